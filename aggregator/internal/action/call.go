@@ -22,6 +22,7 @@ type call struct {
 	stream stream
 	spec   *Spec
 	world  bool   // programs may be run
+	files  bool   // archives may be changed
 	errand Errand // for which
 
 	effects []sdk.Effect
@@ -149,6 +150,8 @@ func (c *call) ask(q *bursarv1.Ask) error {
 		a.done.Go(func() { c.quiet.answer(func() { c.get(ctx, q.GetGet(), out) }) })
 	case q.GetRun() != nil:
 		a.done.Go(func() { c.quiet.answer(func() { c.run(ctx, q.GetRun(), out) }) })
+	case q.GetWrite() != nil:
+		a.done.Go(func() { c.quiet.answer(func() { c.write(ctx, q.GetWrite(), out) }) })
 	default:
 		return errors.New("the plugin asked something that this program does not know")
 	}
@@ -172,6 +175,26 @@ func (c *call) get(ctx context.Context, q *bursarv1.Ask_Get, out *parts) {
 		r.Header.Set("Accept", q.GetAccept())
 	}
 	out.end(serve(ctx, c.spec.Data, out, r), "")
+}
+
+// write changes archives by the REST interface.
+func (c *call) write(ctx context.Context, q *bursarv1.Ask_Write, out *parts) {
+	if !c.files {
+		out.end(errors.New("only Execute and Probe may change archives, and only of an action that says so in its description"), "")
+		return
+	}
+	if !strings.HasPrefix(q.GetTarget(), "/v1/archives/") {
+		out.end(fmt.Errorf("%q is not below /v1/archives/", cut(q.GetTarget(), maxWord)), "")
+		return
+	}
+	r, err := http.NewRequestWithContext(ctx, q.GetMethod(), q.GetTarget(), bytes.NewReader(q.GetBody()))
+	if err != nil {
+		out.end(err, "")
+		return
+	}
+	r.RequestURI, out.header = q.GetTarget(), http.Header{}
+	r.Header.Set("Content-Type", q.GetKind())
+	out.end(serve(ctx, c.spec.Archives, out, r), "")
 }
 
 // serve has a handler answer. A handler that breaks its answer off panics.

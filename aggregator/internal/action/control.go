@@ -190,6 +190,15 @@ func (m *Manager) Payload(from Documents, name Name, number uint64, effect int) 
 	return c.Payload, c.Show, nil
 }
 
+// Kept returns the state that the next plan of an action begins with; nil: there is none.
+func (m *Manager) Kept(from Documents, name Name) ([]byte, error) {
+	h, err := readCard(from, name)
+	if err != nil || h.value == nil {
+		return nil, err
+	}
+	return readState(from, name, h.value.Kept)
+}
+
 // change changes the card of an action. What change returns as an error is not
 // done.
 func (m *Manager) change(ctx context.Context, name Name, change func(*State) error) error {

@@ -107,17 +107,19 @@ func TestALeaderThatStaysDoesNothingTwiceBecauseOfAnAnswerThatDidNotCome(t *test
 func TestOfAtMostOnceWhatSomebodyElseBeganIsNotRepeatedThoughAProbeDoesNotFindIt(t *testing.T) {
 	for _, x := range []struct {
 		class sdk.EffectClass
+		probe sdk.Outcome
 		state string
 		times int
 	}{
-		{sdk.ClassSet, Done, 1}, {sdk.ClassKeyed, Done, 1}, {sdk.ClassAtMostOnce, Unknown, 0},
+		{sdk.ClassSet, sdk.Retry, Done, 1}, {sdk.ClassKeyed, sdk.Retry, Done, 1}, {sdk.ClassAtMostOnce, sdk.Retry, Unknown, 0},
+		{sdk.ClassKeyed, sdk.Rejected, Rejected, 0}, {sdk.ClassAtMostOnce, sdk.Rejected, Rejected, 0}, // a later plan makes it good
 	} {
-		t.Run(fmt.Sprint(x.class), func(t *testing.T) {
+		t.Run(fmt.Sprint(x.class, x.state), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c := newCluster(t)
 				p := fine(x.class, "@manual", 1)
 				p.about.Probes = true
-				p.probe = func(sdk.Attempt) sdk.Result { return sdk.Result{Outcome: sdk.Retry} }
+				p.probe = func(sdk.Attempt) sdk.Result { return sdk.Result{Outcome: x.probe} }
 				n := c.lead(p)
 				n.steps = 6 // the order, the card, the plan, its record, the dispatch, the question
 				m := n.manager()

@@ -280,6 +280,9 @@ func (r *runner) probe(ctx context.Context, p *picture, i int, e *Effect) error 
 	case result.Outcome == sdk.Done:
 		e.State, a.Outcome, a.Reference = Done, Done, cut(result.Reference, maxNote)
 		a.Message = "it has happened, as the plugin found: " + cut(result.Message, maxText)
+	case result.Outcome == sdk.Rejected:
+		e.State, a.Outcome = Rejected, Rejected
+		a.Message = "it is not tried again, as the plugin has it: " + cut(result.Message, maxText)
 	case result.Outcome == sdk.Retry && e.State == Unknown && (a.Term != r.term || a.Node != r.Node):
 		a.Message += "; it had not happened when the plugin looked, but who began it may only have been stopped: " + cut(result.Message, maxText)
 	case result.Outcome == sdk.Retry:

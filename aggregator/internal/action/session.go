@@ -65,6 +65,8 @@ type Spec struct {
 	Label  string
 	// Data answers what plans ask, with the rights of the action.
 	Data http.Handler
+	// Archives removes records from the store and restores them.
+	Archives http.Handler
 	// Programs run where the action runs.
 	Programs Programs
 }
@@ -83,6 +85,7 @@ type Session struct {
 func NewSession(ctx context.Context, process Process, client bursarv1.ActionPluginClient, about *bursarv1.DescribeActionResponse, spec Spec) (*Session, error) {
 	d := &Description{Probes: about.GetProbes()}
 	d.Type, d.Version, d.Schedule, d.Commands = about.GetType(), about.GetVersion(), about.GetSchedule(), about.GetCommands()
+	d.Archives = about.GetArchives()
 	d.Class = sdk.EffectClass(about.GetClass())
 	var err error
 	if d.Deadline, err = time.ParseDuration(about.GetDeadline()); err != nil {
@@ -179,7 +182,7 @@ func (s *Session) effect(ctx context.Context, a sdk.Attempt, begin func(context.
 		Fence:  a.Fence, Attempt: uint32(a.Number), Key: a.Key,
 	}
 	c := &call{
-		ctx: ctx, stream: st, spec: &s.spec, world: s.about.Commands != "",
+		ctx: ctx, stream: st, spec: &s.spec, world: s.about.Commands != "", files: s.about.Archives != "",
 		errand: Errand{Effect: a.Effect.Name, Key: a.Key, Attempt: a.Number, Fence: a.Fence},
 	}
 	_, r, err := c.talk(&bursarv1.ActionRequest{Message: &bursarv1.ActionRequest_Effect{Effect: first}})

@@ -3,6 +3,7 @@ package api
 import (
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -25,7 +26,9 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, route string, h h
 	case !known:
 		s.opt.Log.Error("a route has no rule of access and is refused", "route", route)
 		s.refuse(w, r, route, p, need, route+" is denied: no access rule is defined for it")
-	case need.Open:
+	case need.Open && origin.CheckSite(r) != nil:
+		s.refuse(w, r, route, p, need, origin.ErrSite.Error()+": "+route)
+	case need.Open && !(need.Private && p.Plain):
 		h(w, r)
 	case !p.May(need.Rights):
 		s.refuse(w, r, route, p, need, p.Refusal(route, need.Rights))
@@ -71,12 +74,21 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, route string, p 
 // what there is. True: it was refused.
 func (s *Server) nobody(w http.ResponseWriter, r *http.Request) bool {
 	p := access.From(r.Context())
-	if p.Rights != 0 || r.URL.Path == "/health_check" || r.URL.Path == loginPath && !p.Misdirected {
+	if p.Rights != 0 || r.URL.Path == "/health_check" || (entrance(r.URL.Path) || r.URL.Path == joinPath && !p.Plain) && !p.Misdirected {
 		return false
+	}
+	if s.opt.Door != nil && !p.Misdirected && r.Method == http.MethodGet && (p.Name == "" || p.Plain) && strings.Contains(r.Header.Get("Accept"), "text/html") && s.opt.Door.Open() {
+		http.Redirect(w, r, loginPath+"?"+url.Values{"to": {r.URL.RequestURI()}}.Encode(), http.StatusSeeOther)
+		return true
 	}
 	hold := r.Method != http.MethodGet && r.Method != http.MethodHead && !strings.HasPrefix(r.URL.Path, "/ui/")
 	s.refuse(w, r, "", p, access.Need{Hold: hold}, p.Refusal(r.Method+" "+r.URL.Path, somebody))
 	return true
+}
+
+// entrance reports whether a path is one where people log in and out.
+func entrance(path string) bool {
+	return path == loginPath || strings.HasPrefix(path, loginPath+"/") || path == "/ui/logout"
 }
 
 // brief cuts what a client made up to what a line of the log should have.

@@ -64,10 +64,10 @@ var errRecordSize = errors.New("larger than allowed")
 
 // add takes a record in. Its strings must stay until the bulk is done.
 func (b *bulk) add(r *record.Record) {
-	if b.builder.Len() > 0 && (b.builder.Full() || b.builder.Size()+sizeOf(r) > columns.MaxBatch) {
+	if n := b.builder.Len(); n == columns.MaxRows || n > 0 && b.builder.Size()+sizeOf(r) > columns.MaxBatch {
 		b.flush()
 	}
-	b.row = columns.Row{Record: *r, Rank: record.RankPush, Stop: record.None}
+	b.row = columns.Row{Record: *r, Rank: record.RankPush, Version: record.Version{Ended: !r.Open()}, Stop: record.None}
 	b.builder.Add(&b.row)
 }
 

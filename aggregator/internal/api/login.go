@@ -29,6 +29,10 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Referrer-Policy", "no-referrer")
 	if p := access.From(r.Context()); p.Rights == 0 || r.URL.Query().Has("token") {
 		cookie, ok := s.opt.Sessions.Redeem(r.URL.Query().Get("token"), r.Host)
+		if !ok && p.Rights == 0 && !r.URL.Query().Has("token") && s.opt.Door != nil && s.opt.Door.Open() {
+			s.opt.Door.Page(w, r)
+			return
+		}
 		if !ok && p.Rights == 0 {
 			text(w, http.StatusGone, "This link was used already, or has expired: `bursar login` prints another one.")
 			return

@@ -19,13 +19,15 @@ const (
 	queueBytes = 128 << 10
 )
 
-// postQueue commits records that are posted one by one. One group of them is on its way
-// at a time: a record that finds none goes at once and alone; those that come meanwhile
-// wait and then go together, in one command. Each stays a post of its own, that is stored
-// or known, whatever becomes of the others.
+// postQueue commits records that are posted one by one, and stops that are put. One group of
+// them is on its way at a time: one that finds none goes at once and alone; those that come
+// meanwhile wait and then go together, in one command. Each stays a write of its own,
+// whatever becomes of the others, and they are applied in the order in which they came.
 type postQueue struct {
 	// encode makes the rows of a command of records.
 	encode func(records iter.Seq[*record.Record]) ([]byte, error)
+	// together reports whether stops may go together: the cluster has agreed on their command.
+	together func() bool
 	// try commits a command; it ends in time by itself.
 	try func(ctx context.Context, c store.Command) (any, error)
 
@@ -34,15 +36,19 @@ type postQueue struct {
 	busy    bool // a group is on its way, or its leader has been chosen
 }
 
-// post is a record that waits for its command.
+// post is a record, or a stop, that waits for its command.
 type post struct {
-	rec   *record.Record // lent until the post is answered
-	size  int
-	group *group        // that it is sent with; nil while it waits
-	lead  chan struct{} // has an element when this post is to commit the next group
-	done  chan struct{} // closed after known and err are set
-	known bool          // a record of this id was there before
-	err   error
+	id   string
+	rec  *record.Record // lent until the post is answered; nil: a stop is put
+	stop record.Time
+
+	archived string // the archive that has a record with another stop
+	size     int
+	group    *group        // that it is sent with; nil while it waits
+	lead     chan struct{} // has an element when this post is to commit the next group
+	done     chan struct{} // closed after known and err are set
+	known    bool          // a record of this id was there before; for a stop, is shown
+	err      error
 }
 
 // group are posts that go together. When all their clients have left, it is given up.
@@ -55,15 +61,24 @@ type group struct {
 // errNoAnswer says that the store's result is not one of a post.
 var errNoAnswer = errors.New("unexpected result of a post")
 
-// alone reports whether a record is too large to wait for others.
-func alone(r *record.Record) bool { return sizeOf(r) > queueBytes/2 }
+// newPost is a post of a record, which must be valid and stay as it is until it is added.
+func newPost(r *record.Record) *post {
+	return &post{id: r.ID, rec: r, size: sizeOf(r), lead: make(chan struct{}, 1), done: make(chan struct{})}
+}
 
-// add commits a record, which must be valid and not [alone], and stay as it is until add
-// returns. It reports whether one of its id was known; then nothing was stored. The error
+// newPut is a post of a stop.
+func newPut(id string, stop record.Time) *post {
+	return &post{id: id, stop: stop, size: len(id) + 16, lead: make(chan struct{}, 1), done: make(chan struct{})}
+}
+
+// alone reports whether the record is too large to wait for others.
+func (p *post) alone() bool { return p.size > queueBytes/2 }
+
+// add commits a post, which must not be alone. It reports whether a record of its id was
+// known: then a record was not stored, and a stop was. The error
 // wraps [ErrNotNow] when nothing was written; after any other one the outcome is unknown. When
 // ctx ends, a record that has not been sent is taken back; a record in flight is waited for.
-func (q *postQueue) add(ctx context.Context, r *record.Record) (known bool, err error) {
-	p := &post{rec: r, size: sizeOf(r), lead: make(chan struct{}, 1), done: make(chan struct{})}
+func (q *postQueue) add(ctx context.Context, p *post) (known bool, err error) {
 	q.mu.Lock()
 	q.waiting = append(q.waiting, p)
 	if !q.busy {
@@ -125,7 +140,7 @@ func (q *postQueue) commit(ctx context.Context) {
 	known, err := map[string]bool(nil), errNoAnswer
 	defer func() { // after a panic too: the others and those who come later must not wait for ever
 		for _, p := range g.posts {
-			p.known, p.err = known[p.rec.ID], err
+			p.known, p.err = known[p.id], err
 		}
 		q.mu.Lock()
 		q.next()
@@ -137,18 +152,23 @@ func (q *postQueue) commit(ctx context.Context) {
 	known, err = q.write(work, g.posts)
 }
 
-// take takes the oldest posts that go into one command. Of two with one id the second
-// waits for the next command, which finds that the id is known.
+// take takes the oldest posts that go into one command: all records, or all stops. Of two with
+// one id the second waits for the next command, which finds that the id is known.
 func (q *postQueue) take(giveUp context.CancelFunc) *group {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	n, size, ids := 0, 0, map[string]bool{}
-	for _, p := range q.waiting[:min(len(q.waiting), queueRows)] {
+	first := q.waiting[0]
+	most := queueRows
+	if first.rec == nil && !q.together() {
+		most = 1
+	}
+	for _, p := range q.waiting[:min(len(q.waiting), most)] {
 		size += p.size
-		if size > queueBytes || ids[p.rec.ID] {
+		if size > queueBytes || ids[p.id] || (p.rec == nil) != (first.rec == nil) {
 			break
 		}
-		ids[p.rec.ID] = true
+		ids[p.id] = true
 		n++
 	}
 	g := &group{posts: slices.Clone(q.waiting[:n]), stay: n, giveUp: giveUp}
@@ -161,6 +181,9 @@ func (q *postQueue) take(giveUp context.CancelFunc) *group {
 
 // write commits a group and returns which of its ids were known.
 func (q *postQueue) write(ctx context.Context, group []*post) (known map[string]bool, err error) {
+	if group[0].rec == nil {
+		return q.put(ctx, group)
+	}
 	rows, err := q.encode(func(yield func(*record.Record) bool) {
 		for _, p := range group {
 			if !yield(p.rec) {
@@ -182,6 +205,36 @@ func (q *postQueue) write(ctx context.Context, group []*post) (known map[string]
 	known = make(map[string]bool, len(answer.Existing))
 	for _, id := range answer.Existing {
 		known[id] = true
+	}
+	return known, nil
+}
+
+// put commits a group of stops and returns which of its ids show a record.
+func (q *postQueue) put(ctx context.Context, group []*post) (known map[string]bool, err error) {
+	c := store.Command(&store.PutStopCommand{ID: group[0].id, Stop: group[0].stop, Now: now()})
+	if len(group) > 1 {
+		puts := make([]store.PutStop, len(group))
+		for i, p := range group {
+			puts[i] = store.PutStop{ID: p.id, Stop: p.stop}
+		}
+		c = &store.PutStopsCommand{Puts: puts, Now: now()}
+	}
+	result, err := q.try(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	answers, ok := result.([]any)
+	if !ok {
+		answers = []any{result}
+	}
+	known = make(map[string]bool, len(group))
+	for i, answer := range answers {
+		put, ok := answer.(store.PutResult)
+		if !ok || len(answers) != len(group) {
+			return nil, fmt.Errorf("%w: %T %+v", errNoAnswer, result, result)
+		}
+		group[i].archived = put.Archived
+		known[group[i].id] = put.Found
 	}
 	return known, nil
 }

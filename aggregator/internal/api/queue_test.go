@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -23,10 +24,17 @@ type slowStore struct {
 	mu       sync.Mutex
 	has      map[string]bool
 	commands []int // records of each
+	stops    map[string]record.Time
 }
 
 func (s *slowStore) try(_ context.Context, c store.Command) (any, error) {
 	time.Sleep(s.took)
+	switch c := c.(type) {
+	case *store.PutStopCommand:
+		return s.put([]store.PutStop{{ID: c.ID, Stop: c.Stop}})[0], nil
+	case *store.PutStopsCommand:
+		return s.put(c.Puts), nil
+	}
 	ids := strings.Fields(string(c.(*store.PostCommand).Rows))
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -44,6 +52,20 @@ func (s *slowStore) try(_ context.Context, c store.Command) (any, error) {
 	return result, nil
 }
 
+// put notes the stops of records that are there.
+func (s *slowStore) put(puts []store.PutStop) (results []any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.commands = append(s.commands, -len(puts))
+	for _, p := range puts {
+		if s.has[p.ID] {
+			s.stops[p.ID] = p.Stop
+		}
+		results = append(results, store.PutResult{Found: s.has[p.ID]})
+	}
+	return results
+}
+
 // ids stand for rows.
 func ids(records iter.Seq[*record.Record]) (rows []byte, err error) {
 	for r := range records {
@@ -53,8 +75,8 @@ func ids(records iter.Seq[*record.Record]) (rows []byte, err error) {
 }
 
 func newQueue() (*postQueue, *slowStore) {
-	s := &slowStore{took: time.Millisecond, has: map[string]bool{}}
-	return &postQueue{encode: ids, try: s.try}, s
+	s := &slowStore{took: time.Millisecond, has: map[string]bool{}, stops: map[string]record.Time{}}
+	return &postQueue{encode: ids, try: s.try, together: func() bool { return true }}, s
 }
 
 func queued(id string) *record.Record {
@@ -66,7 +88,7 @@ func TestPostQueue_OneAfterTheOther_EachGoesAtOnceAndAlone(t *testing.T) {
 		q, s := newQueue()
 		begun := time.Now()
 		for i := range 10 {
-			if known, err := q.add(t.Context(), queued(fmt.Sprint(i))); known || err != nil {
+			if known, err := q.add(t.Context(), newPost(queued(fmt.Sprint(i)))); known || err != nil {
 				t.Fatal(known, err)
 			}
 		}
@@ -83,7 +105,7 @@ func TestPostQueue_WhileOneIsOnItsWay_AllOthersGoTogether(t *testing.T) {
 			var g sync.WaitGroup
 			for i := range n + 1 {
 				g.Go(func() {
-					if known, err := q.add(t.Context(), queued(fmt.Sprint(i))); known || err != nil {
+					if known, err := q.add(t.Context(), newPost(queued(fmt.Sprint(i)))); known || err != nil {
 						t.Error(i, known, err)
 					}
 				})
@@ -92,6 +114,43 @@ func TestPostQueue_WhileOneIsOnItsWay_AllOthersGoTogether(t *testing.T) {
 			g.Wait()
 			if len(s.commands) != 2 || s.commands[0] != 1 || s.commands[1] != n {
 				t.Errorf("%d posts after the first one: commands of %v records", n, s.commands)
+			}
+		})
+	}
+}
+
+// TestPostQueue_StopsBetweenRecords_GoTogetherInTheirOrder has a command for each run of
+// writes of one kind; a stop of a record that comes later finds none.
+func TestPostQueue_StopsBetweenRecords_GoTogetherInTheirOrder(t *testing.T) {
+	for _, together := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			q, s := newQueue()
+			q.together = func() bool { return together }
+			var g sync.WaitGroup
+			add := func(p *post, want bool) {
+				g.Go(func() {
+					if known, err := q.add(t.Context(), p); known != want || err != nil {
+						t.Error(p.id, known, err)
+					}
+				})
+				synctest.Wait()
+			}
+			add(newPost(queued("first")), false) // alone: the others come while it is on its way
+			add(newPost(queued("a")), false)
+			add(newPost(queued("b")), false)
+			add(newPut("a", 5), true)
+			add(newPut("b", 6), true)
+			add(newPut("c", 7), false)
+			add(newPost(queued("c")), false)
+			add(newPut("c", 8), true)
+			add(newPut("c", 9), true)
+			g.Wait()
+			want := []int{1, 2, -3, 1, -1, -1}
+			if !together {
+				want = []int{1, 2, -1, -1, -1, 1, -1, -1}
+			}
+			if !slices.Equal(s.commands, want) || s.stops["a"] != 5 || s.stops["b"] != 6 || s.stops["c"] != 9 {
+				t.Errorf("together %t: commands %v, want %v; stops %v", together, s.commands, want, s.stops)
 			}
 		})
 	}
@@ -116,7 +175,7 @@ func TestPostQueue_ManyPostsOfTheSameIds_ExactlyOneOfEachIsNew(t *testing.T) {
 					time.Sleep(wait)
 					ctx, cancel := context.WithTimeout(t.Context(), patience)
 					defer cancel()
-					known, err := q.add(ctx, r)
+					known, err := q.add(ctx, newPost(r))
 					mu.Lock()
 					defer mu.Unlock()
 					switch {
@@ -154,7 +213,7 @@ func TestPostQueue_AllClientsOfACommandLeave_ItIsGivenUp(t *testing.T) {
 			g.Go(func() {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(1+i%5)*time.Second)
 				defer cancel()
-				if _, err := q.add(ctx, queued(fmt.Sprint(i))); !errors.Is(err, ErrNotNow) {
+				if _, err := q.add(ctx, newPost(queued(fmt.Sprint(i)))); !errors.Is(err, ErrNotNow) {
 					t.Error(err)
 				}
 			})
@@ -172,20 +231,20 @@ func TestPostQueue_ACommandThatFailsOrPanics_FailsItsPostsAndNoOthers(t *testing
 	synctest.Test(t, func(t *testing.T) {
 		q, s := newQueue()
 		s.fail = errors.New("no leader")
-		if _, err := q.add(t.Context(), queued("a")); !errors.Is(err, s.fail) {
+		if _, err := q.add(t.Context(), newPost(queued("a"))); !errors.Is(err, s.fail) {
 			t.Error(err)
 		}
 		q.try = func(context.Context, store.Command) (any, error) { time.Sleep(time.Millisecond); panic("a defect") }
 		var g sync.WaitGroup
 		g.Go(func() {
 			defer func() { _ = recover() }()
-			_, _ = q.add(t.Context(), queued("b"))
+			_, _ = q.add(t.Context(), newPost(queued("b")))
 			t.Error("no panic")
 		})
 		synctest.Wait()
 		q.try = s.try
 		s.fail = nil
-		if known, err := q.add(t.Context(), queued("c")); known || err != nil {
+		if known, err := q.add(t.Context(), newPost(queued("c"))); known || err != nil {
 			t.Error(known, err)
 		}
 		g.Wait()

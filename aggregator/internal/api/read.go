@@ -64,6 +64,8 @@ func (s *Server) getRecord(w http.ResponseWriter, r *http.Request) {
 		jsonError(w, http.StatusInternalServerError, err.Error())
 	case !found:
 		jsonError(w, http.StatusNotFound, "there is no record "+id)
+	case row.Archived:
+		jsonError(w, http.StatusGone, "the details of record "+id+" are archived; restore its archive to read them")
 	default:
 		rec := row.Shown()
 		raw(w, http.StatusOK, wire.AppendJSON(nil, &rec))

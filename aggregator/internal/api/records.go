@@ -2,6 +2,7 @@ package api
 
 import (
 	"bytes"
+	"errors"
 	"net/http"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
@@ -12,7 +13,8 @@ import (
 // getRecords is GET /records: the records one after the other, each on a line of
 // its own, without brackets and commas.
 func (s *Server) getRecords(w http.ResponseWriter, r *http.Request) {
-	q, err := parseQuery(r.URL.RawQuery, nil)
+	archived := ""
+	q, err := parseQuery(r.URL.RawQuery, map[string]*string{archivedField: &archived})
 	if err != nil {
 		jsonError(w, http.StatusBadRequest, err.Error())
 		return
@@ -35,10 +37,19 @@ func (s *Server) getRecords(w http.ResponseWriter, r *http.Request) {
 			empty(w, http.StatusOK)
 			return nil
 		}
-		return s.stream(w, r, view, q.store(), format{contentType: "application/json", add: appendAuditor})
+		query := q.store()
+		read, done, err := s.listed(w, r, view, &query, archived)
+		if err != nil {
+			return err
+		}
+		defer done()
+		return s.stream(w, r, read, query, format{contentType: "application/json", add: appendAuditor})
 	})
+	known, refused := errors.AsType[*refusal](err)
 	switch {
 	case err == nil:
+	case refused:
+		jsonError(w, known.status, known.detail)
 	case busy(err):
 		w.Header().Set("Retry-After", "5")
 		jsonError(w, http.StatusServiceUnavailable, err.Error()+"; try again in a moment")

@@ -30,6 +30,14 @@ type Reader interface {
 	Read(ctx context.Context, p access.Principal) (*access.View, error)
 }
 
+// Door is where people log in at the pages.
+type Door interface {
+	// Open reports whether people can log in here.
+	Open() bool
+	// Page writes the page to log in.
+	Page(w http.ResponseWriter, r *http.Request)
+}
+
 // Writer commits commands.
 type Writer interface {
 	// Write returns the store's result for the command. [ErrNotNow] says that
@@ -51,6 +59,8 @@ type Options struct {
 	Health Health
 	// Memory bounds what answers take in memory together; nil: nothing does.
 	Memory *store.Budget
+	// Agreed is the version of commands that the cluster has agreed on; nil: this program's.
+	Agreed func() uint32
 	// MaxInFlight bounds the requests to /v1 that are worked on; default 256.
 	MaxInFlight int
 	Log         *slog.Logger
@@ -71,6 +81,9 @@ type Options struct {
 	Usage      Usage // nil: this server answers no usage
 	// Book returns what keys and weights follow from others now; nil: none do.
 	Book func() *usage.Derivation
+	// UsageKeys returns the meta keys that usage is asked by: archives leave them in the
+	// store; nil: there are none.
+	UsageKeys func() []string
 	// Directory returns who belongs where now; nil: nothing is known of that.
 	Directory func() *accounting.Directory
 	// Capacity returns what clusters have as far as it is known now; nil: no one does.
@@ -93,9 +106,15 @@ type Options struct {
 	Members Members // of the cluster; nil: none are known
 	Checker Checker // of this node; nil: it cannot be checked
 	Actions Actions // nil: there are none
+	// Archives returns what reads the files of archives for one answer. Nil: none are read.
+	Archives func(ctx context.Context) (ArchiveReader, error)
 	// Cut cuts a chunk of an import into the commands that bring the cursor to its
 	// end; as package ingest does. Nil: nothing can be imported.
 	Cut func(cursor store.Cursor, chunk []byte, emit func(*store.IngestCommand) error) error
+	// Enrolment lets machines join by tokens; nil: none can.
+	Enrolment *Enrolment
+	// Door is where people log in at the pages; nil: nowhere.
+	Door Door
 	// Sessions are of browsers at plain addresses; nil: there are none.
 	Sessions *access.Sessions
 	// Pages is the plain address of the pages, as http://host:port; "" is none.
@@ -116,6 +135,7 @@ type Server struct {
 	needs    map[string]access.Need
 
 	complaints complaints
+	failures   failures   // of tokens
 	checking   sync.Mutex // held by the check that runs
 }
 
@@ -137,7 +157,9 @@ func New(opt Options) *Server {
 		opt.Kinds = func() record.Kinds { return kinds }
 	}
 	s := &Server{opt: opt, bodies: auditor.NewBodies(opt.MaxBody, opt.Patience, 1), extra: http.NewServeMux(), needs: access.Routes(), traffic: newTraffic(opt.MaxInFlight, opt.Registerer)}
-	s.queue = postQueue{encode: s.builders.one, try: s.try}
+	s.queue = postQueue{encode: s.builders.one, try: s.try, together: func() bool {
+		return opt.Agreed == nil || opt.Agreed() >= store.VersionOf(&store.PutStopsCommand{})
+	}}
 	s.routes = s.v1Routes()
 	for pattern, h := range opt.Extra {
 		s.extra.Handle(pattern, h)
@@ -167,7 +189,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case path == "/health_check":
 		s.only(w, r, path, methods{http.MethodGet: s.health})
-	case path == loginPath && s.opt.Sessions != nil:
+	case path == loginPath && s.opt.Sessions != nil && r.Method != http.MethodPost:
 		s.only(w, r, path, methods{http.MethodGet: s.login})
 	case path == "/metrics" && s.opt.Metrics != nil:
 		s.only(w, r, path, methods{http.MethodGet: s.opt.Metrics.ServeHTTP})

@@ -1,12 +1,12 @@
 package api
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
 	"time"
 
-	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 )
@@ -53,15 +53,18 @@ type format struct {
 	add         func(b []byte, row *columns.Row) ([]byte, error)
 }
 
+// rows calls yield with the rows of a query, as [access.View.Query] does.
+type rows func(ctx context.Context, q store.Query, yield func(*columns.Row) error) error
+
 // stream sends all rows of a query. What fails before the first piece is
 // returned, and nothing has been sent; what fails later breaks off the
 // connection.
-func (s *Server) stream(w http.ResponseWriter, r *http.Request, view *access.View, q store.Query, f format) error {
+func (s *Server) stream(w http.ResponseWriter, r *http.Request, read rows, q store.Query, f format) error {
 	q.Lent = true // each row is written out at once
 	out := newStream(w, r, f.contentType)
 	out.buf = []byte(f.head)
 	out.lease.Also(streamBytes)
-	err := view.Query(r.Context(), q, func(row *columns.Row) (err error) {
+	err := read(r.Context(), q, func(row *columns.Row) (err error) {
 		if out.buf, err = f.add(out.buf, row); err != nil || len(out.buf) < pieceSize {
 			return err
 		}
@@ -70,6 +73,11 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, view *access.Vie
 	if err == nil {
 		err = out.flush()
 	}
+	return s.endStream(r, out, err)
+}
+
+// endStream breaks off an answer that failed after a part of it was sent.
+func (s *Server) endStream(r *http.Request, out *stream, err error) error {
 	if err == nil || !out.sent {
 		return err
 	}

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -46,8 +47,14 @@ type problem struct {
 }
 
 func fail(w http.ResponseWriter, status int, detail string) {
+	failAs(w, problem{Type: "about:blank", Status: status, Detail: detail})
+}
+
+// failAs answers a problem of a type that programs know.
+func failAs(w http.ResponseWriter, p problem) {
 	w.Header().Set("Content-Type", "application/problem+json")
-	answer(w, status, problem{Type: "about:blank", Title: http.StatusText(status), Status: status, Detail: detail})
+	p.Title = http.StatusText(p.Status)
+	answer(w, p.Status, p)
 }
 
 // answer sends v as JSON.
@@ -66,12 +73,15 @@ func answer(w http.ResponseWriter, status int, v any) {
 // v1Routes returns what there is below /v1.
 func (s *Server) v1Routes() []route {
 	const quarantined = "/v1/quarantine/{agent}/{type}/{label}/{id...}"
-	return slices.Concat(s.snapshotRoutes(), s.memberRoutes(), s.importRoutes(), s.actionRoutes(), s.reportRoutes(), []route{
+	parts := slices.Concat(s.snapshotRoutes(), s.memberRoutes(), s.importRoutes(), s.actionRoutes(), s.alertRoutes(), s.reportRoutes(),
+		s.joinRoutes(), s.userRoutes(), s.archiveRoutes())
+	return append(parts, []route{
 		{http.MethodGet, "/v1/records", s.viewing(s.v1Records)},
 		{http.MethodGet, "/v1/records/{id...}", s.viewing(s.v1Record)},
 		{http.MethodDelete, "/v1/records/{id...}", s.viewing(s.v1Delete)},
 		{http.MethodPost, "/v1/records/{id...}:undelete", s.viewing(s.v1Undelete)},
 		{http.MethodGet, "/v1/usage", s.viewing(s.v1Usage)},
+		{http.MethodGet, "/v1/distributions", s.viewing(s.v1Distributions)},
 		{http.MethodGet, "/v1/directory", s.viewing(s.v1Directory)},
 		{http.MethodGet, "/v1/subscription", s.viewing(s.v1Subscription)},
 		{http.MethodGet, "/v1/capacity", s.viewing(s.v1Capacity)},
@@ -98,19 +108,20 @@ func (s *Server) v1Routes() []route {
 		{http.MethodGet, "/v1/config", s.viewing(s.v1Config)},
 		{http.MethodPut, "/v1/config", s.viewing(s.v1ConfigCommit)},
 		{http.MethodGet, "/v1/openapi.yaml", openAPI},
-	})
+	}...)
 }
 
 // refusal is an error that is the client's, with its status.
 type refusal struct {
 	status int
 	detail string
+	kind   string // the type of the problem; "": none of its own
 }
 
 func (e *refusal) Error() string { return e.detail }
 
 func refuse(status int, format string, args ...any) error {
-	return &refusal{status, fmt.Sprintf(format, args...)}
+	return &refusal{status: status, detail: fmt.Sprintf(format, args...)}
 }
 
 // viewing gives a handler a picture of the store, and answers its error; a
@@ -145,9 +156,13 @@ func (s *Server) refused(w http.ResponseWriter, r *http.Request, err error) {
 	var known *refusal
 	switch {
 	case errors.As(err, &known):
-		fail(w, known.status, known.detail)
+		failAs(w, problem{Type: cmp.Or(known.kind, "about:blank"), Status: known.status, Detail: known.detail})
 	case errors.Is(err, access.ErrDenied), errors.Is(err, access.ErrRows):
 		fail(w, http.StatusForbidden, err.Error())
+	case errors.Is(err, store.ErrDetails):
+		fail(w, http.StatusServiceUnavailable, err.Error())
+	case errors.Is(err, store.ErrArchived):
+		fail(w, http.StatusUnprocessableEntity, err.Error())
 	case errors.Is(err, store.ErrQuery):
 		fail(w, http.StatusBadRequest, err.Error())
 	case errors.Is(err, store.ErrTooMuch):

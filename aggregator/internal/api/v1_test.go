@@ -43,7 +43,7 @@ func simple(id string, minute int) string {
 }
 
 func TestPagingGivesEveryRecordOnceWhileOthersAreAdded(t *testing.T) {
-	for _, order := range []string{"", "sort_by[desc]=stop_time", "sort_by[asc]=record_id", "sort_by[desc]=runtime", "order=change", "open=false&sort_by[asc]=start_time"} {
+	for _, order := range []string{"", "sort_by[desc]=stop_time", "sort_by[asc]=record_id", "sort_by[desc]=runtime", "order=change", "open=false&sort_by[asc]=start_time", "order=-runtime", "order=meta.user_id", "order=-meta.user_id", "order=component.Cores", "order=-component.Cores"} {
 		t.Run(order, func(t *testing.T) {
 			rg := newRig(t)
 			for i := range 50 {
@@ -90,6 +90,8 @@ func TestRequestsBelowV1ThatMakeNoSenseAreProblems(t *testing.T) {
 		{"GET", "/v1/records?cursor=nonsense", 400, "cursor"},
 		{"GET", "/v1/records?open=maybe", 400, "open"},
 		{"GET", "/v1/records?order=change&sort_by[asc]=runtime", 400, "sort_by"},
+		{"GET", "/v1/records?order=meta.", 400, "invalid order"},
+		{"GET", "/v1/records?order=user_id", 400, "meta.KEY"},
 		{"GET", "/v1/records?ran_to=tomorrow", 400, "ran_to"},
 		{"GET", "/v1/records?format=xml", 400, "format"},
 		{"GET", "/v1/records?after=-1", 400, "after"},

@@ -25,6 +25,8 @@ type Actions interface {
 	History(from action.Documents, name action.Name, yield func(*action.Run) bool) error
 	Show(from action.Documents, name action.Name, run uint64) (*action.Run, []action.Effect, error)
 	Payload(from action.Documents, name action.Name, run uint64, effect int) (payload []byte, show string, err error)
+	// Kept is the state that counts of an action; nil: none.
+	Kept(from action.Documents, name action.Name) ([]byte, error)
 	// Plan makes a plan here and now, and does nothing.
 	Plan(ctx context.Context, name action.Name, arguments map[string]string) (*sdk.Plan, *action.Run, error)
 	Run(ctx context.Context, name action.Name, by string, arguments map[string]string) (ordered int64, err error)

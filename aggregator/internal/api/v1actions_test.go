@@ -48,6 +48,8 @@ func (a *actions) Payload(action.Documents, action.Name, uint64, int) ([]byte, s
 	return []byte("bytes"), "shown", a.fails
 }
 
+func (*actions) Kept(action.Documents, action.Name) ([]byte, error) { return nil, nil }
+
 func (a *actions) Plan(_ context.Context, name action.Name, arguments map[string]string) (*sdk.Plan, *action.Run, error) {
 	return &sdk.Plan{Effects: []sdk.Effect{{Name: "e", Summary: "s", Payload: []byte("bytes"), Show: "shown"}}}, a.run(), a.note("plan", name, arguments)
 }

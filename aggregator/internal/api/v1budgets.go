@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"strings"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/aggregator/internal/accounting"
@@ -24,15 +25,23 @@ func (s *Server) v1Budgets(w http.ResponseWriter, r *http.Request, view *access.
 	if s.opt.Usage == nil {
 		return refuse(http.StatusNotImplemented, "this server does not add up usage")
 	}
-	if !view.Principal().Rows.All() {
-		return access.ErrRows
-	}
 	words, err := readWords(r.URL.RawQuery, "name", "at")
 	if err != nil {
 		return err
 	}
 	has, now := s.money(), s.now()
-	list, err := has.Report(r.Context(), view, s.opt.Usage, s.book(), accounting.StatementRequest{Name: words["name"], At: words["at"], Now: now})
+	whole := view
+	if p := view.Principal(); !p.Rows.All() {
+		if has.Budgets = has.Budgets.Only(s.covered(p)); len(has.Budgets.Names()) == 0 {
+			return access.ErrRows
+		}
+		// All records of these budgets are the reader's; how complete sources are is not.
+		if whole, err = s.opt.Reader.Read(r.Context(), access.Daemon()); err != nil {
+			return err
+		}
+		defer func() { _ = whole.Close() }() // nothing is written
+	}
+	list, err := has.Report(r.Context(), whole, s.opt.Usage, s.book(), accounting.StatementRequest{Name: words["name"], At: words["at"], Now: now})
 	switch {
 	case errors.Is(err, accounting.ErrTime):
 		return refuse(http.StatusBadRequest, "at: %v", err)
@@ -54,6 +63,27 @@ func (s *Server) v1Budgets(w http.ResponseWriter, r *http.Request, view *access.
 	}
 	answer(w, http.StatusOK, v1.Budgets{Now: v1.Stamp(now), Budgets: out, Complete: known.Complete})
 	return nil
+}
+
+// covered reports which budgets a reader of some records sees: those of which every record
+// is among them, and those of projects and groups that a person leads, each as it stands.
+func (s *Server) covered(p access.Principal) func(*accounting.Budget) bool {
+	d, err := s.directory()
+	at := s.now()
+	derived := map[string]bool{}
+	for _, k := range s.book().Keys {
+		derived[k.Name] = true
+	}
+	return func(b *accounting.Budget) bool {
+		values := map[string]string{}
+		for _, c := range b.Scope {
+			key, meta := strings.CutPrefix(c.Key, "meta.")
+			if meta || !derived[key] { // what follows from the directory is no meta
+				values[key] = c.Value
+			}
+		}
+		return p.Rows.Cover(values) || err == nil && d.Owns(p.Person, b, at)
+	}
 }
 
 // windowOf is the time that statements are about.

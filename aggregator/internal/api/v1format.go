@@ -17,7 +17,7 @@ func csvFormat() format {
 // appendV1 writes a row as /v1 shows it.
 func appendV1(b []byte, row *columns.Row) []byte {
 	rec := row.Shown()
-	return wire.AppendV1JSON(b, &rec, wire.V1Extra{Origin: row.Origin, Rank: row.Rank, Seq: row.Seq, Received: row.Received, Changed: row.Changed})
+	return wire.AppendV1JSON(b, &rec, wire.V1Extra{Origin: row.Origin, Rank: row.Rank, Seq: row.Seq, Received: row.Received, Changed: row.Changed, Archived: row.Archived})
 }
 
 func appendLine(b []byte, row *columns.Row) ([]byte, error) {

@@ -59,7 +59,11 @@ func (s *Server) v1ImportBegin(w http.ResponseWriter, r *http.Request, view *acc
 		return err
 	}
 	s.opt.Log.Info("an import begins", "name", name, "by", caller(r))
-	answer(w, http.StatusOK, v1.Import{Name: name, Epoch: hex.EncodeToString(epoch[:]), Observed: cursor.Observed})
+	out := v1.Import{Name: name, Epoch: hex.EncodeToString(epoch[:]), Observed: cursor.Observed}
+	if isImport(cursor.Epoch) {
+		out.Previous, out.PreviousFrames = hex.EncodeToString(cursor.Epoch[:]), int64(cursor.Seq)
+	}
+	answer(w, http.StatusOK, out)
 	return nil
 }
 

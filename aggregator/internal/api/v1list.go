@@ -9,7 +9,7 @@ import (
 	"net/http"
 	"slices"
 
-	"github.com/bursar-accounting/bursar/aggregator/internal/report"
+	"github.com/bursar-accounting/bursar/proto/csvtext"
 )
 
 // tabled answers what h answers, and with format=csv the list of that name in it as
@@ -130,7 +130,7 @@ func plainText(value json.RawMessage) string {
 	case string(value) == "null":
 		return ""
 	case json.Unmarshal(value, &text) == nil:
-		return report.Harmless(text)
+		return csvtext.Harmless(text)
 	}
 	return string(value)
 }

@@ -28,18 +28,14 @@ func (s *Server) money() Money {
 	return s.opt.Money()
 }
 
-// v1Prices is GET /v1/prices: what holds at an instant.
+// v1Prices is GET /v1/prices: what holds at an instant, or in a window.
 func (s *Server) v1Prices(w http.ResponseWriter, r *http.Request, view *access.View) error {
-	words, err := readWords(r.URL.RawQuery, "at")
-	if err != nil {
-		return err
-	}
-	at, err := words.at(s.now(), time.UTC)
+	from, to, err := s.pricesWindow(r.URL.RawQuery)
 	if err != nil {
 		return err
 	}
 	prices, list := s.money().Prices, []v1.Price{}
-	for _, h := range prices.At(at) {
+	for _, h := range prices.Within(from, to) {
 		if !concerns(h.Rule.When, view.Principal().Rows) {
 			continue
 		}
@@ -55,8 +51,28 @@ func (s *Server) v1Prices(w http.ResponseWriter, r *http.Request, view *access.V
 		}
 		list = append(list, p)
 	}
-	answer(w, http.StatusOK, v1.Prices{At: v1.Stamp(at), Currency: v1.Text(prices.Currency()), Prices: list})
+	answer(w, http.StatusOK, v1.Prices{At: v1.Stamp(from), Currency: v1.Text(prices.Currency()), Prices: list})
 	return nil
+}
+
+// pricesWindow is the window that a question about prices names, or the instant.
+func (s *Server) pricesWindow(query string) (from, to record.Time, err error) {
+	words, err := readWords(query, "at", "window", "from", "to")
+	if err != nil {
+		return 0, 0, err
+	}
+	window, err := words.window(s.now(), time.UTC)
+	if err != nil {
+		return 0, 0, err
+	}
+	if window == nil {
+		from, err = words.at(s.now(), time.UTC)
+		return from, from + 1, err
+	}
+	if words["at"] != "" {
+		return 0, 0, refuse(http.StatusBadRequest, "at cannot be combined with window, from or to")
+	}
+	return window.From, window.To, nil
 }
 
 // concerns reports whether conditions of a price name nothing but classes of hosts and

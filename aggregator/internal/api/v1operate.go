@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
+	"github.com/bursar-accounting/bursar/aggregator/internal/enrol"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 	"github.com/bursar-accounting/bursar/proto/record"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
@@ -50,6 +52,10 @@ func (s *Server) agents(ctx context.Context, view *access.View) ([]v1.Agent, err
 	if err != nil {
 		return nil, err
 	}
+	joined, err := enrol.Agents(view)
+	if err != nil {
+		return nil, err
+	}
 	names, byName := []string{}, map[string]*v1.Agent{}
 	find := func(name string) *v1.Agent {
 		if byName[name] == nil {
@@ -62,6 +68,10 @@ func (s *Server) agents(ctx context.Context, view *access.View) ([]v1.Agent, err
 		a := find(st.Name)
 		a.Address, a.Configured, a.Connected, a.Error = st.Address, true, st.Connected, st.Error
 		a.LastContact, a.Behind, a.Remedy = v1.Time{Time: st.LastContact}, st.Behind, st.Remedy
+	}
+	for _, m := range joined {
+		a := find(m.Name)
+		a.Joined, a.Address = true, cmp.Or(a.Address, m.Address)
 	}
 	for i := range cursors {
 		take(find(cursors[i].Agent), &cursors[i], counters)

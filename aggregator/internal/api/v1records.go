@@ -28,18 +28,23 @@ func (s *Server) v1Records(w http.ResponseWriter, r *http.Request, view *access.
 	if err != nil {
 		return err
 	}
-	if p.cursor == "" && !lenient(r) && len(p.query.Meta)+len(p.query.Amounts) > 0 {
+	if p.cursor == "" && p.archived != "true" && !lenient(r) && len(p.query.Meta)+len(p.query.Amounts) > 0 {
 		if err := s.matched(r.Context(), view, p.query); err != nil {
 			return err
 		}
 	}
+	read, done, err := s.listed(w, r, view, &p.query, p.archived)
+	if err != nil {
+		return err
+	}
+	defer done()
 	switch p.format {
 	case "ndjson":
-		return s.stream(w, r, view, p.query, ndjson())
+		return s.stream(w, r, read, p.query, ndjson())
 	case "csv":
-		return s.stream(w, r, view, p.query, csvFormat())
+		return s.stream(w, r, read, p.query, csvFormat())
 	}
-	return s.recordsPage(w, r, view, p.query)
+	return s.recordsPage(w, r, read, p.query)
 }
 
 // matched refuses a query that finds nothing when that is due to a name that no record
@@ -54,7 +59,7 @@ func (s *Server) matched(ctx context.Context, view *access.View, q store.Query) 
 
 // recordsPage answers {"records": […], "next": "cursor"}; next is null on the
 // last page.
-func (s *Server) recordsPage(w http.ResponseWriter, r *http.Request, view *access.View, q store.Query) error {
+func (s *Server) recordsPage(w http.ResponseWriter, r *http.Request, read rows, q store.Query) error {
 	size := q.Limit
 	if size == 0 {
 		size = defaultPage
@@ -66,7 +71,7 @@ func (s *Server) recordsPage(w http.ResponseWriter, r *http.Request, view *acces
 	body, n, next := []byte(`{"records":[`), 0, "null"
 	var last store.Position
 	room := newPageRoom(r, size)
-	err := view.Query(r.Context(), q, func(row *columns.Row) error {
+	err := read(r.Context(), q, func(row *columns.Row) error {
 		if n++; n > size {
 			cursor, err := encodeCursor(last)
 			next = strconv.Quote(cursor)
@@ -98,14 +103,18 @@ type page struct {
 	open   string
 	order  string
 	ran    [2]string // from and to
+
+	archived string // true or false
 }
 
 // parsePage reads a query of /v1/records. Beside AUDITOR's fields there are
-// cursor, format, open (true or false), order (change), after, ran_from and ran_to.
+// cursor, format, open and archived (true or false), order (change), after, ran_from and
+// ran_to.
 func parsePage(r *http.Request) (page, error) {
 	p := page{format: formatOf(r.Header.Get("Accept"))}
 	after := ""
-	fields := map[string]*string{"cursor": &p.cursor, "format": &p.format, "open": &p.open, "order": &p.order, "after": &after, "ran_from": &p.ran[0], "ran_to": &p.ran[1]}
+	fields := map[string]*string{"cursor": &p.cursor, "format": &p.format, "open": &p.open, "order": &p.order, "after": &after, "ran_from": &p.ran[0], "ran_to": &p.ran[1],
+		archivedField: &p.archived}
 	q, err := parseQuery(r.URL.RawQuery, fields)
 	if err != nil {
 		return p, refuse(http.StatusBadRequest, "%v", err)
@@ -163,10 +172,13 @@ func (p *page) choose(sorted bool) (err error) {
 		return refuse(http.StatusBadRequest, "open is %q, want true or false", p.open)
 	}
 	switch {
-	case p.order == "change" && !sorted:
-		p.query.Order = store.BySeq
-	case p.order != "":
-		return refuse(http.StatusBadRequest, "order takes change, and not together with sort_by")
+	case p.order == "":
+	case sorted:
+		return refuse(http.StatusBadRequest, "order and sort_by cannot be combined; use one of them")
+	default:
+		if err := orderOf(&p.query, p.order); err != nil {
+			return err
+		}
 	}
 	switch p.format {
 	case "json", "ndjson", "csv":
@@ -177,6 +189,33 @@ func (p *page) choose(sorted bool) (err error) {
 		p.query.Resume, err = decodeCursor(p.cursor)
 	}
 	return err
+}
+
+// orderOf reads an order of records: change, or a column behind a minus where the greatest
+// comes first.
+func orderOf(q *store.Query, text string) error {
+	word, desc := strings.CutPrefix(text, "-")
+	q.Desc = desc
+	kind, by, named := strings.Cut(word, ".")
+	switch {
+	case text == "change":
+		q.Order = store.BySeq
+	case word == "stop_time":
+		q.Order = store.ByStop
+	case word == "start_time":
+		q.Order = store.ByStart
+	case word == "runtime":
+		q.Order = store.ByRuntime
+	case word == "record_id":
+		q.Order = store.ByID
+	case named && by != "" && kind == "meta":
+		q.Order, q.By = store.ByMeta, by
+	case named && by != "" && kind == "component":
+		q.Order, q.By = store.ByAmount, by
+	default:
+		return refuse(http.StatusBadRequest, "invalid order %q: use change, stop_time, start_time, runtime, record_id, meta.KEY or component.NAME; with a leading minus the greatest come first", text)
+	}
+	return nil
 }
 
 // encodeCursor writes a position: base64url of JSON.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 	"github.com/bursar-accounting/bursar/hcl"
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 // lenient reports whether a client takes an empty answer to a filter that nothing can
@@ -82,7 +83,7 @@ func (u *unmatched) filter(ctx context.Context, f usage.Filter) error {
 		for i := range u.book.Keys {
 			keys = append(keys, u.book.Keys[i].Name)
 		}
-		return refuse(http.StatusBadRequest, "no record has a meta key %q%s", f.Key, near(f.Key, keys))
+		return noMatch("no record has a meta key %q%s", f.Key, near(f.Key, keys))
 	}
 	if slices.Contains(f.Values, "") { // of those without a value
 		return nil
@@ -108,7 +109,7 @@ func (u *unmatched) component(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	return refuse(http.StatusBadRequest, "no record has a component %q%s", name, near(name, slices.Collect(maps.Keys(known.Components))))
+	return noMatch("no record has a component %q%s", name, near(name, slices.Collect(maps.Keys(known.Components))))
 }
 
 // derived refuses a value that neither a record nor the directory has. Who sees some of
@@ -149,7 +150,12 @@ func (u *unmatched) derived(ctx context.Context, f usage.Filter) error {
 const clusterKey = "cluster"
 
 func noValue(f usage.Filter, names []string) error {
-	return refuse(http.StatusBadRequest, "no record has %s %q%s", f.Key, strings.Join(f.Values, ","), near(f.Values[0], names))
+	return noMatch("no record has %s %q%s", f.Key, strings.Join(f.Values, ","), near(f.Values[0], names))
+}
+
+// noMatch refuses a filter that no record can pass.
+func noMatch(format string, args ...any) error {
+	return &refusal{http.StatusBadRequest, fmt.Sprintf(format, args...), v1.TypeNoMatch}
 }
 
 // near says what there is in the place of a name that there is not.

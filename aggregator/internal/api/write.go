@@ -69,40 +69,46 @@ func (s *Server) odd(r *http.Request, result any) {
 func (s *Server) postRecord(w http.ResponseWriter, r *http.Request) {
 	s.body(w, r, func(body []byte) {
 		rec, err := new(wire.Lender).Add(body, s.opt.Kinds()) // what it lends is used until the answer
-		switch {
-		case err != nil:
+		if err != nil {
 			text(w, http.StatusBadRequest, err.Error())
-		case alone(&rec):
+			return
+		}
+		p := newPost(&rec)
+		if p.alone() {
 			s.post(w, r, auditor.OneIgnored, func(b *bulk) error { b.add(&rec); return nil })
+			return
+		}
+		switch {
+		case !s.queued(r, p):
+			empty(w, http.StatusOK)
+		case s.opt.IgnoreExisting:
+			raw(w, http.StatusOK, []byte(auditor.OneIgnored))
 		default:
-			s.queued(w, r, &rec)
+			auditor.AlreadyExists(w)
 		}
 	})
 }
 
-// queued commits a record with others that come at the same time.
-func (s *Server) queued(w http.ResponseWriter, r *http.Request, rec *record.Record) {
+// queued commits a post with others that come at the same time, and reports whether a record
+// of its id was known.
+func (s *Server) queued(r *http.Request, p *post) (known bool) {
 	ctx, cancel := context.WithTimeout(r.Context(), s.opt.Patience)
 	defer cancel()
-	known, err := s.queue.add(ctx, rec)
-	switch {
-	case err != nil:
+	known, err := s.queue.add(ctx, p)
+	if err != nil {
 		s.lost(r, err)
-	case !known:
-		empty(w, http.StatusOK)
-	case s.opt.IgnoreExisting:
-		raw(w, http.StatusOK, []byte(auditor.OneIgnored))
-	default:
-		auditor.AlreadyExists(w)
 	}
+	return known
 }
 
 // postRecords is POST /records: all or nothing at any size.
 func (s *Server) postRecords(w http.ResponseWriter, r *http.Request) {
 	s.body(w, r, func(body []byte) {
 		s.post(w, r, auditor.SomeIgnored, func(b *bulk) error {
-			return new(wire.Lender).Adds(body, s.opt.Kinds(), func(rec record.Record) error { // the builder takes what it lends
+			var lender wire.Lender
+			return lender.Adds(body, s.opt.Kinds(), func(rec record.Record) error {
 				b.add(&rec)
+				lender.Reset() // of the record, b has its texts
 				return nil
 			})
 		})
@@ -165,13 +171,12 @@ func (s *Server) putRecord(w http.ResponseWriter, r *http.Request) {
 			text(w, http.StatusBadRequest, err.Error())
 			return
 		}
-		result := s.write(r, &store.PutStopCommand{ID: id, Stop: stop, Now: now()})
-		put, ok := result.(store.PutResult)
+		p := newPut(id, stop)
 		switch {
-		case !ok:
-			s.odd(r, result)
-		case !put.Found:
+		case !s.queued(r, p):
 			text(w, http.StatusNotFound, "Updating unknown record "+id+" not possible.")
+		case p.archived != "":
+			text(w, http.StatusConflict, fmt.Sprintf("Updating record %s not possible: it is in archive %s with another stop; restore the archive first.", id, p.archived))
 		default:
 			empty(w, http.StatusOK)
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/report"
 	"github.com/bursar-accounting/bursar/proto/client"
 	"github.com/bursar-accounting/bursar/proto/commandline"
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 // asHTML is one file that needs nothing else.
@@ -250,7 +251,7 @@ func reportTable(t *report.Table, period int) *table {
 	add := func(row []report.Cell) {
 		var cells []string
 		for _, i := range shown {
-			cells = append(cells, report.Show(t.Columns[i].Kind, row[i]))
+			cells = append(cells, v1.Show(t.Columns[i].Kind, row[i]))
 		}
 		out.add(cells...)
 	}

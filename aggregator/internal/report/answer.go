@@ -22,32 +22,24 @@ func (s span) period(word string, zone *time.Location) Period {
 	return Period{Name: s.name(word, zone), From: v1.Time{Time: s.From}, To: v1.Time{Time: s.To}}
 }
 
+// word is the window in a word of /v1/usage.
+func (s span) word(zone *time.Location) string {
+	from, to := s.From.In(zone), s.To.In(zone)
+	day := func(t time.Time) bool { return t.Equal(floor(t, "day")) }
+	if day(from) && day(to) {
+		return from.Format(time.DateOnly) + ".." + to.AddDate(0, 0, -1).Format(time.DateOnly)
+	}
+	return from.UTC().Format(time.RFC3339Nano) + ".." + to.UTC().Format(time.RFC3339Nano)
+}
+
 // PeriodOf names the window [from, to), which was asked for by a word, for people.
 func PeriodOf(word string, from, to time.Time, zone *time.Location) Period {
 	return span{from, to}.period(word, zone)
 }
 
-// toDate ends the name of a period that goes on.
-const toDate = " to date"
-
 // name is the month or the year that a window is, or its days.
 func (s span) name(word string, zone *time.Location) string {
-	from, to := s.From.In(zone), s.To.In(zone)
-	midnight := func(t time.Time) bool { h, m, sec := t.Clock(); return h+m+sec+t.Nanosecond() == 0 }
-	switch {
-	case !midnight(from):
-	case from.Day() == 1 && from.AddDate(0, 1, 0).Equal(to):
-		return from.Format("January 2006")
-	case from.YearDay() == 1 && from.AddDate(1, 0, 0).Equal(to):
-		return from.Format("2006")
-	case word == "this-year":
-		return fmt.Sprint(from.Year()) + toDate
-	case word == "this-month":
-		return from.Format("January 2006") + toDate
-	case midnight(to):
-		return from.Format(time.DateOnly) + " to " + to.AddDate(0, 0, -1).Format(time.DateOnly)
-	}
-	return from.Format("2006-01-02 15:04") + " to " + to.Format("2006-01-02 15:04")
+	return v1.Window{From: v1.Time{Time: s.From}, To: v1.Time{Time: s.To}}.Name(word, zone)
 }
 
 // usageAnswer is one of GET /v1/usage.

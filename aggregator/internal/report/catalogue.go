@@ -11,8 +11,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 	"github.com/bursar-accounting/bursar/hcl"
+	"github.com/bursar-accounting/bursar/proto/record"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
@@ -50,6 +52,11 @@ func Catalogue() []Entry {
 		efficiencyEntry(),
 		statementEntry(),
 		summaryEntry(),
+		personEntry(),
+		projectsEntry(),
+		centreEntry(),
+		budgetsEntry(),
+		distributionsEntry(),
 	}
 }
 
@@ -88,6 +95,9 @@ func Make(ctx context.Context, r v1.API, name string, query url.Values, now time
 		return nil, err
 	}
 	q.Now = now
+	if err := q.compare(); err != nil {
+		return nil, err
+	}
 	var d *Document
 	err = store.Several(ctx, func(ctx context.Context) error {
 		if d, err = e.make(ctx, r, q); err != nil {
@@ -183,6 +193,29 @@ func (e *Entry) Query(query url.Values) (Query, error) {
 		}
 	}
 	return q, nil
+}
+
+// compare puts the window before the first period in the place of the word previous, and
+// drops the word none.
+func (q *Query) compare() error {
+	list := q.All("period")
+	if len(list) > 1 && list[1] == Alone {
+		q.values["period"] = list[:1]
+	}
+	if len(list) < 2 || list[1] != Previous {
+		return nil
+	}
+	zone, err := time.LoadLocation(q.One("zone"))
+	if err != nil {
+		return fmt.Errorf("%w: zone: %w", ErrQuery, err)
+	}
+	w, err := calendar.ParseWindow(list[0], record.Time(q.Now.UnixMicro()), zone)
+	if err != nil {
+		return fmt.Errorf("%w: period: %w", ErrQuery, err)
+	}
+	s := earlier(list[0], span{From: time.UnixMicro(int64(w.From)), To: time.UnixMicro(int64(w.To))}, q.Now, zone)
+	q.values["period"] = []string{list[0], s.word(zone)}
+	return nil
 }
 
 // Param returns the parameter of a name; nil when the report has none.

@@ -36,14 +36,6 @@ func Paints(names []string) []Paint {
 	return out
 }
 
-// dash tells lines of one colour apart.
-func (p *Paint) dash() string {
-	if p.Pattern == 0 {
-		return ""
-	}
-	return fmt.Sprintf(` stroke-dasharray="%s"`, []string{"7 3", "2 3", "8 3 2 3", "12 4"}[(p.Pattern-1)%4])
-}
-
 // fill is how a shape of a table's chart is filled: with the colour, or with the pattern
 // that [canvas.patterns] defines.
 func (p *Paint) fill(table string) string {

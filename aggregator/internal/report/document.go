@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
@@ -75,11 +76,13 @@ const (
 
 // The kinds of charts. Bars has a bar for each row and value, beside each other; Area has
 // a point for each row, in their order, and the values one above the other; Line has them
-// each for itself.
+// each for itself; Columns has upright bars, and Heat a line of squares for each row.
 const (
-	Bars = "bars"
-	Area = "area"
-	Line = "line"
+	Bars    = "bars"
+	Area    = "area"
+	Line    = "line"
+	Columns = "columns"
+	Heat    = "heat"
 )
 
 // Check returns what is wrong with the shape of a document.
@@ -111,7 +114,7 @@ func (t *Table) check(periods int) error {
 	if t.Chart == nil {
 		return nil
 	}
-	for _, name := range append([]string{t.Chart.Label}, t.Chart.Values...) {
+	for _, name := range slices.Concat([]string{t.Chart.Label}, t.Chart.Values, t.Chart.Lines) {
 		if !names[name] {
 			return fmt.Errorf("the chart draws a column %q that is not there", name)
 		}

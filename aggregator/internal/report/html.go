@@ -21,12 +21,12 @@ func (d *Document) WriteHTML(w io.Writer) error {
 	t, err := template.New("report").Funcs(template.FuncMap{
 		"chart": func(t v1.DocumentTable) template.HTML { return (*Table)(&t).draw(d.Periods) },
 		"parts": func(t v1.DocumentTable) []part { return (*Table)(&t).parts(d.Periods) },
-		"show":  func(t part, i int, c Cell) string { return Show(t.Columns[i].Kind, c) },
+		"show":  func(t part, i int, c Cell) string { return v1.Show(t.Columns[i].Kind, c) },
 		"total": func(t part, i int, c Cell) string {
 			if !c.Known() {
 				return ""
 			}
-			return Show(t.Columns[i].Kind, c)
+			return v1.Show(t.Columns[i].Kind, c)
 		},
 		"exact": Cell.String,
 		"right": func(t part, i int) bool { return t.Columns[i].Kind != Text },

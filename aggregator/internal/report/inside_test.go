@@ -80,11 +80,11 @@ func TestNumbersAreShownAsPeopleReadThem(t *testing.T) {
 		{Share, "0.2145", "21.5 %"}, {Ratio, "1.944442", "194 %"}, {Change, "0.5", "+50.0 %"}, {Change, "-2", "−200 %"},
 	} {
 		n := json.Number(c.value)
-		if got := Show(c.kind, v1.Figure(&n)); strings.ReplaceAll(got, "\u202f", " ") != c.want {
+		if got := v1.Show(c.kind, v1.Figure(&n)); strings.ReplaceAll(got, "\u202f", " ") != c.want {
 			t.Errorf("%s %s: %q, want %q", c.kind, c.value, got, c.want)
 		}
 	}
-	if got := Show(Number, Cell{}); got != "–" {
+	if got := v1.Show(Number, Cell{}); got != "–" {
 		t.Error(got)
 	}
 	if got := v1.Rat(big.NewRat(1, 3)).String(); got != "0.333333333" {
@@ -147,7 +147,7 @@ func TestChart_UnknownFigures_AreGaps(t *testing.T) {
 				n := len(strings.Fields(list))
 				if kind == Area {
 					n /= 2
-				} else if strings.Contains(list+" ", fmt.Sprintf(",%d ", plotHeight)) {
+				} else if strings.Contains(list+" ", fmt.Sprintf(",%d ", plotTop+plotHeight)) {
 					t.Fatalf("%s has a point on the ground: %s", kind, list)
 				}
 				points += n

@@ -34,10 +34,16 @@ func within(list ...bounds) error {
 func periodParam() Param {
 	return Param{
 		Name: "period", Title: "Period", Kind: ParamWindow, Default: DefaultPeriods(nil), Most: 2,
-		About: "The time that is reported, such as last-month, 2026-03 or 14d; given twice, two of them side by side.",
+		About: "The time that is reported, such as last-month, 2026-03 or 14d; given twice, two of them side by side, of which the second may be previous, or none.",
 		Words: []string{"today", "yesterday", "this-week", "last-week", "this-month", "last-month", "this-quarter", "last-quarter", "this-year", "last-year", "7d", "30d", "2026-10", "2026-Q3"},
 	}
 }
+
+// The words that only the second of two periods may be: the one before the first, and none.
+const (
+	Previous = "previous"
+	Alone    = "none"
+)
 
 // zoneParam says by whose clock days begin.
 func zoneParam() Param {

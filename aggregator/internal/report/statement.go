@@ -158,8 +158,8 @@ func (s *statement) ask(ctx context.Context) error {
 	}
 	before := earlier(s.o.Period, s.now.window(), s.o.Now, s.zone)
 	s.periods = []Period{s.now.window().period(s.o.Period, s.zone), before.period("", s.zone)}
-	if name := &s.periods[0].Name; s.now.window().To.After(s.o.Now) && !strings.HasSuffix(*name, toDate) {
-		*name += toDate
+	if name := &s.periods[0].Name; s.now.window().To.After(s.o.Now) && !strings.HasSuffix(*name, v1.ToDate) {
+		*name += v1.ToDate
 	}
 	if begin := before.From.In(s.zone); before.To.Before(s.now.window().From) && begin.Day() == 1 {
 		s.periods[1].Name = begin.Format("January 2006") + " to the same day"
@@ -211,7 +211,7 @@ func earlier(word string, s span, now time.Time, zone *time.Location) span {
 	if err != nil {
 		return span{From: s.From.Add(-s.To.Sub(s.From)), To: s.From}
 	}
-	if w.To >= at { // a month by its name that goes on is this month
+	if w.To >= at && word != "today" && !strings.HasPrefix(word, "this-") { // a month by its name that goes on is this month
 		for _, same := range []struct {
 			word string
 			days int
@@ -295,7 +295,7 @@ func (s *statement) unpriced(a *usageAnswer, period int) {
 			never = append(never, u.Component)
 		default:
 			used := v1.Rat(divided(v1.Rational(u.Total.String()), s.scale(u.Component)))
-			s.note("%s: %s %s of %s have no price at their time, and are not in the cost.", s.periods[period].Name, Show(Number, used), componentUnit(u.Component), u.Component)
+			s.note("%s: %s %s of %s have no price at their time, and are not in the cost.", s.periods[period].Name, v1.Show(Number, used), componentUnit(u.Component), u.Component)
 		}
 	}
 	if len(never) > 0 {

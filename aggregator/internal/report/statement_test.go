@@ -112,10 +112,12 @@ func TestAStatementSaysWhatWasUsedWhatItCostsAndWhatIsLeft(t *testing.T) {
 	}
 }
 
-func TestAPriceThatBeginsWithinThePeriodIsFound(t *testing.T) {
+func TestStatement_PricesThatBeginOrEndWithinThePeriod_ListsAll(t *testing.T) {
 	w := charged(t)
 	memory := accounting.PriceList{Name: "later", Currency: "EUR", From: apitest.At("2027-01-01"), To: record.None, Rules: []accounting.PriceRule{{Component: "Memory", Billionths: 1}}}
-	w.Settings.Money.Lists = []accounting.PriceList{prices("a", "2026-10-05", "2026-10-15", 11), prices("b", "2026-10-15", "", 13), memory}
+	days := prices("days", "2026-10-08", "2026-10-10", 12)
+	days.Rules[0].When = is("group_id", "cms")
+	w.Settings.Money.Lists = []accounting.PriceList{prices("a", "2026-10-05", "2026-10-15", 11), prices("b", "2026-10-15", "", 13), days, memory}
 	w.Keep()
 	d := statementOf(t, w.API())
 	var lists []string
@@ -126,7 +128,7 @@ func TestAPriceThatBeginsWithinThePeriodIsFound(t *testing.T) {
 			}
 		}
 	}
-	if got := strings.Join(lists, "; "); got != "Cores|all|0.011 EUR an hour|2026-10-05|2026-10-15|a; Cores|all|0.013 EUR an hour|2026-10-15||b" {
+	if got := strings.Join(lists, "; "); got != "Cores|all|0.011 EUR an hour|2026-10-05|2026-10-15|a; Cores|group_id cms|0.012 EUR an hour|2026-10-08|2026-10-10|days; Cores|all|0.013 EUR an hour|2026-10-15||b" {
 		t.Error(got)
 	}
 	notes := strings.Join(d.Notes, "\n")

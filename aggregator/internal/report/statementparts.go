@@ -3,7 +3,6 @@ package report
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"math/big"
 	"net/http"
 	"slices"
@@ -16,49 +15,18 @@ import (
 // price is one of GET /v1/prices.
 type price v1.Price
 
-// key tells prices apart.
-func (p *price) key() string {
-	from := ""
-	if !p.From.IsZero() {
-		from = p.From.String()
-	}
-	return fmt.Sprintf("%q %q %q %v %s", p.List, p.Component, p.Per, p.Match, from)
-}
-
-// pricesOf are the currency, and the prices that hold at a time of a period: those at its
-// begin and at its end, and wherever in it one of these begins or ends.
+// pricesOf are the currency, and the prices that hold at some time of a period, in the
+// order in which they begin.
 func pricesOf(ctx context.Context, r v1.API, p Period) (currency string, list []price, err error) {
-	asked, seen := map[int64]bool{}, map[string]bool{}
-	next := []time.Time{p.From.Time, p.To.Add(-time.Microsecond)}
-	for len(next) > 0 {
-		at := next[0]
-		next = next[1:]
-		if at.Before(p.From.Time) || !at.Before(p.To.Time) || asked[at.UnixMicro()] {
-			continue
-		}
-		asked[at.UnixMicro()] = true
-		a, err := r.Prices(ctx, &v1.PricesQuery{At: at.UTC().Format(time.RFC3339Nano)})
-		if err != nil {
-			return "", nil, err
-		}
-		currency = cmp.Or(string(a.Currency), currency)
-		for i := range a.Prices {
-			p := price(a.Prices[i])
-			if seen[p.key()] {
-				continue
-			}
-			seen[p.key()] = true
-			list = append(list, p)
-			if !p.From.IsZero() { // what held until then ends a moment before
-				next = append(next, p.From.Time, p.From.Add(-time.Microsecond))
-			}
-			if !p.To.IsZero() {
-				next = append(next, p.To.Time)
-			}
-		}
+	a, err := r.Prices(ctx, &v1.PricesQuery{From: p.From.UTC().Format(time.RFC3339Nano), To: p.To.UTC().Format(time.RFC3339Nano)})
+	if err != nil {
+		return "", nil, err
+	}
+	for i := range a.Prices {
+		list = append(list, price(a.Prices[i]))
 	}
 	slices.SortStableFunc(list, func(a, b price) int { return a.begin().Compare(b.begin()) })
-	return currency, list, nil
+	return string(a.Currency), list, nil
 }
 
 // begin is from when a price holds; the zero time where it has always held.
@@ -135,17 +103,9 @@ func (s *statement) budgets(ctx context.Context) (*Table, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &Table{
-		Name: "budgets", Title: "Budgets",
-		Columns: []Column{
-			{Name: "budget", Title: "Budget", Kind: Text}, {Name: "period", Title: "Period", Kind: Text}, {Name: "unit", Title: "In", Kind: Text},
-			{Name: "amount", Title: "Amount", Kind: Number}, {Name: "used", Title: "Used", Kind: Number}, {Name: "reserved", Title: "Reserved", Kind: Number},
-			{Name: "left", Title: "Left", Kind: Number}, {Name: "share", Title: "Used of it", Kind: Share},
-			{Name: "forecast", Title: "Forecast at end", Kind: Number}, {Name: "gone", Title: "Exhausted on", Kind: Text},
-		},
-	}
+	t := budgetTable()
 	for i := range a.Budgets {
-		if b := &a.Budgets[i]; draws(b.Match, belongs) {
+		if b := &a.Budgets[i]; len(s.o.Of) == 0 || draws(b.Match, belongs) {
 			t.Rows = append(t.Rows, s.budget(b, a.Now.Time))
 		}
 	}
@@ -158,6 +118,19 @@ func (s *statement) budgets(ctx context.Context) (*Table, error) {
 	}
 	s.note("Left of a budget is what is neither used nor reserved by jobs that run. Forecast at end is a forecast: what is used, and the pace of the last days until then. A budget has all records of its own conditions, also of others than the subject.")
 	return t, nil
+}
+
+// budgetTable is the table of budgets without rows.
+func budgetTable() *Table {
+	return &Table{
+		Name: "budgets", Title: "Budgets",
+		Columns: []Column{
+			{Name: "budget", Title: "Budget", Kind: Text}, {Name: "period", Title: "Period", Kind: Text}, {Name: "unit", Title: "In", Kind: Text},
+			{Name: "amount", Title: "Amount", Kind: Number}, {Name: "used", Title: "Used", Kind: Number}, {Name: "reserved", Title: "Reserved", Kind: Number},
+			{Name: "left", Title: "Left", Kind: Number}, {Name: "share", Title: "Used of it", Kind: Share},
+			{Name: "forecast", Title: "Forecast at end", Kind: Number}, {Name: "gone", Title: "Exhausted on", Kind: Text},
+		},
+	}
 }
 
 func (s *statement) budget(b *v1.Budget, now time.Time) []Cell {

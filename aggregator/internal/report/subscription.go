@@ -69,7 +69,7 @@ func Subscription(ctx context.Context, r v1.API, o SubscriptionOptions) (*Docume
 		d.Add(a.table(i+1, p.Name))
 		d.Notes = append(d.Notes, notes(&a.Complete, p.Name)...)
 		if a.Unclaimed != "" && !zero(a.Unclaimed) {
-			d.Notes = append(d.Notes, fmt.Sprintf("%s: %s %s were used by groups and users without a principal investigator; they are in no share.", p.Name, Show(Number, v1.Figure(&a.Unclaimed)), a.Unit))
+			d.Notes = append(d.Notes, fmt.Sprintf("%s: %s %s were used by groups and users without a principal investigator; they are in no share.", p.Name, v1.Show(Number, v1.Figure(&a.Unclaimed)), a.Unit))
 		}
 	}
 	if !slices.ContainsFunc(d.Tables, func(t v1.DocumentTable) bool { return len(t.Rows) > 0 }) {

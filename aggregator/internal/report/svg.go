@@ -5,7 +5,6 @@ import (
 	"hash/fnv"
 	"html/template"
 	"math"
-	"math/big"
 	"strconv"
 	"strings"
 
@@ -40,6 +39,10 @@ const (
 	axisHeight  = 34
 	maxBars     = 26
 	figureWidth = 80
+	plotLeft    = labelWidth / 2
+	plotTop     = 20
+	mostTicks   = 5
+	mostMarks   = 16
 )
 
 // draw returns the SVG of a table's chart; empty where there is nothing to draw.
@@ -52,6 +55,10 @@ func (t *Table) draw(periods []Period) template.HTML {
 		return t.bars(periods)
 	case Area, Line:
 		return t.lines(periods)
+	case Columns:
+		return t.upright(periods)
+	case Heat:
+		return t.heat()
 	default:
 		return ""
 	}
@@ -134,8 +141,8 @@ func (t *Table) bars(periods []Period) template.HTML {
 			}
 			width := size(row[at]) / most * (chartWidth - labelWidth - figureWidth)
 			c.add(`<rect x="%d" y="%d" width="%s" height="%d" fill="%s"%s><title>%s</title></rect>`, labelWidth, y+k*barHeight, number(width), barHeight-1,
-				paints[i].fill(t.Name), faded(k), template.HTMLEscapeString(names[i]+", "+long(&t.Columns[at], periods)+": "+Show(t.Columns[at].Kind, row[at])))
-			c.add(`<text x="%s" y="%d" class="figure">%s</text>`, number(labelWidth+width+4), y+k*barHeight+barHeight-2, template.HTMLEscapeString(Show(t.Columns[at].Kind, row[at])))
+				paints[i].fill(t.Name), faded(k), template.HTMLEscapeString(names[i]+", "+long(&t.Columns[at], periods)+": "+v1.Show(t.Columns[at].Kind, row[at])))
+			c.add(`<text x="%s" y="%d" class="figure">%s</text>`, number(labelWidth+width+4), y+k*barHeight+barHeight-2, template.HTMLEscapeString(v1.Show(t.Columns[at].Kind, row[at])))
 		}
 	}
 	return c.done()
@@ -179,112 +186,3 @@ func shorten(s string, most int) string {
 }
 
 func number(f float64) string { return strconv.FormatFloat(math.Round(f*10)/10, 'f', -1, 64) }
-
-// lines draws rows as points of time.
-func (t *Table) lines(periods []Period) template.HTML {
-	label, columns := t.values()
-	stack := t.Chart.Kind == Area
-	most := t.top(columns, stack)
-	if most == 0 || len(t.Rows) < 2 {
-		return ""
-	}
-	var c canvas
-	legendRows := (len(columns) + 3) / 4
-	c.open(chartWidth, plotHeight+axisHeight+legendRows*16, t.Title)
-	step := float64(chartWidth-labelWidth/2-10) / float64(len(t.Rows)-1)
-	at := func(row int, value float64) string {
-		return number(labelWidth/2+float64(row)*step) + "," + number(plotHeight-value/most*(plotHeight-14))
-	}
-	c.grid(most, &t.Columns[columns[0]])
-	names := make([]string, len(columns))
-	for k, col := range columns {
-		names[k] = t.Columns[col].Title
-	}
-	paints := Paints(names)
-	for k := range paints {
-		if others(v1.Words(names[k])) {
-			paints[k] = Paint{Colour: OthersColour}
-		}
-	}
-	c.patterns(t.Name, paints)
-	below := make([]float64, len(t.Rows))
-	for k, col := range columns {
-		c.series(t, col, &paints[k], below, stack, at)
-		x, y := labelWidth/2+(k%4)*160, plotHeight+axisHeight+k/4*16
-		c.sample(&paints[k], t.Name, stack, x, y)
-		c.add(`<text x="%d" y="%d">%s</text>`, x+14, y, template.HTMLEscapeString(shorten(long(&t.Columns[col], periods), 22)))
-	}
-	for _, row := range []int{0, len(t.Rows) / 2, len(t.Rows) - 1} {
-		anchor := map[int]string{0: "start", len(t.Rows) - 1: "end"}[row]
-		if anchor == "" {
-			anchor = "middle"
-		}
-		c.add(`<text x="%s" y="%d" text-anchor="%s">%s</text>`, number(labelWidth/2+float64(row)*step), plotHeight+14, anchor, template.HTMLEscapeString(t.Rows[row][label].String()))
-	}
-	return c.done()
-}
-
-// top is the greatest value that has to fit.
-func (t *Table) top(columns []int, stack bool) float64 {
-	if !stack {
-		return greatest(t.Rows, columns)
-	}
-	most := 0.0
-	for _, row := range t.Rows {
-		sum := 0.0
-		for _, col := range columns {
-			sum += size(row[col])
-		}
-		most = max(most, sum)
-	}
-	return most
-}
-
-// grid draws three lines with what they stand for.
-func (c *canvas) grid(most float64, column *Column) {
-	for _, part := range []int{0, 1, 2} {
-		y := plotHeight - float64(part)/2*(plotHeight-14)
-		value := new(big.Rat).SetFloat64(most * float64(part) / 2)
-		c.add(`<line x1="%d" x2="%d" y1="%s" y2="%s" class="grid"/><text x="%d" y="%s" text-anchor="end">%s</text>`, labelWidth/2, chartWidth-10, number(y), number(y),
-			labelWidth/2-6, number(y+4), template.HTMLEscapeString(Show(column.Kind, v1.Rat(value))))
-	}
-}
-
-// sample is what a series looks like, for the legend.
-func (c *canvas) sample(p *Paint, table string, stack bool, x, y int) {
-	if stack || p.Pattern == 0 {
-		c.add(`<rect x="%d" y="%d" width="9" height="9" fill="%s"/>`, x, y-9, p.fill(table))
-		return
-	}
-	c.add(`<line x1="%d" x2="%d" y1="%d" y2="%d" stroke="%s" stroke-width="2"%s/>`, x-6, x+10, y-4, y-4, p.Colour, p.dash())
-}
-
-// series draws one column, above what is below it already. Where a figure is not known
-// there is a gap.
-func (c *canvas) series(t *Table, col int, p *Paint, below []float64, stack bool, at func(int, float64) string) {
-	title := template.HTMLEscapeString(t.Columns[col].Title)
-	for from := 0; from < len(t.Rows); from++ {
-		to := from
-		var upper, lower []string
-		for ; to < len(t.Rows) && t.Rows[to][col].Known(); to++ {
-			value := size(t.Rows[to][col])
-			if stack {
-				lower = append([]string{at(to, below[to])}, lower...)
-				below[to] += value
-				value = below[to]
-			}
-			upper = append(upper, at(to, value))
-		}
-		switch {
-		case len(upper) == 0:
-		case len(upper) == 1: // a line of one point cannot be seen
-			x, y, _ := strings.Cut(upper[0], ",")
-			c.add(`<circle cx="%s" cy="%s" r="3" fill="%s"><title>%s</title></circle>`, x, y, p.Colour, title)
-		case stack:
-			c.add(`<polygon points="%s" fill="%s" fill-opacity=".8"><title>%s</title></polygon>`, strings.Join(append(upper, lower...), " "), p.fill(t.Name), title)
-		default:
-			c.add(`<polyline points="%s" fill="none" stroke="%s" stroke-width="2"%s><title>%s</title></polyline>`, strings.Join(upper, " "), p.Colour, p.dash(), title)
-		}
-		from = to
-	}
-}

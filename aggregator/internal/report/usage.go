@@ -30,7 +30,7 @@ func usageEntry() Entry {
 		Report: v1.Report{Name: "usage", Title: "Usage", About: "Usage by group, user or any other key, with the total.", Parameters: []Param{
 			periodParam(),
 			textParam("by", "Group by", "The key that gives the lines.", "group_id", "group_id", "user_id", "site_id", "cluster", "project", "pi"),
-			listParam("measure", "Measures", "The measures and components; without them the records, the people and all components.", "records", "people", "Cores", "Memory", "GPUs", "su", "cost"),
+			listParam("measure", "Measures", "The measures and components; without them the records, the people and all components.", "records", "people", "Cores", "Memory", "GPUs", "su", "cost", "energy", "co2"),
 			textParam("order", "Sort by", "The measure that says whose line comes first; without it the cores.", "", "Cores", "GPUs", "records"),
 			whereParam(), topParam(0), zoneParam(),
 		}},
@@ -136,6 +136,9 @@ func kindOf(m *v1.Measure) string {
 	case "ratio":
 		return Ratio
 	case "worth":
+		if isEnergy(string(m.Unit)) {
+			return Number
+		}
 		return Money
 	default:
 		return Number
@@ -267,3 +270,18 @@ func usageChart(t *Table) *Chart {
 
 // noValue is the name of the group of records that lack the key.
 const noValue = "(none)"
+
+// Unvalued is what a component lacks that is not in a worth of a unit: energy and CO2 have no
+// prices.
+func Unvalued(unit, component string) string {
+	switch {
+	case component == "energy" && unit == "kg CO2e":
+		return "CO2 factor"
+	case isEnergy(unit):
+		return "known power"
+	}
+	return "price"
+}
+
+// isEnergy reports whether a unit is that of energy or of CO2.
+func isEnergy(unit string) bool { return unit == "kWh" || unit == "kg CO2e" }

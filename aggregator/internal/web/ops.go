@@ -21,7 +21,7 @@ type titled interface{ title() string }
 // refreshed reports whether a page renews itself.
 func refreshed(page string) bool {
 	switch page {
-	case "overview", "agents", "cluster", "actions", "action", "run":
+	case "overview", "agents", "cluster", "actions", "alerts", "action", "run":
 		return true
 	}
 	return false

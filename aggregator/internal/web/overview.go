@@ -26,6 +26,9 @@ type overviewPage struct {
 	Lacks   string // why there is no Newest
 }
 
+// NewestTable are the newest records.
+func (p *overviewPage) NewestTable() recordTable { return recordTable{heads(), p.Newest} }
+
 // tile is a number with what it is.
 type tile struct {
 	Href, Value, Exact string
@@ -79,6 +82,9 @@ func (p *Pages) overview(r *http.Request, v *access.View) (any, error) {
 	page.Tiles = append(page.Tiles, p.utilizationTile(ctx))
 	page.Tiles = append(page.Tiles, p.hoursTiles(ctx)...)
 	page.Tiles = append(page.Tiles, running, p.recordsTile(ctx, v, &page.Top))
+	if page.Whole {
+		page.Tiles = append(page.Tiles, p.alertsTile(ctx)...)
+	}
 	page.Sources = p.sourcesPart(ctx, v, &page.Top)
 	page.Lacks = p.lack(ctx, v.Query(ctx, store.Query{Order: store.BySeq, Desc: true, Limit: newest}, func(row *columns.Row) error {
 		page.Newest = append(page.Newest, lineOf(row))

@@ -48,7 +48,7 @@ func (p *Pages) lack(ctx context.Context, err error) string {
 
 // written is a number for the eye.
 func written(kind string, n *big.Rat) string {
-	return report.Show(kind, v1.Rat(n))
+	return v1.Show(kind, v1.Rat(n))
 }
 
 // utilizationTile says how full the clusters are.
@@ -69,11 +69,11 @@ func (p *Pages) utilizationTile(ctx context.Context) tile {
 		return t
 	}
 	share := v1.Figure(m.Total)
-	t.Value, t.Exact = report.Show(report.Ratio, share), share.String()
+	t.Value, t.Exact = v1.Show(report.Ratio, share), share.String()
 	if hour, err := p.sums(ctx, v1.UsageQuery{Window: "1h", Measure: "utilization"}); err != nil {
 		t.More = append(t.More, p.lack(ctx, err))
 	} else if m := hour.measure("utilization"); m != nil && m.Total != nil {
-		t.More = append(t.More, report.Show(report.Ratio, v1.Figure(m.Total))+" in the last hour")
+		t.More = append(t.More, v1.Show(report.Ratio, v1.Figure(m.Total))+" in the last hour")
 	}
 	if m.Lacking != nil {
 		if n := v1.Figure(&m.Lacking.Total).Number(); n != nil && n.Sign() > 0 {

@@ -46,7 +46,7 @@ type topLink struct {
 // bar is a group.
 type bar struct {
 	Name, Href, Value, Exact, Share string
-	Colour                          string
+	Paint                           report.Paint
 	Width                           string // of 100
 }
 
@@ -81,6 +81,7 @@ func (p *Pages) top(ctx context.Context, q url.Values) top {
 	t.Choices = ask.choices(rates(a))
 	ask.of = of
 	t.fill(a, ask)
+	t.paint(func(names []string) []report.Paint { return p.paints(ctx, []string{ask.by}, names) })
 	return t
 }
 
@@ -220,13 +221,17 @@ func (t *top) fill(a *usageAnswer, ask topAsk) {
 		}
 		t.Bars = append(t.Bars, b)
 	}
+}
+
+// paint gives the bars the colours of their names.
+func (t *top) paint(paints func(names []string) []report.Paint) {
 	names := make([]string, len(t.Bars))
 	for i := range t.Bars {
 		names[i] = t.Bars[i].Name
 	}
-	for i, paint := range report.Paints(names) {
-		if t.Bars[i].Colour != report.OthersColour {
-			t.Bars[i].Colour = paint.Colour
+	for i, paint := range paints(names) {
+		if t.Bars[i].Paint.Colour != report.OthersColour {
+			t.Bars[i].Paint = paint
 		}
 	}
 }
@@ -239,7 +244,7 @@ func (t *top) bar(g *v1.UsageGroup, ask topAsk) bar {
 	}
 	query := url.Values{"window": {ask.in}, "by": {into}, "measure": {ask.of}}
 	if g.Others > 0 {
-		return bar{Name: fmt.Sprintf("%d others", g.Others), Href: t.Usage, Colour: report.OthersColour}
+		return bar{Name: fmt.Sprintf("%d others", g.Others), Href: t.Usage, Paint: report.Paint{Colour: report.OthersColour}}
 	}
 	name := "(none)"
 	value := ""
@@ -247,8 +252,8 @@ func (t *top) bar(g *v1.UsageGroup, ask topAsk) bar {
 		name, value = *g.Values[0], *g.Values[0]
 	}
 	if strings.Contains(value, ",") { // a comma parts values there
-		return bar{Name: name, Href: t.Usage, Colour: report.Colour(name)}
+		return bar{Name: name, Href: t.Usage}
 	}
 	query.Set("where["+ask.by+"]", value)
-	return bar{Name: name, Href: "/ui/usage?" + query.Encode(), Colour: report.Colour(name)}
+	return bar{Name: name, Href: "/ui/usage?" + query.Encode()}
 }

@@ -32,6 +32,7 @@ type recordPage struct {
 	Conflict bool
 	Versions []version
 	Whole    bool // these are all versions
+	Job      jobPart
 }
 
 func (p *recordPage) title() string { return "Record " + p.ID }
@@ -86,6 +87,9 @@ func (p *Pages) record(r *http.Request, v *access.View) (any, error) {
 			page.Exit += ", signal " + strconv.Itoa(int(e.Signal))
 		}
 	}
+	shown := row.Record
+	shown.Stop = row.ShownStop()
+	page.Job = p.job(r.Context(), &shown, page.User)
 	page.Agents = v.MayFigures() == nil
 	entry, err := v.Entry(id)
 	if err != nil {

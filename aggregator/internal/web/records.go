@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -66,14 +67,14 @@ func first(m record.Meta, key string) string {
 
 // filter is what the form of the records page asks for, as it was typed.
 type filter struct {
-	ID, Since, Until, RanSince, RanUntil, Site, Group, User, Key, Value, Component, Least, Runs string
+	ID, Since, Until, RanSince, RanUntil, Site, Group, User, Key, Value, Component, Least, Runs, Sort string
 }
 
 // fields are the fields of the form by their names in an address.
 func (f *filter) fields() map[string]*string {
 	return map[string]*string{
 		"id": &f.ID, "since": &f.Since, "until": &f.Until, "ran_since": &f.RanSince, "ran_until": &f.RanUntil, "site": &f.Site, "group": &f.Group, "user": &f.User,
-		"key": &f.Key, "value": &f.Value, "component": &f.Component, "least": &f.Least, "runs": &f.Runs,
+		"key": &f.Key, "value": &f.Value, "component": &f.Component, "least": &f.Least, "runs": &f.Runs, "sort": &f.Sort,
 	}
 }
 
@@ -87,6 +88,9 @@ type recordsPage struct {
 	More   string   // the address of the next page
 	Paged  bool     // this is not the first page
 	First  string   // the address of the first page
+	Find   string   // what was typed and is no filter yet
+	Chips  []crumb  // the filters, each with the address without it
+	Sorts  []choice
 }
 
 // Found says how many records are shown.
@@ -125,6 +129,11 @@ func (p *Pages) records(r *http.Request, v *access.View) (any, error) {
 	for name, field := range page.Filter.fields() {
 		*field = form.Get(name)
 	}
+	if err := page.Filter.find(form.Get("find")); err != nil {
+		page.Find = form.Get("find")
+		return page, err
+	}
+	page.Chips, page.Sorts = page.Filter.chips(), pick(page.Filter.Sort, sorts())
 	page.First = "/ui/records?" + page.Filter.query().Encode()
 	q, err := page.Filter.parse()
 	if err != nil {
@@ -132,7 +141,7 @@ func (p *Pages) records(r *http.Request, v *access.View) (any, error) {
 	}
 	page.CSV = page.Filter.csv(&q)
 	if token := form.Get("after"); token != "" {
-		if q.Resume, err = position(token); err != nil {
+		if q.Resume, err = position(token, &q); err != nil {
 			return page, err
 		}
 		page.Paged = true
@@ -151,6 +160,7 @@ func (p *Pages) records(r *http.Request, v *access.View) (any, error) {
 func (p *recordsPage) find(ctx context.Context, v *access.View, q store.Query) error {
 	var last store.Position
 	more := false
+	q.Details = true
 	err := v.Query(ctx, q, func(row *columns.Row) error {
 		if len(p.Lines) == pageSize {
 			more = true
@@ -226,10 +236,158 @@ func (f filter) query() url.Values {
 	return q
 }
 
+// sorts are the orders of the list.
+func sorts() []choice {
+	return []choice{
+		{Value: "", Text: "latest end first"}, {Value: "stop", Text: "earliest end first"}, {Value: "-start", Text: "latest start first"}, {Value: "start", Text: "earliest start first"},
+		{Value: "-runtime", Text: "longest first"}, {Value: "runtime", Text: "shortest first"}, {Value: "id", Text: "record"}, {Value: "-id", Text: "record, backwards"},
+		{Value: "meta.site_id", Text: "site"}, {Value: "meta.group_id", Text: "group"}, {Value: "meta.user_id", Text: "user"},
+		{Value: "-component.Cores", Text: "most cores first"}, {Value: "-component.Memory", Text: "most memory first"}, {Value: "-component.GPUs", Text: "most GPUs first"},
+	}
+}
+
+// recordTable is a table of records.
+type recordTable struct {
+	Heads []sortHead
+	Lines []line
+}
+
+// sortHead is the head of a column.
+type sortHead struct {
+	Text, By string // By is the order that the column gives, at first
+	Num      bool
+	Address  string // of the list in this order, or in the other direction; "" where it is not sorted
+	Sorted   string // ascending or descending, as aria-sort says it; "" where another column sorts
+}
+
+// heads are the columns of tables of records.
+func heads() []sortHead {
+	return []sortHead{
+		{Text: "Record", By: "id"}, {Text: "Site", By: "meta.site_id"}, {Text: "Group", By: "meta.group_id"}, {Text: "User", By: "meta.user_id"},
+		{Text: "Components", By: "-component.Cores"}, {Text: "Start (UTC)", By: "-start"}, {Text: "End (UTC)", By: "-stop"}, {Text: "Runtime", By: "-runtime", Num: true},
+	}
+}
+
+// Table is the page's table, which each of its heads sorts.
+func (p *recordsPage) Table() recordTable {
+	list := heads()
+	for i := range list {
+		h, next := &list[i], p.Filter
+		word := strings.TrimPrefix(h.By, "-")
+		switch cmp.Or(p.Filter.Sort, "-stop") {
+		case word:
+			h.Sorted, next.Sort = "ascending", "-"+word
+		case "-" + word:
+			h.Sorted, next.Sort = "descending", word
+		default:
+			next.Sort = h.By
+		}
+		h.Address = "/ui/records?" + next.query().Encode()
+	}
+	return recordTable{list, p.Lines}
+}
+
+// order is that of the list, and its name in /v1.
+func (f filter) order(q *store.Query) (name string, err error) {
+	word, down := strings.CutPrefix(f.Sort, "-")
+	q.Desc = down || f.Sort == ""
+	if key, ok := strings.CutPrefix(word, "meta."); ok && key != "" {
+		q.Order, q.By = store.ByMeta, key
+		return word, nil
+	}
+	if component, ok := strings.CutPrefix(word, "component."); ok && component != "" {
+		q.Order, q.By = store.ByAmount, component
+		return word, nil
+	}
+	switch word {
+	case "", "stop":
+		q.Order, name = store.ByStop, "stop_time"
+	case "start":
+		q.Order, name = store.ByStart, "start_time"
+	case "runtime":
+		q.Order, name = store.ByRuntime, "runtime"
+	case "id":
+		q.Order, name = store.ByID, "record_id"
+	default:
+		return "", bad("%q is no order.", f.Sort)
+	}
+	return name, nil
+}
+
+// find makes filters of the words of the search field: KEY=VALUE, COMPONENT>=AMOUNT,
+// running, ended, or the id of a record.
+func (f *filter) find(text string) error {
+	for word := range strings.FieldsSeq(text) {
+		key, value, pair := strings.Cut(word, "=")
+		field := map[string]*string{
+			"site": &f.Site, "site_id": &f.Site, "group": &f.Group, "group_id": &f.Group, "user": &f.User, "user_id": &f.User, "id": &f.ID, "record": &f.ID,
+			"since": &f.Since, "until": &f.Until, "ran_since": &f.RanSince, "ran_until": &f.RanUntil,
+		}[key]
+		name, more := strings.CutSuffix(key, ">")
+		switch {
+		case word == "running" || word == "ended":
+			f.Runs = word
+		case !pair:
+			f.ID = word
+		case more:
+			f.Component, f.Least = name, value
+		case field != nil:
+			*field = value
+		case f.Key != "" && f.Key != key:
+			return bad("The list filters by one meta key beside site, group and user: %s or %s.", f.Key, key)
+		default:
+			f.Key, f.Value = key, value
+		}
+	}
+	return nil
+}
+
+// chips are the filters with the addresses of the list without each.
+func (f filter) chips() (list []crumb) {
+	add := func(key, value string, fields ...string) {
+		if value == "" {
+			return
+		}
+		rest := f.query()
+		for _, field := range fields {
+			rest.Del(field)
+		}
+		list = append(list, crumb{Key: key, Value: value, Address: "/ui/records?" + rest.Encode()})
+	}
+	add("record", f.ID, "id")
+	add("site", f.Site, "site")
+	add("group", f.Group, "group")
+	add("user", f.User, "user")
+	add("ended since", f.Since, "since")
+	add("ended before", f.Until, "until")
+	add("ran since", f.RanSince, "ran_since")
+	add("ran before", f.RanUntil, "ran_until")
+	add("runs", f.Runs, "runs")
+	if f.Least != "" {
+		add(f.Component, "≥ "+f.Least, "component", "least")
+	} else {
+		add("component", f.Component, "component")
+	}
+	if f.Value != "" {
+		add(f.Key, f.Value, "key", "value")
+	} else {
+		add("has", f.Key, "key")
+	}
+	return list
+}
+
 // csv is the address at which /v1 has all that is found, in the same order; "" when
 // it cannot be asked that.
 func (f filter) csv(q *store.Query) string {
-	out := v1.ListRecordsQuery{SortBy: v1.SortBy{Desc: "stop_time"}, RecordID: q.ID, Meta: map[string]v1.MetaTest{}, Component: map[string]v1.NumberTest{}}
+	out := v1.ListRecordsQuery{RecordID: q.ID, Meta: map[string]v1.MetaTest{}, Component: map[string]v1.NumberTest{}}
+	switch name, _ := f.order(&store.Query{}); { // it was parsed before
+	case q.By != "":
+		out.Order = f.Sort
+	case q.Desc:
+		out.SortBy.Desc = name
+	default:
+		out.SortBy.Asc = name
+	}
 	if q.Stop.Min != nil {
 		out.StopTime.Gte = v1.Stamp(record.Time(*q.Stop.Min))
 	}
@@ -259,10 +417,13 @@ func (f filter) csv(q *store.Query) string {
 	return v1.ListRecordsAddress(&out, "csv")
 }
 
-// parse turns the filter into a query: the newest first, running ones before
-// all others.
+// parse turns the filter into a query: without another order the newest first, running
+// ones before all others.
 func (f filter) parse() (store.Query, error) {
-	q := store.Query{ID: strings.TrimSpace(f.ID), Desc: true, Limit: pageSize + 1}
+	q := store.Query{ID: strings.TrimSpace(f.ID), Limit: pageSize + 1}
+	if _, err := f.order(&q); err != nil {
+		return q, err
+	}
 	if since, ok, err := moment(f.Since); err != nil {
 		return q, err
 	} else if ok {
@@ -364,13 +525,13 @@ func token(p store.Position) string {
 	return base64.RawURLEncoding.EncodeToString(text)
 }
 
-func position(token string) (*store.Position, error) {
+func position(token string, q *store.Query) (*store.Position, error) {
 	var p store.Position
 	text, err := base64.RawURLEncoding.DecodeString(token)
 	if err == nil {
 		err = json.Unmarshal(text, &p)
 	}
-	if err != nil || p.Order != store.ByStop || !p.Desc {
+	if err != nil || p.Order != q.Order || p.By != q.By || p.Desc != q.Desc {
 		return nil, bad("This page of the list does not exist; start with the first one.")
 	}
 	return &p, nil

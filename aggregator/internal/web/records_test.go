@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
+	"github.com/bursar-accounting/bursar/aggregator/internal/api/apitest"
 	"github.com/bursar-accounting/bursar/proto/identity"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
@@ -122,6 +123,52 @@ func TestRecords_HintsOfALimitedReader_NameOnlyItsRecords(t *testing.T) {
 	}
 }
 
+func TestRecords_AnyColumn_SortsThemInPages(t *testing.T) {
+	s := newSite(t)
+	var list []record.Record
+	for i := range 130 {
+		r := run(fmt.Sprintf("r%03d", i), i, fmt.Sprintf("user%03d", i*37%130))
+		r.Components[0].Amount = int64(1 + i*53%130)
+		list = append(list, r)
+	}
+	s.Post(list...)
+	_, body, _ := s.get("/ui/records")
+	for _, m := range regexp.MustCompile(`<th scope="col"[^>]*><a href="([^"]*)"[^>]*>([^<]*)`).FindAllStringSubmatch(body, -1) {
+		for _, path := range []string{m[1], strings.Replace(m[1], "sort=-", "sort=", 1)} {
+			seen, pages := map[string]bool{}, 0
+			for next := html.UnescapeString(path); next != ""; pages++ {
+				code, page, _ := s.get(next)
+				if code != 200 || pages > 0 && !strings.Contains(page, "aria-sort=") {
+					t.Fatalf("%s: %d", next, code)
+				}
+				for _, id := range regexp.MustCompile(`/ui/record\?id=(r\d+)`).FindAllStringSubmatch(page, -1) {
+					seen[id[1]] = true
+				}
+				next = ""
+				if more := regexp.MustCompile(`href="([^"]*)">Next page`).FindStringSubmatch(page); more != nil {
+					next = html.UnescapeString(more[1])
+				}
+			}
+			if pages != 3 || len(seen) != 130 {
+				t.Errorf("%s: %d pages with %d of 130 records", path, pages, len(seen))
+			}
+		}
+	}
+	for sort, want := range map[string]string{"-component.Cores": "r103", "meta.user_id": "r000", "-meta.user_id": "r007"} {
+		_, page, _ := s.get("/ui/records?sort=" + sort)
+		if first := regexp.MustCompile(`/ui/record\?id=(r\d+)`).FindStringSubmatch(page); first == nil || first[1] != want {
+			t.Errorf("%s: the first is %v, want %s", sort, first, want)
+		}
+		address := regexp.MustCompile(`href="(/v1/records[^"]*)">Download`).FindStringSubmatch(page)
+		if code, file, _ := s.get(html.UnescapeString(address[1])); code != 200 || !strings.HasPrefix(strings.SplitN(file, "\n", 3)[1], want) {
+			t.Errorf("%s: %d %.300s", address[1], code, file)
+		}
+	}
+	if code, _, _ := s.get("/ui/records?sort=meta."); code != 400 {
+		t.Error(code)
+	}
+}
+
 func TestHintsAreOfTheNewestRecordsOnly(t *testing.T) {
 	s := newSite(t)
 	s.Post(run("first", 0, "alice"))
@@ -161,5 +208,104 @@ func TestTheScriptOfARecordsPageIsThere(t *testing.T) {
 	}
 	if ids := regexp.MustCompile(` id="([^"]*)"`).FindAllString(body, -1); len(slices.Compact(slices.Sorted(slices.Values(ids)))) != len(ids) {
 		t.Errorf("an id is there twice: %v", ids)
+	}
+}
+
+func TestRecord_RunsOfAnArrayAndRequeues_StandInATimeline(t *testing.T) {
+	s := newSite(t)
+	var list []record.Record
+	for i, id := range []string{"nemo-7_1", "nemo-7_2", "nemo-7_2-1795248798", "nemo-77_1", "nemo-8"} {
+		list = append(list, apitest.Job{
+			ID: id, Group: "atlas", User: "alice", Submit: "2026-02-25T00:00:00Z", Start: fmt.Sprintf("2026-02-25T0%d:00:00Z", i+1), Stop: fmt.Sprintf("2026-02-25T0%d:30:00Z", i+1),
+			Cores: 4, CPU: 3600, State: "COMPLETED",
+		}.Record())
+	}
+	other := list[0]
+	other.ID, other.Meta = "nemo-7_9", record.Meta{{Key: "user_id", Values: []string{"bob"}}}
+	s.Collect(apitest.Nemo(), append(list, other), nil)
+	_, body, _ := s.get("/ui/record?id=nemo-7_2")
+	_, runs, _ := strings.Cut(body, `id="runs"`)
+	runs, _, _ = strings.Cut(runs, "</table>")
+	for want, is := range map[string]bool{"<b>nemo-7_2</b>": true, "nemo-7_1</a>": true, "nemo-7_2-1795248798</a>": true, "nemo-77_1": false, "nemo-8": false, "nemo-7_9": false} {
+		if strings.Contains(runs, want) != is {
+			t.Errorf("%s is there: %v, want %v\n%s", want, !is, is, runs)
+		}
+	}
+	for _, want := range []string{"waited 2 h 00 min", "<dt>CPU efficiency</dt>", "50.0\u202f%", "2\u202fcore-hours", `class="runs" x="`} {
+		if !strings.Contains(body, want) {
+			t.Errorf("%q is missing", want)
+		}
+	}
+	if _, body, _ := s.get("/ui/record?id=nemo-8"); strings.Contains(body, `id="runs"`) {
+		t.Error("a job of one run has a timeline")
+	}
+	bob := access.Principal{Name: "bob", Rights: identity.Read, Rows: access.SomeRows(access.Grant{"user_id": {"bob"}})}
+	if code, _, _ := s.getAs(bob, "/ui/record?id=nemo-7_2"); code != http.StatusNotFound {
+		t.Error(code)
+	}
+	if _, body, _ := s.getAs(bob, "/ui/record?id=nemo-7_9"); strings.Contains(body, "nemo-7_1") {
+		t.Error("the run of another is there")
+	}
+}
+
+func TestRecords_TheSearchField_MakesFiltersWithChips(t *testing.T) {
+	s := newSite(t)
+	open, small := run("open", 0, "bob"), run("small", 5, "alice")
+	open.Stop, small.Components[0].Amount = record.None, 3
+	small.Meta = append(record.Meta{{Key: "queue", Values: []string{"long"}}}, small.Meta...)
+	s.Post(run("early", 0, "alice"), run("late", 600, "bob"), open, small)
+	for find, want := range map[string]string{
+		"": "open late small early", "user=bob": "open late", "user_id=bob ended": "late", "running": "open", "Cores>=4 user=alice": "early", "late": "late", "queue=long": "small", "site=here until=2026-01-02T02:05": "early",
+	} {
+		_, body, _ := s.get("/ui/records?" + url.Values{"find": {find}}.Encode())
+		if got := strings.Join(shown(body), " "); got != want {
+			t.Errorf("%q: %q, want %q", find, got, want)
+		}
+		if chips := strings.Count(body, "Remove the filter"); chips != len(strings.Fields(find)) {
+			t.Errorf("%q: %d chips", find, chips)
+		}
+	}
+	if code, _, _ := s.get("/ui/records?find=queue%3Dlong+partition%3Dx"); code != http.StatusBadRequest {
+		t.Error(code)
+	}
+	for sort, want := range map[string]string{
+		"": "open late small early", "stop": "early small late open", "-start": "late small early open", "start": "early open small late", "id": "early late open small", "-id": "small open late early",
+	} {
+		_, body, _ := s.get("/ui/records?sort=" + sort)
+		if got := strings.Join(shown(body), " "); got != want {
+			t.Errorf("sort %q: %q, want %q", sort, got, want)
+		}
+	}
+	if code, _, _ := s.get("/ui/records?sort=colour"); code != http.StatusBadRequest {
+		t.Error(code)
+	}
+}
+
+func TestRecords_EveryOrder_PagesThroughAll(t *testing.T) {
+	s := newSite(t)
+	var list []record.Record
+	for i := range 120 {
+		list = append(list, run(fmt.Sprintf("r%03d", i), i%7, "alice"))
+	}
+	s.Post(list...)
+	next := regexp.MustCompile(`href="([^"]*)">Next page`)
+	for _, sort := range []string{"", "stop", "-start", "start", "-runtime", "runtime", "id", "-id"} {
+		seen, path := map[string]bool{}, "/ui/records?sort="+sort
+		for path != "" {
+			_, body, _ := s.get(path)
+			for _, id := range shown(body) {
+				if seen[id] {
+					t.Fatalf("%s: %s twice", sort, id)
+				}
+				seen[id] = true
+			}
+			path = ""
+			if m := next.FindStringSubmatch(body); m != nil {
+				path = html.UnescapeString(m[1])
+			}
+		}
+		if len(seen) != len(list) {
+			t.Errorf("%q: %d of %d", sort, len(seen), len(list))
+		}
 	}
 }

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -42,6 +44,22 @@ func (*reportsPage) Links(e report.Entry) []topLink {
 	return links
 }
 
+// compared sets the period before beside one that is alone, where a report takes two.
+func compared(e *report.Entry, query url.Values) {
+	p := e.Param("period")
+	if p == nil || p.Most < 2 {
+		return
+	}
+	list := slices.DeleteFunc(slices.Clone(query["period"]), func(word string) bool { return word == "" })
+	if len(list) == 0 {
+		list = slices.Clone(p.Default[:1])
+	}
+	if len(list) == 1 {
+		list = append(list, report.Previous)
+	}
+	query["period"] = list
+}
+
 // missed are the titles of what a report needs and was not told.
 func missed(e *report.Entry, query url.Values) (titles []string) {
 	for i := range e.Parameters {
@@ -58,10 +76,12 @@ type entryField struct {
 
 	Values []string // one for each; at least one
 	List   string   // the id of its examples; "" without
+	Offers []string // the examples
+	Dates  bool     // its first value may be two dates
 }
 
-// rowsShown bounds the lines of a table in the page. The files have all.
-const rowsShown = 500
+// rowsShown is how many lines of a table the page shows at once. The files have all.
+const rowsShown = 100
 
 // shownReport is a report in the page.
 type shownReport struct {
@@ -73,6 +93,8 @@ type shownReport struct {
 	HTML   string
 	Print  string
 	Fixed  string // the same periods by their dates; "" where they are so already
+
+	Earlier, Later string // the pages before and after this one of long tables; "" without
 }
 
 // shownTable is a table as text.
@@ -82,7 +104,8 @@ type shownTable struct {
 	Head        []shownHead
 	Rows        [][]shownCell
 	Totals      []shownCell
-	Left        int // lines that are in the files only
+	Part        string // which lines these are; "" where they are all
+	Folded      bool   // the chart says it; the figures open when they are wanted
 }
 
 type shownHead struct {
@@ -92,6 +115,7 @@ type shownHead struct {
 
 type shownCell struct {
 	Text, Exact, Label string
+	Href               string // the page about what it names
 	Num                bool
 }
 
@@ -108,7 +132,8 @@ func (p *Pages) reports(r *http.Request) (any, error) {
 	if err != nil {
 		return page, status{http.StatusNotFound, sentence(err.Error())}
 	}
-	page.Entry, page.Form = e, fields(e, query)
+	compared(e, query)
+	page.Entry, page.Form = e, p.offer(r.Context(), fields(e, query))
 	if page.Needs = missed(e, query); len(page.Needs) > 0 {
 		return page, nil
 	}
@@ -118,6 +143,11 @@ func (p *Pages) reports(r *http.Request) (any, error) {
 
 // report makes a report ready to be shown.
 func (p *Pages) report(ctx context.Context, e *report.Entry, query url.Values) (*shownReport, error) {
+	page, err := strconv.Atoi(cmp.Or(query.Get("page"), "1"))
+	if err != nil || page < 1 {
+		return nil, bad("page is %q, want a number from 1.", query.Get("page"))
+	}
+	query.Del("page")
 	d, err := report.Make(ctx, p.V1, e.Name, query, p.now())
 	problem, refused := errors.AsType[*client.Problem](err)
 	switch {
@@ -130,7 +160,7 @@ func (p *Pages) report(ctx context.Context, e *report.Entry, query url.Values) (
 	case err != nil:
 		return nil, err
 	}
-	return showReport(d, query), nil
+	return showReport(d, query, page), nil
 }
 
 // sentence is what an error says as one.
@@ -145,10 +175,16 @@ func sentence(text string) string {
 }
 
 // showReport writes the cells of a report as text, and its links.
-func showReport(d *report.Document, query url.Values) *shownReport {
+func showReport(d *report.Document, query url.Values, page int) *shownReport {
 	s := &shownReport{Document: d}
 	for i := range d.Tables {
-		s.Tables = append(s.Tables, showTable(d, d.Table(i)))
+		s.Tables = append(s.Tables, showTable(d, d.Table(i), page))
+		if len(d.Tables[i].Rows) > page*rowsShown {
+			s.Later = pageOf(d.Report, query, page+1)
+		}
+	}
+	if page > 1 {
+		s.Earlier = pageOf(d.Report, query, page-1)
 	}
 	link := func(format, download string) string {
 		q := url.Values{"format": {format}}
@@ -166,7 +202,16 @@ func showReport(d *report.Document, query url.Values) *shownReport {
 	return s
 }
 
-func showTable(d *report.Document, t *report.Table) shownTable {
+// pageOf is the address of another page of the same report.
+func pageOf(name string, query url.Values, page int) string {
+	q := maps.Clone(query)
+	q.Set("report", name)
+	q.Set("page", strconv.Itoa(page))
+	return "/ui/reports?" + q.Encode()
+}
+
+// showTable shows a page of the lines of a table; of a shorter table its last one.
+func showTable(d *report.Document, t *report.Table, page int) shownTable {
 	out := shownTable{Name: t.Name, Title: t.Title, Chart: d.Chart(t)}
 	for i := range t.Columns {
 		c := &t.Columns[i]
@@ -177,23 +222,48 @@ func showTable(d *report.Document, t *report.Table) shownTable {
 		}
 		out.Head = append(out.Head, h)
 	}
-	for i, row := range t.Rows {
-		if i == rowsShown {
-			out.Left = len(t.Rows) - i
-			break
-		}
+	from := min((page-1)*rowsShown, max(len(t.Rows)-1, 0)/rowsShown*rowsShown)
+	to := min(from+rowsShown, len(t.Rows))
+	for _, row := range t.Rows[from:to] {
 		out.Rows = append(out.Rows, out.cells(t, row))
+	}
+	if to-from < len(t.Rows) {
+		out.Part = fmt.Sprintf("Rows %s to %s of %s.", count(from+1), count(to), count(len(t.Rows)))
 	}
 	if t.Totals != nil {
 		out.Totals = out.cells(t, t.Totals)
 	}
+	out.Folded = out.Chart != "" && (len(t.Rows) > mostBeside || t.Chart.Kind == report.Columns || t.Chart.Kind == report.Heat)
+	for i := range out.Rows {
+		for k := range t.Columns {
+			out.Rows[i][k].Href = aboutPage(t.Columns[k].Name, t.Rows[from+i][k].String())
+		}
+	}
 	return out
+}
+
+// mostBeside is how many lines a table may have to stand open below its chart.
+const mostBeside = 12
+
+// aboutPage is the page about the value of a column; "" where there is none.
+func aboutPage(column, value string) string {
+	switch {
+	case value == "" || value == "(none)" || strings.HasSuffix(value, " others") || strings.Contains(value, ","):
+		return ""
+	case column == "record_id":
+		return "/ui/record?" + url.Values{"id": {value}}.Encode()
+	case column == "budget":
+		return "/ui/budgets?" + url.Values{"name": {value}}.Encode()
+	case slices.Contains(widest(), column):
+		return "/ui/usage?" + url.Values{"where[" + column + "]": {value}, "window": {"30d"}}.Encode()
+	}
+	return ""
 }
 
 func (s *shownTable) cells(t *report.Table, row []report.Cell) []shownCell {
 	var out []shownCell
 	for i, c := range row {
-		cell := shownCell{Text: report.Show(t.Columns[i].Kind, c), Label: s.Head[i].Label, Num: s.Head[i].Num}
+		cell := shownCell{Text: v1.Show(t.Columns[i].Kind, c), Label: s.Head[i].Label, Num: s.Head[i].Num}
 		if cell.Num {
 			cell.Exact = c.String()
 		}
@@ -216,8 +286,9 @@ func fields(e *report.Entry, query url.Values) []entryField {
 			f.Values = append(f.Values, "")
 		}
 		if len(p.Words) > 0 && p.Kind != report.ParamChoice {
-			f.List = "words-" + p.Name
+			f.List, f.Offers = "words-"+p.Name, p.Words
 		}
+		f.Dates = p.Kind == report.ParamWindow
 		out = append(out, f)
 	}
 	return out
@@ -249,15 +320,15 @@ func given(p *report.Param, query url.Values) (out []string) {
 // shows the same when it is opened next month; "" where no period follows the clock.
 func fixed(d *report.Document, query url.Values) string {
 	words := slices.DeleteFunc(slices.Clone(query["period"]), func(s string) bool { return s == "" })
-	if e, err := report.Find(d.Report); err == nil && len(words) == 0 {
+	if e, err := report.Find(d.Report); err == nil && len(words) == 0 && e.Param("period") != nil {
 		words = slices.Clone(e.Param("period").Default)
 	}
 	zone, err := time.LoadLocation(d.Zone)
-	if err != nil || len(words) > len(d.Periods) { // a statement has the time before, too
+	if err != nil {
 		return ""
 	}
 	moves := false
-	for i, word := range words {
+	for i, word := range words[:min(len(words), len(d.Periods))] { // of which the second may be none
 		date := dated(word, d.Periods[i].From.In(zone))
 		moves = moves || date != word
 		words[i] = date
@@ -293,11 +364,26 @@ func dated(word string, from time.Time) string {
 	return word
 }
 
+// dates puts the two dates of a form in the place of its first period; false where there
+// are none. A date that is missing is today.
+func dates(query url.Values) bool {
+	from, until := query.Get("from"), query.Get("until")
+	if from == "" && until == "" {
+		return false
+	}
+	query.Del("from")
+	query.Del("until")
+	word := cmp.Or(from, "today") + ".." + cmp.Or(until, "today")
+	query["period"] = append([]string{word}, query["period"][min(1, len(query["period"])):]...)
+	return true
+}
+
 // tidy sends a browser from the address that a form makes to the one without the fields
 // that were left empty, which is shorter to pass on.
 func tidy(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		query, changed := r.URL.Query(), false
+		query := r.URL.Query()
+		changed := dates(query)
 		for key, list := range query {
 			kept := slices.DeleteFunc(slices.Clone(list), func(v string) bool { return v == "" && !strings.Contains(key, "[") })
 			if changed = changed || len(kept) < len(list); len(kept) == 0 {

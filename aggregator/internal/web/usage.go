@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
+	"github.com/bursar-accounting/bursar/aggregator/internal/report"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
@@ -21,6 +22,8 @@ type usagePage struct {
 	Form usageForm
 	// Trail is the way down to here.
 	Trail []crumb
+	// Chips are the conditions, each with the address without it.
+	Chips []crumb
 	// Settled says that the page chose the window, and why.
 	Settled string
 	Nothing *nothing
@@ -94,7 +97,7 @@ func (a usageAsk) by(keys []string) string {
 
 // fillUsage asks /v1, first what there is in the window, then of whom.
 func (p *Pages) fillUsage(ctx context.Context, page *usagePage, keys []string) error {
-	page.Trail = page.trail()
+	page.Trail, page.Chips = page.trail(), page.chips()
 	known, err := p.settle(ctx, page)
 	if err != nil {
 		return err
@@ -167,7 +170,7 @@ func (p *Pages) sheet(ctx context.Context, page *usagePage) error {
 	a := &page.Ask
 	step := a.Step
 	if step == "" {
-		step = fit(page.To.Sub(page.From))
+		step = report.Interval(page.To.Sub(page.From))
 	}
 	q := a.times()
 	q.Window, q.From, q.To = "", page.From.Format(time.RFC3339Nano), page.To.Format(time.RFC3339Nano) // what is downloaded is what is seen
@@ -189,9 +192,21 @@ func (p *Pages) sheet(ctx context.Context, page *usagePage) error {
 		}
 		return err
 	}
-	page.Sheet = p.usageSheet(*a, step, answer)
+	page.Sheet = p.usageSheet(ctx, *a, step, answer)
+	page.Sheet.compare(p.earlier(ctx, *q), a.Measure)
 	page.Sheet.JSON, page.Sheet.CSV = v1.UsageAddress(q, ""), v1.UsageAddress(q, "csv")
 	return nil
+}
+
+// earlier asks for the same of the whole window beside the one before it; nil where there is
+// no answer, without which the page is whole.
+func (p *Pages) earlier(ctx context.Context, q v1.UsageQuery) *usageAnswer {
+	q.Bucket, q.Compare = "", "previous"
+	answer, err := p.askUsage(ctx, &q)
+	if err != nil {
+		return nil
+	}
+	return answer
 }
 
 // mostSteps bounds the steps of a page.
@@ -201,22 +216,6 @@ const mostSteps = 1000
 func lengths() map[string]time.Duration {
 	const day = 24 * time.Hour
 	return map[string]time.Duration{"hour": time.Hour, "day": day, "week": 7 * day, "month": 30 * day, "quarter": 91 * day, "year": 365 * day}
-}
-
-// fit is the step for a window of this length.
-func fit(long time.Duration) string {
-	const day = 24 * time.Hour
-	switch {
-	case long <= 3*day:
-		return "hour"
-	case long <= 100*day:
-		return "day"
-	case long <= 400*day:
-		return "week"
-	case long <= 10*366*day:
-		return "month"
-	}
-	return "year"
 }
 
 func steps(from, to time.Time, step string) int {
@@ -246,6 +245,16 @@ func (page *usagePage) trail() []crumb {
 	list := []crumb{{Value: "All", Address: page.Ask.up(0).address()}}
 	for i, c := range page.Ask.Where {
 		list = append(list, crumb{Key: c.Key, Value: named(c.Value), Address: page.Ask.up(i + 1).address()})
+	}
+	return list
+}
+
+// chips are the conditions with the addresses of the page without each.
+func (page *usagePage) chips() (list []crumb) {
+	for i, c := range page.Ask.Where {
+		without := page.Ask
+		without.Where = slices.Delete(slices.Clone(page.Ask.Where), i, i+1)
+		list = append(list, crumb{Key: c.Key, Value: named(c.Value), Address: without.address()})
 	}
 	return list
 }
@@ -332,8 +341,11 @@ func (p *Pages) measures(known *usageAnswer) []choice {
 	for _, name := range slices.Sorted(maps.Keys(worths)) {
 		list = append(list, choice{Value: name, Text: name, Group: "Worth"})
 	}
-	for _, c := range [][2]string{{"records", "Jobs"}, {"started", "Jobs started"}, {"stopped", "Jobs ended"}, {"running", "Jobs running at a time"}, {"people", "People"}} {
+	for _, c := range [][2]string{{"records", "Jobs"}, {"started", "Jobs started"}, {"stopped", "Jobs ended"}, {"running", "Jobs running at a time"}, {"queued", "Jobs waiting at a time"}, {"people", "People"}} {
 		list = append(list, choice{Value: c[0], Text: c[1], Group: "Jobs"})
+	}
+	if !known.Complete.Limited { // a part of the records beside what all run on is no share
+		list = append(list, choice{Value: "utilization", Text: "Utilization", Group: "Capacity"}, choice{Value: "capacity", Text: "Capacity (core-hours)", Group: "Capacity"})
 	}
 	for _, c := range [][2]string{{"wait", "Mean wait"}, {"efficiency", "CPU efficiency"}} {
 		list = append(list, choice{Value: c[0], Text: c[1], Group: "Quality"})

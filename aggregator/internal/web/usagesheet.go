@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"math/big"
@@ -35,6 +36,7 @@ type usageSheet struct {
 	CSV     string
 	JSON    string
 	About   string // the chart in words
+	Before  string // the window before, with which it is compared; "" where nothing was in it
 }
 
 // shown is a figure, exact and for the eye.
@@ -51,6 +53,7 @@ type usageRow struct {
 	Value   shown
 	Share   string
 	Width   string // of the bar, in per cent
+	Change  string // beside the window before; "" where it is not known
 	Jobs    shown
 }
 
@@ -65,7 +68,7 @@ type usageStep struct {
 	Total   shown
 }
 
-func (p *Pages) usageSheet(a usageAsk, step string, answer *usageAnswer) *usageSheet {
+func (p *Pages) usageSheet(ctx context.Context, a usageAsk, step string, answer *usageAnswer) *usageSheet {
 	s := &usageSheet{Measure: a.Measure, Key: keyName(a.By), Step: step, Kind: a.Kind, Limited: answer.Complete.Limited, Notes: report.Remarks(&answer.Complete)}
 	m, jobs := answer.measure(a.Measure), answer.measure("records")
 	if m == nil || jobs == nil {
@@ -89,7 +92,7 @@ func (p *Pages) usageSheet(a usageAsk, step string, answer *usageAnswer) *usageS
 	for g := range answer.Groups {
 		names[g] = groupName(&answer.Groups[g])
 	}
-	for g, paint := range report.Paints(names) {
+	for g, paint := range p.paints(ctx, strings.Split(a.By, ","), names) {
 		row := p.row(a, answer, g)
 		if row.Others {
 			paint = report.Paint{Colour: report.OthersColour}
@@ -105,6 +108,31 @@ func (p *Pages) usageSheet(a usageAsk, step string, answer *usageAnswer) *usageS
 	s.Notes = append(s.Notes, answer.lacks(m, a.By)...)
 	s.About = s.about()
 	return s
+}
+
+// compare says how much each group has changed since the window before.
+func (s *usageSheet) compare(a *usageAnswer, measure string) {
+	if a == nil || a.ComparedWith == nil {
+		return
+	}
+	m := a.measure(measure)
+	if m == nil || m.Compared == nil {
+		return
+	}
+	changes := map[string]string{}
+	for g := range a.Groups {
+		if change := v1.Figure(at(m.Compared.Relative, g)); change.Known() {
+			changes[groupName(&a.Groups[g])] = v1.Show(report.Change, change)
+		}
+	}
+	for i := range s.Rows {
+		if !s.Rows[i].Others { // they are others in each window
+			s.Rows[i].Change = changes[s.Rows[i].Name]
+		}
+	}
+	if len(changes) > 0 {
+		s.Before = whenIn(a.ComparedWith.From.Time, time.UTC) + " – " + whenIn(a.ComparedWith.To.Time, time.UTC) + " UTC"
+	}
 }
 
 func (a *usageAnswer) measure(name string) *v1.Measure {
@@ -124,7 +152,7 @@ func columnOf(m *v1.Measure) report.Column {
 	switch {
 	case m.Kind == "ratio":
 		return report.Column{Kind: report.Ratio}
-	case m.Kind == "worth" && m.Unit != "" && m.Unit != "su":
+	case m.Kind == "worth" && m.Unit != "" && !slices.Contains([]string{"su", "kWh", "kg CO2e"}, string(m.Unit)):
 		return report.Column{Kind: report.Money}
 	}
 	return report.Column{Kind: report.Number}
@@ -133,7 +161,7 @@ func columnOf(m *v1.Measure) report.Column {
 // unitText is the unit of a measure for people.
 func unitText(m *v1.Measure) string {
 	switch {
-	case m.Name == "records" || m.Name == "started" || m.Name == "stopped" || m.Name == "running":
+	case m.Name == "records" || m.Name == "started" || m.Name == "stopped" || m.Name == "running" || m.Name == "queued":
 		return "jobs"
 	case m.Unit == "":
 		return ""
@@ -153,6 +181,12 @@ func measureName(name string) string {
 		return "Jobs ended"
 	case "running":
 		return "Jobs running at a time"
+	case "queued":
+		return "Jobs waiting at a time"
+	case "utilization":
+		return "Utilization"
+	case "capacity":
+		return "Capacity"
 	case "people":
 		return "People"
 	case "wait":
@@ -165,7 +199,7 @@ func measureName(name string) string {
 
 func show(c report.Column, n *json.Number) shown {
 	cell := v1.Figure(n)
-	return shown{Exact: cell.String(), Text: report.Show(c.Kind, cell)}
+	return shown{Exact: cell.String(), Text: v1.Show(c.Kind, cell)}
 }
 
 func at(list []*json.Number, i int) *json.Number {
@@ -182,7 +216,7 @@ func share(part, all *json.Number) (text, width string) {
 		return "", ""
 	}
 	q := new(big.Rat).Quo(x, y)
-	return report.Show(report.Share, v1.Rat(q)), q.Mul(q, big.NewRat(100, 1)).FloatString(2)
+	return v1.Show(report.Share, v1.Rat(q)), q.Mul(q, big.NewRat(100, 1)).FloatString(2)
 }
 
 // groupName is what a group is called.
@@ -280,7 +314,7 @@ func (s *usageSheet) steps(a usageAsk, answer *usageAnswer, m *v1.Measure, colum
 		}
 		if known {
 			cell := v1.Rat(sum)
-			step.Total = shown{Exact: cell.String(), Text: report.Show(column.Kind, cell)}
+			step.Total = shown{Exact: cell.String(), Text: v1.Show(column.Kind, cell)}
 		}
 		s.Steps = append(s.Steps, step)
 	}
@@ -319,7 +353,10 @@ func (a *usageAnswer) lacks(m *v1.Measure, by string) (notes []string) {
 		if u.Unit == "hour" {
 			what = hoursOf(u.Component)
 		}
-		notes = append(notes, fmt.Sprintf("%s %s have no price at their time, and are not in %s.", written(report.Number, used), what, m.Name))
+		if u.Component == "energy" {
+			what = "kWh"
+		}
+		notes = append(notes, fmt.Sprintf("%s %s have no %s at their time, and are not in %s.", written(report.Number, used), what, report.Unvalued(string(m.Unit), u.Component), m.Name))
 	}
 	if a.Several > 0 {
 		notes = append(notes, fmt.Sprintf("%d records have more than one value of %s; the first counts.", a.Several, by))

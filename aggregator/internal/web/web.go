@@ -49,6 +49,7 @@ type Pages struct {
 
 	files     assets
 	calendars calendars
+	painted   painted
 }
 
 // book is what the configuration adds.
@@ -60,13 +61,20 @@ func (p *Pages) book() *usage.Derivation {
 }
 
 // policy lets a page load nothing but this server's own style sheet and script.
-const policy = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+const policy = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' blob:; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
 // Routes returns the handlers by pattern of http.ServeMux.
 func (p *Pages) Routes() map[string]http.Handler {
 	p.files = readAssets()
+	overview := p.page("overview", p.overview)
 	return map[string]http.Handler{
-		"GET /{$}":              p.page("overview", p.overview),
+		"GET /{$}":              byRole(overview),
+		"GET /ui/overview":      overview,
+		"GET /ui/me":            p.board("me", me),
+		"GET /ui/projects":      p.board("projects", anyone),
+		"GET /ui/centre":        p.board("centre", anyone),
+		"GET /ui/budgets":       p.board("budgets", anyone),
+		"GET /ui/distributions": p.board("distributions", anyone),
 		"GET /ui/{$}":           http.RedirectHandler("/", http.StatusFound),
 		"GET /ui/usage":         p.usagePage(),
 		"GET /ui/records":       p.page("records", p.records),
@@ -80,6 +88,7 @@ func (p *Pages) Routes() map[string]http.Handler {
 		"GET " + runRoute:       p.plain("run", p.run),
 		"GET " + effectRoute:    p.plain("effect", p.effect),
 		"POST " + planRoute:     p.planned(),
+		"GET /ui/alerts":        p.plain("alerts", p.alerts),
 		"GET /ui/cluster":       p.show("cluster", p.cluster),
 		"GET /ui/static/{file}": headers(p.files, briefly),
 		"GET /favicon.ico":      headers(http.RedirectHandler("/ui/static/icon.svg", http.StatusFound), briefly),
@@ -107,6 +116,8 @@ type frame struct {
 	Version string
 	Now     time.Time
 	Refresh bool // the page renews itself
+	Session bool // the browser has logged in
+	Nav     []navLink
 	Content any
 	Problem string // instead of the content
 }
@@ -150,9 +161,10 @@ func (p *Pages) plain(name string, make func(r *http.Request) (any, error)) http
 // show makes the handler of a page from what fills its frame and returns the
 // status.
 func (p *Pages) show(name string, fill func(r *http.Request, f *frame) int) http.Handler {
-	t := template.Must(template.New("layout.html").Funcs(p.functions()).ParseFS(templateFiles, "templates/layout.html", "templates/parts.html", "templates/"+name+".html"))
+	t := template.Must(template.New("layout.html").Funcs(p.functions()).ParseFS(templateFiles, "templates/layout.html", "templates/parts.html", "templates/"+templateOf(name)))
 	return headers(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		f := frame{Page: name, Title: titles()[name], Node: p.Node, Version: p.Version, Now: p.now(), Refresh: refreshed(name)}
+		f := frame{Page: name, Title: titles()[name], Node: p.Node, Version: p.Version, Now: p.now(), Refresh: refreshed(name), Session: access.SessionText(r) != ""}
+		f.Nav = navigation(access.From(r.Context()), name)
 		if formed(name) {
 			r = withFormToken(w, r)
 		}
@@ -172,13 +184,23 @@ func (p *Pages) show(name string, fill func(r *http.Request, f *frame) int) http
 	}), "no-store")
 }
 
+// templateOf is the file of a page.
+func templateOf(name string) string {
+	switch name {
+	case "me", "projects", "centre", "budgets", "distributions":
+		return "board.html"
+	}
+	return name + ".html"
+}
+
 // formed reports whether a page has a form that asks for more than to be shown.
 func formed(name string) bool { return name == "action" || name == "plan" }
 
 func titles() map[string]string {
 	return map[string]string{
+		"me": "My usage", "projects": "Projects", "centre": "Centre", "budgets": "Budgets", "distributions": "Distributions",
 		"overview": "Overview", "records": "Records", "record": "Record", "agents": "Agents",
-		"usage": "Usage", "reports": "Reports", "actions": "Actions",
+		"usage": "Usage", "reports": "Reports", "actions": "Actions", "alerts": "Alerts",
 		"action": "Action", "run": "Run", "effect": "Effect", "plan": "Plan",
 		"quarantine": "Quarantine", "conflicts": "Conflicts", "cluster": "Cluster", "missing": "Not found",
 	}

@@ -38,7 +38,18 @@ type site struct {
 
 func newSite(t *testing.T) *site {
 	t.Helper()
-	s := &site{World: apitest.New(t), t: t, mux: http.NewServeMux()}
+	return siteOf(t, apitest.New(t))
+}
+
+// filled is a site with a little of everything.
+func filled(t *testing.T) *site {
+	t.Helper()
+	return siteOf(t, apitest.Filled(t))
+}
+
+func siteOf(t *testing.T, w *apitest.World) *site {
+	t.Helper()
+	s := &site{World: w, t: t, mux: http.NewServeMux()}
 	reader, ok := s.Options.Reader.(access.Reader)
 	if !ok {
 		t.Fatal("the reader of the interface is another one")
@@ -87,7 +98,7 @@ func run(id string, minutes int, user string) record.Record {
 }
 
 func pagePaths() []string {
-	return []string{"/", "/ui/records", "/ui/agents", "/ui/quarantine", "/ui/conflicts", "/ui/cluster", "/ui/reports"}
+	return []string{"/", "/ui/records", "/ui/agents", "/ui/quarantine", "/ui/conflicts", "/ui/cluster", "/ui/reports", "/ui/me?user=alice", "/ui/projects", "/ui/centre", "/ui/budgets", "/ui/distributions"}
 }
 
 func TestEveryPageOfAnEmptyStoreIsThere(t *testing.T) {

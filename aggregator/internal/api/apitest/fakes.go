@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/action"
 	"github.com/bursar-accounting/bursar/aggregator/internal/api"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
+	"github.com/bursar-accounting/bursar/proto/alerts"
 )
 
 // Agents implements [api.Agents].
@@ -51,7 +53,8 @@ type Actions struct {
 	Bytes    []byte // the payload of each effect
 	Shown    string // how it is shown
 	Planned  *sdk.Plan
-	Ordered  int64 // when the newest run was ordered, in microseconds
+	State    []byte // that counts, of each action
+	Ordered  int64  // when the newest run was ordered, in microseconds
 
 	mu    sync.Mutex
 	asked []string
@@ -99,6 +102,9 @@ func (a *Actions) Payload(action.Documents, action.Name, uint64, int) ([]byte, s
 	return a.Bytes, a.Shown, nil
 }
 
+// Kept implements [api.Actions].
+func (a *Actions) Kept(action.Documents, action.Name) ([]byte, error) { return a.State, nil }
+
 // Plan implements [api.Actions]. There is none for the month "never".
 func (a *Actions) Plan(_ context.Context, name action.Name, arguments map[string]string) (*sdk.Plan, *action.Run, error) {
 	if err := a.note("plan", name, arguments); err != nil || arguments["month"] == "never" {
@@ -128,4 +134,32 @@ func (a *Actions) Retry(_ context.Context, name action.Name, by string, run uint
 // Skip implements [api.Actions].
 func (a *Actions) Skip(_ context.Context, name action.Name, by string, run uint64, effect int) error {
 	return a.note("skip", name, by, run, effect)
+}
+
+// Watching is a cluster with an action that watches rules: an alert in each state, a silence, a
+// receiver that takes nothing, and a rule that cannot be evaluated.
+func Watching() *Actions {
+	hour := func(n int) time.Time { return Noon().Add(time.Duration(n) * time.Hour) }
+	state := alerts.State{
+		Alerts: []alerts.Alert{
+			{Rule: "backup", About: "agg1", Severity: "warning", What: "the backup of agg1 <fails>", Do: "df -h", Since: hour(-3), Fired: hour(-2), Told: true},
+			{Rule: "budget-100", About: "atlas", Severity: "critical", What: "budget atlas is exhausted", Runbook: "https://example.org/#budget", Since: hour(-2), Fired: hour(-2), Told: true},
+			{Rule: "gap", Severity: "warning", What: "2 gaps", Do: "bursar gaps", Since: hour(-1), Fired: hour(-1)},
+			{Rule: "gone", Severity: "warning", What: "it is over", Since: hour(-2), Fired: hour(-1), Ended: hour(0)},
+			{Rule: "quarantine", Severity: "notice", What: "1 job is quarantined", Since: hour(0)},
+		},
+		Silences:  []alerts.Silence{{ID: "k3v9x2m4qa", Match: map[string]string{"rule": "ga*"}, From: hour(-1), Until: hour(1), Author: "anna", Comment: "<known>"}},
+		Problems:  []alerts.Problem{{Rule: "money", Why: `budget "bell" not found`, Since: hour(-5)}},
+		Receivers: map[string]*alerts.Receiver{"mail ops to=a@example.org": {Problem: "550 <no>", Failing: hour(-1)}, "webhook chat": {Told: hour(-1)}},
+	}
+	kept, err := state.Bytes()
+	if err != nil {
+		panic(err) // texts and times only
+	}
+	ordered := int64(At("2026-03-01T12:00:00Z"))
+	return &Actions{
+		Statuses: []action.Status{{Name: action.Name{Type: "alert", Label: "site"}, Configured: true, Schedule: "1m"}},
+		Runs:     []*action.Run{{Number: 1, Why: action.WhyOrder, Ordered: ordered, Planned: ordered}},
+		State:    kept, Ordered: ordered,
+	}
 }

@@ -39,9 +39,13 @@ function decal(pattern) {
   return { ...patterns[(pattern - 1) % patterns.length], color: "rgba(255,255,255,.55)" };
 }
 
-// dash tells lines of one colour apart.
-function dash(pattern) {
-  return ["solid", "dashed", "dotted", [8, 3, 2, 3]][pattern % 4];
+// dash and mark tell lines apart without their colours.
+function dash(place) {
+  return ["solid", "dashed", "dotted", [8, 3, 2, 3], [12, 4]][place % 5];
+}
+
+function mark(place) {
+  return ["circle", "rect", "triangle", "diamond"][place % 4];
 }
 
 class Chart {
@@ -60,6 +64,7 @@ class Chart {
     this.legend();
     this.draw();
     this.listen();
+    this.take();
   }
 
   box(name) {
@@ -86,7 +91,7 @@ class Chart {
         axisLabel: { ...font, hideOverlap: true, formatter: this.shorten() }, axisTick: { show: false }, axisLine: { lineStyle: { color: colour("--line") } },
       },
       yAxis: {
-        type: "value", name: place.dataset.axis, nameTextStyle: { ...font, align: "left" }, nameGap: 14,
+        type: "value", min: 0, ...(place.dataset.percent ? { max: ({ max }) => Math.max(1, Math.ceil(max * 5) / 5), interval: 0.2 } : {}), name: place.dataset.axis, nameTextStyle: { ...font, align: "left" }, nameGap: 14,
         axisLabel: { ...font, formatter: (v) => short.format(v) }, splitLine: { lineStyle: { color: colour("--line") } },
       },
       series: this.series.filter((s) => !s.hidden).map((s) => this.option(s, colour("--card"))),
@@ -102,7 +107,7 @@ class Chart {
   }
 
   option(s, card) {
-    const data = this.steps.map((step) => step.values[Number(s.id)]);
+    const data = this.data(Number(s.id));
     // A click on a line tells the name of its series only, so that is its number here.
     const pale = { opacity: 0.3 };
     const both = {
@@ -115,9 +120,21 @@ class Chart {
     }
     const filled = this.kind === "area";
     return {
-      ...both, type: "line", symbol: "none", triggerLineEvent: true, connectNulls: false, lineStyle: { width: filled ? 1 : 2.5, color: filled ? card : s.colour, type: filled ? "solid" : dash(s.pattern) },
+      ...both, type: "line", symbol: filled ? "none" : mark(Number(s.id)), symbolSize: 6, showAllSymbol: "auto", triggerLineEvent: true, connectNulls: false, lineStyle: { width: filled ? 1 : 2.5, color: filled ? card : s.colour, type: filled ? "solid" : dash(Number(s.id)) },
       areaStyle: filled ? { color: s.colour, opacity: 0.88 } : undefined,
     };
+  }
+
+  // data are the values of a series. What is part of an interval looks like less of it, so
+  // lines and areas end before it, and bars of it are pale.
+  data(series) {
+    const whole = this.kind === "bars" || this.steps.every((step) => step.part);
+    return this.steps.map((step) => {
+      const value = step.values[series];
+      if (!step.part) return value;
+      if (!whole) return null;
+      return this.kind === "bars" ? { value, itemStyle: { opacity: 0.45 } } : value;
+    });
   }
 
   legend() {
@@ -140,6 +157,74 @@ class Chart {
       item.append(button);
       return item;
     }));
+  }
+
+  // take puts a button that saves the chart beside the links to its figures.
+  take() {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.className = "quiet";
+    button.id = "png";
+    button.textContent = "PNG";
+    button.setAttribute("aria-label", "Save the chart as PNG");
+    button.addEventListener("click", () => this.picture().toBlob((blob) => {
+      const link = document.createElement("a");
+      link.href = URL.createObjectURL(blob);
+      link.download = "usage.png";
+      link.click();
+      setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+    }));
+    document.querySelector(".figures .take").append(button);
+  }
+
+  // picture is the chart with its title and the names of its series, in the colours of the page.
+  picture() {
+    const scale = 2, row = 22, left = 12;
+    const style = getComputedStyle(document.documentElement);
+    const colour = (name) => style.getPropertyValue(name).trim();
+    const chart = this.chart.renderToCanvas({ pixelRatio: scale, backgroundColor: colour("--card") });
+    const canvas = document.createElement("canvas"), pen = canvas.getContext("2d");
+    const font = `13px ${getComputedStyle(document.body).fontFamily}`;
+    pen.font = font;
+    const width = chart.width / scale, names = [];
+    let x = left, y = 0;
+    for (const s of this.series.filter((each) => !each.hidden)) {
+      const wide = pen.measureText(s.name).width + 40;
+      if (x > left && x + wide > width) [x, y] = [left, y + row];
+      names.push({ s, x, y });
+      x += wide;
+    }
+    const top = 30, below = top + chart.height / scale + row;
+    [canvas.width, canvas.height] = [width * scale, (below + y + row) * scale];
+    pen.fillStyle = colour("--card");
+    pen.fillRect(0, 0, canvas.width, canvas.height);
+    pen.drawImage(chart, 0, top * scale);
+    pen.scale(scale, scale);
+    pen.font = font;
+    pen.fillStyle = colour("--ink");
+    pen.fillText(document.querySelector(".what").textContent.trim().replaceAll(/\s+/g, " "), left, 20);
+    for (const { s, x, y } of names) this.sample(pen, s, x, below + y, colour("--ink"));
+    return canvas;
+  }
+
+  // sample draws a series' swatch and name.
+  sample(pen, s, x, y, ink) {
+    pen.fillStyle = s.colour;
+    pen.fillRect(x, y - 11, 12, 12);
+    const path = s.swatch.querySelector("path");
+    if (path) {
+      pen.save();
+      pen.translate(x, y - 11);
+      pen.beginPath();
+      pen.rect(0, 0, 12, 12);
+      pen.clip();
+      pen.strokeStyle = "rgba(255,255,255,.8)";
+      pen.lineWidth = 1.6;
+      pen.stroke(new Path2D(path.getAttribute("d")));
+      pen.restore();
+    }
+    pen.fillStyle = ink;
+    pen.fillText(s.name, x + 18, y);
   }
 
   // drill looks into the group that was clicked on.

@@ -1,0 +1,113 @@
+package api
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/access"
+	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
+	"github.com/bursar-accounting/bursar/aggregator/internal/store"
+)
+
+// ArchiveReader reads the files of archives, for one answer.
+type ArchiveReader interface {
+	store.ArchiveFiles
+	io.Closer
+}
+
+const (
+	// archivesHeader names the archives of a query's time, whose records are not in the
+	// answer.
+	archivesHeader = "X-Bursar-Archived"
+	// archivedField is the field of a query that asks for their records as well.
+	archivedField = "archived"
+)
+
+// listed returns what reads the records of a list: those with their details, where a header
+// names the archives of the others, or, when the query asks for them, all. The caller calls
+// done at the end. Missing files are an error here, before anything is sent.
+func (s *Server) listed(w http.ResponseWriter, r *http.Request, view *access.View, q *store.Query, archived string) (read rows, done func(), err error) {
+	switch archived {
+	case "", "false":
+		q.Details = true
+		if names := view.ArchivesOf(q); len(names) > 0 {
+			w.Header().Set(archivesHeader, strings.Join(names, ","))
+		}
+		return view.Query, func() {}, nil
+	case "true":
+	default:
+		return nil, nil, refuse(http.StatusBadRequest, "archived is %q, want true or false", archived)
+	}
+	if s.opt.Archives == nil {
+		return nil, nil, refuse(http.StatusServiceUnavailable, "this node cannot read archives")
+	}
+	files, err := s.opt.Archives(r.Context())
+	if err != nil {
+		return nil, nil, err
+	}
+	details := view.Details(r.Context(), q, patientFiles{files, s, w})
+	done = func() {
+		if err := details.Close(); err != nil {
+			s.opt.Log.Warn("a file of an answer does not close", "error", err)
+		}
+		if err := files.Close(); err != nil {
+			s.opt.Log.Warn("a reader of archives does not end", "error", err)
+		}
+	}
+	if q.Resume == nil { // later pages read only the archives that they need
+		err = details.Check(r.Context(), q)
+	}
+	if err != nil {
+		done()
+		return nil, nil, err
+	}
+	return func(ctx context.Context, q store.Query, yield func(*columns.Row) error) error {
+		return view.QueryWhole(ctx, q, details, yield)
+	}, done, nil
+}
+
+// patientFiles reads archives while the answer's time to write does not run.
+type patientFiles struct {
+	files store.ArchiveFiles
+	s     *Server
+	w     http.ResponseWriter
+}
+
+// Check implements store.ArchiveFiles.
+func (p patientFiles) Check(ctx context.Context, archives []string) error {
+	defer p.wait()()
+	return p.files.Check(ctx, archives)
+}
+
+// Rows implements store.ArchiveFiles.
+func (p patientFiles) Rows(ctx context.Context, archive string, yield func(row []byte) error) error {
+	defer p.wait()()
+	return p.files.Rows(ctx, archive, yield)
+}
+
+// wait gives the answer its time again and again, until the end.
+func (p patientFiles) wait() (end func()) {
+	over := make(chan struct{})
+	var ended sync.WaitGroup
+	ended.Go(func() {
+		tick := time.NewTicker(answerTime / 2)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				p.s.extendWrite(p.w)
+			case <-over:
+				return
+			}
+		}
+	})
+	return func() {
+		close(over)
+		ended.Wait()
+		p.s.extendWrite(p.w)
+	}
+}

@@ -1,0 +1,295 @@
+package api
+
+import (
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/access"
+	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
+	"github.com/bursar-accounting/bursar/aggregator/internal/enrol"
+	"github.com/bursar-accounting/bursar/proto/identity"
+	"github.com/bursar-accounting/bursar/proto/join"
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
+)
+
+// Enrolment is what the server needs to let machines join.
+type Enrolment struct {
+	// Authority signs their certificates; nil: this node cannot.
+	Authority *identity.Authority
+	// Trusted are the authorities that this cluster trusts.
+	Trusted func() []*x509.Certificate
+	// Address is where machines join, as host:port; "": nothing listens with TLS.
+	Address func() string
+	// Taken says that the configuration or the cluster has a machine of that name already.
+	Taken func(role identity.Role, name string) bool
+	// Nodes are the nodes of the cluster.
+	Nodes func() []v1.JoinNode
+	// Cluster is the cluster's id.
+	Cluster func() string
+}
+
+// joinPath is where machines join.
+const joinPath = "/v1/join"
+
+func (s *Server) joinRoutes() []route {
+	return []route{
+		{http.MethodGet, joinPath, s.v1JoinOffer},
+		{http.MethodPost, joinPath, s.v1Join},
+		{http.MethodGet, "/v1/tokens", s.viewing(s.v1Tokens)},
+		{http.MethodPost, "/v1/tokens", s.viewing(s.v1TokenCreate)},
+		{http.MethodDelete, "/v1/tokens/{id}", s.viewing(s.v1TokenRevoke)},
+		{http.MethodDelete, "/v1/agents/{name}", s.viewing(s.v1AgentRemove)},
+	}
+}
+
+// enrolment returns what lets machines join, or why none can join here.
+func (s *Server) enrolment() (*Enrolment, error) {
+	e := s.opt.Enrolment
+	switch {
+	case e == nil || e.Authority == nil:
+		return nil, refuse(http.StatusConflict, "this node does not have the cluster's authority: ask a node whose configuration has aggregator.authority, or make certificates with bursar tls")
+	case e.Address() == "":
+		return nil, refuse(http.StatusConflict, "no machine can join here: api.tls_listen of this node's configuration is empty")
+	}
+	return e, nil
+}
+
+// v1JoinOffer is GET /v1/join.
+func (s *Server) v1JoinOffer(w http.ResponseWriter, r *http.Request) {
+	e, err := s.enrolment()
+	if err != nil {
+		s.refused(w, r, err)
+		return
+	}
+	list := append([]*x509.Certificate{e.Authority.Certificate()}, e.Trusted()...)
+	answer(w, http.StatusOK, v1.JoinOffer{Authorities: string(identity.EncodeCertificates(list...))})
+}
+
+// v1Join is POST /v1/join.
+func (s *Server) v1Join(w http.ResponseWriter, r *http.Request) {
+	err := s.within(w, r, func(r *http.Request) error {
+		from, _, _ := net.SplitHostPort(r.RemoteAddr)
+		if r.TLS == nil {
+			return refuse(http.StatusBadRequest, "machines join over TLS only: use the address of api.tls_listen")
+		}
+		if s.failures.many(from, time.Now()) {
+			w.Header().Set("Retry-After", "60")
+			return refuse(http.StatusTooManyRequests, "too many wrong tokens came from %s: wait a minute", from)
+		}
+		joined, err := s.join(w, r, from)
+		if err == nil {
+			answer(w, http.StatusOK, joined)
+		}
+		return err
+	})
+	if err != nil {
+		s.refused(w, r, err)
+	}
+}
+
+func (s *Server) join(w http.ResponseWriter, r *http.Request, from string) (*v1.Joined, error) {
+	e, err := s.enrolment()
+	if err != nil {
+		return nil, err
+	}
+	var body v1.JoinRequest
+	if err := decodeBody(w, r, &body); err != nil {
+		return nil, err
+	}
+	token, err := join.Parse(body.Token)
+	if err != nil {
+		s.failures.note(from, time.Now())
+		return nil, refuse(http.StatusUnauthorized, "%v", err)
+	}
+	csr, err := identity.ParseRequest([]byte(body.Request))
+	if err != nil {
+		return nil, refuse(http.StatusBadRequest, "the certificate signing request is not valid: %v", err)
+	}
+	role := identity.Role(body.Role)
+	a := &enrol.Arrival{
+		Token: token, Role: role, Name: body.Name, Address: body.Address, From: from, Key: identity.KeyDigest(csr), Taken: e.Taken(role, body.Name),
+	}
+	if err := s.arrive(r, a); err != nil {
+		if errors.Is(err, enrol.ErrUnknown) {
+			s.failures.note(from, time.Now())
+		}
+		s.opt.Log.Warn("a machine could not join", "token", token.Name(), "role", brief(body.Role), "name", brief(body.Name), "from", from, "reason", brief(err.Error()))
+		return nil, s.enrolled(err)
+	}
+	s.opt.Log.Info("audit", "who", string(role)+"/"+body.Name, "from", r.RemoteAddr, "route", "POST "+joinPath, "token", token.Name(), "result", "joined", "address", brief(body.Address))
+	return e.welcome(csr, &body)
+}
+
+// arrive has the token taken.
+func (s *Server) arrive(r *http.Request, a *enrol.Arrival) error {
+	view, err := s.opt.Reader.Read(r.Context(), access.Daemon())
+	if err != nil {
+		return refuse(http.StatusServiceUnavailable, "the cluster cannot answer now: %v", err)
+	}
+	defer s.close(view)
+	return enrol.Admit(r.Context(), view, s.commitResult, a, calendar.Now())
+}
+
+// welcome is what a machine gets whose token was taken. Names of hosts are for nodes only:
+// a certificate of an agent must not serve as one of a node's address.
+func (e *Enrolment) welcome(csr *x509.CertificateRequest, body *v1.JoinRequest) (*v1.Joined, error) {
+	req := identity.Request{Identity: identity.Identity{Role: identity.Role(body.Role), Name: body.Name}}
+	out := &v1.Joined{Name: body.Name, Cluster: e.Cluster(), Authorities: string(identity.EncodeCertificates(e.Trusted()...))}
+	if req.Identity.Role == identity.Aggregator {
+		key, err := e.Authority.Secret()
+		if err != nil {
+			return nil, err
+		}
+		req.Hosts, out.Nodes = body.Hosts, e.Nodes()
+		out.Authority, out.AuthorityKey = string(identity.EncodeCertificates(e.Authority.Certificate())), string(key)
+	}
+	certificate, err := e.Authority.Sign(csr, req, time.Now())
+	out.Certificate = string(certificate)
+	return out, err
+}
+
+// enrolled gives an error of package enrol its status.
+func (s *Server) enrolled(err error) error {
+	for status, reasons := range map[int][]error{
+		http.StatusUnauthorized: {enrol.ErrUnknown, enrol.ErrExpired, enrol.ErrUsed, enrol.ErrRevoked},
+		http.StatusForbidden:    {enrol.ErrRole},
+		http.StatusBadRequest:   {enrol.ErrRequest},
+		http.StatusConflict:     {enrol.ErrName, enrol.ErrChanged, enrol.ErrIsUser},
+		http.StatusNotFound:     {enrol.ErrNoAgent, enrol.ErrNoUser},
+	} {
+		for _, reason := range reasons {
+			if errors.Is(err, reason) {
+				return refuse(status, "%v", err)
+			}
+		}
+	}
+	return err
+}
+
+// maxJoin bounds the body of a request to join.
+const maxJoin = 64 << 10
+
+func decodeBody(w http.ResponseWriter, r *http.Request, into any) error {
+	in := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxJoin))
+	in.DisallowUnknownFields()
+	if err := in.Decode(into); err != nil {
+		return refuse(http.StatusBadRequest, "the body is not as /v1/openapi.yaml says: %v", err)
+	}
+	return nil
+}
+
+// v1Tokens is GET /v1/tokens.
+func (s *Server) v1Tokens(w http.ResponseWriter, _ *http.Request, view *access.View) error {
+	list, err := enrol.Tokens(view)
+	if err != nil {
+		return err
+	}
+	out := v1.Tokens{}
+	now := calendar.Now()
+	if out.Tokens, err = apiTokens(view, now); err != nil {
+		return err
+	}
+	for i := range list {
+		t := &list[i]
+		one := v1.Token{
+			ID: t.ID, Role: string(t.Role), Name: t.Name, State: t.State(now), CreatedBy: t.By,
+			Created: v1.Time{Time: t.Made}, Expires: v1.Time{Time: t.Expires},
+		}
+		if t.Use != nil {
+			one.Used, one.UsedBy, one.UsedFrom = v1.Time{Time: t.Use.At}, t.Use.Name, t.Use.From
+		}
+		out.Tokens = append(out.Tokens, one)
+	}
+	answer(w, http.StatusOK, out)
+	return nil
+}
+
+// v1TokenCreate is POST /v1/tokens.
+func (s *Server) v1TokenCreate(w http.ResponseWriter, r *http.Request, view *access.View) error {
+	var body v1.NewToken
+	if err := decodeBody(w, r, &body); err != nil {
+		return err
+	}
+	switch identity.Role(body.Role) {
+	case identity.Agent, identity.Aggregator:
+		return s.joinToken(w, r, view, &body)
+	}
+	return s.apiToken(w, r, view, &body)
+}
+
+// joinToken makes a token by which a machine joins.
+func (s *Server) joinToken(w http.ResponseWriter, r *http.Request, view *access.View, body *v1.NewToken) error {
+	e, err := s.enrolment()
+	if err != nil {
+		return err
+	}
+	if len(body.Rows) > 0 || body.Person != "" {
+		return refuse(http.StatusBadRequest, "a token by which a machine joins gives no records: rows and person are for other roles")
+	}
+	life := time.Duration(min(body.LifetimeSeconds, int64(enrol.MaxLife/time.Second)+1)) * time.Second
+	now := calendar.Now()
+	wanted := enrol.Wanted{Role: identity.Role(body.Role), Name: body.Name, Life: life, By: access.From(r.Context()).Name}
+	t, err := enrol.Create(r.Context(), view, s.commitResult, wanted, identity.Fingerprint(e.Authority.Certificate()), now)
+	if err != nil {
+		return s.enrolled(err)
+	}
+	answer(w, http.StatusCreated, v1.IssuedToken{ID: t.Name(), Token: t.String(), Address: e.Address(), Expires: v1.Time{Time: now.Add(life).UTC()}})
+	return nil
+}
+
+// v1TokenRevoke is DELETE /v1/tokens/{id}.
+func (s *Server) v1TokenRevoke(w http.ResponseWriter, r *http.Request, view *access.View) error {
+	id := r.PathValue("id")
+	if err := enrol.Revoke(r.Context(), view, s.commitResult, id, access.From(r.Context()).Name, calendar.Now()); err != nil {
+		if errors.Is(err, enrol.ErrUnknown) {
+			return refuse(http.StatusNotFound, "%v: %s; bursar token list has those that there are", err, id)
+		}
+		return s.enrolled(err)
+	}
+	answer(w, http.StatusOK, v1.Message{Message: "revoked: " + id})
+	return nil
+}
+
+// v1AgentRemove is DELETE /v1/agents/{name}.
+func (s *Server) v1AgentRemove(w http.ResponseWriter, r *http.Request, view *access.View) error {
+	name := r.PathValue("name")
+	if err := enrol.Remove(r.Context(), view, s.commitResult, name, access.From(r.Context()).Name, calendar.Now()); err != nil {
+		return s.enrolled(err)
+	}
+	answer(w, http.StatusOK, v1.Message{Message: "removed: " + name})
+	return nil
+}
+
+// failures counts wrong tokens by the address that they came from, in a minute.
+type failures struct {
+	mu    sync.Mutex
+	since time.Time
+	count map[string]int
+}
+
+const (
+	mostFailures  = 10
+	mostAddresses = 10_000
+)
+
+// note counts a wrong token.
+func (f *failures) note(from string, now time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if now.Sub(f.since) > time.Minute || len(f.count) >= mostAddresses {
+		f.since, f.count = now, map[string]int{}
+	}
+	f.count[from]++
+}
+
+// many reports whether too many wrong tokens came from an address.
+func (f *failures) many(from string, now time.Time) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return now.Sub(f.since) <= time.Minute && f.count[from] >= mostFailures
+}

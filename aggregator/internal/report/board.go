@@ -1,0 +1,329 @@
+package report
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/big"
+	"net/http"
+	"strings"
+	"time"
+
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
+)
+
+// board is a statement with what a page shows of it: how the figures went, who left how
+// much unused, and how budgets are used up.
+type board struct {
+	statement
+
+	d *Document
+}
+
+// boardParams are those of all boards.
+func boardParams(list ...Param) []Param {
+	period := periodParam()
+	period.Most, period.Default = 1, []string{"30d"}
+	period.About = "The time that is reported, such as 30d, last-month or 2026-03; it stands beside the one before it."
+	return append(list, period, numberParam("top", "Max rows", "How many rows a list has at most, from 1 to 100.", 10), zoneParam())
+}
+
+// newBoard asks what was used by some in a period, and in the one before it.
+func newBoard(ctx context.Context, r v1.API, q *Query, of map[string]string, name, title string) (*board, error) {
+	o := &StatementOptions{Of: of, Period: q.One("period"), Zone: q.One("zone"), Top: q.Number("top"), MemoryPerGB: 1024, Now: q.Now}
+	if err := within(bounds{"top", float64(o.Top), 1, mostJobs}); err != nil {
+		return nil, err
+	}
+	zone, err := time.LoadLocation(o.Zone)
+	if err != nil {
+		return nil, fmt.Errorf("report %s: %w", name, err)
+	}
+	b := &board{statement: statement{o: o, r: r, zone: zone}}
+	b.d = &Document{Format: Format, Report: name, Title: title, Subject: subject(of), Made: v1.Time{Time: o.Now.UTC()}, Zone: zone.String()}
+	if err := b.ask(ctx); err != nil {
+		return nil, err
+	}
+	b.d.Periods = b.periods
+	return b, nil
+}
+
+// fill adds the tables that the parts make, and the notes.
+func (b *board) fill(ctx context.Context, parts ...func(context.Context) (*Table, error)) (*Document, error) {
+	for _, part := range parts {
+		t, err := part(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("report %s: %w", b.d.Report, err)
+		}
+		if t != nil {
+			b.d.Add(*t)
+		}
+	}
+	b.d.Notes = append(notes(&b.now.Complete, b.periods[0].Name), b.notes...)
+	return b.d, b.d.Check()
+}
+
+// perhaps asks for what may not be configured or not be for the reader: nil where it is so.
+func (b *board) perhaps(ctx context.Context, q v1.UsageQuery, period int) (*usageAnswer, error) {
+	a, err := b.usage(ctx, q, period)
+	if refused(err, http.StatusBadRequest, http.StatusForbidden) {
+		return nil, nil
+	}
+	return a, err
+}
+
+// saying are the jobs whose records say how much of their cores they used.
+func saying() map[string]v1.NumberTest {
+	return map[string]v1.NumberTest{"Cores": {Gte: new(0)}, "TotalCPU": {Gte: new(0)}}
+}
+
+// unused are the core-hours of groups that no process used, of the jobs that say what they
+// used; nil where none does.
+func unused(a *usageAnswer, group int) *big.Rat {
+	booked, used := of(a, "Cores", group, nil), of(a, "TotalCPU", group, big.NewRat(3600, 1))
+	return less(booked, used)
+}
+
+func less(booked, used *big.Rat) *big.Rat {
+	if booked == nil || used == nil {
+		return nil
+	}
+	if spare := new(big.Rat).Sub(booked, used); spare.Sign() > 0 {
+		return spare
+	}
+	return new(big.Rat)
+}
+
+// quality are how long jobs waited and what they used, in one period.
+func (b *board) quality(ctx context.Context, period int) (wait, efficiency, spare *big.Rat, err error) {
+	a, err := b.usage(ctx, v1.UsageQuery{Measure: "wait,efficiency"}, period)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	said, err := b.perhaps(ctx, v1.UsageQuery{Measure: "Cores,TotalCPU", Component: saying()}, period)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	if said != nil {
+		spare = less(total(said, "Cores", nil), total(said, "TotalCPU", big.NewRat(3600, 1)))
+	}
+	return inMinutes(a.measure("wait"), total(a, "wait", nil)), percentOf(total(a, "efficiency", nil)), spare, nil
+}
+
+// inMinutes is a time of a measure in minutes.
+func inMinutes(m *v1.Measure, n *big.Rat) *big.Rat {
+	if n == nil || m == nil {
+		return nil
+	}
+	if m.Unit == "hour" {
+		return new(big.Rat).Mul(n, big.NewRat(60, 1))
+	}
+	return divided(n, big.NewRat(60, 1))
+}
+
+// percentOf is a quotient in per cent.
+func percentOf(n *big.Rat) *big.Rat {
+	if n == nil {
+		return nil
+	}
+	return new(big.Rat).Mul(n, big.NewRat(100, 1))
+}
+
+// tiles are the figures of the statement with those of quality, energy and utilization.
+func (b *board) tiles(ctx context.Context) (*Table, error) {
+	t, err := b.figures(ctx)
+	if err != nil {
+		return nil, err
+	}
+	add := func(what, unit string, now, before *big.Rat) {
+		if b.before.Records == 0 {
+			before = nil
+		}
+		if now != nil || before != nil {
+			t.Rows = append(t.Rows, []Cell{v1.Words(what), v1.Words(unit), v1.Rat(now), v1.Rat(before), change(now, before)})
+		}
+	}
+	var wait, efficiency, spare, energy, full [2]*big.Rat
+	for i := range wait {
+		if wait[i], efficiency[i], spare[i], err = b.quality(ctx, i); err != nil {
+			return nil, err
+		}
+		for measure, to := range map[string]*[2]*big.Rat{"energy": &energy, "utilization": &full} {
+			a, err := b.perhaps(ctx, v1.UsageQuery{Measure: measure}, i)
+			if err != nil {
+				return nil, err
+			}
+			if a != nil {
+				to[i] = total(a, measure, nil)
+			}
+		}
+	}
+	add("Mean wait", "minutes", wait[0], wait[1])
+	add("CPU efficiency", "%", efficiency[0], efficiency[1])
+	add("Unused", "core-hours", spare[0], spare[1])
+	add("Energy", "kWh", energy[0], energy[1])
+	if len(b.o.Of) == 0 {
+		add("Utilization", "%", percentOf(full[0]), percentOf(full[1]))
+	}
+	return t, nil
+}
+
+// Interval is the interval of a chart of this length, in a word of /v1/usage.
+func Interval(long time.Duration) string {
+	const day = 24 * time.Hour
+	switch {
+	case long <= 3*day:
+		return "hour"
+	case long <= 100*day:
+		return "day"
+	case long <= 400*day:
+		return "week"
+	case long <= 10*366*day:
+		return "month"
+	}
+	return "year"
+}
+
+// whole is the period in whole intervals: the first begins before it, and one that goes on
+// is left out.
+func (b *board) whole(step string) (from, to time.Time) {
+	from, to = floor(b.periods[0].From.In(b.zone), step), b.periods[0].To.In(b.zone)
+	if last := floor(to, step); last.After(from) {
+		to = last
+	}
+	return from, to
+}
+
+// floor is the start of the interval of a time, by the clock of its zone.
+func floor(t time.Time, step string) time.Time {
+	y, m, d := t.Date()
+	day := time.Date(y, m, d, 0, 0, 0, 0, t.Location())
+	switch step {
+	case "hour":
+		return t.Add(-time.Duration(t.Minute())*time.Minute - time.Duration(t.Second())*time.Second - time.Duration(t.Nanosecond()))
+	case "week":
+		return day.AddDate(0, 0, -(int(day.Weekday())+6)%7)
+	case "month":
+		return day.AddDate(0, 0, 1-d)
+	case "year":
+		return day.AddDate(0, 1-int(m), 1-d)
+	}
+	return day
+}
+
+// course makes the table of how what was used went, interval by interval, by a key, with
+// the capacity where it is known and wanted.
+func (b *board) course(by string, capacity bool) func(context.Context) (*Table, error) {
+	return func(ctx context.Context) (*Table, error) {
+		step := Interval(b.periods[0].To.Sub(b.periods[0].From.Time))
+		from, to := b.whole(step)
+		q := v1.UsageQuery{
+			From: from.Format(time.RFC3339), To: to.Format(time.RFC3339), Bucket: step, By: by, Measure: "Cores", Order: "Cores", Top: mostAreas, Unit: "hour", Zone: b.o.Zone, Where: b.o.Of,
+		}
+		a, err := askUsage(ctx, b.r, q)
+		if refused(err, http.StatusBadRequest) { // nothing has cores
+			return nil, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		t := a.area("Core-hours by "+step, step, "core-hours / "+step)
+		if !capacity || t == nil {
+			return t, nil
+		}
+		q.By, q.Measure, q.Order, q.Top = "", "capacity", "", 0
+		has, err := askUsage(ctx, b.r, q)
+		if refused(err, http.StatusBadRequest, http.StatusForbidden) {
+			b.note("No capacity is known, so that the chart has no line of it.")
+			return t, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		t.addColumn(Column{Name: "capacity", Title: "Capacity", Kind: Number, Unit: "core-hours / " + step}, has.Measures[0].Values)
+		t.Chart.Lines = []string{"capacity"}
+		return t, nil
+	}
+}
+
+// mostAreas is how many groups a chart has beside the others.
+const mostAreas = 7
+
+// area is the table of the first measure by interval, with a column for each group.
+func (a *usageAnswer) area(title, step, unit string) *Table {
+	if len(a.Groups) == 0 || len(a.Measures) == 0 {
+		return nil
+	}
+	t := &Table{Name: "course", Title: title, Columns: []Column{{Name: step, Title: capital(step), Kind: Text}}, Chart: &Chart{Kind: Area, Label: step}}
+	for _, label := range a.Labels {
+		t.Rows = append(t.Rows, []Cell{v1.Words(label)})
+	}
+	for g := range a.Groups {
+		name := groupName(&a.Groups[g])
+		if len(a.Groups[g].Values) == 0 && a.Groups[g].Others == 0 {
+			name = "Used"
+		}
+		t.addColumn(Column{Name: "group " + name, Title: name, Kind: Number, Unit: unit}, a.Measures[0].Values[g*len(a.Labels):])
+		t.Chart.Values = append(t.Chart.Values, "group "+name)
+	}
+	return t
+}
+
+// addColumn adds a column of values, one for each row.
+func (t *Table) addColumn(c Column, values []*json.Number) {
+	t.Columns = append(t.Columns, c)
+	for i := range t.Rows {
+		t.Rows[i] = append(t.Rows[i], at(values, i))
+	}
+}
+
+func capital(word string) string { return strings.ToUpper(word[:1]) + word[1:] }
+
+// latest are the jobs that began last.
+func (b *board) latest(ctx context.Context) (*Table, error) {
+	q := jobQuery{where: b.o.Of}
+	filter, err := q.filter(ctx, b.r)
+	if err != nil || q.mixed() != "" {
+		return nil, err
+	}
+	t := &Table{
+		Name: "latest", Title: "The latest jobs",
+		Columns: []Column{
+			{Name: "record_id", Title: "Record", Kind: Text}, {Name: "user_id", Title: "User", Kind: Text}, {Name: "began", Title: "Began", Kind: Text},
+			{Name: "waited", Title: "Waited", Kind: Number, Unit: "minutes"}, {Name: "hours", Title: "Ran", Kind: Number, Unit: "hours"},
+			{Name: "cores", Title: "Cores", Kind: Number}, {Name: "efficiency", Title: "CPU efficiency", Kind: Share}, {Name: "state", Title: "State", Kind: Text},
+		},
+	}
+	query := v1.ListRecordsQuery{Meta: filter.meta, SortBy: v1.SortBy{Desc: "start_time"}, Limit: b.o.Top}
+	for record, err := range b.r.ListRecordsLines(ctx, &query) {
+		if err != nil {
+			return nil, err
+		}
+		if j := job(record); filter.takes(&j) {
+			t.Rows = append(t.Rows, j.cells(b.zone))
+		}
+	}
+	if len(t.Rows) == 0 {
+		return nil, nil
+	}
+	return t, nil
+}
+
+// cells are those of a row of the latest jobs. What is not known yet is empty.
+func (j *job) cells(zone *time.Location) []Cell {
+	cores, _ := j.amount("Cores")
+	used, _ := j.amount("TotalCPU")
+	var ran, waited *big.Rat
+	efficiency := Cell{}
+	if !j.StopTime.IsZero() {
+		ran = j.hours()
+	}
+	if !j.SubmitTime.IsZero() {
+		waited = new(big.Rat).Mul(hoursOf(j.StartTime.Sub(j.SubmitTime.Time)), big.NewRat(60, 1))
+	}
+	if ran != nil && cores != nil && used != nil {
+		efficiency = Quotient(divided(used, big.NewRat(3600, 1)), new(big.Rat).Mul(ran, cores))
+	}
+	return []Cell{
+		v1.Words(j.RecordID), v1.Words(j.Meta.First("user_id")), v1.Words(j.StartTime.In(zone).Format(MinuteLayout)), v1.Rat(waited), v1.Rat(ran), v1.Rat(cores), efficiency, told(j.State),
+	}
+}

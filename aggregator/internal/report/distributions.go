@@ -1,0 +1,254 @@
+package report
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"math/big"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
+)
+
+// distributionsEntry is how jobs are distributed.
+func distributionsEntry() Entry {
+	period := periodParam()
+	period.Most, period.Default = 1, []string{"30d"}
+	period.About = "The time in which the jobs ended, such as 30d, last-month or 2026-03."
+	return Entry{
+		Report: v1.Report{
+			Name: "distributions", Title: "Distributions", About: "Job size, wait, run time, expansion factor and efficiency as histograms; load and wait by weekday and hour; the queue.",
+			Parameters: []Param{period, whereParam(), zoneParam()},
+		},
+		Long: `How the jobs that ended in a period are distributed: by size, wait, run time, expansion
+factor, and by what they used of their cores, memory and GPUs, where records say so; the
+mean load and the mean wait by weekday and hour; and how many jobs ran and waited.`,
+		Example: "  bursar report distributions -o distributions.html\n  bursar report distributions -where group_id=atlas -period last-month",
+		make:    distributions,
+	}
+}
+
+func distributions(ctx context.Context, r v1.API, q Query) (*Document, error) {
+	zone, err := time.LoadLocation(q.One("zone"))
+	if err != nil {
+		return nil, fmt.Errorf("report distributions: %w", err)
+	}
+	period, where := q.One("period"), q.Pairs("where")
+	a, err := r.Distributions(ctx, &v1.DistributionsQuery{Window: period, Zone: q.One("zone"), Where: where})
+	if err != nil {
+		return nil, fmt.Errorf("report distributions of %s: %w", period, err)
+	}
+	d := &Document{Format: Format, Report: "distributions", Title: "Distributions", Subject: subject(where), Made: v1.Time{Time: q.Now.UTC()}, Zone: zone.String()}
+	in := span{a.Window.From.Time, a.Window.To.Time}
+	if a.Records == 0 {
+		n := absent{of: "report distributions", where: where, zone: q.One("zone"), periods: []string{period}, begin: in.From}
+		return nil, n.error(ctx, r)
+	}
+	d.Periods = []Period{in.period(period, zone)}
+	d.Notes = notes(&a.Complete, d.Periods[0].Name)
+	for i := range a.Histograms {
+		h := &a.Histograms[i]
+		if t := histogram(h, a.Records); t != nil {
+			d.Add(*t)
+		}
+		if h.Unknown > 0 {
+			d.Notes = append(d.Notes, fmt.Sprintf("%s: not known of %d of %d jobs, which are in no bar.", h.Title, h.Unknown, a.Records))
+		}
+	}
+	d.Notes = append(d.Notes, "The jobs are those that ended in the period. The expansion factor is (wait + run time) ÷ run time; a run below 10 seconds counts as one of 10 seconds.")
+	if err := byHour(ctx, r, d, v1.UsageQuery{Unit: "hour", Zone: q.One("zone"), Where: where}, in, zone); err != nil {
+		return nil, fmt.Errorf("report distributions: %w", err)
+	}
+	return d, d.Check()
+}
+
+// histogram is the table of a figure; nil where it is known of no job.
+func histogram(h *v1.Histogram, records int) *Table {
+	if h.Unknown == records {
+		return nil
+	}
+	t := &Table{
+		Name: h.Name, Title: h.Title,
+		Columns: []Column{
+			{Name: "bin", Title: h.Title, Kind: Text}, {Name: "jobs", Title: "Jobs", Kind: Number, Unit: "jobs"}, {Name: "share", Title: "Share", Kind: Share},
+			{Name: "core_hours", Title: "Used", Kind: Number, Unit: "core-hours"},
+		},
+		Chart: &Chart{Kind: Columns, Label: "bin", Values: []string{"jobs"}},
+	}
+	if h.Mean != nil {
+		t.Title += ", mean " + binEdge(h, *h.Mean)
+	}
+	first, last := -1, 0 // bins without jobs at both ends say nothing
+	for i, n := range h.Records {
+		if n > 0 {
+			last = i
+			if first < 0 {
+				first = i
+			}
+		}
+	}
+	for i := max(first, 0); i <= last; i++ {
+		n := new(big.Rat).SetInt64(int64(h.Records[i]))
+		t.Rows = append(t.Rows, []Cell{v1.Words(binName(h, i)), v1.Rat(n), Quotient(n, new(big.Rat).SetInt64(int64(records-h.Unknown))), v1.Figure(&h.CoreHours[i])})
+	}
+	return t
+}
+
+// binName is what a bin is called.
+func binName(h *v1.Histogram, i int) string {
+	from := binEdge(h, h.From[i])
+	if h.Name == "size" && i+1 < len(h.From) {
+		to := new(big.Rat).Sub(v1.Rational(h.From[i+1].String()), big.NewRat(1, 1))
+		if last := to.RatString(); last != from {
+			return from + "–" + last
+		}
+		return from
+	}
+	if i+1 == len(h.From) {
+		return "from " + from
+	}
+	return from + "–" + binEdge(h, h.From[i+1])
+}
+
+// binEdge is a value of a histogram for the eye.
+func binEdge(h *v1.Histogram, n json.Number) string {
+	value := v1.Rational(n.String())
+	f, _ := value.Float64()
+	switch {
+	case h.Name == "cpu" || h.Name == "memory" || h.Name == "gpus":
+		return v1.Show(Number, v1.Rat(new(big.Rat).SetInt64(int64(f*100+0.5)))) + "\u202f%"
+	case h.Unit != "second":
+		return strconv.FormatFloat(math.Round(f*100)/100, 'f', -1, 64)
+	case f < 60:
+		return number(f) + "\u202fs"
+	case f < 3600:
+		return number(f/60) + "\u202fmin"
+	case f < 48*3600 && f != 24*3600:
+		return number(f/3600) + "\u202fh"
+	}
+	return number(f/86400) + "\u202fd"
+}
+
+// mostHours is how many hours are asked for at once.
+const mostHours = 100 * 24
+
+// byHour adds the tables by weekday and hour, and the queue.
+func byHour(ctx context.Context, r v1.API, d *Document, q v1.UsageQuery, in span, zone *time.Location) error {
+	from, to := floor(in.From.In(zone), "hour"), floor(in.To.In(zone), "hour")
+	if to.Sub(from) > mostHours*time.Hour {
+		from = to.Add(-mostHours * time.Hour)
+		d.Notes = append(d.Notes, "Load and wait by weekday and hour, and the queue, are of the last 100 days of the period.")
+	}
+	if !to.After(from) {
+		return nil
+	}
+	q.From, q.To, q.Bucket = from.Format(time.RFC3339), to.Format(time.RFC3339), "hour"
+	var parts []*usageAnswer
+	for _, measure := range []string{"Cores", "wait,started", "queued,running"} { // what no job has is refused
+		q.Measure = measure
+		a, err := askUsage(ctx, r, q)
+		if refused(err, http.StatusBadRequest) {
+			a, err = nil, nil
+		}
+		if err != nil {
+			return err
+		}
+		parts = append(parts, a)
+	}
+	if a := parts[0]; a != nil {
+		d.Add(week(a, "load", "Mean load by weekday and hour", "cores in use", zone, func(b int) (sum, n *big.Rat) {
+			return v1.Figure(value(a, "Cores", b)).Number(), big.NewRat(1, 1)
+		}))
+	}
+	if a := parts[1]; a != nil {
+		d.Add(week(a, "waits", "Mean wait by weekday and hour of start", "minutes", zone, func(b int) (sum, n *big.Rat) {
+			mean, jobs := inMinutes(a.measure("wait"), v1.Figure(value(a, "wait", b)).Number()), v1.Figure(value(a, "started", b)).Number()
+			if mean == nil || jobs == nil {
+				return nil, nil
+			}
+			return new(big.Rat).Mul(mean, jobs), jobs
+		}))
+	}
+	if a := parts[2]; a != nil {
+		d.Add(queue(a))
+	}
+	d.Notes = append(d.Notes, "Queue: jobs that have not started yet are not known, so the last hours are too low.")
+	return nil
+}
+
+// value is that of a measure in an interval; nil where it is not known.
+func value(a *usageAnswer, name string, b int) *json.Number {
+	if m := a.measure(name); m != nil && b < len(m.Values) {
+		return m.Values[b]
+	}
+	return nil
+}
+
+// week is a map of heat: a row for each day of the week, a column for each hour. An hour of
+// which nothing is known is empty.
+func week(a *usageAnswer, name, title, unit string, zone *time.Location, of func(b int) (sum, n *big.Rat)) Table {
+	var sums, counts [7][24]*big.Rat
+	for b := range len(a.Edges) - 1 {
+		at := a.Edges[b].In(zone)
+		day, hour := (int(at.Weekday())+6)%7, at.Hour()
+		sum, n := of(b)
+		if sum == nil || n == nil {
+			continue
+		}
+		if sums[day][hour] == nil {
+			sums[day][hour], counts[day][hour] = new(big.Rat), new(big.Rat)
+		}
+		sums[day][hour].Add(sums[day][hour], sum)
+		counts[day][hour].Add(counts[day][hour], n)
+	}
+	t := Table{Name: name, Title: title, Columns: []Column{{Name: "day", Title: "Day", Kind: Text}}, Chart: &Chart{Kind: Heat, Label: "day"}}
+	for hour := range 24 {
+		column := fmt.Sprintf("%02d", hour)
+		t.Columns = append(t.Columns, Column{Name: column, Title: column, Kind: Number, Unit: unit})
+		t.Chart.Values = append(t.Chart.Values, column)
+	}
+	for day := range 7 {
+		row := []Cell{v1.Words(time.Weekday((day + 1) % 7).String())}
+		for hour := range 24 {
+			row = append(row, Quotient(sums[day][hour], counts[day][hour]))
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	return t
+}
+
+// queue is how many jobs ran and waited, on average of each day.
+func queue(a *usageAnswer) Table {
+	t := Table{
+		Name: "queue", Title: "Jobs that ran and waited, on average of each day", Columns: []Column{{Name: "day", Title: "Day", Kind: Text}},
+		Chart: &Chart{Kind: Line, Label: "day"},
+	}
+	days, rows := map[string]int{}, [][2][2]*big.Rat{}
+	for b := range len(a.Edges) - 1 {
+		label, _, _ := strings.Cut(a.Labels[b], "T")
+		if _, is := days[label]; !is {
+			days[label] = len(rows)
+			rows = append(rows, [2][2]*big.Rat{{new(big.Rat), new(big.Rat)}, {new(big.Rat), new(big.Rat)}})
+			t.Rows = append(t.Rows, []Cell{v1.Words(label)})
+		}
+		for k, name := range []string{"running", "queued"} {
+			if n := v1.Figure(value(a, name, b)).Number(); n != nil {
+				sum := &rows[days[label]][k]
+				sum[0].Add(sum[0], n)
+				sum[1].Add(sum[1], big.NewRat(1, 1))
+			}
+		}
+	}
+	for k, title := range []string{"Running", "Waiting"} {
+		t.Columns = append(t.Columns, Column{Name: title, Title: title, Kind: Number, Unit: "jobs"})
+		t.Chart.Values = append(t.Chart.Values, title)
+		for i := range rows {
+			t.Rows[i] = append(t.Rows[i], Quotient(rows[i][k][0], rows[i][k][1]))
+		}
+	}
+	return t
+}

@@ -1,0 +1,135 @@
+package report
+
+import (
+	"cmp"
+	"context"
+	"math/big"
+	"net/http"
+
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
+)
+
+// projectsEntry is what projects used and have left.
+func projectsEntry() Entry {
+	of := whereParam()
+	of.Name, of.Title, of.Words = "of", "Subject", []string{"project=bell", "pi=curie", "group_id=atlas"}
+	return Entry{
+		Report: v1.Report{
+			Name: "projects", Title: "Projects", About: "What projects used, who their members are, how budgets are used up, and the largest jobs.",
+			Parameters: boardParams(of),
+		},
+		Long: `What projects used in a period, beside the period before: each project, each member
+with efficiency and what was left unused, the budgets with a chart of how they are used
+up and a forecast, and the largest jobs. Without -of it has all that the reader may see.
+Where no project is configured the lines are groups.`,
+		Example: "  bursar report projects -of pi=curie\n  bursar report projects -of project=bell -period last-month -o bell.html",
+		make: func(ctx context.Context, r v1.API, q Query) (*Document, error) {
+			b, err := newBoard(ctx, r, &q, q.Pairs("of"), "projects", "Projects")
+			if err != nil {
+				return nil, err
+			}
+			key, err := b.projectKey(ctx)
+			if err != nil {
+				return nil, err
+			}
+			parts := []func(context.Context) (*Table, error){b.tiles, b.members("projects", map[string]string{"project": "Projects", "group_id": "Groups"}[key], key), b.course(key, false), b.budgets}
+			down, err := b.burndowns(ctx)
+			if err != nil {
+				return nil, err
+			}
+			parts = append(parts, down...)
+			return b.fill(ctx, append(parts, b.members("members", "Members", "user_id"), b.jobs)...)
+		},
+	}
+}
+
+// projectKey is the key of the lines: the project, or the group where there are none.
+func (b *board) projectKey(ctx context.Context) (string, error) {
+	a, err := b.perhaps(ctx, v1.UsageQuery{By: "project", Measure: "records", Top: 2}, 0)
+	if err != nil {
+		return "", err
+	}
+	if a == nil || len(a.Groups) == 1 && len(a.Groups[0].Values) == 1 && a.Groups[0].Values[0] == nil {
+		return "group_id", nil
+	}
+	return "project", nil
+}
+
+// members makes the table of who used what, with what was left unused.
+func (b *board) members(name, title, key string) func(context.Context) (*Table, error) {
+	return func(ctx context.Context) (*Table, error) {
+		order := "records"
+		measures := "records,wait,efficiency"
+		if b.now.measure("Cores") != nil {
+			order, measures = "Cores", "Cores,"+measures
+		}
+		q := v1.UsageQuery{By: key, Measure: measures, Order: order, Top: b.o.Top}
+		a, err := b.usage(ctx, q, 0)
+		if err != nil {
+			return nil, err
+		}
+		spare := map[string]*big.Rat{}
+		said, err := b.perhaps(ctx, v1.UsageQuery{By: key, Measure: "Cores,TotalCPU", Component: saying()}, 0)
+		if err != nil {
+			return nil, err
+		}
+		if said != nil {
+			for g := range said.Groups {
+				spare[groupName(&said.Groups[g])] = unused(said, g)
+			}
+		}
+		before := map[string]*big.Rat{}
+		if past, err := b.usage(ctx, v1.UsageQuery{By: key, Measure: order}, 1); err == nil {
+			for g := range past.Groups {
+				before[groupName(&past.Groups[g])] = of(past, order, g, nil)
+			}
+		} else if !refused(err, http.StatusBadRequest) {
+			return nil, err
+		}
+		t := &Table{
+			Name: name, Title: title,
+			Columns: []Column{
+				{Name: key, Title: map[string]string{"user_id": "User", "group_id": "Group", "project": "Project"}[key], Kind: Text}, {Name: "jobs", Title: "Jobs", Kind: Number},
+				{Name: "used", Title: "Used", Kind: Number, Unit: "core-hours"}, {Name: "share", Title: "Share", Kind: Share}, {Name: "change", Title: "Change", Kind: Change},
+				{Name: "wait", Title: "Mean wait", Kind: Number, Unit: "minutes"}, {Name: "efficiency", Title: "CPU efficiency", Kind: Share},
+				{Name: "unused", Title: "Unused", Kind: Number, Unit: "core-hours"},
+			},
+			Chart: &Chart{Kind: Bars, Label: key, Values: []string{"used"}},
+		}
+		for g := range a.Groups {
+			who := groupName(&a.Groups[g])
+			used := of(a, "Cores", g, nil)
+			t.Rows = append(t.Rows, []Cell{
+				v1.Words(who), v1.Rat(of(a, "records", g, nil)), v1.Rat(used), Quotient(used, total(a, "Cores", nil)), change(of(a, order, g, nil), before[who]),
+				v1.Rat(inMinutes(a.measure("wait"), of(a, "wait", g, nil))), v1.Rat(of(a, "efficiency", g, nil)), v1.Rat(spare[who]),
+			})
+		}
+		return t, nil
+	}
+}
+
+// mostBurndowns is of how many budgets a report has a chart.
+const mostBurndowns = 12
+
+// burndowns are parts with how each budget is used up on which the subject draws.
+func (b *board) burndowns(ctx context.Context) (parts []func(context.Context) (*Table, error), err error) {
+	a, err := b.r.Budgets(ctx, nil)
+	if refused(err, http.StatusForbidden) {
+		return nil, nil // the table of budgets has said so
+	}
+	if err != nil {
+		return nil, err
+	}
+	belongs, err := b.belongs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for i := range a.Budgets {
+		if one := &a.Budgets[i]; (len(b.o.Of) == 0 || draws(one.Match, belongs)) && len(parts) < mostBurndowns {
+			parts = append(parts, func(ctx context.Context) (*Table, error) {
+				return burndown(ctx, b.r, one, i+1, cmp.Or(a.Now.Time, b.o.Now))
+			})
+		}
+	}
+	return parts, nil
+}

@@ -1,0 +1,297 @@
+package report
+
+import (
+	"fmt"
+	"html/template"
+	"math"
+	"math/big"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
+)
+
+// plot is a chart with an upright axis: rows are points of its other one.
+type plot struct {
+	canvas
+	*Table
+
+	periods []Period
+	label   int
+	columns []int // those that are filled, or each a line
+	over    []int // those that are lines over what is filled
+	paints  []Paint
+	step    float64 // between ticks
+	top     float64 // the last of them
+}
+
+// plot begins a chart whose axis reaches most; nil where there is nothing to draw.
+func (t *Table) plot(periods []Period, most float64) *plot {
+	if most <= 0 {
+		return nil
+	}
+	c := &plot{Table: t, periods: periods}
+	c.label, c.columns = t.values()
+	for _, name := range t.Chart.Lines {
+		c.over = append(c.over, t.column(name))
+	}
+	c.step = tick(most, t.Columns[c.columns[0]].Kind)
+	c.top = math.Ceil(most/c.step-1e-9) * c.step
+	if kind := t.Columns[c.columns[0]].Kind; kind == Ratio || kind == Share {
+		c.top = max(c.top, 1)
+	}
+	names := make([]string, len(c.columns))
+	for k, col := range c.columns {
+		names[k] = t.Columns[col].Title
+	}
+	c.paints = Paints(names)
+	for k := range c.paints {
+		if others(v1.Words(names[k])) {
+			c.paints[k] = Paint{Colour: OthersColour}
+		}
+	}
+	legend := (len(c.columns) + len(c.over) + 3) / 4
+	c.open(chartWidth, plotTop+plotHeight+axisHeight+legend*16, t.Title)
+	c.patterns(t.Name, c.paints)
+	c.grid()
+	return c
+}
+
+// tick is the round distance of the lines of an axis. A share has all of it in view.
+func tick(most float64, kind string) float64 {
+	if (kind == Ratio || kind == Share) && most <= 1 {
+		return 0.25
+	}
+	power := math.Pow(10, math.Floor(math.Log10(most/mostTicks)))
+	for _, step := range []float64{1, 2, 2.5, 5} {
+		if most <= step*power*mostTicks {
+			return step * power
+		}
+	}
+	return 10 * power
+}
+
+// grid draws the axis: round numbers, and their unit above.
+func (c *plot) grid() {
+	column := &c.Columns[c.columns[0]]
+	for value := 0.0; value <= c.top*(1+1e-9); value += c.step {
+		y := c.y(value)
+		text := v1.Show(Number, v1.Rat(new(big.Rat).SetFloat64(math.Round(value*1e6)/1e6)))
+		if column.Kind == Ratio || column.Kind == Share {
+			text = number(value*100) + "\u202f%"
+		}
+		c.add(`<line x1="%d" x2="%d" y1="%s" y2="%s" class="grid"/><text x="%d" y="%s" text-anchor="end">%s</text>`, plotLeft, chartWidth-10, number(y), number(y),
+			plotLeft-6, number(y+4), template.HTMLEscapeString(text))
+	}
+	c.add(`<text x="%d" y="10">%s</text>`, 2, template.HTMLEscapeString(column.Unit))
+}
+
+// y is the height of a value.
+func (c *plot) y(value float64) float64 {
+	return plotTop + plotHeight - min(max(value, 0)/c.top, 1)*plotHeight
+}
+
+// names writes what a few of the rows are called, below them.
+func (c *plot) names(x func(row int) float64) {
+	every := max(1, (len(c.Rows)+7)/8)
+	for row := 0; row < len(c.Rows); row += every {
+		name := shorten(c.Rows[row][c.label].String(), 14)
+		at := min(x(row), chartWidth-3.5*float64(utf8.RuneCountInString(name))) // a character is 7 wide at most
+		c.add(`<text x="%s" y="%d" text-anchor="middle">%s</text>`, number(at), plotTop+plotHeight+14, template.HTMLEscapeString(name))
+	}
+}
+
+// lines draws rows as points of time.
+func (t *Table) lines(periods []Period) template.HTML {
+	if len(t.Rows) < 2 {
+		return ""
+	}
+	stack := t.Chart.Kind == Area
+	c := t.plot(periods, t.top(stack))
+	if c == nil {
+		return ""
+	}
+	step := float64(chartWidth-plotLeft-30) / float64(len(t.Rows)-1)
+	x := func(row int) float64 { return plotLeft + 10 + float64(row)*step }
+	at := func(row int, value float64) string { return number(x(row)) + "," + number(c.y(value)) }
+	below := make([]float64, len(t.Rows))
+	for k, col := range c.columns {
+		line := stroke{Paint: c.paints[k], place: k}
+		c.series(col, line, below, stack, at)
+		c.sample(line, t.Columns[col].Title, stack, k)
+	}
+	for k, col := range c.over {
+		line := stroke{Paint: Paint{Colour: "currentColor"}, place: k + 1}
+		c.series(col, line, nil, false, at)
+		c.sample(line, t.Columns[col].Title, false, len(c.columns)+k)
+	}
+	c.names(x)
+	return c.done()
+}
+
+// top is the greatest value that has to fit.
+func (t *Table) top(stack bool) float64 {
+	_, columns := t.values()
+	most := 0.0
+	for _, name := range t.Chart.Lines {
+		most = max(most, greatest(t.Rows, []int{t.column(name)}))
+	}
+	if !stack {
+		return max(most, greatest(t.Rows, columns))
+	}
+	for _, row := range t.Rows {
+		sum := 0.0
+		for _, col := range columns {
+			sum += size(row[col])
+		}
+		most = max(most, sum)
+	}
+	return most
+}
+
+// stroke is how a line is drawn: lines of one chart differ by dash and mark, so that they
+// are told apart without colours.
+type stroke struct {
+	Paint
+
+	place int // among the lines of the chart
+}
+
+func (s *stroke) dash() string {
+	return []string{"", ` stroke-dasharray="7 3"`, ` stroke-dasharray="2 3"`, ` stroke-dasharray="8 3 2 3"`, ` stroke-dasharray="12 4"`}[s.place%5]
+}
+
+// mark draws the line's mark at a point.
+func (c *canvas) mark(s *stroke, point string) {
+	x, y, _ := strings.Cut(point, ",")
+	path := []string{"M-2.6 0a2.6 2.6 0 1 0 5.2 0a2.6 2.6 0 1 0-5.2 0z", "M-2.6-2.6h5.2v5.2h-5.2z", "M0-3.2 3 2.4H-3z", "M0-3.4 3.4 0 0 3.4-3.4 0z"}[s.place%4]
+	c.add(`<path transform="translate(%s %s)" d="%s" fill="%s"/>`, x, y, path, s.Colour)
+}
+
+// sample is what a series looks like, and its name, in a place of the legend.
+func (c *plot) sample(s stroke, title string, filled bool, place int) {
+	x, y := plotLeft+(place%4)*160, plotTop+plotHeight+axisHeight+place/4*16
+	if filled {
+		c.add(`<rect x="%d" y="%d" width="9" height="9" fill="%s"/>`, x, y-9, s.fill(c.Name))
+	} else {
+		c.add(`<line x1="%d" x2="%d" y1="%d" y2="%d" stroke="%s" stroke-width="2"%s/>`, x-14, x+10, y-4, y-4, s.Colour, s.dash())
+		c.mark(&s, fmt.Sprintf("%d,%d", x-2, y-4))
+	}
+	c.add(`<text x="%d" y="%d">%s</text>`, x+14, y, template.HTMLEscapeString(shorten(title, 24)))
+}
+
+// series draws one column, above what is below it already. Where a figure is not known
+// there is a gap.
+func (c *plot) series(col int, s stroke, below []float64, stack bool, at func(int, float64) string) {
+	title := template.HTMLEscapeString(c.Columns[col].Title)
+	every := max(1, len(c.Rows)/mostMarks)
+	for from := 0; from < len(c.Rows); from++ {
+		to := from
+		var upper, lower []string
+		for ; to < len(c.Rows) && c.Rows[to][col].Known(); to++ {
+			value := size(c.Rows[to][col])
+			if stack {
+				lower = append([]string{at(to, below[to])}, lower...)
+				below[to] += value
+				value = below[to]
+			}
+			upper = append(upper, at(to, value))
+		}
+		switch {
+		case len(upper) == 0:
+		case len(upper) == 1: // a line of one point cannot be seen
+			x, y, _ := strings.Cut(upper[0], ",")
+			c.add(`<circle cx="%s" cy="%s" r="3" fill="%s"><title>%s</title></circle>`, x, y, s.Colour, title)
+		case stack:
+			c.add(`<polygon points="%s" fill="%s" fill-opacity=".8"><title>%s</title></polygon>`, strings.Join(append(upper, lower...), " "), s.fill(c.Name), title)
+		default:
+			c.add(`<polyline points="%s" fill="none" stroke="%s" stroke-width="2"%s><title>%s</title></polyline>`, strings.Join(upper, " "), s.Colour, s.dash(), title)
+			for i := 0; i < len(upper); i += every {
+				c.mark(&s, upper[i])
+			}
+		}
+		from = to
+	}
+}
+
+// upright draws rows as upright bars: those of several columns stand beside each other.
+func (t *Table) upright(periods []Period) template.HTML {
+	_, columns := t.values()
+	c := t.plot(periods, greatest(t.Rows, columns))
+	if c == nil {
+		return ""
+	}
+	room := float64(chartWidth-plotLeft-20) / float64(len(t.Rows))
+	wide := room * 0.84 / float64(len(columns))
+	x := func(row int) float64 { return plotLeft + 5 + (float64(row)+0.5)*room }
+	for k, col := range columns {
+		for row := range t.Rows {
+			cell := t.Rows[row][col]
+			left := x(row) - room*0.42 + float64(k)*wide
+			if !cell.Known() {
+				c.add(`<text x="%s" y="%d" class="figure" text-anchor="middle">–</text>`, number(left+wide/2), plotTop+plotHeight-3)
+				continue
+			}
+			high := plotTop + plotHeight - c.y(size(cell))
+			c.add(`<rect x="%s" y="%s" width="%s" height="%s" fill="%s"><title>%s</title></rect>`, number(left), number(c.y(size(cell))), number(max(wide-1, 1)), number(high),
+				c.paints[k].fill(t.Name), template.HTMLEscapeString(t.Rows[row][c.label].String()+", "+t.Columns[col].Title+": "+v1.Show(t.Columns[col].Kind, cell)))
+		}
+		if len(columns) > 1 {
+			c.sample(stroke{Paint: c.paints[k]}, t.Columns[col].Title, true, k)
+		}
+	}
+	c.names(x)
+	return c.done()
+}
+
+// The measures of a map of heat.
+const (
+	heatLeft = 60
+	heatHigh = 22
+	heatTop  = 18
+)
+
+// heat draws each row as a line of squares, one for each column: the fuller the greater.
+func (t *Table) heat() template.HTML {
+	label, columns := t.values()
+	most := greatest(t.Rows, columns)
+	if most == 0 {
+		return ""
+	}
+	var c canvas
+	c.open(chartWidth, heatTop+len(t.Rows)*heatHigh+34, t.Title)
+	wide := float64(chartWidth-heatLeft-10) / float64(len(columns))
+	for k, col := range columns {
+		if k%2 == 0 {
+			c.add(`<text x="%s" y="12" text-anchor="middle" class="figure">%s</text>`, number(heatLeft+(float64(k)+0.5)*wide), template.HTMLEscapeString(t.Columns[col].Title))
+		}
+	}
+	square := func(x float64, y int, cell Cell, title string) {
+		if !cell.Known() {
+			c.add(`<text x="%s" y="%d" text-anchor="middle" class="figure">–</text>`, number(x+wide/2), y+heatHigh/2+3)
+			return
+		}
+		c.add(`<rect x="%s" y="%d" width="%s" height="%d" fill="%s" fill-opacity="%s" stroke="currentColor" stroke-opacity=".15"><title>%s</title></rect>`, number(x), y, number(wide-1), heatHigh-1,
+			palette()[0], shade(size(cell)/most), template.HTMLEscapeString(title))
+	}
+	for i, row := range t.Rows {
+		y := heatTop + i*heatHigh
+		c.add(`<text x="%d" y="%d" text-anchor="end">%s</text>`, heatLeft-6, y+heatHigh/2+4, template.HTMLEscapeString(shorten(row[label].String(), 10)))
+		for k, col := range columns {
+			square(heatLeft+float64(k)*wide, y, row[col], row[label].String()+" "+t.Columns[col].Title+": "+v1.Show(t.Columns[col].Kind, row[col])+" "+t.Columns[col].Unit)
+		}
+	}
+	y := heatTop + len(t.Rows)*heatHigh + 8
+	for k := range 5 {
+		part := new(big.Rat).SetFloat64(math.Round(most*float64(k)/4*10) / 10)
+		x := heatLeft + float64(k)*100
+		c.add(`<rect x="%s" y="%d" width="18" height="12" fill="%s" fill-opacity="%s" stroke="currentColor" stroke-opacity=".3"/>`, number(x), y, palette()[0], shade(float64(k)/4))
+		c.add(`<text x="%s" y="%d">%s</text>`, number(x+22), y+10, template.HTMLEscapeString(v1.Show(Number, v1.Rat(part))))
+	}
+	c.add(`<text x="%d" y="%d">%s</text>`, heatLeft+500, y+10, template.HTMLEscapeString(t.Columns[columns[0]].Unit))
+	return c.done()
+}
+
+// shade is how dark a part of the greatest is: the square tells great parts apart.
+func shade(part float64) string { return strconv.FormatFloat(part*part, 'f', 2, 64) }

@@ -1,0 +1,183 @@
+package web
+
+import (
+	"cmp"
+	"errors"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/access"
+	"github.com/bursar-accounting/bursar/aggregator/internal/report"
+	"github.com/bursar-accounting/bursar/proto/identity"
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
+)
+
+// firstPage is where someone begins: a person at the own usage, who leads projects or a
+// group there, who only reads at the centre, and who keeps the cluster at the overview.
+func firstPage(who access.Principal) string {
+	switch {
+	case who.Rows.All() && who.May(identity.Monitor):
+		return "/ui/overview"
+	case who.Rows.All():
+		return "/ui/centre"
+	case len(who.Rows.Only("user_id")) > 0:
+		return "/ui/me"
+	}
+	return "/ui/projects"
+}
+
+// byRole shows the overview to who begins there, and to who asks for a part of it by its
+// address; everyone else is sent to the own first page.
+func byRole(overview http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		to := firstPage(access.From(r.Context()))
+		if to == "/ui/overview" || r.URL.RawQuery != "" {
+			overview.ServeHTTP(w, r)
+			return
+		}
+		http.Redirect(w, r, to, http.StatusFound)
+	})
+}
+
+// navLink is a page that the reader may open, in the navigation of every page.
+type navLink struct {
+	Text, Href string
+	Here       bool
+}
+
+// navigation are the pages for a reader. What is of all records is not for who sees some.
+func navigation(who access.Principal, page string) (list []navLink) {
+	for _, n := range []struct {
+		href, text string
+		pages      []string
+		is         bool
+	}{
+		{"/ui/me", "My usage", []string{"me"}, len(who.Rows.Only("user_id")) > 0},
+		{"/", "Overview", []string{"overview"}, firstPage(who) == "/ui/overview"},
+		{"/ui/overview", "Overview", []string{"overview"}, firstPage(who) != "/ui/overview"},
+		{"/ui/centre", "Centre", []string{"centre"}, who.Rows.All()},
+		{"/ui/projects", map[bool]string{true: "Projects", false: "My projects"}[who.Rows.All()], []string{"projects"}, len(who.Rows.Only("user_id")) == 0},
+		{"/ui/usage", "Usage", []string{"usage"}, true},
+		{"/ui/distributions", "Distributions", []string{"distributions"}, true},
+		{"/ui/budgets", "Budgets", []string{"budgets"}, true},
+		{"/ui/records", "Records", []string{"records", "record"}, true},
+		{"/ui/reports", "Reports", []string{"reports"}, true},
+		{"/ui/agents", "Agents", []string{"agents", "quarantine", "conflicts"}, true},
+		{"/ui/actions", "Actions", []string{"actions", "action", "run", "effect", "plan"}, true},
+		{"/ui/alerts", "Alerts", []string{"alerts"}, true},
+		{"/ui/cluster", "Cluster", []string{"cluster"}, true},
+	} {
+		of := n.href
+		if of == "/" {
+			of = "/{$}"
+		}
+		need := access.Routes()["GET "+of]
+		figures := !need.Rights.Any(identity.Monitor) || who.Rows.All() || who.May(identity.Monitor)
+		if n.is && who.May(need.Rights) && figures {
+			list = append(list, navLink{n.text, n.href, slices.Contains(n.pages, page)})
+		}
+	}
+	return list
+}
+
+// boardPage is a report as a page of its own: its figures as tiles, and its other tables.
+type boardPage struct {
+	Path   string
+	Form   []entryField // what can be chosen
+	Ranges []choice     // the usual periods
+	Needs  string       // what must be chosen first
+	Doc    *shownReport // nil: there is none, and the page says why
+	Tiles  []tile
+	Report string // the address of the same on the page of reports
+	Title  string
+}
+
+func (b *boardPage) title() string { return b.Title }
+
+// board makes a page of a report; fixed are the values that the page itself gives.
+func (p *Pages) board(name string, choose func(r *http.Request, query url.Values) (needs string)) http.Handler {
+	return p.plain(name, func(r *http.Request) (any, error) {
+		query := r.URL.Query()
+		who := access.From(r.Context())
+		page := &boardPage{Path: r.URL.Path, Title: titles()[name]}
+		page.Needs = choose(r, query)
+		switch user := query.Get("user"); {
+		case name == "me" && user != "" && !slices.Contains(who.Rows.Only("user_id"), user):
+			page.Title = "Usage of " + user
+		case name == "projects" && !who.Rows.All():
+			page.Title = "My projects"
+		}
+		of := map[string]string{"me": "person"}[name]
+		if of == "" {
+			of = name
+		}
+		e, err := report.Find(of)
+		if err != nil {
+			return nil, err
+		}
+		page.Form = p.offer(r.Context(), fields(e, query))
+		if p := e.Param("period"); p != nil {
+			page.Ranges = pick(cmp.Or(query.Get("period"), p.Default[0]), windows())
+		}
+		if page.Needs != "" {
+			return page, nil
+		}
+		if page.Doc, err = p.report(r.Context(), e, query); err != nil {
+			var s status
+			if errors.As(err, &s) && s.code == http.StatusNotFound { // nothing is an answer
+				page.Needs, err = s.text, nil
+			}
+			return page, err
+		}
+		page.Report = "/ui/reports?report=" + of + "&" + query.Encode()
+		page.split()
+		return page, nil
+	})
+}
+
+// me chooses the person: the reader, where there is no other one.
+func me(r *http.Request, query url.Values) string {
+	if own := access.From(r.Context()).Rows.Only("user_id"); query.Get("user") == "" && len(own) == 1 {
+		query.Set("user", own[0])
+	}
+	if query.Get("user") == "" {
+		return "Enter a user to see what this person used."
+	}
+	return ""
+}
+
+func anyone(*http.Request, url.Values) string { return "" }
+
+// split takes the figures out of the tables, and makes tiles of them.
+func (b *boardPage) split() {
+	i := slices.IndexFunc(b.Doc.Tables, func(t shownTable) bool { return t.Name == "figures" })
+	if i < 0 {
+		return
+	}
+	for _, row := range b.Doc.Document.Tables[i].Rows {
+		if b.Doc.Report == "person" && row[0].String() == "People" {
+			continue
+		}
+		t := tile{Value: v1.Show(report.Number, row[2]), Exact: row[2].String(), Label: row[0].String()}
+		switch unit := row[1].String(); {
+		case unit == "%":
+			t.Value += "\u202f%"
+		case strings.HasSuffix(unit, "-hours") && t.Label != "Unused":
+			t.Label = unit
+		case unit == "core-hours":
+			t.Label = "core-hours unused"
+		case unit != "":
+			t.Label += ", " + unit
+		}
+		if row[4].Known() {
+			t.Small = v1.Show(report.Change, row[4])
+		}
+		if row[3].Known() {
+			t.More = []string{v1.Show(report.Number, row[3]) + " before"}
+		}
+		b.Tiles = append(b.Tiles, t)
+	}
+	b.Doc.Tables = slices.Delete(b.Doc.Tables, i, i+1)
+}

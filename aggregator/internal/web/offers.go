@@ -1,0 +1,66 @@
+package web
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/report"
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
+)
+
+// How many values of a key a form offers, of how long ago, and how long a page waits for them.
+const (
+	mostOffered = 30
+	offeredOf   = "30d"
+	offerWait   = 300 * time.Millisecond
+)
+
+// offer gives the fields of a form the values that the reader's records have: without them
+// the examples of the catalogue stay.
+func (p *Pages) offer(ctx context.Context, form []entryField) []entryField {
+	ctx, cancel := context.WithTimeout(ctx, offerWait)
+	defer cancel()
+	known := map[string][]string{}
+	values := func(key string) []string {
+		list, ok := known[key]
+		if !ok {
+			list = p.valuesOf(ctx, key)
+			known[key] = list
+		}
+		return list
+	}
+	for i := range form {
+		f := &form[i]
+		var list []string
+		switch {
+		case f.Kind == report.ParamPairs:
+			for _, key := range []string{"site_id", "group_id", "project", "user_id"} {
+				for _, value := range values(key) {
+					list = append(list, key+"="+value)
+				}
+			}
+		case f.Name == "user":
+			list = values("user_id")
+		}
+		if len(list) > 0 {
+			f.List, f.Offers = "words-"+f.Name, list
+		}
+	}
+	return form
+}
+
+// valuesOf are the values of a key, those of the most records first; none where the key is
+// not known or takes too long.
+func (p *Pages) valuesOf(ctx context.Context, key string) (list []string) {
+	answer, err := p.sums(ctx, v1.UsageQuery{Window: offeredOf, By: key, Measure: "records", Order: "records", Top: mostOffered})
+	if err != nil {
+		return nil
+	}
+	for g := range answer.Groups {
+		if v := answer.Groups[g].Values; len(v) == 1 && v[0] != nil && *v[0] != "" {
+			list = append(list, *v[0])
+		}
+	}
+	return slices.Clip(list)
+}

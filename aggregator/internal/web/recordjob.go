@@ -1,0 +1,188 @@
+package web
+
+import (
+	"context"
+	"fmt"
+	"math/big"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/report"
+	"github.com/bursar-accounting/bursar/proto/record"
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
+)
+
+// jobPart is what the page of a record says of the job: its figures, and the other runs of
+// it and of its array.
+type jobPart struct {
+	Waited  string
+	Figures []tile // values with what they are
+	Runs    []sibling
+	From    time.Time // of the timeline
+	To      time.Time
+	More    bool // there are more runs than are shown
+	Lacks   string
+}
+
+// sibling is a run in the timeline: where its waiting and its running begin and how long
+// they are, in per cent of the timeline.
+type sibling struct {
+	ID, State           string
+	This, Open          bool
+	Waited, Ran         string
+	WaitAt, WaitLong    string
+	RunAt, RunLong      string
+	submit, start, stop time.Time
+}
+
+// Bounds of the timeline.
+const (
+	siblingsShown = 60
+	siblingsLook  = 20_000
+	siblingsReach = 31 * 24 * time.Hour
+)
+
+// jobOf names the job that a run is of. Sources add to its name the task of an array and, of
+// a later run, the ten digits of the time of its submission. It is "" where the name does
+// not end so.
+func jobOf(id string) string {
+	digits := func(s string) bool {
+		return s != "" && !strings.ContainsFunc(s, func(c rune) bool { return c < '0' || c > '9' })
+	}
+	ends := func(s string) bool { return s != "" && digits(s[len(s)-1:]) }
+	if i := strings.LastIndexByte(id, '-'); i > 0 && len(id)-i == 11 && digits(id[i+1:]) && ends(id[:i]) {
+		id = id[:i]
+	}
+	if i := strings.LastIndexAny(id, "_."); i > 0 && digits(id[i+1:]) && ends(id[:i]) {
+		id = id[:i]
+	}
+	if !ends(id) {
+		return ""
+	}
+	return id
+}
+
+// job says of a record what /v1 says of its job.
+func (p *Pages) job(ctx context.Context, r *record.Record, user string) jobPart {
+	var j jobPart
+	start, stop := std(r.Start), std(r.Stop)
+	if submit := std(r.Submit); !submit.IsZero() && !submit.After(start) {
+		j.Waited = span(start.Sub(submit))
+	}
+	if stop.IsZero() {
+		stop = p.now()
+	}
+	if stop.After(start) {
+		j.Figures, j.Lacks = p.jobFigures(ctx, r, start, stop)
+	}
+	if stem := jobOf(r.ID); stem != "" && user != "" {
+		if err := p.siblings(ctx, &j, r.ID, stem, user, start); err != nil {
+			j.Lacks = p.lack(ctx, err)
+		}
+	}
+	return j
+}
+
+// jobFigures are what a run used, and what that cost.
+func (p *Pages) jobFigures(ctx context.Context, r *record.Record, start, stop time.Time) (list []tile, lacks string) {
+	q := v1.UsageQuery{From: start.Format(time.RFC3339Nano), To: stop.Format(time.RFC3339Nano), RecordID: r.ID, Unit: "hour"}
+	used, err := p.askUsage(ctx, &q)
+	if err != nil {
+		return nil, p.lack(ctx, err)
+	}
+	add := func(label, kind string, n *big.Rat, unit string) {
+		if n != nil {
+			if unit != "" {
+				unit = "\u202f" + unit
+			}
+			list = append(list, tile{Label: label, Value: written(kind, n) + unit, Exact: v1.Rat(n).String()})
+		}
+	}
+	sum := func(a *usageAnswer, name string) *big.Rat {
+		if m := a.measure(name); m != nil {
+			return v1.Figure(m.Total).Number()
+		}
+		return nil
+	}
+	part := func(label string, used, booked *big.Rat) {
+		if used != nil && booked != nil && booked.Sign() > 0 {
+			add(label, report.Ratio, new(big.Rat).Quo(used, booked), "")
+		}
+	}
+	cores, cpu := sum(used, "Cores"), sum(used, "TotalCPU")
+	if cpu != nil {
+		cpu = new(big.Rat).Quo(cpu, big.NewRat(3600, 1))
+	}
+	add("Used", report.Number, cores, "core-hours")
+	add("GPUs used", report.Number, sum(used, "GPUs"), "GPU-hours")
+	part("CPU efficiency", cpu, cores)
+	part("Memory efficiency", sum(used, "MemoryUsed"), sum(used, "Memory"))
+	part("GPU efficiency", sum(used, "GPUsUsed"), sum(used, "GPUs"))
+	for _, m := range []struct{ name, label, kind string }{{"cost", "Cost", report.Money}, {"energy", "Energy", report.Number}, {"co2", "CO2", report.Number}} {
+		q.Measure = m.name
+		if a, err := p.askUsage(ctx, &q); err == nil {
+			if known := a.measure(m.name); known != nil {
+				add(m.label, m.kind, v1.Figure(known.Total).Number(), unitText(known))
+			}
+		} else if !refusedAsBad(err) {
+			lacks = p.lack(ctx, err)
+		}
+	}
+	return list, lacks
+}
+
+// siblings finds the other runs of the job and of its array among those of the user that
+// began within a month of it, as far as the reader sees them.
+func (p *Pages) siblings(ctx context.Context, j *jobPart, id, stem, user string, start time.Time) error {
+	q := v1.ListRecordsQuery{
+		Meta: map[string]v1.MetaTest{"user_id": {C: []string{user}}}, SortBy: v1.SortBy{Asc: "start_time"}, Limit: siblingsLook,
+		StartTime: v1.TimeTest{Gte: v1.Time{Time: start.Add(-siblingsReach)}, Lt: v1.Time{Time: start.Add(siblingsReach)}},
+	}
+	for r, err := range p.V1.ListRecordsLines(ctx, &q) {
+		if err != nil {
+			return fmt.Errorf("the other runs of %s: %w", stem, err)
+		}
+		if jobOf(r.RecordID) != stem {
+			continue
+		}
+		s := sibling{ID: r.RecordID, State: string(r.State), This: r.RecordID == id, submit: r.SubmitTime.Time, start: r.StartTime.Time, stop: r.StopTime.Time}
+		if s.submit.IsZero() || s.submit.After(s.start) {
+			s.submit = s.start
+		}
+		if s.Open = s.stop.IsZero(); s.Open {
+			s.stop = p.now()
+		}
+		j.Runs = append(j.Runs, s)
+	}
+	if len(j.Runs) < 2 {
+		j.Runs = nil
+		return nil
+	}
+	if at := slices.IndexFunc(j.Runs, func(s sibling) bool { return s.This }); len(j.Runs) > siblingsShown {
+		from := min(max(at-siblingsShown/2, 0), len(j.Runs)-siblingsShown)
+		j.Runs, j.More = j.Runs[from:from+siblingsShown], true
+	}
+	j.draw()
+	return nil
+}
+
+// draw places the runs on the timeline.
+func (j *jobPart) draw() {
+	for i, s := range j.Runs {
+		if i == 0 || s.submit.Before(j.From) {
+			j.From = s.submit
+		}
+		if s.stop.After(j.To) {
+			j.To = s.stop
+		}
+	}
+	long := max(j.To.Sub(j.From), time.Second)
+	part := func(d time.Duration) string { return fmt.Sprintf("%.2f", 100*float64(max(d, 0))/float64(long)) }
+	for i := range j.Runs {
+		s := &j.Runs[i]
+		s.WaitAt, s.WaitLong = part(s.submit.Sub(j.From)), part(s.start.Sub(s.submit))
+		s.RunAt, s.RunLong = part(s.start.Sub(j.From)), part(max(s.stop.Sub(s.start), long/200))
+		s.Waited, s.Ran = span(s.start.Sub(s.submit)), span(max(s.stop.Sub(s.start), 0))
+	}
+}
