@@ -17,7 +17,7 @@ import (
 )
 
 func (p *Program) configCommand() *cobra.Command {
-	return group("config", "Check, format, compare and commit configuration files", "  bursar config validate aggregator.hcl\n  bursar config fmt -check /etc/bursar\n  bursar config diff", p.validateCommand(), p.fmtCommand(), p.diffCommand(), p.commitCommand())
+	return group("config", "Check, format, compare, commit and convert configuration files", "  bursar config validate aggregator.hcl\n  bursar config fmt -check /etc/bursar\n  bursar config diff", p.validateCommand(), p.fmtCommand(), p.diffCommand(), p.commitCommand(), p.convertCommand())
 }
 
 func (p *Program) validateCommand() *cobra.Command {

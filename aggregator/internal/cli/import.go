@@ -20,18 +20,19 @@ type importOptions struct {
 	conn     *connection
 	dry      bool
 	withdraw bool
+	compare  bool
 	format   format
 }
 
 func (p *Program) importCommand() *cobra.Command {
 	opt := importOptions{spec: ImportSpec{Executable: p.Executable}}
 	cmd := &cobra.Command{
-		Use: "import TYPE FILE…", Short: "Load old files of a scheduler or of another accounting system",
+		Use: "import TYPE FILE…", Short: "Load old data of a scheduler or of another accounting system",
 		Long: `Load old files into the cluster, through the source plugin bursar-source-TYPE on
 this machine: its mapping makes the same records of them as an agent would, with
 the same ids. Data from any other source about a run takes precedence.
 
-An interrupted import can be repeated from the start without adding duplicates, and
+An interrupted import can be repeated without adding duplicates, and
 so can one of files that an agent has read. Give the label under which an agent
 collects, or will collect, the same cluster.
 
@@ -40,12 +41,23 @@ the cluster is asked, and the record gets the id that another source has for the
 a record that an earlier import of that name added under another id is withdrawn. When
 an agent starts to collect after the import, import once more.
 
+An import of auditor that broke off continues where it was: its position is in
+~/.local/state/bursar (or $XDG_STATE_HOME/bursar) until all is compared. Remove that
+file to read everything again; of other files or another cluster it is not used.
+
+With auditor a file may be the address of a server or of a database, whose password and
+certificates are taken from PGPASSWORD, PGPASSFILE and PGSSL…. At the end, counts and sums
+of what was read are compared with what the cluster shows (-compare); where they differ,
+the exit code is 2.
+
 Jobs that give no valid record are quarantined with the reason; fix the cause and
 import again. The exit code is 2 when there were such jobs.`,
-		Example: "  bursar import gridengine -label katana /backup/accounting.*\n  bursar import ai4 -dry-run snapshots/\n  bursar import gridengine -config agent.hcl /backup/accounting",
+		Example: "  bursar import gridengine -label katana /backup/accounting.*\n  bursar import ai4 -dry-run snapshots/\n  bursar import gridengine -config agent.hcl /backup/accounting\n  bursar import auditor postgres://reader@db.example.org/auditor '/srv/archive/*.parquet'",
 		Args:    cobra.MinimumNArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			opt.spec.Type, opt.spec.Files = args[0], args[1:]
+			opt.compare = opt.compare || opt.spec.Type == "auditor" && !cmd.Flags().Changed("compare")
+			opt.spec.Env = p.postgresEnv()
 			return p.load(cmd.Context(), &opt)
 		},
 	}
@@ -57,6 +69,7 @@ import again. The exit code is 2 when there were such jobs.`,
 	f.StringArrayVar(&opt.spec.Dirs, "plugin-dir", nil, "`folder` with the plugin, in place of the usual ones; may be repeated")
 	f.BoolVar(&opt.dry, "dry-run", false, "only say what would come; no cluster is asked")
 	f.BoolVar(&opt.withdraw, "withdraw", false, "take back what an earlier import brought and the mapping leaves out now")
+	f.BoolVar(&opt.compare, "compare", false, "at the end, compare counts and sums with the cluster's; auditor does so by itself")
 	f.BoolVar(&opt.spec.Dev, "dev", false, "accept plugins below folders that others may write to, such as /tmp")
 	formatFlag(cmd, &opt.format, asTable, asJSON)
 	return cmd
@@ -76,16 +89,38 @@ func (p *Program) load(ctx context.Context, opt *importOptions) error {
 		_ = diags.Write(p.Stderr, sources, p.Color) // a terminal that is gone
 	}
 	defer func() { _ = src.Close() }() // a plugin that does not end by itself is killed
+	if src.position, err = p.openPosition(src, opt); err != nil {
+		return err
+	}
+	done := false
+	defer func() { _ = src.position.close(done) }() // another import begins at the start then
 	began := time.Now()
 	result, committed, err := p.read(ctx, src, opt)
 	if err != nil {
 		return err
 	}
 	out := importAnswer(src, opt, result, committed, time.Since(began))
+	if opt.compare && !opt.dry {
+		if out.Compared, err = p.compareImport(ctx, src, opt, result); err != nil {
+			return fmt.Errorf("all is committed, but not compared: %w", err)
+		}
+	}
+	done = true
 	if err := p.showImport(opt.format, out); err != nil {
 		return err
 	}
 	return out.verdict()
+}
+
+// postgresEnv is what PostgreSQL's clients read of the environment.
+func (p *Program) postgresEnv() map[string]string {
+	env := map[string]string{}
+	for _, name := range []string{"PGPASSWORD", "PGPASSFILE", "PGSSLMODE", "PGSSLROOTCERT", "PGSSLCERT", "PGSSLKEY", "HOME"} {
+		if v := p.Getenv(name); v != "" {
+			env[name] = v
+		}
+	}
+	return env
 }
 
 // read reads the files into the cluster, or nowhere.
@@ -93,7 +128,7 @@ func (p *Program) read(ctx context.Context, src *ImportSource, opt *importOption
 	bar := p.newBar("import", 0)
 	show := func(r *ImportResult, at *bursarv1.Progress) { bar.jobs(r.Records, at) }
 	if opt.dry {
-		result, err := src.Read(ctx, Nowhere{}, opt.withdraw, show)
+		result, err := src.Read(ctx, Nowhere{}, opt.withdraw, false, nil, show)
 		bar.end()
 		return result, nil, err
 	}
@@ -106,7 +141,7 @@ func (p *Program) read(ctx context.Context, src *ImportSource, opt *importOption
 	if err != nil {
 		return nil, nil, err
 	}
-	result, err := src.Read(ctx, cluster, opt.withdraw, show)
+	result, err := src.Read(ctx, cluster, opt.withdraw, opt.compare, cluster.before, show)
 	if err != nil {
 		cluster.Stop(err)
 	}
@@ -148,6 +183,7 @@ type jsonImport struct {
 	Months      []jsonMonth `json:"months"`
 	Problems    []Problem   `json:"problems"`
 	Committed   *v1.Counts  `json:"committed"`
+	Compared    *Comparison `json:"compared,omitempty"`
 	Seconds     float64     `json:"seconds"`
 
 	writes int64
@@ -178,6 +214,11 @@ func (p *Program) showImport(f format, out *jsonImport) error {
 	}
 	if err := p.print(importTable(out)); err != nil {
 		return err
+	}
+	if out.Compared != nil {
+		if err := p.showComparison(out.Compared); err != nil {
+			return err
+		}
 	}
 	for _, x := range out.Problems {
 		p.say("%s: %s: %s", x.Run, x.Reason, x.Message)
@@ -227,6 +268,8 @@ func importTable(out *jsonImport) *table {
 func (out *jsonImport) verdict() error {
 	failed := out.Quarantined + out.Refused
 	switch {
+	case out.Compared != nil && !out.Compared.Equal:
+		return found("what was read and what the cluster shows differ")
 	case failed == 0:
 		return nil
 	case out.DryRun:

@@ -42,11 +42,21 @@ type ImportCluster struct {
 	builder *frame.Builder
 	buffer  []byte
 
+	position *importPosition // nil: none is kept
+	mark     positionLine    // of the frames so far
+	before   *ImportResult   // what an import that broke off has done; nil: nothing
+
 	ctx    context.Context
 	stop   context.CancelCauseFunc
-	chunks chan []byte
+	chunks chan marked
 	done   chan struct{}
 	counts v1.Counts // after done
+}
+
+// marked is a chunk, nil for none, and the position behind it.
+type marked struct {
+	chunk []byte
+	mark  positionLine
 }
 
 // importPatience is how long a chunk is sent again and again while the cluster cannot
@@ -62,7 +72,13 @@ func BeginImport(ctx context.Context, c *client.Client, src *ImportSource, say f
 	}
 	out := &ImportCluster{
 		client: c, name: src.Name, epoch: begun.Epoch, log: say, clock: begun.Observed, settle: map[string]bool{}, counts: v1.Counts{Conserved: true},
-		builder: frame.NewBuilder(1, frame.Digest{}), chunks: make(chan []byte, 1), done: make(chan struct{}),
+		builder: frame.NewBuilder(1, frame.Digest{}), chunks: make(chan marked, 1), position: src.position, done: make(chan struct{}),
+	}
+	if out.before, err = src.position.begin(&begun, say); err != nil {
+		return nil, err
+	}
+	if out.before != nil {
+		out.counts = src.position.last.Counts
 	}
 	if err := out.quarantined(ctx, src); err != nil {
 		return nil, err
@@ -107,12 +123,13 @@ func (c *ImportCluster) Take(f *wire.Frame) error {
 
 // flush hands the chunk to the goroutine that sends.
 func (c *ImportCluster) flush() error {
-	chunk := c.builder.Finish()
-	if chunk == nil {
+	next := marked{c.builder.Finish(), c.mark}
+	if next.chunk == nil && len(next.mark.At) == 0 {
 		return nil
 	}
+	c.mark = positionLine{}
 	select {
-	case c.chunks <- chunk:
+	case c.chunks <- next:
 		return nil
 	case <-c.ctx.Done():
 		return context.Cause(c.ctx)
@@ -138,11 +155,15 @@ func (c *ImportCluster) Stop(err error) { c.stop(err) }
 // send sends the chunks until there are no more or one fails.
 func (c *ImportCluster) send() {
 	defer close(c.done)
-	for chunk := range c.chunks {
+	for next := range c.chunks {
 		if c.ctx.Err() != nil {
 			continue
 		}
-		if err := c.deliver(chunk); err != nil {
+		err := c.deliver(next.chunk)
+		if err == nil {
+			err = c.keep(&next.mark)
+		}
+		if err != nil {
 			c.stop(err)
 		}
 	}
@@ -151,6 +172,9 @@ func (c *ImportCluster) send() {
 // deliver sends a chunk until it is committed. One whose answer was lost is sent
 // again, which commits nothing twice.
 func (c *ImportCluster) deliver(chunk []byte) error {
+	if chunk == nil {
+		return nil
+	}
 	ctx, cancel := context.WithTimeout(c.ctx, importPatience)
 	defer cancel()
 	said := false
@@ -194,6 +218,9 @@ type Nowhere struct{}
 
 // Take implements Sink.
 func (Nowhere) Take(*wire.Frame) error { return nil }
+
+// Mark implements Sink.
+func (Nowhere) Mark([]byte, *ImportResult) error { return nil }
 
 // Settles implements Sink.
 func (Nowhere) Settles(string) bool { return false }

@@ -135,10 +135,15 @@ func importNode(files []string) *bursarv1.Node {
 }
 
 // absolute makes the names independent of the folder in which a plugin runs.
-// Sources take them for patterns; a file that is there is meant as it is written.
+// Sources take them for patterns; a file that is there is meant as it is written. Addresses
+// stay as they are.
 func absolute(files []string) ([]string, error) {
 	out := make([]string, len(files))
 	for i, f := range files {
+		if strings.Contains(f, "://") { // an address
+			out[i] = f
+			continue
+		}
 		path, err := filepath.Abs(f)
 		if err != nil {
 			return nil, err

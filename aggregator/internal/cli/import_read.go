@@ -15,6 +15,8 @@ import (
 type ImportSink interface {
 	// Take keeps the frame, whose version it completes.
 	Take(f *wire.Frame) error
+	// Mark says that all jobs up to the source's checkpoint were taken, with their counts.
+	Mark(checkpoint []byte, r *ImportResult) error
 	// Settles reports whether a job of that id may be in quarantine, so that what
 	// becomes of it now has to settle that.
 	Settles(quarantine string) bool
@@ -36,6 +38,8 @@ type ImportResult struct {
 	Frames      int64 // that count as writes
 	// Months counts the records by the month in which they end, in UTC.
 	Months map[string]int64
+	// Sums are those of the records, each once; nil: they are not wanted.
+	Sums *ImportSums
 	// Problems are the first jobs and inputs that failed.
 	Problems []Problem
 }
@@ -67,12 +71,22 @@ type reader struct {
 
 // Read reads all files and hands what they become to the sink. With withdraw,
 // what the mapping leaves out is taken back, in case an earlier import brought
-// it. Show is called after every batch; its Progress may be nil.
-func (s *ImportSource) Read(ctx context.Context, sink ImportSink, withdraw bool, show func(*ImportResult, *bursarv1.Progress)) (*ImportResult, error) {
+// it. With sums, those of the records are kept. Before are the counts of an import that broke
+// off at the position of s, and nil from the start. Show is called after every batch; its
+// Progress may be nil.
+func (s *ImportSource) Read(ctx context.Context, sink ImportSink, withdraw, sums bool, before *ImportResult, show func(*ImportResult, *bursarv1.Progress)) (*ImportResult, error) {
 	r := &reader{src: s, sink: sink, back: withdraw}
-	r.result.Months = map[string]int64{}
-	err := s.session.Stream(ctx, &bursarv1.CollectRequest_Start{}, func(resp *bursarv1.CollectResponse) error {
+	start := &bursarv1.CollectRequest_Start{}
+	if before != nil {
+		r.result, start.Checkpoint = *before, s.position.last.At
+	} else if r.result.Months = map[string]int64{}; sums {
+		r.result.Sums = newImportSums()
+	}
+	err := s.session.Stream(ctx, start, func(resp *bursarv1.CollectResponse) error {
 		if err := r.batch(ctx, resp); err != nil {
+			return err
+		}
+		if err := sink.Mark(resp.GetCheckpoint(), &r.result); err != nil {
 			return err
 		}
 		show(&r.result, resp.GetProgress())
@@ -136,9 +150,11 @@ func (r *reader) job(job *bursarv1.Job) error {
 	case !keep:
 		return r.leaveOut(job, rec.ID)
 	}
-	r.count(&rec)
-	id, brought := choose(r.ids(job, rec.ID), r.known, rec.Start, r.own())
+	id, brought := choose(r.ids(job, rec.ID), r.known, rec.Start, r.src.own())
 	rec.ID = id
+	if r.result.Sums.read(&rec) { // behind a position some come again
+		r.count(&rec)
+	}
 	f := &wire.Frame{Kind: wire.KindRecord, ID: rec.ID, Record: rec, Version: record.Version{Ended: !rec.Open()}}
 	f.Settles = r.settles(job)
 	if err := r.write(f); err != nil {
@@ -154,11 +170,6 @@ func (r *reader) job(job *bursarv1.Job) error {
 	old := slices.DeleteFunc(brought, func(o string) bool { return o == id })
 	r.result.Renamed += int64(len(old))
 	return r.withdraw(old, "", true)
-}
-
-// own is the import as an origin.
-func (r *reader) own() string {
-	return record.Origin{Agent: r.src.Name, Type: r.src.Type, Label: r.src.Label}.String()
 }
 
 // withdraw takes ids back, the first of which settles a job in quarantine, if one is
@@ -204,7 +215,7 @@ func (r *reader) leaveOut(job *bursarv1.Job, id string) error {
 	ids := []string{id}
 	if len(job.GetFormerly()) > 0 { // under the ids that an import gave it
 		start := r.src.session.Mapper.Start(job)
-		chosen, brought := choose(r.ids(job, id), r.known, start, r.own())
+		chosen, brought := choose(r.ids(job, id), r.known, start, r.src.own())
 		k := r.known[chosen]
 		if _, another := k.has(start, nobody); another && len(brought) == 0 {
 			return nil

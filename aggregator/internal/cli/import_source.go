@@ -5,13 +5,19 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"time"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
 	"github.com/bursar-accounting/bursar/hcl"
 	"github.com/bursar-accounting/bursar/plugins/host"
+	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
 	"github.com/bursar-accounting/bursar/proto/identity"
+	"github.com/bursar-accounting/bursar/proto/record"
 )
 
 // DefaultImportName is the name under which imports are kept, as agents have theirs.
@@ -30,16 +36,25 @@ type ImportSpec struct {
 	// Executable and in the usual place.
 	Dirs       []string
 	Executable string
-	Dev        bool         // accept plugins below folders such as /tmp
-	Log        *slog.Logger // gets what the plugin logs
+	// Env is the environment of the plugin, beside what Config says.
+	Env map[string]string
+	Dev bool         // accept plugins below folders such as /tmp
+	Log *slog.Logger // gets what the plugin logs
 }
 
 // ImportSource is a plugin that reads the files.
 type ImportSource struct {
 	Name, Type, Label string
 
-	session *host.Session
-	folder  string
+	session  *host.Session
+	folder   string
+	inputs   string
+	position *importPosition
+}
+
+// own is the import as an origin.
+func (s *ImportSource) own() string {
+	return record.Origin{Agent: s.Name, Type: s.Type, Label: s.Label}.String()
 }
 
 // readyTimeout is how long a plugin has to describe and configure itself.
@@ -84,12 +99,18 @@ func startSource(ctx context.Context, spec *ImportSpec, cfg *settings) (*ImportS
 	if src.session.Description.GetPush() || src.session.Description.GetPushed() {
 		return nil, diags, errors.Join(fmt.Errorf("the source %s takes jobs as they come and reads no files", spec.Type), src.Close())
 	}
+	if src.inputs, err = cfg.inputs(spec, src.session.Description.GetVersion()); err != nil {
+		return nil, diags, errors.Join(err, src.Close())
+	}
 	return src, diags, nil
 }
 
 // launch starts the plugin's process and configures it.
 func launch(ctx context.Context, spec *ImportSpec, cfg *settings, path, folder string) (*host.Session, hcl.Diagnostics, error) {
-	env := map[string]string{}
+	env := maps.Clone(spec.Env)
+	if env == nil {
+		env = map[string]string{}
+	}
 	for name, v := range cfg.plugin.Env {
 		env[name] = v.Value
 	}
@@ -125,6 +146,19 @@ func (s *settings) find(spec *ImportSpec) (string, error) {
 		dirs = []string{"/usr/libexec/bursar/plugins", filepath.Join(filepath.Dir(executable), "plugins")}
 	}
 	return host.Find(dirs, "source", spec.Type)
+}
+
+// Count asks the source how many runs ended in a window, by its second route. Known is
+// false for a source that has none.
+func (s *ImportSource) Count(ctx context.Context, from, to time.Time) (n int64, known bool, err error) {
+	resp, err := s.session.Client.Count(ctx, &bursarv1.CountRequest{From: from.UnixMicro(), To: to.UnixMicro()})
+	if status.Code(err) == codes.Unimplemented {
+		return 0, false, nil
+	}
+	if err != nil {
+		return 0, false, fmt.Errorf("count: %w", err)
+	}
+	return resp.GetRuns(), true, nil
 }
 
 // Close ends the plugin.

@@ -40,7 +40,7 @@ var plugins = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return dir, programtest.Build(dir, map[string]string{"bursar-source-ai4": "plugins/source/ai4", "bursar-source-gridengine": "plugins/source/gridengine"})
+	return dir, programtest.Build(dir, map[string]string{"bursar-source-ai4": "plugins/source/ai4", "bursar-source-gridengine": "plugins/source/gridengine", "bursar-source-auditor": "plugins/source/auditor"})
 })
 
 func TestMain(m *testing.M) {
@@ -66,9 +66,16 @@ func (s shell) importing(t *testing.T, args ...string) (code int, stdout, stderr
 // aggregator runs the daemon until the test ends.
 func aggregator(t *testing.T) shell {
 	t.Helper()
+	s, _ := aggregatorWith(t, "")
+	return s
+}
+
+// aggregatorWith has more blocks; address is its plain one.
+func aggregatorWith(t *testing.T, blocks string) (s shell, address string) {
+	t.Helper()
 	dir := t.TempDir()
 	at := porttest.Free(t)
-	path := write(t, dir, "a.hcl", fmt.Sprintf("aggregator {\n  name = \"a\"\n  data_dir = \"data\"\n  api { listen = [%q] }\n}\n", at))
+	path := write(t, dir, "a.hcl", fmt.Sprintf("aggregator {\n  name = \"a\"\n  data_dir = \"data\"\n  api { listen = [%q] }\n}\n%s", at, blocks))
 	log := &lines{got: make(chan string, 1000)}
 	p := cli.Program{Stdout: &bytes.Buffer{}, Stderr: log, Getenv: func(string) string { return "" }, Now: time.Now, Version: "1"}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -81,7 +88,7 @@ func aggregator(t *testing.T) shell {
 		}
 	})
 	log.await(t, "this node leads")
-	return shell{env: map[string]string{"BURSAR_ADDR": "unix:" + filepath.Join(dir, "data", "api.sock")}}
+	return shell{env: map[string]string{"BURSAR_ADDR": "unix:" + filepath.Join(dir, "data", "api.sock")}}, "http://" + at
 }
 
 // client speaks with the aggregator of the shell over its unix socket.
@@ -291,8 +298,8 @@ func TestADryRunAsksNoClusterAndSaysWhatWouldCome(t *testing.T) {
 		t.Error(code, out, errs)
 	}
 	for _, c := range []struct{ args, want string }{
-		{"ai4 /nowhere/at/all", "no such file"},
-		{"nothing " + snapshots, "expected one of ai4, gridengine"},
+		{"ai4 /nowhere/at/all", "folder /nowhere/at does not exist"},
+		{"nothing " + snapshots, "expected one of ai4, auditor, gridengine"},
 		{"-label a/b ai4 " + snapshots, "use letters"},
 		{"-name -x ai4 " + snapshots, "name of the import"},
 		{"ai4", "requires at least 2"},
@@ -388,5 +395,47 @@ func TestAnImportTakesNoAgentsPlaceAndEndsWhenAnotherOfItsNameBegins(t *testing.
 	}
 	if code, text := post("/v1/imports/x/"+begun.Epoch, "chunk"); code != http.StatusConflict || !strings.Contains(text, "another one began") {
 		t.Error(code, text)
+	}
+}
+
+// Everything of another bursar comes under its own ids; what a source knows better counts,
+// and is named.
+func TestImport_OfAnotherBursar_IsComparedWithTheCluster(t *testing.T) {
+	from, address := aggregatorWith(t, "access {\n  plain_role = \"read\"\n}\n")
+	if code, out, errs := from.importing(t, "-label", "cloud", "ai4", snapshots); code != 0 {
+		t.Fatal(code, out, errs)
+	}
+	if code, out, errs := from.importing(t, "-label", "katana", "gridengine", accountingFiles); code != 0 {
+		t.Fatal(code, out, errs)
+	}
+	to := aggregator(t)
+	for n, added := range []string{"new at the cluster", "known already"} {
+		code, out, errs := to.importing(t, "auditor", address)
+		if code != 0 || !strings.Contains(out, added) || !strings.Contains(errs, "equal on both sides") || !strings.Contains(out, "Cores × s") {
+			t.Errorf("time %d: %d %s %s", n, code, out, errs)
+		}
+	}
+	if want, got := from.starts(t), to.starts(t); len(want) != 49 || len(got) != len(want) {
+		t.Errorf("%d of %d records", len(got), len(want))
+	}
+	other := aggregator(t)
+	if code, _, errs := other.importing(t, "-label", "cloud", "-name", "before", "ai4", snapshots); code != 0 {
+		t.Fatal(errs)
+	}
+	one := ""
+	for id := range from.starts(t) {
+		if strings.HasPrefix(id, "katana-") {
+			one = id
+			break
+		}
+	}
+	record := fmt.Sprintf(`{"record_id":%q,"components":[],"start_time":"2012-10-01T00:00:00Z","stop_time":"2012-10-01T00:00:01Z"}`, one)
+	resp, err := other.client().Post("http://localhost/record", "application/json", strings.NewReader(record))
+	if err != nil || resp.StatusCode != http.StatusOK {
+		t.Fatal(resp, err)
+	}
+	code, out, errs := other.importing(t, "auditor", address)
+	if code != 2 || !strings.Contains(errs, "as another source has them") || !strings.Contains(errs, "differ") {
+		t.Error(code, out, errs)
 	}
 }

@@ -161,6 +161,14 @@ func (c *ClusterAccountant) tables(r io.Reader, zone *time.Location) error {
 	return err
 }
 
+// ReadTables calls take for each row of ClusterAccountant's tables in a dump, but for
+// those of accounting: the values by column, NULL as "".
+func ReadTables(dump string, take func(table string, row map[string]string) error) error {
+	tables := accountantTables()
+	delete(tables, "accounting")
+	return inserts(dump, tables, func(table string, row sqlRow) error { return take(table, row) })
+}
+
 // accountingRow is what is read of a record; key names its job, task and part.
 type accountingRow struct{ host, group, owner, end, cpu, key string }
 

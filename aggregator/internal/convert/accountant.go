@@ -1,0 +1,258 @@
+package convert
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"regexp/syntax"
+	"slices"
+	"strings"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/compat"
+)
+
+// tables converts a dump of ClusterAccountant's tables into the directory, the capacity and
+// the service units.
+func (c *conversion) tables(in *Input, _ tree) error {
+	rows := map[string][]map[string]string{}
+	err := compat.ReadTables(string(in.Text), func(table string, row map[string]string) error {
+		rows[table] = append(rows[table], row)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if len(rows) == 0 {
+		return fmt.Errorf("no INSERT statement has rows of ClusterAccountant's tables; dump them with their data, as mysqldump does")
+	}
+	if err := c.hostClasses(rows["processor_type"]); err != nil {
+		return err
+	}
+	exempt := map[string]bool{}
+	for _, p := range rows["principal_investigator"] {
+		exempt[p["userid"]] = truth(p["exempt"])
+		c.person(p["userid"], p["first_name"]+" "+p["last_name"], p["email_address"])
+	}
+	for _, p := range rows["project"] {
+		c.claimed = append(c.claimed, p["groupid"])
+		c.blocks.open("project", p["groupid"])
+		c.blocks.text("pi", p["pi_owner_userid"])
+		c.blocks.texts("groups", []string{p["groupid"]})
+		if exempt[p["pi_owner_userid"]] {
+			c.blocks.attr("exempt", "true")
+		}
+		c.blocks.close()
+	}
+	c.contributions(rows["contribution"])
+	c.changed("charge of a job", "all of it at its end, CPU seconds × factor", "spread over the run; -credit stop for ClusterAccountant's rule")
+	c.changed("a contribution", "counts in every period", "counts from its date on")
+	c.changed("a job number that comes again", "dropped", "a record of its own")
+	return nil
+}
+
+func truth(text string) bool {
+	return strings.EqualFold(text, "true") || text == "1" || text == "\x01"
+}
+
+// hostClasses writes what hosts are worth, and what clusters have.
+func (c *conversion) hostClasses(types []map[string]string) error {
+	if len(types) == 0 {
+		return nil
+	}
+	b, seen := &c.blocks, map[string]int{}
+	b.WriteString("\n")
+	b.comment("The first class counts whose pattern fits, as with ClusterAccountant.")
+	var names []string
+	clusters := map[string][]map[string]string{}
+	for _, t := range types {
+		b.open("host_class", unique(cmp.Or(t["processor_type"], "nodes"), seen))
+		b.text("pattern", "^(?:"+t["regex"]+")")
+		if _, err := regexp.Compile(t["regex"]); err != nil {
+			return fmt.Errorf("processor_type: the regex %q: %w", t["regex"], err)
+		}
+		b.attr("su_factor", t["su_charge"])
+		b.close()
+		name := cmp.Or(t["cluster"], "all")
+		if clusters[name] == nil {
+			names = append(names, name)
+		}
+		clusters[name] = append(clusters[name], t)
+	}
+	b.open("service_units")
+	b.comment("An hour of CPU time on a host of factor 1, or on one of no class.")
+	b.attr("seconds", "{ TotalCPU = 1 }")
+	b.attr("default_factor", "1")
+	b.close()
+	for _, name := range names {
+		c.cluster(name, clusters[name])
+	}
+	return nil
+}
+
+// cluster writes what a cluster has.
+func (c *conversion) cluster(name string, types []map[string]string) {
+	b := &c.blocks
+	var hosts []string
+	for _, t := range types {
+		globs := globsOf(t["regex"])
+		if globs == nil {
+			b.WriteString("\n")
+			b.comment("The pattern %s cannot be written with *: name the hosts of %s in its match.", t["regex"], name)
+		}
+		hosts = append(hosts, globs...)
+	}
+	b.open("cluster", name)
+	if len(hosts) > 0 {
+		b.attr("match", "{ host = "+list(sortedTexts(hosts))+" }")
+	}
+	for _, t := range types {
+		if truth(t["disabled"]) {
+			b.comment("%s, %s nodes of %s processors, since %s, are disabled: ClusterAccountant leaves them out of all history. With a date in to, a block capacity says until when they were there.",
+				t["processor_type"], t["node_qty"], t["processor_qty"], t["date_installed"])
+			c.changed("processor_type.disabled", "not in the capacity of any time", "left out too; add a block capacity with from and to")
+			continue
+		}
+		b.open("capacity")
+		b.text("name", t["processor_type"])
+		b.text("from", t["date_installed"][:min(len(t["date_installed"]), len("2012-10-05"))])
+		b.attr("nodes", t["node_qty"])
+		b.attr("components", "{ Cores = "+t["processor_qty"]+" }")
+		b.attr("su_factor", t["su_charge"])
+		b.close()
+	}
+	b.close()
+}
+
+// contributions writes who gave what.
+func (c *conversion) contributions(rows []map[string]string) {
+	b, seen := &c.blocks, map[string]int{}
+	for _, r := range rows {
+		b.open("contribution", unique(strings.TrimSpace(r["contributor_userid"]+" "+r["host_name"]), seen))
+		b.text("by", r["contributor_userid"])
+		if to := r["credited_to_userid"]; to != r["contributor_userid"] {
+			b.text("credit", to)
+		}
+		b.attr("amount", r["no_of_processors"])
+		if r["split_percentage"] != "100" {
+			b.attr("split", r["split_percentage"])
+		}
+		b.attr("su_factor", r["su_charge"])
+		b.text("from", r["date_contributed"][:min(len(r["date_contributed"]), len("2012-10-05"))])
+		b.close()
+	}
+}
+
+// unique numbers a name that comes again.
+func unique(name string, seen map[string]int) string {
+	seen[name]++
+	if n := seen[name]; n > 1 {
+		return fmt.Sprintf("%s %d", name, n)
+	}
+	return name
+}
+
+// mostGlobs is how many patterns with * may take the place of a regular expression.
+const mostGlobs = 64
+
+// globsOf writes a regular expression for the beginning of a name with *; nil where that
+// is not possible.
+func globsOf(pattern string) []string {
+	re, err := syntax.Parse(pattern, syntax.Perl)
+	if err != nil {
+		return nil
+	}
+	globs := expand(re.Simplify(), []string{""})
+	for i := range globs {
+		globs[i] = strings.TrimRight(globs[i], "*") + "*"
+	}
+	return globs
+}
+
+// expand appends what re matches to each of the texts; nil where that is too much.
+func expand(re *syntax.Regexp, texts []string) (out []string) {
+	var ends []string
+	switch re.Op {
+	case syntax.OpEmptyMatch, syntax.OpBeginLine, syntax.OpBeginText:
+		return texts
+	case syntax.OpLiteral:
+		ends = []string{string(re.Rune)}
+	case syntax.OpCharClass:
+		for i := 0; i+1 < len(re.Rune); i += 2 {
+			for r := re.Rune[i]; r <= re.Rune[i+1] && len(ends) <= mostGlobs; r++ {
+				ends = append(ends, string(r))
+			}
+		}
+	case syntax.OpStar:
+		if re.Sub[0].Op != syntax.OpAnyCharNotNL {
+			return nil
+		}
+		ends = []string{"*"}
+	case syntax.OpCapture:
+		return expand(re.Sub[0], texts)
+	case syntax.OpConcat:
+		for _, sub := range re.Sub {
+			if texts = expand(sub, texts); texts == nil {
+				return nil
+			}
+		}
+		return texts
+	case syntax.OpAlternate:
+		for _, sub := range re.Sub {
+			more := expand(sub, texts)
+			if more == nil {
+				return nil
+			}
+			out = append(out, more...)
+		}
+		return out
+	default:
+		return nil
+	}
+	if len(ends)*len(texts) > mostGlobs {
+		return nil
+	}
+	for _, t := range texts {
+		for _, e := range ends {
+			out = append(out, t+e)
+		}
+	}
+	return out
+}
+
+// accessLine is a line of /etc/security/access.conf.
+var accessLine = regexp.MustCompile(`(?m)^\s*\+\s*:\s*([^:\n]+?)\s*:[^:\n]*$`)
+
+func accessFile(in *Input, t tree) bool {
+	return strings.HasSuffix(in.Name, "access.conf") || t.node == nil && accessLine.Match(in.Text)
+}
+
+// access takes the groups that may log in.
+func (c *conversion) access(in *Input, _ tree) error {
+	for _, m := range accessLine.FindAllStringSubmatch(string(in.Text), -1) {
+		c.accessed = append(c.accessed, m[1])
+	}
+	if len(c.accessed) == 0 {
+		return fmt.Errorf("no line names a group, such as + : physics : ALL")
+	}
+	return nil
+}
+
+// compareGroups says which groups may log in and are of no project, and the other way
+// round; ClusterAccountant does so at its start.
+func (c *conversion) compareGroups() {
+	if len(c.accessed) == 0 {
+		return
+	}
+	c.blocks.WriteString("\n")
+	for _, g := range sortedTexts(c.accessed) {
+		if !slices.Contains(c.claimed, g) {
+			c.blocks.comment("access.conf has the group %s, which is of no project.", g)
+		}
+	}
+	for _, g := range sortedTexts(c.claimed) {
+		if !slices.Contains(c.accessed, g) {
+			c.blocks.comment("The group %s of a project is not in access.conf.", g)
+		}
+	}
+	c.blocks.comment("bursar directory -unclaimed lists groups and users with usage that are of no project.")
+}

@@ -1,0 +1,180 @@
+package convert
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/bursar-accounting/bursar/hcl"
+)
+
+// Input is a file of another system.
+type Input struct {
+	Name string // with its path
+	Text []byte
+}
+
+// Result is what files become.
+type Result struct {
+	// Agent and Aggregator are the configurations of these daemons, in HCL; "" where the
+	// files say nothing for it.
+	Agent, Aggregator string
+	// Changes are what has another meaning than before.
+	Changes []Change
+}
+
+// Change is a setting, or a behavior, that has another meaning than before.
+type Change struct{ File, Setting, Before, Now string }
+
+// kind is a sort of file.
+type kind struct {
+	name    string
+	is      func(in *Input, t tree) bool
+	convert func(c *conversion, in *Input, t tree) error
+}
+
+// kinds in the order in which a file is compared with them.
+func kinds() []kind {
+	return []kind{
+		{"ClusterAccountant's tables", named(".sql"), (*conversion).tables},
+		{"access.conf", accessFile, (*conversion).access},
+		{"ai4-accounting's conf.py or environment", nomadFile, (*conversion).nomad},
+		{"ai4-accounting's user-db.json", named("user-db.json"), (*conversion).people},
+		{"AUDITOR's APEL plugin", has("summary_fields"), (*conversion).apel},
+		{"AUDITOR's utilization plugin", has("utilization"), (*conversion).utilization},
+		{"AUDITOR's priority plugin", has("group_mapping"), (*conversion).priority},
+		{"AUDITOR's HTCondor collector", has("schedd_names", "state_db"), (*conversion).htcondor},
+		{"AUDITOR's Kubernetes collector", has("prometheus_addr", "auditor_addr"), (*conversion).kubernetes},
+		{"AUDITOR's Slurm epilog collector", epilogFile, (*conversion).epilog},
+		{"AUDITOR's Slurm collector", slurmFile, (*conversion).slurm},
+		{"AUDITOR's server", has("application", "database", "rbac_config", "archival_config"), (*conversion).server},
+	}
+}
+
+// named says whether a file's name ends so.
+func named(end string) func(*Input, tree) bool {
+	return func(in *Input, _ tree) bool { return strings.HasSuffix(in.Name, end) }
+}
+
+// has says whether one of the settings is there.
+func has(keys ...string) func(*Input, tree) bool {
+	return func(_ *Input, t tree) bool { return slices.ContainsFunc(keys, t.has) }
+}
+
+// conversion is what all files together become.
+type conversion struct {
+	now      time.Time
+	file     string // that is being converted
+	sources  body   // of the agent
+	blocks   body   // of the aggregator, behind its own
+	inside   body   // of the block aggregator
+	changes  []Change
+	accessed []string // groups of access.conf
+	claimed  []string // groups of ClusterAccountant's projects
+	cloud    body     // of the config block of a source nomad
+}
+
+// Files converts files together. Now is when they are; a report that begins with the next
+// month is one of it.
+func Files(now time.Time, inputs ...Input) (*Result, error) {
+	c := &conversion{now: now}
+	for i := range inputs {
+		if err := c.one(&inputs[i]); err != nil {
+			return nil, fmt.Errorf("%s: %w", inputs[i].Name, err)
+		}
+	}
+	c.nomadSource()
+	c.compareGroups()
+	out := &Result{Changes: c.changes}
+	var err error
+	if c.sources.Len() > 0 {
+		out.Agent, err = layOut("agent.hcl", agentHead+c.sources.String())
+	}
+	if c.blocks.Len()+c.inside.Len() > 0 && err == nil {
+		out.Aggregator, err = layOut("aggregator.hcl", fmt.Sprintf(aggregatorHead, c.inside.String())+c.blocks.String())
+	}
+	return out, err
+}
+
+const agentHead = `agent {
+  name     = "head1" # as in its certificate
+  data_dir = "/var/lib/bursar-agent"
+
+  # Aggregators pull by mutual TLS. On the machine of the authority:
+  #   bursar tls cert create -role agent -name head1 -host head1.example.org
+  # tls {
+  #   ca   = "/etc/bursar/tls/ca.pem"
+  #   cert = "/etc/bursar/tls/head1.pem"
+  #   key  = "/etc/bursar/tls/head1.key"
+  # }
+}
+`
+
+const aggregatorHead = `aggregator {
+  name     = "agg1" # as in its certificate
+  data_dir = "/var/lib/bursar"
+%s}
+`
+
+// one converts a file.
+func (c *conversion) one(in *Input) error {
+	c.file = filepath.Base(in.Name)
+	t, err := parse(in)
+	if err != nil {
+		return err
+	}
+	var names []string
+	for _, k := range kinds() {
+		if k.is(in, t) {
+			return k.convert(c, in, t)
+		}
+		names = append(names, k.name)
+	}
+	if t.empty() {
+		return errors.New("it sets nothing: all of its lines are comments")
+	}
+	return fmt.Errorf("unknown configuration; known are those of %s", strings.Join(names, ", "))
+}
+
+// changed notes another meaning.
+func (c *conversion) changed(setting, before, now string) {
+	change := Change{c.file, setting, before, now}
+	if !slices.Contains(c.changes, change) {
+		c.changes = append(c.changes, change)
+	}
+}
+
+// lay formats what was written.
+func layOut(name, text string) (string, error) {
+	out, diags := hcl.FormatFile(name, []byte(text))
+	if diags.HasErrors() {
+		return "", fmt.Errorf("%s: %w", name, diags.Err())
+	}
+	return string(out), nil
+}
+
+// seconds writes a number of seconds as a duration; "" for none.
+func seconds(t tree) string {
+	n, ok := t.number()
+	if !ok {
+		return ""
+	}
+	return span(time.Duration(n * float64(time.Second)))
+}
+
+// span writes a duration in its largest unit that divides it.
+func span(d time.Duration) string {
+	for _, u := range []struct {
+		name string
+		long time.Duration
+	}{{"d", 24 * time.Hour}, {"h", time.Hour}, {"m", time.Minute}} {
+		if d > 0 && d%u.long == 0 {
+			return fmt.Sprintf("%d%s", d/u.long, u.name)
+		}
+	}
+	return cmp.Or(strings.TrimSuffix(d.String(), "m0s"), d.String())
+}

@@ -1,0 +1,102 @@
+package convert
+
+import (
+	"encoding/json"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// A line of a shell script or of an environment file, and statements of conf.py.
+var (
+	variable  = regexp.MustCompile(`(?m)^\s*(?:export\s+)?(NOMAD_[A-Z_]+)=["']?([^"'\s#]*)`)
+	removed   = regexp.MustCompile(`(?m)^\s*NAMESPACES\.remove\(["']([^"']+)["']\)`)
+	namespace = regexp.MustCompile(`(?m)^\s*NAMESPACES\s*=\s*\[((?:\s*["'][^"']+["']\s*,?)+)\]`)
+	quoted    = regexp.MustCompile(`["']([^"']+)["']`)
+)
+
+func nomadFile(in *Input, t tree) bool {
+	return t.node == nil && (variable.Match(in.Text) || removed.Match(in.Text) || namespace.Match(in.Text))
+}
+
+// nomad takes what ai4-accounting's conf.py and the environment of its snapshots say; the
+// source is written when all files are read.
+func (c *conversion) nomad(in *Input, _ tree) error {
+	attrs := map[string]string{
+		"NOMAD_ADDR": "address", "NOMAD_CACERT": "ca", "NOMAD_CLIENT_CERT": "cert", "NOMAD_CLIENT_KEY": "key",
+		"NOMAD_TLS_SERVER_NAME": "tls_server_name", "NOMAD_REGION": "region",
+	}
+	text := string(in.Text)
+	for _, m := range variable.FindAllStringSubmatch(text, -1) {
+		switch name := attrs[m[1]]; {
+		case name != "":
+			c.cloud.text(name, m[2])
+		case m[1] == "NOMAD_TOKEN":
+			c.cloud.comment("NOMAD_TOKEN: put it into a file that only bursar-agent can read")
+			c.cloud.text("token_file", "/etc/bursar/nomad.token")
+		default:
+			c.cloud.comment("%s: has no equal", m[1])
+		}
+	}
+	var without []string
+	for _, m := range removed.FindAllStringSubmatch(text, -1) {
+		without = append(without, m[1])
+	}
+	c.cloud.texts("exclude_namespaces", sortedTexts(without))
+	if m := namespace.FindStringSubmatch(text); m != nil {
+		var only []string
+		for _, q := range quoted.FindAllStringSubmatch(m[1], -1) {
+			only = append(only, q[1])
+		}
+		c.cloud.texts("namespaces", sortedTexts(only))
+	}
+	c.changed("snapshots", "what is running every few hours", "each run, from the event stream and a listing each minute")
+	c.changed("GPUs, memory and disk", "of the task main", "the same, by the condition of the record block; without it of all tasks")
+	c.changed("cpu_num of a job without reserved cores", "its MHz are counted as cores", "Cores and MHz are two components")
+	return nil
+}
+
+// nomadSource writes the source of what conf.py and the environment say.
+func (c *conversion) nomadSource() {
+	if c.cloud.Len() == 0 {
+		return
+	}
+	b := &c.sources
+	b.open("source", "nomad", "ai4eosc")
+	b.open("config")
+	b.WriteString(c.cloud.String())
+	b.comment("ai4-accounting skips all other jobs.")
+	b.texts("jobs", []string{"module*", "tool*", "batch*"})
+	b.close()
+	b.open("record")
+	b.comment("ai4-accounting knows the task main alone.")
+	b.attr("when", `job.task == "main"`)
+	b.close()
+	b.close()
+	c.blocks.WriteString("\n")
+	c.blocks.comment("Its snapshots: bursar import ai4 -label ai4eosc /srv/ai4-accounting/snapshots")
+}
+
+// people takes names and addresses of ai4-accounting's users.
+func (c *conversion) people(in *Input, _ tree) error {
+	var users map[string]struct{ Name, Email string }
+	if err := json.Unmarshal(in.Text, &users); err != nil {
+		return err
+	}
+	ids := make([]string, 0, len(users))
+	for id := range users {
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	for _, id := range ids {
+		c.person(id, users[id].Name, users[id].Email)
+	}
+	return nil
+}
+
+func (c *conversion) person(id, name, email string) {
+	c.blocks.open("person", id)
+	c.blocks.text("name", strings.TrimSpace(name))
+	c.blocks.text("email", email)
+	c.blocks.close()
+}

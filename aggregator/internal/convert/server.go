@@ -1,0 +1,189 @@
+package convert
+
+import (
+	"cmp"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+)
+
+// server converts the configuration of AUDITOR's server.
+func (c *conversion) server(_ *Input, t tree) error {
+	app, tls := t.at("application"), t.at("tls_config")
+	secure := tls.at("use_tls").truth()
+	hosts := cmp.Or(strings.Join(app.at("addr").texts(), " "), "127.0.0.1")
+	port := app.at("port").or("8000")
+	c.api(t, strings.Fields(hosts), port, secure)
+	if secure {
+		c.inside.open("tls")
+		c.inside.text("ca", tls.at("ca_cert_path").text())
+		c.inside.text("cert", tls.at("server_cert_path").text())
+		c.inside.text("key", tls.at("server_key_path").text())
+		c.inside.close()
+		c.changed("tls_config", "any certificate serves", "the same; between agents and aggregators only those of bursar tls")
+	}
+	c.gauges(t.at("metrics", "database"))
+	if level := t.at("log_level").text(); level != "" {
+		c.inside.open("log")
+		c.inside.text("level", strings.ReplaceAll(level, "trace", "debug"))
+		c.inside.close()
+	}
+	c.archive(t.at("archival_config"))
+	c.accessBlock(t.at("rbac_config"), secure)
+	t.at("database", "password") // is not shown
+	if db := t.at("database"); db.there() {
+		c.inside.comment("The records of AUDITOR: bursar import auditor 'postgres://%s@%s:%s/%s' with the password in PGPASSWORD.",
+			db.at("username").or("postgres"), db.at("host").or("localhost"), db.at("port").or("5432"), db.at("database_name").or("auditor"))
+		db.at("require_ssl")
+	}
+	c.inside.leftOver(t, map[string]string{
+		"application.web_workers": "there are as many as processors", "environment": "there is one file, without profiles", "database": "bursar has its own store",
+		"logging": "the journal keeps the log", "rbac_config.base_policies": "the roles read, write and monitor are fixed",
+	})
+	return nil
+}
+
+// api writes the listeners.
+func (c *conversion) api(t tree, hosts []string, port string, secure bool) {
+	var plain, remote, encrypted []string
+	for _, h := range hosts {
+		if ip := net.ParseIP(h); h != "localhost" && (ip == nil || !ip.IsLoopback()) {
+			remote = append(remote, net.JoinHostPort(h, port))
+		}
+		plain = append(plain, net.JoinHostPort(h, port))
+	}
+	tls := t.at("tls_config")
+	at := tls.at("https_addr").texts()
+	if len(at) == 0 {
+		at = hosts
+	}
+	for _, h := range at {
+		encrypted = append(encrypted, net.JoinHostPort(h, tls.at("https_port").or("8443")))
+	}
+	b := &c.inside
+	b.open("api")
+	switch {
+	case secure:
+		b.comment("AUDITOR's plain port stayed open to everyone beside TLS. Here it answers /health_check on this machine.")
+		b.texts("listen", []string{net.JoinHostPort("127.0.0.1", port)})
+		b.texts("tls_listen", encrypted)
+		c.changed("application.port beside TLS", "reads and writes without a certificate, from everywhere", "/health_check on this machine")
+	case len(remote) > 0:
+		b.texts("listen", plain)
+		b.comment("Other machines reach it without a certificate, as with AUDITOR: keep a firewall before it. Name the host as clients do.")
+		b.attr("allow_plain_remote", "true")
+		b.comment("hosts = [%s]", quote("accounting.example.org"))
+		c.changed("application.addr", "any name of the host in a request", "only those of hosts, addresses and localhost")
+	default:
+		b.texts("listen", plain)
+	}
+	if t.at("ignore_record_exists_error").truth() {
+		b.attr("ignore_record_exists_error", "true")
+		c.changed("ignore_record_exists_error", "new records of a bulk with a known one are lost", "they are stored")
+	}
+	b.close()
+}
+
+// gauges writes which counts /metrics has.
+func (c *conversion) gauges(t tree) {
+	all := t.at("metrics").texts()
+	frequency := seconds(t.at("frequency"))
+	if len(all) == 0 && frequency == "" {
+		return
+	}
+	b := &c.inside
+	b.open("metrics")
+	b.text("frequency", frequency)
+	for _, g := range []struct{ metric, key, attr, def string }{
+		{"RecordCountPerSite", "meta_key_site", "site_meta_key", "site"},
+		{"RecordCountPerGroup", "meta_key_group", "group_meta_key", "group"},
+		{"RecordCountPerUser", "meta_key_user", "user_meta_key", "user"},
+	} {
+		if name := t.at(g.key).or(g.def); slices.Contains(all, g.metric) {
+			b.text(g.attr, name)
+			if name == g.def {
+				b.comment("AUDITOR's default; bursar's sources and the Slurm collector write %s_id", g.def)
+			}
+		}
+	}
+	b.close()
+}
+
+// archive says what takes the place of the archives.
+func (c *conversion) archive(t tree) {
+	if !t.there() {
+		return
+	}
+	b := &c.inside
+	b.WriteString("\n")
+	b.comment("AUDITOR moved records older than %s months to %s. Here records stay, in some 60 bytes each, and can be asked for. A copy of everything, each day, on another disk:",
+		t.at("archive_older_than_months").or("?"), t.at("archive_path").or("files"))
+	fmt.Fprintf(b, "# backup {\n#   path  = %s\n#   every = \"24h\"\n#   keep  = 7\n# }\n", quote(t.at("archive_path").or("/var/backups/bursar")))
+	b.comment("Its archives are read by: bursar import auditor %s/%s_*.parquet", t.at("archive_path").or("."), t.at("archive_file_prefix").or("auditor"))
+	t.at("cron_schedule")
+	t.at("compression_type")
+	c.changed("archival_config", "old records leave the database and cannot be asked for", "records stay")
+}
+
+// accessBlock writes the roles of clients.
+func (c *conversion) accessBlock(t tree, secure bool) {
+	b := &c.blocks
+	b.open("access")
+	defer b.close()
+	switch {
+	case !secure:
+		b.comment("Whoever reaches a plain address reads and writes, as with AUDITOR.")
+		b.text("plain_role", "read,write")
+		t.pairs()
+	case !t.at("enforce_rbac").truth():
+		b.comment("Every certificate of the authority reads and writes, as with AUDITOR without RBAC.")
+		b.text("plain_role", "none")
+		b.open("client", "*")
+		b.texts("roles", []string{"read", "write"})
+		b.close()
+	default:
+		b.text("plain_role", "none")
+		c.clients(t)
+	}
+}
+
+// clients writes the roles and rows of certificates.
+func (c *conversion) clients(t tree) {
+	roles, rows := map[string][]string{}, map[string][]string{}
+	var names []string
+	add := func(name, role string) {
+		if roles[name] == nil {
+			names = append(names, name)
+		}
+		if !slices.Contains(roles[name], role) {
+			roles[name] = append(roles[name], role)
+		}
+	}
+	for _, r := range []struct{ key, role string }{{"monitoring_role_cn", "monitor"}, {"write_access_cn", "write"}, {"read_access_cn", "read"}} {
+		for _, name := range t.at(r.key).texts() {
+			add(name, r.role)
+		}
+	}
+	for _, rule := range t.at("data_access_rules").list() {
+		name := rule.at("reader_cn").text()
+		add(name, "read")
+		var keys []string
+		for _, p := range rule.at("meta_info").pairs() {
+			keys = append(keys, key(p.key)+" = "+list(p.value.texts()))
+		}
+		rows[name] = append(rows[name], "{ "+strings.Join(keys, ", ")+" }")
+	}
+	for _, name := range names {
+		c.blocks.open("client", name)
+		c.blocks.texts("roles", roles[name])
+		if len(rows[name]) > 0 {
+			c.blocks.attr("rows", "["+strings.Join(rows[name], ", ")+"]")
+		}
+		c.blocks.close()
+	}
+	c.changed("rbac_config.enforce_rbac", "not enforced without ignore_record_exists_error; the health check is denied", "enforced; /health_check is for everyone")
+	if len(rows) > 0 {
+		c.changed("rbac_config.data_access_rules", "of all readers together, and only records with all of the values", "of each reader; records with one of the values")
+	}
+}

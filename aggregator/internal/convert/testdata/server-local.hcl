@@ -1,0 +1,15 @@
+aggregator {
+  name     = "agg1" # as in its certificate
+  data_dir = "/var/lib/bursar"
+
+  api {
+    listen = ["127.0.0.1:8000", "[::1]:8000"]
+  }
+  # The records of AUDITOR: bursar import auditor
+  # 'postgres://auditor@localhost:5432/auditor' with the password in PGPASSWORD.
+}
+
+access {
+  # Whoever reaches a plain address reads and writes, as with AUDITOR.
+  plain_role = "read,write"
+}
