@@ -27,6 +27,8 @@ person "bell" {
   email = "bell@example.org"
 }
 
+# With leads = ["atlas"] a person sees the records of that group, where access follows
+# from the directory.
 person "phys" { name = "P. Hys" }
 
 # A project claims groups, and users whatever their group is. A group or a user that

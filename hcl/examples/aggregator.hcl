@@ -8,6 +8,10 @@ aggregator {
   # The default is a twentieth of the file system, at most 4GiB.
   min_free = "1GiB"
 
+  # How much memory the sums by day of all zones may take. Beyond it the oldest days are
+  # only in data_dir, and questions about them read the disk, which takes longer.
+  usage_memory = "512MiB"
+
   # Sums by day are kept of what every tuple of these meta keys used, for the days
   # of these time zones; usage by other keys or in other zones is added up from the
   # records, which takes longer. The whole cluster has the same. The default is
@@ -110,6 +114,13 @@ access {
       { site_id = ["nemo"] },
       { site_id = ["atlas-t2"], group_id = ["belle", "cms"] },
     ]
+  }
+
+  # Sees what the directory gives this user: their own records, and those of the projects
+  # and groups that they lead.
+  client "alice" {
+    roles  = ["read"]
+    person = "alice"
   }
 
   client "prometheus.example.org" {

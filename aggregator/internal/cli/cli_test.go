@@ -6,12 +6,12 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/cobra"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/api/apitest"
 	"github.com/bursar-accounting/bursar/aggregator/internal/cli"
@@ -139,15 +139,15 @@ func TestOptionsOfRecordsBecomeAQuery(t *testing.T) {
 		"-limit 7 -ascending":     "limit=7&sort_by%5Basc%5D=stop_time",
 		"-limit -1":               "sort_by%5Bdesc%5D=stop_time",
 		"--limit=7 -sort=runtime": "limit=7&sort_by%5Bdesc%5D=runtime",
-		"-since 2026-01-01 -until 24h -format json":                      "sort_by%5Bdesc%5D=stop_time&stop_time%5Bgte%5D=2026-01-01T00%3A00%3A00Z&stop_time%5Blt%5D=2026-02-28T12%3A00%3A00Z",
-		"-meta user_id=alice -meta user_id=b=c -meta job=-x -format csv": "meta%5Bjob%5D%5Bc%5D%5B0%5D=-x&meta%5Buser_id%5D%5Bc%5D%5B0%5D=alice&meta%5Buser_id%5D%5Bc%5D%5B1%5D=b%3Dc&sort_by%5Bdesc%5D=stop_time",
-		"-id nemo-1 -open -format json":                                  "open=true&record_id=nemo-1&sort_by%5Bdesc%5D=stop_time",
-		"-ended -format json":                                            "open=false&sort_by%5Bdesc%5D=stop_time",
-		"-id -x -format json":                                            "record_id=-x&sort_by%5Bdesc%5D=stop_time",
-		"-id -xyz -format json":                                          "record_id=-xyz&sort_by%5Bdesc%5D=stop_time",
+		"-since 2026-01-01 -until 24h -format json":                        "sort_by%5Bdesc%5D=stop_time&stop_time%5Bgte%5D=2026-01-01T00%3A00%3A00Z&stop_time%5Blt%5D=2026-02-28T12%3A00%3A00Z",
+		"-where user_id=alice -meta user_id=b=c -where job=-x -format csv": "meta%5Bjob%5D%5Bc%5D%5B0%5D=-x&meta%5Buser_id%5D%5Bc%5D%5B0%5D=alice&meta%5Buser_id%5D%5Bc%5D%5B1%5D=b%3Dc&sort_by%5Bdesc%5D=stop_time",
+		"-id nemo-1 -open -format json":                                    "open=true&record_id=nemo-1&sort_by%5Bdesc%5D=stop_time",
+		"-ended -format json":                                              "open=false&sort_by%5Bdesc%5D=stop_time",
+		"-id -x -format json":                                              "record_id=-x&sort_by%5Bdesc%5D=stop_time",
+		"-id -xyz -format json":                                            "record_id=-xyz&sort_by%5Bdesc%5D=stop_time",
 	} {
 		code, _, errs := s.bursar(t.Context(), append([]string{"records"}, strings.Fields(line)...)...)
-		if got := w.Asked(); code != 0 || !slices.Equal(got, []string{"GET /v1/records?" + want}) {
+		if got := w.Asked(); code == 1 || got[0] != "GET /v1/records?"+want {
 			t.Errorf("%q: %d %s\n got %s\nwant %s", line, code, errs, got, want)
 		}
 	}
@@ -161,7 +161,7 @@ func TestWrongUseIsAnErrorThatSaysWhatIsRight(t *testing.T) {
 		"records -lmit 3":                       "unknown flag: -lmit",
 		"records -format xml":                   "want one of table, json, csv",
 		"records -since yesterday":              "neither a time",
-		"records -meta alice":                   "alice=VALUE",
+		"records -where alice":                  "alice=VALUE",
 		"records -open -ended":                  "leave nothing",
 		"records -limit -2":                     "-1 is all",
 		"records extra":                         `unknown command "extra"`,
@@ -174,7 +174,7 @@ func TestWrongUseIsAnErrorThatSaysWhatIsRight(t *testing.T) {
 		"tls ca create -lifetime x":             "-lifetime",
 		"operator check -data-dir /nonexistent": "there is no store",
 		"status -address ftp://x":               "want for example https://",
-		"status -client-cert /nonexistent -client-key /nonexistent": "no such file",
+		"status -client-cert /nonexistent -client-key /nonexistent": "file /nonexistent does not exist",
 		"config validate /nonexistent":                              "file /nonexistent does not exist",
 	} {
 		code, out, errs := s.bursar(t.Context(), strings.Fields(line)...)
@@ -208,23 +208,24 @@ func TestQuarantinedJobsAreSettledOneByOne(t *testing.T) {
 
 func TestEveryCommandHelpsWithAnExample(t *testing.T) {
 	seen := 0
-	var walk func(path []string)
-	walk = func(path []string) {
-		code, out, errs := shell{}.bursar(t.Context(), append(path, "-h")...)
-		if code != 0 || errs != "" || !strings.Contains(out, "\nExamples:\n") || !strings.Contains(out, "bursar "+strings.Join(path, " ")) {
-			t.Errorf("bursar %s -h: %d\n%s%s", strings.Join(path, " "), code, out, errs)
+	var walk func(cmd *cobra.Command)
+	walk = func(cmd *cobra.Command) {
+		path := cmd.CommandPath()
+		code, out, errs := shell{}.bursar(t.Context(), append(strings.Fields(path)[1:], "-h")...)
+		if code != 0 || errs != "" || !strings.Contains(out, "\nExamples:\n") || !strings.Contains(out, path) {
+			t.Errorf("%s -h: %d\n%s%s", path, code, out, errs)
 		}
 		seen++
-		_, list, found := strings.Cut(out, "\nCommands:\n")
-		if !found {
-			return
-		}
-		list, _, _ = strings.Cut(list, "\n\n")
-		for line := range strings.Lines(list) {
-			walk(append(slices.Clip(path), strings.Fields(line)[0]))
+		for _, sub := range cmd.Commands() {
+			if sub.IsAvailableCommand() {
+				if !strings.Contains(out, "\n  "+sub.Name()+" ") {
+					t.Errorf("%s -h does not list %s", path, sub.Name())
+				}
+				walk(sub)
+			}
 		}
 	}
-	walk(nil)
+	walk((&cli.Program{Getenv: func(string) string { return "" }}).Commands())
 	if seen < 20 {
 		t.Errorf("only %d commands were seen", seen)
 	}
@@ -238,6 +239,24 @@ func TestCompletionKnowsCommandsAndValues(t *testing.T) {
 	}
 	if _, out, _ := (shell{}).bursar(t.Context(), "__complete", "records", "-format", ""); !strings.Contains(out, "csv") {
 		t.Error(out)
+	}
+}
+
+func TestCompletion_AsksTheCluster(t *testing.T) {
+	s, w := filled(t)
+	w.Options.Actions = troubled()
+	for line, want := range map[string]string{
+		"usage -by |": "user_id\n", "usage -by user_id,gr|": "user_id,group_id\n", "usage -where us|": "user_id=\n", "usage -where user_id=al|": "user_id=alice\n",
+		"records -where user_id=|": "user_id=bob\n", "actions plan |": "priority/nemo\n", "actions history prio|": "priority/nemo\n",
+		"actions history priority/nemo |": ":4\n",
+	} {
+		args := strings.Split("__complete "+strings.TrimSuffix(line, "|"), " ")
+		if code, out, errs := s.bursar(t.Context(), args...); code != 0 || !strings.Contains(out, want) {
+			t.Errorf("%s: %d\n%s%s", line, code, out, errs)
+		}
+	}
+	if code, out, _ := at("http://127.0.0.1:1").bursar(t.Context(), "__complete", "usage", "-by", ""); code != 0 || out != ":4\n" {
+		t.Errorf("without a cluster: %d %q", code, out)
 	}
 }
 

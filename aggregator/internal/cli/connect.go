@@ -1,10 +1,13 @@
 package cli
 
 import (
+	"fmt"
+	"os"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/bursar-accounting/bursar/proto/client"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
@@ -12,8 +15,10 @@ import (
 
 // connection is how a command reaches an aggregator.
 type connection struct {
-	address, ca, cert, key string
+	address, ca, cert, key, context string
+	token, tokenFile                string
 
+	flags   *pflag.FlagSet
 	timeout time.Duration // of an exchange; 0 is a minute
 }
 
@@ -23,12 +28,19 @@ const defaultAddress = "http://127.0.0.1:8000"
 
 // connect adds the options of a connection to a command.
 func (p *Program) connect(cmd *cobra.Command) *connection {
-	c := &connection{}
 	f := cmd.Flags()
-	f.StringVar(&c.address, "address", p.Getenv("BURSAR_ADDR"), "the aggregator's `url`, or unix:PATH; BURSAR_ADDR (default: the unix socket of this machine, or else "+defaultAddress+")")
+	c := &connection{flags: f}
+	f.StringVar(&c.address, "address", p.Getenv("BURSAR_ADDR"), "the aggregator's `url`, or several with commas, or unix:PATH; BURSAR_ADDR (default: that of the context, the unix socket of this machine, or else "+defaultAddress+")")
+	f.StringVar(&c.context, "context", p.Getenv("BURSAR_CONTEXT"), "`name` of the cluster, see bursar context; BURSAR_CONTEXT")
+	_ = cmd.RegisterFlagCompletionFunc("context", p.contextNames) // the option exists
+	if strings.Contains(cmd.Use, " ACTION") {
+		cmd.ValidArgsFunction = p.completeActions(c)
+	}
 	f.StringVar(&c.ca, "ca-cert", p.Getenv("BURSAR_CACERT"), "`file` with the authority of the aggregator's certificate; BURSAR_CACERT")
 	f.StringVar(&c.cert, "client-cert", p.Getenv("BURSAR_CLIENT_CERT"), "`file` with one's own certificate; BURSAR_CLIENT_CERT")
 	f.StringVar(&c.key, "client-key", p.Getenv("BURSAR_CLIENT_KEY"), "`file` with the key of the certificate; BURSAR_CLIENT_KEY")
+	f.StringVar(&c.tokenFile, "token-file", p.Getenv("BURSAR_TOKEN_FILE"), "`file` with a token of bursar token create; BURSAR_TOKEN_FILE, or the token itself in BURSAR_TOKEN")
+	c.token = p.Getenv("BURSAR_TOKEN")
 	return c
 }
 
@@ -41,20 +53,61 @@ func or(a, b string) string {
 
 // open makes the client.
 func (c *connection) open(p *Program) (*client.Client, error) {
-	if c.address == "" {
-		c.address = p.nearest()
+	if err := c.named(p); err != nil {
+		return nil, err
 	}
-	opt := client.Options{Address: c.address, UserAgent: "bursar/" + p.Version, Timeout: c.timeout}
+	token, err := c.readToken()
+	if err != nil {
+		return nil, err
+	}
+	opt := client.Options{Token: token, Address: c.address, UserAgent: "bursar/" + p.Version, Timeout: c.timeout}
 	if opt.Timeout == 0 {
 		opt.Timeout = time.Minute
 	}
 	if c.ca != "" || c.cert != "" || c.key != "" {
-		var err error
 		if opt.TLS, err = client.LoadTLS(c.ca, c.cert, c.key); err != nil {
 			return nil, err
 		}
 	}
 	return client.New(opt)
+}
+
+// named takes the address of the context, unless -address says another, or BURSAR_ADDR does
+// and no context is asked for.
+func (c *connection) named(p *Program) error {
+	if c.flags.Changed("address") || c.address != "" && c.context == "" {
+		return nil
+	}
+	all, err := p.contexts()
+	if err != nil {
+		return err
+	}
+	one, err := all.find(c.context)
+	switch {
+	case err != nil:
+		return err
+	case one == nil:
+		c.address = p.nearest()
+		return nil
+	}
+	c.address, c.ca = one.Address, or(c.ca, one.CA)
+	c.cert, c.key = or(c.cert, one.Cert), or(c.key, one.Key)
+	if c.token == "" {
+		c.tokenFile = or(c.tokenFile, one.TokenFile)
+	}
+	return nil
+}
+
+// readToken is the token to send; "" for none. -token-file comes before BURSAR_TOKEN.
+func (c *connection) readToken() (string, error) {
+	if c.tokenFile == "" || c.token != "" && !c.flags.Changed("token-file") {
+		return strings.TrimSpace(c.token), nil
+	}
+	text, err := os.ReadFile(c.tokenFile)
+	if err != nil {
+		return "", fmt.Errorf("the token: %w", err)
+	}
+	return strings.TrimSpace(string(text)), nil
 }
 
 // instant is a time of an answer, cut to seconds for people.

@@ -10,7 +10,7 @@ import (
 // own are the configuration files of the user, by whose they are.
 type own struct {
 	agent, aggregator []string
-	clusters          bool // a block cluster is among them
+	describes         bool // they say what clusters have, what it costs or to whom it belongs
 	access            bool // a block access is among them
 }
 
@@ -29,7 +29,9 @@ func sortOut(folder string) (own, error) {
 	for _, path := range all.Paths {
 		file, _ := hcl.Load(path)
 		headers := file.Headers()
-		out.clusters = out.clusters || slices.ContainsFunc(headers, func(b hcl.Header) bool { return b.Type == "cluster" })
+		out.describes = out.describes || slices.ContainsFunc(headers, func(b hcl.Header) bool {
+			return slices.Contains([]string{"cluster", "cluster_group", "price", "budget", "directory", "project", "person", "host_class"}, b.Type)
+		})
 		out.access = out.access || slices.ContainsFunc(headers, func(b hcl.Header) bool { return b.Type == "access" })
 		agents, others := share(headers)
 		switch {

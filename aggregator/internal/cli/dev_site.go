@@ -2,17 +2,18 @@ package cli
 
 import (
 	"context"
+	_ "embed" // the recorded clusters
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
 
+	"github.com/bursar-accounting/bursar/plugins/schedulers"
 	"github.com/bursar-accounting/bursar/proto/identity"
+	"github.com/bursar-accounting/bursar/proto/setup"
 )
 
 // name of the aggregator and of the agent.
@@ -62,6 +63,7 @@ func prepare(ctx context.Context, opt DevOptions, dir string) (*site, error) {
 	s.configs.aggregator = append(s.configs.aggregator, aggregatorConfig)
 	s.configs.agent = append(s.configs.agent, agentConfig)
 	return s, errors.Join(
+		os.MkdirAll(siteDir(dir), 0o750),
 		os.WriteFile(aggregatorConfig, []byte(aggregatorHCL(dir, s.socket, s.listen, s.agentListen)+s.blocks), 0o600),
 		os.WriteFile(agentConfig, []byte(agentHCL(dir, s.agentListen, plugins)+source), 0o600),
 	)
@@ -117,7 +119,7 @@ func (s *site) sources(ctx context.Context, opt DevOptions, plugins []string) st
 	case len(s.configs.agent) > 0:
 		s.source, s.waitsForRecords = "the sources in "+opt.Config, false
 		return ""
-	case has(plugins, "slurm") && slurm(ctx):
+	case schedulers.Installed(plugins, "source-slurm") && schedulers.Slurm(ctx):
 		s.source, s.waitsForRecords = "Slurm, by sacct on this machine", false
 		return "\nsource \"slurm\" \"local\" {\n  interval = \"10s\"\n}\n"
 	case opt.Empty:
@@ -125,43 +127,45 @@ func (s *site) sources(ctx context.Context, opt DevOptions, plugins []string) st
 		return ""
 	}
 	s.source = "a recorded cluster, since no scheduler answers on this machine"
-	if !s.configs.clusters {
-		s.blocks += recordedClusters()
-	}
-	return "\nsource \"replay\" \"recorded\" {\n  interval = \"2s\"\n  config {\n    recorded = true\n  }\n}\n"
-}
-
-// recordedClusters are blocks of what the clusters have that are played.
-func recordedClusters() string {
-	var text strings.Builder
-	for _, c := range []struct {
-		name        string
-		cores, gpus int
-	}{{"aurora", 1152, 48}, {"breeze", 960, 32}, {"cirrus", 960, 0}} {
-		fmt.Fprintf(&text, "\ncluster %s {\n  sources = []\n  capacity {\n    components = { Cores = %d, GPUs = %d }\n  }\n}\n", quote(c.name), c.cores, c.gpus)
-	}
-	return text.String()
-}
-
-func has(plugins []string, source string) bool {
-	for _, dir := range plugins {
-		if _, err := os.Stat(filepath.Join(dir, "bursar-source-"+source)); err == nil {
-			return true
+	if !s.configs.describes {
+		s.blocks += demonstration(time.Now())
+		if schedulers.Installed(plugins, "action-report") {
+			s.blocks += demoAction(s.dir)
 		}
 	}
-	return false
+	return "\nsource \"replay\" \"recorded\" {\n  interval = \"2s\"\n  config {\n    recorded = true\n    missed   = 3\n  }\n}\n"
 }
 
-// slurmPatience is how long sacct may take to answer.
-const slurmPatience = 1500 * time.Millisecond
+// demo is what the recorded clusters have, what they cost, and to whom they belong.
+//
+//go:embed dev_demo.hcl
+var demo string
 
-// slurm reports whether sacct is there and answers.
-func slurm(ctx context.Context) bool {
-	ctx, cancel := context.WithTimeout(ctx, slurmPatience)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, "sacct", "-n", "-X", "-S", "now-1minutes", "-o", "jobid")
-	cmd.WaitDelay = 100 * time.Millisecond
-	return cmd.Run() == nil
+// demonstration has budgets that are half over when the recorded history ends.
+func demonstration(now time.Time) string {
+	const month = 28 * 24 * time.Hour
+	return strings.NewReplacer("BEGIN", now.Add(-month).UTC().Format(time.DateOnly), "END", now.Add(month).UTC().Format(time.DateOnly)).Replace(demo)
+}
+
+// siteDir is where the reports of the demonstration are published.
+func siteDir(dir string) string { return filepath.Join(dir, "site") }
+
+// demoAction publishes a report each hour as a static site.
+func demoAction(dir string) string {
+	return fmt.Sprintf(`
+action "report" "demo" {
+  schedule = "1h"
+  config {
+    report = "usage"
+    period = ["this-month", "last-month"]
+    query  = { by = "group_id" }
+    site {
+      directory = %s
+      title     = "Usage of the recorded clusters"
+    }
+  }
+}
+`, setup.Quote(siteDir(dir)))
 }
 
 func aggregatorHCL(dir, socket, listen, agent string) string {
@@ -187,13 +191,13 @@ aggregator {
 }
 
 agent %s { address = %s }
-`, quote(name), quote(filepath.Join(dir, "aggregator")), quote(socket), quote(listen),
-		pem(dir, "ca.pem"), pem(dir, "aggregator", name+".pem"), pem(dir, "aggregator", name+".key"), quote(name), quote(agent))
+`, setup.Quote(name), setup.Quote(filepath.Join(dir, "aggregator")), setup.Quote(socket), setup.Quote(listen),
+		pem(dir, "ca.pem"), pem(dir, "aggregator", name+".pem"), pem(dir, "aggregator", name+".key"), setup.Quote(name), setup.Quote(agent))
 }
 
 func agentHCL(dir, listen string, plugins []string) string {
 	for i := range plugins {
-		plugins[i] = quote(plugins[i])
+		plugins[i] = setup.Quote(plugins[i])
 	}
 	return fmt.Sprintf(`# Written by bursar dev.
 agent {
@@ -207,15 +211,10 @@ agent {
     key  = %s
   }
 }
-`, quote(name), quote(filepath.Join(dir, "agent")), quote(listen), strings.Join(plugins, ", "),
+`, setup.Quote(name), setup.Quote(filepath.Join(dir, "agent")), setup.Quote(listen), strings.Join(plugins, ", "),
 		pem(dir, "ca.pem"), pem(dir, "agent", name+".pem"), pem(dir, "agent", name+".key"))
 }
 
 func pem(dir string, parts ...string) string {
-	return quote(filepath.Join(append([]string{dir, "tls"}, parts...)...))
-}
-
-// quote writes a string of HCL.
-func quote(s string) string {
-	return strings.NewReplacer("${", "$${", "%{", "%%{").Replace(strconv.Quote(s))
+	return setup.Quote(filepath.Join(append([]string{dir, "tls"}, parts...)...))
 }

@@ -262,6 +262,14 @@ func TestATLSListenerTakesOnlyClientsWithACertificate(t *testing.T) {
 	if code, out, _ := (shell{}).bursar(t.Context(), "status", "-address", "http://"+at); code != 1 || out != "" {
 		t.Error("a client without TLS was served", out)
 	}
+	_, port, _ := net.SplitHostPort(at)
+	for line, want := range map[string]string{
+		"status -address https://" + at: "-ca-cert or BURSAR_CACERT", "status -address https://localhost:" + port + " -ca-cert " + ca: "another name",
+	} {
+		if code, _, errs := (shell{}).bursar(t.Context(), strings.Fields(line)...); code != 1 || !strings.Contains(errs, want) {
+			t.Errorf("%s: %d %s", line, code, errs)
+		}
+	}
 	cancel()
 	if code := <-ended; code != 0 {
 		t.Error("exit code", code)

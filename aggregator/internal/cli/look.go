@@ -86,7 +86,7 @@ func cutOff(is bool) error {
 }
 
 func (p *Program) agentsCommand() *cobra.Command {
-	return look(p, &cobra.Command{
+	cmd := look(p, &cobra.Command{
 		Use: "agents", Short: "List agents and their sources, with lag, completeness and gaps",
 		Example: "  bursar agents\n  bursar agents -format json",
 	}, func(ctx context.Context, api v1.API, _ []string) (v1.Agents, error) { return api.Agents(ctx, nil) }, func(list v1.Agents, _ format) page {
@@ -96,6 +96,8 @@ func (p *Program) agentsCommand() *cobra.Command {
 		}
 		return out
 	})
+	cmd.AddCommand(p.agentRemoveCommand())
+	return cmd
 }
 
 // troubles says what is wrong with an agent, and what to do.
@@ -113,6 +115,9 @@ func troubles(a *v1.Agent) (notes []string) {
 		case s.Silent:
 			notes = append(notes, fmt.Sprintf("%s: %s says nothing for longer than is usual; it is complete to %s", a.Name, sourceName(&s), instant(s.CompleteTo)))
 		}
+	}
+	if a.Joined && !a.Configured {
+		notes = append(notes, a.Name+": it joined by a token, and the leader does not pull from it yet")
 	}
 	if a.Gaps > 0 {
 		notes = append(notes, fmt.Sprintf("%s: something is missing for good: bursar gaps -agent %s", a.Name, a.Name))

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -10,16 +9,18 @@ import (
 )
 
 func (p *Program) pricesCommand() *cobra.Command {
-	var at string
+	var q v1.PricesQuery
 	cmd := &cobra.Command{
-		Use: "prices", Short: "List the prices in effect at a time",
-		Long: `List the prices in effect at a time: for an amount of 1 for an hour, or for 1 of a
-total. The first price of a component whose conditions a record meets applies.`,
-		Example: "  bursar prices\n  bursar prices -at 2025\n  bursar prices -format csv",
+		Use: "prices", Short: "List the prices in effect at a time or in a window",
+		Long: `List the prices in effect at a time, or at some time of a window: for an amount of 1
+for an hour, or for 1 of a total. The first price of a component whose conditions a
+record meets applies.`,
+		Example: "  bursar prices\n  bursar prices -at 2025\n  bursar prices -window last-month -format csv",
 	}
-	cmd.Flags().StringVar(&at, "at", "", "the `time` at which they hold, such as 2025 or 2026-03-01; default now")
+	cmd.Flags().StringVar(&q.Window, "window", "", "all prices in effect at some time of this `window`, such as last-month or 2026-Q3")
+	cmd.Flags().StringVar(&q.At, "at", "", "the `time` at which they hold, such as 2025 or 2026-03-01; default now")
 	ask := func(ctx context.Context, api v1.API, _ []string) (v1.Prices, error) {
-		return api.Prices(ctx, &v1.PricesQuery{At: at})
+		return api.Prices(ctx, &q)
 	}
 	return look(p, cmd, ask, showPrices)
 }
@@ -34,7 +35,7 @@ func showPrices(a v1.Prices, f format) page {
 		t.add(x.Component, x.Per, x.Price.String(), string(a.Currency), whom, x.List, instant(x.From), instant(x.To))
 	}
 	if f == asTable && len(a.Prices) == 0 {
-		return page{notes: []string{fmt.Sprintf("No prices hold at %s; a block price \"name\" { … } in aggregator.hcl makes some.", instant(a.At))}}
+		return page{notes: []string{"No prices are in effect then; add a block price \"name\" { … } to aggregator.hcl."}}
 	}
 	return page{table: t}
 }

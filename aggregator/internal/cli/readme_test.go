@@ -9,13 +9,13 @@ import (
 	"github.com/bursar-accounting/bursar/proto/identity"
 )
 
-func TestTheCertificatesOfTheReadmeAreMadeAsWritten(t *testing.T) {
-	readme, err := os.ReadFile("../../../README.md")
+func TestTheCertificatesOfTheLongWayAreMadeAsWritten(t *testing.T) {
+	page, err := os.ReadFile("../../SETUP.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	dir, ran := t.TempDir(), 0
-	for line := range strings.SplitSeq(string(readme), "\n") {
+	for line := range strings.SplitSeq(string(page), "\n") {
 		command, ok := strings.CutPrefix(strings.TrimSpace(line), "bursar tls ")
 		if !ok {
 			continue

@@ -1,9 +1,11 @@
 package cli
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,13 +22,17 @@ import (
 // selection is which records are wanted, as the options say.
 type selection struct {
 	since, until string
-	meta         []string
+	where, meta  []string // meta is the former name of where
 	id           string
 	open, ended  bool
+	archived     bool
 	sort         string
 	ascending    bool
 	limit        int
 }
+
+// archivedPatience is how long an answer may be silent while archives are read.
+const archivedPatience = 30 * time.Minute
 
 // tableLimit is how many records a table has when nothing else is asked.
 const tableLimit = 50
@@ -40,8 +46,10 @@ func (p *Program) recordsCommand() *cobra.Command {
 
 A table has 50 records unless -limit is given; json is one record per line; json
 and csv have all records. Times are UTC; -since and -until take a
-date, a date with time, RFC 3339, or how long ago, such as 36h or 7d.`,
-		Example: "  bursar records -since 7d -meta group_id=atlas\n  bursar records -open\n  bursar records -since 2026-01-01 -until 2026-02-01 -format csv > january.csv",
+date, a date with time, RFC 3339, or how long ago, such as 36h or 7d.
+
+Archived records are left out unless -archived is given.`,
+		Example: "  bursar records -since 7d -where group_id=atlas\n  bursar records -open\n  bursar records -since 2026-01-01 -until 2026-02-01 -format csv > january.csv",
 		Args:    cobra.NoArgs,
 	}
 	conn := p.connect(cmd)
@@ -49,11 +57,15 @@ date, a date with time, RFC 3339, or how long ago, such as 36h or 7d.`,
 	fl := cmd.Flags()
 	fl.StringVar(&s.since, "since", "", "records that ended at this `time` or later")
 	fl.StringVar(&s.until, "until", "", "records that ended before this `time`")
-	fl.StringArrayVar(&s.meta, "meta", nil, "records with `key=value` in their meta; may be repeated")
+	fl.StringArrayVar(&s.where, "where", nil, "records with `key=value` in their meta; may be repeated")
+	fl.StringArrayVar(&s.meta, "meta", nil, "the same as -where")
+	_ = fl.MarkHidden("meta") // the option exists
+	p.completeKeys(cmd, conn)
 	fl.StringVar(&s.id, "id", "", "the record of this `id`")
 	fl.BoolVar(&s.open, "open", false, "records that run")
 	fl.BoolVar(&s.ended, "ended", false, "records that have ended")
-	fl.Var(&choice{&s.sort, sortings()}, "sort", "the order: stop_time, start_time, runtime, record_id")
+	fl.BoolVar(&s.archived, "archived", false, "records of archives too, read from their files")
+	fl.StringVar(&s.sort, "sort", "", "the order: stop_time, start_time, runtime, record_id, meta.KEY or component.NAME, such as meta.user_id or component.Cores")
 	fl.BoolVar(&s.ascending, "ascending", false, "turn the order round")
 	fl.IntVar(&s.limit, "limit", 0, "at most this `number` of records; a table has 50, -1 is all")
 	_ = cmd.RegisterFlagCompletionFunc("sort", cobra.FixedCompletions(sortings(), cobra.ShellCompDirectiveNoFileComp)) // the option exists
@@ -61,25 +73,41 @@ date, a date with time, RFC 3339, or how long ago, such as 36h or 7d.`,
 		if s.limit < -1 {
 			return commandline.UsageError(cmd, fmt.Errorf("-limit: %d is no number of records; -1 is all", s.limit))
 		}
-		query, err := s.query(p.Now())
+		where, err := pairsOf("-where", append(s.where, s.meta...))
 		if err != nil {
 			return commandline.UsageError(cmd, err)
+		}
+		query, err := s.query(p.Now(), where)
+		if err != nil {
+			return commandline.UsageError(cmd, err)
+		}
+		if s.archived && conn.timeout == 0 {
+			conn.timeout = archivedPatience
 		}
 		c, err := conn.open(p)
 		if err != nil {
 			return err
 		}
 		defer c.Close()
-		return p.records(cmd.Context(), c, query, f, s.limit)
+		n, err := p.records(cmd.Context(), c, query, f, s.limit)
+		switch {
+		case err != nil || n > 0 || len(where) == 0 && s.id == "":
+			return err
+		case s.id != "":
+			return found("there is no record %q, or it does not match the other options", s.id)
+		}
+		return found("no record matches")
 	}
 	return cmd
 }
 
-func sortings() []string { return []string{"stop_time", "start_time", "runtime", "record_id"} }
+func sortings() []string {
+	return []string{"stop_time", "start_time", "runtime", "record_id", "meta.user_id", "meta.group_id", "component.Cores"}
+}
 
 // query is the selection, without the limit.
-func (s *selection) query(now time.Time) (*v1.ListRecordsQuery, error) {
-	q := &v1.ListRecordsQuery{RecordID: s.id}
+func (s *selection) query(now time.Time, where []pair) (*v1.ListRecordsQuery, error) {
+	q := &v1.ListRecordsQuery{RecordID: s.id, Meta: metaTests(where)}
 	for _, bound := range []struct {
 		name, text string
 		at         *v1.Time
@@ -93,38 +121,76 @@ func (s *selection) query(now time.Time) (*v1.ListRecordsQuery, error) {
 		}
 		*bound.at = v1.Time{Time: t}
 	}
-	var err error
-	if q.Meta, err = metaTests(s.meta); err != nil {
-		return nil, err
-	}
 	if s.open && s.ended {
 		return nil, fmt.Errorf("-open and -ended leave nothing")
+	}
+	if s.archived {
+		q.Archived = new(true)
 	}
 	if s.open || s.ended {
 		q.Open = new(s.open)
 	}
-	by := &q.SortBy.Desc
-	if s.ascending {
-		by = &q.SortBy.Asc
-	}
-	*by = cmp.Or(s.sort, "stop_time")
-	return q, nil
+	return q, s.order(q)
 }
 
-// metaTests are key=value conditions.
-func metaTests(list []string) (map[string]v1.MetaTest, error) {
-	tests := map[string]v1.MetaTest{}
-	for _, m := range list {
-		key, value, whole := strings.Cut(m, "=")
-		if key == "" {
-			return nil, fmt.Errorf("-meta: %q is not key=value", m)
-		}
-		if !whole {
-			return nil, fmt.Errorf("-meta: %q has no value; write %s=VALUE", m, key)
-		}
-		tests[key] = v1.MetaTest{C: append(tests[key].C, value)}
+// order puts the order into the query.
+func (s *selection) order(q *v1.ListRecordsQuery) error {
+	word := cmp.Or(s.sort, "stop_time")
+	kind, name, named := strings.Cut(word, ".")
+	switch {
+	case !named && !slices.Contains([]string{"stop_time", "start_time", "runtime", "record_id"}, word), named && (name == "" || kind != "meta" && kind != "component"):
+		return fmt.Errorf("-sort: invalid order %q: use one of %s", s.sort, strings.Join(sortings(), ", "))
+	case named && s.ascending:
+		q.Order = word
+	case named:
+		q.Order = "-" + word
+	case s.ascending:
+		q.SortBy.Asc = word
+	default:
+		q.SortBy.Desc = word
 	}
-	return tests, nil
+	return nil
+}
+
+// pair is key=value of an option.
+type pair struct{ key, value string }
+
+// pairsOf reads key=value options.
+func pairsOf(option string, list []string) ([]pair, error) {
+	var out []pair
+	for _, text := range list {
+		key, value, whole := strings.Cut(text, "=")
+		switch {
+		case key == "":
+			return nil, fmt.Errorf("%s: %q is not key=value", option, text)
+		case !whole:
+			return nil, fmt.Errorf("%s: %q has no value; write %s=VALUE", option, text, key)
+		}
+		out = append(out, pair{key, value})
+	}
+	return out, nil
+}
+
+// counted counts the lines that are written.
+type counted struct {
+	io.Writer
+
+	lines int
+}
+
+// Write implements io.Writer.
+func (c *counted) Write(b []byte) (int, error) {
+	c.lines += bytes.Count(b, []byte{'\n'})
+	return c.Writer.Write(b)
+}
+
+// metaTests are the conditions that each value is among those of its key.
+func metaTests(list []pair) map[string]v1.MetaTest {
+	tests := map[string]v1.MetaTest{}
+	for _, one := range list {
+		tests[one.key] = v1.MetaTest{C: append(tests[one.key].C, one.value)}
+	}
+	return tests
 }
 
 // moment reads a time, or how long it is ago.
@@ -140,20 +206,23 @@ func moment(s string, now time.Time) (time.Time, error) {
 	return now, fmt.Errorf("%q is neither a time, like 2026-01-31 or 2026-01-31T12:00:00Z, nor how long ago, like 36h or 7d", s)
 }
 
-// records writes the answer in the format.
-func (p *Program) records(ctx context.Context, c *client.Client, query *v1.ListRecordsQuery, f format, limit int) error {
+// records writes the answer in the format, and returns how many records it has.
+func (p *Program) records(ctx context.Context, c *client.Client, query *v1.ListRecordsQuery, f format, limit int) (n int, err error) {
 	query.Limit = max(limit, 0)
+	out := &counted{Writer: p.Stdout}
 	switch f {
 	case asCSV:
-		return c.ListRecordsAs(ctx, query, "text/csv", p.Stdout)
+		err = c.ListRecordsAs(ctx, query, "text/csv", out)
+		return out.lines - 1, err // the first one is the head
 	case asJSON:
-		return c.ListRecordsAs(ctx, query, "application/x-ndjson", p.Stdout)
+		err = c.ListRecordsAs(ctx, query, "application/x-ndjson", out)
+		return out.lines, err
 	}
 	return p.recordTable(ctx, c, query, limit)
 }
 
 // recordTable writes records for people and says when there are more.
-func (p *Program) recordTable(ctx context.Context, c *client.Client, query *v1.ListRecordsQuery, limit int) error {
+func (p *Program) recordTable(ctx context.Context, c *client.Client, query *v1.ListRecordsQuery, limit int) (n int, err error) {
 	if limit == 0 {
 		limit = tableLimit
 		query.Limit = limit + 1
@@ -161,7 +230,7 @@ func (p *Program) recordTable(ctx context.Context, c *client.Client, query *v1.L
 	var list []v1.FullRecord
 	for r, err := range c.ListRecordsLines(ctx, query) {
 		if err != nil {
-			return err
+			return 0, err
 		}
 		list = append(list, r)
 	}
@@ -170,14 +239,14 @@ func (p *Program) recordTable(ctx context.Context, c *client.Client, query *v1.L
 		list = list[:limit]
 	}
 	if err := p.print(tableOf(list)); err != nil {
-		return err
+		return 0, err
 	}
 	if more {
 		p.say("There are more: -limit -1 lists all of them.")
-	} else if len(list) == 0 {
+	} else if len(list) == 0 && len(query.Meta) == 0 && query.RecordID == "" {
 		p.say("No record matches.")
 	}
-	return nil
+	return len(list), nil
 }
 
 // tableOf leaves out the columns that no record fills.

@@ -21,22 +21,31 @@ func (p *Program) root() *cobra.Command {
 Try "bursar dev": it starts everything on this machine and shows it at work.
 Long options take one dash or two. Data go to stdout, messages to stderr.
 Exit codes: 0 success, 1 error, 2 success with findings.`,
-		Example:       "  bursar dev\n  bursar usage -window last-month -by group_id\n  bursar records -since 24h -meta user_id=alice",
+		Example:       "  bursar dev\n  bursar usage -window last-month -by group_id\n  bursar records -since 24h -where user_id=alice",
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Args:          known,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.CompletionOptions.DisableDefaultCmd = true
-	root.SetHelpCommand(&cobra.Command{Hidden: true})
-	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) { commandline.Help(p.Stdout, cmd) })
+	commandline.AddHelp(root, p.versionText())
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return commandline.UsageError(cmd, err) })
-	root.AddCommand(
-		p.aggregatorCommand(), p.devCommand(),
-		p.statusCommand(), p.usageCommand(), p.reportCommand(), p.directoryCommand(), p.subscriptionCommand(), p.budgetsCommand(), p.pricesCommand(), p.capacityCommand(), p.censusCommand(),
-		p.importCommand(), p.recordsCommand(), p.agentsCommand(), p.gapsCommand(), p.completenessCommand(), p.quarantineCommand(), p.conflictsCommand(), p.waitingCommand(), p.actionsCommand(),
-		p.configCommand(), p.tlsCommand(), p.operatorCommand(), p.snapshotCommand(), p.loginCommand(), p.versionCommand(), p.completionCommand(),
-	)
+	for _, g := range []struct {
+		title    string
+		commands []*cobra.Command
+	}{
+		{"Start", []*cobra.Command{p.devCommand(), p.initCommand(), p.aggregatorCommand(), p.importCommand()}},
+		{"Usage and cost", []*cobra.Command{p.usageCommand(), p.recordsCommand(), p.reportCommand(), p.budgetsCommand(), p.pricesCommand(), p.directoryCommand(), p.subscriptionCommand(), p.capacityCommand(), p.censusCommand()}},
+		{"Is everything well, and counted", []*cobra.Command{p.statusCommand(), p.agentsCommand(), p.completenessCommand(), p.gapsCommand(), p.quarantineCommand(), p.conflictsCommand(), p.waitingCommand(), p.alertsCommand()}},
+		{"Manage", []*cobra.Command{p.tokenCommand(), p.userCommand(), p.actionsCommand(), p.archiveCommand(), p.personCommand(), p.configCommand(), p.tlsCommand(), p.loginCommand(), p.contextCommand(), p.snapshotCommand(), p.operatorCommand()}},
+		{"This program", []*cobra.Command{p.completionCommand(), p.versionCommand()}},
+	} {
+		root.AddGroup(&cobra.Group{ID: g.title, Title: g.title})
+		for _, cmd := range g.commands {
+			cmd.GroupID = g.title
+		}
+		root.AddCommand(g.commands...)
+	}
 	return root
 }
 

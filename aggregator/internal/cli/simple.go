@@ -15,12 +15,17 @@ func (p *Program) versionCommand() *cobra.Command {
 			if f == asJSON {
 				return p.json(map[string]string{"version": p.Version, "go": runtime.Version(), "os": runtime.GOOS, "arch": runtime.GOARCH})
 			}
-			_, err := fmt.Fprintf(p.Stdout, "bursar %s (%s, %s/%s)\n", p.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			_, err := fmt.Fprintln(p.Stdout, p.versionText())
 			return err
 		},
 	}
 	formatFlag(cmd, &f, asTable, asJSON)
 	return cmd
+}
+
+// versionText is the version, for people.
+func (p *Program) versionText() string {
+	return fmt.Sprintf("bursar %s (%s, %s/%s)", p.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
 
 func (p *Program) completionCommand() *cobra.Command {

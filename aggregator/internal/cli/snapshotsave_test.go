@@ -76,7 +76,7 @@ func TestASnapshotThatArrivesDamagedLeavesTheOneBefore(t *testing.T) {
 			t.Errorf("%s: the file is %.40q, %v, beside %q", name, got, err, folder(t, dir))
 		}
 	}
-	if code, _, errs := offering(t, raw).bursar(t.Context(), "snapshot", "save", filepath.Join(t.TempDir(), "none", "saved")); code != 1 || !strings.Contains(errs, "no such file") {
+	if code, _, errs := offering(t, raw).bursar(t.Context(), "snapshot", "save", filepath.Join(t.TempDir(), "none", "saved")); code != 1 || !strings.Contains(errs, "none does not exist") {
 		t.Error(code, errs)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -29,6 +30,9 @@ type usageOptions struct {
 // tableTop is how many groups a table has when nothing else is asked.
 const tableTop = 20
 
+// unset is -top when it is not given; -1 is all, as 0 is.
+const unset = math.MaxInt
+
 func (p *Program) usageCommand() *cobra.Command {
 	var o usageOptions
 	var f format
@@ -47,12 +51,12 @@ day.
 
 Measures are records, started, stopped, people, wait, efficiency, running and
 queued (average numbers at a time), the components, and COMPONENT*SCORE; cost with
-prices, and su with service units. Group by meta keys or by keys that the
+prices, su with service units, energy and co2 with a block energy. Group by meta keys or by keys that the
 configuration derives from them, such as project. capacity is the cores of clusters,
 and utilization the part of them that was used, by cluster or of all;
 utilization*Memory is that of another component.
 
-A table shows the 20 largest groups and all others in one line; -top -1 shows all.
+A table shows the 20 largest groups and all others in one line; -top 0 shows all.
 With -compare it shows the difference of the first component; json and csv have those
 of all measures.`,
 		Example: `  bursar usage -by group_id
@@ -60,14 +64,23 @@ of all measures.`,
   bursar usage -window this-year -bucket month -zone Europe/Berlin
   bursar usage -window 2026-Q3 -compare last-year -by group_id -top 10 -order Cores
   bursar usage -window 30d -bucket day -measure utilization,'utilization*GPUs' -where cluster=nemo
-  bursar usage -from 2026-03-01 -to 2026-03-15 -by user_id -bucket day -meta group_id=atlas -format csv > atlas.csv`,
+  bursar usage -from 2026-03-01 -to 2026-03-15 -by user_id -bucket day -where group_id=atlas -format csv > atlas.csv`,
 		Args: cobra.NoArgs,
 	}
 	conn := p.connect(cmd)
 	formatFlag(cmd, &f, asTable, asJSON, asCSV, asParquet)
 	o.flags(cmd)
+	p.completeKeys(cmd, conn)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		query, err := o.query(f)
+		where, err := pairsOf("-where", o.where)
+		if err != nil {
+			return commandline.UsageError(cmd, err)
+		}
+		meta, err := pairsOf("-meta", o.meta)
+		if err != nil {
+			return commandline.UsageError(cmd, err)
+		}
+		query, err := o.query(f, where, meta)
 		if err != nil {
 			return commandline.UsageError(cmd, err)
 		}
@@ -91,11 +104,13 @@ func (o *usageOptions) flags(cmd *cobra.Command) {
 	fl.StringArrayVar(&o.by, "by", nil, "a line for each value of these meta `keys`; with commas, or repeated")
 	fl.StringArrayVar(&o.measure, "measure", nil, "what to show, a `list`; default records and all components with their scores")
 	fl.StringArrayVar(&o.component, "component", nil, "components to show with all their scores, a `list`")
-	fl.StringArrayVar(&o.meta, "meta", nil, "of records with `key=value` in their meta; may be repeated")
-	fl.StringArrayVar(&o.where, "where", nil, "of `key=value`, like project=bell; several values match any of them, an empty one records without a value; may be repeated")
+	fl.StringArrayVar(&o.where, "where", nil, "of `key=value`, like project=bell; several values of a key match any of them, an empty one records without a value; may be repeated")
+	fl.StringArrayVar(&o.meta, "meta", nil, "of records with `key=value` among the values of the key; may be repeated")
+	_ = fl.MarkHidden("meta") // the option exists
 	fl.Var(&choice{&o.unit, []string{"hour", "second"}}, "unit", "of what is used over time: hour, second (default hour)")
 	fl.Var(&choice{&o.credit, []string{"spread", "stop"}}, "credit", "spread over the run, or all of it to its stop (default spread)")
-	fl.IntVar(&o.top, "top", 0, "how many groups have a line of their own, a `number`; -1 is all")
+	fl.IntVar(&o.top, "top", unset, "how many groups have a line of their own, a `number`; 0 is all; default 20 in a table, else all")
+	fl.Lookup("top").DefValue = "" // the text says it
 	fl.StringVar(&o.order, "order", "", "the `measure` by which groups are ordered")
 	fl.StringVar(&o.compare, "compare", "", "another `window`, and the difference to it: previous, last-year, or a word of -window")
 	fl.StringVar(&o.people, "people", "", "the `key` whose values the measure people counts; default user_id")
@@ -112,7 +127,7 @@ func windowWords() []string {
 }
 
 // query is what is asked.
-func (o *usageOptions) query(f format) (*v1.UsageQuery, error) {
+func (o *usageOptions) query(f format, where, meta []pair) (*v1.UsageQuery, error) {
 	q := &v1.UsageQuery{
 		Window: o.window, From: o.from, To: o.to, Zone: o.zone, Bucket: o.bucket, Unit: cmp.Or(o.unit, "hour"), Credit: o.credit,
 		Order: o.order, Compare: o.compare, People: o.people, Where: map[string]string{},
@@ -123,22 +138,20 @@ func (o *usageOptions) query(f format) (*v1.UsageQuery, error) {
 	}
 	switch {
 	case o.top < -1:
-		return nil, fmt.Errorf("-top: %d is no number of groups; -1 is all", o.top)
-	case o.top > 0:
-		q.Top = o.top
-	case o.top == 0 && f == asTable && len(o.by) > 0:
+		return nil, fmt.Errorf("-top: %d is no number of groups; 0 is all", o.top)
+	case o.top != unset:
+		q.Top = max(o.top, 0)
+	case f == asTable && len(o.by) > 0:
 		q.Top = tableTop
 	}
-	for _, w := range o.where {
-		key, value, ok := strings.Cut(w, "=")
-		if !ok || key == "" {
-			return nil, fmt.Errorf("-where: %q is no key=value", w)
+	for _, w := range where {
+		if before, ok := q.Where[w.key]; ok {
+			w.value = before + "," + w.value
 		}
-		q.Where[key] = value
+		q.Where[w.key] = w.value
 	}
-	var err error
-	q.Meta, err = metaTests(o.meta)
-	return q, err
+	q.Meta = metaTests(meta)
+	return q, nil
 }
 
 // usage writes the answer in the format.
@@ -156,5 +169,9 @@ func (p *Program) usage(ctx context.Context, c *client.Client, query *v1.UsageQu
 		return err
 	}
 	u := usageAnswer{answer, query.Unit}
-	return p.write(answer, f, page{table: u.table(p.Width), notes: u.notes()})
+	shown := page{table: u.table(p.Width), notes: u.notes()}
+	if answer.Records == 0 && len(query.Where)+len(query.Meta) > 0 {
+		shown.found = found("no record matches")
+	}
+	return p.write(answer, f, shown)
 }

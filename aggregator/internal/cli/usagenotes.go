@@ -48,8 +48,10 @@ func (u *usageAnswer) lackNotes() (notes []string) {
 			unit := ""
 			if part.Unit != "" {
 				unit = " " + string(part.Unit) + "s"
+			} else if part.Component == "energy" {
+				unit = " kWh"
 			}
-			notes = append(notes, fmt.Sprintf("%s%s of %s have no price and are not in %s.", short(float(part.Total)), unit, part.Component, m.Name))
+			notes = append(notes, fmt.Sprintf("%s%s of %s have no %s and are not in %s.", short(float(part.Total)), unit, part.Component, report.Unvalued(string(m.Unit), part.Component), m.Name))
 		}
 		if m.Kind == "ratio" && m.Lacking != nil {
 			notes = append(notes, fmt.Sprintf("%s %ss are not in %s: no capacity configured or reported for that time and cluster; see bursar capacity.", short(float(m.Lacking.Total)), u.lackUnit(m), m.Name))

@@ -150,13 +150,33 @@ func (u *usageAnswer) totalRow(columns int) []string {
 	for i := range u.Measures {
 		cells = append(cells, figure(&u.Measures[i], u.Measures[i].Total))
 		if u.compares(&u.Measures[i]) {
-			cells = append(cells, "", "")
+			cells = append(cells, totalBefore(&u.Measures[i])...)
 		}
 	}
 	for len(cells) < columns {
 		cells = append(cells, "")
 	}
 	return cells
+}
+
+// totalBefore is the other window of all groups, and the difference to it, of what can be
+// added up.
+func totalBefore(m *v1.Measure) []string {
+	if m.Component == "" || m.Kind == "ratio" || m.Kind == "mean" || m.Total == nil {
+		return []string{"", ""}
+	}
+	var before float64
+	for _, n := range m.Compared.Before {
+		if n != nil {
+			before += float(*n)
+		}
+	}
+	sum := json.Number(strconv.FormatFloat(before, 'f', -1, 64))
+	if before == 0 {
+		return []string{figure(m, &sum), "-"}
+	}
+	relative := json.Number(strconv.FormatFloat(float(*m.Total)/before-1, 'f', -1, 64))
+	return []string{figure(m, &sum), change(&relative)}
 }
 
 // figure is one for people.

@@ -22,6 +22,8 @@ type Access struct {
 	PlainRole hcl.String `hcl:"plain_role,optional"`
 	// Clients are those of whom more is said.
 	Clients []AccessClient `hcl:"client,block"`
+	// OIDC is where people log in to the pages; nil: nowhere.
+	OIDC *OIDC `hcl:"oidc,block"`
 }
 
 // AccessClient is a block client "name" { … } of access.
@@ -33,6 +35,9 @@ type AccessClient struct {
 	Roles []hcl.String `hcl:"roles,optional"`
 	// RolesAt is where they are written.
 	RolesAt hcl.Range `hcl:"roles,attr_range"`
+	// Person, when written, is the user whose records the client may see: their own, and
+	// those of the projects and groups that they lead by the directory.
+	Person hcl.String `hcl:"person,optional"`
 	// Rows, when written, are the only records that the client may see: those that
 	// have, for at least one element of the list, under each of its keys one of the
 	// values.
@@ -57,6 +62,9 @@ func (c *Config) Rules() access.Rules {
 	for i := range c.Access.Clients {
 		r.Clients[c.Access.Clients[i].Name.Value] = c.Access.Clients[i].rules()
 	}
+	if c.Access.OIDC != nil {
+		r.OIDC = c.Access.OIDC.rules()
+	}
 	return r
 }
 
@@ -66,6 +74,7 @@ func (c *AccessClient) rules() access.Client {
 		rights, _ := c.rights()
 		out.Rights = &rights
 	}
+	out.Person = c.Person.Value
 	if c.RowsAt != (hcl.Range{}) {
 		out.Rows = access.SomeRows(c.grants()...)
 	}
@@ -111,6 +120,9 @@ func (a *Access) validate(api *API) hcl.Diagnostics {
 	}
 	for i := range a.Clients {
 		diags.Extend(a.Clients[i].validate())
+	}
+	if a.OIDC != nil {
+		diags.Extend(a.OIDC.validate())
 	}
 	return diags
 }
@@ -160,8 +172,11 @@ func (c *AccessClient) validate() hcl.Diagnostics {
 	if c.Name.Value == "" {
 		diags.Add(hcl.Errorf(c.Name.Range, "client without a name", "the label is the name in the certificate"))
 	}
-	if c.RolesAt == (hcl.Range{}) && c.RowsAt == (hcl.Range{}) {
-		diags.Add(hcl.Errorf(c.Name.Range, "client without roles", "%q needs roles or rows", c.Name.Value))
+	if c.RolesAt == (hcl.Range{}) && c.RowsAt == (hcl.Range{}) && c.Person.Range == (hcl.Range{}) {
+		diags.Add(hcl.Errorf(c.Name.Range, "client without roles", "%q needs roles, rows or a person", c.Name.Value))
+	}
+	if c.Person.Range != (hcl.Range{}) && (c.Person.Value == "" || c.RowsAt != (hcl.Range{})) {
+		diags.Add(hcl.Errorf(c.Person.Range, `invalid value for "person"`, "expected the name of a user, and no rows beside it"))
 	}
 	if c.RowsAt != (hcl.Range{}) && len(c.Rows) == 0 {
 		diags.Add(hcl.Errorf(c.RowsAt, `invalid value for "rows"`, "an empty list shows no record at all; leave the attribute out for all records, or take the role away"))

@@ -23,6 +23,7 @@ func (c *Config) NeedRestart(next *Config) []string {
 		{"min_free", a.MinFree.Bytes == b.MinFree.Bytes},
 		{"raft", a.Raft.same(b.Raft)},
 		{"compaction", a.Compaction.same(&b.Compaction)},
+		{"usage_memory", a.UsageMemory.Bytes == b.UsageMemory.Bytes},
 		{"ballast", a.Ballast.Bytes == b.Ballast.Bytes},
 		{"api.socket", a.API.Socket.Path == b.API.Socket.Path},
 		{"api.listen", slices.EqualFunc(a.API.Listen, b.API.Listen, sameAddress)},
@@ -32,6 +33,7 @@ func (c *Config) NeedRestart(next *Config) []string {
 		{"api.answer_memory", a.API.AnswerMemory.Bytes == b.API.AnswerMemory.Bytes},
 		{"api.patience", a.API.Patience.Duration == b.API.Patience.Duration},
 		{"tls", c.Files() == next.Files()},
+		{"authority", a.Authority.Path == b.Authority.Path},
 		{"metrics.frequency", a.Metrics.Frequency.Duration == b.Metrics.Frequency.Duration},
 		{"log.format", a.Log.Format.Value == b.Log.Format.Value},
 	} {

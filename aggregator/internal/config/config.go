@@ -16,6 +16,9 @@ type Config struct {
 	// Directory says which meta keys name users, groups and hosts, and who belongs where.
 	Directory Directory `hcl:"directory,block,optional"`
 
+	// Energy says how energy and CO2 follow from records; nil is not at all.
+	Energy *Energy `hcl:"energy,block"`
+
 	// Actions are what is done with the totals; the whole cluster has them. Plugins
 	// says where theirs are on this node.
 	Actions []Action     `hcl:"action,block"`
@@ -38,6 +41,10 @@ type Aggregator struct {
 	// Ballast bounds the file that keeps room on DataDir's file system for the
 	// moment at which there is none; zero is no file.
 	Ballast hcl.Size `hcl:"ballast,optional" default:"256MiB"`
+	// UsageMemory is how much memory this node's sums by day may take, those of all zones
+	// together. Beyond it the oldest days are only on DataDir's file system, and questions
+	// about them read it; zero is 512 MiB.
+	UsageMemory hcl.Size `hcl:"usage_memory,optional" min:"16MiB"`
 	// Raft says who the cluster is; nil is a cluster of this node alone.
 	Raft *Raft `hcl:"raft,block"`
 	// Backup says where this node puts archives of the state; nil is nowhere.
@@ -46,6 +53,9 @@ type Aggregator struct {
 	API API `hcl:"api,block,optional"`
 	// TLS are this node's certificates; nil is none.
 	TLS *hcl.TLS `hcl:"tls,block"`
+	// Authority is the folder with ca.pem and ca.key of the cluster's authority, by which
+	// this node lets machines join; empty: it lets none join.
+	Authority hcl.Path `hcl:"authority,optional"`
 	// Metrics are the counts of records on /metrics.
 	Metrics Metrics `hcl:"metrics,block,optional"`
 	// Usage says of what sums are kept; the whole cluster has them.
@@ -165,9 +175,10 @@ func decode(file *hcl.File, ctx *hcl.EvalContext, diags hcl.Diagnostics, offline
 		return &cfg, file, diags
 	}
 	diags.Extend(cfg.Directory.load(offline))
+	diags.Extend(cfg.Energy.load(offline))
 	diags.Extend(cfg.evaluateActions(ctx, file.Sources))
 	diags.Extend(cfg.validate())
-	if s := cfg.Shared(); len(cfg.Directory.tables) > 0 && !diags.HasErrors() {
+	if s := cfg.Shared(); (len(cfg.Directory.tables) > 0 || cfg.Energy != nil) && !diags.HasErrors() {
 		if err := s.Fits(); err != nil {
 			diags.Add(hcl.Errorf(cfg.Directory.Range, "too much for a cluster", "%v", err))
 		}

@@ -54,12 +54,15 @@ type Table struct {
 
 // Person is a block person "id" { … }.
 type Person struct {
-	ID     hcl.String    `hcl:"id,label"`
-	Name   hcl.String    `hcl:"name,optional"`
-	Email  hcl.String    `hcl:"email,optional"`
-	Groups []hcl.String  `hcl:"groups,optional"`
-	Since  []PersonSince `hcl:"since,block"`
-	Range  hcl.Range     `hcl:",def_range"`
+	ID     hcl.String   `hcl:"id,label"`
+	Name   hcl.String   `hcl:"name,optional"`
+	Email  hcl.String   `hcl:"email,optional"`
+	Groups []hcl.String `hcl:"groups,optional"`
+	// Leads are the groups whose records the person may see where access follows from the
+	// directory.
+	Leads []hcl.String  `hcl:"leads,optional"`
+	Since []PersonSince `hcl:"since,block"`
+	Range hcl.Range     `hcl:",def_range"`
 }
 
 // PersonSince is a block since "date" { … } of a person: the groups from then on.
@@ -281,7 +284,7 @@ func (r *reader) class(h *HostClass) accounting.Class {
 }
 
 func (r *reader) person(in *Person) accounting.Person {
-	p := accounting.Person{ID: in.ID.Value, Name: in.Name.Value, Address: in.Email.Value, Place: r.at(in.Range)}
+	p := accounting.Person{ID: in.ID.Value, Name: in.Name.Value, Address: in.Email.Value, Leads: textsOf(in.Leads), Place: r.at(in.Range)}
 	if in.Groups != nil {
 		p.Groups = append(p.Groups, accounting.Groups{From: record.None, Names: textsOf(in.Groups), Place: p.Place})
 	}

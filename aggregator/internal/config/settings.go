@@ -46,6 +46,7 @@ type Settings struct {
 	Usage        Usage             `hcl:"usage,block,optional"`
 	WaitingStops *WaitingStops     `hcl:"waiting_stops,block"`
 	Directory    DirectoryTables   `hcl:"directory,block,optional"`
+	Energy       *EnergyTables     `hcl:"energy,block"`
 	Actions      []CommittedAction `hcl:"action,block"`
 }
 
@@ -56,7 +57,7 @@ func (c *Config) settings() *Settings {
 		Common: c.Common, Metrics: a.Metrics.MetricKeys, Usage: a.Usage, WaitingStops: a.WaitingStops,
 		Directory: DirectoryTables{DirectoryKeys: c.Directory.DirectoryKeys, Tables: c.Directory.tables, Range: c.Directory.Range},
 	}
-	s.Metrics.Range = a.Range
+	s.Metrics.Range, s.Energy = a.Range, c.Energy.committed()
 	for i := range c.Actions {
 		s.Actions = append(s.Actions, c.Actions[i].committed())
 	}
@@ -125,6 +126,8 @@ type Shared struct {
 	Capacity accounting.CapacityPlan
 	// Money are prices and budgets.
 	Money accounting.PriceSettings
+	// Energy says how energy follows from records; nil is not at all.
+	Energy *accounting.EnergySettings
 	// Kinds are those of components that clients push, where it is written.
 	Kinds record.Kinds
 	// StopsExpire is after how long stops are dismissed whose records have not come;
@@ -187,6 +190,7 @@ func (s *Settings) read() (*Shared, hcl.Diagnostics) {
 	diags.Extend(s.readDirectory(out))
 	diags.Extend(s.readCapacity(out))
 	diags.Extend(s.readMoney(out))
+	diags.Extend(s.readEnergy(out))
 	for i := range s.Actions {
 		diags.Extend(s.Actions[i].validate())
 	}

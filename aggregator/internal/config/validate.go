@@ -24,6 +24,9 @@ func (c *Config) validate() hcl.Diagnostics {
 	diags.Extend(c.validateActions())
 	_, more := c.settings().read()
 	diags.Extend(more)
+	if a.Authority.Path != "" && a.TLS == nil {
+		diags.Add(hcl.Errorf(a.Authority.Range, "authority needs TLS", "machines join over TLS; add tls { ca cert key } to the aggregator block"))
+	}
 	if len(c.Agents) > 0 && a.TLS == nil && a.Range != (hcl.Range{}) {
 		diags.Add(hcl.Errorf(c.Agents[0].Name.Range, "agents need TLS", "agents talk to aggregators with a certificate only; add tls { ca cert key } to the aggregator block (bursar tls makes certificates)"))
 	}
@@ -102,7 +105,12 @@ func (c *Config) Check() hcl.Diagnostics {
 	t := c.Aggregator.TLS
 	diags := t.Check()
 	diags.Extend(c.Aggregator.Backup.check())
-	if t == nil || diags.HasErrors() || (len(c.Agents) == 0 && !c.Aggregator.Listens()) {
+	if a := c.Aggregator.Authority; a.Path != "" {
+		if _, err := identity.LoadAuthority(a.Path); err != nil {
+			diags.Add(hcl.Errorf(a.Range, "the authority cannot be used", "%v: the folder has ca.pem and ca.key, which the daemon's user can read", err))
+		}
+	}
+	if t == nil || diags.HasErrors() || (len(c.Agents) == 0 && c.Aggregator.Authority.Path == "" && !c.Aggregator.Listens()) {
 		return diags
 	}
 	keys, err := identity.Load(c.Files())

@@ -7,6 +7,9 @@ import (
 	"time"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
+	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
+	"github.com/bursar-accounting/bursar/aggregator/internal/enrol"
+	"github.com/bursar-accounting/bursar/proto/record"
 )
 
 // maxConnection is how old a connection of the REST interface may get, so that
@@ -15,13 +18,19 @@ const maxConnection = time.Hour
 
 // admit makes the gate by which requests come in.
 func (a *Aggregator) admit() *access.Gate {
-	a.gate = &access.Gate{}
+	a.bearers = &bearers{a: a, used: map[string]enrol.BearerUse{}, noted: map[string]time.Time{}}
+	a.gate = &access.Gate{Tokens: a.bearers, Own: a.own}
 	if a.set.Keys != nil {
 		a.gate.Certificates = a.set.Keys
 		a.registry.MustRegister(a.set.Keys.Collector())
 	}
 	a.gate.Set(a.set.Access)
 	return a.gate
+}
+
+// own are the records of a person, as the directory says now.
+func (a *Aggregator) own(person string) access.Rows {
+	return access.TestedRows(a.directory().Own(person, record.Time(calendar.Now().UnixMicro())))
 }
 
 // SetAccess changes who may do what, for open connections too.

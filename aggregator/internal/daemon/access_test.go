@@ -12,6 +12,7 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/proto/identity"
 	"github.com/bursar-accounting/bursar/proto/identity/identitytest"
+	"github.com/bursar-accounting/bursar/proto/logtest"
 )
 
 // guarded is an aggregator with a TLS listener, and a plain one with the given
@@ -21,6 +22,7 @@ type guarded struct {
 	ca         *identitytest.CA
 	agg        *Aggregator
 	plain, tls string
+	log        logtest.Log
 }
 
 func newGuarded(t *testing.T, rules access.Rules) *guarded {
@@ -38,7 +40,7 @@ func newGuarded(t *testing.T, rules access.Rules) *guarded {
 	var err error
 	g.agg, err = Open(Settings{
 		Name: "agg1", DataDir: t.TempDir(), Plain: open[:1], TLS: open[1:], Keys: g.ca.Keys(identity.Aggregator, "agg1"),
-		Access: rules, Log: slog.New(slog.DiscardHandler),
+		Access: rules, Authority: g.ca.Authority(), Log: slog.New(slog.NewTextHandler(&g.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -110,6 +112,12 @@ func matrix() map[string][2]string {
 	return map[string][2]string{
 		"GET /health_check":       {"*", "/health_check"},
 		"GET /ui/login":           {"*", "/ui/login?token=x"},
+		"POST /ui/login":          {"*", "/ui/login"},
+		"GET /ui/login/oidc":      {"*", "/ui/login/oidc"},
+		"GET /ui/login/callback":  {"*", "/ui/login/callback?code=x&state=y"},
+		"POST /ui/logout":         {"*", "/ui/logout"},
+		"GET /v1/join":            {"*", "/v1/join"},
+		"POST /v1/join":           {"*", "/v1/join"},
 		"GET /metrics":            {"moa", "/metrics"},
 		"POST /record":            {"wa", "/record"},
 		"PUT /record":             {"wa", "/record"},
@@ -127,6 +135,7 @@ func matrix() map[string][2]string {
 		"GET /v1/budgets":                     {"roa", "/v1/budgets"},
 		"GET /v1/reports":                     {"roa", "/v1/reports"},
 		"GET /v1/reports/{report}":            {"roa", "/v1/reports/usage"},
+		"GET /v1/distributions":               {"roa", "/v1/distributions?window=2026-02"},
 		"GET /v1/prices":                      {"mroa", "/v1/prices"},
 		"GET /v1/capacity":                    {"mroa", "/v1/capacity"},
 		"GET /v1/changes":                     {"roa", "/v1/changes"},
@@ -148,18 +157,34 @@ func matrix() map[string][2]string {
 		"POST /v1/kinds:repair":               {"oa", "/v1/kinds:repair"},
 		"GET /v1/openapi.yaml":                {"mrwoa", "/v1/openapi.yaml"},
 
-		"GET /v1/actions":                    {"mroa", "/v1/actions"},
-		"GET " + actionRoute + "/runs":       {"mroa", "/v1/actions/exec/x/runs"},
-		"GET " + actionRoute + "/runs/{run}": {"mroa", "/v1/actions/exec/x/runs/1"},
-		"GET " + effectRoute + "}":           {"roa", "/v1/actions/exec/x/runs/1/effects/0"},
-		"POST " + effectRoute + "...}:retry": {"oa", "/v1/actions/exec/x/runs/1/effects/0:retry"},
-		"POST " + effectRoute + "...}:skip":  {"oa", "/v1/actions/exec/x/runs/1/effects/0:skip"},
-		"POST " + actionsRoute + ":plan":     {"oa", "/v1/actions/exec/x:plan"},
-		"POST " + actionsRoute + ":run":      {"oa", "/v1/actions/exec/x:run"},
-		"POST " + actionsRoute + ":pause":    {"oa", "/v1/actions/exec/x:pause"},
-		"POST " + actionsRoute + ":resume":   {"oa", "/v1/actions/exec/x:resume"},
+		"GET /v1/alerts":                      {"mroa", "/v1/alerts"},
+		"GET /v1/archives":                    {"mroa", "/v1/archives"},
+		"GET /v1/archives/rows":               {"roa", "/v1/archives/rows?from=2026-01-01T00:00:00Z&to=2026-02-01T00:00:00Z"},
+		"PUT /v1/archives/{name}":             {"oa", "/v1/archives/x"},
+		"POST /v1/archives/{name...}:restore": {"oa", "/v1/archives/x:restore"},
+		"DELETE /v1/archives/{name}":          {"oa", "/v1/archives/x"},
+		"POST /v1/alerts/silences":            {"oa", "/v1/alerts/silences"},
+		"DELETE /v1/alerts/silences/{id...}":  {"oa", "/v1/alerts/silences/x"},
+		"GET /v1/actions":                     {"mroa", "/v1/actions"},
+		"GET " + actionRoute + "/runs":        {"mroa", "/v1/actions/exec/x/runs"},
+		"GET " + actionRoute + "/runs/{run}":  {"mroa", "/v1/actions/exec/x/runs/1"},
+		"GET " + effectRoute + "}":            {"roa", "/v1/actions/exec/x/runs/1/effects/0"},
+		"POST " + effectRoute + "...}:retry":  {"oa", "/v1/actions/exec/x/runs/1/effects/0:retry"},
+		"POST " + effectRoute + "...}:skip":   {"oa", "/v1/actions/exec/x/runs/1/effects/0:skip"},
+		"POST " + actionsRoute + ":plan":      {"oa", "/v1/actions/exec/x:plan"},
+		"POST " + actionsRoute + ":run":       {"oa", "/v1/actions/exec/x:run"},
+		"POST " + actionsRoute + ":pause":     {"oa", "/v1/actions/exec/x:pause"},
+		"POST " + actionsRoute + ":resume":    {"oa", "/v1/actions/exec/x:resume"},
 
 		"POST /v1/sessions":                {"a", "/v1/sessions"},
+		"GET /v1/tokens":                   {"a", "/v1/tokens"},
+		"POST /v1/tokens":                  {"a", "/v1/tokens"},
+		"DELETE /v1/tokens/{id}":           {"a", "/v1/tokens/x"},
+		"GET /v1/users":                    {"a", "/v1/users"},
+		"POST /v1/users":                   {"a", "/v1/users"},
+		"PUT /v1/users/{name}":             {"a", "/v1/users/x"},
+		"DELETE /v1/users/{name}":          {"a", "/v1/users/x"},
+		"DELETE /v1/agents/{name}":         {"a", "/v1/agents/x"},
 		"POST /v1/check":                   {"oa", "/v1/check"},
 		"GET /v1/cluster":                  {"mroa", "/v1/cluster"},
 		"GET /v1/cluster/members":          {"mroa", "/v1/cluster/members"},
@@ -172,11 +197,18 @@ func matrix() map[string][2]string {
 		"POST /v1/snapshot:restore":        {"a", "/v1/snapshot:restore"},
 
 		"GET /{$}":                       {"roa", "/"},
+		"GET /ui/overview":               {"roa", "/ui/overview"},
+		"GET /ui/me":                     {"roa", "/ui/me?user=mine"},
+		"GET /ui/projects":               {"roa", "/ui/projects?period=2026-02"},
+		"GET /ui/centre":                 {"roa", "/ui/centre?period=2026-02"},
+		"GET /ui/budgets":                {"roa", "/ui/budgets"},
+		"GET /ui/distributions":          {"roa", "/ui/distributions?period=2026-02"},
 		"GET /ui/cluster":                {"mroa", "/ui/cluster"},
 		"GET /ui/{$}":                    {"mrwoa", "/ui/"},
 		"GET /ui/usage":                  {"roa", "/ui/usage"},
 		"GET /ui/reports":                {"roa", "/ui/reports"},
 		"GET /ui/actions":                {"mroa", "/ui/actions"},
+		"GET /ui/alerts":                 {"mroa", "/ui/alerts"},
 		"GET /ui/actions/{type}/{label}": {"mroa", "/ui/actions/exec/x"},
 		"GET /ui/actions/{type}/{label}/runs/{run}":                  {"mroa", "/ui/actions/exec/x/runs/1"},
 		"GET /ui/actions/{type}/{label}/runs/{run}/effects/{effect}": {"roa", "/ui/actions/exec/x/runs/1/effects/0"},
@@ -227,7 +259,33 @@ func TestEveryRouteIsForItsRolesOnly(t *testing.T) {
 			g.judge(route, letter, c[0] == "*" || strings.Contains(c[0], letter), http.StatusForbidden, status, text)
 		}
 		status, text := ask(g.t, http.DefaultClient, g.plain, route, c[1])
-		g.judge(route, "without a certificate", c[0] == "*", http.StatusUnauthorized, status, text)
+		g.judge(route, "without a certificate", c[0] == "*" && !strings.HasSuffix(route, "/v1/join"), http.StatusUnauthorized, status, text)
+		status, text = ask(g.t, g.stranger(), g.tls, route, c[1])
+		g.judge(route, "without a certificate by TLS", c[0] == "*", http.StatusUnauthorized, status, text)
+		if c[0] != "*" {
+			status, text = ask(g.t, g.stranger(), g.tls, route, c[1], "Accept: application/problem+json")
+			if status != http.StatusUnauthorized || !strings.Contains(text, "without a certificate") {
+				t.Errorf("%s without a certificate by TLS: %d %s", route, status, text)
+			}
+		}
+	}
+}
+
+// stranger makes an HTTP client that trusts the authority and shows no certificate.
+func (g *guarded) stranger() *http.Client {
+	return &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, Transport: &http.Transport{
+		TLSClientConfig:   &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: g.ca.Pool()},
+		DisableKeepAlives: true,
+	}}
+}
+
+func TestACertificateOfAnotherAuthority_ConnectsNowhere(t *testing.T) {
+	g := newGuarded(t, access.Rules{})
+	other := &guarded{t: t, ca: identitytest.New(t)}
+	c := other.client(identity.Identity{Role: identity.Client, Name: "eve", Rights: identity.Admin})
+	c.Transport.(*http.Transport).TLSClientConfig.RootCAs = g.ca.Pool()
+	if status, text := ask(g.t, c, g.tls, "GET", "/health_check"); status != 0 {
+		t.Errorf("%d %s", status, text)
 	}
 }
 

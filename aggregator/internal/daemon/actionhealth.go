@@ -3,24 +3,71 @@ package daemon
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/action"
 	"github.com/bursar-accounting/bursar/aggregator/internal/health"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
+	"github.com/bursar-accounting/bursar/proto/alerts"
 )
 
 // actions is the source of what is to be known of actions.
 func (d *healthMonitor) actions(_ context.Context, f *health.Facts) {
-	list, err := store.With(d.agg.store, func(v *store.View) ([]action.Status, error) { return d.agg.actions.List(v) })
+	found, err := store.With(d.agg.store, func(v *store.View) (out []health.Finding, err error) {
+		list, err := d.agg.actions.List(v)
+		if err != nil {
+			return nil, err
+		}
+		for i := range list {
+			s := &list[i]
+			if !s.Configured {
+				continue
+			}
+			out = append(out, actionFindings(s)...)
+			if s.Name.Type != alertType {
+				continue
+			}
+			kept, err := d.agg.actions.Kept(v, s.Name)
+			if err != nil {
+				return nil, err
+			}
+			state, err := alerts.Read(kept)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, alertFindings(s.Name.String(), state)...)
+		}
+		return out, nil
+	})
 	if err != nil {
 		f.Unknown = append(f.Unknown, "the actions cannot be read: "+err.Error())
-		return
 	}
-	for i := range list {
-		if list[i].Configured {
-			f.Others = append(f.Others, actionFindings(&list[i])...)
-		}
+	f.Others = append(f.Others, found...)
+}
+
+// alertType is the type of the actions that watch rules.
+const alertType = "alert"
+
+// alertFindings are those of the state of an action that watches rules: which receivers take
+// nothing, and which rules cannot be evaluated.
+func alertFindings(name string, state *alerts.State) (out []health.Finding) {
+	failing := slices.DeleteFunc(slices.Sorted(maps.Keys(state.Receivers)), func(r string) bool { return state.Receivers[r].Problem == "" })
+	if n := len(failing); n > 0 {
+		r := state.Receivers[failing[0]]
+		out = append(out, health.Finding{
+			Severity: health.Warning, ID: "alert-undelivered", About: name, Since: r.Failing, Do: "bursar alerts list",
+			What: fmt.Sprintf("%s cannot tell %d of %d receivers; %s: %s", name, n, len(state.Receivers), failing[0], r.Problem),
+		})
 	}
+	if n := len(state.Problems); n > 0 {
+		p := &state.Problems[0]
+		out = append(out, health.Finding{
+			Severity: health.Warning, ID: "alert-rule", About: name, Since: p.Since, Do: "bursar alerts list",
+			What: fmt.Sprintf("%s cannot evaluate %d of its rules; %s: %s", name, n, p.Rule, p.Why),
+		})
+	}
+	return out
 }
 
 // reason is what follows a sentence that may have one.
@@ -51,7 +98,7 @@ func actionFindings(s *action.Status) (out []health.Finding) {
 		add(health.Warning, "action-unknown", 0, fmt.Sprintf("action %s has effects with unknown outcome, in run %d", name, run), fmt.Sprintf("bursar actions history %s %d   # then: bursar actions retry or skip", name, run))
 	}
 	last := s.Last
-	if last == nil || last.Ended == 0 {
+	if last == nil || last.Ended == 0 || s.Name.Type == alertType { // whose state says more, and for longer
 		return out
 	}
 	if last.Counts.Rejected > 0 {

@@ -3,8 +3,10 @@ package daemon
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/action"
+	"github.com/bursar-accounting/bursar/proto/alerts"
 )
 
 func TestEachTroubleOfAnActionIsAFindingWithARemedy(t *testing.T) {
@@ -21,7 +23,29 @@ func TestEachTroubleOfAnActionIsAFindingWithARemedy(t *testing.T) {
 	if got := strings.Join(ids, " "); got != "action-paused action-disabled action-failing action-unknown action-rejected action-partial" {
 		t.Error(got)
 	}
+	s.Name.Type = alertType
+	if n := len(actionFindings(s)); n != 4 {
+		t.Errorf("an alert whose receivers do not take its messages has %d findings beside that of its state", n)
+	}
 	if found := actionFindings(&action.Status{Name: s.Name, Configured: true}); len(found) > 0 {
 		t.Errorf("an action that is well: %+v", found)
+	}
+}
+
+func TestAlert_ReceiversThatTakeNothing_AreOneFinding(t *testing.T) {
+	since := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	state := &alerts.State{
+		Problems: []alerts.Problem{{Rule: "money", Why: "no such budget", Since: since}},
+		Receivers: map[string]*alerts.Receiver{
+			"mail ops to=a@example.org": {}, "mail ops to=b@example.org": {Problem: "550 no such user", Failing: since}, "webhook chat": {Problem: "503", Failing: since},
+		},
+	}
+	found := alertFindings("alert/site", state)
+	if len(found) != 2 || found[0].ID != "alert-undelivered" || found[0].What != "alert/site cannot tell 2 of 3 receivers; mail ops to=b@example.org: 550 no such user" || !found[0].Since.Equal(since) ||
+		found[1].ID != "alert-rule" || found[1].What != "alert/site cannot evaluate 1 of its rules; money: no such budget" {
+		t.Errorf("%+v", found)
+	}
+	if found := alertFindings("alert/site", &alerts.State{}); len(found) > 0 {
+		t.Errorf("%+v", found)
 	}
 }

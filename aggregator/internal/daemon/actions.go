@@ -70,6 +70,8 @@ type actors struct {
 	shared []config.SharedAction
 	agents []ingest.Agent
 	sums   map[string]checksum // of binaries, by path
+
+	readers chan struct{} // one for each answer that reads archives
 }
 
 // checksum is that of a file, as long as it has not changed.
@@ -81,7 +83,7 @@ type checksum struct {
 
 // act makes the manager of actions.
 func (a *Aggregator) act() {
-	a.actors = &actors{agg: a, own: a.set.Actions, sums: map[string]checksum{}}
+	a.actors = &actors{agg: a, own: a.set.Actions, sums: map[string]checksum{}, readers: make(chan struct{}, archiveReaders)}
 	a.actions = action.New(action.Options{
 		Node: a.set.Name, Views: a.store, Writer: a.replica, Leader: actionLeader{a.replica.node}, Plugins: a.actors,
 		Quiet: func() time.Duration {
@@ -195,6 +197,15 @@ func sumOf(path string) (string, error) {
 
 // Open implements action.Plugins.
 func (s *actors) Open(ctx context.Context, set *action.Setting) (action.Plugin, error) {
+	session, err := s.session(ctx, set, s.insider(set.Name, identity.Read|identity.Operate))
+	if err != nil {
+		return nil, err
+	}
+	return session, nil
+}
+
+// session starts the plugin of an action. Archives answers what it changes of archives.
+func (s *actors) session(ctx context.Context, set *action.Setting, archives http.Handler) (*action.Session, error) {
 	own := s.plugins()
 	log := s.agg.set.Log.With("action", set.Name.String(), "component", "plugin")
 	process, err := launch(ctx, &own, set.Name.Type, host.Spec{Logger: log})
@@ -209,7 +220,8 @@ func (s *actors) Open(ctx context.Context, set *action.Setting) (action.Plugin, 
 	if err == nil {
 		var session *action.Session
 		session, err = action.NewSession(ctx, process, process.Action(), about, action.Spec{
-			Node: s.agg.set.Name, Label: set.Name.Label, Config: set.Config, Programs: programs, Data: s.reader(set.Name),
+			Node: s.agg.set.Name, Label: set.Name.Label, Config: set.Config, Programs: programs,
+			Data: s.insider(set.Name, identity.Read), Archives: archives,
 		})
 		if err == nil {
 			return session, nil
@@ -232,9 +244,9 @@ func launch(ctx context.Context, own *Actions, typ string, spec host.Spec) (*hos
 // request of a listener has it.
 type insider struct{}
 
-// reader answers what an action asks: it may read all records, and nothing else.
-func (s *actors) reader(name action.Name) http.Handler {
-	p := access.Principal{Name: "action " + name.String(), Rights: identity.Read, Rows: access.AllRows()}
+// insider answers what an action asks, with the rights, of all records.
+func (s *actors) insider(name action.Name, rights identity.Rights) http.Handler {
+	p := access.Principal{Name: "action " + name.String(), Rights: rights, Rows: access.AllRows()}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.agg.server.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), insider{}, p)))
 	})

@@ -96,6 +96,11 @@ func (d *Daemon) open() (err error) {
 		}
 	}
 	set := settings(d.conf)
+	if dir := d.conf.Aggregator.Authority.Path; dir != "" {
+		if set.Authority, err = identity.LoadAuthority(dir); err != nil {
+			return err
+		}
+	}
 	set.Version, set.Log, set.Keys = d.Version, d.log, d.keys
 	set.BootstrapFrom, set.Actions.Dev = d.BootstrapFrom, d.Dev
 	api := &d.conf.Aggregator.API
@@ -127,7 +132,7 @@ func settings(c *config.Config) Settings {
 		Backup: backupPlan(a), Actions: actionsOf(c),
 		Compaction:     Compaction{Every: a.Compaction.Every.Duration, Whole: a.Compaction.Whole.Duration, Files: a.Compaction.Files.Duration},
 		Watch:          WatchSettings{ClockTolerance: a.ClockTolerance.Duration},
-		IgnoreExisting: a.API.IgnoreRecordExists, MaxBody: a.API.MaxBody.Bytes, AnswerMemory: a.API.AnswerMemory.Bytes, Patience: a.API.Patience.Duration,
+		IgnoreExisting: a.API.IgnoreRecordExists, MaxBody: a.API.MaxBody.Bytes, AnswerMemory: a.API.AnswerMemory.Bytes, UsageMemory: a.UsageMemory.Bytes, Patience: a.API.Patience.Duration,
 	}
 	set.Gauges.Every = a.Metrics.Frequency.Duration
 	return set

@@ -50,7 +50,7 @@ func (a *Aggregator) attend() {
 		Level: func() health.DiskLevel { return a.replica.guard.State().Level }, Roomy: d.roomy,
 		HandOver: d.handOver,
 	}
-	d.watch = &health.Watch{Sources: []health.Source{d.cluster, d.strayed, d.agents, d.stored, d.actions}, Log: a.set.Log}
+	d.watch = &health.Watch{Sources: []health.Source{d.cluster, d.strayed, d.agents, d.stored, d.actions, d.logins}, Log: a.set.Log}
 	health.NewMetrics(d.watch, a.registry)
 	d.measure(a.registry)
 	a.peer.Source(membership.FactFunc(d.fill))
@@ -133,9 +133,7 @@ func (d *healthMonitor) local() health.Local {
 	}}
 	if a.set.Keys != nil {
 		l.CertFrom, l.CertEnds = a.set.Keys.Begins(), a.set.Keys.Expires()
-		if err := a.set.Keys.Problem(); err != nil {
-			l.CertError = err.Error()
-		}
+		l.CertError, l.Unrenewed = text(a.set.Keys.Problem()), a.set.Keys.Unrenewed()
 	}
 	conf := a.keeper.Facts()
 	for _, diff := range conf.Differences {
@@ -155,7 +153,7 @@ func (d *healthMonitor) local() health.Local {
 		l.Paused = err.Error()
 	}
 	for _, p := range a.manager.Status() {
-		h := health.Agent{Name: p.Name, Address: p.Address, Connected: p.Connected, Contact: p.LastContact, Behind: p.Behind, Remedy: p.Remedy}
+		h := health.Agent{Name: p.Name, Address: p.Address, Connected: p.Connected, Contact: p.LastContact, Behind: p.Behind, Remedy: p.Remedy, CertFrom: p.CertFrom, CertEnds: p.CertEnds, Unrenewed: p.Unrenewed}
 		if p.Err != nil {
 			h.Error = p.Err.Error()
 		}

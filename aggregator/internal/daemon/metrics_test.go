@@ -16,8 +16,8 @@ import (
 	"strings"
 	"testing"
 
-	yaml "github.com/oasdiff/yaml3"
 	"github.com/prometheus/client_golang/prometheus"
+	"go.yaml.in/yaml/v3"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/aggregator/internal/api"

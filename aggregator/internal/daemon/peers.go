@@ -131,7 +131,7 @@ func (a *Aggregator) closeTransport() error {
 // peerConfig is this node among the others.
 func (a *Aggregator) peerConfig() membership.Config {
 	conf := membership.Config{
-		Name: a.set.Name, Peers: a.set.Raft.Peers, DataDir: a.set.DataDir, Node: a.replica.node, Store: a.store,
+		Name: a.set.Name, Peers: a.set.Raft.Peers, Joined: a.joinedNodes, DataDir: a.set.DataDir, Node: a.replica.node, Store: a.store,
 		Refuse: a.refuse, Sources: []membership.FactSource{membership.FactFunc(a.ownFacts)}, Version: a.set.Version, Log: a.set.Log,
 	}
 	if a.transport != nil {

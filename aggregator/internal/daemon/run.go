@@ -23,6 +23,7 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/cluster"
 	"github.com/bursar-accounting/bursar/aggregator/internal/clusterconfig"
 	"github.com/bursar-accounting/bursar/aggregator/internal/ingest"
+	"github.com/bursar-accounting/bursar/aggregator/internal/login"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/membership"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
@@ -48,6 +49,8 @@ type Settings struct {
 	Plain []net.Listener
 	TLS   []net.Listener
 	Keys  *identity.Keys // nil: no agents can be pulled, and no TLS listener
+	// Authority lets machines join by tokens; nil: none can.
+	Authority *identity.Authority
 	// Raft is the cluster; the zero value is this node alone. With a listener,
 	// Keys are required.
 	Raft Raft
@@ -72,6 +75,7 @@ type Settings struct {
 	IgnoreExisting bool
 	MaxBody        int64
 	AnswerMemory   int64 // of all answers together; 0 is a share of what the process may take
+	UsageMemory    int64 // of the sums by day of all zones together; 0 is 512 MiB
 	Patience       time.Duration
 	Gauges         api.GaugeOptions // Reader and Log are set here
 
@@ -103,10 +107,15 @@ type Aggregator struct {
 	// stopsExpire is a time.Duration: see expireStops.
 	stopsExpire atomic.Int64
 	gate        *access.Gate
+	bearers     *bearers
+	door        *login.Door
 	doctor      *healthMonitor
 	actors      *actors
 	actions     *action.Manager
 	conns       *api.Conns
+	pulled      pulled
+	// askedKeys are meta keys of the configuration: see usageKeys.
+	askedKeys atomic.Pointer[[]string]
 }
 
 // Open opens the state on disk and puts the node together. The caller calls Run,
@@ -150,10 +159,12 @@ func buildInfo(version string) prometheus.Collector {
 
 // serve makes what reads and writes the replicated state.
 func (a *Aggregator) serve() {
-	a.manager = &ingest.Manager{Version: func() uint32 { _, v := a.store.Cluster(); return v }, Cursors: a.replica, Commit: a.replica, Keys: a.set.Keys, Log: a.set.Log, Metrics: ingest.NewMetrics(a.registry)}
+	a.manager = &ingest.Manager{Version: func() uint32 { _, v := a.store.Cluster(); return v }, Cursors: a.replica, Commit: a.replica, Keys: a.set.Keys, Log: a.set.Log, Metrics: ingest.NewMetrics(a.registry), Renew: a.renew}
+	a.peer.Renews(a.sign)
 	pulls := agents{a.manager, a.peer}
 	pulls.answer()
-	a.usages = usage.NewKeeper(usage.Options{Views: a.store, Life: lifeOf}, a.set.Log, a.registry)
+	a.usages = usage.NewKeeper(usage.Options{Views: a.store, Life: lifeOf, Dir: filepath.Join(a.set.DataDir, "usage"), MaySave: a.maySpill, MaxBytes: int(a.set.UsageMemory),
+		Whole: a.set.Compaction.Whole, Files: a.set.Compaction.Files}, a.set.Log, a.registry)
 	reader := access.Reader{Source: a.replica, Usages: a.usages}
 	a.set.Gauges.Reader, a.set.Gauges.Log = reader, a.set.Log
 	a.gauges = api.NewGauges(a.set.Gauges, a.registry)
@@ -165,12 +176,15 @@ func (a *Aggregator) serve() {
 	pages := &web.Pages{Reader: reader, Pulls: pulls.pulls, Health: a.doctor.Report, Node: a.set.Name, Version: a.set.Version, Log: a.set.Log, Book: a.books.Book}
 	a.conns = api.NewConns(api.PerAddress, a.registry)
 	who := a.who()
+	a.door = login.New(a.gate.OIDC, logins{a}, a.set.Log)
 	a.server = api.New(api.Options{
 		Reader: reader, Writer: a.replica, Who: who, Log: a.set.Log, Sessions: &a.gate.Sessions, Pages: pagesAddress(a.set.Plain),
 		Metrics:    promhttp.HandlerFor(a.registry, promhttp.HandlerOpts{Registry: a.registry}),
+		Agreed:     func() uint32 { _, v := a.store.Cluster(); return v },
 		Registerer: a.registry, Health: a.doctor, Memory: a.answerMemory(),
-		Kinds: func() record.Kinds { return *a.kinds.Load() }, IgnoreExisting: a.set.IgnoreExisting, MaxBody: a.set.MaxBody, Agents: pulls, Configured: a.manager.Names, Usage: reader, Book: a.books.Book, Directory: a.directory, Money: a.money, Capacity: a.books.Capacity, Days: a.doctor.tally.Days, Pulse: &a.doctor.pulse, Version: a.set.Version,
-		Patience: a.set.Patience, Extra: pages.Routes(), Config: sharedConfig{a}, Snapshots: a.snapshots, Members: newMembers(a.replica), Checker: a, Cut: ingest.Cut, Actions: a.actions,
+		Kinds: func() record.Kinds { return *a.kinds.Load() }, IgnoreExisting: a.set.IgnoreExisting, MaxBody: a.set.MaxBody, Agents: pulls, Configured: a.manager.Names, Usage: reader, Book: a.books.Book, UsageKeys: a.usageKeys, Directory: a.directory, Money: a.money, Capacity: a.books.Capacity, Days: a.doctor.tally.Days, Pulse: &a.doctor.pulse, Version: a.set.Version,
+		Patience: a.set.Patience, Extra: a.withLogin(pages.Routes()), Door: a.door, Config: sharedConfig{a}, Snapshots: a.snapshots,
+		Members: newMembers(a.replica), Enrolment: a.enrolment(), Checker: a, Cut: ingest.Cut, Actions: a.actions, Archives: a.actors.readArchives,
 	})
 	pages.V1 = v1.API{Caller: a.server}
 	a.replica.node.OnLeader(a.lead)
@@ -248,10 +262,14 @@ func (a *Aggregator) Run(ctx context.Context) error {
 	g.Go(func() error { return a.backups.Run(ctx) })
 	g.Go(func() error { return a.rewrite(ctx) })
 	g.Go(func() error { return a.keeper.Run(ctx) })
+	g.Go(func() error { return a.followJoined(ctx) })
+	g.Go(func() error { return a.bearers.run(ctx) })
+	g.Go(func() error { return a.door.Run(ctx) })
 	g.Go(func() error { return a.usages.Run(ctx) })
 	g.Go(func() error { return a.books.Run(ctx) })
 	if a.set.Keys != nil {
 		g.Go(func() error { return a.set.Keys.Run(ctx, a.set.Log) })
+		g.Go(func() error { return a.renewOwn(ctx) })
 	}
 	g.Go(func() error { return a.doctor.run(ctx) })
 	g.Go(func() error {

@@ -31,7 +31,12 @@ host_class "secret-class" {
   pattern   = "^secret"
   su_factor = 3
 }
+person "leader" { leads = ["mine"] }
 person "secret-pi" { name = "Secret Person" }
+project "open" {
+  groups = ["mine"]
+  pi     = "head"
+}
 project "secret-project" {
   groups = ["secret-group"]
   pi     = "secret-pi"
@@ -58,6 +63,13 @@ price "standard" {
     hour  = "0.05"
     group = "mine"
   }
+}
+budget "open" {
+  project = "open"
+  from    = "2020"
+  to      = "2126"
+  amount  = 1000
+  unit    = "core-hours"
 }
 budget "secret-budget" {
   group  = "secret-group"
@@ -99,6 +111,9 @@ func secretive(t *testing.T) *guarded {
 	for name := range limited() {
 		rules.Clients[name] = access.Client{Rows: mine}
 	}
+	for _, person := range []string{"me", "leader", "head"} { // who computes in the group, leads it, is its principal investigator
+		rules.Clients[person] = access.Client{Person: person}
+	}
 	g.agg, err = Open(Settings{
 		Name: "agg1", DataDir: t.TempDir(), TLS: []net.Listener{l}, Keys: g.ca.Keys(identity.Aggregator, "agg1"),
 		Files: conf.Shared(), Access: rules, Log: slog.New(slog.DiscardHandler),
@@ -122,6 +137,7 @@ func secretive(t *testing.T) *guarded {
 func limited() map[string]identity.Rights {
 	return map[string]identity.Rights{
 		"some": identity.Read, "write": identity.Read | identity.Write, "monitor": identity.Read | identity.Monitor,
+		"me": identity.Read, "leader": identity.Read, "head": identity.Read,
 		"operate": identity.Operate, "admin": identity.Admin, "whole": identity.Read | identity.Write | identity.Monitor | identity.Operate | identity.Admin,
 	}
 }
@@ -229,9 +245,12 @@ func TestRowFilter_AnyRouteRoleAndFormat_NamesNothingOfOtherRows(t *testing.T) {
 	}
 	for path, want := range map[string]string{
 		"/v1/records": "mine", "/v1/usage?window=2026-02": `"records":1`, "/v1/usage?window=2026-02&by=group_id,cluster&measure=Cores,records,cost": "mine", "/v1/prices?at=2026-02": "0.05", "/v1/reports/usage?period=2026-02": "mine",
-		"/v1/reports/summary?period=2026-02": "mine", "/v1/reports/efficiency?period=2026-02": "Cores", "/v1/reports/statement?period=2026-02&of=group_id=mine": "EUR", "/": "mine", "/ui/usage?of=Cores&in=2026-02": "mine", "/ui/reports?report=usage&period=2026-02": "mine",
+		"/v1/reports/summary?period=2026-02": "mine", "/v1/reports/efficiency?period=2026-02": "Cores", "/v1/reports/statement?period=2026-02&of=group_id=mine": "EUR", "/ui/overview": "mine", "/ui/projects?period=2026-02": "mine", "/ui/centre?period=2026-02": "mine", "/ui/usage?of=Cores&in=2026-02": "mine", "/ui/reports?report=usage&period=2026-02": "mine",
 	} {
 		for name, c := range readers {
+			if name == "me" && strings.HasPrefix(path, "/v1/prices") {
+				continue // the price is of the group, whose records this one does not see as such
+			}
 			if status, text := ask(g.t, c, g.tls, "GET", path); status != http.StatusOK || !strings.Contains(text, want) {
 				t.Errorf("%s of what %s sees: %d %.1000s", path, name, status, text)
 			}
@@ -255,7 +274,7 @@ func TestRowFilter_AnyRouteRoleAndFormat_NamesNothingOfOtherRows(t *testing.T) {
 		paths := []string{path}
 		if path == "/v1/reports/usage" {
 			paths = nil
-			for _, report := range []string{"usage", "summary", "subscription", "utilization", "efficiency", "statement"} {
+			for _, report := range []string{"usage", "summary", "subscription", "utilization", "efficiency", "statement", "person", "projects", "centre", "budgets", "distributions"} {
 				paths = append(paths, "/v1/reports/"+report)
 			}
 		}
@@ -268,7 +287,7 @@ func TestRowFilter_AnyRouteRoleAndFormat_NamesNothingOfOtherRows(t *testing.T) {
 					known += g.seek(all, readers, route, path, query+format)
 				}
 				if path == "/ui/reports" {
-					for _, report := range []string{"usage", "summary", "subscription", "utilization", "efficiency", "statement"} {
+					for _, report := range []string{"usage", "summary", "subscription", "utilization", "efficiency", "statement", "person", "projects", "centre", "budgets", "distributions"} {
 						known += g.seek(all, readers, route, path, query+"&report="+report)
 					}
 				}
@@ -287,6 +306,11 @@ func TestRowFilter_AnyRouteRoleAndFormat_NamesNothingOfOtherRows(t *testing.T) {
 					t.Errorf("%s %s by %s: %.300s", change[0], path, name, text)
 				}
 			}
+		}
+	}
+	for name, want := range map[string]string{"me": "limited to some", "head": `"name":"open"`, "some": "limited to some"} {
+		if _, text := ask(g.t, readers[name], g.tls, "GET", "/v1/budgets"); !strings.Contains(text, want) {
+			t.Errorf("the budgets of %s: %s", name, text)
 		}
 	}
 	for path, want := range map[string]string{"/v1/records": "secret-1", "/v1/quarantine": "secret-job", "/v1/waiting": "secret-stop"} {
@@ -347,7 +371,7 @@ func (g *guarded) seek(all *http.Client, readers map[string]*http.Client, route,
 		return 0
 	}
 	for name, c := range readers {
-		figures := name != "some" && name != "write"
+		figures := limited()[name].Any(identity.Monitor)
 		if figures && (strings.HasPrefix(path, "/ui/actions") || access.Routes()[route].Rights&identity.Monitor != 0) && path != "/v1/capacity" && path != "/v1/prices" {
 			continue
 		}

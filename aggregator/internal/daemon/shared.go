@@ -1,6 +1,8 @@
 package daemon
 
 import (
+	"slices"
+
 	"github.com/bursar-accounting/bursar/aggregator/internal/accounting"
 	"github.com/bursar-accounting/bursar/aggregator/internal/api"
 	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
@@ -29,20 +31,40 @@ func (a *Aggregator) obey(d *clusterconfig.Document) error {
 	if err != nil {
 		return err
 	}
-	if err := a.books.Set(accounting.Settings{Directory: s.Directory, Money: s.Money, Capacity: s.Capacity}); err != nil {
+	if err := a.books.Set(accounting.Settings{Directory: s.Directory, Money: s.Money, Capacity: s.Capacity, Energy: s.Energy}); err != nil {
 		return err
 	}
 	agents := make([]ingest.Agent, 0, len(s.Agents))
 	for _, g := range s.Agents {
 		agents = append(agents, ingest.Agent{Name: g.Name, Address: g.Address})
 	}
-	a.manager.Set(agents)
-	a.actors.obey(s.Actions, agents)
+	a.pull(func(p *pulled) { p.configured, p.actions = agents, s.Actions })
 	a.setKinds(s.Kinds)
 	a.stopsExpire.Store(int64(s.StopsExpire))
 	a.gauges.SetKeys(s.SiteKey, s.GroupKey, s.UserKey)
+	asked := append(slices.Clone(s.Dimensions), s.SiteKey, s.GroupKey, s.UserKey)
+	a.askedKeys.Store(&asked)
 	a.usages.Set(usage.Settings{Dimensions: s.Dimensions, Zones: s.Zones, Classes: a.books.Now().Directory.Classes()})
 	return nil
+}
+
+// usageKeys are the meta keys by which usage is asked: dimensions, those of metrics, and
+// what projects, prices and classes follow from.
+func (a *Aggregator) usageKeys() (keys []string) {
+	if asked := a.askedKeys.Load(); asked != nil {
+		keys = slices.Clone(*asked)
+	}
+	now := a.books.Now()
+	for i := range now.Book.Keys {
+		keys = append(keys, now.Book.Keys[i].From...)
+	}
+	for i := range now.Book.Weights {
+		keys = append(keys, now.Book.Weights[i].From...)
+	}
+	for _, c := range now.Directory.Classes() {
+		keys = append(keys, c.From)
+	}
+	return slices.DeleteFunc(keys, func(key string) bool { return key == "" })
 }
 
 // setKinds takes over what the configuration says of components.

@@ -52,7 +52,7 @@ func (a *Aggregator) listeners(ctx context.Context) error {
 		g.Go(func() error { return a.newFront(ctx, l, nil).run(ctx, patience) })
 	}
 	for _, l := range a.set.TLS {
-		g.Go(func() error { return a.newFront(ctx, l, a.set.Keys.Public()).run(ctx, patience) })
+		g.Go(func() error { return a.newFront(ctx, l, a.set.Keys.Open()).run(ctx, patience) })
 	}
 	return g.Wait()
 }

@@ -1,0 +1,198 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/bursar-accounting/bursar/hcl"
+	"github.com/bursar-accounting/bursar/proto/commandline"
+	"github.com/bursar-accounting/bursar/proto/identity"
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
+)
+
+func (p *Program) tokenCommand() *cobra.Command {
+	return group("token", "Let machines join the cluster, and programs use its API", "  bursar token create -role agent\n  bursar token create -role read -name grafana -ttl 90d\n  bursar token list\n  bursar token revoke 0123456789abcdef",
+		p.tokenCreateCommand(), p.tokenListCommand(), p.tokenRevokeCommand())
+}
+
+// newToken is what a token is asked for.
+type newToken struct {
+	role, life, name, person string
+	where                    []string
+}
+
+// machine reports whether it is one by which a machine joins.
+func (t *newToken) machine() bool {
+	return t.role == string(identity.Agent) || t.role == string(identity.Aggregator)
+}
+
+func (t *newToken) roles() []string {
+	return append([]string{string(identity.Agent), string(identity.Aggregator)}, identity.RightNames()...)
+}
+
+// wish checks the options.
+func (t *newToken) wish() (v1.NewToken, error) {
+	wish := v1.NewToken{Role: t.role, Name: t.name, Person: t.person}
+	if _, err := identity.ParseRights(t.role); err != nil && !t.machine() {
+		return wish, fmt.Errorf("-role: %q is none of %s", t.role, strings.Join(t.roles(), ", "))
+	}
+	if t.life == "" {
+		t.life = "90d"
+		if t.machine() {
+			t.life = "1h"
+		}
+	}
+	d, err := hcl.ParseDuration(t.life)
+	if err != nil {
+		return wish, fmt.Errorf("-ttl: %w", err)
+	}
+	rows, err := pairsOf("-where", t.where)
+	wish.LifetimeSeconds, wish.Rows = int64(d/time.Second), rowFilter(rows)
+	return wish, err
+}
+
+// line is what the command prints.
+func (t *newToken) line(made *v1.IssuedToken) (line, hint string) {
+	switch t.role {
+	case string(identity.Agent):
+		line = fmt.Sprintf("bursar-agent join %s %s", made.Address, made.Token)
+	case string(identity.Aggregator):
+		line = fmt.Sprintf("bursar init -join %s -token %s", made.Address, made.Token)
+	default:
+		return made.Token, "This token is shown once. It works until " + instant(made.Expires) + " UTC."
+	}
+	return line, "Run this line as root on the other machine, once, before " + instant(made.Expires) + " UTC."
+}
+
+func (p *Program) tokenCreateCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "create", Short: "Print the command by which one machine joins, or a token of the API", Args: cobra.NoArgs,
+		Long: `With -role agent or aggregator, print the command by which one machine joins: run it there
+as root. The token in it works once, for a short time, and names the authority of this
+cluster, so that no machine in between can pretend to be the cluster.
+
+With other roles, such as read or read,monitor, print a token of the API, which is shown
+this once: programs send it as "Authorization: Bearer TOKEN" by TLS, and bursar takes it
+from BURSAR_TOKEN or -token-file. -where and -person limit it to some of the records.
+
+This needs the role admin.`,
+		Example: `  bursar token create -role agent
+  bursar token create -role aggregator -ttl 15m
+  bursar token create -role agent -name nemo-head1
+  bursar token create -role monitor -name prometheus -ttl 366d
+  bursar token create -role read -where group_id=atlas -name atlas-dashboard
+  bursar token create -role read -person alice`,
+	}
+	conn := p.connect(cmd)
+	var f format
+	formatFlag(cmd, &f, asTable, asJSON)
+	var t newToken
+	fl, roles := cmd.Flags(), t.roles()
+	fl.StringVar(&t.role, "role", roles[0], "what joins: agent, aggregator; or `roles` of the API with commas: "+strings.Join(identity.RightNames(), ", "))
+	fl.StringVar(&t.life, "ttl", "", "how `long` the token works: of a machine at most 7d, of the API at most 366d (default 1h and 90d)")
+	fl.StringVar(&t.name, "name", "", "of a machine the only `name` that the token gives, where a machine of that name is replaced; of the API what you call it")
+	fl.StringArrayVar(&t.where, "where", nil, "the token shows only records with `key=value` in their meta; several values of a key match any of them; may be repeated")
+	fl.StringVar(&t.person, "person", "", "the token shows only the records of this `user`, and of the projects and groups that they lead by the directory")
+	_ = cmd.RegisterFlagCompletionFunc("role", cobra.FixedCompletions(roles, cobra.ShellCompDirectiveNoFileComp)) // the option exists
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		wish, err := t.wish()
+		if err != nil {
+			return commandline.UsageError(cmd, err)
+		}
+		c, err := conn.open(p)
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		made, err := c.CreateToken(cmd.Context(), wish)
+		if err != nil {
+			return err
+		}
+		if f == asJSON {
+			return p.json(made)
+		}
+		line, hint := t.line(&made)
+		if _, err := fmt.Fprintln(p.Stdout, line); err != nil {
+			return err
+		}
+		p.say("%s", hint)
+		return nil
+	}
+	return cmd
+}
+
+func (p *Program) tokenListCommand() *cobra.Command {
+	return look(p, &cobra.Command{
+		Use: "list", Short: "List the tokens, and their last use", Example: "  bursar token list\n  bursar token list -format json",
+	}, func(ctx context.Context, api v1.API, _ []string) (v1.Tokens, error) { return api.Tokens(ctx) }, func(list v1.Tokens, _ format) page {
+		t := newTable("TOKEN", "ROLE", "?NAME", "?RECORDS", "STATE", "CREATED BY", "CREATED", "EXPIRES", "?USED", "?USED BY", "?FROM")
+		for _, k := range list.Tokens {
+			t.add(k.ID, k.Role, dash(k.Name), dash(rowsOf(k.Person, k.Rows)), k.State, k.CreatedBy, instant(k.Created), instant(k.Expires), instant(k.Used), dash(k.UsedBy), dash(k.UsedFrom))
+		}
+		return page{table: t}
+	})
+}
+
+func (p *Program) tokenRevokeCommand() *cobra.Command {
+	return p.done(&cobra.Command{
+		Use: "revoke TOKEN", Short: "Revoke a token", Args: cobra.ExactArgs(1), Example: "  bursar token revoke 0123456789abcdef",
+		Long: "Revoke a token by its id, which bursar token list prints. A token of the API works no more\nat once. A certificate that a token has given stays valid until it ends;\nbursar agents remove takes an agent away.",
+	}, v1.API.RevokeToken)
+}
+
+// rowFilter is a filter of which all keys must hold.
+func rowFilter(where []pair) v1.RowFilter {
+	if len(where) == 0 {
+		return nil
+	}
+	row := map[string][]string{}
+	for _, w := range where {
+		row[w.key] = append(row[w.key], w.value)
+	}
+	return v1.RowFilter{row}
+}
+
+// rowsOf says in words which records a token or a user sees; "" for all.
+func rowsOf(person string, rows v1.RowFilter) string {
+	if person != "" {
+		return "of " + person
+	}
+	var words []string
+	for _, row := range rows {
+		for _, key := range slices.Sorted(maps.Keys(row)) {
+			words = append(words, key+"="+strings.Join(row[key], ","))
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+func (p *Program) agentRemoveCommand() *cobra.Command {
+	return p.done(&cobra.Command{
+		Use: "remove NAME", Short: "Take away an agent that joined by a token", Args: cobra.ExactArgs(1), Example: "  bursar agents remove nemo-head1",
+		Long: "Take away an agent that joined by a token: the leader pulls from it no more. Its records\nstay. An agent of the configuration is taken away there.",
+	}, v1.API.RemoveAgent)
+}
+
+// done makes a command of one argument that asks for a change and says what was done.
+func (p *Program) done(cmd *cobra.Command, ask func(v1.API, context.Context, string) (v1.Message, error)) *cobra.Command {
+	conn := p.connect(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		c, err := conn.open(p)
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		answer, err := ask(c.API, cmd.Context(), args[0])
+		if err == nil {
+			p.say("%s", answer.Message)
+		}
+		return err
+	}
+	return cmd
+}

@@ -1,0 +1,295 @@
+package config
+
+import (
+	"bytes"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/accounting"
+	"github.com/bursar-accounting/bursar/hcl"
+	"github.com/bursar-accounting/bursar/proto/record"
+)
+
+// Energy is the block energy { … }: how energy and CO2 follow from records.
+type Energy struct {
+	EnergyModel
+	// Factors are files of comma separated values with the CO2 of a kWh by time.
+	Factors []hcl.Path `hcl:"factors,optional"`
+	Range   hcl.Range  `hcl:",def_range"`
+
+	tables []Table // what the files say
+}
+
+// EnergyTables are the block energy { … } as it is committed, with what its files say.
+type EnergyTables struct {
+	EnergyModel
+	Tables []Table   `hcl:"file,block,repeat"`
+	Range  hcl.Range `hcl:",def_range"`
+}
+
+// EnergyModel is what components draw.
+type EnergyModel struct {
+	// Component is the total of joules that records may carry; "" is Energy.
+	Component hcl.String `hcl:"component,optional"`
+	// PUE is what the site draws for a watt of its computers; none is 1.
+	PUE hcl.Decimal `hcl:"pue,optional"`
+	// Zone is that of the factors.
+	Zone    hcl.String    `hcl:"zone,optional"`
+	Classes []EnergyClass `hcl:"class,block"`
+}
+
+// EnergyClass is a block class "name" { … }. A record is in the first one that takes it.
+type EnergyClass struct {
+	Name hcl.String `hcl:"name,label"`
+	// Match is what the first values of meta keys must be, as of a [Cluster]; none takes all
+	// records.
+	Match map[string]hcl.Strings `hcl:"match,optional"`
+	// PUE and Zone are those of the block energy where they are not written.
+	PUE  hcl.Decimal `hcl:"pue,optional"`
+	Zone hcl.String  `hcl:"zone,optional"`
+	Per  []EnergyPer `hcl:"per,block"`
+	// Range is the header of the block.
+	Range hcl.Range `hcl:",def_range"`
+}
+
+// EnergyPer is a block per "Component" { … }: what it draws.
+type EnergyPer struct {
+	Component hcl.String `hcl:"component,label"`
+	// Watts are those of an amount of Amount under load.
+	Watts  hcl.Decimal `hcl:"watts"`
+	Amount int64       `hcl:"amount,optional" default:"1" min:"1" max:"1000000000000"`
+	// Idle is the part of Watts that is drawn without load, and Busy the total of seconds
+	// under load; without Idle it draws all of it always.
+	Idle hcl.Decimal `hcl:"idle,optional"`
+	Busy hcl.String  `hcl:"busy,optional"`
+	// Embodied is the CO2 of its making in kg, over a life of so many years.
+	Embodied hcl.Decimal `hcl:"embodied_kg,optional"`
+	Years    hcl.Decimal `hcl:"life_years,optional"`
+	// Range is the header of the block.
+	Range hcl.Range `hcl:",def_range"`
+}
+
+// The names that are assumed.
+const (
+	energyComponent = "Energy"
+	coresComponent  = "Cores"
+	cpuComponent    = "TotalCPU"
+)
+
+// factorColumns are those of a file of factors.
+func factorColumns() []string { return []string{"zone", "from", "to", "g_per_kwh"} }
+
+// load reads the files of factors. Where a configuration is only looked at, files that are not
+// there are a warning.
+func (e *Energy) load(offline bool) (diags hcl.Diagnostics) {
+	if e == nil {
+		return nil
+	}
+	for _, path := range e.Factors {
+		text, err := os.ReadFile(path.Path)
+		switch {
+		case offline && errors.Is(err, fs.ErrNotExist):
+			diags.Add(hcl.Warnf(path.Range, "file is not here", "%v; what it says is not checked", hcl.FileError(err)))
+			continue
+		case err != nil:
+			diags.Add(hcl.Errorf(path.Range, "file cannot be read", "%v", hcl.FileError(err)))
+			continue
+		}
+		t := Table{File: hcl.String{Value: filepath.Base(path.Path), Range: path.Range}, Range: e.Range}
+		read := csv.NewReader(bytes.NewReader(bytes.TrimPrefix(text, []byte("\xef\xbb\xbf"))))
+		read.TrimLeadingSpace, read.Comment = true, '#'
+		for {
+			row, err := read.Read()
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				diags.Add(hcl.Errorf(path.Range, "wrong row", "%s: %v", path.Path, err))
+				break
+			}
+			if t.Columns == nil {
+				t.Columns = row
+				continue
+			}
+			line, _ := read.FieldPos(0)
+			t.Rows, t.table.Lines = append(t.Rows, row), append(t.table.Lines, line)
+		}
+		t.table.File = path.Path
+		e.tables = append(e.tables, t)
+	}
+	return diags
+}
+
+// committed is the block with what its files say; nil without it.
+func (e *Energy) committed() *EnergyTables {
+	if e == nil {
+		return nil
+	}
+	return &EnergyTables{EnergyModel: e.EnergyModel, Tables: e.tables, Range: e.Range}
+}
+
+// readEnergy reads how energy follows from records.
+func (s *Settings) readEnergy(to *Shared) hcl.Diagnostics {
+	if s.Energy == nil {
+		return nil
+	}
+	r := &reader{}
+	e := s.Energy
+	out := &accounting.EnergySettings{Measured: energyComponent, Overhead: r.overhead(e.PUE), Zone: e.Zone.Value}
+	if e.Component.Value != "" {
+		out.Measured = e.Component.Value
+	}
+	for i := range e.Classes {
+		out.Classes = append(out.Classes, r.powerClass(&e.Classes[i]))
+	}
+	for i := range e.Tables {
+		out.Factors = append(out.Factors, r.factors(&e.Tables[i])...)
+	}
+	slices.SortStableFunc(out.Factors, func(a, b accounting.CO2Factor) int {
+		if a.Zone != b.Zone {
+			return strings.Compare(a.Zone, b.Zone)
+		}
+		return int(min(1, max(-1, a.From-b.From)))
+	})
+	if _, err := out.Weights(); err != nil && !r.diags.HasErrors() {
+		r.diags.Add(hcl.Errorf(e.Range, "invalid energy", "%v", err))
+	}
+	to.Energy = out
+	return r.diags
+}
+
+// decimalAt reads a number that is not more than most; without one it is 0.
+func (r *reader) decimalAt(name string, v hcl.Decimal, most accounting.Decimal) accounting.Decimal {
+	if !v.IsSet() {
+		return 0
+	}
+	if !v.Billionths.IsInt64() || v.Billionths.Int64() > int64(most) {
+		r.diags.Add(hcl.Errorf(v.Range, fmt.Sprintf("invalid value for %q", name), "%s is more than %s", v, most))
+		return 0
+	}
+	return accounting.Decimal(v.Billionths.Int64())
+}
+
+// overhead reads a PUE; without one it is 1.
+func (r *reader) overhead(v hcl.Decimal) accounting.Decimal {
+	if !v.IsSet() {
+		return accounting.One
+	}
+	d := r.decimalAt("pue", v, 10*accounting.One)
+	if d < accounting.One && !r.diags.HasErrors() {
+		r.diags.Add(hcl.Errorf(v.Range, `invalid value for "pue"`, "%s is less than 1: a site draws at least what its computers draw", v))
+	}
+	return d
+}
+
+func (r *reader) powerClass(c *EnergyClass) accounting.PowerClass {
+	out := accounting.PowerClass{Name: c.Name.Value, Zone: c.Zone.Value}
+	if c.PUE.IsSet() {
+		out.Overhead = r.overhead(c.PUE)
+	}
+	for _, key := range slices.Sorted(maps.Keys(c.Match)) {
+		if wrong := record.ValidateName(key); wrong != "" {
+			r.diags.Add(hcl.Errorf(c.Range, `invalid value in "match"`, "invalid meta key %q: %s", key, wrong))
+		}
+		if len(c.Match[key]) == 0 {
+			r.diags.Add(hcl.Errorf(c.Range, `invalid value in "match"`, "%s has no values", key))
+		}
+		out.Match = append(out.Match, accounting.NodeMatch{Key: key, Values: c.Match[key]})
+	}
+	for i := range c.Per {
+		out.Draws = append(out.Draws, r.draw(&c.Per[i]))
+	}
+	return out
+}
+
+func (r *reader) draw(p *EnergyPer) accounting.Draw {
+	d := accounting.Draw{
+		Component: p.Component.Value, Amount: p.Amount, Watts: r.decimalAt("watts", p.Watts, accounting.MaxWatts),
+		Idle: r.decimalAt("idle", p.Idle, accounting.One), Busy: p.Busy.Value,
+		Embodied: r.decimalAt("embodied_kg", p.Embodied, accounting.MaxWatts), Years: r.decimalAt("life_years", p.Years, 1000*accounting.One),
+	}
+	if wrong := record.ValidateName(d.Component); wrong != "" {
+		r.diags.Add(hcl.Errorf(p.Component.Range, "invalid name of a component", "%q: %s", d.Component, wrong))
+	}
+	switch {
+	case p.Idle.IsSet() && d.Busy == "" && d.Component == coresComponent:
+		d.Busy = cpuComponent
+	case p.Idle.IsSet() && d.Busy == "":
+		r.diags.Add(hcl.Errorf(p.Idle.Range, `invalid value for "idle"`, "nothing says how long %s is under load; name a total of seconds, such as busy = \"GPUTime\"", d.Component))
+	case !p.Idle.IsSet() && d.Busy != "":
+		r.diags.Add(hcl.Errorf(p.Busy.Range, `invalid value for "busy"`, "idle is missing, the part of watts that is drawn without load"))
+	}
+	if (d.Embodied > 0) != (d.Years > 0) {
+		r.diags.Add(hcl.Errorf(p.Range, "invalid embodied CO2", "write both embodied_kg, the CO2 of its making, and life_years, which are more than 0"))
+	}
+	return d
+}
+
+// factors reads the rows of a file.
+func (r *reader) factors(t *Table) (list []accounting.CO2Factor) {
+	at := func(row int) hcl.Range {
+		if row < len(t.table.Lines) {
+			return rangeOf(fmt.Sprintf("%s:%d:1", t.table.File, t.table.Lines[row]), t.Range)
+		}
+		return t.Range
+	}
+	column := map[string]int{}
+	for i, name := range t.Columns {
+		if name = strings.ToLower(strings.TrimSpace(name)); !slices.Contains(factorColumns(), name) {
+			r.diags.Add(hcl.Errorf(t.File.Range, "wrong file of factors", "%s: unknown column %q: use %s", t.File.Value, name, strings.Join(factorColumns(), ", ")))
+			return nil
+		}
+		column[name] = i
+	}
+	for _, name := range []string{"zone", "from", "g_per_kwh"} {
+		if _, is := column[name]; !is {
+			r.diags.Add(hcl.Errorf(t.File.Range, "wrong file of factors", "%s: column %q is missing", t.File.Value, name))
+			return nil
+		}
+	}
+	for i, row := range t.Rows {
+		cell := func(name string) string {
+			if c, is := column[name]; is && c < len(row) {
+				return strings.TrimSpace(row[c])
+			}
+			return ""
+		}
+		f, err := factor(cell)
+		if err != nil {
+			r.diags.Add(hcl.Errorf(at(i), "wrong row", "%s: %v", t.File.Value, err))
+			return list
+		}
+		list = append(list, f)
+	}
+	return list
+}
+
+func factor(cell func(string) string) (f accounting.CO2Factor, err error) {
+	f.Zone = cell("zone")
+	if wrong := record.ValidateName(f.Zone); wrong != "" {
+		return f, fmt.Errorf("zone %q: %s", f.Zone, wrong)
+	}
+	if f.From, err = accounting.ParseTime(cell("from")); err != nil || !f.From.Present() {
+		return f, fmt.Errorf("from %q: use a date or a time, such as 2026-01-01T00:00:00Z", cell("from"))
+	}
+	if f.To, err = accounting.ParseTime(cell("to")); err != nil || f.To.Present() && f.To <= f.From {
+		return f, fmt.Errorf("to %q: use a date or a time after from, or nothing", cell("to"))
+	}
+	grams, err := accounting.ParseDecimal(cell("g_per_kwh"))
+	if err != nil {
+		return f, fmt.Errorf("g_per_kwh: %w", err)
+	}
+	if grams > accounting.MaxGrams || grams%1000 != 0 {
+		return f, fmt.Errorf("g_per_kwh %s: use at most %s, with up to six digits after the point", grams, accounting.MaxGrams)
+	}
+	f.Grams = int64(grams / 1000)
+	return f, nil
+}

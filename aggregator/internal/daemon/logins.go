@@ -1,0 +1,70 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"net/http"
+	"time"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/enrol"
+	"github.com/bursar-accounting/bursar/aggregator/internal/health"
+	"github.com/bursar-accounting/bursar/aggregator/internal/store"
+)
+
+// logins implements login.Sessions by the replicated state.
+type logins struct{ a *Aggregator }
+
+// Begin implements login.Sessions.
+func (l logins) Begin(ctx context.Context, way, user string, groups []string) (string, error) {
+	view, err := l.a.replica.Read(ctx)
+	if err != nil {
+		return "", err
+	}
+	text, err := enrol.Begin(ctx, view, l.a.replica.Write, way, user, groups, time.Now())
+	return text, errors.Join(err, view.Close())
+}
+
+// End implements login.Sessions.
+func (l logins) End(ctx context.Context, text string) (string, error) {
+	if l.a.gate.Sessions.End(text) {
+		return "", nil
+	}
+	s, err := l.a.bearers.session(text, time.Now())
+	if err != nil {
+		return "", err
+	}
+	return s.Way, enrol.End(ctx, l.a.replica.Write, s)
+}
+
+// Check implements login.Sessions.
+func (l logins) Check(ctx context.Context, name, password string) error {
+	view, err := l.a.replica.Read(ctx)
+	if err != nil {
+		return err
+	}
+	_, err = enrol.CheckPassword(view, name, password)
+	return errors.Join(err, view.Close())
+}
+
+// Any implements login.Sessions.
+func (l logins) Any() bool {
+	list, err := store.With(l.a.store, func(v *store.View) ([]enrol.User, error) { return enrol.Users(v) })
+	return err == nil && len(list) > 0
+}
+
+// withLogin adds the routes of the door to those of the pages.
+func (a *Aggregator) withLogin(pages map[string]http.Handler) map[string]http.Handler {
+	maps.Copy(pages, a.door.Routes())
+	return pages
+}
+
+// logins says when the provider of logins cannot be used.
+func (d *healthMonitor) logins(_ context.Context, f *health.Facts) {
+	if err := d.agg.door.Trouble(); err != nil {
+		f.Others = append(f.Others, health.Finding{
+			Severity: health.Warning, ID: "login-provider", About: d.agg.set.Name, What: "people cannot log in: " + err.Error(),
+			Do: "look at the provider, and at issuer in access.oidc; bursar login, tokens and certificates work meanwhile",
+		})
+	}
+}
