@@ -14,82 +14,6 @@ import (
 	"github.com/bursar-accounting/bursar/e2e/site"
 )
 
-// katana is what ClusterAccountant's tables say, as a site writes it that replaces it.
-const katana = `
-host_class "older" {
-  pattern   = "^kat-"
-  su_factor = 1
-}
-host_class "newer" {
-  pattern   = "^geo-[a-d]"
-  su_factor = 1.9
-}
-host_class "retired" {
-  pattern   = "^old-"
-  su_factor = 0.5
-}
-service_units {
-  seconds        = { TotalCPU = 1 }
-  default_factor = 1
-}
-project "bellgrp" {
-  pi     = "Bell"
-  groups = ["bellgrp"]
-}
-project "physics" {
-  pi     = "Physics"
-  groups = ["phys1", "phys2"]
-}
-project "sagangrp" {
-  pi     = "Sagan"
-  groups = ["sagangrp"]
-}
-project "guest" {
-  pi     = "Guests"
-  groups = ["guest"]
-  exempt = true
-}
-project "turing" {
-  pi     = "Turing"
-  groups = ["turing"]
-}
-project "darwin" {
-  pi     = "Darwin"
-  groups = ["darwin"]
-}
-contribution "bell" {
-  by     = "Bell"
-  amount = 12
-  from   = "2011-01-01"
-}
-contribution "phys" {
-  by        = "Physics"
-  amount    = 12
-  split     = 75
-  su_factor = 1.9
-  from      = "2012-10-05"
-}
-contribution "phys for sagan" {
-  by        = "Physics"
-  credit    = "Sagan"
-  amount    = 12
-  split     = 25
-  su_factor = 1.9
-  from      = "2012-10-05"
-}
-contribution "darwin" {
-  by        = "Darwin"
-  amount    = 8
-  su_factor = 1.9
-  from      = "2012-12-01"
-}
-contribution "guests" {
-  by     = "Guests"
-  amount = 8
-  from   = "2011-01-01"
-}
-`
-
 // subscriptionOf are the lines of a report's first table, as the columns that are named.
 func subscriptionOf(t *testing.T, s *site.Site, columns []string, args ...string) map[string]string {
 	t.Helper()
@@ -124,21 +48,21 @@ func cut(text string) string {
 }
 
 // A site that replaces ClusterAccountant sees its October as that program showed it, of
-// its files, and what bursar says of the same jobs: with the run of a number that came
+// its files, and what bursar says of the same jobs by its tables, converted: with the run of a number that came
 // again and the line of 45 fields, both Sagan's, and with contributions from their dates
 // on.
 func TestClusterAccountant_OctoberFromItsFiles_IsItsReport(t *testing.T) {
 	t.Parallel()
 	s := site.New(t)
 	agg := s.Aggregator()
-	agg.Add(katana)
+	files := filepath.Join(site.Top(), "aggregator/internal/accounting/testdata/gridengine")
+	agg.Add(converted(t, s, filepath.Join(files, "tables.sql")))
 	agg.Start()
 	agg.AwaitReady()
-	files := filepath.Join(site.Top(), "aggregator/internal/accounting/testdata/gridengine")
 	accounting := filepath.Join(files, "accounting")
 	agg.Import("katana", "gridengine", accounting)
 	want := map[string]string{
-		"Bell": "13.9997 1200", "Physics": "30.9138 1489.35", "Sagan": "20.2777 496.451", "Guests": "5 800 Exempt", "Turing": "1 0 Over", "Darwin": "0 0",
+		"bell": "13.9997 1200", "phys": "30.9138 1489.35", "sagan": "20.2777 496.451", "guests": "5 800 Exempt", "turing": "1 0 Over", "darwin": "0 0",
 	}
 	got := subscriptionOf(t, s, []string{"used", "contributed", "state"}, "-address", agg.Admin(), "-credit", "stop")
 	for pi := range got {

@@ -91,7 +91,7 @@ func routes(t *testing.T, g *site.Aggregator) (list [][2]string) {
 			list = append(list, [2]string{strings.ToUpper(m[1]), path})
 		}
 	}
-	for _, page := range []string{"/", "/ui/", "/ui/usage", "/ui/records", "/ui/reports", "/ui/agents", "/ui/actions", "/ui/cluster", "/ui/login?token=x", "/metrics", "/debug/pprof/"} {
+	for _, page := range []string{"/", "/ui/", "/ui/usage", "/ui/records", "/ui/reports", "/ui/agents", "/ui/actions", "/ui/alerts", "/ui/cluster", "/ui/login?token=x", "/metrics", "/debug/pprof/"} {
 		list = append(list, [2]string{"GET", page})
 	}
 	if len(list) < 40 {

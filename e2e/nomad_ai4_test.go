@@ -7,8 +7,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/bursar-accounting/bursar/e2e/rig"
 	"github.com/bursar-accounting/bursar/e2e/site"
@@ -78,9 +82,9 @@ func TestNomad_SnapshotsInEitherOrder_AreOneAccount(t *testing.T) {
 			group["ReschedulePolicy"] = object{"Attempts": 0, "Unlimited": false}
 		})
 	}
-	c.Register(restarted("early", "100ms", 1)) // its first start is over when it is seen first
-	awaitOver(s, w, "early", 1)
-	c.Register(restarted("seen", "2s", 1)) // both of its starts are seen
+	c.Register(restarted("module-early", "100ms", 1)) // its first start is over when it is seen first
+	awaitOver(s, w, "module-early", 1)
+	c.Register(restarted("tool-seen", "2s", 1)) // both of its starts are seen
 	c.Register(mockJob("default", "plain", "batch", "3s", nil))
 	c.Register(mockJob("default", "web", "service", "1h", nil))
 	awaitStarted(s, w, "web")
@@ -88,7 +92,7 @@ func TestNomad_SnapshotsInEitherOrder_AreOneAccount(t *testing.T) {
 		snapshot(t, c, dir, began.Add(time.Duration(n)*time.Second))
 		time.Sleep(200 * time.Millisecond)
 	}
-	awaitOver(s, w, "seen", 1)
+	awaitOver(s, w, "tool-seen", 1)
 	awaitOver(s, w, "plain", 1)
 	c.Stop("default", "web")
 	awaitOver(s, w, "web", 1)
@@ -111,6 +115,37 @@ func TestNomad_SnapshotsInEitherOrder_AreOneAccount(t *testing.T) {
 			}
 		}
 	}
+	nomadConverted(t, c, dir)
+}
+
+// nomadConverted collects by the configuration of ai4-accounting, and compares with the
+// snapshots of the jobs that it counts.
+func nomadConverted(t *testing.T, c *rig.NomadCluster, dir string) {
+	s := site.New(t)
+	config := regexp.MustCompile(`(?m)^\s*(address|ca|cert|key|tls_server_name)\s+=.*$`)
+	source := convertedSource(t, s, filepath.Join(site.Top(), "aggregator/internal/convert/testdata/ai4/conf.py"), "")
+	agent := s.Agent(site.AgentSpec{Name: "head1", Sources: strings.Replace(config.ReplaceAllString(source, ""), "config {", fmt.Sprintf("config {\n address = %q", c.URL), 1)})
+	agg := s.Aggregator(agent)
+	agent.Start()
+	agg.Start()
+	other := s.Node(site.NodeSpec{Name: "other"})
+	other.Start()
+	other.AwaitReady()
+	other.Import("ai4eosc", "ai4", dir)
+	jobs := func(records map[string]nomadRecord) map[string]nomadRecord {
+		out := map[string]nomadRecord{}
+		for id, r := range records {
+			if r.Namespace != "default" && !strings.Contains(id, "@") { // restarts that snapshots see depend on when they are made
+				out[id] = nomadRecord{User: r.User, Namespace: r.Namespace, Job: r.Job}
+			}
+		}
+		return out
+	}
+	want := jobs(nomadRecords(other))
+	s.Eventually("the jobs are those of the snapshots", func() (bool, string) {
+		d := cmp.Diff(want, jobs(nomadRecords(agg)))
+		return d == "" && len(want) >= 2, d
+	})
 }
 
 // awaitNomadShown waits until all starts of the watch are there as Nomad tells them.

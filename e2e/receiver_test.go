@@ -55,8 +55,10 @@ func push(t *testing.T, s *site.Site, mode, add, update string, count int, tls .
 // truth waits for the end of the client and adds what it has pushed.
 func (p *pusher) truth(t *testing.T, all map[string][3]int64) {
 	t.Helper()
+	late := time.AfterFunc(10*time.Minute, func() { _ = p.cmd.Process.Kill() }) // it may have ended
+	defer late.Stop()
 	if err := p.cmd.Wait(); err != nil {
-		t.Fatalf("%s: %v\n%s", p.mode, err, p.said.String())
+		t.Fatalf("%s: %v (after ten minutes it is killed)\n%s", p.mode, err, p.said.String())
 	}
 	text, err := os.ReadFile(p.out)
 	if err != nil {

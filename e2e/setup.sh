@@ -1,12 +1,15 @@
 #!/bin/bash
 # Installs what the end-to-end tests need on a Debian 12 machine: Slurm 22.05 on the
-# host, Slurm 24.11 in a chroot of Debian 13, MariaDB, PostgreSQL 15, Grid Engine 8.1.9,
-# a Python environment with the clients that bursar must keep working, a Debian 12 with
-# systemd, rpm and dnf to install packages on, a Nomad 1.11.3 that is built from its
-# source with the Go of the machine, Chromium with axe-core, and Prometheus.
+# host, Slurm 24.11 in a chroot of Debian 13, MariaDB, PostgreSQL 15, Exim 4,
+# Grid Engine 8.1.9, HTCondor 23.9 in another chroot of Debian 13, a Python environment with the clients that
+# bursar must keep working, a Debian 12 with systemd, rpm and dnf to install packages on,
+# a Nomad 1.11.3 that is built from its source with the Go of the machine, the API server
+# of Kubernetes 1.35.4 with etcd and kwok that are built likewise, as are versitygw, a server of
+# S3, and a provider of OpenID Connect, Chromium with axe-core, and Prometheus.
 #
 #   e2e/setup.sh                 everything
-#   e2e/setup.sh host chroot     only these parts (host, chroot, gridengine, python, packages, nomad, browser)
+#   e2e/setup.sh host chroot     only these parts (host, postgres, chroot, gridengine, htcondor, python, packages, nomad,
+#                                kubernetes, browser, s3, oidc)
 #   e2e/setup.sh -where          print the cache directory and stop
 #
 # Run as root. It can be run again at any time and is quick when all is there. No
@@ -20,16 +23,24 @@ cache=${BURSAR_E2E_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/bursar-e2e}
 
 host_packages=(
   slurm-wlm slurmctld slurmd slurmdbd slurm-client munge mariadb-server
-  debootstrap iproute2 openssl postgresql-15 procps python3-venv
+  debootstrap exim4-daemon-light iproute2 openssl postgresql-15 procps prometheus-alertmanager python3-venv
 )
 gridengine_packages=(gridengine-master gridengine-exec gridengine-client)
 chroot_suite=trixie
 chroot_packages=(slurmctld slurmd slurmdbd slurm-client munge mariadb-server procps python3)
+# HTCondor has a root of its own: a pool is a copy of nothing, and its users are the rig's.
+condor_packages=(minicondor procps python3)
 # The machine that packages are installed on: a head node that has the commands of
 # Slurm and nothing of bursar.
 machine_suite=bookworm
 machine_packages=(systemd dbus procps passwd munge slurm-client rpm dnf)
-python_packages=(python-auditor==0.11.0 tzlocal)
+python_packages=(python-auditor==0.11.0 tzlocal auditor-htcondor-collector==0.11.0)
+# AUDITOR's plugins for APEL and for utilization, of which the second one brings pandas.
+plugin_packages=(auditor-apel-plugin==0.11.0 auditor-utilization-plugin==0.11.0)
+# TARDIS wants a client of its own version.
+tardis_packages=(cobald-tardis==0.9.0)
+# What reads Parquet files beside bursar.
+lake_packages=(pyarrow==26.0.1 duckdb==2.0.0)
 # What looks at the pages: a browser, what finds faults of accessibility in them, a
 # Prometheus for rules and dashboards, and the language in which dashboards ask for
 # usage. From npm come axe-core (MPL-2.0) and jsonata (MIT), for tests only; their
@@ -43,6 +54,16 @@ npm_packages=(
 # module lacks the nested module api, which its go.mod replaces by a folder.
 nomad_version=1.11.3
 nomad_api=v0.0.0-20260324203407-b27b0c2e019a
+# The parts of Kubernetes that a control plane without containers needs: its API server,
+# etcd, and kwok, which plays the kubelet of every node. The etcd of Debian 12 does not
+# deliver what this API server watches.
+kubernetes_version=1.35.4
+etcd_version=3.6.16
+kwok_version=0.7.0
+# A server of S3.
+versitygw_version=1.8.0
+# A provider of OpenID Connect.
+oidc_version=3.51.17
 
 export DEBIAN_FRONTEND=noninteractive LC_ALL=C.UTF-8
 
@@ -74,7 +95,8 @@ disable_services() {
     case $p in
       mariadb-server) systemctl disable mariadb ;;
       postgresql-15) systemctl disable postgresql ;;
-      munge | slurmctld | slurmd | slurmdbd | gridengine-master | gridengine-exec | prometheus) systemctl disable "$p" ;;
+      exim4-daemon-light) systemctl disable exim4 ;;
+      munge | slurmctld | slurmd | slurmdbd | gridengine-master | gridengine-exec | prometheus | prometheus-alertmanager) systemctl disable "$p" ;;
     esac > /dev/null 2>&1 || true
   done
 }
@@ -160,16 +182,22 @@ build_chroot() {
   rm -rf "$dir"/var/lib/apt/lists/*
 }
 
-chroot_part() { make_chroot "$chroot_suite" "${chroot_packages[@]}"; }
+chroot_part() { make_chroot "$chroot_suite" "$chroot_suite" "${chroot_packages[@]}"; }
+
+htcondor_part() {
+  install_on_host debootstrap
+  make_chroot htcondor "$chroot_suite" "${condor_packages[@]}"
+}
 
 packages_part() {
   install_on_host debootstrap
-  make_chroot "$machine_suite" "${machine_packages[@]}"
+  make_chroot "$machine_suite" "$machine_suite" "${machine_packages[@]}"
 }
 
-# make_chroot SUITE PACKAGES
+# make_chroot NAME SUITE PACKAGES
 make_chroot() {
   local dir=$cache/$1
+  shift
   local mark="1 $*"
   if [ "$(cat "$dir/.bursar-e2e" 2> /dev/null)" = "$mark" ]; then say "chroot: $dir is there"; return; fi
   say "chroot: making $dir"
@@ -181,16 +209,53 @@ make_chroot() {
 
 # --- Python ---------------------------------------------------------------------
 
-python_part() {
-  local dir=$cache/python
-  local mark="1 ${python_packages[*]}"
+# environment DIR IMPORTS PACKAGES…: a Python environment.
+environment() {
+  local dir=$1 imports=$2
+  shift 2
+  local mark="1 $*"
   if [ "$(cat "$dir/.bursar-e2e" 2> /dev/null)" = "$mark" ]; then say "python: $dir is there"; return; fi
   say "python: making $dir"
   rm -rf "$dir"
   /usr/bin/python3 -m venv "$dir"
-  "$dir/bin/pip" install -q --disable-pip-version-check "${python_packages[@]}" >&2
-  "$dir/bin/python" -c 'import pyauditor, tzlocal'
+  "$dir/bin/pip" install -q --disable-pip-version-check "$@" >&2
+  "$dir/bin/python" -W ignore -c "import $imports"
   printf '%s\n' "$mark" > "$dir/.bursar-e2e"
+}
+
+python_part() {
+  environment "$cache/python" "pyauditor, tzlocal" "${python_packages[@]}"
+  environment "$cache/auditor-plugins" "auditor_apel_plugin.publish, auditor_utilization_plugin.main" "${plugin_packages[@]}"
+  environment "$cache/tardis" "tardis.plugins.auditor" "${tardis_packages[@]}"
+  environment "$cache/lake" "pyarrow.dataset, duckdb" "${lake_packages[@]}"
+}
+
+# --- S3 -------------------------------------------------------------------------
+
+# s3_part: a server of S3 over a folder. Some minutes on two cores.
+s3_part() {
+  local dir=$cache/versitygw-$versitygw_version
+  if [ -e "$dir/versitygw" ]; then say "s3: $dir is there"; return; fi
+  command -v go > /dev/null || die "s3: there is no go in PATH"
+  say "s3: building $dir"
+  mkdir -p "$dir"
+  CGO_ENABLED=0 GOTOOLCHAIN=local GOFLAGS=-mod=mod GOBIN=$dir/new nice -n 10 \
+    go install -p 2 -trimpath -ldflags '-s -w' "github.com/versity/versitygw/cmd/versitygw@v$versitygw_version" >&2
+  mv "$dir/new/versitygw" "$dir/versitygw"
+}
+
+# --- OpenID Connect -------------------------------------------------------------
+
+# oidc_part: the example server of zitadel/oidc.
+oidc_part() {
+  local dir=$cache/oidc-$oidc_version
+  if [ -e "$dir/server" ]; then say "oidc: $dir is there"; return; fi
+  command -v go > /dev/null || die "oidc: there is no go in PATH"
+  say "oidc: building $dir"
+  mkdir -p "$dir"
+  CGO_ENABLED=0 GOTOOLCHAIN=local GOFLAGS=-mod=mod GOBIN=$dir/new nice -n 10 \
+    go install -p 2 -trimpath -ldflags '-s -w' "github.com/zitadel/oidc/v3/example/server@v$oidc_version" >&2
+  mv "$dir/new/server" "$dir/server"
 }
 
 # --- Nomad ----------------------------------------------------------------------
@@ -220,6 +285,48 @@ nomad_part() {
   rm -rf "$dir" "$dir.new"
   (build_nomad "$dir.new") >&2
   "$dir.new/nomad" version >&2
+  printf '%s\n' "$mark" > "$dir.new/.bursar-e2e"
+  mv "$dir.new" "$dir"
+}
+
+# --- Kubernetes -----------------------------------------------------------------
+
+# build_kubernetes DIR: kube-apiserver, etcd and kwok. Half an hour on two busy cores. The
+# module k8s.io/kubernetes lacks its staging modules, which its go.mod replaces by folders.
+build_kubernetes() {
+  local dir=$1 module=k8s.io/kubernetes@v$kubernetes_version src=$1/src name version=k8s.io/component-base/version
+  local replace=()
+  mkdir -p "$dir/etcd-src"
+  export CGO_ENABLED=0 GOTOOLCHAIN=local GOFLAGS=-mod=mod GOWORK=off
+  cd "$dir/etcd-src"
+  go mod init bursar.invalid/etcd
+  go get "go.etcd.io/etcd/server/v3@v$etcd_version"
+  nice -n 15 go build -p 2 -trimpath -buildvcs=false -ldflags '-s -w' -o "$dir/etcd" go.etcd.io/etcd/server/v3
+  (cd "$dir" && GOBIN=$dir nice -n 15 go install -p 2 -trimpath -ldflags '-s -w' "sigs.k8s.io/kwok/cmd/kwok@v$kwok_version")
+  (cd "$dir" && go mod download "$module")
+  cp -r "$(go env GOMODCACHE)/$module" "$src"
+  chmod -R u+w "$src"
+  cd "$src"
+  for name in $(sed -n '/^replace (/,/^)/p' go.mod | awk '$2 == "=>" { print $1 }'); do
+    replace+=(-replace "$name=$name@v0.${kubernetes_version#1.}")
+  done
+  go mod edit "${replace[@]}"
+  rm -rf go.work vendor
+  nice -n 15 go build -p 2 -trimpath -buildvcs=false -ldflags "-s -w -X $version.gitVersion=v$kubernetes_version \
+    -X $version.gitMajor=1 -X $version.gitMinor=${kubernetes_version:2:2}" -o "$dir/kube-apiserver" ./cmd/kube-apiserver
+  cd /
+  rm -rf "$src" "$dir/etcd-src"
+}
+
+kubernetes_part() {
+  local dir=$cache/kubernetes-$kubernetes_version
+  local mark="1 $kubernetes_version $etcd_version $kwok_version"
+  if [ "$(cat "$dir/.bursar-e2e" 2> /dev/null)" = "$mark" ]; then say "kubernetes: $dir is there"; return; fi
+  command -v go > /dev/null || die "kubernetes: there is no go in PATH"
+  say "kubernetes: building $dir"
+  rm -rf "$dir" "$dir.new"
+  (build_kubernetes "$dir.new") >&2
+  "$dir.new/kube-apiserver" --version >&2
   printf '%s\n' "$mark" > "$dir.new/.bursar-e2e"
   mv "$dir.new" "$dir"
 }
@@ -259,17 +366,22 @@ esac
 mkdir -p "$cache"
 exec 9> "$cache/.lock"
 flock 9
-[ $# -gt 0 ] || set -- host chroot gridengine python packages nomad browser
+[ $# -gt 0 ] || set -- host chroot gridengine htcondor python packages nomad kubernetes browser s3 oidc
 for part in "$@"; do
   case $part in
     host) host 9>&- ;;
+    postgres) install_on_host postgresql-15 9>&- ;;
     chroot) chroot_part 9>&- ;;
     gridengine) gridengine_part 9>&- ;;
+    htcondor) htcondor_part 9>&- ;;
     python) python_part 9>&- ;;
     packages) packages_part 9>&- ;;
     nomad) nomad_part 9>&- ;;
+    kubernetes) kubernetes_part 9>&- ;;
     browser) browser_part 9>&- ;;
-    *) die "unknown part $part: host, chroot, gridengine, python, packages, nomad or browser" ;;
+    s3) s3_part 9>&- ;;
+    oidc) oidc_part 9>&- ;;
+    *) die "unknown part $part: host, postgres, chroot, gridengine, htcondor, python, packages, nomad, kubernetes, browser, s3 or oidc" ;;
   esac
 done
 say "done"

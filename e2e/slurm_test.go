@@ -208,6 +208,7 @@ func TestSlurm_EachVersion_IsAccountedAsItIs(t *testing.T) {
 			t.Run("TimeLimit_DefaultMapping_IsOfRunningJobsOnly", func(t *testing.T) { slurmTimeLimit(t, c.In(t)) })
 			t.Run("Priorities_GroupsHaveUsed_ArePartitions", func(t *testing.T) { slurmPriorities(t, c.In(t), v) })
 			t.Run("Jobs_OfEveryKind_BecomeRecords", func(t *testing.T) { slurmMenu(t, c.In(t)) })
+			t.Run("ConvertedConfigurations_OfAuditor_MakeItsRecords", func(t *testing.T) { slurmConverted(t, c.In(t)) })
 			if v == rig.Host {
 				// last: it moves all that has run into the past
 				t.Run("LateRuns_BehindEveryOverlap_AreFoundAndCollected", func(t *testing.T) { slurmLateRuns(t, c.In(t)) })

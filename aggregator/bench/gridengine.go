@@ -20,7 +20,7 @@ const gridLines = 1_000_000
 // alone on one core, and as a back-fill through plugin, mapping and buffer.
 func (b *bench) gridengine(ctx context.Context) error {
 	b.progress.begin("lines of Grid Engine")
-	rates, err := b.lineRates(ctx)
+	rates, err := b.rates(ctx, "^BenchmarkLine$/default", "lines/s", "gridengine/internal/accounting")
 	if err != nil {
 		return err
 	}
@@ -43,11 +43,37 @@ func (b *bench) gridengine(ctx context.Context) error {
 	return os.Remove(path)
 }
 
-// lineRates runs the benchmark that stands beside the parser, which is closed to
-// other packages.
-func (b *bench) lineRates(ctx context.Context) ([]float64, error) {
-	cmd := exec.CommandContext(ctx, "go", "test", "-run", "^$", "-bench", "^BenchmarkLine$/default", "-cpu", "1", "-count", strconv.Itoa(max(b.runs, 3)),
-		"github.com/bursar-accounting/bursar/plugins/source/gridengine/internal/accounting")
+// htcondor measures how quick ads of HTCondor's history are read.
+func (b *bench) htcondor(ctx context.Context) error {
+	b.progress.begin("ads of HTCondor")
+	rates, err := b.rates(ctx, "^BenchmarkAds$", "ads/s", "htcondor/internal/source")
+	if err != nil {
+		return err
+	}
+	b.add(overRuns("htcondor_ad", "an ad of HTCondor's history file to a job of the default mapping, one core", "ads/s", atLeast(50_000), rates))
+	return nil
+}
+
+// kubernetes measures how quick pods are read from an API server.
+func (b *bench) kubernetes(ctx context.Context) error {
+	b.progress.begin("pods of Kubernetes")
+	for _, m := range []struct{ name, what, benchmark, source string }{
+		{"kubernetes_event", "a change of a pod, decoded, one core", "^BenchmarkDecodeEvent$", "kubernetes/internal/kube"},
+		{"kubernetes_backfill", "listed pods to jobs of the default mapping, with the journal on disk, one core", "^BenchmarkBackfill$", "kubernetes/internal/source"},
+	} {
+		rates, err := b.rates(ctx, m.benchmark, "pods/s", m.source)
+		if err != nil {
+			return err
+		}
+		b.add(overRuns(m.name, m.what, "pods/s", goal{}, rates))
+	}
+	return nil
+}
+
+// rates runs a benchmark of a source, whose packages are closed to others.
+func (b *bench) rates(ctx context.Context, name, unit, source string) ([]float64, error) {
+	cmd := exec.CommandContext(ctx, "go", "test", "-run", "^$", "-bench", name, "-cpu", "1", "-count", strconv.Itoa(max(b.runs, 3)),
+		"github.com/bursar-accounting/bursar/plugins/source/"+source)
 	out, err := cmd.Output()
 	if err != nil {
 		return nil, fmt.Errorf("go test: %w: %s", err, out)
@@ -56,7 +82,7 @@ func (b *bench) lineRates(ctx context.Context) ([]float64, error) {
 	for line := range strings.Lines(string(out)) {
 		f := strings.Fields(line)
 		for i := 1; i < len(f); i++ {
-			if f[i] != "lines/s" {
+			if f[i] != unit {
 				continue
 			}
 			rate, err := strconv.ParseFloat(f[i-1], 64)

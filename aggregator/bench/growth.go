@@ -5,64 +5,195 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 )
 
-// growthQuestions is how often each question is asked at each number of records.
-const growthQuestions = 50
+const (
+	growthQuestions = 50      // how often each question is asked at each number of records
+	growthPosts     = 100_000 // records posted to each node
+	growthLookups   = 1000
+)
 
-// growth puts the questions about usage to nodes that have different numbers of
-// records of the same year, and says how the times grow.
+// figure is one measured number of a node with some number of records.
+type figure struct {
+	name, what, unit string
+	value            float64
+	note             string
+}
+
+// growth measures nodes that have different numbers of records of the same year: what a
+// record costs when it is pulled, posted and read, what questions and a restart take, and
+// how large memory, disk and snapshots are. Each line says how its figure grows.
 func (b *bench) growth(ctx context.Context) error {
 	before := map[string]float64{}
 	for i, n := range b.sizes {
-		times, err := b.sized(ctx, n)
+		figures, err := b.sized(ctx, n)
 		if err != nil {
 			return fmt.Errorf("%d records: %w", n, err)
 		}
-		for _, q := range asked() {
-			ms := median(times[q.name])
-			line := overRuns(fmt.Sprintf("%s_at_%d", q.name, n), fmt.Sprintf("%s, of %d records: p50", q.what, n), "ms", goal{}, times[q.name])
-			line.Spread = "least–most"
+		for _, f := range figures {
+			line := overRuns(fmt.Sprintf("%s_at_%d", f.name, n), fmt.Sprintf("at %d: %s", n, f.what), f.unit, goal{}, []float64{f.value})
+			line.Note = f.note
 			if i > 0 {
-				line = line.noted("%.2f × the time for %.1f × the records", ms/before[q.name], float64(n)/float64(b.sizes[i-1]))
+				line.Note = fmt.Sprintf("%.2f × for %.1f × the records; ", f.value/before[f.name], float64(n)/float64(b.sizes[i-1])) + f.note
 			}
+			line.Note = strings.TrimSuffix(line.Note, "; ")
 			b.add(line)
-			before[q.name] = ms
+			before[f.name] = f.value
 		}
 	}
 	return nil
 }
 
-// sized are the times of the questions at a number of records.
-func (b *bench) sized(ctx context.Context, n int) (times map[string][]float64, err error) {
-	s := b.sets[b.kinds()[0]]
-	if n != b.n || s == nil {
-		if s, err = b.filledWith(ctx, b.kinds()[0], n); err != nil {
-			return nil, err
-		}
-		defer func() { err = errors.Join(err, b.dropSet(s)) }()
-	}
-	if s.node == nil {
-		if _, err := b.pullInto(ctx, s, fmt.Sprintf("growth-%d", n)); err != nil {
-			return nil, err
-		}
-	}
-	if err := s.node.ensure(ctx); err != nil {
+// sized returns the figures of a node of its own with n records.
+func (b *bench) sized(ctx context.Context, n int) (figures []figure, err error) {
+	s, err := b.filledWith(ctx, b.kinds()[0], n)
+	if err != nil {
 		return nil, err
 	}
+	defer func() { err = errors.Join(err, b.dropSet(s)) }()
+	p, err := b.pullInto(ctx, s, fmt.Sprintf("growth-%d", n))
+	if err != nil {
+		return nil, err
+	}
+	each := 1e6 / float64(n)
+	figures = []figure{
+		{"growth_pull", "pulled, time a record", "µs", each * p.seconds, fmt.Sprintf("%.0f rec/s", float64(n)/p.seconds)},
+		{"growth_pull_cpu", "pulled, CPU of the aggregator a record", "µs", each * p.aggCPU, fmt.Sprintf("the agent's %.2f", each*p.agentCPU)},
+		{"growth_agent_memory", "agent, RssAnon, highest while it is pulled", "MiB", p.agentMost, ""},
+	}
+	for _, measure := range []func(context.Context, *set) ([]figure, error){b.sizedReads, b.sizedQuestions, b.sizedSnapshot, b.sizedPosts, b.sizedRestart} {
+		more, err := measure(ctx, s)
+		if err != nil {
+			return nil, err
+		}
+		figures = append(figures, more...)
+	}
+	return figures, nil
+}
+
+// sizedReads reads all records, and some by their ids.
+func (b *bench) sizedReads(ctx context.Context, s *set) ([]figure, error) {
+	b.progress.begin("GET /records, %d records", s.n)
+	memory, begun := s.node.watch(), time.Now()
+	lines, err := sweep(ctx, s.node.url()+"/records", func(lines int) { b.progress.at(float64(lines), float64(s.n)) })
+	if err != nil || lines != s.n {
+		return nil, fmt.Errorf("%d records came, want %d: %w", lines, s.n, err)
+	}
+	took := time.Since(begun).Seconds()
+	most, _ := memory()
+	times, err := b.lookUp(ctx, s, growthLookups)
+	if err != nil {
+		return nil, err
+	}
+	return []figure{
+		{"growth_read", "GET /records, time a record", "µs", 1e6 * took / float64(s.n), ""},
+		{"growth_node_memory", "node, RssAnon, highest while all is read", "MiB", most, ""},
+		{"growth_lookup", "lookup by id, p99", "ms", percentile(times, 99), fmt.Sprintf("p50 %.2f", percentile(times, 50))},
+	}, nil
+}
+
+// sizedQuestions asks about usage.
+func (b *bench) sizedQuestions(ctx context.Context, s *set) (figures []figure, err error) {
 	if err := s.node.indexed(ctx); err != nil {
 		return nil, err
 	}
-	times = map[string][]float64{}
 	for _, q := range asked() {
-		b.progress.begin("%s, of %d records", q.what, n)
-		if times[q.name], err = s.node.times(ctx, q, growthQuestions); err != nil {
+		b.progress.begin("%s, of %d records", q.what, s.n)
+		times, err := s.node.times(ctx, q, growthQuestions)
+		if err != nil {
 			return nil, err
 		}
+		figures = append(figures, figure{q.name, q.what + ": p50", "ms", median(times), fmt.Sprintf("p99 %.1f", percentile(times, 99))})
 	}
-	return times, nil
+	return figures, nil
+}
+
+// sizedSnapshot saves the state to a file, and begins a new cluster with it.
+func (b *bench) sizedSnapshot(ctx context.Context, s *set) (figures []figure, err error) {
+	file := s.node.dir + ".snapshot"
+	defer func() { err = errors.Join(err, os.RemoveAll(file)) }()
+	b.progress.begin("snapshot of %d records", s.n)
+	begun := time.Now()
+	save := exec.CommandContext(ctx, b.program("bursar"), "snapshot", "save", file, "-address", "unix:"+filepath.Join(s.node.dir, "api.sock"))
+	if out, err := save.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("save a snapshot: %w: %s", err, out)
+	}
+	saved := time.Since(begun).Seconds()
+	info, err := os.Stat(file)
+	if err != nil {
+		return nil, err
+	}
+	node, err := b.newNode(fmt.Sprintf("restored-%d", s.n), nil)
+	if err != nil {
+		return nil, err
+	}
+	node.seed = file
+	defer func() { err = errors.Join(err, node.stop(), os.RemoveAll(node.dir)) }()
+	b.progress.begin("begin with a snapshot of %d records", s.n)
+	begun = time.Now()
+	if err := node.healthy(ctx); err != nil {
+		return nil, err
+	}
+	restored := time.Since(begun).Seconds()
+	if count, err := node.count(ctx); err != nil || count != s.n {
+		return nil, fmt.Errorf("the snapshot has %d records, want %d: %w", count, s.n, err)
+	}
+	each := 1e6 / float64(s.n)
+	return []figure{
+		{"growth_snapshot", "snapshot saved, time a record", "µs", each * saved, fmt.Sprintf("%.1f s, %.1f B a record", saved, float64(info.Size())/float64(s.n))},
+		{"growth_restore", "a new cluster begun with it, time a record", "µs", each * restored, fmt.Sprintf("%.1f s until it is healthy", restored)},
+	}, nil
+}
+
+// sizedPosts posts records that the node does not have.
+func (b *bench) sizedPosts(ctx context.Context, s *set) ([]figure, error) {
+	bodies := postBodies(growthPosts, "uuid")
+	b.progress.begin("POST /records beside %d records", s.n)
+	before, begun := s.node.cpu(), time.Now()
+	if err := b.postFrom(ctx, s.node.url()+"/records", bodies); err != nil {
+		return nil, err
+	}
+	took, cpu := time.Since(begun).Seconds(), s.node.cpu()-before
+	if count, err := s.node.count(ctx); err != nil || count != s.n+growthPosts {
+		return nil, fmt.Errorf("the node has %d records, want %d: %w", count, s.n+growthPosts, err)
+	}
+	return []figure{{"growth_post", "posted, time a record", "µs", 1e6 * took / growthPosts, fmt.Sprintf("%.0f rec/s; CPU %.2f", growthPosts/took, 1e6*cpu/growthPosts)}}, nil
+}
+
+// sizedRestart starts the node anew, and looks what it has on disk.
+func (b *bench) sizedRestart(ctx context.Context, s *set) ([]figure, error) {
+	if err := s.node.stop(); err != nil {
+		return nil, err
+	}
+	b.progress.begin("restart with %d records", s.n)
+	begun := time.Now()
+	if err := s.node.healthy(ctx); err != nil {
+		return nil, err
+	}
+	healthy := time.Since(begun).Seconds()
+	if err := s.node.indexed(ctx); err != nil {
+		return nil, err
+	}
+	ready := time.Since(begun).Seconds()
+	if err := s.node.stop(); err != nil {
+		return nil, err
+	}
+	b.progress.begin("compacting %d records", s.n)
+	before, after, err := compacted(filepath.Join(s.node.dir, "store"))
+	if err != nil {
+		return nil, err
+	}
+	each := 1 / float64(s.n+growthPosts)
+	return []figure{
+		{"growth_restart", "restart, until it is healthy", "s", healthy, ""},
+		{"growth_ready", "restart, until the sums by day answer", "s", ready, ""},
+		{"growth_disk", "disk a record, compacted", "B", each * float64(after), fmt.Sprintf("%.1f B before", each*float64(before))},
+	}, nil
 }
 
 // filledWith returns a new set of n records with a full buffer.

@@ -51,7 +51,7 @@ func parse(args []string) (*options, error) {
 	f.StringVar(&o.ids, "ids", "slurm,uuid", "`kinds` of record ids: slurm, uuid or both; all but ingest, lookup and disk is measured with the first")
 	f.StringVar(&only, "only", "", "measure only these, by `name`: "+strings.Join(names(), ","))
 	f.IntVar(&o.runs, "runs", 3, "how `often` what is measured by runs is run")
-	f.StringVar(&sizes, "records", "", "at which `numbers` of records growth asks, ascending; without it a tenth of -n, and -n")
+	f.StringVar(&sizes, "records", "", "with which `numbers` of records growth measures, ascending; without it a tenth of -n, and -n")
 	f.IntVar(&o.kills, "kills", 10, "how `often` the leader of three nodes is killed, and stopped")
 	f.StringVar(&o.dir, "dir", os.TempDir(), "`folder` in which a temporary one is made, and removed at the end")
 	f.StringVar(&o.bin, "bin", "bin", "`folder` with bursar, bursar-agent and plugins")
@@ -100,16 +100,14 @@ func (o *options) kinds() []string { return strings.Split(o.ids, ",") }
 // wants reports whether a measurement is asked for.
 func (o *options) wants(name string) bool { return len(o.only) == 0 || slices.Contains(o.only, name) }
 
-// most is how many records there are at a time.
+// most is how many records there are at a time. The nodes of growth are its own.
 func (o *options) most() int {
 	if !o.wants("growth") {
 		return o.n
 	}
-	most := o.n
-	for _, n := range o.sizes {
-		if n != o.n {
-			most = max(most, o.n+n)
-		}
+	most := slices.Max(o.sizes)
+	if len(o.only) != 1 {
+		most += o.n
 	}
 	return most
 }
@@ -119,7 +117,12 @@ func (o *options) program(name string) string { return filepath.Join(o.bin, name
 
 // bytesPerRecord is what a record may take on disk at the height of a run: in the
 // agent's buffer, in two stores under compaction, and in PostgreSQL.
-const bytesPerRecord = 1600
+func (o *options) bytesPerRecord() int64 {
+	if o.wants("postgres") {
+		return 1600
+	}
+	return 600
+}
 
 func measure(ctx context.Context, args []string) (err error) {
 	o, err := parse(args)
@@ -138,7 +141,7 @@ func measure(ctx context.Context, args []string) (err error) {
 	}
 	if room, err := free(dir); err != nil {
 		return err
-	} else if need := int64(o.most())*bytesPerRecord + 1<<30; room < need {
+	} else if need := int64(o.most())*o.bytesPerRecord() + 1<<30; room < need {
 		return fmt.Errorf("%s has %d MiB free, and %d records may need %d; choose another folder by -dir or fewer records by -n", o.dir, room>>20, o.most(), need>>20)
 	}
 	b, err := newBench(ctx, o, dir)

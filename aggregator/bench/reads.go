@@ -92,20 +92,9 @@ func (b *bench) lookup(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		text, err := os.ReadFile(s.sample())
+		times, err := b.lookUp(ctx, s, lookups)
 		if err != nil {
 			return err
-		}
-		list := strings.Fields(string(text))
-		b.progress.begin("lookup by id, %s ids", ids)
-		rng := rand.New(rand.NewPCG(1, 2))
-		var times []float64
-		for range lookups {
-			begun := time.Now()
-			if _, err := get(ctx, s.node.url()+"/record/"+url.PathEscape(list[rng.IntN(len(list))])); err != nil {
-				return err
-			}
-			times = append(times, since(begun))
 		}
 		line := Line{
 			Name: "lookup_" + ids, What: fmt.Sprintf("lookup by id at %d, %s ids: p99", b.n, ids), Unit: "ms", Runs: 1,
@@ -114,6 +103,25 @@ func (b *bench) lookup(ctx context.Context) error {
 		b.add(line.against(under(1)).noted("%d by HTTP, one after the other", lookups))
 	}
 	return nil
+}
+
+// lookUp gets records by random ids of the set, and returns how many milliseconds each took.
+func (b *bench) lookUp(ctx context.Context, s *set, count int) (times []float64, err error) {
+	text, err := os.ReadFile(s.sample())
+	if err != nil {
+		return nil, err
+	}
+	list := strings.Fields(string(text))
+	b.progress.begin("lookup by id, %s ids", s.ids)
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range count {
+		begun := time.Now()
+		if _, err := get(ctx, s.node.url()+"/record/"+url.PathEscape(list[rng.IntN(len(list))])); err != nil {
+			return nil, err
+		}
+		times = append(times, since(begun))
+	}
+	return times, nil
 }
 
 // unindexed is a filter that no index and no zone helps: it is true of no record,

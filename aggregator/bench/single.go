@@ -1,11 +1,15 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -57,7 +61,7 @@ func (b *bench) single(ctx context.Context) error {
 	if err := b.lone(ctx, node, gen); err != nil {
 		return err
 	}
-	ours, err := b.singles(ctx, "single", "POST /record", gen, func(context.Context) (writer, error) { return newPoster(node.url()), nil })
+	ours, err := b.singles(ctx, "single", "POST /record", gen, node.cpu, func(ctx context.Context) (writer, error) { return newPoster(ctx, node.url()) })
 	if err := errors.Join(err, profiled()); err != nil {
 		return err
 	}
@@ -89,7 +93,7 @@ func (b *bench) lone(ctx context.Context, node *nodeSite, gen *benchmark.Gen) er
 	if err != nil {
 		return err
 	}
-	took, _, err := writeSingles(ctx, 1, gen, func(context.Context) (writer, error) { return newPoster(node.url()), nil })
+	took, _, err := writeSingles(ctx, 1, gen, func(ctx context.Context) (writer, error) { return newPoster(ctx, node.url()) })
 	if err != nil {
 		return err
 	}
@@ -125,20 +129,29 @@ func (b *bench) singlesOfPostgres(ctx context.Context, s *pgServer, gen *benchma
 	if err := errors.Join(err, conn.Close(ctx)); err != nil {
 		return nil, err
 	}
-	return b.singles(ctx, "single_postgres", "one transaction of PostgreSQL", gen, func(ctx context.Context) (writer, error) {
+	return b.singles(ctx, "single_postgres", "one transaction of PostgreSQL", gen, nil, func(ctx context.Context) (writer, error) {
 		conn, err := s.connect(ctx)
 		return pgWriter{conn}, err
 	})
 }
 
-// singles measures each number of clients and returns their rates.
-func (b *bench) singles(ctx context.Context, name, what string, gen *benchmark.Gen, open func(context.Context) (writer, error)) ([]float64, error) {
+// singles measures each number of clients and returns their rates. cpu is the CPU time, in
+// seconds, that the node has had; nil: it is not known.
+func (b *bench) singles(ctx context.Context, name, what string, gen *benchmark.Gen, cpu func() float64, open func(context.Context) (writer, error)) ([]float64, error) {
 	var rates []float64
 	for _, c := range singleClients() {
 		b.progress.begin("%s, %d clients", what, c.clients)
+		before := 0.0
+		if cpu != nil {
+			before = cpu()
+		}
 		took, seconds, err := writeSingles(ctx, c.clients, gen, open)
 		if err != nil {
 			return nil, err
+		}
+		used := ""
+		if cpu != nil {
+			used = fmt.Sprintf("; CPU of the node %.0f µs a record", 1e6*(cpu()-before)/float64(len(took)))
 		}
 		rate := float64(len(took)) / seconds
 		rates = append(rates, rate)
@@ -147,7 +160,7 @@ func (b *bench) singles(ctx context.Context, name, what string, gen *benchmark.G
 			target = atLeast(c.rate)
 		}
 		b.add(overRuns(fmt.Sprintf("%s_%d", name, c.clients), fmt.Sprintf("%s, one record each, %d clients", what, c.clients), "rec/s", target, []float64{rate}).
-			noted("p50 %.2f, p99 %.2f, max %.1f ms", median(took), percentile(took, 99), percentile(took, 100)))
+			noted("p50 %.2f, p99 %.2f, max %.1f ms%s", median(took), percentile(took, 99), percentile(took, 100), used))
 	}
 	return rates, nil
 }
@@ -211,26 +224,44 @@ func writeSingles(ctx context.Context, clients int, gen *benchmark.Gen, open fun
 	return took, seconds, err
 }
 
-// poster posts to a node over a connection of its own.
+// poster posts to a node over a connection of its own, and waits for each answer by itself,
+// as pgx does: net/http would hand each request and each answer to another goroutine.
 type poster struct {
-	client *http.Client
-	target string
-	body   []byte
+	conn      net.Conn
+	host      string
+	answers   *bufio.Reader
+	body, out []byte
 }
 
-func newPoster(url string) *poster {
-	return &poster{client: &http.Client{Transport: &http.Transport{}}, target: url + "/record"}
+func newPoster(ctx context.Context, site string) (writer, error) {
+	host := strings.TrimPrefix(site, "http://")
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", host)
+	if err != nil {
+		return nil, err
+	}
+	return &poster{conn: conn, host: host, answers: bufio.NewReader(conn)}, nil
 }
 
 func (p *poster) write(ctx context.Context, r *record.Record) error {
+	defer context.AfterFunc(ctx, func() { _ = p.conn.Close() })()
 	p.body = wire.AppendJSON(p.body[:0], r)
-	return postOne(ctx, p.client, p.target, p.body)
+	p.out = fmt.Appendf(p.out[:0], "POST /record HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", p.host, len(p.body), p.body)
+	if _, err := p.conn.Write(p.out); err != nil {
+		return err
+	}
+	resp, err := http.ReadResponse(p.answers, nil)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(resp.Body)
+	if err == nil && resp.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: %s", resp.Status, answer)
+	}
+	return err
 }
 
-func (p *poster) close(context.Context) error {
-	p.client.CloseIdleConnections()
-	return nil
-}
+func (p *poster) close(context.Context) error { return p.conn.Close() }
 
 // pgWriter inserts over one connection.
 type pgWriter struct{ conn *pgx.Conn }

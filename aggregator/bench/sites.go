@@ -170,7 +170,7 @@ func get(ctx context.Context, url string) (string, error) {
 }
 
 // patience is how long a daemon may take to be ready.
-const patience = 2 * time.Minute
+const patience = 10 * time.Minute
 
 var errPatience = errors.New("it took too long")
 
@@ -199,6 +199,7 @@ type nodeSite struct {
 	bench   *bench
 	dir     string
 	api     string
+	seed    string // the snapshot that it begins with; empty: nothing
 	process *process
 	inside  *inside
 
@@ -252,7 +253,11 @@ func (n *nodeSite) ensure(ctx context.Context) (err error) {
 	if n.bench.profile != "" {
 		return n.runInside(ctx)
 	}
-	if n.process, err = start(n.bench.program("bursar"), []string{"aggregator", "-config", n.config()}, nil); err != nil {
+	args := []string{"aggregator", "-config", n.config()}
+	if n.seed != "" {
+		args = append(args, "-bootstrap-from", n.seed)
+	}
+	if n.process, err = start(n.bench.program("bursar"), args, nil); err != nil {
 		return err
 	}
 	return n.wait(ctx, n.process.log.expect(leadsWord), n.process.done, n.process.ended)

@@ -75,7 +75,7 @@ func (a *Armed) inOrder(runs []Run) error {
 			return fmt.Errorf("run %d has not ended, and there is another one", r.Number)
 		case i > 0 && !r.Planned.After(*runs[i-1].Planned):
 			return fmt.Errorf("run %d was planned for %s, the one before for %s", r.Number, r.Planned, runs[i-1].Planned)
-		case r.Partial || r.Rejected > 0:
+		case r.Partial || r.Rejected > 0 && !a.Rejects:
 			return fmt.Errorf("run %d is partial or has effects that were rejected: %+v", r.Number, *r)
 		}
 		for _, e := range r.Ledger {
@@ -221,10 +221,8 @@ func (a *Armed) mirrored(node *Member, _ Truth, _ []Run) error {
 
 // handed are the changes of the input of an effect.
 func (m *Member) handed(action string, run uint64, effect int) (seqs []uint64, err error) {
-	var answer struct {
-		Payload []byte `json:"payload"`
-	}
-	if err := m.decode(fmt.Sprintf("/v1/actions/%s/runs/%d/effects/%d", action, run, effect), &answer); err != nil {
+	text, err := m.payload(action, run, effect)
+	if err != nil {
 		return nil, err
 	}
 	var in struct {
@@ -232,7 +230,7 @@ func (m *Member) handed(action string, run uint64, effect int) (seqs []uint64, e
 			Seq uint64 `json:"seq"`
 		} `json:"changes"`
 	}
-	if err := json.Unmarshal(answer.Payload, &in); err != nil {
+	if err := json.Unmarshal(text, &in); err != nil {
 		return nil, err
 	}
 	for _, c := range in.Changes {

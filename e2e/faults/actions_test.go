@@ -5,11 +5,13 @@ package faults_test
 import (
 	"flag"
 	"fmt"
+	"net"
 	"testing"
 	"time"
 
 	"github.com/bursar-accounting/bursar/e2e/faults"
 	"github.com/bursar-accounting/bursar/plugins/action/apel/apeltest"
+	"github.com/bursar-accounting/bursar/plugins/action/report/smtptest"
 )
 
 var deaths = flag.Int("deaths", 20, "kills of the leader in the test of actions; a tenth as many pauses come with them")
@@ -21,7 +23,7 @@ func TestActions_LeaderKilledOrPaused_HaveEachEffectOnce(t *testing.T) {
 	t.Parallel()
 	for seed, left := *seed, *deaths; left > 0 && !t.Failed(); seed, left = seed+1, left-deathsOnOneSite {
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
-			g := faults.NewSiege(t, seed, readAPEL)
+			g := faults.NewSiege(t, seed, readAPEL, serveMail)
 			n := min(left, deathsOnOneSite)
 			for done, pauses := 0, 0; done < n; {
 				successors := min(int(seed+uint64(done))%4, n-done-1)
@@ -35,6 +37,18 @@ func TestActions_LeaderKilledOrPaused_HaveEachEffectOnce(t *testing.T) {
 			g.Judge()
 		})
 	}
+}
+
+// serveMail is a server of mail.
+func serveMail(l net.Listener, take func(mail []byte) error) {
+	(&smtptest.Server{Say: func(command string, mail []byte) string {
+		if command == smtptest.End {
+			if err := take(mail); err != nil {
+				return "451 " + err.Error()
+			}
+		}
+		return ""
+	}}).Serve(l)
 }
 
 // readAPEL reads messages as the receiver of APEL does.

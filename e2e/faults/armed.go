@@ -37,6 +37,9 @@ type Armed struct {
 	Target *Target
 	// Nameless says that the lines of the target do not tell of which effect they are.
 	Nameless bool
+	// Rejects says that an effect that surely did not happen is rejected, and that a later plan
+	// has it again.
+	Rejects bool
 	// Judge looks at what is special of the action when nothing changes any more: what
 	// is at the receiver, and the runs. It is asked again while it says ErrNotYet.
 	Judge func(node *Member, truth Truth, runs []Run) error
@@ -74,7 +77,7 @@ func armory(s *Site) (dir string, err error) {
 
 // Arm returns all actions that there are, each with its target, and what the files
 // of the aggregators have of them.
-func Arm(s *Site, read APEL) (armed []*Armed, text string, err error) {
+func Arm(s *Site, read APEL, serve MailServer) (armed []*Armed, text string, err error) {
 	plugins, err := armory(s)
 	if err != nil {
 		return nil, "", err
@@ -99,7 +102,13 @@ func Arm(s *Site, read APEL) (armed []*Armed, text string, err error) {
 	feed.Judge = feed.fed
 	ssm := &spool{filepath.Join(dir, "outgoing"), read}
 	apel := &Armed{Type: "apel", Label: "egi", Class: Keyed, Judge: ssm.judge, Block: ssm.block(s.Agents[0].Jobs.now)}
-	armed = append(armed, plain, feed, apel, webhook(s, target("webhook")), priority(program, target("priority")))
+	used := filepath.Join(dir, "utilization")
+	if err := os.Mkdir(used, 0o755); err != nil {
+		return nil, "", err
+	}
+	energy, block := energy(s, used, target("energy"), serve)
+	text += block
+	armed = append(armed, energy, plain, feed, apel, webhook(s, target("webhook")), report(s, target("report"), serve), alert(s, target("alert"), serve), priority(program, target("priority")))
 	for _, a := range armed {
 		text += fmt.Sprintf("action %q %q {\n schedule = \"1s\"\n config {\n %s\n }\n}\n", a.Type, a.Label, a.Block)
 	}

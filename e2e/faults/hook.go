@@ -83,11 +83,12 @@ func put(path string, line Happened) error {
 func (t *Target) stop(point string, line Happened) {
 	for told := false; ; time.Sleep(5 * time.Millisecond) {
 		text, err := os.ReadFile(t.gate())
-		if err != nil || strings.TrimSpace(string(text)) != point {
+		at, begun, _ := strings.Cut(string(text), " ")
+		if err != nil || at != point {
 			return
 		}
 		if !told {
-			told = put(t.gate()+".begun", line) == nil
+			told = put(begun, line) == nil
 		}
 	}
 }

@@ -3,11 +3,11 @@
 package faults
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/bursar-accounting/bursar/e2e/site"
@@ -95,24 +95,33 @@ func (m *Member) Runs(action string) ([]Run, error) {
 	status := all[action]
 	var out []Run
 	for n := uint64(1); n <= status.newest(); n++ {
-		var answer struct {
-			Run     Run      `json:"run"`
-			Effects []Effect `json:"effects"`
-		}
-		if err := m.decode(fmt.Sprintf("/v1/actions/%s/runs/%d", action, n), &answer); err != nil {
+		r, err := m.run(action, n)
+		if err != nil {
 			return nil, err
 		}
-		answer.Run.Ledger = answer.Effects
-		out = append(out, answer.Run)
+		out = append(out, r)
 	}
 	return out, nil
 }
 
+// run asks a node for a run with its effects.
+func (m *Member) run(action string, number uint64) (Run, error) {
+	var answer struct {
+		Run     Run      `json:"run"`
+		Effects []Effect `json:"effects"`
+	}
+	err := m.decode(fmt.Sprintf("/v1/actions/%s/runs/%d", action, number), &answer)
+	answer.Run.Ledger = answer.Effects
+	return answer.Run, err
+}
+
 // Order tells an action to pause or resume.
-func (m *Member) Order(action, verb string) error {
+func (m *Member) Order(action, verb string) error { return m.order(action, verb, "") }
+
+func (m *Member) order(action, verb, body string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://localhost/v1/actions/"+action+":"+verb, bytes.NewReader(nil))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://localhost/v1/actions/"+action+":"+verb, strings.NewReader(body))
 	if err != nil {
 		return err
 	}

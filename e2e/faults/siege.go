@@ -27,14 +27,14 @@ type Siege struct {
 
 // NewSiege makes a site with all actions armed, and waits until all of them run. From
 // then on jobs flow, until Judge.
-func NewSiege(t testing.TB, seed uint64, read APEL) *Siege {
+func NewSiege(t testing.TB, seed uint64, read APEL, serve MailServer) *Siege {
 	t.Helper()
 	g := &Siege{t: t, chance: rand.New(rand.NewPCG(seed, 4)), stale: map[string]bool{}, jobs: make(chan struct{})}
 	g.site = NewSite(t, Plan{Nodes: 3, Agents: 2, Seed: seed, Actions: func(s *Site) string {
 		for _, a := range s.Agents {
 			a.Jobs.now = lately()
 		}
-		armed, text, err := Arm(s, read)
+		armed, text, err := Arm(s, read, serve)
 		s.must(err)
 		g.armed = armed
 		return text
@@ -205,6 +205,7 @@ func (g *Siege) Pause() {
 	g.site.must(leader.Signal(syscall.SIGSTOP))
 	g.campaign.say("%s was paused while it led", leader.Name)
 	g.await("another leader", g.reignAfter(reigns))
+	g.await("what "+leader.Name+" had begun", func() error { return g.unheard(leader.Name) })
 	late := map[*Armed][]Happened{}
 	for _, a := range stopped {
 		begun, err := a.Target.Begun()
@@ -225,6 +226,29 @@ func (g *Siege) Pause() {
 		g.open()
 	}
 	g.await("every action goes on", g.after(before))
+}
+
+// unheard notes as stale what a node has begun in the newest runs and did not say how it ended: the
+// node may have been paused just before it had its plugin do it.
+func (g *Siege) unheard(node string) error {
+	newest, err := g.newest()
+	if err != nil {
+		return err
+	}
+	for _, a := range g.armed {
+		run, err := g.site.Leader().run(a.String(), newest[a.String()])
+		if err != nil {
+			return fmt.Errorf("%w: %w", ErrNotYet, err)
+		}
+		for _, e := range run.Ledger {
+			for _, t := range e.Attempts {
+				if t.Node == node && t.Fence == 0 {
+					g.stale[(&Happened{Key: e.Key, Attempt: t.Number}).String()] = true
+				}
+			}
+		}
+	}
+	return nil
 }
 
 // wentOn asks whether another leader has begun an effect, or has left none to begin.

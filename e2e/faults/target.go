@@ -6,13 +6,17 @@ import (
 	"bufio"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 )
 
 // Target is a file that has a line for each effect that happened, and a gate at
 // which effects wait.
-type Target struct{ path string }
+type Target struct {
+	path   string
+	closed int // how often the gate was
+}
 
 // Happened is an effect that has happened, or has begun.
 type Happened struct {
@@ -31,28 +35,30 @@ const (
 	After  = "after"  // it has happened, and no one knows
 )
 
+// begun is where effects write that they wait at the gate. Each closing has a file of its own:
+// an effect that saw an earlier one may write so late.
+func (t *Target) begun() string { return fmt.Sprint(t.gate(), ".begun-", t.closed) }
+
 // Close lets effects wait at a point.
 func (t *Target) Close(point string) error {
-	if err := os.WriteFile(t.gate()+".new", []byte(point), 0o644); err != nil {
+	t.closed++
+	if err := os.WriteFile(t.gate()+".new", []byte(point+" "+t.begun()), 0o644); err != nil {
 		return err
 	}
 	return os.Rename(t.gate()+".new", t.gate())
 }
 
-// Open lets effects go on, and forgets which ones had begun.
+// Open lets effects go on.
 func (t *Target) Open() error {
 	err := os.Remove(t.gate())
 	if errors.Is(err, fs.ErrNotExist) {
-		err = nil
-	}
-	if e := os.Remove(t.gate() + ".begun"); !errors.Is(e, fs.ErrNotExist) {
-		err = errors.Join(err, e)
+		return nil
 	}
 	return err
 }
 
-// Begun are the effects that have come to the gate since it was last opened.
-func (t *Target) Begun() ([]Happened, error) { return happened(t.gate() + ".begun") }
+// Begun are the effects that have come to the gate since it was last closed.
+func (t *Target) Begun() ([]Happened, error) { return happened(t.begun()) }
 
 // Happened are the effects that have happened, in order.
 func (t *Target) Happened() ([]Happened, error) { return happened(t.path) }

@@ -37,6 +37,12 @@ func TestPackages(t *testing.T) {
 		t.Parallel()
 		checkSlurm(t, dir)
 	})
+	for _, tool := range []tool{dnf{}, dpkg{}} {
+		t.Run(fmt.Sprintf("%T: three nodes and a head node by the README's lines", tool)[len("packages."):], func(t *testing.T) {
+			t.Parallel()
+			checkMinutes(t, dir, tool)
+		})
+	}
 }
 
 // made is a folder with the packages in old and new. For work on this test it can be

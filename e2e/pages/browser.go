@@ -21,11 +21,26 @@ type Browser struct {
 // NewBrowser starts a Chromium that ends with the test.
 func NewBrowser(t testing.TB) *Browser {
 	t.Helper()
+	return start(t)
+}
+
+// NewTrustingBrowser is NewBrowser for servers with certificates of their own, and with
+// localhost in their addresses.
+func NewTrustingBrowser(t testing.TB) *Browser {
+	t.Helper()
+	return start(t, chromedp.IgnoreCertErrors,
+		chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND , EXCLUDE 127.0.0.1 , EXCLUDE localhost"))
+}
+
+// start starts a Chromium. More options count over its own.
+func start(t testing.TB, more ...chromedp.ExecAllocatorOption) *Browser {
+	t.Helper()
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath("chromium"), chromedp.UserDataDir(t.TempDir()), chromedp.NoSandbox, chromedp.DisableGPU,
 		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true),
 		// A name of another host is not even looked up.
 		chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND , EXCLUDE 127.0.0.1"))
+	options = append(options, more...)
 	// Its profile is removed when it has ended, so it is ended in order.
 	allocated, end := chromedp.NewExecAllocator(context.WithoutCancel(t.Context()), options...)
 	ctx, cancel := chromedp.NewContext(allocated)

@@ -79,6 +79,10 @@ budget "antares" {
   amount = 40000
   unit   = "core-hours"
 }
+action "alert" "lab" {
+  schedule = "@manual"
+  config { defaults = true }
+}
 action "exec" "quota" {
   schedule = "@manual"
   config {
@@ -136,13 +140,18 @@ func (l *Lab) await(records int64) {
 	})
 }
 
-// act runs the action once.
+// act runs the actions once.
 func (l *Lab) act() {
 	l.t.Helper()
-	l.Eventually("the action is run", func() (bool, string) {
-		out, err := l.Agg.Bursar("actions", "run", "exec/quota")
-		return err == nil, fmt.Sprint(out, err)
-	})
+	for _, name := range []string{"exec/quota", "alert/lab"} {
+		l.Eventually("the action is run", func() (bool, string) {
+			out, err := l.Agg.Bursar("actions", "run", name)
+			return err == nil, fmt.Sprint(out, err)
+		})
+	}
+	if out, err := l.Agg.Bursar("alerts", "silence", "rule=utilization-*", "-for", "7d", "-comment", "the clusters are new"); err != nil {
+		l.t.Fatal(err, out)
+	}
 	l.Eventually("the action has run", func() (bool, string) {
 		var run json.RawMessage
 		err := l.Agg.Get("/v1/actions/exec/quota/runs/1", &run)

@@ -7,8 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-
-	"github.com/chromedp/chromedp"
 )
 
 var screenshots = flag.String("screenshots", "", "write the pictures of the README into this `folder`")
@@ -19,6 +17,7 @@ func pictures() map[string]string {
 		"overview": "/",
 		"usage":    "/ui/usage?window=14d&by=group_id&measure=Cores&step=day&kind=bars",
 		"reports":  "/ui/reports?report=usage&by=group_id",
+		"centre":   "/ui/centre?period=last-week",
 	}
 }
 
@@ -32,7 +31,7 @@ func (d *desk) takePictures(t *testing.T) {
 			tab.Look(scheme, 1200, 800)
 			tab.Open(path, 200)
 			file := filepath.Join(*screenshots, name+"-"+scheme+".png")
-			picture := get(tab, file, chromedp.CaptureScreenshot())
+			picture := tab.Picture()
 			if err := os.WriteFile(file, picture, 0o644); err != nil {
 				t.Fatal(err)
 			}

@@ -4,6 +4,7 @@ package pages
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto"
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/input"
 	cdplog "github.com/chromedp/cdproto/log"
@@ -178,7 +180,7 @@ func (tab *Tab) Refused(path string) {
 }
 
 // load opens a page and returns its status, which may be an error.
-func (tab *Tab) load(path string, errors bool) int64 {
+func (tab *Tab) load(path string, refused bool) int64 {
 	tab.t.Helper()
 	at, err := tab.base.Parse(path)
 	if err != nil {
@@ -186,7 +188,7 @@ func (tab *Tab) load(path string, errors bool) int64 {
 	}
 	tab.mu.Lock()
 	tab.missing = ""
-	if errors {
+	if refused {
 		tab.missing = at.String()
 	}
 	tab.mu.Unlock()
@@ -202,20 +204,42 @@ func (tab *Tab) Ready() {
 	tab.Await(drawn)
 }
 
-// Await waits until an expression is true in the page.
+// Await waits until an expression is true in the page. A page that another one replaces
+// while it is asked answers with an error: the next one is asked again.
 func (tab *Tab) Await(expression string) {
 	tab.t.Helper()
-	for end := time.Now().Add(patience); !Eval[bool](tab, "Boolean("+expression+")"); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(end) {
-			tab.t.Fatalf("%s: not within %s: %s; %q", Eval[string](tab, "location.href"), patience, expression, tab.Problems())
+	ctx, cancel := context.WithTimeout(tab.ctx, patience)
+	defer cancel()
+	for {
+		is, err := chromedp.Run(ctx, chromedp.Evaluate[bool]("Boolean("+expression+")", chromedp.EvalAwaitPromise))
+		switch {
+		case err == nil && is:
+			return
+		case ctx.Err() != nil:
+			tab.t.Fatalf("not within %s: %s: %v; before that: %q", patience, expression, err, tab.Problems())
+		case err != nil && !replaced(err):
+			tab.t.Fatalf("%s: %v; before that: %q", expression, err, tab.Problems())
 		}
+		time.Sleep(20 * time.Millisecond)
 	}
+}
+
+// replaced says that an expression was not evaluated because another page came.
+func replaced(err error) bool {
+	says, ok := errors.AsType[*cdproto.Error](err)
+	return ok && (strings.Contains(says.Message, "navigated") || strings.Contains(says.Message, "context"))
 }
 
 // Eval returns the value of an expression in the page, of its promise when it is one.
 func Eval[T any](tab *Tab, expression string) T {
 	tab.t.Helper()
 	return get(tab, expression[:min(len(expression), 200)], chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
+}
+
+// Picture is what is seen of the page, as a PNG.
+func (tab *Tab) Picture() []byte {
+	tab.t.Helper()
+	return get(tab, "take a picture", chromedp.CaptureScreenshot())
 }
 
 // HTML is all that the page has, what is hidden included.

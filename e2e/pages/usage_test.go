@@ -30,13 +30,17 @@ type line struct {
 const readUsage = `(() => {
   const all = (selector, from = document) => [...from.querySelectorAll(selector)];
   const value = (cell) => Number(cell?.dataset.value || 0);
-  const steps = all("#steps tbody tr").map((row) => all("td[data-value]", row).map(value));
+  const rows = all("#steps tbody tr");
+  const steps = rows.map((row) => all("td[data-value]", row).map(value));
   const series = echarts.getInstanceByDom(document.getElementById("chart")).getOption().series;
+  const drawn = (v) => Number(v?.value ?? v ?? 0);
+  // A line ends before a part of an interval, so there the chart has nothing to compare.
+  const has = (s, i, step) => rows[step].dataset.part && s.data[step] === null ? steps[step][i] : drawn(s.data[step]);
   return {
     Lines: all("#usage tbody tr").map((row) => ({ Name: row.querySelector(".into").textContent, Value: value(row.querySelectorAll("td[data-value]")[0]), Jobs: value(row.querySelectorAll("td[data-value]")[1]) })),
     Total: value(document.querySelector("#usage tfoot td[data-value]")),
     Steps: steps.flat(),
-    Chart: steps.map((_, step) => series.map((s) => Number(s.data[step] ?? 0))).flat(),
+    Chart: steps.map((_, step) => series.map((s, i) => has(s, i, step))).flat(),
     JSON: document.getElementById("json").getAttribute("href"),
   };
 })()`
@@ -171,7 +175,7 @@ func (d *desk) zoom(t *testing.T, tab *Tab) {
 // firstBar is where the largest series has its highest bar, as parts of the chart.
 const firstBar = `(() => {
   const place = document.getElementById("chart"), chart = echarts.getInstanceByDom(place), series = chart.getOption().series[0];
-  const step = series.data.reduce((best, v, i) => v > series.data[best] ? i : best, 0);
-  const [x, y] = chart.convertToPixel({ seriesIndex: 0 }, [step, series.data[step] / 2]);
+  const drawn = series.data.map((v) => Number(v?.value ?? v ?? 0)), step = drawn.indexOf(Math.max(...drawn));
+  const [x, y] = chart.convertToPixel({ seriesIndex: 0 }, [step, drawn[step] / 2]);
   return place.clientWidth ? [x / place.clientWidth, y / place.clientHeight] : %s;
 })()`

@@ -62,6 +62,24 @@ func Python(t testing.TB) string {
 	return installed(t, filepath.Join(Cache(), "python/bin/python"))
 }
 
+// Tardis is the interpreter of the environment that has TARDIS, as PyPI has it.
+func Tardis(t testing.TB) string {
+	t.Helper()
+	return installed(t, filepath.Join(Cache(), "tardis/bin/python"))
+}
+
+// AuditorPlugin is a program of the environment that has AUDITOR's plugins, as PyPI has them.
+func AuditorPlugin(t testing.TB, name string) string {
+	t.Helper()
+	return installed(t, filepath.Join(Cache(), "auditor-plugins/bin", name))
+}
+
+// Lake is the interpreter of the environment that has pyarrow and duckdb.
+func Lake(t testing.TB) string {
+	t.Helper()
+	return installed(t, filepath.Join(Cache(), "lake/bin/python"))
+}
+
 // installed fails the test when path is not there.
 func installed(t testing.TB, path string) string {
 	t.Helper()

@@ -181,7 +181,8 @@ func (c *Cluster) bootMunge() error {
 }
 
 func (c *Cluster) bootDatabase() error {
-	_, err := c.run("mariadb-install-db", "--no-defaults", "--user=mysql", "--datadir="+c.dir+"/db",
+	// In /tmp, two that are made at the same time would share names.
+	_, err := c.run("mariadb-install-db", "--no-defaults", "--user=mysql", "--datadir="+c.dir+"/db", "--tmpdir="+c.dir+"/dbtmp",
 		"--auth-root-authentication-method=socket", "--skip-test-db", "--skip-name-resolve")
 	if err != nil {
 		return err

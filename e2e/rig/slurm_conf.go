@@ -34,7 +34,7 @@ func nodes() []node {
 // prepare writes all files that the daemons read and makes the directories that
 // they write.
 func (c *Cluster) prepare(o options) error {
-	for _, d := range []string{"bin", "dev", "etc", "log", "db", "munge", "run", "state", "home", "jobs"} {
+	for _, d := range []string{"bin", "dev", "etc", "log", "db", "dbtmp", "munge", "run", "state", "home", "jobs"} {
 		if err := os.MkdirAll(filepath.Join(c.dir, d), 0o755); err != nil {
 			return err
 		}
@@ -89,7 +89,7 @@ func (c *Cluster) handOver() error {
 		return err
 	}
 	for path, user := range map[string]string{
-		"db": "mysql", "run": "slurm", "state": "slurm", "log": "slurm", "etc/slurmdbd.conf": "slurm",
+		"db": "mysql", "dbtmp": "mysql", "run": "slurm", "state": "slurm", "log": "slurm", "etc/slurmdbd.conf": "slurm",
 		"munge": "munge", "munge/munge.key": "munge", "home/alice": Alice, "home/bob": Bob,
 	} {
 		id, ok := ids[user]

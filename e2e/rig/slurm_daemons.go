@@ -23,7 +23,7 @@ func (c *Cluster) daemonSet() map[string]daemon {
 		"munged": {"munge", []string{"munged", "--foreground", "--force", "--num-threads=2",
 			"--key-file=" + c.dir + "/munge/munge.key", "--socket=/run/munge/munge.socket.2",
 			"--pid-file=" + c.dir + "/munge/munged.pid", "--log-file=" + c.dir + "/munge/munged.log", "--seed-file=" + c.dir + "/munge/seed"}},
-		"mariadbd": {"root", []string{"mariadbd", "--no-defaults", "--user=mysql", "--datadir=" + c.dir + "/db", "--socket=" + c.socket(),
+		"mariadbd": {"root", []string{"mariadbd", "--no-defaults", "--user=mysql", "--datadir=" + c.dir + "/db", "--tmpdir=" + c.dir + "/dbtmp", "--socket=" + c.socket(),
 			"--pid-file=" + c.dir + "/db/mysqld.pid", "--bind-address=127.0.0.1", fmt.Sprintf("--port=%d", dbPort),
 			"--innodb-buffer-pool-size=256M", "--innodb-log-file-size=64M", "--innodb-lock-wait-timeout=900",
 			"--innodb-flush-log-at-trx-commit=0", "--innodb-doublewrite=0", "--skip-name-resolve"}},

@@ -286,7 +286,7 @@ func (e *estate) doors() (list []door) {
 	h2 := append([]byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), 0, 0, 0, 4, 0, 0, 0, 0, 0)
 	for i, g := range e.nodes {
 		list = append(list,
-			door{"REST", strings.TrimPrefix(g.TLSURL, "https://"), "", []byte("GET /health_check HTTP/1.1\r\nHost: a\r\n\r\n"), identity.Client},
+			door{"REST", strings.TrimPrefix(g.TLSURL, "https://"), "", []byte("GET /v1/status HTTP/1.1\r\nHost: a\r\n\r\n"), identity.Client},
 			door{"raft", e.nodes[i].Listen, "bursar-raft/1", []byte("\x01R\x01a\x01b"), identity.Aggregator},
 			door{"peer", e.nodes[i].Listen, "bursar-peer/1", h2, identity.Aggregator})
 	}
@@ -311,8 +311,15 @@ func (d door) knock(files identity.Files) (net.Conn, error) {
 	if err == nil {
 		_, err = conn.Write(d.hello)
 	}
+	answer := make([]byte, 1)
+	if d.role == identity.Client { // who has no certificate that is good is told so
+		answer = make([]byte, len("HTTP/1.1 200"))
+	}
 	if err == nil {
-		_, err = conn.Read(make([]byte, 1))
+		_, err = io.ReadFull(conn, answer)
+	}
+	if d.role == identity.Client && err == nil && string(answer) != "HTTP/1.1 200" {
+		err = fmt.Errorf("answered %q", answer)
 	}
 	if err != nil {
 		return nil, errors.Join(err, conn.Close())

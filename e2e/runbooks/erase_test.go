@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -69,20 +70,26 @@ func TestRunbook_PersonErased_NameIsGone(t *testing.T) {
 	}
 	c.Start()
 	c.whole(c.nodes...)
+	totals := func() string {
+		return c.sh("bursar usage -window 2025 -bucket day -measure records,started,stopped,people,Cores -format csv", c.nodes[1])
+	}
+	before := totals()
 	c.follow(blocks(t, "A person's records are erased")[0], c.nodes[0])
-	c.jobs.Count -= 100
 	c.whole(c.nodes...)
+	if after := totals(); after != before || strings.Count(before, "\n") < 2 {
+		t.Errorf("totals before\n%s\nand after\n%s", before, after)
+	}
 	if got := c.sh("bursar records -limit -1 -format json", c.nodes[1]); strings.Count(got, "record_id") != c.jobs.Count || strings.Contains(got, "erika") {
 		t.Errorf("%d records are left of %d", strings.Count(got, "record_id"), c.jobs.Count)
 	}
 	for _, g := range c.nodes {
 		c.site.Eventually("the name leaves the database", func() (bool, string) {
-			in := filesWith(t, filepath.Join(g.DataDir, "store"), "erika")
+			in := slices.Concat(filesWith(t, filepath.Join(g.DataDir, "store"), "erika"), filesWith(t, filepath.Join(g.DataDir, "usage"), "erika"))
 			return len(in) == 0, fmt.Sprint(in)
 		})
 		c.stop(g)
 		for _, path := range filesWith(t, g.DataDir, "erika") {
-			if path != filepath.Join(g.DataDir, "raft", "raft.db") {
+			if !slices.Contains([]string{"raft.db", "journal-a", "journal-b"}, filepath.Base(path)) || filepath.Dir(path) != filepath.Join(g.DataDir, "raft") {
 				t.Error("the runbook does not say that the name remains in", path)
 			}
 		}

@@ -129,9 +129,10 @@ func (g *Aggregator) Bursar(args ...string) (string, error) {
 }
 
 // Import imports files or a folder of the source typ as label, into the node.
-func (g *Aggregator) Import(label, typ, path string) {
+func (g *Aggregator) Import(label, typ string, paths ...string) {
 	g.site.t.Helper()
-	out, err := g.Bursar("import", "-dev", "-plugin-dir", filepath.Join(g.site.Bin, "plugins"), "-label", label, typ, path)
+	args := []string{"import", "-dev", "-plugin-dir", filepath.Join(g.site.Bin, "plugins"), "-label", label, typ}
+	out, err := g.Bursar(append(args, paths...)...)
 	if err != nil {
 		g.site.t.Fatal(out, err)
 	}

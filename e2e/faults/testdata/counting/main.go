@@ -3,8 +3,8 @@
 // -countkeyed replaces by key, -countonce does at most once and -countprobe too, and
 // knows afterwards whether it did; any other name is a program that an action runs.
 //
-// A file, the gate, tells where an effect is to stop: before it happens, or after it
-// and before anybody knows. It says so in the file gate.begun.
+// A file, the gate, has where an effect is to stop, before it happens or after it and
+// before anybody knows, and the name of the file in which it says that it waits.
 package main
 
 import (
@@ -82,11 +82,12 @@ func put(path string, l line) error {
 func (t target) stop(ctx context.Context, point string, l line) {
 	for told := false; ctx.Err() == nil; time.Sleep(5 * time.Millisecond) {
 		text, err := os.ReadFile(t.gate)
-		if err != nil || strings.TrimSpace(string(text)) != point {
+		at, begun, _ := strings.Cut(string(text), " ")
+		if err != nil || at != point {
 			return
 		}
 		if !told {
-			told = put(t.gate+".begun", l) == nil
+			told = put(begun, l) == nil
 		}
 	}
 }
