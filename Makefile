@@ -52,6 +52,10 @@ run: build ## Build everything, start `bursar dev`, print the address of the pag
 packages: $(NFPM) $(MD2MAN) ## Make RPM and deb packages for amd64 and arm64 in dist/.
 	NFPM=$(NFPM) MD2MAN=$(MD2MAN) agent/packaging/build.sh
 
+.PHONY: images
+images: ## Make OCI images of the daemons for amd64 and arm64 in dist/, without a container engine.
+	agent/packaging/build.sh images
+
 # Packages whose tests wait leave the processors to others.
 TWICE = $$((2 * $$(getconf _NPROCESSORS_ONLN)))
 

@@ -11,6 +11,9 @@
 #   DIST              where the packages go; default dist
 #   WORK              where what goes into them is made; default bin/packages
 #
+# `build.sh images` makes OCI images of the daemons instead, for all ARCHES at once.
+# `make images` calls it.
+#
 # `build.sh plugins` makes nothing: it lists the packages of plugins, each with the
 # package that it needs.
 set -euo pipefail
@@ -122,6 +125,18 @@ packages() {
 
 if [ "${1:-}" = plugins ]; then
 	for dir in $(plugins); do printf '%s %s\n' "$(program "$dir")" "$(daemon "$dir")"; done
+	exit
+fi
+
+if [ "${1:-}" = images ]; then
+	rm -rf "$WORK"
+	mkdir -p "$WORK" "$DIST"
+	rm -f "$DIST"/bursar*.oci.tar
+	for GOARCH in ${ARCHES:-amd64 arm64}; do binaries; done
+	# A tag of an image has no plus sign.
+	# shellcheck disable=SC2086 # a word each
+	GOARCH='' GOOS='' go run ./agent/packaging/images -version "${PACKAGE_VERSION//[+~]/-}" -epoch "$SOURCE_DATE_EPOCH" \
+		-binaries "$WORK" -out "$DIST" ${ARCHES:-amd64 arm64}
 	exit
 fi
 
