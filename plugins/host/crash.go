@@ -45,7 +45,7 @@ func (p *Process) Blame(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
 	}
-	late := errors.Is(ctx.Err(), context.DeadlineExceeded)
+	late := Late(ctx)
 	if late {
 		p.Hang(crash{fmt.Errorf("the plugin hangs: %w", err)})
 	}
@@ -54,4 +54,15 @@ func (p *Process) Blame(ctx context.Context, err error) error {
 		return crash{err}
 	}
 	return err
+}
+
+// Late reports whether the deadline of ctx has passed, also where nothing has ended ctx
+// yet: a plugin ends a call at the same deadline by a timer of its own, and on a busy
+// machine that one may be first.
+func Late(ctx context.Context) bool {
+	if err := ctx.Err(); err != nil {
+		return errors.Is(err, context.DeadlineExceeded)
+	}
+	deadline, ok := ctx.Deadline()
+	return ok && !time.Now().Before(deadline)
 }

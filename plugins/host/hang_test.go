@@ -1,12 +1,16 @@
 package host
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 )
 
 func TestHang_LogsGoroutinesAndEndsPlugin(t *testing.T) {
@@ -29,6 +33,48 @@ func TestHang_LogsGoroutinesAndEndsPlugin(t *testing.T) {
 	p.Hang(errors.New("again")) // it has ended: a no-op
 	if err := p.Err(); err.Error() != want {
 		t.Errorf("end: %v", err)
+	}
+}
+
+// tardy is a context whose deadline has passed and whose timer has not fired.
+type tardy struct{ context.Context }
+
+// Deadline implements context.Context.
+func (tardy) Deadline() (time.Time, bool) { return time.Now(), true }
+
+// The plugin ends a call at the deadline by a timer of its own, which may be first.
+func TestBlame_PluginEndsCallBeforeOurTimer_Hangs(t *testing.T) {
+	t.Parallel()
+	p, log := launchLogged(t, "hang")
+	go collect(t.Context(), p)
+	log.Await(t, "it hangs now")
+	err := p.Blame(tardy{t.Context()}, status.Error(codes.DeadlineExceeded, "stream terminated by RST_STREAM"))
+	if !errors.Is(err, ErrCrash) {
+		t.Errorf("error: %v", err)
+	}
+	if text := log.String(); !strings.Contains(text, "main.(*source).Collect") {
+		t.Errorf("the log lacks the goroutines:\n%s", text)
+	}
+}
+
+func TestLate_AsksClockAndContext(t *testing.T) {
+	canceled, cancel := context.WithTimeout(t.Context(), time.Hour)
+	cancel()
+	passed, cancel := context.WithTimeout(t.Context(), -time.Second)
+	defer cancel()
+	for _, c := range []struct {
+		name string
+		ctx  context.Context
+		late bool
+	}{
+		{"no deadline", t.Context(), false},
+		{"canceled before its deadline", canceled, false},
+		{"ended by its deadline", passed, true},
+		{"its timer has not fired", tardy{t.Context()}, true},
+	} {
+		if got := Late(c.ctx); got != c.late {
+			t.Errorf("%s: %v", c.name, got)
+		}
 	}
 }
 

@@ -236,7 +236,7 @@ func (p *Process) explain(ctx context.Context, err error, log *lines) error {
 		return ctx.Err()
 	case p.child.number() == 0:
 		return fmt.Errorf("start %s: %w", p.spec.Path, err)
-	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+	case Late(ctx):
 		err = fmt.Errorf("it was not ready within %s", p.spec.StartTimeout)
 	case p.child.refused() != nil:
 		err = p.child.refused()

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
+	"github.com/bursar-accounting/bursar/plugins/host"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 )
 
@@ -128,7 +129,7 @@ func (r *runner) execute(ctx context.Context, a sdk.Attempt) (sdk.Result, error)
 		r.kill()
 		result.Message = "this node leads no longer; " + result.Message
 		return result, nil //nolint:nilerr // it is in the result
-	case ctx.Err() != nil:
+	case ctx.Err() != nil || host.Late(ctx):
 		r.hang("Execute", deadline(r.about))
 		err = fmt.Errorf("it did not end within %s: %w", deadline(r.about), err)
 	case !r.plugin.Gone():
@@ -270,8 +271,8 @@ func (r *runner) probe(ctx context.Context, p *picture, i int, e *Effect) error 
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return err
-	case err != nil && (r.plugin.Gone() || bounded.Err() != nil):
-		if bounded.Err() != nil {
+	case err != nil && (r.plugin.Gone() || host.Late(bounded)):
+		if host.Late(bounded) {
 			r.hang("Probe", deadline(r.about))
 		}
 		return errors.Join(err, r.crash(ctx, err))

@@ -388,7 +388,7 @@ func (r *runner) make(ctx context.Context, p *picture, run *Run) (*sdk.Plan, err
 		}
 		return made, nil
 	}
-	if late := bounded.Err() != nil; ctx.Err() == nil && (r.plugin.Gone() || late) {
+	if late := host.Late(bounded); ctx.Err() == nil && (r.plugin.Gone() || late) {
 		if late {
 			r.hang("Plan", planTime)
 		}
