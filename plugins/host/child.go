@@ -13,6 +13,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -20,10 +21,11 @@ import (
 )
 
 const (
-	maxFiles     = 4096        // open files of a plugin
-	maxHandshake = 8 << 10     // bytes of the first line on standard output
-	leftover     = time.Second // how long output is read after a plugin's end
-	readBuffer   = 32 << 10    // bytes that are read from a plugin's output at once
+	maxFiles     = 4096             // open files of a plugin
+	maxHandshake = 8 << 10          // bytes of the first line on standard output
+	leftover     = time.Second      // how long a plugin's output may be silent after its end
+	leftovers    = 10 * time.Second // how long it is read after its end at most
+	readBuffer   = 32 << 10         // bytes that are read from a plugin's output at once
 )
 
 // handshakeLine is what a plugin prints first: core protocol, our protocol,
@@ -38,7 +40,7 @@ type child struct {
 	socketDir string
 	log       *lines
 
-	stdout, stderr   *os.File // our ends of the pipes
+	stdout, stderr   *output // our ends of the pipes
 	handshake, blank *io.PipeReader
 	tell, hold       *io.PipeWriter
 	readers          sync.WaitGroup
@@ -90,6 +92,39 @@ func (c *child) Start(context.Context) error {
 	return nil
 }
 
+// output is our end of a pipe that a process writes.
+type output struct {
+	*os.File
+
+	until atomic.Pointer[time.Time] // nil while the process runs
+}
+
+// finish has what the process has written read to its end. A pipe that a process
+// outside of its group holds open has none: it ends when it is silent for a second, or
+// after ten.
+func (o *output) finish() {
+	until := time.Now().Add(leftovers)
+	o.until.Store(&until)
+	o.bound(until)
+}
+
+func (o *output) bound(until time.Time) {
+	silent := time.Now().Add(leftover)
+	if silent.After(until) {
+		silent = until
+	}
+	_ = o.SetReadDeadline(silent) // pipes have deadlines
+}
+
+// Read implements io.Reader. However long the caller was busy with what it has read: after
+// the end of the process the pipe has its time to be silent from now on.
+func (o *output) Read(p []byte) (int, error) {
+	if until := o.until.Load(); until != nil {
+		o.bound(*until)
+	}
+	return o.File.Read(p)
+}
+
 // pipes connects the output and returns the process's ends.
 func (c *child) pipes() ([]*os.File, error) {
 	outR, outW, err := os.Pipe()
@@ -102,7 +137,7 @@ func (c *child) pipes() ([]*os.File, error) {
 		outW.Close()
 		return nil, err
 	}
-	c.stdout, c.stderr, c.cmd.Stdout, c.cmd.Stderr, c.cmd.Stdin = outR, errR, outW, errW, nil
+	c.stdout, c.stderr, c.cmd.Stdout, c.cmd.Stderr, c.cmd.Stdin = &output{File: outR}, &output{File: errR}, outW, errW, nil
 	return []*os.File{outW, errW}, nil
 }
 
@@ -137,15 +172,12 @@ func (c *child) launch() error {
 	return nil
 }
 
-// release closes the output of the process, which has ended.
+// release reads the output of the process, which has ended, to its end and closes it.
 func (c *child) release(err error) {
 	c.exit = describeExit(err)
-	late := time.AfterFunc(leftover, func() {
-		c.stdout.Close()
-		c.stderr.Close()
-	})
+	c.stdout.finish()
+	c.stderr.finish()
 	c.readers.Wait()
-	late.Stop()
 	c.stdout.Close()
 	c.stderr.Close()
 	c.tell.Close()

@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"strings"
 	"syscall"
 	"testing"
@@ -11,6 +12,8 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/bursar-accounting/bursar/proto/logtest"
 )
 
 func TestHang_LogsGoroutinesAndEndsPlugin(t *testing.T) {
@@ -75,6 +78,32 @@ func TestLate_AsksClockAndContext(t *testing.T) {
 		if got := Late(c.ctx); got != c.late {
 			t.Errorf("%s: %v", c.name, got)
 		}
+	}
+}
+
+// slowWriter takes its time for each line, as a busy disk does.
+type slowWriter struct{ logtest.Log }
+
+// Write implements io.Writer.
+func (w *slowWriter) Write(p []byte) (int, error) {
+	time.Sleep(10 * time.Millisecond)
+	return w.Log.Write(p)
+}
+
+func TestProcess_SlowLog_HasLastLinesOfOutput(t *testing.T) {
+	t.Parallel()
+	log := new(slowWriter)
+	spec := hostile(t, "last-words")
+	spec.Logger = slog.New(slog.NewTextHandler(log, nil))
+	p := launch(t, spec)
+	p.child.log.dump() // or most of the lines are dropped
+	_ = collect(t.Context(), p)
+	<-p.Done()
+	if err := p.Err(); err == nil || !strings.Contains(err.Error(), "line 300") {
+		t.Errorf("end: %v", err)
+	}
+	if text := log.String(); !strings.Contains(text, "line 300") {
+		t.Error("the log lacks the last line")
 	}
 }
 

@@ -112,6 +112,11 @@ func (s *source) Collect(context.Context, sdk.Start, *sdk.Stream) error {
 	case "crash":
 		println("panic: out of luck") // standard error itself: os.Stderr is a pipe of go-plugin
 		os.Exit(2)
+	case "last-words":
+		for i := range 300 { // more than a pipe holds
+			println("line", i+1, strings.Repeat("x", 400))
+		}
+		os.Exit(2)
 	case "panic":
 		panic("in the middle")
 	case "hang":
