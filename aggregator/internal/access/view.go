@@ -3,6 +3,7 @@ package access
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
@@ -17,6 +18,10 @@ var ErrDenied = errors.New("not permitted")
 // ErrRows is returned for what has no meta by which it could be shown in part:
 // who sees some of the records only does not see it at all.
 var ErrRows = errors.New("your access is limited to some of the records, and this is about all of them")
+
+// ErrUnavailable is wrapped when a node can give no picture of the store now: it knows no
+// leader, is about to stop, or is fenced. Another node may, or this one later.
+var ErrUnavailable = errors.New("the cluster cannot answer now")
 
 // Source gives pictures of the store.
 type Source interface {
@@ -45,20 +50,27 @@ func (r Reader) Usage(ctx context.Context, p Principal, q usage.Question) (*usag
 	}
 	view, err := r.Source.Read(ctx) // what was acknowledged before is here now
 	if err != nil {
-		return nil, err
+		return nil, unavailable(err)
 	}
 	if err := view.Close(); err != nil {
 		return nil, err
 	}
 	q.Where.Allowed = p.Rows.allowed()
-	return r.Usages.Answer(ctx, q)
+	answer, err := r.Usages.Answer(ctx, q)
+	if errors.Is(err, store.ErrClosed) {
+		err = unavailable(err)
+	}
+	return answer, err
 }
 
-// Read returns what p may see of the store now. The caller closes it.
+func unavailable(err error) error { return fmt.Errorf("%w: %w", ErrUnavailable, err) }
+
+// Read returns what p may see of the store now. The caller closes it. The error wraps
+// [ErrUnavailable].
 func (r Reader) Read(ctx context.Context, p Principal) (*View, error) {
 	view, err := r.Source.Read(ctx)
 	if err != nil {
-		return nil, err
+		return nil, unavailable(err)
 	}
 	return NewView(view, p), nil
 }

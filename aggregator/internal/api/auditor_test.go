@@ -383,12 +383,12 @@ func TestReadsThatCannotBeDoneAreErrors(t *testing.T) {
 	rg.add(bob)
 	rg.node.change(func(n *node) { n.deaf = errors.New("no quorum") })
 	rg.steps([]step{
-		{"GET", "/health_check", "", 500, "", "Content-Length: 0"},
-		{"GET", "/records", "", 500, `{"error":"the cluster cannot answer now: no quorum"}`, "Content-Type: application/json"},
-		{"GET", "/records?limit=0", "", 500, `{"error":"the cluster cannot answer now: no quorum"}`, ""},
-		{"GET", "/record/r2", "", 500, `{"error":"the cluster cannot answer now: no quorum"}`, ""},
+		{"GET", "/health_check", "", 503, "", "Retry-After: 1"},
+		{"GET", "/records", "", 503, `{"error":"the cluster cannot answer now: no quorum"}`, "Content-Type: application/json"},
+		{"GET", "/records?limit=0", "", 503, `{"error":"the cluster cannot answer now: no quorum"}`, "Retry-After: 1"},
+		{"GET", "/record/r2", "", 503, `{"error":"the cluster cannot answer now: no quorum"}`, "Retry-After: 1"},
 	})
-	if a := rg.do("GET", "/v1/records", ""); a.status != 503 || a.header.Get("Content-Type") != "application/problem+json" {
+	if a := rg.do("GET", "/v1/records", ""); a.status != 503 || a.header.Get("Retry-After") != "1" || a.header.Get("Content-Type") != "application/problem+json" {
 		t.Error(a)
 	}
 }

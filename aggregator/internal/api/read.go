@@ -21,22 +21,12 @@ func (s *Server) health(w http.ResponseWriter, r *http.Request) {
 	view, err := s.opt.Reader.Read(ctx, access.From(ctx))
 	if err != nil {
 		s.opt.Log.Warn("health check failed", "error", err)
-		empty(w, http.StatusInternalServerError)
+		w.Header().Set("Retry-After", afterLeader)
+		empty(w, http.StatusServiceUnavailable)
 		return
 	}
 	s.close(view)
 	empty(w, http.StatusOK)
-}
-
-// view returns a picture of the store, or answers that there is none.
-func (s *Server) view(w http.ResponseWriter, r *http.Request) (*access.View, bool) {
-	view, err := s.opt.Reader.Read(r.Context(), access.From(r.Context()))
-	if err != nil {
-		s.opt.Log.Warn("a read was refused", "path", r.URL.Path, "error", err)
-		jsonError(w, http.StatusInternalServerError, "the cluster cannot answer now: "+err.Error())
-		return nil, false
-	}
-	return view, true
 }
 
 const recordPrefix = "/record/"
@@ -52,16 +42,16 @@ func (s *Server) getRecord(w http.ResponseWriter, r *http.Request) {
 		jsonError(w, http.StatusBadRequest, err.Error())
 		return
 	}
-	view, ok := s.view(w, r)
-	if !ok {
+	view, err := s.opt.Reader.Read(r.Context(), access.From(r.Context()))
+	if err != nil {
+		s.failed(w, r, err)
 		return
 	}
 	defer s.close(view)
 	row, found, err := view.Get(id)
 	switch {
 	case err != nil:
-		s.opt.Log.Error("a read failed", "record_id", id, "error", err)
-		jsonError(w, http.StatusInternalServerError, err.Error())
+		s.failed(w, r, err)
 	case !found:
 		jsonError(w, http.StatusNotFound, "there is no record "+id)
 	case row.Archived:

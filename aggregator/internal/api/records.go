@@ -2,9 +2,9 @@ package api
 
 import (
 	"bytes"
-	"errors"
 	"net/http"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 	"github.com/bursar-accounting/bursar/proto/wire"
@@ -27,9 +27,9 @@ func (s *Server) getRecords(w http.ResponseWriter, r *http.Request) {
 	}
 	defer s.traffic.lists.Give()
 	err = s.within(w, r, func(r *http.Request) error {
-		view, ok := s.view(w, r)
-		if !ok {
-			return nil
+		view, err := s.opt.Reader.Read(r.Context(), access.From(r.Context()))
+		if err != nil {
+			return err
 		}
 		defer s.close(view)
 		if q.Limit == 0 { // no rows; for the store it is no limit
@@ -45,19 +45,8 @@ func (s *Server) getRecords(w http.ResponseWriter, r *http.Request) {
 		defer done()
 		return s.stream(w, r, read, query, format{contentType: "application/json", add: appendAuditor})
 	})
-	known, refused := errors.AsType[*refusal](err)
-	switch {
-	case err == nil:
-	case refused:
-		jsonError(w, known.status, known.detail)
-	case busy(err):
-		w.Header().Set("Retry-After", "5")
-		jsonError(w, http.StatusServiceUnavailable, err.Error()+"; try again in a moment")
-	default:
-		if r.Context().Err() == nil {
-			s.opt.Log.Error("an answer failed", "path", r.URL.Path, "error", err)
-		}
-		jsonError(w, http.StatusInternalServerError, err.Error())
+	if err != nil {
+		s.failed(w, r, err)
 	}
 }
 

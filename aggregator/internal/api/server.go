@@ -42,7 +42,8 @@ type Door interface {
 type Writer interface {
 	// Write returns the store's result for the command. [ErrNotNow] says that
 	// nothing was written and that it may be tried again; every other error
-	// leaves the outcome unknown.
+	// leaves the outcome unknown. Those that come of a node that stops, or
+	// leads no longer, are [ErrUnknown].
 	Write(ctx context.Context, c store.Command) (any, error)
 }
 

@@ -53,8 +53,8 @@ func TestAReadIsStaleOnlyWhereItIsAskedFor(t *testing.T) {
 		{"GET", "/v1/records?consistency=stale&max_age=long", false, 400, ""},
 		{"GET", "/v1/records?max_age=1s", false, 400, ""},
 		{"DELETE", "/v1/records/r1?consistency=stale", false, 400, ""},
-		{"GET", "/record/r1?consistency=stale", false, 500, ""}, // AUDITOR's routes are always linearizable
-		{"GET", "/records", false, 500, ""},
+		{"GET", "/record/r1?consistency=stale", false, 503, ""}, // AUDITOR's routes are always linearizable
+		{"GET", "/records", false, 503, ""},
 	} {
 		f.never = c.never
 		req, err := http.NewRequestWithContext(t.Context(), c.method, rg.url+c.path, http.NoBody)

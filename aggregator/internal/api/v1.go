@@ -116,6 +116,7 @@ type refusal struct {
 	status int
 	detail string
 	kind   string // the type of the problem; "": none of its own
+	after  string // the seconds after which it may be tried again; "": nothing changes by itself
 }
 
 func (e *refusal) Error() string { return e.detail }
@@ -137,7 +138,7 @@ func (s *Server) viewing(h func(http.ResponseWriter, *http.Request, *access.View
 			view, err := s.opt.Reader.Read(r.Context(), access.From(r.Context()))
 			if err != nil {
 				s.opt.Log.Warn("a read was refused", "path", r.URL.Path, "error", err)
-				return refuse(http.StatusServiceUnavailable, "the cluster cannot answer now: %v", err)
+				return err
 			}
 			defer s.close(view)
 			index, _ := view.Applied()
@@ -154,6 +155,10 @@ func (s *Server) viewing(h func(http.ResponseWriter, *http.Request, *access.View
 // refused answers the error of a handler.
 func (s *Server) refused(w http.ResponseWriter, r *http.Request, err error) {
 	var known *refusal
+	after := retryAfter(err)
+	if after != "" {
+		w.Header().Set("Retry-After", after)
+	}
 	switch {
 	case errors.As(err, &known):
 		failAs(w, problem{Type: cmp.Or(known.kind, "about:blank"), Status: known.status, Detail: known.detail})
@@ -167,9 +172,10 @@ func (s *Server) refused(w http.ResponseWriter, r *http.Request, err error) {
 		fail(w, http.StatusBadRequest, err.Error())
 	case errors.Is(err, store.ErrTooMuch):
 		fail(w, http.StatusUnprocessableEntity, err.Error()+"; ask for less at a time: a shorter window, longer buckets, fewer keys, smaller pages")
-	case busy(err):
-		w.Header().Set("Retry-After", "5")
-		fail(w, http.StatusServiceUnavailable, err.Error()+"; try again in a moment")
+	case errors.Is(err, ErrUnknown):
+		fail(w, http.StatusServiceUnavailable, "outcome unknown; check before retrying: "+err.Error())
+	case after != "":
+		fail(w, http.StatusServiceUnavailable, passing(err))
 	default:
 		if r.Context().Err() == nil {
 			s.opt.Log.Error("an answer failed", "path", r.URL.Path, "error", err)
@@ -190,7 +196,7 @@ func (s *Server) commitResult(ctx context.Context, c store.Command) (any, error)
 	result, err := s.try(ctx, c)
 	switch {
 	case errors.Is(err, ErrNotNow):
-		return nil, refuse(http.StatusServiceUnavailable, "nothing was done: %v", err)
+		return nil, later("nothing was done: %v", err)
 	case err != nil:
 		return nil, refuse(http.StatusServiceUnavailable, "outcome unknown; check before retrying: %v", err)
 	}

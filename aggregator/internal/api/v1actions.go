@@ -164,7 +164,7 @@ func actionError(err error) error {
 	case errors.Is(err, action.ErrRefused), errors.Is(err, action.ErrChanged):
 		return refuse(http.StatusConflict, "%v", err)
 	case errors.Is(err, ErrNotNow):
-		return refuse(http.StatusServiceUnavailable, "nothing was done: %v", err)
+		return later("nothing was done: %v", err)
 	}
 	return err
 }

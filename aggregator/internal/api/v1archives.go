@@ -176,7 +176,7 @@ func begunKeys(a *store.Archive) []string {
 func (s *Server) archive(ctx context.Context, name string) (*store.Archive, error) {
 	view, err := s.opt.Reader.Read(ctx, access.From(ctx))
 	if err != nil {
-		return nil, refuse(http.StatusServiceUnavailable, "the cluster cannot answer now: %v", err)
+		return nil, err
 	}
 	defer s.close(view)
 	list, err := view.Archives()

@@ -96,7 +96,7 @@ func (s *Server) commitConfig(w http.ResponseWriter, r *http.Request, view *acce
 	}
 	switch {
 	case errors.Is(err, ErrNotNow):
-		return refuse(http.StatusServiceUnavailable, "nothing was done: %v", err)
+		return later("nothing was done: %v", err)
 	case err != nil:
 		return refuse(http.StatusServiceUnavailable, "outcome unknown; check before retrying: %v", err)
 	}

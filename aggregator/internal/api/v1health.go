@@ -62,7 +62,7 @@ func (s *Server) v1Status(w http.ResponseWriter, r *http.Request) {
 func (s *Server) figures(ctx context.Context, w http.ResponseWriter, stale *Stale) (*v1.Status, error) {
 	view, err := s.opt.Reader.Read(ctx, access.From(ctx))
 	if err != nil {
-		return nil, refuse(http.StatusServiceUnavailable, "the cluster cannot answer now: %v", err)
+		return nil, err
 	}
 	defer s.close(view)
 	odd, err := view.Figures()

@@ -82,7 +82,7 @@ func (s *Server) importCursor(ctx context.Context, view *access.View, name strin
 	}
 	pulls, err := s.pulls(ctx)
 	if err != nil {
-		return cursor, refuse(http.StatusServiceUnavailable, "nothing was done: %v", err)
+		return cursor, later("nothing was done: %v", err)
 	}
 	configured := slices.ContainsFunc(pulls, func(a AgentStatus) bool { return a.Name == name })
 	if configured || cursor.Epoch != (store.Epoch{}) && !isImport(cursor.Epoch) {
@@ -108,11 +108,11 @@ func (s *Server) ingest(ctx context.Context, c *store.IngestCommand) (store.Inge
 	ingest, ok := result.(store.IngestResult)
 	switch {
 	case errors.Is(err, ErrNotNow):
-		return ingest, refuse(http.StatusServiceUnavailable, "not all was committed, send it again: %v", err)
+		return ingest, later("not all was committed, send it again: %v", err)
 	case err != nil:
-		return ingest, refuse(http.StatusServiceUnavailable, "outcome unknown; send it again: %v", err)
+		return ingest, later("outcome unknown; send it again: %v", err)
 	case !ok || !ingest.Accepted:
-		return ingest, refuse(http.StatusServiceUnavailable, "something else of that name was committed at the same moment, send it again")
+		return ingest, later("something else of that name was committed at the same moment, send it again")
 	}
 	return ingest, nil
 }

@@ -129,7 +129,7 @@ func (s *Server) join(w http.ResponseWriter, r *http.Request, from string) (*v1.
 func (s *Server) arrive(r *http.Request, a *enrol.Arrival) error {
 	view, err := s.opt.Reader.Read(r.Context(), access.Daemon())
 	if err != nil {
-		return refuse(http.StatusServiceUnavailable, "the cluster cannot answer now: %v", err)
+		return err
 	}
 	defer s.close(view)
 	return enrol.Admit(r.Context(), view, s.commitResult, a, calendar.Now())

@@ -111,7 +111,7 @@ func (s *Server) v1Transfer(w http.ResponseWriter, r *http.Request) error {
 func (s *Server) changed(w http.ResponseWriter, r *http.Request, what string, err error) error {
 	switch {
 	case errors.Is(err, ErrNotNow):
-		return refuse(http.StatusServiceUnavailable, "nothing was done: %v", err)
+		return later("nothing was done: %v", err)
 	case errors.Is(err, ErrRefused):
 		return refuse(http.StatusConflict, "nothing was done: %v", err)
 	case err != nil:

@@ -155,7 +155,7 @@ func noValue(f usage.Filter, names []string) error {
 
 // noMatch refuses a filter that no record can pass.
 func noMatch(format string, args ...any) error {
-	return &refusal{http.StatusBadRequest, fmt.Sprintf(format, args...), v1.TypeNoMatch}
+	return &refusal{status: http.StatusBadRequest, detail: fmt.Sprintf(format, args...), kind: v1.TypeNoMatch}
 }
 
 // near says what there is in the place of a name that there is not.

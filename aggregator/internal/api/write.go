@@ -19,6 +19,10 @@ import (
 // later try may succeed.
 var ErrNotNow = errors.New("cannot be written now")
 
+// ErrUnknown is what errors of [Writer] are after which no one knows whether the command was
+// written. Its text is not part of theirs.
+var ErrUnknown = errors.New("outcome unknown")
+
 // writePause is how long a write that cannot be done now waits for the next try.
 const writePause = 50 * time.Millisecond
 

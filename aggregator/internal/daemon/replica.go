@@ -83,11 +83,23 @@ func (r *replica) Write(ctx context.Context, c store.Command) (any, error) {
 		return nil, fmt.Errorf("%w: %w", api.ErrNotNow, err)
 	}
 	result, err := r.peer.Write(ctx, c)
-	if errors.Is(err, membership.ErrNotNow) {
+	switch {
+	case errors.Is(err, membership.ErrNotNow):
 		return nil, fmt.Errorf("%w: %w", api.ErrNotNow, err)
+	case errors.Is(err, cluster.ErrUnknownOutcome):
+		return nil, unknown{err}
 	}
 	return result, err
 }
+
+// unknown is an error that is api.ErrUnknown.
+type unknown struct{ error }
+
+// Is makes it api.ErrUnknown.
+func (unknown) Is(target error) bool { return target == api.ErrUnknown }
+
+// Unwrap returns the error.
+func (u unknown) Unwrap() error { return u.error }
 
 // Submit implements pull.Committer. While the disk is nearly full nothing is
 // committed, so nothing is acknowledged: the agents keep what they have.

@@ -9,6 +9,7 @@ import (
 	"html/template"
 	"log/slog"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
@@ -179,6 +180,9 @@ func (p *Pages) show(name string, fill func(r *http.Request, f *frame) int) http
 			return
 		}
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		if code == http.StatusServiceUnavailable {
+			w.Header().Set("Retry-After", "1")
+		}
 		w.WriteHeader(code)
 		_, _ = out.WriteTo(w) // a browser that is gone needs no answer
 	}), "no-store")
@@ -216,7 +220,7 @@ func (p *Pages) fill(r *http.Request, make content, f *frame) int {
 	view, err := p.Reader.Read(ctx, access.From(ctx))
 	if err != nil {
 		p.Log.Warn("a page was refused", "path", r.URL.Path, "error", err)
-		f.Problem = "The cluster cannot answer now: " + err.Error()
+		f.Problem = "The " + strings.TrimPrefix(err.Error(), "the ")
 		return http.StatusServiceUnavailable
 	}
 	f.Content, err = make(r.WithContext(ctx), view)
