@@ -38,14 +38,13 @@ func (l *Log) Lines() int { return strings.Count(l.String(), "\n") }
 func (l *Log) Logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }
 
 // Await returns when the log holds text, and ends the test when it does not
-// within ten seconds.
+// within a minute.
 func (l *Log) Await(t testing.TB, text string) {
 	t.Helper()
-	for range 500 {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		if strings.Contains(l.String(), text) {
 			return
 		}
-		time.Sleep(20 * time.Millisecond)
 	}
 	t.Fatalf("the log never says %q: %.2000s", text, l.String())
 }

@@ -52,7 +52,7 @@ func Listen(t testing.TB) net.Listener {
 // too, until it runs its own program.
 func Again(t testing.TB, addr string) net.Listener {
 	t.Helper()
-	for end := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
 		l, err := net.Listen("tcp", addr)
 		if err == nil {
 			return l

@@ -182,7 +182,7 @@ func (s *site) stop() {
 // until waits for a state of a source.
 func (s *site) until(name string, ok func(control.Source) bool) control.Source {
 	s.t.Helper()
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	for time.Now().Before(deadline) {
 		for _, x := range s.agent.Status().Sources {
 			if x.Type+"/"+x.Label == name && ok(x) {

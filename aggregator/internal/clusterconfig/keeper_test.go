@@ -263,7 +263,7 @@ func TestRunAndLeadFollowTheLogUntilTheyEnd(t *testing.T) {
 	}
 	for _, next := range []string{"1", "2", "3"} {
 		a.SetFiles(one(next))
-		for deadline := time.Now().Add(6 * time.Second); c.committed() != next+" by a"; time.Sleep(time.Millisecond) {
+		for deadline := time.Now().Add(time.Minute); c.committed() != next+" by a"; time.Sleep(time.Millisecond) {
 			if time.Now().After(deadline) {
 				t.Fatal(next, " was not committed\n", a.log)
 			}

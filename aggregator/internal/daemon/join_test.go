@@ -50,7 +50,7 @@ func (g *guarded) token(c *client.Client, role identity.Role, name string) join.
 	g.t.Helper()
 	var issued v1.IssuedToken
 	var err error
-	for range 600 { // a node that has just started may have no leader yet
+	for range 1800 { // a node that has just started may have no leader yet
 		issued, err = c.CreateToken(g.t.Context(), v1.NewToken{Role: string(role), Name: name, LifetimeSeconds: 3600})
 		if err == nil {
 			break
