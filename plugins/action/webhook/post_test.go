@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -240,8 +241,8 @@ func TestAReceiverThatDoesNotAnswerIsInDoubt(t *testing.T) {
 }
 
 func TestAnEffectGoesNowhereElse(t *testing.T) {
-	elsewhere := 0
-	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { elsewhere++ }))
+	var elsewhere atomic.Int32
+	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { elsewhere.Add(1) }))
 	defer other.Close()
 	for _, code := range []int{301, 302, 303, 307, 308} {
 		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -262,8 +263,8 @@ func TestAnEffectGoesNowhereElse(t *testing.T) {
 	if r := a.Execute(t.Context(), sdk.Attempt{}, nil); r.Outcome != sdk.Retry {
 		t.Errorf("%+v", r)
 	}
-	if elsewhere != 0 {
-		t.Errorf("%d posts elsewhere", elsewhere)
+	if elsewhere.Load() != 0 {
+		t.Errorf("%d posts elsewhere", elsewhere.Load())
 	}
 }
 
