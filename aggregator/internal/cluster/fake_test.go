@@ -239,11 +239,7 @@ func (plainStream) Dial(addr raft.ServerAddress, timeout time.Duration) (net.Con
 
 func listen(t *testing.T, addr string) raft.StreamLayer {
 	t.Helper()
-	l, err := net.Listen("tcp", addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return plainStream{l}
+	return plainStream{porttest.Again(t, addr)}
 }
 
 // trio is a cluster of three on loopback.

@@ -150,11 +150,7 @@ func (s *ship) restart() {
 	s.fleet.t.Helper()
 	state := s.state.afterCrash()
 	s.conf.State, s.conf.Images = state, state
-	l, err := net.Listen("tcp", s.addr)
-	if err != nil {
-		s.fleet.t.Fatal(err)
-	}
-	s.start(l)
+	s.start(porttest.Again(s.fleet.t, s.addr))
 }
 
 // wipe gives the stopped node empty directories at its old address.

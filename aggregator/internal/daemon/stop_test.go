@@ -12,15 +12,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/api"
+	"github.com/bursar-accounting/bursar/proto/porttest"
 )
 
 // Whoever has a connection when a node begins to stop is answered, even where the node takes
 // longer to accept it than new callers are let in.
 func TestFront_Stopping_AnswersWhoIsInTheQueue(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := porttest.Listen(t) // no one else gets its port when it is closed
 	var conns []net.Conn
 	for range 3 {
 		c, err := net.Dial("tcp", l.Addr().String())

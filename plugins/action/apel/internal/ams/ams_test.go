@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/bursar-accounting/bursar/plugins/action/apel/amstest"
 	"github.com/bursar-accounting/bursar/plugins/action/apel/gridtest"
 	"github.com/bursar-accounting/bursar/plugins/action/apel/internal/ams"
+	"github.com/bursar-accounting/bursar/proto/porttest"
 )
 
 func start(t *testing.T) (*amstest.Service, ams.Config) {
@@ -100,12 +102,13 @@ func TestALostAnswerSaysThatTheMessageMayBeThere(t *testing.T) {
 
 func TestAServiceThatIsNotThereIsTriedAgain(t *testing.T) {
 	_, c := start(t)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	_, port, err := net.SplitHostPort(porttest.Free(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.AuthnPort = l.Addr().(*net.TCPAddr).Port
-	_ = l.Close()
+	if c.AuthnPort, err = strconv.Atoi(port); err != nil {
+		t.Fatal(err)
+	}
 	_, err = client(t, c).Publish(t.Context(), []byte("x"), attributes)
 	if e, ok := errors.AsType[*ams.Error](err); !ok || !e.Again() || e.InDoubt() {
 		t.Error(err)

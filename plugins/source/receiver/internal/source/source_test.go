@@ -22,6 +22,7 @@ import (
 	"github.com/bursar-accounting/bursar/proto/identity"
 	"github.com/bursar-accounting/bursar/proto/identity/identitytest"
 	"github.com/bursar-accounting/bursar/proto/local"
+	"github.com/bursar-accounting/bursar/proto/porttest"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
@@ -234,10 +235,7 @@ func TestAWindowOfThePastHasNothing(t *testing.T) {
 }
 
 func TestAPortThatIsStillInUseIsWaitedFor(t *testing.T) {
-	former, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	former := porttest.Listen(t)
 	got := make(chan error, 1)
 	go func() {
 		l, err := open(t.Context(), &settings{document: document{Listen: former.Addr().String()}}, slog.New(slog.DiscardHandler))
