@@ -124,7 +124,7 @@ func TestCluster_RollingRestart_FailsNoRequest(t *testing.T) {
 			t.Error(f)
 		}
 	}
-	t.Logf("%d requests served, %d failed; %d times a node took no connection and another one was asked", l.served.Load(), len(l.failed), l.turned.Load())
+	t.Logf("%d requests served, %d failed; %d times a node took no connection or could not answer, and another one was asked", l.served.Load(), len(l.failed), l.turned.Load())
 }
 
 // caughtUp reports whether a node answers a read, which it does only with all that
