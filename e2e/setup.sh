@@ -358,30 +358,38 @@ fetch_npm() {
 
 # --- main -----------------------------------------------------------------------
 
+# install_part PART runs in a process of its own: a part that fails stops no other.
+install_part() {
+  case $1 in
+    host) host ;;
+    postgres) install_on_host postgresql-15 ;;
+    chroot) chroot_part ;;
+    gridengine) gridengine_part ;;
+    htcondor) htcondor_part ;;
+    python) python_part ;;
+    packages) packages_part ;;
+    nomad) nomad_part ;;
+    kubernetes) kubernetes_part ;;
+    browser) browser_part ;;
+    s3) s3_part ;;
+    oidc) oidc_part ;;
+    *) die "unknown part $1: use host, postgres, chroot, gridengine, htcondor, python, packages, nomad, kubernetes, browser, s3 or oidc" ;;
+  esac
+}
+
 case ${1:-} in
   -where) printf '%s\n' "$cache"; exit ;;
   -build-chroot) shift; build_chroot "$@"; exit ;;
+  -part) install_part "$2"; exit ;;
 esac
 [ "$(id -u)" = 0 ] || die "must run as root"
 mkdir -p "$cache"
 exec 9> "$cache/.lock"
 flock 9
 [ $# -gt 0 ] || set -- host chroot gridengine htcondor python packages nomad kubernetes browser s3 oidc
+failed=()
 for part in "$@"; do
-  case $part in
-    host) host 9>&- ;;
-    postgres) install_on_host postgresql-15 9>&- ;;
-    chroot) chroot_part 9>&- ;;
-    gridengine) gridengine_part 9>&- ;;
-    htcondor) htcondor_part 9>&- ;;
-    python) python_part 9>&- ;;
-    packages) packages_part 9>&- ;;
-    nomad) nomad_part 9>&- ;;
-    kubernetes) kubernetes_part 9>&- ;;
-    browser) browser_part 9>&- ;;
-    s3) s3_part 9>&- ;;
-    oidc) oidc_part 9>&- ;;
-    *) die "unknown part $part: host, postgres, chroot, gridengine, htcondor, python, packages, nomad, kubernetes, browser, s3 or oidc" ;;
-  esac
+  "$BASH" "$0" -part "$part" 9>&- || failed+=("$part")
 done
+[ ${#failed[@]} = 0 ] || die "could not install ${failed[*]}: see above; e2e/setup.sh ${failed[*]} goes on where it stopped"
 say "done"
