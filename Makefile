@@ -21,6 +21,10 @@ PROTOC_GEN_GRPC := $(TOOLS)/protoc-gen-go-grpc-v1.6.2
 # nfpm stays at v2.45.0: newer ones need modules that the proxy does not have.
 NFPM            := $(TOOLS)/nfpm-v2.45.0
 MD2MAN          := $(TOOLS)/go-md2man-v2.0.7
+GOTESTSUM       := $(TOOLS)/gotestsum-v1.13.0
+
+# Tests run through it: it tries again what failed, and says what failed and what was unstable.
+CHECK := go run ./e2e/check -gotestsum $(GOTESTSUM)
 
 # What is linted and tested is compiled as what is built, so that the cache serves both.
 lint test race: export GOFLAGS := $(strip $(GOFLAGS) -trimpath)
@@ -60,18 +64,24 @@ images: ## Make OCI images of the daemons for amd64 and arm64 in dist/, without 
 TWICE = $$((2 * $$(getconf _NPROCESSORS_ONLN)))
 
 .PHONY: test
-test: ## Run all tests that need only Go. Memory that is lent is overwritten when it is taken back.
-	go test -tags poison -p $(TWICE) ./...
+test: $(GOTESTSUM) ## Run all tests that need only Go. Memory that is lent is overwritten when it is taken back.
+	$(CHECK) test ./... -- -tags poison -p $(TWICE)
 
 .PHONY: race
-race: ## Run the same tests with the race detector, which takes several times as long. Needs a C compiler.
-	CGO_ENABLED=1 go test -race -timeout 30m ./...
+race: $(GOTESTSUM) ## Run the same tests with the race detector, which takes several times as long; RACE=changed: the packages of the last three days. Needs a C compiler.
+	CGO_ENABLED=1 $(CHECK) race $(or $(RACE),all)
 
-.PHONY: e2e
-e2e: build ## Install real schedulers and clients, and run the end-to-end tests. Needs root on Debian.
-	e2e/setup.sh
+.PHONY: e2e e2e-all
+e2e: build $(GOTESTSUM) ## Install real schedulers and clients, and run the core of the end-to-end tests, or SUITE=nomad,pages. Needs root on Debian.
 	$(GOBUILD) -tags faults -o $(BIN)/faults/bursar ./aggregator
-	go test -tags e2e -timeout 40m -count 1 -p 3 -parallel 6 ./e2e/... # most of it is waiting
+	$(CHECK) e2e $(or $(SUITE),core)
+
+e2e-all: ## Run all end-to-end tests.
+	$(MAKE) e2e SUITE=all
+
+.PHONY: check
+check: $(GOTESTSUM) ## Run everything that .ci/run runs, and end with a table of what each step found and cost.
+	$(CHECK) all
 
 .PHONY: soak
 soak: build powercuts ## Run CYCLES (default 2000) cycles of faults, DEATHS (default 500) kills of a leader in mid-action, KILLS (default 500) of daemons of each kind, by SEED (default: the time), the power cuts, and the back-fill of 200 000 jobs.
@@ -111,6 +121,7 @@ generate: $(BUF) $(PROTOC_GEN_GO) $(PROTOC_GEN_GRPC) ## Generate Go from the .pr
 clean: ## Remove what was built.
 	rm -rf $(BIN)
 
+$(TOOLS)/gotestsum-%: ; $(call install,gotest.tools/gotestsum,$*)
 $(TOOLS)/golangci-lint-%: ; $(call install,github.com/golangci/golangci-lint/v2/cmd/golangci-lint,$*)
 $(TOOLS)/buf-%: ; $(call install,github.com/bufbuild/buf/cmd/buf,$*)
 $(TOOLS)/nfpm-%: ; $(call install,github.com/goreleaser/nfpm/v2/cmd/nfpm,$*)

@@ -1,0 +1,193 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"time"
+)
+
+// step is a command of the whole check.
+type step struct {
+	name    string
+	command []string
+	limit   time.Duration // a step that takes longer is killed and has failed
+	needed  bool          // without it the others make no sense
+}
+
+// checkSteps are the steps of the whole check, the quickest first.
+func checkSteps() []step {
+	return []step{
+		{name: "build", command: []string{"make", "build"}, limit: 20 * time.Minute, needed: true},
+		{name: "lint", command: []string{"make", "lint"}, limit: 20 * time.Minute},
+		{name: "test", command: []string{"make", "test"}, limit: 20 * time.Minute},
+		{name: "race", command: []string{"make", "race", "RACE=changed"}, limit: 40 * time.Minute},
+		{name: "fuzz", command: []string{".ci/fuzz", "1s", "turn"}, limit: 15 * time.Minute},
+		{name: "powercuts", command: []string{"make", "powercuts", "CUTS=2000"}, limit: 15 * time.Minute},
+		{name: "e2e", command: []string{"make", "e2e", "SUITE=changed"}, limit: 50 * time.Minute},
+	}
+}
+
+// outcome is how a step ended.
+type outcome struct {
+	step
+	took  time.Duration
+	err   error
+	tail  *tail // of what it printed
+	found result
+	ran   bool // found says something
+}
+
+// runSteps runs all steps, whatever the earlier ones found, and prints at the end what
+// failed and a table of what each cost. The set-up runs beside them until the end-to-end
+// tests need it. It returns an error where one step failed.
+func runSteps(ctx context.Context, steps []step, setup step) error {
+	if err := clearLogs(); err != nil {
+		return err
+	}
+	log, err := os.Create(filepath.Join(logs, "check.log"))
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	ctx, cancel := context.WithCancel(ctx)
+	setUp, err := setup.start(ctx)
+	if err != nil {
+		cancel()
+		return err
+	}
+	defer func() { cancel(); setUp.wait() }()
+	var outcomes []outcome
+	for _, s := range steps {
+		if s.name == "e2e" {
+			outcomes = append(outcomes, setUp.wait())
+		}
+		fmt.Printf("\n== %s (%s)\n", s.name, time.Now().UTC().Format(time.TimeOnly))
+		o := s.run(ctx, io.MultiWriter(os.Stdout, log))
+		outcomes = append(outcomes, o)
+		if o.err != nil && s.needed || ctx.Err() != nil {
+			break
+		}
+	}
+	printSummary(os.Stdout, outcomes)
+	for _, o := range outcomes {
+		if o.err != nil {
+			return errors.New("the check failed")
+		}
+	}
+	return nil
+}
+
+// clearLogs removes what an earlier check left.
+func clearLogs() error {
+	if err := os.RemoveAll(logs); err != nil {
+		return err
+	}
+	return os.MkdirAll(logs, 0o755)
+}
+
+// background is a step that runs beside others, with a log of its own.
+type background struct {
+	ended   chan struct{}
+	outcome outcome
+}
+
+func (s step) start(ctx context.Context) (*background, error) {
+	log, err := os.Create(filepath.Join(logs, s.name+".log"))
+	if err != nil {
+		return nil, err
+	}
+	b := &background{ended: make(chan struct{})}
+	go func() {
+		defer close(b.ended)
+		defer log.Close()
+		b.outcome = s.run(ctx, log)
+	}()
+	return b, nil
+}
+
+func (b *background) wait() outcome {
+	<-b.ended
+	return b.outcome
+}
+
+func (s step) run(ctx context.Context, out io.Writer) outcome {
+	ctx, cancel := context.WithTimeout(ctx, s.limit)
+	defer cancel()
+	o := outcome{step: s, tail: &tail{}}
+	cmd := exec.CommandContext(ctx, s.command[0], s.command[1:]...)
+	both := io.MultiWriter(out, o.tail)
+	cmd.Stdout, cmd.Stderr = both, both
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
+	cmd.WaitDelay = 30 * time.Second
+	began := time.Now()
+	o.err = cmd.Run()
+	o.took = time.Since(began)
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		o.err = fmt.Errorf("did not end within %s", s.limit)
+	}
+	var err error
+	o.found, o.ran, err = readStepResult(s.name)
+	o.err = errors.Join(o.err, err)
+	return o
+}
+
+// tail keeps the last of what is written to it.
+type tail struct{ b []byte }
+
+const tailSize = 4 << 10
+
+func (t *tail) Write(p []byte) (int, error) {
+	t.b = append(t.b, p...)
+	if over := len(t.b) - tailSize; over > 0 {
+		t.b = bytes.Clone(t.b[over:])
+	}
+	return len(p), nil
+}
+
+// lines returns the last lines that are whole, n at most.
+func (t *tail) lines(n int) []string { return lastLines([]string{string(t.b)}, n) }
+
+// printSummary prints what failed, what is unstable, and the table of the steps.
+func printSummary(w io.Writer, outcomes []outcome) {
+	var total result
+	for _, o := range outcomes {
+		if o.err != nil {
+			fmt.Fprintf(w, "\n%s failed: %v\n", o.name, o.err)
+		}
+		if o.err != nil && len(o.found.Failed) == 0 {
+			for _, line := range o.tail.lines(linesShown) {
+				fmt.Fprintf(w, "      | %s\n", line)
+			}
+		}
+		printFindings(w, o.found, testArgs(o.name))
+		total.Tests += o.found.Tests
+		total.Skipped += o.found.Skipped
+		total.Failed = append(total.Failed, o.found.Failed...)
+		total.Unstable = append(total.Unstable, o.found.Unstable...)
+	}
+	fmt.Fprintf(w, "\nwhole log: %s\n\n%-10s %7s %7s %8s %7s  %s\n", filepath.Join(logs, "check.log"), "step", "seconds", "tests", "unstable", "skipped", "result")
+	for _, o := range outcomes {
+		printOutcome(w, o)
+	}
+	fmt.Fprintf(w, "\n%d passed, %d failed, %d skipped\n", total.Tests-len(total.Failed)-total.Skipped, len(total.Failed), total.Skipped)
+}
+
+func printOutcome(w io.Writer, o outcome) {
+	state := "ok"
+	if o.err != nil {
+		state = "FAILED"
+	}
+	tests, unstable, skipped := "-", "-", "-"
+	if o.ran {
+		tests, unstable, skipped = fmt.Sprint(o.found.Tests), fmt.Sprint(len(o.found.Unstable)), fmt.Sprint(o.found.Skipped)
+	}
+	fmt.Fprintf(w, "%-10s %7.0f %7s %8s %7s  %s\n", o.name, o.took.Seconds(), tests, unstable, skipped, state)
+}
