@@ -353,6 +353,9 @@ func (w *walk) inline(p content, e element, depth int) error {
 	if err := p.read(b[:], start); err != nil {
 		return err
 	}
+	if id := binary.NativeEndian.Uint64(b[:]); id != 0 { // bbolt would free that page
+		return damaged("%s: the bucket %q says that it is page %d", p.what, e.key, id)
+	}
 	h := parseHead(b[:])
 	h.size = e.vsize - bucketSize
 	if h.flags != flagLeaf {

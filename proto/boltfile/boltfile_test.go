@@ -185,6 +185,38 @@ func TestCheck_CutOrFlippedFile_BboltNeverPanics(t *testing.T) {
 	}
 }
 
+// bbolt frees the page that a bucket within a value says to be, and faults where the file
+// has no such page.
+func TestCheck_InlineBucketWithAPage_IsRefused(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file.db")
+	db, err := bbolt.Open(path, 0o600, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = db.Update(func(tx *bbolt.Tx) error {
+		b, err := tx.CreateBucket([]byte("within"))
+		if err != nil {
+			return err
+		}
+		return b.Put([]byte("key"), []byte("value"))
+	})
+	if err := errors.Join(err, db.Close(), boltfile.Check(path)); err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := bytes.Index(file, []byte("within")) + len("within") + 16 // behind the bucket's head
+	file[at+5] = 1
+	if err := os.WriteFile(path, file, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := boltfile.Check(path); !errors.Is(err, boltfile.ErrDamaged) {
+		t.Errorf("got %v, want %v", err, boltfile.ErrDamaged)
+	}
+}
+
 // damage cuts every fifth copy and flips a byte in the others, in half of them in the
 // head of a page.
 func damage(rng *rand.Rand, whole []byte, n int) []byte {
