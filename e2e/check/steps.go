@@ -28,9 +28,9 @@ func checkSteps() []step {
 		{name: "lint", command: []string{"make", "lint"}, limit: 20 * time.Minute},
 		{name: "test", command: []string{"make", "test"}, limit: 20 * time.Minute},
 		{name: "race", command: []string{"make", "race", "RACE=changed"}, limit: 40 * time.Minute},
-		{name: "fuzz", command: []string{".ci/fuzz", "1s", "turn"}, limit: 15 * time.Minute},
-		{name: "powercuts", command: []string{"make", "powercuts", "CUTS=2000"}, limit: 15 * time.Minute},
-		{name: "e2e", command: []string{"make", "e2e", "SUITE=changed"}, limit: 50 * time.Minute},
+		{name: "fuzz", command: []string{".ci/fuzz", "1s", "turn"}, limit: 25 * time.Minute},
+		{name: "powercuts", command: []string{"make", "powercuts", "CUTS=2000"}, limit: 20 * time.Minute},
+		{name: "e2e", command: []string{"make", "e2e", "SUITE=changed"}, limit: 60 * time.Minute},
 	}
 }
 
