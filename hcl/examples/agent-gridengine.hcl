@@ -25,29 +25,11 @@ source "gridengine" "katana" {
     id   = "${source.label}-${job.id}"
     when = job.owner != "healthcheck"
 
+    # These keys and components are added to those of the default mapping; null leaves a
+    # key out.
     meta = {
-      site_id   = "katana"
-      user_id   = job.owner
-      group_id  = job.group
-      project   = job.project
-      partition = job.qname
-      host      = job.hostname
-      job_id    = job.job_id
-    }
-
-    # Slots are in the line of the job, not in those of its slave tasks.
-    component "Cores" {
-      amount = job.cores
-      when   = !job.slave
-    }
-    component "Memory" {
-      amount = job.memory_mb
-      when   = job.memory_mb != null
-    }
-    component "TotalCPU" {
-      amount = job.cpu_seconds
-      kind   = "total"
-      when   = job.cpu_seconds != null
+      job_id     = job.job_id
+      department = null
     }
     component "GPUs" { # a consumable of this site, for each slot
       amount = try(job.requests["gpu"] * job.slots, 0)

@@ -21,37 +21,21 @@ source "htcondor" "grid" {
     id   = "${source.label}-${job.id}"
     when = job.Owner != "healthcheck"
 
+    # These keys and components are added to those of the default mapping; null leaves a
+    # key out.
     meta = {
       site_id   = "grid"
-      user_id   = job.Owner
-      group_id  = job.group
-      vo        = job.vo
       voms      = job.x509UserProxyFirstFQAN
       subject   = job.AuthTokenSubject
-      host      = job.host
       dag       = job.DAGManJobId
       container = try(job.ad["SingularityImage"], null) # any attribute of the ad
     }
 
-    component "Cores" {
-      amount = job.cores
+    component "Cores" { # the amount is the default's
       score "HEPscore23" { # of the machine, by SYSTEM_JOB_MACHINE_ATTRS = HEPScore
         value = job.MachineAttrHEPScore0
         when  = job.MachineAttrHEPScore0 != null
       }
-    }
-    component "Memory" {
-      amount = job.memory_mb
-      when   = job.memory_mb != null
-    }
-    component "GPUs" {
-      amount = job.gpus
-      when   = job.gpus > 0
-    }
-    component "TotalCPU" {
-      amount = job.cpu_seconds
-      kind   = "total"
-      when   = job.cpu_seconds != null
     }
   }
 }

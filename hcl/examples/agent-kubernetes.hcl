@@ -29,38 +29,16 @@ source "kubernetes" "k8s" {
   }
 
   record {
+    # These keys and components are added to those of the default mapping; null leaves a
+    # key out.
     meta = {
-      site_id   = "k8s"
-      user_id   = job.user
-      group_id  = try(job.namespace_labels["team"], job.namespace)
-      project   = job.project
-      pod       = job.pod
-      container = job.container
-      workflow  = job.workflow
-      gpu_model = job.gpu_model
-      usage     = job.usage
-      estimated = job.estimated ? "true" : null
-    }
-    component "MilliCores" {
-      amount = job.cpu_millicores
-      when   = try(job.cpu_millicores > 0, false)
-    }
-    component "Memory" {
-      amount = job.memory_mb
-      when   = try(job.memory_mb > 0, false)
-    }
-    component "GPUs" {
-      amount = job.gpus
-      when   = try(job.gpus > 0, false)
+      site_id  = "k8s"
+      group_id = try(job.namespace_labels["team"], job.namespace)
+      cron_job = null
     }
     component "nvidia.com/mig-1g.5gb" {
       amount = try(job.extended["nvidia.com/mig-1g.5gb"], 0)
       when   = try(job.extended["nvidia.com/mig-1g.5gb"] > 0, false)
-    }
-    component "TotalCPU" {
-      amount = job.cpu_seconds
-      kind   = "total"
-      when   = job.cpu_seconds != null
     }
   }
 }

@@ -30,32 +30,16 @@ source "nomad" "cloud" {
   }
 
   record {
+    # These keys and components are added to those of the default mapping; null leaves a
+    # key out.
     meta = {
-      site_id   = "cloud"
-      user_id   = job.owner
-      group_id  = job.namespace
-      job       = job.job_name
-      title     = try(job.meta["title"], null)
-      image     = job.image
-      gpu_model = job.gpu_model
-      lost      = job.state == "lost" ? "true" : null
+      title = try(job.meta["title"], null)
+      image = job.image
+      lost  = job.state == "lost" ? "true" : null
+      node  = null
     }
-    component "Cores" {
-      amount = job.cores
-      when   = try(job.cores > 0, false)
+    component "Cores" { # amount and condition are the default's
       score "HEPScore23" { value = job.node_pool == "gpu" ? 21.5 : 10.0 }
-    }
-    component "MHz" {
-      amount = job.cpu_mhz
-      when   = job.cpu_mhz != null
-    }
-    component "Memory" {
-      amount = job.memory_mb
-      when   = job.memory_mb != null
-    }
-    component "GPUs" {
-      amount = job.gpus
-      when   = try(job.gpus > 0, false)
     }
     component "GPUs:Tesla V100" { # the capacity has each model, too
       amount = try(job.gpus_by_model["Tesla V100"], 0)

@@ -45,27 +45,17 @@ source "slurm" "nemo" {
     earliest   = "2024-01-01T00:00:00Z"
   }
 
-  # `bursar-agent preview` shows what this makes of the last jobs.
+  # What is said here changes that part of the plugin's default mapping, which
+  # `bursar-source-slurm -mapping` prints; all else stays. `bursar-agent preview` shows
+  # what becomes of the last jobs, and why.
   record {
     id = "${source.label}-${job.id}"
     meta = {
-      site_id  = "nemo"
-      user_id  = job.User
-      group_id = job.Group
-      voms     = try(jsondecode(job.Comment).voms, null) # null: the key is left out
+      voms = try(jsondecode(job.Comment).voms, null)
+      qos  = null # left out
     }
-    component "Cores" {
-      amount = job.NCPUS
+    component "Cores" { # the amount is the default's
       score "HEPScore23" { value = job.Partition == "gpu" ? 21.5 : 10.0 }
-    }
-    component "Memory" { amount = job.memory_mb }
-    component "TotalCPU" {
-      amount = job.cpu_seconds
-      kind   = "total"
-    }
-    component "GPUs" {
-      amount = job.gpus
-      when   = job.gpus > 0
     }
   }
 }

@@ -10,10 +10,8 @@ source "ai4" "ai4eosc" {
   record {
     when = job.namespace != "tutorials"
     meta = {
-      site_id   = "ifca"
-      user_id   = job.owner
-      group_id  = lookup({ ai4eosc = "vo.ai4eosc.eu", imagine = "vo.imagine-ai.eu", ai4life = "vo.ai4life.eu" }, job.namespace, job.namespace)
-      estimated = job.estimated ? "true" : null
+      site_id  = "ifca"
+      group_id = lookup({ ai4eosc = "vo.ai4eosc.eu", imagine = "vo.imagine-ai.eu", ai4life = "vo.ai4life.eu" }, job.namespace, job.namespace)
     }
   }
 }

@@ -16,10 +16,8 @@ source "replay" "lab" {
   }
   record {
     meta = {
-      site_id  = "lab"
-      user_id  = job.user
-      group_id = job.group
-      project  = try(job.fields.project, null) # any other key of the line
+      site_id = "lab"
+      project = try(job.fields.project, null) # any other key of the line
     }
   }
 }

@@ -35,27 +35,18 @@ source "slurm" "nemo" {
     id   = "${source.label}-${job.id}"
     when = job.User != "healthcheck"
 
+    # These keys and components are added to those of the default mapping; null leaves a
+    # key out.
     meta = {
-      site_id   = "nemo"
-      user_id   = job.user
-      group_id  = job.group
-      account   = job.Account
-      partition = job.Partition
-
       # A comment such as {"voms": "/atlas/Role=pilot", "subject": "/CN=pilot"}
-      voms    = try(jsondecode(job.Comment).voms, null) # null: the key is left out
+      voms    = try(jsondecode(job.Comment).voms, null)
       subject = try(jsondecode(job.Comment).subject, null)
 
       gpu_types = try(keys(job.gpus_by_type), null)
     }
 
-    component "Cores" {
-      amount = job.AllocCPUS
+    component "Cores" { # the amount is the default's
       score "HEPScore23" { value = job.Partition == "gpu" ? 21.5 : 10.0 }
-    }
-    component "Memory" {
-      amount = job.memory_mb
-      when   = job.memory_mb != null
     }
     component "MaxRSS" {
       amount = job.max_rss_bytes
@@ -65,15 +56,6 @@ source "slurm" "nemo" {
     component "MemoryUsed" { # the peak of all tasks in MB, for bursar report efficiency
       amount = ceil(job.total_rss_bytes / 1048576)
       when   = job.total_rss_bytes != null
-    }
-    component "TotalCPU" {
-      amount = job.cpu_seconds
-      kind   = "total"
-      when   = job.cpu_seconds != null
-    }
-    component "GPUs" {
-      amount = job.gpus
-      when   = job.gpus > 0
     }
     component "GPUs:a100" { # the capacity has each model, too
       amount = try(job.gpus_by_type["a100"], 0)

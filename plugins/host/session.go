@@ -31,6 +31,8 @@ type Mapper interface {
 	Start(job *bursarv1.Job) record.Time
 	Fingerprint(job *bursarv1.Job) uint64
 	Wanted() []string
+	Changes() mapping.Changes
+	FromBlock(job *bursarv1.Job) map[string]bool
 }
 
 // Session is a plugin that runs, knows its configuration and has a mapping.

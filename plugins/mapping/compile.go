@@ -34,22 +34,25 @@ type Mapper struct {
 	digest  uint64
 
 	when, id, start, stop, submit, state, code, signal program
-	meta                                               []metaProgram
-	metaAll                                            program // a meta that is no list of keys
-	componentsAll                                      program // a list of components
-	components                                         []component
+	meta                                               []metaProgram // of metas that list their keys, by key
+	metaBase, metaOver                                 program       // metas that do not, of the default mapping and of the record block
+	listBase, listOver                                 program       // lists of components, likewise
+	components                                         []component   // of blocks; those of the record block first
 
-	env env
+	changes Changes
+	env     env
 }
 
 type metaProgram struct {
 	key   string
+	mine  bool   // the record block has it
 	part  string // its name in an error
 	value program
 }
 
 type component struct {
 	name   string
+	mine   bool // the record block has it
 	kind   record.Kind
 	amount program
 	when   program
@@ -72,9 +75,9 @@ type score struct {
 func Compile(opt Options) (*Mapper, hcl.Diagnostics) {
 	c := compiler{opt: opt, mapper: &Mapper{columns: map[string]int{}}}
 	c.declare()
-	b := c.decode()
+	fallback, mine := c.decode()
 	c.torn = c.diags.HasErrors()
-	c.compile(b)
+	c.compile(fallback, mine)
 	if c.diags.HasErrors() {
 		return nil, c.diags
 	}
@@ -127,8 +130,8 @@ func ctyType(t bursarv1.Type) cty.Type {
 // 17 kB of stack for a level of nesting, and a process of Go ends at 1 GB.
 const maxDefault = 16 << 10
 
-// decode reads the default mapping and lays the configuration's over it.
-func (c *compiler) decode() block {
+// decode reads the default mapping and the record block.
+func (c *compiler) decode() (fallback, mine block) {
 	name := "default mapping of " + c.opt.Type
 	text := c.opt.Default
 	if len(text) > maxDefault {
@@ -137,31 +140,33 @@ func (c *compiler) decode() block {
 	}
 	file, diags := hcl.Parse(name, []byte(text))
 	c.diags.Extend(diags)
-	var fallback, mine block
 	if !diags.HasErrors() {
 		c.diags.Extend(hcl.Decode(file, &fallback, &hcl.EvalContext{}))
 	}
 	if c.opt.Record != nil {
 		c.diags.Extend(hcl.DecodeBody(c.opt.Record, &mine, &hcl.EvalContext{}))
 	}
-	return mine.over(fallback)
+	return fallback, mine
 }
 
-func (c *compiler) compile(b block) {
+func (c *compiler) compile(fallback, mine block) {
 	m := c.mapper
+	c.compare(fallback, mine)
+	if mine.withoutDefaults() {
+		fallback = block{}
+	}
+	b := mine.over(fallback)
 	if (b.ID == nil || b.Start == nil) && !c.torn {
-		c.fail(missing(c.opt.Record), "incomplete mapping", "a record needs an id and a start, and neither this block nor the plugin's default mapping says them")
+		c.fail(missing(c.opt.Record), "incomplete mapping", "a record needs an id and a start, and this block lacks one that the plugin's default mapping does not give either, or not with defaults = false")
 	}
 	m.when = c.program(b.When, cty.Bool)
 	m.id = c.program(b.ID, cty.String)
 	m.start, m.stop, m.submit = c.program(b.Start, cty.DynamicPseudoType), c.program(b.Stop, cty.DynamicPseudoType), c.program(b.Submit, cty.DynamicPseudoType)
 	m.state = c.program(b.State, cty.String)
 	m.code, m.signal = c.program(b.ExitCode, cty.Number), c.program(b.ExitSignal, cty.Number)
-	c.meta(b.Meta)
-	m.componentsAll = c.program(b.All, cty.DynamicPseudoType)
-	if k, ok := m.componentsAll.(constant); ok && !slices.Contains([]kind{kindNull, kindText, kindOther}, k.value.kind) {
-		c.fail(b.All.Range(), "invalid components", "want a list of components; a block component \"NAME\" { … } makes one of them")
-	}
+	m.metaBase, m.metaOver = c.meta(fallback.Meta, false), c.meta(mine.Meta, true)
+	slices.SortFunc(m.meta, func(a, b metaProgram) int { return compareText(a.key, b.key) })
+	m.listBase, m.listOver = c.list(fallback.All), c.list(mine.All)
 	for i := range b.Components {
 		m.components = append(m.components, c.component(&b.Components[i]))
 	}
@@ -178,49 +183,80 @@ func (c *compiler) fail(r hcl.Range, summary, format string, args ...any) {
 	c.diags.Add(hcl.Errorf(r, summary, format, args...))
 }
 
-// meta compiles a meta that lists its keys key by key, and any other as one
-// expression.
-func (c *compiler) meta(expr hcl.Expression) {
+// list compiles a list of components.
+func (c *compiler) list(expr hcl.Expression) program {
+	p := c.program(expr, cty.DynamicPseudoType)
+	if k, ok := p.(constant); ok && !slices.Contains([]kind{kindNull, kindText, kindOther}, k.value.kind) {
+		c.fail(expr.Range(), "invalid components", "want a list of components; a block component \"NAME\" { … } makes one of them")
+	}
+	return p
+}
+
+// meta compiles a meta that lists its keys key by key, those of the record block in place
+// of the default's, and returns a program for any other.
+func (c *compiler) meta(expr hcl.Expression, mine bool) program {
+	pairs, ok := metaKeys(expr)
+	if !ok {
+		return c.program(expr, cty.DynamicPseudoType)
+	}
+	if mine {
+		c.mapper.meta = slices.DeleteFunc(c.mapper.meta, func(m metaProgram) bool {
+			return slices.ContainsFunc(pairs, func(p metaKey) bool { return p.key == m.key })
+		})
+	}
+	for _, p := range pairs {
+		if problem := record.ValidateName(p.key); problem != "" {
+			c.fail(p.pair.Key.Range(), "invalid meta key", "%q %s", p.key, problem)
+		}
+		if slices.ContainsFunc(c.mapper.meta, func(m metaProgram) bool { return m.key == p.key }) {
+			c.fail(p.pair.Key.Range(), "duplicate meta key", "%q is set more than once", p.key)
+		}
+		c.mapper.meta = append(c.mapper.meta, metaProgram{p.key, mine, "meta " + p.key, c.program(p.pair.Value, cty.DynamicPseudoType)})
+	}
+	return nil
+}
+
+// metaKey is a key of a meta that lists them.
+type metaKey struct {
+	key  string
+	pair hcl2.KeyValuePair
+}
+
+// metaKeys returns the keys of a meta; false where it is an expression that makes them for
+// each job.
+func metaKeys(expr hcl.Expression) ([]metaKey, bool) {
 	if expr == nil {
-		return
+		return nil, true
 	}
 	pairs, diags := hcl2.ExprMap(expr)
 	if diags.HasErrors() {
-		c.mapper.metaAll = c.program(expr, cty.DynamicPseudoType)
-		return
+		return nil, false
 	}
+	var keys []metaKey
 	for _, p := range pairs {
 		key, ok := hcl.Literal(p.Key)
 		if word := hcl2.ExprAsKeyword(p.Key); word != "" {
 			key, ok = cty.StringVal(word), true
 		}
 		if !ok || key.IsNull() || key.Type() != cty.String {
-			c.mapper.meta, c.mapper.metaAll = nil, c.program(expr, cty.DynamicPseudoType)
-			return
+			return nil, false
 		}
-		c.metaKey(key.AsString(), p)
+		keys = append(keys, metaKey{key.AsString(), p})
 	}
-	slices.SortFunc(c.mapper.meta, func(a, b metaProgram) int { return compareText(a.key, b.key) })
-}
-
-func (c *compiler) metaKey(key string, p hcl2.KeyValuePair) {
-	if problem := record.ValidateName(key); problem != "" {
-		c.fail(p.Key.Range(), "invalid meta key", "%q %s", key, problem)
-	}
-	if slices.ContainsFunc(c.mapper.meta, func(m metaProgram) bool { return m.key == key }) {
-		c.fail(p.Key.Range(), "duplicate meta key", "%q is set more than once", key)
-	}
-	c.mapper.meta = append(c.mapper.meta, metaProgram{key, "meta " + key, c.program(p.Value, cty.DynamicPseudoType)})
+	return keys, true
 }
 
 func (c *compiler) component(b *componentBlock) component {
 	part := fmt.Sprintf("component %q ", b.Name)
 	out := component{
-		name: b.Name, amount: c.program(b.Amount, cty.Number), when: c.program(b.When, cty.Bool),
+		name: b.Name, mine: b.refines, amount: c.program(b.Amount, cty.Number), when: c.program(b.When, cty.Bool),
 		amountPart: part + "amount", whenPart: part + "when",
 	}
 	if problem := c.name(b.Name); problem != "" {
 		c.fail(b.Range, "invalid component name", "%q %s", b.Name, problem)
+	}
+	if b.Amount == nil {
+		c.fail(b.Range, "missing attribute", "amount must be set here: no component %q of the default mapping has one that counts", b.Name)
 	}
 	switch b.Kind {
 	case "", "rate":

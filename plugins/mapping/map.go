@@ -2,6 +2,7 @@ package mapping
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/zclconf/go-cty/cty"
 	ctyjson "github.com/zclconf/go-cty/cty/json"
@@ -45,10 +46,7 @@ func (m *Mapper) Map(job *bursarv1.Job) (r record.Record, keep bool, err error) 
 	r.State = b.text("state", m.state)
 	r.Exit = b.exit(m)
 	r.Meta = b.meta(m)
-	r.Components = b.componentsAll(m.componentsAll)
-	for i := range m.components {
-		b.component(&m.components[i], &r)
-	}
+	r.Components = b.components(m)
 	if b.err == nil && r.Start == record.None {
 		b.fail("start", m.start, fmt.Errorf("it is null, and a record needs a start"))
 	}
@@ -171,9 +169,32 @@ func (b *builder) small(part string, p program, v value) int32 {
 	return int32(n)
 }
 
-// componentsAll reads the components that one expression makes: a list of objects as
-// AUDITOR has them, or its JSON.
-func (b *builder) componentsAll(p program) []record.Component {
+// components are the lists and the blocks; a name that the record block has is not taken
+// from the default mapping.
+func (b *builder) components(m *Mapper) []record.Component {
+	out := b.list(m.listBase)
+	over := b.list(m.listOver)
+	if len(out) > 0 {
+		out = slices.DeleteFunc(out, func(c record.Component) bool {
+			return contains(over, c.Name) || slices.ContainsFunc(m.components, func(mine component) bool { return mine.name == c.Name })
+		})
+	}
+	out = append(out, over...)
+	for i := range m.components {
+		if c := &m.components[i]; c.mine || len(over) == 0 || !contains(over, c.name) {
+			out = b.component(c, out)
+		}
+	}
+	return out
+}
+
+func contains(list []record.Component, name string) bool {
+	return slices.ContainsFunc(list, func(c record.Component) bool { return c.Name == name })
+}
+
+// list reads the components that one expression makes: a list of objects as AUDITOR has
+// them, or its JSON.
+func (b *builder) list(p program) []record.Component {
 	v := b.eval("components", p)
 	if v.kind == kindOther {
 		text, err := ctyjson.Marshal(v.other, v.other.Type())
@@ -196,9 +217,10 @@ func (b *builder) componentsAll(p program) []record.Component {
 	return nil
 }
 
-func (b *builder) component(c *component, r *record.Record) {
+// component appends a component whose condition holds.
+func (b *builder) component(c *component, to []record.Component) []record.Component {
 	if c.when != nil && !b.condition(c.whenPart, c.when) {
-		return
+		return to
 	}
 	v := b.eval(c.amountPart, c.amount)
 	amount, ok := v.integer()
@@ -218,21 +240,34 @@ func (b *builder) component(c *component, r *record.Record) {
 		}
 		out.Scores = append(out.Scores, record.Score{Name: s.name, Value: f})
 	}
-	r.Components = append(r.Components, out)
+	return append(to, out)
 }
 
+// meta are the keys that are listed, and what expressions make for the job; a key that the
+// record block has is not taken from the default mapping.
 func (b *builder) meta(m *Mapper) record.Meta {
-	if m.metaAll != nil {
-		return b.metaAll(m.metaAll)
-	}
+	over, decided := b.metaAll(m.metaOver)
 	meta := make(record.Meta, 0, len(m.meta))
 	for _, p := range m.meta {
+		if _, ok := decided[p.key]; ok && !p.mine {
+			continue
+		}
 		values := b.values(p.part, p.value, b.eval(p.part, p.value))
 		if len(values) > 0 {
 			meta = append(meta, record.MetaEntry{Key: p.key, Values: values})
 		}
 	}
-	return meta
+	if m.metaBase == nil && m.metaOver == nil {
+		return meta
+	}
+	base, _ := b.metaAll(m.metaBase)
+	for _, e := range base {
+		_, ok := decided[e.Key]
+		if !ok && !slices.ContainsFunc(m.meta, func(p metaProgram) bool { return p.key == e.Key }) {
+			meta = append(meta, e)
+		}
+	}
+	return append(meta, over...).Sorted()
 }
 
 // values are those of one key: a plain value or a list; null and blank texts are
@@ -242,7 +277,7 @@ func (b *builder) values(part string, p program, v value) []string {
 	case kindNull:
 		return nil
 	case kindOther:
-		return b.list(part, p, v.other)
+		return b.texts(part, p, v.other)
 	}
 	text := v.String()
 	if blank(text) {
@@ -260,7 +295,7 @@ func blank(s string) bool {
 	return true
 }
 
-func (b *builder) list(part string, p program, v cty.Value) []string {
+func (b *builder) texts(part string, p program, v cty.Value) []string {
 	if !v.CanIterateElements() || v.Type().IsObjectType() || v.Type().IsMapType() {
 		b.fail(part, p, fmt.Errorf("it is %s, want a text or a list of texts", v.Type().FriendlyName()))
 		return nil
@@ -280,23 +315,26 @@ func (b *builder) list(part string, p program, v cty.Value) []string {
 	return out
 }
 
-// metaAll reads a meta that one expression makes.
-func (b *builder) metaAll(p program) record.Meta {
+// metaAll reads a meta that one expression makes, and returns each key that it decides,
+// also one that it leaves out.
+func (b *builder) metaAll(p program) (record.Meta, map[string]struct{}) {
 	v := b.eval("meta", p)
 	if v.kind == kindNull {
-		return record.Meta{}
+		return nil, nil
 	}
 	if v.kind != kindOther || !v.other.Type().IsObjectType() && !v.other.Type().IsMapType() {
 		b.wrong("meta", p, v, "an object of texts or lists of texts")
-		return nil
+		return nil, nil
 	}
-	meta := record.Meta{}
+	var meta record.Meta
+	decided := map[string]struct{}{}
 	for it := v.other.ElementIterator(); it.Next(); {
 		key, e := it.Element()
 		name := key.AsString()
+		decided[name] = struct{}{}
 		if values := b.values("meta "+name, p, fromCty(e)); len(values) > 0 {
 			meta = append(meta, record.MetaEntry{Key: name, Values: values})
 		}
 	}
-	return meta.Sorted()
+	return meta, decided
 }

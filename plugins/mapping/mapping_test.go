@@ -116,7 +116,7 @@ component { amount = 1 }
 	slices.Sort(got)
 	want := []string{
 		`10 unknown attribute "job.memory"`, `11 wrong number of labels on "component"`, `2 unknown attribute "job.nothing"`,
-		`3 unknown attribute "colour"`, "4 invalid meta key", `4 unknown attribute "job.nobody"`, "5 invalid kind", "5 missing attribute",
+		`3 unknown attribute "colour"`, "4 invalid meta key", `4 unknown attribute "job.nobody"`, "5 invalid kind",
 		`6 unknown attribute "amont"`, "8 missing attribute", `8 unknown attribute "valeu"`,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -162,7 +162,9 @@ component "GPUs" {
 			{Key: "both", Values: []string{"alice", "gpu"}},
 			{Key: "hosts", Values: []string{"n1", "n2"}},
 			{Key: "site id", Values: []string{"nemo"}},
+			{Key: "site_id", Values: []string{"nemo"}}, // of the default mapping
 			{Key: "slots", Values: []string{"3"}},
+			{Key: "user_id", Values: []string{"alice"}},
 			{Key: "vo", Values: []string{"atlas"}},
 			{Key: "voms", Values: []string{"/atlas/Role=pilot"}},
 		},
@@ -177,7 +179,7 @@ component "GPUs" {
 
 func TestMetaCanBeOneExpression(t *testing.T) {
 	got, _, err := must(t, `meta = merge({ user_id = job.user }, jsondecode(job.comment))`).Map(job())
-	want := record.Meta{{Key: "user_id", Values: []string{"alice"}}, {Key: "voms", Values: []string{"/atlas/Role=pilot"}}}
+	want := record.Meta{{Key: "site_id", Values: []string{"nemo"}}, {Key: "user_id", Values: []string{"alice"}}, {Key: "voms", Values: []string{"/atlas/Role=pilot"}}}
 	if diff := cmp.Diff(want, got.Meta); diff != "" || err != nil {
 		t.Fatal(diff, err)
 	}
@@ -197,7 +199,8 @@ func TestComponents_OneExpression_BecomeTheRecords(t *testing.T) {
 		"components = jsondecode(job.comment)": want,
 		`components = [for c in jsondecode(job.comment) : merge(c, { amount = floor(c.amount / 8) }) if c.name == "Cores"]`: {{Name: "Cores", Amount: 1, Scores: want[0].Scores}, {Name: "Cores"}},
 		"components = job.comment\ncomponent \"GPUs\" { amount = 2 }":                                                       append(slices.Clone(want), record.Component{Name: "GPUs", Amount: 2}),
-		"components = null": nil,
+		"components = null": {{Name: "Cores", Amount: 8}},
+		"defaults = false\nid = job.id\nstart = job.start\ncomponents = null": nil,
 	} {
 		m, diags := compile(t, body)
 		if diags.HasErrors() {
@@ -249,6 +252,9 @@ func TestMistakesAreFoundWhenLoaded(t *testing.T) {
 		{"whole job", `id = jsonencode(job)`, "name the attribute"},
 		{"unknown key", `mta = {}`, "mta"},
 		{"blank component", `component " " { amount = 1 }`, "blank"},
+		{"no amount", `component "GPUs" { when = job.cores > 1 }`, `no component "GPUs"`},
+		{"no amount without defaults", "defaults = false\nid = job.id\nstart = job.start\ncomponent \"Cores\" { when = job.cores > 1 }", `amount must be set here`},
+		{"no id without defaults", `defaults = false`, "a record needs an id and a start"},
 		{"twice", `meta = { a = "1", "a" = "2" }`, "more than once"},
 	}
 	for _, c := range cases {

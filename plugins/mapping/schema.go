@@ -1,11 +1,14 @@
 package mapping
 
 import (
+	"slices"
+
 	"github.com/bursar-accounting/bursar/hcl"
 )
 
-// block is the body of a record block.
+// block is the body of a record block, or of a plugin's default mapping.
 type block struct {
+	Defaults   *bool          `hcl:"defaults,optional"` // false: the default mapping does not count
 	When       hcl.Expression `hcl:"when,optional"`
 	ID         hcl.Expression `hcl:"id,optional"`
 	Start      hcl.Expression `hcl:"start,optional"`
@@ -15,18 +18,20 @@ type block struct {
 	ExitCode   hcl.Expression `hcl:"exit_code,optional"`
 	ExitSignal hcl.Expression `hcl:"exit_signal,optional"`
 	Meta       hcl.Expression `hcl:"meta,optional"`
-	// All is a list of components as AUDITOR has it, or its JSON; blocks add to it.
+	// All is a list of components as AUDITOR has it, or its JSON.
 	All        hcl.Expression   `hcl:"components,optional"`
 	Components []componentBlock `hcl:"component,block,repeat"`
 }
 
 type componentBlock struct {
 	Name   string         `hcl:"name,label"`
-	Amount hcl.Expression `hcl:"amount"`
+	Amount hcl.Expression `hcl:"amount,optional"` // required where the default mapping has no such component
 	Kind   string         `hcl:"kind,optional"`
 	When   hcl.Expression `hcl:"when,optional"`
 	Scores []scoreBlock   `hcl:"score,block,repeat"`
 	Range  hcl.Range      `hcl:",def_range"`
+
+	refines bool // it is written in the record block
 }
 
 type scoreBlock struct {
@@ -36,18 +41,73 @@ type scoreBlock struct {
 	Range hcl.Range      `hcl:",def_range"`
 }
 
-// over returns b with what it does not say taken from the default d.
+func (b *block) withoutDefaults() bool { return b.Defaults != nil && !*b.Defaults }
+
+// expressions are the attributes of a block that name one part of a record each.
+func (b *block) expressions() []part {
+	return []part{
+		{"when", &b.When}, {"id", &b.ID}, {"start", &b.Start}, {"stop", &b.Stop}, {"submit", &b.Submit},
+		{"state", &b.State}, {"exit_code", &b.ExitCode}, {"exit_signal", &b.ExitSignal},
+	}
+}
+
+type part struct {
+	name string
+	expr *hcl.Expression
+}
+
+// over returns b, a record block, with what it does not say taken from the default d, but
+// for meta and components lists, which are merged when they are evaluated.
 func (b block) over(d block) block {
-	for _, p := range []struct{ mine, other *hcl.Expression }{
-		{&b.When, &d.When}, {&b.ID, &d.ID}, {&b.Start, &d.Start}, {&b.Stop, &d.Stop}, {&b.Submit, &d.Submit},
-		{&b.State, &d.State}, {&b.ExitCode, &d.ExitCode}, {&b.ExitSignal, &d.ExitSignal}, {&b.Meta, &d.Meta},
-	} {
-		if *p.mine == nil {
-			*p.mine = *p.other
+	theirs := d.expressions()
+	for i, p := range b.expressions() {
+		if *p.expr == nil {
+			*p.expr = *theirs[i].expr
 		}
 	}
-	if len(b.Components) == 0 && b.All == nil {
-		b.Components, b.All = d.Components, d.All
+	mine := b.Components
+	b.Components = nil
+	for _, c := range mine {
+		c.refines = true
+		if c.Amount == nil {
+			c = c.over(d.component(c.Name))
+		}
+		b.Components = append(b.Components, c)
+	}
+	for _, c := range d.Components {
+		if b.component(c.Name) == nil {
+			b.Components = append(b.Components, c)
+		}
 	}
 	return b
+}
+
+// component returns the component of that name; nil without one.
+func (b *block) component(name string) *componentBlock {
+	for i := range b.Components {
+		if b.Components[i].Name == name {
+			return &b.Components[i]
+		}
+	}
+	return nil
+}
+
+// over returns c, which has no amount, with what it does not say taken from d.
+func (c componentBlock) over(d *componentBlock) componentBlock {
+	if d == nil {
+		return c
+	}
+	c.Amount = d.Amount
+	if c.Kind == "" {
+		c.Kind = d.Kind
+	}
+	if c.When == nil {
+		c.When = d.When
+	}
+	for _, s := range d.Scores {
+		if !slices.ContainsFunc(c.Scores, func(mine scoreBlock) bool { return mine.Name == s.Name }) {
+			c.Scores = append(c.Scores, s)
+		}
+	}
+	return c
 }

@@ -100,7 +100,8 @@ func (a *app) signals(ctx context.Context, cancel context.CancelFunc, agent *run
 // check prints all problems of the configuration.
 func (a *app) check(ctx context.Context) error {
 	cfg, diags := config.Load(a.paths...)
-	diags.Extend(run.Check(ctx, cfg, a.plugins()))
+	blocks, found := run.Check(ctx, cfg, a.plugins())
+	diags.Extend(found)
 	if diags.HasErrors() {
 		return refused{diags, cfg.File.Sources}
 	}
@@ -108,6 +109,7 @@ func (a *app) check(ctx context.Context) error {
 		return err
 	}
 	fmt.Fprintf(a.Out, "Configuration is valid: agent %s, %s.\n", cfg.Agent.Name, count(len(cfg.Running()), "source"))
+	a.printRecordBlocks(blocks)
 	return nil
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/bursar-accounting/bursar/agent/internal/collect"
 	"github.com/bursar-accounting/bursar/agent/internal/config"
 	"github.com/bursar-accounting/bursar/agent/internal/run"
+	"github.com/bursar-accounting/bursar/plugins/mapping"
 	"github.com/bursar-accounting/bursar/proto/record"
 	"github.com/bursar-accounting/bursar/proto/wire"
 )
@@ -24,9 +25,10 @@ func (a *app) previewCommand() *cobra.Command {
 	c := a.formats(&cobra.Command{
 		Use: "preview", Short: "Show the records that the mapping makes of the latest real jobs", Args: cobra.NoArgs,
 		Long: `Ask the source plugins for the latest jobs and show, for each, the attributes that the
-mapping names and the record that they become, or why there is none. Without -since it
-looks back 1 day, then 7 and 30 days, then over all history, until it has found -n
-jobs. Nothing is stored, and the daemon need not run.`,
+mapping names and the record that they become, or why there is none. Each part
+of a record has what decides it beside it: the plugin's default mapping, or the record
+block. Without -since it looks back 1 day, then 7 and 30 days, then over all history,
+until it has found -n jobs. Nothing is stored, and the daemon need not run.`,
 		Example: "  bursar-agent preview\n  bursar-agent preview -source slurm/nemo -since 7d -n 3\n  bursar-agent preview -format json",
 		RunE: func(c *cobra.Command, _ []string) error {
 			ws, err := windows(since, until, time.Now())
@@ -125,6 +127,8 @@ type shownJob struct {
 	Outcome    string          `json:"outcome"`
 	Error      string          `json:"error,omitempty"`
 	Record     json.RawMessage `json:"record,omitempty"`
+	// Origins says of each part of the record what decides it: "default" or "record block".
+	Origins map[string]string `json:"origins,omitempty"`
 
 	sample run.Sample
 }
@@ -141,6 +145,10 @@ func show(source string, s run.Sample) shownJob {
 	}
 	if s.Record != nil {
 		out.Record = wire.AppendJSON(nil, s.Record)
+		out.Origins = map[string]string{}
+		for _, p := range parts(s.Record) {
+			out.Origins[p.name] = origin(s, p)
+		}
 	}
 	return out
 }
@@ -165,7 +173,7 @@ func printJobs(w io.Writer, jobs []shownJob) error {
 		case j.sample.Record == nil:
 			fmt.Fprintf(&b, "  => %s\n", j.Outcome)
 		default:
-			printRecord(&b, j.sample.Record)
+			printRecord(&b, j.sample)
 		}
 	}
 	_, err := io.WriteString(w, b.String())
@@ -174,34 +182,60 @@ func printJobs(w io.Writer, jobs []shownJob) error {
 
 func line(b *strings.Builder, name, value string) { fmt.Fprintf(b, "    %-24s %s\n", name, value) }
 
-func printRecord(b *strings.Builder, r *record.Record) {
-	fmt.Fprintf(b, "  => %s\n", r.ID)
-	line(b, "start", r.Start.String())
-	if r.Open() {
-		line(b, "stop", "still running")
-	} else {
-		line(b, "stop", r.Stop.String())
+func printRecord(b *strings.Builder, s run.Sample) {
+	fmt.Fprintf(b, "  => %s\n", s.Record.ID)
+	for _, p := range parts(s.Record) {
+		line(b, p.label, fmt.Sprintf("%-12s  %s", origin(s, p), p.value))
 	}
+}
+
+// origin says what decides a part of a record.
+func origin(s run.Sample, p recordPart) string {
+	if s.FromBlock[p.name] {
+		return "record block"
+	}
+	return "default"
+}
+
+// recordPart is a part of a record as a preview shows it.
+type recordPart struct {
+	name  string // as mapping.Changes names it
+	label string
+	value string
+}
+
+func parts(r *record.Record) []recordPart {
+	stop := "still running"
+	if !r.Open() {
+		stop = r.Stop.String()
+	}
+	out := []recordPart{{"id", "id", r.ID}, {"start", "start", r.Start.String()}, {"stop", "stop", stop}}
 	if r.Submit != record.None {
-		line(b, "submit", r.Submit.String())
+		out = append(out, recordPart{"submit", "submit", r.Submit.String()})
 	}
 	if r.State != "" {
-		line(b, "state", r.State)
+		out = append(out, recordPart{"state", "state", r.State})
 	}
 	if r.Exit.Known {
-		line(b, "exit", fmt.Sprintf("code %d, signal %d", r.Exit.Code, r.Exit.Signal))
+		out = append(out, recordPart{"exit_code", "exit code", fmt.Sprint(r.Exit.Code)}, recordPart{"exit_signal", "exit signal", fmt.Sprint(r.Exit.Signal)})
 	}
 	for _, m := range r.Meta {
-		line(b, "meta."+m.Key, strings.Join(m.Values, ", "))
+		out = append(out, recordPart{mapping.MetaPart(m.Key), "meta." + m.Key, strings.Join(m.Values, ", ")})
 	}
 	for _, c := range r.Components {
-		parts := []string{fmt.Sprint(c.Amount)}
-		if c.Kind == record.Total {
-			parts[0] += " in total"
-		}
-		for _, s := range c.Scores {
-			parts = append(parts, fmt.Sprintf("%s %g", s.Name, s.Value))
-		}
-		line(b, c.Name, strings.Join(parts, ", "))
+		out = append(out, recordPart{mapping.ComponentPart(c.Name), c.Name, amounts(c)})
 	}
+	return out
+}
+
+// amounts writes the amount of a component and its scores.
+func amounts(c record.Component) string {
+	parts := []string{fmt.Sprint(c.Amount)}
+	if c.Kind == record.Total {
+		parts[0] += " in total"
+	}
+	for _, s := range c.Scores {
+		parts = append(parts, fmt.Sprintf("%s %g", s.Name, s.Value))
+	}
+	return strings.Join(parts, ", ")
 }

@@ -186,7 +186,8 @@ func (a *app) formats(c *cobra.Command) *cobra.Command {
 func (a *app) load(ctx context.Context) (cfg *config.Config, warnings hcl.Diagnostics, err error) {
 	cfg, diags := config.Load(a.paths...)
 	if diags.HasErrors() {
-		diags.Extend(run.Check(ctx, cfg, a.plugins()))
+		_, found := run.Check(ctx, cfg, a.plugins())
+		diags.Extend(found)
 		return cfg, nil, refused{diags, cfg.File.Sources}
 	}
 	return cfg, diags, nil

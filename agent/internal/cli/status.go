@@ -172,7 +172,14 @@ func (a *app) printReloaded(r control.Reloaded) error {
 	if !said {
 		fmt.Fprintln(a.Out, "Nothing has changed.")
 	}
+	a.printRecordBlocks(r.RecordBlocks)
 	return nil
+}
+
+func (a *app) printRecordBlocks(blocks []control.RecordBlock) {
+	for _, b := range blocks {
+		fmt.Fprintln(a.Out, b)
+	}
 }
 
 // build is what the program was built from.

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/bursar-accounting/bursar/plugins/mapping"
 )
 
 // Status is how the agent is doing.
@@ -95,6 +97,33 @@ type Reloaded struct {
 	Removed  []string `json:"removed"`
 	Restart  []string `json:"needs_restart"` // settings that take effect at the next start only
 	Warnings string   `json:"warnings,omitempty"`
+	// RecordBlocks are those of the sources that were added or changed.
+	RecordBlocks []RecordBlock `json:"record_blocks,omitempty"`
+}
+
+// RecordBlock says what the record block of a source changes of the plugin's default
+// mapping.
+type RecordBlock struct {
+	Source string `json:"source"` // TYPE/LABEL
+	mapping.Changes
+}
+
+// String names the source and each part, one line for each kind of change.
+func (r RecordBlock) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "Record block of %s, beside the default mapping:", r.Source)
+	for _, p := range []struct {
+		what  string
+		parts []string
+	}{{"changes", r.Replaced}, {"adds", r.Added}, {"leaves out", r.LeftOut}} {
+		if len(p.parts) > 0 {
+			fmt.Fprintf(&b, "\n  %-10s  %s", p.what, strings.Join(p.parts, ", "))
+		}
+	}
+	if len(r.Replaced)+len(r.Added)+len(r.LeftOut) == 0 {
+		b.WriteString(" nothing")
+	}
+	return b.String()
 }
 
 // Refusal is the answer to what was refused.

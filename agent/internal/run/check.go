@@ -4,24 +4,26 @@ import (
 	"context"
 
 	"github.com/bursar-accounting/bursar/agent/internal/config"
+	"github.com/bursar-accounting/bursar/agent/internal/control"
 	"github.com/bursar-accounting/bursar/hcl"
 	"github.com/bursar-accounting/bursar/proto/identity"
 )
 
 // Check says all that is wrong with a configuration on this machine: beside what
 // [config.Load] found, its certificates, and, by starting them, its plugins with
-// their config blocks and mappings.
-func Check(ctx context.Context, cfg *config.Config, p Plugins) hcl.Diagnostics {
+// their config blocks and mappings. Beside that it returns what the record blocks change.
+func Check(ctx context.Context, cfg *config.Config, p Plugins) ([]control.RecordBlock, hcl.Diagnostics) {
 	if cfg.File.Broken {
-		return nil // what else seems to be wrong may follow from that
+		return nil, nil // what else seems to be wrong may follow from that
 	}
 	p.Trial = true
 	diags := CheckIdentity(cfg)
 	prepared, found := p.Prepare(ctx, cfg, cfg.Sound())
 	diags.Extend(found)
 	diags.Extend(Broken(prepared))
+	blocks := recordBlocks(prepared)
 	Close(prepared)
-	return diags
+	return blocks, diags
 }
 
 // CheckIdentity says what is wrong with the certificates.

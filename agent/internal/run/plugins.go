@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/bursar-accounting/bursar/agent/internal/config"
+	"github.com/bursar-accounting/bursar/agent/internal/control"
 	"github.com/bursar-accounting/bursar/hcl"
 	"github.com/bursar-accounting/bursar/plugins/host"
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
@@ -151,6 +152,17 @@ func Broken(prepared []Prepared) hcl.Diagnostics {
 		}
 	}
 	return diags
+}
+
+// recordBlocks says what the record blocks of sources change of the default mappings.
+func recordBlocks(prepared []Prepared) []control.RecordBlock {
+	var blocks []control.RecordBlock
+	for _, p := range prepared {
+		if p.Session != nil && p.Session.Mapper != nil && p.Source.Record != nil {
+			blocks = append(blocks, control.RecordBlock{Source: p.Source.Name(), Changes: p.Session.Mapper.Changes()})
+		}
+	}
+	return blocks
 }
 
 // Close closes the sessions.

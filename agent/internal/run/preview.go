@@ -27,8 +27,9 @@ type Sample struct {
 	Ended      bool
 	Attributes []Attribute // those that the mapping names, by name
 	Outcome    string
-	Record     *record.Record // when Kept
-	Err        error          // when Failed
+	Record     *record.Record  // when Kept
+	FromBlock  map[string]bool // the parts of the record that the record block decides, by name
+	Err        error           // when Failed
 }
 
 // Attribute is one of a job's, with its value as JSON; null when it has none.
@@ -82,7 +83,7 @@ func sample(session *host.Session, job *bursarv1.Job) Sample {
 	case !keep:
 		out.Outcome = Filtered
 	default:
-		out.Outcome, out.Record = Kept, &r
+		out.Outcome, out.Record, out.FromBlock = Kept, &r, session.Mapper.FromBlock(job)
 	}
 	return out
 }

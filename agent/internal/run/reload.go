@@ -50,6 +50,7 @@ func (a *Agent) reloadNow(ctx context.Context) (control.Reloaded, error) {
 		return control.Reloaded{}, diags.Err()
 	}
 	out.Warnings = diags.Warnings().Error()
+	out.RecordBlocks = recordBlocks(prepared)
 	return out, a.apply(next, plan, prepared, &out)
 }
 

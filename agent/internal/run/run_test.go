@@ -391,7 +391,8 @@ func TestACheckReportsProblemsOfPluginsAndFilesTogether(t *testing.T) {
 	s := newSite(t)
 	s.configure("lissten = \"x\"", s.sources(source("a", "state = job.usr"), "source \"example\" \"b\" {\n config { pth = 1 }\n}\n", source("c", `component "Cores" { amount = "x" }`)))
 	cfg, diags := config.Load(s.path("agent.hcl"))
-	diags.Extend(run.Check(t.Context(), cfg, s.plugins()))
+	_, found := run.Check(t.Context(), cfg, s.plugins())
+	diags.Extend(found)
 	text := diags.Error()
 	for _, want := range []string{
 		`agent.hcl:5:1: unknown attribute "lissten"`, `agent.hcl:15:13: unknown attribute "job.usr"`, `agent.hcl:19:11: unknown attribute "pth"; did you mean "path"?`, `path must be set here`, `agent.hcl:29:34: invalid value; expected a number`,

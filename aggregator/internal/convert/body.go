@@ -43,6 +43,21 @@ func (b *body) texts(name string, values []string) {
 	}
 }
 
+// recordOf begins a record block that makes the keys and components that follow and no
+// others, of runs with these attributes for start, stop and submit.
+func (b *body) recordOf(id, start, stop, submit string) {
+	b.open("record")
+	b.comment("AUDITOR's keys and components alone, without those of the default mapping.")
+	b.attr("defaults", "false")
+	b.attr("id", id)
+	b.attr("start", start)
+	b.attr("stop", stop)
+	b.attr("submit", submit)
+	b.attr("state", "job.state")
+	b.attr("exit_code", "job.exit_code")
+	b.attr("exit_signal", "job.exit_signal")
+}
+
 // widest is how long a line of a comment is.
 const widest = 88
 

@@ -35,8 +35,7 @@ func (c *conversion) htcondor(_ *Input, t tree) error {
 		}
 	}
 	b.close()
-	b.open("record")
-	b.attr("id", identity(prefix, "${job.id}"))
+	b.recordOf(identity(prefix, "${job.id}"), "job.start_time", "job.end_time", "job.QDate")
 	var meta []entry
 	for _, p := range t.at("meta").pairs() {
 		meta = append(meta, entry{p.key, c.adValues(b, p)})

@@ -40,8 +40,7 @@ func (c *conversion) kubernetes(_ *Input, t tree) error {
 		b.close()
 	}
 	b.close()
-	b.open("record")
-	b.attr("id", identity(prefix, "${job.id}"))
+	b.recordOf(identity(prefix, "${job.id}"), "job.start", "job.stop", "job.submit")
 	b.attr("meta", object([]entry{{"podname", "job.pod"}, {"namespace", "job.namespace"}, {"status", "job.phase"}, {"usage", "job.usage"}}))
 	kubernetesComponents(b)
 	b.close()

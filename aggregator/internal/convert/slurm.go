@@ -59,8 +59,7 @@ func (c *conversion) slurm(_ *Input, t tree) error {
 	}
 	b.attr("running", "false")
 	b.close()
-	b.open("record")
-	b.attr("id", identity(prefix, "${job.id}"))
+	b.recordOf(identity(prefix, "${job.id}"), "job.Start", "job.End", "job.Submit")
 	s.sites(b, t.at("sites"))
 	s.meta(b, t)
 	if err := s.components(b, t); err != nil {
@@ -263,9 +262,8 @@ func (c *conversion) epilog(_ *Input, t tree) error {
 	b, s := &c.sources, &slurmRecord{c: c, columns: scontrolKeys()}
 	prefix := t.at("record_prefix").or("slurm")
 	b.open("source", "slurm-epilog", label(prefix))
-	b.open("record")
-	b.comment("AUDITOR's ids have the number that SLURM_JOB_ID has, also of a task of an array.")
-	b.attr("id", identity(prefix, "${job.JobIDRaw}${trimprefix(job.id, job.JobID)}"))
+	// AUDITOR's ids have the number that SLURM_JOB_ID has, also of a task of an array.
+	b.recordOf(identity(prefix, "${job.JobIDRaw}${trimprefix(job.id, job.JobID)}"), "job.Start", "job.End", "job.Submit")
 	b.attr("meta", object([]entry{{"site_id", quote(t.at("site_id").or("none"))}, {"user_id", "job.user"}, {"group_id", "job.group"}}))
 	if err := s.components(b, t); err != nil {
 		return err

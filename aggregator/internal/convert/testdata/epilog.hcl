@@ -14,8 +14,15 @@ agent {
 source "slurm-epilog" "slurm" {
 
   record {
-    # AUDITOR's ids have the number that SLURM_JOB_ID has, also of a task of an array.
-    id = "${source.label}-${job.JobIDRaw}${trimprefix(job.id, job.JobID)}"
+    # AUDITOR's keys and components alone, without those of the default mapping.
+    defaults    = false
+    id          = "${source.label}-${job.JobIDRaw}${trimprefix(job.id, job.JobID)}"
+    start       = job.Start
+    stop        = job.End
+    submit      = job.Submit
+    state       = job.state
+    exit_code   = job.exit_code
+    exit_signal = job.exit_signal
     meta = {
       site_id  = "site_name"
       user_id  = job.user

@@ -27,7 +27,15 @@ source "htcondor" "htcondor" {
   }
 
   record {
-    id = "${source.label}-${job.id}"
+    # AUDITOR's keys and components alone, without those of the default mapping.
+    defaults    = false
+    id          = "${source.label}-${job.id}"
+    start       = job.start_time
+    stop        = job.end_time
+    submit      = job.QDate
+    state       = job.state
+    exit_code   = job.exit_code
+    exit_signal = job.exit_signal
     meta = {
       user       = try(regex("^(.+)$", job.ad_text["owner"])[0], null)
       group      = try(regex("^(.+)$", job.ad_text["voname"])[0], null)

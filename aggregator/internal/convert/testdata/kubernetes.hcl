@@ -36,7 +36,15 @@ source "kubernetes" "KUBE" {
   }
 
   record {
-    id = "${source.label}-${job.id}"
+    # AUDITOR's keys and components alone, without those of the default mapping.
+    defaults    = false
+    id          = "${source.label}-${job.id}"
+    start       = job.start
+    stop        = job.stop
+    submit      = job.submit
+    state       = job.state
+    exit_code   = job.exit_code
+    exit_signal = job.exit_signal
     meta = {
       podname   = job.pod
       namespace = job.namespace

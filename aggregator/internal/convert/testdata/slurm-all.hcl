@@ -25,7 +25,15 @@ source "slurm" "slurm" {
   }
 
   record {
-    id = "${source.label}-${job.id}"
+    # AUDITOR's keys and components alone, without those of the default mapping.
+    defaults    = false
+    id          = "${source.label}-${job.id}"
+    start       = job.Start
+    stop        = job.End
+    submit      = job.Submit
+    state       = job.state
+    exit_code   = job.exit_code
+    exit_signal = job.exit_signal
     # A job of no site is left out.
     when = can(regex("^part1$", job.Partition)) || can(regex("^(4|8)$", tostring(job.NCPUS)))
     meta = merge(

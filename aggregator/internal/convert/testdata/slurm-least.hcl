@@ -19,7 +19,15 @@ source "slurm" "site-one" {
   }
 
   record {
-    id = "site one-${job.id}"
+    # AUDITOR's keys and components alone, without those of the default mapping.
+    defaults    = false
+    id          = "site one-${job.id}"
+    start       = job.Start
+    stop        = job.End
+    submit      = job.Submit
+    state       = job.state
+    exit_code   = job.exit_code
+    exit_signal = job.exit_signal
     meta = {
       site_id  = "NOT_CONFIGURED"
       user_id  = job.user

@@ -20,7 +20,15 @@ source "slurm" "types" {
   }
 
   record {
-    id = "${source.label}-${job.id}"
+    # AUDITOR's keys and components alone, without those of the default mapping.
+    defaults    = false
+    id          = "${source.label}-${job.id}"
+    start       = job.Start
+    stop        = job.End
+    submit      = job.Submit
+    state       = job.state
+    exit_code   = job.exit_code
+    exit_signal = job.exit_signal
     meta = merge(
       try({ for k, v in jsondecode(trimsuffix(trimprefix(job.Comment, "\""), "\"")) : k => tostring(v) }, { for k, v in jsondecode(replace(trimsuffix(trimprefix(job.Comment, "\""), "\""), "'", "\"")) : k => tostring(v) }, {}),
       {

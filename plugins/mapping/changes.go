@@ -1,0 +1,118 @@
+package mapping
+
+import (
+	"slices"
+
+	"github.com/bursar-accounting/bursar/hcl"
+	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
+)
+
+// Changes are the parts of a plugin's default mapping that a record block changes, each by
+// its name: "id", "when", "meta.user_id", `component "Cores"`; "meta" and "components" where
+// an expression makes the keys or the components for each job.
+type Changes struct {
+	Replaced []string `json:"replaces,omitempty"` // the default mapping has them, too
+	Added    []string `json:"adds,omitempty"`
+	LeftOut  []string `json:"leaves_out,omitempty"` // the default mapping alone has them
+}
+
+// Changes returns what the record block changes; nothing without one.
+func (m *Mapper) Changes() Changes { return m.changes }
+
+// FromBlock returns the parts of a job's record that the record block decides, by the
+// names that [Changes] has. Another part is the default mapping's.
+func (m *Mapper) FromBlock(job *bursarv1.Job) map[string]bool {
+	parts := map[string]bool{}
+	for _, name := range slices.Concat(m.changes.Replaced, m.changes.Added, m.changes.LeftOut) {
+		parts[name] = true
+	}
+	b := builder{job: job}
+	_, decided := b.metaAll(m.metaOver)
+	for key := range decided {
+		parts[MetaPart(key)] = true
+	}
+	for _, c := range b.list(m.listOver) {
+		parts[ComponentPart(c.Name)] = true
+	}
+	return parts
+}
+
+// MetaPart names a meta key as [Changes] does.
+func MetaPart(key string) string { return "meta." + key }
+
+// ComponentPart names a component as [Changes] does.
+func ComponentPart(name string) string { return `component "` + name + `"` }
+
+// compare notes what the record block changes.
+func (c *compiler) compare(fallback, mine block) {
+	theirs, ours := fallback.parts(), mine.parts()
+	changes := &c.mapper.changes
+	for _, p := range ours {
+		known := slices.ContainsFunc(theirs, p.isSame)
+		switch {
+		case p.gone && known:
+			changes.LeftOut = append(changes.LeftOut, p.name)
+		case known:
+			changes.Replaced = append(changes.Replaced, p.name)
+		default:
+			changes.Added = append(changes.Added, p.name)
+		}
+	}
+	if !mine.withoutDefaults() {
+		return
+	}
+	for _, p := range theirs {
+		if !slices.ContainsFunc(ours, p.isSame) {
+			changes.LeftOut = append(changes.LeftOut, p.name)
+		}
+	}
+}
+
+// said is a part of a record that a block decides.
+type said struct {
+	name string
+	gone bool // by leaving it out
+}
+
+func (s said) isSame(other said) bool { return s.name == other.name }
+
+// parts returns what a block decides: what every record has, then meta keys, then
+// components.
+func (b *block) parts() []said {
+	var parts []said
+	for _, p := range b.expressions() {
+		if *p.expr != nil {
+			parts = append(parts, said{p.name, false})
+		}
+	}
+	keys, listed := metaKeys(b.Meta)
+	if !listed {
+		parts = append(parts, said{"meta", false})
+	}
+	for _, k := range keys {
+		v, ok := hcl.Literal(k.pair.Value)
+		parts = append(parts, said{MetaPart(k.key), ok && v.IsNull()})
+	}
+	if b.All != nil {
+		parts = append(parts, said{"components", false})
+	}
+	for _, c := range b.Components {
+		p := said{ComponentPart(c.Name), never(c.When)}
+		if i := slices.IndexFunc(parts, p.isSame); i >= 0 {
+			parts[i].gone = parts[i].gone && p.gone
+			continue
+		}
+		parts = append(parts, p)
+	}
+	return parts
+}
+
+// never says whether a condition is false for every job.
+func never(when hcl.Expression) bool {
+	if when == nil {
+		return false
+	}
+	v, ok := hcl.Literal(when)
+	holds, isBool := fromCty(v).boolean()
+	return ok && isBool && !holds
+}
