@@ -209,12 +209,63 @@ func TestSlurm_EachVersion_IsAccountedAsItIs(t *testing.T) {
 			t.Run("Priorities_GroupsHaveUsed_ArePartitions", func(t *testing.T) { slurmPriorities(t, c.In(t), v) })
 			t.Run("Jobs_OfEveryKind_BecomeRecords", func(t *testing.T) { slurmMenu(t, c.In(t)) })
 			t.Run("ConvertedConfigurations_OfAuditor_MakeItsRecords", func(t *testing.T) { slurmConverted(t, c.In(t)) })
-			if v == rig.Host {
-				// last: it moves all that has run into the past
+			if v == rig.Host { // late: it moves all that has run into the past
 				t.Run("LateRuns_BehindEveryOverlap_AreFoundAndCollected", func(t *testing.T) { slurmLateRuns(t, c.In(t)) })
 			}
+			// last: it forgets all jobs
+			t.Run("Numbers_GivenAgain_LoseNoRun", func(t *testing.T) { slurmNumbersAgain(t, c.In(t)) })
 		})
 	}
+}
+
+// slurmNumbersAgain has Slurm forget all jobs and give their numbers to others, while the
+// agent is away and while it is there: what was counted stays, and the new jobs count once.
+func slurmNumbersAgain(t *testing.T, c *rig.Cluster) {
+	s := site.New(t)
+	agent := s.Agent(site.AgentSpec{Name: "head1", Sources: slurmSource(c, "rig", "", usedCPU)})
+	agg := s.Aggregator(agent)
+	agent.Start()
+	agg.Start()
+	for range 3 {
+		c.WaitState(c.Submit(rig.Alice, "--wrap=true"), "COMPLETED")
+	}
+	awaitExpected(t, s, agg, c, "rig")
+	want := len(agg.Whole())
+	for life, away := range []bool{true, false} {
+		before := agg.Whole()
+		if away {
+			agent.Stop()
+		}
+		c.BeginAnew()
+		if away {
+			agent.Start()
+		}
+		again := 0
+		for n := range 3 {
+			id := c.Submit(rig.Bob, "--wrap=true")
+			if _, known := before["rig-"+id]; known {
+				again++
+			}
+			c.WaitState(id, "COMPLETED")
+			if n == 1 {
+				agent.Stop() // what it knew of the jobs before is gone
+				agent.Start()
+			}
+		}
+		if want += 3; again == 0 {
+			t.Fatalf("no number of life %d was given before", life+2)
+		}
+		s.Eventually(fmt.Sprintf("the runs of life %d are there", life+2), func() (bool, string) {
+			all := agg.Whole()
+			return len(all) == want, fmt.Sprintf("%d records of %d", len(all), want)
+		})
+		for id, r := range before {
+			if diff := cmp.Diff(r, agg.Whole()[id]); diff != "" {
+				t.Errorf("life %d changed %s: %s", life+2, id, diff)
+			}
+		}
+	}
+	checkSound(t, agg, agent)
 }
 
 // slurmMenu collects jobs of every kind by two sources, of which the second wants only

@@ -135,6 +135,25 @@ func (c *Cluster) Clear() {
 }
 
 // root is the directory that holds the variant's Debian; "" is the machine's own.
+// BeginAnew makes Slurm forget all jobs, as a purge or a new database does, and give
+// numbers from 1 again. No job may run.
+func (c *Cluster) BeginAnew() {
+	c.t.Helper()
+	c.StopDaemon("slurmctld")
+	state, err := filepath.Glob(filepath.Join(c.dir, "state", "*"))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	for _, path := range state {
+		if err := os.RemoveAll(path); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+	c.SQL("delete from rig_step_table; delete from rig_job_table;")
+	c.StartDaemon("slurmctld")
+	c.Clear()
+}
+
 func (c *Cluster) root() string {
 	if c.variant == Chroot {
 		return installed(c.t, filepath.Join(Cache(), "trixie"))

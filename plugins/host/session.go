@@ -29,6 +29,7 @@ type Mapper interface {
 	Map(job *bursarv1.Job) (r record.Record, keep bool, err error)
 	ID(job *bursarv1.Job) (string, error)
 	Start(job *bursarv1.Job) record.Time
+	Submit(job *bursarv1.Job) record.Time
 	Fingerprint(job *bursarv1.Job) uint64
 	Wanted() []string
 	Changes() mapping.Changes
@@ -78,7 +79,7 @@ func mapperOf(description *bursarv1.DescribeResponse, spec SessionSpec) (Mapper,
 	if !description.GetPushed() {
 		mapper, diags := mapping.Compile(mapping.Options{
 			Agent: spec.Agent, Type: spec.Type, Label: spec.Label, Dir: spec.Dir,
-			Attributes: description.GetAttributes(), Default: description.GetMapping(), Record: spec.Record,
+			Attributes: description.GetAttributes(), Default: description.GetMapping(), Record: spec.Record, IDsRecur: description.GetIdsRecur(),
 		})
 		if mapper == nil { // and no Mapper that holds none
 			return nil, diags

@@ -22,6 +22,8 @@ type Options struct {
 	Default string
 	// Record is the body of the configuration's record block; nil without one.
 	Record hcl.Body
+	// IDsRecur: runs of one id are told apart by their submission.
+	IDsRecur bool
 	// Dir is the folder from which file() counts.
 	Dir string
 }
@@ -162,6 +164,10 @@ func (c *compiler) compile(fallback, mine block) {
 	m.when = c.program(b.When, cty.Bool)
 	m.id = c.program(b.ID, cty.String)
 	m.start, m.stop, m.submit = c.program(b.Start, cty.DynamicPseudoType), c.program(b.Stop, cty.DynamicPseudoType), c.program(b.Submit, cty.DynamicPseudoType)
+	if k, ok := m.submit.(constant); c.opt.IDsRecur && !c.torn && (b.Submit == nil || ok && k.value.kind == kindNull) {
+		c.diags.Add(hcl.Warnf(missing(c.opt.Record), "runs of one id cannot be told apart",
+			"a record has no submit here, and %s gives numbers again: a run of a number that another one had would take its place. Set submit, or leave it to the default mapping", c.opt.Type))
+	}
 	m.state = c.program(b.State, cty.String)
 	m.code, m.signal = c.program(b.ExitCode, cty.Number), c.program(b.ExitSignal, cty.Number)
 	m.metaBase, m.metaOver = c.meta(fallback.Meta, false), c.meta(mine.Meta, true)

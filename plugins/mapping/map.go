@@ -77,10 +77,15 @@ func (m *Mapper) ID(job *bursarv1.Job) (string, error) {
 
 // Start returns when a job began, also of one that the mapping leaves out; None where
 // that cannot be told.
-func (m *Mapper) Start(job *bursarv1.Job) record.Time {
+func (m *Mapper) Start(job *bursarv1.Job) record.Time { return timeOf(job, "start", m.start) }
+
+// Submit returns when a job was submitted, likewise.
+func (m *Mapper) Submit(job *bursarv1.Job) record.Time { return timeOf(job, "submit", m.submit) }
+
+func timeOf(job *bursarv1.Job, part string, p program) record.Time {
 	b := builder{job: job}
-	if start := b.time("start", m.start); b.err == nil {
-		return start
+	if t := b.time(part, p); b.err == nil {
+		return t
 	}
 	return record.None
 }

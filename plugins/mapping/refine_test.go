@@ -179,6 +179,22 @@ component "TotalCPU" {
 	}
 }
 
+func TestSubmit_LeftOutWhereIDsRecur_IsAWarning(t *testing.T) {
+	const fallback = "id = job.id\nstart = job.start\nsubmit = job.stop\n"
+	for body, want := range map[string]bool{
+		`state = "x"`:   false,
+		`submit = null`: true,
+		"defaults = false\nid = job.id\nstart = job.start":                     true,
+		"defaults = false\nid = job.id\nstart = job.start\nsubmit = job.start": false,
+	} {
+		file, _ := hcl.Parse("agent.hcl", []byte(body))
+		_, diags := mapping.Compile(mapping.Options{Type: "slurm", Attributes: attributes, Default: fallback, Record: file.Body, IDsRecur: true})
+		if got := strings.Contains(diags.Warnings().Error(), "cannot be told apart"); got != want || diags.HasErrors() {
+			t.Errorf("%s: %v", body, diags)
+		}
+	}
+}
+
 func TestChanges_OfARecordBlock_AreNamed(t *testing.T) {
 	const fallback = "id = job.id\nstart = job.start\nmeta = {\n  a = 1\n  b = 2\n}\ncomponent \"Cores\" { amount = 1 }\ncomponent \"GPUs\" { amount = 1 }\n"
 	for body, want := range map[string]mapping.Changes{

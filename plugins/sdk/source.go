@@ -52,6 +52,12 @@ type Description struct {
 	// AUDITOR pushed. It has no Attributes and no Mapping.
 	Pushed bool
 
+	// IDsRecur: the scheduler gives a job's number again, in another life of its database
+	// or behind its greatest one, and ids hold no more than the number. Runs of one id are
+	// then told apart by when they were submitted, which the mapping's submit says: a run
+	// never takes the place of another one, also where the scheduler has forgotten that.
+	IDsRecur bool
+
 	// Interval is the default pause between two Collects; one minute when zero.
 	Interval time.Duration
 

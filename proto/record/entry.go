@@ -71,6 +71,8 @@ type Entry struct {
 	// Deleted marks an id whose record was deleted. It holds nothing and beats
 	// every later write; only [Entry.Undelete] lifts it.
 	Deleted bool
+	// DeletedAt is when, if it is known.
+	DeletedAt Time
 	// Holdings has at most one element an origin, sorted by origin.
 	Holdings []Holding
 }
@@ -152,5 +154,5 @@ func (e *Entry) HasBody() bool {
 
 // Clone returns a copy that shares the records, which do not change.
 func (e *Entry) Clone() Entry {
-	return Entry{ID: e.ID, Deleted: e.Deleted, Holdings: slices.Clone(e.Holdings)}
+	return Entry{ID: e.ID, Deleted: e.Deleted, DeletedAt: e.DeletedAt, Holdings: slices.Clone(e.Holdings)}
 }

@@ -23,8 +23,12 @@ type Write struct {
 	Origin  Origin
 	Rank    Rank
 	Version Version
-	Record  *Record // OpPut; its ID is ID
-	Stop    Time    // OpStop
+	// Record is of OpPut, with the ID; of OpWithdraw it may say when the run began and was
+	// submitted.
+	Record *Record
+	Stop   Time // OpStop
+	// Recurs says that the scheduler gives the id to other runs, too: see [Locate].
+	Recurs bool
 }
 
 // Outcome says what a write did to an entry. Every write has exactly one, so

@@ -44,11 +44,13 @@ type Frame struct {
 	Rank        record.Rank
 	Version     record.Version
 	Settles     string // id of the quarantined job that this frame settles
+	Recurs      bool   // the scheduler gives the record's id to other runs, too
 
 	Kind       Kind
 	ID         string        // record id of KindStop and KindWithdraw; of KindRecord too, set when decoded
 	Record     record.Record // KindRecord
 	Stop       record.Time   // KindStop
+	Run        Run           // KindWithdraw: which run of the id
 	Quarantine Quarantine    // KindQuarantine
 	Gap        Gap           // KindGap
 	Watermark  record.Time   // KindWatermark: the source is complete up to then
@@ -57,6 +59,36 @@ type Frame struct {
 	Directory  Directory     // KindDirectory
 	Checkpoint []byte        // KindCheckpoint: in words that only the source understands
 	Count      Count         // KindCount
+}
+
+// Run tells a run from others of its id by when it began and was submitted. What is not
+// known is zero.
+type Run struct{ Start, Submit record.Time }
+
+// RunOf returns the run that began and was submitted then; a time may be [record.None].
+func RunOf(start, submit record.Time) Run { return Run{known(start), known(submit)} }
+
+// known returns a time as [Run] has it: no run began in the first microsecond of 1970.
+func known(t record.Time) record.Time {
+	if t == record.None {
+		return 0
+	}
+	return t
+}
+
+// record returns what is known of a run as a record; nil for nothing.
+func (r Run) record(id string) *record.Record {
+	if r == (Run{}) {
+		return nil
+	}
+	out := &record.Record{ID: id, Start: record.None, Stop: record.None, Submit: record.None}
+	if r.Start != 0 {
+		out.Start = r.Start
+	}
+	if r.Submit != 0 {
+		out.Submit = r.Submit
+	}
+	return out
 }
 
 // Quarantine is a job that gave no valid record.
@@ -120,7 +152,7 @@ type Count struct {
 // the kinds that say nothing about a run. The write shares f's slices and keeps
 // nothing else of f.
 func (f *Frame) Write(agent string) (record.Write, bool) {
-	w := record.Write{ID: f.ID, Rank: f.Rank, Version: f.Version, Stop: record.None}
+	w := record.Write{ID: f.ID, Rank: f.Rank, Version: f.Version, Stop: record.None, Recurs: f.Recurs}
 	if f.SourceType != "" || f.SourceLabel != "" {
 		w.Origin = record.Origin{Agent: agent, Type: f.SourceType, Label: f.SourceLabel}
 	}
@@ -131,7 +163,7 @@ func (f *Frame) Write(agent string) (record.Write, bool) {
 	case KindStop:
 		w.Op, w.Stop = record.OpStop, f.Stop
 	case KindWithdraw:
-		w.Op = record.OpWithdraw
+		w.Op, w.Record = record.OpWithdraw, f.Run.record(f.ID)
 	default:
 		return record.Write{}, false
 	}

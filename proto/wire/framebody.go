@@ -9,7 +9,7 @@ func (f *Frame) fields() []any {
 	case KindStop:
 		return []any{&f.ID, &f.Stop}
 	case KindWithdraw:
-		return []any{&f.ID}
+		return []any{&f.ID, &f.Run.Start, &f.Run.Submit}
 	case KindQuarantine:
 		q := &f.Quarantine
 		return []any{&q.ID, &q.Reason, &q.Message, &q.RecordID, &q.Raw, &q.Truncated}

@@ -35,12 +35,14 @@ func (d *Lender) Frame(b []byte, f *Frame) error {
 			f.Version.Ended = in.uvarint() != 0
 		case 6<<3 | typeBytes:
 			f.Settles = in.text()
+		case 7<<3 | typeVarint:
+			f.Recurs = in.uvarint() != 0
 		default:
 			if kind := Kind(tag >> 3); tag>>3 >= uint64(KindRecord) && tag>>3 <= uint64(KindCount) {
 				in.bad = tag&7 != typeBytes || f.Kind != 0
 				f.Kind, body = kind, in.bytes()
 			} else {
-				in.skip(tag, 6)
+				in.skip(tag, 7)
 			}
 		}
 	}

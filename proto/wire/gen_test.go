@@ -107,7 +107,7 @@ func frames() *rapid.Generator[Frame] {
 	return rapid.Custom(func(t *rapid.T) Frame {
 		f := Frame{
 			SourceType: rapid.SampledFrom([]string{"", "slurm"}).Draw(t, "type"), SourceLabel: rapid.SampledFrom([]string{"", "nemo"}).Draw(t, "label"),
-			Rank: record.Rank(rapid.IntRange(0, 4).Draw(t, "rank")), Settles: rapid.SampledFrom([]string{"", "q1"}).Draw(t, "settles"),
+			Rank: record.Rank(rapid.IntRange(0, 4).Draw(t, "rank")), Settles: rapid.SampledFrom([]string{"", "q1"}).Draw(t, "settles"), Recurs: rapid.Bool().Draw(t, "recurs"),
 			Version: record.Version{Ended: rapid.Bool().Draw(t, "ended"), Observed: rapid.Int64Min(0).Draw(t, "observed")},
 			Kind:    Kind(rapid.IntRange(int(KindRecord), int(KindCount)).Draw(t, "kind")),
 		}
@@ -125,7 +125,7 @@ func fill(t *rapid.T, f *Frame) {
 	case KindStop:
 		f.ID, f.Stop = text().Draw(t, "id"), times().Draw(t, "stop")
 	case KindWithdraw:
-		f.ID = text().Draw(t, "id")
+		f.ID, f.Run = text().Draw(t, "id"), RunOf(maybe(times()).Draw(t, "start"), maybe(times()).Draw(t, "submit"))
 	case KindQuarantine:
 		f.Quarantine = Quarantine{ID: text().Draw(t, "id"), Reason: "mapping", Message: text().Draw(t, "message"),
 			RecordID: text().Draw(t, "record"), Raw: rapid.SliceOf(rapid.Byte()).Draw(t, "raw"), Truncated: rapid.Bool().Draw(t, "cut")}
@@ -184,14 +184,14 @@ func componentMessages(components []record.Component) (list []*bursarv1.Componen
 
 func frameMessage(f *Frame) *bursarv1.Frame {
 	m := &bursarv1.Frame{SourceType: f.SourceType, SourceLabel: f.SourceLabel, Rank: uint32(f.Rank),
-		Observed: f.Version.Observed, Ended: f.Version.Ended, Settles: f.Settles}
+		Observed: f.Version.Observed, Ended: f.Version.Ended, Settles: f.Settles, Recurs: f.Recurs}
 	switch f.Kind {
 	case KindRecord:
 		m.Body = &bursarv1.Frame_Record{Record: message(&f.Record)}
 	case KindStop:
 		m.Body = &bursarv1.Frame_Stop{Stop: &bursarv1.Stop{Id: f.ID, Stop: int64(f.Stop)}}
 	case KindWithdraw:
-		m.Body = &bursarv1.Frame_Withdraw{Withdraw: &bursarv1.Withdraw{Id: f.ID}}
+		m.Body = &bursarv1.Frame_Withdraw{Withdraw: &bursarv1.Withdraw{Id: f.ID, Start: int64(f.Run.Start), Submit: int64(f.Run.Submit)}}
 	case KindQuarantine:
 		q := f.Quarantine
 		m.Body = &bursarv1.Frame_Quarantine{Quarantine: &bursarv1.Quarantine{Id: q.ID, Reason: q.Reason, Message: q.Message, RecordId: q.RecordID, Raw: q.Raw, Truncated: q.Truncated}}

@@ -36,6 +36,7 @@ type translator struct {
 	source     buffer.Source
 	rank       record.Rank
 	pushed     bool // the source hands on records and stops instead of jobs
+	recurs     bool // the scheduler gives ids to other runs, too
 	attributes []*bursarv1.Attribute
 	mapper     host.Mapper
 	observe    func() int64
@@ -84,6 +85,7 @@ func (t *translator) batch(resp *bursarv1.CollectResponse) (*draft, error) {
 func (t *translator) frame(d *draft, f *wire.Frame) {
 	f.SourceType, f.SourceLabel, f.Rank = t.source.Type, t.source.Label, t.rank
 	f.Version.Observed = t.observe()
+	f.Recurs = t.recurs && (f.Kind == wire.KindRecord || f.Kind == wire.KindWithdraw)
 	d.append.Frames = append(d.append.Frames, wire.AppendFrame(nil, f))
 }
 
@@ -121,7 +123,7 @@ func (t *translator) job(d *draft, job *bursarv1.Job, settles string) {
 		r.ID = note.Record // what has no id now was sent under that one
 	}
 	if open && note.Record != r.ID {
-		t.withdraw(d, note.Record, ended(job, r, keep), "")
+		t.withdraw(d, job, note.Record, ended(job, r, keep), "")
 	}
 	if !keep {
 		t.leaveOut(d, job, r.ID, settles)
@@ -149,7 +151,7 @@ func (t *translator) supersede(d *draft, job *bursarv1.Job, id string) {
 			continue // nothing was sent under it
 		}
 		t.close(d, run)
-		t.withdraw(d, oldID, true, host.QuarantineID(run))
+		t.withdraw(d, old, oldID, true, host.QuarantineID(run))
 		d.sent[run] = sent{fingerprint: t.mapper.Fingerprint(old), withdrawn: true}
 	}
 }
@@ -192,11 +194,12 @@ func (t *translator) leaveOut(d *draft, job *bursarv1.Job, id, settles string) {
 		return
 	}
 	d.counts.Withdrawn++
-	t.withdraw(d, id, job.GetEnded(), settles)
+	t.withdraw(d, job, id, job.GetEnded(), settles)
 }
 
-func (t *translator) withdraw(d *draft, id string, ended bool, settles string) {
-	t.frame(d, &wire.Frame{Kind: wire.KindWithdraw, ID: id, Settles: settles, Version: record.Version{Ended: ended}})
+func (t *translator) withdraw(d *draft, job *bursarv1.Job, id string, ended bool, settles string) {
+	run := wire.RunOf(t.mapper.Start(job), t.mapper.Submit(job))
+	t.frame(d, &wire.Frame{Kind: wire.KindWithdraw, ID: id, Run: run, Settles: settles, Version: record.Version{Ended: ended}})
 }
 
 func (t *translator) quarantine(d *draft, job *bursarv1.Job, err error) {

@@ -128,6 +128,7 @@ func (r *reader) batch(ctx context.Context, resp *bursarv1.CollectResponse) erro
 // frame stamps f and hands it on.
 func (r *reader) frame(f *wire.Frame) error {
 	f.SourceType, f.SourceLabel, f.Rank = r.src.Type, r.src.Label, record.RankImport
+	f.Recurs = r.src.session.Description.GetIdsRecur() && (f.Kind == wire.KindRecord || f.Kind == wire.KindWithdraw)
 	return r.sink.Take(f)
 }
 
@@ -169,14 +170,15 @@ func (r *reader) job(job *bursarv1.Job) error {
 	}
 	old := slices.DeleteFunc(brought, func(o string) bool { return o == id })
 	r.result.Renamed += int64(len(old))
-	return r.withdraw(old, "", true)
+	return r.withdraw(job, old, "", true)
 }
 
 // withdraw takes ids back, the first of which settles a job in quarantine, if one is
 // given.
-func (r *reader) withdraw(ids []string, settles string, ended bool) error {
+func (r *reader) withdraw(job *bursarv1.Job, ids []string, settles string, ended bool) error {
+	run := wire.RunOf(r.src.session.Mapper.Start(job), r.src.session.Mapper.Submit(job))
 	for _, id := range ids {
-		if err := r.write(&wire.Frame{Kind: wire.KindWithdraw, ID: id, Settles: settles, Version: record.Version{Ended: ended}}); err != nil {
+		if err := r.write(&wire.Frame{Kind: wire.KindWithdraw, ID: id, Run: run, Settles: settles, Version: record.Version{Ended: ended}}); err != nil {
 			return err
 		}
 		settles = ""
@@ -225,7 +227,7 @@ func (r *reader) leaveOut(job *bursarv1.Job, id string) error {
 		}
 	}
 	r.result.Withdrawn++
-	return r.withdraw(ids, settles, job.GetEnded())
+	return r.withdraw(job, ids, settles, job.GetEnded())
 }
 
 func nobody(string) bool { return false }

@@ -124,6 +124,9 @@ func (b *batcher) beside(f *wire.Frame, raw []byte) (n int) {
 	if f.Settles != "" {
 		n += element + len(f.Settles)
 	}
+	if f.Recurs && !slices.Contains(b.cmd.Recurring, b.source(f)) {
+		n += element
+	}
 	if f.Kind != wire.KindRecord {
 		n += element + len(raw)
 	}
@@ -137,6 +140,9 @@ const numbers = 64
 func (b *batcher) take(f *wire.Frame, raw []byte) {
 	b.extra += b.beside(f, raw)
 	b.cmd.Observed = max(b.cmd.Observed, f.Version.Observed)
+	if source := b.source(f); f.Recurs && !slices.Contains(b.cmd.Recurring, source) {
+		b.cmd.Recurring = append(b.cmd.Recurring, source)
+	}
 	if f.Settles != "" {
 		b.cmd.Settles = append(b.cmd.Settles, store.Settled{Source: b.source(f), ID: f.Settles})
 	}

@@ -3,7 +3,9 @@ package store
 import (
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
@@ -43,6 +45,7 @@ func (t *tx) ingest(c *IngestCommand) error {
 		}
 	}
 	for i := range c.Writes {
+		c.Writes[i].Recurs = slices.Contains(c.Recurring, c.Writes[i].Origin)
 		if err := t.ingestWrite(c.Agent, &c.Writes[i]); err != nil {
 			return err
 		}
@@ -90,6 +93,7 @@ func (t *tx) ingestRows(c *IngestCommand) error {
 		return fmt.Errorf("%w: rows: %w", ErrCommand, err)
 	}
 	p := &part{batch: batch, facts: newFacts(batch, c.Agent, &t.hasher), taken: make([]int32, 0, batch.Len())}
+	p.facts.recurring(c.Recurring)
 	t.parts = append(t.parts, p)
 	t.fresh.expect(batch.Len())
 	check := newRowChecker(c.Agent)
@@ -130,14 +134,58 @@ func (t *tx) ingestPlain(p *part, i int, id string, h uint64) error {
 		return err
 	}
 	counts := p.facts.counts(t, i)
-	if sl == nil {
+	outcome, err := t.putAt(p, i, sl, h)
+	counts.outcome(outcome)
+	return err
+}
+
+// putAt adds row i of the part, or merges it: sl is the slot of its id, nil for a new one,
+// and h the id's hash.
+func (t *tx) putAt(p *part, i int, sl *slot, h uint64) (record.Outcome, error) {
+	recurs := p.facts.recurs(i)
+	if sl == nil && !recurs {
 		t.takeFresh(p, i, h)
-		counts.outcome(record.Added)
-		return nil
+		return record.Added, nil
 	}
 	row := p.batch.Row(i)
-	counts.outcome(t.putRow(sl, &row))
-	return nil
+	if sl != nil && sl.repeats(&row) {
+		return record.Unchanged, nil
+	}
+	body := row.Record
+	w := record.Write{ID: body.ID, Op: record.OpPut, Origin: row.Origin, Rank: row.Rank, Version: row.Version, Record: &body, Recurs: recurs}
+	at, err := t.place(sl, &w)
+	if err != nil {
+		return 0, err
+	}
+	if at == nil {
+		t.takeFresh(p, i, h)
+		return record.Added, nil
+	}
+	return t.mergeInto(at, w), nil
+}
+
+// place returns the slot under which a write belongs, nil for that of a new id; sl is that
+// of the write's own id. The write gets that id.
+func (t *tx) place(sl *slot, w *record.Write) (*slot, error) {
+	var failed error
+	id := record.Locate(w, func(id string) *record.Entry {
+		at, err := sl, error(nil)
+		if id != w.ID {
+			at, err = t.meet(hashText(id), id)
+		}
+		if failed = errors.Join(failed, err); at == nil {
+			return nil
+		}
+		return &at.entry
+	})
+	if failed != nil || id == w.ID {
+		return sl, failed
+	}
+	w.ID = id
+	if w.Op == record.OpPut {
+		w.Record.ID = id
+	}
+	return t.slot(id)
 }
 
 // ingestRow is the same for a row that must be looked at as a whole.
@@ -151,22 +199,9 @@ func (t *tx) ingestRow(p *part, i int, check *rowChecker) error {
 	if err != nil {
 		return err
 	}
-	if sl == nil {
-		t.takeFresh(p, i, h)
-		t.count(check.source).outcome(record.Added)
-		return nil
-	}
-	t.count(check.source).outcome(t.putRow(sl, &row))
-	return nil
-}
-
-// putRow merges a row that its origin says.
-func (t *tx) putRow(sl *slot, row *columns.Row) record.Outcome {
-	if sl.repeats(row) {
-		return record.Unchanged
-	}
-	body := row.Record
-	return t.mergeInto(sl, record.Write{ID: body.ID, Op: record.OpPut, Origin: row.Origin, Rank: row.Rank, Version: row.Version, Record: &body})
+	outcome, err := t.putAt(p, i, sl, h)
+	t.count(check.source).outcome(outcome)
+	return err
 }
 
 // takeFresh adds row i of the last part, whose id no one has heard of.
@@ -177,7 +212,7 @@ func (t *tx) takeFresh(p *part, i int, hash uint64) {
 }
 
 func (t *tx) merge(source record.Origin, w record.Write) error {
-	sl, err := t.slot(w.ID)
+	sl, err := t.slotOf(&w)
 	if err != nil {
 		return err
 	}
@@ -187,6 +222,18 @@ func (t *tx) merge(source record.Origin, w record.Write) error {
 	}
 	t.count(source).outcome(t.mergeInto(sl, w))
 	return nil
+}
+
+// slotOf returns the slot under which a write belongs.
+func (t *tx) slotOf(w *record.Write) (*slot, error) {
+	sl, err := t.meet(hashText(w.ID), w.ID)
+	if err == nil {
+		sl, err = t.place(sl, w)
+	}
+	if err != nil || sl != nil {
+		return sl, err
+	}
+	return t.slot(w.ID)
 }
 
 // mergeInto merges a write. One that says of an archived run what the store still has of

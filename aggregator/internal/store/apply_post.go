@@ -190,7 +190,7 @@ func (c *DeleteCommand) apply(t *tx) (any, error) {
 			continue
 		}
 		sl.entry.Merge(record.Write{ID: id, Op: record.OpDelete})
-		sl.by, sl.at = c.By, c.Now
+		sl.by, sl.at, sl.entry.DeletedAt = c.By, c.Now, c.Now
 		result.Changed++
 	}
 	return result, nil

@@ -1,6 +1,8 @@
 package store
 
 import (
+	"slices"
+
 	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
@@ -24,6 +26,8 @@ type fact struct {
 	hash  uint64
 	good  bool // nothing in it makes a record invalid
 	count int  // of components
+	// recurs: of an origin, that its ids recur.
+	recurs bool
 }
 
 // smallEntry bounds, in bytes, the entries that are good: records of good entries
@@ -66,6 +70,17 @@ func (f *facts) origin(id uint32) fact {
 	o, rank := f.batch.OriginAt(id)
 	return fact{hash: f.hasher.origin(o), good: checkWho(f.agent, o, rank, record.Version{Observed: 1}) == nil}
 }
+
+// recurring notes the origins whose ids recur.
+func (f *facts) recurring(origins []record.Origin) {
+	for i := range f.origins {
+		o, _ := f.batch.OriginAt(uint32(i + 1))
+		f.origins[i].recurs = slices.Contains(origins, o)
+	}
+}
+
+// recurs reports whether the ids of the origin of row i recur.
+func (f *facts) recurs(i int) bool { return f.origins[f.batch.Refs(i).Origin-1].recurs }
 
 func (f *facts) end(id uint32) fact {
 	state, exit := f.batch.End(id)

@@ -28,6 +28,16 @@ func (m *model) entry(id string) *record.Entry {
 	return m.entries[id]
 }
 
+// take merges a write where it belongs.
+func (m *model) take(w record.Write) {
+	w.ID = record.Locate(&w, func(id string) *record.Entry { return m.entries[id] })
+	if w.Op == record.OpPut {
+		r := *w.Record
+		r.ID, w.Record = w.ID, &r
+	}
+	m.entry(w.ID).Merge(w)
+}
+
 func (m *model) shown() (list []record.Record) {
 	for _, e := range m.entries {
 		if r := e.Shown(); r != nil {
@@ -54,6 +64,9 @@ func (m *machine) record(t *rapid.T) record.Record {
 	if rapid.IntRange(0, 3).Draw(t, "open") == 0 {
 		r.Stop = record.None
 	}
+	if r.Submit = record.None; rapid.Bool().Draw(t, "submitted") {
+		r.Submit = r.Start - record.Time(rapid.IntRange(0, 2).Draw(t, "wait"))*record.Minute
+	}
 	return r
 }
 
@@ -63,7 +76,9 @@ func (m *machine) write(t *rapid.T) record.Write {
 	obs := int64(rapid.IntRange(1, 30).Draw(t, "observed"))
 	switch rapid.IntRange(0, 9).Draw(t, "op") {
 	case 0:
-		return record.Write{ID: m.id(t), Op: record.OpWithdraw, Origin: o, Rank: rank, Version: record.Version{Ended: true, Observed: obs}}
+		r := m.record(t)
+		return record.Write{ID: r.ID, Op: record.OpWithdraw, Origin: o, Rank: rank, Version: record.Version{Ended: true, Observed: obs},
+			Record: &record.Record{ID: r.ID, Start: r.Start, Stop: record.None, Submit: r.Submit}}
 	case 1:
 		stop := t0 + record.Time(rapid.IntRange(0, 9).Draw(t, "stop"))*record.Minute
 		return record.Write{ID: m.id(t), Op: record.OpStop, Origin: record.Pushed, Rank: record.RankPush,
@@ -75,11 +90,15 @@ func (m *machine) write(t *rapid.T) record.Write {
 
 func (m *machine) Ingest(t *rapid.T) {
 	writes := rapid.SliceOfN(rapid.Custom(m.write), 1, 8).Draw(t, "writes")
+	recurs := rapid.Bool().Draw(t, "recurs")
+	for i := range writes {
+		writes[i].Recurs = recurs && !writes[i].Origin.IsPushed()
+	}
 	got := m.ingest("head1", m.tick(), writes...)
 	for _, puts := range []bool{true, false} { // the store takes the puts first
 		for _, w := range writes {
 			if (w.Op == record.OpPut) == puts {
-				m.m.entry(w.ID).Merge(w)
+				m.m.take(w)
 			}
 		}
 	}
@@ -272,7 +291,10 @@ func (m *machine) Dismiss(t *rapid.T) {
 func (m *machine) Delete(t *rapid.T) {
 	id := m.id(t)
 	m.apply(&DeleteCommand{IDs: []string{id}, By: "me", Now: m.tick()})
-	m.m.entry(id).Merge(record.Write{ID: id, Op: record.OpDelete})
+	if e := m.m.entry(id); !e.Deleted {
+		e.Merge(record.Write{ID: id, Op: record.OpDelete})
+		e.DeletedAt = m.now
+	}
 }
 
 func (m *machine) Undelete(t *rapid.T) {

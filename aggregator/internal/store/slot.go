@@ -99,7 +99,7 @@ func (t *tx) load(id string) (*slot, error) {
 	if sl.index, err = decodeIndex(value); err != nil {
 		return nil, err
 	}
-	sl.known, sl.entry.Deleted = true, sl.index.Deleted
+	sl.known, sl.entry.Deleted, sl.entry.DeletedAt = true, sl.index.Deleted, sl.index.At
 	if !sl.index.Hidden {
 		if sl.row, err = t.rowAt(&sl.index); err != nil {
 			return nil, err

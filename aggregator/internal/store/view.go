@@ -118,7 +118,7 @@ func (v *View) Entry(id string) (record.Entry, error) {
 	if err != nil || !ok {
 		return e, err
 	}
-	e.Deleted = x.Deleted
+	e.Deleted, e.DeletedAt = x.Deleted, x.At
 	var row *columns.Row
 	if !x.Hidden {
 		if row, err = v.rowOf(&x, ""); err != nil {

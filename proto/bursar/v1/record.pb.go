@@ -476,6 +476,8 @@ type Frame struct {
 	Ended       bool                   `protobuf:"varint,5,opt,name=ended,proto3" json:"ended,omitempty"`
 	// The id of the quarantined job that this frame settles, after a retry.
 	Settles string `protobuf:"bytes,6,opt,name=settles,proto3" json:"settles,omitempty"`
+	// The scheduler gives the record's id to other runs, too.
+	Recurs bool `protobuf:"varint,7,opt,name=recurs,proto3" json:"recurs,omitempty"`
 	// Types that are valid to be assigned to Body:
 	//
 	//	*Frame_Record
@@ -564,6 +566,13 @@ func (x *Frame) GetSettles() string {
 		return x.Settles
 	}
 	return ""
+}
+
+func (x *Frame) GetRecurs() bool {
+	if x != nil {
+		return x.Recurs
+	}
+	return false
 }
 
 func (x *Frame) GetBody() isFrame_Body {
@@ -797,8 +806,11 @@ func (x *Stop) GetStop() int64 {
 }
 
 type Withdraw struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Id    string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	// Which run of the id; microseconds since the epoch, 0 where it is not known.
+	Start         int64 `protobuf:"zigzag64,2,opt,name=start,proto3" json:"start,omitempty"`
+	Submit        int64 `protobuf:"zigzag64,3,opt,name=submit,proto3" json:"submit,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -838,6 +850,20 @@ func (x *Withdraw) GetId() string {
 		return x.Id
 	}
 	return ""
+}
+
+func (x *Withdraw) GetStart() int64 {
+	if x != nil {
+		return x.Start
+	}
+	return 0
+}
+
+func (x *Withdraw) GetSubmit() int64 {
+	if x != nil {
+		return x.Submit
+	}
+	return 0
 }
 
 // Quarantine is a job that gave no valid record.
@@ -1513,7 +1539,7 @@ const file_bursar_v1_record_proto_rawDesc = "" +
 	"\x06Origin\x12\x14\n" +
 	"\x05agent\x18\x01 \x01(\tR\x05agent\x12\x12\n" +
 	"\x04type\x18\x02 \x01(\tR\x04type\x12\x14\n" +
-	"\x05label\x18\x03 \x01(\tR\x05label\"\xc6\x05\n" +
+	"\x05label\x18\x03 \x01(\tR\x05label\"\xde\x05\n" +
 	"\x05Frame\x12\x1f\n" +
 	"\vsource_type\x18\x01 \x01(\tR\n" +
 	"sourceType\x12!\n" +
@@ -1521,7 +1547,8 @@ const file_bursar_v1_record_proto_rawDesc = "" +
 	"\x04rank\x18\x03 \x01(\rR\x04rank\x12\x1a\n" +
 	"\bobserved\x18\x04 \x01(\x12R\bobserved\x12\x14\n" +
 	"\x05ended\x18\x05 \x01(\bR\x05ended\x12\x18\n" +
-	"\asettles\x18\x06 \x01(\tR\asettles\x12+\n" +
+	"\asettles\x18\x06 \x01(\tR\asettles\x12\x16\n" +
+	"\x06recurs\x18\a \x01(\bR\x06recurs\x12+\n" +
 	"\x06record\x18\n" +
 	" \x01(\v2\x11.bursar.v1.RecordH\x00R\x06record\x12%\n" +
 	"\x04stop\x18\v \x01(\v2\x0f.bursar.v1.StopH\x00R\x04stop\x121\n" +
@@ -1541,9 +1568,11 @@ const file_bursar_v1_record_proto_rawDesc = "" +
 	"\x04body\"*\n" +
 	"\x04Stop\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
-	"\x04stop\x18\x02 \x01(\x12R\x04stop\"\x1a\n" +
+	"\x04stop\x18\x02 \x01(\x12R\x04stop\"H\n" +
 	"\bWithdraw\x12\x0e\n" +
-	"\x02id\x18\x01 \x01(\tR\x02id\"\x9b\x01\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +
+	"\x05start\x18\x02 \x01(\x12R\x05start\x12\x16\n" +
+	"\x06submit\x18\x03 \x01(\x12R\x06submit\"\x9b\x01\n" +
 	"\n" +
 	"Quarantine\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x16\n" +

@@ -311,7 +311,10 @@ type DescribeResponse struct {
 	Mapping string `protobuf:"bytes,7,opt,name=mapping,proto3" json:"mapping,omitempty"`
 	// The source hands on what clients of AUDITOR push: records and stops instead of
 	// jobs, of the origin that all pushes share. It has no attributes and no mapping.
-	Pushed        bool `protobuf:"varint,8,opt,name=pushed,proto3" json:"pushed,omitempty"`
+	Pushed bool `protobuf:"varint,8,opt,name=pushed,proto3" json:"pushed,omitempty"`
+	// The scheduler gives numbers again, and a run's id is its number alone: another run of
+	// it is told by the time of submission.
+	IdsRecur      bool `protobuf:"varint,9,opt,name=ids_recur,json=idsRecur,proto3" json:"ids_recur,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -398,6 +401,13 @@ func (x *DescribeResponse) GetMapping() string {
 func (x *DescribeResponse) GetPushed() bool {
 	if x != nil {
 		return x.Pushed
+	}
+	return false
+}
+
+func (x *DescribeResponse) GetIdsRecur() bool {
+	if x != nil {
+		return x.IdsRecur
 	}
 	return false
 }
@@ -1227,7 +1237,7 @@ const file_bursar_v1_source_proto_rawDesc = "" +
 	"\x02to\x18\x02 \x01(\x12R\x02to\"#\n" +
 	"\rCountResponse\x12\x12\n" +
 	"\x04runs\x18\x01 \x01(\x03R\x04runs\"\x11\n" +
-	"\x0fDescribeRequest\"\xec\x01\n" +
+	"\x0fDescribeRequest\"\x89\x02\n" +
 	"\x10DescribeResponse\x12\x12\n" +
 	"\x04type\x18\x01 \x01(\tR\x04type\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\tR\aversion\x12\x12\n" +
@@ -1238,7 +1248,8 @@ const file_bursar_v1_source_proto_rawDesc = "" +
 	"attributes\x18\x06 \x03(\v2\x14.bursar.v1.AttributeR\n" +
 	"attributes\x12\x18\n" +
 	"\amapping\x18\a \x01(\tR\amapping\x12\x16\n" +
-	"\x06pushed\x18\b \x01(\bR\x06pushed\"V\n" +
+	"\x06pushed\x18\b \x01(\bR\x06pushed\x12\x1b\n" +
+	"\tids_recur\x18\t \x01(\bR\bidsRecur\"V\n" +
 	"\tAttribute\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12#\n" +
 	"\x04type\x18\x02 \x01(\x0e2\x0f.bursar.v1.TypeR\x04type\x12\x10\n" +
