@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"maps"
 	"math/big"
 	"net/url"
@@ -16,7 +17,6 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 
-	"github.com/bursar-accounting/bursar/proto/client"
 	"github.com/bursar-accounting/bursar/proto/record"
 	"github.com/bursar-accounting/bursar/proto/wire"
 )
@@ -127,17 +127,11 @@ func (p *Program) compareImport(ctx context.Context, src *ImportSource, opt *imp
 		return nil, err
 	}
 	defer c.Close()
-	here, out := newImportSums(), &Comparison{}
-	for _, query := range r.Sums.queries() {
-		if err := addShown(ctx, c, query, r.Sums, here, func(origin string) {
-			if origin != src.own() {
-				out.Others++
-			}
-		}); err != nil {
-			return nil, err
-		}
+	cluster := shownRecords{wanted: r.Sums, own: src.own(), moved: map[uint64]bool{}}
+	if err := cluster.read(func(query url.Values) iter.Seq2[json.RawMessage, error] { return c.Raw(ctx, "/v1/records", query) }); err != nil {
+		return nil, err
 	}
-	out.Lines = compareSums(r.Sums, here)
+	out := &Comparison{Others: cluster.others, Lines: compareSums(r.Sums, cluster.sums)}
 	out.Equal = !slices.ContainsFunc(out.Lines, func(l ComparisonLine) bool { return l.Read != l.Cluster })
 	if r.Sums.Ended == 0 {
 		return out, nil
@@ -165,26 +159,59 @@ func (s *ImportSums) queries() (all []url.Values) {
 	return append(all, url.Values{"format": {"ndjson"}, "open": {"true"}})
 }
 
-// addShown adds the records that were read as the cluster shows them.
-func addShown(ctx context.Context, c *client.Client, query url.Values, wanted, into *ImportSums, by func(origin string)) error {
-	for raw, err := range c.Raw(ctx, "/v1/records", query) {
-		if err != nil {
-			return err
+// shownRecords are the records that were read as the cluster shows them.
+type shownRecords struct {
+	wanted *ImportSums
+	own    string // the import's origin
+	sums   *ImportSums
+	others int64 // that another origin has
+	// moved are the ids, as hashes, that were another run's: the records that were read
+	// have the time of their run behind it.
+	moved map[uint64]bool
+}
+
+func (s *shownRecords) read(answer func(query url.Values) iter.Seq2[json.RawMessage, error]) error {
+	for known := -1; known < len(s.moved); { // again where ids were found to be another run's
+		known, s.others, s.sums = len(s.moved), 0, newImportSums()
+		for _, query := range s.wanted.queries() {
+			for raw, err := range answer(query) {
+				if err != nil {
+					return err
+				}
+				if err := s.add(raw); err != nil {
+					return err
+				}
+			}
 		}
-		r, err := wire.DecodeRecordJSON(raw)
-		if err != nil {
-			return fmt.Errorf("a record of the cluster: %w", err)
-		}
-		if _, ours := wanted.ids[xxhash.Sum64String(r.ID)]; !ours {
-			continue
-		}
-		var is struct{ Origin string }
-		if err := json.Unmarshal(raw, &is); err != nil {
-			return fmt.Errorf("record %s of the cluster: %w", r.ID, err)
-		}
-		by(is.Origin)
-		into.read(&r)
 	}
+	return nil
+}
+
+func (s *shownRecords) add(raw []byte) error {
+	r, err := wire.DecodeRecordJSON(raw)
+	if err != nil {
+		return fmt.Errorf("a record of the cluster: %w", err)
+	}
+	id, before := xxhash.Sum64String(r.ID), xxhash.Sum64String(r.ID[:max(strings.LastIndexByte(r.ID, '-'), 0)])
+	_, wanted := s.wanted.ids[id]
+	_, maybe := s.wanted.ids[before]
+	if !wanted && !maybe {
+		return nil
+	}
+	var is struct{ Origin string }
+	if err := json.Unmarshal(raw, &is); err != nil {
+		return fmt.Errorf("record %s of the cluster: %w", r.ID, err)
+	}
+	own := is.Origin == s.own
+	switch {
+	case !wanted && !own || !own && s.moved[id]:
+		return nil
+	case !wanted:
+		s.moved[before] = true
+	case !own:
+		s.others++
+	}
+	s.sums.read(&r)
 	return nil
 }
 

@@ -429,7 +429,7 @@ func TestImport_OfAnotherBursar_IsComparedWithTheCluster(t *testing.T) {
 			break
 		}
 	}
-	record := fmt.Sprintf(`{"record_id":%q,"components":[],"start_time":"2012-10-01T00:00:00Z","stop_time":"2012-10-01T00:00:01Z"}`, one)
+	record := fmt.Sprintf(`{"record_id":%q,"components":[],"start_time":"2012-10-01T00:00:00Z","stop_time":"2025-03-01T00:00:00Z"}`, one)
 	resp, err := other.client().Post("http://localhost/record", "application/json", strings.NewReader(record))
 	if err != nil || resp.StatusCode != http.StatusOK {
 		t.Fatal(resp, err)
