@@ -68,7 +68,7 @@ test: $(GOTESTSUM) ## Run all tests that need only Go. Memory that is lent is ov
 	$(CHECK) test ./... -- -tags poison -p $(TWICE)
 
 .PHONY: race
-race: $(GOTESTSUM) ## Run the same tests with the race detector, which takes several times as long; RACE=changed: the packages of the last three days. Needs a C compiler.
+race: $(GOTESTSUM) ## Run the same tests with the race detector, which takes several times as long; RACE=changed: the packages of the last three days, with fewer repetitions. Needs a C compiler.
 	CGO_ENABLED=1 $(CHECK) race $(or $(RACE),all)
 
 .PHONY: e2e e2e-all

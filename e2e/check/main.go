@@ -83,7 +83,7 @@ func testArgs(step string) []string {
 }
 
 func runRace(ctx context.Context, gotestsum, which string) error {
-	packages := []string{"./..."}
+	packages, args := []string{"./..."}, testArgs("race")
 	if which == "changed" {
 		changed, err := changedFiles(ctx)
 		if err != nil {
@@ -92,11 +92,12 @@ func runRace(ctx context.Context, gotestsum, which string) error {
 		if packages, err = racePackages(ctx, changed); err != nil {
 			return err
 		}
+		args = append(args, "-short")
 		fmt.Printf("the race detector looks at %d packages\n", len(packages))
 	} else if which != "all" {
 		return fmt.Errorf("invalid packages %q: use all or changed", which)
 	}
-	return testRun{"race", packages, testArgs("race")}.run(ctx, gotestsum)
+	return testRun{"race", packages, args}.run(ctx, gotestsum)
 }
 
 func runEndToEnd(ctx context.Context, gotestsum, which string) error {

@@ -82,7 +82,7 @@ var suites = []suite{
 	{
 		name: "packages", folder: "e2e/packages", setup: []string{"host", "packages"},
 		tests:  []string{"TestPackages"},
-		core:   []string{"TestPackages"},
+		core:   []string{"TestPackages/(dnf_installs|dpkg_installs|a_job_of)"},
 		covers: []string{"agent/packaging", "aggregator/packaging"},
 	},
 	{

@@ -79,7 +79,7 @@ func mapperOf(description *bursarv1.DescribeResponse, spec SessionSpec) (Mapper,
 	if !description.GetPushed() {
 		mapper, diags := mapping.Compile(mapping.Options{
 			Agent: spec.Agent, Type: spec.Type, Label: spec.Label, Dir: spec.Dir,
-			Attributes: description.GetAttributes(), Default: description.GetMapping(), Record: spec.Record, IDsRecur: description.GetIdsRecur(),
+			Attributes: description.GetAttributes(), Default: description.GetMapping(), Record: spec.Record, ReusesIDs: description.GetReusesIds(),
 		})
 		if mapper == nil { // and no Mapper that holds none
 			return nil, diags

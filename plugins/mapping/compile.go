@@ -22,8 +22,8 @@ type Options struct {
 	Default string
 	// Record is the body of the configuration's record block; nil without one.
 	Record hcl.Body
-	// IDsRecur: runs of one id are told apart by their submission.
-	IDsRecur bool
+	// ReusesIDs: runs with the same id are distinguished by submit.
+	ReusesIDs bool
 	// Dir is the folder from which file() counts.
 	Dir string
 }
@@ -159,14 +159,14 @@ func (c *compiler) compile(fallback, mine block) {
 	}
 	b := mine.over(fallback)
 	if (b.ID == nil || b.Start == nil) && !c.torn {
-		c.fail(missing(c.opt.Record), "incomplete mapping", "a record needs an id and a start, and this block lacks one that the plugin's default mapping does not give either, or not with defaults = false")
+		c.fail(missing(c.opt.Record), "incomplete mapping", "a record needs id and start; neither this block nor the default mapping sets both, and defaults = false ignores the default mapping")
 	}
 	m.when = c.program(b.When, cty.Bool)
 	m.id = c.program(b.ID, cty.String)
 	m.start, m.stop, m.submit = c.program(b.Start, cty.DynamicPseudoType), c.program(b.Stop, cty.DynamicPseudoType), c.program(b.Submit, cty.DynamicPseudoType)
-	if k, ok := m.submit.(constant); c.opt.IDsRecur && !c.torn && (b.Submit == nil || ok && k.value.kind == kindNull) {
-		c.diags.Add(hcl.Warnf(missing(c.opt.Record), "runs of one id cannot be told apart",
-			"a record has no submit here, and %s gives numbers again: a run of a number that another one had would take its place. Set submit, or leave it to the default mapping", c.opt.Type))
+	if k, ok := m.submit.(constant); c.opt.ReusesIDs && !c.torn && (b.Submit == nil || ok && k.value.kind == kindNull) {
+		c.diags.Add(hcl.Warnf(missing(c.opt.Record), "missing submit",
+			"%s reuses job numbers, and runs with the same number are distinguished by submit; without it a new run replaces an old one. Set submit or keep the default", c.opt.Type))
 	}
 	m.state = c.program(b.State, cty.String)
 	m.code, m.signal = c.program(b.ExitCode, cty.Number), c.program(b.ExitSignal, cty.Number)
@@ -262,7 +262,7 @@ func (c *compiler) component(b *componentBlock) component {
 		c.fail(b.Range, "invalid component name", "%q %s", b.Name, problem)
 	}
 	if b.Amount == nil {
-		c.fail(b.Range, "missing attribute", "amount must be set here: no component %q of the default mapping has one that counts", b.Name)
+		c.fail(b.Range, "missing attribute", "amount must be set: the default mapping has no component %q to take it from", b.Name)
 	}
 	switch b.Kind {
 	case "", "rate":

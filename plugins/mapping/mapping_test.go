@@ -253,8 +253,8 @@ func TestMistakesAreFoundWhenLoaded(t *testing.T) {
 		{"unknown key", `mta = {}`, "mta"},
 		{"blank component", `component " " { amount = 1 }`, "blank"},
 		{"no amount", `component "GPUs" { when = job.cores > 1 }`, `no component "GPUs"`},
-		{"no amount without defaults", "defaults = false\nid = job.id\nstart = job.start\ncomponent \"Cores\" { when = job.cores > 1 }", `amount must be set here`},
-		{"no id without defaults", `defaults = false`, "a record needs an id and a start"},
+		{"no amount without defaults", "defaults = false\nid = job.id\nstart = job.start\ncomponent \"Cores\" { when = job.cores > 1 }", `amount must be set`},
+		{"no id without defaults", `defaults = false`, "a record needs id and start"},
 		{"twice", `meta = { a = "1", "a" = "2" }`, "more than once"},
 	}
 	for _, c := range cases {

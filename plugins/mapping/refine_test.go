@@ -188,8 +188,8 @@ func TestSubmit_LeftOutWhereIDsRecur_IsAWarning(t *testing.T) {
 		"defaults = false\nid = job.id\nstart = job.start\nsubmit = job.start": false,
 	} {
 		file, _ := hcl.Parse("agent.hcl", []byte(body))
-		_, diags := mapping.Compile(mapping.Options{Type: "slurm", Attributes: attributes, Default: fallback, Record: file.Body, IDsRecur: true})
-		if got := strings.Contains(diags.Warnings().Error(), "cannot be told apart"); got != want || diags.HasErrors() {
+		_, diags := mapping.Compile(mapping.Options{Type: "slurm", Attributes: attributes, Default: fallback, Record: file.Body, ReusesIDs: true})
+		if got := strings.Contains(diags.Warnings().Error(), "missing submit"); got != want || diags.HasErrors() {
 			t.Errorf("%s: %v", body, diags)
 		}
 	}

@@ -209,7 +209,7 @@ func (d Description) encode() *bursarv1.DescribeResponse {
 	d = d.withDefaults()
 	out := &bursarv1.DescribeResponse{
 		Type: valid(d.Type), Version: valid(d.Version), Rank: uint32(d.Rank), Push: d.Push,
-		Interval: d.Interval.String(), Mapping: valid(d.Mapping), Pushed: d.Pushed, IdsRecur: d.IDsRecur,
+		Interval: d.Interval.String(), Mapping: valid(d.Mapping), Pushed: d.Pushed, ReusesIds: d.ReusesIDs,
 	}
 	for _, a := range d.Attributes {
 		out.Attributes = append(out.Attributes, &bursarv1.Attribute{

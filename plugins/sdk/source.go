@@ -52,11 +52,11 @@ type Description struct {
 	// AUDITOR pushed. It has no Attributes and no Mapping.
 	Pushed bool
 
-	// IDsRecur: the scheduler gives a job's number again, in another life of its database
-	// or behind its greatest one, and ids hold no more than the number. Runs of one id are
-	// then told apart by when they were submitted, which the mapping's submit says: a run
-	// never takes the place of another one, also where the scheduler has forgotten that.
-	IDsRecur bool
+	// ReusesIDs: the scheduler reuses job numbers, after its greatest one or with a new
+	// database, and an id may be a number alone. Aggregators then distinguish runs with the
+	// same id by submit time, which the mapping must set: no run replaces another, even if
+	// the scheduler has forgotten the first.
+	ReusesIDs bool
 
 	// Interval is the default pause between two Collects; one minute when zero.
 	Interval time.Duration

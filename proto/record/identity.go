@@ -6,16 +6,16 @@ import (
 	"strings"
 )
 
-// Locate returns the id under which w belongs and which it is to have. For a source whose
-// ids recur ([Write.Recurs]) that is its own or, where what is held there is another run's,
-// its own with the run's time of submission in seconds behind it; also the other way round,
-// where the source adds that to an id which this run has without it. The scheduler may have
-// forgotten either run.
+// Locate returns the record id of the run that w describes. For a source that reuses ids
+// ([Write.IDReused]) it is w's id, or, if that id belongs to another run, w's id followed by
+// the run's submit time in seconds. Conversely, if w's id ends with the submit time and the
+// run is already held under the id without it, Locate returns the shorter id. The scheduler
+// may have forgotten either run.
 //
-// Entry returns what is held under an id, nil for nothing; it is asked for two ids at most.
-// The result depends on that alone.
+// Entry returns the entry of an id, or nil; it is called for at most two ids. The result
+// depends on nothing else.
 func Locate(w *Write, entry func(id string) *Entry) string {
-	if !w.Recurs || w.Record == nil || w.Op != OpPut && w.Op != OpWithdraw {
+	if !w.IDReused || w.Record == nil || w.Op != OpPut && w.Op != OpWithdraw {
 		return w.ID
 	}
 	submitted := w.Record.Submit != None
@@ -27,7 +27,7 @@ func Locate(w *Write, entry func(id string) *Entry) string {
 	}
 	later := w.ID + suffix(w.Record)
 	switch e := entry(w.ID); {
-	case e != nil && e.isOfOther(w):
+	case e != nil && e.holdsOther(w):
 		return later
 	case submitted && (e == nil || !e.Deleted && !e.HasBody()):
 		if e := entry(later); e != nil && (e.Deleted || e.holdsRun(w.Record)) {
@@ -37,7 +37,7 @@ func Locate(w *Write, entry func(id string) *Entry) string {
 	return w.ID
 }
 
-// suffix is what tells a run from others of its id.
+// suffix distinguishes a run from others with its id.
 func suffix(r *Record) string {
 	at := r.Submit
 	if at == None {
@@ -46,13 +46,13 @@ func suffix(r *Record) string {
 	return "-" + strconv.FormatInt(at.Std().Unix(), 10)
 }
 
-// holdsRun reports whether an origin says that the run was submitted when r was.
+// holdsRun reports whether e holds a record with the submit time of r.
 func (e *Entry) holdsRun(r *Record) bool {
 	return slices.ContainsFunc(e.Holdings, func(h Holding) bool { return h.Record != nil && h.Record.Submit == r.Submit })
 }
 
-// isOfOther reports whether e is of another run than w speaks of.
-func (e *Entry) isOfOther(w *Write) bool {
+// holdsOther reports whether e belongs to another run than w describes.
+func (e *Entry) holdsOther(w *Write) bool {
 	if e.Deleted {
 		return w.Record.Submit != None && w.Record.Submit > e.DeletedAt
 	}
@@ -62,11 +62,11 @@ func (e *Entry) isOfOther(w *Write) bool {
 	return slices.ContainsFunc(e.Holdings, func(h Holding) bool { return h.Record != nil && apart(h.Shown(), w.Record) })
 }
 
-// differ reports whether two records of one origin are of two runs.
+// differ reports whether two records of one origin describe different runs.
 func differ(a, b *Record) bool { return a.Submit != None && b.Submit != None && a.Submit != b.Submit }
 
-// apart reports whether records of two origins are of two runs: one was submitted after the
-// other had ended. Not all origins know when a run was submitted.
+// apart reports whether records of two origins describe different runs: one was submitted
+// after the other had ended. Not every origin knows the submit time.
 func apart(a, b *Record) bool { return follows(a, b) || follows(b, a) }
 
 func follows(a, b *Record) bool {

@@ -10,10 +10,10 @@ import (
 	"pgregory.net/rapid"
 )
 
-// shelf holds entries by id, as a store does.
-type shelf map[string]*Entry
+// entries are those of a store, by id.
+type entries map[string]*Entry
 
-func (s shelf) take(w Write) {
+func (s entries) take(w Write) {
 	w.ID = Locate(&w, func(id string) *Entry { return s[id] })
 	if w.Record != nil {
 		r := *w.Record
@@ -26,7 +26,7 @@ func (s shelf) take(w Write) {
 }
 
 // shown are the runs that are shown, by the amounts that tell them.
-func (s shelf) shown() map[int64]int {
+func (s entries) shown() map[int64]int {
 	runs := map[int64]int{}
 	for _, e := range s {
 		if r := e.Shown(); r != nil {
@@ -75,14 +75,14 @@ func (s *scheduler) say(t *rapid.T, origin Origin, rank Rank, observed int64) (s
 		if r.Submit != first[r.ID] {
 			r.ID += fmt.Sprintf("-%d", r.Submit.Std().Unix())
 		}
-		said = append(said, Write{ID: r.ID, Op: OpPut, Origin: origin, Rank: rank, Version: Version{Ended: true, Observed: observed}, Record: &r, Recurs: true})
+		said = append(said, Write{ID: r.ID, Op: OpPut, Origin: origin, Rank: rank, Version: Version{Ended: true, Observed: observed}, Record: &r, IDReused: true})
 	}
 	return said
 }
 
 func TestLocate_SchedulerForgetsAndRepeatsNumbers_EachRunIsOneRecord(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s, held, want := drawScheduler(t), shelf{}, map[int64]int{}
+		s, held, want := drawScheduler(t), entries{}, map[int64]int{}
 		told := map[int64]Write{} // by the amount of its run: what the last look said
 		for look := range rapid.IntRange(1, 6).Draw(t, "looks") {
 			for _, w := range rapid.Permutation(s.say(t, Origin{Agent: "head", Type: "slurm", Label: "nemo"}, RankScheduler, int64(look+1))).Draw(t, "order") {
@@ -97,7 +97,7 @@ func TestLocate_SchedulerForgetsAndRepeatsNumbers_EachRunIsOneRecord(t *testing.
 		for _, amount := range slices.Sorted(maps.Keys(told)) { // a filter leaves one out
 			w := told[amount]
 			r := Record{ID: w.ID, Start: w.Record.Start, Stop: None, Submit: w.Record.Submit}
-			held.take(Write{ID: w.ID, Op: OpWithdraw, Origin: w.Origin, Rank: w.Rank, Version: Version{Ended: true, Observed: 99}, Record: &r, Recurs: true})
+			held.take(Write{ID: w.ID, Op: OpWithdraw, Origin: w.Origin, Rank: w.Rank, Version: Version{Ended: true, Observed: 99}, Record: &r, IDReused: true})
 			delete(want, amount)
 			if diff := cmp.Diff(want, held.shown()); diff != "" {
 				t.Fatalf("after the withdrawal of %d: %s", amount, diff)
@@ -114,7 +114,7 @@ func TestLocate_ImportBesideASource_TellsTheLivesApart(t *testing.T) {
 		return &Record{ID: "nemo-7", Submit: submit, Start: start, Stop: stop, Components: []Component{{Name: "Cores", Amount: amount}}}
 	}
 	put := func(typ string, rank Rank, r *Record) Write {
-		return Write{ID: r.ID, Op: OpPut, Origin: Origin{Agent: "head", Type: typ, Label: "nemo"}, Rank: rank, Version: Version{Ended: true, Observed: 5}, Record: r, Recurs: true}
+		return Write{ID: r.ID, Op: OpPut, Origin: Origin{Agent: "head", Type: typ, Label: "nemo"}, Rank: rank, Version: Version{Ended: true, Observed: 5}, Record: r, IDReused: true}
 	}
 	old, now := run(None, 10*Minute, 20*Minute, 1), run(100*Minute, 101*Minute, 120*Minute, 2)
 	same := run(None, 101*Minute, 120*Minute, 2)
@@ -131,7 +131,7 @@ func TestLocate_ImportBesideASource_TellsTheLivesApart(t *testing.T) {
 		{"one run", []Write{put("auditor", RankImport, same), put("slurm", RankScheduler, now)}, map[int64]int{2: 1}},
 		{"one run, the other way round", []Write{put("slurm", RankScheduler, now), put("auditor", RankImport, same)}, map[int64]int{2: 1}},
 	} {
-		held := shelf{}
+		held := entries{}
 		for _, w := range c.writes {
 			held.take(w)
 		}
@@ -142,10 +142,10 @@ func TestLocate_ImportBesideASource_TellsTheLivesApart(t *testing.T) {
 }
 
 func TestLocate_DeletedRun_KeepsNoLaterRunOfItsNumberOut(t *testing.T) {
-	held := shelf{}
+	held := entries{}
 	at := func(submit Time, amount int64) Write {
 		r := &Record{ID: "nemo-7", Submit: submit, Start: submit, Stop: submit + Minute, Components: []Component{{Name: "Cores", Amount: amount}}}
-		return Write{ID: r.ID, Op: OpPut, Origin: Origin{Agent: "head", Type: "slurm", Label: "nemo"}, Rank: RankScheduler, Version: Version{Ended: true, Observed: 5}, Record: r, Recurs: true}
+		return Write{ID: r.ID, Op: OpPut, Origin: Origin{Agent: "head", Type: "slurm", Label: "nemo"}, Rank: RankScheduler, Version: Version{Ended: true, Observed: 5}, Record: r, IDReused: true}
 	}
 	held.take(at(10*Minute, 1))
 	held["nemo-7"].Merge(Write{ID: "nemo-7", Op: OpDelete})
@@ -165,8 +165,8 @@ func TestLocate_OtherWrites_KeepTheirIDs(t *testing.T) {
 	r := &Record{ID: "x", Submit: 9, Start: 9, Stop: 9}
 	for _, w := range []Write{
 		{ID: "x", Op: OpPut, Record: r},
-		{ID: "x", Op: OpStop, Stop: 9, Recurs: true},
-		{ID: "x", Op: OpWithdraw, Recurs: true},
+		{ID: "x", Op: OpStop, Stop: 9, IDReused: true},
+		{ID: "x", Op: OpWithdraw, IDReused: true},
 	} {
 		if id := Locate(&w, held); id != "x" {
 			t.Errorf("%+v: %s", w, id)

@@ -23,12 +23,12 @@ type Write struct {
 	Origin  Origin
 	Rank    Rank
 	Version Version
-	// Record is of OpPut, with the ID; of OpWithdraw it may say when the run began and was
-	// submitted.
+	// Record is the record of an OpPut, with the same ID. For an OpWithdraw it may hold the
+	// start and submit time of the run.
 	Record *Record
 	Stop   Time // OpStop
-	// Recurs says that the scheduler gives the id to other runs, too: see [Locate].
-	Recurs bool
+	// IDReused is set if the scheduler may give the id to other runs: see [Locate].
+	IDReused bool
 }
 
 // Outcome says what a write did to an entry. Every write has exactly one, so

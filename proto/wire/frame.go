@@ -44,13 +44,13 @@ type Frame struct {
 	Rank        record.Rank
 	Version     record.Version
 	Settles     string // id of the quarantined job that this frame settles
-	Recurs      bool   // the scheduler gives the record's id to other runs, too
+	IDReused    bool   // the scheduler may give the record id to other runs
 
 	Kind       Kind
 	ID         string        // record id of KindStop and KindWithdraw; of KindRecord too, set when decoded
 	Record     record.Record // KindRecord
 	Stop       record.Time   // KindStop
-	Run        Run           // KindWithdraw: which run of the id
+	Run        Run           // KindWithdraw
 	Quarantine Quarantine    // KindQuarantine
 	Gap        Gap           // KindGap
 	Watermark  record.Time   // KindWatermark: the source is complete up to then
@@ -61,11 +61,10 @@ type Frame struct {
 	Count      Count         // KindCount
 }
 
-// Run tells a run from others of its id by when it began and was submitted. What is not
-// known is zero.
+// Run distinguishes runs with the same id. A time that is not known is zero.
 type Run struct{ Start, Submit record.Time }
 
-// RunOf returns the run that began and was submitted then; a time may be [record.None].
+// RunOf returns the Run with these times; [record.None] is not known.
 func RunOf(start, submit record.Time) Run { return Run{known(start), known(submit)} }
 
 // known returns a time as [Run] has it: no run began in the first microsecond of 1970.
@@ -152,7 +151,7 @@ type Count struct {
 // the kinds that say nothing about a run. The write shares f's slices and keeps
 // nothing else of f.
 func (f *Frame) Write(agent string) (record.Write, bool) {
-	w := record.Write{ID: f.ID, Rank: f.Rank, Version: f.Version, Stop: record.None, Recurs: f.Recurs}
+	w := record.Write{ID: f.ID, Rank: f.Rank, Version: f.Version, Stop: record.None, IDReused: f.IDReused}
 	if f.SourceType != "" || f.SourceLabel != "" {
 		w.Origin = record.Origin{Agent: agent, Type: f.SourceType, Label: f.SourceLabel}
 	}

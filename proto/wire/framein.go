@@ -36,7 +36,7 @@ func (d *Lender) Frame(b []byte, f *Frame) error {
 		case 6<<3 | typeBytes:
 			f.Settles = in.text()
 		case 7<<3 | typeVarint:
-			f.Recurs = in.uvarint() != 0
+			f.IDReused = in.uvarint() != 0
 		default:
 			if kind := Kind(tag >> 3); tag>>3 >= uint64(KindRecord) && tag>>3 <= uint64(KindCount) {
 				in.bad = tag&7 != typeBytes || f.Kind != 0

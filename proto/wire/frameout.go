@@ -10,7 +10,7 @@ func AppendFrame(b []byte, f *Frame) []byte {
 	b = appendSint(b, 4, f.Version.Observed)
 	b = appendBool(b, 5, f.Version.Ended)
 	b = appendString(b, 6, f.Settles)
-	b = appendBool(b, 7, f.Recurs)
+	b = appendBool(b, 7, f.IDReused)
 	if f.Kind < KindRecord || f.Kind > KindCount {
 		return b
 	}

@@ -107,7 +107,7 @@ func frames() *rapid.Generator[Frame] {
 	return rapid.Custom(func(t *rapid.T) Frame {
 		f := Frame{
 			SourceType: rapid.SampledFrom([]string{"", "slurm"}).Draw(t, "type"), SourceLabel: rapid.SampledFrom([]string{"", "nemo"}).Draw(t, "label"),
-			Rank: record.Rank(rapid.IntRange(0, 4).Draw(t, "rank")), Settles: rapid.SampledFrom([]string{"", "q1"}).Draw(t, "settles"), Recurs: rapid.Bool().Draw(t, "recurs"),
+			Rank: record.Rank(rapid.IntRange(0, 4).Draw(t, "rank")), Settles: rapid.SampledFrom([]string{"", "q1"}).Draw(t, "settles"), IDReused: rapid.Bool().Draw(t, "reused"),
 			Version: record.Version{Ended: rapid.Bool().Draw(t, "ended"), Observed: rapid.Int64Min(0).Draw(t, "observed")},
 			Kind:    Kind(rapid.IntRange(int(KindRecord), int(KindCount)).Draw(t, "kind")),
 		}
@@ -184,7 +184,7 @@ func componentMessages(components []record.Component) (list []*bursarv1.Componen
 
 func frameMessage(f *Frame) *bursarv1.Frame {
 	m := &bursarv1.Frame{SourceType: f.SourceType, SourceLabel: f.SourceLabel, Rank: uint32(f.Rank),
-		Observed: f.Version.Observed, Ended: f.Version.Ended, Settles: f.Settles, Recurs: f.Recurs}
+		Observed: f.Version.Observed, Ended: f.Version.Ended, Settles: f.Settles, IdReused: f.IDReused}
 	switch f.Kind {
 	case KindRecord:
 		m.Body = &bursarv1.Frame_Record{Record: message(&f.Record)}

@@ -295,7 +295,7 @@ func (l *Loop) take(ctx context.Context, session *host.Session, resp *bursarv1.C
 // use translates by the session's mapping from now on. l.work is held.
 func (l *Loop) use(session *host.Session) {
 	l.tr.rank, l.tr.attributes, l.tr.mapper = record.Rank(session.Description.GetRank()), session.Description.GetAttributes(), session.Mapper
-	l.tr.pushed, l.tr.recurs = session.Description.GetPushed(), session.Description.GetIdsRecur()
+	l.tr.pushed, l.tr.reuses = session.Description.GetPushed(), session.Description.GetReusesIds()
 }
 
 // commit puts a draft into the buffer and then remembers it. l.work is held.

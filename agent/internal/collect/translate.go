@@ -36,7 +36,7 @@ type translator struct {
 	source     buffer.Source
 	rank       record.Rank
 	pushed     bool // the source hands on records and stops instead of jobs
-	recurs     bool // the scheduler gives ids to other runs, too
+	reuses     bool // the scheduler gives an id to other runs, too
 	attributes []*bursarv1.Attribute
 	mapper     host.Mapper
 	observe    func() int64
@@ -85,7 +85,7 @@ func (t *translator) batch(resp *bursarv1.CollectResponse) (*draft, error) {
 func (t *translator) frame(d *draft, f *wire.Frame) {
 	f.SourceType, f.SourceLabel, f.Rank = t.source.Type, t.source.Label, t.rank
 	f.Version.Observed = t.observe()
-	f.Recurs = t.recurs && (f.Kind == wire.KindRecord || f.Kind == wire.KindWithdraw)
+	f.IDReused = t.reuses && (f.Kind == wire.KindRecord || f.Kind == wire.KindWithdraw)
 	d.append.Frames = append(d.append.Frames, wire.AppendFrame(nil, f))
 }
 

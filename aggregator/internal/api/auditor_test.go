@@ -6,6 +6,7 @@ import (
 	"compress/zlib"
 	"errors"
 	"fmt"
+	"github.com/bursar-accounting/bursar/proto/racetest"
 	"io"
 	"strings"
 	"sync/atomic"
@@ -204,7 +205,7 @@ func TestCompressedBodiesAreRead(t *testing.T) {
 			if a := rg.do("POST", "/record", string(body), "Content-Encoding: "+encoding); a.status != 200 || a.body != "" {
 				t.Fatal(a)
 			}
-			bomb := compressed(t, encoding, strings.Repeat(" ", 50<<20))
+			bomb := compressed(t, encoding, strings.Repeat(" ", racetest.Few(50<<20)))
 			for name, in := range map[string]io.Reader{"known": bytes.NewReader(bomb), "chunked": io.MultiReader(bytes.NewReader(bomb))} {
 				a := rg.call("POST", "/records", in, "Content-Encoding: "+encoding)
 				if a.status != 413 || a.body != "JSON payload has exceeded limit (1048576 bytes)." {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"github.com/bursar-accounting/bursar/proto/racetest"
 	"io/fs"
 	"math/rand/v2"
 	"net/http"
@@ -133,7 +134,7 @@ func listQuestions() (list []string) {
 }
 
 func TestRecords_Archived_AreAsTheyWereInEveryOrder(t *testing.T) {
-	a := newArchiveRows(t, 150)
+	a := newArchiveRows(t, racetest.Few(150))
 	pi := access.Principal{Name: "pi", Rights: identity.Read, Rows: access.SomeRows(access.Grant{"note": {"n1", "n3"}})}
 	ask := func(archived string) (out map[string]string) {
 		out = map[string]string{}

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"github.com/bursar-accounting/bursar/proto/racetest"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -350,7 +351,7 @@ var errPower = errors.New("the power went")
 // disk, and the others have what they had.
 func TestJournal_PowerCutDuringAnySync_HoldsWhatWasConfirmed(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(60) {
+	for seed := range uint64(racetest.Few(60)) {
 		rng, dir := rand.New(rand.NewPCG(seed, 11)), t.TempDir()
 		under, err := raftboltdb.New(raftboltdb.Options{Path: dir + "/raft.db", NoSync: true, MsgpackUseNewTimeFormat: true})
 		if err != nil {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"github.com/bursar-accounting/bursar/proto/racetest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -72,7 +73,7 @@ func (s *site) valued(name, want string) {
 func TestAllNodesHaveADirectoryOfTwentyThousandUsers(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, "agg1", "agg2", "agg3")
-	files := people(t, 20_000, "1.5")
+	files := people(t, racetest.Few(20_000), "1.5")
 	s.tune = func(set *daemon.Settings) { set.Files = files }
 	s.start("agg1", "agg2", "agg3")
 	record := `{"record_id":"r","meta":{"group_id":["g041"],"host":["node-7"]},"components":[{"name":"Cores","amount":8,"scores":[]}],"start_time":"2023-02-24T00:00:00Z","stop_time":"2023-02-24T01:00:00Z"}`

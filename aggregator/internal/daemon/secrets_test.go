@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"fmt"
+	"github.com/bursar-accounting/bursar/proto/racetest"
 	"log/slog"
 	"net"
 	"net/http"
@@ -282,7 +283,8 @@ func TestRowFilter_AnyRouteRoleAndFormat_NamesNothingOfOtherRows(t *testing.T) {
 			paths = secretPaths(path)
 		}
 		for _, path := range paths {
-			for _, query := range asked(path) {
+			queries := asked(path)
+			for _, query := range queries[:racetest.Few(len(queries))] {
 				for _, format := range []string{"", "&format=csv", "&format=ndjson", "&format=html"} {
 					known += g.seek(all, readers, route, path, query+format)
 				}

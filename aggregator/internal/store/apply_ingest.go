@@ -45,7 +45,7 @@ func (t *tx) ingest(c *IngestCommand) error {
 		}
 	}
 	for i := range c.Writes {
-		c.Writes[i].Recurs = slices.Contains(c.Recurring, c.Writes[i].Origin)
+		c.Writes[i].IDReused = slices.Contains(c.Reusing, c.Writes[i].Origin)
 		if err := t.ingestWrite(c.Agent, &c.Writes[i]); err != nil {
 			return err
 		}
@@ -93,7 +93,7 @@ func (t *tx) ingestRows(c *IngestCommand) error {
 		return fmt.Errorf("%w: rows: %w", ErrCommand, err)
 	}
 	p := &part{batch: batch, facts: newFacts(batch, c.Agent, &t.hasher), taken: make([]int32, 0, batch.Len())}
-	p.facts.recurring(c.Recurring)
+	p.facts.setReusing(c.Reusing)
 	t.parts = append(t.parts, p)
 	t.fresh.expect(batch.Len())
 	check := newRowChecker(c.Agent)
@@ -142,8 +142,8 @@ func (t *tx) ingestPlain(p *part, i int, id string, h uint64) error {
 // putAt adds row i of the part, or merges it: sl is the slot of its id, nil for a new one,
 // and h the id's hash.
 func (t *tx) putAt(p *part, i int, sl *slot, h uint64) (record.Outcome, error) {
-	recurs := p.facts.recurs(i)
-	if sl == nil && !recurs {
+	reused := p.facts.reused(i)
+	if sl == nil && !reused {
 		t.takeFresh(p, i, h)
 		return record.Added, nil
 	}
@@ -152,7 +152,7 @@ func (t *tx) putAt(p *part, i int, sl *slot, h uint64) (record.Outcome, error) {
 		return record.Unchanged, nil
 	}
 	body := row.Record
-	w := record.Write{ID: body.ID, Op: record.OpPut, Origin: row.Origin, Rank: row.Rank, Version: row.Version, Record: &body, Recurs: recurs}
+	w := record.Write{ID: body.ID, Op: record.OpPut, Origin: row.Origin, Rank: row.Rank, Version: row.Version, Record: &body, IDReused: reused}
 	at, err := t.place(sl, &w)
 	if err != nil {
 		return 0, err

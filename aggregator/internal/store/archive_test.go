@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/bursar-accounting/bursar/proto/racetest"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -240,7 +241,7 @@ func (w *twins) check() {
 // archived, and after the restore the whole state is.
 func TestArchive_RandomHistories_TotalsAndHashAsWithoutArchives(t *testing.T) {
 	removed, restored, refused := 0, uint64(0), 0
-	for seed := range uint64(4) {
+	for seed := range uint64(racetest.Few(4)) {
 		w := &twins{box: newBox(t), other: newBox(t), rng: rand.New(rand.NewPCG(seed, 17)), now: t0, files: map[string][][]byte{}}
 		w.apply(&SetVersionCommand{Version: CommandFormat})
 		w.other.apply(&SetVersionCommand{Version: CommandFormat})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"github.com/bursar-accounting/bursar/proto/racetest"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -57,7 +58,7 @@ func TestPowerCutAtAnyPointLosesNothingThatTheLogHolds(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	fs := vfs.NewCrashableMem()
 	at := 0
-	for cycle := range *cuts {
+	for cycle := range racetest.Few(*cuts) {
 		at = crashOnce(t, cycle, &fs, log, want, at, rng)
 	}
 }

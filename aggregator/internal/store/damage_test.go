@@ -4,6 +4,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"github.com/bursar-accounting/bursar/proto/racetest"
 	"io"
 	"math/rand/v2"
 	"os"
@@ -129,12 +130,12 @@ func (d damage) of(b []byte) []byte {
 func damagesOf(files map[string][]byte, rng *rand.Rand) (list []damage) {
 	for _, name := range sortedKeys(files) {
 		n := len(files[name])
-		for at := range n {
+		for at := 0; at < n; at += 40 / racetest.Few(40) {
 			if n <= smallFile || *damages > 0 {
 				list = append(list, damage{name, at, byte(1 + rng.IntN(255))})
 			}
 		}
-		for range min(n, 40) {
+		for range min(n, racetest.Few(40)) {
 			list = append(list, damage{file: name, at: rng.IntN(n)})
 		}
 	}

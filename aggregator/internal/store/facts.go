@@ -23,11 +23,10 @@ type facts struct {
 
 // fact is what is known of an entry.
 type fact struct {
-	hash  uint64
-	good  bool // nothing in it makes a record invalid
-	count int  // of components
-	// recurs: of an origin, that its ids recur.
-	recurs bool
+	hash   uint64
+	good   bool // nothing in it makes a record invalid
+	count  int  // of components
+	reused bool // the origin reuses ids
 }
 
 // smallEntry bounds, in bytes, the entries that are good: records of good entries
@@ -71,16 +70,16 @@ func (f *facts) origin(id uint32) fact {
 	return fact{hash: f.hasher.origin(o), good: checkWho(f.agent, o, rank, record.Version{Observed: 1}) == nil}
 }
 
-// recurring notes the origins whose ids recur.
-func (f *facts) recurring(origins []record.Origin) {
+// setReusing notes the origins that reuse ids.
+func (f *facts) setReusing(origins []record.Origin) {
 	for i := range f.origins {
 		o, _ := f.batch.OriginAt(uint32(i + 1))
-		f.origins[i].recurs = slices.Contains(origins, o)
+		f.origins[i].reused = slices.Contains(origins, o)
 	}
 }
 
-// recurs reports whether the ids of the origin of row i recur.
-func (f *facts) recurs(i int) bool { return f.origins[f.batch.Refs(i).Origin-1].recurs }
+// reused reports whether the origin of row i reuses ids.
+func (f *facts) reused(i int) bool { return f.origins[f.batch.Refs(i).Origin-1].reused }
 
 func (f *facts) end(id uint32) fact {
 	state, exit := f.batch.End(id)

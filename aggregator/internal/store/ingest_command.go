@@ -42,8 +42,8 @@ type IngestCommand struct {
 	Watermarks  []Watermark
 	Checkpoints []Checkpoint
 	Facts       []Fact
-	// Recurring are the origins in the command whose ids recur: see [record.Locate].
-	Recurring []record.Origin
+	// Reusing lists the origins in the command that reuse ids: see [record.Locate].
+	Reusing []record.Origin
 	// Observed is the greatest observed time among the frames, 0 for none.
 	Observed int64
 }
@@ -172,8 +172,8 @@ func (c *IngestCommand) fields(f fields) {
 	list(f, &c.Watermarks, fields.watermark)
 	list(f, &c.Checkpoints, fields.checkpoint)
 	list(f, &c.Facts, fields.fact)
-	if f.e != nil && len(c.Recurring) > 0 || f.d != nil && len(f.d.b) > 0 {
-		list(f, &c.Recurring, func(f fields, o *record.Origin) { f.origin(o) })
+	if f.e != nil && len(c.Reusing) > 0 || f.d != nil && len(f.d.b) > 0 {
+		list(f, &c.Reusing, func(f fields, o *record.Origin) { f.origin(o) })
 	}
 }
 

@@ -17,6 +17,9 @@ func TestMain(m *testing.M) {
 	if racetest.Enabled {
 		checks = "2" // each takes many times as long
 	}
+	if testing.Short() {
+		checks = "5" // of which rapid makes one
+	}
 	if !asked {
 		flag.Set("rapid.checks", checks)
 	}

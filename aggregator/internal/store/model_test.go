@@ -90,9 +90,9 @@ func (m *machine) write(t *rapid.T) record.Write {
 
 func (m *machine) Ingest(t *rapid.T) {
 	writes := rapid.SliceOfN(rapid.Custom(m.write), 1, 8).Draw(t, "writes")
-	recurs := rapid.Bool().Draw(t, "recurs")
+	reused := rapid.Bool().Draw(t, "reused")
 	for i := range writes {
-		writes[i].Recurs = recurs && !writes[i].Origin.IsPushed()
+		writes[i].IDReused = reused && !writes[i].Origin.IsPushed()
 	}
 	got := m.ingest("head1", m.tick(), writes...)
 	for _, puts := range []bool{true, false} { // the store takes the puts first

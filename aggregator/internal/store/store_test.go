@@ -70,11 +70,11 @@ func (b *box) ingest(agent string, now record.Time, writes ...record.Write) Inge
 	c.After = Chain{byte(c.To), byte(c.To >> 8), byte(c.To >> 16)}
 	bl := columns.NewBuilder()
 	for _, w := range writes {
-		if w.Recurs && !slices.Contains(c.Recurring, w.Origin) {
-			c.Recurring = append(c.Recurring, w.Origin)
+		if w.IDReused && !slices.Contains(c.Reusing, w.Origin) {
+			c.Reusing = append(c.Reusing, w.Origin)
 		}
 		if w.Op != record.OpPut {
-			w.Recurs = false
+			w.IDReused = false
 			c.Writes = append(c.Writes, w)
 			continue
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/bursar-accounting/bursar/proto/racetest"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -52,7 +53,7 @@ func (b *box) reopen() {
 
 func TestStoredSums_RestartsBetweenChanges_EqualTheSlowSum(t *testing.T) {
 	loads, anew := 0, 0
-	for seed := range uint64(6) {
+	for seed := range uint64(racetest.Few(6)) {
 		b := newBox(t, seed)
 		zone, err := time.LoadLocation([]string{"UTC", "Europe/Berlin", "Australia/Lord_Howe"}[seed%3])
 		if err != nil {

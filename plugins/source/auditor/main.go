@@ -64,7 +64,7 @@ type settings struct {
 // Describe implements sdk.Source.
 func (s *source) Describe() sdk.Description {
 	return sdk.Description{
-		Type: "auditor", Version: version, Rank: sdk.RankImport, IDsRecur: true, Interval: 5 * time.Minute, Attributes: attributes(), Mapping: defaultMapping,
+		Type: "auditor", Version: version, Rank: sdk.RankImport, ReusesIDs: true, Interval: 5 * time.Minute, Attributes: attributes(), Mapping: defaultMapping,
 		Settings: new(settings),
 	}
 }

@@ -476,8 +476,8 @@ type Frame struct {
 	Ended       bool                   `protobuf:"varint,5,opt,name=ended,proto3" json:"ended,omitempty"`
 	// The id of the quarantined job that this frame settles, after a retry.
 	Settles string `protobuf:"bytes,6,opt,name=settles,proto3" json:"settles,omitempty"`
-	// The scheduler gives the record's id to other runs, too.
-	Recurs bool `protobuf:"varint,7,opt,name=recurs,proto3" json:"recurs,omitempty"`
+	// The scheduler may give the record id to other runs.
+	IdReused bool `protobuf:"varint,7,opt,name=id_reused,json=idReused,proto3" json:"id_reused,omitempty"`
 	// Types that are valid to be assigned to Body:
 	//
 	//	*Frame_Record
@@ -568,9 +568,9 @@ func (x *Frame) GetSettles() string {
 	return ""
 }
 
-func (x *Frame) GetRecurs() bool {
+func (x *Frame) GetIdReused() bool {
 	if x != nil {
-		return x.Recurs
+		return x.IdReused
 	}
 	return false
 }
@@ -808,7 +808,7 @@ func (x *Stop) GetStop() int64 {
 type Withdraw struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Id    string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
-	// Which run of the id; microseconds since the epoch, 0 where it is not known.
+	// Times of the run, in microseconds since the epoch; 0 where not known.
 	Start         int64 `protobuf:"zigzag64,2,opt,name=start,proto3" json:"start,omitempty"`
 	Submit        int64 `protobuf:"zigzag64,3,opt,name=submit,proto3" json:"submit,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -1539,7 +1539,7 @@ const file_bursar_v1_record_proto_rawDesc = "" +
 	"\x06Origin\x12\x14\n" +
 	"\x05agent\x18\x01 \x01(\tR\x05agent\x12\x12\n" +
 	"\x04type\x18\x02 \x01(\tR\x04type\x12\x14\n" +
-	"\x05label\x18\x03 \x01(\tR\x05label\"\xde\x05\n" +
+	"\x05label\x18\x03 \x01(\tR\x05label\"\xe3\x05\n" +
 	"\x05Frame\x12\x1f\n" +
 	"\vsource_type\x18\x01 \x01(\tR\n" +
 	"sourceType\x12!\n" +
@@ -1547,8 +1547,8 @@ const file_bursar_v1_record_proto_rawDesc = "" +
 	"\x04rank\x18\x03 \x01(\rR\x04rank\x12\x1a\n" +
 	"\bobserved\x18\x04 \x01(\x12R\bobserved\x12\x14\n" +
 	"\x05ended\x18\x05 \x01(\bR\x05ended\x12\x18\n" +
-	"\asettles\x18\x06 \x01(\tR\asettles\x12\x16\n" +
-	"\x06recurs\x18\a \x01(\bR\x06recurs\x12+\n" +
+	"\asettles\x18\x06 \x01(\tR\asettles\x12\x1b\n" +
+	"\tid_reused\x18\a \x01(\bR\bidReused\x12+\n" +
 	"\x06record\x18\n" +
 	" \x01(\v2\x11.bursar.v1.RecordH\x00R\x06record\x12%\n" +
 	"\x04stop\x18\v \x01(\v2\x0f.bursar.v1.StopH\x00R\x04stop\x121\n" +

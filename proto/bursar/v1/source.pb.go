@@ -312,9 +312,9 @@ type DescribeResponse struct {
 	// The source hands on what clients of AUDITOR push: records and stops instead of
 	// jobs, of the origin that all pushes share. It has no attributes and no mapping.
 	Pushed bool `protobuf:"varint,8,opt,name=pushed,proto3" json:"pushed,omitempty"`
-	// The scheduler gives numbers again, and a run's id is its number alone: another run of
-	// it is told by the time of submission.
-	IdsRecur      bool `protobuf:"varint,9,opt,name=ids_recur,json=idsRecur,proto3" json:"ids_recur,omitempty"`
+	// The scheduler reuses job numbers, and an id may be a number alone: runs with the same
+	// id are distinguished by their submit time.
+	ReusesIds     bool `protobuf:"varint,9,opt,name=reuses_ids,json=reusesIds,proto3" json:"reuses_ids,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -405,9 +405,9 @@ func (x *DescribeResponse) GetPushed() bool {
 	return false
 }
 
-func (x *DescribeResponse) GetIdsRecur() bool {
+func (x *DescribeResponse) GetReusesIds() bool {
 	if x != nil {
-		return x.IdsRecur
+		return x.ReusesIds
 	}
 	return false
 }
@@ -1237,7 +1237,7 @@ const file_bursar_v1_source_proto_rawDesc = "" +
 	"\x02to\x18\x02 \x01(\x12R\x02to\"#\n" +
 	"\rCountResponse\x12\x12\n" +
 	"\x04runs\x18\x01 \x01(\x03R\x04runs\"\x11\n" +
-	"\x0fDescribeRequest\"\x89\x02\n" +
+	"\x0fDescribeRequest\"\x8b\x02\n" +
 	"\x10DescribeResponse\x12\x12\n" +
 	"\x04type\x18\x01 \x01(\tR\x04type\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\tR\aversion\x12\x12\n" +
@@ -1248,8 +1248,9 @@ const file_bursar_v1_source_proto_rawDesc = "" +
 	"attributes\x18\x06 \x03(\v2\x14.bursar.v1.AttributeR\n" +
 	"attributes\x12\x18\n" +
 	"\amapping\x18\a \x01(\tR\amapping\x12\x16\n" +
-	"\x06pushed\x18\b \x01(\bR\x06pushed\x12\x1b\n" +
-	"\tids_recur\x18\t \x01(\bR\bidsRecur\"V\n" +
+	"\x06pushed\x18\b \x01(\bR\x06pushed\x12\x1d\n" +
+	"\n" +
+	"reuses_ids\x18\t \x01(\bR\treusesIds\"V\n" +
 	"\tAttribute\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12#\n" +
 	"\x04type\x18\x02 \x01(\x0e2\x0f.bursar.v1.TypeR\x04type\x12\x10\n" +

@@ -60,7 +60,7 @@ func New(log *slog.Logger) *Source {
 // Describe says what the source is.
 func (s *Source) Describe() sdk.Description {
 	return sdk.Description{
-		Type: "slurm-epilog", Version: Version, Rank: sdk.RankEpilog, IDsRecur: true, Push: true, Interval: 10 * time.Second,
+		Type: "slurm-epilog", Version: Version, Rank: sdk.RankEpilog, ReusesIDs: true, Push: true, Interval: 10 * time.Second,
 		Attributes: job.Attributes(), Mapping: job.Mapping, Settings: new(settings),
 	}
 }

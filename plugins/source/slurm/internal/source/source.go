@@ -62,7 +62,7 @@ func New(log *slog.Logger) *Source {
 // Describe says what the source is.
 func (s *Source) Describe() sdk.Description {
 	return sdk.Description{
-		Type: "slurm", Version: Version, Rank: sdk.RankScheduler, IDsRecur: true, Interval: time.Minute,
+		Type: "slurm", Version: Version, Rank: sdk.RankScheduler, ReusesIDs: true, Interval: time.Minute,
 		Attributes: job.Attributes(), Mapping: job.Mapping, Settings: new(settings),
 	}
 }
