@@ -134,7 +134,6 @@ func (c *Cluster) Clear() {
 	})
 }
 
-// root is the directory that holds the variant's Debian; "" is the machine's own.
 // BeginAnew makes Slurm forget all jobs, as a purge or a new database does, and give
 // numbers from 1 again. No job may run.
 func (c *Cluster) BeginAnew() {
@@ -154,6 +153,7 @@ func (c *Cluster) BeginAnew() {
 	c.Clear()
 }
 
+// root is the directory that holds the variant's Debian; "" is the machine's own.
 func (c *Cluster) root() string {
 	if c.variant == Chroot {
 		return installed(c.t, filepath.Join(Cache(), "trixie"))

@@ -3,7 +3,6 @@ package usage
 import (
 	"context"
 	"errors"
-	"github.com/bursar-accounting/bursar/proto/racetest"
 	"log/slog"
 	"maps"
 	"os"
@@ -132,7 +131,7 @@ func (b *box) happens(x *Index, o Options, dims []string) *Index {
 
 func TestDaysOnDisk_AnyOrderOfChanges_EqualTheSlowSum(t *testing.T) {
 	away, merged, loaded := 0, 0, 0
-	for seed := range uint64(racetest.Few(6)) {
+	for seed := range uint64(6) {
 		b := wideBox(t, 100+seed)
 		dims := pick(b.rng, []string{"site"}, []string{"group", "site"})
 		dir, limit := t.TempDir(), len(dims)*len(dims)*pick(b.rng, 90<<10, 120<<10, 200<<10)
