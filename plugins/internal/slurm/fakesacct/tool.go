@@ -45,7 +45,9 @@ for last; do :; done
 cat PATH.err >&2
 exit "$(cat PATH.exit)"
 `, "PATH", path)
-	write(name, strings.NewReplacer("NAME", name, "DIR", dir).Replace(script), 0o700)
+	if err := writeScript(path, strings.NewReplacer("NAME", name, "DIR", dir).Replace(script)); err != nil {
+		t.Fatal(err)
+	}
 	return path
 }
 
