@@ -1,6 +1,8 @@
 package record
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,14 +20,14 @@ func Locate(w *Write, entry func(id string) *Entry) string {
 	if !w.IDReused || w.Record == nil || w.Op != OpPut && w.Op != OpWithdraw {
 		return w.ID
 	}
-	submitted := w.Record.Submit != None
-	if first, ok := strings.CutSuffix(w.ID, suffix(w.Record)); ok && submitted && first != "" {
+	submitted, behind := w.Record.Submit != None, string(AppendSuffix(nil, w.Record))
+	if first, ok := strings.CutSuffix(w.ID, behind); ok && submitted && first != "" {
 		if e := entry(first); e != nil && e.holdsRun(w.Record) {
 			return first
 		}
 		return w.ID
 	}
-	later := w.ID + suffix(w.Record)
+	later := laterID(w.ID, behind)
 	switch e := entry(w.ID); {
 	case e != nil && e.holdsOther(w):
 		return later
@@ -37,13 +39,24 @@ func Locate(w *Write, entry func(id string) *Entry) string {
 	return w.ID
 }
 
-// suffix distinguishes a run from others with its id.
-func suffix(r *Record) string {
+// laterID returns an id with a suffix; of an id that would be too long, its hash with the
+// suffix.
+func laterID(id, suffix string) string {
+	if long := id + suffix; ValidateID(long) == nil {
+		return long
+	}
+	sum := sha256.Sum256([]byte(id))
+	return hex.EncodeToString(sum[:16]) + suffix
+}
+
+// AppendSuffix appends what [Locate] adds to the id of r to distinguish it from other runs:
+// its submit time, or else its start, in seconds.
+func AppendSuffix(b []byte, r *Record) []byte {
 	at := r.Submit
 	if at == None {
 		at = r.Start
 	}
-	return "-" + strconv.FormatInt(at.Std().Unix(), 10)
+	return strconv.AppendInt(append(b, '-'), at.Std().Unix(), 10)
 }
 
 // holdsRun reports whether e holds a record with the submit time of r.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -154,6 +155,23 @@ func TestLocate_DeletedRun_KeepsNoLaterRunOfItsNumberOut(t *testing.T) {
 	held.take(at(90*Minute, 2))
 	if diff := cmp.Diff(map[int64]int{2: 1}, held.shown()); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// An id that a suffix would make too long is a hash, and the same each time.
+func TestLocate_LongID_StaysValid(t *testing.T) {
+	long, held := strings.Repeat("x", 256), entries{}
+	for _, submit := range []Time{Minute, Hour, Minute, Hour} {
+		held.take(Write{ID: long, Op: OpPut, Origin: Origin{Agent: "head", Type: "slurm", Label: "nemo"}, Rank: RankScheduler, Version: Version{Ended: true, Observed: 5}, IDReused: true,
+			Record: &Record{ID: long, Submit: submit, Start: submit, Stop: submit, Components: []Component{{Name: "Cores", Amount: int64(submit)}}}})
+	}
+	if want := map[int64]int{int64(Minute): 1, int64(Hour): 1}; !cmp.Equal(want, held.shown()) {
+		t.Error(held.shown())
+	}
+	for id := range held {
+		if err := ValidateID(id); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

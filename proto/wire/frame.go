@@ -44,7 +44,7 @@ type Frame struct {
 	Rank        record.Rank
 	Version     record.Version
 	Settles     string // id of the quarantined job that this frame settles
-	IDReused    bool   // the scheduler may give the record id to other runs
+	IDReused    bool   // the source's scheduler may give a record id to other runs
 
 	Kind       Kind
 	ID         string        // record id of KindStop and KindWithdraw; of KindRecord too, set when decoded

@@ -85,7 +85,7 @@ func (t *translator) batch(resp *bursarv1.CollectResponse) (*draft, error) {
 func (t *translator) frame(d *draft, f *wire.Frame) {
 	f.SourceType, f.SourceLabel, f.Rank = t.source.Type, t.source.Label, t.rank
 	f.Version.Observed = t.observe()
-	f.IDReused = t.reuses && (f.Kind == wire.KindRecord || f.Kind == wire.KindWithdraw)
+	f.IDReused = t.reuses
 	d.append.Frames = append(d.append.Frames, wire.AppendFrame(nil, f))
 }
 

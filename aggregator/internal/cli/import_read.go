@@ -128,7 +128,7 @@ func (r *reader) batch(ctx context.Context, resp *bursarv1.CollectResponse) erro
 // frame stamps f and hands it on.
 func (r *reader) frame(f *wire.Frame) error {
 	f.SourceType, f.SourceLabel, f.Rank = r.src.Type, r.src.Label, record.RankImport
-	f.IDReused = r.src.session.Description.GetReusesIds() && (f.Kind == wire.KindRecord || f.Kind == wire.KindWithdraw)
+	f.IDReused = r.src.session.Description.GetReusesIds()
 	return r.sink.Take(f)
 }
 

@@ -140,8 +140,8 @@ const numbers = 64
 func (b *batcher) take(f *wire.Frame, raw []byte) {
 	b.extra += b.beside(f, raw)
 	b.cmd.Observed = max(b.cmd.Observed, f.Version.Observed)
-	if source := b.source(f); f.IDReused && !slices.Contains(b.cmd.Reusing, source) {
-		b.cmd.Reusing = append(b.cmd.Reusing, source)
+	if f.IDReused && !slices.Contains(b.cmd.Reusing, b.source(f)) {
+		b.cmd.Reusing = append(b.cmd.Reusing, b.source(f))
 	}
 	if f.Settles != "" {
 		b.cmd.Settles = append(b.cmd.Settles, store.Settled{Source: b.source(f), ID: f.Settles})

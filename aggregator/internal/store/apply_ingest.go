@@ -135,17 +135,25 @@ func (t *tx) ingestPlain(p *part, i int, id string, h uint64) error {
 	}
 	counts := p.facts.counts(t, i)
 	outcome, err := t.putAt(p, i, sl, h)
-	counts.outcome(outcome)
+	if err == nil {
+		counts.outcome(outcome)
+	}
 	return err
 }
 
-// putAt adds row i of the part, or merges it: sl is the slot of its id, nil for a new one,
-// and h the id's hash.
+// putAt adds row i of the part, which t.own has, or merges it: sl is the slot of its id, nil
+// for a new one, and h the id's hash.
 func (t *tx) putAt(p *part, i int, sl *slot, h uint64) (record.Outcome, error) {
 	reused := p.facts.reused(i)
-	if sl == nil && !reused {
-		t.takeFresh(p, i, h)
-		return record.Added, nil
+	if sl == nil {
+		fresh, err := t.isFresh(reused)
+		if err != nil {
+			return 0, err
+		}
+		if fresh {
+			t.takeFresh(p, i, h)
+			return record.Added, nil
+		}
 	}
 	row := p.batch.Row(i)
 	if sl != nil && sl.repeats(&row) {
@@ -157,16 +165,48 @@ func (t *tx) putAt(p *part, i int, sl *slot, h uint64) (record.Outcome, error) {
 	if err != nil {
 		return 0, err
 	}
-	if at == nil {
-		t.takeFresh(p, i, h)
-		return record.Added, nil
-	}
 	return t.mergeInto(at, w), nil
 }
 
-// place returns the slot under which a write belongs, nil for that of a new id; sl is that
-// of the write's own id. The write gets that id.
+// isFresh reports whether the row that t.own has belongs under its own id, which is new.
+// Most rows do, and are never put together for that.
+func (t *tx) isFresh(reused bool) (bool, error) {
+	if !reused || t.own.Record.Submit == record.None {
+		return true, nil // nothing else tells runs with a new id apart
+	}
+	id := t.own.Record.ID
+	t.later = record.AppendSuffix(append(t.later[:0], id...), &t.own.Record)
+	named := strings.HasSuffix(id, string(t.later[len(id):]))
+	if !named && len(t.later) <= record.MaxGraphemes && !t.s.filter.has(hashID(t.later)) {
+		return true, nil // the other id is new, too
+	}
+	w := record.Write{ID: id, Op: record.OpPut, Record: &t.own.Record, IDReused: reused}
+	at, err := t.locate(nil, &w)
+	return at == id, err
+}
+
+// place returns the slot under which a write belongs; sl is that of the write's own id, nil
+// for a new one. The write gets the id.
 func (t *tx) place(sl *slot, w *record.Write) (*slot, error) {
+	id, err := t.locate(sl, w)
+	if err != nil {
+		return nil, err
+	}
+	if id == w.ID && sl != nil {
+		return sl, nil
+	}
+	w.ID = id
+	if w.Op == record.OpPut {
+		w.Record.ID = id
+	}
+	return t.slot(id)
+}
+
+// locate returns the id under which a write belongs; sl is the slot of its own id.
+func (t *tx) locate(sl *slot, w *record.Write) (string, error) {
+	if !w.IDReused {
+		return w.ID, nil
+	}
 	var failed error
 	id := record.Locate(w, func(id string) *record.Entry {
 		at, err := sl, error(nil)
@@ -178,14 +218,7 @@ func (t *tx) place(sl *slot, w *record.Write) (*slot, error) {
 		}
 		return &at.entry
 	})
-	if failed != nil || id == w.ID {
-		return sl, failed
-	}
-	w.ID = id
-	if w.Op == record.OpPut {
-		w.Record.ID = id
-	}
-	return t.slot(id)
+	return id, failed
 }
 
 // ingestRow is the same for a row that must be looked at as a whole.
@@ -200,7 +233,9 @@ func (t *tx) ingestRow(p *part, i int, check *rowChecker) error {
 		return err
 	}
 	outcome, err := t.putAt(p, i, sl, h)
-	t.count(check.source).outcome(outcome)
+	if err == nil {
+		t.count(check.source).outcome(outcome)
+	}
 	return err
 }
 
@@ -212,7 +247,10 @@ func (t *tx) takeFresh(p *part, i int, hash uint64) {
 }
 
 func (t *tx) merge(source record.Origin, w record.Write) error {
-	sl, err := t.slotOf(&w)
+	sl, err := t.meet(hashText(w.ID), w.ID)
+	if err == nil {
+		sl, err = t.place(sl, &w)
+	}
 	if err != nil {
 		return err
 	}
@@ -222,18 +260,6 @@ func (t *tx) merge(source record.Origin, w record.Write) error {
 	}
 	t.count(source).outcome(t.mergeInto(sl, w))
 	return nil
-}
-
-// slotOf returns the slot under which a write belongs.
-func (t *tx) slotOf(w *record.Write) (*slot, error) {
-	sl, err := t.meet(hashText(w.ID), w.ID)
-	if err == nil {
-		sl, err = t.place(sl, w)
-	}
-	if err != nil || sl != nil {
-		return sl, err
-	}
-	return t.slot(w.ID)
 }
 
 // mergeInto merges a write. One that says of an archived run what the store still has of

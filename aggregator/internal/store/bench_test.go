@@ -13,12 +13,12 @@ import (
 )
 
 // batches returns n benchmark records as the commands that a leader proposes.
-func batches(n int, kind string) (list [][]byte, ids []string) {
+func batches(n int, kind string, reusing ...record.Origin) (list [][]byte, ids []string) {
 	gen := columnstest.Generator(1, n, kind)
 	b := columns.NewBuilder()
 	seq := uint64(0)
 	flush := func() {
-		c := &IngestCommand{Agent: "head1", Epoch: Epoch{1}, From: seq + 1, To: seq + uint64(b.Len()), Now: t0, Rows: b.Bytes(),
+		c := &IngestCommand{Agent: "head1", Epoch: Epoch{1}, From: seq + 1, To: seq + uint64(b.Len()), Now: t0, Rows: b.Bytes(), Reusing: reusing,
 			Before: chainAt(seq), After: chainAt(seq + uint64(b.Len()))}
 		if seq == 0 {
 			c.Begin = &Begin{}
@@ -33,6 +33,9 @@ func batches(n int, kind string) (list [][]byte, ids []string) {
 			break
 		}
 		ids = append(ids, r.ID)
+		if len(reusing) > 0 {
+			r.Submit = r.Start - record.Minute
+		}
 		b.Add(&columns.Row{Record: r, Origin: slurm, Rank: record.RankScheduler, Version: record.Version{Ended: true, Observed: int64(len(ids))}, Stop: record.None})
 		if b.Full() {
 			flush()
@@ -75,8 +78,8 @@ func ingestAll(b *testing.B, s *Store, list [][]byte) {
 
 const benchRows = 1_000_000
 
-func benchmarkIngest(b *testing.B, kind string) {
-	list, _ := batches(benchRows, kind)
+func benchmarkIngest(b *testing.B, kind string, reusing ...record.Origin) {
+	list, _ := batches(benchRows, kind, reusing...)
 	for b.Loop() {
 		s, err := Open(Options{Dir: b.TempDir()})
 		if err != nil {
@@ -101,7 +104,11 @@ func (s *Store) bytesOf(from, to byte) uint64 {
 	return n
 }
 
-func BenchmarkIngest(b *testing.B)     { benchmarkIngest(b, columnstest.Slurm) }
+func BenchmarkIngest(b *testing.B) { benchmarkIngest(b, columnstest.Slurm) }
+
+// BenchmarkIngestReused is of a source that reuses ids and knows the submit times.
+func BenchmarkIngestReused(b *testing.B) { benchmarkIngest(b, columnstest.Slurm, slurm) }
+
 func BenchmarkIngestUUID(b *testing.B) { benchmarkIngest(b, columnstest.UUID) }
 
 func BenchmarkReads(b *testing.B) {

@@ -50,8 +50,9 @@ const (
 // before, followers of the feed took what it drops for unchanged. Version 4 came with
 // [DocumentCommand.Needs], for the configuration of a cluster as typed settings. From
 // version 5 on, the rows of a post go from its batch into blocks as those of an agent do;
-// [PutStopsCommand] came with it. Version 6 came with [ArchiveCommand].
-const CommandFormat = 6
+// [PutStopsCommand] came with it. Version 6 came with [ArchiveCommand],
+// version 7 with [IngestCommand.Reusing].
+const CommandFormat = 7
 
 // batchPosts is the version from which on all nodes take the rows of a post out of its
 // batch: what is new in the dictionary gets other numbers than one by one.

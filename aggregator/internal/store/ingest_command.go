@@ -134,8 +134,11 @@ type IngestResult struct {
 
 func (*IngestCommand) kind() kind { return kindIngest }
 
-// since is the version from which on a program keeps all the facts of c.
+// since is the version from which on a program reads all of c and keeps its facts.
 func (c *IngestCommand) since() uint16 {
+	if len(c.Reusing) > 0 {
+		return 7
+	}
 	for i := range c.Facts {
 		if c.Facts[i].Kind == FactCount {
 			return 2

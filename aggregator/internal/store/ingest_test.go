@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/bursar-accounting/bursar/proto/record"
@@ -252,4 +253,18 @@ func TestStopThatCameFirstWaitsVisiblyAndClosesTheBody(t *testing.T) {
 		t.Errorf("%+v", row)
 	}
 	sound(t, b.s)
+}
+
+// A command without origins that reuse ids is the one that nodes of version 1 know.
+func TestIngestCommand_Reusing_NeedsVersion7(t *testing.T) {
+	for version, reusing := range map[uint32][]record.Origin{1: nil, 7: {slurm}} {
+		c := &IngestCommand{Agent: "head1", From: 1, To: 1, Now: t0, Reusing: reusing}
+		if got := VersionOf(c); got != version {
+			t.Errorf("version %d, want %d", got, version)
+		}
+		back, err := Decode(Encode(c))
+		if err != nil || !slices.Equal(back.(*IngestCommand).Reusing, reusing) {
+			t.Errorf("%+v: %v", back, err)
+		}
+	}
 }

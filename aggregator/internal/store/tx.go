@@ -33,6 +33,7 @@ type tx struct {
 	plain  []plainIndex // of new rows
 	own    columns.Row  // memory to read rows into
 	ahead  []uint64     // hashes of the ids of the next rows
+	later  []byte       // memory for an id
 
 	zonesToWrite         []uint64
 	ownZones, ownWaiting bool

@@ -476,7 +476,7 @@ type Frame struct {
 	Ended       bool                   `protobuf:"varint,5,opt,name=ended,proto3" json:"ended,omitempty"`
 	// The id of the quarantined job that this frame settles, after a retry.
 	Settles string `protobuf:"bytes,6,opt,name=settles,proto3" json:"settles,omitempty"`
-	// The scheduler may give the record id to other runs.
+	// The source's scheduler may give a record id to other runs.
 	IdReused bool `protobuf:"varint,7,opt,name=id_reused,json=idReused,proto3" json:"id_reused,omitempty"`
 	// Types that are valid to be assigned to Body:
 	//
