@@ -218,8 +218,8 @@ func TestSlurm_EachVersion_IsAccountedAsItIs(t *testing.T) {
 	}
 }
 
-// slurmNumbersAgain has Slurm forget all jobs and give their numbers to others, while the
-// agent is away and while it is there: what was counted stays, and the new jobs count once.
+// slurmNumbersAgain makes Slurm forget all jobs and reuse their numbers, with the agent
+// stopped and running: recorded runs stay, and new jobs count once.
 func slurmNumbersAgain(t *testing.T, c *rig.Cluster) {
 	s := site.New(t)
 	agent := s.Agent(site.AgentSpec{Name: "head1", Sources: slurmSource(c, "rig", "", usedCPU)})

@@ -134,8 +134,8 @@ func (c *Cluster) Clear() {
 	})
 }
 
-// BeginAnew makes Slurm forget all jobs, as a purge or a new database does, and give
-// numbers from 1 again. No job may run.
+// BeginAnew makes Slurm forget all jobs, as a purge or a new database does, and start job
+// numbers at 1. No job may be running.
 func (c *Cluster) BeginAnew() {
 	c.t.Helper()
 	c.StopDaemon("slurmctld")

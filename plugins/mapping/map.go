@@ -320,8 +320,8 @@ func (b *builder) texts(part string, p program, v cty.Value) []string {
 	return out
 }
 
-// metaAll reads a meta that one expression makes, and returns each key that it decides,
-// also one that it leaves out.
+// metaAll evaluates a meta that is one expression. It also returns the keys that the
+// expression sets, including those set to null.
 func (b *builder) metaAll(p program) (record.Meta, map[string]struct{}) {
 	v := b.eval("meta", p)
 	if v.kind == kindNull {

@@ -311,6 +311,12 @@ func TestAReloadTouchesOnlyWhatHasChanged(t *testing.T) {
 	if fmt.Sprint(got.Added, got.Changed, got.Removed, got.Restart) != "[example/comes] [example/changes] [example/goes] []" {
 		t.Fatalf("%+v", got)
 	}
+	blocks := fmt.Sprint(got.RecordBlocks)
+	for _, want := range []string{"example/changes, beside the default mapping:\n  changes     id, start, stop\n  adds        state", "example/comes, "} {
+		if !strings.Contains(blocks, want) {
+			t.Errorf("record blocks %s lack %q", blocks, want)
+		}
+	}
 	s.until("example/comes", sent(1))
 	s.write("changes", "1 alice 100 200\n2 bob 100 200\n")
 	s.until("example/changes", sent(2))

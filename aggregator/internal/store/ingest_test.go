@@ -255,7 +255,7 @@ func TestStopThatCameFirstWaitsVisiblyAndClosesTheBody(t *testing.T) {
 	sound(t, b.s)
 }
 
-// A command without origins that reuse ids is the one that nodes of version 1 know.
+// Nodes of version 1 can read a command without origins that reuse ids.
 func TestIngestCommand_Reusing_NeedsVersion7(t *testing.T) {
 	for version, reusing := range map[uint32][]record.Origin{1: nil, 7: {slurm}} {
 		c := &IngestCommand{Agent: "head1", From: 1, To: 1, Now: t0, Reusing: reusing}
