@@ -4,18 +4,18 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"path/filepath"
 	"slices"
 	"testing"
 
 	"github.com/bursar-accounting/bursar/plugins/schedulers"
+	"github.com/bursar-accounting/bursar/proto/programtest"
 )
 
 // program puts a script on the path, which is nothing else.
 func program(t *testing.T, dir, name, script string) {
 	t.Helper()
-	if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+script+"\n"), 0o700); err != nil { //nolint:gosec // it is a program
+	if err := programtest.WriteScript(filepath.Join(dir, name), "#!/bin/sh\n"+script+"\n"); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("PATH", dir)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/bursar-accounting/bursar/proto/programtest"
 	"github.com/bursar-accounting/bursar/proto/setup"
 )
 
@@ -16,7 +17,7 @@ func systemctl(t *testing.T, then string) (called func() string) {
 	dir := t.TempDir()
 	calls := filepath.Join(dir, "calls")
 	script := "#!/bin/sh\necho \"$@\" >> " + calls + "\n" + then + "\n"
-	if err := os.WriteFile(filepath.Join(dir, "systemctl"), []byte(script), 0o700); err != nil { //nolint:gosec // it is a program
+	if err := programtest.WriteScript(filepath.Join(dir, "systemctl"), script); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))

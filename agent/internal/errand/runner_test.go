@@ -15,6 +15,7 @@ import (
 	"github.com/bursar-accounting/bursar/plugins/host"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
+	"github.com/bursar-accounting/bursar/proto/programtest"
 )
 
 // bench is a runner that allows one script.
@@ -30,7 +31,7 @@ func newBench(t *testing.T, script string) *bench {
 	t.Helper()
 	dir := t.TempDir()
 	b := &bench{t: t, script: filepath.Join(dir, "mark"), marks: filepath.Join(dir, "marks")}
-	if err := os.WriteFile(b.script, []byte("#!/bin/sh\necho $1 >> "+b.marks+"\n"+script+"\n"), 0o700); err != nil {
+	if err := programtest.WriteScript(b.script, "#!/bin/sh\necho $1 >> "+b.marks+"\n"+script+"\n"); err != nil {
 		t.Fatal(err)
 	}
 	c, err := host.Compile([]string{b.script, "*"})

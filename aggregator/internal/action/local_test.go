@@ -9,6 +9,7 @@ import (
 
 	"github.com/bursar-accounting/bursar/plugins/host"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
+	"github.com/bursar-accounting/bursar/proto/programtest"
 )
 
 // A program that others could have changed is not started where the leader runs it
@@ -24,7 +25,7 @@ func TestLocal_ProgramThatOthersCanChange_IsNotStarted(t *testing.T) {
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(path, []byte("#!/bin/sh\necho ran >>"+filepath.Join(real, "ran")+"\necho fine\n"), 0o700); err != nil {
+		if err := programtest.WriteScript(path, "#!/bin/sh\necho ran >>"+filepath.Join(real, "ran")+"\necho fine\n"); err != nil {
 			t.Fatal(err)
 		}
 		if err := os.Chmod(path, mode); err != nil {

@@ -16,11 +16,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/bursar-accounting/bursar/plugins/internal/slurm/sacct"
+	"github.com/bursar-accounting/bursar/proto/programtest"
 )
 
 const variable = "BURSAR_FAKE_SACCT"
@@ -86,14 +86,6 @@ func Recorded(t testing.TB, path string) *DB {
 	}
 }
 
-// writeScript writes a file that can be started at once: a process that was started while it
-// was open for writing would keep it busy.
-func writeScript(path, text string) error {
-	syscall.ForkLock.RLock()
-	defer syscall.ForkLock.RUnlock()
-	return os.WriteFile(path, []byte(text), 0o700)
-}
-
 // Install writes db and the script that serves it into dir, and returns the path
 // of sacct. Installing again replaces the database.
 func Install(t testing.TB, dir string, db *DB) string {
@@ -114,7 +106,7 @@ func Install(t testing.TB, dir string, db *DB) string {
 		return path
 	}
 	script := fmt.Sprintf("#!/bin/sh\nexec env %s=%s %s \"$@\"\n", variable, dir, self)
-	if err := writeScript(path, script); err != nil {
+	if err := programtest.WriteScript(path, script); err != nil {
 		t.Fatal(err)
 	}
 	return path

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/bursar-accounting/bursar/proto/programtest"
 )
 
 // Tool is how another command of Slurm's behaves: it prints a text that does not
@@ -45,7 +47,7 @@ for last; do :; done
 cat PATH.err >&2
 exit "$(cat PATH.exit)"
 `, "PATH", path)
-	if err := writeScript(path, strings.NewReplacer("NAME", name, "DIR", dir).Replace(script)); err != nil {
+	if err := programtest.WriteScript(path, strings.NewReplacer("NAME", name, "DIR", dir).Replace(script)); err != nil {
 		t.Fatal(err)
 	}
 	return path

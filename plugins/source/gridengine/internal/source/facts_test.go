@@ -15,6 +15,7 @@ import (
 	"github.com/bursar-accounting/bursar/plugins/internal/facts"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 	"github.com/bursar-accounting/bursar/plugins/source/gridengine/internal/grid"
+	"github.com/bursar-accounting/bursar/proto/programtest"
 )
 
 // commands are fakes of Grid Engine's and of getent: each prints a file.
@@ -62,7 +63,7 @@ func (c *commands) prints(name, text string) {
 func (c *commands) script(name, script string) {
 	c.s.t.Helper()
 	path := filepath.Join(c.dir, name)
-	c.s.must(os.WriteFile(path+".new", []byte("#!/bin/sh\n"+script+"\n"), 0o700))
+	c.s.must(programtest.WriteScript(path+".new", "#!/bin/sh\n"+script+"\n"))
 	c.s.must(os.Rename(path+".new", path))
 }
 

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/bursar-accounting/bursar/proto/programtest"
 )
 
 // fakeDir names the folder of the answers of a fake command.
@@ -129,8 +131,8 @@ func (s *site) fakePool() string {
 	self, err := os.Executable()
 	s.must(err)
 	for _, name := range []string{"condor_history", "condor_q", "condor_status", "condor_config_val"} {
-		s.write("bin/"+name, fmt.Sprintf("#!/bin/sh\nexport %s=%s\nexec %s %s \"$@\"\n", fakeDir, s.dir, self, name))
-		s.must(os.Chmod(s.path("bin/"+name), 0o755))
+		s.must(os.MkdirAll(s.path("bin"), 0o700))
+		s.must(programtest.WriteScript(s.path("bin/"+name), fmt.Sprintf("#!/bin/sh\nexport %s=%s\nexec %s %s \"$@\"\n", fakeDir, s.dir, self, name)))
 	}
 	for from, to := range map[string]string{"condor_status": "status.json", "condor_q": "q.json", "condor_q-census": "census.json"} {
 		text, err := os.ReadFile("../../testdata/" + from + "-23.9.6.json")

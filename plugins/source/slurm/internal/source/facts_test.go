@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -19,6 +18,7 @@ import (
 	"github.com/bursar-accounting/bursar/plugins/internal/slurm/job"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 	"github.com/bursar-accounting/bursar/plugins/source/slurm/internal/cluster"
+	"github.com/bursar-accounting/bursar/proto/programtest"
 )
 
 func recording(t testing.TB, name string) string {
@@ -279,7 +279,7 @@ func TestTheEnvironmentDoesNotShapeTheAnswers(t *testing.T) {
 	t.Setenv("SCONTROL_FUTURE", "1")
 	s, _ := newCluster(t)
 	script := "#!/bin/sh\n[ -z \"$SQUEUE_FORMAT$SCONTROL_FUTURE\" ] || exit 1\n"
-	if err := os.WriteFile(filepath.Join(s.dir, "odd"), []byte(script), 0o700); err != nil {
+	if err := programtest.WriteScript(filepath.Join(s.dir, "odd"), script); err != nil {
 		t.Fatal(err)
 	}
 	s.restart(text("squeue", filepath.Join(s.dir, "odd")), off("capacity"), off("directory"))
