@@ -96,15 +96,15 @@ func TestJobs_PodsCameAndWentWhileChangesWereMissed_BecomeARunOrAGap(t *testing.
 	if s.value(runName("single", "main", 12), "user").Str() != "bob" || s.value(runName("single", "main", 12), "cpu_millicores").Int() != 1500 {
 		t.Error("the run of the job lacks its user or its amounts")
 	}
-	if !slices.ContainsFunc(s.gaps, func(g sdk.Gap) bool { return g.Reason == "3 of 3 pods of the job phys/many were not seen" }) {
-		t.Errorf("gaps %+v", s.gaps)
+	if !slices.ContainsFunc(s.soFar().gaps, func(g sdk.Gap) bool { return g.Reason == "3 of 3 pods of the job phys/many were not seen" }) {
+		t.Errorf("gaps %+v", s.soFar().gaps)
 	}
 	s.stop()
 	s.server.Compact()
 	n := len(s.sent)
 	s.start() // which finds the jobs again
 	s.await("another listing", func() bool { return len(s.gaps) > 2 })
-	for _, name := range s.sent[n:] {
+	for _, name := range s.soFar().sent[n:] {
 		if name == runName("single", "main", 12) {
 			t.Error("the run of the job is sent again")
 		}
@@ -124,8 +124,8 @@ func TestJobs_PodThatNeverStarted_IsNoRun(t *testing.T) {
 	s.seen()
 	s.await("it is skipped", func() bool { return s.skipped == 1 })
 	s.wantRuns()
-	if len(s.gaps) != 0 {
-		t.Errorf("gaps %+v", s.gaps)
+	if len(s.soFar().gaps) != 0 {
+		t.Errorf("gaps %+v", s.soFar().gaps)
 	}
 }
 

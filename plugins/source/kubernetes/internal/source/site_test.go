@@ -25,8 +25,14 @@ type site struct {
 	dir    string
 	end    func()
 
-	mu         sync.Mutex
-	time       time.Time
+	mu   sync.Mutex
+	time time.Time
+	told
+	deaf bool // batches are lost, as when the daemon is killed
+}
+
+// told is what the daemon knows by the source.
+type told struct {
 	checkpoint []byte
 	watermark  time.Time
 	jobs       map[string]sdk.Job // the last word on each run
@@ -37,13 +43,21 @@ type site struct {
 	capacity   []sdk.Capacity
 	census     []sdk.Census
 	collected  []error
-	deaf       bool // batches are lost, as when the daemon is killed
+}
+
+// soFar is what the daemon knows now; the source may go on.
+func (s *site) soFar() told {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := s.told
+	t.jobs = maps.Clone(t.jobs)
+	return t
 }
 
 func noon() time.Time { return time.Date(2026, 5, 10, 12, 0, 0, 0, time.UTC) }
 
 func newSite(t *testing.T) *site {
-	s := &site{t: t, server: fakekube.New(), dir: t.TempDir(), time: noon(), jobs: map[string]sdk.Job{}, end: func() {}}
+	s := &site{t: t, server: fakekube.New(), dir: t.TempDir(), time: noon(), told: told{jobs: map[string]sdk.Job{}}, end: func() {}}
 	s.config = s.server.Kubeconfig(t, "t")
 	t.Cleanup(func() {
 		s.stop()
@@ -185,10 +199,10 @@ func (s *site) seen() {
 	})
 }
 
-// runs are those that the daemon would keep. s is locked.
-func (s *site) runs() []string {
+// runs are those that the daemon would keep.
+func (t *told) runs() []string {
 	var got []string
-	for run, j := range s.jobs {
+	for run, j := range t.jobs {
 		if j.Excluded {
 			continue
 		}

@@ -118,8 +118,8 @@ func TestContainer_RestartsThatWereMissed_AreAGapAndNoGuess(t *testing.T) {
 	s.await("the gap", func() bool { return len(s.gaps) == 2 })
 	s.wantRuns(runName("a", "main", 1), runName("a", "main", 30), runName("a", "main", 40)+" open")
 	s.stopsAt(runName("a", "main", 1), 0+1, true) // when it was last seen, which is before its start by the clock of the test
-	if !slices.ContainsFunc(s.gaps, func(g sdk.Gap) bool { return strings.Contains(g.Reason, "4 starts") }) {
-		t.Errorf("gaps %+v", s.gaps)
+	if !slices.ContainsFunc(s.soFar().gaps, func(g sdk.Gap) bool { return strings.Contains(g.Reason, "4 starts") }) {
+		t.Errorf("gaps %+v", s.soFar().gaps)
 	}
 }
 
@@ -159,8 +159,8 @@ func TestAgentAway_ChangesAreReplayed_NothingIsLost(t *testing.T) {
 	s.wantRuns(runName("a", "main", 1), runName("b", "main", 6))
 	s.stopsAt(runName("a", "main", 1), 5, false)
 	s.stopsAt(runName("b", "main", 6), 8, false)
-	if len(s.gaps) != 0 {
-		t.Errorf("gaps %+v", s.gaps)
+	if len(s.soFar().gaps) != 0 {
+		t.Errorf("gaps %+v", s.soFar().gaps)
 	}
 }
 
@@ -183,7 +183,7 @@ func TestAgentAway_ChangesAreForgotten_PodEndsWhenLastSeenAndAGapTells(t *testin
 	if s.value(runName("a", "main", 1), "state").Str() != "forgotten" {
 		t.Error("its state is not forgotten")
 	}
-	for _, g := range s.gaps {
+	for _, g := range s.soFar().gaps {
 		if !g.From.Equal(at(10)) || !g.To.Equal(at(20)) {
 			t.Errorf("gap %+v", g)
 		}
@@ -205,8 +205,8 @@ func TestListing_ForgottenInItsMiddle_IsTakenAgainWhole(t *testing.T) {
 	s.start(sdk.Node{Name: "page_size", Value: sdk.Int(7)})
 	s.await("all", func() bool { return len(s.runs()) == 30 })
 	s.wantRuns(want...)
-	if len(s.collected) != 0 {
-		t.Errorf("errors %v", s.collected)
+	if len(s.soFar().collected) != 0 {
+		t.Errorf("errors %v", s.soFar().collected)
 	}
 }
 
@@ -223,8 +223,8 @@ func TestServer_Restarts_WatchGoesOn(t *testing.T) {
 		s.seen()
 	}
 	s.wantRuns(runName("a", "main", 1)+" open", runName("b0", "main", 0), runName("b1", "main", 1), runName("b2", "main", 2))
-	if len(s.gaps)+len(s.collected) != 0 {
-		t.Errorf("gaps %v, errors %v", s.gaps, s.collected)
+	if got := s.soFar(); len(got.gaps)+len(got.collected) != 0 {
+		t.Errorf("gaps %v, errors %v", got.gaps, got.collected)
 	}
 }
 
@@ -274,8 +274,8 @@ func TestPod_ThatIsNone_IsInQuarantineAndTheOthersGoOn(t *testing.T) {
 	s.await("the last", func() bool { return s.jobs[runName("last", "main", 1)].Ended && len(s.refused) == 4 })
 	s.wantRuns(runName("good", "main", 1), runName("last", "main", 1))
 	for i, want := range []string{"uid-odd", "uid-bare", "uid-late", runName("big", "main", 1)} {
-		if !slices.ContainsFunc(s.refused, func(r sdk.Refused) bool { return r.Run == want && r.Message != "" && len(r.Raw) > 0 }) {
-			t.Errorf("%d: %s is not refused: %+v", i, want, s.refused)
+		if !slices.ContainsFunc(s.soFar().refused, func(r sdk.Refused) bool { return r.Run == want && r.Message != "" && len(r.Raw) > 0 }) {
+			t.Errorf("%d: %s is not refused: %+v", i, want, s.soFar().refused)
 		}
 	}
 }
@@ -304,9 +304,9 @@ func TestNamespaces_EachIsAskedForByItself(t *testing.T) {
 	s.server.Put(pod("chem", "d", kube.Succeeded, over(0, 3, 4, 0)))
 	s.await("the third", func() bool { return len(s.runs()) == 3 })
 	s.wantRuns(runName("a", "main", 1), runName("b", "main", 1), runName("d", "main", 3))
-	c, err := decodeCheckpoint(s.checkpoint)
+	c, err := decodeCheckpoint(s.soFar().checkpoint)
 	if err != nil || c.Versions["phys"] == "" || c.Versions["chem"] == "" || len(c.Versions) != 2 {
-		t.Errorf("checkpoint %s, %v", s.checkpoint, err)
+		t.Errorf("checkpoint %s, %v", s.soFar().checkpoint, err)
 	}
 }
 
@@ -325,10 +325,10 @@ func TestFacts_CapacityAndCensus_AreThoseOfNodesAndPods(t *testing.T) {
 	s.await("facts", func() bool { return len(s.capacity) > 0 && len(s.census) > 0 })
 	want := []sdk.Amount{{Name: "GPUs", Amount: 8}, {Name: "GPUs:NVIDIA-H200", Amount: 8}, {Name: "Memory", Amount: 512 << 10},
 		{Name: "MilliCores", Amount: 64000}, {Name: "nvidia.com/gpu", Amount: 8}, {Name: "nvidia.com/mig-1g.5gb", Amount: 7}}
-	if got := s.capacity[0].Components; !slices.Equal(got, want) {
+	if got := s.soFar().capacity[0].Components; !slices.Equal(got, want) {
 		t.Errorf("capacity %v, want %v", got, want)
 	}
-	if got := s.census[0].Rows; !slices.Equal(got, []sdk.CensusRow{{User: "alice", Queue: "phys", Running: 1, Pending: 1}}) {
+	if got := s.soFar().census[0].Rows; !slices.Equal(got, []sdk.CensusRow{{User: "alice", Queue: "phys", Running: 1, Pending: 1}}) {
 		t.Errorf("census %v", got)
 	}
 }

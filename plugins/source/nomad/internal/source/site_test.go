@@ -24,8 +24,14 @@ type site struct {
 	dir    string
 	end    func()
 
-	mu         sync.Mutex
-	time       time.Time
+	mu   sync.Mutex
+	time time.Time
+	told
+	deaf bool // batches are lost, as when the daemon is killed
+}
+
+// told is what the daemon knows by the source.
+type told struct {
 	checkpoint []byte
 	watermark  time.Time
 	jobs       map[string]sdk.Job // the last word on each run
@@ -36,13 +42,21 @@ type site struct {
 	census     []sdk.Census
 	directory  [][]sdk.Person
 	collected  []error
-	deaf       bool // batches are lost, as when the daemon is killed
+}
+
+// soFar is what the daemon knows now; the source may go on.
+func (s *site) soFar() told {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := s.told
+	t.jobs = maps.Clone(t.jobs)
+	return t
 }
 
 func noon() time.Time { return time.Date(2026, 5, 10, 12, 0, 0, 0, time.UTC) }
 
 func newSite(t *testing.T) *site {
-	s := &site{t: t, server: fakenomad.New(), dir: t.TempDir(), time: noon(), jobs: map[string]sdk.Job{}, end: func() {}}
+	s := &site{t: t, server: fakenomad.New(), dir: t.TempDir(), time: noon(), told: told{jobs: map[string]sdk.Job{}}, end: func() {}}
 	t.Cleanup(func() {
 		s.stop()
 		s.server.Close()
@@ -194,10 +208,10 @@ func (s *site) listed() {
 	})
 }
 
-// runs are those that the daemon would keep. s is locked.
-func (s *site) runs() []string {
+// runs are those that the daemon would keep.
+func (t *told) runs() []string {
 	var got []string
-	for run, j := range s.jobs {
+	for run, j := range t.jobs {
 		if j.Excluded {
 			continue
 		}

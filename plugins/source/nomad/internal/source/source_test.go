@@ -105,7 +105,7 @@ func TestRestartsThatNobodySawAreAGapAndNoGuess(t *testing.T) {
 	s.stopsAt("a-main", 10, true) // when it was last seen
 	s.stopsAt("a-main@1778416740000", 41, false)
 	s.wantRuns("a-main", "a-main@1778416740000", "a-main@1778416920000 open")
-	if g := s.gaps[0]; !strings.Contains(g.Reason, "4 starts") || !g.From.Equal(at(2)) || !g.To.Equal(at(38)) {
+	if g := s.soFar().gaps[0]; !strings.Contains(g.Reason, "4 starts") || !g.From.Equal(at(2)) || !g.To.Equal(at(38)) {
 		t.Errorf("gap %+v", g)
 	}
 }
@@ -218,8 +218,8 @@ func TestAServerThatIsAwayForAMomentIsNoErrorAndLosesNothing(t *testing.T) {
 	s.server.Continue()
 	s.listed()
 	s.wantRuns("a-main", "b-main")
-	if len(s.collected) != 0 {
-		t.Errorf("errors: %v", s.collected)
+	if len(s.soFar().collected) != 0 {
+		t.Errorf("errors: %v", s.soFar().collected)
 	}
 }
 
@@ -400,8 +400,8 @@ func TestAJobThatIsPurgedWhileItRunsEndsWithThePurge(t *testing.T) {
 		}
 		s.await("its end", func() bool { return s.jobs["a-main"].Ended })
 		s.stopsAt("a-main", 15, true)
-		if s.value("a-main", "owner").Str() != "alice" || s.value("a-main", "state").Str() != "killed" || len(s.gaps) != 0 {
-			t.Errorf("owner %q, state %q, gaps %v", s.value("a-main", "owner").Str(), s.value("a-main", "state").Str(), s.gaps)
+		if s.value("a-main", "owner").Str() != "alice" || s.value("a-main", "state").Str() != "killed" || len(s.soFar().gaps) != 0 {
+			t.Errorf("owner %q, state %q, gaps %v", s.value("a-main", "owner").Str(), s.value("a-main", "state").Str(), s.soFar().gaps)
 		}
 		s.stop()
 	}
