@@ -25,7 +25,7 @@ func Postgres(t testing.TB) string {
 	t.Helper()
 	installed(t, filepath.Join(postgresBin, "postgres"))
 	dir := tempDir(t, "postgres")
-	cred := serverUser(t, dir)
+	cred := serverUser(t, dir, "postgres")
 	postgresRun(t, dir, cred, "initdb", "-D", dir+"/data", "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8", "--no-sync")
 	cmd := postgresCommand(context.Background(), dir, cred, "postgres", "-D", dir+"/data", "-k", dir, "-h", "")
 	log, err := os.Create(filepath.Join(dir, "log"))
@@ -45,14 +45,14 @@ func Postgres(t testing.TB) string {
 	return fmt.Sprintf("host=%s user=postgres dbname=postgres sslmode=disable", dir)
 }
 
-// serverUser gives dir to the user that PostgreSQL runs as: postgres for root, who
-// may not run it, and the test's own user otherwise (nil).
-func serverUser(t testing.TB, dir string) *syscall.Credential {
+// serverUser gives dir to the user that a database runs as: that of its package for root,
+// who may not run it, and the test's own user otherwise (nil).
+func serverUser(t testing.TB, dir, name string) *syscall.Credential {
 	t.Helper()
 	if os.Getuid() != 0 {
 		return nil
 	}
-	u, err := user.Lookup("postgres")
+	u, err := user.Lookup(name)
 	if err != nil {
 		t.Fatalf("rig: %v", err)
 	}

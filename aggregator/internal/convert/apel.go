@@ -45,7 +45,7 @@ func (c *conversion) apel(_ *Input, t tree) error {
 	b.close()
 	c.changed("report_interval", "from this or the last month on; a longer outage leaves a gap", "all months since the last run")
 	c.changed("a record without a mandatory field", "the plugin breaks off", "the record is listed in the run's notes; the others are sent")
-	c.changed("InfrastructureDescription", "AUDITOR_VERSION-CE-COLLECTORS", "BURSAR-CE-COLLECTOR: another row at the receiver while a month of AUDITOR's is sent again")
+	c.changed("InfrastructureDescription", "AUDITOR_VERSION-CE-COLLECTORS", "BURSAR-CE-COLLECTOR, of the jobs of the row; the receiver takes it for the same row")
 	return nil
 }
 

@@ -51,4 +51,4 @@ action "apel" "auditor" {
 }
 # apel-jobs.yml | report_interval | from this or the last month on; a longer outage leaves a gap | all months since the last run
 # apel-jobs.yml | a record without a mandatory field | the plugin breaks off | the record is listed in the run's notes; the others are sent
-# apel-jobs.yml | InfrastructureDescription | AUDITOR_VERSION-CE-COLLECTORS | BURSAR-CE-COLLECTOR: another row at the receiver while a month of AUDITOR's is sent again
+# apel-jobs.yml | InfrastructureDescription | AUDITOR_VERSION-CE-COLLECTORS | BURSAR-CE-COLLECTOR, of the jobs of the row; the receiver takes it for the same row

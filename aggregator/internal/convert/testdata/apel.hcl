@@ -71,4 +71,4 @@ action "apel" "auditor" {
 # apel.yml | divide_by: 1000 of TotalCPU | milliseconds, of collectors before 0.11 | kept; records in seconds need no division
 # apel.yml | report_interval | from this or the last month on; a longer outage leaves a gap | all months since the last run
 # apel.yml | a record without a mandatory field | the plugin breaks off | the record is listed in the run's notes; the others are sent
-# apel.yml | InfrastructureDescription | AUDITOR_VERSION-CE-COLLECTORS | BURSAR-CE-COLLECTOR: another row at the receiver while a month of AUDITOR's is sent again
+# apel.yml | InfrastructureDescription | AUDITOR_VERSION-CE-COLLECTORS | BURSAR-CE-COLLECTOR, of the jobs of the row; the receiver takes it for the same row

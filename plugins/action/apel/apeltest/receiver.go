@@ -1,44 +1,112 @@
 package apeltest
 
 import (
+	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
 )
 
-// Receiver keeps rows as APEL's database does: a row that comes again replaces the
-// one with the same key. The zero Receiver is empty.
+// Receiver keeps rows as the database of APEL 2.5.0 does (schemas/server.sql, with the
+// default collation and SQL mode of MariaDB): a row that comes again replaces the one
+// with the same primary key, texts compare without case, and a value that does not fit
+// its column undoes the whole message. The zero Receiver is empty.
 type Receiver struct {
 	rows map[string]Record
 }
 
-// keys are the fields that a row is known by.
-func keys(header string) []string {
-	switch {
-	case strings.HasPrefix(header, "APEL-sync"):
-		return words("Site SubmitHost Month Year")
-	case strings.HasPrefix(header, "APEL-individual"):
-		return words("Site SubmitHost LocalJobId EndTime")
-	}
-	return words("Site Month Year GlobalUserName VO VOGroup VORole SubmitHost Infrastructure InfrastructureDescription NodeCount Processors")
+// table is where the records of a header go.
+type table struct {
+	key     string         // the primary key
+	lengths map[string]int // how many characters a text may have, where it is not 255
+	numbers string         // what is a signed integer of 32 bits
+	needs   string         // what must not be null
 }
 
-// Take takes a message at that time.
+func tableOf(header string) table {
+	switch {
+	case strings.HasPrefix(header, "APEL-sync"):
+		return table{key: "Site SubmitHost Month Year", numbers: "NumberOfJobs Month Year"}
+	case strings.HasPrefix(header, "APEL-individual"):
+		return table{
+			key:     "Site LocalJobId EndTime",
+			lengths: map[string]int{"Queue": 100, "InfrastructureDescription": 100, "InfrastructureType": 20},
+			numbers: "WallDuration CpuDuration Processors NodeCount MemoryReal MemoryVirtual",
+		}
+	}
+	return table{
+		key:     "Site Month Year GlobalUserName VO VORole VOGroup SubmitHost Infrastructure NodeCount Processors",
+		lengths: map[string]int{"Infrastructure": 20, "InfrastructureDescription": 100},
+		numbers: "Month Year NodeCount Processors NumberOfJobs",
+		needs:   "NodeCount Processors",
+	}
+}
+
+// maxLevel is what DECIMAL(10,3) holds.
+const maxLevel = 9_999_999.999
+
+// fit says why a row does not fit into its table.
+func (t table) fit(r Record) error {
+	for name, value := range r.Values {
+		most, short := t.lengths[name]
+		if !short {
+			most = 255
+		}
+		if _, dict := r.Dicts[name]; !dict && len(value) > most {
+			return fmt.Errorf("data too long for column %s: %d characters", name, len(value))
+		}
+	}
+	for _, name := range words(t.numbers) {
+		if r.Int(name) > math.MaxInt32 {
+			return fmt.Errorf("out of range value for column %s: %s", name, r.Values[name])
+		}
+	}
+	for _, name := range words(t.needs) {
+		if r.Values[name] == "" {
+			return fmt.Errorf("column %s cannot be null", name)
+		}
+	}
+	for name, level := range r.Dicts["ServiceLevel"] {
+		if level > maxLevel {
+			return fmt.Errorf("out of range value for column ServiceLevel: %s %v", name, level)
+		}
+	}
+	return nil
+}
+
+// benchmark is the one of a row that the receiver keeps.
+func benchmark(r Record) string {
+	for _, name := range []string{"hepscore23", "hepspec", "si2k"} {
+		if _, ok := r.Dicts["NormalisedWallDuration"][name]; ok {
+			return name
+		}
+	}
+	return ""
+}
+
+// Take takes a message at that time. The error is why nothing of it is kept.
 func (r *Receiver) Take(text string, now time.Time) error {
 	m, err := Parse(text, now)
 	if err != nil {
 		return err
+	}
+	t := tableOf(m.Header)
+	for i, row := range m.Records {
+		if err := t.fit(row); err != nil {
+			return fmt.Errorf("record %d: %w", i+1, err)
+		}
 	}
 	if r.rows == nil {
 		r.rows = map[string]Record{}
 	}
 	for _, row := range m.Records {
 		parts := []string{m.Header}
-		for _, k := range keys(m.Header) {
-			parts = append(parts, row.Values[k])
+		for _, k := range words(t.key) {
+			parts = append(parts, strings.ToLower(row.Values[k]))
 		}
-		r.rows[strings.Join(parts, "\x00")] = row
+		r.rows[strings.Join(append(parts, benchmark(row)), "\x00")] = row
 	}
 	return nil
 }

@@ -1,8 +1,11 @@
 package action
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -68,6 +71,24 @@ type tally struct {
 	left    int64 // records that lack something
 	listed  int64
 	reasons []*reason
+	unfit   map[string]*unfit // by field
+	seen    map[string]bool   // message.Job.Key of the jobs of a day
+}
+
+// unfit is a field that is left out of records, since the receiver would refuse it.
+type unfit struct {
+	records int64
+	why     string // of the first
+}
+
+func (t *tally) drop(u message.Unfit) {
+	if t.unfit == nil {
+		t.unfit = map[string]*unfit{}
+	}
+	if t.unfit[u.Field] == nil {
+		t.unfit[u.Field] = &unfit{why: cut(u.Err.Error(), maxReason)}
+	}
+	t.unfit[u.Field].records++
 }
 
 // reason is why records are left out, with their ids.
@@ -114,11 +135,8 @@ func (p *planner) collect(ctx context.Context, s site, w span, t *tally, each fu
 		if !p.config.described {
 			j.InfrastructureDescription = description(s, r)
 		}
-		if err == nil && p.config.jobs != "" {
-			err = j.Check(p.now)
-		}
 		if err == nil {
-			err = t.sums.Add(j)
+			err = p.count(t, j)
 		}
 		if err != nil {
 			t.leave(r, err)
@@ -128,18 +146,42 @@ func (p *planner) collect(ctx context.Context, s site, w span, t *tally, each fu
 	})
 }
 
-// unknown and longestPart are of the parts of a description.
+// count adds a job to the sums, without the fields that do not fit. A job that the
+// receiver would refuse, or take for another one of its day, is an error.
+func (p *planner) count(t *tally, j *month.Job) error {
+	dropped := j.DropUnfit(cmp.Or(p.config.jobs, message.Summaries))
+	key := ""
+	if p.config.jobs != "" {
+		if err := j.Check(p.now); err != nil {
+			return err
+		}
+		if key = j.Key(); t.seen[key] {
+			return errors.New("another job has its LocalJobId and EndTime, by which the receiver knows it")
+		}
+	}
+	if err := t.sums.Add(j); err != nil {
+		return err
+	}
+	if key != "" {
+		t.seen[key] = true
+	}
+	for _, u := range dropped {
+		t.drop(u)
+	}
+	return nil
+}
+
+// unknown and longestCE are of the parts of a description.
 const (
-	unknown     = "UNKNOWN"
-	longestPart = 100
+	unknown   = "UNKNOWN"
+	longestCE = 80
 )
 
 // description is the InfrastructureDescription of a record where the configuration sets
-// none. It is part of the receiver's key, so it has no version: with one, each upgrade
-// would leave the rows of a month beside new ones.
+// none.
 func description(s site, r *record.Record) string {
 	collector := unknown
-	if values := r.Meta.Get("collector_type"); len(values) > 0 && len(values[0]) <= longestPart && message.CheckText("collector_type", values[0]) == nil {
+	if values := r.Meta.Get("collector_type"); len(values) > 0 {
 		collector = values[0]
 	}
 	return "BURSAR-" + s.ce + "-" + collector
@@ -150,6 +192,9 @@ func (t *tally) notes(s site, m month.Month) (heads, left []string) {
 	name := s.name + " " + m.String()
 	if t.idle > 0 {
 		heads = append(heads, fmt.Sprintf("%s: %d records that ran for less than a second are not reported", name, t.idle))
+	}
+	for _, field := range slices.Sorted(maps.Keys(t.unfit)) {
+		heads = append(heads, fmt.Sprintf("%s: %d records are reported without %s, which the receiver would refuse: %s", name, t.unfit[field].records, field, t.unfit[field].why))
 	}
 	if t.left == 0 {
 		return heads, nil

@@ -20,9 +20,10 @@ type rows map[rowKey]row
 
 type rowKey struct{ kind, key string }
 
-// row is a row, and the run and effect that sent it.
+// row is a row, its name for people, and the run and effect that sent it.
 type row struct {
 	text   []byte
+	name   string
 	run    uint64
 	effect int
 }
@@ -32,7 +33,7 @@ func (r rows) take(text []byte, run uint64, effect int) {
 	header, records := message.Records(text)
 	kind := string(bytes.TrimSpace(header))
 	for _, one := range records {
-		r[rowKey{kind, message.Key(message.Kind(kind), one)}] = row{one, run, effect}
+		r[rowKey{kind, message.Key(message.Kind(kind), one)}] = row{one, message.Name(message.Kind(kind), one), run, effect}
 	}
 }
 
@@ -65,13 +66,13 @@ func (p *planner) compare(ctx context.Context, s site, m month.Month, d *draft) 
 			same++
 		default:
 			changed++
-			notes = append(notes, fmt.Sprintf("%s: changed since run %d, effect %d: %s: %s", name, had.run, had.effect, cut(k.key, 250), cut(differing(had.text, now[k].text), 100)))
+			notes = append(notes, fmt.Sprintf("%s: changed since run %d, effect %d: %s: %s", name, had.run, had.effect, cut(now[k].name, 250), cut(differing(had.text, now[k].text), 100)))
 		}
 	}
 	for _, k := range slices.SortedFunc(maps.Keys(sent), rowKey.compare) {
 		if _, there := now[k]; !there {
 			gone++
-			notes = append(notes, fmt.Sprintf("%s: wrong at the receiver, sent by run %d, effect %d: %s: no record makes this row now; ask APEL's support to delete it", name, sent[k].run, sent[k].effect, cut(k.key, 250)))
+			notes = append(notes, fmt.Sprintf("%s: wrong at the receiver, sent by run %d, effect %d: %s: no record makes this row now; ask APEL's support to delete it", name, sent[k].run, sent[k].effect, cut(sent[k].name, 250)))
 		}
 	}
 	p.note("%s: compared with all messages of the history: %d rows are as they were sent, %d are changed, %d are new, and %d that were sent are made by no record now", name, same, changed, fresh, gone)

@@ -3,6 +3,7 @@ package action
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/zclconf/go-cty/cty"
@@ -128,12 +129,16 @@ func (c *config) readSites(cfg *sdk.Config, s *settings) {
 			b.Errorf("site", "write site \"NAME\" { }, each name once, in ASCII")
 			continue
 		}
+		if other := slices.IndexFunc(c.sites, func(s site) bool { return strings.EqualFold(s.name, name) }); other >= 0 {
+			b.Errorf("site", "the receiver takes %s and %s for one site, since it compares names without case; write one block with the ids of both", c.sites[other].name, name)
+			continue
+		}
 		if one.IDs == nil {
 			one.IDs = hcl.Strings{name}
 		}
 		c.sites = append(c.sites, site{name: name, ids: one.IDs, ce: one.CE})
-		if message.CheckText("ce", one.CE) != nil || one.CE == "" || len(one.CE) > longestPart {
-			b.Errorf("ce", "invalid ce %q: write the kind of compute element in at most %d printable ASCII characters, for example \"ARC\"", one.CE, longestPart)
+		if message.CheckText("ce", one.CE) != nil || one.CE == "" || len(one.CE) > longestCE {
+			b.Errorf("ce", "invalid ce %q: write the kind of compute element in at most %d printable ASCII characters, for example \"ARC\"", one.CE, longestCE)
 		}
 		if len(one.IDs) == 0 {
 			b.Errorf("ids", "the list is empty; leave it out, or name the values of %v", c.siteMeta)

@@ -183,6 +183,7 @@ func partsOf(had, digest string, all int) int {
 // dayOf gives the messages of the jobs that stopped on a day, ordered by their text.
 func (p *planner) dayOf(ctx context.Context, s site, day span, t *tally) ([][]byte, error) {
 	var rows [][]byte
+	t.seen = map[string]bool{} // jobs that the receiver takes for one end in the same second
 	if err := p.collect(ctx, s, day, t, func(j *month.Job) { rows = append(rows, j.Record(p.config.jobs)) }); err != nil {
 		return nil, err
 	}

@@ -12,15 +12,13 @@ import (
 // keySize is how long the digest of a row's key is; that of its sums is behind it.
 const keySize = 8
 
-// rowOf is a digest of a summary: of its key, which is all that stands before its
-// sums, and of the whole.
+// rowOf is a digest of a summary: of what the receiver knows it by, and of the whole.
 func rowOf(row []byte) string {
-	key, _, _ := bytes.Cut(row, []byte("\nEarliestEndTime:"))
 	short := func(b []byte, n int) string {
 		sum := sha256.Sum256(b)
 		return base64.RawURLEncoding.EncodeToString(sum[:])[:n]
 	}
-	return short(key, keySize) + short(row, 6)
+	return short([]byte(message.Key(message.Summaries, row)), keySize) + short(row, 6)
 }
 
 func keyOf(row string) string { return row[:min(keySize, len(row))] }

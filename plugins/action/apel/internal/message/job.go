@@ -1,6 +1,7 @@
 package message
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -87,11 +88,59 @@ func (j *Job) Check(now time.Time) error {
 	return errors.Join(
 		needText("Site", j.Site), needText("LocalJobId", j.LocalJobID),
 		CheckText("Site", j.Site), checkTexts(j.names()...), checkTexts(j.infrastructure()...),
-		checkNumbers(number{"WallDuration", j.WallDuration}, number{"CpuDuration", j.CPUDuration}, number{"Processors", j.Processors},
-			number{"NodeCount", j.NodeCount}, number{"MemoryReal", j.MemoryReal}, number{"MemoryVirtual", j.MemoryVirtual}),
+		checkNumbers(j.numbers()...), checkColumns(j.numbers()...),
 		j.checkTimes(now),
 		j.checkLevels(),
 	)
+}
+
+func (j *Job) numbers() []number {
+	return []number{
+		{"WallDuration", j.WallDuration}, {"CpuDuration", j.CPUDuration}, {"Processors", j.Processors},
+		{"NodeCount", j.NodeCount}, {"MemoryReal", j.MemoryReal}, {"MemoryVirtual", j.MemoryVirtual},
+	}
+}
+
+// Key returns what the receiver tells the job from others of its site by, as Fold does.
+func (j *Job) Key() string { return strconv.FormatInt(j.EndTime, 10) + " " + Fold(j.LocalJobID) }
+
+// DropUnfit empties the fields that the receiver would refuse and neither adds up nor
+// groups by, so that the job itself goes, and says which and why. In summaries that is
+// the description.
+func (j *Job) DropUnfit(kind Kind) []Unfit {
+	var out []Unfit
+	texts := []struct {
+		name string
+		text *string
+	}{
+		{"InfrastructureDescription", &j.InfrastructureDescription}, {"MachineName", &j.MachineName}, {"Queue", &j.Queue}, {"LocalUserId", &j.LocalUserID},
+	}
+	if kind == Summaries {
+		texts = texts[:1]
+	}
+	for _, t := range texts {
+		if err := CheckText(t.name, *t.text); err != nil {
+			out, *t.text = append(out, Unfit{t.name, err}), ""
+		}
+	}
+	if kind == Summaries {
+		return out
+	}
+	for _, n := range []struct {
+		name   string
+		number *int64
+	}{{"MemoryReal", &j.MemoryReal}, {"MemoryVirtual", &j.MemoryVirtual}} {
+		if err := cmp.Or(checkNumbers(number{n.name, *n.number}), checkColumns(number{n.name, *n.number})); err != nil {
+			out, *n.number = append(out, Unfit{n.name, err}), 0
+		}
+	}
+	return out
+}
+
+// Unfit is a field that the receiver would refuse.
+type Unfit struct {
+	Field string
+	Err   error
 }
 
 func (j *Job) checkTimes(now time.Time) error {
@@ -117,6 +166,8 @@ func (j *Job) checkLevels() error {
 			return fmt.Errorf("ServiceLevel has %s twice", b)
 		case l.Value < 0 || math.IsNaN(l.Value) || math.IsInf(l.Value, 0):
 			return fmt.Errorf("ServiceLevel is not a number that is 0 or more: %s %v", b, l.Value)
+		case l.Value > maxLevel:
+			return fmt.Errorf("ServiceLevel %s is above the %v that the receiver takes", b, maxLevel)
 		}
 		seen[b] = true
 	}

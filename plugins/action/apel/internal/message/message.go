@@ -78,24 +78,6 @@ func Records(text []byte) (header []byte, records [][]byte) {
 	return text[:i], slices.DeleteFunc(records, func(r []byte) bool { return len(r) == 0 })
 }
 
-// Key is what the receiver knows a record of that kind by: those of its lines, joined.
-func Key(kind Kind, record []byte) string {
-	names := []string{"Site", "Month", "Year", "GlobalUserName", "VO", "VOGroup", "VORole", "SubmitHost", "Infrastructure", "InfrastructureDescription", "NodeCount", "Processors"}
-	switch kind {
-	case Syncs:
-		names = []string{"Site", "SubmitHost", "Month", "Year"}
-	case Jobs03, Jobs04:
-		names = []string{"Site", "SubmitHost", "LocalJobId", "EndTime"}
-	}
-	var out []string
-	for line := range strings.Lines(string(record)) {
-		if name, _, ok := strings.Cut(line, ": "); ok && slices.Contains(names, name) {
-			out = append(out, strings.TrimSuffix(line, "\n"))
-		}
-	}
-	return strings.Join(out, ", ")
-}
-
 // Count returns how many records a message has.
 func Count(text []byte) int { return bytes.Count(text, []byte("\n"+end)) }
 
@@ -129,9 +111,6 @@ func (r *record) positive(name string, n int64) {
 
 func (r *record) close() []byte { return append(r.text, end...) }
 
-// maxText is how much the receiver's columns hold.
-const maxText = 255
-
 // CheckText says why a value cannot stand in a message: it must be printable ASCII
 // on one line, without "%%", which ends records, and not too long. Empty is fine.
 func CheckText(name, value string) error {
@@ -145,8 +124,8 @@ func CheckText(name, value string) error {
 		return fmt.Errorf("%s is %q, and %%%% would end the record", name, value)
 	case strings.TrimSpace(value) != value:
 		return fmt.Errorf("%s is %q, and the receiver cuts blanks off", name, value)
-	case len(value) > maxText:
-		return fmt.Errorf("%s has %d characters, and the receiver takes %d", name, len(value), maxText)
+	case len(value) > textColumn(name):
+		return fmt.Errorf("%s has more than the %d characters that the receiver takes", name, textColumn(name))
 	}
 	return nil
 }

@@ -45,6 +45,7 @@ Month: 8
 Year: 2026
 VO: atlas
 SubmitHost: ce1.example.org
+NodeCount: 0
 Processors: 8
 EarliestEndTime: 1785542400
 LatestEndTime: 1785628799
@@ -149,6 +150,7 @@ func TestWhatTheReceiverWouldRefuseIsRefusedHere(t *testing.T) {
 		"an unknown benchmark":     func(s *message.Summary) { s.NormalisedWallDuration = []message.Amount{{"spec", 1}} },
 		"a benchmark twice":        func(s *message.Summary) { s.NormalisedWallDuration = []message.Amount{{"hepspec", 1}, {"HEPSPEC", 1}} },
 		"a negative number":        func(s *message.Summary) { s.NumberOfJobs = -1 },
+		"too many jobs":            func(s *message.Summary) { s.NumberOfJobs = math.MaxInt32 + 1 },
 		"a negative number of CPU": func(s *message.Summary) { s.Processors = -8 },
 	} {
 		s := summary()
@@ -163,6 +165,8 @@ func TestWhatTheReceiverWouldRefuseIsRefusedHere(t *testing.T) {
 		"an end in the future":  func(j *message.Job) { j.EndTime = now.Unix() + 3*86400 },
 		"no start":              func(j *message.Job) { j.StartTime = 0 },
 		"a negative duration":   func(j *message.Job) { j.WallDuration = -1 },
+		"too much CPU time":     func(j *message.Job) { j.CPUDuration = math.MaxInt32 + 1 },
+		"too high a level":      func(j *message.Job) { j.ServiceLevels[0].Value = 1e7 },
 		"a level that is none":  func(j *message.Job) { j.ServiceLevels[0].Value = math.NaN() },
 		"an unknown benchmark":  func(j *message.Job) { j.ServiceLevels[0].Benchmark = "x" },
 		"a newline in the name": func(j *message.Job) { j.GlobalUserName = "a\r" },
@@ -171,6 +175,15 @@ func TestWhatTheReceiverWouldRefuseIsRefusedHere(t *testing.T) {
 		spoil(&j)
 		if j.Check(now) == nil {
 			t.Errorf("%s is accepted", what)
+		}
+	}
+	for _, most := range []struct {
+		name string
+		want int
+	}{{"Infrastructure", 20}, {"InfrastructureType", 20}, {"InfrastructureDescription", 100}, {"Queue", 100}, {"VO", 255}} {
+		text := strings.Repeat("x", most.want)
+		if message.CheckText(most.name, text) != nil || message.CheckText(most.name, text+"x") == nil {
+			t.Errorf("%s does not have %d characters", most.name, most.want)
 		}
 	}
 	s, j := summary(), job()

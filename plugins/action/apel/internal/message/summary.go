@@ -16,8 +16,7 @@ type Amount struct {
 }
 
 // Summary is one row of a normalised summary message. Texts that are empty
-// and a NodeCount that is 0 are left out. Durations are in seconds, times
-// in seconds since 1970.
+// are left out. Durations are in seconds, times in seconds since 1970.
 type Summary struct {
 	Site  string
 	Year  int
@@ -41,7 +40,7 @@ func (s *Summary) Record() []byte {
 	r.number("Month", int64(s.Month))
 	r.number("Year", int64(s.Year))
 	r.texts(s.texts())
-	r.positive("NodeCount", s.NodeCount)
+	r.number("NodeCount", s.NodeCount) // the receiver takes no row without one
 	r.number("Processors", s.Processors)
 	r.number("EarliestEndTime", s.EarliestEndTime)
 	r.number("LatestEndTime", s.LatestEndTime)
@@ -77,6 +76,7 @@ func (s *Summary) Check(now time.Time) error {
 		CheckText("Site", s.Site), checkTexts(s.texts()...),
 		checkNumbers(number{"NodeCount", s.NodeCount}, number{"Processors", s.Processors}, number{"WallDuration", s.WallDuration},
 			number{"CpuDuration", s.CPUDuration}, number{"NumberOfJobs", s.NumberOfJobs}),
+		checkColumns(number{"NodeCount", s.NodeCount}, number{"Processors", s.Processors}, number{"NumberOfJobs", s.NumberOfJobs}),
 		cmp.Or(checkMonth(s.Year, s.Month, now), s.checkTimes()),
 		checkAmounts("NormalisedWallDuration", s.NormalisedWallDuration),
 		checkAmounts("NormalisedCpuDuration", s.NormalisedCPUDuration),
@@ -141,7 +141,7 @@ func (s *Sync) Check(now time.Time) error {
 	return errors.Join(
 		needText("Site", s.Site),
 		checkTexts(named{"Site", s.Site}, named{"SubmitHost", s.SubmitHost}),
-		checkNumbers(number{"NumberOfJobs", s.NumberOfJobs}),
+		checkNumbers(number{"NumberOfJobs", s.NumberOfJobs}), checkColumns(number{"NumberOfJobs", s.NumberOfJobs}),
 		checkMonth(s.Year, s.Month, now),
 	)
 }

@@ -21,8 +21,14 @@ type Job struct {
 type Sums struct {
 	site  string
 	month Month
-	rows  map[key]*message.Summary
+	rows  map[key]*row
 	total Total
+}
+
+// row is a row, and what its jobs were described as, which the receiver keeps beside it.
+type row struct {
+	message.Summary
+	descriptions map[string]bool
 }
 
 // Total is what a month has in all.
@@ -30,25 +36,29 @@ type Total struct {
 	Jobs, Wall, CPU int64
 }
 
-// key is what the receiver tells rows apart by.
+// key is what the receiver tells rows apart by: message.Key, for rows of one site and
+// month.
 type key struct {
-	vo, host, user, group, role, infrastructure, description string
-	nodes, processors                                        int64
+	vo, host, user, group, role, infrastructure string
+	nodes, processors                           int64
 }
 
 func keyOf(row *message.Summary) key {
-	return key{row.VO, row.SubmitHost, row.GlobalUserName, row.VOGroup, row.VORole, row.Infrastructure, row.InfrastructureDescription, row.NodeCount, row.Processors}
+	return key{
+		message.Fold(row.VO), message.Fold(row.SubmitHost), message.Fold(row.GlobalUserName), message.Fold(row.VOGroup), message.Fold(row.VORole),
+		message.Fold(row.Infrastructure), row.NodeCount, row.Processors,
+	}
 }
 
 func (k key) compare(o key) int {
 	return cmp.Or(strings.Compare(k.vo, o.vo), strings.Compare(k.host, o.host), cmp.Compare(k.processors, o.processors),
 		strings.Compare(k.user, o.user), strings.Compare(k.group, o.group), strings.Compare(k.role, o.role),
-		strings.Compare(k.infrastructure, o.infrastructure), strings.Compare(k.description, o.description), cmp.Compare(k.nodes, o.nodes))
+		strings.Compare(k.infrastructure, o.infrastructure), cmp.Compare(k.nodes, o.nodes))
 }
 
 // New returns the sums of no jobs.
 func New(site string, m Month) *Sums {
-	return &Sums{site: site, month: m, rows: map[key]*message.Summary{}}
+	return &Sums{site: site, month: m, rows: map[key]*row{}}
 }
 
 // Add adds a job. One that did not stop in the month, whose texts and numbers the
@@ -59,17 +69,21 @@ func (s *Sums) Add(j *Job) error {
 	if err := one.Check(s.month.End()); err != nil {
 		return err
 	}
-	k := keyOf(&one)
 	total, err := s.total.plus(&one)
 	if err != nil {
 		return err
 	}
-	if row, ok := s.rows[k]; ok {
-		if one, err = plus(row, &one); err != nil {
-			return err
-		}
+	k := keyOf(&one)
+	r := s.rows[k]
+	if r == nil {
+		r = &row{one, map[string]bool{}}
+		s.rows[k] = r
+	} else if one, err = plus(&r.Summary, &one); err != nil {
+		return err
 	}
-	s.rows[k], s.total = &one, total
+	if r.Summary, s.total = one, total; j.InfrastructureDescription != "" {
+		r.descriptions[j.InfrastructureDescription] = true
+	}
 	return nil
 }
 
@@ -77,8 +91,8 @@ func (s *Sums) Add(j *Job) error {
 func (s *Sums) rowOf(j *Job) message.Summary {
 	return message.Summary{
 		Site: s.site, Year: s.month.Year, Month: s.month.Month,
-		GlobalUserName: j.GlobalUserName, VO: j.VO, VOGroup: j.VOGroup, VORole: j.VORole, SubmitHost: j.SubmitHost,
-		Infrastructure: j.InfrastructureType, InfrastructureDescription: j.InfrastructureDescription,
+		GlobalUserName: spelled(j.GlobalUserName), VO: spelled(j.VO), VOGroup: spelled(j.VOGroup), VORole: spelled(j.VORole), SubmitHost: spelled(j.SubmitHost),
+		Infrastructure: spelled(j.InfrastructureType), InfrastructureDescription: j.InfrastructureDescription,
 		NodeCount: j.NodeCount, Processors: j.Processors,
 		EarliestEndTime: j.EndTime, LatestEndTime: j.EndTime,
 		WallDuration: j.WallDuration, CPUDuration: j.CPUDuration,
@@ -87,14 +101,27 @@ func (s *Sums) rowOf(j *Job) message.Summary {
 	}
 }
 
-// plus returns the sum of two rows with the same key.
+// spelled is a text as it is sent: what the receiver takes for none is left out.
+func spelled(text string) string {
+	if message.Fold(text) == "" {
+		return ""
+	}
+	return text
+}
+
+// plus returns the sum of two rows with the same key. Of spellings, the least is sent,
+// so that the row does not depend on the order of its jobs.
 func plus(a, b *message.Summary) (message.Summary, error) {
 	out, sum := *a, adder{}
+	out.GlobalUserName, out.VO, out.VOGroup, out.VORole = min(a.GlobalUserName, b.GlobalUserName), min(a.VO, b.VO), min(a.VOGroup, b.VOGroup), min(a.VORole, b.VORole)
+	out.SubmitHost, out.Infrastructure = min(a.SubmitHost, b.SubmitHost), min(a.Infrastructure, b.Infrastructure)
 	out.EarliestEndTime, out.LatestEndTime = min(a.EarliestEndTime, b.EarliestEndTime), max(a.LatestEndTime, b.LatestEndTime)
 	out.WallDuration, out.CPUDuration = sum.add(a.WallDuration, b.WallDuration), sum.add(a.CPUDuration, b.CPUDuration)
 	out.NormalisedWallDuration = sum.amounts(a.NormalisedWallDuration, b.NormalisedWallDuration)
 	out.NormalisedCPUDuration = sum.amounts(a.NormalisedCPUDuration, b.NormalisedCPUDuration)
-	out.NumberOfJobs = sum.add(a.NumberOfJobs, b.NumberOfJobs)
+	if out.NumberOfJobs = sum.add(a.NumberOfJobs, b.NumberOfJobs); out.NumberOfJobs > math.MaxInt32 {
+		return out, fmt.Errorf("the receiver takes no row of more than %d jobs", math.MaxInt32)
+	}
 	return out, sum.err
 }
 
@@ -135,22 +162,39 @@ func (s *Sums) Total() Total { return s.total }
 // Summaries returns the rows, ordered by their key.
 func (s *Sums) Summaries() []message.Summary {
 	out := make([]message.Summary, 0, len(s.rows))
-	for _, row := range s.rows {
-		out = append(out, *row)
+	for _, r := range s.rows {
+		one := r.Summary
+		one.InfrastructureDescription = together(slices.Sorted(maps.Keys(r.descriptions)))
+		out = append(out, one)
 	}
 	slices.SortFunc(out, func(a, b message.Summary) int { return keyOf(&a).compare(keyOf(&b)) })
 	return out
 }
 
+// together joins the descriptions of a row, as many as the receiver's column holds.
+func together(list []string) string {
+	for ; len(list) > 1; list = list[:len(list)-1] {
+		if text := strings.Join(list, ", "); message.CheckText("InfrastructureDescription", text) == nil {
+			return text
+		}
+	}
+	return strings.Join(list, "")
+}
+
 // Syncs returns how many jobs each submit host has, ordered by its name.
 func (s *Sums) Syncs() []message.Sync {
-	jobs := map[string]int64{}
-	for _, row := range s.rows {
-		jobs[row.SubmitHost] += row.NumberOfJobs
+	hosts := map[string]*message.Sync{}
+	for _, r := range s.rows {
+		k := message.Fold(r.SubmitHost)
+		if hosts[k] == nil {
+			hosts[k] = &message.Sync{Site: s.site, SubmitHost: r.SubmitHost, Year: s.month.Year, Month: s.month.Month}
+		}
+		hosts[k].SubmitHost = min(hosts[k].SubmitHost, r.SubmitHost)
+		hosts[k].NumberOfJobs += r.NumberOfJobs
 	}
 	var out []message.Sync
-	for _, host := range slices.Sorted(maps.Keys(jobs)) {
-		out = append(out, message.Sync{Site: s.site, SubmitHost: host, NumberOfJobs: jobs[host], Year: s.month.Year, Month: s.month.Month})
+	for _, k := range slices.Sorted(maps.Keys(hosts)) {
+		out = append(out, *hosts[k])
 	}
 	return out
 }
