@@ -2,7 +2,10 @@ package action
 
 import (
 	"cmp"
+	"errors"
+	"io/fs"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -13,6 +16,7 @@ import (
 	"github.com/bursar-accounting/bursar/plugins/action/apel/internal/fields"
 	"github.com/bursar-accounting/bursar/plugins/action/apel/internal/message"
 	"github.com/bursar-accounting/bursar/plugins/action/apel/internal/month"
+	"github.com/bursar-accounting/bursar/plugins/action/apel/internal/outgoing"
 	"github.com/bursar-accounting/bursar/plugins/action/apel/internal/smime"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 )
@@ -56,7 +60,10 @@ type settings struct {
 		Timeout   time.Duration `hcl:"timeout,optional" default:"30s" min:"1ms" doc:"of one request"`
 	} `hcl:"ams,block" unset:"this or directory" doc:"publish to AMS"`
 	Directory *struct {
-		Path hcl.Absolute `hcl:"path" doc:"the directory, such as /var/spool/apel/outgoing. It must be there, and the aggregator must be able to write to it. SSM must send with dirq (path_type: dirq, its default)"`
+		Path  hcl.Absolute `hcl:"path" doc:"the directory, such as /var/spool/apel/outgoing. It must be there, and the aggregator must be able to write to it. SSM must send with dirq (path_type: dirq, its default)"`
+		Group string       `hcl:"group,optional" unset:"that of path where it has the setgid bit" doc:"the group of folders and messages, which SSM's user is in"`
+		Mode  string       `hcl:"mode,optional" default:"0770" doc:"of folders, whatever the unit's UMask is; messages have the same without x. SSM enters and changes folders, and may lock only messages that it may write"`
+		User  string       `hcl:"user,optional" unset:"the owner of path" doc:"who SSM runs as, for whom -check tries whether it could take messages"`
 	} `hcl:"directory,block" unset:"this or ams" doc:"put the messages, unsigned, into the outgoing directory of an SSM, which signs and sends them"`
 }
 
@@ -72,7 +79,7 @@ type config struct {
 	fields     *fields.Set
 	cert, key  string // of the signature; "": nothing is signed
 	ams        *ams.Config
-	directory  string
+	outgoing   *outgoing.Queue
 	described  bool // the configuration sets InfrastructureDescription
 }
 
@@ -168,7 +175,7 @@ func (c *config) readTargets(cfg *sdk.Config, s *settings) {
 		service.Errorf("sign", "a block sign { cert = … key = … } is needed: receivers take signed messages only")
 	}
 	if s.Directory != nil {
-		c.directory = string(s.Directory.Path)
+		c.readDirectory(cfg.Block("directory"), s)
 	}
 	if a := s.AMS; a != nil {
 		c.ams = &ams.Config{
@@ -177,6 +184,23 @@ func (c *config) readTargets(cfg *sdk.Config, s *settings) {
 		}
 	}
 	c.tryKeys(sign, service)
+}
+
+// readDirectory reads the outgoing directory, and tries what SSM will do with it.
+func (c *config) readDirectory(b *sdk.Body, s *settings) {
+	d := s.Directory
+	mode, err := strconv.ParseUint(d.Mode, 8, 32)
+	if err != nil || mode > 0o777 || mode&0o700 != 0o700 {
+		b.Errorf("mode", "invalid mode %q; expected something like \"0770\", with all rights for the owner", d.Mode)
+		return
+	}
+	c.outgoing = &outgoing.Queue{Path: string(d.Path), Group: d.Group, Mode: fs.FileMode(mode), User: d.User}
+	switch err := c.outgoing.Check(); {
+	case errors.Is(err, outgoing.ErrNotThere):
+		b.Warnf("path", "%v; no message can be written on this machine", err)
+	case err != nil:
+		b.Errorf("path", "%v; see the README, \"Into the directory of an SSM\"", err)
+	}
 }
 
 // tryKeys reads certificates and keys once. They are read again for every run, so

@@ -8,7 +8,6 @@ import (
 
 	"github.com/bursar-accounting/bursar/plugins/action/apel/internal/ams"
 	"github.com/bursar-accounting/bursar/plugins/action/apel/internal/message"
-	"github.com/bursar-accounting/bursar/plugins/action/apel/internal/outgoing"
 	"github.com/bursar-accounting/bursar/plugins/action/apel/internal/smime"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 )
@@ -31,11 +30,15 @@ func (a *Action) Execute(ctx context.Context, attempt sdk.Attempt, _ *sdk.World)
 
 // put writes a message into the outgoing directory.
 func (a *Action) put(p payload, key string) sdk.Result {
-	name, err := outgoing.Add(a.config.directory, p.At, key, p.data)
+	queue := a.config.outgoing
+	if err := queue.Check(); err != nil {
+		return sdk.Result{Outcome: sdk.Retry, Message: err.Error()}
+	}
+	name, err := queue.Add(p.At, key, p.data)
 	if err != nil {
 		return sdk.Result{Outcome: sdk.Retry, Message: err.Error()}
 	}
-	return sdk.Result{Outcome: sdk.Done, Message: "put into " + a.config.directory, Reference: name}
+	return sdk.Result{Outcome: sdk.Done, Message: "put into " + queue.Path, Reference: name}
 }
 
 // publish posts a message to AMS.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/bursar-accounting/bursar/plugins/action/apel/amstest"
 	"github.com/bursar-accounting/bursar/plugins/action/apel/apeltest"
+	"github.com/bursar-accounting/bursar/plugins/action/apel/internal/outgoing"
 	"github.com/bursar-accounting/bursar/plugins/action/apel/internal/smime"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 	"github.com/bursar-accounting/bursar/proto/record"
@@ -166,7 +167,7 @@ func TestADirectoryGetsPlainMessagesOnce(t *testing.T) {
 
 func TestAnEffectOfAnotherConfigurationIsRejected(t *testing.T) {
 	r, p := planned(t, 1)
-	r.config.ams, r.config.directory = nil, t.TempDir()
+	r.config.ams, r.config.outgoing = nil, &outgoing.Queue{Path: t.TempDir(), Mode: 0o770}
 	if result := r.does(t, p.Effects[0], 1); result.Outcome != sdk.Rejected {
 		t.Errorf("%+v", result)
 	}

@@ -101,9 +101,11 @@ fields {
 }
 `
 
-// configure makes an action with that config block.
+// configure makes an action with that config block. The outgoing directory of the
+// documents is there.
 func configure(t *testing.T, text string) (*Action, error) {
 	t.Helper()
+	text = strings.ReplaceAll(text, "/var/spool/apel/outgoing", t.TempDir())
 	a := New()
 	t.Cleanup(func() { _ = a.Close() })
 	return a, a.Configure(t.Context(), plugintest.Config(t, "egi", text, Record))

@@ -11,30 +11,50 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"github.com/bursar-accounting/bursar/proto/durable"
 )
+
+// Queue is the outgoing directory of an SSM, and who may take elements out of it.
+type Queue struct {
+	Path string
+	// Group is the group of folders and elements, by name or number. Empty: the one that
+	// the system gives them, that of Path where Path has the setgid bit.
+	Group string
+	// Mode is that of folders, whatever the process's umask is. Elements have the same
+	// without the right to enter.
+	Mode fs.FileMode
+	// User is who SSM runs as, for Check. Empty: the owner of Path.
+	User string
+}
 
 // granularity is how many seconds of elements share a folder.
 const granularity = 60
 
 // Add puts an element into the queue and returns its name. The time and the key
 // decide the name: adding the same again while it is there changes nothing. It is on
-// disk when Add returns, and a reader sees either all of it or nothing.
-func Add(queue string, at time.Time, key string, data []byte) (string, error) {
-	if info, err := os.Stat(queue); err != nil || !info.IsDir() {
-		return "", fmt.Errorf("the outgoing directory %s is not there: %w", queue, errors.Join(err, fs.ErrNotExist))
+// disk when Add returns, and a reader sees either all of it or nothing. The process's
+// umask is another one meanwhile.
+func (q Queue) Add(at time.Time, key string, data []byte) (string, error) {
+	if info, err := os.Stat(q.Path); err != nil || !info.IsDir() {
+		return "", fmt.Errorf("the outgoing directory %s is not there: %w", q.Path, errors.Join(err, fs.ErrNotExist))
 	}
 	name := nameOf(at, key)
-	dir := filepath.Join(queue, filepath.Dir(name))
-	if err := os.MkdirAll(dir, 0o777); err != nil { //nolint:gosec // SSM, another user, removes elements; the umask decides
+	dir := filepath.Join(q.Path, filepath.Dir(name))
+	// Not by chmod, which takes the setgid bit off that the folder has by its parent.
+	defer syscall.Umask(syscall.Umask(0))
+	if err := os.Mkdir(dir, q.Mode); err != nil && !errors.Is(err, fs.ErrExist) {
 		return "", err
 	}
-	if err := write(filepath.Join(queue, name), data); err != nil {
+	if err := q.give(dir); err != nil {
 		return "", err
 	}
-	return name, errors.Join(durable.SyncDir(dir), durable.SyncDir(queue))
+	if err := q.write(filepath.Join(q.Path, name), data); err != nil {
+		return "", err
+	}
+	return name, errors.Join(durable.SyncDir(dir), durable.SyncDir(q.Path))
 }
 
 // nameOf is FOLDER/ELEMENT: the folder is the minute, the element the second, five
@@ -46,21 +66,46 @@ func nameOf(at time.Time, key string) string {
 	return filepath.Join(fmt.Sprintf("%08x", seconds-seconds%granularity), fmt.Sprintf("%08x%06x", seconds, sum[:3]))
 }
 
+// fileMode is the mode of elements.
+func (q Queue) fileMode() fs.FileMode { return q.Mode &^ 0o111 }
+
 // write makes a file whose name appears with all of its content. One of that name
 // that is there stays.
-func write(name string, data []byte) error {
+func (q Queue) write(name string, data []byte) error {
 	temporary, err := os.CreateTemp(filepath.Dir(name), "*.tmp")
 	if err != nil {
 		return err
 	}
 	defer func() { _ = os.Remove(temporary.Name()) }()
 	_, err = temporary.Write(data)
-	err = errors.Join(err, temporary.Chmod(0o644), temporary.Sync(), temporary.Close())
+	err = errors.Join(err, temporary.Chmod(q.fileMode()), q.give(temporary.Name()), temporary.Sync(), temporary.Close())
 	if err != nil {
 		return err
 	}
 	if err := os.Link(temporary.Name(), name); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
+	}
+	return nil
+}
+
+// give gives what was made to the group, unless it has it.
+func (q Queue) give(path string) error {
+	if q.Group == "" {
+		return nil
+	}
+	gid, err := groupID(q.Group)
+	if err != nil {
+		return err
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	if st := info.Sys().(*syscall.Stat_t); st.Gid == gid {
+		return nil
+	}
+	if err := os.Chown(path, -1, int(gid)); err != nil {
+		return fmt.Errorf("%w; let what is made in the queue have its group instead: chgrp %s %s; chmod g+s %s", err, q.Group, q.Path, q.Path)
 	}
 	return nil
 }

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -39,7 +41,7 @@ func files(t *testing.T, dir string) []string {
 
 func TestAnElementHasTheNameThatReadersLookFor(t *testing.T) {
 	dir := t.TempDir()
-	name, err := outgoing.Add(dir, at, "k", []byte("text"))
+	name, err := queue(dir).Add(at, "k", []byte("text"))
 	if err != nil || !element.MatchString(name) || name[:8] != fmt.Sprintf("%08x", 1795339260) || name[9:17] != fmt.Sprintf("%08x", 1795339261) {
 		t.Fatal(name, err)
 	}
@@ -55,7 +57,7 @@ func TestTheSameAgainChangesNothingAndOthersAreAdded(t *testing.T) {
 	dir := t.TempDir()
 	seen := map[string]bool{}
 	for _, key := range []string{"a", "b", "a", "c"} {
-		name, err := outgoing.Add(dir, at, key, []byte(key))
+		name, err := queue(dir).Add(at, key, []byte(key))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -68,13 +70,19 @@ func TestTheSameAgainChangesNothingAndOthersAreAdded(t *testing.T) {
 
 func TestADirectoryThatIsNotThereIsNotMade(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "none")
-	if _, err := outgoing.Add(dir, at, "k", nil); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := queue(dir).Add(at, "k", nil); !errors.Is(err, fs.ErrNotExist) {
 		t.Error(err)
 	}
 }
 
-// The library itself reads what was written, where it is installed.
-func TestTheLibraryOfSSMReadsTheElements(t *testing.T) {
+func queue(dir string) outgoing.Queue { return outgoing.Queue{Path: dir, Mode: 0o770} }
+
+// ssm is a user and group of this machine that are not ours.
+const ssm = 65534
+
+// The library itself takes what was written, where it is installed, as another user who
+// shares only a group, and whatever the umask is.
+func TestTheLibraryOfSSMTakesTheElements(t *testing.T) {
 	python := ""
 	for _, one := range []string{"python3", "/usr/bin/python3"} { // the one of the packages may not be the first
 		if exec.Command(one, "-c", "import dirq.QueueSimple").Run() == nil {
@@ -84,10 +92,6 @@ func TestTheLibraryOfSSMReadsTheElements(t *testing.T) {
 	if python == "" {
 		t.Skip("python3-dirq is not installed")
 	}
-	dir := t.TempDir()
-	if _, err := outgoing.Add(dir, at, "k", []byte("APEL\n")); err != nil {
-		t.Fatal(err)
-	}
 	const script = `
 import sys
 from dirq.QueueSimple import QueueSimple
@@ -96,9 +100,83 @@ for name in q:
     assert q.lock(name)
     sys.stdout.write(q.get(name) if isinstance(q.get(name), str) else q.get(name).decode())
     q.remove(name)
+q.purge(30)
 assert q.count() == 0`
-	out, err := exec.Command(python, "-c", script, dir).CombinedOutput()
-	if err != nil || string(out) != "APEL\n" {
-		t.Errorf("%v: %s", err, out)
+	for _, umask := range []int{0o022, 0o077} {
+		dir, err := os.MkdirTemp("/tmp", "queue") // which others may enter
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = os.RemoveAll(dir) })
+		cmd := exec.Command(python, "-c", script, dir)
+		if os.Geteuid() == 0 {
+			if err := errors.Join(os.Chown(dir, 0, ssm), os.Chmod(dir, 0o770|fs.ModeSetgid)); err != nil {
+				t.Fatal(err)
+			}
+			cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: ssm, Gid: ssm}}
+		}
+		before := syscall.Umask(umask)
+		_, err = queue(dir).Add(at, "k", []byte("APEL\n"))
+		if now := syscall.Umask(before); err != nil || now != umask {
+			t.Fatalf("%v, the umask is %03o", err, now)
+		}
+		out, err := cmd.CombinedOutput()
+		if err != nil || string(out) != "APEL\n" {
+			t.Errorf("umask %03o: %v: %s", umask, err, out)
+		}
+	}
+}
+
+// Each way in which SSM is kept out is said, and what it says is what happens.
+func TestCheck_SaysWhatSSMCannotDo(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can make folders of other users")
+	}
+	for name, c := range map[string]struct {
+		uid, gid int
+		mode     fs.FileMode
+		queue    outgoing.Queue
+		want     string
+	}{
+		"the group of the queue":            {ssm, ssm, 0o770 | fs.ModeSetgid, outgoing.Queue{Mode: 0o770}, ""},
+		"a group that is named":             {ssm, 0, 0o770, outgoing.Queue{Mode: 0o770, Group: fmt.Sprint(ssm)}, ""},
+		"all may":                           {ssm, 0, 0o777 | fs.ModeSetgid, outgoing.Queue{Mode: 0o777}, ""},
+		"folders of another group":          {ssm, 0, 0o770 | fs.ModeSetgid, outgoing.Queue{Mode: 0o770}, "could not take messages: folders would be 0770 root:root"},
+		"folders for the owner alone":       {ssm, ssm, 0o770 | fs.ModeSetgid, outgoing.Queue{Mode: 0o700}, "could not take messages: folders would be 0700"},
+		"folders to look at":                {ssm, ssm, 0o770 | fs.ModeSetgid, outgoing.Queue{Mode: 0o750}, "could not take messages: folders would be 0750"},
+		"a queue that it may not change":    {0, ssm, 0o750 | fs.ModeSetgid, outgoing.Queue{Mode: 0o770, User: "nobody"}, "SSM, as user nobody, may not change "},
+		"folders for us, of an unknown SSM": {0, 0, 0o770, outgoing.Queue{Mode: 0o700}, "of which only user root can take messages"},
+		"an unknown SSM":                    {0, 0, 0o770, outgoing.Queue{Mode: 0o770}, ""},
+		"a group that is not there":         {ssm, ssm, 0o770, outgoing.Queue{Mode: 0o770, Group: "no-such-group"}, "unknown group no-such-group"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir, err := os.MkdirTemp("/tmp", "queue")
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = os.RemoveAll(dir) })
+			if err := errors.Join(os.Chown(dir, c.uid, c.gid), os.Chmod(dir, c.mode)); err != nil {
+				t.Fatal(err)
+			}
+			q := c.queue
+			q.Path = dir
+			err = q.Check()
+			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+				t.Errorf("%v, want %q", err, c.want)
+			}
+			element, err := q.Add(at, "k", []byte("APEL\n"))
+			if err != nil || c.uid == 0 && q.User == "" {
+				return
+			}
+			take := exec.Command("sh", "-c", `ln "$1" "$1.lck" && cat "$1" >/dev/null && rm "$1" "$1.lck" && rmdir "${1%/*}"`, "sh", filepath.Join(dir, element))
+			take.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: ssm, Gid: ssm}}
+			if out, err := take.CombinedOutput(); (err == nil) != (c.want == "") {
+				t.Errorf("SSM takes a message: %v, %s", err, out)
+			}
+		})
+	}
+	q := queue(filepath.Join(t.TempDir(), "none"))
+	if err := q.Check(); !errors.Is(err, outgoing.ErrNotThere) {
+		t.Error(err)
 	}
 }
