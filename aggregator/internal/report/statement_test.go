@@ -2,9 +2,12 @@ package report_test
 
 import (
 	"errors"
+	"fmt"
 	"math/big"
+	"math/rand/v2"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/aggregator/internal/accounting"
@@ -175,5 +178,47 @@ func TestAStatementOfNobodyNamesWhoIsNear(t *testing.T) {
 	_, err := report.Statement(t.Context(), charged(t).API(), report.StatementOptions{Of: map[string]string{"group_id": "cmx"}, Now: now()})
 	if !errors.Is(err, report.ErrNothing) || !strings.Contains(err.Error(), `did you mean "cms"?`) {
 		t.Error(err)
+	}
+}
+
+// Budgets of any zone in a statement of any other are those of the period that the
+// statement is called, whichever day it is looked at.
+func TestStatement_BudgetsOfAnyZone_AreOfItsPeriod(t *testing.T) {
+	zones := []string{"UTC", "Europe/Vienna", "Pacific/Kiritimati", "Asia/Kolkata", "America/New_York", "Pacific/Pago_Pago", "Australia/Lord_Howe"}
+	chance := rand.New(rand.NewPCG(28, 5))
+	w := worldOf(t, apitest.Job{ID: "long", Group: "cms", User: "ann", Start: "2025-12-30T00:00:00Z", Stop: "2026-11-20T00:00:00Z", Cores: 1})
+	for _, zone := range zones {
+		for name, every := range map[string]calendar.Unit{"month": calendar.Month, "quarter": calendar.Quarter, "year": calendar.Year} {
+			w.Settings.Money.Budgets = append(w.Settings.Money.Budgets, accounting.Budget{
+				Name: name + " in " + zone, Scope: is("group_id", "cms"), Unit: accounting.CoreHours, Billionths: big.NewInt(1e12), Every: every, Zone: zone, From: record.None, To: record.None,
+			})
+		}
+	}
+	w.Keep()
+	for range 60 {
+		month := time.Month(1 + chance.IntN(10))
+		quarter := (int(month) + 2) / 3
+		word, last := fmt.Sprintf("2026-%02d", month), month
+		switch chance.IntN(3) {
+		case 0:
+			word, last = fmt.Sprintf("2026-q%d", quarter), time.Month(3*quarter)
+		case 1:
+			word = fmt.Sprintf("2026-%02d-%02d", month, []int{1, 28}[chance.IntN(2)])
+		}
+		if last > 10 {
+			continue // the present is in November
+		}
+		o := report.StatementOptions{Of: map[string]string{"group_id": "cms"}, Period: word, Zone: zones[chance.IntN(len(zones))], Now: now()}
+		d, err := report.Statement(t.Context(), w.API(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := map[string]string{"month": fmt.Sprintf("2026-%02d", last), "quarter": fmt.Sprintf("2026-Q%d", quarter), "year": "2026"}
+		for _, budget := range w.Settings.Money.Budgets {
+			every, _, _ := strings.Cut(budget.Name, " ")
+			if got := strings.Split(row(t, d, "budgets", budget.Name), "|")[1]; got != want[every] {
+				t.Errorf("statement of %s in %s: budget %s is of %s, want %s", word, o.Zone, budget.Name, got, want[every])
+			}
+		}
 	}
 }

@@ -85,13 +85,15 @@ func (s *statement) day(at v1.Time) Cell {
 	return v1.Words(local.Format(MinuteLayout))
 }
 
-// budgets are those that the subject draws on.
+// budgets are those that the subject draws on. The end of the period is asked for as a
+// clock shows it, which each budget reads by that of its own zone: as an instant, it may
+// be in the next period of a budget further east.
 func (s *statement) budgets(ctx context.Context) (*Table, error) {
 	at := s.periods[0].To.Add(-time.Second)
 	if at.After(s.o.Now) {
 		at = s.o.Now
 	}
-	a, err := s.r.Budgets(ctx, &v1.BudgetsQuery{At: at.UTC().Format(time.RFC3339)})
+	a, err := s.r.Budgets(ctx, &v1.BudgetsQuery{At: at.In(s.zone).Format(time.DateTime)})
 	if refused(err, http.StatusForbidden) {
 		s.note("Budgets are shown only to readers of all records.")
 		return nil, nil
