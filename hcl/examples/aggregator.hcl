@@ -1,5 +1,8 @@
 # The aggregator "agg1", a cluster of one node. What is not here has a default.
 
+# By whose clock days and months begin where nothing else is said; without it UTC.
+# zone = "Europe/Berlin"
+
 aggregator {
   name     = "agg1"
   data_dir = "/var/lib/bursar"

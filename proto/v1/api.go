@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"reflect"
 	"strings"
+	"time"
 )
 
 // TypeNoMatch is the type of the problem that no record has what a filter names.
@@ -124,4 +125,17 @@ func addValue(out url.Values, name string, v reflect.Value) {
 	default:
 		out.Set(name, fmt.Sprint(reflect.Indirect(v)))
 	}
+}
+
+// Clock returns the time zone of a name; of an empty one the site's, by which /v1 reads
+// what names none. It is one of package time, and no other name than it reads is known.
+func (a API) Clock(ctx context.Context, name string) (*time.Location, error) {
+	if name == "" {
+		today, err := a.Usage(ctx, &UsageQuery{Window: "today", Measure: "records"})
+		if err != nil {
+			return nil, fmt.Errorf("the site's time zone: %w", err)
+		}
+		name = today.Zone
+	}
+	return time.LoadLocation(name)
 }

@@ -167,7 +167,7 @@ type UsageQuery struct {
 	From string `query:"from"`
 	// As from; not in the window itself, so a date is the start of that day. Now, when it is not given.
 	To string `query:"to"`
-	// By whose clock, such as `Europe/Berlin`.
+	// By whose clock, such as `Europe/Berlin`. Without it by that of the site.
 	Zone string `query:"zone"`
 	// Weeks are those of ISO 8601. Without it there is one bucket, the window.
 	Bucket string `query:"bucket"`
@@ -259,7 +259,7 @@ type DistributionsQuery struct {
 	// With to, in the place of window.
 	From string `query:"from"`
 	To   string `query:"to"`
-	// By whose clock, such as `Europe/Berlin`.
+	// By whose clock, such as `Europe/Berlin`. Without it by that of the site.
 	Zone string `query:"zone"`
 	// A filter by the values of a meta key: `where[group_id]=atlas`, of several values one with a
 	// comma. Keys that follow from the configuration are refused.
@@ -316,7 +316,8 @@ type SubscriptionQuery struct {
 	Window string `query:"window"`
 	From   string `query:"from"`
 	To     string `query:"to"`
-	Zone   string `query:"zone"`
+	// By whose clock days begin; without it by that of the site.
+	Zone string `query:"zone"`
 	// As of `/v1/usage`: only the use of these records counts. Contributions are the same.
 	Where map[string]string `query:"where"`
 	// To each instant what was used in it, or all of a run to its stop.
@@ -350,7 +351,7 @@ type ReportQuery struct {
 	// A window as of `/v1/usage`; given twice, two of them side by side. This month and this year, when
 	// it is not given.
 	Period []string `query:"period"`
-	// By whose clock days begin.
+	// By whose clock days begin; without it by that of the site.
 	Zone string `query:"zone"`
 	// Only of a value of a key: `where[group_id]=atlas`. Also as `where=group_id=atlas`.
 	Where map[string]string `query:"where"`
@@ -719,7 +720,7 @@ type CapacityQuery struct {
 	// With to, in the place of window.
 	From string `query:"from"`
 	To   string `query:"to"`
-	// By whose clock days begin.
+	// By whose clock days begin; without it by that of the site.
 	Zone string `query:"zone"`
 	Reading
 }

@@ -85,6 +85,9 @@ type Options struct {
 	// UsageKeys returns the meta keys that usage is asked by: archives leave them in the
 	// store; nil: there are none.
 	UsageKeys func() []string
+	// Zone returns the time zone by whose clock days begin where a question names none; nil:
+	// it is UTC.
+	Zone func() *time.Location
 	// Directory returns who belongs where now; nil: nothing is known of that.
 	Directory func() *accounting.Directory
 	// Capacity returns what clusters have as far as it is known now; nil: no one does.

@@ -27,7 +27,7 @@ func (s *Server) v1Capacity(w http.ResponseWriter, r *http.Request, view *access
 	if !view.Principal().Rows.All() {
 		return access.ErrRows // it names clusters whose records the principal may not see
 	}
-	q, err := parseCapacity(r.URL.RawQuery, s.now())
+	q, err := s.parseCapacity(r.URL.RawQuery, s.now())
 	if err != nil {
 		return err
 	}
@@ -45,12 +45,12 @@ func (s *Server) v1Capacity(w http.ResponseWriter, r *http.Request, view *access
 	return nil
 }
 
-func parseCapacity(rawQuery string, now record.Time) (q capacityQuery, err error) {
+func (s *Server) parseCapacity(rawQuery string, now record.Time) (q capacityQuery, err error) {
 	words, err := readWords(rawQuery, "at", "window", "from", "to", "zone")
 	if err != nil {
 		return q, err
 	}
-	zone, err := calendar.Zone(words["zone"])
+	zone, err := s.zone(words["zone"])
 	if err != nil {
 		return q, refuse(http.StatusBadRequest, "%v", err)
 	}

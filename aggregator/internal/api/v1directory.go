@@ -6,7 +6,6 @@ import (
 	"math/big"
 	"net/http"
 	"slices"
-	"time"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/aggregator/internal/accounting"
@@ -41,7 +40,7 @@ func (s *Server) v1Directory(w http.ResponseWriter, r *http.Request, view *acces
 	if err != nil {
 		return err
 	}
-	at, err := words.at(s.now(), time.UTC)
+	at, err := words.at(s.now(), s.site())
 	if err != nil {
 		return err
 	}

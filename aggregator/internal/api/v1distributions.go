@@ -75,7 +75,7 @@ func (s *Server) parseDistributions(rawQuery string, now record.Time) (q store.Q
 			return q, in, nil, refuse(http.StatusBadRequest, "unknown field `%s`, expected one of `window`, `from`, `to`, `zone`, `where[KEY]` and the filters of /v1/records", field)
 		}
 	}
-	zone, err := calendar.Zone(w["zone"])
+	zone, err := s.zone(w["zone"])
 	if err != nil {
 		return q, in, nil, refuse(http.StatusBadRequest, "%v", err)
 	}

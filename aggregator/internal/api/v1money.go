@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"net/http"
 	"slices"
-	"time"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/aggregator/internal/accounting"
@@ -61,12 +60,12 @@ func (s *Server) pricesWindow(query string) (from, to record.Time, err error) {
 	if err != nil {
 		return 0, 0, err
 	}
-	window, err := words.window(s.now(), time.UTC)
+	window, err := words.window(s.now(), s.site())
 	if err != nil {
 		return 0, 0, err
 	}
 	if window == nil {
-		from, err = words.at(s.now(), time.UTC)
+		from, err = words.at(s.now(), s.site())
 		return from, from + 1, err
 	}
 	if words["at"] != "" {

@@ -33,7 +33,7 @@ func (s *Server) v1Subscription(w http.ResponseWriter, r *http.Request, view *ac
 	if err != nil {
 		return err
 	}
-	q, zone, err := subscriptionWindow(words, s.now())
+	q, zone, err := s.subscriptionWindow(words, s.now())
 	if err != nil {
 		return err
 	}
@@ -73,8 +73,8 @@ func (s *Server) v1Subscription(w http.ResponseWriter, r *http.Request, view *ac
 }
 
 // subscriptionWindow reads the time of a query; without one it is this month.
-func subscriptionWindow(w words, now record.Time) (q usage.Question, name string, err error) {
-	zone, err := calendar.Zone(w["zone"])
+func (s *Server) subscriptionWindow(w words, now record.Time) (q usage.Question, name string, err error) {
+	zone, err := s.zone(w["zone"])
 	if err != nil {
 		return q, "", refuse(http.StatusBadRequest, "%v", err)
 	}

@@ -25,7 +25,7 @@ func (s *Server) v1Usage(w http.ResponseWriter, r *http.Request, view *access.Vi
 		return refuse(http.StatusNotImplemented, "this server does not add up usage")
 	}
 	now := s.now()
-	q, err := parseUsage(r, now)
+	q, err := s.parseUsage(r, now)
 	if err != nil {
 		return refuse(http.StatusBadRequest, "%v", err)
 	}

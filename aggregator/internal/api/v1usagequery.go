@@ -41,7 +41,7 @@ func usageFilters() []string {
 
 // parseUsage reads a query of /v1/usage: the filters of /v1/records, and fields of
 // its own.
-func parseUsage(r *http.Request, now record.Time) (q usageQuery, err error) {
+func (s *Server) parseUsage(r *http.Request, now record.Time) (q usageQuery, err error) {
 	words, filters, err := splitUsage(r.URL.RawQuery)
 	if err != nil {
 		return q, err
@@ -51,6 +51,9 @@ func parseUsage(r *http.Request, now record.Time) (q usageQuery, err error) {
 		return q, err
 	}
 	q.Where, q.Now = records.store(), now
+	if q.Zone, err = s.zone(words.one("zone")); err != nil {
+		return q, err
+	}
 	q.format = words.one("format")
 	if accept := r.Header.Get("Accept"); q.format == "" {
 		q.format = formatOf(accept)
@@ -173,11 +176,8 @@ func (u usageWords) one(key string) string {
 	return u[key][0]
 }
 
-// times reads zone, window or from and to, bucket and compare.
+// times reads window or from and to, bucket and compare.
 func (q *usageQuery) times(u usageWords) (err error) {
-	if q.Zone, err = calendar.Zone(u.one("zone")); err != nil {
-		return err
-	}
 	if err := q.window(u); err != nil {
 		return err
 	}

@@ -33,6 +33,22 @@ func readWords(rawQuery string, known ...string) (words, error) {
 	return w, nil
 }
 
+// site is the time zone by whose clock days begin where a question names none.
+func (s *Server) site() *time.Location {
+	if s.opt.Zone == nil {
+		return time.UTC
+	}
+	return s.opt.Zone()
+}
+
+// zone reads the field zone.
+func (s *Server) zone(name string) (*time.Location, error) {
+	if name == "" {
+		return s.site(), nil
+	}
+	return calendar.Zone(name)
+}
+
 // at is the instant of the field at; now without one.
 func (w words) at(now record.Time, zone *time.Location) (record.Time, error) {
 	if w["at"] == "" {

@@ -42,7 +42,7 @@ For utilization, run "bursar usage -measure utilization".`,
 	}
 	cmd.Flags().StringVar(&at, "at", "", "what there was at this `time`; default now")
 	cmd.Flags().StringVar(&window, "window", "", "the changes in a `time`, by a word as in bursar usage")
-	cmd.Flags().StringVar(&zone, "zone", "", "the time `zone` by whose clock days begin; default UTC")
+	cmd.Flags().StringVar(&zone, "zone", "", "the time `zone` by whose clock days begin; default the site's")
 	_ = cmd.RegisterFlagCompletionFunc("window", cobra.FixedCompletions(windowWords(), cobra.ShellCompDirectiveNoFileComp)) // the option exists
 	ask := func(ctx context.Context, api v1.API, _ []string) (v1.Capacity, error) {
 		return api.Capacity(ctx, &v1.CapacityQuery{At: at, Window: window, Zone: zone})

@@ -118,4 +118,13 @@ func instant(t v1.Time) string {
 	return t.UTC().Format("2006-01-02 15:04:05")
 }
 
+// instantIn is instant by the clock of a zone of an answer.
+func instantIn(t v1.Time, name string) string {
+	zone, err := time.LoadLocation(name)
+	if err != nil || t.IsZero() {
+		return instant(t)
+	}
+	return t.In(zone).Format("2006-01-02 15:04:05")
+}
+
 func dash(s string) string { return or(strings.TrimSpace(s), "-") }

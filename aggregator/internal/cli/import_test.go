@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -14,6 +15,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -422,14 +424,10 @@ func TestImport_OfAnotherBursar_IsComparedWithTheCluster(t *testing.T) {
 	if code, _, errs := other.importing(t, "-label", "cloud", "-name", "before", "ai4", snapshots); code != 0 {
 		t.Fatal(errs)
 	}
-	one := ""
-	for id := range from.starts(t) {
-		if strings.HasPrefix(id, "katana-") {
-			one = id
-			break
-		}
-	}
-	record := fmt.Sprintf(`{"record_id":%q,"components":[],"start_time":"2012-10-01T00:00:00Z","stop_time":"2025-03-01T00:00:00Z"}`, one)
+	ids := slices.Sorted(maps.Keys(from.starts(t)))
+	one := ids[slices.IndexFunc(ids, func(id string) bool { return strings.HasPrefix(id, "katana-") })]
+	// It ends after the run was submitted: before, it would be an earlier run of the number.
+	record := fmt.Sprintf(`{"record_id":%q,"components":[],"start_time":"2012-10-01T00:00:00Z","stop_time":"2026-10-01T00:00:00Z"}`, one)
 	resp, err := other.client().Post("http://localhost/record", "application/json", strings.NewReader(record))
 	if err != nil || resp.StatusCode != http.StatusOK {
 		t.Fatal(resp, err)

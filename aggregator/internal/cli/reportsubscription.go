@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -63,7 +64,7 @@ Its sums of 32 bits, in which small jobs vanish, are exact here.`
 		if err != nil {
 			return nil, err
 		}
-		return files.report(report.SubscriptionOptions{Periods: q.All("period"), Zone: q.One("zone"), Where: q.Pairs("where"), Now: p.Now()})
+		return files.report(report.SubscriptionOptions{Periods: q.All("period"), Zone: cmp.Or(q.One("zone"), "UTC"), Where: q.Pairs("where"), Now: p.Now()})
 	}
 }
 

@@ -32,7 +32,7 @@ A window is as for "bursar usage".`,
 	fl.StringVar(&window, "window", "", "the `time` that counts, by a word; default this-month")
 	fl.StringVar(&from, "from", "", "the `time` from which on usage counts")
 	fl.StringVar(&to, "to", "", "the `time` up to which usage counts; default now")
-	fl.StringVar(&zone, "zone", "UTC", "the time `zone` by whose clock days begin, like Europe/Berlin")
+	fl.StringVar(&zone, "zone", "", "the time `zone` by whose clock days begin, like Europe/Berlin; default the site's")
 	fl.StringArrayVar(&where, "where", nil, "only the use of `key=value`, like cluster=nemo; contributions stay; may be repeated")
 	fl.Var(&choice{&credit, []string{"spread", "stop"}}, "credit", "spread over the run, or all of it to its stop (default spread)")
 	_ = cmd.RegisterFlagCompletionFunc("window", cobra.FixedCompletions(windowWords(), cobra.ShellCompDirectiveNoFileComp)) // the option exists
@@ -110,7 +110,7 @@ func percent(n *json.Number) string {
 }
 
 func (s *subscription) notes() []string {
-	text := fmt.Sprintf("From %s to %s UTC", instant(s.Window.From), instant(s.Window.To))
+	text := fmt.Sprintf("From %s to %s %s", instantIn(s.Window.From, s.Zone), instantIn(s.Window.To, s.Zone), s.Zone)
 	if s.Credit == "stop" {
 		text += "; all of a run is credited to its stop"
 	}

@@ -99,7 +99,7 @@ func (o *usageOptions) flags(cmd *cobra.Command) {
 	fl.StringVar(&o.window, "window", "", "the `time` that counts, by a word; default this-month")
 	fl.StringVar(&o.from, "from", "", "the `time` from which on usage counts")
 	fl.StringVar(&o.to, "to", "", "the `time` up to which usage counts; default now")
-	fl.StringVar(&o.zone, "zone", "UTC", "the time `zone` by whose clock days begin, like Europe/Berlin")
+	fl.StringVar(&o.zone, "zone", "", "the time `zone` by whose clock days begin, like Europe/Berlin; default the site's")
 	fl.Var(&choice{&o.bucket, calendar.Units()}, "bucket", "cut the window into: "+strings.Join(calendar.Units(), ", "))
 	fl.StringArrayVar(&o.by, "by", nil, "a line for each value of these meta `keys`; with commas, or repeated")
 	fl.StringArrayVar(&o.measure, "measure", nil, "what to show, a `list`; default records and all components with their scores")

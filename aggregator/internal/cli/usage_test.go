@@ -53,16 +53,16 @@ func TestUsageCanBeHadAsItCame(t *testing.T) {
 func TestOptionsOfUsageBecomeAQuery(t *testing.T) {
 	s, w := filled(t)
 	for line, want := range map[string]string{
-		"":                            "unit=hour&window=this-month&zone=UTC",
-		"-by group_id":                "by=group_id&top=20&unit=hour&window=this-month&zone=UTC",
-		"-by host,job -by pi -top -1": "by=host,job,pi&unit=hour&window=this-month&zone=UTC",
-		"-by pi -format json -top 3":  "by=pi&top=3&unit=hour&window=this-month&zone=UTC",
-		"-by pi -top 0":               "by=pi&unit=hour&window=this-month&zone=UTC",
-		"-by pi -format csv":          "by=pi&unit=hour&window=this-month&zone=UTC",
-		"-from 2026-02-01 -to 14d":    "from=2026-02-01&to=14d&unit=hour&zone=UTC",
-		"-window 2026-Q3 -compare last-year -measure Cores*HS,records -order records -people account -component Memory": "compare=last-year&component=Memory&measure=Cores*HS,records&order=records&people=account&unit=hour&window=2026-Q3&zone=UTC",
+		"":                            "unit=hour&window=this-month",
+		"-by group_id":                "by=group_id&top=20&unit=hour&window=this-month",
+		"-by host,job -by pi -top -1": "by=host,job,pi&unit=hour&window=this-month",
+		"-by pi -format json -top 3":  "by=pi&top=3&unit=hour&window=this-month",
+		"-by pi -top 0":               "by=pi&unit=hour&window=this-month",
+		"-by pi -format csv":          "by=pi&unit=hour&window=this-month",
+		"-from 2026-02-01 -to 14d":    "from=2026-02-01&to=14d&unit=hour",
+		"-window 2026-Q3 -compare last-year -measure Cores*HS,records -order records -people account -component Memory": "compare=last-year&component=Memory&measure=Cores*HS,records&order=records&people=account&unit=hour&window=2026-Q3",
 		"-bucket week -zone Europe/Berlin -credit stop -unit second -meta user_id=bob -meta user_id=b=c":                "bucket=week&credit=stop&meta[user_id][c][0]=bob&meta[user_id][c][1]=b=c&unit=second&window=this-month&zone=Europe/Berlin",
-		"-where user_id=bob -where group_id=a,b -where user_id=b=c":                                                     "unit=hour&where[group_id]=a,b&where[user_id]=bob,b=c&window=this-month&zone=UTC",
+		"-where user_id=bob -where group_id=a,b -where user_id=b=c":                                                     "unit=hour&where[group_id]=a,b&where[user_id]=bob,b=c&window=this-month",
 	} {
 		code, _, errs := s.bursar(t.Context(), append([]string{"usage"}, strings.Fields(line)...)...)
 		asked, ok := strings.CutPrefix(w.Asked()[0], "GET /v1/usage?")

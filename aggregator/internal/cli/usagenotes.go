@@ -19,17 +19,14 @@ func (u *usageAnswer) notes() []string {
 }
 
 func (u *usageAnswer) windowNote() string {
-	text := fmt.Sprintf("From %s to %s", instant(u.Window.From), instant(u.Window.To))
+	text := fmt.Sprintf("From %s to %s", instantIn(u.Window.From, u.Zone), instantIn(u.Window.To, u.Zone))
 	if u.ComparedWith != nil {
-		text += fmt.Sprintf(", compared with %s to %s", instant(u.ComparedWith.From), instant(u.ComparedWith.To))
+		text += fmt.Sprintf(", compared with %s to %s", instantIn(u.ComparedWith.From, u.Zone), instantIn(u.ComparedWith.To, u.Zone))
 		if u.Bucket != "" {
 			text += " (the table has the difference without -bucket)"
 		}
 	}
-	text += " UTC"
-	if u.Bucket != "" && u.Zone != "UTC" {
-		text += "; " + string(u.Bucket) + "s are those of " + u.Zone
-	}
+	text += " " + u.Zone
 	if u.Credit == "stop" {
 		text += "; all of a run is credited to its stop"
 	}

@@ -23,7 +23,7 @@ type Action struct {
 	Label hcl.String `hcl:"label,label" match:"[A-Za-z0-9._-]{1,128}" want:"letters, digits, '.', '-' and '_', at most 128"`
 	// Schedule is when it runs; not written: when its plugin says.
 	Schedule hcl.String `hcl:"schedule,optional"`
-	// Zone is the time zone of the schedule; UTC when it is not written.
+	// Zone is the time zone of the schedule; that of the site when it is not written.
 	Zone hcl.String `hcl:"zone,optional"`
 	// RunOn is the agent on which its programs run, as agent.NAME or "NAME"; not
 	// written: where the plugin is, on the leader.

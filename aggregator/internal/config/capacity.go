@@ -31,7 +31,7 @@ type Cluster struct {
 	Match map[string]hcl.Strings `hcl:"match,optional"`
 	// Sources are those whose word about capacity counts, as agent/type/label.
 	Sources []hcl.String `hcl:"sources,optional"`
-	// Zone is the time zone in which dates begin; "" is UTC.
+	// Zone is the time zone in which dates begin; "" is that of the site.
 	Zone hcl.String `hcl:"zone,optional"`
 	// SUFactor is how many service units a core is worth in an hour; "" is 1.
 	SUFactor hcl.String `hcl:"su_factor,optional"`
@@ -76,7 +76,7 @@ func (s *Settings) readCapacity(to *Shared) (diags hcl.Diagnostics) {
 	names := map[string]hcl.Range{}
 	for i := range s.Clusters {
 		c := &s.Clusters[i]
-		plan, more := c.read()
+		plan, more := c.read(s.site())
 		diags.Extend(more)
 		to.Capacity.Clusters = append(to.Capacity.Clusters, plan)
 		names[c.Name.Value] = c.Name.Range
@@ -147,8 +147,8 @@ func checkClusterName(name hcl.String) (diags hcl.Diagnostics) {
 	return diags
 }
 
-func (c *Cluster) read() (accounting.Cluster, hcl.Diagnostics) {
-	r := reader{diags: checkClusterName(c.Name)}
+func (c *Cluster) read(site *time.Location) (accounting.Cluster, hcl.Diagnostics) {
+	r := reader{diags: checkClusterName(c.Name), site: site}
 	diags := &r.diags
 	out := accounting.Cluster{Name: c.Name.Value, Sources: textsOf(c.Sources)}
 	if c.Match == nil {

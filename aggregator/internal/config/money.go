@@ -73,7 +73,7 @@ type Budget struct {
 
 // readMoney reads prices and budgets.
 func (s *Settings) readMoney(to *Shared) hcl.Diagnostics {
-	r := reader{group: s.groupKey()}
+	r := reader{group: s.groupKey(), site: s.site()}
 	set := &to.Money
 	set.GroupKey = to.Directory.GroupKey
 	for i := range s.Prices {
@@ -211,9 +211,10 @@ func (r *reader) rule(p *Per) accounting.PriceRule {
 func (r *reader) budget(b *Budget) accounting.Budget {
 	out := accounting.Budget{
 		Name: b.Name.Value, Unit: b.Unit.Value, Component: b.Component.Value, Billionths: b.Amount.Billionths,
-		Zone: b.Zone.Value, Pace: record.Time(b.Pace.Microseconds()), At: place(b.Range),
+		Pace: record.Time(b.Pace.Microseconds()), At: place(b.Range),
 	}
 	zone := r.zone(b.Zone)
+	out.Zone = zone.String()
 	out.From, out.To = r.instant("from", b.From, zone), r.instant("to", b.To, zone)
 	out.Scope = r.conditions(map[string]hcl.String{r.group: b.Group, accounting.ProjectKey: b.Project, accounting.PIKey: b.PI}, b.Match)
 	var err error

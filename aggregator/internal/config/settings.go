@@ -17,6 +17,9 @@ import (
 
 // Common are the blocks of the whole cluster that stand beside the block aggregator.
 type Common struct {
+	// Zone is the time zone by whose clock days begin where no other one is written; ""
+	// is UTC.
+	Zone hcl.String `hcl:"zone,optional"`
 	// Agents are pulled from.
 	Agents []Agent `hcl:"agent,block"`
 
@@ -68,7 +71,7 @@ func (c *Config) settings() *Settings {
 // order is sorted, and prices and budgets hold instants and conditions.
 func (s *Settings) canonical() *Settings {
 	out := *s
-	m := reader{group: s.groupKey()}
+	m := reader{group: s.groupKey(), site: s.site()}
 	out.Prices, out.Budgets = nil, nil
 	for i := range s.Prices {
 		out.Prices = append(out.Prices, s.Prices[i].canonical(&m))
@@ -117,8 +120,10 @@ type Shared struct {
 	Agents []SharedAgent
 	// SiteKey, GroupKey and UserKey are those of the block metrics.
 	SiteKey, GroupKey, UserKey string
+	// Zone is the name of the time zone by whose clock days begin where none is named.
+	Zone string
 	// Dimensions are the meta keys of which sums of usage are kept, and Zones the time
-	// zones of whose days.
+	// zones of whose days; Zone is among them.
 	Dimensions, Zones []string
 	// Directory says to whom usage belongs.
 	Directory accounting.DirectorySettings
@@ -157,6 +162,7 @@ func ReadShared(d *clusterconfig.Document) (*Shared, error) {
 		if err != nil {
 			return nil, fmt.Errorf("action %q: %w", s.Actions[i].Name(), err)
 		}
+		a.Zone = cmp.Or(a.Zone, s.Zone.Value)
 		out.Actions = append(out.Actions, a)
 	}
 	return out, nil
@@ -168,7 +174,10 @@ func (s *Settings) read() (*Shared, hcl.Diagnostics) {
 	var diags hcl.Diagnostics
 	out := &Shared{
 		SiteKey: s.Metrics.SiteKey.Value, GroupKey: s.Metrics.GroupKey.Value, UserKey: s.Metrics.UserKey.Value,
-		Dimensions: []string{"site_id", "group_id", "user_id"}, Zones: []string{"UTC"},
+		Dimensions: []string{"site_id", "group_id", "user_id"}, Zone: cmp.Or(s.Zone.Value, "UTC"), Zones: []string{"UTC"},
+	}
+	if _, err := calendar.Zone(s.Zone.Value); err != nil {
+		diags.Add(hcl.Errorf(s.Zone.Range, `invalid value for "zone"`, "%v", err))
 	}
 	for i := range s.Agents {
 		diags.Extend(s.Agents[i].validate())
@@ -176,6 +185,9 @@ func (s *Settings) read() (*Shared, hcl.Diagnostics) {
 	}
 	diags.Extend(s.Metrics.validate())
 	diags.Extend(s.Usage.read(out))
+	if !slices.Contains(out.Zones, out.Zone) {
+		out.Zones = append(out.Zones, out.Zone)
+	}
 	if s.WaitingStops != nil {
 		out.StopsExpire = s.WaitingStops.ExpireAfter.Duration
 	}
@@ -203,6 +215,16 @@ type reader struct {
 	diags  hcl.Diagnostics
 	places map[string]hcl.Range // by what people read
 	group  string               // the meta key of groups
+	site   *time.Location       // where no zone is written; nil is UTC
+}
+
+// site is the time zone of the site; UTC where it is none, which is said elsewhere.
+func (s *Settings) site() *time.Location {
+	zone, err := calendar.Zone(s.Zone.Value)
+	if err != nil {
+		return time.UTC
+	}
+	return zone
 }
 
 // at is a place as people read it, which [reader.places] finds again.
@@ -219,8 +241,11 @@ func (r *reader) wrong(name string, v hcl.String, err error) {
 	}
 }
 
-// zone reads a time zone; without one it is UTC.
+// zone reads a time zone; without one it is that of the site.
 func (r *reader) zone(v hcl.String) *time.Location {
+	if v.Value == "" && r.site != nil {
+		return r.site
+	}
 	zone, err := calendar.Zone(v.Value)
 	if err != nil {
 		r.wrong("zone", v, err)

@@ -146,7 +146,7 @@ func (s *actors) settings() []action.Setting {
 			set.Lacks = fmt.Sprintf("the action has secrets, which only files have, and those of %s have another block action %q %q or none; give all nodes the same and reload them", s.agg.set.Name, a.Name.Type, a.Name.Label)
 		}
 		p := s.own.Plugins[a.Name.Type]
-		set.Digest += fmt.Sprintf(" %s %s %v", p.Path, p.SHA256, p.Env)
+		set.Digest += fmt.Sprintf(" %s %s %v %s", p.Path, p.SHA256, p.Env, a.Zone) // which the site's may be
 		out = append(out, set)
 	}
 	return out

@@ -116,6 +116,8 @@ type Aggregator struct {
 	pulled      pulled
 	// askedKeys are meta keys of the configuration: see usageKeys.
 	askedKeys atomic.Pointer[[]string]
+	// zone is the time zone of the site; nil is UTC.
+	zone atomic.Pointer[time.Location]
 }
 
 // Open opens the state on disk and puts the node together. The caller calls Run,
@@ -173,7 +175,7 @@ func (a *Aggregator) serve() {
 	a.keep()
 	a.plan()
 	a.attend()
-	pages := &web.Pages{Reader: reader, Pulls: pulls.pulls, Health: a.doctor.Report, Node: a.set.Name, Version: a.set.Version, Log: a.set.Log, Book: a.books.Book}
+	pages := &web.Pages{Reader: reader, Pulls: pulls.pulls, Health: a.doctor.Report, Node: a.set.Name, Version: a.set.Version, Log: a.set.Log, Book: a.books.Book, Zone: a.siteZone}
 	a.conns = api.NewConns(api.PerAddress, a.registry)
 	who := a.who()
 	a.door = login.New(a.gate.OIDC, logins{a}, a.set.Log)
@@ -182,7 +184,7 @@ func (a *Aggregator) serve() {
 		Metrics:    promhttp.HandlerFor(a.registry, promhttp.HandlerOpts{Registry: a.registry}),
 		Agreed:     func() uint32 { _, v := a.store.Cluster(); return v },
 		Registerer: a.registry, Health: a.doctor, Memory: a.answerMemory(),
-		Kinds: func() record.Kinds { return *a.kinds.Load() }, IgnoreExisting: a.set.IgnoreExisting, MaxBody: a.set.MaxBody, Agents: pulls, Configured: a.manager.Names, Usage: reader, Book: a.books.Book, UsageKeys: a.usageKeys, Directory: a.directory, Money: a.money, Capacity: a.books.Capacity, Days: a.doctor.tally.Days, Pulse: &a.doctor.pulse, Version: a.set.Version,
+		Kinds: func() record.Kinds { return *a.kinds.Load() }, IgnoreExisting: a.set.IgnoreExisting, MaxBody: a.set.MaxBody, Agents: pulls, Configured: a.manager.Names, Usage: reader, Book: a.books.Book, UsageKeys: a.usageKeys, Zone: a.siteZone, Directory: a.directory, Money: a.money, Capacity: a.books.Capacity, Days: a.doctor.tally.Days, Pulse: &a.doctor.pulse, Version: a.set.Version,
 		Patience: a.set.Patience, Extra: a.withLogin(pages.Routes()), Door: a.door, Config: sharedConfig{a}, Snapshots: a.snapshots,
 		Members: newMembers(a.replica), Enrolment: a.enrolment(), Checker: a, Cut: ingest.Cut, Actions: a.actions, Archives: a.actors.readArchives,
 	})

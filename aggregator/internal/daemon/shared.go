@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"slices"
+	"time"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/accounting"
 	"github.com/bursar-accounting/bursar/aggregator/internal/api"
@@ -44,8 +45,21 @@ func (a *Aggregator) obey(d *clusterconfig.Document) error {
 	a.gauges.SetKeys(s.SiteKey, s.GroupKey, s.UserKey)
 	asked := append(slices.Clone(s.Dimensions), s.SiteKey, s.GroupKey, s.UserKey)
 	a.askedKeys.Store(&asked)
+	zone, err := calendar.Zone(s.Zone)
+	if err != nil {
+		return err
+	}
+	a.zone.Store(zone)
 	a.usages.Set(usage.Settings{Dimensions: s.Dimensions, Zones: s.Zones, Classes: a.books.Now().Directory.Classes()})
 	return nil
+}
+
+// siteZone is the time zone of the site.
+func (a *Aggregator) siteZone() *time.Location {
+	if zone := a.zone.Load(); zone != nil {
+		return zone
+	}
+	return time.UTC
 }
 
 // usageKeys are the meta keys by which usage is asked: dimensions, those of metrics, and

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -100,4 +101,13 @@ func moment(t v1.Time) string {
 		return "an unknown time"
 	}
 	return t.UTC().Format(MinuteLayout)
+}
+
+// clockOf returns the time zone of a name, which is the site's when it was empty.
+func clockOf(ctx context.Context, r v1.API, name *string) (*time.Location, error) {
+	zone, err := r.Clock(ctx, *name)
+	if err == nil {
+		*name = zone.String()
+	}
+	return zone, err
 }

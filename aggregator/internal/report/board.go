@@ -34,7 +34,7 @@ func newBoard(ctx context.Context, r v1.API, q *Query, of map[string]string, nam
 	if err := within(bounds{"top", float64(o.Top), 1, mostJobs}); err != nil {
 		return nil, err
 	}
-	zone, err := time.LoadLocation(o.Zone)
+	zone, err := clockOf(ctx, r, &o.Zone)
 	if err != nil {
 		return nil, fmt.Errorf("report %s: %w", name, err)
 	}

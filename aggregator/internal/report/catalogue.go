@@ -95,7 +95,7 @@ func Make(ctx context.Context, r v1.API, name string, query url.Values, now time
 		return nil, err
 	}
 	q.Now = now
-	if err := q.compare(); err != nil {
+	if err := q.compare(ctx, r); err != nil {
 		return nil, err
 	}
 	var d *Document
@@ -197,7 +197,7 @@ func (e *Entry) Query(query url.Values) (Query, error) {
 
 // compare puts the window before the first period in the place of the word previous, and
 // drops the word none.
-func (q *Query) compare() error {
+func (q *Query) compare(ctx context.Context, r v1.API) error {
 	list := q.All("period")
 	if len(list) > 1 && list[1] == Alone {
 		q.values["period"] = list[:1]
@@ -205,9 +205,10 @@ func (q *Query) compare() error {
 	if len(list) < 2 || list[1] != Previous {
 		return nil
 	}
-	zone, err := time.LoadLocation(q.One("zone"))
+	name := q.One("zone")
+	zone, err := clockOf(ctx, r, &name)
 	if err != nil {
-		return fmt.Errorf("%w: zone: %w", ErrQuery, err)
+		return err
 	}
 	w, err := calendar.ParseWindow(list[0], record.Time(q.Now.UnixMicro()), zone)
 	if err != nil {

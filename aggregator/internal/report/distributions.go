@@ -33,19 +33,20 @@ mean load and the mean wait by weekday and hour; and how many jobs ran and waite
 }
 
 func distributions(ctx context.Context, r v1.API, q Query) (*Document, error) {
-	zone, err := time.LoadLocation(q.One("zone"))
+	name := q.One("zone")
+	zone, err := clockOf(ctx, r, &name)
 	if err != nil {
 		return nil, fmt.Errorf("report distributions: %w", err)
 	}
 	period, where := q.One("period"), q.Pairs("where")
-	a, err := r.Distributions(ctx, &v1.DistributionsQuery{Window: period, Zone: q.One("zone"), Where: where})
+	a, err := r.Distributions(ctx, &v1.DistributionsQuery{Window: period, Zone: name, Where: where})
 	if err != nil {
 		return nil, fmt.Errorf("report distributions of %s: %w", period, err)
 	}
 	d := &Document{Format: Format, Report: "distributions", Title: "Distributions", Subject: subject(where), Made: v1.Time{Time: q.Now.UTC()}, Zone: zone.String()}
 	in := span{a.Window.From.Time, a.Window.To.Time}
 	if a.Records == 0 {
-		n := absent{of: "report distributions", where: where, zone: q.One("zone"), periods: []string{period}, begin: in.From}
+		n := absent{of: "report distributions", where: where, zone: name, periods: []string{period}, begin: in.From}
 		return nil, n.error(ctx, r)
 	}
 	d.Periods = []Period{in.period(period, zone)}
@@ -60,7 +61,7 @@ func distributions(ctx context.Context, r v1.API, q Query) (*Document, error) {
 		}
 	}
 	d.Notes = append(d.Notes, "The jobs are those that ended in the period. The expansion factor is (wait + run time) ÷ run time; a run below 10 seconds counts as one of 10 seconds.")
-	if err := byHour(ctx, r, d, v1.UsageQuery{Unit: "hour", Zone: q.One("zone"), Where: where}, in, zone); err != nil {
+	if err := byHour(ctx, r, d, v1.UsageQuery{Unit: "hour", Zone: name, Where: where}, in, zone); err != nil {
 		return nil, fmt.Errorf("report distributions: %w", err)
 	}
 	return d, d.Check()

@@ -186,7 +186,7 @@ func Efficiency(ctx context.Context, r v1.API, o EfficiencyOptions) (*Document, 
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	zone, err := time.LoadLocation(o.Zone)
+	zone, err := clockOf(ctx, r, &o.Zone)
 	if err != nil {
 		return nil, fmt.Errorf("report efficiency: %w", err)
 	}

@@ -48,8 +48,8 @@ const (
 // zoneParam says by whose clock days begin.
 func zoneParam() Param {
 	return Param{
-		Name: "zone", Title: "Time zone", Kind: ParamZone, Default: []string{"UTC"}, Most: 1,
-		About: "The time zone by whose clock days begin.", Words: []string{"UTC", "Europe/Berlin", "America/New_York", "Asia/Tokyo"},
+		Name: "zone", Title: "Time zone", Kind: ParamZone, Default: []string{}, Most: 1,
+		About: "The time zone by whose clock days begin; the site's where none is given.", Words: []string{"UTC", "Europe/Berlin", "America/New_York", "Asia/Tokyo"},
 	}
 }
 

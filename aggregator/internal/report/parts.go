@@ -11,7 +11,7 @@ import (
 // parts is a report about subscriptions by something that contributes nothing, such as
 // projects or users: what part each has of the service units that all used.
 func parts(ctx context.Context, r v1.API, o SubscriptionOptions) (*Document, error) {
-	zone, err := time.LoadLocation(o.Zone)
+	zone, err := clockOf(ctx, r, &o.Zone)
 	if err != nil {
 		return nil, fmt.Errorf("report subscription: %w", err)
 	}

@@ -79,7 +79,7 @@ func Statement(ctx context.Context, r v1.API, o StatementOptions) (*Document, er
 	if err := within(bounds{"top", float64(o.Top), 1, mostJobs}, bounds{"memory_per_gb", o.MemoryPerGB, leastMemory, mostFactor}); err != nil {
 		return nil, err
 	}
-	zone, err := time.LoadLocation(o.Zone)
+	zone, err := clockOf(ctx, r, &o.Zone)
 	if err != nil {
 		return nil, fmt.Errorf("report statement: %w", err)
 	}

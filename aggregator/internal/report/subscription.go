@@ -54,7 +54,7 @@ func Subscription(ctx context.Context, r v1.API, o SubscriptionOptions) (*Docume
 	if o.By != "" && o.By != "pi" {
 		return parts(ctx, r, o)
 	}
-	zone, err := time.LoadLocation(o.Zone)
+	zone, err := clockOf(ctx, r, &o.Zone)
 	if err != nil {
 		return nil, fmt.Errorf("report subscription: %w", err)
 	}

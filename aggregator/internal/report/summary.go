@@ -17,7 +17,7 @@ import (
 // SummaryOptions say what a summary is of.
 type SummaryOptions struct {
 	Periods []string          // as in UsageOptions
-	Zone    string            // of days and months; "": UTC
+	Zone    string            // of days and months; "": the site's
 	By      []string          // keys of which each tuple is a line; none: group_id and user_id
 	Measure []string          // none: all components
 	Where   map[string]string // of whom it is; empty: of all
@@ -66,7 +66,7 @@ const (
 // ai4-accounting's summaries are, weighted with time and exact.
 func Summary(ctx context.Context, r v1.API, o SummaryOptions) (*Document, error) {
 	o.defaults()
-	zone, err := time.LoadLocation(o.Zone)
+	zone, err := clockOf(ctx, r, &o.Zone)
 	if err != nil {
 		return nil, fmt.Errorf("report summary: %w", err)
 	}

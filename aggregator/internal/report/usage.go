@@ -15,7 +15,7 @@ type UsageOptions struct {
 	// Periods are one or two windows, in the words of /v1/usage; none: this month and
 	// this year.
 	Periods []string
-	Zone    string            // of days and months; "": UTC
+	Zone    string            // of days and months; "": the site's
 	By      string            // a key that gives the lines; "": group_id
 	Measure []string          // none: all components, jobs and people
 	Where   map[string]string // of whom it is; empty: of all
@@ -55,7 +55,7 @@ func Usage(ctx context.Context, r v1.API, o UsageOptions) (*Document, error) {
 	if o.By == "" {
 		o.By = "group_id"
 	}
-	zone, err := time.LoadLocation(o.Zone)
+	zone, err := clockOf(ctx, r, &o.Zone)
 	if err != nil {
 		return nil, fmt.Errorf("report usage: %w", err)
 	}

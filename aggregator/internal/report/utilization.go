@@ -45,7 +45,7 @@ func Utilization(ctx context.Context, r v1.API, o UtilizationOptions) (*Document
 	if o.Bucket == "" {
 		o.Bucket = "day"
 	}
-	zone, err := time.LoadLocation(o.Zone)
+	zone, err := clockOf(ctx, r, &o.Zone)
 	if err != nil {
 		return nil, fmt.Errorf("report utilization: %w", err)
 	}

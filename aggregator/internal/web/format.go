@@ -22,10 +22,11 @@ func (p *Pages) functions() template.FuncMap {
 		"last":    func(i int, trail []crumb) bool { return i == len(trail)-1 },
 		"pattern": pattern,
 		"title":   capital,
-		"whenin":  func(t time.Time, zone string) string { return whenIn(t, location(zone)) },
+		"whenin":  func(t instant, zone string) string { return whenIn(t.UTC(), location(zone)) },
 		"bytes":   sized,
-		"when":    when,
-		"date":    func(t instant) string { return t.UTC().Format(time.DateOnly) },
+		"clock":   func() string { return p.clock().String() },
+		"when":    p.when,
+		"date":    func(t instant) string { return t.UTC().In(p.clock()).Format(time.DateOnly) },
 		"iso":     iso,
 		"span":    span,
 		"short":   func(s string) string { return s[:min(len(s), 12)] },
@@ -82,12 +83,12 @@ func size(n uint64) string {
 	return fmt.Sprintf("%d\u202fB", n)
 }
 
-// when writes a time for people, in UTC.
-func when(t instant) string {
+// when writes a time for people, by the site's clock.
+func (p *Pages) when(t instant) string {
 	if t.IsZero() {
 		return "–"
 	}
-	return t.UTC().Format("2006-01-02 15:04:05")
+	return t.UTC().In(p.clock()).Format("2006-01-02 15:04:05")
 }
 
 func iso(t instant) string {

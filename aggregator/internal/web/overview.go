@@ -17,6 +17,7 @@ import (
 // overviewPage is what the first page shows. A part that fails says so in its own
 // place, and the others stay.
 type overviewPage struct {
+	Clock   string   // of its times
 	Verdict *verdict // nil: no one judges
 	Whole   bool     // the reader sees all records, and what is about all
 	Tiles   []tile
@@ -27,7 +28,7 @@ type overviewPage struct {
 }
 
 // NewestTable are the newest records.
-func (p *overviewPage) NewestTable() recordTable { return recordTable{heads(), p.Newest} }
+func (p *overviewPage) NewestTable() recordTable { return recordTable{heads(p.Clock), p.Newest} }
 
 // tile is a number with what it is.
 type tile struct {
@@ -70,7 +71,7 @@ const newest = 5
 
 func (p *Pages) overview(r *http.Request, v *access.View) (any, error) {
 	ctx := r.Context()
-	page := &overviewPage{Whole: v.Principal().Rows.All()}
+	page := &overviewPage{Clock: p.clock().String(), Whole: v.Principal().Rows.All()}
 	if page.Whole {
 		page.Verdict = p.verdict(ctx)
 	}

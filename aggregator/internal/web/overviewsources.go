@@ -44,7 +44,7 @@ func (p *Pages) sourcesPart(ctx context.Context, v *access.View, t *top) sources
 	}
 	agents, agentsErr := p.agentLines(ctx, v)
 	if agentsErr == nil {
-		s.Tiles, s.None = healthTiles(agents, p.now()), len(agents) == 0
+		s.Tiles, s.None = p.healthTiles(agents, p.now()), len(agents) == 0
 	}
 	quarantine, quarantineErr := v.QuarantineCount()
 	if quarantineErr == nil {
@@ -72,7 +72,7 @@ func countTile(href, label string, n bounded) tile {
 
 // healthTiles count the agents that answer, and say up to when all is known. Imports,
 // and agents that no node pulls from any more, count in neither.
-func healthTiles(agents []agentLine, now time.Time) []tile {
+func (p *Pages) healthTiles(agents []agentLine, now time.Time) []tile {
 	reached, pulled, known := 0, 0, false
 	var least time.Time
 	for _, a := range agents {
@@ -95,7 +95,7 @@ func healthTiles(agents []agentLine, now time.Time) []tile {
 	}
 	complete := tile{Href: "/ui/agents", Label: "complete to", Value: "–"}
 	if !least.IsZero() {
-		complete.Value, complete.Exact = ago(now.Sub(least), least), when(least)+" UTC"
+		complete.Value, complete.Exact = ago(now.Sub(least), least), p.when(least)+" "+p.clock().String()
 	}
 	return []tile{answer, complete}
 }

@@ -85,8 +85,8 @@ func (p *Pages) utilizationTile(ctx context.Context) tile {
 
 // hoursTiles are what was used today, beside the same part of the same day last week.
 func (p *Pages) hoursTiles(ctx context.Context) []tile {
-	now := p.now()
-	midnight := time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, time.UTC)
+	now := p.now().In(p.clock())
+	midnight := time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, now.Location())
 	stamp := func(t time.Time) string { return t.AddDate(0, 0, -7).Format(time.RFC3339Nano) }
 	today, err := p.sums(ctx, v1.UsageQuery{Window: "today"})
 	before := &usageAnswer{}

@@ -68,6 +68,15 @@ func first(m record.Meta, key string) string {
 // filter is what the form of the records page asks for, as it was typed.
 type filter struct {
 	ID, Since, Until, RanSince, RanUntil, Site, Group, User, Key, Value, Component, Least, Runs, Sort string
+
+	zone *time.Location // of times without one; nil: UTC
+}
+
+func (f filter) clock() *time.Location {
+	if f.zone == nil {
+		return time.UTC
+	}
+	return f.zone
 }
 
 // fields are the fields of the form by their names in an address.
@@ -126,6 +135,7 @@ func (p *Pages) records(r *http.Request, v *access.View) (any, error) {
 		return nil, err
 	}
 	page := &recordsPage{Total: total}
+	page.Filter.zone = p.clock()
 	for name, field := range page.Filter.fields() {
 		*field = form.Get(name)
 	}
@@ -260,17 +270,17 @@ type sortHead struct {
 	Sorted   string // ascending or descending, as aria-sort says it; "" where another column sorts
 }
 
-// heads are the columns of tables of records.
-func heads() []sortHead {
+// heads are the columns of tables of records, whose times are by a zone's clock.
+func heads(clock string) []sortHead {
 	return []sortHead{
 		{Text: "Record", By: "id"}, {Text: "Site", By: "meta.site_id"}, {Text: "Group", By: "meta.group_id"}, {Text: "User", By: "meta.user_id"},
-		{Text: "Components", By: "-component.Cores"}, {Text: "Start (UTC)", By: "-start"}, {Text: "End (UTC)", By: "-stop"}, {Text: "Runtime", By: "-runtime", Num: true},
+		{Text: "Components", By: "-component.Cores"}, {Text: "Start (" + clock + ")", By: "-start"}, {Text: "End (" + clock + ")", By: "-stop"}, {Text: "Runtime", By: "-runtime", Num: true},
 	}
 }
 
 // Table is the page's table, which each of its heads sorts.
 func (p *recordsPage) Table() recordTable {
-	list := heads()
+	list := heads(p.Filter.clock().String())
 	for i := range list {
 		h, next := &list[i], p.Filter
 		word := strings.TrimPrefix(h.By, "-")
@@ -391,7 +401,7 @@ func (f filter) csv(q *store.Query) string {
 	if q.Stop.Min != nil {
 		out.StopTime.Gte = v1.Stamp(record.Time(*q.Stop.Min))
 	}
-	if until, ok, _ := moment(f.Until); ok { // it was parsed before
+	if until, ok, _ := moment(f.Until, f.clock()); ok { // it was parsed before
 		out.StopTime.Lt = v1.Stamp(until)
 	}
 	if w := q.Running; w != nil {
@@ -424,12 +434,12 @@ func (f filter) parse() (store.Query, error) {
 	if _, err := f.order(&q); err != nil {
 		return q, err
 	}
-	if since, ok, err := moment(f.Since); err != nil {
+	if since, ok, err := moment(f.Since, f.clock()); err != nil {
 		return q, err
 	} else if ok {
 		q.Stop.GTE(int64(since))
 	}
-	if until, ok, err := moment(f.Until); err != nil {
+	if until, ok, err := moment(f.Until, f.clock()); err != nil {
 		return q, err
 	} else if ok {
 		q.Stop.LT(int64(until))
@@ -472,7 +482,7 @@ func (f filter) ran(q *store.Query) error {
 		text string
 		at   *record.Time
 	}{{f.RanSince, &w.From}, {f.RanUntil, &w.To}} {
-		t, ok, err := moment(end.text)
+		t, ok, err := moment(end.text, f.clock())
 		if err != nil {
 			return err
 		}
@@ -505,14 +515,14 @@ func (f filter) amount(q *store.Query) error {
 	return nil
 }
 
-// moment reads a date, a date with a time, or RFC 3339; in UTC if it says
-// nothing else.
-func moment(s string) (record.Time, bool, error) {
+// moment reads a date, a date with a time, or RFC 3339; by the clock of the zone if it
+// says nothing else.
+func moment(s string, zone *time.Location) (record.Time, bool, error) {
 	if s = strings.TrimSpace(s); s == "" {
 		return 0, false, nil
 	}
 	for _, layout := range []string{time.DateOnly, "2006-01-02T15:04", "2006-01-02 15:04", time.DateTime, time.RFC3339Nano} {
-		if t, err := time.Parse(layout, s); err == nil {
+		if t, err := time.ParseInLocation(layout, s, zone); err == nil {
 			return record.FromStd(t), true, nil
 		}
 	}

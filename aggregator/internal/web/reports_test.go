@@ -135,11 +135,11 @@ func TestReports_OnePeriod_IsComparedWithTheOneBefore(t *testing.T) {
 	february.Start, february.Stop = february.Start+31*86400*record.Second, february.Stop+31*86400*record.Second
 	s.Post(run("r1", 0, "alice"), february)
 	for query, want := range map[string]string{
-		"":                               "<b>March 2026 to date</b>: 2026-03-01 00:00:00 to 2026-03-01 12:00:00; <b>2026-02-01 00:00 to 2026-02-01 12:00</b>",
-		"&period=2026-01":                "<b>January 2026</b>: 2026-01-01 00:00:00 to 2026-02-01 00:00:00; <b>December 2025</b>",
-		"&period=2026-01&period=none":    "<b>January 2026</b>: 2026-01-01 00:00:00 to 2026-02-01 00:00:00 UTC",
-		"&period=2026-01-01..2026-01-07": "<b>2026-01-01 to 2026-01-07</b>: 2026-01-01 00:00:00 to 2026-01-08 00:00:00; <b>2025-12-25 to 2025-12-31</b>",
-		"&period=2026&period=2026-01&zone=Etc/GMT-1": "<b>2026</b>: 2025-12-31 23:00:00 to 2026-12-31 23:00:00; <b>January 2026</b>",
+		"":                               "<b>March 2026 to date</b>: 2026-03-01 00:00 to 2026-03-01 12:00; <b>2026-02-01 00:00 to 2026-02-01 12:00</b>",
+		"&period=2026-01":                "<b>January 2026</b>: 2026-01-01 00:00 to 2026-02-01 00:00; <b>December 2025</b>",
+		"&period=2026-01&period=none":    "<b>January 2026</b>: 2026-01-01 00:00 to 2026-02-01 00:00 UTC",
+		"&period=2026-01-01..2026-01-07": "<b>2026-01-01 to 2026-01-07</b>: 2026-01-01 00:00 to 2026-01-08 00:00; <b>2025-12-25 to 2025-12-31</b>",
+		"&period=2026&period=2026-01&zone=Etc/GMT-1": "<b>2026</b>: 2026-01-01 00:00 to 2027-01-01 00:00; <b>January 2026</b>",
 	} {
 		if _, body, _ := s.get("/ui/reports?report=usage&by=user_id" + query); !strings.Contains(body, want) {
 			t.Errorf("%q has no %q\n%s", query, want, regexp.MustCompile(`(?s)<article.*?</p>|role="alert.*`).FindString(body))

@@ -102,7 +102,8 @@ func (p *Pages) fillUsage(ctx context.Context, page *usagePage, keys []string) e
 	if err != nil {
 		return err
 	}
-	page.From, page.To, page.Zone = known.Window.From.Time, known.Window.To.Time, zoneName(page.Ask.Zone)
+	page.Ask.Clock = known.Zone
+	page.From, page.To, page.Zone = known.Window.From.Time, known.Window.To.Time, known.Zone
 	page.Form = page.form(keys, known)
 	page.neighbours(p.now())
 	measures := p.measures(known)
@@ -183,7 +184,7 @@ func (p *Pages) sheet(ctx context.Context, page *usagePage) error {
 	}
 	q.Bucket = step
 	if n := steps(page.From, page.To, step); n > mostSteps {
-		return bad("From %s to %s are about %d steps of one %s; choose a longer step, or none, which fits the period.", when(page.From), when(page.To), n, step)
+		return bad("From %s to %s are about %d steps of one %s; choose a longer step, or none, which fits the period.", p.when(page.From), p.when(page.To), n, step)
 	}
 	answer, err := p.askUsage(ctx, q)
 	if err != nil {
@@ -270,7 +271,7 @@ func named(value string) string {
 // neighbours are the windows beside this one, and the one around it.
 func (page *usagePage) neighbours(now time.Time) {
 	a, long := page.Ask, page.To.Sub(page.From)
-	zone := location(a.Zone)
+	zone := location(a.Clock)
 	link := func(from, to time.Time) string {
 		return a.between(clockTime(from, zone), clockTime(to, zone)).address()
 	}
@@ -316,13 +317,6 @@ func location(name string) *time.Location {
 		return time.UTC
 	}
 	return zone
-}
-
-func zoneName(name string) string {
-	if name == "" {
-		return "UTC"
-	}
-	return name
 }
 
 // measures are what can be shown, of what is in the window and what is known by the

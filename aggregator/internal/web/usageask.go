@@ -12,12 +12,14 @@ import (
 // usageAsk is what the address of the usage page asks for. What is not said is empty
 // until the page chooses it.
 type usageAsk struct {
-	Window, From, To, Zone string
-	By, Measure            string
-	Step                   string // a bucket of /v1/usage, or empty for what fits the window
-	Kind                   string // area or bars
-	Top                    int
-	Where                  []condition // from the widest to the narrowest
+	Window, From, To string
+	// Zone is the time zone that was asked for, if any; Clock is by whose clock days begin.
+	Zone, Clock string
+	By, Measure string
+	Step        string // a bucket of /v1/usage, or empty for what fits the window
+	Kind        string // area or bars
+	Top         int
+	Where       []condition // from the widest to the narrowest
 }
 
 // condition is a step of the way down.

@@ -47,7 +47,7 @@ func (page *usagePage) form(keys []string, known *usageAnswer) usageForm {
 	}
 	f.Keys = pick(a.By, f.Keys)
 	if known != nil {
-		zone := location(a.Zone)
+		zone := location(a.Clock)
 		f.From, f.To = field(known.Window.From.Time, zone), field(known.Window.To.Time, zone)
 	}
 	if a.Measure != "" {

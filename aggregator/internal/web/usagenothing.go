@@ -55,7 +55,7 @@ func (p *Pages) nothing(ctx context.Context, a usageAsk, known *usageAnswer) (*n
 	if err != nil {
 		return nil, err
 	}
-	zone := location(a.Zone)
+	zone := location(a.Clock)
 	if last.IsZero() {
 		n := &nothing{Text: "There are no records yet."}
 		switch {

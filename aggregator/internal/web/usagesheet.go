@@ -131,7 +131,7 @@ func (s *usageSheet) compare(a *usageAnswer, measure string) {
 		}
 	}
 	if len(changes) > 0 {
-		s.Before = whenIn(a.ComparedWith.From.Time, time.UTC) + " – " + whenIn(a.ComparedWith.To.Time, time.UTC) + " UTC"
+		s.Before = whenIn(a.ComparedWith.From.Time, location(a.Zone)) + " – " + whenIn(a.ComparedWith.To.Time, location(a.Zone)) + " " + a.Zone
 	}
 }
 
@@ -294,7 +294,7 @@ func (p *Pages) recordsAddress(values []condition, from, to time.Time) (string, 
 // steps makes the second table: the figures that the chart draws.
 func (s *usageSheet) steps(a usageAsk, answer *usageAnswer, m *v1.Measure, column report.Column) {
 	n := len(answer.Edges) - 1
-	zone := location(a.Zone)
+	zone := location(a.Clock)
 	for b := range n {
 		step := usageStep{From: answer.Edges[b].Time, To: answer.Edges[b+1].Time}
 		step.Label = labelOf(answer, b, zone)

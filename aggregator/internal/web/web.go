@@ -29,7 +29,7 @@ type Reader interface {
 	Read(ctx context.Context, p access.Principal) (*access.View, error)
 }
 
-// Pages are the pages. All fields but Now and Book are required.
+// Pages are the pages. All fields but Now, Book and Zone are required.
 type Pages struct {
 	Reader Reader
 	// V1 asks /v1 with the rights of the principal in ctx. What a page says that /v1 says
@@ -47,6 +47,8 @@ type Pages struct {
 	Now func() time.Time
 	// Book has the keys and measures that the configuration adds; nil: none.
 	Book func() *usage.Derivation
+	// Zone is the time zone of the site; nil: UTC.
+	Zone func() *time.Location
 
 	files     assets
 	calendars calendars
@@ -251,6 +253,14 @@ func (p *Pages) judge(r *http.Request, f *frame, err error) int {
 	p.Log.Error("a page failed", "path", r.URL.Path, "error", err)
 	f.Content, f.Problem = nil, "This page cannot be shown: "+err.Error()
 	return http.StatusInternalServerError
+}
+
+// clock is the time zone by which pages show times and days begin.
+func (p *Pages) clock() *time.Location {
+	if p.Zone == nil {
+		return time.UTC
+	}
+	return p.Zone()
 }
 
 func (p *Pages) now() time.Time {

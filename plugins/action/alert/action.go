@@ -43,6 +43,7 @@ func (a *action) Plan(ctx context.Context, start sdk.PlanStart, data *sdk.Data) 
 	if err := p.order(); err != nil {
 		return sdk.Plan{}, err
 	}
+	p.clock(ctx)
 	if err := p.outcomes(ctx); err != nil {
 		return sdk.Plan{}, err
 	}

@@ -20,7 +20,7 @@ type settings struct {
 	Without   hcl.Strings   `hcl:"without,optional" doc:"names of default rules to leave out"`
 	URL       string        `hcl:"url,optional" unset:"no links" doc:"the address of bursar's pages, such as \"https://bursar.example.org\", for the links in messages"`
 	Keep      time.Duration `hcl:"keep,optional" default:"1m" min:"0s" max:"1h" doc:"how long a condition must be over before its alert ends: a new leader needs some seconds until it knows what the one before it knew"`
-	Zone      string        `hcl:"zone,optional" default:"UTC" doc:"the time zone of the times in mails"`
+	Zone      string        `hcl:"zone,optional" unset:"the site's" doc:"the time zone of the times in mails"`
 	Templates hcl.Absolute  `hcl:"templates,optional" unset:"built in" doc:"a folder with templates of your own, see below"`
 	Rules     []rule        `hcl:"rule,block" doc:"what to look for: rule \"<name>\" { … }"`
 	Receivers []receiver    `hcl:"receiver,block" doc:"whom to tell: receiver \"<name>\" { … }. Without one, the page, the command line and the metrics show what fires"`
@@ -47,7 +47,7 @@ type rule struct {
 type usageRule struct {
 	Measure string            `hcl:"measure" doc:"one measure, such as utilization, efficiency, Cores or records; of components it is in hours, and of utilization and efficiency 1 is all"`
 	Window  string            `hcl:"window,optional" default:"24h" doc:"the time that counts, such as 24h or this-month"`
-	Zone    string            `hcl:"zone,optional" default:"UTC" doc:"the time zone of the window"`
+	Zone    string            `hcl:"zone,optional" unset:"the site's" doc:"the time zone of the window"`
 	By      string            `hcl:"by,optional" unset:"one alert for all" doc:"a key, such as cluster or group_id; an alert for each value"`
 	Where   map[string]string `hcl:"where,optional" doc:"a filter by keys, such as { site_id = \"nemo\" }"`
 	Above   *float64          `hcl:"above,optional" doc:"fire when the figure is greater"`

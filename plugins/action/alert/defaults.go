@@ -28,7 +28,7 @@ func defaults() []rule {
 		return rule{Name: name, Budget: "*", Used: number(used), Severity: severity, Runbook: runbooks + "a-budget-runs-out"}
 	}
 	used := func(name string, u usageRule) rule {
-		u.Measure, u.Window, u.Zone, u.By = "utilization", "24h", "UTC", "cluster"
+		u.Measure, u.Window, u.By = "utilization", "24h", "cluster"
 		return rule{Name: name, Usage: &u, For: time.Hour, Severity: "notice", Runbook: runbooks + "a-cluster-is-idle-or-full"}
 	}
 	list := []rule{

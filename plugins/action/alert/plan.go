@@ -55,6 +55,18 @@ func (p *planner) status(ctx context.Context) (*v1.Status, error) {
 	return p.health, nil
 }
 
+// clock makes a zone that is not set the site's, or UTC where no one can say it: what is
+// wrong is told all the same.
+func (p *planner) clock(ctx context.Context) {
+	zone, err := p.data.API().Clock(ctx, p.Zone)
+	if err != nil {
+		zone = time.UTC
+	}
+	c := *p.config
+	c.Zone, c.zone = zone.String(), zone
+	p.config = &c
+}
+
 func (p *planner) budgetList(ctx context.Context) (*v1.Budgets, error) {
 	if p.money == nil {
 		answer, err := p.data.API().Budgets(ctx, &v1.BudgetsQuery{})

@@ -15,7 +15,7 @@ import (
 // settings are those of the config block.
 type settings struct {
 	Period    string            `hcl:"period,optional" default:"last-month" doc:"a window of /v1/usage that has ended, such as last-month. Each file and each mail of a period is made once"`
-	Zone      string            `hcl:"zone,optional" default:"UTC" doc:"the time zone by whose clock periods begin"`
+	Zone      string            `hcl:"zone,optional" unset:"the site's" doc:"the time zone by whose clock periods begin"`
 	By        hcl.Strings       `hcl:"by,optional" default:"[\"user_id\", \"group_id\", \"site_id\"]" doc:"keys, such as project; a file for each"`
 	Where     map[string]string `hcl:"where,optional" doc:"a filter by keys, such as { site_id = \"nemo\" }"`
 	Cores     string            `hcl:"cores,optional" default:"Cores" doc:"the component of cores"`
@@ -43,7 +43,7 @@ func read(cfg *sdk.Config) (config, error) {
 	c := config{label: cfg.Label}
 	_ = cfg.Decode(&c.settings) // it is in what Err returns
 	var err error
-	if c.zone, err = time.LoadLocation(c.Zone); err != nil {
+	if c.zone, err = time.LoadLocation(c.Zone); err != nil { // of "" UTC, until clock asks
 		cfg.Errorf("zone", "%v; want one like \"Europe/Berlin\"", err)
 	}
 	if strings.ContainsAny(c.Name, "/\\") || strings.HasPrefix(c.Name, ".") || c.Name == "" {
@@ -83,6 +83,9 @@ func (c *config) readCompat(cfg *sdk.Config) {
 			cfg.Block("compat").Errorf("watt_per_core_of_site", "%s: invalid watts %q", site, text)
 		}
 		c.Compat.sites[site] = watts
+	}
+	if c.Zone == "" {
+		c.Zone = "UTC"
 	}
 	if c.zone != nil && c.Zone != "UTC" {
 		cfg.Errorf("zone", "AUDITOR's months are those of UTC")

@@ -58,6 +58,9 @@ func (p *planner) plan(ctx context.Context) (sdk.Plan, error) {
 			return p.out, fmt.Errorf("the state of the action has another format; run the newer plugin: %w", err)
 		}
 	}
+	if err := p.clock(ctx); err != nil {
+		return p.out, err
+	}
 	used, err := p.data.API().Usage(ctx, &v1.UsageQuery{Window: word, Zone: p.Zone, Measure: "records", Where: p.Where})
 	if err != nil {
 		return p.out, fmt.Errorf("period %q: %w", word, err)
@@ -82,6 +85,18 @@ func (p *planner) plan(ctx context.Context) (sdk.Plan, error) {
 	}
 	p.out.State, err = json.Marshal(p.done[max(0, len(p.done)-maxKnown):])
 	return p.out, err
+}
+
+// clock makes a zone that is not set the site's.
+func (p *planner) clock(ctx context.Context) error {
+	zone, err := p.data.API().Clock(ctx, p.Zone)
+	if err != nil {
+		return err
+	}
+	c := *p.config
+	c.Zone, c.zone = zone.String(), zone
+	p.config = &c
+	return nil
 }
 
 // key names the period in files and messages.

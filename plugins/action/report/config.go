@@ -16,7 +16,7 @@ import (
 type settings struct {
 	Report     string            `hcl:"report" doc:"which one: a name that bursar report lists, such as usage or statement"`
 	Period     hcl.Strings       `hcl:"period,optional" default:"[\"last-month\"]" doc:"a window of /v1/usage, or two of them side by side. Each recipient gets the report of a period once; of one that goes on, such as \"this-month\", once a day, and of one shorter than a day, such as \"1h\", once in that time"`
-	Zone       string            `hcl:"zone,optional" default:"UTC" doc:"the time zone by whose clock periods begin"`
+	Zone       string            `hcl:"zone,optional" unset:"the site's" doc:"the time zone by whose clock periods begin"`
 	Query      map[string]string `hcl:"query,optional" doc:"the report's other parameters, which /v1/reports lists, such as { by = \"user_id\", top = \"20\" }"`
 	Where      map[string]string `hcl:"where,optional" doc:"a filter by keys, such as { site_id = \"nemo\" }"`
 	To         hcl.Strings       `hcl:"to,optional" doc:"addresses that get the report of all"`
@@ -49,7 +49,7 @@ func read(cfg *sdk.Config) (config, error) {
 	c := config{label: cfg.Label}
 	_ = cfg.Decode(&c.settings) // it is in what Err returns
 	var err error
-	if c.zone, err = time.LoadLocation(c.Zone); err != nil {
+	if c.zone, err = time.LoadLocation(c.Zone); err != nil { // of "" UTC, until clock asks
 		cfg.Errorf("zone", "%v; want one like \"Europe/Berlin\"", err)
 	}
 	if len(c.Period) > 2 {

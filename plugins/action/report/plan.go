@@ -76,7 +76,19 @@ func newPlanner(ctx context.Context, c *config, start sdk.PlanStart, data *sdk.D
 		return nil, fmt.Errorf("unknown report %q: use %s", c.Report, strings.Join(names, ", "))
 	}
 	p.report = list.Reports[i]
-	return p, nil
+	return p, p.clock(ctx)
+}
+
+// clock makes a zone that is not set the site's.
+func (p *planner) clock(ctx context.Context) error {
+	zone, err := p.data.API().Clock(ctx, p.Zone)
+	if err != nil {
+		return err
+	}
+	c := *p.config
+	c.Zone, c.zone = zone.String(), zone
+	p.config = &c
+	return nil
 }
 
 // plan has a mail for each recipient that has had none of the period.
