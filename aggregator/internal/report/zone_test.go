@@ -3,6 +3,7 @@ package report_test
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
 	"math/big"
 	"net/url"
 	"strings"
@@ -38,17 +39,12 @@ func TestZone_OfTheSite_IsThatOfReportsAndAnswers(t *testing.T) {
 		for _, e := range report.Catalogue() {
 			query := url.Values{}
 			for _, p := range e.Parameters {
-				switch {
-				case p.Name == "of" || p.Name == "user":
-					query.Set(p.Name, map[string]string{"of": "group_id=cms", "user": "ann"}[p.Name])
-				case p.Name == "period":
-					query.Set("period", "2026-10")
+				if value, ok := map[string]string{"of": "group_id=cms", "user": "ann", "period": "2026-10"}[p.Name]; ok {
+					query.Set(p.Name, value)
 				}
 			}
-			zoned := url.Values{"zone": {name}}
-			for key, values := range query {
-				zoned[key] = values
-			}
+			zoned := maps.Clone(query)
+			zoned.Set("zone", name)
 			one := func(query url.Values) func() any {
 				return func() any {
 					d, err := report.Make(t.Context(), w.API(), e.Name, query, now())

@@ -85,7 +85,7 @@ fields {
 		left := map[string]bool{}
 		for _, note := range p.Notes {
 			if _, ids, ok := strings.Cut(note, "nemo-"); ok && strings.Contains(note, "left out: ") {
-				for _, id := range strings.Split("nemo-"+ids, ", ") {
+				for id := range strings.SplitSeq("nemo-"+ids, ", ") {
 					left[id] = true
 				}
 			}
