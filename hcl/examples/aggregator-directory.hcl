@@ -1,6 +1,6 @@
 # To whom usage belongs: what `bursar directory` shows, and `bursar usage -by project`,
 # `-by pi`, `-by host_class` and `-measure su` count by. The whole cluster has the same.
-# Times are dates, which begin at 00:00 UTC, or RFC 3339.
+# Times are dates, which begin by the clock of the site's zone, or RFC 3339.
 
 aggregator {
   name     = "agg1"

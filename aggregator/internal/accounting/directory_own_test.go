@@ -11,7 +11,7 @@ import (
 
 func TestOwn_OfAUserALeaderAndAPrincipalInvestigator_IsWhatTheDirectorySaysThen(t *testing.T) {
 	day := func(text string) record.Time {
-		at, err := accounting.ParseTime(text)
+		at, err := accounting.ParseTime(text, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -164,20 +164,24 @@ func (p *DirectoryProblems) add(place, format string, args ...any) {
 	*p = append(*p, DirectoryProblem{place, fmt.Sprintf(format, args...)})
 }
 
-// ParseTime reads RFC 3339, or a date, which is its first instant in UTC. "" is None.
-func ParseTime(text string) (record.Time, error) {
+// ParseTime reads RFC 3339, or a date, which is its first instant by the clock of the zone;
+// nil is UTC. "" is None.
+func ParseTime(text string, zone *time.Location) (record.Time, error) {
 	text = strings.TrimSpace(text)
 	if text == "" {
 		return record.None, nil
 	}
-	if t, err := time.Parse(time.DateOnly, text); err == nil {
+	if zone == nil {
+		zone = time.UTC
+	}
+	if t, err := time.ParseInLocation(time.DateOnly, text, zone); err == nil {
 		if at := record.Time(t.UnixMicro()); at >= record.MinTime && at <= record.MaxTime {
 			return at, nil
 		}
 	}
 	t, err := record.ParseTime(text)
 	if err != nil {
-		return record.None, fmt.Errorf("%q is no time; want a date like 2026-07-01, which begins at 00:00 UTC, or RFC 3339 like 2026-07-01T00:00:00+02:00", clip(text))
+		return record.None, fmt.Errorf("%q is no time; want a date like 2026-07-01, or RFC 3339 like 2026-07-01T00:00:00+02:00", clip(text))
 	}
 	return t, nil
 }

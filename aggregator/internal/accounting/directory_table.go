@@ -9,6 +9,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
+	"github.com/bursar-accounting/bursar/proto/record"
 )
 
 // DirectoryTable is what a file of comma separated values says. Its columns are some of
@@ -30,6 +33,17 @@ type DirectoryTable struct {
 	Rows [][]string
 	// Lines are where the rows are in the file; nil when that is not known.
 	Lines []int
+	// Zone is the time zone by whose clock dates begin; "" is UTC.
+	Zone string
+}
+
+// time reads a date or time of the table.
+func (t *DirectoryTable) time(text string) (record.Time, error) {
+	zone, err := calendar.Zone(t.Zone)
+	if err != nil {
+		return record.None, err
+	}
+	return ParseTime(text, zone)
 }
 
 // DirectoryColumns are the names that the columns of a [DirectoryTable] can have.
@@ -185,7 +199,7 @@ func (r *tableRow) check(tell func(column, format string, args ...any)) {
 		tell("exempt", "exempt is %q; want yes, no, or nothing", clip(r.get("exempt")))
 	}
 	for _, column := range []string{"from", "to"} {
-		if _, err := ParseTime(r.get(column)); err != nil {
+		if _, err := r.time(r.get(column)); err != nil {
 			tell(column, "%s: %v", column, err)
 		}
 	}
@@ -221,8 +235,8 @@ func (b *builder) table(t *DirectoryTable) {
 }
 
 func (b *builder) row(r *tableRow, place string) {
-	from, _ := ParseTime(r.get("from")) // check has read them
-	to, _ := ParseTime(r.get("to"))
+	from, _ := r.time(r.get("from")) // check has read them
+	to, _ := r.time(r.get("to"))
 	user, group, project := r.get("user"), r.get("group"), r.get("project")
 	say := func(value string) dirSpan { return newSpan(from, to, value, place) }
 	if when := say(""); !b.time(&when) {

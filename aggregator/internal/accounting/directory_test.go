@@ -11,7 +11,7 @@ import (
 // day is the first instant of a date.
 func day(t testing.TB, text string) record.Time {
 	t.Helper()
-	at, err := ParseTime(text)
+	at, err := ParseTime(text, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

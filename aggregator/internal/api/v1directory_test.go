@@ -22,7 +22,7 @@ import (
 func withDirectory(t *testing.T) change {
 	t.Helper()
 	yes, one := true, accounting.One
-	half, err := accounting.ParseTime("2026-03-16T12:00:00Z")
+	half, err := accounting.ParseTime("2026-03-16T12:00:00Z", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -97,12 +97,12 @@ func (b *budget) period() string {
 	if b.Period.Name != "" {
 		return string(b.Period.Name)
 	}
-	return b.Period.From.Format(time.DateOnly) + " …"
+	return instantIn(b.Period.From, b.Period.Zone)[:len(time.DateOnly)] + " …"
 }
 
 // goneAt says when it was or will be gone: of what has been, the minute is known.
 func (b *budget) goneAt() string {
-	text := instant(b.GoneAt)
+	text := instantIn(b.GoneAt, b.Period.Zone)
 	switch {
 	case b.GoneAt.IsZero() || len(text) < len("2006-01-02 15:04"):
 		return text

@@ -84,7 +84,7 @@ func TestBudgetsCanBeChecked(t *testing.T) {
 		t.Error(code, errs)
 	}
 	w.Asked()
-	if code, _, _ := s.bursar(t.Context(), "prices", "-at", "2025"); code != 0 || !slices.Equal(w.Asked(), []string{"GET /v1/prices?at=2025"}) {
+	if code, _, _ := s.bursar(t.Context(), "prices", "-at", "2025"); code != 0 || !slices.Contains(w.Asked(), "GET /v1/prices?at=2025") {
 		t.Error(code)
 	}
 	if code, _, errs := s.bursar(t.Context(), "budgets", "a", "b"); code != 1 || errs == "" {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -44,12 +45,25 @@ For utilization, run "bursar usage -measure utilization".`,
 	cmd.Flags().StringVar(&window, "window", "", "the changes in a `time`, by a word as in bursar usage")
 	cmd.Flags().StringVar(&zone, "zone", "", "the time `zone` by whose clock days begin; default the site's")
 	_ = cmd.RegisterFlagCompletionFunc("window", cobra.FixedCompletions(windowWords(), cobra.ShellCompDirectiveNoFileComp)) // the option exists
-	ask := func(ctx context.Context, api v1.API, _ []string) (v1.Capacity, error) {
+	clock := time.UTC
+	ask := func(ctx context.Context, api v1.API, _ []string) (a v1.Capacity, err error) {
+		if window != "" {
+			if clock, err = api.Clock(ctx, zone); err != nil {
+				return a, err
+			}
+		}
 		return api.Capacity(ctx, &v1.CapacityQuery{At: at, Window: window, Zone: zone})
 	}
-	return look(p, cmd, ask, func(answer v1.Capacity, _ format) page {
+	return look(p, cmd, ask, func(answer v1.Capacity, f format) page {
 		a := (*capacity)(&answer)
-		out := page{table: a.table(window != "")}
+		by := "UTC"
+		if f == asTable {
+			by = clock.String()
+		}
+		out := page{table: a.table(window != "", by)}
+		if by != "UTC" {
+			out.notes = append(out.notes, "Times are those of "+by+".")
+		}
 		if len(a.Clusters) == 0 {
 			out.notes = append(out.notes, "No capacity configured or reported: add a cluster block to the configuration.")
 		}
@@ -62,8 +76,9 @@ For utilization, run "bursar usage -measure utilization".`,
 	})
 }
 
-// table has a line for each cluster and group, or for each of their changes.
-func (a *capacity) table(changes bool) *table {
+// table has a line for each cluster and group, or for each of their changes, whose times
+// are by the clock of a zone.
+func (a *capacity) table(changes bool, zone string) *table {
 	var components []string
 	all := a.rows()
 	for i := range all {
@@ -84,7 +99,7 @@ func (a *capacity) table(changes bool) *table {
 	line := func(c *capacityRow, from v1.Time, amounts v1.Amounts) {
 		cells := []string{c.name}
 		if changes {
-			cells = append(cells, instant(from))
+			cells = append(cells, instantIn(from, zone))
 		}
 		for _, name := range components {
 			text := "-"

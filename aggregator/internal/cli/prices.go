@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -19,23 +20,35 @@ record meets applies.`,
 	}
 	cmd.Flags().StringVar(&q.Window, "window", "", "all prices in effect at some time of this `window`, such as last-month or 2026-Q3")
 	cmd.Flags().StringVar(&q.At, "at", "", "the `time` at which they hold, such as 2025 or 2026-03-01; default now")
-	ask := func(ctx context.Context, api v1.API, _ []string) (v1.Prices, error) {
+	zone := time.UTC
+	ask := func(ctx context.Context, api v1.API, _ []string) (a v1.Prices, err error) {
+		if zone, err = api.Clock(ctx, ""); err != nil {
+			return a, err
+		}
 		return api.Prices(ctx, &q)
 	}
-	return look(p, cmd, ask, showPrices)
+	return look(p, cmd, ask, func(a v1.Prices, f format) page { return showPrices(a, f, zone.String()) })
 }
 
-func showPrices(a v1.Prices, f format) page {
+// showPrices is a table of prices, with dates by the clock of a zone for people.
+func showPrices(a v1.Prices, f format, zone string) page {
+	if f != asTable {
+		zone = "UTC"
+	}
 	t := newTable("COMPONENT", "PER", ">PRICE", "UNIT", "~FOR", "?LIST", "?FROM", "?TO")
 	for _, x := range a.Prices {
 		whom := conditions(x.Match)
 		if whom == "" && f == asTable {
 			whom = "all"
 		}
-		t.add(x.Component, x.Per, x.Price.String(), string(a.Currency), whom, x.List, instant(x.From), instant(x.To))
+		t.add(x.Component, x.Per, x.Price.String(), string(a.Currency), whom, x.List, instantIn(x.From, zone), instantIn(x.To, zone))
 	}
 	if f == asTable && len(a.Prices) == 0 {
 		return page{notes: []string{"No prices are in effect then; add a block price \"name\" { … } to aggregator.hcl."}}
 	}
-	return page{table: t}
+	out := page{table: t}
+	if zone != "UTC" {
+		out.notes = append(out.notes, "Times are those of "+zone+".")
+	}
+	return out
 }

@@ -45,8 +45,9 @@ func (p *Program) recordsCommand() *cobra.Command {
 		Long: `List records, running ones first and then the most recently ended.
 
 A table has 50 records unless -limit is given; json is one record per line; json
-and csv have all records. Times are UTC; -since and -until take a
-date, a date with time, RFC 3339, or how long ago, such as 36h or 7d.
+and csv have all records. Times are shown in UTC; -since and -until take a
+date or a date with time by the site's clock, RFC 3339, or how long ago, such as
+36h or 7d.
 
 Archived records are left out unless -archived is given.`,
 		Example: "  bursar records -since 7d -where group_id=atlas\n  bursar records -open\n  bursar records -since 2026-01-01 -until 2026-02-01 -format csv > january.csv",
@@ -54,21 +55,8 @@ Archived records are left out unless -archived is given.`,
 	}
 	conn := p.connect(cmd)
 	formatFlag(cmd, &f, asTable, asJSON, asCSV)
-	fl := cmd.Flags()
-	fl.StringVar(&s.since, "since", "", "records that ended at this `time` or later")
-	fl.StringVar(&s.until, "until", "", "records that ended before this `time`")
-	fl.StringArrayVar(&s.where, "where", nil, "records with `key=value` in their meta; may be repeated")
-	fl.StringArrayVar(&s.meta, "meta", nil, "the same as -where")
-	_ = fl.MarkHidden("meta") // the option exists
+	s.flags(cmd)
 	p.completeKeys(cmd, conn)
-	fl.StringVar(&s.id, "id", "", "the record of this `id`")
-	fl.BoolVar(&s.open, "open", false, "records that run")
-	fl.BoolVar(&s.ended, "ended", false, "records that have ended")
-	fl.BoolVar(&s.archived, "archived", false, "records of archives too, read from their files")
-	fl.StringVar(&s.sort, "sort", "", "the order: stop_time, start_time, runtime, record_id, meta.KEY or component.NAME, such as meta.user_id or component.Cores")
-	fl.BoolVar(&s.ascending, "ascending", false, "turn the order round")
-	fl.IntVar(&s.limit, "limit", 0, "at most this `number` of records; a table has 50, -1 is all")
-	_ = cmd.RegisterFlagCompletionFunc("sort", cobra.FixedCompletions(sortings(), cobra.ShellCompDirectiveNoFileComp)) // the option exists
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if s.limit < -1 {
 			return commandline.UsageError(cmd, fmt.Errorf("-limit: %d is no number of records; -1 is all", s.limit))
@@ -77,7 +65,7 @@ Archived records are left out unless -archived is given.`,
 		if err != nil {
 			return commandline.UsageError(cmd, err)
 		}
-		query, err := s.query(p.Now(), where)
+		query, err := s.query(p.Now(), where, time.UTC)
 		if err != nil {
 			return commandline.UsageError(cmd, err)
 		}
@@ -89,6 +77,13 @@ Archived records are left out unless -archived is given.`,
 			return err
 		}
 		defer c.Close()
+		if s.since+s.until != "" { // whose days are those of the site
+			zone, err := v1.API{Caller: c}.Clock(cmd.Context(), "")
+			if err != nil {
+				return err
+			}
+			query, _ = s.query(p.Now(), where, zone) // which was right above
+		}
 		n, err := p.records(cmd.Context(), c, query, f, s.limit)
 		switch {
 		case err != nil || n > 0 || len(where) == 0 && s.id == "":
@@ -105,8 +100,27 @@ func sortings() []string {
 	return []string{"stop_time", "start_time", "runtime", "record_id", "meta.user_id", "meta.group_id", "component.Cores"}
 }
 
-// query is the selection, without the limit.
-func (s *selection) query(now time.Time, where []pair) (*v1.ListRecordsQuery, error) {
+// flags adds those of a selection.
+func (s *selection) flags(cmd *cobra.Command) {
+	fl := cmd.Flags()
+	fl.StringVar(&s.since, "since", "", "records that ended at this `time` or later")
+	fl.StringVar(&s.until, "until", "", "records that ended before this `time`")
+	fl.StringArrayVar(&s.where, "where", nil, "records with `key=value` in their meta; may be repeated")
+	fl.StringArrayVar(&s.meta, "meta", nil, "the same as -where")
+	_ = fl.MarkHidden("meta") // the option exists
+	fl.StringVar(&s.id, "id", "", "the record of this `id`")
+	fl.BoolVar(&s.open, "open", false, "records that run")
+	fl.BoolVar(&s.ended, "ended", false, "records that have ended")
+	fl.BoolVar(&s.archived, "archived", false, "records of archives too, read from their files")
+	fl.StringVar(&s.sort, "sort", "", "the order: stop_time, start_time, runtime, record_id, meta.KEY or component.NAME, such as meta.user_id or component.Cores")
+	fl.BoolVar(&s.ascending, "ascending", false, "turn the order round")
+	fl.IntVar(&s.limit, "limit", 0, "at most this `number` of records; a table has 50, -1 is all")
+	_ = cmd.RegisterFlagCompletionFunc("sort", cobra.FixedCompletions(sortings(), cobra.ShellCompDirectiveNoFileComp)) // the option exists
+}
+
+// query is the selection, without the limit. Times that name no zone are by the clock of
+// zone.
+func (s *selection) query(now time.Time, where []pair, zone *time.Location) (*v1.ListRecordsQuery, error) {
 	q := &v1.ListRecordsQuery{RecordID: s.id, Meta: metaTests(where)}
 	for _, bound := range []struct {
 		name, text string
@@ -115,7 +129,7 @@ func (s *selection) query(now time.Time, where []pair) (*v1.ListRecordsQuery, er
 		if bound.text == "" {
 			continue
 		}
-		t, err := moment(bound.text, now)
+		t, err := moment(bound.text, now, zone)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", bound.name, err)
 		}
@@ -193,10 +207,11 @@ func metaTests(list []pair) map[string]v1.MetaTest {
 	return tests
 }
 
-// moment reads a time, or how long it is ago.
-func moment(s string, now time.Time) (time.Time, error) {
+// moment reads a time, or how long it is ago. One that names no zone is by the clock of
+// zone.
+func moment(s string, now time.Time, zone *time.Location) (time.Time, error) {
 	for _, layout := range []string{time.RFC3339Nano, time.DateOnly, time.DateTime, "2006-01-02 15:04", "2006-01-02T15:04:05", "2006-01-02T15:04"} {
-		if t, err := time.Parse(layout, s); err == nil {
+		if t, err := time.ParseInLocation(layout, s, zone); err == nil {
 			return t, nil
 		}
 	}

@@ -60,7 +60,7 @@ waiting_stops { expire_after = "30d" } to the aggregator block.`,
 		before := time.Time{}
 		if older != "" {
 			var err error
-			if before, err = moment(older, p.Now()); err != nil {
+			if before, err = moment(older, p.Now(), time.UTC); err != nil {
 				return commandline.UsageError(cmd, fmt.Errorf("-older: %w", err))
 			}
 		}

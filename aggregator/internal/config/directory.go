@@ -191,14 +191,14 @@ func rangeOf(place string, or hcl.Range) hcl.Range {
 }
 
 func (r *reader) time(name string, v hcl.String) record.Time {
-	t, err := accounting.ParseTime(v.Value)
+	t, err := accounting.ParseTime(v.Value, r.site)
 	r.wrong(name, v, err)
 	return t
 }
 
 // since reads the label of a block since.
 func (r *reader) since(v hcl.String) record.Time {
-	t, err := accounting.ParseTime(v.Value)
+	t, err := accounting.ParseTime(v.Value, r.site)
 	if err == nil && t == record.None {
 		err = errors.New("it is empty")
 	}
@@ -230,7 +230,7 @@ func (r *reader) worths(name string, worth map[string]hcl.String, at hcl.Range) 
 
 // readDirectory reads to whom usage belongs.
 func (s *Settings) readDirectory(to *Shared) hcl.Diagnostics {
-	r := &reader{places: map[string]hcl.Range{}}
+	r := &reader{places: map[string]hcl.Range{}, site: s.site()}
 	d := &to.Directory
 	d.UserKey, d.GroupKey, d.HostKey = s.Directory.UserKey.Value, s.Directory.GroupKey.Value, s.Directory.HostKey.Value
 	for i := range s.Directory.Tables {
@@ -238,7 +238,9 @@ func (s *Settings) readDirectory(to *Shared) hcl.Diagnostics {
 		if t.table.File == "" {
 			t.table = accounting.DirectoryTable{File: t.File.Value, Columns: t.Columns, Rows: t.Rows}
 		}
-		d.Tables = append(d.Tables, t.table)
+		table := t.table
+		table.Zone = r.site.String()
+		d.Tables = append(d.Tables, table)
 	}
 	for i := range s.HostClasses {
 		d.Classes = append(d.Classes, r.class(&s.HostClasses[i]))

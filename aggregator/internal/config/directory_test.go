@@ -54,7 +54,7 @@ func TestTheExampleOfADirectorySaysWhatItsCommentsSay(t *testing.T) {
 		t.Fatal(err)
 	}
 	at := func(text string) record.Time {
-		at, err := accounting.ParseTime(text)
+		at, err := accounting.ParseTime(text, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/accounting"
 	"github.com/bursar-accounting/bursar/hcl"
@@ -277,10 +278,10 @@ func factor(cell func(string) string) (f accounting.CO2Factor, err error) {
 	if wrong := record.ValidateName(f.Zone); wrong != "" {
 		return f, fmt.Errorf("zone %q: %s", f.Zone, wrong)
 	}
-	if f.From, err = accounting.ParseTime(cell("from")); err != nil || !f.From.Present() {
+	if f.From, err = accounting.ParseTime(cell("from"), time.UTC); err != nil || !f.From.Present() {
 		return f, fmt.Errorf("from %q: use a date or a time, such as 2026-01-01T00:00:00Z", cell("from"))
 	}
-	if f.To, err = accounting.ParseTime(cell("to")); err != nil || f.To.Present() && f.To <= f.From {
+	if f.To, err = accounting.ParseTime(cell("to"), time.UTC); err != nil || f.To.Present() && f.To <= f.From {
 		return f, fmt.Errorf("to %q: use a date or a time after from, or nothing", cell("to"))
 	}
 	grams, err := accounting.ParseDecimal(cell("g_per_kwh"))

@@ -13,7 +13,8 @@ import (
 // each tuple takes memory.
 const maxDimensions = 8
 
-// maxZones bounds the time zones: the sums of each one take as much memory.
+// maxZones bounds the time zones, beside that of the site: the sums of each one take as
+// much memory.
 const maxZones = 4
 
 // Usage is the block usage { … }: questions about usage by its dimensions and days
@@ -22,7 +23,7 @@ type Usage struct {
 	// Dimensions are meta keys; nil is site_id, group_id and user_id, as AUDITOR's
 	// collectors name them.
 	Dimensions []hcl.String `hcl:"dimensions,optional"`
-	// Zones are time zones of whose days sums are kept; nil is UTC.
+	// Zones are time zones of whose days sums are kept, beside that of the site; nil is UTC.
 	Zones []hcl.String `hcl:"zones,optional"`
 	// Range is the header of the block.
 	Range hcl.Range `hcl:",def_range"`

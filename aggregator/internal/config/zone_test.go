@@ -7,10 +7,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
 	"github.com/bursar-accounting/bursar/aggregator/internal/config"
+	"github.com/bursar-accounting/bursar/proto/record"
 )
 
 // dated is a configuration in which dates stand wherever they can; each %s takes a zone.
@@ -48,6 +51,17 @@ cluster "c" {
     to         = "2026-03-29"
   }
 }
+project "p" {
+  pi   = "bell"
+  from = "2026-04-01"
+  since "2026-07-01" { pi = "huygens" }
+}
+contribution "k" {
+  by     = "bell"
+  amount = "1"
+  from   = "2026-04-01"
+}
+directory { files = ["people.csv"] }
 action "priority" "p" {
   schedule = "@daily"
   %[1]s
@@ -59,6 +73,9 @@ func readShared(t *testing.T, text string) (*config.Shared, error) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "a.hcl")
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(filepath.Dir(file), "people.csv"), []byte("user,group,from\nann,cms,2026-04-01\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	c, _, diags := config.LoadOffline(file)
@@ -99,6 +116,15 @@ func TestZone_OfTheSite_IsThatOfAllThatNamesNone(t *testing.T) {
 			if a, b := each.Money.Budgets[i], site.Money.Budgets[i]; a.Zone != b.Zone || a.From != b.From || a.To != b.To || b.Zone != zone {
 				t.Errorf("%s: budgets %+v and %+v", zone, a, b)
 			}
+		}
+		clock, err := calendar.Zone(zone)
+		if err != nil {
+			t.Fatal(err)
+		}
+		april, july := record.FromStd(time.Date(2026, 4, 1, 0, 0, 0, 0, clock)), record.FromStd(time.Date(2026, 7, 1, 0, 0, 0, 0, clock))
+		d := site.Directory
+		if p, c := d.Projects[0], d.Contributions[0]; p.From != april || p.States[1].From != july || c.From != april || d.Tables[0].Zone != zone {
+			t.Errorf("%s: project %+v, contribution %+v, table of %s", zone, p, c, d.Tables[0].Zone)
 		}
 		if a, b := each.Capacity.Clusters[0].Parts[0].To, site.Capacity.Clusters[0].Parts[0].To; a != b {
 			t.Errorf("%s: the part of the cluster ends at %s and %s", zone, a, b)

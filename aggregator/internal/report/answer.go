@@ -76,10 +76,10 @@ func notes(k *v1.Complete, period string) (notes []string) {
 		add("%s", unknownNote(u.Source, u.Reason, u.Days))
 	}
 	for _, g := range k.Gaps {
-		add("data of %s from %s to %s are missing: %s.", g.Source, moment(g.From), moment(g.To), g.Reason)
+		add("data of %s from %s to %s UTC are missing: %s.", g.Source, moment(g.From), moment(g.To), g.Reason)
 	}
 	for _, m := range k.Missing {
-		add("%s of %s from %s to %s missing; see bursar completeness.", counted(m.Runs, "run", "runs"), m.Source, moment(m.From), moment(m.To))
+		add("%s of %s from %s to %s UTC missing; see bursar completeness.", counted(m.Runs, "run", "runs"), m.Source, moment(m.From), moment(m.To))
 	}
 	if k.Quarantined != nil && *k.Quarantined > 0 {
 		add("%s quarantined and not counted; see bursar quarantine list.", counted(int64(*k.Quarantined), "job is", "jobs are"))

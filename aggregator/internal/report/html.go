@@ -1,6 +1,8 @@
 package report
 
 import (
+	"time"
+
 	_ "embed"
 	"fmt"
 	"html/template"
@@ -17,6 +19,10 @@ var page string
 func (d *Document) WriteHTML(w io.Writer) error {
 	if err := d.Check(); err != nil {
 		return err
+	}
+	zone, err := time.LoadLocation(d.Zone)
+	if err != nil {
+		return fmt.Errorf("write the report %s as HTML: %w", d.Report, err)
 	}
 	t, err := template.New("report").Funcs(template.FuncMap{
 		"chart": func(t v1.DocumentTable) template.HTML { return (*Table)(&t).draw(d.Periods) },
@@ -40,7 +46,7 @@ func (d *Document) WriteHTML(w io.Writer) error {
 			}
 			return c.Title
 		},
-		"day": func(at v1.Time) string { return at.Format("2006-01-02 15:04") },
+		"day": func(at v1.Time) string { return at.In(zone).Format("2006-01-02 15:04") },
 	}).Parse(page)
 	if err != nil {
 		return fmt.Errorf("the page of reports: %w", err)

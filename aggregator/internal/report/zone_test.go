@@ -3,6 +3,7 @@ package report_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"maps"
 	"math/big"
 	"net/url"
@@ -51,9 +52,12 @@ func TestZone_OfTheSite_IsThatOfReportsAndAnswers(t *testing.T) {
 					if err != nil {
 						t.Fatalf("%s: %v", e.Name, err)
 					}
-					var out bytes.Buffer
-					if err := d.WriteJSON(&out); err != nil {
+					var out, page bytes.Buffer
+					if err := errors.Join(d.WriteJSON(&out), d.WriteHTML(&page)); err != nil {
 						t.Fatal(err)
+					}
+					if len(d.Periods) > 0 && !strings.Contains(page.String(), "October 2026: 2026-10-01 00:00 to 2026-11-01 00:00 ("+name+")") {
+						t.Errorf("report %s as HTML: the period is not that of %s", e.Name, name)
 					}
 					return out.String()
 				}

@@ -26,7 +26,7 @@ func (p *Pages) functions() template.FuncMap {
 		"bytes":   sized,
 		"clock":   func() string { return p.clock().String() },
 		"when":    p.when,
-		"date":    func(t instant) string { return t.UTC().In(p.clock()).Format(time.DateOnly) },
+		"date":    func(t instant) string { return t.UTC().Format(time.DateOnly) }, // of completeness, whose days are in UTC
 		"iso":     iso,
 		"span":    span,
 		"short":   func(s string) string { return s[:min(len(s), 12)] },

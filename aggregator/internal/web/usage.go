@@ -153,7 +153,8 @@ func (p *Pages) settle(ctx context.Context, page *usagePage) (*usageAnswer, erro
 	if month := last.AddDate(0, 0, -30); first.Before(month) {
 		first = month
 	}
-	page.Ask = page.Ask.between(first.Format(time.DateOnly), last.Format(time.DateOnly))
+	zone := location(known.Zone)
+	page.Ask = page.Ask.between(clockTime(first, zone), clockTime(last, zone))
 	page.Settled = "Nothing ran in the last 7 days. These are the newest days with records."
 	return p.askUsage(ctx, page.Ask.times())
 }

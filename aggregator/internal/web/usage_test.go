@@ -244,14 +244,24 @@ func TestUsageOfNothingSaysWhatThereIs(t *testing.T) {
 }
 
 func TestWithoutAPeriodUsageShowsTheNewestDaysWithRecords(t *testing.T) {
-	s := newSite(t)
-	s.Post(job("old", "2025-06-10", "atlas", "alice", 5), job("older", "2024-06-10", "atlas", "alice", 5))
-	code, body, _ := s.get("/ui/usage")
-	if code != http.StatusOK || !strings.Contains(body, "newest days with records") || !strings.Contains(body, "2025-06-11 00:00 UTC") {
-		t.Errorf("%d\n%s", code, body)
-	}
-	if d := cmp.Diff([][]string{{"atlas", "5", "1"}}, cells(body, "usage")); d != "" {
-		t.Error(d)
+	for _, name := range []string{"UTC", "Europe/Berlin", "America/New_York", "Pacific/Kiritimati"} {
+		zone, err := time.LoadLocation(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := newSite(t)
+		s.Options.Zone = func() *time.Location { return zone }
+		s.pages.Zone = s.Options.Zone
+		old := job("old", "2025-06-10", "atlas", "alice", 5)
+		s.Post(old, job("older", "2024-06-10", "atlas", "alice", 5))
+		end := old.Stop.Std().In(zone).AddDate(0, 0, 1).Format(time.DateOnly) + " 00:00 " + name
+		code, body, _ := s.get("/ui/usage")
+		if code != http.StatusOK || !strings.Contains(body, "newest days with records") || !strings.Contains(body, end) {
+			t.Errorf("%s: %d, no %s\n%s", name, code, end, body)
+		}
+		if d := cmp.Diff([][]string{{"atlas", "5", "1"}}, cells(body, "usage")); d != "" {
+			t.Error(name, d)
+		}
 	}
 }
 

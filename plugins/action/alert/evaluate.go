@@ -220,11 +220,20 @@ func (p *planner) budget(r *rule, b *v1.Budget) (condition, bool) {
 	case b.Exhausted:
 		what += "; it is exhausted"
 	case known && !b.GoneAt.IsZero():
-		what += fmt.Sprintf("; at the present pace it is exhausted on %s, and %.0f %% are used at the end", b.GoneAt.UTC().Format(time.DateOnly), forecast)
+		what += fmt.Sprintf("; at the present pace it is exhausted on %s, and %.0f %% are used at the end", b.GoneAt.In(zoneOf(b)).Format(time.DateOnly), forecast)
 	case known:
 		what += fmt.Sprintf("; at the present pace %.0f %% are used at the end", forecast)
 	}
 	return condition{about: b.Name, what: what, do: "bursar budgets " + b.Name}, true
+}
+
+// zoneOf is by whose clock a budget's periods begin.
+func zoneOf(b *v1.Budget) *time.Location {
+	zone, err := time.LoadLocation(b.Period.Zone)
+	if err != nil {
+		return time.UTC
+	}
+	return zone
 }
 
 func ratOf(n interface{ String() string }) *big.Rat {

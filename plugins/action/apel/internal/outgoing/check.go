@@ -1,14 +1,18 @@
 package outgoing
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
 	"os/user"
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
+	"time"
 )
 
 // ErrNotThere is that there is no queue.
@@ -59,7 +63,10 @@ func (q Queue) Check() error {
 			return fmt.Errorf("user %s is not in the group %s", we.name, q.Group)
 		}
 	}
-	ssm, known := q.ssm(queue, we)
+	ssm, known, err := q.ssm(queue, we)
+	if err != nil {
+		return err
+	}
 	if !known || we.uid == 0 && q.Group == "" && info.Mode()&fs.ModeSetgid == 0 {
 		if q.Mode&0o077 == 0 {
 			return fmt.Errorf("folders would be %s, of which only user %s can take messages", made, we.name)
@@ -139,17 +146,18 @@ func ourselves() (account, error) {
 	return a, err
 }
 
-// ssm is who SSM runs as; false where that is not known.
-func (q Queue) ssm(queue object, we account) (account, bool) {
+// ssm is who SSM runs as; false where that is not known: the owner of the queue may be the
+// daemon, who is another one than root.
+func (q Queue) ssm(queue object, we account) (a account, known bool, err error) {
 	if q.User != "" {
-		a, err := accountOf(user.Lookup(q.User))
-		return a, err == nil
+		a, err = accountOf(user.Lookup(q.User))
+		return a, err == nil, err
 	}
-	if queue.uid == 0 || queue.uid == we.uid {
-		return account{}, false
+	if queue.uid == 0 || we.uid == 0 || queue.uid == we.uid {
+		return account{}, false, nil
 	}
-	a, err := accountOf(user.LookupId(strconv.Itoa(int(queue.uid))))
-	return a, err == nil
+	a, err = accountOf(user.LookupId(strconv.Itoa(int(queue.uid))))
+	return a, err == nil, nil
 }
 
 func accountOf(u *user.User, err error) (account, error) {
@@ -158,14 +166,31 @@ func accountOf(u *user.User, err error) (account, error) {
 	}
 	uid, bad := strconv.ParseUint(u.Uid, 10, 32)
 	gid, worse := strconv.ParseUint(u.Gid, 10, 32)
-	groups, worst := u.GroupIds()
 	a := account{name: u.Username, uid: uint32(uid), gids: []uint32{uint32(gid)}}
-	for _, text := range groups {
+	for _, text := range groupsOf(u) {
 		if id, err := strconv.ParseUint(text, 10, 32); err == nil {
 			a.gids = append(a.gids, uint32(id))
 		}
 	}
-	return a, errors.Join(bad, worse, worst)
+	return a, errors.Join(bad, worse)
+}
+
+// patience is how long a directory service may take to say who is in which groups.
+const patience = 5 * time.Second
+
+// groupsOf are the groups of a user as the system has them, of which /etc/group may have
+// only some.
+func groupsOf(u *user.User) []string {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if out, err := exec.CommandContext(ctx, "id", "-G", u.Username).Output(); err == nil {
+		return strings.Fields(string(out))
+	}
+	groups, err := u.GroupIds()
+	if err != nil {
+		return nil
+	}
+	return groups
 }
 
 // groupID is the number of a group, which may be named by it.

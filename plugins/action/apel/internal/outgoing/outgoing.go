@@ -48,6 +48,9 @@ func (q Queue) Add(at time.Time, key string, data []byte) (string, error) {
 	if err := os.Mkdir(dir, q.Mode); err != nil && !errors.Is(err, fs.ErrExist) {
 		return "", err
 	}
+	if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != q.Mode {
+		return "", errors.Join(err, fmt.Errorf("the folder %s was made with another mode than %04o; remove it when SSM has taken what is in it, or give it that", dir, q.Mode))
+	}
 	if err := q.give(dir); err != nil {
 		return "", err
 	}

@@ -139,11 +139,11 @@ func TestCheck_SaysWhatSSMCannotDo(t *testing.T) {
 		want     string
 	}{
 		"the group of the queue":            {ssm, ssm, 0o770 | fs.ModeSetgid, outgoing.Queue{Mode: 0o770}, ""},
-		"a group that is named":             {ssm, 0, 0o770, outgoing.Queue{Mode: 0o770, Group: fmt.Sprint(ssm)}, ""},
-		"all may":                           {ssm, 0, 0o777 | fs.ModeSetgid, outgoing.Queue{Mode: 0o777}, ""},
-		"folders of another group":          {ssm, 0, 0o770 | fs.ModeSetgid, outgoing.Queue{Mode: 0o770}, "could not take messages: folders would be 0770 root:root"},
-		"folders for the owner alone":       {ssm, ssm, 0o770 | fs.ModeSetgid, outgoing.Queue{Mode: 0o700}, "could not take messages: folders would be 0700"},
-		"folders to look at":                {ssm, ssm, 0o770 | fs.ModeSetgid, outgoing.Queue{Mode: 0o750}, "could not take messages: folders would be 0750"},
+		"a group that is named":             {ssm, 0, 0o770, outgoing.Queue{Mode: 0o770, Group: fmt.Sprint(ssm), User: "nobody"}, ""},
+		"all may":                           {ssm, 0, 0o777 | fs.ModeSetgid, outgoing.Queue{Mode: 0o777, User: "nobody"}, ""},
+		"folders of another group":          {ssm, 0, 0o770 | fs.ModeSetgid, outgoing.Queue{Mode: 0o770, User: "nobody"}, "could not take messages: folders would be 0770 root:root"},
+		"folders for the owner alone":       {ssm, ssm, 0o770 | fs.ModeSetgid, outgoing.Queue{Mode: 0o700, User: "nobody"}, "could not take messages: folders would be 0700"},
+		"folders to look at":                {ssm, ssm, 0o770 | fs.ModeSetgid, outgoing.Queue{Mode: 0o750, User: "nobody"}, "could not take messages: folders would be 0750"},
 		"a queue that it may not change":    {0, ssm, 0o750 | fs.ModeSetgid, outgoing.Queue{Mode: 0o770, User: "nobody"}, "SSM, as user nobody, may not change "},
 		"folders for us, of an unknown SSM": {0, 0, 0o770, outgoing.Queue{Mode: 0o700}, "of which only user root can take messages"},
 		"an unknown SSM":                    {0, 0, 0o770, outgoing.Queue{Mode: 0o770}, ""},
@@ -165,7 +165,7 @@ func TestCheck_SaysWhatSSMCannotDo(t *testing.T) {
 				t.Errorf("%v, want %q", err, c.want)
 			}
 			element, err := q.Add(at, "k", []byte("APEL\n"))
-			if err != nil || c.uid == 0 && q.User == "" {
+			if err != nil || q.User != "nobody" {
 				return
 			}
 			take := exec.Command("sh", "-c", `ln "$1" "$1.lck" && cat "$1" >/dev/null && rm "$1" "$1.lck" && rmdir "${1%/*}"`, "sh", filepath.Join(dir, element))
@@ -174,6 +174,14 @@ func TestCheck_SaysWhatSSMCannotDo(t *testing.T) {
 				t.Errorf("SSM takes a message: %v, %s", err, out)
 			}
 		})
+	}
+	// A folder of the same minute that was made by other rules is not written into.
+	dir := t.TempDir()
+	if _, err := (outgoing.Queue{Path: dir, Mode: 0o750}).Add(at, "a", nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := queue(dir).Add(at, "b", nil); err == nil || !strings.Contains(err.Error(), "was made with another mode than 0770") {
+		t.Error(err)
 	}
 	q := queue(filepath.Join(t.TempDir(), "none"))
 	if err := q.Check(); !errors.Is(err, outgoing.ErrNotThere) {
