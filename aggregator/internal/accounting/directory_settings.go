@@ -181,7 +181,7 @@ func ParseTime(text string, zone *time.Location) (record.Time, error) {
 	}
 	t, err := record.ParseTime(text)
 	if err != nil {
-		return record.None, fmt.Errorf("%q is no time; want a date like 2026-07-01, or RFC 3339 like 2026-07-01T00:00:00+02:00", clip(text))
+		return record.None, fmt.Errorf("invalid time %q: use a date like 2026-07-01, or RFC 3339 like 2026-07-01T00:00:00+02:00", clip(text))
 	}
 	return t, nil
 }

@@ -29,7 +29,7 @@ func TestWhatIsWrongInATableHasLineAndColumn(t *testing.T) {
 		"user\na,b\n":                          "p.csv:2:3: the row has 2 cells, and the first line names 1 columns",
 		"user\tpi\na\tx\n":                     `p.csv:2:3: pi is "x", and of which project it is is not said`,
 		"project,exempt\na,yes\nb,maybe\n":     `p.csv:3:3: exempt is "maybe"; want yes, no, or nothing`,
-		"user,from\na,2026-01-01\nb,1.1.2026":  `p.csv:3:3: from: "1.1.2026" is no time`,
+		"user,from\na,2026-01-01\nb,1.1.2026":  `p.csv:3:3: from: invalid time "1.1.2026"`,
 		"user,group\na,\"g\nb,h\n":             "p.csv:",
 		"group;name\ng;x\n":                    `p.csv:2:3: name is "x", and of which user it is is not said`,
 		"group,exempt,user\ng,yes,x\n":         `p.csv:2:3: exempt is "yes", and of which project it is is not said`,

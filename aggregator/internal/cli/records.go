@@ -207,8 +207,7 @@ func metaTests(list []pair) map[string]v1.MetaTest {
 	return tests
 }
 
-// moment reads a time, or how long it is ago. One that names no zone is by the clock of
-// zone.
+// moment reads a time, or how long it is ago. A time without a zone is in zone.
 func moment(s string, now time.Time, zone *time.Location) (time.Time, error) {
 	for _, layout := range []string{time.RFC3339Nano, time.DateOnly, time.DateTime, "2006-01-02 15:04", "2006-01-02T15:04:05", "2006-01-02T15:04"} {
 		if t, err := time.ParseInLocation(layout, s, zone); err == nil {

@@ -39,8 +39,8 @@ func Budgets(ctx context.Context, r v1.API, q *Query) (*Document, error) {
 	if err := within(bounds{"top", float64(q.Number("top")), 0, 50}); err != nil {
 		return nil, err
 	}
-	name := q.One("zone")
-	zone, err := clockOf(ctx, r, &name)
+	zoneName := q.One("zone")
+	zone, err := clockOf(ctx, r, &zoneName)
 	if err != nil {
 		return nil, fmt.Errorf("report budgets: %w", err)
 	}

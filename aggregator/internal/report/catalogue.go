@@ -205,8 +205,8 @@ func (q *Query) compare(ctx context.Context, r v1.API) error {
 	if len(list) < 2 || list[1] != Previous {
 		return nil
 	}
-	name := q.One("zone")
-	zone, err := clockOf(ctx, r, &name)
+	zoneName := q.One("zone")
+	zone, err := clockOf(ctx, r, &zoneName)
 	if err != nil {
 		return err
 	}

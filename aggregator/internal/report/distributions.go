@@ -33,20 +33,20 @@ mean load and the mean wait by weekday and hour; and how many jobs ran and waite
 }
 
 func distributions(ctx context.Context, r v1.API, q Query) (*Document, error) {
-	name := q.One("zone")
-	zone, err := clockOf(ctx, r, &name)
+	zoneName := q.One("zone")
+	zone, err := clockOf(ctx, r, &zoneName)
 	if err != nil {
 		return nil, fmt.Errorf("report distributions: %w", err)
 	}
 	period, where := q.One("period"), q.Pairs("where")
-	a, err := r.Distributions(ctx, &v1.DistributionsQuery{Window: period, Zone: name, Where: where})
+	a, err := r.Distributions(ctx, &v1.DistributionsQuery{Window: period, Zone: zoneName, Where: where})
 	if err != nil {
 		return nil, fmt.Errorf("report distributions of %s: %w", period, err)
 	}
 	d := &Document{Format: Format, Report: "distributions", Title: "Distributions", Subject: subject(where), Made: v1.Time{Time: q.Now.UTC()}, Zone: zone.String()}
 	in := span{a.Window.From.Time, a.Window.To.Time}
 	if a.Records == 0 {
-		n := absent{of: "report distributions", where: where, zone: name, periods: []string{period}, begin: in.From}
+		n := absent{of: "report distributions", where: where, zone: zoneName, periods: []string{period}, begin: in.From}
 		return nil, n.error(ctx, r)
 	}
 	d.Periods = []Period{in.period(period, zone)}
@@ -61,7 +61,7 @@ func distributions(ctx context.Context, r v1.API, q Query) (*Document, error) {
 		}
 	}
 	d.Notes = append(d.Notes, "The jobs are those that ended in the period. The expansion factor is (wait + run time) ÷ run time; a run below 10 seconds counts as one of 10 seconds.")
-	if err := byHour(ctx, r, d, v1.UsageQuery{Unit: "hour", Zone: name, Where: where}, in, zone); err != nil {
+	if err := byHour(ctx, r, d, v1.UsageQuery{Unit: "hour", Zone: zoneName, Where: where}, in, zone); err != nil {
 		return nil, fmt.Errorf("report distributions: %w", err)
 	}
 	return d, d.Check()

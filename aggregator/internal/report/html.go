@@ -1,12 +1,11 @@
 package report
 
 import (
-	"time"
-
 	_ "embed"
 	"fmt"
 	"html/template"
 	"io"
+	"time"
 
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )

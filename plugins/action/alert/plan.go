@@ -55,8 +55,8 @@ func (p *planner) status(ctx context.Context) (*v1.Status, error) {
 	return p.health, nil
 }
 
-// clock makes a zone that is not set the site's, or UTC where no one can say it: what is
-// wrong is told all the same.
+// clock sets an unset zone to the site's, or to UTC if the cluster cannot be asked: alerts
+// are sent all the same.
 func (p *planner) clock(ctx context.Context) {
 	zone, err := p.data.API().Clock(ctx, p.Zone)
 	if err != nil {

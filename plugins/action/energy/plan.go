@@ -87,7 +87,7 @@ func (p *planner) plan(ctx context.Context) (sdk.Plan, error) {
 	return p.out, err
 }
 
-// clock makes a zone that is not set the site's.
+// clock sets an unset zone to the site's.
 func (p *planner) clock(ctx context.Context) error {
 	zone, err := p.data.API().Clock(ctx, p.Zone)
 	if err != nil {

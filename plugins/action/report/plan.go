@@ -79,7 +79,7 @@ func newPlanner(ctx context.Context, c *config, start sdk.PlanStart, data *sdk.D
 	return p, p.clock(ctx)
 }
 
-// clock makes a zone that is not set the site's.
+// clock sets an unset zone to the site's.
 func (p *planner) clock(ctx context.Context) error {
 	zone, err := p.data.API().Clock(ctx, p.Zone)
 	if err != nil {

@@ -156,7 +156,7 @@ func (p *planner) count(t *tally, j *month.Job) error {
 			return err
 		}
 		if key = j.Key(); t.seen[key] {
-			return errors.New("another job has its LocalJobId and EndTime, by which the receiver knows it")
+			return errors.New("duplicate LocalJobId and EndTime: the receiver would replace another job")
 		}
 	}
 	if err := t.sums.Add(j); err != nil {

@@ -137,7 +137,7 @@ func (c *config) readSites(cfg *sdk.Config, s *settings) {
 			continue
 		}
 		if other := slices.IndexFunc(c.sites, func(s site) bool { return strings.EqualFold(s.name, name) }); other >= 0 {
-			b.Errorf("site", "the receiver takes %s and %s for one site, since it compares names without case; write one block with the ids of both", c.sites[other].name, name)
+			b.Errorf("site", "sites %s and %s differ only in case, which the receiver ignores; write one block with the ids of both", c.sites[other].name, name)
 			continue
 		}
 		if one.IDs == nil {
@@ -196,8 +196,8 @@ func (c *config) readDirectory(b *sdk.Body, s *settings) {
 	}
 	c.outgoing = &outgoing.Queue{Path: string(d.Path), Group: d.Group, Mode: fs.FileMode(mode), User: d.User}
 	switch err := c.outgoing.Check(); {
-	case errors.Is(err, outgoing.ErrNotThere):
-		b.Warnf("path", "%v; no message can be written on this machine", err)
+	case errors.Is(err, outgoing.ErrNotFound):
+		b.Warnf("path", "%v; messages cannot be written on this machine", err)
 	case err != nil:
 		b.Errorf("path", "%v; see the README, \"Into the directory of an SSM\"", err)
 	}

@@ -48,7 +48,7 @@ func TestAllProblemsAreReportedWithTheirPlaces(t *testing.T) {
 		"no signature":             {"directory {\n  path = \"/var/spool/apel/outgoing\"\n}", "ams {\n  host = \"h\"\n}", `a block sign`},
 		"a key that is not there":  {`site "UNI" {}`, "site \"UNI\" {}\nsign {\n  cert = \"/none\"\n  key = \"/none\"\n}", `invalid cert`},
 		"another benchmark":        {`site "UNI" {}`, "site \"UNI\" {}\nbenchmark \"HS06\" {}", `HEPscore23, hepspec or si2k`},
-		"a site in two cases":      {`site "UNI" {}`, "site \"UNI\" {}\nsite \"uni\" {}", `takes UNI and uni for one site`},
+		"a site in two cases":      {`site "UNI" {}`, "site \"UNI\" {}\nsite \"uni\" {}", `sites UNI and uni differ only in case`},
 		"a benchmark twice":        {`site "UNI" {}`, "site \"UNI\" {}\nbenchmark \"hepspec\" {}\nbenchmark \"HEPSPEC\" {}", `each name once`},
 		"a list for a field":       {`"atlas"`, `["atlas"]`, `expected a text, a number or an expression`},
 		"a text for a number":      {`VO `, "Processors = \"many\"\n  VO ", `test.hcl:4,3: invalid value; a number is required`},

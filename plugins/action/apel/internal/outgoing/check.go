@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// ErrNotThere is that there is no queue.
-var ErrNotThere = errors.New("there is no such directory")
+// ErrNotFound reports that the directory of the queue does not exist.
+var ErrNotFound = errors.New("directory not found")
 
 // What is done with a path, as in its mode.
 const (
@@ -27,18 +27,18 @@ const (
 
 // Check says why SSM could not take elements that Add makes: it enters and changes the
 // queue and its folders, and reads an element and makes a second link to it, which the
-// kernel allows only who may write it. Where an access control list decides, or root asks
+// kernel allows only to users who can write to it. Where an access control list decides, or root asks
 // for a daemon that has another group, or SSM's user is not known, nothing is said that
 // may be wrong.
 func (q Queue) Check() error {
 	info, err := os.Stat(q.Path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("%s: %w", q.Path, ErrNotThere)
+		return fmt.Errorf("%s: %w", q.Path, ErrNotFound)
 	case err != nil:
 		return err
 	case !info.IsDir():
-		return fmt.Errorf("%s is no directory", q.Path)
+		return fmt.Errorf("%s is not a directory", q.Path)
 	case listed(q.Path):
 		return nil
 	}
@@ -49,7 +49,7 @@ func (q Queue) Check() error {
 		return err
 	}
 	if !we.may(queue, read|write|enter) {
-		return fmt.Errorf("user %s may not write into %s (%s)", we.name, q.Path, queue)
+		return fmt.Errorf("user %s cannot write to %s (%s)", we.name, q.Path, queue)
 	}
 	made := object{we.uid, we.gids[0], q.Mode}
 	if info.Mode()&fs.ModeSetgid != 0 {
@@ -69,18 +69,18 @@ func (q Queue) Check() error {
 	}
 	if !known || we.uid == 0 && q.Group == "" && info.Mode()&fs.ModeSetgid == 0 {
 		if q.Mode&0o077 == 0 {
-			return fmt.Errorf("folders would be %s, of which only user %s can take messages", made, we.name)
+			return fmt.Errorf("only user %[2]s can take messages: new folders are %[1]s", made, we.name)
 		}
 		return nil
 	}
 	element := object{made.uid, made.gid, q.fileMode()}
 	switch {
 	case !ssm.may(queue, read|write|enter):
-		return fmt.Errorf("SSM, as user %s, may not change %s (%s)", ssm.name, q.Path, queue)
+		return fmt.Errorf("SSM user %s cannot write to %s (%s)", ssm.name, q.Path, queue)
 	case !ssm.may(made, read|write|enter):
-		return fmt.Errorf("SSM, as user %s, could not take messages: folders would be %s", ssm.name, made)
+		return fmt.Errorf("SSM user %s cannot take messages: new folders are %s", ssm.name, made)
 	case !ssm.may(element, read|write):
-		return fmt.Errorf("SSM, as user %s, could not lock messages, which it has to be allowed to write: they would be %s", ssm.name, element)
+		return fmt.Errorf("SSM user %s cannot lock messages, which requires write permission: new messages are %s", ssm.name, element)
 	}
 	return nil
 }

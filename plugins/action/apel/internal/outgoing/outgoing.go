@@ -17,11 +17,11 @@ import (
 	"github.com/bursar-accounting/bursar/proto/durable"
 )
 
-// Queue is the outgoing directory of an SSM, and who may take elements out of it.
+// Queue is the outgoing directory of an SSM, with the permissions of new elements.
 type Queue struct {
 	Path string
-	// Group is the group of folders and elements, by name or number. Empty: the one that
-	// the system gives them, that of Path where Path has the setgid bit.
+	// Group is the group of folders and elements, by name or number. Empty: the group
+	// that the system gives them, which is that of Path if Path has the setgid bit.
 	Group string
 	// Mode is that of folders, whatever the process's umask is. Elements have the same
 	// without the right to enter.
@@ -39,7 +39,7 @@ const granularity = 60
 // umask is another one meanwhile.
 func (q Queue) Add(at time.Time, key string, data []byte) (string, error) {
 	if info, err := os.Stat(q.Path); err != nil || !info.IsDir() {
-		return "", fmt.Errorf("the outgoing directory %s is not there: %w", q.Path, errors.Join(err, fs.ErrNotExist))
+		return "", fmt.Errorf("outgoing directory %s not found: %w", q.Path, errors.Join(err, fs.ErrNotExist))
 	}
 	name := nameOf(at, key)
 	dir := filepath.Join(q.Path, filepath.Dir(name))
@@ -49,7 +49,7 @@ func (q Queue) Add(at time.Time, key string, data []byte) (string, error) {
 		return "", err
 	}
 	if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != q.Mode {
-		return "", errors.Join(err, fmt.Errorf("the folder %s was made with another mode than %04o; remove it when SSM has taken what is in it, or give it that", dir, q.Mode))
+		return "", errors.Join(err, fmt.Errorf("folder %s exists with another mode: run chmod %04o %s, or remove it when it is empty", dir, q.Mode, dir))
 	}
 	if err := q.give(dir); err != nil {
 		return "", err

@@ -141,11 +141,11 @@ func TestCheck_SaysWhatSSMCannotDo(t *testing.T) {
 		"the group of the queue":            {ssm, ssm, 0o770 | fs.ModeSetgid, outgoing.Queue{Mode: 0o770}, ""},
 		"a group that is named":             {ssm, 0, 0o770, outgoing.Queue{Mode: 0o770, Group: fmt.Sprint(ssm), User: "nobody"}, ""},
 		"all may":                           {ssm, 0, 0o777 | fs.ModeSetgid, outgoing.Queue{Mode: 0o777, User: "nobody"}, ""},
-		"folders of another group":          {ssm, 0, 0o770 | fs.ModeSetgid, outgoing.Queue{Mode: 0o770, User: "nobody"}, "could not take messages: folders would be 0770 root:root"},
-		"folders for the owner alone":       {ssm, ssm, 0o770 | fs.ModeSetgid, outgoing.Queue{Mode: 0o700, User: "nobody"}, "could not take messages: folders would be 0700"},
-		"folders to look at":                {ssm, ssm, 0o770 | fs.ModeSetgid, outgoing.Queue{Mode: 0o750, User: "nobody"}, "could not take messages: folders would be 0750"},
-		"a queue that it may not change":    {0, ssm, 0o750 | fs.ModeSetgid, outgoing.Queue{Mode: 0o770, User: "nobody"}, "SSM, as user nobody, may not change "},
-		"folders for us, of an unknown SSM": {0, 0, 0o770, outgoing.Queue{Mode: 0o700}, "of which only user root can take messages"},
+		"folders of another group":          {ssm, 0, 0o770 | fs.ModeSetgid, outgoing.Queue{Mode: 0o770, User: "nobody"}, "cannot take messages: new folders are 0770 root:root"},
+		"folders for the owner alone":       {ssm, ssm, 0o770 | fs.ModeSetgid, outgoing.Queue{Mode: 0o700, User: "nobody"}, "cannot take messages: new folders are 0700"},
+		"folders to look at":                {ssm, ssm, 0o770 | fs.ModeSetgid, outgoing.Queue{Mode: 0o750, User: "nobody"}, "cannot take messages: new folders are 0750"},
+		"a queue that it may not change":    {0, ssm, 0o750 | fs.ModeSetgid, outgoing.Queue{Mode: 0o770, User: "nobody"}, "SSM user nobody cannot write to "},
+		"folders for us, of an unknown SSM": {0, 0, 0o770, outgoing.Queue{Mode: 0o700}, "only user root can take messages"},
 		"an unknown SSM":                    {0, 0, 0o770, outgoing.Queue{Mode: 0o770}, ""},
 		"a group that is not there":         {ssm, ssm, 0o770, outgoing.Queue{Mode: 0o770, Group: "no-such-group"}, "unknown group no-such-group"},
 	} {
@@ -180,11 +180,11 @@ func TestCheck_SaysWhatSSMCannotDo(t *testing.T) {
 	if _, err := (outgoing.Queue{Path: dir, Mode: 0o750}).Add(at, "a", nil); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := queue(dir).Add(at, "b", nil); err == nil || !strings.Contains(err.Error(), "was made with another mode than 0770") {
+	if _, err := queue(dir).Add(at, "b", nil); err == nil || !strings.Contains(err.Error(), "exists with another mode: run chmod 0770") {
 		t.Error(err)
 	}
 	q := queue(filepath.Join(t.TempDir(), "none"))
-	if err := q.Check(); !errors.Is(err, outgoing.ErrNotThere) {
+	if err := q.Check(); !errors.Is(err, outgoing.ErrNotFound) {
 		t.Error(err)
 	}
 }
