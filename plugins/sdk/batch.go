@@ -28,6 +28,11 @@ type Batch struct {
 	// not said.
 	Watermark time.Time
 
+	// CompleteFrom goes with Watermark: runs that ended before it may be missing, since
+	// the source was told to leave them out or had no way to see them. Zero: the source
+	// has all that its scheduler has.
+	CompleteFrom time.Time
+
 	// Refused is input that was no job. It is kept with the reason, and shown
 	// to the operator.
 	Refused []Refused

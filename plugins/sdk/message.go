@@ -57,6 +57,9 @@ func finish(m *bursarv1.CollectResponse, b *Batch) {
 	m.Checkpoint, m.Skipped = b.Checkpoint, b.Skipped
 	if !b.Watermark.IsZero() {
 		m.Watermark = b.Watermark.UnixMicro()
+		if !b.CompleteFrom.IsZero() {
+			m.CompleteFrom = b.CompleteFrom.UnixMicro()
+		}
 	}
 	if p := b.Progress; p != nil {
 		m.Progress = &bursarv1.Progress{Done: p.Done, Total: p.Total, Unit: valid(p.Unit), At: valid(p.At)}

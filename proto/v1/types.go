@@ -644,6 +644,12 @@ type UsageSpan struct {
 	To   Time `json:"to"`
 }
 
+// KnownSpan is a part of an answer.
+type KnownSpan struct {
+	From Time `json:"from"`
+	To   Time `json:"to"`
+}
+
 // UsageAbout is a part of an answer.
 type UsageAbout struct {
 	// Of the log up to which it is in the answer.
@@ -657,7 +663,12 @@ type UsageAbout struct {
 	Bucket       Text       `json:"bucket"`
 	Credit       string     `json:"credit"`
 	ComparedWith *UsageSpan `json:"compared_with"`
-	By           []string   `json:"by"`
+	// The part of the window of which records are known: from the day of the first run that ended, or
+	// from when the sources have all runs, up to now. A bucket outside of it in which nothing is
+	// recorded is null, not 0, and means, utilization and comparisons are of it alone. Null where no
+	// part is known.
+	Known *KnownSpan `json:"known"`
+	By    []string   `json:"by"`
 	// Records that go on.
 	Open uint64 `json:"open"`
 	// Records with several values for a key of by, of which the first counts.
@@ -835,7 +846,7 @@ type DocumentTableColumn struct {
 
 // DocumentTableChart: Which columns are to be drawn, and how.
 type DocumentTableChart struct {
-	// bars, area, line, columns or heat.
+	// bars, steps, line, columns or heat.
 	Kind   string   `json:"kind"`
 	Label  string   `json:"label"`
 	Values []string `json:"values"`
@@ -963,7 +974,9 @@ type Usage struct {
 	UsageAbout
 	Edges []Time `json:"edges"`
 	// Of the buckets, such as 2026-03; empty without bucket.
-	Labels   []string     `json:"labels"`
+	Labels []string `json:"labels"`
+	// Whether a bucket is cut by the window, or is not wholly in the known time.
+	Partial  []bool       `json:"partial"`
 	Groups   []UsageGroup `json:"groups"`
 	Measures []Measure    `json:"measures"`
 }
@@ -983,9 +996,11 @@ type UsageLine struct {
 	// How many groups are in this one; 0 when it is one itself.
 	Others int `json:"others"`
 	// Its name, such as 2026-03; null without bucket.
-	Bucket   Text                    `json:"bucket"`
-	From     Time                    `json:"from"`
-	To       Time                    `json:"to"`
+	Bucket Text `json:"bucket"`
+	From   Time `json:"from"`
+	To     Time `json:"to"`
+	// Whether the bucket is cut by the window, or is not wholly in the known time.
+	Partial  bool                    `json:"partial"`
 	Measures map[string]*json.Number `json:"measures"`
 }
 
@@ -1000,8 +1015,8 @@ type Measure struct {
 	Kind      string `json:"kind"`
 	// hour, second, the unit of a worth, or null. That of a rate is amount × hour or second.
 	Unit Text `json:"unit"`
-	// Null where there is none – the mean or the quotient of nothing, and people of groups that were
-	// put together.
+	// Null where there is none – the mean or the quotient of nothing, a bucket of which nothing is
+	// known, and people of groups that were put together.
 	Values Figures `json:"values"`
 	// Of the groups in the whole window.
 	Totals Figures `json:"totals"`

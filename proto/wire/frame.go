@@ -54,6 +54,7 @@ type Frame struct {
 	Quarantine Quarantine    // KindQuarantine
 	Gap        Gap           // KindGap
 	Watermark  record.Time   // KindWatermark: the source is complete up to then
+	Begin      record.Time   // KindWatermark: runs that ended before it may be missing; 0: not said
 	Census     Census        // KindCensus
 	Capacity   Capacity      // KindCapacity
 	Directory  Directory     // KindDirectory

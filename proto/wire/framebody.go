@@ -16,7 +16,7 @@ func (f *Frame) fields() []any {
 	case KindGap:
 		return []any{&f.Gap.From, &f.Gap.To, &f.Gap.Reason}
 	case KindWatermark:
-		return []any{&f.Watermark}
+		return []any{&f.Watermark, &f.Begin}
 	case KindCensus:
 		return []any{&f.Census.At, rows[CensusRow]{&f.Census.Rows, func(r *CensusRow) []any {
 			return []any{&r.User, &r.Queue, &r.Running, &r.Pending}

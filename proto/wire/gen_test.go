@@ -132,7 +132,7 @@ func fill(t *rapid.T, f *Frame) {
 	case KindGap:
 		f.Gap = Gap{From: times().Draw(t, "from"), To: times().Draw(t, "to"), Reason: text().Draw(t, "reason")}
 	case KindWatermark:
-		f.Watermark = times().Draw(t, "to")
+		f.Watermark, f.Begin = times().Draw(t, "to"), times().Draw(t, "begin")
 	case KindCensus:
 		f.Census.At = times().Draw(t, "at")
 		for range rapid.IntRange(0, 3).Draw(t, "rows") {
@@ -198,7 +198,7 @@ func frameMessage(f *Frame) *bursarv1.Frame {
 	case KindGap:
 		m.Body = &bursarv1.Frame_Gap{Gap: &bursarv1.Gap{From: int64(f.Gap.From), To: int64(f.Gap.To), Reason: f.Gap.Reason}}
 	case KindWatermark:
-		m.Body = &bursarv1.Frame_Watermark{Watermark: &bursarv1.Watermark{CompleteTo: int64(f.Watermark)}}
+		m.Body = &bursarv1.Frame_Watermark{Watermark: &bursarv1.Watermark{CompleteTo: int64(f.Watermark), CompleteFrom: int64(f.Begin)}}
 	case KindCensus:
 		c := &bursarv1.Census{At: int64(f.Census.At)}
 		for _, row := range f.Census.Rows {

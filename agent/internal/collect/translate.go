@@ -72,7 +72,7 @@ func (t *translator) batch(resp *bursarv1.CollectResponse) (*draft, error) {
 		t.extra(d, f)
 	}
 	if w := resp.GetWatermark(); w != 0 {
-		t.frame(d, &wire.Frame{Kind: wire.KindWatermark, Watermark: record.Time(w)})
+		t.frame(d, &wire.Frame{Kind: wire.KindWatermark, Watermark: record.Time(w), Begin: record.Time(resp.GetCompleteFrom())})
 	}
 	if c := resp.GetCheckpoint(); len(c) > 0 {
 		d.append.Checkpoint = c

@@ -40,6 +40,8 @@ type Reader struct {
 	Source Source
 	// Usages may be nil where no one asks for usage.
 	Usages Usages
+	// Reaches remembers what [View.Reach] found; nil looks each time.
+	Reaches *Reaches
 }
 
 // Usage answers a question of the records that p may see, as they are now or later.
@@ -72,7 +74,9 @@ func (r Reader) Read(ctx context.Context, p Principal) (*View, error) {
 	if err != nil {
 		return nil, unavailable(err)
 	}
-	return NewView(view, p), nil
+	v := NewView(view, p)
+	v.reaches = r.Reaches
+	return v, nil
 }
 
 // View is a picture of the store as a principal sees it: no method gives a
@@ -80,8 +84,9 @@ func (r Reader) Read(ctx context.Context, p Principal) (*View, error) {
 // show records return [ErrDenied] to a principal that has no role to read. A view
 // belongs to one goroutine at a time and must be closed.
 type View struct {
-	view *store.View
-	who  Principal
+	view    *store.View
+	who     Principal
+	reaches *Reaches
 }
 
 // NewView takes a picture over for p. It is closed with the view.

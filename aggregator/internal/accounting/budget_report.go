@@ -25,6 +25,8 @@ type UsageReader struct {
 	// Value returns the value of a key that is none of Book for a record; nil: it is the
 	// first of its meta.
 	Value func(m record.Meta, key string) (string, bool)
+	// KnownFrom is from when records are known: the pace is of the time after it.
+	KnownFrom record.Time
 }
 
 // Asking for what there is not is one of these, wrapped.
@@ -106,6 +108,7 @@ func (r *reporter) add(b *Budget, word string) error {
 		if s.PaceFrom, err = b.paceFrom(p, r.now); err != nil {
 			return fmt.Errorf("budget %q: %w", b.Name, err)
 		}
+		s.PaceFrom = max(s.PaceFrom, r.books.KnownFrom)
 		s.Paced = s.PaceFrom < r.now
 	}
 	if name := b.measure().weight; name != "" {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/aggregator/internal/accounting"
@@ -97,8 +98,12 @@ func windowOf(list []accounting.Statement, now record.Time) calendar.Window {
 
 // Report says how budgets stand for the principal of a view, by what the book derives.
 func (m Money) Report(ctx context.Context, view *access.View, usages Usage, book *usage.Derivation, ask accounting.StatementRequest) ([]accounting.Statement, error) {
+	known, err := knownSpan(ctx, view, time.UTC, ask.Now)
+	if err != nil {
+		return nil, err
+	}
 	return m.Budgets.Report(ctx, accounting.UsageReader{
-		Book: book, Value: m.Value,
+		Book: book, Value: m.Value, KnownFrom: known.From,
 		Ask: func(ctx context.Context, q usage.Query) (*usage.Result, error) {
 			return book.Answer(ctx, func(ctx context.Context, q usage.Question) (*usage.Answer, error) {
 				return usages.Usage(ctx, view.Principal(), q)

@@ -123,6 +123,11 @@ func (c *complete) json(page *usage.Table) []byte {
 // header says in short what there is no room for in a table.
 func (c *complete) header(h http.Header, page *usage.Table) {
 	h.Set("X-Bursar-Index", strconv.FormatUint(page.Index, 10))
+	from, to := page.Known()
+	h.Set("X-Bursar-Known", "none")
+	if from < to {
+		h.Set("X-Bursar-Known", from.String()+".."+to.String())
+	}
 	h.Set("X-Bursar-Open", strconv.FormatUint(page.Open, 10))
 	h.Set("X-Bursar-Several", strconv.FormatUint(page.Several, 10))
 	if c.Limited {

@@ -30,8 +30,11 @@ func (s *Server) v1Usage(w http.ResponseWriter, r *http.Request, view *access.Vi
 		return refuse(http.StatusBadRequest, "%v", err)
 	}
 	// Before the sums: what is said to be complete is in them.
-	known, err := s.completeness(view, q.Window, now)
+	about, err := s.completeness(view, q.Window, now)
 	if err != nil {
+		return err
+	}
+	if q.Known, err = knownSpan(r.Context(), view, q.Zone, now); err != nil {
 		return err
 	}
 	book := s.book()
@@ -64,8 +67,8 @@ func (s *Server) v1Usage(w http.ResponseWriter, r *http.Request, view *access.Vi
 			return err
 		}
 	}
-	known.header(w.Header(), page)
-	return s.sendUsage(w, r, q.format, page, known)
+	about.header(w.Header(), page)
+	return s.sendUsage(w, r, q.format, page, about)
 }
 
 func (s *Server) now() record.Time {

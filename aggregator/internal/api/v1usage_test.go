@@ -254,7 +254,7 @@ func TestUsageCanBeHadAsCSVAndNDJSON(t *testing.T) {
 			t.Error(l)
 		}
 	}
-	if want := `{"group":{"user_id":"alice"},"others":0,"bucket":"2026-03","from":"2026-03-01T00:00:00Z","to":"2026-04-01T00:00:00Z","measures":{"Cores":1}}`; lines[1] != want {
+	if want := `{"group":{"user_id":"alice"},"others":0,"bucket":"2026-03","from":"2026-03-01T00:00:00Z","to":"2026-04-01T00:00:00Z","partial":false,"measures":{"Cores":1}}`; lines[1] != want {
 		t.Errorf("got  %s\nwant %s", lines[1], want)
 	}
 }

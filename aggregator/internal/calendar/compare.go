@@ -8,8 +8,12 @@ import (
 )
 
 // Comparison reads a word for the window to compare w with: previous, last-year, or
-// what [ParseWindow] reads.
+// what [ParseWindow] reads. A window of whole units that goes on is compared as far as it
+// has come.
 func (w Window) Comparison(word string, now record.Time, zone *time.Location) (Window, error) {
+	if w.unit != None && w.From < now && now < w.To {
+		w.To, w.runs = now, true
+	}
 	switch word {
 	case "previous":
 		return w.previous(zone).limited()
@@ -32,7 +36,7 @@ func (w Window) previous(zone *time.Location) Window {
 	out := units(w.unit, w.unit.add(dayOf(zone, w.From), -w.n), w.n, zone)
 	out.To = w.From // a day between may have been left out
 	if w.runs {
-		out.To, out.runs = min(out.To, shift(zone, w.To, w.unit, -1)), true
+		out.To, out.runs = min(out.To, shift(zone, w.To, w.unit, -w.n)), true
 	}
 	return out.filled()
 }

@@ -64,6 +64,20 @@ func (u Unit) floor(d day) day {
 	return d
 }
 
+// Starts reports whether a unit starts at an instant; that of [None] does at any.
+func (u Unit) Starts(t record.Time, zone *time.Location) bool {
+	switch u {
+	case None:
+		return true
+	case Hour: // see hours
+		at := seconds(t)
+		return t == record.Time(at)*record.Second && ((at+zoneOffset(zone, at))%3600 == 0 || jump(zone, at-1) == at)
+	case Day, Week, Month, Quarter, Year:
+	}
+	d := dayOf(zone, t)
+	return u.floor(d) == d && d.start(zone) == t
+}
+
 // months is how many months the unit has; 0 when it is counted in days.
 func (u Unit) months() int { return [...]int{Month: 1, Quarter: 3, Year: 12}[u] }
 

@@ -78,6 +78,9 @@ func (d day) start(zone *time.Location) record.Time {
 	return record.Time(first(zone, int64(d)*daySeconds)) * record.Second
 }
 
+// StartOfDay returns when the day began that an instant is in.
+func StartOfDay(t record.Time, zone *time.Location) record.Time { return dayOf(zone, t).start(zone) }
+
 // dayOf returns the day that an instant is in: the last one that began.
 func dayOf(zone *time.Location, t record.Time) day {
 	d := day(floor(shown(zone, seconds(t)), daySeconds))

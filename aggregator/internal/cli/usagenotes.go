@@ -11,6 +11,9 @@ import (
 // notes are what people must know of an answer to read its table rightly.
 func (u *usageAnswer) notes() []string {
 	notes := []string{u.windowNote()}
+	if note := report.KnownNote(&u.UsageAbout); note != "" {
+		notes = append(notes, note)
+	}
 	notes = append(notes, u.lackNotes()...)
 	if u.Several > 0 {
 		notes = append(notes, fmt.Sprintf("%s more than one value for %s: the first counts.", have(int64(u.Several), "record"), strings.Join(u.By, " or ")))

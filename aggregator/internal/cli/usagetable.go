@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/report"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
@@ -108,7 +109,7 @@ func (u *usageAnswer) nothing(g, b int) bool {
 func (u *usageAnswer) row(g, b int) []string {
 	cells := u.name(g)
 	if u.Bucket != "" {
-		cells = append(cells, u.Labels[b])
+		cells = append(cells, report.PartialLabel(&u.Usage, b))
 	}
 	for i := range u.Measures {
 		m := &u.Measures[i]

@@ -37,10 +37,11 @@ type batcher struct {
 	start   position // where the command begins
 	frames  [][]byte // what is in the command
 	most    int      // bytes of rows and extra that are not halved
+	begins  bool     // the cluster takes facts of the kind [store.FactBegin]
 }
 
 func newBatcher(agent string, from position, now func() record.Time, emit func(*store.IngestCommand) error) *batcher {
-	b := &batcher{agent: agent, now: now, emit: emit, pos: from, digest: from.digest, rows: columns.NewBuilder(), most: entryMost}
+	b := &batcher{agent: agent, now: now, emit: emit, pos: from, digest: from.digest, rows: columns.NewBuilder(), most: entryMost, begins: true}
 	b.begin()
 	return b
 }
@@ -182,6 +183,9 @@ func (b *batcher) other(f *wire.Frame, raw []byte) {
 		c.Gaps = append(c.Gaps, store.Gap{Source: source, From: f.Gap.From, To: f.Gap.To, Reason: f.Gap.Reason})
 	case wire.KindWatermark:
 		c.Watermarks = append(c.Watermarks, store.Watermark{Source: source, CompleteTo: f.Watermark})
+		if f.Begin != 0 && b.begins {
+			c.Facts = append(c.Facts, store.Fact{Kind: store.FactBegin, Source: source, At: f.Begin})
+		}
 	case wire.KindCheckpoint:
 		c.Checkpoints = append(c.Checkpoints, store.Checkpoint{Source: source, State: f.Checkpoint})
 	case wire.KindCensus:

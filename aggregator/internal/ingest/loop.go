@@ -183,6 +183,7 @@ func (l *Loop) follow(ctx context.Context) error {
 	pipe := newPipe(ctx, cancel, l)
 	defer pipe.close()
 	b := newBatcher(l.Name, at(cursor), now, pipe.submit)
+	b.begins = l.Version == nil || l.Version() >= store.BeginVersion
 	next := l.ahead(ctx, b.end())
 	for {
 		resp, err := next()

@@ -253,9 +253,9 @@ func (a *usageAnswer) area(title, step, unit string) *Table {
 	if len(a.Groups) == 0 || len(a.Measures) == 0 {
 		return nil
 	}
-	t := &Table{Name: "course", Title: title, Columns: []Column{{Name: step, Title: capital(step), Kind: Text}}, Chart: &Chart{Kind: Area, Label: step}}
-	for _, label := range a.Labels {
-		t.Rows = append(t.Rows, []Cell{v1.Words(label)})
+	t := &Table{Name: "course", Title: title, Columns: []Column{{Name: step, Title: capital(step), Kind: Text}}, Chart: &Chart{Kind: Steps, Label: step}}
+	for b := range a.Labels {
+		t.Rows = append(t.Rows, []Cell{v1.Words(PartialLabel(&a.Usage, b))})
 	}
 	for g := range a.Groups {
 		name := groupName(&a.Groups[g])

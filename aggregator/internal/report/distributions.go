@@ -190,14 +190,14 @@ func value(a *usageAnswer, name string, b int) *json.Number {
 }
 
 // week is a map of heat: a row for each day of the week, a column for each hour. An hour of
-// which nothing is known is empty.
+// which a part is unknown does not count.
 func week(a *usageAnswer, name, title, unit string, zone *time.Location, of func(b int) (sum, n *big.Rat)) Table {
 	var sums, counts [7][24]*big.Rat
 	for b := range len(a.Edges) - 1 {
 		at := a.Edges[b].In(zone)
 		day, hour := (int(at.Weekday())+6)%7, at.Hour()
 		sum, n := of(b)
-		if sum == nil || n == nil {
+		if sum == nil || n == nil || a.knownLength(b) < a.Edges[b+1].Sub(a.Edges[b].Time) {
 			continue
 		}
 		if sums[day][hour] == nil {

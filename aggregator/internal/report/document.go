@@ -74,12 +74,12 @@ const (
 	Money  = "money"
 )
 
-// The kinds of charts. Bars has a bar for each row and value, beside each other; Area has
-// a point for each row, in their order, and the values one above the other; Line has them
-// each for itself; Columns has upright bars, and Heat a line of squares for each row.
+// The kinds of charts. Bars has a bar for each row and value, beside each other; Steps has
+// a step for each row, in their order, and the values one above the other; Line has a line
+// of each; Columns has upright bars, and Heat a line of squares for each row.
 const (
 	Bars    = "bars"
-	Area    = "area"
+	Steps   = "steps"
 	Line    = "line"
 	Columns = "columns"
 	Heat    = "heat"

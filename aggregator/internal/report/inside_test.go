@@ -138,16 +138,17 @@ func TestChart_UnknownFigures_AreGaps(t *testing.T) {
 			}
 			table.Rows = append(table.Rows, row)
 		}
-		for _, kind := range []string{Line, Area} {
+		for _, kind := range []string{Line, Steps} {
 			table.Chart = &Chart{Kind: kind, Label: "day", Values: []string{"a"}}
 			drawn := string(table.draw(nil))
 			points := strings.Count(drawn, "<circle")
+			if kind == Steps {
+				points = strings.Count(drawn, `fill-opacity=".8"`)
+			}
 			for _, part := range strings.Split(drawn, `points="`)[1:] {
 				list, _, _ := strings.Cut(part, `"`)
 				n := len(strings.Fields(list))
-				if kind == Area {
-					n /= 2
-				} else if strings.Contains(list+" ", fmt.Sprintf(",%d ", plotTop+plotHeight)) {
+				if strings.Contains(list+" ", fmt.Sprintf(",%d ", plotTop+plotHeight)) {
 					t.Fatalf("%s has a point on the ground: %s", kind, list)
 				}
 				points += n
@@ -159,12 +160,12 @@ func TestChart_UnknownFigures_AreGaps(t *testing.T) {
 	}
 }
 
-func TestLinesAndAreasAreDrawnAsTheirTableSays(t *testing.T) {
+func TestLinesAndStepsAreDrawnAsTheirTableSays(t *testing.T) {
 	table := Table{
 		Name: "t", Title: "Use", Columns: []Column{{Name: "day", Title: "Day", Kind: Text}, {Name: "a", Title: "A", Kind: Number}, {Name: "b", Title: "B", Kind: Number}},
-		Rows: [][]Cell{{v1.Words("1"), v1.Rat(big.NewRat(1, 1)), v1.Rat(big.NewRat(2, 1))}, {v1.Words("2"), v1.Rat(big.NewRat(3, 1)), {}}, {v1.Words("3"), {}, v1.Rat(big.NewRat(1, 1))}},
+		Rows: [][]Cell{{v1.Words("1"), v1.Rat(big.NewRat(1, 1)), v1.Rat(big.NewRat(2, 1))}, {v1.Words("2"), v1.Rat(big.NewRat(3, 1)), {}}, {v1.Words("3 (partial)"), {}, v1.Rat(big.NewRat(1, 1))}},
 	}
-	for _, kind := range []string{Area, Line} {
+	for _, kind := range []string{Steps, Line} {
 		table.Chart = &Chart{Kind: kind, Label: "day", Values: []string{"a", "b"}}
 		golden(t, kind+".svg", []byte(table.draw(nil)))
 	}
@@ -209,7 +210,7 @@ func TestAPeriodIsComparedWithTheOneBeforeIt(t *testing.T) {
 		{"this-month", "2026-11-01 00:00", today, "2026-10-01 00:00 2026-10-22 13:00"},
 		{"2026-11", "2026-11-01 00:00", "2026-12-01 00:00", "2026-10-01 00:00 2026-10-22 13:00"},
 		{"2026", "2026-01-01 00:00", "2027-01-01 00:00", "2025-01-01 00:00 2025-11-22 13:00"},
-		{"2d", "2026-11-20 13:00", today, "2026-11-18 13:00 2026-11-20 13:00"},
+		{"2d", "2026-11-20 00:00", today, "2026-11-17 11:00 2026-11-20 00:00"},
 	} {
 		got := earlier(c.word, span{From: at(c.from), To: at(c.to)}, at(today), time.UTC)
 		if text := got.From.UTC().Format(MinuteLayout) + " " + got.To.UTC().Format(MinuteLayout); text != c.want {

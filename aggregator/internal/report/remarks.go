@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -13,12 +14,53 @@ import (
 func Remarks(c *v1.Complete) []string {
 	list := notes(c, "")
 	for i, note := range list {
-		note = strings.TrimPrefix(note, ": ")
-		first, size := utf8.DecodeRuneInString(note)
-		list[i] = string(unicode.ToUpper(first)) + note[size:]
+		list[i] = withFirst(unicode.ToUpper, strings.TrimPrefix(note, ": "))
 	}
 	return list
 }
+
+// withFirst changes the first letter of a sentence.
+func withFirst(change func(rune) rune, text string) string {
+	first, size := utf8.DecodeRuneInString(text)
+	return string(change(first)) + text[size:]
+}
+
+// KnownNote says of which part of an answer's window records are known; "" where that is all
+// of it.
+func KnownNote(a *v1.UsageAbout) string {
+	if a.Known == nil {
+		return "No records are known for this period: its usage is unknown, not 0."
+	}
+	zone, err := time.LoadLocation(a.Zone)
+	if err != nil {
+		zone = time.UTC
+	}
+	when := func(t v1.Time) string { return t.In(zone).Format(MinuteLayout) }
+	from, to := a.Known.From.After(a.Window.From.Time), a.Known.To.Before(a.Window.To.Time)
+	span := ""
+	switch {
+	case from && to:
+		span = "from " + when(a.Known.From) + " to " + when(a.Known.To)
+	case from:
+		span = "from " + when(a.Known.From) + " on"
+	case to:
+		span = "up to " + when(a.Known.To)
+	default:
+		return ""
+	}
+	return "Records are known " + span + " " + a.Zone + "; the rest of the period is unknown, not 0, and does not count in averages, utilization and comparisons."
+}
+
+// PartialLabel is the label of a bucket, marked where it is not a whole one.
+func PartialLabel(a *v1.Usage, bucket int) string {
+	if bucket < len(a.Partial) && a.Partial[bucket] {
+		return a.Labels[bucket] + partial
+	}
+	return a.Labels[bucket]
+}
+
+// partial ends the label of a bucket that is not a whole one.
+const partial = " (partial)"
 
 // unknownNote says that it is unknown how complete the records of a source are, for one of
 // the reasons that /v1 gives. Days is how many days were not counted.

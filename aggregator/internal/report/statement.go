@@ -211,18 +211,6 @@ func earlier(word string, s span, now time.Time, zone *time.Location) span {
 	if err != nil {
 		return span{From: s.From.Add(-s.To.Sub(s.From)), To: s.From}
 	}
-	if w.To >= at && word != "today" && !strings.HasPrefix(word, "this-") { // a month by its name that goes on is this month
-		for _, same := range []struct {
-			word string
-			days int
-		}{{"today", 1}, {"this-week", 7}, {"this-month", 31}, {"this-quarter", 92}, {"this-year", 366}} {
-			v, err := calendar.ParseWindow(same.word, at, zone)
-			if err == nil && v.From == w.From && s.To.Sub(s.From) <= time.Duration(same.days*24+1)*time.Hour {
-				w = v
-				break
-			}
-		}
-	}
 	before, err := w.Comparison("previous", at, zone)
 	if err != nil {
 		return span{From: s.From.Add(-s.To.Sub(s.From)), To: s.From}

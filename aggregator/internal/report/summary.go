@@ -340,7 +340,7 @@ func (s *summary) drawn(a *usageAnswer, at int) Table {
 	t := Table{
 		Name: "course", Title: m.Name + " by " + s.o.Bucket + ", " + s.periods[0].Name,
 		Columns: []Column{{Name: s.o.Bucket, Title: s.o.Bucket, Kind: Text}},
-		Chart:   &Chart{Kind: Area, Label: s.o.Bucket},
+		Chart:   &Chart{Kind: Steps, Label: s.o.Bucket},
 	}
 	names := a.firsts(m)
 	for i, name := range names {
@@ -356,7 +356,7 @@ func (s *summary) drawn(a *usageAnswer, at int) Table {
 			break
 		}
 	}
-	for b, label := range a.Labels {
+	for b := range a.Labels {
 		sums := make([]*big.Rat, len(t.Columns)-1)
 		for g := range a.Groups {
 			n := a.mean(m, g, b).Number()
@@ -368,7 +368,7 @@ func (s *summary) drawn(a *usageAnswer, at int) Table {
 				sums[k].Add(sums[k], n)
 			}
 		}
-		row := []Cell{v1.Words(label)}
+		row := []Cell{v1.Words(PartialLabel(&a.Usage, b))}
 		for _, sum := range sums {
 			row = append(row, v1.Rat(sum))
 		}

@@ -33,14 +33,27 @@ func inHours(m *v1.Measure, n *json.Number) Cell {
 	return v1.Rat(new(big.Rat).Quo(c.Number(), big.NewRat(3600, 1)))
 }
 
+// knownLength is how much of a bucket is known from its start on; 0 where its start is not,
+// since runs that are known used something there too.
+func (a *usageAnswer) knownLength(bucket int) time.Duration {
+	from, to := a.Edges[bucket].Time, a.Edges[bucket+1].Time
+	if a.Known == nil || a.Known.From.After(from) {
+		return 0
+	}
+	if a.Known.To.Before(to) {
+		to = a.Known.To.Time
+	}
+	return to.Sub(from)
+}
+
 // mean is a figure of a bucket: of what adds up over time, what there was of it in the
-// mean; of anything else all of it.
+// mean up to now; of anything else all of it.
 func (a *usageAnswer) mean(m *v1.Measure, g, bucket int) Cell {
 	c := at(m.Values, g*len(a.Labels)+bucket)
 	if !lasting(m) || c.Number() == nil || bucket+1 >= len(a.Edges) {
 		return c
 	}
-	length := a.Edges[bucket+1].Sub(a.Edges[bucket].Time)
+	length := a.knownLength(bucket)
 	if length <= 0 {
 		return Cell{}
 	}

@@ -53,7 +53,9 @@ func (t *Table) draw(periods []Period) template.HTML {
 	switch t.Chart.Kind {
 	case Bars:
 		return t.bars(periods)
-	case Area, Line:
+	case Steps:
+		return t.steps(periods)
+	case Line:
 		return t.lines(periods)
 	case Columns:
 		return t.upright(periods)

@@ -107,27 +107,68 @@ func (t *Table) lines(periods []Period) template.HTML {
 	if len(t.Rows) < 2 {
 		return ""
 	}
-	stack := t.Chart.Kind == Area
-	c := t.plot(periods, t.top(stack))
+	c := t.plot(periods, t.top(false))
 	if c == nil {
 		return ""
 	}
 	step := float64(chartWidth-plotLeft-30) / float64(len(t.Rows)-1)
 	x := func(row int) float64 { return plotLeft + 10 + float64(row)*step }
-	at := func(row int, value float64) string { return number(x(row)) + "," + number(c.y(value)) }
-	below := make([]float64, len(t.Rows))
 	for k, col := range c.columns {
 		line := stroke{Paint: c.paints[k], place: k}
-		c.series(col, line, below, stack, at)
-		c.sample(line, t.Columns[col].Title, stack, k)
-	}
-	for k, col := range c.over {
-		line := stroke{Paint: Paint{Colour: "currentColor"}, place: k + 1}
-		c.series(col, line, nil, false, at)
-		c.sample(line, t.Columns[col].Title, false, len(c.columns)+k)
+		c.series(col, line, x)
+		c.sample(line, t.Columns[col].Title, false, k)
 	}
 	c.names(x)
 	return c.done()
+}
+
+// steps draws rows as intervals of time, the values of each one above the other, and lines
+// over them. What is not a whole interval is hatched.
+func (t *Table) steps(periods []Period) template.HTML {
+	c := t.plot(periods, t.top(true))
+	if c == nil {
+		return ""
+	}
+	wide := float64(chartWidth-plotLeft-20) / float64(len(t.Rows))
+	left := func(row int) float64 { return plotLeft + 10 + float64(row)*wide }
+	middle := func(row int) float64 { return left(row) + wide/2 }
+	below := make([]float64, len(t.Rows))
+	for k, col := range c.columns {
+		for row := range t.Rows {
+			value := size(t.Rows[row][col])
+			if value == 0 {
+				continue
+			}
+			low, high := c.y(below[row]), c.y(below[row]+value)
+			below[row] += value
+			c.add(`<rect x="%s" y="%s" width="%s" height="%s" fill="%s" fill-opacity=".8"><title>%s</title></rect>`, number(left(row)), number(high), number(wide), number(low-high),
+				c.paints[k].fill(t.Name), template.HTMLEscapeString(t.Rows[row][c.label].String()+", "+t.Columns[col].Title+": "+v1.Show(t.Columns[col].Kind, t.Rows[row][col])))
+		}
+		c.sample(stroke{Paint: c.paints[k]}, t.Columns[col].Title, true, k)
+	}
+	c.hatch(below, left, wide)
+	for k, col := range c.over {
+		line := stroke{Paint: Paint{Colour: "currentColor"}, place: k + 1}
+		c.series(col, line, middle)
+		c.sample(line, t.Columns[col].Title, false, len(c.columns)+k)
+	}
+	c.names(middle)
+	return c.done()
+}
+
+// hatch marks the rows that are not whole intervals.
+func (c *plot) hatch(tops []float64, left func(row int) float64, wide float64) {
+	for row, top := range tops {
+		label := c.Rows[row][c.label].String()
+		if top == 0 || !strings.HasSuffix(label, partial) {
+			continue
+		}
+		y := c.y(top)
+		for at := y + 4; at < plotTop+plotHeight; at += 4 {
+			c.add(`<line x1="%s" x2="%s" y1="%s" y2="%s" stroke="#fff" stroke-width="1.5"/>`, number(left(row)), number(left(row)+wide), number(at), number(max(at-4, y)))
+		}
+		c.add(`<text x="%s" y="%s" class="figure" text-anchor="middle">partial</text>`, number(left(row)+wide/2), number(max(y-4, 10)))
+	}
 }
 
 // top is the greatest value that has to fit.
@@ -181,34 +222,25 @@ func (c *plot) sample(s stroke, title string, filled bool, place int) {
 	c.add(`<text x="%d" y="%d">%s</text>`, x+14, y, template.HTMLEscapeString(shorten(title, 24)))
 }
 
-// series draws one column, above what is below it already. Where a figure is not known
-// there is a gap.
-func (c *plot) series(col int, s stroke, below []float64, stack bool, at func(int, float64) string) {
+// series draws one column as a line. Where a figure is not known there is a gap.
+func (c *plot) series(col int, s stroke, x func(row int) float64) {
 	title := template.HTMLEscapeString(c.Columns[col].Title)
 	every := max(1, len(c.Rows)/mostMarks)
 	for from := 0; from < len(c.Rows); from++ {
 		to := from
-		var upper, lower []string
+		var points []string
 		for ; to < len(c.Rows) && c.Rows[to][col].Known(); to++ {
-			value := size(c.Rows[to][col])
-			if stack {
-				lower = append([]string{at(to, below[to])}, lower...)
-				below[to] += value
-				value = below[to]
-			}
-			upper = append(upper, at(to, value))
+			points = append(points, number(x(to))+","+number(c.y(size(c.Rows[to][col]))))
 		}
 		switch {
-		case len(upper) == 0:
-		case len(upper) == 1: // a line of one point cannot be seen
-			x, y, _ := strings.Cut(upper[0], ",")
+		case len(points) == 0:
+		case len(points) == 1: // a line of one point cannot be seen
+			x, y, _ := strings.Cut(points[0], ",")
 			c.add(`<circle cx="%s" cy="%s" r="3" fill="%s"><title>%s</title></circle>`, x, y, s.Colour, title)
-		case stack:
-			c.add(`<polygon points="%s" fill="%s" fill-opacity=".8"><title>%s</title></polygon>`, strings.Join(append(upper, lower...), " "), s.fill(c.Name), title)
 		default:
-			c.add(`<polyline points="%s" fill="none" stroke="%s" stroke-width="2"%s><title>%s</title></polyline>`, strings.Join(upper, " "), s.Colour, s.dash(), title)
-			for i := 0; i < len(upper); i += every {
-				c.mark(&s, upper[i])
+			c.add(`<polyline points="%s" fill="none" stroke="%s" stroke-width="2"%s><title>%s</title></polyline>`, strings.Join(points, " "), s.Colour, s.dash(), title)
+			for i := 0; i < len(points); i += every {
+				c.mark(&s, points[i])
 			}
 		}
 		from = to

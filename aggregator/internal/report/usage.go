@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
@@ -101,6 +102,9 @@ func (o *UsageOptions) ask(ctx context.Context, r v1.API, window string) (*usage
 
 // lacks are about what measures leave out.
 func (a *usageAnswer) lacks(period string) (notes []string) {
+	if note := KnownNote(&a.UsageAbout); note != "" {
+		notes = append(notes, period+": "+withFirst(unicode.ToLower, note))
+	}
 	for _, m := range a.Measures {
 		if m.Lacking != nil && m.Lacking.Total != "0" {
 			notes = append(notes, fmt.Sprintf("%s: %s %s excluded from %s: no score, price or capacity configured.", period, m.Lacking.Total, unitOf(&m), m.Name))

@@ -143,8 +143,8 @@ func (a *usageAnswer) course(bucket, name string) Table {
 	if len(a.Groups) == 0 {
 		t.Chart = nil
 	}
-	for b, label := range a.Labels {
-		row := []Cell{v1.Words(label)}
+	for b := range a.Labels {
+		row := []Cell{v1.Words(PartialLabel(&a.Usage, b))}
 		for g := range a.Groups {
 			row = append(row, at(a.Measures[1].Values, g*len(a.Labels)+b))
 		}

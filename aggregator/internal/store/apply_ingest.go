@@ -437,7 +437,7 @@ func (t *tx) fact(f *Fact) error {
 	}
 	if old != nil {
 		before, err := decodeFact(old)
-		if err != nil || before.At > f.At {
+		if err != nil || f.Kind != FactBegin && before.At > f.At || f.Kind == FactBegin && before.At <= f.At {
 			return err
 		}
 	}

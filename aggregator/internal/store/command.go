@@ -51,8 +51,8 @@ const (
 // [DocumentCommand.Needs], for the configuration of a cluster as typed settings. From
 // version 5 on, the rows of a post go from its batch into blocks as those of an agent do;
 // [PutStopsCommand] came with it. Version 6 came with [ArchiveCommand],
-// version 7 with [IngestCommand.Reusing].
-const CommandFormat = 7
+// version 7 with [IngestCommand.Reusing], version 8 with facts of kind [FactBegin].
+const CommandFormat = 8
 
 // batchPosts is the version from which on all nodes take the rows of a post out of its
 // batch: what is new in the dictionary gets other numbers than one by one.

@@ -111,7 +111,11 @@ const (
 	FactCapacity  FactKind = 2 // what a cluster has from At on; one is kept for every At
 	FactDirectory FactKind = 3 // people and groups; only the newest is kept
 	FactCount     FactKind = 4 // what the runs of the day that begins at At come to; the last is kept for every At; since version 2
+	FactBegin     FactKind = 5 // runs that ended before At may be missing; the least At is kept, without Data; since version 8
 )
+
+// BeginVersion is the version of commands that came with [FactBegin].
+const BeginVersion = 8
 
 // Fact is something that an agent says about its site beside records. Data is
 // the whole encoded frame of the agent, which the store does not look into.
@@ -136,15 +140,20 @@ func (*IngestCommand) kind() kind { return kindIngest }
 
 // since is the version from which on a program reads all of c and keeps its facts.
 func (c *IngestCommand) since() uint16 {
+	version := uint16(1)
 	if len(c.Reusing) > 0 {
-		return 7
+		version = 7
 	}
 	for i := range c.Facts {
-		if c.Facts[i].Kind == FactCount {
-			return 2
+		switch c.Facts[i].Kind {
+		case FactBegin:
+			version = BeginVersion
+		case FactCount:
+			version = max(version, 2)
+		case FactCensus, FactCapacity, FactDirectory:
 		}
 	}
-	return 1
+	return version
 }
 
 func (c *IngestCommand) fields(f fields) {

@@ -169,8 +169,10 @@ func (r *Request) pieces(edges []record.Time, clusters []string, list []demand) 
 	for _, d := range list {
 		all = append(all, r.Capacity.Cuts(clusters, d.component, from, to)...)
 	}
-	if r.Now > from && r.Now < to {
-		all = append(all, r.Now)
+	for _, at := range []record.Time{r.Now, r.Known.From, r.Known.To} {
+		if at > from && at < to {
+			all = append(all, at)
+		}
 	}
 	slices.Sort(all)
 	s := capacitySpan{edges: slices.Compact(all), most: len(edges) - 1}
@@ -185,21 +187,26 @@ func (r *Request) pieces(edges []record.Time, clusters []string, list []demand) 
 }
 
 // has is what a cluster has in a piece; nothing where it is not known, and in the
-// time to come.
-func (r *Request) has(cluster, component string, s *capacitySpan, piece int) Sum {
-	if s.edges[piece] >= r.Now {
+// time to come. For a utilization it is nothing where use is unknown.
+func (r *Request) has(cluster string, d demand, s *capacitySpan, piece int) Sum {
+	if s.edges[piece] >= r.Now || d.word == utilization && !r.isUseKnown(s, piece) {
 		return Sum{}
 	}
-	sum, _ := r.Capacity.Of([]string{cluster}, component, s.edges[piece], s.edges[piece+1])
+	sum, _ := r.Capacity.Of([]string{cluster}, d.component, s.edges[piece], s.edges[piece+1])
 	return sum
 }
 
+// isUseKnown reports whether a piece lies in the known time.
+func (r *Request) isUseKnown(s *capacitySpan, piece int) bool {
+	return r.Known.covers(s.edges[piece], s.edges[piece+1])
+}
+
 // table is what each cluster has in each bucket.
-func (r *Request) table(clusters []string, component string, s *capacitySpan) []Sum {
+func (r *Request) table(clusters []string, d demand, s *capacitySpan) []Sum {
 	out := make([]Sum, len(clusters)*s.most)
 	for i, name := range clusters {
 		for p, b := range s.bucket {
-			out[i*s.most+b] = out[i*s.most+b].Add(r.has(name, component, s, p))
+			out[i*s.most+b] = out[i*s.most+b].Add(r.has(name, d, s, p))
 		}
 	}
 	return out
@@ -218,7 +225,7 @@ func (s *Table) supply(ctx context.Context, ask QueryFunc) error {
 	}
 	s.idle(clusters, list, &span)
 	for _, d := range list {
-		u := &supply{component: d.component, clusters: clusters, now: r.table(clusters, d.component, &span), lines: len(r.By) == 0 || slices.Equal(r.By, []string{clusterKey})}
+		u := &supply{component: d.component, clusters: clusters, now: r.table(clusters, d, &span), lines: len(r.By) == 0 || slices.Equal(r.By, []string{clusterKey})}
 		c := newColumn(d.name, Supply, figures{sum: make([]Sum, len(s.Groups)*s.buckets())})
 		c = c.time(r.Hours)
 		if d.component == serviceUnits {
@@ -255,7 +262,7 @@ func (s *Table) idle(clusters []string, list []demand, span *capacitySpan) {
 	var groups []Group
 	for _, name := range clusters {
 		for _, d := range list {
-			if unlessZero(r.table([]string{name}, d.component, span)) == nil {
+			if unlessZero(r.table([]string{name}, d, span)) == nil {
 				continue
 			}
 			if len(r.By) == 0 {
@@ -326,7 +333,7 @@ func (s *Table) use(a *Result, u *supply, span *capacitySpan) (sum, lacking []Su
 	has := make([]bool, len(u.clusters)*pieces)
 	for i, name := range u.clusters {
 		for p := range pieces {
-			there := r.has(name, u.component, span, p)
+			there := r.has(name, demand{word: utilization, component: u.component}, span, p)
 			has[i*pieces+p] = !there.IsZero()
 		}
 	}
@@ -339,6 +346,9 @@ func (s *Table) use(a *Result, u *supply, span *capacitySpan) (sum, lacking []Su
 		}
 		cluster := slices.Index(u.clusters, from.Values[at])
 		for p, b := range span.bucket {
+			if !r.isUseKnown(span, p) {
+				continue
+			}
 			into := lacking
 			if !from.Lacks[at] && cluster >= 0 && has[cluster*pieces+p] {
 				into = sum
@@ -378,7 +388,8 @@ func (s *Table) supplyBefore(ctx context.Context, ask QueryFunc) error {
 		if c.supply == nil {
 			continue
 		}
-		c.supply.before = r.table(clusters, c.supply.component, &span)
+		d, _ := r.demandOf(c.Name)
+		c.supply.before = r.table(clusters, d, &span)
 		if c.Kind == Ratio {
 			c.before.sum, _ = s.use(a, c.supply, &span)
 		}

@@ -63,7 +63,7 @@ func (s *Table) untold(c *Column, g int) bool { return c.apart && s.Groups[g].Ot
 
 // appendCell writes the figure of a group in a bucket.
 func (s *Table) appendCell(b []byte, c *Column, g, bucket int) []byte {
-	if s.untold(c, g) {
+	if s.untold(c, g) || s.isUnknown(c, g, bucket) {
 		return append(b, "null"...)
 	}
 	return c.append(b, &c.cells, g*s.buckets()+bucket)
@@ -71,7 +71,7 @@ func (s *Table) appendCell(b []byte, c *Column, g, bucket int) []byte {
 
 // appendWhole writes the figure of a group in the whole window.
 func (s *Table) appendWhole(b []byte, c *Column, g int) []byte {
-	if c.whole == nil || s.untold(c, g) {
+	if c.whole == nil || s.untold(c, g) || s.isWholeUnknown(c, g) {
 		return append(b, "null"...)
 	}
 	return c.append(b, c.whole, g)
@@ -79,7 +79,7 @@ func (s *Table) appendWhole(b []byte, c *Column, g int) []byte {
 
 // appendBefore writes the figure of a group in the other window.
 func (s *Table) appendBefore(b []byte, c *Column, g int) []byte {
-	if s.untold(c, g) {
+	if s.untold(c, g) || s.isBeforeUnknown(c, g) {
 		return append(b, "null"...)
 	}
 	return c.append(b, c.before, g)
@@ -87,7 +87,7 @@ func (s *Table) appendBefore(b []byte, c *Column, g int) []byte {
 
 // appendDifference writes how much more there is in the window than in the other.
 func (s *Table) appendDifference(b []byte, c *Column, g int) []byte {
-	if c.whole == nil || s.untold(c, g) {
+	if c.whole == nil || s.untold(c, g) || !s.isComparable(c) {
 		return append(b, "null"...)
 	}
 	switch c.Kind {
@@ -111,7 +111,7 @@ func (s *Table) appendDifference(b []byte, c *Column, g int) []byte {
 // appendRelative writes the difference as a part of what was before: 1 is twice as
 // much. It is null where there was nothing.
 func (s *Table) appendRelative(b []byte, c *Column, g int) []byte {
-	if c.whole == nil || s.untold(c, g) {
+	if c.whole == nil || s.untold(c, g) || !s.isComparable(c) {
 		return append(b, "null"...)
 	}
 	now, ok := c.value(c.whole, g)

@@ -33,7 +33,7 @@ type figures struct {
 	sum  []Sum     // in millionths, or as [Value] has it
 	over []Sum     // by which sum is to be divided; of a worth [Value.Beside]
 	real []float64 // in millionths
-	// spans are how long the buckets of a level are: cell i is of bucket i modulo
+	// spans are how long the known parts of a level's buckets are: cell i is of bucket i modulo
 	// their number. Groups that are put together add up, and their spans do not.
 	spans []record.Time
 }
@@ -130,7 +130,8 @@ func (c *Column) value(f *figures, i int) (float64, bool) {
 	case Ratio:
 		return f.sum[i].Float() / f.over[i].Float(), !f.over[i].IsZero()
 	case Level:
-		return f.sum[i].Float() / float64(f.spans[i%len(f.spans)]), true
+		span := f.spans[i%len(f.spans)]
+		return f.sum[i].Float() / float64(span), span > 0
 	}
 	return 0, false
 }

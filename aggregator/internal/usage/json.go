@@ -2,6 +2,7 @@ package usage
 
 import (
 	"runtime"
+	"slices"
 	"strconv"
 	"sync"
 
@@ -15,6 +16,7 @@ func (s *Table) JSON(complete []byte, send func([]byte) error) error {
 	b := s.AppendAbout(append(l.buf, '{'), complete)
 	b = s.appendEdges(append(b, `,"edges":`...))
 	b = appendTexts(append(b, `,"labels":`...), s.Labels)
+	b = appendBools(append(b, `,"partial":`...), s.partial)
 	b = s.appendGroups(append(b, `,"groups":`...))
 	l.buf = append(b, `,"measures":[`...)
 	for i := range s.Columns {
@@ -54,6 +56,7 @@ func (s *Table) AppendAbout(b, complete []byte) []byte {
 	} else {
 		b = appendSpan(b, r.VersusWord, r.Versus.From, r.Versus.To)
 	}
+	b = s.appendKnown(append(b, `,"known":`...))
 	b = appendTexts(append(b, `,"by":`...), r.By)
 	b = strconv.AppendUint(append(b, `,"open":`...), s.Open, 10)
 	b = strconv.AppendUint(append(b, `,"several":`...), s.Several, 10)
@@ -77,6 +80,24 @@ func appendSpan(b []byte, word string, from, to record.Time) []byte {
 
 func appendTime(b []byte, t record.Time) []byte {
 	return append(t.Append(append(b, '"')), '"')
+}
+
+// appendKnown writes the known part of the window; null where none of it is known.
+func (s *Table) appendKnown(b []byte) []byte {
+	from, to := s.Known()
+	if from == to {
+		return append(b, "null"...)
+	}
+	b = appendTime(append(b, `{"from":`...), from)
+	return append(appendTime(append(b, `,"to":`...), to), '}')
+}
+
+func appendBools(b []byte, list []bool) []byte {
+	b = append(b, '[')
+	for i, v := range list {
+		b = strconv.AppendBool(comma(b, i), v)
+	}
+	return append(b, ']')
 }
 
 func (s *Table) appendEdges(b []byte) []byte {
@@ -190,13 +211,13 @@ func (s *Table) sendValues(l *lines, c *Column) error {
 
 // appendGroupValues writes the cells of some groups.
 func (s *Table) appendGroupValues(b []byte, c *Column, from, to int) []byte {
-	sums := c.exact() && c.cells.over == nil
+	sums := c.exact() && c.cells.over == nil && !slices.Contains(s.unknown, true)
 	at := from * s.buckets()
 	for g := from; g < to; g++ {
 		untold := s.untold(c, g)
-		for range s.buckets() {
+		for bucket := range s.buckets() {
 			switch {
-			case untold:
+			case untold || s.isUnknown(c, g, bucket):
 				b = append(b, "null"...)
 			case sums:
 				b = c.appendSum(b, c.cells.sum[at])
@@ -220,6 +241,9 @@ func (s *Table) appendAll(b []byte, c *Column) []byte {
 	}
 	f := c.whole.regroup(make([]int, len(s.Groups)), 1, 1)
 	c.all(&f, s.buckets())
+	if !slices.Contains(s.unknown, false) && !f.some(0) {
+		return append(b, "null"...)
+	}
 	return c.append(b, &f, 0)
 }
 

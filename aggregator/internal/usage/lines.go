@@ -74,6 +74,7 @@ func (s *Table) appendObject(b []byte, g, bucket int) []byte {
 	b = orNull(append(b, `,"bucket":`...), s.Labels[bucket])
 	b = appendTime(append(b, `,"from":`...), s.Edges[bucket])
 	b = appendTime(append(b, `,"to":`...), s.Edges[bucket+1])
+	b = strconv.AppendBool(append(b, `,"partial":`...), s.partial[bucket])
 	b = append(b, `,"measures":{`...)
 	for i := range s.Columns {
 		c := &s.Columns[i]

@@ -28,8 +28,8 @@ func wordMeasures() []measure {
 		return measure{word, counts, func(_ *Request, a *Answer) Column { return newColumn(word, Count, figures{n: numbers(a)}) }}
 	}
 	level := func(word string, of portion) measure {
-		return measure{word, levels, func(_ *Request, a *Answer) Column {
-			return newColumn(word, Level, figures{sum: *a.sums()[of], spans: spans(a)})
+		return measure{word, levels, func(r *Request, a *Answer) Column {
+			return newColumn(word, Level, figures{sum: *a.sums()[of], spans: r.spans(a)})
 		}}
 	}
 	return []measure{
@@ -60,11 +60,11 @@ func MeasureWords() (words []string) {
 	return words
 }
 
-// spans are how long the buckets of an answer are.
-func spans(a *Answer) []record.Time {
+// spans are how long the known parts of an answer's buckets are.
+func (r *Request) spans(a *Answer) []record.Time {
 	list := make([]record.Time, len(a.Edges)-1)
 	for i := range list {
-		list[i] = a.Edges[i+1] - a.Edges[i]
+		list[i] = r.Known.length(a.Edges[i], a.Edges[i+1])
 	}
 	return list
 }

@@ -82,9 +82,9 @@ func (s *Table) parquetRow(g, bucket int) (row parquetfile.Row) {
 	}
 	for i := range s.Columns {
 		c := &s.Columns[i]
-		row.PutOptional(c.parquetValue(&c.cells, g*s.buckets()+bucket, s.untold(c, g)))
+		row.PutOptional(c.parquetValue(&c.cells, g*s.buckets()+bucket, s.untold(c, g) || s.isUnknown(c, g, bucket)))
 		if s.hasBefore() {
-			row.PutOptional(c.parquetValue(c.before, g, s.untold(c, g)))
+			row.PutOptional(c.parquetValue(c.before, g, s.untold(c, g) || s.isBeforeUnknown(c, g)))
 		}
 	}
 	return row

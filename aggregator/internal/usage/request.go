@@ -67,6 +67,9 @@ type Request struct {
 	// of the measure efficiency. The zero value has the usual names.
 	People, CPU, Cores string
 	Now                record.Time
+	// Known is the time of which records are known: outside of it what is not recorded is
+	// unknown, not zero, and has no part in means and utilization.
+	Known Span
 	// Capacity knows what clusters have; nil: no one does.
 	Capacity Capacity
 }

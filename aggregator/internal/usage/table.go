@@ -30,6 +30,8 @@ type Table struct {
 	Columns []Column
 
 	placeOf []int // of the groups of the other window
+	// partial and unknown are of each bucket: see markUnknown.
+	partial, unknown []bool
 }
 
 // TableGroup is a line.
@@ -56,6 +58,7 @@ func MakeTable(ctx context.Context, ask QueryFunc, r Request) (*Table, error) {
 		return nil, err
 	}
 	s := &Table{Request: &r, Index: a.Index, Seq: a.Seq, Way: a.Way, Open: a.Open, Several: a.Several, Records: a.Runs, Edges: edges, Labels: calendar.Labels(edges, r.Bucket, r.Zone)}
+	s.markUnknown()
 	s.take(a)
 	if err := s.supply(ctx, ask); err != nil {
 		return nil, err
@@ -87,7 +90,10 @@ func (r *Request) put(ctx context.Context, ask QueryFunc, edges []record.Time) (
 	if errors.Is(err, ErrTooMany) || err == nil && len(a.Groups)*(len(edges)-1) > MaxCells {
 		return nil, tooMany(len(edges) - 1)
 	}
-	return a, err
+	if err != nil {
+		return nil, err
+	}
+	return a, r.setLevels(ctx, ask, a, edges)
 }
 
 func tooMany(buckets int) error {

@@ -17,7 +17,7 @@ type usageAsk struct {
 	Zone, Clock string
 	By, Measure string
 	Step        string // a bucket of /v1/usage, or empty for what fits the window
-	Kind        string // area or bars
+	Kind        string // steps or bars
 	Top         int
 	Where       []condition // from the widest to the narrowest
 }
@@ -30,7 +30,7 @@ const (
 	usualTop    = 10
 	mostTop     = 100
 	usualWindow = "7d"
-	area        = "area"
+	stepped     = "steps"
 	bars        = "bars"
 )
 
@@ -71,11 +71,11 @@ func readUsage(q url.Values) (usageAsk, error) {
 		return strings.Compare(x.Key, y.Key)
 	})
 	if a.Kind == "" {
-		a.Kind = area
+		a.Kind = stepped
 	}
-	if a.Kind != area && a.Kind != bars {
-		a.Kind = area
-		return a, bad("kind is %q, want area or bars.", q.Get("kind"))
+	if a.Kind != stepped && a.Kind != bars {
+		a.Kind = stepped
+		return a, bad("invalid kind %q: use steps or bars.", q.Get("kind"))
 	}
 	if top := q.Get("top"); top != "" {
 		n, err := strconv.Atoi(top)
@@ -96,7 +96,7 @@ func (a usageAsk) address() string {
 	} else {
 		fields["from"], fields["to"] = a.From, a.To
 	}
-	if a.Kind != area {
+	if a.Kind != stepped {
 		fields["kind"] = a.Kind
 	}
 	if a.Top != usualTop {

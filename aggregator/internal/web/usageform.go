@@ -38,7 +38,7 @@ func (page *usagePage) form(keys []string, known *usageAnswer) usageForm {
 	f := usageForm{
 		Custom:  a.Window == "" && a.From != "",
 		Windows: pick(a.Window, windows()),
-		Kinds:   pick(a.Kind, []choice{{Value: area, Text: "Area"}, {Value: bars, Text: "Bars"}}),
+		Kinds:   pick(a.Kind, []choice{{Value: stepped, Text: "Steps"}, {Value: bars, Text: "Bars"}}),
 		Steps:   pick(a.Step, stepChoices()),
 		Tops:    pick(strconv.Itoa(a.Top), []choice{{Value: "5"}, {Value: "10"}, {Value: "20"}, {Value: "50"}}),
 	}

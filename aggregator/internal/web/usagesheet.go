@@ -25,7 +25,7 @@ type usageSheet struct {
 	Key     string // for people
 	Step    string // hour, day …; empty: there is one
 	Stack   bool   // groups add up
-	Kind    string // area, lines or bars
+	Kind    string // steps, lines or bars
 	Rows    []usageRow
 	Total   shown
 	Jobs    shown
@@ -60,7 +60,7 @@ type usageRow struct {
 // usageStep is a line of the second table.
 type usageStep struct {
 	Label   string
-	Part    bool // the window has only some of it
+	Partial bool // the window has only some of it, or some of it is unknown
 	From    time.Time
 	To      time.Time
 	Address string
@@ -81,7 +81,7 @@ func (p *Pages) usageSheet(ctx context.Context, a usageAsk, step string, answer 
 	if s.Axis = s.Unit; s.Stack && m.Kind != "level" && s.Unit != "" && step != "" {
 		s.Axis += " / " + step
 	}
-	if !s.Stack && s.Kind == area {
+	if !s.Stack && s.Kind == stepped {
 		s.Kind = "lines"
 	}
 	if len(answer.Edges) < 4 {
@@ -103,6 +103,9 @@ func (p *Pages) usageSheet(ctx context.Context, a usageAsk, step string, answer 
 		}
 		s.Rows = append(s.Rows, row)
 		s.Groups += max(1, answer.Groups[g].Others)
+	}
+	if note := report.KnownNote(&answer.UsageAbout); note != "" {
+		s.Notes = append([]string{note}, s.Notes...)
 	}
 	s.steps(a, answer, m, column)
 	s.Notes = append(s.Notes, answer.lacks(m, a.By)...)
@@ -298,18 +301,17 @@ func (s *usageSheet) steps(a usageAsk, answer *usageAnswer, m *v1.Measure, colum
 	for b := range n {
 		step := usageStep{From: answer.Edges[b].Time, To: answer.Edges[b+1].Time}
 		step.Label = labelOf(answer, b, zone)
-		if long := lengths()[s.Step]; n > 1 && step.To.Sub(step.From) < long*9/10 {
-			step.Part = true
-		}
+		step.Partial = n > 1 && b < len(answer.Partial) && answer.Partial[b]
 		if n > 1 {
 			step.Address = a.between(clockTime(step.From, zone), clockTime(step.To, zone)).address()
 		}
-		sum, known := new(big.Rat), s.Stack
+		sum, known := new(big.Rat), false
 		for g := range answer.Groups {
 			value := at(m.Values, g*n+b)
 			step.Cells = append(step.Cells, show(column, value))
 			if number := v1.Figure(value).Number(); number != nil {
 				sum.Add(sum, number)
+				known = s.Stack
 			}
 		}
 		if known {

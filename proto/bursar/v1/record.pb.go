@@ -1016,6 +1016,7 @@ func (x *Gap) GetReason() string {
 type Watermark struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	CompleteTo    int64                  `protobuf:"zigzag64,1,opt,name=complete_to,json=completeTo,proto3" json:"complete_to,omitempty"`
+	CompleteFrom  int64                  `protobuf:"zigzag64,2,opt,name=complete_from,json=completeFrom,proto3" json:"complete_from,omitempty"` // runs that ended before it may be missing; 0: not said
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1053,6 +1054,13 @@ func (*Watermark) Descriptor() ([]byte, []int) {
 func (x *Watermark) GetCompleteTo() int64 {
 	if x != nil {
 		return x.CompleteTo
+	}
+	return 0
+}
+
+func (x *Watermark) GetCompleteFrom() int64 {
+	if x != nil {
+		return x.CompleteFrom
 	}
 	return 0
 }
@@ -1584,10 +1592,11 @@ const file_bursar_v1_record_proto_rawDesc = "" +
 	"\x03Gap\x12\x12\n" +
 	"\x04from\x18\x01 \x01(\x12R\x04from\x12\x0e\n" +
 	"\x02to\x18\x02 \x01(\x12R\x02to\x12\x16\n" +
-	"\x06reason\x18\x03 \x01(\tR\x06reason\",\n" +
+	"\x06reason\x18\x03 \x01(\tR\x06reason\"Q\n" +
 	"\tWatermark\x12\x1f\n" +
 	"\vcomplete_to\x18\x01 \x01(\x12R\n" +
-	"completeTo\"B\n" +
+	"completeTo\x12#\n" +
+	"\rcomplete_from\x18\x02 \x01(\x12R\fcompleteFrom\"B\n" +
 	"\x06Census\x12\x0e\n" +
 	"\x02at\x18\x01 \x01(\x12R\x02at\x12(\n" +
 	"\x04rows\x18\x02 \x03(\v2\x14.bursar.v1.CensusRowR\x04rows\"i\n" +

@@ -757,6 +757,7 @@ type CollectResponse struct {
 	// Of a source that hands on pushes: all of one message is kept together.
 	Records       []*Record `protobuf:"bytes,8,rep,name=records,proto3" json:"records,omitempty"`
 	Stops         []*Stop   `protobuf:"bytes,9,rep,name=stops,proto3" json:"stops,omitempty"`
+	CompleteFrom  int64     `protobuf:"zigzag64,10,opt,name=complete_from,json=completeFrom,proto3" json:"complete_from,omitempty"` // with watermark: runs that ended before it may be missing; 0: not said
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -852,6 +853,13 @@ func (x *CollectResponse) GetStops() []*Stop {
 		return x.Stops
 	}
 	return nil
+}
+
+func (x *CollectResponse) GetCompleteFrom() int64 {
+	if x != nil {
+		return x.CompleteFrom
+	}
+	return 0
 }
 
 // Job is one run with its values in the order of the declared attributes.
@@ -1282,7 +1290,7 @@ const file_bursar_v1_source_proto_rawDesc = "" +
 	"\x02to\x18\x02 \x01(\x12R\x02to\x1a\x1b\n" +
 	"\x03Ack\x12\x14\n" +
 	"\x05batch\x18\x01 \x01(\x04R\x05batchB\t\n" +
-	"\amessage\"\xea\x02\n" +
+	"\amessage\"\x8f\x03\n" +
 	"\x0fCollectResponse\x12\"\n" +
 	"\x04jobs\x18\x01 \x03(\v2\x0e.bursar.v1.JobR\x04jobs\x12\x1e\n" +
 	"\n" +
@@ -1294,7 +1302,9 @@ const file_bursar_v1_source_proto_rawDesc = "" +
 	"\arefused\x18\x06 \x03(\v2\x12.bursar.v1.RefusedR\arefused\x12\x18\n" +
 	"\askipped\x18\a \x01(\x03R\askipped\x12+\n" +
 	"\arecords\x18\b \x03(\v2\x11.bursar.v1.RecordR\arecords\x12%\n" +
-	"\x05stops\x18\t \x03(\v2\x0f.bursar.v1.StopR\x05stops\"\x9f\x01\n" +
+	"\x05stops\x18\t \x03(\v2\x0f.bursar.v1.StopR\x05stops\x12#\n" +
+	"\rcomplete_from\x18\n" +
+	" \x01(\x12R\fcompleteFrom\"\x9f\x01\n" +
 	"\x03Job\x12\x10\n" +
 	"\x03run\x18\x01 \x01(\tR\x03run\x12(\n" +
 	"\x06values\x18\x02 \x03(\v2\x10.bursar.v1.ValueR\x06values\x12\x14\n" +

@@ -10,6 +10,7 @@ import (
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/aggregator/internal/accounting"
+	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 	"github.com/bursar-accounting/bursar/proto/record"
 	"github.com/bursar-accounting/bursar/proto/wire"
 )
@@ -43,7 +44,11 @@ func Recorded(t *testing.T, file string, without ...string) As {
 	}
 	w := New(t)
 	w.Options.Now = RecordedNow
-	w.Post(list...)
+	source := record.Origin{Agent: "cloud", Type: "nomad", Label: "ai4"}
+	w.Collect(source, list, &store.IngestCommand{
+		Facts:      []store.Fact{{Kind: store.FactBegin, Source: source, At: At("2025-01-01")}},
+		Watermarks: []store.Watermark{{Source: source, CompleteTo: record.FromStd(RecordedNow())}},
+	})
 	w.Settings.Directory.Projects = []accounting.Project{{
 		ID: "imaging", From: record.None, To: record.None, States: []accounting.ProjectState{{From: record.None, PI: "u3", Groups: []string{"imagine"}}},
 	}}

@@ -27,12 +27,15 @@ function readSeries() {
 function readSteps() {
   return [...document.querySelectorAll("#steps tbody tr")].map((row) => ({
     label: row.dataset.name,
-    part: row.dataset.part === "true",
+    partial: row.dataset.partial === "true",
     address: row.querySelector("a")?.href,
     values: [...row.querySelectorAll("td[data-value]")].map((cell) => (cell.dataset.value === "" ? null : Number(cell.dataset.value))),
     texts: [...row.querySelectorAll("td")].map((cell) => cell.textContent),
   }));
 }
+
+// hatched marks what is not a whole interval.
+const hatched = { symbol: "rect", rotation: Math.PI / 4, dashArrayX: [1, 0], dashArrayY: [3, 3], color: "rgba(255,255,255,.85)" };
 
 function decal(pattern) {
   if (pattern === 0) return { symbol: "none" };
@@ -87,7 +90,7 @@ class Chart {
       aria: { enabled: true, label: { enabled: false }, decal: { show: true, decals: [{ symbol: "none" }] } },
       grid: { left: 8, right: 14, top: 30, bottom: 8, containLabel: true },
       xAxis: {
-        type: "category", data: this.steps.map((s) => s.label), boundaryGap: this.kind === "bars",
+        type: "category", data: this.steps.map((s) => s.label), boundaryGap: this.kind !== "lines",
         axisLabel: { ...font, hideOverlap: true, formatter: this.shorten() }, axisTick: { show: false }, axisLine: { lineStyle: { color: colour("--line") } },
       },
       yAxis: {
@@ -98,12 +101,12 @@ class Chart {
     }, { replaceMerge: ["series"] });
   }
 
-  // shorten leaves out what all labels begin with.
+  // shorten leaves out what all labels begin with, and says which are partial.
   shorten() {
     const labels = this.steps.map((s) => s.label);
     const same = (length) => labels.length > 1 && labels.every((l) => l.length > length && l.slice(0, length) === labels[0].slice(0, length));
     const cut = [11, 5].find((length) => /^\d{4}-\d\d-\d\d/.test(labels[0] ?? "") && same(length)) ?? 0;
-    return (label) => label.slice(cut);
+    return (label, i) => label.slice(cut) + (this.steps[i]?.partial ? "\npartial" : "");
   }
 
   option(s, card) {
@@ -118,22 +121,21 @@ class Chart {
       const border = { borderColor: card, borderWidth: this.steps.length > 60 ? 0 : 0.5 };
       return { ...both, type: "bar", barMaxWidth: 42, barCategoryGap: "18%", itemStyle: { ...both.itemStyle, ...border } };
     }
-    const filled = this.kind === "area";
+    if (this.kind === "steps") return { ...both, type: "bar", barCategoryGap: "0%" };
     return {
-      ...both, type: "line", symbol: filled ? "none" : mark(Number(s.id)), symbolSize: 6, showAllSymbol: "auto", triggerLineEvent: true, connectNulls: false, lineStyle: { width: filled ? 1 : 2.5, color: filled ? card : s.colour, type: filled ? "solid" : dash(Number(s.id)) },
-      areaStyle: filled ? { color: s.colour, opacity: 0.88 } : undefined,
+      ...both, type: "line", symbol: mark(Number(s.id)), symbolSize: 6, showAllSymbol: "auto", triggerLineEvent: true, connectNulls: false, lineStyle: { width: 2.5, color: s.colour, type: dash(Number(s.id)) },
     };
   }
 
-  // data are the values of a series. What is part of an interval looks like less of it, so
-  // lines and areas end before it, and bars of it are pale.
+  // data are the values of a series. A part of an interval looks like less of it, so lines
+  // end before it, and bars and steps of it are hatched.
   data(series) {
-    const whole = this.kind === "bars" || this.steps.every((step) => step.part);
+    const lines = this.kind === "lines", all = this.steps.every((step) => step.partial);
     return this.steps.map((step) => {
       const value = step.values[series];
-      if (!step.part) return value;
-      if (!whole) return null;
-      return this.kind === "bars" ? { value, itemStyle: { opacity: 0.45 } } : value;
+      if (!step.partial || value === null) return value;
+      if (lines) return all ? value : null;
+      return { value, itemStyle: { opacity: 0.6, decal: hatched } };
     });
   }
 
@@ -319,7 +321,7 @@ class Chart {
   }
 
   words(step) {
-    const { label, part, values, texts } = this.steps[step];
+    const { label, partial, values, texts } = this.steps[step];
     const line = (swatch, name, text, kind) => {
       const p = document.createElement("p");
       if (swatch) p.append(swatch.cloneNode(true));
@@ -334,7 +336,7 @@ class Chart {
     const some = this.series.map((s, i) => ({ s, i })).filter(({ s, i }) => !s.hidden && values[i]);
     const lines = some.slice(0, 12).map(({ s, i }) => line(s.swatch, s.name, texts[i]));
     const sum = texts.length > values.length ? [line(null, "Total", texts.at(-1), "sum")] : [];
-    return [line(null, part ? `${label}, part of it` : label, place.dataset.unit, "head"), ...lines, ...sum];
+    return [line(null, partial ? `${label}, partial` : label, place.dataset.unit, "head"), ...lines, ...sum];
   }
 }
 

@@ -191,5 +191,5 @@ func (p *pass) finish(ctx context.Context, complete, renew bool) error {
 	if !complete || p.facts.Failed(facts.Census) {
 		return nil
 	}
-	return p.out.Send(ctx, sdk.Batch{Watermark: p.began.Add(-p.config.Lag)})
+	return p.out.Send(ctx, sdk.Batch{Watermark: p.began.Add(-p.config.Lag), CompleteFrom: p.config.Earliest.Time})
 }

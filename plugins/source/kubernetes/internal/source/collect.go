@@ -372,7 +372,20 @@ func (p *pass) whole(namespace string, at time.Time) {
 	}
 	if at.After(p.done.Look) {
 		p.done.Look, p.batch.Watermark, p.moved = at, at.Add(-p.config.Lag), true
+		p.batch.CompleteFrom = p.completeFrom(at)
 	}
+}
+
+// completeFrom is from when there are all runs: Kubernetes forgets pods, so what ended
+// before the first look may be missing.
+func (s *Source) completeFrom(look time.Time) time.Time {
+	if s.first.IsZero() {
+		s.first = look
+	}
+	if s.config.Earliest.After(s.first) {
+		return s.config.Earliest.Time
+	}
+	return s.first
 }
 
 // ended goes on after the end of a watch.

@@ -45,7 +45,7 @@ func (p *pass) look(ctx context.Context) error {
 		return err
 	}
 	p.batch.Checkpoint = p.done.encode()
-	p.batch.Watermark = began.Add(-p.config.Lag)
+	p.batch.Watermark, p.batch.CompleteFrom = began.Add(-p.config.Lag), p.completeFrom(began)
 	p.batch.Gaps = append(p.batch.Gaps, p.missed()...)
 	if err := p.flush(ctx); err != nil {
 		return err
@@ -53,6 +53,18 @@ func (p *pass) look(ctx context.Context) error {
 	p.gaps, p.holes = nil, holes{}
 	p.listings++
 	return p.tell(ctx, people, queue)
+}
+
+// completeFrom is from when there are all runs: Nomad forgets allocations, so what ended
+// before the first look may be missing.
+func (s *Source) completeFrom(look time.Time) time.Time {
+	if s.first.IsZero() {
+		s.first = look
+	}
+	if s.config.Earliest.After(s.first) {
+		return s.config.Earliest.Time
+	}
+	return s.first
 }
 
 // listAll takes all allocations that have changed, and returns which there are and

@@ -181,7 +181,7 @@ func (p *pass) finish(ctx context.Context) error {
 		p.done = p.now
 	}
 	p.batch.Checkpoint = checkpoint{Done: p.done, Open: p.long(p.open), Half: p.halves(), Told: p.told}.encode()
-	p.batch.Watermark = p.now.Add(-p.config.Lag)
+	p.batch.Watermark, p.batch.CompleteFrom = p.now.Add(-p.config.Lag), p.config.Earliest.Time
 	p.batch.Progress = p.progress(p.from, p.now, p.now)
 	if err := p.flush(ctx); err != nil {
 		return err

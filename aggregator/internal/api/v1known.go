@@ -1,0 +1,32 @@
+package api
+
+import (
+	"context"
+	"time"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/access"
+	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
+	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
+	"github.com/bursar-accounting/bursar/proto/record"
+)
+
+// knownSpan returns the time of which records are known: up to now, from the first record on
+// and from when the sources say that they have all runs. Where a source does not say it, it
+// is the day of the first run that ended, or its start: runs that were long under way then
+// began before, but others of that time are missing.
+func knownSpan(ctx context.Context, view *access.View, zone *time.Location, now record.Time) (usage.Span, error) {
+	reach, err := view.Reach(ctx)
+	if err != nil {
+		return usage.Span{}, err
+	}
+	from := reach.Start
+	switch {
+	case from == record.None:
+		from = now
+	case reach.CompleteFrom != record.None:
+		from = max(from, reach.CompleteFrom)
+	case reach.FirstStop != record.None:
+		from = max(from, min(reach.FirstStart, calendar.StartOfDay(reach.FirstStop, zone)))
+	}
+	return usage.Span{From: min(from, now), To: now}, nil
+}
