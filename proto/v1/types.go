@@ -663,6 +663,9 @@ type UsageAbout struct {
 	Bucket       Text       `json:"bucket"`
 	Credit       string     `json:"credit"`
 	ComparedWith *UsageSpan `json:"compared_with"`
+	// Whether all of both windows is known, as far as they have come, so that sums can be compared;
+	// null without compare.
+	Comparable *bool `json:"comparable"`
 	// The part of the window of which records are known: from the day of the first run that ended, or
 	// from when the sources have all runs, up to now. A bucket outside of it in which nothing is
 	// recorded is null, not 0, and means, utilization and comparisons are of it alone. Null where no

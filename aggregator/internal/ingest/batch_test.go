@@ -57,6 +57,21 @@ func ofKind(k wire.Kind, i int) *wire.Frame {
 	return f
 }
 
+func TestWatermark_WithBegin_IsAFactOnceTheClusterTakesIt(t *testing.T) {
+	f := ofKind(wire.KindWatermark, 0)
+	f.Begin = 7
+	list := cut(t, "head1", []*wire.Frame{f})
+	if len(list) != 1 || len(list[0].Facts) != 1 || list[0].Facts[0].Kind != store.FactBegin || list[0].Facts[0].At != 7 || store.VersionOf(list[0]) != store.BeginVersion {
+		t.Error(list)
+	}
+	b := newBatcher("head1", position{epoch: store.Epoch{1}}, func() record.Time { return 1 }, nil)
+	b.begins = false
+	b.other(f, nil)
+	if len(b.cmd.Facts) != 0 || len(b.cmd.Watermarks) != 1 {
+		t.Error(b.cmd)
+	}
+}
+
 func TestEveryCommandFitsIntoAnEntryWhateverTheAgentIsCalled(t *testing.T) {
 	kinds := []wire.Kind{wire.KindRecord, wire.KindStop, wire.KindWithdraw, wire.KindQuarantine, wire.KindGap,
 		wire.KindWatermark, wire.KindCensus, wire.KindCapacity, wire.KindDirectory, wire.KindCheckpoint, wire.KindCount}

@@ -28,6 +28,13 @@ func withFirst(change func(rune) rune, text string) string {
 // KnownNote says of which part of an answer's window records are known; "" where that is all
 // of it.
 func KnownNote(a *v1.UsageAbout) string {
+	if a.Comparable != nil && !*a.Comparable {
+		return strings.TrimSpace("Sums are not compared: records are not known for all of both periods. " + knownPart(a))
+	}
+	return knownPart(a)
+}
+
+func knownPart(a *v1.UsageAbout) string {
 	if a.Known == nil {
 		return "No records are known for this period: its usage is unknown, not 0."
 	}
@@ -44,7 +51,7 @@ func KnownNote(a *v1.UsageAbout) string {
 	case from:
 		span = "from " + when(a.Known.From) + " on"
 	case to:
-		span = "up to " + when(a.Known.To)
+		return "The period goes on: averages, utilization and comparisons are of the time up to " + when(a.Known.To) + " " + a.Zone + "."
 	default:
 		return ""
 	}

@@ -52,9 +52,10 @@ func (s *Table) AppendAbout(b, complete []byte) []byte {
 	b = appendQuoted(append(b, `,"credit":`...), creditWord(r.Credit))
 	b = append(b, `,"compared_with":`...)
 	if r.Versus == nil {
-		b = append(b, "null"...)
+		b = append(b, "null,\"comparable\":null"...)
 	} else {
 		b = appendSpan(b, r.VersusWord, r.Versus.From, r.Versus.To)
+		b = strconv.AppendBool(append(b, `,"comparable":`...), r.comparable())
 	}
 	b = s.appendKnown(append(b, `,"known":`...))
 	b = appendTexts(append(b, `,"by":`...), r.By)

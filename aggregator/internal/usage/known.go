@@ -119,6 +119,10 @@ func (s *Table) isComparable(c *Column) bool {
 		return true
 	case Count, Rate, Total, Weighted, Worth, Supply:
 	}
-	r := s.Request
+	return s.Request.comparable()
+}
+
+// comparable reports whether both windows are known: this one from its start on.
+func (r *Request) comparable() bool {
 	return r.Known == (Span{}) || r.Known.From <= min(r.Window.From, r.Versus.From) && r.Known.covers(r.Versus.From, r.Versus.To)
 }
