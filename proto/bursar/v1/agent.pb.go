@@ -1261,7 +1261,6 @@ type SourceStatus struct {
 	Unchanged     int64                  `protobuf:"varint,13,opt,name=unchanged,proto3" json:"unchanged,omitempty"`
 	Progress      *Progress              `protobuf:"bytes,14,opt,name=progress,proto3" json:"progress,omitempty"`
 	Interval      int64                  `protobuf:"zigzag64,15,opt,name=interval,proto3" json:"interval,omitempty"` // microseconds between two collections; 0: it streams
-	Unread        []*UnreadStatus        `protobuf:"bytes,16,rep,name=unread,proto3" json:"unread,omitempty"`        // by attribute
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1401,83 +1400,6 @@ func (x *SourceStatus) GetInterval() int64 {
 	return 0
 }
 
-func (x *SourceStatus) GetUnread() []*UnreadStatus {
-	if x != nil {
-		return x.Unread
-	}
-	return nil
-}
-
-// UnreadStatus says of how many jobs an attribute could not be read since the agent was
-// started. Their records are sent without it.
-type UnreadStatus struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Attribute     string                 `protobuf:"bytes,1,opt,name=attribute,proto3" json:"attribute,omitempty"`
-	Jobs          int64                  `protobuf:"varint,2,opt,name=jobs,proto3" json:"jobs,omitempty"`
-	Run           string                 `protobuf:"bytes,3,opt,name=run,proto3" json:"run,omitempty"`         // the last one
-	Problem       string                 `protobuf:"bytes,4,opt,name=problem,proto3" json:"problem,omitempty"` // of that
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *UnreadStatus) Reset() {
-	*x = UnreadStatus{}
-	mi := &file_bursar_v1_agent_proto_msgTypes[17]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *UnreadStatus) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*UnreadStatus) ProtoMessage() {}
-
-func (x *UnreadStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_bursar_v1_agent_proto_msgTypes[17]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use UnreadStatus.ProtoReflect.Descriptor instead.
-func (*UnreadStatus) Descriptor() ([]byte, []int) {
-	return file_bursar_v1_agent_proto_rawDescGZIP(), []int{17}
-}
-
-func (x *UnreadStatus) GetAttribute() string {
-	if x != nil {
-		return x.Attribute
-	}
-	return ""
-}
-
-func (x *UnreadStatus) GetJobs() int64 {
-	if x != nil {
-		return x.Jobs
-	}
-	return 0
-}
-
-func (x *UnreadStatus) GetRun() string {
-	if x != nil {
-		return x.Run
-	}
-	return ""
-}
-
-func (x *UnreadStatus) GetProblem() string {
-	if x != nil {
-		return x.Problem
-	}
-	return ""
-}
-
 // Retry maps a quarantined job again.
 type OrderRequest_Retry struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1491,7 +1413,7 @@ type OrderRequest_Retry struct {
 
 func (x *OrderRequest_Retry) Reset() {
 	*x = OrderRequest_Retry{}
-	mi := &file_bursar_v1_agent_proto_msgTypes[18]
+	mi := &file_bursar_v1_agent_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1503,7 +1425,7 @@ func (x *OrderRequest_Retry) String() string {
 func (*OrderRequest_Retry) ProtoMessage() {}
 
 func (x *OrderRequest_Retry) ProtoReflect() protoreflect.Message {
-	mi := &file_bursar_v1_agent_proto_msgTypes[18]
+	mi := &file_bursar_v1_agent_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1560,7 +1482,7 @@ type OrderRequest_Recollect struct {
 
 func (x *OrderRequest_Recollect) Reset() {
 	*x = OrderRequest_Recollect{}
-	mi := &file_bursar_v1_agent_proto_msgTypes[19]
+	mi := &file_bursar_v1_agent_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1572,7 +1494,7 @@ func (x *OrderRequest_Recollect) String() string {
 func (*OrderRequest_Recollect) ProtoMessage() {}
 
 func (x *OrderRequest_Recollect) ProtoReflect() protoreflect.Message {
-	mi := &file_bursar_v1_agent_proto_msgTypes[19]
+	mi := &file_bursar_v1_agent_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1634,7 +1556,7 @@ type OrderRequest_Command struct {
 
 func (x *OrderRequest_Command) Reset() {
 	*x = OrderRequest_Command{}
-	mi := &file_bursar_v1_agent_proto_msgTypes[20]
+	mi := &file_bursar_v1_agent_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1646,7 +1568,7 @@ func (x *OrderRequest_Command) String() string {
 func (*OrderRequest_Command) ProtoMessage() {}
 
 func (x *OrderRequest_Command) ProtoReflect() protoreflect.Message {
-	mi := &file_bursar_v1_agent_proto_msgTypes[20]
+	mi := &file_bursar_v1_agent_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1684,7 +1606,7 @@ type RunProgramRequest_Go struct {
 
 func (x *RunProgramRequest_Go) Reset() {
 	*x = RunProgramRequest_Go{}
-	mi := &file_bursar_v1_agent_proto_msgTypes[21]
+	mi := &file_bursar_v1_agent_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1696,7 +1618,7 @@ func (x *RunProgramRequest_Go) String() string {
 func (*RunProgramRequest_Go) ProtoMessage() {}
 
 func (x *RunProgramRequest_Go) ProtoReflect() protoreflect.Message {
-	mi := &file_bursar_v1_agent_proto_msgTypes[21]
+	mi := &file_bursar_v1_agent_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1720,7 +1642,7 @@ type RunProgramResponse_Ready struct {
 
 func (x *RunProgramResponse_Ready) Reset() {
 	*x = RunProgramResponse_Ready{}
-	mi := &file_bursar_v1_agent_proto_msgTypes[23]
+	mi := &file_bursar_v1_agent_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1732,7 +1654,7 @@ func (x *RunProgramResponse_Ready) String() string {
 func (*RunProgramResponse_Ready) ProtoMessage() {}
 
 func (x *RunProgramResponse_Ready) ProtoReflect() protoreflect.Message {
-	mi := &file_bursar_v1_agent_proto_msgTypes[23]
+	mi := &file_bursar_v1_agent_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1761,7 +1683,7 @@ type RunProgramResponse_Ended struct {
 
 func (x *RunProgramResponse_Ended) Reset() {
 	*x = RunProgramResponse_Ended{}
-	mi := &file_bursar_v1_agent_proto_msgTypes[24]
+	mi := &file_bursar_v1_agent_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1773,7 +1695,7 @@ func (x *RunProgramResponse_Ended) String() string {
 func (*RunProgramResponse_Ended) ProtoMessage() {}
 
 func (x *RunProgramResponse_Ended) ProtoReflect() protoreflect.Message {
-	mi := &file_bursar_v1_agent_proto_msgTypes[24]
+	mi := &file_bursar_v1_agent_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1948,7 +1870,7 @@ const file_bursar_v1_agent_proto_rawDesc = "" +
 	"\tmax_bytes\x18\b \x01(\x04R\bmaxBytes\x121\n" +
 	"\asources\x18\t \x03(\v2\x17.bursar.v1.SourceStatusR\asources\x12\x16\n" +
 	"\x06paused\x18\n" +
-	" \x01(\bR\x06paused\"\xee\x03\n" +
+	" \x01(\bR\x06paused\"\xbd\x03\n" +
 	"\fSourceStatus\x12\x12\n" +
 	"\x04type\x18\x01 \x01(\tR\x04type\x12\x14\n" +
 	"\x05label\x18\x02 \x01(\tR\x05label\x12%\n" +
@@ -1965,13 +1887,7 @@ const file_bursar_v1_agent_proto_rawDesc = "" +
 	"\askipped\x18\f \x01(\x03R\askipped\x12\x1c\n" +
 	"\tunchanged\x18\r \x01(\x03R\tunchanged\x12/\n" +
 	"\bprogress\x18\x0e \x01(\v2\x13.bursar.v1.ProgressR\bprogress\x12\x1a\n" +
-	"\binterval\x18\x0f \x01(\x12R\binterval\x12/\n" +
-	"\x06unread\x18\x10 \x03(\v2\x17.bursar.v1.UnreadStatusR\x06unread\"l\n" +
-	"\fUnreadStatus\x12\x1c\n" +
-	"\tattribute\x18\x01 \x01(\tR\tattribute\x12\x12\n" +
-	"\x04jobs\x18\x02 \x01(\x03R\x04jobs\x12\x10\n" +
-	"\x03run\x18\x03 \x01(\tR\x03run\x12\x18\n" +
-	"\aproblem\x18\x04 \x01(\tR\aproblem2\xc3\x03\n" +
+	"\binterval\x18\x0f \x01(\x12R\binterval2\xc3\x03\n" +
 	"\x05Agent\x127\n" +
 	"\x04Pull\x12\x16.bursar.v1.PullRequest\x1a\x17.bursar.v1.PullResponse\x124\n" +
 	"\x03Ack\x12\x15.bursar.v1.AckRequest\x1a\x16.bursar.v1.AckResponse\x12=\n" +
@@ -1994,7 +1910,7 @@ func file_bursar_v1_agent_proto_rawDescGZIP() []byte {
 	return file_bursar_v1_agent_proto_rawDescData
 }
 
-var file_bursar_v1_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
+var file_bursar_v1_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 24)
 var file_bursar_v1_agent_proto_goTypes = []any{
 	(*CertifyRequest)(nil),           // 0: bursar.v1.CertifyRequest
 	(*CertifyResponse)(nil),          // 1: bursar.v1.CertifyResponse
@@ -2013,49 +1929,47 @@ var file_bursar_v1_agent_proto_goTypes = []any{
 	(*StatusRequest)(nil),            // 14: bursar.v1.StatusRequest
 	(*StatusResponse)(nil),           // 15: bursar.v1.StatusResponse
 	(*SourceStatus)(nil),             // 16: bursar.v1.SourceStatus
-	(*UnreadStatus)(nil),             // 17: bursar.v1.UnreadStatus
-	(*OrderRequest_Retry)(nil),       // 18: bursar.v1.OrderRequest.Retry
-	(*OrderRequest_Recollect)(nil),   // 19: bursar.v1.OrderRequest.Recollect
-	(*OrderRequest_Command)(nil),     // 20: bursar.v1.OrderRequest.Command
-	(*RunProgramRequest_Go)(nil),     // 21: bursar.v1.RunProgramRequest.Go
-	nil,                              // 22: bursar.v1.Errand.EnvironmentEntry
-	(*RunProgramResponse_Ready)(nil), // 23: bursar.v1.RunProgramResponse.Ready
-	(*RunProgramResponse_Ended)(nil), // 24: bursar.v1.RunProgramResponse.Ended
-	(*Progress)(nil),                 // 25: bursar.v1.Progress
+	(*OrderRequest_Retry)(nil),       // 17: bursar.v1.OrderRequest.Retry
+	(*OrderRequest_Recollect)(nil),   // 18: bursar.v1.OrderRequest.Recollect
+	(*OrderRequest_Command)(nil),     // 19: bursar.v1.OrderRequest.Command
+	(*RunProgramRequest_Go)(nil),     // 20: bursar.v1.RunProgramRequest.Go
+	nil,                              // 21: bursar.v1.Errand.EnvironmentEntry
+	(*RunProgramResponse_Ready)(nil), // 22: bursar.v1.RunProgramResponse.Ready
+	(*RunProgramResponse_Ended)(nil), // 23: bursar.v1.RunProgramResponse.Ended
+	(*Progress)(nil),                 // 24: bursar.v1.Progress
 }
 var file_bursar_v1_agent_proto_depIdxs = []int32{
 	7,  // 0: bursar.v1.ResumeRequest.checkpoints:type_name -> bursar.v1.SourceCheckpoint
-	18, // 1: bursar.v1.OrderRequest.retry:type_name -> bursar.v1.OrderRequest.Retry
-	19, // 2: bursar.v1.OrderRequest.recollect:type_name -> bursar.v1.OrderRequest.Recollect
-	20, // 3: bursar.v1.OrderRequest.command:type_name -> bursar.v1.OrderRequest.Command
-	25, // 4: bursar.v1.OrderResponse.progress:type_name -> bursar.v1.Progress
+	17, // 1: bursar.v1.OrderRequest.retry:type_name -> bursar.v1.OrderRequest.Retry
+	18, // 2: bursar.v1.OrderRequest.recollect:type_name -> bursar.v1.OrderRequest.Recollect
+	19, // 3: bursar.v1.OrderRequest.command:type_name -> bursar.v1.OrderRequest.Command
+	24, // 4: bursar.v1.OrderResponse.progress:type_name -> bursar.v1.Progress
 	12, // 5: bursar.v1.RunProgramRequest.errand:type_name -> bursar.v1.Errand
-	21, // 6: bursar.v1.RunProgramRequest.go:type_name -> bursar.v1.RunProgramRequest.Go
-	22, // 7: bursar.v1.Errand.environment:type_name -> bursar.v1.Errand.EnvironmentEntry
-	23, // 8: bursar.v1.RunProgramResponse.ready:type_name -> bursar.v1.RunProgramResponse.Ready
-	24, // 9: bursar.v1.RunProgramResponse.ended:type_name -> bursar.v1.RunProgramResponse.Ended
+	20, // 6: bursar.v1.RunProgramRequest.go:type_name -> bursar.v1.RunProgramRequest.Go
+	21, // 7: bursar.v1.Errand.environment:type_name -> bursar.v1.Errand.EnvironmentEntry
+	22, // 8: bursar.v1.RunProgramResponse.ready:type_name -> bursar.v1.RunProgramResponse.Ready
+	23, // 9: bursar.v1.RunProgramResponse.ended:type_name -> bursar.v1.RunProgramResponse.Ended
 	16, // 10: bursar.v1.StatusResponse.sources:type_name -> bursar.v1.SourceStatus
-	25, // 11: bursar.v1.SourceStatus.progress:type_name -> bursar.v1.Progress
-	17, // 12: bursar.v1.SourceStatus.unread:type_name -> bursar.v1.UnreadStatus
-	2,  // 13: bursar.v1.Agent.Pull:input_type -> bursar.v1.PullRequest
-	4,  // 14: bursar.v1.Agent.Ack:input_type -> bursar.v1.AckRequest
-	6,  // 15: bursar.v1.Agent.Resume:input_type -> bursar.v1.ResumeRequest
-	9,  // 16: bursar.v1.Agent.Order:input_type -> bursar.v1.OrderRequest
-	14, // 17: bursar.v1.Agent.Status:input_type -> bursar.v1.StatusRequest
-	11, // 18: bursar.v1.Agent.RunProgram:input_type -> bursar.v1.RunProgramRequest
-	0,  // 19: bursar.v1.Agent.Certify:input_type -> bursar.v1.CertifyRequest
-	3,  // 20: bursar.v1.Agent.Pull:output_type -> bursar.v1.PullResponse
-	5,  // 21: bursar.v1.Agent.Ack:output_type -> bursar.v1.AckResponse
-	8,  // 22: bursar.v1.Agent.Resume:output_type -> bursar.v1.ResumeResponse
-	10, // 23: bursar.v1.Agent.Order:output_type -> bursar.v1.OrderResponse
-	15, // 24: bursar.v1.Agent.Status:output_type -> bursar.v1.StatusResponse
-	13, // 25: bursar.v1.Agent.RunProgram:output_type -> bursar.v1.RunProgramResponse
-	1,  // 26: bursar.v1.Agent.Certify:output_type -> bursar.v1.CertifyResponse
-	20, // [20:27] is the sub-list for method output_type
-	13, // [13:20] is the sub-list for method input_type
-	13, // [13:13] is the sub-list for extension type_name
-	13, // [13:13] is the sub-list for extension extendee
-	0,  // [0:13] is the sub-list for field type_name
+	24, // 11: bursar.v1.SourceStatus.progress:type_name -> bursar.v1.Progress
+	2,  // 12: bursar.v1.Agent.Pull:input_type -> bursar.v1.PullRequest
+	4,  // 13: bursar.v1.Agent.Ack:input_type -> bursar.v1.AckRequest
+	6,  // 14: bursar.v1.Agent.Resume:input_type -> bursar.v1.ResumeRequest
+	9,  // 15: bursar.v1.Agent.Order:input_type -> bursar.v1.OrderRequest
+	14, // 16: bursar.v1.Agent.Status:input_type -> bursar.v1.StatusRequest
+	11, // 17: bursar.v1.Agent.RunProgram:input_type -> bursar.v1.RunProgramRequest
+	0,  // 18: bursar.v1.Agent.Certify:input_type -> bursar.v1.CertifyRequest
+	3,  // 19: bursar.v1.Agent.Pull:output_type -> bursar.v1.PullResponse
+	5,  // 20: bursar.v1.Agent.Ack:output_type -> bursar.v1.AckResponse
+	8,  // 21: bursar.v1.Agent.Resume:output_type -> bursar.v1.ResumeResponse
+	10, // 22: bursar.v1.Agent.Order:output_type -> bursar.v1.OrderResponse
+	15, // 23: bursar.v1.Agent.Status:output_type -> bursar.v1.StatusResponse
+	13, // 24: bursar.v1.Agent.RunProgram:output_type -> bursar.v1.RunProgramResponse
+	1,  // 25: bursar.v1.Agent.Certify:output_type -> bursar.v1.CertifyResponse
+	19, // [19:26] is the sub-list for method output_type
+	12, // [12:19] is the sub-list for method input_type
+	12, // [12:12] is the sub-list for extension type_name
+	12, // [12:12] is the sub-list for extension extendee
+	0,  // [0:12] is the sub-list for field type_name
 }
 
 func init() { file_bursar_v1_agent_proto_init() }
@@ -2084,7 +1998,7 @@ func file_bursar_v1_agent_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_bursar_v1_agent_proto_rawDesc), len(file_bursar_v1_agent_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   25,
+			NumMessages:   24,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
