@@ -23,8 +23,8 @@ import (
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
 	"github.com/bursar-accounting/bursar/proto/frame"
-	"github.com/bursar-accounting/bursar/proto/wire"
 	"github.com/bursar-accounting/bursar/proto/logtest"
+	"github.com/bursar-accounting/bursar/proto/wire"
 )
 
 // scheduler is a list of batches; its source's checkpoint is a position in it.
