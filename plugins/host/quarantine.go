@@ -33,9 +33,15 @@ func Nameless(run string) string {
 }
 
 // QuarantineFailed is a job that its mapping could not make a record of, or no valid one.
+// Its message names the attributes that the source could not read, which may be why.
 func QuarantineFailed(job *bursarv1.Job, attributes []*bursarv1.Attribute, err error) wire.Quarantine {
 	raw, cut := Raw(job, attributes)
-	q := wire.Quarantine{ID: QuarantineID(job.GetRun()), Reason: "mapping", Message: trim(err.Error()), Raw: raw, Truncated: cut}
+	var message strings.Builder
+	message.WriteString(err.Error())
+	for _, u := range job.GetUnread() {
+		fmt.Fprintf(&message, "; attribute %s cannot be read: %s", u.GetAttribute(), u.GetProblem())
+	}
+	q := wire.Quarantine{ID: QuarantineID(job.GetRun()), Reason: "mapping", Message: trim(message.String()), Raw: raw, Truncated: cut}
 	if e, ok := errors.AsType[*mapping.Error](err); ok {
 		q.RecordID = trim(e.RecordID)
 	}

@@ -3,6 +3,7 @@ package host
 import (
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -74,14 +75,14 @@ func plain(v *bursarv1.Value) any {
 	return nil
 }
 
-// ParseRaw reads what [Raw] wrote. The error says that it cannot be mapped
-// again: it was cut, or is the input of a source that was no job.
+// ParseRaw reads what [Raw] wrote. The error says that it cannot be mapped again: it was
+// cut, or is input as the source read it.
 func ParseRaw(text []byte, attributes []*bursarv1.Attribute) (*bursarv1.Job, error) {
 	decoder := json.NewDecoder(strings.NewReader(string(text)))
 	decoder.UseNumber()
 	var raw rawJob
 	if err := decoder.Decode(&raw); err != nil || raw.Run == "" {
-		return nil, fmt.Errorf("the quarantined input is no whole job, so it cannot be mapped again; collect its time again instead: %w", orMissing(err))
+		return nil, errors.New("input as the source read it, or the beginning of a job, cannot be mapped again: correct it where the source reads it, then collect its time again with bursar-agent recollect")
 	}
 	job := &bursarv1.Job{Run: raw.Run, Ended: raw.Ended, Excluded: raw.Excluded}
 	for _, a := range attributes {
@@ -92,13 +93,6 @@ func ParseRaw(text []byte, attributes []*bursarv1.Attribute) (*bursarv1.Job, err
 		job.Values = append(job.Values, v)
 	}
 	return job, nil
-}
-
-func orMissing(err error) error {
-	if err == nil {
-		return fmt.Errorf("it has no run")
-	}
-	return err
 }
 
 // rich is the inverse of plain for an attribute of that type.

@@ -61,6 +61,11 @@ type Job struct {
 	// counted, and taken back if it was sent before.
 	Excluded bool
 
+	// Unread are the attributes whose values cannot be read. Their values are null, as
+	// those of attributes that the scheduler does not have; these are shown and counted.
+	// What cannot be read of a run's name, start or stop makes it Refused instead.
+	Unread []Unread
+
 	// Formerly is the same run as it is, or may have been, known under other names:
 	// each has its Run and the Values from which the mapping makes that id. The
 	// daemon takes back what it sent under them, and settles what of them is in
@@ -69,6 +74,13 @@ type Job struct {
 	// nothing else is taken back than what the same import brought. Their own
 	// Formerly does not count, and at most [MaxFormerly] are allowed.
 	Formerly []Job
+}
+
+// Unread is an attribute of a job whose value cannot be read: it is not a number, or one
+// that ran over.
+type Unread struct {
+	Attribute string // as in Description.Attributes
+	Problem   string // for people, with the value
 }
 
 // MaxFormerly is how many other names a run may have.

@@ -16,6 +16,7 @@ const (
 	maxRaw     = 64<<10 + 1 // one more than is kept, so that the daemon sees the cut
 	pieceBytes = 2 << 20    // a message is closed beyond
 	maxText    = 4 << 10    // of an error's text
+	maxUnread  = 256        // of why an attribute cannot be read
 )
 
 // messages cuts a batch into messages of a bounded size. The last one has
@@ -50,6 +51,9 @@ func (j *Job) size() int {
 	for i := range j.Formerly {
 		n += j.Formerly[i].size()
 	}
+	for _, u := range j.Unread {
+		n += len(u.Attribute) + min(len(u.Problem), maxUnread) + 16
+	}
 	return n
 }
 
@@ -71,6 +75,9 @@ func encodeJob(j *Job) *bursarv1.Job {
 	out := &bursarv1.Job{Run: valid(j.Run), Values: encodeAll(j.Values), Ended: j.Ended, Excluded: j.Excluded}
 	for i := range j.Formerly {
 		out.Formerly = append(out.Formerly, encodeJob(&j.Formerly[i]))
+	}
+	for _, u := range j.Unread {
+		out.Unread = append(out.Unread, &bursarv1.Unread{Attribute: valid(u.Attribute), Problem: valid(u.Problem[:min(len(u.Problem), maxUnread)])})
 	}
 	return out
 }

@@ -15,10 +15,11 @@ type draft struct {
 	sent   map[string]sent
 	notes  map[string]*buffer.OpenRun // on running jobs; nil: dropped
 	days   map[record.Time]bool       // in which runs ended that are sent
+	unread map[string]unread          // by attribute
 }
 
 func newDraft(source buffer.Source) *draft {
-	return &draft{append: buffer.Append{Source: source}, sent: map[string]sent{}, notes: map[string]*buffer.OpenRun{}, days: map[record.Time]bool{}}
+	return &draft{append: buffer.Append{Source: source}, sent: map[string]sent{}, notes: map[string]*buffer.OpenRun{}, days: map[record.Time]bool{}, unread: map[string]unread{}}
 }
 
 func (d *draft) open(note buffer.OpenRun) { d.notes[note.Run] = &note }

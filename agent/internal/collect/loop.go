@@ -308,6 +308,7 @@ func (l *Loop) commit(ctx context.Context, d *draft) error {
 		}
 	}
 	l.audit.recount(d.append.Unaudited)
+	l.logUnread(d)
 	for run, s := range d.sent {
 		l.tr.memory.put(run, s)
 	}

@@ -1,6 +1,7 @@
 package collect_test
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -98,6 +99,25 @@ func TestRefusedInputIsSettledByALaterGoodRowOfTheSameRunAlsoOverARestart(t *tes
 		r.sched.add(jobs(job("1", "alice", 1)))
 		r.collect()
 		r.want("closed n-1 1 settles 1")
+	}
+}
+
+func TestUnreadAttribute_RecordComes_AndFailureNamesIt(t *testing.T) {
+	r := newRig(t, buffer.Options{})
+	unread := func(id string, attribute int, name string) sdk.Job {
+		j := job(id, "alice", 4)
+		j.Values[attribute], j.Unread = sdk.Null(), []sdk.Unread{{Attribute: name, Problem: `"16?" is not a number`}}
+		return j
+	}
+	r.sched.add(jobs(job("1", "alice", 4), unread("2", 3, "user"), unread("3", 3, "user"), unread("4", 4, "cores")))
+	r.collect()
+	r.want("closed n-1 4", "closed n-2 4", "closed n-3 4", "quarantine 4 mapping")
+	if text := r.log.String(); !strings.Contains(text, `attribute=user jobs=2 run=3 problem="\"16?\" is not a number"`) || !strings.Contains(text, "attribute=cores jobs=1 run=4") {
+		t.Error(text)
+	}
+	failed := &bursarv1.Job{Run: "4", Unread: []*bursarv1.Unread{{Attribute: "cores", Problem: `"16?" is not a number`}}}
+	if q := host.QuarantineFailed(failed, nil, errors.New("it is null")); !strings.Contains(q.Message, `it is null; attribute cores cannot be read: "16?" is not a number`) {
+		t.Error(q.Message)
 	}
 }
 

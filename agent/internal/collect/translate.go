@@ -111,6 +111,7 @@ func (t *translator) job(d *draft, job *bursarv1.Job, settles string) {
 	r, keep, err := t.apply(job)
 	switch {
 	case err != nil:
+		d.noteUnread(job)
 		t.quarantine(d, job, err)
 		t.failed(d, job.GetRun(), sent{fingerprint: print, quarantined: true})
 		return
@@ -131,6 +132,7 @@ func (t *translator) job(d *draft, job *bursarv1.Job, settles string) {
 		t.supersede(d, job, r.ID)
 		return
 	}
+	d.noteUnread(job)
 	t.record(d, job.GetRun(), r, print, settles)
 	d.sent[job.GetRun()] = sent{fingerprint: print}
 	t.supersede(d, job, r.ID)

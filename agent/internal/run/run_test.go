@@ -453,7 +453,7 @@ func TestOrdersAreCarriedOutOrRefusedWithAReason(t *testing.T) {
 	for want, req := range map[string]*bursarv1.OrderRequest{
 		"allows no commands": {Order: &bursarv1.OrderRequest_Command_{Command: &bursarv1.OrderRequest_Command{Name: "rm"}}},
 		"unknown source":     {Order: &bursarv1.OrderRequest_Retry_{Retry: &bursarv1.OrderRequest_Retry{SourceType: "x", SourceLabel: "y"}}},
-		"no whole job":       {Order: &bursarv1.OrderRequest_Retry_{Retry: &bursarv1.OrderRequest_Retry{SourceType: "example", SourceLabel: "ex", Raw: []byte("odd line")}}},
+		"cannot be mapped":   {Order: &bursarv1.OrderRequest_Retry_{Retry: &bursarv1.OrderRequest_Retry{SourceType: "example", SourceLabel: "ex", Raw: []byte("odd line")}}},
 		"older than":         {},
 	} {
 		if r := order(req); !r.GetFailed() || !strings.Contains(r.GetMessage(), want) {

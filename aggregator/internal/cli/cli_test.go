@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"flag"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/api/apitest"
 	"github.com/bursar-accounting/bursar/aggregator/internal/cli"
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 var update = flag.Bool("update", false, "rewrite golden files")
@@ -203,6 +205,24 @@ func TestQuarantinedJobsAreSettledOneByOne(t *testing.T) {
 		if code, _, errs := s.bursar(t.Context(), append([]string{"quarantine"}, strings.Fields(line)...)...); code != want {
 			t.Errorf("%s: %d, want %d: %s", line, code, want, errs)
 		}
+	}
+}
+
+// Input that no agent can map again is named with what to do; the others are retried.
+func TestQuarantineRetryAll_Input_IsLeftWithWhatToDo(t *testing.T) {
+	s, _ := answered(t, http.StatusAccepted, v1.Quarantine{Quarantine: []v1.Quarantined{
+		{Agent: "head1", SourceType: "slurm", SourceLabel: "nemo", ID: "7", Reason: "mapping", Message: "no attribute"},
+		{Agent: "head1", SourceType: "slurm", SourceLabel: "nemo", ID: "8", Reason: "input", Message: "column Start: \"16?\" is not a time"},
+		{Agent: "head1", SourceType: "slurm", SourceLabel: "nemo", ID: "9", Reason: "validation", Message: "too long", Truncated: true},
+	}})
+	code, out, errs := s.bursar(t.Context(), "quarantine", "retry", "-all")
+	for _, want := range []string{"head1/slurm/nemo/8: column Start", "bursar-agent recollect -source slurm/nemo -from DAY", "head1/slurm/nemo/9", "1 of 1 done", "2 in quarantine cannot be mapped again"} {
+		if !strings.Contains(out+errs, want) {
+			t.Errorf("%q is not in\n%s%s", want, out, errs)
+		}
+	}
+	if code != 2 {
+		t.Errorf("exit code %d", code)
 	}
 }
 

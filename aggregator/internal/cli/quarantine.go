@@ -103,26 +103,38 @@ func (p *Program) quarantineSettle(verb, short string, act func(context.Context,
 			return err
 		}
 		defer c.Close()
-		if all {
-			if args, err = p.allKeys(cmd.Context(), c.API); err != nil {
-				return err
-			}
+		if !all {
+			return p.settle(cmd, c.API, args, verb, act)
 		}
-		return p.settle(cmd, c.API, args, verb, act)
+		keys, input, err := p.allKeys(cmd.Context(), c.API, verb == "retry")
+		if err == nil && (len(keys) > 0 || input == 0) {
+			err = p.settle(cmd, c.API, keys, verb, act)
+		}
+		if err == nil && input > 0 {
+			err = found("%d in quarantine cannot be mapped again", input)
+		}
+		return err
 	}
 	return cmd
 }
 
-func (p *Program) allKeys(ctx context.Context, api v1.API) ([]string, error) {
+// allKeys returns the keys of all jobs in quarantine. With mapped, it leaves out those that
+// cannot be mapped again, says what to do with them, and returns how many they are.
+func (p *Program) allKeys(ctx context.Context, api v1.API, mapped bool) (keys []string, input int, err error) {
 	list, err := api.Quarantine(ctx, nil)
-	keys := make([]string, len(list.Quarantine))
 	for i := range list.Quarantine {
-		keys[i] = quarantineKey(&list.Quarantine[i])
+		q := &list.Quarantine[i]
+		if mapped && (q.Reason == "input" || q.Truncated) {
+			input++
+			p.say("%s: %s; correct it where the source reads it, then, on %s: bursar-agent recollect -source %s/%s -from DAY", quarantineKey(q), q.Message, dash(q.Agent), dash(q.SourceType), dash(q.SourceLabel))
+			continue
+		}
+		keys = append(keys, quarantineKey(q))
 	}
 	if list.More {
 		p.say("There are more than the server lists at once: repeat this command afterwards.")
 	}
-	return keys, err
+	return keys, input, err
 }
 
 // settle acts on every key and goes on where one fails.

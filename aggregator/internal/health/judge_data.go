@@ -10,7 +10,7 @@ func (j *judge) quarantine() {
 		j.add(Finding{
 			Severity: Warning, ID: "quarantine", Since: j.Data.OldestQuarantined,
 			What: plural(n, "job is quarantined; its", "jobs are quarantined; their") + " usage is not counted",
-			Do:   "bursar quarantine list   # fix the mapping, then: bursar quarantine retry -all",
+			Do:   "bursar quarantine list   # fix the mapping, then: bursar quarantine retry -all, which names what it cannot retry",
 		})
 	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"time"
 
 	"github.com/bursar-accounting/bursar/plugins/sdk"
@@ -95,7 +96,11 @@ func (r *run) encode(create time.Time, excluded bool) sdk.Job {
 // named is the run with an id.
 func (r *run) named(id string, create time.Time) sdk.Job {
 	stop, state := r.end()
-	return sdk.Job{Run: id, Ended: true, Values: []sdk.Value{
+	unread := r.unread
+	if r.undated != "" && create.IsZero() {
+		unread = append(slices.Clip(unread), sdk.Unread{Attribute: "create", Problem: r.undated})
+	}
+	return sdk.Job{Run: id, Ended: true, Unread: unread, Values: []sdk.Value{
 		sdk.String(id), sdk.Time(r.start), sdk.Time(stop), sdk.Time(r.submit), sdk.Time(create), sdk.Bool(r.estimated()), sdk.String(state),
 		sdk.String(r.namespace), text(r.owner), sdk.String(r.job), sdk.String(r.alloc), text(r.name), sdk.String("main"), text(r.title), text(r.description),
 		text(r.image), text(r.command), text(r.datacenter), text(r.problem),

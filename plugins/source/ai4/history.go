@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/bursar-accounting/bursar/plugins/sdk"
 )
 
 // history is what all snapshots together tell, in the order of their times.
@@ -40,6 +42,8 @@ type run struct {
 	placed time.Time
 	// unseen: between its submission and its first sighting no snapshot saw the job.
 	unseen bool
+	// undated is why unseen cannot be told: the first sighting has an unreadable submission.
+	undated string
 }
 
 func newHistory() *history {
@@ -65,6 +69,9 @@ func (h *history) add(at time.Time, s *sighting) {
 	r := h.runs[key]
 	if r == nil {
 		r = &run{first: at, placed: placed, unseen: before.Before(s.submit)}
+		if i := slices.IndexFunc(s.unread, func(u sdk.Unread) bool { return u.Attribute == "submit" }); i >= 0 {
+			r.undated = s.unread[i].Problem
+		}
 		h.runs[key] = r
 	}
 	if r.stop.IsZero() || !s.stop.IsZero() {
@@ -77,6 +84,7 @@ func (h *history) add(at time.Time, s *sighting) {
 func (r *run) take(at time.Time, s *sighting) {
 	before := r.sighting
 	r.sighting = *s
+	r.recall(&before)
 	if before.alloc != "" && !before.submit.IsZero() && before.submit.Before(s.submit) {
 		r.submit = before.submit
 	}

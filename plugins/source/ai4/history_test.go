@@ -217,7 +217,6 @@ func TestOddPartsOfFilesAreRefusedWithTheirPlaceAndStopNothing(t *testing.T) {
 		"2025-06-01T12:00:30.json: ns[0]: resources are missing or null",
 		"2025-06-01T12:00:30.json: ns[2]: it is a number, not a job",
 		"2025-06-01T12:00:30.json: ns[3]: job_ID is missing",
-		`2025-06-01T12:00:30.json: ns[4]: cpu_num is "-2", which is not an amount`,
 		`2025-06-01T12:00:30.json: ns[5]: alloc_start is "2025-06-01 one", which is not a time`,
 		"2025-06-01T12:00:30.json: ns[6]: job_ID is a object",
 		"2025-06-01T16:00:30.json: byte 1: this is no snapshot, which is an object of lists of jobs by namespace; what is before it was read",

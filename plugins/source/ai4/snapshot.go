@@ -6,9 +6,12 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/bursar-accounting/bursar/plugins/sdk"
 )
 
 // sighting is a job as one snapshot saw it.
@@ -17,6 +20,7 @@ type sighting struct {
 	name, owner, title, description, image, command, datacenter, problem string
 	submit, start, stop                                                  time.Time // zero: not known
 	use                                                                  amounts
+	unread                                                               []sdk.Unread // of submit and use
 }
 
 // amounts are what a run had; nil is not known.
@@ -32,7 +36,7 @@ type entry struct {
 	Description any       `json:"description"`
 	Image       any       `json:"docker_image"`
 	Command     any       `json:"docker_command"`
-	Submit      *string   `json:"submit_time"`
+	Submit      any       `json:"submit_time"`
 	Resources   *resource `json:"resources"`
 	Alloc       *string   `json:"alloc_ID"`
 	Datacenter  any       `json:"datacenter"`
@@ -42,11 +46,11 @@ type entry struct {
 }
 
 type resource struct {
-	Cores  *json.Number `json:"cpu_num"`
-	MHz    *json.Number `json:"cpu_MHz"`
-	GPUs   *json.Number `json:"gpu_num"`
-	Memory *json.Number `json:"memory_MB"`
-	Disk   *json.Number `json:"disk_MB"`
+	Cores  json.RawMessage `json:"cpu_num"`
+	MHz    json.RawMessage `json:"cpu_MHz"`
+	GPUs   json.RawMessage `json:"gpu_num"`
+	Memory json.RawMessage `json:"memory_MB"`
+	Disk   json.RawMessage `json:"disk_MB"`
 }
 
 // bad is a part of a snapshot that cannot be read.
@@ -160,12 +164,39 @@ func readEntry(namespace string, raw []byte, zone *time.Location) (*sighting, er
 		namespace: namespace, job: *e.Job, alloc: word(e.Alloc), status: *e.Status, name: words(e.Name), owner: words(e.Owner), title: words(e.Title),
 		description: words(e.Description), image: words(e.Image), command: words(e.Command), datacenter: words(e.Datacenter), problem: words(e.Problem),
 	}
-	err := errors.Join(
-		instant("submit_time", e.Submit, zone, &s.submit), instant("alloc_start", e.Start, time.UTC, &s.start), instant("alloc_end", e.Stop, time.UTC, &s.stop),
-		amount("cpu_num", e.Resources.Cores, &s.use.cores), amount("cpu_MHz", e.Resources.MHz, &s.use.mhz), amount("gpu_num", e.Resources.GPUs, &s.use.gpus),
-		amount("memory_MB", e.Resources.Memory, &s.use.memory), amount("disk_MB", e.Resources.Disk, &s.use.disk),
-	)
-	return s, err
+	submit := words(e.Submit)
+	s.optional("submit", instant("submit_time", &submit, zone, &s.submit))
+	s.optional("cores", amount("cpu_num", e.Resources.Cores, &s.use.cores))
+	s.optional("cpu_mhz", amount("cpu_MHz", e.Resources.MHz, &s.use.mhz))
+	s.optional("gpus", amount("gpu_num", e.Resources.GPUs, &s.use.gpus))
+	s.optional("memory_mb", amount("memory_MB", e.Resources.Memory, &s.use.memory))
+	s.optional("disk_mb", amount("disk_MB", e.Resources.Disk, &s.use.disk))
+	return s, errors.Join(instant("alloc_start", e.Start, time.UTC, &s.start), instant("alloc_end", e.Stop, time.UTC, &s.stop))
+}
+
+// optional notes that an attribute cannot be read without which the run can be told.
+func (s *sighting) optional(attribute string, err error) {
+	if err != nil {
+		s.unread = append(s.unread, sdk.Unread{Attribute: attribute, Problem: err.Error()})
+	}
+}
+
+// recall takes over from an earlier sighting what cannot be read in this one.
+func (s *sighting) recall(before *sighting) {
+	s.unread = slices.DeleteFunc(slices.Clone(s.unread), func(u sdk.Unread) bool {
+		if u.Attribute == "submit" {
+			s.submit = before.submit
+			return !s.submit.IsZero()
+		}
+		into, from := s.use.named(u.Attribute), before.use.named(u.Attribute)
+		*into = *from
+		return *into != nil
+	})
+}
+
+// named is the amount of an attribute.
+func (a *amounts) named(attribute string) **int64 {
+	return map[string]**int64{"cores": &a.cores, "cpu_mhz": &a.mhz, "gpus": &a.gpus, "memory_mb": &a.memory, "disk_mb": &a.disk}[attribute]
 }
 
 // maxID bounds the id of an allocation, so that what is made of it can name a run.
@@ -220,24 +251,29 @@ func instant(name string, text *string, zone *time.Location, into *time.Time) er
 	if err != nil {
 		return fmt.Errorf("%s is %.40q, which is not a time", name, *text)
 	}
-	if t.Year() > 1 {
-		*into = t.UTC()
-	}
 	if y := t.Year(); y < 1 || y > 9999 || y > 1 && y < 1970 {
 		return fmt.Errorf("%s is in the year %d", name, y)
+	}
+	if t.Year() > 1 {
+		*into = t.UTC()
 	}
 	return nil
 }
 
 // amount reads a number that is not negative, which may be missing.
-func amount(name string, n *json.Number, into **int64) error {
-	if n == nil {
+func amount(name string, raw json.RawMessage, into **int64) error {
+	var n *json.Number // also of a text
+	err := json.Unmarshal(raw, &n)
+	if len(raw) == 0 || err == nil && n == nil {
 		return nil
 	}
-	f, err := n.Float64()
+	f := -1.0
+	if err == nil {
+		f, err = n.Float64()
+	}
 	f = math.RoundToEven(f)
 	if err != nil || f < 0 || f > 1<<53 {
-		return fmt.Errorf("%s is %.40q, which is not an amount", name, n.String())
+		return fmt.Errorf("%s is %.40s, which is not an amount", name, raw)
 	}
 	v := int64(f)
 	*into = &v

@@ -18,6 +18,10 @@ const (
 	colID = iota
 	colStart
 	colStop
+	_ // submit
+	_ // state
+	colExitCode
+	colExitSignal
 )
 
 // attributes are the columns of a job: the keys of a line, and the whole line.
@@ -88,28 +92,38 @@ component "GPUs" {
 // maxDepth of a line's nesting.
 const maxDepth = 32
 
-// parse reads one line as a job. With an error the job has its run, as far as the
-// line tells it.
+// parse reads one line as a job. What cannot be read of it is unread, but for its id, start
+// and stop. With an error the job has its run, as far as the line tells it.
 func parse(line []byte, columns []sdk.Attribute, fields bool) (sdk.Job, error) {
 	object, err := decode(line)
 	if err != nil {
 		return sdk.Job{}, err
 	}
 	job := sdk.Job{Values: make([]sdk.Value, len(columns))}
-	for i, c := range columns[:len(columns)-1] {
-		if job.Values[i], err = convert(object[c.Name], c.Type); err != nil {
+	unread := func(c *sdk.Attribute, err error) {
+		job.Unread = append(job.Unread, sdk.Unread{Attribute: c.Name, Problem: err.Error()})
+	}
+	for i := range columns[:len(columns)-1] {
+		c := &columns[i]
+		v, err := convert(object[c.Name], c.Type)
+		if i >= colExitCode && i <= colExitSignal && err == nil && v.Int() != int64(int32(v.Int())) {
+			v, err = sdk.Null(), fmt.Errorf("%d is not a number of 32 bits", v.Int())
+		}
+		if err != nil && i <= colStop {
 			return job, fmt.Errorf("%s: %w", c.Name, err)
 		}
+		if err != nil {
+			unread(c, err)
+		}
+		job.Values[i] = v
 		if i == colID {
-			job.Run = job.Values[i].Str()
+			job.Run = v.Str()
 		}
 	}
-	whole, err := value(object, maxDepth)
-	if err != nil {
-		return job, err
-	}
-	if fields {
-		job.Values[len(columns)-1] = whole
+	if last := len(columns) - 1; fields {
+		if job.Values[last], err = value(object, maxDepth); err != nil {
+			unread(&columns[last], err)
+		}
 	}
 	return finish(job)
 }
@@ -156,11 +170,14 @@ func convert(v any, want sdk.Type) (sdk.Value, error) {
 		return integer(n)
 	case want == sdk.TypeFloat && number:
 		f, err := n.Float64()
-		return sdk.Float(f), err
+		if err != nil {
+			return sdk.Null(), fmt.Errorf("%s is not a number that fits", n)
+		}
+		return sdk.Float(f), nil
 	case want == sdk.TypeTime && (text || number):
 		return instant(s, n)
 	}
-	return sdk.Null(), fmt.Errorf("expected %s, found %T", want, v)
+	return sdk.Null(), fmt.Errorf("%.80q is not a %s", fmt.Sprint(v), want)
 }
 
 func integer(n json.Number) (sdk.Value, error) {

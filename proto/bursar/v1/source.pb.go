@@ -873,7 +873,9 @@ type Job struct {
 	Excluded bool `protobuf:"varint,4,opt,name=excluded,proto3" json:"excluded,omitempty"`
 	// The same run with the values by which it had, or may have had, another name:
 	// what was sent under that name is taken back, once this one is sent.
-	Formerly      []*Job `protobuf:"bytes,5,rep,name=formerly,proto3" json:"formerly,omitempty"`
+	Formerly []*Job `protobuf:"bytes,5,rep,name=formerly,proto3" json:"formerly,omitempty"`
+	// Attributes whose values cannot be read. They are null.
+	Unread        []*Unread `protobuf:"bytes,6,rep,name=unread,proto3" json:"unread,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -943,6 +945,66 @@ func (x *Job) GetFormerly() []*Job {
 	return nil
 }
 
+func (x *Job) GetUnread() []*Unread {
+	if x != nil {
+		return x.Unread
+	}
+	return nil
+}
+
+// Unread is an attribute that has a value which cannot be read.
+type Unread struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Attribute     string                 `protobuf:"bytes,1,opt,name=attribute,proto3" json:"attribute,omitempty"`
+	Problem       string                 `protobuf:"bytes,2,opt,name=problem,proto3" json:"problem,omitempty"` // for people
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Unread) Reset() {
+	*x = Unread{}
+	mi := &file_bursar_v1_source_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Unread) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Unread) ProtoMessage() {}
+
+func (x *Unread) ProtoReflect() protoreflect.Message {
+	mi := &file_bursar_v1_source_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Unread.ProtoReflect.Descriptor instead.
+func (*Unread) Descriptor() ([]byte, []int) {
+	return file_bursar_v1_source_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *Unread) GetAttribute() string {
+	if x != nil {
+		return x.Attribute
+	}
+	return ""
+}
+
+func (x *Unread) GetProblem() string {
+	if x != nil {
+		return x.Problem
+	}
+	return ""
+}
+
 type Refused struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Run           string                 `protobuf:"bytes,1,opt,name=run,proto3" json:"run,omitempty"`
@@ -954,7 +1016,7 @@ type Refused struct {
 
 func (x *Refused) Reset() {
 	*x = Refused{}
-	mi := &file_bursar_v1_source_proto_msgTypes[13]
+	mi := &file_bursar_v1_source_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -966,7 +1028,7 @@ func (x *Refused) String() string {
 func (*Refused) ProtoMessage() {}
 
 func (x *Refused) ProtoReflect() protoreflect.Message {
-	mi := &file_bursar_v1_source_proto_msgTypes[13]
+	mi := &file_bursar_v1_source_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -979,7 +1041,7 @@ func (x *Refused) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Refused.ProtoReflect.Descriptor instead.
 func (*Refused) Descriptor() ([]byte, []int) {
-	return file_bursar_v1_source_proto_rawDescGZIP(), []int{13}
+	return file_bursar_v1_source_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Refused) GetRun() string {
@@ -1016,7 +1078,7 @@ type Progress struct {
 
 func (x *Progress) Reset() {
 	*x = Progress{}
-	mi := &file_bursar_v1_source_proto_msgTypes[14]
+	mi := &file_bursar_v1_source_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1028,7 +1090,7 @@ func (x *Progress) String() string {
 func (*Progress) ProtoMessage() {}
 
 func (x *Progress) ProtoReflect() protoreflect.Message {
-	mi := &file_bursar_v1_source_proto_msgTypes[14]
+	mi := &file_bursar_v1_source_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1041,7 +1103,7 @@ func (x *Progress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Progress.ProtoReflect.Descriptor instead.
 func (*Progress) Descriptor() ([]byte, []int) {
-	return file_bursar_v1_source_proto_rawDescGZIP(), []int{14}
+	return file_bursar_v1_source_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Progress) GetDone() int64 {
@@ -1083,7 +1145,7 @@ type CollectRequest_Start struct {
 
 func (x *CollectRequest_Start) Reset() {
 	*x = CollectRequest_Start{}
-	mi := &file_bursar_v1_source_proto_msgTypes[16]
+	mi := &file_bursar_v1_source_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1095,7 +1157,7 @@ func (x *CollectRequest_Start) String() string {
 func (*CollectRequest_Start) ProtoMessage() {}
 
 func (x *CollectRequest_Start) ProtoReflect() protoreflect.Message {
-	mi := &file_bursar_v1_source_proto_msgTypes[16]
+	mi := &file_bursar_v1_source_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1142,7 +1204,7 @@ type CollectRequest_Window struct {
 
 func (x *CollectRequest_Window) Reset() {
 	*x = CollectRequest_Window{}
-	mi := &file_bursar_v1_source_proto_msgTypes[17]
+	mi := &file_bursar_v1_source_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1154,7 +1216,7 @@ func (x *CollectRequest_Window) String() string {
 func (*CollectRequest_Window) ProtoMessage() {}
 
 func (x *CollectRequest_Window) ProtoReflect() protoreflect.Message {
-	mi := &file_bursar_v1_source_proto_msgTypes[17]
+	mi := &file_bursar_v1_source_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1193,7 +1255,7 @@ type CollectRequest_Ack struct {
 
 func (x *CollectRequest_Ack) Reset() {
 	*x = CollectRequest_Ack{}
-	mi := &file_bursar_v1_source_proto_msgTypes[18]
+	mi := &file_bursar_v1_source_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1205,7 +1267,7 @@ func (x *CollectRequest_Ack) String() string {
 func (*CollectRequest_Ack) ProtoMessage() {}
 
 func (x *CollectRequest_Ack) ProtoReflect() protoreflect.Message {
-	mi := &file_bursar_v1_source_proto_msgTypes[18]
+	mi := &file_bursar_v1_source_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1304,13 +1366,17 @@ const file_bursar_v1_source_proto_rawDesc = "" +
 	"\arecords\x18\b \x03(\v2\x11.bursar.v1.RecordR\arecords\x12%\n" +
 	"\x05stops\x18\t \x03(\v2\x0f.bursar.v1.StopR\x05stops\x12#\n" +
 	"\rcomplete_from\x18\n" +
-	" \x01(\x12R\fcompleteFrom\"\x9f\x01\n" +
+	" \x01(\x12R\fcompleteFrom\"\xca\x01\n" +
 	"\x03Job\x12\x10\n" +
 	"\x03run\x18\x01 \x01(\tR\x03run\x12(\n" +
 	"\x06values\x18\x02 \x03(\v2\x10.bursar.v1.ValueR\x06values\x12\x14\n" +
 	"\x05ended\x18\x03 \x01(\bR\x05ended\x12\x1a\n" +
 	"\bexcluded\x18\x04 \x01(\bR\bexcluded\x12*\n" +
-	"\bformerly\x18\x05 \x03(\v2\x0e.bursar.v1.JobR\bformerly\"G\n" +
+	"\bformerly\x18\x05 \x03(\v2\x0e.bursar.v1.JobR\bformerly\x12)\n" +
+	"\x06unread\x18\x06 \x03(\v2\x11.bursar.v1.UnreadR\x06unread\"@\n" +
+	"\x06Unread\x12\x1c\n" +
+	"\tattribute\x18\x01 \x01(\tR\tattribute\x12\x18\n" +
+	"\aproblem\x18\x02 \x01(\tR\aproblem\"G\n" +
 	"\aRefused\x12\x10\n" +
 	"\x03run\x18\x01 \x01(\tR\x03run\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\x12\x10\n" +
@@ -1350,7 +1416,7 @@ func file_bursar_v1_source_proto_rawDescGZIP() []byte {
 }
 
 var file_bursar_v1_source_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_bursar_v1_source_proto_msgTypes = make([]protoimpl.MessageInfo, 19)
+var file_bursar_v1_source_proto_msgTypes = make([]protoimpl.MessageInfo, 20)
 var file_bursar_v1_source_proto_goTypes = []any{
 	(Type)(0),                     // 0: bursar.v1.Type
 	(*ProgressRequest)(nil),       // 1: bursar.v1.ProgressRequest
@@ -1366,52 +1432,54 @@ var file_bursar_v1_source_proto_goTypes = []any{
 	(*CollectRequest)(nil),        // 11: bursar.v1.CollectRequest
 	(*CollectResponse)(nil),       // 12: bursar.v1.CollectResponse
 	(*Job)(nil),                   // 13: bursar.v1.Job
-	(*Refused)(nil),               // 14: bursar.v1.Refused
-	(*Progress)(nil),              // 15: bursar.v1.Progress
-	nil,                           // 16: bursar.v1.ProgressResponse.StepsEntry
-	(*CollectRequest_Start)(nil),  // 17: bursar.v1.CollectRequest.Start
-	(*CollectRequest_Window)(nil), // 18: bursar.v1.CollectRequest.Window
-	(*CollectRequest_Ack)(nil),    // 19: bursar.v1.CollectRequest.Ack
-	(*Node)(nil),                  // 20: bursar.v1.Node
-	(*Diagnostic)(nil),            // 21: bursar.v1.Diagnostic
-	(*Frame)(nil),                 // 22: bursar.v1.Frame
-	(*Record)(nil),                // 23: bursar.v1.Record
-	(*Stop)(nil),                  // 24: bursar.v1.Stop
-	(*Value)(nil),                 // 25: bursar.v1.Value
+	(*Unread)(nil),                // 14: bursar.v1.Unread
+	(*Refused)(nil),               // 15: bursar.v1.Refused
+	(*Progress)(nil),              // 16: bursar.v1.Progress
+	nil,                           // 17: bursar.v1.ProgressResponse.StepsEntry
+	(*CollectRequest_Start)(nil),  // 18: bursar.v1.CollectRequest.Start
+	(*CollectRequest_Window)(nil), // 19: bursar.v1.CollectRequest.Window
+	(*CollectRequest_Ack)(nil),    // 20: bursar.v1.CollectRequest.Ack
+	(*Node)(nil),                  // 21: bursar.v1.Node
+	(*Diagnostic)(nil),            // 22: bursar.v1.Diagnostic
+	(*Frame)(nil),                 // 23: bursar.v1.Frame
+	(*Record)(nil),                // 24: bursar.v1.Record
+	(*Stop)(nil),                  // 25: bursar.v1.Stop
+	(*Value)(nil),                 // 26: bursar.v1.Value
 }
 var file_bursar_v1_source_proto_depIdxs = []int32{
-	16, // 0: bursar.v1.ProgressResponse.steps:type_name -> bursar.v1.ProgressResponse.StepsEntry
+	17, // 0: bursar.v1.ProgressResponse.steps:type_name -> bursar.v1.ProgressResponse.StepsEntry
 	7,  // 1: bursar.v1.DescribeResponse.attributes:type_name -> bursar.v1.Attribute
 	0,  // 2: bursar.v1.Attribute.type:type_name -> bursar.v1.Type
-	20, // 3: bursar.v1.ConfigureRequest.config:type_name -> bursar.v1.Node
+	21, // 3: bursar.v1.ConfigureRequest.config:type_name -> bursar.v1.Node
 	9,  // 4: bursar.v1.ConfigureRequest.tls:type_name -> bursar.v1.TLSFiles
-	21, // 5: bursar.v1.ConfigureResponse.diagnostics:type_name -> bursar.v1.Diagnostic
-	17, // 6: bursar.v1.CollectRequest.start:type_name -> bursar.v1.CollectRequest.Start
-	19, // 7: bursar.v1.CollectRequest.ack:type_name -> bursar.v1.CollectRequest.Ack
+	22, // 5: bursar.v1.ConfigureResponse.diagnostics:type_name -> bursar.v1.Diagnostic
+	18, // 6: bursar.v1.CollectRequest.start:type_name -> bursar.v1.CollectRequest.Start
+	20, // 7: bursar.v1.CollectRequest.ack:type_name -> bursar.v1.CollectRequest.Ack
 	13, // 8: bursar.v1.CollectResponse.jobs:type_name -> bursar.v1.Job
-	15, // 9: bursar.v1.CollectResponse.progress:type_name -> bursar.v1.Progress
-	22, // 10: bursar.v1.CollectResponse.frames:type_name -> bursar.v1.Frame
-	14, // 11: bursar.v1.CollectResponse.refused:type_name -> bursar.v1.Refused
-	23, // 12: bursar.v1.CollectResponse.records:type_name -> bursar.v1.Record
-	24, // 13: bursar.v1.CollectResponse.stops:type_name -> bursar.v1.Stop
-	25, // 14: bursar.v1.Job.values:type_name -> bursar.v1.Value
+	16, // 9: bursar.v1.CollectResponse.progress:type_name -> bursar.v1.Progress
+	23, // 10: bursar.v1.CollectResponse.frames:type_name -> bursar.v1.Frame
+	15, // 11: bursar.v1.CollectResponse.refused:type_name -> bursar.v1.Refused
+	24, // 12: bursar.v1.CollectResponse.records:type_name -> bursar.v1.Record
+	25, // 13: bursar.v1.CollectResponse.stops:type_name -> bursar.v1.Stop
+	26, // 14: bursar.v1.Job.values:type_name -> bursar.v1.Value
 	13, // 15: bursar.v1.Job.formerly:type_name -> bursar.v1.Job
-	18, // 16: bursar.v1.CollectRequest.Start.window:type_name -> bursar.v1.CollectRequest.Window
-	5,  // 17: bursar.v1.SourcePlugin.Describe:input_type -> bursar.v1.DescribeRequest
-	8,  // 18: bursar.v1.SourcePlugin.Configure:input_type -> bursar.v1.ConfigureRequest
-	11, // 19: bursar.v1.SourcePlugin.Collect:input_type -> bursar.v1.CollectRequest
-	3,  // 20: bursar.v1.SourcePlugin.Count:input_type -> bursar.v1.CountRequest
-	1,  // 21: bursar.v1.SourcePlugin.Progress:input_type -> bursar.v1.ProgressRequest
-	6,  // 22: bursar.v1.SourcePlugin.Describe:output_type -> bursar.v1.DescribeResponse
-	10, // 23: bursar.v1.SourcePlugin.Configure:output_type -> bursar.v1.ConfigureResponse
-	12, // 24: bursar.v1.SourcePlugin.Collect:output_type -> bursar.v1.CollectResponse
-	4,  // 25: bursar.v1.SourcePlugin.Count:output_type -> bursar.v1.CountResponse
-	2,  // 26: bursar.v1.SourcePlugin.Progress:output_type -> bursar.v1.ProgressResponse
-	22, // [22:27] is the sub-list for method output_type
-	17, // [17:22] is the sub-list for method input_type
-	17, // [17:17] is the sub-list for extension type_name
-	17, // [17:17] is the sub-list for extension extendee
-	0,  // [0:17] is the sub-list for field type_name
+	14, // 16: bursar.v1.Job.unread:type_name -> bursar.v1.Unread
+	19, // 17: bursar.v1.CollectRequest.Start.window:type_name -> bursar.v1.CollectRequest.Window
+	5,  // 18: bursar.v1.SourcePlugin.Describe:input_type -> bursar.v1.DescribeRequest
+	8,  // 19: bursar.v1.SourcePlugin.Configure:input_type -> bursar.v1.ConfigureRequest
+	11, // 20: bursar.v1.SourcePlugin.Collect:input_type -> bursar.v1.CollectRequest
+	3,  // 21: bursar.v1.SourcePlugin.Count:input_type -> bursar.v1.CountRequest
+	1,  // 22: bursar.v1.SourcePlugin.Progress:input_type -> bursar.v1.ProgressRequest
+	6,  // 23: bursar.v1.SourcePlugin.Describe:output_type -> bursar.v1.DescribeResponse
+	10, // 24: bursar.v1.SourcePlugin.Configure:output_type -> bursar.v1.ConfigureResponse
+	12, // 25: bursar.v1.SourcePlugin.Collect:output_type -> bursar.v1.CollectResponse
+	4,  // 26: bursar.v1.SourcePlugin.Count:output_type -> bursar.v1.CountResponse
+	2,  // 27: bursar.v1.SourcePlugin.Progress:output_type -> bursar.v1.ProgressResponse
+	23, // [23:28] is the sub-list for method output_type
+	18, // [18:23] is the sub-list for method input_type
+	18, // [18:18] is the sub-list for extension type_name
+	18, // [18:18] is the sub-list for extension extendee
+	0,  // [0:18] is the sub-list for field type_name
 }
 
 func init() { file_bursar_v1_source_proto_init() }
@@ -1431,7 +1499,7 @@ func file_bursar_v1_source_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_bursar_v1_source_proto_rawDesc), len(file_bursar_v1_source_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   19,
+			NumMessages:   20,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

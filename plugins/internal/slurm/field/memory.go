@@ -69,15 +69,16 @@ func Size(s string) (n int64, known bool, err error) {
 	return n + int64(math.RoundToEven(f*float64(unit))), true, nil
 }
 
-// Count reads a whole number. Known is false where there is none.
+// Count reads a whole number. Known is false where there is none, and for the numbers by
+// which Slurm says "no value".
 func Count(s string) (n int64, known bool, err error) {
 	switch s {
-	case "", "Unknown", "UNLIMITED", "Partition_Limit", "INVALID", "None", "N/A", "18446744073709551614", "18446744073709551615":
+	case "", "Unknown", "UNLIMITED", "Partition_Limit", "INVALID", "None", "N/A", "18446744073709551614", "18446744073709551615", "4294967294", "4294967295":
 		return 0, false, nil
 	}
-	n, err = strconv.ParseInt(s, 10, 64)
-	if err != nil {
+	u, ok := digits(s, math.MaxInt64)
+	if !ok {
 		return 0, false, fmt.Errorf("%q is not a whole number", s)
 	}
-	return n, true, nil
+	return int64(u), true, nil
 }

@@ -2,6 +2,7 @@ package field
 
 import (
 	"fmt"
+	"math"
 	"strings"
 )
 
@@ -52,7 +53,10 @@ func GPUs(list []Resource) (total int64, types map[string]int64, err error) {
 		}
 		n, _, err := Size(r.Value)
 		if err != nil {
-			return 0, nil, err
+			return 0, nil, fmt.Errorf("%s: %w", r.Name, err)
+		}
+		if n > math.MaxInt64-sum {
+			return 0, nil, fmt.Errorf("%s: %d GPUs are too many", r.Name, n)
 		}
 		if !typed {
 			total, whole = n, true

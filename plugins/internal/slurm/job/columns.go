@@ -1,7 +1,6 @@
 package job
 
 import (
-	"github.com/bursar-accounting/bursar/plugins/internal/slurm/field"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 )
 
@@ -190,14 +189,10 @@ func largest() []attribute {
 
 // largest is the greatest value over the steps, or that of the job's row.
 func (r *Run) largest(column string) (sdk.Value, error) {
-	if r.steps.err != nil {
-		return sdk.Null(), r.steps.err
+	if s := r.steps.largest(column); s.known || s.err != nil {
+		return s.value()
 	}
-	if n, ok := r.steps.max[column]; ok {
-		return sdk.Int(n), nil
-	}
-	s, _ := r.text(column)
-	n, known, err := field.Size(s)
+	n, known, err := r.size(column)
 	return number(n, measured(n, known), err)
 }
 

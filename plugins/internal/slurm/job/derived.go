@@ -22,9 +22,9 @@ func identity() []attribute {
 		{sdk.Attribute{Name: "qualified_id", Type: sdk.TypeString, Doc: "id, with the cluster and a dash before it when several clusters are configured; ids of two clusters never meet"}, nil,
 			func(r *Run) (sdk.Value, error) { return sdk.String(r.qualifiedName()), nil }},
 		{sdk.Attribute{Name: "user", Type: sdk.TypeString, Doc: "user name, or the user's number where the machine does not know the name"}, []string{"User", "UID"},
-			func(r *Run) (sdk.Value, error) { return r.nameOr("User", "UID"), nil }},
+			func(r *Run) (sdk.Value, error) { return r.nameOr("User", "UID") }},
 		{sdk.Attribute{Name: "group", Type: sdk.TypeString, Doc: "name of the user's group, or its number where the machine does not know the name"}, []string{"Group", "GID"},
-			func(r *Run) (sdk.Value, error) { return r.nameOr("Group", "GID"), nil }},
+			func(r *Run) (sdk.Value, error) { return r.nameOr("Group", "GID") }},
 		{sdk.Attribute{Name: "state", Type: sdk.TypeString, Doc: "state in one word, for example CANCELLED"}, nil,
 			func(r *Run) (sdk.Value, error) { return sdk.String(r.State.Word), nil }},
 		{sdk.Attribute{Name: "cancelled_by", Type: sdk.TypeInt, Doc: "number of the user who cancelled the job"}, nil,
@@ -63,17 +63,17 @@ func amounts() []attribute {
 		{sdk.Attribute{Name: "max_rss_bytes", Type: sdk.TypeInt, Doc: "resident memory of the largest task of any step, in bytes"},
 			[]string{"MaxRSS"}, func(r *Run) (sdk.Value, error) { return r.largest("MaxRSS") }},
 		{sdk.Attribute{Name: "max_rss_sum_bytes", Type: sdk.TypeInt, Doc: "sum over the steps of the resident memory of each one's largest task, in bytes"},
-			[]string{"MaxRSS"}, func(r *Run) (sdk.Value, error) { return r.sum(r.steps.rss) }},
+			[]string{"MaxRSS"}, func(r *Run) (sdk.Value, error) { return r.steps.rss.value() }},
 		{sdk.Attribute{Name: "total_rss_bytes", Type: sdk.TypeInt, Doc: "resident memory of all tasks of the largest step together, in bytes"},
-			[]string{"TRESUsageInTot"}, func(r *Run) (sdk.Value, error) { return r.sum(r.steps.tasks) }},
+			[]string{"TRESUsageInTot"}, func(r *Run) (sdk.Value, error) { return r.steps.tasks.value() }},
 		{sdk.Attribute{Name: "disk_read_bytes", Type: sdk.TypeInt, Doc: "bytes that all tasks of all steps read; null when no step was sampled"},
-			[]string{"TRESUsageInTot", "MaxRSS"}, func(r *Run) (sdk.Value, error) { return r.sum(r.steps.read) }},
+			[]string{"TRESUsageInTot", "MaxRSS"}, func(r *Run) (sdk.Value, error) { return r.steps.read.value() }},
 		{sdk.Attribute{Name: "disk_write_bytes", Type: sdk.TypeInt, Doc: "bytes that all tasks of all steps wrote; null when no step was sampled"},
-			[]string{"TRESUsageOutTot", "MaxRSS"}, func(r *Run) (sdk.Value, error) { return r.sum(r.steps.wrote) }},
+			[]string{"TRESUsageOutTot", "MaxRSS"}, func(r *Run) (sdk.Value, error) { return r.steps.wrote.value() }},
 		{sdk.Attribute{Name: "gpus", Type: sdk.TypeInt, Doc: "allocated GPUs of all types; 0 also where Slurm does not account GPUs"}, []string{"AllocTRES"},
-			func(r *Run) (sdk.Value, error) { n, _, err := r.gpus(); return sdk.Int(n), err }},
+			func(r *Run) (sdk.Value, error) { n, _, err := r.gpus(); return number(n, true, err) }},
 		{sdk.Attribute{Name: "gpus_by_type", Type: sdk.TypeMap, Doc: "allocated GPUs by type, as far as Slurm reports types"}, []string{"AllocTRES"},
-			func(r *Run) (sdk.Value, error) { _, m, err := r.gpus(); return counts(m), err }},
+			func(r *Run) (sdk.Value, error) { _, m, err := r.gpus(); return counts(m, err) }},
 		{sdk.Attribute{Name: "alloc_tres", Type: sdk.TypeMap, Doc: "allocated resources by name, for example cpu, mem (bytes), node, billing, gres/gpu"}, []string{"AllocTRES"},
 			func(r *Run) (sdk.Value, error) { return r.resources("AllocTRES") }},
 		{sdk.Attribute{Name: "req_tres", Type: sdk.TypeMap, Doc: "requested resources by name"}, []string{"ReqTRES"},
@@ -107,20 +107,24 @@ func (r *Run) qualifiedName() string {
 	return r.Name()
 }
 
-func (r *Run) nameOr(name, number string) sdk.Value {
+func (r *Run) nameOr(name, number string) (sdk.Value, error) {
 	if s, ok := r.text(name); ok && s != "" {
-		return sdk.String(s)
+		return sdk.String(s), nil
 	}
-	if s, ok := r.text(number); ok {
-		return sdk.String(s)
+	s, ok := r.text(number)
+	if _, _, err := r.count(number); err != nil || !ok {
+		return sdk.Null(), err
 	}
-	return sdk.Null()
+	return sdk.String(s), nil
 }
 
 func (r *Run) exit(signal bool) (sdk.Value, error) {
 	code, sig, known, err := field.Exit(r.Text("ExitCode"))
-	if err != nil || !r.Ended() {
-		return sdk.Null(), err
+	if err != nil {
+		return sdk.Null(), fmt.Errorf("ExitCode: %w", err)
+	}
+	if !r.Ended() {
+		return sdk.Null(), nil
 	}
 	if signal {
 		return number(sig, known, nil)
@@ -146,26 +150,25 @@ func (r *Run) cpuSeconds() (sdk.Value, error) {
 		return sdk.Null(), err
 	case m > 0:
 		return sdk.Int(m.Seconds()), nil
-	case r.steps.err != nil:
-		return sdk.Null(), r.steps.err
 	}
-	return number(field.Micros(r.steps.cpu.n).Seconds(), r.steps.cpu.known, nil)
+	cpu := r.steps.cpu
+	return number(field.Micros(cpu.n).Seconds(), cpu.known, cpu.err)
 }
 
 func (r *Run) energy() (sdk.Value, error) {
-	n, known, err := field.Size(r.Text("ConsumedEnergyRaw"))
+	n, known, err := r.size("ConsumedEnergyRaw")
 	if err != nil || measured(n, known) {
 		return number(n, known, err)
 	}
-	return r.sum(r.steps.energy)
+	return r.steps.energy.value()
 }
-
-func (r *Run) sum(s sum) (sdk.Value, error) { return number(s.n, s.known, r.steps.err) }
 
 func (r *Run) memoryMB() (sdk.Value, error) {
 	n, known, err := r.requested()
 	if err == nil && (!known || n == 0) {
-		if m, ok, err := r.amount("AllocTRES", "mem"); err != nil || ok {
+		var m int64
+		var ok bool
+		if m, ok, err = r.amount("AllocTRES", "mem"); ok {
 			n, known = m, ok
 		}
 	}
@@ -201,7 +204,11 @@ func (r *Run) amount(column, name string) (n int64, known bool, err error) {
 	if err != nil {
 		return 0, false, err
 	}
-	return field.Amount(list, name)
+	n, known, err = field.Amount(list, name)
+	if err != nil {
+		return 0, false, fmt.Errorf("%s: %s: %w", column, name, err)
+	}
+	return n, known, nil
 }
 
 func (r *Run) gpus() (int64, map[string]int64, error) {
@@ -209,18 +216,26 @@ func (r *Run) gpus() (int64, map[string]int64, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	return field.GPUs(list)
+	total, types, err := field.GPUs(list)
+	if err != nil {
+		return 0, nil, fmt.Errorf("AllocTRES: %w", err)
+	}
+	return total, types, nil
 }
 
-func counts(m map[string]int64) sdk.Value {
+func counts(m map[string]int64, err error) (sdk.Value, error) {
+	if err != nil {
+		return sdk.Null(), err
+	}
 	out := make(map[string]sdk.Value, len(m))
 	for k, n := range m {
 		out[k] = sdk.Int(n)
 	}
-	return sdk.Map(out)
+	return sdk.Map(out), nil
 }
 
-// resources makes a map of a TRES list; what is no number stays text.
+// resources makes a map of a TRES list; times stay text. An entry that cannot be read is
+// left out.
 func (r *Run) resources(column string) (sdk.Value, error) {
 	list, err := r.tres(column)
 	if err != nil {
@@ -228,13 +243,18 @@ func (r *Run) resources(column string) (sdk.Value, error) {
 	}
 	out := make(map[string]sdk.Value, len(list))
 	for _, e := range list {
-		if n, known, err := field.Size(e.Value); err != nil {
-			out[e.Name] = sdk.String(e.Value)
-		} else if known {
+		n, known, bad := field.Size(e.Value)
+		_, _, odd := field.Duration(e.Value)
+		switch {
+		case known:
 			out[e.Name] = sdk.Int(n)
+		case bad != nil && odd == nil:
+			out[e.Name] = sdk.String(e.Value)
+		case bad != nil && err == nil:
+			err = fmt.Errorf("%s: %s: %w", column, e.Name, bad)
 		}
 	}
-	return sdk.Map(out), nil
+	return sdk.Map(out), err
 }
 
 func (r *Run) eligibleWait() (sdk.Value, error) {

@@ -34,6 +34,6 @@ component "TotalCPU" {
 }
 component "GPUs" {
   amount = job.gpus
-  when   = job.gpus > 0
+  when   = try(job.gpus > 0, false)
 }
 `

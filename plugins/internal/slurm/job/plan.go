@@ -100,22 +100,22 @@ func place(column string) int {
 	return 100 + slices.Index(free(), column)
 }
 
-// Values returns the values of a run in the order of the attributes; those that
-// are not wanted or not known are null. The error names the column that cannot
-// be read.
-func (p *Plan) Values(r *Run) ([]sdk.Value, error) {
-	out := make([]sdk.Value, len(p.table))
+// Values returns the values of a run in the order of the attributes; those that are not
+// wanted, not known or not readable are null. Unread names the wanted ones that cannot be
+// read, with the column.
+func (p *Plan) Values(r *Run) (values []sdk.Value, unread []sdk.Unread) {
+	values = make([]sdk.Value, len(p.table))
 	for i := range p.table {
 		if !p.wanted[i] {
 			continue
 		}
 		v, err := p.table[i].value(r)
 		if err != nil {
-			return out, fmt.Errorf("%s: %w", p.table[i].Name, err)
+			unread = append(unread, sdk.Unread{Attribute: p.table[i].Name, Problem: err.Error()})
 		}
-		out[i] = v
+		values[i] = v
 	}
-	return out, nil
+	return values, unread
 }
 
 // Attributes are those that a mapping may name.
@@ -132,7 +132,8 @@ func Attributes() []sdk.Attribute {
 type attribute struct {
 	sdk.Attribute
 	columns []string // what it is made from
-	value   func(*Run) (sdk.Value, error)
+	// value is null with an error, or a map without what cannot be read.
+	value func(*Run) (sdk.Value, error)
 }
 
 func table() []attribute {

@@ -26,7 +26,7 @@ type Run struct {
 	State    field.State
 	Start    time.Time // zero: it did not start
 	End      time.Time // zero: it goes on
-	Restarts int64     // 0 also where this Slurm does not tell
+	Restarts int64     // 0 also where this Slurm does not tell, or it cannot be read
 
 	// Later says that the job had an earlier run. Set it before Name or Values
 	// are asked for.
@@ -148,10 +148,11 @@ func (r *Run) read() (err error) {
 	if r.End, err = r.time("End"); err != nil {
 		return err
 	}
-	if r.Restarts, _, err = r.count("Restarts"); err == nil && r.Submit == 0 {
-		err = errNoSubmit
+	r.Restarts, _, _ = r.count("Restarts") // where it cannot be read, other rows of the job tell
+	if r.Submit == 0 {
+		return errNoSubmit
 	}
-	return err
+	return nil
 }
 
 // Started reports whether the run had resources. A job that was cancelled while
@@ -233,6 +234,13 @@ func (r *Run) time(column string) (time.Time, error) {
 func (r *Run) count(column string) (n int64, known bool, err error) {
 	s, _ := r.text(column)
 	if n, known, err = field.Count(s); err != nil {
+		return 0, false, fmt.Errorf("%s: %w", column, err)
+	}
+	return n, known, nil
+}
+
+func (r *Run) size(column string) (n int64, known bool, err error) {
+	if n, known, err = field.Size(r.Text(column)); err != nil {
 		return 0, false, fmt.Errorf("%s: %w", column, err)
 	}
 	return n, known, nil

@@ -1,9 +1,12 @@
 package job
 
 import (
+	"errors"
 	"fmt"
+	"math"
 
 	"github.com/bursar-accounting/bursar/plugins/internal/slurm/field"
+	"github.com/bursar-accounting/bursar/plugins/sdk"
 )
 
 // steps is what the steps of a run add up to. It does not grow with them.
@@ -12,55 +15,114 @@ type steps struct {
 	cpu    sum // in microseconds
 	energy sum
 	rss    sum // over the steps, of each step's largest task
-	max    map[string]int64
+	max    map[string]*sum
 	tasks  sum // resident memory of all tasks of a step: the largest step counts
 	read   sum
 	wrote  sum
-	err    error
 }
 
 // sum is a number that may be unknown.
 type sum struct {
 	n     int64
 	known bool
+	err   error // a part of it cannot be read, or it is too large
 }
 
-func (s *sum) add(n int64) { s.n, s.known = s.n+n, true }
+func (s *sum) add(n int64) {
+	if n > math.MaxInt64-s.n {
+		s.fail(errors.New("the sum over the steps is too large"))
+		return
+	}
+	s.n, s.known = s.n+n, true
+}
 
 func (s *sum) raise(n int64) { s.n, s.known = max(s.n, n), true }
 
-// Step adds the row of one of the run's steps. A field that cannot be read, or
-// spoilt, which says that the row is not as it should be, makes those attributes
-// fail that need the steps.
-func (r *Run) Step(fields []string, spoilt error) {
-	s := &r.steps
-	s.count++
-	for _, err := range []error{
-		spoilt,
-		s.addCPU(r.plan, fields), s.addEnergy(r.plan, fields), s.addLargest(r.plan, fields), s.addUsage(r.plan, fields),
-	} {
-		if err != nil && s.err == nil {
-			s.err = fmt.Errorf("step %s: %w", fields[1], err)
-		}
+func (s *sum) fail(err error) {
+	if s.err == nil {
+		s.err = err
 	}
 }
 
-func (s *steps) addCPU(p *Plan, fields []string) error {
-	text, _ := p.get(fields, "TotalCPU")
+func (s *sum) value() (sdk.Value, error) { return number(s.n, s.known, s.err) }
+
+// all are the sums.
+func (s *steps) all() []*sum {
+	out := []*sum{&s.cpu, &s.energy, &s.rss, &s.tasks, &s.read, &s.wrote}
+	for _, column := range largestColumns() {
+		out = append(out, s.largest(column))
+	}
+	return out
+}
+
+// largest is the greatest value of a column.
+func (s *steps) largest(column string) *sum {
+	if s.max == nil {
+		s.max = map[string]*sum{}
+	}
+	if s.max[column] == nil {
+		s.max[column] = &sum{}
+	}
+	return s.max[column]
+}
+
+// step is the row of a step.
+type step struct {
+	*steps
+	plan   *Plan
+	fields []string
+}
+
+// Step adds the row of one of the run's steps. A field that cannot be read makes those
+// attributes fail that need it; spoilt, which says that the row is not as it should be,
+// all that need the steps.
+func (r *Run) Step(fields []string, spoilt error) {
+	r.steps.count++
+	s := step{steps: &r.steps, plan: r.plan, fields: fields}
+	if spoilt != nil {
+		for _, sum := range s.all() {
+			s.fail(sum, "", spoilt)
+		}
+		return
+	}
+	s.addCPU()
+	s.addEnergy()
+	s.addLargest()
+	s.addUsage()
+}
+
+// fail notes that a column of the step cannot be read.
+func (s *step) fail(sum *sum, column string, err error) {
+	if column != "" {
+		err = fmt.Errorf("%s: %w", column, err)
+	}
+	sum.fail(fmt.Errorf("step %s: %w", s.fields[1], err))
+}
+
+func (s *step) size(column string) (n int64, known bool, err error) {
+	text, _ := s.plan.get(s.fields, column)
+	return field.Size(text)
+}
+
+func (s *step) addCPU() {
+	text, _ := s.plan.get(s.fields, "TotalCPU")
 	m, known, err := field.Duration(text)
-	if measured(int64(m), known) {
+	switch {
+	case err != nil:
+		s.fail(&s.cpu, "TotalCPU", err)
+	case measured(int64(m), known):
 		s.cpu.add(int64(m))
 	}
-	return err
 }
 
-func (s *steps) addEnergy(p *Plan, fields []string) error {
-	text, _ := p.get(fields, "ConsumedEnergyRaw")
-	n, known, err := field.Size(text)
-	if measured(n, known) {
+func (s *step) addEnergy() {
+	n, known, err := s.size("ConsumedEnergyRaw")
+	switch {
+	case err != nil:
+		s.fail(&s.energy, "ConsumedEnergyRaw", err)
+	case measured(n, known):
 		s.energy.add(n)
 	}
-	return err
 }
 
 // measured reports whether a number was. Slurm writes 0 for the energy of nodes that
@@ -74,68 +136,87 @@ func largestColumns() []string {
 	return []string{"MaxRSS", "MaxVMSize", "MaxPages", "MaxDiskRead", "MaxDiskWrite", "NTasks"}
 }
 
-// sampled reports whether a step was: a task has resident memory, so that without any
-// the zeros of its other samples say nothing.
-func (p *Plan) sampled(fields []string) bool {
+// sampled reports whether the step was: a task has resident memory, so that without any
+// the zeros of its other samples say nothing. With an error it is not known.
+func (s *step) sampled() (yes bool, unsure error) {
 	for _, column := range []string{"MaxRSS", "MaxVMSize"} {
-		text, _ := p.get(fields, column)
-		if n, known, err := field.Size(text); err == nil && measured(n, known) {
-			return true
+		n, known, err := s.size(column)
+		if measured(n, known) {
+			return true, nil
+		}
+		if err != nil && unsure == nil {
+			unsure = fmt.Errorf("%s: %w", column, err)
 		}
 	}
-	usage, _ := p.get(fields, "TRESUsageInTot")
-	list, err := field.TRES(usage)
-	if err != nil {
-		return false
+	n, known, err := s.usage("TRESUsageInTot", "mem")
+	if measured(n, known) {
+		return true, nil
 	}
-	n, known, err := field.Amount(list, "mem")
-	return err == nil && measured(n, known)
+	if unsure == nil {
+		unsure = err
+	}
+	return false, unsure
 }
 
-func (s *steps) addLargest(p *Plan, fields []string) error {
-	sampled := p.sampled(fields)
+func (s *step) addLargest() {
+	sampled, unsure := s.sampled()
 	for _, column := range largestColumns() {
-		text, _ := p.get(fields, column)
-		n, known, err := field.Size(text)
-		if err != nil {
-			return fmt.Errorf("%s: %w", column, err)
-		}
-		if !known || n == 0 && (!sampled || column == "MaxRSS" || column == "MaxVMSize") {
+		n, known, err := s.size(column)
+		memory := column == "MaxRSS" || column == "MaxVMSize"
+		to := s.largest(column)
+		switch {
+		case err != nil:
+			s.fail(to, column, err)
+			if column == "MaxRSS" {
+				s.fail(&s.rss, column, err)
+			}
+			continue
+		case !known || n == 0 && memory:
+			continue
+		case n == 0 && unsure != nil:
+			s.fail(to, "", unsure)
+			continue
+		case n == 0 && !sampled:
 			continue
 		}
-		if s.max == nil {
-			s.max = map[string]int64{}
-		}
-		if old, ok := s.max[column]; !ok || n > old {
-			s.max[column] = n
-		}
+		to.raise(n)
 		if column == "MaxRSS" {
 			s.rss.add(n)
 		}
 	}
-	return nil
+}
+
+// usage is the amount of a resource in a TRES list of the step.
+func (s *step) usage(column, resource string) (n int64, known bool, err error) {
+	text, _ := s.plan.get(s.fields, column)
+	list, err := field.TRES(text)
+	if err == nil {
+		n, known, err = field.Amount(list, resource)
+	}
+	if err != nil {
+		return 0, false, fmt.Errorf("%s: %w", column, err)
+	}
+	return n, known, nil
 }
 
 // addUsage reads what all tasks of the step used together.
-func (s *steps) addUsage(p *Plan, fields []string) error {
+func (s *step) addUsage() {
+	sampled, unsure := s.sampled()
 	for _, use := range []struct {
 		column, resource string
+		to               *sum
 		take             func(int64)
 	}{
-		{"TRESUsageInTot", "mem", s.tasks.raise}, {"TRESUsageInTot", "fs/disk", s.read.add}, {"TRESUsageOutTot", "fs/disk", s.wrote.add},
+		{"TRESUsageInTot", "mem", &s.tasks, s.tasks.raise}, {"TRESUsageInTot", "fs/disk", &s.read, s.read.add}, {"TRESUsageOutTot", "fs/disk", &s.wrote, s.wrote.add},
 	} {
-		text, _ := p.get(fields, use.column)
-		list, err := field.TRES(text)
-		if err != nil {
-			return fmt.Errorf("%s: %w", use.column, err)
-		}
-		n, known, err := field.Amount(list, use.resource)
-		if err != nil {
-			return fmt.Errorf("%s: %w", use.column, err)
-		}
-		if known && (n > 0 || use.resource != "mem" && p.sampled(fields)) {
+		n, known, err := s.usage(use.column, use.resource)
+		switch {
+		case err != nil:
+			s.fail(use.to, "", err)
+		case known && n > 0, known && use.resource != "mem" && sampled:
 			use.take(n)
+		case known && use.resource != "mem" && unsure != nil:
+			s.fail(use.to, "", unsure)
 		}
 	}
-	return nil
 }

@@ -1,6 +1,7 @@
 package accounting
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -123,16 +124,20 @@ func reading(i int, c column) func(*Line) (sdk.Value, error) {
 			return sdk.String(s), nil
 		case count:
 			n, err := whole(s)
-			return sdk.Int(n), err
+			return sdk.Int(n), cmp.Or(l.readable(i), err)
 		case number:
 			f, err := decimal(s)
-			if err == nil && !l.measured(i) {
-				return sdk.Null(), nil
+			if err != nil {
+				return sdk.Null(), err
 			}
-			return sdk.Float(f), err
+			measured, err := l.measured(i)
+			if err != nil || !measured {
+				return sdk.Null(), err
+			}
+			return sdk.Float(f), nil
 		case instant:
 			n, err := integer(s)
-			if err == nil && n > lastTime {
+			if err == nil && (n > lastTime || !l.millis && n >= firstMilli) {
 				err = fmt.Errorf("%q is not a time", s)
 			}
 			return sdk.Time(l.time(n)), err
@@ -162,6 +167,17 @@ func str(name, doc string, f func(*Line) string) attribute {
 		s := f(l)
 		if s == "" {
 			return sdk.Null(), nil
+		}
+		return sdk.String(s), nil
+	}}
+}
+
+// told is a text, or why it cannot be told.
+func told(name, doc string, f func(*Line) (string, error)) attribute {
+	return attribute{sdk.Attribute{Name: name, Type: sdk.TypeString, Doc: doc}, func(l *Line) (sdk.Value, error) {
+		s, err := f(l)
+		if s == "" || err != nil {
+			return sdk.Null(), err
 		}
 		return sdk.String(s), nil
 	}}

@@ -2,6 +2,7 @@ package accounting
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 )
@@ -20,9 +21,9 @@ func identity() []attribute {
 		num("array_task_id", "number in the array; null for other jobs", func(l *Line) (int64, bool, error) { return l.Task, l.Task > 0, nil }),
 		{sdk.Attribute{Name: "slave", Type: sdk.TypeBool, Doc: "the line is of a slave task of a parallel job, whose slots are counted in the line of the job"},
 			func(l *Line) (sdk.Value, error) { return sdk.Bool(l.IsSlave()), nil }},
-		str("state", "how the run ended: COMPLETED, FAILED, KILLED, CANCELLED, TIMEOUT or REQUEUED", (*Line).State),
-		str("failure", "what failed means, as qacct prints it; null when the run did not fail", (*Line).Failure),
-		num("exit_signal", "signal that ended the run, 0 for none", func(l *Line) (int64, bool, error) { return l.Signal(), true, nil }),
+		told("state", "how the run ended: COMPLETED, FAILED, KILLED, CANCELLED, TIMEOUT or REQUEUED", func(l *Line) (string, error) { return l.State(), l.readable(failed, exitStatus) }),
+		told("failure", "what failed means, as qacct prints it; null when the run did not fail", func(l *Line) (string, error) { return l.Failure(), l.readable(failed) }),
+		num("exit_signal", "signal that ended the run, 0 for none", func(l *Line) (int64, bool, error) { return l.Signal(), true, l.readable(failed, exitStatus) }),
 		{sdk.Attribute{Name: "requests", Type: sdk.TypeMap, Doc: "what the job asked for by -l, for example { h_rt = \"600\", h_vmem = \"2G\" }"},
 			func(l *Line) (sdk.Value, error) { return sdk.StringMap(l.asked()), nil }},
 		{sdk.Attribute{Name: "extra", Type: sdk.TypeList, Doc: "columns behind ioops, as far as the line has any"},
@@ -46,20 +47,20 @@ type Memory struct {
 
 func (m *Memory) amounts() []attribute {
 	return []attribute{
-		num("cores", "slots of the run; 0 for slave tasks, whose slots are in the line of the job", func(l *Line) (int64, bool, error) { return l.cores(), true, nil }),
+		num("cores", "slots of the run; 0 for slave tasks, whose slots are in the line of the job", func(l *Line) (int64, bool, error) { return l.cores(), true, l.readable(slots) }),
 		num("cpu_seconds", "CPU seconds that were used, rounded half to even: cpu", func(l *Line) (int64, bool, error) { return l.rounded(cpu, 1) }),
 		num("memory_mb", "requested memory of the whole job in MB of 2^20 bytes; null when none was requested, and for slave tasks", func(l *Line) (int64, bool, error) {
-			n, ok := m.bytes(l)
-			return (n + 1<<19) >> 20, ok, nil
+			n, ok, err := m.bytes(l)
+			return (n + 1<<19) >> 20, ok, err
 		}),
-		num("req_memory_bytes", "requested memory of the whole job in bytes", func(l *Line) (int64, bool, error) { n, ok := m.bytes(l); return n, ok, nil }),
+		num("req_memory_bytes", "requested memory of the whole job in bytes", m.bytes),
 		num("max_rss_bytes", "largest resident memory in bytes: maxrss where there is one, else ru_maxrss, which is that of the largest process", (*Line).rss),
 		num("max_vmem_bytes", "largest virtual memory in bytes: maxvmem", func(l *Line) (int64, bool, error) { return l.rounded(maxvmem, 1) }),
 		num("io_bytes", "data moved in bytes of io, whose GB are 2^30 bytes", func(l *Line) (int64, bool, error) { return l.rounded(io, 1<<30) }),
 		num("runtime_seconds", "seconds from start to end", func(l *Line) (int64, bool, error) { return int64(l.End.Sub(l.Start).Seconds()), true, nil }),
 		num("wait_seconds", "seconds from submission to start", (*Line).waited),
-		num("h_rt_seconds", "run time that the job asked for, in seconds", func(l *Line) (int64, bool, error) { n, ok := Seconds(l.request("h_rt")); return n, ok, nil }),
-		num("h_vmem_bytes", "h_vmem that the job asked for, in bytes, as it is written: usually for a slot", func(l *Line) (int64, bool, error) { n, ok := Bytes(l.request("h_vmem")); return n, ok, nil }),
+		num("h_rt_seconds", "run time that the job asked for, in seconds", func(l *Line) (int64, bool, error) { return l.asks("h_rt", Seconds) }),
+		num("h_vmem_bytes", "h_vmem that the job asked for, in bytes, as it is written: usually for a slot", func(l *Line) (int64, bool, error) { return l.asks("h_vmem", Bytes) }),
 	}
 }
 
@@ -68,7 +69,7 @@ func (l *Line) cores() int64 {
 	if l.IsSlave() {
 		return 0
 	}
-	return l.Slots
+	return l.slots
 }
 
 // asked are the requests of the job.
@@ -89,25 +90,41 @@ func (l *Line) request(name string) string {
 	return l.asked()[name]
 }
 
+// asks is the amount of a resource that the job asked for; not known without, or for
+// INFINITY.
+func (l *Line) asks(name string, read func(string) (int64, bool)) (n int64, known bool, err error) {
+	s := l.request(name)
+	if n, known = read(s); !known && s != "" && !strings.EqualFold(s, "INFINITY") {
+		err = fmt.Errorf("column category: %s=%s is not an amount", name, s)
+	}
+	return n, known, err
+}
+
 // bytes is the memory that the job asked for.
-func (m *Memory) bytes(l *Line) (int64, bool) {
-	if l.IsSlave() || l.field(category) == "" {
-		return 0, false
+func (m *Memory) bytes(l *Line) (int64, bool, error) {
+	if l.IsSlave() {
+		return 0, false, nil
 	}
 	for _, name := range m.Requests {
-		n, ok := Bytes(l.asked()[name])
-		if !ok {
+		n, known, err := l.asks(name, Bytes)
+		switch {
+		case err != nil:
+			return 0, false, err
+		case !known:
 			continue
+		case m.PerJob:
+			return n, true, nil
 		}
-		if !m.PerJob {
-			if slots := max(1, l.Slots); n > (1<<62)/slots {
-				return 0, false
-			}
-			n *= max(1, l.Slots)
+		if err := l.readable(slots); err != nil {
+			return 0, false, err
 		}
-		return n, true
+		times := max(1, l.slots)
+		if n > (1<<62)/times {
+			return 0, false, fmt.Errorf("column category: %s=%s for %d slots is too much", name, l.request(name), times)
+		}
+		return n * times, true, nil
 	}
-	return 0, false
+	return 0, false, nil
 }
 
 // rounded is a column times a unit.
@@ -124,7 +141,8 @@ func (l *Line) rounded(column int, unit float64) (int64, bool, error) {
 	if err != nil {
 		return 0, false, fmt.Errorf("column %s: %w", Name(column), err)
 	}
-	return n, l.measured(column), nil
+	measured, err := l.measured(column)
+	return n, measured, err
 }
 
 func (l *Line) rss() (int64, bool, error) {
@@ -135,9 +153,16 @@ func (l *Line) rss() (int64, bool, error) {
 }
 
 func (l *Line) waited() (int64, bool, error) {
-	n, ok := digits(l.fields[submissionTime])
-	if !ok || n == 0 {
+	s := l.fields[submissionTime]
+	if s == "" || s == none {
 		return 0, false, nil
+	}
+	n, err := integer(s)
+	if err == nil && (n > lastTime || !l.millis && n >= firstMilli) {
+		err = fmt.Errorf("%q is not a time", s)
+	}
+	if err != nil || n == 0 {
+		return 0, false, err
 	}
 	return max(0, int64(l.Start.Sub(l.time(n)).Seconds())), true, nil
 }

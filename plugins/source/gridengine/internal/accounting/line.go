@@ -1,6 +1,7 @@
 package accounting
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -85,12 +86,13 @@ type Line struct {
 
 	Job   int64
 	Task  int64 // of an array; 0 for other jobs
-	Slots int64
 	Start time.Time
 	End   time.Time
 
-	Failed int64 // why the run failed, 0 when it did not
-	Exit   int64 // exit status
+	failed int64 // why the run failed, 0 when it did not
+	exit   int64 // exit status
+	slots  int64
+	unread map[int]error // why columns of the three cannot be read; nil: all can
 
 	fields   [known]string
 	count    int      // of columns that the line has
@@ -159,27 +161,66 @@ func (l *Line) read() error {
 		return n
 	}
 	l.Job, l.Task = number(jobNumber), number(taskNumber)
-	submit, start, end := number(submissionTime), number(startTime), number(endTime)
-	l.Failed, l.Exit, l.Slots = number(failed), number(exitStatus), number(slots)
-	for _, column := range []int{iow, maxvmem, arid, arSubmissionTime} { // behind text that may be shifted
-		if s := l.fields[column]; err == nil && s != "" {
-			if _, bad := decimal(s); bad != nil {
-				err = fmt.Errorf("column %s: %w", Name(column), bad)
-			}
-		}
+	start, end := number(startTime), number(endTime)
+	if err == nil {
+		err = l.shifted()
 	}
 	if err != nil {
 		return err
 	}
-	l.millis = max(submit, start, end) >= firstMilli
+	l.failed, l.exit, l.slots = l.optional(failed), l.optional(exitStatus), l.optional(slots)
+	l.millis = max(start, end) >= firstMilli
 	l.Start, l.End = l.time(start), l.time(end)
 	switch {
 	case start == 0:
 		return ErrNeverStarted
 	case end == 0:
 		return errors.New("column end_time: the run has a start and no end")
-	case max(submit, start, end) > lastTime:
+	case max(start, end) > lastTime:
 		return errors.New("its times are no times of this age")
+	}
+	return nil
+}
+
+// shifted returns an error where columns are shifted: a colon in a text moves at least two
+// of the columns behind it to where they cannot be. One alone is just not readable.
+func (l *Line) shifted() (first error) {
+	signs := 0
+	for _, column := range []int{slots, iow, maxvmem, arid, arSubmissionTime} {
+		if s := l.fields[column]; s != "" {
+			if _, err := decimal(s); err != nil {
+				signs++
+				first = cmp.Or(first, fmt.Errorf("column %s: %w", Name(column), err))
+			}
+		}
+	}
+	if _, err := decimal(l.fields[peTaskID]); err == nil {
+		signs++ // a slave task has the name of its host, too
+	}
+	if signs < 2 {
+		return nil
+	}
+	return first
+}
+
+// optional reads a column without which the run can be told.
+func (l *Line) optional(column int) int64 {
+	n, err := integer(l.fields[column])
+	if err != nil {
+		if l.unread == nil {
+			l.unread = map[int]error{}
+		}
+		l.unread[column] = fmt.Errorf("column %s: %w", Name(column), err)
+	}
+	return n
+}
+
+// readable returns why one of the columns that [Line.optional] reads cannot be read.
+func (l *Line) readable(columns ...int) error {
+	for _, c := range columns {
+		if err := l.unread[c]; err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -1,30 +1,44 @@
 package accounting
 
+import (
+	"cmp"
+	"fmt"
+)
+
 // measured reports whether the value of a column was. Grid Engine writes 0 for what it
 // has no value of: accounting(5) says that fields of rusage may be 0 depending on the
 // operating system, and a run that ends before the first sample, or whose host is
 // lost, has none of the samples.
-func (l *Line) measured(column int) bool {
-	if l.above(column) {
-		return true
+//
+// The error names a column that tells and cannot be read.
+func (l *Line) measured(column int) (bool, error) {
+	if yes, err := l.above(column); yes || err != nil {
+		return yes, err
 	}
 	switch column {
 	case ruMaxrss, ruIxrss, ruIsmrss, ruIdrss, ruIsrss, maxvmem, maxrss, maxpss:
-		return false // nothing runs without memory
+		return false, nil // nothing runs without memory
 	case mem, io, iow, ioops:
 		return l.above(mem, io, maxvmem, maxrss, maxpss) // the other samples
 	case ruUtime, ruStime, ruMinflt, cpu:
 		return l.above(ruUtime, ruStime, ruMaxrss, ruMinflt, cpu) // nothing runs without a page fault
 	}
-	return true
+	return true, nil
 }
 
 // above reports whether one of the columns has a number above 0.
-func (l *Line) above(columns ...int) bool {
+func (l *Line) above(columns ...int) (yes bool, unsure error) {
 	for _, c := range columns {
-		if f, err := decimal(l.fields[c]); err == nil && f > 0 {
-			return true
+		s := l.fields[c]
+		if s == "" || s == none {
+			continue
+		}
+		switch f, err := decimal(s); {
+		case err != nil:
+			unsure = cmp.Or(unsure, fmt.Errorf("column %s: %w", Name(c), err))
+		case f > 0:
+			return true, nil
 		}
 	}
-	return false
+	return false, unsure
 }

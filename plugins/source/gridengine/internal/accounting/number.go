@@ -31,14 +31,18 @@ func integer(s string) (int64, error) {
 	return n, nil
 }
 
-// decimal reads a number with or without a fraction.
+// decimal reads a number with or without a fraction. Amounts are never negative, nor more
+// than an integer holds: those have run over.
 func decimal(s string) (float64, error) {
 	if n, ok := digits(s); ok {
 		return float64(n), nil
 	}
 	f, err := strconv.ParseFloat(s, 64)
-	if err != nil || math.IsInf(f, 0) || math.IsNaN(f) {
+	if err != nil || math.IsNaN(f) {
 		return 0, fmt.Errorf("%q is not a number", s)
+	}
+	if f < 0 || f >= 1<<63 {
+		return 0, fmt.Errorf("%q is out of range", s)
 	}
 	return f, nil
 }

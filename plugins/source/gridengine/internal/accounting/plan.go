@@ -1,8 +1,6 @@
 package accounting
 
 import (
-	"fmt"
-
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 )
 
@@ -38,10 +36,10 @@ func Attributes() []sdk.Attribute {
 	return out
 }
 
-// Values returns the values of a line in the order of the attributes; those that
-// are not wanted or not known are null. The error names the column that cannot be
-// read. It is for one goroutine.
-func (p *Plan) Values(l *Line) ([]sdk.Value, error) {
+// Values returns the values of a line in the order of the attributes; those that are not
+// wanted, not known or not readable are null. Unread names the wanted ones that cannot be
+// read, with the column. It is for one goroutine.
+func (p *Plan) Values(l *Line) (values []sdk.Value, unread []sdk.Unread) {
 	n := len(p.table)
 	if len(p.room) < n {
 		p.room = make([]sdk.Value, roomLines*n)
@@ -51,9 +49,10 @@ func (p *Plan) Values(l *Line) ([]sdk.Value, error) {
 	for _, i := range p.wanted {
 		v, err := p.table[i].value(l)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", p.table[i].Name, err)
+			unread = append(unread, sdk.Unread{Attribute: p.table[i].Name, Problem: err.Error()})
+			continue
 		}
 		out[i] = v
 	}
-	return out, nil
+	return out, unread
 }

@@ -26,17 +26,17 @@ const (
 // State is how the run ended, in a word.
 func (l *Line) State() string {
 	switch {
-	case l.Failed == 0 && l.Exit == 0:
+	case l.failed == 0 && l.exit == 0:
 		return Completed
 	case l.field(qdelInfo) != "":
 		return Cancelled
-	case l.Failed == 0:
+	case l.failed == 0:
 		return Fail
-	case l.Failed == rescheduling || l.Failed == migrating:
+	case l.failed == rescheduling || l.failed == migrating:
 		return Requeued
-	case l.Failed == limit, l.Failed == afterJob && l.overran():
+	case l.failed == limit, l.failed == afterJob && l.overran():
 		return Timeout
-	case l.Failed == afterJob:
+	case l.failed == afterJob:
 		return Killed
 	}
 	return Fail
@@ -53,8 +53,8 @@ func (l *Line) overran() bool {
 // calls failed was ended by one: the exit status of others, which may be the same,
 // is the job's own word.
 func (l *Line) Signal() int64 {
-	if l.Failed != 0 && l.Exit > 128 && l.Exit <= 128+64 {
-		return l.Exit - 128
+	if l.failed != 0 && l.exit > 128 && l.exit <= 128+64 {
+		return l.exit - 128
 	}
 	return 0
 }
@@ -62,13 +62,13 @@ func (l *Line) Signal() int64 {
 // Failure is what the column failed means, as qacct prints it; "" when the run did
 // not fail.
 func (l *Line) Failure() string {
-	if l.Failed == 0 {
+	if l.failed == 0 {
 		return ""
 	}
-	if text, ok := failures()[l.Failed]; ok {
+	if text, ok := failures()[l.failed]; ok {
 		return text
 	}
-	return fmt.Sprintf("failure %d", l.Failed)
+	return fmt.Sprintf("failure %d", l.failed)
 }
 
 func failures() map[int64]string {

@@ -243,23 +243,18 @@ func (p *pass) fill(w *follow.Walk, r *reading) error {
 		if err != nil {
 			return err
 		}
-		if !p.take(line, r) {
-			w.Back(line)
-			return nil
-		}
+		p.take(line, r)
 		p.lines++
 		p.bytes += line.Size
 	}
 	return nil
 }
 
-// take puts a line into the batch. It refuses to when the batch has a line of the
-// same run that could not be read: within a batch, jobs come before those, and the
-// run would stay in quarantine.
-func (p *pass) take(line follow.Line, r *reading) bool {
+// take puts a line into the batch.
+func (p *pass) take(line follow.Line, r *reading) {
 	if line.Long() {
-		p.refuse("", fmt.Errorf("a line of %d bytes; at most %d are read", line.Size, follow.MaxLine), line.Text, r)
-		return true
+		p.refuse(fmt.Errorf("a line of %d bytes; at most %d are read", line.Size, follow.MaxLine), line.Text, r)
+		return
 	}
 	l := &p.line
 	err := l.Parse(string(line.Text))
@@ -267,16 +262,12 @@ func (p *pass) take(line follow.Line, r *reading) bool {
 	case errors.Is(err, accounting.ErrBlank), errors.Is(err, accounting.ErrComment), errors.Is(err, accounting.ErrNeverStarted):
 		p.batch.Skipped++
 		p.skips[err]++
-		return true
+		return
 	case err != nil:
-		p.refuse("", err, line.Text, r)
-		return true
+		p.refuse(err, line.Text, r)
+		return
 	}
 	l.Cell = r.cell
-	run := runOf(l)
-	if slices.ContainsFunc(p.batch.Refused, func(x sdk.Refused) bool { return x.Run == run }) {
-		return false
-	}
 	if r.gap != nil {
 		if l.End.After(r.gap.From) && l.End.Before(r.gap.To) {
 			r.gap.To = l.End
@@ -285,24 +276,19 @@ func (p *pass) take(line follow.Line, r *reading) bool {
 	}
 	p.last = l.End
 	if r.keep != nil && !r.keep(l.End) {
-		return true
+		return
 	}
 	if r.seen != nil {
 		r.seen(l.End)
 	}
-	p.add(l, run, line.Text, r)
-	return true
+	p.add(l)
 }
 
 // add puts a run into the batch.
-func (p *pass) add(l *accounting.Line, run string, text []byte, r *reading) {
-	values, err := p.plan.Values(l)
-	if err != nil {
-		p.refuse(run, err, text, r)
-		return
-	}
+func (p *pass) add(l *accounting.Line) {
+	values, unread := p.plan.Values(l)
 	wanted := p.config.filter.wants(l) && (p.config.Earliest.Time.IsZero() || !l.End.Before(p.config.Earliest.Time))
-	p.batch.Jobs = append(p.batch.Jobs, sdk.Job{Run: run, Values: values, Ended: true, Excluded: !wanted})
+	p.batch.Jobs = append(p.batch.Jobs, sdk.Job{Run: runOf(l), Values: values, Unread: unread, Ended: true, Excluded: !wanted})
 	p.facts.saw(l)
 }
 
@@ -316,11 +302,11 @@ func runOf(l *accounting.Line) string {
 
 // refuse sends a line that cannot be read. Of a window they are not sent again:
 // no one knows when they belong to.
-func (p *pass) refuse(run string, why error, text []byte, r *reading) {
-	if r.keep != nil && run == "" {
+func (p *pass) refuse(why error, text []byte, r *reading) {
+	if r.keep != nil {
 		return
 	}
-	p.batch.Refused = append(p.batch.Refused, sdk.Refused{Run: run, Message: why.Error(), Raw: slices.Clone(text)})
+	p.batch.Refused = append(p.batch.Refused, sdk.Refused{Message: why.Error(), Raw: slices.Clone(text)})
 }
 
 // tellSkipped says what was no run, and why.

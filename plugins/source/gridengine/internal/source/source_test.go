@@ -263,8 +263,11 @@ func TestALineThatCannotBeReadIsRefusedWithItsText(t *testing.T) {
 	long := strings.Repeat("x", 2<<20) + "\n"
 	s.write(job(1, -9), "garbage\n", bad, long, job(3, -7), job(4, -6)[:100])
 	s.poll()
-	s.wantSent(run(1, -9), run(3, -7))
-	want := []string{"it has 1 columns", `column cpu: "much" is not a number`, "a line of 2097153 bytes"}
+	s.wantSent(run(1, -9), run(2, -8), run(3, -7))
+	if !s.value(run(2, -8), "cpu_seconds").IsNull() {
+		t.Error("its CPU time is known")
+	}
+	want := []string{"it has 1 columns", "a line of 2097153 bytes"}
 	if len(s.refused) != len(want) {
 		t.Fatalf("refused %v", s.refused)
 	}
@@ -273,34 +276,12 @@ func TestALineThatCannotBeReadIsRefusedWithItsText(t *testing.T) {
 			t.Errorf("refused %s, want %q", r.Message, want[i])
 		}
 	}
-	if r := s.refused[1]; r.Run != run(2, -8) || string(r.Raw)+"\n" != bad {
-		t.Errorf("refused run %q with %q", r.Run, r.Raw)
+	if r := s.refused[0]; string(r.Raw) != "garbage" {
+		t.Errorf("refused %q", r.Raw)
 	}
 	s.write(job(4, -6)[100:])
 	s.poll()
 	s.wantSent(run(4, -6))
-}
-
-func TestAMendedLineOfARunComesInALaterBatchThanTheOneThatCouldNotBeRead(t *testing.T) {
-	s := newSite(t)
-	s.write(job(1, -9), strings.Replace(job(2, -8), ":2.5:", ":much:", 1), job(3, -7), job(2, -8), job(4, -6))
-	var batches []string
-	send := func(_ context.Context, b sdk.Batch) error {
-		text := ""
-		for _, j := range b.Jobs {
-			text += " " + j.Run
-		}
-		for _, r := range b.Refused {
-			text += " !" + r.Run
-		}
-		batches = append(batches, strings.TrimSpace(text))
-		return nil
-	}
-	s.must(s.source.Collect(t.Context(), sdk.Start{}, sdk.NewStream(s.source.Describe().Attributes, send)))
-	want := []string{run(1, -9) + " " + run(3, -7) + " !" + run(2, -8), run(2, -8) + " " + run(4, -6), ""} // and the watermark
-	if d := cmp.Diff(want, batches); d != "" {
-		t.Error(d)
-	}
 }
 
 func TestEveryRunComesThroughRotationsAtEveryMoment(t *testing.T) {

@@ -46,8 +46,9 @@ func Attributes() []sdk.Attribute {
 }
 
 // Values returns the values of a job in the order of the attributes; those that are not
-// wanted or not known are null. It is for one goroutine.
-func (p *Plan) Values(j *Job) ([]sdk.Value, error) {
+// wanted, not known or not readable are null. Unread names the wanted ones that cannot be
+// read, with the column. It is for one goroutine.
+func (p *Plan) Values(j *Job) (values []sdk.Value, unread []sdk.Unread) {
 	n := len(p.table)
 	if len(p.room) < n {
 		p.room = make([]sdk.Value, roomJobs*n)
@@ -55,13 +56,18 @@ func (p *Plan) Values(j *Job) ([]sdk.Value, error) {
 	out := p.room[:n:n]
 	p.room = p.room[n:]
 	for _, i := range p.wanted {
-		v, err := p.table[i].value(j)
+		var v sdk.Value
+		var err error
+		if unsure := j.Sure(func() { v, err = p.table[i].value(j) }); err == nil {
+			err = unsure
+		}
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", p.table[i].Name, err)
+			unread = append(unread, sdk.Unread{Attribute: p.table[i].Name, Problem: err.Error()})
+			continue
 		}
 		out[i] = v
 	}
-	return out, nil
+	return out, unread
 }
 
 func table() []attribute {
@@ -75,7 +81,7 @@ func table() []attribute {
 // reading reads a column.
 func reading(c int, k kind) func(*Job) (sdk.Value, error) {
 	switch k {
-	case count:
+	case count, formula:
 		return func(j *Job) (sdk.Value, error) { return orNull(j.whole(c)) }
 	case number:
 		return func(j *Job) (sdk.Value, error) {
@@ -87,21 +93,28 @@ func reading(c int, k kind) func(*Job) (sdk.Value, error) {
 		}
 	case instant:
 		return func(j *Job) (sdk.Value, error) {
-			n, _, err := j.whole(c)
-			if n > lastTime {
-				err = fmt.Errorf("%d is not a time", n)
-			}
+			n, err := j.moment(c)
 			return sdk.Time(seconds(n)), err
 		}
 	case flag:
 		return func(j *Job) (sdk.Value, error) {
-			if v := classad.Parse(j.fields[c]); v.Kind == classad.Bool {
-				return sdk.Bool(v.Int != 0), nil
+			yes, known, err := j.truth(c)
+			if !known {
+				return sdk.Null(), err
 			}
-			return sdk.Null(), nil
+			return sdk.Bool(yes), nil
 		}
 	}
 	return func(j *Job) (sdk.Value, error) { return textOrNull(j.str(c)), nil }
+}
+
+// moment is a time in seconds since 1970; not above 0 where there is none.
+func (j *Job) moment(c int) (int64, error) {
+	n, _, err := j.whole(c)
+	if n > lastTime {
+		err = fmt.Errorf("%s is %d, not a time", j.index.names[c], n)
+	}
+	return n, err
 }
 
 func textOrNull(s string) sdk.Value {
@@ -174,7 +187,7 @@ func amounts() []attribute {
 		num("gpus", "GPUs of the run: GPUsProvisioned, the names in AssignedGPUs or RequestGPUs, times the machines of a parallel job; 0 without any", (*Job).gpus),
 		{sdk.Attribute{Name: "gpu_names", Type: sdk.TypeList, Doc: "names of the GPUs of the run, as GPU-3b04f9a2"}, func(j *Job) (sdk.Value, error) { return sdk.Strings(j.gpuNames()...), nil }},
 		str("gpu_device", "kind of the GPUs, where the pool says it: MachineAttrGPUs_DeviceName0", func(j *Job) string {
-			if n, _, _ := j.gpus(); n == 0 {
+			if n, _, err := j.gpus(); n == 0 && err == nil {
 				return ""
 			}
 			return j.named("MachineAttrGPUs_DeviceName0", "MachineAttrGPUs_GlobalDeviceName0", "MachineAttrCUDADeviceName0")
@@ -186,14 +199,17 @@ func amounts() []attribute {
 		num("system_cpu_seconds", "CPU seconds of the run in the kernel: RemoteSysCpu, rounded half to even", func(j *Job) (int64, bool, error) { return j.cpu(remoteSysCPU) }),
 		num("max_rss_bytes", "largest resident memory in bytes; null when it was not measured", func(j *Job) (int64, bool, error) {
 			n, known, err := j.first(residentSetSizeRaw, residentSetSize)
+			if n > 1<<52 {
+				err = fmt.Errorf("%d KiB of resident memory are too much", n)
+			}
 			return n << 10, known && n > 0, err
 		}),
 		num("runtime_seconds", "seconds from start to end; null while the run goes on", func(j *Job) (int64, bool, error) {
 			return int64(j.End.Sub(j.Start).Seconds()), !j.End.IsZero(), nil
 		}),
 		num("wait_seconds", "seconds from submission to start", func(j *Job) (int64, bool, error) {
-			n, known, err := j.whole(qDate)
-			return max(0, j.Start.Unix()-n), known && n > 0, err
+			n, err := j.moment(qDate)
+			return max(0, j.Start.Unix()-n), n > 0, err
 		}),
 	}
 }
@@ -206,10 +222,11 @@ func (j *Job) Schedd() string {
 
 // UniverseName is the name of the universe.
 func (j *Job) UniverseName() string {
-	if name, ok := j.universes[j.Universe]; ok {
+	n := j.at(jobUniverse)
+	if name, ok := j.universes[n]; ok {
 		return name
 	}
-	return fmt.Sprint(j.Universe)
+	return fmt.Sprint(n)
 }
 
 // Group is the accounting group, or the VO.
@@ -261,7 +278,7 @@ func (j *Job) named(names ...string) string {
 
 // machines is how many machines the run has.
 func (j *Job) machines() int64 {
-	if j.Universe != parallel {
+	if j.at(jobUniverse) != parallel {
 		return 1
 	}
 	return max(1, j.at(maxHosts))
@@ -293,7 +310,10 @@ func (j *Job) gpus() (int64, bool, error) {
 		if names := j.gpuNames(); len(names) > 0 {
 			return int64(len(names)) * j.machines(), true, nil
 		}
-		n, _, err = j.ofAll(requestGPUs)
+		if n, known, err = j.ofAll(requestGPUs); !known && err == nil {
+			kind := classad.Parse(j.fields[requestGPUs]).Kind
+			return 0, j.fields[requestGPUs] == "" || kind == classad.Undefined, nil
+		}
 	}
 	return n, true, err
 }
@@ -310,7 +330,10 @@ func (j *Job) cpu(columns ...int) (int64, bool, error) {
 		if err != nil {
 			return 0, false, err
 		}
-		sum, any = sum+max(0, f), any || known
+		if f < 0 {
+			return 0, false, fmt.Errorf("%s is %g, which is out of range", j.index.names[c], f)
+		}
+		sum, any = sum+f, any || known
 	}
 	n, err := rounded(sum)
 	// Of runs that had to leave, HTCondor writes 0 where it was not told.

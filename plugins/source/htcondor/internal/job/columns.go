@@ -16,6 +16,7 @@ const (
 	number              // with a fraction
 	instant             // seconds since 1970; what is not above 0 is null
 	flag                // a truth value
+	formula             // a whole number, or an expression
 )
 
 // column is an attribute of an ad that has an attribute of the same name here.
@@ -26,7 +27,7 @@ type column struct {
 }
 
 func (k kind) typeOf() sdk.Type {
-	return [...]sdk.Type{sdk.TypeString, sdk.TypeInt, sdk.TypeFloat, sdk.TypeTime, sdk.TypeBool}[k]
+	return [...]sdk.Type{sdk.TypeString, sdk.TypeInt, sdk.TypeFloat, sdk.TypeTime, sdk.TypeBool, sdk.TypeInt}[k]
 }
 
 // The columns that the code names, in the order of columns.
@@ -119,10 +120,10 @@ func essential() []column {
 		{"VacateReasonCode", count, "why the run was vacated; below 1000 as HoldReasonCode"},
 		{"HoldReasonCode", count, "why the job is held"},
 		{"LastHoldReasonCode", count, "why the job was held last"},
-		{"RequestCpus", count, "cores that were asked for; null when it is an expression"},
-		{"RequestMemory", count, "MB of 2^20 bytes that were asked for; null when it is an expression"},
-		{"RequestGPUs", count, "GPUs that were asked for; null when it is an expression"},
-		{"RequestDisk", count, "KiB of disk that were asked for; null when it is an expression"},
+		{"RequestCpus", formula, "cores that were asked for; null when it is an expression"},
+		{"RequestMemory", formula, "MB of 2^20 bytes that were asked for; null when it is an expression"},
+		{"RequestGPUs", formula, "GPUs that were asked for; null when it is an expression"},
+		{"RequestDisk", formula, "KiB of disk that were asked for; null when it is an expression"},
 		{"CpusProvisioned", count, "cores of the slot; null of parallel jobs"},
 		{"MemoryProvisioned", count, "MB of 2^20 bytes of the slot"},
 		{"GPUsProvisioned", count, "GPUs of the slot"},
@@ -174,8 +175,8 @@ func further() []column {
 		{"LastHoldReason", text, "why the job was held last, in words"},
 		{"NumHolds", count, "how often the job was held"},
 		{"NumRestarts", count, "how often it went on from a checkpoint"},
-		{"AllowedJobDuration", count, "seconds that the job may run, with its transfers"},
-		{"AllowedExecuteDuration", count, "seconds that the job may execute"},
+		{"AllowedJobDuration", formula, "seconds that the job may run, with its transfers"},
+		{"AllowedExecuteDuration", formula, "seconds that the job may execute"},
 	}
 }
 
@@ -188,7 +189,7 @@ func measured() []column {
 		{"CumulativeSuspensionTime", number, "seconds for which the job was suspended, of all runs"},
 		{"LastRemoteWallClockTime", number, "seconds of the last run, without what was before a shadow took it up again"},
 		{"CpusUsage", number, "cores that were busy on average"},
-		{"MemoryUsage", count, "MB that were used; null when it is an expression"},
+		{"MemoryUsage", formula, "MB that were used; null when it is an expression"},
 		{"ImageSize_RAW", count, "largest virtual memory in KiB"},
 		{"DiskUsage_RAW", count, "largest use of disk in KiB"},
 		{"BytesSent", number, "bytes that the job sent"},
@@ -230,12 +231,13 @@ func glidein() []column {
 type index struct {
 	slots []uint16 // number of the column + 1; 0: free
 	names []string
+	kinds []kind
 }
 
 func newIndex() *index {
 	x := &index{slots: make([]uint16, 1024)}
 	for i, c := range columns() {
-		x.names = append(x.names, c.name)
+		x.names, x.kinds = append(x.names, c.name), append(x.kinds, c.kind)
 		at := hash(c.name)
 		for x.slots[at%uint32(len(x.slots))] != 0 {
 			at++

@@ -16,14 +16,15 @@ type Job struct {
 	GlobalID   string
 	Owner      string
 	Start, End time.Time // End is zero of a run that goes on
-	Universe   int64
-	Epoch      bool // from an epoch: what became of the job afterwards is not known
+	Epoch      bool      // from an epoch: what became of the job afterwards is not known
 	Finished   time.Time
 
 	ad     *classad.Ad
 	index  *index
 	fields []string // texts of the columns; "" where the ad has none
 	nth    int64    // of the starts of the job, from 1
+
+	unsure error // a column was taken as if the ad had none of it, since it cannot be read; see Sure
 
 	universes map[int64]string
 }
@@ -60,38 +61,37 @@ func (j *Job) Load(ad *classad.Ad, epoch bool) error {
 
 // times reads when the run began and ended, and which of the job's runs it is.
 func (j *Job) times() error {
-	var err error
-	read := func(c int) int64 {
-		n, _, e := j.whole(c)
-		if e == nil && (n < 0 || n > lastTime) {
-			n = 0 // it is not set
-		}
-		err = errors.Join(err, e)
-		return n
+	start, err := j.firstSet(jobCurrentStartDate, shadowBday, jobStartDate)
+	starts, wrong := j.firstSet(numShadowStarts, numJobStarts, jobRunCount)
+	again, odd := j.set(numJobReconnects)
+	status, unknown := j.set(jobStatus)
+	if j.Epoch {
+		unknown = nil // it says nothing of an epoch
 	}
-	start := firstOf(read(jobCurrentStartDate), read(shadowBday), read(jobStartDate))
-	j.Universe = read(jobUniverse)
-	j.nth = max(1, firstOf(read(numShadowStarts), read(numJobStarts), read(jobRunCount))-read(numJobReconnects))
-	finished := read(enteredCurrentStatus)
-	j.Finished = seconds(max(finished, read(jobFinishedHookDone)))
+	j.nth = max(1, starts-again)
+	j.Finished = seconds(max(j.at(enteredCurrentStatus), j.at(jobFinishedHookDone)))
+	j.unsure = nil
 	switch {
-	case err != nil:
-		return err
-	case read(procID) < 0 || strings.HasPrefix(j.fields[procID], "-"):
+	case strings.HasPrefix(j.fields[procID], "-"):
 		return ErrNotJob
+	case errors.Join(err, wrong, odd, unknown) != nil:
+		return errors.Join(err, wrong, odd, unknown)
 	case start == 0:
 		return ErrNeverRan
 	}
 	j.Start = seconds(start)
-	status := read(jobStatus)
 	if !j.Epoch && status != removed && status != completed {
 		return nil // it runs
 	}
 	// What was written for an earlier run stays in the ad, and is before the start.
 	for _, c := range []int{completionDate, lastVacateTime, epochWriteDate, enteredCurrentStatus} {
-		if at := read(c); at >= start {
-			j.End = seconds(at)
+		at, err := j.set(c)
+		if err != nil {
 			return err
+		}
+		if at >= start {
+			j.End = seconds(at)
+			return nil
 		}
 	}
 	return fmt.Errorf("none of CompletionDate, LastVacateTime, EpochWriteDate and EnteredCurrentStatus is behind the start, %s", j.Start.Format(time.RFC3339))
@@ -118,13 +118,47 @@ func seconds(n int64) time.Time {
 	return time.Unix(n, 0).UTC()
 }
 
-func firstOf(numbers ...int64) int64 {
-	for _, n := range numbers {
-		if n > 0 {
-			return n
+// set is a number above 0; 0 where the ad has none.
+func (j *Job) set(c int) (int64, error) {
+	n, known, err := j.whole(c)
+	if err != nil || !known || n < 0 || n > lastTime {
+		return 0, err
+	}
+	return n, nil
+}
+
+// firstSet is the first of the columns that is set. What stands behind it need not be
+// readable.
+func (j *Job) firstSet(columns ...int) (n int64, err error) {
+	for _, c := range columns {
+		if n, err = j.set(c); n > 0 || err != nil {
+			return n, err
 		}
 	}
-	return 0
+	return 0, nil
+}
+
+// Sure calls f, and returns why what it tells of the job is not sure: a column that it asks
+// for cannot be read.
+func (j *Job) Sure(f func()) error {
+	j.unsure = nil
+	f()
+	return j.unsure
+}
+
+// doubt notes that a column cannot be read.
+func (j *Job) doubt(c int) {
+	if j.unsure == nil {
+		j.unsure = j.unreadable(c)
+	}
+}
+
+func (j *Job) unreadable(c int) error {
+	want := "number"
+	if j.index.kinds[c] == flag {
+		want = "truth value"
+	}
+	return fmt.Errorf("%s is %.80s, not a %s", j.index.names[c], j.fields[c], want)
 }
 
 // ID names the run: the job, and behind it the number of the start when it is not the
@@ -169,8 +203,8 @@ func plain(v classad.Value) string {
 	return ""
 }
 
-// decimal is the number of a column. It is not known where it is undefined, an error or
-// an expression, which only HTCondor can evaluate.
+// decimal is the number of a column. It is not known where it is undefined or an error, or,
+// where it may be one, an expression, which only HTCondor can evaluate.
 func (j *Job) decimal(c int) (f float64, known bool, err error) {
 	t := j.fields[c]
 	if t == "" {
@@ -180,11 +214,17 @@ func (j *Job) decimal(c int) (f float64, known bool, err error) {
 	case classad.Int:
 		return float64(v.Int), true, nil
 	case classad.Real:
-		return v.Real, !math.IsInf(v.Real, 0) && !math.IsNaN(v.Real), nil
-	case classad.Undefined, classad.Error, classad.Expression:
+		if math.Abs(v.Real) < 1<<63 { // an amount that is more has run over
+			return v.Real, true, nil
+		}
+	case classad.Undefined, classad.Error:
 		return 0, false, nil
+	case classad.Expression:
+		if j.index.kinds[c] == formula {
+			return 0, false, nil
+		}
 	}
-	return 0, false, fmt.Errorf("%s is %.80s, not a number", j.index.names[c], t)
+	return 0, false, j.unreadable(c)
 }
 
 // whole is the number of a column, rounded half to even.

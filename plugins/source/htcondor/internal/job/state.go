@@ -1,6 +1,7 @@
 package job
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -98,23 +99,54 @@ func (j *Job) reason() int64 {
 
 // Exit is the exit code and the signal of the run; 0, 0 where the program did not end.
 func (j *Job) Exit() (code, signal int64) {
-	if strings.EqualFold(j.fields[exitBySignal], "true") {
+	if j.yes(exitBySignal) {
 		return 0, j.at(exitSignal)
 	}
 	return j.at(exitCode), 0
 }
 
-// at is a whole number, 0 where there is none.
+// at is a whole number, 0 where there is none. What is told by it is not sure where it
+// cannot be read.
 func (j *Job) at(c int) int64 {
-	n, _, _ := j.whole(c) // it was read without an error, or is not needed
+	n, _, err := j.whole(c)
+	if err != nil {
+		j.doubt(c)
+	}
 	return n
+}
+
+// yes is a truth value, false where there is none, likewise.
+func (j *Job) yes(c int) bool {
+	yes, _, err := j.truth(c)
+	if err != nil {
+		j.doubt(c)
+	}
+	return yes
+}
+
+// truth is the truth value of a column.
+func (j *Job) truth(c int) (yes, known bool, err error) {
+	if j.fields[c] == "" {
+		return false, false, nil
+	}
+	switch v := classad.Parse(j.fields[c]); v.Kind {
+	case classad.Bool:
+		return v.Int != 0, true, nil
+	case classad.Undefined, classad.Error:
+		return false, false, nil
+	}
+	return false, false, j.unreadable(c)
 }
 
 // member is a member of a nested ad.
 func (j *Job) member(attribute, name string) (classad.Value, bool) {
 	for i := range j.ad.Attributes {
 		if a := &j.ad.Attributes[i]; strings.EqualFold(a.Name, attribute) {
-			for _, m := range a.Value().Ad {
+			v := a.Value()
+			if v.Kind != classad.Nested && v.Kind != classad.Undefined && j.unsure == nil {
+				j.unsure = fmt.Errorf("%s is %.80s, not a nested ad", a.Name, a.Text)
+			}
+			for _, m := range v.Ad {
 				if strings.EqualFold(m.Name, name) {
 					return m.Value, true
 				}

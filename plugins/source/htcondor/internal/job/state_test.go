@@ -105,10 +105,13 @@ func TestLoad_WhatIsNotARun_IsSaid(t *testing.T) {
 		}
 	}
 	for want, changes := range map[string][]string{
-		"no GlobalJobId":                     {"GlobalJobId", ""},
-		`JobStartDate is "x", not a number`:  {"JobStartDate", `"x"`},
-		"is behind the start":                {"CompletionDate", "50", "EnteredCurrentStatus", "99"},
-		"JobUniverse is { 1 }, not a number": {"JobUniverse", "{ 1 }"},
+		"no GlobalJobId":                    {"GlobalJobId", ""},
+		`JobStartDate is "x", not a number`: {"JobStartDate", `"x"`, "JobCurrentStartDate", ""},
+		"JobCurrentStartDate is 16?, not a": {"JobCurrentStartDate", "16?"},
+		"NumShadowStarts is one, not a":     {"NumShadowStarts", "one"},
+		"CompletionDate is soon(), not a":   {"CompletionDate", "soon()"},
+		"is behind the start":               {"CompletionDate", "50", "EnteredCurrentStatus", "99"},
+		"JobStatus is { 4 }, not a number":  {"JobStatus", "{ 4 }"},
 	} {
 		if _, err := loaded(false, changes...); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)

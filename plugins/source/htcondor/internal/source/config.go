@@ -287,7 +287,7 @@ func (f *filter) checkFilter(cfg *sdk.Config) {
 }
 
 func (f *filter) wants(j *job.Job) bool {
-	return among(f.Universes, j.UniverseName()) && among(f.Users, j.Owner) && (len(f.Groups) == 0 || slices.Contains(f.Groups, j.Group())) &&
+	return (len(f.Universes) == 0 || slices.Contains(f.Universes, j.UniverseName())) && among(f.Users, j.Owner) && (len(f.Groups) == 0 || slices.Contains(f.Groups, j.Group())) &&
 		(len(f.Projects) == 0 || slices.Contains(f.Projects, j.Project())) && (len(f.States) == 0 || slices.Contains(f.States, j.State()))
 }
 

@@ -42,7 +42,7 @@ component "Memory" {
 }
 component "GPUs" {
   amount = job.gpus
-  when   = job.gpus > 0
+  when   = try(job.gpus > 0, false)
 }
 component "TotalCPU" {
   amount = job.cpu_seconds

@@ -122,13 +122,14 @@ func (r *reading) wants(epoch bool, run string, end time.Time) bool {
 // addAs puts the run into the batch, as ended or going on.
 func (p *pass) addAs(run, text string, r *reading, ended bool) {
 	j := p.run
-	values, err := p.plan.Values(j)
-	if err != nil {
-		p.refuse(run, err, []byte(text), r)
+	wanted := false
+	if err := j.Sure(func() { wanted = p.config.wants(j) }); err != nil {
+		p.refuse(run, fmt.Errorf("the filters of the source depend on it: %w", err), []byte(text), r)
 		return
 	}
-	wanted := p.config.wants(j) && (p.config.Earliest.Time.IsZero() || !ended || !j.End.Before(p.config.Earliest.Time))
-	p.batch.Jobs = append(p.batch.Jobs, sdk.Job{Run: run, Values: values, Ended: ended, Excluded: !wanted})
+	values, unread := p.plan.Values(j)
+	wanted = wanted && (p.config.Earliest.Time.IsZero() || !ended || !j.End.Before(p.config.Earliest.Time))
+	p.batch.Jobs = append(p.batch.Jobs, sdk.Job{Run: run, Values: values, Unread: unread, Ended: ended, Excluded: !wanted})
 }
 
 // refuse sends an ad that cannot be read. Of a window they are not sent again: when

@@ -3,6 +3,7 @@ package kube
 import (
 	"fmt"
 	"math"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 )
@@ -24,6 +25,9 @@ const most = math.MaxInt64 / 1000
 // thousandths or in units of one, rounded up.
 func Amount(text string, unit Unit) (int64, error) {
 	q, err := resource.ParseQuantity(text)
+	if err == nil && !strings.ContainsAny(text, "0123456789") {
+		err = resource.ErrFormatWrong // a unit alone, such as Gi, is parsed as 0
+	}
 	if err != nil {
 		return 0, fmt.Errorf("quantity %q: %w", text, err)
 	}

@@ -17,36 +17,62 @@ const (
 )
 
 // Amounts are amounts by the name of the resource: of CPU in thousandths of a core, of all
-// others in their unit, bytes for memory.
+// others in their unit, bytes for memory; unreadable where one cannot be read.
 type Amounts map[string]int64
 
-// ParseAmounts reads quantities.
+// unreadable stands for an amount that cannot be read, and for what depends on it.
+const unreadable = -1
+
+// ParseAmounts reads quantities. The error names one that cannot be read.
 func ParseAmounts(q kube.Quantities) (Amounts, error) {
 	out := make(Amounts, len(q))
-	for name, text := range q {
-		unit := kube.One
-		if name == cpu {
-			unit = kube.Milli
-		}
-		n, err := kube.Amount(text, unit)
+	for _, name := range slices.Sorted(maps.Keys(q)) {
+		n, err := amount(q, name)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
+			return nil, err
 		}
 		out[name] = n
 	}
 	return out, nil
 }
 
-// Add adds amounts. A sum is below what an integer holds: each amount has its bound.
-func (a Amounts) Add(b Amounts) {
-	for name, n := range b {
-		a[name] += n
+// readable are quantities as far as they can be read.
+func readable(q kube.Quantities) Amounts {
+	out := make(Amounts, len(q))
+	for name := range q {
+		n, err := amount(q, name)
+		if err != nil {
+			n = unreadable
+		}
+		out[name] = n
 	}
+	return out
 }
 
-func (a Amounts) raise(b Amounts) {
+func amount(q kube.Quantities, name string) (int64, error) {
+	unit := kube.One
+	if name == cpu {
+		unit = kube.Milli
+	}
+	n, err := kube.Amount(q[name], unit)
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", name, err)
+	}
+	return n, nil
+}
+
+// Add adds amounts. A sum is below what an integer holds: each amount has its bound.
+func (a Amounts) Add(b Amounts) { a.with(b, func(x, y int64) int64 { return x + y }) }
+
+func (a Amounts) raise(b Amounts) { a.with(b, func(x, y int64) int64 { return max(x, y) }) }
+
+func (a Amounts) with(b Amounts, both func(x, y int64) int64) {
 	for name, n := range b {
-		a[name] = max(a[name], n)
+		if n == unreadable || a[name] == unreadable {
+			a[name] = unreadable
+		} else {
+			a[name] = both(a[name], n)
+		}
 	}
 }
 
@@ -64,39 +90,61 @@ func requests(r *kube.Resources) kube.Quantities { return r.Requests }
 func limits(r *kube.Resources) kube.Quantities   { return r.Limits }
 
 // amounts are what the run asked for, or might use.
-func (v *View) amounts(of side) (Amounts, error) {
-	whole, err := v.pod(of)
-	if err != nil || v.Container == "" {
-		return whole, err
+func (v *View) amounts(of side) Amounts {
+	whole := v.pod(of)
+	if v.Container == "" {
+		return whole
 	}
-	out, err := v.container(v.Container, of)
-	if err != nil || v.Container != v.leading() {
-		return out, err
+	out := v.container(v.Container, of)
+	if v.Container != v.leading() {
+		return out
 	}
 	// What is given to the pod and to none of its containers goes with the leading one.
-	steady, err := v.steady(of)
+	given := v.steady(of)
+	given.raise(v.start(of))
 	for name, n := range whole {
-		if rest := n - max(steady[name], v.peak(of, name)); rest > 0 {
-			out[name] += rest
+		switch rest := n - given[name]; {
+		case n == unreadable || given[name] == unreadable:
+			out[name] = unreadable
+		case rest > 0:
+			out.Add(Amounts{name: rest})
 		}
 	}
-	return out, err
+	return out
 }
 
 // container are the amounts of one container: those that are in effect, where its status
 // says so, else those that it asked for.
-func (e *Entry) container(name string, of side) (Amounts, error) {
+func (e *Entry) container(name string, of side) Amounts { return readable(e.quantities(name, of)) }
+
+func (e *Entry) quantities(name string, of side) kube.Quantities {
 	for _, list := range [][]kube.ContainerStatus{e.Pod.Status.ContainerStatuses, e.Pod.Status.InitContainerStatuses} {
 		for i := range list {
 			if list[i].Name == name && list[i].Resources != nil {
-				return ParseAmounts(of(list[i].Resources))
+				return of(list[i].Resources)
 			}
 		}
 	}
 	if c, _ := e.Find(name); c != nil {
-		return ParseAmounts(of(&c.Resources))
+		return of(&c.Resources)
 	}
-	return Amounts{}, nil
+	return nil
+}
+
+// problem is why an amount of a resource is unreadable.
+func (e *Entry) problem(of side, name string) error {
+	all := []kube.Quantities{of(&e.Pod.Spec.Resources), e.Pod.Spec.Overhead}
+	for _, c := range slices.Concat(e.Pod.Spec.Containers, e.Pod.Spec.InitContainers, e.Pod.Spec.EphemeralContainers) {
+		all = append(all, e.quantities(c.Name, of))
+	}
+	for _, q := range all {
+		if _, some := q[name]; some {
+			if _, err := amount(q, name); err != nil {
+				return err
+			}
+		}
+	}
+	return fmt.Errorf("%s: unreadable", name)
 }
 
 // leading is the first main container.
@@ -108,30 +156,22 @@ func (e *Entry) leading() string {
 }
 
 // steady is the sum over the containers that run beside each other.
-func (e *Entry) steady(of side) (Amounts, error) {
+func (e *Entry) steady(of side) Amounts {
 	sum := Amounts{}
 	for _, c := range slices.Concat(e.Pod.Spec.Containers, e.Pod.Spec.InitContainers) {
-		if _, kind := e.Find(c.Name); kind == Init {
-			continue
+		if _, kind := e.Find(c.Name); kind != Init {
+			sum.Add(e.container(c.Name, of))
 		}
-		one, err := e.container(c.Name, of)
-		if err != nil {
-			return nil, err
-		}
-		sum.Add(one)
 	}
-	return sum, nil
+	return sum
 }
 
 // start is the most that the pod needs while its init containers run: each of them beside
 // the sidecars that came before it.
-func (e *Entry) start(of side) (Amounts, error) {
+func (e *Entry) start(of side) Amounts {
 	most, sidecars := Amounts{}, Amounts{}
 	for _, c := range e.Pod.Spec.InitContainers {
-		one, err := e.container(c.Name, of)
-		if err != nil {
-			return nil, err
-		}
+		one := e.container(c.Name, of)
 		if c.RestartPolicy == "Always" {
 			sidecars.Add(one)
 			continue
@@ -139,36 +179,16 @@ func (e *Entry) start(of side) (Amounts, error) {
 		one.Add(sidecars)
 		most.raise(one)
 	}
-	return most, nil
-}
-
-func (e *Entry) peak(of side, name string) int64 {
-	most, _ := e.start(of) // its error is that of pod, which was asked before
-	return most[name]
+	return most
 }
 
 // pod is what the scheduler reserves for the pod: the greater of what its containers ask
 // for beside each other and one after the other, or what the pod itself asks for, and the
 // overhead of its runtime.
-func (e *Entry) pod(of side) (Amounts, error) {
-	sum, err := e.steady(of)
-	if err != nil {
-		return nil, err
-	}
-	most, err := e.start(of)
-	if err != nil {
-		return nil, err
-	}
-	sum.raise(most)
-	own, err := ParseAmounts(of(&e.Pod.Spec.Resources))
-	if err != nil {
-		return nil, err
-	}
-	maps.Copy(sum, own)
-	over, err := ParseAmounts(e.Pod.Spec.Overhead)
-	if err != nil {
-		return nil, err
-	}
-	sum.Add(over)
-	return sum, nil
+func (e *Entry) pod(of side) Amounts {
+	sum := e.steady(of)
+	sum.raise(e.start(of))
+	maps.Copy(sum, readable(of(&e.Pod.Spec.Resources)))
+	sum.Add(readable(e.Pod.Spec.Overhead))
+	return sum
 }

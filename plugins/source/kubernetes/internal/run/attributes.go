@@ -21,6 +21,20 @@ type subject struct {
 	*View
 	rules            *Rules
 	requests, limits Amounts
+
+	unsure error // why the value that is made cannot be told
+}
+
+// request is a request, limit a limit.
+func (s *subject) request(name string) int64 { return s.amount(s.requests, requests, name) }
+func (s *subject) limit(name string) int64   { return s.amount(s.limits, limits, name) }
+
+// amount is one of some amounts. What is made of it cannot be told where it cannot be read.
+func (s *subject) amount(all Amounts, of side, name string) int64 {
+	if all[name] == unreadable && s.unsure == nil {
+		s.unsure = s.problem(of, name)
+	}
+	return all[name]
 }
 
 // attribute is a column and how it is made.
@@ -51,24 +65,27 @@ func NewColumns(rules *Rules, wants func(string) bool) *Columns {
 	return &Columns{all: columns(), wants: wants, rules: rules}
 }
 
-// Values are the values of a run in the order of Attributes. An error is one of what the
-// pod asks for.
-func (c *Columns) Values(v *View) ([]sdk.Value, error) {
-	s := &subject{View: v, rules: c.rules}
-	var err error
-	if s.requests, err = v.amounts(requests); err != nil {
-		return nil, err
-	}
-	if s.limits, err = v.amounts(limits); err != nil {
-		return nil, err
-	}
-	out := make([]sdk.Value, len(c.all))
+// Values are the values of a run in the order of Attributes. Unread names the wanted ones
+// that cannot be read; they are null, or a map without what cannot be read.
+func (c *Columns) Values(v *View) (values []sdk.Value, unread []sdk.Unread) {
+	s := &subject{View: v, rules: c.rules, requests: v.amounts(requests), limits: v.amounts(limits)}
+	values = make([]sdk.Value, len(c.all))
 	for i := range c.all {
-		if c.wants(c.all[i].Name) {
-			out[i] = c.all[i].value(s)
+		a := &c.all[i]
+		if !c.wants(a.Name) {
+			continue
+		}
+		s.unsure = nil
+		values[i] = a.value(s)
+		if s.unsure == nil {
+			continue
+		}
+		unread = append(unread, sdk.Unread{Attribute: a.Name, Problem: s.unsure.Error()})
+		if a.Type != sdk.TypeMap {
+			values[i] = sdk.Null()
 		}
 	}
-	return out, nil
+	return values, unread
 }
 
 func columns() []attribute {

@@ -17,31 +17,25 @@ func resources() []attribute {
 	}
 	mb := func(n int64) int64 { return (n + mega - 1) / mega }
 	return []attribute{
-		number("cpu_millicores", "requested CPU in thousandths of a core", func(s *subject) int64 { return s.requests[cpu] }),
-		number("cpu_limit_millicores", "limit of CPU in thousandths of a core; 0 for none", func(s *subject) int64 { return s.limits[cpu] }),
-		number("memory_mb", "requested memory in MB of 2^20 bytes, rounded up", func(s *subject) int64 { return mb(s.requests[memory]) }),
-		number("memory_limit_mb", "limit of memory in MB; 0 for none", func(s *subject) int64 { return mb(s.limits[memory]) }),
-		number("disk_mb", "requested ephemeral storage in MB", func(s *subject) int64 { return mb(s.requests[storage]) }),
+		number("cpu_millicores", "requested CPU in thousandths of a core", func(s *subject) int64 { return s.request(cpu) }),
+		number("cpu_limit_millicores", "limit of CPU in thousandths of a core; 0 for none", func(s *subject) int64 { return s.limit(cpu) }),
+		number("memory_mb", "requested memory in MB of 2^20 bytes, rounded up", func(s *subject) int64 { return mb(s.request(memory)) }),
+		number("memory_limit_mb", "limit of memory in MB; 0 for none", func(s *subject) int64 { return mb(s.limit(memory)) }),
+		number("disk_mb", "requested ephemeral storage in MB", func(s *subject) int64 { return mb(s.request(storage)) }),
 		number("gpus", "GPUs: resources that the setting gpus names", func(s *subject) (n int64) {
-			for name, amount := range s.requests {
+			for name := range s.requests {
 				if s.rules.GPU(name) {
-					n += amount
+					n += s.request(name)
 				}
 			}
 			return n
 		}),
 		text("gpu_model", "model of the node's GPUs, of a run that has some or slices of some", func(s *subject) string { return s.model() }),
 		column("extended", sdk.TypeMap, "extended resources by name, for example job.extended[\"nvidia.com/mig-1g.5gb\"]", func(s *subject) sdk.Value {
-			out := map[string]sdk.Value{}
-			for name, amount := range s.requests {
-				if Extended(name) {
-					out[name] = sdk.Int(amount)
-				}
-			}
-			return sdk.Map(out)
+			return s.counts(s.requests, requests, Extended)
 		}),
-		column("requests", sdk.TypeMap, "all requests by name: cpu in thousandths of a core, others in their unit", func(s *subject) sdk.Value { return counts(s.requests) }),
-		column("limits", sdk.TypeMap, "all limits by name, as requests", func(s *subject) sdk.Value { return counts(s.limits) }),
+		column("requests", sdk.TypeMap, "all requests by name: cpu in thousandths of a core, others in their unit", func(s *subject) sdk.Value { return s.counts(s.requests, requests, everything) }),
+		column("limits", sdk.TypeMap, "all limits by name, as requests", func(s *subject) sdk.Value { return s.counts(s.limits, limits, everything) }),
 		column("cpu_limit_seconds", sdk.TypeFloat, "seconds of each main container times its limit of CPU in cores, added up; null while one runs and where one has no limit", func(s *subject) sdk.Value {
 			return s.limitSeconds()
 		}),
@@ -79,11 +73,14 @@ func (s *subject) limitSeconds() sdk.Value {
 		if s.Container == "" && v.Kind != Main {
 			continue
 		}
-		limit, err := v.container(v.Container, limits)
-		if err != nil || limit[cpu] == 0 || v.Open() {
+		limit := v.container(v.Container, limits)[cpu]
+		if limit == unreadable {
+			s.unsure = s.problem(limits, cpu)
+		}
+		if limit <= 0 || v.Open() {
 			return sdk.Null()
 		}
-		sum += v.Stop.Sub(v.Start).Seconds() * float64(limit[cpu]) / 1000
+		sum += v.Stop.Sub(v.Start).Seconds() * float64(limit) / 1000
 	}
 	return sdk.Float(sum)
 }
@@ -118,10 +115,18 @@ func Model(labels map[string]string, keys []string) string {
 	return ""
 }
 
-func counts(a Amounts) sdk.Value {
-	out := make(map[string]sdk.Value, len(a))
-	for name, n := range a {
-		out[name] = sdk.Int(n)
+func everything(string) bool { return true }
+
+// counts are the amounts of some resources, without those that cannot be read.
+func (s *subject) counts(all Amounts, of side, some func(string) bool) sdk.Value {
+	out := make(map[string]sdk.Value, len(all))
+	for name := range all {
+		if !some(name) {
+			continue
+		}
+		if n := s.amount(all, of, name); n != unreadable {
+			out[name] = sdk.Int(n)
+		}
 	}
 	return sdk.Map(out)
 }

@@ -118,11 +118,7 @@ func (p *pass) add(e *run.Entry) []run.View {
 			continue
 		}
 		p.usage.expect(v)
-		job, send, err := p.jobOf(v)
-		switch {
-		case err != nil:
-			p.refuseRun(v, err)
-		case send:
+		if job, send := p.jobOf(v); send {
 			p.batch.Jobs = append(p.batch.Jobs, job)
 		}
 		sent = append(sent, *v)
@@ -139,32 +135,17 @@ func (p *pass) add(e *run.Entry) []run.View {
 
 var errNoStatus = fmt.Errorf("has succeeded, but its status has no times of its containers")
 
-// refuseRun puts a run in quarantine, once.
-func (p *pass) refuseRun(v *run.View, err error) {
-	if key := fmt.Sprintf("%s %s %v", v.Name(), v.Stop, err); !p.refused[key] {
-		p.refused[key] = true
-		p.batch.Refused = append(p.batch.Refused, refusedRun(v, err))
-	}
-}
-
-func refusedRun(v *run.View, err error) sdk.Refused {
-	return sdk.Refused{Run: v.Name(), Message: fmt.Sprintf("pod %s/%s: %v", v.Pod.Metadata.Namespace, v.Pod.Metadata.Name, err), Raw: raw(v.Entry)}
-}
-
 func raw(e *run.Entry) []byte {
 	text, _ := json.Marshal(&e.Pod) // a pod that was read can be written
 	return text
 }
 
 // jobOf makes a job of a run. Send is false for a run that is not to be sent at all.
-func (s *Source) jobOf(v *run.View) (job sdk.Job, send bool, err error) {
+func (s *Source) jobOf(v *run.View) (job sdk.Job, send bool) {
 	if v.Open() && !s.config.Running {
-		return sdk.Job{}, false, nil
+		return sdk.Job{}, false
 	}
-	values, err := s.columns.Values(v)
-	if err != nil {
-		return sdk.Job{}, false, err
-	}
+	values, unread := s.columns.Values(v)
 	wanted := s.config.wanted(&v.Pod.Metadata) && (v.Open() || !v.Stop.Before(s.config.Earliest.Time))
-	return sdk.Job{Run: v.Name(), Values: values, Ended: !v.Open(), Excluded: !wanted}, true, nil
+	return sdk.Job{Run: v.Name(), Values: values, Unread: unread, Ended: !v.Open(), Excluded: !wanted}, true
 }

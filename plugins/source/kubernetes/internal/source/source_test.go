@@ -271,9 +271,12 @@ func TestPod_ThatIsNone_IsInQuarantineAndTheOthersGoOn(t *testing.T) {
 	s.seen()
 	s.server.PutRaw("phys", "late", json.RawMessage(`{"metadata":{"name":"late","namespace":"phys","uid":"uid-late","resourceVersion":"17"},"spec":[]}`))
 	s.server.Put(pod("phys", "last", kube.Succeeded, over(0, 1, 2, 0)))
-	s.await("the last", func() bool { return s.jobs[runName("last", "main", 1)].Ended && len(s.refused) == 4 })
-	s.wantRuns(runName("good", "main", 1), runName("last", "main", 1))
-	for i, want := range []string{"uid-odd", "uid-bare", "uid-late", runName("big", "main", 1)} {
+	s.await("the last", func() bool { return s.jobs[runName("last", "main", 1)].Ended && len(s.refused) == 3 })
+	s.wantRuns(runName("big", "main", 1), runName("good", "main", 1), runName("last", "main", 1))
+	if u := s.soFar().jobs[runName("big", "main", 1)].Unread; !slices.ContainsFunc(u, func(u sdk.Unread) bool { return u.Attribute == "memory_mb" && strings.Contains(u.Problem, "8Ei") }) {
+		t.Errorf("unread of big: %+v", u)
+	}
+	for i, want := range []string{"uid-odd", "uid-bare", "uid-late"} {
 		if !slices.ContainsFunc(s.soFar().refused, func(r sdk.Refused) bool { return r.Run == want && r.Message != "" && len(r.Raw) > 0 }) {
 			t.Errorf("%d: %s is not refused: %+v", i, want, s.soFar().refused)
 		}

@@ -100,18 +100,13 @@ func (r *recollection) send(ctx context.Context, entries []*run.Entry, last bool
 			if !r.wantsRun(&v) {
 				continue
 			}
-			job, ok, err := r.jobOf(&v)
-			switch {
-			case err != nil:
-				r.batch.Refused = append(r.batch.Refused, refusedRun(&v, err))
-			case ok:
+			if job, ok := r.jobOf(&v); ok {
 				r.batch.Jobs = append(r.batch.Jobs, job)
 			}
 		}
 	}
 	r.done += int64(len(entries))
-	n := len(r.batch.Jobs) + len(r.batch.Refused)
-	if n == 0 || n < batchRuns && !last {
+	if n := len(r.batch.Jobs); n == 0 || n < batchRuns && !last {
 		return nil
 	}
 	b := r.batch

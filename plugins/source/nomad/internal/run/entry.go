@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -55,8 +56,24 @@ func (e *Entry) Observe(a *nomad.Allocation, seen time.Time) []Hole {
 			holes = append(holes, *h)
 		}
 	}
+	e.settle(a)
 	e.note(a)
 	return holes
+}
+
+// settle ends the runs of tasks that are over without a time of their end.
+func (e *Entry) settle(a *nomad.Allocation) {
+	for name, t := range e.Tasks {
+		state := a.TaskStates[name]
+		if ended(a) || state != nil && state.State == dead {
+			t.settle(nanos(a.ModifyTime), ended(&e.Alloc))
+		}
+	}
+}
+
+// ended reports whether Nomad says that all tasks of an allocation have ended.
+func ended(a *nomad.Allocation) bool {
+	return a.ClientStatus == nomad.Complete || a.ClientStatus == nomad.Failed
 }
 
 // note keeps the newest state.
@@ -169,16 +186,16 @@ func (e *Entry) Views(rule Ends) []View {
 func (v *View) end(rule Ends) {
 	var stop time.Time
 	switch {
-	case !v.GoneAt.IsZero():
-		stop = v.GoneAt
 	case !v.LostAt.IsZero() && rule.AtDisconnect && !v.AwayAt.IsZero() && v.AwayAt.Before(v.LostAt):
 		stop = v.AwayAt
 	case !v.LostAt.IsZero():
 		stop = v.LostAt
 	case !v.AwayAt.IsZero() && rule.AtDisconnect:
 		stop = v.AwayAt
-	case v.Alloc.ClientStatus == nomad.Complete || v.Alloc.ClientStatus == nomad.Failed:
-		stop = nanos(v.Alloc.ModifyTime)
+	case ended(&v.Alloc): // an entry of a release that did not settle it
+		stop = cmp.Or(v.at.Told, nanos(v.Alloc.ModifyTime))
+	case !v.GoneAt.IsZero():
+		stop = v.GoneAt
 	default:
 		return
 	}

@@ -156,15 +156,10 @@ func (d *draft) add(r *job.Run, filter setting.Filter, again bool, told string) 
 	if end, sent := d.pass.sent[r.Key]; sent && end == r.End.Unix() && d.window == nil && !again {
 		return
 	}
-	d.in[r.Key] = -1
-	values, err := d.plan.Values(r)
+	values, unread := d.plan.Values(r)
 	wanted := filter.Wants(r) && !r.End.Before(d.config.Earliest.Time)
-	if err != nil && wanted {
-		d.refuse(r.RunName(), err, r.Show())
-		return
-	}
 	d.in[r.Key] = len(d.batch.Jobs)
-	d.batch.Jobs = append(d.batch.Jobs, sdk.Job{Run: r.RunName(), Values: values, Ended: true, Excluded: !wanted})
+	d.batch.Jobs = append(d.batch.Jobs, sdk.Job{Run: r.RunName(), Values: values, Unread: unread, Ended: true, Excluded: !wanted})
 	d.takeOver(d.in[r.Key], r, told)
 	d.sent = append(d.sent, r)
 }
@@ -182,9 +177,8 @@ func (d *draft) takeOver(at int, r *job.Run, told string) {
 	if slices.ContainsFunc(j.Formerly, func(f sdk.Job) bool { return f.Run == old.RunName() }) || len(j.Formerly) == sdk.MaxFormerly {
 		return
 	}
-	if values, err := d.plan.Values(old); err == nil {
-		j.Formerly = append(j.Formerly, sdk.Job{Run: old.RunName(), Values: values, Ended: true})
-	}
+	values, _ := d.plan.Values(old)
+	j.Formerly = append(j.Formerly, sdk.Job{Run: old.RunName(), Values: values, Ended: true})
 }
 
 // refuse hands on what is no job, once.

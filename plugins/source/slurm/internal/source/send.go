@@ -51,13 +51,9 @@ func (p *pass) add(r *job.Run) {
 			return
 		}
 	}
-	values, err := p.plan.Values(r)
+	values, unread := p.plan.Values(r)
 	p.watchHalf(r)
-	if err != nil && wanted {
-		p.refuse(r.RunName(), err, r.Show())
-		return
-	}
-	p.batch.Jobs = append(p.batch.Jobs, sdk.Job{Run: r.RunName(), Values: values, Ended: r.Ended(), Excluded: !wanted, Formerly: p.rename(r)})
+	p.batch.Jobs = append(p.batch.Jobs, sdk.Job{Run: r.RunName(), Values: values, Unread: unread, Ended: r.Ended(), Excluded: !wanted, Formerly: p.rename(r)})
 }
 
 // flush sends the batch as it is.

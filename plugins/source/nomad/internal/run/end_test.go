@@ -1,0 +1,117 @@
+package run
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/bursar-accounting/bursar/plugins/source/nomad/internal/nomad"
+)
+
+// An allocation is over, and Nomad does not tell when one of its tasks ended. It is
+// touched any number of times, the agent restarts in between, and Nomad forgets it.
+func TestEnd_NotTold_IsLastEventAndStays(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		second := func(n int) int64 { return int64(n+1_778_000_000) * 1e9 }
+		start := rapid.IntRange(1, 1000).Draw(t, "start")
+		events := []nomad.TaskEvent{{Type: received, Time: second(0)}, {Type: started, Time: second(start)}}
+		last := start
+		for n := rapid.IntRange(0, 3).Draw(t, "events"); n > 0; n-- {
+			last += rapid.IntRange(1, 5000).Draw(t, "passes")
+			events = append(events, nomad.TaskEvent{Type: rapid.SampledFrom([]string{"Signaling", "Driver Failure", "Not Restarting", killing}).Draw(t, "type"), Time: second(last)})
+		}
+		touched := last + rapid.IntRange(1, 5000).Draw(t, "ends")
+		client := rapid.SampledFrom([]string{nomad.Complete, nomad.Failed, nomad.Lost, nomad.Running}).Draw(t, "client")
+		state := dead
+		if client != nomad.Running {
+			state = rapid.SampledFrom([]string{dead, running}).Draw(t, "state")
+		}
+		want := second(last)
+		if last == start || client == nomad.Lost && state == running {
+			want = second(touched) // nothing tells of the task behind its start: when it was first seen to be over
+		}
+		entry, index := New(), uint64(1)
+		observe := func(client, state string, at int) {
+			index++
+			entry.Observe(&nomad.Allocation{
+				ID: "a", ClientStatus: client, CreateTime: second(0), ModifyTime: second(at), ModifyIndex: index,
+				TaskStates: map[string]*nomad.TaskState{"main": {State: state, StartedAt: nanos(second(start)), Events: events}},
+			}, nanos(second(at)))
+		}
+		if rapid.Bool().Draw(t, "seen running") {
+			observe(nomad.Running, running, start)
+		}
+		observe(client, state, touched)
+		for n := rapid.IntRange(0, 4).Draw(t, "touches"); n >= 0; n-- {
+			views := entry.Views(Ends{AtDisconnect: rapid.Bool().Draw(t, "rule")})
+			if len(views) != 1 || !views[0].Stop.Equal(nanos(want)) || !views[0].Estimated {
+				t.Fatalf("%+v\nends at %s, want %s", views, views[0].Stop, nanos(want))
+			}
+			switch rapid.SampledFrom([]string{"touch", "new event", "restart", "forget"}).Draw(t, "then") {
+			case "new event":
+				touched += rapid.IntRange(1, 50_000).Draw(t, "later")
+				events = append(events, nomad.TaskEvent{Type: "Alloc Unhealthy", Time: second(touched)})
+				observe(client, state, touched)
+			case "touch":
+				touched += rapid.IntRange(1, 50_000).Draw(t, "later")
+				observe(client, state, touched)
+			case "restart":
+				entry = again(t, entry)
+			case "forget":
+				entry.Forgotten(nanos(second(touched + 7)))
+			}
+		}
+	})
+}
+
+// again is an entry as a journal gives it back.
+func again(t *rapid.T, e *Entry) *Entry {
+	text, err := json.Marshal(e)
+	out := New()
+	if err == nil {
+		err = json.Unmarshal(text, out)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// What Nomad tells later of an end replaces what stood for it.
+func TestEnd_ToldLater_ReplacesEstimate(t *testing.T) {
+	minute := func(n int) int64 { return int64(n) * 60e9 }
+	alloc := func(index uint64, events ...nomad.TaskEvent) *nomad.Allocation {
+		return &nomad.Allocation{ID: "a", ClientStatus: nomad.Failed, ModifyTime: minute(100), ModifyIndex: index, TaskStates: map[string]*nomad.TaskState{"main": {State: dead, Events: events}}}
+	}
+	e := New()
+	begin := nomad.TaskEvent{Type: started, Time: minute(1)}
+	e.Observe(alloc(1, begin, nomad.TaskEvent{Type: killing, Time: minute(5)}), nanos(minute(100)))
+	e.Observe(alloc(2, begin, nomad.TaskEvent{Type: killing, Time: minute(5)}, nomad.TaskEvent{Type: terminated, Time: minute(7)}), nanos(minute(100)))
+	if v := e.Views(Ends{})[0]; !v.Stop.Equal(nanos(minute(7))) || v.Estimated {
+		t.Errorf("%+v", v.Run)
+	}
+}
+
+// A journal of a release that did not keep the estimate: what was sent stays.
+func TestEnd_SentByOlderRelease_Stays(t *testing.T) {
+	text := fmt.Sprintf(`{"alloc":{"ID":"a","ClientStatus":"failed","ModifyIndex":5,"ModifyTime":%d},"node":{},
+		"tasks":{"main":{"runs":[{"start":"2026-05-10T08:00:00Z","first":true,"told":"2026-05-10T10:00:00Z"}],"state":"running","last":%d}}}`,
+		time.Date(2026, 5, 10, 10, 0, 0, 0, time.UTC).UnixNano(), time.Date(2026, 5, 10, 8, 0, 0, 0, time.UTC).UnixNano())
+	e := New()
+	if err := json.Unmarshal([]byte(text), e); err != nil {
+		t.Fatal(err)
+	}
+	for index := range uint64(3) {
+		if v := e.Views(Ends{})[0]; v.Stop.Hour() != 10 || !v.Told() {
+			t.Errorf("%+v", v.Run)
+		}
+		at := time.Date(2026, 5, 10, 17, int(index), 0, 0, time.UTC)
+		e.Observe(&nomad.Allocation{
+			ID: "a", ClientStatus: nomad.Failed, ModifyIndex: 6 + index, ModifyTime: at.UnixNano(),
+			TaskStates: map[string]*nomad.TaskState{"main": {State: running, Events: []nomad.TaskEvent{{Type: started, Time: time.Date(2026, 5, 10, 8, 0, 0, 0, time.UTC).UnixNano()}}}},
+		}, at)
+	}
+}
