@@ -50,6 +50,9 @@ func (j *Job) size() int {
 	for i := range j.Formerly {
 		n += j.Formerly[i].size()
 	}
+	for _, f := range j.Findings[:min(len(j.Findings), MaxFindings)] {
+		n += len(cut(f.Kind)) + len(cut(f.About)) + len(cut(f.What)) + len(cut(f.Do)) + 16
+	}
 	return n
 }
 
@@ -68,6 +71,9 @@ func encodeJob(j *Job) *bursarv1.Job {
 	out := &bursarv1.Job{Run: valid(j.Run), Values: encodeAll(j.Values), Ended: j.Ended, Excluded: j.Excluded}
 	for i := range j.Formerly {
 		out.Formerly = append(out.Formerly, encodeJob(&j.Formerly[i]))
+	}
+	for _, f := range j.Findings[:min(len(j.Findings), MaxFindings)] {
+		out.Findings = append(out.Findings, &bursarv1.Finding{Kind: valid(cut(f.Kind)), About: valid(cut(f.About)), What: valid(cut(f.What)), Do: valid(cut(f.Do))})
 	}
 	return out
 }

@@ -2,6 +2,7 @@ package collect
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/bursar-accounting/bursar/agent/internal/buffer"
 	"github.com/bursar-accounting/bursar/plugins/host"
@@ -112,6 +113,11 @@ func (t *translator) job(d *draft, job *bursarv1.Job, settles string) {
 	switch {
 	case err != nil:
 		t.quarantine(d, job, err)
+		d.found = append(d.found, func(f *host.Findings) { f.Settle(job) })
+		if open && job.GetEnded() { // else it would go on and count for ever
+			t.withdraw(d, job, note.Record, true, "")
+			t.close(d, job.GetRun())
+		}
 		t.failed(d, job.GetRun(), sent{fingerprint: print, quarantined: true})
 		return
 	case !keep && !held:
@@ -127,11 +133,13 @@ func (t *translator) job(d *draft, job *bursarv1.Job, settles string) {
 	}
 	if !keep {
 		t.leaveOut(d, job, r.ID, settles)
+		d.found = append(d.found, func(f *host.Findings) { f.Settle(job) })
 		d.sent[job.GetRun()] = sent{fingerprint: print, withdrawn: true}
 		t.supersede(d, job, r.ID)
 		return
 	}
 	t.record(d, job.GetRun(), r, print, settles)
+	d.found = append(d.found, func(f *host.Findings) { f.Note(t.mapper, job, &r, time.Now()) })
 	d.sent[job.GetRun()] = sent{fingerprint: print}
 	t.supersede(d, job, r.ID)
 }

@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
+	"slices"
 	"strconv"
 	"time"
 
@@ -89,8 +91,8 @@ component "GPUs" {
 const maxDepth = 32
 
 // parse reads one line as a job. With an error the job has its run, as far as the
-// line tells it.
-func parse(line []byte, columns []sdk.Attribute, fields bool) (sdk.Job, error) {
+// line tells it. Keys that neither columns nor the mapping read are findings.
+func parse(line []byte, columns []sdk.Attribute, keys []string, fields bool) (sdk.Job, error) {
 	object, err := decode(line)
 	if err != nil {
 		return sdk.Job{}, err
@@ -111,7 +113,28 @@ func parse(line []byte, columns []sdk.Attribute, fields bool) (sdk.Job, error) {
 	if fields {
 		job.Values[len(columns)-1] = whole
 	}
+	job.Findings = unread(object, columns, keys)
 	return finish(job)
+}
+
+// unread names the keys of a line that no one reads. Columns that the mapping leaves out
+// are left out on purpose; a key without a column is often a column that is written
+// otherwise, such as cores.
+func unread(object map[string]any, columns []sdk.Attribute, keys []string) (out []sdk.Finding) {
+	if slices.Contains(keys, "fields.*") {
+		return nil
+	}
+	for _, key := range slices.Sorted(maps.Keys(object)) {
+		if object[key] == nil || slices.Contains(keys, "fields."+key) ||
+			slices.ContainsFunc(columns[:len(columns)-1], func(c sdk.Attribute) bool { return c.Name == key }) {
+			continue
+		}
+		out = append(out, sdk.Finding{
+			Kind: "column-unread", About: key, What: fmt.Sprintf("key %q of the file is not read by the mapping", key),
+			Do: fmt.Sprintf("bursar-source-replay -h   # lists the keys that have a column; rename the key, or read it in the record block as job.fields[%q]", key),
+		})
+	}
+	return out
 }
 
 func finish(job sdk.Job) (sdk.Job, error) {
