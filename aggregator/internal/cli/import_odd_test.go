@@ -61,7 +61,9 @@ func TestStatus_APushedStopBeforeItsStart_IsNamed(t *testing.T) {
 		}
 	}
 	var answer struct {
-		Complete struct{ Findings []struct{ Kind, Source, Example string } }
+		Complete struct {
+			Findings []struct{ Kind, Source, Example string }
+		}
 	}
 	resp, err = s.client().Get("http://localhost/v1/usage?from=2026-03-01T00:00:00Z&to=2026-03-02T00:00:00Z")
 	if err != nil {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"log/slog"
 	"testing"
-	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/google/go-cmp/cmp"
@@ -108,7 +107,7 @@ func TestRecords_OfAgentsAndTheStore_AreOneList(t *testing.T) {
 	if n := len(l.Brief().Agents[0].Findings); n != briefFindings {
 		t.Errorf("%d findings are told to the other nodes", n)
 	}
-	if len(l.Agents[0].Findings) != 20 || time.Time(f.Agents[0].Findings[0].First) != (time.Time{}) {
+	if len(l.Agents[0].Findings) != 20 || !f.Agents[0].Findings[0].First.IsZero() {
 		t.Error("the original was changed")
 	}
 }
