@@ -32,8 +32,10 @@ type Mapper interface {
 	Submit(job *bursarv1.Job) record.Time
 	Fingerprint(job *bursarv1.Job) uint64
 	Wanted() []string
+	WantedKeys() []string
 	Changes() mapping.Changes
 	FromBlock(job *bursarv1.Job) map[string]bool
+	Lacking(job *bursarv1.Job, r *record.Record) []string
 }
 
 // Session is a plugin that runs, knows its configuration and has a mapping.
@@ -61,7 +63,7 @@ func NewSession(ctx context.Context, plugin Plugin, client bursarv1.SourcePlugin
 	mapper, diags := mapperOf(description, spec)
 	req := &bursarv1.ConfigureRequest{Label: spec.Label, Agent: spec.Agent, Config: spec.Config, DataDir: spec.DataDir, Tls: spec.TLS}
 	if mapper != nil {
-		req.Wanted = mapper.Wanted()
+		req.Wanted, req.WantedKeys = mapper.Wanted(), mapper.WantedKeys()
 	}
 	resp, err := client.Configure(ctx, req)
 	if err != nil {

@@ -2,6 +2,7 @@ package mapping
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	hcl2 "github.com/hashicorp/hcl/v2"
@@ -32,7 +33,8 @@ type Options struct {
 type Mapper struct {
 	columns map[string]int
 	types   []bursarv1.Type
-	used    []int // columns that the mapping names
+	used    []int           // columns that the mapping names
+	keys    map[string]bool // of columns of type map that it names, see WantedKeys
 	digest  uint64
 
 	when, id, start, stop, submit, state, code, signal program
@@ -75,7 +77,7 @@ type score struct {
 // reported together: what could be decoded is checked beside what could not. The
 // Mapper is nil when one is an error.
 func Compile(opt Options) (*Mapper, hcl.Diagnostics) {
-	c := compiler{opt: opt, mapper: &Mapper{columns: map[string]int{}}}
+	c := compiler{opt: opt, mapper: &Mapper{columns: map[string]int{}, keys: map[string]bool{}}}
 	c.declare()
 	fallback, mine := c.decode()
 	c.torn = c.diags.HasErrors()
@@ -331,6 +333,14 @@ func (c *compiler) use(ref hcl.Ref) {
 		return
 	}
 	c.names[ref.Path[0]] = true
+	m := c.mapper
+	switch i, ok := m.columns[ref.Path[0]]; {
+	case !ok || m.types[i] != bursarv1.Type_TYPE_MAP:
+	case len(ref.Path) == 1:
+		m.keys[ref.Path[0]+".*"] = true
+	default:
+		m.keys[ref.Path[0]+"."+ref.Path[1]] = true
+	}
 }
 
 // quick returns a program that does without HCL; nil when the expression needs
@@ -408,6 +418,10 @@ func (m *Mapper) Wanted() []string {
 	slices.Sort(names)
 	return names
 }
+
+// WantedKeys returns the keys of columns of type map that the mapping names, as
+// column.key, sorted; column.* where it uses the column as a whole.
+func (m *Mapper) WantedKeys() []string { return slices.Sorted(maps.Keys(m.keys)) }
 
 // hash covers all that decides what a job becomes beside its attributes.
 func (c *compiler) hash() uint64 {

@@ -51,7 +51,7 @@ func (m *Mapper) Map(job *bursarv1.Job) (r record.Record, keep bool, err error) 
 		b.fail("start", m.start, fmt.Errorf("it is null, and a record needs a start"))
 	}
 	if b.err == nil {
-		if err := r.Validate(); err != nil {
+		if err := valid(&r); err != nil {
 			b.err = &Error{Part: "record", RecordID: r.ID, Err: err}
 		}
 	}
@@ -60,6 +60,36 @@ func (m *Mapper) Map(job *bursarv1.Job) (r record.Record, keep bool, err error) 
 		return r, false, b.err
 	}
 	return r, keep, nil
+}
+
+// valid also refuses a run that ends before it starts: AUDITOR's interface takes such a
+// record, but a scheduler that says so has a wrong time, so its usage is unknown and not 0.
+func valid(r *record.Record) error {
+	if err := r.Validate(); err != nil {
+		return err
+	}
+	if r.Negative() {
+		return &record.FieldError{ID: r.ID, Field: "stop_time", Problem: fmt.Sprintf(
+			"%s is before start_time %s, so the usage is unknown; correct the times where the scheduler keeps them and collect the job again", r.Stop, r.Start)}
+	}
+	return nil
+}
+
+// Lacking returns the components of resources that r, which Map made of the job, does
+// not have because the job does not say how much: those whose condition fails and whose
+// amount is null or cannot be computed. A component that counts a total is no resource: a
+// measurement that was not made is common.
+func (m *Mapper) Lacking(job *bursarv1.Job, r *record.Record) (names []string) {
+	for i := range m.components {
+		c := &m.components[i]
+		if c.kind == record.Total || r.Component(c.name) != nil || slices.Contains(names, c.name) {
+			continue
+		}
+		if v, err := c.amount.eval(job); err != nil || v.kind == kindNull {
+			names = append(names, c.name)
+		}
+	}
+	return names
 }
 
 // ID returns the record id of a job. The error is an *[Error].

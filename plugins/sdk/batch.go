@@ -74,6 +74,11 @@ type Job struct {
 	// nothing else is taken back than what the same import brought. Their own
 	// Formerly does not count, and at most [MaxFormerly] are allowed.
 	Formerly []Job
+
+	// Findings are what people should know of the job although it is counted, for example
+	// that a part of the input was not read. They are shown until the job comes without
+	// them. At most [MaxFindings] are kept.
+	Findings []Finding
 }
 
 // Unread is an attribute of a job whose value cannot be read: it is not a number, or one
@@ -82,6 +87,18 @@ type Unread struct {
 	Attribute string // as in Description.Attributes
 	Problem   string // for people, with the value
 }
+
+// Finding says what is wrong with a job that is counted. Findings of the same Kind and
+// About are counted as one.
+type Finding struct {
+	Kind  string // a name that stays, for example "column-unread"
+	About string // for example the column
+	What  string // a sentence without full stop
+	Do    string // what to do first
+}
+
+// MaxFindings is how many findings a job may have.
+const MaxFindings = 8
 
 // MaxFormerly is how many other names a run may have.
 const MaxFormerly = 8

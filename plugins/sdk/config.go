@@ -16,8 +16,11 @@ type Config struct {
 	Agent   string   // the agent's name
 	DataDir string   // a folder of the source's own, kept between runs
 	Wanted  []string // the attributes that the mapping names; empty: all
-	TLS     TLSFiles // the agent's own certificates; empty when it has none
-	Root    Node     // the whole tree, for what the getters cannot do
+	// WantedKeys are the keys of attributes of type map that the mapping names, as
+	// attribute.key; attribute.* where it uses the attribute as a whole.
+	WantedKeys []string
+	TLS        TLSFiles // the agent's own certificates; empty when it has none
+	Root       Node     // the whole tree, for what the getters cannot do
 
 	problems *Diagnostics
 	decoded  bool // all of the block has been read
@@ -54,7 +57,7 @@ func ConfigOf(label string, root *bursarv1.Node) *Config { return NewConfig(labe
 
 func newConfig(r *bursarv1.ConfigureRequest) *Config {
 	c := ConfigOf(r.GetLabel(), r.GetConfig())
-	c.Agent, c.DataDir, c.Wanted = r.GetAgent(), r.GetDataDir(), r.GetWanted()
+	c.Agent, c.DataDir, c.Wanted, c.WantedKeys = r.GetAgent(), r.GetDataDir(), r.GetWanted(), r.GetWantedKeys()
 	c.TLS = TLSFiles{CA: r.GetTls().GetCa(), Cert: r.GetTls().GetCert(), Key: r.GetTls().GetKey()}
 	return c
 }

@@ -54,6 +54,9 @@ func (j *Job) size() int {
 	for _, u := range j.Unread {
 		n += len(u.Attribute) + min(len(u.Problem), maxUnread) + 16
 	}
+	for _, f := range j.Findings[:min(len(j.Findings), MaxFindings)] {
+		n += len(cut(f.Kind)) + len(cut(f.About)) + len(cut(f.What)) + len(cut(f.Do)) + 16
+	}
 	return n
 }
 
@@ -78,6 +81,9 @@ func encodeJob(j *Job) *bursarv1.Job {
 	}
 	for _, u := range j.Unread {
 		out.Unread = append(out.Unread, &bursarv1.Unread{Attribute: valid(u.Attribute), Problem: valid(u.Problem[:min(len(u.Problem), maxUnread)])})
+	}
+	for _, f := range j.Findings[:min(len(j.Findings), MaxFindings)] {
+		out.Findings = append(out.Findings, &bursarv1.Finding{Kind: valid(cut(f.Kind)), About: valid(cut(f.About)), What: valid(cut(f.What)), Do: valid(cut(f.Do))})
 	}
 	return out
 }

@@ -1078,6 +1078,10 @@ type Complete struct {
 	// Sources of which it is unknown how complete the window is. Never empty when complete_to is null
 	// and limited is false.
 	Unknown []CompleteUnknown `json:"unknown"`
+	// What is odd about records that are counted and touch the window, at most 32 of a source: a
+	// component that other records of the source have is missing, a key of a file was not read, a stop
+	// is before its start.
+	Findings []CompleteFinding `json:"findings"`
 	// Records that go on and count up to now.
 	Open uint64 `json:"open"`
 	// Jobs that gave no record.
@@ -1121,6 +1125,26 @@ type CompleteUnknown struct {
 	Reason string `json:"reason"`
 	// How many days of the window should have been counted and were not; 0 with other reasons.
 	Days int64 `json:"days"`
+}
+
+// CompleteFinding is a part of an answer.
+type CompleteFinding struct {
+	// component-missing, column-unread or stop-before-start, or what a source plugin calls it.
+	Kind string `json:"kind"`
+	// Agent/type/label, or `pushed`.
+	Source string `json:"source"`
+	// For example the component or the key.
+	About string `json:"about"`
+	What  string `json:"what"`
+	// What to do first.
+	Do string `json:"do"`
+	// Records, also outside of the window.
+	Count int64 `json:"count"`
+	// The earliest time that these records touch.
+	First Time `json:"first"`
+	Last  Time `json:"last"`
+	// The id of one of the records.
+	Example string `json:"example"`
 }
 
 // ActionOrder is a part of an answer.

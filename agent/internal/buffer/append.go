@@ -1,6 +1,7 @@
 package buffer
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"fmt"
@@ -33,6 +34,8 @@ type Append struct {
 	// again.
 	Audited   []Audit
 	Unaudited []record.Time
+	// Findings are what was found about the source's records; nil leaves the old ones.
+	Findings []byte
 }
 
 // OpenRun is a note on a job that was sent as running.
@@ -132,7 +135,22 @@ func putSource(tx *bbolt.Tx, s *state, a Append) error {
 			return err
 		}
 	}
+	if a.Findings != nil {
+		if err := tx.Bucket(bucketFindings).Put(key, a.Findings); err != nil {
+			return err
+		}
+	}
 	return putAudits(tx, a)
+}
+
+// Findings returns what was last appended as [Append.Findings] of the source; nil for
+// nothing.
+func (b *Buffer) Findings(s Source) (out []byte, err error) {
+	err = b.db.View(func(tx *bbolt.Tx) error {
+		out = bytes.Clone(tx.Bucket(bucketFindings).Get(s.key()))
+		return nil
+	})
+	return out, err
 }
 
 // Wait returns when the buffer holds a frame behind after, when it is closed or

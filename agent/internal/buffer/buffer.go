@@ -99,6 +99,7 @@ var (
 	bucketTold      = []byte("told")      // cluster → the frame with the last gap that it was told, its reason
 	bucketAudits    = []byte("audits")    // source, begin of a day → when the day was last counted
 	bucketVersions  = []byte("versions")  // cluster → the protocol version that it takes
+	bucketFindings  = []byte("findings")  // source → what was found about its records
 )
 
 const fileFormat = 1
@@ -148,7 +149,7 @@ func (b *Buffer) Close() error {
 // load reads the head and makes what is missing.
 func (b *Buffer) load() error {
 	return b.db.Update(func(tx *bbolt.Tx) error {
-		for _, name := range [][]byte{bucketMeta, bucketChunks, bucketSources, bucketRewind, bucketQueue, bucketClusters, bucketOpen, bucketForgotten, bucketBegun, bucketTold, bucketAudits, bucketVersions} {
+		for _, name := range [][]byte{bucketMeta, bucketChunks, bucketSources, bucketRewind, bucketQueue, bucketClusters, bucketOpen, bucketForgotten, bucketBegun, bucketTold, bucketAudits, bucketVersions, bucketFindings} {
 			if _, err := tx.CreateBucketIfNotExists(name); err != nil {
 				return err
 			}

@@ -263,6 +263,9 @@ func (f *findings) agent(s control.Status, err error) {
 		if x.Error != "" {
 			f.add("agent", bad, "source %s/%s is %s: %s", x.Type, x.Label, x.State, x.Error)
 		}
+		for i := range x.Findings {
+			f.add("records", doubtful, "source %s/%s: %s; do first: %s", x.Type, x.Label, x.Findings[i].String(), x.Findings[i].Do)
+		}
 	}
 	if s.Buffer.Damage != "" {
 		f.add("buffer", bad, "%s; do first: %s", s.Buffer.Damage, s.Buffer.Remedy)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/bursar-accounting/bursar/agent/internal/collect"
 	"github.com/bursar-accounting/bursar/agent/internal/config"
 	"github.com/bursar-accounting/bursar/agent/internal/run"
+	"github.com/bursar-accounting/bursar/plugins/host"
 	"github.com/bursar-accounting/bursar/plugins/mapping"
 	"github.com/bursar-accounting/bursar/proto/record"
 	"github.com/bursar-accounting/bursar/proto/wire"
@@ -28,7 +30,10 @@ func (a *app) previewCommand() *cobra.Command {
 mapping names and the record that they become, or why there is none. Each part
 of a record has what decides it beside it: the plugin's default mapping, or the record
 block. Without -since it looks back 1 day, then 7 and 30 days, then over all history,
-until it has found -n jobs. Nothing is stored, and the daemon need not run.`,
+until it has found -n jobs. Below the jobs it shows input that is no job, and what is found
+about the records of the window, such as a key of a file that the mapping does not read.
+Exit code 2 means that a job fails, or that there is such input or such a finding. Nothing is
+stored, and the daemon need not run.`,
 		Example: "  bursar-agent preview\n  bursar-agent preview -source slurm/nemo -since 7d -n 3\n  bursar-agent preview -format json",
 		RunE: func(c *cobra.Command, _ []string) error {
 			ws, err := windows(since, until, time.Now())
@@ -84,38 +89,47 @@ func (a *app) preview(ctx context.Context, source string, windows []collect.Wind
 		return err
 	}
 	shown := []shownJob{}
+	found := false
 	var errs []error
 	for _, s := range sources {
-		samples, err := a.samples(ctx, cfg, s, windows, most)
+		p, err := a.samples(ctx, cfg, s, windows, most)
 		if err != nil {
 			errs = append(errs, explain(cfg, err))
 		}
-		for _, x := range samples {
+		for _, x := range slices.Concat(p.Samples, p.Refused) {
 			shown = append(shown, show(s.Name(), x))
+			found = found || x.Err != nil
 		}
+		for i := range p.Findings {
+			shown = append(shown, shownJob{Source: s.Name(), Outcome: "finding", Attributes: json.RawMessage("{}"), Finding: &p.Findings[i]})
+		}
+		found = found || len(p.Findings) > 0
 	}
 	if a.format == "json" {
 		errs = append(errs, printJSON(a.Out, shown))
 	} else {
 		errs = append(errs, printJobs(a.Out, shown))
 	}
-	return errors.Join(errs...)
+	if err := errors.Join(errs...); err != nil || !found {
+		return err
+	}
+	return exit(codeFinding)
 }
 
 // samples are the last jobs of a source, from the first window that has enough.
-func (a *app) samples(ctx context.Context, cfg *config.Config, s *config.Source, windows []collect.Window, most int) (samples []run.Sample, err error) {
+func (a *app) samples(ctx context.Context, cfg *config.Config, s *config.Source, windows []collect.Window, most int) (p run.Previewed, err error) {
 	for _, w := range windows {
 		if w.From.Equal(dawn()) {
-			fmt.Fprintf(a.Err, "%s: %d jobs in the last 30 days; looking through all of the past\n", s.Name(), len(samples))
+			fmt.Fprintf(a.Err, "%s: %d jobs in the last 30 days; looking through all of the past\n", s.Name(), len(p.Samples))
 		}
-		if samples, err = run.Preview(ctx, cfg, s, a.plugins(), w, most); err != nil || len(samples) >= most {
-			return samples, err
+		if p, err = run.Preview(ctx, cfg, s, a.plugins(), w, most); err != nil || len(p.Samples) >= most {
+			return p, err
 		}
 	}
-	if w := windows[len(windows)-1]; len(samples) == 0 {
+	if w := windows[len(windows)-1]; len(p.Samples) == 0 {
 		fmt.Fprintf(a.Err, "%s: no job between %s and %s\n", s.Name(), w.From.Format(time.RFC3339), w.To.Format(time.RFC3339))
 	}
-	return samples, nil
+	return p, nil
 }
 
 // shownJob is a job of a preview as it is printed.
@@ -129,6 +143,8 @@ type shownJob struct {
 	Record     json.RawMessage `json:"record,omitempty"`
 	// Origins says of each part of the record what decides it: "default" or "record block".
 	Origins map[string]string `json:"origins,omitempty"`
+	// Finding is about records of the window, and no job.
+	Finding *host.Finding `json:"finding,omitempty"`
 
 	sample run.Sample
 }
@@ -158,6 +174,14 @@ func printJobs(w io.Writer, jobs []shownJob) error {
 	for i, j := range jobs {
 		if i > 0 {
 			b.WriteByte('\n')
+		}
+		if j.Finding != nil {
+			fmt.Fprintf(&b, "%s  %s\n  => do first: %s\n", j.Source, j.Finding.String(), j.Finding.Do)
+			continue
+		}
+		if j.Outcome == run.Refused {
+			fmt.Fprintf(&b, "%s  %s\n  => refused: %s\n", j.Source, or(j.Run, "input without a run"), j.Error)
+			continue
 		}
 		state := "running"
 		if j.Ended {

@@ -95,6 +95,9 @@ func printTroubles(w io.Writer, s control.Status) error {
 		if x.Error != "" {
 			fmt.Fprintf(w, "\n%s: %s\n", name, x.Error)
 		}
+		for i := range x.Findings {
+			fmt.Fprintf(w, "\n%s: %s\nDo first: %s\n", name, x.Findings[i].String(), x.Findings[i].Do)
+		}
 		if x.Hangs > 0 {
 			fmt.Fprintf(w, "\n%s: the plugin hung and was killed %d times; its goroutines are in the agent's log\n", name, x.Hangs)
 		}

@@ -23,7 +23,6 @@ import (
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
 	"github.com/bursar-accounting/bursar/proto/frame"
-	"github.com/bursar-accounting/bursar/proto/logtest"
 	"github.com/bursar-accounting/bursar/proto/wire"
 )
 
@@ -139,7 +138,6 @@ type rig struct {
 	sched  *scheduler
 	record string // the record block
 	loop   *collect.Loop
-	log    logtest.Log
 	seen   buffer.Position
 }
 
@@ -168,7 +166,7 @@ func (r *rig) reopen() {
 	if r.seen.Epoch != b.Epoch() {
 		r.seen = buffer.Position{Epoch: b.Epoch()}
 	}
-	loop, err := collect.NewLoop(source, 0, b, r, r.log.Logger())
+	loop, err := collect.NewLoop(source, 0, b, r, slog.New(slog.DiscardHandler))
 	if err != nil {
 		r.t.Fatal(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/bursar-accounting/bursar/agent/internal/buffer"
+	"github.com/bursar-accounting/bursar/plugins/host"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
@@ -15,11 +16,11 @@ type draft struct {
 	sent   map[string]sent
 	notes  map[string]*buffer.OpenRun // on running jobs; nil: dropped
 	days   map[record.Time]bool       // in which runs ended that are sent
-	unread map[string]unread          // by attribute
+	found  []func(*host.Findings)     // about the records, in order
 }
 
 func newDraft(source buffer.Source) *draft {
-	return &draft{append: buffer.Append{Source: source}, sent: map[string]sent{}, notes: map[string]*buffer.OpenRun{}, days: map[record.Time]bool{}, unread: map[string]unread{}}
+	return &draft{append: buffer.Append{Source: source}, sent: map[string]sent{}, notes: map[string]*buffer.OpenRun{}, days: map[record.Time]bool{}}
 }
 
 func (d *draft) open(note buffer.OpenRun) { d.notes[note.Run] = &note }

@@ -22,6 +22,7 @@ type Buffer interface {
 	Clock() *buffer.Clock
 	Audits(s buffer.Source) (map[record.Time]record.Time, error)
 	Takes(version uint32) (bool, error)
+	Findings(s buffer.Source) ([]byte, error)
 }
 
 // Sessions gives the session of the plugin that runs now, and waits for one
@@ -39,9 +40,10 @@ type Loop struct {
 	nudge    chan struct{}
 	lane     lane
 
-	work  sync.Mutex // held while a batch is translated and appended
-	tr    *translator
-	audit auditor
+	work     sync.Mutex // held while a batch is translated and appended
+	tr       *translator
+	findings *host.Findings
+	audit    auditor
 
 	mu       sync.Mutex
 	interval time.Duration // 0: what the plugin says
@@ -59,6 +61,7 @@ type Status struct {
 	Progress    *bursarv1.Progress // of a back-fill; nil when there is none
 	Version     string             // of the plugin
 	Interval    time.Duration      // between two collections; 0: it streams, or is not known yet
+	Findings    []host.Finding     // about the records that were sent, also before a restart
 }
 
 // NewLoop makes a loop that does nothing until Run.
@@ -74,7 +77,21 @@ func NewLoop(source buffer.Source, interval time.Duration, b Buffer, sessions Se
 	if l.audit.days, err = b.Audits(source); err != nil {
 		return nil, fmt.Errorf("source %s: %w", source, err)
 	}
-	return l, nil
+	return l, l.recall()
+}
+
+// recall reads what was found before a restart. What cannot be read is logged and begun
+// anew: it must not keep the source from collecting.
+func (l *Loop) recall() error {
+	stored, err := l.buffer.Findings(l.source)
+	if err != nil {
+		return fmt.Errorf("source %s: %w", l.source, err)
+	}
+	if l.findings, err = host.DecodeFindings(stored); err != nil {
+		l.log.Warn("findings about earlier records are lost", "error", err)
+	}
+	l.status.Findings = l.findings.List()
+	return nil
 }
 
 // Nudge ends the pause before the next collection.
@@ -302,13 +319,17 @@ func (l *Loop) use(session *host.Session) {
 func (l *Loop) commit(ctx context.Context, d *draft) error {
 	d.finish()
 	d.append.Unaudited = l.audit.counted(d.days)
-	if len(d.append.Frames) > 0 || len(d.append.Opened)+len(d.append.Closed) > 0 {
+	for _, note := range d.found {
+		note(l.findings)
+	}
+	d.append.Findings = l.findings.Encode()
+	if len(d.append.Frames) > 0 || len(d.append.Opened)+len(d.append.Closed) > 0 || d.append.Findings != nil {
 		if err := l.put(ctx, d.append); err != nil {
 			return err
 		}
 	}
+	l.findings.Saved()
 	l.audit.recount(d.append.Unaudited)
-	l.logUnread(d)
 	for run, s := range d.sent {
 		l.tr.memory.put(run, s)
 	}
@@ -318,7 +339,8 @@ func (l *Loop) commit(ctx context.Context, d *draft) error {
 	for _, o := range d.append.Opened {
 		l.tr.open[o.Run] = o
 	}
-	l.set(func(s *Status) { s.Counts.add(d.counts) })
+	found := l.findings.List()
+	l.set(func(s *Status) { s.Counts.add(d.counts); s.Findings = found })
 	return nil
 }
 

@@ -112,8 +112,10 @@ func TestUnreadAttribute_RecordComes_AndFailureNamesIt(t *testing.T) {
 	r.sched.add(jobs(job("1", "alice", 4), unread("2", 3, "user"), unread("3", 3, "user"), unread("4", 4, "cores")))
 	r.collect()
 	r.want("closed n-1 4", "closed n-2 4", "closed n-3 4", "quarantine 4 mapping")
-	if text := r.log.String(); !strings.Contains(text, `attribute=user jobs=2 run=3 problem="\"16?\" is not a number"`) || !strings.Contains(text, "attribute=cores jobs=1 run=4") {
-		t.Error(text)
+	found := r.loop.Status().Findings
+	i := slices.IndexFunc(found, func(x host.Finding) bool { return x.Kind == host.AttributeUnreadable && x.About == "user" })
+	if i < 0 || found[i].Count != 2 || found[i].Example != "n-3" || !strings.Contains(found[i].What, `attribute user cannot be read: "16?" is not a number`) {
+		t.Errorf("findings %+v", found)
 	}
 	failed := &bursarv1.Job{Run: "4", Unread: []*bursarv1.Unread{{Attribute: "cores", Problem: `"16?" is not a number`}}}
 	if q := host.QuarantineFailed(failed, nil, errors.New("it is null")); !strings.Contains(q.Message, `it is null; attribute cores cannot be read: "16?" is not a number`) {

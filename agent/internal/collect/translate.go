@@ -2,6 +2,7 @@ package collect
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/bursar-accounting/bursar/agent/internal/buffer"
 	"github.com/bursar-accounting/bursar/plugins/host"
@@ -111,8 +112,12 @@ func (t *translator) job(d *draft, job *bursarv1.Job, settles string) {
 	r, keep, err := t.apply(job)
 	switch {
 	case err != nil:
-		d.noteUnread(job)
 		t.quarantine(d, job, err)
+		d.found = append(d.found, func(f *host.Findings) { f.Settle(job) })
+		if open && job.GetEnded() { // else it would go on and count for ever
+			t.withdraw(d, job, note.Record, true, "")
+			t.close(d, job.GetRun())
+		}
 		t.failed(d, job.GetRun(), sent{fingerprint: print, quarantined: true})
 		return
 	case !keep && !held:
@@ -128,12 +133,13 @@ func (t *translator) job(d *draft, job *bursarv1.Job, settles string) {
 	}
 	if !keep {
 		t.leaveOut(d, job, r.ID, settles)
+		d.found = append(d.found, func(f *host.Findings) { f.Settle(job) })
 		d.sent[job.GetRun()] = sent{fingerprint: print, withdrawn: true}
 		t.supersede(d, job, r.ID)
 		return
 	}
-	d.noteUnread(job)
 	t.record(d, job.GetRun(), r, print, settles)
+	d.found = append(d.found, func(f *host.Findings) { f.Note(t.mapper, job, &r, time.Now()) })
 	d.sent[job.GetRun()] = sent{fingerprint: print}
 	t.supersede(d, job, r.ID)
 }

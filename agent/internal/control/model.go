@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/bursar-accounting/bursar/plugins/host"
 	"github.com/bursar-accounting/bursar/plugins/mapping"
 )
 
@@ -69,6 +70,9 @@ type Source struct {
 	CompleteTo  *time.Time `json:"complete_to,omitempty"`
 	Progress    *Progress  `json:"progress,omitempty"`
 	Counts      Counts     `json:"counts"`
+	// Findings are about records that it sent, those of most records first; they are kept
+	// over restarts.
+	Findings []host.Finding `json:"findings,omitempty"`
 }
 
 // Counts are what became of jobs since the agent was started.

@@ -3,8 +3,10 @@ package run
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/bursar-accounting/bursar/agent/internal/collect"
 	"github.com/bursar-accounting/bursar/agent/internal/config"
@@ -19,6 +21,7 @@ const (
 	Filtered = "left out by the mapping"
 	Excluded = "left out by the source's config"
 	Failed   = "failed"
+	Refused  = "refused"
 )
 
 // Sample is a real job and what becomes of it.
@@ -29,7 +32,14 @@ type Sample struct {
 	Outcome    string
 	Record     *record.Record  // when Kept
 	FromBlock  map[string]bool // the parts of the record that the record block decides, by name
-	Err        error           // when Failed
+	Err        error           // when Failed or Refused
+}
+
+// Previewed is what a window of a source has.
+type Previewed struct {
+	Samples  []Sample       // the last jobs
+	Refused  []Sample       // the last input that is no job
+	Findings []host.Finding // about the records of all jobs of the window
 }
 
 // Attribute is one of a job's, with its value as JSON; null when it has none.
@@ -39,36 +49,42 @@ type Attribute struct {
 }
 
 // Preview shows the last most jobs of a window and what the mapping makes of
-// them. Nothing is kept.
-func Preview(ctx context.Context, cfg *config.Config, s *config.Source, p Plugins, w collect.Window, most int) ([]Sample, error) {
+// them, and what is found about all jobs of the window. Nothing is kept.
+func Preview(ctx context.Context, cfg *config.Config, s *config.Source, p Plugins, w collect.Window, most int) (out Previewed, err error) {
 	p.Trial = true
 	session, diags, err := p.Open(ctx, cfg, s)
 	if err != nil {
-		return nil, err
+		return out, err
 	}
 	if diags.HasErrors() {
-		return nil, diags.Err()
+		return out, diags.Err()
 	}
 	defer func() { _ = session.Close() }()
 	if session.Mapper == nil {
-		return []Sample{}, nil // what was pushed cannot be had again, and is not mapped
+		return out, nil // what was pushed cannot be had again, and is not mapped
 	}
 	var jobs []*bursarv1.Job
+	var found host.Findings
 	err = collect.Sample(ctx, session, w, func(job *bursarv1.Job) bool {
-		jobs = append(jobs, job)
-		if len(jobs) >= 2*most {
+		if jobs = append(jobs, job); len(jobs) >= 2*most {
 			jobs = slices.Delete(jobs, 0, len(jobs)-most)
 		}
+		if r, keep, err := session.Mapper.Map(job); err == nil && keep && !job.GetExcluded() {
+			found.Note(session.Mapper, job, &r, time.Now())
+		}
 		return true
+	}, func(r *bursarv1.Refused) {
+		out.Refused = append(out.Refused, Sample{Run: r.GetRun(), Outcome: Refused, Err: errors.New(r.GetMessage())})
+		out.Refused = slices.Delete(out.Refused, 0, max(0, len(out.Refused)-most))
 	})
 	if err != nil {
-		return nil, fmt.Errorf("source %s: %w", s.Name(), err)
+		return out, fmt.Errorf("source %s: %w", s.Name(), err)
 	}
-	samples := []Sample{}
 	for _, job := range jobs[max(0, len(jobs)-most):] {
-		samples = append(samples, sample(session, job))
+		out.Samples = append(out.Samples, sample(session, job))
 	}
-	return samples, nil
+	out.Findings = found.List()
+	return out, nil
 }
 
 func sample(session *host.Session, job *bursarv1.Job) Sample {

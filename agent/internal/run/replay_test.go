@@ -78,13 +78,37 @@ func TestAPreviewOfTheRecordedClusterShowsRecords(t *testing.T) {
 	s.install("replay")
 	s.configure("", "source \"replay\" \"lab\" {\n config {\n recorded = true\n jobs = 500\n }\n}\n")
 	cfg := s.load()
-	samples, err := run.Preview(t.Context(), cfg, cfg.Running()[0], s.plugins(), collect.Window{From: time.Now().Add(-28 * 24 * time.Hour), To: time.Now()}, 5)
-	if err != nil || len(samples) != 5 {
-		t.Fatalf("%d samples, %v", len(samples), err)
+	previewed, err := run.Preview(t.Context(), cfg, cfg.Running()[0], s.plugins(), collect.Window{From: time.Now().Add(-28 * 24 * time.Hour), To: time.Now()}, 5)
+	if err != nil || len(previewed.Samples) != 5 {
+		t.Fatalf("%d samples, %v", len(previewed.Samples), err)
 	}
-	for _, x := range samples {
+	for _, x := range previewed.Samples {
 		if x.Outcome == run.Kept && (x.Record == nil || len(x.Attributes) == 0) {
 			t.Errorf("%+v", x)
+		}
+	}
+}
+
+// TestAPreviewNamesWhatIsOdd has a run of each kind that was silent.
+func TestAPreviewNamesWhatIsOdd(t *testing.T) {
+	s := newSite(t)
+	s.install("replay")
+	s.write("jobs", `{"id":"1","start":1767225600,"stop":1767229200,"cpus":4}
+{"id":"2","start":1767225600,"stop":1767229200,"cpus":4}
+{"id":"3","start":1767225600,"stop":1767229200,"cores":4}
+{"id":"4","start":1767229200,"stop":1767225600,"cpus":4}
+no json
+`)
+	s.configure("", "source \"replay\" \"lab\" {\n config { path = \""+s.path("jobs")+"\" }\n}\n")
+	cfg := s.load()
+	w := collect.Window{From: time.Unix(1767200000, 0), To: time.Unix(1767300000, 0)}
+	got, err := run.Preview(t.Context(), cfg, cfg.Running()[0], s.plugins(), w, 1)
+	if err != nil || len(got.Samples) != 1 || got.Samples[0].Outcome != run.Failed || len(got.Refused) != 1 || len(got.Findings) != 2 {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	for i, about := range []string{"column-unread cores", "component-missing Cores"} {
+		if f := got.Findings[i]; f.Kind+" "+f.About != about || f.Count != 1 || f.Example != "lab-3" {
+			t.Errorf("%+v", f)
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/bursar-accounting/bursar/agent/internal/collect"
 	"github.com/bursar-accounting/bursar/agent/internal/config"
 	"github.com/bursar-accounting/bursar/agent/internal/control"
+	"github.com/bursar-accounting/bursar/plugins/host"
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
 	"github.com/bursar-accounting/bursar/proto/identity"
 	"github.com/bursar-accounting/bursar/proto/record"
@@ -74,7 +75,7 @@ func sourceOf(s *source) control.Source {
 func statusOf(cfg *config.Source, status collect.Status) control.Source {
 	out := control.Source{
 		Type: cfg.Type.Value, Label: cfg.Label.Value, State: status.State, Plugin: status.Version,
-		Progress: progressOf(status.Progress), Counts: countsOf(status.Counts),
+		Progress: progressOf(status.Progress), Counts: countsOf(status.Counts), Findings: status.Findings,
 	}
 	if status.Err != nil {
 		out.Error = status.Err.Error()
@@ -125,7 +126,7 @@ func (a *Agent) Report(resp *bursarv1.StatusResponse) {
 		if status.Err != nil {
 			out.Error = status.Err.Error()
 		}
-		out.Interval = status.Interval.Microseconds()
+		out.Interval, out.Findings = status.Interval.Microseconds(), host.FindingsOut(status.Findings)
 		if !status.LastSuccess.IsZero() {
 			out.LastSuccess = status.LastSuccess.UnixMicro()
 		}

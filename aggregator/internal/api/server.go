@@ -15,6 +15,7 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/accounting"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/completeness"
+	"github.com/bursar-accounting/bursar/aggregator/internal/health"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
@@ -95,6 +96,8 @@ type Options struct {
 	// Days are the days of a window compared with what schedulers have, as it was
 	// done last; nil: no one does.
 	Days func(w completeness.Window) ([]completeness.Day, bool)
+	// Found are the findings about records, as they were gathered last; nil: there are none.
+	Found func() []health.RecordFinding
 	// Pulse says which sources are silent for longer than is usual; nil: the default
 	// pause counts for all.
 	Pulse Silence

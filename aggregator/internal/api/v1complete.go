@@ -37,7 +37,7 @@ type complete struct{ v1.Complete }
 
 // completeness looks up how complete a window is.
 func (s *Server) completeness(view *access.View, w calendar.Window, now record.Time) (*complete, error) {
-	c := &complete{v1.Complete{Sources: []v1.CompleteSource{}, Gaps: []v1.CompleteGap{}, Missing: s.missing(w), Unknown: []v1.CompleteUnknown{}}}
+	c := &complete{v1.Complete{Sources: []v1.CompleteSource{}, Gaps: []v1.CompleteGap{}, Missing: s.missing(w), Unknown: []v1.CompleteUnknown{}, Findings: []v1.CompleteFinding{}}}
 	agents, err := view.Agents()
 	if errors.Is(err, access.ErrRows) || errors.Is(err, access.ErrDenied) {
 		c.Limited, c.Missing = true, []v1.CompleteMissing{}
@@ -59,9 +59,27 @@ func (s *Server) completeness(view *access.View, w calendar.Window, now record.T
 			c.Gaps = append(c.Gaps, v1.CompleteGap{Source: g.Source.String(), From: v1.Stamp(g.From), To: v1.Stamp(g.To), Reason: g.Reason})
 		}
 	}
+	c.Findings = s.found(w)
 	n, err := view.QuarantineCount()
 	c.Quarantined = &n
 	return c, err
+}
+
+// found are the findings about records that touch the window.
+func (s *Server) found(w calendar.Window) []v1.CompleteFinding {
+	out := []v1.CompleteFinding{}
+	if s.opt.Found == nil {
+		return out
+	}
+	for _, f := range s.opt.Found() {
+		if f.First.Before(w.To.Std()) && !f.Last.Before(w.From.Std()) {
+			out = append(out, v1.CompleteFinding{
+				Kind: f.Kind, Source: f.Source, About: f.About, What: f.What, Do: f.Do, Count: f.Count,
+				First: v1.Time{Time: f.First}, Last: v1.Time{Time: f.Last}, Example: f.Example,
+			})
+		}
+	}
+	return out
 }
 
 // missing are the days of the window that lack runs, as they were compared last.

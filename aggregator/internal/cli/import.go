@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/bursar-accounting/bursar/plugins/host"
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
@@ -51,7 +52,9 @@ of what was read are compared with what the cluster shows (-compare); where they
 the exit code is 2.
 
 Jobs that give no valid record are quarantined with the reason; fix the cause and
-import again. The exit code is 2 when there were such jobs.`,
+import again. Records that are counted although something is odd, such as a component that
+other records have or a key of the file that the mapping does not read, are named. The exit
+code is 2 when there were such jobs or records.`,
 		Example: "  bursar import gridengine -label katana /backup/accounting.*\n  bursar import ai4 -dry-run snapshots/\n  bursar import gridengine -config agent.hcl /backup/accounting\n  bursar import auditor postgres://reader@db.example.org/auditor '/srv/archive/*.parquet'",
 		Args:    cobra.MinimumNArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -182,9 +185,11 @@ type jsonImport struct {
 	Skipped     int64       `json:"skipped"`
 	Months      []jsonMonth `json:"months"`
 	Problems    []Problem   `json:"problems"`
-	Committed   *v1.Counts  `json:"committed"`
-	Compared    *Comparison `json:"compared,omitempty"`
-	Seconds     float64     `json:"seconds"`
+	// Findings are about records that are counted.
+	Findings  []host.Finding `json:"findings"`
+	Committed *v1.Counts     `json:"committed"`
+	Compared  *Comparison    `json:"compared,omitempty"`
+	Seconds   float64        `json:"seconds"`
 
 	writes int64
 }
@@ -197,7 +202,7 @@ type jsonMonth struct {
 func importAnswer(src *ImportSource, opt *importOptions, r *ImportResult, committed *v1.Counts, took time.Duration) *jsonImport {
 	out := &jsonImport{
 		Name: src.Name, Type: src.Type, Label: src.Label, DryRun: opt.dry, Records: r.Records, Open: r.Open, LeftOut: r.Filtered, Withdrawn: r.Withdrawn, Renamed: r.Renamed,
-		Quarantined: r.Quarantined, Refused: r.Refused, Skipped: r.Skipped, Months: []jsonMonth{}, Problems: []Problem{}, Committed: committed,
+		Quarantined: r.Quarantined, Refused: r.Refused, Skipped: r.Skipped, Months: []jsonMonth{}, Problems: []Problem{}, Findings: append([]host.Finding{}, r.Findings...), Committed: committed,
 		Seconds: took.Round(time.Millisecond).Seconds(), writes: r.Frames,
 	}
 	for _, month := range r.MonthNames() {
@@ -225,6 +230,9 @@ func (p *Program) showImport(f format, out *jsonImport) error {
 	}
 	if more := out.Quarantined + out.Refused - int64(len(out.Problems)); more > 0 {
 		p.say("and %d more", more)
+	}
+	for i := range out.Findings {
+		p.say("%s", out.Findings[i].String())
 	}
 	if c := out.Committed; c != nil && c.Pulled < out.writes {
 		p.say("All records are committed. The answers to %d writes were lost; bursar agents shows their results.", out.writes-c.Pulled)
@@ -270,6 +278,8 @@ func (out *jsonImport) verdict() error {
 	switch {
 	case out.Compared != nil && !out.Compared.Equal:
 		return found("what was read and what the cluster shows differ")
+	case failed == 0 && len(out.Findings) > 0:
+		return found("all jobs are counted, with %s", plural(len(out.Findings), "finding"))
 	case failed == 0:
 		return nil
 	case out.DryRun:

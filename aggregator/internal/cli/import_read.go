@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/bursar-accounting/bursar/plugins/host"
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
@@ -42,6 +43,8 @@ type ImportResult struct {
 	Sums *ImportSums
 	// Problems are the first jobs and inputs that failed.
 	Problems []Problem
+	// Findings are about the records of this run of the import.
+	Findings []host.Finding
 }
 
 // Problem is a job that gave no record.
@@ -66,6 +69,7 @@ type reader struct {
 	sink   ImportSink
 	back   bool // what is left out is taken back
 	result ImportResult
+	found  host.Findings
 	known  map[string]KnownRecord // about the runs of the batch that may have several ids
 }
 
@@ -92,6 +96,7 @@ func (s *ImportSource) Read(ctx context.Context, sink ImportSink, withdraw, sums
 		show(&r.result, resp.GetProgress())
 		return nil
 	})
+	r.result.Findings = r.found.List()
 	return &r.result, err
 }
 
@@ -151,6 +156,7 @@ func (r *reader) job(job *bursarv1.Job) error {
 	case !keep:
 		return r.leaveOut(job, rec.ID)
 	}
+	r.found.Note(r.src.session.Mapper, job, &rec, time.Now())
 	id, brought := choose(r.ids(job, rec.ID), r.known, rec.Start, r.src.own())
 	rec.ID = id
 	if r.result.Sums.read(&rec) { // behind a position some come again

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
 	"github.com/bursar-accounting/bursar/aggregator/internal/cluster"
 	"github.com/bursar-accounting/bursar/aggregator/internal/health"
+	"github.com/bursar-accounting/bursar/aggregator/internal/ingest"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/membership"
 
@@ -33,6 +35,7 @@ type healthMonitor struct {
 	ballast  *health.Ballast
 	watchdog *health.Watchdog
 	tally    *completeness.Keeper
+	negative *health.Negatives
 	pulse    health.Learner
 
 	mu   sync.Mutex
@@ -43,6 +46,7 @@ type healthMonitor struct {
 func (a *Aggregator) attend() {
 	d := &healthMonitor{agg: a, ballast: health.NewBallast(a.set.DataDir, a.replica.guard.State().Size, a.set.Ballast)}
 	d.tally = &completeness.Keeper{View: a.store.View, Log: a.set.Log}
+	d.negative = &health.Negatives{View: a.store.View, Life: lifeOf, Log: a.set.Log}
 	node := a.replica.node
 	d.probe = &health.DiskProbe{Path: filepath.Join(a.set.DataDir, "raft", "disk.probe"), Log: a.set.Log}
 	d.watchdog = &health.Watchdog{
@@ -55,6 +59,12 @@ func (a *Aggregator) attend() {
 	d.measure(a.registry)
 	a.peer.Source(membership.FactFunc(d.fill))
 	a.doctor = d
+}
+
+// found returns the findings about records as of the last verdict.
+func (d *healthMonitor) found() []health.RecordFinding {
+	r, _ := d.watch.Last()
+	return r.Facts.Records()
 }
 
 // handOver gives the leadership to another node: in order, or where this disk
@@ -98,6 +108,7 @@ func (d *healthMonitor) run(ctx context.Context) error {
 	g.Go(func() error { return d.watch.Run(ctx) })
 	g.Go(func() error { return d.keepBallast(ctx) })
 	g.Go(func() error { return d.tally.Run(ctx) })
+	g.Go(func() error { return d.negative.Run(ctx) })
 	return g.Wait()
 }
 
@@ -163,9 +174,26 @@ func (d *healthMonitor) local() health.Local {
 			}
 			h.Failing[s.Source] = s.Error
 		}
+		for _, f := range p.Found {
+			h.Findings = append(h.Findings, foundOf(p.Name, f))
+		}
 		l.Agents = append(l.Agents, h)
 	}
 	return l
+}
+
+// foundOf is what an agent found about records of a source.
+func foundOf(agent string, f ingest.Found) health.RecordFinding {
+	x := f.Finding
+	at := func(micros int64) time.Time { return record.Time(micros).Std() }
+	do := x.GetDo()
+	if strings.HasPrefix(do, "bursar-agent ") {
+		do += "   # on " + agent
+	}
+	return health.RecordFinding{
+		Kind: x.GetKind(), Source: agent + "/" + f.Source, About: x.GetAbout(), What: x.GetWhat(), Do: do, Count: x.GetCount(),
+		First: at(x.GetFirst()), Last: at(x.GetLast()), Example: x.GetExample(), Noticed: at(x.GetNoticed()),
+	}
 }
 
 // cluster is the source of what is known of the nodes.
@@ -291,7 +319,7 @@ func (d *healthMonitor) stored(_ context.Context, f *health.Facts) {
 		}
 	}
 	f.Data = d.data
-	f.Data.Lacking = d.lacking(f.Now)
+	f.Data.Lacking, f.Data.Negative = d.lacking(f.Now), d.negative.List()
 	for _, s := range d.pulse.Silent(record.FromStd(f.Now)) {
 		f.Data.Silent = append(f.Data.Silent, health.Silent{Agent: s.Source.Agent, Source: s.Source.String(), Since: s.Since.Std(), Allowed: time.Duration(s.Allowed) * time.Microsecond})
 	}

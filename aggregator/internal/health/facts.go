@@ -128,6 +128,8 @@ type Agent struct {
 	Behind    uint64    `json:"behind"`           // frames that wait on it
 	// Failing are its sources that do not collect, by type/label, with why.
 	Failing map[string]string `json:"failing,omitempty"`
+	// Findings are about the records of its sources.
+	Findings []RecordFinding `json:"findings,omitempty"`
 	// CertFrom, CertEnds and Unrenewed are those of [Local], of the agent's certificate.
 	CertFrom  time.Time `json:"cert_from,omitzero"`
 	CertEnds  time.Time `json:"cert_ends,omitzero"`
@@ -151,6 +153,8 @@ type Data struct {
 	Lacking []Lacking
 	// Silent are sources that say nothing for longer than is usual for them.
 	Silent []Silent
+	// Negative are, by source, the records that stop before they start.
+	Negative []RecordFinding
 	// Lost are the sources whose counters do not add up.
 	Lost []string
 }

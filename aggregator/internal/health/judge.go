@@ -55,7 +55,7 @@ func Judge(f Facts) Report {
 	for _, rule := range []func(){
 		// A cause comes before what follows from it: without enough nodes none leads.
 		j.members, j.voters, j.fences, j.oldCopies, j.unindexed, j.disks, j.stalls, j.leader, j.paused, j.agents, j.silent, j.sources, j.certificates,
-		j.clocks, j.configuration, j.versions, j.hashes, j.quarantine, j.lost, j.gaps, j.lacking, j.conflicts, j.waiting, j.backups, j.ownBackups,
+		j.clocks, j.configuration, j.versions, j.hashes, j.quarantine, j.records, j.lost, j.gaps, j.lacking, j.conflicts, j.waiting, j.backups, j.ownBackups,
 	} {
 		rule()
 	}

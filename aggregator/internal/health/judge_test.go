@@ -96,6 +96,12 @@ func TestEachFactGivesItsFinding(t *testing.T) {
 		{"counters that do not add up", func(f *Facts) { f.Data.Lost = []string{"head1/slurm/nemo"} }, "critical not-conserved ", "head1/slurm/nemo", "report", time.Time{}},
 		{"a new gap", func(f *Facts) { f.Data.Gaps, f.Data.NewestGap = 2, hours(5) }, "warning gaps ", "2 gaps", "recollect", hours(5)},
 		{"an old gap", func(f *Facts) { f.Data.Gaps, f.Data.NewestGap = 1, hours(24*9) }, "notice gaps ", "1 gap", "recollect", hours(24 * 9)},
+		{"records that lack a component", func(f *Facts) {
+			f.Agents[0].Findings = []RecordFinding{{Kind: "component-missing", Source: "head1/replay/lab", About: "Cores", What: "component \"Cores\" is missing", Do: "bursar-agent preview   # on head1", Count: 2, First: hours(3), Last: hours(2), Example: "lab-7", Noticed: hours(1)}}
+		}, "warning records-odd head1/replay/lab component-missing Cores", "2 records of head1/replay/lab: component \"Cores\" is missing (from 2026-03-01 09:00 to 2026-03-01 10:00 UTC, for example lab-7)", "preview", time.Time{}},
+		{"records that stop before they start, long ago", func(f *Facts) {
+			f.Data.Negative = []RecordFinding{{Kind: "stop-before-start", Source: "pushed", What: "the stop is before the start", Do: "correct", Count: 1, Noticed: hours(24 * 9)}}
+		}, "notice records-odd pushed stop-before-start", "1 record of pushed: the stop is before the start", "correct", time.Time{}},
 		{"conflicts", func(f *Facts) { f.Data.Conflicts = 3 }, "warning conflicts ", "start of 3 runs", "bursar conflicts", time.Time{}},
 		{"stops that wait", func(f *Facts) { f.Data.Waiting = 2 }, "notice waiting-stops ", "2 stops wait", "bursar waiting list", time.Time{}},
 		{"an old backup", func(f *Facts) { f.Backup.Last = noon.AddDate(0, 0, -9) }, "warning backup-old ", "9 days old", "snapshot save", noon.AddDate(0, 0, -9)},

@@ -36,6 +36,8 @@ func (l Local) Encode() []byte {
 const (
 	briefAgents = 100
 	briefError  = 120
+	// briefFindings is how many findings about records of an agent are told.
+	briefFindings = 4
 	// briefDiffers is how many differing blocks are told.
 	briefDiffers = 20
 )
@@ -51,6 +53,7 @@ func (l Local) Brief() Local {
 	for i := range agents {
 		agents[i].Error, agents[i].Unrenewed = brief(agents[i].Error), brief(agents[i].Unrenewed)
 		agents[i].Failing = briefly(agents[i].Failing)
+		agents[i].Findings = agents[i].Findings[:min(len(agents[i].Findings), briefFindings)]
 	}
 	l.Agents, l.ConfigDiffers = agents, l.ConfigDiffers[:min(len(l.ConfigDiffers), briefDiffers)]
 	return l

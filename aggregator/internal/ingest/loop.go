@@ -51,6 +51,7 @@ type Status struct {
 	Cursor      uint64       // the last frame that is committed
 	Pulled      store.Counts // since this node leads
 	Failing     []Failing    // sources that do not collect, as the agent said last
+	Found       []Found      // about records, as the agent said last
 	// CertFrom and CertEnds bound the life of the agent's certificate; zero while unknown.
 	CertFrom, CertEnds time.Time
 	// Unrenewed says why that certificate is not renewed although it is time; "" when it is,

@@ -14,6 +14,15 @@ type Failing struct {
 	Error  string
 }
 
+// Found is what an agent found about records of one of its sources.
+type Found struct {
+	Source  string // type/label
+	Finding *bursarv1.Finding
+}
+
+// maxFound is how many findings of a source are taken.
+const maxFound = 32
+
 // Bounds of asking an agent how its sources are doing.
 const (
 	askEvery = 20 * time.Second
@@ -37,10 +46,14 @@ func (l *Loop) askOnce(ctx context.Context) {
 		return
 	}
 	var failing []Failing
+	var found []Found
 	for _, s := range resp.GetSources() {
+		for _, f := range s.GetFindings()[:min(len(s.GetFindings()), maxFound)] {
+			found = append(found, Found{Source: s.GetType() + "/" + s.GetLabel(), Finding: f})
+		}
 		if s.GetState() == "failed" {
 			failing = append(failing, Failing{Source: s.GetType() + "/" + s.GetLabel(), Error: s.GetError()})
 		}
 	}
-	l.set(func(s *Status) { s.Failing = failing })
+	l.set(func(s *Status) { s.Failing, s.Found = failing, found })
 }

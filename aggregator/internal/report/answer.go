@@ -81,6 +81,9 @@ func notes(k *v1.Complete, period string) (notes []string) {
 	for _, m := range k.Missing {
 		add("%s of %s from %s to %s UTC missing; see bursar completeness.", counted(m.Runs, "run", "runs"), m.Source, moment(m.From), moment(m.To))
 	}
+	for _, f := range k.Findings {
+		add("%s of %s: %s, for example %s; see bursar status.", counted(f.Count, "record", "records"), f.Source, f.What, f.Example)
+	}
 	if k.Quarantined != nil && *k.Quarantined > 0 {
 		add("%s quarantined and not counted; see bursar quarantine list.", counted(int64(*k.Quarantined), "job is", "jobs are"))
 	}

@@ -13,7 +13,7 @@ func findingKinds() []string {
 		"clock-apart", "config-differs", "config-disobeyed", "conflicts", "disk-low", "disk-readonly", "disk-stalled", "disk-warn", "gaps",
 		"login-provider",
 		"no-cluster", "no-leader", "node-behind", "node-fenced", "node-joins", "node-old-copy", "node-silent", "not-conserved", "other-cluster",
-		"progress-not-recorded", "pulls-paused", "quarantine", "runs-missing", "source-failing", "source-late", "source-silent", "state-differs",
+		"progress-not-recorded", "pulls-paused", "quarantine", "records-odd", "runs-missing", "source-failing", "source-late", "source-silent", "state-differs",
 		"two-voters", "unknown", "usage-unindexed", "versions-mixed", "waiting-stops",
 	}
 }
@@ -37,6 +37,7 @@ func defaults() []rule {
 		{Name: "missing-runs", Findings: []string{"runs-missing"}, Runbook: runbooks + "runs-are-missing"},
 		{Name: "gap", Findings: []string{"gaps"}, Runbook: runbooks + "there-is-a-gap-executed"},
 		{Name: "quarantine", Findings: []string{"quarantine"}, For: 15 * time.Minute, Runbook: runbooks + "jobs-are-quarantined"},
+		{Name: "odd-records", Findings: []string{"records-odd"}, For: 15 * time.Minute, Runbook: runbooks + "records-are-odd"},
 		{Name: "conflict", Conflicts: true, Runbook: runbooks + "origins-disagree-about-a-run"},
 		budget("budget-75", 75, "notice"), budget("budget-90", 90, "warning"), budget("budget-100", 100, "critical"),
 		used("utilization-low", usageRule{Below: number(0.1)}), used("utilization-high", usageRule{Above: number(0.95)}),

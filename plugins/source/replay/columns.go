@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
+	"slices"
 	"strconv"
 	"time"
 
@@ -93,14 +95,15 @@ component "GPUs" {
 const maxDepth = 32
 
 // parse reads one line as a job. What cannot be read of it is unread, but for its id, start
-// and stop. With an error the job has its run, as far as the line tells it.
-func parse(line []byte, columns []sdk.Attribute, fields bool) (sdk.Job, error) {
+// and stop. With an error the job has its run, as far as the line tells it. Keys that neither
+// columns nor the mapping read are findings.
+func parse(line []byte, columns []sdk.Attribute, keys []string, fields bool) (sdk.Job, error) {
 	object, err := decode(line)
 	if err != nil {
 		return sdk.Job{}, err
 	}
 	job := sdk.Job{Values: make([]sdk.Value, len(columns))}
-	unread := func(c *sdk.Attribute, err error) {
+	odd := func(c *sdk.Attribute, err error) {
 		job.Unread = append(job.Unread, sdk.Unread{Attribute: c.Name, Problem: err.Error()})
 	}
 	for i := range columns[:len(columns)-1] {
@@ -113,7 +116,7 @@ func parse(line []byte, columns []sdk.Attribute, fields bool) (sdk.Job, error) {
 			return job, fmt.Errorf("%s: %w", c.Name, err)
 		}
 		if err != nil {
-			unread(c, err)
+			odd(c, err)
 		}
 		job.Values[i] = v
 		if i == colID {
@@ -122,10 +125,31 @@ func parse(line []byte, columns []sdk.Attribute, fields bool) (sdk.Job, error) {
 	}
 	if last := len(columns) - 1; fields {
 		if job.Values[last], err = value(object, maxDepth); err != nil {
-			unread(&columns[last], err)
+			odd(&columns[last], err)
 		}
 	}
+	job.Findings = unread(object, columns, keys)
 	return finish(job)
+}
+
+// unread names the keys of a line that no one reads. Columns that the mapping leaves out
+// are left out on purpose; a key without a column is often a column that is written
+// otherwise, such as cores.
+func unread(object map[string]any, columns []sdk.Attribute, keys []string) (out []sdk.Finding) {
+	if slices.Contains(keys, "fields.*") {
+		return nil
+	}
+	for _, key := range slices.Sorted(maps.Keys(object)) {
+		if object[key] == nil || slices.Contains(keys, "fields."+key) ||
+			slices.ContainsFunc(columns[:len(columns)-1], func(c sdk.Attribute) bool { return c.Name == key }) {
+			continue
+		}
+		out = append(out, sdk.Finding{
+			Kind: "column-unread", About: key, What: fmt.Sprintf("key %q of the file is not read by the mapping", key),
+			Do: fmt.Sprintf("bursar-source-replay -h   # lists the keys that have a column; rename the key, or read it in the record block as job.fields[%q]", key),
+		})
+	}
+	return out
 }
 
 func finish(job sdk.Job) (sdk.Job, error) {

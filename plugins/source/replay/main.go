@@ -71,7 +71,7 @@ func (s *source) configureFile(cfg *sdk.Config, c *settings) *tail {
 	if _, err := os.Stat(string(c.Path)); c.Path != "" && errors.Is(err, fs.ErrNotExist) {
 		cfg.Warnf("path", "file %s does not exist yet; collecting fails until it does", c.Path)
 	}
-	return &tail{path: string(c.Path), now: s.now, batch: c.Batch, fields: cfg.Wants("fields")}
+	return &tail{path: string(c.Path), now: s.now, batch: c.Batch, fields: cfg.Wants("fields"), keys: cfg.WantedKeys}
 }
 
 func (s *source) configureCluster(cfg *sdk.Config, c *settings) *cluster {

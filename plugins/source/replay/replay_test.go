@@ -378,7 +378,7 @@ func TestParse_UnreadableKey_RunCountsWithoutIt(t *testing.T) {
 }
 
 func TestColumnsAndFieldsOfALine(t *testing.T) {
-	job, err := parse([]byte(`{"id":7,"start":1.5,"stop":"1970-01-01T01:00:00.25+01:00","cpus":2e0,"x":{"y":[1,"a",null,true]}}`), attributes(), true)
+	job, err := parse([]byte(`{"id":7,"start":1.5,"stop":"1970-01-01T01:00:00.25+01:00","cpus":2e0,"x":{"y":[1,"a",null,true]}}`), attributes(), nil, true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -572,7 +572,7 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte(lineOf("a", 1)))
 	f.Add([]byte(`{"id":1,"start":1,"x":[[{}]]}`))
 	f.Fuzz(func(t *testing.T, line []byte) {
-		job, err := parse(line, attributes(), true)
+		job, err := parse(line, attributes(), nil, true)
 		if err == nil && (job.Run == "" || len(job.Values) != len(attributes())) {
 			t.Errorf("job %+v", job)
 		}
@@ -584,5 +584,33 @@ func TestConfigure_AFileThatDoesNotExist_IsAWarning(t *testing.T) {
 	problems, ok := errors.AsType[sdk.Diagnostics](newSource(time.Now).Configure(t.Context(), cfg))
 	if !ok || problems.HasErrors() || !strings.Contains(problems.Error(), "file /nowhere/jobs.json does not exist yet") {
 		t.Errorf("%v", problems)
+	}
+}
+
+func TestKeysThatTheMappingDoesNotReadAreFindings(t *testing.T) {
+	line := []byte(`{"id":"a","start":1,"stop":2,"cores":8,"project":"p","name":"x","none":null}`)
+	for _, c := range []struct {
+		keys []string
+		want []string
+	}{
+		{nil, []string{"cores", "project"}},
+		{[]string{"fields.project"}, []string{"cores"}},
+		{[]string{"fields.cores", "fields.project"}, nil},
+		{[]string{"fields.*"}, nil},
+	} {
+		job, err := parse(line, attributes(), c.keys, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, f := range job.Findings {
+			got = append(got, f.About)
+			if f.Kind != "column-unread" || f.What == "" || f.Do == "" {
+				t.Errorf("%+v", f)
+			}
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%q: %q, want %q", c.keys, got, c.want)
+		}
 	}
 }

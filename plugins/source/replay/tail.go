@@ -20,7 +20,8 @@ const maxBatch = 1 << 20 // bytes of lines in a batch
 type tail struct {
 	path   string
 	batch  int
-	fields bool // the mapping wants the whole line
+	fields bool     // the mapping wants the whole line
+	keys   []string // of lines that the mapping names, as fields.key
 	now    func() time.Time
 }
 
@@ -150,7 +151,7 @@ func (r *reading) line(b *sdk.Batch, line follow.Line) bool {
 		b.Refused = append(b.Refused, sdk.Refused{Message: fmt.Sprintf("a line of %d bytes; at most %d are read", line.Size, follow.MaxLine), Raw: bytes.Clone(text)})
 		return true
 	}
-	job, err := parse(text, r.columns, r.fields)
+	job, err := parse(text, r.columns, r.keys, r.fields)
 	if err != nil {
 		b.Refused = append(b.Refused, sdk.Refused{Run: job.Run, Message: err.Error(), Raw: bytes.Clone(text)})
 		return true

@@ -1261,6 +1261,7 @@ type SourceStatus struct {
 	Unchanged     int64                  `protobuf:"varint,13,opt,name=unchanged,proto3" json:"unchanged,omitempty"`
 	Progress      *Progress              `protobuf:"bytes,14,opt,name=progress,proto3" json:"progress,omitempty"`
 	Interval      int64                  `protobuf:"zigzag64,15,opt,name=interval,proto3" json:"interval,omitempty"` // microseconds between two collections; 0: it streams
+	Findings      []*Finding             `protobuf:"bytes,16,rep,name=findings,proto3" json:"findings,omitempty"`    // about records that it sent, at most 32
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1398,6 +1399,13 @@ func (x *SourceStatus) GetInterval() int64 {
 		return x.Interval
 	}
 	return 0
+}
+
+func (x *SourceStatus) GetFindings() []*Finding {
+	if x != nil {
+		return x.Findings
+	}
+	return nil
 }
 
 // Retry maps a quarantined job again.
@@ -1870,7 +1878,7 @@ const file_bursar_v1_agent_proto_rawDesc = "" +
 	"\tmax_bytes\x18\b \x01(\x04R\bmaxBytes\x121\n" +
 	"\asources\x18\t \x03(\v2\x17.bursar.v1.SourceStatusR\asources\x12\x16\n" +
 	"\x06paused\x18\n" +
-	" \x01(\bR\x06paused\"\xbd\x03\n" +
+	" \x01(\bR\x06paused\"\xed\x03\n" +
 	"\fSourceStatus\x12\x12\n" +
 	"\x04type\x18\x01 \x01(\tR\x04type\x12\x14\n" +
 	"\x05label\x18\x02 \x01(\tR\x05label\x12%\n" +
@@ -1887,7 +1895,8 @@ const file_bursar_v1_agent_proto_rawDesc = "" +
 	"\askipped\x18\f \x01(\x03R\askipped\x12\x1c\n" +
 	"\tunchanged\x18\r \x01(\x03R\tunchanged\x12/\n" +
 	"\bprogress\x18\x0e \x01(\v2\x13.bursar.v1.ProgressR\bprogress\x12\x1a\n" +
-	"\binterval\x18\x0f \x01(\x12R\binterval2\xc3\x03\n" +
+	"\binterval\x18\x0f \x01(\x12R\binterval\x12.\n" +
+	"\bfindings\x18\x10 \x03(\v2\x12.bursar.v1.FindingR\bfindings2\xc3\x03\n" +
 	"\x05Agent\x127\n" +
 	"\x04Pull\x12\x16.bursar.v1.PullRequest\x1a\x17.bursar.v1.PullResponse\x124\n" +
 	"\x03Ack\x12\x15.bursar.v1.AckRequest\x1a\x16.bursar.v1.AckResponse\x12=\n" +
@@ -1937,6 +1946,7 @@ var file_bursar_v1_agent_proto_goTypes = []any{
 	(*RunProgramResponse_Ready)(nil), // 22: bursar.v1.RunProgramResponse.Ready
 	(*RunProgramResponse_Ended)(nil), // 23: bursar.v1.RunProgramResponse.Ended
 	(*Progress)(nil),                 // 24: bursar.v1.Progress
+	(*Finding)(nil),                  // 25: bursar.v1.Finding
 }
 var file_bursar_v1_agent_proto_depIdxs = []int32{
 	7,  // 0: bursar.v1.ResumeRequest.checkpoints:type_name -> bursar.v1.SourceCheckpoint
@@ -1951,25 +1961,26 @@ var file_bursar_v1_agent_proto_depIdxs = []int32{
 	23, // 9: bursar.v1.RunProgramResponse.ended:type_name -> bursar.v1.RunProgramResponse.Ended
 	16, // 10: bursar.v1.StatusResponse.sources:type_name -> bursar.v1.SourceStatus
 	24, // 11: bursar.v1.SourceStatus.progress:type_name -> bursar.v1.Progress
-	2,  // 12: bursar.v1.Agent.Pull:input_type -> bursar.v1.PullRequest
-	4,  // 13: bursar.v1.Agent.Ack:input_type -> bursar.v1.AckRequest
-	6,  // 14: bursar.v1.Agent.Resume:input_type -> bursar.v1.ResumeRequest
-	9,  // 15: bursar.v1.Agent.Order:input_type -> bursar.v1.OrderRequest
-	14, // 16: bursar.v1.Agent.Status:input_type -> bursar.v1.StatusRequest
-	11, // 17: bursar.v1.Agent.RunProgram:input_type -> bursar.v1.RunProgramRequest
-	0,  // 18: bursar.v1.Agent.Certify:input_type -> bursar.v1.CertifyRequest
-	3,  // 19: bursar.v1.Agent.Pull:output_type -> bursar.v1.PullResponse
-	5,  // 20: bursar.v1.Agent.Ack:output_type -> bursar.v1.AckResponse
-	8,  // 21: bursar.v1.Agent.Resume:output_type -> bursar.v1.ResumeResponse
-	10, // 22: bursar.v1.Agent.Order:output_type -> bursar.v1.OrderResponse
-	15, // 23: bursar.v1.Agent.Status:output_type -> bursar.v1.StatusResponse
-	13, // 24: bursar.v1.Agent.RunProgram:output_type -> bursar.v1.RunProgramResponse
-	1,  // 25: bursar.v1.Agent.Certify:output_type -> bursar.v1.CertifyResponse
-	19, // [19:26] is the sub-list for method output_type
-	12, // [12:19] is the sub-list for method input_type
-	12, // [12:12] is the sub-list for extension type_name
-	12, // [12:12] is the sub-list for extension extendee
-	0,  // [0:12] is the sub-list for field type_name
+	25, // 12: bursar.v1.SourceStatus.findings:type_name -> bursar.v1.Finding
+	2,  // 13: bursar.v1.Agent.Pull:input_type -> bursar.v1.PullRequest
+	4,  // 14: bursar.v1.Agent.Ack:input_type -> bursar.v1.AckRequest
+	6,  // 15: bursar.v1.Agent.Resume:input_type -> bursar.v1.ResumeRequest
+	9,  // 16: bursar.v1.Agent.Order:input_type -> bursar.v1.OrderRequest
+	14, // 17: bursar.v1.Agent.Status:input_type -> bursar.v1.StatusRequest
+	11, // 18: bursar.v1.Agent.RunProgram:input_type -> bursar.v1.RunProgramRequest
+	0,  // 19: bursar.v1.Agent.Certify:input_type -> bursar.v1.CertifyRequest
+	3,  // 20: bursar.v1.Agent.Pull:output_type -> bursar.v1.PullResponse
+	5,  // 21: bursar.v1.Agent.Ack:output_type -> bursar.v1.AckResponse
+	8,  // 22: bursar.v1.Agent.Resume:output_type -> bursar.v1.ResumeResponse
+	10, // 23: bursar.v1.Agent.Order:output_type -> bursar.v1.OrderResponse
+	15, // 24: bursar.v1.Agent.Status:output_type -> bursar.v1.StatusResponse
+	13, // 25: bursar.v1.Agent.RunProgram:output_type -> bursar.v1.RunProgramResponse
+	1,  // 26: bursar.v1.Agent.Certify:output_type -> bursar.v1.CertifyResponse
+	20, // [20:27] is the sub-list for method output_type
+	13, // [13:20] is the sub-list for method input_type
+	13, // [13:13] is the sub-list for extension type_name
+	13, // [13:13] is the sub-list for extension extendee
+	0,  // [0:13] is the sub-list for field type_name
 }
 
 func init() { file_bursar_v1_agent_proto_init() }

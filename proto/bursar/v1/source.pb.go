@@ -479,9 +479,12 @@ type ConfigureRequest struct {
 	Agent  string                 `protobuf:"bytes,2,opt,name=agent,proto3" json:"agent,omitempty"`
 	Config *Node                  `protobuf:"bytes,3,opt,name=config,proto3" json:"config,omitempty"` // the evaluated config block; its range is the block's
 	// The columns that the mapping names; a source may leave the others null.
-	Wanted        []string  `protobuf:"bytes,4,rep,name=wanted,proto3" json:"wanted,omitempty"`
-	DataDir       string    `protobuf:"bytes,5,opt,name=data_dir,json=dataDir,proto3" json:"data_dir,omitempty"` // a folder of the source's own, kept between runs
-	Tls           *TLSFiles `protobuf:"bytes,6,opt,name=tls,proto3" json:"tls,omitempty"`                        // the agent's own; absent when it has none
+	Wanted  []string  `protobuf:"bytes,4,rep,name=wanted,proto3" json:"wanted,omitempty"`
+	DataDir string    `protobuf:"bytes,5,opt,name=data_dir,json=dataDir,proto3" json:"data_dir,omitempty"` // a folder of the source's own, kept between runs
+	Tls     *TLSFiles `protobuf:"bytes,6,opt,name=tls,proto3" json:"tls,omitempty"`                        // the agent's own; absent when it has none
+	// The keys of columns of type map that the mapping names, as column.key; column.* when
+	// it uses the column as a whole.
+	WantedKeys    []string `protobuf:"bytes,7,rep,name=wanted_keys,json=wantedKeys,proto3" json:"wanted_keys,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -554,6 +557,13 @@ func (x *ConfigureRequest) GetDataDir() string {
 func (x *ConfigureRequest) GetTls() *TLSFiles {
 	if x != nil {
 		return x.Tls
+	}
+	return nil
+}
+
+func (x *ConfigureRequest) GetWantedKeys() []string {
+	if x != nil {
+		return x.WantedKeys
 	}
 	return nil
 }
@@ -875,7 +885,9 @@ type Job struct {
 	// what was sent under that name is taken back, once this one is sent.
 	Formerly []*Job `protobuf:"bytes,5,rep,name=formerly,proto3" json:"formerly,omitempty"`
 	// Attributes whose values cannot be read. They are null.
-	Unread        []*Unread `protobuf:"bytes,6,rep,name=unread,proto3" json:"unread,omitempty"`
+	Unread []*Unread `protobuf:"bytes,6,rep,name=unread,proto3" json:"unread,omitempty"`
+	// What people should know of this job although it is counted: kind, about, what and do.
+	Findings      []*Finding `protobuf:"bytes,7,rep,name=findings,proto3" json:"findings,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -952,6 +964,13 @@ func (x *Job) GetUnread() []*Unread {
 	return nil
 }
 
+func (x *Job) GetFindings() []*Finding {
+	if x != nil {
+		return x.Findings
+	}
+	return nil
+}
+
 // Unread is an attribute that has a value which cannot be read.
 type Unread struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1005,6 +1024,116 @@ func (x *Unread) GetProblem() string {
 	return ""
 }
 
+// Finding is something that people should know of records that are counted. Findings
+// with the same kind and about are one.
+type Finding struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Kind          string                 `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`      // for example column-unread
+	About         string                 `protobuf:"bytes,2,opt,name=about,proto3" json:"about,omitempty"`    // for example the column
+	What          string                 `protobuf:"bytes,3,opt,name=what,proto3" json:"what,omitempty"`      // a sentence without full stop
+	Do            string                 `protobuf:"bytes,4,opt,name=do,proto3" json:"do,omitempty"`          // what to do first
+	Count         int64                  `protobuf:"varint,5,opt,name=count,proto3" json:"count,omitempty"`   // records
+	First         int64                  `protobuf:"zigzag64,6,opt,name=first,proto3" json:"first,omitempty"` // earliest and latest time that these records touch, microseconds
+	Last          int64                  `protobuf:"zigzag64,7,opt,name=last,proto3" json:"last,omitempty"`
+	Example       string                 `protobuf:"bytes,8,opt,name=example,proto3" json:"example,omitempty"`    // id of one of the records
+	Noticed       int64                  `protobuf:"zigzag64,9,opt,name=noticed,proto3" json:"noticed,omitempty"` // when the latest of them was found
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Finding) Reset() {
+	*x = Finding{}
+	mi := &file_bursar_v1_source_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Finding) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Finding) ProtoMessage() {}
+
+func (x *Finding) ProtoReflect() protoreflect.Message {
+	mi := &file_bursar_v1_source_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Finding.ProtoReflect.Descriptor instead.
+func (*Finding) Descriptor() ([]byte, []int) {
+	return file_bursar_v1_source_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *Finding) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *Finding) GetAbout() string {
+	if x != nil {
+		return x.About
+	}
+	return ""
+}
+
+func (x *Finding) GetWhat() string {
+	if x != nil {
+		return x.What
+	}
+	return ""
+}
+
+func (x *Finding) GetDo() string {
+	if x != nil {
+		return x.Do
+	}
+	return ""
+}
+
+func (x *Finding) GetCount() int64 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
+}
+
+func (x *Finding) GetFirst() int64 {
+	if x != nil {
+		return x.First
+	}
+	return 0
+}
+
+func (x *Finding) GetLast() int64 {
+	if x != nil {
+		return x.Last
+	}
+	return 0
+}
+
+func (x *Finding) GetExample() string {
+	if x != nil {
+		return x.Example
+	}
+	return ""
+}
+
+func (x *Finding) GetNoticed() int64 {
+	if x != nil {
+		return x.Noticed
+	}
+	return 0
+}
+
 type Refused struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Run           string                 `protobuf:"bytes,1,opt,name=run,proto3" json:"run,omitempty"`
@@ -1016,7 +1145,7 @@ type Refused struct {
 
 func (x *Refused) Reset() {
 	*x = Refused{}
-	mi := &file_bursar_v1_source_proto_msgTypes[14]
+	mi := &file_bursar_v1_source_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1028,7 +1157,7 @@ func (x *Refused) String() string {
 func (*Refused) ProtoMessage() {}
 
 func (x *Refused) ProtoReflect() protoreflect.Message {
-	mi := &file_bursar_v1_source_proto_msgTypes[14]
+	mi := &file_bursar_v1_source_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1041,7 +1170,7 @@ func (x *Refused) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Refused.ProtoReflect.Descriptor instead.
 func (*Refused) Descriptor() ([]byte, []int) {
-	return file_bursar_v1_source_proto_rawDescGZIP(), []int{14}
+	return file_bursar_v1_source_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Refused) GetRun() string {
@@ -1078,7 +1207,7 @@ type Progress struct {
 
 func (x *Progress) Reset() {
 	*x = Progress{}
-	mi := &file_bursar_v1_source_proto_msgTypes[15]
+	mi := &file_bursar_v1_source_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1090,7 +1219,7 @@ func (x *Progress) String() string {
 func (*Progress) ProtoMessage() {}
 
 func (x *Progress) ProtoReflect() protoreflect.Message {
-	mi := &file_bursar_v1_source_proto_msgTypes[15]
+	mi := &file_bursar_v1_source_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1103,7 +1232,7 @@ func (x *Progress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Progress.ProtoReflect.Descriptor instead.
 func (*Progress) Descriptor() ([]byte, []int) {
-	return file_bursar_v1_source_proto_rawDescGZIP(), []int{15}
+	return file_bursar_v1_source_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Progress) GetDone() int64 {
@@ -1145,7 +1274,7 @@ type CollectRequest_Start struct {
 
 func (x *CollectRequest_Start) Reset() {
 	*x = CollectRequest_Start{}
-	mi := &file_bursar_v1_source_proto_msgTypes[17]
+	mi := &file_bursar_v1_source_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1157,7 +1286,7 @@ func (x *CollectRequest_Start) String() string {
 func (*CollectRequest_Start) ProtoMessage() {}
 
 func (x *CollectRequest_Start) ProtoReflect() protoreflect.Message {
-	mi := &file_bursar_v1_source_proto_msgTypes[17]
+	mi := &file_bursar_v1_source_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1204,7 +1333,7 @@ type CollectRequest_Window struct {
 
 func (x *CollectRequest_Window) Reset() {
 	*x = CollectRequest_Window{}
-	mi := &file_bursar_v1_source_proto_msgTypes[18]
+	mi := &file_bursar_v1_source_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1216,7 +1345,7 @@ func (x *CollectRequest_Window) String() string {
 func (*CollectRequest_Window) ProtoMessage() {}
 
 func (x *CollectRequest_Window) ProtoReflect() protoreflect.Message {
-	mi := &file_bursar_v1_source_proto_msgTypes[18]
+	mi := &file_bursar_v1_source_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1255,7 +1384,7 @@ type CollectRequest_Ack struct {
 
 func (x *CollectRequest_Ack) Reset() {
 	*x = CollectRequest_Ack{}
-	mi := &file_bursar_v1_source_proto_msgTypes[19]
+	mi := &file_bursar_v1_source_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1267,7 +1396,7 @@ func (x *CollectRequest_Ack) String() string {
 func (*CollectRequest_Ack) ProtoMessage() {}
 
 func (x *CollectRequest_Ack) ProtoReflect() protoreflect.Message {
-	mi := &file_bursar_v1_source_proto_msgTypes[19]
+	mi := &file_bursar_v1_source_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1324,14 +1453,16 @@ const file_bursar_v1_source_proto_rawDesc = "" +
 	"\tAttribute\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12#\n" +
 	"\x04type\x18\x02 \x01(\x0e2\x0f.bursar.v1.TypeR\x04type\x12\x10\n" +
-	"\x03doc\x18\x03 \x01(\tR\x03doc\"\xc1\x01\n" +
+	"\x03doc\x18\x03 \x01(\tR\x03doc\"\xe2\x01\n" +
 	"\x10ConfigureRequest\x12\x14\n" +
 	"\x05label\x18\x01 \x01(\tR\x05label\x12\x14\n" +
 	"\x05agent\x18\x02 \x01(\tR\x05agent\x12'\n" +
 	"\x06config\x18\x03 \x01(\v2\x0f.bursar.v1.NodeR\x06config\x12\x16\n" +
 	"\x06wanted\x18\x04 \x03(\tR\x06wanted\x12\x19\n" +
 	"\bdata_dir\x18\x05 \x01(\tR\adataDir\x12%\n" +
-	"\x03tls\x18\x06 \x01(\v2\x13.bursar.v1.TLSFilesR\x03tls\"@\n" +
+	"\x03tls\x18\x06 \x01(\v2\x13.bursar.v1.TLSFilesR\x03tls\x12\x1f\n" +
+	"\vwanted_keys\x18\a \x03(\tR\n" +
+	"wantedKeys\"@\n" +
 	"\bTLSFiles\x12\x0e\n" +
 	"\x02ca\x18\x01 \x01(\tR\x02ca\x12\x12\n" +
 	"\x04cert\x18\x02 \x01(\tR\x04cert\x12\x10\n" +
@@ -1366,17 +1497,28 @@ const file_bursar_v1_source_proto_rawDesc = "" +
 	"\arecords\x18\b \x03(\v2\x11.bursar.v1.RecordR\arecords\x12%\n" +
 	"\x05stops\x18\t \x03(\v2\x0f.bursar.v1.StopR\x05stops\x12#\n" +
 	"\rcomplete_from\x18\n" +
-	" \x01(\x12R\fcompleteFrom\"\xca\x01\n" +
+	" \x01(\x12R\fcompleteFrom\"\xfa\x01\n" +
 	"\x03Job\x12\x10\n" +
 	"\x03run\x18\x01 \x01(\tR\x03run\x12(\n" +
 	"\x06values\x18\x02 \x03(\v2\x10.bursar.v1.ValueR\x06values\x12\x14\n" +
 	"\x05ended\x18\x03 \x01(\bR\x05ended\x12\x1a\n" +
 	"\bexcluded\x18\x04 \x01(\bR\bexcluded\x12*\n" +
 	"\bformerly\x18\x05 \x03(\v2\x0e.bursar.v1.JobR\bformerly\x12)\n" +
-	"\x06unread\x18\x06 \x03(\v2\x11.bursar.v1.UnreadR\x06unread\"@\n" +
+	"\x06unread\x18\x06 \x03(\v2\x11.bursar.v1.UnreadR\x06unread\x12.\n" +
+	"\bfindings\x18\a \x03(\v2\x12.bursar.v1.FindingR\bfindings\"@\n" +
 	"\x06Unread\x12\x1c\n" +
 	"\tattribute\x18\x01 \x01(\tR\tattribute\x12\x18\n" +
-	"\aproblem\x18\x02 \x01(\tR\aproblem\"G\n" +
+	"\aproblem\x18\x02 \x01(\tR\aproblem\"\xcb\x01\n" +
+	"\aFinding\x12\x12\n" +
+	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x14\n" +
+	"\x05about\x18\x02 \x01(\tR\x05about\x12\x12\n" +
+	"\x04what\x18\x03 \x01(\tR\x04what\x12\x0e\n" +
+	"\x02do\x18\x04 \x01(\tR\x02do\x12\x14\n" +
+	"\x05count\x18\x05 \x01(\x03R\x05count\x12\x14\n" +
+	"\x05first\x18\x06 \x01(\x12R\x05first\x12\x12\n" +
+	"\x04last\x18\a \x01(\x12R\x04last\x12\x18\n" +
+	"\aexample\x18\b \x01(\tR\aexample\x12\x18\n" +
+	"\anoticed\x18\t \x01(\x12R\anoticed\"G\n" +
 	"\aRefused\x12\x10\n" +
 	"\x03run\x18\x01 \x01(\tR\x03run\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\x12\x10\n" +
@@ -1416,7 +1558,7 @@ func file_bursar_v1_source_proto_rawDescGZIP() []byte {
 }
 
 var file_bursar_v1_source_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_bursar_v1_source_proto_msgTypes = make([]protoimpl.MessageInfo, 20)
+var file_bursar_v1_source_proto_msgTypes = make([]protoimpl.MessageInfo, 21)
 var file_bursar_v1_source_proto_goTypes = []any{
 	(Type)(0),                     // 0: bursar.v1.Type
 	(*ProgressRequest)(nil),       // 1: bursar.v1.ProgressRequest
@@ -1433,53 +1575,55 @@ var file_bursar_v1_source_proto_goTypes = []any{
 	(*CollectResponse)(nil),       // 12: bursar.v1.CollectResponse
 	(*Job)(nil),                   // 13: bursar.v1.Job
 	(*Unread)(nil),                // 14: bursar.v1.Unread
-	(*Refused)(nil),               // 15: bursar.v1.Refused
-	(*Progress)(nil),              // 16: bursar.v1.Progress
-	nil,                           // 17: bursar.v1.ProgressResponse.StepsEntry
-	(*CollectRequest_Start)(nil),  // 18: bursar.v1.CollectRequest.Start
-	(*CollectRequest_Window)(nil), // 19: bursar.v1.CollectRequest.Window
-	(*CollectRequest_Ack)(nil),    // 20: bursar.v1.CollectRequest.Ack
-	(*Node)(nil),                  // 21: bursar.v1.Node
-	(*Diagnostic)(nil),            // 22: bursar.v1.Diagnostic
-	(*Frame)(nil),                 // 23: bursar.v1.Frame
-	(*Record)(nil),                // 24: bursar.v1.Record
-	(*Stop)(nil),                  // 25: bursar.v1.Stop
-	(*Value)(nil),                 // 26: bursar.v1.Value
+	(*Finding)(nil),               // 15: bursar.v1.Finding
+	(*Refused)(nil),               // 16: bursar.v1.Refused
+	(*Progress)(nil),              // 17: bursar.v1.Progress
+	nil,                           // 18: bursar.v1.ProgressResponse.StepsEntry
+	(*CollectRequest_Start)(nil),  // 19: bursar.v1.CollectRequest.Start
+	(*CollectRequest_Window)(nil), // 20: bursar.v1.CollectRequest.Window
+	(*CollectRequest_Ack)(nil),    // 21: bursar.v1.CollectRequest.Ack
+	(*Node)(nil),                  // 22: bursar.v1.Node
+	(*Diagnostic)(nil),            // 23: bursar.v1.Diagnostic
+	(*Frame)(nil),                 // 24: bursar.v1.Frame
+	(*Record)(nil),                // 25: bursar.v1.Record
+	(*Stop)(nil),                  // 26: bursar.v1.Stop
+	(*Value)(nil),                 // 27: bursar.v1.Value
 }
 var file_bursar_v1_source_proto_depIdxs = []int32{
-	17, // 0: bursar.v1.ProgressResponse.steps:type_name -> bursar.v1.ProgressResponse.StepsEntry
+	18, // 0: bursar.v1.ProgressResponse.steps:type_name -> bursar.v1.ProgressResponse.StepsEntry
 	7,  // 1: bursar.v1.DescribeResponse.attributes:type_name -> bursar.v1.Attribute
 	0,  // 2: bursar.v1.Attribute.type:type_name -> bursar.v1.Type
-	21, // 3: bursar.v1.ConfigureRequest.config:type_name -> bursar.v1.Node
+	22, // 3: bursar.v1.ConfigureRequest.config:type_name -> bursar.v1.Node
 	9,  // 4: bursar.v1.ConfigureRequest.tls:type_name -> bursar.v1.TLSFiles
-	22, // 5: bursar.v1.ConfigureResponse.diagnostics:type_name -> bursar.v1.Diagnostic
-	18, // 6: bursar.v1.CollectRequest.start:type_name -> bursar.v1.CollectRequest.Start
-	20, // 7: bursar.v1.CollectRequest.ack:type_name -> bursar.v1.CollectRequest.Ack
+	23, // 5: bursar.v1.ConfigureResponse.diagnostics:type_name -> bursar.v1.Diagnostic
+	19, // 6: bursar.v1.CollectRequest.start:type_name -> bursar.v1.CollectRequest.Start
+	21, // 7: bursar.v1.CollectRequest.ack:type_name -> bursar.v1.CollectRequest.Ack
 	13, // 8: bursar.v1.CollectResponse.jobs:type_name -> bursar.v1.Job
-	16, // 9: bursar.v1.CollectResponse.progress:type_name -> bursar.v1.Progress
-	23, // 10: bursar.v1.CollectResponse.frames:type_name -> bursar.v1.Frame
-	15, // 11: bursar.v1.CollectResponse.refused:type_name -> bursar.v1.Refused
-	24, // 12: bursar.v1.CollectResponse.records:type_name -> bursar.v1.Record
-	25, // 13: bursar.v1.CollectResponse.stops:type_name -> bursar.v1.Stop
-	26, // 14: bursar.v1.Job.values:type_name -> bursar.v1.Value
+	17, // 9: bursar.v1.CollectResponse.progress:type_name -> bursar.v1.Progress
+	24, // 10: bursar.v1.CollectResponse.frames:type_name -> bursar.v1.Frame
+	16, // 11: bursar.v1.CollectResponse.refused:type_name -> bursar.v1.Refused
+	25, // 12: bursar.v1.CollectResponse.records:type_name -> bursar.v1.Record
+	26, // 13: bursar.v1.CollectResponse.stops:type_name -> bursar.v1.Stop
+	27, // 14: bursar.v1.Job.values:type_name -> bursar.v1.Value
 	13, // 15: bursar.v1.Job.formerly:type_name -> bursar.v1.Job
 	14, // 16: bursar.v1.Job.unread:type_name -> bursar.v1.Unread
-	19, // 17: bursar.v1.CollectRequest.Start.window:type_name -> bursar.v1.CollectRequest.Window
-	5,  // 18: bursar.v1.SourcePlugin.Describe:input_type -> bursar.v1.DescribeRequest
-	8,  // 19: bursar.v1.SourcePlugin.Configure:input_type -> bursar.v1.ConfigureRequest
-	11, // 20: bursar.v1.SourcePlugin.Collect:input_type -> bursar.v1.CollectRequest
-	3,  // 21: bursar.v1.SourcePlugin.Count:input_type -> bursar.v1.CountRequest
-	1,  // 22: bursar.v1.SourcePlugin.Progress:input_type -> bursar.v1.ProgressRequest
-	6,  // 23: bursar.v1.SourcePlugin.Describe:output_type -> bursar.v1.DescribeResponse
-	10, // 24: bursar.v1.SourcePlugin.Configure:output_type -> bursar.v1.ConfigureResponse
-	12, // 25: bursar.v1.SourcePlugin.Collect:output_type -> bursar.v1.CollectResponse
-	4,  // 26: bursar.v1.SourcePlugin.Count:output_type -> bursar.v1.CountResponse
-	2,  // 27: bursar.v1.SourcePlugin.Progress:output_type -> bursar.v1.ProgressResponse
-	23, // [23:28] is the sub-list for method output_type
-	18, // [18:23] is the sub-list for method input_type
-	18, // [18:18] is the sub-list for extension type_name
-	18, // [18:18] is the sub-list for extension extendee
-	0,  // [0:18] is the sub-list for field type_name
+	15, // 17: bursar.v1.Job.findings:type_name -> bursar.v1.Finding
+	20, // 18: bursar.v1.CollectRequest.Start.window:type_name -> bursar.v1.CollectRequest.Window
+	5,  // 19: bursar.v1.SourcePlugin.Describe:input_type -> bursar.v1.DescribeRequest
+	8,  // 20: bursar.v1.SourcePlugin.Configure:input_type -> bursar.v1.ConfigureRequest
+	11, // 21: bursar.v1.SourcePlugin.Collect:input_type -> bursar.v1.CollectRequest
+	3,  // 22: bursar.v1.SourcePlugin.Count:input_type -> bursar.v1.CountRequest
+	1,  // 23: bursar.v1.SourcePlugin.Progress:input_type -> bursar.v1.ProgressRequest
+	6,  // 24: bursar.v1.SourcePlugin.Describe:output_type -> bursar.v1.DescribeResponse
+	10, // 25: bursar.v1.SourcePlugin.Configure:output_type -> bursar.v1.ConfigureResponse
+	12, // 26: bursar.v1.SourcePlugin.Collect:output_type -> bursar.v1.CollectResponse
+	4,  // 27: bursar.v1.SourcePlugin.Count:output_type -> bursar.v1.CountResponse
+	2,  // 28: bursar.v1.SourcePlugin.Progress:output_type -> bursar.v1.ProgressResponse
+	24, // [24:29] is the sub-list for method output_type
+	19, // [19:24] is the sub-list for method input_type
+	19, // [19:19] is the sub-list for extension type_name
+	19, // [19:19] is the sub-list for extension extendee
+	0,  // [0:19] is the sub-list for field type_name
 }
 
 func init() { file_bursar_v1_source_proto_init() }
@@ -1499,7 +1643,7 @@ func file_bursar_v1_source_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_bursar_v1_source_proto_rawDesc), len(file_bursar_v1_source_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   20,
+			NumMessages:   21,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -26,7 +26,7 @@ func required() []string { return []string{"JobIDRaw", "JobID", "State", "Submit
 
 // Those that every run has use for where they exist.
 func useful() []string {
-	return []string{"Cluster", "Restarts", "AllocNodes", "AllocTRES", "ElapsedRaw",
+	return []string{"Cluster", "Restarts", "AllocNodes", "AllocTRES", "NodeList", "ElapsedRaw",
 		"User", "UID", "Group", "GID", "Account", "Partition"}
 }
 

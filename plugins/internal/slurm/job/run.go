@@ -152,21 +152,56 @@ func (r *Run) read() (err error) {
 	if r.Submit == 0 {
 		return errNoSubmit
 	}
+	if r.ID.Range && !r.Start.IsZero() && r.nodesTold() == someNodes {
+		return fmt.Errorf("column JobID: %q are array tasks that have not started, and the row has a start and nodes: "+
+			"it is not known how many tasks ran; look at sacct --array -j %d", r.ID.Job, r.ID.Number)
+	}
 	return nil
 }
 
 // Started reports whether the run had resources. A job that was cancelled while
-// it waited has no start, or, in old Slurm, one that is its end.
+// it waited has no start, or one that is its end, or, where slurmctld had set a start that
+// did not come about, one before its end; it has no nodes. A row that is not complete, or
+// that ended in a state that only what ran can end in, is no such job.
 func (r *Run) Started() bool {
 	if r.Start.IsZero() || r.State.Word == "PENDING" || r.ID.Range {
 		return false
 	}
-	if r.End.IsZero() || !r.End.Equal(r.Start) {
+	if r.End.IsZero() || !r.End.Equal(r.Start) && (!r.endedWaiting() || r.Incomplete()) {
 		return true
+	}
+	return r.nodesTold() != noNodes
+}
+
+// endedWaiting reports whether the run ended in a state in which a waiting job can end.
+func (r *Run) endedWaiting() bool {
+	return slices.Contains([]string{"CANCELLED", "DEADLINE", "REVOKED"}, r.State.Word)
+}
+
+// What a row tells of a run's nodes.
+type nodesTold uint8
+
+const (
+	unknownNodes nodesTold = iota
+	noNodes
+	someNodes
+)
+
+// nodesTold reads whether the run has, or had, nodes. Slurm writes "None assigned" for a
+// job without any, also where another column has the number that was asked for.
+func (r *Run) nodesTold() nodesTold {
+	if r.Text("NodeList") == "None assigned" {
+		return noNodes
 	}
 	nodes, known, err := r.count("AllocNodes")
 	tres, told := r.text("AllocTRES")
-	return err != nil || !known || nodes > 0 || !told || tres != ""
+	switch {
+	case err != nil || !known || !told && nodes == 0:
+		return unknownNodes
+	case nodes > 0 || tres != "":
+		return someNodes
+	}
+	return noNodes
 }
 
 // Half reports whether slurmdbd may not know yet what the run's id depends on. When

@@ -163,7 +163,7 @@ func (c *Container) ended(t *kube.Terminated, p *kube.Pod, seen time.Time) {
 	r.Exit = &Exit{Code: t.ExitCode, Signal: t.Signal, Reason: t.Reason}
 	switch {
 	case !t.FinishedAt.IsZero():
-		r.Stop, r.Estimated = later(t.FinishedAt.UTC(), r.Start), false
+		r.Stop, r.Estimated = t.FinishedAt.UTC(), false // before the start where a clock was set back: the mapping refuses that
 	case r.Stop.IsZero():
 		r.Stop, r.Estimated = later(seen, r.Start), true
 	}

@@ -182,3 +182,13 @@ func TestPodAsOneRun_HasTheSpanOfItsContainers(t *testing.T) {
 		t.Errorf("without a limit: %v s", got)
 	}
 }
+
+func TestObserve_ContainerThatEndsBeforeItStarts_KeepsBothTimes(t *testing.T) {
+	e := New()
+	p := &kube.Pod{Spec: kube.PodSpec{Containers: []kube.Container{{Name: "main"}}}, Status: kube.PodStatus{ContainerStatuses: []kube.ContainerStatus{{Name: "main",
+		State: kube.State{Terminated: &kube.Terminated{StartedAt: at(3600), FinishedAt: at(0), ContainerID: "c"}}}}}}
+	e.Observe(p, at(0), at(3700))
+	if v := e.Views(false); len(v) != 1 || !v[0].Start.Equal(at(3600)) || !v[0].Stop.Equal(at(0)) {
+		t.Errorf("%+v; a clock was set back, so how long it ran is unknown and not 0", v)
+	}
+}

@@ -186,10 +186,7 @@ func (t *Task) merge(g segment, restarts uint64) {
 		at = slices.IndexFunc(t.Runs, func(r Run) bool { return r.Start.Equal(g.start) })
 	}
 	r := &t.Runs[at]
-	stop := g.stop
-	if stop.Before(r.Start) && !stop.IsZero() {
-		stop = r.Start // clocks that went back
-	}
+	stop := g.stop // before the start where a clock was set back: the mapping refuses that
 	same := stop.Equal(r.Stop) && !r.Estimated
 	worse := g.exit == nil && r.Exit != nil // its event is no longer there
 	if stop.IsZero() || same || worse || g.guess && !r.Stop.IsZero() {

@@ -228,3 +228,12 @@ func TestALongNameIsShortenedAndStaysOne(t *testing.T) {
 		t.Errorf("%q and %q", a, b)
 	}
 }
+
+func TestATaskThatEndsBeforeItStartsKeepsBothTimes(t *testing.T) {
+	start := time.Unix(1_778_414_400, 0).UTC()
+	var task Task
+	task.Observe(&nomad.TaskState{State: dead, StartedAt: start, FinishedAt: start.Add(-time.Hour)}, start.Add(-time.Minute), start.Add(time.Minute))
+	if len(task.Runs) != 1 || !task.Runs[0].Start.Equal(start) || !task.Runs[0].Stop.Equal(start.Add(-time.Hour)) {
+		t.Errorf("%+v; a clock was set back, so how long it ran is unknown and not 0", task.Runs)
+	}
+}
