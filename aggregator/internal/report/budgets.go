@@ -128,13 +128,10 @@ func burndown(ctx context.Context, r v1.API, b *v1.Budget, n int, now time.Time)
 	step := Interval(end.Sub(from))
 	where := map[string]string{}
 	for key, value := range b.Match {
-		if strings.Contains(value, ",") {
-			return nil, nil // of which it would be two
-		}
-		where[strings.TrimPrefix(key, "meta.")] = value
+		where[strings.TrimPrefix(key, "meta.")] = v1.JoinList(value)
 	}
 	measure := measureOf(b)
-	a, err := askUsage(ctx, r, v1.UsageQuery{From: from.Format(time.RFC3339Nano), To: to.Format(time.RFC3339Nano), Zone: b.Period.Zone, Bucket: step, Measure: measure, Unit: "hour", Where: where})
+	a, err := askUsage(ctx, r, v1.UsageQuery{From: from.Format(time.RFC3339Nano), To: to.Format(time.RFC3339Nano), Zone: b.Period.Zone, Bucket: step, Measure: v1.JoinList(measure), Unit: "hour", Where: where})
 	if refused(err, http.StatusBadRequest, http.StatusForbidden) {
 		return nil, nil
 	}

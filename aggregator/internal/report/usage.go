@@ -91,7 +91,7 @@ func DefaultPeriods(periods []string) []string {
 
 func (o *UsageOptions) ask(ctx context.Context, r v1.API, window string) (*usageAnswer, error) {
 	a, err := askUsage(ctx, r, v1.UsageQuery{
-		Window: window, By: o.By, Unit: "hour", Zone: o.Zone, Measure: strings.Join(o.Measure, ","), Order: o.Order, Top: max(o.Top, 0), Where: o.Where,
+		Window: window, By: o.By, Unit: "hour", Zone: o.Zone, Measure: v1.JoinList(o.Measure...), Order: o.Order, Top: max(o.Top, 0), Where: o.Where,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("report usage of %s: %w", window, err)

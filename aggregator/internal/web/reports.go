@@ -248,14 +248,14 @@ const mostBeside = 12
 // aboutPage is the page about the value of a column; "" where there is none.
 func aboutPage(column, value string) string {
 	switch {
-	case value == "" || value == "(none)" || strings.HasSuffix(value, " others") || strings.Contains(value, ","):
+	case value == "" || value == "(none)" || strings.HasSuffix(value, " others"):
 		return ""
 	case column == "record_id":
 		return "/ui/record?" + url.Values{"id": {value}}.Encode()
 	case column == "budget":
 		return "/ui/budgets?" + url.Values{"name": {value}}.Encode()
 	case slices.Contains(widest(), column):
-		return "/ui/usage?" + url.Values{"where[" + column + "]": {value}, "window": {"30d"}}.Encode()
+		return "/ui/usage?" + url.Values{"where[" + column + "]": {v1.JoinList(value)}, "window": {"30d"}}.Encode()
 	}
 	return ""
 }
@@ -311,7 +311,7 @@ func given(p *report.Param, query url.Values) (out []string) {
 		}
 	}
 	if p.Kind == report.ParamList && len(out) > 1 {
-		out = []string{strings.Join(out, ",")}
+		out = []string{v1.JoinList(v1.SplitList(out...)...)}
 	}
 	return out
 }

@@ -92,7 +92,7 @@ func (p *Pages) usageSheet(ctx context.Context, a usageAsk, step string, answer 
 	for g := range answer.Groups {
 		names[g] = groupName(&answer.Groups[g])
 	}
-	for g, paint := range p.paints(ctx, strings.Split(a.By, ","), names) {
+	for g, paint := range p.paints(ctx, v1.SplitList(a.By), names) {
 		row := p.row(a, answer, g)
 		if row.Others {
 			paint = report.Paint{Colour: report.OthersColour}
@@ -248,10 +248,7 @@ func (p *Pages) row(a usageAsk, answer *usageAnswer, g int) usageRow {
 	if row.Lacks = len(group.Values) == 0 || group.Values[0] == nil; !row.Lacks {
 		value = *group.Values[0]
 	}
-	next, can := a.into(value)
-	if !can {
-		return row
-	}
+	next := a.into(value)
 	records, whole := p.recordsAddress(next.Where, answer.Window.From.Time, answer.Window.To.Time)
 	if whole {
 		row.Records = records
@@ -277,7 +274,7 @@ func (p *Pages) recordsAddress(values []condition, from, to time.Time) (string, 
 		field := map[string]string{"site_id": "site", "group_id": "group", "user_id": "user"}[c.Key]
 		derived := slices.ContainsFunc(p.book().Keys, func(k usage.Key) bool { return k.Name == c.Key })
 		switch {
-		case derived || c.Value == "" || strings.Contains(c.Value, ","):
+		case derived || slices.Contains(v1.SplitList(c.Value), ""):
 			all = false
 		case field != "":
 			q.Set(field, c.Value)
