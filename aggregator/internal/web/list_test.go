@@ -9,8 +9,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
+	"github.com/bursar-accounting/bursar/proto/record"
 )
 
 // odd are values that a list has to escape, and values that look as if it had.
@@ -88,5 +92,22 @@ func TestLists_LinksOfReportsAndTheOverview_LeadToThatValueAlone(t *testing.T) {
 		if len(seen) < 8 {
 			t.Errorf("%s has %d links to groups", path, len(seen))
 		}
+	}
+}
+
+func TestUsage_RunsWhoseGroupChanges_CountOnceInTotals(t *testing.T) {
+	s := newSite(t)
+	s.Post(job("a1", "2026-02-25", "atlas", "alice", 40), job("a2", "2026-02-26", "atlas", "bob", 10))
+	noon := record.FromStd(time.Date(2026, 2, 25, 0, 30, 0, 0, time.UTC))
+	s.Options.Book = func() *usage.Derivation {
+		return &usage.Derivation{Keys: []usage.Key{{Name: "project", From: []string{"group_id"}, Cuts: []record.Time{noon}, Of: func(_ []string, _ []bool, at record.Time) (string, bool) {
+			return map[bool]string{true: "old", false: "new"}[at < noon], true
+		}}}}
+	}
+	s.pages.Book = s.Options.Book
+	_, body, _ := s.get("/ui/usage?window=2026-02&by=project&measure=records&step=day")
+	row := regexp.MustCompile(`data-name="2026-02-25".*?class="num sum">([^<]*)<`).FindStringSubmatch(body)
+	if row == nil || row[1] != "1" {
+		t.Errorf("of the day of the change %q, want 1 in all", row)
 	}
 }

@@ -197,6 +197,9 @@ func (p *Pages) sheet(ctx context.Context, page *usagePage) error {
 	}
 	page.Sheet = p.usageSheet(ctx, *a, step, answer)
 	page.Sheet.compare(p.earlier(ctx, *q), a.Measure)
+	if err := p.once(ctx, page.Sheet, *q, answer); err != nil {
+		return err
+	}
 	page.Sheet.JSON, page.Sheet.CSV = v1.UsageAddress(q, ""), v1.UsageAddress(q, "csv")
 	return nil
 }

@@ -317,6 +317,25 @@ func (s *usageSheet) steps(a usageAsk, answer *usageAnswer, m *v1.Measure, colum
 	}
 }
 
+// once gives the steps the number of all jobs, of which those whose group changes are in
+// two lines: it is asked for without the key.
+func (p *Pages) once(ctx context.Context, s *usageSheet, q v1.UsageQuery, answer *usageAnswer) error {
+	if q.Order != "records" || !slices.ContainsFunc(p.book().Keys, func(k usage.Key) bool { return slices.Contains(answer.By, k.Name) }) {
+		return nil
+	}
+	q.By, q.Order, q.Top = "", "", 0
+	all, err := p.askUsage(ctx, &q)
+	if err != nil {
+		return err
+	}
+	if m := all.measure("records"); m != nil {
+		for b := range s.Steps {
+			s.Steps[b].Total = show(columnOf(m), at(m.Values, b))
+		}
+	}
+	return nil
+}
+
 // labelOf is what a step is called, by the zone's clock.
 func labelOf(answer *usageAnswer, b int, zone *time.Location) string {
 	if b < len(answer.Labels) && answer.Labels[b] != "" && !strings.Contains(answer.Labels[b], "T") {
