@@ -139,7 +139,7 @@ func burndown(ctx context.Context, r v1.API, b *v1.Budget, n int, now time.Time)
 		return nil, fmt.Errorf("how the budget %s is used up: %w", b.Name, err)
 	}
 	t := &Table{
-		Name: fmt.Sprintf("burndown-%d", n), Title: b.Name + ", left of " + v1.Show(Number, v1.Rat(amount)) + " " + b.Unit,
+		Name: fmt.Sprintf("burndown-%d", n), Title: b.Name + ", left of " + v1.ShowIn(Number, b.Unit, v1.Rat(amount)) + " " + b.Unit,
 		Columns: []Column{
 			{Name: "until", Title: "Until", Kind: Text}, {Name: "left", Title: "Left", Kind: Number, Unit: b.Unit},
 			{Name: "even", Title: "Even pace", Kind: Number, Unit: b.Unit}, {Name: "forecast", Title: "Forecast", Kind: Number, Unit: b.Unit},

@@ -136,10 +136,10 @@ func kindOf(m *v1.Measure) string {
 	case "ratio":
 		return Ratio
 	case "worth":
-		if isEnergy(string(m.Unit)) {
-			return Number
+		if v1.Currency(string(m.Unit)) {
+			return Money
 		}
-		return Money
+		return Number
 	default:
 		return Number
 	}

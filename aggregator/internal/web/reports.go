@@ -263,7 +263,7 @@ func aboutPage(column, value string) string {
 func (s *shownTable) cells(t *report.Table, row []report.Cell) []shownCell {
 	var out []shownCell
 	for i, c := range row {
-		cell := shownCell{Text: v1.Show(t.Columns[i].Kind, c), Label: s.Head[i].Label, Num: s.Head[i].Num}
+		cell := shownCell{Text: (*v1.DocumentTable)(t).Show(row, i), Label: s.Head[i].Label, Num: s.Head[i].Num}
 		if cell.Num {
 			cell.Exact = c.String()
 		}

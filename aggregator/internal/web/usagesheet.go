@@ -152,8 +152,8 @@ func columnOf(m *v1.Measure) report.Column {
 	switch {
 	case m.Kind == "ratio":
 		return report.Column{Kind: report.Ratio}
-	case m.Kind == "worth" && m.Unit != "" && !slices.Contains([]string{"su", "kWh", "kg CO2e"}, string(m.Unit)):
-		return report.Column{Kind: report.Money}
+	case m.Kind == "worth" && v1.Currency(string(m.Unit)):
+		return report.Column{Kind: report.Money, Unit: string(m.Unit)}
 	}
 	return report.Column{Kind: report.Number}
 }
@@ -199,7 +199,7 @@ func measureName(name string) string {
 
 func show(c report.Column, n *json.Number) shown {
 	cell := v1.Figure(n)
-	return shown{Exact: cell.String(), Text: v1.Show(c.Kind, cell)}
+	return shown{Exact: cell.String(), Text: v1.ShowIn(c.Kind, c.Unit, cell)}
 }
 
 func at(list []*json.Number, i int) *json.Number {
@@ -311,7 +311,7 @@ func (s *usageSheet) steps(a usageAsk, answer *usageAnswer, m *v1.Measure, colum
 		}
 		if known {
 			cell := v1.Rat(sum)
-			step.Total = shown{Exact: cell.String(), Text: v1.Show(column.Kind, cell)}
+			step.Total = shown{Exact: cell.String(), Text: v1.ShowIn(column.Kind, column.Unit, cell)}
 		}
 		s.Steps = append(s.Steps, step)
 	}
