@@ -55,10 +55,8 @@ prices, su with service units, energy and co2 with a block energy. Group by meta
 configuration derives from them, such as project. capacity is the cores of clusters,
 and utilization the part of them that was used, by cluster or of all;
 utilization*Memory is that of another component.
-
-In lists commas separate values. A comma of a value is written \, and a backslash
-before a comma \\; other backslashes are themselves: -where 'group_id=oak\,elm' is
-of one group, -where group_id=oak,elm of two.
+In lists a comma of a value is written \, and a backslash before a comma \\:
+-where 'group_id=oak\,elm' is of one group, -where group_id=oak,elm of two.
 
 A table shows the 20 largest groups and all others in one line; -top 0 shows all.
 With -compare it shows the difference of the first component; json and csv have those
