@@ -19,7 +19,9 @@ type ListRecordsQuery struct {
 	// Whole seconds. Runs that go on meet no condition of it.
 	Runtime NumberTest `query:"runtime"`
 	// `meta[KEY][c][0]=VALUE` for what the list of the key contains, `dnc` for what it does not;
-	// several hold together. A record without the key meets neither.
+	// several hold together. `any`, which AUDITOR does not have, is for several of which the list has
+	// at least one. A record without the key meets none of them. Each VALUE is one, and a comma in it
+	// is a part of it.
 	Meta map[string]MetaTest `query:"meta"`
 	// `component[Cores][gte]=8`, of the first component of that name.
 	Component map[string]NumberTest `query:"component"`
@@ -171,29 +173,31 @@ type UsageQuery struct {
 	Zone string `query:"zone"`
 	// Weeks are those of ISO 8601. Without it there is one bucket, the window.
 	Bucket string `query:"bucket"`
-	// Meta keys, with commas or again; and keys that follow from them by the configuration, such as
-	// `project`, which hide meta keys of the same name.
+	// Meta keys, with commas as in where or again; and keys that follow from them by the configuration,
+	// such as `project`, which hide meta keys of the same name.
 	By string `query:"by"`
-	// With commas or again. `records` that run in the bucket, `started`, `stopped`, `people`: distinct
-	// values of the key `people`, `wait`: the mean time from submit to start of those that started,
-	// `efficiency`: CPU seconds for each second of a core, `running` and `queued`: how many runs went
-	// on, and waited between submit and start, at a time, in the mean of the bucket (those that have
-	// not started are not known), what usage is worth by the configuration, such as `cost` and `su`, a
-	// component, or COMPONENT*SCORE. Without it records and all components with their scores. With a
-	// block `energy` in the configuration: `energy` in kWh, of which `energy_measured` follows from
-	// joules of the records and `energy_modelled` from watts of their components; and `co2` in kg of
-	// CO2 equivalents, which is `co2_measured` and `co2_modelled` of that energy, by the factor of each
-	// hour, and `co2_embodied`, the part of the making of the hardware. A figure that is not known is
-	// null; what is in no figure is in `unpriced`: components without a power, and `energy` in kWh
-	// without a factor. `capacity` is what clusters had of the component `cores`, up to now, and
-	// `utilization` what was used of it: 1 is all. `capacity*Memory`, `utilization*GPUs` and
-	// `utilization*su` are about others. They are of the group's cluster where `cluster` is among the
-	// keys of by, else of all clusters whose records can pass the filters, and null where nothing was
-	// there. What was used where no capacity is known is not in a utilization; `lacking` says how much
-	// that is.
+	// With commas as in where or again. `records` that run in the bucket, `started`, `stopped`,
+	// `people`: distinct values of the key `people`, `wait`: the mean time from submit to start of
+	// those that started, `efficiency`: CPU seconds for each second of a core, `running` and `queued`:
+	// how many runs went on, and waited between submit and start, at a time, in the mean of the bucket
+	// (those that have not started are not known), what usage is worth by the configuration, such as
+	// `cost` and `su`, a component, or COMPONENT*SCORE. Without it records and all components with
+	// their scores. With a block `energy` in the configuration: `energy` in kWh, of which
+	// `energy_measured` follows from joules of the records and `energy_modelled` from watts of their
+	// components; and `co2` in kg of CO2 equivalents, which is `co2_measured` and `co2_modelled` of
+	// that energy, by the factor of each hour, and `co2_embodied`, the part of the making of the
+	// hardware. A figure that is not known is null; what is in no figure is in `unpriced`: components
+	// without a power, and `energy` in kWh without a factor. `capacity` is what clusters had of the
+	// component `cores`, up to now, and `utilization` what was used of it: 1 is all. `capacity*Memory`,
+	// `utilization*GPUs` and `utilization*su` are about others. They are of the group's cluster where
+	// `cluster` is among the keys of by, else of all clusters whose records can pass the filters, and
+	// null where nothing was there. What was used where no capacity is known is not in a utilization;
+	// `lacking` says how much that is.
 	Measure string `query:"measure"`
 	// A filter by the first value of a meta key or by a derived one: `where[project]=bell`, of several
-	// values one with `where[project]=bell,sagan`, and `where[project]=` records without a project.
+	// values one with `where[project]=bell,sagan`, and `where[project]=` records without a project. In
+	// this and all other lists of a query a comma of a value is written `\,`, and a backslash before a
+	// comma `\\`; any other backslash is itself: `oak\,elm` is one value, `oak,elm` two.
 	// `where[cluster]` also takes groups of clusters.
 	Where map[string]string `query:"where"`
 	// A filter, as `component[Cores][gte]=8`; and without brackets, `component=Cores`, components that
@@ -225,7 +229,9 @@ type UsageQuery struct {
 	// Whole seconds. Runs that go on meet no condition of it.
 	Runtime NumberTest `query:"runtime"`
 	// `meta[KEY][c][0]=VALUE` for what the list of the key contains, `dnc` for what it does not;
-	// several hold together. A record without the key meets neither.
+	// several hold together. `any`, which AUDITOR does not have, is for several of which the list has
+	// at least one. A record without the key meets none of them. Each VALUE is one, and a comma in it
+	// is a part of it.
 	Meta map[string]MetaTest `query:"meta"`
 	Reading
 }
@@ -261,8 +267,8 @@ type DistributionsQuery struct {
 	To   string `query:"to"`
 	// By whose clock, such as `Europe/Berlin`. Without it by that of the site.
 	Zone string `query:"zone"`
-	// A filter by the values of a meta key: `where[group_id]=atlas`, of several values one with a
-	// comma. Keys that follow from the configuration are refused.
+	// A filter by the values of a meta key: `where[group_id]=atlas`, of several values one with commas
+	// as in `/v1/usage`. Keys that follow from the configuration are refused.
 	Where    map[string]string `query:"where"`
 	RecordID string            `query:"record_id"`
 	// `start_time[gte]=2024-01-01T00:00:00Z`; a plus is written %2B.
@@ -272,7 +278,9 @@ type DistributionsQuery struct {
 	// Whole seconds. Runs that go on meet no condition of it.
 	Runtime NumberTest `query:"runtime"`
 	// `meta[KEY][c][0]=VALUE` for what the list of the key contains, `dnc` for what it does not;
-	// several hold together. A record without the key meets neither.
+	// several hold together. `any`, which AUDITOR does not have, is for several of which the list has
+	// at least one. A record without the key meets none of them. Each VALUE is one, and a comma in it
+	// is a part of it.
 	Meta map[string]MetaTest `query:"meta"`
 	Reading
 }
@@ -353,7 +361,8 @@ type ReportQuery struct {
 	Period []string `query:"period"`
 	// By whose clock days begin; without it by that of the site.
 	Zone string `query:"zone"`
-	// Only of a value of a key: `where[group_id]=atlas`. Also as `where=group_id=atlas`.
+	// Only of a value of a key, or of several as in `/v1/usage`: `where[group_id]=atlas`. Also as
+	// `where=group_id=atlas`.
 	Where map[string]string `query:"where"`
 	// The key that gives the lines.
 	By string `query:"by"`

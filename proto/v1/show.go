@@ -2,12 +2,19 @@ package v1
 
 import (
 	"math/big"
+	"slices"
 	"strings"
 )
 
-// Show is a cell of a kind of column of a document as people read it: rounded, with thin spaces between thousands, and
-// a dash for what is not known.
-func Show(kind string, cell Cell) string {
+// Show is a cell of a kind of column as people read it, see [ShowIn].
+func Show(kind string, cell Cell) string { return ShowIn(kind, "", cell) }
+
+// ShowIn is how all programs write a figure for people, on terminals, pages and charts and
+// in reports, mails and messages: a cell of a kind of column in a unit. It is rounded once,
+// of its exact decimal, half away from zero, with thin spaces between thousands, and a dash
+// for what is not known. Money has the decimals of its currency, however much it is; of
+// other numbers small ones have more digits.
+func ShowIn(kind, unit string, cell Cell) string {
 	n := cell.Number()
 	switch {
 	case !cell.Known():
@@ -20,11 +27,46 @@ func Show(kind string, cell Cell) string {
 		return percent(n, "")
 	case "change":
 		return percent(n, "+")
-	case "money":
-		return grouped(n, 2)
-	default:
-		return grouped(n, decimals(n))
 	}
+	if kind == "money" && unit == "" || Currency(unit) {
+		return grouped(n, minor(unit))
+	}
+	return grouped(n, decimals(n))
+}
+
+// Show is cell i of a row of the table, in the unit of its column or, where that has none,
+// in that of the row, which is in the column unit.
+func (t *DocumentTable) Show(row []Cell, i int) string {
+	unit := t.Columns[i].Unit
+	if unit == "" {
+		if at := slices.IndexFunc(t.Columns, func(c DocumentTableColumn) bool { return c.Name == "unit" && c.Kind == "text" }); at >= 0 && at < len(row) {
+			unit = row[at].String()
+		}
+	}
+	return ShowIn(t.Columns[i].Kind, unit, row[i])
+}
+
+// Currency reports whether a unit is one of money: a word that is no unit of usage.
+func Currency(unit string) bool {
+	switch strings.ToLower(unit) {
+	case "", "second", "seconds", "minute", "minutes", "hour", "hours", "day", "days", "su", "kwh", "wh", "kg", "gb", "gib", "mb", "mib", "jobs", "records", "people", "cores":
+		return false
+	}
+	return strings.Trim(strings.ToLower(unit), "abcdefghijklmnopqrstuvwxyz0123456789_") == ""
+}
+
+// minor is how many digits behind the point an amount of a currency has, by ISO 4217; of one
+// that is not in it two.
+func minor(currency string) int {
+	switch strings.ToUpper(currency) {
+	case "BIF", "CLP", "DJF", "GNF", "ISK", "JPY", "KMF", "KRW", "PYG", "RWF", "UGX", "UYI", "VND", "VUV", "XAF", "XOF", "XPF":
+		return 0
+	case "BHD", "IQD", "JOD", "KWD", "LYD", "OMR", "TND":
+		return 3
+	case "CLF", "UYW":
+		return 4
+	}
+	return 2
 }
 
 // percent writes a quotient; plus is what stands before one above zero.

@@ -95,6 +95,8 @@ type MetaTest struct {
 	C []string `query:"c"`
 	// It has none of these.
 	Dnc []string `query:"dnc"`
+	// It has at least one of these.
+	Any []string `query:"any"`
 }
 
 // Meta is a part of an answer.
@@ -791,7 +793,8 @@ type ReportParameter struct {
 	Name  string `json:"name"`
 	Title string `json:"title"`
 	About string `json:"about"`
-	// A list takes several with commas, pairs are KEY=VALUE.
+	// A list takes several with commas, pairs are KEY=VALUE; a comma of a value is written `\,` as in
+	// `/v1/usage`. A text is one value as it is.
 	Kind string `json:"kind"`
 	// What counts where nothing is given.
 	Default []string `json:"default"`

@@ -44,12 +44,13 @@ const (
 
 func operators() []operator { return []operator{opGt, opGte, opLt, opLte, opEquals} }
 
-// metaCondition: the record has the key, with all values of Contains and none of
-// Without.
+// metaCondition: the record has the key, with all values of Contains, none of Without
+// and, where there is some, at least one of Any.
 type metaCondition struct {
 	Key      string
 	Contains []string
 	Without  []string
+	Any      []string
 }
 
 // componentCondition: the record has a component of that name whose amount holds.
@@ -71,7 +72,7 @@ type parser struct {
 // metaLists are the values of one key as they stand in the query, with the index
 // by which they are ordered.
 type metaLists struct {
-	contains, without []indexed
+	contains, without, any []indexed
 }
 
 type indexed struct {
@@ -277,10 +278,10 @@ func (p *parser) sort(key string, path []string, value string) error {
 func sortColumns() []string { return []string{"start_time", "stop_time", "runtime", "record_id"} }
 
 // metaPair takes meta[key][c][0]=v, meta[key][c][]=v and meta[key][c]=v, and the
-// same with dnc.
+// same with dnc and with any, which AUDITOR does not have.
 func (p *parser) metaPair(key string, path []string, value string) error {
-	if len(path) < 2 || len(path) > 3 || path[1] != "c" && path[1] != "dnc" {
-		return errors.New("`meta` takes a key and c (contains) or dnc (does not contain), as in meta[site_id][c][0]=…")
+	if len(path) < 2 || len(path) > 3 || !slices.Contains([]string{"c", "dnc", "any"}, path[1]) {
+		return errors.New("`meta` takes a key and c (contains), dnc (does not contain) or any (contains one of several), as in meta[site_id][c][0]=…")
 	}
 	at := -1
 	if len(path) == 3 && path[2] != "" {
@@ -301,18 +302,15 @@ func (p *parser) metaPair(key string, path []string, value string) error {
 		lists = &metaLists{}
 		p.meta[path[0]] = lists
 	}
-	if path[1] == "c" {
-		lists.contains = append(lists.contains, indexed{at, value})
-	} else {
-		lists.without = append(lists.without, indexed{at, value})
-	}
+	list := map[string]*[]indexed{"c": &lists.contains, "dnc": &lists.without, "any": &lists.any}[path[1]]
+	*list = append(*list, indexed{at, value})
 	return nil
 }
 
 func (p *parser) finish() {
 	for _, key := range slices.Sorted(maps.Keys(p.meta)) {
 		lists := p.meta[key]
-		p.q.Meta = append(p.q.Meta, metaCondition{key, inOrder(lists.contains), inOrder(lists.without)})
+		p.q.Meta = append(p.q.Meta, metaCondition{key, inOrder(lists.contains), inOrder(lists.without), inOrder(lists.any)})
 	}
 	switch {
 	case p.asc != "":

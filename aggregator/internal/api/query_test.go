@@ -39,9 +39,10 @@ func TestQueriesOfAuditorsClientsAreUnderstood(t *testing.T) {
 		{"record_id=a+b%2Fc", recordsQuery{RecordID: "a b/c", Limit: -1}},
 		{
 			"meta[group_id][c][1]=b&meta[group_id][c][0]=a&meta[group_id][dnc][0]=c",
-			recordsQuery{Meta: []metaCondition{{"group_id", []string{"a", "b"}, []string{"c"}}}, Limit: -1},
+			recordsQuery{Meta: []metaCondition{{Key: "group_id", Contains: []string{"a", "b"}, Without: []string{"c"}}}, Limit: -1},
 		},
 		{"meta[a][c][]=1&meta[a][c][]=2", recordsQuery{Meta: []metaCondition{{Key: "a", Contains: []string{"1", "2"}}}, Limit: -1}},
+		{"meta[a][any][0]=1&meta[a][any][1]=2,3", recordsQuery{Meta: []metaCondition{{Key: "a", Any: []string{"1", "2,3"}}}, Limit: -1}},
 		{"meta[a][c]=1", recordsQuery{Meta: []metaCondition{{Key: "a", Contains: []string{"1"}}}, Limit: -1}},
 		{"meta%5Bsite%20id%5D%5Bc%5D%5B0%5D=x", recordsQuery{Meta: []metaCondition{{Key: "site id", Contains: []string{"x"}}}, Limit: -1}},
 		{"meta[a%5Bb][c][0]=x", recordsQuery{Meta: []metaCondition{{Key: "a[b", Contains: []string{"x"}}}, Limit: -1}},

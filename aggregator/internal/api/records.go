@@ -87,7 +87,7 @@ func (q *recordsQuery) store() store.Query {
 	apply(&out.Stop, q.Stop)
 	apply(&out.Runtime, q.Runtime)
 	for _, m := range q.Meta {
-		out.Meta = append(out.Meta, store.MetaTest{Key: m.Key, Contains: m.Contains, Lacks: m.Without})
+		out.Meta = append(out.Meta, store.MetaTest{Key: m.Key, Contains: m.Contains, Lacks: m.Without, Any: m.Any})
 	}
 	for _, c := range q.Components {
 		test := store.AmountTest{Name: c.Name}

@@ -8,6 +8,7 @@ import (
 	"math"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
@@ -150,7 +151,11 @@ func (u *unmatched) derived(ctx context.Context, f usage.Filter) error {
 const clusterKey = "cluster"
 
 func noValue(f usage.Filter, names []string) error {
-	return noMatch("no record has %s %q%s", f.Key, strings.Join(f.Values, ","), near(f.Values[0], names))
+	var values []string
+	for _, v := range f.Values {
+		values = append(values, strconv.Quote(v))
+	}
+	return noMatch("no record has %s %s%s", f.Key, strings.Join(values, " or "), near(f.Values[0], names))
 }
 
 // noMatch refuses a filter that no record can pass.

@@ -24,7 +24,7 @@ func TestFilters_ThatNoRecordCanPass_AreRefusedWithNearNames(t *testing.T) {
 	for query, want := range map[string]string{
 		usage + "&where[group]=atlas":                       `no record has a meta key \"group\"; did you mean \"group_id\"?`,
 		usage + "&where[group_id]=atlsa":                    `no record has group_id \"atlsa\"; did you mean \"atlas\"?`,
-		usage + "&where[group_id]=atlsa,nothing&by=user_id": `no record has group_id \"atlsa,nothing\"`,
+		usage + "&where[group_id]=atlsa,nothing&by=user_id": `no record has group_id \"atlsa\" or \"nothing\"`,
 		usage + "&where[group_id]=atlsa&format=csv":         `did you mean \"atlas\"?`,
 		usage + "&meta[group_id][c][0]=quite-other":         `no record has group_id \"quite-other\"; known are atlas, cms`,
 		usage + "&component[Corse][gte]=1":                  `no record has a component \"Corse\"; did you mean \"Cores\"?`,

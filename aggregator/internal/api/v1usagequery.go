@@ -15,6 +15,7 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 
 	"github.com/bursar-accounting/bursar/proto/record"
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 // usageQuery is a query of /v1/usage.
@@ -24,8 +25,8 @@ type usageQuery struct {
 	format string
 }
 
-// usageWords are the fields of /v1/usage that are not those of records. Lists may be
-// written with commas, and again.
+// usageWords are the fields of /v1/usage that are not those of records. Lists are those of
+// [v1.SplitList], and may be written again.
 type usageWords map[string][]string
 
 func usageFields() []string {
@@ -114,12 +115,12 @@ func (u usageWords) where(key, rawValue string) error {
 		return fmt.Errorf("the value of where[%s] is not percent-encoded: %q", key, rawValue)
 	}
 	if wrong := record.ValidateName(key); key == "" || wrong != "" {
-		return fmt.Errorf("where[%s]: %s; want where[KEY]=VALUE, or several values with commas, or nothing for what has no value", key, wrong)
+		return fmt.Errorf("where[%s]: %s; want where[KEY]=VALUE, or several values with commas, or nothing for what has no value; a comma of a value is written \\,", key, wrong)
 	}
 	if u[whereKey+key] != nil {
 		return fmt.Errorf("where[%s] given more than once", key)
 	}
-	u[whereKey+key] = strings.Split(value, ",")
+	u[whereKey+key] = v1.SplitList(value)
 	return nil
 }
 
@@ -158,7 +159,7 @@ func (u usageWords) add(key, value string) error {
 	switch {
 	case slices.Contains(usageLists(), key):
 		if value != "" {
-			u[key] = append(u[key], strings.Split(value, ",")...)
+			u[key] = append(u[key], v1.SplitList(value)...)
 		}
 	case u[key] != nil:
 		return fmt.Errorf("%s given more than once", key)

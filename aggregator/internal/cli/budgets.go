@@ -119,17 +119,17 @@ func (a *budgets) table(width int) *table {
 	for i := range a.Budgets {
 		b := (*budget)(&a.Budgets[i])
 		if b.Problem != "" {
-			t.add(b.Name, b.period(), b.unit(), money(b.Amount), "-", "-", "-", "-", "-", "-")
+			t.add(b.Name, b.period(), b.unit(), b.figure(b.Amount), "-", "-", "-", "-", "-", "-")
 			continue
 		}
-		reserved, day := money(b.Reserved), "-"
+		reserved, day := b.figure(b.Reserved), "-"
 		if b.AtLeast {
 			reserved = "≥ " + reserved
 		}
 		if b.Pace != nil {
-			day = money(b.Pace.PerDay)
+			day = b.figure(b.Pace.PerDay)
 		}
-		t.add(b.Name, b.period(), b.unit(), money(b.Amount), money(b.Used), fmt.Sprintf("%.1f", 100*float(b.Share)), reserved, money(b.Left), day, b.goneAt())
+		t.add(b.Name, b.period(), b.unit(), b.figure(b.Amount), b.figure(b.Used), strings.TrimSuffix(v1.Show(report.Share, v1.Figure(&b.Share)), "\u202f%"), reserved, b.figure(b.Left), day, b.goneAt())
 		if b.gone() {
 			t.paint[i] = "31"
 		}
@@ -163,17 +163,8 @@ func float(n json.Number) float64 {
 	return v
 }
 
-// money writes an amount as people read it.
-func money(n json.Number) string {
-	v := float(n)
-	if v >= 1e6 || v <= -1e6 {
-		return fmt.Sprintf("%.0f", v)
-	}
-	if v > -0.005 && v < 0 {
-		v = 0 // not -0.00
-	}
-	return fmt.Sprintf("%.2f", v)
-}
+// figure is an amount in the unit of the budget for people.
+func (b *budget) figure(n json.Number) string { return rounded(b.Unit, v1.Figure(&n)) }
 
 // list is for machines.
 func (a *budgets) list() *table {
@@ -226,7 +217,7 @@ func (b *budget) notes() (notes []string) {
 		if u.Unit == "hour" {
 			of = "hours of " + of
 		}
-		notes = append(notes, fmt.Sprintf("%s: %s %s have no price and are not in what is used.", b.Name, short(float(u.Used)), of))
+		notes = append(notes, fmt.Sprintf("%s: %s %s have no price and are not in what is used.", b.Name, rounded("", v1.Figure(&u.Used)), of))
 	}
 	return notes
 }

@@ -77,9 +77,9 @@ func (p *Program) completeKeys(cmd *cobra.Command, conn *connection) {
 // keysAfter are keys behind those that stand there with commas.
 func keysAfter(ctx context.Context, c *client.Client, start string) ([]string, error) {
 	keys, err := someKeys(ctx, c)
-	before := start[:strings.LastIndexByte(start, ',')+1]
+	before := v1.SplitList(start)
 	for i := range keys {
-		keys[i] = before + keys[i]
+		keys[i] = v1.JoinList(append(before[:len(before)-1:len(before)-1], keys[i])...)
 	}
 	return keys, err
 }
@@ -94,11 +94,11 @@ func pairsAfter(ctx context.Context, c *client.Client, start string) ([]string, 
 		}
 		return keys, err
 	}
-	answer, err := c.Usage(ctx, &v1.UsageQuery{From: "1970-01-01", By: key, Measure: "records", Top: completionValues})
+	answer, err := c.Usage(ctx, &v1.UsageQuery{From: "1970-01-01", By: v1.JoinList(key), Measure: "records", Top: completionValues})
 	var list []string
 	for _, g := range answer.Groups {
 		if len(g.Values) == 1 && g.Values[0] != nil {
-			list = append(list, key+"="+*g.Values[0])
+			list = append(list, key+"="+v1.JoinList(*g.Values[0]))
 		}
 	}
 	return list, err

@@ -74,7 +74,7 @@ func (d *directory) table(part string, f format) (t *table, notes []string) {
 	case "people":
 		t = newTable("ID", "~NAME", "?EMAIL", "~GROUPS", "PROJECT", "PI")
 		for _, p := range d.People {
-			t.add(p.ID, dash(string(p.Name)), dash(string(p.Email)), dash(strings.Join(p.Groups, ",")), dash(string(p.Project)), dash(string(p.PI)))
+			t.add(p.ID, dash(string(p.Name)), dash(string(p.Email)), dash(v1.JoinList(p.Groups...)), dash(string(p.Project)), dash(string(p.PI)))
 		}
 		return t, []string{"The project is that of records without a group."}
 	case "classes":
@@ -98,7 +98,7 @@ func (d *directory) table(part string, f format) (t *table, notes []string) {
 		if p.Exempt {
 			exempt = "yes"
 		}
-		t.add(p.ID, dash(string(p.PI)), dash(string(p.PIName)), dash(strings.Join(p.Groups, ",")), dash(strings.Join(p.Users, ",")), exempt, instant(p.Since), instant(p.Until))
+		t.add(p.ID, dash(string(p.PI)), dash(string(p.PIName)), dash(v1.JoinList(p.Groups...)), dash(v1.JoinList(p.Users...)), exempt, instant(p.Since), instant(p.Until))
 	}
 	return t, []string{fmt.Sprintf("As it is at %s UTC. There are more parts: people (%d), classes of hosts (%d), contributions (%d); see bursar directory -h.",
 		instant(d.At), len(d.People), len(d.HostClasses), len(d.Contributions))}

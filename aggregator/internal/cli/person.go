@@ -137,7 +137,7 @@ func (p *Program) elsewhere(ctx context.Context, who *person) error {
 
 // query selects the records of the person.
 func (who *person) query() *v1.ListRecordsQuery {
-	return &v1.ListRecordsQuery{Meta: metaTests([]pair{{who.key, who.name}})}
+	return &v1.ListRecordsQuery{Meta: map[string]v1.MetaTest{who.key: {C: []string{who.name}}}}
 }
 
 // quarantined are the jobs in quarantine that have the name in them.

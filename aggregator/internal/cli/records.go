@@ -105,7 +105,7 @@ func (s *selection) flags(cmd *cobra.Command) {
 	fl := cmd.Flags()
 	fl.StringVar(&s.since, "since", "", "records that ended at this `time` or later")
 	fl.StringVar(&s.until, "until", "", "records that ended before this `time`")
-	fl.StringArrayVar(&s.where, "where", nil, "records with `key=value` in their meta; may be repeated")
+	fl.StringArrayVar(&s.where, "where", nil, "records with `key=value` in their meta, of several values with commas one; a comma of a value is written \\,; may be repeated, and then all hold")
 	fl.StringArrayVar(&s.meta, "meta", nil, "the same as -where")
 	_ = fl.MarkHidden("meta") // the option exists
 	fl.StringVar(&s.id, "id", "", "the record of this `id`")
@@ -121,7 +121,11 @@ func (s *selection) flags(cmd *cobra.Command) {
 // query is the selection, without the limit. Times that name no zone are by the clock of
 // zone.
 func (s *selection) query(now time.Time, where []pair, zone *time.Location) (*v1.ListRecordsQuery, error) {
-	q := &v1.ListRecordsQuery{RecordID: s.id, Meta: metaTests(where)}
+	tests, err := metaTests("-where", where)
+	if err != nil {
+		return nil, err
+	}
+	q := &v1.ListRecordsQuery{RecordID: s.id, Meta: tests}
 	for _, bound := range []struct {
 		name, text string
 		at         *v1.Time
@@ -198,13 +202,23 @@ func (c *counted) Write(b []byte) (int, error) {
 	return c.Writer.Write(b)
 }
 
-// metaTests are the conditions that each value is among those of its key.
-func metaTests(list []pair) map[string]v1.MetaTest {
+// metaTests are the conditions that each value is among those of its key; where it is a
+// list, that one of its values is.
+func metaTests(option string, list []pair) (map[string]v1.MetaTest, error) {
 	tests := map[string]v1.MetaTest{}
 	for _, one := range list {
-		tests[one.key] = v1.MetaTest{C: append(tests[one.key].C, one.value)}
+		test, values := tests[one.key], v1.SplitList(one.value)
+		switch {
+		case len(values) == 1:
+			test.C = append(test.C, values...)
+		case test.Any != nil:
+			return nil, fmt.Errorf("%s: %s has two lists of values; give it one list", option, one.key)
+		default:
+			test.Any = values
+		}
+		tests[one.key] = test
 	}
-	return tests
+	return tests, nil
 }
 
 // moment reads a time, or how long it is ago. A time without a zone is in zone.
@@ -274,7 +288,7 @@ func tableOf(list []v1.FullRecord) *table {
 	for _, r := range list {
 		cells := []string{r.RecordID}
 		for _, k := range keys {
-			cells = append(cells, dash(strings.Join(r.Meta[k], ",")))
+			cells = append(cells, dash(v1.JoinList(r.Meta[k]...)))
 		}
 		t.add(append(cells, dash(components(r.Components)), instant(r.StartTime), stopText(r.StopTime), runtimeText(r.Runtime))...)
 	}

@@ -251,7 +251,7 @@ func reportTable(t *report.Table, period int) *table {
 	add := func(row []report.Cell) {
 		var cells []string
 		for _, i := range shown {
-			cells = append(cells, v1.Show(t.Columns[i].Kind, row[i]))
+			cells = append(cells, (*v1.DocumentTable)(t).Show(row, i))
 		}
 		out.add(cells...)
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/bursar-accounting/bursar/hcl"
 	"github.com/bursar-accounting/bursar/proto/client"
 	"github.com/bursar-accounting/bursar/proto/commandline"
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 // asAI4 is the program whose files and tables reports can be written as.
@@ -244,13 +245,11 @@ func replaceFile(path string, text []byte) error {
 	return nil
 }
 
-// lists joins lists with commas.
+// lists are the values of lists that are not empty, without spaces around them.
 func lists(values []string) (out []string) {
-	for _, v := range values {
-		for one := range strings.SplitSeq(v, ",") {
-			if one = strings.TrimSpace(one); one != "" {
-				out = append(out, one)
-			}
+	for _, one := range v1.SplitList(values...) {
+		if one = strings.TrimSpace(one); one != "" {
+			out = append(out, one)
 		}
 	}
 	return out

@@ -70,10 +70,10 @@ func (s *subscription) table() *table {
 		if sh.State == "exempt" {
 			exempt = "yes"
 		}
-		t.add(sh.PI, dash(string(sh.Name)), rounded(&sh.Used), percent(sh.UsedShare), rounded(&sh.Contributed), percent(sh.ContributionShare), shareText(sh), exempt)
+		t.add(sh.PI, dash(string(sh.Name)), rounded(s.Unit, v1.Figure(&sh.Used)), percent(sh.UsedShare), rounded(s.Unit, v1.Figure(&sh.Contributed)), percent(sh.ContributionShare), shareText(sh), exempt)
 	}
 	if len(t.rows) > 1 {
-		t.add("TOTAL", "", rounded(&s.Used), "", rounded(&s.Contributed), "", "", "")
+		t.add("TOTAL", "", rounded(s.Unit, v1.Figure(&s.Used)), "", rounded(s.Unit, v1.Figure(&s.Contributed)), "", "", "")
 	}
 	return t
 }
@@ -90,23 +90,11 @@ func shareText(sh *v1.SubscriptionShare) string {
 	return "N/A"
 }
 
-func rounded(n *json.Number) string {
-	v, err := n.Float64()
-	if err != nil {
-		return n.String()
-	}
-	return short(v)
-}
-
 func percent(n *json.Number) string {
 	if n == nil {
 		return "-"
 	}
-	v, err := n.Float64()
-	if err != nil {
-		return n.String()
-	}
-	return fmt.Sprintf("%.1f %%", 100*v)
+	return v1.Show(report.Share, v1.Figure(n))
 }
 
 func (s *subscription) notes() []string {
@@ -116,10 +104,10 @@ func (s *subscription) notes() []string {
 	}
 	notes := []string{text + "."}
 	if v, err := s.Unclaimed.Float64(); err == nil && v > 0 {
-		notes = append(notes, fmt.Sprintf("%s %s more were used that no principal investigator claims, and are in no share: see bursar usage -by group_id -where pi= and bursar directory -unclaimed.", short(v), s.Unit))
+		notes = append(notes, fmt.Sprintf("%s %s more were used that no principal investigator claims, and are in no share: see bursar usage -by group_id -where pi= and bursar directory -unclaimed.", rounded(s.Unit, v1.Figure(&s.Unclaimed)), s.Unit))
 	}
 	for _, u := range s.Unpriced {
-		notes = append(notes, fmt.Sprintf("%s of %s have no factor and are in no share.", rounded(&u.Total), u.Component))
+		notes = append(notes, fmt.Sprintf("%s of %s have no factor and are in no share.", rounded("", v1.Figure(&u.Total)), u.Component))
 	}
 	return append(notes, report.Remarks(&s.Complete)...)
 }

@@ -97,7 +97,7 @@ This needs the role admin.`,
 	fl.StringVar(&t.role, "role", roles[0], "what joins: agent, aggregator; or `roles` of the API with commas: "+strings.Join(identity.RightNames(), ", "))
 	fl.StringVar(&t.life, "ttl", "", "how `long` the token works: of a machine at most 7d, of the API at most 366d (default 1h and 90d)")
 	fl.StringVar(&t.name, "name", "", "of a machine the only `name` that the token gives, where a machine of that name is replaced; of the API what you call it")
-	fl.StringArrayVar(&t.where, "where", nil, "the token shows only records with `key=value` in their meta; several values of a key match any of them; may be repeated")
+	fl.StringArrayVar(&t.where, "where", nil, "the token shows only records with `key=value` in their meta; several values with commas, or several times, match any of them; a comma of a value is written \\,")
 	fl.StringVar(&t.person, "person", "", "the token shows only the records of this `user`, and of the projects and groups that they lead by the directory")
 	_ = cmd.RegisterFlagCompletionFunc("role", cobra.FixedCompletions(roles, cobra.ShellCompDirectiveNoFileComp)) // the option exists
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -153,7 +153,7 @@ func rowFilter(where []pair) v1.RowFilter {
 	}
 	row := map[string][]string{}
 	for _, w := range where {
-		row[w.key] = append(row[w.key], w.value)
+		row[w.key] = append(row[w.key], v1.SplitList(w.value)...)
 	}
 	return v1.RowFilter{row}
 }
@@ -166,7 +166,7 @@ func rowsOf(person string, rows v1.RowFilter) string {
 	var words []string
 	for _, row := range rows {
 		for _, key := range slices.Sorted(maps.Keys(row)) {
-			words = append(words, key+"="+strings.Join(row[key], ","))
+			words = append(words, key+"="+v1.JoinList(row[key]...))
 		}
 	}
 	return strings.Join(words, " ")

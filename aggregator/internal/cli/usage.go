@@ -55,6 +55,8 @@ prices, su with service units, energy and co2 with a block energy. Group by meta
 configuration derives from them, such as project. capacity is the cores of clusters,
 and utilization the part of them that was used, by cluster or of all;
 utilization*Memory is that of another component.
+In lists a comma of a value is written \, and a backslash before a comma \\:
+-where 'group_id=oak\,elm' is of one group, -where group_id=oak,elm of two.
 
 A table shows the 20 largest groups and all others in one line; -top 0 shows all.
 With -compare it shows the difference of the first component; json and csv have those
@@ -104,8 +106,8 @@ func (o *usageOptions) flags(cmd *cobra.Command) {
 	fl.StringArrayVar(&o.by, "by", nil, "a line for each value of these meta `keys`; with commas, or repeated")
 	fl.StringArrayVar(&o.measure, "measure", nil, "what to show, a `list`; default records and all components with their scores")
 	fl.StringArrayVar(&o.component, "component", nil, "components to show with all their scores, a `list`")
-	fl.StringArrayVar(&o.where, "where", nil, "of `key=value`, like project=bell; several values of a key match any of them, an empty one records without a value; may be repeated")
-	fl.StringArrayVar(&o.meta, "meta", nil, "of records with `key=value` among the values of the key; may be repeated")
+	fl.StringArrayVar(&o.where, "where", nil, "of `key=value`, like project=bell; several values with commas, or several times, match any of them, an empty one records without a value; a comma of a value is written \\,")
+	fl.StringArrayVar(&o.meta, "meta", nil, "of records with `key=value` among the values of the key, of several with commas one; may be repeated, and then all hold")
 	_ = fl.MarkHidden("meta") // the option exists
 	fl.Var(&choice{&o.unit, []string{"hour", "second"}}, "unit", "of what is used over time: hour, second (default hour)")
 	fl.Var(&choice{&o.credit, []string{"spread", "stop"}}, "credit", "spread over the run, or all of it to its stop (default spread)")
@@ -127,11 +129,11 @@ func windowWords() []string {
 }
 
 // query is what is asked.
-func (o *usageOptions) query(f format, where, meta []pair) (*v1.UsageQuery, error) {
-	q := &v1.UsageQuery{
+func (o *usageOptions) query(f format, where, meta []pair) (q *v1.UsageQuery, err error) {
+	q = &v1.UsageQuery{
 		Window: o.window, From: o.from, To: o.to, Zone: o.zone, Bucket: o.bucket, Unit: cmp.Or(o.unit, "hour"), Credit: o.credit,
 		Order: o.order, Compare: o.compare, People: o.people, Where: map[string]string{},
-		By: strings.Join(o.by, ","), Measure: strings.Join(o.measure, ","), Components: strings.Join(o.component, ","),
+		By: oneList(o.by), Measure: oneList(o.measure), Components: oneList(o.component),
 	}
 	if q.Window+q.From+q.To == "" {
 		q.Window = "this-month"
@@ -146,13 +148,16 @@ func (o *usageOptions) query(f format, where, meta []pair) (*v1.UsageQuery, erro
 	}
 	for _, w := range where {
 		if before, ok := q.Where[w.key]; ok {
-			w.value = before + "," + w.value
+			w.value = oneList([]string{before, w.value})
 		}
 		q.Where[w.key] = w.value
 	}
-	q.Meta = metaTests(meta)
-	return q, nil
+	q.Meta, err = metaTests("-meta", meta)
+	return q, err
 }
+
+// oneList is the list of the values of several, for a query that takes one.
+func oneList(lists []string) string { return v1.JoinList(v1.SplitList(lists...)...) }
 
 // usage writes the answer in the format.
 func (p *Program) usage(ctx context.Context, c *client.Client, query *v1.UsageQuery, f format) error {

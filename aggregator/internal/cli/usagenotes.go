@@ -51,10 +51,10 @@ func (u *usageAnswer) lackNotes() (notes []string) {
 			} else if part.Component == "energy" {
 				unit = " kWh"
 			}
-			notes = append(notes, fmt.Sprintf("%s%s of %s have no %s and are not in %s.", short(float(part.Total)), unit, part.Component, report.Unvalued(string(m.Unit), part.Component), m.Name))
+			notes = append(notes, fmt.Sprintf("%s%s of %s have no %s and are not in %s.", rounded("", v1.Figure(&part.Total)), unit, part.Component, report.Unvalued(string(m.Unit), part.Component), m.Name))
 		}
 		if m.Kind == "ratio" && m.Lacking != nil {
-			notes = append(notes, fmt.Sprintf("%s %ss are not in %s: no capacity configured or reported for that time and cluster; see bursar capacity.", short(float(m.Lacking.Total)), u.lackUnit(m), m.Name))
+			notes = append(notes, fmt.Sprintf("%s %ss are not in %s: no capacity configured or reported for that time and cluster; see bursar capacity.", rounded("", v1.Figure(&m.Lacking.Total)), u.lackUnit(m), m.Name))
 		}
 		if m.Shared && m.Kind == "ratio" {
 			notes = append(notes, report.SharedNote(m.Name, strings.Join(u.By, ", ")))
@@ -85,7 +85,7 @@ func (u *usageAnswer) lackUnit(m *v1.Measure) string {
 func lackNote(m *v1.Measure) string {
 	much := ""
 	if m.Lacking != nil {
-		much = ": " + short(float(m.Lacking.Total))
+		much = ": " + rounded("", v1.Figure(&m.Lacking.Total))
 		if m.Unit != "" {
 			much += " " + string(m.Unit) + "s"
 		}

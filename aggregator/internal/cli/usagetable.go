@@ -4,8 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"math/big"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/report"
@@ -166,18 +166,18 @@ func totalBefore(m *v1.Measure) []string {
 	if m.Component == "" || m.Kind == "ratio" || m.Kind == "mean" || m.Total == nil {
 		return []string{"", ""}
 	}
-	var before float64
+	before := new(big.Rat)
 	for _, n := range m.Compared.Before {
-		if n != nil {
-			before += float(*n)
+		if r := v1.Figure(n).Number(); r != nil {
+			before.Add(before, r)
 		}
 	}
-	sum := json.Number(strconv.FormatFloat(before, 'f', -1, 64))
-	if before == 0 {
-		return []string{figure(m, &sum), "-"}
+	total := v1.Figure(m.Total).Number()
+	if before.Sign() == 0 || total == nil {
+		return []string{rounded(m.Unit, v1.Rat(before)), "-"}
 	}
-	relative := json.Number(strconv.FormatFloat(float(*m.Total)/before-1, 'f', -1, 64))
-	return []string{figure(m, &sum), change(&relative)}
+	relative := new(big.Rat).Quo(total, before)
+	return []string{rounded(m.Unit, v1.Rat(before)), v1.Show(report.Change, v1.Rat(relative.Sub(relative, big.NewRat(1, 1))))}
 }
 
 // figure is one for people.
@@ -185,32 +185,19 @@ func figure(m *v1.Measure, n *json.Number) string {
 	if n == nil {
 		return "-"
 	}
-	v := float(*n)
 	switch m.Kind {
-	case "count":
-		return strconv.FormatFloat(v, 'f', 0, 64)
 	case "mean":
-		s := int64(math.Round(v))
+		s := int64(math.Round(float(*n)))
 		return runtimeText(&s)
 	case "ratio":
-		return fmt.Sprintf("%.1f %%", 100*v)
+		return v1.Show(report.Ratio, v1.Figure(n))
 	}
-	return short(v)
+	return rounded(m.Unit, v1.Figure(n))
 }
 
-// short writes a number with as many digits as people read.
-func short(v float64) string {
-	switch a := math.Abs(v); {
-	case a == 0:
-		return "0"
-	case a < 0.01:
-		return "<0.01"
-	case a < 100:
-		return strconv.FormatFloat(v, 'f', 2, 64)
-	case a < 100_000:
-		return strconv.FormatFloat(v, 'f', 1, 64)
-	}
-	return strconv.FormatFloat(v, 'f', 0, 64)
+// rounded is a figure in a unit for people.
+func rounded[T ~string](unit T, cell v1.Cell) string {
+	return v1.ShowIn(report.Number, string(unit), cell)
 }
 
 // change is a relative difference.
@@ -218,7 +205,7 @@ func change(n *json.Number) string {
 	if n == nil {
 		return "-"
 	}
-	return fmt.Sprintf("%+.1f %%", 100*float(*n))
+	return v1.Show(report.Change, v1.Figure(n))
 }
 
 // Bars have at least and at most as many columns.

@@ -68,8 +68,9 @@ func (c *ClusterAccountant) unmatched(where map[string]string) error {
 	for i := range c.records {
 		names[accountantGroup][c.records[i].group], names[accountantOwner][c.records[i].owner] = true, true
 	}
-	for key, value := range where {
-		if !names[key][value] {
+	for key, list := range where {
+		values := v1.SplitList(list)
+		if value := values[0]; !slices.ContainsFunc(values, func(v string) bool { return names[key][v] }) {
 			return fmt.Errorf("%w: no job of the accounting has the %s %q%s", report.ErrNothing, key, value, report.Suggestion(value, slices.Sorted(maps.Keys(names[key]))))
 		}
 	}
@@ -133,7 +134,7 @@ const (
 func (p *accountantPeriod) passes(r *accounted) bool {
 	group, byGroup := p.where[accountantGroup]
 	owner, byOwner := p.where[accountantOwner]
-	return (!byGroup || r.group == group) && (!byOwner || r.owner == owner)
+	return (!byGroup || slices.Contains(v1.SplitList(group), r.group)) && (!byOwner || slices.Contains(v1.SplitList(owner), r.owner))
 }
 
 // within are the records that end in the period and pass the filters.

@@ -141,8 +141,6 @@ func includesItself(cycle []string, at map[string]hcl.Range) *hcl.Diagnostic {
 func checkClusterName(name hcl.String) (diags hcl.Diagnostics) {
 	if wrong := record.ValidateName(name.Value); wrong != "" {
 		diags.Add(hcl.Errorf(name.Range, "invalid name", "%q: %s", name.Value, wrong))
-	} else if strings.Contains(name.Value, ",") {
-		diags.Add(hcl.Errorf(name.Range, "invalid name", "%q has a comma, which separates names in questions", name.Value))
 	}
 	return diags
 }

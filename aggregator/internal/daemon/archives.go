@@ -16,6 +16,7 @@ import (
 	"github.com/bursar-accounting/bursar/plugins/host"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 	"github.com/bursar-accounting/bursar/proto/archived"
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 const (
@@ -70,7 +71,7 @@ func (r *archiveReader) Check(ctx context.Context, archives []string) error {
 		errs = append(errs, r.open(ctx))
 	}
 	for _, p := range r.places {
-		plan, err := p.session.Plan(ctx, sdk.PlanStart{Now: time.Now(), Arguments: map[string]string{archiveRead: strings.Join(archives, ",")}})
+		plan, err := p.session.Plan(ctx, sdk.PlanStart{Now: time.Now(), Arguments: map[string]string{archiveRead: v1.JoinList(archives...)}})
 		if err != nil {
 			errs = append(errs, fmt.Errorf("action %s: %w", p.name, err))
 			continue

@@ -28,9 +28,10 @@ func boardParams(list ...Param) []Param {
 	return append(list, period, numberParam("top", "Max rows", "How many rows a list has at most, from 1 to 100.", 10), zoneParam())
 }
 
-// newBoard asks what was used by some in a period, and in the one before it.
+// newBoard asks what was used in a period, and in the one before it, by what has the values
+// of keys.
 func newBoard(ctx context.Context, r v1.API, q *Query, of map[string]string, name, title string) (*board, error) {
-	o := &StatementOptions{Of: of, Period: q.One("period"), Zone: q.One("zone"), Top: q.Number("top"), MemoryPerGB: 1024, Now: q.Now}
+	o := &StatementOptions{Of: listed(of), Period: q.One("period"), Zone: q.One("zone"), Top: q.Number("top"), MemoryPerGB: 1024, Now: q.Now}
 	if err := within(bounds{"top", float64(o.Top), 1, mostJobs}); err != nil {
 		return nil, err
 	}
@@ -39,7 +40,7 @@ func newBoard(ctx context.Context, r v1.API, q *Query, of map[string]string, nam
 		return nil, fmt.Errorf("report %s: %w", name, err)
 	}
 	b := &board{statement: statement{o: o, r: r, zone: zone}}
-	b.d = &Document{Format: Format, Report: name, Title: title, Subject: subject(of), Made: v1.Time{Time: o.Now.UTC()}, Zone: zone.String()}
+	b.d = &Document{Format: Format, Report: name, Title: title, Subject: subject(o.Of), Made: v1.Time{Time: o.Now.UTC()}, Zone: zone.String()}
 	if err := b.ask(ctx); err != nil {
 		return nil, err
 	}

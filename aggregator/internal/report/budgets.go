@@ -128,13 +128,10 @@ func burndown(ctx context.Context, r v1.API, b *v1.Budget, n int, now time.Time)
 	step := Interval(end.Sub(from))
 	where := map[string]string{}
 	for key, value := range b.Match {
-		if strings.Contains(value, ",") {
-			return nil, nil // of which it would be two
-		}
-		where[strings.TrimPrefix(key, "meta.")] = value
+		where[strings.TrimPrefix(key, "meta.")] = v1.JoinList(value)
 	}
 	measure := measureOf(b)
-	a, err := askUsage(ctx, r, v1.UsageQuery{From: from.Format(time.RFC3339Nano), To: to.Format(time.RFC3339Nano), Zone: b.Period.Zone, Bucket: step, Measure: measure, Unit: "hour", Where: where})
+	a, err := askUsage(ctx, r, v1.UsageQuery{From: from.Format(time.RFC3339Nano), To: to.Format(time.RFC3339Nano), Zone: b.Period.Zone, Bucket: step, Measure: v1.JoinList(measure), Unit: "hour", Where: where})
 	if refused(err, http.StatusBadRequest, http.StatusForbidden) {
 		return nil, nil
 	}
@@ -142,7 +139,7 @@ func burndown(ctx context.Context, r v1.API, b *v1.Budget, n int, now time.Time)
 		return nil, fmt.Errorf("how the budget %s is used up: %w", b.Name, err)
 	}
 	t := &Table{
-		Name: fmt.Sprintf("burndown-%d", n), Title: b.Name + ", left of " + v1.Show(Number, v1.Rat(amount)) + " " + b.Unit,
+		Name: fmt.Sprintf("burndown-%d", n), Title: b.Name + ", left of " + v1.ShowIn(Number, b.Unit, v1.Rat(amount)) + " " + b.Unit,
 		Columns: []Column{
 			{Name: "until", Title: "Until", Kind: Text}, {Name: "left", Title: "Left", Kind: Number, Unit: b.Unit},
 			{Name: "even", Title: "Even pace", Kind: Number, Unit: b.Unit}, {Name: "forecast", Title: "Forecast", Kind: Number, Unit: b.Unit},

@@ -32,7 +32,8 @@ type Entry struct {
 type Param = v1.ReportParameter
 
 // The kinds of parameters. A Window is one of /v1/usage; a Choice is one of the words;
-// Pairs are of the form KEY=VALUE, and may also be given as NAME[KEY]=VALUE.
+// Pairs are of the form KEY=VALUE, and may also be given as NAME[KEY]=VALUE; the value is a
+// list as in /v1/usage. Of a List the spaces around each value do not count.
 const (
 	ParamWindow = "window"
 	ParamZone   = "zone"
@@ -243,7 +244,7 @@ func (q *Query) add(p *Param, value string) error {
 	case ParamPairs:
 		return q.pair(p, value)
 	case ParamList:
-		for part := range strings.SplitSeq(value, ",") {
+		for _, part := range v1.SplitList(value) {
 			q.values[p.Name] = append(q.values[p.Name], strings.TrimSpace(part))
 		}
 		return nil

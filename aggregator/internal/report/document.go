@@ -43,6 +43,9 @@ func (d *Document) Add(list ...Table) {
 	}
 }
 
+// show is cell i of a row as people read it.
+func (t *Table) show(row []Cell, i int) string { return (*v1.DocumentTable)(t).Show(row, i) }
+
 // below is what stands below a column's title: its unit, and its period where there
 // are two.
 func below(c *Column, periods []Period) string {

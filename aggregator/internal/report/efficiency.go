@@ -329,7 +329,7 @@ func (p *efficiencyPeriod) savings(ctx context.Context, all *usageAnswer, res re
 		var err error
 		known := v1.NumberTest{Gte: new(0)}
 		q := v1.UsageQuery{
-			By: p.o.By, Measure: "records," + res.booked + "," + res.used,
+			By: p.o.By, Measure: v1.JoinList("records", res.booked, res.used),
 			Component: map[string]v1.NumberTest{res.used: known, res.booked: known},
 		}
 		if a, err = p.ask(ctx, q); err != nil {

@@ -26,12 +26,12 @@ func (d *Document) WriteHTML(w io.Writer) error {
 	t, err := template.New("report").Funcs(template.FuncMap{
 		"chart": func(t v1.DocumentTable) template.HTML { return (*Table)(&t).draw(d.Periods) },
 		"parts": func(t v1.DocumentTable) []part { return (*Table)(&t).parts(d.Periods) },
-		"show":  func(t part, i int, c Cell) string { return v1.Show(t.Columns[i].Kind, c) },
-		"total": func(t part, i int, c Cell) string {
-			if !c.Known() {
+		"show":  func(t part, row []Cell, i int) string { return t.show(row, i) },
+		"total": func(t part, row []Cell, i int) string {
+			if !row[i].Known() {
 				return ""
 			}
-			return v1.Show(t.Columns[i].Kind, c)
+			return t.show(row, i)
 		},
 		"exact": Cell.String,
 		"right": func(t part, i int) bool { return t.Columns[i].Kind != Text },

@@ -39,7 +39,7 @@ func hoursOf(d time.Duration) *big.Rat {
 
 // jobQuery says which jobs are wanted.
 type jobQuery struct {
-	where            map[string]string
+	where            map[string]string // conditions of /v1/usage
 	started, stopped v1.TimeTest
 	most             int // how many are looked at: those that ran the longest when there are more
 }
@@ -74,13 +74,13 @@ func (q *jobQuery) scan(ctx context.Context, r v1.API, each func(*job)) (all boo
 // server; who belongs to a project follows from its group and user.
 type jobFilter struct {
 	meta   map[string]v1.MetaTest
-	first  map[string]string
-	owners map[[2]string]bool // group and user; nil: of any
+	first  map[string][]string // of which the first value of the key is one
+	owners map[[2]string]bool  // group and user; nil: of any
 }
 
 func (f *jobFilter) takes(j *job) bool {
-	for key, value := range f.first {
-		if j.Meta.First(key) != value {
+	for key, values := range f.first {
+		if !slices.Contains(values, j.Meta.First(key)) {
 			return false
 		}
 	}
@@ -110,15 +110,17 @@ func (q *jobQuery) mixed() string {
 }
 
 func (q *jobQuery) filter(ctx context.Context, r v1.API) (*jobFilter, error) {
-	f := &jobFilter{meta: map[string]v1.MetaTest{}, first: map[string]string{}}
+	f := &jobFilter{meta: map[string]v1.MetaTest{}, first: map[string][]string{}}
 	var followed bool
 	for key, value := range q.where {
 		if derived(key) {
 			followed = true
 			continue
 		}
-		f.first[key] = value
-		f.meta[key] = v1.MetaTest{C: []string{value}}
+		f.first[key] = v1.SplitList(value)
+		if !slices.Contains(f.first[key], "") { // of those without a value
+			f.meta[key] = v1.MetaTest{Any: f.first[key]}
+		}
 	}
 	if !followed {
 		return f, nil

@@ -57,7 +57,7 @@ func zoneParam() Param {
 func whereParam() Param {
 	return Param{
 		Name: "where", Title: "Filter", Kind: ParamPairs, Most: 10, Default: []string{}, Words: []string{"group_id=atlas", "project=bell"},
-		About: "Only what has KEY=VALUE; several must all hold.",
+		About: "Only what has KEY=VALUE, or one of several values with commas; a comma of a value is written \\,. Several filters must all hold.",
 	}
 }
 

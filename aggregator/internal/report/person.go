@@ -2,8 +2,6 @@ package report
 
 import (
 	"context"
-	"fmt"
-	"strings"
 
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
@@ -22,11 +20,7 @@ mean wait, efficiency and what was left unused; how it went; what is left of the
 that the person draws on; and the largest and the latest jobs.`,
 		Example: "  bursar report person -user alice\n  bursar report person -user alice -period last-month -o alice.html",
 		make: func(ctx context.Context, r v1.API, q Query) (*Document, error) {
-			user := q.One("user")
-			if strings.Contains(user, ",") {
-				return nil, fmt.Errorf("%w: the report is of one person, and user is %.60q", ErrQuery, user)
-			}
-			b, err := newBoard(ctx, r, &q, map[string]string{"user_id": user}, "person", "Usage of one person")
+			b, err := newBoard(ctx, r, &q, map[string]string{"user_id": q.One("user")}, "person", "Usage of one person")
 			if err != nil {
 				return nil, err
 			}

@@ -37,7 +37,7 @@ func statementEntry() Entry {
 		Report: v1.Report{Name: "statement", Title: "Statement", About: "What a group, project or person used in a month, its cost, and what is left of budgets.", Parameters: []Param{
 			{
 				Name: "of", Title: "Subject", Kind: ParamPairs, Most: 5, Needed: true, Default: []string{}, Words: []string{"group_id=atlas", "project=bell", "pi=curie", "user_id=alice"},
-				About: "Of whom, as KEY=VALUE; several must all hold.",
+				About: "Of whom, as KEY=VALUE; a comma of the value is written \\,. Several must all hold.",
 			},
 			period,
 			numberParam("top", "People and jobs at most", "How many people and how many jobs are named, from 1 to 100.", 10),
@@ -109,14 +109,23 @@ func (o *StatementOptions) whose() error {
 		return fmt.Errorf("%w: of whom the statement is is not said", ErrQuery)
 	}
 	for _, key := range slices.Sorted(maps.Keys(o.Of)) {
-		switch value := o.Of[key]; {
-		case strings.TrimSpace(value) == "":
+		switch values := v1.SplitList(o.Of[key]); {
+		case len(values) > 1:
+			return fmt.Errorf("%w: a statement is of one, and %s is %.60q; make one for each, or a report of the usage of all of them; a comma of a value is written \\,", ErrQuery, key, o.Of[key])
+		case strings.TrimSpace(values[0]) == "":
 			return fmt.Errorf("%w: a statement needs a subject, and %s has no value", ErrQuery, key)
-		case strings.Contains(value, ","):
-			return fmt.Errorf("%w: a statement is of one, and %s is %.60q; make one for each, or a report of the usage of all of them", ErrQuery, key, value)
 		}
 	}
 	return nil
+}
+
+// values are those of the subject.
+func (o *StatementOptions) values() map[string]string {
+	out := map[string]string{}
+	for key, list := range o.Of {
+		out[key] = v1.SplitList(list)[0] // the only one
+	}
+	return out
 }
 
 // statement is one that is being made.

@@ -53,7 +53,7 @@ func (s *statement) prices(context.Context) (*Table, error) {
 		if !s.concerns(p.Match) {
 			continue
 		}
-		match := cmp.Or(subject(p.Match), "all")
+		match := cmp.Or(subject(listed(p.Match)), "all")
 		t.Rows = append(t.Rows, []Cell{v1.Words(p.Component), v1.Words(match), v1.Words(p.Price.String() + " " + s.money + map[string]string{"hour": " an hour"}[p.Per]), s.day(p.From), s.day(p.To), v1.Words(p.List)})
 	}
 	if len(t.Rows) == 0 {
@@ -65,7 +65,7 @@ func (s *statement) prices(context.Context) (*Table, error) {
 // concerns reports whether a condition can be met by the subject: it says nothing else of
 // what is known of that.
 func (s *statement) concerns(match map[string]string) bool {
-	for key, value := range s.o.Of {
+	for key, value := range s.o.values() {
 		if other, ok := match[key]; ok && other != value {
 			return false
 		}
@@ -172,7 +172,7 @@ func forecast(b *v1.Budget, now time.Time) *big.Rat {
 // investigator beside what was asked for.
 func (s *statement) belongs(ctx context.Context) (map[string][]string, error) {
 	out := map[string][]string{}
-	for key, value := range s.o.Of {
+	for key, value := range s.o.values() {
 		out[key] = []string{value}
 	}
 	for _, key := range []string{"group_id", "project", "pi"} {

@@ -15,13 +15,22 @@ import (
 // firstRecords is before any record that a report is asked for.
 const firstRecords = "2000-01-01"
 
-// subject says of whom a report is.
+// subject says of whom a report is, by conditions of /v1/usage.
 func subject(where map[string]string) string {
 	var parts []string
 	for _, key := range slices.Sorted(maps.Keys(where)) {
-		parts = append(parts, key+" "+where[key])
+		parts = append(parts, key+" "+strings.Join(v1.SplitList(where[key]), " or "))
 	}
 	return strings.Join(parts, ", ")
+}
+
+// listed are conditions of /v1/usage, each of which is that a key has one value.
+func listed(values map[string]string) map[string]string {
+	where := map[string]string{}
+	for key, value := range values {
+		where[key] = v1.JoinList(value)
+	}
+	return where
 }
 
 // askUsage asks /v1/usage.
@@ -47,10 +56,11 @@ func (n *absent) error(ctx context.Context, r v1.API) error {
 		if err != nil {
 			return err
 		}
-		value := n.where[key]
-		if slices.Contains(known, value) || len(known) == 0 {
+		values := v1.SplitList(n.where[key])
+		if len(known) == 0 || slices.Contains(values, "") || slices.ContainsFunc(values, func(v string) bool { return slices.Contains(known, v) }) {
 			continue
 		}
+		value := values[0]
 		if near := hcl.Suggest(value, known); near != "" {
 			return fmt.Errorf("%w: no record of %s has the %s %q; did you mean %q?", ErrNothing, periods, key, value, near)
 		}
@@ -94,7 +104,7 @@ func (n *absent) ever(ctx context.Context, r v1.API, q v1.UsageQuery) (*usageAns
 
 // values are all that records have of a key.
 func (n *absent) values(ctx context.Context, r v1.API, key string) (known []string, err error) {
-	a, err := n.ever(ctx, r, v1.UsageQuery{By: key})
+	a, err := n.ever(ctx, r, v1.UsageQuery{By: v1.JoinList(key)})
 	if err != nil {
 		return nil, err
 	}

@@ -142,7 +142,7 @@ func (s *summary) ask(ctx context.Context, window string, course bool) (*usageAn
 			return nil, err
 		}
 		for i := range all.Measures {
-			if name := all.Measures[i].Name; all.Measures[i].Kind != "weighted" && !strings.ContainsRune(name, ',') {
+			if name := all.Measures[i].Name; all.Measures[i].Kind != "weighted" {
 				measure = append(measure, name)
 			}
 		}
@@ -152,7 +152,7 @@ func (s *summary) ask(ctx context.Context, window string, course bool) (*usageAn
 			measure = append(measure, level)
 		}
 	}
-	q := v1.UsageQuery{By: strings.Join(s.o.By, ","), Measure: strings.Join(measure, ",")}
+	q := v1.UsageQuery{By: v1.JoinList(s.o.By...), Measure: v1.JoinList(measure...)}
 	if course {
 		q.Bucket = s.o.Bucket
 	}
@@ -288,7 +288,7 @@ func (s *summary) models(ctx context.Context) (*Table, error) {
 			answers = append(answers, &usageAnswer{v1.Usage{UsageAbout: v1.UsageAbout{By: append(slices.Clone(s.o.By), modelKey)}}})
 			continue
 		}
-		a, err := s.get(ctx, window, v1.UsageQuery{By: strings.Join(append(slices.Clone(s.o.By), modelKey), ","), Measure: allGPUs})
+		a, err := s.get(ctx, window, v1.UsageQuery{By: v1.JoinList(append(slices.Clone(s.o.By), modelKey)...), Measure: allGPUs})
 		if p, ok := errors.AsType[*client.Problem](err); ok && p.Status == http.StatusBadRequest {
 			return nil, nil //nolint:nilnil // no record has the key
 		}
@@ -327,7 +327,7 @@ func (s *summary) course(ctx context.Context) (Table, error) {
 		return s.drawn(a, at), nil
 	}
 	// The line of all others is of several values of the first key.
-	a, err := s.get(ctx, s.o.Periods[0], v1.UsageQuery{By: s.o.By[0], Measure: a.Measures[at].Name, Bucket: s.o.Bucket})
+	a, err := s.get(ctx, s.o.Periods[0], v1.UsageQuery{By: v1.JoinList(s.o.By[0]), Measure: v1.JoinList(a.Measures[at].Name), Bucket: s.o.Bucket})
 	if err != nil || len(a.Measures) == 0 {
 		return Table{}, err
 	}

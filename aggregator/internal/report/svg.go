@@ -7,8 +7,6 @@ import (
 	"math"
 	"strconv"
 	"strings"
-
-	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 // palette are colours that the colour-blind can tell apart: Okabe and Ito, "Color
@@ -143,8 +141,8 @@ func (t *Table) bars(periods []Period) template.HTML {
 			}
 			width := size(row[at]) / most * (chartWidth - labelWidth - figureWidth)
 			c.add(`<rect x="%d" y="%d" width="%s" height="%d" fill="%s"%s><title>%s</title></rect>`, labelWidth, y+k*barHeight, number(width), barHeight-1,
-				paints[i].fill(t.Name), faded(k), template.HTMLEscapeString(names[i]+", "+long(&t.Columns[at], periods)+": "+v1.Show(t.Columns[at].Kind, row[at])))
-			c.add(`<text x="%s" y="%d" class="figure">%s</text>`, number(labelWidth+width+4), y+k*barHeight+barHeight-2, template.HTMLEscapeString(v1.Show(t.Columns[at].Kind, row[at])))
+				paints[i].fill(t.Name), faded(k), template.HTMLEscapeString(names[i]+", "+long(&t.Columns[at], periods)+": "+t.show(row, at)))
+			c.add(`<text x="%s" y="%d" class="figure">%s</text>`, number(labelWidth+width+4), y+k*barHeight+barHeight-2, template.HTMLEscapeString(t.show(row, at)))
 		}
 	}
 	return c.done()

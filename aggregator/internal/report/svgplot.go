@@ -267,7 +267,7 @@ func (t *Table) upright(periods []Period) template.HTML {
 			}
 			high := plotTop + plotHeight - c.y(size(cell))
 			c.add(`<rect x="%s" y="%s" width="%s" height="%s" fill="%s"><title>%s</title></rect>`, number(left), number(c.y(size(cell))), number(max(wide-1, 1)), number(high),
-				c.paints[k].fill(t.Name), template.HTMLEscapeString(t.Rows[row][c.label].String()+", "+t.Columns[col].Title+": "+v1.Show(t.Columns[col].Kind, cell)))
+				c.paints[k].fill(t.Name), template.HTMLEscapeString(t.Rows[row][c.label].String()+", "+t.Columns[col].Title+": "+t.show(t.Rows[row], col)))
 		}
 		if len(columns) > 1 {
 			c.sample(stroke{Paint: c.paints[k]}, t.Columns[col].Title, true, k)
@@ -311,7 +311,7 @@ func (t *Table) heat() template.HTML {
 		y := heatTop + i*heatHigh
 		c.add(`<text x="%d" y="%d" text-anchor="end">%s</text>`, heatLeft-6, y+heatHigh/2+4, template.HTMLEscapeString(shorten(row[label].String(), 10)))
 		for k, col := range columns {
-			square(heatLeft+float64(k)*wide, y, row[col], row[label].String()+" "+t.Columns[col].Title+": "+v1.Show(t.Columns[col].Kind, row[col])+" "+t.Columns[col].Unit)
+			square(heatLeft+float64(k)*wide, y, row[col], row[label].String()+" "+t.Columns[col].Title+": "+t.show(row, col)+" "+t.Columns[col].Unit)
 		}
 	}
 	y := heatTop + len(t.Rows)*heatHigh + 8

@@ -92,7 +92,7 @@ func DefaultPeriods(periods []string) []string {
 
 func (o *UsageOptions) ask(ctx context.Context, r v1.API, window string) (*usageAnswer, error) {
 	a, err := askUsage(ctx, r, v1.UsageQuery{
-		Window: window, By: o.By, Unit: "hour", Zone: o.Zone, Measure: strings.Join(o.Measure, ","), Order: o.Order, Top: max(o.Top, 0), Where: o.Where,
+		Window: window, By: o.By, Unit: "hour", Zone: o.Zone, Measure: v1.JoinList(o.Measure...), Order: o.Order, Top: max(o.Top, 0), Where: o.Where,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("report usage of %s: %w", window, err)
@@ -140,10 +140,10 @@ func kindOf(m *v1.Measure) string {
 	case "ratio":
 		return Ratio
 	case "worth":
-		if isEnergy(string(m.Unit)) {
-			return Number
+		if v1.Currency(string(m.Unit)) {
+			return Money
 		}
-		return Money
+		return Number
 	default:
 		return Number
 	}

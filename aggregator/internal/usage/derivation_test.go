@@ -255,6 +255,58 @@ func TestDerivedKeysAndWorthAreThoseOfTheObviousSlowSum(t *testing.T) {
 	})
 }
 
+func TestRecords_OfGroupsThatChange_CountOnceInAll(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := draw(t)
+		q := Query{Question: Question{By: []string{"project"}, Edges: []record.Time{100, 350, 600, 1200}, Counts: true}}
+		if rapid.Bool().Draw(t, "one bucket") {
+			q.Edges = []record.Time{100, 1200}
+		}
+		by, err := book().Answer(t.Context(), w.ask, q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		runs, of := uint64(0), map[string]uint64{}
+		for i := range w {
+			r := &w[i]
+			if r.start >= 1200 || r.stop <= 100 && r.start < 100 {
+				continue
+			}
+			runs++
+			been := map[string]int{} // how often it came into a project
+			last := ""
+			for at := record.Time(100); at < 1200; at += 50 {
+				if r.start >= at+50 || r.start < at && r.stop <= at {
+					continue
+				}
+				project, has := projects().Of([]string{r.user, r.group}, nil, at)
+				if !has {
+					project = "-"
+				}
+				if project != last {
+					been[project]++
+				}
+				last = project
+			}
+			for project, times := range been {
+				of[project] += uint64(times)
+			}
+		}
+		if by.All != runs {
+			t.Errorf("all groups have %d records, want %d", by.All, runs)
+		}
+		for g, group := range by.Groups {
+			name := group.Values[0]
+			if group.Lacks[0] {
+				name = "-"
+			}
+			if by.Whole[g] != of[name] {
+				t.Errorf("%s has %d records in all, want %d", name, by.Whole[g], of[name])
+			}
+		}
+	})
+}
+
 func TestWhatHasNoPriceIsCountedApart(t *testing.T) {
 	w := derivedWorld{{host: "h1", start: 0, stop: 800, cores: 2}, {host: "h0", start: 0, stop: 800, cores: 1}}
 	a, err := book().Answer(t.Context(), w.ask, Query{Weights: []string{"cost"}, Question: Question{Edges: []record.Time{0, 800}}})

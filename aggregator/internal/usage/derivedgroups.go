@@ -19,7 +19,9 @@ func (p *plan) fold(a *Answer) (*Result, error) {
 	f.used(&out)
 	out.People = f.countPeople()
 	worths, err := f.worths()
-	return &Result{Answer: &out, Worths: worths}, err
+	r := &Result{Answer: &out, Worths: worths}
+	r.Whole, r.All = f.wholes()
+	return r, err
 }
 
 // folding is the work on one answer.
@@ -180,6 +182,40 @@ func (f *folding) counts(out *Answer) {
 		out.Waiters[to] += b.Waiters[from]
 	})
 	out.Waited = f.sums(b.Waited)
+}
+
+// wholes counts records in all buckets together, of each group and of all: a run that goes
+// on from one piece into the next is counted in the first one of those that follow each
+// other in a group, and of those that follow each other in any.
+func (f *folding) wholes() (groups []uint64, all uint64) {
+	if !f.q.Counts {
+		return nil, 0
+	}
+	groups = make([]uint64, len(f.list))
+	for g := range f.base.Groups {
+		before := -1
+		for i, p := range f.pieces {
+			n := f.target[g*len(f.phases)+p.phase]
+			if n >= 0 {
+				records, started := f.base.Records[g*len(f.pieces)+i], f.base.Started[g*len(f.pieces)+i]
+				if f.q.Credit == AtStop {
+					started = records
+				}
+				if n == before {
+					groups[n] += started
+				} else {
+					groups[n] += records
+				}
+				if before >= 0 {
+					all += started
+				} else {
+					all += records
+				}
+			}
+			before = n
+		}
+	}
+	return groups, all
 }
 
 // sums folds a column; nil stays nil.

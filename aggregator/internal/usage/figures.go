@@ -167,6 +167,9 @@ type Column struct {
 	unpriced []Unvalued
 	// apart says that groups cannot be added up: the same person may be in two.
 	apart bool
+	// once is the figure of all groups together where the same run may be in two; nil
+	// where they add up.
+	once *uint64
 	// supply is the capacity that the column is about; nil: none.
 	supply *supply
 }

@@ -240,6 +240,9 @@ func (s *Table) appendAll(b []byte, c *Column) []byte {
 	if c.whole == nil || c.apart && len(s.Groups) > 1 || len(s.Groups) == 1 && s.untold(c, 0) {
 		return append(b, "null"...)
 	}
+	if c.once != nil {
+		return strconv.AppendUint(b, *c.once, 10)
+	}
 	f := c.whole.regroup(make([]int, len(s.Groups)), 1, 1)
 	c.all(&f, s.buckets())
 	if !slices.Contains(s.unknown, false) && !f.some(0) {

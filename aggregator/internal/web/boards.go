@@ -160,7 +160,7 @@ func (b *boardPage) split() {
 		if b.Doc.Report == "person" && row[0].String() == "People" {
 			continue
 		}
-		t := tile{Value: v1.Show(report.Number, row[2]), Exact: row[2].String(), Label: row[0].String()}
+		t := tile{Value: v1.ShowIn(report.Number, row[1].String(), row[2]), Exact: row[2].String(), Label: row[0].String()}
 		switch unit := row[1].String(); {
 		case unit == "%":
 			t.Value += "\u202f%"
@@ -175,7 +175,7 @@ func (b *boardPage) split() {
 			t.Small = v1.Show(report.Change, row[4])
 		}
 		if row[3].Known() {
-			t.More = []string{v1.Show(report.Number, row[3]) + " before"}
+			t.More = []string{v1.ShowIn(report.Number, row[1].String(), row[3]) + " before"}
 		}
 		b.Tiles = append(b.Tiles, t)
 	}

@@ -37,7 +37,7 @@ func (p *Pages) offer(ctx context.Context, form []entryField) []entryField {
 		case f.Kind == report.ParamPairs:
 			for _, key := range []string{"site_id", "group_id", "project", "user_id"} {
 				for _, value := range values(key) {
-					list = append(list, key+"="+value)
+					list = append(list, key+"="+v1.JoinList(value))
 				}
 			}
 		case f.Name == "user":

@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"strings"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/report"
 	"github.com/bursar-accounting/bursar/proto/client"
@@ -191,8 +190,8 @@ func (k topAsk) choices(components []string) []topChoice {
 func (t *top) fill(a *usageAnswer, ask topAsk) {
 	query := url.Values{"window": {ask.in}, "by": {ask.by}, "measure": {ask.of}}
 	t.Usage = "/ui/usage?" + query.Encode()
-	t.CSV = v1.UsageAddress(&v1.UsageQuery{Window: ask.in, By: ask.by, Measure: ask.of, Order: ask.of, Unit: "hour"}, "csv")
-	t.Report = "/ui/reports?" + url.Values{"report": {"usage"}, "period": {ask.in}, "by": {ask.by}, "measure": {ask.of}, "order": {ask.of}}.Encode()
+	t.CSV = v1.UsageAddress(&v1.UsageQuery{Window: ask.in, By: ask.by, Measure: v1.JoinList(ask.of), Order: ask.of, Unit: "hour"}, "csv")
+	t.Report = "/ui/reports?" + url.Values{"report": {"usage"}, "period": {ask.in}, "by": {ask.by}, "measure": {v1.JoinList(ask.of)}, "order": {ask.of}}.Encode()
 	m, all := a.measure(ask.of), a.total(ask.of)
 	if m == nil || all.Sign() <= 0 {
 		t.Nothing = fmt.Sprintf("No %s are known of %s.", t.What, t.When)
@@ -251,9 +250,6 @@ func (t *top) bar(g *v1.UsageGroup, ask topAsk) bar {
 	if len(g.Values) > 0 && g.Values[0] != nil {
 		name, value = *g.Values[0], *g.Values[0]
 	}
-	if strings.Contains(value, ",") { // a comma parts values there
-		return bar{Name: name, Href: t.Usage}
-	}
-	query.Set("where["+ask.by+"]", value)
+	query.Set("where["+ask.by+"]", v1.JoinList(value))
 	return bar{Name: name, Href: "/ui/usage?" + query.Encode()}
 }

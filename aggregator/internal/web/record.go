@@ -107,9 +107,10 @@ func metaLines(m record.Meta) (list []metaLine) {
 	for _, e := range m {
 		l := metaLine{Key: e.Key}
 		for _, value := range e.Values {
-			q := url.Values{"key": {e.Key}, "value": {value}}
+			list := v1.JoinList(value)
+			q := url.Values{"key": {e.Key}, "value": {list}}
 			if name := own[e.Key]; name != "" {
-				q = url.Values{name: {value}}
+				q = url.Values{name: {list}}
 			}
 			l.Values = append(l.Values, metaValue{value, "/ui/records?" + q.Encode()})
 		}

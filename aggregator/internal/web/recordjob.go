@@ -93,10 +93,11 @@ func (p *Pages) jobFigures(ctx context.Context, r *record.Record, start, stop ti
 	}
 	add := func(label, kind string, n *big.Rat, unit string) {
 		if n != nil {
+			value := v1.ShowIn(kind, unit, v1.Rat(n))
 			if unit != "" {
-				unit = "\u202f" + unit
+				value += "\u202f" + unit
 			}
-			list = append(list, tile{Label: label, Value: written(kind, n) + unit, Exact: v1.Rat(n).String()})
+			list = append(list, tile{Label: label, Value: value, Exact: v1.Rat(n).String()})
 		}
 	}
 	sum := func(a *usageAnswer, name string) *big.Rat {

@@ -65,7 +65,8 @@ func first(m record.Meta, key string) string {
 	return ""
 }
 
-// filter is what the form of the records page asks for, as it was typed.
+// filter is what the form of the records page asks for, as it was typed. Site, Group, User
+// and Value are lists, of which a record has one value.
 type filter struct {
 	ID, Since, Until, RanSince, RanUntil, Site, Group, User, Key, Value, Component, Least, Runs, Sort string
 
@@ -212,8 +213,8 @@ func hints(ctx context.Context, v *access.View, q *store.Query) (list []string, 
 		switch {
 		case len(values) == 0:
 			list = append(list, fmt.Sprintf("%s the meta key %s%s", none, t.Key, near(t.Key, slices.Sorted(maps.Keys(known.Keys)))))
-		case len(t.Contains) > 0 && !values[t.Contains[0]]:
-			list = append(list, fmt.Sprintf("%s the %s %s%s", none, t.Key, t.Contains[0], near(t.Contains[0], slices.Sorted(maps.Keys(values)))))
+		case len(t.Any) > 0 && !slices.ContainsFunc(t.Any, func(v string) bool { return values[v] }):
+			list = append(list, fmt.Sprintf("%s the %s %s%s", none, t.Key, strings.Join(t.Any, " or "), near(t.Any[0], slices.Sorted(maps.Keys(values)))))
 		}
 	}
 	for _, t := range q.Amounts {
@@ -365,9 +366,11 @@ func (f filter) chips() (list []crumb) {
 		list = append(list, crumb{Key: key, Value: value, Address: "/ui/records?" + rest.Encode()})
 	}
 	add("record", f.ID, "id")
-	add("site", f.Site, "site")
-	add("group", f.Group, "group")
-	add("user", f.User, "user")
+	for _, m := range []struct{ name, list string }{{"site", f.Site}, {"group", f.Group}, {"user", f.User}} {
+		if m.list != "" {
+			add(m.name, named(m.list), m.name)
+		}
+	}
 	add("ended since", f.Since, "since")
 	add("ended before", f.Until, "until")
 	add("ran since", f.RanSince, "ran_since")
@@ -379,7 +382,7 @@ func (f filter) chips() (list []crumb) {
 		add("component", f.Component, "component")
 	}
 	if f.Value != "" {
-		add(f.Key, f.Value, "key", "value")
+		add(f.Key, named(f.Value), "key", "value")
 	} else {
 		add("has", f.Key, "key")
 	}
@@ -413,10 +416,16 @@ func (f filter) csv(q *store.Query) string {
 		}
 	}
 	for _, m := range q.Meta {
-		if len(m.Contains) == 0 {
+		test := out.Meta[m.Key]
+		switch {
+		case len(m.Any) == 1:
+			test.C = append(test.C, m.Any[0])
+		case len(m.Any) == 0 || test.Any != nil:
 			return ""
+		default:
+			test.Any = m.Any
 		}
-		out.Meta[m.Key] = v1.MetaTest{C: append(out.Meta[m.Key].C, m.Contains[0])}
+		out.Meta[m.Key] = test
 	}
 	for _, a := range q.Amounts {
 		out.Component[a.Name] = v1.NumberTest{Gte: new(int(*a.Amount.Min))}
@@ -449,7 +458,7 @@ func (f filter) parse() (store.Query, error) {
 	}
 	for _, m := range []struct{ key, value string }{{"site_id", f.Site}, {"group_id", f.Group}, {"user_id", f.User}} {
 		if m.value != "" {
-			q.Meta = append(q.Meta, store.MetaTest{Key: m.key, Contains: []string{m.value}})
+			q.Meta = append(q.Meta, store.MetaTest{Key: m.key, Any: v1.SplitList(m.value)})
 		}
 	}
 	switch {
@@ -458,7 +467,7 @@ func (f filter) parse() (store.Query, error) {
 	case f.Key != "" && f.Value == "":
 		q.Meta = append(q.Meta, store.MetaTest{Key: f.Key})
 	case f.Key != "":
-		q.Meta = append(q.Meta, store.MetaTest{Key: f.Key, Contains: []string{f.Value}})
+		q.Meta = append(q.Meta, store.MetaTest{Key: f.Key, Any: v1.SplitList(f.Value)})
 	}
 	if err := f.amount(&q); err != nil {
 		return q, err

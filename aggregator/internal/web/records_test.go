@@ -37,7 +37,7 @@ func TestEachFieldOfTheFilterNarrowsAndTheTableToDownloadIsTheSame(t *testing.T)
 		"site=here":                         "open late early",
 		"user=bob":                          "open late",
 		"user=bob&runs=ended":               "late",
-		"user=bob%2C+the+second":            "small",
+		"user=bob%5C%2C+the+second":         "small",
 		"user=bob&key=user_id&value=bob":    "open late",
 		"user=bob&key=user_id&value=alice":  "",
 		"component=Cores&least=4":           "open late early",

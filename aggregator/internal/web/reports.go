@@ -248,14 +248,14 @@ const mostBeside = 12
 // aboutPage is the page about the value of a column; "" where there is none.
 func aboutPage(column, value string) string {
 	switch {
-	case value == "" || value == "(none)" || strings.HasSuffix(value, " others") || strings.Contains(value, ","):
+	case value == "" || value == "(none)" || strings.HasSuffix(value, " others"):
 		return ""
 	case column == "record_id":
 		return "/ui/record?" + url.Values{"id": {value}}.Encode()
 	case column == "budget":
 		return "/ui/budgets?" + url.Values{"name": {value}}.Encode()
 	case slices.Contains(widest(), column):
-		return "/ui/usage?" + url.Values{"where[" + column + "]": {value}, "window": {"30d"}}.Encode()
+		return "/ui/usage?" + url.Values{"where[" + column + "]": {v1.JoinList(value)}, "window": {"30d"}}.Encode()
 	}
 	return ""
 }
@@ -263,7 +263,7 @@ func aboutPage(column, value string) string {
 func (s *shownTable) cells(t *report.Table, row []report.Cell) []shownCell {
 	var out []shownCell
 	for i, c := range row {
-		cell := shownCell{Text: v1.Show(t.Columns[i].Kind, c), Label: s.Head[i].Label, Num: s.Head[i].Num}
+		cell := shownCell{Text: (*v1.DocumentTable)(t).Show(row, i), Label: s.Head[i].Label, Num: s.Head[i].Num}
 		if cell.Num {
 			cell.Exact = c.String()
 		}
@@ -311,7 +311,7 @@ func given(p *report.Param, query url.Values) (out []string) {
 		}
 	}
 	if p.Kind == report.ParamList && len(out) > 1 {
-		out = []string{strings.Join(out, ",")}
+		out = []string{v1.JoinList(v1.SplitList(out...)...)}
 	}
 	return out
 }

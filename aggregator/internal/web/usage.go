@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"net/http"
@@ -176,9 +177,9 @@ func (p *Pages) sheet(ctx context.Context, page *usagePage) error {
 	}
 	q := a.times()
 	q.Window, q.From, q.To = "", page.From.Format(time.RFC3339Nano), page.To.Format(time.RFC3339Nano) // what is downloaded is what is seen
-	q.By, q.Measure, q.Order, q.Top = a.By, a.Measure, a.Measure, a.Top
+	q.By, q.Measure, q.Order, q.Top = a.By, v1.JoinList(a.Measure), a.Measure, a.Top
 	if a.Measure != "records" {
-		q.Measure += ",records"
+		q.Measure = v1.JoinList(a.Measure, "records")
 	}
 	if a.Measure == "people" {
 		step = "" // people of two days cannot be added
@@ -196,6 +197,9 @@ func (p *Pages) sheet(ctx context.Context, page *usagePage) error {
 	}
 	page.Sheet = p.usageSheet(ctx, *a, step, answer)
 	page.Sheet.compare(p.earlier(ctx, *q), a.Measure)
+	if err := p.once(ctx, page.Sheet, *q, answer); err != nil {
+		return err
+	}
 	page.Sheet.JSON, page.Sheet.CSV = v1.UsageAddress(q, ""), v1.UsageAddress(q, "csv")
 	return nil
 }
@@ -261,12 +265,13 @@ func (page *usagePage) chips() (list []crumb) {
 	return list
 }
 
-// named is a value for people.
-func named(value string) string {
-	if value == "" {
-		return "(none)"
+// named is a list of values for people.
+func named(list string) string {
+	values := v1.SplitList(list)
+	for i := range values {
+		values[i] = cmp.Or(values[i], "(none)")
 	}
-	return value
+	return strings.Join(values, " or ")
 }
 
 // neighbours are the windows beside this one, and the one around it.

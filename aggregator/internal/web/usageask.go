@@ -22,7 +22,7 @@ type usageAsk struct {
 	Where       []condition // from the widest to the narrowest
 }
 
-// condition is a step of the way down.
+// condition is a step of the way down: a key and the list of values of which one is wanted.
 type condition struct{ Key, Value string }
 
 // What the page shows when nothing else is asked for.
@@ -131,18 +131,14 @@ func (a usageAsk) between(from, to string) usageAsk {
 	return a
 }
 
-// into looks into one value of the key that gives the lines. It is false where an
-// address cannot say that value.
-func (a usageAsk) into(value string) (usageAsk, bool) {
-	if strings.Contains(value, ",") {
-		return a, false // of which it would be two
-	}
+// into looks into one value of the key that gives the lines.
+func (a usageAsk) into(value string) usageAsk {
 	key := a.By
-	a.Where = append(slices.DeleteFunc(slices.Clone(a.Where), func(c condition) bool { return c.Key == key }), condition{Key: key, Value: value})
+	a.Where = append(slices.DeleteFunc(slices.Clone(a.Where), func(c condition) bool { return c.Key == key }), condition{Key: key, Value: v1.JoinList(value)})
 	for a.By = below(key); a.By != "" && a.has(a.By); {
 		a.By = below(a.By)
 	}
-	return a, true
+	return a
 }
 
 func (a usageAsk) has(key string) bool {

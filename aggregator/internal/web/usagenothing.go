@@ -9,6 +9,7 @@ import (
 
 	"github.com/bursar-accounting/bursar/hcl"
 	"github.com/bursar-accounting/bursar/proto/client"
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 // nothing says what there is where a window has none of what is asked for.
@@ -91,18 +92,19 @@ func (p *Pages) strange(ctx context.Context, a usageAsk, place int) (*nothing, e
 		return nil, err
 	}
 	var names []string
+	wanted := v1.SplitList(c.Value)
 	for i := range values.Groups {
 		if v := values.Groups[i].Values; len(v) == 1 && v[0] != nil {
 			names = append(names, *v[0])
-		} else if c.Value == "" {
+		} else if slices.Contains(wanted, "") {
 			return nil, nil //nolint:nilnil // those without a value are known
 		}
 	}
-	if len(names) == 0 || slices.Contains(names, c.Value) {
+	if len(names) == 0 || slices.ContainsFunc(wanted, func(v string) bool { return slices.Contains(names, v) }) {
 		return nil, nil //nolint:nilnil // it is a known one
 	}
-	n := &nothing{Text: fmt.Sprintf("No record has the %s %q.", keyName(c.Key), c.Value)}
-	if near := hcl.Suggest(c.Value, names); near != "" {
+	n := &nothing{Text: fmt.Sprintf("No record has the %s %q.", keyName(c.Key), named(c.Value))}
+	if near := hcl.Suggest(wanted[0], names); near != "" {
 		n.Text += " Did you mean one of these?"
 		names = append([]string{near}, slices.DeleteFunc(names, func(s string) bool { return s == near })...)
 	} else {
@@ -111,7 +113,7 @@ func (p *Pages) strange(ctx context.Context, a usageAsk, place int) (*nothing, e
 	for _, name := range names[:min(len(names), 8)] {
 		to := a
 		to.Where = slices.Clone(a.Where)
-		to.Where[place].Value = name
+		to.Where[place].Value = v1.JoinList(name)
 		n.Links = append(n.Links, pointer{Text: name, Address: to.address()})
 	}
 	return n, nil

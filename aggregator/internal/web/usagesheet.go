@@ -92,7 +92,7 @@ func (p *Pages) usageSheet(ctx context.Context, a usageAsk, step string, answer 
 	for g := range answer.Groups {
 		names[g] = groupName(&answer.Groups[g])
 	}
-	for g, paint := range p.paints(ctx, strings.Split(a.By, ","), names) {
+	for g, paint := range p.paints(ctx, v1.SplitList(a.By), names) {
 		row := p.row(a, answer, g)
 		if row.Others {
 			paint = report.Paint{Colour: report.OthersColour}
@@ -155,8 +155,8 @@ func columnOf(m *v1.Measure) report.Column {
 	switch {
 	case m.Kind == "ratio":
 		return report.Column{Kind: report.Ratio}
-	case m.Kind == "worth" && m.Unit != "" && !slices.Contains([]string{"su", "kWh", "kg CO2e"}, string(m.Unit)):
-		return report.Column{Kind: report.Money}
+	case m.Kind == "worth" && v1.Currency(string(m.Unit)):
+		return report.Column{Kind: report.Money, Unit: string(m.Unit)}
 	}
 	return report.Column{Kind: report.Number}
 }
@@ -202,7 +202,7 @@ func measureName(name string) string {
 
 func show(c report.Column, n *json.Number) shown {
 	cell := v1.Figure(n)
-	return shown{Exact: cell.String(), Text: v1.Show(c.Kind, cell)}
+	return shown{Exact: cell.String(), Text: v1.ShowIn(c.Kind, c.Unit, cell)}
 }
 
 func at(list []*json.Number, i int) *json.Number {
@@ -251,10 +251,7 @@ func (p *Pages) row(a usageAsk, answer *usageAnswer, g int) usageRow {
 	if row.Lacks = len(group.Values) == 0 || group.Values[0] == nil; !row.Lacks {
 		value = *group.Values[0]
 	}
-	next, can := a.into(value)
-	if !can {
-		return row
-	}
+	next := a.into(value)
 	records, whole := p.recordsAddress(next.Where, answer.Window.From.Time, answer.Window.To.Time)
 	if whole {
 		row.Records = records
@@ -280,7 +277,7 @@ func (p *Pages) recordsAddress(values []condition, from, to time.Time) (string, 
 		field := map[string]string{"site_id": "site", "group_id": "group", "user_id": "user"}[c.Key]
 		derived := slices.ContainsFunc(p.book().Keys, func(k usage.Key) bool { return k.Name == c.Key })
 		switch {
-		case derived || c.Value == "" || strings.Contains(c.Value, ","):
+		case derived || slices.Contains(v1.SplitList(c.Value), ""):
 			all = false
 		case field != "":
 			q.Set(field, c.Value)
@@ -316,10 +313,29 @@ func (s *usageSheet) steps(a usageAsk, answer *usageAnswer, m *v1.Measure, colum
 		}
 		if known {
 			cell := v1.Rat(sum)
-			step.Total = shown{Exact: cell.String(), Text: v1.Show(column.Kind, cell)}
+			step.Total = shown{Exact: cell.String(), Text: v1.ShowIn(column.Kind, column.Unit, cell)}
 		}
 		s.Steps = append(s.Steps, step)
 	}
+}
+
+// once gives the steps the number of all jobs, of which those whose group changes are in
+// two lines: it is asked for without the key.
+func (p *Pages) once(ctx context.Context, s *usageSheet, q v1.UsageQuery, answer *usageAnswer) error {
+	if q.Order != "records" || !slices.ContainsFunc(p.book().Keys, func(k usage.Key) bool { return slices.Contains(answer.By, k.Name) }) {
+		return nil
+	}
+	q.By, q.Order, q.Top = "", "", 0
+	all, err := p.askUsage(ctx, &q)
+	if err != nil {
+		return err
+	}
+	if m := all.measure("records"); m != nil {
+		for b := range s.Steps {
+			s.Steps[b].Total = show(columnOf(m), at(m.Values, b))
+		}
+	}
+	return nil
 }
 
 // labelOf is what a step is called, by the zone's clock.

@@ -12,6 +12,7 @@ import (
 	"github.com/bursar-accounting/bursar/plugins/internal/mail"
 	"github.com/bursar-accounting/bursar/plugins/internal/post"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 // settings are those of the config block.
@@ -49,7 +50,7 @@ type usageRule struct {
 	Window  string            `hcl:"window,optional" default:"24h" doc:"the time that counts, such as 24h or this-month"`
 	Zone    string            `hcl:"zone,optional" unset:"the site's" doc:"the time zone of the window"`
 	By      string            `hcl:"by,optional" unset:"one alert for all" doc:"a key, such as cluster or group_id; an alert for each value"`
-	Where   map[string]string `hcl:"where,optional" doc:"a filter by keys, such as { site_id = \"nemo\" }"`
+	Where   map[string]string `hcl:"where,optional" doc:"a filter by keys, such as { site_id = \"nemo\" }; several values have commas, as in /v1/usage"`
 	Above   *float64          `hcl:"above,optional" doc:"fire when the figure is greater"`
 	Below   *float64          `hcl:"below,optional" doc:"fire when the figure is smaller"`
 }
@@ -207,7 +208,7 @@ func (r *rule) check(b *sdk.Body) {
 		if (u.Above == nil) == (u.Below == nil) {
 			in.Errorf("measure", "set either above or below")
 		}
-		if strings.Contains(u.Measure+u.By, ",") {
+		if len(v1.SplitList(u.Measure)) > 1 || len(v1.SplitList(u.By)) > 1 {
 			in.Errorf("measure", "one measure and one key are allowed")
 		}
 	}

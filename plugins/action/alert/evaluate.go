@@ -3,11 +3,13 @@ package main
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math/big"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -203,26 +205,26 @@ func (p *planner) budgets(ctx context.Context, r *rule) (out []condition, err er
 func (p *planner) budget(r *rule, b *v1.Budget) (condition, bool) {
 	share, amount := ratOf(b.Share), ratOf(b.Amount)
 	used := percent(share)
-	forecast, known := 0.0, false
+	var atEnd *big.Rat // nil: not known
 	if b.Pace != nil && amount.Sign() > 0 {
 		days := new(big.Rat).SetFrac64(int64(b.Period.To.Sub(p.now)/time.Second), 24*60*60)
 		rest := days.Mul(days, ratOf(b.Pace.PerDay))
-		forecast, known = percent(new(big.Rat).Add(share, rest.Quo(rest, amount))), true
+		atEnd = rest.Add(share, rest.Quo(rest, amount))
 	}
-	if r.Used != nil && used < *r.Used || r.Forecast != nil && (!known || forecast < *r.Forecast) {
+	if r.Used != nil && used < *r.Used || r.Forecast != nil && (atEnd == nil || percent(atEnd) < *r.Forecast) {
 		return condition{}, false
 	}
-	what := fmt.Sprintf("budget %s: %.1f %% of %s %s used", b.Name, used, v1.Show("number", v1.Rat(amount)), b.Unit)
+	what := fmt.Sprintf("budget %s: %s of %s %s used", b.Name, v1.Show("share", v1.Rat(share)), v1.ShowIn("number", b.Unit, v1.Rat(amount)), b.Unit)
 	if b.Period.Name != "" {
 		what += " in " + string(b.Period.Name)
 	}
 	switch {
 	case b.Exhausted:
 		what += "; it is exhausted"
-	case known && !b.GoneAt.IsZero():
-		what += fmt.Sprintf("; at the present pace it is exhausted on %s, and %.0f %% are used at the end", b.GoneAt.In(zoneOf(b)).Format(time.DateOnly), forecast)
-	case known:
-		what += fmt.Sprintf("; at the present pace %.0f %% are used at the end", forecast)
+	case atEnd != nil && !b.GoneAt.IsZero():
+		what += fmt.Sprintf("; at the present pace it is exhausted on %s, and %s are used at the end", b.GoneAt.In(zoneOf(b)).Format(time.DateOnly), v1.Show("share", v1.Rat(atEnd)))
+	case atEnd != nil:
+		what += fmt.Sprintf("; at the present pace %s are used at the end", v1.Show("share", v1.Rat(atEnd)))
 	}
 	return condition{about: b.Name, what: what, do: "bursar budgets " + b.Name}, true
 }
@@ -295,28 +297,31 @@ func (p *planner) usage(ctx context.Context, r *rule) (out []condition, err erro
 				about += *g.Values[0]
 			}
 		}
-		out = append(out, condition{about: about, what: u.says(m, figure, about), do: usageDo(u)})
+		out = append(out, condition{about: about, what: u.says(m, *m.Totals[i], about), do: usageDo(u)})
 	}
 	return out, nil
 }
 
 // says is what a figure beyond its bound says.
-func (u *usageRule) says(m *v1.Measure, figure float64, about string) string {
+func (u *usageRule) says(m *v1.Measure, figure json.Number, about string) string {
 	bound, side := u.Above, "above"
 	if u.Below != nil {
 		bound, side = u.Below, "below"
 	}
-	shown := func(n float64) string { return fmt.Sprintf("%.6g", n) }
+	kind, after := "number", ""
 	switch {
 	case m.Kind == "ratio":
-		shown = func(n float64) string { return fmt.Sprintf("%.4g %%", 100*n) }
+		kind = "ratio"
 	case m.Component != "":
-		shown = func(n float64) string { return fmt.Sprintf("%.6g hours", n) }
+		after = " hours"
+	case m.Kind == "worth":
+		after = " " + string(m.Unit)
 	}
+	shown := func(n json.Number) string { return v1.ShowIn(kind, string(m.Unit), v1.Figure(&n)) + after }
 	if about != "" {
 		about = " by " + about
 	}
-	return fmt.Sprintf("%s in %s%s is %s, %s %s", u.Measure, u.Window, about, shown(figure), side, shown(*bound))
+	return fmt.Sprintf("%s in %s%s is %s, %s %s", u.Measure, u.Window, about, shown(figure), side, shown(json.Number(strconv.FormatFloat(*bound, 'g', -1, 64))))
 }
 
 func usageDo(u *usageRule) string {

@@ -38,7 +38,7 @@ func (p *planner) plan(ctx context.Context) (sdk.Plan, error) {
 	}
 	for argument, value := range p.start.Arguments {
 		if argument == stepRead && len(p.start.Arguments) == 1 {
-			return p.out, p.read(ctx, strings.Split(value, ","))
+			return p.out, p.read(ctx, v1.SplitList(value))
 		}
 		if len(p.start.Arguments) > 1 || argument != stepVerify && argument != stepRestore {
 			return p.out, fmt.Errorf("unknown argument %s=%s: use verify=all, verify=2024-03 or restore=2024-03", argument, value)

@@ -17,7 +17,7 @@ type settings struct {
 	Period    string            `hcl:"period,optional" default:"last-month" doc:"a window of /v1/usage that has ended, such as last-month. Each file and each mail of a period is made once"`
 	Zone      string            `hcl:"zone,optional" unset:"the site's" doc:"the time zone by whose clock periods begin"`
 	By        hcl.Strings       `hcl:"by,optional" default:"[\"user_id\", \"group_id\", \"site_id\"]" doc:"keys, such as project; a file for each"`
-	Where     map[string]string `hcl:"where,optional" doc:"a filter by keys, such as { site_id = \"nemo\" }"`
+	Where     map[string]string `hcl:"where,optional" doc:"a filter by keys, such as { site_id = \"nemo\" }; several values have commas, as in /v1/usage"`
 	Cores     string            `hcl:"cores,optional" default:"Cores" doc:"the component of cores"`
 	Benchmark string            `hcl:"benchmark,optional" default:"HEPScore23" doc:"the score of cores for khs23h; empty for none"`
 	Name      string            `hcl:"file_name,optional" default:"auditor" doc:"how the names of files begin"`

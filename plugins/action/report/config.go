@@ -18,7 +18,7 @@ type settings struct {
 	Period     hcl.Strings       `hcl:"period,optional" default:"[\"last-month\"]" doc:"a window of /v1/usage, or two of them side by side. Each recipient gets the report of a period once; of one that goes on, such as \"this-month\", once a day, and of one shorter than a day, such as \"1h\", once in that time"`
 	Zone       string            `hcl:"zone,optional" unset:"the site's" doc:"the time zone by whose clock periods begin"`
 	Query      map[string]string `hcl:"query,optional" doc:"the report's other parameters, which /v1/reports lists, such as { by = \"user_id\", top = \"20\" }"`
-	Where      map[string]string `hcl:"where,optional" doc:"a filter by keys, such as { site_id = \"nemo\" }"`
+	Where      map[string]string `hcl:"where,optional" doc:"a filter by keys, such as { site_id = \"nemo\" }; several values have commas, as in /v1/usage"`
 	To         hcl.Strings       `hcl:"to,optional" doc:"addresses that get the report of all"`
 	Each       string            `hcl:"each,optional" unset:"none" allowed:"pi project group user" doc:"one report for each of these, about its own usage alone, to its own address"`
 	Recipients []recipient       `hcl:"recipient,block" doc:"the addresses of one of these, by its id: recipient \"atlas\" { … }"`

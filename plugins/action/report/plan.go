@@ -335,7 +335,7 @@ func (p *planner) query(s *subject) url.Values {
 	}
 	where := maps.Clone(p.Where)
 	if s.id != "" {
-		where = map[string]string{p.keyOf(): s.id}
+		where = map[string]string{p.keyOf(): v1.JoinList(s.id)}
 		maps.Copy(where, p.Where)
 	}
 	param := "where"

@@ -54,7 +54,8 @@ type letter struct {
 // functions are those of templates.
 func functions() map[string]any {
 	return map[string]any{
-		"show":   func(c v1.DocumentTableColumn, cell v1.Cell) string { return v1.Show(c.Kind, cell) },
+		"show":   func(c v1.DocumentTableColumn, cell v1.Cell) string { return v1.ShowIn(c.Kind, c.Unit, cell) },
+		"cell":   func(t v1.DocumentTable, row []v1.Cell, i int) string { return t.Show(row, i) },
 		"total":  total,
 		"number": func(c v1.DocumentTableColumn) bool { return c.Kind != "text" },
 		"below":  below,
@@ -75,7 +76,7 @@ func total(c v1.DocumentTableColumn, cell v1.Cell) string {
 	if !cell.Known() {
 		return ""
 	}
-	return v1.Show(c.Kind, cell)
+	return v1.ShowIn(c.Kind, c.Unit, cell)
 }
 
 // below is a column's unit, and its period where there are two.
@@ -118,8 +119,8 @@ func plain(t v1.DocumentTable, periods []v1.DocumentPeriod) string {
 	lines := [][]string{head, units}
 	for _, row := range append(slices.Clone(t.Rows), t.Totals) {
 		var line []string
-		for i, cell := range row {
-			line = append(line, v1.Show(t.Columns[i].Kind, cell))
+		for i := range row {
+			line = append(line, t.Show(row, i))
 		}
 		lines = append(lines, line)
 	}

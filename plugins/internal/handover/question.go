@@ -1,8 +1,6 @@
 package handover
 
 import (
-	"strings"
-
 	"github.com/bursar-accounting/bursar/hcl"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
@@ -53,7 +51,7 @@ func (s *Settings) Question(cfg *sdk.Config, input string) *Question {
 	}
 	q.usage = &v1.UsageQuery{
 		Window: u.Window, From: u.From, To: u.To, Zone: u.Zone, Bucket: u.Bucket, Credit: u.Credit, Unit: u.Unit,
-		Top: u.Top, Order: u.Order, By: strings.Join(u.By, ","), Measure: strings.Join(u.Measure, ","), Where: u.Where,
+		Top: u.Top, Order: u.Order, By: v1.JoinList(u.By...), Measure: v1.JoinList(u.Measure...), Where: u.Where,
 	}
 	if u.Window == "" && u.From == "" {
 		cfg.Errorf("input", "the block usage says no time; expected window, or from and to")

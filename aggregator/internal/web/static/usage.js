@@ -91,7 +91,7 @@ class Chart {
       grid: { left: 8, right: 14, top: 30, bottom: 8, containLabel: true },
       xAxis: {
         type: "category", data: this.steps.map((s) => s.label), boundaryGap: this.kind !== "lines",
-        axisLabel: { ...font, hideOverlap: true, formatter: this.shorten() }, axisTick: { show: false }, axisLine: { lineStyle: { color: colour("--line") } },
+        axisLabel: { ...font, lineHeight: 15, hideOverlap: true, formatter: this.shorten() }, axisTick: { show: false }, axisLine: { lineStyle: { color: colour("--line") } },
       },
       yAxis: {
         type: "value", min: 0, ...(place.dataset.percent ? { max: ({ max }) => Math.max(1, Math.ceil(max * 5) / 5), interval: 0.2 } : {}), name: place.dataset.axis, nameTextStyle: { ...font, align: "left" }, nameGap: 14,

@@ -1,0 +1,113 @@
+package web_test
+
+import (
+	"fmt"
+	"html"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
+	"github.com/bursar-accounting/bursar/proto/record"
+)
+
+// odd are values that a list has to escape, and values that look as if it had.
+func odd(n int) []string {
+	list := []string{"oak", "elm", "oak,elm", `oak\,elm`, `oak\`, `\,`, ",", `DOMAIN\user`, `a=b,c=d`, `"quoted", twice`, "x,"}
+	some := rapid.StringOfN(rapid.SampledFrom([]rune{',', '\\', '=', '"', '&', '[', ']', 'a', 'b', 'é'}), 1, 8, -1)
+	for seed := 0; len(list) < n; seed++ {
+		if v := some.Example(seed); !slices.Contains(list, v) {
+			list = append(list, v)
+		}
+	}
+	return list
+}
+
+func TestLists_LinksOfValues_LeadToThatValueAlone(t *testing.T) {
+	s := newSite(t)
+	values := odd(40)
+	for i, v := range values {
+		s.Post(job(fmt.Sprintf("r%03d", i), "2026-02-26", v, v, int64(i+1)))
+	}
+	into := func(body, name string) string {
+		m := regexp.MustCompile(`class="into" href="([^"]*)">` + regexp.QuoteMeta(html.EscapeString(name)) + `</a>`).FindStringSubmatch(body)
+		if m == nil {
+			return ""
+		}
+		return html.UnescapeString(m[1])
+	}
+	_, body, _ := s.get("/ui/usage?window=2026-02&by=group_id&top=100")
+	for i, name := range values {
+		path := into(body, name)
+		code, below, _ := s.get(path)
+		rows := cells(below, "usage")
+		if path == "" || code != http.StatusOK || len(rows) != 1 || rows[0][0] != name || strings.TrimSuffix(rows[0][1], ".000000") != fmt.Sprint(i+1) {
+			t.Errorf("the group %q leads to %s: %d %v, want %d", name, path, code, rows, i+1)
+			continue
+		}
+		if trail := regexp.MustCompile(`(?s)<nav id="trail".*?</nav>`).FindString(below); !strings.Contains(trail, html.EscapeString(name)) {
+			t.Errorf("the way into %q is %s", name, trail)
+		}
+		records := into(below, name)
+		_, below, _ = s.get(records)
+		if !strings.HasPrefix(records, "/ui/records?") || !strings.Contains(below, fmt.Sprintf(">r%03d</a>", i)) || strings.Count(below, "/ui/record?id=") != 1 {
+			t.Errorf("the user %q leads to %s, which has %d records", name, records, strings.Count(below, "/ui/record?id="))
+		}
+		_, below, _ = s.get(fmt.Sprintf("/ui/record?id=r%03d", i))
+		for _, link := range regexp.MustCompile(`href="(/ui/records\?(?:group|user)=[^"]*)"`).FindAllStringSubmatch(below, -1) {
+			if _, list, _ := s.get(html.UnescapeString(link[1])); strings.Count(list, "/ui/record?id=") != 1 {
+				t.Errorf("the record of %q leads to %s, which has %d records", name, link[1], strings.Count(list, "/ui/record?id="))
+			}
+		}
+	}
+}
+
+func TestLists_LinksOfReportsAndTheOverview_LeadToThatValueAlone(t *testing.T) {
+	s := newSite(t)
+	values := odd(25)
+	for i, v := range values {
+		s.Post(used(fmt.Sprintf("r%03d", i), v, v, 2, int64(i+1), 0))
+	}
+	for _, path := range []string{"/ui/reports?report=usage&period=30d&by=group_id&top=100", "/ui/overview"} {
+		_, body, _ := s.get(path)
+		seen := map[string]bool{}
+		for _, m := range regexp.MustCompile(`href="(/ui/usage\?[^"]*where[^"]*)"`).FindAllStringSubmatch(body, -1) {
+			address := html.UnescapeString(m[1])
+			u, err := url.Parse(address)
+			if err != nil || seen[address] {
+				continue
+			}
+			seen[address] = true
+			_, below, _ := s.get(address + "&by=user_id")
+			if rows := cells(below, "usage"); len(rows) != 1 || !slices.Contains(values, rows[0][0]) {
+				t.Errorf("%s leads to %s: %v", path, u.Query(), rows)
+			}
+		}
+		if len(seen) < 8 {
+			t.Errorf("%s has %d links to groups", path, len(seen))
+		}
+	}
+}
+
+func TestUsage_RunsWhoseGroupChanges_CountOnceInTotals(t *testing.T) {
+	s := newSite(t)
+	s.Post(job("a1", "2026-02-25", "atlas", "alice", 40), job("a2", "2026-02-26", "atlas", "bob", 10))
+	noon := record.FromStd(time.Date(2026, 2, 25, 0, 30, 0, 0, time.UTC))
+	s.Options.Book = func() *usage.Derivation {
+		return &usage.Derivation{Keys: []usage.Key{{Name: "project", From: []string{"group_id"}, Cuts: []record.Time{noon}, Of: func(_ []string, _ []bool, at record.Time) (string, bool) {
+			return map[bool]string{true: "old", false: "new"}[at < noon], true
+		}}}}
+	}
+	s.pages.Book = s.Options.Book
+	_, body, _ := s.get("/ui/usage?window=2026-02&by=project&measure=records&step=day")
+	row := regexp.MustCompile(`data-name="2026-02-25".*?class="num sum">([^<]*)<`).FindStringSubmatch(body)
+	if row == nil || row[1] != "1" {
+		t.Errorf("of the day of the change %q, want 1 in all", row)
+	}
+}
