@@ -130,6 +130,9 @@ func TestAlert_EachDefaultRule_FiresAndRecovers(t *testing.T) {
 		}), calm},
 		{"gap", facts(func(f *health.Facts) { f.Data.Gaps, f.Data.NewestGap = 2, hour(-1) }), calm},
 		{"quarantine", facts(func(f *health.Facts) { f.Data.Quarantined, f.Data.OldestQuarantined = 1, hour(-1) }), calm},
+		{"odd-records", facts(func(f *health.Facts) {
+			f.Others = []health.Finding{{Severity: health.Warning, ID: "records-odd", About: "head1/slurm/nemo", What: "3 records have no Cores"}}
+		}), calm},
 		{"certificate", facts(func(f *health.Facts) { f.Nodes[0].CertFrom, f.Nodes[0].CertEnds = hour(-8000), hour(24) }), calm},
 		{"backup", facts(func(f *health.Facts) {
 			f.Nodes[0].Backup = &health.LocalBackup{Every: 24 * time.Hour, Began: hour(-1), Error: "no space left on device", Failing: hour(-1)}

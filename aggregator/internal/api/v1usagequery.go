@@ -185,6 +185,7 @@ func (q *usageQuery) times(u usageWords) (err error) {
 	if q.Bucket, err = calendar.ParseUnit(u.one("bucket")); err != nil {
 		return err
 	}
+	q.Window = q.Window.InIntervals(q.Bucket, q.Zone)
 	if q.VersusWord = u.one("compare"); q.VersusWord == "" {
 		return nil
 	}

@@ -55,8 +55,8 @@ func TestWordsAreWindowsOfTheZonesClock(t *testing.T) {
 		{"", "last-month", "2026-10-01T00:00:00Z 2026-11-01T00:00:00Z"},
 		{"", "last-quarter", "2026-07-01T00:00:00Z 2026-10-01T00:00:00Z"},
 		{"", "last-year", "2025-01-01T00:00:00Z 2026-01-01T00:00:00Z"},
-		{"", "14d", "2026-11-08T00:00:00Z 2026-11-22T10:30:00Z"},
-		{"", "36h", "2026-11-20T22:00:00Z 2026-11-22T10:30:00Z"},
+		{"", "14d", "2026-11-08T10:30:00Z 2026-11-22T10:30:00Z"},
+		{"", "36h", "2026-11-20T22:30:00Z 2026-11-22T10:30:00Z"},
 		{"", "2026-03-01..2026-03-15", "2026-03-01T00:00:00Z 2026-03-16T00:00:00Z"},
 		{"", "2025-11..last-month", "2025-11-01T00:00:00Z 2026-11-01T00:00:00Z"},
 		{"Europe/Berlin", "yesterday..today", "2026-11-20T23:00:00Z 2026-11-22T10:30:00Z"},
@@ -143,8 +143,8 @@ func TestWindowsAreComparedWithWhatIsLikeThem(t *testing.T) {
 		{"", "this-month", "last-year", "2025-03-01T00:00:00Z 2025-03-31T10:30:00Z"},
 		{"", "this-year", "previous", "2025-01-01T00:00:00Z 2025-03-31T10:30:00Z"},
 		{"", "this-week", "last-year", "2025-03-31T00:00:00Z 2025-04-01T10:30:00Z"},
-		{"", "14d", "previous", "2026-03-02T13:30:00Z 2026-03-17T00:00:00Z"},
-		{"", "14d", "last-year", "2025-03-17T00:00:00Z 2025-03-31T10:30:00Z"},
+		{"", "14d", "previous", "2026-03-03T10:30:00Z 2026-03-17T10:30:00Z"},
+		{"", "14d", "last-year", "2025-03-17T10:30:00Z 2025-03-31T10:30:00Z"},
 		{"", "2026-03", "2025-12", "2025-12-01T00:00:00Z 2026-01-01T00:00:00Z"},
 		{"Europe/Berlin", "2026-03-30", "previous", "2026-03-28T23:00:00Z 2026-03-29T22:00:00Z"}, // 23 hours
 		{"Europe/Berlin", "today", "previous", "2026-03-29T22:00:00Z 2026-03-30T10:30:00Z"},
@@ -168,6 +168,24 @@ func TestWindowsAreComparedWithWhatIsLikeThem(t *testing.T) {
 	}
 	if _, err := w.Comparison("before", 0, time.UTC); err == nil || !strings.Contains(err.Error(), "previous, last-year") {
 		t.Error(err)
+	}
+}
+
+func TestLength_ByIntervals_BeginsWithAWholeOne(t *testing.T) {
+	now := at(t, "2026-03-31T10:40:30Z") // two days after the clock was put forward
+	for _, c := range []struct {
+		zone, word string
+		unit       Unit
+		from       string
+	}{
+		{"", "7d", Day, "2026-03-24T00:00:00Z"}, {"", "7d", Hour, "2026-03-24T10:00:00Z"}, {"", "7d", None, "2026-03-24T10:40:30Z"}, {"", "30d", Month, "2026-03-01T00:00:00Z"},
+		{"Europe/Berlin", "7d", Day, "2026-03-23T23:00:00Z"}, {"Asia/Kathmandu", "36h", Hour, "2026-03-29T22:15:00Z"}, {"", "2026-03-24T10:30:00Z..today", Day, "2026-03-24T10:30:00Z"},
+	} {
+		zone := zoneOf(t, c.zone)
+		w, err := ParseWindow(c.word, now, zone)
+		if got := w.InIntervals(c.unit, zone); err != nil || got.From != at(t, c.from) || got.To != now {
+			t.Errorf("%v: %s, %v", c, text(got), err)
+		}
 	}
 }
 

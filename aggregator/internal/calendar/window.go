@@ -18,6 +18,8 @@ type Window struct {
 	unit Unit // the window is whole units, or the start of one; None: neither
 	n    int  // how many
 	runs bool // it is the start of one, up to now
+
+	length bool // up to now
 }
 
 // Words says in one line what [ParseWindow] reads.
@@ -33,11 +35,9 @@ func (w Window) check() error {
 	return fmt.Errorf("%w: it is from %s to %s; the end must be after the begin, and a date as an end is the start of that day", ErrEmpty, w.From, w.To)
 }
 
-// ParseWindow reads a word for a window, see [Words]. Today, this-… and lengths end now.
-// A length begins where a whole interval does: 14d is the 14 days before today and
-// today so far, 36h the 36 hours before this one and this one so far, and only one that
-// is no number of hours is as long as it says. A..B is from the start of A to the end of
-// B, either of which may be an instant of RFC 3339.
+// ParseWindow reads a word for a window, see [Words]. Today and this-… end now;
+// 14d is the 14 times 24 hours before now, see [Window.InIntervals], and A..B is from the
+// start of A to the end of B, either of which may be an instant of RFC 3339.
 func ParseWindow(word string, now record.Time, zone *time.Location) (Window, error) {
 	word = strings.ToLower(strings.TrimSpace(word))
 	if first, last, ok := strings.Cut(word, ".."); ok && !strings.Contains(last, "..") {
@@ -58,24 +58,25 @@ func ParseWindow(word string, now record.Time, zone *time.Location) (Window, err
 		return w, nil
 	}
 	if span, err := hcl.ParseDuration(word); err == nil && span >= time.Microsecond {
-		return Window{From: max(lengthStart(word, span, now, zone), record.MinTime), To: now}.limited()
+		return Window{From: max(now-record.Time(span.Microseconds()), record.MinTime), To: now, length: true}.limited()
 	}
 	return Window{}, fmt.Errorf("invalid window %q: use one of %s", excerpt(word), Words)
 }
 
-// lengthStart is where a window of a length begins: that of days at the start of a day, and
-// that of hours at a full hour.
-func lengthStart(word string, span time.Duration, now record.Time, zone *time.Location) record.Time {
-	const aDay = 24 * time.Hour
-	switch unit := word[len(word)-1]; {
-	case span%aDay == 0 && (unit == 'd' || unit == 'w'):
-		return (dayOf(zone, now) - day(span/aDay)).start(zone)
-	case span%time.Hour == 0:
-		at := seconds(now)
+// InIntervals returns the window for a table or a chart by intervals: a length, such as 14d,
+// begins at the start of its first day, or by hours at a full hour, so that no interval but
+// the present one is a part.
+func (w Window) InIntervals(u Unit, zone *time.Location) Window {
+	switch {
+	case !w.length || u == None:
+	case u == Hour:
+		at := seconds(w.From)
 		ahead := zoneOffset(zone, at)
-		return record.Time(floor(at+ahead, 3600)*3600-ahead)*record.Second - record.Time(span.Microseconds())
+		w.From = max(record.Time(floor(at+ahead, 3600)*3600-ahead)*record.Second, record.MinTime)
+	default:
+		w.From = max(dayOf(zone, w.From).start(zone), record.MinTime)
 	}
-	return now - record.Time(span.Microseconds())
+	return w
 }
 
 // side reads one side of A..B.
@@ -102,7 +103,7 @@ func Between(from, to string, now record.Time, zone *time.Location) (Window, err
 }
 
 // Point reads a word for an instant: RFC 3339, a date with a time of the zone's
-// clock, now, how long ago, such as 36h, exactly, or a window, which is its start.
+// clock, now, how long ago, such as 36h, or a window, which is its start.
 func Point(word string, now record.Time, zone *time.Location) (record.Time, error) {
 	word = strings.TrimSpace(word)
 	if word == "now" {
@@ -115,9 +116,6 @@ func Point(word string, now record.Time, zone *time.Location) (record.Time, erro
 		if t, err := time.Parse(layout, word); err == nil {
 			return record.Time(first(zone, t.Unix()))*record.Second + record.Time(t.Nanosecond()/1000), nil
 		}
-	}
-	if span, err := hcl.ParseDuration(word); err == nil && span >= time.Microsecond {
-		return max(now-record.Time(span.Microseconds()), record.MinTime), nil
 	}
 	w, err := ParseWindow(word, now, zone)
 	if err != nil {

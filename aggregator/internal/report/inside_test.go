@@ -210,7 +210,7 @@ func TestAPeriodIsComparedWithTheOneBeforeIt(t *testing.T) {
 		{"this-month", "2026-11-01 00:00", today, "2026-10-01 00:00 2026-10-22 13:00"},
 		{"2026-11", "2026-11-01 00:00", "2026-12-01 00:00", "2026-10-01 00:00 2026-10-22 13:00"},
 		{"2026", "2026-01-01 00:00", "2027-01-01 00:00", "2025-01-01 00:00 2025-11-22 13:00"},
-		{"2d", "2026-11-20 00:00", today, "2026-11-17 11:00 2026-11-20 00:00"},
+		{"2d", "2026-11-20 13:00", today, "2026-11-18 13:00 2026-11-20 13:00"},
 	} {
 		got := earlier(c.word, span{From: at(c.from), To: at(c.to)}, at(today), time.UTC)
 		if text := got.From.UTC().Format(MinuteLayout) + " " + got.To.UTC().Format(MinuteLayout); text != c.want {

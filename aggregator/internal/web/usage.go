@@ -175,6 +175,7 @@ func (p *Pages) sheet(ctx context.Context, page *usagePage) error {
 	if step == "" {
 		step = report.Interval(page.To.Sub(page.From))
 	}
+	page.From = a.inIntervals(page.From, page.To, step)
 	q := a.times()
 	q.Window, q.From, q.To = "", page.From.Format(time.RFC3339Nano), page.To.Format(time.RFC3339Nano) // what is downloaded is what is seen
 	q.By, q.Measure, q.Order, q.Top = a.By, v1.JoinList(a.Measure), a.Measure, a.Top

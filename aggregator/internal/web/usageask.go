@@ -5,7 +5,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
+	"github.com/bursar-accounting/bursar/hcl"
+	"github.com/bursar-accounting/bursar/proto/record"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
@@ -123,6 +127,20 @@ func (a usageAsk) times() *v1.UsageQuery {
 		q.Where[c.Key] = c.Value
 	}
 	return q
+}
+
+// inIntervals returns where the window begins when it is shown by steps.
+func (a usageAsk) inIntervals(from, to time.Time, step string) time.Time {
+	unit, err := calendar.ParseUnit(step)
+	if _, other := hcl.ParseDuration(a.Window); err != nil || other != nil {
+		return from
+	}
+	zone := location(a.Clock)
+	w, err := calendar.ParseWindow(a.Window, record.FromStd(to), zone)
+	if err != nil {
+		return from
+	}
+	return w.InIntervals(unit, zone).From.Std()
 }
 
 // between is the same with another window.
