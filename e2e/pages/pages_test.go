@@ -22,7 +22,7 @@ func walked() []page {
 	return []page{
 		{path: "/", needs: ".tile", table: true},
 		{path: "/ui/usage", needs: "#chart", table: true},
-		{path: "/ui/usage?window=7d&by=user_id&measure=GPUs&kind=area&where[site_id]=hydra", needs: "#chart", table: true},
+		{path: "/ui/usage?window=7d&by=user_id&measure=GPUs&kind=steps&where[site_id]=hydra", needs: "#chart", table: true},
 		{path: "/ui/overview", needs: ".tile", table: true},
 		{path: "/ui/centre", needs: "svg", table: true},
 		{path: "/ui/projects", needs: "svg", table: true},

@@ -35,7 +35,7 @@ const readUsage = `(() => {
   const series = echarts.getInstanceByDom(document.getElementById("chart")).getOption().series;
   const drawn = (v) => Number(v?.value ?? v ?? 0);
   // A line ends before a part of an interval, so there the chart has nothing to compare.
-  const has = (s, i, step) => rows[step].dataset.part && s.data[step] === null ? steps[step][i] : drawn(s.data[step]);
+  const has = (s, i, step) => rows[step].dataset.partial && s.data[step] === null ? steps[step][i] : drawn(s.data[step]);
   return {
     Lines: all("#usage tbody tr").map((row) => ({ Name: row.querySelector(".into").textContent, Value: value(row.querySelectorAll("td[data-value]")[0]), Jobs: value(row.querySelectorAll("td[data-value]")[1]) })),
     Total: value(document.querySelector("#usage tfoot td[data-value]")),

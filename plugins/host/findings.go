@@ -91,7 +91,7 @@ func (f *Findings) Note(m Mapper, job *bursarv1.Job, r *record.Record, now time.
 	f.gives(r)
 	run := runHash(job.GetRun())
 	for key, x := range f.list {
-		if !slices.ContainsFunc(all, func(n *bursarv1.Finding) bool { return key == (findingKey{n.GetKind(), n.GetAbout()}) }) {
+		if !slices.ContainsFunc(all, func(n *bursarv1.Finding) bool { return key == (findingKey{trimTo(n.GetKind()), trimTo(n.GetAbout())}) }) {
 			f.settle(key, x, run)
 		}
 	}
@@ -131,7 +131,7 @@ func (f *Findings) settle(key findingKey, x *found, run uint64) {
 		return
 	}
 	x.Runs, f.dirty = slices.Delete(x.Runs, i, i+1), true
-	if x.Count--; x.Count <= 0 {
+	if x.Count--; len(x.Runs) == 0 { // also where there were more: those that are not in order come again
 		delete(f.list, key)
 	}
 }

@@ -121,3 +121,23 @@ func TestFindings_AComponentThatMostRecordsLackIsNotMissing(t *testing.T) {
 		t.Errorf("%+v", f.List())
 	}
 }
+
+func TestFindings_OfMoreRunsThanAreKept_EndWhenAllAreInOrder(t *testing.T) {
+	f, now := &Findings{}, time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
+	note := func(run int, findings ...*bursarv1.Finding) {
+		r := record.Record{ID: fmt.Sprint("n-", run), Start: record.FromStd(now), Stop: record.FromStd(now.Add(time.Hour))}
+		f.Note(lacks{}, &bursarv1.Job{Run: fmt.Sprint(run), Findings: findings}, &r, now)
+	}
+	for run := range 3 * maxFindingRuns {
+		note(run, &bursarv1.Finding{Kind: "column-unread", About: "x"})
+	}
+	if list := f.List(); len(list) != 1 || list[0].Count != 3*maxFindingRuns {
+		t.Fatal(list)
+	}
+	for run := range 3 * maxFindingRuns {
+		note(run)
+	}
+	if list := f.List(); len(list) != 0 {
+		t.Error(list)
+	}
+}

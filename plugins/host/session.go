@@ -82,6 +82,7 @@ func mapperOf(description *bursarv1.DescribeResponse, spec SessionSpec) (Mapper,
 		mapper, diags := mapping.Compile(mapping.Options{
 			Agent: spec.Agent, Type: spec.Type, Label: spec.Label, Dir: spec.Dir,
 			Attributes: description.GetAttributes(), Default: description.GetMapping(), Record: spec.Record, ReusesIDs: description.GetReusesIds(),
+			Imported: record.Rank(description.GetRank()) == record.RankImport,
 		})
 		if mapper == nil { // and no Mapper that holds none
 			return nil, diags

@@ -25,6 +25,9 @@ type Options struct {
 	Record hcl.Body
 	// ReusesIDs: runs with the same id are distinguished by submit.
 	ReusesIDs bool
+	// Imported: the jobs are records of another accounting system, which are kept as they
+	// are, also where the stop is before the start.
+	Imported bool
 	// Dir is the folder from which file() counts.
 	Dir string
 }
@@ -36,6 +39,8 @@ type Mapper struct {
 	used    []int           // columns that the mapping names
 	keys    map[string]bool // of columns of type map that it names, see WantedKeys
 	digest  uint64
+
+	imported bool
 
 	when, id, start, stop, submit, state, code, signal program
 	meta                                               []metaProgram // of metas that list their keys, by key
@@ -77,7 +82,7 @@ type score struct {
 // reported together: what could be decoded is checked beside what could not. The
 // Mapper is nil when one is an error.
 func Compile(opt Options) (*Mapper, hcl.Diagnostics) {
-	c := compiler{opt: opt, mapper: &Mapper{columns: map[string]int{}, keys: map[string]bool{}}}
+	c := compiler{opt: opt, mapper: &Mapper{imported: opt.Imported, columns: map[string]int{}, keys: map[string]bool{}}}
 	c.declare()
 	fallback, mine := c.decode()
 	c.torn = c.diags.HasErrors()

@@ -51,7 +51,7 @@ func (m *Mapper) Map(job *bursarv1.Job) (r record.Record, keep bool, err error) 
 		b.fail("start", m.start, fmt.Errorf("it is null, and a record needs a start"))
 	}
 	if b.err == nil {
-		if err := valid(&r); err != nil {
+		if err := m.valid(&r); err != nil {
 			b.err = &Error{Part: "record", RecordID: r.ID, Err: err}
 		}
 	}
@@ -63,12 +63,13 @@ func (m *Mapper) Map(job *bursarv1.Job) (r record.Record, keep bool, err error) 
 }
 
 // valid also refuses a run that ends before it starts: AUDITOR's interface takes such a
-// record, but a scheduler that says so has a wrong time, so its usage is unknown and not 0.
-func valid(r *record.Record) error {
+// record, and what is imported from it is kept, but a scheduler that says so has a wrong
+// time, so its usage is unknown and not 0.
+func (m *Mapper) valid(r *record.Record) error {
 	if err := r.Validate(); err != nil {
 		return err
 	}
-	if r.Negative() {
+	if r.Negative() && !m.imported {
 		return &record.FieldError{ID: r.ID, Field: "stop_time", Problem: fmt.Sprintf(
 			"%s is before start_time %s, so the usage is unknown; correct the times where the scheduler keeps them and collect the job again", r.Stop, r.Start)}
 	}

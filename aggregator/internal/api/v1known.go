@@ -24,7 +24,11 @@ func knownSpan(ctx context.Context, view *access.View, zone *time.Location, now 
 	case from == record.None:
 		from = now
 	case reach.CompleteFrom != record.None:
-		from = max(from, reach.CompleteFrom)
+		if reach.FirstStop != record.None { // what is there counts, whatever a new agent says
+			from = max(from, min(reach.CompleteFrom, calendar.StartOfDay(reach.FirstStop, zone)))
+		} else {
+			from = max(from, reach.CompleteFrom)
+		}
 	case reach.FirstStop != record.None:
 		from = max(from, min(reach.FirstStart, calendar.StartOfDay(reach.FirstStop, zone)))
 	}

@@ -164,6 +164,9 @@ func (c *Container) ended(t *kube.Terminated, p *kube.Pod, seen time.Time) {
 	switch {
 	case !t.FinishedAt.IsZero():
 		r.Stop, r.Estimated = t.FinishedAt.UTC(), false // before the start where a clock was set back: the mapping refuses that
+		if t.StartedAt.IsZero() {                       // the start is an estimate
+			r.Stop = later(r.Stop, r.Start)
+		}
 	case r.Stop.IsZero():
 		r.Stop, r.Estimated = later(seen, r.Start), true
 	}

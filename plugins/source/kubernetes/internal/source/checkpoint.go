@@ -15,6 +15,7 @@ import (
 type checkpoint struct {
 	Versions map[string]string // by namespace, "" for all: every change up to this resource version has been sent
 	Look     time.Time         // when everything was last known to be sent
+	First    time.Time         // when they were listed first; zero: not known
 	Journal  string
 	Told     facts.Told
 }
@@ -29,14 +30,17 @@ type wireCheckpoint struct {
 	Version  int               `json:"v"`
 	Versions map[string]string `json:"versions,omitempty"`
 	Look     int64             `json:"look"` // microseconds since 1970
+	First    int64             `json:"first,omitempty"`
 	Journal  string            `json:"journal,omitempty"`
 	Told     facts.Told        `json:"told,omitzero"`
 }
 
 // Check says what no plugin has written.
 func (w *wireCheckpoint) Check() error {
-	if w.Look < 0 || w.Look > maxLook {
-		return fmt.Errorf("%d is not a time", w.Look)
+	for _, at := range []int64{w.Look, w.First} {
+		if at < 0 || at > maxLook {
+			return fmt.Errorf("%d is not a time", at)
+		}
 	}
 	return nil
 }
@@ -45,6 +49,9 @@ func (c checkpoint) encode() []byte {
 	w := wireCheckpoint{Version: checkpointVersion, Versions: c.Versions, Journal: c.Journal, Told: c.Told}
 	if !c.Look.IsZero() {
 		w.Look = c.Look.UnixMicro()
+	}
+	if !c.First.IsZero() {
+		w.First = c.First.UnixMicro()
 	}
 	return sdk.EncodeCheckpoint(w)
 }
@@ -58,6 +65,9 @@ func decodeCheckpoint(b []byte) (checkpoint, error) {
 	c := checkpoint{Versions: w.Versions, Journal: w.Journal, Told: w.Told}
 	if w.Look > 0 {
 		c.Look = time.UnixMicro(w.Look).UTC()
+	}
+	if w.First > 0 {
+		c.First = time.UnixMicro(w.First).UTC()
 	}
 	return c, nil
 }

@@ -371,21 +371,22 @@ func (p *pass) whole(namespace string, at time.Time) {
 		at = earlier(at, p.alive[other])
 	}
 	if at.After(p.done.Look) {
+		if p.done.Look.IsZero() {
+			p.done.First = at
+		}
 		p.done.Look, p.batch.Watermark, p.moved = at, at.Add(-p.config.Lag), true
-		p.batch.CompleteFrom = p.completeFrom(at)
+		p.batch.CompleteFrom = p.completeFrom()
 	}
 }
 
 // completeFrom is from when there are all runs: Kubernetes forgets pods, so what ended
-// before the first look may be missing.
-func (s *Source) completeFrom(look time.Time) time.Time {
-	if s.first.IsZero() {
-		s.first = look
+// before the first look may be missing. It is zero where that is not known, after an older
+// checkpoint.
+func (p *pass) completeFrom() time.Time {
+	if earliest := p.config.Earliest.Time; earliest.After(p.done.First) {
+		return earliest
 	}
-	if s.config.Earliest.After(s.first) {
-		return s.config.Earliest.Time
-	}
-	return s.first
+	return p.done.First
 }
 
 // ended goes on after the end of a watch.

@@ -80,7 +80,6 @@ type Source struct {
 	// What follows only saves work.
 	facts   facts.Schedule
 	granted map[string]bool // rights beside that to pods which were there
-	first   time.Time       // look
 }
 
 // New makes a source that logs to log.

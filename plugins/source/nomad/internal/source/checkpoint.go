@@ -16,6 +16,7 @@ import (
 type checkpoint struct {
 	Index   uint64    // changes up to it have been sent
 	Look    time.Time // when all allocations were listed last
+	First   time.Time // when they were listed first; zero: not known
 	Journal string
 	Told    facts.Told
 }
@@ -30,14 +31,17 @@ type wireCheckpoint struct {
 	Version int        `json:"v"`
 	Index   uint64     `json:"index"`
 	Look    int64      `json:"look"` // microseconds since 1970
+	First   int64      `json:"first,omitempty"`
 	Journal string     `json:"journal,omitempty"`
 	Told    facts.Told `json:"told,omitzero"`
 }
 
 // Check says what no plugin has written.
 func (w *wireCheckpoint) Check() error {
-	if w.Look < 0 || w.Look > maxLook {
-		return fmt.Errorf("%d is not a time", w.Look)
+	for _, at := range []int64{w.Look, w.First} {
+		if at < 0 || at > maxLook {
+			return fmt.Errorf("%d is not a time", at)
+		}
 	}
 	return nil
 }
@@ -46,6 +50,9 @@ func (c checkpoint) encode() []byte {
 	w := wireCheckpoint{Version: checkpointVersion, Index: c.Index, Journal: c.Journal, Told: c.Told}
 	if !c.Look.IsZero() {
 		w.Look = c.Look.UnixMicro()
+	}
+	if !c.First.IsZero() {
+		w.First = c.First.UnixMicro()
 	}
 	return sdk.EncodeCheckpoint(w)
 }
@@ -59,6 +66,9 @@ func decodeCheckpoint(b []byte) (checkpoint, error) {
 	c := checkpoint{Index: w.Index, Journal: w.Journal, Told: w.Told}
 	if w.Look > 0 {
 		c.Look = time.UnixMicro(w.Look).UTC()
+	}
+	if w.First > 0 {
+		c.First = time.UnixMicro(w.First).UTC()
 	}
 	return c, nil
 }

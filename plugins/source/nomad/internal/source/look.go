@@ -39,13 +39,16 @@ func (p *pass) look(ctx context.Context) error {
 	if err := p.orphans(ctx); err != nil {
 		return err
 	}
+	if p.done.Look.IsZero() {
+		p.done.First = began
+	}
 	p.done.Index, p.done.Look = index, began
 	p.renew = false
 	if err := p.prune(listed); err != nil {
 		return err
 	}
 	p.batch.Checkpoint = p.done.encode()
-	p.batch.Watermark, p.batch.CompleteFrom = began.Add(-p.config.Lag), p.completeFrom(began)
+	p.batch.Watermark, p.batch.CompleteFrom = began.Add(-p.config.Lag), p.completeFrom()
 	p.batch.Gaps = append(p.batch.Gaps, p.missed()...)
 	if err := p.flush(ctx); err != nil {
 		return err
@@ -56,15 +59,13 @@ func (p *pass) look(ctx context.Context) error {
 }
 
 // completeFrom is from when there are all runs: Nomad forgets allocations, so what ended
-// before the first look may be missing.
-func (s *Source) completeFrom(look time.Time) time.Time {
-	if s.first.IsZero() {
-		s.first = look
+// before the first look may be missing. It is zero where that is not known, after an older
+// checkpoint.
+func (p *pass) completeFrom() time.Time {
+	if earliest := p.config.Earliest.Time; earliest.After(p.done.First) {
+		return earliest
 	}
-	if s.config.Earliest.After(s.first) {
-		return s.config.Earliest.Time
-	}
-	return s.first
+	return p.done.First
 }
 
 // listAll takes all allocations that have changed, and returns which there are and

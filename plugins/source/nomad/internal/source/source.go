@@ -85,7 +85,6 @@ type Source struct {
 	// What follows only saves work.
 	jobs  *jobs
 	facts facts.Schedule
-	first time.Time // look
 }
 
 // New makes a source that logs to log.
