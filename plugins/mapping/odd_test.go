@@ -7,12 +7,17 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/bursar-accounting/bursar/plugins/mapping"
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
 func TestMap_StopBeforeStart_IsInvalid(t *testing.T) {
 	m := must(t, "")
+	imported, diags := mapping.Compile(mapping.Options{Agent: "head1", Type: "auditor", Label: "nemo", Attributes: attributes, Default: fallback, Imported: true})
+	if diags.HasErrors() {
+		t.Fatal(diags)
+	}
 	rapid.Check(t, func(t *rapid.T) {
 		j := job()
 		start, stop := rapid.Int64Range(-1<<50, 1<<50).Draw(t, "start"), rapid.Int64Range(-1<<50, 1<<50).Draw(t, "stop")
@@ -22,6 +27,9 @@ func TestMap_StopBeforeStart_IsInvalid(t *testing.T) {
 		field, invalid := errors.AsType[*record.FieldError](err)
 		if invalid != (stop < start) || invalid && field.Field != "stop_time" {
 			t.Errorf("%d to %d: %v", start, stop, err)
+		}
+		if r, keep, err := imported.Map(j); err != nil || !keep || r.Negative() != (stop < start) {
+			t.Errorf("imported, %d to %d: %v, %v", start, stop, keep, err)
 		}
 	})
 }
