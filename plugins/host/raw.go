@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"strings"
 
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
@@ -20,6 +22,16 @@ type rawJob struct {
 	Ended      bool           `json:"ended"`
 	Excluded   bool           `json:"excluded,omitempty"`
 	Attributes map[string]any `json:"attributes"`
+	// Unread says of attributes that cannot be read why.
+	Unread   map[string]string `json:"unread,omitempty"`
+	Findings []rawFinding      `json:"findings,omitempty"`
+}
+
+type rawFinding struct {
+	Kind  string `json:"kind"`
+	About string `json:"about,omitempty"`
+	What  string `json:"what,omitempty"`
+	Do    string `json:"do,omitempty"`
 }
 
 // Raw writes a job as JSON with the names of its attributes; those that are null
@@ -31,6 +43,15 @@ func Raw(job *bursarv1.Job, attributes []*bursarv1.Attribute) ([]byte, bool) {
 		if i < len(attributes) && v.GetKind() != nil {
 			raw.Attributes[attributes[i].GetName()] = plain(v)
 		}
+	}
+	for _, u := range job.GetUnread() {
+		if raw.Unread == nil {
+			raw.Unread = map[string]string{}
+		}
+		raw.Unread[u.GetAttribute()] = u.GetProblem()
+	}
+	for _, f := range job.GetFindings() {
+		raw.Findings = append(raw.Findings, rawFinding{f.GetKind(), f.GetAbout(), f.GetWhat(), f.GetDo()})
 	}
 	text, err := json.Marshal(raw)
 	if err != nil {
@@ -91,6 +112,12 @@ func ParseRaw(text []byte, attributes []*bursarv1.Attribute) (*bursarv1.Job, err
 			return nil, fmt.Errorf("attribute %s: %w", a.GetName(), err)
 		}
 		job.Values = append(job.Values, v)
+	}
+	for _, name := range slices.Sorted(maps.Keys(raw.Unread)) {
+		job.Unread = append(job.Unread, &bursarv1.Unread{Attribute: name, Problem: raw.Unread[name]})
+	}
+	for _, f := range raw.Findings {
+		job.Findings = append(job.Findings, &bursarv1.Finding{Kind: f.Kind, About: f.About, What: f.What, Do: f.Do})
 	}
 	return job, nil
 }

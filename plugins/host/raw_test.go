@@ -16,11 +16,14 @@ func TestRawInputIsMappedAgainAsItWas(t *testing.T) {
 	in := &bursarv1.Job{Run: "7", Excluded: true, Values: []*bursarv1.Value{
 		{Kind: &bursarv1.Value_BytesValue{BytesValue: []byte{0xff, 'x'}}}, {Kind: &bursarv1.Value_IntValue{IntValue: 1 << 60}}, {},
 		{Kind: &bursarv1.Value_StringValue{StringValue: "ä\n"}}, {Kind: &bursarv1.Value_IntValue{IntValue: -5}},
-	}}
+	}, Unread: []*bursarv1.Unread{{Attribute: "cpus", Problem: "16?"}}, Findings: []*bursarv1.Finding{{Kind: "column-unread", About: "cores", What: "is not read", Do: "look"}}}
 	text, _ := host.Raw(in, attributes)
 	out, err := host.ParseRaw(text, attributes)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if len(out.GetUnread()) != 1 || len(out.GetFindings()) != 1 {
+		t.Error(out)
 	}
 	if again, _ := host.Raw(out, attributes); string(again) != string(text) {
 		t.Errorf("%s became %s", text, again)
