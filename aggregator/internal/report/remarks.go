@@ -58,9 +58,24 @@ func knownPart(a *v1.UsageAbout) string {
 	return "Records are known " + span + " " + a.Zone + "; the rest of the period is unknown, not 0, and does not count in averages, utilization and comparisons."
 }
 
+// IsPartial reports whether a bucket has figures and is not a whole one.
+func IsPartial(a *v1.Usage, bucket int) bool {
+	if bucket >= len(a.Partial) || !a.Partial[bucket] {
+		return false
+	}
+	for i := range a.Measures {
+		for at := bucket; at < len(a.Measures[i].Values); at += len(a.Partial) {
+			if a.Measures[i].Values[at] != nil {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // PartialLabel is the label of a bucket, marked where it is not a whole one.
 func PartialLabel(a *v1.Usage, bucket int) string {
-	if bucket < len(a.Partial) && a.Partial[bucket] {
+	if IsPartial(a, bucket) {
 		return a.Labels[bucket] + partial
 	}
 	return a.Labels[bucket]

@@ -298,7 +298,7 @@ func (s *usageSheet) steps(a usageAsk, answer *usageAnswer, m *v1.Measure, colum
 	for b := range n {
 		step := usageStep{From: answer.Edges[b].Time, To: answer.Edges[b+1].Time}
 		step.Label = labelOf(answer, b, zone)
-		step.Partial = n > 1 && b < len(answer.Partial) && answer.Partial[b]
+		step.Partial = n > 1 && report.IsPartial(&answer.Usage, b)
 		if n > 1 {
 			step.Address = a.between(clockTime(step.From, zone), clockTime(step.To, zone)).address()
 		}
