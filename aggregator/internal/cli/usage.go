@@ -46,9 +46,8 @@ total, such as CPU seconds, is spread over the run.
 
 A window is 2026, 2026-Q3, 2026-03, 2026-W05, 2026-03-01, today, yesterday,
 this-week, this-month, this-quarter, this-year, last-week and so on, or a length up to
-now, like 14d, which with -bucket begins at the start of its first day. -from and -to
-take these and times; a date as -to is the start of that day. A bucket that is not whole
-is marked partial; time of which no records are known is -, not 0.
+now, like 14d: with -bucket from the start of its first day. -from and -to take these and
+times; a date as -to is the start of that day. "Partial" is a bucket that is not whole.
 
 Measures are records, started, stopped, people, wait, efficiency, running and
 queued (average numbers at a time), the components, and COMPONENT*SCORE; cost with
