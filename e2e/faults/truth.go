@@ -75,7 +75,7 @@ func (s *Scheduler) Write(n int) error {
 			continue
 		}
 		job := s.truth[s.record(id)]
-		job.Stop = s.tick()
+		job.Stop = max(s.tick(), job.Start) // ticks are reported late, and no job ends before it starts
 		s.line(w, id, job)
 	}
 	s.open = still
