@@ -110,15 +110,23 @@ func condorAd(t testing.TB, ad map[string]string) (string, condorRun) {
 		n, _ := strconv.ParseInt(ad[name], 10, 64) // what is an expression or absent is 0
 		return n
 	}
-	r := condorRun{Start: number("JobCurrentStartDate"), Submit: number("QDate"), Cores: number("CpusProvisioned"), Memory: number("MemoryProvisioned"),
-		GPUs: number("GPUsProvisioned"), User: ad["Owner"], Group: ad["AcctGroup"], Host: "rig"}
+	first := func(names ...string) int64 {
+		for _, name := range names {
+			if n := number(name); n != 0 {
+				return n
+			}
+		}
+		return 0
+	}
+	// A schedd that is killed as a run begins has not written what the slot provides.
+	r := condorRun{Start: number("JobCurrentStartDate"), Submit: number("QDate"),
+		Cores:  first("CpusProvisioned", "MachineAttrCpus0", "RequestCpus"),
+		Memory: first("MemoryProvisioned", "RequestMemory"),
+		GPUs:   number("GPUsProvisioned"), User: ad["Owner"], Group: ad["AcctGroup"], Host: "rig"}
 	if r.Group == "" { // that of the proxy
 		r.Group = ad["x509UserProxyVOName"]
 	}
 	if ad["JobUniverse"] == "11" {
-		if r.Memory == 0 { // the history has none
-			r.Memory = number("RequestMemory")
-		}
 		r.Cores, r.Memory = number("MachineAttrCpus0")*number("MaxHosts"), r.Memory*number("MaxHosts")
 	}
 	if r.GPUs > 0 {

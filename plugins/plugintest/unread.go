@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/testing/protocmp"
 
 	"github.com/bursar-accounting/bursar/plugins/mapping"
+	"github.com/bursar-accounting/bursar/plugins/sdk"
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
@@ -26,6 +27,26 @@ func Garbage(r *rand.Rand) string {
 		"18446744073709551616" + number, "17592186044415" + number + "P", "213503982334601-07", "0x" + number + "z", number + " " + number + "x",
 		"\x01" + number, number + "\xff", "NaN%", "#####", "(nil)", "++" + number,
 	}[r.IntN(17)]
+}
+
+// CollectFresh returns what a source says of itself, and what it collects when it begins with
+// a configuration.
+func CollectFresh(t testing.TB, source func() sdk.Source, r *bursarv1.ConfigureRequest) (*bursarv1.DescribeResponse, *Collected) {
+	t.Helper()
+	client := Serve(t, source)
+	configured, err := client.Configure(t.Context(), r)
+	if err != nil || len(configured.GetDiagnostics()) > 0 {
+		t.Fatal(err, configured.GetDiagnostics())
+	}
+	d, err := client.Describe(t.Context(), &bursarv1.DescribeRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := (&Daemon{Client: client}).Collect(t.Context(), sdk.Start{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d, got
 }
 
 // CheckUnread compares what a source makes of sound input and of the same input in which

@@ -46,7 +46,7 @@ func (t *DocumentTable) Show(row []Cell, i int) string {
 	return ShowIn(t.Columns[i].Kind, unit, row[i])
 }
 
-// Currency reports whether a unit is one of money: a word that is no unit of usage.
+// Currency reports whether a unit is money: a word that is not a unit of usage.
 func Currency(unit string) bool {
 	switch strings.ToLower(unit) {
 	case "", "second", "seconds", "minute", "minutes", "hour", "hours", "day", "days", "su", "kwh", "wh", "kg", "gb", "gib", "mb", "mib", "jobs", "records", "people", "cores":

@@ -30,7 +30,7 @@ func (a *app) previewCommand() *cobra.Command {
 mapping names and the record that they become, or why there is none. Each part
 of a record has what decides it beside it: the plugin's default mapping, or the record
 block. Without -since it looks back 1 day, then 7 and 30 days, then over all history,
-until it has found -n jobs. Below the jobs it shows input that is no job, and what is found
+until it has found -n jobs. Below the jobs it shows input that is not a job, and what is found
 about the records of the window, such as a key of a file that the mapping does not read.
 Exit code 2 means that a job fails, or that there is such input or such a finding. Nothing is
 stored, and the daemon need not run.`,

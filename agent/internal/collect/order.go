@@ -101,7 +101,7 @@ func (l *Loop) Retry(ctx context.Context, quarantineID string, raw []byte) error
 var errEnough = errors.New("enough")
 
 // Sample collects a window and hands each job to show until that returns false, and input
-// that is no job to refused. Nothing is kept: it is for a preview.
+// that is not a job to refused. Nothing is kept: it is for a preview.
 func Sample(ctx context.Context, session *host.Session, w Window, show func(*bursarv1.Job) bool, refused func(*bursarv1.Refused)) error {
 	start := &bursarv1.CollectRequest_Start{Window: &bursarv1.CollectRequest_Window{From: w.From.UnixMicro(), To: w.To.UnixMicro()}}
 	err := session.Stream(ctx, start, func(resp *bursarv1.CollectResponse) error {

@@ -38,7 +38,7 @@ type Sample struct {
 // Previewed is what a window of a source has.
 type Previewed struct {
 	Samples  []Sample       // the last jobs
-	Refused  []Sample       // the last input that is no job
+	Refused  []Sample       // the last input that is not a job
 	Findings []host.Finding // about the records of all jobs of the window
 }
 

@@ -18,20 +18,7 @@ import (
 // collected is what a fresh source collects of a folder of snapshots.
 func collected(t *testing.T, dir string) (*bursarv1.DescribeResponse, *plugintest.Collected) {
 	t.Helper()
-	client := plugintest.Serve(t, func() sdk.Source { return &source{} })
-	r, err := client.Configure(t.Context(), &bursarv1.ConfigureRequest{Label: "test", Config: plugintest.Block("config", plugintest.Attr("import", []any{dir}))})
-	if err != nil || len(r.GetDiagnostics()) > 0 {
-		t.Fatal(err, r.GetDiagnostics())
-	}
-	d, err := client.Describe(t.Context(), &bursarv1.DescribeRequest{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := (&plugintest.Daemon{Client: client}).Collect(t.Context(), sdk.Start{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return d, got
+	return plugintest.CollectFresh(t, func() sdk.Source { return &source{} }, &bursarv1.ConfigureRequest{Label: "test", Config: plugintest.Block("config", plugintest.Attr("import", []any{dir}))})
 }
 
 func TestImport_UnreadableField_RunCountsWithoutIt(t *testing.T) {

@@ -22,21 +22,8 @@ func look(t *testing.T, text string) (*bursarv1.DescribeResponse, *plugintest.Co
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	client := plugintest.Serve(t, func() sdk.Source { return source.New(slog.New(slog.DiscardHandler)) })
 	config := plugintest.Block("config", plugintest.Attr("path", path), plugintest.Attr("capacity", false), plugintest.Attr("census", false))
-	r, err := client.Configure(t.Context(), &bursarv1.ConfigureRequest{Label: "test", Config: config, DataDir: t.TempDir()})
-	if err != nil || len(r.GetDiagnostics()) > 0 {
-		t.Fatal(err, r.GetDiagnostics())
-	}
-	d, err := client.Describe(t.Context(), &bursarv1.DescribeRequest{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := (&plugintest.Daemon{Client: client}).Collect(t.Context(), sdk.Start{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return d, got
+	return plugintest.CollectFresh(t, func() sdk.Source { return source.New(slog.New(slog.DiscardHandler)) }, &bursarv1.ConfigureRequest{Label: "test", Config: config, DataDir: t.TempDir()})
 }
 
 // The columns that are no texts and that neither the name nor the times of a run need, as

@@ -28,24 +28,11 @@ func look(t *testing.T, history, epochs string) (*bursarv1.DescribeResponse, *pl
 			t.Fatal(err)
 		}
 	}
-	client := plugintest.Serve(t, func() sdk.Source { return source.New(slog.New(slog.DiscardHandler)) })
 	config := plugintest.Block("config", plugintest.Attr("history", filepath.Join(dir, "history")), plugintest.Attr("capacity", false), plugintest.Attr("census", false))
-	r, err := client.Configure(t.Context(), &bursarv1.ConfigureRequest{Label: "test", Config: config, DataDir: t.TempDir()})
-	if err != nil || len(r.GetDiagnostics()) > 0 {
-		t.Fatal(err, r.GetDiagnostics())
-	}
-	d, err := client.Describe(t.Context(), &bursarv1.DescribeRequest{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := (&plugintest.Daemon{Client: client}).Collect(t.Context(), sdk.Start{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return d, got
+	return plugintest.CollectFresh(t, func() sdk.Source { return source.New(slog.New(slog.DiscardHandler)) }, &bursarv1.ConfigureRequest{Label: "test", Config: config, DataDir: t.TempDir()})
 }
 
-// optional reports whether an attribute of an ad is no text, nor an expression that only
+// optional reports whether an attribute of an ad is neither a text nor an expression that only
 // HTCondor can tell from garbage, and neither the name nor the times of a run need it, nor
 // the default filter.
 func optional(name string) bool {

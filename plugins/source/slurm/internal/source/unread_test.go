@@ -32,22 +32,9 @@ func needed() []string {
 // look is what a fresh source collects of a database.
 func look(t *testing.T, db *fakesacct.DB) (*bursarv1.DescribeResponse, *plugintest.Collected) {
 	t.Helper()
-	client := plugintest.Serve(t, func() sdk.Source { return source.New(slog.New(slog.DiscardHandler)) })
 	config := plugintest.Block("config", plugintest.Attr("sacct", fakesacct.Install(t, t.TempDir(), db)), plugintest.Attr("earliest", "2025-10-01"),
 		plugintest.Attr("window", "366d"), plugintest.Attr("capacity", false), plugintest.Attr("census", false), plugintest.Attr("directory", false))
-	r, err := client.Configure(t.Context(), &bursarv1.ConfigureRequest{Label: "test", Config: config})
-	if err != nil || len(r.GetDiagnostics()) > 0 {
-		t.Fatal(err, r.GetDiagnostics())
-	}
-	d, err := client.Describe(t.Context(), &bursarv1.DescribeRequest{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := (&plugintest.Daemon{Client: client}).Collect(t.Context(), sdk.Start{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return d, got
+	return plugintest.CollectFresh(t, func() sdk.Source { return source.New(slog.New(slog.DiscardHandler)) }, &bursarv1.ConfigureRequest{Label: "test", Config: config})
 }
 
 func TestCollect_UnreadableColumn_RunCountsWithoutIt(t *testing.T) {
