@@ -19,18 +19,16 @@ func knownSpan(ctx context.Context, view *access.View, zone *time.Location, now 
 	if err != nil {
 		return usage.Span{}, err
 	}
-	from := reach.Start
-	switch {
-	case from == record.None:
-		from = now
-	case reach.CompleteFrom != record.None:
-		if reach.FirstStop != record.None { // what is there counts, whatever a new agent says
-			from = max(from, min(reach.CompleteFrom, calendar.StartOfDay(reach.FirstStop, zone)))
-		} else {
-			from = max(from, reach.CompleteFrom)
-		}
-	case reach.FirstStop != record.None:
-		from = max(from, min(reach.FirstStart, calendar.StartOfDay(reach.FirstStop, zone)))
+	if reach.Start == record.None {
+		return usage.Span{From: now, To: now}, nil
 	}
-	return usage.Span{From: min(from, now), To: now}, nil
+	begin := reach.CompleteFrom
+	if reach.FirstStop != record.None { // what is there counts, whatever a new agent says
+		day := calendar.StartOfDay(reach.FirstStop, zone)
+		if begin == record.None {
+			begin = reach.FirstStart
+		}
+		begin = min(begin, day)
+	}
+	return usage.Span{From: min(max(reach.Start, begin), now), To: now}, nil
 }
