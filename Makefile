@@ -8,9 +8,17 @@ export CGO_ENABLED ?= 0
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 GOBUILD := go build -trimpath -ldflags '$(LDFLAGS)'
-SOURCES := $(patsubst plugins/source/%/main.go,%,$(wildcard plugins/source/*/main.go))
-ACTIONS := $(patsubst plugins/action/%/main.go,%,$(wildcard plugins/action/*/main.go))
 BIN     := bin
+
+# One go build links all programs, each named by its folder in bin/built; links in bin/
+# have their own names. PROGRAMS are NAME=FOLDER.
+PLUGINS  := $(patsubst plugins/%/main.go,%,$(wildcard plugins/source/*/main.go plugins/action/*/main.go))
+PROGRAMS := bursar=aggregator bursar-agent=agent bursar-epilog=plugins/source/slurm-epilog/cmd/bursar-epilog \
+	$(foreach p,$(PLUGINS),plugins/bursar-$(subst /,-,$p)=plugins/$p)
+FOLDERS  := $(foreach p,$(PROGRAMS),$(lastword $(subst =, ,$p)))
+ifneq ($(words $(FOLDERS)),$(words $(sort $(notdir $(FOLDERS)))))
+$(error two programs have folders of the same name, so go build would write one file for both: $(FOLDERS))
+endif
 
 # Tools, pinned. They are built into bin/tools from the Go module proxy.
 TOOLS           := $(CURDIR)/$(BIN)/tools
@@ -35,18 +43,9 @@ help: ## List the targets.
 
 .PHONY: build
 build: ## Build the daemons and bursar-epilog into bin/, the plugins into bin/plugins/.
-	@mkdir -p $(BIN)/plugins
-	$(GOBUILD) -o $(BIN)/bursar ./aggregator
-	$(GOBUILD) -o $(BIN)/bursar-agent ./agent
-	$(GOBUILD) -o $(BIN)/bursar-epilog ./plugins/source/slurm-epilog/cmd/bursar-epilog
-	@for s in $(SOURCES); do \
-		echo "$(GOBUILD) -o $(BIN)/plugins/bursar-source-$$s ./plugins/source/$$s"; \
-		$(GOBUILD) -o $(BIN)/plugins/bursar-source-$$s ./plugins/source/$$s || exit 1; \
-	done
-	@for a in $(ACTIONS); do \
-		echo "$(GOBUILD) -o $(BIN)/plugins/bursar-action-$$a ./plugins/action/$$a"; \
-		$(GOBUILD) -o $(BIN)/plugins/bursar-action-$$a ./plugins/action/$$a || exit 1; \
-	done
+	@mkdir -p $(BIN)/built $(BIN)/plugins
+	$(GOBUILD) -o $(BIN)/built/ $(FOLDERS:%=./%)
+	@$(foreach p,$(PROGRAMS),ln -f $(BIN)/built/$(notdir $(lastword $(subst =, ,$p))) $(BIN)/$(firstword $(subst =, ,$p)) &&) true
 
 .PHONY: run
 run: build ## Build everything, start `bursar dev`, print the address of the pages.

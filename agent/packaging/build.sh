@@ -59,16 +59,11 @@ daemon() {
 	esac
 }
 
-build() {
-	go build -trimpath -buildvcs=false -ldflags "-s -w -buildid= -X main.version=$PACKAGE_VERSION" -o "$WORK/$GOARCH/$1" "./$2"
-}
-
+# binaries: all programs but the example, in one folder.
 binaries() {
-	build bursar aggregator
-	build bursar-agent agent
-	build bursar-epilog plugins/source/slurm-epilog/cmd/bursar-epilog
-	local dir
-	for dir in $(plugins); do build "$(program "$dir")" "$dir"; done
+	make --no-print-directory build BIN="$WORK/$GOARCH" GOFLAGS=-buildvcs=false LDFLAGS="-s -w -buildid= -X main.version=$PACKAGE_VERSION"
+	mv "$WORK/$GOARCH"/plugins/* "$WORK/$GOARCH"
+	rm -r "$WORK/$GOARCH"/{plugins,built,bursar-source-example}
 }
 
 # pages: the manual and what completes command lines in a shell.
