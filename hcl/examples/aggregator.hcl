@@ -131,6 +131,17 @@ access {
   }
 }
 
+# Warnings of `bursar status` that are known and cannot be mended are notices, by their id
+# and what they are about, as `bursar status -format json` has them. With more than count
+# jobs, runs, records or gaps they are warnings again. Each node judges by its own file.
+health {
+  acknowledge "runs-missing" {
+    about  = "nemo-head1/slurm/nemo 2026-02-19"
+    count  = 3
+    reason = "the accounting database was restored without them"
+  }
+}
+
 # An amount that clients of AUDITOR push is a rate, used for as long as the job runs,
 # unless it is known to be a total, consumed over the run: TotalCPU, UserCPU, SystemCPU
 # and naive_cpu_time are totals. Blocks say the others. The whole cluster has the same.

@@ -8,8 +8,8 @@ import (
 
 // NeedRestart names the settings in which next differs from c and that a running
 // daemon cannot take over: everything but what the cluster shares, the rules of
-// access, the plan of the backups, the log's level, and the content of the
-// certificate files.
+// access, the plan of the backups, what is acknowledged, the log's level, and the
+// content of the certificate files.
 func (c *Config) NeedRestart(next *Config) []string {
 	a, b := &c.Aggregator, &next.Aggregator
 	var names []string

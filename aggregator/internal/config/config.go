@@ -16,6 +16,9 @@ type Config struct {
 	// Directory says which meta keys name users, groups and hosts, and who belongs where.
 	Directory Directory `hcl:"directory,block,optional"`
 
+	// Health says what is known when this node judges the cluster.
+	Health Health `hcl:"health,block,optional"`
+
 	// Energy says how energy and CO2 follow from records; nil is not at all.
 	Energy *Energy `hcl:"energy,block"`
 

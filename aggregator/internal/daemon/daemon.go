@@ -129,7 +129,7 @@ func settings(c *config.Config) Settings {
 	a := &c.Aggregator
 	set := Settings{
 		Name: a.Name.Value, DataDir: a.DataDir.Path, MinFree: a.MinFree.Bytes, Ballast: uint64(max(a.Ballast.Bytes, 0)), Files: c.Shared(), Access: c.Rules(),
-		Backup: backupPlan(a), Actions: actionsOf(c),
+		Backup: backupPlan(a), Actions: actionsOf(c), Acknowledged: acknowledgements(&c.Health),
 		Compaction:     Compaction{Every: a.Compaction.Every.Duration, Whole: a.Compaction.Whole.Duration, Files: a.Compaction.Files.Duration},
 		Watch:          WatchSettings{ClockTolerance: a.ClockTolerance.Duration},
 		IgnoreExisting: a.API.IgnoreRecordExists, MaxBody: a.API.MaxBody.Bytes, AnswerMemory: a.API.AnswerMemory.Bytes, UsageMemory: a.UsageMemory.Bytes, Patience: a.API.Patience.Duration,
@@ -209,5 +209,6 @@ func (d *Daemon) reload(ctx context.Context) {
 	d.agg.SetFiles(next.Shared())
 	d.agg.SetAccess(next.Rules())
 	d.agg.SetBackups(backupPlan(&next.Aggregator))
+	d.agg.SetAcknowledged(acknowledgements(&next.Health))
 	d.log.Info("configuration reloaded", "agents", len(next.Agents))
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
 	"github.com/bursar-accounting/bursar/aggregator/internal/cluster"
+	"github.com/bursar-accounting/bursar/aggregator/internal/config"
 	"github.com/bursar-accounting/bursar/aggregator/internal/health"
 	"github.com/bursar-accounting/bursar/aggregator/internal/ingest"
 
@@ -38,13 +39,14 @@ type healthMonitor struct {
 	negative *health.Negatives
 	pulse    health.Learner
 
-	mu   sync.Mutex
-	data health.Data // as of its index
+	mu           sync.Mutex
+	data         health.Data // as of its index
+	acknowledged []health.Acknowledgement
 }
 
 // attend makes the doctor of a node that is open.
 func (a *Aggregator) attend() {
-	d := &healthMonitor{agg: a, ballast: health.NewBallast(a.set.DataDir, a.replica.guard.State().Size, a.set.Ballast)}
+	d := &healthMonitor{agg: a, acknowledged: a.set.Acknowledged, ballast: health.NewBallast(a.set.DataDir, a.replica.guard.State().Size, a.set.Ballast)}
 	d.tally = &completeness.Keeper{View: a.store.View, Log: a.set.Log}
 	d.negative = &health.Negatives{View: a.store.View, Life: lifeOf, Log: a.set.Log}
 	node := a.replica.node
@@ -59,6 +61,21 @@ func (a *Aggregator) attend() {
 	d.measure(a.registry)
 	a.peer.Source(membership.FactFunc(d.fill))
 	a.doctor = d
+}
+
+// acknowledgements are those of a configuration.
+func acknowledgements(h *config.Health) (list []health.Acknowledgement) {
+	for _, a := range h.Acknowledged {
+		list = append(list, health.Acknowledgement{ID: a.ID.Value, About: a.About.Value, Count: int64(a.Count), Reason: a.Reason.Value})
+	}
+	return list
+}
+
+// SetAcknowledged makes list what operators know of findings.
+func (a *Aggregator) SetAcknowledged(list []health.Acknowledgement) {
+	a.doctor.mu.Lock()
+	defer a.doctor.mu.Unlock()
+	a.doctor.acknowledged = list
 }
 
 // found returns the findings about records as of the last verdict.
@@ -319,6 +336,7 @@ func (d *healthMonitor) stored(_ context.Context, f *health.Facts) {
 		}
 	}
 	f.Data = d.data
+	f.Acknowledged = d.acknowledged
 	f.Data.Lacking, f.Data.Negative = d.lacking(f.Now), d.negative.List()
 	for _, s := range d.pulse.Silent(record.FromStd(f.Now)) {
 		f.Data.Silent = append(f.Data.Silent, health.Silent{Agent: s.Source.Agent, Source: s.Source.String(), Since: s.Since.Std(), Allowed: time.Duration(s.Allowed) * time.Microsecond})

@@ -25,6 +25,7 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/ingest"
 	"github.com/bursar-accounting/bursar/aggregator/internal/login"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/health"
 	"github.com/bursar-accounting/bursar/aggregator/internal/membership"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
@@ -66,6 +67,8 @@ type Settings struct {
 	// BootstrapFrom is an archive with which this node, which is empty, founds a
 	// cluster of its own; "": none.
 	BootstrapFrom string
+	// Acknowledged are findings that operators know of.
+	Acknowledged []health.Acknowledgement
 	// Backup is the plan of this node's own backups; the zero value is none.
 	Backup archive.Plan
 

@@ -20,6 +20,8 @@ type Facts struct {
 	Agents []Agent
 	Data   Data
 	Backup Backup
+	// Acknowledged are what operators know of findings already.
+	Acknowledged []Acknowledgement
 	// Others are findings of parts that have their own judgement.
 	Others []Finding
 	// Unknown is what could not be found out, a sentence each.

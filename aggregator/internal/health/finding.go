@@ -31,6 +31,8 @@ type Finding struct {
 	What string
 	// Do is what to do first: a command, or a sentence where there is none.
 	Do string
+	// Count is how many jobs, runs, records or gaps it is of; 0 where it counts none.
+	Count int64
 	// Since is when it began; zero when no one knows.
 	Since time.Time
 }

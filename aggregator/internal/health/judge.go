@@ -63,6 +63,7 @@ func Judge(f Facts) Report {
 	for _, u := range f.Unknown {
 		j.add(Finding{Severity: Warning, ID: "unknown", About: u, What: u, Do: "journalctl -u bursar -n 50"})
 	}
+	j.acknowledge()
 	j.found = sorted(j.found)
 	return Report{State: stateOf(j.found), Findings: j.found, Facts: f}
 }

@@ -8,7 +8,7 @@ import (
 func (j *judge) quarantine() {
 	if n := j.Data.Quarantined; n > 0 {
 		j.add(Finding{
-			Severity: Warning, ID: "quarantine", Since: j.Data.OldestQuarantined,
+			Severity: Warning, ID: "quarantine", Since: j.Data.OldestQuarantined, Count: int64(n),
 			What: plural(n, "job is quarantined; its", "jobs are quarantined; their") + " usage is not counted",
 			Do:   "bursar quarantine list   # fix the mapping, then: bursar quarantine retry -all, which names what it cannot retry",
 		})
@@ -28,7 +28,7 @@ func (j *judge) lost() {
 func (j *judge) gaps() {
 	if n := j.Data.Gaps; n > 0 {
 		f := Finding{
-			Severity: Warning, ID: "gaps", Since: j.Data.NewestGap,
+			Severity: Warning, ID: "gaps", Since: j.Data.NewestGap, Count: int64(n),
 			What: fmt.Sprintf("%s in what the agents could hand over", plural(n, "gap", "gaps")),
 			Do:   "bursar gaps   # lists what is missing; bursar-agent recollect on the agent fetches what the scheduler still has",
 		}
@@ -48,7 +48,7 @@ func (j *judge) lacking() {
 			days += " to " + last
 		}
 		f := Finding{
-			Severity: Warning, ID: "runs-missing", About: l.Source + " " + days, Do: l.Remedy + "   # on " + l.Agent + "; first with -plan",
+			Severity: Warning, ID: "runs-missing", About: l.Source + " " + days, Count: l.Runs, Do: l.Remedy + "   # on " + l.Agent + "; first with -plan",
 			What: fmt.Sprintf("%s of %s: the scheduler has %s", days, l.Source, plural(int(l.Runs), "run that is not counted", "runs that are not counted")),
 		}
 		switch l.Runs {
@@ -66,7 +66,7 @@ func (j *judge) lacking() {
 func (j *judge) conflicts() {
 	if n := j.Data.Conflicts; n > 0 {
 		j.add(Finding{
-			Severity: Warning, ID: "conflicts", What: fmt.Sprintf("origins disagree about the start of %s", plural(n, "run", "runs")),
+			Severity: Warning, ID: "conflicts", Count: int64(n), What: fmt.Sprintf("origins disagree about the start of %s", plural(n, "run", "runs")),
 			Do: "bursar conflicts",
 		})
 	}

@@ -56,7 +56,7 @@ func (j *judge) records() {
 	list := j.Facts.Records()
 	for i := range list {
 		f := &list[i]
-		out := Finding{Severity: Warning, ID: "records-odd", About: f.Source + " " + f.Kind, What: f.Text(), Do: f.Do}
+		out := Finding{Severity: Warning, ID: "records-odd", About: f.Source + " " + f.Kind, Count: f.Count, What: f.Text(), Do: f.Do}
 		if f.About != "" {
 			out.About += " " + f.About
 		}
