@@ -139,11 +139,11 @@ func (f *processes) keep(c *child, out io.Reader) {
 }
 
 // matters reports whether the user wants to see the line. While all is stopped,
-// the daemons complain of each other.
+// the daemons complain of each other, and what is wrong in the demo on purpose is no news.
 func (f *processes) matters(line string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.opt.Verbose || !f.stopping && (strings.Contains(line, "level=WARN") || strings.Contains(line, "level=ERROR"))
+	return f.opt.Verbose || !f.stopping && !strings.Contains(line, `="demo: `) && (strings.Contains(line, "level=WARN") || strings.Contains(line, "level=ERROR"))
 }
 
 // lastLines is how much of a log is shown when a daemon has failed.

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -17,6 +18,9 @@ const (
 	liveMost  = 10 * time.Minute // a live job's runtime, at speed 1
 	liveSlice = time.Hour        // how much life is sent at once
 	chunk     = 2000             // jobs in a batch
+
+	censusEvery = time.Minute
+	longestWait = 10 * time.Minute // of those who are looked for
 
 	missedDays = 9 // how long before the first start the day is of which jobs are missed
 )
@@ -37,6 +41,8 @@ type cluster struct {
 	resent bool      // the running jobs were sent since the process began
 	late   []job
 	lateOf time.Time
+
+	counted time.Time // when the last census was
 }
 
 // played is the checkpoint: everything until then was sent.
@@ -90,7 +96,10 @@ func (c *cluster) collect(ctx context.Context, from sdk.Start, out *sdk.Stream) 
 		}
 		begin = end
 	}
-	return c.resend(ctx, out, at, now)
+	if err := c.resend(ctx, out, at, now); err != nil {
+		return err
+	}
+	return c.sendCensus(ctx, out, at, now)
 }
 
 func earlier(a, b time.Time) time.Time {
@@ -113,7 +122,7 @@ func (c *cluster) play(ctx context.Context, out *sdk.Stream, at played, from, to
 			running = append(running, j)
 		}
 	}
-	ended = c.miss(at.anchor(), ended)
+	ended, gaps := c.miss(at.anchor(), ended)
 	slices.SortFunc(ended, func(a, b job) int { return cmp.Or(a.stop.Compare(b.stop), cmp.Compare(a.number, b.number)) })
 	if err := c.send(ctx, out, running, now, nil); err != nil {
 		return err
@@ -125,21 +134,34 @@ func (c *cluster) play(ctx context.Context, out *sdk.Stream, at played, from, to
 		}
 	}
 	at.Until = to.UnixMicro()
+	if len(gaps) > 0 {
+		if err := out.Send(ctx, sdk.Batch{Gaps: gaps}); err != nil {
+			return err
+		}
+	}
 	return c.send(ctx, out, nil, now, &at)
 }
 
 // miss leaves out the first jobs of a day of the history, as if a log had been rotated too
-// early.
-func (c *cluster) miss(anchor time.Time, ended []job) []job {
+// early. It returns the rest, and the gap.
+func (c *cluster) miss(anchor time.Time, ended []job) (rest []job, gaps []sdk.Gap) {
 	day := anchor.Truncate(24 * time.Hour).Add(-missedDays * 24 * time.Hour)
 	left := c.missed
-	return slices.DeleteFunc(ended, func(j job) bool {
+	gap := sdk.Gap{From: day, Reason: "demo: the log was rotated before it was read"}
+	rest = slices.DeleteFunc(ended, func(j job) bool {
 		if left == 0 || !j.stop.Truncate(24*time.Hour).Equal(day) {
 			return false
 		}
 		left--
+		if j.stop.After(gap.To) {
+			gap.To = j.stop
+		}
 		return true
 	})
+	if !gap.To.IsZero() {
+		gaps = append(gaps, gap)
+	}
+	return rest, gaps
 }
 
 // count counts the jobs that ended in w.
@@ -189,4 +211,36 @@ func (c *cluster) resend(ctx context.Context, out *sdk.Stream, at played, now ti
 	}
 	c.resent = true
 	return nil
+}
+
+// sendCensus says now and then who has jobs that run or wait.
+func (c *cluster) sendCensus(ctx context.Context, out *sdk.Stream, at played, now time.Time) error {
+	if now.Sub(c.counted) < censusEvery {
+		return nil
+	}
+	c.counted = now
+	type place struct{ user, queue string }
+	rows := map[place]sdk.CensusRow{}
+	from := at.anchor()
+	if recent := now.Add(-liveSlice); recent.After(from) {
+		from = recent
+	}
+	for j := range c.between(at.anchor(), from, now.Add(longestWait)) {
+		p := place{userName(j.user), sites()[j.site].partitions[j.partition]}
+		row := rows[p]
+		switch {
+		case !j.start.After(now) && j.stop.After(now):
+			row.Running++
+		case !j.submit.After(now) && j.start.After(now):
+			row.Pending++
+		default:
+			continue
+		}
+		row.User, row.Queue = p.user, p.queue
+		rows[p] = row
+	}
+	census := &sdk.Census{At: now, Rows: slices.SortedFunc(maps.Values(rows), func(a, b sdk.CensusRow) int {
+		return cmp.Or(cmp.Compare(a.User, b.User), cmp.Compare(a.Queue, b.Queue))
+	})}
+	return out.Send(ctx, sdk.Batch{Census: census})
 }

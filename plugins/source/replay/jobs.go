@@ -107,7 +107,7 @@ func (c *cluster) past(anchor time.Time, n int) job {
 	j.start = start.Truncate(time.Microsecond)
 	j.stop = j.start.Add(runtime(r, 50*time.Minute, 1.5, longest))
 	j.submit = j.start.Add(-time.Duration(r.ExpFloat64() * float64(20*time.Minute))).Truncate(time.Microsecond)
-	j.odd = n == c.jobs*3/4
+	j.odd = n == c.jobs/4 || n == c.jobs/2 || n == c.jobs*3/4
 	return j
 }
 

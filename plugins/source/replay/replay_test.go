@@ -30,6 +30,7 @@ type sink struct {
 	jobs       []sdk.Job
 	refused    []sdk.Refused
 	gaps       []sdk.Gap
+	census     *sdk.Census
 	checkpoint []byte
 	fail       int // batches after which the daemon dies; 0: never
 	batches    int
@@ -44,6 +45,9 @@ func (s *sink) send(_ context.Context, b sdk.Batch) error {
 	s.jobs = append(s.jobs, b.Jobs...)
 	s.refused = append(s.refused, b.Refused...)
 	s.gaps = append(s.gaps, b.Gaps...)
+	if b.Census != nil {
+		s.census = b.Census
+	}
 	if len(b.Checkpoint) > 0 {
 		s.checkpoint = b.Checkpoint
 	}
@@ -412,9 +416,11 @@ func TestRecordedCluster_MissedJobs_AreCountedAndBroughtByAWindow(t *testing.T) 
 	if n, err := c.count(t.Context(), w); err == nil {
 		t.Errorf("%d jobs before the first collection", n)
 	}
+	var gaps []sdk.Gap
 	collected := func(start sdk.Start) (n int64) {
 		s := &sink{}
 		s.collect(t, c, start)
+		gaps = append(gaps, s.gaps...)
 		for _, j := range s.jobs {
 			if stop := j.Values[colStop]; j.Ended && !stop.Time().Before(w.From) && stop.Time().Before(w.To) {
 				n++
@@ -426,6 +432,43 @@ func TestRecordedCluster_MissedJobs_AreCountedAndBroughtByAWindow(t *testing.T) 
 	n, err := c.count(t.Context(), w)
 	if err != nil || n != window || stream != n-3 {
 		t.Errorf("%d counted, %d by a window, %d by the collection: %v", n, window, stream, err)
+	}
+	if len(gaps) != 1 || gaps[0].From != day || !gaps[0].To.After(day) || gaps[0].To.After(w.To) {
+		t.Errorf("gaps %v, want one of %s", gaps, day)
+	}
+}
+
+func TestRecordedCluster_Census_HasWhoRunsAndWaits(t *testing.T) {
+	now := noon
+	c := recorded(&now, 3)
+	s := &sink{}
+	for _, after := range []time.Duration{0, time.Minute, 90 * time.Minute, 30 * time.Hour} {
+		now = noon.Add(after)
+		s.collect(t, c, sdk.Start{})
+		want := map[sdk.CensusRow]int64{} // by user and queue: running, and waiting from 1 << 32 on
+		look := func(j job) {
+			key := sdk.CensusRow{User: userName(j.user), Queue: sites()[j.site].partitions[j.partition]}
+			if !j.start.After(now) && j.stop.After(now) {
+				want[key]++
+			}
+			if !j.submit.After(now) && j.start.After(now) {
+				want[key] += 1 << 32
+			}
+		}
+		for n := range c.jobs {
+			look(c.past(noon, n))
+		}
+		for n := range int(after/liveGap) + 2000 {
+			look(c.live(noon, n))
+		}
+		got := map[sdk.CensusRow]int64{}
+		for _, row := range s.census.Rows {
+			got[sdk.CensusRow{User: row.User, Queue: row.Queue}] += row.Running + row.Pending<<32
+		}
+		maps.DeleteFunc(want, func(_ sdk.CensusRow, n int64) bool { return n == 0 })
+		if !maps.Equal(got, want) || !s.census.At.Equal(now) {
+			t.Errorf("after %s: %v, want %v", after, got, want)
+		}
 	}
 }
 
@@ -506,7 +549,7 @@ func TestRecordedClusterHasWhatANewcomerWantsToSee(t *testing.T) {
 	if len(runs) != 2000 {
 		t.Errorf("%d runs", len(runs))
 	}
-	if seen["odd"] != 1 {
+	if seen["odd"] != 3 {
 		t.Errorf("%d odd jobs", seen["odd"])
 	}
 	for _, what := range []string{"aurora", "breeze", "cirrus", "COMPLETED", "FAILED", "TIMEOUT", "CANCELLED", "OUT_OF_MEMORY", "RUNNING", "gpu", "array"} {
