@@ -11,13 +11,15 @@ func (p *Program) devCommand() *cobra.Command {
 		Long: `Start an agent, an aggregator and the plugins on this machine, with certificates
 and data in a temporary folder that is removed at the end.
 
-If this machine has a scheduler, its jobs are counted; otherwise a recorded cluster
-is replayed. Nothing listens to other machines. The pages open by the printed link,
-and other commands of the same user find the aggregator by themselves.
+If this machine has a scheduler, its jobs are counted; otherwise recorded clusters
+are replayed, with a demo of projects, prices and budgets. Nothing listens to other
+machines. The pages open by the printed link, and other commands of the same user find
+the aggregator by themselves.
 Ctrl-C stops everything.
 
 Files given by -config are the agent's if they have source blocks, and otherwise
-the aggregator's, for example to try an action.`,
+the aggregator's, for example to try an action. Blocks such as project or price among
+them take the place of the demo's.`,
 		Example: "  bursar dev\n  bursar dev -listen 127.0.0.1:9000 -data-dir /tmp/bursar\n  bursar dev -config FOLDER\n  bursar dev -empty",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -10,8 +10,16 @@ import (
 // own are the configuration files of the user, by whose they are.
 type own struct {
 	agent, aggregator []string
-	describes         bool // they say what clusters have, what it costs or to whom it belongs
+	describes         bool // they have a block that the demo has, too
 	access            bool // a block access is among them
+}
+
+// demoBlocks are those of which a configuration of one's own takes the place of the demo.
+func demoBlocks() []string {
+	return []string{
+		"cluster", "cluster_group", "price", "budget", "directory", "project", "person", "host_class",
+		"service_units", "contribution", "energy", "health",
+	}
 }
 
 // sortOut reads a folder, or a file: sources and their plugins, and what actions may
@@ -30,7 +38,7 @@ func sortOut(folder string) (own, error) {
 		file, _ := hcl.Load(path)
 		headers := file.Headers()
 		out.describes = out.describes || slices.ContainsFunc(headers, func(b hcl.Header) bool {
-			return slices.Contains([]string{"cluster", "cluster_group", "price", "budget", "directory", "project", "person", "host_class"}, b.Type)
+			return slices.Contains(demoBlocks(), b.Type)
 		})
 		out.access = out.access || slices.ContainsFunc(headers, func(b hcl.Header) bool { return b.Type == "access" })
 		agents, others := share(headers)

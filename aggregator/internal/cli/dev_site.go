@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	_ "embed" // the recorded clusters
 	"errors"
 	"fmt"
 	"io/fs"
@@ -29,9 +28,10 @@ type site struct {
 	keys            identity.Files // of the aggregator
 	dir             string
 	source          string // in words
-	blocks          string // of the aggregator, beside its own: access, and what the recorded clusters have
+	blocks          string // of the aggregator, beside its own: access
 	temporary       bool
 	waitsForRecords bool
+	demo            bool // the aggregator has the configuration of the demo
 }
 
 // prepare finds the programs and the schedulers and writes certificates and
@@ -58,12 +58,14 @@ func prepare(ctx context.Context, opt DevOptions, dir string) (*site, error) {
 	if !s.configs.access {
 		s.blocks += "\naccess {\n  plain_role = \"none\"\n}\n"
 	}
-	source := s.sources(ctx, opt, plugins)
+	source, err := s.sources(ctx, opt, plugins)
+	if err != nil {
+		return nil, err
+	}
 	aggregatorConfig, agentConfig := filepath.Join(dir, "aggregator.hcl"), filepath.Join(dir, "agent.hcl")
 	s.configs.aggregator = append(s.configs.aggregator, aggregatorConfig)
 	s.configs.agent = append(s.configs.agent, agentConfig)
 	return s, errors.Join(
-		os.MkdirAll(siteDir(dir), 0o750),
 		os.WriteFile(aggregatorConfig, []byte(aggregatorHCL(dir, s.socket, s.listen, s.agentListen)+s.blocks), 0o600),
 		os.WriteFile(agentConfig, []byte(agentHCL(dir, s.agentListen, plugins)+source), 0o600),
 	)
@@ -112,60 +114,35 @@ func certificates(dir string) (aggregator identity.Files, err error) {
 }
 
 // sources returns the source blocks: those of the user, a scheduler that answers
-// on this machine, or a recorded cluster.
-func (s *site) sources(ctx context.Context, opt DevOptions, plugins []string) string {
+// on this machine, or the demo's recorded clusters.
+func (s *site) sources(ctx context.Context, opt DevOptions, plugins []string) (string, error) {
 	s.waitsForRecords = true
 	switch {
 	case len(s.configs.agent) > 0:
 		s.source, s.waitsForRecords = "the sources in "+opt.Config, false
-		return ""
+		return "", nil
 	case schedulers.Installed(plugins, "source-slurm") && schedulers.Slurm(ctx):
 		s.source, s.waitsForRecords = "Slurm, by sacct on this machine", false
-		return "\nsource \"slurm\" \"local\" {\n  interval = \"10s\"\n}\n"
+		return "\nsource \"slurm\" \"local\" {\n  interval = \"10s\"\n}\n", nil
 	case opt.Empty:
 		s.source, s.waitsForRecords = "no source: only what is posted", false
-		return ""
+		return "", nil
 	}
-	s.source = "a recorded cluster, since no scheduler answers on this machine"
+	s.source = "recorded clusters, a demo, since no scheduler answers on this machine"
+	var without []string
+	if !schedulers.Installed(plugins, "action-report") {
+		without = append(without, demoActions)
+	}
+	demo, err := writeDemo(s.dir, time.Now(), without...)
+	if err != nil {
+		return "", err
+	}
+	s.configs.agent = demo.agent
 	if !s.configs.describes {
-		s.blocks += demonstration(time.Now())
-		if schedulers.Installed(plugins, "action-report") {
-			s.blocks += demoAction(s.dir)
-		}
+		s.demo = true
+		s.configs.aggregator = append(s.configs.aggregator, demo.aggregator...)
 	}
-	return "\nsource \"replay\" \"recorded\" {\n  interval = \"2s\"\n  config {\n    recorded = true\n    missed   = 3\n  }\n}\n"
-}
-
-// demo is what the recorded clusters have, what they cost, and to whom they belong.
-//
-//go:embed dev_demo.hcl
-var demo string
-
-// demonstration has budgets that are half over when the recorded history ends.
-func demonstration(now time.Time) string {
-	const month = 28 * 24 * time.Hour
-	return strings.NewReplacer("BEGIN", now.Add(-month).UTC().Format(time.DateOnly), "END", now.Add(month).UTC().Format(time.DateOnly)).Replace(demo)
-}
-
-// siteDir is where the reports of the demonstration are published.
-func siteDir(dir string) string { return filepath.Join(dir, "site") }
-
-// demoAction publishes a report each hour as a static site.
-func demoAction(dir string) string {
-	return fmt.Sprintf(`
-action "report" "demo" {
-  schedule = "1h"
-  config {
-    report = "usage"
-    period = ["this-month", "last-month"]
-    query  = { by = "group_id" }
-    site {
-      directory = %s
-      title     = "Usage of the recorded clusters"
-    }
-  }
-}
-`, setup.Quote(siteDir(dir)))
+	return "", nil
 }
 
 func aggregatorHCL(dir, socket, listen, agent string) string {

@@ -120,9 +120,12 @@ func (s *site) welcome(ctx context.Context, w io.Writer, records uint64) error {
 		return err
 	}
 	call := s.call()
-	keep := ""
+	notes := ""
 	if s.temporary {
-		keep = ", removed at the end"
+		notes = ", removed at the end"
+	}
+	if s.demo {
+		notes += "\n  Demo      " + filepath.Join(s.dir, "demo") + " has its projects, prices, budgets and more"
 	}
 	_, err = fmt.Fprintf(w, `
 bursar is running.
@@ -151,6 +154,6 @@ put access { plain_role = "read,write" } into a file in a folder, and sources an
 actions of your own, and start again with %[5]s dev -config FOLDER.
 
 Ctrl-C stops everything.
-`, link, records, s.source, s.dir, call, keep, s.socket, s.listen)
+`, link, records, s.source, s.dir, call, notes, s.socket, s.listen)
 	return err
 }

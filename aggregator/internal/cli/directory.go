@@ -132,7 +132,7 @@ func (d *directory) unclaimed(f format) (t *table, notes []string) {
 		notes = append(notes, fmt.Sprintf("There are %d more with fewer records.", d.Unclaimed.More))
 	}
 	if len(t.rows) == 0 {
-		notes = append(notes, "A project claims everything that ran since "+instant(d.Unclaimed.From)+" UTC.")
+		notes = append(notes, "The projects of "+instant(d.At)+" UTC claim everything that ran since "+instant(d.Unclaimed.From)+" UTC.")
 	}
 	return t, notes
 }

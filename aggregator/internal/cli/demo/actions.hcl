@@ -1,0 +1,15 @@
+# Demo of bursar dev: an action. More: hcl/examples/aggregator-actions.hcl.
+
+# Each hour it publishes a report in a folder, as a static site: open index.html there.
+action "report" "demo" {
+  schedule = "1h"
+  config {
+    report = "usage"
+    period = ["this-month", "last-month"]
+    query  = { by = "group_id" }
+    site {
+      directory = "@SITE@"
+      title     = "Usage of the recorded clusters"
+    }
+  }
+}
