@@ -71,8 +71,9 @@ var suites = []suite{
 	},
 	{
 		name: "daemons", folder: "e2e",
-		tests:  []string{"TestAgent_", "TestAggregator_", "TestBuffer_", "TestCluster_Restored", "TestDisk_", "TestFolder_", "TestReplay_", "TestThirdParty_Source"},
-		covers: []string{"agent", "plugins/host", "aggregator/internal/cluster", "aggregator/internal/daemon", "aggregator/internal/ingest", "aggregator/internal/store"},
+		tests:  []string{"TestAgent_", "TestAggregator_", "TestBuffer_", "TestCluster_Restored", "TestDisk_", "TestFolder_", "TestReadme_", "TestReplay_", "TestThirdParty_Source"},
+		core:   []string{"TestReadme_CommandsInTheDemo_ExitWithZero"},
+		covers: []string{"README.md", "agent", "plugins/host", "plugins/source/replay", "aggregator/internal/cli", "aggregator/internal/cluster", "aggregator/internal/daemon", "aggregator/internal/ingest", "aggregator/internal/store"},
 	},
 	{
 		name: "faults", folder: "e2e/faults",

@@ -1,0 +1,211 @@
+//go:build e2e
+
+package e2e_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/bursar-accounting/bursar/e2e/site"
+)
+
+// demo is a running `bursar dev` without a scheduler, and a folder from which its user
+// calls the programs.
+type demo struct {
+	t   *testing.T
+	dir string
+	env []string
+}
+
+// startDemo starts `bursar dev`, and waits until all that is wrong in the demo on purpose
+// has been found.
+func startDemo(t *testing.T) *demo {
+	t.Helper()
+	s := site.New(t)
+	d := &demo{t: t, dir: filepath.Join(s.Dir, "user"), env: []string{"XDG_RUNTIME_DIR=" + s.Dir, "TMPDIR=" + s.Dir, "BURSAR_ADDR="}}
+	none := filepath.Join(s.Dir, "none") // of the schedulers that this machine may have
+	for _, dir := range []string{d.dir, none} {
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink(s.Bin, filepath.Join(d.dir, "bin")); err != nil {
+		t.Fatal(err)
+	}
+	dev := s.Daemon("dev", "bursar", "dev", "-listen", "127.0.0.1:0")
+	dev.Env = append([]string{"PATH=" + none}, d.env...)
+	dev.Start()
+	d.env = append(d.env, "PATH="+s.Bin+":"+os.Getenv("PATH"))
+	deadline := time.Now().Add(2 * time.Minute)
+	for !strings.Contains(dev.Log(100), "Ctrl-C stops") || d.exit("bursar completeness -check") != 2 {
+		if dev.Ended() || time.Now().After(deadline) {
+			t.Fatalf("the demo does not find its failed day:\n%s", dev.Log(100))
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	return d
+}
+
+// run runs a command as its user would, and returns what it printed.
+func (d *demo) run(command string) (out string, err error) {
+	ctx, cancel := context.WithTimeout(d.t.Context(), time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "bash", "-c", command)
+	cmd.Dir, cmd.Env, cmd.WaitDelay = d.dir, append(os.Environ(), d.env...), time.Second
+	text, err := cmd.CombinedOutput()
+	return string(text), err
+}
+
+// exit returns the exit code of a command; -1 where it did not come to its end.
+func (d *demo) exit(command string) int {
+	_, err := d.run(command)
+	var failed *exec.ExitError
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &failed):
+		return failed.ExitCode()
+	}
+	return -1
+}
+
+// readmeCommands returns the commands of README's code blocks that are for the demo. The
+// word behind the fence says what a block has: sh are commands, console are commands behind
+// "$ " with what they print; with not-in-demo they need a site of one's own.
+func readmeCommands(t *testing.T) (commands []string) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(site.Top(), "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	kinds := []string{"sh", "sh not-in-demo", "console", "console not-in-demo", "hcl", "text"}
+	kind, inside := "", false
+	for i, line := range strings.Split(string(text), "\n") {
+		if word, fence := strings.CutPrefix(line, "```"); fence {
+			if inside = !inside; !inside {
+				continue
+			}
+			if kind = word; !slices.Contains(kinds, kind) {
+				t.Errorf("README.md:%d: unknown kind of code block %q: use one of %s", i+1, kind, strings.Join(kinds, ", "))
+			}
+			continue
+		}
+		command, prompted := strings.CutPrefix(line, "$ ")
+		if inside && strings.TrimSpace(line) != "" && (kind == "sh" || kind == "console" && prompted) {
+			commands = append(commands, command)
+		}
+	}
+	return commands
+}
+
+func TestReadme_CommandsInTheDemo_ExitWithZero(t *testing.T) {
+	t.Parallel()
+	commands := readmeCommands(t)
+	if len(commands) < 30 {
+		t.Errorf("README has only %d commands for the demo: %q", len(commands), commands)
+	}
+	d := startDemo(t)
+	for _, command := range commands {
+		if out, err := d.run(command); err != nil || strings.TrimSpace(out) == "" && !strings.ContainsAny(command, ">") && !strings.Contains(command, " -o ") {
+			t.Errorf("%s: %v\n%s", command, err, out)
+		}
+	}
+	d.showsContent()
+	d.showsPages()
+}
+
+// showsContent checks that what the demo promises is there.
+func (d *demo) showsContent() {
+	d.t.Helper()
+	for _, c := range []struct{ command, want string }{
+		{"bursar status", `(?s)^Healthy.*3 quarantined`},
+		{"bursar quarantine list", `validation .*is below zero`},
+		{"bursar gaps", `replay/recorded .*demo: the log was rotated`},
+		{"bursar completeness", `missing +\d+ +\d+ +0 +0 +0 +3`},
+		{"bursar budgets", `(?m)^arctic-ice .* −[0-9]`},
+		{"bursar budgets", `(?m)^higgs .* EUR +30\S*000.00 .*-$`},
+		{"bursar budgets", `(?m)^wheat-genome .* 20\d\d-\d\d-\d\d$`},
+		{"bursar prices -at 2025", `Cores +hour +0.01 `},
+		{"bursar prices", `0.006 +EUR +partition=opportunistic`},
+		{"bursar directory", `higgs +at00 +Ada Atlas +atlas,cms`},
+		{"bursar subscription -window 30d", `at00 +Ada Atlas +[1-9]`},
+		{"bursar usage -window last-month -by project -measure cost,su,energy,co2,utilization", `higgs( +[1-9]\S*){5}`},
+		{"bursar census", `at00 +[1-9]`},
+		{"bursar actions list", `report/demo +healthy .* 1 done`},
+		{"grep -c '<table' */site/*.html ../bursar-dev-*/site/*.html ../bursar-dev-*/site/*/*.html", `:[1-9]`},
+	} {
+		if out, _ := d.run(c.command); !regexp.MustCompile(c.want).MatchString(out) {
+			d.t.Errorf("%s, want %s:\n%s", c.command, c.want, out)
+		}
+	}
+}
+
+// showsPages opens each page that the first one leads to, within two links.
+func (d *demo) showsPages() {
+	d.t.Helper()
+	link, err := d.run("bursar login")
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	browser := &http.Client{Jar: jar, Timeout: time.Minute}
+	link = strings.TrimSpace(link)
+	base := link[:strings.Index(link, "/ui/")]
+	leads := regexp.MustCompile(`href="(/[a-z/-]*)"`)
+	seen := map[string]bool{}
+	next := []string{strings.TrimPrefix(link, base)}
+	for range 3 {
+		open := next
+		next = nil
+		for _, path := range open {
+			page, err := openPage(browser, base+path)
+			if err != nil {
+				d.t.Errorf("%s: %v", path, err)
+			}
+			for _, found := range leads.FindAllStringSubmatch(page, -1) {
+				if to := found[1]; !seen[to] && !strings.HasPrefix(to, "/ui/static") && !strings.HasPrefix(to, "/ui/log") {
+					seen[to] = true
+					next = append(next, to)
+				}
+			}
+		}
+	}
+	for _, path := range []string{"/ui/usage", "/ui/reports", "/ui/budgets", "/ui/actions", "/ui/records", "/ui/agents", "/ui/centre"} {
+		if !seen[path] {
+			d.t.Errorf("no page leads to %s; those that are: %v", path, seen)
+		}
+	}
+}
+
+// openPage returns what an address answers with 200.
+func openPage(client *http.Client, url string) (string, error) {
+	resp, err := client.Get(url)
+	if err != nil {
+		return "", err
+	}
+	defer resp.Body.Close()
+	var body bytes.Buffer
+	if _, err := io.Copy(&body, resp.Body); err != nil {
+		return "", err
+	}
+	if resp.StatusCode != http.StatusOK {
+		return "", fmt.Errorf("%s: %.300s", resp.Status, body.String())
+	}
+	return body.String(), nil
+}
