@@ -26,12 +26,27 @@ type socketFolder struct {
 	lock *os.File
 }
 
-// newFolder makes a folder in dir, after those are removed that processes left which
-// were killed. Where dir has too long a name for it, the folder is dir itself.
-func newFolder(dir string) (*socketFolder, error) {
-	if len(dir) > maxTempDir {
-		return &socketFolder{path: dir}, nil
+// newFolder makes a folder in the first of dirs whose name leaves room for a socket and in
+// which one can be made.
+func newFolder(dirs ...string) (*socketFolder, error) {
+	var failed []error
+	for _, dir := range dirs {
+		if len(dir) > maxTempDir {
+			failed = append(failed, fmt.Errorf("%s has %d bytes, and the path of a socket leaves %d", dir, len(dir), maxTempDir))
+			continue
+		}
+		f, err := newFolderIn(dir)
+		if err == nil {
+			return f, nil
+		}
+		failed = append(failed, err)
 	}
+	return nil, fmt.Errorf("%w; set TMPDIR to a folder with a shorter name that this user can write", errors.Join(failed...))
+}
+
+// newFolderIn makes a folder in dir, after those are removed that processes left which
+// were killed.
+func newFolderIn(dir string) (*socketFolder, error) {
 	if err := sweep(dir, time.Now().Add(-folderAge)); err != nil {
 		return nil, err
 	}
@@ -49,11 +64,8 @@ func newFolder(dir string) (*socketFolder, error) {
 	return f, nil
 }
 
-// remove removes the folder with all that is in it, unless it is that of all.
+// remove removes the folder with all that is in it.
 func (f *socketFolder) remove() error {
-	if f.lock == nil {
-		return nil
-	}
 	return errors.Join(os.RemoveAll(f.path), f.lock.Close())
 }
 

@@ -128,28 +128,41 @@ func TestFoldersOfAKilledDaemonsPluginsAreRemovedAndNoOthers(t *testing.T) {
 	}
 }
 
-// A temporary folder with a long name has room for the socket, and none for a folder of ours.
-func TestAPluginStartsWhateverTheLengthOfTheTemporaryFoldersName(t *testing.T) {
+func TestPlugin_NameOfTheTemporaryFolderIsLong_Starts(t *testing.T) {
 	t.Parallel()
-	for n := 20; n <= 60; n++ {
-		dir, err := os.MkdirTemp("", "h")
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { os.RemoveAll(dir) })
-		long := filepath.Join(dir, strings.Repeat("x", max(1, n-len(dir)-1)))
+	base := shortDir(t)
+	for _, n := range []int{maxTempDir - 1, maxTempDir, maxTempDir + 1, 60, 61, 92, 93, 107, 108, 250} {
+		long := filepath.Join(base, strings.Repeat("x", max(1, n-len(base)-1)))
 		if err := os.Mkdir(long, 0o700); err != nil {
 			t.Fatal(err)
 		}
-		f, err := newFolder(long)
-		if err != nil {
-			t.Fatal(err)
+		spec := hostile(t, "")
+		spec.TempDir = long
+		p := launch(t, spec)
+		folder := p.folder.path
+		if inLong := filepath.Dir(folder) == long; inLong != (len(long) <= maxTempDir) {
+			t.Errorf("%d bytes: the socket is in %s", len(long), folder)
 		}
-		if socket := len(f.path) + len("/plugin-dir0123456789/plugin0123456789"); socket > 107 {
-			t.Errorf("%d bytes of a folder's name make %d of a socket's", len(long), socket)
+		p.Close()
+		if _, err := os.Lstat(folder); !errors.Is(err, os.ErrNotExist) || len(namesIn(t, long)) > 0 {
+			t.Errorf("left behind: %s, %v", folder, namesIn(t, long))
 		}
-		if err := f.remove(); err != nil || len(namesIn(t, long)) > 0 {
-			t.Error(namesIn(t, long), err)
+		if err := os.Remove(long); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestNewFolder_NoFolderHasRoom_SaysEachWithItsReason(t *testing.T) {
+	t.Parallel()
+	long, missing := "/"+strings.Repeat("x", maxTempDir), "/bursar-is-not-there"
+	_, err := newFolder(long, missing)
+	if err == nil {
+		t.Fatal("a folder was made")
+	}
+	for _, want := range []string{long + " has 45 bytes", missing, "set TMPDIR"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("%q does not say %q", err, want)
 		}
 	}
 }

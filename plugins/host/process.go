@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -38,7 +39,7 @@ type Spec struct {
 	Env map[string]string
 
 	Dir     string // the working directory; "/" when empty
-	TempDir string // for the folder of the socket; the system's when empty
+	TempDir string // for the folder of the socket; the system's, or /tmp, when it is empty or has no room
 	Dev     bool   // accept binaries below folders such as /tmp
 
 	// StartTimeout is how long a plugin may take until it can be called; ten
@@ -66,10 +67,13 @@ func (s Spec) withDefaults() Spec {
 	if s.Logger == nil {
 		s.Logger = slog.New(slog.DiscardHandler)
 	}
-	if s.TempDir == "" || len(s.TempDir) > 60 { // the path of a socket has at most 107 bytes
-		s.TempDir = os.TempDir()
-	}
 	return s
+}
+
+// tempDirs are where the folder of the socket may be, the best first.
+func (s *Spec) tempDirs() []string {
+	dirs := []string{s.TempDir, os.TempDir(), "/tmp"}
+	return slices.Compact(slices.DeleteFunc(dirs, func(dir string) bool { return dir == "" }))
 }
 
 func (s *Spec) name() string { return s.Kind + " plugin " + s.Type }
@@ -111,7 +115,7 @@ func (p *Process) start(ctx context.Context) error {
 		p.spec.Logger.Info("the plugin is executed from its file, not from a sealed copy", "reason", p.image.note)
 	}
 	var err error
-	if p.folder, err = newFolder(p.spec.TempDir); err != nil {
+	if p.folder, err = newFolder(p.spec.tempDirs()...); err != nil {
 		return fmt.Errorf("make a folder for its socket: %w", err)
 	}
 	log := &lines{log: p.spec.Logger}
