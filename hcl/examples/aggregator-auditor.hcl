@@ -25,11 +25,11 @@ aggregator {
 # Collectors that have certificates (AUDITOR's use_tls) come to an api.tls_listen. This
 # is for all of them at once, as in an AUDITOR without RBAC:
 #   access {
-#     client "*" { roles = ["read", "write"] }
+#     client "*" { roles = ["monitor", "read", "write"] }
 #   }
 
-# Every user of this machine may read all records and write more. Without this a plain
-# address answers /health_check alone.
+# Every user of this machine may read all records and write more, and Prometheus gets
+# /metrics. Without this a plain address answers /health_check alone.
 access {
-  plain_role = "read,write"
+  plain_role = "monitor,read,write"
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/aggregator/internal/config"
 	"github.com/bursar-accounting/bursar/proto/identity"
 )
@@ -59,6 +60,20 @@ func TestGoodFilesAndShippedExamplesLoadWithoutAWord(t *testing.T) {
 			if _, err := load(name); err != nil {
 				t.Errorf("%s (%s): %v", name, how, err)
 			}
+		}
+	}
+}
+
+// In the place of an AUDITOR, what an AUDITOR answers everyone is answered.
+func TestExample_InPlaceOfAuditor_AnswersEachOfItsRoutes(t *testing.T) {
+	c, _, diags := config.Load("../../../hcl/examples/aggregator-auditor.hcl")
+	if diags.HasErrors() {
+		t.Fatal(diags)
+	}
+	given, routes := c.Rules().Plain, access.Routes()
+	for _, route := range []string{"GET /health_check", "GET /metrics", "POST /record", "PUT /record", "POST /records", "GET /records", "GET /record/{record_id}"} {
+		if need, known := routes[route]; !known || !need.Open && !given.Any(need.Rights) {
+			t.Errorf("%s takes %s, and %s are given", route, need.Rights, given)
 		}
 	}
 }

@@ -133,14 +133,14 @@ func (c *conversion) accessBlock(t tree, secure bool) {
 	defer b.close()
 	switch {
 	case !secure:
-		b.comment("Whoever reaches a plain address reads and writes, as with AUDITOR.")
-		b.text("plain_role", "read,write")
+		b.comment("Whoever reaches a plain address reads, writes and gets /metrics, as with AUDITOR.")
+		b.text("plain_role", "monitor,read,write")
 		t.pairs()
 	case !t.at("enforce_rbac").truth():
-		b.comment("Every certificate of the authority reads and writes, as with AUDITOR without RBAC.")
+		b.comment("Every certificate of the authority reads, writes and gets /metrics, as with AUDITOR without RBAC.")
 		b.text("plain_role", "none")
 		b.open("client", "*")
-		b.texts("roles", []string{"read", "write"})
+		b.texts("roles", []string{"monitor", "read", "write"})
 		b.close()
 	default:
 		b.text("plain_role", "none")

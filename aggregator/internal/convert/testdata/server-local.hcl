@@ -10,6 +10,6 @@ aggregator {
 }
 
 access {
-  # Whoever reaches a plain address reads and writes, as with AUDITOR.
-  plain_role = "read,write"
+  # Whoever reaches a plain address reads, writes and gets /metrics, as with AUDITOR.
+  plain_role = "monitor,read,write"
 }

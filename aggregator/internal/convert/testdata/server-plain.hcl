@@ -40,8 +40,8 @@ aggregator {
 }
 
 access {
-  # Whoever reaches a plain address reads and writes, as with AUDITOR.
-  plain_role = "read,write"
+  # Whoever reaches a plain address reads, writes and gets /metrics, as with AUDITOR.
+  plain_role = "monitor,read,write"
 }
 # server-plain.yml | application.addr | any name of the host in a request | only those of hosts, addresses and localhost
 # server-plain.yml | ignore_record_exists_error | new records of a bulk with a known one are lost | they are stored

@@ -23,11 +23,12 @@ aggregator {
 }
 
 access {
-  # Every certificate of the authority reads and writes, as with AUDITOR without RBAC.
+  # Every certificate of the authority reads, writes and gets /metrics, as with AUDITOR
+  # without RBAC.
   plain_role = "none"
 
   client "*" {
-    roles = ["read", "write"]
+    roles = ["monitor", "read", "write"]
   }
 }
 # server-tls.yml | application.port beside TLS | reads and writes without a certificate, from everywhere | /health_check on this machine
