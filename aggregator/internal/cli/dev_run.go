@@ -49,7 +49,7 @@ func RunDev(ctx context.Context, opt DevOptions) (err error) {
 	if err != nil {
 		return err
 	}
-	unlink, err := announce(opt.Getenv, site.socket)
+	unlink, err := linkDevSocket(opt.Getenv, site.socket, os.Getpid())
 	defer func() { err = errors.Join(err, unlink()) }()
 	if err != nil {
 		return err

@@ -10,16 +10,13 @@ import (
 )
 
 // sockets are where an aggregator of this machine has its unix socket: the one of the
-// package, that one without systemd, and that of the user's own `bursar dev`.
+// package, that one without systemd, and those of the user's own `bursar dev`, the newest
+// first.
 func (p *Program) sockets() []string {
 	if p.Sockets != nil {
 		return p.Sockets
 	}
-	list := []string{"/run/bursar/api.sock", "/var/lib/bursar/api.sock"}
-	if own := DevSocket(p.Getenv); own != "" {
-		list = append(list, own)
-	}
-	return list
+	return append([]string{"/run/bursar/api.sock", "/var/lib/bursar/api.sock"}, devSockets(p.Getenv)...)
 }
 
 // nearest is the address of the aggregator that commands without one speak with: the
