@@ -229,10 +229,12 @@ type Verdict struct {
 type Node struct {
 	Name string `json:"name"`
 	ID   string `json:"id"`
-	// By which the other nodes reach it.
+	// At which the node that says so dials it: that of its configuration, or else listed_address.
 	Address string `json:"address"`
-	Role    string `json:"role"`
-	Voter   bool   `json:"voter"`
+	// In the cluster's list of members, which a leader makes follow its configuration.
+	ListedAddress string `json:"listed_address"`
+	Role          string `json:"role"`
+	Voter         bool   `json:"voter"`
 	// It is the node that says so.
 	Self         bool   `json:"self"`
 	Heard        bool   `json:"heard"`
@@ -1474,15 +1476,18 @@ type Members struct {
 
 // Member is a part of an answer.
 type Member struct {
-	ID          string `json:"id"`
-	Name        string `json:"name"`
-	Address     string `json:"address"`
-	Version     string `json:"version"`
-	Voter       bool   `json:"voter"`
-	Leader      bool   `json:"leader"`
-	Applied     uint64 `json:"applied"`
-	Match       uint64 `json:"match"`
-	LastContact Time   `json:"last_contact"`
+	ID   string `json:"id"`
+	Name string `json:"name"`
+	// In the cluster's list of members, which a leader makes follow its configuration.
+	Address string `json:"address"`
+	// At which the node that answers dials it: that of its configuration, or else address.
+	DialledAddress string `json:"dialled_address"`
+	Version        string `json:"version"`
+	Voter          bool   `json:"voter"`
+	Leader         bool   `json:"leader"`
+	Applied        uint64 `json:"applied"`
+	Match          uint64 `json:"match"`
+	LastContact    Time   `json:"last_contact"`
 }
 
 // NewMember is a part of an answer.

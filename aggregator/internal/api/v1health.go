@@ -118,7 +118,7 @@ func nodesJSON(r *health.Report) []v1.Node {
 	for i := range r.Facts.Nodes {
 		n := &r.Facts.Nodes[i]
 		j := v1.Node{
-			Name: n.Name, ID: n.ID, Address: n.Address, Role: role(n), Voter: n.Voter, Self: n.Self, Heard: r.Heard(n), LastContact: v1.Time{Time: n.Seen},
+			Name: n.Name, ID: n.ID, Address: n.Address, ListedAddress: n.Listed, Role: role(n), Voter: n.Voter, Self: n.Self, Heard: r.Heard(n), LastContact: v1.Time{Time: n.Seen},
 			AppliedIndex: n.Applied, Version: n.Version, DiskFreeBytes: n.Disk.Free, DiskSizeBytes: n.Disk.Size, DiskLevel: string(n.Disk.Level), BallastBytes: n.Disk.Ballast,
 			ClockOffsetSeconds: n.ClockOffset.Seconds(), Hash: n.Hash, HashIndex: n.HashIndex, Fenced: n.Fenced, Paused: n.Paused, ConfigDiffers: n.ConfigDiffers,
 			CertificateUntil: v1.Time{Time: n.CertEnds}, Backup: backupJSON(n.Backup),

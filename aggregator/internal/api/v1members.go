@@ -28,8 +28,9 @@ var ErrRefused = errors.New("it is refused")
 // Member is a node of the cluster.
 type Member struct {
 	ID      string
-	Name    string // "" while it has not been heard of
-	Address string
+	Name    string // "" while it is not known
+	Address string // in the members' list
+	Dialled string // at which this node dials it first
 	Version string
 	Voter   bool
 	Leader  bool
@@ -64,7 +65,7 @@ func (s *Server) v1Members(w http.ResponseWriter, r *http.Request) {
 	list := []v1.Member{}
 	for _, m := range s.opt.Members.Members() {
 		list = append(list, v1.Member{
-			ID: m.ID, Name: m.Name, Address: m.Address, Version: m.Version, Voter: m.Voter, Leader: m.Leader,
+			ID: m.ID, Name: m.Name, Address: m.Address, DialledAddress: m.Dialled, Version: m.Version, Voter: m.Voter, Leader: m.Leader,
 			Applied: m.Applied, Match: m.Match, LastContact: v1.Time{Time: m.LastContact},
 		})
 	}

@@ -21,14 +21,22 @@ func (p *Program) listPeersCommand() *cobra.Command {
 		Use: "list-peers", Short: "List the members of the cluster",
 		Long: `List the members of the cluster as the queried node knows them, also without a
 quorum. MATCH is the newest entry that the leader knows a member to hold, LAST CONTACT
-when the member last answered the leader; both are known to the leader only.`,
+when the member last answered the leader; both are known to the leader only. ADDRESS is
+that of the list of members: nodes dial each other at the address that raft.peers of
+their configuration has for a name, and a leader makes the list follow its own.`,
 		Example: "  bursar operator raft list-peers\n  bursar operator raft list-peers -format json",
 	}, func(ctx context.Context, api v1.API, _ []string) (v1.Members, error) { return api.ListMembers(ctx) }, func(list v1.Members, _ format) page {
 		t := newTable("NAME", "ID", "ADDRESS", "STATE", ">APPLIED", "?>MATCH", "?LAST CONTACT", "?VERSION")
 		for _, m := range list.Members {
 			t.add(dash(m.Name), m.ID, m.Address, memberState(&m), count(m.Applied), count(m.Match), instant(m.LastContact), dash(m.Version))
 		}
-		return page{table: t}
+		out := page{table: t}
+		for _, m := range list.Members {
+			if m.DialledAddress != "" && m.DialledAddress != m.Address {
+				out.notes = append(out.notes, fmt.Sprintf("%s: the queried node dials it at %s, which raft.peers of its configuration has", m.Name, m.DialledAddress))
+			}
+		}
+		return out
 	})
 }
 

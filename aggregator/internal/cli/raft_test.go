@@ -30,10 +30,10 @@ type noSnapshots struct{ api.Snapshots }
 // trioMembers are members of whom not all is known.
 func trioMembers() *apitest.Members {
 	return &apitest.Members{List: []api.Member{
-		{ID: "n1", Name: "agg1", Address: "agg1:8701", Version: "1.2.3", Voter: true, Leader: true, Applied: 42, Match: 42},
-		{ID: "n2", Address: "agg2:8701", Match: 7, LastContact: apitest.Noon().Add(-500 * time.Millisecond)},
-		{ID: "n3", Name: "agg3", Address: "agg3:8701", Version: "1.2.3", Voter: true, Applied: 41},
-		{ID: "a/b", Address: "agg4:8701"},
+		{ID: "n1", Name: "agg1", Address: "agg1:8701", Dialled: "agg1:8701", Version: "1.2.3", Voter: true, Leader: true, Applied: 42, Match: 42},
+		{ID: "n2", Address: "agg2:8701", Dialled: "agg2:8701", Match: 7, LastContact: apitest.Noon().Add(-500 * time.Millisecond)},
+		{ID: "n3", Name: "agg3", Address: "old3:8701", Dialled: "agg3:8701", Version: "1.2.3", Voter: true, Applied: 41},
+		{ID: "a/b", Address: "agg4:8701", Dialled: "agg4:8701"},
 	}}
 }
 
@@ -81,6 +81,9 @@ func TestTheMembersAreListedInEveryFormat(t *testing.T) {
 			t.Error(code, errs)
 		}
 		golden(t, "list-peers."+format, out)
+		if note := "agg3: the queried node dials it at agg3:8701"; strings.Contains(errs, note) != (format == "table") {
+			t.Errorf("%s: %q", format, errs)
+		}
 	}
 }
 

@@ -92,7 +92,7 @@ func (n *Node) call(ctx context.Context, to Server, use byte, o order) (*Conn, f
 	if !ok {
 		return nil, nil, errors.New("this node cannot reach others")
 	}
-	c, err := s.t.greet(ctx, to.ID, to.Addr, use)
+	c, err := s.t.greet(ctx, to, use)
 	if err != nil {
 		return nil, nil, err
 	}

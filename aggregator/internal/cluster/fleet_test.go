@@ -27,6 +27,8 @@ type fleet struct {
 	mu    sync.Mutex
 	cut   map[[2]string]bool // by address, caller first
 	wires map[[2]string][]net.Conn
+	// moved are the addresses of a new configuration, by id.
+	moved map[string]string
 }
 
 // ship is a node of a fleet.
@@ -105,7 +107,7 @@ func (s *ship) start(l net.Listener) {
 	keys := s.fleet.keys
 	s.trans, err = NewTransport(TransportConfig{
 		Listener: l, Advertise: s.addr, ID: id, Server: keys.Server(pki.Aggregator), Client: keys.Client(pki.Aggregator, ""),
-		Certificates: s.fleet.certs, renewEvery: 10 * time.Millisecond,
+		Certificates: s.fleet.certs, renewEvery: 10 * time.Millisecond, Configured: s.fleet.configured,
 		Logger: s.conf.Logger, dial: func(ctx context.Context, to string) (net.Conn, error) { return s.fleet.dial(ctx, s.addr, to) },
 	})
 	if err != nil {
@@ -173,6 +175,24 @@ func (f *fleet) dial(ctx context.Context, from, to string) (net.Conn, error) {
 		f.wires[way] = append(f.wires[way], c)
 	}
 	return c, err
+}
+
+// configured is the configuration of all nodes.
+func (f *fleet) configured(id string) (name, addr string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return "agg", f.moved[id]
+}
+
+// move gives the nodes, which are stopped, addresses by a new configuration.
+func (f *fleet) move(ships ...*ship) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.moved = map[string]string{}
+	for _, s := range ships {
+		s.addr = porttest.Free(f.t)
+		f.moved[s.ID()] = s.addr
+	}
 }
 
 // part cuts all wires between a node and the others.

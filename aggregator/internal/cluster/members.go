@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -187,18 +188,25 @@ func (n *Node) answering(ids []string, enough int) (alive int) {
 	}
 }
 
-// Readdress gives a member, which keeps its id, another address.
+// Readdress gives a member, which keeps its id, another address: the caller knows that it
+// answers there. Another member that had the address until now, as when two exchange theirs,
+// has its id for an address until its own is known.
 func (n *Node) Readdress(ctx context.Context, s Server) error {
 	if s.Addr == "" {
 		return fmt.Errorf("cluster: node %s: %w", s.ID, errNoAddr(""))
 	}
 	return n.change(ctx, func(now []Member) error {
-		for _, m := range now {
-			if m.ID == s.ID {
-				return n.readdress(m, s)
+		i := slices.IndexFunc(now, func(m Member) bool { return m.ID == s.ID })
+		if i < 0 {
+			return fmt.Errorf("cluster: node %s is not a member", s.ID)
+		}
+		// Raft knows no two members of one address.
+		if j := slices.IndexFunc(now, func(m Member) bool { return m.Addr == s.Addr }); j >= 0 && j != i {
+			if err := n.readdress(now[j], Server{ID: now[j].ID, Addr: now[j].ID}); err != nil {
+				return err
 			}
 		}
-		return fmt.Errorf("cluster: node %s is no member", s.ID)
+		return n.readdress(now[i], s)
 	})
 }
 

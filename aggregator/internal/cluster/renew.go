@@ -80,7 +80,7 @@ func (t *Transport) outdated() (*Conn, Server) {
 func (t *Transport) reaches(to Server) bool {
 	ctx, cancel := context.WithTimeout(t.ctx, dialLimit)
 	defer cancel()
-	c, err := t.greet(ctx, to.ID, to.Addr, forRaft)
+	c, err := t.greet(ctx, to, forRaft)
 	if err != nil {
 		if t.ctx.Err() == nil {
 			t.stuck.Tell(t.logger, slog.LevelWarn, "a connection of raft is not made anew with the renewed certificate: the other node cannot be reached, or refuses it", "addr", to.Addr, "error", err)

@@ -153,11 +153,11 @@ func TestAConnectionEndsWithTheCertificateOfItsOtherEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { b.Close() })
-	out, err := b.DialPeer(t.Context(), a.Addr())
+	out, err := b.DialPeer(t.Context(), Server{Addr: a.Addr()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	in, err := a.DialPeer(t.Context(), b.Addr())
+	in, err := a.DialPeer(t.Context(), Server{Addr: b.Addr()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -155,11 +155,12 @@ func (s *raftStream) Dial(to raft.ServerAddress, timeout time.Duration) (net.Con
 	}
 	ctx, cancel := context.WithTimeout(s.t.ctx, timeout)
 	defer cancel()
-	c, err := s.t.greet(ctx, id, addr, forRaft)
+	node := Server{ID: id, Addr: addr}
+	c, err := s.t.greet(ctx, node, forRaft)
 	if err != nil {
 		return nil, err
 	}
-	s.t.dialled(c, Server{ID: id, Addr: addr})
+	s.t.dialled(c, node)
 	return c, nil
 }
 

@@ -49,8 +49,12 @@ type TransportConfig struct {
 	// whatever becomes of the certificates that were shown when they were made.
 	Certificates Certificates
 	// ID is this node's, see Identity. Who means another node is refused.
-	ID     string
-	Logger *slog.Logger
+	ID string
+	// Configured returns the name and the address that the configuration has for the node
+	// with that id; both are empty for one that it does not name. It is called at every
+	// dial. Nil: the configuration names none.
+	Configured func(id string) (name, addr string)
+	Logger     *slog.Logger
 
 	// dial replaces the network in tests.
 	dial func(ctx context.Context, addr string) (net.Conn, error)
@@ -119,6 +123,9 @@ func NewTransport(c TransportConfig) (*Transport, error) {
 	if c.Certificates == nil {
 		c.Certificates = eternal{}
 	}
+	if c.Configured == nil {
+		c.Configured = func(string) (name, addr string) { return "", "" }
+	}
 	c.renewEvery = or(c.renewEvery, renewEvery)
 	if c.dial == nil {
 		c.dial = func(ctx context.Context, addr string) (net.Conn, error) {
@@ -171,9 +178,19 @@ func (t *Transport) Addr() string { return t.addr.String() }
 // ID returns this node's id.
 func (t *Transport) ID() string { return t.conf.ID }
 
-// DialPeer connects to the peer protocol at addr; what it returns is a *Conn.
-func (t *Transport) DialPeer(ctx context.Context, addr string) (net.Conn, error) {
-	c, err := t.dial(ctx, addr, peerProtocol)
+// DialPeer connects to the peer protocol of a node; what it returns is a *Conn. A node with
+// an id is dialled as by raft: at the address that the configuration has for it, and at that
+// of the Server. Without an id it is whoever answers at the address.
+func (t *Transport) DialPeer(ctx context.Context, to Server) (net.Conn, error) {
+	name, _ := t.conf.Configured(to.ID)
+	c, err := t.reach(ctx, to, func(ctx context.Context, addr string) (*Conn, error) {
+		c, err := t.dial(ctx, addr, peerProtocol)
+		if err == nil && name != "" && c.Peer.Name != name {
+			hangUp(c)
+			err = fmt.Errorf("cluster: dial %s: %w: %s is meant, but this is %s", addr, ErrOtherNode, name, c.Peer.Name)
+		}
+		return c, err
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -413,17 +430,19 @@ func (t *Transport) dial(ctx context.Context, addr, protocol string) (*Conn, err
 	return c, nil
 }
 
-// greet connects to the node with that id at addr, for one use.
-func (t *Transport) greet(ctx context.Context, id, addr string, use byte) (*Conn, error) {
-	c, err := t.dial(ctx, addr, raftProtocol)
-	if err != nil {
-		return nil, err
-	}
-	if err := t.introduce(c, greeting{use: use, meant: id, from: t.conf.ID}); err != nil {
-		hangUp(c)
-		return nil, fmt.Errorf("cluster: dial %s: %w", addr, err)
-	}
-	return c, nil
+// greet connects to a node, for one use.
+func (t *Transport) greet(ctx context.Context, to Server, use byte) (*Conn, error) {
+	return t.reach(ctx, to, func(ctx context.Context, addr string) (*Conn, error) {
+		c, err := t.dial(ctx, addr, raftProtocol)
+		if err != nil {
+			return nil, err
+		}
+		if err := t.introduce(c, greeting{use: use, meant: to.ID, from: t.conf.ID}); err != nil {
+			hangUp(c)
+			return nil, fmt.Errorf("cluster: dial %s: %w", addr, err)
+		}
+		return c, nil
+	})
 }
 
 func (t *Transport) introduce(c *Conn, g greeting) error {

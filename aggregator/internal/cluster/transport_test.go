@@ -62,7 +62,7 @@ func TestOnePortCarriesRaftAndThePeerProtocolAndKeepsThemApart(t *testing.T) {
 	a := newTestTransport(t, ca.Keys(pki.Aggregator, "agg1"), "a", nil)
 	b := newTestTransport(t, ca.Keys(pki.Aggregator, "agg2"), "b", nil)
 
-	peer, err := a.DialPeer(t.Context(), b.Addr())
+	peer, err := a.DialPeer(t.Context(), Server{Addr: b.Addr()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -172,7 +172,7 @@ func TestADialledNodeMustBeAnAggregator(t *testing.T) {
 			c.Close()
 		}
 	}()
-	if _, err := a.DialPeer(t.Context(), l.Addr().String()); !errors.Is(err, pki.ErrIdentity) || !strings.Contains(err.Error(), "agent/head1") {
+	if _, err := a.DialPeer(t.Context(), Server{Addr: l.Addr().String()}); !errors.Is(err, pki.ErrIdentity) || !strings.Contains(err.Error(), "agent/head1") {
 		t.Fatal(err)
 	}
 }
@@ -232,7 +232,7 @@ func TestAClosedTransportEndsWhatItCarried(t *testing.T) {
 	ca := identitytest.New(t)
 	a := newTestTransport(t, ca.Keys(pki.Aggregator, "agg1"), "a", nil)
 	b := newTestTransport(t, ca.Keys(pki.Aggregator, "agg2"), "b", nil)
-	c, err := a.DialPeer(context.Background(), b.Addr())
+	c, err := a.DialPeer(context.Background(), Server{Addr: b.Addr()})
 	if err != nil {
 		t.Fatal(err)
 	}

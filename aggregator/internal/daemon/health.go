@@ -171,6 +171,9 @@ func (d *healthMonitor) local() health.Local {
 	if conf.Problem != nil {
 		l.ConfigProblem = conf.Problem.Error()
 	}
+	for _, m := range a.peer.Misplaced() {
+		l.Misplaced = append(l.Misplaced, health.Misplaced(m))
+	}
 	l.Backup = a.ownBackups()
 	l.Unindexed = text(a.usages.TooLarge())
 	l.OldCopy, l.Unrecorded = text(a.replica.node.Behind()), text(a.replica.node.Unprotected())
@@ -245,7 +248,7 @@ func (d *healthMonitor) strayed(_ context.Context, f *health.Facts) {
 // member is what is known of a member; newest is the newest command that any node
 // has.
 func (d *healthMonitor) member(now time.Time, leader string, newest uint64, m cluster.Member) health.Node {
-	n := health.Node{Name: m.Addr, ID: m.ID, Address: m.Addr, Voter: m.Voter, Leader: m.ID == leader, Self: m.ID == d.agg.replica.node.ID()}
+	n := health.Node{Name: m.Addr, ID: m.ID, Address: d.agg.peer.AddressOf(m.Server), Listed: m.Addr, Voter: m.Voter, Leader: m.ID == leader, Self: m.ID == d.agg.replica.node.ID()}
 	fact, heard := d.agg.peer.Roster().ByID(m.ID)
 	for _, l := range d.agg.peer.Names() {
 		if l.ID == m.ID && l.Name != "" {

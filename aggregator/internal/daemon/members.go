@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -87,11 +88,15 @@ func (m members) Members() []api.Member {
 	for _, r := range m.replica.node.Reach() {
 		reach[r.ID] = r
 	}
+	names := map[string]string{}
+	for _, l := range m.replica.peer.Names() {
+		names[l.ID] = l.Name
+	}
 	var list []api.Member
 	for _, n := range m.replica.node.Members() {
-		one := api.Member{ID: n.ID, Address: n.Addr, Voter: n.Voter, Leader: n.Leader, Match: reach[n.ID].Match, LastContact: reach[n.ID].LastContact}
+		one := api.Member{ID: n.ID, Name: names[n.ID], Address: n.Addr, Dialled: m.replica.peer.AddressOf(n.Server), Voter: n.Voter, Leader: n.Leader, Match: reach[n.ID].Match, LastContact: reach[n.ID].LastContact}
 		if f, ok := m.replica.heard(n.ID); ok {
-			one.Name, one.Version, one.Applied = f.Name, f.Version, f.Applied
+			one.Name, one.Version, one.Applied = cmp.Or(f.Name, one.Name), f.Version, f.Applied
 		}
 		list = append(list, one)
 	}

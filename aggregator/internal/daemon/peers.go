@@ -57,7 +57,11 @@ func (a *Aggregator) join() (err error) {
 	if err != nil {
 		return errors.Join(err, a.set.Raft.close())
 	}
-	if err := membership.CheckFolder(a.set.DataDir, id, a.set.Name, a.set.Raft.Peers); err != nil {
+	book, err := membership.OpenBook(a.set.DataDir, id)
+	if err == nil {
+		err = book.CheckOwner(a.set.Name, a.set.Raft.Peers)
+	}
+	if err != nil {
 		return errors.Join(err, a.set.Raft.close())
 	}
 	guard, err := space(a.set.DataDir, a.set.MinFree, a.registry, a.set.Log)
@@ -67,7 +71,7 @@ func (a *Aggregator) join() (err error) {
 	conf := cluster.Config{
 		DataDir: a.set.DataDir, ProgressDir: filepath.Clean(a.set.DataDir) + "-progress", State: a.store, Images: a.store, Logger: a.set.Log, Metrics: a.registry, Multiplier: a.set.Raft.Multiplier,
 	}
-	if a.transport, err = a.listenPeers(id); err != nil {
+	if a.transport, err = a.listenPeers(id, book); err != nil {
 		return err
 	}
 	if err := a.checkPeers(id); err != nil {
@@ -84,14 +88,12 @@ func (a *Aggregator) join() (err error) {
 		return errors.Join(fmt.Errorf("open the node: %w", err), a.closeTransport())
 	}
 	a.replica = &replica{node: node, store: a.store, guard: guard}
-	if a.snapshots, err = a.newSnapshots(); err == nil {
-		a.peer, err = membership.New(a.peerConfig())
-	}
-	if err != nil {
+	if a.snapshots, err = a.newSnapshots(); err != nil {
 		stop, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
 		return errors.Join(err, node.Shutdown(stop), a.closeTransport())
 	}
+	a.peer = membership.New(a.peerConfig(book))
 	a.replica.peer = a.peer
 	node.OnLeader(a.peer.Tend)
 	return nil
@@ -106,7 +108,7 @@ func (a *Aggregator) address() string {
 }
 
 // listenPeers opens the transport to the other nodes, nil where there is none.
-func (a *Aggregator) listenPeers(id string) (*cluster.Transport, error) {
+func (a *Aggregator) listenPeers(id string, book *membership.Book) (*cluster.Transport, error) {
 	if a.set.Raft.Listener == nil {
 		return nil, nil //nolint:nilnil // a node alone has none
 	}
@@ -114,6 +116,7 @@ func (a *Aggregator) listenPeers(id string) (*cluster.Transport, error) {
 		Listener: a.set.Raft.Listener, Advertise: a.address(), ID: id, Logger: a.set.Log,
 		Server: a.set.Keys.Server(identity.Aggregator), Client: a.set.Keys.Client(identity.Aggregator, ""),
 		Certificates: a.set.Keys,
+		Configured:   func(id string) (name, addr string) { return book.Configured(a.set.Raft.Peers, id) },
 	})
 	if err != nil {
 		return nil, fmt.Errorf("listen to the other nodes: %w", err)
@@ -129,9 +132,9 @@ func (a *Aggregator) closeTransport() error {
 }
 
 // peerConfig is this node among the others.
-func (a *Aggregator) peerConfig() membership.Config {
+func (a *Aggregator) peerConfig(book *membership.Book) membership.Config {
 	conf := membership.Config{
-		Name: a.set.Name, Peers: a.set.Raft.Peers, Joined: a.joinedNodes, DataDir: a.set.DataDir, Node: a.replica.node, Store: a.store,
+		Name: a.set.Name, Peers: a.set.Raft.Peers, Joined: a.joinedNodes, DataDir: a.set.DataDir, Book: book, Node: a.replica.node, Store: a.store,
 		Refuse: a.refuse, Sources: []membership.FactSource{membership.FactFunc(a.ownFacts)}, Version: a.set.Version, Log: a.set.Log,
 	}
 	if a.transport != nil {

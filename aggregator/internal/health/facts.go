@@ -30,8 +30,11 @@ type Facts struct {
 
 // Node is a member of the cluster.
 type Node struct {
-	Name, ID, Address string
-	Voter, Leader     bool
+	Name, ID string
+	// Address is that at which the judge dials the node, Listed that of the members' list:
+	// they differ while the configuration has another one and no leader has taken it over.
+	Address, Listed string
+	Voter, Leader   bool
 	// Self says that it is the node that judges.
 	Self bool
 	// Seen is when the node was last heard; zero for never.
@@ -77,6 +80,8 @@ type Local struct {
 	Paused string `json:"paused,omitempty"`
 	// ConfigDiffers names what the node's files have otherwise than the cluster.
 	ConfigDiffers []string `json:"config_differs,omitempty"`
+	// Misplaced are the nodes that say they are at another address than the node dials.
+	Misplaced []Misplaced `json:"misplaced,omitempty"`
 	// ConfigProblem says why the node does not do what the cluster's configuration
 	// wants; "" when it does.
 	ConfigProblem string `json:"config_problem,omitempty"`
@@ -84,6 +89,13 @@ type Local struct {
 	Backup *LocalBackup `json:"backup,omitempty"`
 	// Agents are those that the node pulls from; only a leader has any.
 	Agents []Agent `json:"agents,omitempty"`
+}
+
+// Misplaced is a node that says it is at another address than the one at which it is dialled.
+type Misplaced struct {
+	Name    string `json:"name"`
+	Dialled string `json:"dialled"`
+	Is      string `json:"is"`
 }
 
 // Level is how full a disk is.

@@ -54,7 +54,7 @@ func Judge(f Facts) Report {
 	j := &judge{Facts: &f}
 	for _, rule := range []func(){
 		// A cause comes before what follows from it: without enough nodes none leads.
-		j.members, j.voters, j.fences, j.oldCopies, j.unindexed, j.disks, j.stalls, j.leader, j.paused, j.agents, j.silent, j.sources, j.certificates,
+		j.members, j.addresses, j.voters, j.fences, j.oldCopies, j.unindexed, j.disks, j.stalls, j.leader, j.paused, j.agents, j.silent, j.sources, j.certificates,
 		j.clocks, j.configuration, j.versions, j.hashes, j.quarantine, j.records, j.lost, j.gaps, j.lacking, j.conflicts, j.waiting, j.backups, j.ownBackups,
 	} {
 		rule()
@@ -117,7 +117,7 @@ func (j *judge) members() {
 		case !j.heard(n):
 			j.add(Finding{
 				Severity: Critical, ID: "node-silent", About: n.Name, Since: n.Seen,
-				What: fmt.Sprintf("node %s at %s is unreachable", n.Name, n.Address),
+				What: fmt.Sprintf("node %s at %s is unreachable", n.Name, n.address()),
 				Do:   fmt.Sprintf("systemctl status bursar   # on %s", n.Name),
 			})
 		case n.LagKnown && n.Lag > farBehind:
@@ -128,6 +128,28 @@ func (j *judge) members() {
 			})
 		}
 	}
+}
+
+// address is where the node is dialled, for people.
+func (n *Node) address() string {
+	if n.Listed == "" || n.Listed == n.Address {
+		return n.Address
+	}
+	return fmt.Sprintf("%s (raft.peers; the list of members has %s)", n.Address, n.Listed)
+}
+
+// addresses finds nodes that dial another one at an address that is not its own.
+func (j *judge) addresses() {
+	j.each(func(n *Node) {
+		for i := range n.Misplaced {
+			m := &n.Misplaced[i]
+			j.add(Finding{
+				Severity: Warning, ID: "peer-address", About: n.Name,
+				What: fmt.Sprintf("%s dials %s at %s, and %s says that it is at %s", n.Name, m.Name, m.Dialled, m.Name, m.Is),
+				Do:   fmt.Sprintf("bursar config validate   # on %s and %s: give %s the same address in raft.peers of all nodes, then restart those that differ", n.Name, m.Name, m.Name),
+			})
+		}
+	})
 }
 
 // oldCopies finds nodes that went back to an older copy of their data, and those that

@@ -41,6 +41,10 @@ func TestEachFactGivesItsFinding(t *testing.T) {
 		{"one of three is left", func(f *Facts) { f.Leader, f.Nodes[1].Seen, f.Nodes[2].Seen = "", hours(2), hours(1) }, "critical no-leader ", "1 of 3 voters are reachable, 2 are needed", "operator recover", time.Time{}},
 		{"a silent node", func(f *Facts) { f.Nodes[2].Seen = hours(1) }, "critical node-silent agg3", "agg3 at agg3:8701 is unreachable", "systemctl status bursar   # on agg3", hours(1)},
 		{"a node that was never heard", func(f *Facts) { f.Nodes[2].Seen = time.Time{} }, "critical node-silent agg3", "unreachable", "on agg3", time.Time{}},
+		{"a silent node that the list has at another address", func(f *Facts) { f.Nodes[2].Seen, f.Nodes[2].Listed = hours(1), "old:8701" }, "critical node-silent agg3", "agg3 at agg3:8701 (raft.peers; the list of members has old:8701) is unreachable", "on agg3", hours(1)},
+		{"a node at another address than one dials", func(f *Facts) {
+			f.Nodes[1].Misplaced = []Misplaced{{Name: "agg3", Dialled: "agg3:8701", Is: "new:8701"}}
+		}, "warning peer-address agg2", "agg2 dials agg3 at agg3:8701, and agg3 says that it is at new:8701", "config validate", time.Time{}},
 		{"a node behind", func(f *Facts) { f.Nodes[1].Lag = 5000 }, "warning node-behind agg2", "5000 entries behind", "on agg2", time.Time{}},
 		{"a node that joins", func(f *Facts) { f.Nodes[2].Voter = false; f.Nodes = append(f.Nodes, f.Nodes[1]) }, "notice node-joins agg3", "does not vote yet", "list-peers", time.Time{}},
 		{"two voters", func(f *Facts) { f.Nodes = f.Nodes[:2] }, "warning two-voters ", "stops when either fails", "raft add", time.Time{}},

@@ -40,6 +40,8 @@ const (
 	briefFindings = 4
 	// briefDiffers is how many differing blocks are told.
 	briefDiffers = 20
+	// briefMisplaced is how many nodes with another address are told.
+	briefMisplaced = 10
 )
 
 // Brief returns l without what is too much to be told every few seconds: of many
@@ -56,6 +58,7 @@ func (l Local) Brief() Local {
 		agents[i].Findings = agents[i].Findings[:min(len(agents[i].Findings), briefFindings)]
 	}
 	l.Agents, l.ConfigDiffers = agents, l.ConfigDiffers[:min(len(l.ConfigDiffers), briefDiffers)]
+	l.Misplaced = l.Misplaced[:min(len(l.Misplaced), briefMisplaced)]
 	return l
 }
 

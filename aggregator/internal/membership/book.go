@@ -5,11 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"github.com/bursar-accounting/bursar/proto/durable"
 	"hash/crc32"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"sync"
+
+	"github.com/bursar-accounting/bursar/proto/durable"
 )
 
 // bookFile is where a [Book] is kept in the data directory.
@@ -22,10 +25,12 @@ const bookFormat = 1
 var ErrBook = errors.New("peers.book cannot be used")
 
 // Book is what a node remembers of the others: its promises while a cluster
-// gathers, and afterwards which name belongs to which id. It is safe for one
-// goroutine at a time.
+// gathers, and afterwards which name belongs to which id. One goroutine at a time may
+// write it, and any number may read it meanwhile.
 type Book struct {
 	path string
+
+	mu   sync.RWMutex // guards page
 	page bookPage
 }
 
@@ -94,25 +99,64 @@ func decodeBook(raw []byte) (page bookPage, err error) {
 	return page, err
 }
 
+// read returns the page. What is in it is never changed, only replaced.
+func (b *Book) read() bookPage {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	return b.page
+}
+
 // Oath returns what the node has promised.
-func (b *Book) Oath() Oath { return b.page.Oath }
+func (b *Book) Oath() Oath { return b.read().Oath }
 
 // Swear makes the oath durable.
 func (b *Book) Swear(o Oath) error {
-	next := b.page
+	next := b.read()
 	next.Oath = o
 	return b.write(next)
 }
 
 // Nodes returns the nodes that were seen as members, sorted by name.
-func (b *Book) Nodes() []Listed { return b.page.Nodes }
+func (b *Book) Nodes() []Listed { return b.read().Nodes }
+
+// NameOf returns the name of the node with that id; "" when the book does not say.
+func (b *Book) NameOf(id string) string {
+	page := b.read()
+	for _, n := range slices.Concat(page.Nodes, page.Oath.Held.Nodes) {
+		if n.ID == id {
+			return n.Name
+		}
+	}
+	return ""
+}
+
+// idOf returns the id of the node with that name; "" when the book does not say.
+func (b *Book) idOf(name string) string {
+	page := b.read()
+	for _, n := range slices.Concat(page.Nodes, page.Oath.Held.Nodes) {
+		if n.Name == name {
+			return n.ID
+		}
+	}
+	return ""
+}
+
+// Configured returns the name and the address that peers, the addresses of a configuration
+// by name, have for the node with that id; both are empty for one that they do not name.
+func (b *Book) Configured(peers map[string]string, id string) (name, addr string) {
+	if name = b.NameOf(id); peers[name] == "" {
+		return "", ""
+	}
+	return name, peers[name]
+}
 
 // Note makes durable which name belongs to which id. What is known already costs
 // nothing.
 func (b *Book) Note(n Listed) error {
-	next := b.page
+	next := b.read()
+	was := next.Nodes
 	next.Nodes = nil
-	for _, known := range b.page.Nodes {
+	for _, known := range was {
 		if known == n {
 			return nil
 		}
@@ -134,6 +178,8 @@ func (b *Book) write(next bookPage) error {
 	if err != nil {
 		return fmt.Errorf("write the book of peers: %w", err)
 	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	b.page = next
 	return nil
 }

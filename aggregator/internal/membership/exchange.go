@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc"
 	grpcpeer "google.golang.org/grpc/peer"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/cluster"
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
 	"github.com/bursar-accounting/bursar/proto/repeat"
 )
@@ -25,8 +26,8 @@ func (p *Peer) exchange(ctx context.Context) error {
 	repeat.Every(ctx, exchangeEvery, func() bool {
 		others := p.others()
 		var all sync.WaitGroup
-		for _, addr := range others {
-			all.Go(func() { p.swap(ctx, addr) })
+		for _, node := range others {
+			all.Go(func() { p.swap(ctx, node) })
 		}
 		all.Wait()
 		if strayed := p.Strayed(); strayed != told {
@@ -39,30 +40,36 @@ func (p *Peer) exchange(ctx context.Context) error {
 	return nil
 }
 
-// others returns the addresses of all other nodes: those of the configuration
-// and the members that it does not name. What is of no node any more is
-// forgotten.
-func (p *Peer) others() []string {
-	addrs, names, ids := map[string]bool{}, map[string]bool{}, map[string]bool{}
-	for _, n := range p.peers {
-		addrs[n.Addr], names[n.Name] = true, true
-	}
+// others returns all other nodes: the members, and those of the configuration that are
+// none yet, without an id. What is of no node any more is forgotten.
+func (p *Peer) others() (list []cluster.Server) {
+	leader := p.conf.Node.Leader()
+	names, ids, links := map[string]bool{}, map[string]bool{}, map[cluster.Server]bool{{ID: leader.ID, Addr: leader.Addr}: true}
 	for _, m := range p.conf.Node.Members() {
-		addrs[m.Addr], ids[m.ID] = true, true
+		ids[m.ID] = true
+		if m.ID != p.me.ID {
+			list = append(list, m.Server)
+		}
 	}
-	delete(addrs, p.me.Addr)
-	p.links.keep(func(addr string) bool { return addrs[addr] })
+	for _, n := range p.peers {
+		names[n.Name] = true
+		at := cluster.Server{Addr: n.Addr}
+		links[at] = true // for who asks whoever is there
+		if n.Name != p.me.Name && !ids[p.book.idOf(n.Name)] {
+			list = append(list, at)
+		}
+	}
+	for _, node := range list {
+		links[node] = true
+	}
+	p.links.keep(links)
 	p.roster.keep(func(f NodeFact) bool { return names[f.Name] || ids[f.ID] })
-	list := make([]string, 0, len(addrs))
-	for addr := range addrs {
-		list = append(list, addr)
-	}
 	return list
 }
 
-// swap exchanges facts with the node at addr.
-func (p *Peer) swap(ctx context.Context, addr string) {
-	client, err := p.links.to(addr)
+// swap exchanges facts with a node.
+func (p *Peer) swap(ctx context.Context, node cluster.Server) {
+	client, err := p.links.to(node)
 	if err != nil {
 		return
 	}
@@ -73,12 +80,12 @@ func (p *Peer) swap(ctx context.Context, addr string) {
 	var other grpcpeer.Peer
 	resp, err := client.Exchange(ctx, &bursarv1.ExchangeRequest{Facts: own.message()}, grpc.Peer(&other))
 	if err != nil {
-		p.conf.Log.Debug("facts were not exchanged", "addr", addr, "error", err)
+		p.conf.Log.Debug("facts were not exchanged", "id", node.ID, "addr", node.Addr, "error", err)
 		return
 	}
 	f, err := factOf(resp.GetFacts())
 	if err != nil || f.Name != nameOf(other.AuthInfo) || f.ID == p.me.ID {
-		p.conf.Log.Warn("the facts of another node cannot be used", "addr", addr, "name", f.Name, "certificate", nameOf(other.AuthInfo), "error", err)
+		p.conf.Log.Warn("the facts of another node cannot be used", "addr", node.Addr, "name", f.Name, "certificate", nameOf(other.AuthInfo), "error", err)
 		return
 	}
 	f.RoundTrip = time.Since(begun)

@@ -4,37 +4,25 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 )
 
-// ErrFolder is wrapped by the error of [CheckFolder]. The message has the remedy.
+// ErrFolder is wrapped by the error of [Book.CheckOwner]. The message has the remedy.
 var ErrFolder = errors.New("this data folder is another node's")
 
-// CheckFolder returns an error when a data folder is that of another node that the
-// configuration names. The folder of a name that it does not name may have been renamed.
-func CheckFolder(dataDir, id, name string, peers map[string]string) error {
-	book, err := OpenBook(dataDir, id)
-	if err != nil {
-		return err
-	}
-	owner := book.nameOf(id)
+// CheckOwner returns an error when the data folder of the book is that of another node than
+// the one with that name, and peers has both. The folder of a name that it does not have may
+// have been renamed.
+func (b *Book) CheckOwner(name string, peers map[string]string) error {
+	owner := b.NameOf(b.read().Node)
 	if _, configured := peers[owner]; !configured || owner == name {
 		return nil
 	}
 	return fmt.Errorf("%w: %s is the data folder of %s, and the name of this node is %s; nothing was changed in it. Start %s with its own data folder, or with an empty one: then it joins the cluster as a new node",
-		ErrFolder, dataDir, owner, name, name)
-}
-
-// nameOf returns the name of the node with that id; "" when the book does not say.
-func (b *Book) nameOf(id string) string {
-	for _, n := range slices.Concat(b.page.Nodes, b.page.Oath.Held.Nodes) {
-		if n.ID == id {
-			return n.Name
-		}
-	}
-	return ""
+		ErrFolder, filepath.Dir(b.path), owner, name, name)
 }
 
 // heardLately is for how long what a node says of itself counts.

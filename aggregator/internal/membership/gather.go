@@ -149,7 +149,7 @@ func (p *Peer) found(ctx context.Context, promise Promise) error {
 
 // askPromise asks one node; the reason is empty when it has promised.
 func (p *Peer) askPromise(ctx context.Context, n Listed, promise Promise) string {
-	client, err := p.links.to(n.Addr)
+	client, err := p.links.to(cluster.Server{Addr: n.Addr})
 	if err != nil {
 		return err.Error()
 	}
@@ -216,7 +216,7 @@ func (p *Peer) hellos(ctx context.Context, peers []Listed) map[string]Hello {
 var errImpostor = errors.New("the certificate is of another name")
 
 func (p *Peer) askHello(ctx context.Context, n Listed) (Hello, error) {
-	client, err := p.links.to(n.Addr)
+	client, err := p.links.to(cluster.Server{Addr: n.Addr})
 	if err != nil {
 		return Hello{}, err
 	}

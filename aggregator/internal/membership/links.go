@@ -27,47 +27,46 @@ const (
 	maxResponse = 8 << 20
 )
 
-// links are the connections to other nodes, by address. They are made at the
-// first call.
+// links are the connections to other nodes. They are made at the first call.
 type links struct {
-	dial       func(ctx context.Context, addr string) (net.Conn, error)
+	dial       func(ctx context.Context, to cluster.Server) (net.Conn, error)
 	generation func() uint64 // of the own certificates
 
 	mu     sync.Mutex
-	open   map[string]*ingest.Connection
+	open   map[cluster.Server]*ingest.Connection
 	closed bool
 }
 
-func newLinks(dial func(context.Context, string) (net.Conn, error), generation func() uint64) *links {
-	return &links{dial: dial, generation: generation, open: map[string]*ingest.Connection{}}
+func newLinks(dial func(context.Context, cluster.Server) (net.Conn, error), generation func() uint64) *links {
+	return &links{dial: dial, generation: generation, open: map[cluster.Server]*ingest.Connection{}}
 }
 
 var errLinksClosed = errors.New("this node stops")
 
-// to returns the client of the node at addr.
-func (l *links) to(addr string) (bursarv1.PeerClient, error) {
+// to returns the client of a node; without an id, of whoever answers at its address.
+func (l *links) to(node cluster.Server) (bursarv1.PeerClient, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
 		return nil, errLinksClosed
 	}
 	if l.dial == nil {
-		return nil, fmt.Errorf("this node has no raft listener and cannot reach %s", addr)
+		return nil, fmt.Errorf("this node has no raft listener and cannot reach %s", node.Addr)
 	}
-	conn := l.open[addr]
+	conn := l.open[node]
 	if conn == nil {
 		var err error
-		if conn, err = ingest.NewConnection(func() (*grpc.ClientConn, error) { return l.connect(addr) }, l.generation); err != nil {
-			return nil, fmt.Errorf("connect to %s: %w", addr, err)
+		if conn, err = ingest.NewConnection(func() (*grpc.ClientConn, error) { return l.connect(node) }, l.generation); err != nil {
+			return nil, fmt.Errorf("connect to %s: %w", node.Addr, err)
 		}
-		l.open[addr] = conn
+		l.open[node] = conn
 	}
 	return bursarv1.NewPeerClient(conn), nil
 }
 
-func (l *links) connect(addr string) (*grpc.ClientConn, error) {
-	return grpc.NewClient("passthrough:///"+addr,
-		grpc.WithContextDialer(l.dial),
+func (l *links) connect(node cluster.Server) (*grpc.ClientConn, error) {
+	return grpc.NewClient("passthrough:///"+node.Addr,
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return l.dial(ctx, node) }),
 		grpc.WithTransportCredentials(proven{}),
 		grpc.WithStatsHandler(sentHandler{}),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxResponse), grpc.MaxCallSendMsgSize(maxRequest)),
@@ -91,14 +90,14 @@ func (l *links) close() {
 	l.open = nil
 }
 
-// keep closes the connections to addresses for which want is false.
-func (l *links) keep(want func(addr string) bool) {
+// keep closes the connections that are not wanted.
+func (l *links) keep(wanted map[cluster.Server]bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for addr, conn := range l.open {
-		if !want(addr) {
+	for node, conn := range l.open {
+		if !wanted[node] {
 			_ = conn.Close()
-			delete(l.open, addr)
+			delete(l.open, node)
 		}
 	}
 }

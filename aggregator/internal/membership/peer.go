@@ -50,12 +50,13 @@ type Config struct {
 	// after those of Peers; nil: none have.
 	Joined  func() []Listed
 	DataDir string
+	Book    *Book // of DataDir
 	Node    Node
 	Store   *store.Store
 	// Listener hands out the connections of other nodes and Dial makes them, as
 	// cluster.Transport does. Nil: this node is alone.
 	Listener net.Listener
-	Dial     func(ctx context.Context, addr string) (net.Conn, error)
+	Dial     func(ctx context.Context, to cluster.Server) (net.Conn, error)
 	// Generation counts how often this node's certificates were renewed, after
 	// which it makes its connections again; nil: never.
 	Generation func() uint64
@@ -84,29 +85,25 @@ type Peer struct {
 	asked   map[string]AskFunc
 	renews  RenewFunc // nil: this node renews no certificates
 
-	mu      sync.Mutex // guards book and what gathering does with it
+	mu      sync.Mutex // is held by who writes book, and guards what gathering does with it
 	book    *Book
 	waits   string // what this node waits for while it has no cluster
 	sources []FactSource
 }
 
-// New reads the book of peers. Nothing runs before [Peer.Run].
-func New(conf Config) (*Peer, error) {
-	p := &Peer{conf: conf, started: time.Now(), asked: map[string]AskFunc{}, sources: conf.Sources}
+// New makes this node's Peer. Nothing runs before [Peer.Run].
+func New(conf Config) *Peer {
+	p := &Peer{conf: conf, book: conf.Book, started: time.Now(), asked: map[string]AskFunc{}, sources: conf.Sources}
 	for name, addr := range conf.Peers {
 		p.peers = append(p.peers, Listed{Name: name, Addr: addr})
 	}
 	sortListed(p.peers)
 	p.me = Listed{Name: conf.Name, ID: conf.Node.ID(), Addr: conf.Peers[conf.Name]}
-	var err error
-	if p.book, err = OpenBook(conf.DataDir, p.me.ID); err != nil {
-		return nil, err
-	}
 	p.links = newLinks(conf.Dial, conf.Generation)
 	p.leaders.init()
 	p.gate.init()
 	p.roster = NewRoster(p.Fact)
-	return p, nil
+	return p
 }
 
 // Roster returns what all nodes say of themselves.

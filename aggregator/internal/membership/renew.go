@@ -1,6 +1,7 @@
 package membership
 
 import (
+	"cmp"
 	"context"
 	"crypto/x509"
 	"errors"
@@ -11,6 +12,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/cluster"
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
 	"github.com/bursar-accounting/bursar/proto/identity"
 )
@@ -33,10 +35,10 @@ func (p *Peer) Renew(ctx context.Context, certificate *x509.Certificate) (der []
 		return nil, identity.ErrForeign
 	}
 	var failed []error
-	addrs := p.others()
-	slices.Sort(addrs)
-	for _, addr := range addrs {
-		der, err := p.renewBy(ctx, addr, certificate)
+	others := p.others()
+	slices.SortFunc(others, func(a, b cluster.Server) int { return cmp.Compare(a.Addr, b.Addr) })
+	for _, node := range others {
+		der, err := p.renewBy(ctx, node, certificate)
 		if err == nil {
 			return der, nil
 		}
@@ -50,8 +52,8 @@ func (p *Peer) Renew(ctx context.Context, certificate *x509.Certificate) (der []
 	return nil, errors.Join(failed...)
 }
 
-func (p *Peer) renewBy(ctx context.Context, addr string, certificate *x509.Certificate) ([]byte, error) {
-	client, err := p.links.to(addr)
+func (p *Peer) renewBy(ctx context.Context, node cluster.Server, certificate *x509.Certificate) ([]byte, error) {
+	client, err := p.links.to(node)
 	if err != nil {
 		return nil, err
 	}
@@ -60,13 +62,13 @@ func (p *Peer) renewBy(ctx context.Context, addr string, certificate *x509.Certi
 	resp, err := client.Renew(ctx, &bursarv1.RenewRequest{Certificate: certificate.Raw})
 	switch {
 	case status.Code(err) == codes.Unimplemented:
-		return nil, fmt.Errorf("the node at %s runs a version that renews no certificates", addr)
+		return nil, fmt.Errorf("the node at %s runs a version that renews no certificates", node.Addr)
 	case err != nil:
-		return nil, fmt.Errorf("the node at %s cannot be asked: %s", addr, because(err))
+		return nil, fmt.Errorf("the node at %s cannot be asked: %s", node.Addr, because(err))
 	case resp.GetForeign():
 		return nil, identity.ErrForeign
 	case resp.GetRefused() != "":
-		return nil, fmt.Errorf("the node at %s refuses: %s", addr, resp.GetRefused())
+		return nil, fmt.Errorf("the node at %s refuses: %s", node.Addr, resp.GetRefused())
 	}
 	return resp.GetCertificate(), nil
 }

@@ -104,15 +104,21 @@ func promised(p Promise, id string) bool {
 
 // retire removes the members that the node with the new id was before: raft has
 // no two members of one address, and without its data the old one is no longer
-// worth anything. It reports whether the new one may be added now.
+// worth anything. One that the configuration has at another address has only moved. It
+// reports whether the new one may be added now.
 func (p *Peer) retire(ctx context.Context, n Listed, id string) bool {
 	done := true
 	for _, m := range p.conf.Node.Members() {
-		if m.ID == id || m.ID == p.me.ID || (m.Addr != n.Addr && p.nameOf(m.ID) != n.Name) {
-			continue
+		name, addr := p.book.Configured(p.conf.Peers, m.ID)
+		ok := true
+		switch {
+		case m.ID == id, m.ID == p.me.ID, m.Addr != n.Addr && p.book.NameOf(m.ID) != n.Name:
+		case name != "" && name != n.Name:
+			ok = p.change(ctx, "a node has another address: "+name, cluster.Server{ID: m.ID, Addr: addr}, p.conf.Node.Readdress)
+		default:
+			ok = p.change(ctx, "a node has come back with other data, its former self is removed: "+n.Name, m.Server,
+				func(ctx context.Context, s cluster.Server) error { return p.conf.Node.Remove(ctx, s.ID) })
 		}
-		ok := p.change(ctx, "a node has come back with other data, its former self is removed: "+n.Name, m.Server,
-			func(ctx context.Context, s cluster.Server) error { return p.conf.Node.Remove(ctx, s.ID) })
 		done = done && ok
 	}
 	return done
@@ -137,18 +143,6 @@ func (p *Peer) member(id string) (cluster.Member, bool) {
 		}
 	}
 	return cluster.Member{}, false
-}
-
-// nameOf returns the name that the book has for an id.
-func (p *Peer) nameOf(id string) string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, n := range p.book.Nodes() {
-		if n.ID == id {
-			return n.Name
-		}
-	}
-	return ""
 }
 
 func (p *Peer) remember(n Listed) {

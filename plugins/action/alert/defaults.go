@@ -12,7 +12,7 @@ func findingKinds() []string {
 		"alert-rule", "alert-undelivered", "backup-fails", "backup-late", "backup-none", "backup-old", "certificate-ends", "certificate-not-renewed", "certificate-refused",
 		"clock-apart", "config-differs", "config-disobeyed", "conflicts", "disk-low", "disk-readonly", "disk-stalled", "disk-warn", "gaps",
 		"login-provider",
-		"no-cluster", "no-leader", "node-behind", "node-fenced", "node-joins", "node-old-copy", "node-silent", "not-conserved", "other-cluster",
+		"no-cluster", "no-leader", "node-behind", "node-fenced", "node-joins", "node-old-copy", "node-silent", "not-conserved", "other-cluster", "peer-address",
 		"progress-not-recorded", "pulls-paused", "quarantine", "records-odd", "runs-missing", "source-failing", "source-late", "source-silent", "state-differs",
 		"two-voters", "unknown", "usage-unindexed", "versions-mixed", "waiting-stops",
 	}
@@ -48,7 +48,7 @@ func defaults() []rule {
 			Name: "cluster", For: 2 * time.Minute, Runbook: runbooks + "an-alert-fires",
 			Findings: []string{
 				"no-leader", "node-silent", "node-behind", "node-fenced", "node-old-copy", "state-differs", "not-conserved", "pulls-paused", "two-voters",
-				"clock-apart", "config-disobeyed", "other-cluster",
+				"clock-apart", "config-disobeyed", "other-cluster", "peer-address",
 			},
 		},
 		{

@@ -286,7 +286,7 @@ func Trio() health.Facts {
 	f := health.Facts{Now: now, Node: "agg1", Cluster: "CLUSTERID", Leader: "1"}
 	for i, name := range []string{"agg1", "agg2", "agg3"} {
 		f.Nodes = append(f.Nodes, health.Node{
-			Name: name, ID: string('1' + rune(i)), Address: name + ".example.org:8701", Voter: true, Leader: i == 0, Self: i == 0,
+			Name: name, ID: string('1' + rune(i)), Address: name + ".example.org:8701", Listed: name + ".example.org:8701", Voter: true, Leader: i == 0, Self: i == 0,
 			Seen: now, LagKnown: true, Applied: 12345, ClockOffset: 20 * time.Millisecond, Local: health.Local{
 				Version: "1.2.3", CertFrom: now.AddDate(-1, 0, 0), CertEnds: now.AddDate(1, 0, 0),
 				Disk: health.Disk{Path: "/d", Free: 60 << 30, Size: 100 << 30, Level: health.LevelNormal, Ballast: 256 << 20},
