@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
 	"github.com/bursar-accounting/bursar/proto/record"
@@ -326,12 +327,15 @@ func (c *checker) totals() error {
 	if c.sums.Floor = m.Floor; c.sums != m.sums {
 		c.differ("the sums of the index and the lists are %+v and should be %+v", m.sums, c.sums)
 	}
-	counted, came, err := countOdd(c.view.snap)
+	counted, jobs, err := countOdd(c.view.snap)
 	if err != nil {
 		return err
 	}
-	if odd := counted.shown(came); odd != c.view.odd {
+	if odd := counted.shown(jobs); odd != c.view.odd {
 		c.differ("odd are %+v, the counters say %+v", odd, c.view.odd)
+	}
+	if !slices.Equal(jobs.sources, c.view.sources) {
+		c.differ("quarantined are %+v, the counters say %+v", jobs.sources, c.view.sources)
 	}
 	sources, err := c.view.Counters()
 	for i := range sources {

@@ -3,7 +3,6 @@ package store
 import (
 	"cmp"
 	"errors"
-	"maps"
 	"slices"
 
 	"github.com/bursar-accounting/bursar/proto/record"
@@ -25,12 +24,72 @@ type Odd struct {
 // Odd returns how much of what the view shows is odd.
 func (v *View) Odd() Odd { return v.odd }
 
+// QuarantinedOf returns how many jobs of a source are quarantined. Those of all sources
+// together are Odd.Quarantined.
+func (v *View) QuarantinedOf(source record.Origin) uint64 {
+	if i, ok := v.sources.find(source); ok {
+		return v.sources[i].jobs
+	}
+	return 0
+}
+
 // oddCounts are the counts of a state. They follow from the tables, so they are not
 // stored: a store counts when it opens a database, and from then on what each
 // command changes.
 type oddCounts struct {
-	quarantined, conflicts, waiting, gaps uint64
-	newestGap                             record.Time
+	conflicts, waiting, gaps uint64
+	newestGap                record.Time
+}
+
+// quarantine counts the quarantined jobs, by when they came first and by source. As
+// oddCounts it is not stored.
+type quarantine struct {
+	minutes minutes
+	sources sourceJobs
+}
+
+// arrival is whence and when a quarantined job came.
+type arrival struct {
+	source record.Origin
+	at     minute
+}
+
+// sourceJobs are sources that have quarantined jobs, sorted. A list is never changed, only
+// replaced, so that views may keep it.
+type sourceJobs []sourceCount
+
+type sourceCount struct {
+	source record.Origin
+	jobs   uint64
+}
+
+func (s sourceJobs) find(source record.Origin) (int, bool) {
+	return slices.BinarySearchFunc(s, source, func(c sourceCount, o record.Origin) int { return c.source.Compare(o) })
+}
+
+// all is the number of all jobs.
+func (s sourceJobs) all() (n uint64) {
+	for i := range s {
+		n += s[i].jobs
+	}
+	return n
+}
+
+// change counts jobs that came, or went.
+func (q *quarantine) change(counts map[arrival]int64) {
+	if len(counts) == 0 {
+		return
+	}
+	list := slices.Clone(q.sources)
+	for a, n := range counts { // sums: the order does not matter
+		q.minutes.add(a.at, n)
+		i, ok := list.find(a.source)
+		if !ok {
+			list = slices.Insert(list, i, sourceCount{source: a.source})
+		}
+		list[i].jobs += uint64(n) // below zero it counts down
+	}
+	q.sources = slices.DeleteFunc(list, func(c sourceCount) bool { return c.jobs == 0 })
 }
 
 // minute is the time of a quarantined job, as it is counted.
@@ -66,40 +125,39 @@ func (m minutes) oldest() record.Time {
 }
 
 // shown returns the counts as a view has them.
-func (c *oddCounts) shown(m minutes) Odd {
-	return Odd{Quarantined: c.quarantined, Conflicts: c.conflicts, Waiting: c.waiting, Gaps: c.gaps, OldestQuarantined: m.oldest(), NewestGap: c.newestGap}
+func (c *oddCounts) shown(q quarantine) Odd {
+	return Odd{Quarantined: q.sources.all(), Conflicts: c.conflicts, Waiting: c.waiting, Gaps: c.gaps, OldestQuarantined: q.minutes.oldest(), NewestGap: c.newestGap}
 }
 
 // loadOdd counts what a database has.
 func (l *loaded) loadOdd(r pebble.Reader) error {
-	c, m, err := countOdd(r)
-	l.memory.odd, l.minutes = c, m
+	c, q, err := countOdd(r)
+	l.memory.odd, l.quarantine = c, q
 	return err
 }
 
-func countOdd(r pebble.Reader) (c oddCounts, m minutes, err error) {
+func countOdd(r pebble.Reader) (c oddCounts, q quarantine, err error) {
 	c.newestGap = record.None
-	came := map[minute]int64{}
+	came := map[arrival]int64{}
 	for table, see := range map[byte]func(value []byte) error{
 		tableConflict: func([]byte) error { c.conflicts++; return nil },
 		tableStop:     func([]byte) error { c.waiting++; return nil },
 		tableGap:      func(value []byte) error { return c.gap(nil, value) },
 		tableQuarantine: func(value []byte) error {
-			c.quarantined++
-			q, err := decodeQuarantined(value)
-			came[minuteOf(q.First)]++
+			job, err := decodeQuarantined(value)
+			came[arrivalOf(&job)]++
 			return err
 		},
 	} {
 		if err := scan(r, []byte{table}, func(_, value []byte) error { return see(value) }); err != nil {
-			return c, nil, err
+			return c, q, err
 		}
 	}
-	for _, at := range slices.Sorted(maps.Keys(came)) {
-		m = append(m, minuteCount{at, came[at]})
-	}
-	return c, m, nil
+	q.change(came)
+	return c, q, nil
 }
+
+func arrivalOf(q *Quarantined) arrival { return arrival{q.Source, minuteOf(q.First)} }
 
 // gap counts a gap that came, or went.
 func (c *oddCounts) gap(old, value []byte) error {
@@ -126,21 +184,20 @@ func (t *tx) countSmall(table byte, old, value []byte) error {
 	case tableGap:
 		return t.m.odd.gap(old, value)
 	case tableQuarantine:
-		t.m.odd.quarantined += present(value) - present(old)
-		return errors.Join(t.quarantinedAt(old, -1), t.quarantinedAt(value, 1))
+		return errors.Join(t.countQuarantined(old, -1), t.countQuarantined(value, 1))
 	}
 	return nil
 }
 
-// quarantinedAt notes that n jobs came when the one of value did.
-func (t *tx) quarantinedAt(value []byte, n int64) error {
+// countQuarantined notes that n jobs came whence and when the one of value did.
+func (t *tx) countQuarantined(value []byte, n int64) error {
 	if value == nil {
 		return nil
 	}
 	q, err := decodeQuarantined(value)
-	if t.minutes == nil {
-		t.minutes = map[minute]int64{}
+	if t.quarantined == nil {
+		t.quarantined = map[arrival]int64{}
 	}
-	t.minutes[minuteOf(q.First)] += n
+	t.quarantined[arrivalOf(&q)] += n
 	return err
 }

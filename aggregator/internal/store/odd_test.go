@@ -102,6 +102,15 @@ func TestWhatIsOddIsCountedAsItComesAndGoes(t *testing.T) {
 			if got, want := v.Odd(), slowOdd(t, v); got != want {
 				t.Fatalf("seed %d, after %d commands: %+v, want %+v", seed, len(b.log), got, want)
 			}
+			bySource := map[record.Origin]uint64{}
+			if err := v.Quarantine(func(q *Quarantined) error { bySource[q.Source]++; return nil }); err != nil {
+				t.Fatal(err)
+			}
+			for _, source := range []record.Origin{{Agent: "head1", Type: "slurm", Label: "l0"}, {Agent: "head1", Type: "slurm", Label: "l1"}, epilog} {
+				if got := v.QuarantinedOf(source); got != bySource[source] {
+					t.Fatalf("seed %d, after %d commands: %d jobs of %s are quarantined, want %d", seed, len(b.log), got, source, bySource[source])
+				}
+			}
 		})
 	}
 	sound(t, b.s)

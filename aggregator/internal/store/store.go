@@ -20,13 +20,13 @@ type Store struct {
 	overlap int   // blocks that a sweep may hold
 	metrics *collector
 
-	mu      sync.RWMutex // guards what follows
-	disk    *disk        // nil after Close
-	dir     string       // the name of the database
-	memory  *memory
-	minutes minutes
-	hashes  map[uint64]Hash
-	order   []uint64 // of the hashes
+	mu     sync.RWMutex // guards what follows
+	disk   *disk        // nil after Close
+	dir    string       // the name of the database
+	memory *memory
+	jobs   quarantine
+	hashes map[uint64]Hash
+	order  []uint64 // of the hashes
 }
 
 // Open opens the store in o.Dir, made when there is none. It reads what is kept in
@@ -89,7 +89,7 @@ func (s *Store) install(d *disk, name string, l *loaded) {
 	s.blocks = newBlockCache(l.memory.dict, applierBlocks)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.disk, s.dir, s.memory, s.minutes = d, name, l.memory, l.minutes
+	s.disk, s.dir, s.memory, s.jobs = d, name, l.memory, l.quarantine
 }
 
 // Close closes the store when the last view is closed. Views that are open stay
@@ -222,10 +222,10 @@ func (s *Store) Compact() error {
 
 // loaded is what Open reads from a database.
 type loaded struct {
-	memory  *memory
-	minutes minutes
-	filter  *filter
-	stages  map[Upload]stageHead
+	memory     *memory
+	quarantine quarantine
+	filter     *filter
+	stages     map[Upload]stageHead
 
 	found    found
 	unsummed bool // the sums are made anew

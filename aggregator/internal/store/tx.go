@@ -37,7 +37,7 @@ type tx struct {
 
 	zonesToWrite         []uint64
 	ownZones, ownWaiting bool
-	minutes              map[minute]int64      // when quarantined jobs came that came or went
+	quarantined          map[arrival]int64     // jobs that came or went
 	hashed               bool                  // remember the hash at this index
 	stages               map[Upload]*stageHead // nil value: gone
 }
@@ -58,7 +58,7 @@ func (t *tx) abort() {
 	clear(t.small)
 	clear(t.counts)
 	clear(t.stages)
-	t.order, t.parts, t.fresh, t.minutes = nil, nil, freshIDs{}, nil
+	t.order, t.parts, t.fresh, t.quarantined = nil, nil, freshIDs{}, nil
 }
 
 // get reads a value of a small table as the command sees it. The caller must not
@@ -242,9 +242,7 @@ func (t *tx) commit() error {
 	if t.hashed {
 		s.remember(t.index, m.Hash)
 	}
-	for at, n := range t.minutes { // sums: the order does not matter
-		s.minutes.add(at, n)
-	}
+	s.jobs.change(t.quarantined)
 	for u, head := range t.stages {
 		if head == nil {
 			delete(s.stages, u)

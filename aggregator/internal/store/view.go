@@ -20,6 +20,8 @@ type View struct {
 	memory *memory
 	odd    Odd
 	blocks *blockCache
+	// sources have the quarantined jobs.
+	sources sourceJobs
 }
 
 // viewBlocks is how many decoded blocks a view keeps for lookups.
@@ -33,8 +35,8 @@ func (s *Store) View() (*View, error) {
 		return nil, ErrClosed
 	}
 	s.disk.acquire()
-	return &View{store: s, disk: s.disk, snap: s.disk.db.NewSnapshot(), memory: s.memory, odd: s.memory.odd.shown(s.minutes),
-		blocks: newBlockCache(s.memory.dict, viewBlocks)}, nil
+	return &View{store: s, disk: s.disk, snap: s.disk.db.NewSnapshot(), memory: s.memory, odd: s.memory.odd.shown(s.jobs),
+		blocks: newBlockCache(s.memory.dict, viewBlocks), sources: s.jobs.sources}, nil
 }
 
 // Close ends the view.
