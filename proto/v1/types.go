@@ -236,11 +236,16 @@ type Node struct {
 	Role          string `json:"role"`
 	Voter         bool   `json:"voter"`
 	// It is the node that says so.
-	Self         bool   `json:"self"`
-	Heard        bool   `json:"heard"`
-	LastContact  Time   `json:"last_contact"`
-	AppliedIndex uint64 `json:"applied_index"`
-	// Entries of the log that it has not applied yet; null while unknown.
+	Self bool `json:"self"`
+	// The node that says so hears it: nodes ask each other every two seconds. Otherwise what stands
+	// here of it is of last_contact.
+	Heard       bool `json:"heard"`
+	LastContact Time `json:"last_contact"`
+	// How long ago that was, by the clock of the node that says so; null for never.
+	AgeSeconds   *float64 `json:"age_seconds"`
+	AppliedIndex uint64   `json:"applied_index"`
+	// Entries of the log that it has not applied yet; null while unknown, also of a node that is not
+	// heard.
 	Behind *uint64 `json:"behind"`
 	// Of its program.
 	Version       string `json:"version"`
@@ -419,17 +424,18 @@ type Agent struct {
 	// It joined by a token. An agent block of the same name in the configuration takes precedence.
 	Joined bool `json:"joined"`
 	// Not an agent but the name of imports, which are not expected to continue.
-	Import    bool   `json:"import"`
-	Connected bool   `json:"connected"`
+	Import bool `json:"import"`
+	// It answers the leader; null while no leader says, and where it pulls nothing from it.
+	Connected *bool  `json:"connected"`
 	Error     string `json:"error"`
 	// The command that mends it, where waiting does not; otherwise empty.
 	Remedy      string `json:"remedy"`
 	LastContact Time   `json:"last_contact"`
 	LastFrames  Time   `json:"last_frames"`
-	// Frames that the agent has and the cluster has not.
-	Behind uint64 `json:"behind"`
-	Cursor uint64 `json:"cursor"`
-	Epoch  string `json:"epoch"`
+	// Frames that the agent has and the cluster has not; null as connected.
+	Behind *uint64 `json:"behind"`
+	Cursor uint64  `json:"cursor"`
+	Epoch  string  `json:"epoch"`
 	// Those of its sources, and of all of it.
 	Gaps    int           `json:"gaps"`
 	Sources []AgentSource `json:"sources"`
@@ -444,8 +450,11 @@ type AgentSource struct {
 	// Why the agent cannot collect it, as it said last; otherwise empty.
 	Error string `json:"error"`
 	// It says nothing for longer than is usual for it.
-	Silent bool   `json:"silent"`
-	Counts Counts `json:"counts"`
+	Silent bool `json:"silent"`
+	// Jobs of it that are in quarantine now, of which quarantined of /v1/status is the sum. That of
+	// counts is how often one came there.
+	Quarantined uint64 `json:"quarantined"`
+	Counts      Counts `json:"counts"`
 }
 
 // Action is a part of an answer.
@@ -1437,24 +1446,30 @@ type ConfigDigest struct {
 // Status is a part of an answer.
 type Status struct {
 	*Verdict
-	// A majority confirmed the numbers. Otherwise they are what this node has.
+	// A majority confirmed the numbers. Otherwise they are what this node has, and null where it cannot
+	// read what it has.
 	Confirmed bool `json:"confirmed"`
+	// How old the numbers may be: how long ago this node last knew that it had all that was committed.
+	// 0 where they are confirmed, null where it never knew.
+	AgeSeconds *float64 `json:"age_seconds"`
 	// Of the program.
 	Version string `json:"version"`
 	// Its id.
 	Cluster        string `json:"cluster"`
-	ClusterVersion int    `json:"cluster_version"`
+	ClusterVersion *int   `json:"cluster_version"`
 	// Of the last entry of the log that is applied.
-	Index uint64 `json:"index"`
-	Term  uint64 `json:"term"`
-	// Of the records; equal on all nodes at the same index.
-	Hash         string  `json:"hash"`
-	Records      uint64  `json:"records"`
-	LastChange   uint64  `json:"last_change"`
-	Quarantined  int     `json:"quarantined"`
-	Conflicts    int     `json:"conflicts"`
-	WaitingStops int     `json:"waiting_stops"`
-	Agents       []Agent `json:"agents"`
+	Index *uint64 `json:"index"`
+	Term  *uint64 `json:"term"`
+	// Of the records; equal on all nodes at the same index. Empty while unknown.
+	Hash       string  `json:"hash"`
+	Records    *uint64 `json:"records"`
+	LastChange *uint64 `json:"last_change"`
+	// Jobs that are in quarantine now.
+	Quarantined  *int `json:"quarantined"`
+	Conflicts    *int `json:"conflicts"`
+	WaitingStops *int `json:"waiting_stops"`
+	// Empty where this node cannot read which there are.
+	Agents []Agent `json:"agents"`
 }
 
 // Restored is a part of an answer.

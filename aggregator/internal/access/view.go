@@ -360,6 +360,15 @@ func (v *View) Figures() (f Figures, err error) {
 	return Figures{Conflicts: int(odd.Conflicts), Waiting: int(odd.Waiting), Quarantined: int(odd.Quarantined)}, nil
 }
 
+// QuarantinedOf returns how many jobs of a source are quarantined, of which Figures has the
+// sum. The error is as that of Figures.
+func (v *View) QuarantinedOf(source record.Origin) (uint64, error) {
+	if err := v.figures(); err != nil {
+		return 0, err
+	}
+	return v.view.QuarantinedOf(source), nil
+}
+
 // Agents returns the cursors of all agents that were ever pulled, by name. The
 // error is as that of Figures.
 func (v *View) Agents() ([]store.Cursor, error) {

@@ -46,6 +46,17 @@ func (s *Stale) header(h http.Header, index uint64) {
 	}
 }
 
+// seconds is the age for an answer: 0 for what is not stale, nil where it is not known.
+func (s *Stale) seconds() *float64 {
+	switch {
+	case s == nil:
+		return new(0.0)
+	case s.Never:
+		return nil
+	}
+	return new(s.Age.Seconds())
+}
+
 // consistency takes ?consistency= and ?max_age= out of a request below /v1. The
 // Stale is nil for a linearizable read.
 func consistency(r *http.Request) (*http.Request, *Stale, error) {

@@ -228,9 +228,10 @@ type pulls struct {
 	list    []api.AgentStatus
 	retried []string
 	fails   error
+	deaf    error // why no leader says how they are
 }
 
-func (p *pulls) Agents(context.Context) ([]api.AgentStatus, error) { return p.list, nil }
+func (p *pulls) Agents(context.Context) ([]api.AgentStatus, error) { return p.list, p.deaf }
 
 func (p *pulls) Retry(_ context.Context, q *store.Quarantined) error {
 	p.retried = append(p.retried, q.Source.String()+" "+q.ID+" "+string(q.Raw))
@@ -239,9 +240,9 @@ func (p *pulls) Retry(_ context.Context, q *store.Quarantined) error {
 
 // pulled fills a store with what came from an agent: two records, of which one
 // conflicts with a pushed one, a stop that waits, and two quarantined jobs.
-func pulled(t *testing.T, p *pulls) *rig {
+func pulled(t *testing.T, p *pulls, more ...change) *rig {
 	t.Helper()
-	rg := newRig(t, func(o *api.Options, _ *store.Options) { o.Agents = p })
+	rg := newRig(t, append(more, func(o *api.Options, _ *store.Options) { o.Agents = p })...)
 	rg.add(bob)
 	source := record.Origin{Agent: "head1", Type: "slurm", Label: "nemo"}
 	at, err := record.ParseTime("2023-02-24T00:30:00Z")

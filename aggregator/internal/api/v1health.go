@@ -40,26 +40,29 @@ func (s *Server) v1Status(w http.ResponseWriter, r *http.Request) {
 		s.refused(w, r, err)
 		return
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), statusPatience)
-	defer cancel()
-	out, err := s.figures(ctx, w, stale)
-	if err != nil && (s.opt.Health == nil || !access.From(ctx).May(identity.Monitor)) {
+	out, err := s.figures(r.Context(), w, stale)
+	if err != nil && (s.opt.Health == nil || !access.From(r.Context()).May(identity.Monitor)) {
 		s.refused(w, r, err)
 		return
 	}
+	if err != nil { // no majority confirms it: what this node has
+		own := &Stale{MaxAge: -1}
+		out, err = s.figures(WithStale(r.Context(), own), w, own)
+	}
 	if s.opt.Health != nil {
 		report := s.opt.Health.Report(r.Context())
-		if out == nil {
-			out = localFigures(&report.Facts)
-			out.Version = s.opt.Version
+		if err != nil {
+			out = &v1.Status{Version: s.opt.Version, Cluster: report.Facts.Cluster, Agents: []v1.Agent{}}
 		}
 		out.Verdict = verdict(&report)
 	}
 	answer(w, http.StatusOK, out)
 }
 
-// figures are the numbers of a picture that a majority confirms.
+// figures are the numbers of a picture that a majority confirms, or that is stale.
 func (s *Server) figures(ctx context.Context, w http.ResponseWriter, stale *Stale) (*v1.Status, error) {
+	ctx, cancel := context.WithTimeout(ctx, statusPatience)
+	defer cancel()
 	view, err := s.opt.Reader.Read(ctx, access.From(ctx))
 	if err != nil {
 		return nil, err
@@ -82,23 +85,9 @@ func (s *Server) figures(ctx context.Context, w http.ResponseWriter, stale *Stal
 	w.Header().Set("X-Bursar-Index", strconv.FormatUint(index, 10))
 	stale.header(w.Header(), index)
 	return &v1.Status{
-		Version: s.opt.Version, Cluster: id, ClusterVersion: int(version), Index: index, Term: term, Hash: view.Hash().String(), Confirmed: stale == nil,
-		Records: records, LastChange: view.Seq(), Quarantined: odd.Quarantined, Conflicts: odd.Conflicts, WaitingStops: odd.Waiting, Agents: agents,
+		Version: s.opt.Version, Cluster: id, ClusterVersion: new(int(version)), Index: &index, Term: &term, Hash: view.Hash().String(), Confirmed: stale == nil, AgeSeconds: stale.seconds(),
+		Records: &records, LastChange: new(view.Seq()), Quarantined: &odd.Quarantined, Conflicts: &odd.Conflicts, WaitingStops: &odd.Waiting, Agents: agents,
 	}, nil
-}
-
-// localFigures are those of this node alone.
-func localFigures(f *health.Facts) *v1.Status {
-	agents := []v1.Agent{}
-	for _, a := range f.Agents {
-		agents = append(agents, v1.Agent{
-			Name: a.Name, Address: a.Address, Configured: true, Connected: a.Connected, Error: a.Error, Remedy: a.Remedy, LastContact: v1.Time{Time: a.Contact}, Behind: a.Behind, Sources: []v1.AgentSource{},
-		})
-	}
-	d := &f.Data
-	return &v1.Status{
-		Cluster: f.Cluster, Index: d.Index, Records: d.Records, Quarantined: d.Quarantined, Conflicts: d.Conflicts, WaitingStops: d.Waiting, Agents: agents,
-	}
 }
 
 // verdict is what a report adds to the status.
@@ -123,8 +112,11 @@ func nodesJSON(r *health.Report) []v1.Node {
 			ClockOffsetSeconds: n.ClockOffset.Seconds(), Hash: n.Hash, HashIndex: n.HashIndex, Fenced: n.Fenced, Paused: n.Paused, ConfigDiffers: n.ConfigDiffers,
 			CertificateUntil: v1.Time{Time: n.CertEnds}, Backup: backupJSON(n.Backup),
 		}
-		if n.LagKnown {
+		if n.LagKnown && j.Heard {
 			j.Behind = &n.Lag
+		}
+		if !n.Seen.IsZero() {
+			j.AgeSeconds = new(max(r.Facts.Now.Sub(n.Seen), 0).Seconds())
 		}
 		if j.ConfigDiffers == nil {
 			j.ConfigDiffers = []string{}

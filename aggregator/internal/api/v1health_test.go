@@ -3,6 +3,7 @@ package api_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"sync"
@@ -17,6 +18,8 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 
 	"github.com/bursar-accounting/bursar/proto/identity"
+	"github.com/bursar-accounting/bursar/proto/record"
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 // judged answers with facts that the test makes up.
@@ -77,18 +80,79 @@ func TestTheStatusIsThereWhileNobodyLeads(t *testing.T) {
 	rg.node.change(func(n *node) { n.deaf = errors.New("no leader") })
 	var s statusAnswer
 	rg.get("/v1/status", &s)
-	if s.State != "failing" || s.Confirmed || s.Records != 3 || len(s.Agents) != 1 || s.Findings[0].ID != "node-silent" {
+	if s.State != "failing" || s.Confirmed || len(s.Agents) != 0 || s.Findings[0].ID != "node-silent" {
 		t.Errorf("%+v", s)
+	}
+	// What this node cannot read is not known, and not zero.
+	for _, name := range []string{"cluster_version", "index", "term", "age_seconds", "records", "last_change", "quarantined", "conflicts", "waiting_stops"} {
+		if a := rg.do("GET", "/v1/status", ""); !strings.Contains(a.body, `"`+name+`":null`) {
+			t.Errorf("%s is known: %v", name, a)
+		}
 	}
 	if a := rg.do("GET", "/v1/cluster", ""); a.status != http.StatusOK || !strings.Contains(a.body, `"leader":null`) {
 		t.Error(a)
 	}
 }
 
+func TestStatus_NobodyLeads_HasTheNumbersOfThisNodeAndHowOldTheyAre(t *testing.T) {
+	f := &follower{age: 1500 * time.Millisecond}
+	p := &pulls{list: []api.AgentStatus{{Name: "head1", Connected: true}}}
+	rg := pulled(t, p, func(o *api.Options, _ *store.Options) {
+		f.node, o.Health = o.Writer.(*node), somewhat()
+		o.Reader = access.Reader{Source: f}
+	})
+	p.deaf = errors.New("no leader is known")
+	v, err := rg.node.View()
+	if err != nil {
+		t.Fatal(err)
+	}
+	records, changes := fmt.Sprintf(`"records":%d`, v.Count()), fmt.Sprintf(`"last_change":%d`, v.Seq())
+	if err := v.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, f.never = range []bool{false, true} {
+		a := rg.do("GET", "/v1/status", "")
+		age := `"age_seconds":1.5`
+		if f.never {
+			age = `"age_seconds":null`
+		}
+		for _, want := range []string{`"confirmed":false`, age, records, changes, `"quarantined":2`, `"waiting_stops":1`, `"name":"head1"`, `"connected":null`, `"behind":null`} {
+			if !strings.Contains(a.body, want) {
+				t.Errorf("never %v: no %s in %v", f.never, want, a)
+			}
+		}
+	}
+}
+
+func TestQuarantined_OfAllSources_IsThatOfTheStatus(t *testing.T) {
+	rg := pulled(t, &pulls{})
+	source := record.Origin{Agent: "head1", Type: "slurm", Label: "nemo"}
+	again := &store.IngestCommand{
+		Agent: "head1", Epoch: store.Epoch{1}, Before: store.Chain{6}, From: 7, To: 8, After: store.Chain{8},
+		Quarantine: []store.Quarantined{{Source: source, ID: "42/a", Reason: "mapping"}, {Source: source, ID: "43/a", Reason: "mapping"}},
+	}
+	for _, c := range []store.Command{again, &store.QuarantineDropCommand{Keys: []store.Settled{{Source: source, ID: "43/a"}}}} {
+		if _, err := rg.node.Write(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var status v1.Status
+	rg.get("/v1/status", &status)
+	sum, came := uint64(0), int64(0)
+	for _, a := range status.Agents {
+		for _, s := range a.Sources {
+			sum, came = sum+s.Quarantined, came+s.Counts.Quarantined
+		}
+	}
+	if status.Quarantined == nil || *status.Quarantined != 2 || sum != 2 || came != 4 {
+		t.Errorf("%d are quarantined, those of all sources are %d; %d came", *status.Quarantined, sum, came)
+	}
+}
+
 func TestTheClusterIsListed(t *testing.T) {
 	rg := newRig(t, func(o *api.Options, _ *store.Options) { o.Health = somewhat() })
 	a := rg.do("GET", "/v1/cluster", "")
-	for _, want := range []string{`"leader":"agg1"`, `"applied_index":40`, `"behind":2`, `"disk_level":"low"`, `"config_differs":["usage"]`, `"hash":"aa"`, `"role":"joins"`, `"last_contact":null`, `"every_seconds":3600,"last":"`, `"bytes":77,"error":"full","failing_since":"`, `"failures":3}`, `"backup":null`} {
+	for _, want := range []string{`"leader":"agg1"`, `"applied_index":40`, `"behind":2`, `"heard":false,"last_contact":null,"age_seconds":null`, `"behind":null`, `"disk_level":"low"`, `"config_differs":["usage"]`, `"hash":"aa"`, `"role":"joins"`, `"last_contact":null`, `"every_seconds":3600,"last":"`, `"bytes":77,"error":"full","failing_since":"`, `"failures":3}`, `"backup":null`} {
 		if !strings.Contains(a.body, want) {
 			t.Errorf("no %s in %v", want, a)
 		}

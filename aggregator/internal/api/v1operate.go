@@ -66,8 +66,8 @@ func (s *Server) agents(ctx context.Context, view *access.View) ([]v1.Agent, err
 	}
 	for _, st := range pulls {
 		a := find(st.Name)
-		a.Address, a.Configured, a.Connected, a.Error = st.Address, true, st.Connected, st.Error
-		a.LastContact, a.Behind, a.Remedy = v1.Time{Time: st.LastContact}, st.Behind, st.Remedy
+		a.Address, a.Configured, a.Connected, a.Error = st.Address, true, &st.Connected, st.Error
+		a.LastContact, a.Behind, a.Remedy = v1.Time{Time: st.LastContact}, &st.Behind, st.Remedy
 	}
 	for _, m := range joined {
 		a := find(m.Name)
@@ -80,6 +80,9 @@ func (s *Server) agents(ctx context.Context, view *access.View) ([]v1.Agent, err
 		lacks(find(gaps[i].Source.Agent), gaps[i].Source)
 	}
 	s.moods(byName, pulls)
+	if err := quarantinedBySource(view, byName); err != nil {
+		return nil, err
+	}
 	list := make([]v1.Agent, len(names))
 	for i, name := range names {
 		list[i] = *byName[name]
@@ -88,6 +91,19 @@ func (s *Server) agents(ctx context.Context, view *access.View) ([]v1.Agent, err
 		}
 	}
 	return list, nil
+}
+
+// quarantinedBySource adds how many jobs of each source are quarantined.
+func quarantinedBySource(view *access.View, agents map[string]*v1.Agent) (err error) {
+	for _, a := range agents {
+		for i := range a.Sources {
+			s := &a.Sources[i]
+			if s.Quarantined, err = view.QuarantinedOf(record.Origin{Agent: a.Name, Type: s.Type, Label: s.Label}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 func (s *Server) pulls(ctx context.Context) ([]AgentStatus, error) {

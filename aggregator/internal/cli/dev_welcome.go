@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -58,8 +59,12 @@ func (s *site) await(ctx context.Context) (uint64, error) {
 		if err != nil {
 			return 0, err
 		}
-		if complete(&now, began) || !s.waitsForRecords || time.Now().After(deadline) {
-			return now.Records, nil
+		late := time.Now().After(deadline)
+		switch {
+		case now.Records == nil && late:
+			return 0, errors.New("the aggregator cannot count its records")
+		case now.Records != nil && (late || complete(&now, began) || !s.waitsForRecords):
+			return *now.Records, nil
 		}
 		if err := pause(ctx); err != nil {
 			return 0, err

@@ -128,9 +128,9 @@ func troubles(a *v1.Agent) (notes []string) {
 func agentTable(list []v1.Agent) *table {
 	t := newTable("AGENT", "?ADDRESS", "STATE", "?LAST CONTACT", "?>BEHIND", "?>GAPS", "SOURCE", ">RECORDS", "?>QUARANTINED", "COMPLETE TO")
 	for _, a := range list {
-		head := []string{a.Name, dash(a.Address), agentState(&a), instant(a.LastContact), strconv.FormatUint(a.Behind, 10), strconv.Itoa(a.Gaps)}
+		head := []string{a.Name, dash(a.Address), agentState(&a), instant(a.LastContact), orNotKnown(a.Behind), strconv.Itoa(a.Gaps)}
 		for _, s := range a.Sources {
-			t.add(append(head[:6:6], sourceName(&s), strconv.FormatInt(s.Counts.Added, 10), strconv.FormatInt(s.Counts.Quarantined, 10), instant(s.CompleteTo))...)
+			t.add(append(head[:6:6], sourceName(&s), strconv.FormatInt(s.Counts.Added, 10), strconv.FormatUint(s.Quarantined, 10), instant(s.CompleteTo))...)
 		}
 		if len(a.Sources) == 0 {
 			t.add(append(head[:6:6], "-", "0", "0", "-")...)
@@ -148,14 +148,17 @@ func sourceName(s *v1.AgentSource) string {
 
 // agentState is how the agent is doing, in a word or two.
 func agentState(a *v1.Agent) string {
+	connected := a.Connected != nil && *a.Connected
 	switch {
 	case a.Import:
 		return "import"
+	case a.Connected == nil && a.Error != "": // no leader says
+		return notKnown
 	case !a.Configured:
 		return "not configured"
-	case a.Connected && a.Behind > 0:
+	case connected && a.Behind != nil && *a.Behind > 0:
 		return "catching up"
-	case a.Connected:
+	case connected:
 		return "up to date"
 	case a.Remedy != "":
 		return "damaged"

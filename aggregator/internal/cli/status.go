@@ -140,7 +140,7 @@ func (s *clusterStatus) lines(now time.Time) (out []line) {
 		}
 	}
 	return append(out, line{"cluster", s.clusterLine()}, line{"records", s.recordsLine()}, line{"agents", s.agentsLine()},
-		line{"issues", fmt.Sprintf("%d quarantined, %d conflicts, %d job ends without a record", s.Quarantined, s.Conflicts, s.WaitingStops)},
+		line{"issues", s.issuesLine()},
 		line{"disks", s.disksLine()}, line{"dates", s.datesLine()})
 }
 
@@ -148,7 +148,8 @@ func (s *clusterStatus) clusterLine() string {
 	if len(s.Nodes) == 0 {
 		return dash(s.Cluster) + ", version " + dash(s.Version)
 	}
-	heard, leader, behind := 0, "no leader", uint64(0)
+	heard, leader, lag := 0, "no leader", "lag not known"
+	var behind *uint64
 	for _, n := range s.Nodes {
 		if n.Heard {
 			heard++
@@ -156,11 +157,43 @@ func (s *clusterStatus) clusterLine() string {
 		if n.Role == "leader" {
 			leader = n.Name + " leads"
 		}
-		if n.Behind != nil {
-			behind = max(behind, *n.Behind)
+		if n.Behind != nil && (behind == nil || *behind < *n.Behind) {
+			behind = n.Behind
+			lag = fmt.Sprintf("at most %d entries behind", *behind)
 		}
 	}
-	return fmt.Sprintf("%s: %d of %d nodes reachable, %s, at most %d entries behind, version %s", dash(s.Cluster), heard, len(s.Nodes), leader, behind, dash(s.Version))
+	return fmt.Sprintf("%s: %d of %d nodes reachable%s, %s, %s, version %s", dash(s.Cluster), heard, len(s.Nodes), s.sights(), leader, lag, dash(s.Version))
+}
+
+// freshSight is how old what is known of a node may be without being said: nodes ask each
+// other every two seconds.
+const freshSight = 3.0
+
+// sights says how long ago nodes were heard that are not heard now, or not lately; "" when
+// all were.
+func (s *clusterStatus) sights() string {
+	var list []string
+	for _, n := range s.Nodes {
+		switch {
+		case n.Self:
+		case n.AgeSeconds == nil:
+			list = append(list, n.Name+" never heard")
+		case !n.Heard || *n.AgeSeconds > freshSight:
+			list = append(list, n.Name+" last heard "+secondsText(*n.AgeSeconds)+" ago")
+		}
+	}
+	if len(list) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(list, ", ") + ")"
+}
+
+// secondsText writes seconds: below two minutes as they are.
+func secondsText(seconds float64) string {
+	if seconds < 120 {
+		return strconv.Itoa(int(seconds)) + " s"
+	}
+	return long(time.Duration(seconds * float64(time.Second)))
 }
 
 func (s *clusterStatus) recordsLine() string {
@@ -172,27 +205,54 @@ func (s *clusterStatus) recordsLine() string {
 			}
 		}
 	}
-	text := fmt.Sprintf("%d at index %d", s.Records, s.Index)
+	if s.Records == nil || s.Index == nil {
+		return notKnown
+	}
+	text := fmt.Sprintf("%d at index %d", *s.Records, *s.Index)
+	switch {
+	case s.Confirmed:
+	case s.AgeSeconds == nil:
+		text += " on this node, not confirmed"
+	default:
+		text += " on this node, confirmed " + secondsText(*s.AgeSeconds) + " ago"
+	}
 	if oldest != "" {
 		text += ", complete to " + oldest
 	}
 	return text
 }
 
+func (s *clusterStatus) issuesLine() string {
+	if s.Quarantined == nil || s.Conflicts == nil || s.WaitingStops == nil {
+		return notKnown
+	}
+	return fmt.Sprintf("%d quarantined, %d conflicts, %d job ends without a record", *s.Quarantined, *s.Conflicts, *s.WaitingStops)
+}
+
 func (s *clusterStatus) agentsLine() string {
-	agents, reached, behind := 0, 0, uint64(0)
+	agents, reached, unknown, behind := 0, 0, 0, uint64(0)
 	for _, a := range s.Agents {
 		if a.Import {
 			continue
 		}
 		agents++
-		if a.Connected {
+		switch {
+		case a.Connected == nil && a.Error != "":
+			unknown++
+		case a.Connected != nil && *a.Connected:
 			reached++
 		}
-		behind += a.Behind
+		if a.Behind != nil {
+			behind += *a.Behind
+		}
 	}
-	if agents == 0 {
+	switch {
+	case agents == 0 && s.Records == nil:
+		return notKnown
+	case agents == 0:
 		return "none"
+	case agents == unknown:
+		return fmt.Sprintf("%d, which of them answer is not known without a leader", agents)
 	}
 	return fmt.Sprintf("%d of %d answer, %d frames pending", reached, agents, behind)
 }
@@ -200,11 +260,25 @@ func (s *clusterStatus) agentsLine() string {
 func (s *clusterStatus) disksLine() string {
 	var parts []string
 	for _, n := range s.Nodes {
-		if n.DiskSizeBytes > 0 {
+		switch {
+		case !n.Heard:
+			parts = append(parts, n.Name+" "+notKnown)
+		case n.DiskSizeBytes > 0:
 			parts = append(parts, fmt.Sprintf("%s %d %% free", n.Name, 100*n.DiskFreeBytes/n.DiskSizeBytes))
 		}
 	}
 	return dash(strings.Join(parts, ", "))
+}
+
+// notKnown stands for what no one could be asked.
+const notKnown = "not known"
+
+// orNotKnown writes a number that may not be known.
+func orNotKnown(n *uint64) string {
+	if n == nil {
+		return notKnown
+	}
+	return strconv.FormatUint(*n, 10)
 }
 
 // datesLine has the certificate that ends first and the newest backup.

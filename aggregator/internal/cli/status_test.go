@@ -81,7 +81,7 @@ func TestStatusSaysInTenLinesWhatToDoFirst(t *testing.T) {
 }
 
 func TestStatusThatCannotTellIsAnError(t *testing.T) {
-	for _, answer := range []any{v1.Status{Version: "1.0", Records: 5}, []string{}} {
+	for _, answer := range []any{v1.Status{Version: "1.0", Records: new(uint64(5))}, []string{}} {
 		s, _ := answered(t, 200, answer)
 		if code, _, errs := s.bursar(t.Context(), "status"); code != 1 || errs == "" {
 			t.Error(answer, code, errs)
@@ -89,6 +89,52 @@ func TestStatusThatCannotTellIsAnError(t *testing.T) {
 	}
 	if code, _, errs := at("http://127.0.0.1:1").bursar(t.Context(), "status"); code != 1 || !strings.Contains(errs, "Does the aggregator run there?") {
 		t.Error(code, errs)
+	}
+}
+
+func TestStatus_WithoutALeader_SaysWhatIsKnownAndHowOldItIs(t *testing.T) {
+	alone := v1.Verdict{State: "failing", Node: "agg1", Findings: []v1.Finding{}, Nodes: []v1.Node{
+		{Name: "agg1", Role: "follower", Voter: true, Self: true, Heard: true, AgeSeconds: new(0.0), Behind: new(uint64(0)), DiskFreeBytes: 1, DiskSizeBytes: 2},
+		{Name: "agg2", Role: "follower", Voter: true, AgeSeconds: new(4.2), DiskFreeBytes: 1, DiskSizeBytes: 2},
+		{Name: "agg3", Role: "follower", Voter: true, AgeSeconds: new(300.0), DiskFreeBytes: 1, DiskSizeBytes: 2},
+	}}
+	stale := alone
+	stale.Nodes = []v1.Node{alone.Nodes[0], {Name: "agg2", Role: "follower", Voter: true, Heard: true, AgeSeconds: new(2.0)}, {Name: "agg3", Role: "follower", Voter: true, Heard: true, AgeSeconds: new(9.9)}}
+	for name, c := range map[string]struct {
+		answer v1.Status
+		lines  []string
+	}{
+		"two of three died": {v1.Status{
+			Verdict: &alone, Cluster: "C", Version: "1", Index: new(uint64(7)), Records: new(uint64(5)), Quarantined: new(0), Conflicts: new(1), WaitingStops: new(2), AgeSeconds: new(6.0),
+			Agents: []v1.Agent{{Name: "head1", Error: "no leader is known"}},
+		}, []string{
+			"cluster     C: 1 of 3 nodes reachable (agg2 last heard 4 s ago, agg3 last heard 5 min ago), no leader, at most 0 entries behind, version 1",
+			"records     5 at index 7 on this node, confirmed 6 s ago", "agents      1, which of them answer is not known without a leader",
+			"issues      0 quarantined, 1 conflicts, 2 job ends without a record", "disks       agg1 50 % free, agg2 not known, agg3 not known",
+		}},
+		"the store cannot be read": {v1.Status{Verdict: &alone, Version: "1"}, []string{
+			"records     not known", "agents      not known", "issues      not known",
+		}},
+		"never confirmed": {v1.Status{Verdict: &stale, Version: "1", Index: new(uint64(7)), Records: new(uint64(5))}, []string{
+			"cluster     -: 3 of 3 nodes reachable (agg3 last heard 9 s ago), no leader, at most 0 entries behind, version 1",
+			"records     5 at index 7 on this node, not confirmed", "agents      none",
+		}},
+	} {
+		s, _ := answered(t, 200, c.answer)
+		_, out, _ := s.bursar(t.Context(), "status")
+		for _, want := range c.lines {
+			if !strings.Contains(out, want+"\n") {
+				t.Errorf("%s: no %q in\n%s", name, want, out)
+			}
+		}
+	}
+}
+
+func TestAgents_WithoutALeader_AreNotSaidToConnect(t *testing.T) {
+	s, _ := answered(t, 200, v1.Agents{Agents: []v1.Agent{{Name: "head1", Error: "no leader is known", Sources: []v1.AgentSource{{Type: "slurm", Label: "nemo", Quarantined: 1, Counts: v1.Counts{Quarantined: 2}}}}}})
+	_, out, _ := s.bursar(t.Context(), "agents", "-format", "csv")
+	if want := "head1,,not known,,not known,0,slurm/nemo,0,1,"; !strings.Contains(out, want) {
+		t.Errorf("no %q in\n%s", want, out)
 	}
 }
 

@@ -262,6 +262,7 @@ func (d *healthMonitor) member(now time.Time, leader string, newest uint64, m cl
 	case !heard:
 		return n
 	default:
+		n.Unreached = fact.Unreached
 		n.Seen, n.ClockOffset = fact.Seen, fact.Clock.Sub(calendar.ByClock(fact.Seen).Add(-fact.RoundTrip/2))
 		if local, err := health.DecodeLocal(fact.Extra[factName]); err == nil {
 			n.Local = local

@@ -37,8 +37,10 @@ type Node struct {
 	Voter, Leader   bool
 	// Self says that it is the node that judges.
 	Self bool
-	// Seen is when the node was last heard; zero for never.
-	Seen time.Time
+	// Seen is when the node was last heard; zero for never. Unreached says that it was not
+	// reached since, though it was tried.
+	Seen      time.Time
+	Unreached bool
 	// Lag is how many entries of the log it has not applied yet; LagKnown says
 	// whether that is known.
 	Lag      uint64

@@ -10,10 +10,12 @@ import (
 
 // Bounds of the rules.
 const (
-	// silence is how long a member may be unheard; nodes exchange facts every few
-	// seconds. agentSilence is that of an agent, whose pull waits up to 20 s for
-	// something new.
+	// silence is how long a member may be unheard; nodes exchange facts every two
+	// seconds. unreached is that of one that could not be reached since: a little more
+	// than the time in which it would have asked itself. agentSilence is that of an agent,
+	// whose pull waits up to 20 s for something new.
 	silence      = 15 * time.Second
+	unreached    = 3 * time.Second
 	agentSilence = 30 * time.Second
 	// farBehind is how many entries a member may lag.
 	farBehind = 1000
@@ -71,7 +73,13 @@ func Judge(f Facts) Report {
 func (j *judge) add(f Finding) { j.found = append(j.found, f) }
 
 // heard reports whether the judge hears the node.
-func (j *judge) heard(n *Node) bool { return n.Self || j.Now.Sub(n.Seen) <= silence }
+func (j *judge) heard(n *Node) bool {
+	limit := silence
+	if n.Unreached {
+		limit = unreached
+	}
+	return n.Self || j.Now.Sub(n.Seen) <= limit
+}
 
 // each calls a rule for all nodes that are heard.
 func (j *judge) each(rule func(n *Node)) {

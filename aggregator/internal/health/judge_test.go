@@ -40,6 +40,13 @@ func TestEachFactGivesItsFinding(t *testing.T) {
 		{"no leader", func(f *Facts) { f.Leader, f.LeaderLost = "", hours(1) }, "critical no-leader ", "nothing is pulled", "journalctl", hours(1)},
 		{"one of three is left", func(f *Facts) { f.Leader, f.Nodes[1].Seen, f.Nodes[2].Seen = "", hours(2), hours(1) }, "critical no-leader ", "1 of 3 voters are reachable, 2 are needed", "operator recover", time.Time{}},
 		{"a silent node", func(f *Facts) { f.Nodes[2].Seen = hours(1) }, "critical node-silent agg3", "agg3 at agg3:8701 is unreachable", "systemctl status bursar   # on agg3", hours(1)},
+		{"a node that could not be reached since", func(f *Facts) { f.Nodes[2].Seen, f.Nodes[2].Unreached = noon.Add(-4*time.Second), true }, "critical node-silent agg3", "agg3 at agg3:8701 is unreachable", "on agg3", noon.Add(-4 * time.Second)},
+		{"two of three died four seconds ago", func(f *Facts) {
+			f.Leader = ""
+			for i := range f.Nodes[1:] {
+				f.Nodes[1+i].Seen, f.Nodes[1+i].Unreached = noon.Add(-4*time.Second), true
+			}
+		}, "critical no-leader ", "1 of 3 voters are reachable, 2 are needed", "systemctl start bursar", time.Time{}},
 		{"a node that was never heard", func(f *Facts) { f.Nodes[2].Seen = time.Time{} }, "critical node-silent agg3", "unreachable", "on agg3", time.Time{}},
 		{"a silent node that the list has at another address", func(f *Facts) { f.Nodes[2].Seen, f.Nodes[2].Listed = hours(1), "old:8701" }, "critical node-silent agg3", "agg3 at agg3:8701 (raft.peers; the list of members has old:8701) is unreachable", "on agg3", hours(1)},
 		{"a node at another address than one dials", func(f *Facts) {

@@ -185,7 +185,9 @@ func (l *Loop) follow(ctx context.Context) error {
 	defer pipe.close()
 	b := newBatcher(l.Name, at(cursor), now, pipe.submit)
 	b.begins = l.Version == nil || l.Version() >= store.BeginVersion
-	next := l.ahead(ctx, b.end())
+	// The first answer comes at once, so that it is known that the agent answers. Later
+	// pulls wait there for something new.
+	next := l.ahead(ctx, b.end(), 0)
 	for {
 		resp, err := next()
 		if err == nil && resp.GetResume() {
@@ -198,7 +200,7 @@ func (l *Loop) follow(ctx context.Context) error {
 			err = l.still(b.end())
 		}
 		if err == nil {
-			next = l.ahead(ctx, behind(b.end(), resp))
+			next = l.ahead(ctx, behind(b.end(), resp), pullWait)
 			err = take(b, resp)
 		}
 		if err != nil {
@@ -222,17 +224,17 @@ func (l *Loop) still(p position) error {
 	return nil
 }
 
-// ahead begins a pull behind p and returns what waits for its answer, so that
-// the agent is asked for what comes next while this node works on what came. The
-// goroutine ends with the pull, which ends with ctx.
-func (l *Loop) ahead(ctx context.Context, p position) func() (*bursarv1.PullResponse, error) {
+// ahead begins a pull behind p, which waits at the agent for so long where nothing is new,
+// and returns what waits for its answer, so that the agent is asked for what comes next
+// while this node works on what came. The goroutine ends with the pull, which ends with ctx.
+func (l *Loop) ahead(ctx context.Context, p position, wait time.Duration) func() (*bursarv1.PullResponse, error) {
 	type answer struct {
 		resp *bursarv1.PullResponse
 		err  error
 	}
 	ch := make(chan answer, 1)
 	go func() {
-		resp, err := l.pull(ctx, p)
+		resp, err := l.pull(ctx, p, wait)
 		ch <- answer{resp, err}
 	}()
 	return func() (*bursarv1.PullResponse, error) {
@@ -280,14 +282,14 @@ func take(b *batcher, resp *bursarv1.PullResponse) error {
 	return b.flush()
 }
 
-func (l *Loop) pull(ctx context.Context, p position) (*bursarv1.PullResponse, error) {
+func (l *Loop) pull(ctx context.Context, p position, wait time.Duration) (*bursarv1.PullResponse, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
 	var trailer metadata.MD
 	var agent peer.Peer
 	resp, err := l.Client.Pull(ctx, &bursarv1.PullRequest{
 		Cluster: l.Cluster, Version: l.version(), Epoch: epochBytes(p.epoch), After: p.seq, Digest: p.digest[:],
-		MaxBytes: pullBytes, WaitMs: uint32(pullWait.Milliseconds()),
+		MaxBytes: pullBytes, WaitMs: uint32(wait.Milliseconds()),
 	}, grpc.Trailer(&trailer), grpc.Peer(&agent))
 	if err != nil {
 		return nil, fmt.Errorf("pull: %w", damaged(err, trailer))

@@ -38,6 +38,16 @@ type agent struct {
 	lie     uint64        // how far behind its end an answer says that it ends
 	idle    time.Duration // how long a pull waits in vain; 0: until it is cut off
 	sources []*bursarv1.SourceStatus
+	broken  error // what a pull fails with; nil: it does not
+}
+
+// fail has pulls fail from now on, also one that waits; nil ends that.
+func (a *agent) fail(err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.broken = err
+	close(a.grown)
+	a.grown = make(chan struct{})
 }
 
 // Status implements bursarv1.AgentClient.
@@ -75,6 +85,10 @@ func (a *agent) fails() bool { return a.chance != nil && a.chance.IntN(4) == 0 }
 func (a *agent) Pull(ctx context.Context, req *bursarv1.PullRequest, _ ...grpc.CallOption) (*bursarv1.PullResponse, error) {
 	for {
 		a.mu.Lock()
+		if a.broken != nil {
+			defer a.mu.Unlock()
+			return nil, a.broken
+		}
 		if a.fails() {
 			a.mu.Unlock()
 			return nil, errChance
@@ -99,6 +113,9 @@ func (a *agent) Pull(ctx context.Context, req *bursarv1.PullRequest, _ ...grpc.C
 		}
 		grown := a.grown
 		a.mu.Unlock()
+		if req.GetWaitMs() == 0 {
+			return &bursarv1.PullResponse{Epoch: a.id(), Last: req.GetAfter(), Digest: req.GetDigest()}, nil
+		}
 		select {
 		case <-ctx.Done():
 			return nil, ctx.Err()
@@ -345,6 +362,31 @@ func TestAnAgentThatMisstatesWhereItsAnswerEndsIsNotBelieved(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	stop()
+}
+
+func TestLoop_AgentWithNothingNew_IsConnectedWithItsFirstAnswer(t *testing.T) {
+	for name, frames := range map[string]int{"never had anything": 0, "all is committed": 3} {
+		t.Run(name, func(t *testing.T) {
+			a, l := newAgent(1), newLog(t)
+			for i := range frames {
+				a.add(t, rec(i))
+			}
+			follow(t, a, l)
+			loop, stop := run(t, a, l) // as after a restart of this node; a pull waits until it is cut off
+			defer stop()
+			for !loop.Status().Connected {
+				time.Sleep(time.Millisecond)
+			}
+			a.fail(errors.New("the agent restarts"))
+			for loop.Status().Connected {
+				time.Sleep(time.Millisecond)
+			}
+			a.fail(nil)
+			for !loop.Status().Connected {
+				time.Sleep(time.Millisecond)
+			}
+		})
+	}
 }
 
 func TestASourceThatFailsIsKnownThoughItsAgentAnswers(t *testing.T) {

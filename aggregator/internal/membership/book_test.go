@@ -107,7 +107,7 @@ func TestEveryFactTravels(t *testing.T) {
 	}
 	v := reflect.ValueOf(want)
 	for i := range v.NumField() {
-		if name := v.Type().Field(i).Name; v.Field(i).IsZero() && name != "Seen" && name != "RoundTrip" {
+		if name := v.Type().Field(i).Name; v.Field(i).IsZero() && name != "Seen" && name != "RoundTrip" && name != "Unreached" {
 			t.Errorf("%s is not tried", name)
 		}
 	}
@@ -121,6 +121,14 @@ func TestTheRosterKeepsTheNewestOfEachNode(t *testing.T) {
 	all := r.All()
 	if len(all) != 3 || all[0].Name != "a" || all[1].ID != "me" || all[2].ID != "new" || all[2].Seen.IsZero() {
 		t.Errorf("%+v", all)
+	}
+	r.Miss("new")
+	if f, ok := r.ByID("new"); !ok || !f.Unreached {
+		t.Errorf("%+v", f)
+	}
+	r.Hear(NodeFact{Name: "c", ID: "new"})
+	if f, ok := r.ByID("new"); !ok || f.Unreached {
+		t.Errorf("%+v", f)
 	}
 	if _, ok := r.ByID("old"); ok {
 		t.Error("the former self of a node is still there")

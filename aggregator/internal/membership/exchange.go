@@ -80,6 +80,7 @@ func (p *Peer) swap(ctx context.Context, node cluster.Server) {
 	var other grpcpeer.Peer
 	resp, err := client.Exchange(ctx, &bursarv1.ExchangeRequest{Facts: own.message()}, grpc.Peer(&other))
 	if err != nil {
+		p.roster.Miss(node.ID)
 		p.conf.Log.Debug("facts were not exchanged", "id", node.ID, "addr", node.Addr, "error", err)
 		return
 	}

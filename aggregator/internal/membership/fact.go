@@ -49,6 +49,8 @@ type NodeFact struct {
 	// RoundTrip is how long the exchange took that brought it; it bounds how far
 	// Clock is off Seen. It is not sent.
 	RoundTrip time.Duration
+	// Unreached says that an exchange with it has failed since Seen. It is not sent.
+	Unreached bool
 }
 
 // FactSource fills in what its part knows of this node. It is called every two

@@ -40,6 +40,18 @@ func (r *Roster) Hear(f NodeFact) {
 	r.facts[f.Name] = f
 }
 
+// Miss notes that the node with that id was not reached, until it is heard again.
+func (r *Roster) Miss(id string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for name, f := range r.facts {
+		if f.ID == id {
+			f.Unreached = true
+			r.facts[name] = f
+		}
+	}
+}
+
 // All returns the newest fact of each node, sorted by name, with when it was
 // heard; this node's own is of now. Nodes that were never heard of are not among
 // them.

@@ -84,8 +84,11 @@ type gapView v1.Gap
 
 // State is how the agent is doing, in one word.
 func (a agentView) State() string {
-	if a.Import {
+	switch {
+	case a.Import:
 		return "import"
+	case a.Connected == nil && a.Error != "":
+		return "unknown" // no leader says
 	}
 	return a.line().State()
 }
@@ -99,7 +102,14 @@ func (a agentView) Tone() string {
 }
 
 func (a agentView) line() agentLine {
-	return agentLine{Configured: a.Configured, Connected: a.Connected, Error: a.Error, Behind: a.Behind}
+	l := agentLine{Configured: a.Configured, Error: a.Error}
+	if a.Connected != nil {
+		l.Connected = *a.Connected
+	}
+	if a.Behind != nil {
+		l.Behind = *a.Behind
+	}
+	return l
 }
 
 // Contact is when something came from it last.

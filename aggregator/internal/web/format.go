@@ -44,6 +44,12 @@ type instant interface {
 
 // count writes a number with thin spaces between thousands.
 func count(n any) string {
+	if v := reflect.ValueOf(n); v.Kind() == reflect.Pointer {
+		if v.IsNil() {
+			return "–" // not known
+		}
+		n = v.Elem().Interface()
+	}
 	text := fmt.Sprint(n)
 	sign := ""
 	if strings.HasPrefix(text, "-") {
