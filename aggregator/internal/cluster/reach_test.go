@@ -29,13 +29,13 @@ func TestReach_ConfiguredAddressIsTriedFirstAndThatOfTheListBesideIt(t *testing.
 	}{
 		"only the list has one":                       {"", b.Addr(), false},
 		"both are the same":                           {b.Addr(), b.Addr(), false},
-		"the list is of before":                       {b.Addr(), gone, false},
+		"the list is outdated":                        {b.Addr(), gone, false},
 		"the list names what is no address":           {b.Addr(), "b", false},
 		"the list has what is another node's by now":  {b.Addr(), c.Addr(), false},
-		"the configuration is of before":              {gone, b.Addr(), false},
+		"the configuration is outdated":               {gone, b.Addr(), false},
 		"the configuration has one that says nothing": {mute.Addr().String(), b.Addr(), false},
 		"the configuration has another node's":        {c.Addr(), b.Addr(), false},
-		"both are of before":                          {gone, mute.Addr().String(), true},
+		"both are outdated":                           {gone, mute.Addr().String(), true},
 		"both are another node's":                     {c.Addr(), c.Addr(), true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -111,7 +111,7 @@ func TestReach_BothAddressesHang_EndsWithTheContext(t *testing.T) {
 	}
 }
 
-func TestFleet_AllAddressesChanged_ListIsOfBefore_EverythingGoesOn(t *testing.T) {
+func TestFleet_AllAddressesChanged_ListIsOutdated_EverythingGoesOn(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 3).found(3)
 	f.say(0, 5)

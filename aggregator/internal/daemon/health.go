@@ -269,7 +269,7 @@ func (d *healthMonitor) member(now time.Time, leader string, newest uint64, m cl
 		}
 	}
 	n.Name, n.Applied, n.Fenced = fact.Name, fact.Applied, fact.Fenced
-	n.LagKnown, n.Lag = true, max(newest, fact.Applied)-fact.Applied
+	n.LagKnown, n.Lag = leader != "", max(newest, fact.Applied)-fact.Applied // only a leader knows what is committed
 	if fact.HashIndex > 0 {
 		n.Hash, n.HashIndex = fact.Hash.String(), fact.HashIndex
 	}

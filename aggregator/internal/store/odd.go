@@ -48,7 +48,7 @@ type quarantine struct {
 	sources sourceJobs
 }
 
-// arrival is whence and when a quarantined job came.
+// arrival is from which source a quarantined job came, and when.
 type arrival struct {
 	source record.Origin
 	at     minute
@@ -189,7 +189,7 @@ func (t *tx) countSmall(table byte, old, value []byte) error {
 	return nil
 }
 
-// countQuarantined notes that n jobs came whence and when the one of value did.
+// countQuarantined notes n more jobs of the source and the minute of that in value.
 func (t *tx) countQuarantined(value []byte, n int64) error {
 	if value == nil {
 		return nil

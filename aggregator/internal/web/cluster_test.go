@@ -38,7 +38,7 @@ func TestTheClusterPageSaysWhatToDoAlsoWhileNobodyLeads(t *testing.T) {
 	}
 	s.Down = errors.New("no leader")
 	code, body, _ := s.get("/ui/cluster")
-	for _, want := range []string{"3 problems.", "no leader", "free-ballast", "unreachable", "since 2026-03-01 11:00:00", "critical"} {
+	for _, want := range []string{"3 problems.", "no leader", "free-ballast", "unreachable", "since 2026-03-01 11:00:00", "critical", "<b>–</b><span>records</span>", "<b>–</b><span>changes</span>"} {
 		if !strings.Contains(body, want) {
 			t.Errorf("no %q in %s", want, body)
 		}
