@@ -44,7 +44,7 @@ func (p *Peer) exchange(ctx context.Context) error {
 // none yet, without an id. What is of no node any more is forgotten.
 func (p *Peer) others() (list []cluster.Server) {
 	leader := p.conf.Node.Leader()
-	names, ids, links := map[string]bool{}, map[string]bool{}, map[cluster.Server]bool{{ID: leader.ID, Addr: leader.Addr}: true}
+	names, ids, links := map[string]bool{}, map[string]bool{}, map[cluster.Server]bool{cluster.Server(leader): true}
 	for _, m := range p.conf.Node.Members() {
 		ids[m.ID] = true
 		if m.ID != p.me.ID {

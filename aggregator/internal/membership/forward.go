@@ -124,7 +124,7 @@ func (p *Peer) leader() (cluster.Leader, bursarv1.PeerClient, error) {
 	case leader.ID == p.me.ID:
 		return leader, nil, notNow("this node becomes the leader, or ceases to be it")
 	}
-	client, err := p.links.to(cluster.Server{ID: leader.ID, Addr: leader.Addr})
+	client, err := p.links.to(cluster.Server(leader))
 	if err != nil {
 		return leader, nil, notNow("%w", err)
 	}
