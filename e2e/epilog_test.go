@@ -16,6 +16,7 @@ import (
 
 	"github.com/bursar-accounting/bursar/e2e/rig"
 	"github.com/bursar-accounting/bursar/e2e/site"
+	"github.com/bursar-accounting/bursar/proto/programtest"
 )
 
 // epilogs are the hooks of a Slurm that tell agents of the ends of jobs.
@@ -58,7 +59,7 @@ func newEpilogs(t *testing.T, s *site.Site) *epilogs {
 
 func (h *epilogs) write(name, text string, mode os.FileMode) {
 	path := filepath.Join(h.dir, name)
-	if err := os.WriteFile(path, []byte(text), mode); err != nil {
+	if err := programtest.WriteProgram(path, text); err != nil {
 		h.t.Fatal(err)
 	}
 	if err := os.Chmod(path, mode); err != nil {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/bursar-accounting/bursar/e2e/site"
+	"github.com/bursar-accounting/bursar/proto/programtest"
 )
 
 // hangers puts the plugin that hangs under several names into a folder.
@@ -30,7 +31,7 @@ func hangers(t *testing.T, dir, kind string, types []string) {
 		t.Fatal(err)
 	}
 	for _, typ := range types {
-		if err := os.WriteFile(filepath.Join(dir, "bursar-"+kind+"-"+typ), text, 0o755); err != nil {
+		if err := programtest.WriteProgram(filepath.Join(dir, "bursar-"+kind+"-"+typ), text); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/bursar-accounting/bursar/e2e/rig"
 	"github.com/bursar-accounting/bursar/e2e/site"
+	"github.com/bursar-accounting/bursar/proto/programtest"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
@@ -257,7 +258,7 @@ func condorMenu(t *testing.T, s *site.Site, p *rig.Pool) map[string]string {
 	t.Helper()
 	script := func(name, text string) string {
 		path := filepath.Join(p.Home(rig.Alice), name)
-		if err := os.WriteFile(path, []byte("#!/bin/sh\n"+text+"\n"), 0o755); err != nil {
+		if err := programtest.WriteProgram(path, "#!/bin/sh\n"+text+"\n"); err != nil {
 			t.Fatal(err)
 		}
 		return "executable = " + path

@@ -41,10 +41,7 @@ func newRunOn(t *testing.T) *runOn {
 	t.Helper()
 	s := site.New(t)
 	r := &runOn{Site: s, t: t, marks: filepath.Join(s.Dir, "marks"), block: filepath.Join(s.Dir, "block")}
-	r.script = s.Write("mark.sh", fmt.Sprintf("#!/bin/sh\necho \"$(cat /proc/$PPID/comm) $1 $BURSAR_ATTEMPT\" >> %s\nwhile [ -e %s ]; do sleep 0.1; done\necho fine\n", r.marks, r.block))
-	if err := os.Chmod(r.script, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	r.script = s.Program("mark.sh", fmt.Sprintf("#!/bin/sh\necho \"$(cat /proc/$PPID/comm) $1 $BURSAR_ATTEMPT\" >> %s\nwhile [ -e %s ]; do sleep 0.1; done\necho fine\n", r.marks, r.block))
 	r.agent = s.Agent(site.AgentSpec{Name: "head1"})
 	r.agg = s.Aggregator(r.agent)
 	r.agg.Add(fmt.Sprintf(headAction, r.script))

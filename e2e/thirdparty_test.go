@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/bursar-accounting/bursar/e2e/site"
+	"github.com/bursar-accounting/bursar/proto/programtest"
 )
 
 // brokenPlugin is a program that is no plugin.
@@ -83,7 +84,7 @@ func (x *thirdSite) copy(from, to string) {
 	x.t.Helper()
 	program, err := os.ReadFile(from)
 	if err == nil {
-		err = os.WriteFile(to, program, 0o755)
+		err = programtest.WriteProgram(to, program)
 	}
 	if err != nil {
 		x.t.Fatal(err)
@@ -185,10 +186,7 @@ func TestThirdParty_ActionAddedByReload_RunsOnce(t *testing.T) {
 	nodes := x.cluster.Nodes
 	x.post(nodes[0], 3)
 	mails := filepath.Join(x.Dir, "mails")
-	program := x.Write("mail.sh", fmt.Sprintf("#!/bin/sh\n{ echo \"mail $*\"; cat; } >> %s\n", mails))
-	if err := os.Chmod(program, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	program := x.Program("mail.sh", fmt.Sprintf("#!/bin/sh\n{ echo \"mail $*\"; cat; } >> %s\n", mails))
 	x.install(program)
 	for _, g := range nodes {
 		x.listed(g, "the actions are listed", func(all map[string]listedAction) bool { // a node that is told by the leader has them before it has read its configuration

@@ -115,10 +115,7 @@ func NewLab(t testing.TB) *Lab {
 	jobs := l.Write("jobs.ndjson", jobsOf(now))
 	agent := l.Site.Agent(site.AgentSpec{Name: "head1", Sources: site.Replay(jobs, "1s")})
 	l.Agg = l.Site.Aggregator(agent)
-	script := l.Write("quota.sh", "#!/bin/sh\ncat > /dev/null\necho set\n")
-	if err := os.Chmod(script, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	script := l.Program("quota.sh", "#!/bin/sh\ncat > /dev/null\necho set\n")
 	l.Agg.Access = "  client \"curie\" {\n    roles = [\"read\"]\n    rows  = [{ group_id = [\"physics\"] }]\n  }\n"
 	l.Agg.Add(fmt.Sprintf(config, script))
 	l.Agg.Start()

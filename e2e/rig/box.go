@@ -16,6 +16,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/bursar-accounting/bursar/proto/programtest"
 )
 
 // boxHost is the host name inside every box.
@@ -145,7 +147,7 @@ func (b *box) command(ctx context.Context, user, wd string, env []string, name s
 func (b *box) wrapper(path string, env []string, program string) error {
 	line := append(b.enter(false), append(append([]string{"env"}, env...), program)...)
 	text := "#!/bin/sh\nexec " + strings.Join(line, " ") + " \"$@\"\n"
-	return os.WriteFile(path, []byte(text), 0o755)
+	return programtest.WriteProgram(path, text)
 }
 
 // account is a user of the box with a group of the same name and id.

@@ -45,10 +45,7 @@ while [ $# -gt 1 ]; do cp "$1" "$to"; shift; done
 func newEstate(t *testing.T) *estate {
 	t.Helper()
 	e := &estate{cluster: newCluster(t)}
-	e.site.Write("shims/scp", fmt.Sprintf(scp, e.site.Dir))
-	if err := os.Chmod(e.path("shims/scp"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	e.site.Program("shims/scp", fmt.Sprintf(scp, e.site.Dir))
 	list := []string{"/srv", e.path("srv"), "head1:7070", e.agent.Address}
 	for i, g := range e.nodes {
 		list = append(list, fmt.Sprintf("agg%d:8443", i+1), strings.TrimPrefix(g.TLSURL, "https://"), fmt.Sprintf("agg%d:8701", i+1), e.nodes[i].Listen)

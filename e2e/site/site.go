@@ -12,6 +12,7 @@ import (
 
 	"github.com/bursar-accounting/bursar/proto/identity"
 	"github.com/bursar-accounting/bursar/proto/porttest"
+	"github.com/bursar-accounting/bursar/proto/programtest"
 )
 
 // Site is the temporary directory with its certificates.
@@ -63,11 +64,25 @@ func (s *Site) path(elem ...string) string { return filepath.Join(append([]strin
 // Write writes a file below the site's directory and returns its path.
 func (s *Site) Write(name, text string) string {
 	s.t.Helper()
+	return s.place(name, func(path string) error { return os.WriteFile(path, []byte(text), 0o644) })
+}
+
+// Program writes a program below the site's directory, which can be started at once, and
+// returns its path.
+func (s *Site) Program(name, text string) string {
+	s.t.Helper()
+	return s.place(name, func(path string) error { return programtest.WriteProgram(path, text) })
+}
+
+// place has a file below the site's directory written and returns its path.
+func (s *Site) place(name string, write func(path string) error) string {
+	s.t.Helper()
 	path := s.path(name)
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		s.t.Fatal(err)
+	err := os.MkdirAll(filepath.Dir(path), 0o755)
+	if err == nil {
+		err = write(path)
 	}
-	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+	if err != nil {
 		s.t.Fatal(err)
 	}
 	return path

@@ -15,7 +15,7 @@ import (
 // program puts a script on the path, which is nothing else.
 func program(t *testing.T, dir, name, script string) {
 	t.Helper()
-	if err := programtest.WriteScript(filepath.Join(dir, name), "#!/bin/sh\n"+script+"\n"); err != nil {
+	if err := programtest.WriteProgram(filepath.Join(dir, name), "#!/bin/sh\n"+script+"\n"); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("PATH", dir)

@@ -17,7 +17,7 @@ func systemctl(t *testing.T, then string) (called func() string) {
 	dir := t.TempDir()
 	calls := filepath.Join(dir, "calls")
 	script := "#!/bin/sh\necho \"$@\" >> " + calls + "\n" + then + "\n"
-	if err := programtest.WriteScript(filepath.Join(dir, "systemctl"), script); err != nil {
+	if err := programtest.WriteProgram(filepath.Join(dir, "systemctl"), script); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))

@@ -107,7 +107,7 @@ func folder(t *testing.T, configuration string) string {
 	text, err := os.ReadFile(binary)
 	must(err)
 	must(os.Mkdir(filepath.Join(dir, "plugins"), 0o700))
-	must(os.WriteFile(filepath.Join(dir, "plugins/bursar-source-example"), text, 0o700))
+	must(programtest.WriteProgram(filepath.Join(dir, "plugins/bursar-source-example"), text))
 	must(os.WriteFile(filepath.Join(dir, "jobs"), []byte("1 eve 100 200\n2 alice 1767225600 1767229200\n3 nobody 1767225600 1767229200\n4 bob 1767225600 1767229200\n"), 0o600))
 	must(os.WriteFile(filepath.Join(dir, "agent.hcl"), []byte(strings.ReplaceAll(configuration, "DIR", dir)), 0o600))
 	return dir

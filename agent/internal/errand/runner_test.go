@@ -31,7 +31,7 @@ func newBench(t *testing.T, script string) *bench {
 	t.Helper()
 	dir := t.TempDir()
 	b := &bench{t: t, script: filepath.Join(dir, "mark"), marks: filepath.Join(dir, "marks")}
-	if err := programtest.WriteScript(b.script, "#!/bin/sh\necho $1 >> "+b.marks+"\n"+script+"\n"); err != nil {
+	if err := programtest.WriteProgram(b.script, "#!/bin/sh\necho $1 >> "+b.marks+"\n"+script+"\n"); err != nil {
 		t.Fatal(err)
 	}
 	c, err := host.Compile([]string{b.script, "*"})

@@ -96,7 +96,7 @@ func (s *site) install(typ string) {
 		s.t.Fatal(err)
 	}
 	tmp := s.path("plugins/new")
-	if err := os.WriteFile(tmp, text, 0o700); err != nil {
+	if err := programtest.WriteProgram(tmp, text); err != nil {
 		s.t.Fatal(err)
 	}
 	if err := os.Rename(tmp, s.path("plugins/bursar-source-"+typ)); err != nil {

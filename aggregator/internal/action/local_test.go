@@ -25,7 +25,7 @@ func TestLocal_ProgramThatOthersCanChange_IsNotStarted(t *testing.T) {
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 			t.Fatal(err)
 		}
-		if err := programtest.WriteScript(path, "#!/bin/sh\necho ran >>"+filepath.Join(real, "ran")+"\necho fine\n"); err != nil {
+		if err := programtest.WriteProgram(path, "#!/bin/sh\necho ran >>"+filepath.Join(real, "ran")+"\necho fine\n"); err != nil {
 			t.Fatal(err)
 		}
 		if err := os.Chmod(path, mode); err != nil {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/cli"
 	"github.com/bursar-accounting/bursar/proto/porttest"
+	"github.com/bursar-accounting/bursar/proto/programtest"
 )
 
 // said waits until systemd is told the state.
@@ -133,8 +134,8 @@ func TestReload_EndsWithTheDaemon(t *testing.T) {
 	go func() { ended <- p.Run(ctx, []string{"aggregator", "-dev", "-config", path}) }()
 	log.await(t, "this node leads")
 	started := filepath.Join(dir, "started")
-	plugin := write(t, dir, "plugin", "#!/bin/sh\necho x >> "+started+"\nexec sleep 1000\n")
-	if err := os.Chmod(plugin, 0o755); err != nil {
+	plugin := filepath.Join(dir, "plugin")
+	if err := programtest.WriteProgram(plugin, "#!/bin/sh\necho x >> "+started+"\nexec sleep 1000\n"); err != nil {
 		t.Fatal(err)
 	}
 	text += fmt.Sprintf("plugin \"action\" \"deaf\" { path = %q }\n", plugin)

@@ -90,7 +90,7 @@ func await(t *testing.T, what string, ok func() bool) {
 func TestAnActionIsPlannedCarriedOutOnceAndListed(t *testing.T) {
 	dir := t.TempDir()
 	script, target := filepath.Join(dir, "mark.sh"), filepath.Join(dir, "target")
-	if err := os.WriteFile(script, []byte("cat >> $TARGET; echo \" $BURSAR_KEY\" >> $TARGET; echo fine\n"), 0o700); err != nil {
+	if err := programtest.WriteProgram(script, "cat >> $TARGET; echo \" $BURSAR_KEY\" >> $TARGET; echo fine\n"); err != nil {
 		t.Fatal(err)
 	}
 	addr, stop := startWith(t, acts(t, fmt.Sprintf(acting, script, target)))

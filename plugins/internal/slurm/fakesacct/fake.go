@@ -106,7 +106,7 @@ func Install(t testing.TB, dir string, db *DB) string {
 		return path
 	}
 	script := fmt.Sprintf("#!/bin/sh\nexec env %s=%s %s \"$@\"\n", variable, dir, self)
-	if err := programtest.WriteScript(path, script); err != nil {
+	if err := programtest.WriteProgram(path, script); err != nil {
 		t.Fatal(err)
 	}
 	return path

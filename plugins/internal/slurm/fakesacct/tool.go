@@ -47,7 +47,7 @@ for last; do :; done
 cat PATH.err >&2
 exit "$(cat PATH.exit)"
 `, "PATH", path)
-	if err := programtest.WriteScript(path, strings.NewReplacer("NAME", name, "DIR", dir).Replace(script)); err != nil {
+	if err := programtest.WriteProgram(path, strings.NewReplacer("NAME", name, "DIR", dir).Replace(script)); err != nil {
 		t.Fatal(err)
 	}
 	return path

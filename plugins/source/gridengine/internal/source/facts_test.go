@@ -63,7 +63,7 @@ func (c *commands) prints(name, text string) {
 func (c *commands) script(name, script string) {
 	c.s.t.Helper()
 	path := filepath.Join(c.dir, name)
-	c.s.must(programtest.WriteScript(path+".new", "#!/bin/sh\n"+script+"\n"))
+	c.s.must(programtest.WriteProgram(path+".new", "#!/bin/sh\n"+script+"\n"))
 	c.s.must(os.Rename(path+".new", path))
 }
 

@@ -279,7 +279,7 @@ func TestTheEnvironmentDoesNotShapeTheAnswers(t *testing.T) {
 	t.Setenv("SCONTROL_FUTURE", "1")
 	s, _ := newCluster(t)
 	script := "#!/bin/sh\n[ -z \"$SQUEUE_FORMAT$SCONTROL_FUTURE\" ] || exit 1\n"
-	if err := programtest.WriteScript(filepath.Join(s.dir, "odd"), script); err != nil {
+	if err := programtest.WriteProgram(filepath.Join(s.dir, "odd"), script); err != nil {
 		t.Fatal(err)
 	}
 	s.restart(text("squeue", filepath.Join(s.dir, "odd")), off("capacity"), off("directory"))
