@@ -27,10 +27,15 @@ const (
 	maxResponse = 8 << 20
 )
 
+// linkIdle is how long a connection stays without a call. One that is not called is not made
+// anew when the own certificate is renewed, and the other end would have to break it off.
+const linkIdle = 10 * time.Second
+
 // links are the connections to other nodes. They are made at the first call.
 type links struct {
 	dial       func(ctx context.Context, to cluster.Server) (net.Conn, error)
 	generation func() uint64 // of the own certificates
+	idle       time.Duration
 
 	mu     sync.Mutex
 	open   map[cluster.Server]*ingest.Connection
@@ -38,7 +43,7 @@ type links struct {
 }
 
 func newLinks(dial func(context.Context, cluster.Server) (net.Conn, error), generation func() uint64) *links {
-	return &links{dial: dial, generation: generation, open: map[cluster.Server]*ingest.Connection{}}
+	return &links{dial: dial, generation: generation, idle: linkIdle, open: map[cluster.Server]*ingest.Connection{}}
 }
 
 var errLinksClosed = errors.New("this node stops")
@@ -74,6 +79,7 @@ func (l *links) connect(node cluster.Server) (*grpc.ClientConn, error) {
 			Backoff:           backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second},
 			MinConnectTimeout: 3 * time.Second,
 		}),
+		grpc.WithIdleTimeout(l.idle),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 10 * time.Second, Timeout: 5 * time.Second, PermitWithoutStream: true}),
 		grpc.WithDisableServiceConfig(),
 	)
