@@ -142,10 +142,10 @@ func TestRecordsCanBeHadAsNDJSONAndCSV(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := [][]string{
-		strings.Split("record_id,start_time,stop_time,runtime,submit_time,state,exit_code,exit_signal,origin,rank,meta,components", ","),
-		{"e", "2024-01-01T00:30:00Z", "", "", "", "", "", "", "pushed", "pushed", `{"group":["g2"],"site":["y"]}`, `[{"name":"GPUs","amount":1,"kind":"rate","scores":[]}]`},
-		{"c", "2024-01-01T02:00:00Z", "", "", "", "", "", "", "pushed", "pushed", `{"site":["x"]}`, `[{"name":"Cores","amount":8,"kind":"rate","scores":[]}]`},
-		{"q\",\n;", "2025-01-01T00:00:00Z", "", "", "", "", "", "", "pushed", "pushed", `{"k":["a,\"b\""]}`, `[]`},
+		strings.Split("record_id,start_time,stop_time,runtime,submit_time,wait,state,exit_code,exit_signal,origin,rank,group,k,site,Cores,GPUs", ","),
+		{"e", "2024-01-01T00:30:00Z", "", "", "", "", "", "", "", "pushed", "pushed", "g2", "", "y", "", "1"},
+		{"c", "2024-01-01T02:00:00Z", "", "", "", "", "", "", "", "pushed", "pushed", "", "", "x", "8", ""},
+		{"q\",\n;", "2025-01-01T00:00:00Z", "", "", "", "", "", "", "", "pushed", "pushed", "", `a\,"b"`, "", "", ""},
 	}
 	if diff := cmp.Diff(want, table); diff != "" || a.header.Get("Content-Type") != "text/csv; charset=utf-8" {
 		t.Error(diff)

@@ -1,23 +1,115 @@
 package api
 
 import (
-	"encoding/json"
+	"context"
+	"maps"
+	"net/http"
+	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
+	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 	"github.com/bursar-accounting/bursar/proto/csvtext"
 	"github.com/bursar-accounting/bursar/proto/record"
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
-const csvHead = "record_id,start_time,stop_time,runtime,submit_time,state,exit_code,exit_signal,origin,rank,meta,components\n"
+// fixedColumns are those that every table of records has. Behind them stands a column for
+// each meta key and each component of its records.
+const fixedColumns = "record_id,start_time,stop_time,runtime,submit_time,wait,state,exit_code,exit_signal,origin,rank"
 
-// csvRow writes rows as lines of csvHead. It is written by hand because
+// mostColumns is how many keys, components and scores a table may have.
+const mostColumns = 1000
+
+// csvColumns are the columns of a table of records, by the names that its records have.
+type csvColumns struct {
+	keys       map[string]bool
+	components map[string]map[string]bool // with the names of their scores
+	count      int
+}
+
+// columnsOf finds the columns of the records of a query.
+func columnsOf(ctx context.Context, read rows, q store.Query) (*csvColumns, error) {
+	c := &csvColumns{map[string]bool{}, map[string]map[string]bool{}, 0}
+	q.Lent = true
+	err := read(ctx, q, func(row *columns.Row) error {
+		c.add(row)
+		if c.count > mostColumns {
+			return refuse(http.StatusUnprocessableEntity, "these records have more than %d keys and components, too many for a table; ask for fewer records, or for format=ndjson", mostColumns)
+		}
+		return nil
+	})
+	return c, err
+}
+
+// add adds the names of a row that is lent.
+func (c *csvColumns) add(row *columns.Row) {
+	for i := range row.Record.Meta {
+		if key := row.Record.Meta[i].Key; !c.keys[key] {
+			c.keys[strings.Clone(key)] = true
+			c.count++
+		}
+	}
+	for i := range row.Record.Components {
+		one := &row.Record.Components[i]
+		scores := c.components[one.Name]
+		if scores == nil {
+			scores = map[string]bool{}
+			c.components[strings.Clone(one.Name)] = scores
+			c.count++
+		}
+		for k := range one.Scores {
+			if name := one.Scores[k].Name; !scores[name] {
+				scores[strings.Clone(name)] = true
+				c.count++
+			}
+		}
+	}
+}
+
+// csvRow writes rows as lines of a table. It is written by hand because
 // reflection and encoding/csv take five times as long.
 type csvRow struct {
-	line []byte
-	json []byte // of the column that is being written
+	line       []byte
+	keys       []string // sorted
+	components []csvComponent
+}
+
+// csvComponent is a column of amounts and those of its scores.
+type csvComponent struct {
+	name   string
+	scores []string
+}
+
+// row returns what writes rows under the columns, and the head of the table. A key or
+// component whose name another column has gets "meta." or "component." before it.
+func (c *csvColumns) row() (row *csvRow, head string) {
+	names := strings.Split(fixedColumns, ",")
+	column := func(kind, name string) {
+		for slices.Contains(names, name) {
+			name = kind + name
+		}
+		names = append(names, name)
+	}
+	row = &csvRow{keys: slices.Sorted(maps.Keys(c.keys))}
+	for _, key := range row.keys {
+		column("meta.", key)
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.components)) {
+		one := csvComponent{name, slices.Sorted(maps.Keys(c.components[name]))}
+		row.components = append(row.components, one)
+		column("component.", name)
+		for _, score := range one.scores {
+			column("component.", name+"."+score)
+		}
+	}
+	var line []byte
+	for _, name := range names {
+		line = append(appendCSV(line, csvtext.Harmless(name)), ',')
+	}
+	line[len(line)-1] = '\n'
+	return row, string(line)
 }
 
 // add appends a row.
@@ -29,13 +121,18 @@ func (c *csvRow) add(b []byte, row *columns.Row) ([]byte, error) {
 	runtime, ok := r.Runtime()
 	c.int(runtime, ok)
 	c.time(r.Submit)
+	c.int(int64(r.Start-r.Submit)/int64(record.Second), r.Submit.Present() && r.Submit <= r.Start)
 	c.text(r.State)
 	c.int(int64(r.Exit.Code), r.Exit.Known)
 	c.int(int64(r.Exit.Signal), r.Exit.Known)
 	c.text(row.Origin.String())
 	c.text(row.Rank.String())
-	c.meta(r.Meta)
-	c.components(r.Components)
+	for _, key := range c.keys {
+		c.text(v1.JoinList(r.Meta.Get(key)...))
+	}
+	for i := range c.components {
+		c.component(&c.components[i], r.Component(c.components[i].name))
+	}
 	return append(c.line, '\n'), nil
 }
 
@@ -55,58 +152,21 @@ func (c *csvRow) int(n int64, known bool) {
 	}
 }
 
-func (c *csvRow) meta(m record.Meta) {
-	if m == nil {
-		c.text("null")
-		return
+// component writes the amount and the scores of a component; nil where the record has none
+// of that name.
+func (c *csvRow) component(column *csvComponent, one *record.Component) {
+	if one == nil {
+		one = &record.Component{}
+		c.line = append(c.line, ',')
+	} else {
+		c.int(one.Amount, true)
 	}
-	j := append(c.json[:0], '{')
-	for i := range m {
-		j = appendString(comma(j, i), m[i].Key)
-		j = append(j, ":["...)
-		for k, v := range m[i].Values {
-			j = appendString(comma(j, k), v)
-		}
-		j = append(j, ']')
-	}
-	c.json = append(j, '}')
-	c.line = appendCSV(append(c.line, ','), c.json)
-}
-
-func (c *csvRow) components(list []record.Component) {
-	j := append(c.json[:0], '[')
-	for i := range list {
-		j = appendString(append(comma(j, i), `{"name":`...), list[i].Name)
-		j = strconv.AppendInt(append(j, `,"amount":`...), list[i].Amount, 10)
-		j = appendString(append(j, `,"kind":`...), list[i].Kind.String())
-		j = append(j, `,"scores":[`...)
-		for k, s := range list[i].Scores {
-			j = appendString(append(comma(j, k), `{"name":`...), s.Name)
-			j = strconv.AppendFloat(append(j, `,"value":`...), s.Value, 'g', -1, 64)
-			j = append(j, '}')
-		}
-		j = append(j, "]}"...)
-	}
-	c.json = append(j, ']')
-	c.line = appendCSV(append(c.line, ','), c.json)
-}
-
-func comma(b []byte, i int) []byte {
-	if i > 0 {
-		b = append(b, ',')
-	}
-	return b
-}
-
-// appendString appends a text in JSON.
-func appendString(b []byte, s string) []byte {
-	for i := range len(s) {
-		if s[i] < ' ' || s[i] >= utf8.RuneSelf || s[i] == '"' || s[i] == '\\' {
-			text, _ := json.Marshal(s) // a text always has one in JSON
-			return append(b, text...)
+	for _, name := range column.scores {
+		c.line = append(c.line, ',')
+		if i := slices.IndexFunc(one.Scores, func(s record.Score) bool { return s.Name == name }); i >= 0 {
+			c.line = strconv.AppendFloat(c.line, one.Scores[i].Value, 'g', -1, 64)
 		}
 	}
-	return append(append(append(b, '"'), s...), '"')
 }
 
 // appendCSV appends a field, in quotes where it needs them.

@@ -8,10 +8,10 @@ import (
 // ndjson is a record of /v1 a line.
 func ndjson() format { return format{contentType: "application/x-ndjson", add: appendLine} }
 
-// csvFormat is a table whose columns meta and components are JSON.
-func csvFormat() format {
-	var row csvRow
-	return format{contentType: "text/csv; charset=utf-8", head: csvHead, add: row.add}
+// csvFormat is a table with the columns.
+func csvFormat(c *csvColumns) format {
+	row, head := c.row()
+	return format{contentType: "text/csv; charset=utf-8", head: head, add: row.add}
 }
 
 // appendV1 writes a row as /v1 shows it.

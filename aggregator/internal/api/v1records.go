@@ -42,9 +42,24 @@ func (s *Server) v1Records(w http.ResponseWriter, r *http.Request, view *access.
 	case "ndjson":
 		return s.stream(w, r, read, p.query, ndjson())
 	case "csv":
-		return s.stream(w, r, read, p.query, csvFormat())
+		return s.recordsTable(w, r, read, p)
 	}
 	return s.recordsPage(w, r, read, p.query)
+}
+
+// recordsTable answers a table. It reads the records twice, first for the columns: both
+// times they are those of one view.
+func (s *Server) recordsTable(w http.ResponseWriter, r *http.Request, read rows, p page) error {
+	q := p.query
+	if q.Limit == 0 && q.Resume == nil && p.archived != "true" {
+		q.Order, q.By, q.Desc = store.BySeq, "", false // the cheapest
+	}
+	c, err := columnsOf(r.Context(), read, q)
+	if err != nil {
+		return err
+	}
+	s.extendWrite(w)
+	return s.stream(w, r, read, p.query, csvFormat(c))
 }
 
 // matched refuses a query that finds nothing when that is due to a name that no record

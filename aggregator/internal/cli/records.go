@@ -44,10 +44,10 @@ func (p *Program) recordsCommand() *cobra.Command {
 		Use: "records", Short: "List records",
 		Long: `List records, running ones first and then the most recently ended.
 
-A table has 50 records unless -limit is given; json is one record per line; json
-and csv have all records. Times are shown in UTC; -since and -until take a
-date or a date with time by the site's clock, RFC 3339, or how long ago, such as
-36h or 7d.
+A table has 50 records unless -limit is given; json is one record per line; csv
+has a column for each key and component; json and csv have all records. Times
+are shown in UTC; -since and -until take a date or a date with time by the
+site's clock, RFC 3339, or how long ago, such as 36h or 7d.
 
 Archived records are left out unless -archived is given.`,
 		Example: "  bursar records -since 7d -where group_id=atlas\n  bursar records -open\n  bursar records -since 2026-01-01 -until 2026-02-01 -format csv > january.csv",
