@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -293,5 +294,38 @@ func TestWhoNeverHadARecordIsNamed(t *testing.T) {
 	n := absent{of: "report summary", where: map[string]string{"group_id": "cms"}, periods: []string{"2031"}}
 	if err := n.all(t.Context(), v1.API{Caller: emptied{}}, []*usageAnswer{{}}); !errors.Is(err, ErrNothing) || !strings.Contains(err.Error(), "no record of group_id cms ran in 2031, nor in any other month") {
 		t.Error(err)
+	}
+}
+
+// A percentage is drawn on an axis from 0 to at least 100, whatever the greatest is.
+func TestChart_OfPercentages_HasAxisToHundred(t *testing.T) {
+	random := rand.New(rand.NewPCG(9, 10))
+	for range 300 {
+		most := float64(random.IntN(1001)) / 1000
+		if random.IntN(4) == 0 {
+			most *= 60
+		}
+		kind := []string{Ratio, Share}[random.IntN(2)]
+		table := Table{
+			Name: "t", Title: "Use", Columns: []Column{{Name: "who", Title: "Who", Kind: Text}, {Name: "a", Title: "A", Kind: kind}},
+			Rows: [][]Cell{{v1.Words("x"), v1.Rat(new(big.Rat).SetFloat64(most))}, {v1.Words("y"), v1.Rat(new(big.Rat).SetFloat64(most / 2))}},
+		}
+		for _, chart := range []string{Line, Steps, Columns} {
+			table.Chart = &Chart{Kind: chart, Label: "who", Values: []string{"a"}}
+			drawn := string(table.draw(nil))
+			ticks := regexp.MustCompile(`text-anchor="end">([0-9.]+)\x{202f}%<`).FindAllStringSubmatch(drawn, -1)
+			if len(ticks) < 2 || len(ticks) > 9 {
+				t.Fatalf("%s of %v has the ticks %v: %s", chart, most, ticks, drawn)
+			}
+			last, err := strconv.ParseFloat(ticks[len(ticks)-1][1], 64)
+			if err != nil || ticks[0][1] != "0" || last < max(100, most*100-0.05) || most <= 1 && chart != Steps && last != 100 {
+				t.Fatalf("%s of %v has the ticks %v: %v", chart, most, ticks, err)
+			}
+		}
+		table.Chart = &Chart{Kind: Bars, Label: "who", Values: []string{"a"}}
+		want := fmt.Sprintf(`width="%s"`, number(most/max(most, 1)*(chartWidth-labelWidth-figureWidth)))
+		if drawn := string(table.draw(nil)); !strings.Contains(drawn, want) {
+			t.Fatalf("bars of %v lack %s: %s", most, want, drawn)
+		}
 	}
 }

@@ -113,7 +113,7 @@ func (t *Table) bars(periods []Period) template.HTML {
 	label, columns := t.values()
 	rows := t.Rows[:min(len(t.Rows), maxBars)]
 	high := len(columns)*barHeight + rowGap
-	most := greatest(rows, columns)
+	most := t.reach(greatest(rows, columns))
 	if most == 0 {
 		return ""
 	}

@@ -5,6 +5,7 @@ import (
 	"html/template"
 	"math"
 	"math/big"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -28,7 +29,7 @@ type plot struct {
 
 // plot begins a chart whose axis reaches most; nil where there is nothing to draw.
 func (t *Table) plot(periods []Period, most float64) *plot {
-	if most <= 0 {
+	if most = t.reach(most); most <= 0 {
 		return nil
 	}
 	c := &plot{Table: t, periods: periods}
@@ -38,9 +39,6 @@ func (t *Table) plot(periods []Period, most float64) *plot {
 	}
 	c.step = tick(most, t.Columns[c.columns[0]].Kind)
 	c.top = math.Ceil(most/c.step-1e-9) * c.step
-	if kind := t.Columns[c.columns[0]].Kind; kind == Ratio || kind == Share {
-		c.top = max(c.top, 1)
-	}
 	names := make([]string, len(c.columns))
 	for k, col := range c.columns {
 		names[k] = t.Columns[col].Title
@@ -58,9 +56,25 @@ func (t *Table) plot(periods []Period, most float64) *plot {
 	return c
 }
 
-// tick is the round distance of the lines of an axis. A share has all of it in view.
+// reach is where an axis ends at least, of which the greatest value is known: percentages
+// have all of 0 to 100 in view, also where all of them are 0.
+func (t *Table) reach(most float64) float64 {
+	_, columns := t.values()
+	known := slices.ContainsFunc(t.Rows, func(row []Cell) bool {
+		return slices.ContainsFunc(columns, func(at int) bool { return row[at].Known() })
+	})
+	if known && percentage(t.Columns[columns[0]].Kind) {
+		return max(most, 1)
+	}
+	return most
+}
+
+// percentage reports whether 1 of a kind is 100 per cent.
+func percentage(kind string) bool { return kind == Ratio || kind == Share }
+
+// tick is the round distance of the lines of an axis.
 func tick(most float64, kind string) float64 {
-	if (kind == Ratio || kind == Share) && most <= 1 {
+	if percentage(kind) && most <= 1 {
 		return 0.25
 	}
 	power := math.Pow(10, math.Floor(math.Log10(most/mostTicks)))
@@ -78,7 +92,7 @@ func (c *plot) grid() {
 	for value := 0.0; value <= c.top*(1+1e-9); value += c.step {
 		y := c.y(value)
 		text := v1.Show(Number, v1.Rat(new(big.Rat).SetFloat64(math.Round(value*1e6)/1e6)))
-		if column.Kind == Ratio || column.Kind == Share {
+		if percentage(column.Kind) {
 			text = number(value*100) + "\u202f%"
 		}
 		c.add(`<line x1="%d" x2="%d" y1="%s" y2="%s" class="grid"/><text x="%d" y="%s" text-anchor="end">%s</text>`, plotLeft, chartWidth-10, number(y), number(y),
@@ -287,7 +301,7 @@ const (
 // heat draws each row as a line of squares, one for each column: the fuller the greater.
 func (t *Table) heat() template.HTML {
 	label, columns := t.values()
-	most := greatest(t.Rows, columns)
+	most := t.reach(greatest(t.Rows, columns))
 	if most == 0 {
 		return ""
 	}

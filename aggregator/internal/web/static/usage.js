@@ -94,11 +94,18 @@ class Chart {
         axisLabel: { ...font, lineHeight: 15, hideOverlap: true, formatter: this.shorten() }, axisTick: { show: false }, axisLine: { lineStyle: { color: colour("--line") } },
       },
       yAxis: {
-        type: "value", min: 0, ...(place.dataset.percent ? { max: ({ max }) => Math.max(1, Math.ceil(max * 5) / 5), interval: 0.2 } : {}), name: place.dataset.axis, nameTextStyle: { ...font, align: "left" }, nameGap: 14,
+        type: "value", min: 0, ...(place.dataset.percent ? this.percents() : {}), name: place.dataset.axis, nameTextStyle: { ...font, align: "left" }, nameGap: 14,
         axisLabel: { ...font, formatter: (v) => short.format(v) }, splitLine: { lineStyle: { color: colour("--line") } },
       },
       series: this.series.filter((s) => !s.hidden).map((s) => this.option(s, colour("--card"))),
     }, { replaceMerge: ["series"] });
+  }
+
+  // percents is an axis from 0 to 100 per cent, or as far beyond as the values are.
+  percents() {
+    const most = Math.max(1, ...this.series.flatMap((s) => s.hidden ? [] : this.steps.map((step) => step.values[Number(s.id)] ?? 0)));
+    const interval = most <= 2 ? 0.2 : 10 ** Math.ceil(Math.log10(most / 6));
+    return { max: Math.ceil(most / interval - 1e-9) * interval, interval };
   }
 
   // shorten leaves out what all labels begin with, and says which are partial.
