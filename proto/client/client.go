@@ -41,6 +41,10 @@ type Options struct {
 	Timeout time.Duration
 	// UserAgent names the program; empty is "bursar-client".
 	UserAgent string
+	// Explain, if set, gets each error of an exchange that did not begin, or that the server
+	// refused, and returns what the caller gets: the error with what to do about it, which
+	// [FaultOf] says the kind of. server is its address, or those of several.
+	Explain func(server string, err error) error
 }
 
 // Client speaks to a server, or to one of several: its methods are those of the routes below /v1, and of
@@ -55,25 +59,32 @@ type Client struct {
 	agent   string
 	timeout time.Duration
 	http    *http.Client
+	tls     *tls.Config
+	explain func(server string, err error) error
+	socket  string // its address, unix:PATH
 }
 
 // New returns a client. It opens no connection; the error is about opts.
 func New(opts Options) (*Client, error) {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.TLSClientConfig = opts.TLS.Clone()
+	socket := ""
 	if path, ok := socketPath(opts.Address); ok {
-		opts.Address = "http://localhost"
+		socket, opts.Address = opts.Address, "http://localhost"
 		transport.Proxy = nil
 		transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) { return local.Dial(ctx, path) }
 	}
-	c := &Client{token: opts.Token, agent: opts.UserAgent, timeout: opts.Timeout, http: &http.Client{Transport: transport}}
+	c := &Client{
+		token: opts.Token, agent: opts.UserAgent, timeout: opts.Timeout, http: &http.Client{Transport: transport},
+		tls: opts.TLS, explain: opts.Explain, socket: socket,
+	}
 	for address := range strings.SplitSeq(opts.Address, ",") {
 		base, err := baseURL(strings.TrimSpace(address), opts.TLS != nil)
 		if err != nil {
 			return nil, err
 		}
 		if opts.Token != "" && !private(base) {
-			return nil, fmt.Errorf("address %q: a token is sent by https, over loopback or a unix socket only, since others on the way could read it", base)
+			return nil, fmt.Errorf("address %q: %w", base, ErrTokenExposed)
 		}
 		c.bases = append(c.bases, base)
 	}
@@ -189,12 +200,19 @@ func (c *Client) sendTo(ctx context.Context, path string, r request) (*http.Resp
 		at := c.at.Load()
 		resp, err := c.sendToOne(ctx, c.bases[at]+path, r)
 		if !unreached(err) || len(c.bases) == 1 || ctx.Err() != nil {
-			return resp, err
+			return resp, c.explained(or(c.socket, c.bases[at]), err)
 		}
 		errs = append(errs, fmt.Errorf("%s: %w", c.bases[at], err))
 		c.at.CompareAndSwap(at, (at+1)%int32(len(c.bases)))
 	}
-	return nil, errors.Join(errs...)
+	return nil, c.explained(strings.Join(c.bases, ", "), errors.Join(errs...))
+}
+
+func or(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
 }
 
 // unreached reports whether no connection was made, so that nothing was sent.
@@ -211,13 +229,21 @@ func (c *Client) sendToOne(ctx context.Context, target string, r request) (*http
 	c.setHeader(req, r)
 	resp, err := c.http.Do(req)
 	if err != nil {
-		return nil, cause(ctx, fmt.Errorf("%s %s: %w", r.method, r.path, strip(err)))
+		return nil, cause(ctx, fmt.Errorf("%s %s: %w", r.method, r.path, c.reason(ctx, target, strip(err))))
 	}
-	if resp.StatusCode/100 == 2 {
+	foreign := strange(resp, r.path)
+	if resp.StatusCode/100 == 2 && foreign == nil {
 		return resp, nil
 	}
 	defer resp.Body.Close()
-	return nil, fmt.Errorf("%s %s: %w", r.method, r.path, refusal(resp))
+	p := refusal(resp)
+	switch {
+	case secured(resp, p):
+		return nil, fmt.Errorf("%s %s: %w", r.method, r.path, ErrNeedsTLS)
+	case foreign != nil:
+		return nil, fmt.Errorf("%s %s: %w: %w", r.method, r.path, foreign, p)
+	}
+	return nil, fmt.Errorf("%s %s: %w", r.method, r.path, p)
 }
 
 func (c *Client) setHeader(req *http.Request, r request) {

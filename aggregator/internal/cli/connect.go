@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -17,6 +18,12 @@ import (
 type connection struct {
 	address, ca, cert, key, context string
 	token, tokenFile                string
+
+	// origin says whence the address is; local that no address was given, of which denied
+	// are the sockets that this user may not use; inContext names the context.
+	origin, inContext string
+	local             bool
+	denied            []string
 
 	flags   *pflag.FlagSet
 	timeout time.Duration // of an exchange; 0 is a minute
@@ -65,17 +72,26 @@ func (c *connection) open(p *Program) (*client.Client, error) {
 		opt.Timeout = time.Minute
 	}
 	if c.ca != "" || c.cert != "" || c.key != "" {
+		if (c.cert == "") != (c.key == "") {
+			return nil, errors.New("-client-cert and -client-key belong together: use both, or BURSAR_CLIENT_CERT and BURSAR_CLIENT_KEY")
+		}
 		if opt.TLS, err = client.LoadTLS(c.ca, c.cert, c.key); err != nil {
 			return nil, err
 		}
 	}
-	return client.New(opt)
+	opt.Explain = func(server string, err error) error { return c.explain(p, server, err) }
+	made, err := client.New(opt)
+	if err != nil {
+		return nil, c.wrongAddress(p, err)
+	}
+	return made, nil
 }
 
 // named takes the address of the context, unless -address says another, or BURSAR_ADDR does
 // and no context is asked for.
 func (c *connection) named(p *Program) error {
 	if c.flags.Changed("address") || c.address != "" && c.context == "" {
+		c.origin = c.whence(p, "address", "BURSAR_ADDR")
 		return nil
 	}
 	all, err := p.contexts()
@@ -87,9 +103,12 @@ func (c *connection) named(p *Program) error {
 	case err != nil:
 		return err
 	case one == nil:
-		c.address = p.nearest()
+		near := p.nearest()
+		c.address, c.origin, c.denied, c.local = near.address, near.origin, near.denied, true
 		return nil
 	}
+	c.inContext = fmt.Sprintf("from the context %s of %s", one.Name, all.path)
+	c.origin = c.inContext
 	c.address, c.ca = one.Address, or(c.ca, one.CA)
 	c.cert, c.key = or(c.cert, one.Cert), or(c.key, one.Key)
 	if c.token == "" {

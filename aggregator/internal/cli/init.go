@@ -302,7 +302,7 @@ func (p *Program) begin(ctx context.Context, s *founding) error {
 func (p *Program) awaitVote(ctx context.Context, s *founding) error {
 	ctx, cancel := context.WithTimeout(ctx, s.wait)
 	defer cancel()
-	c, err := client.New(client.Options{Address: p.nearest(), UserAgent: "bursar/" + p.Version})
+	c, err := client.New(client.Options{Address: p.nearest().address, UserAgent: "bursar/" + p.Version})
 	if err != nil {
 		return err
 	}

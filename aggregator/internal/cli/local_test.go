@@ -264,7 +264,7 @@ func TestATLSListenerTakesOnlyClientsWithACertificate(t *testing.T) {
 	}
 	_, port, _ := net.SplitHostPort(at)
 	for line, want := range map[string]string{
-		"status -address https://" + at: "-ca-cert or BURSAR_CACERT", "status -address https://localhost:" + port + " -ca-cert " + ca: "another name",
+		"status -address https://" + at: "Type:  bursar status -ca-cert FILE   # or BURSAR_CACERT", "status -address https://localhost:" + port + " -ca-cert " + ca: "another name",
 	} {
 		if code, _, errs := (shell{}).bursar(t.Context(), strings.Fields(line)...); code != 1 || !strings.Contains(errs, want) {
 			t.Errorf("%s: %d %s", line, code, errs)

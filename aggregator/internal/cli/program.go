@@ -2,14 +2,10 @@ package cli
 
 import (
 	"context"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"os"
-	"strings"
-	"syscall"
 	"time"
 
 	"github.com/bursar-accounting/bursar/hcl"
@@ -62,26 +58,6 @@ type troubled struct {
 
 func (t troubled) Error() string { return t.Diagnostics.Error() }
 
-// connectionHint says which option mends an error of a connection; "" for others.
-func connectionHint(err error) string {
-	if _, ok := errors.AsType[x509.UnknownAuthorityError](err); ok {
-		return "The aggregator's certificate is of an authority that is not known here: -ca-cert or BURSAR_CACERT name the file with it."
-	}
-	if _, ok := errors.AsType[x509.HostnameError](err); ok {
-		return "The certificate is for another name: -address or BURSAR_ADDR must have one of its names."
-	}
-	if errors.Is(err, http.ErrSchemeMismatch) {
-		return "There is no TLS at this address: write http:// in -address or BURSAR_ADDR."
-	}
-	if text := err.Error(); strings.Contains(text, "tls: certificate required") || strings.Contains(text, "tls: bad certificate") { // crypto/tls has no type for alerts
-		return "The aggregator wants another certificate: -client-cert and -client-key, or BURSAR_CLIENT_CERT and BURSAR_CLIENT_KEY, name the files."
-	}
-	if errors.Is(err, syscall.ECONNREFUSED) {
-		return "Does the aggregator run there? -address or BURSAR_ADDR name another one."
-	}
-	return ""
-}
-
 // Run executes the command line without the program's name and returns the exit
 // code. Ending ctx asks a daemon to stop in order.
 func (p *Program) Run(ctx context.Context, args []string) int {
@@ -98,8 +74,8 @@ func (p *Program) Run(ctx context.Context, args []string) int {
 		_ = t.Write(p.Stderr, t.sources, p.Color) // a terminal that is gone
 	} else if err.Error() != "" { // otherwise it has been said
 		p.say("%s: %v", cmd.CommandPath(), hcl.FileError(err))
-		if hint := connectionHint(err); hint != "" {
-			p.say("%s", hint)
+		if r, ok := errors.AsType[refusal](err); ok {
+			r.say(p, cmd.CommandPath())
 		}
 	}
 	if _, ok := errors.AsType[finding](err); ok || errors.Is(err, client.ErrNoMatch) {

@@ -2,6 +2,8 @@ package cli
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 	"path/filepath"
 	"strings"
 	"time"
@@ -16,21 +18,51 @@ func (p *Program) sockets() []string {
 	if p.Sockets != nil {
 		return p.Sockets
 	}
-	return append([]string{"/run/bursar/api.sock", "/var/lib/bursar/api.sock"}, devSockets(p.Getenv)...)
+	return append(packaged(), devSockets(p.Getenv)...)
+}
+
+// packaged are the sockets of the package.
+func packaged() []string { return []string{"/run/bursar/api.sock", "/var/lib/bursar/api.sock"} }
+
+// nearby is an address of this machine, how it was found, and the sockets that are not for
+// this user.
+type nearby struct {
+	address, origin string
+	denied          []string
 }
 
 // nearest is the address of the aggregator that commands without one speak with: the
 // first socket that takes a connection, and otherwise a plain address.
-func (p *Program) nearest() string {
+func (p *Program) nearest() nearby {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	for _, path := range p.sockets() {
-		if conn, err := local.Dial(ctx, path); err == nil {
+	var n nearby
+	var tried []string
+	for i, path := range p.sockets() {
+		conn, err := local.Dial(ctx, path)
+		if err == nil {
 			_ = conn.Close() // it was only to see
-			return "unix:" + path
+			n.address, n.origin = "unix:"+path, "the socket of this machine"
+			if p.Sockets == nil && i >= len(packaged()) {
+				n.origin = "the socket of the newest bursar dev that runs"
+			}
+			return n
 		}
+		why := "no process listens on it"
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			why = "not found"
+		case errors.Is(err, fs.ErrPermission):
+			why = "permission denied"
+			n.denied = append(n.denied, path)
+		}
+		tried = append(tried, path+" ("+why+")")
 	}
-	return defaultAddress
+	n.address, n.origin = defaultAddress, "the default"
+	if len(tried) > 0 {
+		n.origin += " after " + strings.Join(tried, ", ")
+	}
+	return n
 }
 
 // runtimeDir is systemd's RuntimeDirectory; "" without one.

@@ -87,7 +87,7 @@ func TestStatusThatCannotTellIsAnError(t *testing.T) {
 			t.Error(answer, code, errs)
 		}
 	}
-	if code, _, errs := at("http://127.0.0.1:1").bursar(t.Context(), "status"); code != 1 || !strings.Contains(errs, "Does the aggregator run there?") {
+	if code, _, errs := at("http://127.0.0.1:1").bursar(t.Context(), "status"); code != 1 || !strings.Contains(errs, "does the aggregator run at 127.0.0.1:1?") {
 		t.Error(code, errs)
 	}
 }

@@ -1,0 +1,142 @@
+package cli
+
+import (
+	"cmp"
+	"crypto/x509"
+	"errors"
+	"strings"
+
+	"github.com/bursar-accounting/bursar/proto/client"
+)
+
+// refusal is an error of a connection: the error says what was asked, tried is where and
+// whence that is, do is what to type, in which {} stands for the command.
+type refusal struct {
+	error
+	tried, do string
+}
+
+// Unwrap returns the error itself.
+func (r refusal) Unwrap() error { return r.error }
+
+// Error is the error in one line.
+func (r refusal) Error() string { return strings.ReplaceAll(r.error.Error(), "\n", "; ") }
+
+// say writes what was tried by a command, and what to type.
+func (r refusal) say(p *Program, command string) {
+	p.say("Tried: %s", r.tried)
+	p.say("Type:  %s", strings.ReplaceAll(r.do, "{}", command))
+}
+
+// explain makes a refusal of what failed for the address, the files or the token.
+func (c *connection) explain(p *Program, server string, err error) error {
+	fault := client.FaultOf(err)
+	if fault == client.OtherFault {
+		return err
+	}
+	r := refusal{err, server + ", " + c.origin, c.remedy(server, fault, err)}
+	switch fault {
+	case client.UnknownAuthority:
+		r.tried += "; " + c.given(p, "the authority", c.ca, "ca-cert", "BURSAR_CACERT")
+	case client.WantsCertificate:
+		r.tried += "; " + c.given(p, "a certificate", c.cert, "client-cert", "BURSAR_CLIENT_CERT")
+	case client.Unauthorized, client.TokenExposed:
+		r.tried += "; " + c.proof(p)
+	}
+	return r
+}
+
+// given says which file was used and whence, or that none was. what has an article.
+func (c *connection) given(p *Program, what, file, flag, env string) string {
+	if file == "" {
+		return "without -" + flag
+	}
+	return what + " is " + file + ", " + c.whence(p, flag, env)
+}
+
+// proof says by what the aggregator may know who asks.
+func (c *connection) proof(p *Program) string {
+	switch {
+	case c.token != "" && !c.flags.Changed("token-file"):
+		return "with the token of BURSAR_TOKEN"
+	case c.tokenFile != "":
+		return c.given(p, "the token", c.tokenFile, "token-file", "BURSAR_TOKEN_FILE")
+	case c.cert != "":
+		return c.given(p, "the certificate", c.cert, "client-cert", "BURSAR_CLIENT_CERT")
+	}
+	return "without a token or a certificate"
+}
+
+// remedy is what to type.
+func (c *connection) remedy(server string, fault client.Fault, err error) string {
+	_, host, _ := strings.Cut(server, "://")
+	socket := strings.HasPrefix(server, "unix:")
+	switch fault {
+	case client.UnknownAuthority:
+		return "{} -ca-cert FILE   # or BURSAR_CACERT: ca.pem of the aggregator that you mean"
+	case client.OtherName:
+		return "{} -address https://" + certified(err) + "   # or BURSAR_ADDR; the certificate is for another name"
+	case client.InvalidCertificate:
+		return "date   # is the clock right? If so, the aggregator needs another certificate: bursar status, on its node"
+	case client.NoTLS:
+		return "{} -address http://" + host
+	case client.NeedsTLS, client.TokenExposed:
+		return "{} -address https://" + host + " -ca-cert FILE   # ca.pem of the aggregator"
+	case client.WantsCertificate:
+		return "{} -client-cert FILE -client-key FILE   # or BURSAR_CLIENT_CERT and BURSAR_CLIENT_KEY; bursar tls cert create -role client makes them"
+	case client.NoPermission:
+		return "sudo {}   # or join the group bursar"
+	case client.Unauthorized:
+		if socket || c.local && len(c.denied) > 0 {
+			return "sudo {}   # or join the group bursar, or -token-file FILE"
+		}
+		return "{} -token-file FILE   # or BURSAR_TOKEN; on the aggregator's node, bursar token create -role read prints a token"
+	case client.Foreign:
+		return "{} -address https://HOST:8443   # or BURSAR_ADDR: where an aggregator listens"
+	}
+	switch {
+	case c.local && len(c.denied) > 0:
+		return "sudo {}   # or join the group bursar"
+	case c.local:
+		return "{} -address https://HOST:8443   # or BURSAR_ADDR: where an aggregator runs; bursar dev starts one here"
+	case socket && c.inContext == c.origin:
+		return "{} -address unix:PATH   # or bursar context use NAME: an aggregator that runs"
+	case socket:
+		return "env -u BURSAR_ADDR {}   # without -address: the aggregator of this machine that runs"
+	}
+	return "{} -address https://HOST:8443   # or BURSAR_ADDR: does the aggregator run at " + cmp.Or(host, server) + "?"
+}
+
+// certified is a server for whose name the certificate is.
+func certified(err error) string {
+	wrong, _ := errors.AsType[x509.HostnameError](err)
+	if wrong.Certificate == nil {
+		return "NAME:PORT"
+	}
+	for _, name := range wrong.Certificate.DNSNames {
+		return name + ":PORT"
+	}
+	for _, ip := range wrong.Certificate.IPAddresses {
+		return ip.String() + ":PORT"
+	}
+	return "NAME:PORT"
+}
+
+// wrongAddress says of an address or a file that cannot be used whence it is.
+func (c *connection) wrongAddress(p *Program, err error) error {
+	if client.FaultOf(err) != client.OtherFault {
+		return c.explain(p, c.address, err)
+	}
+	return refusal{err, c.address + ", " + c.origin, "{} -address https://HOST:8443   # or http://HOST:PORT, or unix:PATH; or BURSAR_ADDR"}
+}
+
+// whence says where a value is from: an option, a variable or the context.
+func (c *connection) whence(p *Program, flag, env string) string {
+	switch {
+	case c.flags.Changed(flag):
+		return "from -" + flag
+	case p.Getenv(env) != "":
+		return "from " + env
+	}
+	return c.inContext
+}

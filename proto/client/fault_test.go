@@ -1,0 +1,79 @@
+package client
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+)
+
+// A server that wants a certificate and gets none says so after the handshake, when the
+// client is in the midst of a long body: the error names the certificate, not a broken pipe.
+func TestFaultOf_MissingCertificate_IsNotABrokenPipe(t *testing.T) {
+	for _, http2 := range []bool{false, true} {
+		for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
+			server := httptest.NewUnstartedServer(http.NotFoundHandler())
+			server.EnableHTTP2 = http2
+			server.Config.ErrorLog = log.New(io.Discard, "", 0)
+			server.TLS = &tls.Config{MinVersion: version, MaxVersion: version, ClientAuth: tls.RequireAnyClientCert}
+			server.StartTLS()
+			pool := x509.NewCertPool()
+			pool.AddCert(server.Certificate())
+			explained := 0
+			c, err := New(Options{Address: server.URL, TLS: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: pool}, Explain: func(at string, err error) error {
+				if at == server.URL && FaultOf(err) == WantsCertificate {
+					explained++
+				}
+				return err
+			}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for range 20 {
+				err := c.Upload(t.Context(), http.MethodPost, "/v1/x", nil, "text/plain", io.LimitReader(zeros{}, 8<<20), nil)
+				if FaultOf(err) != WantsCertificate || strings.Contains(err.Error(), "pipe") {
+					t.Errorf("HTTP/2 %v, TLS %x: %v", http2, version, err)
+				}
+			}
+			if explained != 20 {
+				t.Errorf("%d of 20 errors were explained", explained)
+			}
+			c.Close()
+			server.Close()
+		}
+	}
+}
+
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) { return len(p), nil }
+
+// A server that goes away in the midst of an exchange is not said to want a certificate.
+func TestFaultOf_BrokenConnection_IsOfNoKind(t *testing.T) {
+	for _, secure := range []bool{false, true} {
+		server := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }))
+		server.Config.ErrorLog = log.New(io.Discard, "", 0)
+		pool := x509.NewCertPool()
+		if secure {
+			server.StartTLS()
+			pool.AddCert(server.Certificate())
+		} else {
+			server.Start()
+		}
+		c, err := New(Options{Address: server.URL, TLS: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: pool}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = c.Call(t.Context(), http.MethodGet, "/v1/x", nil, nil, nil)
+		if err == nil || FaultOf(err) != OtherFault || errors.Is(err, ErrForeign) {
+			t.Errorf("TLS %v: %v", secure, err)
+		}
+		c.Close()
+		server.Close()
+	}
+}
