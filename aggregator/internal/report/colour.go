@@ -3,7 +3,8 @@ package report
 import (
 	"fmt"
 	"slices"
-	"strings"
+
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 // Paint is how a name is drawn: its colour, and the pattern that tells it apart from
@@ -14,24 +15,25 @@ type Paint struct {
 }
 
 // Paints are those of names that are drawn together, in their order. A name has its own
-// [Colour] where no other one has it, else the next that is free. Only when all colours
-// are used do names share one, with patterns. The same names have the same paints,
-// whatever their order.
+// [Colour], whatever is beside it; other names of that colour have patterns, by the order
+// of the alphabet. The same names have the same paints, whatever their order.
 func Paints(names []string) []Paint {
-	order := make([]int, len(names))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortStableFunc(order, func(a, b int) int { return strings.Compare(names[a], names[b]) })
-	list, seen := palette(), map[string]int{}
-	out := make([]Paint, len(names))
-	for n, i := range order {
-		at := slices.Index(list, Colour(names[i]))
-		for seen[list[at]] > n/len(list) {
-			at = (at + 1) % len(list)
+	paints, seen := map[string]Paint{}, map[string]int{}
+	for _, name := range slices.Sorted(slices.Values(names)) {
+		if _, again := paints[name]; again {
+			continue
 		}
-		out[i] = Paint{Colour: list[at], Pattern: seen[list[at]]}
-		seen[list[at]]++
+		if others(v1.Words(name)) {
+			paints[name] = Paint{Colour: OthersColour}
+			continue
+		}
+		colour := Colour(name)
+		paints[name] = Paint{Colour: colour, Pattern: seen[colour]}
+		seen[colour]++
+	}
+	out := make([]Paint, len(names))
+	for i, name := range names {
+		out[i] = paints[name]
 	}
 	return out
 }

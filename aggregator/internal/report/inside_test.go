@@ -7,6 +7,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"math"
 	"math/big"
 	"math/rand/v2"
 	"net/url"
@@ -93,16 +94,19 @@ func TestNumbersAreShownAsPeopleReadThem(t *testing.T) {
 	}
 }
 
-func TestPaints_DifferentNames_DifferOnOneChart(t *testing.T) {
+func TestPaints_OneName_HasOneColourWhateverIsBesideIt(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	for range 2000 {
-		names := make([]string, 1+random.IntN(30))
+		names := make([]string, 1+random.IntN(60))
 		for i := range names {
 			names[i] = fmt.Sprintf("cluster%d-%d", random.IntN(1000), i)
 		}
-		paints, of, colours := Paints(names), map[string]Paint{}, map[string]bool{}
-		for i, p := range paints {
-			colours[p.Colour] = true
+		names[0] = []string{names[0], "12 others"}[random.IntN(2)]
+		of := map[string]Paint{}
+		for i, p := range Paints(names) {
+			if want := Colour(names[i]); p.Colour != want && (names[i] != "12 others" || p.Colour != OthersColour) {
+				t.Fatalf("%q is %s and alone %s", names[i], p.Colour, want)
+			}
 			for other, same := range of {
 				if same == p {
 					t.Fatalf("%q and %q look the same: %+v", names[i], other, p)
@@ -110,18 +114,54 @@ func TestPaints_DifferentNames_DifferOnOneChart(t *testing.T) {
 			}
 			of[names[i]] = p
 		}
-		if len(colours) != min(len(names), len(palette())) {
-			t.Fatalf("%d names have %d colours", len(names), len(colours))
-		}
-		if len(names) == 1 && paints[0].Colour != Colour(names[0]) {
-			t.Fatalf("%q has not its own colour", names[0])
-		}
 		random.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
+		names = append(names, names[0]) // the same name is the same everywhere
 		for i, p := range Paints(names) {
 			if of[names[i]] != p {
 				t.Fatalf("%q looks like %+v and in another order like %+v", names[i], of[names[i]], p)
 			}
 		}
+	}
+}
+
+// A site's colours stay when it updates: they are of the released palette and hash.
+func TestColour_OfNames_IsTheReleasedOne(t *testing.T) {
+	for name, want := range map[string]string{"atlas": "#784b5a", "cms": "#009e73", "COMPLETED": "#009e73", "FAILED": "#a51e2d", "(none)": "#cc79a7", "": "#a3298d"} {
+		if got := Colour(name); got != want {
+			t.Errorf("%q is %s, want %s", name, got, want)
+		}
+	}
+}
+
+func TestPalette_EachColour_ContrastsWithPagesAndOthers(t *testing.T) {
+	luminance := func(colour string) float64 {
+		sum := 0.0
+		for i, weight := range []float64{0.2126, 0.7152, 0.0722} {
+			n, err := strconv.ParseUint(colour[1+2*i:3+2*i], 16, 8)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c := float64(n) / 255
+			if c <= 0.04045 {
+				sum += weight * c / 12.92
+				continue
+			}
+			sum += weight * math.Pow((c+0.055)/1.055, 2.4)
+		}
+		return sum
+	}
+	seen := map[string]bool{OthersColour: true}
+	for _, colour := range palette() {
+		for _, page := range []string{"#ffffff", "#f6f7f6", "#121715", "#1a211e"} {
+			a, b := luminance(colour), luminance(page)
+			if contrast := (max(a, b) + 0.05) / (min(a, b) + 0.05); contrast < 2 {
+				t.Errorf("%s on %s has a contrast of %.2f", colour, page, contrast)
+			}
+		}
+		if seen[colour] {
+			t.Errorf("%s is given more than once", colour)
+		}
+		seen[colour] = true
 	}
 }
 

@@ -9,22 +9,28 @@ import (
 	"strings"
 )
 
-// palette are colours that the colour-blind can tell apart: Okabe and Ito, "Color
+// palette has colours that the colour-blind can tell apart: seven of Okabe and Ito, "Color
 // Universal Design", 2008, without black, which is text, and with the olive of Tol,
-// "Colour Schemes", 2021, for yellow, which is too pale on paper.
+// "Colour Schemes", 2021, for yellow, which is too pale on paper. The others are as far
+// from these and from each other, also for those who cannot tell red from green, and all
+// are seen on white and on dark pages. Their number and order are in the
+// colour of each name, where COMPLETED is green and FAILED red.
 func palette() []string {
-	return []string{"#0072b2", "#e69f00", "#009e73", "#d55e00", "#56b4e9", "#cc79a7", "#999933"}
+	return []string{
+		"#0072b2", "#e69f00", "#7d3cc0", "#d55e00", "#56b4e9", "#cc79a7", "#999933", "#3d4fd1",
+		"#009e73", "#a3298d", "#e19678", "#784b5a", "#a51e2d", "#5a5a3c", "#875a00", "#f0708e",
+	}
 }
 
 // OthersColour is that of all others, who have no name.
 const OthersColour = "#8c8c8c"
 
-// Colour is that of a name, wherever it is drawn alone; beside others see [Paints].
+// Colour is that of a name on all pages and in all charts, whatever is beside it.
 func Colour(name string) string {
 	h := fnv.New32a()
 	h.Write([]byte(name))
-	list := palette()
-	return list[h.Sum32()%uint32(len(list))]
+	list, sum := palette(), h.Sum32()
+	return list[(sum^sum>>16)%uint32(len(list))] // folded, as FNV's authors advise for few bits
 }
 
 // The measures of a chart, in the units of its SVG.
@@ -122,11 +128,6 @@ func (t *Table) bars(periods []Period) template.HTML {
 		names = append(names, row[label].String())
 	}
 	paints := Paints(names)
-	for i, row := range rows {
-		if others(row[label]) {
-			paints[i] = Paint{Colour: OthersColour}
-		}
-	}
 	var c canvas
 	c.open(chartWidth, len(rows)*high+rowGap+18, t.Title)
 	c.patterns(t.Name, paints)

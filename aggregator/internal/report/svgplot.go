@@ -44,11 +44,6 @@ func (t *Table) plot(periods []Period, most float64) *plot {
 		names[k] = t.Columns[col].Title
 	}
 	c.paints = Paints(names)
-	for k := range c.paints {
-		if others(v1.Words(names[k])) {
-			c.paints[k] = Paint{Colour: OthersColour}
-		}
-	}
 	legend := (len(c.columns) + len(c.over) + 3) / 4
 	c.open(chartWidth, plotTop+plotHeight+axisHeight+legend*16, t.Title)
 	c.patterns(t.Name, c.paints)

@@ -217,8 +217,11 @@ func (t *Table) sort() {
 	})
 }
 
-// others reports whether a line is that of all others.
-func others(name Cell) bool { return strings.HasSuffix(name.String(), " others") }
+// others reports whether a line is that of all others, such as 12 others.
+func others(name Cell) bool {
+	n, is := strings.CutSuffix(name.String(), " others")
+	return is && n != "" && strings.Trim(n, "0123456789") == ""
+}
 
 // compare orders cells by their numbers; who has none is the least.
 func compare(a, b Cell) int {

@@ -80,7 +80,7 @@ func (p *Pages) top(ctx context.Context, q url.Values) top {
 	t.Choices = ask.choices(rates(a))
 	ask.of = of
 	t.fill(a, ask)
-	t.paint(func(names []string) []report.Paint { return p.paints(ctx, []string{ask.by}, names) })
+	t.paint()
 	return t
 }
 
@@ -223,15 +223,13 @@ func (t *top) fill(a *usageAnswer, ask topAsk) {
 }
 
 // paint gives the bars the colours of their names.
-func (t *top) paint(paints func(names []string) []report.Paint) {
+func (t *top) paint() {
 	names := make([]string, len(t.Bars))
 	for i := range t.Bars {
 		names[i] = t.Bars[i].Name
 	}
-	for i, paint := range paints(names) {
-		if t.Bars[i].Paint.Colour != report.OthersColour {
-			t.Bars[i].Paint = paint
-		}
+	for i, paint := range report.Paints(names) {
+		t.Bars[i].Paint = paint
 	}
 }
 
@@ -243,7 +241,7 @@ func (t *top) bar(g *v1.UsageGroup, ask topAsk) bar {
 	}
 	query := url.Values{"window": {ask.in}, "by": {into}, "measure": {ask.of}}
 	if g.Others > 0 {
-		return bar{Name: fmt.Sprintf("%d others", g.Others), Href: t.Usage, Paint: report.Paint{Colour: report.OthersColour}}
+		return bar{Name: fmt.Sprintf("%d others", g.Others), Href: t.Usage}
 	}
 	name := "(none)"
 	value := ""

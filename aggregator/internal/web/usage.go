@@ -196,7 +196,7 @@ func (p *Pages) sheet(ctx context.Context, page *usagePage) error {
 		}
 		return err
 	}
-	page.Sheet = p.usageSheet(ctx, *a, step, answer)
+	page.Sheet = p.usageSheet(*a, step, answer)
 	page.Sheet.compare(p.earlier(ctx, *q), a.Measure)
 	if err := p.once(ctx, page.Sheet, *q, answer); err != nil {
 		return err

@@ -68,7 +68,7 @@ type usageStep struct {
 	Total   shown
 }
 
-func (p *Pages) usageSheet(ctx context.Context, a usageAsk, step string, answer *usageAnswer) *usageSheet {
+func (p *Pages) usageSheet(a usageAsk, step string, answer *usageAnswer) *usageSheet {
 	s := &usageSheet{Measure: a.Measure, Key: keyName(a.By), Step: step, Kind: a.Kind, Limited: answer.Complete.Limited, Notes: report.Remarks(&answer.Complete)}
 	m, jobs := answer.measure(a.Measure), answer.measure("records")
 	if m == nil || jobs == nil {
@@ -92,11 +92,8 @@ func (p *Pages) usageSheet(ctx context.Context, a usageAsk, step string, answer 
 	for g := range answer.Groups {
 		names[g] = groupName(&answer.Groups[g])
 	}
-	for g, paint := range p.paints(ctx, v1.SplitList(a.By), names) {
+	for g, paint := range report.Paints(names) {
 		row := p.row(a, answer, g)
-		if row.Others {
-			paint = report.Paint{Colour: report.OthersColour}
-		}
 		row.Paint, row.Value, row.Jobs = paint, show(column, at(m.Totals, g)), show(report.Column{}, at(jobs.Totals, g))
 		if s.Stack {
 			row.Share, row.Width = share(at(m.Totals, g), m.Total)

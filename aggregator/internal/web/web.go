@@ -52,7 +52,6 @@ type Pages struct {
 
 	files     assets
 	calendars calendars
-	painted   painted
 }
 
 // book is what the configuration adds.
