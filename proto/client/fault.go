@@ -6,7 +6,6 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"io/fs"
 	"mime"
 	"net"
 	"net/http"
@@ -70,9 +69,9 @@ func FaultOf(err error) Fault {
 		return NoTLS
 	case errors.Is(err, ErrForbidden):
 		return Unauthorized
-	case errors.Is(err, os.ErrPermission):
+	case unreached(err) && errors.Is(err, os.ErrPermission):
 		return NoPermission
-	case unreached(err), errors.Is(err, ErrTimeout), errors.Is(err, fs.ErrNotExist):
+	case unreached(err), errors.Is(err, ErrTimeout):
 		return Unreached
 	case err != nil && alerted(err), errors.Is(err, errNoCertificate):
 		return WantsCertificate
@@ -99,6 +98,8 @@ func (c *Client) reason(ctx context.Context, target string, err error) error {
 		return fmt.Errorf("%w, and %w: %w", errNoTLS, ErrForeign, err)
 	case !secure && strings.Contains(text, `malformed HTTP response "\x15\x03`): // an alert
 		return ErrNeedsTLS
+	case strings.Contains(text, "readLoopPeekFail"): // net/http, of a server that speaks before it is asked
+		return ErrForeign
 	case strings.Contains(text, "malformed HTTP"):
 		return fmt.Errorf("%w: %w", ErrForeign, err)
 	case secure && (!strings.Contains(text, "tls: ") || strings.Contains(text, "tls: handshake failure")):

@@ -70,7 +70,7 @@ func (l *listener) Addr() net.Addr { return &net.UnixAddr{Name: l.path, Net: "un
 func Dial(ctx context.Context, path string) (net.Conn, error) {
 	near, done, err := short(path)
 	if err != nil {
-		return nil, err
+		return nil, &net.OpError{Op: "dial", Net: "unix", Err: err}
 	}
 	defer done()
 	return new(net.Dialer).DialContext(ctx, "unix", near)

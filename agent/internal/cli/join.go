@@ -109,11 +109,17 @@ func (j *joining) defaults(ctx context.Context) (err error) {
 	}
 	if j.address == "" {
 		j.address, err = join.Way(ctx, j.host)
+		err = j.explain(err)
 	}
 	if _, _, bad := net.SplitHostPort(j.address); err == nil && bad != nil {
 		j.address = net.JoinHostPort(strings.Trim(j.address, "[]"), defaultPort)
 	}
 	return err
+}
+
+// explain says of an aggregator that cannot be joined what to type.
+func (j *joining) explain(err error) error {
+	return join.Explain(err, j.host, "{} HOST:PORT TOKEN", string(identity.Agent))
 }
 
 // missing are the schedulers whose plugins are not installed.
@@ -183,7 +189,7 @@ func (j *joining) exchange(ctx context.Context, owner setup.Owner) (joined v1.Jo
 	}
 	joined, err = join.Join(ctx, j.host, j.token, join.Request{Role: identity.Agent, Name: j.name, Address: j.address, Key: key})
 	if err != nil {
-		return joined, err
+		return joined, j.explain(err)
 	}
 	return joined, errors.Join(
 		owner.Write(j.files.CA, []byte(joined.Authorities), 0o644),

@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/mattn/go-isatty"
 	"github.com/spf13/cobra"
 
 	"github.com/bursar-accounting/bursar/agent/internal/config"
+	"github.com/bursar-accounting/bursar/agent/internal/control"
 	"github.com/bursar-accounting/bursar/agent/internal/run"
 	"github.com/bursar-accounting/bursar/hcl"
 	"github.com/bursar-accounting/bursar/proto/commandline"
@@ -41,11 +43,38 @@ func Main(ctx context.Context, env Env, args []string) int {
 	root.SetArgs(commandline.TwoDashes(root, args))
 	root.SetOut(env.Out)
 	root.SetErr(env.Err)
-	err := root.ExecuteContext(ctx)
+	cmd, err := root.ExecuteContextC(ctx)
 	if err == nil {
 		return codeOK
 	}
-	return a.fail(err)
+	code := a.fail(err)
+	if r, ok := a.refusal(err); ok {
+		fmt.Fprintln(env.Err, r.Lines(cmd.CommandPath()))
+	}
+	return code
+}
+
+// refusal says of an agent or an aggregator that was not reached whence its place is, and
+// what to type; false for other errors.
+func (a *app) refusal(err error) (commandline.Refusal, bool) {
+	if r, ok := errors.AsType[commandline.Refusal](err); ok {
+		return r, true
+	}
+	u, ok := errors.AsType[control.Unreachable](err)
+	if !ok {
+		return commandline.Refusal{}, false
+	}
+	r := commandline.Refusal{Err: err, Tried: u.Path + ", in data_dir of " + strings.Join(a.paths, ", ")}
+	for _, path := range a.paths {
+		if _, err := os.Stat(path); err != nil {
+			r.Tried = fmt.Sprintf("%s, in the default data_dir: %v", u.Path, hcl.FileError(err))
+		}
+	}
+	r.Do = "systemctl start " + unit + "   # or {} -config FILE, of the agent that you mean"
+	if errors.Is(err, os.ErrPermission) {
+		r.Do = "sudo {}"
+	}
+	return r, true
 }
 
 // app is one run of the program.

@@ -18,6 +18,18 @@ import (
 // ErrNotRunning says that no one answers on the socket.
 var ErrNotRunning = errors.New("the agent is not running")
 
+// Unreachable is wrapped by the error of a socket that does not answer, or not this user.
+type Unreachable struct {
+	Path string
+	Err  error
+}
+
+// Error says why.
+func (u Unreachable) Error() string { return u.Err.Error() }
+
+// Unwrap returns why.
+func (u Unreachable) Unwrap() error { return u.Err }
+
 // Client speaks with an agent.
 type Client struct {
 	path string
@@ -120,9 +132,9 @@ func (c *Client) do(ctx context.Context, method, path string, in any) (io.ReadCl
 func (c *Client) explain(err error) error {
 	switch {
 	case errors.Is(err, os.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
-		return fmt.Errorf("%w (no process listens on %s)", ErrNotRunning, c.path)
+		return Unreachable{c.path, fmt.Errorf("%w (no process listens on %s)", ErrNotRunning, c.path)}
 	case errors.Is(err, os.ErrPermission):
-		return fmt.Errorf("%s may be used by root and the agent's user only: %w", c.path, os.ErrPermission)
+		return Unreachable{c.path, fmt.Errorf("%s may be used by root and the agent's user only: %w", c.path, os.ErrPermission)}
 	}
 	return err
 }

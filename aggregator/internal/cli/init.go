@@ -218,7 +218,7 @@ func (s *founding) enter(ctx context.Context, owner setup.Owner) error {
 		Role: identity.Aggregator, Name: s.name, Address: s.raft, Hosts: s.hosts, Key: key,
 	})
 	if err != nil {
-		return err
+		return join.Explain(err, join.Address(s.join), "{} -join HOST:PORT -token TOKEN", string(identity.Aggregator))
 	}
 	s.nodes = joined.Nodes
 	return s.write(owner, joined)

@@ -74,8 +74,8 @@ func (p *Program) Run(ctx context.Context, args []string) int {
 		_ = t.Write(p.Stderr, t.sources, p.Color) // a terminal that is gone
 	} else if err.Error() != "" { // otherwise it has been said
 		p.say("%s: %v", cmd.CommandPath(), hcl.FileError(err))
-		if r, ok := errors.AsType[refusal](err); ok {
-			r.say(p, cmd.CommandPath())
+		if r, ok := errors.AsType[commandline.Refusal](err); ok {
+			p.say("%s", r.Lines(cmd.CommandPath()))
 		}
 	}
 	if _, ok := errors.AsType[finding](err); ok || errors.Is(err, client.ErrNoMatch) {

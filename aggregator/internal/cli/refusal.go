@@ -7,26 +7,8 @@ import (
 	"strings"
 
 	"github.com/bursar-accounting/bursar/proto/client"
+	"github.com/bursar-accounting/bursar/proto/commandline"
 )
-
-// refusal is an error of a connection: the error says what was asked, tried is where and
-// whence that is, do is what to type, in which {} stands for the command.
-type refusal struct {
-	error
-	tried, do string
-}
-
-// Unwrap returns the error itself.
-func (r refusal) Unwrap() error { return r.error }
-
-// Error is the error in one line.
-func (r refusal) Error() string { return strings.ReplaceAll(r.error.Error(), "\n", "; ") }
-
-// say writes what was tried by a command, and what to type.
-func (r refusal) say(p *Program, command string) {
-	p.say("Tried: %s", r.tried)
-	p.say("Type:  %s", strings.ReplaceAll(r.do, "{}", command))
-}
 
 // explain makes a refusal of what failed for the address, the files or the token.
 func (c *connection) explain(p *Program, server string, err error) error {
@@ -34,14 +16,14 @@ func (c *connection) explain(p *Program, server string, err error) error {
 	if fault == client.OtherFault {
 		return err
 	}
-	r := refusal{err, server + ", " + c.origin, c.remedy(server, fault, err)}
+	r := commandline.Refusal{Err: err, Tried: server + ", " + c.origin, Do: c.remedy(server, fault, err)}
 	switch fault {
 	case client.UnknownAuthority:
-		r.tried += "; " + c.given(p, "the authority", c.ca, "ca-cert", "BURSAR_CACERT")
+		r.Tried += "; " + c.given(p, "the authority", c.ca, "ca-cert", "BURSAR_CACERT")
 	case client.WantsCertificate:
-		r.tried += "; " + c.given(p, "a certificate", c.cert, "client-cert", "BURSAR_CLIENT_CERT")
+		r.Tried += "; " + c.given(p, "a certificate", c.cert, "client-cert", "BURSAR_CLIENT_CERT")
 	case client.Unauthorized, client.TokenExposed:
-		r.tried += "; " + c.proof(p)
+		r.Tried += "; " + c.proof(p)
 	}
 	return r
 }
@@ -127,7 +109,7 @@ func (c *connection) wrongAddress(p *Program, err error) error {
 	if client.FaultOf(err) != client.OtherFault {
 		return c.explain(p, c.address, err)
 	}
-	return refusal{err, c.address + ", " + c.origin, "{} -address https://HOST:8443   # or http://HOST:PORT, or unix:PATH; or BURSAR_ADDR"}
+	return commandline.Refusal{Err: err, Tried: c.address + ", " + c.origin, Do: "{} -address https://HOST:8443   # or http://HOST:PORT, or unix:PATH; or BURSAR_ADDR"}
 }
 
 // whence says where a value is from: an option, a variable or the context.
