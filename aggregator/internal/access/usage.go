@@ -22,15 +22,13 @@ func (v *View) QuarantineCount() (uint64, error) {
 // keysAmong is among how many records Keys and Values look.
 const keysAmong = 20_000
 
-// Keys returns the meta keys of the newest records that the principal sees, sorted:
+// Keys returns the keys, of meta and of how runs ended, of the newest records that the principal sees, sorted:
 // not of all, so that it is quick.
 func (v *View) Keys(ctx context.Context) ([]string, error) {
 	seen := map[string]bool{}
 	err := v.newest(ctx, func(row *columns.Row) error {
-		for i := range row.Record.Meta {
-			if key := row.Record.Meta[i].Key; !seen[key] {
-				seen[strings.Clone(key)] = true
-			}
+		for key := range row.Record.Keys() {
+			add(seen, key)
 		}
 		if len(seen) > 1000 {
 			return errEnough
@@ -53,7 +51,7 @@ func (v *View) Keys(ctx context.Context) ([]string, error) {
 type Names struct {
 	Records    int                        // how many records were looked at
 	Whole      bool                       // there are no older ones
-	Keys       map[string]bool            // of meta
+	Keys       map[string]bool            // of meta, and of how runs ended
 	Values     map[string]map[string]bool // by key, of the keys that were asked for
 	Components map[string]bool
 }
@@ -66,11 +64,10 @@ func (v *View) Names(ctx context.Context, keys []string) (*Names, error) {
 	}
 	return n, v.newest(ctx, func(row *columns.Row) error {
 		n.Records++
-		for i := range row.Record.Meta {
-			m := &row.Record.Meta[i]
-			add(n.Keys, m.Key)
-			if values := n.Values[m.Key]; values != nil {
-				for _, value := range m.Values {
+		for key, list := range row.Record.Keys() {
+			add(n.Keys, key)
+			if values := n.Values[key]; values != nil {
+				for _, value := range list {
 					add(values, value)
 				}
 			}

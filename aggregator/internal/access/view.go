@@ -242,7 +242,7 @@ func (v *View) QueryWhole(ctx context.Context, q store.Query, details *store.Det
 	if err := v.rows(); err != nil {
 		return err
 	}
-	meta, limit := [][]store.MetaTest{q.Meta}, q.Limit
+	meta, limit := q.Meta, q.Limit
 	if len(q.Meta) > 0 || !v.who.Rows.All() {
 		q.Limit = 0
 	}
@@ -250,7 +250,7 @@ func (v *View) QueryWhole(ctx context.Context, q store.Query, details *store.Det
 	n := 0
 	err := v.view.Query(ctx, q, func(row *columns.Row) error {
 		whole, err := details.Whole(ctx, row)
-		if err != nil || !store.MetaAllowed(meta, whole.Record.Meta) || !v.who.Rows.has(whole.Record.Meta) {
+		if err != nil || !store.Match(meta, &whole.Record) || !v.who.Rows.has(whole.Record.Meta) {
 			return err
 		}
 		if err := yield(&whole); err != nil {

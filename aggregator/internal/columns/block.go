@@ -16,6 +16,7 @@ type Block struct {
 	stops  []record.Time
 	sets   []uint32
 	temps  []uint32
+	ends   []uint32
 	all    bool
 	picks  int // rows that were read one by one
 }
@@ -170,6 +171,42 @@ func (b *Block) Meta(i int) (record.Meta, error) {
 		return nil, corrupt("row %d: meta", i)
 	}
 	return m, nil
+}
+
+// Values returns the values of a key in a row, as [record.Record.Values] does. They are
+// lent no longer than those of [Block.Meta].
+func (b *Block) Values(i int, key string) (values []string, ok bool, err error) {
+	m, err := b.Meta(i)
+	if err != nil {
+		return nil, false, err
+	}
+	r := record.Record{Meta: m}
+	if r.State, r.Exit, err = b.End(i); err != nil {
+		return nil, false, err
+	}
+	values, ok = r.Values(key)
+	return values, ok, nil
+}
+
+// Ends returns the numbers of all rows' ends in [TableEnd]. Rows with the same number other
+// than 0 have the same end.
+func (b *Block) Ends() ([]uint32, error) { return b.entryColumn(&b.ends, colEnd) }
+
+// End returns how the run of a row ended.
+func (b *Block) End(i int) (state string, exit record.Exit, err error) {
+	ends, err := b.Ends()
+	if err != nil {
+		return "", record.Exit{}, err
+	}
+	if ends[i] == 0 { // it is in the row, behind what is of others
+		r, err := b.Row(i)
+		return r.Record.State, r.Record.Exit, err
+	}
+	end, ok := b.v.endOf(ends[i], &reader{})
+	if !ok {
+		return "", record.Exit{}, corrupt("no end %d", ends[i])
+	}
+	return end.state, end.exit, nil
 }
 
 func (b *Block) extraOf(i int) (reader, error) {

@@ -107,6 +107,7 @@ type MetaFilter struct {
 	key   string
 	match func(values []string, present bool) bool
 	known []uint8 // by set number
+	end   bool    // a set without the key has it of its rows' ends
 }
 
 // What a filter knows of a set.
@@ -114,7 +115,7 @@ const (
 	setUnknown = iota
 	setMatches
 	setFails
-	setInRow // the values are in the row
+	setInRow // the values are in the row, or in its end
 )
 
 // MetaFilter returns a filter that keeps rows for whose values of key match is
@@ -122,6 +123,12 @@ const (
 // on nothing else: it is asked once for each set.
 func (d *Dict) MetaFilter(key string, match func(values []string, present bool) bool) *MetaFilter {
 	return &MetaFilter{dict: d, key: key, match: match}
+}
+
+// KeyFilter is [Dict.MetaFilter] for a key that may be one of [record.EndKeys], of which
+// rows have the values of their ends where their meta does not have it.
+func (d *Dict) KeyFilter(key string, match func(values []string, present bool) bool) *MetaFilter {
+	return &MetaFilter{dict: d, key: key, match: match, end: record.IsEndKey(key)}
 }
 
 // SelectMeta keeps the rows of m that match f, which must be of the dictionary
@@ -141,13 +148,26 @@ func (b *Block) SelectMeta(m Mask, f *MetaFilter) error {
 		if state != setInRow {
 			return state == setMatches
 		}
-		meta, err := b.Meta(i)
+		values, present, err := f.inRow(b, i)
 		if err != nil {
 			failed = err
 		}
-		return f.matches(meta)
+		return f.match(values, present)
 	})
 	return failed
+}
+
+// inRow returns the values of the filter's key in a row.
+func (f *MetaFilter) inRow(b *Block, i int) (values []string, present bool, err error) {
+	if f.end {
+		return b.Values(i, f.key)
+	}
+	meta, err := b.Meta(i)
+	values = meta.Get(f.key)
+	for k := range meta {
+		present = present || meta[k].Key == f.key
+	}
+	return values, present, err
 }
 
 func (f *MetaFilter) grow(n int) {
@@ -157,22 +177,13 @@ func (f *MetaFilter) grow(n int) {
 	}
 }
 
-func (f *MetaFilter) matches(m record.Meta) bool {
-	for i := range m {
-		if m[i].Key == f.key {
-			return f.match(m[i].Values, true)
-		}
-	}
-	return f.match(nil, false)
-}
-
 // judge finds out and remembers what f says of a set.
 func (f *MetaFilter) judge(t *tables, set uint32) uint8 {
 	data, _ := t.get(TableSet, uint64(set))
 	state := uint8(setFails)
 	values, present, inRow := f.values(t, data)
 	switch {
-	case inRow:
+	case inRow, f.end && !present:
 		state = setInRow
 	case f.match(values, present):
 		state = setMatches

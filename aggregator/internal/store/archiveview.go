@@ -39,7 +39,7 @@ func (m *memory) in(w Window) (list []*Archive) {
 }
 
 // HasKeys returns an error that wraps [ErrArchived] when records that ran, or waited, in
-// the window have lost one of the meta keys to an archive: an answer that groups or
+// the window have lost one of the keys, of meta or of [record.EndKeys], to an archive: an answer that groups or
 // filters by it would be wrong.
 func (v *View) HasKeys(from, to record.Time, keys ...string) error {
 	return v.hasKeys(Window{From: from, To: to}, keys)
@@ -49,7 +49,7 @@ func (v *View) hasKeys(w Window, keys []string) error {
 	var names []string
 	var lost string
 	for _, a := range v.memory.in(w) {
-		if i := slices.IndexFunc(keys, func(key string) bool { return !a.keeps(key) }); i >= 0 {
+		if i := slices.IndexFunc(keys, func(key string) bool { return !a.keeps(key) || record.IsEndKey(key) }); i >= 0 {
 			names, lost = append(names, a.Name), keys[i]
 		}
 	}

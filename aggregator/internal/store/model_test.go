@@ -67,6 +67,13 @@ func (m *machine) record(t *rapid.T) record.Record {
 	if r.Submit = record.None; rapid.Bool().Draw(t, "submitted") {
 		r.Submit = r.Start - record.Time(rapid.IntRange(0, 2).Draw(t, "wait"))*record.Minute
 	}
+	r.State = rapid.SampledFrom([]string{"", "COMPLETED", "FAILED"}).Draw(t, "state")
+	if rapid.Bool().Draw(t, "exited") {
+		r.Exit = record.Exit{Known: true, Code: int32(rapid.IntRange(0, 2).Draw(t, "exit"))}
+	}
+	if rapid.IntRange(0, 5).Draw(t, "own") == 0 {
+		r.Meta = append(r.Meta, record.MetaEntry{Key: "state", Values: []string{"FAILED", "x"}}).Sorted()
+	}
 	return r
 }
 
@@ -372,6 +379,14 @@ func (m *machine) query(t *rapid.T) Query {
 	}
 	if rapid.Bool().Draw(t, "lacks") {
 		q.Meta = append(q.Meta, MetaTest{Key: "user_id", Lacks: []string{"u3"}})
+	}
+	switch rapid.IntRange(0, 5).Draw(t, "ended") {
+	case 0:
+		q.Meta = append(q.Meta, MetaTest{Key: "state", Contains: []string{"FAILED"}})
+	case 1:
+		q.Meta = append(q.Meta, MetaTest{Key: "exit_code", Any: []string{"0", "2"}, Lacks: []string{"2"}})
+	case 2:
+		q.Order, q.By = ByMeta, rapid.SampledFrom([]string{"state", "exit_code"}).Draw(t, "by")
 	}
 	if rapid.Bool().Draw(t, "allowed") {
 		q.Allowed = allow(rapid.SliceOfN(rapid.SampledFrom([]string{"g0", "g1", "g2", "g3"}), 0, 3).Draw(t, "groups")...)

@@ -36,7 +36,8 @@ func (q *Query) keyOf(row *columns.Row) sortKey {
 	case q.Order == BySeq:
 		return sortKey{seq: row.Seq}
 	case q.Order == ByMeta:
-		return metaKey(row.Record.Meta.Get(q.By), row.Seq)
+		values, _ := row.Record.Values(q.By)
+		return metaKey(values, row.Seq)
 	case q.Order == ByAmount:
 		if c := row.Record.Component(q.By); c != nil {
 			return numberKey(c.Amount, row.Seq)

@@ -44,15 +44,15 @@ func (v *View) plan(q *Query) (*plan, error) {
 // filters are those of a query's conditions on meta.
 func (v *View) filters(q *Query) (metas []*columns.MetaFilter, allow [][]*columns.MetaFilter) {
 	for _, tests := range q.Allowed {
-		allow = append(allow, v.metaFilters(tests))
+		allow = append(allow, metaFilters(tests, v.memory.dict.MetaFilter))
 	}
-	return v.metaFilters(q.Meta), allow
+	return metaFilters(q.Meta, v.memory.dict.KeyFilter), allow
 }
 
-func (v *View) metaFilters(tests []MetaTest) []*columns.MetaFilter {
+func metaFilters(tests []MetaTest, filter func(string, func([]string, bool) bool) *columns.MetaFilter) []*columns.MetaFilter {
 	filters := make([]*columns.MetaFilter, 0, len(tests))
 	for i := range tests {
-		filters = append(filters, v.memory.dict.MetaFilter(tests[i].Key, tests[i].match))
+		filters = append(filters, filter(tests[i].Key, tests[i].match))
 	}
 	return filters
 }
@@ -85,7 +85,8 @@ func (v *View) posted(q *Query) (blocks []uint64, all bool, err error) {
 	if q.Tombstones {
 		return nil, true, nil
 	}
-	blocks, all, err = v.postedAll(q.Meta)
+	tests := slices.DeleteFunc(slices.Clone(q.Meta), func(t MetaTest) bool { return record.IsEndKey(t.Key) }) // ends are not posted
+	blocks, all, err = v.postedAll(tests)
 	if err != nil || q.Allowed == nil {
 		return blocks, all, err
 	}
@@ -332,7 +333,7 @@ func (p *plan) matchTimes(row *columns.Row) bool {
 }
 
 func (p *plan) matchContent(r *record.Record) bool {
-	if !hold(p.Meta, r.Meta) || p.Allowed != nil && !MetaAllowed(p.Allowed, r.Meta) {
+	if !Match(p.Meta, r) || p.Allowed != nil && !MetaAllowed(p.Allowed, r.Meta) {
 		return false
 	}
 	for i := range p.Amounts {
@@ -348,6 +349,16 @@ func (p *plan) matchContent(r *record.Record) bool {
 // meta, as [Query.Allowed] has it.
 func MetaAllowed(allowed [][]MetaTest, m record.Meta) bool {
 	return slices.ContainsFunc(allowed, func(tests []MetaTest) bool { return hold(tests, m) })
+}
+
+// Match reports whether all tests hold for the record, as [Query.Meta] has it.
+func Match(tests []MetaTest, r *record.Record) bool {
+	for i := range tests {
+		if !tests[i].match(r.Values(tests[i].Key)) {
+			return false
+		}
+	}
+	return true
 }
 
 // hold reports whether all tests hold for the meta.

@@ -40,10 +40,10 @@ type Query struct {
 	// Running, when set, keeps the records that run at any instant of it: they
 	// start before its end and stop after its beginning, or go on.
 	Running *Window
-	Meta    []MetaTest
+	Meta    []MetaTest // of keys of meta, or of [record.EndKeys]
 	// Allowed, when not nil, keeps the records for which all tests of at least one
 	// of the lists hold; one that is empty and not nil keeps none. It is what a
-	// reader may see at all, beside what is asked for.
+	// reader may see at all, beside what is asked for. Its keys are of meta alone.
 	Allowed [][]MetaTest
 	Amounts []AmountTest
 	Open    OpenTest

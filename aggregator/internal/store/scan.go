@@ -127,11 +127,12 @@ func (v *View) MetaCounts(ctx context.Context, key string) (map[string]uint64, e
 	}
 	c := &metaCounter{key: key, counts: map[string]uint64{}, sets: map[uint32][]string{}}
 	block := c.block
-	if _, inline := v.memory.dict.InlineKV(key); inline {
+	if _, inline := v.memory.dict.InlineKV(key); inline || record.IsEndKey(key) {
 		block = c.rows
 	}
 	err := v.Scan(ctx, Query{}, block, func(row *columns.Row) error {
-		c.add(row.Record.Meta, 1)
+		values, _ := row.Record.Values(key)
+		c.add(values, 1)
 		return nil
 	})
 	return c.counts, err
@@ -144,8 +145,8 @@ type metaCounter struct {
 	sets   map[uint32][]string // the values in each meta set
 }
 
-func (c *metaCounter) add(m record.Meta, n uint64) {
-	for _, value := range m.Get(c.key) {
+func (c *metaCounter) add(values []string, n uint64) {
+	for _, value := range values {
 		c.counts[value] += n
 	}
 }
@@ -181,7 +182,7 @@ func (c *metaCounter) look(b *columns.Block, i int, set uint32) error {
 		return err
 	}
 	if set == 0 {
-		c.add(meta, 1)
+		c.add(meta.Get(c.key), 1)
 		return nil
 	}
 	c.sets[set] = meta.Get(c.key)
@@ -191,11 +192,11 @@ func (c *metaCounter) look(b *columns.Block, i int, set uint32) error {
 // rows counts a key whose values are in the rows themselves.
 func (c *metaCounter) rows(b *columns.Block, m columns.Mask) error {
 	for i := range m.Rows() {
-		meta, err := b.Meta(i)
+		values, _, err := b.Values(i, c.key)
 		if err != nil {
 			return err
 		}
-		c.add(meta, 1)
+		c.add(values, 1)
 	}
 	return nil
 }

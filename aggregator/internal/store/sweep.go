@@ -360,11 +360,11 @@ func (p *plan) namedKeys(b *columns.Block, m columns.Mask, seqs []uint64) ([]sor
 		return keys, err
 	}
 	for i := range m.Rows() {
-		meta, err := b.Meta(i)
+		values, _, err := b.Values(i, p.By)
 		if err != nil {
 			return nil, err
 		}
-		keys = append(keys, metaKey(meta.Get(p.By), seqs[i]))
+		keys = append(keys, metaKey(values, seqs[i]))
 	}
 	return keys, nil
 }

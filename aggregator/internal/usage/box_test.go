@@ -27,10 +27,14 @@ type box struct {
 	ids    int
 	seen   int64
 	span   record.Time // in which records start
+	ends   *rand.Rand  // of how runs end; nil: that is not known
 }
 
 func newBox(t testing.TB, seed uint64) *box {
 	b := &box{t: t, fs: vfs.NewMem(), rng: rand.New(rand.NewPCG(seed, 7)), span: 20 * record.Day}
+	if seed%2 == 1 {
+		b.ends = rand.New(rand.NewPCG(seed, 8))
+	}
 	b.open()
 	t.Cleanup(func() {
 		if err := b.store.Close(); err != nil {
@@ -125,7 +129,24 @@ func (b *box) record(id string) record.Record {
 	if rng.IntN(2) == 0 {
 		r.Submit = start - record.Time(rng.Int64N(int64(pick(rng, record.Hour, 3*record.Day)))) + record.Minute
 	}
+	if b.ends != nil {
+		b.end(&r)
+	}
 	return r
+}
+
+// end makes up how a run ended; some records have meta keys of these names.
+func (b *box) end(r *record.Record) {
+	r.State = pick(b.ends, "", "COMPLETED", "FAILED")
+	if b.ends.IntN(3) > 0 {
+		r.Exit = record.Exit{Known: true, Code: b.ends.Int32N(2), Signal: 9 * b.ends.Int32N(2)}
+	}
+	for _, key := range record.EndKeys() {
+		if b.ends.IntN(9) == 0 {
+			r.Meta = append(r.Meta, record.MetaEntry{Key: key, Values: pick(b.ends, nil, []string{"FAILED"}, []string{"1", "2"})})
+		}
+	}
+	r.Meta.Sorted()
 }
 
 func (b *box) meta() record.Meta {

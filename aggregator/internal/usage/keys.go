@@ -21,6 +21,7 @@ type keys struct {
 	names  []string
 	bases  []basis  // of the names
 	metas  []string // that the names follow from
+	ends   bool     // one of the names is of how runs ended
 	tuples []tuple
 	of     map[string]uint32
 	// ofSet has by the number of a meta set of the store the number + 1, varies, or 0
@@ -46,11 +47,33 @@ func newKeys(names []string, classes []Class) *keys {
 	return k
 }
 
-// number returns the number of what a meta has for the keys.
-func (k *keys) number(m record.Meta) uint32 {
+// keysOfRows are keys of which one may be of how runs ended, which no index knows.
+func keysOfRows(names []string, classes []Class) *keys {
+	k := newKeys(names, classes)
+	k.ends = slices.ContainsFunc(names, func(name string) bool { return isEnd(name, classes) })
+	return k
+}
+
+// isEnd reports whether a key is of how runs ended.
+func isEnd(name string, classes []Class) bool {
+	return record.IsEndKey(name) && !isClass(classes, name)
+}
+
+// values returns what a record has for a basis.
+func (k *keys) values(i int, r *record.Record) []string {
+	if k.ends && k.bases[i].class == nil {
+		values, _ := r.Values(k.bases[i].meta)
+		return values
+	}
+	return r.Meta.Get(k.bases[i].meta)
+}
+
+// number returns the number of what a record has for the keys. Of the record the meta counts,
+// and the state and exit where the keys have ends.
+func (k *keys) number(r *record.Record) uint32 {
 	t := tuple{values: make([]string, len(k.names)), lacks: make([]bool, len(k.names)), several: make([]bool, len(k.names))}
 	for i := range k.bases {
-		list := m.Get(k.bases[i].meta)
+		list := k.values(i, r)
 		t.lacks[i], t.several[i] = len(list) == 0, len(list) > 1
 		if len(list) > 0 {
 			value, has := k.bases[i].of(list[0])
@@ -115,7 +138,7 @@ func (s *layouts) layout(cs []record.Component) *layout {
 // runOf reads a row that is no tombstone.
 func runOf(k *keys, s *layouts, row *columns.Row) *run {
 	r := &run{
-		seq: row.Seq, id: row.Record.ID, tuple: k.number(row.Record.Meta), layout: s.layout(row.Record.Components),
+		seq: row.Seq, id: row.Record.ID, tuple: k.number(&row.Record), layout: s.layout(row.Record.Components),
 		start: row.Record.Start, stop: row.ShownStop(), submit: row.Record.Submit,
 		origin: row.Origin,
 	}
@@ -184,7 +207,7 @@ func (t *table) tuple(i int) (uint32, error) {
 	if err != nil {
 		return 0, err
 	}
-	n := t.keys.number(m)
+	n := t.keys.number(&record.Record{Meta: m})
 	if known == varies {
 		return n, nil
 	}

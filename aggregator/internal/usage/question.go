@@ -25,7 +25,7 @@ type Question struct {
 	// Edges bound the buckets: bucket i is from Edges[i], included, to Edges[i+1],
 	// not included. There are at least two, and each is after the one before.
 	Edges []record.Time
-	// By are the meta keys, or the classes, by whose first values records are put together, in the
+	// By are the keys, of meta or of [record.EndKeys], or the classes, by whose first values records are put together, in the
 	// order in which the answer has them; none puts all together.
 	By []string
 	// Keep chooses groups by their values and by what they lack; nil keeps all. What it
@@ -116,6 +116,10 @@ type Answer struct {
 // knows.
 func (q *Question) ofRows() bool {
 	w := &q.Where
+	if isEnd(q.People, q.classes) || slices.ContainsFunc(q.By, func(key string) bool { return isEnd(key, q.classes) }) ||
+		slices.ContainsFunc(w.Meta, func(t store.MetaTest) bool { return record.IsEndKey(t.Key) }) {
+		return true
+	}
 	return q.Energy != nil || q.Credit != Spread || w.ID != "" || w.Start != (store.Range{}) || w.Stop != (store.Range{}) || w.Runtime != (store.Range{}) ||
 		w.Amounts != nil || w.Origin != nil || w.Open != store.OpenOrClosed
 }

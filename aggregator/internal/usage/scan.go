@@ -39,7 +39,7 @@ func (t *tally) scan(ctx context.Context, v *store.View, pieces []piece, known *
 			tallies[i] = emptyTally(t.q)
 			tallies[i].groups, tallies[i].ends, tallies[i].memory = t.groups, t.ends, t.memory
 			if known == nil {
-				tallies[i].groups = newKeys(t.q.By, t.q.classes)
+				tallies[i].groups = keysOfRows(t.q.By, t.q.classes)
 				tallies[i].groups.keep = t.q.Keep
 			}
 		}
@@ -97,7 +97,7 @@ func newScanner(t *tally, pieces []piece, known *known) *scanner {
 	case known != nil:
 		s.tupleOf = numbers{keys: newKeys(known.names, t.q.classes), known: known.keys}
 	case t.q.People != "":
-		s.people = newKeys([]string{t.q.People}, t.q.classes)
+		s.people = keysOfRows([]string{t.q.People}, t.q.classes)
 		s.whoIs.keys = s.people
 	}
 	if t.q.Energy != nil {
@@ -273,10 +273,10 @@ func (s *scanner) loose(row *columns.Row) error {
 		return nil
 	}
 	if s.people != nil {
-		name = s.people.tuples[s.people.number(row.Record.Meta)].values[0]
+		name = s.people.tuples[s.people.number(&row.Record)].values[0]
 	}
 	if s.q.Energy != nil {
-		r.class = s.classOf(s.drawers.keys.number(row.Record.Meta))
+		r.class = s.classOf(s.drawers.keys.number(&row.Record))
 	}
 	s.add(r, group, name, s.pieces)
 	return nil
@@ -290,12 +290,16 @@ func (s *sums) inDays(r *run) bool { return r.stop != record.None && s.grid.hold
 // again.
 type numbers struct {
 	keys  *keys
-	ofSet []uint32 // the number + 1; 0: not known
-	known *keys    // of an index; nil: none
+	ofSet []uint32          // the number + 1; 0: not known
+	known *keys             // of an index; nil: none
+	ofEnd map[uint64]uint32 // the number by meta set and end, of keys with ends
 }
 
 // row returns the number of what a row of a block with that meta set has.
 func (n *numbers) row(b *columns.Block, set uint32, i int) (uint32, error) {
+	if n.keys.ends {
+		return n.ended(b, set, i)
+	}
 	if number := numberAt(n.ofSet, set); number != 0 {
 		return number - 1, nil
 	}
@@ -308,13 +312,41 @@ func (n *numbers) row(b *columns.Block, set uint32, i int) (uint32, error) {
 	if err != nil {
 		return 0, err
 	}
-	number, err := n.ofIndex(n.keys.number(m))
+	number, err := n.ofIndex(n.keys.number(&record.Record{Meta: m}))
 	if err != nil {
 		return 0, err
 	}
 	differ, err := b.Varies(set, n.keys.metas)
 	if err == nil && !differ {
 		n.ofSet = withNumber(n.ofSet, set, number+1)
+	}
+	return number, err
+}
+
+// ended is row for keys of which some are of how runs ended.
+func (n *numbers) ended(b *columns.Block, set uint32, i int) (uint32, error) {
+	ends, err := b.Ends()
+	if err != nil {
+		return 0, err
+	}
+	both := uint64(set)<<32 | uint64(ends[i])
+	if number, ok := n.ofEnd[both]; ok {
+		return number, nil
+	}
+	r := record.Record{}
+	if r.Meta, err = b.Meta(i); err != nil {
+		return 0, err
+	}
+	if r.State, r.Exit, err = b.End(i); err != nil {
+		return 0, err
+	}
+	number := n.keys.number(&r)
+	differ, err := b.Varies(set, n.keys.metas)
+	if err == nil && !differ && ends[i] != 0 {
+		if n.ofEnd == nil {
+			n.ofEnd = map[uint64]uint32{}
+		}
+		n.ofEnd[both] = number
 	}
 	return number, err
 }

@@ -107,7 +107,7 @@ type person struct {
 
 func newTally(q *Question, v *store.View) (*tally, error) {
 	t := emptyTally(q)
-	t.groups, t.ends = newKeys(q.By, q.classes), map[record.Origin]record.Time{}
+	t.groups, t.ends = keysOfRows(q.By, q.classes), map[record.Origin]record.Time{}
 	t.groups.keep = q.Keep
 	if err := v.HasKeys(q.Edges[0], q.Edges[len(q.Edges)-1], q.metaKeys()...); err != nil {
 		return nil, err

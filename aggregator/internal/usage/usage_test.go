@@ -130,6 +130,16 @@ func (b *box) question(g *grid) Question {
 	if rng.IntN(4) == 0 {
 		q.Unscored = []string{"Cores"}
 	}
+	if b.ends != nil && b.ends.IntN(3) == 0 {
+		for _, key := range record.EndKeys() {
+			if b.ends.IntN(2) == 0 {
+				q.By = append(q.By, key)
+			}
+		}
+		if b.ends.IntN(2) == 0 {
+			q.Where.Meta = append(q.Where.Meta, store.MetaTest{Key: "state", Any: []string{"FAILED", "1"}})
+		}
+	}
 	return q
 }
 
@@ -212,7 +222,7 @@ func (b *box) slow(q *Question) map[string]string {
 		if i, _ := v.Int(nil); !s.floats[key] {
 			text = i.String()
 		}
-		if text != "0" || key == "open" {
+		if text != "0" || key == "open" || key == "several" {
 			out[key] = text
 		}
 	}
@@ -268,9 +278,10 @@ func (s *slowSum) add(row *columns.Row) {
 		return
 	}
 	values, lacks := make([]string, len(s.q.By)), make([]bool, len(s.q.By))
+	several := false
 	for i, key := range s.q.By {
-		if list := r.Meta.Get(key); len(list) > 0 {
-			values[i] = list[0]
+		if list := endOrMeta(&r, key); len(list) > 0 {
+			values[i], several = list[0], several || len(list) > 1
 		} else {
 			lacks[i] = true
 		}
@@ -285,9 +296,27 @@ func (s *slowSum) add(row *columns.Row) {
 	if touched && r.Stop == record.None {
 		s.count("open")
 	}
+	if touched && several {
+		s.count("several")
+	}
 	if touched {
 		s.runs(&r)
 	}
+}
+
+// endOrMeta are the values that a record has for a key, the obvious way.
+func endOrMeta(r *record.Record, key string) []string {
+	list := map[string][]string{}
+	if r.State != "" {
+		list["state"] = []string{r.State}
+	}
+	if r.Exit.Known {
+		list["exit_code"], list["exit_signal"] = []string{fmt.Sprint(r.Exit.Code)}, []string{fmt.Sprint(r.Exit.Signal)}
+	}
+	for _, e := range r.Meta {
+		list[e.Key] = e.Values
+	}
+	return list[key]
 }
 
 // runs counts the record once for each thing that it has.
