@@ -283,14 +283,22 @@ func tableOf(list []v1.FullRecord) *table {
 	keys = slices.DeleteFunc(keys, func(k string) bool {
 		return !slices.ContainsFunc(list, func(r v1.FullRecord) bool { return len(r.Meta[k]) > 0 })
 	})
-	head := append([]string{"RECORD"}, upper(keys)...)
-	t := newTable(append(head, "~COMPONENTS", "?START", "STOP", ">RUNTIME")...)
+	head := append(append([]string{"RECORD"}, upper(keys)...), "~COMPONENTS", "?START", "STOP", ">RUNTIME")
+	ended := slices.ContainsFunc(list, func(r v1.FullRecord) bool { return r.State != "" })
+	if ended {
+		head = append(head, "?STATE")
+	}
+	t := newTable(head...)
 	for _, r := range list {
 		cells := []string{r.RecordID}
 		for _, k := range keys {
 			cells = append(cells, dash(v1.JoinList(r.Meta[k]...)))
 		}
-		t.add(append(cells, dash(components(r.Components)), instant(r.StartTime), stopText(r.StopTime), runtimeText(r.Runtime))...)
+		cells = append(cells, dash(components(r.Components)), instant(r.StartTime), stopText(r.StopTime), runtimeText(r.Runtime))
+		if ended {
+			cells = append(cells, dash(string(r.State)))
+		}
+		t.add(cells...)
 	}
 	return t
 }

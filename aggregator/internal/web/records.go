@@ -252,7 +252,7 @@ func sorts() []choice {
 	return []choice{
 		{Value: "", Text: "latest end first"}, {Value: "stop", Text: "earliest end first"}, {Value: "-start", Text: "latest start first"}, {Value: "start", Text: "earliest start first"},
 		{Value: "-runtime", Text: "longest first"}, {Value: "runtime", Text: "shortest first"}, {Value: "id", Text: "record"}, {Value: "-id", Text: "record, backwards"},
-		{Value: "meta.site_id", Text: "site"}, {Value: "meta.group_id", Text: "group"}, {Value: "meta.user_id", Text: "user"},
+		{Value: "meta.site_id", Text: "site"}, {Value: "meta.group_id", Text: "group"}, {Value: "meta.user_id", Text: "user"}, {Value: "meta.state", Text: "state"},
 		{Value: "-component.Cores", Text: "most cores first"}, {Value: "-component.Memory", Text: "most memory first"}, {Value: "-component.GPUs", Text: "most GPUs first"},
 	}
 }
@@ -275,7 +275,7 @@ type sortHead struct {
 func heads(clock string) []sortHead {
 	return []sortHead{
 		{Text: "Record", By: "id"}, {Text: "Site", By: "meta.site_id"}, {Text: "Group", By: "meta.group_id"}, {Text: "User", By: "meta.user_id"},
-		{Text: "Components", By: "-component.Cores"}, {Text: "Start (" + clock + ")", By: "-start"}, {Text: "End (" + clock + ")", By: "-stop"}, {Text: "Runtime", By: "-runtime", Num: true},
+		{Text: "Components", By: "-component.Cores"}, {Text: "Start (" + clock + ")", By: "-start"}, {Text: "End (" + clock + ")", By: "-stop"}, {Text: "Runtime", By: "-runtime", Num: true}, {Text: "State", By: "meta.state"},
 	}
 }
 

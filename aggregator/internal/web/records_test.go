@@ -223,6 +223,9 @@ func TestRecord_RunsOfAnArrayAndRequeues_StandInATimeline(t *testing.T) {
 	other := list[0]
 	other.ID, other.Meta = "nemo-7_9", record.Meta{{Key: "user_id", Values: []string{"bob"}}}
 	s.Collect(apitest.Nemo(), append(list, other), nil)
+	if _, body, _ := s.get("/ui/records?sort=meta.state"); strings.Count(body, `<td data-label="State" class="nowrap">COMPLETED</td>`) != len(list)+1 {
+		t.Error(body)
+	}
 	_, body, _ := s.get("/ui/record?id=nemo-7_2")
 	_, runs, _ := strings.Cut(body, `id="runs"`)
 	runs, _, _ = strings.Cut(runs, "</table>")
