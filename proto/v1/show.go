@@ -49,7 +49,7 @@ func (t *DocumentTable) Show(row []Cell, i int) string {
 // Currency reports whether a unit is money: a word that is not a unit of usage.
 func Currency(unit string) bool {
 	switch strings.ToLower(unit) {
-	case "", "second", "seconds", "minute", "minutes", "hour", "hours", "day", "days", "su", "kwh", "wh", "kg", "gb", "gib", "mb", "mib", "jobs", "records", "people", "cores":
+	case "", "second", "seconds", "minute", "minutes", "hour", "hours", "day", "days", "su", "kwh", "wh", "kg", "gb", "gib", "mb", "mib", "s", "j", "mhz", "jobs", "records", "people", "cores", "gpus":
 		return false
 	}
 	return strings.Trim(strings.ToLower(unit), "abcdefghijklmnopqrstuvwxyz0123456789_") == ""

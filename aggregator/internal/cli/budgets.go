@@ -84,10 +84,10 @@ func (a *budgets) standing() *budgets {
 // gone reports whether the budget is gone or will be within the period.
 func (b *budget) gone() bool { return b.Exhausted || !b.GoneAt.IsZero() }
 
-// unit is the unit for people: hours of GPUs are GPUs h.
+// unit is the unit for people: hours of GPUs are GPU-hours.
 func (b *budget) unit() string {
 	if b.Component != "" {
-		return string(b.Component) + " h"
+		return v1.UsageUnit(string(b.Component), "hour")
 	}
 	return b.Unit
 }
@@ -213,9 +213,9 @@ func (b *budget) notes() (notes []string) {
 		notes = append(notes, fmt.Sprintf("%s: some of what running records may use has no price and is not reserved.", b.Name))
 	}
 	for _, u := range b.Unpriced {
-		of := u.Component
-		if u.Unit == "hour" {
-			of = "hours of " + of
+		of := v1.UsageUnit(u.Component, strings.TrimPrefix(u.Unit, "unit"))
+		if v1.AmountUnit(u.Component) != "" || of == "" {
+			of = strings.TrimSpace(of + " of " + u.Component)
 		}
 		notes = append(notes, fmt.Sprintf("%s: %s %s have no price and are not in what is used.", b.Name, rounded("", v1.Figure(&u.Used)), of))
 	}

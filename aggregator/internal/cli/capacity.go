@@ -61,6 +61,11 @@ For utilization, run "bursar usage -measure utilization".`,
 			by = clock.String()
 		}
 		out := page{table: a.table(window != "", by)}
+		for i, name := range out.table.head {
+			if f == asTable {
+				out.table.head[i] = strings.TrimSpace(name + " " + v1.AmountUnit(name))
+			}
+		}
 		if by != "UTC" {
 			out.notes = append(out.notes, "Times are those of "+by+".")
 		}

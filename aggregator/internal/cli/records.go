@@ -317,7 +317,7 @@ func upper(keys []string) []string {
 func components(list []v1.FullComponent) string {
 	var parts []string
 	for _, c := range list {
-		parts = append(parts, c.Name+"="+strconv.FormatInt(c.Amount, 10))
+		parts = append(parts, c.Name+"="+strconv.FormatInt(c.Amount, 10)+v1.AmountUnit(c.Name))
 	}
 	return strings.Join(parts, " ")
 }

@@ -45,16 +45,10 @@ func (u *usageAnswer) lackNotes() (notes []string) {
 	for i := range u.Measures {
 		m := &u.Measures[i]
 		for _, part := range m.Unpriced {
-			unit := ""
-			if part.Unit != "" {
-				unit = " " + string(part.Unit) + "s"
-			} else if part.Component == "energy" {
-				unit = " kWh"
-			}
-			notes = append(notes, fmt.Sprintf("%s%s of %s have no %s and are not in %s.", rounded("", v1.Figure(&part.Total)), unit, part.Component, report.Unvalued(string(m.Unit), part.Component), m.Name))
+			notes = append(notes, fmt.Sprintf("%s of %s have no %s and are not in %s.", strings.TrimSpace(rounded("", v1.Figure(&part.Total))+" "+part.UnitText()), part.Component, report.Unvalued(string(m.Unit), part.Component), m.Name))
 		}
 		if m.Kind == "ratio" && m.Lacking != nil {
-			notes = append(notes, fmt.Sprintf("%s %ss are not in %s: no capacity configured or reported for that time and cluster; see bursar capacity.", rounded("", v1.Figure(&m.Lacking.Total)), u.lackUnit(m), m.Name))
+			notes = append(notes, fmt.Sprintf("%s %s are not in %s: no capacity configured or reported for that time and cluster; see bursar capacity.", rounded("", v1.Figure(&m.Lacking.Total)), m.LackingUnit(or(u.unit, "hour")), m.Name))
 		}
 		if m.Shared && m.Kind == "ratio" {
 			notes = append(notes, report.SharedNote(m.Name, strings.Join(u.By, ", ")))
@@ -73,23 +67,15 @@ func (u *usageAnswer) lackNotes() (notes []string) {
 	return notes
 }
 
-// lackUnit is that of what is lacking in a utilization.
-func (u *usageAnswer) lackUnit(m *v1.Measure) string {
-	if strings.HasSuffix(m.Name, "*su") {
-		return "service unit"
-	}
-	return or(u.unit, "hour")
-}
-
 // lackNote says what is not in a measure, since it has no score.
 func lackNote(m *v1.Measure) string {
 	much := ""
 	if m.Lacking != nil {
 		much = ": " + rounded("", v1.Figure(&m.Lacking.Total))
-		if m.Unit != "" {
-			much += " " + string(m.Unit) + "s"
+		if unit := m.LackingUnit(""); unit != "" {
+			much += " " + unit
 		}
-		much += " of it are not in " + m.Name
+		much += " are not in " + m.Name
 	}
 	return fmt.Sprintf("%s %s but no score %s%s.", have(int64(*m.Without), "record"), m.Component, m.Score, much)
 }

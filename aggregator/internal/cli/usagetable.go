@@ -83,7 +83,7 @@ func (u *usageAnswer) compares(m *v1.Measure) bool {
 	return u.ComparedWith != nil && u.Bucket == "" && m == u.shown()
 }
 
-// measureTitle is a measure with its unit: what is a rate in hours is Cores h.
+// measureTitle is a measure with its unit, such as Memory MiB-hours.
 func measureTitle(m *v1.Measure) string {
 	name := m.Name
 	if m.Component == "" {
@@ -92,8 +92,8 @@ func measureTitle(m *v1.Measure) string {
 	switch {
 	case m.Kind == "worth" && !strings.EqualFold(string(m.Unit), m.Name):
 		name += " " + string(m.Unit)
-	case m.Unit != "" && (m.Component != "" || m.Kind == "capacity" && m.Unit != "SU"):
-		name += " " + string(m.Unit[:1])
+	case m.Component != "" || m.Kind == "capacity":
+		name = strings.TrimSpace(name + " " + m.UnitText())
 	}
 	return name
 }

@@ -46,7 +46,7 @@ func parts(ctx context.Context, r v1.API, o SubscriptionOptions) (*Document, err
 func partsTable(a *usageAnswer, by string, period int, name string) Table {
 	unit := "SU"
 	if m := a.measure("su"); m != nil {
-		unit = unitOf(m)
+		unit = m.UnitText()
 	}
 	t := Table{
 		Name: fmt.Sprintf("subscription-%d", period), Title: name,

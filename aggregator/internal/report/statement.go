@@ -311,15 +311,10 @@ func wordFor(measure string) string {
 
 // componentUnit is in what a rate is counted.
 func componentUnit(name string) string {
-	switch name {
-	case "Cores":
-		return "core-hours"
-	case "GPUs":
-		return "GPU-hours"
-	case "Memory", usedMemory:
+	if name == "Memory" || name == usedMemory {
 		return "GB-hours"
 	}
-	return "hours of one"
+	return v1.UsageUnit(name, "hour")
 }
 
 // scale is by how much a component is divided for its unit.

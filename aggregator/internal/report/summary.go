@@ -347,7 +347,7 @@ func (s *summary) drawn(a *usageAnswer, at int) Table {
 		if i == mostLines && len(names) > mostLines+1 {
 			name = fmt.Sprintf("%d others", len(names)-mostLines)
 		}
-		c := Column{Name: name, Title: name, Kind: kindOf(m)}
+		c := Column{Name: name, Title: name, Kind: kindOf(m), Unit: meanUnit(m)}
 		if name == s.o.Bucket {
 			c.Name += " (" + a.By[0] + ")"
 		}

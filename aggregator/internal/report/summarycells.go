@@ -19,9 +19,24 @@ func lasting(m *v1.Measure) bool { return m.Unit == second && m.Kind != "mean" }
 // hourly is the unit in which a summary has a measure.
 func hourly(m *v1.Measure) string {
 	if lasting(m) {
-		return "hours"
+		in := *m
+		in.Unit = "hour"
+		return in.UnitText()
 	}
-	return unitOf(m)
+	return m.UnitText()
+}
+
+// meanUnit is the unit of the mean of a measure, see [usageAnswer.mean].
+func meanUnit(m *v1.Measure) string {
+	switch {
+	case !lasting(m):
+		return m.UnitText()
+	case m.Score != "":
+		return string(m.Score)
+	case m.Component == "Cores" || m.Kind == "capacity" && m.Name == "capacity":
+		return "cores"
+	}
+	return v1.AmountUnit(string(m.Component))
 }
 
 // inHours is a figure of a measure, in hours when it is one over time.

@@ -107,7 +107,7 @@ func (a *usageAnswer) lacks(period string) (notes []string) {
 	}
 	for _, m := range a.Measures {
 		if m.Lacking != nil && m.Lacking.Total != "0" {
-			notes = append(notes, fmt.Sprintf("%s: %s %s excluded from %s: no score, price or capacity configured.", period, m.Lacking.Total, unitOf(&m), m.Name))
+			notes = append(notes, fmt.Sprintf("%s: %s %s excluded from %s: no score, price or capacity configured.", period, m.Lacking.Total, m.LackingUnit(a.time()), m.Name))
 		}
 		if m.Shared && m.Kind == "ratio" {
 			notes = append(notes, period+": "+SharedNote(m.Name, strings.Join(a.By, ", ")))
@@ -119,19 +119,19 @@ func (a *usageAnswer) lacks(period string) (notes []string) {
 	return notes
 }
 
+// time is the unit of time of the answer, if one of its measures has it.
+func (a *usageAnswer) time() string {
+	for i := range a.Measures {
+		if unit := string(a.Measures[i].Unit); unit == "hour" || unit == second {
+			return unit
+		}
+	}
+	return ""
+}
+
 // SharedNote says how to read the utilization of groups that share clusters.
 func SharedNote(measure, by string) string {
 	return fmt.Sprintf("%s by %s divides by the capacity of all clusters that each line can use; lines share clusters, so each figure is a share of them. For how full clusters are, group by cluster.", measure, by)
-}
-
-func unitOf(m *v1.Measure) string {
-	switch {
-	case m.Unit == "":
-		return ""
-	case m.Kind == "worth":
-		return string(m.Unit)
-	}
-	return string(m.Unit) + "s"
 }
 
 // kindOf is how a measure is shown.
@@ -165,7 +165,7 @@ func usageTable(by string, periods []Period, answers []*usageAnswer) Table {
 	for p, a := range answers {
 		for i := range a.Measures {
 			m := &a.Measures[i]
-			c := Column{Name: m.Name, Title: m.Name, Kind: kindOf(m), Unit: unitOf(m), Period: p + 1}
+			c := Column{Name: m.Name, Title: m.Name, Kind: kindOf(m), Unit: m.UnitText(), Period: p + 1}
 			if len(answers) > 1 {
 				c.Name = fmt.Sprintf("%s %s", m.Name, periods[p].Name)
 			}

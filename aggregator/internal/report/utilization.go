@@ -109,7 +109,7 @@ func (a *usageAnswer) clusters(period int, name string) Table {
 		Name: fmt.Sprintf("utilization-%d", period), Title: name,
 		Columns: []Column{
 			{Name: "cluster", Title: "Cluster", Kind: Text},
-			{Name: "capacity", Title: "Capacity", Kind: Number, Unit: unitOf(capacity), Period: period},
+			{Name: "capacity", Title: "Capacity", Kind: Number, Unit: capacity.UnitText(), Period: period},
 			{Name: "utilization", Title: "Utilization", Kind: Ratio, Period: period},
 		},
 		Chart: &Chart{Kind: Bars, Label: "cluster", Values: []string{"utilization"}},

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/bursar-accounting/bursar/proto/record"
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 // functions are what the templates can call.
@@ -22,6 +23,7 @@ func (p *Pages) functions() template.FuncMap {
 		"last":    func(i int, trail []crumb) bool { return i == len(trail)-1 },
 		"pattern": pattern,
 		"title":   capital,
+		"unit":    v1.AmountUnit,
 		"whenin":  func(t instant, zone string) string { return whenIn(t.UTC(), location(zone)) },
 		"bytes":   sized,
 		"clock":   func() string { return p.clock().String() },

@@ -126,17 +126,13 @@ func hoursTile(component string, today, before *usageAnswer, day time.Weekday) t
 	return t
 }
 
-// hoursOf names what an amount × hours is.
+// hoursOf names what an amount × hours is, such as core-hours, and Memory (MiB-hours).
 func hoursOf(component string) string {
-	switch {
-	case component == "Cores":
-		return "core-hours"
-	case component == "GPUs":
-		return "GPU-hours"
-	case strings.HasSuffix(component, "s"):
-		return strings.TrimSuffix(component, "s") + "-hours"
+	unit := v1.UsageUnit(component, "hour")
+	if v1.AmountUnit(component) != "" {
+		return component + " (" + unit + ")"
 	}
-	return component + "-hours"
+	return unit
 }
 
 // runningTile counts what runs, and what waits where a source tells it.

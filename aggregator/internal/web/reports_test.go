@@ -33,7 +33,7 @@ func TestAReportInThePageHasItsTablesChartsAndFiles(t *testing.T) {
 	s.Post(run("r1", 0, "alice"), run("r2", 0, "<bob>"))
 	code, body, _ := s.get("/ui/reports?report=usage&period=2026-01&period=this-year&by=user_id&where=site_id%3Dhere")
 	for _, want := range []string{
-		"Usage by user_id – site_id here", "January 2026", "2026 to date", `<small>hours, January 2026</small>`, `data-label="Cores, hours, January 2026" class="num" title="320970"`, "320\u202f970",
+		"Usage by user_id – site_id here", "January 2026", "2026 to date", `<small>core-hours, January 2026</small>`, `data-label="Cores, core-hours, January 2026" class="num" title="320970"`, "320\u202f970",
 		"<svg", `class="figure"`, "&lt;bob&gt;", "Total", "is split to the microsecond",
 		`value="user_id"`, `value="site_id=here"`, `<label title="The key that gives the lines.">Group by`, `list="words-by"`,
 	} {

@@ -356,12 +356,8 @@ func (p *Pages) measures(known *usageAnswer) []choice {
 
 // inUnit says in what a measure comes.
 func inUnit(m *v1.Measure) string {
-	if m.Unit == "" {
-		return ""
+	if unit := m.UnitText(); unit != "" {
+		return " (" + unit + ")"
 	}
-	switch m.Unit {
-	case "hour", "second":
-		return " (" + string(m.Unit) + "s)"
-	}
-	return " (" + string(m.Unit) + ")"
+	return ""
 }

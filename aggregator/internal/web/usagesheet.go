@@ -160,15 +160,11 @@ func columnOf(m *v1.Measure) report.Column {
 
 // unitText is the unit of a measure for people.
 func unitText(m *v1.Measure) string {
-	switch {
-	case m.Name == "records" || m.Name == "started" || m.Name == "stopped" || m.Name == "running" || m.Name == "queued":
+	switch m.Name {
+	case "records", "started", "stopped", "running", "queued":
 		return "jobs"
-	case m.Unit == "":
-		return ""
-	case m.Unit == "hour", m.Unit == "second":
-		return string(m.Unit) + "s"
 	}
-	return string(m.Unit)
+	return m.UnitText()
 }
 
 func measureName(name string) string {
@@ -354,22 +350,19 @@ func labelOf(answer *usageAnswer, b int, zone *time.Location) string {
 // lacks are sentences about what the measure leaves out.
 func (a *usageAnswer) lacks(m *v1.Measure, by string) (notes []string) {
 	if m.Lacking != nil && m.Lacking.Total != "0" {
-		notes = append(notes, fmt.Sprintf("%s %s excluded from %s: no score, price or capacity configured.", show(report.Column{}, &m.Lacking.Total).Text, unitText(m), m.Name))
+		notes = append(notes, fmt.Sprintf("%s %s excluded from %s: no score, price or capacity configured.", show(report.Column{}, &m.Lacking.Total).Text, m.LackingUnit("hour"), m.Name))
 	}
 	if m.Shared && m.Kind == "ratio" {
 		notes = append(notes, report.SharedNote(m.Name, by))
 	}
 	for i := range m.Unpriced {
 		u := &m.Unpriced[i]
-		used, what := v1.Figure(&u.Total).Number(), "of "+u.Component
+		used, what := v1.Figure(&u.Total).Number(), u.UnitText()
 		if used == nil || used.Sign() == 0 {
 			continue
 		}
-		if u.Unit == "hour" {
-			what = hoursOf(u.Component)
-		}
-		if u.Component == "energy" {
-			what = "kWh"
+		if what == "" || v1.AmountUnit(u.Component) != "" {
+			what = strings.TrimSpace(what + " of " + u.Component)
 		}
 		notes = append(notes, fmt.Sprintf("%s %s have no %s at their time, and are not in %s.", written(report.Number, used), what, report.Unvalued(string(m.Unit), u.Component), m.Name))
 	}

@@ -1,0 +1,23 @@
+package cli
+
+import (
+	"testing"
+
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
+)
+
+func TestComponents_WithUnits_ShowThem(t *testing.T) {
+	list := []v1.FullComponent{{Name: "Cores", Amount: 8}, {Name: "Memory", Amount: 16000}, {Name: "TotalCPU", Amount: 5}, {Name: "Licences", Amount: 2}}
+	if got, want := components(list), "Cores=8 Memory=16000MiB TotalCPU=5s Licences=2"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	for want, m := range map[string]v1.Measure{
+		"Memory MiB-hours": {Name: "Memory", Component: "Memory", Kind: "rate", Unit: "hour"}, "TotalCPU CPU-seconds": {Name: "TotalCPU", Component: "TotalCPU", Kind: "total"},
+		"Cores core-seconds": {Name: "Cores", Component: "Cores", Kind: "rate", Unit: "second"}, "events": {Name: "events", Component: "events", Kind: "total"},
+		"CAPACITY core-hours": {Name: "capacity", Kind: "capacity", Unit: "hour"}, "RECORDS": {Name: "records", Kind: "count"}, "COST EUR": {Name: "cost", Kind: "worth", Unit: "EUR"},
+	} {
+		if got := measureTitle(&m); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}
