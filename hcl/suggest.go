@@ -1,79 +1,9 @@
 package hcl
 
-import (
-	"fmt"
-	"slices"
-	"strings"
-)
+import "github.com/bursar-accounting/bursar/proto/text"
 
-// Suggest returns the candidate that is closest to name, or "" when none is
-// close enough to be a slip of the pen. Case and the difference between "-"
-// and "_" cost nothing.
-func Suggest(name string, candidates []string) string {
-	best, bestCost := "", max(1, min(3, len(name)/3))+1
-	for _, c := range candidates {
-		if cost := distance(normal(name), normal(c)); cost < bestCost {
-			best, bestCost = c, cost
-		}
-	}
-	return best
-}
+// Suggest returns the candidate that is closest to name, see [text.Suggest].
+func Suggest(name string, candidates []string) string { return text.Suggest(name, candidates) }
 
-func normal(s string) string { return strings.ReplaceAll(strings.ToLower(s), "-", "_") }
-
-// distance is the number of insertions, deletions, replacements and swaps of
-// neighbours that turn a into b. Long names are as far as can be.
-func distance(a, b string) int {
-	x, y := []rune(a), []rune(b)
-	if len(x) > 100 || len(y) > 100 {
-		return 100
-	}
-	prev2, prev, cur := make([]int, len(y)+1), make([]int, len(y)+1), make([]int, len(y)+1)
-	for j := range prev {
-		prev[j] = j
-	}
-	for i := 1; i <= len(x); i++ {
-		cur[0] = i
-		for j := 1; j <= len(y); j++ {
-			cur[j] = min(prev[j]+1, cur[j-1]+1, prev[j-1]+differ(x[i-1], y[j-1]))
-			if i > 1 && j > 1 && x[i-1] == y[j-2] && x[i-2] == y[j-1] {
-				cur[j] = min(cur[j], prev2[j-2]+1)
-			}
-		}
-		prev2, prev, cur = prev, cur, prev2
-	}
-	return prev[len(y)]
-}
-
-func differ(a, b rune) int {
-	if a == b {
-		return 0
-	}
-	return 1
-}
-
-// maxListed is how many names a list of what is allowed has at most.
-const maxListed = 8
-
-// DidYouMean is the sentence that suggests a name, or lists what is allowed: of many
-// names those that are nearest.
-func DidYouMean(name string, candidates []string) string {
-	names := slices.Sorted(slices.Values(candidates))
-	if s := Suggest(name, names); s != "" {
-		return fmt.Sprintf("did you mean %q?", s)
-	}
-	switch len(names) {
-	case 0:
-		return "there are none"
-	case 1:
-		return "expected " + names[0]
-	}
-	if len(names) <= maxListed {
-		return "expected one of " + strings.Join(names, ", ")
-	}
-	slices.SortStableFunc(names, func(a, b string) int {
-		return distance(normal(name), normal(a)) - distance(normal(name), normal(b))
-	})
-	near := slices.Sorted(slices.Values(names[:maxListed]))
-	return fmt.Sprintf("expected one of %d names, such as %s", len(names), strings.Join(near, ", "))
-}
+// DidYouMean is the sentence that suggests a name, see [text.DidYouMean].
+func DidYouMean(name string, candidates []string) string { return text.DidYouMean(name, candidates) }

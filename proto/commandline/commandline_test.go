@@ -52,3 +52,27 @@ func TestAddHelp_HelpAndVersion_PrintToStdout(t *testing.T) {
 		}
 	}
 }
+
+func TestUsageError_UnknownOptionOrValue_SaysWhatToUse(t *testing.T) {
+	for args, want := range map[string]string{
+		"-windw x":  "unknown flag: -windw; did you mean -window?; see x -h",
+		"-lmit=3":   "unknown flag: -lmit; did you mean -limit?; see x -h",
+		"-top lots": `invalid value "lots" for -top: use a whole number; see x -h`,
+		"-limit 3x": `invalid value "3x" for -limit: use a whole number; see x -h`,
+		"-quiet":    "unknown flag: -quiet; see x -h",
+		"-secrt":    "unknown flag: -secrt; see x -h",
+		"-window":   "flag needs an argument: -window; see x -h",
+	} {
+		root := &cobra.Command{Use: "x", SilenceErrors: true, SilenceUsage: true, Run: func(*cobra.Command, []string) {}}
+		root.SetFlagErrorFunc(UsageError)
+		root.PersistentFlags().String("window", "", "")
+		root.Flags().Int("limit", 0, "")
+		root.Flags().Int64("top", 0, "")
+		root.Flags().Bool("secret", false, "")
+		root.Flags().Lookup("secret").Hidden = true
+		root.SetArgs(TwoDashes(root, strings.Fields(args)))
+		if err := root.Execute(); err == nil || err.Error() != want {
+			t.Errorf("%s: %v, want %s", args, err, want)
+		}
+	}
+}

@@ -3,12 +3,16 @@
 package commandline
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/bursar-accounting/bursar/proto/text"
 )
 
 // Help writes what -h shows of a command.
@@ -110,8 +114,35 @@ func options(b *strings.Builder, title string, flags *pflag.FlagSet) {
 	})
 }
 
-// UsageError is an error about how a command was called.
+// UsageError is an error about how a command was called. Of an unknown option it says which
+// may be meant, of a value what is wrong with it.
 func UsageError(cmd *cobra.Command, err error) error {
-	text := strings.ReplaceAll(err.Error(), "--", "-")
-	return fmt.Errorf("%s; see %s -h", text, cmd.CommandPath())
+	var unknown *pflag.NotExistError
+	var invalid *pflag.InvalidValueError
+	switch {
+	case errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() == "":
+		return usage(cmd, fmt.Sprintf("unknown flag: -%s%s", unknown.GetSpecifiedName(), meant(cmd, unknown.GetSpecifiedName())))
+	case errors.As(err, &invalid) && errors.Is(err, strconv.ErrSyntax) && strings.Contains(invalid.GetFlag().Value.Type(), "int"):
+		return usage(cmd, fmt.Sprintf("invalid value %q for -%s: use a whole number", invalid.GetValue(), invalid.GetFlag().Name))
+	}
+	return usage(cmd, strings.ReplaceAll(err.Error(), "--", "-"))
+}
+
+func usage(cmd *cobra.Command, message string) error {
+	return fmt.Errorf("%s; see %s -h", message, cmd.CommandPath())
+}
+
+// meant asks for the option of the command that is nearest to a name; "" where none is near.
+func meant(cmd *cobra.Command, name string) string {
+	var names []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if !f.Hidden {
+			names = append(names, f.Name)
+		}
+	})
+	near := text.Suggest(name, names)
+	if near == "" {
+		return ""
+	}
+	return fmt.Sprintf("; did you mean -%s?", near)
 }

@@ -1,4 +1,4 @@
-// Package text bounds texts that come from outside.
+// Package text bounds texts that come from outside, and suggests names for mistyped ones.
 package text
 
 import (
