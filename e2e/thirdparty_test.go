@@ -212,7 +212,7 @@ func TestThirdParty_ActionAddedByReload_RunsOnce(t *testing.T) {
 		return all["crasher"].State == "disabled" && all["hanger"].State == "disabled" && all["mail"].State == "healthy" && all["mail"].Last.Run == 1
 	})
 	text, err := os.ReadFile(mails)
-	if want := "mail -s usage accounting@example.org\ng: 6 core hours\n"; err != nil || string(text) != want {
+	if want := "mail -s usage accounting@example.org\ng: 6 core-hours\n"; err != nil || string(text) != want {
 		t.Errorf("%s, want %s; %v", text, want, err)
 	}
 	out, err := leader.Bursar("actions", "list")

@@ -5,8 +5,10 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -53,5 +55,36 @@ func TestTexts_UnclearWords_AreRefused(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// hours are other words for core-hours, GPU-hours and CPU-hours.
+var hours = regexp.MustCompile(`(?i)\b((core|cores|cpu|gpu)[ ·]hours?|cores?[ *·]h|cores-hours|gpus-hours)\b`)
+
+// The product of an amount and a time has one word in all texts, pages, documents and code.
+func TestTexts_UnitsOfUsage_HaveOneWord(t *testing.T) {
+	kinds := []string{".go", ".md", ".html", ".js", ".yaml", ".hcl"}
+	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && (d.Name() == "testdata" || d.Name() == ".git" || d.Name() == "bin"):
+			return filepath.SkipDir
+		case d.IsDir() || !slices.Contains(kinds, filepath.Ext(path)) || strings.HasSuffix(path, ".min.js") || filepath.Base(path) == "words_test.go":
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		for i, line := range strings.Split(string(text), "\n") {
+			if word := hours.FindString(line); word != "" {
+				t.Errorf("%s:%d: %q: core-hours, GPU-hours or CPU-hours", path, i+1, word)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -33,7 +33,7 @@ func (m *mail) Plan(ctx context.Context, _ sdk.PlanStart, data *sdk.Data) (sdk.P
 		if err != nil {
 			return sdk.Plan{}, err
 		}
-		text += fmt.Sprintf("%s: %s core hours\n", row.Group["group_id"], row.Measures["Cores"])
+		text += fmt.Sprintf("%s: %s core-hours\n", row.Group["group_id"], row.Measures["Cores"])
 	}
 	if text == "" {
 		return sdk.Plan{Notes: []string{"nothing was used last month"}}, nil

@@ -134,7 +134,7 @@ func TestTheSummaryOfAi4sClusterIsTheTruth(t *testing.T) {
 		}
 	}
 	if got := figure(t, usage.Table(0), usage.Tables[0].Totals, "Cores", 4); got != "2189.6821" {
-		t.Errorf("%s core hours in total", got)
+		t.Errorf("%s core-hours in total", got)
 	}
 }
 
