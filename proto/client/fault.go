@@ -98,7 +98,7 @@ func (c *Client) reason(ctx context.Context, target string, err error) error {
 		return fmt.Errorf("%w, and %w: %w", errNoTLS, ErrForeign, err)
 	case !secure && strings.Contains(text, `malformed HTTP response "\x15\x03`): // an alert
 		return ErrNeedsTLS
-	case strings.Contains(text, "readLoopPeekFail"): // net/http, of a server that speaks before it is asked
+	case strings.Contains(text, "readLoopPeekFailLocked: %!w(<nil>)"): // net/http, of a server that speaks before it is asked
 		return ErrForeign
 	case strings.Contains(text, "malformed HTTP"):
 		return fmt.Errorf("%w: %w", ErrForeign, err)

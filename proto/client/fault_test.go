@@ -49,6 +49,21 @@ func TestFaultOf_MissingCertificate_IsNotABrokenPipe(t *testing.T) {
 	}
 }
 
+// What net/http says of a connection that ended, or spoke, before the request was written.
+func TestReason_ConnectionEndedBeforeTheRequest_IsWhatEndedIt(t *testing.T) {
+	for text, want := range map[string]Fault{
+		"readLoopPeekFailLocked: remote error: tls: certificate required":        WantsCertificate,
+		"readLoopPeekFailLocked: read tcp 127.0.0.1:1: connection reset by peer": OtherFault,
+		"readLoopPeekFailLocked: %!w(<nil>)":                                     Foreign,
+	} {
+		for _, target := range []string{"http://127.0.0.1:1", "https://127.0.0.1:1"} {
+			if got := FaultOf(new(Client).reason(t.Context(), target, errors.New(text))); got != want {
+				t.Errorf("%s, %s: %v, want %v", target, text, got, want)
+			}
+		}
+	}
+}
+
 type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { return len(p), nil }
