@@ -30,6 +30,7 @@ type Index struct {
 	mu sync.RWMutex
 	sums
 	batch batch // of who follows
+	begun int   // how often the sums began again, for what had to be subtracted was gone
 	saved savedState
 
 	saving sync.Mutex // one stores at a time
@@ -193,22 +194,28 @@ func (x *Index) reach(ctx context.Context, v *store.View) error {
 		return err
 	}
 	if life != x.sums.life || v.Seq() < x.seq || x.seq < v.Floor() {
-		x.sums = newSums(x.grid, x.dims, x.Classes)
+		x.begin()
 	}
 	if v.Seq() == x.seq {
 		return nil
 	}
 	err = x.advance(ctx, v)
 	if errors.Is(err, errBehind) {
-		x.sums = newSums(x.grid, x.dims, x.Classes)
+		x.begin()
 		err = x.advance(ctx, v)
 	}
 	if err != nil {
-		x.sums = newSums(x.grid, x.dims, x.Classes) // half of the changes may be in it
+		x.begin() // half of the changes may be in it
 		return fmt.Errorf("usage index: %w", err)
 	}
 	x.seq, x.sums.life = v.Seq(), life
 	return nil
+}
+
+// begin empties the sums.
+func (x *Index) begin() {
+	x.sums = newSums(x.grid, x.dims, x.Classes)
+	x.begun++
 }
 
 func (x *Index) advance(ctx context.Context, v *store.View) error {

@@ -73,15 +73,24 @@ func (k *Keeper) save(ctx context.Context) {
 	}
 }
 
-// forgetGone has the indexes made anew when they know values that no record has any
-// more: these must leave memory and disk as the records have. It reports whether they are.
+// forgetGone has the indexes made anew when they, or their files, know values that no
+// record has any more: these must leave memory and disk as the records have. It reports
+// whether they are.
 func (k *Keeper) forgetGone() bool {
-	is := slices.ContainsFunc(k.indexes(), func(x *Index) bool { return x.gone() > x.idle })
+	is := slices.ContainsFunc(k.indexes(), func(x *Index) bool { return x.gone() > x.idle || x.outlived() })
 	if is {
 		k.anew.Store(true)
 		k.again()
 	}
 	return is
+}
+
+// outlived reports whether the files are of sums that the index has begun again since: it
+// no longer knows which of the values in them are gone.
+func (x *Index) outlived() bool {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return x.saved.seq > 0 && x.saved.begun != x.begun
 }
 
 // gone is how many tuples have no run.

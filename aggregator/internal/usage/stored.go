@@ -31,8 +31,9 @@ var errOther = errors.New("the stored sums are of another state of the store")
 
 // savedState is what is known of the files of an index.
 type savedState struct {
-	seq  uint64 // up to which change they go; 0: there are none
-	size int64  // of all
+	seq   uint64 // up to which change they go; 0: there are none
+	size  int64  // of all
+	begun int    // how often the sums had begun again
 }
 
 // anchor is a row as it was when the sums were stored. A store that has the same rows
@@ -112,7 +113,7 @@ func (x *Index) load(ctx context.Context, dir string) (bool, error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.sums = h.sums
-	x.saved = savedState{seq: h.seq, size: size}
+	x.saved = savedState{seq: h.seq, size: size, begun: x.begun}
 	return true, nil
 }
 
@@ -514,7 +515,7 @@ func (w *saver) rest(ctx context.Context) (view *store.View, head *storedWriter,
 			files = append(files, f)
 		}
 	}
-	w.saved.seq = w.seq
+	w.saved.seq, w.saved.begun = w.seq, w.begun
 	for _, m := range w.months {
 		w.saved.size += m.size
 	}

@@ -409,3 +409,30 @@ func TestKeeper_RecordsOfAUserDeleted_NameLeavesMemoryAndDisk(t *testing.T) {
 		t.Fatal("all names are in use again")
 	}
 }
+
+// The rows of a deleted user can leave the store before the index has heard of it: it begins
+// again then, and knows the name no more, but its files do.
+func TestKeeper_RowsDroppedBeforeTheIndexFollows_StoredNameIsForgotten(t *testing.T) {
+	b := newBox(t, 29)
+	x := newIndex(t, Options{Views: b, Life: life, Dir: t.TempDir()}, []string{"user"})
+	k := NewKeeper(Options{}, slog.New(slog.DiscardHandler), nil)
+	k.current.Store(&[]*Index{x})
+	for _, name := range []string{"remains", "vanishing"} {
+		b.post(record.Record{ID: name, Start: t0, Stop: t0 + record.Hour, Submit: record.None, Meta: record.Meta{{Key: "user", Values: []string{name}}}})
+	}
+	b.follow(x)
+	b.save(x)
+	if k.forgetGone() {
+		t.Fatal("all names are in use")
+	}
+	b.apply(&store.DeleteCommand{IDs: []string{"vanishing"}, Now: t0})
+	b.drop()
+	b.follow(x)
+	if !k.forgetGone() {
+		t.Fatal("the files have a name that is not in use any more")
+	}
+	b.save(x)
+	if k.forgetGone() {
+		t.Fatal("the files are of now")
+	}
+}
