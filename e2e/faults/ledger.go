@@ -16,6 +16,7 @@ import (
 // Run is a run of an action as the ledger has it.
 type Run struct {
 	Number     uint64     `json:"run"`
+	Failure    string     `json:"failure"` // why it was not planned
 	Planned    *time.Time `json:"planned"`
 	Ended      *time.Time `json:"ended"`
 	Effects    int        `json:"effects"`
