@@ -22,8 +22,8 @@ func (v *View) QuarantineCount() (uint64, error) {
 // keysAmong is among how many records Keys and Values look.
 const keysAmong = 20_000
 
-// Keys returns the keys, of meta and of how runs ended, of the newest records that the principal sees, sorted:
-// not of all, so that it is quick.
+// Keys returns the keys, of meta and of how runs ended, of the newest records that the
+// principal sees, sorted: not of all, so that it is quick.
 func (v *View) Keys(ctx context.Context) ([]string, error) {
 	seen := map[string]bool{}
 	err := v.newest(ctx, func(row *columns.Row) error {

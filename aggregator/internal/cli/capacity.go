@@ -61,8 +61,8 @@ For utilization, run "bursar usage -measure utilization".`,
 			by = clock.String()
 		}
 		out := page{table: a.table(window != "", by)}
-		for i, name := range out.table.head {
-			if f == asTable {
+		if f == asTable {
+			for i, name := range out.table.head {
 				out.table.head[i] = strings.TrimSpace(name + " " + v1.AmountUnit(name))
 			}
 		}

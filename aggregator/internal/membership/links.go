@@ -27,8 +27,8 @@ const (
 	maxResponse = 8 << 20
 )
 
-// linkIdle is how long a connection stays without a call. One that is not called is not made
-// anew when the own certificate is renewed, and the other end would have to break it off.
+// linkIdle is how long a connection stays without a call. Without calls it is not made anew
+// when the own certificate is renewed, and the other end would have to break it off.
 const linkIdle = 10 * time.Second
 
 // links are the connections to other nodes. They are made at the first call.

@@ -39,8 +39,8 @@ func (m *memory) in(w Window) (list []*Archive) {
 }
 
 // HasKeys returns an error that wraps [ErrArchived] when records that ran, or waited, in
-// the window have lost one of the keys, of meta or of [record.EndKeys], to an archive: an answer that groups or
-// filters by it would be wrong.
+// the window have lost one of the keys, of meta or of [record.EndKeys], to an archive: an
+// answer that groups or filters by it would be wrong.
 func (v *View) HasKeys(from, to record.Time, keys ...string) error {
 	return v.hasKeys(Window{From: from, To: to}, keys)
 }

@@ -25,8 +25,9 @@ type Question struct {
 	// Edges bound the buckets: bucket i is from Edges[i], included, to Edges[i+1],
 	// not included. There are at least two, and each is after the one before.
 	Edges []record.Time
-	// By are the keys, of meta or of [record.EndKeys], or the classes, by whose first values records are put together, in the
-	// order in which the answer has them; none puts all together.
+	// By are the keys, of meta or of [record.EndKeys], or the classes, by whose first values
+	// records are put together, in the order in which the answer has them; none puts all
+	// together.
 	By []string
 	// Keep chooses groups by their values and by what they lack; nil keeps all. What it
 	// leaves out is in no figure of the answer. It is called once for a group, and again,
