@@ -111,6 +111,64 @@ func TestOlderCopyOfNodeData_DoesNotVoteUntilCaughtUp(t *testing.T) {
 	c.await(back, false, "node-old-copy")
 }
 
+// Where the record of the progress went back as well, the nodes that lack what was
+// confirmed lead. The one that has it says so and stops, and either history can stay.
+func TestRunbook_TwoHistories_EitherStays(t *testing.T) {
+	t.Parallel()
+	c := running(t)
+	whole, back, lagging := c.nodes[0], c.nodes[1], c.nodes[2]
+	for _, keep := range []bool{true, false} {
+		c.fork(whole, back, lagging)
+		c.refuses(whole, "two histories")
+		whole.Start()
+		c.refuses(whole, "two histories")
+		steps := blocks(t, "There are two histories")
+		if keep {
+			c.follow(steps[0], c.others(whole)...)
+			c.follow(steps[1], whole)
+			whole.AwaitRecords(int64(c.jobs.Count))
+			c.follow(steps[2], c.others(whole)...)
+		} else {
+			c.follow(steps[3], whole)
+		}
+		c.whole(c.nodes...)
+		for _, g := range c.others(whole) {
+			c.await(g, false, "two-histories", "node-silent")
+		}
+	}
+}
+
+// fork takes a node back to older copies of its data and of its progress while another
+// lags, and starts the one that has all when these two lead.
+func (c *cluster) fork(whole, back, lagging *site.Aggregator) {
+	c.t.Helper()
+	c.stop(lagging)
+	c.stop(back)
+	folders := []string{back.DataDir, back.DataDir + "-progress"}
+	for _, dir := range folders {
+		if err := os.CopyFS(dir+".older", os.DirFS(dir)); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+	site.Start(back)
+	c.jobs.Write(300)
+	whole.AwaitRecords(int64(c.jobs.Count))
+	back.AwaitRecords(int64(c.jobs.Count))
+	back.Kill()
+	whole.Kill()
+	for _, dir := range folders {
+		if err := errors.Join(os.RemoveAll(dir), os.Rename(dir+".older", dir)); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+	site.Start(back, lagging)
+	c.jobs.Write(10)
+	back.AwaitRecords(int64(c.jobs.Count))
+	whole.Start()
+	c.await(back, true, "two-histories")
+	c.await(lagging, true, "two-histories")
+}
+
 func TestRunbook_StoreDamaged_Holds(t *testing.T) {
 	t.Parallel()
 	c := running(t)

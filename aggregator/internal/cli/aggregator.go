@@ -99,7 +99,7 @@ func (p *Program) serve(cmd *cobra.Command, paths []string, dev bool, seed strin
 // than the program.
 func fenced(err error) bool {
 	for _, reason := range []error{
-		cluster.ErrForgotten, cluster.ErrMismatch, cluster.ErrCorrupt, cluster.ErrFormat,
+		cluster.ErrForgotten, cluster.ErrMismatch, cluster.ErrForked, cluster.ErrCorrupt, cluster.ErrFormat,
 		store.ErrCorrupt, store.ErrFormat, membership.ErrFenced, membership.ErrProgramTooOld,
 	} {
 		if errors.Is(err, reason) {

@@ -52,7 +52,7 @@ func (n *Node) openDisk() error {
 	if err != nil {
 		return err
 	}
-	n.snaps.arrived = n.checkTail
+	n.snaps.terms, n.snaps.admit, n.snaps.arrived = n.entries.terms, n.checkSnapshot, n.checkTail
 	if n.imageStore, err = openImageStore(filepath.Join(n.conf.raftDir(), "images")); err != nil {
 		return err
 	}
@@ -164,6 +164,9 @@ func (n *Node) reconcile(member bool) error {
 	})
 	if err != nil {
 		return err
+	}
+	if newest.ID != "" {
+		n.entries.follow(newest)
 	}
 	used, err := n.used(newest)
 	if err != nil {
@@ -337,6 +340,7 @@ func (n *Node) dropTail(newest snapshotMeta) error {
 func (n *Node) checkTail(s snapshotMeta) error {
 	bad, err := n.conflicts(s)
 	if err == nil && !bad {
+		n.entries.follow(s)
 		return nil
 	}
 	if bad {
@@ -370,11 +374,13 @@ func (n *Node) checkHistory(newest snapshotMeta) error {
 }
 
 func (n *Node) closeDisk() error {
-	var err error
+	err := n.progress.mark.close()
 	if n.journal != nil {
-		if err = n.journal.Close(); err == nil {
-			err = remark(n.conf.DataDir, sealedFormat)
+		closed := n.journal.Close()
+		if closed == nil {
+			closed = remark(n.conf.DataDir, sealedFormat)
 		}
+		err = errors.Join(err, closed)
 	}
 	if n.bolt != nil {
 		err = errors.Join(err, n.bolt.Close())

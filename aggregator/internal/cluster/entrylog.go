@@ -53,9 +53,14 @@ type entryLog struct {
 	// pulse knows of the writes under way; nil for no one.
 	pulse *logWrites
 
-	mu     sync.Mutex
-	shape  shape
-	orders map[uint64]string // checksums of the images that entries name
+	// mark is the record of the newest entry, written before that is confirmed; nil for
+	// none.
+	mark *mark
+
+	mu      sync.Mutex
+	shape   shape
+	history history
+	orders  map[uint64]string // checksums of the images that entries name
 }
 
 // entrySum covers what makes the entry: not AppendedAt, which is only told.
@@ -175,11 +180,13 @@ func (e *entryLog) note(logs []*raft.Log) {
 	defer e.mu.Unlock()
 	for _, l := range logs {
 		e.shape.add(l.Index, len(l.Data)+entryOverhead, l.Type == raft.LogCommand)
+		e.history.add(l.Index, l.Term)
 		delete(e.orders, l.Index)
 		if _, own := ownEntry(l); own {
 			e.noteOrder(l)
 		}
 	}
+	e.mark.set(e.history.newest())
 }
 
 func (e *entryLog) noteOrder(l *raft.Log) {
@@ -206,6 +213,10 @@ func (e *entryLog) ordered() map[string]bool {
 
 // DeleteRange removes the entries from min to max, both included.
 func (e *entryLog) DeleteRange(min, max uint64) error {
+	tail := e.endsAt(max)
+	if tail {
+		e.mark.forget()
+	}
 	end := e.pulse.begin()
 	err := e.under.DeleteRange(min, max)
 	end()
@@ -215,8 +226,59 @@ func (e *entryLog) DeleteRange(min, max uint64) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.shape.cut(min, max)
+	if tail {
+		e.history.cut(min)
+	}
 	maps.DeleteFunc(e.orders, func(i uint64, _ string) bool { return min <= i && i <= max })
 	return nil
+}
+
+// endsAt reports whether the entry is the newest.
+func (e *entryLog) endsAt(index uint64) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return index >= e.history.end
+}
+
+// term returns the term of an entry, also of one that is in the log no more, and
+// whether it is known.
+func (e *entryLog) term(index uint64) (uint64, bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.history.term(index)
+}
+
+// newestEntry returns the newest entry and its term, also where only a snapshot has it;
+// zero for none.
+func (e *entryLog) newestEntry() (index, term uint64) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.history.newest()
+}
+
+// record has the newest entry recorded, this one and all that follow.
+func (e *entryLog) record(m *mark) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.mark = m
+	m.set(e.history.newest())
+}
+
+// terms returns what is known of the terms of the entries up to index.
+func (e *entryLog) terms(index uint64) []termStart {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.history.until(index).starts
+}
+
+// follow notes the terms of the entries that a snapshot covers.
+func (e *entryLog) follow(s snapshotMeta) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if s.Index > e.history.end {
+		e.history = history{}
+	}
+	e.history.follow(s.history())
 }
 
 // FirstIndex returns the index of the oldest entry, 0 for none.

@@ -35,6 +35,9 @@ var (
 	// than its snapshot says, or another history: they are not of the same
 	// moment or not of the same node.
 	ErrMismatch = errors.New("cluster: state and raft log do not belong together")
+	// ErrForked: a leader has other entries than those that this node has committed, so
+	// there are two histories, and an operator has to choose.
+	ErrForked = errors.New("cluster: two histories")
 	// ErrRestart: the log of this node conflicts with a snapshot from the leader.
 	// No operator is needed: the next start drops the log.
 	ErrRestart = errors.New("cluster: the raft log must be discarded by a restart")

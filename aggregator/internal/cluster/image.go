@@ -20,6 +20,8 @@ type imageMeta struct {
 	Applied uint64 `json:"applied"`
 	Term    uint64 `json:"term"`
 	Files   int    `json:"files"`
+	// Terms are those of the entries up to the snapshot's index.
+	Terms []termStart `json:"terms,omitempty"`
 }
 
 // packed is an image that can be written, and its exact length.

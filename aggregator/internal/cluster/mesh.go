@@ -25,6 +25,10 @@ type mesh struct {
 	peers  *contacts
 	// progress says whether this node may vote.
 	progress *progress
+	// check says whether entries from a leader may be those of this node's cluster.
+	check func(*raft.AppendEntriesRequest) error
+	// begun is closed when raft can be asked.
+	begun <-chan struct{}
 	// silent says why nothing may be sent now, nil for go ahead.
 	silent func() error
 
@@ -48,7 +52,7 @@ func (n *Node) newTransport() *mesh {
 		MsgpackUseNewTimeFormat: true,
 	})
 	m := &mesh{
-		NetworkTransport: under, greets: greets, peers: newContacts(), progress: &n.progress, silent: n.mute,
+		NetworkTransport: under, greets: greets, peers: newContacts(), progress: &n.progress, silent: n.mute, check: n.checkEntries, begun: n.begun,
 		calls: make(chan raft.RPC), closed: make(chan struct{}),
 	}
 	go m.answerCalls()

@@ -18,12 +18,15 @@ import (
 // it confirmed. Raft cannot see that: the copy is whole, and with another node that
 // lagged it is a majority that never heard of what is missing. So each node keeps its
 // progress in a second place, outside of the data directory, and compares at the start.
+// The newest entry is recorded there before it is confirmed, by a write that survives
+// the process but not the machine; the term at once, and what is committed each second,
+// by writes that survive both.
 // A node that finds itself behind its own progress casts no vote and stands for no
 // election until it holds everything that a leader, elected without it, has committed.
 
 const (
-	// progressEvery is how often the committed index is recorded, when it has moved. A
-	// copy that is younger than that is not noticed by its index.
+	// progressEvery is how often the committed index is recorded, when it has moved.
+	// After a power cut a copy that is younger than that is not noticed by its index.
 	progressEvery = time.Second
 	// regainEvery is how often a node that is behind looks whether it has caught up.
 	regainEvery = 50 * time.Millisecond
@@ -41,17 +44,21 @@ type progressBody struct {
 	Voters int `json:"voters"`
 	// Behind: the node was found behind Term or Commit and has not caught up.
 	Behind bool `json:"behind"`
+	// Forked is why the node must not start: see [ErrForked].
+	Forked string `json:"forked,omitempty"`
 }
 
 // progress is the record of what this node has reached. Its zero value with an empty
 // path keeps nothing.
 type progress struct {
 	path string
+	mark mark
 
-	mu     sync.Mutex
-	body   progressBody
-	failed error      // why it was not written last; nil: it was
-	leader leaderMark // of the calls that arrived while the node is behind
+	writing sync.Mutex // held by who changes body; mu is free while the disk is waited for
+	mu      sync.Mutex
+	body    progressBody
+	failed  error      // why it was not written last; nil: it was
+	leader  leaderMark // of the calls that arrived while the node is behind
 }
 
 // leaderMark is the newest commit index that a leader of a term has told.
@@ -68,7 +75,7 @@ func (n *Node) openProgress() error {
 		n.unprotected(err)
 		return nil
 	}
-	term, last, err := n.reached()
+	term, last, lastTerm, err := n.reached()
 	if err != nil {
 		return err
 	}
@@ -82,12 +89,20 @@ func (n *Node) openProgress() error {
 	case err != nil:
 		return fmt.Errorf("cluster: progress: %w", err)
 	}
-	if was.Behind || term < was.Term || last < was.Commit {
+	if was.Forked != "" {
+		return fmt.Errorf("%w: %s", ErrForked, was.Forked)
+	}
+	stored, storedTerm, err := n.progress.mark.open(n.progress.path + ".mark")
+	if err != nil {
+		n.unprotected(err)
+	}
+	lacks := lastTerm < storedTerm || lastTerm == storedTerm && last < stored
+	if was.Behind || term < was.Term || last < was.Commit || lacks {
 		if err := n.checkAlone(was); err != nil {
 			return err
 		}
 		n.logger.Error("the data directory is an older copy: this node does not vote until it has caught up",
-			"term", term, "recorded_term", was.Term, "last_entry", last, "recorded_commit", was.Commit)
+			"term", term, "recorded_term", was.Term, "last_entry", last, "recorded_commit", was.Commit, "recorded_entry", stored)
 		was.Behind = true
 	}
 	if term < was.Term {
@@ -99,6 +114,9 @@ func (n *Node) openProgress() error {
 	n.progress.body = was
 	if err := n.progress.write(was); err != nil {
 		n.unprotected(err)
+	}
+	if !was.Behind { // what a node that is behind gets it had confirmed before
+		n.entries.record(&n.progress.mark)
 	}
 	return nil
 }
@@ -125,32 +143,37 @@ func (n *Node) unprotected(err error) {
 		"dir", n.conf.ProgressDir, "error", err)
 }
 
-// reached returns the term of this node and the end of its log.
-func (n *Node) reached() (term, last uint64, err error) {
+// reached returns the term of this node, and the end of its log with the term of that.
+func (n *Node) reached() (term, last, lastTerm uint64, err error) {
 	if term, err = n.votes.GetUint64([]byte(termKey)); err != nil && !errors.Is(err, raftboltdb.ErrKeyNotFound) {
-		return 0, 0, err
+		return 0, 0, 0, err
 	}
-	if last, err = n.entries.LastIndex(); err != nil {
-		return 0, 0, fmt.Errorf("cluster: raft log %s: %w", n.conf.logPath(), err)
-	}
-	newest, err := n.snaps.newest()
-	return term, max(last, newest.Index), err
+	last, lastTerm = n.entries.newestEntry()
+	return term, last, lastTerm, nil
 }
 
-// write replaces the record. p.mu is held, or nothing else runs yet.
+// write replaces the record. p.writing is held, or nothing else runs yet.
 func (p *progress) write(body progressBody) error {
-	if err := writeSealed(p.path, body); err != nil {
-		return err
+	err := writeSealed(p.path, body)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.failed = err; err == nil {
+		p.body = body
 	}
-	p.body, p.failed = body, nil
-	return nil
+	return err
+}
+
+// now returns the record, and why it was not written last.
+func (p *progress) now() (progressBody, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.body, p.failed
 }
 
 // behind reports whether the node must not vote.
 func (p *progress) behind() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.body.Behind
+	body, _ := p.now()
+	return body.Behind
 }
 
 // stored notes a term before the node votes in it.
@@ -165,21 +188,21 @@ func (p *progress) stored(key, value []byte) error {
 // is 0. While the node is behind only the term counts: what it commits is less than what
 // it had confirmed.
 func (p *progress) advance(term, commit uint64, voters int) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.body.Node == "" {
+	p.writing.Lock()
+	defer p.writing.Unlock()
+	was, failed := p.now()
+	if was.Node == "" {
 		return nil
 	}
-	next := p.body
+	next := was
 	next.Term = max(next.Term, term)
 	if !next.Behind {
 		next.Commit, next.Voters = max(next.Commit, commit), or(voters, next.Voters)
 	}
-	if next == p.body && p.failed == nil {
+	if next == was && failed == nil {
 		return nil
 	}
-	p.failed = p.write(next)
-	return p.failed
+	return p.write(next)
 }
 
 // heard notes what a leader has committed, from a call before raft has answered it.
@@ -235,18 +258,25 @@ func (n *Node) regain() {
 			return // the leader's next entry will do
 		}
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	body := progressBody{Node: n.id, Term: max(term, p.body.Term), Commit: commit, Voters: p.body.Voters}
-	if p.failed = p.write(body); p.failed != nil {
+	if p.resume(progressBody{Node: n.id, Term: term, Commit: commit}) != nil {
 		return
 	}
+	n.entries.record(&p.mark)
 	if alone {
 		n.logger.Error("this node is alone and was taken back to an older copy of its data; what it had stored since is gone unless the agents still have it",
 			"commit", commit, "recorded_commit", floor.Commit)
 		return
 	}
 	n.logger.Info("the node has caught up and votes again", "commit", commit)
+}
+
+// resume records that the node has caught up.
+func (p *progress) resume(next progressBody) error {
+	p.writing.Lock()
+	defer p.writing.Unlock()
+	was, _ := p.now()
+	next.Term, next.Voters = max(next.Term, was.Term), was.Voters
+	return p.write(next)
 }
 
 // Behind returns why this node does not vote: its data directory is an older copy of
@@ -261,7 +291,6 @@ func (n *Node) Behind() error {
 // Unprotected returns why an older copy of the data directory would not be noticed; nil
 // when it would, or when Config has no ProgressDir.
 func (n *Node) Unprotected() error {
-	n.progress.mu.Lock()
-	defer n.progress.mu.Unlock()
-	return n.progress.failed
+	_, failed := n.progress.now()
+	return errors.Join(failed, n.progress.mark.failure())
 }

@@ -33,6 +33,8 @@ type snapshotMeta struct {
 	Version            int          `json:"version"`
 	Servers            []serverMeta `json:"servers"`
 	ConfigurationIndex uint64       `json:"configuration_index"`
+	// Terms are those of the entries up to Index, as far as they are known.
+	Terms []termStart `json:"terms,omitempty"`
 	// Held: the State itself is the snapshot; there is no image file.
 	Held bool `json:"held"`
 	// StateIndex is the command up to which the State, or the image, goes; it
@@ -58,6 +60,10 @@ type snapshots struct {
 	scratch string
 	// checkpoint writes an image of the State and says how far it goes.
 	checkpoint func(dir string) (index, term uint64, err error)
+	// terms are those of the entries up to an index of the own log.
+	terms func(index uint64) []termStart
+	// admit says whether a snapshot that came from another node may be kept.
+	admit func(snapshotMeta) error
 	// arrived is told of each snapshot that came from another node, when it is
 	// durable. An error refuses it.
 	arrived func(snapshotMeta) error
@@ -66,7 +72,9 @@ type snapshots struct {
 
 // openSnapshots sweeps what a crash has left.
 func openSnapshots(dir, scratch string, checkpoint func(string) (uint64, uint64, error)) (*snapshots, error) {
-	st := &snapshots{dir: dir, scratch: scratch, checkpoint: checkpoint, arrived: func(snapshotMeta) error { return nil }}
+	st := &snapshots{dir: dir, scratch: scratch, checkpoint: checkpoint, terms: func(uint64) []termStart { return nil }}
+	st.admit = func(snapshotMeta) error { return nil }
+	st.arrived = st.admit
 	if err := os.RemoveAll(scratch); err != nil {
 		return nil, fmt.Errorf("cluster: snapshots: %w", err)
 	}
@@ -184,7 +192,7 @@ func (s *snapshots) Open(id string) (*raft.SnapshotMeta, io.ReadCloser, error) {
 	}
 	var r io.ReadCloser
 	if m.Held {
-		r, m.Size, err = s.liveImage()
+		r, m.Size, err = s.liveImage(m.Terms)
 	} else {
 		r, err = os.Open(filepath.Join(s.dir, id, imageName))
 	}
@@ -200,14 +208,14 @@ func (s *snapshots) Open(id string) (*raft.SnapshotMeta, io.ReadCloser, error) {
 }
 
 // liveImage makes a checkpoint of the State and streams it.
-func (s *snapshots) liveImage() (io.ReadCloser, int64, error) {
+func (s *snapshots) liveImage(terms []termStart) (io.ReadCloser, int64, error) {
 	dir := filepath.Join(s.scratch, fmt.Sprintf("out-%d", s.count.Add(1)))
 	index, term, err := s.checkpoint(dir)
 	if err != nil {
 		removeAll(dir)
 		return nil, 0, err
 	}
-	r, size, err := streamImage(dir, imageMeta{Applied: index, Term: term})
+	r, size, err := streamImage(dir, imageMeta{Applied: index, Term: term, Terms: terms})
 	if err != nil {
 		removeAll(dir)
 	}
@@ -322,10 +330,10 @@ func (s *sink) Close() error {
 }
 
 func (s *sink) finish() error {
-	if !s.meta.Held {
-		if err := s.checkImage(); err != nil {
-			return err
-		}
+	if s.meta.Held {
+		s.meta.Terms = s.store.terms(s.meta.Index)
+	} else if err := errors.Join(s.checkImage(), s.store.admit(s.meta)); err != nil {
+		return err
 	}
 	if err := writeSealed(filepath.Join(s.dir, snapshotFile), s.meta); err != nil {
 		return err
@@ -347,7 +355,7 @@ func (s *sink) checkImage() error {
 		return err
 	}
 	meta, err := readImage(s.image, nil)
-	s.meta.StateIndex = meta.Applied
+	s.meta.StateIndex, s.meta.Terms = meta.Applied, meta.Terms
 	return errors.Join(err, s.image.Close())
 }
 

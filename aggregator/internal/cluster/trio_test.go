@@ -276,7 +276,7 @@ func TestALogThatConflictsWithTheLeadersSnapshotIsDroppedByARestart(t *testing.T
 // receive stores an image of the node's state as a snapshot that has come in.
 func receive(t *testing.T, n *Node, meta raft.SnapshotMeta) error {
 	t.Helper()
-	r, _, err := n.snaps.liveImage()
+	r, _, err := n.snaps.liveImage(nil)
 	if err != nil {
 		t.Fatal(err)
 	}

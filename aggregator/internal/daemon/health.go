@@ -176,7 +176,7 @@ func (d *healthMonitor) local() health.Local {
 	}
 	l.Backup = a.ownBackups()
 	l.Unindexed = text(a.usages.TooLarge())
-	l.OldCopy, l.Unrecorded = text(a.replica.node.Behind()), text(a.replica.node.Unprotected())
+	l.OldCopy, l.Unrecorded, l.Forked = text(a.replica.node.Behind()), text(a.replica.node.Unprotected()), text(a.replica.node.Forked())
 	if !a.replica.node.IsLeader() {
 		return l
 	}

@@ -53,10 +53,15 @@ func (r *replica) readStale(ctx context.Context, stale *api.Stale) (*store.View,
 
 // view is a picture of what this node has, unless it is fenced.
 func (r *replica) view() (*store.View, error) {
-	if err := r.guards.watch.Readable(); err != nil {
+	if err := r.readable(); err != nil {
 		return nil, err
 	}
 	return r.store.View()
+}
+
+// readable returns why nothing of this node's state may be shown.
+func (r *replica) readable() error {
+	return errors.Join(r.guards.watch.Readable(), r.node.Forked())
 }
 
 // linearizable waits until this node has all that was acknowledged anywhere.

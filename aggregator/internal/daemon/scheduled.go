@@ -37,7 +37,7 @@ func (a *Aggregator) SetBackups(p archive.Plan) { a.backups.Set(p) }
 // mayBackUp waits until this node has all that was acknowledged. An image keeps
 // old data on the disk while it is archived, so there must be room.
 func (a *Aggregator) mayBackUp(ctx context.Context) error {
-	if err := errors.Join(a.replica.guard.CheckPull(), a.replica.guards.watch.Readable()); err != nil {
+	if err := errors.Join(a.replica.guard.CheckPull(), a.replica.readable()); err != nil {
 		return err
 	}
 	return a.replica.linearizable(ctx)

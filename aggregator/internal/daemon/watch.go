@@ -83,7 +83,7 @@ func (g *guards) refuse() error {
 func (a *Aggregator) watchFacts(f *membership.NodeFact) {
 	f.Clock = calendar.Now()
 	f.HashIndex, f.Hash, _ = a.store.LastHash()
-	if err := a.replica.guards.watch.Readable(); err != nil {
+	if err := a.replica.readable(); err != nil {
 		f.Fenced = err.Error()
 	}
 	if a.keeper == nil {

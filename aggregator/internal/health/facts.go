@@ -78,6 +78,9 @@ type Local struct {
 	// Unrecorded says why the node would not notice that its data are an older copy;
 	// "" when it would.
 	Unrecorded string `json:"unrecorded,omitempty"`
+	// Forked says why the node has stopped: it has committed entries that the leader
+	// lacks; "" when it has not.
+	Forked string `json:"forked,omitempty"`
 	// Paused says why the node, when it leads, does not pull; "" when it does.
 	Paused string `json:"paused,omitempty"`
 	// ConfigDiffers names what the node's files have otherwise than the cluster.

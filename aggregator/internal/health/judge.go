@@ -122,6 +122,7 @@ func (j *judge) members() {
 	for i := range j.Nodes {
 		n := &j.Nodes[i]
 		switch {
+		case n.Fenced != "": // see fences
 		case !j.heard(n):
 			j.add(Finding{
 				Severity: Critical, ID: "node-silent", About: n.Name, Since: n.Seen,
@@ -215,15 +216,24 @@ func (j *judge) voters() {
 	}
 }
 
+// fences finds nodes that have stopped for good; what they said last holds until they
+// say something else.
 func (j *judge) fences() {
-	j.each(func(n *Node) {
-		if n.Fenced != "" {
+	for i := range j.Nodes {
+		switch n := &j.Nodes[i]; {
+		case n.Forked != "":
+			j.add(Finding{
+				Severity: Critical, ID: "two-histories", About: n.Name,
+				What: fmt.Sprintf("there are two histories: node %s has stopped, since it has committed entries that the leader lacks", n.Name),
+				Do:   fmt.Sprintf("journalctl -u bursar   # on %s; keep the data of all nodes, and go on as the runbook says", n.Name),
+			})
+		case n.Fenced != "":
 			j.add(Finding{
 				Severity: Critical, ID: "node-fenced", About: n.Name, What: fmt.Sprintf("node %s does not serve: %s", n.Name, n.Fenced),
 				Do: fmt.Sprintf("bursar operator check   # on %s, stopped; then replace it as the runbook says", n.Name),
 			})
 		}
-	})
+	}
 }
 
 // disks finds disks that are full, or soon will be.

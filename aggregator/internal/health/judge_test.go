@@ -58,6 +58,9 @@ func TestEachFactGivesItsFinding(t *testing.T) {
 		{"a fenced node", func(f *Facts) { f.Nodes[1].Fenced = "its state differs" }, "critical node-fenced agg2", "its state differs", "operator check", time.Time{}},
 		{"an older copy of a node's data", func(f *Facts) { f.Nodes[1].OldCopy = "cluster: older copy" }, "critical node-old-copy agg2", "does not vote until it has caught up", "every other node", time.Time{}},
 		{"a usage index that is too large", func(f *Facts) { f.Nodes[1].Unindexed = "the usage index takes too much memory" }, "warning usage-unindexed agg2", "takes too much memory", "dimensions", time.Time{}},
+		{"two histories", func(f *Facts) {
+			f.Nodes[1].Forked, f.Nodes[1].Fenced = "cluster: two histories", "cluster: two histories"
+		}, "critical two-histories agg2", "committed entries that the leader lacks", "keep the data", time.Time{}},
 		{"a progress that is not recorded", func(f *Facts) { f.Nodes[1].Unrecorded = "permission denied" }, "warning progress-not-recorded agg2", "permission denied", "writable for bursar", time.Time{}},
 		{"a disk that fills up", func(f *Facts) { f.Nodes[1].Disk.Level, f.Nodes[1].Disk.Since = LevelWarn, hours(3) }, "warning disk-warn agg2", "filling up (50.0 % of 100 GiB free)", "du -xh", hours(3)},
 		{"a disk nearly full", func(f *Facts) { f.Nodes[0].Disk.Level = LevelLow }, "critical disk-low agg1", "neither leads nor pulls", "disk free-ballast   # on agg1, gives 256 MiB", time.Time{}},
@@ -213,8 +216,12 @@ func TestTheWorstComesFirstAndDecides(t *testing.T) {
 func TestASilentNodeIsFoundOnceWhateverItSaidLast(t *testing.T) {
 	f := trio()
 	n := &f.Nodes[2]
-	n.Seen, n.Hash, n.Version, n.ClockOffset, n.Fenced, n.Disk.Level = noon.Add(-time.Hour), "zz", "0.9", time.Hour, "x", LevelLow
+	n.Seen, n.Hash, n.Version, n.ClockOffset, n.Disk.Level = noon.Add(-time.Hour), "zz", "0.9", time.Hour, LevelLow
 	if r := Judge(f); len(r.Findings) != 1 || r.Findings[0].ID != "node-silent" {
+		t.Errorf("%+v", r.Findings)
+	}
+	n.Fenced = "x" // and so it stopped
+	if r := Judge(f); len(r.Findings) != 1 || r.Findings[0].ID != "node-fenced" {
 		t.Errorf("%+v", r.Findings)
 	}
 }

@@ -37,7 +37,20 @@ func (p *Peer) exchange(ctx context.Context) error {
 		}
 		return true
 	})
+	p.farewell(context.WithoutCancel(ctx))
 	return nil
+}
+
+// farewell tells the other nodes why this one serves no more, where that is to be known.
+func (p *Peer) farewell(ctx context.Context) {
+	if p.roster.Own().Fenced == "" {
+		return
+	}
+	var all sync.WaitGroup
+	for _, node := range p.others() {
+		all.Go(func() { p.swap(ctx, node) })
+	}
+	all.Wait()
 }
 
 // others returns all other nodes: the members, and those of the configuration that are

@@ -14,7 +14,7 @@ func findingKinds() []string {
 		"login-provider",
 		"no-cluster", "no-leader", "node-behind", "node-fenced", "node-joins", "node-old-copy", "node-silent", "not-conserved", "other-cluster", "peer-address",
 		"progress-not-recorded", "pulls-paused", "quarantine", "records-odd", "runs-missing", "source-failing", "source-late", "source-silent", "state-differs",
-		"two-voters", "unknown", "usage-unindexed", "versions-mixed", "waiting-stops",
+		"two-histories", "two-voters", "unknown", "usage-unindexed", "versions-mixed", "waiting-stops",
 	}
 }
 
@@ -47,7 +47,7 @@ func defaults() []rule {
 		{
 			Name: "cluster", For: 2 * time.Minute, Runbook: runbooks + "an-alert-fires",
 			Findings: []string{
-				"no-leader", "node-silent", "node-behind", "node-fenced", "node-old-copy", "state-differs", "not-conserved", "pulls-paused", "two-voters",
+				"no-leader", "node-silent", "node-behind", "node-fenced", "node-old-copy", "two-histories", "state-differs", "not-conserved", "pulls-paused", "two-voters",
 				"clock-apart", "config-disobeyed", "other-cluster", "peer-address",
 			},
 		},
