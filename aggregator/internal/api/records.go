@@ -38,6 +38,9 @@ func (s *Server) getRecords(w http.ResponseWriter, r *http.Request) {
 			return nil
 		}
 		query := q.store()
+		for i := range query.Meta {
+			query.Meta[i].OfMeta = true // AUDITOR knows no other keys
+		}
 		read, done, err := s.listed(w, r, view, &query, archived)
 		if err != nil {
 			return err

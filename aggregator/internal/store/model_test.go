@@ -382,7 +382,7 @@ func (m *machine) query(t *rapid.T) Query {
 	}
 	switch rapid.IntRange(0, 5).Draw(t, "ended") {
 	case 0:
-		q.Meta = append(q.Meta, MetaTest{Key: "state", Contains: []string{"FAILED"}})
+		q.Meta = append(q.Meta, MetaTest{Key: "state", Contains: []string{"FAILED"}, OfMeta: rapid.Bool().Draw(t, "of meta")})
 	case 1:
 		q.Meta = append(q.Meta, MetaTest{Key: "exit_code", Any: []string{"0", "2"}, Lacks: []string{"2"}})
 	case 2:

@@ -44,17 +44,20 @@ func (v *View) plan(q *Query) (*plan, error) {
 // filters are those of a query's conditions on meta.
 func (v *View) filters(q *Query) (metas []*columns.MetaFilter, allow [][]*columns.MetaFilter) {
 	for _, tests := range q.Allowed {
-		allow = append(allow, metaFilters(tests, v.memory.dict.MetaFilter))
+		may := make([]*columns.MetaFilter, 0, len(tests))
+		for i := range tests {
+			may = append(may, v.memory.dict.MetaFilter(tests[i].Key, tests[i].match))
+		}
+		allow = append(allow, may)
 	}
-	return metaFilters(q.Meta, v.memory.dict.KeyFilter), allow
-}
-
-func metaFilters(tests []MetaTest, filter func(string, func([]string, bool) bool) *columns.MetaFilter) []*columns.MetaFilter {
-	filters := make([]*columns.MetaFilter, 0, len(tests))
-	for i := range tests {
-		filters = append(filters, filter(tests[i].Key, tests[i].match))
+	for i := range q.Meta {
+		filter := v.memory.dict.MetaFilter
+		if q.Meta[i].ofEnd() {
+			filter = v.memory.dict.KeyFilter
+		}
+		metas = append(metas, filter(q.Meta[i].Key, q.Meta[i].match))
 	}
-	return filters
+	return metas, allow
 }
 
 // reaches reports whether a row of the block can match, by its zone.
@@ -85,7 +88,7 @@ func (v *View) posted(q *Query) (blocks []uint64, all bool, err error) {
 	if q.Tombstones {
 		return nil, true, nil
 	}
-	tests := slices.DeleteFunc(slices.Clone(q.Meta), func(t MetaTest) bool { return record.IsEndKey(t.Key) }) // ends are not posted
+	tests := slices.DeleteFunc(slices.Clone(q.Meta), func(t MetaTest) bool { return t.ofEnd() }) // ends are not posted
 	blocks, all, err = v.postedAll(tests)
 	if err != nil || q.Allowed == nil {
 		return blocks, all, err
@@ -354,6 +357,12 @@ func MetaAllowed(allowed [][]MetaTest, m record.Meta) bool {
 // Match reports whether all tests hold for the record, as [Query.Meta] has it.
 func Match(tests []MetaTest, r *record.Record) bool {
 	for i := range tests {
+		if tests[i].OfMeta {
+			if !hold(tests[i:i+1], r.Meta) {
+				return false
+			}
+			continue
+		}
 		if !tests[i].match(r.Values(tests[i].Key)) {
 			return false
 		}

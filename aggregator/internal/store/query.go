@@ -159,7 +159,12 @@ type MetaTest struct {
 	Contains []string // all of them are among the values
 	Lacks    []string // none of them is
 	Any      []string // at least one of them is; none for no such test
+	// OfMeta keeps to meta: the key is none of [record.EndKeys], whatever its name.
+	OfMeta bool
 }
+
+// ofEnd reports whether the values may be those of an end.
+func (m *MetaTest) ofEnd() bool { return !m.OfMeta && record.IsEndKey(m.Key) }
 
 func (m *MetaTest) match(values []string, present bool) bool {
 	if !present {
