@@ -61,6 +61,16 @@ func (m *Measure) UnitText() string {
 	return UsageUnit(component, unit)
 }
 
+// PerText is what the price is for, for people: a core-hour, a CPU-second, a J; "unit" of
+// a total without a unit.
+func (p *Price) PerText() string {
+	time := p.Per
+	if time == "unit" {
+		time = ""
+	}
+	return cmp.Or(strings.TrimSuffix(UsageUnit(p.Component, time), "s"), p.Per)
+}
+
 // UnitText is the unit of what has no price for people.
 func (u *MeasureUnpriced) UnitText() string {
 	if u.Component == "energy" {

@@ -39,6 +39,14 @@ func TestMeasure_OfEachKind_HasUnit(t *testing.T) {
 			t.Errorf("%s of %s is shown as money", got, c.m.Name)
 		}
 	}
+	for _, c := range []struct{ component, per, want string }{
+		{"Cores", "hour", "core-hour"}, {"GPUs", "hour", "GPU-hour"}, {"Memory", "hour", "MiB-hour"}, {"Licences", "hour", "Licence-hour"},
+		{"TotalCPU", "unit", "CPU-second"}, {"Energy", "unit", "J"}, {"events", "unit", "unit"},
+	} {
+		if got := (&v1.Price{Component: c.component, Per: c.per}).PerText(); got != c.want {
+			t.Errorf("a price of %s per %s is for a %q, want %q", c.component, c.per, got, c.want)
+		}
+	}
 	for _, component := range []string{"Cores", "GPUs", "Memory", "TotalCPU", "Energy", "MHz"} {
 		if unit := v1.AmountUnit(component); v1.Currency(unit) {
 			t.Errorf("%s of %s is shown as money", unit, component)

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -37,11 +38,11 @@ func showPrices(a v1.Prices, f format, zone string) page {
 	}
 	t := newTable("COMPONENT", "PER", ">PRICE", "UNIT", "~FOR", "?LIST", "?FROM", "?TO")
 	for _, x := range a.Prices {
-		whom := conditions(x.Match)
-		if whom == "" && f == asTable {
-			whom = "all"
+		whom, per := conditions(x.Match), x.Per
+		if f == asTable {
+			whom, per = cmp.Or(whom, "all"), x.PerText()
 		}
-		t.add(x.Component, x.Per, x.Price.String(), string(a.Currency), whom, x.List, instantIn(x.From, zone), instantIn(x.To, zone))
+		t.add(x.Component, per, x.Price.String(), string(a.Currency), whom, x.List, instantIn(x.From, zone), instantIn(x.To, zone))
 	}
 	if f == asTable && len(a.Prices) == 0 {
 		return page{notes: []string{"No prices are in effect then; add a block price \"name\" { … } to aggregator.hcl."}}

@@ -87,7 +87,7 @@ func TestAStatementSaysWhatWasUsedWhatItCostsAndWhatIsLeft(t *testing.T) {
 		{"people", "ann", "ann|5|178.5|2.1|0.983146067|1.296|0.62037037"},
 		{"people", "<b>bob", "<b>bob|2|3|0.036|0.016853933||"},
 		{"jobs", "r2", "r2|ann|2026-09-30 12:00|9|22|90|1.08|COMPLETED"}, // ten hours of it in October
-		{"prices", "Cores", "Cores|all|0.012 EUR an hour|2026-01-01|2026-10-15|standard"},
+		{"prices", "Cores", "Cores|all|0.012 EUR per core-hour|2026-01-01|2026-10-15|standard"},
 	} {
 		if got := row(t, d, c.table, c.first); got != c.want {
 			t.Errorf("%s: %s, want %s", c.table, got, c.want)
@@ -131,7 +131,7 @@ func TestStatement_PricesThatBeginOrEndWithinThePeriod_ListsAll(t *testing.T) {
 			}
 		}
 	}
-	if got := strings.Join(lists, "; "); got != "Cores|all|0.011 EUR an hour|2026-10-05|2026-10-15|a; Cores|group_id cms|0.012 EUR an hour|2026-10-08|2026-10-10|days; Cores|all|0.013 EUR an hour|2026-10-15||b" {
+	if got := strings.Join(lists, "; "); got != "Cores|all|0.011 EUR per core-hour|2026-10-05|2026-10-15|a; Cores|group_id cms|0.012 EUR per core-hour|2026-10-08|2026-10-10|days; Cores|all|0.013 EUR per core-hour|2026-10-15||b" {
 		t.Error(got)
 	}
 	notes := strings.Join(d.Notes, "\n")

@@ -13,7 +13,7 @@ import (
 )
 
 // price is one of GET /v1/prices.
-type price v1.Price
+type price struct{ v1.Price }
 
 // pricesOf are the currency, and the prices that hold at some time of a period, in the
 // order in which they begin.
@@ -23,7 +23,7 @@ func pricesOf(ctx context.Context, r v1.API, p Period) (currency string, list []
 		return "", nil, err
 	}
 	for i := range a.Prices {
-		list = append(list, price(a.Prices[i]))
+		list = append(list, price{a.Prices[i]})
 	}
 	slices.SortStableFunc(list, func(a, b price) int { return a.begin().Compare(b.begin()) })
 	return string(a.Currency), list, nil
@@ -54,7 +54,7 @@ func (s *statement) prices(context.Context) (*Table, error) {
 			continue
 		}
 		match := cmp.Or(subject(listed(p.Match)), "all")
-		t.Rows = append(t.Rows, []Cell{v1.Words(p.Component), v1.Words(match), v1.Words(p.Price.String() + " " + s.money + map[string]string{"hour": " an hour"}[p.Per]), s.day(p.From), s.day(p.To), v1.Words(p.List)})
+		t.Rows = append(t.Rows, []Cell{v1.Words(p.Component), v1.Words(match), v1.Words(p.Price.Price.String() + " " + s.money + " per " + p.PerText()), s.day(p.From), s.day(p.To), v1.Words(p.List)})
 	}
 	if len(t.Rows) == 0 {
 		return nil, nil
