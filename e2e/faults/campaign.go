@@ -15,7 +15,7 @@ import (
 
 // Recovery is how long all may take, after the last fault has ended, until every
 // node holds all there is. A loaded machine needs some of it.
-const Recovery = 2 * time.Minute
+const Recovery = 5 * time.Minute
 
 // aftermath is how long clients go on after the last fault has ended.
 const aftermath = 300 * time.Millisecond
