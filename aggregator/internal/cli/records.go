@@ -279,7 +279,7 @@ func (p *Program) recordTable(ctx context.Context, c *client.Client, query *v1.L
 
 // tableOf leaves out the columns that no record fills.
 func tableOf(list []v1.FullRecord) *table {
-	keys := []string{"site_id", "group_id", "user_id"}
+	keys := []string{"site_id", "group_id", "user_id", "job_name"}
 	keys = slices.DeleteFunc(keys, func(k string) bool {
 		return !slices.ContainsFunc(list, func(r v1.FullRecord) bool { return len(r.Meta[k]) > 0 })
 	})
@@ -306,8 +306,8 @@ func tableOf(list []v1.FullRecord) *table {
 func upper(keys []string) []string {
 	out := make([]string, len(keys))
 	for i, k := range keys {
-		out[i] = strings.ToUpper(strings.TrimSuffix(k, "_id"))
-		if k == "site_id" {
+		out[i] = strings.ToUpper(strings.TrimSuffix(strings.TrimSuffix(k, "_id"), "_name"))
+		if k == "site_id" || k == "job_name" {
 			out[i] = "?" + out[i]
 		}
 	}

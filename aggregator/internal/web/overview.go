@@ -28,7 +28,7 @@ type overviewPage struct {
 }
 
 // NewestTable are the newest records.
-func (p *overviewPage) NewestTable() recordTable { return recordTable{heads(p.Clock), p.Newest} }
+func (p *overviewPage) NewestTable() recordTable { return tableOf(p.Newest, p.Clock) }
 
 // tile is a number with what it is.
 type tile struct {

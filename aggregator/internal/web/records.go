@@ -27,6 +27,7 @@ import (
 type line struct {
 	ID                string
 	Site, Group, User string
+	Job               string // its name
 	Parts             []part
 	Start, Stop       time.Time
 	Open, Negative    bool
@@ -46,7 +47,7 @@ func lineOf(row *columns.Row) line {
 	r := row.Record
 	r.Stop = row.ShownStop()
 	l := line{
-		ID: r.ID, Site: first(r.Meta, "site_id"), Group: first(r.Meta, "group_id"), User: first(r.Meta, "user_id"),
+		ID: r.ID, Site: first(r.Meta, "site_id"), Group: first(r.Meta, "group_id"), User: first(r.Meta, "user_id"), Job: cmp.Or(first(r.Meta, "job_name"), first(r.Meta, "job")),
 		Start: std(r.Start), Stop: std(r.Stop), Open: r.Open(), Negative: r.Negative(), State: r.State, Origin: row.Origin.String(),
 	}
 	if s, ok := r.Runtime(); ok {
@@ -261,6 +262,7 @@ func sorts() []choice {
 type recordTable struct {
 	Heads []sortHead
 	Lines []line
+	Jobs  bool // some have a job's name
 }
 
 // sortHead is the head of a column.
@@ -271,19 +273,24 @@ type sortHead struct {
 	Sorted   string // ascending or descending, as aria-sort says it; "" where another column sorts
 }
 
-// heads are the columns of tables of records, whose times are by a zone's clock.
-func heads(clock string) []sortHead {
-	return []sortHead{
-		{Text: "Record", By: "id"}, {Text: "Site", By: "meta.site_id"}, {Text: "Group", By: "meta.group_id"}, {Text: "User", By: "meta.user_id"},
+// tableOf is a table of records, whose times are by a zone's clock.
+func tableOf(lines []line, clock string) recordTable {
+	t := recordTable{Lines: lines, Jobs: slices.ContainsFunc(lines, func(l line) bool { return l.Job != "" })}
+	t.Heads = []sortHead{
+		{Text: "Record", By: "id"}, {Text: "Site", By: "meta.site_id"}, {Text: "Group", By: "meta.group_id"}, {Text: "User", By: "meta.user_id"}, {Text: "Job", By: "meta.job_name"},
 		{Text: "Components", By: "-component.Cores"}, {Text: "Start (" + clock + ")", By: "-start"}, {Text: "End (" + clock + ")", By: "-stop"}, {Text: "Runtime", By: "-runtime", Num: true}, {Text: "State", By: "meta.state"},
 	}
+	if !t.Jobs {
+		t.Heads = slices.DeleteFunc(t.Heads, func(h sortHead) bool { return h.Text == "Job" })
+	}
+	return t
 }
 
 // Table is the page's table, which each of its heads sorts.
 func (p *recordsPage) Table() recordTable {
-	list := heads(p.Filter.clock().String())
-	for i := range list {
-		h, next := &list[i], p.Filter
+	t := tableOf(p.Lines, p.Filter.clock().String())
+	for i := range t.Heads {
+		h, next := &t.Heads[i], p.Filter
 		word := strings.TrimPrefix(h.By, "-")
 		switch cmp.Or(p.Filter.Sort, "-stop") {
 		case word:
@@ -295,7 +302,7 @@ func (p *recordsPage) Table() recordTable {
 		}
 		h.Address = "/ui/records?" + next.query().Encode()
 	}
-	return recordTable{list, p.Lines}
+	return t
 }
 
 // order is that of the list, and its name in /v1.

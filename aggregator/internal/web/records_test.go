@@ -211,6 +211,25 @@ func TestTheScriptOfARecordsPageIsThere(t *testing.T) {
 	}
 }
 
+func TestRecords_NamesOfJobs_HaveAColumnWhereThereAreSome(t *testing.T) {
+	s := newSite(t)
+	const cell, head = `<td data-label="Job" class="word">relax</td>`, `>Job</a>`
+	list := []record.Record{apitest.Job{ID: "nemo-1", Group: "atlas", Start: "2026-02-25T01:00:00Z", Stop: "2026-02-25T02:00:00Z", Cores: 4}.Record()}
+	s.Collect(apitest.Nemo(), list, nil)
+	if _, body, _ := s.get("/ui/records"); strings.Contains(body, head) || strings.Contains(body, `"Job"`) {
+		t.Error("a column without a value: ", body)
+	}
+	for i, key := range []string{"job_name", "job"} { // Nomad and Kubernetes call it so
+		named := list[0]
+		named.ID = fmt.Sprint("nemo-2", i)
+		named.Meta = append(slices.Clone(named.Meta), record.MetaEntry{Key: key, Values: []string{"relax"}}).Sorted()
+		s.Collect(apitest.Nemo(), []record.Record{named}, nil)
+		if _, body, _ := s.get("/ui/records"); strings.Count(body, cell) != i+1 || !strings.Contains(body, head) {
+			t.Error(key, body)
+		}
+	}
+}
+
 func TestRecord_RunsOfAnArrayAndRequeues_StandInATimeline(t *testing.T) {
 	s := newSite(t)
 	var list []record.Record

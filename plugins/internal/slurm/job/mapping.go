@@ -16,6 +16,7 @@ meta = {
   partition = job.Partition
   qos       = job.QOS
   cluster   = job.cluster
+  job_name  = job.JobName
 
   # Of running jobs only: what they may still use is reserved in budgets.
   time_limit = job.End == null ? job.time_limit_seconds : null

@@ -30,6 +30,7 @@ meta = {
   cluster    = job.cell
   project    = job.project
   department = job.department
+  job_name   = job.job_name
   host       = job.hostname
   pe         = job.granted_pe
 }

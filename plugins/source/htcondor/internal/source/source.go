@@ -30,6 +30,7 @@ meta = {
   schedd       = job.schedd
   project      = job.ProjectName
   host         = job.host
+  job_name     = job.JobBatchName
   glidein_site = job.glidein_site
   gpu_type     = job.gpu_device
 }
