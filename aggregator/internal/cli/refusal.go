@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"crypto/x509"
 	"errors"
+	"net"
 	"strings"
 
 	"github.com/bursar-accounting/bursar/proto/client"
@@ -57,7 +58,7 @@ func (c *connection) remedy(server string, fault client.Fault, err error) string
 	case client.UnknownAuthority:
 		return "{} -ca-cert FILE   # or BURSAR_CACERT: ca.pem of the aggregator that you mean"
 	case client.OtherName:
-		return "{} -address https://" + certified(err) + "   # or BURSAR_ADDR; the certificate is for another name"
+		return "{} -address https://" + certified(host, err) + "   # or BURSAR_ADDR; the certificate is for another name"
 	case client.InvalidCertificate:
 		return "date   # is the clock right? If so, the aggregator needs another certificate: bursar status, on its node"
 	case client.NoTLS:
@@ -89,19 +90,19 @@ func (c *connection) remedy(server string, fault client.Fault, err error) string
 	return "{} -address https://HOST:8443   # or BURSAR_ADDR: does the aggregator run at " + cmp.Or(host, server) + "?"
 }
 
-// certified is a server for whose name the certificate is.
-func certified(err error) string {
-	wrong, _ := errors.AsType[x509.HostnameError](err)
-	if wrong.Certificate == nil {
-		return "NAME:PORT"
+// certified is the host and port of a server, by a name for which its certificate is.
+func certified(host string, err error) string {
+	_, port, _ := net.SplitHostPort(host)
+	name := "NAME"
+	if wrong, _ := errors.AsType[x509.HostnameError](err); wrong.Certificate != nil {
+		for _, ip := range wrong.Certificate.IPAddresses {
+			name = ip.String()
+		}
+		for _, dns := range wrong.Certificate.DNSNames {
+			name = dns
+		}
 	}
-	for _, name := range wrong.Certificate.DNSNames {
-		return name + ":PORT"
-	}
-	for _, ip := range wrong.Certificate.IPAddresses {
-		return ip.String() + ":PORT"
-	}
-	return "NAME:PORT"
+	return net.JoinHostPort(name, cmp.Or(port, "443"))
 }
 
 // wrongAddress says of an address or a file that cannot be used whence it is.

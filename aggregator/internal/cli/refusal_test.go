@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -27,7 +28,25 @@ func authority(t *testing.T) (dir string) {
 			t.Fatal(errs)
 		}
 	}
+	for name, of := range map[string]struct {
+		host string
+		now  func() time.Time
+	}{"expired": {"127.0.0.1", func() time.Time { return time.Now().AddDate(-5, 0, 0) }}, "named": {"agg.example.org", time.Now}} {
+		if code, _, errs := (shell{now: of.now}).bursar(t.Context(), "tls", "cert", "create", "-role", "aggregator", "-name", name, "-host", of.host, "-dir", dir); code != 0 {
+			t.Fatal(errs)
+		}
+	}
 	return dir
+}
+
+// keysOf are those of a server.
+func keysOf(t *testing.T, dir, name string) *identity.Keys {
+	t.Helper()
+	keys, err := identity.Load(identity.Files{CA: dir + "/ca.pem", Cert: dir + "/" + name + ".pem", Key: dir + "/" + name + ".key"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return keys
 }
 
 // aggregators are servers of every kind, by their host and port.
@@ -39,10 +58,8 @@ type aggregators struct {
 func everyKind(t *testing.T) aggregators {
 	t.Helper()
 	a := aggregators{home: authority(t), other: authority(t), at: map[string]string{}}
-	keys, err := identity.Load(identity.Files{CA: a.home + "/ca.pem", Cert: a.home + "/agg.pem", Key: a.home + "/agg.key"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	keys := keysOf(t, a.home, "agg")
+	configs := map[string]*tls.Config{"tls": keys.Open(), "certificate": keys.Public(), "expired": keysOf(t, a.home, "expired").Open(), "named": keysOf(t, a.home, "named").Open()}
 	refuses := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body) // its end is what is waited for
 		w.Header().Set("Content-Type", "application/problem+json")
@@ -53,11 +70,11 @@ func everyKind(t *testing.T) aggregators {
 		w.Header().Set("Content-Type", "text/html")
 		_, _ = io.WriteString(w, "<html>") // the client notices
 	})
-	for name, h := range map[string]http.Handler{"plain": refuses, "page": page, "missing": http.NotFoundHandler(), "tls": refuses, "certificate": refuses} {
+	for name, h := range map[string]http.Handler{"plain": refuses, "page": page, "missing": http.NotFoundHandler(), "tls": refuses, "certificate": refuses, "expired": refuses, "named": refuses} {
 		server := httptest.NewUnstartedServer(h)
 		server.Config.ErrorLog = log.New(io.Discard, "", 0)
 		server.EnableHTTP2 = true
-		if config := map[string]*tls.Config{"tls": keys.Open(), "certificate": keys.Public()}[name]; config != nil {
+		if config := configs[name]; config != nil {
 			server.TLS = config
 			server.StartTLS()
 		} else {
@@ -100,7 +117,7 @@ type asked struct {
 
 // want is what the answer says, on its first line and on that of what to type.
 func (a asked) want() (why, do string) {
-	tls, secure := a.server == "tls" || a.server == "certificate", a.scheme == "https"
+	tls, secure := slices.Contains([]string{"tls", "certificate", "expired", "named"}, a.server), a.scheme == "https"
 	switch {
 	case a.server == "nothing":
 		return "connection refused", "does the aggregator run at 127.0.0.1:"
@@ -112,6 +129,10 @@ func (a asked) want() (why, do string) {
 		return "server does not use TLS", "{} -address http://127.0.0.1:"
 	case a.server == "page", a.server == "missing":
 		return "server is not bursar", "{} -address https://HOST:8443"
+	case a.server == "expired":
+		return "certificate has expired", "date"
+	case a.server == "named":
+		return "failed to verify certificate", "{} -address https://agg.example.org:"
 	case tls && a.ca != "home":
 		return "unknown authority", "{} -ca-cert FILE"
 	case tls && a.cert == "other", a.server == "certificate" && a.cert == "":
