@@ -6,9 +6,13 @@ import (
 	"errors"
 	"io"
 	"log"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
+	"os"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -60,6 +64,16 @@ func TestReason_ConnectionEndedBeforeTheRequest_IsWhatEndedIt(t *testing.T) {
 			if got := FaultOf(new(Client).reason(t.Context(), target, errors.New(text))); got != want {
 				t.Errorf("%s, %s: %v, want %v", target, text, got, want)
 			}
+		}
+	}
+}
+
+// What a socket of another user says, for root can open each.
+func TestFaultOf_SocketOfAnotherUser_IsNoPermission(t *testing.T) {
+	for errno, want := range map[syscall.Errno]Fault{syscall.EACCES: NoPermission, syscall.EPERM: NoPermission, syscall.ECONNREFUSED: Unreached, syscall.ENOENT: Unreached} {
+		err := &url.Error{Op: "Get", URL: "http://unix/v1/status", Err: &net.OpError{Op: "dial", Net: "unix", Err: os.NewSyscallError("connect", errno)}}
+		if got := FaultOf(err); got != want {
+			t.Errorf("%v: %v, want %v", err, got, want)
 		}
 	}
 }
