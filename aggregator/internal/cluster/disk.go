@@ -344,6 +344,7 @@ func (n *Node) checkTail(s snapshotMeta) error {
 		return nil
 	}
 	if bad {
+		n.entries.mark.forget() // the next start has less, and rightly so
 		err = fmt.Errorf("%w: entry %d is of another term", ErrRestart, s.Index)
 	}
 	n.halt(err)

@@ -246,12 +246,13 @@ func arrive(t *testing.T, n *Node) {
 func TestALogThatConflictsWithTheLeadersSnapshotIsDroppedByARestart(t *testing.T) {
 	dir, state := t.TempDir(), &memory{}
 	conf := lone(t, dir, state).withDefaults()
+	conf.ProgressDir = t.TempDir()
 	n := newNode(conf, conf.Bootstrap[0].ID)
 	if err := n.openDisk(); err != nil {
 		t.Fatal(err)
 	}
 	for i := uint64(2); i < 12; i++ { // a tail that no majority has seen
-		if err := n.entries.StoreLog(&raft.Log{Index: i, Term: 2, Data: []byte("tail")}); err != nil {
+		if err := n.entries.StoreLog(&raft.Log{Index: i, Term: 5, Data: []byte("tail")}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -262,6 +263,13 @@ func TestALogThatConflictsWithTheLeadersSnapshotIsDroppedByARestart(t *testing.T
 		Configuration: raft.Configuration{Servers: []raft.Server{{ID: raft.ServerID(n.id), Address: "here"}}}})
 	if !errors.Is(err, ErrRestart) || !errors.Is(n.failure(), ErrRestart) {
 		t.Fatal(err)
+	}
+	if err := n.closeDisk(); err != nil {
+		t.Fatal(err)
+	}
+	n = newNode(conf, conf.Bootstrap[0].ID)
+	if err := n.openDisk(); err != nil || n.progress.behind() {
+		t.Fatalf("the dropped tail is missed: %v, %v", n.progress.behind(), err)
 	}
 	if err := n.closeDisk(); err != nil {
 		t.Fatal(err)
