@@ -6,6 +6,14 @@ import (
 	"strconv"
 )
 
+// PartKey is the meta key of records that are a part of a run which has a record of its
+// own, such as those of Grid Engine's slave tasks. Its value says what the part is.
+const PartKey = "run_part"
+
+// IsPart reports whether the record of that meta is a part of a run. All other records are
+// runs, which is what jobs are counted by.
+func (m Meta) IsPart() bool { return len(m.Get(PartKey)) > 0 }
+
 // EndKeys are the keys that records have of how a run ended, beside their meta. A record
 // whose meta has such a key has that instead.
 func EndKeys() []string { return []string{"state", "exit_code", "exit_signal"} }

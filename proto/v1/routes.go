@@ -176,23 +176,25 @@ type UsageQuery struct {
 	// Meta keys, with commas as in where or again; and keys that follow from them by the configuration,
 	// such as `project`, which hide meta keys of the same name.
 	By string `query:"by"`
-	// With commas as in where or again. `records` that run in the bucket, `started`, `stopped`,
-	// `people`: distinct values of the key `people`, `wait`: the mean time from submit to start of
-	// those that started, `efficiency`: CPU seconds for each second of a core, `running` and `queued`:
-	// how many runs went on, and waited between submit and start, at a time, in the mean of the bucket
-	// (those that have not started are not known), what usage is worth by the configuration, such as
-	// `cost` and `su`, a component, or COMPONENT*SCORE. Without it records and all components with
-	// their scores. With a block `energy` in the configuration: `energy` in kWh, of which
-	// `energy_measured` follows from joules of the records and `energy_modelled` from watts of their
-	// components; and `co2` in kg of CO2 equivalents, which is `co2_measured` and `co2_modelled` of
-	// that energy, by the factor of each hour, and `co2_embodied`, the part of the making of the
-	// hardware. A figure that is not known is null; what is in no figure is in `unpriced`: components
-	// without a power, and `energy` in kWh without a factor. `capacity` is what clusters had of the
-	// component `cores`, up to now, and `utilization` what was used of it: 1 is all. `capacity*Memory`,
-	// `utilization*GPUs` and `utilization*su` are about others. They are of the group's cluster where
-	// `cluster` is among the keys of by, else of all clusters whose records can pass the filters, and
-	// null where nothing was there. What was used where no capacity is known is not in a utilization;
-	// `lacking` says how much that is.
+	// With commas as in where or again. `records` that run in the bucket; `jobs`, which are the runs
+	// among them: all records but those with the meta key `run_part`, which are a part of a run that
+	// has a record of its own. A job that ran again counts once for each run, and each task of an array
+	// is a job. Of jobs are `started`, `stopped`, `wait`: the mean time from submit to start of those
+	// that started, and `running` and `queued`: how many ran, and waited between submit and start, at a
+	// time, in the mean of the bucket (those that have not started are not known). `people`: distinct
+	// values of the key `people`, `efficiency`: CPU seconds for each second of a core, what usage is
+	// worth by the configuration, such as `cost` and `su`, a component, or COMPONENT*SCORE. Without it
+	// records and all components with their scores. With a block `energy` in the configuration:
+	// `energy` in kWh, of which `energy_measured` follows from joules of the records and
+	// `energy_modelled` from watts of their components; and `co2` in kg of CO2 equivalents, which is
+	// `co2_measured` and `co2_modelled` of that energy, by the factor of each hour, and `co2_embodied`,
+	// the part of the making of the hardware. A figure that is not known is null; what is in no figure
+	// is in `unpriced`: components without a power, and `energy` in kWh without a factor. `capacity` is
+	// what clusters had of the component `cores`, up to now, and `utilization` what was used of it: 1
+	// is all. `capacity*Memory`, `utilization*GPUs` and `utilization*su` are about others. They are of
+	// the group's cluster where `cluster` is among the keys of by, else of all clusters whose records
+	// can pass the filters, and null where nothing was there. What was used where no capacity is known
+	// is not in a utilization; `lacking` says how much that is.
 	Measure string `query:"measure"`
 	// A filter by the first value of a meta key or by a derived one: `where[project]=bell`, of several
 	// values one with `where[project]=bell,sagan`, and `where[project]=` records without a project. In

@@ -31,7 +31,7 @@ func (s *Server) v1Distributions(w http.ResponseWriter, r *http.Request, view *a
 	}
 	list, runs := histograms(), 0
 	err = view.Query(r.Context(), q, func(row *columns.Row) error {
-		if !firstValues(having, row.Record.Meta) {
+		if row.Record.Meta.IsPart() || !firstValues(having, row.Record.Meta) {
 			return nil
 		}
 		runs++

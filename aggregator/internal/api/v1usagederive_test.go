@@ -85,7 +85,7 @@ func TestWhatCannotBeDerivedIsRefusedWithWhatCan(t *testing.T) {
 	march(rg)
 	for query, want := range map[string]string{
 		"by=projekt":            "the keys are group_id, user_id, project",
-		"measure=costs":         "the measures are records, started, stopped, people, wait, efficiency, running, queued, capacity, utilization, cost, Cores",
+		"measure=costs":         "the measures are records, jobs, started, stopped, people, wait, efficiency, running, queued, capacity, utilization, cost, Cores",
 		"where[]=x":             "want where[KEY]=VALUE",
 		"where[a]=x&where[a]=y": "where[a] given more than once",
 	} {

@@ -62,12 +62,13 @@ func (a *Aggregator) siteZone() *time.Location {
 	return time.UTC
 }
 
-// usageKeys are the meta keys by which usage is asked: dimensions, those of metrics, and
-// what projects, prices and classes follow from.
+// usageKeys are the meta keys by which usage is asked: dimensions, those of metrics,
+// what projects, prices and classes follow from, and which records are parts of runs.
 func (a *Aggregator) usageKeys() (keys []string) {
 	if asked := a.askedKeys.Load(); asked != nil {
 		keys = slices.Clone(*asked)
 	}
+	keys = append(keys, record.PartKey)
 	now := a.books.Now()
 	for i := range now.Book.Keys {
 		keys = append(keys, now.Book.Keys[i].From...)

@@ -321,7 +321,8 @@ func (x *Index) groupOf(t *tally, from *tuple, at []int) int64 {
 	if !store.MetaAllowed([][]store.MetaTest{w.Meta}, m) || w.Allowed != nil && !store.MetaAllowed(w.Allowed, m) {
 		return -1
 	}
-	to := tuple{values: make([]string, len(at)), lacks: make([]bool, len(at)), several: make([]bool, len(at))}
+	to := emptyTuple(len(at))
+	to.part = from.part
 	for i, k := range at {
 		to.values[i], to.lacks[i] = from.values[k], from.lacks[k]
 	}

@@ -28,10 +28,11 @@ type box struct {
 	seen   int64
 	span   record.Time // in which records start
 	ends   *rand.Rand  // of how runs end; nil: that is not known
+	parts  *rand.Rand  // of which records are parts of runs
 }
 
 func newBox(t testing.TB, seed uint64) *box {
-	b := &box{t: t, fs: vfs.NewMem(), rng: rand.New(rand.NewPCG(seed, 7)), span: 20 * record.Day}
+	b := &box{t: t, fs: vfs.NewMem(), rng: rand.New(rand.NewPCG(seed, 7)), parts: rand.New(rand.NewPCG(seed, 9)), span: 20 * record.Day}
 	if seed%2 == 1 {
 		b.ends = rand.New(rand.NewPCG(seed, 8))
 	}
@@ -157,6 +158,9 @@ func (b *box) meta() record.Meta {
 		default:
 			m = append(m, record.MetaEntry{Key: key, Values: []string{fmt.Sprint(key, b.rng.IntN(n))}})
 		}
+	}
+	if b.parts.IntN(4) == 0 {
+		m = append(m, record.MetaEntry{Key: record.PartKey, Values: []string{"slave"}})
 	}
 	return m.Sorted()
 }

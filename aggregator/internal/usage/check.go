@@ -186,6 +186,9 @@ func (s *sums) who(t *tuple) string {
 			fmt.Fprintf(&b, "and more ")
 		}
 	}
+	if t.part {
+		b.WriteString("parts of runs, ")
+	}
 	return b.String()
 }
 

@@ -69,11 +69,16 @@ type Result struct {
 
 	// Worths are in the order of the question's Weights.
 	Worths []Value
-	// Whole is how many records each group has in all buckets together, and All how many
-	// all groups together: a run whose group changes is in two groups and is one of All.
-	// Whole is nil where each run is in one group, or where nothing is counted.
-	Whole []uint64
-	All   uint64
+	// AllRecords and AllJobs are how many there are in all buckets together; nil where each
+	// run is in one group, or where nothing is counted.
+	AllRecords, AllJobs *Whole
+}
+
+// Whole is a number of runs of each group in all buckets together, and of all groups: a run
+// whose group changes is in two groups and is one of All.
+type Whole struct {
+	Groups []uint64
+	All    uint64
 }
 
 // Value is what was used in the unit of a weight.

@@ -19,6 +19,7 @@ type derivedRun struct {
 	group, user, host string // "" for none
 	start, stop       record.Time
 	cores, joules     int64
+	part              bool // of a run
 }
 
 // derivedWorld answers questions about runs in the obvious slow way, as package usage does.
@@ -64,8 +65,10 @@ func (w derivedWorld) ask(_ context.Context, q Question) (*Answer, error) {
 		if g < 0 {
 			g = len(a.Groups)
 			a.Groups = append(a.Groups, Group{Values: values, Lacks: lacks})
-			a.Records, a.Started, a.Stopped = grow(a.Records, buckets), grow(a.Started, buckets), grow(a.Stopped, buckets)
-			a.Waiters, a.Waited = grow(a.Waiters, buckets), grow(a.Waited, buckets)
+			for _, list := range a.numbers() {
+				*list = grow(*list, buckets)
+			}
+			a.Waited = grow(a.Waited, buckets)
 			cores.Used, joules.Used = grow(cores.Used, buckets), grow(joules.Used, buckets)
 		}
 		for b := range buckets {
@@ -73,11 +76,14 @@ func (w derivedWorld) ask(_ context.Context, q Question) (*Answer, error) {
 			cores.Used[at] = cores.Used[at].Add(r.used(record.Rate, from, to))
 			joules.Used[at] = joules.Used[at].Add(r.used(record.Total, from, to))
 			started := r.start >= from && r.start < to
+			jobs := uint64(one(!r.part))
 			if started {
-				a.Started[at]++
+				a.Begun[at]++
+				a.Started[at] += jobs
 			}
 			if started || r.start < from && r.stop > from {
 				a.Records[at]++
+				a.Jobs[at] += jobs
 			}
 		}
 	}
@@ -137,6 +143,7 @@ func draw(t *rapid.T) derivedWorld {
 			group: rapid.SampledFrom([]string{"", "g0", "g1", "g2"}).Draw(t, "group"), user: rapid.SampledFrom([]string{"", "u0", "u1", "u2"}).Draw(t, "user"),
 			host: rapid.SampledFrom([]string{"", "h0", "h1", "h2"}).Draw(t, "host"), start: record.Time(start), stop: record.Time(start + rapid.Int64Range(1, 600).Draw(t, "time")),
 			cores: rapid.Int64Range(0, 9).Draw(t, "cores"), joules: rapid.Int64Range(0, 99).Draw(t, "joules"),
+			part: rapid.IntRange(0, 3).Draw(t, "part") == 0,
 		}
 	}), 0, 30).Draw(t, "world")
 }
@@ -148,8 +155,8 @@ type cell struct {
 }
 
 // slow adds up each run, each instant that can matter by itself.
-func slow(w derivedWorld, q Query) (cores, worth map[cell]Sum, records, people map[cell]int) {
-	cores, worth, records, people = map[cell]Sum{}, map[cell]Sum{}, map[cell]int{}, map[cell]int{}
+func slow(w derivedWorld, q Query) (cores, worth map[cell]Sum, records, jobs, people map[cell]int) {
+	cores, worth, records, jobs, people = map[cell]Sum{}, map[cell]Sum{}, map[cell]int{}, map[cell]int{}, map[cell]int{}
 	met := map[string]bool{}
 	key, class, price := projects(), classes(), cost()
 	for n := range w {
@@ -168,6 +175,7 @@ func slow(w derivedWorld, q Query) (cores, worth map[cell]Sum, records, people m
 				if r.start < at+50 && (r.start >= at || r.stop > at) {
 					if !been[c] {
 						records[c]++
+						jobs[c] += one(!r.part)
 					}
 					if name := fmt.Sprint(c, r.user); r.user != "" && !met[name] {
 						met[name] = true
@@ -197,7 +205,8 @@ func slow(w derivedWorld, q Query) (cores, worth map[cell]Sum, records, people m
 	zero := func(_ cell, s Sum) bool { return s.IsZero() }
 	maps.DeleteFunc(cores, zero)
 	maps.DeleteFunc(worth, zero)
-	return cores, worth, records, people
+	maps.DeleteFunc(jobs, func(_ cell, n int) bool { return n == 0 })
+	return cores, worth, records, jobs, people
 }
 
 func TestDerivedKeysAndWorthAreThoseOfTheObviousSlowSum(t *testing.T) {
@@ -211,7 +220,7 @@ func TestDerivedKeysAndWorthAreThoseOfTheObviousSlowSum(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		cores, worth, records, people := map[cell]Sum{}, map[cell]Sum{}, map[cell]int{}, map[cell]int{}
+		cores, worth, records, jobs, people := map[cell]Sum{}, map[cell]Sum{}, map[cell]int{}, map[cell]int{}, map[cell]int{}
 		for g, group := range a.Groups {
 			if g > 0 && compareDerived(&a.Groups[g-1], &group) >= 0 {
 				t.Fatalf("groups are out of order: %v", a.Groups)
@@ -231,12 +240,15 @@ func TestDerivedKeysAndWorthAreThoseOfTheObviousSlowSum(t *testing.T) {
 				if n := int(a.Records[at]); n > 0 {
 					records[c] = n
 				}
+				if n := int(a.Jobs[at]); n > 0 {
+					jobs[c] = n
+				}
 				if n := int(a.People[at]); n > 0 {
 					people[c] = n
 				}
 			}
 		}
-		wantCores, wantWorth, wantRecords, wantPeople := slow(w, q)
+		wantCores, wantWorth, wantRecords, wantJobs, wantPeople := slow(w, q)
 		if !maps.Equal(cores, wantCores) {
 			t.Errorf("cores %v, want %v", cores, wantCores)
 		}
@@ -245,6 +257,9 @@ func TestDerivedKeysAndWorthAreThoseOfTheObviousSlowSum(t *testing.T) {
 		}
 		if !maps.Equal(records, wantRecords) {
 			t.Errorf("records %v, want %v", records, wantRecords)
+		}
+		if !maps.Equal(jobs, wantJobs) {
+			t.Errorf("jobs %v, want %v", jobs, wantJobs)
 		}
 		if !maps.Equal(people, wantPeople) {
 			t.Errorf("people %v, want %v", people, wantPeople)
@@ -255,7 +270,7 @@ func TestDerivedKeysAndWorthAreThoseOfTheObviousSlowSum(t *testing.T) {
 	})
 }
 
-func TestRecords_OfGroupsThatChange_CountOnceInAll(t *testing.T) {
+func TestRecordsAndJobs_OfGroupsThatChange_CountOnceInAll(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := draw(t)
 		q := Query{Question: Question{By: []string{"project"}, Edges: []record.Time{100, 350, 600, 1200}, Counts: true}}
@@ -266,13 +281,14 @@ func TestRecords_OfGroupsThatChange_CountOnceInAll(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		runs, of := uint64(0), map[string]uint64{}
+		runs, jobs, of, jobsOf := uint64(0), uint64(0), map[string]uint64{}, map[string]uint64{}
 		for i := range w {
 			r := &w[i]
 			if r.start >= 1200 || r.stop <= 100 && r.start < 100 {
 				continue
 			}
 			runs++
+			jobs += uint64(one(!r.part))
 			been := map[string]int{} // how often it came into a project
 			last := ""
 			for at := record.Time(100); at < 1200; at += 50 {
@@ -290,18 +306,19 @@ func TestRecords_OfGroupsThatChange_CountOnceInAll(t *testing.T) {
 			}
 			for project, times := range been {
 				of[project] += uint64(times)
+				jobsOf[project] += uint64(times * one(!r.part))
 			}
 		}
-		if by.All != runs {
-			t.Errorf("all groups have %d records, want %d", by.All, runs)
+		if by.AllRecords.All != runs || by.AllJobs.All != jobs {
+			t.Errorf("all groups have %d records and %d jobs, want %d and %d", by.AllRecords.All, by.AllJobs.All, runs, jobs)
 		}
 		for g, group := range by.Groups {
 			name := group.Values[0]
 			if group.Lacks[0] {
 				name = "-"
 			}
-			if by.Whole[g] != of[name] {
-				t.Errorf("%s has %d records in all, want %d", name, by.Whole[g], of[name])
+			if records, jobs := by.AllRecords.Groups[g], by.AllJobs.Groups[g]; records != of[name] || jobs != jobsOf[name] {
+				t.Errorf("%s has %d records and %d jobs in all, want %d and %d", name, records, jobs, of[name], jobsOf[name])
 			}
 		}
 	})

@@ -20,7 +20,9 @@ func (p *plan) fold(a *Answer) (*Result, error) {
 	out.People = f.countPeople()
 	worths, err := f.worths()
 	r := &Result{Answer: &out, Worths: worths}
-	r.Whole, r.All = f.wholes()
+	if f.q.Counts {
+		r.AllRecords, r.AllJobs = f.wholes(a.Records, a.Begun), f.wholes(a.Jobs, a.Started)
+	}
 	return r, err
 }
 
@@ -163,20 +165,28 @@ func (f *folding) each(do func(from, to, at int, same bool)) {
 // the next is counted once.
 func (f *folding) counts(out *Answer) {
 	b := f.base
-	out.Records, out.Started, out.Stopped, out.Waiters, out.Waited = nil, nil, nil, nil, nil
+	for _, list := range out.numbers() {
+		*list = nil
+	}
+	out.Waited = nil
 	for of, to := range out.sums() {
 		*to = f.sums(*b.sums()[of])
 	}
 	if !f.q.Counts {
 		return
 	}
-	out.Records, out.Started, out.Stopped, out.Waiters = make([]uint64, f.cells), make([]uint64, f.cells), make([]uint64, f.cells), make([]uint64, f.cells)
+	for _, list := range out.numbers() {
+		*list = make([]uint64, f.cells)
+	}
 	f.each(func(from, to, _ int, same bool) {
-		if n := b.Records[from]; !same || f.q.Credit == AtStop {
-			out.Records[to] += n
-		} else {
-			out.Records[to] += b.Started[from]
+		for _, t := range []struct{ to, all, begun []uint64 }{{out.Records, b.Records, b.Begun}, {out.Jobs, b.Jobs, b.Started}} {
+			if !same || f.q.Credit == AtStop {
+				t.to[to] += t.all[from]
+			} else {
+				t.to[to] += t.begun[from]
+			}
 		}
+		out.Begun[to] += b.Begun[from]
 		out.Started[to] += b.Started[from]
 		out.Stopped[to] += b.Stopped[from]
 		out.Waiters[to] += b.Waiters[from]
@@ -184,38 +194,35 @@ func (f *folding) counts(out *Answer) {
 	out.Waited = f.sums(b.Waited)
 }
 
-// wholes counts records in all buckets together, of each group and of all: a run that goes
-// on from one piece into the next is counted in the first one of those that follow each
-// other in a group, and of those that follow each other in any.
-func (f *folding) wholes() (groups []uint64, all uint64) {
-	if !f.q.Counts {
-		return nil, 0
-	}
-	groups = make([]uint64, len(f.list))
+// wholes counts what touches cells of the base, or began in them, in all buckets together:
+// a run that goes on from one piece into the next is counted in the first one of those that
+// follow each other in a group, and of those that follow each other in any.
+func (f *folding) wholes(touching, begun []uint64) *Whole {
+	w := &Whole{Groups: make([]uint64, len(f.list))}
 	for g := range f.base.Groups {
 		before := -1
 		for i, p := range f.pieces {
 			n := f.target[g*len(f.phases)+p.phase]
 			if n >= 0 {
-				records, started := f.base.Records[g*len(f.pieces)+i], f.base.Started[g*len(f.pieces)+i]
+				all, first := touching[g*len(f.pieces)+i], begun[g*len(f.pieces)+i]
 				if f.q.Credit == AtStop {
-					started = records
+					first = all
 				}
 				if n == before {
-					groups[n] += started
+					w.Groups[n] += first
 				} else {
-					groups[n] += records
+					w.Groups[n] += all
 				}
 				if before >= 0 {
-					all += started
+					w.All += first
 				} else {
-					all += records
+					w.All += all
 				}
 			}
 			before = n
 		}
 	}
-	return groups, all
+	return w
 }
 
 // sums folds a column; nil stays nil.

@@ -135,9 +135,9 @@ func (d *distant) month(ctx context.Context, t *tally, m *distantMonth) error {
 func (d *distant) part(t *tally, r *storedReader, n int32, part uint64, group, tuple uint32) {
 	at, buckets := d.window.part(n)
 	switch number := int(min(part-partLine, 1<<40) / 2); {
-	case part == partRunning && t.q.Levels:
+	case part == partRunning && t.levelsOf(group):
 		d.line(t, r, n, group, []*column{t.column(columnName{of: running})})
-	case part == partQueued && t.q.Levels:
+	case part == partQueued && t.levelsOf(group):
 		d.line(t, r, n, group, []*column{t.column(columnName{of: queued})})
 	case part == partLedger && (t.q.Counts || t.q.People != ""):
 		var c ledgerChunk

@@ -29,7 +29,8 @@ func (t *tally) order() *places {
 	slices.SortFunc(order, func(a, b uint32) int { return compareTuples(&tuples[a], &tuples[b]) })
 	p := &places{of: make([]int, len(tuples))}
 	for i, n := range order {
-		// Tuples that differ in whether there were several values are one group.
+		// Tuples that differ in whether there were several values, or whether they are
+		// parts of runs, are one group.
 		if i == 0 || compareTuples(&tuples[order[i-1]], &tuples[n]) != 0 {
 			p.groups = append(p.groups, Group{Values: tuples[n].values, Lacks: tuples[n].lacks})
 		}
@@ -105,12 +106,19 @@ func (t *tally) answerCounts(a *Answer, place []int) {
 		return
 	}
 	n := len(a.Groups) * t.buckets
-	a.Records, a.Started, a.Stopped = make([]uint64, n), make([]uint64, n), make([]uint64, n)
-	a.Waited, a.Waiters = make([]Sum, n), make([]uint64, n)
+	for _, list := range a.numbers() {
+		*list = make([]uint64, n)
+	}
+	a.Waited = make([]Sum, n)
 	for group, row := range t.cells {
 		for b := range row {
 			c, at := &row[b], place[group]*t.buckets+b
 			a.Records[at] += c.records
+			a.Begun[at] += c.started
+			if t.groups.tuples[group].part {
+				continue
+			}
+			a.Jobs[at] += c.records
 			a.Started[at] += c.started
 			a.Stopped[at] += c.stopped
 			a.Waiters[at] += c.waiters
@@ -166,11 +174,8 @@ func (o *Component) score(c *column, place []int) {
 		o.Scores = append(o.Scores, Score{Name: c.score, Used: make([]float64, len(o.Used)), Lacking: slices.Clone(o.Used)})
 	}
 	s := &o.Scores[len(o.Scores)-1]
-	for group, row := range c.rows {
-		at := place[group] * len(row)
-		for b := range row {
-			s.Used[at+b] += c.value * row[b].Float()
-			s.Lacking[at+b] = s.Lacking[at+b].Sub(row[b])
-		}
+	for at, sum := range c.sums(len(o.Used), place) {
+		s.Used[at] += c.value * sum.Float()
+		s.Lacking[at] = s.Lacking[at].Sub(sum)
 	}
 }

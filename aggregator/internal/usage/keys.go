@@ -14,13 +14,14 @@ type tuple struct {
 	values  []string // the first value of each key, "" for none
 	lacks   []bool   // no value
 	several []bool   // more than one value
+	part    bool     // of a run: it is none itself
 }
 
 // keys gives the tuples of a list of keys their numbers, from 0 on.
 type keys struct {
 	names  []string
 	bases  []basis  // of the names
-	metas  []string // that the names follow from
+	metas  []string // that tuples follow from
 	ends   bool     // one of the names is of how runs ended
 	tuples []tuple
 	of     map[string]uint32
@@ -44,6 +45,7 @@ func newKeys(names []string, classes []Class) *keys {
 		s := basisOf(name, classes)
 		k.bases, k.metas = append(k.bases, s), append(k.metas, s.meta)
 	}
+	k.metas = append(k.metas, record.PartKey)
 	return k
 }
 
@@ -71,7 +73,8 @@ func (k *keys) values(i int, r *record.Record) []string {
 // number returns the number of what a record has for the keys. Of the record the meta counts,
 // and the state and exit where the keys have ends.
 func (k *keys) number(r *record.Record) uint32 {
-	t := tuple{values: make([]string, len(k.names)), lacks: make([]bool, len(k.names)), several: make([]bool, len(k.names))}
+	t := emptyTuple(len(k.names))
+	t.part = r.Meta.IsPart()
 	for i := range k.bases {
 		list := k.values(i, r)
 		t.lacks[i], t.several[i] = len(list) == 0, len(list) > 1
@@ -98,10 +101,20 @@ func (k *keys) enter(t tuple) uint32 {
 	return n
 }
 
+// partFlag is set in the flags of a tuple's values where the tuple is of parts of runs.
+const partFlag = 4
+
 // append writes a tuple so that equal ones are equal bytes.
 func (t *tuple) append(b []byte) []byte {
+	part := byte(0)
+	if t.part {
+		part = partFlag
+	}
+	if len(t.values) == 0 {
+		b = append(b, part)
+	}
 	for i, v := range t.values {
-		flags := byte(0)
+		flags := part
 		if t.lacks[i] {
 			flags |= 1
 		}

@@ -17,7 +17,8 @@ type measure struct {
 // The measures that are named elsewhere.
 const (
 	records = "records" // in every table where none is named
-	people  = "people"  // of which there is no sum
+	jobs    = "jobs"
+	people  = "people" // of which there is no sum
 )
 
 // wordMeasures are the measures that are no component, in the order of their columns.
@@ -34,6 +35,7 @@ func wordMeasures() []measure {
 	}
 	return []measure{
 		count(records, func(a *Answer) []uint64 { return a.Records }),
+		count(jobs, func(a *Answer) []uint64 { return a.Jobs }),
 		count("started", func(a *Answer) []uint64 { return a.Started }),
 		count("stopped", func(a *Answer) []uint64 { return a.Stopped }),
 		{people, func(q *Question, r *Request) { q.People = r.People }, func(r *Request, a *Answer) Column {

@@ -21,11 +21,14 @@ const fewMembers = 64
 // adds up some of the groups. Sums are whole numbers, so the answer is the same
 // however many take part.
 func (x *Index) members(t *tally, list []member, k *known) {
-	slices.SortFunc(list, func(a, b member) int { return cmp.Or(cmp.Compare(a.group, b.group), cmp.Compare(a.tuple, b.tuple)) })
+	t.places = t.order()
+	place := func(m *member) int { return t.places.of[m.group] }
+	slices.SortFunc(list, func(a, b member) int { return cmp.Or(cmp.Compare(place(&a), place(&b)), cmp.Compare(a.tuple, b.tuple)) })
 	w := newWindow(t.q, x.grid)
 	workers := max(1, min(runtime.GOMAXPROCS(0), len(list)/fewMembers, 16))
-	cuts := cut(list, workers)
-	if cuts != nil {
+	cuts := cut(list, workers, place)
+	shared := cuts != nil
+	if shared {
 		t.share(x.seriesKeys.list)
 	} else {
 		for i := range workers + 1 {
@@ -38,7 +41,7 @@ func (x *Index) members(t *tally, list []member, k *known) {
 		parts[i] = t
 		if i > 0 {
 			parts[i] = emptyTally(t.q)
-			if t.places != nil {
+			if shared {
 				parts[i] = t.shares()
 			}
 			parts[i].groups, parts[i].memory, parts[i].known = t.groups, t.memory, math.MaxInt
@@ -51,14 +54,14 @@ func (x *Index) members(t *tally, list []member, k *known) {
 	}
 }
 
-// cut shares a list out so that no two have the same group; nil when there are too few
-// groups for all to have the same to do.
-func cut(list []member, workers int) (cuts []int) {
+// cut shares a list out so that no two have the same place; nil when there are too few
+// places for all to have the same to do.
+func cut(list []member, workers int, place func(*member) int) (cuts []int) {
 	cuts = []int{0}
 	for i := 1; i < workers; i++ {
 		even := len(list) * i / workers
 		at := even
-		for at < len(list) && list[at].group == list[at-1].group {
+		for at < len(list) && place(&list[at]) == place(&list[at-1]) {
 			at++
 		}
 		if at-even > len(list)/workers/8 {

@@ -80,10 +80,13 @@ type Answer struct {
 	Components []Component
 	// The numbers of records and the waits are nil when the question has no Counts.
 	//
-	// Records is how many runs a bucket has: that touch it, or with [AtStop] that
-	// stopped in it. A run that touches two buckets is counted in both. Started and
-	// Stopped are those that did so in it.
-	Records, Started, Stopped []uint64
+	// Records is how many records a bucket has: that touch it, or with [AtStop] that
+	// stopped in it. A record that touches two buckets is counted in both. Begun are
+	// those that started in it.
+	Records, Begun []uint64
+	// Jobs are the Records that are runs and not parts of runs ([record.Meta.IsPart]);
+	// Started and Stopped are those that did so in the bucket.
+	Jobs, Started, Stopped []uint64
 	// Waited is the time between submit and start of the Waiters, which are the
 	// runs that started in the bucket and whose submit time is known: microseconds.
 	Waited  []Sum
@@ -95,8 +98,8 @@ type Answer struct {
 	// does not name them. CPU ÷ Cores is the efficiency: the CPU seconds that were
 	// used for each second of a core that was held.
 	CPU, Cores []Sum
-	// Running is how long all runs together ran in a bucket, Queued how long they
-	// waited in it, from submit to start: microseconds. Divided by the length of the
+	// Running is how long all runs together ran in a bucket, without parts of runs,
+	// Queued how long they waited in it, from submit to start: microseconds. Divided by the length of the
 	// bucket they are how many there were at a time, in the mean. Both are spread over
 	// time whatever the Credit. Queued knows nothing of runs that have not started yet,
 	// nor of those whose submit time is not known. Nil when the question has no Levels.
@@ -107,7 +110,7 @@ type Answer struct {
 	// value for a key of By, of which the first was taken. Both are of all buckets
 	// together.
 	Open, Several uint64
-	// Runs is how many records are in all buckets together, each once.
+	// Runs is how many records, parts too, are in all buckets together, each once.
 	Runs uint64
 	// Way says how the answer was found: "index", "index and scan" or "scan".
 	Way string
@@ -145,6 +148,11 @@ func (q *Question) metaKeys() (keys []string) {
 		}
 	}
 	return keys
+}
+
+// numbers are the columns of the answer that have numbers of records.
+func (a *Answer) numbers() []*[]uint64 {
+	return []*[]uint64{&a.Records, &a.Begun, &a.Jobs, &a.Started, &a.Stopped, &a.Waiters}
 }
 
 // sums are the columns of the answer that are of no single component.

@@ -317,8 +317,12 @@ func (x *Index) readHead(b []byte) (*head, error) {
 // tuple reads what [tuple.append] wrote of n values.
 func (r *storedReader) tuple(n int) tuple {
 	t := emptyTuple(n)
+	if n == 0 {
+		t.part = r.below(2*partFlag) == partFlag
+	}
 	for i := range t.values {
-		flags := r.below(4)
+		flags := r.below(2 * partFlag)
+		t.part = flags&partFlag != 0
 		t.lacks[i], t.several[i] = flags&1 != 0, flags&2 != 0
 		t.values[i] = r.text()
 	}

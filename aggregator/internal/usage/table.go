@@ -117,24 +117,36 @@ func (s *Table) buckets() int { return len(s.Edges) - 1 }
 // whole is a column of the whole window; nil when it does not follow from the buckets.
 func (s *Table) whole(c *Column, a *Result) *figures {
 	groups, buckets := len(s.Groups), s.buckets()
-	switch {
-	case c.Name == people && buckets > 1:
+	if c.Name == people && buckets > 1 {
 		return nil
-	case c.Name == records && c.Component == "" && a.Whole != nil:
-		c.once = &a.All
-		return &figures{n: a.Whole}
-	case c.Name == records && c.Component == "" && buckets > 1 && s.Request.Credit == Spread:
-		// A run that touches the window is in the first bucket or starts in another.
-		out := figures{n: make([]uint64, groups)}
-		for g := range groups {
-			out.n[g] = a.Records[g*buckets]
-			for _, n := range a.Started[g*buckets+1 : (g+1)*buckets] {
-				out.n[g] += n
-			}
+	}
+	if c.Component == "" && (c.Name == records || c.Name == jobs) {
+		whole, touching, begun := a.AllRecords, a.Records, a.Begun
+		if c.Name == jobs {
+			whole, touching, begun = a.AllJobs, a.Jobs, a.Started
 		}
-		return &out
+		switch {
+		case whole != nil:
+			c.once = &whole.All
+			return &figures{n: whole.Groups}
+		case buckets > 1 && s.Request.Credit == Spread:
+			return touchingAny(touching, begun, groups, buckets)
+		}
 	}
 	out := c.cells.totals(groups, buckets)
+	return &out
+}
+
+// touchingAny is how many runs of each group touch a window: those that touch its first
+// bucket, or begin in another.
+func touchingAny(touching, begun []uint64, groups, buckets int) *figures {
+	out := figures{n: make([]uint64, groups)}
+	for g := range groups {
+		out.n[g] = touching[g*buckets]
+		for _, n := range begun[g*buckets+1 : (g+1)*buckets] {
+			out.n[g] += n
+		}
+	}
 	return &out
 }
 

@@ -17,7 +17,7 @@ func yearOfUsers(_ context.Context, q Question) (*Answer, error) {
 	const users = 1500
 	rng := rand.New(rand.NewPCG(1, 2))
 	cells := users * (len(q.Edges) - 1)
-	a := &Answer{Edges: q.Edges, By: q.By, Records: make([]uint64, cells), Started: make([]uint64, cells)}
+	a := &Answer{Edges: q.Edges, By: q.By, Records: make([]uint64, cells), Begun: make([]uint64, cells), Jobs: make([]uint64, cells), Started: make([]uint64, cells)}
 	cores := Component{Name: "Cores", Used: make([]Sum, cells)}
 	score := Score{Name: "HEPScore23", Used: make([]float64, cells), Lacking: make([]Sum, cells)}
 	for i := range users {

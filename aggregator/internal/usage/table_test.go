@@ -40,7 +40,7 @@ func answerOf(t *rapid.T, q Question, groups int) *Answer {
 	cells := groups * (len(q.Edges) - 1)
 	number := rapid.Uint64Range(0, 9)
 	sum := rapid.Map(rapid.Int64Range(-3, 1e18), func(v int64) Sum { return SumOf(max(v, 0)) })
-	a := &Answer{Edges: q.Edges, By: q.By, Records: listOf(t, number, cells), Started: listOf(t, number, cells), Stopped: listOf(t, number, cells),
+	a := &Answer{Edges: q.Edges, By: q.By, Records: listOf(t, number, cells), Begun: listOf(t, number, cells), Jobs: listOf(t, number, cells), Started: listOf(t, number, cells), Stopped: listOf(t, number, cells),
 		Waited: listOf(t, sum, cells), Waiters: listOf(t, number, cells), People: listOf(t, number, cells), CPU: listOf(t, sum, cells), Cores: listOf(t, sum, cells),
 		Running: listOf(t, sum, cells), Queued: listOf(t, sum, cells)}
 	for g := range groups {

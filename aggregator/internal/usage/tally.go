@@ -250,7 +250,6 @@ func (t *tally) newRow(c *column, group uint32) []Sum {
 // share makes the columns that series of the index can be added to, so that several can
 // do so at once. All groups are known, and nothing else is added meanwhile.
 func (t *tally) share(list []*seriesKey) {
-	t.places = t.order()
 	if t.q.Levels {
 		t.column(columnName{of: running})
 		t.column(columnName{of: queued})
@@ -338,7 +337,7 @@ func (t *tally) add(r *run, group uint32, who string, pieces []piece) {
 		}
 		return 1
 	})
-	if t.q.Levels {
+	if t.levelsOf(group) {
 		t.levels(r, end, group, pieces)
 	}
 	touched := false
@@ -357,6 +356,10 @@ func (t *tally) add(r *run, group uint32, who string, pieces []piece) {
 		t.many++
 	}
 }
+
+// levelsOf reports whether the times of a group's runs are asked for. Parts of runs have
+// none of their own.
+func (t *tally) levelsOf(group uint32) bool { return t.q.Levels && !t.groups.tuples[group].part }
 
 // levels adds the time that a run takes and the time that it waited, whatever the
 // credit.

@@ -158,6 +158,8 @@ func flatten(a *Answer) map[string]string {
 			at, cell := g*n+b, fmt.Sprintf("%q %v %d ", group.Values, group.Lacks, b)
 			if a.Records != nil {
 				note(out, cell+"records", a.Records[at])
+				note(out, cell+"begun", a.Begun[at])
+				note(out, cell+"jobs", a.Jobs[at])
 				note(out, cell+"started", a.Started[at])
 				note(out, cell+"stopped", a.Stopped[at])
 				note(out, cell+"waiters", a.Waiters[at])
@@ -319,6 +321,11 @@ func endOrMeta(r *record.Record, key string) []string {
 	return list[key]
 }
 
+// isPart reports whether a record is no run but a part of one, the obvious way.
+func isPart(r *record.Record) bool {
+	return slices.ContainsFunc(r.Meta, func(e record.MetaEntry) bool { return e.Key == "run_part" && len(e.Values) > 0 })
+}
+
 // runs counts the record once for each thing that it has.
 func (s *slowSum) runs(r *record.Record) {
 	has := map[string]bool{"runs": true}
@@ -344,25 +351,34 @@ func (s *slowSum) bucket(r *record.Record, end record.Time, b int, cell string) 
 	if s.q.Credit == AtStop {
 		is = stopped
 	}
-	s.level(b, cell+"running", r.Start, end)
-	if r.Submit != record.None {
+	part := isPart(r)
+	if !part {
+		s.level(b, cell+"running", r.Start, end)
+	}
+	if r.Submit != record.None && !part {
 		s.level(b, cell+"queued", r.Submit, r.Start)
 	}
 	if !s.q.Counts {
 		cell = "not asked for " + cell
 	}
 	if started {
+		s.count(cell + "begun")
+	}
+	if started && !part {
 		s.count(cell + "started")
 		if r.Submit != record.None && r.Submit <= r.Start {
 			s.count(cell + "waiters")
 			s.plus(cell+"waited", new(big.Float).SetInt64(int64(r.Start-r.Submit)))
 		}
 	}
-	if stopped {
+	if stopped && !part {
 		s.count(cell + "stopped")
 	}
 	if is {
 		s.count(cell + "records")
+	}
+	if is && !part {
+		s.count(cell + "jobs")
 	}
 	cell = strings.TrimPrefix(cell, "not asked for ")
 	if is {

@@ -56,7 +56,7 @@ func (t *tally) series(s *series, group uint32, who string, w *window) {
 			l.into(t.row(column, group), w)
 		}
 	}
-	if t.q.Levels {
+	if t.levelsOf(group) {
 		s.running.into(t.row(t.column(columnName{of: running}), group), w)
 		s.queued.into(t.row(t.column(columnName{of: queued}), group), w)
 	}

@@ -33,6 +33,7 @@ meta = {
   job_name   = job.job_name
   host       = job.hostname
   pe         = job.granted_pe
+  run_part   = job.slave ? "slave" : null # not counted as a job
 }
 
 # The line of a slave task has none: its slots are in the line of its job.

@@ -38,6 +38,7 @@ meta = {
   gpu_model = job.gpu_model
   usage     = job.usage
   estimated = job.estimated ? "true" : null
+  run_part  = job.kind == "main" || job.kind == "pod" ? null : job.kind # not counted as a job
 }
 component "MilliCores" {
   amount = job.cpu_millicores

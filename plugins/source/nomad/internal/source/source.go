@@ -38,6 +38,7 @@ meta = {
   datacenter  = job.datacenter
   gpu_model   = job.gpu_model
   estimated   = job.estimated ? "true" : null
+  run_part    = job.lifecycle # not counted as a job
 }
 component "Cores" {
   amount = job.cores

@@ -1,0 +1,48 @@
+package source_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/bursar-accounting/bursar/plugins/mapping"
+)
+
+// TestMapping_TightParallelJobs_AreOneJobWithParts maps jobs with any number of slave tasks:
+// all records but one are parts of the run.
+func TestMapping_TightParallelJobs_AreOneJobWithParts(t *testing.T) {
+	rng := rand.New(rand.NewPCG(24, 0))
+	var text strings.Builder
+	jobs, lines := 1+rng.IntN(9), 0
+	for n := range jobs {
+		tasks := []string{"NONE"}
+		for k := range rng.IntN(4) {
+			tasks = append(tasks, fmt.Sprintf("%d.node%d", k+1, k))
+		}
+		for _, task := range tasks {
+			lines++
+			fmt.Fprintf(&text, "all.q:n1:phys:alice:run:%d:sge:0:%d:%d:%d:0:0:60:1:1:10.0:0:0:0:0:1:0:0:0:0:0:0:0:1:1:NONE:defaultdepartment:mpi:4:0:2.5:1:1:NONE:0:%s:1000:0:0\n",
+				n+1, 1778413790, 1778413800, 1778413860, task)
+		}
+	}
+	d, got := look(t, text.String())
+	m, diags := mapping.Compile(mapping.Options{Agent: "head1", Type: d.GetType(), Label: "test", Attributes: d.GetAttributes(), Default: d.GetMapping()})
+	if diags.HasErrors() {
+		t.Fatal(diags)
+	}
+	runs, records := 0, 0
+	for _, j := range got.Jobs() {
+		r, kept, err := m.Map(j)
+		if err != nil || !kept {
+			t.Fatal(j.GetRun(), kept, err)
+		}
+		records++
+		if !r.Meta.IsPart() {
+			runs++
+		}
+	}
+	if runs != jobs || records != lines {
+		t.Errorf("%d runs of %d records, want %d of %d", runs, records, jobs, lines)
+	}
+}
