@@ -80,6 +80,9 @@ func (p *page) changes() []record.Time {
 
 // unlimited counts a run without a limit in the budgets whose scope it is in.
 func (p *page) unlimited(run *record.Record, at record.Time) {
+	if run.Meta.IsPart() {
+		return
+	}
 	for _, s := range p.whose(run, at) {
 		s.Unlimited++
 	}
@@ -98,7 +101,7 @@ func (p *page) run(run *record.Record, from, to record.Time) {
 			for _, s := range list {
 				s.Reserved = s.Reserved.Add(worth)
 				s.Unvalued = s.Unvalued || !whole
-				if !met[s] {
+				if !met[s] && !run.Meta.IsPart() {
 					met[s] = true
 					s.Running++
 				}

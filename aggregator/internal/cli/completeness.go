@@ -141,7 +141,7 @@ func (a *days) sources() int {
 func usual(d *v1.Day) bool { return d.State == "ok" || d.State == "open" || d.State == "unchecked" }
 
 func (a *days) table(all bool) *table {
-	t := newTable("SOURCE", "DAY", "STATE", ">RUNS", ">STORED", "?>FILTERED", "?>QUARANTINED", "?>DELETED", ">MISSING", "?>SURPLUS")
+	t := newTable("SOURCE", "DAY", "STATE", ">COUNTED", ">STORED", "?>FILTERED", "?>QUARANTINED", "?>DELETED", ">MISSING", "?>SURPLUS")
 	number := func(n *int64) string {
 		if n == nil {
 			return "-"

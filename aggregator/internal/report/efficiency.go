@@ -323,22 +323,19 @@ func (p *efficiencyPeriod) savings(ctx context.Context, all *usageAnswer, res re
 		s.total = share{booked: total(all, res.booked, res.perBooked)}
 		return s, nil
 	}
-	a := all
+	q := v1.UsageQuery{By: p.o.By, Measure: v1.JoinList("jobs", res.booked, res.used)}
 	if silent, without := p.lacks[res.used], p.lacks[res.booked]; silent > 0 || without > 0 {
 		p.note("%d of %d records do not say how much of the %s they used, and %d do not say how much they booked; they are not in its figures.", silent, p.records, res.title, without)
-		var err error
 		known := v1.NumberTest{Gte: new(0)}
-		q := v1.UsageQuery{
-			By: p.o.By, Measure: v1.JoinList("records", res.booked, res.used),
-			Component: map[string]v1.NumberTest{res.used: known, res.booked: known},
-		}
-		if a, err = p.ask(ctx, q); err != nil {
-			return nil, err
-		}
+		q.Component = map[string]v1.NumberTest{res.used: known, res.booked: known}
 	}
-	s.total = share{jobs: new(big.Rat).SetUint64(a.Records), booked: total(a, res.booked, res.perBooked), used: total(a, res.used, res.perUsed)}
+	a, err := p.ask(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	s.total = share{jobs: total(a, "jobs", nil), booked: total(a, res.booked, res.perBooked), used: total(a, res.used, res.perUsed)}
 	for g := range a.Groups {
-		s.groups = append(s.groups, share{name: groupName(&a.Groups[g]), jobs: of(a, "records", g, nil), booked: of(a, res.booked, g, res.perBooked), used: of(a, res.used, g, res.perUsed)})
+		s.groups = append(s.groups, share{name: groupName(&a.Groups[g]), jobs: of(a, "jobs", g, nil), booked: of(a, res.booked, g, res.perBooked), used: of(a, res.used, g, res.perUsed)})
 	}
 	s.total.saved = spares(s.groups)
 	slices.SortStableFunc(s.groups, func(x, y share) int { return y.spare().Cmp(x.spare()) })

@@ -8,11 +8,15 @@ import (
 	"slices"
 	"time"
 
+	"github.com/bursar-accounting/bursar/proto/record"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 // job is a record as GET /v1/records has it.
 type job v1.FullRecord
+
+// isPart reports whether it is no job but a part of one.
+func (j *job) isPart() bool { return len(j.Meta[record.PartKey]) > 0 }
 
 // amount is that of a component, and its kind; nil when the record has none.
 func (j *job) amount(name string) (amount *big.Rat, kind string) {
@@ -56,14 +60,14 @@ func (q *jobQuery) scan(ctx context.Context, r v1.API, each func(*job)) (all boo
 		SortBy: v1.SortBy{Desc: "runtime"}, Limit: q.most + 1, // one more says whether it is all
 	}
 	seen := 0
-	for record, err := range r.ListRecordsLines(ctx, &query) {
+	for full, err := range r.ListRecordsLines(ctx, &query) {
 		if err != nil {
 			return false, fmt.Errorf("the jobs of the report: %w", err)
 		}
 		if seen++; seen > q.most {
 			continue // the last one
 		}
-		if j := job(record); filter.takes(&j) {
+		if j := job(full); !j.isPart() && filter.takes(&j) {
 			each(&j)
 		}
 	}

@@ -20,7 +20,7 @@ func parts(ctx context.Context, r v1.API, o SubscriptionOptions) (*Document, err
 	found := false
 	for i, window := range o.Periods {
 		a, err := askUsage(ctx, r, v1.UsageQuery{
-			Window: window, By: o.By, Measure: "su,records", Unit: "hour", Order: "su", Zone: o.Zone, Credit: o.Credit, Where: o.Where,
+			Window: window, By: o.By, Measure: "su,jobs", Unit: "hour", Order: "su", Zone: o.Zone, Credit: o.Credit, Where: o.Where,
 		})
 		if err != nil {
 			return nil, fmt.Errorf("report subscription of %s: %w", window, err)
@@ -52,7 +52,7 @@ func partsTable(a *usageAnswer, by string, period int, name string) Table {
 		Name: fmt.Sprintf("subscription-%d", period), Title: name,
 		Columns: []Column{
 			{Name: by, Title: by, Kind: Text},
-			{Name: "records", Title: "Records", Kind: Number, Period: period},
+			{Name: "jobs", Title: "Jobs", Kind: Number, Period: period},
 			{Name: "used", Title: "Used", Kind: Number, Unit: unit, Period: period},
 			{Name: "used_share", Title: "Share of use", Kind: Share, Period: period},
 		},
@@ -61,10 +61,10 @@ func partsTable(a *usageAnswer, by string, period int, name string) Table {
 	all := total(a, "su", nil)
 	for g := range a.Groups {
 		used := of(a, "su", g, nil)
-		t.Rows = append(t.Rows, []Cell{v1.Words(groupName(&a.Groups[g])), v1.Rat(of(a, "records", g, nil)), v1.Rat(used), Quotient(used, all)})
+		t.Rows = append(t.Rows, []Cell{v1.Words(groupName(&a.Groups[g])), v1.Rat(of(a, "jobs", g, nil)), v1.Rat(used), Quotient(used, all)})
 	}
 	if len(t.Rows) > 1 {
-		t.Totals = []Cell{v1.Words("Total"), v1.Rat(total(a, "records", nil)), v1.Rat(all), {}}
+		t.Totals = []Cell{v1.Words("Total"), v1.Rat(total(a, "jobs", nil)), v1.Rat(all), {}}
 	}
 	return t
 }

@@ -58,8 +58,8 @@ func (b *board) projectKey(ctx context.Context) (string, error) {
 // members makes the table of who used what, with what was left unused.
 func (b *board) members(name, title, key string) func(context.Context) (*Table, error) {
 	return func(ctx context.Context) (*Table, error) {
-		order := "records"
-		measures := "records,wait,efficiency"
+		order := "jobs"
+		measures := "jobs,wait,efficiency"
 		if b.now.measure("Cores") != nil {
 			order, measures = "Cores", "Cores,"+measures
 		}
@@ -100,7 +100,7 @@ func (b *board) members(name, title, key string) func(context.Context) (*Table, 
 			who := groupName(&a.Groups[g])
 			used := of(a, "Cores", g, nil)
 			t.Rows = append(t.Rows, []Cell{
-				v1.Words(who), v1.Rat(of(a, "records", g, nil)), v1.Rat(used), Quotient(used, total(a, "Cores", nil)), change(of(a, order, g, nil), before[who]),
+				v1.Words(who), v1.Rat(of(a, "jobs", g, nil)), v1.Rat(used), Quotient(used, total(a, "Cores", nil)), change(of(a, order, g, nil), before[who]),
 				v1.Rat(inMinutes(a.measure("wait"), of(a, "wait", g, nil))), v1.Rat(of(a, "efficiency", g, nil)), v1.Rat(spare[who]),
 			})
 		}

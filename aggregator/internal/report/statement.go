@@ -239,7 +239,7 @@ func (s *statement) figures(ctx context.Context) (*Table, error) {
 			{Name: "change", Title: "Change", Kind: Change},
 		},
 	}
-	measure := "records,people"
+	measure := "jobs,people"
 	if s.money != "" {
 		measure = "cost," + measure
 	}
@@ -273,7 +273,7 @@ func (s *statement) figures(ctx context.Context) (*Table, error) {
 			add(m.Name, componentUnit(m.Name), divided(v1.Figure(m.Total).Number(), by), total(s.before, m.Name, by))
 		}
 	}
-	sum("records")
+	sum("jobs")
 	sum("people")
 	return t, nil
 }
@@ -306,7 +306,7 @@ func (s *statement) priced(component string, period int) bool {
 }
 
 func wordFor(measure string) string {
-	return map[string]string{"cost": "Cost", "records": "Jobs", "people": "People"}[measure]
+	return map[string]string{"cost": "Cost", "jobs": "Jobs", "people": "People"}[measure]
 }
 
 // componentUnit is in what a rate is counted.
@@ -344,7 +344,7 @@ func (s *statement) key() string {
 
 // people are who used it.
 func (s *statement) people(ctx context.Context) (*Table, error) {
-	order, measure := "Cores", "records"
+	order, measure := "Cores", "jobs"
 	if s.now.measure("Cores") != nil {
 		measure += ",Cores"
 	}
@@ -352,7 +352,7 @@ func (s *statement) people(ctx context.Context) (*Table, error) {
 		order, measure = "cost", "cost,"+measure
 	}
 	if !strings.Contains(measure, order) {
-		order = "records"
+		order = "jobs"
 	}
 	q := v1.UsageQuery{By: s.key(), Measure: measure, Order: order, Top: s.o.Top}
 	a, err := s.usage(ctx, q, 0)
@@ -375,7 +375,7 @@ func (s *statement) peopleTable(a, before *usageAnswer, order string) *Table {
 	switch order {
 	case "cost":
 		unit, kind, word = s.money, Money, "Cost"
-	case "records":
+	case "jobs":
 		unit, word = "", "Jobs"
 	}
 	t := &Table{
@@ -405,7 +405,7 @@ func (s *statement) peopleTable(a, before *usageAnswer, order string) *Table {
 	for g := range a.Groups {
 		name, value := groupName(&a.Groups[g]), of(a, order, g, nil)
 		t.Rows = append(t.Rows, []Cell{
-			v1.Words(name), v1.Rat(of(a, "records", g, nil)), v1.Rat(of(a, "Cores", g, nil)), v1.Rat(value), Quotient(value, whole), v1.Rat(past[name]), change(value, past[name]),
+			v1.Words(name), v1.Rat(of(a, "jobs", g, nil)), v1.Rat(of(a, "Cores", g, nil)), v1.Rat(value), Quotient(value, whole), v1.Rat(past[name]), change(value, past[name]),
 		})
 	}
 	if len(t.Rows) > 1 {
@@ -413,10 +413,10 @@ func (s *statement) peopleTable(a, before *usageAnswer, order string) *Table {
 		if s.before.Records > 0 {
 			was = total(before, order, nil)
 		}
-		t.Totals = []Cell{v1.Words("Total"), v1.Rat(total(a, "records", nil)), v1.Rat(total(a, "Cores", nil)), v1.Rat(whole), {}, v1.Rat(was), change(whole, was)}
+		t.Totals = []Cell{v1.Words("Total"), v1.Rat(total(a, "jobs", nil)), v1.Rat(total(a, "Cores", nil)), v1.Rat(whole), {}, v1.Rat(was), change(whole, was)}
 	}
 	if order != "cost" { // once is enough
-		t.without(map[string]string{"Cores": "cores", "records": "jobs"}[order])
+		t.without(map[string]string{"Cores": "cores", "jobs": "jobs"}[order])
 	}
 	return t
 }

@@ -169,7 +169,7 @@ func order(measure []string) string {
 		return "Cores"
 	}
 	for _, m := range measure {
-		if m != "records" && m != levelRunning && m != levelQueued {
+		if m != "records" && m != "jobs" && m != levelRunning && m != levelQueued {
 			return m
 		}
 	}

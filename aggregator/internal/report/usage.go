@@ -18,7 +18,7 @@ type UsageOptions struct {
 	Periods []string
 	Zone    string            // of days and months; "": the site's
 	By      string            // a key that gives the lines; "": group_id
-	Measure []string          // none: all components, jobs and people
+	Measure []string          // none: all components, records and people
 	Where   map[string]string // of whom it is; empty: of all
 	Order   string            // the measure that gives the order of lines; "": Cores where there are some
 	Top     int               // the lines at most, and one of the others; 0: all
@@ -31,8 +31,8 @@ func usageEntry() Entry {
 		Report: v1.Report{Name: "usage", Title: "Usage", About: "Usage by group, user or any other key, with the total.", Parameters: []Param{
 			periodParam(),
 			textParam("by", "Group by", "The key that gives the lines.", "group_id", "group_id", "user_id", "site_id", "cluster", "project", "pi"),
-			listParam("measure", "Measures", "The measures and components; without them the records, the people and all components.", "records", "people", "Cores", "Memory", "GPUs", "su", "cost", "energy", "co2"),
-			textParam("order", "Sort by", "The measure that says whose line comes first; without it the cores.", "", "Cores", "GPUs", "records"),
+			listParam("measure", "Measures", "The measures and components; without them the records, the people and all components.", "records", "jobs", "people", "Cores", "Memory", "GPUs", "su", "cost", "energy", "co2"),
+			textParam("order", "Sort by", "The measure that says whose line comes first; without it the cores.", "", "Cores", "GPUs", "records", "jobs"),
 			whereParam(), topParam(0), zoneParam(),
 		}},
 		Long: `Usage in two periods side by side: a line for each group, user or value of any key,

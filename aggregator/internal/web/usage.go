@@ -131,7 +131,7 @@ func (p *Pages) fillUsage(ctx context.Context, page *usagePage, keys []string) e
 // component reports whether a measure can be one of a record's components.
 func component(measure string) bool {
 	name, _, _ := strings.Cut(measure, "*")
-	return !slices.Contains([]string{"capacity", "utilization", "records", "started", "stopped", "people", "wait", "efficiency", "running", "queued"}, name)
+	return !slices.Contains([]string{"capacity", "utilization", "records", "jobs", "started", "stopped", "people", "wait", "efficiency", "running", "queued"}, name)
 }
 
 // none reports whether no record is in the window.
@@ -179,8 +179,8 @@ func (p *Pages) sheet(ctx context.Context, page *usagePage) error {
 	q := a.times()
 	q.Window, q.From, q.To = "", page.From.Format(time.RFC3339Nano), page.To.Format(time.RFC3339Nano) // what is downloaded is what is seen
 	q.By, q.Measure, q.Order, q.Top = a.By, v1.JoinList(a.Measure), a.Measure, a.Top
-	if a.Measure != "records" {
-		q.Measure = v1.JoinList(a.Measure, "records")
+	if a.Measure != "jobs" {
+		q.Measure = v1.JoinList(a.Measure, "jobs")
 	}
 	if a.Measure == "people" {
 		step = "" // people of two days cannot be added
@@ -234,14 +234,14 @@ func steps(from, to time.Time, step string) int {
 }
 
 // usualMeasure is what a page shows when nothing else is asked for: cores, or the
-// first component, or the records.
+// first component, or the jobs.
 func usualMeasure(known *usageAnswer) string {
-	measure := "records"
+	measure := "jobs"
 	for i := range known.Measures {
 		switch m := &known.Measures[i]; {
 		case m.Name == "Cores":
 			return m.Name
-		case measure == "records" && m.Component != "":
+		case measure == "jobs" && m.Component != "":
 			measure = m.Name
 		}
 	}
@@ -342,7 +342,7 @@ func (p *Pages) measures(known *usageAnswer) []choice {
 	for _, name := range slices.Sorted(maps.Keys(worths)) {
 		list = append(list, choice{Value: name, Text: name, Group: "Worth"})
 	}
-	for _, c := range [][2]string{{"records", "Jobs"}, {"started", "Jobs started"}, {"stopped", "Jobs ended"}, {"running", "Jobs running at a time"}, {"queued", "Jobs waiting at a time"}, {"people", "People"}} {
+	for _, c := range [][2]string{{"jobs", "Jobs"}, {"started", "Jobs started"}, {"stopped", "Jobs ended"}, {"running", "Jobs running at a time"}, {"queued", "Jobs waiting at a time"}, {"records", "Records"}, {"people", "People"}} {
 		list = append(list, choice{Value: c[0], Text: c[1], Group: "Jobs"})
 	}
 	if !known.Complete.Limited { // a part of the records beside what all run on is no share

@@ -109,7 +109,7 @@ func TestTheTablesOfUsageAreWhatTheInterfaceSays(t *testing.T) {
 	s := newSite(t)
 	february(s)
 	for _, query := range []string{
-		"", "window=2026-02", "window=2026-02&by=user_id&measure=GPUs", "window=2026-02&by=site_id&step=week&kind=bars", "window=2026-02&measure=records&top=1",
+		"", "window=2026-02", "window=2026-02&by=user_id&measure=GPUs", "window=2026-02&by=site_id&step=week&kind=bars", "window=2026-02&measure=jobs&top=1", "window=2026-02&measure=started",
 		"from=2026-02-25&to=2026-02-27&zone=Europe/Berlin", "window=2026-02&where[group_id]=atlas&by=user_id", "window=2026&measure=wait", "window=2026-02&measure=running",
 	} {
 		code, body, _ := s.get("/ui/usage?" + query)
@@ -132,7 +132,7 @@ func TestTheTablesOfUsageAreWhatTheInterfaceSays(t *testing.T) {
 			for _, m := range f.Measures {
 				row = append(row, said(m.Totals[g]))
 			}
-			if f.Measures[0].Name == "records" && len(f.Measures) > 1 {
+			if f.Measures[0].Name == "jobs" && len(f.Measures) > 1 {
 				row[1], row[2] = row[2], row[1]
 			}
 			rows = append(rows, row)
@@ -174,7 +174,7 @@ func TestTheCSVOfUsageIsThatOfTheTable(t *testing.T) {
 		t.Fatal(w.Code, err)
 	}
 	if d := cmp.Diff([][]string{
-		{"group_id", "bucket", "from", "to", "records", "Cores [hour]"},
+		{"group_id", "bucket", "from", "to", "jobs", "Cores [hour]"},
 		{"atlas", "2026-02", "2026-02-01T00:00:00Z", "2026-03-01T00:00:00Z", "2", "50"},
 		{"cms", "2026-02", "2026-02-01T00:00:00Z", "2026-03-01T00:00:00Z", "1", "20"},
 		{"neuro", "2026-02", "2026-02-01T00:00:00Z", "2026-03-01T00:00:00Z", "1", "7"},

@@ -70,7 +70,7 @@ type usageStep struct {
 
 func (p *Pages) usageSheet(a usageAsk, step string, answer *usageAnswer) *usageSheet {
 	s := &usageSheet{Measure: a.Measure, Key: keyName(a.By), Step: step, Kind: a.Kind, Limited: answer.Complete.Limited, Notes: report.Remarks(&answer.Complete)}
-	m, jobs := answer.measure(a.Measure), answer.measure("records")
+	m, jobs := answer.measure(a.Measure), answer.measure("jobs")
 	if m == nil || jobs == nil {
 		return s
 	}
@@ -161,8 +161,10 @@ func columnOf(m *v1.Measure) report.Column {
 // unitText is the unit of a measure for people.
 func unitText(m *v1.Measure) string {
 	switch m.Name {
-	case "records", "started", "stopped", "running", "queued":
+	case "jobs", "started", "stopped", "running", "queued":
 		return "jobs"
+	case "records":
+		return "records"
 	}
 	return m.UnitText()
 }
@@ -170,6 +172,8 @@ func unitText(m *v1.Measure) string {
 func measureName(name string) string {
 	switch name {
 	case "records":
+		return "Records"
+	case "jobs":
 		return "Jobs"
 	case "started":
 		return "Jobs started"
@@ -312,18 +316,19 @@ func (s *usageSheet) steps(a usageAsk, answer *usageAnswer, m *v1.Measure, colum
 	}
 }
 
-// once gives the steps the number of all jobs, of which those whose group changes are in
-// two lines: it is asked for without the key.
+// once gives the steps the number of all jobs or records, of which those whose group changes
+// are in two lines: it is asked for without the key.
 func (p *Pages) once(ctx context.Context, s *usageSheet, q v1.UsageQuery, answer *usageAnswer) error {
-	if q.Order != "records" || !slices.ContainsFunc(p.book().Keys, func(k usage.Key) bool { return slices.Contains(answer.By, k.Name) }) {
+	if q.Order != "records" && q.Order != "jobs" || !slices.ContainsFunc(p.book().Keys, func(k usage.Key) bool { return slices.Contains(answer.By, k.Name) }) {
 		return nil
 	}
+	measure := q.Order
 	q.By, q.Order, q.Top = "", "", 0
 	all, err := p.askUsage(ctx, &q)
 	if err != nil {
 		return err
 	}
-	if m := all.measure("records"); m != nil {
+	if m := all.measure(measure); m != nil {
 		for b := range s.Steps {
 			s.Steps[b].Total = show(columnOf(m), at(m.Values, b))
 		}
@@ -376,7 +381,7 @@ func (a *usageAnswer) lacks(m *v1.Measure, by string) (notes []string) {
 func (s *usageSheet) about() string {
 	var b strings.Builder
 	b.WriteString(s.Measure)
-	if s.Unit != "" && s.Unit != "jobs" {
+	if s.Unit != "" && s.Unit != strings.ToLower(s.Measure) && s.Unit != "jobs" {
 		b.WriteString(" in " + s.Unit)
 	}
 	if s.Step != "" {
