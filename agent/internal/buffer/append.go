@@ -49,7 +49,7 @@ type OpenRun struct {
 // The error is [ErrFull] when there is no room and [ErrSuperseded] when the source
 // was sent back meanwhile; then, and on any other error, nothing was written.
 func (b *Buffer) Append(a Append) (uint64, error) {
-	if err := b.room(a); err != nil {
+	if err := b.makeRoom(a); err != nil {
 		return 0, err
 	}
 	last := uint64(0)
@@ -69,11 +69,35 @@ func (b *Buffer) Append(a Append) (uint64, error) {
 	return last, nil
 }
 
-// room makes room for a, if need be by dropping acknowledged chunks early.
-func (b *Buffer) room(a Append) error {
+// Pieces returns appends that write what a writes, in this order. None but one of a single
+// frame needs more than half of the buffer, so that however much a source sends at once, a
+// buffer of any size takes it once it is acknowledged. The last one has the checkpoint and
+// all else: where only some are written, the source sends them all again.
+func (b *Buffer) Pieces(a Append) (list []Append) {
+	first, need := 0, int64(0)
+	for i, f := range a.Frames {
+		if i > first && need+room(f) > b.opt.MaxSize/2 {
+			list = append(list, Append{Source: a.Source, Generation: a.Generation, Frames: a.Frames[first:i]})
+			first, need = i, 0
+		}
+		need += room(f)
+	}
+	a.Frames = a.Frames[first:]
+	return append(list, a)
+}
+
+// room is how much a frame takes at most.
+func room(frame []byte) int64 { return int64(len(frame)) + 16 }
+
+// makeRoom makes room for a, if need be by dropping acknowledged chunks early. A single
+// frame that is larger than half of the buffer is taken where the other half is free.
+func (b *Buffer) makeRoom(a Append) error {
 	need := int64(0)
 	for _, f := range a.Frames {
-		need += int64(len(f)) + 16
+		need += room(f)
+	}
+	if len(a.Frames) == 1 {
+		need = min(need, b.opt.MaxSize/2)
 	}
 	s, _ := b.head()
 	if s.bytes+need <= b.opt.MaxSize {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -23,6 +24,7 @@ import (
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
 	"github.com/bursar-accounting/bursar/proto/frame"
+	"github.com/bursar-accounting/bursar/proto/racetest"
 	"github.com/bursar-accounting/bursar/proto/wire"
 )
 
@@ -336,13 +338,39 @@ func TestAFullBufferPausesCollectionAndNothingIsLostOrDoubled(t *testing.T) {
 	for i := range 100 {
 		r.sched.add(jobs(job(fmt.Sprint(i), "alice", 1)))
 	}
+	takesAll(t, r, 100)
+}
+
+// TestABatchLargerThanTheBuffer_IsTakenInPieces draws batches of all sizes.
+func TestABatchLargerThanTheBuffer_IsTakenInPieces(t *testing.T) {
+	for seed := range uint64(racetest.Few(4)) {
+		rng := rand.New(rand.NewPCG(seed, 26))
+		r := newRig(t, buffer.Options{MaxSize: 2000 + rng.Int64N(4000)})
+		n := 0
+		for range 3 {
+			var batch sdk.Batch
+			for range 1 + rng.IntN(100) {
+				batch.Jobs = append(batch.Jobs, job(fmt.Sprint(n), "alice", 1))
+				n++
+			}
+			r.sched.add(batch)
+		}
+		takesAll(t, r, n)
+	}
+}
+
+// takesAll runs the loop, beside a cluster that acknowledges whenever it is paused, until
+// all of so many jobs have come, in their order.
+func takesAll(t *testing.T, r *rig, n int) {
+	t.Helper()
+	batches := len(r.sched.batches)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() { defer close(done); r.loop.Run(ctx) }()
 	defer func() { cancel(); <-done }()
 	var got []string
-	for len(got) < 100 {
-		for r.loop.Status().State != "paused" && r.sched.acknowledged() < 100 {
+	for len(got) < n {
+		for r.loop.Status().State != "paused" && r.sched.acknowledged() < batches {
 			time.Sleep(time.Millisecond)
 		}
 		if s := r.loop.Status(); s.State == "paused" && !errors.Is(s.Err, buffer.ErrFull) {

@@ -18,6 +18,7 @@ import (
 type Buffer interface {
 	Begin(s buffer.Source) (buffer.Start, error)
 	Append(a buffer.Append) (uint64, error)
+	Pieces(a buffer.Append) []buffer.Append
 	OpenRuns(s buffer.Source) (map[string]buffer.OpenRun, error)
 	Clock() *buffer.Clock
 	Audits(s buffer.Source) (map[record.Time]record.Time, error)
@@ -349,6 +350,15 @@ const pauseFor = time.Second
 
 // put appends, and waits for as long as there is no room.
 func (l *Loop) put(ctx context.Context, a buffer.Append) error {
+	for _, piece := range l.buffer.Pieces(a) {
+		if err := l.putPiece(ctx, piece); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *Loop) putPiece(ctx context.Context, a buffer.Append) error {
 	logged := false
 	for {
 		_, err := l.buffer.Append(a)
