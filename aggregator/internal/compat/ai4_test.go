@@ -156,7 +156,7 @@ func TestAI4_NamespaceWithoutRecords_HasFiles(t *testing.T) {
 		"timeseries":       "date;cpu_num;cpu_MHz;memory_MB;disk_MB;gpu_num;queued;running\n2025-03-01;0;0;0;0;0;0;0\n2025-03-02;0;0;0;0;0;0;0\n2025-03-03;0;0;0;0;0;0;0\n",
 		"users-agg":        "owner;cpu_num;cpu_MHz;memory_MB;disk_MB;gpu_num\n",
 		"users-agg-merged": "user id;name;email;cpu_num / day;cpu_MHz / day;memory_MB / day;disk_MB / day;gpu_num / day\n",
-		"full-agg":         "cpu_num;cpu_MHz;memory_MB;disk_MB;gpu_num\n0;0;0;0;0\n",
+		"full-agg":         "owner;cpu_num;cpu_MHz;memory_MB;disk_MB;gpu_num\n0;0;0;0;0;0\n",
 	} {
 		if got := string(files.Files["summaries/new-"+name+".csv"]); got != want {
 			t.Errorf("%s: %q, want %q", name, got, want)

@@ -229,6 +229,9 @@ func (s *samples) files(namespace string, users map[string]AI4User, out map[stri
 		}
 	}
 	full := [][]string{ai4Resources(), nil}
+	if len(s.users[namespace]) == 0 { // its table of no users has a row of zeros, in all columns
+		full = [][]string{agg[0], {whole(0)}}
+	}
 	for _, n := range total {
 		full[1] = append(full[1], whole(n))
 	}
