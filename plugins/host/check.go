@@ -37,6 +37,23 @@ func CheckCommand(words []string, dev bool) (string, error) {
 	return checkPath(words[0], &walk{dev: dev})
 }
 
+// CheckAllowed is CheckCommand for words as [Compile] takes them, of which some stand for
+// values: it says why no command that they allow could be trusted. A program or script that
+// is known only with the values is not looked at.
+func CheckAllowed(words []string, dev bool) error {
+	known := func(path string) bool { return path != "" && path != rest && !strings.Contains(path, "*") }
+	if script := process.Script(words); known(script) {
+		if _, err := checkPath(script, &walk{dev: dev, script: true}); err != nil {
+			return err
+		}
+	}
+	if len(words) == 0 || !known(words[0]) {
+		return nil
+	}
+	_, err := checkPath(words[0], &walk{dev: dev})
+	return err
+}
+
 func checkPath(path string, w *walk) (string, error) {
 	if !filepath.IsAbs(path) {
 		return "", unsafe(path, "the path must be absolute")

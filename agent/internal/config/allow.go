@@ -1,7 +1,9 @@
 package config
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"strings"
 
@@ -64,6 +66,29 @@ func (a *AllowAction) command(words []hcl.String) hcl.Diagnostics {
 		at = words[host.Place(err)].Range
 	}
 	return hcl.Diagnostics{invalid(at, "commands", "%v", err)}
+}
+
+// CheckPrograms says which programs of the block could not be run, as others could change
+// them. dev is that of [host.CheckCommand].
+func (a *AllowAction) CheckPrograms(dev bool) hcl.Diagnostics {
+	var diags hcl.Diagnostics
+	for _, words := range a.Commands {
+		texts := make([]string, len(words))
+		for i, w := range words {
+			texts[i] = w.Value
+		}
+		if _, err := host.Compile(texts); err != nil {
+			continue // as has been said
+		}
+		switch err := host.CheckAllowed(texts, dev); {
+		case err == nil:
+		case errors.Is(err, fs.ErrNotExist):
+			diags.Add(hcl.Warnf(words[0].Range, "missing program", "actions cannot run it: %v", err))
+		default:
+			diags.Add(hcl.Errorf(words[0].Range, "unusable program", "actions cannot run it: %v", err))
+		}
+	}
+	return diags
 }
 
 // Rules are what actions may run here.

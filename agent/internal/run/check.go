@@ -10,7 +10,7 @@ import (
 )
 
 // Check says all that is wrong with a configuration on this machine: beside what
-// [config.Load] found, its certificates, and, by starting them, its plugins with
+// [config.Load] found, its certificates, the programs that actions may run, and, by starting them, its plugins with
 // their config blocks and mappings. Beside that it returns what the record blocks change.
 func Check(ctx context.Context, cfg *config.Config, p Plugins) ([]control.RecordBlock, hcl.Diagnostics) {
 	if cfg.File.Broken {
@@ -18,6 +18,9 @@ func Check(ctx context.Context, cfg *config.Config, p Plugins) ([]control.Record
 	}
 	p.Trial = true
 	diags := CheckIdentity(cfg)
+	for i := range cfg.Allow {
+		diags.Extend(cfg.Allow[i].CheckPrograms(p.Dev))
+	}
 	prepared, found := p.Prepare(ctx, cfg, cfg.Sound())
 	diags.Extend(found)
 	diags.Extend(Broken(prepared))

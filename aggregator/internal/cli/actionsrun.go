@@ -21,7 +21,8 @@ func (p *Program) actionsRun() *cobra.Command {
 		Use: "run ACTION [NAME=VALUE…]", Short: "Start a run and wait until it is planned",
 		Long: `Start a run and wait until it is planned; it starts when the previous one has ended.
 Its effects are carried out afterwards: "bursar actions history" shows them. The exit
-code is 1 when the run cannot be planned. Ctrl-C stops the waiting, not the run.`,
+code is 1 when the run cannot be planned, and 2 when something is missing from it, such as
+records that an action leaves out. Ctrl-C stops the waiting, not the run.`,
 		Example: "  bursar actions run priority/nemo\n  bursar actions run apel/site month=2026-10", Args: cobra.MinimumNArgs(1),
 	}
 	conn := p.connect(cmd)
@@ -98,6 +99,9 @@ func (p *Program) planned(r *v1.ActionRun, name string) error {
 	p.say("run %d is planned, with %d effects: bursar actions history %s %d", r.Run, r.Effects, name, r.Run)
 	for _, n := range r.Notes {
 		p.say("%s", n)
+	}
+	if r.Partial {
+		return found("something is missing from run %d of %s; the notes name it", r.Run, name)
 	}
 	return nil
 }

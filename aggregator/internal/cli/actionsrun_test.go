@@ -40,6 +40,7 @@ func TestActionsRun_WaitsForThePlan_AndFailsWithIt(t *testing.T) {
 		says string
 	}{
 		{action.Run{Effects: 4, Notes: []string{"r-1 has no VO"}}, nil, 0, "run 13 is planned, with 4 effects: bursar actions history apel/site 13\nr-1 has no VO"},
+		{action.Run{Partial: true, Notes: []string{"UNI 2026-10: 300 records are left out"}}, nil, 2, "run 13 is planned, with 0 effects: bursar actions history apel/site 13\nUNI 2026-10: 300 records are left out"},
 		{action.Run{Failure: failure}, nil, 1, "run 13 of apel/site failed: it cannot be planned: " + failure},
 		{action.Run{Failure: failure}, []string{"-detach"}, 0, "begins"},
 	} {
