@@ -38,7 +38,7 @@ func (f *ai4Flags) add(cmd *cobra.Command, about string) {
 	fl := cmd.Flags()
 	fl.Var(&choice{&f.compat, []string{asAI4}}, "compat", about)
 	fl.StringVar(&f.every, "every", "", "with -compat ai4: how far its snapshots are apart, a `duration`; default 4h")
-	fl.StringVar(&f.snapshots, "snapshots", "", "with -compat ai4: a `directory` with snapshots of ai4-accounting; their times count")
+	fl.StringVar(&f.snapshots, "snapshots", "", "with -compat ai4: a `directory` with snapshots of ai4-accounting; their times and what waits in them count")
 	fl.StringArrayVar(&f.namespaces, "namespace", nil, "with -compat ai4: include these `namespaces` even if they have no records; a comma-separated list")
 }
 
@@ -80,7 +80,7 @@ func (f *ai4Flags) options(cmd *cobra.Command, asked func() url.Values, now time
 	o.Namespaces = lists(f.namespaces)
 	if f.snapshots != "" {
 		var listed []string
-		o.Snapshots, listed, err = readSnapshots(f.snapshots)
+		o.Snapshots, o.Waiting, listed, err = readSnapshots(f.snapshots)
 		o.Namespaces = append(o.Namespaces, listed...)
 	}
 	return o, err
@@ -135,7 +135,7 @@ owner or another name than module…, tool… or batch…, and without the names
 default and tutorials. What differs: the columns queued and running are always there;
 a period of one day has the same form as others; every namespace that has ever had a
 record, is in the newest of -snapshots or is named with -namespace has files; jobs
-that wait and have never started are not seen; users have their names from the
+that wait and never start count where -snapshots show them, and else are not known; users have their names from the
 directory, also those of batch jobs; what is over counts as listed for four hours,
 whoever purged it. Where records do not say when they were "allocated", jobs that are
 starting count as queued.`
@@ -173,10 +173,19 @@ starting count as queued.`
 	}
 }
 
+// snapshotJob is what a snapshot says of a job, as far as it matters to those that wait.
+type snapshotJob struct {
+	Name   any     `json:"name"`
+	Status any     `json:"status"`
+	Owner  any     `json:"owner"`
+	Start  *string `json:"alloc_start"`
+}
+
 // readSnapshots returns the times of the snapshots in a directory, which their names
-// say, and the namespaces that the newest one lists, also those without jobs.
-func readSnapshots(dir string) (times []time.Time, namespaces []string, err error) {
-	var newest string
+// say, the jobs that wait in each, and the namespaces that the newest one lists, also those
+// without jobs.
+func readSnapshots(dir string) (times []time.Time, waiting map[time.Time][]compat.AI4Waiting, namespaces []string, err error) {
+	waiting = map[time.Time][]compat.AI4Waiting{}
 	var latest time.Time
 	err = filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
 		if err != nil {
@@ -187,27 +196,46 @@ func readSnapshots(dir string) (times []time.Time, namespaces []string, err erro
 		if !isJSON || wrong != nil {
 			return nil //nolint:nilerr // another file
 		}
-		if newest == "" || t.After(latest) {
-			newest, latest = path, t
+		jobs, err := readSnapshot(path)
+		if err != nil {
+			return err
 		}
-		times = append(times, t)
+		if times == nil || t.After(latest) {
+			latest, namespaces = t, slices.Collect(maps.Keys(jobs))
+		}
+		times, waiting[t] = append(times, t), waitingIn(jobs)
 		return nil
 	})
 	if err == nil && len(times) == 0 {
 		err = fmt.Errorf("%s has no files with names like 2025-03-01T04:00:30.json", dir)
 	}
+	return times, waiting, namespaces, err
+}
+
+func readSnapshot(path string) (jobs map[string][]snapshotJob, err error) {
+	text, err := os.ReadFile(path)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	text, err := os.ReadFile(newest)
-	if err != nil {
-		return nil, nil, err
-	}
-	var jobs map[string]json.RawMessage
 	if err := json.Unmarshal(text, &jobs); err != nil {
-		return nil, nil, fmt.Errorf("read the namespaces of %s: %w; move the file away if it is damaged", newest, err)
+		return nil, fmt.Errorf("read the snapshot %s: %w; move the file away if it is damaged", path, err)
 	}
-	return times, slices.Collect(maps.Keys(jobs)), nil
+	return jobs, nil
+}
+
+// waitingIn are the jobs of a snapshot that wait: ai4-accounting also takes those for waiting
+// that run without a start.
+func waitingIn(jobs map[string][]snapshotJob) (list []compat.AI4Waiting) {
+	for _, namespace := range slices.Sorted(maps.Keys(jobs)) {
+		for _, j := range jobs[namespace] {
+			name, _ := j.Name.(string)
+			owner, _ := j.Owner.(string)
+			if j.Status == "queued" || j.Status == "running" && (j.Start == nil || *j.Start == "") {
+				list = append(list, compat.AI4Waiting{Namespace: namespace, Name: name, Owner: owner})
+			}
+		}
+	}
+	return list
 }
 
 // knownUsers reads the users that were written before; none where there is no file.

@@ -92,7 +92,7 @@ func TestReportSummaryAI4_EmptyNamespaces_HaveFiles(t *testing.T) {
 	dir, taken := t.TempDir(), t.TempDir()
 	for name, text := range map[string]string{
 		"2026-03-01T08:00:30": `{"imagine":[{"job_ID":"a"}],"listed":[]}`, // the newest
-		"2026-03-01T04:00:30": `{"imagine":[],"gone":[]}`,
+		"2026-03-01T04:00:30": `{"imagine":[{"name":"tool-x","status":"queued","owner":"zed"},{"name":"tool-y","status":"running","owner":"zed","alloc_start":null}],"gone":[]}`,
 	} {
 		if err := os.WriteFile(filepath.Join(taken, name+".json"), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -107,6 +107,9 @@ func TestReportSummaryAI4_EmptyNamespaces_HaveFiles(t *testing.T) {
 	}
 	if want := "imagine listed named"; err != nil || strings.Join(list, " ") != want {
 		t.Errorf("files of %v, want %s: %v", list, want, err)
+	}
+	if series, err := os.ReadFile(filepath.Join(dir, "summaries", "imagine-timeseries.csv")); err != nil || !strings.Contains(string(series), ";queued;running\n2026-03-01;2;4000;0;0;0;2;1\n") {
+		t.Errorf("two jobs wait that never ran: %s, %v", series, err)
 	}
 	if err := os.WriteFile(filepath.Join(taken, "2026-03-01T12:00:30.json"), []byte(`{"imagine"`), 0o600); err != nil {
 		t.Fatal(err)

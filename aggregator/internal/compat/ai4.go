@@ -18,12 +18,18 @@ type AI4Options struct {
 	Every time.Duration
 	// Snapshots are the times of snapshots, in their place.
 	Snapshots []time.Time
+	// Waiting are the jobs that a snapshot lists as queued, by its time. Those of which
+	// there is no record count, for they have never run.
+	Waiting map[time.Time][]AI4Waiting
 	// Namespaces are reported even where no record has them.
 	Namespaces []string
 	// Known are the users of a file that was written before; who is in it stays.
 	Known map[string]AI4User
 	Now   time.Time
 }
+
+// AI4Waiting is a job that waits.
+type AI4Waiting struct{ Namespace, Name, Owner string }
 
 // AI4User is a line of ai4-accounting's file of users.
 type AI4User struct {
@@ -94,7 +100,28 @@ type ai4World struct {
 	namespaces []string
 	jobs       []*ai4Job   // by when they begin
 	instants   []time.Time // of snapshots
+	waiting    map[time.Time][]AI4Waiting
 }
+
+// unrecorded are those of waiting jobs that ai4-accounting looks at and that no record is of.
+func (w *ai4World) unrecorded(waiting map[time.Time][]AI4Waiting) map[time.Time][]AI4Waiting {
+	recorded := map[string]bool{}
+	for _, j := range w.jobs {
+		recorded[j.name] = true
+	}
+	out := map[time.Time][]AI4Waiting{}
+	for t, list := range waiting {
+		for _, j := range list {
+			if ai4Kept(j.Namespace, j.Name) && j.Owner != "" && !recorded[ai4Name(j.Namespace, j.Name)] {
+				out[t] = append(out[t], j)
+			}
+		}
+	}
+	return out
+}
+
+// ai4Name tells jobs of all namespaces apart.
+func ai4Name(namespace, name string) string { return namespace + "\x00" + name }
 
 // ai4Walk goes through the jobs in the order of time.
 type ai4Walk struct{ coming, present []*ai4Job }
@@ -136,7 +163,7 @@ func (b *ai4Builder) add(r *v1.FullRecord) {
 	if namespace == "" || !ai4Kept(namespace, name) || !main || owner == "" {
 		return
 	}
-	name = namespace + "\x00" + name
+	name = ai4Name(namespace, name)
 	j := b.jobs[name]
 	if j == nil {
 		j = &ai4Job{namespace: namespace, name: name}

@@ -33,6 +33,7 @@ func (o *AI4Options) ask(ctx context.Context, r v1.API) (*ai4World, error) {
 	if o.Period == "" {
 		w.from = o.first(w)
 	}
+	w.waiting = w.unrecorded(o.Waiting)
 	w.instants, err = o.instants(w)
 	return w, err
 }

@@ -112,7 +112,7 @@ func (w *ai4World) sample() *samples {
 		if len(s.days) == 0 || s.days[len(s.days)-1] != day {
 			s.days, s.today = append(s.days, day), map[[2]string]*amounts{}
 		}
-		if s.snapshot(w.namespaces, jobs.at(t), t, day) {
+		if s.snapshot(w.namespaces, jobs.at(t), w.waiting[t], t, day) {
 			s.snapshots[day]++
 		}
 		if i+1 == len(w.instants) || w.instants[i+1].UTC().Format(time.DateOnly) != day {
@@ -123,7 +123,7 @@ func (w *ai4World) sample() *samples {
 }
 
 // snapshot adds one, and reports whether it has any line.
-func (s *samples) snapshot(namespaces []string, jobs []*ai4Job, t time.Time, day string) (some bool) {
+func (s *samples) snapshot(namespaces []string, jobs []*ai4Job, waiting []AI4Waiting, t time.Time, day string) (some bool) {
 	found := map[string]*seen{}
 	for _, n := range namespaces {
 		found[n] = &seen{}
@@ -138,11 +138,7 @@ func (s *samples) snapshot(namespaces []string, jobs []*ai4Job, t time.Time, day
 		if state != ai4Running && state != ai4Queued {
 			continue
 		}
-		s.owners[a.owner] = true
-		who := [2]string{j.namespace, a.owner}
-		if s.today[who] == nil {
-			s.today[who] = &amounts{}
-		}
+		had := s.seen(j.namespace, a.owner)
 		if state == ai4Queued {
 			f.queued++
 			continue
@@ -150,9 +146,30 @@ func (s *samples) snapshot(namespaces []string, jobs []*ai4Job, t time.Time, day
 		f.running++
 		for i, n := range r.amounts {
 			f.sum[i] += n
-			s.today[who][i] += n
+			had[i] += n
 		}
 	}
+	for _, j := range waiting {
+		if f := found[j.Namespace]; f != nil {
+			f.queued++
+			s.seen(j.Namespace, j.Owner)
+		}
+	}
+	return s.addDay(found, day)
+}
+
+// seen is what a user had on the day that is being read.
+func (s *samples) seen(namespace, owner string) *amounts {
+	s.owners[owner] = true
+	who := [2]string{namespace, owner}
+	if s.today[who] == nil {
+		s.today[who] = &amounts{}
+	}
+	return s.today[who]
+}
+
+// addDay adds what a snapshot has to its day, and reports whether it has any line.
+func (s *samples) addDay(found map[string]*seen, day string) (some bool) {
 	for n, f := range found {
 		if f.running+f.queued == 0 && f.listed > 0 {
 			continue // ai4-accounting has no line about jobs that are over or begin

@@ -133,3 +133,36 @@ func TestAI4_LimitedPrincipal_GetsAnError(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Jobs that wait in snapshots count as queued in these, unless records know them.
+func TestAI4_JobsThatNeverRan_WaitInTheSnapshotsThatShowThem(t *testing.T) {
+	random := rand.New(rand.NewPCG(26, 4))
+	midnight := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
+	ran := `[{"record_id":"a-main","meta":{"namespace":["n"],"job":["tool-ran"],"user_id":["u"]},"components":[],"state":"complete","start_time":"2026-02-27T00:00:00Z","stop_time":"2026-02-27T01:00:00Z"}]`
+	for range 100 {
+		w := worldOf(t, ran)
+		w.namespaces = []string{"n"}
+		waiting, jobs, shown := map[time.Time][]AI4Waiting{}, int64(0), int64(0)
+		for hour := range 24 {
+			at := midnight.Add(time.Duration(hour) * time.Hour)
+			w.instants = append(w.instants, at)
+			never := random.Int64N(4)
+			for k := range never {
+				waiting[at] = append(waiting[at], AI4Waiting{"n", fmt.Sprintf("module-%d", k), "v"})
+			}
+			for _, other := range []AI4Waiting{{"n", "tool-ran", "u"}, {"n", "traefik", "v"}, {"n", "tool-x", ""}, {"default", "tool-x", "v"}} {
+				if random.IntN(3) == 0 {
+					waiting[at] = append(waiting[at], other)
+				}
+			}
+			if never > 0 {
+				jobs, shown = jobs+never, shown+1
+			}
+		}
+		w.waiting = w.unrecorded(waiting)
+		d := w.sample().series["n"]["2026-03-01"]
+		if want := (level{jobs, shown}); d == nil || d.queued != want {
+			t.Fatalf("queued %+v, want %+v", d, want)
+		}
+	}
+}
