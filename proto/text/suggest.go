@@ -7,16 +7,46 @@ import (
 )
 
 // Suggest returns the candidate that is closest to name, or "" when none is
-// close enough to be a slip of the pen. Case and the difference between "-"
-// and "_" cost nothing.
+// close enough to be a typing error. Case and the difference between "-" and
+// "_" cost nothing. Without such a candidate it is the only one whose first
+// words are close to name, as group_id is for "group".
 func Suggest(name string, candidates []string) string {
-	best, bestCost := "", max(1, min(3, len(name)/3))+1
+	near, _ := nearest(name, candidates, func(c string) []string { return []string{c} })
+	if near != "" {
+		return near
+	}
+	near, only := nearest(name, candidates, firstWords)
+	if !only {
+		return ""
+	}
+	return near
+}
+
+// nearest returns the first candidate with the form that is closest to name, "" when none
+// is close, and whether it is the only one with such a form.
+func nearest(name string, candidates []string, forms func(string) []string) (best string, only bool) {
+	cost := max(1, min(3, len(name)/3)) + 1
 	for _, c := range candidates {
-		if cost := distance(normal(name), normal(c)); cost < bestCost {
-			best, bestCost = c, cost
+		for _, form := range forms(normal(c)) {
+			switch d := distance(normal(name), form); {
+			case d < cost:
+				best, cost, only = c, d, true
+			case d == cost && c != best:
+				only = false
+			}
 		}
 	}
-	return best
+	return best, only
+}
+
+// firstWords are what a name begins with, up to each "_".
+func firstWords(name string) (list []string) {
+	for i, r := range name {
+		if r == '_' && i > 0 {
+			list = append(list, name[:i])
+		}
+	}
+	return list
 }
 
 func normal(s string) string { return strings.ReplaceAll(strings.ToLower(s), "-", "_") }

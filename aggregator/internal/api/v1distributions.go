@@ -44,6 +44,12 @@ func (s *Server) v1Distributions(w http.ResponseWriter, r *http.Request, view *a
 	if err != nil {
 		return err
 	}
+	if runs == 0 && !lenient(r) {
+		u := unmatched{s, view, s.book(), s.ask}
+		if err := u.refuse(r.Context(), &q, having); err != nil {
+			return err
+		}
+	}
 	out := v1.Distributions{Window: v1.Window{From: v1.Stamp(zone.window.From), To: v1.Stamp(zone.window.To)}, Zone: zone.name, Records: runs, Complete: known.Complete}
 	for i := range list {
 		out.Histograms = append(out.Histograms, list[i].json())

@@ -28,7 +28,7 @@ func (s *Server) v1Records(w http.ResponseWriter, r *http.Request, view *access.
 	if err != nil {
 		return err
 	}
-	if p.cursor == "" && p.archived != "true" && !lenient(r) && len(p.query.Meta)+len(p.query.Amounts) > 0 {
+	if p.cursor == "" && p.archived != "true" && !lenient(r) {
 		if err := s.matched(r.Context(), view, p.query); err != nil {
 			return err
 		}
@@ -63,9 +63,12 @@ func (s *Server) recordsTable(w http.ResponseWriter, r *http.Request, read rows,
 }
 
 // matched refuses a query that finds nothing when that is due to a name that no record
-// has.
+// has, and an order by such a name.
 func (s *Server) matched(ctx context.Context, view *access.View, q store.Query) error {
 	u := unmatched{s, view, &usage.Derivation{}, nil}
+	if err := u.order(ctx, &q); err != nil || len(q.Meta)+len(q.Amounts) == 0 {
+		return err
+	}
 	if some, err := u.some(ctx, q); err != nil || some {
 		return err
 	}

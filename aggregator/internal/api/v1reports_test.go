@@ -93,7 +93,7 @@ func TestAReportThatCannotBeSaysWhyAndNamesWhatIsNear(t *testing.T) {
 		"subscription?period=2026-03":                {400, "service units are not configured"},
 		"utilization?period=2026-03":                 {400, "no capacity configured or reported"},
 		"usage?period=lately":                        {400, `invalid window \"lately\"`},
-		"usage?period=2026-03&by=grup":               {400, "the keys are"},
+		"usage?period=2026-03&by=grup":               {400, `did you mean \"group_id\"?`},
 		"usage?period=2026-03&zone=Mars":             {400, "Mars"},
 		"usage?perod=2026-03":                        {400, `did you mean \"period\"?`},
 		"usage?period=1&period=2&period=3":           {400, "at most 2"},

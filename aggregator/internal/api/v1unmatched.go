@@ -77,12 +77,9 @@ func (u *unmatched) filter(ctx context.Context, f usage.Filter) error {
 		return err
 	}
 	if !has {
-		keys, err := u.view.Keys(ctx)
+		keys, err := keysOf(ctx, u.view, u.book)
 		if err != nil {
 			return err
-		}
-		for i := range u.book.Keys {
-			keys = append(keys, u.book.Keys[i].Name)
 		}
 		return noMatch("no record has a meta key %q%s", f.Key, near(f.Key, keys))
 	}
@@ -101,9 +98,7 @@ func (u *unmatched) filter(ctx context.Context, f usage.Filter) error {
 
 // component refuses a filter on a component that no record has.
 func (u *unmatched) component(ctx context.Context, name string) error {
-	t := store.AmountTest{Name: name}
-	t.Amount.GTE(math.MinInt64)
-	if has, err := u.some(ctx, store.Query{Amounts: []store.AmountTest{t}}); err != nil || has {
+	if has, err := u.some(ctx, store.Query{Amounts: []store.AmountTest{anyAmount(name)}}); err != nil || has {
 		return err
 	}
 	known, err := u.view.Names(ctx, nil)
@@ -111,6 +106,42 @@ func (u *unmatched) component(ctx context.Context, name string) error {
 		return err
 	}
 	return noMatch("no record has a component %q%s", name, near(name, slices.Collect(maps.Keys(known.Components))))
+}
+
+// order refuses one by a key or a component that no record has where another is near. By
+// others, such as a column of a page that no record has, all records are equal.
+func (u *unmatched) order(ctx context.Context, q *store.Query) error {
+	having, what := store.Query{}, "meta key"
+	switch q.Order {
+	case store.ByMeta:
+		having.Meta = []store.MetaTest{{Key: q.By}}
+	case store.ByAmount:
+		having.Amounts, what = []store.AmountTest{anyAmount(q.By)}, "component"
+	default:
+		return nil
+	}
+	if has, err := u.some(ctx, having); err != nil || has {
+		return err
+	}
+	known, err := u.view.Names(ctx, nil)
+	if err != nil {
+		return err
+	}
+	names := known.Keys
+	if q.Order == store.ByAmount {
+		names = known.Components
+	}
+	if near := meant(q.By, slices.Collect(maps.Keys(names))); near != "" {
+		return refuse(http.StatusBadRequest, "no record has a %s %q; did you mean %q?", what, q.By, near)
+	}
+	return nil
+}
+
+// anyAmount asks for records with a component.
+func anyAmount(name string) store.AmountTest {
+	t := store.AmountTest{Name: name}
+	t.Amount.GTE(math.MinInt64)
+	return t
 }
 
 // derived refuses a value that neither a record nor the directory has. Who sees some of
@@ -167,17 +198,11 @@ func noMatch(format string, args ...any) error {
 func near(name string, names []string) string {
 	slices.Sort(names)
 	names = slices.Compact(names)
-	switch best := hcl.Suggest(name, names); best {
-	case "":
-	case name:
+	if slices.Contains(names, name) {
 		return ""
-	default:
-		return fmt.Sprintf("; did you mean %q?", best)
 	}
-	for _, n := range names { // a word of a longer name, such as group of group_id
-		if len(name) > 2 && strings.Contains(strings.ToLower(n), strings.ToLower(name)) {
-			return fmt.Sprintf("; did you mean %q?", n)
-		}
+	if best := meant(name, names); best != "" {
+		return fmt.Sprintf("; did you mean %q?", best)
 	}
 	more := ""
 	if len(names) > 8 {
@@ -188,6 +213,18 @@ func near(name string, names []string) string {
 		return ""
 	}
 	return "; known are " + strings.Join(names, ", ") + more
+}
+
+// meant is the name that is near to another, or has it in it, such as project of proj; ""
+// where there is none.
+func meant(name string, names []string) string {
+	best := hcl.Suggest(name, names)
+	for _, n := range names {
+		if best == "" && len(name) > 2 && strings.Contains(strings.ToLower(n), strings.ToLower(name)) {
+			best = n
+		}
+	}
+	return best
 }
 
 var errFound = errors.New("found")

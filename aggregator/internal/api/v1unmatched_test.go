@@ -48,6 +48,45 @@ func TestFilters_ThatNoRecordCanPass_AreRefusedWithNearNames(t *testing.T) {
 	}
 }
 
+// Wherever a key is taken, one that no record has is refused with the one that is near.
+func TestKeys_ThatNoRecordHas_AreRefusedWithTheNearKey(t *testing.T) {
+	rg := newRig(t, withCapacity, noon("2026-05-01T12:00:00Z"))
+	march(rg)
+	places := []string{
+		"/v1/usage?window=%s&by={}", "/v1/usage?window=%s&by=user_id,{}&measure=records", "/v1/usage?window=%s&where[{}]=atlas", "/v1/usage?window=%s&meta[{}][c][0]=atlas",
+		"/v1/usage?window=%s&measure=people&people={}", "/v1/records?ran_from=%s-01-01T00:00:00Z&meta[{}][c][0]=atlas", "/v1/records?ran_from=%s-01-01T00:00:00Z&order=meta.{}",
+		"/v1/records?ran_from=%s-01-01T00:00:00Z&order=-meta.{}&format=csv", "/v1/distributions?window=%s&where[{}]=atlas", "/v1/distributions?window=%s&meta[{}][c][0]=atlas",
+		"/v1/reports/usage?period=%s&by={}", "/v1/reports/usage?period=%s&where[{}]=atlas", "/v1/reports/statement?period=%s-03&of={}=atlas", "/v1/reports/efficiency?period=%s&by={}",
+		"/v1/reports/distributions?period=%s&where[{}]=atlas",
+	}
+	for _, place := range places {
+		for name, want := range map[string]string{"group": "group_id", "Group": "group_id", "group-id": "group_id", "grup_id": "group_id", "user": "user_id", "usr": "user_id", "proup_id": "group_id"} {
+			for _, year := range []string{"2026", "2031"} {
+				path := strings.ReplaceAll(fmt.Sprintf(place, year), "{}", name)
+				a := rg.do("GET", path, "")
+				if a.status != http.StatusBadRequest || !strings.Contains(a.body, fmt.Sprintf(`no record has a meta key \"%s\"; did you mean \"%s\"?`, name, want)) {
+					t.Errorf("%s: %v, want %s", path, a, want)
+				}
+			}
+		}
+		path := strings.ReplaceAll(fmt.Sprintf(place, "2026"), "{}", "group_id")
+		if a := rg.do("GET", path, ""); a.status != http.StatusOK {
+			t.Errorf("%s: %v", path, a)
+		}
+	}
+	for path, want := range map[string]string{
+		"/v1/records?order=component.Corse": `no record has a component \"Corse\"; did you mean \"Cores\"?`,
+		"/v1/usage?window=2026&by=colour":   `no record has a meta key \"colour\"; the keys are group_id, user_id`,
+	} {
+		if a := rg.do("GET", path, ""); a.status != http.StatusBadRequest || !strings.Contains(a.body, want) {
+			t.Errorf("%s: %v, want %s", path, a, want)
+		}
+	}
+	if a := rg.do("GET", "/v1/records?order=meta.state", ""); a.status != http.StatusOK {
+		t.Errorf("a page may order by a column that no record has: %v", a)
+	}
+}
+
 // Near names are those of records that the reader sees; a name that only others have is
 // answered like one that no one has.
 func TestFilters_OfAReaderOfSomeRows_NameNoOthers(t *testing.T) {

@@ -59,7 +59,7 @@ func (s *Server) v1Usage(w http.ResponseWriter, r *http.Request, view *access.Vi
 	}
 	page, err := usage.MakeTable(r.Context(), ask, q.Request)
 	if err != nil {
-		return s.usageError(r.Context(), view, book, err)
+		return usageError(r.Context(), view, book, err)
 	}
 	if page.Records == 0 && !lenient(r) {
 		u := unmatched{s, view, book, ask}
@@ -87,21 +87,35 @@ func (s *Server) book() *usage.Derivation {
 }
 
 // usageError makes a refusal of an error that is the client's.
-func (s *Server) usageError(ctx context.Context, view *access.View, book *usage.Derivation, err error) error {
+func usageError(ctx context.Context, view *access.View, book *usage.Derivation, err error) error {
 	if unknown, ok := errors.AsType[*usage.UnknownKeyError](err); ok {
-		keys, e := view.Keys(ctx)
-		if e != nil {
-			return e
-		}
-		for i := range book.Keys {
-			keys = append(keys, book.Keys[i].Name)
-		}
-		return refuse(http.StatusBadRequest, "%v; the keys are %s", unknown, strings.Join(keys, ", "))
+		return unknownKey(ctx, view, book, unknown)
 	}
 	if errors.Is(err, usage.ErrRequest) || errors.Is(err, usage.ErrQuestion) {
 		return refuse(http.StatusBadRequest, "%v", err)
 	}
 	return err
+}
+
+// unknownKey refuses a key that no record has, and says which is meant.
+func unknownKey(ctx context.Context, view *access.View, book *usage.Derivation, unknown *usage.UnknownKeyError) error {
+	keys, err := keysOf(ctx, view, book)
+	if err != nil {
+		return err
+	}
+	if key := meant(unknown.Key, keys); key != "" {
+		return refuse(http.StatusBadRequest, "%v; did you mean %q?", unknown, key)
+	}
+	return refuse(http.StatusBadRequest, "%v; the keys are %s", unknown, strings.Join(keys, ", "))
+}
+
+// keysOf are the keys of the newest records that the principal sees, and the derived ones.
+func keysOf(ctx context.Context, view *access.View, book *usage.Derivation) ([]string, error) {
+	keys, err := view.Keys(ctx)
+	for i := range book.Keys {
+		keys = append(keys, book.Keys[i].Name)
+	}
+	return keys, err
 }
 
 const parquetType = "application/vnd.apache.parquet"

@@ -84,7 +84,8 @@ func TestWhatCannotBeDerivedIsRefusedWithWhatCan(t *testing.T) {
 	rg := newRig(t, withBook)
 	march(rg)
 	for query, want := range map[string]string{
-		"by=projekt":            "the keys are group_id, user_id, project",
+		"by=projekt":            `did you mean \"project\"?`,
+		"by=colour":             "the keys are group_id, user_id, project",
 		"measure=costs":         "the measures are records, jobs, started, stopped, people, wait, efficiency, running, queued, capacity, utilization, cost, Cores",
 		"where[]=x":             "want where[KEY]=VALUE",
 		"where[a]=x&where[a]=y": "where[a] given more than once",

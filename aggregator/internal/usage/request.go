@@ -78,6 +78,9 @@ type Request struct {
 // component they are about that.
 func CapacityWords() []string { return []string{supplied, utilization} }
 
+// usualPeople is the key of people where the request names none.
+const usualPeople = "user_id"
+
 // times stands between a component and its score.
 const times = "*"
 
@@ -85,7 +88,7 @@ func (r *Request) defaults() {
 	for _, d := range []struct {
 		name *string
 		def  string
-	}{{&r.People, "user_id"}, {&r.CPU, "TotalCPU"}, {&r.Cores, "Cores"}} {
+	}{{&r.People, usualPeople}, {&r.CPU, "TotalCPU"}, {&r.Cores, "Cores"}} {
 		if *d.name == "" {
 			*d.name = d.def
 		}
@@ -173,21 +176,33 @@ func (r *Request) Ever(ctx context.Context, ask QueryFunc, by ...string) (*Resul
 	return ask(ctx, Query{Question: q})
 }
 
-// known returns an error when a key of By is in no record at all.
+// known returns an error when a key of By, or the one whose values are people, is in no
+// record at all.
 func (r *Request) known(ctx context.Context, ask QueryFunc, a *Result) error {
 	for i, key := range r.By {
-		if slices.Contains(r.Derived, key) || slices.ContainsFunc(a.Groups, func(g Group) bool { return !g.Lacks[i] }) {
+		if slices.ContainsFunc(a.Groups, func(g Group) bool { return !g.Lacks[i] }) {
 			continue
 		}
-		all, err := r.Ever(ctx, ask, key)
-		if err != nil {
+		if err := r.knownKey(ctx, ask, key); err != nil {
 			return err
 		}
-		if len(all.Groups) > 0 && !slices.ContainsFunc(all.Groups, func(g Group) bool { return !g.Lacks[0] }) {
-			return &UnknownKeyError{key}
-		}
 	}
-	return nil
+	if r.People == usualPeople || !r.wants(people) || slices.ContainsFunc(a.People, func(n uint64) bool { return n > 0 }) {
+		return nil
+	}
+	return r.knownKey(ctx, ask, r.People)
+}
+
+// knownKey returns an error when there are records and none has the key.
+func (r *Request) knownKey(ctx context.Context, ask QueryFunc, key string) error {
+	if slices.Contains(r.Derived, key) {
+		return nil
+	}
+	all, err := r.Ever(ctx, ask, key)
+	if err == nil && len(all.Groups) > 0 && !slices.ContainsFunc(all.Groups, func(g Group) bool { return !g.Lacks[0] }) {
+		return &UnknownKeyError{key}
+	}
+	return err
 }
 
 // UnknownKeyError says that no record has a meta key.
