@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/big"
 	"slices"
+	"strings"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
 	"github.com/bursar-accounting/bursar/proto/record"
@@ -17,6 +18,21 @@ const (
 	KWh           = "kWh"
 	CO2Unit       = "kg CO2e"
 )
+
+// Unconfigured says what is missing in a configuration without a measure that values usage,
+// and what to add; "" of other names.
+func Unconfigured(measure string) string {
+	word, _, _ := strings.Cut(measure, "_") // energy_measured
+	switch word {
+	case Cost:
+		return "prices are not configured; add a price block"
+	case ServiceUnitMeasure:
+		return ErrNoUnits.Error()
+	case EnergyMeasure, CO2Measure:
+		return "energy is not configured; add an energy block"
+	}
+	return ""
+}
 
 // EnergySettings say how energy and CO2 follow from records.
 type EnergySettings struct {

@@ -113,3 +113,66 @@ func TestFilters_OfAReaderOfSomeRows_NameNoOthers(t *testing.T) {
 		}
 	}
 }
+
+// A word that is neither a key nor a measure is answered with what is near, and one that is
+// the other of the two, or needs a configuration, with that.
+func TestUsage_AWordInTheWrongPlace_IsToldItsPlace(t *testing.T) {
+	for _, priced := range []bool{true, false} {
+		set := []change{withCapacity, noon("2026-05-01T12:00:00Z")}
+		if priced {
+			set = append(set, withBook)
+		}
+		rg := newRig(t, set...)
+		march(rg)
+		rg.add(`{"record_id":"g1","meta":{"group_id":["cms"]},"components":[{"name":"GPUs","amount":1,"scores":[]},{"name":"TotalCPU","amount":60,"scores":[]}],"start_time":"2026-03-02T00:00:00Z","stop_time":"2026-03-02T01:00:00Z"}`)
+		want := map[string]string{
+			"by=su":         "it is a measure, and service units are not configured; add",
+			"by=energy":     "it is a measure, and energy is not configured; add an energy block",
+			"measure=co2":   "energy is not configured; add an energy block",
+			"measure=su":    "service units are not configured; add",
+			"by=cores":      "it is a measure; use -measure Cores, or measure=Cores in /v1",
+			"by=cor":        "the keys are group_id",
+			"measure=group": "the measures are records",
+		}
+		cost := "it is a measure, and prices are not configured; add a price block"
+		if priced {
+			cost = "it is a measure; use -measure cost, or measure=cost in /v1"
+			want["measure=project"], want["measure=costs"] = "it is a key; use -by project, or by=project in /v1", `did you mean \"cost\"?`
+		} else {
+			want["measure=cluster"] = "it is a key; use -by cluster"
+			want["measure=cost"] = `invalid measure \"cost\": prices are not configured; add a price block`
+		}
+		want["by=cost"] = cost
+		for _, measure := range []string{"records", "started", "wait", "people", "efficiency", "running", "queued", "capacity", "utilization", "Cores", "Memory", "GPUs", "TotalCPU"} {
+			want["by="+measure] = fmt.Sprintf("it is a measure; use -measure %s, or measure=%[1]s in /v1", measure)
+		}
+		for _, key := range []string{"group_id", "user_id"} {
+			want["measure="+key] = fmt.Sprintf("it is a key; use -by %s, or by=%[1]s in /v1", key)
+		}
+		for measure, near := range map[string]string{
+			"cpuhours": "TotalCPU", "cpu-hours": "TotalCPU", "CPU_hours": "TotalCPU", "corehours": "Cores", "core-hours": "Cores", "gpuhours": "GPUs", "GPU-hours": "GPUs",
+			"core": "Cores", "gpu": "GPUs", "cpu": "TotalCPU", "record": "records", "Cores*SH": "Cores*HS", "utilisation": "utilization",
+		} {
+			want["measure="+measure] = fmt.Sprintf(`did you mean \"%s\"?`, near)
+		}
+		for query, words := range want {
+			for _, window := range []string{"2026", "2031"} {
+				a := rg.do("GET", "/v1/usage?window="+window+"&"+query, "")
+				if a.status != http.StatusBadRequest || !strings.Contains(a.body, words) {
+					t.Errorf("priced %v, %s: %v, want %s", priced, query, a, words)
+				}
+			}
+		}
+	}
+}
+
+func TestUsage_CPUHoursWithoutCPUSeconds_AreThoseOfCores(t *testing.T) {
+	rg := newRig(t)
+	march(rg)
+	if a := rg.do("GET", "/v1/usage?window=2026&measure=cpuhours", ""); !strings.Contains(a.body, `did you mean \"Cores\"?`) {
+		t.Error(a)
+	}
+	if a := rg.do("GET", "/v1/usage?window=2026&by=group_id&order=core", ""); !strings.Contains(a.body, `invalid order \"core\": did you mean \"Cores\"?`) {
+		t.Error(a)
+	}
+}

@@ -1,13 +1,17 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
+	"github.com/bursar-accounting/bursar/aggregator/internal/accounting"
 	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
 
 	"github.com/bursar-accounting/bursar/proto/record"
@@ -38,12 +42,7 @@ func (s *Server) v1Usage(w http.ResponseWriter, r *http.Request, view *access.Vi
 		return err
 	}
 	book := s.book()
-	for i := range book.Keys {
-		q.Derived = append(q.Derived, book.Keys[i].Name)
-	}
-	for i := range book.Weights {
-		q.Weights = append(q.Weights, book.Weights[i].Name)
-	}
+	q.Derived, q.Weights = book.KeyNames(), book.WeightNames()
 	switch {
 	case view.Principal().Rows.All():
 		if s.opt.Capacity != nil {
@@ -91,31 +90,65 @@ func usageError(ctx context.Context, view *access.View, book *usage.Derivation, 
 	if unknown, ok := errors.AsType[*usage.UnknownKeyError](err); ok {
 		return unknownKey(ctx, view, book, unknown)
 	}
+	if unknown, ok := errors.AsType[*usage.UnknownMeasureError](err); ok {
+		return unknownMeasure(ctx, view, book, unknown)
+	}
 	if errors.Is(err, usage.ErrRequest) || errors.Is(err, usage.ErrQuestion) {
 		return refuse(http.StatusBadRequest, "%v", err)
 	}
 	return err
 }
 
-// unknownKey refuses a key that no record has, and says which is meant.
+// unknownKey refuses a key that no record has, and says which is meant, or that it is a
+// measure.
 func unknownKey(ctx context.Context, view *access.View, book *usage.Derivation, unknown *usage.UnknownKeyError) error {
 	keys, err := keysOf(ctx, view, book)
 	if err != nil {
 		return err
 	}
-	if key := meant(unknown.Key, keys); key != "" {
+	known, err := view.Names(ctx, nil)
+	if err != nil {
+		return err
+	}
+	if lack := accounting.Unconfigured(unknown.Key); lack != "" && !slices.Contains(book.WeightNames(), unknown.Key) {
+		return refuse(http.StatusBadRequest, "invalid key %q: it is a measure, and %s", unknown.Key, lack)
+	}
+	key := meant(unknown.Key, keys)
+	for _, measure := range slices.Concat(usage.MeasureWords(), usage.CapacityWords(), book.WeightNames(), slices.Sorted(maps.Keys(known.Components))) {
+		if measure == unknown.Key || key == "" && strings.EqualFold(measure, unknown.Key) {
+			return refuse(http.StatusBadRequest, "invalid key %q: it is a measure; use -measure %s, or measure=%s in /v1", unknown.Key, measure, measure)
+		}
+	}
+	if key != "" {
 		return refuse(http.StatusBadRequest, "%v; did you mean %q?", unknown, key)
 	}
 	return refuse(http.StatusBadRequest, "%v; the keys are %s", unknown, strings.Join(keys, ", "))
 }
 
+// unknownMeasure refuses a measure that there is not, and says which is meant, what it
+// needs, or that it is a key.
+func unknownMeasure(ctx context.Context, view *access.View, book *usage.Derivation, unknown *usage.UnknownMeasureError) error {
+	if lack := accounting.Unconfigured(unknown.Name); lack != "" {
+		return refuse(http.StatusBadRequest, "invalid measure %q: %s", unknown.Name, lack)
+	}
+	keys, err := keysOf(ctx, view, book)
+	if err != nil {
+		return err
+	}
+	if slices.Contains(keys, unknown.Name) {
+		return refuse(http.StatusBadRequest, "invalid measure %q: it is a key; use -by %s, or by=%s in /v1", unknown.Name, unknown.Name, unknown.Name)
+	}
+	near := meant(unknown.Name, append(unknown.Measures, slices.Sorted(maps.Keys(unknown.Units))...))
+	if near = cmp.Or(unknown.Units[near], near); near != "" {
+		return refuse(http.StatusBadRequest, "%v; did you mean %q?", unknown, near)
+	}
+	return refuse(http.StatusBadRequest, "%v; the measures are %s", unknown, strings.Join(unknown.Measures, ", "))
+}
+
 // keysOf are the keys of the newest records that the principal sees, and the derived ones.
 func keysOf(ctx context.Context, view *access.View, book *usage.Derivation) ([]string, error) {
 	keys, err := view.Keys(ctx)
-	for i := range book.Keys {
-		keys = append(keys, book.Keys[i].Name)
-	}
-	return keys, err
+	return append(keys, book.KeyNames()...), err
 }
 
 const parquetType = "application/vnd.apache.parquet"

@@ -110,3 +110,19 @@ type Derivation struct {
 	Keys    []Key
 	Weights []Weight
 }
+
+// KeyNames are the names of the keys.
+func (d *Derivation) KeyNames() (list []string) {
+	for i := range d.Keys {
+		list = append(list, d.Keys[i].Name)
+	}
+	return list
+}
+
+// WeightNames are the names of the weights.
+func (d *Derivation) WeightNames() (list []string) {
+	for i := range d.Weights {
+		list = append(list, d.Weights[i].Name)
+	}
+	return list
+}

@@ -214,3 +214,17 @@ func (e *UnknownKeyError) Error() string {
 
 // Unwrap returns [ErrRequest].
 func (e *UnknownKeyError) Unwrap() error { return ErrRequest }
+
+// UnknownMeasureError says that there is no measure of a name.
+type UnknownMeasureError struct {
+	Name string
+	// Measures are the names of all that there are.
+	Measures []string
+	// Units are the components by the units that people say for them.
+	Units map[string]string
+}
+
+func (e *UnknownMeasureError) Error() string { return fmt.Sprintf("unknown measure %q", e.Name) }
+
+// Unwrap returns [ErrRequest].
+func (e *UnknownMeasureError) Unwrap() error { return ErrRequest }

@@ -8,8 +8,9 @@ import (
 	"strings"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
-
+	"github.com/bursar-accounting/bursar/hcl"
 	"github.com/bursar-accounting/bursar/proto/record"
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 // Table is an answer. Its cells are those of group g and bucket b.
@@ -200,7 +201,10 @@ func (s *Table) orderColumn() (*Column, error) {
 	if found != nil || len(s.Groups) == 0 || s.Request.Order == "" && len(names) == 0 {
 		return found, nil
 	}
-	return nil, refuse("order is %q, which is not among the measures that can be ordered by: %s", want, strings.Join(names, ", "))
+	if near := hcl.Suggest(want, names); near != "" {
+		return nil, refuse("invalid order %q: did you mean %q?", want, near)
+	}
+	return nil, refuse("invalid order %q: use one of %s", want, strings.Join(names, ", "))
 }
 
 // orderName is the measure to order by: the one that is asked for, or the first of
@@ -315,10 +319,34 @@ func (r *Request) complete(ctx context.Context, ask QueryFunc, a *Result) error 
 		}
 	}
 	if list := r.missing(a); len(list) > 0 {
-		return refuse("no record has %s; the measures are %s", strings.Join(list, ", "), strings.Join(append(r.words(), measures(all)...), ", "))
+		return &UnknownMeasureError{list[0], append(r.words(), measures(all)...), units(all)}
 	}
 	return nil
 }
+
+// units are the components by the units that people say for them, such as core-hours.
+// CPU-hours are those of CPU seconds or, without any, of cores.
+func units(a *Result) map[string]string {
+	of := map[string]string{}
+	for i := range a.Components {
+		c := &a.Components[i]
+		unit := v1.UsageUnit(c.Name, "hour")
+		switch {
+		case c.Kind != record.Total && unit == "core-hours" && of[cpuHours] == "":
+			of[cpuHours] = c.Name
+		case c.Kind == record.Total:
+			if unit = v1.UsageUnit(c.Name, ""); unit == "CPU-seconds" {
+				of[cpuHours] = c.Name
+			}
+		}
+		if unit != "" && of[unit] == "" {
+			of[unit] = c.Name
+		}
+	}
+	return of
+}
+
+const cpuHours = "CPU-hours"
 
 // missing are the measures that the answer has no component for.
 func (r *Request) missing(a *Result) (list []string) {
