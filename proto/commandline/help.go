@@ -124,6 +124,8 @@ func UsageError(cmd *cobra.Command, err error) error {
 		return usage(cmd, fmt.Sprintf("unknown flag: -%s%s", unknown.GetSpecifiedName(), meant(cmd, unknown.GetSpecifiedName())))
 	case errors.As(err, &invalid) && errors.Is(err, strconv.ErrSyntax) && strings.Contains(invalid.GetFlag().Value.Type(), "int"):
 		return usage(cmd, fmt.Sprintf("invalid value %q for -%s: use a whole number", invalid.GetValue(), invalid.GetFlag().Name))
+	case errors.As(err, &invalid):
+		return usage(cmd, fmt.Sprintf("invalid value %q for -%s: %v", invalid.GetValue(), invalid.GetFlag().Name, invalid.Unwrap()))
 	}
 	return usage(cmd, strings.ReplaceAll(err.Error(), "--", "-"))
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
@@ -180,6 +181,9 @@ func ParseTime(text string, zone *time.Location) (record.Time, error) {
 		}
 	}
 	t, err := record.ParseTime(text)
+	if why := calendar.Impossible(text); err != nil && why != "" {
+		return record.None, fmt.Errorf("invalid time %q: %s", clip(text), why)
+	}
 	if err != nil {
 		return record.None, fmt.Errorf("invalid time %q: use a date like 2026-07-01, or RFC 3339 like 2026-07-01T00:00:00+02:00", clip(text))
 	}

@@ -2,6 +2,7 @@ package calendar
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -100,13 +101,34 @@ func TestPointsAreInstantsAndTheBeginsOfPeriods(t *testing.T) {
 
 func TestWhatIsNoWindowIsRefusedWithWhatIs(t *testing.T) {
 	now := at(t, "2026-11-22T10:30:00Z")
-	for _, word := range []string{"", "26", "2026-13", "2026-00", "2026-Q5", "2026-Q0", "2026-Q", "2026-q10", "2026-W00", "2025-W53", "2026-W5", "2026-02-30", "2026-3", "next-month", "this-hour", "last-", "this", "0d", "-1d", "1x", "now", "2026..", "..2026", "2025..2026..2027", strings.Repeat("9", 1<<16)} {
+	for _, word := range []string{"", "26", "2026-Q", "2026-W5", "next-month", "last-", "this", "0d", "-1d", "1x", "now", "2026..", "..2026", "2025..2026..2027", strings.Repeat("9", 1<<16)} {
 		if w, err := ParseWindow(word, now, time.UTC); err == nil || !strings.Contains(err.Error(), "last-month") || len(err.Error()) > 500 {
 			t.Errorf("%.30q: %s, %v", word, text(w), err)
 		}
 	}
-	if _, err := ParseWindow("2011-12-30", now, zoneOf(t, "Pacific/Apia")); err == nil {
-		t.Error("a day that was left out is a window")
+	if _, err := ParseWindow("2011-12-30", now, zoneOf(t, "Pacific/Apia")); err == nil || !strings.Contains(err.Error(), "the clocks of Pacific/Apia left that day out") {
+		t.Error("a day that was left out is a window:", err)
+	}
+	for word, want := range map[string]string{
+		"2026-13": "there is no month 13", "2026-00": "there is no month 0", "2026-13-01": "there is no month 13", "2026-02-30": "there is no 30 February", "2026-02-29": "there is no 29 February in 2026",
+		"2026-04-00": "there is no 0 April", "2026-Q5": "there is no quarter 5", "2026-q0": "there is no quarter 0", "2026-q10": "there is no quarter 10", "2026-W00": "there is no week 0 in 2026",
+		"2025-W53": "there is no week 53 in 2025", "2026-3": "as in 2026-03", "2026-03-1": "as in 2026-03-01", "lastmonth": `did you mean "last-month"?`, "last_month": `did you mean "last-month"?`,
+		"yesteday": `did you mean "yesterday"?`, "this-hour": `did you mean`, "ThisWeek": `did you mean "this-week"?`,
+	} {
+		for _, window := range []string{word, word + "..2027", "2020.." + word} {
+			if _, err := ParseWindow(window, now, time.UTC); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %v", window, err)
+			}
+		}
+		if _, err := Point(word, now, time.UTC); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("at %s: %v", word, err)
+		}
+		if _, err := (Window{From: now, To: now + 1}).Comparison(word, now, time.UTC); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("beside %s: %v", word, err)
+		}
+	}
+	if _, err := Point("2026-02-28T25:00", now, time.UTC); err == nil || !strings.Contains(err.Error(), "there is no time 25:00") {
+		t.Error(err)
 	}
 	if w, err := ParseWindow("2026-03-02..2026-03-01", now, time.UTC); !errors.Is(err, ErrEmpty) {
 		t.Errorf("%s, %v", text(w), err)
@@ -372,4 +394,24 @@ func FuzzWords(f *testing.F) {
 			}
 		}
 	})
+}
+
+// A date that is possible has no correction, and of any other there is one.
+func TestImpossible_DatesThatThereAre_AreNot(t *testing.T) {
+	for year := 1900; year <= 2100; year += 100 {
+		for month := range 15 {
+			for day := range 40 {
+				word := fmt.Sprintf("%04d-%02d-%02d", year, month, day)
+				_, err := time.Parse(time.DateOnly, word)
+				if got := Impossible(word); (got == "") != (err == nil) {
+					t.Errorf("%s: %q, %v", word, got, err)
+				}
+			}
+		}
+	}
+	for _, word := range []string{"", "today", "2026", "2026-03", "2026-W53", "2026-q4", "14d", "2026-03-01T12:00:00Z", "2026-03-01 23:59"} {
+		if got := Impossible(word); got != "" {
+			t.Errorf("%s: %s", word, got)
+		}
+	}
 }

@@ -22,7 +22,10 @@ func (w Window) Comparison(word string, now record.Time, zone *time.Location) (W
 	}
 	out, err := ParseWindow(word, now, zone)
 	if err != nil {
-		return out, fmt.Errorf("%q is nothing to compare with; want previous, last-year, or one of %s", excerpt(word), Words)
+		if hint := correction(word, zone, "previous"); hint != "" {
+			return out, fmt.Errorf("invalid comparison %q: %s", excerpt(word), hint)
+		}
+		return out, fmt.Errorf("invalid comparison %q: use previous, last-year, or one of %s", excerpt(word), Words)
 	}
 	return out, nil
 }

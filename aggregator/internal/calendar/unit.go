@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/bursar-accounting/bursar/hcl"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
@@ -33,9 +34,17 @@ func ParseUnit(word string) (Unit, error) {
 	}
 	i := slices.Index(Units(), word)
 	if i < 0 {
-		return None, fmt.Errorf("%q is no unit of the calendar; want one of %s", excerpt(word), strings.Join(Units(), ", "))
+		return None, fmt.Errorf("invalid interval %q: %s", excerpt(word), wantedUnit(word))
 	}
 	return Unit(i + 1), nil
+}
+
+// wantedUnit says which unit is meant, or which there are.
+func wantedUnit(word string) string {
+	if near := hcl.Suggest(word, Units()); near != "" {
+		return fmt.Sprintf("did you mean %q?", near)
+	}
+	return "use one of " + strings.Join(Units(), ", ")
 }
 
 // String returns the word for the unit, "" for [None].

@@ -60,6 +60,9 @@ func ParseWindow(word string, now record.Time, zone *time.Location) (Window, err
 	if span, err := hcl.ParseDuration(word); err == nil && span >= time.Microsecond {
 		return Window{From: max(now-record.Time(span.Microseconds()), record.MinTime), To: now, length: true}.limited()
 	}
+	if hint := correction(word, zone); hint != "" {
+		return Window{}, fmt.Errorf("invalid window %q: %s", excerpt(word), hint)
+	}
 	return Window{}, fmt.Errorf("invalid window %q: use one of %s", excerpt(word), Words)
 }
 
@@ -119,6 +122,9 @@ func Point(word string, now record.Time, zone *time.Location) (record.Time, erro
 	}
 	w, err := ParseWindow(word, now, zone)
 	if err != nil {
+		if hint := correction(word, zone, "now"); hint != "" {
+			return 0, fmt.Errorf("invalid time %q: %s", excerpt(word), hint)
+		}
 		return 0, fmt.Errorf("invalid time %q: use RFC 3339, like 2026-03-01T12:00:00Z, a date with a time, like 2026-03-01T12:00, now, or the start of one of %s", excerpt(word), Words)
 	}
 	return w.From, nil

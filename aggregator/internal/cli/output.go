@@ -3,6 +3,7 @@ package cli
 import (
 	"encoding/csv"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"github.com/rivo/uniseg"
 	"github.com/spf13/cobra"
 
+	"github.com/bursar-accounting/bursar/hcl"
 	"github.com/bursar-accounting/bursar/proto/csvtext"
 )
 
@@ -49,10 +51,19 @@ func (c *choice) Type() string   { return "word" }
 
 func (c *choice) Set(s string) error {
 	if !slices.Contains(c.allowed, s) {
-		return fmt.Errorf("want one of %s", strings.Join(c.allowed, ", "))
+		return errors.New(oneOf(s, c.allowed))
 	}
 	*c.value = s
 	return nil
+}
+
+// oneOf says which of the words is meant, or which there are.
+func oneOf(word string, words []string) string {
+	use := "use one of " + strings.Join(words, ", ")
+	if near := hcl.Suggest(word, words); near != "" {
+		use = fmt.Sprintf("did you mean %q?", near)
+	}
+	return use
 }
 
 // table is rows under a head.

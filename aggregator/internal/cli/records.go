@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
 	"github.com/bursar-accounting/bursar/hcl"
 	"github.com/bursar-accounting/bursar/proto/client"
 	"github.com/bursar-accounting/bursar/proto/commandline"
@@ -231,7 +232,10 @@ func moment(s string, now time.Time, zone *time.Location) (time.Time, error) {
 	if d, err := hcl.ParseDuration(s); err == nil {
 		return now.Add(-d), nil
 	}
-	return now, fmt.Errorf("%q is neither a time, like 2026-01-31 or 2026-01-31T12:00:00Z, nor how long ago, like 36h or 7d", s)
+	if why := calendar.Impossible(s); why != "" {
+		return now, fmt.Errorf("invalid time %q: %s", s, why)
+	}
+	return now, fmt.Errorf("invalid time %q: use a time, like 2026-01-31 or 2026-01-31T12:00:00Z, or how long ago, like 36h or 7d", s)
 }
 
 // records writes the answer in the format, and returns how many records it has.

@@ -245,6 +245,6 @@ func (r *reader) day(name string, text hcl.String, zone *time.Location) record.T
 			return w.From
 		}
 	}
-	r.wrong(name, text, fmt.Errorf("invalid date %q: use e.g. 2026-03-01 or 2026-03-01T12:00:00Z", text.Value))
+	r.wrong(name, text, fmt.Errorf("invalid date %q: %s", text.Value, cmp.Or(calendar.Impossible(text.Value), "use e.g. 2026-03-01 or 2026-03-01T12:00:00Z")))
 	return record.None
 }

@@ -254,6 +254,9 @@ func fixed(word string, zone *time.Location) (record.Time, error) {
 	const early, late = record.Time(0), 50 * 366 * record.Day
 	t, err := calendar.Point(word, early, zone)
 	again, wrong := calendar.Point(word, late, zone)
+	if why := calendar.Impossible(word); why != "" {
+		return 0, fmt.Errorf("invalid date %q: %s", word, why)
+	}
 	if err = errors.Join(err, wrong); err != nil || t != again {
 		return 0, fmt.Errorf("invalid date %q: use e.g. 2026-01-01, 2026-Q3 or 2026, which mean their start, or RFC 3339, like 2026-01-01T00:00:00Z", word)
 	}

@@ -78,7 +78,7 @@ func TestPricesInTheLogThatMakeNoSenseAreRefused(t *testing.T) {
 		price(eur, `{"component":"Cores","hour":"1","match":[]}`):                         "match: ",
 		price(eur, per+","+per):                                                           "has the same",
 		budget(`"amount":"1","unit":"SU","match":{"a":"b"}`):                              "either a period",
-		budget(`"amount":"1","unit":"SU","match":{"a":"b"},"period":"decade"`):            "no unit of the calendar",
+		budget(`"amount":"1","unit":"SU","match":{"a":"b"},"period":"decade"`):            "invalid interval",
 		budget(`"amount":"1","unit":"SU","match":{"a":"b"},"period":"year","pace":"x"`):   "pace",
 		budget(`"amount":"x","unit":"SU","match":{"a":"b"},"period":"year"`):              "amount",
 		budget(`"amount":"1","unit":"EUR","match":{"a":"b"},"period":"year"`):             "no price list",
