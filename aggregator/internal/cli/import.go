@@ -5,13 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/bursar-accounting/bursar/hcl"
 	"github.com/bursar-accounting/bursar/plugins/host"
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
+	"github.com/bursar-accounting/bursar/proto/commandline"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
@@ -56,7 +60,7 @@ import again. Records that are counted although something is odd, such as a comp
 other records have or a key of the file that the mapping does not read, are named. The exit
 code is 2 when there were such jobs or records.`,
 		Example: "  bursar import gridengine -label katana /backup/accounting.*\n  bursar import ai4 -dry-run snapshots/\n  bursar import gridengine -config agent.hcl /backup/accounting\n  bursar import auditor postgres://reader@db.example.org/auditor '/srv/archive/*.parquet'",
-		Args:    cobra.MinimumNArgs(2),
+		Args:    importArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			opt.spec.Type, opt.spec.Files = args[0], args[1:]
 			opt.compare = opt.compare || opt.spec.Type == "auditor" && !cmd.Flags().Changed("compare")
@@ -78,10 +82,36 @@ code is 2 when there were such jobs or records.`,
 	return cmd
 }
 
+// importTypes are the sources that read files once.
+func importTypes() []string { return []string{"ai4", "auditor", "gridengine", "htcondor"} }
+
+// importArgs refuses a command line without a source or without a file.
+func importArgs(cmd *cobra.Command, args []string) error {
+	types := strings.Join(importTypes(), ", ")
+	switch {
+	case len(args) == 0:
+		return commandline.UsageError(cmd, fmt.Errorf("missing source and file: use bursar import TYPE FILE…, such as bursar import gridengine /backup/accounting; TYPE is one of %s", types))
+	case len(args) > 1:
+		return nil
+	case strings.ContainsAny(args[0], "/.*:"):
+		return commandline.UsageError(cmd, fmt.Errorf("missing source: use bursar import TYPE %s; TYPE is one of %s", args[0], types))
+	}
+	return commandline.UsageError(cmd, fmt.Errorf("missing file: use bursar import %s FILE…", args[0]))
+}
+
+// refusesImport reports whether a source does not know the attribute with the files.
+func refusesImport(d *hcl.Diagnostic) bool {
+	return d.Subject != nil && d.Subject.Filename == commandLine && strings.HasPrefix(d.Summary, "unknown attribute")
+}
+
 // load imports and shows what came of it.
 func (p *Program) load(ctx context.Context, opt *importOptions) error {
 	opt.spec.Log = slog.New(slog.NewTextHandler(p.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	src, diags, sources, err := OpenImport(ctx, opt.spec)
+	if slices.ContainsFunc(diags, refusesImport) {
+		return fmt.Errorf("the source %s reads nothing but what an agent follows; bursar import TYPE FILE… takes %s; for a file of another source, configure it in an agent: source %q \"LABEL\" { … }",
+			opt.spec.Type, strings.Join(importTypes(), ", "), opt.spec.Type)
+	}
 	if err == nil && diags.HasErrors() {
 		return troubled{diags, sources}
 	}

@@ -122,10 +122,13 @@ func (f *file) pick(spec *ImportSpec) (*sourceBlock, error) {
 // one.
 const importKey = "import"
 
+// commandLine is the file of that attribute.
+const commandLine = "command line"
+
 // importNode is the attribute as if it stood in the config block.
 func importNode(files []string) *bursarv1.Node {
 	list := &bursarv1.ListValue{}
-	n := &bursarv1.Node{Name: importKey, Range: &bursarv1.Range{File: "command line", StartLine: 1, StartColumn: 1}}
+	n := &bursarv1.Node{Name: importKey, Range: &bursarv1.Range{File: commandLine, StartLine: 1, StartColumn: 1}}
 	for _, f := range files {
 		list.Values = append(list.Values, &bursarv1.Value{Kind: &bursarv1.Value_StringValue{StringValue: f}})
 		n.Elements = append(n.Elements, n.GetRange())

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"net"
 	"net/http"
@@ -15,6 +16,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -42,7 +44,7 @@ var plugins = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return dir, programtest.Build(dir, map[string]string{"bursar-source-ai4": "plugins/source/ai4", "bursar-source-gridengine": "plugins/source/gridengine", "bursar-source-auditor": "plugins/source/auditor"})
+	return dir, programtest.Build(dir, map[string]string{"bursar-source-ai4": "plugins/source/ai4", "bursar-source-gridengine": "plugins/source/gridengine", "bursar-source-auditor": "plugins/source/auditor", "bursar-source-replay": "plugins/source/replay"})
 })
 
 func TestMain(m *testing.M) {
@@ -291,6 +293,34 @@ func TestAccountingFilesOfGridEngineAreImportedOnce(t *testing.T) {
 	}
 }
 
+// The sources that are named to people are those with a setting for files to import.
+func TestImport_NamesTheSourcesThatReadFiles(t *testing.T) {
+	_, _, errs := shell{}.bursar(t.Context(), "import")
+	all, err := filepath.Glob("../../../plugins/source/*")
+	if err != nil || len(all) == 0 {
+		t.Fatal(all, err)
+	}
+	var types []string
+	for _, folder := range all {
+		err := filepath.WalkDir(folder, func(path string, _ fs.DirEntry, err error) error {
+			if err != nil || filepath.Ext(path) != ".go" || slices.Contains(types, filepath.Base(folder)) {
+				return err
+			}
+			text, err := os.ReadFile(path)
+			if regexp.MustCompile("`hcl:\"import[\",]").Match(text) {
+				types = append(types, filepath.Base(folder))
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want := "TYPE is one of " + strings.Join(types, ", ") + ";"; !strings.Contains(errs, want) {
+		t.Errorf("%s, want %s", errs, want)
+	}
+}
+
 func TestADryRunAsksNoClusterAndSaysWhatWouldCome(t *testing.T) {
 	dir := t.TempDir()
 	half := write(t, dir, "2025-04-01T00:00:30.json", `{"ns": [`)
@@ -304,7 +334,10 @@ func TestADryRunAsksNoClusterAndSaysWhatWouldCome(t *testing.T) {
 		{"nothing " + snapshots, "expected one of ai4, auditor, gridengine"},
 		{"-label a/b ai4 " + snapshots, "use letters"},
 		{"-name -x ai4 " + snapshots, "name of the import"},
-		{"ai4", "requires at least 2"},
+		{"ai4", "missing file: use bursar import ai4 FILE…"},
+		{half, "missing source: use bursar import TYPE " + half},
+		{"", "TYPE is one of ai4, auditor, gridengine, htcondor"},
+		{"replay " + half, "the source replay reads nothing but what an agent follows; bursar import TYPE FILE… takes ai4, auditor, gridengine, htcondor"},
 		{"ai4 " + snapshots, "refused"},
 	} {
 		if code, out, errs := s.importing(t, strings.Fields(c.args)...); code != 1 || out != "" || !strings.Contains(errs, c.want) {
