@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/url"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -57,8 +58,11 @@ func (p *Program) report(e *report.Entry) *cobra.Command {
 	formatFlag(cmd, &f, asTable, asCSV, asJSON, asHTML)
 	cmd.Flags().StringVarP(&file, "output", "o", "", "`file` to write to; its ending chooses the format where none is given")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if !cmd.Flags().Changed("format") {
-			f = byEnding(file)
+		if compat := cmd.Flag("compat"); !cmd.Flags().Changed("format") && (compat == nil || !compat.Changed) { // whose output may be a folder
+			var err error
+			if f, err = byEnding(file); err != nil {
+				return commandline.UsageError(cmd, err)
+			}
 		}
 		c, err := conn.open(p)
 		if err != nil {
@@ -139,14 +143,18 @@ func parameters(cmd *cobra.Command, e *report.Entry) (asked func() url.Values) {
 	}
 }
 
-// byEnding is the format of a file by its name.
-func byEnding(file string) format {
+// byEnding is the format of a file by its name: text where that has no ending.
+func byEnding(file string) (format, error) {
+	ending := strings.TrimPrefix(filepath.Ext(file), ".")
 	for _, f := range []format{asHTML, asCSV, asJSON} {
-		if strings.HasSuffix(file, "."+string(f)) {
-			return f
+		if strings.EqualFold(ending, string(f)) {
+			return f, nil
 		}
 	}
-	return asTable
+	if ending == "" || strings.EqualFold(ending, "txt") {
+		return asTable, nil
+	}
+	return "", fmt.Errorf("-o: no format for %q: use a file that ends in .html, .csv, .json or .txt, or give -format", "."+ending)
 }
 
 func (p *Program) saveReport(file string, d *report.Document, f format) error {

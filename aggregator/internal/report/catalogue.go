@@ -66,7 +66,7 @@ var (
 	// ErrUnknown is wrapped where there is no report of a name.
 	ErrUnknown = errors.New("there is no such report")
 	// ErrQuery is wrapped where a report does not take what it was told.
-	ErrQuery = errors.New("a report does not take this")
+	ErrQuery = errors.New("invalid report query")
 )
 
 // Find returns the report of a name. The error wraps [ErrUnknown] and names a near one.
@@ -188,12 +188,21 @@ func (e *Entry) Query(query url.Values) (Query, error) {
 		case given > p.Most && p.Kind != ParamList:
 			return q, fmt.Errorf("%w: %s given %d times; give it at most %d times", ErrQuery, p.Name, given, p.Most)
 		case given == 0 && p.Needed:
-			return q, fmt.Errorf("%w: the report %s needs %s: %s", ErrQuery, e.Name, p.Name, p.About)
+			return q, fmt.Errorf("%w: %s needs %s", ErrQuery, e.Name, needed(p))
 		case given == 0:
 			q.values[p.Name] = p.Default
 		}
 	}
 	return q, nil
+}
+
+// needed says how a parameter is given.
+func needed(p *Param) string {
+	flag := "-" + strings.ReplaceAll(p.Name, "_", "-")
+	if p.Kind == ParamPairs {
+		return fmt.Sprintf("%s KEY=VALUE, such as %[1]s group_id=atlas", flag)
+	}
+	return flag + ": " + strings.ToLower(p.About[:1]) + strings.TrimSuffix(p.About[1:], ".")
 }
 
 // compare puts the window before the first period in the place of the word previous, and
