@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"flag"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -159,6 +160,29 @@ func TestACheckPrintsAllProblemsWithTheirLines(t *testing.T) {
 	golden(t, "check-good.txt", text)
 }
 
+func TestCheck_TakenPortAndUnusableFolder_AreErrors(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	const source = "source \"example\" \"ex\" {\n  config { path = \"DIR/jobs\" }\n}\n"
+	for block, want := range map[string]string{
+		"data_dir = \"jobs/data\"": "not a folder", "data_dir = \"jobs\"": "not a folder",
+		"data_dir = \"data\"\n  metrics { listen = \"" + l.Addr().String() + "\" }": "another process listens on " + l.Addr().String(),
+		"data_dir = \"data/deep/er\"": "",
+	} {
+		dir := folder(t, "agent {\n  name = \"a1\"\n  "+block+"\n}\n"+source)
+		code, text := bursar(t, dir, "-dev", "-config", dir+"/agent.hcl", "-check")
+		if (code == 1) != (want != "") || !strings.Contains(text, want) {
+			t.Errorf("%s: exit code %d\n%s", block, code, text)
+		}
+		if _, err := os.Stat(filepath.Join(dir, "data")); !os.IsNotExist(err) {
+			t.Error("the check made the folder:", err)
+		}
+	}
+}
+
 func TestACommandFindsTheAgentWhoseConfigurationDoesNotParse(t *testing.T) {
 	dir := folder(t, "agent {\n  name     = \"a1\"\n  data_dir = \"elsewhere\"\n}\nsource \"example\" \"ex\" {\n  config { path = }\n}\n")
 	if code, text := bursar(t, dir, "reload", "-config", dir+"/agent.hcl"); code != codeError || !strings.Contains(text, "elsewhere/agent.sock") {
@@ -176,7 +200,7 @@ func TestACheckSaysWhatToDoAboutEachMistake(t *testing.T) {
 		{"a setting of the plugin beside config", agent + "source \"example\" \"ex\" {\n  path = \"x\"\n  intervall = \"1m\"\n  server {}\n  config { path = \"x\" }\n}\n"},
 		{"a label that is missing", agent + "source \"example\" {\n  config {}\n}\nsource {}\nsource \"\" \"x\" {}\nallow_action \"exec\" {\n  commands = [[\"/bin/true\"]]\n}\n"},
 		{"a source that is mistyped", agent + "sorce \"example\" \"ex\" {}\n"},
-		{"no source", agent},
+		{"no source", "agent {\n  name     = \"a1\"\n  data_dir = \"data\"\n}\n"},
 		{"what belongs into the block agent", agent + "log { level = \"info\" }\nlisten = \":7070\"\n"},
 		{"an empty file", "\n"},
 		{"wrong types", agent + "source \"example\" \"ex\" {\n  interval = 5\n  enabled  = \"yes\"\n  config { path = [\"x\"] }\n}\n"},

@@ -102,6 +102,9 @@ func (a *app) check(ctx context.Context) error {
 	cfg, diags := config.Load(a.paths...)
 	blocks, found := run.Check(ctx, cfg, a.plugins())
 	diags.Extend(found)
+	if !diags.HasErrors() {
+		diags.Extend(run.CheckMachine(ctx, cfg))
+	}
 	if diags.HasErrors() {
 		return refused{diags, cfg.File.Sources}
 	}

@@ -1,11 +1,13 @@
 package run
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/bursar-accounting/bursar/agent/internal/config"
 	"github.com/bursar-accounting/bursar/agent/internal/control"
 	"github.com/bursar-accounting/bursar/hcl"
+	"github.com/bursar-accounting/bursar/hcl/preflight"
 	"github.com/bursar-accounting/bursar/proto/identity"
 )
 
@@ -27,6 +29,22 @@ func Check(ctx context.Context, cfg *config.Config, p Plugins) ([]control.Record
 	blocks := recordBlocks(prepared)
 	Close(prepared)
 	return blocks, diags
+}
+
+// CheckMachine says which folder cannot be used and which port is taken, unless by the
+// agent of this configuration.
+func CheckMachine(ctx context.Context, cfg *config.Config) hcl.Diagnostics {
+	if cfg.Agent.DataDir.Path == "" || preflight.IsRunning(ctx, cfg.SocketPath()) {
+		return nil
+	}
+	diags := preflight.Folder(cfg.Agent.DataDir.Path, cfg.Agent.DataDir.Range)
+	if address := cfg.ListenAddress(); address != "" {
+		diags.Extend(preflight.Listen(address, cmp.Or(cfg.Agent.Listen.Range, cfg.Agent.TLS.Range)))
+	}
+	if m := cfg.Agent.Metrics; m != nil {
+		diags.Extend(preflight.Listen(m.Listen.String(), m.Listen.Range))
+	}
+	return diags
 }
 
 // CheckIdentity says what is wrong with the certificates.

@@ -55,6 +55,7 @@ func (p *Program) check(ctx context.Context, paths []string, dev bool) error {
 	conf, file, diags := config.Load(paths...)
 	if !diags.HasErrors() {
 		diags.Extend(conf.Check())
+		diags.Extend(conf.CheckMachine(ctx, runtimeDir(p.Getenv)))
 		diags.Extend(daemon.CheckActions(ctx, conf, dev))
 	}
 	return p.verdict(diags, file.Sources, "Configuration is valid.")

@@ -91,6 +91,33 @@ func TestValidateShowsEveryProblemWithItsLine(t *testing.T) {
 	}
 }
 
+func TestCheck_TakenPortAndUnusableFolder_AreErrorsUnlessTheDaemonRuns(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	dir := t.TempDir()
+	write(t, dir, "file", "")
+	for _, c := range []struct{ data, listen, want string }{
+		{"data", l.Addr().String(), "another process listens on " + l.Addr().String()}, {"file", "127.0.0.1:0", "not a folder"}, {"file/a/b", "127.0.0.1:0", "not a folder"}, {"data/a/b", "127.0.0.1:0", ""},
+	} {
+		path := write(t, dir, "a.hcl", fmt.Sprintf("aggregator {\n  name = \"a\"\n  data_dir = %q\n  api { listen = [%q] }\n}\n", c.data, c.listen))
+		code, _, errs := (shell{}).bursar(t.Context(), "aggregator", "-config", path, "-check")
+		if (code == 1) != (c.want != "") || !strings.Contains(errs, c.want) {
+			t.Errorf("%+v: %d %s", c, code, errs)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(dir, "data")); !os.IsNotExist(err) {
+		t.Error("the check made the folder:", err)
+	}
+	s, _ := aggregatorWith(t, "")
+	own := filepath.Dir(filepath.Dir(strings.TrimPrefix(s.env["BURSAR_ADDR"], "unix:")))
+	if code, _, errs := (shell{}).bursar(t.Context(), "aggregator", "-config", filepath.Join(own, "a.hcl"), "-check"); code != 0 || strings.Contains(errs, "another process") {
+		t.Errorf("beside the daemon: %d %s", code, errs)
+	}
+}
+
 func TestACheckSaysWhatToDoAboutEachMistake(t *testing.T) {
 	const node = "aggregator {\n  name     = \"agg1\"\n  data_dir = \"/d\"\n}\n"
 	var all strings.Builder

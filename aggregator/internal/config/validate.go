@@ -1,13 +1,17 @@
 package config
 
 import (
+	"cmp"
+	"context"
 	"fmt"
 	"net/netip"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/bursar-accounting/bursar/hcl"
+	"github.com/bursar-accounting/bursar/hcl/preflight"
 	"github.com/bursar-accounting/bursar/proto/identity"
 	"github.com/bursar-accounting/bursar/proto/origin"
 	"github.com/bursar-accounting/bursar/proto/record"
@@ -130,6 +134,27 @@ func (c *Config) Check() hcl.Diagnostics {
 	}
 	if left := time.Until(keys.Expires()); left < 0 {
 		diags.Add(hcl.Warnf(t.Cert.Range, "certificate has expired", "%s ended on %s", t.Cert, keys.Expires().UTC().Format(time.DateOnly)))
+	}
+	return diags
+}
+
+// CheckMachine says which folder cannot be used and which port is taken, unless by the
+// daemon of this configuration. Runtime is as in [Aggregator.SocketPath].
+func (c *Config) CheckMachine(ctx context.Context, runtime string) hcl.Diagnostics {
+	a := &c.Aggregator
+	if preflight.IsRunning(ctx, a.SocketPath(runtime)) {
+		return nil
+	}
+	diags := preflight.Folder(a.DataDir.Path, a.DataDir.Range)
+	if a.API.Socket.Path != "" {
+		diags.Extend(preflight.Folder(filepath.Dir(a.API.Socket.Path), a.API.Socket.Range))
+	}
+	addresses := slices.Concat(a.API.Listen, a.API.TLSListen)
+	if a.Listens() {
+		addresses = append(addresses, *a.Raft.Listen)
+	}
+	for i := range addresses {
+		diags.Extend(preflight.Listen(addresses[i].String(), cmp.Or(addresses[i].Range, a.DataDir.Range)))
 	}
 	return diags
 }

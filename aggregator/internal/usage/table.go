@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
-	"github.com/bursar-accounting/bursar/hcl"
 	"github.com/bursar-accounting/bursar/proto/record"
+	spelling "github.com/bursar-accounting/bursar/proto/text"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
@@ -201,7 +201,7 @@ func (s *Table) orderColumn() (*Column, error) {
 	if found != nil || len(s.Groups) == 0 || s.Request.Order == "" && len(names) == 0 {
 		return found, nil
 	}
-	if near := hcl.Suggest(want, names); near != "" {
+	if near := spelling.Suggest(want, names); near != "" {
 		return nil, refuse("invalid order %q: did you mean %q?", want, near)
 	}
 	return nil, refuse("invalid order %q: use one of %s", want, strings.Join(names, ", "))
