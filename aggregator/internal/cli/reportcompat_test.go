@@ -133,7 +133,7 @@ func TestWhatTheFilesForAi4PapiCannotBeSaysSo(t *testing.T) {
 		"give -every or -snapshots":    {"-compat", "ai4", "-o", dir, "-every", "1h", "-snapshots", dir},
 		"want from a minute to a day":  {"-compat", "ai4", "-o", dir, "-every", "1s"},
 		"2025-03-01T04:00:30.json":     {"-compat", "ai4", "-o", dir, "-snapshots", dir},
-		"want one of ai4":              {"-compat", "ai3", "-o", dir},
+		`did you mean "ai4"?`:          {"-compat", "ai3", "-o", dir},
 		"-every: ":                     {"-compat", "ai4", "-o", dir, "-every", "fortnight"},
 		"give it at most 2 times":      {"-period", "1", "-period", "2", "-period", "3"},
 	} {
