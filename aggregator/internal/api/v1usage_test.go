@@ -264,7 +264,7 @@ func TestQuestionsThatMakeNoSenseSayWhatDoes(t *testing.T) {
 	march(rg)
 	for query, want := range map[string]string{
 		"":                                          "window=",
-		"window=2026-13":                            "last-month",
+		"window=2026-13":                            "there is no month 13",
 		"window=2026&from=2025":                     "cannot be combined",
 		"to=2026":                                   "from= and to=",
 		"from=2026-03-02&to=2026-03-01":             "the end must be after the begin",
