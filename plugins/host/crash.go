@@ -45,12 +45,15 @@ func (p *Process) Blame(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
 	}
-	late := Late(ctx)
-	if late {
-		p.Hang(crash{fmt.Errorf("the plugin hangs: %w", err)})
+	if Late(ctx) {
+		if _, ok := errors.AsType[*Stall](err); !ok {
+			err = crash{fmt.Errorf("the plugin hangs: %w", err)}
+		}
+		p.Hang(err)
+		return err
 	}
 	broken := status.Code(err) == codes.Unavailable // it is about to have ended
-	if broken || p.Err() != nil || late {
+	if broken || p.Err() != nil {
 		return crash{err}
 	}
 	return err

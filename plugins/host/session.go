@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/bursar-accounting/bursar/hcl"
@@ -51,11 +52,13 @@ type Session struct {
 
 // NewSession asks a plugin what it is, compiles the mapping against that, and
 // configures the plugin. What is wrong with the configuration is in the
-// diagnostics; the error is a plugin that does not answer as it should.
+// diagnostics; the error is a plugin that does not answer as it should, a [Stall] when
+// it has not answered until the deadline of ctx.
 func NewSession(ctx context.Context, plugin Plugin, client bursarv1.SourcePluginClient, spec SessionSpec) (*Session, hcl.Diagnostics, error) {
+	began := time.Now()
 	description, err := client.Describe(ctx, &bursarv1.DescribeRequest{})
 	if err != nil {
-		return nil, nil, fmt.Errorf("describe: %w", err)
+		return nil, nil, unanswered(ctx, "Describe", began, err)
 	}
 	if err := CheckDescription(spec.Type, description); err != nil {
 		return nil, nil, err
@@ -65,15 +68,24 @@ func NewSession(ctx context.Context, plugin Plugin, client bursarv1.SourcePlugin
 	if mapper != nil {
 		req.Wanted, req.WantedKeys = mapper.Wanted(), mapper.WantedKeys()
 	}
+	began = time.Now()
 	resp, err := client.Configure(ctx, req)
 	if err != nil {
-		return nil, diags, fmt.Errorf("configure: %w", err)
+		return nil, diags, unanswered(ctx, "Configure", began, err)
 	}
 	diags.Extend(Diagnostics(resp.GetDiagnostics()))
 	if diags.HasErrors() {
 		return nil, diags, nil
 	}
 	return &Session{Plugin: plugin, Client: client, Description: description, Mapper: mapper, stall: spec.Stall}, diags, nil
+}
+
+// unanswered says why a call that makes a plugin ready has no answer.
+func unanswered(ctx context.Context, call string, began time.Time, err error) error {
+	if Late(ctx) {
+		return &Stall{Call: call, Silent: max(time.Second, time.Since(began).Round(time.Second))}
+	}
+	return fmt.Errorf("%s: %w", strings.ToLower(call), err)
 }
 
 // mapperOf compiles the mapping of a source that has one.

@@ -175,6 +175,9 @@ func (a *app) printReloaded(r control.Reloaded) error {
 	if !said {
 		fmt.Fprintln(a.Out, "Nothing has changed.")
 	}
+	if len(r.Configuring) > 0 {
+		fmt.Fprintf(a.Out, "still being configured: %s\nThe plugin has not answered yet; see: bursar-agent status\n", strings.Join(r.Configuring, ", "))
+	}
 	a.printRecordBlocks(r.RecordBlocks)
 	return nil
 }

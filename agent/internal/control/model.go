@@ -62,7 +62,7 @@ type Cluster struct {
 type Source struct {
 	Type        string     `json:"type"`
 	Label       string     `json:"label"`
-	State       string     `json:"state"` // starting, collecting, waiting, paused, failed, stopped
+	State       string     `json:"state"` // configuring, starting, collecting, waiting, paused, failed, stopped
 	Error       string     `json:"error,omitempty"`
 	Plugin      string     `json:"plugin_version,omitempty"`
 	Hangs       int        `json:"plugin_hangs,omitempty"` // how often the plugin hung and was killed since it was configured
@@ -96,11 +96,13 @@ type Progress struct {
 
 // Reloaded says what a reload has changed.
 type Reloaded struct {
-	Added    []string `json:"added"`
-	Changed  []string `json:"changed"`
-	Removed  []string `json:"removed"`
-	Restart  []string `json:"needs_restart"` // settings that take effect at the next start only
-	Warnings string   `json:"warnings,omitempty"`
+	Added   []string `json:"added"`
+	Changed []string `json:"changed"`
+	Removed []string `json:"removed"`
+	Restart []string `json:"needs_restart"` // settings that take effect at the next start only
+	// Configuring are the sources whose plugins have not answered yet.
+	Configuring []string `json:"configuring,omitempty"`
+	Warnings    string   `json:"warnings,omitempty"`
 	// RecordBlocks are those of the sources that were added or changed.
 	RecordBlocks []RecordBlock `json:"record_blocks,omitempty"`
 }

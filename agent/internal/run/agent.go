@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,8 +36,12 @@ type Options struct {
 	Log *slog.Logger
 	// Level is changed by a reload; nil: it stays.
 	Level *slog.LevelVar
-	// Ready is called when the agent serves; nil: no one is told.
+	// Ready is called when the agent serves and no plugin that has answered refuses its
+	// configuration; nil: no one is told.
 	Ready func()
+	// Patience is how long the start and a reload wait for plugins to answer [3s], to
+	// refuse a configuration that one of them refuses.
+	Patience time.Duration
 }
 
 // Agent is the agent's daemon.
@@ -60,6 +65,7 @@ type Agent struct {
 // Run.
 func New(cfg *config.Config, opt Options) *Agent {
 	opt.Plugins.Log = opt.Log
+	opt.Patience = cmp.Or(opt.Patience, patience)
 	a := &Agent{opt: opt, config: cfg, sources: map[buffer.Source]*source{}, started: time.Now()}
 	a.runner = errand.NewRunner(errand.Options{Rules: a.rules, Fences: errand.NewFences(cfg.FencesPath()), Dev: opt.Plugins.Dev, Log: opt.Log})
 	return a
@@ -67,22 +73,31 @@ func New(cfg *config.Config, opt Options) *Agent {
 
 // Run runs the agent until ctx ends. The error is an [hcl.Diagnostics] when the
 // configuration turns out to be wrong, and whatever keeps the agent from
-// running at all. A plugin that does not start is no error: its source is shown
-// as failed and tried again.
+// running at all. The agent serves from the beginning, and each source is started,
+// configured and collected by itself: a plugin that does not start, or hangs, is no
+// error, but its source is shown as failed and tried again.
 func (a *Agent) Run(ctx context.Context) error {
 	a.reload.Lock()
 	defer a.reload.Unlock()
 	cfg := a.config
-	prepared, err := a.prepare(ctx, cfg)
-	if err != nil {
-		return err
+	openings := a.opt.Plugins.openAll(ctx, cfg, cfg.Running())
+	if diags := CheckIdentity(cfg); diags.HasErrors() {
+		diags.Extend(a.refusals(ctx, openings))
+		closeOpenings(openings)
+		return diags.Err()
 	}
 	if err := a.open(cfg); err != nil {
-		Close(prepared)
+		closeOpenings(openings)
 		return err
 	}
 	defer a.close()
-	return a.live(ctx, cfg, prepared)
+	return a.live(ctx, cfg, openings)
+}
+
+// refusals waits for the plugins, as long as its patience lasts, and returns what they
+// say about the configuration.
+func (a *Agent) refusals(ctx context.Context, openings []*opening) hcl.Diagnostics {
+	return diagnostics(await(ctx, openings, time.After(a.opt.Patience)))
 }
 
 // Alive returns when no part of the agent holds what all of them need, for a
@@ -90,21 +105,6 @@ func (a *Agent) Run(ctx context.Context) error {
 func (a *Agent) Alive(context.Context) error {
 	a.running()
 	return nil
-}
-
-// prepare checks what only this machine can tell.
-func (a *Agent) prepare(ctx context.Context, cfg *config.Config) ([]Prepared, error) {
-	diags := CheckIdentity(cfg)
-	prepared, found := a.opt.Plugins.Prepare(ctx, cfg, cfg.Running())
-	diags.Extend(found)
-	if diags.HasErrors() {
-		Close(prepared)
-		return nil, diags.Err()
-	}
-	for _, w := range diags.Warnings() {
-		a.opt.Log.Warn("configuration", "warning", hcl.Diagnostics{w}.Error())
-	}
-	return prepared, nil
 }
 
 // open opens the buffer and the certificates.
@@ -129,15 +129,15 @@ func (a *Agent) close() {
 
 // live runs all parts and returns when all of them have ended. a.reload is held
 // but for the time between.
-func (a *Agent) live(ctx context.Context, cfg *config.Config, prepared []Prepared) error {
+func (a *Agent) live(ctx context.Context, cfg *config.Config, openings []*opening) error {
 	parts, err := a.parts(cfg)
 	if err != nil {
-		Close(prepared)
+		closeOpenings(openings)
 		return err
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	a.alive = ctx
-	if err := a.startAll(ctx, cfg, prepared); err != nil {
+	if err := a.startAll(ctx, cfg, openings); err != nil {
 		a.stopAll()
 		return errors.Join(err, closeAll(parts))
 	}
@@ -146,9 +146,8 @@ func (a *Agent) live(ctx context.Context, cfg *config.Config, prepared []Prepare
 	}
 	group.Go(func() error { return a.trim(ctx) })
 	group.Go(func() error { return a.followKeys(ctx) })
-	a.opt.Log.Info("the agent runs", "name", cfg.Agent.Name.Value, "version", a.opt.Version, "sources", len(prepared), "listen", a.listen)
-	if a.opt.Ready != nil {
-		a.opt.Ready()
+	if err := a.settle(ctx, cfg, openings); err != nil {
+		group.Go(func() error { return err }) // which ends the others
 	}
 	a.reload.Unlock()
 	err = group.Wait()
@@ -159,16 +158,32 @@ func (a *Agent) live(ctx context.Context, cfg *config.Config, prepared []Prepare
 	return err
 }
 
-func (a *Agent) startAll(ctx context.Context, cfg *config.Config, prepared []Prepared) error {
+// settle says that the agent is ready, unless a plugin refuses the configuration.
+func (a *Agent) settle(ctx context.Context, cfg *config.Config, openings []*opening) error {
+	diags := a.refusals(ctx, openings)
+	if diags.HasErrors() || ctx.Err() != nil {
+		return diags.Err()
+	}
+	for _, w := range diags {
+		a.opt.Log.Warn("configuration", "warning", hcl.Diagnostics{w}.Error())
+	}
+	a.opt.Log.Info("the agent runs", "name", cfg.Agent.Name.Value, "version", a.opt.Version, "sources", len(openings), "configuring", a.configuring(), "listen", a.listen)
+	if a.opt.Ready != nil {
+		a.opt.Ready()
+	}
+	return nil
+}
+
+func (a *Agent) startAll(ctx context.Context, cfg *config.Config, openings []*opening) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for i, p := range prepared {
-		s, err := a.start(ctx, cfg, p)
+	for i, o := range openings {
+		s, err := a.start(ctx, cfg, o)
 		if err != nil {
-			Close(prepared[i:])
+			closeOpenings(openings[i:])
 			return err
 		}
-		a.sources[p.Source.Key()] = s
+		a.sources[o.source.Key()] = s
 	}
 	return nil
 }

@@ -23,12 +23,12 @@ func Check(ctx context.Context, cfg *config.Config, p Plugins) ([]control.Record
 	for i := range cfg.Allow {
 		diags.Extend(cfg.Allow[i].CheckPrograms(p.Dev))
 	}
-	prepared, found := p.Prepare(ctx, cfg, cfg.Sound())
-	diags.Extend(found)
-	diags.Extend(Broken(prepared))
-	blocks := recordBlocks(prepared)
-	Close(prepared)
-	return blocks, diags
+	openings := p.openAll(ctx, cfg, cfg.Sound())
+	defer closeOpenings(openings)
+	answered := await(context.WithoutCancel(ctx), openings, nil) // they end with ctx
+	diags.Extend(diagnostics(answered))
+	diags.Extend(broken(answered))
+	return recordBlocks(answered), diags
 }
 
 // CheckMachine says which folder cannot be used and which port is taken, unless by the

@@ -1,12 +1,12 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
-	"sync"
 	"time"
 
 	"github.com/bursar-accounting/bursar/agent/internal/config"
@@ -24,6 +24,9 @@ type Plugins struct {
 	Dev bool
 	// Log gets what plugins log; nil: nothing.
 	Log *slog.Logger
+	// Deadline is how long a plugin has to start, describe and configure itself
+	// [30s]. A plugin that takes longer is killed.
+	Deadline time.Duration
 	// Trial is set where a configuration is only looked at: then a source's own
 	// folder is not made.
 	Trial bool
@@ -44,7 +47,7 @@ const readyTimeout = 30 * time.Second
 // configuration is in the diagnostics; the error is a plugin that cannot be
 // used. The caller closes the session, which is nil after either.
 func (p Plugins) Open(ctx context.Context, cfg *config.Config, s *config.Source) (*host.Session, hcl.Diagnostics, error) {
-	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(p.Deadline, readyTimeout))
 	defer cancel()
 	path, err := p.Path(cfg, s)
 	if err != nil {
@@ -68,7 +71,11 @@ func (p Plugins) Open(ctx context.Context, cfg *config.Config, s *config.Source)
 	})
 	if opened == nil {
 		err = process.Blame(ctx, err)
-		_ = process.Close() // the error that counts is the one before
+		end := process.Close
+		if ctx.Err() != nil {
+			end = process.Kill // it may not answer
+		}
+		_ = end() // the error that counts is the one before
 	}
 	if err != nil {
 		return nil, diags, fmt.Errorf("plugin %s: %w", path, err)
@@ -111,65 +118,13 @@ func (p Plugins) folder(path string) (folder string, clean func(), err error) {
 	return folder, func() { _ = os.RemoveAll(folder) }, err
 }
 
-// Prepared is a source whose plugin was asked.
-type Prepared struct {
-	Source  *config.Source
-	Session *host.Session // nil when the plugin cannot be used
-	Err     error         // why
-}
-
-// atOnce is how many plugins are started at the same time.
-const atOnce = 4
-
-// Prepare starts the plugins of the sources. The diagnostics are those of the
-// configuration; the sources come back in their order.
-func (p Plugins) Prepare(ctx context.Context, cfg *config.Config, sources []*config.Source) ([]Prepared, hcl.Diagnostics) {
-	out, found := make([]Prepared, len(sources)), make([]hcl.Diagnostics, len(sources))
-	var wg sync.WaitGroup
-	turn := make(chan struct{}, atOnce)
-	for i, s := range sources {
-		wg.Go(func() {
-			turn <- struct{}{}
-			defer func() { <-turn }()
-			out[i].Source = s
-			out[i].Session, found[i], out[i].Err = p.Open(ctx, cfg, s)
-		})
-	}
-	wg.Wait()
-	var diags hcl.Diagnostics
-	for _, d := range found {
-		diags.Extend(d)
-	}
-	return out, diags
-}
-
-// Broken are the plugins that cannot be used, as diagnostics.
-func Broken(prepared []Prepared) hcl.Diagnostics {
-	var diags hcl.Diagnostics
-	for _, p := range prepared {
-		if p.Err != nil {
-			diags.Add(hcl.Errorf(p.Source.Plugin.Range, fmt.Sprintf("the plugin of source %q cannot be used", p.Source.Name()), "%v", p.Err))
-		}
-	}
-	return diags
-}
-
 // recordBlocks says what the record blocks of sources change of the default mappings.
-func recordBlocks(prepared []Prepared) []control.RecordBlock {
+func recordBlocks(openings []*opening) []control.RecordBlock {
 	var blocks []control.RecordBlock
-	for _, p := range prepared {
-		if p.Session != nil && p.Session.Mapper != nil && p.Source.Record != nil {
-			blocks = append(blocks, control.RecordBlock{Source: p.Source.Name(), Changes: p.Session.Mapper.Changes()})
+	for _, o := range openings {
+		if o.session != nil && o.session.Mapper != nil && o.source.Record != nil {
+			blocks = append(blocks, control.RecordBlock{Source: o.source.Name(), Changes: o.session.Mapper.Changes()})
 		}
 	}
 	return blocks
-}
-
-// Close closes the sessions.
-func Close(prepared []Prepared) {
-	for _, p := range prepared {
-		if p.Session != nil {
-			_ = p.Session.Close() // a plugin that does not end by itself is killed
-		}
-	}
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
+	"time"
 
 	"github.com/bursar-accounting/bursar/agent/internal/buffer"
 	"github.com/bursar-accounting/bursar/agent/internal/config"
@@ -14,7 +16,9 @@ import (
 // Reload reads the configuration again and takes it over: sources are added,
 // changed and removed, and replaced plugin binaries are started, without touching
 // the others. A configuration with an error is refused as a whole, with all its
-// diagnostics as the error, and the old one stays.
+// diagnostics as the error, and the old one stays. A plugin that has not answered
+// within the patience of [Options] holds nothing up: its source is taken over, named
+// in the answer, and configured by itself.
 func (a *Agent) Reload(ctx context.Context) (control.Reloaded, error) {
 	a.reload.Lock()
 	defer a.reload.Unlock()
@@ -30,7 +34,7 @@ func (a *Agent) Reload(ctx context.Context) (control.Reloaded, error) {
 		a.opt.Log.Error("the new configuration is refused; the old one stays", "error", err)
 		return control.Reloaded{}, err
 	}
-	a.opt.Log.Info("configuration reloaded", "added", out.Added, "changed", out.Changed, "removed", out.Removed, "needs_restart", out.Restart)
+	a.opt.Log.Info("configuration reloaded", "added", out.Added, "changed", out.Changed, "removed", out.Removed, "configuring", out.Configuring, "needs_restart", out.Restart)
 	return out, nil
 }
 
@@ -42,16 +46,21 @@ func (a *Agent) reloadNow(ctx context.Context) (control.Reloaded, error) {
 	}
 	out := control.Reloaded{Restart: a.keepFixed(next)}
 	plan := a.compare(next)
-	prepared, found := a.opt.Plugins.Prepare(ctx, next, plan.start)
-	diags.Extend(found)
-	diags.Extend(Broken(prepared))
-	if diags.HasErrors() {
-		Close(prepared)
-		return control.Reloaded{}, diags.Err()
+	openings := a.opt.Plugins.openAll(a.alive, next, plan.start)
+	answered := await(ctx, openings, time.After(a.opt.Patience))
+	diags.Extend(diagnostics(answered))
+	diags.Extend(broken(answered))
+	if err := errors.Join(ctx.Err(), diags.Err()); err != nil {
+		closeOpenings(openings)
+		return control.Reloaded{}, err
 	}
 	out.Warnings = diags.Warnings().Error()
-	out.RecordBlocks = recordBlocks(prepared)
-	return out, a.apply(next, plan, prepared, &out)
+	out.RecordBlocks = recordBlocks(answered)
+	if err := a.apply(next, plan, openings, &out); err != nil {
+		return control.Reloaded{}, err
+	}
+	out.Configuring = a.configuring()
+	return out, nil
 }
 
 // keepFixed puts what cannot change while the agent runs back to what it is, and
@@ -127,38 +136,58 @@ func (a *Agent) differs(now *source, next *config.Config, s *config.Source) bool
 	return now.stale()
 }
 
-// apply does what the plan says. Nothing of it can be refused any more but the
-// start of a new source, when the buffer cannot be read.
-func (a *Agent) apply(next *config.Config, plan change, prepared []Prepared, out *control.Reloaded) error {
-	for _, k := range plan.remove {
+// configuring returns the names of the sources whose plugins are still being configured.
+func (a *Agent) configuring() (names []string) {
+	for _, s := range a.running() {
+		if cfg, status := s.report(); status.State == configuring {
+			names = append(names, cfg.Name())
+		}
+	}
+	return names
+}
+
+// apply does what the plan says. Sources that go end first, since another one may take
+// over what they hold; all others change side by side. Nothing of it can be refused any
+// more but the start of a new source, when the buffer cannot be read.
+func (a *Agent) apply(next *config.Config, plan change, openings []*opening, out *control.Reloaded) error {
+	a.remove(plan.remove, out)
+	var exchanges sync.WaitGroup
+	defer exchanges.Wait()
+	for i, o := range openings {
+		a.mu.Lock()
+		s := a.sources[o.source.Key()]
+		a.mu.Unlock()
+		if s != nil {
+			exchanges.Go(func() { a.exchange(a.alive, s, next, o) })
+			out.Changed = append(out.Changed, o.source.Name())
+			continue
+		}
+		s, err := a.start(a.alive, next, o)
+		if err != nil {
+			closeOpenings(openings[i:])
+			return fmt.Errorf("start source %s: %w", o.source.Name(), err)
+		}
+		a.mu.Lock()
+		a.sources[o.source.Key()] = s
+		a.mu.Unlock()
+		out.Added = append(out.Added, o.source.Name())
+	}
+	a.keep(next, plan.kept)
+	return nil
+}
+
+// remove ends sources, side by side.
+func (a *Agent) remove(keys []buffer.Source, out *control.Reloaded) {
+	var ends sync.WaitGroup
+	for _, k := range keys {
 		a.mu.Lock()
 		s := a.sources[k]
 		delete(a.sources, k)
 		a.mu.Unlock()
-		s.stop()
+		ends.Go(s.stop)
 		out.Removed = append(out.Removed, k.String())
 	}
-	for i, p := range prepared {
-		a.mu.Lock()
-		s := a.sources[p.Source.Key()]
-		a.mu.Unlock()
-		if s != nil {
-			a.exchange(a.alive, s, next, p)
-			out.Changed = append(out.Changed, p.Source.Name())
-			continue
-		}
-		s, err := a.start(a.alive, next, p)
-		if err != nil {
-			Close(prepared[i:])
-			return fmt.Errorf("start source %s: %w", p.Source.Name(), err)
-		}
-		a.mu.Lock()
-		a.sources[p.Source.Key()] = s
-		a.mu.Unlock()
-		out.Added = append(out.Added, p.Source.Name())
-	}
-	a.keep(next, plan.kept)
-	return nil
+	ends.Wait()
 }
 
 // keep hands the new intervals to the sources that are otherwise the same, and

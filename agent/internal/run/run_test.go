@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	plugins = dir
-	if err := programtest.Build(dir, map[string]string{"example": "plugins/source/example", "replay": "plugins/source/replay"}); err != nil {
+	if err := programtest.Build(dir, map[string]string{"example": "plugins/source/example", "replay": "plugins/source/replay", "hostile": "plugins/host/testdata/hostile"}); err != nil {
 		panic(err)
 	}
 	code := m.Run()
@@ -68,10 +68,13 @@ func (l *lines) String() string {
 
 // site is a folder with plugins, certificates, jobs and a configuration.
 type site struct {
-	t      *testing.T
-	dir    string
-	log    *lines
-	agent  *run.Agent
+	t     *testing.T
+	dir   string
+	log   *lines
+	agent *run.Agent
+	// patience and deadline are the agent's; 0: the usual ones.
+	patience, deadline time.Duration
+
 	cancel context.CancelFunc
 	done   chan error
 }
@@ -89,9 +92,11 @@ func newSite(t *testing.T) *site {
 func (s *site) path(name string) string { return filepath.Join(s.dir, name) }
 
 // install puts a new copy of the plugin in the place of the old one.
-func (s *site) install(typ string) {
+func (s *site) install(typ string) { s.installAs(typ, typ) }
+
+func (s *site) installAs(program, typ string) {
 	s.t.Helper()
-	text, err := os.ReadFile(filepath.Join(plugins, typ))
+	text, err := os.ReadFile(filepath.Join(plugins, program))
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -146,7 +151,7 @@ func (s *site) load() *config.Config {
 }
 
 func (s *site) plugins() run.Plugins {
-	return run.Plugins{Executable: s.path("bursar-agent"), Dev: true}
+	return run.Plugins{Executable: s.path("bursar-agent"), Dev: true, Deadline: s.deadline}
 }
 
 // start runs the agent until the test ends.
@@ -155,7 +160,7 @@ func (s *site) start() {
 	ready := make(chan struct{})
 	s.agent = run.New(s.load(), run.Options{
 		Paths: []string{s.path("agent.hcl")}, Version: "1.2.3", Plugins: s.plugins(),
-		Log: slog.New(slog.NewTextHandler(s.log, nil)), Ready: func() { close(ready) },
+		Log: slog.New(slog.NewTextHandler(s.log, nil)), Ready: func() { close(ready) }, Patience: s.patience,
 	})
 	ctx, cancel := context.WithCancel(context.Background())
 	s.cancel, s.done = cancel, make(chan error, 1)

@@ -25,6 +25,7 @@ type seat struct {
 	mu      sync.Mutex
 	config  *config.Source
 	path    string // of the plugin
+	opening *opening
 	current *host.Supervisor[*host.Session]
 	stop    func()
 }
@@ -43,9 +44,21 @@ func (s *seat) status() (*config.Source, host.Status) {
 	return s.config, s.current.Status()
 }
 
+// opens reports whether the plugin has not answered its first start yet.
+func (s *seat) opens() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	select {
+	case <-s.opening.done:
+		return false
+	default:
+		return true
+	}
+}
+
 // put ends the plugin that is there and runs the one that is configured now.
-// Prepared is its first start.
-func (s *seat) put(ctx context.Context, p Plugins, cfg *config.Config, prepared Prepared, log *slog.Logger) {
+// The opening is its first start.
+func (s *seat) put(ctx context.Context, p Plugins, cfg *config.Config, o *opening, log *slog.Logger) {
 	s.mu.Lock()
 	stop := s.stop
 	s.mu.Unlock()
@@ -53,17 +66,21 @@ func (s *seat) put(ctx context.Context, p Plugins, cfg *config.Config, prepared 
 		stop()
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	supervisor := host.Supervise(host.Options[*host.Session]{Launch: launch(p, cfg, prepared), Logger: log})
+	supervisor := host.Supervise(host.Options[*host.Session]{Launch: launch(p, cfg, o), Logger: log})
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		_ = supervisor.Run(ctx) // it returns nil only
 	}()
-	path, _ := p.Path(cfg, prepared.Source)
+	path, _ := p.Path(cfg, o.source)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.config, s.path, s.current = prepared.Source, path, supervisor
-	s.stop = func() { cancel(); <-done }
+	s.config, s.path, s.opening, s.current = o.source, path, o, supervisor
+	s.stop = func() {
+		cancel()
+		<-done
+		o.close() // which was not taken where ctx ended at once
+	}
 }
 
 // retry ends the pause before the next start of a plugin that has failed.
@@ -75,32 +92,32 @@ func (s *seat) retry() {
 	}
 }
 
-// launch gives what was prepared at the first start and starts the plugin again
-// at all others.
-func launch(p Plugins, cfg *config.Config, first Prepared) func(context.Context) (*host.Session, error) {
+// launch waits for the plugin that is being opened at the first start, and opens it
+// again at all others.
+func launch(p Plugins, cfg *config.Config, first *opening) func(context.Context) (*host.Session, error) {
 	used := false
 	return func(ctx context.Context) (*host.Session, error) {
 		if !used {
 			used = true
-			return first.Session, first.Err
+			return first.take(ctx)
 		}
-		session, diags, err := p.Open(ctx, cfg, first.Source)
+		session, diags, err := p.Open(ctx, cfg, first.source)
 		return session, errors.Join(err, diags.Err())
 	}
 }
 
 // start runs a source until ctx ends or it is stopped.
-func (a *Agent) start(ctx context.Context, cfg *config.Config, p Prepared) (*source, error) {
+func (a *Agent) start(ctx context.Context, cfg *config.Config, o *opening) (*source, error) {
 	s := &source{}
-	log := a.opt.Log.With("source", p.Source.Name())
-	loop, err := collect.NewLoop(p.Source.Key(), p.Source.Interval.Duration, a.buffer, &s.seat, a.opt.Log)
+	log := a.opt.Log.With("source", o.source.Name())
+	loop, err := collect.NewLoop(o.source.Key(), o.source.Interval.Duration, a.buffer, &s.seat, a.opt.Log)
 	if err != nil {
 		return nil, err
 	}
 	s.loop = loop
-	loop.SetAudit(p.Source.Audited(), cfg.Agent.Buffer.Retain.Duration)
+	loop.SetAudit(o.source.Audited(), cfg.Agent.Buffer.Retain.Duration)
 	ctx, cancel := context.WithCancel(ctx)
-	s.seat.put(ctx, a.opt.Plugins, cfg, p, log)
+	s.seat.put(ctx, a.opt.Plugins, cfg, o, log)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -118,10 +135,10 @@ func (a *Agent) start(ctx context.Context, cfg *config.Config, p Prepared) (*sou
 }
 
 // exchange gives the source another plugin or configuration.
-func (a *Agent) exchange(ctx context.Context, s *source, cfg *config.Config, p Prepared) {
-	s.loop.Exchange(ctx, func() { s.seat.put(ctx, a.opt.Plugins, cfg, p, a.opt.Log.With("source", p.Source.Name())) })
-	s.loop.SetInterval(p.Source.Interval.Duration)
-	s.loop.SetAudit(p.Source.Audited(), cfg.Agent.Buffer.Retain.Duration)
+func (a *Agent) exchange(ctx context.Context, s *source, cfg *config.Config, o *opening) {
+	s.loop.Exchange(ctx, func() { s.seat.put(ctx, a.opt.Plugins, cfg, o, a.opt.Log.With("source", o.source.Name())) })
+	s.loop.SetInterval(o.source.Interval.Duration)
+	s.loop.SetAudit(o.source.Audited(), cfg.Agent.Buffer.Retain.Duration)
 	s.loop.Nudge()
 }
 
@@ -150,12 +167,19 @@ func (s *source) failures() (hung, ended int) {
 	return plugin.Hangs, plugin.Failures - plugin.Hangs
 }
 
+// configuring is the state of a source whose plugin has not answered its first start yet.
+const configuring = "configuring"
+
 // report is a loop's status, and the plugin's where that does not run.
 func (s *source) report() (*config.Source, collect.Status) {
 	cfg, plugin := s.seat.status()
 	status := s.loop.Status()
-	if plugin.State != host.Running && plugin.Err != nil && status.State != "paused" && status.State != "stopped" {
+	switch {
+	case plugin.State == host.Running || status.State == "paused" || status.State == "stopped":
+	case plugin.Err != nil:
 		status.State, status.Err = "failed", plugin.Err
+	case s.seat.opens():
+		status.State = configuring
 	}
 	return cfg, status
 }

@@ -1,7 +1,9 @@
-// Command hostile is a plugin that misbehaves as the variable HOSTILE says.
+// Command hostile is a plugin that misbehaves as the variable HOSTILE says. Its type is
+// HOSTILE_TYPE.
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -45,6 +47,9 @@ func main() {
 		deaf()
 	case "no-certificate", "huge":
 		plain()
+	case "hang-at-start":
+		hold()
+		fallthrough
 	default:
 		sdk.ServeSource(func() sdk.Source { return &source{how: os.Getenv("HOSTILE")} })
 	}
@@ -93,7 +98,7 @@ func (described) Collect(stream grpc.BidiStreamingServer[bursarv1.CollectRequest
 type source struct{ how string }
 
 func (s *source) Describe() sdk.Description {
-	d := sdk.Description{Type: "hostile", Version: "1", Attributes: []sdk.Attribute{{Name: "text", Type: sdk.TypeString}}}
+	d := sdk.Description{Type: cmp.Or(os.Getenv("HOSTILE_TYPE"), "hostile"), Version: "1", Attributes: []sdk.Attribute{{Name: "text", Type: sdk.TypeString}}}
 	switch s.how {
 	case "another-type":
 		d.Type = "slurm"
@@ -101,14 +106,41 @@ func (s *source) Describe() sdk.Description {
 		d.Attributes[0].Name = "a b"
 	case "panic-in-describe":
 		panic("no idea")
+	case "hang-in-describe":
+		hold()
 	}
 	return d
 }
 
-func (s *source) Configure(context.Context, *sdk.Config) error { return nil }
+func (s *source) Configure(context.Context, *sdk.Config) error {
+	if s.how == "hang-in-configure" {
+		hold()
+	}
+	return nil
+}
 
-func (s *source) Collect(context.Context, sdk.Start, *sdk.Stream) error {
+// hold hangs for good when the file that HOSTILE_WHILE names is there.
+func hold() {
+	if _, err := os.Stat(os.Getenv("HOSTILE_WHILE")); err == nil {
+		time.Sleep(time.Hour)
+	}
+}
+
+func (s *source) Collect(ctx context.Context, _ sdk.Start, out *sdk.Stream) error {
 	switch s.how {
+	case "empty": // batches, for ever
+		for {
+			if err := out.Send(ctx, sdk.Batch{}); err != nil {
+				return err
+			}
+			time.Sleep(time.Millisecond)
+		}
+	case "alive": // and nothing else
+		for ctx.Err() == nil {
+			sdk.Alive(ctx)
+			time.Sleep(time.Millisecond)
+		}
+		return ctx.Err()
 	case "crash":
 		println("panic: out of luck") // standard error itself: os.Stderr is a pipe of go-plugin
 		os.Exit(2)

@@ -1,0 +1,132 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/bursar-accounting/bursar/agent/internal/config"
+	"github.com/bursar-accounting/bursar/hcl"
+	"github.com/bursar-accounting/bursar/plugins/host"
+)
+
+// opening is a source whose plugin is being started and configured, by itself.
+type opening struct {
+	source *config.Source
+	cancel context.CancelFunc
+	done   chan struct{} // closed when the plugin has answered, or has not in its time
+
+	// Of the answer:
+	session *host.Session // nil when the plugin cannot be used
+	diags   hcl.Diagnostics
+	err     error // why it cannot
+}
+
+const (
+	// atOnce is how many plugins are started at the same time,
+	atOnce = 4
+	// turnTime how long a start waits for others, which may hang,
+	turnTime = time.Second
+	// patience and how long a start and a reload of the agent wait for the plugins,
+	// to refuse a configuration that they refuse.
+	patience = 3 * time.Second
+)
+
+// openAll begins to start the plugins of the sources, and returns at once. The openings
+// come in the order of the sources; the caller takes or closes each.
+func (p Plugins) openAll(ctx context.Context, cfg *config.Config, sources []*config.Source) []*opening {
+	turns := make(chan struct{}, atOnce)
+	all := make([]*opening, len(sources))
+	for i, s := range sources {
+		ctx, cancel := context.WithCancel(ctx)
+		o := &opening{source: s, cancel: cancel, done: make(chan struct{})}
+		all[i] = o
+		go func() {
+			defer cancel()
+			defer close(o.done)
+			late := time.NewTimer(turnTime)
+			defer late.Stop()
+			select {
+			case turns <- struct{}{}:
+				defer func() { <-turns }()
+			case <-late.C:
+			}
+			o.session, o.diags, o.err = p.Open(ctx, cfg, s)
+		}()
+	}
+	return all
+}
+
+// take returns the session when the plugin has answered. When ctx ends before, the
+// plugin is closed.
+func (o *opening) take(ctx context.Context) (*host.Session, error) {
+	select {
+	case <-o.done:
+		return o.session, errors.Join(o.err, o.diags.Err())
+	case <-ctx.Done():
+		o.close()
+		return nil, ctx.Err()
+	}
+}
+
+// close ends the plugin, whether or not it has answered. Closing twice is a no-op.
+func (o *opening) close() {
+	o.cancel()
+	<-o.done
+	if o.session != nil {
+		_ = o.session.Close() // a plugin that does not end by itself is killed
+	}
+}
+
+func closeOpenings(openings []*opening) {
+	var wg sync.WaitGroup
+	for _, o := range openings {
+		wg.Go(o.close)
+	}
+	wg.Wait()
+}
+
+// await waits until all plugins have answered, until late, or until ctx ends, and
+// returns those that have answered.
+func await(ctx context.Context, openings []*opening, late <-chan time.Time) (answered []*opening) {
+	over := false
+	for _, o := range openings {
+		if !over {
+			select {
+			case <-o.done:
+			case <-late:
+				over = true
+			case <-ctx.Done():
+				over = true
+			}
+		}
+		select {
+		case <-o.done:
+			answered = append(answered, o)
+		default:
+		}
+	}
+	return answered
+}
+
+// diagnostics are what plugins that have answered say about the configuration.
+func diagnostics(answered []*opening) hcl.Diagnostics {
+	var diags hcl.Diagnostics
+	for _, o := range answered {
+		diags.Extend(o.diags)
+	}
+	return diags
+}
+
+// broken are the plugins that cannot be used, as diagnostics.
+func broken(answered []*opening) hcl.Diagnostics {
+	var diags hcl.Diagnostics
+	for _, o := range answered {
+		if o.err != nil {
+			diags.Add(hcl.Errorf(o.source.Plugin.Range, fmt.Sprintf("the plugin of source %q cannot be used", o.source.Name()), "%v", o.err))
+		}
+	}
+	return diags
+}
