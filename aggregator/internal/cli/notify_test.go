@@ -144,8 +144,8 @@ func TestReload_EndsWithTheDaemon(t *testing.T) {
 	}
 	write(t, dir, "a.hcl", text)
 	hangup <- os.Interrupt
-	for { // until the first plugin is asked
-		if _, err := os.Stat(started); err == nil {
+	for { // until all plugins are asked, side by side
+		if lines, err := os.ReadFile(started); err == nil && len(lines) == 5*len("x\n") {
 			break
 		}
 		time.Sleep(10 * time.Millisecond)
@@ -154,7 +154,7 @@ func TestReload_EndsWithTheDaemon(t *testing.T) {
 	if code := <-ended; code != 0 {
 		t.Error("exit code", code)
 	}
-	if lines, err := os.ReadFile(started); err != nil || len(lines) != len("x\n") {
+	if lines, err := os.ReadFile(started); err != nil || len(lines) != 5*len("x\n") {
 		t.Errorf("plugins were asked after the end: %q, %v", lines, err)
 	}
 }

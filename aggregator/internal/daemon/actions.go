@@ -264,19 +264,21 @@ func (a *Aggregator) who() func(*http.Request) access.Principal {
 }
 
 // CheckActions asks the plugins of a configuration whether they take what it says of
-// their actions, and reports what is wrong with its place, until ctx ends. A plugin that is not
-// there is a warning: it may be added while the daemon runs. dev accepts binaries below
-// folders such as /tmp.
+// their actions, each by itself, and reports what is wrong with its place, until ctx ends. A
+// plugin that is not there or has not answered by then is a warning: it may be added, or
+// answer, while the daemon runs. dev accepts binaries below folders such as /tmp.
 func CheckActions(ctx context.Context, c *config.Config, dev bool) hcl.Diagnostics {
 	var diags hcl.Diagnostics
 	own := actionsOf(c)
 	own.Dev = dev
+	errs := make([]error, len(own.Local))
+	var checks sync.WaitGroup
 	for i := range own.Local {
-		if ctx.Err() != nil {
-			break
-		}
+		checks.Go(func() { errs[i] = checkAction(ctx, &own, &own.Local[i]) })
+	}
+	checks.Wait()
+	for i, err := range errs {
 		a := &own.Local[i]
-		err := checkAction(ctx, &own, a)
 		if problems, ok := errors.AsType[hcl.Diagnostics](err); ok {
 			diags.Extend(problems)
 		} else if err != nil {
@@ -292,6 +294,9 @@ const checkTime = 30 * time.Second
 func checkAction(ctx context.Context, own *Actions, a *config.LocalAction) error {
 	ctx, cancel := context.WithTimeout(ctx, checkTime)
 	defer cancel()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	process, err := launch(ctx, own, a.Name.Type, host.Spec{})
 	if err != nil {
 		return err
@@ -301,5 +306,5 @@ func checkAction(ctx context.Context, own *Actions, a *config.LocalAction) error
 	if err == nil {
 		_, err = action.NewSession(ctx, process, process.Action(), about, action.Spec{Label: a.Name.Label, Config: a.Config})
 	}
-	return err
+	return process.Blame(ctx, err)
 }

@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/config"
 	"github.com/bursar-accounting/bursar/hcl"
@@ -177,15 +178,20 @@ func (d *Daemon) reloads(ctx context.Context) {
 	}
 }
 
+// reloadTime is how long a reload waits for the plugins of actions.
+const reloadTime = 3 * time.Second
+
 // reload takes over what can change while the daemon runs, and says what cannot.
-// A bad configuration is refused as a whole. When ctx ends meanwhile, nothing is taken
-// over.
+// A bad configuration is refused as a whole. A plugin of an action that has not answered
+// within reloadTime holds nothing up. When ctx ends meanwhile, nothing is taken over.
 func (d *Daemon) reload(ctx context.Context) {
 	d.Notify.Reloading()
 	defer d.Notify.Ready()
 	next, diags := d.load()
 	if !diags.HasErrors() {
-		diags.Extend(CheckActions(ctx, next, d.Dev))
+		checks, cancel := context.WithTimeout(ctx, reloadTime)
+		diags.Extend(CheckActions(checks, next, d.Dev))
+		cancel()
 	}
 	if ctx.Err() != nil {
 		return
