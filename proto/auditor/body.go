@@ -9,11 +9,13 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/semaphore"
 
 	"github.com/bursar-accounting/bursar/proto/lent"
+	"github.com/bursar-accounting/bursar/proto/repeat"
 )
 
 const (
@@ -44,31 +46,68 @@ const (
 	// before does not count.
 	largePause = 10 * time.Second
 	largePart  = 160 << 10
+
+	// While a body waits for room, one that has some must bring what it was given room
+	// for within fairTime, which is less than others have patience, and may pause for
+	// fairPause. Where it does not, the slowest is dropped, one each dropEvery. Of a
+	// compressed body each byte counts for packedWorth.
+	fairTime    = 20 * time.Second
+	fairPause   = 2 * time.Second
+	dropEvery   = time.Second
+	packedWorth = 16
 )
 
 var (
 	errTooLarge = errors.New("body too large")
 	errNoRoom   = errors.New("too many bodies at a time")
+	errSlow     = errors.New("it came too slowly while others waited for its memory")
 )
 
 // bodyMemory bounds what bodies take in memory, by stages. The beginning of every
 // body comes out of the first room, what follows out of the others, all of a
 // stage at once and in this order, so that bodies that wait for each other cannot
-// come to a standstill. To hold much a client must have sent much: those that
-// announce and send nothing stop no one.
+// come to a standstill. To hold much a client must have sent much, and to keep it while
+// others wait it must go on sending: those that announce and send nothing stop no one.
 type bodyMemory struct {
 	stages []stage
-	packed *semaphore.Weighted // of compressed bodies, until they are large
+	packed *room // of compressed bodies, until they are large
 }
 
 // stage is the room of bodies of up to most bytes.
 type stage struct {
 	most int64
-	room *semaphore.Weighted
+	room *room
+}
+
+// room bounds the bytes that bodies hold.
+type room struct {
+	*semaphore.Weighted
+
+	mu   sync.Mutex
+	held map[*hold]struct{}
+}
+
+// dropSlowest ends the body that is furthest behind what it must bring while others
+// wait. Where none is behind, it does nothing.
+func (r *room) dropSlowest() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var slowest *hold
+	most := time.Duration(0)
+	for h := range r.held {
+		if late := h.late(); late > most {
+			slowest, most = h, late
+		}
+	}
+	if slowest != nil {
+		slowest.in.drop() // which holds its room until r.mu is free
+	}
 }
 
 func newBodyMemory(limit, share int64) bodyMemory {
-	room := func(n, least int64) *semaphore.Weighted { return semaphore.NewWeighted(max(n/share, least)) }
+	room := func(n, least int64) *room {
+		return &room{Weighted: semaphore.NewWeighted(max(n/share, least)), held: map[*hold]struct{}{}}
+	}
 	m := bodyMemory{
 		stages: []stage{
 			{firstBody, room(firstRoom, firstBody)}, {middleBody, room(middleRoom, middleBody)}, {smallBody, room(smallRoom, smallBody)},
@@ -157,13 +196,18 @@ type intake struct {
 	encoding string
 	length   int64 // of the data, -1 when unknown
 
-	came     int64         // bytes from the client
-	spent    time.Duration // waiting for them
-	lost     error         // the client's connection failed
-	large    *pace         // of a body beyond smallBody; nil: it is not
-	held     []hold        // what is reserved
-	stage    int           // which of memory's stages admitted it
-	admitted int64         // how many bytes it may have
+	mu      sync.Mutex    // of the flow, which those that wait for room look at
+	came    int64         // bytes from the client
+	spent   time.Duration // waiting for them
+	reading time.Time     // since when it waits for the next; zero: it does not
+	dropped bool          // for being slow
+
+	lost  error   // the client's connection failed
+	large *pace   // of a body beyond smallBody; nil: it is not
+	held  []*hold // what is reserved
+
+	stage    int   // which of memory's stages admitted it
+	admitted int64 // how many bytes it may have
 }
 
 // pace is where a body was when its latest part began.
@@ -174,8 +218,35 @@ type pace struct {
 
 // hold is what a body has of a room.
 type hold struct {
-	room *semaphore.Weighted
+	in   *intake
+	room *room
 	n    int64
+	pace // when it got it
+}
+
+// late returns by how much the body is behind what it must bring while others wait for
+// the room; 0 or less: it is not.
+func (h *hold) late() time.Duration {
+	h.in.mu.Lock()
+	defer h.in.mu.Unlock()
+	if h.in.reading.IsZero() || h.in.dropped {
+		return 0
+	}
+	silent := time.Since(h.in.reading)
+	came := float64(h.in.came - h.came)
+	if h.in.compressed() {
+		came *= packedWorth
+	}
+	brought := time.Duration(came / float64(h.n) * float64(fairTime))
+	return max(silent, h.in.spent+silent-h.spent-brought) - fairPause
+}
+
+// drop ends the wait for the client.
+func (in *intake) drop() {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.dropped = true
+	in.hurry()
 }
 
 func newIntake(b *Bodies, w http.ResponseWriter, r *http.Request) *intake {
@@ -192,7 +263,7 @@ func newIntake(b *Bodies, w http.ResponseWriter, r *http.Request) *intake {
 
 func (in *intake) compressed() bool { return in.encoding != "" && in.encoding != "identity" }
 
-// hurry gives the client the time that is left to it.
+// hurry gives the client the time that is left to it. in.mu is held.
 func (in *intake) hurry() {
 	left := bodyPause + time.Duration(in.came/bodyRate)*time.Second - in.spent
 	if l := in.large; l != nil {
@@ -201,19 +272,30 @@ func (in *intake) hurry() {
 		}
 		left = min(left, largePause-(in.spent-l.spent))
 	}
+	if in.dropped {
+		left = 0
+	}
 	_ = in.deadline(time.Now().Add(left)) // a writer that cannot is a test's
 }
 
 // Read implements io.Reader.
 func (in *intake) Read(p []byte) (int, error) {
+	in.mu.Lock()
 	in.hurry()
-	begun := time.Now()
+	in.reading = time.Now()
+	in.mu.Unlock()
 	n, err := in.src.Read(p)
+	in.mu.Lock()
+	defer in.mu.Unlock()
 	in.came += int64(n)
-	in.spent += time.Since(begun)
+	in.spent += time.Since(in.reading)
+	in.reading = time.Time{}
 	if err != nil {
 		_ = in.deadline(time.Time{})
 		if !errors.Is(err, io.EOF) {
+			if in.dropped {
+				err = errSlow
+			}
 			in.lost = err
 		}
 	}
@@ -223,22 +305,33 @@ func (in *intake) Read(p []byte) (int, error) {
 // release gives back what the body had reserved.
 func (in *intake) release() {
 	for _, h := range in.held {
+		h.room.mu.Lock()
+		delete(h.room.held, h)
+		h.room.mu.Unlock()
 		h.room.Release(h.n)
 	}
 	in.held = nil
 }
 
-// reserve waits until the bodies that are in memory leave room. An overload
-// stalls the clients; it is never an answer.
-func (in *intake) reserve(room *semaphore.Weighted, n int64) error {
+// reserve waits until the bodies that are in memory leave room; those that are slow lose
+// theirs. An overload stalls the clients; it is never an answer.
+func (in *intake) reserve(room *room, n int64) error {
 	if !room.TryAcquire(n) {
 		ctx, cancel := context.WithTimeout(in.ctx, in.patience)
 		defer cancel()
+		go repeat.Every(ctx, dropEvery, func() bool {
+			room.dropSlowest()
+			return true
+		})
 		if err := room.Acquire(ctx, n); err != nil {
 			return fmt.Errorf("%w: %w", errNoRoom, err)
 		}
 	}
-	in.held = append(in.held, hold{room, n})
+	h := &hold{in, room, n, pace{came: in.came, spent: in.spent}}
+	room.mu.Lock()
+	room.held[h] = struct{}{}
+	room.mu.Unlock()
+	in.held = append(in.held, h)
 	return nil
 }
 

@@ -1,14 +1,16 @@
 package auditor
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
 	"math/rand/v2"
+	"net"
 	"net/http/httptest"
-	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/iotest"
 	"testing/synctest"
@@ -132,22 +134,6 @@ func TestBodiesThatAreAnnouncedAndDoNotComeStopNoOther(t *testing.T) {
 	}
 }
 
-// stalling gives n bytes at once and then nothing until the deadline.
-type stalling struct {
-	left  int
-	until *time.Time
-}
-
-func (s *stalling) Read(p []byte) (int, error) {
-	if s.left == 0 {
-		time.Sleep(time.Until(*s.until))
-		return 0, os.ErrDeadlineExceeded
-	}
-	n := min(len(p), s.left)
-	s.left -= n
-	return n, nil
-}
-
 // Writers that stall after any number of bytes keep no other body out for as long as it
 // has patience: a few do not delay the largest, and many not those of some megabytes.
 func TestBodies_WritersThatStall_LoseTheirRoomBeforeOthersLosePatience(t *testing.T) {
@@ -167,11 +153,9 @@ func stall(t *testing.T, rng *rand.Rand, writers int, sizes []int) {
 	var all sync.WaitGroup
 	defer all.Wait()
 	for range writers {
+		in, end := writer{at: smallBody + 1 + rng.IntN(limit/2)}.begin(s, limit)
 		all.Go(func() {
-			src := &stalling{left: smallBody + 1 + rng.IntN(limit/2)}
-			in, until := intakeOf(s, src, limit)
-			src.until = until
-			defer in.release()
+			defer end()
 			if _, err := in.read(); err == nil {
 				t.Error("a body that never came was read")
 			}
@@ -197,6 +181,109 @@ func TestABodyThatFindsNoRoomIsNotRead(t *testing.T) {
 		defer in.release()
 		if _, err := in.read(); !errors.Is(err, errNoRoom) {
 			t.Error(err)
+		}
+	})
+}
+
+// writer is a client that sends some bytes at once and then, every second, a few more,
+// until its connection ends.
+type writer struct {
+	encoding  string
+	at, after int
+}
+
+// begin lets the client write, and returns its body. end waits for the client.
+func (w writer) begin(s *Bodies, length int64) (in *intake, end func()) {
+	client, server := net.Pipe()
+	in, _ = intakeOf(s, server, length)
+	in.deadline = server.SetReadDeadline
+	if w.encoding != "" {
+		in.encoding, in.length = w.encoding, -1
+	}
+	var writing sync.WaitGroup
+	writing.Go(func() {
+		defer client.Close()
+		_, err := client.Write(bytes.Repeat([]byte("x"), w.at))
+		for err == nil && w.after > 0 {
+			time.Sleep(time.Second)
+			_, err = client.Write(bytes.Repeat([]byte("x"), w.after))
+		}
+		_, _ = client.Read(make([]byte, 1)) // until the server ends it
+	})
+	return in, func() {
+		in.release()
+		server.Close()
+		writing.Wait()
+	}
+}
+
+// Writers that stall or trickle anywhere in their bodies, as many as fill each room and
+// more, keep no other body out for as long as it has patience. They announce the most.
+func TestBodies_SlowWriters_LoseTheirRoomToOthers(t *testing.T) {
+	const limit = 64 << 20
+	for i, c := range []struct {
+		writers, from, to int
+		encoding          string
+	}{
+		{4200, 0, firstBody, ""}, {300, firstBody + 1, middleBody, ""}, {64, 140_000, 140_001, ""}, {130, middleBody + 1, smallBody, ""},
+		{40, smallBody + 1, 4 * smallBody, ""}, {8, 4*smallBody + 1, 16 * smallBody, ""}, {20, 0, 0, "gzip"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			rng := rand.New(rand.NewPCG(uint64(i), 2))
+			s := NewBodies(limit, 25*time.Second, 1)
+			var all sync.WaitGroup
+			for range c.writers {
+				w := writer{encoding: c.encoding, at: c.from + rng.IntN(c.to-c.from+1)}
+				if rng.IntN(2) == 0 {
+					w.after = rng.IntN(max(2, w.at/100)) // a fifth of its share
+				}
+				in, end := w.begin(s, limit)
+				all.Go(func() {
+					defer end()
+					if _, err := in.read(); err == nil {
+						t.Error("a body that never came was read")
+					}
+				})
+			}
+			synctest.Wait()
+			for _, size := range []int{rng.IntN(firstBody), 200_000 + rng.IntN(smallBody), smallBody + rng.IntN(8<<20), rng.IntN(smallBody)} {
+				in, _ := intakeOf(s, strings.NewReader(strings.Repeat("x", size)), int64(size))
+				if data, err := in.read(); err != nil || len(data) != size {
+					t.Errorf("%d writers of %d to %d bytes: %d of %d bytes, %v", c.writers, c.from, c.to, len(data), size, err)
+				}
+				in.release()
+			}
+			all.Wait()
+			for _, stage := range s.memory.stages {
+				if len(stage.room.held) > 0 {
+					t.Error("something was not given back of the stage of", stage.most)
+				}
+			}
+		})
+	}
+}
+
+// A body that comes as fast as it must is not dropped, however many wait.
+func TestBodies_WriterThatIsSlowButFairKeepsItsRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := NewBodies(smallBody, 25*time.Second, 1)
+		var all sync.WaitGroup
+		var fair atomic.Int64
+		for range 80 {
+			w := writer{at: middleBody + 1, after: smallBody / 19}
+			in, end := w.begin(s, smallBody)
+			all.Go(func() {
+				defer end()
+				if _, err := in.read(); errors.Is(err, errTooLarge) {
+					fair.Add(1)
+				} else {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		if fair.Load() != 80 {
+			t.Errorf("%d of 80 came in", fair.Load())
 		}
 	})
 }
