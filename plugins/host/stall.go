@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"time"
@@ -70,15 +71,16 @@ func (w *watch) silent() time.Duration {
 	return time.Since(w.last)
 }
 
+// StallLimit returns for how long a call of a plugin that answers Progress may make none.
+func (s *Session) StallLimit() time.Duration { return cmp.Or(s.stall, StallLimit) }
+
 // limit returns how long there may be none; 0: for ever.
 func (w *watch) limit() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch {
-	case w.session.stall > 0:
-		return w.session.stall
-	case !w.older:
-		return StallLimit
+	case w.session.stall > 0 || !w.older:
+		return w.session.StallLimit()
 	case w.session.Description.GetPush() && w.call == sdk.CallCollect:
 		return 0
 	}

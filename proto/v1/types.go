@@ -443,8 +443,11 @@ type Agent struct {
 
 // AgentSource is a part of an answer.
 type AgentSource struct {
-	Type       string `json:"type"`
-	Label      string `json:"label"`
+	Type  string `json:"type"`
+	Label string `json:"label"`
+	// What the agent said last: configuring, starting, collecting, waiting, silent, paused, failed or
+	// stopped; empty where it says nothing of the source.
+	State      string `json:"state"`
 	CompleteTo Time   `json:"complete_to"`
 	Gaps       int    `json:"gaps"`
 	// Why the agent cannot collect it, as it said last; otherwise empty.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math/rand/v2"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -38,6 +39,8 @@ type past struct {
 	every  time.Duration            // between collections; 0: a minute
 	takes  uint32                   // the version that the cluster has said first; 0: 2
 	hang   bool                     // Collect does
+	push   bool
+	chat   string // Collect sends nothing but this for ever: "empty" batches or signs that it is "alive"
 }
 
 type pastRun struct {
@@ -80,7 +83,7 @@ func (p *past) in(from, to int64) (out []pastRun) {
 
 func (p *past) Describe(context.Context, *bursarv1.DescribeRequest, ...grpc.CallOption) (*bursarv1.DescribeResponse, error) {
 	out := &bursarv1.DescribeResponse{
-		Type: "fake", Version: "1", Rank: 4, Interval: "1m",
+		Type: "fake", Version: "1", Rank: 4, Interval: "1m", Push: p.push,
 		Mapping: "id = \"n-${job.id}\"\nstart = job.start\nstop = job.stop\nmeta = { user = job.user }\ncomponent \"Cores\" { amount = job.cores }\n",
 	}
 	for _, a := range (&scheduler{}).Describe().Attributes {
@@ -91,6 +94,20 @@ func (p *past) Describe(context.Context, *bursarv1.DescribeRequest, ...grpc.Call
 
 func (p *past) Configure(context.Context, *bursarv1.ConfigureRequest, ...grpc.CallOption) (*bursarv1.ConfigureResponse, error) {
 	return &bursarv1.ConfigureResponse{}, nil
+}
+
+// chatter waits for the next thing that Collect says, when it says nothing else for ever.
+func (p *past) chatter(ctx context.Context) (chat string) {
+	p.mu.Lock()
+	chat = p.chat
+	p.mu.Unlock()
+	if chat != "" {
+		select {
+		case <-ctx.Done():
+		case <-time.After(time.Second):
+		}
+	}
+	return chat
 }
 
 func (p *past) hung() bool {
@@ -147,7 +164,23 @@ func (s *pastStream) Recv() (*bursarv1.CollectResponse, error) {
 		case <-time.After(time.Second):
 		}
 	}
+	for {
+		chat := s.past.chatter(s.ctx)
+		if s.ctx.Err() != nil {
+			return nil, s.ctx.Err()
+		}
+		if chat == "empty" {
+			return &bursarv1.CollectResponse{}, nil
+		}
+		if chat == "" {
+			break
+		}
+	}
 	if s.given {
+		if s.past.push && s.start.GetWindow() == nil {
+			<-s.ctx.Done()
+			return nil, s.ctx.Err()
+		}
 		return nil, io.EOF
 	}
 	s.given = true
@@ -541,4 +574,37 @@ func TestLoop_SourceThatHangsHasFailedUntilItRecovers(t *testing.T) {
 			t.Errorf("%s, %v", s.State, s.Err)
 		}
 	})
+}
+
+// Sources that say nothing for random times, by each way of saying nothing.
+func TestLoop_SourceThatSendsNothingIsSilentUntilItSends(t *testing.T) {
+	for _, push := range []bool{false, true} {
+		for _, chat := range []string{"alive", "empty"} {
+			t.Run(fmt.Sprintf("%s, push %v", chat, push), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					p := &past{chat: chat, push: push}
+					r := newAuditRig(t, p, "")
+					defer r.close()
+					began := time.Now()
+					for range 100 {
+						r.wait(rand.N(20 * time.Second))
+						want := "collecting"
+						if time.Since(began) > 2*host.StallLimit && (!push || chat == "empty") {
+							want = "silent"
+						}
+						if s := r.loop.Status(); s.State != want || (s.Err != nil) != (s.State == "silent") || !s.LastSuccess.IsZero() {
+							t.Fatalf("after %s: %s, %v", time.Since(began), s.State, s.Err)
+						}
+					}
+					p.mu.Lock()
+					p.chat = ""
+					p.mu.Unlock()
+					r.wait(5 * time.Second)
+					if s := r.loop.Status(); s.State == "silent" || s.Err != nil || s.LastSuccess.IsZero() {
+						t.Errorf("%+v", s)
+					}
+				})
+			})
+		}
+	}
 }

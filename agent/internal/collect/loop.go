@@ -50,11 +50,20 @@ type Loop struct {
 	interval time.Duration // 0: what the plugin says
 	status   Status
 	again    time.Time // begin of the collection after one that hung; zero: it has done something since
+	heard    heard
+}
+
+// heard is what the present collection has sent.
+type heard struct {
+	at    time.Time     // the last message with something in it, or the begin; zero: no collection goes on
+	limit time.Duration // how long there may be none
+	push  bool          // there may be none for ever
+	empty bool          // messages with nothing in them came since
 }
 
 // Status says how a loop is doing.
 type Status struct {
-	State       string // starting, collecting, waiting, paused, failed
+	State       string // starting, collecting, waiting, silent, paused, failed
 	Err         error  // why it failed or is paused; nil when all is well
 	LastSuccess time.Time
 	Watermark   record.Time // complete up to then; None when the source does not say
@@ -104,25 +113,41 @@ func (l *Loop) Nudge() {
 }
 
 // Status returns how the loop is doing. A source that hung has failed until its next
-// collection ends, sends something, or goes on for longer than one that hangs may.
+// collection ends, sends something, or goes on for longer than one that hangs may. One
+// that collects, and sends nothing for twice that time, is silent.
 func (l *Loop) Status() Status {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s := l.status
-	if l.again.IsZero() {
-		return s
-	}
-	if stall, ok := errors.AsType[*host.Stall](s.Err); ok && time.Since(l.again) > stall.Silent+stall.Silent/2 {
+	if stall, ok := errors.AsType[*host.Stall](s.Err); ok && !l.again.IsZero() && time.Since(l.again) > stall.Silent+stall.Silent/2 {
 		s.State, s.Err = "collecting", nil
+	}
+	if s.State == "collecting" && l.heard.silent() {
+		s.State, s.Err = "silent", l.heard.why()
 	}
 	return s
 }
 
+// silent reports whether the collection should have sent something by now. Of a source
+// that is pushed to, only messages with nothing in them show that.
+func (h *heard) silent() bool {
+	return !h.at.IsZero() && (!h.push || h.empty) && time.Since(h.at) > h.limit
+}
+
+func (h *heard) why() error {
+	what := "says that it works"
+	if h.empty {
+		what = "sends empty batches"
+	}
+	return fmt.Errorf("the plugin %s and has sent nothing since %s; see its lines in the agent's log, and set a longer stall_timeout where the scheduler takes so long", what, h.at.UTC().Format(time.DateTime+" MST"))
+}
+
 // begin notes that a collection begins.
-func (l *Loop) begin(version string) {
+func (l *Loop) begin(session *host.Session) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.status.Version = version
+	l.status.Version = session.Description.GetVersion()
+	l.heard = heard{at: time.Now(), limit: 2 * session.StallLimit(), push: session.Description.GetPush()}
 	if _, hung := errors.AsType[*host.Stall](l.status.Err); hung {
 		l.again = time.Now()
 		return
@@ -219,11 +244,12 @@ func (l *Loop) once(ctx context.Context) (pause time.Duration, err error) {
 	session, err := l.sessions.Plugin(run)
 	if err == nil {
 		pause = l.every(session)
-		l.begin(session.Description.GetVersion())
+		l.begin(session)
 		if !session.Description.GetPush() {
 			l.set(func(s *Status) { s.Interval = pause })
 		}
 		err = l.collect(run, session)
+		l.set(func(*Status) { l.heard = heard{} })
 	}
 	switch {
 	case run.Err() != nil && ctx.Err() == nil:
@@ -296,9 +322,12 @@ func (l *Loop) take(ctx context.Context, session *host.Session, resp *bursarv1.C
 		return err
 	}
 	l.set(func(s *Status) {
-		if host.Says(resp) {
-			l.recovered()
+		if !host.Says(resp) {
+			l.heard.empty = true
+			return
 		}
+		l.recovered()
+		l.heard.at, l.heard.empty = time.Now(), false
 		s.Progress = resp.GetProgress()
 		if session.Description.GetPush() { // its stream has no end
 			s.Err, s.LastSuccess = nil, time.Now()

@@ -62,7 +62,7 @@ type Cluster struct {
 type Source struct {
 	Type        string     `json:"type"`
 	Label       string     `json:"label"`
-	State       string     `json:"state"` // configuring, starting, collecting, waiting, paused, failed, stopped
+	State       string     `json:"state"` // configuring, starting, collecting, waiting, silent, paused, failed, stopped
 	Error       string     `json:"error,omitempty"`
 	Plugin      string     `json:"plugin_version,omitempty"`
 	Hangs       int        `json:"plugin_hangs,omitempty"` // how often the plugin hung and was killed since it was configured

@@ -34,6 +34,8 @@ type AgentStatus struct {
 	Remedy      string    // the command that mends it, where waiting does not
 	LastContact time.Time // zero: never
 	Behind      uint64    // frames that the agent has and the cluster has not
+	// States are those of all its sources, by type/label, as the agent said last.
+	States map[string]string
 	// Failing are its sources that do not collect, by type/label, with why.
 	Failing map[string]string
 }

@@ -274,12 +274,16 @@ func pulled(t *testing.T, p *pulls, more ...change) *rig {
 	return rg
 }
 
-func TestAgents_ShowSourceThatFailsBeforeItsFirstRecord(t *testing.T) {
-	rg := pulled(t, &pulls{list: []api.AgentStatus{{Name: "head2", Connected: true, Failing: map[string]string{"slurm/new": "it hangs", "slurm/other": "no sacct"}}}})
+func TestAgents_ListEverySourceOfWhichTheAgentSpeaks(t *testing.T) {
+	rg := pulled(t, &pulls{list: []api.AgentStatus{{
+		Name: "head2", Connected: true,
+		States:  map[string]string{"slurm/new": "failed", "nomad/first": "configuring", "receiver/idle": "collecting", "slurm/empty": "silent"},
+		Failing: map[string]string{"slurm/new": "it hangs", "slurm/empty": "nothing sent", "slurm/other": "no sacct"},
+	}}})
 	var list struct {
 		Agents []struct {
 			Name    string
-			Sources []struct{ Type, Label, Error string }
+			Sources []struct{ Type, Label, State, Error string }
 		}
 	}
 	rg.get("/v1/agents", &list)
@@ -287,7 +291,8 @@ func TestAgents_ShowSourceThatFailsBeforeItsFirstRecord(t *testing.T) {
 		if a.Name != "head2" {
 			continue
 		}
-		if got := fmt.Sprint(a.Sources); got != "[{slurm new it hangs} {slurm other no sacct}]" {
+		want := "[{nomad first configuring } {receiver idle collecting } {slurm empty silent nothing sent} {slurm new failed it hangs} {slurm other  no sacct}]"
+		if got := fmt.Sprint(a.Sources); got != want {
 			t.Error(got)
 		}
 		return

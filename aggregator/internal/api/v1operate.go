@@ -197,38 +197,43 @@ func entries(each func(func(*record.Entry) error) error) (list []v1.Entry, more 
 	return list, more, err
 }
 
-// moods says which sources fail and which are silent.
+// moods says in which state sources are, which fail and which are silent. A source of
+// which the agent speaks is listed also when nothing has come from it yet.
 func (s *Server) moods(byName map[string]*v1.Agent, pulls []AgentStatus) {
-	find := func(agent, typ, label string) *v1.AgentSource {
-		if byName[agent] == nil {
-			return nil
-		}
-		for i := range byName[agent].Sources {
-			if of := &byName[agent].Sources[i]; of.Type == typ && of.Label == label {
-				return of
-			}
-		}
-		return nil
-	}
 	if s.opt.Pulse != nil {
 		for _, silent := range s.opt.Pulse.Silent(s.now()) {
-			if of := find(silent.Source.Agent, silent.Source.Type, silent.Source.Label); of != nil {
-				of.Silent = true
+			if a := byName[silent.Source.Agent]; a != nil {
+				if of := sourceIn(a, silent.Source.Type, silent.Source.Label); of != nil {
+					of.Silent = true
+				}
 			}
 		}
 	}
 	for i := range pulls {
-		for _, name := range slices.Sorted(maps.Keys(pulls[i].Failing)) {
-			why := pulls[i].Failing[name]
+		p, a := &pulls[i], byName[pulls[i].Name]
+		if a == nil {
+			continue
+		}
+		names := map[string]string{}
+		maps.Copy(names, p.Failing) // of a leader that says no states
+		maps.Copy(names, p.States)
+		for _, name := range slices.Sorted(maps.Keys(names)) {
 			typ, label, _ := strings.Cut(name, "/")
-			of := find(pulls[i].Name, typ, label)
-			if a := byName[pulls[i].Name]; of == nil && a != nil { // nothing has come from it yet
+			of := sourceIn(a, typ, label)
+			if of == nil {
 				a.Sources = append(a.Sources, v1.AgentSource{Type: typ, Label: label, Counts: countsJSON(store.Counts{})})
 				of = &a.Sources[len(a.Sources)-1]
 			}
-			if of != nil {
-				of.Error = why
-			}
+			of.State, of.Error = p.States[name], p.Failing[name]
 		}
 	}
+}
+
+// sourceIn returns the source of an agent; nil when it is not listed.
+func sourceIn(a *v1.Agent, typ, label string) *v1.AgentSource {
+	i := slices.IndexFunc(a.Sources, func(s v1.AgentSource) bool { return s.Type == typ && s.Label == label })
+	if i < 0 {
+		return nil
+	}
+	return &a.Sources[i]
 }

@@ -126,14 +126,14 @@ func troubles(a *v1.Agent) (notes []string) {
 }
 
 func agentTable(list []v1.Agent) *table {
-	t := newTable("AGENT", "?ADDRESS", "STATE", "?LAST CONTACT", "?>BEHIND", "?>GAPS", "SOURCE", ">RECORDS", "?>QUARANTINED", "COMPLETE TO")
+	t := newTable("AGENT", "?ADDRESS", "STATE", "?LAST CONTACT", "?>BEHIND", "?>GAPS", "SOURCE", "?SOURCE STATE", ">RECORDS", "?>QUARANTINED", "COMPLETE TO")
 	for _, a := range list {
 		head := []string{a.Name, dash(a.Address), agentState(&a), instant(a.LastContact), orNotKnown(a.Behind), strconv.Itoa(a.Gaps)}
 		for _, s := range a.Sources {
-			t.add(append(head[:6:6], sourceName(&s), strconv.FormatInt(s.Counts.Added, 10), strconv.FormatUint(s.Quarantined, 10), instant(s.CompleteTo))...)
+			t.add(append(head[:6:6], sourceName(&s), dash(s.State), strconv.FormatInt(s.Counts.Added, 10), strconv.FormatUint(s.Quarantined, 10), instant(s.CompleteTo))...)
 		}
 		if len(a.Sources) == 0 {
-			t.add(append(head[:6:6], "-", "0", "0", "-")...)
+			t.add(append(head[:6:6], "-", "-", "0", "0", "-")...)
 		}
 	}
 	return t

@@ -133,7 +133,7 @@ func TestStatus_WithoutALeader_SaysWhatIsKnownAndHowOldItIs(t *testing.T) {
 func TestAgents_WithoutALeader_AreNotSaidToConnect(t *testing.T) {
 	s, _ := answered(t, 200, v1.Agents{Agents: []v1.Agent{{Name: "head1", Error: "no leader is known", Sources: []v1.AgentSource{{Type: "slurm", Label: "nemo", Quarantined: 1, Counts: v1.Counts{Quarantined: 2}}}}}})
 	_, out, _ := s.bursar(t.Context(), "agents", "-format", "csv")
-	if want := "head1,,not known,,not known,0,slurm/nemo,0,1,"; !strings.Contains(out, want) {
+	if want := "head1,,not known,,not known,0,slurm/nemo,,0,1,"; !strings.Contains(out, want) {
 		t.Errorf("no %q in\n%s", want, out)
 	}
 }

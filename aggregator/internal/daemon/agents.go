@@ -54,7 +54,10 @@ func (a agents) Agents(ctx context.Context) ([]api.AgentStatus, error) {
 		if s.Err != nil {
 			st.Error = s.Err.Error()
 		}
-		st.Failing = map[string]string{}
+		st.States, st.Failing = map[string]string{}, map[string]string{}
+		for _, r := range s.Reported {
+			st.States[r.Source] = r.State
+		}
 		for _, f := range s.Failing {
 			st.Failing[f.Source] = f.Error
 		}

@@ -394,14 +394,18 @@ func TestASourceThatFailsIsKnownThoughItsAgentAnswers(t *testing.T) {
 	a.add(t, rec(1))
 	a.sources = []*bursarv1.SourceStatus{
 		{Type: "slurm", Label: "nemo", State: "failed", Error: "sacct: exit status 1"}, {Type: "receiver", Label: "r", State: "collecting"},
+		{Type: "nomad", Label: "n", State: "silent", Error: "nothing sent"}, {Type: "slurm", Label: "new", State: "configuring"},
 	}
 	loop, stop := run(t, a, l)
 	for loop.Status().Failing == nil {
 		time.Sleep(time.Millisecond)
 	}
 	stop()
-	if got := loop.Status().Failing; len(got) != 1 || got[0] != (ingest.Failing{Source: "slurm/nemo", Error: "sacct: exit status 1"}) {
-		t.Errorf("%+v", got)
+	if got := fmt.Sprint(loop.Status().Failing); got != "[{slurm/nemo sacct: exit status 1} {nomad/n nothing sent}]" {
+		t.Error(got)
+	}
+	if got := fmt.Sprint(loop.Status().Reported); got != "[{slurm/nemo failed} {receiver/r collecting} {nomad/n silent} {slurm/new configuring}]" {
+		t.Error(got)
 	}
 }
 

@@ -14,6 +14,12 @@ type Failing struct {
 	Error  string
 }
 
+// Reported is what an agent says of one of its sources.
+type Reported struct {
+	Source string // type/label
+	State  string // such as collecting, of which an agent's DESIGN.md has the list
+}
+
 // Found is what an agent found about records of one of its sources.
 type Found struct {
 	Source  string // type/label
@@ -45,15 +51,18 @@ func (l *Loop) askOnce(ctx context.Context) {
 	if err != nil {
 		return
 	}
+	var reported []Reported
 	var failing []Failing
 	var found []Found
 	for _, s := range resp.GetSources() {
+		name := s.GetType() + "/" + s.GetLabel()
 		for _, f := range s.GetFindings()[:min(len(s.GetFindings()), maxFound)] {
-			found = append(found, Found{Source: s.GetType() + "/" + s.GetLabel(), Finding: f})
+			found = append(found, Found{Source: name, Finding: f})
 		}
-		if s.GetState() == "failed" {
-			failing = append(failing, Failing{Source: s.GetType() + "/" + s.GetLabel(), Error: s.GetError()})
+		reported = append(reported, Reported{Source: name, State: s.GetState()})
+		if s.GetState() == "failed" || s.GetState() == "silent" {
+			failing = append(failing, Failing{Source: name, Error: s.GetError()})
 		}
 	}
-	l.set(func(s *Status) { s.Failing, s.Found = failing, found })
+	l.set(func(s *Status) { s.Reported, s.Failing, s.Found = reported, failing, found })
 }

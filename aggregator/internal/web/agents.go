@@ -128,13 +128,15 @@ func (s sourceView) Name() string {
 	return s.Type + "/" + s.Label
 }
 
-// State is how the source is doing, in one word.
-func (s sourceView) State() string {
+// Health is how the source is doing, in one word.
+func (s sourceView) Health() string {
 	switch {
 	case s.Error != "":
 		return "does not collect"
 	case s.Silent:
 		return "silent"
+	case s.State == "configuring" || s.State == "paused":
+		return s.State
 	}
 	return "collects"
 }
@@ -144,7 +146,7 @@ func (s sourceView) Tone() string {
 	switch {
 	case s.Error != "":
 		return "bad"
-	case s.Silent:
+	case s.Silent || s.State == "configuring" || s.State == "paused":
 		return "warn"
 	}
 	return "good"

@@ -126,7 +126,7 @@ func Filled(t testing.TB) *World {
 		Facts:      []store.Fact{census(quiet(), "2026-03-01T11:50:00Z", wire.CensusRow{User: "eve\x1b", Queue: "q", Running: 3}), Capacity(quiet(), "2026-02-01", 4)},
 	})
 	w.Options.Agents = Agents{
-		{Name: "head1", Address: "head1:7070", Connected: true, LastContact: time.Date(2026, 3, 1, 11, 59, 59, 123_456_000, time.UTC), Behind: 12},
+		{Name: "head1", Address: "head1:7070", Connected: true, LastContact: time.Date(2026, 3, 1, 11, 59, 59, 123_456_000, time.UTC), Behind: 12, States: map[string]string{"slurm/nemo": "waiting"}},
 		{Name: "head2", Address: "head2:7070", Error: "pull: no route to host"},
 	}
 	w.Settings = Settings()
