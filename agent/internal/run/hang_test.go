@@ -170,3 +170,22 @@ func TestConfiguration_RefusedBesideHangingSource(t *testing.T) {
 		})
 	}
 }
+
+func TestSourcesThatSendNothing_AreNamed(t *testing.T) {
+	t.Parallel()
+	for typ, want := range map[string]struct{ state, why string }{
+		"empty":       {"failed", "the plugin hangs: Collect made no progress"},
+		"empty-alive": {"silent", "the plugin sends empty batches"},
+		"alive":       {"silent", "the plugin says that it works"},
+	} {
+		t.Run(typ, func(t *testing.T) {
+			t.Parallel()
+			s := newSite(t)
+			s.configure("", s.hostile(typ)+misbehaving(typ, "x", `stall_timeout = "1s"`))
+			s.start()
+			if x := s.until(typ+"/x", inState(want.state)); !strings.Contains(x.Error, want.why) {
+				t.Errorf("%+v", x)
+			}
+		})
+	}
+}

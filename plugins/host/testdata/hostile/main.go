@@ -128,10 +128,13 @@ func hold() {
 
 func (s *source) Collect(ctx context.Context, _ sdk.Start, out *sdk.Stream) error {
 	switch s.how {
-	case "empty": // batches, for ever
+	case "empty", "empty-alive": // batches, for ever
 		for {
 			if err := out.Send(ctx, sdk.Batch{}); err != nil {
 				return err
+			}
+			if s.how == "empty-alive" {
+				sdk.Alive(ctx)
 			}
 			time.Sleep(time.Millisecond)
 		}
