@@ -39,7 +39,7 @@ type Options struct {
 	// Ready is called when the agent serves and no plugin that has answered refuses its
 	// configuration; nil: no one is told.
 	Ready func()
-	// Patience is how long the start and a reload wait for plugins to answer [3s], to
+	// Patience is how long the start and a reload wait for plugins to answer [10s], to
 	// refuse a configuration that one of them refuses.
 	Patience time.Duration
 }

@@ -31,7 +31,7 @@ const (
 	turnTime = time.Second
 	// patience and how long a start and a reload of the agent wait for the plugins,
 	// to refuse a configuration that they refuse.
-	patience = 3 * time.Second
+	patience = 10 * time.Second
 )
 
 // openAll begins to start the plugins of the sources, and returns at once. The openings

@@ -179,7 +179,7 @@ func (d *Daemon) reloads(ctx context.Context) {
 }
 
 // reloadTime is how long a reload waits for the plugins of actions.
-const reloadTime = 3 * time.Second
+const reloadTime = 10 * time.Second
 
 // reload takes over what can change while the daemon runs, and says what cannot.
 // A bad configuration is refused as a whole. A plugin of an action that has not answered
