@@ -97,7 +97,7 @@ func (a *Agent) Run(ctx context.Context) error {
 // refusals waits for the plugins, as long as its patience lasts, and returns what they
 // say about the configuration.
 func (a *Agent) refusals(ctx context.Context, openings []*opening) hcl.Diagnostics {
-	return diagnostics(await(ctx, openings, time.After(a.opt.Patience)))
+	return diagnostics(await(ctx, openings, a.opt.Patience))
 }
 
 // Alive returns when no part of the agent holds what all of them need, for a

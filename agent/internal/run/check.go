@@ -25,7 +25,7 @@ func Check(ctx context.Context, cfg *config.Config, p Plugins) ([]control.Record
 	}
 	openings := p.openAll(ctx, cfg, cfg.Sound())
 	defer closeOpenings(openings)
-	answered := await(context.WithoutCancel(ctx), openings, nil) // they end with ctx
+	answered := await(context.WithoutCancel(ctx), openings, 0) // they end with ctx
 	diags.Extend(diagnostics(answered))
 	diags.Extend(broken(answered))
 	return recordBlocks(answered), diags

@@ -27,7 +27,7 @@ type opening struct {
 const (
 	// atOnce is how many plugins are started at the same time,
 	atOnce = 4
-	// turnTime how long a start waits for others, which may hang,
+	// turnTime how long one waits for others, which may hang,
 	turnTime = time.Second
 	// patience and how long a start and a reload of the agent wait for the plugins,
 	// to refuse a configuration that they refuse.
@@ -88,20 +88,35 @@ func closeOpenings(openings []*opening) {
 	wg.Wait()
 }
 
-// await waits until all plugins have answered, until late, or until ctx ends, and
-// returns those that have answered.
-func await(ctx context.Context, openings []*opening, late <-chan time.Time) (answered []*opening) {
-	over := false
+// await waits until all plugins have answered, until patience is over (0: for as long as
+// they take), or until ctx ends, and returns those that have answered. After one that
+// refuses its configuration the others have a second to say the same.
+func await(ctx context.Context, openings []*opening, patience time.Duration) (answered []*opening) {
+	answers := make(chan *opening, len(openings))
 	for _, o := range openings {
-		if !over {
-			select {
-			case <-o.done:
-			case <-late:
-				over = true
-			case <-ctx.Done():
-				over = true
+		go func() {
+			<-o.done
+			answers <- o
+		}()
+	}
+	var late <-chan time.Time
+	if patience > 0 {
+		late = time.After(patience)
+	}
+	refused := false
+	for range openings {
+		select {
+		case o := <-answers:
+			if patience > turnTime && !refused && o.diags.HasErrors() {
+				refused, late = true, time.After(turnTime)
 			}
+			continue
+		case <-late:
+		case <-ctx.Done():
 		}
+		break
+	}
+	for _, o := range openings {
 		select {
 		case <-o.done:
 			answered = append(answered, o)

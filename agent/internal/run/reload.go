@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/bursar-accounting/bursar/agent/internal/buffer"
 	"github.com/bursar-accounting/bursar/agent/internal/config"
@@ -47,7 +46,7 @@ func (a *Agent) reloadNow(ctx context.Context) (control.Reloaded, error) {
 	out := control.Reloaded{Restart: a.keepFixed(next)}
 	plan := a.compare(next)
 	openings := a.opt.Plugins.openAll(a.alive, next, plan.start)
-	answered := await(ctx, openings, time.After(a.opt.Patience))
+	answered := await(ctx, openings, a.opt.Patience)
 	diags.Extend(diagnostics(answered))
 	diags.Extend(broken(answered))
 	if err := errors.Join(ctx.Err(), diags.Err()); err != nil {
