@@ -138,7 +138,7 @@ func (d *demo) showsContent() {
 		{"bursar budgets", `(?m)^arctic-ice .* −[0-9]`},
 		{"bursar budgets", `(?m)^higgs .* EUR +30\S*000.00 .*-$`},
 		{"bursar budgets", `(?m)^wheat-genome .* 20\d\d-\d\d-\d\d$`},
-		{"bursar prices -at 2025", `Cores +hour +0.01 `},
+		{"bursar prices -at 2025", `Cores +core-hour +0.01 `},
 		{"bursar prices", `0.006 +EUR +partition=opportunistic`},
 		{"bursar directory", `higgs +at00 +Ada Atlas +atlas,cms`},
 		{"bursar subscription -window 30d", `at00 +Ada Atlas +[1-9]`},

@@ -25,11 +25,11 @@ type opening struct {
 }
 
 const (
-	// atOnce is how many plugins are started at the same time,
+	// atOnce is how many plugins are started at the same time.
 	atOnce = 4
-	// turnTime how long one waits for others, which may hang,
+	// turnTime is how long one waits for others, which may hang.
 	turnTime = time.Second
-	// patience and how long a start and a reload of the agent wait for the plugins,
+	// patience is how long a start and a reload of the agent wait for the plugins,
 	// to refuse a configuration that they refuse.
 	patience = 10 * time.Second
 )
