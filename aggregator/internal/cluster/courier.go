@@ -11,7 +11,7 @@ import (
 
 // How nodes hand images to each other, after the greeting:
 //
-//	caller: u16 length | order          what it has (offer) or wants (fetch)
+//	caller: u16 length | order          what it has (offer) or wants (fetch), or its history
 //	server: one byte                    go on, have it, not here, no
 //	the archive, from who has it
 //	receiver of an offer: one byte      kept, no
@@ -54,25 +54,19 @@ func (p patient) Write(b []byte) (int, error) {
 	return p.Conn.Write(b)
 }
 
-func sendOrder(w io.Writer, o order) error {
-	data, err := o.encode()
-	if err != nil {
-		return err
-	}
-	_, err = w.Write(append(binary.BigEndian.AppendUint16(nil, uint16(len(data))), data...))
+func sendText(w io.Writer, text []byte) error {
+	_, err := w.Write(append(binary.BigEndian.AppendUint16(nil, uint16(len(text))), text...))
 	return err
 }
 
-func receiveOrder(r io.Reader) (order, error) {
+func receiveText(r io.Reader) ([]byte, error) {
 	var size [2]byte
 	if _, err := io.ReadFull(r, size[:]); err != nil {
-		return order{}, err
+		return nil, err
 	}
-	data := make([]byte, binary.BigEndian.Uint16(size[:]))
-	if _, err := io.ReadFull(r, data); err != nil {
-		return order{}, err
-	}
-	return readOrder(data)
+	text := make([]byte, binary.BigEndian.Uint16(size[:]))
+	_, err := io.ReadFull(r, text)
+	return text, err
 }
 
 func sendByte(w io.Writer, b byte) error {
@@ -86,8 +80,8 @@ func receiveByte(r io.Reader) (byte, error) {
 	return b[0], err
 }
 
-// call opens a connection about an image to a member.
-func (n *Node) call(ctx context.Context, to Server, use byte, o order) (*Conn, func(), error) {
+// call opens a connection to a member and says what it is about.
+func (n *Node) call(ctx context.Context, to Server, use byte, about []byte) (*Conn, func(), error) {
 	s, ok := n.conf.Stream.(*raftStream)
 	if !ok {
 		return nil, nil, errors.New("this node cannot reach others")
@@ -101,7 +95,7 @@ func (n *Node) call(ctx context.Context, to Server, use byte, o order) (*Conn, f
 		stop()
 		hangUp(c)
 	}
-	if err := sendOrder(patient{c}, o); err != nil {
+	if err := sendText(patient{c}, about); err != nil {
 		end()
 		return nil, nil, err
 	}
@@ -113,7 +107,11 @@ func (n *Node) give(ctx context.Context, to Server, o order) error {
 	if to.ID == n.id {
 		return nil
 	}
-	c, end, err := n.call(ctx, to, forOffer, o)
+	about, err := o.encode()
+	if err != nil {
+		return err
+	}
+	c, end, err := n.call(ctx, to, forOffer, about)
 	if err != nil {
 		return err
 	}
@@ -153,7 +151,11 @@ func (n *Node) send(c *Conn, o order) error {
 
 // fetchFrom gets the image from a member.
 func (n *Node) fetchFrom(ctx context.Context, from Server, o order) error {
-	c, end, err := n.call(ctx, from, forFetch, o)
+	about, err := o.encode()
+	if err != nil {
+		return err
+	}
+	c, end, err := n.call(ctx, from, forFetch, about)
 	if err != nil {
 		return err
 	}
@@ -168,9 +170,19 @@ func (n *Node) fetchFrom(ctx context.Context, from Server, o order) error {
 	return n.imageStore.receive(o, patient{c})
 }
 
-// handleImages serves a connection about an image.
-func (n *Node) handleImages(g greeting, c *Conn) {
-	o, err := receiveOrder(patient{c})
+// handleCalls serves a connection about an image, or about a leader's history.
+func (n *Node) handleCalls(g greeting, c *Conn) {
+	about, err := receiveText(patient{c})
+	if err == nil && g.use == forHistory {
+		if err = n.hearHistory(g, c, about); err != nil {
+			n.logger.Warn("the history of a leader was not taken", "from", g.from, "peer", c.Peer.String(), "error", err)
+		}
+		return
+	}
+	var o order
+	if err == nil {
+		o, err = readOrder(about)
+	}
 	switch {
 	case err != nil:
 	case g.use == forOffer:

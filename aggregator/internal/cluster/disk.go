@@ -52,7 +52,7 @@ func (n *Node) openDisk() error {
 	if err != nil {
 		return err
 	}
-	n.snaps.terms, n.snaps.admit, n.snaps.arrived = n.entries.terms, n.checkSnapshot, n.checkTail
+	n.snaps.terms, n.snaps.arrived = n.entries.terms, n.checkTail
 	if n.imageStore, err = openImageStore(filepath.Join(n.conf.raftDir(), "images")); err != nil {
 		return err
 	}

@@ -180,7 +180,7 @@ func (e *entryLog) note(logs []*raft.Log) {
 	defer e.mu.Unlock()
 	for _, l := range logs {
 		e.shape.add(l.Index, len(l.Data)+entryOverhead, l.Type == raft.LogCommand)
-		e.history.add(l.Index, l.Term)
+		e.history.add(l.Index, l.Term, l.AppendedAt)
 		delete(e.orders, l.Index)
 		if _, own := ownEntry(l); own {
 			e.noteOrder(l)
@@ -240,12 +240,11 @@ func (e *entryLog) endsAt(index uint64) bool {
 	return index >= e.history.end
 }
 
-// term returns the term of an entry, also of one that is in the log no more, and
-// whether it is known.
-func (e *entryLog) term(index uint64) (uint64, bool) {
+// past returns what is known of the terms of all entries.
+func (e *entryLog) past() history {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.history.term(index)
+	return e.history.until(e.history.end)
 }
 
 // newestEntry returns the newest entry and its term, also where only a snapshot has it;

@@ -12,6 +12,8 @@ const (
 	forRaft  byte = 'R' // messages of raft
 	forOffer byte = 'O' // the caller has an image to keep
 	forFetch byte = 'F' // the caller wants an image
+	// the caller leads and tells its history
+	forHistory byte = 'H'
 )
 
 // greetingFormat is the first byte of a greeting and of its answer.
@@ -58,7 +60,7 @@ func readGreeting(r io.Reader) (g greeting, err error) {
 		return g, err
 	}
 	switch g.use {
-	case forRaft, forOffer, forFetch:
+	case forRaft, forOffer, forFetch, forHistory:
 	default:
 		return g, fmt.Errorf("%w: it asks for %q", errGreeting, g.use)
 	}

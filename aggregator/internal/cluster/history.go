@@ -1,28 +1,37 @@
 package cluster
 
 import (
+	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"sort"
-
-	"github.com/hashicorp/raft"
+	"time"
 )
 
-// What a leader was told to be committed, every later leader has: where it has another
-// entry, nodes that went back to older copies of their data have elected it. Raft does
-// not look: it would cut committed entries out of the log, and the State would skip the
-// new ones up to the index that it had applied. So each node remembers the terms of its
-// entries, beyond the end of its log, and compares them with what a leader sends.
+// What was committed every later leader has, and a term has one leader. Where that is not
+// so, nodes that went back to older copies of their data have elected a leader. Raft does
+// not look: it would cut committed entries out of the log, or take the entries of two
+// leaders of one term for the same, and the State would skip the new ones up to the index
+// that it had applied. So each node remembers the terms of its entries, beyond the end of
+// its log; a leader tells its own to each peer before it sends the first entry of its term,
+// and the peer compares.
 
 // termStart is where a term begins in the log.
 type termStart struct {
 	Index uint64 `json:"index"`
 	Term  uint64 `json:"term"`
+	// At is when the leader made the entry, in nanoseconds since 1970: no other leader's
+	// entry has the same. 0 is for unknown, or when the term began before Index.
+	At int64 `json:"at,omitempty"`
 }
 
-// maxTerms is how many terms are remembered.
-const maxTerms = 1024
+// maxTerms is how many terms are remembered, and toldTerms how many a leader tells.
+const (
+	maxTerms  = 1024
+	toldTerms = 256
+)
 
 // history is the term of each entry: of those in the log, and of earlier ones as far as
 // snapshots have told. Two histories that agree at an index agree in all before it.
@@ -31,9 +40,9 @@ type history struct {
 	end    uint64      // the newest entry
 }
 
-// add notes an entry. One that is not the next replaces what it overlaps and forgets
-// what lies before a gap.
-func (h *history) add(index, term uint64) {
+// add notes an entry that a leader made at a time. One that is not the next replaces what
+// it overlaps and forgets what lies before a gap.
+func (h *history) add(index, term uint64, at time.Time) {
 	switch {
 	case index > h.end+1:
 		h.starts = nil
@@ -44,7 +53,11 @@ func (h *history) add(index, term uint64) {
 	if n := len(h.starts); n > 0 && h.starts[n-1].Term == term {
 		return
 	}
-	h.starts = append(h.starts, termStart{Index: index, Term: term})
+	start := termStart{Index: index, Term: term}
+	if !at.IsZero() && (len(h.starts) > 0 || index == 1) {
+		start.At = at.UnixNano()
+	}
+	h.starts = append(h.starts, start)
 	if over := len(h.starts) - maxTerms; over > 0 {
 		h.starts = slices.Delete(h.starts, 0, over)
 	}
@@ -122,37 +135,6 @@ func (n *Node) committed() uint64 {
 	return at
 }
 
-// checkEntries halts the node where a leader sends other entries than those that it has
-// committed.
-func (n *Node) checkEntries(req *raft.AppendEntriesRequest) error {
-	committed := n.committed()
-	if req.Term < n.raft.CurrentTerm() { // read last: what is committed by now was not so in an earlier term
-		return nil // raft refuses it
-	}
-	if err := n.contradicts(req.PrevLogEntry, req.PrevLogTerm, committed); err != nil {
-		return n.fork(req.Addr, err)
-	}
-	for _, l := range req.Entries {
-		if err := n.contradicts(l.Index, l.Term, committed); err != nil {
-			return n.fork(req.Addr, err)
-		}
-	}
-	return nil
-}
-
-// checkSnapshot is checkEntries for a snapshot that a leader has sent.
-func (n *Node) checkSnapshot(s snapshotMeta) error {
-	committed := n.committed()
-	theirs := s.history()
-	at := min(committed, s.Index)
-	if term, known := theirs.term(at); known {
-		if err := n.contradicts(at, term, committed); err != nil {
-			return n.fork(nil, err)
-		}
-	}
-	return nil
-}
-
 // Forked returns why the node has stopped for good, an error that wraps [ErrForked]: a
 // leader has other entries than those that it has committed. It is nil otherwise.
 func (n *Node) Forked() error {
@@ -162,28 +144,76 @@ func (n *Node) Forked() error {
 	return nil
 }
 
-// contradicts returns an error when an entry of others is not the one that was committed
-// here.
-func (n *Node) contradicts(index, term, committed uint64) error {
-	if index > committed {
-		return nil
+// clash returns where a leader's history contradicts this one, of which all up to an entry
+// is committed; nil when it does not.
+func (h *history) clash(leader history, committed uint64) error {
+	if leader.end < committed {
+		return fmt.Errorf("has entries up to %d, and this node has committed those up to %d", leader.end, committed)
 	}
-	own, known := n.entries.term(index)
-	if !known || own == term {
-		return nil
+	for _, own := range h.starts {
+		for _, theirs := range leader.starts {
+			if own.Term == theirs.Term && own.At != 0 && theirs.At != 0 && own != theirs {
+				return fmt.Errorf("has begun term %d with another entry, %d, than this node knows, %d", own.Term, theirs.Index, own.Index)
+			}
+		}
 	}
-	return fmt.Errorf("has entry %d of term %d, and this node has committed that of term %d, and all up to entry %d", index, term, own, committed)
+	own, known := h.term(committed)
+	theirs, told := leader.term(committed)
+	if known && told && own != theirs {
+		return fmt.Errorf("has entry %d of term %d, and this node has committed that of term %d", committed, theirs, own)
+	}
+	return nil
+}
+
+// told is what a leader tells of its history.
+type told struct {
+	Term   uint64      `json:"term"` // in which it leads
+	End    uint64      `json:"end"`
+	Starts []termStart `json:"starts"`
+}
+
+// tellHistory tells a peer the entries of this node, which leads in a term, and returns nil
+// when they are no others than those that the peer has committed.
+func (n *Node) tellHistory(ctx context.Context, to Server, term uint64) error {
+	h := n.entries.past()
+	t := told{Term: term, End: h.end, Starts: h.starts[max(0, len(h.starts)-toldTerms):]}
+	body, err := json.Marshal(t)
+	if err != nil {
+		return err
+	}
+	c, end, err := n.call(ctx, to, forHistory, body)
+	if err != nil {
+		return err
+	}
+	defer end()
+	what, err := receiveByte(patient{c})
+	if err == nil && what != imageGo {
+		err = fmt.Errorf("cluster: node %s does not follow this one", to.ID)
+	}
+	return err
+}
+
+// hearHistory answers tellHistory. Where there are two histories, this node stops for good.
+func (n *Node) hearHistory(g greeting, c *Conn, body []byte) error {
+	var t told
+	if err := json.Unmarshal(body, &t); err != nil {
+		return fmt.Errorf("cluster: history of node %s: %w", g.from, err)
+	}
+	committed, own := n.committed(), n.entries.past()
+	if t.Term < n.raft.CurrentTerm() { // read last: what is committed by now was not so in an earlier term
+		return sendByte(patient{c}, imageNo) // its leader will hear of that
+	}
+	if err := own.clash(history{starts: t.Starts, end: t.End}, committed); err != nil {
+		return errors.Join(n.fork(c.Peer.Name, err), sendByte(patient{c}, imageNo))
+	}
+	return sendByte(patient{c}, imageGo)
 }
 
 // fork stops the node for good, since there are two histories.
-func (n *Node) fork(leader []byte, cause error) error {
-	from := "the leader"
-	if len(leader) > 0 {
-		from += " at " + string(leader)
-	}
-	why := fmt.Sprintf(`%s %s.
+func (n *Node) fork(leader string, cause error) error {
+	why := fmt.Sprintf(`node %s, which leads, %s.
 Nodes that lead now went back to older copies of their data, and lack what was confirmed since. This node has it, and serves nothing more.
-Keep %s, and go on as the runbook "There are two histories" says`, from, cause, n.conf.DataDir)
+Keep %s, and go on as the runbook "There are two histories" says`, leader, cause, n.conf.DataDir)
 	if err := n.progress.forked(why); err != nil {
 		n.logger.Warn("it was not recorded that this node must not start again", "error", err)
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // A history of random entries, replaced ends, gaps and snapshots says of each entry its
@@ -23,7 +24,7 @@ func TestHistory_RandomLogs_TermsAreThoseOfAPlainMap(t *testing.T) {
 				delete(plain, i)
 			}
 			plain[index], end = term, index
-			h.add(index, term)
+			h.add(index, term, time.Time{})
 		}
 		for range 1 + r.IntN(60) {
 			switch r.IntN(12) {
@@ -49,7 +50,7 @@ func TestHistory_RandomLogs_TermsAreThoseOfAPlainMap(t *testing.T) {
 				earlier, later := h.until(at), history{}
 				for i := at + 1; i <= end; i++ {
 					if term, known := plain[i]; known {
-						later.add(i, term)
+						later.add(i, term, time.Time{})
 					}
 				}
 				later.follow(earlier)
@@ -132,10 +133,11 @@ func TestOlderCopy_YoungerThanTheRecordOfWhatIsCommitted_IsNoticed(t *testing.T)
 // it on: it neither takes their history nor mixes the two.
 func TestTwoHistories_NodeWithCommittedEntries_StopsAndKeepsThem(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]struct {
+	type others struct {
 		more int  // commands that the others have written
 		cut  bool // and no longer have in their logs
-	}{
+	}
+	for name, c := range map[string]others{
 		"the others have less": {3, false},
 		"as many":              {20, false},
 		"more":                 {60, false},
@@ -147,6 +149,11 @@ func TestTwoHistories_NodeWithCommittedEntries_StopsAndKeepsThem(t *testing.T) {
 			f, whole, back, lagging := pair(t, false)
 			for _, s := range f.up() {
 				s.running.conf.TrailingBytes = 1
+			}
+			if c.more == 60 { // a term of which the other has never heard
+				if err := f.followers()[0].stand(); err != nil {
+					t.Fatal(err)
+				}
 			}
 			f.say(100, 100+c.more)
 			f.agree(slices.Concat(numbered(0, 10), numbered(100, 100+c.more)), back, lagging)
@@ -167,5 +174,62 @@ func TestTwoHistories_NodeWithCommittedEntries_StopsAndKeepsThem(t *testing.T) {
 			}
 			f.say(200, 203)
 		})
+	}
+}
+
+// Histories that random leaders have written: each begins as one of the histories before,
+// cut somewhere, and has a term of its own, whose number may be that of another. Of two of
+// them one contradicts what the other has committed exactly when an entry up to there is
+// not the same.
+func TestHistory_RandomPairs_ClashWhereCommittedEntriesDiffer(t *testing.T) {
+	t.Parallel()
+	type entry struct {
+		term  uint64
+		stamp int64
+	}
+	for seed := range uint64(400) {
+		r := rand.New(rand.NewPCG(seed, 2))
+		logs, stamp := [][]entry{nil}, int64(0)
+		for range 2 + r.IntN(5) {
+			from := logs[r.IntN(len(logs))]
+			from = slices.Clone(from[:r.IntN(len(from)+1)])
+			term := uint64(1)
+			if len(from) > 0 {
+				term = from[len(from)-1].term + 1 + r.Uint64N(2)
+			}
+			for range 1 + r.IntN(6) {
+				stamp++
+				from = append(from, entry{term, stamp})
+			}
+			logs = append(logs, from)
+		}
+		for _, own := range logs[1:] {
+			for _, theirs := range logs[1:] {
+				committed := r.IntN(len(own) + 1)
+				same := committed <= len(theirs) && slices.Equal(own[:committed], theirs[:min(committed, len(theirs))])
+				// Two leaders of one term are none of one history, even where nothing is committed.
+				for i := range min(len(own), len(theirs)) {
+					same = same && (own[i] == theirs[i] || own[i].term != theirs[i].term)
+				}
+				for _, a := range own {
+					for _, b := range theirs {
+						first := func(list []entry, x entry) entry {
+							return list[slices.IndexFunc(list, func(e entry) bool { return e.term == x.term })]
+						}
+						same = same && (a.term != b.term || first(own, a) == first(theirs, b))
+					}
+				}
+				var mine, leader history
+				for i, e := range own {
+					mine.add(uint64(i+1), e.term, time.Unix(0, e.stamp))
+				}
+				for i, e := range theirs {
+					leader.add(uint64(i+1), e.term, time.Unix(0, e.stamp))
+				}
+				if err := mine.clash(leader, uint64(committed)); (err == nil) != same {
+					t.Fatalf("seed %d: %v with %v, %d committed: %v", seed, own, theirs, committed, err)
+				}
+			}
+		}
 	}
 }

@@ -85,7 +85,7 @@ func TestAnInstallWaitsForTheImageAndSurvivesAKillMeanwhile(t *testing.T) {
 	}
 	down.stop()
 	for _, s := range f.up() {
-		s.trans.serveImages(s.handleImages)
+		s.trans.serveImages(s.handleCalls)
 	}
 	down.restart()
 	f.say(5, 7)

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -25,10 +26,11 @@ type mesh struct {
 	peers  *contacts
 	// progress says whether this node may vote.
 	progress *progress
-	// check says whether entries from a leader may be those of this node's cluster.
-	check func(*raft.AppendEntriesRequest) error
-	// begun is closed when raft can be asked.
-	begun <-chan struct{}
+	// tell tells a peer this node's history, which leads in a term; nil where none can be
+	// reached so.
+	tell func(ctx context.Context, to Server, term uint64) error
+	// within bounds tell.
+	within time.Duration
 	// silent says why nothing may be sent now, nil for go ahead.
 	silent func() error
 
@@ -52,8 +54,11 @@ func (n *Node) newTransport() *mesh {
 		MsgpackUseNewTimeFormat: true,
 	})
 	m := &mesh{
-		NetworkTransport: under, greets: greets, peers: newContacts(), progress: &n.progress, silent: n.mute, check: n.checkEntries, begun: n.begun,
+		NetworkTransport: under, greets: greets, peers: newContacts(), progress: &n.progress, silent: n.mute, within: 10 * time.Second * time.Duration(n.conf.Multiplier),
 		calls: make(chan raft.RPC), closed: make(chan struct{}),
+	}
+	if greets {
+		m.tell = n.tellHistory
 	}
 	go m.answerCalls()
 	return m
@@ -71,12 +76,35 @@ func (m *mesh) AppendEntries(id raft.ServerID, addr raft.ServerAddress, req *raf
 	if err := m.silent(); err != nil {
 		return err
 	}
+	heartbeat := req.PrevLogEntry == 0 && len(req.Entries) == 0
+	if !heartbeat {
+		if err := m.introduce(id, addr, req.Term); err != nil {
+			return err
+		}
+	}
 	asked := time.Now()
 	err := m.NetworkTransport.AppendEntries(id, m.to(id, addr), req, resp)
 	if err == nil {
 		m.peers.appended(string(id), asked, req, resp)
+	} else {
+		m.peers.forget(string(id)) // it may be started with other data
 	}
 	return err
+}
+
+// introduce tells a peer this node's history before the first entry of its term, and anew
+// after the peer was out of reach.
+func (m *mesh) introduce(id raft.ServerID, addr raft.ServerAddress, term uint64) error {
+	if m.tell == nil || m.peers.knows(string(id), term) {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), m.within)
+	defer cancel()
+	if err := m.tell(ctx, Server{ID: string(id), Addr: string(addr)}, term); err != nil {
+		return err
+	}
+	m.peers.introduced(string(id), term)
+	return nil
 }
 
 // RequestVote asks for a vote.
@@ -116,6 +144,9 @@ func again(do func() error) error {
 // InstallSnapshot sends an image of the State.
 func (m *mesh) InstallSnapshot(id raft.ServerID, addr raft.ServerAddress, req *raft.InstallSnapshotRequest, resp *raft.InstallSnapshotResponse, data io.Reader) error {
 	if err := m.silent(); err != nil {
+		return err
+	}
+	if err := m.introduce(id, addr, req.Term); err != nil {
 		return err
 	}
 	err := m.NetworkTransport.InstallSnapshot(id, m.to(id, addr), req, resp, data)
@@ -205,6 +236,7 @@ func (p *pipeline) Consumer() <-chan raft.AppendFuture { return p.out }
 // Close ends the pipeline.
 func (p *pipeline) Close() error {
 	p.once.Do(func() { close(p.closed) })
+	p.mesh.peers.forget(p.id)
 	return p.AppendPipeline.Close()
 }
 
@@ -212,6 +244,7 @@ func (p *pipeline) Close() error {
 type contacts struct {
 	mu   sync.Mutex
 	list map[string]contact
+	told map[string]uint64 // the terms in which peers were told the history
 }
 
 type contact struct {
@@ -221,7 +254,30 @@ type contact struct {
 	asked time.Time // when the newest question began that was answered in the term
 }
 
-func newContacts() *contacts { return &contacts{list: map[string]contact{}} }
+func newContacts() *contacts {
+	return &contacts{list: map[string]contact{}, told: map[string]uint64{}}
+}
+
+// introduced notes that a peer was told the history in a term.
+func (c *contacts) introduced(id string, term uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.told[id] = term
+}
+
+// knows reports whether a peer was told the history in a term.
+func (c *contacts) knows(id string, term uint64) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.told[id] == term
+}
+
+// forget has a peer be told again.
+func (c *contacts) forget(id string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.told, id)
+}
 
 // appended notes the answer to entries or to a heartbeat that were sent at a time.
 func (c *contacts) appended(id string, asked time.Time, req *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) {

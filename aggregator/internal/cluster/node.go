@@ -165,7 +165,7 @@ func (n *Node) startRaft() error {
 	close(n.begun)
 	n.armed.Store(true)
 	n.tasks.Go(func() { n.leadership.follow(notify, n.stopping) })
-	n.serveImages(n.handleImages)
+	n.serveImages(n.handleCalls)
 	n.tasks.Go(n.keepLogShort)
 	n.tasks.Go(n.keepProgress)
 	n.tasks.Go(n.watchLog)

@@ -59,6 +59,9 @@ func pair(t *testing.T, protected bool) (f *fleet, whole, back, lagging *ship) {
 	back.stop()
 	old := back.backup()
 	back.restart()
+	if err := whole.stand(); err != nil { // the copy has never heard of its term, which others may lead again
+		t.Fatal(err)
+	}
 	f.say(10, 30)
 	f.agree(numbered(0, 30), whole, back)
 	if protected {

@@ -62,8 +62,6 @@ type snapshots struct {
 	checkpoint func(dir string) (index, term uint64, err error)
 	// terms are those of the entries up to an index of the own log.
 	terms func(index uint64) []termStart
-	// admit says whether a snapshot that came from another node may be kept.
-	admit func(snapshotMeta) error
 	// arrived is told of each snapshot that came from another node, when it is
 	// durable. An error refuses it.
 	arrived func(snapshotMeta) error
@@ -73,8 +71,7 @@ type snapshots struct {
 // openSnapshots sweeps what a crash has left.
 func openSnapshots(dir, scratch string, checkpoint func(string) (uint64, uint64, error)) (*snapshots, error) {
 	st := &snapshots{dir: dir, scratch: scratch, checkpoint: checkpoint, terms: func(uint64) []termStart { return nil }}
-	st.admit = func(snapshotMeta) error { return nil }
-	st.arrived = st.admit
+	st.arrived = func(snapshotMeta) error { return nil }
 	if err := os.RemoveAll(scratch); err != nil {
 		return nil, fmt.Errorf("cluster: snapshots: %w", err)
 	}
@@ -332,7 +329,7 @@ func (s *sink) Close() error {
 func (s *sink) finish() error {
 	if s.meta.Held {
 		s.meta.Terms = s.store.terms(s.meta.Index)
-	} else if err := errors.Join(s.checkImage(), s.store.admit(s.meta)); err != nil {
+	} else if err := s.checkImage(); err != nil {
 		return err
 	}
 	if err := writeSealed(filepath.Join(s.dir, snapshotFile), s.meta); err != nil {

@@ -16,15 +16,10 @@ import (
 
 // answerCalls hands raft the calls of its peers.
 func (m *mesh) answerCalls() {
-	select {
-	case <-m.begun:
-	case <-m.closed:
-		return
-	}
 	for {
 		select {
 		case call := <-m.NetworkTransport.Consumer():
-			if m.progress.behind() && m.withhold(call) || m.refuse(call) {
+			if m.progress.behind() && m.withhold(call) {
 				continue
 			}
 			m.enfranchise(call.Command)
@@ -52,19 +47,6 @@ func (m *mesh) withhold(call raft.RPC) bool {
 	return false
 }
 
-// refuse answers a leader of another history, and reports whether it did.
-func (m *mesh) refuse(call raft.RPC) bool {
-	req, ok := call.Command.(*raft.AppendEntriesRequest)
-	if !ok {
-		return false
-	}
-	err := m.check(req)
-	if err != nil {
-		call.Respond(nil, err)
-	}
-	return err != nil
-}
-
 // Consumer returns the calls of the peers.
 func (m *mesh) Consumer() <-chan raft.RPC { return m.calls }
 
@@ -88,7 +70,7 @@ func (m *mesh) enfranchise(command any) {
 
 func (m *mesh) franchise(candidate []byte, term, index uint64) []byte {
 	r := m.raft.Load()
-	if len(candidate) == 0 || !newer(r.Stats(), term, index) {
+	if r == nil || len(candidate) == 0 || !newer(r.Stats(), term, index) {
 		return candidate
 	}
 	known := candidate
