@@ -3,8 +3,8 @@
 package e2e_test
 
 import (
-	"errors"
 	"bytes"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
