@@ -12,7 +12,7 @@ const (
 	forRaft  byte = 'R' // messages of raft
 	forOffer byte = 'O' // the caller has an image to keep
 	forFetch byte = 'F' // the caller wants an image
-	// the caller leads and tells its history
+	// forHistory: the caller leads and tells its history.
 	forHistory byte = 'H'
 )
 
