@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -32,8 +33,9 @@ type Member struct {
 
 	struck sync.Mutex // held by a fault
 
+	pid atomic.Int64 // 0: it does not run; a connection does not wait for its end to know it
+
 	mu    sync.Mutex
-	pid   int
 	up    bool
 	since time.Time
 	full  bool // its disk was, in this cycle
@@ -130,11 +132,9 @@ func (s *Site) member(name string) *Member {
 func (s *Site) who(addr *net.TCPAddr) string {
 	pids := map[int]string{}
 	for _, m := range s.All() {
-		m.mu.Lock()
-		if m.pid != 0 {
-			pids[m.pid] = m.Name
+		if pid := m.pid.Load(); pid != 0 {
+			pids[int(pid)] = m.Name
 		}
-		m.mu.Unlock()
 	}
 	return owner(addr, pids)
 }
@@ -180,7 +180,8 @@ func (m *Member) Start() {
 		return
 	}
 	m.Daemon.Start()
-	m.pid, m.up, m.since = m.PID(), true, time.Now()
+	m.pid.Store(int64(m.PID()))
+	m.up, m.since = true, time.Now()
 }
 
 // Kill ends the daemon at once, when it runs. A frozen disk is thawed: no one can
@@ -190,7 +191,8 @@ func (m *Member) Kill() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.Daemon.Kill()
-	m.pid, m.up = 0, false
+	m.pid.Store(0)
+	m.up = false
 }
 
 // Terminate ends the daemon in good order. One that was just started is given the
@@ -200,7 +202,8 @@ func (m *Member) Terminate() error {
 	defer m.mu.Unlock()
 	time.Sleep(time.Until(m.since.Add(time.Second)))
 	err := m.Daemon.Terminate(Recovery)
-	m.pid, m.up = 0, false
+	m.pid.Store(0)
+	m.up = false
 	return err
 }
 
