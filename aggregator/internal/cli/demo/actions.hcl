@@ -1,8 +1,8 @@
 # Demo of bursar dev: an action. More: hcl/examples/aggregator-actions.hcl.
 
-# Each hour it publishes a report in a folder, as a static site: open index.html there.
+# Every ten minutes it publishes a report in a folder, as a static site: open index.html there.
 action "report" "demo" {
-  schedule = "1h"
+  schedule = "10m"
   config {
     report = "usage"
     period = ["this-month", "last-month"]
