@@ -112,7 +112,7 @@ func TestOlderCopyOfNodeData_DoesNotVoteUntilCaughtUp(t *testing.T) {
 }
 
 // Where the record of the progress went back as well, the nodes that lack what was
-// confirmed lead. The one that has it says so and stops, and either history can stay.
+// confirmed lead. The node that has it says so and stops, and either history can stay.
 func TestRunbook_TwoHistories_EitherStays(t *testing.T) {
 	t.Parallel()
 	c := running(t)
@@ -139,7 +139,7 @@ func TestRunbook_TwoHistories_EitherStays(t *testing.T) {
 }
 
 // fork takes a node back to older copies of its data and of its progress while another
-// lags, and starts the one that has all when these two lead.
+// lags, and starts the third, which has all, when these two lead.
 func (c *cluster) fork(whole, back, lagging *site.Aggregator) {
 	c.t.Helper()
 	c.stop(lagging)

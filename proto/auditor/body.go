@@ -47,7 +47,7 @@ const (
 	largePause = 10 * time.Second
 	largePart  = 160 << 10
 
-	// While a body waits for room, one that has some must bring what it was given room
+	// While a body waits for room, a body that has some must bring what it was given room
 	// for within fairTime, which is less than others have patience, and may pause for
 	// fairPause. Where it does not, the slowest is dropped, one each dropEvery. Of a
 	// compressed body each byte counts for packedWorth.

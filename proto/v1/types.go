@@ -1218,7 +1218,7 @@ type Change struct {
 type Distributions struct {
 	Window Window `json:"window"`
 	Zone   string `json:"zone"`
-	// How many jobs ended in the window: records that are no part of a run, as `jobs` of `/v1/usage`.
+	// How many jobs ended in the window: all records but parts of runs, as `jobs` of `/v1/usage`.
 	Records    int         `json:"records"`
 	Histograms []Histogram `json:"histograms"`
 	Complete   Complete    `json:"complete"`

@@ -89,7 +89,7 @@ func closeOpenings(openings []*opening) {
 }
 
 // await waits until all plugins have answered, until patience is over (0: for as long as
-// they take), or until ctx ends, and returns those that have answered. After one that
+// they take), or until ctx ends, and returns those that have answered. After a plugin
 // refuses its configuration the others have a second to say the same.
 func await(ctx context.Context, openings []*opening, patience time.Duration) (answered []*opening) {
 	answers := make(chan *opening, len(openings))

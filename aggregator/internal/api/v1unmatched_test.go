@@ -48,7 +48,7 @@ func TestFilters_ThatNoRecordCanPass_AreRefusedWithNearNames(t *testing.T) {
 	}
 }
 
-// Wherever a key is taken, one that no record has is refused with the one that is near.
+// Wherever a key is taken, a key that no record has is refused with the key that is near.
 func TestKeys_ThatNoRecordHas_AreRefusedWithTheNearKey(t *testing.T) {
 	rg := newRig(t, withCapacity, noon("2026-05-01T12:00:00Z"))
 	march(rg)

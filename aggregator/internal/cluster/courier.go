@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// How nodes hand images to each other, after the greeting:
+// How nodes hand images to each other, and a leader its history, after the greeting:
 //
 //	caller: u16 length | order          what it has (offer) or wants (fetch), or its history
 //	server: one byte                    go on, have it, not here, no

@@ -40,8 +40,8 @@ type history struct {
 	end    uint64      // the newest entry
 }
 
-// add notes an entry that a leader made at a time. One that is not the next replaces what
-// it overlaps and forgets what lies before a gap.
+// add notes an entry that a leader made at a time. An entry that is not the next replaces
+// what it overlaps and forgets what lies before a gap.
 func (h *history) add(index, term uint64, at time.Time) {
 	switch {
 	case index > h.end+1:

@@ -233,3 +233,53 @@ func TestHistory_RandomPairs_ClashWhereCommittedEntriesDiffer(t *testing.T) {
 		}
 	}
 }
+
+// What tells the terms of two leaders apart is the same on all nodes, whichever way the
+// entries came and wherever they lie: in memory, in the journal, in raft.db, in a snapshot.
+func TestHistory_AfterRestartsAndSnapshots_IsTheSameOnAllNodes(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 3).found(3)
+	large := strings.Repeat("x", 96<<10) // such a batch goes past the journal
+	for round := range 4 {
+		if _, err := f.leader().Propose(t.Context(), []byte(large)); err != nil && !errors.Is(err, ErrUnknownOutcome) && !errors.Is(err, ErrNotLeader) {
+			t.Fatal(err)
+		}
+		f.say(10*round, 10*round+10)
+		s := f.ships[round%len(f.ships)]
+		s.stop()
+		s.restart()
+		if round == 2 {
+			for _, s := range f.ships {
+				if err := s.Node.Snapshot(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if err := f.followers()[0].stand(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.say(100, 101)
+	for _, s := range f.ships {
+		s.stop()
+		s.restart()
+	}
+	f.say(101, 102)
+	known := map[uint64]termStart{}
+	stamped := 0
+	for _, s := range f.ships {
+		for _, start := range s.entries.past().starts {
+			if start.At == 0 {
+				continue
+			}
+			if other, ok := known[start.Term]; ok && other != start {
+				t.Errorf("term %d begins with %+v and with %+v", start.Term, start, other)
+			}
+			known[start.Term] = start
+			stamped++
+		}
+	}
+	if len(known) < 4 || stamped < 3*4 {
+		t.Errorf("%d terms are known, %d times", len(known), stamped)
+	}
+}

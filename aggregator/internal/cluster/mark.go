@@ -21,7 +21,7 @@ type mark struct {
 	failed error
 }
 
-// open reads the record; zero is for one that is not there or damaged, as a power cut may
+// open reads the record; it returns zero for a missing or damaged record, as a power cut may
 // leave it.
 func (m *mark) open(path string) (index, term uint64, err error) {
 	if m.file, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600); err != nil {

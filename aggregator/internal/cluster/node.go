@@ -161,8 +161,8 @@ func (n *Node) startRaft() error {
 		return errors.Join(fmt.Errorf("cluster: start raft: %w", err), n.failure(), trans.Close())
 	}
 	n.raft, n.trans = r, trans
-	trans.raft.Store(r)
 	close(n.begun)
+	trans.raft.Store(r)
 	n.armed.Store(true)
 	n.tasks.Go(func() { n.leadership.follow(notify, n.stopping) })
 	n.serveImages(n.handleCalls)
