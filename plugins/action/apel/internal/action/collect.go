@@ -152,6 +152,7 @@ func (p *planner) count(t *tally, j *month.Job) error {
 	dropped := j.DropUnfit(cmp.Or(p.config.jobs, message.Summaries))
 	key := ""
 	if p.config.jobs != "" {
+		j.Part = false // each message of a job is one to the receiver
 		if err := j.Check(p.now); err != nil {
 			return err
 		}

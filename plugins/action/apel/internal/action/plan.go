@@ -218,7 +218,7 @@ func (p *planner) month(ctx context.Context, s site, m month.Month, st *siteStat
 		p.compare(ctx, s, m, d)
 	}
 	switch {
-	case d.tally.sums.Total().Jobs == 0:
+	case d.tally.sums.Total().Records == 0:
 		if before != nil && before.Jobs > 0 {
 			p.note("%s %s: %d jobs were sent and none are left; the receiver keeps what it has", s.name, m, before.Jobs)
 		}

@@ -55,6 +55,39 @@ NumberOfJobs: 2
 	}
 }
 
+func TestPlan_PartsOfRuns_CountWhatTheyUsedAndAreNoJobs(t *testing.T) {
+	for send, want := range map[string]struct{ jobs, summaries string }{
+		`send = "summaries"`: {"NumberOfJobs: 1\n", "WallDuration: 180\nCpuDuration: 720\n"},
+		`send = "jobs"`:      {"NumberOfJobs: 3\n", "LocalJobId: helper"},
+	} {
+		r := newRig(t, oneSite+send+"\n")
+		for _, id := range []string{"helper", "run", "helper 2"} {
+			one := job(id, "nemo", "2026-08-10T00:00:00Z", 60)
+			if id != "run" {
+				one.Meta = slices.Insert(one.Meta, 0, record.MetaEntry{Key: record.PartKey, Values: []string{id}})
+			}
+			r.data.records = append(r.data.records, one)
+		}
+		p := r.runs(t, "2026-08-31T23:59:59Z", nil)
+		if len(p.Effects) != 2 || p.Partial {
+			t.Fatalf("%s: %+v", send, p)
+		}
+		if sync, rows := text(t, p.Effects[0]), text(t, p.Effects[1]); !strings.Contains(sync, want.jobs) || !strings.Contains(rows, want.summaries) {
+			t.Errorf("%s: got\n%s\n%s", send, sync, rows)
+		}
+	}
+}
+
+func TestPlan_PartsAlone_AreSent(t *testing.T) {
+	r := newRig(t, oneSite)
+	one := job("helper", "nemo", "2026-08-10T00:00:00Z", 60)
+	one.Meta = slices.Insert(one.Meta, 0, record.MetaEntry{Key: record.PartKey, Values: []string{"helper"}})
+	r.data.records = append(r.data.records, one)
+	if p := r.runs(t, "2026-08-31T23:59:59Z", nil); len(p.Effects) != 2 || !strings.Contains(text(t, p.Effects[1]), "NumberOfJobs: 0\n") {
+		t.Errorf("%+v", p)
+	}
+}
+
 func TestNoMonthIsSkippedWhateverTheOutage(t *testing.T) {
 	r := newRig(t, oneSite)
 	for m := range 12 {

@@ -138,7 +138,7 @@ func (c *compiler) benchmark(b Benchmark) benchmark {
 // Job makes the job of a record of a site. The error says which mandatory fields are
 // missing, and why.
 func (s *Set) Job(site string, r *record.Record) (*month.Job, error) {
-	j := &month.Job{}
+	j := &month.Job{Part: r.Meta.IsPart()}
 	j.Site, j.StartTime, j.EndTime = site, seconds(r.Start), seconds(r.Stop)
 	var errs []error
 	for i := range s.fields {

@@ -93,7 +93,7 @@ func TestJobsAreGroupedByTheReceiversKey(t *testing.T) {
 	if syncs := s.Syncs(); len(syncs) != 2 || syncs[0].NumberOfJobs != 5 || syncs[1].SubmitHost != "ce2" || syncs[1].NumberOfJobs != 1 {
 		t.Errorf("%+v", syncs)
 	}
-	if total := s.Total(); total != (month.Total{Jobs: 6, Wall: 1600, CPU: 800}) {
+	if total := s.Total(); total != (month.Total{Records: 6, Jobs: 6, Wall: 1600, CPU: 800}) {
 		t.Errorf("%+v", total)
 	}
 }

@@ -11,10 +11,14 @@ import (
 	"github.com/bursar-accounting/bursar/plugins/action/apel/internal/message"
 )
 
-// Job is a job and what it used, normalised with each benchmark of its site.
+// Job is a record as a job and what it used, normalised with each benchmark of its site.
 type Job struct {
 	message.Job
 	NormalisedWall, NormalisedCPU []message.Amount
+
+	// Part says that the record is a part of a run: what it used counts in summaries, and it
+	// is not among their jobs.
+	Part bool
 }
 
 // Sums adds up the jobs of one site and month. New makes it.
@@ -33,6 +37,7 @@ type row struct {
 
 // Total is what a month has in all.
 type Total struct {
+	Records         int64 // that were added, parts of runs too
 	Jobs, Wall, CPU int64
 }
 
@@ -89,6 +94,10 @@ func (s *Sums) Add(j *Job) error {
 
 // rowOf is the row of one job alone.
 func (s *Sums) rowOf(j *Job) message.Summary {
+	jobs := int64(1)
+	if j.Part {
+		jobs = 0
+	}
 	return message.Summary{
 		Site: s.site, Year: s.month.Year, Month: s.month.Month,
 		GlobalUserName: spelled(j.GlobalUserName), VO: spelled(j.VO), VOGroup: spelled(j.VOGroup), VORole: spelled(j.VORole), SubmitHost: spelled(j.SubmitHost),
@@ -97,7 +106,7 @@ func (s *Sums) rowOf(j *Job) message.Summary {
 		EarliestEndTime: j.EndTime, LatestEndTime: j.EndTime,
 		WallDuration: j.WallDuration, CPUDuration: j.CPUDuration,
 		NormalisedWallDuration: j.NormalisedWall, NormalisedCPUDuration: j.NormalisedCPU,
-		NumberOfJobs: 1,
+		NumberOfJobs: jobs,
 	}
 }
 
@@ -127,7 +136,7 @@ func plus(a, b *message.Summary) (message.Summary, error) {
 
 func (t Total) plus(row *message.Summary) (Total, error) {
 	sum := adder{}
-	out := Total{sum.add(t.Jobs, row.NumberOfJobs), sum.add(t.Wall, row.WallDuration), sum.add(t.CPU, row.CPUDuration)}
+	out := Total{t.Records + 1, sum.add(t.Jobs, row.NumberOfJobs), sum.add(t.Wall, row.WallDuration), sum.add(t.CPU, row.CPUDuration)}
 	return out, sum.err
 }
 
