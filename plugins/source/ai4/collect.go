@@ -81,7 +81,7 @@ type collection struct {
 	done, total, said int64 // bytes
 }
 
-// read takes a file into the history. Irregularities in it is refused.
+// read takes a file into the history. What does not fit in it is refused.
 func (c *collection) read(ctx context.Context, f *file) error {
 	name := filepath.Base(f.path)
 	c.done += f.size

@@ -3,6 +3,7 @@ package event
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -40,6 +41,10 @@ type Event struct {
 	End       int64  `json:"end,omitempty"`
 	Exit      string `json:"exit,omitempty"` // code:signal
 
+	// Unread has what the environment said for numbers that cannot be read, by their name
+	// in the event, for example cpus. They are zero, or nil, in it.
+	Unread map[string]string `json:"unread,omitempty"`
+
 	// Told and Since are the source's own, in its journal: what was sent of the run,
 	// under this job id, had no word of slurmdbd's, which is waited for since then, in
 	// microseconds since 1970.
@@ -62,6 +67,8 @@ func (e *Event) OfEnd() bool {
 // Bounds of what is read.
 const (
 	maxText = 1 << 10
+
+	maxUnread = 64 // bytes
 	maxJob  = 1<<32 - 1
 	maxTime = 253402300799 // the end of the year 9999
 	idBytes = 16
@@ -113,7 +120,24 @@ func (e *Event) checkTexts() error {
 	if e.Exit != "" && !isExit(e.Exit) {
 		return fmt.Errorf("exit: %q is not an exit code", e.Exit)
 	}
+	return e.checkUnread()
+}
+
+func (e *Event) checkUnread() error {
+	for name, s := range e.Unread {
+		if !slices.Contains(numberNames(), name) {
+			return fmt.Errorf("unread: %.40q is not a number of an event", name)
+		}
+		if s == "" || len(s) > maxUnread || !utf8.ValidString(s) {
+			return fmt.Errorf("unread: %s has a text of %d bytes; expected 1 to %d of UTF-8", name, len(s), maxUnread)
+		}
+	}
 	return nil
+}
+
+// numberNames are the numbers of an event that may be unread.
+func numberNames() []string {
+	return []string{"restarts", "uid", "gid", "node_count", "cpus", "start", "exit"}
 }
 
 // JobID is the job's id as sacct shows it, as far as the epilog knew.

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/bursar-accounting/bursar/plugins/source/slurm-epilog/internal/event"
 )
 
@@ -143,6 +145,38 @@ func TestOddVariablesAreLeftOutAndTheEventGoesOn(t *testing.T) {
 	}
 	if back.UID != nil || back.Start != 0 || back.ArrayJob != nil || back.Exit != "7:0" || back.Account != "a\uFFFDb" || *back.CPUs != 180 {
 		t.Errorf("%+v", back)
+	}
+	if diff := cmp.Diff(map[string]string{"uid": "-1", "start": "soon"}, back.Unread); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestFromEnvironment_NumbersThatCannotBeRead_AreNamed(t *testing.T) {
+	names := map[string]string{
+		"SLURM_JOB_RESTART_COUNT": "restarts", "SLURM_RESTART_COUNT": "restarts", "SLURM_JOB_UID": "uid", "SLURM_UID": "uid", "SLURM_JOB_GID": "gid",
+		"SLURM_JOB_NUM_NODES": "node_count", "SLURM_JOB_CPUS_PER_NODE": "cpus", "SLURM_JOB_START_TIME": "start", "SLURM_JOB_EXIT_CODE": "exit", "SLURM_JOB_EXIT_CODE2": "exit",
+	}
+	for variable, field := range names {
+		for _, value := range []string{"16?", "-1", "1e3", "99999999999999999999", " 7", "\xff", strings.Repeat("9", 5000), "4294967296(x2)", ""} {
+			e, err := event.FromEnvironment(env(variable, value), "n1", time.Now())
+			if err != nil {
+				t.Fatal(err)
+			}
+			line, err := e.Line()
+			if err != nil {
+				t.Fatal(err)
+			}
+			back, err := event.Parse(line)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if value == "" && len(back.Unread) == 0 {
+				continue
+			}
+			if said := back.Unread[field]; len(back.Unread) != 1 || said == "" || !strings.HasPrefix(strings.ToValidUTF8(value, "\uFFFD"), said) {
+				t.Errorf("%s=%.20q: %v", variable, value, back.Unread)
+			}
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package source
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -232,6 +233,10 @@ const unknown = "UNKNOWN"
 func (d *draft) believe(w *waiting) {
 	w.news = w.JobID()
 	line, _ := w.Line() // as it was read from one
+	if start := w.Unread["start"]; start != "" {
+		d.refuse(d.nameOf(w), fmt.Errorf("%w, and of what the epilog says the start %q cannot be read", errNotKnown, start), line)
+		return
+	}
 	if w.Start == 0 || w.Restarts != nil && *w.Restarts > 0 {
 		d.refuse(d.nameOf(w), fmt.Errorf("%w, and the epilog does not tell enough: it needs the start, which newer Slurms tell (24.11 does, 22.05 does not), of a job that was not requeued", errNotKnown), line)
 		return
@@ -267,13 +272,19 @@ func (d *draft) tell(w *waiting, r *job.Run, why string) {
 // columns are what an epilog says, by sacct's columns.
 func columns(w *waiting) map[string]string {
 	raw := strconv.FormatInt(w.Job, 10)
+	number := func(field string, n *int64) string {
+		if n == nil {
+			return w.Unread[field] // which the attribute names as unreadable
+		}
+		return strconv.FormatInt(*n, 10)
+	}
 	return map[string]string{
 		"JobIDRaw": raw, "JobID": w.JobID(), "Cluster": w.Cluster, "State": unknown,
-		"Start": seconds(w.Start), "End": seconds(end(w)), "ExitCode": w.Exit,
-		"JobName": w.Name, "User": w.User, "UID": number(w.UID), "Group": w.Group, "GID": number(w.GID),
+		"Start": seconds(w.Start), "End": seconds(end(w)), "ExitCode": cmp.Or(w.Exit, w.Unread["exit"]),
+		"JobName": w.Name, "User": w.User, "UID": number("uid", w.UID), "Group": w.Group, "GID": number("gid", w.GID),
 		"Account": w.Account, "Partition": w.Partition, "QOS": w.QOS, "NodeList": w.Nodes,
-		"AllocNodes": number(w.NodeCount), "NNodes": number(w.NodeCount), "AllocCPUS": number(w.CPUs), "NCPUS": number(w.CPUs),
-		"Restarts": number(w.Restarts), "ElapsedRaw": strconv.FormatInt(max(0, end(w)-w.Start), 10),
+		"AllocNodes": number("node_count", w.NodeCount), "NNodes": number("node_count", w.NodeCount), "AllocCPUS": number("cpus", w.CPUs), "NCPUS": number("cpus", w.CPUs),
+		"Restarts": number("restarts", w.Restarts), "ElapsedRaw": strconv.FormatInt(max(0, end(w)-w.Start), 10),
 	}
 }
 
@@ -286,10 +297,3 @@ func end(w *waiting) int64 {
 }
 
 func seconds(n int64) string { return strconv.FormatInt(n, 10) }
-
-func number(n *int64) string {
-	if n == nil {
-		return ""
-	}
-	return strconv.FormatInt(*n, 10)
-}

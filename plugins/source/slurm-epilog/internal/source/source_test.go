@@ -363,6 +363,31 @@ func TestARunThatSlurmdbdNeverGetsIsSentAsTheEpilogKnewIt(t *testing.T) {
 	}, list("states", "COMPLETED"))
 }
 
+func TestBelieve_NumbersThatCannotBeRead_AreUnknownAndNamed(t *testing.T) {
+	for field, attributes := range map[string][]string{
+		"uid": {"UID"}, "gid": {"GID"}, "node_count": {"AllocNodes"}, "cpus": {"AllocCPUS"}, "exit": {"exit_code", "exit_signal"},
+	} {
+		run(t, func(s *site) {
+			s.tell(7, func(e *event.Event) { e.Start, e.Unread = time.Now().Unix()-50, map[string]string{field: "16?"} })
+			s.wait(2 * time.Hour)
+			s.want("7")
+			for _, name := range attributes {
+				if !s.value("7", name).IsNull() || !slices.ContainsFunc(s.jobs["7"].Unread, func(u sdk.Unread) bool { return u.Attribute == name && strings.Contains(u.Problem, "16?") }) {
+					t.Errorf("%s, %s: %v, unread %+v", field, name, s.value("7", name), s.jobs["7"].Unread)
+				}
+			}
+		})
+	}
+	run(t, func(s *site) {
+		s.tell(7, func(e *event.Event) { e.Unread = map[string]string{"start": "soon"} })
+		s.wait(2 * time.Hour)
+		s.want()
+		if r := s.refused["7"]; !strings.Contains(r.Message, `the start "soon" cannot be read`) {
+			t.Errorf("%+v", s.refused)
+		}
+	})
+}
+
 func TestWhatIsNotEnoughForARecordGoesToQuarantine(t *testing.T) {
 	run(t, func(s *site) {
 		s.tell(7)
