@@ -664,6 +664,15 @@ type UsageSpan struct {
 type KnownSpan struct {
 	From Time `json:"from"`
 	To   Time `json:"to"`
+	// Sources that have all their runs from later in the window on: before, runs of theirs may be
+	// missing in the figures, also where these are not null.
+	Later []KnownSpanLater `json:"later"`
+}
+
+// KnownSpanLater is a part of an answer.
+type KnownSpanLater struct {
+	Source string `json:"source"`
+	From   Time   `json:"from"`
 }
 
 // UsageAbout is a part of an answer.

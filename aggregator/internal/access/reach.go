@@ -1,7 +1,9 @@
 package access
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -18,6 +20,15 @@ type Reach struct {
 	// CompleteFrom is the earliest time from which on a source has all runs that ended;
 	// None where a source with records does not say it.
 	CompleteFrom record.Time
+	// Begins are the sources with records that say from when on they have all runs that
+	// ended, ordered by that.
+	Begins []SourceBegin
+}
+
+// SourceBegin says from when on a source has all runs that ended.
+type SourceBegin struct {
+	Source record.Origin
+	At     record.Time
 }
 
 // Reaches remembers how far back records reached, since it takes a look at every block and
@@ -79,18 +90,24 @@ func (v *View) reach(ctx context.Context) (Reach, error) {
 	if err != nil {
 		return r, err
 	}
-	said := map[record.Origin]bool{}
+	said := map[record.Origin]record.Time{}
 	for _, f := range begins {
-		said[f.Source] = true
+		said[f.Source] = f.At
 		if r.CompleteFrom == record.None || f.At < r.CompleteFrom {
 			r.CompleteFrom = f.At
 		}
 	}
 	counters, err := v.view.Counters()
 	for _, c := range counters {
-		if c.Counts.Pulled > 0 && !said[c.Source] {
+		at, ok := said[c.Source]
+		switch {
+		case c.Counts.Pulled == 0:
+		case ok:
+			r.Begins = append(r.Begins, SourceBegin{c.Source, at})
+		default:
 			r.CompleteFrom = record.None
 		}
 	}
+	slices.SortFunc(r.Begins, func(a, b SourceBegin) int { return cmp.Or(cmp.Compare(a.At, b.At), a.Source.Compare(b.Source)) })
 	return r, err
 }

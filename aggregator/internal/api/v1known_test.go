@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/api/apitest"
+	"github.com/bursar-accounting/bursar/aggregator/internal/report"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 	"github.com/bursar-accounting/bursar/proto/record"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
@@ -92,6 +93,37 @@ func TestUsage_SourceSaysFromWhen_LongRunsBeforeAreMarked(t *testing.T) {
 	a, err := w.API().Usage(t.Context(), &v1.UsageQuery{From: "2026-01-28", To: "2026-02-07", Bucket: "day", Measure: "Cores", Unit: "hour"})
 	if got := numbers(a.Measures[0].Values); err != nil || got != "- - 24 24 24 24 24 24 24 24" || !slices.Equal(a.Partial[:9], []bool{true, true, true, true, true, true, true, true, false}) {
 		t.Error(got, a.Partial, err)
+	}
+}
+
+func TestUsage_SourceThatCameLater_IsNamed(t *testing.T) {
+	w := apitest.New(t)
+	for label, begin := range map[string]string{"old": "2026-01-05", "new": "2026-02-10", "newest": "2026-02-20"} {
+		source := record.Origin{Agent: "head1", Type: "slurm", Label: label}
+		job := apitest.Job{ID: label, Group: "atlas", User: "alice", Start: begin + "T01:00:00Z", Stop: begin + "T02:00:00Z", Cores: 1}.Record()
+		w.Collect(source, []record.Record{job}, &store.IngestCommand{Facts: []store.Fact{{Kind: store.FactBegin, Source: source, At: apitest.At(begin)}}})
+	}
+	for window, want := range map[[2]string]string{
+		{"2026-01-01", "2026-03-01"}: "head1/slurm/new 2026-02-10T00:00:00Z, head1/slurm/newest 2026-02-20T00:00:00Z",
+		{"2026-02-01", "2026-02-15"}: "head1/slurm/new 2026-02-10T00:00:00Z",
+		{"2026-02-10", "2026-02-12"}: "",
+		{"2026-02-10", "2026-02-28"}: "head1/slurm/newest 2026-02-20T00:00:00Z",
+		{"2026-02-21", "2026-02-28"}: "",
+	} {
+		a, err := w.API().Usage(t.Context(), &v1.UsageQuery{From: window[0], To: window[1], Measure: "Cores"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, s := range a.Known.Later {
+			got = append(got, s.Source+" "+s.From.String())
+		}
+		if strings.Join(got, ", ") != want {
+			t.Errorf("%v: %q, want %q", window, got, want)
+		}
+		if note := report.KnownNote(&a.UsageAbout); (want == "") == strings.Contains(note, "All runs are known of head1/slurm/new") {
+			t.Errorf("%v: %q", window, note)
+		}
 	}
 }
 

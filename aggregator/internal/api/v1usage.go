@@ -41,6 +41,9 @@ func (s *Server) v1Usage(w http.ResponseWriter, r *http.Request, view *access.Vi
 	if q.Known, err = knownSpan(r.Context(), view, q.Zone, now); err != nil {
 		return err
 	}
+	if q.Later, err = laterSources(r.Context(), view, q.Known, q.Window); err != nil {
+		return err
+	}
 	book := s.book()
 	q.Derived, q.Weights = book.KeyNames(), book.WeightNames()
 	switch {

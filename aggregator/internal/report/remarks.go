@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -25,24 +26,42 @@ func withFirst(change func(rune) rune, text string) string {
 	return string(change(first)) + text[size:]
 }
 
-// KnownNote says of which part of an answer's window records are known; "" where that is all
-// of it.
+// KnownNote says of which part of an answer's window records are known, of all sources and of
+// single ones; "" where that is all of it.
 func KnownNote(a *v1.UsageAbout) string {
+	sentences := []string{knownPart(a), laterPart(a)}
 	if a.Comparable != nil && !*a.Comparable {
-		return strings.TrimSpace("Sums are not compared: records are not known for all of both periods. " + knownPart(a))
+		sentences = slices.Insert(sentences, 0, "Sums are not compared: records are not known for all of both periods.")
 	}
-	return knownPart(a)
+	return strings.Join(slices.DeleteFunc(sentences, func(s string) bool { return s == "" }), " ")
+}
+
+// laterPart names the sources that have all their runs from later in the known part on.
+func laterPart(a *v1.UsageAbout) string {
+	if a.Known == nil || len(a.Known.Later) == 0 {
+		return ""
+	}
+	var list []string
+	for _, s := range a.Known.Later {
+		list = append(list, s.Source+" from "+s.From.In(zoneOf(a)).Format(MinuteLayout)+" on")
+	}
+	return "All runs are known of " + strings.Join(list, ", of ") + "; figures of the time before may lack some."
+}
+
+// zoneOf is the zone of an answer, and UTC for one that is not known here.
+func zoneOf(a *v1.UsageAbout) *time.Location {
+	zone, err := time.LoadLocation(a.Zone)
+	if err != nil {
+		return time.UTC
+	}
+	return zone
 }
 
 func knownPart(a *v1.UsageAbout) string {
 	if a.Known == nil {
 		return "No records are known for this period: its usage is unknown, not 0."
 	}
-	zone, err := time.LoadLocation(a.Zone)
-	if err != nil {
-		zone = time.UTC
-	}
-	when := func(t v1.Time) string { return t.In(zone).Format(MinuteLayout) }
+	when := func(t v1.Time) string { return t.In(zoneOf(a)).Format(MinuteLayout) }
 	from, to := a.Known.From.After(a.Window.From.Time), a.Known.To.Before(a.Window.To.Time)
 	span := ""
 	switch {

@@ -90,7 +90,12 @@ func (s *Table) appendKnown(b []byte) []byte {
 		return append(b, "null"...)
 	}
 	b = appendTime(append(b, `{"from":`...), from)
-	return append(appendTime(append(b, `,"to":`...), to), '}')
+	b = append(appendTime(append(b, `,"to":`...), to), `,"later":[`...)
+	for i, s := range s.Request.Later {
+		b = appendQuoted(append(comma(b, i), `{"source":`...), s.Source)
+		b = append(appendTime(append(b, `,"from":`...), s.From), '}')
+	}
+	return append(b, "]}"...)
 }
 
 func appendBools(b []byte, list []bool) []byte {

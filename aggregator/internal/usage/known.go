@@ -10,6 +10,12 @@ import (
 // Span is the time from From, included, to To, not included. The zero Span is all time.
 type Span struct{ From, To record.Time }
 
+// SourceBegin says from when on a source has all runs that ended.
+type SourceBegin struct {
+	Source string
+	From   record.Time
+}
+
 // part returns the part of a time that lies in the span; it is empty, with the same ends,
 // where none does.
 func (s Span) part(from, to record.Time) (record.Time, record.Time) {

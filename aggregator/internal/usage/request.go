@@ -70,6 +70,9 @@ type Request struct {
 	// Known is the time of which records are known: outside of it what is not recorded is
 	// unknown, not zero, and has no part in means and utilization.
 	Known Span
+	// Later are sources that have all runs from later in Known on. An answer names them:
+	// before, runs of theirs may be missing in its figures.
+	Later []SourceBegin
 	// Capacity knows what clusters have; nil: no one does.
 	Capacity Capacity
 }
