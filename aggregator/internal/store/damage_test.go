@@ -130,7 +130,7 @@ func (d damage) of(b []byte) []byte {
 func damagesOf(files map[string][]byte, rng *rand.Rand) (list []damage) {
 	for _, name := range sortedKeys(files) {
 		n := len(files[name])
-		for at := 0; at < n; at += 40 / racetest.Few(40) {
+		for at := 0; at < n; at += 100 / racetest.Few(racetest.Few(100)) {
 			if n <= smallFile || *damages > 0 {
 				list = append(list, damage{name, at, byte(1 + rng.IntN(255))})
 			}

@@ -149,7 +149,7 @@ func TestStoredSums_DamagedAnywhere_AreNotLoaded(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for range 60 {
+		for range racetest.Few(60) {
 			damaged, at := append([]byte{}, content...), b.rng.IntN(len(content))
 			what := fmt.Sprintf("%s of %d bytes, byte %d", name, len(content), at)
 			switch b.rng.IntN(4) {
@@ -195,7 +195,7 @@ func TestStoredSums_DamagedAnywhere_AreNotLoaded(t *testing.T) {
 func TestStoredSums_CrashWhileSaving_LeavesThoseBefore(t *testing.T) {
 	b, x, o := storedIndex(t, 22)
 	before, after := filepath.Join(t.TempDir(), "before"), filepath.Join(t.TempDir(), "after")
-	for range 10 {
+	for range racetest.Few(10) {
 		copyFolder(t, x.folder(), before)
 		seq := x.Seq()
 		b.ingest(record.None, b.put(b.next()), b.put(b.some()))
