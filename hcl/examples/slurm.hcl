@@ -53,9 +53,9 @@ source "slurm" "nemo" {
       when   = job.max_rss_bytes != null
       kind   = "total"
     }
-    component "MemoryUsed" { # the peak of all tasks in MB, for bursar report efficiency
-      amount = ceil(job.total_rss_bytes / 1048576)
-      when   = job.total_rss_bytes != null
+    component "MemoryUsed" { # peak in MB: Jobstats', as by default, else that of the largest step
+      amount = coalesce(job.jobstats_memory_mb, try(ceil(job.total_rss_bytes / 1048576), null))
+      when   = job.jobstats_memory_mb != null || job.total_rss_bytes != null
     }
     component "GPUs:a100" { # the capacity has each model, too
       amount = try(job.gpus_by_type["a100"], 0)

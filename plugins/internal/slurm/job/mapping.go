@@ -28,13 +28,22 @@ component "Memory" {
   amount = job.memory_mb
   when   = job.memory_mb != null
 }
-component "TotalCPU" {
-  amount = job.cpu_seconds
+component "TotalCPU" { # as Jobstats measured it, else as sacct has it
+  amount = coalesce(job.jobstats_cpu_seconds, job.cpu_seconds)
   kind   = "total"
-  when   = job.cpu_seconds != null
+  when   = job.jobstats_cpu_seconds != null || job.cpu_seconds != null
 }
 component "GPUs" {
   amount = job.gpus
   when   = try(job.gpus > 0, false)
+}
+component "MemoryUsed" {
+  amount = job.jobstats_memory_mb
+  when   = job.jobstats_memory_mb != null
+}
+component "TotalGPU" {
+  amount = job.jobstats_gpu_seconds
+  kind   = "total"
+  when   = job.jobstats_gpu_seconds != null
 }
 `

@@ -137,5 +137,5 @@ type attribute struct {
 }
 
 func table() []attribute {
-	return slices.Concat(derived(), texts(), numbers(), times(), cpuTimes(), largest())
+	return slices.Concat(derived(), jobstats(), texts(), numbers(), times(), cpuTimes(), largest())
 }

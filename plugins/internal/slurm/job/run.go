@@ -37,6 +37,8 @@ type Run struct {
 	plan   *Plan
 	fields []string
 	steps  steps
+	// summary is nil until a value of it is asked for.
+	summary *summary
 }
 
 // IsStep reports whether a row belongs to a step, and returns the raw id of its
