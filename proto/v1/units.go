@@ -12,7 +12,7 @@ func AmountUnit(component string) string {
 	switch component {
 	case "Memory", "MemoryUsed", "MemoryMax", "Disk":
 		return "MiB"
-	case "TotalCPU", "UserCPU", "SystemCPU", "naive_cpu_time":
+	case "TotalCPU", "UserCPU", "SystemCPU", "naive_cpu_time", "TotalGPU":
 		return "s"
 	case "Energy", "joules":
 		return "J"
@@ -24,10 +24,12 @@ func AmountUnit(component string) string {
 
 // UsageUnit is the unit of what was used of a component: of a rate in a unit of time, hour
 // or second, such as core-hours, GPU-hours and MiB-hours; of a total, which has none,
-// that of its amount, such as CPU-seconds.
+// that of its amount, such as CPU-seconds and GPU-seconds.
 func UsageUnit(component, time string) string {
 	unit := AmountUnit(component)
 	switch {
+	case time == "" && component == "TotalGPU":
+		return "GPU-seconds"
 	case time == "" && unit == "s":
 		return "CPU-seconds"
 	case time == "":
@@ -36,7 +38,7 @@ func UsageUnit(component, time string) string {
 	switch component {
 	case "Cores":
 		unit = "core"
-	case "GPUs", "GPUsUsed":
+	case "GPUs":
 		unit = "GPU"
 	}
 	return cmp.Or(unit, strings.TrimSuffix(component, "s")) + "-" + time + "s"

@@ -14,7 +14,7 @@ func TestMeasure_OfEachKind_HasUnit(t *testing.T) {
 		{v1.Measure{Name: "Cores", Component: "Cores", Kind: "rate", Unit: "hour"}, "core-hours"},
 		{v1.Measure{Name: "Cores", Component: "Cores", Kind: "rate", Unit: "second"}, "core-seconds"},
 		{v1.Measure{Name: "GPUs", Component: "GPUs", Kind: "rate", Unit: "hour"}, "GPU-hours"},
-		{v1.Measure{Name: "GPUsUsed", Component: "GPUsUsed", Kind: "rate", Unit: "hour"}, "GPU-hours"},
+		{v1.Measure{Name: "TotalGPU", Component: "TotalGPU", Kind: "total"}, "GPU-seconds"},
 		{v1.Measure{Name: "Memory", Component: "Memory", Kind: "rate", Unit: "hour"}, "MiB-hours"},
 		{v1.Measure{Name: "Disk", Component: "Disk", Kind: "rate", Unit: "second"}, "MiB-seconds"},
 		{v1.Measure{Name: "Licences", Component: "Licences", Kind: "rate", Unit: "hour"}, "Licence-hours"},
@@ -41,13 +41,13 @@ func TestMeasure_OfEachKind_HasUnit(t *testing.T) {
 	}
 	for _, c := range []struct{ component, per, want string }{
 		{"Cores", "hour", "core-hour"}, {"GPUs", "hour", "GPU-hour"}, {"Memory", "hour", "MiB-hour"}, {"Licences", "hour", "Licence-hour"},
-		{"TotalCPU", "unit", "CPU-second"}, {"Energy", "unit", "J"}, {"events", "unit", "unit"},
+		{"TotalCPU", "unit", "CPU-second"}, {"TotalGPU", "unit", "GPU-second"}, {"Energy", "unit", "J"}, {"events", "unit", "unit"},
 	} {
 		if got := (&v1.Price{Component: c.component, Per: c.per}).PerText(); got != c.want {
 			t.Errorf("a price of %s per %s is for a %q, want %q", c.component, c.per, got, c.want)
 		}
 	}
-	for _, component := range []string{"Cores", "GPUs", "Memory", "TotalCPU", "Energy", "MHz"} {
+	for _, component := range []string{"Cores", "GPUs", "Memory", "TotalCPU", "TotalGPU", "Energy", "MHz"} {
 		if unit := v1.AmountUnit(component); v1.Currency(unit) {
 			t.Errorf("%s of %s is shown as money", unit, component)
 		}

@@ -165,7 +165,7 @@ func measured(r *record.Record) runFigures {
 	}
 	f.cpu = part(amount("TotalCPU", record.Total), f.size*f.runtime)
 	f.memory = part(amount("MemoryUsed", record.Rate), amount("Memory", record.Rate))
-	f.gpus = part(amount("GPUsUsed", record.Rate), amount("GPUs", record.Rate))
+	f.gpus = part(amount("TotalGPU", record.Total), amount("GPUs", record.Rate)*f.runtime)
 	return f
 }
 

@@ -24,6 +24,7 @@ import (
 type ended struct {
 	user          string
 	cores, cpu    int
+	gpus, gpuTime int
 	wait, runtime int
 	begin, to     time.Time
 }
@@ -31,7 +32,7 @@ type ended struct {
 // randomRuns makes runs that end in February or March.
 func randomRuns(rng *rand.Rand, n int) (list []ended) {
 	for range n {
-		e := ended{user: string(rune('a' + rng.IntN(3))), cores: 1 << rng.IntN(9), cpu: -1, wait: -1, runtime: int(math.Pow(10, 6*rng.Float64()))}
+		e := ended{user: string(rune('a' + rng.IntN(3))), cores: 1 << rng.IntN(9), cpu: -1, gpuTime: -1, wait: -1, runtime: int(math.Pow(10, 6*rng.Float64()))}
 		e.to = time.Date(2026, 2, 1, 0, 0, rng.IntN(58*86400), 0, time.UTC)
 		e.begin = e.to.Add(-time.Duration(e.runtime) * time.Second)
 		if rng.IntN(4) > 0 {
@@ -40,13 +41,16 @@ func randomRuns(rng *rand.Rand, n int) (list []ended) {
 		if rng.IntN(4) > 0 {
 			e.cpu = 1 + rng.IntN(e.cores*e.runtime)
 		}
+		if e.gpus = rng.IntN(4); e.gpus > 0 && rng.IntN(4) > 0 {
+			e.gpuTime = 1 + rng.IntN(e.gpus*e.runtime)
+		}
 		list = append(list, e)
 	}
 	return list
 }
 
 func (e *ended) record(id int) record.Record {
-	j := apitest.Job{ID: fmt.Sprint("r", id), User: e.user, Start: e.begin.Format(time.RFC3339), Stop: e.to.Format(time.RFC3339), Cores: int64(e.cores), CPU: int64(e.cpu)}
+	j := apitest.Job{ID: fmt.Sprint("r", id), User: e.user, Start: e.begin.Format(time.RFC3339), Stop: e.to.Format(time.RFC3339), Cores: int64(e.cores), CPU: int64(e.cpu), GPUs: int64(e.gpus), GPUTime: int64(e.gpuTime)}
 	if e.wait >= 0 {
 		j.Submit = e.begin.Add(-time.Duration(e.wait) * time.Second).Format(time.RFC3339)
 	}
@@ -94,7 +98,7 @@ func TestDistributions_RandomRuns_CountEachOnce(t *testing.T) {
 					continue
 				}
 				all++
-				value := map[string]float64{"size": float64(e.cores), "wait": float64(e.wait), "runtime": float64(e.runtime), "cpu": float64(e.cpu) / float64(e.cores*e.runtime), "expansion": -1, "memory": -1, "gpus": -1}[h.Name]
+				value := map[string]float64{"size": float64(e.cores), "wait": float64(e.wait), "runtime": float64(e.runtime), "cpu": float64(e.cpu) / float64(e.cores*e.runtime), "expansion": -1, "memory": -1, "gpus": float64(e.gpuTime) / float64(max(e.gpus, 1)*e.runtime)}[h.Name]
 				if h.Name == "expansion" && e.wait >= 0 {
 					value = float64(e.wait+max(e.runtime, 10)) / float64(max(e.runtime, 10))
 				}

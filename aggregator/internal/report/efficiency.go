@@ -21,8 +21,8 @@ type EfficiencyOptions struct {
 	Top     int               // the lines of a table at most, and one of the others; 0: all
 	Worst   int               // how many jobs are named, up to 100; 0: 10
 	Scan    int               // how many jobs are looked at one by one; 0: 50 000
-	// The components that say what was used: a total of CPU seconds, and rates in the
-	// unit of what was booked. "": TotalCPU, MemoryUsed, GPUsUsed.
+	// The components that say what was used: totals of CPU seconds and GPU-seconds, and a
+	// rate in the unit of Memory. "": TotalCPU, TotalGPU, MemoryUsed.
 	CPU, Memory, GPUs string
 	MemoryPerGB       float64 // how much of the component Memory is a GB; 0: 1024
 	Factors           Factors // the zero value: [DefaultFactors]
@@ -51,7 +51,7 @@ func efficiencyEntry() Entry {
 			numberParam("scan", "Jobs looked at", "How many jobs are looked at one by one for the median wait and the list of jobs; when there are more, those that ran the longest.", defaultScan),
 			textParam("cpu", "CPU time", "The component with the CPU seconds that were used.", "TotalCPU", "TotalCPU"),
 			textParam("memory_used", "Memory used", "The component with the memory that was used.", usedMemory, usedMemory),
-			textParam("gpus_used", "GPUs used", "The component with the GPUs that were used, such as 0.4 of one.", "GPUsUsed", "GPUsUsed"),
+			textParam("gpus_used", "GPU time", "The component with the GPU-seconds that were used.", usedGPUs, usedGPUs),
 			zoneParam(),
 		}},
 		Long: `What jobs requested and used (cores, memory, GPUs), how long they waited, and which
@@ -59,9 +59,10 @@ left the most unused; with potential savings in core-hours, GB-hours, kWh and CO
 
 Used cores are the CPU seconds of the component TotalCPU, which the sources for
 Slurm and Grid Engine report. Used memory is the component MemoryUsed, a rate in the
-unit of Memory with the peak of the job, which a mapping can add; see
-hcl/examples/slurm.hcl. Values that records lack are named below the report and are
-not counted as 0.
+unit of Memory with the peak of the job; used GPUs are the GPU-seconds of the
+component TotalGPU. The sources for Slurm report both where Jobstats measures jobs; a
+mapping can add them, see hcl/examples/slurm.hcl. Values that records lack are named
+below the report and are not counted as 0.
 
 The factors for energy and CO2 are those of Green Algorithms for unknown hardware
 and the world average (Lannelongue et al. 2021, doi 10.1002/advs.202100707):
@@ -106,6 +107,9 @@ func DefaultFactors() Factors {
 // usedMemory is the component with the memory that was used, in the unit of Memory.
 const usedMemory = "MemoryUsed"
 
+// usedGPUs is the component with the GPU-seconds that were used.
+const usedGPUs = "TotalGPU"
+
 // How many jobs are named and looked at where nothing is said.
 const (
 	defaultWorst = 10
@@ -117,7 +121,7 @@ func (o *EfficiencyOptions) fill() {
 	for _, d := range []struct {
 		at    *string
 		value string
-	}{{&o.By, "user_id"}, {&o.CPU, "TotalCPU"}, {&o.Memory, usedMemory}, {&o.GPUs, "GPUsUsed"}} {
+	}{{&o.By, "user_id"}, {&o.CPU, "TotalCPU"}, {&o.Memory, usedMemory}, {&o.GPUs, usedGPUs}} {
 		if *d.at == "" {
 			*d.at = d.value
 		}
@@ -161,11 +165,11 @@ type resource struct {
 
 func (o *EfficiencyOptions) resources() []resource {
 	drawn := func(perHour float64) *big.Rat { return new(big.Rat).Mul(decimal(perHour), decimal(o.Factors.PUE)) }
-	one, gb := big.NewRat(1, 1), decimal(o.MemoryPerGB)
+	one, hour, gb := big.NewRat(1, 1), big.NewRat(3600, 1), decimal(o.MemoryPerGB)
 	return []resource{
-		{"cores", "Cores", "core-hours", "Cores", o.CPU, "total", one, big.NewRat(3600, 1), drawn(o.Factors.CoreHour)},
+		{"cores", "Cores", "core-hours", "Cores", o.CPU, "total", one, hour, drawn(o.Factors.CoreHour)},
 		{"memory", "Memory", "GB-hours", "Memory", o.Memory, "rate", gb, gb, drawn(o.Factors.GBHour)},
-		{"gpus", "GPUs", "GPU-hours", "GPUs", o.GPUs, "rate", one, one, drawn(o.Factors.GPUHour)},
+		{"gpus", "GPUs", "GPU-hours", "GPUs", o.GPUs, "total", one, hour, drawn(o.Factors.GPUHour)},
 	}
 }
 
@@ -217,7 +221,7 @@ func Efficiency(ctx context.Context, r v1.API, o EfficiencyOptions) (*Document, 
 func (o *EfficiencyOptions) method() []string {
 	f := &o.Factors
 	return []string{
-		"Used of cores is CPU time; used of memory is the peak of each job, as if it had been used all the time; only jobs whose records say both are in a table of what was booked and used. Could be saved is booked − used of each line, and in all the sum of that: who used more than was booked does not make up for others.",
+		"Used of cores is CPU time; used of memory is the peak of each job, as if it had been used all the time; used of GPUs is their mean utilization over the run; only jobs whose records say both are in a table of what was booked and used. Could be saved is booked − used of each line, and in all the sum of that: who used more than was booked does not make up for others.",
 		fmt.Sprintf("Energy: %g kWh for a core-hour, %g for a GB-hour, %g for a GPU-hour, × %g for cooling and losses (PUE), and %g kg of CO2 equivalents for a kWh. Where nothing else is given these are the factors of Green Algorithms for unknown hardware and the mean of the world (doi 10.1002/advs.202100707). What is idle draws less than that: it is what could be saved at most.",
 			f.CoreHour, f.GBHour, f.GPUHour, f.PUE, f.Carbon),
 		"Waiting is from submission to start, of the jobs that began in the period; the jobs that left the most unused are of these, with all that they had until their end.",
@@ -324,14 +328,17 @@ func (p *efficiencyPeriod) savings(ctx context.Context, all *usageAnswer, res re
 		return s, nil
 	}
 	q := v1.UsageQuery{By: p.o.By, Measure: v1.JoinList("jobs", res.booked, res.used)}
-	if silent, without := p.lacks[res.used], p.lacks[res.booked]; silent > 0 || without > 0 {
-		p.note("%d of %d records do not say how much of the %s they used, and %d do not say how much they booked; they are not in its figures.", silent, p.records, res.title, without)
+	booked, used := p.records-p.lacks[res.booked], p.records-p.lacks[res.used]
+	if min(booked, used) < p.records {
 		known := v1.NumberTest{Gte: new(0)}
 		q.Component = map[string]v1.NumberTest{res.used: known, res.booked: known}
 	}
 	a, err := p.ask(ctx, q)
 	if err != nil {
 		return nil, err
+	}
+	if both := int64(a.Records); max(booked, used) > both {
+		p.note("%d of %d records with %s do not say how much they used, and %d that used some do not say how much they booked; they are not in its figures.", booked-both, booked, res.title, used-both)
 	}
 	s.total = share{jobs: total(a, "jobs", nil), booked: total(a, res.booked, res.perBooked), used: total(a, res.used, res.perUsed)}
 	for g := range a.Groups {
@@ -347,9 +354,9 @@ func (p *efficiencyPeriod) savings(ctx context.Context, all *usageAnswer, res re
 func (p *efficiencyPeriod) hint(res resource) string {
 	switch res.name {
 	case "memory":
-		return "A mapping can tell it, as the one in hcl/examples/slurm.hcl does: the peak, a rate in the unit of Memory."
+		return "The sources for Slurm report it where Jobstats measures jobs, and a mapping can, as the one in hcl/examples/slurm.hcl: the peak, a rate in the unit of Memory."
 	case "gpus":
-		return "A mapping that knows the mean use of GPUs can tell it in this component, a rate."
+		return "The sources for Slurm report it where Jobstats measures jobs, and a mapping can: a total in GPU-seconds."
 	}
 	return "A mapping can tell it in this component, a total in seconds."
 }

@@ -2,14 +2,19 @@ package report_test
 
 import (
 	"errors"
+	"fmt"
 	"math"
+	"math/big"
+	"math/rand/v2"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/accounting"
 	"github.com/bursar-accounting/bursar/aggregator/internal/api/apitest"
 	"github.com/bursar-accounting/bursar/aggregator/internal/report"
 	"github.com/bursar-accounting/bursar/proto/record"
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 // efficient is the report of October.
@@ -70,7 +75,7 @@ func TestWhatCouldBeSavedIsBookedLessUsedOfThoseThatSayBoth(t *testing.T) {
 		}
 	}
 	notes := strings.Join(d.Notes, "\n")
-	for _, want := range []string{"1 of 6 records do not say how much of the Cores they used, and 0 do not say how much they booked", "how much of the GPUs was used is not in the records", "10.1002/advs.202100707"} {
+	for _, want := range []string{"1 of 6 records with Cores do not say how much they used, and 0 that used some do not say how much they booked", "how much of the GPUs was used is not in the records", "10.1002/advs.202100707"} {
 		if !strings.Contains(notes, want) {
 			t.Errorf("the notes do not say %q:\n%s", want, notes)
 		}
@@ -81,11 +86,62 @@ func TestWhatWasUsedOfNothingBookedIsNotCounted(t *testing.T) {
 	used := unnamed()
 	used.Cores, used.CPU = 0, 3600
 	d := efficient(t, worldOf(t, append(jobsOfCMS(), used)...), report.EfficiencyOptions{})
-	if notes := strings.Join(d.Notes, "\n"); !strings.Contains(notes, "0 of 6 records do not say how much of the Cores they used, and 1 do not say how much they booked") {
+	if notes := strings.Join(d.Notes, "\n"); !strings.Contains(notes, "0 of 5 records with Cores do not say how much they used, and 1 that used some do not say how much they booked") {
 		t.Error(notes)
 	}
 	if got := row(t, d, "saving-1", "Cores"); !strings.HasPrefix(got, "Cores|core-hours|88|35.5|0.403409091|") {
 		t.Error(got)
+	}
+}
+
+func TestEfficiency_GPUTime_IsOfJobsThatSayBoth(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	r := rand.New(rand.NewPCG(seed, 0))
+	var list []record.Record
+	booked, used, with, without, odd := map[string]int64{}, map[string]int64{}, 0, 0, 0
+	for i := range 40 {
+		user, hours := string(rune('a'+r.IntN(3))), 1+r.IntN(20)
+		start := time.Date(2026, 10, 2+r.IntN(20), 0, 0, 0, 0, time.UTC)
+		j := apitest.Job{ID: fmt.Sprint(i), User: user, Start: start.Format(time.RFC3339), Stop: start.Add(time.Duration(hours) * time.Hour).Format(time.RFC3339), Cores: 1, GPUs: int64(r.IntN(5))}.Record()
+		gpus, seconds := int64(0), int64(r.IntN(hours*3600))
+		for _, c := range j.Components {
+			if c.Name == "GPUs" {
+				gpus = c.Amount
+			}
+		}
+		known := i == 0 || r.IntN(3) > 0
+		if known {
+			j.Components = append(j.Components, record.Component{Name: "TotalGPU", Amount: seconds * int64(r.IntN(2)), Kind: record.Total}) // 0 is known
+			seconds = j.Components[len(j.Components)-1].Amount
+		}
+		switch {
+		case gpus > 0 && known:
+			booked[user], used[user], with = booked[user]+gpus*int64(hours), used[user]+seconds, with+1
+		case gpus > 0:
+			with, without = with+1, without+1
+		case known:
+			odd++
+		}
+		list = append(list, j)
+	}
+	w := worldOf(t)
+	w.Post(list...)
+	d := efficient(t, w, report.EfficiencyOptions{})
+	var allBooked, allUsed int64
+	for user, hours := range booked {
+		allBooked, allUsed = allBooked+hours, allUsed+used[user]
+		b, u := big.NewRat(hours, 1), big.NewRat(used[user], 3600)
+		want := "|" + cells([]report.Cell{v1.Rat(b), v1.Rat(u), report.Quotient(u, b)}) + "|"
+		if got := row(t, d, "gpus-1", user); !strings.Contains(got, want) {
+			t.Errorf("seed %d: %s, want %s", seed, got, want)
+		}
+	}
+	b, u := big.NewRat(allBooked, 1), big.NewRat(allUsed, 3600)
+	if got, want := row(t, d, "saving-1", "GPUs"), "GPUs|GPU-hours|"+cells([]report.Cell{v1.Rat(b), v1.Rat(u), report.Quotient(u, b)})+"|"; !strings.HasPrefix(got, want) {
+		t.Errorf("seed %d: %s, want %s", seed, got, want)
+	}
+	if notes := strings.Join(d.Notes, "\n"); !strings.Contains(notes, fmt.Sprintf("%d of %d records with GPUs do not say how much they used, and %d that used", without, with, odd)) {
+		t.Errorf("seed %d: %s", seed, notes)
 	}
 }
 

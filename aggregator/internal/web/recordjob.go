@@ -111,15 +111,18 @@ func (p *Pages) jobFigures(ctx context.Context, r *record.Record, start, stop ti
 			add(label, report.Ratio, new(big.Rat).Quo(used, booked), "")
 		}
 	}
-	cores, cpu := sum(used, "Cores"), sum(used, "TotalCPU")
-	if cpu != nil {
-		cpu = new(big.Rat).Quo(cpu, big.NewRat(3600, 1))
+	hours := func(seconds *big.Rat) *big.Rat {
+		if seconds == nil {
+			return nil
+		}
+		return new(big.Rat).Quo(seconds, big.NewRat(3600, 1))
 	}
+	cores, gpus := sum(used, "Cores"), sum(used, "GPUs")
 	add("Used", report.Number, cores, "core-hours")
-	add("GPUs used", report.Number, sum(used, "GPUs"), "GPU-hours")
-	part("CPU efficiency", cpu, cores)
+	add("GPUs used", report.Number, gpus, "GPU-hours")
+	part("CPU efficiency", hours(sum(used, "TotalCPU")), cores)
 	part("Memory efficiency", sum(used, "MemoryUsed"), sum(used, "Memory"))
-	part("GPU efficiency", sum(used, "GPUsUsed"), sum(used, "GPUs"))
+	part("GPU efficiency", hours(sum(used, "TotalGPU")), gpus)
 	for _, m := range []struct{ name, label, kind string }{{"cost", "Cost", report.Money}, {"energy", "Energy", report.Number}, {"co2", "CO2", report.Number}} {
 		q.Measure = m.name
 		if a, err := p.askUsage(ctx, &q); err == nil {

@@ -37,7 +37,7 @@ type Job struct {
 	Start, Stop, Submit string
 	Cores, GPUs         int64
 	Memory, MemoryUsed  int64 // megabytes
-	CPU                 int64 // seconds of processors that were used
+	CPU, GPUTime        int64 // seconds of processors and GPUs that were used
 	HS                  float64
 	State               string
 	Meta                map[string]string
@@ -67,6 +67,7 @@ func (j Job) Record() record.Record {
 	add("Memory", j.Memory, record.Rate)
 	add("MemoryUsed", j.MemoryUsed, record.Rate)
 	add("TotalCPU", j.CPU, record.Total)
+	add("TotalGPU", j.GPUTime, record.Total)
 	return r
 }
 
