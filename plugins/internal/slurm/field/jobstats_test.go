@@ -2,7 +2,6 @@ package field_test
 
 import (
 	"bytes"
-	"compress/gzip"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -14,29 +13,16 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/bursar-accounting/bursar/plugins/internal/slurm/fakesacct"
 	"github.com/bursar-accounting/bursar/plugins/internal/slurm/field"
 )
-
-// packed is a text as Jobstats packs it.
-func packed(t testing.TB, text io.Reader) string {
-	t.Helper()
-	var b bytes.Buffer
-	z := gzip.NewWriter(&b)
-	if _, err := io.Copy(z, text); err != nil {
-		t.Fatal(err)
-	}
-	if err := z.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return "JS1:" + base64.StdEncoding.EncodeToString(b.Bytes())
-}
 
 // The summary in Jobstats' own documentation, docs/setup/summaries.md.
 const documented = `{"gpus":1,"nodes":{"della-k1g1":{"cpus":12,"gpu_total_memory":{"1":85899345920},"gpu_used_memory":{"1":83314868224},` +
 	`"gpu_utilization":{"1":98.6},"total_memory":137438953472,"total_time":57620.8,"used_memory":84683702272}},"total_time":50944}`
 
 func TestParseJobstats_SummaryOfItsDocumentation_IsRead(t *testing.T) {
-	got, known, err := field.ParseJobstats(packed(t, strings.NewReader(documented)))
+	got, known, err := field.ParseJobstats(fakesacct.Jobstats(t, strings.NewReader(documented)))
 	want := field.Jobstats{Nodes: 1, CPUSeconds: field.Measured{Sum: 57620.8, Count: 1}, Memory: field.Measured{Sum: 84683702272, Count: 1},
 		GPUUse: field.Measured{Sum: 98.6, Count: 1}, GPUMemory: field.Measured{Sum: 83314868224, Count: 1}}
 	if err != nil || !known || got != want {
@@ -50,7 +36,7 @@ func TestParseJobstats_SummaryOfItsDocumentation_IsRead(t *testing.T) {
 }
 
 func TestParseJobstats_TextWithoutData_IsUnknown(t *testing.T) {
-	for _, text := range []string{"", "JS1:None", "JS1:Short", " JS1:None\n", "JS", "JS2:", "a comment", "no JS1:None", packed(t, strings.NewReader(documented))[4:]} {
+	for _, text := range []string{"", "JS1:None", "JS1:Short", " JS1:None\n", "JS", "JS2:", "a comment", "no JS1:None", fakesacct.Jobstats(t, strings.NewReader(documented))[4:]} {
 		if got, known, err := field.ParseJobstats(text); known || err != nil || got != (field.Jobstats{}) {
 			t.Errorf("%q: %+v, %v, %v", text, got, known, err)
 		}
@@ -67,7 +53,7 @@ func TestParseJobstats_MissingValues_AreNotCounted(t *testing.T) {
 		{`{"nodes":{"a":{"total_time":1},"b":{"total_time":null}}}`, 1, 0},
 		{`{"nodes":{"a":{"total_time":0,"gpu_utilization":{"0":null,"1":0}},"b":{"gpu_utilization":null}},"gpus":true}`, 1, 1},
 	} {
-		got, known, err := field.ParseJobstats(packed(t, strings.NewReader(c.text)))
+		got, known, err := field.ParseJobstats(fakesacct.Jobstats(t, strings.NewReader(c.text)))
 		if err != nil || !known || got.Nodes != 2 || got.CPUSeconds.Count != c.cpu || got.GPUUse.Count != c.gpus {
 			t.Errorf("%s: %+v, %v, %v", c.text, got, known, err)
 		}
@@ -75,7 +61,7 @@ func TestParseJobstats_MissingValues_AreNotCounted(t *testing.T) {
 }
 
 func TestParseJobstats_InvalidText_IsAnError(t *testing.T) {
-	whole := packed(t, strings.NewReader(documented))
+	whole := fakesacct.Jobstats(t, strings.NewReader(documented))
 	for n := len("JS1:"); n < len(whole); n++ {
 		if got, known, err := field.ParseJobstats(whole[:n]); err == nil || known {
 			t.Errorf("%d of %d bytes: %+v", n, len(whole), got)
@@ -96,7 +82,7 @@ func TestParseJobstats_InvalidText_IsAnError(t *testing.T) {
 		`{"nodes":{"a":{"total_time":NaN}}}`, `{"nodes":{"a":{"total_time":1e999}}}`, documented + documented, documented[:len(documented)-1],
 		strings.Repeat(`{"nodes":`, 50_000), `{"nodes":{"a":{"total_time":1}}}` + "\x00",
 	} {
-		if got, known, err := field.ParseJobstats(packed(t, strings.NewReader(text))); err == nil || known {
+		if got, known, err := field.ParseJobstats(fakesacct.Jobstats(t, strings.NewReader(text))); err == nil || known {
 			t.Errorf("%.60q: %+v", text, got)
 		}
 	}
@@ -109,7 +95,7 @@ func TestParseJobstats_AbsurdNumbers_SpoilOnlyTheirSum(t *testing.T) {
 			`"total_time":1,"used_memory":1,"gpu_utilization":{"0":1,"1":%s},"gpu_used_memory":{"0":1}`, `"total_time":1,"used_memory":1,"gpu_utilization":{"0":1},"gpu_used_memory":{"0":1,"1":%s}`,
 		} {
 			text = fmt.Sprintf(`{"nodes":{"a":{`+text+`}}}`, bad)
-			got, known, err := field.ParseJobstats(packed(t, strings.NewReader(text)))
+			got, known, err := field.ParseJobstats(fakesacct.Jobstats(t, strings.NewReader(text)))
 			if err != nil || !known {
 				t.Fatalf("%s: %v", text, err)
 			}
@@ -121,7 +107,7 @@ func TestParseJobstats_AbsurdNumbers_SpoilOnlyTheirSum(t *testing.T) {
 		}
 	}
 	for _, text := range []string{`{"nodes":{"a":{"gpu_utilization":{"0":100.1}}}}`, `{"nodes":{"a":{"gpu_used_memory":{"0":4e18,"1":4e18}}}}`} {
-		got, _, err := field.ParseJobstats(packed(t, strings.NewReader(text)))
+		got, _, err := field.ParseJobstats(fakesacct.Jobstats(t, strings.NewReader(text)))
 		if err != nil || got.GPUUse.Err == nil && got.GPUMemory.Err == nil {
 			t.Errorf("%s: %+v, %v", text, got, err)
 		}
@@ -140,7 +126,7 @@ func (endless) Read(b []byte) (int, error) {
 
 func TestParseJobstats_Bomb_CostsNoMemory(t *testing.T) {
 	const members = 16 // a gzip file may be several behind each other
-	member, err := base64.StdEncoding.DecodeString(packed(t, io.LimitReader(endless{}, 1<<30/members))[len("JS1:"):])
+	member, err := base64.StdEncoding.DecodeString(fakesacct.Jobstats(t, io.LimitReader(endless{}, 1<<30/members))[len("JS1:"):])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -176,7 +162,7 @@ func TestParseJobstats_AnySummary_AddsUp(t *testing.T) {
 		if err != nil {
 			rt.Fatal(err)
 		}
-		got, known, err := field.ParseJobstats(packed(t, bytes.NewReader(text)))
+		got, known, err := field.ParseJobstats(fakesacct.Jobstats(t, bytes.NewReader(text)))
 		if err != nil || !known || got.Nodes != len(nodes) || got.CPUSeconds.Count != len(nodes) || got.GPUUse.Count != got.GPUMemory.Count {
 			rt.Fatalf("%+v, %v, %v", got, known, err)
 		}
@@ -190,12 +176,12 @@ func TestParseJobstats_AnySummary_AddsUp(t *testing.T) {
 
 func FuzzJobstats(f *testing.F) {
 	f.Add("JS1:None", false)
-	f.Add(packed(f, strings.NewReader(documented)), false)
+	f.Add(fakesacct.Jobstats(f, strings.NewReader(documented)), false)
 	f.Add(documented, true)
 	f.Add(`{"nodes":{"a":{"total_time":-1,"gpu_utilization":{"0":1e99,"1":null}},"b":null}}`, true)
 	f.Fuzz(func(t *testing.T, text string, pack bool) {
 		if pack {
-			text = packed(t, strings.NewReader(text))
+			text = fakesacct.Jobstats(t, strings.NewReader(text))
 		}
 		got, known, err := field.ParseJobstats(text)
 		if known && err != nil || !known && got != (field.Jobstats{}) {

@@ -1,9 +1,6 @@
 package job_test
 
 import (
-	"bytes"
-	"compress/gzip"
-	"encoding/base64"
 	"maps"
 	"slices"
 	"strings"
@@ -12,22 +9,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/bursar-accounting/bursar/plugins/internal/slurm/fakesacct"
 	"github.com/bursar-accounting/bursar/plugins/internal/slurm/job"
 )
 
 // js1 is a summary as Jobstats stores it.
-func js1(t testing.TB, text string) string {
-	t.Helper()
-	var b bytes.Buffer
-	z := gzip.NewWriter(&b)
-	if _, err := z.Write([]byte(text)); err != nil {
-		t.Fatal(err)
-	}
-	if err := z.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return "JS1:" + base64.StdEncoding.EncodeToString(b.Bytes())
-}
+func js1(t testing.TB, text string) string { return fakesacct.Jobstats(t, strings.NewReader(text)) }
 
 // Two nodes with three GPUs, as Jobstats writes them.
 const twoNodes = `{"nodes":{"n1":{"total_memory":4294967296,"used_memory":1073741824,"total_time":150.4,"cpus":4,"gpu_total_memory":{"0":42949672960,"1":42949672960},` +

@@ -1,12 +1,10 @@
 package source_test
 
 import (
-	"bytes"
-	"compress/gzip"
-	"encoding/base64"
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -18,13 +16,8 @@ import (
 )
 
 func TestMapping_Jobstats_ComesBeforeSacct(t *testing.T) {
-	var b bytes.Buffer
-	z := gzip.NewWriter(&b)
-	fmt.Fprint(z, `{"nodes":{"n1":{"used_memory":1073741824,"total_time":150.4,"cpus":4,"gpu_used_memory":{"0":1234},"gpu_utilization":{"0":87.5}}},"total_time":100,"gpus":1}`)
-	if err := z.Close(); err != nil {
-		t.Fatal(err)
-	}
-	summary := "JS1:" + base64.StdEncoding.EncodeToString(b.Bytes())
+	summary := fakesacct.Jobstats(t, strings.NewReader(
+		`{"nodes":{"n1":{"used_memory":1073741824,"total_time":150.4,"cpus":4,"gpu_used_memory":{"0":1234},"gpu_utilization":{"0":87.5}}},"total_time":100,"gpus":1}`))
 	sacct := map[string]int64{"Cores": 4, "TotalCPU": 20}
 	cases := []struct {
 		comment string

@@ -1,11 +1,13 @@
 package source
 
 import (
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/bursar-accounting/bursar/plugins/internal/slurm/fakesacct"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 )
 
@@ -26,6 +28,21 @@ func TestARunThatSlurmdbdGotVeryLateIsFoundByTheDeepOverlap(t *testing.T) {
 	s.wantRuns()
 	s.poll(7 * time.Hour)
 	s.wantRuns("7")
+}
+
+func TestCollect_SummaryOfJobstatsAfterTheEnd_UpdatesTheRun(t *testing.T) {
+	s := newSite(t)
+	s.db.Columns = append(s.db.Columns, "AdminComment")
+	s.job("7", "COMPLETED", -2, -1, -0.1)
+	s.poll(0)
+	if v := s.value("7", "jobstats_cpu_seconds"); !v.IsNull() {
+		t.Error(v.Int())
+	}
+	s.job("7", "COMPLETED", -2, -1, -0.1, "AdminComment", fakesacct.Jobstats(t, strings.NewReader(`{"nodes":{"n1":{"total_time":7.2}}}`)))
+	s.poll(time.Minute)
+	if v := s.value("7", "jobstats_cpu_seconds"); v.Int() != 7 {
+		t.Error(v.IsNull(), v.Int())
+	}
 }
 
 func TestTheFirstPollAfterARestartLooksBackDeeply(t *testing.T) {
