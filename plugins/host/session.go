@@ -15,6 +15,7 @@ import (
 // SessionSpec is a source as the configuration describes it.
 type SessionSpec struct {
 	Agent   string // the agent's name
+	Version string // of the program that maps, which a mapping may name; "": unknown
 	Type    string
 	Label   string
 	DataDir string             // a folder of the source's own
@@ -93,6 +94,7 @@ func mapperOf(description *bursarv1.DescribeResponse, spec SessionSpec) (Mapper,
 	if !description.GetPushed() {
 		mapper, diags := mapping.Compile(mapping.Options{
 			Agent: spec.Agent, Type: spec.Type, Label: spec.Label, Dir: spec.Dir,
+			AgentVersion: spec.Version, SourceVersion: description.GetVersion(),
 			Attributes: description.GetAttributes(), Default: description.GetMapping(), Record: spec.Record, ReusesIDs: description.GetReusesIds(),
 			Imported: record.Rank(description.GetRank()) == record.RankImport,
 		})

@@ -15,9 +15,13 @@ import (
 
 // Options of [Compile].
 type Options struct {
-	Agent      string // the agent's name
-	Type       string // the source's type
-	Label      string // the source's label
+	Agent string // the agent's name
+	Type  string // the source's type
+	Label string // the source's label
+	// AgentVersion and SourceVersion are the versions of the program that maps and of the
+	// source's plugin; null in expressions where they are "".
+	AgentVersion, SourceVersion string
+
 	Attributes []*bursarv1.Attribute
 	// Default is the plugin's mapping, a body in HCL.
 	Default string
@@ -102,6 +106,9 @@ type compiler struct {
 	slow   map[string]bool // of these, those that HCL needs
 	diags  hcl.Diagnostics
 	torn   bool // a part could not be decoded: what is missing may be in it
+	dated  bool // a version is used
+
+	constants map[string]map[string]cty.Value
 }
 
 // declare makes the scope of the declared attributes.
@@ -113,12 +120,32 @@ func (c *compiler) declare() {
 		c.mapper.types = append(c.mapper.types, a.GetType())
 	}
 	c.names, c.slow = map[string]bool{}, map[string]bool{}
-	c.scope = hcl.NewScope(c.opt.Dir, map[string]hcl.Object{
-		"job":    job,
-		"source": {"label": cty.String, "type": cty.String},
-		"agent":  {"name": cty.String},
-	})
-	c.mapper.env = newEnv(c.opt, c.scope)
+	objects := map[string]hcl.Object{"job": job}
+	c.constants = c.opt.constants()
+	for name, values := range c.constants {
+		objects[name] = hcl.Object{}
+		for attribute := range values {
+			objects[name][attribute] = cty.String
+		}
+	}
+	c.scope = hcl.NewScope(c.opt.Dir, objects)
+	c.mapper.env = newEnv(c.constants, c.scope)
+}
+
+// constants are the variables that are the same for each job.
+func (o *Options) constants() map[string]map[string]cty.Value {
+	return map[string]map[string]cty.Value{
+		"source": {"label": cty.StringVal(o.Label), "type": cty.StringVal(o.Type), "version": known(o.SourceVersion)},
+		"agent":  {"name": cty.StringVal(o.Agent), "version": known(o.AgentVersion)},
+	}
+}
+
+// known returns a text; null for "".
+func known(text string) cty.Value {
+	if text == "" {
+		return cty.NullVal(cty.String)
+	}
+	return cty.StringVal(text)
 }
 
 func ctyType(t bursarv1.Type) cty.Type {
@@ -331,6 +358,7 @@ func (c *compiler) program(expr hcl.Expression, want cty.Type) program {
 
 func (c *compiler) use(ref hcl.Ref) {
 	if ref.Root != "job" {
+		c.dated = c.dated || len(ref.Path) == 0 || ref.Path[0] == "version"
 		return
 	}
 	if len(ref.Path) == 0 {
@@ -382,13 +410,8 @@ func (c *compiler) attribute(path []string, at hcl.Range) program {
 	if len(path) != 2 {
 		return nil
 	}
-	switch path[0] + "." + path[1] {
-	case "source.label":
-		return constant{value{kind: kindText, text: c.opt.Label}, at}
-	case "source.type":
-		return constant{value{kind: kindText, text: c.opt.Type}, at}
-	case "agent.name":
-		return constant{value{kind: kindText, text: c.opt.Agent}, at}
+	if v, ok := c.constants[path[0]][path[1]]; ok {
+		return constant{fromCty(v), at}
 	}
 	i := c.mapper.columns[path[1]]
 	if path[0] != "job" || c.mapper.types[i] == bursarv1.Type_TYPE_MAP {
@@ -428,7 +451,8 @@ func (m *Mapper) Wanted() []string {
 // column.key, sorted; column.* where it uses the column as a whole.
 func (m *Mapper) WantedKeys() []string { return slices.Sorted(maps.Keys(m.keys)) }
 
-// hash covers all that decides what a job becomes beside its attributes.
+// hash covers all that decides what a job becomes beside its attributes; versions only
+// where the mapping names one, since jobs need not be sent again after an update.
 func (c *compiler) hash() uint64 {
 	h := newHash()
 	h.text(c.opt.Agent)
@@ -440,5 +464,9 @@ func (c *compiler) hash() uint64 {
 		h.number(uint64(c.mapper.types[i]))
 	}
 	h.text(sourceOf(c.opt.Record))
+	if c.dated {
+		h.text(c.opt.AgentVersion)
+		h.text(c.opt.SourceVersion)
+	}
 	return uint64(h)
 }

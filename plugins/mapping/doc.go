@@ -1,7 +1,7 @@
 // Package mapping turns the jobs that a source plugin sends into records.
 //
-// A mapping is the body of a record block: HCL expressions over job.*, source.*
-// and agent.*. [Compile] checks them against the attributes that the plugin
+// A mapping is the body of a record block: HCL expressions over job.*, source.type,
+// source.label, source.version, agent.name and agent.version. [Compile] checks them against the attributes that the plugin
 // declares. A record block refines the plugin's default mapping: its meta is merged key by
 // key and its components by name, its other attributes replace the default's, and defaults =
 // false ignores the default mapping. Components are blocks, or components, a list of objects

@@ -183,14 +183,12 @@ type slot struct {
 // maxSeen bounds the values that are kept.
 const maxSeen = 4096
 
-func newEnv(opt Options, scope *hcl.Scope) env {
-	return env{seen: map[string]cty.Value{}, ctx: &hcl.EvalContext{
-		Functions: scope.Functions(),
-		Variables: map[string]cty.Value{
-			"source": cty.ObjectVal(map[string]cty.Value{"label": cty.StringVal(opt.Label), "type": cty.StringVal(opt.Type)}),
-			"agent":  cty.ObjectVal(map[string]cty.Value{"name": cty.StringVal(opt.Agent)}),
-		},
-	}}
+func newEnv(constants map[string]map[string]cty.Value, scope *hcl.Scope) env {
+	e := env{seen: map[string]cty.Value{}, ctx: &hcl.EvalContext{Functions: scope.Functions(), Variables: map[string]cty.Value{}}}
+	for name, values := range constants {
+		e.ctx.Variables[name] = cty.ObjectVal(values)
+	}
+	return e
 }
 
 // context returns the context for the job.

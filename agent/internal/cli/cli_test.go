@@ -228,6 +228,14 @@ func TestAPreviewShowsEachJobAndWhatBecomesOfIt(t *testing.T) {
 	}
 }
 
+func TestPreview_MappingNamesVersions_ShowsThem(t *testing.T) {
+	dir := folder(t, strings.Replace(sound, `    state = "DONE"`, `    state = "${agent.version} ${source.version}"`, 1))
+	code, text := bursar(t, dir, "preview", "-dev", "-config", dir+"/agent.hcl", "-since", "2025-12-31", "-until", "2026-01-02", "-n", "3")
+	if code != 2 || !strings.Contains(text, "  1.2.3 1.0.0\n") { // a job fails
+		t.Error(code, text)
+	}
+}
+
 func TestAPreviewWithoutABeginWidensItsWindowUntilThereAreEnoughJobs(t *testing.T) {
 	dir := folder(t, sound)
 	line := func(id string, back time.Duration) string {

@@ -223,7 +223,7 @@ func (a *app) load(ctx context.Context) (cfg *config.Config, warnings hcl.Diagno
 }
 
 func (a *app) plugins() run.Plugins {
-	return run.Plugins{Executable: a.Executable, Dev: a.dev}
+	return run.Plugins{Executable: a.Executable, Version: a.Version, Dev: a.dev}
 }
 
 // pick returns the named sources; all running ones when no name is given.

@@ -20,6 +20,8 @@ import (
 type Plugins struct {
 	// Executable is the agent's own file; plugins are looked for beside it.
 	Executable string
+	// Version is the agent's, which a mapping may name.
+	Version string
 	// Dev accepts plugin binaries below folders such as /tmp.
 	Dev bool
 	// Log gets what plugins log; nil: nothing.
@@ -65,7 +67,7 @@ func (p Plugins) Open(ctx context.Context, cfg *config.Config, s *config.Source)
 		return nil, nil, err
 	}
 	opened, diags, err := host.NewSession(ctx, process, process.Source(), host.SessionSpec{
-		Agent: cfg.Agent.Name.Value, Type: s.Type.Value, Label: s.Label.Value, DataDir: folder,
+		Agent: cfg.Agent.Name.Value, Version: p.Version, Type: s.Type.Value, Label: s.Label.Value, DataDir: folder,
 		Config: s.Tree, Record: s.Record, Dir: cfg.File.Dir, TLS: tlsOf(cfg),
 		Stall: s.StallTimeout.Duration,
 	})

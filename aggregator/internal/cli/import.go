@@ -30,7 +30,7 @@ type importOptions struct {
 }
 
 func (p *Program) importCommand() *cobra.Command {
-	opt := importOptions{spec: ImportSpec{Executable: p.Executable}}
+	opt := importOptions{spec: ImportSpec{Executable: p.Executable, Version: p.Version}}
 	cmd := &cobra.Command{
 		Use: "import TYPE FILE…", Short: "Load old data of a scheduler or of another accounting system",
 		Long: `Load old files into the cluster, through the source plugin bursar-source-TYPE on

@@ -36,6 +36,7 @@ type ImportSpec struct {
 	// Executable and in the usual place.
 	Dirs       []string
 	Executable string
+	Version    string // of this program, which mappings see as agent.version
 	// Env is the environment of the plugin, beside what Config says.
 	Env map[string]string
 	Dev bool         // accept plugins below folders such as /tmp
@@ -121,7 +122,7 @@ func launch(ctx context.Context, spec *ImportSpec, cfg *settings, path, folder s
 		return nil, nil, err
 	}
 	opened, diags, err := host.NewSession(ctx, process, process.Source(), host.SessionSpec{
-		Agent: spec.Name, Type: spec.Type, Label: cfg.label, DataDir: folder, Config: cfg.tree, Record: cfg.record, Dir: cfg.dir,
+		Agent: spec.Name, Version: spec.Version, Type: spec.Type, Label: cfg.label, DataDir: folder, Config: cfg.tree, Record: cfg.record, Dir: cfg.dir,
 	})
 	if opened == nil {
 		_ = process.Close() // the error that counts is the one before

@@ -363,7 +363,8 @@ component "Cores" { amount = job.cores - 4 }`), "-format", "json", "ai4", snapsh
 	if code, _, errs := s.bursar(t.Context(), "quarantine", "retry", "-all"); code != 1 || !strings.Contains(errs, "import the file again") {
 		t.Error(code, errs)
 	}
-	code, out, errs = s.importing(t, "-config", config(`when = job.namespace != "imagine"`), "-withdraw", "-format", "json", "ai4", snapshots)
+	code, out, errs = s.importing(t, "-config", config(`when = job.namespace != "imagine"
+meta = { agent_version = agent.version }`), "-withdraw", "-format", "json", "ai4", snapshots)
 	if second := importOf(t, out); code != 0 || second.LeftOut != 4 || second.Withdrawn != 4 || second.Records != 7 {
 		t.Error(code, out, errs)
 	}
@@ -372,6 +373,9 @@ component "Cores" { amount = job.cores - 4 }`), "-format", "json", "ai4", snapsh
 	}
 	if n := s.count(t, "cloud"); n != 7 {
 		t.Errorf("%d records", n)
+	}
+	if code, out, errs := s.bursar(t.Context(), "records", "-where", "agent_version=1.2.3", "-limit", "-1", "-format", "csv"); code != 0 || strings.Count(out, "\ncloud-") != 7 {
+		t.Error("agent.version is not that of bursar:", code, out, errs)
 	}
 	if code, out, errs := s.bursar(t.Context(), "status"); strings.Contains(out+errs, "not add up") || !strings.Contains(out, "agents      none") || !strings.Contains(out, "0 quarantined") {
 		t.Error(code, out, errs)

@@ -11,9 +11,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/bursar-accounting/bursar/hcl"
 	"github.com/bursar-accounting/bursar/plugins/internal/slurm/job"
+	"github.com/bursar-accounting/bursar/plugins/mapping"
 	"github.com/bursar-accounting/bursar/plugins/plugintest"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
+	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
 )
 
 func configure(nodes ...sdk.Node) error {
@@ -110,5 +113,29 @@ func TestEveryAttributeHasAnIdentifierOfItsOwnAndAMeaning(t *testing.T) {
 		if !seen[m[1]] {
 			t.Errorf("the default mapping names job.%s, which is none", m[1])
 		}
+	}
+}
+
+// The record block of the language's README is one of this source.
+func TestRecordBlock_OfTheLanguagesReadme_Compiles(t *testing.T) {
+	text, err := os.ReadFile("../../../../../hcl/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(text), "```hcl\nrecord {\n")
+	body, _, found := strings.Cut(rest, "\n}\n```")
+	file, diags := hcl.Parse("README.md", []byte(body))
+	if !found || diags.HasErrors() {
+		t.Fatal(found, diags)
+	}
+	d, err := plugintest.Serve(t, func() sdk.Source { return New(slog.New(slog.DiscardHandler)) }).Describe(t.Context(), &bursarv1.DescribeRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, diags = mapping.Compile(mapping.Options{
+		Agent: "head1", Type: d.GetType(), Label: "nemo", Attributes: d.GetAttributes(), Default: d.GetMapping(), Record: file.Body,
+	})
+	if len(diags) > 0 {
+		t.Error(diags)
 	}
 }
