@@ -63,7 +63,11 @@ func (s *Scope) Check(expr Expression, want cty.Type) Diagnostics {
 	}
 	v, _ = v.UnmarkDeep()
 	if _, err := convert.Convert(v, want); err != nil {
-		diags.Add(Errorf(expr.Range(), "invalid value", "expected %s, not %s", friendly(want), friendly(v.Type())))
+		problem := fmt.Sprintf("expected %s, not %s", friendly(want), friendly(v.Type()))
+		if friendly(want) == friendly(v.Type()) { // what is in it is wrong
+			problem = convert.MismatchMessage(v.Type(), want)
+		}
+		diags.Add(Errorf(expr.Range(), "invalid value", "%s", problem))
 	}
 	return diags
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/bursar-accounting/bursar/plugins/mapping"
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
 	"github.com/bursar-accounting/bursar/proto/record"
 	"github.com/bursar-accounting/bursar/proto/text"
@@ -83,10 +84,11 @@ func (f *Findings) Note(m Mapper, job *bursarv1.Job, r *record.Record, now time.
 		})
 	}
 	for _, u := range job.GetUnread() {
-		all = append(slices.Clip(all), &bursarv1.Finding{
-			Kind: AttributeUnreadable, About: u.GetAttribute(), What: fmt.Sprintf("attribute %s cannot be read: %s", u.GetAttribute(), u.GetProblem()),
-			Do: "correct the value where the source reads it, then collect its time again: bursar-agent recollect   # until then, what depends on it is unknown",
-		})
+		all = append(slices.Clip(all), unreadable(u.GetAttribute(), "attribute "+u.GetAttribute(), u.GetProblem()))
+	}
+	for _, u := range m.Unread(job, r) {
+		part := mapping.ComponentPart(u.Component)
+		all = append(slices.Clip(all), unreadable(part, part, u.Problem))
 	}
 	f.gives(r)
 	run := runHash(job.GetRun())
@@ -97,6 +99,13 @@ func (f *Findings) Note(m Mapper, job *bursarv1.Job, r *record.Record, now time.
 	}
 	for _, n := range all {
 		f.add(n, run, r, now)
+	}
+}
+
+func unreadable(about, what, problem string) *bursarv1.Finding {
+	return &bursarv1.Finding{
+		Kind: AttributeUnreadable, About: about, What: fmt.Sprintf("%s cannot be read: %s", what, problem),
+		Do: "correct the value where the source reads it, then collect its time again: bursar-agent recollect   # until then, what depends on it is unknown",
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/bursar-accounting/bursar/plugins/mapping"
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
@@ -16,17 +17,20 @@ import (
 type lacks struct {
 	Mapper
 
-	names []string
+	names  []string
+	unread []mapping.Unread
 }
 
-func (l lacks) Lacking(*bursarv1.Job, *record.Record) []string { return l.names }
+func (l lacks) Lacking(*bursarv1.Job, *record.Record) []string        { return l.names }
+func (l lacks) Unread(*bursarv1.Job, *record.Record) []mapping.Unread { return l.unread }
 
 // TestFindings_Restarts_CountEachRunOnce sends runs in any order, again and again, with
 // restarts between, and compares with sets.
 func TestFindings_Restarts_CountEachRunOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
+		const entry = `attribute-unreadable component "GPUs:a100"`
 		f := &Findings{}
-		odd, given := map[string]map[string]bool{"component-missing Cores": {}, "column-unread x": {}}, 0
+		odd, given := map[string]map[string]bool{"component-missing Cores": {}, "column-unread x": {}, entry: {}}, 0
 		now := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
 			run := fmt.Sprint(rapid.IntRange(1, 20).Draw(t, "run"))
@@ -35,13 +39,16 @@ func TestFindings_Restarts_CountEachRunOnce(t *testing.T) {
 			if rapid.Bool().Draw(t, "unread") {
 				job.Findings = []*bursarv1.Finding{{Kind: "column-unread", About: "x"}}
 			}
+			if rapid.Bool().Draw(t, "entry") {
+				m.unread = []mapping.Unread{{Component: "GPUs:a100", Problem: "odd"}}
+			}
 			if rapid.IntRange(0, 3).Draw(t, "lacks") == 0 {
 				m.names = []string{"Cores"}
 			} else {
 				r.Components, given = []record.Component{{Name: "Cores"}}, given+1
 			}
 			f.Note(m, job, &r, now)
-			for key, is := range map[string]bool{"component-missing Cores": m.names != nil, "column-unread x": job.Findings != nil} {
+			for key, is := range map[string]bool{"component-missing Cores": m.names != nil, "column-unread x": job.Findings != nil, entry: m.unread != nil} {
 				if delete(odd[key], run); is {
 					odd[key][run] = true
 				}
@@ -62,8 +69,10 @@ func TestFindings_Restarts_CountEachRunOnce(t *testing.T) {
 			got[x.Kind+" "+x.About] = x.Count
 		}
 		want := map[string]int64{}
-		if n := len(odd["column-unread x"]); n > 0 {
-			want["column-unread x"] = int64(n)
+		for _, key := range []string{"column-unread x", entry} {
+			if n := len(odd[key]); n > 0 {
+				want[key] = int64(n)
+			}
 		}
 		missing := len(odd["component-missing Cores"])
 		if shown := got["component-missing Cores"]; shown != 0 && shown != int64(missing) || given == 0 && shown != 0 {

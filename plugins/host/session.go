@@ -38,6 +38,7 @@ type Mapper interface {
 	Changes() mapping.Changes
 	FromBlock(job *bursarv1.Job) map[string]bool
 	Lacking(job *bursarv1.Job, r *record.Record) []string
+	Unread(job *bursarv1.Job, r *record.Record) []mapping.Unread
 }
 
 // Session is a plugin that runs, knows its configuration and has a mapping.

@@ -34,6 +34,13 @@ func (m *Mapper) FromBlock(job *bursarv1.Job) map[string]bool {
 	for _, c := range b.list(m.listOver) {
 		parts[ComponentPart(c.Name)] = true
 	}
+	for i := range m.components {
+		if c := &m.components[i]; c.mine && c.isEach() {
+			for _, e := range b.counted(m, c) {
+				parts[ComponentPart(e.name)] = true
+			}
+		}
+	}
 	return parts
 }
 
@@ -48,7 +55,7 @@ func (c *compiler) compare(fallback, mine block) {
 	theirs, ours := fallback.parts(), mine.parts()
 	changes := &c.mapper.changes
 	for _, p := range ours {
-		known := slices.ContainsFunc(theirs, p.isSame)
+		known := slices.ContainsFunc(theirs, p.isWithin)
 		switch {
 		case p.gone && known:
 			changes.LeftOut = append(changes.LeftOut, p.name)
@@ -70,11 +77,17 @@ func (c *compiler) compare(fallback, mine block) {
 
 // said is a part of a record that a block decides.
 type said struct {
-	name string
-	gone bool // by leaving it out
+	name      string
+	gone      bool   // by leaving it out
+	component string // its name where it is one
 }
 
 func (s said) isSame(other said) bool { return s.name == other.name }
+
+// isWithin also holds for the component of one entry where the other has all.
+func (s said) isWithin(other said) bool {
+	return s.isSame(other) || keyOf(other.component, s.component) != ""
+}
 
 // parts returns what a block decides: what every record has, then meta keys, then
 // components.
@@ -82,22 +95,22 @@ func (b *block) parts() []said {
 	var parts []said
 	for _, p := range b.expressions() {
 		if *p.expr != nil {
-			parts = append(parts, said{p.name, false})
+			parts = append(parts, said{name: p.name})
 		}
 	}
 	keys, listed := metaKeys(b.Meta)
 	if !listed {
-		parts = append(parts, said{"meta", false})
+		parts = append(parts, said{name: "meta"})
 	}
 	for _, k := range keys {
 		v, ok := hcl.Literal(k.pair.Value)
-		parts = append(parts, said{MetaPart(k.key), ok && v.IsNull()})
+		parts = append(parts, said{name: MetaPart(k.key), gone: ok && v.IsNull()})
 	}
 	if b.All != nil {
-		parts = append(parts, said{"components", false})
+		parts = append(parts, said{name: "components"})
 	}
 	for _, c := range b.Components {
-		p := said{ComponentPart(c.Name), never(c.When)}
+		p := said{ComponentPart(c.Name), never(c.When), c.Name}
 		if i := slices.IndexFunc(parts, p.isSame); i >= 0 {
 			parts[i].gone = parts[i].gone && p.gone
 			continue

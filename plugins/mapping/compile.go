@@ -64,12 +64,14 @@ type metaProgram struct {
 }
 
 type component struct {
-	name   string
-	mine   bool // the record block has it
-	kind   record.Kind
-	amount program
-	when   program
-	scores []score
+	name    string
+	mine    bool // the record block has it
+	kind    record.Kind
+	amount  program // nil where it has amounts
+	amounts program // of each entry of a map; nil where it has an amount
+	key     string  // it is of that entry alone; "": of all, and the name has a star
+	when    program
+	scores  []score
 
 	amountPart, whenPart string // their names in an error
 }
@@ -289,15 +291,16 @@ func metaKeys(expr hcl.Expression) ([]metaKey, bool) {
 func (c *compiler) component(b *componentBlock) component {
 	part := fmt.Sprintf("component %q ", b.Name)
 	out := component{
-		name: b.Name, mine: b.refines, amount: c.program(b.Amount, cty.Number), when: c.program(b.When, cty.Bool),
-		amountPart: part + "amount", whenPart: part + "when",
+		name: b.Name, mine: b.refines, amount: c.program(b.Amount, cty.Number), amounts: c.amounts(b.Amounts), key: b.key,
+		when: c.program(b.When, cty.Bool), amountPart: part + "amount", whenPart: part + "when",
+	}
+	if b.Amounts != nil {
+		out.amountPart += "s"
 	}
 	if problem := c.name(b.Name); problem != "" {
 		c.fail(b.Range, "invalid component name", "%q %s", b.Name, problem)
 	}
-	if b.Amount == nil {
-		c.fail(b.Range, "missing attribute", "amount must be set: the default mapping has no component %q to take it from", b.Name)
-	}
+	c.checkAmount(b)
 	switch b.Kind {
 	case "", "rate":
 	case "total":

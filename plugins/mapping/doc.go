@@ -5,7 +5,9 @@
 // declares. A record block refines the plugin's default mapping: its meta is merged key by
 // key and its components by name, its other attributes replace the default's, and defaults =
 // false ignores the default mapping. Components are blocks, or components, a list of objects
-// as AUDITOR's JSON has it, for sources whose records have any components.
+// as AUDITOR's JSON has it, for sources whose records have any components. A block whose name
+// has a star has amounts, a map: each entry above 0 is a component, with its key in the place
+// of the star.
 //
 // Expressions that only name an attribute, that are constant or that join text
 // and attributes are evaluated without HCL; the others see only the attributes

@@ -79,11 +79,11 @@ func (m *Mapper) valid(r *record.Record) error {
 // Lacking returns the components of resources that r, which Map made of the job, does
 // not have because the job does not say how much: those whose condition fails and whose
 // amount is null or cannot be computed. A component that counts a total is no resource: a
-// measurement that was not made is common.
+// measurement that was not made is common. Of components with amounts, see [Mapper.Unread].
 func (m *Mapper) Lacking(job *bursarv1.Job, r *record.Record) (names []string) {
 	for i := range m.components {
 		c := &m.components[i]
-		if c.kind == record.Total || r.Component(c.name) != nil || slices.Contains(names, c.name) {
+		if c.amount == nil || c.kind == record.Total || r.Component(c.name) != nil || slices.Contains(names, c.name) {
 			continue
 		}
 		if v, err := c.amount.eval(job); err != nil || v.kind == kindNull {
@@ -208,20 +208,34 @@ func (b *builder) small(part string, p program, v value) int32 {
 // components are the lists and the blocks; a name that the record block has is not taken
 // from the default mapping.
 func (b *builder) components(m *Mapper) []record.Component {
-	out := b.list(m.listBase)
+	base := b.list(m.listBase)
 	over := b.list(m.listOver)
-	if len(out) > 0 {
-		out = slices.DeleteFunc(out, func(c record.Component) bool {
-			return contains(over, c.Name) || slices.ContainsFunc(m.components, func(mine component) bool { return mine.name == c.Name })
-		})
-	}
-	out = append(out, over...)
+	var blocks []record.Component
 	for i := range m.components {
-		if c := &m.components[i]; c.mine || len(over) == 0 || !contains(over, c.name) {
-			out = b.component(c, out)
+		switch c := &m.components[i]; {
+		case c.isEach():
+			blocks = b.each(m, c, over, blocks)
+		case c.mine || len(over) == 0 || !contains(over, c.name):
+			blocks = b.component(c, blocks)
 		}
 	}
-	return out
+	if len(base) == 0 && len(over) == 0 {
+		return blocks
+	}
+	base = slices.DeleteFunc(base, func(c record.Component) bool {
+		return contains(over, c.Name) || m.names(c.Name) || contains(blocks, c.Name)
+	})
+	return slices.Concat(base, over, blocks)
+}
+
+// names says whether a block has a component by its full name.
+func (m *Mapper) names(component string) bool {
+	for i := range m.components {
+		if c := &m.components[i]; c.name == component && !c.isEach() {
+			return true
+		}
+	}
+	return false
 }
 
 func contains(list []record.Component, name string) bool {
@@ -255,6 +269,14 @@ func (b *builder) list(p program) []record.Component {
 
 // component appends a component whose condition holds.
 func (b *builder) component(c *component, to []record.Component) []record.Component {
+	if c.amounts != nil {
+		for _, e := range b.entries(c) {
+			if e.problem == "" && e.amount > 0 {
+				to = append(to, record.Component{Name: c.name, Amount: e.amount, Kind: c.kind, Scores: b.scores(c)})
+			}
+		}
+		return to
+	}
 	if c.when != nil && !b.condition(c.whenPart, c.when) {
 		return to
 	}
@@ -263,7 +285,11 @@ func (b *builder) component(c *component, to []record.Component) []record.Compon
 	if !ok && b.err == nil {
 		b.wrong(c.amountPart, c.amount, v, "a number; a when can leave the component out")
 	}
-	out := record.Component{Name: c.name, Amount: amount, Kind: c.kind}
+	return append(to, record.Component{Name: c.name, Amount: amount, Kind: c.kind, Scores: b.scores(c)})
+}
+
+// scores are those of a component whose conditions hold.
+func (b *builder) scores(c *component) (scores []record.Score) {
 	for i := range c.scores {
 		s := &c.scores[i]
 		if s.when != nil && !b.condition(s.whenPart, s.when) {
@@ -274,9 +300,9 @@ func (b *builder) component(c *component, to []record.Component) []record.Compon
 		if !ok && b.err == nil {
 			b.wrong(s.valuePart, s.value, v, "a number; a when can leave the score out")
 		}
-		out.Scores = append(out.Scores, record.Score{Name: s.name, Value: f})
+		scores = append(scores, record.Score{Name: s.name, Value: f})
 	}
-	return append(to, out)
+	return scores
 }
 
 // meta are the keys that are listed, and what expressions make for the job; a key that the

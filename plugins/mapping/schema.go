@@ -26,13 +26,19 @@ type block struct {
 type componentBlock struct {
 	Name   string         `hcl:"name,label"`
 	Amount hcl.Expression `hcl:"amount,optional"` // required where the default mapping has no such component
-	Kind   string         `hcl:"kind,optional"`
-	When   hcl.Expression `hcl:"when,optional"`
-	Scores []scoreBlock   `hcl:"score,block,repeat"`
-	Range  hcl.Range      `hcl:",def_range"`
+	// Amounts is a map: one component for each entry, whose key takes the place of the star
+	// in Name.
+	Amounts hcl.Expression `hcl:"amounts,optional"`
+	Kind    string         `hcl:"kind,optional"`
+	When    hcl.Expression `hcl:"when,optional"`
+	Scores  []scoreBlock   `hcl:"score,block,repeat"`
+	Range   hcl.Range      `hcl:",def_range"`
 
-	refines bool // it is written in the record block
+	refines bool   // it is written in the record block
+	key     string // it is the component of that entry of Amounts alone; "": of all
 }
+
+func (c *componentBlock) hasAmount() bool { return c.Amount != nil || c.Amounts != nil }
 
 type scoreBlock struct {
 	Name  string         `hcl:"name,label"`
@@ -69,7 +75,7 @@ func (b block) over(d block) block {
 	b.Components = nil
 	for _, c := range mine {
 		c.refines = true
-		if c.Amount == nil {
+		if !c.hasAmount() {
 			c = c.over(d.component(c.Name))
 		}
 		b.Components = append(b.Components, c)
@@ -77,6 +83,11 @@ func (b block) over(d block) block {
 	for _, c := range d.Components {
 		if b.component(c.Name) == nil {
 			b.Components = append(b.Components, c)
+		}
+	}
+	for i, c := range b.Components {
+		if !c.hasAmount() {
+			b.Components[i] = c.ofEntry(b.Components)
 		}
 	}
 	return b
@@ -92,12 +103,25 @@ func (b *block) component(name string) *componentBlock {
 	return nil
 }
 
+// ofEntry returns c, which has no amount, over the first component with a star that has an
+// entry for its name.
+func (c componentBlock) ofEntry(all []componentBlock) componentBlock {
+	for i := range all {
+		if key := keyOf(all[i].Name, c.Name); key != "" && all[i].Amounts != nil {
+			c = c.over(&all[i])
+			c.key = key
+			break
+		}
+	}
+	return c
+}
+
 // over returns c, which has no amount, with what it does not say taken from d.
 func (c componentBlock) over(d *componentBlock) componentBlock {
 	if d == nil {
 		return c
 	}
-	c.Amount = d.Amount
+	c.Amount, c.Amounts = d.Amount, d.Amounts
 	if c.Kind == "" {
 		c.Kind = d.Kind
 	}

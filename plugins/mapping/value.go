@@ -120,6 +120,13 @@ func (v value) integer() (int64, bool) {
 	return 0, false
 }
 
+// count reads a whole number that is not negative.
+func (v value) count() (int64, bool) {
+	n, ok := v.integer()
+	f, _ := v.number()
+	return n, ok && n >= 0 && f == float64(n)
+}
+
 // number reads a number.
 func (v value) number() (float64, bool) {
 	switch v.kind {
