@@ -41,9 +41,5 @@ source "nomad" "cloud" {
     component "Cores" { # amount and condition are the default's
       score "HEPScore23" { value = job.node_pool == "gpu" ? 21.5 : 10.0 }
     }
-    component "GPUs:Tesla V100" { # the capacity has each model, too
-      amount = try(job.gpus_by_model["Tesla V100"], 0)
-      when   = try(job.gpus_by_model["Tesla V100"] > 0, false)
-    }
   }
 }

@@ -57,10 +57,6 @@ source "slurm" "nemo" {
       amount = coalesce(job.jobstats_memory_mb, try(ceil(job.total_rss_bytes / 1048576), null))
       when   = job.jobstats_memory_mb != null || job.total_rss_bytes != null
     }
-    component "GPUs:a100" { # the capacity has each model, too
-      amount = try(job.gpus_by_type["a100"], 0)
-      when   = try(job.gpus_by_type["a100"] > 0, false)
-    }
     component "Billing" {
       amount = try(job.alloc_tres["billing"], 0)
       kind   = "rate"

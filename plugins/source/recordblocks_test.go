@@ -2,6 +2,7 @@ package source_test
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"path/filepath"
 	"slices"
@@ -68,6 +69,81 @@ func TestRecordBlock_NamesOneThing_KeepsAllOthers(t *testing.T) {
 		if kept < 20 {
 			t.Errorf("seed %d: %s: %d of 100 jobs became records", seed, d.GetType(), kept)
 		}
+	}
+}
+
+// gpusOf are the attributes of a job with GPUs of models, as its source has them; of the
+// first model alone where runs of the source have one.
+func gpusOf(typ string, models map[string]int64) map[string]*bursarv1.Value {
+	number := func(n int64) *bursarv1.Value {
+		return &bursarv1.Value{Kind: &bursarv1.Value_IntValue{IntValue: n}}
+	}
+	counts, sum := map[string]*bursarv1.Value{}, int64(0)
+	for model, n := range models {
+		counts[model], sum = number(n), sum+n
+	}
+	all := &bursarv1.Value{Kind: &bursarv1.Value_MapValue{MapValue: &bursarv1.MapValue{Values: counts}}}
+	one := &bursarv1.Value{}
+	for _, model := range slices.Sorted(maps.Keys(models)) {
+		one = &bursarv1.Value{Kind: &bursarv1.Value_StringValue{StringValue: model}}
+	}
+	return map[string]map[string]*bursarv1.Value{
+		"slurm": {"gpus": number(sum), "gpus_by_type": all}, "slurm-epilog": {"gpus": number(sum), "gpus_by_type": all},
+		"nomad": {"gpus": number(sum), "gpus_by_model": all}, "kubernetes": {"gpus": number(sum), "gpu_model": one}, "htcondor": {"gpus": number(sum), "gpu_device": one},
+	}[typ]
+}
+
+func TestDefaultMapping_GPUsOfModels_HaveAComponentEach(t *testing.T) {
+	seed := rand.Uint64()
+	r := rand.New(rand.NewPCG(seed, 0))
+	known := 0
+	for _, d := range describeAll(t) {
+		if gpusOf(d.GetType(), nil) == nil {
+			continue
+		}
+		known++
+		m, diags := mapping.Compile(mapping.Options{Agent: "head1", Type: d.GetType(), Label: label, Attributes: d.GetAttributes(), Default: d.GetMapping()})
+		if diags.HasErrors() {
+			t.Fatal(d.GetType(), diags)
+		}
+		for range 200 {
+			models, want, most := map[string]int64{}, map[string]int64{}, 3
+			if d.GetType() == "kubernetes" || d.GetType() == "htcondor" {
+				most = 1
+			}
+			for _, model := range []string{"a100", "NVIDIA H200", "Tesla V100"}[:r.IntN(most+1)] {
+				models[model] = r.Int64N(4)
+				if models[model] > 0 {
+					want["GPUs:"+model], want["GPUs"] = models[model], want["GPUs"]+models[model]
+				}
+			}
+			job := randomJob(r, d.GetAttributes())
+			values := gpusOf(d.GetType(), models)
+			for i, a := range d.GetAttributes() {
+				if v, ok := values[a.GetName()]; ok {
+					job.Values[i] = v
+				}
+			}
+			got := map[string]int64{}
+			record, keep, err := m.Map(job)
+			if err != nil || !keep {
+				continue // a job that no source sends
+			}
+			for _, c := range record.Components {
+				if strings.HasPrefix(c.Name, "GPUs") {
+					got[c.Name] += c.Amount
+				}
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Fatalf("seed %d: %s: %v: %s", seed, d.GetType(), models, diff)
+			}
+			if unread := m.Unread(job, &record); len(unread) > 0 {
+				t.Fatalf("seed %d: %s: %+v", seed, d.GetType(), unread)
+			}
+		}
+	}
+	if known != 5 {
+		t.Errorf("%d sources know models", known)
 	}
 }
 

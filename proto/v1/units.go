@@ -35,7 +35,7 @@ func UsageUnit(component, time string) string {
 	case time == "":
 		return unit
 	}
-	switch component {
+	switch kind, _, _ := strings.Cut(component, ":"); kind { // GPUs:a100 are GPUs
 	case "Cores":
 		unit = "core"
 	case "GPUs":

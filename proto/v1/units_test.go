@@ -12,6 +12,9 @@ func TestMeasure_OfEachKind_HasUnit(t *testing.T) {
 		want string
 	}{
 		{v1.Measure{Name: "Cores", Component: "Cores", Kind: "rate", Unit: "hour"}, "core-hours"},
+		{v1.Measure{Name: "GPUs:a100", Component: "GPUs:a100", Kind: "rate", Unit: "hour"}, "GPU-hours"},
+		{v1.Measure{Name: "capacity*GPUs:a100", Kind: "capacity", Unit: "hour"}, "GPU-hours"},
+		{v1.Measure{Name: "License:matlab", Component: "License:matlab", Kind: "rate", Unit: "hour"}, "License:matlab-hours"},
 		{v1.Measure{Name: "Cores", Component: "Cores", Kind: "rate", Unit: "second"}, "core-seconds"},
 		{v1.Measure{Name: "GPUs", Component: "GPUs", Kind: "rate", Unit: "hour"}, "GPU-hours"},
 		{v1.Measure{Name: "TotalGPU", Component: "TotalGPU", Kind: "total"}, "GPU-seconds"},

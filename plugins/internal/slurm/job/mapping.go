@@ -37,6 +37,9 @@ component "GPUs" {
   amount = job.gpus
   when   = try(job.gpus > 0, false)
 }
+component "GPUs:*" { # of each type, as in the capacity
+  amounts = job.gpus_by_type
+}
 component "MemoryUsed" {
   amount = job.jobstats_memory_mb
   when   = job.jobstats_memory_mb != null

@@ -12,12 +12,28 @@ import (
 type Slot struct {
 	Name               string
 	Cpus, Memory, GPUs int64
+	Device             string // kind of the GPUs; "" where they are of several, or the slot does not tell
+}
+
+// deviceNames returns the attributes of slots with the kind of their GPUs, the best first. Of a
+// job, they are attributes of the machine.
+func deviceNames() []string {
+	return []string{"GPUs_DeviceName", "GPUs_GlobalDeviceName", "CUDADeviceName"}
+}
+
+func device(ad *classad.Ad) string {
+	for _, name := range deviceNames() {
+		if device := text(ad, name); device != "" {
+			return device
+		}
+	}
+	return ""
 }
 
 // Slots returns the slots of the pool. A slot that is cut out of another is in that one.
 func (c *Client) Slots(ctx context.Context) (slots []Slot, err error) {
 	args := []string{"-json", "-constraint", `SlotType =!= "Dynamic" && !(SlotIsBackfill ?: false)`,
-		"-attributes", "Name,Cpus,Memory,GPUs,TotalSlotCpus,TotalSlotMemory,TotalSlotGPUs"}
+		"-attributes", "Name,Cpus,Memory,GPUs,TotalSlotCpus,TotalSlotMemory,TotalSlotGPUs," + strings.Join(deviceNames(), ",")}
 	if c.Pool != "" {
 		args = append(args, "-pool", c.Pool)
 	}
@@ -33,7 +49,7 @@ func (c *Client) Slots(ctx context.Context) (slots []Slot, err error) {
 				}
 				return of[name]
 			}
-			slots = append(slots, Slot{Name: text(ad, "Name"), Cpus: whole("cpus"), Memory: whole("memory"), GPUs: whole("gpus")})
+			slots = append(slots, Slot{Name: text(ad, "Name"), Cpus: whole("cpus"), Memory: whole("memory"), GPUs: whole("gpus"), Device: device(ad)})
 			return nil
 		})
 	}, args...)
@@ -79,7 +95,9 @@ func numbers(ad *classad.Ad) map[string]int64 {
 func text(ad *classad.Ad, name string) string {
 	for i := range ad.Attributes {
 		if a := &ad.Attributes[i]; strings.EqualFold(a.Name, name) {
-			return a.Value().Text
+			if v := a.Value(); v.Kind == classad.String {
+				return v.Text
+			}
 		}
 	}
 	return ""

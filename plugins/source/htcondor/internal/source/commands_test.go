@@ -1,11 +1,17 @@
 package source
 
 import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/rand/v2"
 	"os"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 )
@@ -138,6 +144,45 @@ func TestFacts_OfARecordedPool_AreTold(t *testing.T) {
 	want := []sdk.CensusRow{{User: "alice", Queue: "vm", Running: 3, Pending: 2}, {User: "bob", Queue: "vm", Pending: 1}}
 	if got := s.census[0].Rows; !slices.Equal(got, want) {
 		t.Error(got)
+	}
+}
+
+func TestCapacity_GPUsOfSlots_AreSummedByDevice(t *testing.T) {
+	seed := rand.Uint64()
+	r := rand.New(rand.NewPCG(seed, 0))
+	names := []string{"GPUs_DeviceName", "gpus_devicename", "GPUs_GlobalDeviceName", "CUDADeviceName"}
+	for range 20 {
+		s := asked(t)
+		want := map[string]int64{}
+		var slots []map[string]any
+		for i := range 1 + r.IntN(8) {
+			gpus := int64(r.IntN(4))
+			slot := map[string]any{"Name": fmt.Sprint("slot1@n", i), "TotalSlotCpus": 8, "TotalSlotMemory": 100, "TotalSlotGPUs": gpus}
+			want["Cores"], want["Memory"], want["GPUs"] = want["Cores"]+8, want["Memory"]+100, want["GPUs"]+gpus
+			switch device := []string{"NVIDIA A100", "Tesla T4", "", "odd", "long"}[r.IntN(5)]; device {
+			case "": // the slot has GPUs of several kinds, or does not tell
+			case "odd":
+				slot["GPUs_DeviceName"] = "/Expr(foo)/"
+			case "long":
+				slot["GPUs_DeviceName"] = strings.Repeat("x", 300)
+			default:
+				slot[names[r.IntN(len(names))]] = device
+				want["GPUs:"+device] += gpus
+			}
+			slots = append(slots, slot)
+		}
+		pool, err := json.Marshal(slots)
+		s.must(err)
+		s.must(os.WriteFile(s.path("status.json"), pool, 0o600))
+		s.poll()
+		got := map[string]int64{}
+		for _, a := range s.capacity[0].Components {
+			got[a.Name] = a.Amount
+		}
+		maps.DeleteFunc(want, func(_ string, n int64) bool { return n == 0 })
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Fatalf("seed %d: %s\n%s", seed, diff, pool)
+		}
 	}
 }
 

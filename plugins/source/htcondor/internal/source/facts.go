@@ -15,6 +15,7 @@ import (
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 	"github.com/bursar-accounting/bursar/plugins/source/htcondor/internal/classad"
 	"github.com/bursar-accounting/bursar/plugins/source/htcondor/internal/condor"
+	"github.com/bursar-accounting/bursar/proto/record"
 )
 
 // readFacts reads what is told beside runs. Without commands, nothing is.
@@ -109,6 +110,9 @@ func (t *teller) capacity(ctx context.Context, b *sdk.Batch, told *facts.Told) e
 			totals["Memory"] += s.Memory
 			if s.GPUs > 0 {
 				totals["GPUs"] += s.GPUs
+				if model := "GPUs:" + s.Device; s.Device != "" && record.ValidateName(model) == "" {
+					totals[model] += s.GPUs
+				}
 			}
 		}
 	}

@@ -45,6 +45,10 @@ component "GPUs" {
   amount = job.gpus
   when   = try(job.gpus > 0, false)
 }
+component "GPUs:*" { # of the device, as in the capacity
+  amounts = { (job.gpu_device) = job.gpus }
+  when    = job.gpu_device != null && try(job.gpus > 0, false)
+}
 component "TotalCPU" {
   amount = job.cpu_seconds
   kind   = "total"

@@ -56,6 +56,10 @@ component "GPUs" {
   amount = job.gpus
   when   = try(job.gpus > 0, false)
 }
+component "GPUs:*" { # of the node's model, as in the capacity
+  amounts = { (job.gpu_model) = job.gpus }
+  when    = job.gpu_model != null && try(job.gpus > 0, false)
+}
 component "TotalCPU" {
   amount = job.cpu_seconds
   kind   = "total"

@@ -60,6 +60,9 @@ component "GPUs" {
   amount = job.gpus
   when   = try(job.gpus > 0, false)
 }
+component "GPUs:*" { # of each model, as in the capacity
+  amounts = job.gpus_by_model
+}
 `
 
 // server is what a Source needs of Nomad.
