@@ -11,11 +11,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/bursar-accounting/bursar/hcl"
 	"github.com/bursar-accounting/bursar/plugins/internal/facts"
+	"github.com/bursar-accounting/bursar/plugins/mapping"
 	"github.com/bursar-accounting/bursar/plugins/plugintest"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 	"github.com/bursar-accounting/bursar/plugins/source/kubernetes/internal/kube"
 	"github.com/bursar-accounting/bursar/plugins/source/kubernetes/internal/run"
+	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
 )
 
 func configure(nodes ...sdk.Node) error {
@@ -140,4 +143,25 @@ func FuzzCheckpoint(f *testing.F) {
 			t.Errorf("%+v: %+v, %v", c, again, err)
 		}
 	})
+}
+
+func TestReadme_ComponentsOfItsExamples_Compile(t *testing.T) {
+	d, err := plugintest.Serve(t, func() sdk.Source { return New(slog.New(slog.DiscardHandler)) }).Describe(t.Context(), &bursarv1.DescribeRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	examples := regexp.MustCompile("(?s)```hcl\n(component .*?)```").FindAllStringSubmatch(readme(t), -1)
+	if len(examples) == 0 {
+		t.Error("README.md has no example of a component")
+	}
+	for _, x := range examples {
+		file, diags := hcl.Parse("README.md", []byte(x[1]))
+		if diags.HasErrors() {
+			t.Fatal(diags)
+		}
+		_, diags = mapping.Compile(mapping.Options{Type: d.GetType(), Attributes: d.GetAttributes(), Default: d.GetMapping(), Record: file.Body})
+		if len(diags) > 0 {
+			t.Errorf("%s%v", x[1], diags)
+		}
+	}
 }

@@ -103,6 +103,9 @@ func (p *pass) sum(nodes []*kube.Node) ([]sdk.Amount, error) {
 				}
 			}
 		}
+		if n, err := p.config.rules.MilliGPUs(has, n.Metadata.Labels); err == nil && n > 0 { // else runs there have none
+			total["MilliGPUs"] += n
+		}
 	}
 	var out []sdk.Amount
 	for _, name := range slices.Sorted(maps.Keys(total)) {

@@ -60,6 +60,10 @@ component "GPUs:*" { # of the node's model, as in the capacity
   amounts = { (job.gpu_model) = job.gpus }
   when    = job.gpu_model != null && try(job.gpus > 0, false)
 }
+component "MilliGPUs" { # with slices and shares of cards; 1000 for a whole one
+  amount = job.milli_gpus
+  when   = try(job.milli_gpus > 0, false)
+}
 component "TotalCPU" {
   amount = job.cpu_seconds
   kind   = "total"

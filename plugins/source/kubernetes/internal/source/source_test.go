@@ -327,7 +327,7 @@ func TestFacts_CapacityAndCensus_AreThoseOfNodesAndPods(t *testing.T) {
 	s.start()
 	s.await("facts", func() bool { return len(s.capacity) > 0 && len(s.census) > 0 })
 	want := []sdk.Amount{{Name: "GPUs", Amount: 8}, {Name: "GPUs:NVIDIA-H200", Amount: 8}, {Name: "Memory", Amount: 512 << 10},
-		{Name: "MilliCores", Amount: 64000}, {Name: "nvidia.com/gpu", Amount: 8}, {Name: "nvidia.com/mig-1g.5gb", Amount: 7}}
+		{Name: "MilliCores", Amount: 64000}, {Name: "MilliGPUs", Amount: 9000}, {Name: "nvidia.com/gpu", Amount: 8}, {Name: "nvidia.com/mig-1g.5gb", Amount: 7}}
 	if got := s.soFar().capacity[0].Components; !slices.Equal(got, want) {
 		t.Errorf("capacity %v, want %v", got, want)
 	}

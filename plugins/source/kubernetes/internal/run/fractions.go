@@ -1,0 +1,172 @@
+package run
+
+import (
+	"fmt"
+	"maps"
+	"math/big"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/bursar-accounting/bursar/plugins/sdk"
+)
+
+// Names of NVIDIA's resources and labels. A node whose GPUs are shared has the resource
+// shared, or gpu with the label gpu.replicas; HAMi has cores, in per cent of a card for each
+// gpu, and memory.
+const (
+	nvidia       = "nvidia.com/gpu"
+	nvidiaShared = nvidia + ".shared"
+	nvidiaMIG    = "nvidia.com/mig-"
+	hamiCores    = "nvidia.com/gpucores"
+	hamiMemory   = "nvidia.com/gpumem"
+	replicas     = ".replicas"
+	product      = nvidia + ".product"
+	cards        = nvidia + ".count"
+	sliced       = "-MIG-" // in the product of a node whose cards are all cut into slices of one profile
+)
+
+// maxCards bounds the cards that are added up.
+const maxCards = 1 << 40
+
+// MilliGPUs returns how many cards in thousandths pods may take of a node with these labels:
+// no more than the node says it has, of which HAMi makes several each. The error says what
+// the node does not say.
+func (r *Rules) MilliGPUs(allocatable Amounts, node map[string]string) (int64, error) {
+	count, err := strconv.ParseInt(node[cards], 10, 32)
+	if n := allocatable[nvidia]; n > 0 && err == nil && count > 0 && !strings.Contains(node[product], sliced) {
+		each, _ := strconv.ParseInt(node[nvidia+replicas], 10, 32) // a wrong label is an error below
+		allocatable = maps.Clone(allocatable)
+		allocatable[nvidia] = min(n, count*max(1, each))
+	}
+	return r.thousandths(allocatable, node, 100)
+}
+
+// thousandths adds up how many cards some resources of a node with these labels are, rounded
+// half up: a slice of a card by its compute slices, a replica of a shared one by the number of
+// replicas, and of each [nvidia] so many per cent.
+func (r *Rules) thousandths(amounts Amounts, node map[string]string, percent int64) (int64, error) {
+	sum := big.NewRat(1, 2)
+	for _, name := range slices.Sorted(maps.Keys(amounts)) {
+		if amounts[name] == 0 { // a device plugin has had it
+			continue
+		}
+		part, err := r.card(name, node)
+		switch {
+		case err != nil:
+			return 0, fmt.Errorf("%s: %w", name, err)
+		case part == nil:
+			continue
+		case amounts[name] > maxCards:
+			return 0, fmt.Errorf("%s: %d are too many", name, amounts[name])
+		case name == nvidia:
+			part.Mul(part, big.NewRat(percent, 100))
+		}
+		sum.Add(sum, part.Mul(part, big.NewRat(1000*amounts[name], 1)))
+	}
+	return new(big.Int).Quo(sum.Num(), sum.Denom()).Int64(), nil
+}
+
+// card returns how much of a card one of a resource is; nil where it is no GPU.
+func (r *Rules) card(name string, node map[string]string) (*big.Rat, error) {
+	if name == nvidia && !r.GPU(name) {
+		return nil, nil //nolint:nilnil // the site counts others
+	}
+	part := big.NewRat(1, 1)
+	profile, isSlice := strings.CutPrefix(strings.TrimSuffix(name, ".shared"), nvidiaMIG)
+	if _, single, ok := strings.Cut(node[product], sliced); ok && (name == nvidia || name == nvidiaShared) {
+		profile, isSlice = strings.TrimSuffix(single, "-SHARED"), true
+	}
+	switch {
+	case isSlice:
+		var err error
+		if part, err = slice(profile, node[product]); err != nil {
+			return nil, err
+		}
+	case name != nvidiaShared && !r.GPU(name):
+		return nil, nil //nolint:nilnil // it is no GPU
+	}
+	label := strings.TrimSuffix(name, ".shared") + replicas
+	switch text := node[label]; {
+	case text != "":
+		n, err := strconv.ParseInt(text, 10, 32)
+		if err != nil || n < 1 {
+			return nil, fmt.Errorf("invalid label %s %q of the node: use the number of replicas of a card", label, text)
+		}
+		part.Quo(part, new(big.Rat).SetInt64(n))
+	case strings.HasSuffix(name, ".shared"):
+		return nil, fmt.Errorf("the node has no label %s, which says how many share a card", label)
+	}
+	return part, nil
+}
+
+// slice returns how much of a card a MIG profile is, such as 3g.20gb, or 1c.3g.20gb for one
+// compute slice of it. Cards have seven compute slices, and some four.
+func slice(profile, model string) (*big.Rat, error) {
+	m := regexp.MustCompile(`^(?:([1-7])c\.)?([1-7])g\.(\d+gb)\b`).FindStringSubmatch(profile)
+	if m == nil {
+		return nil, fmt.Errorf("unknown profile %q of a slice", profile)
+	}
+	of := int64(7)
+	switch m[2] + "g." + m[3] {
+	case "1g.6gb", "2g.12gb", "4g.24gb", "2g.48gb", "4g.96gb": // of the A30 and the RTX PRO 6000
+		of = 4
+	case "1g.24gb": // of the RTX PRO 6000 or of an H100
+		if model == "" {
+			return nil, fmt.Errorf("the node has no label %s, which says of which card a slice %q is", product, profile)
+		}
+		if strings.Contains(model, "RTX") {
+			of = 4
+		}
+	}
+	used := m[2]
+	if m[1] != "" {
+		used = m[1]
+	}
+	return big.NewRat(int64(used[0]-'0'), of), nil
+}
+
+// milliGPUs are the cards of a run in thousandths.
+func (s *subject) milliGPUs() sdk.Value {
+	gpus := Amounts{}
+	for name := range s.requests {
+		if part, err := s.rules.card(name, s.Node); part != nil || err != nil {
+			gpus[name] = s.request(name)
+		}
+	}
+	percent, err := s.percent()
+	if s.unsure != nil {
+		return sdk.Null()
+	}
+	n := int64(0)
+	if err == nil {
+		n, err = s.rules.thousandths(gpus, s.Node, percent)
+	}
+	s.unsure = err
+	return sdk.Int(n)
+}
+
+// percent is how much of each of its cards a run may compute on, as HAMi has it.
+func (s *subject) percent() (int64, error) {
+	cores, ofCores := s.requests[hamiCores]
+	_, ofMemory := s.requests[hamiMemory]
+	_, ofPart := s.requests[hamiMemory+"-percentage"]
+	several := 0
+	for _, c := range s.Pod.Spec.Containers {
+		if _, some := c.Resources.Requests[hamiCores]; some {
+			several++
+		}
+	}
+	switch {
+	case s.requests[nvidia] == 0 || !ofCores && !ofMemory && !ofPart:
+		return 100, nil
+	case s.request(hamiCores) == 0:
+		return 0, fmt.Errorf("%s is not requested, which says how much of a card it has", hamiCores)
+	case cores > 100:
+		return 0, fmt.Errorf("%s: invalid share %d: use at most 100 per cent", hamiCores, cores)
+	case s.Container == "" && several > 1:
+		return 0, fmt.Errorf("%s: several containers of the pod request a share each: use runs = \"containers\"", hamiCores)
+	}
+	return cores, nil
+}
