@@ -52,17 +52,11 @@ func (p *Program) report(e *report.Entry) *cobra.Command {
 	case "subscription":
 		build = p.likeClusterAccountant(cmd, e, asked, build)
 	}
-	var f format
-	var file string
 	conn := p.connect(cmd)
-	formatFlag(cmd, &f, asTable, asCSV, asJSON, asHTML)
-	cmd.Flags().StringVarP(&file, "output", "o", "", "`file` to write to; its ending chooses the format where none is given")
+	out := outletFlags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if compat := cmd.Flag("compat"); !cmd.Flags().Changed("format") && (compat == nil || !compat.Changed) { // whose output may be a folder
-			var err error
-			if f, err = byEnding(file); err != nil {
-				return commandline.UsageError(cmd, err)
-			}
+		if err := out.choose(cmd); err != nil {
+			return commandline.UsageError(cmd, err)
 		}
 		c, err := conn.open(p)
 		if err != nil {
@@ -75,12 +69,40 @@ func (p *Program) report(e *report.Entry) *cobra.Command {
 			return commandline.UsageError(cmd, err)
 		case err != nil || d == nil:
 			return err
-		case file == "":
-			return p.writeReport(p.Stdout, d, f, p.Width)
 		}
-		return p.saveReport(file, d, f)
+		return p.deliver(out, d)
 	}
 	return cmd
+}
+
+// outlet is where a document goes, and as what.
+type outlet struct {
+	f    format
+	file string // "": stdout
+}
+
+// outletFlags adds -format and -o to a command.
+func outletFlags(cmd *cobra.Command) *outlet {
+	o := &outlet{}
+	formatFlag(cmd, &o.f, asTable, asCSV, asJSON, asHTML)
+	cmd.Flags().StringVarP(&o.file, "output", "o", "", "`file` to write to; its ending chooses the format where none is given")
+	return o
+}
+
+// choose takes the format of the file's ending where none is given.
+func (o *outlet) choose(cmd *cobra.Command) (err error) {
+	if compat := cmd.Flag("compat"); !cmd.Flags().Changed("format") && (compat == nil || !compat.Changed) { // whose output may be a folder
+		o.f, err = byEnding(o.file)
+	}
+	return err
+}
+
+// deliver writes a document.
+func (p *Program) deliver(o *outlet, d *report.Document) error {
+	if o.file == "" {
+		return p.writeReport(p.Stdout, d, o.f, p.Width)
+	}
+	return p.saveReport(o.file, d, o.f)
 }
 
 // parameter is the flag of a parameter of a report.
