@@ -104,22 +104,31 @@ func refusesImport(d *hcl.Diagnostic) bool {
 	return d.Subject != nil && d.Subject.Filename == commandLine && strings.HasPrefix(d.Summary, "unknown attribute")
 }
 
-// load imports and shows what came of it.
-func (p *Program) load(ctx context.Context, opt *importOptions) error {
-	opt.spec.Log = slog.New(slog.NewTextHandler(p.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	src, diags, sources, err := OpenImport(ctx, opt.spec)
+// openSource starts the source on the files, and shows warnings about its configuration.
+func (p *Program) openSource(ctx context.Context, spec ImportSpec) (*ImportSource, error) {
+	src, diags, sources, err := OpenImport(ctx, spec)
 	if slices.ContainsFunc(diags, refusesImport) {
-		return fmt.Errorf("the source %s reads nothing but what an agent follows; bursar import TYPE FILE… takes %s; for a file of another source, configure it in an agent: source %q \"LABEL\" { … }",
-			opt.spec.Type, strings.Join(importTypes(), ", "), opt.spec.Type)
+		return nil, fmt.Errorf("the source %s reads nothing but what an agent follows; bursar import TYPE FILE… takes %s; for a file of another source, configure it in an agent: source %q \"LABEL\" { … }",
+			spec.Type, strings.Join(importTypes(), ", "), spec.Type)
 	}
 	if err == nil && diags.HasErrors() {
-		return troubled{diags, sources}
+		return nil, troubled{diags, sources}
 	}
 	if err != nil {
-		return errors.Join(err, diags.Err())
+		return nil, errors.Join(err, diags.Err())
 	}
 	if len(diags) > 0 {
 		_ = diags.Write(p.Stderr, sources, p.Color) // a terminal that is gone
+	}
+	return src, nil
+}
+
+// load imports and shows what came of it.
+func (p *Program) load(ctx context.Context, opt *importOptions) error {
+	opt.spec.Log = slog.New(slog.NewTextHandler(p.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	src, err := p.openSource(ctx, opt.spec)
+	if err != nil {
+		return err
 	}
 	defer func() { _ = src.Close() }() // a plugin that does not end by itself is killed
 	if src.position, err = p.openPosition(src, opt); err != nil {

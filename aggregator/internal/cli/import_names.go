@@ -113,25 +113,35 @@ func (c *ImportCluster) Look(ctx context.Context, ids []string) (map[string]Know
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
 	out := make(map[string]KnownRecord, len(ids))
 	var mu sync.Mutex
+	err := eachID(ctx, ids, func(ctx context.Context, id string) error {
+		k, err := c.entry(ctx, id)
+		mu.Lock()
+		defer mu.Unlock()
+		if err == nil && (k.Deleted || len(k.Runs) > 0) {
+			out[id] = k
+		}
+		return err
+	})
+	return out, err
+}
+
+// eachID calls do for each id, some at a time, until one fails.
+func eachID(ctx context.Context, ids []string, do func(ctx context.Context, id string) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
 	var asking sync.WaitGroup
 	next := make(chan string)
 	for range lookers {
 		asking.Go(func() {
 			for id := range next {
-				k, err := c.entry(ctx, id)
-				if err != nil {
-					cancel(err)
+				if ctx.Err() != nil {
 					continue
 				}
-				mu.Lock()
-				if k.Deleted || len(k.Runs) > 0 {
-					out[id] = k
+				if err := do(ctx, id); err != nil {
+					cancel(err)
 				}
-				mu.Unlock()
 			}
 		})
 	}
@@ -140,7 +150,7 @@ func (c *ImportCluster) Look(ctx context.Context, ids []string) (map[string]Know
 	}
 	close(next)
 	asking.Wait()
-	return out, context.Cause(ctx)
+	return context.Cause(ctx)
 }
 
 // entry asks what the cluster has under an id, again while it cannot answer.

@@ -80,7 +80,7 @@ type reader struct {
 // Progress may be nil.
 func (s *ImportSource) Read(ctx context.Context, sink ImportSink, withdraw, sums bool, before *ImportResult, show func(*ImportResult, *bursarv1.Progress)) (*ImportResult, error) {
 	r := &reader{src: s, sink: sink, back: withdraw}
-	start := &bursarv1.CollectRequest_Start{}
+	start := &bursarv1.CollectRequest_Start{Window: s.window}
 	if before != nil {
 		r.result, start.Checkpoint = *before, s.position.last.At
 	} else if r.result.Months = map[string]int64{}; sums {

@@ -51,6 +51,7 @@ type ImportSource struct {
 	folder   string
 	inputs   string
 	position *importPosition
+	window   *bursarv1.CollectRequest_Window // that is read; nil: all
 }
 
 // own is the import as an origin.
