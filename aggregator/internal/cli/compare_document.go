@@ -183,7 +183,7 @@ func (c *comparison) columns(name, title string) []report.Column {
 	}
 	return []report.Column{
 		textColumn(name, title), numberColumn("records_there", "Records there"), numberColumn("records_here", "Records here"),
-		usage("usage_there", c.opt.component+" there"), usage("usage_here", c.opt.component+" here"), usage("difference", "Here − there"),
+		usage("usage_there", "There"), usage("usage_here", "Here"), usage("difference", "Here − there"),
 	}
 }
 

@@ -655,3 +655,58 @@ func TestCompareCSV_Stdin_IsCompared(t *testing.T) {
 }
 
 func second(_ int, out, _ string) string { return out }
+
+// An id that a path of a URL may not carry, or that looks like something else, is compared
+// as any other.
+func TestCompareAuditor_OddIDs_AreLookedUp(t *testing.T) {
+	s := &twoSides{t: t, rng: rand.New(rand.NewPCG(1, 8)), want: map[string]int{}}
+	for _, id := range []string{".", "..", "a/b", "/", "a?b=c", "a#b", "50%", "%2e", "ü ü", "+", "x:undelete", "a-1770000000", "-1770000000", "a@", "\x01", strings.Repeat("l", 200)} {
+		for _, deleted := range []bool{false, true} {
+			r := s.run()
+			if r.ID = id; deleted {
+				r.ID += "deleted"
+				s.deleted = append(s.deleted, r.ID)
+			}
+			s.there = append(s.there, r)
+		}
+	}
+	shell, _, address := s.serve(true)
+	code, out, errs := shell.comparing(t, address, "-format", "json")
+	_, d := differencesOf(t, out)
+	want := [][]string{{"missing here", "", "16"}, {"missing here", "deleted here", "16"}}
+	got := rowsOf(d, "causes")
+	slices.SortFunc(got, func(a, b []string) int { return strings.Compare(a[1], b[1]) })
+	if diff := cmp.Diff(want, got); code != 2 || diff != "" {
+		t.Errorf("%d %s (-want +got):\n%s", code, errs, diff)
+	}
+}
+
+// What both addresses have is compared once, and what the mapping leaves out is not missing
+// here.
+func TestCompareAuditor_TwiceAndByAMapping_ComparesEachOnce(t *testing.T) {
+	s := &twoSides{t: t, rng: rand.New(rand.NewPCG(1, 9)), want: map[string]int{}}
+	left := map[bool]int{}
+	for i := range 60 {
+		r := s.run()
+		out := r.Meta.Get("group_id")[0] == "g1"
+		s.there = append(s.there, r)
+		if !out || i%2 == 0 {
+			s.here = append(s.here, r)
+		}
+		left[out && i%2 == 0]++
+	}
+	shell, _, address := s.serve(true)
+	config := write(t, t.TempDir(), "agent.hcl", "source \"auditor\" \"site\" {\n  config { url = \"http://127.0.0.1:1\" }\n  record { when = job.meta.group_id[0] != \"g1\" }\n}\n")
+	code, out, errs := shell.comparing(t, address, address, "-config", config, "-format", "json")
+	_, d := differencesOf(t, out)
+	want := [][]string{{"missing there", "left out by the mapping of -config", strconv.Itoa(left[true])}}
+	equal := 0
+	for _, r := range s.there {
+		if r.Meta.Get("group_id")[0] != "g1" {
+			equal++
+		}
+	}
+	if diff := cmp.Diff(want, rowsOf(d, "causes")); code != 2 || diff != "" || rowsOf(d, "results")[0][1] != strconv.Itoa(equal) {
+		t.Errorf("%d %s %v, want %d equal (-want +got):\n%s", code, errs, rowsOf(d, "results"), equal, diff)
+	}
+}

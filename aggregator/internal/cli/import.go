@@ -315,6 +315,8 @@ func importTable(out *jsonImport) *table {
 func (out *jsonImport) verdict() error {
 	failed := out.Quarantined + out.Refused
 	switch {
+	case out.Compared != nil && !out.Compared.Equal && out.Type == "auditor":
+		return found("what was read and what the cluster shows differ; bursar compare auditor shows which records")
 	case out.Compared != nil && !out.Compared.Equal:
 		return found("what was read and what the cluster shows differ")
 	case failed == 0 && len(out.Findings) > 0:
