@@ -170,7 +170,7 @@ type comparison struct {
 
 	quarantine map[string]v1.Quarantined // by record id, and by job
 	unsure     bool                      // there are more in quarantine
-	asked      int                       // ids that were looked up
+	lookups    int                       // how many ids may still be looked up
 
 	leftOut int64 // records there that a mapping leaves out
 	results map[string]int64
@@ -184,7 +184,7 @@ type comparison struct {
 // beginComparison asks for the window, and for what is in quarantine.
 func (p *Program) beginComparison(ctx context.Context, remote *client.Client, opt *compareOptions) (*comparison, error) {
 	c := &comparison{
-		opt: opt, client: remote, from: record.MinTime, to: record.MaxTime, began: record.FromStd(p.Now()), quarantine: map[string]v1.Quarantined{},
+		opt: opt, client: remote, from: record.MinTime, to: record.MaxTime, began: record.FromStd(p.Now()), quarantine: map[string]v1.Quarantined{}, lookups: mostLookups,
 		results: map[string]int64{}, kinds: map[string]*sideSums{}, causes: map[causeKey]*causeGroup{}, fields: map[string]int64{}, days: map[string]*sideSums{},
 	}
 	for range opt.by {

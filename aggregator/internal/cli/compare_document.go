@@ -23,9 +23,9 @@ const (
 
 // sideSums are the records of both sides, and their usage.
 type sideSums struct {
-	there, here           int64
-	usedThere, usedHere   big.Rat
-	unknownThere, unknown int64 // records without usage
+	there, here               int64
+	usedThere, usedHere       big.Rat
+	unknownThere, unknownHere int64 // records without usage
 }
 
 // causeKey is a kind of difference with its cause.
@@ -82,7 +82,7 @@ func sumOf(sums map[string]*sideSums, name string) *sideSums {
 }
 
 func (s *sideSums) add(of side, used *big.Rat) {
-	n, sum, unknown := &s.here, &s.usedHere, &s.unknown
+	n, sum, unknown := &s.here, &s.usedHere, &s.unknownHere
 	if of == sideThere {
 		n, sum, unknown = &s.there, &s.usedThere, &s.unknownThere
 	}
@@ -196,7 +196,7 @@ func (s *sideSums) row(name string) []report.Cell {
 	if s.there > 0 && s.unknownThere == s.there {
 		there, less = report.Cell{}, report.Cell{}
 	}
-	if s.here > 0 && s.unknown == s.here {
+	if s.here > 0 && s.unknownHere == s.here {
 		here, less = report.Cell{}, report.Cell{}
 	}
 	return []report.Cell{label, cellOf(s.there), cellOf(s.here), there, here, less}

@@ -22,10 +22,10 @@ func (c *comparison) settleMissing(ctx context.Context, missing []*comparand, jo
 	known := map[string]v1.Entry{}
 	var mu sync.Mutex
 	var ids []string
-	for _, e := range missing[:min(len(missing), mostLookups-c.asked)] {
+	for _, e := range missing[:min(len(missing), c.lookups)] {
 		ids = append(ids, e.ID)
 	}
-	c.asked += len(ids)
+	c.lookups -= len(ids)
 	err := eachID(ctx, ids, func(ctx context.Context, id string) error {
 		entry, err := c.client.GetEntry(ctx, id, nil)
 		mu.Lock()

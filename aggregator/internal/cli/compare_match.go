@@ -37,7 +37,7 @@ const (
 	causeOpenHere    = "still running here"
 	causeOpenThere   = "still running there"
 	causeRecent      = "stopped in the last 10 minutes"
-	causeNotLooked   = "not looked up: more than 10000 missing"
+	causeNotLooked   = "not looked up, since too many are missing"
 )
 
 // compareRecent is how recent a stop is that one side may not have yet.

@@ -12,6 +12,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/api/apitest"
+	"github.com/bursar-accounting/bursar/proto/client"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
@@ -105,6 +107,35 @@ func TestSpool_FileCutShort_IsAnError(t *testing.T) {
 				t.Errorf("%d bytes less: %v", cut, err)
 			}
 		}
+	}
+}
+
+func TestComparison_ManyMissingAndGroups_AreBounded(t *testing.T) {
+	remote, err := client.New(client.Options{Address: apitest.New(t).Serve()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer remote.Close()
+	c := newTestComparison(t)
+	c.client, c.lookups = remote, 5
+	for i := range 12 {
+		if err := c.spool.add(&comparand{Record: runOf(strconv.Itoa(i), record.Time(i)), side: sideThere}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := c.settle(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	looked, not := c.causes[causeKey{kindMissingHere, ""}], c.causes[causeKey{kindMissingHere, causeNotLooked}]
+	if looked == nil || not == nil || looked.count != 5 || not.count != 7 || c.differences() != 12 {
+		t.Errorf("%+v, %+v", looked, not)
+	}
+	sums := map[string]*sideSums{}
+	for i := range compareGroups + 50 {
+		sumOf(sums, strconv.Itoa(i)).add(sideHere, nil)
+	}
+	if len(sums) != compareGroups+1 || sums["others"].here != 50 {
+		t.Errorf("%d groups, others %+v", len(sums), sums["others"])
 	}
 }
 
