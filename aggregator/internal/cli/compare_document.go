@@ -142,7 +142,7 @@ func (c *comparison) differences() (n int64) {
 
 // document is the result as a report.
 func (c *comparison) document(now time.Time) *report.Document {
-	d := &report.Document{Format: report.Format, Report: "compare", Title: "bursar and " + c.opt.other, Made: v1.Time{Time: now.UTC()}, Zone: c.zone.String(), Notes: c.notes()}
+	d := &report.Document{Format: report.Format, Report: "compare", Title: "bursar and " + c.opt.other, Periods: []report.Period{}, Made: v1.Time{Time: now.UTC()}, Zone: c.zone.String(), Notes: c.notes()}
 	if c.opt.window != "" {
 		w := v1.Window{From: v1.Stamp(c.from), To: v1.Stamp(c.to)}
 		d.Periods = append(d.Periods, report.Period{Name: w.Name(c.opt.window, c.zone), From: w.From, To: w.To})
@@ -204,7 +204,7 @@ func (s *sideSums) row(name string) []report.Cell {
 
 // sumTable has a line for each name, and last what is not known.
 func (c *comparison) sumTable(name, column, title string, sums map[string]*sideSums) report.Table {
-	t := report.Table{Name: name, Title: title, Columns: c.columns(column, strings.ToUpper(column[:1])+column[1:])}
+	t := report.Table{Name: name, Title: title, Columns: c.columns(column, strings.ToUpper(column[:1])+column[1:]), Rows: [][]report.Cell{}}
 	for _, one := range slices.Sorted(maps.Keys(sums)) {
 		if one != "" {
 			t.Rows = append(t.Rows, sums[one].row(one))

@@ -710,3 +710,29 @@ func TestCompareAuditor_TwiceAndByAMapping_ComparesEachOnce(t *testing.T) {
 		t.Errorf("%d %s %v, want %d equal (-want +got):\n%s", code, errs, rowsOf(d, "results"), equal, diff)
 	}
 }
+
+func TestCompareAuditor_Ignore_LeavesFieldsOut(t *testing.T) {
+	s := &twoSides{t: t, rng: rand.New(rand.NewPCG(1, 10)), want: map[string]int{}}
+	s.bothBut("", "x", func(r *record.Record) { r.Components[0].Amount = 1000 })
+	s.bothBut("", "x", func(r *record.Record) { r.Meta = r.Meta[:1] })
+	shell, _, address := s.serve(true)
+	for ignore, want := range map[string]int{
+		"": 2, "Cores": 2, "meta": 2, "meta.site_id": 2, "Cores,meta": 0, "Cores,meta.site_id": 0, "start,stop,Cores,TotalCPU,meta.site_id": 0, "Cores,meta.group_id": 2,
+	} {
+		if code, out, errs := shell.comparing(t, address, "-ignore", ignore, "-format", "csv"); code != want {
+			t.Errorf("-ignore %q: %d, want %d: %s%s", ignore, code, want, out, errs)
+		}
+	}
+}
+
+func TestCompare_Completion_KnowsWindowsKeysAndFiles(t *testing.T) {
+	s, _ := filled(t)
+	for line, want := range map[string]string{
+		"compare |": "auditor\t", "compare auditor -window |": "last-month\n", "compare csv -by us|": "user_id\n", "compare csv |": "csv\n:8\n", "compare csv -unit |": "hour\n",
+	} {
+		args := strings.Split("__complete "+strings.TrimSuffix(line, "|"), " ")
+		if code, out, errs := s.bursar(t.Context(), args...); code != 0 || !strings.Contains(out, want) {
+			t.Errorf("%s: %d\n%s%s", line, code, out, errs)
+		}
+	}
+}
