@@ -4,8 +4,10 @@ package e2e_test
 
 import (
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"math/big"
 	"math/rand/v2"
 	"os"
@@ -20,6 +22,7 @@ import (
 
 	"github.com/bursar-accounting/bursar/e2e/rig"
 	"github.com/bursar-accounting/bursar/e2e/site"
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 var auditorRecords = flag.Int("auditor", 1_000_000, "records in AUDITOR's table")
@@ -128,6 +131,50 @@ func TestImportAuditor_AMillionRecords_SumsAreEqualToTheUnit(t *testing.T) {
 	}
 	coreSeconds(t, agg, conn)
 	checkConserved(t, agg)
+	checkComparison(t, s, agg, conn, address)
+}
+
+// checkComparison checks that bursar compare finds all records equal, and then each of the
+// differences that are made.
+func checkComparison(t *testing.T, s *site.Site, g *site.Aggregator, conn *pgx.Conn, address string) {
+	t.Helper()
+	began := time.Now()
+	compare := func() (results map[string]string, code int) {
+		text, err := g.Bursar("compare", "auditor", "-dev", "-plugin-dir", filepath.Join(s.Bin, "plugins"), "-format", "json", address)
+		if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+			code, err = exit.ExitCode(), nil
+		}
+		var d v1.Document
+		if err == nil {
+			err = json.Unmarshal([]byte(text), &d)
+		}
+		if err != nil || len(d.Tables) == 0 {
+			t.Fatal(text, err)
+		}
+		results = map[string]string{}
+		for _, row := range d.Tables[0].Rows {
+			results[row[0].String()] = row[1].String()
+		}
+		return results, code
+	}
+	all := *auditorRecords
+	want := map[string]string{"equal": fmt.Sprint(all), "missing here": "0", "missing there": "0", "different": "0", "invalid there": "0"}
+	got, code := compare()
+	if diff := cmp.Diff(want, got); diff != "" || code != 0 {
+		t.Errorf("compare of what was imported: exit code %d, %s", code, diff)
+	}
+	t.Logf("%d records were compared in %.1f s", all, time.Since(began).Seconds())
+	if _, err := conn.Exec(t.Context(), `DELETE FROM auditor_accounting WHERE id IN (100, 200);
+		UPDATE auditor_accounting SET stop_time = stop_time + interval '1 s', runtime = runtime + 1 WHERE id IN (301, 401, 501);
+		INSERT INTO auditor_accounting (record_id, meta, components, start_time, stop_time, runtime, updated_at)
+			SELECT 'new-' || id, meta, components, start_time, stop_time, runtime, updated_at FROM auditor_accounting WHERE id IN (601, 701, 801, 901)`, pgx.QueryExecModeSimpleProtocol); err != nil {
+		t.Fatal(err)
+	}
+	maps.Copy(want, map[string]string{"equal": fmt.Sprint(all - 5), "missing here": "4", "missing there": "2", "different": "3"})
+	got, code = compare()
+	if diff := cmp.Diff(want, got); diff != "" || code != 2 {
+		t.Errorf("compare with what was changed: exit code %d, %s", code, diff)
+	}
 }
 
 // coreSeconds checks what bursar usage says against SQL: to the microsecond, and without

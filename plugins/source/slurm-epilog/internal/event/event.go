@@ -69,9 +69,9 @@ const (
 	maxText = 1 << 10
 
 	maxUnread = 64 // bytes
-	maxJob  = 1<<32 - 1
-	maxTime = 253402300799 // the end of the year 9999
-	idBytes = 16
+	maxJob    = 1<<32 - 1
+	maxTime   = 253402300799 // the end of the year 9999
+	idBytes   = 16
 )
 
 // Check says what is wrong with an event that came from outside.
