@@ -72,7 +72,7 @@ func TestFingerprint_OfAnotherVersion_ChangesWhereTheMappingNamesIt(t *testing.T
 
 func TestVersions_MisspelledName_IsSuggested(t *testing.T) {
 	for _, name := range []string{"agent", "source"} {
-		_, diags := compile(t, "state = "+name+".verison")
+		_, diags := compile(t, "state = "+name+".versio")
 		if !strings.Contains(diags.Error(), `did you mean "version"`) {
 			t.Error(diags)
 		}

@@ -288,15 +288,15 @@ func amountText(r *record.Record, name string) string {
 		if one.Name != name {
 			continue
 		}
-		text := strconv.FormatInt(one.Amount, 10)
+		text := []string{strconv.FormatInt(one.Amount, 10)}
 		if one.Kind == record.Total {
-			text += " in total"
+			text = append(text, "in total")
 		}
 		scores := slices.SortedStableFunc(slices.Values(one.Scores), func(a, b record.Score) int { return strings.Compare(a.Name, b.Name) })
 		for _, s := range scores {
-			text += fmt.Sprintf(" × %s %v", s.Name, s.Value)
+			text = append(text, fmt.Sprintf("× %s %v", s.Name, s.Value))
 		}
-		parts = append(parts, text)
+		parts = append(parts, strings.Join(text, " "))
 	}
 	return strings.Join(parts, " + ")
 }

@@ -36,8 +36,8 @@ func measurements(t testing.TB, columns row) (got map[string]any, unread map[str
 	values, bad := plan.Values(r)
 	got, unread = map[string]any{}, map[string]string{}
 	for i, a := range job.Attributes() {
-		if strings.HasPrefix(a.Name, "jobstats_") {
-			got[strings.TrimPrefix(a.Name, "jobstats_")] = plain(values[i])
+		if name, ours := strings.CutPrefix(a.Name, "jobstats_"); ours {
+			got[name] = plain(values[i])
 		}
 	}
 	for _, u := range bad {

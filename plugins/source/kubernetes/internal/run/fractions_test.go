@@ -116,7 +116,7 @@ func TestMilliGPUs_SharesAndSlices_AreWhatTheNodeSays(t *testing.T) {
 // pairsOf reads name=value pairs with spaces between.
 func pairsOf(text string) map[string]string {
 	out := map[string]string{}
-	for _, pair := range strings.Fields(text) {
+	for pair := range strings.FieldsSeq(text) {
 		name, value, _ := strings.Cut(pair, "=")
 		out[name] = value
 	}
