@@ -59,6 +59,15 @@ func (p *Process) Blame(ctx context.Context, err error) error {
 	return err
 }
 
+// Said returns what a plugin itself answered to a call, without gRPC's words around it; any
+// other error as it is.
+func Said(err error) error {
+	if said, ok := status.FromError(err); ok && said.Code() == codes.Unknown {
+		return errors.New(said.Message())
+	}
+	return err
+}
+
 // Late reports whether the deadline of ctx has passed, also where nothing has ended ctx
 // yet: a plugin ends a call at the same deadline by a timer of its own, and on a busy
 // machine that one may be first.

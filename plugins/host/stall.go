@@ -147,7 +147,7 @@ func (s *Session) Count(ctx context.Context, req *bursarv1.CountRequest) (*bursa
 	defer release()
 	resp, err := s.Client.Count(ctx, req)
 	if err != nil {
-		return nil, w.explain(err)
+		return nil, w.explain(Said(err))
 	}
 	return resp, nil
 }

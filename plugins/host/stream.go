@@ -42,7 +42,7 @@ func (s *Session) stream(ctx context.Context, w *watch, start *bursarv1.CollectR
 			return nil
 		}
 		if err != nil {
-			return fmt.Errorf("collect: %w", err)
+			return fmt.Errorf("collect: %w", Said(err))
 		}
 		if Says(resp) {
 			w.turn(true)

@@ -9,8 +9,6 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
-	grpcstatus "google.golang.org/grpc/status"
 
 	"github.com/bursar-accounting/bursar/plugins/host"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
@@ -204,9 +202,7 @@ func (s *Session) effect(ctx context.Context, a sdk.Attempt, begin func(context.
 // explain adds how the process ended, where it has. What the plugin itself says goes
 // without gRPC's words around it.
 func (s *Session) explain(err error) error {
-	if said, ok := grpcstatus.FromError(err); ok && said.Code() == codes.Unknown {
-		err = errors.New(said.Message())
-	}
+	err = host.Said(err)
 	select {
 	case <-s.process.Done():
 		if end := s.process.Err(); end != nil {

@@ -158,7 +158,7 @@ func (s *ImportSource) Count(ctx context.Context, from, to time.Time) (n int64, 
 		return 0, false, nil
 	}
 	if err != nil {
-		return 0, false, fmt.Errorf("count: %w", err)
+		return 0, false, fmt.Errorf("count: %w", host.Said(err))
 	}
 	return resp.GetRuns(), true, nil
 }
