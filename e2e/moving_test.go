@@ -99,7 +99,7 @@ func TestMoving_CommandsOfThePages_Work(t *testing.T) {
 	engine := filepath.Join(site.Top(), "aggregator/internal/accounting/testdata/gridengine")
 	actions := filepath.Join(s.Dir, "actions")
 	for page, replace := range map[string][]string{
-		"plugins/source/auditor/MOVING.md": {"/etc/auditor/*.yml", filepath.Join(examples, "slurm-all.yml"), "postgres://reader@db.example.org/auditor", old.URL, "/srv/auditor-archive/*.parquet", ""},
+		"plugins/source/auditor/MOVING.md": {"/etc/auditor/*.yml", filepath.Join(examples, "slurm-all.yml"), "postgres://reader@db.example.org/auditor", old.URL, "http://auditor.example.org:8000", old.URL, "march.html", filepath.Join(s.Dir, "march.html"), "/srv/auditor-archive/*.parquet", ""},
 		"plugins/source/ai4/MOVING.md": {"conf.py", examples + "/ai4/conf.py", "snapshots/take_snapshot.sh", examples + "/ai4/take_snapshot.sh", "users/user-db.json", examples + "/ai4/user-db.json",
 			"/srv/ai4-accounting/snapshots", filepath.Join(site.Top(), "plugins/source/ai4/testdata/snapshots"), "/srv/ai4-accounting", actions},
 		"plugins/source/gridengine/MOVING.md": {"/etc/security/access.conf", examples + "/accountant/access.conf", "tables.sql", engine + "/tables.sql", "/backup/accounting.*", engine + "/accounting", "accounting", engine + "/accounting"},

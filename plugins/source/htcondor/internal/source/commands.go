@@ -48,8 +48,11 @@ func (p *pass) askFor(ctx context.Context, at *schedd, of kind) error {
 		r.gap = gap
 	}
 	var newest *mark
-	err := p.pull(ctx, at, q, r, func() {
-		if newest == nil {
+	err := p.pull(ctx, at, q, r, func(v verdict) {
+		switch {
+		case v == nextPass:
+			newest = nil // those before, which are newer, are asked for again with it
+		case newest == nil:
 			newest = &mark{Job: p.run.GlobalID, At: p.run.Written()}
 		}
 	})
@@ -86,9 +89,9 @@ func (p *pass) lost(ctx context.Context, at *schedd, q condor.Query, last time.T
 	return &sdk.Gap{From: last, To: p.began, Reason: reason}, nil
 }
 
-// pull sends the ads that condor_history gives. Took is called behind each that was
-// taken.
-func (p *pass) pull(ctx context.Context, at *schedd, q condor.Query, r reading, took func()) error {
+// pull sends the ads that condor_history gives. Looked is called behind each that was
+// taken, or left to the next pass.
+func (p *pass) pull(ctx context.Context, at *schedd, q condor.Query, r reading, looked func(verdict)) error {
 	p.empty()
 	flush := func() error {
 		err := p.send(ctx, r, &sdk.Progress{Unit: "ads", At: at.String() + ", " + p.last.Format(time.RFC3339)})
@@ -110,10 +113,10 @@ func (p *pass) pull(ctx context.Context, at *schedd, q condor.Query, r reading, 
 			}
 			v = p.takeAd(q.Epochs, string(raw), &r)
 		}
+		looked(v)
 		if v == nextPass {
 			return nil
 		}
-		took()
 		if p.entries++; p.full() {
 			return flush()
 		}
@@ -134,7 +137,7 @@ func (p *pass) askAgain(ctx context.Context, at *schedd, since time.Time, r read
 	for _, of := range []kind{history, epochs} {
 		name := [...]string{epochs: "EpochWriteDate", history: "EnteredCurrentStatus"}[of]
 		q := condor.Query{Epochs: of == epochs, Constraints: append(p.config.constraints(), fmt.Sprintf("%s >= %d", name, since.Unix()))}
-		if err := p.withoutEpochs(of, p.pull(ctx, at, q, r, func() {})); err != nil {
+		if err := p.withoutEpochs(of, p.pull(ctx, at, q, r, func(verdict) {})); err != nil {
 			return err
 		}
 	}

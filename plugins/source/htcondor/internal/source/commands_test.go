@@ -77,6 +77,44 @@ func TestCommands_InterruptedAnswer_IsAskedForAgain(t *testing.T) {
 	}
 }
 
+// A schedd writes ads in another order than that in which jobs ended, also while it is asked.
+func TestCommands_AdsInAnyOrder_EachRunComes(t *testing.T) {
+	seed := rand.Uint64()
+	r := rand.New(rand.NewPCG(seed, 0))
+	text, err := os.ReadFile("../../testdata/condor_history-23.9.6.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list []map[string]any
+	if err := json.Unmarshal(text, &list); err != nil {
+		t.Fatal(err)
+	}
+	for range 5 {
+		s := asked(t)
+		s.must(os.Remove(s.path("epochs-vm")))
+		r.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
+		for hidden := len(list); hidden >= 0; hidden -= 1 + r.IntN(3) {
+			s.time = time.Unix(int64(list[r.IntN(len(list))]["EnteredCurrentStatus"].(float64)), 0)
+			s.history(list, hidden)
+			s.must(s.collect(sdk.Start{}))
+		}
+		s.time = time.Unix(1795300000, 0)
+		s.history(list, 0)
+		s.poll()
+		if len(s.jobs) != 10 || len(s.gaps) > 0 {
+			t.Fatalf("seed %d: %d runs, gaps %v", seed, len(s.jobs), s.gaps)
+		}
+	}
+}
+
+// history makes the answer of the schedd vm, of which the newest are not there yet.
+func (s *site) history(list []map[string]any, hidden int) {
+	s.t.Helper()
+	raw, err := json.Marshal(ads{Ads: list, Hidden: hidden})
+	s.must(err)
+	s.must(os.WriteFile(s.path("history-vm"), raw, 0o600))
+}
+
 func TestCommands_LostHistory_IsAGap(t *testing.T) {
 	s := asked(t)
 	s.recorded("history-vm", "condor_history", 4, 0)
