@@ -26,15 +26,11 @@ func (m *mark) expression() string {
 	return text
 }
 
-// ask sends what condor_history has since the mark, the newest first. Only when all is
+// askFor sends what condor_history has since the mark, the newest first. Only when all is
 // sent does the checkpoint move: what is asked for again is known to the daemon.
-func (p *pass) ask(ctx context.Context, at *schedd) error {
-	return errors.Join(p.askFor(ctx, at, epochs), p.askFor(ctx, at, history))
-}
-
 func (p *pass) askFor(ctx context.Context, at *schedd, of kind) error {
 	reach := p.checkpoint.Schedds[at.name]
-	r := reading{seen: func(end time.Time) { reach.seen(end, p.began) }}
+	r := reading{schedd: at, seen: func(end time.Time) { reach.seen(end, p.began) }}
 	if of == history {
 		r.until = at.until(p.began)
 	}

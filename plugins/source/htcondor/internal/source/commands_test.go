@@ -107,6 +107,38 @@ func TestCommands_AdsInAnyOrder_EachRunComes(t *testing.T) {
 	}
 }
 
+// Schedds of one pool may write their epochs into one file, and each answers with all of it.
+func TestCommands_SharedEpochsAndAnyFailure_HistoryHasTheLastWord(t *testing.T) {
+	seed := rand.Uint64()
+	r := rand.New(rand.NewPCG(seed, 0))
+	want := asked(t)
+	want.poll()
+	for range 6 {
+		blocks := []sdk.Node{blockOf("schedd", "vm"), blockOf("schedd", "other")}
+		r.Shuffle(2, func(i, j int) { blocks[i], blocks[j] = blocks[j], blocks[i] })
+		s := &site{t: t, dir: t.TempDir(), time: time.Unix(1795300000, 0), jobs: map[string]sdk.Job{}, fail: -1}
+		s.restart(append([]sdk.Node{text("commands", s.fakePool())}, blocks...)...)
+		for try := range 4 {
+			for _, name := range []string{"vm", "other"} {
+				s.recorded("epochs-"+name, "condor_history-epochs", 0, 0)
+				s.must(os.WriteFile(s.path("history-"+name), []byte(`{"Ads": []}`), 0o600))
+			}
+			s.recorded("history-vm", "condor_history", 0, 0)
+			for _, file := range []string{"epochs-vm", "epochs-other", "history-vm", "history-other"} {
+				if try < 3 && r.IntN(2) == 0 {
+					s.must(os.WriteFile(s.path(file), []byte("cut off"), 0o600))
+				}
+			}
+			_ = s.collect(sdk.Start{})
+		}
+		for run := range want.jobs {
+			if got := s.state(run); got != want.state(run) {
+				t.Fatalf("seed %d: %s is %q, want %s", seed, run, got, want.state(run))
+			}
+		}
+	}
+}
+
 // history makes the answer of the schedd vm, of which the newest are not there yet.
 func (s *site) history(list []map[string]any, hidden int) {
 	s.t.Helper()

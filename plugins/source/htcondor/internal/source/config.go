@@ -94,6 +94,18 @@ type schedd struct {
 // String names the schedd for people.
 func (s *schedd) String() string { return strings.TrimSpace("schedd " + s.name) }
 
+// hasEpochs reports whether the schedd's epochs are read by themselves. Those of another may
+// be in any file of epochs.
+func (s *schedd) hasEpochs() bool {
+	return s.client != nil || s.logs[epochs].Path+s.folders[epochs] != ""
+}
+
+// hasEpochsApart reports whether name is a schedd other than at whose epochs are read by
+// themselves. Schedds of one machine may write into one file.
+func (c *config) hasEpochsApart(name string, at *schedd) bool {
+	return at != nil && name != at.name && slices.ContainsFunc(c.schedds, func(s schedd) bool { return s.name == name && s.hasEpochs() })
+}
+
 // until is when the schedd must be done with a job for its history to be read now.
 func (s *schedd) until(began time.Time) time.Time {
 	if !s.waits {
@@ -122,7 +134,7 @@ func readConfig(ctx context.Context, cfg *sdk.Config) config {
 	c.checkFilter(cfg)
 	c.imports = importsOf(cfg, c.Import)
 	c.readSchedds(ctx, cfg)
-	waits := slices.ContainsFunc(c.schedds, func(s schedd) bool { return s.client != nil || s.logs[epochs].Path+s.folders[epochs] != "" })
+	waits := slices.ContainsFunc(c.schedds, func(s schedd) bool { return s.hasEpochs() })
 	for i := range c.schedds {
 		c.schedds[i].waits = waits
 	}

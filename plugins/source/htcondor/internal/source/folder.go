@@ -81,7 +81,7 @@ func (p *pass) folder(ctx context.Context, at *schedd, of kind) error {
 	if err != nil {
 		return err
 	}
-	r := reading{seen: func(end time.Time) { reach.seen(end, p.began) }, bare: true, epoch: of == epochs}
+	r := reading{schedd: at, seen: func(end time.Time) { reach.seen(end, p.began) }, bare: true, epoch: of == epochs}
 	if of == history {
 		r.until = at.until(p.began)
 	}

@@ -30,6 +30,7 @@ type pass struct {
 	checkpoint checkpoint
 	began      time.Time
 	skipped    map[error]int64
+	said       *runs // that the history told of, where all of a time is sent again
 
 	ad      classad.Ad // that was read last
 	run     *job.Job   // of the ad
@@ -42,6 +43,8 @@ type pass struct {
 
 // reading is how ads are read.
 type reading struct {
+	schedd *schedd // whose history or epochs they are; nil: of any
+
 	keep  func(time.Time) bool // by the end of a run; nil: all
 	until time.Time            // what the schedd was done with since waits; zero: nothing waits
 	gap   *sdk.Gap             // to be sent with the first batch; its end is that of the first run
@@ -77,20 +80,36 @@ func (r *runs) has(id string) bool {
 // attempts at a file that changes under our hands.
 const attempts = 3
 
-// follow sends what a schedd has written since the checkpoint: first the epochs, then the
-// history, which has the last word on the last run of each job. A job that ends in
-// between is in the history read before its epoch is; it waits for the next pass.
-func (p *pass) follow(ctx context.Context, at *schedd) error {
+// follow sends what all schedds have written since the checkpoint: first the epochs, then
+// the history, which has the last word on the last run of each job. The history of a schedd
+// whose epochs could not be read waits for the next pass; so does a job that ends in
+// between, which is in the history read before its epoch is.
+func (p *pass) follow(ctx context.Context) error {
+	behind := map[*schedd]bool{} // epochs could not be read
+	unread := false              // neither could those of some file, which may be anyone's
+	err := p.each(ctx, func(at *schedd) error {
+		err := p.followKind(ctx, at, epochs)
+		behind[at] = err != nil
+		unread = unread || err != nil && at.client == nil
+		return err
+	})
+	if ctx.Err() != nil {
+		return err
+	}
+	all := func(time.Time) bool { return true }
+	return errors.Join(err, p.each(ctx, func(at *schedd) (err error) {
+		if !behind[at] && (at.hasEpochs() || !unread) {
+			err = p.followKind(ctx, at, history)
+		}
+		return errors.Join(err, p.open(ctx, at, all))
+	}))
+}
+
+func (p *pass) followKind(ctx context.Context, at *schedd, of kind) error {
 	if at.client != nil {
-		return p.ask(ctx, at)
+		return p.askFor(ctx, at, of)
 	}
-	if err := p.files(ctx, at, epochs); err != nil {
-		return err
-	}
-	if err := p.folder(ctx, at, epochs); err != nil {
-		return err
-	}
-	return errors.Join(p.files(ctx, at, history), p.folder(ctx, at, history))
+	return errors.Join(p.files(ctx, at, of), p.folder(ctx, at, of))
 }
 
 func (p *pass) files(ctx context.Context, at *schedd, of kind) error {
@@ -117,7 +136,7 @@ func (p *pass) filesOnce(ctx context.Context, at *schedd, of kind) error {
 	}
 	defer w.Close()
 	p.warnClosed(w)
-	r := reading{seen: func(end time.Time) { reach.seen(end, p.began) }}
+	r := reading{schedd: at, seen: func(end time.Time) { reach.seen(end, p.began) }}
 	if of == history {
 		r.until = at.until(p.began)
 	}
@@ -164,7 +183,7 @@ const edge = time.Hour
 // history comes first here: nothing is kept for the next pass, so what it has said is
 // remembered.
 func (p *pass) window(ctx context.Context, at *schedd, since time.Time, keep func(time.Time) bool) error {
-	r := reading{keep: keep, said: newRuns()}
+	r := reading{schedd: at, keep: keep, said: p.said}
 	if at.client != nil {
 		return p.askAgain(ctx, at, since, r)
 	}

@@ -96,7 +96,7 @@ func (s *Source) Collect(ctx context.Context, from sdk.Start, out *sdk.Stream) e
 	if err != nil {
 		return err
 	}
-	p := &pass{Source: s, out: out, checkpoint: c, began: s.now().UTC(), skipped: map[error]int64{}, run: job.New()}
+	p := &pass{Source: s, out: out, checkpoint: c, began: s.now().UTC(), skipped: map[error]int64{}, said: newRuns(), run: job.New()}
 	defer p.tellSkipped()
 	switch {
 	case len(s.config.imports) > 0:
@@ -111,8 +111,7 @@ func (s *Source) Collect(ctx context.Context, from sdk.Start, out *sdk.Stream) e
 			return err
 		}
 	}
-	all := func(time.Time) bool { return true }
-	err = p.each(ctx, func(at *schedd) error { return errors.Join(p.follow(ctx, at), p.open(ctx, at, all)) })
+	err = p.follow(ctx)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}

@@ -277,6 +277,35 @@ func TestCollect_EachRun_ComesOnceAndTheHistoryHasTheLastWord(t *testing.T) {
 	}
 }
 
+func TestCollect_EpochsInTheFileOfAnother_HistoryHasTheLastWord(t *testing.T) {
+	for _, first := range []string{"sub", "other"} {
+		s := &site{t: t, dir: t.TempDir(), time: noon(), jobs: map[string]sdk.Job{}, fail: -1}
+		blocks := []sdk.Node{
+			blockOf("schedd", "sub", text("history", s.path("history-sub"))),
+			blockOf("schedd", "other", text("history", s.path("history-other")), text("epochs", s.path("epoch_history"))),
+		}
+		if first == "other" {
+			slices.Reverse(blocks)
+		}
+		s.write("history-other")
+		s.write("history-sub", past(1, -7))
+		s.restart(blocks...)
+		if err := s.collect(sdk.Start{}); err == nil || s.state("sub#1.0#1") != "" { // its epoch may be in the file that is not there
+			t.Errorf("%s first: %v, %s", first, err, s.state("sub#1.0#1"))
+		}
+		s.write("epoch_history", epoch(1, -7), epoch(2, -6))
+		s.write("history-sub", past(2, -6))
+		s.poll()
+		w := sdk.Window{From: noon().Add(-time.Hour), To: noon()}
+		for range 2 {
+			if s.state("sub#1.0#1") != "COMPLETED" || s.state("sub#2.0#1") != "COMPLETED" {
+				t.Errorf("%s first: %s, %s", first, s.state("sub#1.0#1"), s.state("sub#2.0#1"))
+			}
+			s.must(s.collect(sdk.Start{Window: &w}))
+		}
+	}
+}
+
 func TestCollect_JobThatEndsMeanwhile_WaitsForItsEpoch(t *testing.T) {
 	s := newSite(t)
 	s.write("epoch_history", epoch(1, -1))

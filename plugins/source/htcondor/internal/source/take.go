@@ -77,6 +77,9 @@ func (p *pass) takeAd(epoch bool, text string, r *reading) verdict {
 	if j.GlobalID != "" {
 		run = j.ID()
 	}
+	if epoch && run != "" && p.config.hasEpochsApart(j.Schedd(), r.schedd) {
+		return taken // it comes with the epochs of its own schedd, before the history of that
+	}
 	if err == nil && j.End.IsZero() {
 		err = errors.New("the job has not ended: JobStatus is neither 3 nor 4")
 	}
