@@ -42,7 +42,7 @@ func (c *compiler) amounts(expr hcl.Expression) program {
 	return p
 }
 
-// checkAmount refuses a component that has no amount, or one that does not fit its name.
+// checkAmount refuses a component without an amount, or whose amount does not fit its name.
 func (c *compiler) checkAmount(b *componentBlock) {
 	stars := strings.Count(b.Name, star)
 	switch {
@@ -141,7 +141,7 @@ type Unread struct {
 }
 
 // Unread returns the entries of maps of which r, which Map made of the job, has no component
-// because they are no amounts or no names of components.
+// since they cannot be amounts or names of components.
 func (m *Mapper) Unread(job *bursarv1.Job, r *record.Record) (unread []Unread) {
 	b := builder{job: job}
 	for i := range m.components {

@@ -79,7 +79,7 @@ func (s starred) body() string {
 	return b.String()
 }
 
-// randomEntries are keys with amounts: good ones, and ones that are none.
+// randomEntries are keys with amounts: good and bad.
 func randomEntries(r *rand.Rand) map[string]any {
 	if r.IntN(10) == 0 {
 		return nil

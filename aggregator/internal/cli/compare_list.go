@@ -112,8 +112,8 @@ func (p *Program) readList(ctx context.Context, path string, opt *listOptions, c
 // mostLine is how long a line of a list may be.
 const mostLine = 64 << 10
 
-// listRow reads a line; of a blank one there are no columns. A line that is too long or broken is read to its end, so that the next
-// one follows.
+// listRow reads the columns of a line; a blank one has none. A line that is too long or
+// broken is read to its end, so that the next one follows.
 func listRow(in *bufio.Reader) ([]string, error) {
 	line, err := in.ReadSlice('\n')
 	for more := err; errors.Is(more, bufio.ErrBufferFull); {

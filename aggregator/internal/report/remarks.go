@@ -48,7 +48,7 @@ func laterPart(a *v1.UsageAbout) string {
 	return "All runs are known of " + strings.Join(list, ", of ") + "; figures of the time before may lack some."
 }
 
-// zoneOf is the zone of an answer, and UTC for one that is not known here.
+// zoneOf is the zone of an answer, or UTC where that is not known here.
 func zoneOf(a *v1.UsageAbout) *time.Location {
 	zone, err := time.LoadLocation(a.Zone)
 	if err != nil {

@@ -68,7 +68,7 @@ func (r *Rules) thousandths(amounts Amounts, node map[string]string, percent int
 	return new(big.Int).Quo(sum.Num(), sum.Denom()).Int64(), nil
 }
 
-// card returns how much of a card one of a resource is; nil where it is no GPU.
+// card returns how much of a card one of a resource is; nil for other resources.
 func (r *Rules) card(name string, node map[string]string) (*big.Rat, error) {
 	if name == nvidia && !r.GPU(name) {
 		return nil, nil //nolint:nilnil // the site counts others
@@ -85,7 +85,7 @@ func (r *Rules) card(name string, node map[string]string) (*big.Rat, error) {
 			return nil, err
 		}
 	case name != nvidiaShared && !r.GPU(name):
-		return nil, nil //nolint:nilnil // it is no GPU
+		return nil, nil //nolint:nilnil // another resource
 	}
 	label := strings.TrimSuffix(name, ".shared") + replicas
 	switch text := node[label]; {
