@@ -31,6 +31,9 @@ type shell struct {
 	now     func() time.Time // nil: noon of 2026-03-01
 }
 
+// nowhere stands for the address of an aggregator of this machine, which may have one.
+const nowhere = "http://127.0.0.1:1"
+
 // bursar calls the program and returns what it did.
 func (s shell) bursar(ctx context.Context, args ...string) (code int, stdout, stderr string) {
 	var out, errs bytes.Buffer
@@ -38,8 +41,8 @@ func (s shell) bursar(ctx context.Context, args ...string) (code int, stdout, st
 		s.now = func() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) }
 	}
 	p := cli.Program{
-		Sockets: append([]string{}, s.sockets...),
-		Stdin:   strings.NewReader(s.stdin), Stdout: &out, Stderr: &errs,
+		Sockets: append([]string{}, s.sockets...), Address: nowhere,
+		Stdin: strings.NewReader(s.stdin), Stdout: &out, Stderr: &errs,
 		Getenv:  func(name string) string { return s.env[name] },
 		Now:     s.now,
 		Version: "1.2.3", Executable: "/usr/bin/bursar", Width: s.width, Color: s.color,

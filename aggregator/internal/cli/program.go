@@ -22,6 +22,9 @@ type Program struct {
 	// Sockets are where an aggregator of this machine is looked for; nil is where the
 	// packages and bursar dev have theirs.
 	Sockets []string
+	// Address is asked where nothing names another and no socket answers; "" is where the
+	// packages listen.
+	Address string
 	Now     func() time.Time
 	// Version is the version that was built.
 	Version string

@@ -224,7 +224,7 @@ func TestRefusal_Sockets_SaysWhichAndWhy(t *testing.T) {
 		flags     string
 		tried, do string
 	}{
-		"none":         {shell{sockets: []string{absent, ended}}, "", "http://127.0.0.1:8000, the default after " + absent + " (not found), " + ended + " (no process listens on it)", "bursar dev starts one here"},
+		"none":         {shell{sockets: []string{absent, ended}}, "", nowhere + ", the default after " + absent + " (not found), " + ended + " (no process listens on it)", "bursar dev starts one here"},
 		"that of here": {shell{sockets: []string{ended, mine}}, "", "unix:" + mine + ", the socket of this machine; without a token or a certificate", "sudo bursar status"},
 		"option":       {shell{}, "-address unix:" + absent, "unix:" + absent + ", from -address", "without -address"},
 		"variable":     {shell{env: map[string]string{"BURSAR_ADDR": "unix:" + ended}}, "", "unix:" + ended + ", from BURSAR_ADDR", "env -u BURSAR_ADDR bursar status"},

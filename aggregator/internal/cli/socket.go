@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -58,7 +59,7 @@ func (p *Program) nearest() nearby {
 		}
 		tried = append(tried, path+" ("+why+")")
 	}
-	n.address, n.origin = defaultAddress, "the default"
+	n.address, n.origin = cmp.Or(p.Address, defaultAddress), "the default"
 	if len(tried) > 0 {
 		n.origin += " after " + strings.Join(tried, ", ")
 	}
