@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/bursar-accounting/bursar/plugins/sdk"
+	"github.com/bursar-accounting/bursar/proto/racetest"
 )
 
 // asked is a source that asks a fake schedd vm, long after all of its jobs.
@@ -89,7 +90,7 @@ func TestCommands_AdsInAnyOrder_EachRunComes(t *testing.T) {
 	if err := json.Unmarshal(text, &list); err != nil {
 		t.Fatal(err)
 	}
-	for range 5 {
+	for range racetest.Few(5) {
 		s := asked(t)
 		s.must(os.Remove(s.path("epochs-vm")))
 		r.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
@@ -113,7 +114,7 @@ func TestCommands_SharedEpochsAndAnyFailure_HistoryHasTheLastWord(t *testing.T) 
 	r := rand.New(rand.NewPCG(seed, 0))
 	want := asked(t)
 	want.poll()
-	for range 6 {
+	for range racetest.Few(6) {
 		blocks := []sdk.Node{blockOf("schedd", "vm"), blockOf("schedd", "other")}
 		r.Shuffle(2, func(i, j int) { blocks[i], blocks[j] = blocks[j], blocks[i] })
 		s := &site{t: t, dir: t.TempDir(), time: time.Unix(1795300000, 0), jobs: map[string]sdk.Job{}, fail: -1}

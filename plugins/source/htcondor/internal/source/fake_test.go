@@ -132,7 +132,7 @@ func (s *site) fakePool() string {
 	s.must(err)
 	for _, name := range []string{"condor_history", "condor_q", "condor_status", "condor_config_val"} {
 		s.must(os.MkdirAll(s.path("bin"), 0o700))
-		s.must(programtest.WriteProgram(s.path("bin/"+name), fmt.Sprintf("#!/bin/sh\nexport %s=%s\nexec %s %s \"$@\"\n", fakeDir, s.dir, self, name)))
+		s.must(programtest.WriteProgram(s.path("bin/"+name), fmt.Sprintf("#!/bin/sh\nexport %s=%s GORACE=atexit_sleep_ms=0\nexec %s %s \"$@\"\n", fakeDir, s.dir, self, name)))
 	}
 	for from, to := range map[string]string{"condor_status": "status.json", "condor_q": "q.json", "condor_q-census": "census.json"} {
 		text, err := os.ReadFile("../../testdata/" + from + "-23.9.6.json")
