@@ -49,13 +49,13 @@ func startDemo(t *testing.T) *demo {
 	dev.Env = append([]string{"PATH=" + none}, d.env...)
 	dev.Start()
 	d.env = append(d.env, "PATH="+s.Bin+":"+os.Getenv("PATH"))
-	deadline := time.Now().Add(2 * time.Minute)
-	for !strings.Contains(dev.Log(100), "Ctrl-C stops") || d.exit("bursar completeness -check") != 2 {
-		if dev.Ended() || time.Now().After(deadline) {
-			t.Fatalf("the demo does not find its failed day:\n%s", dev.Log(100))
+	s.Eventually("the demo finds its failed day", func() (bool, string) {
+		if dev.Ended() {
+			t.Fatalf("the demo has ended:\n%s", dev.Log(100))
 		}
-		time.Sleep(50 * time.Millisecond)
-	}
+		out, err := d.run("bursar completeness -check")
+		return exitCode(err) == 2 && strings.Contains(dev.Log(100), "Ctrl-C stops"), out + dev.Log(100)
+	})
 	return d
 }
 
@@ -69,9 +69,8 @@ func (d *demo) run(command string) (out string, err error) {
 	return string(text), err
 }
 
-// exit returns the exit code of a command; -1 where it did not come to its end.
-func (d *demo) exit(command string) int {
-	_, err := d.run(command)
+// exitCode returns the exit code of a command; -1 where it did not come to its end.
+func exitCode(err error) int {
 	var failed *exec.ExitError
 	switch {
 	case err == nil:
@@ -133,7 +132,6 @@ func (d *demo) showsContent() {
 	if out, err := d.run("bursar actions run report/demo"); err != nil { // that of the start may have met few records
 		d.t.Errorf("%v\n%s", err, out)
 	}
-	deadline := time.Now().Add(2 * time.Minute)
 	for _, c := range []struct{ command, want string }{
 		{"bursar status", `(?s)^Healthy.*3 quarantined`},
 		{"bursar quarantine list", `validation .*is below zero`},
@@ -152,13 +150,10 @@ func (d *demo) showsContent() {
 		{"grep -c '<table' */site/*.html ../bursar-dev-*/site/*.html ../bursar-dev-*/site/*/*.html", `:[1-9]`},
 	} {
 		want := regexp.MustCompile(c.want)
-		out, _ := d.run(c.command)
-		for ; !want.MatchString(out) && time.Now().Before(deadline); out, _ = d.run(c.command) {
-			time.Sleep(100 * time.Millisecond)
-		}
-		if !want.MatchString(out) {
-			d.t.Errorf("%s, want %s:\n%s", c.command, c.want, out)
-		}
+		site.Eventually(d.t, fmt.Sprintf("%s prints %s", c.command, c.want), func() (bool, string) {
+			out, _ := d.run(c.command)
+			return want.MatchString(out), out
+		})
 	}
 }
 

@@ -148,6 +148,9 @@ func checkPlugins(c container) {
 // node of three, and runs a node alone by its image's arguments.
 func checkNode(c container) {
 	c.t.Helper()
+	data := filepath.Join(c.root, "var/lib/bursar")
+	site.SmallDisk(c.t, data, "1g") // how full the machine's disk is shall not matter
+	command(c.t, "/", nil, "chown", c.user, data)
 	tls := filepath.Join(c.root, "etc/bursar/tls")
 	command(c.t, "/", nil, "chown", c.user, tls)
 	c.run("/usr/bin/bursar", "tls", "ca", "create", "-dir", "/etc/bursar/tls")

@@ -16,27 +16,33 @@ import (
 
 // Disk is a small file system of a test's own.
 type Disk struct {
-	site *Site
-	dir  string
+	t   testing.TB
+	dir string
 }
 
 // SmallDisk mounts a file system of that size, such as 64m, at dir until the test
 // ends. It needs root.
-func (s *Site) SmallDisk(dir, size string) Disk {
-	s.t.Helper()
+func SmallDisk(t testing.TB, dir, size string) Disk {
+	t.Helper()
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		s.t.Fatal(err)
+		t.Fatal(err)
 	}
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size="+size+",mode=755"); err != nil {
-		s.t.Fatalf("mount a small file system (needs root): %v", err)
+		t.Fatalf("mount a small file system (needs root): %v", err)
 	}
-	s.t.Cleanup(func() {
+	t.Cleanup(func() {
 		// The daemons end later than this; what they hold open goes away then.
 		if err := syscall.Unmount(dir, syscall.MNT_DETACH); err != nil {
-			s.t.Errorf("unmount %s: %v", dir, err)
+			t.Errorf("unmount %s: %v", dir, err)
 		}
 	})
-	return Disk{s, dir}
+	return Disk{t, dir}
+}
+
+// SmallDisk is [SmallDisk] for the test of the site.
+func (s *Site) SmallDisk(dir, size string) Disk {
+	s.t.Helper()
+	return SmallDisk(s.t, dir, size)
 }
 
 // filler is a file that takes the space of a disk.
@@ -44,17 +50,17 @@ func (d Disk) filler() string { return filepath.Join(d.dir, "filler") }
 
 // Fill takes all space of the disk but about leave bytes.
 func (d Disk) Fill(leave uint64) {
-	d.site.t.Helper()
+	d.t.Helper()
 	f, err := os.OpenFile(d.filler(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
-		d.site.t.Fatal(err)
+		d.t.Fatal(err)
 	}
 	defer f.Close()
 	piece := make([]byte, 64<<10)
 	for {
 		var st syscall.Statfs_t
 		if err := syscall.Statfs(d.dir, &st); err != nil {
-			d.site.t.Fatal(err)
+			d.t.Fatal(err)
 		}
 		if st.Bavail*uint64(st.Bsize) <= leave {
 			return
@@ -67,9 +73,9 @@ func (d Disk) Fill(leave uint64) {
 
 // Empty gives the space back.
 func (d Disk) Empty() {
-	d.site.t.Helper()
+	d.t.Helper()
 	if err := os.Remove(d.filler()); err != nil {
-		d.site.t.Fatal(err)
+		d.t.Fatal(err)
 	}
 }
 
