@@ -185,8 +185,7 @@ func (p *planner) deliver(ctx context.Context, s *subject) error {
 		}
 		to = append(to, a)
 	}
-	publish := p.Site != nil && !p.state.has(p.pageID(s))
-	if len(to) == 0 && !publish {
+	if len(to) == 0 && p.Site == nil {
 		return nil
 	}
 	made, err := p.write(ctx, s)
@@ -206,7 +205,7 @@ func (p *planner) deliver(ctx context.Context, s *subject) error {
 			return err
 		}
 	}
-	if publish {
+	if p.Site != nil {
 		return p.page(s, made)
 	}
 	return nil
@@ -228,16 +227,17 @@ func (p *planner) mail(s *subject, to *netmail.Address, made *content) error {
 	if name += "to=" + to.Address; len(name) > maxName {
 		name = strings.ToValidUTF8(name[:maxName], "") + " " + id
 	}
-	p.add(sdk.Effect{
+	if p.add(sdk.Effect{
 		Name: name, Summary: made.subject, Payload: text,
 		Show: fmt.Sprintf("To: %s\nSubject: %s\nMessage-ID: <%s>\n\n%s", to, made.subject, id, made.text),
-	}, id, "the mail to "+to.Address)
+	}, "the mail to "+to.Address) {
+		p.state.add(id)
+	}
 	return nil
 }
 
-// add takes an effect into the plan if there is room. The state knows it by the id from then
-// on.
-func (p *planner) add(e sdk.Effect, id, what string) {
+// add takes an effect into the plan, and reports whether there was room for it.
+func (p *planner) add(e sdk.Effect, what string) bool {
 	switch {
 	case len(e.Payload) > sdk.MaxPayload:
 		p.lack("%s has %d MiB, and at most %d are allowed: set a smaller top, or attach less", what, len(e.Payload)>>20, sdk.MaxPayload>>20)
@@ -245,9 +245,10 @@ func (p *planner) add(e sdk.Effect, id, what string) {
 		p.left++
 	default:
 		p.size += len(e.Payload)
-		p.state.add(id)
 		p.out.Effects = append(p.out.Effects, e)
+		return true
 	}
+	return false
 }
 
 // about is KEY=ID of whom a mail is about; empty of all.

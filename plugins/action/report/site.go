@@ -58,35 +58,38 @@ type entry struct {
 	Digest  string    `json:"digest"` // of the payload
 }
 
-// page plans the page about a subject.
+// page plans the page about a subject, unless the one that was planned last shows the same.
 func (p *planner) page(s *subject, made *content) error {
 	folder := strings.TrimSuffix(p.Report+"-"+p.key+"-"+safe(s.id), "-")
 	if s.id != "" {
 		folder += fmt.Sprintf("-%x", digest(p.about(s))[:3]) // what is not safe may be all that tells two apart
 	}
 	out := publication{
-		Version: publicationVersion, Folder: folder, Title: made.subject, Updated: p.start.Now, Files: map[string]string{indexPage: made.html},
+		Version: publicationVersion, Folder: folder, Title: made.subject, Files: map[string]string{indexPage: made.html},
 	}
 	for _, f := range made.files {
 		out.Files[f.Name] = string(f.Text)
 	}
+	timeless, err := json.Marshal(out)
+	if err != nil {
+		return err
+	}
+	id := fmt.Sprintf("page of %q %q %q %q", p.label, p.Site.files, p.key, p.about(s))
+	if p.state.shows(id, timeless) {
+		return nil
+	}
+	out.Updated = p.start.Now
 	payload, err := json.Marshal(out)
 	if err != nil {
 		return err
 	}
-	p.add(sdk.Effect{
+	if p.add(sdk.Effect{
 		Name: "page " + folder, Summary: made.subject, Payload: payload,
 		Show: fmt.Sprintf("Folder: %s\nTitle: %s\n\n%s", folder, made.subject, made.text),
-	}, p.pageID(s), "page "+folder)
-	return nil
-}
-
-// pageID is for the state what the id of a message is.
-func (p *planner) pageID(s *subject) string {
-	if p.Site == nil {
-		return ""
+	}, "page "+folder) {
+		p.state.show(id, timeless)
 	}
-	return fmt.Sprintf("page %q %q %q %q", p.label, p.Site.files, p.key, p.about(s))
+	return nil
 }
 
 func readPublication(payload []byte) (p publication, err error) {
@@ -100,11 +103,15 @@ func readPublication(payload []byte) (p publication, err error) {
 }
 
 // publish puts a page into the site. Each file appears whole, the page before it is in the
-// index; what is there already stays as it is.
+// index. A page that was planned later stays as it is.
 func (s *siteSettings) publish(ctx context.Context, payload []byte, templates *templates) sdk.Result {
 	p, err := readPublication(payload)
 	if err != nil {
 		return sdk.Result{Outcome: sdk.Rejected, Message: err.Error()}
+	}
+	there, err := s.entry(ctx, path.Join(p.Folder, entryFile))
+	if err == nil && there.Updated.After(p.Updated) {
+		return s.outdated(&p)
 	}
 	if err := s.put(ctx, payload, &p); err != nil {
 		return sdk.Result{Outcome: sdk.Retry, Message: err.Error()}
@@ -113,6 +120,11 @@ func (s *siteSettings) publish(ctx context.Context, payload []byte, templates *t
 		return sdk.Result{Outcome: sdk.Retry, Message: err.Error()}
 	}
 	return sdk.Result{Outcome: sdk.Done, Message: fmt.Sprintf("published in %s/%s", s.files, p.Folder), Reference: p.Folder}
+}
+
+// outdated is what becomes of a page where one that was planned later is in the site.
+func (s *siteSettings) outdated(p *publication) sdk.Result {
+	return sdk.Result{Outcome: sdk.Done, Message: fmt.Sprintf("a newer page is in %s/%s", s.files, p.Folder), Reference: p.Folder}
 }
 
 func (s *siteSettings) put(ctx context.Context, payload []byte, p *publication) error {
@@ -148,6 +160,8 @@ func (s *siteSettings) probe(ctx context.Context, payload []byte) sdk.Result {
 	switch {
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return sdk.Result{Outcome: sdk.Unknown, Message: err.Error()}
+	case err == nil && e.Updated.After(p.Updated):
+		return s.outdated(&p)
 	case err != nil || e.Digest != sum(payload):
 		return sdk.Result{Outcome: sdk.Retry, Message: "it is not in " + s.files.String()}
 	}

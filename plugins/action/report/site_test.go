@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/bursar-accounting/bursar/plugins/filestore/s3test"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
@@ -81,6 +82,45 @@ func TestSite_EachSubject_HasAPageInIndexAndFeed(t *testing.T) {
 	slices.Sort(ids)
 	if len(slices.Compact(ids)) != 6 || feed.ID == "" || feed.Updated != "2026-11-03T07:00:00Z" || !slices.Contains(links, "https://www.example.org/reports/"+filepath.Base(list[0])+"/") {
 		t.Errorf("%+v", feed)
+	}
+}
+
+func TestSite_WhatChanges_IsPublishedAgain(t *testing.T) {
+	c, dir := newCluster(t), t.TempDir()
+	a := siteAction(t, dir, "each = \"pi\"")
+	old := c.plans(a, nil, nil)
+	c.does(a, old)
+	state, later := old.State, now()
+	shown := func(hours int) { // and nothing else has changed
+		t.Helper()
+		c.hours["bell"], later = hours, later.Add(10*time.Minute)
+		p, err := a.Plan(t.Context(), sdk.PlanStart{Now: later, State: state}, sdk.NewData(c))
+		if err != nil || len(p.Effects) != 1 || len(p.State) != len(old.State) {
+			t.Fatalf("%d effects, %d bytes, %v", len(p.Effects), len(p.State), err)
+		}
+		c.does(a, p)
+		state = p.State
+		if again := c.plans(a, state, nil); len(again.Effects) != 0 {
+			t.Errorf("the same page is planned again: %+v", again.Effects)
+		}
+	}
+	shown(2000)
+	shown(10) // as at first
+	shown(3 * 4444)
+	for _, e := range old.Effects { // by a person who retries what was unknown
+		if r := a.Execute(t.Context(), sdk.Attempt{Effect: e}, nil); r.Outcome != sdk.Done {
+			t.Errorf("%+v", r)
+		}
+		if r := a.Probe(t.Context(), sdk.Attempt{Effect: e}, nil); r.Outcome != sdk.Done {
+			t.Errorf("%+v", r)
+		}
+	}
+	list, err := filepath.Glob(dir + "/usage-2026-10-01..2026-11-01-bell-*")
+	if err != nil || len(list) != 1 {
+		t.Fatal(list, err)
+	}
+	if page := contentOf(t, list[0], "index.html"); !strings.Contains(page, "4444") && !strings.Contains(page, "4,444") && !strings.Contains(page, "4 444") {
+		t.Error("an older page has replaced the newest:\n", page)
 	}
 }
 

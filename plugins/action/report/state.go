@@ -7,9 +7,9 @@ import (
 	"slices"
 )
 
-// state is which mails and pages were planned: digests of their ids, the newest last. An action
-// that sends at most once keeps it as soon as the run is planned, so no later run plans
-// one of them again.
+// state is which mails and pages were planned: digests of their ids, the newest last; behind
+// that of a page is the digest of what it shows. An action that sends at most once keeps it as
+// soon as the run is planned, so no later run plans one of them again.
 type state struct{ known [][]byte }
 
 const (
@@ -32,12 +32,29 @@ func readState(b []byte) (state, error) {
 	return s, nil
 }
 
-func (s *state) has(id string) bool {
+func (s *state) has(id string) bool { return s.find(id) >= 0 }
+
+// find returns where an id is; -1 where it is not.
+func (s *state) find(id string) int {
 	d := digest(id)
-	return slices.ContainsFunc(s.known, func(k []byte) bool { return bytes.Equal(k, d) })
+	return slices.IndexFunc(s.known, func(k []byte) bool { return bytes.Equal(k, d) })
 }
 
 func (s *state) add(id string) { s.known = append(s.known, digest(id)) }
+
+// shows reports whether the page with that id was planned last with that content.
+func (s *state) shows(id string, content []byte) bool {
+	i := s.find(id)
+	return i >= 0 && i+1 < len(s.known) && bytes.Equal(s.known[i+1], digest(string(content)))
+}
+
+// show puts what a page shows into the place of what it showed.
+func (s *state) show(id string, content []byte) {
+	if i := s.find(id); i >= 0 {
+		s.known = slices.Delete(s.known, i, min(i+2, len(s.known)))
+	}
+	s.known = append(s.known, digest(id), digest(string(content)))
+}
 
 // bytes writes the state; what is oldest goes first.
 func (s *state) bytes() []byte {
