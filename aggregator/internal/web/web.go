@@ -155,7 +155,8 @@ func (p *Pages) plain(name string, make func(r *http.Request) (any, error)) http
 		ctx, cancel := context.WithTimeout(r.Context(), readPatience)
 		defer cancel()
 		var err error
-		f.Content, err = make(r.WithContext(ctx))
+		r = r.WithContext(ctx)
+		f.Content, err = make(r)
 		return p.judge(r, f, err)
 	})
 }
@@ -211,7 +212,7 @@ func titles() map[string]string {
 	}
 }
 
-// readPatience is how long a page waits for its picture of the store.
+// readPatience is how long a page may take, its wait for a picture of the store included.
 const readPatience = 10 * time.Second
 
 // fill makes the content of a page, or says why there is none.
@@ -224,14 +225,16 @@ func (p *Pages) fill(r *http.Request, make content, f *frame) int {
 		f.Problem = "The " + strings.TrimPrefix(err.Error(), "the ")
 		return http.StatusServiceUnavailable
 	}
-	f.Content, err = make(r.WithContext(ctx), view)
+	r = r.WithContext(ctx)
+	f.Content, err = make(r, view)
 	if err := view.Close(); err != nil {
 		p.Log.Error("close a view", "error", err)
 	}
 	return p.judge(r, f, err)
 }
 
-// judge shows what kept a page from being made, and returns the status.
+// judge shows what kept a page from being made, and returns the status. The context of r is
+// that in which the page was made.
 func (p *Pages) judge(r *http.Request, f *frame, err error) int {
 	var s status
 	switch {
@@ -248,6 +251,11 @@ func (p *Pages) judge(r *http.Request, f *frame, err error) int {
 	if errors.Is(err, access.ErrDenied) || errors.Is(err, access.ErrRows) {
 		f.Content, f.Problem = nil, "This page is not for you: "+err.Error()+"."
 		return http.StatusForbidden
+	}
+	if errors.Is(r.Context().Err(), context.DeadlineExceeded) {
+		p.Log.Warn("a page took too long", "path", r.URL.Path, "error", err)
+		f.Content, f.Problem = nil, fmt.Sprintf("This page was not made within %s. Reload it in a moment, or choose a shorter period.", readPatience)
+		return http.StatusServiceUnavailable
 	}
 	p.Log.Error("a page failed", "path", r.URL.Path, "error", err)
 	f.Content, f.Problem = nil, "This page cannot be shown: "+err.Error()

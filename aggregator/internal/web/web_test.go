@@ -13,6 +13,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
@@ -310,6 +311,28 @@ func TestWithoutAPictureOfTheStoreAPageIsAnError(t *testing.T) {
 			t.Errorf("%s: %d", path, code)
 		}
 	}
+}
+
+// endless answers no question.
+type endless struct{ v1.Caller }
+
+func (endless) Call(ctx context.Context, _, _ string, _ url.Values, _, _ any) error {
+	<-ctx.Done()
+	return fmt.Errorf("no answer: %w", ctx.Err())
+}
+
+func TestAPageThatTakesTooLongIsRefusedForNow(t *testing.T) {
+	s := newSite(t)
+	s.pages.V1 = v1.API{Caller: endless{}}
+	synctest.Test(t, func(t *testing.T) {
+		s.t = t
+		for _, path := range []string{"/ui/projects", "/ui/centre"} {
+			code, body, head := s.get(path)
+			if code != http.StatusServiceUnavailable || head.Get("Retry-After") == "" || !strings.Contains(body, "not made within 10s") {
+				t.Errorf("%s: %d %v %s", path, code, head, body)
+			}
+		}
+	})
 }
 
 func TestPagesAskTheInterfaceForTheFiguresOfTheStore(t *testing.T) {
