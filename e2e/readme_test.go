@@ -3,7 +3,6 @@
 package e2e_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -178,10 +177,7 @@ func (d *demo) showsPages() {
 		open := next
 		next = nil
 		for _, path := range open {
-			page, err := openPage(browser, base+path)
-			if err != nil {
-				d.t.Errorf("%s: %v", path, err)
-			}
+			page := d.openPage(browser, base+path)
 			for _, found := range leads.FindAllStringSubmatch(page, -1) {
 				if to := found[1]; !seen[to] && !strings.HasPrefix(to, "/ui/static") && !strings.HasPrefix(to, "/ui/log") {
 					seen[to] = true
@@ -197,19 +193,21 @@ func (d *demo) showsPages() {
 	}
 }
 
-// openPage returns what an address answers with 200.
-func openPage(client *http.Client, url string) (string, error) {
-	resp, err := client.Get(url)
-	if err != nil {
-		return "", err
+// openPage returns what an address answers with 200; a node that is busy is asked again.
+func (d *demo) openPage(client *http.Client, url string) (page string) {
+	d.t.Helper()
+	status := 0
+	site.Eventually(d.t, url+" answers", func() (bool, string) {
+		resp, err := client.Get(url)
+		if err != nil {
+			return false, err.Error()
+		}
+		body, err := io.ReadAll(resp.Body)
+		page, status = string(body), resp.StatusCode
+		return errors.Join(err, resp.Body.Close()) == nil && status != http.StatusServiceUnavailable, page
+	})
+	if status != http.StatusOK {
+		d.t.Errorf("%s: %d\n%s", url, status, page)
 	}
-	defer resp.Body.Close()
-	var body bytes.Buffer
-	if _, err := io.Copy(&body, resp.Body); err != nil {
-		return "", err
-	}
-	if resp.StatusCode != http.StatusOK {
-		return "", fmt.Errorf("%s: %.300s", resp.Status, body.String())
-	}
-	return body.String(), nil
+	return page
 }
