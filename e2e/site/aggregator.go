@@ -62,7 +62,7 @@ func (g *Aggregator) Configure() {
 	g.site.t.Helper()
 	settings := g.Settings
 	if !strings.Contains(settings, "min_free") {
-		settings += "\n  min_free = \"32MiB\"" // else a tenth of the machine's disk, which others may fill
+		settings += "\n  min_free = \"32MiB\"" // else a tenth of the disk, which others may fill
 	}
 	raft := ""
 	if len(g.Peers) > 0 {

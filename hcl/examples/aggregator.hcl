@@ -8,7 +8,9 @@ aggregator {
   data_dir = "/var/lib/bursar"
 
   # With less free space on the disk of data_dir, writes wait and reads go on.
-  # The default is a twentieth of the file system, at most 4GiB.
+  # The default is a twentieth of the file system, at most 4GiB. A node neither leads
+  # nor pulls with less than a tenth, and warns below 15 %; where min_free is set, with
+  # less than two and three times as much, if that is less.
   min_free = "1GiB"
 
   # How much memory the sums by day of all zones may take. Beyond it the oldest days are

@@ -151,6 +151,7 @@ aggregator {
   name     = %s
   data_dir = %s
   ballast  = "0B"
+  min_free = "256MiB"
   api {
     socket = %s
     listen = [%s]

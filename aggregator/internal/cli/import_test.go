@@ -79,7 +79,7 @@ func aggregatorWith(t *testing.T, blocks string) (s shell, address string) {
 	t.Helper()
 	dir := t.TempDir()
 	at := porttest.Free(t)
-	path := write(t, dir, "a.hcl", fmt.Sprintf("aggregator {\n  name = \"a\"\n  data_dir = \"data\"\n  api { listen = [%q] }\n}\n%s", at, blocks))
+	path := write(t, dir, "a.hcl", fmt.Sprintf("aggregator {\n  name = \"a\"\n  data_dir = \"data\"\n  min_free = \"1MiB\"\n  api { listen = [%q] }\n}\n%s", at, blocks))
 	log := &lines{got: make(chan string, 1000)}
 	p := cli.Program{Stdout: &bytes.Buffer{}, Stderr: log, Getenv: func(string) string { return "" }, Now: time.Now, Version: "1"}
 	ctx, cancel := context.WithCancel(t.Context())

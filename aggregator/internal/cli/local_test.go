@@ -184,7 +184,7 @@ func (l *lines) await(t *testing.T, text string) {
 func TestTheDaemonServesReloadsAndStopsInOrder(t *testing.T) {
 	dir := t.TempDir()
 	at := porttest.Free(t)
-	text := fmt.Sprintf("aggregator {\n  name = \"a\"\n  data_dir = \"data\"\n  api { listen = [%q] }\n}\naccess { plain_role = \"write\" }\n", at)
+	text := fmt.Sprintf("aggregator {\n  name = \"a\"\n  data_dir = \"data\"\n  min_free = \"1MiB\"\n  api { listen = [%q] }\n}\naccess { plain_role = \"write\" }\n", at)
 	path := write(t, dir, "a.hcl", text)
 	hangup := make(chan os.Signal)
 	log := &lines{got: make(chan string, 1000)}
@@ -268,7 +268,7 @@ func TestATLSListenerTakesOnlyClientsWithACertificate(t *testing.T) {
 	must("tls", "cert", "create", "-ca-dir", dir, "-dir", dir, "-role", "aggregator", "-name", "a", "-host", "127.0.0.1")
 	must("tls", "cert", "create", "-ca-dir", dir, "-dir", dir, "-role", "client", "-name", "alice", "-roles", "read")
 	at := porttest.Free(t)
-	path := write(t, dir, "a.hcl", fmt.Sprintf("aggregator {\n  name = \"a\"\n  data_dir = \"data\"\n  api {\n    listen = []\n    tls_listen = [%q]\n  }\n  tls {\n    ca = \"ca.pem\"\n    cert = \"a.pem\"\n    key = \"a.key\"\n  }\n}\n", at))
+	path := write(t, dir, "a.hcl", fmt.Sprintf("aggregator {\n  name = \"a\"\n  data_dir = \"data\"\n  min_free = \"1MiB\"\n  api {\n    listen = []\n    tls_listen = [%q]\n  }\n  tls {\n    ca = \"ca.pem\"\n    cert = \"a.pem\"\n    key = \"a.key\"\n  }\n}\n", at))
 	log := &lines{got: make(chan string, 1000)}
 	p := cli.Program{Stdout: &bytes.Buffer{}, Stderr: log, Getenv: func(string) string { return "" }, Now: time.Now, Version: "1"}
 	ctx, cancel := context.WithCancel(t.Context())

@@ -46,7 +46,7 @@ func TestSystemdIsToldHowTheDaemonIsDoing(t *testing.T) {
 	}
 	defer conn.Close()
 	env := map[string]string{"NOTIFY_SOCKET": socket, "WATCHDOG_USEC": "30000"}
-	path := write(t, dir, "a.hcl", fmt.Sprintf("aggregator {\n  name = \"a\"\n  data_dir = \"data\"\n  api { listen = [%q] }\n}\n", porttest.Free(t)))
+	path := write(t, dir, "a.hcl", fmt.Sprintf("aggregator {\n  name = \"a\"\n  data_dir = \"data\"\n  min_free = \"1MiB\"\n  api { listen = [%q] }\n}\n", porttest.Free(t)))
 	hangup := make(chan os.Signal)
 	log := &lines{got: make(chan string, 1000)}
 	p := cli.Program{Stdout: &bytes.Buffer{}, Stderr: log, Getenv: func(key string) string { return env[key] }, Now: time.Now, Version: "1", Hangup: hangup}
@@ -68,7 +68,7 @@ func TestSystemdIsToldHowTheDaemonIsDoing(t *testing.T) {
 
 func TestANodeWithoutItsLogEndsForGood(t *testing.T) {
 	dir := t.TempDir()
-	path := write(t, dir, "a.hcl", fmt.Sprintf("aggregator {\n  name = \"a\"\n  data_dir = \"data\"\n  api { listen = [%q] }\n}\n", porttest.Free(t)))
+	path := write(t, dir, "a.hcl", fmt.Sprintf("aggregator {\n  name = \"a\"\n  data_dir = \"data\"\n  min_free = \"1MiB\"\n  api { listen = [%q] }\n}\n", porttest.Free(t)))
 	log := &lines{got: make(chan string, 1000)}
 	p := cli.Program{Stdout: &bytes.Buffer{}, Stderr: log, Getenv: func(string) string { return "" }, Now: time.Now, Version: "1"}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -124,7 +124,7 @@ func TestAReloadBeginsToMakeBackups(t *testing.T) {
 // nothing up.
 func TestReload_EndsWithTheDaemon(t *testing.T) {
 	dir := t.TempDir()
-	text := fmt.Sprintf("aggregator {\n  name = \"a\"\n  data_dir = \"data\"\n  api { listen = [%q] }\n}\n", porttest.Free(t))
+	text := fmt.Sprintf("aggregator {\n  name = \"a\"\n  data_dir = \"data\"\n  min_free = \"1MiB\"\n  api { listen = [%q] }\n}\n", porttest.Free(t))
 	path := write(t, dir, "a.hcl", text)
 	hangup, log := make(chan os.Signal), &lines{got: make(chan string, 1000)}
 	p := cli.Program{Stdout: &bytes.Buffer{}, Stderr: log, Getenv: func(string) string { return "" }, Now: time.Now, Version: "1", Hangup: hangup}

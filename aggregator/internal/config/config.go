@@ -36,7 +36,8 @@ type Aggregator struct {
 	DataDir hcl.Path `hcl:"data_dir"`
 	// MinFree is how much space stays free on DataDir's file system: with less,
 	// writes wait and reads go on. Zero is the smaller of 4 GiB and a twentieth
-	// of the file system.
+	// of the file system. A node neither leads nor pulls below a tenth, and warns below
+	// 15 %; at the latest below twice and three times as much as this, where it is set.
 	MinFree hcl.Size `hcl:"min_free,optional"`
 	// ClockTolerance is how far this node's clock may be from those of the other
 	// nodes: further, and it neither leads nor writes. Zero is 5 s.

@@ -67,6 +67,7 @@ func TestMarksSuitSmallAndLargeDisks(t *testing.T) {
 		{"16 GiB: 2 GiB are low", 16 * gib, 0, DiskMarks{Warn: 16 * gib / 100 * 15, Low: 2 * gib, ReadOnly: 16 * gib / 100 * 5}},
 		{"256 MiB: an eighth is low", 256 * mib, 0, DiskMarks{Warn: 256 * mib / 100 * 15, Low: 32 * mib, ReadOnly: 256 * mib / 100 * 5}},
 		{"as the configuration says", 256 * mib, 100 * mib, DiskMarks{Warn: 110 * mib, Low: 100 * mib, ReadOnly: 100 * mib}},
+		{"a large disk that others fill", 500 * gib, 256 * mib, DiskMarks{Warn: 768 * mib, Low: 512 * mib, ReadOnly: 256 * mib}},
 		{"10 TiB", 10 << 40, 0, DiskMarks{Warn: 64 * gib, Low: 32 * gib, ReadOnly: 4 * gib}},
 	} {
 		got := DiskMarksOf(c.size, c.keep)

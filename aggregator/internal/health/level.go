@@ -55,7 +55,8 @@ const (
 )
 
 // DiskMarksOf returns the marks for a file system of size bytes. With less than keep
-// nothing is written; 0 is the smaller of 4 GiB and a twentieth.
+// nothing is written; 0 is the smaller of 4 GiB and a twentieth. What is said to be enough
+// moves the other marks too: low is at most twice keep, and warn three times.
 func DiskMarksOf(size, keep uint64) DiskMarks {
 	m := DiskMarks{
 		Warn:     min(size/100*warnPart, warnMost),
@@ -64,6 +65,8 @@ func DiskMarksOf(size, keep uint64) DiskMarks {
 	}
 	if keep == 0 {
 		m.ReadOnly = min(size/100*readOnlyPart, readOnlyMost)
+	} else {
+		m.Low, m.Warn = min(m.Low, 2*keep), min(m.Warn, 3*keep)
 	}
 	m.Low = max(m.Low, m.ReadOnly)
 	m.Warn = max(m.Warn, m.Low+m.Low/10)
