@@ -199,7 +199,7 @@ func configure(m *machine, source string) {
 		return fmt.Sprintf("  tls {\n    ca = \"/etc/bursar/tls/ca.pem\"\n    cert = \"/etc/bursar/tls/%s.pem\"\n    key = \"/etc/bursar/tls/%[1]s.key\"\n  }\n", name)
 	}
 	m.write("/etc/bursar/agent.hcl", "# the admin's own\nagent {\n  name = \"head1\"\n  listen = \"127.0.0.1:7070\"\n"+tls("head1")+"}\n"+source)
-	m.write("/etc/bursar/aggregator.hcl", "# the admin's own\naggregator {\n  name = \"agg1\"\n  data_dir = \"/var/lib/bursar\"\n"+tls("agg1")+"}\nagent \"head1\" { address = \"127.0.0.1:7070\" }\n")
+	m.write("/etc/bursar/aggregator.hcl", "# the admin's own\naggregator {\n  name = \"agg1\"\n  data_dir = \"/var/lib/bursar\"\n  min_free = \"32MiB\"\n"+tls("agg1")+"}\nagent \"head1\" { address = \"127.0.0.1:7070\" }\n")
 }
 
 // awaitRecords waits until the aggregator has at least so many records, and both

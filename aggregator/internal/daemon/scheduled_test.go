@@ -127,7 +127,7 @@ func TestABackupThatFailsIsInTheStatusOfEveryNodeWithWhatToDo(t *testing.T) {
 // openWith opens a node with an archive; the error is why it does not begin.
 func (s *site) openWith(name, archive string) error {
 	s.t.Helper()
-	set := daemon.Settings{Name: name, DataDir: s.data(name), Log: slog.New(s.log).With("at", name), BootstrapFrom: archive}
+	set := daemon.Settings{Name: name, DataDir: s.data(name), MinFree: 1 << 20, Log: slog.New(s.log).With("at", name), BootstrapFrom: archive}
 	var err error
 	if set.Keys, err = identity.Load(s.files[name]); err != nil {
 		s.t.Fatal(err)

@@ -77,7 +77,7 @@ func (s *site) startWith(name string, peers map[string]string) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	set := daemon.Settings{Access: access.Rules{Plain: identity.Admin}, Name: name, DataDir: s.data(name), Plain: []net.Listener{plain}, Log: slog.New(s.log).With("at", name), Patience: patience}
+	set := daemon.Settings{Access: access.Rules{Plain: identity.Admin}, Name: name, DataDir: s.data(name), MinFree: 1 << 20, Plain: []net.Listener{plain}, Log: slog.New(s.log).With("at", name), Patience: patience}
 	if peers != nil {
 		if set.Keys, err = identity.Load(s.files[name]); err != nil {
 			s.t.Fatal(err)
