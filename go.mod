@@ -10,7 +10,10 @@ require (
 	github.com/chromedp/cdproto v0.159.0
 	github.com/chromedp/chromedp v0.23.0
 	github.com/cockroachdb/pebble/v2 v2.1.7
+	// People log in by OpenID Connect; go-jose signs the tokens of its tests.
+	github.com/coreos/go-oidc/v3 v3.21.0
 	github.com/getkin/kin-openapi v0.152.0
+	github.com/go-jose/go-jose/v4 v4.1.4
 	// The tokenizer of encoding/json/v2, which the standard library has behind an
 	// experiment only; it has no releases.
 	github.com/go-json-experiment/json v0.0.0-20260213210345-44df1a37e875
@@ -43,9 +46,11 @@ require (
 	go.etcd.io/bbolt v1.5.0
 	go.uber.org/goleak v1.3.0
 	go.yaml.in/yaml/v3 v3.0.5
+	golang.org/x/crypto v0.57.0
 	// The authorities of TLS in images; it has no releases.
 	golang.org/x/crypto/x509roots/fallback v0.0.0-20261030153154-30a33513ff6d
 	golang.org/x/net v0.60.0
+	golang.org/x/oauth2 v0.37.0
 	golang.org/x/sync v0.24.0
 	golang.org/x/sys v0.48.0
 	golang.org/x/term v0.46.0
@@ -55,13 +60,6 @@ require (
 	k8s.io/client-go v0.35.4
 	pgregory.net/rapid v1.3.0
 	sigs.k8s.io/yaml v1.6.0
-)
-
-require (
-	github.com/coreos/go-oidc/v3 v3.21.0
-	github.com/go-jose/go-jose/v4 v4.1.4
-	golang.org/x/crypto v0.57.0
-	golang.org/x/oauth2 v0.37.0
 )
 
 require (

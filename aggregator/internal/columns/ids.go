@@ -218,7 +218,7 @@ func appendFixed(dst []byte, v uint64, width int) []byte {
 	return append(dst, text...)
 }
 
-// appendSet appends one item of a meta set: a pair and whether it goes on with
+// appendItem appends one item of a meta set: a pair and whether it goes on with
 // the key before.
 func appendItem(b []byte, pair uint32, goesOn bool) []byte {
 	u := uint64(pair) << 1

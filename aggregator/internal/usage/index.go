@@ -223,7 +223,7 @@ func (x *Index) advance(ctx context.Context, v *store.View) error {
 	return errFirst(v.Changes(ctx, x.seq, f.block, f.loose), x.fits())
 }
 
-// slotFor returns where runs of a tuple with a layout go.
+// partialSumFor returns where runs of a tuple with a layout go.
 func (s *sums) partialSumFor(tuple uint32, sh *layout) *partialSum {
 	if sl := s.booked; sl != nil && sl.tuple == tuple && sl.layout == sh {
 		return sl
