@@ -96,7 +96,7 @@ func (p *Program) planned(r *v1.ActionRun, name string) error {
 	if r.Failure != "" {
 		return fmt.Errorf("run %d of %s failed: it cannot be planned: %s; fix the cause and run it again", r.Run, name, printable(string(r.Failure)))
 	}
-	p.say("run %d is planned, with %d effects: bursar actions history %s %d", r.Run, r.Effects, name, r.Run)
+	p.say("run %d is planned, with %s: bursar actions history %s %d", r.Run, plural(r.Effects, "effect"), name, r.Run)
 	for _, n := range r.Notes {
 		p.say("%s", n)
 	}
