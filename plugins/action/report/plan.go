@@ -268,7 +268,8 @@ func (p *planner) messageID(s *subject, to *netmail.Address) string {
 // content is what the mails about a subject have.
 type content struct {
 	written
-	files []mail.File
+	document v1.Document // nothing in it: nothing was used
+	files    []mail.File
 }
 
 // write asks for the report about a subject and writes it; nil where nothing was used and
@@ -277,8 +278,8 @@ func (p *planner) write(ctx context.Context, s *subject) (*content, error) {
 	query := p.query(s)
 	l := letter{Action: "report/" + p.label, Title: p.report.Title, Of: s.shown(), Period: p.name, Zone: p.Zone}
 	var c content
-	var d v1.Document
-	err := p.get(ctx, query, "json", func(r io.Reader) error { return json.NewDecoder(r).Decode(&d) })
+	d := &c.document
+	err := p.get(ctx, query, "json", func(r io.Reader) error { return json.NewDecoder(r).Decode(d) })
 	refusal, refused := errors.AsType[*sdk.ResponseError](err)
 	switch {
 	case refused && refusal.Status == http.StatusNotFound && p.Unused == "note":
@@ -289,7 +290,7 @@ func (p *planner) write(ctx context.Context, s *subject) (*content, error) {
 		return nil, err
 	default:
 		l.Title, l.Periods, l.Tables, l.Notes = d.Title, d.Periods, d.Tables, d.Notes
-		if c.files, err = p.attach(ctx, s, query, &d); err != nil {
+		if c.files, err = p.attach(ctx, s, query, d); err != nil {
 			return nil, err
 		}
 	}

@@ -65,11 +65,11 @@ func (c *cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		if q.Get("format") == "html" {
-			fmt.Fprint(w, "<!doctype html><title>print</title>")
+			fmt.Fprintf(w, "<!doctype html><title>print</title><p>Made at %d", len(c.asked))
 			return
 		}
 		out = v1.Document{
-			Format: 1, Report: "usage", Title: "Usage by user_id", Zone: "UTC", Notes: []string{"a <note>"},
+			Format: 1, Report: "usage", Title: "Usage by user_id", Zone: "UTC", Made: v1.Time{Time: now().Add(time.Duration(len(c.asked)) * time.Second)}, Notes: []string{"a <note>"},
 			Periods: []v1.DocumentPeriod{{Name: "October 2026", From: october(1), To: october(32)}},
 			Tables: []v1.DocumentTable{{
 				Name: "usage", Title: "Usage", Rows: [][]v1.Cell{{v1.Words("ann & bob"), v1.Rat(big.NewRat(int64(c.hours[id]), 3))}},

@@ -19,6 +19,7 @@ import (
 	"github.com/bursar-accounting/bursar/hcl"
 	"github.com/bursar-accounting/bursar/plugins/filestore"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 type siteSettings struct {
@@ -70,13 +71,10 @@ func (p *planner) page(s *subject, made *content) error {
 	for _, f := range made.files {
 		out.Files[f.Name] = string(f.Text)
 	}
-	timeless, err := json.Marshal(out)
-	if err != nil {
-		return err
-	}
 	id := fmt.Sprintf("page of %q %q %q %q", p.label, p.Site.files, p.key, p.about(s))
-	if p.state.shows(id, timeless) {
-		return nil
+	shows, err := made.timeless()
+	if err != nil || p.state.shows(id, shows) {
+		return err
 	}
 	out.Updated = p.start.Now
 	payload, err := json.Marshal(out)
@@ -87,9 +85,17 @@ func (p *planner) page(s *subject, made *content) error {
 		Name: "page " + folder, Summary: made.subject, Payload: payload,
 		Show: fmt.Sprintf("Folder: %s\nTitle: %s\n\n%s", folder, made.subject, made.text),
 	}, "page "+folder) {
-		p.state.show(id, timeless)
+		p.state.show(id, shows)
 	}
 	return nil
+}
+
+// timeless is all that the page and the files show, but for when they were made: the attached
+// HTML says that too, and shows what the document has.
+func (c *content) timeless() ([]byte, error) {
+	d := c.document
+	d.Made = v1.Time{}
+	return json.Marshal([]any{c.subject, c.html, d})
 }
 
 func readPublication(payload []byte) (p publication, err error) {

@@ -146,6 +146,7 @@ func TestSite_InABucket_IsThatOfADirectory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	c.asked = nil // by which the time goes on
 	p := c.plans(a, nil, nil)
 	refuses = true
 	if r := a.Execute(t.Context(), sdk.Attempt{Effect: p.Effects[0]}, nil); r.Outcome != sdk.Retry {
