@@ -15,7 +15,7 @@ import (
 // settings are those of the config block.
 type settings struct {
 	Report     string            `hcl:"report" doc:"which one: a name that bursar report lists, such as usage or statement"`
-	Period     hcl.Strings       `hcl:"period,optional" default:"[\"last-month\"]" doc:"a window of /v1/usage, or two of them side by side. Each recipient gets the report of a period once; of one that goes on, such as \"this-month\", once a day, and of one shorter than a day, such as \"1h\", once in that time. A page of a site is published again whenever it has changed"`
+	Period     hcl.Strings       `hcl:"period,optional" default:"[\"last-month\"]" doc:"a window of /v1/usage, or two of them side by side. Each recipient gets the report of a period once; of a period that goes on, such as \"this-month\", once a day, and of a period shorter than a day, such as \"1h\", once in that time. A page of a site is published again whenever it has changed"`
 	Zone       string            `hcl:"zone,optional" unset:"the site's" doc:"the time zone by whose clock periods begin"`
 	Query      map[string]string `hcl:"query,optional" doc:"the report's other parameters, which /v1/reports lists, such as { by = \"user_id\", top = \"20\" }"`
 	Where      map[string]string `hcl:"where,optional" doc:"a filter by keys, such as { site_id = \"nemo\" }; several values have commas, as in /v1/usage"`

@@ -59,24 +59,23 @@ type entry struct {
 	Digest  string    `json:"digest"` // of the payload
 }
 
-// page plans the page about a subject, unless the one that was planned last shows the same.
+// page plans the page about a subject, unless the page planned last shows the same.
 func (p *planner) page(s *subject, made *content) error {
 	folder := strings.TrimSuffix(p.Report+"-"+p.key+"-"+safe(s.id), "-")
 	if s.id != "" {
 		folder += fmt.Sprintf("-%x", digest(p.about(s))[:3]) // what is not safe may be all that tells two apart
-	}
-	out := publication{
-		Version: publicationVersion, Folder: folder, Title: made.subject, Files: map[string]string{indexPage: made.html},
-	}
-	for _, f := range made.files {
-		out.Files[f.Name] = string(f.Text)
 	}
 	id := fmt.Sprintf("page of %q %q %q %q", p.label, p.Site.files, p.key, p.about(s))
 	shows, err := made.timeless()
 	if err != nil || p.state.shows(id, shows) {
 		return err
 	}
-	out.Updated = p.start.Now
+	out := publication{
+		Version: publicationVersion, Folder: folder, Title: made.subject, Updated: p.start.Now, Files: map[string]string{indexPage: made.html},
+	}
+	for _, f := range made.files {
+		out.Files[f.Name] = string(f.Text)
+	}
 	payload, err := json.Marshal(out)
 	if err != nil {
 		return err
@@ -115,9 +114,11 @@ func (s *siteSettings) publish(ctx context.Context, payload []byte, templates *t
 	if err != nil {
 		return sdk.Result{Outcome: sdk.Rejected, Message: err.Error()}
 	}
-	there, err := s.entry(ctx, path.Join(p.Folder, entryFile))
-	if err == nil && there.Updated.After(p.Updated) {
+	switch there, err := s.entry(ctx, path.Join(p.Folder, entryFile)); {
+	case err == nil && there.Updated.After(p.Updated):
 		return s.outdated(&p)
+	case err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, errNoEntry): // it may be newer
+		return sdk.Result{Outcome: sdk.Retry, Message: err.Error()}
 	}
 	if err := s.put(ctx, payload, &p); err != nil {
 		return sdk.Result{Outcome: sdk.Retry, Message: err.Error()}
@@ -128,7 +129,7 @@ func (s *siteSettings) publish(ctx context.Context, payload []byte, templates *t
 	return sdk.Result{Outcome: sdk.Done, Message: fmt.Sprintf("published in %s/%s", s.files, p.Folder), Reference: p.Folder}
 }
 
-// outdated is what becomes of a page where one that was planned later is in the site.
+// outdated is what becomes of a page where a newer page is in the site.
 func (s *siteSettings) outdated(p *publication) sdk.Result {
 	return sdk.Result{Outcome: sdk.Done, Message: fmt.Sprintf("a newer page is in %s/%s", s.files, p.Folder), Reference: p.Folder}
 }
@@ -177,13 +178,16 @@ func (s *siteSettings) probe(ctx context.Context, payload []byte) sdk.Result {
 // entryBytes is how long what is said of a page may be.
 const entryBytes = 1 << 20
 
+// errNoEntry is wrapped where a file has another content than an entry.
+var errNoEntry = errors.New("invalid entry of a site")
+
 func (s *siteSettings) entry(ctx context.Context, name string) (e entry, err error) {
 	text, err := filestore.ReadFile(ctx, s.files, name, entryBytes)
 	if err != nil {
 		return e, err
 	}
 	if err := json.Unmarshal(text, &e); err != nil {
-		return e, fmt.Errorf("%s in %s: %w", name, s.files, err)
+		return e, fmt.Errorf("%s in %s: %w: %w", name, s.files, errNoEntry, err)
 	}
 	return e, nil
 }
