@@ -62,7 +62,12 @@ type Client struct {
 	tls     *tls.Config
 	explain func(server string, err error) error
 	socket  string // its address, unix:PATH
+	zone    atomic.Pointer[time.Location]
 }
+
+// Zone returns the site's time zone, as the last answer of /v1 named it; nil before the
+// first, and where it named none that this machine knows.
+func (c *Client) Zone() *time.Location { return c.zone.Load() }
 
 // New returns a client. It opens no connection; the error is about opts.
 func New(opts Options) (*Client, error) {
@@ -233,6 +238,10 @@ func (c *Client) sendToOne(ctx context.Context, target string, r request) (*http
 	}
 	foreign := strange(resp, r.path)
 	if resp.StatusCode/100 == 2 && foreign == nil {
+		if name := resp.Header.Get(v1.ZoneHeader); name != "" {
+			zone, _ := time.LoadLocation(name) // nil where this machine does not know it
+			c.zone.Store(zone)
+		}
 		return resp, nil
 	}
 	defer resp.Body.Close()

@@ -127,6 +127,9 @@ func addValue(out url.Values, name string, v reflect.Value) {
 	}
 }
 
+// ZoneHeader has the site's time zone, by whose clock days begin, in every answer of /v1.
+const ZoneHeader = "X-Bursar-Zone"
+
 // Clock returns the time zone of a name; of an empty one the site's, by which /v1 reads
 // what names none. It is one of package time, and no other name than it reads is known.
 func (a API) Clock(ctx context.Context, name string) (*time.Location, error) {

@@ -21,6 +21,7 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
 	"github.com/bursar-accounting/bursar/proto/auditor"
 	"github.com/bursar-accounting/bursar/proto/record"
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 // Reader gives consistent pictures of the store, as a principal sees them.
@@ -207,6 +208,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	case strings.HasPrefix(path, recordPrefix) && len(path) > len(recordPrefix):
 		s.only(w, r, recordPrefix+"{record_id}", methods{http.MethodGet: s.getRecord})
 	case strings.HasPrefix(path, "/v1/"):
+		w.Header().Set(v1.ZoneHeader, s.site().String())
 		s.v1(w, r)
 	default:
 		s.other(w, r)

@@ -41,14 +41,14 @@ outcome of an effect is unknown.`,
 	}
 	cmd.Flags().BoolVar(&check, "check", false, "exit with 2 when an action is not healthy")
 	ask := func(ctx context.Context, api v1.API, _ []string) (v1.Actions, error) { return api.Actions(ctx, nil) }
-	return look(p, cmd, ask, func(list v1.Actions, f format) page {
+	return look(p, cmd, ask, func(list v1.Actions, f format, c *clock) page {
 		if len(list.Actions) == 0 && f == asTable {
 			return page{notes: []string{`There are no actions; a block action "type" "label" { … } in aggregator.hcl makes one.`}}
 		}
-		t, bad := actionTable(list.Actions)
+		t, bad := c.actionTable(list.Actions)
 		out := page{table: t}
 		for i := range list.Actions {
-			out.notes = append(out.notes, actionTrouble(&list.Actions[i])...)
+			out.notes = append(out.notes, c.actionTrouble(&list.Actions[i])...)
 		}
 		if check && len(bad) > 0 {
 			out.found = found("not healthy: %s", strings.Join(bad, ", "))
@@ -57,13 +57,13 @@ outcome of an effect is unknown.`,
 	})
 }
 
-func actionTable(list []v1.Action) (t *table, bad []string) {
+func (c *clock) actionTable(list []v1.Action) (t *table, bad []string) {
 	t = newTable("ACTION", "STATE", "?SCHEDULE", "?RUNS ON", "?>RUN", "PLANNED", "~OUTCOME", "?LAST SUCCESS", "?>ORDERS")
 	for i := range list {
 		a := &list[i]
-		row := []string{actionName(a), a.State, dash(string(a.Schedule)), dash(string(a.RunOn)), "-", "-", "-", instant(a.LastSuccess), strconv.Itoa(a.Orders)}
+		row := []string{actionName(a), a.State, dash(string(a.Schedule)), dash(string(a.RunOn)), "-", "-", "-", c.instant(a.LastSuccess), strconv.Itoa(a.Orders)}
 		if r := a.Last; r != nil {
-			row[4], row[5], row[6] = strconv.FormatUint(r.Run, 10), instant(r.Planned), r.Outcome()
+			row[4], row[5], row[6] = strconv.FormatUint(r.Run, 10), c.instant(r.Planned), r.Outcome()
 		}
 		t.add(row...)
 		paint := ""
@@ -78,7 +78,7 @@ func actionTable(list []v1.Action) (t *table, bad []string) {
 }
 
 // actionTrouble says what is wrong with an action, and what to do.
-func actionTrouble(a *v1.Action) (notes []string) {
+func (c *clock) actionTrouble(a *v1.Action) (notes []string) {
 	name := actionName(a)
 	add := func(text string, args ...any) { notes = append(notes, name+": "+fmt.Sprintf(text, args...)) }
 	if m := a.Paused; m != nil {
@@ -86,14 +86,14 @@ func actionTrouble(a *v1.Action) (notes []string) {
 		if m.Why != "" {
 			why = ": " + string(m.Why)
 		}
-		add("paused by %s at %s%s", string(m.By), instant(m.At), why)
+		add("paused by %s at %s%s", string(m.By), c.instant(m.At), why)
 	}
 	if m := a.Disabled; m != nil {
 		add("disabled: %s", string(m.Why))
 		add("do first: bursar actions resume %s", name)
 	}
 	if m := a.Problem; m != nil {
-		add("no plan since %s: %s", instant(m.At), string(m.Why))
+		add("no plan since %s: %s", c.instant(m.At), string(m.Why))
 	}
 	for _, run := range a.Doubtful {
 		add("run %d has effects that may have happened: bursar actions history %s %d, then retry or skip", run, name, run)
@@ -144,7 +144,7 @@ func (p *Program) actionsPlan() *cobra.Command {
 		}
 		return api.PlanAction(ctx, typ, label, v1.ActionOrder{Arguments: arguments})
 	}
-	return looking(p, cmd, planTime, ask, func(plan v1.ActionPlan, f format) page { return showPlan(&plan, f, verbose) }, asTable, asJSON, asCSV)
+	return looking(p, cmd, planTime, ask, func(plan v1.ActionPlan, f format, _ *clock) page { return showPlan(&plan, f, verbose) }, asTable, asJSON, asCSV)
 }
 
 func showPlan(plan *v1.ActionPlan, f format, verbose bool) page {
@@ -247,27 +247,27 @@ func (p *Program) actionsHistory() *cobra.Command {
 		}
 		return api.ActionRun(ctx, typ, label, run, nil)
 	}
-	return look(p, cmd, ask, func(answer any, _ format) page {
+	return look(p, cmd, ask, func(answer any, _ format, c *clock) page {
 		switch a := answer.(type) {
 		case v1.ActionRuns:
-			return page{table: runTable(a.Runs)}
+			return page{table: c.runTable(a.Runs)}
 		case v1.ActionRunEffects:
-			return page{table: effectTable(a.Effects), notes: a.Run.Notes}
+			return page{table: c.effectTable(a.Effects), notes: a.Run.Notes}
 		}
 		return page{}
 	})
 }
 
-func runTable(list []v1.ActionRun) *table {
+func (c *clock) runTable(list []v1.ActionRun) *table {
 	t := newTable(">RUN", "WHY", "?BY", "PLANNED", "?ENDED", ">EFFECTS", "~OUTCOME")
 	for i := range list {
 		r := &list[i]
-		t.add(strconv.FormatUint(r.Run, 10), r.Why, dash(string(r.By)), instant(r.Planned), instant(r.Ended), strconv.Itoa(r.Effects), r.Outcome())
+		t.add(strconv.FormatUint(r.Run, 10), r.Why, dash(string(r.By)), c.instant(r.Planned), c.instant(r.Ended), strconv.Itoa(r.Effects), r.Outcome())
 	}
 	return t
 }
 
-func effectTable(list []v1.ActionEffect) *table {
+func (c *clock) effectTable(list []v1.ActionEffect) *table {
 	t := newTable(">EFFECT", "NAME", "STATE", "?>TRY", "?NODE", "?>FENCE", "BEGUN", "?OUTCOME", "~MESSAGE")
 	for _, e := range list {
 		number := strconv.Itoa(e.Effect)
@@ -275,7 +275,7 @@ func effectTable(list []v1.ActionEffect) *table {
 			t.add(number, e.Name, e.State, "-", "-", "-", "-", "-", e.Summary)
 		}
 		for _, n := range e.Attempts {
-			t.add(number, e.Name, e.State, strconv.Itoa(n.Number), n.Node, strconv.FormatUint(n.Fence, 10), instant(n.Begun), dash(string(n.Outcome)), n.Message)
+			t.add(number, e.Name, e.State, strconv.Itoa(n.Number), n.Node, strconv.FormatUint(n.Fence, 10), c.instant(n.Begun), dash(string(n.Outcome)), n.Message)
 		}
 	}
 	return t

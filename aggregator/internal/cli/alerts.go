@@ -33,8 +33,8 @@ With -check the exit code is 2 when an alert fires that is not silenced.`,
 	}
 	cmd.Flags().BoolVar(&check, "check", false, "exit with 2 when an alert fires that is not silenced")
 	ask := func(ctx context.Context, api v1.API, _ []string) (v1.Alerts, error) { return api.Alerts(ctx, nil) }
-	return look(p, cmd, ask, func(list v1.Alerts, f format) page {
-		out := page{table: alertTable(list.Alerts), notes: alertNotes(&list)}
+	return look(p, cmd, ask, func(list v1.Alerts, f format, c *clock) page {
+		out := page{table: c.alertTable(list.Alerts), notes: c.alertNotes(&list)}
 		if len(list.Alerts) == 0 && f == asTable {
 			out.table = nil
 			out.notes = append([]string{"No alert fires."}, out.notes...)
@@ -52,11 +52,11 @@ With -check the exit code is 2 when an alert fires that is not silenced.`,
 	})
 }
 
-func alertTable(list []v1.Alert) *table {
+func (c *clock) alertTable(list []v1.Alert) *table {
 	t := newTable("STATE", "SEVERITY", "RULE", "ABOUT", "SINCE", "~WHAT", "?~DO FIRST", "?ACTION")
 	for i := range list {
 		a := &list[i]
-		t.add(a.State, a.Severity, a.Rule, dash(a.About), instant(a.Since), a.What, dash(a.Do), a.Action)
+		t.add(a.State, a.Severity, a.Rule, dash(a.About), c.instant(a.Since), a.What, dash(a.Do), a.Action)
 		paint := ""
 		if a.State == "firing" && a.Severity != "notice" {
 			paint = "31"
@@ -67,10 +67,10 @@ func alertTable(list []v1.Alert) *table {
 }
 
 // alertNotes are what people should know beside the alerts.
-func alertNotes(list *v1.Alerts) (notes []string) {
+func (c *clock) alertNotes(list *v1.Alerts) (notes []string) {
 	for i := range list.Silences {
 		q := &list.Silences[i]
-		text := fmt.Sprintf("silence %s of alert/%s: %s, until %s, by %s", q.ID, q.Action, matchers(q.Match), instant(q.Until), q.Author)
+		text := fmt.Sprintf("silence %s of alert/%s: %s, until %s, by %s", q.ID, q.Action, matchers(q.Match), c.instant(q.Until), q.Author)
 		if q.Comment != "" {
 			text += ": " + q.Comment
 		}
@@ -78,7 +78,7 @@ func alertNotes(list *v1.Alerts) (notes []string) {
 	}
 	for _, r := range list.Receivers {
 		if r.Problem != "" {
-			notes = append(notes, fmt.Sprintf("alert/%s: %s takes nothing since %s: %s", r.Action, r.Name, instant(r.FailingSince), r.Problem))
+			notes = append(notes, fmt.Sprintf("alert/%s: %s takes nothing since %s: %s", r.Action, r.Name, c.instant(r.FailingSince), r.Problem))
 		}
 	}
 	for _, r := range list.Rules {

@@ -39,7 +39,7 @@ func (p *Program) archiveList() *cobra.Command {
 		err = api.Caller.Call(ctx, "GET", "/v1/archives", nil, nil, &out)
 		return out, err
 	}
-	return look(p, cmd, ask, func(list archives, f format) page {
+	return look(p, cmd, ask, func(list archives, f format, _ *clock) page {
 		if len(list.Archives) == 0 && f == asTable {
 			return page{notes: []string{"No records were removed from the store."}}
 		}
@@ -81,8 +81,8 @@ func (p *Program) archiveOrder(do, short, long string) *cobra.Command {
 		defer cancel()
 		return ended(ctx, api, typ, label, answer.Ordered)
 	}
-	return looking(p, cmd, 0, ask, func(run v1.ActionRunEffects, _ format) page {
-		out := page{table: effectTable(run.Effects), notes: run.Run.Notes}
+	return looking(p, cmd, 0, ask, func(run v1.ActionRunEffects, _ format, c *clock) page {
+		out := page{table: c.effectTable(run.Effects), notes: run.Run.Notes}
 		if run.Run.Done < run.Run.Effects {
 			out.found = found("%d of %d archives: %s did not succeed", run.Run.Effects-run.Run.Done, run.Run.Effects, do)
 		}

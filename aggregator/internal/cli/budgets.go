@@ -45,7 +45,7 @@ With -check the exit code is 2 when there is such a budget.`,
 	ask := func(ctx context.Context, api v1.API, args []string) (v1.Budgets, error) {
 		return api.Budgets(ctx, &v1.BudgetsQuery{At: at, Name: cmp.Or(args...)})
 	}
-	return look(p, cmd, ask, func(answer v1.Budgets, _ format) page {
+	return look(p, cmd, ask, func(answer v1.Budgets, _ format, _ *clock) page {
 		return (*budgets)(&answer).shown(p.Width, check)
 	})
 }

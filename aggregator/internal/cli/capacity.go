@@ -45,29 +45,22 @@ For utilization, run "bursar usage -measure utilization".`,
 	cmd.Flags().StringVar(&window, "window", "", "the changes in a `time`, by a word as in bursar usage")
 	cmd.Flags().StringVar(&zone, "zone", "", "the time `zone` by whose clock days begin; default the site's")
 	_ = cmd.RegisterFlagCompletionFunc("window", cobra.FixedCompletions(windowWords(), cobra.ShellCompDirectiveNoFileComp)) // the option exists
-	clock := time.UTC
-	ask := func(ctx context.Context, api v1.API, _ []string) (a v1.Capacity, err error) {
-		if window != "" {
-			if clock, err = api.Clock(ctx, zone); err != nil {
-				return a, err
-			}
-		}
+	ask := func(ctx context.Context, api v1.API, _ []string) (v1.Capacity, error) {
 		return api.Capacity(ctx, &v1.CapacityQuery{At: at, Window: window, Zone: zone})
 	}
-	return look(p, cmd, ask, func(answer v1.Capacity, f format) page {
+	return look(p, cmd, ask, func(answer v1.Capacity, f format, c *clock) page {
 		a := (*capacity)(&answer)
-		by := "UTC"
-		if f == asTable {
-			by = clock.String()
+		if named, err := time.LoadLocation(zone); zone != "" && err == nil {
+			c = clockFor(f, named)
 		}
-		out := page{table: a.table(window != "", by)}
+		out := page{table: a.table(window != "", c)}
 		if f == asTable {
 			for i, name := range out.table.head {
 				out.table.head[i] = strings.TrimSpace(name + " " + v1.AmountUnit(name))
 			}
 		}
-		if by != "UTC" {
-			out.notes = append(out.notes, "Times are those of "+by+".")
+		if zone != "" {
+			out.notes = append(out.notes, c.notes()...)
 		}
 		if len(a.Clusters) == 0 {
 			out.notes = append(out.notes, "No capacity configured or reported: add a cluster block to the configuration.")
@@ -82,8 +75,8 @@ For utilization, run "bursar usage -measure utilization".`,
 }
 
 // table has a line for each cluster and group, or for each of their changes, whose times
-// are by the clock of a zone.
-func (a *capacity) table(changes bool, zone string) *table {
+// are by a clock.
+func (a *capacity) table(changes bool, at *clock) *table {
 	var components []string
 	all := a.rows()
 	for i := range all {
@@ -104,7 +97,7 @@ func (a *capacity) table(changes bool, zone string) *table {
 	line := func(c *capacityRow, from v1.Time, amounts v1.Amounts) {
 		cells := []string{c.name}
 		if changes {
-			cells = append(cells, instantIn(from, zone))
+			cells = append(cells, at.instant(from))
 		}
 		for _, name := range components {
 			text := "-"
@@ -157,7 +150,7 @@ each source's report is below the table.`,
 	cmd.Flags().Var(&choice{&by, words}, "by", "a line for each: "+strings.Join(words, ", "))
 	_ = cmd.RegisterFlagCompletionFunc("by", cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)) // the option exists
 	ask := func(ctx context.Context, api v1.API, _ []string) (v1.Capacity, error) { return api.Capacity(ctx, nil) }
-	return look(p, cmd, ask, func(answer v1.Capacity, f format) page {
+	return look(p, cmd, ask, func(answer v1.Capacity, f format, c *clock) page {
 		a := (*capacity)(&answer)
 		t, hidden := a.censusTable(by)
 		out := page{table: t, answer: a.Census}
@@ -178,7 +171,7 @@ each source's report is below the table.`,
 			t.add(cells...)
 		}
 		for _, s := range a.Census.Sources {
-			out.notes = append(out.notes, s.Source+" looked at "+instant(s.At)+" UTC.")
+			out.notes = append(out.notes, s.Source+" looked at "+c.stamp(s.At)+".")
 		}
 		if len(a.Census.Sources) == 0 {
 			out.notes = append(out.notes, "No source has said how many jobs it has.")

@@ -49,7 +49,7 @@ With -check the exit code is 2 when runs are missing.`,
 	ask := func(ctx context.Context, api v1.API, _ []string) (v1.Completeness, error) {
 		return api.Completeness(ctx, &v1.CompletenessQuery{Source: o.source, Window: o.window, From: o.from, To: o.to})
 	}
-	return look(p, cmd, ask, func(answer v1.Completeness, f format) page {
+	return look(p, cmd, ask, func(answer v1.Completeness, f format, _ *clock) page {
 		a := (*days)(&answer)
 		out := page{exact: a.table(true)}
 		if o.check && a.Missing > 0 {

@@ -113,7 +113,7 @@ func (p *Program) compareConfig(cmd *cobra.Command, c *client.Client, paths []st
 	if err != nil {
 		return nil, fmt.Errorf("the cluster's configuration: %w (is this program as new as the cluster?)", err)
 	}
-	out := &compared{files: conf.Shared(), digest: string(answer.Digest), by: string(answer.CommittedBy), at: instant(answer.CommittedAt)}
+	out := &compared{files: conf.Shared(), digest: string(answer.Digest), by: string(answer.CommittedBy), at: clockFor(asTable, c.Zone()).stamp(answer.CommittedAt)}
 	out.differences = config.Diff(out.files, obeyed)
 	for _, d := range out.differences {
 		if _, err := fmt.Fprintln(p.Stdout, printable(d.String())); err != nil {

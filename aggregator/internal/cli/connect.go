@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/bursar-accounting/bursar/proto/client"
-	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 // connection is how a command reaches an aggregator.
@@ -127,23 +126,6 @@ func (c *connection) readToken() (string, error) {
 		return "", fmt.Errorf("the token: %w", err)
 	}
 	return strings.TrimSpace(string(text)), nil
-}
-
-// instant is a time of an answer, cut to seconds for people.
-func instant(t v1.Time) string {
-	if t.IsZero() {
-		return "-"
-	}
-	return t.UTC().Format("2006-01-02 15:04:05")
-}
-
-// instantIn is instant by the clock of a zone of an answer.
-func instantIn(t v1.Time, name string) string {
-	zone, err := time.LoadLocation(name)
-	if err != nil || t.IsZero() {
-		return instant(t)
-	}
-	return t.In(zone).Format("2006-01-02 15:04:05")
 }
 
 func dash(s string) string { return or(strings.TrimSpace(s), "-") }

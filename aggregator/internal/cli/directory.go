@@ -54,9 +54,9 @@ there are some. json has all of it, csv what the table has.`,
 		}
 		return api.Directory(ctx, &v1.DirectoryQuery{At: at, Unclaimed: unclaimed})
 	}
-	return look(p, cmd, ask, func(answer v1.Directory, f format) page {
+	return look(p, cmd, ask, func(answer v1.Directory, f format, c *clock) page {
 		d := (*directory)(&answer)
-		t, notes := d.table(part, f)
+		t, notes := d.table(part, f, c)
 		out := page{table: t, notes: notes}
 		if part == "unclaimed" && len(t.rows) > 0 {
 			out.found = found("%d groups or users belong to no project", len(t.rows)+d.Unclaimed.More)
@@ -69,7 +69,7 @@ there are some. json has all of it, csv what the table has.`,
 type directory v1.Directory
 
 // table is a part of the directory with what must be known of it.
-func (d *directory) table(part string, f format) (t *table, notes []string) {
+func (d *directory) table(part string, f format, c *clock) (t *table, notes []string) {
 	switch part {
 	case "people":
 		t = newTable("ID", "~NAME", "?EMAIL", "~GROUPS", "PROJECT", "PI")
@@ -79,18 +79,18 @@ func (d *directory) table(part string, f format) (t *table, notes []string) {
 		return t, []string{"The project is that of records without a group."}
 	case "classes":
 		t = newTable("CLASS", "~PATTERN", ">FACTOR")
-		for _, c := range d.HostClasses {
-			t.add(c.ID, c.Pattern, decimal(c.SUFactor))
+		for _, class := range d.HostClasses {
+			t.add(class.ID, class.Pattern, decimal(class.SUFactor))
 		}
 		return t, d.classNotes()
 	case "contributions":
 		t = newTable("~CONTRIBUTION", "BY", "CREDIT", ">AMOUNT", ">SPLIT", ">FACTOR", ">UNITS", "?FROM", "?TO")
-		for _, c := range d.Contributions {
-			t.add(c.ID, c.By, c.Credit, decimal(&c.Amount), decimal(&c.Split), decimal(&c.SUFactor), decimal(&c.Units), instant(c.From), instant(c.To))
+		for _, n := range d.Contributions {
+			t.add(n.ID, n.By, n.Credit, decimal(&n.Amount), decimal(&n.Split), decimal(&n.SUFactor), decimal(&n.Units), c.instant(n.From), c.instant(n.To))
 		}
 		return t, nil
 	case "unclaimed":
-		return d.unclaimed(f)
+		return d.unclaimed(f, c)
 	}
 	t = newTable("PROJECT", "PI", "?NAME", "~GROUPS", "~USERS", "?EXEMPT", "?SINCE", "?UNTIL")
 	for _, p := range d.Projects {
@@ -98,10 +98,10 @@ func (d *directory) table(part string, f format) (t *table, notes []string) {
 		if p.Exempt {
 			exempt = "yes"
 		}
-		t.add(p.ID, dash(string(p.PI)), dash(string(p.PIName)), dash(v1.JoinList(p.Groups...)), dash(v1.JoinList(p.Users...)), exempt, instant(p.Since), instant(p.Until))
+		t.add(p.ID, dash(string(p.PI)), dash(string(p.PIName)), dash(v1.JoinList(p.Groups...)), dash(v1.JoinList(p.Users...)), exempt, c.instant(p.Since), c.instant(p.Until))
 	}
-	return t, []string{fmt.Sprintf("As it is at %s UTC. There are more parts: people (%d), classes of hosts (%d), contributions (%d); see bursar directory -h.",
-		instant(d.At), len(d.People), len(d.HostClasses), len(d.Contributions))}
+	return t, []string{fmt.Sprintf("As it is at %s. There are more parts: people (%d), classes of hosts (%d), contributions (%d); see bursar directory -h.",
+		c.stamp(d.At), len(d.People), len(d.HostClasses), len(d.Contributions))}
 }
 
 func (d *directory) classNotes() []string {
@@ -116,7 +116,7 @@ func (d *directory) classNotes() []string {
 	return []string{note}
 }
 
-func (d *directory) unclaimed(f format) (t *table, notes []string) {
+func (d *directory) unclaimed(f format, c *clock) (t *table, notes []string) {
 	t = newTable("GROUP", "USER", ">RECORDS")
 	none := "-"
 	if f == asTable {
@@ -132,7 +132,7 @@ func (d *directory) unclaimed(f format) (t *table, notes []string) {
 		notes = append(notes, fmt.Sprintf("There are %d more with fewer records.", d.Unclaimed.More))
 	}
 	if len(t.rows) == 0 {
-		notes = append(notes, "The projects of "+instant(d.At)+" UTC claim everything that ran since "+instant(d.Unclaimed.From)+" UTC.")
+		notes = append(notes, "The projects of "+c.stamp(d.At)+" claim everything that ran since "+c.stamp(d.Unclaimed.From)+".")
 	}
 	return t, notes
 }

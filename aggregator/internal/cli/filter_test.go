@@ -1,6 +1,7 @@
 package cli_test
 
 import (
+	"regexp"
 	"strings"
 	"testing"
 
@@ -42,8 +43,15 @@ func TestState_OfRuns_IsAColumnAndAKey(t *testing.T) {
 		list = append(list, apitest.Job{
 			ID: id, Group: "atlas", User: "mia", Submit: "2026-02-25T00:00:00Z", Start: "2026-02-25T01:00:00Z", Stop: "2026-02-25T02:00:00Z", Cores: 4, CPU: 60, State: state,
 		}.Record())
+		if id == "nemo-91" {
+			list[len(list)-1].Exit = record.Exit{Known: true, Code: 2, Signal: 9}
+		}
 	}
 	world.Collect(apitest.Nemo(), list, nil)
+	_, out, _ := s.bursar(t.Context(), "records", "-where", "exit_code=2")
+	if !regexp.MustCompile(`EXIT\nnemo-91 .* FAILED +2:9\n`).MatchString(out) {
+		t.Errorf("a run that failed:\n%s", out)
+	}
 	for line, lines := range map[string]int{
 		"records -where user_id=mia":                                                              4,
 		"records -where state=FAILED":                                                             4,

@@ -27,14 +27,14 @@ collects a window of a source again. A gap stays in the list afterwards.`,
 	return look(p, cmd, ask, showGaps)
 }
 
-func showGaps(list v1.Gaps, _ format) page {
+func showGaps(list v1.Gaps, _ format, c *clock) page {
 	t := newTable("AGENT", "SOURCE", "FROM", "TO", "?NOTICED", "~REASON")
 	for _, g := range list.Gaps {
 		source := g.SourceType + "/" + g.SourceLabel
 		if source == "/" {
 			source = "-" // of the whole agent
 		}
-		t.add(g.Agent, source, instant(g.From), instant(g.To), instant(g.Noticed), g.Reason)
+		t.add(g.Agent, source, c.instant(g.From), c.instant(g.To), c.instant(g.Noticed), g.Reason)
 	}
 	return page{table: t, found: cutOff(list.More)}
 }

@@ -24,7 +24,7 @@ type page struct {
 }
 
 // display says how an answer is shown.
-type display[T any] func(answer T, f format) page
+type display[T any] func(answer T, f format, c *clock) page
 
 // look makes a command ask one route and show the answer as a table, JSON or CSV. Without
 // Args of its own it takes none.
@@ -42,16 +42,19 @@ func looking[T any](p *Program, cmd *cobra.Command, timeout time.Duration, ask f
 		cmd.Args = cobra.NoArgs
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		c, err := conn.open(p)
+		remote, err := conn.open(p)
 		if err != nil {
 			return err
 		}
-		defer c.Close()
-		answer, err := ask(cmd.Context(), c.API, args)
+		defer remote.Close()
+		answer, err := ask(cmd.Context(), remote.API, args)
 		if err != nil {
 			return err
 		}
-		return p.write(answer, f, show(answer, f))
+		c := clockFor(f, remote.Zone())
+		out := show(answer, f, c)
+		out.notes = append(out.notes, c.notes()...)
+		return p.write(answer, f, out)
 	}
 	return cmd
 }
@@ -89,10 +92,10 @@ func (p *Program) agentsCommand() *cobra.Command {
 	cmd := look(p, &cobra.Command{
 		Use: "agents", Short: "List agents and their sources, with lag, completeness and gaps",
 		Example: "  bursar agents\n  bursar agents -format json",
-	}, func(ctx context.Context, api v1.API, _ []string) (v1.Agents, error) { return api.Agents(ctx, nil) }, func(list v1.Agents, _ format) page {
-		out := page{table: agentTable(list.Agents)}
+	}, func(ctx context.Context, api v1.API, _ []string) (v1.Agents, error) { return api.Agents(ctx, nil) }, func(list v1.Agents, _ format, c *clock) page {
+		out := page{table: c.agentTable(list.Agents)}
 		for _, a := range list.Agents {
-			out.notes = append(out.notes, troubles(&a)...)
+			out.notes = append(out.notes, c.troubles(&a)...)
 		}
 		return out
 	})
@@ -101,7 +104,7 @@ func (p *Program) agentsCommand() *cobra.Command {
 }
 
 // troubles says what is wrong with an agent, and what to do.
-func troubles(a *v1.Agent) (notes []string) {
+func (c *clock) troubles(a *v1.Agent) (notes []string) {
 	if a.Error != "" {
 		notes = append(notes, a.Name+": "+a.Error)
 	}
@@ -113,7 +116,7 @@ func troubles(a *v1.Agent) (notes []string) {
 		case s.Error != "":
 			notes = append(notes, fmt.Sprintf("%s: %s is not collected: %s", a.Name, sourceName(&s), s.Error))
 		case s.Silent:
-			notes = append(notes, fmt.Sprintf("%s: %s says nothing for longer than is usual; it is complete to %s", a.Name, sourceName(&s), instant(s.CompleteTo)))
+			notes = append(notes, fmt.Sprintf("%s: %s says nothing for longer than is usual; it is complete to %s", a.Name, sourceName(&s), c.instant(s.CompleteTo)))
 		}
 	}
 	if a.Joined && !a.Configured {
@@ -125,12 +128,12 @@ func troubles(a *v1.Agent) (notes []string) {
 	return notes
 }
 
-func agentTable(list []v1.Agent) *table {
+func (c *clock) agentTable(list []v1.Agent) *table {
 	t := newTable("AGENT", "?ADDRESS", "STATE", "?LAST CONTACT", "?>BEHIND", "?>GAPS", "SOURCE", "?SOURCE STATE", ">RECORDS", "?>QUARANTINED", "COMPLETE TO")
 	for _, a := range list {
-		head := []string{a.Name, dash(a.Address), agentState(&a), instant(a.LastContact), orNotKnown(a.Behind), strconv.Itoa(a.Gaps)}
+		head := []string{a.Name, dash(a.Address), agentState(&a), c.instant(a.LastContact), orNotKnown(a.Behind), strconv.Itoa(a.Gaps)}
 		for _, s := range a.Sources {
-			t.add(append(head[:6:6], sourceName(&s), dash(s.State), strconv.FormatInt(s.Counts.Added, 10), strconv.FormatUint(s.Quarantined, 10), instant(s.CompleteTo))...)
+			t.add(append(head[:6:6], sourceName(&s), dash(s.State), strconv.FormatInt(s.Counts.Added, 10), strconv.FormatUint(s.Quarantined, 10), c.instant(s.CompleteTo))...)
 		}
 		if len(a.Sources) == 0 {
 			t.add(append(head[:6:6], "-", "-", "0", "0", "-")...)
@@ -174,15 +177,15 @@ func (p *Program) conflictsCommand() *cobra.Command {
 		Example: "  bursar conflicts\n  bursar conflicts -format csv",
 	}, func(ctx context.Context, api v1.API, _ []string) (v1.Conflicts, error) {
 		return api.Conflicts(ctx, nil)
-	}, func(list v1.Conflicts, _ format) page {
+	}, func(list v1.Conflicts, _ format, c *clock) page {
 		t := newTable("RECORD", "ORIGIN", "?RANK", "START", "?STOP", "?OBSERVED")
 		for _, e := range list.Conflicts {
 			for _, h := range e.Holdings {
 				start, stop := "-", "-"
 				if h.Record != nil {
-					start, stop = instant(h.Record.StartTime), instant(h.Record.StopTime)
+					start, stop = c.instant(h.Record.StartTime), c.instant(h.Record.StopTime)
 				}
-				t.add(e.RecordID, h.Origin, h.Rank, start, stop, instant(h.Observed))
+				t.add(e.RecordID, h.Origin, h.Rank, start, stop, c.instant(h.Observed))
 			}
 		}
 		return page{table: t, found: cutOff(list.More)}

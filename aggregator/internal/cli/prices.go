@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"context"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -21,35 +20,21 @@ record meets applies.`,
 	}
 	cmd.Flags().StringVar(&q.Window, "window", "", "all prices in effect at some time of this `window`, such as last-month or 2026-Q3")
 	cmd.Flags().StringVar(&q.At, "at", "", "the `time` at which they hold, such as 2025 or 2026-03-01; default now")
-	zone := time.UTC
-	ask := func(ctx context.Context, api v1.API, _ []string) (a v1.Prices, err error) {
-		if zone, err = api.Clock(ctx, ""); err != nil {
-			return a, err
-		}
-		return api.Prices(ctx, &q)
-	}
-	return look(p, cmd, ask, func(a v1.Prices, f format) page { return showPrices(a, f, zone.String()) })
+	return look(p, cmd, func(ctx context.Context, api v1.API, _ []string) (v1.Prices, error) { return api.Prices(ctx, &q) }, showPrices)
 }
 
-// showPrices is a table of prices, with dates by the clock of a zone for people.
-func showPrices(a v1.Prices, f format, zone string) page {
-	if f != asTable {
-		zone = "UTC"
-	}
+// showPrices is a table of prices.
+func showPrices(a v1.Prices, f format, c *clock) page {
 	t := newTable("COMPONENT", "PER", ">PRICE", "UNIT", "~FOR", "?LIST", "?FROM", "?TO")
 	for _, x := range a.Prices {
 		whom, per := conditions(x.Match), x.Per
 		if f == asTable {
 			whom, per = cmp.Or(whom, "all"), x.PerText()
 		}
-		t.add(x.Component, per, x.Price.String(), string(a.Currency), whom, x.List, instantIn(x.From, zone), instantIn(x.To, zone))
+		t.add(x.Component, per, x.Price.String(), string(a.Currency), whom, x.List, c.instant(x.From), c.instant(x.To))
 	}
 	if f == asTable && len(a.Prices) == 0 {
 		return page{notes: []string{"No prices are in effect then; add a block price \"name\" { … } to aggregator.hcl."}}
 	}
-	out := page{table: t}
-	if zone != "UTC" {
-		out.notes = append(out.notes, "Times are those of "+zone+".")
-	}
-	return out
+	return page{table: t}
 }

@@ -28,10 +28,10 @@ func (p *Program) quarantineList() *cobra.Command {
 		Use: "list", Short: "List quarantined jobs", Example: "  bursar quarantine list\n  bursar quarantine list -format json",
 	}, func(ctx context.Context, api v1.API, _ []string) (v1.Quarantine, error) {
 		return api.Quarantine(ctx, nil)
-	}, func(list v1.Quarantine, _ format) page {
+	}, func(list v1.Quarantine, _ format, c *clock) page {
 		t := newTable("KEY", "REASON", "?LAST", "?>COUNT", "~MESSAGE")
 		for _, q := range list.Quarantine {
-			t.add(quarantineKey(&q), q.Reason, instant(q.Last), strconv.FormatInt(q.Count, 10), q.Message)
+			t.add(quarantineKey(&q), q.Reason, c.instant(q.Last), strconv.FormatInt(q.Count, 10), q.Message)
 		}
 		return page{table: t, found: cutOff(list.More)}
 	})
@@ -51,14 +51,14 @@ func (p *Program) quarantineShow() *cobra.Command {
 	return looking(p, cmd, 0, ask, showQuarantined, asTable, asJSON)
 }
 
-func showQuarantined(q v1.Quarantined, _ format) page {
+func showQuarantined(q v1.Quarantined, _ format, c *clock) page {
 	t := newTable("WHAT", "VALUE")
 	t.add("key", quarantineKey(&q))
 	t.add("reason", q.Reason)
 	t.add("message", q.Message)
 	t.add("record", dash(q.RecordID))
-	t.add("first", instant(q.First))
-	t.add("last", instant(q.Last))
+	t.add("first", c.instant(q.First))
+	t.add("last", c.instant(q.Last))
 	t.add("count", strconv.FormatInt(q.Count, 10))
 	t.below = q.Raw
 	out := page{table: t}

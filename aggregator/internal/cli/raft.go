@@ -25,10 +25,10 @@ when the member last answered the leader; both are known to the leader only. ADD
 that of the list of members: nodes dial each other at the address that raft.peers of
 their configuration has for a name, and a leader makes the list follow its own.`,
 		Example: "  bursar operator raft list-peers\n  bursar operator raft list-peers -format json",
-	}, func(ctx context.Context, api v1.API, _ []string) (v1.Members, error) { return api.ListMembers(ctx) }, func(list v1.Members, _ format) page {
+	}, func(ctx context.Context, api v1.API, _ []string) (v1.Members, error) { return api.ListMembers(ctx) }, func(list v1.Members, _ format, c *clock) page {
 		t := newTable("NAME", "ID", "ADDRESS", "STATE", ">APPLIED", "?>MATCH", "?LAST CONTACT", "?VERSION")
 		for _, m := range list.Members {
-			t.add(dash(m.Name), m.ID, m.Address, memberState(&m), count(m.Applied), count(m.Match), instant(m.LastContact), dash(m.Version))
+			t.add(dash(m.Name), m.ID, m.Address, memberState(&m), count(m.Applied), count(m.Match), c.instant(m.LastContact), dash(m.Version))
 		}
 		out := page{table: t}
 		for _, m := range list.Members {

@@ -47,8 +47,9 @@ func (p *Program) recordsCommand() *cobra.Command {
 
 A table has 50 records unless -limit is given; json is one record per line; csv
 has a column for each key and component; json and csv have all records. Times
-are shown in UTC; -since and -until take a date or a date with time by the
-site's clock, RFC 3339, or how long ago, such as 36h or 7d.
+are by the site's clock in a table, and in UTC in json and csv; -since and -until
+take a date or a date with time by the site's clock, RFC 3339, or how long ago,
+such as 36h or 7d.
 
 Archived records are left out unless -archived is given.`,
 		Example: "  bursar records -since 7d -where group_id=atlas\n  bursar records -open\n  bursar records -since 2026-01-01 -until 2026-02-01 -format csv > january.csv",
@@ -270,8 +271,12 @@ func (p *Program) recordTable(ctx context.Context, c *client.Client, query *v1.L
 	if more {
 		list = list[:limit]
 	}
-	if err := p.print(tableOf(list)); err != nil {
+	at := clockFor(asTable, c.Zone())
+	if err := p.print(tableOf(list, at)); err != nil {
 		return 0, err
+	}
+	for _, note := range at.notes() {
+		p.say("%s", note)
 	}
 	if more {
 		p.say("There are more: -limit -1 lists all of them.")
@@ -282,29 +287,55 @@ func (p *Program) recordTable(ctx context.Context, c *client.Client, query *v1.L
 }
 
 // tableOf leaves out the columns that no record fills.
-func tableOf(list []v1.FullRecord) *table {
+func tableOf(list []v1.FullRecord, c *clock) *table {
 	keys := []string{"site_id", "group_id", "user_id", "job_name"}
 	keys = slices.DeleteFunc(keys, func(k string) bool {
-		return !slices.ContainsFunc(list, func(r v1.FullRecord) bool { return len(r.Meta[k]) > 0 })
+		return !slices.ContainsFunc(list, func(r v1.FullRecord) bool { return len(valuesOf(&r, k)) > 0 })
 	})
 	head := append(append([]string{"RECORD"}, upper(keys)...), "~COMPONENTS", "?START", "STOP", ">RUNTIME")
 	ended := slices.ContainsFunc(list, func(r v1.FullRecord) bool { return r.State != "" })
 	if ended {
 		head = append(head, "?STATE")
 	}
+	exits := slices.ContainsFunc(list, func(r v1.FullRecord) bool { return r.ExitCode != nil })
+	if exits {
+		head = append(head, "?>EXIT")
+	}
 	t := newTable(head...)
 	for _, r := range list {
 		cells := []string{r.RecordID}
 		for _, k := range keys {
-			cells = append(cells, dash(v1.JoinList(r.Meta[k]...)))
+			cells = append(cells, dash(v1.JoinList(valuesOf(&r, k)...)))
 		}
-		cells = append(cells, dash(components(r.Components)), instant(r.StartTime), stopText(r.StopTime), runtimeText(r.Runtime))
+		cells = append(cells, dash(components(r.Components)), c.instant(r.StartTime), c.stopText(r.StopTime), runtimeText(r.Runtime))
 		if ended {
 			cells = append(cells, dash(string(r.State)))
+		}
+		if exits {
+			cells = append(cells, exitText(&r))
 		}
 		t.add(cells...)
 	}
 	return t
+}
+
+// valuesOf are the values of a record's key; Nomad and ai4 call a job's name job.
+func valuesOf(r *v1.FullRecord, key string) []string {
+	if values := r.Meta[key]; key != "job_name" || len(values) > 0 {
+		return values
+	}
+	return r.Meta["job"]
+}
+
+// exitText is the exit code of a run; CODE:SIGNAL where a signal ended it.
+func exitText(r *v1.FullRecord) string {
+	var parts []string
+	for _, n := range []*int64{r.ExitCode, r.ExitSignal} {
+		if n != nil && (*n != 0 || len(parts) == 0) {
+			parts = append(parts, strconv.FormatInt(*n, 10))
+		}
+	}
+	return dash(strings.Join(parts, ":"))
 }
 
 func upper(keys []string) []string {
@@ -326,11 +357,11 @@ func components(list []v1.FullComponent) string {
 	return strings.Join(parts, " ")
 }
 
-func stopText(stop v1.Time) string {
+func (c *clock) stopText(stop v1.Time) string {
 	if stop.IsZero() {
 		return "running"
 	}
-	return instant(stop)
+	return c.instant(stop)
 }
 
 // runtimeText is written like a scheduler does: days-hours:minutes:seconds.

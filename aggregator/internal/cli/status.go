@@ -26,18 +26,18 @@ Any node can answer; a node that cannot reach the others says so. Exit code 0
 means healthy, 2 that something needs attention, and 1 that the health is unknown,
 because the node does not answer.`,
 		Example: "  bursar status\n  bursar status -address https://agg1.example.org:8443 -ca-cert ca.pem -client-cert alice.pem -client-key alice.key",
-	}, func(ctx context.Context, api v1.API, _ []string) (v1.Status, error) { return api.Status(ctx, nil) }, func(answer v1.Status, _ format) page {
+	}, func(ctx context.Context, api v1.API, _ []string) (v1.Status, error) { return api.Status(ctx, nil) }, func(answer v1.Status, _ format, c *clock) page {
 		s := clusterStatus(answer)
 		if s.Verdict == nil {
 			s.Verdict = &v1.Verdict{}
 		}
-		return p.showStatus(&s)
+		return p.showStatus(&s, c)
 	})
 }
 
-func (p *Program) showStatus(s *clusterStatus) page {
+func (p *Program) showStatus(s *clusterStatus, c *clock) page {
 	out := page{exact: newTable("WHAT", "VALUE")}
-	for _, l := range append([]line{{"state", s.State}}, s.lines(p.Now())...) {
+	for _, l := range append([]line{{"state", s.State}}, s.lines(p.Now(), c)...) {
 		out.exact.add(l.what, l.value)
 	}
 	switch s.State {
@@ -49,7 +49,7 @@ func (p *Program) showStatus(s *clusterStatus) page {
 	}
 	var b strings.Builder
 	b.WriteString(p.strong(s, wrap(s.headline(p.Now()), p.Width, 0)) + "\n")
-	for _, l := range s.lines(p.Now()) {
+	for _, l := range s.lines(p.Now(), c) {
 		text := fmt.Sprintf("%-*s%s", labelWidth, l.what, printable(l.value))
 		switch {
 		case l.what == labelDo:
@@ -127,7 +127,7 @@ func long(d time.Duration) string {
 }
 
 // lines are the others: what to do, and the facts.
-func (s *clusterStatus) lines(now time.Time) (out []line) {
+func (s *clusterStatus) lines(now time.Time, c *clock) (out []line) {
 	if list := s.todo(); len(list) > 0 {
 		out = append(out, line{labelDo, dash(list[0].Do)})
 		rest := list[1:]
@@ -139,9 +139,9 @@ func (s *clusterStatus) lines(now time.Time) (out []line) {
 			out = append(out, line{"then", text})
 		}
 	}
-	return append(out, line{"cluster", s.clusterLine()}, line{"records", s.recordsLine()}, line{"agents", s.agentsLine()},
+	return append(out, line{"cluster", s.clusterLine()}, line{"records", s.recordsLine(c)}, line{"agents", s.agentsLine()},
 		line{"issues", s.issuesLine()},
-		line{"disks", s.disksLine()}, line{"dates", s.datesLine()})
+		line{"disks", s.disksLine()}, line{"dates", s.datesLine(c)})
 }
 
 func (s *clusterStatus) clusterLine() string {
@@ -196,11 +196,11 @@ func secondsText(seconds float64) string {
 	return long(time.Duration(seconds * float64(time.Second)))
 }
 
-func (s *clusterStatus) recordsLine() string {
-	oldest := ""
+func (s *clusterStatus) recordsLine(c *clock) string {
+	var oldest v1.Time
 	for _, a := range s.Agents {
 		for _, source := range a.Sources {
-			if to := instant(source.CompleteTo); to != "-" && (oldest == "" || to < oldest) {
+			if to := source.CompleteTo; !to.IsZero() && (oldest.IsZero() || to.Before(oldest.Time)) {
 				oldest = to
 			}
 		}
@@ -216,8 +216,8 @@ func (s *clusterStatus) recordsLine() string {
 	default:
 		text += " on this node, confirmed " + secondsText(*s.AgeSeconds) + " ago"
 	}
-	if oldest != "" {
-		text += ", complete to " + oldest
+	if !oldest.IsZero() {
+		text += ", complete to " + c.instant(oldest)
 	}
 	return text
 }
@@ -282,19 +282,19 @@ func orNotKnown(n *uint64) string {
 }
 
 // datesLine has the certificate that ends first and the newest backup.
-func (s *clusterStatus) datesLine() string {
-	first := ""
+func (s *clusterStatus) datesLine(c *clock) string {
+	var first v1.Time
 	for _, n := range s.Nodes {
-		if to := instant(n.CertificateUntil); to != "-" && (first == "" || to < first) {
+		if to := n.CertificateUntil; !to.IsZero() && (first.IsZero() || to.Before(first.Time)) {
 			first = to
 		}
 	}
 	var parts []string
-	if first != "" {
-		parts = append(parts, "certificates to "+first)
+	if !first.IsZero() {
+		parts = append(parts, "certificates to "+c.instant(first))
 	}
 	if !s.LastSnapshot.IsZero() {
-		parts = append(parts, "last snapshot saved "+instant(s.LastSnapshot))
+		parts = append(parts, "last snapshot saved "+c.instant(s.LastSnapshot))
 	}
 	return dash(strings.Join(parts, ", "))
 }

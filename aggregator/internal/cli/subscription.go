@@ -43,7 +43,7 @@ A window is as for "bursar usage".`,
 		}
 		return api.Subscription(ctx, &v1.SubscriptionQuery{Window: window, From: from, To: to, Zone: zone, Credit: credit, Where: pairs})
 	}
-	return look(p, cmd, ask, func(answer v1.Subscription, _ format) page {
+	return look(p, cmd, ask, func(answer v1.Subscription, _ format, _ *clock) page {
 		s := (*subscription)(&answer)
 		return page{table: s.table(), exact: s.exact(), notes: s.notes()}
 	})

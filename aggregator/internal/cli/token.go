@@ -58,16 +58,16 @@ func (t *newToken) wish() (v1.NewToken, error) {
 }
 
 // line is what the command prints.
-func (t *newToken) line(made *v1.IssuedToken) (line, hint string) {
+func (t *newToken) line(made *v1.IssuedToken, c *clock) (line, hint string) {
 	switch t.role {
 	case string(identity.Agent):
 		line = fmt.Sprintf("bursar-agent join %s %s", made.Address, made.Token)
 	case string(identity.Aggregator):
 		line = fmt.Sprintf("bursar init -join %s -token %s", made.Address, made.Token)
 	default:
-		return made.Token, "This token is shown once. It works until " + instant(made.Expires) + " UTC."
+		return made.Token, "This token is shown once. It works until " + c.stamp(made.Expires) + "."
 	}
-	return line, "Run this line as root on the other machine, once, before " + instant(made.Expires) + " UTC."
+	return line, "Run this line as root on the other machine, once, before " + c.stamp(made.Expires) + "."
 }
 
 func (p *Program) tokenCreateCommand() *cobra.Command {
@@ -117,7 +117,7 @@ This needs the role admin.`,
 		if f == asJSON {
 			return p.json(made)
 		}
-		line, hint := t.line(&made)
+		line, hint := t.line(&made, clockFor(asTable, c.Zone()))
 		if _, err := fmt.Fprintln(p.Stdout, line); err != nil {
 			return err
 		}
@@ -130,10 +130,10 @@ This needs the role admin.`,
 func (p *Program) tokenListCommand() *cobra.Command {
 	return look(p, &cobra.Command{
 		Use: "list", Short: "List the tokens, and their last use", Example: "  bursar token list\n  bursar token list -format json",
-	}, func(ctx context.Context, api v1.API, _ []string) (v1.Tokens, error) { return api.Tokens(ctx) }, func(list v1.Tokens, _ format) page {
+	}, func(ctx context.Context, api v1.API, _ []string) (v1.Tokens, error) { return api.Tokens(ctx) }, func(list v1.Tokens, _ format, c *clock) page {
 		t := newTable("TOKEN", "ROLE", "?NAME", "?RECORDS", "STATE", "CREATED BY", "CREATED", "EXPIRES", "?USED", "?USED BY", "?FROM")
 		for _, k := range list.Tokens {
-			t.add(k.ID, k.Role, dash(k.Name), dash(rowsOf(k.Person, k.Rows)), k.State, k.CreatedBy, instant(k.Created), instant(k.Expires), instant(k.Used), dash(k.UsedBy), dash(k.UsedFrom))
+			t.add(k.ID, k.Role, dash(k.Name), dash(rowsOf(k.Person, k.Rows)), k.State, k.CreatedBy, c.instant(k.Created), c.instant(k.Expires), c.instant(k.Used), dash(k.UsedBy), dash(k.UsedFrom))
 		}
 		return page{table: t}
 	})

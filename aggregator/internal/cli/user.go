@@ -120,10 +120,10 @@ func notEnd(err error) error {
 func (p *Program) userListCommand() *cobra.Command {
 	return look(p, &cobra.Command{
 		Use: "list", Short: "List the users who log in with a password", Example: "  bursar user list\n  bursar user list -format json",
-	}, func(ctx context.Context, api v1.API, _ []string) (v1.Users, error) { return api.Users(ctx) }, func(list v1.Users, _ format) page {
+	}, func(ctx context.Context, api v1.API, _ []string) (v1.Users, error) { return api.Users(ctx) }, func(list v1.Users, _ format, c *clock) page {
 		t := newTable("NAME", "ROLES", "?RECORDS", "CREATED BY", "CREATED", "PASSWORD SET")
 		for _, u := range list.Users {
-			t.add(u.Name, u.Roles, dash(rowsOf(u.Person, u.Rows)), u.CreatedBy, instant(u.Created), instant(u.Changed))
+			t.add(u.Name, u.Roles, dash(rowsOf(u.Person, u.Rows)), u.CreatedBy, c.instant(u.Created), c.instant(u.Changed))
 		}
 		return page{table: t}
 	})

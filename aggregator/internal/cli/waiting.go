@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,10 +35,10 @@ func (p *Program) waitingList() *cobra.Command {
 record is still on its way from another agent or does not exist: TARDIS pushes the end
 of drones that never became available.`,
 		Example: "  bursar waiting list\n  bursar waiting list -format csv",
-	}, func(ctx context.Context, api v1.API, _ []string) (v1.Waiting, error) { return api.Waiting(ctx, nil) }, func(list v1.Waiting, _ format) page {
+	}, func(ctx context.Context, api v1.API, _ []string) (v1.Waiting, error) { return api.Waiting(ctx, nil) }, func(list v1.Waiting, _ format, c *clock) page {
 		t := newTable("RECORD", "STOP")
 		for _, w := range list.Waiting {
-			t.add(w.RecordID, instant(waitingStop(&w)))
+			t.add(w.RecordID, c.instant(waitingStop(&w)))
 		}
 		return page{table: t, found: cutOff(list.More)}
 	})
@@ -57,10 +58,8 @@ waiting_stops { expire_after = "30d" } to the aggregator block.`,
 	cmd.Flags().BoolVar(&all, "all", false, "all stops that wait")
 	cmd.Flags().StringVar(&older, "older", "", "stops of runs that ended before this `time`, or so long ago, such as 30d")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		before := time.Time{}
 		if older != "" {
-			var err error
-			if before, err = moment(older, p.Now(), time.UTC); err != nil {
+			if _, err := moment(older, p.Now(), time.UTC); err != nil {
 				return commandline.UsageError(cmd, fmt.Errorf("-older: %w", err))
 			}
 		}
@@ -75,16 +74,21 @@ waiting_stops { expire_after = "30d" } to the aggregator block.`,
 		if len(args) > 0 {
 			return p.dismiss(cmd.Context(), c, args)
 		}
-		return p.dismissListed(cmd.Context(), c, before)
+		return p.dismissListed(cmd.Context(), c, older)
 	}
 	return cmd
 }
 
-// dismissListed dismisses what the server lists of before that time; of all with none.
-func (p *Program) dismissListed(ctx context.Context, c *client.Client, before time.Time) error {
+// dismissListed dismisses what the server lists of before a time by the site's clock; of all
+// with none.
+func (p *Program) dismissListed(ctx context.Context, c *client.Client, older string) error {
 	answer, err := c.Waiting(ctx, nil)
 	if err != nil {
 		return err
+	}
+	before := time.Time{}
+	if older != "" {
+		before, _ = moment(older, p.Now(), cmp.Or(c.Zone(), time.UTC)) // which was right before
 	}
 	var ids []string
 	for i := range answer.Waiting {

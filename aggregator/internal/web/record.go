@@ -20,7 +20,6 @@ type recordPage struct {
 	line
 
 	Submit   time.Time
-	Exit     string
 	Meta     []metaLine
 	Rank     string
 	Received time.Time
@@ -80,12 +79,6 @@ func (p *Pages) record(r *http.Request, v *access.View) (any, error) {
 	page := &recordPage{
 		line: lineOf(&row), Submit: std(row.Record.Submit), Meta: metaLines(row.Record.Meta), Rank: row.Rank.String(),
 		Received: std(row.Received), Changed: std(row.Changed), Seq: row.Seq, JSON: v1.GetEntryAddress(id, nil, ""),
-	}
-	if e := row.Record.Exit; e.Known {
-		page.Exit = strconv.Itoa(int(e.Code))
-		if e.Signal != 0 {
-			page.Exit += ", signal " + strconv.Itoa(int(e.Signal))
-		}
 	}
 	shown := row.Record
 	shown.Stop = row.ShownStop()

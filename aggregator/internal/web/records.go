@@ -33,6 +33,7 @@ type line struct {
 	Open, Negative    bool
 	Runtime           string
 	State             string
+	Exit              string // its code, and a signal; "" where it is not known
 	Origin            string
 }
 
@@ -52,6 +53,12 @@ func lineOf(row *columns.Row) line {
 	}
 	if s, ok := r.Runtime(); ok {
 		l.Runtime = runtime(s)
+	}
+	if r.Exit.Known {
+		l.Exit = strconv.Itoa(int(r.Exit.Code))
+		if r.Exit.Signal != 0 {
+			l.Exit += ", signal " + strconv.Itoa(int(r.Exit.Signal))
+		}
 	}
 	for _, c := range r.Components {
 		l.Parts = append(l.Parts, part{Name: c.Name, Amount: c.Amount, Total: c.Kind == record.Total, Scores: c.Scores})

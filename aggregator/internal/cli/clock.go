@@ -1,0 +1,52 @@
+package cli
+
+import (
+	"time"
+
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
+)
+
+// clock writes the times of an answer by the clock of a zone, and knows whether it wrote one.
+type clock struct {
+	zone *time.Location
+	used bool
+}
+
+// clockFor returns the clock of a format: the site's for people, and UTC for programs.
+func clockFor(f format, site *time.Location) *clock {
+	if f != asTable || site == nil {
+		site = time.UTC
+	}
+	return &clock{zone: site}
+}
+
+// instant is a time cut to seconds; "-" for none.
+func (c *clock) instant(t v1.Time) string {
+	if t.IsZero() {
+		return "-"
+	}
+	c.used = true
+	return t.In(c.zone).Format(time.DateTime)
+}
+
+// stamp is a time with the name of the zone.
+func (c *clock) stamp(t v1.Time) string {
+	return t.In(c.zone).Format(time.DateTime) + " " + c.zone.String()
+}
+
+// notes says which zone the times are of, where some are and it is not UTC.
+func (c *clock) notes() []string {
+	if !c.used || c.zone.String() == "UTC" {
+		return nil
+	}
+	return []string{"Times are those of " + c.zone.String() + "."}
+}
+
+// instantIn is a time by the clock of a zone that an answer names.
+func instantIn(t v1.Time, name string) string {
+	zone, err := time.LoadLocation(name)
+	if err != nil {
+		zone = time.UTC
+	}
+	return (&clock{zone: zone}).instant(t)
+}
