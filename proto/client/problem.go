@@ -30,6 +30,8 @@ type Problem struct {
 	Status   int    `json:"status"`
 	Detail   string `json:"detail"`
 	Instance string `json:"instance"`
+	// RetryAfter is the header of that name, such as "1", in seconds; "" for none.
+	RetryAfter string `json:"-"`
 	// Extra holds the members of problem+json that RFC 9457 does not name.
 	Extra map[string]json.RawMessage `json:"-"`
 }
@@ -76,7 +78,7 @@ func refusal(resp *http.Response) *Problem {
 	} else {
 		p.Detail = text(body)
 	}
-	p.Status = resp.StatusCode
+	p.Status, p.RetryAfter = resp.StatusCode, resp.Header.Get("Retry-After")
 	return p
 }
 

@@ -389,8 +389,10 @@ func TestReadsThatCannotBeDoneAreErrors(t *testing.T) {
 		{"GET", "/records?limit=0", "", 503, `{"error":"the cluster cannot answer now: no quorum"}`, "Retry-After: 1"},
 		{"GET", "/record/r2", "", 503, `{"error":"the cluster cannot answer now: no quorum"}`, "Retry-After: 1"},
 	})
-	if a := rg.do("GET", "/v1/records", ""); a.status != 503 || a.header.Get("Retry-After") != "1" || a.header.Get("Content-Type") != "application/problem+json" {
-		t.Error(a)
+	for _, path := range []string{"/v1/records", "/v1/usage?window=2026", "/v1/reports/usage?period=2026", "/v1/reports/usage?period=2026&format=csv"} {
+		if a := rg.do("GET", path, ""); a.status != 503 || a.header.Get("Retry-After") != "1" || a.header.Get("Content-Type") != "application/problem+json" {
+			t.Error(path, a)
+		}
 	}
 }
 

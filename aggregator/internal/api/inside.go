@@ -46,6 +46,7 @@ func (k *kept) read(what string, out any) error {
 		if json.Unmarshal(k.body.Bytes(), p) != nil {
 			p.Title = http.StatusText(k.status)
 		}
+		p.RetryAfter = k.head.Get("Retry-After")
 		return p
 	}
 	if out == nil {

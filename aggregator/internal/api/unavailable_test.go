@@ -14,6 +14,8 @@ import (
 
 func TestServer_ErrorThatPasses_Is503WithRetryAfter(t *testing.T) {
 	s := &Server{opt: Options{Log: slog.New(slog.DiscardHandler)}}
+	inside := &kept{head: http.Header{}}
+	s.refused(inside, httptest.NewRequest(http.MethodGet, "/v1/usage", http.NoBody), store.ErrNoRoom)
 	for _, c := range []struct {
 		err    error
 		status int
@@ -25,6 +27,7 @@ func TestServer_ErrorThatPasses_Is503WithRetryAfter(t *testing.T) {
 		{fmt.Errorf("answer: %w", store.ErrNoRoom), 503, "5"},
 		{actionError(fmt.Errorf("action: %w", ErrNotNow)), 503, "1"},
 		{later("nothing was done"), 503, "1"},
+		{reportRefusal(inside.read("GET /v1/usage", nil)), 503, "5"},
 		{refuse(http.StatusNotFound, "not found"), 404, ""},
 		{errors.New("damaged"), 500, ""},
 	} {

@@ -72,7 +72,7 @@ func reportRefusal(err error) error {
 	case errors.Is(err, report.ErrQuery):
 		return refuse(http.StatusBadRequest, "%v", err)
 	case refused:
-		return refuse(problem.Status, "%s", problem.Detail)
+		return &refusal{status: problem.Status, detail: problem.Detail, after: problem.RetryAfter}
 	}
 	return err
 }
