@@ -35,6 +35,8 @@ type Server struct {
 	jobs       map[string]*kube.Job
 	nodes      map[string]*kube.Node
 	namespaces map[string]*kube.Namespace
+	claims     map[string]*kube.Claim // by namespace/name
+	slices     map[string]*kube.Slice
 	raw        map[string]json.RawMessage // pods as they are, by namespace/name
 	events     []event
 	changed    chan struct{} // closed when there are new events
@@ -53,6 +55,7 @@ type event struct {
 // New starts a server. Close ends it.
 func New() *Server {
 	s := &Server{pods: map[string]*kube.Pod{}, jobs: map[string]*kube.Job{}, nodes: map[string]*kube.Node{}, namespaces: map[string]*kube.Namespace{},
+		claims: map[string]*kube.Claim{}, slices: map[string]*kube.Slice{},
 		raw: map[string]json.RawMessage{}, changed: make(chan struct{}), version: 10, asked: map[string]int{}, verbs: map[string]bool{}, Deny: map[string]bool{}}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /api/v1/pods", s.listPods)
@@ -62,6 +65,8 @@ func New() *Server {
 	mux.HandleFunc("GET /apis/batch/v1/jobs", s.listJobs)
 	mux.HandleFunc("GET /apis/batch/v1/namespaces/{namespace}/jobs", s.listJobs)
 	mux.HandleFunc("GET /apis/batch/v1/namespaces/{namespace}/jobs/{name}", s.getJob)
+	mux.HandleFunc("GET /apis/resource.k8s.io/v1/namespaces/{namespace}/resourceclaims/{name}", s.getClaim)
+	mux.HandleFunc("GET /apis/resource.k8s.io/v1/resourceslices", func(w http.ResponseWriter, _ *http.Request) { listOf(s, w, s.slices) })
 	mux.HandleFunc("GET /api/v1/nodes", func(w http.ResponseWriter, _ *http.Request) { listOf(s, w, s.nodes) })
 	mux.HandleFunc("GET /api/v1/namespaces", func(w http.ResponseWriter, _ *http.Request) { listOf(s, w, s.namespaces) })
 	s.Server = httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -268,6 +273,27 @@ func (s *Server) PutNamespace(n kube.Namespace) {
 	s.namespaces[n.Metadata.Name] = &n
 }
 
+// PutClaim makes or changes a claim of devices.
+func (s *Server) PutClaim(c kube.Claim) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.claims[c.Metadata.Namespace+"/"+c.Metadata.Name] = &c
+}
+
+// DeleteClaim deletes a claim of devices.
+func (s *Server) DeleteClaim(namespace, name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.claims, namespace+"/"+name)
+}
+
+// PutSlice makes or changes a slice of devices.
+func (s *Server) PutSlice(c kube.Slice) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.slices[c.Metadata.Name] = &c
+}
+
 func listOf[T any](s *Server, w http.ResponseWriter, objects map[string]*T) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -295,6 +321,13 @@ func (s *Server) getJob(w http.ResponseWriter, r *http.Request) {
 	j := s.jobs[r.PathValue("namespace")+"/"+r.PathValue("name")]
 	s.mu.Unlock()
 	answer(w, j)
+}
+
+func (s *Server) getClaim(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	c := s.claims[r.PathValue("namespace")+"/"+r.PathValue("name")]
+	s.mu.Unlock()
+	answer(w, c)
 }
 
 func (s *Server) getPod(w http.ResponseWriter, r *http.Request) {

@@ -186,6 +186,8 @@ const (
 	Nodes      = "/api/v1/nodes"
 	Namespaces = "/api/v1/namespaces"
 	Jobs       = "/apis/batch/v1/jobs"
+	Claims     = "/apis/resource.k8s.io/v1/resourceclaims"
+	Slices     = "/apis/resource.k8s.io/v1/resourceslices"
 )
 
 // In is a listing of one namespace; "" is that of all.

@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -74,6 +75,15 @@ type PodSpec struct {
 	InitContainers      []Container `json:"initContainers,omitempty"`
 	Containers          []Container `json:"containers,omitempty"`
 	EphemeralContainers []Container `json:"ephemeralContainers,omitempty"`
+	ResourceClaims      []PodClaim  `json:"resourceClaims,omitempty"`
+}
+
+// PodClaim is a claim of devices by the name that the pod's containers have for it: an object
+// of that name, or one that is made for the pod, whose name the pod's status has.
+type PodClaim struct {
+	Name     string `json:"name"`
+	Object   string `json:"resourceClaimName,omitempty"`
+	Template string `json:"resourceClaimTemplateName,omitempty"`
 }
 
 // Container is a container of a pod.
@@ -91,6 +101,14 @@ type Quantities map[string]string
 type Resources struct {
 	Requests Quantities `json:"requests,omitempty"`
 	Limits   Quantities `json:"limits,omitempty"`
+	Claims   []ClaimRef `json:"claims,omitempty"`
+}
+
+// ClaimRef names devices that a container uses: those of a request of one of its pod's claims,
+// or of all requests.
+type ClaimRef struct {
+	Name    string `json:"name"`
+	Request string `json:"request,omitempty"`
 }
 
 // PodStatus is how a pod is.
@@ -104,6 +122,25 @@ type PodStatus struct {
 	InitContainerStatuses      []ContainerStatus `json:"initContainerStatuses,omitempty"`
 	ContainerStatuses          []ContainerStatus `json:"containerStatuses,omitempty"`
 	EphemeralContainerStatuses []ContainerStatus `json:"ephemeralContainerStatuses,omitempty"`
+	ResourceClaimStatuses      []PodClaimStatus  `json:"resourceClaimStatuses,omitempty"`
+	ExtendedClaim              *ExtendedClaim    `json:"extendedResourceClaimStatus,omitempty"`
+}
+
+// PodClaimStatus says which object a claim of a pod is; "" where none was needed.
+type PodClaimStatus struct {
+	Name   string `json:"name"`
+	Object string `json:"resourceClaimName,omitempty"`
+}
+
+// ExtendedClaim is the claim that the scheduler has made for extended resources which devices
+// of DRA stand for.
+type ExtendedClaim struct {
+	Object   string `json:"resourceClaimName"`
+	Mappings []struct {
+		Container string `json:"containerName"`
+		Resource  string `json:"resourceName"`
+		Request   string `json:"requestName"`
+	} `json:"requestMappings"`
 }
 
 // The phases of a pod.
@@ -203,6 +240,62 @@ type Job struct {
 		Failed         int64       `json:"failed"`
 		Conditions     []Condition `json:"conditions"`
 	} `json:"status"`
+}
+
+// Claim is a ResourceClaim.
+type Claim struct {
+	Metadata Meta `json:"metadata"`
+	Status   struct {
+		Allocation *struct {
+			Devices struct {
+				Results []Allocated `json:"results"`
+			} `json:"devices"`
+		} `json:"allocation,omitempty"`
+		ReservedFor []struct {
+			UID string `json:"uid"`
+		} `json:"reservedFor,omitempty"`
+	} `json:"status"`
+}
+
+// Allocated is a device that a request of a claim has got.
+type Allocated struct {
+	Request     string     `json:"request"` // with "/" and the alternative that was taken of it, where it has several
+	Driver      string     `json:"driver"`
+	Pool        string     `json:"pool"`
+	Device      string     `json:"device"`
+	AdminAccess bool       `json:"adminAccess,omitempty"`
+	ShareID     string     `json:"shareID,omitempty"`          // of a device that several claims may have at once
+	Consumed    Quantities `json:"consumedCapacity,omitempty"` // of such a device
+}
+
+// Slice is a ResourceSlice: devices of a pool of a driver.
+type Slice struct {
+	Metadata Meta `json:"metadata"`
+	Spec     struct {
+		Driver string `json:"driver"`
+		Pool   struct {
+			Name       string `json:"name"`
+			Generation int64  `json:"generation"`
+		} `json:"pool"`
+		Devices []Device `json:"devices,omitempty"`
+	} `json:"spec"`
+}
+
+// Device is a device of a slice.
+type Device struct {
+	Name       string                     `json:"name"`
+	Attributes map[string]DeviceAttribute `json:"attributes,omitempty"`
+}
+
+// DeviceAttribute is an attribute of a device; Text is "" where it is not a text.
+type DeviceAttribute struct {
+	Text string `json:"string,omitempty"`
+}
+
+// Text returns an attribute that the driver has without its domain or with it; "" where
+// there is none.
+func (d *Device) Text(driver, name string) string {
+	return cmp.Or(d.Attributes[name].Text, d.Attributes[driver+"/"+name].Text)
 }
 
 // BadObject is an object that cannot be decoded.

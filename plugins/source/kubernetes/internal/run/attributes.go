@@ -14,13 +14,19 @@ type Rules struct {
 	User, Project []string          // keys of annotations and labels, the best first
 	Model         []string          // labels of nodes with the model of their GPUs
 	GPU           func(string) bool // whether a resource is GPUs
+	Driver        func(string) bool // whether the devices of a driver are GPUs
 }
+
+// counted reports whether a resource is GPUs that are counted by it, and not by devices.
+func (r *Rules) counted(name string) bool { return r.GPU(name) && !strings.HasPrefix(name, implicit) }
 
 // subject is a run with what its attributes are made of.
 type subject struct {
 	*View
 	rules            *Rules
 	requests, limits Amounts
+	devices          []Device // that count for the run
+	devicesErr       error    // why they are not all
 
 	unsure error // why the value that is made cannot be told
 }
@@ -69,6 +75,7 @@ func NewColumns(rules *Rules, wants func(string) bool) *Columns {
 // that cannot be read; they are null, or a map without what cannot be read.
 func (c *Columns) Values(v *View) (values []sdk.Value, unread []sdk.Unread) {
 	s := &subject{View: v, rules: c.rules, requests: v.amounts(requests), limits: v.amounts(limits)}
+	s.devices, s.devicesErr = v.devices()
 	values = make([]sdk.Value, len(c.all))
 	for i := range c.all {
 		a := &c.all[i]

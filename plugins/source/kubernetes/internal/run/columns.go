@@ -22,19 +22,21 @@ func resources() []attribute {
 		number("memory_mb", "requested memory in MB of 2^20 bytes, rounded up", func(s *subject) int64 { return mb(s.request(memory)) }),
 		number("memory_limit_mb", "limit of memory in MB; 0 for none", func(s *subject) int64 { return mb(s.limit(memory)) }),
 		number("disk_mb", "requested ephemeral storage in MB", func(s *subject) int64 { return mb(s.request(storage)) }),
-		number("gpus", "GPUs: resources that the setting gpus names", func(s *subject) (n int64) {
+		number("gpus", "GPUs: resources that the setting gpus names, and whole cards of claims; null where a claim could not be read", func(s *subject) int64 {
+			_, n := s.deviceCards()
 			for name := range s.requests {
-				if s.rules.GPU(name) {
+				if s.rules.counted(name) {
 					n += s.request(name)
 				}
 			}
 			return n
 		}),
-		column("milli_gpus", sdk.TypeInt, "thousandths of cards: 1000 for a whole GPU, less for slices (MIG), replicas (time-slicing, MPS) and shares (HAMi); null where the node does not say how much", (*subject).milliGPUs),
+		column("milli_gpus", sdk.TypeInt, "thousandths of cards: 1000 for a whole GPU, less for slices (MIG), replicas (time-slicing, MPS) and shares (HAMi); null where the node or the driver does not say how much", (*subject).milliGPUs),
 		text("gpu_model", "model of the node's GPUs, of a run that has some or slices of some", func(s *subject) string { return s.model() }),
 		column("extended", sdk.TypeMap, "extended resources by name, for example job.extended[\"nvidia.com/mig-1g.5gb\"]", func(s *subject) sdk.Value {
 			return s.counts(s.requests, requests, Extended)
 		}),
+		column("devices", sdk.TypeMap, "devices of resource claims (DRA) by their driver, for example job.devices[\"gpu.nvidia.com\"]; without those for administration", (*subject).countDevices),
 		column("requests", sdk.TypeMap, "all requests by name: cpu in thousandths of a core, others in their unit", func(s *subject) sdk.Value { return s.counts(s.requests, requests, everything) }),
 		column("limits", sdk.TypeMap, "all limits by name, as requests", func(s *subject) sdk.Value { return s.counts(s.limits, limits, everything) }),
 		column("cpu_limit_seconds", sdk.TypeFloat, "seconds of each main container times its limit of CPU in cores, added up; null while one runs and where one has no limit", func(s *subject) sdk.Value {
@@ -98,12 +100,23 @@ func (s *subject) usage() string {
 	return "complete"
 }
 
-// model is that of the node's GPUs.
+// model is that of the node's GPUs, or of the devices where the node has no label with it and
+// they are of one model.
 func (s *subject) model() string {
-	if !slices.ContainsFunc(slices.Collect(maps.Keys(s.requests)), Extended) {
+	models := map[string]bool{}
+	for i := range s.devices {
+		if d := &s.devices[i]; s.rules.Driver(d.Driver) && d.Kind != nil {
+			models[d.Kind.Model] = true
+		}
+	}
+	if len(models) == 0 && !slices.ContainsFunc(slices.Collect(maps.Keys(s.requests)), Extended) {
 		return ""
 	}
-	return Model(s.Node, s.rules.Model)
+	model := Model(s.Node, s.rules.Model)
+	if model == "" && len(models) == 1 {
+		model = slices.Collect(maps.Keys(models))[0]
+	}
+	return model
 }
 
 // Model is the model of a node's GPUs: the first of some labels that it has.

@@ -15,6 +15,7 @@ type Entry struct {
 	Node       map[string]string     `json:"node,omitempty"`       // labels of the pod's node
 	Namespace  *Labelled             `json:"namespace,omitempty"`  // of the pod
 	Job        *Job                  `json:"job,omitempty"`        // that the pod belongs to
+	Claims     map[string]*Claim     `json:"claims,omitempty"`     // of devices, by the name of the ResourceClaim
 	Containers map[string]*Container `json:"containers,omitempty"` // by kind and name
 	GoneAt     time.Time             `json:"gone,omitzero"`        // when the pod was deleted, or last seen
 	Deleted    bool                  `json:"deleted,omitempty"`    // Kubernetes told that it was
@@ -287,6 +288,7 @@ func (e *Entry) Unstarted() (n int64) {
 // Check mends an entry that was read.
 func (e *Entry) Check() error {
 	maps.DeleteFunc(e.Containers, func(_ string, c *Container) bool { return c == nil })
+	maps.DeleteFunc(e.Claims, func(_ string, c *Claim) bool { return c == nil })
 	if e.Containers == nil {
 		e.Containers = map[string]*Container{}
 	}

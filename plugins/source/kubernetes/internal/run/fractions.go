@@ -40,14 +40,24 @@ func (r *Rules) MilliGPUs(allocatable Amounts, node map[string]string) (int64, e
 		allocatable = maps.Clone(allocatable)
 		allocatable[nvidia] = min(n, count*max(1, each))
 	}
-	return r.thousandths(allocatable, node, 100)
+	sum, err := r.sumCards(allocatable, node, 100)
+	return thousandths(sum), err
 }
 
-// thousandths adds up how many cards some resources of a node with these labels are, rounded
-// half up: a slice of a card by its compute slices, a replica of a shared one by the number of
+// thousandths is a number of cards in thousandths, rounded half up; 0 for nil.
+func thousandths(sum *big.Rat) int64 {
+	if sum == nil {
+		return 0
+	}
+	n := new(big.Rat).Mul(sum, big.NewRat(1000, 1))
+	n.Add(n, big.NewRat(1, 2))
+	return new(big.Int).Quo(n.Num(), n.Denom()).Int64()
+}
+
+// sumCards adds up how many cards some resources of a node with these labels are: a slice of a card by its compute slices, a replica of a shared one by the number of
 // replicas, and of each [nvidia] so many per cent.
-func (r *Rules) thousandths(amounts Amounts, node map[string]string, percent int64) (int64, error) {
-	sum := big.NewRat(1, 2)
+func (r *Rules) sumCards(amounts Amounts, node map[string]string, percent int64) (*big.Rat, error) {
+	sum := new(big.Rat)
 	for _, name := range slices.Sorted(maps.Keys(amounts)) {
 		if amounts[name] == 0 { // a device plugin has had it
 			continue
@@ -55,22 +65,22 @@ func (r *Rules) thousandths(amounts Amounts, node map[string]string, percent int
 		part, err := r.card(name, node)
 		switch {
 		case err != nil:
-			return 0, fmt.Errorf("%s: %w", name, err)
+			return nil, fmt.Errorf("%s: %w", name, err)
 		case part == nil:
 			continue
 		case amounts[name] > maxCards:
-			return 0, fmt.Errorf("%s: %d are too many", name, amounts[name])
+			return nil, fmt.Errorf("%s: %d are too many", name, amounts[name])
 		case name == nvidia:
 			part.Mul(part, big.NewRat(percent, 100))
 		}
-		sum.Add(sum, part.Mul(part, big.NewRat(1000*amounts[name], 1)))
+		sum.Add(sum, part.Mul(part, big.NewRat(amounts[name], 1)))
 	}
-	return new(big.Int).Quo(sum.Num(), sum.Denom()).Int64(), nil
+	return sum, nil
 }
 
 // card returns how much of a card one of a resource is; nil for other resources.
 func (r *Rules) card(name string, node map[string]string) (*big.Rat, error) {
-	if name == nvidia && !r.GPU(name) {
+	if name == nvidia && !r.counted(name) {
 		return nil, nil //nolint:nilnil // the site counts others
 	}
 	part := big.NewRat(1, 1)
@@ -84,7 +94,7 @@ func (r *Rules) card(name string, node map[string]string) (*big.Rat, error) {
 		if part, err = slice(profile, node[product]); err != nil {
 			return nil, err
 		}
-	case name != nvidiaShared && !r.GPU(name):
+	case name != nvidiaShared && !r.counted(name):
 		return nil, nil //nolint:nilnil // another resource
 	}
 	label := strings.TrimSuffix(name, ".shared") + replicas
@@ -135,16 +145,19 @@ func (s *subject) milliGPUs() sdk.Value {
 			gpus[name] = s.request(name)
 		}
 	}
+	devices, _ := s.deviceCards()
 	percent, err := s.percent()
 	if s.unsure != nil {
 		return sdk.Null()
 	}
-	n := int64(0)
+	sum := new(big.Rat)
 	if err == nil {
-		n, err = s.rules.thousandths(gpus, s.Node, percent)
+		sum, err = s.rules.sumCards(gpus, s.Node, percent)
 	}
-	s.unsure = err
-	return sdk.Int(n)
+	if s.unsure = err; err != nil {
+		return sdk.Null()
+	}
+	return sdk.Int(thousandths(sum.Add(sum, devices)))
 }
 
 // percent is how much of each of its cards a run may compute on, as HAMi has it.

@@ -15,7 +15,22 @@ import (
 
 // gpuRules count whole GPUs of two makers.
 func gpuRules() *Rules {
-	return &Rules{GPU: func(name string) bool { return slices.Contains([]string{"nvidia.com/gpu", "amd.com/gpu"}, name) }}
+	return &Rules{GPU: func(name string) bool { return slices.Contains([]string{"nvidia.com/gpu", "amd.com/gpu"}, name) },
+		Driver: func(name string) bool { return strings.HasPrefix(name, "gpu.") }}
+}
+
+// valueOf returns an attribute of a run; false where it is unread, with why.
+func valueOf(t *testing.T, v *View, name string) (sdk.Value, bool, string) {
+	t.Helper()
+	values, unread := NewColumns(gpuRules(), func(other string) bool { return other == name }).Values(v)
+	at := slices.IndexFunc(Attributes(), func(a sdk.Attribute) bool { return a.Name == name })
+	if len(unread) == 0 {
+		return values[at], true, ""
+	}
+	if !values[at].IsNull() && Attributes()[at].Type != sdk.TypeMap || unread[0].Attribute != name {
+		t.Errorf("%s: %v, unread %v", name, values[at], unread)
+	}
+	return values[at], false, unread[0].Problem
 }
 
 // milliOf returns the attribute of a run with these requests; false where it is null, with why.
@@ -24,16 +39,11 @@ func milliOf(t *testing.T, requests kube.Quantities, node map[string]string) (in
 	e := New()
 	e.Node = node
 	e.Pod.Spec.Containers = []kube.Container{{Name: "a", Resources: kube.Resources{Requests: requests}}}
-	columns := NewColumns(gpuRules(), func(name string) bool { return name == "milli_gpus" })
-	values, unread := columns.Values(&View{Entry: e, Container: "a"})
-	at := slices.IndexFunc(Attributes(), func(a sdk.Attribute) bool { return a.Name == "milli_gpus" })
-	if len(unread) == 0 {
-		return values[at].Int(), true, ""
+	value, ok, why := valueOf(t, &View{Entry: e, Container: "a"}, "milli_gpus")
+	if !ok {
+		return 0, false, why
 	}
-	if !values[at].IsNull() || unread[0].Attribute != "milli_gpus" {
-		t.Errorf("%v: %v, unread %v", requests, values[at], unread)
-	}
-	return 0, false, unread[0].Problem
+	return value.Int(), true, ""
 }
 
 func TestMilliGPUs_AnyMix_IsTheSumOfItsParts(t *testing.T) {

@@ -10,11 +10,12 @@ import (
 	"github.com/bursar-accounting/bursar/plugins/source/kubernetes/internal/run"
 )
 
-// cluster is what is known of nodes, namespaces and jobs, which pods only name.
+// cluster is what is known of nodes, namespaces, jobs and devices, which pods only name.
 type cluster struct {
 	nodes      map[string]map[string]string
 	namespaces map[string]*run.Labelled
-	jobs       map[string]*run.Job // by uid
+	jobs       map[string]*run.Job        // by uid
+	devices    map[string]*run.DeviceKind // by run.DeviceKey
 	asked      map[string]time.Time
 }
 
@@ -27,7 +28,7 @@ const (
 // forget has everything asked for anew.
 func (k *cluster) forget() { *k = cluster{jobs: k.jobs} }
 
-// complete adds to pods what is known of their nodes, namespaces and jobs. That a right
+// complete adds to pods what is known of their nodes, namespaces, jobs and devices. That a right
 // is missing is no reason to stop.
 func (k *cluster) complete(ctx context.Context, p *pass, pods []*run.Entry) error {
 	for _, e := range pods {
@@ -38,7 +39,10 @@ func (k *cluster) complete(ctx context.Context, p *pass, pods []*run.Entry) erro
 			return err
 		}
 	}
-	return k.findJobs(ctx, p, pods)
+	if err := k.findJobs(ctx, p, pods); err != nil {
+		return err
+	}
+	return k.findClaims(ctx, p, pods)
 }
 
 // place adds the labels of the node and of the namespace.

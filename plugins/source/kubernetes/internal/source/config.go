@@ -32,6 +32,7 @@ type settings struct {
 	User     []string          `hcl:"user,optional" unset:"accounting/user, user, owner, and those of JupyterHub and Argo" doc:"keys of annotations or labels with the user, the best first: of the pod, or else of its namespace"`
 	Project  []string          `hcl:"project,optional" unset:"accounting/project, project" doc:"keys of annotations or labels with the project"`
 	GPUs     hcl.List[pattern] `hcl:"gpus,optional" unset:"those of NVIDIA, AMD and Intel" doc:"patterns of the resources that are whole GPUs, for example [\"nvidia.com/gpu\"]"`
+	Drivers  hcl.List[pattern] `hcl:"gpu_drivers,optional" unset:"gpu.nvidia.com, gpu.amd.com and gpu.intel.com" doc:"patterns of the drivers whose devices in resource claims (DRA) are GPUs"`
 	GPUModel []string          `hcl:"gpu_model,optional" unset:"those of the makers' device plugins and of clouds" doc:"labels of nodes with the model of their GPUs, the best first"`
 
 	Running   bool          `hcl:"running,optional" default:"true" doc:"send what runs as open records"`
@@ -68,7 +69,8 @@ func readConfig(cfg *sdk.Config) config {
 	if c.labels, err = labels.Parse(c.Labels); err != nil {
 		cfg.Errorf("labels", "%v; expected something like \"tier=batch,!internal\"", err)
 	}
-	c.rules = run.Rules{User: c.User, Project: c.Project, Model: c.GPUModel, GPU: func(name string) bool { return match(c.GPUs, name) }}
+	c.rules = run.Rules{User: c.User, Project: c.Project, Model: c.GPUModel, GPU: func(name string) bool { return match(c.GPUs, name) },
+		Driver: func(name string) bool { return match(c.Drivers, name) }}
 	if !cfg.Has("user") {
 		c.rules.User = []string{"accounting/user", "user", "owner", "hub.jupyter.org/username",
 			"workflows.argoproj.io/creator-preferred-username", "workflows.argoproj.io/creator"}
@@ -79,6 +81,11 @@ func readConfig(cfg *sdk.Config) config {
 	if !cfg.Has("gpus") {
 		c.rules.GPU = func(name string) bool {
 			return slices.Contains([]string{"nvidia.com/gpu", "amd.com/gpu", "gpu.intel.com/i915", "gpu.intel.com/xe"}, name)
+		}
+	}
+	if !cfg.Has("gpu_drivers") {
+		c.rules.Driver = func(name string) bool {
+			return slices.Contains([]string{"gpu.nvidia.com", "gpu.amd.com", "gpu.intel.com"}, name)
 		}
 	}
 	if !cfg.Has("gpu_model") {

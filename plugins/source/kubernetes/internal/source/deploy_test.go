@@ -68,7 +68,9 @@ func TestManifests_GiveTheRightsThatTheSourceNeeds(t *testing.T) {
 		if finalizer {
 			maps.Copy(s.server.Rights, rights(t, "finalizer.yaml"))
 		}
-		p := pod("phys", "a", kube.Running, running(0, 1))
+		p := claiming("a", "a-gpu-x", true, kube.Running, running(0, 1))
+		putSlice(s)
+		s.server.PutClaim(allocated("a-gpu-x", []kube.Allocated{gpu("gpu-0")}, "a"))
 		p.Metadata.OwnerReferences = []kube.Owner{{Kind: "Job", Name: "j", UID: "uid-j", Controller: true}}
 		s.server.PutJob(kube.Job{Metadata: kube.Meta{Namespace: "phys", Name: "j", UID: "uid-j", OwnerReferences: []kube.Owner{{Kind: "CronJob", Name: "nightly", Controller: true}}}})
 		s.server.Put(p)
@@ -76,6 +78,9 @@ func TestManifests_GiveTheRightsThatTheSourceNeeds(t *testing.T) {
 		s.seen()
 		if got := s.value(runName("a", "main", 1), "cron_job").Str(); got != "nightly" {
 			t.Errorf("cron job %q", got)
+		}
+		if got := s.value(runName("a", "main", 1), "gpus"); got.IsNull() || got.Int() != 1 {
+			t.Errorf("GPUs of a claim: %v", got)
 		}
 		s.kill()
 		s.server.Forget("phys", "a")

@@ -1,0 +1,173 @@
+package source
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/bursar-accounting/bursar/plugins/sdk"
+	"github.com/bursar-accounting/bursar/plugins/source/kubernetes/internal/kube"
+)
+
+// claiming is a pod that has claimed devices by an object.
+func claiming(name, object string, ofTemplate bool, phase string, status ...kube.ContainerStatus) kube.Pod {
+	p := pod("phys", name, phase, status...)
+	p.Spec.Containers[0].Resources = kube.Resources{Requests: kube.Quantities{"cpu": "1"}, Claims: []kube.ClaimRef{{Name: "gpu"}}}
+	p.Spec.ResourceClaims = []kube.PodClaim{{Name: "gpu", Object: object}}
+	if ofTemplate {
+		p.Spec.ResourceClaims = []kube.PodClaim{{Name: "gpu", Template: "gpu"}}
+		p.Status.ResourceClaimStatuses = []kube.PodClaimStatus{{Name: "gpu", Object: object}}
+	}
+	return p
+}
+
+// allocated is a claim with devices, reserved for pods.
+func allocated(name string, devices []kube.Allocated, pods ...string) kube.Claim {
+	c := kube.Claim{Metadata: kube.Meta{Namespace: "phys", Name: name}}
+	c.Status.Allocation = new(struct {
+		Devices struct {
+			Results []kube.Allocated `json:"results"`
+		} `json:"devices"`
+	})
+	c.Status.Allocation.Devices.Results = devices
+	for _, p := range pods {
+		c.Status.ReservedFor = append(c.Status.ReservedFor, struct {
+			UID string `json:"uid"`
+		}{"uid-" + p})
+	}
+	return c
+}
+
+// gpu is a device of NVIDIA's driver.
+func gpu(name string) kube.Allocated {
+	return kube.Allocated{Request: "r", Driver: "gpu.nvidia.com", Pool: "n1", Device: name}
+}
+
+// putSlice publishes a card and a slice of one.
+func putSlice(s *site) {
+	c := kube.Slice{Metadata: kube.Meta{Name: "n1-gpu"}}
+	c.Spec.Driver, c.Spec.Pool.Name, c.Spec.Pool.Generation = "gpu.nvidia.com", "n1", 2
+	text := func(pairs ...string) map[string]kube.DeviceAttribute {
+		out := map[string]kube.DeviceAttribute{}
+		for i := 0; i < len(pairs); i += 2 {
+			out[pairs[i]] = kube.DeviceAttribute{Text: pairs[i+1]}
+		}
+		return out
+	}
+	c.Spec.Devices = []kube.Device{
+		{Name: "gpu-0", Attributes: text("type", "gpu", "productName", "NVIDIA H100")},
+		{Name: "gpu-1-mig", Attributes: text("gpu.nvidia.com/type", "mig", "gpu.nvidia.com/profile", "3g.40gb", "productName", "NVIDIA H100")},
+	}
+	s.server.PutSlice(c)
+	c.Metadata.Name, c.Spec.Pool.Generation = "n1-old", 1
+	c.Spec.Devices = []kube.Device{{Name: "gpu-0", Attributes: text("type", "mig", "profile", "1g.10gb")}}
+	s.server.PutSlice(c)
+}
+
+// figures are the GPUs of a run, as the source tells them.
+func (s *site) figures(run string) (gpus, milli sdk.Value, unread map[string]string) {
+	s.t.Helper()
+	gpus, milli = s.value(run, "gpus"), s.value(run, "milli_gpus")
+	unread = map[string]string{}
+	for _, u := range s.soFar().jobs[run].Unread {
+		unread[u.Attribute] = u.Problem
+	}
+	return gpus, milli, unread
+}
+
+func (s *site) unreadGPUs(run, why string) {
+	s.t.Helper()
+	gpus, milli, unread := s.figures(run)
+	if !gpus.IsNull() || !milli.IsNull() || !strings.Contains(unread["gpus"], why) || !strings.Contains(unread["milli_gpus"], why) {
+		s.t.Errorf("%s: gpus %v, milli_gpus %v, unread %v; want %q", run, gpus, milli, unread, why)
+	}
+}
+
+func TestClaim_GoneWithItsPod_CountsFromWhileItWasThere(t *testing.T) {
+	s := newSite(t)
+	putSlice(s)
+	admin := gpu("gpu-7")
+	admin.AdminAccess = true
+	s.server.PutClaim(allocated("a-gpu-x", []kube.Allocated{gpu("gpu-0"), gpu("gpu-1-mig"), admin, {Request: "r", Driver: "nic.example.com", Pool: "p", Device: "eth1"}}, "a"))
+	s.start()
+	s.server.Put(claiming("a", "a-gpu-x", true, kube.Running, running(0, 1)))
+	s.seen()
+	s.kill()
+	s.server.DeleteClaim("phys", "a-gpu-x")
+	s.server.Put(claiming("a", "a-gpu-x", true, kube.Succeeded, over(0, 1, 9, 0)))
+	s.server.Delete("phys", "a", at(9))
+	s.start()
+	s.seen()
+	name := runName("a", "main", 1)
+	s.wantRuns(name)
+	gpus, milli, unread := s.figures(name)
+	if gpus.Int() != 1 || milli.Int() != 1429 || len(unread) > 0 || s.value(name, "gpu_model").Str() != "NVIDIA-H100" {
+		t.Errorf("gpus %v, milli_gpus %v, unread %v, model %v", gpus, milli, unread, s.value(name, "gpu_model"))
+	}
+	if got := s.value(name, "devices").Map(); got["gpu.nvidia.com"].Int() != 2 || got["nic.example.com"].Int() != 1 {
+		t.Errorf("devices %v", got)
+	}
+}
+
+func TestClaim_ThatCannotBeRead_MakesGPUsUnknownAndNamed(t *testing.T) {
+	for name, c := range map[string]struct {
+		claim *kube.Claim
+		deny  string
+		why   string
+	}{
+		"gone":          {nil, "", "resource claim gpu: not read"},
+		"of another":    {new(allocated("a-gpu-x", []kube.Allocated{gpu("gpu-0")}, "b")), "", "resource claim gpu: not read"},
+		"without right": {new(allocated("a-gpu-x", []kube.Allocated{gpu("gpu-0")}, "a")), "get resourceclaims", "resource claim gpu: not read"},
+		"no slices":     {new(allocated("a-gpu-x", []kube.Allocated{gpu("gpu-0")}, "a")), "list resourceslices", "gpu-0: not found"},
+		"not published": {new(allocated("a-gpu-x", []kube.Allocated{gpu("gpu-9")}, "a")), "", "gpu-9: not found"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSite(t)
+			putSlice(s)
+			s.server.Rights = rights(t, "rbac.yaml")
+			delete(s.server.Rights, c.deny)
+			if c.claim != nil {
+				s.server.PutClaim(*c.claim)
+			}
+			s.server.Put(claiming("a", "a-gpu-x", true, kube.Running, running(0, 1)))
+			s.start()
+			s.seen()
+			s.wantRuns(runName("a", "main", 1) + " open")
+			s.unreadGPUs(runName("a", "main", 1), c.why)
+			if errs := s.soFar().collected; len(errs) > 0 {
+				t.Error(errs)
+			}
+		})
+	}
+}
+
+func TestClaim_OfSeveralPods_IsUnknownForEach(t *testing.T) {
+	s := newSite(t)
+	putSlice(s)
+	devices := []kube.Allocated{gpu("gpu-0")}
+	s.server.PutClaim(allocated("shared", devices, "a"))
+	s.start()
+	s.server.Put(claiming("a", "shared", false, kube.Running, running(0, 1)))
+	s.seen()
+	a, b, c := runName("a", "main", 1), runName("b", "main", 2), runName("c", "main", 9)
+	if gpus, _, _ := s.figures(a); gpus.Int() != 1 {
+		t.Errorf("alone: %v", gpus)
+	}
+	s.server.PutClaim(allocated("shared", devices, "a", "b"))
+	s.server.Put(claiming("b", "shared", false, kube.Running, running(0, 2)))
+	s.seen()
+	s.unreadGPUs(a, "several pods share it")
+	s.unreadGPUs(b, "several pods share it")
+	s.server.Put(claiming("a", "shared", false, kube.Succeeded, over(0, 1, 8, 0)))
+	s.server.Put(claiming("b", "shared", false, kube.Succeeded, over(0, 2, 8, 0)))
+	s.server.PutClaim(allocated("shared", devices, "c")) // one after the other is no sharing
+	s.server.Put(claiming("c", "shared", false, kube.Running, running(0, 9)))
+	s.seen()
+	s.unreadGPUs(a, "several pods share it")
+	if gpus, _, _ := s.figures(c); gpus.Int() != 1 {
+		t.Errorf("after the others: %v", gpus)
+	}
+	if sent := s.soFar().sent; !slices.Contains(sent, a) {
+		t.Errorf("sent %v", sent)
+	}
+}
