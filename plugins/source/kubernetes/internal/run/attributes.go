@@ -204,6 +204,10 @@ func owners() []attribute {
 			}
 			return s.Job.Cron
 		}),
+		text("job_owner_kind", "kind of what made the Job where that is not a CronJob, for example JobSet or Workflow", func(s *subject) string { return s.top().Kind }),
+		text("job_owner", "name of what made the Job where that is not a CronJob", func(s *subject) string { return s.top().Name }),
+		text("queue", "queue of Kueue (LocalQueue) that admitted the pod, or that the pod or its Job was submitted to", func(s *subject) string { return s.queue() }),
+		text("cluster_queue", "Kueue's ClusterQueue that admitted the pod; null before Kueue 0.17", func(s *subject) string { return s.Pod.Metadata.Labels[kueue+"cluster-queue-name"] }),
 		text("workflow", "name of the workflow that the pod is a part of", func(s *subject) string { _, name := s.workflow(); return name }),
 		text("workflow_tool", "the tool that runs the workflow: argo, tekton, nextflow, airflow, kubeflow, volcano, jobset, ray, spark, reana or dask", func(s *subject) string { tool, _ := s.workflow(); return tool }),
 		maps("labels", "labels of the pod, for example job.labels[\"app\"]", func(s *subject) map[string]string { return s.Pod.Metadata.Labels }),
@@ -218,6 +222,29 @@ func (e *Entry) owner() kube.Owner {
 		return *o
 	}
 	return kube.Owner{}
+}
+
+// top is the owner of the pod's job, where that is not a CronJob.
+func (e *Entry) top() kube.Owner {
+	if e.Job != nil {
+		return e.Job.Top
+	}
+	return kube.Owner{}
+}
+
+// kueue begins the names of Kueue's labels.
+const kueue = "kueue.x-k8s.io/"
+
+// QueueLabel is the label by which something is submitted to a queue of Kueue.
+const QueueLabel = kueue + "queue-name"
+
+// queue is the queue of Kueue: what it says itself comes before what was asked for.
+func (e *Entry) queue() string {
+	labels, job := e.Pod.Metadata.Labels, ""
+	if e.Job != nil {
+		job = e.Job.Queue
+	}
+	return cmp.Or(labels[kueue+"local-queue-name"], labels[QueueLabel], job)
 }
 
 func (e *Entry) namespace() Labelled {

@@ -37,6 +37,8 @@ type Job struct {
 	Name string     `json:"name"`
 	Cron string     `json:"cron,omitempty"` // the CronJob that has made it
 	Top  kube.Owner `json:"top,omitzero"`   // its owner of another kind
+	// Queue is the queue of Kueue that the job was submitted to.
+	Queue string `json:"queue,omitempty"`
 }
 
 // Container is what is known of a container.

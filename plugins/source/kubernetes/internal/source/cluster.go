@@ -164,7 +164,7 @@ func (k *cluster) findJobs(ctx context.Context, p *pass, pods []*run.Entry) erro
 
 // jobOf is what is remembered of a job.
 func jobOf(j *kube.Job) *run.Job {
-	out := &run.Job{UID: j.Metadata.UID, Name: j.Metadata.Name}
+	out := &run.Job{UID: j.Metadata.UID, Name: j.Metadata.Name, Queue: j.Metadata.Labels[run.QueueLabel]}
 	if o := j.Metadata.Controller(); o != nil && o.Kind == "CronJob" {
 		out.Cron = o.Name
 	} else if o != nil {

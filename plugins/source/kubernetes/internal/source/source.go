@@ -27,6 +27,7 @@ meta = {
   user_id   = job.user
   group_id  = job.namespace
   project   = job.project
+  partition = job.queue
   namespace = job.namespace
   pod       = job.pod
   container = job.container

@@ -86,6 +86,43 @@ func TestPod_OverAndDeleted_IsOneRunWithItsTimesAndAmounts(t *testing.T) {
 	}
 }
 
+func TestPod_OfAQueue_HasItByItsLabelsOrThoseOfItsJob(t *testing.T) {
+	s := newSite(t)
+	s.server.PutJob(kube.Job{Metadata: kube.Meta{Namespace: "phys", Name: "j", UID: "uid-j", Labels: map[string]string{"kueue.x-k8s.io/queue-name": "of-job"},
+		OwnerReferences: []kube.Owner{{Kind: "JobSet", Name: "training", Controller: true}}}})
+	job := []kube.Owner{{Kind: "Job", Name: "j", UID: "uid-j", Controller: true}}
+	for _, c := range []struct {
+		name          string
+		labels        map[string]string
+		owners        []kube.Owner
+		queue, byWhom string
+	}{
+		{"a", map[string]string{"kueue.x-k8s.io/queue-name": "asked", "kueue.x-k8s.io/local-queue-name": "got", "kueue.x-k8s.io/cluster-queue-name": "all"}, job, "got", "training"},
+		{"b", map[string]string{"kueue.x-k8s.io/queue-name": "asked"}, job, "asked", "training"},
+		{"c", nil, job, "of-job", "training"},
+		{"d", nil, nil, "", ""},
+	} {
+		p := pod("phys", c.name, kube.Running, running(0, 1))
+		p.Metadata.Labels, p.Metadata.OwnerReferences = c.labels, c.owners
+		s.server.Put(p)
+		if c.name == "a" {
+			s.start()
+		}
+		s.seen()
+		run := runName(c.name, "main", 1)
+		got, of, kind, all := s.value(run, "queue"), s.value(run, "job_owner"), s.value(run, "job_owner_kind"), s.value(run, "cluster_queue")
+		if got.IsNull() != (c.queue == "") || !got.IsNull() && got.Str() != c.queue {
+			t.Errorf("%s: queue %v, want %q", c.name, got, c.queue)
+		}
+		if of.IsNull() != (c.byWhom == "") || !of.IsNull() && (of.Str() != c.byWhom || kind.Str() != "JobSet") {
+			t.Errorf("%s: owner %v %v of the Job", c.name, kind, of)
+		}
+		if all.IsNull() != (c.name != "a") {
+			t.Errorf("%s: cluster queue %v", c.name, all)
+		}
+	}
+}
+
 func TestContainer_Restarts_EachStartIsARun(t *testing.T) {
 	s := newSite(t)
 	s.start()
