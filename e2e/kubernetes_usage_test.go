@@ -218,7 +218,7 @@ func checkKubeUsage(t *testing.T, s *site.Site, g *site.Aggregator, prom *promSe
 		if got, want := amount(&r, "TotalCPU"), int64(math.RoundToEven(slices.Max(samples))); got != want || want < 2 {
 			t.Errorf("%s: CPU %d s, want %d of %v", id, got, want, samples)
 		}
-		if got, want := amount(&r, "MemoryMax"), int64((memoryBytes+(1<<20)-1)>>20); got != want {
+		if got, want := amount(&r, "MemoryUsed"), int64((memoryBytes+(1<<20)-1)>>20); got != want {
 			t.Errorf("%s: memory %d MB, want %d", id, got, want)
 		}
 	}

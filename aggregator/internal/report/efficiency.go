@@ -60,8 +60,9 @@ left the most unused; with potential savings in core-hours, GB-hours, kWh and CO
 Used cores are the CPU seconds of the component TotalCPU, which the sources for
 Slurm and Grid Engine report. Used memory is the component MemoryUsed, a rate in the
 unit of Memory with the peak of the job; used GPUs are the GPU-seconds of the
-component TotalGPU. The sources for Slurm report both where Jobstats measures jobs; a
-mapping can add them, see hcl/examples/slurm.hcl. Values that records lack are named
+component TotalGPU. The sources for Slurm report both where Jobstats measures jobs, the
+source for Kubernetes MemoryUsed and TotalCPU where it has a Prometheus; a mapping can
+add them, see hcl/examples/slurm.hcl. Values that records lack are named
 below the report and are not counted as 0.
 
 The factors for energy and CO2 are those of Green Algorithms for unknown hardware
@@ -354,7 +355,7 @@ func (p *efficiencyPeriod) savings(ctx context.Context, all *usageAnswer, res re
 func (p *efficiencyPeriod) hint(res resource) string {
 	switch res.name {
 	case "memory":
-		return "The sources for Slurm report it where Jobstats measures jobs, and a mapping can, as the one in hcl/examples/slurm.hcl: the peak, a rate in the unit of Memory."
+		return "The sources for Slurm report it where Jobstats measures jobs, that for Kubernetes where it has a Prometheus, and a mapping can, as the one in hcl/examples/slurm.hcl: the peak, a rate in the unit of Memory."
 	case "gpus":
 		return "The sources for Slurm report it where Jobstats measures jobs, and a mapping can: a total in GPU-seconds."
 	}

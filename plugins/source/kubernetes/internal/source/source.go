@@ -70,7 +70,7 @@ component "TotalCPU" {
   kind   = "total"
   when   = job.cpu_seconds != null
 }
-component "MemoryMax" {
+component "MemoryUsed" { # the peak
   amount = job.memory_max_mb
   when   = job.memory_max_mb != null
 }

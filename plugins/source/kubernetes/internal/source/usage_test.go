@@ -2,6 +2,8 @@ package source
 
 import (
 	"encoding/json"
+	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -10,8 +12,13 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/bursar-accounting/bursar/plugins/mapping"
+	"github.com/bursar-accounting/bursar/plugins/plugintest"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 	"github.com/bursar-accounting/bursar/plugins/source/kubernetes/internal/kube"
+	"github.com/bursar-accounting/bursar/plugins/source/kubernetes/internal/run"
+	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
+	"github.com/bursar-accounting/bursar/proto/record"
 )
 
 // promised is a Prometheus that answers as a test says.
@@ -120,4 +127,34 @@ func TestUsage_PrometheusHasNothing_RecordStaysMissing(t *testing.T) {
 		s.set(at(21 + i))
 	}
 	s.await("it is given up", func() bool { return valueOf(s.jobs[runName("a", "main", 1)], "usage").Str() == "missing" })
+}
+
+// What reports and pages compare with the requested memory is the peak, a rate in its unit.
+func TestMapping_PeakMemory_IsMemoryUsedInTheUnitOfMemory(t *testing.T) {
+	d, err := plugintest.Serve(t, func() sdk.Source { return New(slog.New(slog.DiscardHandler)) }).Describe(t.Context(), &bursarv1.DescribeRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, diags := mapping.Compile(mapping.Options{Agent: "head1", Type: d.GetType(), Label: "test", Attributes: d.GetAttributes(), Default: d.GetMapping()})
+	if diags.HasErrors() {
+		t.Fatal(diags)
+	}
+	known := map[string]any{"id": "a", "start": at(0).UnixMicro(), "stop": at(1).UnixMicro(), "estimated": false, "kind": run.Main, "memory_mb": int64(2048), "memory_max_mb": int64(512)}
+	job := &bursarv1.Job{Run: "a", Ended: true}
+	for _, a := range d.GetAttributes() {
+		job.Values = append(job.Values, plugintest.Value(known[a.GetName()]))
+	}
+	r, keep, err := m.Map(job)
+	if err != nil || !keep {
+		t.Fatal(keep, err)
+	}
+	got := map[string]int64{}
+	for _, c := range r.Components {
+		if c.Kind == record.Rate {
+			got[c.Name] = c.Amount
+		}
+	}
+	if want := map[string]int64{"Memory": 2048, "MemoryUsed": 512}; !maps.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
 }
