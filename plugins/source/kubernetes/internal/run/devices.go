@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/bursar-accounting/bursar/plugins/internal/mig"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 	"github.com/bursar-accounting/bursar/plugins/source/kubernetes/internal/kube"
 )
@@ -222,7 +223,7 @@ func (r *Rules) share(d *Device) (part *big.Rat, whole bool, err error) {
 	case d.Kind == nil:
 		return nil, false, fmt.Errorf("%s: not found in a ResourceSlice", where)
 	case d.Kind.Profile != "":
-		if part, err = slice(d.Kind.Profile, d.Kind.Model); err != nil {
+		if part, err = mig.Share(d.Kind.Profile, d.Kind.Model); err != nil {
 			return nil, false, fmt.Errorf("%s: %w", where, err)
 		}
 		return part, false, nil

@@ -1,14 +1,15 @@
 package run
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"math/big"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/bursar-accounting/bursar/plugins/internal/mig"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 )
 
@@ -91,7 +92,11 @@ func (r *Rules) card(name string, node map[string]string) (*big.Rat, error) {
 	switch {
 	case isSlice:
 		var err error
-		if part, err = slice(profile, node[product]); err != nil {
+		part, err = mig.Share(profile, node[product])
+		if errors.Is(err, mig.ErrModel) {
+			return nil, fmt.Errorf("the node has no label %s, which says of which card a slice %q is", product, profile)
+		}
+		if err != nil {
 			return nil, err
 		}
 	case name != nvidiaShared && !r.counted(name):
@@ -109,32 +114,6 @@ func (r *Rules) card(name string, node map[string]string) (*big.Rat, error) {
 		return nil, fmt.Errorf("the node has no label %s, which says how many share a card", label)
 	}
 	return part, nil
-}
-
-// slice returns how much of a card a MIG profile is, such as 3g.20gb, or 1c.3g.20gb for one
-// compute slice of it. Cards have seven compute slices, and some four.
-func slice(profile, model string) (*big.Rat, error) {
-	m := regexp.MustCompile(`^(?:([1-7])c\.)?([1-7])g\.(\d+gb)\b`).FindStringSubmatch(profile)
-	if m == nil {
-		return nil, fmt.Errorf("unknown profile %q of a slice", profile)
-	}
-	of := int64(7)
-	switch m[2] + "g." + m[3] {
-	case "1g.6gb", "2g.12gb", "4g.24gb", "2g.48gb", "4g.96gb": // of the A30 and the RTX PRO 6000
-		of = 4
-	case "1g.24gb": // of the RTX PRO 6000 or of an H100
-		if model == "" {
-			return nil, fmt.Errorf("the node has no label %s, which says of which card a slice %q is", product, profile)
-		}
-		if strings.Contains(model, "RTX") {
-			of = 4
-		}
-	}
-	used := m[2]
-	if m[1] != "" {
-		used = m[1]
-	}
-	return big.NewRat(int64(used[0]-'0'), of), nil
 }
 
 // milliGPUs are the cards of a run in thousandths.
