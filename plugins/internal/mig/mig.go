@@ -42,6 +42,20 @@ func Share(profile, model string) (*big.Rat, error) {
 	return big.NewRat(int64(used[0]-'0'), of), nil
 }
 
+// Card returns how much of a card a GPU is whose type has this name: all of it, unless the
+// name ends with the profile of a slice.
+func Card(name string) (*big.Rat, error) {
+	profile, model, slice := Profile(name)
+	if !slice {
+		return big.NewRat(1, 1), nil
+	}
+	part, err := Share(profile, model)
+	if err != nil {
+		return nil, fmt.Errorf("GPUs of type %q: %w", name, err)
+	}
+	return part, nil
+}
+
 var suffix = regexp.MustCompile(`(?:^|[_-])((?:\dc\.)?\dg\.\d+gb.*)$`)
 
 // Profile returns the profile of a slice at the end of a name, such as a100_3g.20gb, and the

@@ -39,16 +39,21 @@ func Amount(list []Resource, name string) (n int64, known bool, err error) {
 	return 0, false, nil
 }
 
-const gpu = "gres/gpu"
-
 // GPUs returns how many GPUs the list has, and how many of each type where the
 // list says it.
 func GPUs(list []Resource) (total int64, types map[string]int64, err error) {
+	return Gres(list, "gpu")
+}
+
+// Gres returns how many of a generic resource, such as shard, the list has, and how many of
+// each type where the list says it.
+func Gres(list []Resource, name string) (total int64, types map[string]int64, err error) {
+	name = "gres/" + name
 	var sum int64
 	whole := false
 	for _, r := range list {
-		kind, typed := strings.CutPrefix(r.Name, gpu+":")
-		if !typed && r.Name != gpu {
+		kind, typed := strings.CutPrefix(r.Name, name+":")
+		if !typed && r.Name != name {
 			continue
 		}
 		n, _, err := Size(r.Value)
@@ -56,7 +61,7 @@ func GPUs(list []Resource) (total int64, types map[string]int64, err error) {
 			return 0, nil, fmt.Errorf("%s: %w", r.Name, err)
 		}
 		if n > math.MaxInt64-sum {
-			return 0, nil, fmt.Errorf("%s: %d GPUs are too many", r.Name, n)
+			return 0, nil, fmt.Errorf("%s: %d are too many", r.Name, n)
 		}
 		if !typed {
 			total, whole = n, true

@@ -94,6 +94,8 @@ func plain(v sdk.Value) any {
 			out = append(out, plain(e))
 		}
 		return out
+	case sdk.TypeBool:
+		return v.Bool()
 	case sdk.TypeMap:
 		out := map[string]any{}
 		for k, e := range v.Map() {

@@ -40,6 +40,10 @@ component "GPUs" {
 component "GPUs:*" { # of each type, as in the capacity
   amounts = job.gpus_by_type
 }
+component "MilliGPUs" { # of jobs with slices, shards or shares by MPS; 1000 for a whole card
+  amount = job.milli_gpus
+  when   = try(job.partial_gpus && job.milli_gpus > 0, false)
+}
 component "MemoryUsed" {
   amount = job.jobstats_memory_mb
   when   = job.jobstats_memory_mb != null

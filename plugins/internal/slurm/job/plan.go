@@ -15,6 +15,8 @@ type Plan struct {
 	// Steps says that a value that is wanted depends on the steps of a job, also
 	// where sacct shows it in the job's row: without them it is nothing.
 	Steps bool
+	// Part is what the nodes say of shares of cards; nil where they are not asked.
+	Part Part
 
 	index  map[string]int
 	wanted []bool // by attribute

@@ -8,14 +8,16 @@ import (
 	"strings"
 
 	"github.com/bursar-accounting/bursar/plugins/internal/slurm/field"
+	"github.com/bursar-accounting/bursar/plugins/internal/slurm/job"
 )
 
 // Node is what a node has.
 type Node struct {
 	Name       string
-	Cores      int64            // CPUs as Slurm counts them: those that AllocCPUS counts
-	MemoryMB   int64            // in units of 2^20 bytes
-	GPUs       map[string]int64 // by model; "" where Slurm is told none
+	Cores      int64                       // CPUs as Slurm counts them: those that AllocCPUS counts
+	MemoryMB   int64                       // in units of 2^20 bytes
+	GPUs       map[string]int64            // by model; "" where Slurm is told none
+	Shares     map[string]map[string]int64 // of its GPUs, by resource (shard, mps) and model; "" for those of all models
 	Partitions []string
 }
 
@@ -77,8 +79,20 @@ func node(words map[string]string) (Node, error) {
 	if n.MemoryMB, err = number(words, "RealMemory"); err != nil {
 		return n, err
 	}
-	if n.GPUs, err = gpus(words["Gres"]); err != nil {
+	if n.GPUs, err = counts(words["Gres"], "gpu"); err != nil {
 		return n, err
+	}
+	for _, resource := range job.Shared() {
+		shares, err := counts(words["Gres"], resource)
+		if err != nil {
+			return n, err
+		}
+		if len(shares) > 0 {
+			if n.Shares == nil {
+				n.Shares = map[string]map[string]int64{}
+			}
+			n.Shares[resource] = shares
+		}
 	}
 	if p := words["Partitions"]; p != "" && p != null {
 		n.Partitions = strings.Split(p, ",")
@@ -105,23 +119,23 @@ func number(words map[string]string, key string) (int64, error) {
 // limits of int64.
 const maxAmount = 1 << 40
 
-// gpus reads the GPUs of a list such as gpu:a100:4(S:0-1),gpu:2,shard:16.
-func gpus(gres string) (map[string]int64, error) {
+// counts reads one resource of a list such as gpu:a100:4(S:0-1),gpu:2,shard:16, by model.
+func counts(gres, resource string) (map[string]int64, error) {
 	var out map[string]int64
 	for _, part := range items(gres) {
 		kind, rest, _ := strings.Cut(part, ":")
-		if kind != "gpu" {
+		if kind != resource {
 			continue
 		}
 		model, n, err := counted(rest)
 		if err != nil {
-			return nil, fmt.Errorf("the GPUs of %q: %w", gres, err)
+			return nil, fmt.Errorf("%s of %q: %w", resource, gres, err)
 		}
 		if out == nil {
 			out = map[string]int64{}
 		}
 		if out[model] += n; out[model] > maxAmount {
-			return nil, fmt.Errorf("%q: %d GPUs cannot be", gres, out[model])
+			return nil, fmt.Errorf("%q: %d of %s cannot be", gres, out[model], resource)
 		}
 	}
 	return out, nil
@@ -163,7 +177,7 @@ func counted(s string) (model string, n int64, err error) {
 	case err != nil:
 		return "", 0, err
 	case !known || n > maxAmount:
-		return "", 0, fmt.Errorf("%q is not a number of GPUs", words[len(words)-1])
+		return "", 0, fmt.Errorf("%q is not a number", words[len(words)-1])
 	case len(words) == 1:
 		return "", n, nil
 	}

@@ -102,6 +102,7 @@ func (s *Source) begin(ctx context.Context, from sdk.Start, out *sdk.Stream) (*p
 	s.recall(c.Half, now)
 	p := &pass{Source: s, plan: plan, out: out, began: now, now: now.UTC().Truncate(time.Second), done: c.Done,
 		again: from.Window != nil, told: c.Told, open: map[job.Key]openRun{}, seen: map[job.Key]bool{}, met: map[job.Key]bool{}, renaming: map[job.Key]string{}, counting: map[job.Key]time.Time{}}
+	plan.Part = p.partOf(ctx)
 	p.from = p.since(c.Done, from.Rewind)
 	s.width = min(s.width, s.config.Window) // it may have grown in quieter times
 	return p, nil

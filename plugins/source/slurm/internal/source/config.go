@@ -23,7 +23,7 @@ type settings struct {
 	DeepInterval time.Duration `hcl:"deep_interval,optional" default:"6h" min:"1m" max:"366d" doc:"how often to go back by deep_overlap"`
 	Lag          time.Duration `hcl:"lag,optional" default:"2m" max:"24h" doc:"how long slurmctld may take to tell slurmdbd; the source says that it is complete up to so long ago"`
 
-	Capacity          bool          `hcl:"capacity,optional" default:"true" doc:"tell what the cluster has, by scontrol"`
+	Capacity          bool          `hcl:"capacity,optional" default:"true" doc:"tell what the cluster has, and learn how many shards a card has, by scontrol"`
 	CapacityInterval  time.Duration `hcl:"capacity_interval,optional" default:"10m" max:"24h" doc:"how often to look"`
 	Census            bool          `hcl:"census,optional" default:"true" doc:"tell how many jobs of whom run and wait, by squeue"`
 	CensusInterval    time.Duration `hcl:"census_interval,optional" default:"1m" max:"24h" doc:"how often to look; a look belongs to a collection, so the source's interval bounds it too"`

@@ -57,11 +57,15 @@ func (p *pass) tellCapacity(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	components, unknown := p.config.filter.addParts(components, nodes)
+	if unknown != nil {
+		unknown = &facts.Remediable{Err: unknown, Remedy: "name the types of these GPUs in gres.conf with a model and a profile, such as a100_3g.20gb"}
+	}
 	if now := facts.Digest(components); now != p.told.Capacity {
 		p.told.Capacity = now
 		p.batch.Capacity = &sdk.Capacity{From: p.now, Components: components}
 	}
-	return nil
+	return unknown
 }
 
 // tellCensus sends how many jobs run and wait now.

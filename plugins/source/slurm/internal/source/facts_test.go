@@ -94,13 +94,45 @@ func TestTheFirstPassTellsWhatTheClusterHasWhoWaitsAndWhoMayChargeWhat(t *testin
 }
 
 func TestTheNamesAndUnitsOfACapacityAreThoseOfTheDefaultMapping(t *testing.T) {
-	got, err := new(filter).sum([]cluster.Node{{Cores: 1, MemoryMB: 1, GPUs: map[string]int64{"": 1}}})
-	if err != nil || len(got) != 3 {
+	nodes := []cluster.Node{{Cores: 1, MemoryMB: 1, GPUs: map[string]int64{"": 1}, Shares: map[string]map[string]int64{"shard": {"": 4}}}}
+	got, err := new(filter).sum(nodes)
+	if err == nil {
+		got, err = new(filter).addParts(got, nodes)
+	}
+	if err != nil || len(got) != 4 {
 		t.Fatal(got, err)
 	}
 	for _, a := range got {
 		if !strings.Contains(job.Mapping, fmt.Sprintf("component %q {", a.Name)) {
 			t.Errorf("the default mapping has no component %s", a.Name)
+		}
+	}
+}
+
+func TestCapacity_SplitCards_AreMilliGPUs(t *testing.T) {
+	s, log := newCluster(t)
+	for nodes, want := range map[string]string{
+		"a gpu:a100:4 b gpu:v100:1":                    "GPUs=5 GPUs:a100=4 GPUs:v100=1",
+		"a gpu:2,shard:8 b gpu:4,mps:400 c gpu:8":      "GPUs=14 MilliGPUs=6000",
+		"a gpu:a100_3g.20gb:2,gpu:h100:1 b gpu:a100:4": "GPUs=7 GPUs:a100=4 GPUs:a100_3g.20gb=2 GPUs:h100=1 MilliGPUs=857",
+		"a gpu:a100:2,gpu:v100:4,shard:a100:8":         "GPUs=6 GPUs:a100=2 GPUs:v100=4 MilliGPUs=2000",
+		"a gpu:a100_9g.20gb:2 b gpu:a30_1g.6gb:1":      "GPUs=3 GPUs:a100_9g.20gb=2 GPUs:a30_1g.6gb=1 MilliGPUs=250",
+	} {
+		text, n := "", 0
+		words := strings.Fields(nodes)
+		for i := 0; i < len(words); i += 2 {
+			n++
+			text += fmt.Sprintf("NodeName=%s CPUTot=4 RealMemory=8000 Gres=%s\n", words[i], words[i+1])
+		}
+		s.nodes(text)
+		before := log.Len()
+		s.poll(time.Hour)
+		want := amounts(fmt.Sprintf("Cores=%d Memory=%d ", 4*n, 8000*n) + want)
+		if diff := cmp.Diff(want, s.facts.capacity[len(s.facts.capacity)-1].Components); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", nodes, diff)
+		}
+		if warned := strings.Contains(log.String()[before:], "MilliGPUs lack node a"); warned != strings.Contains(nodes, "9g") {
+			t.Errorf("%s: %s", nodes, log)
 		}
 	}
 }

@@ -50,6 +50,7 @@ type Source struct {
 	swept   time.Time             // the last look by deepOverlap
 	width   time.Duration         // of the next window
 	facts   facts.Schedule
+	looked  lookedAt // at the nodes, for parts of cards
 }
 
 // New makes a source that logs to log.

@@ -3,6 +3,7 @@ package source
 import (
 	"fmt"
 	"maps"
+	"math/big"
 	"slices"
 	"strings"
 
@@ -44,6 +45,29 @@ func (f *filter) sum(nodes []cluster.Node) ([]sdk.Amount, error) {
 		}
 	}
 	return out, nil
+}
+
+// addParts adds the cards of which jobs may have parts, in thousandths. The error names those
+// that are left out, since it is not known how much of a card their slices are.
+func (f *filter) addParts(to []sdk.Amount, nodes []cluster.Node) (all []sdk.Amount, unknown error) {
+	sum := big.NewRat(1, 2000) // it is rounded half up
+	for i := range nodes {
+		n := &nodes[i]
+		if !setting.Among(f.Partitions, n.Partitions...) {
+			continue
+		}
+		cards, err := n.Cards(n.IsSplit)
+		if err != nil {
+			unknown = fmt.Errorf("MilliGPUs lack node %s: %w", n.Name, err)
+			continue
+		}
+		sum.Add(sum, cards)
+	}
+	sum.Mul(sum, big.NewRat(1000, 1))
+	if n := new(big.Int).Quo(sum.Num(), sum.Denom()); n.Sign() > 0 && n.IsInt64() {
+		to = append(to, sdk.Amount{Name: "MilliGPUs", Amount: n.Int64()})
+	}
+	return to, unknown
 }
 
 // wantsNow applies the filter to a job of the queue. One that waits for several

@@ -1,0 +1,105 @@
+package job
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math/big"
+	"slices"
+
+	"github.com/bursar-accounting/bursar/plugins/internal/mig"
+	"github.com/bursar-accounting/bursar/plugins/internal/slurm/field"
+	"github.com/bursar-accounting/bursar/plugins/sdk"
+)
+
+// Part returns how much of a card one of a resource is, gpu, shard or mps, on the nodes of a
+// run as NodeList has them. Model is the type that the run has of it, and "" where Slurm does
+// not account types.
+type Part func(resource, model, nodes string) (*big.Rat, error)
+
+// Shared are the generic resources that are parts of cards.
+func Shared() []string { return []string{"mps", "shard"} }
+
+// maxCards bounds what a run has of a resource.
+const maxCards = 1 << 40
+
+// cards adds up what a run has of cards.
+type cards struct {
+	run     *Run
+	sum     *big.Rat
+	partial bool  // it has parts of cards
+	unknown error // why it is not known how much
+}
+
+// cards are those of the run. The error says why AllocTRES cannot be read.
+func (r *Run) cards() (*cards, error) {
+	list, err := r.tres("AllocTRES")
+	if err != nil {
+		return nil, err
+	}
+	c := &cards{run: r, sum: big.NewRat(1, 2000)}
+	for _, resource := range append([]string{"gpu"}, Shared()...) {
+		untyped, models, err := field.Gres(list, resource)
+		if err != nil {
+			return nil, fmt.Errorf("AllocTRES: %w", err)
+		}
+		for _, model := range slices.Sorted(maps.Keys(models)) {
+			c.add(resource, model, models[model])
+			untyped -= models[model]
+		}
+		c.add(resource, "", untyped)
+	}
+	return c, nil
+}
+
+// add adds n of a resource.
+func (c *cards) add(resource, model string, n int64) {
+	if n <= 0 {
+		return
+	}
+	part, err := c.run.part(resource, model)
+	if err == nil && n > maxCards {
+		err = fmt.Errorf("AllocTRES: gres/%s: %d are too many", resource, n)
+	}
+	if err != nil {
+		c.partial, c.unknown = true, err
+		return
+	}
+	_, _, slice := mig.Profile(model)
+	c.partial = c.partial || resource != "gpu" || slice || part.Cmp(big.NewRat(1, 1)) != 0
+	c.sum.Add(c.sum, new(big.Rat).Mul(part, big.NewRat(n, 1)))
+}
+
+// part returns how much of a card one of a resource is.
+func (r *Run) part(resource, model string) (*big.Rat, error) {
+	switch {
+	case resource == "gpu" && (model != "" || r.plan.Part == nil):
+		return mig.Card(model)
+	case r.plan.Part == nil:
+		return nil, fmt.Errorf("how many %s a card has is not known: Slurm is not asked for its nodes", resource)
+	case r.Text("NodeList") == "":
+		return nil, errors.New("NodeList is empty, and how much of a card the run has depends on its nodes")
+	}
+	return r.plan.Part(resource, model, r.Text("NodeList"))
+}
+
+// milliGPUs are the cards of the run in thousandths, rounded half up.
+func (r *Run) milliGPUs() (sdk.Value, error) {
+	c, err := r.cards()
+	if err == nil {
+		err = c.unknown
+	}
+	if err != nil {
+		return sdk.Null(), err
+	}
+	c.sum.Mul(c.sum, big.NewRat(1000, 1))
+	return sdk.Int(new(big.Int).Quo(c.sum.Num(), c.sum.Denom()).Int64()), nil
+}
+
+func (r *Run) partialGPUs() (sdk.Value, error) {
+	c, err := r.cards()
+	if err != nil {
+		return sdk.Null(), err
+	}
+	return sdk.Bool(c.partial), nil
+}
