@@ -19,6 +19,10 @@ source "gridengine" "katana" {
     # Jobs ask for memory by these, for each slot.
     memory_requests = ["h_vmem", "mem_free"]
     memory_per      = "slot"
+
+    # And for GPUs by these, once for the whole job.
+    gpu_requests = ["gpu", "ngpus"]
+    gpu_per      = "job"
   }
 
   record {
@@ -31,9 +35,9 @@ source "gridengine" "katana" {
       job_id     = job.job_id
       department = null
     }
-    component "GPUs" { # a consumable of this site, for each slot
-      amount = try(job.requests["gpu"] * job.slots, 0)
-      when   = try(job.requests["gpu"] > 0 && !job.slave, false)
+    component "Licenses" { # a consumable of this site, for each slot
+      amount = try(job.requests["matlab"] * job.slots, 0)
+      when   = try(job.requests["matlab"] > 0 && !job.slave, false)
     }
   }
 }

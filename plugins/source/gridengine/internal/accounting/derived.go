@@ -2,14 +2,15 @@ package accounting
 
 import (
 	"fmt"
+	"math/big"
 	"strings"
 
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 )
 
 // derived are the attributes that are computed.
-func (m *Memory) derived() []attribute {
-	return append(identity(), m.amounts()...)
+func (s *Site) derived() []attribute {
+	return append(identity(), s.amounts()...)
 }
 
 func identity() []attribute {
@@ -39,21 +40,25 @@ func (l *Line) jobID() string {
 	return l.fields[jobNumber]
 }
 
-// Memory says how memory is asked for at a site.
-type Memory struct {
+// Site says how jobs of a site ask for what they need.
+type Site struct{ Memory, GPUs Ask }
+
+// Ask says how jobs ask for something.
+type Ask struct {
 	Requests []string // resources by which it is; the first that a job asked for counts
 	PerJob   bool     // the amount is for the whole job, not for each slot
 }
 
-func (m *Memory) amounts() []attribute {
+func (s *Site) amounts() []attribute {
 	return []attribute{
 		num("cores", "slots of the run; 0 for slave tasks, whose slots are in the line of the job", func(l *Line) (int64, bool, error) { return l.cores(), true, l.readable(slots) }),
 		num("cpu_seconds", "CPU seconds that were used, rounded half to even: cpu", func(l *Line) (int64, bool, error) { return l.rounded(cpu, 1) }),
 		num("memory_mb", "requested memory of the whole job in MB of 2^20 bytes; null when none was requested, and for slave tasks", func(l *Line) (int64, bool, error) {
-			n, ok, err := m.bytes(l)
+			n, ok, err := s.Memory.bytes(l)
 			return (n + 1<<19) >> 20, ok, err
 		}),
-		num("req_memory_bytes", "requested memory of the whole job in bytes", m.bytes),
+		num("req_memory_bytes", "requested memory of the whole job in bytes", s.Memory.bytes),
+		num("gpus", "requested GPUs of the whole job; null when none were requested, and for slave tasks", s.GPUs.units),
 		num("max_rss_bytes", "largest resident memory in bytes: maxrss where there is one, else ru_maxrss, which is that of the largest process", (*Line).rss),
 		num("max_vmem_bytes", "largest virtual memory in bytes: maxvmem", func(l *Line) (int64, bool, error) { return l.rounded(maxvmem, 1) }),
 		num("io_bytes", "data moved in bytes of io, whose GB are 2^30 bytes", func(l *Line) (int64, bool, error) { return l.rounded(io, 1<<30) }),
@@ -101,28 +106,63 @@ func (l *Line) asks(name string, read func(string) (int64, bool)) (n int64, know
 }
 
 // bytes is the memory that the job asked for.
-func (m *Memory) bytes(l *Line) (int64, bool, error) {
+func (a *Ask) bytes(l *Line) (int64, bool, error) {
 	if l.IsSlave() {
 		return 0, false, nil
 	}
-	for _, name := range m.Requests {
+	for _, name := range a.Requests {
 		n, known, err := l.asks(name, Bytes)
 		switch {
 		case err != nil:
 			return 0, false, err
 		case !known:
 			continue
-		case m.PerJob:
-			return n, true, nil
 		}
-		if err := l.readable(slots); err != nil {
+		times, err := a.times(l)
+		if err != nil {
 			return 0, false, err
 		}
-		times := max(1, l.slots)
 		if n > (1<<62)/times {
 			return 0, false, fmt.Errorf("column category: %s=%s for %d slots is too much", name, l.request(name), times)
 		}
 		return n * times, true, nil
+	}
+	return 0, false, nil
+}
+
+// times is how often the job has what it asked for.
+func (a *Ask) times(l *Line) (int64, error) {
+	if a.PerJob {
+		return 1, nil
+	}
+	return max(1, l.slots), l.readable(slots)
+}
+
+// units are what the job asked for by number, a fraction for each slot among them. The error
+// names a request that is not a number, as of a complex that is a truth value or a text, and
+// one of which the job has no whole number.
+func (a *Ask) units(l *Line) (int64, bool, error) {
+	if l.IsSlave() {
+		return 0, false, nil
+	}
+	for _, name := range a.Requests {
+		s := l.request(name)
+		if s == "" {
+			continue
+		}
+		n, ok := new(big.Rat).SetString(s)
+		if strings.Trim(s, "0123456789.") != "" || len(s) > 18 || !ok {
+			return 0, false, fmt.Errorf("column category: %s=%s is not a number", name, s)
+		}
+		times, err := a.times(l)
+		if err != nil {
+			return 0, false, err
+		}
+		n.Mul(n, big.NewRat(times, 1))
+		if !n.IsInt() || !n.Num().IsInt64() {
+			return 0, false, fmt.Errorf("column category: %s=%s times %d is not a whole number", name, s, times)
+		}
+		return n.Num().Int64(), true, nil
 	}
 	return 0, false, nil
 }

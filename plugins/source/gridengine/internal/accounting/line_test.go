@@ -80,7 +80,7 @@ func TestOfTheReportsFileEveryRunIsTakenOnce(t *testing.T) {
 // the sums of CPU seconds of all months that lead to them.
 func TestTheCPUOfSlavesAndTheSlotsOfJobsAreEachCountedOnce(t *testing.T) {
 	var cpu, slots int64
-	plan := NewPlan(func(string) bool { return true }, Memory{})
+	plan := NewPlan(func(string) bool { return true }, Site{})
 	for _, text := range lines(t, "accounting-6.1") {
 		l, err := Parse(text)
 		if err != nil || l.Job != 102 {
@@ -137,7 +137,9 @@ func show(v sdk.Value) any {
 	return nil
 }
 
-func usual() Memory { return Memory{Requests: []string{"h_vmem", "mem_free"}} }
+func usual() Site {
+	return Site{Memory: Ask{Requests: []string{"h_vmem", "mem_free"}}, GPUs: Ask{Requests: []string{"gpu", "ngpus"}}}
+}
 
 func TestUnitsOfALineOf45Columns(t *testing.T) {
 	plan := NewPlan(func(string) bool { return true }, usual())
@@ -290,6 +292,48 @@ func TestAmountsAndTimesOfRequests(t *testing.T) {
 	}
 }
 
+func TestGPUs_Requests_AreCountedForEachSlotOrTheJob(t *testing.T) {
+	const unknown, none = -1, -2
+	for _, c := range []struct {
+		category, slots string
+		slot, job       int64
+	}{
+		{"-l gpu=1", "1", 1, 1}, {"-l gpu=2,h_rt=600 -pe smp 4", "4", 8, 2}, {"-l ngpus=1", "2", 2, 1}, {"-l ngpus=4,gpu=1", "2", 2, 1}, {"-l gpu=1.000000", "3", 3, 1},
+		{"-l gpu=0.25 -pe smp 4", "4", 1, unknown}, {"-l gpu=0.25 -pe smp 2", "2", unknown, unknown}, {"-l gpu=0", "4", 0, 0},
+		{"-l gpu", "1", unknown, unknown}, {"-l gpu=k80", "1", unknown, unknown}, {"-l gpu=1e9", "1", unknown, unknown}, {"-l gpu=1/2", "2", unknown, unknown},
+		{"-l gpu=-1", "1", unknown, unknown}, {"-l gpu=999999999999999999", "99", unknown, 999999999999999999}, {"-l gpu=INFINITY", "1", unknown, unknown},
+		{"-l gpu=1", "x", unknown, 1},
+		{"NONE", "4", none, none}, {"-l h_rt=600", "4", none, none}, {"-soft -l gpu=1", "4", none, none}, {"-l gpus=1", "4", none, none},
+	} {
+		for perJob, want := range map[bool]int64{false: c.slot, true: c.job} {
+			site := usual()
+			site.GPUs.PerJob = perJob
+			plan := NewPlan(func(name string) bool { return name == "gpus" }, site)
+			for _, task := range []string{"NONE", "1.n2"} {
+				l, err := Parse(line(map[int]string{category: c.category, slots: c.slots, peTaskID: task}))
+				if err != nil {
+					t.Fatal(err)
+				}
+				want := want
+				if task != "NONE" {
+					want = none // they are in the line of the job
+				}
+				list, unread := plan.Values(l)
+				v, got := list[slices.IndexFunc(Attributes(), func(a sdk.Attribute) bool { return a.Name == "gpus" })], int64(none)
+				switch {
+				case len(unread) > 0:
+					got = unknown
+				case !v.IsNull():
+					got = v.Int()
+				}
+				if got != want {
+					t.Errorf("%s, slots %s, task %s, for the job %t: %d (%v), not %d", c.category, c.slots, task, perJob, got, unread, want)
+				}
+			}
+		}
+	}
+}
+
 func FuzzParse(f *testing.F) {
 	for _, name := range []string{"accounting-8.1.9", "accounting-6.1", "accounting-uge"} {
 		for _, text := range lines(f, name) {
@@ -316,7 +360,7 @@ func BenchmarkLine(b *testing.B) {
 	for name, wants := range map[string]func(string) bool{
 		"all": func(string) bool { return true },
 		"default mapping": func(a string) bool {
-			return strings.Contains(" qualified_id start_time end_time submission_time state exit_status exit_signal owner group account qname cell project department hostname granted_pe cores slave memory_mb cpu_seconds ", " "+a+" ")
+			return strings.Contains(" qualified_id start_time end_time submission_time state exit_status exit_signal owner group account qname cell project department hostname granted_pe cores slave memory_mb gpus cpu_seconds ", " "+a+" ")
 		},
 	} {
 		b.Run(name, func(b *testing.B) {

@@ -14,8 +14,8 @@ type Plan struct {
 const roomLines = 64
 
 // NewPlan plans for the attributes that wants names.
-func NewPlan(wants func(attribute string) bool, m Memory) *Plan {
-	p := &Plan{table: m.table()}
+func NewPlan(wants func(attribute string) bool, s Site) *Plan {
+	p := &Plan{table: s.table()}
 	for i := range p.table {
 		if wants(p.table[i].Name) {
 			p.wanted = append(p.wanted, i)
@@ -24,11 +24,11 @@ func NewPlan(wants func(attribute string) bool, m Memory) *Plan {
 	return p
 }
 
-func (m *Memory) table() []attribute { return append(m.derived(), raw()...) }
+func (s *Site) table() []attribute { return append(s.derived(), raw()...) }
 
 // Attributes are those that a mapping may name.
 func Attributes() []sdk.Attribute {
-	table := new(Memory).table()
+	table := new(Site).table()
 	out := make([]sdk.Attribute, len(table))
 	for i := range table {
 		out[i] = table[i].Attribute

@@ -30,6 +30,8 @@ type settings struct {
 	Earliest          hcl.Time      `hcl:"earliest,optional" unset:"all that there is" doc:"only runs that ended at this time or later, for example \"2024-01-01\""`
 	MemoryRequests    hcl.Strings   `hcl:"memory_requests,optional" default:"[\"h_vmem\", \"m_mem_free\", \"h_rss\", \"mem_free\", \"virtual_free\"]" doc:"resources by which jobs ask for memory; the first that a job asked for counts"`
 	MemoryPer         string        `hcl:"memory_per,optional" default:"slot" allowed:"slot job" doc:"for what that is asked"`
+	GPURequests       hcl.Strings   `hcl:"gpu_requests,optional" default:"[\"gpu\"]" doc:"resources by which jobs ask for GPUs, for example [\"gpu\", \"ngpus\"]; the first that a job asked for counts"`
+	GPUPer            string        `hcl:"gpu_per,optional" default:"slot" allowed:"slot job" doc:"for what that is asked"`
 	Lag               time.Duration `hcl:"lag,optional" default:"2m" max:"24h" doc:"how long qmaster may take to write a run; the source says that it is complete up to so long ago"`
 	Capacity          bool          `hcl:"capacity,optional" default:"true" doc:"tell what the cluster has"`
 	CapacityInterval  time.Duration `hcl:"capacity_interval,optional" default:"10m" max:"24h" doc:"how often to look"`

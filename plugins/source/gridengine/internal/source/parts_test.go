@@ -46,3 +46,33 @@ func TestMapping_TightParallelJobs_AreOneJobWithParts(t *testing.T) {
 		t.Errorf("%d runs of %d records, want %d of %d", runs, records, jobs, lines)
 	}
 }
+
+func TestMapping_RequestedGPUs_AreAComponentOfTheJobAlone(t *testing.T) {
+	var text strings.Builder
+	requests := []string{"-l gpu=2 -pe mpi 4", "-l gpu=2 -pe mpi 4", "-l gpu=k80", "-l gpu=0", "NONE"}
+	tasks := []string{"NONE", "1.node1", "NONE", "NONE", "NONE"}
+	for n, request := range requests {
+		fmt.Fprintf(&text, "all.q:n1:phys:alice:run:%d:sge:0:%d:%d:%d:0:0:60:1:1:10.0:0:0:0:0:1:0:0:0:0:0:0:0:1:1:NONE:defaultdepartment:mpi:4:0:2.5:1:1:%s:0:%s:1000:0:0\n",
+			n+1, 1778413790, 1778413800, 1778413860, request, tasks[n])
+	}
+	d, got := look(t, text.String())
+	m, diags := mapping.Compile(mapping.Options{Agent: "head1", Type: d.GetType(), Label: "test", Attributes: d.GetAttributes(), Default: d.GetMapping()})
+	if diags.HasErrors() || len(got.Jobs()) != len(requests) {
+		t.Fatal(diags, len(got.Jobs()))
+	}
+	for i, j := range got.Jobs() {
+		r, keep, err := m.Map(j)
+		if err != nil || !keep {
+			t.Fatal(i, keep, err)
+		}
+		gpus := int64(0)
+		for _, c := range r.Components {
+			if c.Name == "GPUs" {
+				gpus = c.Amount
+			}
+		}
+		if want := []int64{8, 0, 0, 0, 0}[i]; gpus != want || len(j.GetUnread()) != []int{0, 0, 1, 0, 0}[i] {
+			t.Errorf("%s of %s: %d GPUs, unread %v; want %d", requests[i], tasks[i], gpus, j.GetUnread(), want)
+		}
+	}
+}

@@ -45,6 +45,10 @@ component "Memory" {
   amount = job.memory_mb
   when   = job.memory_mb != null
 }
+component "GPUs" { # by request
+  amount = job.gpus
+  when   = try(job.gpus > 0, false)
+}
 component "TotalCPU" {
   amount = job.cpu_seconds
   kind   = "total"
@@ -81,7 +85,10 @@ func (s *Source) Describe() sdk.Description {
 // Configure takes the config block; see the README for its keys.
 func (s *Source) Configure(_ context.Context, cfg *sdk.Config) error {
 	s.config = readConfig(cfg)
-	s.plan = accounting.NewPlan(cfg.Wants, accounting.Memory{Requests: s.config.MemoryRequests, PerJob: s.config.MemoryPer == "job"})
+	s.plan = accounting.NewPlan(cfg.Wants, accounting.Site{
+		Memory: accounting.Ask{Requests: s.config.MemoryRequests, PerJob: s.config.MemoryPer == "job"},
+		GPUs:   accounting.Ask{Requests: s.config.GPURequests, PerJob: s.config.GPUPer == "job"},
+	})
 	s.facts = newTeller(&s.config, s.now, s.log)
 	return cfg.Err()
 }
