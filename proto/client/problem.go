@@ -20,6 +20,8 @@ var (
 	ErrForbidden = errors.New("not permitted")
 	// ErrNoMatch: no record has what a filter asks for; the detail names what is near.
 	ErrNoMatch = errors.New("no record matches")
+	// ErrArchive: the server cannot read the files of an archive; the detail names it.
+	ErrArchive = errors.New("archive cannot be read")
 )
 
 // Problem is a refusal by the server: problem+json (RFC 9457), or what can be
@@ -58,6 +60,8 @@ func (p *Problem) Is(target error) bool {
 		return p.Status == http.StatusNotFound
 	case ErrNoMatch:
 		return p.Type == v1.TypeNoMatch
+	case ErrArchive:
+		return p.Type == v1.TypeArchive
 	case ErrForbidden:
 		return p.Status == http.StatusUnauthorized || p.Status == http.StatusForbidden
 	}

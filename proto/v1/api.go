@@ -15,6 +15,9 @@ import (
 // TypeNoMatch is the type of the problem that no record has what a filter names.
 const TypeNoMatch = "urn:bursar:no-match"
 
+// TypeArchive is the type of the problem that the files of an archive cannot be read.
+const TypeArchive = "urn:bursar:archive"
+
 // API has a method for each route whose answer is JSON. A refusal is the error of the
 // Caller.
 type API struct{ Caller Caller }

@@ -11,6 +11,7 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 // ArchiveReader reads the files of archives, for one answer.
@@ -43,7 +44,7 @@ func (s *Server) listed(w http.ResponseWriter, r *http.Request, view *access.Vie
 		return nil, nil, refuse(http.StatusBadRequest, "archived is %q, want true or false", archived)
 	}
 	if s.opt.Archives == nil {
-		return nil, nil, refuse(http.StatusServiceUnavailable, "this node cannot read archives")
+		return nil, nil, &refusal{status: http.StatusServiceUnavailable, detail: "this node cannot read archives", kind: v1.TypeArchive}
 	}
 	files, err := s.opt.Archives(r.Context())
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 // Agents are what the server needs of the agents that this node pulls from.
@@ -167,7 +168,7 @@ func (s *Server) refused(w http.ResponseWriter, r *http.Request, err error) {
 	case errors.Is(err, access.ErrDenied), errors.Is(err, access.ErrRows):
 		fail(w, http.StatusForbidden, err.Error())
 	case errors.Is(err, store.ErrDetails):
-		fail(w, http.StatusServiceUnavailable, err.Error())
+		failAs(w, problem{Type: v1.TypeArchive, Status: http.StatusServiceUnavailable, Detail: err.Error()})
 	case errors.Is(err, store.ErrArchived):
 		fail(w, http.StatusUnprocessableEntity, err.Error())
 	case errors.Is(err, store.ErrQuery):

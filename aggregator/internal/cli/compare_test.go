@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -225,6 +226,7 @@ func (s *twoSides) peek() record.Record {
 // serve makes both worlds.
 func (s *twoSides) serve(auditor bool) (shell, *otherSide, string) {
 	here, other := apitest.New(s.t), &otherSide{World: apitest.New(s.t), auditor: auditor, odd: s.odd}
+	other.Options.Archives = func(context.Context) (api.ArchiveReader, error) { return archiveFiles(nil), nil }
 	s.rng.Shuffle(len(s.here), func(i, j int) { s.here[i], s.here[j] = s.here[j], s.here[i] })
 	s.rng.Shuffle(len(s.there), func(i, j int) { s.there[i], s.there[j] = s.there[j], s.there[i] })
 	here.Collect(apitest.Nemo(), s.here, nil)
@@ -388,18 +390,15 @@ func (f archiveFiles) Rows(_ context.Context, _ string, yield func([]byte) error
 
 func (archiveFiles) Close() error { return nil }
 
-func TestCompareAuditor_Archived_IsACauseOrCompared(t *testing.T) {
-	s := &twoSides{t: t, rng: rand.New(rand.NewPCG(1, 1)), want: map[string]int{}}
-	for range 5 {
-		s.differences()[0]()
-	}
-	shell, _, address := s.serve(true)
-	get, err := http.Get(shell.env["BURSAR_ADDR"] + "/v1/archives/rows?from=2026-02-01T00:00:00Z&to=2026-03-01T00:00:00Z")
+// archiveMonth takes the details of a month's records out of the store of the server at an
+// address, and returns the files that have them.
+func archiveMonth(t *testing.T, address, from, to string) (files archiveFiles) {
+	t.Helper()
+	get, err := http.Get(address + "/v1/archives/rows?from=" + apitest.At(from).String() + "&to=" + apitest.At(to).String())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer get.Body.Close()
-	var files archiveFiles
 	seal, err := archived.ReadStream(get.Body, func(_ archived.Row, row []byte) error {
 		files = append(files, bytes.Clone(row))
 		return nil
@@ -408,13 +407,13 @@ func TestCompareAuditor_Archived_IsACauseOrCompared(t *testing.T) {
 		t.Fatal(err)
 	}
 	body, err := json.Marshal(archived.Statement{
-		From: apitest.At("2026-02-01").Std(), To: apitest.At("2026-03-01").Std(), UpTo: seal.UpTo, Count: seal.Count, Digest: seal.Digest(), Location: "/srv", Manifest: "_manifest.json",
+		From: apitest.At(from).Std(), To: apitest.At(to).Std(), UpTo: seal.UpTo, Count: seal.Count, Digest: seal.Digest(), Location: "/srv", Manifest: "_manifest.json",
 		SHA256: strings.Repeat("0", 64), Keep: []string{"group_id"},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	put, err := http.NewRequestWithContext(t.Context(), http.MethodPut, shell.env["BURSAR_ADDR"]+"/v1/archives/2026-02", bytes.NewReader(body))
+	put, err := http.NewRequestWithContext(t.Context(), http.MethodPut, address+"/v1/archives/"+from[:7], bytes.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -423,6 +422,16 @@ func TestCompareAuditor_Archived_IsACauseOrCompared(t *testing.T) {
 		t.Fatal(err, resp)
 	}
 	resp.Body.Close()
+	return files
+}
+
+func TestCompareAuditor_Archived_IsACauseOrCompared(t *testing.T) {
+	s := &twoSides{t: t, rng: rand.New(rand.NewPCG(1, 1)), want: map[string]int{}}
+	for range 5 {
+		s.differences()[0]()
+	}
+	shell, _, address := s.serve(true)
+	files := archiveMonth(t, shell.env["BURSAR_ADDR"], "2026-02-01", "2026-03-01")
 	code, out, errs := shell.comparing(t, address, "-format", "csv")
 	if n := strings.Count(out, "missing here,archived here,nemo-"); code != 2 || n != 5 {
 		t.Errorf("%d archived: %d %s%s", n, code, out, errs)
@@ -430,6 +439,88 @@ func TestCompareAuditor_Archived_IsACauseOrCompared(t *testing.T) {
 	s.world.Options.Archives = func(context.Context) (api.ArchiveReader, error) { return files, nil }
 	if code, out, errs := shell.comparing(t, address, "-archived", "-format", "csv"); code != 0 || !strings.Contains(out, "equal,5,5,5,") {
 		t.Errorf("with archives: %d %s%s", code, out, errs)
+	}
+}
+
+// unreadable are the files of an archive whose rows are not those that were archived.
+type unreadable struct {
+	archiveFiles
+
+	missing error // of the files, when they are looked for
+}
+
+func (f unreadable) Check(context.Context, []string) error { return f.missing }
+
+func (f unreadable) Rows(context.Context, string, func([]byte) error) error {
+	return errors.New("the files differ from the manifest")
+}
+
+// Records that another bursar has archived are read from its files. Where it cannot read
+// them they are missing, and named.
+func TestAuditor_ArchivedAtAnotherBursar_IsReadOrNamed(t *testing.T) {
+	const n = 400
+	for what, c := range map[string]struct {
+		files func(archiveFiles) api.ArchiveReader
+		want  string // why the archive is left out; "": it is read
+	}{
+		"read":    {func(f archiveFiles) api.ArchiveReader { return f }, ""},
+		"missing": {func(f archiveFiles) api.ArchiveReader { return unreadable{f, errors.New("file not found")} }, "file not found"},
+		"damaged": {func(f archiveFiles) api.ArchiveReader { return unreadable{f, nil} }, "the files differ from the manifest"},
+		"nowhere": {nil, "this node cannot read archives"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			s := &twoSides{t: t, rng: rand.New(rand.NewPCG(1, 8)), want: map[string]int{}}
+			for range n {
+				s.differences()[0]()
+			}
+			early := 0 // the archive is of February
+			for i := range n {
+				if i%3 == 0 {
+					for _, list := range [][]record.Record{s.here, s.there} {
+						list[i].Start, list[i].Stop = list[i].Start-30*record.Day, list[i].Stop-30*record.Day
+					}
+				}
+				if s.there[i].Stop < apitest.At("2026-02-01") {
+					early++
+				}
+			}
+			shell, other, address := s.serve(false)
+			files := archiveMonth(t, apitest.Listen(t, other.World), "2026-02-01", "2026-03-01")
+			other.Options.Archives = nil
+			if c.files != nil {
+				other.Options.Archives = func(context.Context) (api.ArchiveReader, error) { return c.files(files), nil }
+			}
+			checkArchivedThere(t, shell, address, n, early, len(files), c.want)
+		})
+	}
+}
+
+func checkArchivedThere(t *testing.T, here shell, address string, all, early, archived int, want string) {
+	t.Helper()
+	dir, err := plugins()
+	if err != nil {
+		t.Fatal(err)
+	}
+	to := aggregator(t)
+	code, out, errs := to.bursar(t.Context(), "import", "-dev", "-plugin-dir", dir, "-format", "json", "auditor", address)
+	result := importOf(t, out)
+	if want == "" {
+		if code != 0 || !strings.Contains(out, `"equal": true`) || !strings.Contains(out, fmt.Sprintf(`"counted": %d`, all)) || int(result.Records) != all {
+			t.Errorf("import: %d %s%s", code, out, errs)
+		}
+		if code, out, errs := here.comparing(t, address, "-format", "csv"); code != 0 || !strings.Contains(out, fmt.Sprintf("equal,%d,%[1]d,%[1]d,", all)) {
+			t.Errorf("compare: %d %s%s", code, out, errs)
+		}
+		return
+	}
+	// A stop may be later than February.
+	named := fmt.Sprintf("archive 2026-02 of the server, from 2026-02-01 to 2026-03-01, is left out with %d records: ", archived)
+	if code != 2 || !strings.Contains(out, named) || !strings.Contains(out, want) || !strings.Contains(out, `"equal": false`) || int(result.Records) != all-archived || int(result.Records) < early {
+		t.Errorf("import: %d %s%s", code, out, errs)
+	}
+	code, out, errs = here.comparing(t, address, "-format", "csv")
+	if code != 2 || !strings.Contains(out, named) || !strings.Contains(out, want) || !strings.Contains(out, "\ninvalid there,not a valid record,1\n") {
+		t.Errorf("compare: %d %s%s", code, out, errs)
 	}
 }
 

@@ -315,10 +315,12 @@ func importTable(out *jsonImport) *table {
 func (out *jsonImport) verdict() error {
 	failed := out.Quarantined + out.Refused
 	switch {
-	case out.Compared != nil && !out.Compared.Equal && out.Type == "auditor":
+	case out.Compared != nil && out.Compared.differ && out.Type == "auditor":
 		return found("what was read and what the cluster shows differ; bursar compare auditor shows which records")
-	case out.Compared != nil && !out.Compared.Equal:
+	case out.Compared != nil && out.Compared.differ:
 		return found("what was read and what the cluster shows differ")
+	case out.Compared != nil && out.Compared.Uncounted != "" && failed == 0:
+		return found("the records at the source could not be counted by a second route")
 	case failed == 0 && len(out.Findings) > 0:
 		return found("all jobs are counted, with %s", plural(len(out.Findings), "finding"))
 	case failed == 0:

@@ -105,12 +105,17 @@ func (s *ImportSums) add(r *record.Record) {
 
 // Comparison is what was read beside what the cluster shows of the same records.
 type Comparison struct {
+	// Equal says that counts and sums are equal, and that all input could be read.
 	Equal bool `json:"equal"`
 	// Counted is how many records have ended, by the source's second route; nil: unknown.
 	Counted *int64 `json:"counted"`
+	// Uncounted is why the second route failed; then both sides are not equal.
+	Uncounted string `json:"uncounted,omitempty"`
 	// Others is how many of the records the cluster shows as another source has them.
 	Others int64            `json:"shown_by_others"`
 	Lines  []ComparisonLine `json:"lines"`
+
+	differ bool // counts or sums are not equal
 }
 
 // ComparisonLine is a count, or a sum.
@@ -132,17 +137,22 @@ func (p *Program) compareImport(ctx context.Context, src *ImportSource, opt *imp
 		return nil, err
 	}
 	out := &Comparison{Others: cluster.others, Lines: compareSums(r.Sums, cluster.sums)}
-	out.Equal = !slices.ContainsFunc(out.Lines, func(l ComparisonLine) bool { return l.Read != l.Cluster })
+	out.differ = slices.ContainsFunc(out.Lines, func(l ComparisonLine) bool { return l.Read != l.Cluster })
+	defer func() { out.Equal = !out.differ && out.Uncounted == "" && r.Refused == 0 }()
 	if r.Sums.Ended == 0 {
 		return out, nil
 	}
 	n, known, err := src.Count(ctx, r.Sums.First.Std(), r.Sums.Last.Std().Add(time.Microsecond))
+	if err != nil && ctx.Err() == nil {
+		out.Uncounted = err.Error()
+		return out, nil
+	}
 	if err != nil {
 		return nil, err
 	}
 	if known {
 		out.Counted = &n
-		out.Equal = out.Equal && n <= r.Sums.Ended+r.Filtered+r.Quarantined+r.Refused
+		out.differ = out.differ || n > r.Sums.Ended+r.Filtered+r.Quarantined+r.Refused
 	}
 	return out, nil
 }
@@ -260,6 +270,9 @@ func (p *Program) showComparison(c *Comparison) error {
 	}
 	if c.Others > 0 {
 		p.say("%d of the records are shown as another source has them, which takes precedence.", c.Others)
+	}
+	if c.Uncounted != "" {
+		p.say("Whether these are all records is unknown: %s", c.Uncounted)
 	}
 	if c.Equal {
 		p.say("Counts and sums are equal on both sides.")

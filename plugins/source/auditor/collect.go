@@ -54,16 +54,17 @@ const perBatch = 1000
 type collection struct {
 	*source
 
-	out   *sdk.Stream
-	from  sdk.Start
-	at    checkpoint
-	batch sdk.Batch
-	total int64 // of what is read, 0: unknown
+	out    *sdk.Stream
+	from   sdk.Start
+	at     checkpoint
+	batch  sdk.Batch
+	total  int64           // of what is read, 0: unknown
+	unread map[string]bool // archives of a bursar that were refused
 }
 
 // Collect implements sdk.Source.
 func (s *source) Collect(ctx context.Context, from sdk.Start, out *sdk.Stream) error {
-	c := &collection{source: s, out: out, from: from}
+	c := &collection{source: s, out: out, from: from, unread: map[string]bool{}}
 	if err := sdk.DecodeCheckpoint(from.Checkpoint, 1, &c.at); err != nil {
 		return err
 	}

@@ -48,7 +48,7 @@ type settings struct {
 	Overlap      time.Duration `hcl:"overlap,optional" default:"1h" max:"366d" doc:"how far every look goes back behind the last one, for records that AUDITOR got late"`
 	DeepOverlap  time.Duration `hcl:"deep_overlap,optional" default:"7d" max:"366d" doc:"the same, now and then and after a start of the agent; of a server only"`
 	DeepInterval time.Duration `hcl:"deep_interval,optional" default:"6h" min:"1m" max:"366d" doc:"how often to go back by deep_overlap"`
-	Page         int           `hcl:"page,optional" default:"10000" min:"2" max:"1000000" doc:"records of one question"`
+	Page         int           `hcl:"page,optional" default:"10000" min:"2" max:"1000000" doc:"records of one question to AUDITOR; a bursar is asked for all at once"`
 	Timeout      time.Duration `hcl:"timeout,optional" default:"5m" min:"1s" max:"24h" doc:"how long an answer may bring nothing; AUDITOR sorts its whole table for each question"`
 	TLS          *struct {
 		CA   string `hcl:"ca,optional" unset:"the agent's own" doc:"authority of the server's certificate"`

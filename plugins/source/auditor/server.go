@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"slices"
 	"strconv"
@@ -19,10 +20,14 @@ import (
 
 // server is a running AUDITOR, or a bursar.
 type server struct {
-	source *source
-	client *client.Client
-	path   string // of its records; "": not known yet
+	source  *source
+	client  *client.Client
+	patient *client.Client // waits while a bursar reads an archive
+	path    string         // of its records; "": not known yet
 }
+
+// archiveTimeout is how long a bursar that reads an archive may bring nothing, at least.
+const archiveTimeout = 30 * time.Minute
 
 func newServer(s *source, cfg *sdk.Config, address string) (*server, error) {
 	opts := client.Options{Address: address, Timeout: s.Timeout, UserAgent: "bursar-source-auditor"}
@@ -40,7 +45,9 @@ func newServer(s *source, cfg *sdk.Config, address string) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &server{source: s, client: c}, nil
+	opts.Timeout = max(opts.Timeout, archiveTimeout)
+	patient, err := client.New(opts)
+	return &server{source: s, client: c, patient: patient}, err
 }
 
 // The routes of records: a bursar's, which have all that it knows, and AUDITOR's.
@@ -78,9 +85,13 @@ func (s *server) fetch(ctx context.Context, query url.Values, yield func(raw []b
 	if s.path == ownPath {
 		query.Set("format", "ndjson")
 	}
+	c := s.client
+	if query.Has(archivedField) {
+		c = s.patient
+	}
 	busy := sdk.Idle(ctx) // the client has a deadline of its own
 	defer func() { busy() }()
-	for raw, err := range s.client.Raw(ctx, s.path, query) {
+	for raw, err := range c.Raw(ctx, s.path, query) {
 		busy()
 		if err != nil {
 			return err
@@ -91,6 +102,47 @@ func (s *server) fetch(ctx context.Context, query url.Values, yield func(raw []b
 		busy = sdk.Idle(ctx)
 	}
 	return ctx.Err()
+}
+
+// archivedField asks a bursar for the records of its archives too.
+const archivedField = "archived"
+
+// fetchWhole is fetch with the archived records of a bursar, which have stopped in [from, to).
+// Archives that it cannot read are refused by name, and the other records come.
+func (s *server) fetchWhole(ctx context.Context, c *collection, query url.Values, from int64, to time.Time, yield func(raw []byte) error) error {
+	if s.path != ownPath {
+		return s.fetch(ctx, query, yield)
+	}
+	whole := maps.Clone(query)
+	whole.Set(archivedField, "true")
+	err := s.fetch(ctx, whole, yield)
+	if !errors.Is(err, client.ErrArchive) {
+		return err
+	}
+	if err := s.refuseArchives(ctx, c, from, to, err); err != nil {
+		return err
+	}
+	return s.fetch(ctx, query, yield)
+}
+
+// refuseArchives refuses each archive of the time, once in a collection.
+func (s *server) refuseArchives(ctx context.Context, c *collection, from int64, to time.Time, why error) error {
+	list, err := s.client.Archives(ctx, nil)
+	if err != nil {
+		return errors.Join(why, err)
+	}
+	for i := range list.Archives {
+		a := &list.Archives[i]
+		if a.State == "checking" || micros(a.To.Time) <= from || !to.IsZero() && !a.From.Before(to) || c.unread[a.Name] {
+			continue
+		}
+		c.unread[a.Name] = true
+		c.batch.Refused = append(c.batch.Refused, sdk.Refused{
+			Run:     "archive " + a.Name,
+			Message: fmt.Sprintf("archive %s of the server, from %s to %s, is left out with %d records: %v", a.Name, a.From.UTC().Format(time.DateOnly), a.To.UTC().Format(time.DateOnly), a.Removed, why),
+		})
+	}
+	return nil
 }
 
 // stopQuery asks for records by their stop.
@@ -107,7 +159,8 @@ func stopQuery(from int64, to time.Time) url.Values {
 	return q
 }
 
-// collect implements input: pages in the order of stop, and then the open records.
+// collect implements input: pages in the order of stop, and then the open records. All that a
+// bursar has is one page, since it reads an archive again for each answer.
 func (s *server) collect(ctx context.Context, c *collection, at *place) error {
 	if err := s.open(ctx); err != nil {
 		return err
@@ -161,31 +214,21 @@ type pages struct {
 // next reads a page; more is false when there was nothing new in it.
 func (p *pages) next(ctx context.Context) (more bool, err error) {
 	query := stopQuery(p.from, p.to)
-	query.Set("limit", strconv.Itoa(p.limit))
+	if p.path != ownPath {
+		query.Set("limit", strconv.Itoa(p.limit))
+	}
 	n, last := 0, p.from
-	err = p.fetch(ctx, query, func(raw []byte) error {
+	var failed error // of what was read
+	err = p.fetchWhole(ctx, p.collection, query, p.from, p.to, func(raw []byte) error {
 		n++
-		r, ok := p.collection.decode(raw, p.kinds())
-		switch {
-		case !ok || r.Open():
-			return p.collection.full(ctx)
-		case int64(r.Stop) < last:
-			return fmt.Errorf("the server's records are not in the order of their stop: %s has %s behind %s", r.ID, r.Stop, record.Time(last))
-		case int64(r.Stop) > last || p.same == nil:
-			p.same = map[string]bool{}
-		case p.same[r.ID]: // the page before ended with it
-			return nil
-		}
-		last, p.same[r.ID] = int64(r.Stop), true
-		p.collection.add(&r)
-		p.at.Stop, p.at.Done = max(p.at.Stop, last), p.at.Done+1
-		p.say(last)
-		return p.collection.full(ctx)
+		last, failed = p.take(ctx, raw, last)
+		return failed
 	})
-	if err != nil {
+	advanced := last > p.from
+	// A bursar breaks off where an archive differs, and says why when it is asked from there.
+	if err != nil && (p.path != ownPath || failed != nil || !advanced || ctx.Err() != nil) {
 		return false, err
 	}
-	advanced := last > p.from
 	full := n >= p.limit
 	p.from = last
 	switch {
@@ -195,6 +238,26 @@ func (p *pages) next(ctx context.Context) (more bool, err error) {
 		p.limit *= 2
 	}
 	return advanced || full, nil
+}
+
+// take hands on a record behind the one that stopped last, and returns its stop.
+func (p *pages) take(ctx context.Context, raw []byte, last int64) (int64, error) {
+	r, ok := p.collection.decode(raw, p.kinds())
+	switch {
+	case !ok || r.Open():
+		return last, p.collection.full(ctx)
+	case int64(r.Stop) < last:
+		return last, fmt.Errorf("the server's records are not in the order of their stop: %s has %s behind %s", r.ID, r.Stop, record.Time(last))
+	case int64(r.Stop) > last || p.same == nil:
+		p.same = map[string]bool{}
+	case p.same[r.ID]: // the page before ended with it
+		return last, nil
+	}
+	last, p.same[r.ID] = int64(r.Stop), true
+	p.collection.add(&r)
+	p.at.Stop, p.at.Done = max(p.at.Stop, last), p.at.Done+1
+	p.say(last)
+	return last, p.collection.full(ctx)
 }
 
 // say reports how far the walk is, in days.
@@ -230,7 +293,7 @@ func (s *server) running(ctx context.Context, c *collection, at *place) error {
 		if open[id] {
 			continue
 		}
-		if err := s.fetch(ctx, url.Values{"record_id": {id}}, take); err != nil {
+		if err := s.find(ctx, c, id, take); err != nil {
 			return err
 		}
 	}
@@ -240,6 +303,16 @@ func (s *server) running(ctx context.Context, c *collection, at *place) error {
 	}
 	slices.Sort(at.Open)
 	return nil
+}
+
+// find yields a record, which may be archived meanwhile.
+func (s *server) find(ctx context.Context, c *collection, id string, take func([]byte) error) error {
+	query, found := url.Values{"record_id": {id}}, false
+	err := s.fetch(ctx, query, func(raw []byte) error { found = true; return take(raw) })
+	if err != nil || found || s.path != ownPath {
+		return err
+	}
+	return s.fetchWhole(ctx, c, query, 0, time.Time{}, take)
 }
 
 // errEnough ends an answer of which no more is needed.
@@ -279,13 +352,17 @@ func withoutStop(raw []byte) bool {
 	return json.Unmarshal(raw, &r) == nil && r.Stop == nil
 }
 
-// count implements input, in one answer in another order.
+// count implements input, in one answer in another order. That of a bursar is still one of
+// time, so that it reads one archive behind the other.
 func (s *server) count(ctx context.Context, w sdk.Window) (n int64, err error) {
 	if err := s.open(ctx); err != nil {
 		return 0, err
 	}
 	query := stopQuery(max(micros(w.From), 0), w.To)
-	query.Set("sort_by[desc]", "record_id")
+	if query.Set("sort_by[desc]", "record_id"); s.path == ownPath {
+		query.Set("sort_by[desc]", "stop_time")
+		query.Set(archivedField, "true")
+	}
 	err = s.fetch(ctx, query, func([]byte) error { n++; return nil })
 	if err == nil {
 		err = s.client.Health(ctx)
