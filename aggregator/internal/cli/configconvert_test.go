@@ -1,10 +1,14 @@
 package cli_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/bursar-accounting/bursar/proto/porttest"
+	"github.com/bursar-accounting/bursar/proto/programtest"
 )
 
 func TestConfigConvert_FilesOfOneDaemon_GoToStdout(t *testing.T) {
@@ -35,5 +39,34 @@ func TestConfigConvert_FilesOfBothDaemons_GoToNewFiles(t *testing.T) {
 	}
 	if text, err := os.ReadFile(filepath.Join(dir, "new", "etc", "agent.hcl")); err != nil || !strings.Contains(string(text), `"hpc"`) {
 		t.Error(err, string(text))
+	}
+}
+
+func TestConfigConvert_ArchivesOfAuditor_ThePluginAccepts(t *testing.T) {
+	dir := t.TempDir()
+	if err := programtest.Build(dir, map[string]string{"bursar-action-archive": "plugins/action/archive"}); err != nil {
+		t.Fatal(err)
+	}
+	_, port, _ := strings.Cut(porttest.Free(t), ":")
+	for i, more := range []string{
+		"", "  archive_older_than_months: 3\n  cron_schedule: \"0 0 2 1 * *\"\n", "  archive_older_than_months: 0\n  cron_schedule: \"0 30 4 * * SUN\"\n", "  archive_older_than_months: 2000\n",
+	} {
+		server := write(t, dir, fmt.Sprintf("server-%d.yml", i), fmt.Sprintf("application: {port: %s}\narchival_config:\n  archive_path: %s\n%s", port, dir, more))
+		made := filepath.Join(dir, fmt.Sprint("etc", i))
+		if code, _, errs := (shell{}).bursar(t.Context(), "config", "convert", "-o", made, server); code != 0 {
+			t.Fatal(errs)
+		}
+		path := filepath.Join(made, "aggregator.hcl")
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text = fmt.Appendf([]byte(strings.ReplaceAll(string(text), "/var/lib/bursar", filepath.Join(dir, "data"))), "plugin \"action\" \"archive\" {\n  path = %q\n}\n", filepath.Join(dir, "bursar-action-archive"))
+		if err := os.WriteFile(path, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if code, _, errs := (shell{}).bursar(t.Context(), "aggregator", "-dev", "-config", path, "-check"); code != 0 {
+			t.Errorf("%s: %d %s", more, code, errs)
+		}
 	}
 }

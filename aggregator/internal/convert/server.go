@@ -3,8 +3,11 @@ package convert
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"net"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -110,20 +113,61 @@ func (c *conversion) gauges(t tree) {
 	b.close()
 }
 
-// archive says what takes the place of the archives.
+// archive converts the archives of old months to an action that removes the same months.
 func (c *conversion) archive(t tree) {
 	if !t.there() {
 		return
 	}
-	b := &c.inside
+	path, prefix := t.at("archive_path").text(), t.at("archive_file_prefix").or("auditor")
+	c.inside.WriteString("\n")
+	c.inside.comment("AUDITOR's archives: bursar import auditor '%s/%s_*.parquet'", cmp.Or(path, "."), prefix)
+	b := &c.blocks
+	b.open("action", "archive", "auditor")
+	if schedule := cronLine(t.at("cron_schedule").text()); schedule != "" {
+		b.text("schedule", schedule)
+		b.text("zone", "UTC")
+	} else {
+		b.comment("cron_schedule: %s: it runs each night", t.at("cron_schedule").or("none"))
+	}
+	b.open("config")
+	if !strings.HasPrefix(path, "/") {
+		b.comment("In AUDITOR: %s", cmp.Or(path, "no archive_path"))
+		path = "/srv/archive"
+	}
+	b.comment("A folder that is there, to which the aggregators can write; of several aggregators the same one, such as a mount.")
+	b.text("directory", path)
+	months, known := t.at("archive_older_than_months").number()
+	switch {
+	case !known || math.IsNaN(months):
+		b.comment("AUDITOR says no archive_older_than_months: nothing is removed.")
+	case months < 1:
+		b.comment("In AUDITOR: %s; a month is the least.", t.at("archive_older_than_months").text())
+		months = 1
+		fallthrough
+	default:
+		b.attr("remove_after_months", strconv.FormatFloat(min(months, 1200), 'f', 0, 64))
+	}
+	b.close()
+	b.close()
 	b.WriteString("\n")
-	b.comment("AUDITOR moved records older than %s months to %s. Here records stay, in some 60 bytes each, and can be asked for. A copy of everything, each day, on another disk:",
-		t.at("archive_older_than_months").or("?"), t.at("archive_path").or("files"))
-	fmt.Fprintf(b, "# backup {\n#   path  = %s\n#   every = \"24h\"\n#   keep  = 7\n# }\n", quote(t.at("archive_path").or("/var/backups/bursar")))
-	b.comment("Its archives are read by: bursar import auditor %s/%s_*.parquet", t.at("archive_path").or("."), t.at("archive_file_prefix").or("auditor"))
-	t.at("cron_schedule")
-	t.at("compression_type")
-	c.changed("archival_config", "old records leave the database and cannot be asked for", "records stay")
+	b.comment("For programs that read AUDITOR's archives: the same months with its columns, in a folder of their own. Nothing is removed by this schema, since milliseconds cannot be restored exactly.")
+	fmt.Fprintf(b, "# action \"archive\" \"columns\" {\n#   config {\n#     directory = %s\n#     schema    = \"auditor\"\n#   }\n# }\n", quote(strings.TrimRight(path, "/")+"-columns"))
+	c.changed("archival_config", "old months leave the database, and cannot be asked for before a script restores them", "the same months leave the store; usage and ids stay, archived=true lists their records, bursar archive restore gives them back")
+	c.changed("archival_config.cron_schedule", "and at each start; files are compared by the number of rows", "at these times; files are read back and compared before records are removed")
+	c.changed("archival_config.archive_file_prefix", prefix+"_YEAR_MONTH.parquet, "+t.at("compression_type").or("Gzip")+", milliseconds", "year=YEAR/month=MONTH/records-….parquet, zstd, microseconds")
+}
+
+// cronWord is a field of a cron line that means the same with and without seconds.
+var cronWord = regexp.MustCompile(`^[0-9*/,-]+$`)
+
+// cronLine is a cron line without its seconds; "" where that has another meaning: weekdays
+// have other numbers in each program.
+func cronLine(text string) string {
+	fields := strings.Fields(strings.ReplaceAll(text, "?", "*"))
+	if len(fields) != 6 || fields[5] != "*" || slices.ContainsFunc(fields, func(f string) bool { return !cronWord.MatchString(f) }) {
+		return ""
+	}
+	return strings.Join(fields[1:], " ")
 }
 
 // accessBlock writes the roles of clients.
