@@ -61,9 +61,14 @@ source "slurm" "nemo" {
       amount = try(job.alloc_tres["billing"], 0)
       kind   = "rate"
     }
+    # Slurm's meter is that of the node: on a node that jobs share, each of them gets the
+    # energy of all. sacct does not say which jobs were exclusive, so here only jobs that had
+    # all CPUs of their nodes have it: 64 a node in the partition compute, where no node is
+    # oversubscribed. Write your own partition and CPUs; the energy of all other jobs is
+    # modelled, see aggregator-energy.hcl.
     component "Energy" {
       amount = job.energy_joules
-      when   = try(job.energy_joules > 0, false)
+      when   = try(job.energy_joules > 0 && job.Partition == "compute" && job.AllocCPUS == 64 * job.node_count, false)
       kind   = "total"
     }
   }

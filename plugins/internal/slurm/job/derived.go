@@ -82,7 +82,7 @@ func amounts() []attribute {
 			func(r *Run) (sdk.Value, error) { return r.resources("AllocTRES") }},
 		{sdk.Attribute{Name: "req_tres", Type: sdk.TypeMap, Doc: "requested resources by name"}, []string{"ReqTRES"},
 			func(r *Run) (sdk.Value, error) { return r.resources("ReqTRES") }},
-		{sdk.Attribute{Name: "energy_joules", Type: sdk.TypeInt, Doc: "consumed energy in joules; null when it was not measured"}, []string{"ConsumedEnergyRaw"}, (*Run).energy},
+		{sdk.Attribute{Name: "energy_joules", Type: sdk.TypeInt, Doc: "energy in joules that the job's nodes consumed while it ran, with that of other jobs on them; null when it was not measured"}, []string{"ConsumedEnergyRaw"}, (*Run).energy},
 		{sdk.Attribute{Name: "runtime_seconds", Type: sdk.TypeInt, Doc: "seconds from start to stop, suspended ones included; null while it runs"}, nil,
 			func(r *Run) (sdk.Value, error) { return number(r.End.Unix()-r.Start.Unix(), r.Ended(), nil) }},
 		{sdk.Attribute{Name: "suspended_seconds", Type: sdk.TypeInt, Doc: "seconds of the run in which it was suspended"}, []string{"Suspended"},
