@@ -13,6 +13,8 @@ energy {
   zone      = "DE"        # of the factors
   factors   = ["co2.csv"] # zone, from, to, g_per_kwh
 
+  since "2026-01-01" { pue = "1.28" } # from then on; a class may have such blocks too
+
   # A record is in the first class that takes it. match is as that of a cluster: first values of
   # meta keys, in which * is any text, or host_class.
   class "gpu" {

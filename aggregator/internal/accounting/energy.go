@@ -1,6 +1,7 @@
 package accounting
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math/big"
@@ -38,9 +39,10 @@ func Unconfigured(measure string) string {
 type EnergySettings struct {
 	// Measured is the total of joules that records may carry.
 	Measured string
-	// Overhead is the PUE, and Zone whose CO2 factors count, where a class has none.
-	Overhead Decimal
-	Zone     string
+	// Overheads are the PUE by time, which ascends, and Zone whose CO2 factors count, where a
+	// class has none. Before the first of them the PUE is 1.
+	Overheads []Overhead
+	Zone      string
 	// Classes are tried in their order.
 	Classes []PowerClass
 	// Factors are CO2 by time; those of a zone ascend.
@@ -53,10 +55,17 @@ type PowerClass struct {
 	// Match is what the first values of meta keys, or of the class of the host, must be; none
 	// is all records.
 	Match []NodeMatch
-	// Overhead and Zone are 0 and "" where those of all count.
-	Overhead Decimal
-	Zone     string
-	Draws    []Draw
+	// Overheads and Zone are those of all where there are none: before the first of Overheads,
+	// and where Zone is "".
+	Overheads []Overhead
+	Zone      string
+	Draws     []Draw
+}
+
+// Overhead is a PUE, what the site draws for a watt of its computers, from a time on.
+type Overhead struct {
+	From record.Time
+	PUE  Decimal
 }
 
 // Draw is what an amount of a component draws.
@@ -111,6 +120,7 @@ func (s *EnergySettings) Weights() ([]usage.Weight, error) {
 	if err := b.class(&PowerClass{}, zones); err != nil {
 		return nil, err
 	}
+	b.cuts, b.changes = distinct(b.cuts), distinct(append(b.changes, b.cuts...))
 	b.model.From, b.model.Components = distinct(b.model.From), distinct(b.model.Components)
 	b.model.Class = b.of
 	return b.weights(), nil
@@ -122,7 +132,8 @@ type energyBuilder struct {
 	model *usage.EnergyModel
 	// classes are those of the settings, and behind them one for all other records.
 	classes []usage.EnergyClass
-	cuts    []record.Time
+	// cuts are where an overhead begins, and changes also where a factor does.
+	cuts, changes []record.Time
 }
 
 // zones are the intensities by zone.
@@ -144,13 +155,12 @@ func (b *energyBuilder) zones() (map[string]*usage.Intensity, error) {
 			end[f.Zone] = f.To
 		}
 		steps[f.Zone] = append(list, usage.IntensityStep{From: f.From, Grams: f.Grams})
-		b.cuts = append(b.cuts, f.From)
+		b.changes = append(b.changes, f.From)
 	}
 	for zone, to := range end {
 		steps[zone] = append(steps[zone], usage.IntensityStep{From: to, Grams: -1})
-		b.cuts = append(b.cuts, to)
+		b.changes = append(b.changes, to)
 	}
-	b.cuts = distinct(b.cuts)
 	out := map[string]*usage.Intensity{}
 	for zone, list := range steps {
 		out[zone] = usage.NewIntensity(list)
@@ -159,30 +169,46 @@ func (b *energyBuilder) zones() (map[string]*usage.Intensity, error) {
 }
 
 func (b *energyBuilder) class(c *PowerClass, zones map[string]*usage.Intensity) error {
-	overhead, zone := c.Overhead, c.Zone
-	if overhead == 0 {
-		overhead = b.Overhead
-	}
-	if zone == "" {
-		zone = b.Zone
-	}
-	out := usage.EnergyClass{Overhead: int64(overhead), Intensity: zones[zone]}
+	zone := cmp.Or(c.Zone, b.Zone)
+	out := usage.EnergyClass{Intensity: zones[zone]}
 	if out.Intensity == nil && zone != "" {
 		return fmt.Errorf("no factors of zone %q", zone)
 	}
-	for i := range c.Draws {
-		p, err := c.Draws[i].power(overhead)
-		if err != nil {
-			return fmt.Errorf("%s: %w", c.Draws[i].Component, err)
+	for _, o := range b.overheads(c) {
+		add := usage.Overhead{From: o.From, PUE: int64(o.PUE)}
+		for i := range c.Draws {
+			p, err := c.Draws[i].power(o.PUE)
+			if err != nil {
+				return fmt.Errorf("%s: %w", c.Draws[i].Component, err)
+			}
+			add.Powers = append(add.Powers, p)
 		}
-		out.Powers = append(out.Powers, p)
-		b.model.Components = append(b.model.Components, p.Component)
+		out.Overheads = append(out.Overheads, add)
+		if o.From > record.MinTime {
+			b.cuts = append(b.cuts, o.From)
+		}
+	}
+	for i := range c.Draws {
+		b.model.Components = append(b.model.Components, c.Draws[i].Component)
 	}
 	for _, m := range c.Match {
 		b.model.From = append(b.model.From, m.Key)
 	}
 	b.classes = append(b.classes, out)
 	return nil
+}
+
+// overheads are those of a class by time, from the first instant on.
+func (b *energyBuilder) overheads(c *PowerClass) []Overhead {
+	list := append([]Overhead{{From: record.MinTime, PUE: One}}, b.Overheads...)
+	if len(c.Overheads) > 0 {
+		from := c.Overheads[0].From
+		list = append(slices.DeleteFunc(list, func(o Overhead) bool { return o.From >= from }), c.Overheads...)
+	}
+	if len(list) > 1 && list[1].From == record.MinTime {
+		list = list[1:]
+	}
+	return list
 }
 
 // power is what an amount of one draws: products are rounded to 10^-12 W, and embodied CO2 to
@@ -250,10 +276,10 @@ func (b *energyBuilder) weights() (list []usage.Weight) {
 		{"co2_embodied", CO2Unit, usage.CO2Embodied},
 	} {
 		add := usage.Weight{
-			Name: w.name, Unit: w.unit, Energy: b.model, Part: w.part, Components: b.model.Components, From: b.model.From, Of: b.expected(w.part),
+			Name: w.name, Unit: w.unit, Energy: b.model, Part: w.part, Components: b.model.Components, From: b.model.From, Of: b.expected(w.part), Cuts: b.cuts,
 		}
 		if w.part >= usage.CO2 {
-			add.Cuts = b.cuts
+			add.Cuts = b.changes
 		}
 		list = append(list, add)
 	}
@@ -265,12 +291,18 @@ func (b *energyBuilder) weights() (list []usage.Weight) {
 func (b *energyBuilder) expected(part usage.EnergyPart) func(string, record.Kind, []string, []bool, record.Time) (int64, bool) {
 	return func(component string, kind record.Kind, values []string, lacks []bool, at record.Time) (int64, bool) {
 		c := b.of(values, lacks)
-		i := slices.IndexFunc(c.Powers, func(p usage.Power) bool { return p.Component == component })
+		powers := c.Overheads[0].Powers
+		for _, o := range c.Overheads[1:] {
+			if o.From <= at {
+				powers = o.Powers
+			}
+		}
+		i := slices.IndexFunc(powers, func(p usage.Power) bool { return p.Component == component })
 		if i < 0 || kind != record.Rate {
 			return 0, false
 		}
 		const micro = 1_000_000 // 10^-12 W for an hour are 10^-15 kWh
-		switch p := &c.Powers[i]; {
+		switch p := &powers[i]; {
 		case part == usage.Energy:
 			return p.Full / micro, true
 		case part == usage.CO2 && c.Intensity != nil:

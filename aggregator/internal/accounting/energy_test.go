@@ -84,7 +84,7 @@ func decimalOf(t *testing.T, text string) Decimal {
 func handWorked(t *testing.T) *EnergySettings {
 	d := func(text string) Decimal { return decimalOf(t, text) }
 	return &EnergySettings{
-		Measured: "Energy", Overhead: d("1.2"), Zone: "DE",
+		Measured: "Energy", Overheads: []Overhead{{From: record.MinTime, PUE: d("1.2")}}, Zone: "DE",
 		Classes: []PowerClass{{
 			Name: "node", Match: []NodeMatch{{Key: "host", Values: []string{"n*"}}},
 			Draws: []Draw{
@@ -208,11 +208,24 @@ func (s *slowEnergy) class(r *record.Record) PowerClass {
 			return !slices.ContainsFunc(r.Meta.Get(m.Key)[:min(1, len(r.Meta.Get(m.Key)))], func(v string) bool { return slices.Contains(m.Values, v) })
 		}) {
 			c.Zone = cmp.Or(c.Zone, s.Zone)
-			c.Overhead = cmp.Or(c.Overhead, s.Overhead)
 			return c
 		}
 	}
-	return PowerClass{Zone: s.Zone, Overhead: s.Overhead}
+	return PowerClass{Zone: s.Zone}
+}
+
+// overhead is the PUE of a class at a time: what was written last, of the class if there is
+// any.
+func (s *slowEnergy) overhead(c *PowerClass, at record.Time) *big.Rat {
+	pue := One
+	for _, list := range [][]Overhead{s.Overheads, c.Overheads} {
+		for _, o := range list {
+			if o.From <= at {
+				pue = o.PUE
+			}
+		}
+	}
+	return pue.rat()
 }
 
 // factor is that of a zone at a time, in kg; nil: not known.
@@ -278,12 +291,12 @@ func (s *slowEnergy) add(r *record.Record, end record.Time, edges []record.Time)
 	} else {
 		way = "modelled"
 	}
-	energy = mul(energy, c.Overhead.rat())
 	user := append(r.Meta.Get("user"), "")[0]
 	for b := range len(edges) - 1 {
 		for from := max(r.Start, edges[b]); from < min(end, edges[b+1]); {
 			to := min(end, edges[b+1], (from/record.Hour+1)*record.Hour)
 			part := big.NewRat(int64(to-from), int64(end-r.Start))
+			energy := mul(energy, s.overhead(&c, from))
 			s.plus("energy", user, b, mul(energy, part))
 			s.plus("energy_"+way, user, b, mul(energy, part))
 			s.plus("co2", user, b, mul(made, part))
@@ -301,14 +314,25 @@ func drawEnergy(t *rapid.T) (*EnergySettings, []record.Record) {
 	percent := func(label string, most int64) Decimal {
 		return Decimal(rapid.Int64Range(0, most).Draw(t, label)) * One / 100
 	}
-	s := &EnergySettings{Measured: "Energy", Overhead: One + percent("pue", 80), Zone: "A"}
+	overheads := func(plain bool) (list []Overhead) {
+		if plain {
+			list = append(list, Overhead{From: record.MinTime, PUE: One + percent("pue", 80)})
+		}
+		at := record.Time(0)
+		for range rapid.IntRange(0, 3).Draw(t, "changes of pue") {
+			at += record.Time(rapid.Int64Range(0, 40).Draw(t, "hours of pue"))*record.Hour + record.Hour
+			list = append(list, Overhead{From: at, PUE: One + percent("pue", 80)})
+		}
+		return list
+	}
+	s := &EnergySettings{Measured: "Energy", Overheads: overheads(rapid.Bool().Draw(t, "plain")), Zone: "A"}
 	for i := range rapid.IntRange(0, 3).Draw(t, "classes") {
 		c := PowerClass{Name: fmt.Sprint("c", i)}
 		if rapid.Bool().Draw(t, "matches") {
 			c.Match = []NodeMatch{{Key: "site", Values: []string{rapid.SampledFrom([]string{"x", "y"}).Draw(t, "of")}}}
 		}
 		if rapid.Bool().Draw(t, "own") {
-			c.Zone, c.Overhead = "B", One+percent("own pue", 50)
+			c.Zone, c.Overheads = "B", overheads(rapid.Bool().Draw(t, "plain"))
 		}
 		c.Draws = []Draw{{
 			Component: "Cores", Amount: 1, Watts: percent("watts", 2000), Idle: percent("idle", 100), Busy: "TotalCPU",

@@ -2,6 +2,7 @@ package config
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/csv"
 	"errors"
 	"fmt"
@@ -41,7 +42,8 @@ type EnergyModel struct {
 	// Component is the total of joules that records may carry; "" is Energy.
 	Component hcl.String `hcl:"component,optional"`
 	// PUE is what the site draws for a watt of its computers; none is 1.
-	PUE hcl.Decimal `hcl:"pue,optional"`
+	PUE   hcl.Decimal   `hcl:"pue,optional"`
+	Since []EnergySince `hcl:"since,block"`
 	// Zone is that of the factors.
 	Zone    hcl.String    `hcl:"zone,optional"`
 	Classes []EnergyClass `hcl:"class,block"`
@@ -54,11 +56,20 @@ type EnergyClass struct {
 	// records.
 	Match map[string]hcl.Strings `hcl:"match,optional"`
 	// PUE and Zone are those of the block energy where they are not written.
-	PUE  hcl.Decimal `hcl:"pue,optional"`
-	Zone hcl.String  `hcl:"zone,optional"`
-	Per  []EnergyPer `hcl:"per,block"`
+	PUE   hcl.Decimal   `hcl:"pue,optional"`
+	Since []EnergySince `hcl:"since,block"`
+	Zone  hcl.String    `hcl:"zone,optional"`
+	Per   []EnergyPer   `hcl:"per,block"`
 	// Range is the header of the block.
 	Range hcl.Range `hcl:",def_range"`
+}
+
+// EnergySince is a block since "date" { … } of the block energy or of a class: the PUE from
+// then on.
+type EnergySince struct {
+	From  hcl.String  `hcl:"from,label"`
+	PUE   hcl.Decimal `hcl:"pue"`
+	Range hcl.Range   `hcl:",def_range"`
 }
 
 // EnergyPer is a block per "Component" { … }: what it draws.
@@ -142,9 +153,9 @@ func (s *Settings) readEnergy(to *Shared) hcl.Diagnostics {
 	if s.Energy == nil {
 		return nil
 	}
-	r := &reader{}
+	r := &reader{site: s.site()}
 	e := s.Energy
-	out := &accounting.EnergySettings{Measured: energyComponent, Overhead: r.overhead(e.PUE), Zone: e.Zone.Value}
+	out := &accounting.EnergySettings{Measured: energyComponent, Overheads: r.overheads(e.PUE, e.Since), Zone: e.Zone.Value}
 	if e.Component.Value != "" {
 		out.Measured = e.Component.Value
 	}
@@ -179,9 +190,25 @@ func (r *reader) decimalAt(name string, v hcl.Decimal, most accounting.Decimal) 
 	return accounting.Decimal(v.Billionths.Int64())
 }
 
-// overhead reads a PUE; without one it is 1.
+// overheads reads the PUE by time; none where nothing is written.
+func (r *reader) overheads(plain hcl.Decimal, since []EnergySince) (list []accounting.Overhead) {
+	if plain.IsSet() {
+		list = append(list, accounting.Overhead{From: record.MinTime, PUE: r.overhead(plain)})
+	}
+	for i := range since {
+		o := accounting.Overhead{From: r.since(since[i].From), PUE: r.overhead(since[i].PUE)}
+		if slices.ContainsFunc(list, func(p accounting.Overhead) bool { return p.From == o.From }) {
+			r.diags.Add(hcl.Errorf(since[i].Range, "invalid since", "the PUE from %q is given more than once", since[i].From.Value))
+		}
+		list = append(list, o)
+	}
+	slices.SortFunc(list, func(a, b accounting.Overhead) int { return cmp.Compare(a.From, b.From) })
+	return list
+}
+
+// overhead reads a PUE.
 func (r *reader) overhead(v hcl.Decimal) accounting.Decimal {
-	if !v.IsSet() {
+	if !v.IsSet() { // which has been said
 		return accounting.One
 	}
 	d := r.decimalAt("pue", v, 10*accounting.One)
@@ -192,10 +219,7 @@ func (r *reader) overhead(v hcl.Decimal) accounting.Decimal {
 }
 
 func (r *reader) powerClass(c *EnergyClass) accounting.PowerClass {
-	out := accounting.PowerClass{Name: c.Name.Value, Zone: c.Zone.Value}
-	if c.PUE.IsSet() {
-		out.Overhead = r.overhead(c.PUE)
-	}
+	out := accounting.PowerClass{Name: c.Name.Value, Zone: c.Zone.Value, Overheads: r.overheads(c.PUE, c.Since)}
 	for _, key := range slices.Sorted(maps.Keys(c.Match)) {
 		if wrong := record.ValidateName(key); wrong != "" {
 			r.diags.Add(hcl.Errorf(c.Range, `invalid value in "match"`, "invalid meta key %q: %s", key, wrong))

@@ -43,14 +43,15 @@ func TestEnergy_Committed_IsThatOfTheFiles(t *testing.T) {
 	gpuCores, allCores := cores, cores
 	gpuCores.Watts, gpuCores.Idle, gpuCores.Busy = mega(64000), mega(4000), "TotalCPU"
 	allCores.Embodied, allCores.Years = mega(125000), mega(50000)
+	always := func(n int64) accounting.Overhead { return accounting.Overhead{From: record.MinTime, PUE: mega(n)} }
 	want := &accounting.EnergySettings{
-		Measured: "Energy", Overhead: mega(13500), Zone: "DE",
+		Measured: "Energy", Overheads: []accounting.Overhead{always(13500), {From: at("2026-01-01T00:00:00Z"), PUE: mega(12800)}}, Zone: "DE",
 		Classes: []accounting.PowerClass{
 			{
 				Name: "gpu", Match: []accounting.NodeMatch{{Key: "host", Values: []string{"gpu*"}}},
 				Draws: []accounting.Draw{gpuCores, memory, {Component: "GPUs", Amount: 1, Watts: mega(3000000), Embodied: mega(1500000), Years: mega(50000)}},
 			},
-			{Name: "hydro", Match: []accounting.NodeMatch{{Key: "site_id", Values: []string{"lyon"}}}, Overhead: mega(11000), Zone: "FR", Draws: []accounting.Draw{cores}},
+			{Name: "hydro", Match: []accounting.NodeMatch{{Key: "site_id", Values: []string{"lyon"}}}, Overheads: []accounting.Overhead{always(11000)}, Zone: "FR", Draws: []accounting.Draw{cores}},
 			{Name: "all", Draws: []accounting.Draw{allCores, memory}},
 		},
 		Factors: []accounting.CO2Factor{
@@ -90,5 +91,45 @@ func TestEnergy_WrongFactors_AreErrorsWithTheirPlace(t *testing.T) {
 				t.Errorf("got %v, want %q", err, c.want)
 			}
 		})
+	}
+}
+
+func TestEnergy_PUEWithDates_IsReadOrRefusedWithItsPlace(t *testing.T) {
+	for text, want := range map[string]string{
+		`pue = "1.3"
+since "2026-01-01" { pue = "1.2" }
+since "2025-01-01" { pue = "1.25" }`: "",
+		`since "2026-01-01" { pue = "0.9" }`: "less than 1",
+		`since "2026-01-01" {}`:              "pue must be set here",
+		`since "soon" { pue = "1.2" }`:       `invalid time "soon"`,
+		`class "a" {
+  since "2026-01-01" { pue = "1.2" }
+  since "2026-01-01T00:00:00Z" { pue = "1.1" }
+}`: "a.hcl:8",
+	} {
+		file := filepath.Join(t.TempDir(), "a.hcl")
+		if err := os.WriteFile(file, []byte("aggregator {\n name = \"a\"\n data_dir = \"/d\"\n}\nenergy {\n"+text+"\n}"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		c, _, diags := config.Load(file)
+		if err := diags.Err(); want != "" {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: got %v, want %q", text, err, want)
+			}
+			continue
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		s, err := config.ReadShared(c.Shared())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, o := range s.Energy.Overheads {
+			got = append(got, o.From.String()[:4]+" "+o.PUE.String())
+		}
+		if list := strings.Join(got, ", "); list != "0000 1.3, 2025 1.25, 2026 1.2" {
+			t.Error(list)
+		}
 	}
 }

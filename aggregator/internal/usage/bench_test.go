@@ -88,7 +88,9 @@ func BenchmarkUsage(b *testing.B) {
 	for at := year[0]; at < year[365]; at += record.Hour {
 		hours = append(hours, IntensityStep{From: at, Grams: int64(300_000_000 + at/record.Hour%24*1_000_000)})
 	}
-	class := &EnergyClass{Overhead: 1_200_000_000, Intensity: NewIntensity(hours), Powers: []Power{{Component: "Cores", Full: 5_520_000_000_000, Idle: 2_208_000_000_000, Busy: "TotalCPU", Embodied: 1000}}}
+	class := &EnergyClass{Intensity: NewIntensity(hours), Overheads: []Overhead{{
+		PUE: 1_200_000_000, Powers: []Power{{Component: "Cores", Full: 5_520_000_000_000, Idle: 2_208_000_000_000, Busy: "TotalCPU", Embodied: 1000}},
+	}}}
 	energy := &EnergyModel{Measured: "Energy", Components: []string{"Cores"}, Class: func([]string, []bool) *EnergyClass { return class }}
 	for _, ask := range []struct {
 		name string

@@ -26,11 +26,19 @@ type EnergyModel struct {
 
 // EnergyClass is what holds for some records.
 type EnergyClass struct {
-	// Overhead is what the site draws for a watt of its computers, the PUE, in billionths.
-	Overhead int64
-	Powers   []Power
+	// Overheads ascend; the first also holds before its time.
+	Overheads []Overhead
 	// Intensity is how much CO2 a kWh is, by time; nil: not known.
 	Intensity *Intensity
+}
+
+// Overhead is what the site draws for a watt of its computers, the PUE, from a time on.
+type Overhead struct {
+	From record.Time
+	// PUE is in billionths.
+	PUE int64
+	// Powers are with the PUE; of all overheads of a class they are of the same components.
+	Powers []Power
 }
 
 // Power is what a component draws. Its numbers are of an amount of one.
@@ -82,11 +90,18 @@ func (e *EnergySums) portions() map[portion]*[]Sum {
 
 // drawn is what a run took in all.
 type drawn struct {
-	known    bool // that it was computed
-	energy   Sum
+	known    bool    // that it was computed
 	of, co2  portion // of energy: measured or modelled
+	pieces   []drawnPiece
 	embodied Sum
 	unknown  []int // the parts that are not modelled
+}
+
+// drawnPiece is what a run takes from from to to: that share of energy, which is what all of it
+// would take by the overhead of that time.
+type drawnPiece struct {
+	from, to record.Time
+	energy   Sum
 }
 
 // energy adds what a run took from from to to, which lie within its start and its end.
@@ -101,63 +116,99 @@ func (t *tally) energy(r *run, end record.Time, group uint32, bucket int, from, 
 			*u = u.Add(s)
 		}
 	}
-	share := func(whole Sum) Sum {
+	share := func(whole Sum, from, to record.Time) Sum {
 		if from == r.start && to == end {
 			return whole
 		}
 		s := spread{whole: whole, over: uint64(end - r.start)}
 		return s.until(uint64(to - r.start)).Sub(s.until(uint64(from - r.start)))
 	}
-	used := share(d.energy)
-	add(columnName{of: d.of}, used)
-	add(columnName{of: embodied}, share(d.embodied))
+	add(columnName{of: embodied}, share(d.embodied, from, to))
 	for _, k := range d.unknown {
 		add(columnName{name: r.layout.parts[k].name, kind: record.Rate, of: unmodelled}, r.used(k, end, from, to))
 	}
-	if r.class.Intensity == nil {
-		add(columnName{of: ungraded}, used)
-		return
+	for i := range d.pieces {
+		p := &d.pieces[i]
+		from, to := max(from, p.from), min(to, p.to)
+		if from > to || from == to && r.start != end {
+			continue
+		}
+		used := share(p.energy, from, to)
+		add(columnName{of: d.of}, used)
+		if r.class.Intensity == nil {
+			add(columnName{of: ungraded}, used)
+			continue
+		}
+		co2, without := r.class.Intensity.of(p.energy, r.start, end, from, to)
+		add(columnName{of: d.co2}, co2)
+		add(columnName{of: ungraded}, without)
 	}
-	co2, without := r.class.Intensity.of(d.energy, r.start, end, from, to)
-	add(columnName{of: d.co2}, co2)
-	add(columnName{of: ungraded}, without)
 }
 
 // draw computes what a run takes from its start to its end.
 func (t *tally) draw(d *drawn, r *run, end record.Time) {
-	m, span := t.q.Energy, int64(end-r.start)
-	*d = drawn{known: true, of: modelled, co2: co2Modelled, unknown: d.unknown[:0]}
+	*d = drawn{known: true, of: modelled, co2: co2Modelled, unknown: d.unknown[:0], pieces: d.pieces[:0]}
+	joules := r.total(t.q.Energy.Measured)
+	if joules > 0 {
+		d.of, d.co2 = measured, co2Measured
+	}
+	list := r.class.Overheads
+	t.made(d, r, end, list[0].Powers)
+	for i := range list {
+		p := drawnPiece{from: r.start, to: end}
+		if i > 0 {
+			p.from = max(p.from, list[i].From)
+		}
+		if i+1 < len(list) {
+			p.to = min(p.to, list[i+1].From)
+		}
+		if p.from > p.to || p.from == p.to && (r.start != end || len(d.pieces) > 0) {
+			continue
+		}
+		if d.of == measured { // a joule is 10^12 of the unit, the PUE is in 10^-9
+			p.energy = t.fits(product(joules, 1000).Times(list[i].PUE))
+		} else {
+			p.energy = t.modelled(r, end, list[i].Powers)
+		}
+		d.pieces = append(d.pieces, p)
+	}
+}
+
+// total is an amount of the run; 0 where it has none.
+func (r *run) total(name string) int64 {
 	for k := range r.layout.parts {
-		if p := &r.layout.parts[k]; p.name == m.Measured && p.kind == record.Total && r.amounts[k] > 0 {
-			// A joule is 10^12 of the unit, the overhead is in 10^-9.
-			d.of, d.co2 = measured, co2Measured
-			d.energy = t.fits(product(r.amounts[k], 1000).Times(r.class.Overhead))
-			break
+		if p := &r.layout.parts[k]; p.name == name && p.kind == record.Total {
+			return r.amounts[k]
 		}
 	}
+	return 0
+}
+
+// made computes the CO2 of the making of what a run held, and lists what is not modelled.
+func (t *tally) made(d *drawn, r *run, end record.Time, powers []Power) {
 	for k := range r.layout.parts {
 		p := &r.layout.parts[k]
 		if p.kind == record.Total {
 			continue
 		}
-		power := r.class.power(p.name)
-		if power == nil {
-			if d.of == modelled && (len(m.Components) == 0 || slices.Contains(m.Components, p.name)) {
-				d.unknown = append(d.unknown, k)
-			}
-			continue
-		}
-		held := product(r.amounts[k], span)
-		d.embodied = d.embodied.Add(t.fits(held.Times(power.Embodied)))
-		if d.of == modelled {
-			d.energy = d.energy.Add(t.taken(power, r, held))
+		if power := powerOf(powers, p.name); power != nil {
+			d.embodied = d.embodied.Add(t.fits(product(r.amounts[k], int64(end-r.start)).Times(power.Embodied)))
+		} else if list := t.q.Energy.Components; d.of == modelled && (len(list) == 0 || slices.Contains(list, p.name)) {
+			d.unknown = append(d.unknown, k)
 		}
 	}
-	// 10^-12 W × 10^-6 s are millionths of the unit, as embodied CO2 is.
 	d.embodied = d.embodied.Over(million)
-	if d.of == modelled {
-		d.energy = d.energy.Over(million)
+}
+
+// modelled is what a run takes by the powers of its components.
+func (t *tally) modelled(r *run, end record.Time, powers []Power) (energy Sum) {
+	for k := range r.layout.parts {
+		p := &r.layout.parts[k]
+		if power := powerOf(powers, p.name); power != nil && p.kind != record.Total {
+			energy = energy.Add(t.taken(power, r, product(r.amounts[k], int64(end-r.start))))
+		}
 	}
+	return energy.Over(million) // 10^-12 W × 10^-6 s are millionths of the unit, as embodied CO2 is
 }
 
 // taken is what a component took that was held for an amount × microseconds: under load for as
@@ -181,11 +232,11 @@ func (t *tally) fits(s Sum, ok bool) Sum {
 	return s
 }
 
-// power is what a component of the class draws; nil: not known.
-func (c *EnergyClass) power(component string) *Power {
-	for i := range c.Powers {
-		if c.Powers[i].Component == component {
-			return &c.Powers[i]
+// powerOf is what a component draws; nil: not known.
+func powerOf(list []Power, component string) *Power {
+	for i := range list {
+		if list[i].Component == component {
+			return &list[i]
 		}
 	}
 	return nil
