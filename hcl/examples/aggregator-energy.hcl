@@ -13,6 +13,20 @@ energy {
   zone      = "DE"        # of the factors
   factors   = ["co2.csv"] # zone, from, to, g_per_kwh
 
+  # A file with other columns, which are chosen by name; times without a zone are UTC.
+  # factor_file {
+  #   path    = "DE_2026_hourly.csv"
+  #   zone    = "DE" # of all rows; or columns.zone
+  #   columns = { from = "Datetime (UTC)", g_per_kwh = "Carbon intensity gCO₂eq/kWh (direct)" }
+  # }
+  # The yearly file of Our World in Data: Entity, Code, Year, Carbon intensity of electricity.
+  # factor_file {
+  #   path   = "carbon-intensity-electricity.csv"
+  #   format = "owid"
+  #   entity = "Germany" # or its code, DEU
+  #   zone   = "DE"
+  # }
+
   since "2026-01-01" { pue = "1.28" } # from then on; a class may have such blocks too
 
   # A record is in the first class that takes it. match is as that of a cluster: first values of

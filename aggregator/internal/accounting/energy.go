@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -90,7 +91,15 @@ type CO2Factor struct {
 	From, To record.Time
 	// Grams of CO2 equivalents of a kWh, in millionths.
 	Grams int64
+	// Place is where it is written, such as co2.csv:3; "" where that is not known.
+	Place string
 }
+
+// FactorError is a factor that cannot be.
+type FactorError struct{ Place, Text string }
+
+// Error implements error.
+func (e *FactorError) Error() string { return e.Text }
 
 // Bounds of what is written, so that sums stay within 128 bits.
 const (
@@ -139,33 +148,45 @@ type energyBuilder struct {
 // zones are the intensities by zone.
 func (b *energyBuilder) zones() (map[string]*usage.Intensity, error) {
 	steps := map[string][]usage.IntensityStep{}
-	end := map[string]record.Time{}
-	for _, f := range b.Factors {
+	last := map[string]*CO2Factor{}
+	for i := range b.Factors {
+		f := &b.Factors[i]
 		list := steps[f.Zone]
-		switch to, ended := end[f.Zone]; {
-		case len(list) > 0 && f.From < list[len(list)-1].From || ended && f.From < to:
-			return nil, fmt.Errorf("the factor of zone %q from %s begins before the one before it ends", f.Zone, f.From)
-		case ended && to < f.From:
-			list = append(list, usage.IntensityStep{From: to, Grams: -1})
-		case len(list) > 0 && f.From == list[len(list)-1].From:
-			return nil, fmt.Errorf("zone %q has two factors from %s", f.Zone, f.From)
+		if before := last[f.Zone]; before != nil {
+			ended := before.To.Present()
+			switch {
+			case f.From < before.From || ended && f.From < before.To:
+				return nil, &FactorError{f.Place, fmt.Sprintf("the factor of zone %q from %s%s begins before the one from %s%s ends", f.Zone, f.From, placeText(f), before.From, placeText(before))}
+			case f.From == before.From:
+				return nil, &FactorError{f.Place, fmt.Sprintf("zone %q has two factors from %s%s%s", f.Zone, f.From, placeText(before), placeText(f))}
+			case ended && before.To < f.From:
+				list = append(list, usage.IntensityStep{From: before.To, Grams: -1})
+				b.changes = append(b.changes, before.To)
+			}
 		}
-		delete(end, f.Zone)
-		if f.To.Present() {
-			end[f.Zone] = f.To
-		}
+		last[f.Zone] = f
 		steps[f.Zone] = append(list, usage.IntensityStep{From: f.From, Grams: f.Grams})
 		b.changes = append(b.changes, f.From)
 	}
-	for zone, to := range end {
-		steps[zone] = append(steps[zone], usage.IntensityStep{From: to, Grams: -1})
-		b.changes = append(b.changes, to)
+	for zone, f := range last {
+		if f.To.Present() {
+			steps[zone] = append(steps[zone], usage.IntensityStep{From: f.To, Grams: -1})
+			b.changes = append(b.changes, f.To)
+		}
 	}
 	out := map[string]*usage.Intensity{}
 	for zone, list := range steps {
 		out[zone] = usage.NewIntensity(list)
 	}
 	return out, nil
+}
+
+// placeText is where a factor is written, for a message.
+func placeText(f *CO2Factor) string {
+	if f.Place == "" {
+		return ""
+	}
+	return " (" + filepath.Base(f.Place) + ")"
 }
 
 func (b *energyBuilder) class(c *PowerClass, zones map[string]*usage.Intensity) error {

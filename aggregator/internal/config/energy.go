@@ -1,19 +1,12 @@
 package config
 
 import (
-	"bytes"
 	"cmp"
-	"encoding/csv"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/accounting"
 	"github.com/bursar-accounting/bursar/hcl"
@@ -25,7 +18,9 @@ type Energy struct {
 	EnergyModel
 	// Factors are files of comma separated values with the CO2 of a kWh by time.
 	Factors []hcl.Path `hcl:"factors,optional"`
-	Range   hcl.Range  `hcl:",def_range"`
+	// Files are more of them, with columns of their own.
+	Files []FactorFile `hcl:"factor_file,block"`
+	Range hcl.Range    `hcl:",def_range"`
 
 	tables []Table // what the files say
 }
@@ -96,50 +91,6 @@ const (
 	cpuComponent    = "TotalCPU"
 )
 
-// factorColumns are those of a file of factors.
-func factorColumns() []string { return []string{"zone", "from", "to", "g_per_kwh"} }
-
-// load reads the files of factors. Where a configuration is only looked at, files that are not
-// there are a warning.
-func (e *Energy) load(offline bool) (diags hcl.Diagnostics) {
-	if e == nil {
-		return nil
-	}
-	for _, path := range e.Factors {
-		text, err := os.ReadFile(path.Path)
-		switch {
-		case offline && errors.Is(err, fs.ErrNotExist):
-			diags.Add(hcl.Warnf(path.Range, "file is not here", "%v; what it says is not checked", hcl.FileError(err)))
-			continue
-		case err != nil:
-			diags.Add(hcl.Errorf(path.Range, "file cannot be read", "%v", hcl.FileError(err)))
-			continue
-		}
-		t := Table{File: hcl.String{Value: filepath.Base(path.Path), Range: path.Range}, Range: e.Range}
-		read := csv.NewReader(bytes.NewReader(bytes.TrimPrefix(text, []byte("\xef\xbb\xbf"))))
-		read.TrimLeadingSpace, read.Comment = true, '#'
-		for {
-			row, err := read.Read()
-			if errors.Is(err, io.EOF) {
-				break
-			}
-			if err != nil {
-				diags.Add(hcl.Errorf(path.Range, "wrong row", "%s: %v", path.Path, err))
-				break
-			}
-			if t.Columns == nil {
-				t.Columns = row
-				continue
-			}
-			line, _ := read.FieldPos(0)
-			t.Rows, t.table.Lines = append(t.Rows, row), append(t.table.Lines, line)
-		}
-		t.table.File = path.Path
-		e.tables = append(e.tables, t)
-	}
-	return diags
-}
-
 // committed is the block with what its files say; nil without it.
 func (e *Energy) committed() *EnergyTables {
 	if e == nil {
@@ -166,13 +117,15 @@ func (s *Settings) readEnergy(to *Shared) hcl.Diagnostics {
 		out.Factors = append(out.Factors, r.factors(&e.Tables[i])...)
 	}
 	slices.SortStableFunc(out.Factors, func(a, b accounting.CO2Factor) int {
-		if a.Zone != b.Zone {
-			return strings.Compare(a.Zone, b.Zone)
-		}
-		return int(min(1, max(-1, a.From-b.From)))
+		return cmp.Or(cmp.Compare(a.Zone, b.Zone), cmp.Compare(a.From, b.From))
 	})
+	r.gaps(out.Factors, e.Range)
 	if _, err := out.Weights(); err != nil && !r.diags.HasErrors() {
-		r.diags.Add(hcl.Errorf(e.Range, "invalid energy", "%v", err))
+		at := e.Range
+		if wrong, is := errors.AsType[*accounting.FactorError](err); is {
+			at = rangeOf(wrong.Place, at)
+		}
+		r.diags.Add(hcl.Errorf(at, "invalid energy", "%v", err))
 	}
 	to.Energy = out
 	return r.diags
@@ -260,21 +213,15 @@ func (r *reader) draw(p *EnergyPer) accounting.Draw {
 
 // factors reads the rows of a file.
 func (r *reader) factors(t *Table) (list []accounting.CO2Factor) {
-	at := func(row int) hcl.Range {
-		if row < len(t.table.Lines) {
-			return rangeOf(fmt.Sprintf("%s:%d:1", t.table.File, t.table.Lines[row]), t.Range)
-		}
-		return t.Range
-	}
 	column := map[string]int{}
 	for i, name := range t.Columns {
 		if name = strings.ToLower(strings.TrimSpace(name)); !slices.Contains(factorColumns(), name) {
-			r.diags.Add(hcl.Errorf(t.File.Range, "wrong file of factors", "%s: unknown column %q: use %s", t.File.Value, name, strings.Join(factorColumns(), ", ")))
+			r.diags.Add(hcl.Errorf(t.File.Range, "wrong file of factors", "%s: unknown column %q: use %s, or a block factor_file with columns", t.File.Value, name, strings.Join(factorColumns(), ", ")))
 			return nil
 		}
 		column[name] = i
 	}
-	for _, name := range []string{"zone", "from", "g_per_kwh"} {
+	for _, name := range []string{zoneColumn, fromColumn, gramsColumn} {
 		if _, is := column[name]; !is {
 			r.diags.Add(hcl.Errorf(t.File.Range, "wrong file of factors", "%s: column %q is missing", t.File.Value, name))
 			return nil
@@ -289,8 +236,11 @@ func (r *reader) factors(t *Table) (list []accounting.CO2Factor) {
 		}
 		f, err := factor(cell)
 		if err != nil {
-			r.diags.Add(hcl.Errorf(at(i), "wrong row", "%s: %v", t.File.Value, err))
+			r.diags.Add(hcl.Errorf(t.rowRange(i), "wrong row", "%s: %v", t.File.Value, err))
 			return list
+		}
+		if i < len(t.table.Lines) {
+			f.Place = fmt.Sprintf("%s:%d", t.table.File, t.table.Lines[i])
 		}
 		list = append(list, f)
 	}
@@ -298,17 +248,17 @@ func (r *reader) factors(t *Table) (list []accounting.CO2Factor) {
 }
 
 func factor(cell func(string) string) (f accounting.CO2Factor, err error) {
-	f.Zone = cell("zone")
+	f.Zone = cell(zoneColumn)
 	if wrong := record.ValidateName(f.Zone); wrong != "" {
 		return f, fmt.Errorf("zone %q: %s", f.Zone, wrong)
 	}
-	if f.From, err = accounting.ParseTime(cell("from"), time.UTC); err != nil || !f.From.Present() {
-		return f, fmt.Errorf("from %q: use a date or a time, such as 2026-01-01T00:00:00Z", cell("from"))
+	if f.From, err = factorTime(cell(fromColumn)); err != nil || !f.From.Present() {
+		return f, fmt.Errorf("from %q: use a date or a time, such as 2026-01-01T00:00:00Z", cell(fromColumn))
 	}
-	if f.To, err = accounting.ParseTime(cell("to"), time.UTC); err != nil || f.To.Present() && f.To <= f.From {
-		return f, fmt.Errorf("to %q: use a date or a time after from, or nothing", cell("to"))
+	if f.To, err = factorTime(cell(toColumn)); err != nil || f.To.Present() && f.To <= f.From {
+		return f, fmt.Errorf("to %q: use a date or a time after from, or nothing", cell(toColumn))
 	}
-	grams, err := accounting.ParseDecimal(cell("g_per_kwh"))
+	grams, err := accounting.ParseDecimal(cell(gramsColumn))
 	if err != nil {
 		return f, fmt.Errorf("g_per_kwh: %w", err)
 	}
