@@ -139,12 +139,26 @@ func balanced(text string) bool {
 	return true
 }
 
-// exported are the labels of the metrics by name, of which tests of the daemons see to
-// it that they are those that the daemons export.
+// exported are the labels of the metrics by name. Tests of the daemons and of the plugins
+// compare the tables with what they export.
 func exported(t *testing.T) map[string][]string {
 	t.Helper()
 	all := map[string][]string{
 		"up": nil, "process_resident_memory_bytes": nil, // Prometheus' own, and of every program
+	}
+	shown := regexp.MustCompile("(?m)^\\| `(bursar_action_[a-z_]+)\\{([^}]*)\\}` \\|")
+	readmes, err := filepath.Glob("../../plugins/action/*/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range readmes {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range shown.FindAllStringSubmatch(string(text), -1) {
+			all[m[1]] = append(all[m[1]], strings.Split(m[2], ",")...)
+		}
 	}
 	line := regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\| ([^|]+) \\|")
 	for _, path := range []string{"../METRICS.md", "../../agent/METRICS.md"} {
@@ -208,8 +222,19 @@ func TestDashboardsNameMetricsThatDaemonsExport(t *testing.T) {
 	}
 }
 
-func TestAlertsOfBothDaemonsNameMetricsThatTheyExport(t *testing.T) {
-	all := exported(t)
+// alert is a rule of Prometheus.
+type alert struct {
+	Alert       string            `yaml:"alert"`
+	Expr        string            `yaml:"expr"`
+	For         string            `yaml:"for"`
+	Labels      map[string]string `yaml:"labels"`
+	Annotations map[string]string `yaml:"annotations"`
+}
+
+// shippedAlerts are the rules of both daemons by file.
+func shippedAlerts(t *testing.T) map[string][]alert {
+	t.Helper()
+	all := map[string][]alert{}
 	for _, path := range []string{"alerts.yaml", "../../agent/packaging/alerts.yaml"} {
 		text, err := os.ReadFile(path)
 		if err != nil {
@@ -217,14 +242,8 @@ func TestAlertsOfBothDaemonsNameMetricsThatTheyExport(t *testing.T) {
 		}
 		var file struct {
 			Groups []struct {
-				Name  string `yaml:"name"`
-				Rules []struct {
-					Alert       string            `yaml:"alert"`
-					Expr        string            `yaml:"expr"`
-					For         string            `yaml:"for"`
-					Labels      map[string]string `yaml:"labels"`
-					Annotations map[string]string `yaml:"annotations"`
-				} `yaml:"rules"`
+				Name  string  `yaml:"name"`
+				Rules []alert `yaml:"rules"`
 			} `yaml:"groups"`
 		}
 		dec := yaml.NewDecoder(bytes.NewReader(text))
@@ -233,12 +252,45 @@ func TestAlertsOfBothDaemonsNameMetricsThatTheyExport(t *testing.T) {
 			t.Fatalf("%s: %v", path, err)
 		}
 		for _, g := range file.Groups {
-			for _, r := range g.Rules {
-				if r.Alert == "" || r.Annotations["summary"] == "" || r.Annotations["runbook"] == "" || r.Labels["severity"] == "" || !balanced(r.Expr) {
-					t.Errorf("%s: %+v is not complete", path, r)
-				}
-				named(t, path+": "+r.Alert, r.Expr, all)
+			all[path] = append(all[path], g.Rules...)
+		}
+	}
+	return all
+}
+
+func TestAlertsOfBothDaemonsNameMetricsThatTheyExport(t *testing.T) {
+	all := exported(t)
+	for path, rules := range shippedAlerts(t) {
+		for i := range rules {
+			r := &rules[i]
+			if r.Alert == "" || r.Annotations["summary"] == "" || r.Annotations["runbook"] == "" || r.Labels["severity"] == "" || !balanced(r.Expr) {
+				t.Errorf("%s: %+v is not complete", path, r)
 			}
+			named(t, path+": "+r.Alert, r.Expr, all)
+		}
+	}
+}
+
+func TestAlerts_MetricsOfWhatIsWrong_HaveARule(t *testing.T) {
+	var exprs strings.Builder
+	for _, rules := range shippedAlerts(t) {
+		for i := range rules {
+			exprs.WriteString(rules[i].Expr + "\n")
+		}
+	}
+	wrong := regexp.MustCompile(`_(silent_seconds|failing|failures_total|damaged|wrong|differs|disobeyed|diverged|fenced|too_large|refused_total|missing_runs|quarantined_jobs|conflicting_records|not_conserved|gaps|stalled_seconds)$`)
+	covered := map[string]string{ // by another metric, which has a rule
+		"bursar_backup_failures_total":          "bursar_backup_failing",
+		"bursar_config_differs":                 "bursar_node_config_differs",
+		"bursar_http_connections_refused_total": "", // of one address; the others are served
+		"bursar_pull_failures_total":            "bursar_agent_connected",
+	}
+	for metric := range exported(t) {
+		if by, ok := covered[metric]; ok && (by == "" || strings.Contains(exprs.String(), by)) {
+			continue
+		}
+		if wrong.MatchString(metric) && !regexp.MustCompile(`\b`+metric+`\b`).MatchString(exprs.String()) {
+			t.Errorf("no rule looks at %s", metric)
 		}
 	}
 }

@@ -1,7 +1,6 @@
 package daemon
 
 import (
-	"bytes"
 	"context"
 	"flag"
 	"fmt"
@@ -17,7 +16,6 @@ import (
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"go.yaml.in/yaml/v3"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/aggregator/internal/api"
@@ -29,7 +27,6 @@ var update = flag.Bool("update", false, "rewrite the table of METRICS.md")
 
 const (
 	metricsFile = "../../METRICS.md"
-	alertsFile  = "../../packaging/alerts.yaml"
 	tableBegins = "<!-- the table begins; go test ./aggregator/internal/daemon -run Metric -update rewrites it -->\n"
 	tableEnds   = "<!-- the table ends -->\n"
 )
@@ -164,61 +161,4 @@ func TestMetricsDocHasEveryMetricOfANode(t *testing.T) {
 	if len(lines) != strings.Count(want, "\n")+1 {
 		t.Error("METRICS.md has other metrics too; -update rewrites it")
 	}
-}
-
-func TestAlertsNameMetricsThatThereAre(t *testing.T) {
-	text, err := os.ReadFile(alertsFile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	all, _ := nodeMetrics(t)
-	rules := alertRules(t, text)
-	if len(rules) < 10 {
-		t.Errorf("only %d rules", len(rules))
-	}
-	name := regexp.MustCompile(`\b(?:bursar|num)_[a-z_]+`)
-	for _, r := range rules {
-		found := name.FindAllString(r.Expr, -1)
-		if len(found) == 0 && !strings.Contains(r.Expr, "up{") || r.Alert == "" || r.Annotations["summary"] == "" || r.Annotations["runbook"] == "" || r.Labels["severity"] == "" {
-			t.Errorf("%+v is not complete", r)
-		}
-		for _, metric := range found {
-			base := strings.TrimSuffix(strings.TrimSuffix(strings.TrimSuffix(metric, "_bucket"), "_count"), "_sum")
-			if _, ok := all[base]; !ok {
-				t.Errorf("%s: there is no metric %s", r.Alert, metric)
-			}
-		}
-		if strings.Count(r.Expr, "(") != strings.Count(r.Expr, ")") {
-			t.Errorf("%s: %s has parentheses that do not match", r.Alert, r.Expr)
-		}
-	}
-}
-
-// alert is a rule of Prometheus.
-type alert struct {
-	Alert       string            `yaml:"alert"`
-	Expr        string            `yaml:"expr"`
-	For         string            `yaml:"for"`
-	Labels      map[string]string `yaml:"labels"`
-	Annotations map[string]string `yaml:"annotations"`
-}
-
-// alertRules reads a file of rules as Prometheus does: unknown keys are errors.
-func alertRules(t *testing.T, text []byte) (rules []alert) {
-	t.Helper()
-	var file struct {
-		Groups []struct {
-			Name  string  `yaml:"name"`
-			Rules []alert `yaml:"rules"`
-		} `yaml:"groups"`
-	}
-	dec := yaml.NewDecoder(bytes.NewReader(text))
-	dec.KnownFields(true)
-	if err := dec.Decode(&file); err != nil {
-		t.Fatal(err)
-	}
-	for _, g := range file.Groups {
-		rules = append(rules, g.Rules...)
-	}
-	return rules
 }

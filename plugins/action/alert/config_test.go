@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -10,10 +11,28 @@ import (
 	"testing"
 
 	"github.com/bursar-accounting/bursar/plugins/plugintest"
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 func TestReadme_HasTheTableOfSettings(t *testing.T) {
 	plugintest.Settings(t, new(settings))
+}
+
+func TestReadme_HasTheMetricsOfAPlan(t *testing.T) {
+	text, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := newCluster(t, backup)
+	c.findings = []v1.Finding{c.finding("backup-fails", "agg1")}
+	for _, g := range c.run().Gauges {
+		labels := slices.Sorted(maps.Keys(g.Labels))
+		at, _ := slices.BinarySearch(labels, "action")
+		labels = slices.Insert(labels, at, "action")
+		if line := fmt.Sprintf("| `bursar_action_alert_%s{%s}` |", g.Name, strings.Join(labels, ",")); !strings.Contains(string(text), line) {
+			t.Errorf("README.md lacks %s", line)
+		}
+	}
 }
 
 func TestReadme_HasTheTableOfDefaultRules(t *testing.T) {
