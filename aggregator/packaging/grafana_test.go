@@ -271,6 +271,45 @@ func TestAlertsOfBothDaemonsNameMetricsThatTheyExport(t *testing.T) {
 	}
 }
 
+func TestAlerts_EachShippedRule_HasACaseInWhichItFiresAndEnds(t *testing.T) {
+	files, err := filepath.Glob("../../e2e/pages/testdata/alerts_*.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	fires := map[string]bool{}
+	for _, path := range files {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var file struct {
+			Tests []struct {
+				Name  string
+				Cases []struct {
+					Samples []struct{ Labels string } `yaml:"exp_samples"`
+				} `yaml:"promql_expr_test"`
+			}
+		}
+		if err := yaml.Unmarshal(text, &file); err != nil {
+			t.Fatalf("%s: %v", path, err)
+		}
+		for _, c := range file.Tests {
+			if len(c.Cases) != 3 || len(c.Cases[0].Samples)+len(c.Cases[2].Samples) != 0 ||
+				len(c.Cases[1].Samples) != 1 || c.Cases[1].Samples[0].Labels != `{alertname="`+c.Name+`"}` {
+				t.Errorf("%s: %+v is not a case of before, while and after", path, c)
+			}
+			fires[c.Name] = true
+		}
+	}
+	for path, rules := range shippedAlerts(t) {
+		for i := range rules {
+			if name := rules[i].Alert; !fires[name] {
+				t.Errorf("%s: %s has no case in e2e/pages/testdata", path, name)
+			}
+		}
+	}
+}
+
 func TestAlerts_MetricsOfWhatIsWrong_HaveARule(t *testing.T) {
 	var exprs strings.Builder
 	for _, rules := range shippedAlerts(t) {

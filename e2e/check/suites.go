@@ -94,7 +94,7 @@ var suites = []suite{
 	{
 		name: "pages", folder: "e2e/pages", setup: []string{"browser"},
 		core:   []string{"TestPages_InABrowser_ShowWhatIsCounted"},
-		covers: []string{"aggregator/internal/web", "aggregator/internal/report", "aggregator/packaging"},
+		covers: []string{"aggregator/internal/web", "aggregator/internal/report", "aggregator/packaging", "agent/packaging"},
 	},
 	{
 		name: "rig", folder: "e2e/rig", setup: []string{"host", "chroot", "gridengine", "htcondor", "python"},

@@ -85,14 +85,7 @@ scrape_configs:
 `
 
 func (d *desk) prometheus(t *testing.T) {
-	var rules [2]string
-	for i, path := range []string{"../../aggregator/packaging/alerts.yaml", "../../agent/packaging/alerts.yaml"} {
-		var err error
-		if rules[i], err = filepath.Abs(path); err != nil {
-			t.Fatal(err)
-		}
-	}
-	config := d.lab.Write("prometheus.yml", fmt.Sprintf(prometheusConfig, rules[0], rules[1], strings.TrimPrefix(d.lab.Agg.URL, "http://")))
+	config := d.lab.Write("prometheus.yml", fmt.Sprintf(prometheusConfig, append(d.eagerRules(t), strings.TrimPrefix(d.lab.Agg.URL, "http://"))...))
 	at := d.lab.Address()
 	server := d.lab.Daemon("prometheus", "prometheus", "--config.file", config, "--storage.tsdb.path", filepath.Join(d.lab.Dir, "tsdb"), "--web.listen-address", at)
 	server.Become("/usr/bin/prometheus")
@@ -131,6 +124,7 @@ func (d *desk) prometheus(t *testing.T) {
 			t.Errorf("%s: %s: %v", name, expr, err)
 		}
 	}
+	d.nodeDown(base)
 	server.Kill()
 }
 

@@ -86,9 +86,9 @@ func TestPages_InABrowser_ShowWhatIsCounted(t *testing.T) {
 	t.Run("every page is sound in the light, in the dark and on a phone", d.everyLook)
 	t.Run("usage leads from a site to a group to a person to the jobs, and table, chart and v1 agree", d.drill)
 	t.Run("without script every table is there", d.withoutScript)
-	t.Run("a real Prometheus takes the alerts and answers every query of the dashboards", d.prometheus)
 	t.Run("what dashboards make of the JSON of usage is what usage says", d.jsonata)
 	t.Run("who sees some of the records reads of no other on any page", d.someRows)
+	t.Run("a real Prometheus answers every query of the dashboards, and says when the node is down and when it is back", d.prometheus)
 }
 
 func (d *desk) everyLook(t *testing.T) {
