@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"math/rand/v2"
 	"net/http"
@@ -374,13 +375,22 @@ func millionths(n int64) string {
 	return strings.TrimSuffix(strings.TrimRight(text, "0"), ".")
 }
 
-// archiveFiles are the files of an archive. It implements [api.ArchiveReader].
-type archiveFiles [][]byte
+// archiveFiles are the files of archives, by name. It implements [api.ArchiveReader].
+type archiveFiles map[string][][]byte
 
-func (archiveFiles) Check(context.Context, []string) error { return nil }
+// Check implements [api.ArchiveReader].
+func (f archiveFiles) Check(_ context.Context, archives []string) error {
+	for _, name := range archives {
+		if _, ok := f[name]; !ok {
+			return fmt.Errorf("archive %s: records.parquet: %w", name, fs.ErrNotExist)
+		}
+	}
+	return nil
+}
 
-func (f archiveFiles) Rows(_ context.Context, _ string, yield func([]byte) error) error {
-	for _, row := range f {
+// Rows implements [api.ArchiveReader].
+func (f archiveFiles) Rows(_ context.Context, archive string, yield func([]byte) error) error {
+	for _, row := range f[archive] {
 		if err := yield(bytes.Clone(row)); err != nil {
 			return err
 		}
@@ -388,32 +398,35 @@ func (f archiveFiles) Rows(_ context.Context, _ string, yield func([]byte) error
 	return nil
 }
 
+// Close implements [api.ArchiveReader].
 func (archiveFiles) Close() error { return nil }
 
-// archiveMonth takes the details of a month's records out of the store of the server at an
-// address, and returns the files that have them.
-func archiveMonth(t *testing.T, address, from, to string) (files archiveFiles) {
+// archive takes the details of the records of a time out of the store of the server at an
+// address, where the keys of keep stay.
+func (f archiveFiles) archive(t *testing.T, address, name, from, to string, keep ...string) {
 	t.Helper()
-	get, err := http.Get(address + "/v1/archives/rows?from=" + apitest.At(from).String() + "&to=" + apitest.At(to).String())
+	get, err := http.Get(address + "/v1/archives/rows?from=" + from + "T00:00:00Z&to=" + to + "T00:00:00Z")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer get.Body.Close()
+	rows := [][]byte{}
 	seal, err := archived.ReadStream(get.Body, func(_ archived.Row, row []byte) error {
-		files = append(files, bytes.Clone(row))
+		rows = append(rows, bytes.Clone(row))
 		return nil
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
+	f[name] = rows
 	body, err := json.Marshal(archived.Statement{
 		From: apitest.At(from).Std(), To: apitest.At(to).Std(), UpTo: seal.UpTo, Count: seal.Count, Digest: seal.Digest(), Location: "/srv", Manifest: "_manifest.json",
-		SHA256: strings.Repeat("0", 64), Keep: []string{"group_id"},
+		SHA256: strings.Repeat("0", 64), Keep: keep,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	put, err := http.NewRequestWithContext(t.Context(), http.MethodPut, address+"/v1/archives/"+from[:7], bytes.NewReader(body))
+	put, err := http.NewRequestWithContext(t.Context(), http.MethodPut, address+"/v1/archives/"+name, bytes.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -422,7 +435,6 @@ func archiveMonth(t *testing.T, address, from, to string) (files archiveFiles) {
 		t.Fatal(err, resp)
 	}
 	resp.Body.Close()
-	return files
 }
 
 func TestCompareAuditor_Archived_IsACauseOrCompared(t *testing.T) {
@@ -431,7 +443,8 @@ func TestCompareAuditor_Archived_IsACauseOrCompared(t *testing.T) {
 		s.differences()[0]()
 	}
 	shell, _, address := s.serve(true)
-	files := archiveMonth(t, shell.env["BURSAR_ADDR"], "2026-02-01", "2026-03-01")
+	files := archiveFiles{}
+	files.archive(t, shell.env["BURSAR_ADDR"], "2026-02", "2026-02-01", "2026-03-01", "group_id")
 	code, out, errs := shell.comparing(t, address, "-format", "csv")
 	if n := strings.Count(out, "missing here,archived here,nemo-"); code != 2 || n != 5 {
 		t.Errorf("%d archived: %d %s%s", n, code, out, errs)
@@ -485,12 +498,13 @@ func TestAuditor_ArchivedAtAnotherBursar_IsReadOrNamed(t *testing.T) {
 				}
 			}
 			shell, other, address := s.serve(false)
-			files := archiveMonth(t, apitest.Listen(t, other.World), "2026-02-01", "2026-03-01")
+			files := archiveFiles{}
+			files.archive(t, apitest.Listen(t, other.World), "2026-02", "2026-02-01", "2026-03-01", "group_id")
 			other.Options.Archives = nil
 			if c.files != nil {
 				other.Options.Archives = func(context.Context) (api.ArchiveReader, error) { return c.files(files), nil }
 			}
-			checkArchivedThere(t, shell, address, n, early, len(files), c.want)
+			checkArchivedThere(t, shell, address, n, early, len(files["2026-02"]), c.want)
 		})
 	}
 }

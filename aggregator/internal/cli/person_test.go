@@ -1,10 +1,14 @@
 package cli_test
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/api"
+	"github.com/bursar-accounting/bursar/aggregator/internal/api/apitest"
 )
 
 // totals are those that an erasure must leave as they are.
@@ -80,7 +84,91 @@ func TestPersonErase_ARunningJob_IsRefused(t *testing.T) {
 		t.Fatal(err, resp)
 	}
 	resp.Body.Close()
-	if code, _, errs := s.bursar(t.Context(), "person", "erase", "erika"); code != 1 || !strings.Contains(errs, "1 records of user_id=erika are still running") {
+	if code, _, errs := s.bursar(t.Context(), "person", "erase", "erika"); code != 1 || !strings.Contains(errs, "cannot erase user_id=erika: 1 record still running") {
 		t.Error(code, errs)
+	}
+}
+
+// archivedPeople is a cluster whose months February and March of 2026 are archived: of erika
+// in February and in April, of bob in March. The keys of keep stay in the store.
+func archivedPeople(t *testing.T, keep ...string) (shell, *apitest.World, archiveFiles) {
+	t.Helper()
+	w := apitest.New(t)
+	job := func(id, user, day string) apitest.Job {
+		return apitest.Job{ID: id, Group: "g", User: user, Start: day, Stop: day + "T10:00:00Z", Cores: 4, Meta: map[string]string{"home": "/home/" + user}}
+	}
+	w.Collect(apitest.Nemo(), apitest.Records(
+		job("a", "erika", "2026-02-03"), job("b", "erika", "2026-02-05"), job("c", "bob", "2026-02-05"), job("d", "bob", "2026-03-07"), job("e", "erika", "2026-04-01"),
+	), nil)
+	files := archiveFiles{}
+	files.archive(t, w.Serve(), "2026-02", "2026-02-01", "2026-03-01", keep...)
+	files.archive(t, w.Serve(), "2026-03", "2026-03-01", "2026-04-01", keep...)
+	w.Options.Archives = func(context.Context) (api.ArchiveReader, error) { return files, nil }
+	return at(w.Serve()), w, files
+}
+
+func TestPersonExport_ArchivedRecords_AreInItWithTheirDetails(t *testing.T) {
+	for _, keep := range []string{"user_id", "group_id"} {
+		s, _, _ := archivedPeople(t, keep)
+		checkArchivedExport(t, s)
+	}
+}
+
+func checkArchivedExport(t *testing.T, s shell) {
+	t.Helper()
+	for who, want := range map[string]int{"erika": 3, "bob": 2} {
+		code, out, errs := s.bursar(t.Context(), "person", "export", who)
+		if code != 0 || strings.Count(out, "\n") != want || strings.Count(out, "/home/"+who) != want || !strings.Contains(errs, fmt.Sprintf("%d records, 0 quarantined jobs", want)) {
+			t.Errorf("%s: %d\n%s%s", who, code, out, errs)
+		}
+	}
+	if code, out, errs := s.bursar(t.Context(), "person", "export", "erica"); code != 2 || out != "" || !strings.Contains(errs, `no record has user_id "erica"`) {
+		t.Errorf("an unknown person: %d %s%s", code, out, errs)
+	}
+}
+
+func TestPersonExport_FilesOfAnArchiveAreMissing_FailsAndNamesIt(t *testing.T) {
+	s, _, files := archivedPeople(t, "user_id")
+	delete(files, "2026-03")
+	for _, do := range []string{"export", "erase"} {
+		if code, _, errs := s.bursar(t.Context(), "person", do, "erika"); code != 1 || !strings.Contains(errs, "archive 2026-03: records.parquet") {
+			t.Errorf("%s: %d %s", do, code, errs)
+		}
+	}
+}
+
+func TestPersonErase_ArchivedRecords_AreRefusedAndNamed(t *testing.T) {
+	s, w, _ := archivedPeople(t, "user_id")
+	for who, want := range map[string]string{"erika": "2 records archived in 2026-02;", "bob": "2 records archived in 2026-02, 2026-03;"} {
+		for _, args := range [][]string{{}, {"-plan"}} {
+			w.Asked()
+			code, _, errs := s.bursar(t.Context(), append([]string{"person", "erase", who}, args...)...)
+			if code != 1 || !strings.Contains(errs, want) || !strings.Contains(errs, "bursar archive restore ACTION ARCHIVE") || strings.Contains(errs, "Erased") {
+				t.Errorf("%s %s: %d %s", who, args, code, errs)
+			}
+			for _, asked := range w.Asked() {
+				if !strings.HasPrefix(asked, "GET ") {
+					t.Errorf("%s: a refused erasure asked %s", who, asked)
+				}
+			}
+		}
+	}
+}
+
+func TestPersonErase_ArchivesWithoutThePerson_AreNamed(t *testing.T) {
+	s, w, _ := archivedPeople(t, "user_id")
+	w.Collect(apitest.Nemo(), apitest.Records(apitest.Job{ID: "f", Group: "g", User: "carl", Start: "2026-02-03", Stop: "2026-02-04", Cores: 1}), nil)
+	code, _, errs := s.bursar(t.Context(), "person", "erase", "carl", "-plan")
+	if code != 0 || !strings.Contains(errs, "1 record, 0 quarantined jobs") || !strings.Contains(errs, "the files of the archives 2026-02, 2026-03") {
+		t.Errorf("%d %s", code, errs)
+	}
+}
+
+func TestPersonErase_UserKeyLeftWithArchives_IsRefused(t *testing.T) {
+	s, _, _ := archivedPeople(t, "group_id")
+	for _, who := range []string{"erika", "nobody"} {
+		if code, _, errs := s.bursar(t.Context(), "person", "erase", who); code != 1 || !strings.Contains(errs, `"user_id" is not in the store for 2026-02, 2026-03`) || !strings.Contains(errs, "restore the archive") {
+			t.Errorf("%s: %d %s", who, code, errs)
+		}
 	}
 }
