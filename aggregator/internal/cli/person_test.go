@@ -1,11 +1,17 @@
 package cli_test
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/api"
 	"github.com/bursar-accounting/bursar/aggregator/internal/api/apitest"
@@ -72,7 +78,7 @@ func TestPersonErase_TotalsStay_AndTheNameIsInNoAnswer(t *testing.T) {
 	if others := strings.Count(all, `"user_id":["erikason"]`); others != erikas/2 {
 		t.Errorf("%d records of another person", others)
 	}
-	if n := strings.Count(all, `["erased-`); n != 2*erikas || strings.Count(all, "job_name") != erikas {
+	if n := strings.Count(all, `["erased-`) + strings.Count(all, `["/home/erased-`); n != 2*erikas || strings.Count(all, "job_name") != erikas {
 		t.Errorf("%d values are replaced; %d records have job_name", n, strings.Count(all, "job_name"))
 	}
 }
@@ -169,6 +175,107 @@ func TestPersonErase_UserKeyLeftWithArchives_IsRefused(t *testing.T) {
 	for _, who := range []string{"erika", "nobody"} {
 		if code, _, errs := s.bursar(t.Context(), "person", "erase", who); code != 1 || !strings.Contains(errs, `"user_id" is not in the store for 2026-02, 2026-03`) || !strings.Contains(errs, "restore the archive") {
 			t.Errorf("%s: %d %s", who, code, errs)
+		}
+	}
+}
+
+func TestPersonErase_NamesThatContainEachOther_TotalsAreEqual(t *testing.T) {
+	s := aggregator(t)
+	rng := rand.New(rand.NewPCG(1, rand.Uint64()))
+	names := []string{"al", "alpha", "pal", "al.b", "x-al", "al_1", "erased", "e"}
+	pick := func() string { return names[rng.IntN(len(names))] }
+	keys := []string{"group_id", "site_id", "project", "pi", "cluster", "account", "partition", "vo", "host"}
+	type job struct {
+		ID    string              `json:"record_id"`
+		Meta  map[string][]string `json:"meta"`
+		Parts []map[string]any    `json:"components"`
+		Start string              `json:"start_time"`
+		Stop  string              `json:"stop_time"`
+	}
+	var jobs []job
+	for i := range 300 {
+		user := pick()
+		if i < len(names) {
+			user = names[i]
+		}
+		meta := map[string][]string{"user_id": {user}, "home": {"/home/" + user, "/home/" + pick()}, "dn": {"/CN=" + user + " " + pick()}}
+		for _, key := range keys {
+			if meta[key] = []string{pick()}; i < len(names) { // of the user's name
+				meta[key] = meta["user_id"]
+			}
+		}
+		start := time.Date(2026, 3, 1+i%28, i%24, 0, 0, 0, time.UTC)
+		jobs = append(jobs, job{
+			fmt.Sprintf("job-%d", i), meta, []map[string]any{{"name": "Cores", "amount": 1 + rng.IntN(9), "scores": []any{}}},
+			start.Format(time.RFC3339), start.Add(time.Duration(1+rng.IntN(40)) * time.Hour).Format(time.RFC3339),
+		})
+	}
+	body, err := json.Marshal(jobs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := s.client().Post("http://localhost/records", "application/json", bytes.NewReader(body))
+	if err != nil || resp.StatusCode != http.StatusOK {
+		t.Fatal(err, resp)
+	}
+	resp.Body.Close()
+	ask := func(args ...string) (stdout, stderr string) {
+		t.Helper()
+		code, stdout, stderr := s.bursar(t.Context(), args...)
+		if code != 0 {
+			t.Fatal(args, code, stderr)
+		}
+		return stdout, stderr
+	}
+	usage := func() map[string]string {
+		all := map[string]string{}
+		for _, key := range keys {
+			all[key], _ = ask("usage", "-window", "2026-03..2026-05", "-bucket", "day", "-by", key, "-measure", "records,started,stopped,people,Cores", "-format", "csv")
+		}
+		return all
+	}
+	records := func() map[string]string {
+		all := map[string]string{}
+		out, _ := ask("records", "-limit", "-1", "-format", "json")
+		for line := range strings.Lines(out) {
+			r := job{}
+			if err := json.Unmarshal([]byte(line), &r); err != nil {
+				t.Fatal(err)
+			}
+			all[r.ID] = line
+		}
+		return all
+	}
+	for _, who := range []string{"al", "e", "alpha"} {
+		usageBefore, before := usage(), records()
+		_, errs := ask("person", "erase", who)
+		for _, key := range keys {
+			if !strings.Contains(errs, key+"="+who) {
+				t.Errorf("%s=%s stays, and is not named: %s", key, who, errs)
+			}
+		}
+		if diff := cmp.Diff(usageBefore, usage()); diff != "" {
+			t.Errorf("%s (-before +after):\n%s", who, diff)
+		}
+		after := records()
+		for id, line := range before {
+			if mine := strings.Contains(line, `"user_id":["`+who+`"]`); mine == (after[id] != "") || !mine && after[id] != line {
+				t.Errorf("%s: %s was %s and is %s", who, id, line, after[id])
+			}
+		}
+		for id, line := range after {
+			if strings.HasPrefix(id, "erased-") && before[id] == "" && (strings.Contains(line, "/home/"+who+`"`) || strings.Contains(line, "/CN="+who+" ")) {
+				t.Errorf("%s is named: %s", who, line)
+			}
+		}
+	}
+}
+
+func TestPersonErase_KeyOfTotals_IsRefused(t *testing.T) {
+	s, _ := filled(t)
+	for _, key := range []string{"group_id", "site_id", "project", "cluster"} {
+		if code, _, errs := s.bursar(t.Context(), "person", "erase", "atlas", "-key", key); code != 1 || !strings.Contains(errs, fmt.Sprintf("invalid -key %q", key)) {
+			t.Errorf("%s: %d %s", key, code, errs)
 		}
 	}
 }

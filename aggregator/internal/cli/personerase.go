@@ -1,0 +1,254 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"github.com/spf13/cobra"
+
+	"github.com/bursar-accounting/bursar/proto/client"
+	"github.com/bursar-accounting/bursar/proto/record"
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
+	"github.com/bursar-accounting/bursar/proto/wire"
+)
+
+func (p *Program) personErase() *cobra.Command {
+	as, plan := "", false
+	cmd := &cobra.Command{
+		Use: "erase NAME", Short: "Erase a person; totals stay",
+		Long: `Replace each of a person's records by one without the person, and drop the quarantined jobs
+that name the person. Totals stay as they are: usage, times and group are kept.
+Records that run, and records that are archived, are refused, and then nothing is changed.
+
+In the key that names users the name becomes the replacement. In the values of other keys, such
+as a job's name or a path, it does where it stands as a word: the name al is not in alpha, al.b
+or x-al. Keys on which totals depend, such as group_id, site_id, project and cluster, are never
+changed; where a value of one has the name in it, the command says so.
+
+Keys that describe a person in other words are yours to judge: -plan lists the keys that stay,
+-without drops some.`,
+		Example: "  bursar person erase erika -plan\n  bursar person erase erika -without job_name",
+	}
+	var without []string
+	fl := cmd.Flags()
+	fl.StringVar(&as, "as", "", "the replacement of the `name`; the default is erased- with random letters")
+	fl.StringSliceVar(&without, "without", nil, "drop these meta `keys` too")
+	fl.BoolVar(&plan, "plan", false, "count, and change nothing")
+	return p.onPerson(cmd, func(ctx context.Context, who *person) error {
+		e := &erasure{
+			person: who, as: cmp.Or(as, erasedPrefix+strings.ToLower(rand.Text()[:10])), without: without, say: p.say,
+			keys: who.newKeyRules(), stays: map[string]bool{}, same: map[string]bool{},
+		}
+		switch {
+		case revealsName(as, who.name):
+			return fmt.Errorf("invalid -as %q: it has the name in it", e.as)
+		case e.keys.total[who.key]:
+			return fmt.Errorf("invalid -key %q: totals depend on it; use a key that names users", who.key)
+		}
+		if err := e.look(ctx); err != nil {
+			return err
+		}
+		p.say("%s, %s; keys that stay: %s", plural(e.records, "record"), plural(len(e.jobs), "quarantined job"), strings.Join(slices.Sorted(maps.Keys(e.stays)), ", "))
+		e.sayWhatStays()
+		if plan {
+			p.sayElsewhere(who)
+			return nil
+		}
+		if err := e.erase(ctx); err != nil {
+			return fmt.Errorf("not all is erased: %w; go on with: bursar person erase %s -as %s", err, who.name, e.as)
+		}
+		p.say("Erased: %d records now say %s=%s. The values leave the database by themselves (compaction in the configuration).", e.records, who.key, e.as)
+		p.sayElsewhere(who)
+		return nil
+	})
+}
+
+// revealsName reports whether a replacement has the name between what separates its parts.
+func revealsName(as, name string) bool {
+	separates := func(r rune) bool { return !unicode.In(r, unicode.L, unicode.M, unicode.N) }
+	parts := strings.FieldsFunc(strings.TrimPrefix(as, erasedPrefix), separates)
+	return hasWord(as, name) || slices.Contains(parts, name)
+}
+
+// erasure erases a person.
+type erasure struct {
+	*person
+
+	as      string
+	without []string
+	say     func(string, ...any)
+
+	keys    *keyRules
+	records int
+	jobs    []v1.Quarantined
+	stays   map[string]bool // meta keys
+	same    map[string]bool // key=value with the name, where totals depend on the key
+}
+
+// sayWhatStays names values with the name that are not changed, and what the directory says of
+// the name.
+func (e *erasure) sayWhatStays() {
+	if len(e.same) > 0 {
+		e.say("These values stay, because totals depend on their keys: %s.", strings.Join(slices.Sorted(maps.Keys(e.same)), ", "))
+	}
+	if places := namesInDirectory(&e.directory, e.name); len(places) > 0 {
+		e.say("The directory has the name %s: %s. Where it means the person, write %s in its place at the same time, or totals by project, PI and group change.", e.name, strings.Join(places, ", "), e.as)
+	}
+}
+
+// batch calls yield with at most so many records of the person; 0 is all.
+func (e *erasure) batch(ctx context.Context, most int, yield func(*record.Record) error) error {
+	q := e.query()
+	q.Limit = most
+	address, err := url.Parse(v1.ListRecordsAddress(q, ""))
+	if err != nil {
+		return err
+	}
+	for line, err := range e.api.Stream(ctx, address.Path, address.Query()) {
+		if err != nil {
+			return err
+		}
+		r, err := wire.DecodeRecordJSON(line)
+		if err != nil {
+			return err
+		}
+		if err := yield(&r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// look counts, and refuses what cannot be erased yet.
+func (e *erasure) look(ctx context.Context) error {
+	open := 0
+	none := e.batch(ctx, 0, func(r *record.Record) error {
+		e.records++
+		if r.Open() {
+			open++
+		}
+		for _, m := range e.substitute(r).Meta {
+			e.stays[m.Key] = true
+			for _, v := range m.Values {
+				if e.keys.total[m.Key] && hasWord(v, e.name) {
+					e.same[m.Key+"="+v1.JoinList(v)] = true
+				}
+			}
+		}
+		return nil
+	})
+	switch {
+	case none != nil && !errors.Is(none, client.ErrNoMatch):
+		return none
+	case open > 0:
+		return fmt.Errorf("cannot erase %s=%s: %s still running; erase when they have ended", e.key, e.name, plural(open, "record"))
+	}
+	err := e.refuseArchived(ctx)
+	if err != nil {
+		return err
+	}
+	if e.jobs, err = e.quarantined(ctx); err == nil && len(e.jobs) == 0 {
+		err = none // near names
+	}
+	return err
+}
+
+// refuseArchived returns an error that names the archives with records of the person.
+func (e *erasure) refuseArchived(ctx context.Context) error {
+	n, names, err := e.archivedRecords(ctx)
+	if err == nil && n > 0 {
+		err = fmt.Errorf("cannot erase %s=%s: %s archived in %s; pause the action, run bursar archive restore ACTION ARCHIVE for each, and erase then", e.key, e.name, plural(n, "record"), strings.Join(names, ", "))
+	}
+	return err
+}
+
+// refuseArchivedSince looks again when archives have taken records meanwhile.
+func (e *erasure) refuseArchivedSince(ctx context.Context) error {
+	now, err := listArchives(ctx, e.api)
+	if err != nil || slices.EqualFunc(now, e.archives, func(a, b v1.Archive) bool { return a.Name == b.Name && a.Digest == b.Digest && a.Removed == b.Removed }) {
+		return err
+	}
+	e.archives = now
+	return e.refuseArchived(ctx)
+}
+
+// substitute is a record in the place of one: the same without the person. Its id follows from
+// the other's, so that a repeated erasure adds none twice.
+func (e *erasure) substitute(r *record.Record) record.Record {
+	out := *r
+	out.ID = fmt.Sprintf(erasedPrefix+"%x", sha256.Sum256([]byte(r.ID)))[:len(erasedPrefix)+32]
+	out.Meta = nil
+	for _, m := range r.Meta {
+		if slices.Contains(e.without, m.Key) {
+			continue
+		}
+		values := slices.Clone(m.Values)
+		for i, v := range values {
+			values[i] = e.keys.replace(m.Key, v, e.name, e.as)
+		}
+		out.Meta = append(out.Meta, record.MetaEntry{Key: m.Key, Values: values})
+	}
+	return out
+}
+
+const (
+	// erasedPrefix begins replacements and the ids of substitutes.
+	erasedPrefix = "erased-"
+	// eraseAtOnce is how many records are in the totals twice for a moment.
+	eraseAtOnce = 200
+	// eraseImport is the name under which substitutes are imported.
+	eraseImport = "erased"
+)
+
+// erase replaces the records, some at a time, and drops the jobs.
+func (e *erasure) erase(ctx context.Context) error {
+	for {
+		var ids []string
+		into, err := BeginImport(ctx, e.api, &ImportSource{Name: eraseImport, Type: eraseImport, Label: eraseImport}, e.say)
+		if err != nil {
+			return err
+		}
+		err = e.batch(ctx, eraseAtOnce, func(r *record.Record) error {
+			ids = append(ids, r.ID)
+			s := e.substitute(r)
+			return into.Take(&wire.Frame{Kind: wire.KindRecord, SourceType: eraseImport, SourceLabel: eraseImport, Rank: record.RankImport, ID: s.ID, Record: s, Version: record.Version{Ended: true}})
+		})
+		if err != nil && !errors.Is(err, client.ErrNoMatch) {
+			into.Stop(err)
+		}
+		counts, err := into.Close()
+		switch {
+		case err != nil:
+			return err
+		case counts.Quarantined+counts.Deleted+counts.Conflicting > 0:
+			return fmt.Errorf("the cluster did not take all substitutes: %+v", counts)
+		case len(ids) == 0:
+			return errors.Join(e.drop(ctx), e.refuseArchivedSince(ctx))
+		}
+		for _, id := range ids {
+			if err := e.api.DeleteRecord(ctx, id); err != nil {
+				return fmt.Errorf("record %s: %w", strconv.Quote(id), err)
+			}
+		}
+	}
+}
+
+func (e *erasure) drop(ctx context.Context) error {
+	for i := range e.jobs {
+		j := &e.jobs[i]
+		if err := e.api.DropQuarantined(ctx, j.Agent, j.SourceType, j.SourceLabel, j.ID); err != nil {
+			return err
+		}
+	}
+	return nil
+}
