@@ -32,7 +32,7 @@ func resources() []attribute {
 			return n
 		}),
 		column("milli_gpus", sdk.TypeInt, "thousandths of cards: 1000 for a whole GPU, less for slices (MIG), replicas (time-slicing, MPS) and shares (HAMi); null where the node or the driver does not say how much", (*subject).milliGPUs),
-		text("gpu_model", "model of the node's GPUs, of a run that has some or slices of some", func(s *subject) string { return s.model() }),
+		text("gpu_model", "model of the GPUs of a run that has some or slices of some, by the node's label, else by the driver (DRA)", func(s *subject) string { return s.model() }),
 		column("extended", sdk.TypeMap, "extended resources by name, for example job.extended[\"nvidia.com/mig-1g.5gb\"]", func(s *subject) sdk.Value {
 			return s.counts(s.requests, requests, Extended)
 		}),

@@ -110,7 +110,6 @@ func TestReadme_HasEveryAttribute(t *testing.T) {
 
 func TestReadme_HasEverySetting(t *testing.T) {
 	plugintest.Settings(t, new(settings))
-	plugintest.Settings(t, new(prometheus))
 }
 
 func TestCheckpoint_Written_IsReadAgain(t *testing.T) {
