@@ -168,7 +168,7 @@ func condorRecords(t testing.TB, agg *site.Aggregator, label string) map[string]
 		all[name] = condorRun{
 			Start: seconds(t, id, r.Start), Stop: seconds(t, id, r.Stop), Submit: seconds(t, id, r.Submit), Code: int64(r.Exit.Code), Signal: int64(r.Exit.Signal),
 			Cores: amount(&r, "Cores"), Memory: amount(&r, "Memory"), GPUs: amount(&r, "GPUs"), User: meta("user_id"), Group: meta("group_id"),
-			Schedd: meta("schedd"), Host: meta("host"), GPU: meta("gpu_type"),
+			Schedd: meta("schedd"), Host: meta("host"), GPU: meta("gpu_model"),
 		}
 	}
 	return all

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -91,6 +92,25 @@ func gpusOf(typ string, models map[string]int64) map[string]*bursarv1.Value {
 		"slurm": {"gpus": number(sum), "gpus_by_type": all}, "slurm-epilog": {"gpus": number(sum), "gpus_by_type": all},
 		"nomad": {"gpus": number(sum), "gpus_by_model": all}, "kubernetes": {"gpus": number(sum), "gpu_model": one}, "htcondor": {"gpus": number(sum), "gpu_device": one},
 	}[typ]
+}
+
+// Reports ask for the model of GPUs by one meta key, whatever the source.
+func TestDefaultMapping_ModelOfGPUs_HasTheSameKey(t *testing.T) {
+	models := map[string]string{"slurm": "gpu_model", "slurm-epilog": "gpu_model", "nomad": "gpu_model", "kubernetes": "gpu_model", "htcondor": "gpu_device"}
+	for _, d := range describeAll(t) {
+		attribute, known := models[d.GetType()]
+		delete(models, d.GetType())
+		want := regexp.MustCompile(`(?m)^\s*gpu_model\s*= job\.` + attribute + `$`)
+		if found := want.MatchString(d.GetMapping()); known && !found || !known && strings.Contains(d.GetMapping(), "gpu_model") {
+			t.Errorf("%s: the meta key gpu_model is not that of job.%s", d.GetType(), attribute)
+		}
+		if strings.Contains(d.GetMapping(), "gpu_type ") {
+			t.Errorf("%s has another key for the model of GPUs", d.GetType())
+		}
+	}
+	if len(models) > 0 {
+		t.Errorf("no such sources: %v", models)
+	}
 }
 
 func TestDefaultMapping_GPUsOfModels_HaveAComponentEach(t *testing.T) {

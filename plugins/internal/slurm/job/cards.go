@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math/big"
 	"slices"
+	"strings"
 
 	"github.com/bursar-accounting/bursar/plugins/internal/mig"
 	"github.com/bursar-accounting/bursar/plugins/internal/slurm/field"
@@ -19,6 +20,9 @@ type Part func(resource, model, nodes string) (*big.Rat, error)
 
 // Shared are the generic resources that are parts of cards.
 func Shared() []string { return []string{"mps", "shard"} }
+
+// resources are the generic resources that are cards or parts of them.
+func resources() []string { return append([]string{"gpu"}, Shared()...) }
 
 // maxCards bounds what a run has of a resource.
 const maxCards = 1 << 40
@@ -38,7 +42,7 @@ func (r *Run) cards() (*cards, error) {
 		return nil, err
 	}
 	c := &cards{run: r, sum: big.NewRat(1, 2000)}
-	for _, resource := range append([]string{"gpu"}, Shared()...) {
+	for _, resource := range resources() {
 		untyped, models, err := field.Gres(list, resource)
 		if err != nil {
 			return nil, fmt.Errorf("AllocTRES: %w", err)
@@ -94,6 +98,31 @@ func (r *Run) milliGPUs() (sdk.Value, error) {
 	}
 	c.sum.Mul(c.sum, big.NewRat(1000, 1))
 	return sdk.Int(new(big.Int).Quo(c.sum.Num(), c.sum.Denom()).Int64()), nil
+}
+
+// gpuModel are the types of the run's cards.
+func (r *Run) gpuModel() (sdk.Value, error) {
+	list, err := r.tres("AllocTRES")
+	if err != nil {
+		return sdk.Null(), err
+	}
+	var all []string
+	for _, resource := range resources() {
+		_, models, err := field.Gres(list, resource)
+		if err != nil {
+			return sdk.Null(), fmt.Errorf("AllocTRES: %w", err)
+		}
+		for model, n := range models {
+			if n > 0 {
+				all = append(all, model)
+			}
+		}
+	}
+	if len(all) == 0 {
+		return sdk.Null(), nil
+	}
+	slices.Sort(all)
+	return sdk.String(strings.Join(slices.Compact(all), ",")), nil
 }
 
 func (r *Run) partialGPUs() (sdk.Value, error) {

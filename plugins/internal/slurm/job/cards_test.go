@@ -102,3 +102,25 @@ func TestMilliGPUs_WholeCards_NeedNoNodes(t *testing.T) {
 		}
 	}
 }
+
+func TestGPUModel_Types_AreJoined(t *testing.T) {
+	available := []string{"JobIDRaw", "JobID", "State", "Submit", "Start", "End", "AllocTRES"}
+	plan, err := job.NewPlan(func(name string) bool { return name == "gpu_model" }, available)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := slices.IndexFunc(job.Attributes(), func(a sdk.Attribute) bool { return a.Name == "gpu_model" })
+	for tres, want := range map[string]string{
+		"": "", "cpu=1": "", "gres/gpu=2": "", "gres/shard=2": "", "gres/gpu:a100=0": "", "gres/gpu=2,gres/gpu:a100=2": "a100",
+		"gres/gpu:v100=1,gres/gpu:a100=2": "a100,v100", "gres/gpu:a100_3g.20gb=1": "a100_3g.20gb", "gres/shard=4,gres/shard:gb10=4": "gb10", "gres/mps:a100=50,gres/gpu:a100=1": "a100",
+	} {
+		r, err := plan.Run(plan.Fields(map[string]string{"JobIDRaw": "7", "JobID": "7", "State": "COMPLETED", "Submit": "1", "Start": "2", "End": "3", "AllocTRES": tres}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		values, unread := plan.Values(r)
+		if got := values[at]; got.IsNull() != (want == "") || !got.IsNull() && got.Str() != want || len(unread) > 0 {
+			t.Errorf("%s: %v, %v; want %q", tres, got, unread, want)
+		}
+	}
+}

@@ -74,6 +74,8 @@ func amounts() []attribute {
 			func(r *Run) (sdk.Value, error) { n, _, err := r.gpus(); return number(n, true, err) }},
 		{sdk.Attribute{Name: "gpus_by_type", Type: sdk.TypeMap, Doc: "allocated GPUs by type, as far as Slurm reports types"}, []string{"AllocTRES"},
 			func(r *Run) (sdk.Value, error) { _, m, err := r.gpus(); return counts(m, err) }},
+		{sdk.Attribute{Name: "gpu_model", Type: sdk.TypeString, Doc: "types of the allocated GPUs, or of their shards and shares by MPS, as far as Slurm reports types; several are joined by commas"},
+			[]string{"AllocTRES"}, (*Run).gpuModel},
 		{sdk.Attribute{Name: "milli_gpus", Type: sdk.TypeInt, Doc: "thousandths of allocated cards: 1000 for a whole GPU, less for slices (MIG), shards and shares by MPS; null where it is not known how much of a card they are; 0 also where Slurm does not account GPUs"},
 			[]string{"AllocTRES", "NodeList"}, (*Run).milliGPUs},
 		{sdk.Attribute{Name: "partial_gpus", Type: sdk.TypeBool, Doc: "whether it has parts of cards: slices (MIG), shards or shares by MPS"},

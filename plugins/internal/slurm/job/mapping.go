@@ -17,6 +17,7 @@ meta = {
   qos       = job.QOS
   cluster   = job.cluster
   job_name  = job.JobName
+  gpu_model = job.gpu_model
 
   # Of running jobs only: what they may still use is reserved in budgets.
   time_limit = job.End == null ? job.time_limit_seconds : null

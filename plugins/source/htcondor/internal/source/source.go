@@ -32,7 +32,7 @@ meta = {
   host         = job.host
   job_name     = job.JobBatchName
   glidein_site = job.glidein_site
-  gpu_type     = job.gpu_device
+  gpu_model    = job.gpu_device
 }
 component "Cores" {
   amount = job.cores
