@@ -164,7 +164,7 @@ func identity() []attribute {
 		{sdk.Attribute{Name: "epoch", Type: sdk.TypeBool, Doc: "the run is known from its epoch alone so far: the job may not have ended"}, func(j *Job) (sdk.Value, error) { return sdk.Bool(j.Epoch), nil }},
 		str("universe", "vanilla, parallel, scheduler, local, grid, java, vm, standard, mpi, or the number of another", (*Job).UniverseName),
 		str("group", "accounting group without the user; of jobs without one the VO", (*Job).Group),
-		str("vo", "VO of the proxy, or the first group of the token, without a leading /", (*Job).vo),
+		str("vo", "VO of the proxy, by its name or its first FQAN, or the first group of the token with which the job came, without a leading /", (*Job).vo),
 		str("slot", "slot of the run, as slot1_2@node3", (*Job).slot),
 		str("host", "machine of the run: slot behind its @, or of MachineAttrMachine0", (*Job).Host),
 		str("glidein_site", "site of the pilot that the run was in", glideinSite()),
@@ -248,8 +248,24 @@ func (j *Job) vo() string {
 	if vo := j.str(voName); vo != "" {
 		return vo
 	}
-	first, _, _ := strings.Cut(j.str(authTokenGroups), ",")
+	if vo := voOf(j.named("x509UserProxyFirstFQAN", "x509UserProxyFQAN")); vo != "" {
+		return vo
+	}
+	// A job that a CE routed has the token of the CE, and that with which it came as orig_.
+	first, _, _ := strings.Cut(cmp.Or(j.named("orig_AuthTokenGroups"), j.str(authTokenGroups)), ",")
 	return strings.TrimPrefix(strings.TrimSpace(first), "/")
+}
+
+// voOf is the VO of a list with FQANs such as /atlas/usatlas/Role=production: the first group
+// of the first one. A subject before them, such as /C=DE/CN=alice, is not one.
+func voOf(fqans string) string {
+	for entry := range strings.SplitSeq(fqans, ",") {
+		group, found := strings.CutPrefix(strings.TrimSpace(entry), "/")
+		if group, _, _ = strings.Cut(group, "/"); found && group != "" && !strings.Contains(group, "=") {
+			return group
+		}
+	}
+	return ""
 }
 
 func (j *Job) slot() string { return cmp.Or(j.str(remoteHost), j.str(lastRemoteHost)) }
