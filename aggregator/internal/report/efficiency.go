@@ -58,12 +58,12 @@ func efficiencyEntry() Entry {
 left the most unused; with potential savings in core-hours, GB-hours, kWh and CO2.
 
 Used cores are the CPU seconds of the component TotalCPU, which the sources for
-Slurm and Grid Engine report. Used memory is the component MemoryUsed, a rate in the
-unit of Memory with the peak of the job; used GPUs are the GPU-seconds of the
-component TotalGPU. The sources for Slurm report both where Jobstats measures jobs, the
-source for Kubernetes MemoryUsed and TotalCPU where it has a Prometheus; a mapping can
-add them, see hcl/examples/slurm.hcl. Values that records lack are named
-below the report and are not counted as 0.
+Slurm, Grid Engine and HTCondor report, and that for Kubernetes where it has a
+Prometheus. Used memory is the component MemoryUsed, a rate in the unit of Memory
+with the peak of the job; the sources for Slurm report it where Jobstats measures
+jobs, that for Kubernetes with a Prometheus. Used GPUs are the GPU-seconds of the
+component TotalGPU, of Jobstats. A mapping can add them, see hcl/examples/slurm.hcl.
+Values that records lack are named below the report and are not counted as 0.
 
 The factors for energy and CO2 are those of Green Algorithms for unknown hardware
 and the world average (Lannelongue et al. 2021, doi 10.1002/advs.202100707):

@@ -6,6 +6,8 @@ import (
 	"math"
 	"math/big"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -248,6 +250,33 @@ func TestEfficiencyOfNobodyNamesWhatIsNear(t *testing.T) {
 		_, err := report.Efficiency(t.Context(), w.API(), report.EfficiencyOptions{Periods: []string{"2031"}, Where: map[string]string{"group_id": value}, Now: now()})
 		if !errors.Is(err, report.ErrNothing) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", value, err)
+		}
+	}
+}
+
+func TestEfficiency_Help_NamesTheSourcesOfCPUTime(t *testing.T) {
+	words := map[string]string{"slurm": "Slurm", "gridengine": "Grid Engine", "htcondor": "HTCondor", "kubernetes": "Kubernetes"}
+	help := ""
+	for _, e := range report.Catalogue() {
+		if e.Name == "efficiency" {
+			help = strings.Join(strings.Fields(e.Long), " ")
+		}
+	}
+	files, err := filepath.Glob("../../../plugins/source/*/README.md")
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		source := filepath.Base(filepath.Dir(file))
+		switch word, reports := words[source], strings.Contains(string(text), "component \"TotalCPU\" {"); {
+		case reports && (word == "" || !strings.Contains(help, word)):
+			t.Errorf("the help does not name the source %s, which reports CPU time", source)
+		case !reports && word != "":
+			t.Errorf("the help names the source %s, which reports no CPU time", source)
 		}
 	}
 }
