@@ -76,15 +76,16 @@ func (c *cards) add(resource, model string, n int64) {
 
 // part returns how much of a card one of a resource is.
 func (r *Run) part(resource, model string) (*big.Rat, error) {
+	nodes := r.Text("NodeList")
 	switch {
-	case resource == "gpu" && (model != "" || r.plan.Part == nil):
+	case resource == "gpu" && (model != "" || r.plan.Part == nil || nodes == ""):
 		return mig.Card(model)
 	case r.plan.Part == nil:
 		return nil, fmt.Errorf("how many %s a card has is not known: Slurm is not asked for its nodes", resource)
-	case r.Text("NodeList") == "":
+	case nodes == "":
 		return nil, errors.New("NodeList is empty, and how much of a card the run has depends on its nodes")
 	}
-	return r.plan.Part(resource, model, r.Text("NodeList"))
+	return r.plan.Part(resource, model, nodes)
 }
 
 // milliGPUs are the cards of the run in thousandths, rounded half up.

@@ -13,7 +13,7 @@ import (
 )
 
 // partial are milli_gpus and partial_gpus of a run that has tres, and why they are null.
-func partial(t *testing.T, tres string, part job.Part) (milli, some sdk.Value, why string) {
+func partial(t *testing.T, tres, nodes string, part job.Part) (milli, some sdk.Value, why string) {
 	t.Helper()
 	names := []string{"milli_gpus", "partial_gpus"}
 	plan, err := job.NewPlan(func(name string) bool { return slices.Contains(names, name) },
@@ -23,7 +23,7 @@ func partial(t *testing.T, tres string, part job.Part) (milli, some sdk.Value, w
 	}
 	plan.Part = part
 	r, err := plan.Run(plan.Fields(map[string]string{"JobIDRaw": "7", "JobID": "7", "State": "COMPLETED", "Submit": "1", "Start": "2", "End": "3",
-		"AllocTRES": tres, "NodeList": "n1"}))
+		"AllocTRES": tres, "NodeList": nodes}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +72,7 @@ func TestMilliGPUs_AnyMix_IsTheSumOfItsParts(t *testing.T) {
 		tres = append(tres, fmt.Sprintf("gres/gpu=%d", gpus))
 		r.Shuffle(len(tres), func(i, j int) { tres[i], tres[j] = tres[j], tres[i] })
 		want.Mul(want, big.NewRat(1000, 1))
-		milli, partly, why := partial(t, strings.Join(tres, ","), perCard)
+		milli, partly, why := partial(t, strings.Join(tres, ","), "n1", perCard)
 		if milli.IsNull() || milli.Int() != new(big.Int).Quo(want.Num(), want.Denom()).Int64() || partly.Bool() != some {
 			t.Fatalf("seed %d: %s: %v, %v (%s); want %s, %t", seed, tres, milli, partly, why, want.FloatString(3), some)
 		}
@@ -84,12 +84,15 @@ func TestMilliGPUs_ShareOfUnknownSize_IsNullAndNamed(t *testing.T) {
 		"gres/shard=2": "shard", "gres/mps:a100=2,gres/mps=2": "mps", "gres/gpu:a100_9g.20gb=1": "9g.20gb", "gres/gpu:1g.24gb=1": "the model of the card is not known",
 		"gres/gpu=1,gres/shard=1": "shard",
 	} {
-		if milli, some, why := partial(t, tres, nil); !milli.IsNull() || !some.Bool() || !strings.Contains(why, want) {
+		if milli, some, why := partial(t, tres, "n1", nil); !milli.IsNull() || !some.Bool() || !strings.Contains(why, want) {
 			t.Errorf("%s: %v, %v (%s)", tres, milli, some, why)
 		}
 	}
+	if milli, _, why := partial(t, "gres/shard=1", "", perCard); !milli.IsNull() || !strings.Contains(why, "NodeList is empty") {
+		t.Errorf("without nodes: %v (%s)", milli, why)
+	}
 	for _, tres := range []string{"gres/gpu:a=9E", "gres/gpu=many", "gres/shard=9E"} {
-		if milli, _, why := partial(t, tres, perCard); !milli.IsNull() || !strings.Contains(why, "AllocTRES") {
+		if milli, _, why := partial(t, tres, "n1", perCard); !milli.IsNull() || !strings.Contains(why, "AllocTRES") {
 			t.Errorf("%s: %v (%s)", tres, milli, why)
 		}
 	}
@@ -97,8 +100,10 @@ func TestMilliGPUs_ShareOfUnknownSize_IsNullAndNamed(t *testing.T) {
 
 func TestMilliGPUs_WholeCards_NeedNoNodes(t *testing.T) {
 	for tres, want := range map[string]int64{"": 0, "cpu=1": 0, "gres/gpu=2": 2000, "gres/gpu=3,gres/gpu:a100=1": 3000, "gres/gpu:a100=4,gres/gpu:v100=2": 6000} {
-		if milli, some, why := partial(t, tres, nil); milli.IsNull() || milli.Int() != want || some.Bool() {
-			t.Errorf("%s: %v, %v (%s); want %d", tres, milli, some, why, want)
+		for _, part := range []job.Part{nil, perCard} {
+			if milli, some, why := partial(t, tres, "", part); milli.IsNull() || milli.Int() != want || some.Bool() {
+				t.Errorf("%s: %v, %v (%s); want %d", tres, milli, some, why, want)
+			}
 		}
 	}
 }
