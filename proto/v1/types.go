@@ -702,8 +702,23 @@ type UsageAbout struct {
 	// Records with several values for a key of by, of which the first counts.
 	Several uint64 `json:"several"`
 	// How many there are in the window, each once.
-	Records  uint64   `json:"records"`
-	Complete Complete `json:"complete"`
+	Records uint64 `json:"records"`
+	// What energy and CO2 in the window rest on, in kWh; missing where neither was asked for.
+	Energy   *UsageEnergy `json:"energy,omitempty"`
+	Complete Complete     `json:"complete"`
+}
+
+// UsageEnergy: What energy and CO2 in the window rest on, in kWh; missing where neither was asked
+// for.
+type UsageEnergy struct {
+	Total json.Number `json:"total"`
+	// The part that is in no CO2, because no factor of its time is known; 0 where CO2 was not asked
+	// for.
+	WithoutFactor json.Number `json:"without_factor"`
+	// The part with a PUE of 1 because none is set.
+	DefaultPue json.Number `json:"default_pue"`
+	// The part that is modelled at full load because records have no CPU time.
+	DefaultLoad json.Number `json:"default_load"`
 }
 
 // Directory is a part of an answer.

@@ -195,8 +195,9 @@ func (b *energyBuilder) class(c *PowerClass, zones map[string]*usage.Intensity) 
 	if out.Intensity == nil && zone != "" {
 		return fmt.Errorf("no factors of zone %q", zone)
 	}
-	for _, o := range b.overheads(c) {
-		add := usage.Overhead{From: o.From, PUE: int64(o.PUE)}
+	overheads, isSet := b.overheads(c)
+	for i, o := range overheads {
+		add := usage.Overhead{From: o.From, PUE: int64(o.PUE), IsDefault: i == 0 && !isSet}
 		for i := range c.Draws {
 			p, err := c.Draws[i].power(o.PUE)
 			if err != nil {
@@ -219,17 +220,18 @@ func (b *energyBuilder) class(c *PowerClass, zones map[string]*usage.Intensity) 
 	return nil
 }
 
-// overheads are those of a class by time, from the first instant on.
-func (b *energyBuilder) overheads(c *PowerClass) []Overhead {
-	list := append([]Overhead{{From: record.MinTime, PUE: One}}, b.Overheads...)
+// overheads are those of a class by time, from the first instant on. isSet is false where the
+// first of them is 1 because none is set.
+func (b *energyBuilder) overheads(c *PowerClass) (list []Overhead, isSet bool) {
+	list = slices.Clone(b.Overheads)
 	if len(c.Overheads) > 0 {
 		from := c.Overheads[0].From
 		list = append(slices.DeleteFunc(list, func(o Overhead) bool { return o.From >= from }), c.Overheads...)
 	}
-	if len(list) > 1 && list[1].From == record.MinTime {
-		list = list[1:]
+	if len(list) > 0 && list[0].From == record.MinTime {
+		return list, true
 	}
-	return list
+	return append([]Overhead{{From: record.MinTime, PUE: One}}, list...), false
 }
 
 // power is what an amount of one draws: products are rounded to 10^-12 W, and embodied CO2 to

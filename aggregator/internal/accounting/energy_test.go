@@ -470,11 +470,66 @@ bob,2026-03-01T11:00Z,2026-03-01T11:00:00Z,2026-03-01T12:00:00Z,0,0,0,0
 	}
 	got := string(table.AppendJSON(nil, []byte("{}")))
 	for _, want := range []string{
+		`"energy":{"total":0.012,"without_factor":0,"default_pue":0,"default_load":0.012},"complete":{}`,
 		`"values":[0,0.012,0,0,null,0],"totals":[0.012,null],"total":0.012,"lacking":null,"unpriced":[{"component":"Cores","unit":"hour","total":2}]`,
 		`"values":[0,null,0,0,null,0],"totals":[null,null],"total":null`,
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%s is not in %s", want, got)
+		}
+	}
+}
+
+func TestEnergy_Defaults_AreNamedWithTheirEnergy(t *testing.T) {
+	at := func(hour int) record.Time { return moment(t, fmt.Sprintf("2026-03-01T%02d:00:00Z", hour)) }
+	core := func(host string, parts ...record.Component) record.Record {
+		r := job(t, "2026-03-01T10:00:00Z", "2026-03-01T13:00:00Z", 1, "host", host)
+		r.Components = append([]record.Component{{Name: "Cores", Amount: 1}}, parts...)
+		return r
+	}
+	s := handWorked(t)
+	s.Overheads = []Overhead{{From: at(11), PUE: decimalOf(t, "1.2")}} // before it none is set
+	s.Classes = append([]PowerClass{{
+		Name: "own", Match: []NodeMatch{{Key: "host", Values: []string{"own"}}}, Overheads: []Overhead{{From: record.MinTime, PUE: One}}, Draws: s.Classes[0].Draws,
+	}}, s.Classes...)
+	k := keep(t, []record.Record{
+		// 10 Wh at PUE 1, then 2 × 12 Wh; the last hour has no factor; full load, as CPU time is absent.
+		core("n1"),
+		// The same, idle: 4 Wh, then 2 × 4.8 Wh.
+		core("n1", record.Component{Name: "TotalCPU", Kind: record.Total}),
+		// Memory has no load to know: 1 GB draws 0.5 Wh, then 2 × 0.6 Wh.
+		func() record.Record {
+			r := core("n1")
+			r.Components = []record.Component{{Name: "Memory", Amount: 1000}}
+			return r
+		}(),
+		// A PUE of 1 that is set is no default: 30 Wh at full load.
+		core("own"),
+		// Measured: 10.8 kJ are 3 Wh, 1 Wh and 2 × 1.2 Wh.
+		core("n1", record.Component{Name: "Energy", Kind: record.Total, Amount: 10_800}),
+	})
+	weights, err := s.Weights()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for measure, want := range map[string]string{ // Wh: total, without factor, default PUE, default load
+		"energy":          "82.7 0 15.5 64",
+		"co2":             "82.7 28.6 15.5 64",
+		"energy_measured": "82.7 0 15.5 0",
+		"co2_embodied":    "0 0 0 0",
+	} {
+		book := &usage.Derivation{Weights: weights}
+		q := usage.Query{Question: usage.Question{Edges: []record.Time{at(0), at(11), at(14)}, Components: []string{}}, Weights: []string{measure}}
+		a, err := book.Answer(context.Background(), func(ctx context.Context, q usage.Question) (*usage.Answer, error) { return usage.Rows(ctx, k, q) }, q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, s := range []usage.Sum{a.Basis.Total, a.Basis.WithoutFactor, a.Basis.DefaultPUE, a.Basis.DefaultLoad} {
+			got = append(got, strings.TrimSuffix(strings.TrimRight(new(big.Rat).Mul(kilo(s), big.NewRat(1000, 1)).FloatString(6), "0"), "."))
+		}
+		if text := strings.Join(got, " "); text != want {
+			t.Errorf("%s: got %s, want %s", measure, text, want)
 		}
 	}
 }

@@ -14,7 +14,7 @@ func (u *usageAnswer) notes() []string {
 	if note := report.KnownNote(&u.UsageAbout); note != "" {
 		notes = append(notes, note)
 	}
-	notes = append(notes, u.lackNotes()...)
+	notes = append(append(notes, u.lackNotes()...), u.Energy.Notes()...)
 	if u.Several > 0 {
 		notes = append(notes, fmt.Sprintf("%s more than one value for %s: the first counts.", have(int64(u.Several), "record"), strings.Join(u.By, " or ")))
 	}
@@ -45,6 +45,9 @@ func (u *usageAnswer) lackNotes() (notes []string) {
 	for i := range u.Measures {
 		m := &u.Measures[i]
 		for _, part := range m.Unpriced {
+			if part.Component == "energy" && u.Energy != nil { // the note about energy says it, once
+				continue
+			}
 			notes = append(notes, fmt.Sprintf("%s of %s have no %s and are not in %s.", strings.TrimSpace(rounded("", v1.Figure(&part.Total))+" "+part.UnitText()), part.Component, report.Unvalued(string(m.Unit), part.Component), m.Name))
 		}
 		if m.Kind == "ratio" && m.Lacking != nil {

@@ -113,6 +113,9 @@ func (a *usageAnswer) lacks(period string) (notes []string) {
 			notes = append(notes, period+": "+SharedNote(m.Name, strings.Join(a.By, ", ")))
 		}
 	}
+	for _, note := range a.Energy.Notes() {
+		notes = append(notes, period+": "+note)
+	}
 	if a.Several > 0 {
 		notes = append(notes, fmt.Sprintf("%s: %d records have more than one value of %s; the first counts.", period, a.Several, strings.Join(a.By, " or ")))
 	}

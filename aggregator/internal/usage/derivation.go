@@ -69,6 +69,8 @@ type Result struct {
 
 	// Worths are in the order of the question's Weights.
 	Worths []Value
+	// Basis is nil where neither energy nor CO2 is asked for.
+	Basis *EnergyBasis
 	// AllRecords and AllJobs are how many there are in all buckets together; nil where each
 	// run is in one group, or where nothing is counted.
 	AllRecords, AllJobs *Whole

@@ -35,8 +35,9 @@ type EnergyClass struct {
 // Overhead is what the site draws for a watt of its computers, the PUE, from a time on.
 type Overhead struct {
 	From record.Time
-	// PUE is in billionths.
-	PUE int64
+	// PUE is in billionths. IsDefault says that none is set, so that it is 1.
+	PUE       int64
+	IsDefault bool
 	// Powers are with the PUE; of all overheads of a class they are of the same components.
 	Powers []Power
 }
@@ -75,6 +76,9 @@ type EnergySums struct {
 	Embodied []Sum
 	// Ungraded is the energy of which no intensity is known, so that it is in no CO2.
 	Ungraded []Sum
+	// DefaultPUE is the energy with a PUE of 1 because none is set, and DefaultLoad that which is
+	// modelled at full load because the run has no total of seconds under load.
+	DefaultPUE, DefaultLoad []Sum
 	// Unmodelled are the components of runs without a measurement that draw what no one
 	// knows: they are in no figure.
 	Unmodelled []Unvalued
@@ -84,7 +88,7 @@ type EnergySums struct {
 func (e *EnergySums) portions() map[portion]*[]Sum {
 	return map[portion]*[]Sum{
 		measured: &e.Measured, modelled: &e.Modelled, co2Measured: &e.CO2Measured, co2Modelled: &e.CO2Modelled,
-		embodied: &e.Embodied, ungraded: &e.Ungraded,
+		embodied: &e.Embodied, ungraded: &e.Ungraded, defaultPUE: &e.DefaultPUE, defaultLoad: &e.DefaultLoad,
 	}
 }
 
@@ -102,6 +106,8 @@ type drawn struct {
 type drawnPiece struct {
 	from, to record.Time
 	energy   Sum
+	loaded   Sum  // of energy, at full load because nothing says how long there was load
+	plain    bool // without a PUE that is set
 }
 
 // energy adds what a run took from from to to, which lie within its start and its end.
@@ -135,6 +141,10 @@ func (t *tally) energy(r *run, end record.Time, group uint32, bucket int, from, 
 		}
 		used := share(p.energy, from, to)
 		add(columnName{of: d.of}, used)
+		add(columnName{of: defaultLoad}, share(p.loaded, from, to))
+		if p.plain {
+			add(columnName{of: defaultPUE}, used)
+		}
 		if r.class.Intensity == nil {
 			add(columnName{of: ungraded}, used)
 			continue
@@ -155,7 +165,7 @@ func (t *tally) draw(d *drawn, r *run, end record.Time) {
 	list := r.class.Overheads
 	t.made(d, r, end, list[0].Powers)
 	for i := range list {
-		p := drawnPiece{from: r.start, to: end}
+		p := drawnPiece{from: r.start, to: end, plain: list[i].IsDefault}
 		if i > 0 {
 			p.from = max(p.from, list[i].From)
 		}
@@ -168,7 +178,7 @@ func (t *tally) draw(d *drawn, r *run, end record.Time) {
 		if d.of == measured { // a joule is 10^12 of the unit, the PUE is in 10^-9
 			p.energy = t.fits(product(joules, 1000).Times(list[i].PUE))
 		} else {
-			p.energy = t.modelled(r, end, list[i].Powers)
+			p.energy, p.loaded = t.modelled(r, end, list[i].Powers)
 		}
 		d.pieces = append(d.pieces, p)
 	}
@@ -200,30 +210,37 @@ func (t *tally) made(d *drawn, r *run, end record.Time, powers []Power) {
 	d.embodied = d.embodied.Over(million)
 }
 
-// modelled is what a run takes by the powers of its components.
-func (t *tally) modelled(r *run, end record.Time, powers []Power) (energy Sum) {
+// modelled is what a run takes by the powers of its components, and of it what is at full load
+// because the run has no total of seconds under load.
+func (t *tally) modelled(r *run, end record.Time, powers []Power) (energy, loaded Sum) {
 	for k := range r.layout.parts {
 		p := &r.layout.parts[k]
-		if power := powerOf(powers, p.name); power != nil && p.kind != record.Total {
-			energy = energy.Add(t.taken(power, r, product(r.amounts[k], int64(end-r.start))))
+		power := powerOf(powers, p.name)
+		if power == nil || p.kind == record.Total {
+			continue
+		}
+		taken, known := t.taken(power, r, product(r.amounts[k], int64(end-r.start)))
+		if energy = energy.Add(taken); !known {
+			loaded = loaded.Add(taken)
 		}
 	}
-	return energy.Over(million) // 10^-12 W × 10^-6 s are millionths of the unit, as embodied CO2 is
+	return energy.Over(million), loaded.Over(million) // 10^-12 W × 10^-6 s are millionths of the unit, as embodied CO2 is
 }
 
 // taken is what a component took that was held for an amount × microseconds: under load for as
-// long as the run was busy, and at most for all of it.
-func (t *tally) taken(p *Power, r *run, held Sum) Sum {
-	busy := held
+// long as the run was busy, and at most for all of it. known is false where the run does not say
+// how long that was.
+func (t *tally) taken(p *Power, r *run, held Sum) (taken Sum, known bool) {
+	busy, known := held, p.Busy == ""
 	for k := range r.layout.parts {
 		if o := &r.layout.parts[k]; p.Busy != "" && o.name == p.Busy && o.kind == record.Total {
-			if busy = product(r.amounts[k], million); held.Less(busy) {
+			if busy, known = product(r.amounts[k], million), true; held.Less(busy) {
 				busy = held
 			}
 			break
 		}
 	}
-	return t.fits(held.Times(p.Idle)).Add(t.fits(busy.Times(p.Full - p.Idle)))
+	return t.fits(held.Times(p.Idle)).Add(t.fits(busy.Times(p.Full - p.Idle))), known
 }
 
 // fits notes a product that is no Sum.
@@ -277,6 +294,53 @@ func (f *folding) energy(w *Weight) Value {
 		out.Lacking = appendSome(out.Lacking, u)
 	}
 	return out
+}
+
+// EnergyBasis says what the energy and the CO2 of an answer rest on, in all groups and buckets
+// together, in the unit of a [Value].
+type EnergyBasis struct {
+	// Total is the energy, and the others are the parts of it of which no CO2 factor is known, that
+	// have a PUE of 1 because none is set, and that are modelled at full load because records do
+	// not say how long there was load. They are 0 where no measure asks.
+	Total, WithoutFactor, DefaultPUE, DefaultLoad Sum
+}
+
+// basis is that of the answer; nil where neither energy nor CO2 is asked for.
+func (f *folding) basis() *EnergyBasis {
+	e, b := &f.base.Energy, EnergyBasis{}
+	add := func(to *Sum, columns ...[]Sum) {
+		*to = Sum{}
+		for _, c := range columns {
+			for _, s := range f.sums(c) {
+				*to = to.Add(s)
+			}
+		}
+	}
+	asked := false
+	for i := range f.weights {
+		w := &f.weights[i]
+		if w.Energy == nil {
+			continue
+		}
+		if asked = true; w.Part != CO2Embodied {
+			add(&b.Total, e.Measured, e.Modelled)
+			add(&b.DefaultPUE, e.DefaultPUE)
+		}
+		switch w.Part {
+		case Energy, EnergyModelled, CO2, CO2Modelled:
+			add(&b.DefaultLoad, e.DefaultLoad)
+		case EnergyMeasured, CO2Measured, CO2Embodied:
+		}
+		switch w.Part {
+		case CO2, CO2Measured, CO2Modelled:
+			add(&b.WithoutFactor, e.Ungraded)
+		case Energy, EnergyMeasured, EnergyModelled, CO2Embodied:
+		}
+	}
+	if !asked {
+		return nil
+	}
+	return &b
 }
 
 // appendSome appends what is not nothing.

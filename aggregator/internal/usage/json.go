@@ -62,7 +62,20 @@ func (s *Table) AppendAbout(b, complete []byte) []byte {
 	b = strconv.AppendUint(append(b, `,"open":`...), s.Open, 10)
 	b = strconv.AppendUint(append(b, `,"several":`...), s.Several, 10)
 	b = strconv.AppendUint(append(b, `,"records":`...), s.Records, 10)
+	b = s.appendBasis(b)
 	return append(append(b, `,"complete":`...), complete...)
+}
+
+// appendBasis writes what energy and CO2 rest on, in kWh; nothing where neither is asked for.
+func (s *Table) appendBasis(b []byte) []byte {
+	if s.Basis == nil {
+		return b
+	}
+	kWh := Column{Kind: Worth}
+	b = kWh.appendSum(append(b, `,"energy":{"total":`...), s.Basis.Total)
+	b = kWh.appendSum(append(b, `,"without_factor":`...), s.Basis.WithoutFactor)
+	b = kWh.appendSum(append(b, `,"default_pue":`...), s.Basis.DefaultPUE)
+	return append(kWh.appendSum(append(b, `,"default_load":`...), s.Basis.DefaultLoad), '}')
 }
 
 func creditWord(c Credit) string {

@@ -171,7 +171,7 @@ func (q *Question) portions() (list []portion) {
 		list = append(list, running, queued)
 	}
 	if q.Energy != nil {
-		list = append(list, measured, modelled, co2Measured, co2Modelled, embodied, ungraded)
+		list = append(list, measured, modelled, co2Measured, co2Modelled, embodied, ungraded, defaultPUE, defaultLoad)
 	}
 	return list
 }

@@ -25,6 +25,8 @@ type Table struct {
 	Open, Several uint64
 	// Records is how many there are, each once.
 	Records uint64
+	// Basis is that of energy and CO2; nil where neither is asked for.
+	Basis   *EnergyBasis
 	Edges   []record.Time
 	Labels  []string
 	Groups  []TableGroup
@@ -58,7 +60,7 @@ func MakeTable(ctx context.Context, ask QueryFunc, r Request) (*Table, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Table{Request: &r, Index: a.Index, Seq: a.Seq, Way: a.Way, Open: a.Open, Several: a.Several, Records: a.Runs, Edges: edges, Labels: calendar.Labels(edges, r.Bucket, r.Zone)}
+	s := &Table{Request: &r, Index: a.Index, Seq: a.Seq, Way: a.Way, Open: a.Open, Several: a.Several, Records: a.Runs, Basis: a.Basis, Edges: edges, Labels: calendar.Labels(edges, r.Bucket, r.Zone)}
 	s.markUnknown()
 	s.take(a)
 	if err := s.supply(ctx, ask); err != nil {

@@ -65,6 +65,8 @@ const (
 	co2Modelled
 	embodied
 	ungraded
+	defaultPUE
+	defaultLoad
 	unmodelled // of a rate
 )
 

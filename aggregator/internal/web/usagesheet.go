@@ -363,7 +363,7 @@ func (a *usageAnswer) lacks(m *v1.Measure, by string) (notes []string) {
 	for i := range m.Unpriced {
 		u := &m.Unpriced[i]
 		used, what := v1.Figure(&u.Total).Number(), u.UnitText()
-		if used == nil || used.Sign() == 0 {
+		if used == nil || used.Sign() == 0 || u.Component == "energy" && a.Energy != nil {
 			continue
 		}
 		if what == "" || v1.AmountUnit(u.Component) != "" {
@@ -371,6 +371,7 @@ func (a *usageAnswer) lacks(m *v1.Measure, by string) (notes []string) {
 		}
 		notes = append(notes, fmt.Sprintf("%s %s have no %s at their time, and are not in %s.", written(report.Number, used), what, report.Unvalued(string(m.Unit), u.Component), m.Name))
 	}
+	notes = append(notes, a.Energy.Notes()...)
 	if a.Several > 0 {
 		notes = append(notes, fmt.Sprintf("%d records have more than one value of %s; the first counts.", a.Several, by))
 	}

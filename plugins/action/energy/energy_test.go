@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -43,6 +44,9 @@ func (c cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.URL.Path == "/v1/records":
 		c.records(w, q.Get("stop_time[gte]"), q.Get("stop_time[lt]"))
 	case q.Get("by") == "":
+		if q.Get("measure") == "energy,co2" {
+			about.Energy = &v1.UsageEnergy{Total: "1.5", WithoutFactor: "0.3", DefaultPue: "1.5", DefaultLoad: "0"}
+		}
 		c.json(w, v1.Usage{UsageAbout: about})
 	default:
 		alice, n := "alice", func(s string) *json.Number { n := json.Number(s); return &n }
@@ -133,6 +137,19 @@ func TestPlan_EachFileAndMailOfAPeriod_IsPlannedOnce(t *testing.T) {
 	}
 	if mail := string(p.Effects[2].Payload); !strings.Contains(mail, "To: <head@example.org>") || !strings.Contains(mail, "auditor_user_id_2026-03.csv") || strings.Contains(mail, "ops@") {
 		t.Error(mail)
+	}
+	// What rests on a default is said once in the plan and in each mail.
+	notes := []string{
+		"1.50 kWh (100\u202f%) of energy have a PUE of 1, because none is set; set pue in the energy block.",
+		"0.3000 kWh (20.0\u202f%) of energy have no CO2 factor at their time and are in no CO2.",
+	}
+	if !slices.Equal(p.Notes, notes) {
+		t.Errorf("%q", p.Notes)
+	}
+	for _, note := range notes {
+		if n := strings.Count(p.Effects[2].Show, note); n != 1 {
+			t.Errorf("%q is %d times in the mail", note, n)
+		}
 	}
 	if again := (cluster{t}).plan(a, p.State); len(again.Effects) != 0 {
 		t.Errorf("%+v", again.Effects)

@@ -126,6 +126,11 @@ func (p *planner) tables(ctx context.Context, word string) ([]table, error) {
 		}
 		list = append(list, t)
 	}
+	used, err := p.data.API().Usage(ctx, &v1.UsageQuery{Window: word, Zone: p.Zone, Measure: v1.JoinList("energy", "co2"), Where: p.Where})
+	if err != nil {
+		return nil, fmt.Errorf("period %q: %w", word, err)
+	}
+	p.out.Notes = used.Energy.Notes()
 	return list, nil
 }
 
@@ -244,6 +249,10 @@ func (p *planner) mail(to *netmail.Address, tables []table) error {
 		m.Text += t.title + "\n\n" + text + "\n"
 		m.HTML += t.html()
 		m.Files = append(m.Files, mail.File{Name: t.name, Kind: "text/csv", Text: []byte(text)})
+	}
+	for _, note := range p.out.Notes {
+		m.Text += note + "\n"
+		m.HTML += "<p>" + html.EscapeString(note) + "</p>\n"
 	}
 	payload, err := p.server.Compose(&m)
 	p.add(sdk.Effect{

@@ -1,0 +1,35 @@
+package v1
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/big"
+)
+
+// Notes are sentences about what the figures of energy and CO2 rest on that is not measured and
+// not configured, and about what is in no CO2; none of nil.
+func (e *UsageEnergy) Notes() (notes []string) {
+	if e == nil {
+		return nil
+	}
+	for _, part := range []struct {
+		energy json.Number
+		text   string
+	}{
+		{e.DefaultPue, "of energy have a PUE of 1, because none is set; set pue in the energy block."},
+		{e.DefaultLoad, "of energy are modelled at full load, because records lack the seconds under load, such as TotalCPU."},
+		{e.WithoutFactor, "of energy have no CO2 factor at their time and are in no CO2."},
+	} {
+		used := Rational(part.energy.String())
+		if used == nil || used.Sign() == 0 {
+			continue
+		}
+		text := Show("number", Rat(used)) + " kWh"
+		if all := Rational(e.Total.String()); all != nil && all.Sign() > 0 {
+			share := new(big.Rat).Quo(used, all)
+			text += " (" + Show("share", Rat(share)) + ")"
+		}
+		notes = append(notes, fmt.Sprintf("%s %s", text, part.text))
+	}
+	return notes
+}
