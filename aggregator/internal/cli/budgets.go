@@ -213,11 +213,12 @@ func (b *budget) notes() (notes []string) {
 		notes = append(notes, fmt.Sprintf("%s: some of what running records may use has no price and is not reserved.", b.Name))
 	}
 	for _, u := range b.Unpriced {
-		of := v1.UsageUnit(u.Component, strings.TrimPrefix(u.Unit, "unit"))
-		if v1.AmountUnit(u.Component) != "" || of == "" {
+		part := v1.MeasureUnpriced{Component: u.Component, Unit: v1.Text(strings.TrimPrefix(u.Unit, "unit"))}
+		of := part.UnitText()
+		if v1.AmountUnit(u.Component) != "" || of == "" || of == "kWh" {
 			of = strings.TrimSpace(of + " of " + u.Component)
 		}
-		notes = append(notes, fmt.Sprintf("%s: %s %s have no price and are not in what is used.", b.Name, rounded("", v1.Figure(&u.Used)), of))
+		notes = append(notes, fmt.Sprintf("%s: %s %s have no %s and are not in what is used.", b.Name, rounded("", v1.Figure(&u.Used)), of, report.Unvalued(b.Unit, u.Component)))
 	}
 	return notes
 }
