@@ -23,7 +23,10 @@ func (p *Program) convertCommand() *cobra.Command {
   ClusterAccountant  a dump of its tables (*.sql), and access.conf
 
 Sources become agent.hcl; all else becomes aggregator.hcl. Settings without an equal are
-comments that say why. A table on stderr lists what has another meaning than before.`,
+comments that say why. A table on stderr lists what has another meaning than before.
+
+A file that cannot be converted is left out and named, and so are statements and settings
+that are not understood. The exit code is 2 then, and 1 when no file could be converted.`,
 		Example: "  bursar config convert /etc/auditor/auditor-slurm-collector.yml > agent.hcl\n  bursar config convert -o /etc/bursar /etc/auditor/*.yml\n  bursar config convert -o new tables.sql /etc/security/access.conf",
 		Args:    cobra.MinimumNArgs(1),
 		RunE:    func(_ *cobra.Command, args []string) error { return p.convert(args, dir) },
@@ -34,10 +37,12 @@ comments that say why. A table on stderr lists what has another meaning than bef
 
 func (p *Program) convert(paths []string, dir string) error {
 	var inputs []convert.Input
+	var problems []convert.Problem
 	for _, path := range paths {
 		text, err := os.ReadFile(path)
 		if err != nil {
-			return err
+			problems = append(problems, convert.Problem{File: path, Message: err.Error()})
+			continue
 		}
 		inputs = append(inputs, convert.Input{Name: path, Text: text})
 	}
@@ -45,6 +50,28 @@ func (p *Program) convert(paths []string, dir string) error {
 	if err != nil {
 		return err
 	}
+	problems = append(problems, out.Problems...)
+	if out.Agent+out.Aggregator == "" && len(problems) == 1 {
+		return errors.New(problems[0].String())
+	}
+	for _, problem := range problems {
+		p.say("%s", problem)
+	}
+	if out.Agent+out.Aggregator == "" {
+		return errors.New("no file could be converted")
+	}
+	if err := p.writeConverted(out, dir); err != nil {
+		return err
+	}
+	if len(problems) > 0 {
+		return found("%s; the rest is converted", plural(len(problems), "problem"))
+	}
+	return nil
+}
+
+// writeConverted writes configurations to a folder, or the only one to stdout, and what has
+// another meaning to stderr.
+func (p *Program) writeConverted(out *convert.Result, dir string) (err error) {
 	switch {
 	case dir != "":
 		if err = os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // as packages make it: it has no secrets

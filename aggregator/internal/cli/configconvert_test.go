@@ -70,3 +70,27 @@ func TestConfigConvert_ArchivesOfAuditor_ThePluginAccepts(t *testing.T) {
 		}
 	}
 }
+
+func TestConfigConvert_ForeignFiles_AreNamedAndTheRestIsWritten(t *testing.T) {
+	dir := t.TempDir()
+	good := write(t, dir, "collector.yml", "record_prefix: hpc\nsacct_frequency: 60\n")
+	foreign, typo, missing := write(t, dir, "a.yml", "colour: blue\n"), write(t, dir, "server.yml", "application:\n  prot: 8000\n"), filepath.Join(dir, "missing.yml")
+	code, out, errs := shell{}.bursar(t.Context(), "config", "convert", "-o", filepath.Join(dir, "new"), missing, foreign, good, typo)
+	if code != 2 || !strings.Contains(out, "agent.hcl\n") || !strings.Contains(out, "aggregator.hcl\n") || !strings.Contains(errs, "3 problems; the rest is converted") {
+		t.Error(code, out, errs)
+	}
+	for _, want := range []string{missing + ": ", foreign + ": unknown configuration", typo + `: line 2: unknown setting "application.prot"`} {
+		if !strings.Contains(errs, want) {
+			t.Errorf("%s is missing: %s", want, errs)
+		}
+	}
+	for _, files := range [][]string{{foreign}, {foreign, missing}} {
+		code, out, errs := shell{}.bursar(t.Context(), append([]string{"config", "convert", "-o", filepath.Join(dir, "none")}, files...)...)
+		if code != 1 || out != "" || !strings.Contains(errs, foreign+": unknown configuration") {
+			t.Error(code, out, errs)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(dir, "none")); err == nil {
+		t.Error("a folder is made for nothing")
+	}
+}

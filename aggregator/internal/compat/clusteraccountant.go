@@ -162,11 +162,16 @@ func (c *ClusterAccountant) tables(r io.Reader, zone *time.Location) error {
 }
 
 // ReadTables calls take for each row of ClusterAccountant's tables in a dump, but for
-// those of accounting: the values by column, NULL as "".
-func ReadTables(dump string, take func(table string, row map[string]string) error) error {
+// those of accounting: the values by column, NULL as "". It calls passed for statements that
+// may change rows and are passed over, for each kind once.
+func ReadTables(dump string, take func(table string, row map[string]string) error, passed func(line int, statement string)) error {
 	tables := accountantTables()
 	delete(tables, "accounting")
-	return inserts(dump, tables, func(table string, row sqlRow) error { return take(table, row) })
+	s := &sqlScanner{text: dump, passed: passed, named: map[string]bool{"insert into accounting": true, ";": true}}
+	for word := range strings.FieldsSeq("create drop lock unlock set use begin start commit") {
+		s.named[word] = true
+	}
+	return s.inserts(tables, func(table string, row sqlRow) error { return take(table, row) })
 }
 
 // accountingRow is what is read of a record; key names its job, task and part.

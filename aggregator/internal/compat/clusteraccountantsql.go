@@ -12,7 +12,10 @@ import (
 // definition; of a table without columns they are those of its CREATE TABLE statement,
 // which comes first. All other statements are passed over.
 func inserts(text string, tables map[string][]string, take func(table string, row sqlRow) error) error {
-	s := &sqlScanner{text: text}
+	return (&sqlScanner{text: text}).inserts(tables, take)
+}
+
+func (s *sqlScanner) inserts(tables map[string][]string, take func(table string, row sqlRow) error) error {
 	tables = maps.Clone(tables)
 	for {
 		w := s.next()
@@ -23,6 +26,7 @@ func inserts(text string, tables map[string][]string, take func(table string, ro
 			s.create(tables)
 			continue
 		case w.kind != sqlWord || !strings.EqualFold(w.text, "insert"):
+			s.pass(strings.ToLower(w.text))
 			s.skip(w)
 			continue
 		}
@@ -42,6 +46,7 @@ func (s *sqlScanner) insert(tables map[string][]string, take func(string, sqlRow
 	table := strings.ToLower(w.text[strings.LastIndexByte(w.text, '.')+1:])
 	columns, ours := tables[table]
 	if !ours {
+		s.pass("insert into " + table)
 		s.skip(w)
 		return s.err
 	}
@@ -165,6 +170,17 @@ type sqlScanner struct {
 	text string
 	at   int
 	err  error
+
+	passed func(line int, statement string) // nil: passed over in silence
+	named  map[string]bool                  // statements that passed is not called for again
+}
+
+// pass names a statement that is passed over.
+func (s *sqlScanner) pass(statement string) {
+	if s.passed != nil && !s.named[statement] {
+		s.named[statement] = true
+		s.passed(s.line(), statement)
+	}
 }
 
 func (s *sqlScanner) line() int { return 1 + strings.Count(s.text[:min(s.at, len(s.text))], "\n") }

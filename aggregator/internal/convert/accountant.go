@@ -16,18 +16,19 @@ import (
 func (c *conversion) tables(in *Input, _ tree) error {
 	rows := map[string][]map[string]string{}
 	err := compat.ReadTables(string(in.Text), func(table string, row map[string]string) error {
+		if _, err := regexp.Compile(row["regex"]); table == "processor_type" && err != nil {
+			return fmt.Errorf("processor_type: the regex %q: %w", row["regex"], err)
+		}
 		rows[table] = append(rows[table], row)
 		return nil
-	})
+	}, c.misunderstood)
 	if err != nil {
 		return err
 	}
 	if len(rows) == 0 {
 		return fmt.Errorf("no INSERT statement has rows of ClusterAccountant's tables; dump them with their data, as mysqldump does")
 	}
-	if err := c.hostClasses(rows["processor_type"]); err != nil {
-		return err
-	}
+	c.hostClasses(rows["processor_type"])
 	exempt := map[string]bool{}
 	for _, p := range rows["principal_investigator"] {
 		exempt[p["userid"]] = truth(p["exempt"])
@@ -55,9 +56,9 @@ func truth(text string) bool {
 }
 
 // hostClasses writes what hosts are worth, and what clusters have.
-func (c *conversion) hostClasses(types []map[string]string) error {
+func (c *conversion) hostClasses(types []map[string]string) {
 	if len(types) == 0 {
-		return nil
+		return
 	}
 	b, seen := &c.blocks, map[string]int{}
 	b.WriteString("\n")
@@ -67,9 +68,6 @@ func (c *conversion) hostClasses(types []map[string]string) error {
 	for _, t := range types {
 		b.open("host_class", unique(cmp.Or(t["processor_type"], "nodes"), seen))
 		b.text("pattern", "^(?:"+t["regex"]+")")
-		if _, err := regexp.Compile(t["regex"]); err != nil {
-			return fmt.Errorf("processor_type: the regex %q: %w", t["regex"], err)
-		}
 		b.attr("su_factor", t["su_charge"])
 		b.close()
 		name := cmp.Or(t["cluster"], "all")
@@ -86,7 +84,6 @@ func (c *conversion) hostClasses(types []map[string]string) error {
 	for _, name := range names {
 		c.cluster(name, clusters[name])
 	}
-	return nil
 }
 
 // cluster writes what a cluster has.
@@ -219,8 +216,11 @@ func expand(re *syntax.Regexp, texts []string) (out []string) {
 	return out
 }
 
-// accessLine is a line of /etc/security/access.conf.
-var accessLine = regexp.MustCompile(`(?m)^\s*\+\s*:\s*([^:\n]+?)\s*:[^:\n]*$`)
+// Lines of /etc/security/access.conf: who may log in, and that all others may not.
+var (
+	accessLine = regexp.MustCompile(`(?m)^[ \t]*\+[ \t]*:[ \t]*([^:\n]+?)[ \t]*:[^:\n]*$`)
+	accessEnd  = regexp.MustCompile(`(?m)^[ \t]*-[ \t]*:[ \t]*ALL[ \t]*:[ \t]*ALL[ \t\r]*$`)
+)
 
 func accessFile(in *Input, t tree) bool {
 	return strings.HasSuffix(in.Name, "access.conf") || t.node == nil && accessLine.Match(in.Text)
@@ -228,9 +228,19 @@ func accessFile(in *Input, t tree) bool {
 
 // access takes the groups that may log in.
 func (c *conversion) access(in *Input, _ tree) error {
-	for _, m := range accessLine.FindAllStringSubmatch(string(in.Text), -1) {
-		c.accessed = append(c.accessed, m[1])
+	text := string(in.Text)
+	known := accessEnd.FindAllStringIndex(text, -1)
+	for _, at := range accessLine.FindAllStringSubmatchIndex(text, -1) {
+		names := strings.Fields(text[at[2]:at[3]])
+		if slices.ContainsFunc(names, func(n string) bool { return n == "ALL" || n == "EXCEPT" || n[0] == '@' }) {
+			continue
+		}
+		for _, name := range names {
+			c.accessed = append(c.accessed, strings.Trim(name, "()"))
+		}
+		known = append(known, at[:2])
 	}
+	eachBeside(text, known, c.misunderstood)
 	if len(c.accessed) == 0 {
 		return fmt.Errorf("no line names a group, such as + : physics : ALL")
 	}

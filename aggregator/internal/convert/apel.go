@@ -38,7 +38,7 @@ func (c *conversion) apel(_ *Input, t tree) error {
 	b.text("timeout", seconds(messaging.at("timeout")))
 	b.close()
 	b.close()
-	b.leftOver(t, map[string]string{
+	c.leftOver(b, t, map[string]string{
 		"plugin.time_json_path": "what was sent is part of the replicated state", "plugin": "the journal keeps the log", "messaging.retry": "failures are tried again until the next run",
 		"auditor": "the action asks its own cluster", "summary_fields": "bursar has no such field",
 	})

@@ -106,15 +106,16 @@ func member(name string) string {
 var index = regexp.MustCompile(`\[[0-9]+\]`)
 
 // leftOver writes comments about settings that became nothing: why says it by the
-// beginning of their path.
-func (b *body) leftOver(t tree, why map[string]string) {
+// beginning of their path. What it does not say is a problem.
+func (c *conversion) leftOver(b *body, t tree, why map[string]string) {
 	for _, left := range t.unread() {
-		reason := "unknown to AUDITOR too, which ignores it or refuses it"
-		for path := index.ReplaceAllString(left.path, ""); path != ""; path = path[:max(strings.LastIndexByte(path, '.'), 0)] {
-			if r, ok := why[path]; ok {
-				reason = r
-				break
-			}
+		reason := ""
+		for path := index.ReplaceAllString(left.path, ""); path != "" && reason == ""; path = path[:max(strings.LastIndexByte(path, '.'), 0)] {
+			reason = why[path]
+		}
+		if reason == "" {
+			reason = fmt.Sprintf("line %d of %s: unknown to AUDITOR too, which ignores it or refuses it", left.line, c.file)
+			c.missed(left.line, "unknown setting %q", left.path)
 		}
 		b.comment("%s: %s: %s", left.path, left.show(), reason)
 	}

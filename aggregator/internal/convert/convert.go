@@ -25,6 +25,24 @@ type Result struct {
 	Agent, Aggregator string
 	// Changes are what has another meaning than before.
 	Changes []Change
+	// Problems are files that are not converted, and statements and settings of the others
+	// that are not understood.
+	Problems []Problem
+}
+
+// Problem is what the result leaves out of a file.
+type Problem struct {
+	File    string // as its Input names it
+	Line    int    // 0: unknown, or the file as a whole
+	Message string
+}
+
+// String has the file and the line in front.
+func (p Problem) String() string {
+	if p.Line > 0 {
+		return fmt.Sprintf("%s: line %d: %s", p.File, p.Line, p.Message)
+	}
+	return p.File + ": " + p.Message
 }
 
 // Change is a setting, or a behavior, that has another meaning than before.
@@ -68,28 +86,33 @@ func has(keys ...string) func(*Input, tree) bool {
 // conversion is what all files together become.
 type conversion struct {
 	now      time.Time
-	file     string // that is being converted
+	name     string // of the file that is being converted, with its path
+	file     string // without
 	sources  body   // of the agent
 	blocks   body   // of the aggregator, behind its own
 	inside   body   // of the block aggregator
 	changes  []Change
+	problems []Problem
 	accessed []string // groups of access.conf
 	claimed  []string // groups of ClusterAccountant's projects
 	cloud    body     // of the config block of a source nomad
 }
 
-// Files converts files together. Now is when they are; a report that begins with the next
-// month is one of it.
+// Files converts files together. What cannot be converted is a problem of the result, which
+// has the rest. Now is when they are; a report that begins with the next month is one of it.
 func Files(now time.Time, inputs ...Input) (*Result, error) {
 	c := &conversion{now: now}
 	for i := range inputs {
-		if err := c.one(&inputs[i]); err != nil {
-			return nil, fmt.Errorf("%s: %w", inputs[i].Name, err)
+		part := &conversion{now: now, name: inputs[i].Name}
+		if err := part.one(&inputs[i]); err != nil {
+			c.problems = append(c.problems, Problem{File: inputs[i].Name, Message: err.Error()})
+			continue
 		}
+		c.join(part)
 	}
 	c.nomadSource()
 	c.compareGroups()
-	out := &Result{Changes: c.changes}
+	out := &Result{Changes: c.changes, Problems: c.problems}
 	var err error
 	if c.sources.Len() > 0 {
 		out.Agent, err = layOut("agent.hcl", agentHead+c.sources.String())
@@ -140,9 +163,30 @@ func (c *conversion) one(in *Input) error {
 	return fmt.Errorf("unknown configuration; known are those of %s", strings.Join(names, ", "))
 }
 
+// join adds what a file became.
+func (c *conversion) join(part *conversion) {
+	for _, b := range []struct{ to, from *body }{{&c.sources, &part.sources}, {&c.blocks, &part.blocks}, {&c.inside, &part.inside}, {&c.cloud, &part.cloud}} {
+		b.to.WriteString(b.from.String())
+	}
+	for _, change := range part.changes {
+		c.note(change)
+	}
+	c.problems = append(c.problems, part.problems...)
+	c.accessed = append(c.accessed, part.accessed...)
+	c.claimed = append(c.claimed, part.claimed...)
+}
+
+// missed notes a statement or a setting that is not understood.
+func (c *conversion) missed(line int, format string, args ...any) {
+	c.problems = append(c.problems, Problem{c.name, line, fmt.Sprintf(format, args...)})
+}
+
 // changed notes another meaning.
 func (c *conversion) changed(setting, before, now string) {
-	change := Change{c.file, setting, before, now}
+	c.note(Change{c.file, setting, before, now})
+}
+
+func (c *conversion) note(change Change) {
 	if !slices.Contains(c.changes, change) {
 		c.changes = append(c.changes, change)
 	}

@@ -57,8 +57,8 @@ func TestFiles_Examples_BecomeValidHCL(t *testing.T) {
 	for name, inputs := range examples(t) {
 		t.Run(filepath.Base(name), func(t *testing.T) {
 			got, err := convert.Files(now, inputs...)
-			if err != nil {
-				t.Fatal(err)
+			if err != nil || len(got.Problems) > 0 {
+				t.Fatal(err, got.Problems)
 			}
 			if *update {
 				if err := os.WriteFile(name+".hcl", []byte(written(got)), 0o600); err != nil {
@@ -86,19 +86,77 @@ func TestFiles_Examples_BecomeValidHCL(t *testing.T) {
 	}
 }
 
-func TestFiles_Bad_AreNamed(t *testing.T) {
-	for want, in := range map[string]convert.Input{
-		"all of its lines are comments": {Name: "a.yml", Text: []byte("# addr: x\n")},
-		"unknown configuration":         {Name: "b.yml", Text: []byte("colour: blue\n")},
-		"c.yml: yaml":                   {Name: "c.yml", Text: []byte("a: [\n")},
-		"has no value":                  {Name: "slurm.yml", Text: []byte("components:\n  - name: Cores\n    key: NCPUS\n    scores: [{name: x}]\n")},
-		"no INSERT statement":           {Name: "tables.sql", Text: []byte("create table x (a int);")},
-		"line 1":                        {Name: "tables.sql", Text: []byte("insert into project values (1,2,3,4);")},
-		"no line names a group":         {Name: "access.conf", Text: []byte("- : ALL : ALL\n")},
-		"invalid character":             {Name: "user-db.json", Text: []byte("x")},
+// A file that cannot be converted is named, and those beside it are converted as if it were
+// not there.
+func TestFiles_Bad_AreNamedAndTheRestIsConverted(t *testing.T) {
+	good, err := os.ReadFile("testdata/server-plain.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rest := convert.Input{Name: "server.yml", Text: good}
+	want, err := convert.Files(now, rest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var bad []convert.Input
+	for says, in := range map[string]convert.Input{
+		"a.yml: it sets nothing: all of its lines are comments": {Name: "a.yml", Text: []byte("# addr: x\n")},
+		"b.yml: unknown configuration":                          {Name: "b.yml", Text: []byte("colour: blue\n")},
+		"c.yml: yaml: line 2":                                   {Name: "c.yml", Text: []byte("\na: [\n")},
+		"slurm.yml: line 4: component Cores: score x has no":    {Name: "slurm.yml", Text: []byte("components:\n  - name: Cores\n    key: NCPUS\n    scores: [{name: x}]\n")},
+		"tables.sql: no INSERT statement":                       {Name: "tables.sql", Text: []byte("create table x (a int);")},
+		"d/tables.sql: line 2":                                  {Name: "d/tables.sql", Text: []byte("\ninsert into project values (1,2,3,4);")},
+		"e.sql: line 2: processor_type: the regex":              {Name: "e.sql", Text: []byte("\ninsert into processor_type values (1,'2010-01-01','(','old',8,4,1.0,'katana',FALSE);")},
+		"access.conf: no line names a group":                    {Name: "access.conf", Text: []byte("- : ALL : ALL\n")},
+		"user-db.json: line 3: invalid character":               {Name: "user-db.json", Text: []byte("{\n\nx")},
 	} {
-		if _, err := convert.Files(now, in); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v does not say %q", in.Name, err, want)
+		for _, inputs := range [][]convert.Input{{in}, {in, rest}, {rest, in}} {
+			got, err := convert.Files(now, inputs...)
+			if err != nil || len(got.Problems) != 1 || !strings.HasPrefix(got.Problems[0].String(), says) {
+				t.Fatalf("%v %v, want %s", err, got, says)
+			}
+			if len(inputs) == 2 && written(got) != written(want) || len(inputs) == 1 && written(got) != "" {
+				t.Errorf("%s: the rest is %s", says, written(got))
+			}
+		}
+		bad = append(bad, in)
+	}
+	if got, err := convert.Files(now, append(bad, rest)...); err != nil || len(got.Problems) != len(bad) || written(got) != written(want) {
+		t.Error(err, got)
+	}
+}
+
+// Statements and settings that are not understood are named with their lines, and without
+// what they set; all others are not.
+func TestFiles_NotUnderstood_AreNamedWithTheirLines(t *testing.T) {
+	for _, c := range []struct {
+		in   convert.Input
+		want []string
+	}{
+		{convert.Input{Name: "conf.py", Text: []byte("import nomad\n# NAMESPACES.append('no')\nNAMESPACES = [\n  'a',\n  'b'\n]\nNAMESPACES.append('c')\nif late:\n  NAMESPACES.remove('x')\nKEY = 'hunter2'\nprint(1)\n")},
+			[]string{"line 7: statement not understood: NAMESPACES.append('c')", "line 8: statement not understood: if late:", "line 10: statement not understood: KEY =…"}},
+		{convert.Input{Name: "env", Text: []byte("export NOMAD_ADDR=https://$HOST:4646 # x\nA=1; export NOMAD_REGION=hunter2\nexport NOMAD_CACERT=\"/ca\"\nNOMAD_HTTP_AUTH\npython3 x.py\n")},
+			[]string{"line 1: NOMAD_ADDR is made of variables: write its value as address", "line 2: statement not understood: A=…", "line 4: statement not understood: NOMAD_HTTP_AUTH"}},
+		{convert.Input{Name: "access.conf", Text: []byte("# x\n+ : (bell) root : ALL\n- : mallory : ALL\n+ : ALL EXCEPT sagan : ALL\n+ : @net : ALL\n+:chem:2001:db8::1\n-:ALL:ALL\n")},
+			[]string{"line 3: statement not understood: - : mallory : ALL", "line 4: statement not understood: + : ALL EXCEPT sagan : ALL", "line 5: statement not understood: + : @net : ALL", "line 6: statement not understood: +:chem:2001:db8::1"}},
+		{convert.Input{Name: "t.sql", Text: []byte("SET x=1;\nCREATE TABLE `jobs` (a int);\ninsert into accounting values (1);\nINSERT INTO jobs VALUES (1);\ninsert into jobs values ('hunter2');\ninsert into project values (1,'bell','g');\nUPDATE project SET groupid = 'hunter2';\n")},
+			[]string{"line 4: statement not understood: insert into jobs", "line 7: statement not understood: update"}},
+		{convert.Input{Name: "server.yml", Text: []byte("application:\n  port: 8000\n  colour: hunter2\nmetrics:\n  database:\n    whom:\n      - hunter2\n")},
+			[]string{`line 3: unknown setting "application.colour"`, `line 6: unknown setting "metrics.database.whom"`}},
+	} {
+		got, err := convert.Files(now, c.in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var problems []string
+		for _, p := range got.Problems {
+			text, named := strings.CutPrefix(p.String(), c.in.Name+": ")
+			if problems = append(problems, text); !named || strings.Contains(text, "hunter2") {
+				t.Error(p)
+			}
+		}
+		if diff := cmp.Diff(c.want, problems); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", c.in.Name, diff)
 		}
 	}
 }

@@ -45,7 +45,7 @@ func (c *conversion) htcondor(_ *Input, t tree) error {
 		c.adComponent(b, one)
 	}
 	b.close()
-	b.leftOver(t, clientSettings(map[string]string{
+	c.leftOver(b, t, clientSettings(map[string]string{
 		"state_db": "the agent keeps its state in data_dir", "query_type": "commands are run without a shell", "log_file": "the journal keeps the log",
 		"pool": "of commands; the history is read from its file", "constraint": "of commands: with history, use states or when", "class_ads": "the columns follow from the mapping",
 	}))

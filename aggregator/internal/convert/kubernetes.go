@@ -44,7 +44,7 @@ func (c *conversion) kubernetes(_ *Input, t tree) error {
 	b.attr("meta", object([]entry{{"podname", "job.pod"}, {"namespace", "job.namespace"}, {"status", "job.phase"}, {"usage", "job.usage"}}))
 	kubernetesComponents(b)
 	b.close()
-	b.leftOver(t, clientSettings(map[string]string{
+	c.leftOver(b, t, clientSettings(map[string]string{
 		"auditor_addr": "aggregators pull", "auditor_port": "aggregators pull", "auditor_timeout": "aggregators pull", "database_path": "the agent keeps its state in data_dir",
 		"merge_interval": "runs are asked for as they end", "job_filter.status": "AUDITOR does not look at it either",
 	}))

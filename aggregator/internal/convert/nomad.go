@@ -2,17 +2,23 @@ package convert
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
 )
 
-// A line of a shell script or of an environment file, and statements of conf.py.
+// A line of a shell script or of an environment file, and statements of conf.py; and those
+// that set nothing.
 var (
 	variable  = regexp.MustCompile(`(?m)^\s*(?:export\s+)?(NOMAD_[A-Z_]+)=["']?([^"'\s#]*)`)
 	removed   = regexp.MustCompile(`(?m)^\s*NAMESPACES\.remove\(["']([^"']+)["']\)`)
 	namespace = regexp.MustCompile(`(?m)^\s*NAMESPACES\s*=\s*\[((?:\s*["'][^"']+["']\s*,?)+)\]`)
 	quoted    = regexp.MustCompile(`["']([^"']+)["']`)
+	idle      = regexp.MustCompile(`(?m)^\s*(?:(?:import|from)\s.*|Nomad\s*=\s*nomad\.Nomad\(\)|NAMESPACES\s*=.*\.get_namespaces\(\)\s*\])\s*$`)
+	// setting is what a line has that may set something, unlike a command.
+	setting = regexp.MustCompile(`=|NOMAD_|NAMESPACES|^(?:if|elif|else|for|while|case|def|try|source|\.)\b|^\. `)
 )
 
 func nomadFile(in *Input, t tree) bool {
@@ -31,6 +37,9 @@ func (c *conversion) nomad(in *Input, _ tree) error {
 		switch name := attrs[m[1]]; {
 		case name != "":
 			c.cloud.text(name, m[2])
+			if strings.ContainsAny(m[2], "$`") {
+				c.missed(lineOf(text, strings.Index(text, m[0])+len(m[0])), "%s is made of variables: write its value as %s", m[1], name)
+			}
 		case m[1] == "NOMAD_TOKEN":
 			c.cloud.comment("NOMAD_TOKEN: put it into a file that only bursar-agent can read")
 			c.cloud.text("token_file", "/etc/bursar/nomad.token")
@@ -50,6 +59,15 @@ func (c *conversion) nomad(in *Input, _ tree) error {
 		}
 		c.cloud.texts("namespaces", sortedTexts(only))
 	}
+	var known [][]int
+	for _, re := range []*regexp.Regexp{variable, removed, namespace, idle} {
+		known = append(known, re.FindAllStringIndex(text, -1)...)
+	}
+	eachBeside(text, known, func(line int, statement string) {
+		if setting.MatchString(statement) {
+			c.misunderstood(line, statement)
+		}
+	})
 	c.changed("snapshots", "what is running every few hours", "each run, from the event stream and a listing each minute")
 	c.changed("GPUs, memory and disk", "of the task main", "the same, by the condition of the record block; without it of all tasks")
 	c.changed("cpu_num of a job without reserved cores", "its MHz are counted as cores", "Cores and MHz are two components")
@@ -81,7 +99,13 @@ func (c *conversion) nomadSource() {
 func (c *conversion) people(in *Input, _ tree) error {
 	var users map[string]struct{ Name, Email string }
 	if err := json.Unmarshal(in.Text, &users); err != nil {
-		return err
+		at := int64(0)
+		if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
+			at = syntax.Offset
+		} else if typ, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+			at = typ.Offset
+		}
+		return fmt.Errorf("line %d: %w", lineOf(string(in.Text), int(at)), err)
 	}
 	ids := make([]string, 0, len(users))
 	for id := range users {

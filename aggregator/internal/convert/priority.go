@@ -36,7 +36,7 @@ func (c *conversion) priority(_ *Input, t tree) error {
 		b.close()
 	}
 	b.close()
-	b.leftOver(t, map[string]string{
+	c.leftOver(b, t, map[string]string{
 		"auditor": "the action asks its own cluster", "timeout": "of a question to AUDITOR; that of a program is timeout in config",
 		"prometheus": "the leader's /metrics has bursar_action_priority_resource_usage and bursar_action_priority_priority",
 		"tls_config": "the action asks its own cluster", "log_level": "see log { level } in the block aggregator", "logging": "the journal keeps the log",

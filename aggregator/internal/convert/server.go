@@ -40,7 +40,7 @@ func (c *conversion) server(_ *Input, t tree) error {
 			db.at("username").or("postgres"), db.at("host").or("localhost"), db.at("port").or("5432"), db.at("database_name").or("auditor"))
 		db.at("require_ssl")
 	}
-	c.inside.leftOver(t, map[string]string{
+	c.leftOver(&c.inside, t, map[string]string{
 		"application.web_workers": "there are as many as processors", "environment": "there is one file, without profiles", "database": "bursar has its own store",
 		"logging": "the journal keeps the log", "rbac_config.base_policies": "the roles read, write and monitor are fixed",
 	})

@@ -66,7 +66,7 @@ func (c *conversion) slurm(_ *Input, t tree) error {
 		return err
 	}
 	b.close()
-	b.leftOver(t, clientSettings(map[string]string{
+	c.leftOver(b, t, clientSettings(map[string]string{
 		"sender_frequency": "nothing is sent: aggregators pull", "database_path": "the agent keeps its state in data_dir",
 		"meta.only_if": "AUDITOR does not look at it either",
 	}))
@@ -246,7 +246,7 @@ func (s *slurmRecord) component(b *body, t tree) error {
 	for _, score := range t.at("scores").list() {
 		value := score.at("value").or(score.at("factor").text())
 		if _, ok := score.at("value").number(); !ok && !score.has("factor") {
-			return fmt.Errorf("component %s: score %s has no value", name, score.at("name").text())
+			return fmt.Errorf("line %d: component %s: score %s has no value", score.line(), name, score.at("name").text())
 		}
 		b.open("score", score.at("name").text())
 		b.attr("value", value)
@@ -269,7 +269,7 @@ func (c *conversion) epilog(_ *Input, t tree) error {
 		return err
 	}
 	b.close()
-	b.leftOver(t, clientSettings(nil))
+	c.leftOver(b, t, clientSettings(nil))
 	b.close()
 	c.changed("Epilog of slurm.conf", "auditor-slurm-epilog-collector", "bursar-epilog, which returns when the job is on the agent's disk")
 	c.changed("what a job used", "scontrol at the end of the job", "sacct some seconds later; scontrol's figures only where slurmdbd lacks the job")

@@ -73,6 +73,14 @@ func (t tree) child(key string, read bool) tree {
 	return tree{}
 }
 
+// line is where it begins in its file; 0 where it is not there.
+func (t tree) line() int {
+	if t.node == nil {
+		return 0
+	}
+	return t.node.Line
+}
+
 func (t tree) has(key string) bool { return t.child(key, false).node != nil }
 
 func (t tree) there() bool { return t.node != nil && t.node.Tag != "!!null" }
@@ -137,8 +145,15 @@ func (t tree) texts() (all []string) {
 	return all
 }
 
+// unread is a setting that nothing asked for, and the line of its key.
+type unread struct {
+	tree
+
+	line int
+}
+
 // unread are the settings below that nothing asked for.
-func (t tree) unread() (all []tree) {
+func (t tree) unread() (all []unread) {
 	switch {
 	case t.node == nil:
 	case t.node.Kind == yaml.SequenceNode:
@@ -152,7 +167,7 @@ func (t tree) unread() (all []tree) {
 			if t.read[key] {
 				all = append(all, value.unread()...)
 			} else {
-				all = append(all, value)
+				all = append(all, unread{value, key.Line})
 			}
 		}
 	}

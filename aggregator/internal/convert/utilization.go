@@ -46,7 +46,7 @@ func (c *conversion) utilization(_ *Input, t tree) error {
 	b.text("total_cpu", fields.at("total_cpu").text())
 	b.close()
 	b.close()
-	b.leftOver(t, map[string]string{
+	c.leftOver(b, t, map[string]string{
 		"logging": "the journal keeps the log", "auditor": "bursar asks its own cluster", "oneshot": "bursar actions run energy/auditor makes a run now",
 		"utilization.interval": "a schedule has calendar times", "email": "no mails are enabled",
 	})
