@@ -22,7 +22,7 @@ import (
 // An import that is killed goes on where it was, from each of AUDITOR's places, and all counts
 // and sums are equal at its end.
 func TestImportAuditor_Killed_ContinuesWhereItWas(t *testing.T) {
-	const n = 30_000
+	const n = 40_000
 	dsn := rig.Postgres(t)
 	conn, err := pgx.Connect(t.Context(), dsn)
 	if err != nil {
@@ -46,6 +46,10 @@ func TestImportAuditor_Killed_ContinuesWhereItWas(t *testing.T) {
 	}
 }
 
+// killsOfImport is how often each import is killed; ten times and more from all of AUDITOR's
+// places together.
+const killsOfImport = 4
+
 // killedImport kills imports into a new cluster, and lets the last one end.
 func killedImport(t *testing.T, s *site.Site, address string, want int64) {
 	to := s.Node(site.NodeSpec{Name: "to-" + filepath.Base(t.Name())})
@@ -61,7 +65,7 @@ func killedImport(t *testing.T, s *site.Site, address string, want int64) {
 		}
 		return cmd, out, said
 	}
-	for range 3 {
+	for range killsOfImport {
 		cmd, _, said := begin()
 		size := fileSize(position)
 		site.Eventually(t, "something was committed", func() (bool, string) {
