@@ -113,6 +113,19 @@ func measureOf(b *v1.Budget) string {
 	return "cost"
 }
 
+// emptyBurndown is the table of a burndown without its rows.
+func emptyBurndown(b *v1.Budget, n int, amount *big.Rat) *Table {
+	named := []string{"left " + b.Unit, "even " + b.Unit, "forecast " + b.Unit} // CSV has no other place for the unit
+	return &Table{
+		Name: fmt.Sprintf("burndown-%d", n), Title: b.Name + ", left of " + v1.ShowIn(Number, b.Unit, v1.Rat(amount)) + " " + b.Unit,
+		Columns: []Column{
+			{Name: "until", Title: "Until", Kind: Text}, {Name: named[0], Title: "Left", Kind: Number, Unit: b.Unit},
+			{Name: named[1], Title: "Even pace", Kind: Number, Unit: b.Unit}, {Name: named[2], Title: "Forecast", Kind: Number, Unit: b.Unit},
+		},
+		Chart: &Chart{Kind: Line, Label: "until", Values: named},
+	}
+}
+
 // burndown is the table of what is left of a budget, interval by interval, with an even
 // pace and a forecast; nil where there are no figures of it.
 func burndown(ctx context.Context, r v1.API, b *v1.Budget, n int, now time.Time) (*Table, error) {
@@ -138,14 +151,7 @@ func burndown(ctx context.Context, r v1.API, b *v1.Budget, n int, now time.Time)
 	if err != nil {
 		return nil, fmt.Errorf("how the budget %s is used up: %w", b.Name, err)
 	}
-	t := &Table{
-		Name: fmt.Sprintf("burndown-%d", n), Title: b.Name + ", left of " + v1.ShowIn(Number, b.Unit, v1.Rat(amount)) + " " + b.Unit,
-		Columns: []Column{
-			{Name: "until", Title: "Until", Kind: Text}, {Name: "left", Title: "Left", Kind: Number, Unit: b.Unit},
-			{Name: "even", Title: "Even pace", Kind: Number, Unit: b.Unit}, {Name: "forecast", Title: "Forecast", Kind: Number, Unit: b.Unit},
-		},
-		Chart: &Chart{Kind: Line, Label: "until", Values: []string{"left", "even", "forecast"}},
-	}
+	t := emptyBurndown(b, n, amount)
 	long := new(big.Rat).SetInt64(int64(end.Sub(from)))
 	even := func(at time.Time) Cell {
 		rest := new(big.Rat).Quo(new(big.Rat).SetInt64(int64(max(end.Sub(at), 0))), long)
