@@ -37,7 +37,8 @@ action "alert" "site" {
   }
 }
 
-# Rules of your own: a budget that will not last, and a group that waits for its use.
+# Rules of your own: a budget that will not last, GPUs of a cluster that are idle, and who used
+# far more or less than the share that the contributions give.
 action "alert" "finance" {
   schedule = "15m"
   config {
@@ -55,6 +56,14 @@ action "alert" "finance" {
       }
       for     = "1d"
       runbook = "https://wiki.example.org/idle-gpus"
+    }
+    rule "share" {
+      share {
+        above = 2 # twice the share
+        below = 0.5
+        over  = "7d"
+      }
+      for = "1d"
     }
     receiver "finance" {
       to = ["finance@example.org"]

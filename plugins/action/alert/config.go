@@ -27,7 +27,7 @@ type settings struct {
 	Receivers []receiver    `hcl:"receiver,block" doc:"whom to tell: receiver \"<name>\" { … }. Without one, the page, the command line and the metrics show what fires"`
 }
 
-// rule is a condition. One of Findings, Budget, Conflicts and Usage is set.
+// rule is a condition. One of Findings, Budget, Conflicts, Usage and Share is set.
 type rule struct {
 	Name      string        `hcl:"name,label"`
 	Findings  hcl.Strings   `hcl:"findings,optional" doc:"kinds of findings of bursar status, such as [\"source-silent\"]; an alert for each finding"`
@@ -36,6 +36,7 @@ type rule struct {
 	Forecast  *float64      `hcl:"forecast,optional" doc:"per cent of the budget that will be used at the end of its period at the present pace"`
 	Conflicts bool          `hcl:"conflicts,optional" doc:"runs about whose start origins disagree; an alert for each run"`
 	Usage     *usageRule    `hcl:"usage,block" doc:"a figure of /v1/usage"`
+	Share     *shareRule    `hcl:"share,block" doc:"what those who contribute used beside their share, by /v1/subscription; an alert for each"`
 	For       time.Duration `hcl:"for,optional" doc:"how long the condition must last before the alert fires"`
 	Severity  string        `hcl:"severity,optional" unset:"that of the finding, else warning" allowed:"notice warning critical"`
 	To        hcl.Strings   `hcl:"to,optional" unset:"all" doc:"names of the receivers to tell"`
@@ -53,6 +54,14 @@ type usageRule struct {
 	Where   map[string]string `hcl:"where,optional" doc:"a filter by keys, such as { site_id = \"nemo\" }; several values have commas, as in /v1/usage"`
 	Above   *float64          `hcl:"above,optional" doc:"fire when the figure is greater"`
 	Below   *float64          `hcl:"below,optional" doc:"fire when the figure is smaller"`
+}
+
+// shareRule compares what each contributor used with the share that is due to it.
+type shareRule struct {
+	Above *float64 `hcl:"above,optional" doc:"fire when the share of the use ÷ the share of the contributions is greater, such as 2 for twice the share"`
+	Below *float64 `hcl:"below,optional" doc:"fire when it is smaller, such as 0.5; it is 0 for a contributor who used nothing"`
+	Over  string   `hcl:"over,optional" default:"7d" doc:"the time that counts, such as 7d or this-month"`
+	Zone  string   `hcl:"zone,optional" unset:"the site's" doc:"the time zone of that time"`
 }
 
 // receiver is whom to tell. One of Mail, Webhook and Alertmanager is set.
@@ -184,13 +193,13 @@ func (c *config) readRules(cfg *sdk.Config) {
 // check reports what is wrong with a rule.
 func (r *rule) check(b *sdk.Body) {
 	kinds := 0
-	for _, set := range []bool{len(r.Findings) > 0, r.Budget != "", r.Conflicts, r.Usage != nil} {
+	for _, set := range []bool{len(r.Findings) > 0, r.Budget != "", r.Conflicts, r.Usage != nil, r.Share != nil} {
 		if set {
 			kinds++
 		}
 	}
 	if kinds != 1 {
-		b.Errorf("", "rule %q has %d conditions: set one of findings, budget, conflicts and usage", r.Name, kinds)
+		b.Errorf("", "rule %q has %d conditions: set one of findings, budget, conflicts, usage and share", r.Name, kinds)
 	}
 	for i, id := range r.Findings {
 		if !slices.Contains(findingKinds(), id) {
@@ -202,6 +211,14 @@ func (r *rule) check(b *sdk.Body) {
 		b.Errorf("budget", "missing: used and forecast are of a budget")
 	case r.Budget != "" && (r.Used == nil) == (r.Forecast == nil):
 		b.Errorf("budget", "set either used or forecast, in per cent")
+	}
+	if s := r.Share; s != nil {
+		if s.Above == nil && s.Below == nil {
+			b.Block("share").Errorf("", "set above, below or both")
+		}
+		if s.Above != nil && s.Below != nil && *s.Above < *s.Below {
+			b.Block("share").Errorf("above", "must not be less than below")
+		}
 	}
 	if u := r.Usage; u != nil {
 		in := b.Block("usage")

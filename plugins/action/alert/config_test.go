@@ -146,6 +146,8 @@ func TestConfigure_WhatIsWrong_IsSaidWithItsPlace(t *testing.T) {
 		"rule \"x\" {\n conflicts = true\n severity = \"bad\"\n}":                                                     "severity",
 		"rule \"x\" {\n conflicts = true\n to = [\"ops\"]\n}":                                                         `test.hcl:3,8: invalid to; unknown receiver "ops": use none`,
 		"rule \"x\" {\n conflicts = true\n}\nrule \"x\" {\n conflicts = true\n}":                                      `rule "x" given more than once`,
+		"rule \"x\" {\n share {\n }\n}":                                                                               "set above, below or both",
+		"rule \"x\" {\n share {\n above = 0.5\n below = 2\n }\n}":                                                     "must not be less than below",
 		"rule \"x\" {\n usage {\n measure = \"Cores\"\n }\n}":                                                         "set either above or below",
 		"rule \"x\" {\n usage {\n measure = \"Cores,GPUs\"\n above = 1\n }\n}":                                        "one measure and one key",
 		good + "receiver \"a b\" {\n to = [\"a@b\"]\n" + mail + "}":                                                   `invalid name "a b"`,

@@ -142,6 +142,8 @@ func (p *planner) look(ctx context.Context, r *rule) ([]condition, error) {
 		return p.budgets(ctx, r)
 	case r.Conflicts:
 		return p.conflicts(ctx)
+	case r.Share != nil:
+		return p.shares(ctx, r.Share)
 	}
 	return p.usage(ctx, r)
 }
@@ -330,4 +332,46 @@ func usageDo(u *usageRule) string {
 		do += " -by " + u.By
 	}
 	return do
+}
+
+// shares are the contributors whose use is beyond a bound. Who is exempt or contributed
+// nothing has no share to compare with.
+func (p *planner) shares(ctx context.Context, s *shareRule) (out []condition, err error) {
+	answer, err := p.data.API().Subscription(ctx, &v1.SubscriptionQuery{Window: s.Over, Zone: s.Zone})
+	if err != nil {
+		return nil, err
+	}
+	for i := range answer.Shares {
+		h := &answer.Shares[i]
+		if h.State == "exempt" || h.UsedShare == nil || h.ContributionShare == nil || ratOf(h.ContributionShare).Sign() == 0 {
+			continue
+		}
+		ratio := json.Number("0") // of what was contributed nothing was used
+		if h.Ratio != nil {
+			ratio = *h.Ratio
+		} else if ratOf(h.UsedShare).Sign() != 0 {
+			continue
+		}
+		side, bound := s.beyond(ratio)
+		if side == "" {
+			continue
+		}
+		what := fmt.Sprintf("%s used %s times the share of the contributions in %s (%s of the use, %s of the contributions), %s %s",
+			cmp.Or(string(h.Name), h.PI), v1.ShowIn("number", "", v1.Figure(&ratio)), s.Over, v1.Show("share", v1.Figure(h.UsedShare)), v1.Show("share", v1.Figure(h.ContributionShare)),
+			side, strconv.FormatFloat(bound, 'g', -1, 64))
+		out = append(out, condition{about: fmt.Sprintf("pi=%s (%s)", h.PI, side), what: what, do: "bursar subscription -window " + s.Over})
+	}
+	return out, nil
+}
+
+// beyond is the side on which a ratio is out of bounds, and the bound; "" when it is within.
+func (s *shareRule) beyond(ratio json.Number) (side string, bound float64) {
+	figure, _ := ratOf(ratio).Float64()
+	switch {
+	case s.Above != nil && figure > *s.Above:
+		return "above", *s.Above
+	case s.Below != nil && figure < *s.Below:
+		return "below", *s.Below
+	}
+	return "", 0
 }

@@ -41,6 +41,8 @@ type cluster struct {
 	budgets   []v1.Budget
 	conflicts []v1.Entry
 	usage     v1.Usage
+	shares    v1.Subscription
+	asked     string         // of the subscription
 	fails     map[string]int // status by path
 }
 
@@ -73,6 +75,9 @@ func (c *cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		out = v1.Conflicts{Conflicts: c.conflicts}
 	case "/v1/usage":
 		out = c.usage
+	case "/v1/subscription":
+		c.asked = r.URL.RawQuery
+		out = c.shares
 	case "/v1/actions/alert/site/runs":
 		var list v1.ActionRuns
 		for _, run := range slices.Backward(c.runs) {

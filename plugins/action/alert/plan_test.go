@@ -240,6 +240,49 @@ func TestPlan_WhatARuleLooksAtIsNotThere_IsSaidAndAlertsStay(t *testing.T) {
 	same(t, "known again", h.changes(t, seen), "backup agg1 recovered")
 }
 
+func TestPlan_AShare_IsToldOnceForEachChangeOfItsSide(t *testing.T) {
+	h := newHook(t)
+	c := newCluster(t, "rule \"fair\" {\n share {\n above = 2\n below = 0.5\n }\n}\n"+h.webhook())
+	seen := map[string]bool{}
+	number := func(s string) *json.Number {
+		if s == "" {
+			return nil
+		}
+		return new(json.Number(s))
+	}
+	share := func(pi, used, contributed, ratio string) {
+		c.shares.Shares = append(c.shares.Shares, v1.SubscriptionShare{PI: pi, UsedShare: number(used), ContributionShare: number(contributed), Ratio: number(ratio)})
+	}
+	set := func(bell, used string) {
+		c.shares.Shares = nil
+		share("Bell", used, "0.25", bell)
+		share("Darwin", "0.3", "0.3", "1")
+		share("Guest", "0.2", "", "")   // contributed nothing: there is no share
+		share("Exempt", "0.1", "0", "") // neither
+		share("Idle", "0", "0.45", "")  // used nothing
+		share("Free", "0", "0.1", "")
+		c.shares.Shares[len(c.shares.Shares)-1].State = "exempt"
+	}
+	set("2.0000001", "0.5")
+	c.run()
+	same(t, "above", h.changes(t, seen), "fair pi=Bell (above) firing", "fair pi=Idle (below) firing")
+	if c.asked != "window=7d" {
+		t.Errorf("asked %q", c.asked)
+	}
+	c.run()
+	same(t, "still", h.changes(t, seen))
+	set("0.4", "0.1")
+	c.run()
+	same(t, "the other side", h.changes(t, seen), "fair pi=Bell (above) recovered", "fair pi=Bell (below) firing")
+	set("2", "0.5")
+	c.run()
+	same(t, "at the bound", h.changes(t, seen), "fair pi=Bell (below) recovered")
+	c.shares.Shares = nil
+	share("Idle", "", "0.45", "") // no use of anyone to compare with
+	c.run()
+	same(t, "no use at all", h.changes(t, seen), "fair pi=Idle (below) recovered")
+}
+
 func TestPlan_Defaults_OfAClusterWithoutBudgetsAndCapacity_SayNothing(t *testing.T) {
 	c := newCluster(t, "defaults = true")
 	c.fails["/v1/usage"] = 400
