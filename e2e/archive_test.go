@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -129,14 +130,16 @@ type archive struct {
 	folder string // of the files
 }
 
-// write writes benchmark records to a file a month, and returns what they add up to.
-func (a *archive) write(n int) recordfile.Content {
+// write writes benchmark records to a file a month, and returns what they add up to; more
+// is what else they have used.
+func (a *archive) write(n int, more ...record.Component) recordfile.Content {
 	a.Helper()
 	months := map[string][]*archived.Row{}
 	var all recordfile.Tally
 	g := benchmark.Generator(11, n, benchmark.UUID)
 	g.Extended = true
 	for r := range g.All() {
+		r.Components = slices.Concat(r.Components, more)
 		row := &archived.Row{Record: r, Rank: record.RankScheduler, Stop: record.None, Received: r.Stop, Changed: r.Stop, Version: record.Version{Ended: true, Observed: 1}}
 		month := r.Stop.Std().UTC().Format("year=2006/month=01")
 		months[month] = append(months[month], row)
@@ -230,5 +233,68 @@ func TestArchive_Files_AreReadByOthersAndImportedWithTheSameSums(t *testing.T) {
 		if r, there := got[want.ID]; !there || r.Start != want.Start || r.Stop != want.Stop {
 			t.Fatalf("%+v, want %+v", r, want)
 		}
+	}
+}
+
+// lakeAnswer is what a question of the README comes to.
+type lakeAnswer struct {
+	Columns []string
+	Rows    [][]any
+}
+
+// sum adds up a column.
+func (w *lakeAnswer) sum(column string) (sum float64) {
+	for _, row := range w.Rows {
+		n, _ := row[slices.Index(w.Columns, column)].(float64)
+		sum += n
+	}
+	return sum
+}
+
+func TestArchive_QuestionsInTheREADME_AddUpWhatIsArchived(t *testing.T) {
+	t.Parallel()
+	a := &archive{T: t, folder: t.TempDir()}
+	want := a.write(*archivedRecords, record.Component{Name: "Energy", Kind: record.Total, Amount: 7200})
+	command := exec.Command(rig.Lake(t), filepath.Join(site.Top(), "e2e/testdata/lake_readme.py"), filepath.Join(site.Top(), "plugins/action/archive/README.md"), a.folder)
+	command.Stderr = os.Stderr
+	out, err := command.Output()
+	var answers []lakeAnswer
+	if err == nil {
+		err = json.Unmarshal(out, &answers)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	total := func(key string, per float64) float64 {
+		n, ok := new(big.Rat).SetString(want.Sums[key])
+		if !ok {
+			t.Fatalf("%s is not in %v", key, want.Sums)
+		}
+		f, _ := n.Float64()
+		return f / per
+	}
+	sums := map[string]float64{"core_hours": total("rate:Cores", 3600e6), "jobs": float64(want.Records), "kwh": total("total:Energy", 3.6e6)}
+	asked := map[string]int{}
+	for _, w := range answers {
+		column := w.Columns[len(w.Columns)-1]
+		if column == "measured_jobs" {
+			if n := w.sum(column); n != sums["jobs"] {
+				t.Errorf("energy of %v jobs, want %v", n, sums["jobs"])
+			}
+			column = "kwh"
+		}
+		asked[strings.Join(w.Columns, " ")]++
+		if strings.Join(w.Columns, " ") == "user_id core_hours" {
+			if len(w.Rows) != 10 || w.sum(column) >= sums[column] {
+				t.Errorf("the ten users with the most: %v", w.Rows)
+			}
+			continue
+		}
+		if got := w.sum(column); got < sums[column]*(1-1e-9) || got > sums[column]*(1+1e-9) || got == 0 {
+			t.Errorf("%v add up to %v, want %v", w.Columns, got, sums[column])
+		}
+	}
+	if want := map[string]int{"month user_id core_hours": 2, "group_id core_hours": 1, "user_id core_hours": 1, "month state jobs": 1, "month kwh measured_jobs": 1}; !maps.Equal(asked, want) {
+		t.Errorf("the README asks %v, want %v", asked, want)
 	}
 }
