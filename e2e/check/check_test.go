@@ -64,6 +64,23 @@ func TestSuites_EachTest_IsInExactlyOne(t *testing.T) {
 	}
 }
 
+func TestReadme_NamesEachFileOfTests(t *testing.T) {
+	t.Chdir("../..")
+	text, err := os.ReadFile("e2e/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob("e2e/*_test.go")
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	for _, file := range files {
+		if !strings.Contains(string(text), "`"+filepath.Base(file)+"`") {
+			t.Errorf("e2e/README.md lacks %s", file)
+		}
+	}
+}
+
 func TestSelectSuites_ByNameAndByChange_HasTheirTests(t *testing.T) {
 	t.Chdir("../..")
 	day := time.Unix(0, 0) // the turn of the first suite, slurm
