@@ -107,7 +107,7 @@ func status(from Documents, name Name) (*Status, error) {
 		return s, err
 	}
 	s.Card = *h.value
-	for n := s.Card.Next - 1; n >= s.Card.Oldest && n > 0 && s.Card.Next-n <= keepLeast; n-- {
+	for n := s.Card.Next - 1; n >= s.Card.Oldest && n > 0 && s.Card.Next-n <= KeepLeast; n-- {
 		last, err := readRun(from, name, n)
 		if err != nil {
 			return nil, err

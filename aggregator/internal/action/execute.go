@@ -377,7 +377,7 @@ func (r *Run) keep() time.Duration {
 	if sdk.EffectClass(r.Class) == sdk.ClassSet {
 		return keepSet
 	}
-	return keepFor
+	return KeepFor
 }
 
 // prune removes runs that are too old, with all that belongs to them.
@@ -388,7 +388,7 @@ func (r *runner) prune(ctx context.Context) error {
 			return err
 		}
 		card := *p.card.value
-		if card.Next-card.Oldest <= keepLeast {
+		if card.Next-card.Oldest <= KeepLeast {
 			return nil
 		}
 		name, old := r.set.Name, card.Oldest

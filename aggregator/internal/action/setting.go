@@ -87,6 +87,14 @@ type Leader interface {
 // grace, and then it is killed. One that does not run meanwhile is not bound by it.
 func Quiet(lease time.Duration) time.Duration { return lease + grace + killing }
 
+// How long a run of an action is kept, with its effects and their payloads.
+const (
+	// KeepFor is how long at most, beyond the last runs.
+	KeepFor = 400 * 24 * time.Hour
+	// KeepLeast is how many runs of an action are kept whatever their age.
+	KeepLeast = 100
+)
+
 // The pace of actions.
 const (
 	look         = time.Second      // between two looks at the documents
@@ -103,9 +111,7 @@ const (
 	grace        = 2 * time.Second // for what has begun when the leadership ends
 	killing      = time.Second     // for the end of what is killed then
 	writeTime    = 10 * time.Second
-	keepFor      = 400 * 24 * time.Hour
 	keepSet      = 30 * 24 * time.Hour // of runs that set values
-	keepLeast    = 100
 	keepMost     = 20_000
 	maxOrders    = 16
 	commandBytes = 200 << 10 // of documents in one command

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -86,7 +85,7 @@ func (p *Program) personExport() *cobra.Command {
 			return err
 		}
 		p.say("%s, %s", plural(out.lines, "record"), plural(len(jobs), "quarantined job"))
-		p.sayElsewhere(who)
+		p.sayElsewhere(ctx, who)
 		return nil
 	})
 }
@@ -110,18 +109,6 @@ func (who *person) exportRecords(ctx context.Context, out *counted) (none, err e
 		return err, nil
 	}
 	return nil, err
-}
-
-// sayElsewhere names what the commands do not reach.
-func (p *Program) sayElsewhere(who *person) {
-	var names []string
-	for i := range who.archives {
-		names = append(names, who.archives[i].Name)
-	}
-	if len(names) > 0 {
-		p.say("Not in this: records of others that name %s in the files of the archives %s.", who.name, strings.Join(names, ", "))
-	}
-	p.say("Not in this: backups and snapshots, former files of archives that were restored, the raft log until it is replaced, buffers of agents, the scheduler's own accounting, and the configuration.")
 }
 
 // query selects the records of the person.

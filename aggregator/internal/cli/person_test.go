@@ -13,8 +13,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/access"
+	"github.com/bursar-accounting/bursar/aggregator/internal/action"
 	"github.com/bursar-accounting/bursar/aggregator/internal/api"
 	"github.com/bursar-accounting/bursar/aggregator/internal/api/apitest"
+	"github.com/bursar-accounting/bursar/proto/identity"
 )
 
 // totals are those that an erasure must leave as they are.
@@ -277,5 +280,50 @@ func TestPersonErase_KeyOfTotals_IsRefused(t *testing.T) {
 		if code, _, errs := s.bursar(t.Context(), "person", "erase", "atlas", "-key", key); code != 1 || !strings.Contains(errs, fmt.Sprintf("invalid -key %q", key)) {
 			t.Errorf("%s: %d %s", key, code, errs)
 		}
+	}
+}
+
+func TestPersonErase_TokensUsersAndActions_AreNamedWithWhatRemovesThem(t *testing.T) {
+	s, w := filled(t)
+	w.Options.Actions = troubled()
+	for _, args := range [][]string{
+		{"token", "create", "-role", "read", "-person", "eve", "-name", "first"}, {"token", "create", "-role", "read", "-where", "user_id=alice,eve", "-name", "second"},
+		{"token", "create", "-role", "read", "-name", "laptop of eve"}, {"token", "create", "-role", "read", "-name", "evening"}, {"token", "create", "-role", "read", "-person", "alice"},
+		{"user", "add", "eve"}, {"user", "add", "director", "-person", "eve"}, {"user", "add", "evelyn"},
+	} {
+		s.stdin = "a password of some length\n"
+		if code, _, errs := s.bursar(t.Context(), args...); code != 0 {
+			t.Fatal(args, errs)
+		}
+	}
+	tokens, err := w.API().Tokens(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	code, _, errs := s.bursar(t.Context(), "person", "export", "eve")
+	if code != 0 {
+		t.Fatal(code, errs)
+	}
+	for _, k := range tokens.Tokens {
+		if got, want := strings.Contains(errs, "bursar token revoke "+k.ID), k.Name != "evening" && k.Person != "alice"; got != want {
+			t.Errorf("token %s %q is named: %v: %s", k.Person, k.Name, got, errs)
+		}
+	}
+	for user, want := range map[string]bool{"eve": true, "director": true, "evelyn": false} {
+		if strings.Contains(errs, "bursar user remove "+user+"\n") != want {
+			t.Errorf("user %s: %s", user, errs)
+		}
+	}
+	kept := fmt.Sprintf("after %d days, those that set values after 30, but the last %d of each action", action.KeepFor/(24*time.Hour), action.KeepLeast)
+	for _, want := range []string{kept, "mail/monthly", "sessions of the pages. They end within 12 hours"} {
+		if !strings.Contains(errs, want) {
+			t.Errorf("%q is missing: %s", want, errs)
+		}
+	}
+	w.Options.Who = func(*http.Request) access.Principal {
+		return access.Principal{Rights: identity.Read | identity.Monitor, Rows: access.AllRows()}
+	}
+	if code, _, errs := s.bursar(t.Context(), "person", "export", "eve"); code != 0 || !strings.Contains(errs, "not searched: tokens") || !strings.Contains(errs, "not searched: users") {
+		t.Errorf("without the role admin: %d %s", code, errs)
 	}
 }

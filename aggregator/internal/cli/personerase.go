@@ -35,6 +35,9 @@ as a job's name or a path, it does where it stands as a word: the name al is not
 or x-al. Keys on which totals depend, such as group_id, site_id, project and cluster, are never
 changed; where a value of one has the name in it, the command says so.
 
+Tokens, users, sessions, what actions have sent, and all else that may name the person stay: the
+command lists it, with what removes it.
+
 Keys that describe a person in other words are yours to judge: -plan lists the keys that stay,
 -without drops some.`,
 		Example: "  bursar person erase erika -plan\n  bursar person erase erika -without job_name",
@@ -61,14 +64,14 @@ Keys that describe a person in other words are yours to judge: -plan lists the k
 		p.say("%s, %s; keys that stay: %s", plural(e.records, "record"), plural(len(e.jobs), "quarantined job"), strings.Join(slices.Sorted(maps.Keys(e.stays)), ", "))
 		e.sayWhatStays()
 		if plan {
-			p.sayElsewhere(who)
+			p.sayElsewhere(ctx, who)
 			return nil
 		}
 		if err := e.erase(ctx); err != nil {
 			return fmt.Errorf("not all is erased: %w; go on with: bursar person erase %s -as %s", err, who.name, e.as)
 		}
-		p.say("Erased: %d records now say %s=%s. The values leave the database by themselves (compaction in the configuration).", e.records, who.key, e.as)
-		p.sayElsewhere(who)
+		p.say("Erased: %d records now say %s=%s. The values of these records leave the database by themselves (compaction in the configuration).", e.records, who.key, e.as)
+		p.sayElsewhere(ctx, who)
 		return nil
 	})
 }
