@@ -1,6 +1,7 @@
 package join
 
 import (
+	"crypto/x509"
 	"errors"
 
 	"github.com/bursar-accounting/bursar/proto/client"
@@ -17,8 +18,20 @@ func Explain(err error, address, line, role string) error {
 	switch fault := client.FaultOf(err); {
 	case errors.Is(err, ErrAuthority), fault == client.Unauthorized:
 		do = line + "   # bursar token create -role " + role + ", on an aggregator of the cluster, prints it with a new token"
+	case fault == client.InvalidCertificate:
+		do = invalidCertificate(err)
 	case fault == client.OtherFault:
 		return err
 	}
 	return commandline.Refusal{Err: err, Tried: "https://" + address + ", from the command line", Do: do}
+}
+
+// invalidCertificate says what to type when the certificate of the server is not valid: now,
+// or for a server.
+func invalidCertificate(err error) string {
+	const other = "the aggregator needs another certificate"
+	if e, _ := errors.AsType[x509.CertificateInvalidError](err); e.Reason == x509.Expired { // or not yet valid
+		return "date   # does the clock of this machine differ from that of the aggregator? If not, " + other + ": bursar status, on its node"
+	}
+	return "bursar status   # on the aggregator's node; " + other
 }
