@@ -74,6 +74,21 @@ func (p *Program) completeKeys(cmd *cobra.Command, conn *connection) {
 	}
 }
 
+// completePairs completes an option with keys and their values; the keys of examples, such as
+// project=bell, are there beside those of records.
+func (p *Program) completePairs(cmd *cobra.Command, conn *connection, option string, examples []string) {
+	words := func(ctx context.Context, c *client.Client, start string) ([]string, error) {
+		list, err := pairsAfter(ctx, c, start)
+		for _, example := range examples {
+			if key, _, ok := strings.Cut(example, "="); ok && !strings.Contains(start, "=") && !slices.Contains(list, key+"=") {
+				list = append(list, key+"=")
+			}
+		}
+		return list, err
+	}
+	_ = cmd.RegisterFlagCompletionFunc(option, p.completing(conn, words)) // the option exists
+}
+
 // keysAfter are keys behind those that stand there with commas.
 func keysAfter(ctx context.Context, c *client.Client, start string) ([]string, error) {
 	keys, err := someKeys(ctx, c)

@@ -53,6 +53,11 @@ func (p *Program) report(e *report.Entry) *cobra.Command {
 		build = p.likeClusterAccountant(cmd, e, asked, build)
 	}
 	conn := p.connect(cmd)
+	for i := range e.Parameters {
+		if param := &e.Parameters[i]; param.Kind == report.ParamPairs {
+			p.completePairs(cmd, conn, param.Name, param.Words)
+		}
+	}
 	out := outletFlags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if err := out.choose(cmd); err != nil {
@@ -146,7 +151,9 @@ func parameters(cmd *cobra.Command, e *report.Entry) (asked func() url.Values) {
 			about += ": " + strings.Join(param.Words, ", ")
 		}
 		cmd.Flags().Var(f, name, about)
-		_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(param.Words, cobra.ShellCompDirectiveNoFileComp)) // the option exists
+		if param.Kind != report.ParamPairs { // which ask the cluster
+			_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(param.Words, cobra.ShellCompDirectiveNoFileComp)) // the option exists
+		}
 	}
 	cmd.Flags().SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 		if name == "co2-per-kwh" { // as the flag was called

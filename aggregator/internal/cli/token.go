@@ -99,6 +99,7 @@ This needs the role admin.`,
 	fl.StringVar(&t.name, "name", "", "of a machine the only `name` that the token gives, where a machine of that name is replaced; of the API what you call it")
 	fl.StringArrayVar(&t.where, "where", nil, "the token shows only records with `key=value` in their meta; several values with commas, or several times, match any of them; a comma of a value is written \\,")
 	fl.StringVar(&t.person, "person", "", "the token shows only the records of this `user`, and of the projects and groups that they lead by the directory")
+	p.completeKeys(cmd, conn)
 	_ = cmd.RegisterFlagCompletionFunc("role", cobra.FixedCompletions(roles, cobra.ShellCompDirectiveNoFileComp)) // the option exists
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		wish, err := t.wish()

@@ -38,6 +38,7 @@ configuration.`,
 	fl.StringVar(&user.Roles, "role", "read", "`roles` with commas: "+strings.Join(identity.RightNames(), ", "))
 	fl.StringArrayVar(&where, "where", nil, "the user sees only records with `key=value` in their meta; several values of a key match any of them; may be repeated")
 	fl.StringVar(&user.Person, "person", "", "the user sees only the records of this `user`, and of the projects and groups that they lead by the directory")
+	p.completeKeys(cmd, conn)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		rows, err := pairsOf("-where", where)
 		if err != nil {
