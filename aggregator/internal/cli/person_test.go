@@ -327,3 +327,13 @@ func TestPersonErase_TokensUsersAndActions_AreNamedWithWhatRemovesThem(t *testin
 		t.Errorf("without the role admin: %d %s", code, errs)
 	}
 }
+
+func TestPersonErase_NameInTheDirectory_IsSaidWithTheReplacement(t *testing.T) {
+	s, _ := filled(t)
+	for who, want := range map[string]bool{"carol": true, "alice": false, "bob": false} {
+		code, _, errs := s.bursar(t.Context(), "person", "erase", who, "-plan", "-as", "x1")
+		if code != 0 || strings.Contains(errs, "The directory has the name "+who+": ") != want || strings.Contains(errs, "write x1 in its place") != want {
+			t.Errorf("%s: %d %s", who, code, errs)
+		}
+	}
+}

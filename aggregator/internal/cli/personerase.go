@@ -154,7 +154,7 @@ func (e *erasure) look(ctx context.Context) error {
 	case none != nil && !errors.Is(none, client.ErrNoMatch):
 		return none
 	case open > 0:
-		return fmt.Errorf("cannot erase %s=%s: %s still running; erase when they have ended", e.key, e.name, plural(open, "record"))
+		return fmt.Errorf("cannot erase %s=%s: %s still running; erase once all have ended", e.key, e.name, plural(open, "record"))
 	}
 	err := e.refuseArchived(ctx)
 	if err != nil {
