@@ -32,16 +32,19 @@ const (
 // names the archives of the others, or, when the query asks for them, all. The caller calls
 // done at the end. Missing files are an error here, before anything is sent.
 func (s *Server) listed(w http.ResponseWriter, r *http.Request, view *access.View, q *store.Query, archived string) (read rows, done func(), err error) {
+	names := view.ArchivesOf(q)
 	switch archived {
 	case "", "false":
-		q.Details = true
-		if names := view.ArchivesOf(q); len(names) > 0 {
+		if len(names) > 0 {
 			w.Header().Set(archivesHeader, strings.Join(names, ","))
 		}
-		return view.Query, func() {}, nil
 	case "true":
 	default:
 		return nil, nil, refuse(http.StatusBadRequest, "archived is %q, want true or false", archived)
+	}
+	if archived != "true" || len(names) == 0 { // it keeps no reader of archives from others
+		q.Details = true
+		return view.Query, func() {}, nil
 	}
 	if s.opt.Archives == nil {
 		return nil, nil, &refusal{status: http.StatusServiceUnavailable, detail: "this node cannot read archives", kind: v1.TypeArchive}
