@@ -45,18 +45,18 @@ With -check the exit code is 2 when there is such a budget.`,
 	ask := func(ctx context.Context, api v1.API, args []string) (v1.Budgets, error) {
 		return api.Budgets(ctx, &v1.BudgetsQuery{At: at, Name: cmp.Or(args...)})
 	}
-	return look(p, cmd, ask, func(answer v1.Budgets, _ format, _ *clock) page {
-		return (*budgets)(&answer).shown(p.Width, check)
+	return look(p, cmd, ask, func(answer v1.Budgets, _ format, c *clock) page {
+		return (*budgets)(&answer).shown(p.Width, check, c.zone.String())
 	})
 }
 
-// shown shows budgets; with check, an exhausted budget is a finding.
-func (a *budgets) shown(width int, check bool) page {
+// shown shows budgets, with times of notes by the clock of a zone; with check, an exhausted budget is a finding.
+func (a *budgets) shown(width int, check bool, zone string) page {
 	if len(a.Budgets) == 0 {
 		return page{exact: a.list(), notes: []string{"There are no budgets; a block budget \"name\" { … } in aggregator.hcl makes one."}}
 	}
 	a = a.standing()
-	out := page{table: a.table(width), exact: a.list(), notes: a.notes()}
+	out := page{table: a.table(width), exact: a.list(), notes: a.notes(zone)}
 	var gone []string
 	for i := range a.Budgets {
 		if b := (*budget)(&a.Budgets[i]); b.gone() {
@@ -191,12 +191,12 @@ func conditions(match map[string]string) string {
 }
 
 // notes are what people must know of the budgets to read their table rightly.
-func (a *budgets) notes() []string {
+func (a *budgets) notes(zone string) []string {
 	var notes []string
 	for i := range a.Budgets {
 		notes = append(notes, (*budget)(&a.Budgets[i]).notes()...)
 	}
-	return append(notes, report.Remarks(&a.Complete)...)
+	return append(notes, report.Remarks(&a.Complete, zone)...)
 }
 
 func (b *budget) notes() (notes []string) {

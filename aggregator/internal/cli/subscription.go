@@ -109,5 +109,5 @@ func (s *subscription) notes() []string {
 	for _, u := range s.Unpriced {
 		notes = append(notes, fmt.Sprintf("%s of %s have no factor and are in no share.", rounded("", v1.Figure(&u.Total)), u.Component))
 	}
-	return append(notes, report.Remarks(&s.Complete)...)
+	return append(notes, report.Remarks(&s.Complete, s.Zone)...)
 }

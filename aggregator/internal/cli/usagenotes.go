@@ -18,7 +18,7 @@ func (u *usageAnswer) notes() []string {
 	if u.Several > 0 {
 		notes = append(notes, fmt.Sprintf("%s more than one value for %s: the first counts.", have(int64(u.Several), "record"), strings.Join(u.By, " or ")))
 	}
-	return append(notes, report.Remarks(&u.Complete)...)
+	return append(notes, report.Remarks(&u.Complete, u.Zone)...)
 }
 
 func (u *usageAnswer) windowNote() string {

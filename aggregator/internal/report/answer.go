@@ -51,8 +51,9 @@ func (a *usageAnswer) window() span { return span{a.Window.From.Time, a.Window.T
 // MinuteLayout is how times stand in notes.
 const MinuteLayout = "2006-01-02 15:04"
 
-// notes say how complete a period is.
-func notes(k *v1.Complete, period string) (notes []string) {
+// notes say how complete a period is, with times by the clock of a zone.
+func notes(k *v1.Complete, period, zoneName string) (notes []string) {
+	zone := zoneNamed(zoneName)
 	add := func(format string, args ...any) { notes = append(notes, period+": "+fmt.Sprintf(format, args...)) }
 	switch {
 	case k.Open == 1:
@@ -65,21 +66,21 @@ func notes(k *v1.Complete, period string) (notes []string) {
 		return notes
 	}
 	if !k.CompleteTo.IsZero() {
-		add("records are complete to %s UTC.", moment(k.CompleteTo))
+		add("records are complete to %s %s.", moment(k.CompleteTo, zone), zone)
 	}
 	for _, s := range k.Sources {
 		if s.Silent {
-			add("%s is silent; its records are known to %s UTC.", s.Source, moment(s.CompleteTo))
+			add("%s is silent; its records are known to %s %s.", s.Source, moment(s.CompleteTo, zone), zone)
 		}
 	}
 	for _, u := range k.Unknown {
 		add("%s", unknownNote(u.Source, u.Reason, u.Days))
 	}
 	for _, g := range k.Gaps {
-		add("data of %s from %s to %s UTC are missing: %s.", g.Source, moment(g.From), moment(g.To), g.Reason)
+		add("data of %s from %s to %s %s are missing: %s.", g.Source, moment(g.From, zone), moment(g.To, zone), zone, g.Reason)
 	}
 	for _, m := range k.Missing {
-		add("%s of %s from %s to %s UTC missing; see bursar completeness.", counted(m.Runs, "run", "runs"), m.Source, moment(m.From), moment(m.To))
+		add("%s of %s from %s to %s %s missing; see bursar completeness.", counted(m.Runs, "run", "runs"), m.Source, moment(m.From, zone), moment(m.To, zone), zone)
 	}
 	for _, f := range k.Findings {
 		add("%s of %s: %s, for example %s; see bursar status.", counted(f.Count, "record", "records"), f.Source, f.What, f.Example)
@@ -98,12 +99,12 @@ func counted(n int64, one, more string) string {
 	return fmt.Sprintf("%d %s", n, more)
 }
 
-// moment is a time that may not be known.
-func moment(t v1.Time) string {
+// moment is a time by the clock of a zone, which may not be known.
+func moment(t v1.Time, zone *time.Location) string {
 	if t.IsZero() {
 		return "an unknown time"
 	}
-	return t.UTC().Format(MinuteLayout)
+	return t.In(zone).Format(MinuteLayout)
 }
 
 // clockOf returns the time zone of a name, which is the site's when it was empty.

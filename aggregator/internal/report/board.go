@@ -59,7 +59,7 @@ func (b *board) fill(ctx context.Context, parts ...func(context.Context) (*Table
 			b.d.Add(*t)
 		}
 	}
-	b.d.Notes = append(notes(&b.now.Complete, b.periods[0].Name), b.notes...)
+	b.d.Notes = append(notes(&b.now.Complete, b.periods[0].Name, b.d.Zone), b.notes...)
 	return b.d, b.d.Check()
 }
 

@@ -50,7 +50,7 @@ func distributions(ctx context.Context, r v1.API, q Query) (*Document, error) {
 		return nil, n.error(ctx, r)
 	}
 	d.Periods = []Period{in.period(period, zone)}
-	d.Notes = notes(&a.Complete, d.Periods[0].Name)
+	d.Notes = notes(&a.Complete, d.Periods[0].Name, d.Zone)
 	for i := range a.Histograms {
 		h := &a.Histograms[i]
 		if t := histogram(h, a.Records); t != nil {

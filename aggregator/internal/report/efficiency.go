@@ -259,7 +259,7 @@ func (p *efficiencyPeriod) build(ctx context.Context, zone *time.Location) error
 		return err
 	}
 	p.span, p.Period = all.window(), all.window().period(p.window, zone)
-	p.notes = append(p.notes, notes(&all.Complete, p.Name)...)
+	p.notes = append(p.notes, notes(&all.Complete, p.Name, zone.String())...)
 	p.records = int64(all.Records)
 	if p.records == 0 {
 		p.note("no record ran.")

@@ -32,7 +32,7 @@ func parts(ctx context.Context, r v1.API, o SubscriptionOptions) (*Document, err
 		p := a.window().period(window, zone)
 		d.Periods = append(d.Periods, p)
 		d.Add(partsTable(a, o.By, i+1, p.Name))
-		d.Notes = append(d.Notes, notes(&a.Complete, p.Name)...)
+		d.Notes = append(d.Notes, notes(&a.Complete, p.Name, d.Zone)...)
 		d.Notes = append(d.Notes, a.lacks(p.Name)...)
 	}
 	if !found {

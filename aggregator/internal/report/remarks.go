@@ -11,9 +11,10 @@ import (
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
-// Remarks are sentences about what is not in an answer, and up to when it is complete.
-func Remarks(c *v1.Complete) []string {
-	list := notes(c, "")
+// Remarks are sentences about what is not in an answer, and up to when it is complete, with
+// times by the clock of a zone.
+func Remarks(c *v1.Complete, zone string) []string {
+	list := notes(c, "", zone)
 	for i, note := range list {
 		list[i] = withFirst(unicode.ToUpper, strings.TrimPrefix(note, ": "))
 	}
@@ -43,14 +44,14 @@ func laterPart(a *v1.UsageAbout) string {
 	}
 	var list []string
 	for _, s := range a.Known.Later {
-		list = append(list, s.Source+" from "+s.From.In(zoneOf(a)).Format(MinuteLayout)+" on")
+		list = append(list, s.Source+" from "+s.From.In(zoneNamed(a.Zone)).Format(MinuteLayout)+" on")
 	}
 	return "All runs are known of " + strings.Join(list, ", of ") + "; figures of the time before may lack some."
 }
 
-// zoneOf is the zone of an answer, or UTC where that is not known here.
-func zoneOf(a *v1.UsageAbout) *time.Location {
-	zone, err := time.LoadLocation(a.Zone)
+// zoneNamed is the zone of a name, or UTC where that is not known here.
+func zoneNamed(name string) *time.Location {
+	zone, err := time.LoadLocation(name)
 	if err != nil {
 		return time.UTC
 	}
@@ -61,7 +62,7 @@ func knownPart(a *v1.UsageAbout) string {
 	if a.Known == nil {
 		return "No records are known for this period: its usage is unknown, not 0."
 	}
-	when := func(t v1.Time) string { return t.In(zoneOf(a)).Format(MinuteLayout) }
+	when := func(t v1.Time) string { return t.In(zoneNamed(a.Zone)).Format(MinuteLayout) }
 	from, to := a.Known.From.After(a.Window.From.Time), a.Known.To.Before(a.Window.To.Time)
 	span := ""
 	switch {

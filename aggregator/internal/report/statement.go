@@ -98,7 +98,7 @@ func Statement(ctx context.Context, r v1.API, o StatementOptions) (*Document, er
 			d.Add(*t)
 		}
 	}
-	d.Notes = append(notes(&s.now.Complete, s.periods[0].Name), s.notes...)
+	d.Notes = append(notes(&s.now.Complete, s.periods[0].Name, d.Zone), s.notes...)
 	return d, d.Check()
 }
 

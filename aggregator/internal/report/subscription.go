@@ -67,7 +67,7 @@ func Subscription(ctx context.Context, r v1.API, o SubscriptionOptions) (*Docume
 		p := a.window().period(window, zone)
 		d.Periods = append(d.Periods, p)
 		d.Add(a.table(i+1, p.Name))
-		d.Notes = append(d.Notes, notes(&a.Complete, p.Name)...)
+		d.Notes = append(d.Notes, notes(&a.Complete, p.Name, d.Zone)...)
 		if a.Unclaimed != "" && !zero(a.Unclaimed) {
 			d.Notes = append(d.Notes, fmt.Sprintf("%s: %s %s were used by groups and users without a principal investigator; they are in no share.", p.Name, v1.Show(Number, v1.Figure(&a.Unclaimed)), a.Unit))
 		}

@@ -83,7 +83,7 @@ func Summary(ctx context.Context, r v1.API, o SummaryOptions) (*Document, error)
 		s.answers = append(s.answers, a)
 		p := a.window().period(window, zone)
 		d.Periods = append(d.Periods, p)
-		d.Notes = append(d.Notes, notes(&a.Complete, p.Name)...)
+		d.Notes = append(d.Notes, notes(&a.Complete, p.Name, d.Zone)...)
 		d.Notes = append(d.Notes, a.lacks(p.Name)...)
 	}
 	n := absent{of: "report summary", where: o.Where, zone: o.Zone, periods: o.Periods}

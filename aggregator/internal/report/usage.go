@@ -70,7 +70,7 @@ func Usage(ctx context.Context, r v1.API, o UsageOptions) (*Document, error) {
 		answers = append(answers, a)
 		p := a.window().period(window, zone)
 		d.Periods = append(d.Periods, p)
-		d.Notes = append(d.Notes, notes(&a.Complete, p.Name)...)
+		d.Notes = append(d.Notes, notes(&a.Complete, p.Name, d.Zone)...)
 		d.Notes = append(d.Notes, a.lacks(p.Name)...)
 	}
 	n := absent{of: "report usage", where: o.Where, zone: o.Zone, periods: o.Periods}

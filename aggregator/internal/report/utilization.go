@@ -58,7 +58,7 @@ func Utilization(ctx context.Context, r v1.API, o UtilizationOptions) (*Document
 		p := a.window().period(window, zone)
 		d.Periods = append(d.Periods, p)
 		d.Add(a.clusters(i+1, p.Name))
-		d.Notes = append(d.Notes, notes(&a.Complete, p.Name)...)
+		d.Notes = append(d.Notes, notes(&a.Complete, p.Name, d.Zone)...)
 		d.Notes = append(d.Notes, a.lacks(p.Name)...)
 	}
 	if !known(d) {

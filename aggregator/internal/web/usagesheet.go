@@ -69,7 +69,7 @@ type usageStep struct {
 }
 
 func (p *Pages) usageSheet(a usageAsk, step string, answer *usageAnswer) *usageSheet {
-	s := &usageSheet{Measure: a.Measure, Key: keyName(a.By), Step: step, Kind: a.Kind, Limited: answer.Complete.Limited, Notes: report.Remarks(&answer.Complete)}
+	s := &usageSheet{Measure: a.Measure, Key: keyName(a.By), Step: step, Kind: a.Kind, Limited: answer.Complete.Limited, Notes: report.Remarks(&answer.Complete, answer.Zone)}
 	m, jobs := answer.measure(a.Measure), answer.measure("jobs")
 	if m == nil || jobs == nil {
 		return s
