@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/bursar-accounting/bursar/proto/porttest"
+	"github.com/bursar-accounting/bursar/proto/racetest"
 )
 
 func TestThreeFreshNodesFoundAClusterOverTLS(t *testing.T) {
@@ -216,6 +217,7 @@ func TestAMemberIsRemovedUnlessTheQuorumWouldGo(t *testing.T) {
 }
 
 func TestAMemberMovesToAnotherAddress(t *testing.T) {
+	racetest.SkipRaft(t)
 	t.Parallel()
 	f := newFleet(t, 3).found(3)
 	f.say(0, 3)

@@ -13,6 +13,7 @@ import (
 	pki "github.com/bursar-accounting/bursar/proto/identity"
 	"github.com/bursar-accounting/bursar/proto/identity/identitytest"
 	"github.com/bursar-accounting/bursar/proto/porttest"
+	"github.com/bursar-accounting/bursar/proto/racetest"
 )
 
 func TestReach_ConfiguredAddressIsTriedFirstAndThatOfTheListBesideIt(t *testing.T) {
@@ -141,6 +142,7 @@ func TestFleet_AllAddressesChanged_ListIsOutdated_EverythingGoesOn(t *testing.T)
 }
 
 func TestReaddress_AddressOfAnotherMember_ThatOneIsMovedFirst(t *testing.T) {
+	racetest.SkipRaft(t)
 	t.Parallel()
 	f := newFleet(t, 3).found(3)
 	f.say(0, 3)

@@ -1,6 +1,7 @@
 package daemon_test
 
 import (
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"os"
@@ -80,6 +81,17 @@ func TestANodeWithTheDataFolderOfAnotherClusterSaysSo(t *testing.T) {
 	other.start(names...)
 	other.post("agg1", "theirs")
 	other.has("agg2", 1)
+	other.until("agg2 knows of which cluster it is", func() error {
+		_, _, answer, err := other.request("agg2", "GET", "/v1/status", "")
+		var status struct{ Cluster string }
+		if err == nil {
+			err = json.Unmarshal([]byte(answer), &status)
+		}
+		if err == nil && status.Cluster == "" {
+			err = errors.New(answer)
+		}
+		return err
+	})
 	for _, name := range names {
 		other.stop(name)
 	}

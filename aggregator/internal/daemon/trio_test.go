@@ -111,6 +111,19 @@ func (s *site) stop(name string) {
 	}
 }
 
+// ended names the nodes that ended by themselves.
+func (s *site) ended() (text string) {
+	for name, m := range s.nodes {
+		select {
+		case err := <-m.done:
+			m.done <- err
+			text += fmt.Sprintf("; %s ended: %v", name, err)
+		default:
+		}
+	}
+	return text
+}
+
 // request asks a node once.
 func (s *site) request(name, method, path, body string) (status int, header http.Header, answer string, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -168,7 +181,7 @@ func (s *site) until(what string, try func() error) {
 			return
 		}
 		if time.Now().After(end) {
-			s.t.Fatalf("%s: %v", what, err)
+			s.t.Fatalf("%s: %v%s", what, err, s.ended())
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
