@@ -175,7 +175,7 @@ func TestPersonErase_ArchivesWithoutThePerson_AreNamed(t *testing.T) {
 
 func TestPersonErase_UserKeyLeftWithArchives_IsRefused(t *testing.T) {
 	s, _, _ := archivedPeople(t, "group_id")
-	for _, who := range []string{"erika", "nobody"} {
+	for _, who := range []string{"erika", "norbert"} {
 		if code, _, errs := s.bursar(t.Context(), "person", "erase", who); code != 1 || !strings.Contains(errs, `"user_id" is not in the store for 2026-02, 2026-03`) || !strings.Contains(errs, "restore the archive") {
 			t.Errorf("%s: %d %s", who, code, errs)
 		}

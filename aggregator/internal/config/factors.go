@@ -210,7 +210,7 @@ func roundGrams(text string) string {
 	return strings.TrimRight(strings.TrimRight(n.FloatString(6), "0"), ".")
 }
 
-// isEmptyCell reports whether a cell says that there is no value.
+// isEmptyCell reports whether a cell has no value.
 func isEmptyCell(text string) bool {
 	return slices.Contains([]string{"", "null", "nan", "na", "n/a"}, strings.ToLower(strings.TrimSpace(text)))
 }

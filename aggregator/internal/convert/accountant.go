@@ -216,7 +216,7 @@ func expand(re *syntax.Regexp, texts []string) (out []string) {
 	return out
 }
 
-// Lines of /etc/security/access.conf: who may log in, and that all others may not.
+// Lines of /etc/security/access.conf: the users and groups that log in, and that all others are refused.
 var (
 	accessLine = regexp.MustCompile(`(?m)^[ \t]*\+[ \t]*:[ \t]*([^:\n]+?)[ \t]*:[^:\n]*$`)
 	accessEnd  = regexp.MustCompile(`(?m)^[ \t]*-[ \t]*:[ \t]*ALL[ \t]*:[ \t]*ALL[ \t\r]*$`)

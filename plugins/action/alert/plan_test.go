@@ -257,7 +257,7 @@ func TestPlan_AShare_IsToldOnceForEachChangeOfItsSide(t *testing.T) {
 		c.shares.Shares = nil
 		share("Bell", used, "0.25", bell)
 		share("Darwin", "0.3", "0.3", "1")
-		share("Guest", "0.2", "", "")   // contributed nothing: there is no share
+		share("Guest", "0.2", "", "")   // contributed nothing: without a share
 		share("Exempt", "0.1", "0", "") // neither
 		share("Idle", "0", "0.45", "")  // used nothing
 		share("Free", "0", "0.1", "")

@@ -79,7 +79,7 @@ type PodSpec struct {
 }
 
 // PodClaim is a claim of devices by the name that the pod's containers have for it: an object
-// of that name, or one that is made for the pod, whose name the pod's status has.
+// of that name, or the claim that is made for the pod, whose name the pod's status has.
 type PodClaim struct {
 	Name     string `json:"name"`
 	Object   string `json:"resourceClaimName,omitempty"`

@@ -210,7 +210,7 @@ func (v *View) devices() (out []Device, err error) {
 	return out, err
 }
 
-// share returns how much of a card a device is, and whether it is a whole one that is not
+// share returns how much of a card a device is, and whether it is a whole card that is not
 // cut; nil for devices that are not GPUs.
 func (r *Rules) share(d *Device) (part *big.Rat, whole bool, err error) {
 	if !r.Driver(d.Driver) {

@@ -160,7 +160,7 @@ func TestClaim_OfSeveralPods_IsUnknownForEach(t *testing.T) {
 	s.unreadGPUs(b, "several pods share it")
 	s.server.Put(claiming("a", "shared", false, kube.Succeeded, over(0, 1, 8, 0)))
 	s.server.Put(claiming("b", "shared", false, kube.Succeeded, over(0, 2, 8, 0)))
-	s.server.PutClaim(allocated("shared", devices, "c")) // one after the other is no sharing
+	s.server.PutClaim(allocated("shared", devices, "c")) // one after the other do not share
 	s.server.Put(claiming("c", "shared", false, kube.Running, running(0, 9)))
 	s.seen()
 	s.unreadGPUs(a, "several pods share it")
