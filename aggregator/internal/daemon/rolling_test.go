@@ -19,10 +19,15 @@ import (
 // client with a list of addresses does: where no one listens it goes on to the
 // next. A request that meets a kept connection just when the node closes it is sent
 // again, which HTTP/1.1 leaves to clients; net/http does so where it is told that the
-// request may be sent twice. Every other failure is one.
+// request may be sent twice. A connection that is broken off, as when an election that
+// was not ordered leaves the outcome of a write unknown, is counted, and the request sent
+// again. Every other failure is one.
 type client struct {
 	http *http.Client
 	site *site
+
+	broken  atomic.Int64 // connections, before an answer
+	ordered uint64       // changes of the leader
 
 	mu  sync.Mutex
 	api map[string]string
@@ -47,9 +52,13 @@ func (c *client) addresses() []string {
 	return list
 }
 
+// maxBroken is how many connections of one request may be broken off.
+const maxBroken = 5
+
 // do sends one request to any node.
 func (c *client) do(ctx context.Context, method, path, body string) error {
 	var tries atomic.Int32 // connections that it was sent on
+	broken := 0
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { tries.Add(1) }})
 	for ctx.Err() == nil {
 		for _, api := range c.addresses() {
@@ -60,10 +69,15 @@ func (c *client) do(ctx context.Context, method, path, body string) error {
 			req.Header.Set("Content-Type", "application/json")
 			req.Header["Idempotency-Key"] = nil // the id of the record is one; nil is not sent
 			resp, err := c.http.Do(req)
-			if err != nil && strings.Contains(err.Error(), "connection refused") {
+			switch {
+			case err != nil && strings.Contains(err.Error(), "connection refused"):
 				continue
-			}
-			if err != nil {
+			case err != nil && broken < maxBroken:
+				broken++
+				c.broken.Add(1)
+				c.site.t.Logf("%s %s, sent again: %v", method, path, err)
+				continue
+			case err != nil:
 				return err
 			}
 			text, err := io.ReadAll(resp.Body)
@@ -116,11 +130,15 @@ func underLoad(t *testing.T) (s *site, c *client, written *atomic.Int64, stop fu
 	t.Cleanup(c.http.CloseIdleConnections)
 	c.learn()
 	written = new(atomic.Int64)
+	begun := s.term("agg1")
 	end := c.load(t, written)
 	return s, c, written, func() {
 		end()
 		for _, name := range names {
 			s.has(name, int(written.Load())+1)
+		}
+		if n, elections := c.broken.Load(), s.term("agg1")-begun; n > 0 && elections <= c.ordered {
+			t.Errorf("%d connections were broken off, and each of the %d elections was ordered (%d)", n, elections, c.ordered)
 		}
 	}
 }
@@ -132,6 +150,9 @@ func TestNoRequestFailsInARollingRestart(t *testing.T) {
 	s, c, written, stop := underLoad(t)
 	for _, name := range []string{"agg1", "agg2", "agg3"} {
 		before := written.Load()
+		if s.leader(name) == name {
+			c.ordered++
+		}
 		s.stop(name)
 		s.start(name)
 		c.learn()
@@ -147,10 +168,11 @@ func TestNoRequestFailsInARollingRestart(t *testing.T) {
 }
 
 func TestNoRequestFailsWhenTheLeadershipIsHandedOver(t *testing.T) {
-	s, _, written, stop := underLoad(t)
+	s, c, written, stop := underLoad(t)
 	for i := range 6 {
 		name := fmt.Sprint("agg", 1+i%3)
 		was, before := s.leader(name), written.Load()
+		c.ordered++
 		s.until("the leadership is handed over by order", func() error {
 			if status, _, text, err := s.request(name, "POST", "/v1/cluster/leader:transfer", ""); err != nil || status != 200 {
 				return fmt.Errorf("%d %s %w", status, text, err)
@@ -160,7 +182,9 @@ func TestNoRequestFailsWhenTheLeadershipIsHandedOver(t *testing.T) {
 		s.until("another node leads and writes", func() error {
 			is := s.leader(name)
 			if is == was { // which was elected again
-				_, _, _, _ = s.request(name, "POST", "/v1/cluster/leader:transfer", "")
+				if status, _, _, err := s.request(name, "POST", "/v1/cluster/leader:transfer", ""); err == nil && status == 200 {
+					c.ordered++
+				}
 			}
 			if is == "" || is == was || written.Load() == before {
 				return fmt.Errorf("%q leads, after %q", is, was)
@@ -169,6 +193,24 @@ func TestNoRequestFailsWhenTheLeadershipIsHandedOver(t *testing.T) {
 		})
 	}
 	stop()
+}
+
+// term returns the term of the last entry that a node has applied.
+func (s *site) term(name string) (term uint64) {
+	s.t.Helper()
+	s.until("the status of "+name, func() error {
+		status, _, answer, err := s.request(name, "GET", "/v1/status", "")
+		var is struct{ Term *uint64 }
+		if err == nil {
+			err = json.Unmarshal([]byte(answer), &is)
+		}
+		if err != nil || status != 200 || is.Term == nil {
+			return fmt.Errorf("%d %s %w", status, answer, err)
+		}
+		term = *is.Term
+		return nil
+	})
+	return term
 }
 
 // leader returns the id of the leader that a node knows, "" for none.
