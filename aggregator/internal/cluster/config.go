@@ -90,21 +90,21 @@ type Config struct {
 }
 
 func (c Config) withDefaults() Config {
-	c.Multiplier = or(c.Multiplier, 1)
-	c.MaxInFlight = or(c.MaxInFlight, 64)
-	c.LogBytes = or(c.LogBytes, 64<<20)
-	c.TrailingBytes = or(c.TrailingBytes, 64<<20)
-	c.Stable = or(c.Stable, 10*time.Second)
-	c.fetchPause = or(c.fetchPause, fetchPause)
-	c.stall = or(c.stall, stallLimit)
-	c.lockWait = or(c.lockWait, 5*time.Second)
+	c.Multiplier = valueOr(c.Multiplier, 1)
+	c.MaxInFlight = valueOr(c.MaxInFlight, 64)
+	c.LogBytes = valueOr(c.LogBytes, 64<<20)
+	c.TrailingBytes = valueOr(c.TrailingBytes, 64<<20)
+	c.Stable = valueOr(c.Stable, 10*time.Second)
+	c.fetchPause = valueOr(c.fetchPause, fetchPause)
+	c.stall = valueOr(c.stall, stallLimit)
+	c.lockWait = valueOr(c.lockWait, 5*time.Second)
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	return c
 }
 
-func or[T comparable](v, otherwise T) T {
+func valueOr[T comparable](v, otherwise T) T {
 	var zero T
 	if v == zero {
 		return otherwise
@@ -112,7 +112,7 @@ func or[T comparable](v, otherwise T) T {
 	return v
 }
 
-func (c Config) validate() error {
+func (c Config) validateConfig() error {
 	var problems []error
 	if c.DataDir == "" {
 		problems = append(problems, errors.New("no data directory"))
@@ -136,8 +136,8 @@ func (c Config) raftDir() string     { return filepath.Join(c.DataDir, "raft") }
 func (c Config) logPath() string     { return filepath.Join(c.raftDir(), "raft.db") }
 func (c Config) snapshotDir() string { return filepath.Join(c.raftDir(), "snapshots") }
 
-// lease is how long a leader that hears from no one believes that it leads.
-func (c Config) lease() time.Duration { return 300 * time.Millisecond * time.Duration(c.Multiplier) }
+// leaseTimeout is how long a leader that hears from no one believes that it leads.
+func (c Config) leaseTimeout() time.Duration { return 300 * time.Millisecond * time.Duration(c.Multiplier) }
 
 // checkEvery is how often the node looks whether the log should be shortened.
 const checkEvery = time.Second
@@ -152,7 +152,7 @@ func (c Config) raftConfig(id string, notify chan<- bool) *raft.Config {
 	conf.LocalID = raft.ServerID(id)
 	conf.HeartbeatTimeout = 500 * time.Millisecond * m
 	conf.ElectionTimeout = 500 * time.Millisecond * m
-	conf.LeaderLeaseTimeout = c.lease()
+	conf.LeaderLeaseTimeout = c.leaseTimeout()
 	conf.CommitTimeout = 25 * time.Millisecond
 	conf.MaxAppendEntries = 16
 	conf.BatchApplyCh = true

@@ -80,13 +80,13 @@ func receiveByte(r io.Reader) (byte, error) {
 	return b[0], err
 }
 
-// call opens a connection to a member and says what it is about.
-func (n *Node) call(ctx context.Context, to Server, use byte, about []byte) (*Conn, func(), error) {
+// dialMember opens a connection to a member and says what it is about.
+func (n *Node) dialMember(ctx context.Context, to Server, use byte, about []byte) (*Conn, func(), error) {
 	s, ok := n.conf.Stream.(*raftStream)
 	if !ok {
 		return nil, nil, errors.New("this node cannot reach others")
 	}
-	c, err := s.t.greet(ctx, to, use)
+	c, err := s.t.greetNode(ctx, to, use)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -102,16 +102,16 @@ func (n *Node) call(ctx context.Context, to Server, use byte, about []byte) (*Co
 	return c, end, nil
 }
 
-// give has a member keep the image.
-func (n *Node) give(ctx context.Context, to Server, o order) error {
+// sendImageTo has a member keep the image.
+func (n *Node) sendImageTo(ctx context.Context, to Server, o order) error {
 	if to.ID == n.id {
 		return nil
 	}
-	about, err := o.encode()
+	about, err := o.encodeOrder()
 	if err != nil {
 		return err
 	}
-	c, end, err := n.call(ctx, to, forOffer, about)
+	c, end, err := n.dialMember(ctx, to, forOffer, about)
 	if err != nil {
 		return err
 	}
@@ -123,7 +123,7 @@ func (n *Node) give(ctx context.Context, to Server, o order) error {
 	if what != imageGo {
 		return errNotKept
 	}
-	if err := n.send(c, o); err != nil {
+	if err := n.sendImage(c, o); err != nil {
 		return err
 	}
 	if err := c.SetReadDeadline(time.Now().Add(imageSync)); err != nil {
@@ -136,8 +136,8 @@ func (n *Node) give(ctx context.Context, to Server, o order) error {
 	return err
 }
 
-func (n *Node) send(c *Conn, o order) error {
-	f, err := n.imageStore.open(o)
+func (n *Node) sendImage(c *Conn, o order) error {
+	f, err := n.imageStore.openImage(o)
 	if err != nil {
 		return err
 	}
@@ -151,11 +151,11 @@ func (n *Node) send(c *Conn, o order) error {
 
 // fetchFrom gets the image from a member.
 func (n *Node) fetchFrom(ctx context.Context, from Server, o order) error {
-	about, err := o.encode()
+	about, err := o.encodeOrder()
 	if err != nil {
 		return err
 	}
-	c, end, err := n.call(ctx, from, forFetch, about)
+	c, end, err := n.dialMember(ctx, from, forFetch, about)
 	if err != nil {
 		return err
 	}
@@ -167,7 +167,7 @@ func (n *Node) fetchFrom(ctx context.Context, from Server, o order) error {
 	if what != imageGo {
 		return errNotHere
 	}
-	return n.imageStore.receive(o, patient{c})
+	return n.imageStore.receiveImage(o, patient{c})
 }
 
 // handleCalls serves a connection about an image, or about a leader's history.
@@ -196,7 +196,7 @@ func (n *Node) handleCalls(g greeting, c *Conn) {
 }
 
 func (n *Node) takeOffer(c *Conn, o order) error {
-	if n.imageStore.has(o) {
+	if n.imageStore.hasImage(o) {
 		return sendByte(patient{c}, imageHave)
 	}
 	if !n.receiving.TryLock() {
@@ -206,18 +206,18 @@ func (n *Node) takeOffer(c *Conn, o order) error {
 	if err := sendByte(patient{c}, imageGo); err != nil {
 		return err
 	}
-	if err := n.imageStore.receive(o, patient{c}); err != nil {
+	if err := n.imageStore.receiveImage(o, patient{c}); err != nil {
 		return errors.Join(err, sendByte(patient{c}, imageNo))
 	}
 	return sendByte(patient{c}, imageHave)
 }
 
 func (n *Node) handOut(c *Conn, o order) error {
-	if !n.imageStore.has(o) {
+	if !n.imageStore.hasImage(o) {
 		return sendByte(patient{c}, imageNone)
 	}
 	if err := sendByte(patient{c}, imageGo); err != nil {
 		return err
 	}
-	return n.send(c, o)
+	return n.sendImage(c, o)
 }

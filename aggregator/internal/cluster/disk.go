@@ -19,7 +19,7 @@ import (
 // openDisk opens the raft directory and makes sure that log, snapshots, State
 // and identity belong together. Nothing has been sent or changed by then.
 func (n *Node) openDisk() error {
-	if cut, err := exists(filepath.Join(n.conf.DataDir, planFile)); err != nil || cut {
+	if cut, err := fileExists(filepath.Join(n.conf.DataDir, planFile)); err != nil || cut {
 		return errors.Join(err, fmt.Errorf("%w: %s is there; run the recovery again, it carries on where it ended",
 			ErrRecovery, filepath.Join(n.conf.DataDir, planFile)))
 	}
@@ -27,12 +27,12 @@ func (n *Node) openDisk() error {
 	if err != nil {
 		return err
 	}
-	there, err := exists(n.conf.logPath())
+	there, err := fileExists(n.conf.logPath())
 	if err != nil {
 		return fmt.Errorf("cluster: %w", err)
 	}
 	if member && !there {
-		return forgotten(n.conf, n.conf.logPath(), n.id)
+		return raftFileLost(n.conf, n.conf.logPath(), n.id)
 	}
 	if err := os.MkdirAll(n.conf.raftDir(), 0o700); err != nil {
 		return fmt.Errorf("cluster: %w", err)
@@ -48,23 +48,23 @@ func (n *Node) openDisk() error {
 		return err
 	}
 	n.votes = n.newVotes()
-	n.snaps, err = openSnapshots(n.conf.snapshotDir(), n.scratchDir(), n.machine.checkpoint)
+	n.snaps, err = openSnapshots(n.conf.snapshotDir(), n.scratchDir(), n.machine.checkpointState)
 	if err != nil {
 		return err
 	}
-	n.snaps.terms, n.snaps.arrived = n.entries.terms, n.checkTail
+	n.snaps.terms, n.snaps.arrived = n.entries.termsUpTo, n.checkTail
 	if n.imageStore, err = openImageStore(filepath.Join(n.conf.raftDir(), "images")); err != nil {
 		return err
 	}
 	n.machine.imageStore = n.imageStore
-	if err := n.reconcile(member); err != nil {
+	if err := n.reconcileParts(member); err != nil {
 		return err
 	}
 	return n.openProgress()
 }
 
 func (n *Node) openBolt() error {
-	return guarded(n.conf, func() (err error) {
+	return guardRaftLog(n.conf, func() (err error) {
 		n.bolt, err = raftboltdb.New(raftboltdb.Options{
 			Path: n.conf.logPath(),
 			BoltOptions: &bbolt.Options{
@@ -92,43 +92,43 @@ func (n *Node) openJournal() error {
 		return err
 	}
 	for i := range 2 {
-		there, err := exists(journalPath(n.conf.raftDir(), i))
+		there, err := fileExists(journalPath(n.conf.raftDir(), i))
 		if err != nil {
 			return fmt.Errorf("cluster: %w", err)
 		}
 		if used && !there {
-			return forgotten(n.conf, journalPath(n.conf.raftDir(), i), n.id)
+			return raftFileLost(n.conf, journalPath(n.conf.raftDir(), i), n.id)
 		}
 	}
 	n.journal, err = openJournal(n.conf.raftDir(), n.bolt)
 	if errors.Is(err, ErrCorrupt) {
-		return unreadable(n.conf, err)
+		return raftLogUnreadable(n.conf, err)
 	}
 	if err != nil {
 		return fmt.Errorf("cluster: raft log: %w", err)
 	}
 	n.entries = n.newEntryLog(n.journal)
-	return remark(n.conf.DataDir, sealedJournalFormat)
+	return rewriteMarker(n.conf.DataDir, sealedJournalFormat)
 }
 
 func (n *Node) newEntryLog(under raft.LogStore) *entryLog {
-	return &entryLog{under: under, path: n.conf.logPath(), halt: n.halt, end: n.endRaftGoroutine, pulse: &n.pulse}
+	return &entryLog{under: under, path: n.conf.logPath(), halt: n.haltNode, end: n.endRaftGoroutine, pulse: &n.pulse}
 }
 
-// guarded opens or reads the raft log. Its structure is checked first, since bbolt
+// guardRaftLog opens or reads the raft log. Its structure is checked first, since bbolt
 // panics where nothing can recover from it; what is left, panics and faults of do,
 // becomes an error that names the file and the remedy.
-func guarded(c Config, do func() error) (err error) {
+func guardRaftLog(c Config, do func() error) (err error) {
 	old := debug.SetPanicOnFault(true)
 	defer debug.SetPanicOnFault(old)
 	defer func() {
 		if r := recover(); r != nil {
-			err = unreadable(c, fmt.Errorf("%v", r))
+			err = raftLogUnreadable(c, fmt.Errorf("%v", r))
 		}
 	}()
 	err = boltfile.Check(c.logPath())
 	if errors.Is(err, boltfile.ErrDamaged) {
-		return unreadable(c, err)
+		return raftLogUnreadable(c, err)
 	}
 	if err != nil {
 		return fmt.Errorf("cluster: raft log: %w", err)
@@ -136,8 +136,8 @@ func guarded(c Config, do func() error) (err error) {
 	return do()
 }
 
-// unreadable says what an operator can do about a raft log whose structure is broken.
-func unreadable(c Config, cause error) error {
+// raftLogUnreadable says what an operator can do about a raft log whose structure is broken.
+func raftLogUnreadable(c Config, cause error) error {
 	return fmt.Errorf(`%w: raft log %s: %w
 Give this node up: move %s away as a whole and start again. It then has a new id;
 in a cluster of three it joins as a new member, and a node alone starts empty and is filled from a snapshot and from its agents`,
@@ -146,36 +146,36 @@ in a cluster of three it joins as a new member, and a node alone starts empty an
 
 func (n *Node) newVotes() *votes {
 	return &votes{
-		under: n.bolt, path: n.conf.logPath(), halt: n.halt, end: n.endRaftGoroutine,
+		under: n.bolt, path: n.conf.logPath(), halt: n.haltNode, end: n.endRaftGoroutine,
 		voted: func() error { return nil }, progress: &n.progress,
 		pulse: &n.pulse, closed: n.stopping, logger: n.logger,
 	}
 }
 
-// reconcile compares the parts with each other, bootstraps where all is empty,
+// reconcileParts compares the parts with each other, bootstraps where all is empty,
 // and brings the State up to the newest snapshot.
-func (n *Node) reconcile(member bool) error {
-	newest, err := n.snaps.newest()
+func (n *Node) reconcileParts(member bool) error {
+	newest, err := n.snaps.newestMeta()
 	if err != nil {
 		return err
 	}
-	err = guarded(n.conf, func() error {
-		return errors.Join(n.dropTail(newest), n.entries.verify(newest.Index))
+	err = guardRaftLog(n.conf, func() error {
+		return errors.Join(n.dropTail(newest), n.entries.verifyEntries(newest.Index))
 	})
 	if err != nil {
 		return err
 	}
 	if newest.ID != "" {
-		n.entries.follow(newest)
+		n.entries.followSnapshot(newest)
 	}
-	used, err := n.used(newest)
+	used, err := n.mayHaveVoted(newest)
 	if err != nil {
 		return err
 	}
 	if !used {
 		return n.beginNew(member)
 	}
-	if err := n.remember(member); err != nil {
+	if err := n.rememberMembership(member); err != nil {
 		return err
 	}
 	if err := n.catchUp(newest); err != nil {
@@ -184,10 +184,10 @@ func (n *Node) reconcile(member bool) error {
 	return n.checkHistory(newest)
 }
 
-// used reports whether this node may have voted or confirmed anything. Term 1
+// mayHaveVoted reports whether this node may have voted or confirmed anything. Term 1
 // alone does not say so: it is what a bootstrap that was cut short leaves, and
 // the first election is for term 2.
-func (n *Node) used(newest snapshotMeta) (bool, error) {
+func (n *Node) mayHaveVoted(newest snapshotMeta) (bool, error) {
 	last, err := n.entries.LastIndex()
 	if err != nil {
 		return false, fmt.Errorf("cluster: raft log %s: %w", n.conf.logPath(), err)
@@ -202,17 +202,17 @@ func (n *Node) used(newest snapshotMeta) (bool, error) {
 // termKey is raft's name for its term in the stable store.
 const termKey = "CurrentTerm"
 
-// remember makes sure that a lost raft.db will be noticed.
-func (n *Node) remember(member bool) error {
+// rememberMembership makes sure that a lost raft.db will be noticed.
+func (n *Node) rememberMembership(member bool) error {
 	if member {
 		return nil
 	}
-	return n.mark()
+	return n.markMember()
 }
 
-// mark notes that the node is a member. A founder does so when it founds, and while
+// markMember notes that the node is a member. A founder does so when it founds, and while
 // it does another one may have its vote already.
-func (n *Node) mark() error {
+func (n *Node) markMember() error {
 	n.marking.Lock()
 	defer n.marking.Unlock()
 	return writeMarker(n.conf.DataDir, n.id)
@@ -221,28 +221,28 @@ func (n *Node) mark() error {
 // beginNew starts a node without history.
 func (n *Node) beginNew(member bool) error {
 	if member {
-		return forgotten(n.conf, n.conf.logPath(), n.id)
+		return raftFileLost(n.conf, n.conf.logPath(), n.id)
 	}
 	if index, _ := n.conf.State.Applied(); index > 0 {
 		return fmt.Errorf("%w: the state is at entry %d, but the raft log %s is empty; put the log back, or move the state away to start anew",
 			ErrMismatch, index, n.conf.logPath())
 	}
 	if len(n.conf.Bootstrap) > 0 {
-		return n.bootstrap()
+		return n.bootstrapCluster()
 	}
 	// A bootstrap that was cut short has left term 1, and can be repeated.
 	if err := n.votes.SetUint64([]byte(termKey), 0); err != nil {
 		return fmt.Errorf("cluster: %w", err)
 	}
 	// It becomes a member when others first write to it or ask for its vote.
-	n.votes.voted = n.mark
+	n.votes.voted = n.markMember
 	return nil
 }
 
-// bootstrap writes the first entry of a new cluster; it can be repeated when it
+// bootstrapCluster writes the first entry of a new cluster; it can be repeated when it
 // was cut short.
-func (n *Node) bootstrap() error {
-	conf, err := founders(n.id, n.conf.Bootstrap)
+func (n *Node) bootstrapCluster() error {
+	conf, err := foundingConfiguration(n.id, n.conf.Bootstrap)
 	if err != nil {
 		return err
 	}
@@ -254,7 +254,7 @@ func (n *Node) bootstrap() error {
 	if err != nil {
 		return fmt.Errorf("cluster: bootstrap: %w", err)
 	}
-	return n.remember(false)
+	return n.rememberMembership(false)
 }
 
 // newBootstrapTransport is asked for nothing with protocol version 3.
@@ -263,7 +263,7 @@ func (n *Node) newBootstrapTransport() raft.Transport {
 	return trans
 }
 
-func founders(id string, servers []Server) (c raft.Configuration, err error) {
+func foundingConfiguration(id string, servers []Server) (c raft.Configuration, err error) {
 	self := false
 	for _, s := range servers {
 		self = self || s.ID == id
@@ -303,11 +303,11 @@ func (n *Node) catchUp(newest snapshotMeta) error {
 	return nil
 }
 
-// conflicts reports whether the log has another entry where a snapshot ends.
+// logConflictsWith reports whether the log has another entry where a snapshot ends.
 // Then nothing from there on was ever committed.
-func (n *Node) conflicts(s snapshotMeta) (bool, error) {
+func (n *Node) logConflictsWith(s snapshotMeta) (bool, error) {
 	l := new(raft.Log)
-	err := n.entries.read(s.Index, l)
+	err := n.entries.readEntry(s.Index, l)
 	if errors.Is(err, raft.ErrLogNotFound) {
 		return false, nil
 	}
@@ -321,7 +321,7 @@ func (n *Node) dropTail(newest snapshotMeta) error {
 	if newest.ID == "" || newest.Held {
 		return nil
 	}
-	bad, err := n.conflicts(newest)
+	bad, err := n.logConflictsWith(newest)
 	if err != nil || !bad {
 		return err
 	}
@@ -338,16 +338,16 @@ func (n *Node) dropTail(newest snapshotMeta) error {
 // checkTail stops the node when a snapshot has arrived that its log conflicts
 // with: raft has the end of its log in memory, so only a start can drop it.
 func (n *Node) checkTail(s snapshotMeta) error {
-	bad, err := n.conflicts(s)
+	bad, err := n.logConflictsWith(s)
 	if err == nil && !bad {
-		n.entries.follow(s)
+		n.entries.followSnapshot(s)
 		return nil
 	}
 	if bad {
-		n.entries.mark.forget() // the next start has less, and rightly so
+		n.entries.mark.forgetEntry() // the next start has less, and rightly so
 		err = fmt.Errorf("%w: entry %d is of another term", ErrRestart, s.Index)
 	}
-	n.halt(err)
+	n.haltNode(err)
 	return err
 }
 
@@ -363,7 +363,7 @@ func (n *Node) checkHistory(newest snapshotMeta) error {
 			ErrMismatch, at, n.conf.logPath(), known)
 	}
 	l := new(raft.Log)
-	err = n.entries.read(at, l)
+	err = n.entries.readEntry(at, l)
 	if errors.Is(err, raft.ErrLogNotFound) {
 		return nil
 	}
@@ -375,11 +375,11 @@ func (n *Node) checkHistory(newest snapshotMeta) error {
 }
 
 func (n *Node) closeDisk() error {
-	err := n.progress.mark.close()
+	err := n.progress.mark.closeRecord()
 	if n.journal != nil {
 		closed := n.journal.Close()
 		if closed == nil {
-			closed = remark(n.conf.DataDir, sealedFormat)
+			closed = rewriteMarker(n.conf.DataDir, sealedFormat)
 		}
 		err = errors.Join(err, closed)
 	}
@@ -404,16 +404,16 @@ func (n *Node) keepLogShort() {
 		if n.entries.bytesAfter(n.lastSnapshot()) < n.conf.LogBytes {
 			continue
 		}
-		if err := n.shorten(); err != nil {
+		if err := n.shortenLog(); err != nil {
 			n.logger.Warn("the raft log could not be shortened", "error", err)
 		}
 	}
 }
 
-// shorten takes a snapshot and leaves as many entries as fit into the budget.
-func (n *Node) shorten() error {
+// shortenLog takes a snapshot and leaves as many entries as fit into the budget.
+func (n *Node) shortenLog() error {
 	rc := n.raft.ReloadableConfig()
-	rc.TrailingLogs = min(max(n.entries.newest(n.conf.TrailingBytes), minTrailing), maxTrailing)
+	rc.TrailingLogs = min(max(n.entries.newestWithin(n.conf.TrailingBytes), minTrailing), maxTrailing)
 	if err := n.raft.ReloadConfig(rc); err != nil {
 		return fmt.Errorf("cluster: snapshot: %w", err)
 	}
@@ -421,5 +421,5 @@ func (n *Node) shorten() error {
 	if err != nil && !errors.Is(err, raft.ErrNothingNewToSnapshot) {
 		return fmt.Errorf("cluster: snapshot: %w", err)
 	}
-	return n.imageStore.sweep(n.entries.ordered())
+	return n.imageStore.sweepImages(n.entries.orderedImages())
 }

@@ -26,8 +26,8 @@ const (
 // entryInstall is the kind of a command that replaces the State by an image.
 const entryInstall byte = 1
 
-// unsealed marks a new command to this package, until it is stored and sealed.
-func unsealed(kind byte) []byte { return []byte{ownSealFormat, kind} }
+// unsealedCommand marks a new command to this package, until it is stored and sealed.
+func unsealedCommand(kind byte) []byte { return []byte{ownSealFormat, kind} }
 
 // ownEntry returns the kind of a command to this package.
 func ownEntry(l *raft.Log) (kind byte, ok bool) {
@@ -75,7 +75,7 @@ func entrySum(l *raft.Log) uint32 {
 func sealEntry(l *raft.Log) {
 	ext := []byte{sealFormat}
 	if kind, ok := ownEntry(l); ok {
-		ext = unsealed(kind)
+		ext = unsealedCommand(kind)
 	}
 	l.Extensions = binary.BigEndian.AppendUint32(ext, sealSum(l, ext))
 }
@@ -104,8 +104,8 @@ func verifyEntry(l *raft.Log) error {
 	return nil
 }
 
-// read gets an entry and verifies it; it never halts.
-func (e *entryLog) read(index uint64, l *raft.Log) error {
+// readEntry gets an entry and verifies it; it never halts.
+func (e *entryLog) readEntry(index uint64, l *raft.Log) error {
 	err := e.under.GetLog(index, l)
 	if errors.Is(err, raft.ErrLogNotFound) {
 		return err
@@ -127,7 +127,7 @@ func (e *entryLog) read(index uint64, l *raft.Log) error {
 
 // GetLog returns a verified entry. Damage halts the node.
 func (e *entryLog) GetLog(index uint64, l *raft.Log) error {
-	err := e.read(index, l)
+	err := e.readEntry(index, l)
 	if err != nil && !errors.Is(err, raft.ErrLogNotFound) && !errors.Is(err, bolterrors.ErrDatabaseNotOpen) {
 		e.halt(err)
 		e.end()
@@ -151,42 +151,42 @@ func (e *entryLog) StoreLogs(logs []*raft.Log) error {
 		}
 		foreign = true
 		if err := verifyEntry(l); err != nil {
-			return e.failed(fmt.Errorf("cluster: entry %d from the leader: %w", l.Index, err))
+			return e.noteFailure(fmt.Errorf("cluster: entry %d from the leader: %w", l.Index, err))
 		}
 	}
-	if err := e.store(logs); err != nil {
+	if err := e.storeEntries(logs); err != nil {
 		err = fmt.Errorf("cluster: raft log %s: store entries: %w", e.path, err)
 		if foreign || !diskFull(err) {
-			return e.failed(err)
+			return e.noteFailure(err)
 		}
 		return err
 	}
-	e.note(logs)
+	e.noteEntries(logs)
 	return nil
 }
 
-func (e *entryLog) store(logs []*raft.Log) error {
-	defer e.pulse.begin()()
+func (e *entryLog) storeEntries(logs []*raft.Log) error {
+	defer e.pulse.beginWrite()()
 	return e.under.StoreLogs(logs)
 }
 
-func (e *entryLog) failed(err error) error {
+func (e *entryLog) noteFailure(err error) error {
 	e.halt(err)
 	return err
 }
 
-func (e *entryLog) note(logs []*raft.Log) {
+func (e *entryLog) noteEntries(logs []*raft.Log) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, l := range logs {
-		e.shape.add(l.Index, len(l.Data)+entryOverhead, l.Type == raft.LogCommand)
-		e.history.add(l.Index, l.Term, l.AppendedAt)
+		e.shape.addEntry(l.Index, len(l.Data)+entryOverhead, l.Type == raft.LogCommand)
+		e.history.addEntry(l.Index, l.Term, l.AppendedAt)
 		delete(e.orders, l.Index)
 		if _, own := ownEntry(l); own {
 			e.noteOrder(l)
 		}
 	}
-	e.mark.set(e.history.newest())
+	e.mark.setEntry(e.history.newestEntry())
 }
 
 func (e *entryLog) noteOrder(l *raft.Log) {
@@ -200,8 +200,8 @@ func (e *entryLog) noteOrder(l *raft.Log) {
 	e.orders[l.Index] = o.SHA256
 }
 
-// ordered returns the checksums of the images that entries name.
-func (e *entryLog) ordered() map[string]bool {
+// orderedImages returns the checksums of the images that entries name.
+func (e *entryLog) orderedImages() map[string]bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	out := map[string]bool{}
@@ -215,19 +215,19 @@ func (e *entryLog) ordered() map[string]bool {
 func (e *entryLog) DeleteRange(min, max uint64) error {
 	tail := e.endsAt(max)
 	if tail {
-		e.mark.forget()
+		e.mark.forgetEntry()
 	}
-	end := e.pulse.begin()
+	end := e.pulse.beginWrite()
 	err := e.under.DeleteRange(min, max)
 	end()
 	if err != nil {
-		return e.failed(fmt.Errorf("cluster: raft log %s: delete entries %d to %d: %w", e.path, min, max, err))
+		return e.noteFailure(fmt.Errorf("cluster: raft log %s: delete entries %d to %d: %w", e.path, min, max, err))
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.shape.cut(min, max)
+	e.shape.cutRange(min, max)
 	if tail {
-		e.history.cut(min)
+		e.history.cutFrom(min)
 	}
 	maps.DeleteFunc(e.orders, func(i uint64, _ string) bool { return min <= i && i <= max })
 	return nil
@@ -240,11 +240,11 @@ func (e *entryLog) endsAt(index uint64) bool {
 	return index >= e.history.end
 }
 
-// past returns what is known of the terms of all entries.
-func (e *entryLog) past() history {
+// pastTerms returns what is known of the terms of all entries.
+func (e *entryLog) pastTerms() history {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.history.until(e.history.end)
+	return e.history.copyUntil(e.history.end)
 }
 
 // newestEntry returns the newest entry and its term, also where only a snapshot has it;
@@ -252,32 +252,32 @@ func (e *entryLog) past() history {
 func (e *entryLog) newestEntry() (index, term uint64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.history.newest()
+	return e.history.newestEntry()
 }
 
-// record has the newest entry recorded, this one and all that follow.
-func (e *entryLog) record(m *mark) {
+// recordNewestIn has the newest entry recorded, this one and all that follow.
+func (e *entryLog) recordNewestIn(m *mark) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.mark = m
-	m.set(e.history.newest())
+	m.setEntry(e.history.newestEntry())
 }
 
-// terms returns what is known of the terms of the entries up to index.
-func (e *entryLog) terms(index uint64) []termStart {
+// termsUpTo returns what is known of the terms of the entries up to index.
+func (e *entryLog) termsUpTo(index uint64) []termStart {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.history.until(index).starts
+	return e.history.copyUntil(index).starts
 }
 
-// follow notes the terms of the entries that a snapshot covers.
-func (e *entryLog) follow(s snapshotMeta) {
+// followSnapshot notes the terms of the entries that a snapshot covers.
+func (e *entryLog) followSnapshot(s snapshotMeta) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if s.Index > e.history.end {
 		e.history = history{}
 	}
-	e.history.follow(s.history())
+	e.history.prependEarlier(s.coveredHistory())
 }
 
 // FirstIndex returns the index of the oldest entry, 0 for none.
@@ -286,9 +286,9 @@ func (e *entryLog) FirstIndex() (uint64, error) { return e.under.FirstIndex() }
 // LastIndex returns the index of the newest entry, 0 for none.
 func (e *entryLog) LastIndex() (uint64, error) { return e.under.LastIndex() }
 
-// verify reads the whole log. Every entry after snapshot must be there; of the
+// verifyEntries reads the whole log. Every entry after snapshot must be there; of the
 // older ones, which only help followers, some may be missing.
-func (e *entryLog) verify(snapshot uint64) error {
+func (e *entryLog) verifyEntries(snapshot uint64) error {
 	first, err := e.under.FirstIndex()
 	if err != nil {
 		return fmt.Errorf("cluster: raft log %s: %w", e.path, err)
@@ -311,7 +311,7 @@ func (e *entryLog) verify(snapshot uint64) error {
 
 func (e *entryLog) verifyOne(index, snapshot uint64) error {
 	l := new(raft.Log)
-	err := e.read(index, l)
+	err := e.readEntry(index, l)
 	if errors.Is(err, raft.ErrLogNotFound) {
 		if index <= snapshot {
 			return nil
@@ -321,7 +321,7 @@ func (e *entryLog) verifyOne(index, snapshot uint64) error {
 	if err != nil {
 		return err
 	}
-	e.note([]*raft.Log{l})
+	e.noteEntries([]*raft.Log{l})
 	return nil
 }
 
@@ -332,11 +332,11 @@ func (e *entryLog) bytesAfter(index uint64) int64 {
 	return e.shape.bytesAfter(index)
 }
 
-// newest returns how many of the newest entries fit into budget bytes.
-func (e *entryLog) newest(budget int64) uint64 {
+// newestWithin returns how many of the newest entries fit into budget bytes.
+func (e *entryLog) newestWithin(budget int64) uint64 {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.shape.newest(budget)
+	return e.shape.newestWithin(budget)
 }
 
 // lastCommand returns the index of the last command at or before index, 0 when

@@ -268,7 +268,7 @@ func newTrio(t *testing.T, duties ...func(context.Context) error) *trio {
 		c.confs[i].Bootstrap = members
 		c.nodes = append(c.nodes, run(t, c.confs[i], duties...))
 	}
-	if err := c.nodes[0].stand(); err != nil { // or the first election takes seconds
+	if err := c.nodes[0].standForElection(); err != nil { // or the first election takes seconds
 		t.Fatal(err)
 	}
 	return c

@@ -62,7 +62,7 @@ func (f *fleet) found(founders int) *fleet {
 			f.t.Fatal(err)
 		}
 	}
-	if err := f.ships[0].stand(); err != nil { // or the first election takes seconds
+	if err := f.ships[0].standForElection(); err != nil { // or the first election takes seconds
 		f.t.Fatal(err)
 	}
 	f.leader()
@@ -141,9 +141,9 @@ func (s *ship) sink() {
 func (s *ship) kill() {
 	s.fleet.t.Helper()
 	s.sink()
-	s.leadership.notice(false)
+	s.leadership.noticeLeader(false)
 	s.closing.Store(true)
-	s.halt(errBroken) // no farewell: Shutdown hands nothing over
+	s.haltNode(errBroken) // no farewell: Shutdown hands nothing over
 	<-s.done
 }
 
@@ -257,7 +257,7 @@ func (f *fleet) prompt(turn int) {
 	}
 	s := up[turn%len(up)]
 	if slices.ContainsFunc(s.Members(), func(m Member) bool { return m.ID == s.ID() && m.Voter }) {
-		_ = s.stand() // or another, or the timeout
+		_ = s.standForElection() // or another, or the timeout
 	}
 }
 

@@ -28,11 +28,11 @@ func goldenOrder() order {
 
 func goldenInstall(t *testing.T) *raft.Log {
 	t.Helper()
-	data, err := goldenOrder().encode()
+	data, err := goldenOrder().encodeOrder()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &raft.Log{Index: 8, Term: 3, Type: raft.LogCommand, Data: data, Extensions: unsealed(entryInstall)}
+	return &raft.Log{Index: 8, Term: 3, Type: raft.LogCommand, Data: data, Extensions: unsealedCommand(entryInstall)}
 }
 
 // goldens has the bytes of what a node keeps and sends, by name.
@@ -59,8 +59,8 @@ func goldens(t *testing.T) map[string][]byte {
 	return map[string][]byte{"entry": entry.Extensions, "vote": sealVote([]byte("CurrentTerm"), []byte{0, 0, 0, 9}),
 		"node.id": file(identity{ID: "an id"}), "raft.generation": file(marker{Node: "an id", Generation: 2}), "image": image,
 		"install": install.Extensions, "order": install.Data,
-		"greeting": greeting{use: forRaft, meant: "an-id", from: "another"}.encode(),
-		"answer":   answer{what: answerOther, id: "an-id"}.encode(),
+		"greeting": greeting{use: forRaft, meant: "an-id", from: "another"}.encodeGreeting(),
+		"answer":   answer{what: answerOther, id: "an-id"}.encodeAnswer(),
 		planFile:   file(plan{From: "an id", To: "another", Addr: "a:1", Index: 9, Term: 4})}
 }
 

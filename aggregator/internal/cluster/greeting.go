@@ -45,12 +45,12 @@ type answer struct {
 
 var errGreeting = errors.New("unfit greeting")
 
-func (g greeting) encode() []byte {
+func (g greeting) encodeGreeting() []byte {
 	out := []byte{greetingFormat, g.use}
 	return appendID(appendID(out, g.meant), g.from)
 }
 
-func (a answer) encode() []byte { return appendID([]byte{greetingFormat, a.what}, a.id) }
+func (a answer) encodeAnswer() []byte { return appendID([]byte{greetingFormat, a.what}, a.id) }
 
 func appendID(to []byte, id string) []byte { return append(append(to, byte(len(id))), id...) }
 

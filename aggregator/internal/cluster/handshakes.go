@@ -17,9 +17,9 @@ func newHandshakeLimiter() handshakeLimiter {
 	return handshakeLimiter{mu: new(sync.Mutex), hosts: map[string]int{}}
 }
 
-// enter lets a caller in unless there are too many, and returns what to call
+// enterHandshake lets a caller in unless there are too many, and returns what to call
 // when it has proved itself or gone.
-func (d *handshakeLimiter) enter(from net.Addr) (leave func(), ok bool) {
+func (d *handshakeLimiter) enterHandshake(from net.Addr) (leave func(), ok bool) {
 	host, _, err := net.SplitHostPort(from.String())
 	if err != nil {
 		host = from.String()
@@ -31,10 +31,10 @@ func (d *handshakeLimiter) enter(from net.Addr) (leave func(), ok bool) {
 	}
 	d.all++
 	d.hosts[host]++
-	return func() { d.leave(host) }, true
+	return func() { d.leaveHandshake(host) }, true
 }
 
-func (d *handshakeLimiter) leave(host string) {
+func (d *handshakeLimiter) leaveHandshake(host string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.all--

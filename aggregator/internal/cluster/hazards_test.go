@@ -52,7 +52,7 @@ func caughtUp(s *ship, want int) <-chan struct{} {
 	ch := make(chan struct{})
 	go func() {
 		defer close(ch)
-		for len(s.state.commands()) < want && s.failure() == nil {
+		for len(s.state.commands()) < want && s.haltReason() == nil {
 			time.Sleep(10 * time.Millisecond)
 		}
 	}()
@@ -192,7 +192,7 @@ func TestAPipelineWhoseReaderHasGoneDoesNotBlockItsSender(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-p.Consumer()
-	if got := m.peers.of("a", 1).match; got != 7 {
+	if got := m.peers.contactOf("a", 1).match; got != 7 {
 		t.Fatalf("match %d", got)
 	}
 	refusal := &raft.AppendEntriesResponse{Term: 1}

@@ -39,11 +39,11 @@ func (h *hcLog) Log(level hclog.Level, msg string, args ...any) {
 	if !h.to.Enabled(context.Background(), l) {
 		return
 	}
-	h.to.Log(context.Background(), l, "raft: "+msg, plain(args)...)
+	h.to.Log(context.Background(), l, "raft: "+msg, evaluateFormats(args)...)
 }
 
-// plain evaluates hclog's lazy formats; slog would print their parts.
-func plain(args []any) []any {
+// evaluateFormats evaluates hclog's lazy formats; slog would print their parts.
+func evaluateFormats(args []any) []any {
 	out := make([]any, len(args))
 	for i, a := range args {
 		if f, ok := a.(hclog.Format); ok && len(f) > 0 {
@@ -69,22 +69,22 @@ func (h *hcLog) Warn(msg string, args ...any) { h.Log(hclog.Warn, msg, args...) 
 // Error writes at slog's error level.
 func (h *hcLog) Error(msg string, args ...any) { h.Log(hclog.Error, msg, args...) }
 
-func (h *hcLog) enabled(l slog.Level) bool { return h.to.Enabled(context.Background(), l) }
+func (h *hcLog) isEnabled(l slog.Level) bool { return h.to.Enabled(context.Background(), l) }
 
 // IsTrace reports whether trace lines are written.
-func (h *hcLog) IsTrace() bool { return h.enabled(slog.LevelDebug) }
+func (h *hcLog) IsTrace() bool { return h.isEnabled(slog.LevelDebug) }
 
 // IsDebug reports whether debug lines are written.
-func (h *hcLog) IsDebug() bool { return h.enabled(slog.LevelDebug) }
+func (h *hcLog) IsDebug() bool { return h.isEnabled(slog.LevelDebug) }
 
 // IsInfo reports whether info lines are written.
-func (h *hcLog) IsInfo() bool { return h.enabled(slog.LevelInfo) }
+func (h *hcLog) IsInfo() bool { return h.isEnabled(slog.LevelInfo) }
 
 // IsWarn reports whether warnings are written.
-func (h *hcLog) IsWarn() bool { return h.enabled(slog.LevelWarn) }
+func (h *hcLog) IsWarn() bool { return h.isEnabled(slog.LevelWarn) }
 
 // IsError reports whether errors are written.
-func (h *hcLog) IsError() bool { return h.enabled(slog.LevelError) }
+func (h *hcLog) IsError() bool { return h.isEnabled(slog.LevelError) }
 
 // ImpliedArgs returns what With has added.
 func (h *hcLog) ImpliedArgs() []any { return h.args }
@@ -92,7 +92,7 @@ func (h *hcLog) ImpliedArgs() []any { return h.args }
 // With returns a logger that adds args to each line.
 func (h *hcLog) With(args ...any) hclog.Logger {
 	all := append(append([]any{}, h.args...), args...)
-	return &hcLog{to: h.to.With(plain(args)...), name: h.name, args: all}
+	return &hcLog{to: h.to.With(evaluateFormats(args)...), name: h.name, args: all}
 }
 
 // Name returns the logger's name.
@@ -117,7 +117,7 @@ func (h *hcLog) SetLevel(hclog.Level) {}
 // GetLevel returns the lowest level that is written.
 func (h *hcLog) GetLevel() hclog.Level {
 	for _, l := range []hclog.Level{hclog.Debug, hclog.Info, hclog.Warn} {
-		if h.enabled(slogLevel(l)) {
+		if h.isEnabled(slogLevel(l)) {
 			return l
 		}
 	}

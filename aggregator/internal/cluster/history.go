@@ -40,14 +40,14 @@ type history struct {
 	end    uint64      // the newest entry
 }
 
-// add notes an entry that a leader made at a time. An entry that is not the next replaces
+// addEntry notes an entry that a leader made at a time. An entry that is not the next replaces
 // what it overlaps and forgets what lies before a gap.
-func (h *history) add(index, term uint64, at time.Time) {
+func (h *history) addEntry(index, term uint64, at time.Time) {
 	switch {
 	case index > h.end+1:
 		h.starts = nil
 	case index <= h.end:
-		h.cut(index)
+		h.cutFrom(index)
 	}
 	h.end = index
 	if n := len(h.starts); n > 0 && h.starts[n-1].Term == term {
@@ -63,73 +63,73 @@ func (h *history) add(index, term uint64, at time.Time) {
 	}
 }
 
-// cut forgets the entries from index on.
-func (h *history) cut(index uint64) {
+// cutFrom forgets the entries from index on.
+func (h *history) cutFrom(index uint64) {
 	if index > h.end {
 		return
 	}
-	h.starts = slices.Clip(h.starts[:h.from(index)])
+	h.starts = slices.Clip(h.starts[:h.termsBefore(index)])
 	h.end = index - 1
 	if len(h.starts) == 0 {
 		h.end = 0
 	}
 }
 
-// from returns how many terms begin before index.
-func (h *history) from(index uint64) int {
+// termsBefore returns how many terms begin before index.
+func (h *history) termsBefore(index uint64) int {
 	return sort.Search(len(h.starts), func(i int) bool { return h.starts[i].Index >= index })
 }
 
-// term returns the term of an entry, and whether it is known.
-func (h *history) term(index uint64) (uint64, bool) {
-	n := h.from(index + 1)
+// termOf returns the term of an entry, and whether it is known.
+func (h *history) termOf(index uint64) (uint64, bool) {
+	n := h.termsBefore(index + 1)
 	if n == 0 || index > h.end {
 		return 0, false
 	}
 	return h.starts[n-1].Term, true
 }
 
-// newest returns the newest entry and its term; zero for none.
-func (h *history) newest() (index, term uint64) {
-	term, _ = h.term(h.end)
+// newestEntry returns the newest entry and its term; zero for none.
+func (h *history) newestEntry() (index, term uint64) {
+	term, _ = h.termOf(h.end)
 	return h.end, term
 }
 
-// until returns a copy of what is known of the entries up to index.
-func (h *history) until(index uint64) history {
-	return history{starts: slices.Clone(h.starts[:h.from(index+1)]), end: min(h.end, index)}
+// copyUntil returns a copy of what is known of the entries up to index.
+func (h *history) copyUntil(index uint64) history {
+	return history{starts: slices.Clone(h.starts[:h.termsBefore(index+1)]), end: min(h.end, index)}
 }
 
-// follow puts what is known of earlier entries in front; it does nothing when earlier
+// prependEarlier puts what is known of earlier entries in front; it does nothing when earlier
 // does not reach the first that is known here.
-func (h *history) follow(earlier history) {
+func (h *history) prependEarlier(earlier history) {
 	if len(h.starts) == 0 {
 		*h = earlier
 		return
 	}
 	first := h.starts[0]
-	if before, known := earlier.term(first.Index - 1); known {
-		h.starts = slices.Concat(earlier.starts[:earlier.from(first.Index)], h.starts)
+	if before, known := earlier.termOf(first.Index - 1); known {
+		h.starts = slices.Concat(earlier.starts[:earlier.termsBefore(first.Index)], h.starts)
 		if before == first.Term {
-			at := earlier.from(first.Index)
+			at := earlier.termsBefore(first.Index)
 			h.starts = slices.Delete(h.starts, at, at+1)
 		}
 	}
 }
 
-// history returns the terms that a snapshot covers; its last one at least.
-func (m *snapshotMeta) history() history {
+// coveredHistory returns the terms that a snapshot covers; its last one at least.
+func (m *snapshotMeta) coveredHistory() history {
 	if len(m.Terms) == 0 {
 		return history{starts: []termStart{{Index: m.Index, Term: m.Term}}, end: m.Index}
 	}
 	return history{starts: m.Terms, end: m.Index}
 }
 
-// committed returns an entry up to which all is committed, as this node knows: it is
+// committedIndex returns an entry up to which all is committed, as this node knows: it is
 // never too high, and may be too low.
-func (n *Node) committed() uint64 {
-	at, _ := n.machine.position()
-	if body, _ := n.progress.now(); !body.Behind {
+func (n *Node) committedIndex() uint64 {
+	at, _ := n.machine.statePosition()
+	if body, _ := n.progress.currentRecord(); !body.Behind {
 		return max(at, body.Commit)
 	}
 	return at
@@ -138,15 +138,15 @@ func (n *Node) committed() uint64 {
 // Forked returns why the node has stopped for good, an error that wraps [ErrForked]: a
 // leader has other entries than those that it has committed. It is nil otherwise.
 func (n *Node) Forked() error {
-	if err := n.failure(); errors.Is(err, ErrForked) {
+	if err := n.haltReason(); errors.Is(err, ErrForked) {
 		return err
 	}
 	return nil
 }
 
-// clash returns where a leader's history contradicts this one, of which all up to an entry
+// clashWith returns where a leader's history contradicts this one, of which all up to an entry
 // is committed; nil when it does not.
-func (h *history) clash(leader history, committed uint64) error {
+func (h *history) clashWith(leader history, committed uint64) error {
 	if leader.end < committed {
 		return fmt.Errorf("has entries up to %d, and this node has committed those up to %d", leader.end, committed)
 	}
@@ -157,8 +157,8 @@ func (h *history) clash(leader history, committed uint64) error {
 			}
 		}
 	}
-	own, known := h.term(committed)
-	theirs, told := leader.term(committed)
+	own, known := h.termOf(committed)
+	theirs, told := leader.termOf(committed)
 	if known && told && own != theirs {
 		return fmt.Errorf("has entry %d of term %d, and this node has committed that of term %d", committed, theirs, own)
 	}
@@ -175,13 +175,13 @@ type told struct {
 // tellHistory tells a peer the entries of this node, which leads in a term, and returns nil
 // when they are no others than those that the peer has committed.
 func (n *Node) tellHistory(ctx context.Context, to Server, term uint64) error {
-	h := n.entries.past()
+	h := n.entries.pastTerms()
 	t := told{Term: term, End: h.end, Starts: h.starts[max(0, len(h.starts)-toldTerms):]}
 	body, err := json.Marshal(t)
 	if err != nil {
 		return err
 	}
-	c, end, err := n.call(ctx, to, forHistory, body)
+	c, end, err := n.dialMember(ctx, to, forHistory, body)
 	if err != nil {
 		return err
 	}
@@ -199,37 +199,37 @@ func (n *Node) hearHistory(g greeting, c *Conn, body []byte) error {
 	if err := json.Unmarshal(body, &t); err != nil {
 		return fmt.Errorf("cluster: history of node %s: %w", g.from, err)
 	}
-	committed, own := n.committed(), n.entries.past()
+	committed, own := n.committedIndex(), n.entries.pastTerms()
 	if t.Term < n.raft.CurrentTerm() { // read last: what is committed by now was not so in an earlier term
 		return sendByte(patient{c}, imageNo) // its leader will hear of that
 	}
-	if err := own.clash(history{starts: t.Starts, end: t.End}, committed); err != nil {
-		return errors.Join(n.fork(c.Peer.Name, err), sendByte(patient{c}, imageNo))
+	if err := own.clashWith(history{starts: t.Starts, end: t.End}, committed); err != nil {
+		return errors.Join(n.haltForked(c.Peer.Name, err), sendByte(patient{c}, imageNo))
 	}
 	return sendByte(patient{c}, imageGo)
 }
 
-// fork stops the node for good, since there are two histories.
-func (n *Node) fork(leader string, cause error) error {
+// haltForked stops the node for good, since there are two histories.
+func (n *Node) haltForked(leader string, cause error) error {
 	why := fmt.Sprintf(`node %s, which leads, %s.
 Nodes that lead now went back to older copies of their data, and lack what was confirmed since. This node has it, and serves nothing more.
 Keep %s, and go on as the runbook "There are two histories" says`, leader, cause, n.conf.DataDir)
-	if err := n.progress.forked(why); err != nil {
+	if err := n.progress.recordFork(why); err != nil {
 		n.logger.Warn("it was not recorded that this node must not start again", "error", err)
 	}
 	err := fmt.Errorf("%w: %s", ErrForked, why)
-	n.halt(err)
+	n.haltNode(err)
 	return err
 }
 
-// forked records why the node must not start.
-func (p *progress) forked(why string) error {
+// recordFork records why the node must not start.
+func (p *progress) recordFork(why string) error {
 	p.writing.Lock()
 	defer p.writing.Unlock()
-	next, _ := p.now()
+	next, _ := p.currentRecord()
 	if next.Node == "" {
 		return errors.New("no place is configured for it")
 	}
 	next.Forked = why
-	return p.write(next)
+	return p.writeRecord(next)
 }

@@ -24,7 +24,7 @@ func TestHistory_RandomLogs_TermsAreThoseOfAPlainMap(t *testing.T) {
 				delete(plain, i)
 			}
 			plain[index], end = term, index
-			h.add(index, term, time.Time{})
+			h.addEntry(index, term, time.Time{})
 		}
 		for range 1 + r.IntN(60) {
 			switch r.IntN(12) {
@@ -37,7 +37,7 @@ func TestHistory_RandomLogs_TermsAreThoseOfAPlainMap(t *testing.T) {
 				}
 			case 2:
 				cut := 1 + r.Uint64N(end+1)
-				h.cut(cut)
+				h.cutFrom(cut)
 				for i := cut; i <= end; i++ {
 					delete(plain, i)
 				}
@@ -47,13 +47,13 @@ func TestHistory_RandomLogs_TermsAreThoseOfAPlainMap(t *testing.T) {
 				}
 			case 3: // a snapshot, of which the log has an end or nothing
 				at := r.Uint64N(end + 2)
-				earlier, later := h.until(at), history{}
+				earlier, later := h.copyUntil(at), history{}
 				for i := at + 1; i <= end; i++ {
 					if term, known := plain[i]; known {
-						later.add(i, term, time.Time{})
+						later.addEntry(i, term, time.Time{})
 					}
 				}
-				later.follow(earlier)
+				later.prependEarlier(earlier)
 				h = later
 			case 4:
 				clear(plain)
@@ -62,7 +62,7 @@ func TestHistory_RandomLogs_TermsAreThoseOfAPlainMap(t *testing.T) {
 				put(end + 1)
 			}
 			for i := range end + 3 {
-				got, known := h.term(i)
+				got, known := h.termOf(i)
 				if want, ok := plain[i]; known != ok || got != want {
 					t.Fatalf("seed %d: entry %d of %v: term %d, %v; want %d, %v", seed, i, h, got, known, want, ok)
 				}
@@ -151,7 +151,7 @@ func TestTwoHistories_NodeWithCommittedEntries_StopsAndKeepsThem(t *testing.T) {
 				s.running.conf.TrailingBytes = 1
 			}
 			if c.more == 60 { // a term of which the other has never heard
-				if err := f.followers()[0].stand(); err != nil {
+				if err := f.followers()[0].standForElection(); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -159,14 +159,14 @@ func TestTwoHistories_NodeWithCommittedEntries_StopsAndKeepsThem(t *testing.T) {
 			f.agree(slices.Concat(numbered(0, 10), numbered(100, 100+c.more)), back, lagging)
 			if c.cut {
 				for _, s := range f.up() {
-					if err := s.shorten(); err != nil {
+					if err := s.shortenLog(); err != nil {
 						t.Fatal(err)
 					}
 				}
 			}
 			whole.restart()
-			eventually(t, "the node with more stops", func() bool { return whole.failure() != nil })
-			if err := whole.failure(); !errors.Is(err, ErrForked) || !strings.Contains(err.Error(), whole.conf.DataDir) {
+			eventually(t, "the node with more stops", func() bool { return whole.haltReason() != nil })
+			if err := whole.haltReason(); !errors.Is(err, ErrForked) || !strings.Contains(err.Error(), whole.conf.DataDir) {
 				t.Fatal(err)
 			}
 			if got := whole.state.commands(); !slices.Equal(got, numbered(0, 30)) {
@@ -221,12 +221,12 @@ func TestHistory_RandomPairs_ClashWhereCommittedEntriesDiffer(t *testing.T) {
 				}
 				var mine, leader history
 				for i, e := range own {
-					mine.add(uint64(i+1), e.term, time.Unix(0, e.stamp))
+					mine.addEntry(uint64(i+1), e.term, time.Unix(0, e.stamp))
 				}
 				for i, e := range theirs {
-					leader.add(uint64(i+1), e.term, time.Unix(0, e.stamp))
+					leader.addEntry(uint64(i+1), e.term, time.Unix(0, e.stamp))
 				}
-				if err := mine.clash(leader, uint64(committed)); (err == nil) != same {
+				if err := mine.clashWith(leader, uint64(committed)); (err == nil) != same {
 					t.Fatalf("seed %d: %v with %v, %d committed: %v", seed, own, theirs, committed, err)
 				}
 			}
@@ -255,7 +255,7 @@ func TestHistory_AfterRestartsAndSnapshots_IsTheSameOnAllNodes(t *testing.T) {
 				}
 			}
 		}
-		if err := f.followers()[0].stand(); err != nil {
+		if err := f.followers()[0].standForElection(); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -268,7 +268,7 @@ func TestHistory_AfterRestartsAndSnapshots_IsTheSameOnAllNodes(t *testing.T) {
 	known := map[uint64]termStart{}
 	stamped := 0
 	for _, s := range f.ships {
-		for _, start := range s.entries.past().starts {
+		for _, start := range s.entries.pastTerms().starts {
 			if start.At == 0 {
 				continue
 			}

@@ -52,7 +52,7 @@ func Identity(dataDir string) (string, error) {
 }
 
 func newIdentity(dataDir, path string) (string, error) {
-	member, err := exists(filepath.Join(dataDir, markerFile))
+	member, err := fileExists(filepath.Join(dataDir, markerFile))
 	if err != nil {
 		return "", fmt.Errorf("cluster: node id: %w", err)
 	}
@@ -119,9 +119,9 @@ func usesJournal(dataDir string) (bool, error) {
 	return s.Format == sealedJournalFormat, nil
 }
 
-// remark writes the marker, if there is one, in another format: that of a node whose
+// rewriteMarker writes the marker, if there is one, in another format: that of a node whose
 // journal may hold entries, or the first one, which all programs read.
-func remark(dataDir string, format int) error {
+func rewriteMarker(dataDir string, format int) error {
 	path := filepath.Join(dataDir, markerFile)
 	var m marker
 	err := readSealed(path, &m)
@@ -137,8 +137,8 @@ func remark(dataDir string, format int) error {
 	return nil
 }
 
-// forgotten says what an operator can do about a lost file of the raft log.
-func forgotten(c Config, lost, id string) error {
+// raftFileLost says what an operator can do about a lost file of the raft log.
+func raftFileLost(c Config, lost, id string) error {
 	return fmt.Errorf(`%w: %s is missing or empty, but %s says that node %s has been a member.
 Without it the node has forgotten its votes and what it has confirmed, and committed data could be lost if it took part again.
 Either stop here and put %s back exactly as it was (a file system that is not mounted?),

@@ -47,7 +47,7 @@ func packImage(dir string, meta imageMeta) (p packed, err error) {
 	return p, err
 }
 
-func (p *packed) write(w io.Writer) error {
+func (p *packed) writeArchive(w io.Writer) error {
 	return image.Write(w, tar.FormatGNU, p.dir, p.meta, p.files)
 }
 

@@ -26,7 +26,7 @@ type order struct {
 	Size   int64  `json:"size"`
 }
 
-func (o order) encode() ([]byte, error) { return json.Marshal(o) }
+func (o order) encodeOrder() ([]byte, error) { return json.Marshal(o) }
 
 func readOrder(data []byte) (o order, err error) {
 	if err := json.Unmarshal(data, &o); err != nil {
@@ -66,38 +66,38 @@ func openImageStore(dir string) (*imageStore, error) {
 	return &imageStore{dir: dir}, nil
 }
 
-func (s *imageStore) path(sum string) string { return filepath.Join(s.dir, sum+".tar") }
+func (s *imageStore) imagePath(sum string) string { return filepath.Join(s.dir, sum+".tar") }
 
-// has reports whether an image is there; its content is verified when it is used.
-func (s *imageStore) has(o order) bool {
-	info, err := os.Stat(s.path(o.SHA256))
+// hasImage reports whether an image is there; its content is verified when it is used.
+func (s *imageStore) hasImage(o order) bool {
+	info, err := os.Stat(s.imagePath(o.SHA256))
 	return err == nil && info.Size() == o.Size
 }
 
-// pack makes an archive of the files in dir and keeps it.
-func (s *imageStore) pack(dir string) (order, error) {
+// packImage makes an archive of the files in dir and keeps it.
+func (s *imageStore) packImage(dir string) (order, error) {
 	p, err := packImage(dir, imageMeta{})
 	if err != nil {
 		return order{}, err
 	}
-	return s.keep(p.size, p.write)
+	return s.keepImage(p.size, p.writeArchive)
 }
 
-// receive keeps an archive that another node sends, if it is what was ordered.
-func (s *imageStore) receive(o order, from io.Reader) error {
-	got, err := s.keep(o.Size, func(w io.Writer) error {
+// receiveImage keeps an archive that another node sends, if it is what was ordered.
+func (s *imageStore) receiveImage(o order, from io.Reader) error {
+	got, err := s.keepImage(o.Size, func(w io.Writer) error {
 		_, err := io.CopyN(w, from, o.Size)
 		return err
 	})
 	if err == nil && got != o {
 		err = errors.Join(fmt.Errorf("%w: image: it is %s, and %s was announced", ErrCorrupt, got.SHA256, o.SHA256),
-			os.Remove(s.path(got.SHA256)))
+			os.Remove(s.imagePath(got.SHA256)))
 	}
 	return err
 }
 
-// keep stores what write gives, durably and verified, under its checksum.
-func (s *imageStore) keep(size int64, write func(io.Writer) error) (order, error) {
+// keepImage stores what write gives, durably and verified, under its checksum.
+func (s *imageStore) keepImage(size int64, write func(io.Writer) error) (order, error) {
 	f, err := os.CreateTemp(s.dir, "in-*"+tempSuffix)
 	if err != nil {
 		return order{}, err
@@ -118,17 +118,17 @@ func (s *imageStore) keep(size int64, write func(io.Writer) error) (order, error
 		return order{}, err
 	}
 	o := order{Format: orderFormat, SHA256: hex.EncodeToString(sum.Sum(nil)), Size: size}
-	if err := os.Rename(f.Name(), s.path(o.SHA256)); err != nil {
+	if err := os.Rename(f.Name(), s.imagePath(o.SHA256)); err != nil {
 		return order{}, err
 	}
 	return o, durable.SyncDir(s.dir)
 }
 
-// open returns an archive that is here.
-func (s *imageStore) open(o order) (*os.File, error) { return os.Open(s.path(o.SHA256)) }
+// openImage returns an archive that is here.
+func (s *imageStore) openImage(o order) (*os.File, error) { return os.Open(s.imagePath(o.SHA256)) }
 
-// sweep removes what no entry names and what has been here for a while.
-func (s *imageStore) sweep(named map[string]bool) error {
+// sweepImages removes what no entry names and what has been here for a while.
+func (s *imageStore) sweepImages(named map[string]bool) error {
 	entries, err := os.ReadDir(s.dir)
 	if err != nil {
 		return fmt.Errorf("cluster: images: %w", err)
@@ -146,9 +146,9 @@ func (s *imageStore) sweep(named map[string]bool) error {
 	return nil
 }
 
-// unpack verifies an archive while it unpacks it below parent.
-func (s *imageStore) unpack(o order, parent string) (string, error) {
-	f, err := s.open(o)
+// unpackImage verifies an archive while it unpacks it below parent.
+func (s *imageStore) unpackImage(o order, parent string) (string, error) {
+	f, err := s.openImage(o)
 	if err != nil {
 		return "", err
 	}
@@ -156,5 +156,5 @@ func (s *imageStore) unpack(o order, parent string) (string, error) {
 	return unpackTemp(parent, f)
 }
 
-// drop removes an archive that is damaged.
-func (s *imageStore) drop(o order) error { return os.Remove(s.path(o.SHA256)) }
+// dropImage removes an archive that is damaged.
+func (s *imageStore) dropImage(o order) error { return os.Remove(s.imagePath(o.SHA256)) }

@@ -33,33 +33,33 @@ func (n *Node) Install(ctx context.Context, dir string) error {
 		return fmt.Errorf("cluster: install: %w", errBusy)
 	}
 	defer n.installing.Unlock()
-	o, err := n.prepare(dir)
+	o, err := n.prepareImage(dir)
 	if err != nil {
 		return fmt.Errorf("cluster: install: %w", err)
 	}
-	if err := n.spread(ctx, o); err != nil {
+	if err := n.spreadImage(ctx, o); err != nil {
 		return fmt.Errorf("cluster: install: %w", err)
 	}
-	if err := n.order(ctx, o); err != nil {
+	if err := n.commitOrder(ctx, o); err != nil {
 		return err
 	}
 	n.logger.Info("the state has been replaced by an image", "sha256", o.SHA256, "bytes", o.Size)
-	n.leadership.renew()
+	n.leadership.renewTerm()
 	return nil
 }
 
-// prepare packs the image and has the State look at it.
-func (n *Node) prepare(dir string) (order, error) {
-	o, err := n.imageStore.pack(dir)
+// prepareImage packs the image and has the State look at it.
+func (n *Node) prepareImage(dir string) (order, error) {
+	o, err := n.imageStore.packImage(dir)
 	if err != nil {
 		return o, err
 	}
 	return o, n.machine.tryImage(o)
 }
 
-// spread gives the image to all members and returns when a majority of the
+// spreadImage gives the image to all members and returns when a majority of the
 // voters has it on disk.
-func (n *Node) spread(ctx context.Context, o order) error {
+func (n *Node) spreadImage(ctx context.Context, o order) error {
 	var mu sync.Mutex
 	var tasks sync.WaitGroup
 	members := n.Members()
@@ -70,7 +70,7 @@ func (n *Node) spread(ctx context.Context, o order) error {
 			voters++
 		}
 		tasks.Go(func() {
-			err := n.give(ctx, m.Server, o)
+			err := n.sendImageTo(ctx, m.Server, o)
 			mu.Lock()
 			defer mu.Unlock()
 			switch {
@@ -91,20 +91,20 @@ func (n *Node) spread(ctx context.Context, o order) error {
 	return ctx.Err()
 }
 
-// order puts the order into the log, alone: nothing else is in flight.
-func (n *Node) order(ctx context.Context, o order) error {
-	data, err := o.encode()
+// commitOrder puts the order into the log, alone: nothing else is in flight.
+func (n *Node) commitOrder(ctx context.Context, o order) error {
+	data, err := o.encodeOrder()
 	if err != nil {
 		return fmt.Errorf("cluster: install: %w", err)
 	}
-	release, err := n.hold(ctx)
+	release, err := n.holdProposals(ctx)
 	if err != nil {
 		return err
 	}
 	defer release()
-	future := n.raft.ApplyLog(raft.Log{Data: data, Extensions: unsealed(entryInstall)}, timeLeft(ctx))
+	future := n.raft.ApplyLog(raft.Log{Data: data, Extensions: unsealedCommand(entryInstall)}, timeLeft(ctx))
 	p := &Proposal{node: n, done: make(chan struct{})}
-	n.tasks.Go(func() { p.settle(future, time.Now()) })
+	n.tasks.Go(func() { p.settleOutcome(future, time.Now()) })
 	_, err = p.Wait(ctx)
 	return err
 }
@@ -116,9 +116,9 @@ func (n *Node) serveImages(serve func(greeting, *Conn)) {
 	}
 }
 
-// fetch gets the image of an order that is committed, from whichever member has
+// fetchImage gets the image of an order that is committed, from whichever member has
 // it. Nothing can be applied before.
-func (n *Node) fetch(o order) error {
+func (n *Node) fetchImage(o order) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	<-n.begun
@@ -130,12 +130,12 @@ func (n *Node) fetch(o order) error {
 		}
 		cancel()
 	}()
-	for round := 0; !n.imageStore.has(o); round++ {
+	for round := 0; !n.imageStore.hasImage(o); round++ {
 		if ctx.Err() != nil {
 			return ErrStopped
 		}
 		if round > 0 {
-			pause(ctx, n.conf.fetchPause)
+			pauseFor(ctx, n.conf.fetchPause)
 		}
 		if err := n.fetchOnce(ctx, o); err != nil && ctx.Err() == nil {
 			n.wanting.Tell(n.logger, slog.LevelWarn, "the image that replaces the state is not here yet", "error", err)

@@ -178,7 +178,7 @@ func TestALoneNodeInstallsAnImageAndBeginsItsTermAnew(t *testing.T) {
 	dir, state := t.TempDir(), &memory{}
 	n := lead(t, lone(t, dir, state))
 	propose(t, n.Node, "c0")
-	term, _ := n.leadership.current()
+	term, _ := n.leadership.currentTerm()
 	if err := n.Install(t.Context(), backup(t, "a")); err != nil {
 		t.Fatal(err)
 	}
@@ -201,7 +201,7 @@ func TestAnAnnouncedImageIsKeptOnlyIfItIsTheOne(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o, err := s.pack(backup(t, "a"))
+	o, err := s.packImage(backup(t, "a"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -209,22 +209,22 @@ func TestAnAnnouncedImageIsKeptOnlyIfItIsTheOne(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	archive, err := os.ReadFile(s.path(o.SHA256))
+	archive, err := os.ReadFile(s.imagePath(o.SHA256))
 	if err != nil {
 		t.Fatal(err)
 	}
 	wrong := o
 	wrong.SHA256 = strings.Repeat("0", 64)
-	if err := other.receive(wrong, strings.NewReader(string(archive))); !errors.Is(err, ErrCorrupt) || other.has(wrong) || other.has(o) {
+	if err := other.receiveImage(wrong, strings.NewReader(string(archive))); !errors.Is(err, ErrCorrupt) || other.hasImage(wrong) || other.hasImage(o) {
 		t.Fatal(err)
 	}
-	if err := other.receive(o, io.LimitReader(strings.NewReader(string(archive)), o.Size/2)); err == nil {
+	if err := other.receiveImage(o, io.LimitReader(strings.NewReader(string(archive)), o.Size/2)); err == nil {
 		t.Fatal("half an image was kept")
 	}
-	if err := other.receive(o, strings.NewReader(string(archive))); err != nil || !other.has(o) {
+	if err := other.receiveImage(o, strings.NewReader(string(archive))); err != nil || !other.hasImage(o) {
 		t.Fatal(err)
 	}
-	if err := other.sweep(nil); err != nil || !other.has(o) {
+	if err := other.sweepImages(nil); err != nil || !other.hasImage(o) {
 		t.Fatal("a new image was swept away", err)
 	}
 	if left, err := filepath.Glob(filepath.Join(other.dir, "in-*")); len(left) > 0 || err != nil {
@@ -239,7 +239,7 @@ func FuzzOrder(f *testing.F) {
 		if err != nil {
 			return
 		}
-		again, err := o.encode()
+		again, err := o.encodeOrder()
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -81,7 +81,7 @@ func openJournal(dir string, under raft.LogStore) (*journal, error) {
 	if err != nil {
 		return nil, err
 	}
-	j.sync = datasync
+	j.sync = syncFileData
 	for i := range j.files {
 		if j.files[i], err = openJournalFile(journalPath(dir, i)); err != nil {
 			return nil, errors.Join(err, j.closeFiles())
@@ -134,7 +134,7 @@ func readJournal(dir string, under raft.LogStore) (*journal, error) {
 			return nil, fmt.Errorf("%w: raft log %s: a stored batch of entries is damaged", ErrCorrupt, journalPath(dir, i))
 		}
 		for _, payload := range f.frames {
-			if err := j.load(i, payload); err != nil {
+			if err := j.loadFrame(i, payload); err != nil {
 				return nil, fmt.Errorf("%w: raft log %s: %w", ErrCorrupt, journalPath(dir, i), err)
 			}
 		}
@@ -196,8 +196,8 @@ func frameSum(head, payload []byte) uint32 {
 	return crc32.Update(crc32.Checksum(head, castagnoli), castagnoli, payload)
 }
 
-// load takes the entries of a frame in.
-func (j *journal) load(file int, payload []byte) error {
+// loadFrame takes the entries of a frame in.
+func (j *journal) loadFrame(file int, payload []byte) error {
 	for len(payload) > 0 {
 		l := new(raft.Log)
 		var err error
@@ -268,7 +268,7 @@ func (j *journal) StoreLogs(logs []*raft.Log) error {
 		frame = appendEntry(frame, l)
 	}
 	if j.at+int64(len(frame)) > journalSize {
-		if err := j.turn(); err != nil {
+		if err := j.turnFiles(); err != nil {
 			return err
 		}
 	}
@@ -295,10 +295,10 @@ func (j *journal) StoreLogs(logs []*raft.Log) error {
 	return nil
 }
 
-// turn goes on in the other file, and has the entries of this one moved to bbolt
+// turnFiles goes on in the other file, and has the entries of this one moved to bbolt
 // meanwhile.
-func (j *journal) turn() error {
-	if err := j.settle(); err != nil {
+func (j *journal) turnFiles() error {
+	if err := j.settleMove(); err != nil {
 		return err
 	}
 	full := j.current
@@ -308,12 +308,12 @@ func (j *journal) turn() error {
 	moved := make(chan error, 1)
 	j.moved = moved
 	next := j.generation + 1
-	go func() { moved <- errors.Join(j.move(full), j.prepare(full, next)) }()
+	go func() { moved <- errors.Join(j.moveEntries(full), j.prepareFile(full, next)) }()
 	return nil
 }
 
-// settle waits for the move that runs. One that failed is tried again.
-func (j *journal) settle() error {
+// settleMove waits for the move that runs. One that failed is tried again.
+func (j *journal) settleMove() error {
 	if j.moved == nil {
 		return nil
 	}
@@ -323,7 +323,7 @@ func (j *journal) settle() error {
 		return nil
 	}
 	other := 1 - j.current
-	if err := errors.Join(j.move(other), j.prepare(other, j.generation+1)); err != nil {
+	if err := errors.Join(j.moveEntries(other), j.prepareFile(other, j.generation+1)); err != nil {
 		j.moved = make(chan error, 1)
 		j.moved <- err
 		return fmt.Errorf("move entries from the journal: %w", err)
@@ -331,8 +331,8 @@ func (j *journal) settle() error {
 	return nil
 }
 
-// move stores in bbolt what a file holds.
-func (j *journal) move(file int) error {
+// moveEntries stores in bbolt what a file holds.
+func (j *journal) moveEntries(file int) error {
 	j.mu.RLock()
 	logs := make([]*raft.Log, 0, len(j.indexes[file]))
 	for _, index := range j.indexes[file] {
@@ -354,8 +354,8 @@ func (j *journal) move(file int) error {
 	return nil
 }
 
-// prepare makes a file, of which all is in bbolt, ready for a generation.
-func (j *journal) prepare(file int, generation uint64) error {
+// prepareFile makes a file, of which all is in bbolt, ready for a generation.
+func (j *journal) prepareFile(file int, generation uint64) error {
 	head := append(make([]byte, 0, journalHead), journalMagic[:]...)
 	head = binary.BigEndian.AppendUint64(head, generation)
 	head = binary.BigEndian.AppendUint32(head, crc32.Checksum(head, castagnoli))
@@ -368,15 +368,15 @@ func (j *journal) prepare(file int, generation uint64) error {
 // moveAll moves everything to bbolt and begins anew: nothing that the files hold counts
 // any more.
 func (j *journal) moveAll() error {
-	if err := j.settle(); err != nil {
+	if err := j.settleMove(); err != nil {
 		return err
 	}
 	for i := range j.files {
-		if err := j.move(i); err != nil {
+		if err := j.moveEntries(i); err != nil {
 			return err
 		}
 	}
-	if err := errors.Join(j.prepare(0, j.generation+1), j.prepare(1, j.generation+2)); err != nil {
+	if err := errors.Join(j.prepareFile(0, j.generation+1), j.prepareFile(1, j.generation+2)); err != nil {
 		return err
 	}
 	j.generation++
@@ -409,7 +409,7 @@ func (j *journal) GetLog(index uint64, l *raft.Log) error {
 
 // FirstIndex returns the index of the oldest entry, 0 for none.
 func (j *journal) FirstIndex() (uint64, error) {
-	own := j.held()
+	own := j.heldIndexes()
 	first, err := j.under.FirstIndex()
 	if len(own) > 0 && (first == 0 || own[0] < first) {
 		first = own[0]
@@ -419,7 +419,7 @@ func (j *journal) FirstIndex() (uint64, error) {
 
 // LastIndex returns the index of the newest entry, 0 for none.
 func (j *journal) LastIndex() (uint64, error) {
-	own := j.held()
+	own := j.heldIndexes()
 	last, err := j.under.LastIndex()
 	if len(own) > 0 {
 		last = max(last, own[len(own)-1])
@@ -427,8 +427,8 @@ func (j *journal) LastIndex() (uint64, error) {
 	return last, err
 }
 
-// held returns the indexes of the entries that bbolt may not have, ascending.
-func (j *journal) held() []uint64 {
+// heldIndexes returns the indexes of the entries that bbolt may not have, ascending.
+func (j *journal) heldIndexes() []uint64 {
 	j.mu.RLock()
 	defer j.mu.RUnlock()
 	return slices.Sorted(maps.Keys(j.entries))
@@ -441,8 +441,8 @@ func (j *journal) Close() error {
 	return errors.Join(j.moveAll(), j.closeFiles())
 }
 
-// datasync has the content of a file on disk, and its size where that has changed.
-func datasync(f *os.File) error {
+// syncFileData has the content of a file on disk, and its size where that has changed.
+func syncFileData(f *os.File) error {
 	for {
 		err := unix.Fdatasync(int(f.Fd())) //nolint:gosec // a descriptor is small
 		if !errors.Is(err, unix.EINTR) {

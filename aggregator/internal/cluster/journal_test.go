@@ -167,7 +167,7 @@ func TestJournal_LastBatchCut_AllBeforeItAreThere(t *testing.T) {
 			t.Fatal(err)
 		}
 		j, err := readJournal(dir, raft.NewInmemStore())
-		if err != nil || !slices.Equal(j.held(), []uint64{1, 2}) {
+		if err != nil || !slices.Equal(j.heldIndexes(), []uint64{1, 2}) {
 			t.Fatalf("cut at byte %d of the last batch: %v, %v", at-starts[2], j, err)
 		}
 	}
@@ -250,7 +250,7 @@ func TestJournal_ABatchOfAnySize_IsOneSync(t *testing.T) {
 		t.Fatal(err)
 	}
 	synced := 0
-	j.sync = func(f *os.File) error { synced++; return datasync(f) }
+	j.sync = func(f *os.File) error { synced++; return syncFileData(f) }
 	var last uint64
 	for _, n := range []int{1, 16, 256} {
 		var logs []*raft.Log
@@ -305,9 +305,9 @@ func FuzzJournalFile(f *testing.F) {
 		file := parseJournalFile(data)
 		j := &journal{entries: map[uint64]*raft.Log{}}
 		for _, payload := range file.frames {
-			_ = j.load(0, payload)
+			_ = j.loadFrame(0, payload)
 		}
-		_ = j.load(1, data)
+		_ = j.loadFrame(1, data)
 	})
 }
 

@@ -41,8 +41,8 @@ func (n *Node) LeaderChanges() <-chan Leader {
 	return ch
 }
 
-// start follows raft's observations until the node stops.
-func (l *leaderNews) start(n *Node) {
+// startFollowing follows raft's observations until the node stops.
+func (l *leaderNews) startFollowing(n *Node) {
 	seen := make(chan raft.Observation, 1)
 	observer := raft.NewObserver(seen, false, func(o *raft.Observation) bool {
 		_, ok := o.Data.(raft.LeaderObservation)
@@ -54,7 +54,7 @@ func (l *leaderNews) start(n *Node) {
 		for {
 			select {
 			case <-seen: // a full channel drops some, so ask for the newest
-				l.tell(n.Leader())
+				l.tellLeader(n.Leader())
 			case <-n.stopping:
 				return
 			}
@@ -62,7 +62,7 @@ func (l *leaderNews) start(n *Node) {
 	})
 }
 
-func (l *leaderNews) tell(leader Leader) {
+func (l *leaderNews) tellLeader(leader Leader) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if leader == l.last {
@@ -78,7 +78,7 @@ func (l *leaderNews) tell(leader Leader) {
 	}
 }
 
-func (l *leaderNews) close() {
+func (l *leaderNews) closeNews() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.closed = true

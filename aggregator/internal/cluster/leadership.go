@@ -41,36 +41,36 @@ func (n *Node) OnLeader(duty func(ctx context.Context) error) {
 	n.leadership.duties = append(n.leadership.duties, duty)
 }
 
-// follow takes raft's notices as they come: raft's main loop waits for it.
-func (t *leadership) follow(notices <-chan bool, stop <-chan struct{}) {
+// followNotices takes raft's notices as they come: raft's main loop waits for it.
+func (t *leadership) followNotices(notices <-chan bool, stop <-chan struct{}) {
 	for {
 		select {
 		case leads := <-notices:
-			t.notice(leads)
+			t.noticeLeader(leads)
 		case <-stop:
-			t.notice(false)
+			t.noticeLeader(false)
 			return
 		}
 	}
 }
 
-// renew has the duties start over if this node leads.
-func (t *leadership) renew() {
+// renewTerm has the duties start over if this node leads.
+func (t *leadership) renewTerm() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.term != nil && t.term.Err() == nil {
-		t.begin(true)
+		t.beginTerm(true)
 	}
 }
 
-func (t *leadership) notice(leads bool) {
+func (t *leadership) noticeLeader(leads bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.begin(leads)
+	t.beginTerm(leads)
 }
 
-// begin is called under the lock.
-func (t *leadership) begin(leads bool) {
+// beginTerm is called under the lock.
+func (t *leadership) beginTerm(leads bool) {
 	if t.cancel != nil {
 		t.cancel()
 	}
@@ -84,21 +84,21 @@ func (t *leadership) begin(leads bool) {
 	}
 }
 
-func (t *leadership) current() (context.Context, []func(context.Context) error) {
+func (t *leadership) currentTerm() (context.Context, []func(context.Context) error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.term, t.duties
 }
 
-// serve runs the duties of one term after the other.
-func (t *leadership) serve(n *Node, stop <-chan struct{}) {
+// serveTerms runs the duties of one term after the other.
+func (t *leadership) serveTerms(n *Node, stop <-chan struct{}) {
 	for {
 		select {
 		case <-t.wake:
 		case <-stop:
 			return
 		}
-		term, duties := t.current()
+		term, duties := t.currentTerm()
 		for term.Err() == nil {
 			n.serveTerm(term, duties)
 		}
@@ -109,7 +109,7 @@ func (t *leadership) serve(n *Node, stop <-chan struct{}) {
 func (n *Node) serveTerm(term context.Context, duties []func(context.Context) error) {
 	err := n.openTerm(term, n.raft.CurrentTerm())
 	if err == nil {
-		err = perform(term, duties)
+		err = performDuties(term, duties)
 	}
 	if term.Err() != nil {
 		return
@@ -123,11 +123,11 @@ func (n *Node) serveTerm(term context.Context, duties []func(context.Context) er
 	if err != nil && !errors.Is(err, ErrNoPeer) && term.Err() == nil {
 		n.logger.Warn("the leadership could not be handed on", "error", err)
 	}
-	pause(term, termPause)
+	pauseFor(term, termPause)
 }
 
-// perform runs all duties until they have returned.
-func perform(term context.Context, duties []func(context.Context) error) error {
+// performDuties runs all duties until they have returned.
+func performDuties(term context.Context, duties []func(context.Context) error) error {
 	group, ctx := errgroup.WithContext(term)
 	for _, duty := range duties {
 		group.Go(func() error { return duty(ctx) })
@@ -135,7 +135,7 @@ func perform(term context.Context, duties []func(context.Context) error) error {
 	return group.Wait()
 }
 
-func pause(ctx context.Context, d time.Duration) {
+func pauseFor(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
@@ -146,15 +146,15 @@ func pause(ctx context.Context, d time.Duration) {
 
 // Lease is how long a leader that runs, and hears from no one, goes on believing that
 // it leads.
-func (n *Node) Lease() time.Duration { return n.conf.lease() }
+func (n *Node) Lease() time.Duration { return n.conf.leaseTimeout() }
 
-// heir is the voter that is furthest among those that have answered lately:
+// furthestVoter is the voter that is furthest among those that have answered lately:
 // raft itself would choose one that is dead.
-func (n *Node) heir() (heir Server, ok bool) {
+func (n *Node) furthestVoter() (heir Server, ok bool) {
 	term, best := n.raft.CurrentTerm(), contact{}
 	lately := time.Now().Add(-2 * 500 * time.Millisecond * time.Duration(n.conf.Multiplier))
 	for _, m := range n.Members() {
-		c := n.trans.peers.of(m.ID, term)
+		c := n.trans.peers.contactOf(m.ID, term)
 		if !m.Voter || m.ID == n.id || c.at.Before(lately) {
 			continue
 		}
@@ -177,20 +177,20 @@ func (n *Node) TransferLeadership(ctx context.Context) error {
 	case !n.hasPeer():
 		return ErrNoPeer
 	}
-	release, err := n.hold(ctx)
+	release, err := n.holdProposals(ctx)
 	if err != nil {
 		return err
 	}
 	defer release()
-	heir, ok := n.heir()
+	heir, ok := n.furthestVoter()
 	if !ok {
 		return fmt.Errorf("%w: no voter answers", ErrNoPeer)
 	}
-	return n.await(ctx, n.raft.LeadershipTransferToServer(raft.ServerID(heir.ID), raft.ServerAddress(heir.Addr)).Error)
+	return n.awaitEnd(ctx, n.raft.LeadershipTransferToServer(raft.ServerID(heir.ID), raft.ServerAddress(heir.Addr)).Error)
 }
 
-// await returns what do returns, which goes on where ctx or the node ends before.
-func (n *Node) await(ctx context.Context, do func() error) error {
+// awaitEnd returns what do returns, which goes on where ctx or the node ends before.
+func (n *Node) awaitEnd(ctx context.Context, do func() error) error {
 	answer := make(chan error, 1)
 	go func() { answer <- do() }()
 	select {

@@ -48,38 +48,38 @@ func newMachine(s State, images Images, scratch string, halt func(error)) *machi
 func (m *machine) Apply(l *raft.Log) any {
 	m.writing.Lock()
 	defer m.writing.Unlock()
-	at, err := m.position()
+	at, err := m.statePosition()
 	if err != nil {
 		return outcome{err: err}
 	}
 	if l.Index <= at {
 		return outcome{err: m.alreadyApplied(l)}
 	}
-	value, err := m.execute(l)
+	value, err := m.executeCommand(l)
 	if err == nil {
-		err = m.recorded(l)
+		err = m.checkRecorded(l)
 	}
 	if errors.Is(err, ErrStopped) {
-		return outcome{err: m.quit(err)}
+		return outcome{err: m.quitApplying(err)}
 	}
 	if err != nil {
-		return outcome{err: m.stop(fmt.Errorf("cluster: apply entry %d: %w", l.Index, err))}
+		return outcome{err: m.stopNode(fmt.Errorf("cluster: apply entry %d: %w", l.Index, err))}
 	}
-	m.advance(l.Index)
+	m.advanceTo(l.Index)
 	return outcome{value: value}
 }
 
-// execute hands a command to whom it is for.
-func (m *machine) execute(l *raft.Log) (any, error) {
+// executeCommand hands a command to whom it is for.
+func (m *machine) executeCommand(l *raft.Log) (any, error) {
 	if _, own := ownEntry(l); own {
-		return nil, m.replace(l)
+		return nil, m.replaceState(l)
 	}
-	return m.lend(l)
+	return m.applyLent(l)
 }
 
-// lend lets the State apply a command, of which it must keep nothing: it gets a copy
+// applyLent lets the State apply a command, of which it must keep nothing: it gets a copy
 // where what is taken back is overwritten, since the log keeps the entry.
-func (m *machine) lend(l *raft.Log) (any, error) {
+func (m *machine) applyLent(l *raft.Log) (any, error) {
 	data := l.Data
 	if lent.Poisoned {
 		data = bytes.Clone(data)
@@ -88,8 +88,8 @@ func (m *machine) lend(l *raft.Log) (any, error) {
 	return m.state.Apply(l.Index, l.Term, data)
 }
 
-// replace puts an image in the place of the State, as of this entry.
-func (m *machine) replace(l *raft.Log) error {
+// replaceState puts an image in the place of the State, as of this entry.
+func (m *machine) replaceState(l *raft.Log) error {
 	if m.images == nil {
 		return errors.New("this node cannot take images")
 	}
@@ -111,11 +111,11 @@ func (m *machine) unpackOrder(o order) (dir string, err error) {
 		if err := m.fetch(o); err != nil {
 			return "", err
 		}
-		dir, err = m.imageStore.unpack(o, m.scratch)
+		dir, err = m.imageStore.unpackImage(o, m.scratch)
 		if !errors.Is(err, ErrCorrupt) {
 			return dir, err
 		}
-		if err := m.imageStore.drop(o); err != nil {
+		if err := m.imageStore.dropImage(o); err != nil {
 			return "", err
 		}
 	}
@@ -124,7 +124,7 @@ func (m *machine) unpackOrder(o order) (dir string, err error) {
 
 // tryImage makes sure that the State would take an image.
 func (m *machine) tryImage(o order) error {
-	dir, err := m.imageStore.unpack(o, m.scratch)
+	dir, err := m.imageStore.unpackImage(o, m.scratch)
 	if err != nil {
 		return err
 	}
@@ -132,7 +132,7 @@ func (m *machine) tryImage(o order) error {
 	return m.images.CheckImage(dir)
 }
 
-func (m *machine) position() (uint64, error) {
+func (m *machine) statePosition() (uint64, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.applied, m.stopped
@@ -142,54 +142,54 @@ func (m *machine) position() (uint64, error) {
 func (m *machine) alreadyApplied(l *raft.Log) error {
 	index, term := m.state.Applied()
 	if index == l.Index && term != l.Term {
-		return m.stop(fmt.Errorf("%w: the state applied entry %d of term %d, the log has it with term %d",
+		return m.stopNode(fmt.Errorf("%w: the state applied entry %d of term %d, the log has it with term %d",
 			ErrMismatch, index, term, l.Term))
 	}
 	return nil
 }
 
-// recorded holds the State to its word: what it has applied it knows.
-func (m *machine) recorded(l *raft.Log) error {
+// checkRecorded holds the State to its word: what it has applied it knows.
+func (m *machine) checkRecorded(l *raft.Log) error {
 	if index, term := m.state.Applied(); index != l.Index || term != l.Term {
 		return fmt.Errorf("%w: the state says that it is at entry %d of term %d", ErrMismatch, index, term)
 	}
 	return nil
 }
 
-func (m *machine) stop(err error) error {
-	m.halt(m.quit(err))
+func (m *machine) stopNode(err error) error {
+	m.halt(m.quitApplying(err))
 	return err
 }
 
-// quit lets nothing more be applied.
-func (m *machine) quit(err error) error {
+// quitApplying lets nothing more be applied.
+func (m *machine) quitApplying(err error) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.stopped == nil {
 		m.stopped = err
 	}
-	m.wake()
+	m.wakeWaiting()
 	return err
 }
 
-func (m *machine) advance(index uint64) {
+func (m *machine) advanceTo(index uint64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.applied = index
-	m.wake()
+	m.wakeWaiting()
 }
 
-func (m *machine) wake() {
+func (m *machine) wakeWaiting() {
 	if m.changed != nil {
 		close(m.changed)
 		m.changed = nil
 	}
 }
 
-// wait returns when the State has applied the command at index.
-func (m *machine) wait(ctx context.Context, index uint64, ended <-chan struct{}) error {
+// waitApplied returns when the State has applied the command at index.
+func (m *machine) waitApplied(ctx context.Context, index uint64, ended <-chan struct{}) error {
 	for {
-		changed, err := m.reached(index)
+		changed, err := m.appliedSignal(index)
 		if changed == nil {
 			return err
 		}
@@ -203,8 +203,8 @@ func (m *machine) wait(ctx context.Context, index uint64, ended <-chan struct{})
 	}
 }
 
-// reached returns a channel to wait on, or nil when there is no need.
-func (m *machine) reached(index uint64) (<-chan struct{}, error) {
+// appliedSignal returns a channel to wait on, or nil when there is no need.
+func (m *machine) appliedSignal(index uint64) (<-chan struct{}, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.applied >= index || m.stopped != nil {
@@ -219,7 +219,7 @@ func (m *machine) reached(index uint64) (<-chan struct{}, error) {
 // Snapshot costs nothing: the State is its own snapshot. All that Persist has to
 // do is to make sure that the State is on disk before the log is shortened.
 func (m *machine) Snapshot() (raft.FSMSnapshot, error) {
-	if _, err := m.position(); err != nil {
+	if _, err := m.statePosition(); err != nil {
 		return nil, err
 	}
 	return flushed{m}, nil
@@ -234,12 +234,12 @@ func (f flushed) Persist(to raft.SnapshotSink) error {
 	if !ok {
 		return fmt.Errorf("cluster: snapshot: a foreign sink %T", to)
 	}
-	at, err := f.m.position()
+	at, err := f.m.statePosition()
 	if err != nil {
 		return err
 	}
 	if err := f.m.state.Flush(); err != nil {
-		return f.m.stop(fmt.Errorf("cluster: flush the state at entry %d: %w", at, err))
+		return f.m.stopNode(fmt.Errorf("cluster: flush the state at entry %d: %w", at, err))
 	}
 	sink.heldByState(at)
 	return nil
@@ -262,21 +262,21 @@ func (m *machine) Restore(image io.ReadCloser) error {
 	m.writing.Lock()
 	defer m.writing.Unlock()
 	if err := m.images.Restore(dir); err != nil {
-		return m.stop(fmt.Errorf("cluster: restore: %w", err))
+		return m.stopNode(fmt.Errorf("cluster: restore: %w", err))
 	}
 	index, _ := m.state.Applied()
-	m.advance(index)
+	m.advanceTo(index)
 	return nil
 }
 
-// checkpoint writes an image of the State into dir and says how far it goes.
-func (m *machine) checkpoint(dir string) (index, term uint64, err error) {
+// checkpointState writes an image of the State into dir and says how far it goes.
+func (m *machine) checkpointState(dir string) (index, term uint64, err error) {
 	if m.images == nil {
 		return 0, 0, errors.New("this node cannot send images")
 	}
 	m.writing.Lock()
 	defer m.writing.Unlock()
-	if _, err := m.position(); err != nil {
+	if _, err := m.statePosition(); err != nil {
 		return 0, 0, err
 	}
 	index, term = m.state.Applied()

@@ -21,9 +21,9 @@ type mark struct {
 	failed error
 }
 
-// open reads the record; it returns zero for a missing or damaged record, as a power cut may
+// openRecord reads the record; it returns zero for a missing or damaged record, as a power cut may
 // leave it.
-func (m *mark) open(path string) (index, term uint64, err error) {
+func (m *mark) openRecord(path string) (index, term uint64, err error) {
 	if m.file, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600); err != nil {
 		return 0, 0, err
 	}
@@ -37,8 +37,8 @@ func (m *mark) open(path string) (index, term uint64, err error) {
 	return binary.BigEndian.Uint64(b[:]), binary.BigEndian.Uint64(b[8:]), nil
 }
 
-// set records an entry.
-func (m *mark) set(index, term uint64) {
+// setEntry records an entry.
+func (m *mark) setEntry(index, term uint64) {
 	if m == nil {
 		return
 	}
@@ -54,17 +54,17 @@ func (m *mark) set(index, term uint64) {
 	_, m.failed = m.file.WriteAt(b[:], 0)
 }
 
-// forget is called before the log loses its end: until the next entry is stored an older
+// forgetEntry is called before the log loses its end: until the next entry is stored an older
 // copy is not told from it.
-func (m *mark) forget() { m.set(0, 0) }
+func (m *mark) forgetEntry() { m.setEntry(0, 0) }
 
-func (m *mark) failure() error {
+func (m *mark) lastFailure() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.failed
 }
 
-func (m *mark) close() error {
+func (m *mark) closeRecord() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.file == nil {

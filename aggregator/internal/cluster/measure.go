@@ -43,7 +43,7 @@ type Member struct {
 // Stats returns how this node stands.
 func (n *Node) Stats() Stats {
 	snapshot := n.lastSnapshot()
-	applied, _ := n.machine.position()
+	applied, _ := n.machine.statePosition()
 	s := Stats{
 		ID: n.id, State: n.raft.State().String(), Leader: n.Leader(), Term: n.raft.CurrentTerm(),
 		Last: n.raft.LastIndex(), Commit: n.raft.CommitIndex(), Applied: applied,
@@ -83,20 +83,20 @@ func newMeasure(n *Node) *measure {
 		Help:    "Time from a proposal to its result on the leader.",
 		Buckets: prometheus.ExponentialBuckets(0.0005, 2, 15),
 	})}
-	m.add("leader", "1 on the node that leads, otherwise 0.", func(n *Node) float64 {
+	m.addMetric("leader", "1 on the node that leads, otherwise 0.", func(n *Node) float64 {
 		if n.IsLeader() {
 			return 1
 		}
 		return 0
 	})
-	m.add("term", "The newest term that this node has seen.", func(n *Node) float64 { return float64(n.raft.CurrentTerm()) })
-	m.add("applied_index", "The newest command that this node has applied.", func(n *Node) float64 {
-		at, _ := n.machine.position()
+	m.addMetric("term", "The newest term that this node has seen.", func(n *Node) float64 { return float64(n.raft.CurrentTerm()) })
+	m.addMetric("applied_index", "The newest command that this node has applied.", func(n *Node) float64 {
+		at, _ := n.machine.statePosition()
 		return float64(at)
 	})
-	m.add("commit_index", "The newest entry that this node knows to be committed.", func(n *Node) float64 { return float64(n.raft.CommitIndex()) })
-	m.add("proposals_in_flight", "Commands handed to raft and not yet answered.", func(n *Node) float64 { return float64(len(n.slots)) })
-	m.add("log_bytes", "Bytes in the raft log since the newest snapshot.", func(n *Node) float64 {
+	m.addMetric("commit_index", "The newest entry that this node knows to be committed.", func(n *Node) float64 { return float64(n.raft.CommitIndex()) })
+	m.addMetric("proposals_in_flight", "Commands handed to raft and not yet answered.", func(n *Node) float64 { return float64(len(n.slots)) })
+	m.addMetric("log_bytes", "Bytes in the raft log since the newest snapshot.", func(n *Node) float64 {
 		return float64(n.entries.bytesAfter(n.lastSnapshot()))
 	})
 	m.gauges = append(m.gauges, gauge{
@@ -107,12 +107,12 @@ func newMeasure(n *Node) *measure {
 	return m
 }
 
-func (m *measure) add(name, help string, value func(*Node) float64) {
+func (m *measure) addMetric(name, help string, value func(*Node) float64) {
 	desc := prometheus.NewDesc("bursar_raft_"+name, help, nil, nil)
 	m.gauges = append(m.gauges, gauge{desc: desc, kind: prometheus.GaugeValue, value: value})
 }
 
-func (m *measure) register(to prometheus.Registerer) error {
+func (m *measure) registerMetrics(to prometheus.Registerer) error {
 	if to == nil {
 		return nil
 	}
@@ -123,7 +123,7 @@ func (m *measure) register(to prometheus.Registerer) error {
 	return nil
 }
 
-func (m *measure) unregister() {
+func (m *measure) unregisterMetrics() {
 	if m.to != nil {
 		m.to.Unregister(m)
 	}

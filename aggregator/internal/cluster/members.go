@@ -33,7 +33,7 @@ type Reach struct {
 // anything and it has never voted. Only such a node may be bootstrapped, or
 // added under its id.
 func (n *Node) Fresh() bool {
-	at, _ := n.machine.position()
+	at, _ := n.machine.statePosition()
 	return n.raft.LastIndex() == 0 && at == 0 && n.raft.CurrentTerm() <= 1
 }
 
@@ -42,11 +42,11 @@ func (n *Node) Fresh() bool {
 // known that all have promised it: two lists would be two clusters. ErrNotFresh
 // says that the node has a history, or has just got one from another founder.
 func (n *Node) Bootstrap(servers []Server) error {
-	list, err := founders(n.id, servers)
+	list, err := foundingConfiguration(n.id, servers)
 	if err != nil {
 		return err
 	}
-	if at, _ := n.machine.position(); at > 0 {
+	if at, _ := n.machine.statePosition(); at > 0 {
 		return ErrNotFresh
 	}
 	err = n.raft.BootstrapCluster(list).Error()
@@ -56,8 +56,8 @@ func (n *Node) Bootstrap(servers []Server) error {
 	if err != nil {
 		return fmt.Errorf("cluster: bootstrap: %w", err)
 	}
-	if err := n.remember(false); err != nil {
-		n.halt(err)
+	if err := n.rememberMembership(false); err != nil {
+		n.haltNode(err)
 		return err
 	}
 	n.tasks.Go(n.leadAlone)
@@ -69,7 +69,7 @@ func (n *Node) Bootstrap(servers []Server) error {
 func (n *Node) Members() []Member {
 	leader := n.Leader()
 	var out []Member
-	for _, m := range n.members() {
+	for _, m := range n.currentServers() {
 		out = append(out, Member{
 			Server: Server{ID: string(m.ID), Addr: string(m.Address)},
 			Voter:  m.Suffrage == raft.Voter, Leader: string(m.ID) == leader.ID,
@@ -86,12 +86,12 @@ func (n *Node) Reach() []Reach {
 	}
 	term := n.raft.CurrentTerm()
 	var out []Reach
-	for _, m := range n.members() {
+	for _, m := range n.currentServers() {
 		if string(m.ID) == n.id {
 			out = append(out, Reach{ID: n.id, Match: n.raft.LastIndex(), LastContact: time.Now()})
 			continue
 		}
-		c := n.trans.peers.of(string(m.ID), term)
+		c := n.trans.peers.contactOf(string(m.ID), term)
 		out = append(out, Reach{ID: string(m.ID), Match: c.match, LastContact: c.at})
 	}
 	return out
@@ -108,22 +108,22 @@ func (n *Node) Add(ctx context.Context, s Server) error {
 	if err := checkID(s.ID); err != nil || s.Addr == "" {
 		return fmt.Errorf("cluster: add node %q at %q: %w", s.ID, s.Addr, errors.Join(err, errNoAddr(s.Addr)))
 	}
-	return n.change(ctx, func(now []Member) error {
+	return n.changeMembers(ctx, func(now []Member) error {
 		for _, m := range now {
 			switch {
 			case m.ID == s.ID && m.Addr == s.Addr:
 				return nil
 			case m.ID == s.ID:
 				return fmt.Errorf("cluster: node %s is a member at %s; change its address instead", m.ID, m.Addr)
-			case m.Addr == s.Addr && n.answering([]string{m.ID}, 1) > 0:
+			case m.Addr == s.Addr && n.countAnswering([]string{m.ID}, 1) > 0:
 				return fmt.Errorf("cluster: %s is the address of node %s, which answers", s.Addr, m.ID)
 			case m.Addr == s.Addr:
-				if err := n.remove(m, now); err != nil {
+				if err := n.removeMember(m, now); err != nil {
 					return err
 				}
 			}
 		}
-		return n.changed("add", s.ID, n.raft.AddNonvoter(raft.ServerID(s.ID), raft.ServerAddress(s.Addr), 0, changeLimit))
+		return n.awaitChange("add", s.ID, n.raft.AddNonvoter(raft.ServerID(s.ID), raft.ServerAddress(s.Addr), 0, changeLimit))
 	})
 }
 
@@ -145,17 +145,17 @@ func (n *Node) Remove(ctx context.Context, id string) error {
 		}
 		return ErrNotLeader
 	}
-	return n.change(ctx, func(now []Member) error {
+	return n.changeMembers(ctx, func(now []Member) error {
 		for _, m := range now {
 			if m.ID == id {
-				return n.remove(m, now)
+				return n.removeMember(m, now)
 			}
 		}
 		return nil
 	})
 }
 
-func (n *Node) remove(m Member, now []Member) error {
+func (n *Node) removeMember(m Member, now []Member) error {
 	var stay []string
 	for _, o := range now {
 		if o.Voter && o.ID != m.ID {
@@ -163,26 +163,26 @@ func (n *Node) remove(m Member, now []Member) error {
 		}
 	}
 	need := len(stay)/2 + 1
-	if alive := n.answering(stay, need); m.Voter && alive < need {
+	if alive := n.countAnswering(stay, need); m.Voter && alive < need {
 		return fmt.Errorf("%w: without node %s only %d of %d voters would answer, and %d are needed; bring a node back or add one first",
 			ErrQuorum, m.ID, alive, len(stay), need)
 	}
-	return n.changed("remove", m.ID, n.raft.RemoveServer(raft.ServerID(m.ID), 0, changeLimit))
+	return n.awaitChange("remove", m.ID, n.raft.RemoveServer(raft.ServerID(m.ID), 0, changeLimit))
 }
 
-// answering waits until so many of the members have answered since the call, and
+// countAnswering waits until so many of the members have answered since the call, and
 // not for long, and returns how many have.
-func (n *Node) answering(ids []string, enough int) (alive int) {
+func (n *Node) countAnswering(ids []string, enough int) (alive int) {
 	begun := time.Now()
 	end := begun.Add(500 * time.Millisecond * time.Duration(n.conf.Multiplier))
 	for {
 		alive = 0
 		for _, id := range ids {
-			if id == n.id || n.trans.peers.of(id, 0).at.After(begun) {
+			if id == n.id || n.trans.peers.contactOf(id, 0).at.After(begun) {
 				alive++
 			}
 		}
-		if alive >= enough || time.Now().After(end) || !wait(20*time.Millisecond, n.stopping) {
+		if alive >= enough || time.Now().After(end) || !waitOrStop(20*time.Millisecond, n.stopping) {
 			return alive
 		}
 	}
@@ -195,35 +195,35 @@ func (n *Node) Readdress(ctx context.Context, s Server) error {
 	if s.Addr == "" {
 		return fmt.Errorf("cluster: node %s: %w", s.ID, errNoAddr(""))
 	}
-	return n.change(ctx, func(now []Member) error {
+	return n.changeMembers(ctx, func(now []Member) error {
 		i := slices.IndexFunc(now, func(m Member) bool { return m.ID == s.ID })
 		if i < 0 {
 			return fmt.Errorf("cluster: node %s is not a member", s.ID)
 		}
 		// Raft knows no two members of one address.
 		if j := slices.IndexFunc(now, func(m Member) bool { return m.Addr == s.Addr }); j >= 0 && j != i {
-			if err := n.readdress(now[j], Server{ID: now[j].ID, Addr: now[j].ID}); err != nil {
+			if err := n.readdressMember(now[j], Server{ID: now[j].ID, Addr: now[j].ID}); err != nil {
 				return err
 			}
 		}
-		return n.readdress(now[i], s)
+		return n.readdressMember(now[i], s)
 	})
 }
 
-func (n *Node) readdress(m Member, s Server) error {
+func (n *Node) readdressMember(m Member, s Server) error {
 	id, addr := raft.ServerID(s.ID), raft.ServerAddress(s.Addr)
 	switch {
 	case m.Addr == s.Addr:
 		return nil
 	case m.Voter:
-		return n.changed("readdress", s.ID, n.raft.AddVoter(id, addr, 0, changeLimit))
+		return n.awaitChange("readdress", s.ID, n.raft.AddVoter(id, addr, 0, changeLimit))
 	default:
-		return n.changed("readdress", s.ID, n.raft.AddNonvoter(id, addr, 0, changeLimit))
+		return n.awaitChange("readdress", s.ID, n.raft.AddNonvoter(id, addr, 0, changeLimit))
 	}
 }
 
-// change runs one change of the members at a time.
-func (n *Node) change(ctx context.Context, do func(now []Member) error) error {
+// changeMembers runs one change of the members at a time.
+func (n *Node) changeMembers(ctx context.Context, do func(now []Member) error) error {
 	select {
 	case n.changing <- struct{}{}:
 	case <-ctx.Done():
@@ -231,7 +231,7 @@ func (n *Node) change(ctx context.Context, do func(now []Member) error) error {
 	case <-n.stopping:
 		return ErrStopped
 	}
-	return n.await(ctx, func() error {
+	return n.awaitEnd(ctx, func() error {
 		defer func() { <-n.changing }()
 		if !n.IsLeader() {
 			return ErrNotLeader
@@ -240,8 +240,8 @@ func (n *Node) change(ctx context.Context, do func(now []Member) error) error {
 	})
 }
 
-// changed waits until a change of the members is committed.
-func (n *Node) changed(what, id string, f raft.IndexFuture) error {
+// awaitChange waits until a change of the members is committed.
+func (n *Node) awaitChange(what, id string, f raft.IndexFuture) error {
 	err := f.Error()
 	switch {
 	case err == nil:
@@ -256,9 +256,9 @@ func (n *Node) changed(what, id string, f raft.IndexFuture) error {
 	}
 }
 
-// tend is the leader's own duty: new nodes that have caught up get their vote,
+// tendMembers is the leader's own duty: new nodes that have caught up get their vote,
 // and the leader's own address is kept right.
-func (n *Node) tend(ctx context.Context) error {
+func (n *Node) tendMembers(ctx context.Context) error {
 	since := map[string]time.Time{}
 	for tick := time.NewTicker(promoteEvery); ; {
 		select {
@@ -302,22 +302,22 @@ func (n *Node) promoteReady(ctx context.Context, since map[string]time.Time) {
 		if now.Sub(since[m.ID]) < n.conf.Stable {
 			continue
 		}
-		if err := n.promote(ctx, m); err != nil {
+		if err := n.promoteMember(ctx, m); err != nil {
 			n.logger.Warn("a new node could not be given its vote", "member", m.ID, "error", err)
 		}
 	}
 }
 
 func (n *Node) keepsUp(id string) bool {
-	c := n.trans.peers.of(id, n.raft.CurrentTerm())
-	return c.match > 0 && c.match+promoteLag >= n.raft.LastIndex() && n.answering([]string{id}, 1) > 0
+	c := n.trans.peers.contactOf(id, n.raft.CurrentTerm())
+	return c.match > 0 && c.match+promoteLag >= n.raft.LastIndex() && n.countAnswering([]string{id}, 1) > 0
 }
 
-func (n *Node) promote(ctx context.Context, m Member) error {
-	return n.change(ctx, func(now []Member) error {
+func (n *Node) promoteMember(ctx context.Context, m Member) error {
+	return n.changeMembers(ctx, func(now []Member) error {
 		for _, o := range now {
 			if o.ID == m.ID && !o.Voter {
-				return n.changed("promote", m.ID, n.raft.AddVoter(raft.ServerID(m.ID), raft.ServerAddress(o.Addr), 0, changeLimit))
+				return n.awaitChange("promote", m.ID, n.raft.AddVoter(raft.ServerID(m.ID), raft.ServerAddress(o.Addr), 0, changeLimit))
 			}
 		}
 		return nil

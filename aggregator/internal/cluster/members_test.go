@@ -156,7 +156,7 @@ func TestAWipedNodeIsNotTakenForTheOldOne(t *testing.T) {
 	gone.restart()
 	f.say(3, 20)
 	leader := f.leader()
-	_, err := leader.trans.Raft().Dial(meant("old", raft.ServerAddress(gone.addr)), dialLimit)
+	_, err := leader.trans.Raft().Dial(joinIDAndAddress("old", raft.ServerAddress(gone.addr)), dialLimit)
 	if !errors.Is(err, ErrOtherNode) {
 		t.Fatal(err)
 	}
@@ -309,7 +309,7 @@ func TestAFounderThatVotesWhileItFoundsIsMarkedAsAMember(t *testing.T) {
 	for range 8 { // as Bootstrap and the first vote for another founder do
 		all.Go(func() error {
 			for range 20 {
-				if err := s.mark(); err != nil {
+				if err := s.markMember(); err != nil {
 					return err
 				}
 			}

@@ -54,7 +54,7 @@ func (n *Node) newTransport() *mesh {
 		MsgpackUseNewTimeFormat: true,
 	})
 	m := &mesh{
-		NetworkTransport: under, greets: greets, peers: newContacts(), progress: &n.progress, silent: n.mute, within: 10 * time.Second * time.Duration(n.conf.Multiplier),
+		NetworkTransport: under, greets: greets, peers: newContacts(), progress: &n.progress, silent: n.whySilent, within: 10 * time.Second * time.Duration(n.conf.Multiplier),
 		calls: make(chan raft.RPC), closed: make(chan struct{}),
 	}
 	if greets {
@@ -64,9 +64,9 @@ func (n *Node) newTransport() *mesh {
 	return m
 }
 
-func (m *mesh) to(id raft.ServerID, addr raft.ServerAddress) raft.ServerAddress {
+func (m *mesh) dialName(id raft.ServerID, addr raft.ServerAddress) raft.ServerAddress {
 	if m.greets {
-		return meant(id, addr)
+		return joinIDAndAddress(id, addr)
 	}
 	return addr
 }
@@ -78,24 +78,24 @@ func (m *mesh) AppendEntries(id raft.ServerID, addr raft.ServerAddress, req *raf
 	}
 	heartbeat := req.PrevLogEntry == 0 && len(req.Entries) == 0
 	if !heartbeat {
-		if err := m.introduce(id, addr, req.Term); err != nil {
+		if err := m.introduceTo(id, addr, req.Term); err != nil {
 			return err
 		}
 	}
 	asked := time.Now()
-	err := m.NetworkTransport.AppendEntries(id, m.to(id, addr), req, resp)
+	err := m.NetworkTransport.AppendEntries(id, m.dialName(id, addr), req, resp)
 	if err == nil {
-		m.peers.appended(string(id), asked, req, resp)
+		m.peers.noteAppended(string(id), asked, req, resp)
 	} else {
-		m.peers.forget(string(id)) // it may be started with other data
+		m.peers.forgetPeer(string(id)) // it may be started with other data
 	}
 	return err
 }
 
-// introduce tells a peer this node's history before the first entry of its term, and anew
+// introduceTo tells a peer this node's history before the first entry of its term, and anew
 // after the peer was out of reach.
-func (m *mesh) introduce(id raft.ServerID, addr raft.ServerAddress, term uint64) error {
-	if m.tell == nil || m.peers.knows(string(id), term) {
+func (m *mesh) introduceTo(id raft.ServerID, addr raft.ServerAddress, term uint64) error {
+	if m.tell == nil || m.peers.knowsHistory(string(id), term) {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), m.within)
@@ -103,35 +103,35 @@ func (m *mesh) introduce(id raft.ServerID, addr raft.ServerAddress, term uint64)
 	if err := m.tell(ctx, Server{ID: string(id), Addr: string(addr)}, term); err != nil {
 		return err
 	}
-	m.peers.introduced(string(id), term)
+	m.peers.noteIntroduced(string(id), term)
 	return nil
 }
 
 // RequestVote asks for a vote.
 func (m *mesh) RequestVote(id raft.ServerID, addr raft.ServerAddress, req *raft.RequestVoteRequest, resp *raft.RequestVoteResponse) error {
-	if m.progress.behind() {
+	if m.progress.isBehind() {
 		return errBehind
 	}
-	return again(func() error { return m.NetworkTransport.RequestVote(id, m.to(id, addr), req, resp) })
+	return repeatOnDeadConnections(func() error { return m.NetworkTransport.RequestVote(id, m.dialName(id, addr), req, resp) })
 }
 
 // RequestPreVote asks whether a vote would be given.
 func (m *mesh) RequestPreVote(id raft.ServerID, addr raft.ServerAddress, req *raft.RequestPreVoteRequest, resp *raft.RequestPreVoteResponse) error {
-	if m.progress.behind() {
+	if m.progress.isBehind() {
 		return errBehind
 	}
-	return again(func() error { return m.NetworkTransport.RequestPreVote(id, m.to(id, addr), req, resp) })
+	return repeatOnDeadConnections(func() error { return m.NetworkTransport.RequestPreVote(id, m.dialName(id, addr), req, resp) })
 }
 
 // TimeoutNow hands the leadership on.
 func (m *mesh) TimeoutNow(id raft.ServerID, addr raft.ServerAddress, req *raft.TimeoutNowRequest, resp *raft.TimeoutNowResponse) error {
-	return again(func() error { return m.NetworkTransport.TimeoutNow(id, m.to(id, addr), req, resp) })
+	return repeatOnDeadConnections(func() error { return m.NetworkTransport.TimeoutNow(id, m.dialName(id, addr), req, resp) })
 }
 
-// again repeats a request that can be repeated while the connections that the
+// repeatOnDeadConnections repeats a request that can be repeated while the connections that the
 // pool holds turn out to be dead: a peer that has restarted would not be asked
 // for its vote, and the election would take another timeout.
-func again(do func() error) error {
+func repeatOnDeadConnections(do func() error) error {
 	for range maxPool {
 		err := do()
 		if !errors.Is(err, io.EOF) && !errors.Is(err, net.ErrClosed) && !errors.Is(err, syscall.EPIPE) && !errors.Is(err, syscall.ECONNRESET) {
@@ -146,19 +146,19 @@ func (m *mesh) InstallSnapshot(id raft.ServerID, addr raft.ServerAddress, req *r
 	if err := m.silent(); err != nil {
 		return err
 	}
-	if err := m.introduce(id, addr, req.Term); err != nil {
+	if err := m.introduceTo(id, addr, req.Term); err != nil {
 		return err
 	}
-	err := m.NetworkTransport.InstallSnapshot(id, m.to(id, addr), req, resp, data)
+	err := m.NetworkTransport.InstallSnapshot(id, m.dialName(id, addr), req, resp, data)
 	if err == nil && resp.Success {
-		m.peers.note(string(id), contact{term: req.Term, match: req.LastLogIndex})
+		m.peers.noteContact(string(id), contact{term: req.Term, match: req.LastLogIndex})
 	}
 	return err
 }
 
 // AppendEntriesPipeline opens a pipeline.
 func (m *mesh) AppendEntriesPipeline(id raft.ServerID, addr raft.ServerAddress) (raft.AppendPipeline, error) {
-	under, err := m.NetworkTransport.AppendEntriesPipeline(id, m.to(id, addr))
+	under, err := m.NetworkTransport.AppendEntriesPipeline(id, m.dialName(id, addr))
 	if err != nil {
 		return nil, err
 	}
@@ -183,30 +183,30 @@ type pipeline struct {
 func newPipeline(under raft.AppendPipeline, id string, m *mesh) *pipeline {
 	p := &pipeline{AppendPipeline: under, id: id, mesh: m,
 		out: make(chan raft.AppendFuture), closed: make(chan struct{}), failed: make(chan struct{})}
-	go p.forward()
+	go p.forwardAnswers()
 	return p
 }
 
-// forward hands answers to raft until it stops reading, then drops them.
-func (p *pipeline) forward() {
+// forwardAnswers hands answers to raft until it stops reading, then drops them.
+func (p *pipeline) forwardAnswers() {
 	for {
 		select {
 		case f := <-p.AppendPipeline.Consumer():
-			p.pass(f)
+			p.passAnswer(f)
 		case <-p.closed:
 			return
 		}
 	}
 }
 
-func (p *pipeline) pass(f raft.AppendFuture) {
+func (p *pipeline) passAnswer(f raft.AppendFuture) {
 	select {
 	case <-p.failed:
 		return
 	default:
 	}
 	if f.Error() == nil {
-		p.mesh.peers.appended(p.id, f.Start(), f.Request(), f.Response())
+		p.mesh.peers.noteAppended(p.id, f.Start(), f.Request(), f.Response())
 	}
 	select {
 	case p.out <- f:
@@ -236,7 +236,7 @@ func (p *pipeline) Consumer() <-chan raft.AppendFuture { return p.out }
 // Close ends the pipeline.
 func (p *pipeline) Close() error {
 	p.once.Do(func() { close(p.closed) })
-	p.mesh.peers.forget(p.id)
+	p.mesh.peers.forgetPeer(p.id)
 	return p.AppendPipeline.Close()
 }
 
@@ -258,29 +258,29 @@ func newContacts() *contacts {
 	return &contacts{list: map[string]contact{}, told: map[string]uint64{}}
 }
 
-// introduced notes that a peer was told the history in a term.
-func (c *contacts) introduced(id string, term uint64) {
+// noteIntroduced notes that a peer was told the history in a term.
+func (c *contacts) noteIntroduced(id string, term uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.told[id] = term
 }
 
-// knows reports whether a peer was told the history in a term.
-func (c *contacts) knows(id string, term uint64) bool {
+// knowsHistory reports whether a peer was told the history in a term.
+func (c *contacts) knowsHistory(id string, term uint64) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.told[id] == term
 }
 
-// forget has a peer be told again.
-func (c *contacts) forget(id string) {
+// forgetPeer has a peer be told again.
+func (c *contacts) forgetPeer(id string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.told, id)
 }
 
-// appended notes the answer to entries or to a heartbeat that were sent at a time.
-func (c *contacts) appended(id string, asked time.Time, req *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) {
+// noteAppended notes the answer to entries or to a heartbeat that were sent at a time.
+func (c *contacts) noteAppended(id string, asked time.Time, req *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) {
 	if resp.Term > req.Term {
 		return
 	}
@@ -291,11 +291,11 @@ func (c *contacts) appended(id string, asked time.Time, req *raft.AppendEntriesR
 			match = req.Entries[n-1].Index
 		}
 	}
-	c.note(id, contact{term: req.Term, match: match, asked: asked})
+	c.noteContact(id, contact{term: req.Term, match: match, asked: asked})
 }
 
-// note remembers what a peer has answered in a term; zero is for nothing new.
-func (c *contacts) note(id string, now contact) {
+// noteContact remembers what a peer has answered in a term; zero is for nothing new.
+func (c *contacts) noteContact(id string, now contact) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	was := c.list[id]
@@ -312,8 +312,8 @@ func (c *contacts) note(id string, now contact) {
 	c.list[id] = now
 }
 
-// of returns what is known of a peer in that term.
-func (c *contacts) of(id string, term uint64) contact {
+// contactOf returns what is known of a peer in that term.
+func (c *contacts) contactOf(id string, term uint64) contact {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	got := c.list[id]
@@ -323,8 +323,8 @@ func (c *contacts) of(id string, term uint64) contact {
 	return got
 }
 
-// mute returns an error while this node must not speak as a leader.
-func (n *Node) mute() error {
+// whySilent returns an error while this node must not speak as a leader.
+func (n *Node) whySilent() error {
 	if d := n.LogStalled(); d > n.conf.stall {
 		return fmt.Errorf("cluster: the raft log has not taken a write for %s", d.Round(time.Second))
 	}

@@ -70,7 +70,7 @@ type Node struct {
 // ErrFormat or an I/O error, each with the file.
 func Open(conf Config) (*Node, error) {
 	conf = conf.withDefaults()
-	n, err := open(conf)
+	n, err := openNode(conf)
 	if err != nil && conf.Stream != nil {
 		err = errors.Join(err, closeStream(conf.Stream))
 	}
@@ -85,8 +85,8 @@ func closeStream(s raft.StreamLayer) error {
 	return nil
 }
 
-func open(conf Config) (*Node, error) {
-	if err := conf.validate(); err != nil {
+func openNode(conf Config) (*Node, error) {
+	if err := conf.validateConfig(); err != nil {
 		return nil, err
 	}
 	id, err := Identity(conf.DataDir)
@@ -118,17 +118,17 @@ func newNode(conf Config, id string) *Node {
 		begun:    make(chan struct{}),
 	}
 	n.leadership = newLeadership()
-	n.OnLeader(n.tend)
+	n.OnLeader(n.tendMembers)
 	n.measure = newMeasure(n)
-	n.machine = newMachine(conf.State, conf.Images, n.scratchDir(), n.halt)
-	n.machine.fetch = n.fetch
+	n.machine = newMachine(conf.State, conf.Images, n.scratchDir(), n.haltNode)
+	n.machine.fetch = n.fetchImage
 	return n
 }
 
 func (n *Node) scratchDir() string { return filepath.Join(n.conf.raftDir(), "scratch") }
 
-// halt notes why the node must stop; Run then ends it.
-func (n *Node) halt(err error) {
+// haltNode notes why the node must stop; Run then ends it.
+func (n *Node) haltNode(err error) {
 	n.haltOnce.Do(func() {
 		n.cause = err
 		close(n.halted)
@@ -136,8 +136,8 @@ func (n *Node) halt(err error) {
 	})
 }
 
-// failure returns why the node halted, nil when it did not.
-func (n *Node) failure() error {
+// haltReason returns why the node halted, nil when it did not.
+func (n *Node) haltReason() error {
 	select {
 	case <-n.halted:
 		return n.cause
@@ -156,22 +156,22 @@ func (n *Node) endRaftGoroutine() {
 func (n *Node) startRaft() error {
 	trans := n.newTransport()
 	notify := make(chan bool, 16)
-	r, err := raft.NewRaft(n.conf.raftConfig(n.id, notify), n.machine, n.cached(), n.votes, n.snaps, trans)
+	r, err := raft.NewRaft(n.conf.raftConfig(n.id, notify), n.machine, n.cachedLog(), n.votes, n.snaps, trans)
 	if err != nil {
-		return errors.Join(fmt.Errorf("cluster: start raft: %w", err), n.failure(), trans.Close())
+		return errors.Join(fmt.Errorf("cluster: start raft: %w", err), n.haltReason(), trans.Close())
 	}
 	n.raft, n.trans = r, trans
 	close(n.begun)
 	trans.raft.Store(r)
 	n.armed.Store(true)
-	n.tasks.Go(func() { n.leadership.follow(notify, n.stopping) })
+	n.tasks.Go(func() { n.leadership.followNotices(notify, n.stopping) })
 	n.serveImages(n.handleCalls)
 	n.tasks.Go(n.keepLogShort)
 	n.tasks.Go(n.keepProgress)
 	n.tasks.Go(n.watchLog)
 	n.tasks.Go(n.leadAlone)
-	n.news.start(n)
-	if err := n.measure.register(n.conf.Metrics); err != nil {
+	n.news.startFollowing(n)
+	if err := n.measure.registerMetrics(n.conf.Metrics); err != nil {
 		return errors.Join(err, n.Shutdown(context.Background()))
 	}
 	return nil
@@ -180,26 +180,26 @@ func (n *Node) startRaft() error {
 // leadAlone lets a node that is the only member stand for election at once: it
 // has no one to hear from first. Otherwise the ordinary timeout does it.
 func (n *Node) leadAlone() {
-	if !n.alone() || n.raft.State() != raft.Follower {
+	if !n.isAlone() || n.raft.State() != raft.Follower {
 		return
 	}
-	if n.progress.behind() {
-		n.regain()
+	if n.progress.isBehind() {
+		n.regainVote()
 	}
-	if err := n.stand(); err != nil {
+	if err := n.standForElection(); err != nil {
 		n.logger.Debug("the first election waits for its timeout", "error", err)
 	}
 }
 
-// stand makes this node a candidate, by the message with which a leader hands
+// standForElection makes this node a candidate, by the message with which a leader hands
 // over; raft has no other way.
-func (n *Node) stand() error {
+func (n *Node) standForElection() error {
 	req := &raft.TimeoutNowRequest{RPCHeader: raft.RPCHeader{ProtocolVersion: 3}}
 	return n.trans.TimeoutNow(raft.ServerID(n.id), n.trans.LocalAddr(), req, new(raft.TimeoutNowResponse))
 }
 
-// cached keeps the newest entries in memory for the followers.
-func (n *Node) cached() raft.LogStore {
+// cachedLog keeps the newest entries in memory for the followers.
+func (n *Node) cachedLog() raft.LogStore {
 	cache, err := raft.NewLogCache(64, n.entries)
 	if err != nil { // only for a capacity of 0
 		return n.entries
@@ -228,7 +228,7 @@ func (n *Node) Run(ctx context.Context) error {
 	terms := make(chan struct{})
 	go func() {
 		defer close(terms)
-		n.leadership.serve(n, n.stopping)
+		n.leadership.serveTerms(n, n.stopping)
 	}()
 	select {
 	case <-ctx.Done():

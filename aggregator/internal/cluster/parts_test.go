@@ -32,7 +32,7 @@ func TestTheShapeOfTheLogIsWhatANaiveCountSays(t *testing.T) {
 			switch rapid.IntRange(0, 9).Draw(t, "op") {
 			case 0: // cut the head
 				to := rapid.Uint64Range(first, next).Draw(t, "head")
-				s.cut(first, to)
+				s.cutRange(first, to)
 				for i := first; i <= to; i++ {
 					delete(log, i)
 				}
@@ -42,14 +42,14 @@ func TestTheShapeOfTheLogIsWhatANaiveCountSays(t *testing.T) {
 					continue
 				}
 				from := rapid.Uint64Range(first, next-1).Draw(t, "tail")
-				s.cut(from, next-1)
+				s.cutRange(from, next-1)
 				for i := from; i < next; i++ {
 					delete(log, i)
 				}
 				next = from
 			default:
 				e := entry{int64(rapid.IntRange(1, 9).Draw(t, "size")), rapid.Bool().Draw(t, "command")}
-				s.add(next, int(e.size), e.command)
+				s.addEntry(next, int(e.size), e.command)
 				log[next] = e
 				next++
 			}
@@ -76,7 +76,7 @@ func TestTheShapeOfTheLogIsWhatANaiveCountSays(t *testing.T) {
 			if got := s.lastCommand(at); got != last {
 				t.Fatalf("last command at %d: %d, want %d", at, got, last)
 			}
-			if got := s.newest(budget); got != fit {
+			if got := s.newestWithin(budget); got != fit {
 				t.Fatalf("newest in %d: %d, want %d", budget, got, fit)
 			}
 		}
@@ -378,7 +378,7 @@ func TestADamagedSnapshotIsAnErrorThatNamesIt(t *testing.T) {
 	if err := n.Node.Snapshot(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	newest, err := n.snaps.newest()
+	newest, err := n.snaps.newestMeta()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -72,10 +72,10 @@ func (n *Node) openProgress() error {
 	}
 	n.progress.path = filepath.Join(n.conf.ProgressDir, n.id+".json")
 	if err := os.MkdirAll(n.conf.ProgressDir, 0o700); err != nil {
-		n.unprotected(err)
+		n.warnUnprotected(err)
 		return nil
 	}
-	term, last, lastTerm, err := n.reached()
+	term, last, lastTerm, err := n.reachedTerm()
 	if err != nil {
 		return err
 	}
@@ -92,9 +92,9 @@ func (n *Node) openProgress() error {
 	if was.Forked != "" {
 		return fmt.Errorf("%w: %s", ErrForked, was.Forked)
 	}
-	stored, storedTerm, err := n.progress.mark.open(n.progress.path + ".mark")
+	stored, storedTerm, err := n.progress.mark.openRecord(n.progress.path + ".mark")
 	if err != nil {
-		n.unprotected(err)
+		n.warnUnprotected(err)
 	}
 	lacks := lastTerm < storedTerm || lastTerm == storedTerm && last < stored
 	if was.Behind || term < was.Term || last < was.Commit || lacks {
@@ -112,11 +112,11 @@ func (n *Node) openProgress() error {
 		}
 	}
 	n.progress.body = was
-	if err := n.progress.write(was); err != nil {
-		n.unprotected(err)
+	if err := n.progress.writeRecord(was); err != nil {
+		n.warnUnprotected(err)
 	}
 	if !was.Behind { // what a node that is behind gets it had confirmed before
-		n.entries.record(&n.progress.mark)
+		n.entries.recordNewestIn(&n.progress.mark)
 	}
 	return nil
 }
@@ -124,7 +124,7 @@ func (n *Node) openProgress() error {
 // checkAlone refuses a copy from the time when the node was a cluster by itself: raft
 // would have it lead one again, beside the others.
 func (n *Node) checkAlone(was progressBody) error {
-	end, err := n.end()
+	end, err := n.endOfLog()
 	if err != nil {
 		return err
 	}
@@ -135,7 +135,7 @@ func (n *Node) checkAlone(was progressBody) error {
 		ErrMismatch, n.conf.DataDir, was.Voters, n.conf.DataDir)
 }
 
-func (n *Node) unprotected(err error) {
+func (n *Node) warnUnprotected(err error) {
 	n.progress.mu.Lock()
 	defer n.progress.mu.Unlock()
 	n.progress.failed = err
@@ -143,8 +143,8 @@ func (n *Node) unprotected(err error) {
 		"dir", n.conf.ProgressDir, "error", err)
 }
 
-// reached returns the term of this node, and the end of its log with the term of that.
-func (n *Node) reached() (term, last, lastTerm uint64, err error) {
+// reachedTerm returns the term of this node, and the end of its log with the term of that.
+func (n *Node) reachedTerm() (term, last, lastTerm uint64, err error) {
 	if term, err = n.votes.GetUint64([]byte(termKey)); err != nil && !errors.Is(err, raftboltdb.ErrKeyNotFound) {
 		return 0, 0, 0, err
 	}
@@ -152,8 +152,8 @@ func (n *Node) reached() (term, last, lastTerm uint64, err error) {
 	return term, last, lastTerm, nil
 }
 
-// write replaces the record. p.writing is held, or nothing else runs yet.
-func (p *progress) write(body progressBody) error {
+// writeRecord replaces the record. p.writing is held, or nothing else runs yet.
+func (p *progress) writeRecord(body progressBody) error {
 	err := writeSealed(p.path, body)
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -163,50 +163,50 @@ func (p *progress) write(body progressBody) error {
 	return err
 }
 
-// now returns the record, and why it was not written last.
-func (p *progress) now() (progressBody, error) {
+// currentRecord returns the record, and why it was not written last.
+func (p *progress) currentRecord() (progressBody, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.body, p.failed
 }
 
-// behind reports whether the node must not vote.
-func (p *progress) behind() bool {
-	body, _ := p.now()
+// isBehind reports whether the node must not vote.
+func (p *progress) isBehind() bool {
+	body, _ := p.currentRecord()
 	return body.Behind
 }
 
-// stored notes a term before the node votes in it.
-func (p *progress) stored(key, value []byte) error {
+// noteStoredTerm notes a term before the node votes in it.
+func (p *progress) noteStoredTerm(key, value []byte) error {
 	if p == nil || string(key) != termKey || len(value) != 8 {
 		return nil
 	}
-	return p.advance(binary.BigEndian.Uint64(value), 0, 0)
+	return p.advanceRecord(binary.BigEndian.Uint64(value), 0, 0)
 }
 
-// advance records a later term or committed entry, and the number of voters unless it
+// advanceRecord records a later term or committed entry, and the number of voters unless it
 // is 0. While the node is behind only the term counts: what it commits is less than what
 // it had confirmed.
-func (p *progress) advance(term, commit uint64, voters int) error {
+func (p *progress) advanceRecord(term, commit uint64, voters int) error {
 	p.writing.Lock()
 	defer p.writing.Unlock()
-	was, failed := p.now()
+	was, failed := p.currentRecord()
 	if was.Node == "" {
 		return nil
 	}
 	next := was
 	next.Term = max(next.Term, term)
 	if !next.Behind {
-		next.Commit, next.Voters = max(next.Commit, commit), or(voters, next.Voters)
+		next.Commit, next.Voters = max(next.Commit, commit), valueOr(voters, next.Voters)
 	}
 	if next == was && failed == nil {
 		return nil
 	}
-	return p.write(next)
+	return p.writeRecord(next)
 }
 
-// heard notes what a leader has committed, from a call before raft has answered it.
-func (p *progress) heard(req *raft.AppendEntriesRequest) {
+// noteHeard notes what a leader has committed, from a call before raft has answered it.
+func (p *progress) noteHeard(req *raft.AppendEntriesRequest) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch at := &p.leader; {
@@ -219,49 +219,49 @@ func (p *progress) heard(req *raft.AppendEntriesRequest) {
 
 // keepProgress records how far the node is, once it has caught up, and at its end.
 func (n *Node) keepProgress() {
-	for n.progress.behind() {
-		if n.regain(); !wait(regainEvery, n.stopping) {
+	for n.progress.isBehind() {
+		if n.regainVote(); !waitOrStop(regainEvery, n.stopping) {
 			return
 		}
 	}
 	for goes := true; goes; {
-		goes = wait(progressEvery, n.stopping)
+		goes = waitOrStop(progressEvery, n.stopping)
 		voters := 0
-		for _, m := range n.members() {
+		for _, m := range n.currentServers() {
 			if m.Suffrage == raft.Voter {
 				voters++
 			}
 		}
-		if err := n.progress.advance(n.raft.CurrentTerm(), n.raft.CommitIndex(), voters); err != nil {
+		if err := n.progress.advanceRecord(n.raft.CurrentTerm(), n.raft.CommitIndex(), voters); err != nil {
 			n.logger.Debug("the node's progress was not recorded", "error", err)
 		}
 	}
 }
 
-// regain gives the node its vote back. It has caught up when it has committed all that
+// regainVote gives the node its vote back. It has caught up when it has committed all that
 // a leader of the present term told it was committed, an entry of that term among it:
 // that leader was elected without this node's vote, or by the vote that it had cast
 // before, so it holds all that was ever committed.
-func (n *Node) regain() {
+func (n *Node) regainVote() {
 	commit, term := n.raft.CommitIndex(), n.raft.CurrentTerm()
 	p := &n.progress
 	p.mu.Lock()
 	mark, floor := p.leader, p.body
 	p.mu.Unlock()
-	alone := n.alone()
+	alone := n.isAlone()
 	if !alone && (mark.term != term || mark.commit == 0 || commit < mark.commit || commit < floor.Commit) {
 		return
 	}
 	if !alone {
 		entry := new(raft.Log)
-		if err := n.entries.read(commit, entry); err != nil || entry.Term != term {
+		if err := n.entries.readEntry(commit, entry); err != nil || entry.Term != term {
 			return // the leader's next entry will do
 		}
 	}
-	if p.resume(progressBody{Node: n.id, Term: term, Commit: commit}) != nil {
+	if p.resumeVoting(progressBody{Node: n.id, Term: term, Commit: commit}) != nil {
 		return
 	}
-	n.entries.record(&p.mark)
+	n.entries.recordNewestIn(&p.mark)
 	if alone {
 		n.logger.Error("this node is alone and was taken back to an older copy of its data; what it had stored since is gone unless the agents still have it",
 			"commit", commit, "recorded_commit", floor.Commit)
@@ -270,19 +270,19 @@ func (n *Node) regain() {
 	n.logger.Info("the node has caught up and votes again", "commit", commit)
 }
 
-// resume records that the node has caught up.
-func (p *progress) resume(next progressBody) error {
+// resumeVoting records that the node has caught up.
+func (p *progress) resumeVoting(next progressBody) error {
 	p.writing.Lock()
 	defer p.writing.Unlock()
-	was, _ := p.now()
+	was, _ := p.currentRecord()
 	next.Term, next.Voters = max(next.Term, was.Term), was.Voters
-	return p.write(next)
+	return p.writeRecord(next)
 }
 
 // Behind returns why this node does not vote: its data directory is an older copy of
 // itself and has not caught up. It is nil otherwise.
 func (n *Node) Behind() error {
-	if n.progress.behind() {
+	if n.progress.isBehind() {
 		return errBehind
 	}
 	return nil
@@ -291,6 +291,6 @@ func (n *Node) Behind() error {
 // Unprotected returns why an older copy of the data directory would not be noticed; nil
 // when it would, or when Config has no ProgressDir.
 func (n *Node) Unprotected() error {
-	_, failed := n.progress.now()
-	return errors.Join(failed, n.progress.mark.failure())
+	_, failed := n.progress.currentRecord()
+	return errors.Join(failed, n.progress.mark.lastFailure())
 }

@@ -59,7 +59,7 @@ func pair(t *testing.T, protected bool) (f *fleet, whole, back, lagging *ship) {
 	back.stop()
 	old := back.backup()
 	back.restart()
-	if err := whole.stand(); err != nil { // the copy has never heard of its term, which others may lead again
+	if err := whole.standForElection(); err != nil { // the copy has never heard of its term, which others may lead again
 		t.Fatal(err)
 	}
 	f.say(10, 30)
@@ -82,10 +82,10 @@ func TestOlderCopy_WithLaggingPeer_VotesOnlyAfterCatchingUp(t *testing.T) {
 		t.Fatal("a copy that lacks 20 committed commands was not noticed")
 	}
 	for range 3 {
-		if err := lagging.stand(); err != nil {
+		if err := lagging.standForElection(); err != nil {
 			t.Fatal(err)
 		}
-		if err := back.stand(); !errors.Is(err, errBehind) && (err == nil || !strings.Contains(err.Error(), errBehind.Error())) {
+		if err := back.standForElection(); !errors.Is(err, errBehind) && (err == nil || !strings.Contains(err.Error(), errBehind.Error())) {
 			t.Fatalf("it stands for election: %v", err)
 		}
 		eventually(t, "the election is over", func() bool { return lagging.Stats().State != "Leader" })

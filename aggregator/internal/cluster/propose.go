@@ -49,7 +49,7 @@ func (n *Node) Submit(ctx context.Context, data []byte) (*Proposal, error) {
 	begun := time.Now()
 	future := n.raft.Apply(data, timeLeft(ctx))
 	p := &Proposal{node: n, done: make(chan struct{})}
-	go p.follow(future, begun)
+	go p.followApply(future, begun)
 	return p, nil
 }
 
@@ -67,7 +67,7 @@ func (n *Node) takeSlot(ctx context.Context) error {
 	case <-n.ended:
 		return ErrStopped
 	}
-	if n.closing.Load() || n.failure() != nil {
+	if n.closing.Load() || n.haltReason() != nil {
 		n.freeSlot()
 		return ErrStopped
 	}
@@ -85,14 +85,14 @@ func timeLeft(ctx context.Context) time.Duration {
 	return max(time.Until(end), time.Nanosecond)
 }
 
-// follow waits for raft's answer; it is the only one that frees the slot, so
+// followApply waits for raft's answer; it is the only one that frees the slot, so
 // that what no one waits for any more still counts as in flight.
-func (p *Proposal) follow(future raft.ApplyFuture, begun time.Time) {
+func (p *Proposal) followApply(future raft.ApplyFuture, begun time.Time) {
 	defer p.node.freeSlot()
-	p.settle(future, begun)
+	p.settleOutcome(future, begun)
 }
 
-func (p *Proposal) settle(future raft.ApplyFuture, begun time.Time) {
+func (p *Proposal) settleOutcome(future raft.ApplyFuture, begun time.Time) {
 	defer close(p.done)
 	if err := future.Error(); err != nil {
 		p.err = proposeError(err)
@@ -154,7 +154,7 @@ func (n *Node) Barrier(ctx context.Context) error {
 		return err
 	}
 	future := n.raft.Barrier(timeLeft(ctx))
-	return n.await(ctx, func() error {
+	return n.awaitEnd(ctx, func() error {
 		defer n.freeSlot()
 		return questionError(future.Error())
 	})

@@ -10,10 +10,10 @@ import (
 // answer before that of the members' list is tried beside it.
 const headStart = 250 * time.Millisecond
 
-// addresses are those at which a node may be: first that of the configuration, which whoever
+// addressesOf are those at which a node may be: first that of the configuration, which whoever
 // moves nodes changes before they start, then that of the members' list, which only a leader
 // changes.
-func (t *Transport) addresses(of Server) []string {
+func (t *Transport) addressesOf(of Server) []string {
 	_, configured := t.conf.Configured(of.ID)
 	if configured == "" || configured == of.Addr {
 		return []string{of.Addr}
@@ -27,11 +27,11 @@ type dialling struct {
 	err  error
 }
 
-// reach calls dial with the addresses of a node, one after the other as they fail or take
+// reachNode calls dial with the addresses of a node, one after the other as they fail or take
 // longer than headStart, and returns the first connection. dial makes sure that the node is
 // the one that is meant: an address may be another node's by now.
-func (t *Transport) reach(ctx context.Context, to Server, dial func(ctx context.Context, addr string) (*Conn, error)) (*Conn, error) {
-	left := t.addresses(to)
+func (t *Transport) reachNode(ctx context.Context, to Server, dial func(ctx context.Context, addr string) (*Conn, error)) (*Conn, error) {
+	left := t.addressesOf(to)
 	if len(left) == 1 {
 		return dial(ctx, left[0])
 	}
@@ -41,7 +41,7 @@ func (t *Transport) reach(ctx context.Context, to Server, dial func(ctx context.
 	next := func() {
 		addr := left[0]
 		left = left[1:]
-		go func() { offer(ctx, answers, dial, addr) }()
+		go func() { offerDial(ctx, answers, dial, addr) }()
 	}
 	next()
 	var failed error
@@ -65,8 +65,8 @@ func (t *Transport) reach(ctx context.Context, to Server, dial func(ctx context.
 	return nil, failed
 }
 
-// offer dials and hands on what became of it, unless ctx has ended.
-func offer(ctx context.Context, to chan<- dialling, dial func(ctx context.Context, addr string) (*Conn, error), addr string) {
+// offerDial dials and hands on what became of it, unless ctx has ended.
+func offerDial(ctx context.Context, to chan<- dialling, dial func(ctx context.Context, addr string) (*Conn, error), addr string) {
 	c, err := dial(ctx, addr)
 	select {
 	case to <- dialling{c, err}:

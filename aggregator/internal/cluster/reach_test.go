@@ -56,9 +56,9 @@ func TestReach_ConfiguredAddressIsTriedFirstAndThatOfTheListBesideIt(t *testing.
 			defer a.Close()
 			dials := map[string]func() (net.Conn, error){
 				"raft": func() (net.Conn, error) {
-					return a.Raft().Dial(meant("b", raft.ServerAddress(try.listed)), time.Minute)
+					return a.Raft().Dial(joinIDAndAddress("b", raft.ServerAddress(try.listed)), time.Minute)
 				},
-				"images": func() (net.Conn, error) { return a.greet(t.Context(), Server{ID: "b", Addr: try.listed}, forRaft) },
+				"images": func() (net.Conn, error) { return a.greetNode(t.Context(), Server{ID: "b", Addr: try.listed}, forRaft) },
 				"peers":  func() (net.Conn, error) { return a.DialPeer(t.Context(), Server{ID: "b", Addr: try.listed}) },
 			}
 			if try.configured == "" {
@@ -96,7 +96,7 @@ func TestReach_BothAddressesHang_EndsWithTheContext(t *testing.T) {
 	tried := make(chan string, 2)
 	ended := make(chan error)
 	go func() {
-		_, err := a.reach(ctx, Server{ID: "b", Addr: "listed"}, func(ctx context.Context, addr string) (*Conn, error) {
+		_, err := a.reachNode(ctx, Server{ID: "b", Addr: "listed"}, func(ctx context.Context, addr string) (*Conn, error) {
 			tried <- addr
 			<-ctx.Done()
 			return nil, ctx.Err()

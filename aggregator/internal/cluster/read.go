@@ -23,7 +23,7 @@ func (n *Node) ReadIndex(ctx context.Context) (uint64, error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err
 	}
-	if n.closing.Load() || n.failure() != nil {
+	if n.closing.Load() || n.haltReason() != nil {
 		return 0, ErrStopped
 	}
 	if n.raft.State() != raft.Leader {
@@ -52,7 +52,7 @@ func (n *Node) Linearizable(ctx context.Context) error {
 // at index. Errors are ErrStopped, the reason why the node halted, and those of
 // ctx.
 func (n *Node) WaitApplied(ctx context.Context, index uint64) error {
-	return n.machine.wait(ctx, index, n.ended)
+	return n.machine.waitApplied(ctx, index, n.ended)
 }
 
 // openTerm makes the first read of a term a write: only then is it known what
@@ -85,11 +85,11 @@ func (n *Node) verifyLeader(ctx context.Context, term uint64) error {
 		if now := n.raft.CurrentTerm(); now != term {
 			return fmt.Errorf("%w: term %d ended", ErrNotLeader, term)
 		}
-		if n.alone() || n.heardSince(began, term) {
+		if n.isAlone() || n.heardSince(began, term) {
 			return nil
 		}
 		future := n.raft.VerifyLeader()
-		if err := n.await(ctx, func() error { return questionError(future.Error()) }); err != nil {
+		if err := n.awaitEnd(ctx, func() error { return questionError(future.Error()) }); err != nil {
 			return err
 		}
 	}
@@ -99,32 +99,32 @@ func (n *Node) verifyLeader(ctx context.Context, term uint64) error {
 // answered in the term what was sent to it after a moment.
 func (n *Node) heardSince(moment time.Time, term uint64) bool {
 	voters, heard := 0, 0
-	for _, s := range n.members() {
+	for _, s := range n.currentServers() {
 		if s.Suffrage != raft.Voter {
 			continue
 		}
 		voters++
-		if s.ID == raft.ServerID(n.id) || n.trans.peers.of(string(s.ID), term).asked.After(moment) {
+		if s.ID == raft.ServerID(n.id) || n.trans.peers.contactOf(string(s.ID), term).asked.After(moment) {
 			heard++
 		}
 	}
 	return heard > voters/2
 }
 
-// alone reports whether this node is the whole cluster.
-func (n *Node) alone() bool {
-	servers := n.members()
+// isAlone reports whether this node is the whole cluster.
+func (n *Node) isAlone() bool {
+	servers := n.currentServers()
 	return len(servers) == 1 && servers[0].ID == raft.ServerID(n.id)
 }
 
-// members returns the newest configuration that this node knows.
-func (n *Node) members() []raft.Server {
+// currentServers returns the newest configuration that this node knows.
+func (n *Node) currentServers() []raft.Server {
 	return n.raft.GetConfiguration().Configuration().Servers
 }
 
 // hasPeer reports whether another voter could lead.
 func (n *Node) hasPeer() bool {
-	for _, s := range n.members() {
+	for _, s := range n.currentServers() {
 		if s.Suffrage == raft.Voter && s.ID != raft.ServerID(n.id) {
 			return true
 		}

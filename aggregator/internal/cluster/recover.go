@@ -65,7 +65,7 @@ func Inspect(dataDir string) (Inspection, error) {
 	if !member {
 		return i, nil
 	}
-	end, err := n.end()
+	end, err := n.endOfLog()
 	if err != nil {
 		return i, err
 	}
@@ -124,7 +124,7 @@ func newPlan(conf Config, self Server) (plan, error) {
 	if self.ID != "" && self.ID != n.id {
 		return plan{}, fmt.Errorf("cluster: recover: %s is the data of node %s, not of %s", conf.DataDir, n.id, self.ID)
 	}
-	end, err := n.end()
+	end, err := n.endOfLog()
 	if err != nil {
 		return plan{}, err
 	}
@@ -141,7 +141,7 @@ func (p plan) carryOut(conf Config) error {
 	if err != nil {
 		return err
 	}
-	err = p.write(n)
+	err = p.writeConfiguration(n)
 	if err := errors.Join(err, n.closeDisk()); err != nil {
 		return fmt.Errorf("cluster: recover: %w", err)
 	}
@@ -158,8 +158,8 @@ func (p plan) carryOut(conf Config) error {
 	return nil
 }
 
-// write puts the new configuration at the end of the log, in a term of its own.
-func (p plan) write(n *Node) error {
+// writeConfiguration puts the new configuration at the end of the log, in a term of its own.
+func (p plan) writeConfiguration(n *Node) error {
 	if err := n.votes.SetUint64([]byte(termKey), p.Term); err != nil {
 		return err
 	}
@@ -188,12 +188,12 @@ func openOffline(conf Config, readOnly bool) (n *Node, member bool, err error) {
 	if err != nil {
 		return nil, false, err
 	}
-	there, err := exists(conf.logPath())
+	there, err := fileExists(conf.logPath())
 	if err != nil {
 		return nil, false, fmt.Errorf("cluster: %w", err)
 	}
 	if !there && member {
-		return nil, false, forgotten(conf, conf.logPath(), n.id)
+		return nil, false, raftFileLost(conf, conf.logPath(), n.id)
 	}
 	if !there {
 		return nil, false, fmt.Errorf("cluster: %s has no raft log: it has never been a member of a cluster", conf.DataDir)
@@ -239,7 +239,7 @@ func (n *Node) openMarker() (member bool, err error) {
 
 // openReadOnly opens the log for reading, with what a journal holds.
 func (n *Node) openReadOnly() error {
-	return guarded(n.conf, func() (err error) {
+	return guardRaftLog(n.conf, func() (err error) {
 		n.bolt, err = raftboltdb.New(raftboltdb.Options{
 			Path:                    n.conf.logPath(),
 			BoltOptions:             &bbolt.Options{Timeout: n.conf.lockWait, ReadOnly: true},
@@ -261,17 +261,17 @@ func (n *Node) openReadOnly() error {
 }
 
 func (n *Node) verifyOffline(readOnly bool) error {
-	newest, err := n.snaps.newest()
+	newest, err := n.snaps.newestMeta()
 	if err != nil {
 		return err
 	}
-	return guarded(n.conf, func() error {
+	return guardRaftLog(n.conf, func() error {
 		if !readOnly {
 			if err := n.dropTail(newest); err != nil {
 				return err
 			}
 		}
-		return n.entries.verify(newest.Index)
+		return n.entries.verifyEntries(newest.Index)
 	})
 }
 
@@ -283,8 +283,8 @@ type logEnd struct {
 	members     raft.Configuration
 }
 
-func (n *Node) end() (e logEnd, err error) {
-	newest, err := n.snaps.newest()
+func (n *Node) endOfLog() (e logEnd, err error) {
+	newest, err := n.snaps.newestMeta()
 	if err != nil {
 		return e, err
 	}
@@ -301,7 +301,7 @@ func (n *Node) end() (e logEnd, err error) {
 	}
 	for i := newest.Index + 1; i <= last; i++ {
 		l := new(raft.Log)
-		if err := n.entries.read(i, l); err != nil {
+		if err := n.entries.readEntry(i, l); err != nil {
 			return e, err
 		}
 		e.index, e.term = l.Index, l.Term

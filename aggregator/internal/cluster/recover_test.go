@@ -70,7 +70,7 @@ func TestARecoveryThatWasCutShortIsCarriedOnWith(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(p.write(offline), offline.bolt.Close()); err != nil {
+	if err := errors.Join(p.writeConfiguration(offline), offline.bolt.Close()); err != nil {
 		t.Fatal(err)
 	}
 	check()

@@ -29,25 +29,25 @@ func (eternal) Generation() uint64 { return 0 }
 // that a leader is never out of touch with two followers at once.
 const renewEvery = time.Second
 
-// follow has a connection end with the certificate of its other end.
-func (t *Transport) follow(c *Conn, chain []*x509.Certificate) *Conn {
+// followCertificate has a connection end with the certificate of its other end.
+func (t *Transport) followCertificate(c *Conn, chain []*x509.Certificate) *Conn {
 	c.generation = t.conf.Certificates.Generation()
 	c.release = t.conf.Certificates.Follow(chain, func() { hangUp(c) })
 	return c
 }
 
-// dialled notes whom raft has reached by a connection.
-func (t *Transport) dialled(c *Conn, to Server) {
+// noteDialled notes whom raft has reached by a connection.
+func (t *Transport) noteDialled(c *Conn, to Server) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	c.to = to
 }
 
-// renew closes the connections of raft, one after the other, that showed an own
+// renewConnections closes the connections of raft, one after the other, that showed an own
 // certificate of before: raft makes new ones by itself, and repeats what was under
 // way. Connections about images end by themselves, and those of peers are replaced
 // by who has dialled them.
-func (t *Transport) renew() {
+func (t *Transport) renewConnections() {
 	tick := time.NewTicker(t.conf.renewEvery)
 	defer tick.Stop()
 	for {
@@ -56,14 +56,14 @@ func (t *Transport) renew() {
 			return
 		case <-tick.C:
 		}
-		if c, to := t.outdated(); c != nil && t.reaches(to) {
+		if c, to := t.outdatedConnection(); c != nil && t.reachesWithCertificate(to) {
 			hangUp(c)
 		}
 	}
 }
 
-// outdated returns a connection of raft that was made in another generation.
-func (t *Transport) outdated() (*Conn, Server) {
+// outdatedConnection returns a connection of raft that was made in another generation.
+func (t *Transport) outdatedConnection() (*Conn, Server) {
 	now := t.conf.Certificates.Generation()
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -75,12 +75,12 @@ func (t *Transport) outdated() (*Conn, Server) {
 	return nil, Server{}
 }
 
-// reaches reports whether a node takes the certificate that is shown now. While it
+// reachesWithCertificate reports whether a node takes the certificate that is shown now. While it
 // does not, the connections of before are better than none.
-func (t *Transport) reaches(to Server) bool {
+func (t *Transport) reachesWithCertificate(to Server) bool {
 	ctx, cancel := context.WithTimeout(t.ctx, dialLimit)
 	defer cancel()
-	c, err := t.greet(ctx, to, forRaft)
+	c, err := t.greetNode(ctx, to, forRaft)
 	if err != nil {
 		if t.ctx.Err() == nil {
 			t.stuck.Tell(t.logger, slog.LevelWarn, "a connection of raft is not made anew with the renewed certificate: the other node cannot be reached, or refuses it", "addr", to.Addr, "error", err)

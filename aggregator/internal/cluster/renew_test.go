@@ -161,7 +161,7 @@ func TestAConnectionEndsWithTheCertificateOfItsOtherEnd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	call, err := a.Raft().Dial(meant("b", raft.ServerAddress(b.Addr())), dialLimit)
+	call, err := a.Raft().Dial(joinIDAndAddress("b", raft.ServerAddress(b.Addr())), dialLimit)
 	if err != nil {
 		t.Fatal(err)
 	}

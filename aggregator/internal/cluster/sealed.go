@@ -27,7 +27,7 @@ type sealed struct {
 	Body   json.RawMessage `json:"body"`
 }
 
-func checksum(b []byte) string { return fmt.Sprintf("%08x", crc32.Checksum(b, castagnoli)) }
+func sumOf(b []byte) string { return fmt.Sprintf("%08x", crc32.Checksum(b, castagnoli)) }
 
 // writeSealed replaces the file at path by body, durably and as a whole.
 func writeSealed(path string, body any) error { return writeSealedAs(path, sealedFormat, body) }
@@ -37,7 +37,7 @@ func writeSealedAs(path string, format int, body any) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
-	file, err := json.Marshal(sealed{Format: format, CRC32C: checksum(raw), Body: raw})
+	file, err := json.Marshal(sealed{Format: format, CRC32C: sumOf(raw), Body: raw})
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
@@ -62,7 +62,7 @@ func openSealed(path string, file []byte, body any) error {
 	if s.Format != sealedFormat && s.Format != sealedJournalFormat {
 		return fmt.Errorf("%w: %s: format %d, this program knows %d and %d", ErrFormat, path, s.Format, sealedFormat, sealedJournalFormat)
 	}
-	if checksum(s.Body) != s.CRC32C {
+	if sumOf(s.Body) != s.CRC32C {
 		return fmt.Errorf("%w: %s: its checksum does not match", ErrCorrupt, path)
 	}
 	if err := json.Unmarshal(s.Body, body); err != nil {
@@ -71,7 +71,7 @@ func openSealed(path string, file []byte, body any) error {
 	return nil
 }
 
-func exists(path string) (bool, error) {
+func fileExists(path string) (bool, error) {
 	_, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil

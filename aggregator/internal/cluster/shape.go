@@ -11,9 +11,9 @@ type shape struct {
 	base  int64
 }
 
-// add notes an entry. One that is not the next replaces what it overlaps and
+// addEntry notes an entry. One that is not the next replaces what it overlaps and
 // forgets what lies before a gap.
-func (s *shape) add(index uint64, size int, command bool) {
+func (s *shape) addEntry(index uint64, size int, command bool) {
 	next := s.first + uint64(len(s.ends))
 	switch {
 	case len(s.ends) == 0 || index > next || index < s.first:
@@ -21,21 +21,21 @@ func (s *shape) add(index uint64, size int, command bool) {
 	case index < next:
 		s.cutTail(index)
 	}
-	s.ends = append(s.ends, s.total()+int64(size))
+	s.ends = append(s.ends, s.totalBytes()+int64(size))
 	if command {
 		s.cmds = append(s.cmds, index)
 	}
 }
 
-func (s *shape) total() int64 {
+func (s *shape) totalBytes() int64 {
 	if len(s.ends) == 0 {
 		return s.base
 	}
 	return s.ends[len(s.ends)-1]
 }
 
-// cut forgets the entries from min to max. Raft cuts at the head or the tail.
-func (s *shape) cut(min, max uint64) {
+// cutRange forgets the entries from min to max. Raft cuts at the head or the tail.
+func (s *shape) cutRange(min, max uint64) {
 	next := s.first + uint64(len(s.ends))
 	switch {
 	case len(s.ends) == 0 || max < s.first || min >= next:
@@ -69,16 +69,16 @@ func (s *shape) commandsBefore(index uint64) int {
 
 func (s *shape) bytesAfter(index uint64) int64 {
 	if len(s.ends) == 0 || index < s.first {
-		return s.total() - s.base
+		return s.totalBytes() - s.base
 	}
 	if index >= s.first+uint64(len(s.ends)) {
 		return 0
 	}
-	return s.total() - s.ends[index-s.first]
+	return s.totalBytes() - s.ends[index-s.first]
 }
 
-func (s *shape) newest(budget int64) uint64 {
-	total := s.total()
+func (s *shape) newestWithin(budget int64) uint64 {
+	total := s.totalBytes()
 	at := sort.Search(len(s.ends), func(i int) bool { return total-s.ends[i] <= budget })
 	if n := len(s.ends) - at; at > 0 || total-s.base > budget {
 		return uint64(max(n-1, 0))

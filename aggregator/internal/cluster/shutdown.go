@@ -22,28 +22,28 @@ const (
 // start. The State may be closed afterwards.
 func (n *Node) Shutdown(ctx context.Context) error {
 	n.stopOnce.Do(func() {
-		n.stopErr = n.shutdown(ctx)
+		n.stopErr = n.shutdownRaft(ctx)
 		close(n.ended)
 	})
 	<-n.ended
 	return n.stopErr
 }
 
-func (n *Node) shutdown(ctx context.Context) error {
-	n.leadership.notice(false)
-	if n.failure() == nil {
+func (n *Node) shutdownRaft(ctx context.Context) error {
+	n.leadership.noticeLeader(false)
+	if n.haltReason() == nil {
 		n.handOver(ctx)
 	}
 	n.closing.Store(true)
-	n.drain(ctx)
+	n.drainProposals(ctx)
 	close(n.stopping)
 	n.serveImages(nil)
 	n.settleChange(ctx)
 	err := n.stopRaft(ctx)
 	n.tasks.Wait()
-	n.news.close()
-	n.measure.unregister()
-	if halted := n.failure(); halted != nil {
+	n.news.closeNews()
+	n.measure.unregisterMetrics()
+	if halted := n.haltReason(); halted != nil {
 		return halted
 	}
 	return err
@@ -59,9 +59,9 @@ func (n *Node) handOver(ctx context.Context) {
 	}
 }
 
-// hold waits until nothing is in flight and keeps everyone from proposing until
+// holdProposals waits until nothing is in flight and keeps everyone from proposing until
 // release is called.
-func (n *Node) hold(ctx context.Context) (release func(), err error) {
+func (n *Node) holdProposals(ctx context.Context) (release func(), err error) {
 	ctx, cancel := context.WithTimeout(ctx, drainLimit)
 	defer cancel()
 	select {
@@ -95,9 +95,9 @@ func errHold(ctx context.Context) error {
 	return fmt.Errorf("cluster: commands in flight do not end: %w", ctx.Err())
 }
 
-// drain waits until raft has answered what it was given: it forgets to answer
+// drainProposals waits until raft has answered what it was given: it forgets to answer
 // what still waits when it stops.
-func (n *Node) drain(ctx context.Context) {
+func (n *Node) drainProposals(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, drainLimit)
 	defer cancel()
 	for range cap(n.slots) {
@@ -138,7 +138,7 @@ func (n *Node) stopRaft(ctx context.Context) error {
 }
 
 func (n *Node) lastFlush() error {
-	if _, err := n.machine.position(); err != nil {
+	if _, err := n.machine.statePosition(); err != nil {
 		return nil //nolint:nilerr // the State is not to be touched any more
 	}
 	if err := n.conf.State.Flush(); err != nil {
@@ -150,8 +150,8 @@ func (n *Node) lastFlush() error {
 // Snapshot flushes the State and shortens the log now, as the node does by
 // itself when LogBytes have come in. Nothing to do is no error.
 func (n *Node) Snapshot(ctx context.Context) error {
-	if n.closing.Load() || n.failure() != nil {
+	if n.closing.Load() || n.haltReason() != nil {
 		return ErrStopped
 	}
-	return n.await(ctx, n.shorten)
+	return n.awaitEnd(ctx, n.shortenLog)
 }

@@ -92,7 +92,7 @@ func TestAStateThatCannotFlushKeepsTheLogAndStopsTheNode(t *testing.T) {
 	if err := n.Run(t.Context()); !errors.Is(err, errBroken) {
 		t.Fatal(err)
 	}
-	if left, err := n.snaps.metas(); len(left) > 0 || err != nil {
+	if left, err := n.snaps.listMetas(); len(left) > 0 || err != nil {
 		t.Fatal(left, err)
 	}
 }

@@ -119,9 +119,9 @@ func (m *snapshotMeta) raftMeta() (*raft.SnapshotMeta, error) {
 	}, err
 }
 
-// metas returns all snapshots, newest first. One that cannot be read is an
+// listMetas returns all snapshots, newest first. One that cannot be read is an
 // error: the log may have been cut behind it.
-func (s *snapshots) metas() ([]*snapshotMeta, error) {
+func (s *snapshots) listMetas() ([]*snapshotMeta, error) {
 	entries, err := os.ReadDir(s.dir)
 	if err != nil {
 		return nil, fmt.Errorf("cluster: snapshots: %w", err)
@@ -131,7 +131,7 @@ func (s *snapshots) metas() ([]*snapshotMeta, error) {
 		if !e.IsDir() || strings.HasSuffix(e.Name(), tempSuffix) {
 			continue
 		}
-		m, err := s.meta(e.Name())
+		m, err := s.readMeta(e.Name())
 		if err != nil {
 			return nil, err
 		}
@@ -145,7 +145,7 @@ func newerFirst(a, b *snapshotMeta) int {
 	return cmp.Or(cmp.Compare(b.Term, a.Term), cmp.Compare(b.Index, a.Index), cmp.Compare(b.Made, a.Made), strings.Compare(b.ID, a.ID))
 }
 
-func (s *snapshots) meta(id string) (*snapshotMeta, error) {
+func (s *snapshots) readMeta(id string) (*snapshotMeta, error) {
 	m := new(snapshotMeta)
 	if err := readSealed(filepath.Join(s.dir, id, snapshotFile), m); err != nil {
 		return nil, fmt.Errorf("cluster: snapshot: %w", err)
@@ -153,9 +153,9 @@ func (s *snapshots) meta(id string) (*snapshotMeta, error) {
 	return m, nil
 }
 
-// newest returns the newest snapshot, or a zero one.
-func (s *snapshots) newest() (snapshotMeta, error) {
-	all, err := s.metas()
+// newestMeta returns the newest snapshot, or a zero one.
+func (s *snapshots) newestMeta() (snapshotMeta, error) {
+	all, err := s.listMetas()
 	if err != nil || len(all) == 0 {
 		return snapshotMeta{}, err
 	}
@@ -164,7 +164,7 @@ func (s *snapshots) newest() (snapshotMeta, error) {
 
 // List returns the snapshots, newest first.
 func (s *snapshots) List() ([]*raft.SnapshotMeta, error) {
-	all, err := s.metas()
+	all, err := s.listMetas()
 	if err != nil {
 		return nil, err
 	}
@@ -183,7 +183,7 @@ func (s *snapshots) List() ([]*raft.SnapshotMeta, error) {
 // State holds is made now and may go further than the snapshot's index; the
 // receiver skips what it then gets twice.
 func (s *snapshots) Open(id string) (*raft.SnapshotMeta, io.ReadCloser, error) {
-	m, err := s.meta(id)
+	m, err := s.readMeta(id)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -228,7 +228,7 @@ func streamImage(dir string, meta imageMeta) (io.ReadCloser, int64, error) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		pw.CloseWithError(p.write(pw))
+		pw.CloseWithError(p.writeArchive(pw))
 	}()
 	return &imageStream{PipeReader: pr, dir: dir, done: done}, p.size, nil
 }
@@ -316,17 +316,17 @@ func (s *sink) Close() error {
 	if s.ended {
 		return nil
 	}
-	if err := s.finish(); err != nil {
+	if err := s.finishSnapshot(); err != nil {
 		return fmt.Errorf("cluster: snapshot %s: %w", s.meta.ID, errors.Join(err, s.Cancel()))
 	}
 	s.ended = true
-	if err := s.store.reap(); err != nil || s.meta.Held {
+	if err := s.store.reapOlder(); err != nil || s.meta.Held {
 		return err
 	}
 	return s.store.arrived(s.meta)
 }
 
-func (s *sink) finish() error {
+func (s *sink) finishSnapshot() error {
 	if s.meta.Held {
 		s.meta.Terms = s.store.terms(s.meta.Index)
 	} else if err := s.checkImage(); err != nil {
@@ -356,9 +356,9 @@ func (s *sink) checkImage() error {
 	return errors.Join(err, s.image.Close())
 }
 
-// reap removes all but the newest snapshots.
-func (s *snapshots) reap() error {
-	all, err := s.metas()
+// reapOlder removes all but the newest snapshots.
+func (s *snapshots) reapOlder() error {
+	all, err := s.listMetas()
 	if err != nil {
 		return err
 	}

@@ -80,8 +80,8 @@ func newQueue(addr net.Addr) *queue {
 	return &queue{addr: addr, ready: make(chan net.Conn, 16), closed: make(chan struct{})}
 }
 
-// put hands a connection on, and closes it where no one takes it.
-func (q *queue) put(c net.Conn) {
+// putConnection hands a connection on, and closes it where no one takes it.
+func (q *queue) putConnection(c net.Conn) {
 	select {
 	case <-q.closed:
 		c.Close()
@@ -123,19 +123,19 @@ type raftStream struct {
 	self *loneStream
 }
 
-// meant joins an id and an address into what raftStream dials.
-func meant(id raft.ServerID, addr raft.ServerAddress) raft.ServerAddress {
+// joinIDAndAddress joins an id and an address into what raftStream dials.
+func joinIDAndAddress(id raft.ServerID, addr raft.ServerAddress) raft.ServerAddress {
 	return raft.ServerAddress(id) + "@" + addr
 }
 
-// hear hands on the calls of the node to itself.
-func (s *raftStream) hear() {
+// hearOwnCalls hands on the calls of the node to itself.
+func (s *raftStream) hearOwnCalls() {
 	for {
 		c, err := s.self.Accept()
 		if err != nil {
 			return
 		}
-		s.put(c)
+		s.putConnection(c)
 	}
 }
 
@@ -156,11 +156,11 @@ func (s *raftStream) Dial(to raft.ServerAddress, timeout time.Duration) (net.Con
 	ctx, cancel := context.WithTimeout(s.t.ctx, timeout)
 	defer cancel()
 	node := Server{ID: id, Addr: addr}
-	c, err := s.t.greet(ctx, node, forRaft)
+	c, err := s.t.greetNode(ctx, node, forRaft)
 	if err != nil {
 		return nil, err
 	}
-	s.t.dialled(c, node)
+	s.t.noteDialled(c, node)
 	return c, nil
 }
 
@@ -205,8 +205,8 @@ func (c *trackedConn) Close() error {
 	return c.Conn.Close()
 }
 
-// keep adds a connection unless the stream is closed or there are too many.
-func (t *tracked) keep(conn net.Conn) (net.Conn, bool) {
+// keepConnection adds a connection unless the stream is closed or there are too many.
+func (t *tracked) keepConnection(conn net.Conn) (net.Conn, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.closed || len(t.conns) >= 2*maxConns {
@@ -225,7 +225,7 @@ func (t *tracked) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		if c, ok := t.keep(conn); ok {
+		if c, ok := t.keepConnection(conn); ok {
 			return c, nil
 		}
 	}
@@ -237,7 +237,7 @@ func (t *tracked) Dial(addr raft.ServerAddress, timeout time.Duration) (net.Conn
 	if err != nil {
 		return nil, err
 	}
-	c, ok := t.keep(conn)
+	c, ok := t.keepConnection(conn)
 	if !ok {
 		return nil, net.ErrClosed
 	}

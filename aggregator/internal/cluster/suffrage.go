@@ -19,10 +19,10 @@ func (m *mesh) answerCalls() {
 	for {
 		select {
 		case call := <-m.NetworkTransport.Consumer():
-			if m.progress.behind() && m.withhold(call) {
+			if m.progress.isBehind() && m.withholdVote(call) {
 				continue
 			}
-			m.enfranchise(call.Command)
+			m.judgeByOlderConfiguration(call.Command)
 			select {
 			case m.calls <- call:
 			case <-m.closed:
@@ -34,15 +34,15 @@ func (m *mesh) answerCalls() {
 	}
 }
 
-// withhold answers those who want the vote of a node that has forgotten what it
+// withholdVote answers those who want the vote of a node that has forgotten what it
 // confirmed, and reports whether it did.
-func (m *mesh) withhold(call raft.RPC) bool {
+func (m *mesh) withholdVote(call raft.RPC) bool {
 	switch req := call.Command.(type) {
 	case *raft.RequestVoteRequest, *raft.RequestPreVoteRequest, *raft.TimeoutNowRequest:
 		call.Respond(nil, errBehind)
 		return true
 	case *raft.AppendEntriesRequest:
-		m.progress.heard(req)
+		m.progress.noteHeard(req)
 	}
 	return false
 }
@@ -56,21 +56,21 @@ func (m *mesh) Close() error {
 	return m.NetworkTransport.Close()
 }
 
-// enfranchise lets raft judge a candidate whose log is newer than the own by all
+// judgeByOlderConfiguration lets raft judge a candidate whose log is newer than the own by all
 // but the own configuration, which is an older one: the id in the call, which raft
 // looks up there and uses for nothing else, becomes that of a voter.
-func (m *mesh) enfranchise(command any) {
+func (m *mesh) judgeByOlderConfiguration(command any) {
 	switch req := command.(type) {
 	case *raft.RequestVoteRequest:
-		req.ID = m.franchise(req.ID, req.LastLogTerm, req.LastLogIndex)
+		req.ID = m.candidateFranchise(req.ID, req.LastLogTerm, req.LastLogIndex)
 	case *raft.RequestPreVoteRequest:
-		req.ID = m.franchise(req.ID, req.LastLogTerm, req.LastLogIndex)
+		req.ID = m.candidateFranchise(req.ID, req.LastLogTerm, req.LastLogIndex)
 	}
 }
 
-func (m *mesh) franchise(candidate []byte, term, index uint64) []byte {
+func (m *mesh) candidateFranchise(candidate []byte, term, index uint64) []byte {
 	r := m.raft.Load()
-	if r == nil || len(candidate) == 0 || !newer(r.Stats(), term, index) {
+	if r == nil || len(candidate) == 0 || !logIsNewer(r.Stats(), term, index) {
 		return candidate
 	}
 	known := candidate
@@ -86,8 +86,8 @@ func (m *mesh) franchise(candidate []byte, term, index uint64) []byte {
 	return known
 }
 
-// newer reports whether a log that ends at index of term is ahead of the own.
-func newer(own map[string]string, term, index uint64) bool {
+// logIsNewer reports whether a log that ends at index of term is ahead of the own.
+func logIsNewer(own map[string]string, term, index uint64) bool {
 	ownTerm, err1 := strconv.ParseUint(own["last_log_term"], 10, 64)
 	ownIndex, err2 := strconv.ParseUint(own["last_log_index"], 10, 64)
 	if err1 != nil || err2 != nil {

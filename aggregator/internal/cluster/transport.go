@@ -111,7 +111,7 @@ func (c *Conn) Close() error {
 // NewTransport begins to accept peers. Config.Stream takes its Raft half, and a
 // gRPC server its Peers.
 func NewTransport(c TransportConfig) (*Transport, error) {
-	if err := c.validate(); err != nil {
+	if err := c.validateConfig(); err != nil {
 		if c.Listener != nil {
 			c.Listener.Close()
 		}
@@ -126,7 +126,7 @@ func NewTransport(c TransportConfig) (*Transport, error) {
 	if c.Configured == nil {
 		c.Configured = func(string) (name, addr string) { return "", "" }
 	}
-	c.renewEvery = or(c.renewEvery, renewEvery)
+	c.renewEvery = valueOr(c.renewEvery, renewEvery)
 	if c.dial == nil {
 		c.dial = func(ctx context.Context, addr string) (net.Conn, error) {
 			return new(net.Dialer).DialContext(ctx, "tcp", addr)
@@ -139,13 +139,13 @@ func NewTransport(c TransportConfig) (*Transport, error) {
 	t.raft = &raftStream{queue: newQueue(t.addr), t: t, self: newLoneStream(t.addr.String())}
 	t.peers = newQueue(t.addr)
 	t.ctx, t.cancel = context.WithCancel(context.Background())
-	t.tasks.Go(t.accept)
-	t.tasks.Go(t.raft.hear)
-	t.tasks.Go(t.renew)
+	t.tasks.Go(t.acceptCallers)
+	t.tasks.Go(t.raft.hearOwnCalls)
+	t.tasks.Go(t.renewConnections)
 	return t, nil
 }
 
-func (c TransportConfig) validate() error {
+func (c TransportConfig) validateConfig() error {
 	var problems []error
 	if c.Listener == nil {
 		problems = append(problems, errors.New("no listener"))
@@ -183,8 +183,8 @@ func (t *Transport) ID() string { return t.conf.ID }
 // of the Server. Without an id it is whoever answers at the address.
 func (t *Transport) DialPeer(ctx context.Context, to Server) (net.Conn, error) {
 	name, _ := t.conf.Configured(to.ID)
-	c, err := t.reach(ctx, to, func(ctx context.Context, addr string) (*Conn, error) {
-		c, err := t.dial(ctx, addr, peerProtocol)
+	c, err := t.reachNode(ctx, to, func(ctx context.Context, addr string) (*Conn, error) {
+		c, err := t.dialAddress(ctx, addr, peerProtocol)
 		if err == nil && name != "" && c.Peer.Name != name {
 			hangUp(c)
 			err = fmt.Errorf("cluster: dial %s: %w: %s is meant, but this is %s", addr, ErrOtherNode, name, c.Peer.Name)
@@ -218,34 +218,34 @@ func (t *Transport) Close() error {
 	return err
 }
 
-// accept lets callers in to prove themselves; a slow one delays no one.
-func (t *Transport) accept() {
+// acceptCallers lets callers in to prove themselves; a slow one delays no one.
+func (t *Transport) acceptCallers() {
 	for {
 		conn, err := t.conf.Listener.Accept()
 		if err != nil {
 			if t.ctx.Err() != nil || errors.Is(err, net.ErrClosed) {
 				return
 			}
-			pause(t.ctx, 100*time.Millisecond) // out of descriptors, say
+			pauseFor(t.ctx, 100*time.Millisecond) // out of descriptors, say
 			continue
 		}
-		leave, ok := t.handshakeLimiter.enter(conn.RemoteAddr())
+		leave, ok := t.handshakeLimiter.enterHandshake(conn.RemoteAddr())
 		if !ok {
 			conn.Close()
 			continue
 		}
 		t.tasks.Go(func() {
 			defer leave()
-			t.receive(conn)
+			t.receiveCaller(conn)
 		})
 	}
 }
 
-// receive makes sure who calls, and hands the connection on.
-func (t *Transport) receive(conn net.Conn) {
+// receiveCaller makes sure who calls, and hands the connection on.
+func (t *Transport) receiveCaller(conn net.Conn) {
 	ctx, cancel := context.WithTimeout(t.ctx, handshakeLimit)
 	defer cancel()
-	c, err := t.prove(ctx, tls.Server(conn, t.serverConf()))
+	c, err := t.proveIdentity(ctx, tls.Server(conn, t.serverConf()))
 	if err != nil {
 		conn.Close()
 		if t.ctx.Err() == nil {
@@ -255,9 +255,9 @@ func (t *Transport) receive(conn net.Conn) {
 	}
 	switch c.ConnectionState().NegotiatedProtocol {
 	case raftProtocol:
-		t.greeted(c)
+		t.replyToGreeting(c)
 	case peerProtocol:
-		t.peers.put(c)
+		t.peers.putConnection(c)
 	default:
 		hangUp(c)
 	}
@@ -266,8 +266,8 @@ func (t *Transport) receive(conn net.Conn) {
 // hangUp closes a connection that no one needs any more.
 func hangUp(c net.Conn) { c.Close() }
 
-// greeted answers a greeting and hands the connection on.
-func (t *Transport) greeted(c *Conn) {
+// replyToGreeting answers a greeting and hands the connection on.
+func (t *Transport) replyToGreeting(c *Conn) {
 	end := time.Now().Add(handshakeLimit)
 	g, err := t.answerGreeting(c, end)
 	if err != nil {
@@ -276,7 +276,7 @@ func (t *Transport) greeted(c *Conn) {
 		return
 	}
 	if g.use == forRaft {
-		t.raft.put(c)
+		t.raft.putConnection(c)
 		return
 	}
 	serve := t.imageServer()
@@ -324,17 +324,17 @@ func (t *Transport) answerGreeting(c *Conn, end time.Time) (greeting, error) {
 	case g.use != forRaft && !t.hasImages():
 		a.what = answerNo
 	}
-	if _, err := c.Write(a.encode()); err != nil {
+	if _, err := c.Write(a.encodeAnswer()); err != nil {
 		return g, err
 	}
 	if a.what != answerYes {
-		return g, a.refusal(g)
+		return g, a.refusalOf(g)
 	}
 	return g, c.SetDeadline(time.Time{})
 }
 
-// refusal says why a greeting was not accepted, nil when it was.
-func (a answer) refusal(g greeting) error {
+// refusalOf says why a greeting was not accepted, nil when it was.
+func (a answer) refusalOf(g greeting) error {
 	switch a.what {
 	case answerYes:
 		return nil
@@ -346,8 +346,8 @@ func (a answer) refusal(g greeting) error {
 	}
 }
 
-// prove completes a handshake and returns who is there.
-func (t *Transport) prove(ctx context.Context, conn *tls.Conn) (*Conn, error) {
+// proveIdentity completes a handshake and returns who is there.
+func (t *Transport) proveIdentity(ctx context.Context, conn *tls.Conn) (*Conn, error) {
 	if err := conn.HandshakeContext(ctx); err != nil {
 		return nil, err
 	}
@@ -364,11 +364,11 @@ func (t *Transport) prove(ctx context.Context, conn *tls.Conn) (*Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return t.keep(t.follow(&Conn{Conn: conn, Peer: peer, of: t}, state.PeerCertificates))
+	return t.keepConnection(t.followCertificate(&Conn{Conn: conn, Peer: peer, of: t}, state.PeerCertificates))
 }
 
-// keep adds a connection unless the transport is closed.
-func (t *Transport) keep(c *Conn) (*Conn, error) {
+// keepConnection adds a connection unless the transport is closed.
+func (t *Transport) keepConnection(c *Conn) (*Conn, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.ctx.Err() != nil {
@@ -383,7 +383,7 @@ func (t *Transport) keep(c *Conn) (*Conn, error) {
 // connection comes may be renewed certificates.
 func (t *Transport) serverConf() *tls.Config {
 	conf := t.conf.Server.Clone()
-	narrow(conf)
+	requireClientCertificates(conf)
 	if ask := conf.GetConfigForClient; ask != nil {
 		conf.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 			c, err := ask(hello)
@@ -391,20 +391,20 @@ func (t *Transport) serverConf() *tls.Config {
 				return c, err
 			}
 			c = c.Clone()
-			narrow(c)
+			requireClientCertificates(c)
 			return c, nil
 		}
 	}
 	return conf
 }
 
-func narrow(c *tls.Config) {
+func requireClientCertificates(c *tls.Config) {
 	c.MinVersion = tls.VersionTLS13
 	c.ClientAuth = tls.RequireAndVerifyClientCert
 	c.NextProtos = []string{raftProtocol, peerProtocol}
 }
 
-func (t *Transport) dial(ctx context.Context, addr, protocol string) (*Conn, error) {
+func (t *Transport) dialAddress(ctx context.Context, addr, protocol string) (*Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialLimit)
 	defer cancel()
 	stop := context.AfterFunc(t.ctx, cancel)
@@ -422,7 +422,7 @@ func (t *Transport) dial(ctx context.Context, addr, protocol string) (*Conn, err
 	if conf.ServerName == "" {
 		conf.ServerName = host
 	}
-	c, err := t.prove(ctx, tls.Client(raw, conf))
+	c, err := t.proveIdentity(ctx, tls.Client(raw, conf))
 	if err != nil {
 		raw.Close()
 		return nil, fmt.Errorf("cluster: dial %s: %w", addr, err)
@@ -430,14 +430,14 @@ func (t *Transport) dial(ctx context.Context, addr, protocol string) (*Conn, err
 	return c, nil
 }
 
-// greet connects to a node, for one use.
-func (t *Transport) greet(ctx context.Context, to Server, use byte) (*Conn, error) {
-	return t.reach(ctx, to, func(ctx context.Context, addr string) (*Conn, error) {
-		c, err := t.dial(ctx, addr, raftProtocol)
+// greetNode connects to a node, for one use.
+func (t *Transport) greetNode(ctx context.Context, to Server, use byte) (*Conn, error) {
+	return t.reachNode(ctx, to, func(ctx context.Context, addr string) (*Conn, error) {
+		c, err := t.dialAddress(ctx, addr, raftProtocol)
 		if err != nil {
 			return nil, err
 		}
-		if err := t.introduce(c, greeting{use: use, meant: to.ID, from: t.conf.ID}); err != nil {
+		if err := t.sendGreeting(c, greeting{use: use, meant: to.ID, from: t.conf.ID}); err != nil {
 			hangUp(c)
 			return nil, fmt.Errorf("cluster: dial %s: %w", addr, err)
 		}
@@ -445,18 +445,18 @@ func (t *Transport) greet(ctx context.Context, to Server, use byte) (*Conn, erro
 	})
 }
 
-func (t *Transport) introduce(c *Conn, g greeting) error {
+func (t *Transport) sendGreeting(c *Conn, g greeting) error {
 	if err := c.SetDeadline(time.Now().Add(handshakeLimit)); err != nil {
 		return err
 	}
-	if _, err := c.Write(g.encode()); err != nil {
+	if _, err := c.Write(g.encodeGreeting()); err != nil {
 		return err
 	}
 	a, err := readAnswer(c)
 	if err != nil {
 		return err
 	}
-	if err := a.refusal(g); err != nil {
+	if err := a.refusalOf(g); err != nil {
 		return err
 	}
 	return c.SetDeadline(time.Time{})

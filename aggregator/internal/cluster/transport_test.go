@@ -80,7 +80,7 @@ func TestOnePortCarriesRaftAndThePeerProtocolAndKeepsThemApart(t *testing.T) {
 		if _, err := a.Raft().Dial("", 0); err == nil {
 			t.Fatal("no id, no error")
 		}
-		out, err := a.Raft().Dial(meant(raft.ServerID(id), raft.ServerAddress(far.Addr())), 10*time.Second)
+		out, err := a.Raft().Dial(joinIDAndAddress(raft.ServerID(id), raft.ServerAddress(far.Addr())), 10*time.Second)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -104,7 +104,7 @@ func TestAConnectionForAnotherNodeIsRefusedAndBothAreNamed(t *testing.T) {
 	var told record
 	a := newTestTransport(t, ca.Keys(pki.Aggregator, "agg1"), "node-a", nil)
 	b := newTestTransport(t, ca.Keys(pki.Aggregator, "agg2"), "node-b", told.logger())
-	_, err := a.Raft().Dial(meant("node-c", raft.ServerAddress(b.Addr())), 10*time.Second)
+	_, err := a.Raft().Dial(joinIDAndAddress("node-c", raft.ServerAddress(b.Addr())), 10*time.Second)
 	if !errors.Is(err, ErrOtherNode) || !strings.Contains(err.Error(), "node-c") || !strings.Contains(err.Error(), "node-b") {
 		t.Fatal(err)
 	}
@@ -147,7 +147,7 @@ func knock(addr string, conf *tls.Config) error {
 		return err
 	}
 	defer c.Close()
-	if _, err := c.Write(greeting{use: forRaft, meant: "b", from: "x"}.encode()); err != nil {
+	if _, err := c.Write(greeting{use: forRaft, meant: "b", from: "x"}.encodeGreeting()); err != nil {
 		return err
 	}
 	_, err = readAnswer(c)
@@ -183,18 +183,18 @@ func TestSilentCallersKeepNoPeerOut(t *testing.T) {
 	stranger := &net.TCPAddr{IP: net.IPv4(10, 0, 0, 1), Port: 1}
 	var leave []func()
 	for range 2 * maxFromHost {
-		if l, ok := d.enter(stranger); ok {
+		if l, ok := d.enterHandshake(stranger); ok {
 			leave = append(leave, l)
 		}
 	}
 	if len(leave) != maxFromHost {
 		t.Fatalf("%d of one host", len(leave))
 	}
-	if _, ok := d.enter(&net.TCPAddr{IP: net.IPv4(10, 0, 0, 2), Port: 1}); !ok {
+	if _, ok := d.enterHandshake(&net.TCPAddr{IP: net.IPv4(10, 0, 0, 2), Port: 1}); !ok {
 		t.Fatal("a peer is kept out")
 	}
 	leave[0]()
-	if _, ok := d.enter(stranger); !ok {
+	if _, ok := d.enterHandshake(stranger); !ok {
 		t.Fatal("nobody comes in again")
 	}
 }
@@ -252,16 +252,16 @@ func TestAClosedTransportEndsWhatItCarried(t *testing.T) {
 }
 
 func FuzzGreeting(f *testing.F) {
-	f.Add(greeting{use: forRaft, meant: "a", from: "b"}.encode())
-	f.Add(answer{what: answerOther, id: "c"}.encode())
+	f.Add(greeting{use: forRaft, meant: "a", from: "b"}.encodeGreeting())
+	f.Add(answer{what: answerOther, id: "c"}.encodeAnswer())
 	f.Fuzz(func(t *testing.T, b []byte) {
 		r := bytes.NewReader(b)
-		if g, err := readGreeting(r); err == nil && !bytes.Equal(g.encode(), b[:len(b)-r.Len()]) {
-			t.Errorf("%q became %q", b, g.encode())
+		if g, err := readGreeting(r); err == nil && !bytes.Equal(g.encodeGreeting(), b[:len(b)-r.Len()]) {
+			t.Errorf("%q became %q", b, g.encodeGreeting())
 		}
 		r = bytes.NewReader(b)
-		if a, err := readAnswer(r); err == nil && !bytes.Equal(a.encode(), b[:len(b)-r.Len()]) {
-			t.Errorf("%q became %q", b, a.encode())
+		if a, err := readAnswer(r); err == nil && !bytes.Equal(a.encodeAnswer(), b[:len(b)-r.Len()]) {
+			t.Errorf("%q became %q", b, a.encodeAnswer())
 		}
 	})
 }

@@ -228,7 +228,7 @@ func TestAnImageThatWasNotTakenInBeforeACrashIsTakenInAtTheStart(t *testing.T) {
 // arrive stores an image of the node's own state as if a leader had sent it.
 func arrive(t *testing.T, n *Node) {
 	t.Helper()
-	newest, err := n.snaps.newest()
+	newest, err := n.snaps.newestMeta()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -261,15 +261,15 @@ func TestALogThatConflictsWithTheLeadersSnapshotIsDroppedByARestart(t *testing.T
 	n.machine.state = image
 	err := receive(t, n, raft.SnapshotMeta{Version: 1, Index: 8, Term: 3, ConfigurationIndex: 1,
 		Configuration: raft.Configuration{Servers: []raft.Server{{ID: raft.ServerID(n.id), Address: "here"}}}})
-	if !errors.Is(err, ErrRestart) || !errors.Is(n.failure(), ErrRestart) {
+	if !errors.Is(err, ErrRestart) || !errors.Is(n.haltReason(), ErrRestart) {
 		t.Fatal(err)
 	}
 	if err := n.closeDisk(); err != nil {
 		t.Fatal(err)
 	}
 	n = newNode(conf, conf.Bootstrap[0].ID)
-	if err := n.openDisk(); err != nil || n.progress.behind() {
-		t.Fatalf("the dropped tail is missed: %v, %v", n.progress.behind(), err)
+	if err := n.openDisk(); err != nil || n.progress.isBehind() {
+		t.Fatalf("the dropped tail is missed: %v, %v", n.progress.isBehind(), err)
 	}
 	if err := n.closeDisk(); err != nil {
 		t.Fatal(err)

@@ -65,13 +65,13 @@ func openVote(key, stored []byte) ([]byte, error) {
 
 // Set stores a value durably.
 func (v *votes) Set(key, value []byte) error {
-	err := v.keep(key, sealVote(key, value))
+	err := v.keepVote(key, sealVote(key, value))
 	if err == nil {
-		if lost := v.progress.stored(key, value); lost != nil {
+		if lost := v.progress.noteStoredTerm(key, value); lost != nil {
 			v.logger.Warn("the term was not recorded outside of the data directory", "error", lost)
 		}
 	}
-	if err == nil && !founding(key, value) {
+	if err == nil && !isFoundingValue(key, value) {
 		v.once.Do(func() { err = v.voted() })
 	}
 	if err != nil {
@@ -81,15 +81,15 @@ func (v *votes) Set(key, value []byte) error {
 	return err
 }
 
-// founding reports whether a value is that of a node without history.
-func founding(key, value []byte) bool {
+// isFoundingValue reports whether a value is that of a node without history.
+func isFoundingValue(key, value []byte) bool {
 	return string(key) == termKey && len(value) == 8 && binary.BigEndian.Uint64(value) <= 1
 }
 
-// keep writes, and waits while the disk is full.
-func (v *votes) keep(key, sealed []byte) error {
+// keepVote writes, and waits while the disk is full.
+func (v *votes) keepVote(key, sealed []byte) error {
 	for told := false; ; told = true {
-		end := v.pulse.begin()
+		end := v.pulse.beginWrite()
 		err := v.under.Set(key, sealed)
 		end()
 		if err == nil || !diskFull(err) {

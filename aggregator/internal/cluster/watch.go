@@ -19,8 +19,8 @@ type logWrites struct {
 	open map[int]time.Time
 }
 
-// begin notes a write; the function that it returns ends it.
-func (p *logWrites) begin() (end func()) {
+// beginWrite notes a write; the function that it returns ends it.
+func (p *logWrites) beginWrite() (end func()) {
 	if p == nil {
 		return func() {}
 	}
@@ -39,8 +39,8 @@ func (p *logWrites) begin() (end func()) {
 	}
 }
 
-// oldest returns how long the oldest write has been under way.
-func (p *logWrites) oldest() time.Duration {
+// oldestWrite returns how long the oldest write has been under way.
+func (p *logWrites) oldestWrite() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var most time.Duration
@@ -52,7 +52,7 @@ func (p *logWrites) oldest() time.Duration {
 
 // LogStalled returns how long the oldest write of the raft log has been hanging;
 // 0 when none is under way.
-func (n *Node) LogStalled() time.Duration { return n.pulse.oldest() }
+func (n *Node) LogStalled() time.Duration { return n.pulse.oldestWrite() }
 
 // watchLog has another node lead when this one's log takes no writes: raft would
 // go on sending heartbeats and lead for ever (hashicorp/raft #503). Its main loop
@@ -71,14 +71,14 @@ func (n *Node) watchLog() {
 		case <-tick.C:
 		}
 		if n.raft.State() == raft.Leader && n.LogStalled() > n.conf.stall {
-			n.abdicate()
-			wait(n.conf.stall, n.stopping)
+			n.handOverToFurthest()
+			waitOrStop(n.conf.stall, n.stopping)
 		}
 	}
 }
 
-// wait returns false when stop came first.
-func wait(d time.Duration, stop <-chan struct{}) bool {
+// waitOrStop returns false when stop came first.
+func waitOrStop(d time.Duration, stop <-chan struct{}) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
@@ -89,9 +89,9 @@ func wait(d time.Duration, stop <-chan struct{}) bool {
 	}
 }
 
-// abdicate tells the voter that is furthest to stand for election.
-func (n *Node) abdicate() {
-	heir, ok := n.heir()
+// handOverToFurthest tells the voter that is furthest to stand for election.
+func (n *Node) handOverToFurthest() {
+	heir, ok := n.furthestVoter()
 	if !ok {
 		return
 	}
@@ -115,7 +115,7 @@ type probe struct {
 // Alive returns nil when raft's main loop answers within a few seconds: for the
 // watchdog of the service manager. It says nothing of the cluster.
 func (n *Node) Alive() error {
-	if err := n.failure(); err != nil {
+	if err := n.haltReason(); err != nil {
 		return err
 	}
 	if n.closing.Load() {
@@ -124,7 +124,7 @@ func (n *Node) Alive() error {
 	timer := time.NewTimer(aliveLimit * time.Duration(n.conf.Multiplier))
 	defer timer.Stop()
 	select {
-	case <-n.ask():
+	case <-n.askOnce():
 		return nil
 	case <-n.ended:
 		return ErrStopped
@@ -133,8 +133,8 @@ func (n *Node) Alive() error {
 	}
 }
 
-// ask asks unless a question is open already.
-func (n *Node) ask() <-chan struct{} {
+// askOnce asks unless a question is open already.
+func (n *Node) askOnce() <-chan struct{} {
 	n.probe.mu.Lock()
 	defer n.probe.mu.Unlock()
 	if n.probe.waiting != nil {
