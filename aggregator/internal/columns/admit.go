@@ -20,18 +20,18 @@ var limits = [numTables]struct{ floor, ratio uint64 }{
 // for sets: the first blocks of a store have many new ones.
 const manyNew = 64
 
-func tight(t Table, entries, uses uint64) bool {
+func isTight(t Table, entries, uses uint64) bool {
 	l := limits[t]
 	return entries > l.floor && entries*l.ratio > uses
 }
 
-func sudden(t Table, fresh, uses uint64) bool {
+func isSudden(t Table, fresh, uses uint64) bool {
 	return t != TableSet && t != TableKey && fresh >= manyNew && uses < 2*fresh
 }
 
-// needed is how often a block must use a new entry for a tight table to admit
+// usesNeeded is how often a block must use a new entry for a tight table to admit
 // it. The more there are, the more: memory stays bounded by the rows.
-func needed(entries uint64) uint64 {
+func usesNeeded(entries uint64) uint64 {
 	switch {
 	case entries < 1<<18:
 		return 4
@@ -55,8 +55,8 @@ type ref struct {
 	fresh *candidate
 }
 
-// number returns the entry's number after the decision; 0 when it has none.
-func (r ref) number() uint32 {
+// admittedNumber returns the entry's number after the decision; 0 when it has none.
+func (r ref) admittedNumber() uint32 {
 	if r.fresh != nil {
 		return r.fresh.id
 	}
@@ -76,8 +76,8 @@ func newAdmission(t Table) *admission {
 	return &admission{table: t, known: map[string]*candidate{}}
 }
 
-// use counts an entry and returns it.
-func (a *admission) use(d *Dict, data []byte, uses uint64) ref {
+// countUse counts an entry and returns it.
+func (a *admission) countUse(d *Dict, data []byte, uses uint64) ref {
 	a.uses += uses
 	if id, ok := d.index[a.table][string(data)]; ok {
 		return ref{id: id}
@@ -92,18 +92,18 @@ func (a *admission) use(d *Dict, data []byte, uses uint64) ref {
 	return ref{fresh: c}
 }
 
-// decide admits new entries. entries and uses are the counts of before.
-func (a *admission) decide(d *Dict, t *tables, entries, uses uint64) {
+// decideAdmissions admits new entries. entries and uses are the counts of before.
+func (a *admission) decideAdmissions(d *Dict, t *tables, entries, uses uint64) {
 	need, total := uint64(1), uint64(0)
 	for _, c := range a.fresh {
 		total += c.uses
 	}
-	if tight(a.table, entries+uint64(len(a.fresh)), uses+a.uses) || sudden(a.table, uint64(len(a.fresh)), total) {
-		need = needed(entries)
+	if isTight(a.table, entries+uint64(len(a.fresh)), uses+a.uses) || isSudden(a.table, uint64(len(a.fresh)), total) {
+		need = usesNeeded(entries)
 	}
 	for _, c := range a.fresh {
 		if c.uses >= need {
-			c.id = d.enter(t, a.table, c.data)
+			c.id = d.enterEntry(t, a.table, c.data)
 		}
 	}
 }

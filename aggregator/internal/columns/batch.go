@@ -16,7 +16,7 @@ type Batch struct {
 func ParseBatch(data []byte) (*Batch, error) {
 	b := &Batch{}
 	f := &frame{}
-	if err := f.parse(data, kindBatch); err != nil {
+	if err := f.parseFrame(data, kindBatch); err != nil {
 		return nil, err
 	}
 	b.v = view{frame: f, n: f.header.Rows, tables: func() *tables { return &b.tabs }, shared: &shared{}}
@@ -26,7 +26,7 @@ func ParseBatch(data []byte) (*Batch, error) {
 	if err := b.v.loadAll(); err != nil {
 		return nil, err
 	}
-	if err := b.check(); err != nil {
+	if err := b.checkRows(); err != nil {
 		return nil, err
 	}
 	return b, nil
@@ -38,7 +38,7 @@ const maxEntries = 1 << 18
 
 func (b *Batch) loadTables() error {
 	for t := TableKey; t < numTables; t++ {
-		data, err := b.v.blob(blobTable + int(t))
+		data, err := b.v.expandBlob(blobTable + int(t))
 		if err != nil {
 			return err
 		}
@@ -51,12 +51,12 @@ func (b *Batch) loadTables() error {
 
 func (b *Batch) loadTable(t Table, data string) error {
 	r, seen := readText(data), map[string]struct{}{}
-	for r.left() > 0 {
-		n := r.uvarint()
-		at := len(data) - r.left()
-		r.take(n)
-		if r.bad || len(b.tabs[t]) == maxEntries || !b.accept(t, data[at:at+int(n)]) {
-			return corrupt("entry %d of table %d", len(b.tabs[t]), t)
+	for r.bytesLeft() > 0 {
+		n := r.readUvarint()
+		at := len(data) - r.bytesLeft()
+		r.takeBytes(n)
+		if r.bad || len(b.tabs[t]) == maxEntries || !b.acceptsEntry(t, data[at:at+int(n)]) {
+			return corruptError("entry %d of table %d", len(b.tabs[t]), t)
 		}
 		b.tabs[t] = append(b.tabs[t], data[at:at+int(n)])
 		if t == TableID {
@@ -64,14 +64,14 @@ func (b *Batch) loadTable(t Table, data string) error {
 		}
 	}
 	if t == TableID && len(seen) != len(b.tabs[t]) {
-		return corrupt("table %d has an entry twice", t)
+		return corruptError("table %d has an entry twice", t)
 	}
 	return nil
 }
 
-// accept reports whether data can be an entry of a batch, which has no markers.
-func (b *Batch) accept(t Table, data string) bool {
-	if !b.tabs.check(t, data) {
+// acceptsEntry reports whether data can be an entry of a batch, which has no markers.
+func (b *Batch) acceptsEntry(t Table, data string) bool {
+	if !b.tabs.checkEntry(t, data) {
 		return false
 	}
 	if t == TablePair {
@@ -82,17 +82,17 @@ func (b *Batch) accept(t Table, data string) bool {
 	return true
 }
 
-// check reports whether every row can be read.
-func (b *Batch) check() error {
-	if err := b.v.extras(); err != nil {
+// checkRows reports whether every row can be read.
+func (b *Batch) checkRows() error {
+	if err := b.v.computeExtras(); err != nil {
 		return err
 	}
 	for _, c := range entryColumns {
 		t := tableOf(c)
 		for i := range b.v.n {
-			id := b.v.at(c, i)
+			id := b.v.loadedNumber(c, i)
 			if id > uint64(len(b.tabs[t])) || id == 0 && c != colID {
-				return corrupt("row %d has no entry in table %d", i, t)
+				return corruptError("row %d has no entry in table %d", i, t)
 			}
 		}
 	}
@@ -101,27 +101,27 @@ func (b *Batch) check() error {
 
 // checkExtras sees that the extras are the amounts beyond the columns.
 func (b *Batch) checkExtras() error {
-	if b.v.frame.parts[blobExtra] == nil && !b.wide() {
+	if b.v.frame.parts[blobExtra] == nil && !b.hasWideTemplate() {
 		return nil
 	}
 	for i := range b.v.n {
-		t, ok := b.v.template(uint32(b.v.at(colTemplate, i)), nil)
+		t, ok := b.v.templateOf(uint32(b.v.loadedNumber(colTemplate, i)), nil)
 		extra := b.v.rowExtras(i)
 		for k := maxAmounts; k < len(t); k++ {
-			extra.uvarint()
+			extra.readUvarint()
 		}
-		if !ok || !extra.done() {
-			return corrupt("row %d: amounts", i)
+		if !ok || !extra.isDone() {
+			return corruptError("row %d: amounts", i)
 		}
 	}
 	return nil
 }
 
-// wide reports whether a template has more amounts than columns.
-func (b *Batch) wide() bool {
+// hasWideTemplate reports whether a template has more amounts than columns.
+func (b *Batch) hasWideTemplate() bool {
 	for _, data := range b.tabs[TableTemplate] {
 		r := readText(data)
-		if r.uvarint() > maxAmounts {
+		if r.readUvarint() > maxAmounts {
 			return true
 		}
 	}
@@ -135,11 +135,11 @@ func (b *Batch) Len() int { return b.v.n }
 func (b *Batch) AppendID(dst []byte, i int) []byte { return b.v.appendID(dst, i) }
 
 // ID returns the record id of a row.
-func (b *Batch) ID(i int) string { return b.v.id(i) }
+func (b *Batch) ID(i int) string { return b.v.rowID(i) }
 
 // Start returns the start of a row.
 func (b *Batch) Start(i int) record.Time {
-	return record.Time(b.v.at(colStop, i) - b.v.at(colRuntime, i))
+	return record.Time(b.v.loadedNumber(colStop, i) - b.v.loadedNumber(colRuntime, i))
 }
 
 // Stop returns the shown stop of a row; None while the run goes on.
@@ -147,17 +147,17 @@ func (b *Batch) Stop(i int) record.Time {
 	if b.Open(i) {
 		return record.None
 	}
-	return record.Time(b.v.at(colStop, i))
+	return record.Time(b.v.loadedNumber(colStop, i))
 }
 
 // Seq returns the Seq that the row was added with.
-func (b *Batch) Seq(i int) uint64 { return b.v.at(colSeq, i) }
+func (b *Batch) Seq(i int) uint64 { return b.v.loadedNumber(colSeq, i) }
 
 // Open reports whether a row shows no stop.
-func (b *Batch) Open(i int) bool { return b.v.at(colFlags, i)&flagOpen != 0 }
+func (b *Batch) Open(i int) bool { return b.v.loadedNumber(colFlags, i)&flagOpen != 0 }
 
 // Tombstone reports whether a row is a tombstone.
-func (b *Batch) Tombstone(i int) bool { return b.v.at(colFlags, i)&flagTombstone != 0 }
+func (b *Batch) Tombstone(i int) bool { return b.v.loadedNumber(colFlags, i)&flagTombstone != 0 }
 
 // Pushed reports whether a client has pushed every row and nothing else has
 // touched, with a version that says whether it has ended.
@@ -184,13 +184,13 @@ func (b *Batch) Version(i int) record.Version {
 
 // Origin returns who says the row, and how well they know.
 func (b *Batch) Origin(i int) (record.Origin, record.Rank) {
-	k, _ := b.v.originOf(uint32(b.v.at(colOrigin, i)), nil) // checked when parsed
+	k, _ := b.v.originOf(uint32(b.v.loadedNumber(colOrigin, i)), nil) // checked when parsed
 	return k.origin, k.rank
 }
 
 // Row returns a row. Rows share the slices of their metas and scores.
 func (b *Batch) Row(i int) (r Row) {
-	_ = b.v.row(&r, i) // checked when parsed
+	_ = b.v.fillRow(&r, i) // checked when parsed
 	return r
 }
 

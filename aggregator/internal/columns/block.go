@@ -27,9 +27,9 @@ func (b *Block) Header() Header { return b.v.frame.header }
 // Len returns the number of rows, at least 1.
 func (b *Block) Len() int { return b.v.n }
 
-// column returns a column, all zero when it is not there.
-func (b *Block) column(c int) ([]uint64, error) {
-	if err := b.v.load(c); err != nil {
+// readColumn returns a column, all zero when it is not there.
+func (b *Block) readColumn(c int) ([]uint64, error) {
+	if err := b.v.loadColumns(c); err != nil {
 		return nil, err
 	}
 	if b.v.cols[c] == nil {
@@ -39,7 +39,7 @@ func (b *Block) column(c int) ([]uint64, error) {
 }
 
 // Seqs returns the Seqs of all rows, which ascend.
-func (b *Block) Seqs() ([]uint64, error) { return b.column(colSeq) }
+func (b *Block) Seqs() ([]uint64, error) { return b.readColumn(colSeq) }
 
 // Find returns the position of the row with that Seq.
 func (b *Block) Find(seq uint64) (i int, ok bool, err error) {
@@ -56,11 +56,11 @@ func (b *Block) Starts() ([]record.Time, error) {
 	if b.starts != nil {
 		return b.starts, nil
 	}
-	stop, err := b.column(colStop)
+	stop, err := b.readColumn(colStop)
 	if err != nil {
 		return nil, err
 	}
-	runtime, err := b.column(colRuntime)
+	runtime, err := b.readColumn(colRuntime)
 	if err != nil {
 		return nil, err
 	}
@@ -77,11 +77,11 @@ func (b *Block) Stops() ([]record.Time, error) {
 	if b.stops != nil {
 		return b.stops, nil
 	}
-	stop, err := b.column(colStop)
+	stop, err := b.readColumn(colStop)
 	if err != nil {
 		return nil, err
 	}
-	if err := b.v.load(colFlags); err != nil {
+	if err := b.v.loadColumns(colFlags); err != nil {
 		return nil, err
 	}
 	stops := make([]record.Time, b.v.n)
@@ -115,13 +115,13 @@ func (b *Block) entryColumn(cache *[]uint32, c int) ([]uint32, error) {
 	if *cache != nil {
 		return *cache, nil
 	}
-	if err := b.v.load(c); err != nil {
+	if err := b.v.loadColumns(c); err != nil {
 		return nil, err
 	}
 	ids := make([]uint32, b.v.n)
 	for i, id := range b.v.cols[c] {
 		if id > uint64(len(b.v.tables()[tableOf(c)])) {
-			return nil, corrupt("row %d has entry %d, which table %d does not have", i, id, tableOf(c))
+			return nil, corruptError("row %d has entry %d, which table %d does not have", i, id, tableOf(c))
 		}
 		ids[i] = uint32(id)
 	}
@@ -133,11 +133,11 @@ func (b *Block) entryColumn(cache *[]uint32, c int) ([]uint32, error) {
 // zero. The slice is shared.
 func (b *Block) Template(id uint32) ([]record.Component, error) {
 	if id != 0 {
-		if t, ok := b.v.template(id, nil); ok {
+		if t, ok := b.v.templateOf(id, nil); ok {
 			return t, nil
 		}
 	}
-	return nil, corrupt("no template %d", id)
+	return nil, corruptError("no template %d", id)
 }
 
 // Amounts returns the amounts of the components at a position below 32, counted
@@ -147,7 +147,7 @@ func (b *Block) Amounts(position int) ([]int64, error) {
 	if position < 0 || position >= maxAmounts || b.v.frame.parts[colAmount+position] == nil {
 		return nil, nil
 	}
-	if err := b.v.load(colAmount + position); err != nil {
+	if err := b.v.loadColumns(colAmount + position); err != nil {
 		return nil, err
 	}
 	amounts := make([]int64, b.v.n)
@@ -159,16 +159,16 @@ func (b *Block) Amounts(position int) ([]int64, error) {
 
 // Meta returns the meta of a row. Rows share metas.
 func (b *Block) Meta(i int) (record.Meta, error) {
-	if err := b.v.load(colSet); err != nil {
+	if err := b.v.loadColumns(colSet); err != nil {
 		return nil, err
 	}
 	extra, err := b.extraOf(i)
 	if err != nil {
 		return nil, err
 	}
-	m, ok := b.v.meta(uint32(b.v.at(colSet, i)), &extra)
+	m, ok := b.v.metaOf(uint32(b.v.loadedNumber(colSet, i)), &extra)
 	if !ok {
-		return nil, corrupt("row %d: meta", i)
+		return nil, corruptError("row %d: meta", i)
 	}
 	return m, nil
 }
@@ -204,13 +204,13 @@ func (b *Block) End(i int) (state string, exit record.Exit, err error) {
 	}
 	end, ok := b.v.endOf(ends[i], &reader{})
 	if !ok {
-		return "", record.Exit{}, corrupt("no end %d", ends[i])
+		return "", record.Exit{}, corruptError("no end %d", ends[i])
 	}
 	return end.state, end.exit, nil
 }
 
 func (b *Block) extraOf(i int) (reader, error) {
-	if err := b.v.extras(); err != nil {
+	if err := b.v.computeExtras(); err != nil {
 		return reader{}, err
 	}
 	return b.v.rowExtras(i), nil
@@ -222,9 +222,9 @@ func (b *Block) Varies(set uint32, keys []string) (bool, error) {
 	if set == 0 {
 		return true, nil
 	}
-	f, ok := b.v.form(set)
+	f, ok := b.v.metaFormOf(set)
 	if !ok {
-		return false, corrupt("no set %d", set)
+		return false, corruptError("no set %d", set)
 	}
 	for _, h := range f.holes {
 		if slices.Contains(keys, f.meta[h.entry].Key) {
@@ -274,12 +274,12 @@ func (b *Block) ReadRow(r *Row, i int) error {
 		if err := b.v.loadAll(); err != nil {
 			return err
 		}
-		if err := b.v.extras(); err != nil {
+		if err := b.v.computeExtras(); err != nil {
 			return err
 		}
 		b.all = true
 	}
-	return b.v.row(r, i)
+	return b.v.fillRow(r, i)
 }
 
 // Rows yields all rows in the order of Seq, and ends with the first error.
@@ -295,7 +295,7 @@ func (b *Block) Rows() iter.Seq2[Row, error] {
 }
 
 // Supersedes returns the Seqs that all rows replace, 0 for those that replace none.
-func (b *Block) Supersedes() ([]uint64, error) { return b.column(colSupersedes) }
+func (b *Block) Supersedes() ([]uint64, error) { return b.readColumn(colSupersedes) }
 
 // Submits returns the submit times of all rows; None of those that have none.
 func (b *Block) Submits() ([]record.Time, error) {
@@ -303,27 +303,27 @@ func (b *Block) Submits() ([]record.Time, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := b.v.load(colFlags, colWait); err != nil {
+	if err := b.v.loadColumns(colFlags, colWait); err != nil {
 		return nil, err
 	}
 	submits := make([]record.Time, b.v.n)
 	for i := range submits {
 		submits[i] = record.None
-		if b.v.at(colFlags, i)&flagSubmit != 0 {
-			submits[i] = starts[i] - record.Time(b.v.at(colWait, i))
+		if b.v.loadedNumber(colFlags, i)&flagSubmit != 0 {
+			submits[i] = starts[i] - record.Time(b.v.loadedNumber(colWait, i))
 		}
 	}
 	return submits, nil
 }
 
 // Tombstones returns the rows of ids that show nothing any more.
-func (b *Block) Tombstones() (Mask, error) { return b.flagged(flagTombstone) }
+func (b *Block) Tombstones() (Mask, error) { return b.flaggedRows(flagTombstone) }
 
 // Archived returns the rows whose bodies have lost details to an archive.
-func (b *Block) Archived() (Mask, error) { return b.flagged(flagArchived) }
+func (b *Block) Archived() (Mask, error) { return b.flaggedRows(flagArchived) }
 
-func (b *Block) flagged(flag uint64) (Mask, error) {
-	if err := b.v.load(colFlags); err != nil {
+func (b *Block) flaggedRows(flag uint64) (Mask, error) {
+	if err := b.v.loadColumns(colFlags); err != nil {
 		return nil, err
 	}
 	m := NewMask(b.v.n)

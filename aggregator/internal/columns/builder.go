@@ -129,19 +129,19 @@ func (b *Builder) Add(r *Row) {
 	}
 	b.n++
 	b.addTimes(r)
-	b.put(colSeq, r.Seq)
-	b.put(colReceived, uint64(r.Received))
-	b.put(colChanged, uint64(r.Changed-r.Received))
-	b.put(colSupersedes, r.Supersedes)
-	b.put(colSet, uint64(b.set(r.Record.Meta)))
-	b.put(colOrigin, uint64(b.originOf(r)))
-	b.put(colEnd, uint64(b.endOf(&r.Record)))
+	b.putNumber(colSeq, r.Seq)
+	b.putNumber(colReceived, uint64(r.Received))
+	b.putNumber(colChanged, uint64(r.Changed-r.Received))
+	b.putNumber(colSupersedes, r.Supersedes)
+	b.putNumber(colSet, uint64(b.internSet(r.Record.Meta)))
+	b.putNumber(colOrigin, uint64(b.originOf(r)))
+	b.putNumber(colEnd, uint64(b.endOf(&r.Record)))
 	b.addID(r.Record.ID)
 	b.addComponents(r.Record.Components)
 }
 
-// put sets the column of the row that is being added.
-func (b *Builder) put(c int, v uint64) {
+// putNumber sets the column of the row that is being added.
+func (b *Builder) putNumber(c int, v uint64) {
 	if v == 0 && len(b.cols[c]) == 0 {
 		return
 	}
@@ -166,16 +166,16 @@ func (b *Builder) addTimes(r *Row) {
 	if stop == record.None {
 		stop = r.Record.Start
 	}
-	b.put(colFlags, flags)
-	b.put(colStop, uint64(stop))
-	b.put(colRuntime, uint64(stop-r.Record.Start))
+	b.putNumber(colFlags, flags)
+	b.putNumber(colStop, uint64(stop))
+	b.putNumber(colRuntime, uint64(stop-r.Record.Start))
 	if flags&flagSubmit != 0 {
-		b.put(colWait, uint64(r.Record.Start-r.Record.Submit))
+		b.putNumber(colWait, uint64(r.Record.Start-r.Record.Submit))
 	}
-	b.put(colObserved, uint64(r.Version.Observed))
-	b.put(colStopObserved, uint64(r.StopObserved))
+	b.putNumber(colObserved, uint64(r.Version.Observed))
+	b.putNumber(colStopObserved, uint64(r.StopObserved))
 	if flags&flagBodyStop != 0 {
-		b.put(colBodyStop, uint64(r.Record.Stop-stop))
+		b.putNumber(colBodyStop, uint64(r.Record.Stop-stop))
 	}
 }
 
@@ -203,16 +203,16 @@ const maxTemplateParts = 16
 
 func (b *Builder) addID(id string) {
 	p := &b.ids
-	p.split(id)
+	p.splitID(id)
 	if len(p.template) > len(id)+maxTemplateParts {
-		b.put(colTextLen, uint64(len(id)))
+		b.putNumber(colTextLen, uint64(len(id)))
 		b.text = append(b.text, id...)
 		b.bytes += len(id)
 		return
 	}
-	b.put(colID, uint64(b.intern(TableID, p.template)))
+	b.putNumber(colID, uint64(b.internEntry(TableID, p.template)))
 	for k, v := range p.numbers[:p.count] {
-		b.put(colNumber+k, v)
+		b.putNumber(colNumber+k, v)
 	}
 	b.hex = append(b.hex, p.bytes...)
 	b.bytes += len(p.bytes)
@@ -220,9 +220,9 @@ func (b *Builder) addID(id string) {
 
 func (b *Builder) addComponents(components []record.Component) {
 	b.buf = appendTemplate(b.buf[:0], components)
-	b.put(colTemplate, uint64(b.intern(TableTemplate, b.buf)))
+	b.putNumber(colTemplate, uint64(b.internEntry(TableTemplate, b.buf)))
 	for i := range components[:min(len(components), maxAmounts)] {
-		b.put(colAmount+i, uint64(components[i].Amount))
+		b.putNumber(colAmount+i, uint64(components[i].Amount))
 	}
 	if len(components) <= maxAmounts {
 		return
@@ -231,12 +231,12 @@ func (b *Builder) addComponents(components []record.Component) {
 	for i := maxAmounts; i < len(components); i++ {
 		b.extra = binary.AppendUvarint(b.extra, uint64(components[i].Amount))
 	}
-	b.put(colExtraLen, uint64(len(b.extra)-at))
+	b.putNumber(colExtraLen, uint64(len(b.extra)-at))
 	b.bytes += len(b.extra) - at
 }
 
-// pad brings all columns that are not zero to the full length.
-func (b *Builder) pad() {
+// padColumns brings all columns that are not zero to the full length.
+func (b *Builder) padColumns() {
 	for c := range b.cols {
 		for len(b.cols[c]) > 0 && len(b.cols[c]) < b.n {
 			b.cols[c] = append(b.cols[c], 0)
@@ -250,26 +250,26 @@ func (b *Builder) Bytes() []byte {
 	if b.n == 0 {
 		return nil
 	}
-	b.pad()
-	f := frame{header: b.header()}
+	b.padColumns()
+	f := frame{header: b.rowsHeader()}
 	e := encoder{codec: getCodec(), plain: b.n < fewRows}
 	defer putCodec(e.codec)
 	for c, v := range b.cols {
-		f.parts[c] = e.column(c, v, b.cols[colID])
+		f.parts[c] = e.encodeColumn(c, v, b.cols[colID])
 	}
-	f.parts[blobText] = e.blob(b.text)
-	f.parts[blobHex] = e.digits(b.hex)
-	f.parts[blobExtra] = e.blob(b.extra)
+	f.parts[blobText] = e.encodeBlob(b.text)
+	f.parts[blobHex] = e.encodeDigits(b.hex)
+	f.parts[blobExtra] = e.encodeBlob(b.extra)
 	for t, entries := range b.tabs {
-		f.parts[blobTable+t] = e.entries(entries)
+		f.parts[blobTable+t] = e.encodeEntries(entries)
 	}
-	return f.append(nil, kindBatch)
+	return f.appendFrame(nil, kindBatch)
 }
 
-func (b *Builder) header() Header { return summary(b.n, &b.cols) }
+func (b *Builder) rowsHeader() Header { return columnsHeader(b.n, &b.cols) }
 
-// summary makes the header of columns.
-func summary(n int, cols *[numCols][]uint64) Header {
+// columnsHeader makes the header of columns.
+func columnsHeader(n int, cols *[numCols][]uint64) Header {
 	h := emptyHeader()
 	at := func(c, i int) uint64 {
 		if len(cols[c]) == 0 {
@@ -278,18 +278,18 @@ func summary(n int, cols *[numCols][]uint64) Header {
 		return cols[c][i]
 	}
 	for i := range n {
-		h.add(at(colFlags, i), at(colStop, i), at(colRuntime, i))
+		h.addRow(at(colFlags, i), at(colStop, i), at(colRuntime, i))
 	}
 	h.FirstSeq, h.LastSeq = at(colSeq, 0), at(colSeq, n-1)
 	return h
 }
 
-// batch returns the rows as a batch that was not encoded. It shares the memory
+// asBatch returns the rows as a batch that was not encoded. It shares the memory
 // of b.
-func (b *Builder) batch() *Batch {
-	b.pad()
+func (b *Builder) asBatch() *Batch {
+	b.padColumns()
 	out := &Batch{tabs: b.tabs}
-	out.v = view{frame: &frame{header: b.header()}, n: b.n, tables: func() *tables { return &out.tabs }, shared: &shared{}}
+	out.v = view{frame: &frame{header: b.rowsHeader()}, n: b.n, tables: func() *tables { return &out.tabs }, shared: &shared{}}
 	for c, v := range b.cols {
 		out.v.loaded[c] = true
 		if len(v) > 0 {

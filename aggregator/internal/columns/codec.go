@@ -59,7 +59,7 @@ func newCodec() *codec {
 // appendStream appends data in its smallest form: never more than 1 + len(data)
 // bytes. The reader must know len(data).
 func (c *codec) appendStream(dst, data []byte, try bool) []byte {
-	if constant(data) {
+	if isConstant(data) {
 		return append(dst, streamConst, data[0])
 	}
 	if try {
@@ -72,43 +72,43 @@ func (c *codec) appendStream(dst, data []byte, try bool) []byte {
 	return append(append(dst, streamRaw), data...)
 }
 
-// stream reads a stream of n bytes. The result is buf's memory when that is
+// readStream reads a stream of n bytes. The result is buf's memory when that is
 // large enough, or a view of r's.
-func (c *codec) stream(r *reader, n int, buf []byte) ([]byte, error) {
-	switch kind := r.byte(); {
+func (c *codec) readStream(r *reader, n int, buf []byte) ([]byte, error) {
+	switch kind := r.readByte(); {
 	case n > maxStream:
-		return nil, corrupt("stream of %d bytes", n)
+		return nil, corruptError("stream of %d bytes", n)
 	case kind == streamRaw:
-		if v := r.take(uint64(n)); !r.bad {
+		if v := r.takeBytes(uint64(n)); !r.bad {
 			return v, nil
 		}
 	case kind == streamConst && n <= maxExpansion:
-		if v := r.byte(); !r.bad {
-			return fill(buf, n, v), nil
+		if v := r.readByte(); !r.bad {
+			return filledBytes(buf, n, v), nil
 		}
 	case kind == streamZstd:
-		if packed := r.field(); !r.bad && n/maxExpansion <= len(packed) {
-			return c.expand(packed, n, buf)
+		if packed := r.readField(); !r.bad && n/maxExpansion <= len(packed) {
+			return c.expandPacked(packed, n, buf)
 		}
 	}
-	return nil, corrupt("stream is cut off or of no known kind")
+	return nil, corruptError("stream is cut off or of no known kind")
 }
 
-func (c *codec) expand(packed []byte, n int, buf []byte) ([]byte, error) {
+func (c *codec) expandPacked(packed []byte, n int, buf []byte) ([]byte, error) {
 	if cap(buf) < n {
 		buf = make([]byte, n)
 	}
 	out, err := c.dec.DecodeAll(packed, buf[:0:n])
 	if err != nil {
-		return nil, corrupt("stream: %v", err)
+		return nil, corruptError("stream: %v", err)
 	}
 	if len(out) != n {
-		return nil, corrupt("stream has %d bytes, want %d", len(out), n)
+		return nil, corruptError("stream has %d bytes, want %d", len(out), n)
 	}
 	return out, nil
 }
 
-func fill(buf []byte, n int, v byte) []byte {
+func filledBytes(buf []byte, n int, v byte) []byte {
 	if cap(buf) < n {
 		buf = make([]byte, n)
 	}
@@ -119,8 +119,8 @@ func fill(buf []byte, n int, v byte) []byte {
 	return buf
 }
 
-// constant reports whether data, which may not be empty, is one byte repeated.
-func constant(data []byte) bool {
+// isConstant reports whether data, which may not be empty, is one byte repeated.
+func isConstant(data []byte) bool {
 	if len(data) == 0 {
 		return false
 	}
@@ -132,10 +132,10 @@ func constant(data []byte) bool {
 	return true
 }
 
-// packable reports whether the bytes of a plane are uneven enough for an
+// isPackable reports whether the bytes of a plane are uneven enough for an
 // entropy coder to gain: their chance of being equal in pairs is a tenth above
 // that of random bytes.
-func packable(plane []byte) bool {
+func isPackable(plane []byte) bool {
 	if len(plane) < 64 {
 		return len(plane) > 16
 	}

@@ -12,15 +12,15 @@ type counts struct {
 	values []uint64          // by key: values that have a number; not stored
 }
 
-func (c *counts) pair(data string) {
+func (c *counts) countPair(data string) {
 	p, _ := parsePair(data)
-	c.grow(p.key)
+	c.growTo(p.key)
 	if p.kind == pairValue {
 		c.values[p.key]++
 	}
 }
 
-func (c *counts) grow(key uint32) {
+func (c *counts) growTo(key uint32) {
 	for uint32(len(c.values)) <= key {
 		c.values = append(c.values, 0)
 	}
@@ -29,7 +29,7 @@ func (c *counts) grow(key uint32) {
 	}
 }
 
-func (c *counts) append(b []byte) []byte {
+func (c *counts) appendCounts(b []byte) []byte {
 	b = append(b, format)
 	for _, n := range c.rows {
 		b = binary.AppendUvarint(b, n)
@@ -44,7 +44,7 @@ func (c *counts) append(b []byte) []byte {
 	return b
 }
 
-func (c *counts) load(data []byte) error {
+func (c *counts) loadCounts(data []byte) error {
 	if len(data) == 0 {
 		return nil
 	}
@@ -53,15 +53,15 @@ func (c *counts) load(data []byte) error {
 	}
 	r := reader{b: data[1:]}
 	for t := range c.rows {
-		c.rows[t] = r.uvarint()
+		c.rows[t] = r.readUvarint()
 	}
 	c.uses = c.uses[:0]
-	for r.left() > 0 {
-		c.uses = append(c.uses, r.uvarint())
+	for r.bytesLeft() > 0 {
+		c.uses = append(c.uses, r.readUvarint())
 	}
-	c.grow(uint32(max(len(c.values), len(c.uses), 1) - 1))
+	c.growTo(uint32(max(len(c.values), len(c.uses), 1) - 1))
 	if r.bad {
-		return corrupt("state of the dictionary")
+		return corruptError("state of the dictionary")
 	}
 	return nil
 }

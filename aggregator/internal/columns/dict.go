@@ -51,12 +51,12 @@ func (d *Dict) Load(e Entry) error {
 		return d.loadBlank(&t, &e)
 	}
 	if e.Table < TableKey || e.Table >= numTables || uint64(e.ID) != uint64(len(t[e.Table]))+1 {
-		return corrupt("dictionary entry %d of table %d is not the next", e.ID, e.Table)
+		return corruptError("dictionary entry %d of table %d is not the next", e.ID, e.Table)
 	}
-	if _, twice := d.index[e.Table][data]; twice || !t.check(e.Table, data) {
-		return corrupt("dictionary entry %d of table %d", e.ID, e.Table)
+	if _, twice := d.index[e.Table][data]; twice || !t.checkEntry(e.Table, data) {
+		return corruptError("dictionary entry %d of table %d", e.ID, e.Table)
 	}
-	d.enter(&t, e.Table, data)
+	d.enterEntry(&t, e.Table, data)
 	d.current.Store(&t)
 	return nil
 }
@@ -66,23 +66,23 @@ func (d *Dict) Load(e Entry) error {
 func (d *Dict) LoadState(data []byte) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.counts.load(data)
+	return d.counts.loadCounts(data)
 }
 
 // State returns the counters as [Encoded.State] has them.
 func (d *Dict) State() []byte {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
-	return d.counts.append(nil)
+	return d.counts.appendCounts(nil)
 }
 
 // Entries returns all entries in the order of (Table, ID).
 func (d *Dict) Entries() []Entry {
-	return d.current.Load().since(&tables{})
+	return d.current.Load().entriesSince(&tables{})
 }
 
-// since returns the entries of t that old does not have.
-func (t *tables) since(old *tables) []Entry {
+// entriesSince returns the entries of t that old does not have.
+func (t *tables) entriesSince(old *tables) []Entry {
 	var out []Entry
 	for table := TableKey; table < numTables; table++ {
 		for i := len(old[table]); i < len(t[table]); i++ {
@@ -95,14 +95,14 @@ func (t *tables) since(old *tables) []Entry {
 // entryMemory is what an entry costs in memory beside its bytes.
 const entryMemory = 64
 
-// enter appends an entry to t and returns its number. d.mu is held.
-func (d *Dict) enter(t *tables, table Table, data string) uint32 {
+// enterEntry appends an entry to t and returns its number. d.mu is held.
+func (d *Dict) enterEntry(t *tables, table Table, data string) uint32 {
 	t[table] = append(t[table], data)
 	id := uint32(len(t[table]))
 	d.index[table][data] = id
 	d.bytes += len(data) + entryMemory
 	if table == TablePair {
-		d.counts.pair(data)
+		d.counts.countPair(data)
 	}
 	return id
 }
@@ -120,20 +120,20 @@ func (d *Dict) Bytes() int {
 // KV returns the number of the pair under which blocks that have it are
 // posted. Rows may have the pair inline as well: see [Dict.InlineKV].
 func (d *Dict) KV(key, value string) (id uint32, ok bool) {
-	return d.find(key, pair{kind: pairValue, value: value})
+	return d.findPair(key, pair{kind: pairValue, value: value})
 }
 
 // EmptyKV returns the number of the pair that stands for key with an empty list
 // of values.
 func (d *Dict) EmptyKV(key string) (id uint32, ok bool) {
-	return d.find(key, pair{kind: pairEmpty})
+	return d.findPair(key, pair{kind: pairEmpty})
 }
 
 // InlineKV returns the number of the marker under which blocks are posted that
 // hold values of key in their rows because there are too many. Any value of
 // key may be in such a block.
 func (d *Dict) InlineKV(key string) (id uint32, ok bool) {
-	if id, ok := d.find(key, pair{kind: pairInline}); ok {
+	if id, ok := d.findPair(key, pair{kind: pairInline}); ok {
 		return id, true
 	}
 	d.mu.RLock()
@@ -145,7 +145,7 @@ func (d *Dict) InlineKV(key string) (id uint32, ok bool) {
 	return id, ok
 }
 
-func (d *Dict) find(key string, p pair) (uint32, bool) {
+func (d *Dict) findPair(key string, p pair) (uint32, bool) {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
 	k, ok := d.index[TableKey][key]
@@ -161,11 +161,11 @@ func (d *Dict) find(key string, p pair) (uint32, bool) {
 // or stands for a key without values.
 func (d *Dict) Pair(id uint32) (key, value string, ok bool) {
 	t := d.current.Load()
-	p, ok := t.pair(uint64(id))
+	p, ok := t.getPair(uint64(id))
 	if !ok || p.kind != pairValue {
 		return "", "", false
 	}
-	key, ok = t.get(TableKey, uint64(p.key))
+	key, ok = t.getEntry(TableKey, uint64(p.key))
 	return key, p.value, ok
 }
 
@@ -181,7 +181,7 @@ func (d *Dict) Values(key string, yield func(id uint32, value string) bool) {
 	}
 	for i, data := range d.current.Load()[TablePair] {
 		p, _ := parsePair(data)
-		if p.key == k && p.kind == pairValue && d.knows(uint32(i+1)) && !yield(uint32(i+1), p.value) {
+		if p.key == k && p.kind == pairValue && d.knowsValue(uint32(i+1)) && !yield(uint32(i+1), p.value) {
 			return
 		}
 	}
@@ -191,7 +191,7 @@ func (d *Dict) Values(key string, yield func(id uint32, value string) bool) {
 // that set hold further values of their own, which are left out here.
 func (d *Dict) Meta(set uint32) (m record.Meta, inline, ok bool) {
 	t := d.current.Load()
-	data, ok := t.get(TableSet, uint64(set))
+	data, ok := t.getEntry(TableSet, uint64(set))
 	if !ok {
 		return nil, false, false
 	}
@@ -201,7 +201,7 @@ func (d *Dict) Meta(set uint32) (m record.Meta, inline, ok bool) {
 // Template returns the components of an entry of [TableTemplate], all amounts
 // zero.
 func (d *Dict) Template(id uint32) ([]record.Component, bool) {
-	data, ok := d.current.Load().get(TableTemplate, uint64(id))
+	data, ok := d.current.Load().getEntry(TableTemplate, uint64(id))
 	if !ok {
 		return nil, false
 	}

@@ -43,15 +43,15 @@ type Encoded struct {
 // copied as they are compressed.
 func EncodeBlock(d *Dict, parts ...Part) (*Encoded, error) {
 	e := blockEncoder{d: d}
-	defer e.release()
-	if err := e.take(parts); err != nil {
+	defer e.releaseBuilders()
+	if err := e.takeParts(parts); err != nil {
 		return nil, err
 	}
-	if err := e.sequence(); err != nil {
+	if err := e.numberRows(); err != nil {
 		return nil, err
 	}
-	out := e.admit()
-	e.encode(out)
+	out := e.admitEntries()
+	e.encodeBlock(out)
 	return out, nil
 }
 
@@ -94,22 +94,22 @@ type setUse struct {
 	inline []byte // values for the markers
 }
 
-func (e *blockEncoder) take(parts []Part) error {
+func (e *blockEncoder) takeParts(parts []Part) error {
 	for i := range parts {
 		p := &piece{part: &parts[i], batch: parts[i].Batch}
 		if len(parts[i].Rows) > 0 {
 			if p.batch != nil || len(parts[i].Rows) > MaxRows {
 				return fmt.Errorf("%w: part %d has a batch and rows, or %d rows", ErrRows, i, len(parts[i].Rows))
 			}
-			p.batch = e.collect(parts[i].Rows)
+			p.batch = e.collectRows(parts[i].Rows)
 		}
 		if p.batch == nil {
 			continue
 		}
-		if p.rows = positions(p.batch.Len(), parts[i].Skip); len(p.rows) == 0 {
+		if p.rows = positionsWithout(p.batch.Len(), parts[i].Skip); len(p.rows) == 0 {
 			continue
 		}
-		if err := p.ready(); err != nil {
+		if err := p.makeReady(); err != nil {
 			return err
 		}
 		e.pieces = append(e.pieces, p)
@@ -118,7 +118,7 @@ func (e *blockEncoder) take(parts []Part) error {
 	if e.n == 0 || e.n > MaxRows {
 		return fmt.Errorf("%w: %d rows", ErrRows, e.n)
 	}
-	if p := e.pieces[0]; len(e.pieces) == 1 && !p.loose() && len(p.rows) == p.batch.Len() {
+	if p := e.pieces[0]; len(e.pieces) == 1 && !p.isLoose() && len(p.rows) == p.batch.Len() {
 		e.whole = p
 	}
 	return nil
@@ -127,35 +127,35 @@ func (e *blockEncoder) take(parts []Part) error {
 // builders keeps builders, which grow large, between uses.
 var builders = sync.Pool{New: func() any { return NewBuilder() }}
 
-// collect makes a batch of rows without encoding it.
-func (e *blockEncoder) collect(rows []Row) *Batch {
+// collectRows makes a batch of rows without encoding it.
+func (e *blockEncoder) collectRows(rows []Row) *Batch {
 	b := builders.Get().(*Builder)
 	e.builders = append(e.builders, b)
 	for i := range rows {
 		b.Add(&rows[i])
 	}
-	return b.batch()
+	return b.asBatch()
 }
 
-// release gives the builders back.
-func (e *blockEncoder) release() {
+// releaseBuilders gives the builders back.
+func (e *blockEncoder) releaseBuilders() {
 	for _, b := range e.builders {
 		b.Reset()
 		builders.Put(b)
 	}
 }
 
-func (p *piece) loose() bool { return len(p.part.Rows) > 0 }
+func (p *piece) isLoose() bool { return len(p.part.Rows) > 0 }
 
-func (p *piece) ready() error {
-	if err := p.batch.v.offsets(); err != nil {
+func (p *piece) makeReady() error {
+	if err := p.batch.v.computeOffsets(); err != nil {
 		return err
 	}
-	return p.batch.v.extras()
+	return p.batch.v.computeExtras()
 }
 
-// positions lists 0 … n-1 without skip.
-func positions(n int, skip []int) []int {
+// positionsWithout lists 0 … n-1 without skip.
+func positionsWithout(n int, skip []int) []int {
 	rows := make([]int, 0, n)
 	for i := range n {
 		if len(skip) > 0 && skip[0] == i {
@@ -167,13 +167,13 @@ func positions(n int, skip []int) []int {
 	return rows
 }
 
-// sequence numbers the rows.
-func (e *blockEncoder) sequence() error {
+// numberRows numbers the rows.
+func (e *blockEncoder) numberRows() error {
 	e.seqs = make([]uint64, 0, e.n)
 	for _, p := range e.pieces {
 		for k, i := range p.rows {
 			seq := p.part.FirstSeq + uint64(k)
-			if p.loose() {
+			if p.isLoose() {
 				seq = p.batch.Seq(i)
 			}
 			if last := len(e.seqs) - 1; last >= 0 && seq <= e.seqs[last] {
@@ -185,14 +185,14 @@ func (e *blockEncoder) sequence() error {
 	return nil
 }
 
-// admit gives all entries of the block their numbers.
-func (e *blockEncoder) admit() *Encoded {
+// admitEntries gives all entries of the block their numbers.
+func (e *blockEncoder) admitEntries() *Encoded {
 	e.d.mu.Lock()
 	defer e.d.mu.Unlock()
 	before := e.d.current.Load()
 	e.t = *before
 	for _, p := range e.pieces {
-		p.count()
+		p.countUses()
 	}
 	e.admitKeys()
 	e.admitPairs()
@@ -202,18 +202,18 @@ func (e *blockEncoder) admit() *Encoded {
 	}
 	after := e.t
 	e.d.current.Store(&after)
-	return &Encoded{Entries: after.since(before), State: e.d.counts.append(nil), KVs: e.postings()}
+	return &Encoded{Entries: after.entriesSince(before), State: e.d.counts.appendCounts(nil), KVs: e.listPostings()}
 }
 
-// post notes that rows have a pair.
-func (e *blockEncoder) post(pair uint32) {
+// postPair notes that rows have a pair.
+func (e *blockEncoder) postPair(pair uint32) {
 	if int(pair/64) >= len(e.kvs) {
 		e.kvs = append(e.kvs, NewMask(int(pair)+64-len(e.kvs)*64)...)
 	}
 	e.kvs.Set(int(pair))
 }
 
-func (e *blockEncoder) postings() []uint32 {
+func (e *blockEncoder) listPostings() []uint32 {
 	pairs := make([]uint32, 0, e.kvs.Count())
 	for i := range e.kvs.Rows() {
 		pairs = append(pairs, uint32(i))
@@ -221,8 +221,8 @@ func (e *blockEncoder) postings() []uint32 {
 	return pairs
 }
 
-// count counts how often the rows taken use each entry.
-func (p *piece) count() {
+// countUses counts how often the rows taken use each entry.
+func (p *piece) countUses() {
 	for t := range p.uses {
 		p.uses[t] = make([]uint64, len(p.batch.tabs[t]))
 		p.entries[t] = make([]ref, len(p.batch.tabs[t]))
@@ -249,8 +249,8 @@ func (p *piece) count() {
 
 func (p *piece) countSet(data string, n uint64) {
 	r := readText(data[1:])
-	for r.left() > 0 {
-		id := r.uvarint() >> 1
+	for r.bytesLeft() > 0 {
+		id := r.readUvarint() >> 1
 		p.uses[TablePair][id-1] += n
 		p.uses[TableKey][p.batch.pairs[id-1].key-1] += n
 	}
@@ -262,11 +262,11 @@ func (e *blockEncoder) admitTable(t Table) {
 	for _, p := range e.pieces {
 		for i, n := range p.uses[t] {
 			if n > 0 {
-				p.entries[t][i] = a.use(e.d, []byte(p.batch.tabs[t][i]), n)
+				p.entries[t][i] = a.countUse(e.d, []byte(p.batch.tabs[t][i]), n)
 			}
 		}
 	}
-	e.decide(a)
+	e.decideNumbers(a)
 	for _, c := range a.fresh {
 		if c.id == 0 {
 			e.literalIDs = e.literalIDs || t == TableID
@@ -275,8 +275,8 @@ func (e *blockEncoder) admitTable(t Table) {
 	}
 }
 
-func (e *blockEncoder) decide(a *admission) {
-	a.decide(e.d, &e.t, uint64(len(e.t[a.table])), e.d.counts.rows[a.table])
+func (e *blockEncoder) decideNumbers(a *admission) {
+	a.decideAdmissions(e.d, &e.t, uint64(len(e.t[a.table])), e.d.counts.rows[a.table])
 	e.d.counts.rows[a.table] += a.uses
 }
 
@@ -288,14 +288,14 @@ func (e *blockEncoder) admitKeys() {
 	for _, p := range e.pieces {
 		for i, n := range p.uses[TableKey] {
 			if n > 0 {
-				p.entries[TableKey][i] = a.use(e.d, []byte(p.batch.tabs[TableKey][i]), n)
+				p.entries[TableKey][i] = a.countUse(e.d, []byte(p.batch.tabs[TableKey][i]), n)
 			}
 		}
 	}
 	if _, closed := e.d.index[TablePair][string(appendPair(nil, pair{kind: pairInline}))]; closed {
 		a.fresh = nil
 	}
-	e.decide(a)
+	e.decideNumbers(a)
 }
 
 // admitPairs admits pairs, by the counts of their keys.
@@ -309,7 +309,7 @@ func (e *blockEncoder) admitPairs() {
 				continue
 			}
 			local := p.batch.pairs[i]
-			key := p.entries[TableKey][local.key-1].number()
+			key := p.entries[TableKey][local.key-1].admittedNumber()
 			if key == 0 {
 				continue
 			}
@@ -321,34 +321,34 @@ func (e *blockEncoder) admitPairs() {
 			local.key = key
 			buf = appendPair(buf[:0], local)
 			if local.kind == pairEmpty {
-				p.entries[TablePair][i] = ref{id: e.always(string(buf))}
+				p.entries[TablePair][i] = ref{id: e.admitAlways(string(buf))}
 				continue
 			}
-			p.entries[TablePair][i] = a.use(e.d, buf, n)
+			p.entries[TablePair][i] = a.countUse(e.d, buf, n)
 		}
 	}
 	for _, key := range order {
-		e.d.counts.grow(key)
+		e.d.counts.growTo(key)
 		a := byKey[key]
-		a.decide(e.d, &e.t, e.d.counts.values[key], e.d.counts.uses[key])
+		a.decideAdmissions(e.d, &e.t, e.d.counts.values[key], e.d.counts.uses[key])
 		e.d.counts.uses[key] += a.uses
 	}
 }
 
-// marker returns the pair that stands for values of key that are in the rows;
+// markerOf returns the pair that stands for values of key that are in the rows;
 // key 0 stands for all keys that have no number.
-func (e *blockEncoder) marker(key uint32) uint32 {
-	id := e.always(string(appendPair(nil, pair{key: key, kind: pairInline})))
-	e.post(id)
+func (e *blockEncoder) markerOf(key uint32) uint32 {
+	id := e.admitAlways(string(appendPair(nil, pair{key: key, kind: pairInline})))
+	e.postPair(id)
 	return id
 }
 
-// always returns the number of a pair that is admitted without counting: there
+// admitAlways returns the number of a pair that is admitted without counting: there
 // is one of its kind for each key.
-func (e *blockEncoder) always(data string) uint32 {
+func (e *blockEncoder) admitAlways(data string) uint32 {
 	id, ok := e.d.index[TablePair][data]
 	if !ok {
-		id = e.d.enter(&e.t, TablePair, data)
+		id = e.d.enterEntry(&e.t, TablePair, data)
 	}
 	return id
 }
@@ -360,9 +360,9 @@ func (e *blockEncoder) admitSets() {
 			if n == 0 {
 				continue
 			}
-			s, whole := e.set(p, p.batch.tabs[TableSet][i])
+			s, whole := e.translateSet(p, p.batch.tabs[TableSet][i])
 			if whole {
-				s.entry = a.use(e.d, s.data, n)
+				s.entry = a.countUse(e.d, s.data, n)
 			} else {
 				a.uses += n
 			}
@@ -370,43 +370,43 @@ func (e *blockEncoder) admitSets() {
 			p.sets[i] = s
 		}
 	}
-	e.decide(a)
+	e.decideNumbers(a)
 	for _, c := range a.fresh {
 		e.inRows = e.inRows || c.id == 0
 	}
 }
 
-// set writes a batch's set in the numbers of the dictionary. whole is false
+// translateSet writes a batch's set in the numbers of the dictionary. whole is false
 // when a key has no number.
-func (e *blockEncoder) set(p *piece, local string) (s setUse, whole bool) {
+func (e *blockEncoder) translateSet(p *piece, local string) (s setUse, whole bool) {
 	whole = true
 	data, inline := append(e.buf[:0], local[0]), e.inline[:0]
 	r := readText(local[1:])
-	for r.left() > 0 {
-		u := r.uvarint()
+	for r.bytesLeft() > 0 {
+		u := r.readUvarint()
 		item := &p.batch.pairs[u>>1-1]
-		key := p.entries[TableKey][item.key-1].number()
-		id := p.entries[TablePair][u>>1-1].number()
+		key := p.entries[TableKey][item.key-1].admittedNumber()
+		id := p.entries[TablePair][u>>1-1].admittedNumber()
 		switch {
 		case key == 0:
-			e.marker(0)
+			e.markerOf(0)
 			whole = false
 			inline = append(appendField(inline, p.batch.tabs[TableKey][item.key-1]), item.kind)
 			inline = appendField(inline, item.value)
 		case id == 0:
-			id = e.marker(key)
+			id = e.markerOf(key)
 			inline = appendField(inline, item.value)
 		default:
-			e.post(id)
+			e.postPair(id)
 		}
 		data = appendItem(data, id, u&1 != 0)
 	}
 	e.buf, e.inline = data, inline
-	return setUse{data: e.keep(data), inline: e.keep(inline)}, whole
+	return setUse{data: e.keepBytes(data), inline: e.keepBytes(inline)}, whole
 }
 
-// keep copies b to where it stays until the block is done.
-func (e *blockEncoder) keep(b []byte) []byte {
+// keepBytes copies b to where it stays until the block is done.
+func (e *blockEncoder) keepBytes(b []byte) []byte {
 	if len(b) == 0 {
 		return nil
 	}

@@ -10,16 +10,16 @@ type encoder struct {
 	buf   []byte
 }
 
-// column encodes a column; nil when it is zero. Numbers in ids are encoded by
+// encodeColumn encodes a column; nil when it is zero. Numbers in ids are encoded by
 // the groups of their templates.
-func (e *encoder) column(c int, v, ids []uint64) []byte {
-	if len(v) == 0 || highest(v) == 0 {
+func (e *encoder) encodeColumn(c int, v, ids []uint64) []byte {
+	if len(v) == 0 || highestOf(v) == 0 {
 		return nil
 	}
 	var group []uint32
 	if c >= colNumber && c < colNumber+maxNumbers && len(ids) > 0 {
 		if e.ranks == nil {
-			e.ranks = rank(ids)
+			e.ranks = rankByAppearance(ids)
 		}
 		group = e.ranks
 	}
@@ -27,8 +27,8 @@ func (e *encoder) column(c int, v, ids []uint64) []byte {
 	return append([]byte(nil), e.buf...)
 }
 
-// rank numbers the values of ids in order of appearance.
-func rank(ids []uint64) []uint32 {
+// rankByAppearance numbers the values of ids in order of appearance.
+func rankByAppearance(ids []uint64) []uint32 {
 	ranks := make([]uint32, len(ids))
 	seen := map[uint64]uint32{}
 	last, lastRank := ids[0]+1, uint32(0)
@@ -46,23 +46,23 @@ func rank(ids []uint64) []uint32 {
 	return ranks
 }
 
-// blob encodes bytes with their length; nil when there are none.
-func (e *encoder) blob(data []byte) []byte { return e.bytes(data, true) }
+// encodeBlob encodes bytes with their length; nil when there are none.
+func (e *encoder) encodeBlob(data []byte) []byte { return e.encodeBytes(data, true) }
 
-// digits is blob for bytes that are random more often than not.
-func (e *encoder) digits(data []byte) []byte { return e.bytes(data, packable(data)) }
+// encodeDigits is blob for bytes that are random more often than not.
+func (e *encoder) encodeDigits(data []byte) []byte { return e.encodeBytes(data, isPackable(data)) }
 
-func (e *encoder) bytes(data []byte, try bool) []byte {
+func (e *encoder) encodeBytes(data []byte, try bool) []byte {
 	if len(data) == 0 {
 		return nil
 	}
 	return e.codec.appendStream(binary.AppendUvarint(nil, uint64(len(data))), data, try && !e.plain)
 }
 
-func (e *encoder) entries(entries []string) []byte {
+func (e *encoder) encodeEntries(entries []string) []byte {
 	e.buf = e.buf[:0]
 	for _, s := range entries {
 		e.buf = appendField(e.buf, s)
 	}
-	return e.blob(e.buf)
+	return e.encodeBlob(e.buf)
 }

@@ -17,6 +17,6 @@ var ErrFormat = errors.New("unknown format version")
 // rows, more than [MaxRows], or numbers that do not ascend.
 var ErrRows = errors.New("rows make no block")
 
-func corrupt(format string, args ...any) error {
+func corruptError(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrCorrupt, fmt.Sprintf(format, args...))
 }

@@ -26,7 +26,7 @@ func (d *Dict) Forget(pairs []uint32) (changed []Entry) {
 	defer d.mu.Unlock()
 	t := d.current.Load()
 	for _, id := range pairs {
-		data, p, ok := d.value(t, id)
+		data, p, ok := d.knownValue(t, id)
 		if !ok {
 			continue
 		}
@@ -86,7 +86,7 @@ func mergeBlank(changed []Entry, first, last uint32) []Entry {
 func (d *Dict) loadBlank(t *tables, e *Entry) error {
 	n, size := binary.Uvarint(e.Data[len(blankSet):])
 	if size <= 0 || size != len(e.Data)-len(blankSet) || n == 0 || n > maxBlank || uint64(e.ID) != uint64(len(t[TableSet]))+1 {
-		return corrupt("dictionary entry %d of table %d is not the next, or no blank one", e.ID, e.Table)
+		return corruptError("dictionary entry %d of table %d is not the next, or no blank one", e.ID, e.Table)
 	}
 	for range n {
 		t[TableSet] = append(t[TableSet], "")
@@ -98,8 +98,8 @@ func (d *Dict) loadBlank(t *tables, e *Entry) error {
 // hasAny reports whether a set has any of the pairs.
 func hasAny(set string, pairs map[uint64]bool) bool {
 	r := readText(set)
-	for r.byte(); r.left() > 0 && !r.bad; {
-		if pairs[r.uvarint()>>1] {
+	for r.readByte(); r.bytesLeft() > 0 && !r.bad; {
+		if pairs[r.readUvarint()>>1] {
 			return true
 		}
 	}
@@ -112,26 +112,26 @@ func (d *Dict) ValuePairs() (ids []uint32) {
 	defer d.mu.RUnlock()
 	t := d.current.Load()
 	for i := range t[TablePair] {
-		if _, _, ok := d.value(t, uint32(i+1)); ok {
+		if _, _, ok := d.knownValue(t, uint32(i+1)); ok {
 			ids = append(ids, uint32(i+1))
 		}
 	}
 	return ids
 }
 
-// value returns a pair that is a value and not forgotten. d.mu is held.
-func (d *Dict) value(t *tables, id uint32) (data string, p pair, ok bool) {
-	if data, ok = t.get(TablePair, uint64(id)); !ok || d.index[TablePair][data] != id {
+// knownValue returns a pair that is a value and not forgotten. d.mu is held.
+func (d *Dict) knownValue(t *tables, id uint32) (data string, p pair, ok bool) {
+	if data, ok = t.getEntry(TablePair, uint64(id)); !ok || d.index[TablePair][data] != id {
 		return "", pair{}, false
 	}
 	p, ok = parsePair(data)
 	return data, p, ok && p.kind == pairValue && !strings.HasPrefix(p.value, forgotten)
 }
 
-// knows reports whether a value of that number is not forgotten.
-func (d *Dict) knows(id uint32) bool {
+// knowsValue reports whether a value of that number is not forgotten.
+func (d *Dict) knowsValue(id uint32) bool {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
-	_, _, ok := d.value(d.current.Load(), id)
+	_, _, ok := d.knownValue(d.current.Load(), id)
 	return ok
 }

@@ -116,8 +116,8 @@ func emptyHeader() Header {
 	return Header{MinStart: math.MaxInt64, MaxStart: math.MinInt64, MinStop: math.MaxInt64, MaxStop: math.MinInt64}
 }
 
-// add takes a row into the zone map.
-func (h *Header) add(flags, stop, runtime uint64) {
+// addRow takes a row into the zone map.
+func (h *Header) addRow(flags, stop, runtime uint64) {
 	h.Rows++
 	if flags&flagTombstone != 0 {
 		h.Tombstones++
@@ -132,7 +132,7 @@ func (h *Header) add(flags, stop, runtime uint64) {
 	h.MinStop, h.MaxStop = min(h.MinStop, record.Time(stop)), max(h.MaxStop, record.Time(stop))
 }
 
-func (h *Header) append(b []byte) []byte {
+func (h *Header) appendHeader(b []byte) []byte {
 	for _, v := range []int{h.Rows, h.Open, h.Tombstones} {
 		b = binary.LittleEndian.AppendUint32(b, uint32(v))
 	}
@@ -142,7 +142,7 @@ func (h *Header) append(b []byte) []byte {
 	return b
 }
 
-func (h *Header) read(r *reader) {
+func (h *Header) readHeader(r *reader) {
 	h.Rows, h.Open, h.Tombstones = int(r.uint32()), int(r.uint32()), int(r.uint32())
 	h.FirstSeq, h.LastSeq = r.uint64(), r.uint64()
 	h.MinStart, h.MaxStart = record.Time(r.uint64()), record.Time(r.uint64())
@@ -156,22 +156,22 @@ type frame struct {
 	parts  [numParts][]byte // as stored; nil: not there
 }
 
-// append writes
+// appendFrame writes
 //
 //	version, kind, CRC32C of the header, header, CRC32C of the rest,
 //	count of parts, (number, length) each, the parts
-func (f *frame) append(b []byte, kind byte) []byte {
+func (f *frame) appendFrame(b []byte, kind byte) []byte {
 	at := len(b)
 	b = append(b, format, kind, 0, 0, 0, 0)
-	b = f.header.append(b)
-	binary.LittleEndian.PutUint32(b[at+2:], checksum(b[at:at+2], b[at+6:]))
+	b = f.header.appendHeader(b)
+	binary.LittleEndian.PutUint32(b[at+2:], checksumOf(b[at:at+2], b[at+6:]))
 	b = append(b, 0, 0, 0, 0)
 	body := len(b)
 	b = f.appendDirectory(b)
 	for _, part := range f.parts {
 		b = append(b, part...)
 	}
-	binary.LittleEndian.PutUint32(b[body-4:], checksum(b[body:]))
+	binary.LittleEndian.PutUint32(b[body-4:], checksumOf(b[body:]))
 	return b
 }
 
@@ -192,7 +192,7 @@ func (f *frame) appendDirectory(b []byte) []byte {
 	return b
 }
 
-func checksum(parts ...[]byte) uint32 {
+func checksumOf(parts ...[]byte) uint32 {
 	sum := uint32(0)
 	for _, p := range parts {
 		sum = crc32.Update(sum, crc32.MakeTable(crc32.Castagnoli), p)
@@ -202,7 +202,7 @@ func checksum(parts ...[]byte) uint32 {
 
 func checkFormat(data []byte, kind byte) error {
 	if len(data) < 2 || data[1] != kind {
-		return corrupt("not the beginning of a %q", kind)
+		return corruptError("not the beginning of a %q", kind)
 	}
 	if data[0] != format {
 		return fmt.Errorf("%w %d", ErrFormat, data[0])
@@ -216,28 +216,28 @@ func readHeader(data []byte, kind byte) (Header, error) {
 		return h, err
 	}
 	if len(data) < HeaderSize {
-		return h, corrupt("header is cut off")
+		return h, corruptError("header is cut off")
 	}
-	if binary.LittleEndian.Uint32(data[2:]) != checksum(data[:2], data[6:6+headerBody]) {
-		return h, corrupt("checksum of the header")
+	if binary.LittleEndian.Uint32(data[2:]) != checksumOf(data[:2], data[6:6+headerBody]) {
+		return h, corruptError("checksum of the header")
 	}
-	h.read(&reader{b: data[6 : 6+headerBody]})
+	h.readHeader(&reader{b: data[6 : 6+headerBody]})
 	if h.Rows < 1 || h.Rows > MaxRows {
-		return h, corrupt("%d rows", h.Rows)
+		return h, corruptError("%d rows", h.Rows)
 	}
 	return h, nil
 }
 
-// parse reads a frame. The parts are views of data.
-func (f *frame) parse(data []byte, kind byte) error {
+// parseFrame reads a frame. The parts are views of data.
+func (f *frame) parseFrame(data []byte, kind byte) error {
 	h, err := readHeader(data, kind)
 	if err != nil {
 		return err
 	}
 	f.header = h
 	body := data[HeaderSize:]
-	if binary.LittleEndian.Uint32(data[HeaderSize-4:]) != checksum(body) {
-		return corrupt("checksum")
+	if binary.LittleEndian.Uint32(data[HeaderSize-4:]) != checksumOf(body) {
+		return corruptError("checksum")
 	}
 	return f.parseParts(reader{b: body})
 }
@@ -245,20 +245,20 @@ func (f *frame) parse(data []byte, kind byte) error {
 func (f *frame) parseParts(r reader) error {
 	var lengths [numParts]uint64
 	next := uint64(0)
-	for range r.uvarint() {
-		id, n := r.uvarint(), r.uvarint()
+	for range r.readUvarint() {
+		id, n := r.readUvarint(), r.readUvarint()
 		if r.bad || id < next || id >= numParts || n == 0 {
-			return corrupt("directory")
+			return corruptError("directory")
 		}
 		lengths[id], next = n, id+1 //nolint:gosec // id < numParts
 	}
 	for id, n := range lengths {
 		if n > 0 {
-			f.parts[id] = r.take(n)
+			f.parts[id] = r.takeBytes(n)
 		}
 	}
-	if !r.done() {
-		return corrupt("parts are cut off or too long")
+	if !r.isDone() {
+		return corruptError("parts are cut off or too long")
 	}
 	return nil
 }

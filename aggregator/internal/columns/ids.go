@@ -37,55 +37,55 @@ type idParser struct {
 	hexEnd int // end of the run of hex digits that was looked at last
 }
 
-// split reads id.
-func (p *idParser) split(id string) {
+// splitID reads id.
+func (p *idParser) splitID(id string) {
 	p.template, p.bytes, p.count = p.template[:0], p.bytes[:0], 0
 	p.id, p.text, p.hexEnd = id, 0, 0
 	for i := 0; i < len(id); {
-		i = p.next(i)
+		i = p.takeNext(i)
 	}
-	p.flush(len(id))
+	p.flushText(len(id))
 }
 
-// next takes what begins at i and returns where the rest begins.
-func (p *idParser) next(i int) int {
+// takeNext takes what begins at i and returns where the rest begins.
+func (p *idParser) takeNext(i int) int {
 	c := p.id[i]
 	if !hexDigit(c) {
 		return i + 1
 	}
 	if i >= p.hexEnd {
-		p.hexEnd = run(p.id, i, hexDigit)
-		if end, ok := p.long(i); ok {
+		p.hexEnd = runLength(p.id, i, hexDigit)
+		if end, ok := p.takeLong(i); ok {
 			return end
 		}
 	}
 	if c > '9' {
 		return i + 1
 	}
-	return p.digits(i, run(p.id, i, digit))
+	return p.takeDigits(i, runLength(p.id, i, isDigit))
 }
 
-// long takes a UUID or a long run of hex digits.
-func (p *idParser) long(i int) (end int, ok bool) {
-	if uuid(p.id[i:]) {
-		p.flush(i)
+// takeLong takes a UUID or a long run of hex digits.
+func (p *idParser) takeLong(i int) (end int, ok bool) {
+	if isUUID(p.id[i:]) {
+		p.flushText(i)
 		p.template = append(p.template, idUUID)
-		return p.hex(i, i+8, i+9, i+13, i+14, i+18, i+19, i+23, i+24, i+36), true
+		return p.takeHex(i, i+8, i+9, i+13, i+14, i+18, i+19, i+23, i+24, i+36), true
 	}
 	n := p.hexEnd - i
-	if n < minHexDigits || n > maxHexDigits || n%2 != 0 || run(p.id, i, digit) == p.hexEnd {
+	if n < minHexDigits || n > maxHexDigits || n%2 != 0 || runLength(p.id, i, isDigit) == p.hexEnd {
 		return i, false
 	}
-	p.flush(i)
+	p.flushText(i)
 	p.template = append(p.template, idHex, byte(n/2))
-	return p.hex(i, p.hexEnd), true
+	return p.takeHex(i, p.hexEnd), true
 }
 
-// hex takes the hex digits between pairs of positions and returns the last.
-func (p *idParser) hex(at ...int) int {
+// takeHex takes the hex digits between pairs of positions and returns the last.
+func (p *idParser) takeHex(at ...int) int {
 	for k := 0; k < len(at); k += 2 {
 		for i := at[k]; i < at[k+1]; i += 2 { //nolint:gosec // the positions come in pairs
-			p.bytes = append(p.bytes, nibble(p.id[i])<<4|nibble(p.id[i+1]))
+			p.bytes = append(p.bytes, nibbleValue(p.id[i])<<4|nibbleValue(p.id[i+1]))
 		}
 	}
 	end := at[len(at)-1]
@@ -93,13 +93,13 @@ func (p *idParser) hex(at ...int) int {
 	return end
 }
 
-// digits takes a run of decimal digits that no letter follows.
-func (p *idParser) digits(i, end int) int {
+// takeDigits takes a run of decimal digits that no letter follows.
+func (p *idParser) takeDigits(i, end int) int {
 	n := end - i
-	if p.count == maxNumbers || n > maxDigits || end < len(p.id) && letter(p.id[end]) {
+	if p.count == maxNumbers || n > maxDigits || end < len(p.id) && isLetter(p.id[end]) {
 		return end
 	}
-	p.flush(i)
+	p.flushText(i)
 	if n > 1 && p.id[i] == '0' {
 		p.template = append(p.template, idFixed, byte(n))
 	} else {
@@ -115,32 +115,32 @@ func (p *idParser) digits(i, end int) int {
 	return end
 }
 
-func (p *idParser) flush(end int) {
+func (p *idParser) flushText(end int) {
 	if p.text < end {
 		p.template = appendField(append(p.template, idText), p.id[p.text:end])
 	}
 	p.text = end
 }
 
-func run(s string, i int, in func(byte) bool) int {
+func runLength(s string, i int, in func(byte) bool) int {
 	for i < len(s) && in(s[i]) {
 		i++
 	}
 	return i
 }
 
-func digit(c byte) bool    { return c >= '0' && c <= '9' }
-func hexDigit(c byte) bool { return digit(c) || c >= 'a' && c <= 'f' }
-func letter(c byte) bool   { return c|0x20 >= 'a' && c|0x20 <= 'z' }
+func isDigit(c byte) bool  { return c >= '0' && c <= '9' }
+func hexDigit(c byte) bool { return isDigit(c) || c >= 'a' && c <= 'f' }
+func isLetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
 
-func nibble(c byte) byte {
+func nibbleValue(c byte) byte {
 	if c <= '9' {
 		return c - '0'
 	}
 	return c - 'a' + 10
 }
 
-func uuid(s string) bool {
+func isUUID(s string) bool {
 	if len(s) < 36 || s[8] != '-' || s[13] != '-' || s[18] != '-' || s[23] != '-' {
 		return false
 	}
@@ -158,19 +158,19 @@ type idShape struct{ numbers, bytes int }
 // shapeOf checks a template and returns its shape.
 func shapeOf(template string) (idShape, bool) {
 	r, s := readText(template), idShape{}
-	for r.left() > 0 {
-		switch r.byte() {
+	for r.bytesLeft() > 0 {
+		switch r.readByte() {
 		case idText:
-			r.field()
+			r.readField()
 		case idNumber:
 			s.numbers++
 		case idFixed:
 			s.numbers++
-			r.bad = r.bad || r.byte() > maxDigits
+			r.bad = r.bad || r.readByte() > maxDigits
 		case idUUID:
 			s.bytes += 16
 		case idHex:
-			s.bytes += int(r.byte())
+			s.bytes += int(r.readByte())
 		default:
 			return s, false
 		}
@@ -181,20 +181,20 @@ func shapeOf(template string) (idShape, bool) {
 // appendID puts an id together from a template that [shapeOf] accepted.
 func appendID(dst []byte, template string, number func(k int) uint64, raw []byte) []byte {
 	r, k := readText(template), 0
-	for r.left() > 0 {
-		switch r.byte() {
+	for r.bytesLeft() > 0 {
+		switch r.readByte() {
 		case idText:
-			dst = append(dst, r.field()...)
+			dst = append(dst, r.readField()...)
 		case idNumber:
 			dst = strconv.AppendUint(dst, number(k), 10)
 			k++
 		case idFixed:
-			dst = appendFixed(dst, number(k), int(r.byte()))
+			dst = appendFixed(dst, number(k), int(r.readByte()))
 			k++
 		case idUUID:
 			dst, raw = appendUUID(dst, raw[:16]), raw[16:]
 		case idHex:
-			n := r.byte()
+			n := r.readByte()
 			dst, raw = hex.AppendEncode(dst, raw[:n]), raw[n:]
 		}
 	}

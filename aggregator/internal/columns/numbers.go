@@ -25,25 +25,25 @@ const (
 // With groups (numbers below the count of groups, one each of v) differences
 // are taken within a group.
 func (c *codec) appendNumbers(dst []byte, v []uint64, group []uint32) []byte {
-	least, most, linear := survey(v)
+	least, most, linear := surveyNumbers(v)
 	if least == most {
-		return binary.AppendUvarint(append(dst, modeConst), zigzag(v[0]))
+		return binary.AppendUvarint(append(dst, modeConst), zigzagOf(v[0]))
 	}
 	if linear {
-		dst = binary.AppendUvarint(append(dst, modeLinear), zigzag(v[0]))
-		return binary.AppendUvarint(dst, zigzag(v[1]-v[0]))
+		dst = binary.AppendUvarint(append(dst, modeLinear), zigzagOf(v[0]))
+		return binary.AppendUvarint(dst, zigzagOf(v[1]-v[0]))
 	}
 	divisor := commonDivisor(v, uint64(least))
 	width := byteWidth(uint64(most-least) / divisor)
-	plain := c.plain(v, uint64(least), divisor)
+	plain := c.plainNumbers(v, uint64(least), divisor)
 	if width > 1 {
 		if out, ok := c.appendTable(dst, plain, uint64(least), divisor, width); ok {
 			return out
 		}
 	}
-	deltas, mode := c.differences(v, group, uint64(least), divisor)
+	deltas, mode := c.zigzagDifferences(v, group, uint64(least), divisor)
 	words := plain
-	if cost := bitsOf(deltas); byteWidth(highest(deltas)) <= width && cost < bitsOf(plain) {
+	if cost := bitsOf(deltas); byteWidth(highestOf(deltas)) <= width && cost < bitsOf(plain) {
 		words = deltas
 	} else {
 		mode = modePlain
@@ -55,13 +55,13 @@ func (c *codec) appendNumbers(dst []byte, v []uint64, group []uint32) []byte {
 const numbersOverhead = 48
 
 func appendBase(dst []byte, mode byte, least, divisor uint64) []byte {
-	dst = binary.AppendUvarint(append(dst, mode), zigzag(least))
+	dst = binary.AppendUvarint(append(dst, mode), zigzagOf(least))
 	return binary.AppendUvarint(dst, divisor)
 }
 
-// survey returns the least and the largest number and whether all steps are the
+// surveyNumbers returns the least and the largest number and whether all steps are the
 // same.
-func survey(v []uint64) (least, most int64, linear bool) {
+func surveyNumbers(v []uint64) (least, most int64, linear bool) {
 	least, most, linear = int64(v[0]), int64(v[0]), len(v) > 1
 	for i, u := range v {
 		least, most = min(least, int64(u)), max(most, int64(u))
@@ -84,30 +84,30 @@ func commonDivisor(v []uint64, least uint64) uint64 {
 		if g != 0 && d%g == 0 {
 			continue
 		}
-		if g = gcd(d, g); g == 1 {
+		if g = greatestDivisor(d, g); g == 1 {
 			return 1
 		}
 	}
 	return max(g, 1)
 }
 
-func gcd(a, b uint64) uint64 {
+func greatestDivisor(a, b uint64) uint64 {
 	for b != 0 {
 		a, b = b, a%b
 	}
 	return a
 }
 
-func (c *codec) plain(v []uint64, least, divisor uint64) []uint64 {
+func (c *codec) plainNumbers(v []uint64, least, divisor uint64) []uint64 {
 	c.words = c.words[:0]
 	for _, u := range v {
 		c.words = append(c.words, u-least)
 	}
-	divide(c.words, divisor)
+	divideAll(c.words, divisor)
 	return c.words
 }
 
-func divide(v []uint64, divisor uint64) {
+func divideAll(v []uint64, divisor uint64) {
 	if divisor == 1 {
 		return
 	}
@@ -116,30 +116,30 @@ func divide(v []uint64, divisor uint64) {
 	}
 }
 
-// differences returns the zigzag differences of v and the mode that reads them.
-func (c *codec) differences(v []uint64, group []uint32, least, divisor uint64) ([]uint64, byte) {
+// zigzagDifferences returns the zigzag differences of v and the mode that reads them.
+func (c *codec) zigzagDifferences(v []uint64, group []uint32, least, divisor uint64) ([]uint64, byte) {
 	c.deltas = c.deltas[:0]
 	if group == nil {
 		previous := least
 		for _, u := range v {
-			c.deltas = append(c.deltas, step(u-previous, divisor))
+			c.deltas = append(c.deltas, stepSize(u-previous, divisor))
 			previous = u
 		}
 		return c.deltas, modeDelta
 	}
 	previous := previousOf(group, least)
 	for i, u := range v {
-		c.deltas = append(c.deltas, step(u-previous[group[i]], divisor))
+		c.deltas = append(c.deltas, stepSize(u-previous[group[i]], divisor))
 		previous[group[i]] = u
 	}
 	return c.deltas, modeGroup
 }
 
-func step(d, divisor uint64) uint64 {
+func stepSize(d, divisor uint64) uint64 {
 	if divisor != 1 {
 		d = uint64(int64(d) / int64(divisor))
 	}
-	return zigzag(d)
+	return zigzagOf(d)
 }
 
 func previousOf(group []uint32, least uint64) []uint64 {
@@ -163,7 +163,7 @@ func bitsOf(v []uint64) int {
 	return n
 }
 
-func highest(v []uint64) uint64 {
+func highestOf(v []uint64) uint64 {
 	all := uint64(0)
 	for _, u := range v {
 		all |= u
@@ -174,14 +174,14 @@ func highest(v []uint64) uint64 {
 func byteWidth(v uint64) int { return max(1, (bits.Len64(v)+7)/8) }
 
 func (c *codec) appendPlanes(dst []byte, words []uint64) []byte {
-	width := byteWidth(highest(words))
+	width := byteWidth(highestOf(words))
 	dst = append(dst, byte(width))
 	for p := range width {
 		c.plane = c.plane[:0]
 		for _, u := range words {
 			c.plane = append(c.plane, byte(u>>(8*p)))
 		}
-		dst = c.appendStream(dst, c.plane, packable(c.plane))
+		dst = c.appendStream(dst, c.plane, isPackable(c.plane))
 	}
 	return dst
 }
@@ -192,7 +192,7 @@ const tableSize = 256
 // appendTable appends words as indexes into a table of their values, when there
 // are few and that is smaller than planes.
 func (c *codec) appendTable(dst []byte, words []uint64, least, divisor uint64, width int) ([]byte, bool) {
-	values, ok := c.index(words, min(tableSize, len(words)/8))
+	values, ok := c.indexWords(words, min(tableSize, len(words)/8))
 	if !ok {
 		return dst, false
 	}
@@ -205,12 +205,12 @@ func (c *codec) appendTable(dst []byte, words []uint64, least, divisor uint64, w
 	if len(dst)-at+len(words) > len(words)*width {
 		return dst[:at], false
 	}
-	return c.appendStream(dst, c.plane, packable(c.plane)), true
+	return c.appendStream(dst, c.plane, isPackable(c.plane)), true
 }
 
-// index puts into c.plane the index of each word in the values returned, which
+// indexWords puts into c.plane the index of each word in the values returned, which
 // are in order of appearance; false when there are more than limit.
-func (c *codec) index(words []uint64, limit int) ([]uint64, bool) {
+func (c *codec) indexWords(words []uint64, limit int) ([]uint64, bool) {
 	var slots [4 * tableSize]uint16
 	values := make([]uint64, 0, tableSize)
 	c.plane = c.plane[:0]

@@ -32,14 +32,14 @@ func TestAnyNumbersComeBackWithinTheBound(t *testing.T) {
 			group[i] = uint32(v[i] % 3)
 		}
 		groups := func() ([]uint32, error) { return group, nil }
-		least, most, _ := survey(v)
+		least, most, _ := surveyNumbers(v)
 		for _, g := range [][]uint32{nil, group} {
 			data := c.appendNumbers(nil, v, g)
 			if bound := len(v)*byteWidth(uint64(most-least)) + numbersOverhead; len(data) > bound {
 				rt.Fatalf("%d bytes, bound %d", len(data), bound)
 			}
 			got := make([]uint64, len(v))
-			if err := c.numbers(got, data, groups); err != nil || !slices.Equal(got, v) {
+			if err := c.readColumn(got, data, groups); err != nil || !slices.Equal(got, v) {
 				rt.Fatalf("mode %d: %v, %v", data[0], got, err)
 			}
 		}
@@ -101,7 +101,7 @@ func TestIDsComeBackFromTheirTemplates(t *testing.T) {
 	}
 	for _, c := range cases {
 		p := idParser{}
-		p.split(c.id)
+		p.splitID(c.id)
 		got := appendID(nil, string(p.template), func(k int) uint64 { return p.numbers[k] }, p.bytes)
 		if string(p.template) != c.template || string(got) != c.id {
 			t.Errorf("%q: template %q gives %q", c.id, p.template, got)

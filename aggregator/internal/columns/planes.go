@@ -1,27 +1,27 @@
 package columns
 
-// numbers reads a column of len(v) numbers that takes all of data into v. groups is called
+// readColumn reads a column of len(v) numbers that takes all of data into v. groups is called
 // for modeGroup, which without it is an error.
-func (c *codec) numbers(v []uint64, data []byte, groups func() ([]uint32, error)) error {
+func (c *codec) readColumn(v []uint64, data []byte, groups func() ([]uint32, error)) error {
 	r := reader{b: data}
 	err := c.readNumbers(&r, v, groups)
-	if err == nil && !r.done() {
-		err = corrupt("column is cut off or too long")
+	if err == nil && !r.isDone() {
+		err = corruptError("column is cut off or too long")
 	}
 	return err
 }
 
 func (c *codec) readNumbers(r *reader, v []uint64, groups func() ([]uint32, error)) error {
-	mode, first := r.byte(), unzigzag(r.uvarint())
+	mode, first := r.readByte(), zigzagValue(r.readUvarint())
 	switch mode {
 	case modeConst:
-		accumulate(v, first, 0)
+		accumulateSteps(v, first, 0)
 		return nil
 	case modeLinear:
-		accumulate(v, first, unzigzag(r.uvarint()))
+		accumulateSteps(v, first, zigzagValue(r.readUvarint()))
 		return nil
 	}
-	divisor := r.uvarint()
+	divisor := r.readUvarint()
 	if mode == modeTable {
 		return c.readTable(r, v, first, divisor)
 	}
@@ -30,25 +30,25 @@ func (c *codec) readNumbers(r *reader, v []uint64, groups func() ([]uint32, erro
 	}
 	switch {
 	case mode == modePlain:
-		unplain(v, first, divisor)
+		restorePlain(v, first, divisor)
 	case mode == modeDelta:
-		undelta(v, first, divisor)
+		restoreDeltas(v, first, divisor)
 	case mode == modeGroup && groups != nil:
-		return ungroup(v, first, divisor, groups)
+		return restoreGroups(v, first, divisor, groups)
 	default:
-		return corrupt("column of unknown mode %d", mode)
+		return corruptError("column of unknown mode %d", mode)
 	}
 	return nil
 }
 
-func accumulate(v []uint64, first, step uint64) {
+func accumulateSteps(v []uint64, first, step uint64) {
 	for i := range v {
 		v[i] = first
 		first += step
 	}
 }
 
-func unplain(v []uint64, least, divisor uint64) {
+func restorePlain(v []uint64, least, divisor uint64) {
 	if divisor == 1 {
 		for i := range v {
 			v[i] += least
@@ -60,34 +60,34 @@ func unplain(v []uint64, least, divisor uint64) {
 	}
 }
 
-func undelta(v []uint64, previous, divisor uint64) {
+func restoreDeltas(v []uint64, previous, divisor uint64) {
 	for i := range v {
-		previous += unzigzag(v[i]) * divisor
+		previous += zigzagValue(v[i]) * divisor
 		v[i] = previous
 	}
 }
 
-func ungroup(v []uint64, least, divisor uint64, groups func() ([]uint32, error)) error {
+func restoreGroups(v []uint64, least, divisor uint64, groups func() ([]uint32, error)) error {
 	group, err := groups()
 	if err != nil {
 		return err
 	}
 	previous := previousOf(group, least)
 	for i, g := range group {
-		previous[g] += unzigzag(v[i]) * divisor
+		previous[g] += zigzagValue(v[i]) * divisor
 		v[i] = previous[g]
 	}
 	return nil
 }
 
 func (c *codec) readTable(r *reader, v []uint64, least, divisor uint64) error {
-	count := r.uvarint()
+	count := r.readUvarint()
 	if count == 0 || count > tableSize {
-		return corrupt("column has a table of %d", count)
+		return corruptError("column has a table of %d", count)
 	}
 	var values [tableSize]uint64
 	for i := range count {
-		values[i] = least + r.uvarint()*divisor
+		values[i] = least + r.readUvarint()*divisor
 	}
 	plane, err := c.plain8(r, len(v), 0)
 	if err != nil {
@@ -103,13 +103,13 @@ func (c *codec) plain8(r *reader, n, p int) ([]byte, error) {
 	if cap(c.planes[p]) < n {
 		c.planes[p] = make([]byte, max(n, MaxRows))
 	}
-	return c.stream(r, n, c.planes[p])
+	return c.readStream(r, n, c.planes[p])
 }
 
 func (c *codec) readPlanes(r *reader, v []uint64) error {
-	width := int(r.byte())
+	width := int(r.readByte())
 	if width < 1 || width > 8 {
-		return corrupt("column of width %d", width)
+		return corruptError("column of width %d", width)
 	}
 	var planes [8][]byte
 	for p := range width {
@@ -119,12 +119,12 @@ func (c *codec) readPlanes(r *reader, v []uint64) error {
 		}
 		planes[p] = plane
 	}
-	join(v, planes[:width])
+	joinPlanes(v, planes[:width])
 	return nil
 }
 
-// join puts the planes together, up to four in one pass.
-func join(v []uint64, planes [][]byte) {
+// joinPlanes puts the planes together, up to four in one pass.
+func joinPlanes(v []uint64, planes [][]byte) {
 	switch len(planes) {
 	case 1:
 		a := planes[0][:len(v)]

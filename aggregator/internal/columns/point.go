@@ -13,32 +13,32 @@ const maxPicks = 3
 
 // Pick sets r to a row, as [Block.ReadRow] does, for those who want few of the
 // block: it expands the columns but decodes one number of each.
-func (b *Block) Pick(r *Row, i int) error { return b.pick(r, i, "") }
+func (b *Block) Pick(r *Row, i int) error { return b.pickRow(r, i, "") }
 
-func (b *Block) pick(r *Row, i int, id string) error {
+func (b *Block) pickRow(r *Row, i int, id string) error {
 	if b.picks++; b.all || b.picks > maxPicks {
 		return b.ReadRow(r, i)
 	}
-	one, err := b.v.pick(i, id)
+	one, err := b.v.pickRow(i, id)
 	if err != nil {
 		return err
 	}
-	return one.row(r, 0)
+	return one.fillRow(r, 0)
 }
 
 // PickSeq is [Block.Pick] of the row with that Seq; false when there is none.
 func (b *Block) PickSeq(r *Row, seq uint64) (bool, error) { return b.pickSeq(r, seq, "") }
 
 func (b *Block) pickSeq(r *Row, seq uint64, id string) (bool, error) {
-	i, ok, err := b.position(seq)
+	i, ok, err := b.positionOf(seq)
 	if err != nil || !ok {
 		return false, err
 	}
-	return true, b.pick(r, i, id)
+	return true, b.pickRow(r, i, id)
 }
 
-// position is [Block.Find], and decodes nothing where the Seqs go up by one.
-func (b *Block) position(seq uint64) (i int, ok bool, err error) {
+// positionOf is [Block.Find], and decodes nothing where the Seqs go up by one.
+func (b *Block) positionOf(seq uint64) (i int, ok bool, err error) {
 	h := b.Header()
 	if h.LastSeq-h.FirstSeq != uint64(b.v.n-1) {
 		return b.Find(seq)
@@ -55,7 +55,7 @@ func (r *Reader) Pick(row *Row, data []byte, seq uint64, id string) (bool, error
 		return false, err
 	}
 	b.v.scratch = scratches.Get().(*scratch)
-	defer b.v.scratch.release()
+	defer b.v.scratch.releaseAll()
 	return b.pickSeq(row, seq, id)
 }
 
@@ -67,8 +67,8 @@ type scratch struct {
 
 var scratches = sync.Pool{New: func() any { return &scratch{make([]uint64, 0, 4*MaxRows), make([]byte, 0, 32<<10)} }}
 
-// numbers returns memory for n numbers.
-func (s *scratch) numbers(n int) []uint64 {
+// lendNumbers returns memory for n numbers.
+func (s *scratch) lendNumbers(n int) []uint64 {
 	if s == nil || n > cap(s.words)-len(s.words) {
 		return make([]uint64, n)
 	}
@@ -77,8 +77,8 @@ func (s *scratch) numbers(n int) []uint64 {
 	return s.words[at : at+n : at+n]
 }
 
-// text returns memory for n bytes; nil when it has not so much.
-func (s *scratch) text(n int) []byte {
+// lendText returns memory for n bytes; nil when it has not so much.
+func (s *scratch) lendText(n int) []byte {
 	if s == nil || n > cap(s.bytes)-len(s.bytes) {
 		return nil
 	}
@@ -87,16 +87,16 @@ func (s *scratch) text(n int) []byte {
 	return s.bytes[at : at+n : at+n]
 }
 
-// release takes back all that it has given.
-func (s *scratch) release() {
+// releaseAll takes back all that it has given.
+func (s *scratch) releaseAll() {
 	lent.Slice(s.words, ^uint64(0))
 	lent.Bytes(s.bytes)
 	s.words, s.bytes = s.words[:0], s.bytes[:0]
 	scratches.Put(s)
 }
 
-// pick returns a view of row i alone. id is its record id; "": it is not known.
-func (v *view) pick(i int, id string) (*view, error) {
+// pickRow returns a view of row i alone. id is its record id; "": it is not known.
+func (v *view) pickRow(i int, id string) (*view, error) {
 	one := &view{frame: v.frame, n: 1, tables: v.tables, shared: v.shared}
 	numbers := make([]uint64, numCols)
 	coder := getCodec()
@@ -124,31 +124,31 @@ func (v *view) pick(i int, id string) (*view, error) {
 
 func (v *view) numberAt(coder *codec, c, i int) (uint64, error) {
 	if v.loaded[c] {
-		return v.at(c, i), nil
+		return v.loadedNumber(c, i), nil
 	}
 	var group []uint64
 	if c >= colNumber && c < colNumber+maxNumbers {
-		if err := v.load(colID); err != nil {
+		if err := v.loadColumns(colID); err != nil {
 			return 0, err
 		}
 		if group = v.cols[colID]; group == nil {
 			group = make([]uint64, v.n)
 		}
 	}
-	return coder.number(v.frame.parts[c], v.n, i, group)
+	return coder.readNumber(v.frame.parts[c], v.n, i, group)
 }
 
 // pickID gives one the bytes of the id of row i.
 func (v *view) pickID(one *view, i int) (err error) {
-	if err := v.load(colID, colTextLen); err != nil {
+	if err := v.loadColumns(colID, colTextLen); err != nil {
 		return err
 	}
-	one.textAt, err = v.pickBlob(one, blobText, i, func(k int) (uint64, bool) { return v.at(colTextLen, k), true })
+	one.textAt, err = v.pickBlob(one, blobText, i, func(k int) (uint64, bool) { return v.loadedNumber(colTextLen, k), true })
 	if err != nil {
 		return err
 	}
 	one.hexAt, err = v.pickBlob(one, blobHex, i, func(k int) (uint64, bool) {
-		s, ok := v.shape(uint32(v.at(colID, k)))
+		s, ok := v.idShapeOf(uint32(v.loadedNumber(colID, k)))
 		return uint64(s.bytes), ok
 	})
 	return err
@@ -157,21 +157,21 @@ func (v *view) pickID(one *view, i int) (err error) {
 // pickExtras gives one the extras of row i, where it has any.
 func (v *view) pickExtras(one *view, i int) (err error) {
 	one.extraAt = []uint32{0, 0}
-	form, ok := v.form(uint32(one.at(colSet, 0)))
-	t, known := v.template(uint32(one.at(colTemplate, 0)), &reader{})
+	form, ok := v.metaFormOf(uint32(one.loadedNumber(colSet, 0)))
+	t, known := v.templateOf(uint32(one.loadedNumber(colTemplate, 0)), &reader{})
 	whole := ok && known && len(form.holes) == 0 && len(t) <= maxAmounts
-	if whole && one.at(colTemplate, 0) != 0 && one.at(colOrigin, 0) != 0 && one.at(colEnd, 0) != 0 {
+	if whole && one.loadedNumber(colTemplate, 0) != 0 && one.loadedNumber(colOrigin, 0) != 0 && one.loadedNumber(colEnd, 0) != 0 {
 		return nil
 	}
-	if err := v.load(colExtraLen); err != nil {
+	if err := v.loadColumns(colExtraLen); err != nil {
 		return err
 	}
-	one.extraAt, err = v.pickBlob(one, blobExtra, i, func(k int) (uint64, bool) { return v.at(colExtraLen, k), true })
+	one.extraAt, err = v.pickBlob(one, blobExtra, i, func(k int) (uint64, bool) { return v.loadedNumber(colExtraLen, k), true })
 	return err
 }
 
 func (v *view) pickBlob(one *view, part, i int, length func(i int) (uint64, bool)) ([]uint32, error) {
-	data, err := v.blob(part)
+	data, err := v.expandBlob(part)
 	if err != nil {
 		return nil, err
 	}
@@ -179,7 +179,7 @@ func (v *view) pickBlob(one *view, part, i int, length func(i int) (uint64, bool
 	for k := range v.n {
 		n, ok := length(k)
 		if !ok || n > uint64(len(data)) {
-			return nil, corrupt("row %d has bytes beyond the end, or no template", k)
+			return nil, corruptError("row %d has bytes beyond the end, or no template", k)
 		}
 		if k == i {
 			one.blobs[part-blobText], at[1] = data[min(sum, uint64(len(data))):], uint32(n)
@@ -187,41 +187,41 @@ func (v *view) pickBlob(one *view, part, i int, length func(i int) (uint64, bool
 		sum += n
 	}
 	if sum != uint64(len(data)) {
-		return nil, corrupt("rows have %d bytes of %d", sum, len(data))
+		return nil, corruptError("rows have %d bytes of %d", sum, len(data))
 	}
 	return at, nil
 }
 
-// number reads number i of a column of n. group is that of each row, for
+// readNumber reads number i of a column of n. group is that of each row, for
 // modeGroup, which without it is an error.
-func (c *codec) number(data []byte, n, i int, group []uint64) (uint64, error) {
+func (c *codec) readNumber(data []byte, n, i int, group []uint64) (uint64, error) {
 	r := reader{b: data}
-	mode, first := r.byte(), unzigzag(r.uvarint())
+	mode, first := r.readByte(), zigzagValue(r.readUvarint())
 	v, err := uint64(0), error(nil)
 	switch mode {
 	case modeConst:
 		v = first
 	case modeLinear:
-		v = first + uint64(i)*unzigzag(r.uvarint())
+		v = first + uint64(i)*zigzagValue(r.readUvarint())
 	default:
 		v, err = c.packedNumber(&r, mode, first, n, i, group)
 	}
-	if err == nil && !r.done() {
-		err = corrupt("column is cut off or too long")
+	if err == nil && !r.isDone() {
+		err = corruptError("column is cut off or too long")
 	}
 	return v, err
 }
 
 func (c *codec) packedNumber(r *reader, mode byte, first uint64, n, i int, group []uint64) (uint64, error) {
-	divisor := r.uvarint()
+	divisor := r.readUvarint()
 	if mode == modeTable {
 		c.words = slices.Grow(c.words[:0], n)[:n]
 		err := c.readTable(r, c.words, first, divisor)
 		return c.words[i], err
 	}
-	width := int(r.byte())
+	width := int(r.readByte())
 	if width < 1 || width > 8 {
-		return 0, corrupt("column of width %d", width)
+		return 0, corruptError("column of width %d", width)
 	}
 	var planes [8][]byte
 	for p := range width {
@@ -232,20 +232,20 @@ func (c *codec) packedNumber(r *reader, mode byte, first uint64, n, i int, group
 		planes[p] = plane
 	}
 	if mode == modePlain {
-		return first + word(planes[:width], i)*divisor, nil
+		return first + wordAt(planes[:width], i)*divisor, nil
 	}
 	c.words = slices.Grow(c.words[:0], i+1)[:i+1]
-	join(c.words, planes[:width])
+	joinPlanes(c.words, planes[:width])
 	switch {
 	case mode == modeDelta:
 		return first + sumOf(c.words)*divisor, nil
 	case mode == modeGroup && group != nil:
 		return first + sumOfGroup(c.words, group, group[i])*divisor, nil
 	}
-	return 0, corrupt("column of unknown mode %d", mode)
+	return 0, corruptError("column of unknown mode %d", mode)
 }
 
-func word(planes [][]byte, i int) (v uint64) {
+func wordAt(planes [][]byte, i int) (v uint64) {
 	for p := range planes {
 		v |= uint64(planes[p][i]) << (8 * p)
 	}
@@ -254,7 +254,7 @@ func word(planes [][]byte, i int) (v uint64) {
 
 func sumOf(deltas []uint64) (sum uint64) {
 	for _, d := range deltas {
-		sum += unzigzag(d)
+		sum += zigzagValue(d)
 	}
 	return sum
 }
@@ -262,7 +262,7 @@ func sumOf(deltas []uint64) (sum uint64) {
 func sumOfGroup(deltas, group []uint64, of uint64) (sum uint64) {
 	for i, d := range deltas {
 		if group[i] == of {
-			sum += unzigzag(d)
+			sum += zigzagValue(d)
 		}
 	}
 	return sum

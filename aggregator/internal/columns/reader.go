@@ -22,43 +22,43 @@ type reader struct {
 // readText returns a reader of s, which is only read.
 func readText(s string) reader { return reader{b: unsafe.Slice(unsafe.StringData(s), len(s))} } //nolint:gosec // a reader does not write to b
 
-// left returns how many bytes are left.
-func (r *reader) left() int { return len(r.b) - r.at }
+// bytesLeft returns how many bytes are left.
+func (r *reader) bytesLeft() int { return len(r.b) - r.at }
 
-func (r *reader) fail() { r.at, r.bad = len(r.b), true }
+func (r *reader) failReading() { r.at, r.bad = len(r.b), true }
 
-func (r *reader) uvarint() uint64 {
+func (r *reader) readUvarint() uint64 {
 	if r.at < len(r.b) && r.b[r.at] < 0x80 {
 		r.at++
 		return uint64(r.b[r.at-1])
 	}
 	v, n := binary.Uvarint(r.b[r.at:])
 	if n <= 0 {
-		r.fail()
+		r.failReading()
 		return 0
 	}
 	r.at += n
 	return v
 }
 
-func (r *reader) varint() int64 {
-	u := r.uvarint()
-	return int64(unzigzag(u))
+func (r *reader) readVarint() int64 {
+	u := r.readUvarint()
+	return int64(zigzagValue(u))
 }
 
-func (r *reader) byte() byte {
+func (r *reader) readByte() byte {
 	if r.at >= len(r.b) {
-		r.fail()
+		r.failReading()
 		return 0
 	}
 	r.at++
 	return r.b[r.at-1]
 }
 
-// take returns the next n bytes, which are a view.
-func (r *reader) take(n uint64) []byte {
-	if n > uint64(r.left()) {
-		r.fail()
+// takeBytes returns the next n bytes, which are a view.
+func (r *reader) takeBytes(n uint64) []byte {
+	if n > uint64(r.bytesLeft()) {
+		r.failReading()
 		return nil
 	}
 	end := r.at + int(n)
@@ -67,13 +67,13 @@ func (r *reader) take(n uint64) []byte {
 	return v
 }
 
-// field returns the bytes behind a length, which are a view.
-func (r *reader) field() []byte { return r.take(r.uvarint()) }
+// readField returns the bytes behind a length, which are a view.
+func (r *reader) readField() []byte { return r.takeBytes(r.readUvarint()) }
 
-// text returns the field as a copy, or as a part of b where that is the reader's
+// readText returns the field as a copy, or as a part of b where that is the reader's
 // own.
-func (r *reader) text() string {
-	f := r.field()
+func (r *reader) readText() string {
+	f := r.readField()
 	if r.own {
 		return unsafe.String(unsafe.SliceData(f), len(f)) //nolint:gosec // no one writes to b, which is own
 	}
@@ -81,7 +81,7 @@ func (r *reader) text() string {
 }
 
 func (r *reader) uint64() uint64 {
-	b := r.take(8)
+	b := r.takeBytes(8)
 	if b == nil {
 		return 0
 	}
@@ -89,18 +89,18 @@ func (r *reader) uint64() uint64 {
 }
 
 func (r *reader) uint32() uint32 {
-	b := r.take(4)
+	b := r.takeBytes(4)
 	if b == nil {
 		return 0
 	}
 	return binary.LittleEndian.Uint32(b)
 }
 
-// done reports whether all was read and all was there.
-func (r *reader) done() bool { return !r.bad && r.at == len(r.b) }
+// isDone reports whether all was read and all was there.
+func (r *reader) isDone() bool { return !r.bad && r.at == len(r.b) }
 
-func zigzag(v uint64) uint64   { return v<<1 ^ uint64(int64(v)>>63) }
-func unzigzag(u uint64) uint64 { return u>>1 ^ -(u & 1) }
+func zigzagOf(v uint64) uint64    { return v<<1 ^ uint64(int64(v)>>63) }
+func zigzagValue(u uint64) uint64 { return u>>1 ^ -(u & 1) }
 
 func appendField[T bytesOrText](b []byte, s T) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(s))), s...)

@@ -8,8 +8,8 @@ type Refs struct{ Set, Template, Origin, End uint32 }
 
 // Refs returns the numbers of a row's entries.
 func (b *Batch) Refs(i int) Refs {
-	return Refs{Set: uint32(b.v.at(colSet, i)), Template: uint32(b.v.at(colTemplate, i)),
-		Origin: uint32(b.v.at(colOrigin, i)), End: uint32(b.v.at(colEnd, i))}
+	return Refs{Set: uint32(b.v.loadedNumber(colSet, i)), Template: uint32(b.v.loadedNumber(colTemplate, i)),
+		Origin: uint32(b.v.loadedNumber(colOrigin, i)), End: uint32(b.v.loadedNumber(colEnd, i))}
 }
 
 // ReadOwn sets r to what is a row's own: all but meta, components, origin, rank,
@@ -17,7 +17,7 @@ func (b *Batch) Refs(i int) Refs {
 func (b *Batch) ReadOwn(r *Row, i int) {
 	*r = Row{}
 	b.v.rowOwn(r, i)
-	r.Record.ID = b.v.id(i)
+	r.Record.ID = b.v.rowID(i)
 }
 
 // Entries returns how many entries a table of the batch has.
@@ -41,8 +41,8 @@ type SetItem struct {
 // the set of an absent meta.
 func (b *Batch) AppendSet(dst []SetItem, set uint32) (items []SetItem, present bool) {
 	r := readText(b.tabs[TableSet][set-1])
-	for present = r.byte() != 0; r.left() > 0; {
-		u := r.uvarint()
+	for present = r.readByte() != 0; r.bytesLeft() > 0; {
+		u := r.readUvarint()
 		dst = append(dst, SetItem{Pair: uint32(u >> 1), GoesOn: u&1 != 0})
 	}
 	return dst, present
@@ -51,7 +51,7 @@ func (b *Batch) AppendSet(dst []SetItem, set uint32) (items []SetItem, present b
 // Template returns the components of an entry of [TableTemplate], all amounts
 // zero. The slice is shared.
 func (b *Batch) Template(id uint32) []record.Component {
-	t, _ := b.v.template(id, nil) // checked when parsed
+	t, _ := b.v.templateOf(id, nil) // checked when parsed
 	return t
 }
 
@@ -74,7 +74,7 @@ const MaxAmounts = maxAmounts
 // [MaxAmounts].
 func (b *Batch) AppendAmounts(dst []int64, i, n int) []int64 {
 	for k := range n {
-		dst = append(dst, int64(b.v.at(colAmount+k, i)))
+		dst = append(dst, int64(b.v.loadedNumber(colAmount+k, i)))
 	}
 	return dst
 }

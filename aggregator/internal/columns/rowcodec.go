@@ -28,13 +28,13 @@ func AppendRow(b []byte, r *Row) []byte {
 	}
 	b = append(b, flags)
 	for _, t := range []record.Time{r.Received, r.Changed, r.Stop, record.Time(r.StopObserved)} {
-		b = binary.AppendUvarint(b, zigzag(uint64(t)))
+		b = binary.AppendUvarint(b, zigzagOf(uint64(t)))
 	}
 	b = appendBool(b, r.Version.Ended)
 	b = binary.AppendVarint(b, r.Version.Observed)
 	b = appendField(b, appendOrigin(nil, r.Origin, r.Rank))
 	b = appendBody(b, &r.Record)
-	binary.LittleEndian.PutUint32(b[at+2:], checksum(b[at:at+2], b[at+6:]))
+	binary.LittleEndian.PutUint32(b[at+2:], checksumOf(b[at:at+2], b[at+6:]))
 	return b
 }
 
@@ -54,7 +54,7 @@ func appendBody(b []byte, r *record.Record) []byte {
 		b = binary.AppendUvarint(b, uint64(r.Components[i].Amount))
 	}
 	for _, t := range []record.Time{r.Start, r.Stop, r.Submit} {
-		b = binary.AppendUvarint(b, zigzag(uint64(t)))
+		b = binary.AppendUvarint(b, zigzagOf(uint64(t)))
 	}
 	return appendEnd(b, r.State, r.Exit)
 }
@@ -65,61 +65,61 @@ func DecodeRow(data []byte) (Row, error) {
 	if err := checkFormat(data, kindRow); err != nil {
 		return Row{}, err
 	}
-	if len(data) < 6 || binary.LittleEndian.Uint32(data[2:]) != checksum(data[:2], data[6:]) {
-		return Row{}, corrupt("checksum of a row")
+	if len(data) < 6 || binary.LittleEndian.Uint32(data[2:]) != checksumOf(data[:2], data[6:]) {
+		return Row{}, corruptError("checksum of a row")
 	}
 	r := reader{b: append([]byte(nil), data[6:]...), own: true}
-	row := r.row()
-	if !r.done() {
-		return Row{}, corrupt("row is cut off or too long")
+	row := r.readRow()
+	if !r.isDone() {
+		return Row{}, corruptError("row is cut off or too long")
 	}
 	return row, nil
 }
 
-func (r *reader) time() record.Time { return record.Time(r.varint()) }
-func (r *reader) bool() bool        { return r.byte() != 0 }
+func (r *reader) readTime() record.Time { return record.Time(r.readVarint()) }
+func (r *reader) readBool() bool        { return r.readByte() != 0 }
 
-func (r *reader) row() Row {
-	row := Row{Seq: r.uvarint(), Supersedes: r.uvarint()}
-	flags := r.byte()
+func (r *reader) readRow() Row {
+	row := Row{Seq: r.readUvarint(), Supersedes: r.readUvarint()}
+	flags := r.readByte()
 	row.Tombstone, row.Archived = flags&rowTombstone != 0, flags&rowArchived != 0
-	row.Received, row.Changed, row.Stop, row.StopObserved = r.time(), r.time(), r.time(), r.varint()
-	row.Version = record.Version{Ended: r.bool(), Observed: r.varint()}
-	origin, rank, ok := parseOrigin(string(r.field()))
+	row.Received, row.Changed, row.Stop, row.StopObserved = r.readTime(), r.readTime(), r.readTime(), r.readVarint()
+	row.Version = record.Version{Ended: r.readBool(), Observed: r.readVarint()}
+	origin, rank, ok := parseOrigin(string(r.readField()))
 	if !ok {
-		r.fail()
+		r.failReading()
 	}
 	row.Origin, row.Rank = origin, rank
-	r.body(&row.Record)
+	r.readBody(&row.Record)
 	return row
 }
 
-func (r *reader) body(b *record.Record) {
-	b.ID = r.text()
-	b.Meta = r.meta()
-	present := r.bool()
-	if b.Components = r.components(); !present {
+func (r *reader) readBody(b *record.Record) {
+	b.ID = r.readText()
+	b.Meta = r.readMeta()
+	present := r.readBool()
+	if b.Components = r.readComponents(); !present {
 		b.Components = nil
 	}
 	for i := range b.Components {
-		b.Components[i].Amount = int64(r.uvarint())
+		b.Components[i].Amount = int64(r.readUvarint())
 	}
-	b.Start, b.Stop, b.Submit = r.time(), r.time(), r.time()
-	b.State = r.text()
-	b.Exit = record.Exit{Known: r.bool(), Code: int32(r.varint()), Signal: int32(r.varint())}
+	b.Start, b.Stop, b.Submit = r.readTime(), r.readTime(), r.readTime()
+	b.State = r.readText()
+	b.Exit = record.Exit{Known: r.readBool(), Code: int32(r.readVarint()), Signal: int32(r.readVarint())}
 }
 
-func (r *reader) meta() record.Meta {
-	n, absent := r.count()
+func (r *reader) readMeta() record.Meta {
+	n, absent := r.readCount()
 	if absent || r.bad {
 		return nil
 	}
 	m := make(record.Meta, 0, min(n, 64))
 	values := make([]string, 0, min(n, 64)) // of all keys: most have one
 	for range n {
-		e, first := record.MetaEntry{Key: r.text()}, len(values)
-		for range min(r.uvarint(), uint64(r.left())+1) {
-			values = append(values, r.text())
+		e, first := record.MetaEntry{Key: r.readText()}, len(values)
+		for range min(r.readUvarint(), uint64(r.bytesLeft())+1) {
+			values = append(values, r.readText())
 			if r.bad {
 				return nil
 			}

@@ -16,7 +16,7 @@ func (b *Block) All() Mask {
 	if tail := b.v.n % 64; tail != 0 {
 		m[len(m)-1] = 1<<tail - 1
 	}
-	if b.v.load(colFlags) != nil {
+	if b.v.loadColumns(colFlags) != nil {
 		clear(m)
 		return m
 	}
@@ -37,7 +37,7 @@ func (b *Block) SelectStart(m Mask, from, to record.Time) error {
 	if err != nil {
 		return err
 	}
-	within(m, starts, from, to)
+	keepWithin(m, starts, from, to)
 	return nil
 }
 
@@ -51,21 +51,21 @@ func (b *Block) SelectStop(m Mask, from, to record.Time) error {
 	if err != nil {
 		return err
 	}
-	within(m, stops, max(from, record.None+1), to)
+	keepWithin(m, stops, max(from, record.None+1), to)
 	return nil
 }
 
 // SelectOpen keeps the rows of m that have no stop, or, with open false, those
 // that have one.
 func (b *Block) SelectOpen(m Mask, open bool) error {
-	if err := b.v.load(colFlags); err != nil {
+	if err := b.v.loadColumns(colFlags); err != nil {
 		return err
 	}
 	flags := b.v.cols[colFlags]
 	if flags == nil {
 		flags = make([]uint64, b.v.n)
 	}
-	m.keep(func(i int) bool { return (flags[i]&flagOpen != 0) == open })
+	m.keepRows(func(i int) bool { return (flags[i]&flagOpen != 0) == open })
 	return nil
 }
 
@@ -79,21 +79,21 @@ func (b *Block) SelectOverlap(m Mask, from, to record.Time) error {
 	if err != nil {
 		return err
 	}
-	m.keep(func(i int) bool { return stops[i] > from || stops[i] == record.None })
+	m.keepRows(func(i int) bool { return stops[i] > from || stops[i] == record.None })
 	return nil
 }
 
 // SelectRuntime keeps the rows of m that have a stop and from ≤ runtime ≤ to, in
 // whole seconds as [record.Record.Runtime] counts them.
 func (b *Block) SelectRuntime(m Mask, from, to int64) error {
-	runtime, err := b.column(colRuntime)
+	runtime, err := b.readColumn(colRuntime)
 	if err != nil {
 		return err
 	}
 	if err := b.SelectOpen(m, false); err != nil {
 		return err
 	}
-	m.keep(func(i int) bool {
+	m.keepRows(func(i int) bool {
 		seconds := int64(runtime[i]) / int64(record.Second)
 		return from <= seconds && seconds <= to
 	})
@@ -138,12 +138,12 @@ func (b *Block) SelectMeta(m Mask, f *MetaFilter) error {
 	if err != nil {
 		return err
 	}
-	f.grow(len(b.v.tables()[TableSet]) + 1)
+	f.growTo(len(b.v.tables()[TableSet]) + 1)
 	var failed error
-	m.keep(func(i int) bool {
+	m.keepRows(func(i int) bool {
 		state := f.known[sets[i]]
 		if state == setUnknown {
-			state = f.judge(b.v.tables(), sets[i])
+			state = f.judgeSet(b.v.tables(), sets[i])
 		}
 		if state != setInRow {
 			return state == setMatches
@@ -170,18 +170,18 @@ func (f *MetaFilter) inRow(b *Block, i int) (values []string, present bool, err 
 	return values, present, err
 }
 
-func (f *MetaFilter) grow(n int) {
+func (f *MetaFilter) growTo(n int) {
 	if n > len(f.known) {
 		f.known = append(f.known, make([]uint8, n-len(f.known))...)
 		f.known[0] = setInRow
 	}
 }
 
-// judge finds out and remembers what f says of a set.
-func (f *MetaFilter) judge(t *tables, set uint32) uint8 {
-	data, _ := t.get(TableSet, uint64(set))
+// judgeSet finds out and remembers what f says of a set.
+func (f *MetaFilter) judgeSet(t *tables, set uint32) uint8 {
+	data, _ := t.getEntry(TableSet, uint64(set))
 	state := uint8(setFails)
-	values, present, inRow := f.values(t, data)
+	values, present, inRow := f.valuesIn(t, data)
 	switch {
 	case inRow, f.end && !present:
 		state = setInRow
@@ -192,12 +192,12 @@ func (f *MetaFilter) judge(t *tables, set uint32) uint8 {
 	return state
 }
 
-// values returns the values of the filter's key in a set.
-func (f *MetaFilter) values(t *tables, data string) (values []string, present, inRow bool) {
+// valuesIn returns the values of the filter's key in a set.
+func (f *MetaFilter) valuesIn(t *tables, data string) (values []string, present, inRow bool) {
 	r := readText(data)
-	for r.byte(); r.left() > 0; {
-		p, _ := t.pair(r.uvarint() >> 1)
-		key, _ := t.get(TableKey, uint64(p.key))
+	for r.readByte(); r.bytesLeft() > 0; {
+		p, _ := t.getPair(r.readUvarint() >> 1)
+		key, _ := t.getEntry(TableKey, uint64(p.key))
 		if key != f.key {
 			continue
 		}
@@ -220,8 +220,8 @@ func (b *Block) SelectAmount(m Mask, name string, match func(amount int64, prese
 	}
 	places := map[uint32]int{}
 	var failed error
-	m.keep(func(i int) bool {
-		amount, present, err := b.amount(i, templates[i], name, places)
+	m.keepRows(func(i int) bool {
+		amount, present, err := b.amountOf(i, templates[i], name, places)
 		if err != nil {
 			failed = err
 		}
@@ -239,7 +239,7 @@ func (b *Block) AmountsOf(m Mask, name string, f func(i int, amount int64, prese
 	}
 	places := map[uint32]int{}
 	for i := range m.Rows() {
-		amount, present, err := b.amount(i, templates[i], name, places)
+		amount, present, err := b.amountOf(i, templates[i], name, places)
 		if err != nil {
 			return err
 		}
@@ -248,9 +248,9 @@ func (b *Block) AmountsOf(m Mask, name string, f func(i int, amount int64, prese
 	return nil
 }
 
-// amount returns the amount of the first component of that name; places
+// amountOf returns the amount of the first component of that name; places
 // remembers its position by template.
-func (b *Block) amount(i int, id uint32, name string, places map[uint32]int) (int64, bool, error) {
+func (b *Block) amountOf(i int, id uint32, name string, places map[uint32]int) (int64, bool, error) {
 	place, ok := places[id]
 	if !ok || id == 0 {
 		place = maxAmounts
@@ -259,7 +259,7 @@ func (b *Block) amount(i int, id uint32, name string, places map[uint32]int) (in
 			if err != nil {
 				return 0, false, err
 			}
-			place = position(t, name)
+			place = componentPosition(t, name)
 		}
 		places[id] = place
 	}
@@ -267,8 +267,8 @@ func (b *Block) amount(i int, id uint32, name string, places map[uint32]int) (in
 	case place < 0:
 		return 0, false, nil
 	case place < maxAmounts:
-		err := b.v.load(colAmount + place)
-		return int64(b.v.at(colAmount+place, i)), true, err
+		err := b.v.loadColumns(colAmount + place)
+		return int64(b.v.loadedNumber(colAmount+place, i)), true, err
 	}
 	return b.wideAmount(i, name)
 }
@@ -282,7 +282,7 @@ func (b *Block) wideAmount(i int, name string) (int64, bool, error) {
 	return 0, false, err
 }
 
-func position(t template, name string) int {
+func componentPosition(t template, name string) int {
 	for k := range t {
 		if t[k].Name == name {
 			return k

@@ -30,8 +30,8 @@ type cell[T any] struct {
 	known bool
 }
 
-// get returns the value that was set; nil for none.
-func (p *paged[T]) get(id uint32) *T {
+// getValue returns the value that was set; nil for none.
+func (p *paged[T]) getValue(id uint32) *T {
 	if k := int(id / pageSize); k < len(p.pages) && p.pages[k] != nil {
 		if c := &p.pages[k][id%pageSize]; c.known {
 			return &c.value
@@ -40,8 +40,8 @@ func (p *paged[T]) get(id uint32) *T {
 	return nil
 }
 
-// set keeps a value of an entry that has none, and returns it.
-func (p *paged[T]) set(id uint32, v T) *T {
+// setOnce keeps a value of an entry that has none, and returns it.
+func (p *paged[T]) setOnce(id uint32, v T) *T {
 	if p.n >= maxShared {
 		*p = paged[T]{}
 	}
@@ -73,12 +73,12 @@ func NewReader(d *Dict) *Reader { return &Reader{dict: d, shared: &shared{}} }
 // as the block is used. The error wraps [ErrCorrupt] or [ErrFormat].
 func (r *Reader) Block(data []byte) (*Block, error) {
 	f := &frame{}
-	if err := f.parse(data, kindBlock); err != nil {
+	if err := f.parseFrame(data, kindBlock); err != nil {
 		return nil, err
 	}
 	for t := range numTables {
 		if f.parts[blobTable+t] != nil {
-			return nil, corrupt("a block has no tables")
+			return nil, corruptError("a block has no tables")
 		}
 	}
 	t := r.dict.current.Load()

@@ -35,7 +35,7 @@ const (
 // entry is its index plus one, and 0 is none. All entries have been checked.
 type tables [numTables][]string
 
-func (t *tables) get(table Table, id uint64) (string, bool) {
+func (t *tables) getEntry(table Table, id uint64) (string, bool) {
 	if id == 0 || id > uint64(len(t[table])) {
 		return "", false
 	}
@@ -56,21 +56,21 @@ func appendPair(b []byte, p pair) []byte {
 
 func parsePair(data string) (pair, bool) {
 	r := readText(data)
-	key, kind := r.uvarint(), r.byte()
-	return pair{key: uint32(key), kind: kind, value: data[len(data)-r.left():]},
-		!r.bad && kind <= pairInline && key <= math.MaxUint32 && (kind == pairValue || r.left() == 0)
+	key, kind := r.readUvarint(), r.readByte()
+	return pair{key: uint32(key), kind: kind, value: data[len(data)-r.bytesLeft():]},
+		!r.bad && kind <= pairInline && key <= math.MaxUint32 && (kind == pairValue || r.bytesLeft() == 0)
 }
 
-func (t *tables) pair(id uint64) (pair, bool) {
-	data, ok := t.get(TablePair, id)
+func (t *tables) getPair(id uint64) (pair, bool) {
+	data, ok := t.getEntry(TablePair, id)
 	if !ok {
 		return pair{}, false
 	}
 	return parsePair(data)
 }
 
-// check reports whether data can be the next entry of the table.
-func (t *tables) check(table Table, data string) bool {
+// checkEntry reports whether data can be the next entry of the table.
+func (t *tables) checkEntry(table Table, data string) bool {
 	switch table {
 	case TableKey:
 		return true
@@ -99,12 +99,12 @@ func (t *tables) check(table Table, data string) bool {
 // item goes on with the key of the item before.
 func (t *tables) checkSet(data string) bool {
 	r := readText(data)
-	present := r.byte()
-	if r.bad || present > 1 || present == 0 && r.left() > 0 {
+	present := r.readByte()
+	if r.bad || present > 1 || present == 0 && r.bytesLeft() > 0 {
 		return false
 	}
-	for r.left() > 0 {
-		if id := r.uvarint() >> 1; id == 0 || id > uint64(len(t[TablePair])) {
+	for r.bytesLeft() > 0 {
+		if id := r.readUvarint() >> 1; id == 0 || id > uint64(len(t[TablePair])) {
 			return false
 		}
 	}
@@ -135,14 +135,14 @@ func appendCount(b []byte, n int, absent bool) []byte {
 	return binary.AppendUvarint(b, uint64(n)+1)
 }
 
-// count reads the number of elements that take at least one byte each.
-func (r *reader) count() (n int, absent bool) {
-	u := r.uvarint()
+// readCount reads the number of elements that take at least one byte each.
+func (r *reader) readCount() (n int, absent bool) {
+	u := r.readUvarint()
 	if u == 0 {
 		return 0, true
 	}
-	if u-1 > uint64(r.left()) {
-		r.fail()
+	if u-1 > uint64(r.bytesLeft()) {
+		r.failReading()
 		return 0, false
 	}
 	return int(u - 1), false
@@ -150,20 +150,20 @@ func (r *reader) count() (n int, absent bool) {
 
 func parseTemplate(data string) (template, bool) {
 	r := readText(data)
-	t := r.components()
-	return t, r.done()
+	t := r.readComponents()
+	return t, r.isDone()
 }
 
-func (r *reader) components() template {
-	n := r.uvarint()
-	if n > uint64(r.left()) {
-		r.fail()
+func (r *reader) readComponents() template {
+	n := r.readUvarint()
+	if n > uint64(r.bytesLeft()) {
+		r.failReading()
 		return nil
 	}
 	t := make(template, 0, min(n, 64))
 	for range n {
-		c := record.Component{Name: r.text(), Kind: record.Kind(r.byte())}
-		c.Scores = r.scores()
+		c := record.Component{Name: r.readText(), Kind: record.Kind(r.readByte())}
+		c.Scores = r.readScores()
 		if r.bad {
 			return nil
 		}
@@ -172,14 +172,14 @@ func (r *reader) components() template {
 	return t
 }
 
-func (r *reader) scores() []record.Score {
-	n, absent := r.count()
+func (r *reader) readScores() []record.Score {
+	n, absent := r.readCount()
 	if absent || r.bad {
 		return nil
 	}
 	scores := make([]record.Score, 0, min(n, 64))
 	for range n {
-		s := record.Score{Name: r.text(), Value: math.Float64frombits(r.uint64())}
+		s := record.Score{Name: r.readText(), Value: math.Float64frombits(r.uint64())}
 		if r.bad {
 			return nil
 		}
@@ -195,9 +195,9 @@ func appendOrigin(b []byte, o record.Origin, rank record.Rank) []byte {
 
 func parseOrigin(data string) (record.Origin, record.Rank, bool) {
 	r := readText(data)
-	rank := record.Rank(r.byte())
-	o := record.Origin{Agent: r.text(), Type: r.text(), Label: r.text()}
-	return o, rank, r.done()
+	rank := record.Rank(r.readByte())
+	o := record.Origin{Agent: r.readText(), Type: r.readText(), Label: r.readText()}
+	return o, rank, r.isDone()
 }
 
 func appendEnd(b []byte, state string, exit record.Exit) []byte {
@@ -208,8 +208,8 @@ func appendEnd(b []byte, state string, exit record.Exit) []byte {
 
 func parseEnd(data string) (string, record.Exit, bool) {
 	r := readText(data)
-	state, known := r.text(), r.byte()
-	code, signal := r.varint(), r.varint()
+	state, known := r.readText(), r.readByte()
+	code, signal := r.readVarint(), r.readVarint()
 	return state, record.Exit{Known: known == 1, Code: int32(code), Signal: int32(signal)},
-		r.done() && known <= 1 && code == int64(int32(code)) && signal == int64(int32(signal))
+		r.isDone() && known <= 1 && code == int64(int32(code)) && signal == int64(int32(signal))
 }

@@ -30,16 +30,16 @@ type view struct {
 	scratch *scratch // memory for columns and blobs; nil: of their own
 }
 
-// at returns a number of a loaded column.
-func (v *view) at(c, i int) uint64 {
+// loadedNumber returns a number of a loaded column.
+func (v *view) loadedNumber(c, i int) uint64 {
 	if v.cols[c] == nil {
 		return 0
 	}
 	return v.cols[c][i]
 }
 
-// load decodes columns that are not there yet.
-func (v *view) load(cols ...int) error {
+// loadColumns decodes columns that are not there yet.
+func (v *view) loadColumns(cols ...int) error {
 	for _, c := range cols {
 		if v.loaded[c] {
 			continue
@@ -55,12 +55,12 @@ func (v *view) loadColumn(c int) error {
 	if part := v.frame.parts[c]; part != nil {
 		coder := getCodec()
 		defer putCodec(coder)
-		groups := v.groups
+		groups := v.idRanks
 		if c < colNumber || c >= colNumber+maxNumbers {
 			groups = nil // only ids have groups, and the column of groups has none
 		}
-		numbers := v.scratch.numbers(v.n)
-		if err := coder.numbers(numbers, part, groups); err != nil {
+		numbers := v.scratch.lendNumbers(v.n)
+		if err := coder.readColumn(numbers, part, groups); err != nil {
 			return err
 		}
 		v.cols[c] = numbers
@@ -71,21 +71,21 @@ func (v *view) loadColumn(c int) error {
 
 func (v *view) loadAll() error {
 	for c := range v.cols {
-		if err := v.load(c); err != nil {
+		if err := v.loadColumns(c); err != nil {
 			return err
 		}
 	}
 	for _, blob := range []int{blobText, blobHex, blobExtra} {
-		if _, err := v.blob(blob); err != nil {
+		if _, err := v.expandBlob(blob); err != nil {
 			return err
 		}
 	}
-	return v.offsets()
+	return v.computeOffsets()
 }
 
-// groups returns the ranks of the rows' id templates.
-func (v *view) groups() ([]uint32, error) {
-	if err := v.load(colID); err != nil {
+// idRanks returns the ranks of the rows' id templates.
+func (v *view) idRanks() ([]uint32, error) {
+	if err := v.loadColumns(colID); err != nil {
 		return nil, err
 	}
 	if v.ranks == nil {
@@ -93,13 +93,13 @@ func (v *view) groups() ([]uint32, error) {
 		if ids == nil {
 			ids = make([]uint64, v.n)
 		}
-		v.ranks = rank(ids)
+		v.ranks = rankByAppearance(ids)
 	}
 	return v.ranks, nil
 }
 
-// blob returns a blob, expanded.
-func (v *view) blob(part int) ([]byte, error) {
+// expandBlob returns a blob, expanded.
+func (v *view) expandBlob(part int) ([]byte, error) {
 	k := part - blobText
 	if v.got[k] || v.frame.parts[part] == nil {
 		return v.blobs[k], nil
@@ -107,13 +107,13 @@ func (v *view) blob(part int) ([]byte, error) {
 	coder := getCodec()
 	defer putCodec(coder)
 	r := reader{b: v.frame.parts[part]}
-	n := r.uvarint()
+	n := r.readUvarint()
 	if r.bad || n > maxStream {
-		return nil, corrupt("blob of %d bytes", n)
+		return nil, corruptError("blob of %d bytes", n)
 	}
-	data, err := coder.stream(&r, int(n), v.scratch.text(int(n)))
-	if err == nil && !r.done() {
-		err = corrupt("blob is too long")
+	data, err := coder.readStream(&r, int(n), v.scratch.lendText(int(n)))
+	if err == nil && !r.isDone() {
+		err = corruptError("blob is too long")
 	}
 	if err != nil {
 		return nil, err
@@ -122,20 +122,20 @@ func (v *view) blob(part int) ([]byte, error) {
 	return data, nil
 }
 
-// offsets computes where the rows' bytes begin in the blobs.
-func (v *view) offsets() error {
+// computeOffsets computes where the rows' bytes begin in the blobs.
+func (v *view) computeOffsets() error {
 	if v.textAt != nil {
 		return nil
 	}
-	if err := v.load(colID, colTextLen); err != nil {
+	if err := v.loadColumns(colID, colTextLen); err != nil {
 		return err
 	}
-	textAt, err := v.ends32(blobText, func(i int) (uint64, bool) { return v.at(colTextLen, i), true })
+	textAt, err := v.ends32(blobText, func(i int) (uint64, bool) { return v.loadedNumber(colTextLen, i), true })
 	if err != nil {
 		return err
 	}
 	v.hexAt, err = v.ends32(blobHex, func(i int) (uint64, bool) {
-		s, ok := v.shape(uint32(v.at(colID, i)))
+		s, ok := v.idShapeOf(uint32(v.loadedNumber(colID, i)))
 		return uint64(s.bytes), ok
 	})
 	if err != nil {
@@ -145,15 +145,15 @@ func (v *view) offsets() error {
 	return nil
 }
 
-// extras computes where the rows' extras begin.
-func (v *view) extras() error {
+// computeExtras computes where the rows' extras begin.
+func (v *view) computeExtras() error {
 	if v.extraAt != nil {
 		return nil
 	}
-	if err := v.load(colExtraLen); err != nil {
+	if err := v.loadColumns(colExtraLen); err != nil {
 		return err
 	}
-	at, err := v.ends32(blobExtra, func(i int) (uint64, bool) { return v.at(colExtraLen, i), true })
+	at, err := v.ends32(blobExtra, func(i int) (uint64, bool) { return v.loadedNumber(colExtraLen, i), true })
 	v.extraAt = at
 	return err
 }
@@ -161,7 +161,7 @@ func (v *view) extras() error {
 // ends32 adds up the lengths of the rows in a blob, which must have just as
 // many bytes.
 func (v *view) ends32(part int, length func(i int) (uint64, bool)) ([]uint32, error) {
-	data, err := v.blob(part)
+	data, err := v.expandBlob(part)
 	if err != nil {
 		return nil, err
 	}
@@ -169,32 +169,32 @@ func (v *view) ends32(part int, length func(i int) (uint64, bool)) ([]uint32, er
 	for i := range v.n {
 		n, ok := length(i)
 		if !ok || n > uint64(len(data)) {
-			return nil, corrupt("row %d has bytes beyond the end, or no template", i)
+			return nil, corruptError("row %d has bytes beyond the end, or no template", i)
 		}
 		sum += n
 		at[i+1] = uint32(sum)
 	}
 	if sum != uint64(len(data)) {
-		return nil, corrupt("rows have %d bytes of %d", sum, len(data))
+		return nil, corruptError("rows have %d bytes of %d", sum, len(data))
 	}
 	return at, nil
 }
 
-// shape returns what an id template takes; that of 0 takes nothing.
-func (v *view) shape(id uint32) (idShape, bool) {
+// idShapeOf returns what an id template takes; that of 0 takes nothing.
+func (v *view) idShapeOf(id uint32) (idShape, bool) {
 	if id == 0 {
 		return idShape{}, true
 	}
-	if s := v.shared.shapes.get(id); s != nil {
+	if s := v.shared.shapes.getValue(id); s != nil {
 		return *s, true
 	}
-	data, ok := v.tables().get(TableID, uint64(id))
+	data, ok := v.tables().getEntry(TableID, uint64(id))
 	if !ok {
 		return idShape{}, false
 	}
 	s, ok := shapeOf(data)
 	if ok {
-		v.shared.shapes.set(id, s)
+		v.shared.shapes.setOnce(id, s)
 	}
 	return s, ok
 }
@@ -205,21 +205,21 @@ func (v *view) loadIDs() error {
 		return nil
 	}
 	for k := range maxNumbers {
-		if err := v.load(colNumber + k); err != nil {
+		if err := v.loadColumns(colNumber + k); err != nil {
 			return err
 		}
 	}
-	return v.offsets()
+	return v.computeOffsets()
 }
 
 // appendID appends the id of a row after loadIDs.
 func (v *view) appendID(dst []byte, i int) []byte {
-	id := v.at(colID, i)
+	id := v.loadedNumber(colID, i)
 	if id == 0 {
 		return append(dst, v.blobs[0][v.textAt[i]:v.textAt[i+1]]...)
 	}
-	data, _ := v.tables().get(TableID, id) // offsets has seen that it is there
-	number := func(k int) uint64 { return v.at(colNumber+k, i) }
+	data, _ := v.tables().getEntry(TableID, id) // offsets has seen that it is there
+	number := func(k int) uint64 { return v.loadedNumber(colNumber+k, i) }
 	return appendID(dst, data, number, v.blobs[1][v.hexAt[i]:v.hexAt[i+1]])
 }
 

@@ -4,28 +4,28 @@ import (
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
-// row sets r to a row after all columns were loaded.
-func (v *view) row(r *Row, i int) error {
+// fillRow sets r to a row after all columns were loaded.
+func (v *view) fillRow(r *Row, i int) error {
 	*r = Row{}
 	v.rowOwn(r, i)
-	r.Record.ID = v.id(i)
+	r.Record.ID = v.rowID(i)
 	return v.rowEntries(r, i)
 }
 
 // rowOwn reads what is the row's own but for the id and the amounts.
 func (v *view) rowOwn(r *Row, i int) {
 	v.rowTimes(r, i)
-	r.Seq, r.Supersedes = v.at(colSeq, i), v.at(colSupersedes, i)
-	r.Received = record.Time(v.at(colReceived, i))
-	r.Changed = r.Received + record.Time(v.at(colChanged, i))
+	r.Seq, r.Supersedes = v.loadedNumber(colSeq, i), v.loadedNumber(colSupersedes, i)
+	r.Received = record.Time(v.loadedNumber(colReceived, i))
+	r.Changed = r.Received + record.Time(v.loadedNumber(colChanged, i))
 }
 
 // idChunk is how many ids are put together at a time: whoever keeps one keeps
 // the memory of all of them.
 const idChunk = 32
 
-// id returns the id of a row after loadIDs.
-func (v *view) id(i int) string {
+// rowID returns the id of a row after loadIDs.
+func (v *view) rowID(i int) string {
 	if v.ids == nil {
 		v.ids = make([][]string, (v.n+idChunk-1)/idChunk)
 	}
@@ -58,8 +58,8 @@ const (
 	maxSlab   = 64
 )
 
-// slab returns n components to be filled in.
-func (v *view) slab(n int) []record.Component {
+// takeComponents returns n components to be filled in.
+func (v *view) takeComponents(n int) []record.Component {
 	if v.lends && n <= cap(v.parts) {
 		return v.parts[:n]
 	}
@@ -80,23 +80,23 @@ func (v *view) slab(n int) []record.Component {
 }
 
 func (v *view) rowTimes(r *Row, i int) {
-	flags, stop := v.at(colFlags, i), record.Time(v.at(colStop, i))
+	flags, stop := v.loadedNumber(colFlags, i), record.Time(v.loadedNumber(colStop, i))
 	body := &r.Record
-	body.Start = stop - record.Time(v.at(colRuntime, i))
+	body.Start = stop - record.Time(v.loadedNumber(colRuntime, i))
 	body.Stop, body.Submit, r.Stop = record.None, record.None, record.None
 	switch {
 	case flags&flagRegister != 0 && flags&flagBodyStop != 0:
-		r.Stop, body.Stop = stop, stop+record.Time(v.at(colBodyStop, i))
+		r.Stop, body.Stop = stop, stop+record.Time(v.loadedNumber(colBodyStop, i))
 	case flags&flagRegister != 0:
 		r.Stop = stop
 	case flags&flagOpen == 0:
 		body.Stop = stop
 	}
 	if flags&flagSubmit != 0 {
-		body.Submit = body.Start - record.Time(v.at(colWait, i))
+		body.Submit = body.Start - record.Time(v.loadedNumber(colWait, i))
 	}
-	r.StopObserved = int64(v.at(colStopObserved, i))
-	r.Version.Observed = int64(v.at(colObserved, i))
+	r.StopObserved = int64(v.loadedNumber(colStopObserved, i))
+	r.Version.Observed = int64(v.loadedNumber(colObserved, i))
 	r.Version.Ended = (body.Stop != record.None) != (flags&flagUnended != 0)
 	r.Tombstone, r.Archived = flags&flagTombstone != 0, flags&flagArchived != 0
 }
@@ -106,96 +106,96 @@ func (v *view) rowTimes(r *Row, i int) {
 func (v *view) rowEntries(r *Row, i int) error {
 	extra := v.rowExtras(i)
 	var ok [4]bool
-	r.Record.Meta, ok[0] = v.meta(uint32(v.at(colSet, i)), &extra)
+	r.Record.Meta, ok[0] = v.metaOf(uint32(v.loadedNumber(colSet, i)), &extra)
 	var t template
-	t, ok[1] = v.template(uint32(v.at(colTemplate, i)), &extra)
+	t, ok[1] = v.templateOf(uint32(v.loadedNumber(colTemplate, i)), &extra)
 	var from originKey
-	from, ok[2] = v.originOf(uint32(v.at(colOrigin, i)), &extra)
+	from, ok[2] = v.originOf(uint32(v.loadedNumber(colOrigin, i)), &extra)
 	var end endKey
-	end, ok[3] = v.endOf(uint32(v.at(colEnd, i)), &extra)
+	end, ok[3] = v.endOf(uint32(v.loadedNumber(colEnd, i)), &extra)
 	r.Origin, r.Rank = from.origin, from.rank
 	r.Record.State, r.Record.Exit = end.state, end.exit
-	r.Record.Components = v.components(t, i, &extra)
-	if !extra.done() || ok != [4]bool{true, true, true, true} {
-		return corrupt("row %d: its entries are not in the dictionary or not whole", i)
+	r.Record.Components = v.fillComponents(t, i, &extra)
+	if !extra.isDone() || ok != [4]bool{true, true, true, true} {
+		return corruptError("row %d: its entries are not in the dictionary or not whole", i)
 	}
 	return nil
 }
 
-// components fills in the amounts.
-func (v *view) components(t template, i int, extra *reader) []record.Component {
+// fillComponents fills in the amounts.
+func (v *view) fillComponents(t template, i int, extra *reader) []record.Component {
 	if len(t) == 0 {
-		if v.at(colFlags, i)&flagNoParts != 0 {
+		if v.loadedNumber(colFlags, i)&flagNoParts != 0 {
 			return []record.Component{}
 		}
 		return nil
 	}
-	out := v.slab(len(t))
+	out := v.takeComponents(len(t))
 	copy(out, t)
 	for k := range out[:min(len(out), maxAmounts)] {
-		out[k].Amount = int64(v.at(colAmount+k, i))
+		out[k].Amount = int64(v.loadedNumber(colAmount+k, i))
 	}
 	for k := maxAmounts; k < len(out); k++ {
-		out[k].Amount = int64(extra.uvarint())
+		out[k].Amount = int64(extra.readUvarint())
 	}
 	return out
 }
 
-func (v *view) template(id uint32, extra *reader) (template, bool) {
+func (v *view) templateOf(id uint32, extra *reader) (template, bool) {
 	if id == 0 {
-		return parseTemplate(extra.text())
+		return parseTemplate(extra.readText())
 	}
-	if t := v.shared.templates.get(id); t != nil {
+	if t := v.shared.templates.getValue(id); t != nil {
 		return *t, true
 	}
-	data, ok := v.tables().get(TableTemplate, uint64(id))
+	data, ok := v.tables().getEntry(TableTemplate, uint64(id))
 	if !ok {
 		return nil, false
 	}
 	t, ok := parseTemplate(data)
 	if ok {
-		v.shared.templates.set(id, t)
+		v.shared.templates.setOnce(id, t)
 	}
 	return t, ok
 }
 
 func (v *view) originOf(id uint32, extra *reader) (originKey, bool) {
-	if k := v.shared.origins.get(id); k != nil {
+	if k := v.shared.origins.getValue(id); k != nil {
 		return *k, true
 	}
-	data, ok := v.tables().get(TableOrigin, uint64(id))
+	data, ok := v.tables().getEntry(TableOrigin, uint64(id))
 	if id == 0 {
-		data, ok = extra.text(), !extra.bad
+		data, ok = extra.readText(), !extra.bad
 	}
 	o, rank, parsed := parseOrigin(data)
 	if id != 0 && ok && parsed {
-		v.shared.origins.set(id, originKey{o, rank})
+		v.shared.origins.setOnce(id, originKey{o, rank})
 	}
 	return originKey{o, rank}, ok && parsed
 }
 
 func (v *view) endOf(id uint32, extra *reader) (endKey, bool) {
-	if k := v.shared.ends.get(id); k != nil {
+	if k := v.shared.ends.getValue(id); k != nil {
 		return *k, true
 	}
-	data, ok := v.tables().get(TableEnd, uint64(id))
+	data, ok := v.tables().getEntry(TableEnd, uint64(id))
 	if id == 0 {
-		data, ok = extra.text(), !extra.bad
+		data, ok = extra.readText(), !extra.bad
 	}
 	state, exit, parsed := parseEnd(data)
 	if id != 0 && ok && parsed {
-		v.shared.ends.set(id, endKey{state, exit})
+		v.shared.ends.setOnce(id, endKey{state, exit})
 	}
 	return endKey{state, exit}, ok && parsed
 }
 
-// meta returns the meta of a set, in which markers take their values from the
+// metaOf returns the meta of a set, in which markers take their values from the
 // row.
-func (v *view) meta(id uint32, extra *reader) (record.Meta, bool) {
+func (v *view) metaOf(id uint32, extra *reader) (record.Meta, bool) {
 	if id == 0 {
-		return readMeta(v.tables(), extra.text(), extra)
+		return readMeta(v.tables(), extra.readText(), extra)
 	}
-	f, ok := v.form(id)
+	f, ok := v.metaFormOf(id)
 	if !ok {
 		return nil, false
 	}
@@ -203,20 +203,20 @@ func (v *view) meta(id uint32, extra *reader) (record.Meta, bool) {
 		return f.meta, true
 	}
 	if !v.lends {
-		return f.fill(make(record.Meta, 0, len(f.meta)), make([]string, len(f.holes)), extra)
+		return f.fillMeta(make(record.Meta, 0, len(f.meta)), make([]string, len(f.holes)), extra)
 	}
 	v.texts = append(v.texts[:0], make([]string, len(f.holes))...)
-	m, ok := f.fill(v.lent[:0], v.texts, extra)
+	m, ok := f.fillMeta(v.lent[:0], v.texts, extra)
 	v.lent = m
 	return m, ok
 }
 
-// form returns a set that is in the dictionary.
-func (v *view) form(id uint32) (*metaForm, bool) {
-	if f := v.shared.metas.get(id); f != nil {
+// metaFormOf returns a set that is in the dictionary.
+func (v *view) metaFormOf(id uint32) (*metaForm, bool) {
+	if f := v.shared.metas.getValue(id); f != nil {
 		return f, true
 	}
-	data, ok := v.tables().get(TableSet, uint64(id))
+	data, ok := v.tables().getEntry(TableSet, uint64(id))
 	if !ok {
 		return nil, false
 	}
@@ -224,7 +224,7 @@ func (v *view) form(id uint32) (*metaForm, bool) {
 	if !ok {
 		return nil, false
 	}
-	return v.shared.metas.set(id, f), true
+	return v.shared.metas.setOnce(id, f), true
 }
 
 // metaForm is a set as a meta, with holes where the values are in the rows.
@@ -235,17 +235,17 @@ type metaForm struct {
 
 type hole struct{ entry, value int }
 
-// fill appends the meta with the values of a row to m. texts has room for these.
-func (f *metaForm) fill(m record.Meta, texts []string, extra *reader) (record.Meta, bool) {
+// fillMeta appends the meta with the values of a row to m. texts has room for these.
+func (f *metaForm) fillMeta(m record.Meta, texts []string, extra *reader) (record.Meta, bool) {
 	m = append(m, f.meta...)
 	for k, h := range f.holes {
-		texts[k] = extra.text()
+		texts[k] = extra.readText()
 		e := &m[h.entry]
 		if len(e.Values) == 1 {
 			e.Values = texts[k : k+1 : k+1]
 			continue
 		}
-		if h.first(f.holes[:k]) {
+		if h.isFirst(f.holes[:k]) {
 			e.Values = append([]string(nil), e.Values...)
 		}
 		e.Values[h.value] = texts[k]
@@ -253,19 +253,19 @@ func (f *metaForm) fill(m record.Meta, texts []string, extra *reader) (record.Me
 	return m, !extra.bad
 }
 
-// first reports whether no hole before is in the same entry.
-func (h hole) first(before []hole) bool {
+// isFirst reports whether no hole before is in the same entry.
+func (h hole) isFirst(before []hole) bool {
 	return len(before) == 0 || before[len(before)-1].entry != h.entry
 }
 
 // parseForm reads a set.
 func parseForm(t *tables, data string) (f metaForm, ok bool) {
 	f.meta, ok = parseMeta(data, func(pair uint64, at hole) (key, value string, has, ok bool) {
-		p, ok := t.pair(pair)
+		p, ok := t.getPair(pair)
 		if !ok {
 			return "", "", false, false
 		}
-		key, ok = t.get(TableKey, uint64(p.key))
+		key, ok = t.getEntry(TableKey, uint64(p.key))
 		if p.kind == pairInline {
 			f.holes = append(f.holes, at)
 		}
@@ -284,14 +284,14 @@ func readMeta(t *tables, data string, extra *reader) (record.Meta, bool) {
 // parseMeta reads a set, of whose pairs item knows the keys and values.
 func parseMeta(data string, item func(pair uint64, at hole) (key, value string, has, ok bool)) (record.Meta, bool) {
 	r := readText(data)
-	if r.byte() == 0 {
-		return nil, r.done()
+	if r.readByte() == 0 {
+		return nil, r.isDone()
 	}
-	n := items(r)
+	n := countItems(r)
 	m := make(record.Meta, 0, n)
 	values, first := make([]string, 0, n), 0
-	for r.left() > 0 {
-		u := r.uvarint()
+	for r.bytesLeft() > 0 {
+		u := r.readUvarint()
 		begins := u&1 == 0 || len(m) == 0
 		if begins {
 			m, first = append(m, record.MetaEntry{}), len(values)
@@ -315,18 +315,18 @@ func parseMeta(data string, item func(pair uint64, at hole) (key, value string, 
 // parseShared reads a set without what is in the rows.
 func parseShared(t *tables, data string) (m record.Meta, inline, ok bool) {
 	r := readText(data)
-	if r.byte() == 0 {
+	if r.readByte() == 0 {
 		return nil, false, true
 	}
 	m = record.Meta{}
-	for r.left() > 0 {
-		u := r.uvarint()
-		p, _ := t.pair(u >> 1)
+	for r.bytesLeft() > 0 {
+		u := r.readUvarint()
+		p, _ := t.getPair(u >> 1)
 		if p.kind == pairInline {
 			inline = true
 			continue
 		}
-		key, _ := t.get(TableKey, uint64(p.key))
+		key, _ := t.getEntry(TableKey, uint64(p.key))
 		if u&1 == 0 || len(m) == 0 || m[len(m)-1].Key != key {
 			m = append(m, record.MetaEntry{Key: key})
 		}
@@ -337,10 +337,10 @@ func parseShared(t *tables, data string) (m record.Meta, inline, ok bool) {
 	return m, inline, true
 }
 
-// items counts the items of a set.
-func items(r reader) (n int) {
-	for ; r.left() > 0; n++ {
-		r.uvarint()
+// countItems counts the items of a set.
+func countItems(r reader) (n int) {
+	for ; r.bytesLeft() > 0; n++ {
+		r.readUvarint()
 	}
 	return n
 }
@@ -349,16 +349,16 @@ func items(r reader) (n int) {
 // as a whole, of a marker the value is.
 func readItem(t *tables, id uint64, extra *reader) (key, value string, has, ok bool) {
 	if id == 0 {
-		key, kind := extra.text(), extra.byte()
-		return key, extra.text(), kind == pairValue, !extra.bad
+		key, kind := extra.readText(), extra.readByte()
+		return key, extra.readText(), kind == pairValue, !extra.bad
 	}
-	p, ok := t.pair(id)
+	p, ok := t.getPair(id)
 	if !ok {
 		return "", "", false, false
 	}
-	key, ok = t.get(TableKey, uint64(p.key))
+	key, ok = t.getEntry(TableKey, uint64(p.key))
 	if p.kind == pairInline {
-		return key, extra.text(), true, ok && !extra.bad
+		return key, extra.readText(), true, ok && !extra.bad
 	}
 	return key, p.value, p.kind == pairValue, ok
 }
