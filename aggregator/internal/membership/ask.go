@@ -27,7 +27,7 @@ func (p *Peer) Ask(ctx context.Context, topic string, body []byte) ([]byte, erro
 		}
 		return fn(ctx, body)
 	}
-	leader, client, err := p.leader()
+	leader, client, err := p.leaderClient()
 	if err != nil {
 		return nil, err
 	}
@@ -35,9 +35,9 @@ func (p *Peer) Ask(ctx context.Context, topic string, body []byte) ([]byte, erro
 	resp, err := client.Ask(ctx, &bursarv1.AskRequest{Topic: topic, Body: body})
 	switch {
 	case err != nil && sent.yes:
-		return nil, fmt.Errorf("the leader at %s has not answered: %s", leader.Addr, because(err))
+		return nil, fmt.Errorf("the leader at %s has not answered: %s", leader.Addr, messageOf(err))
 	case err != nil:
-		return nil, notNow("the leader at %s: %s", leader.Addr, because(err))
+		return nil, notNow("the leader at %s: %s", leader.Addr, messageOf(err))
 	case !resp.GetLeads():
 		return nil, notNow("%s leads no longer", leader.Addr)
 	case resp.GetRefused() != "":

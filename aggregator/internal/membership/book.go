@@ -69,14 +69,14 @@ func OpenBook(dataDir, id string) (*Book, error) {
 	return b, nil
 }
 
-func castagnoli(b []byte) uint32 { return crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli)) }
+func checksumOf(b []byte) uint32 { return crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli)) }
 
 func encodeBook(page bookPage) ([]byte, error) {
 	body, err := json.Marshal(page)
 	if err != nil {
 		return nil, err
 	}
-	return json.Marshal(sealedBook{Format: bookFormat, CRC: castagnoli(body), Body: body})
+	return json.Marshal(sealedBook{Format: bookFormat, CRC: checksumOf(body), Body: body})
 }
 
 func decodeBook(raw []byte) (page bookPage, err error) {
@@ -87,7 +87,7 @@ func decodeBook(raw []byte) (page bookPage, err error) {
 	if sealed.Format != bookFormat {
 		return page, fmt.Errorf("format %d, this program knows %d", sealed.Format, bookFormat)
 	}
-	if castagnoli(sealed.Body) != sealed.CRC {
+	if checksumOf(sealed.Body) != sealed.CRC {
 		return page, errors.New("its checksum differs")
 	}
 	d := json.NewDecoder(bytes.NewReader(sealed.Body))
@@ -99,29 +99,29 @@ func decodeBook(raw []byte) (page bookPage, err error) {
 	return page, err
 }
 
-// read returns the page. What is in it is never changed, only replaced.
-func (b *Book) read() bookPage {
+// currentPage returns the page. What is in it is never changed, only replaced.
+func (b *Book) currentPage() bookPage {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
 	return b.page
 }
 
 // Oath returns what the node has promised.
-func (b *Book) Oath() Oath { return b.read().Oath }
+func (b *Book) Oath() Oath { return b.currentPage().Oath }
 
 // Swear makes the oath durable.
 func (b *Book) Swear(o Oath) error {
-	next := b.read()
+	next := b.currentPage()
 	next.Oath = o
-	return b.write(next)
+	return b.writePage(next)
 }
 
 // Nodes returns the nodes that were seen as members, sorted by name.
-func (b *Book) Nodes() []Listed { return b.read().Nodes }
+func (b *Book) Nodes() []Listed { return b.currentPage().Nodes }
 
 // NameOf returns the name of the node with that id; "" when the book does not say.
 func (b *Book) NameOf(id string) string {
-	page := b.read()
+	page := b.currentPage()
 	for _, n := range slices.Concat(page.Nodes, page.Oath.Held.Nodes) {
 		if n.ID == id {
 			return n.Name
@@ -132,7 +132,7 @@ func (b *Book) NameOf(id string) string {
 
 // idOf returns the id of the node with that name; "" when the book does not say.
 func (b *Book) idOf(name string) string {
-	page := b.read()
+	page := b.currentPage()
 	for _, n := range slices.Concat(page.Nodes, page.Oath.Held.Nodes) {
 		if n.Name == name {
 			return n.ID
@@ -153,7 +153,7 @@ func (b *Book) Configured(peers map[string]string, id string) (name, addr string
 // Note makes durable which name belongs to which id. What is known already costs
 // nothing.
 func (b *Book) Note(n Listed) error {
-	next := b.read()
+	next := b.currentPage()
 	was := next.Nodes
 	next.Nodes = nil
 	for _, known := range was {
@@ -166,11 +166,11 @@ func (b *Book) Note(n Listed) error {
 	}
 	next.Nodes = append(next.Nodes, n)
 	sortListed(next.Nodes)
-	return b.write(next)
+	return b.writePage(next)
 }
 
-// write replaces the file, durably, and then the page.
-func (b *Book) write(next bookPage) error {
+// writePage replaces the file, durably, and then the page.
+func (b *Book) writePage(next bookPage) error {
 	raw, err := encodeBook(next)
 	if err == nil {
 		err = durable.Replace(b.path, raw)

@@ -101,7 +101,7 @@ func someFact() NodeFact {
 
 func TestEveryFactTravels(t *testing.T) {
 	want := someFact()
-	got, err := factOf(want.message())
+	got, err := factOf(want.factMessage())
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v %v", got, err)
 	}
@@ -137,7 +137,7 @@ func TestTheRosterKeepsTheNewestOfEachNode(t *testing.T) {
 
 func FuzzFacts(f *testing.F) {
 	some := someFact()
-	raw, err := proto.Marshal(some.message())
+	raw, err := proto.Marshal(some.factMessage())
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -154,6 +154,6 @@ func FuzzFacts(f *testing.F) {
 		if _, err := json.Marshal(fact.Extra); err != nil {
 			t.Fatal(err)
 		}
-		fact.message()
+		fact.factMessage()
 	})
 }

@@ -73,8 +73,8 @@ func NewClock(opt ClockOptions) *Clock {
 	}
 	c := &Clock{opt: opt}
 	opt.Metrics.MustRegister(
-		gauge("bursar_clock_offset_seconds", "How far this node's clock is ahead of the middle of all nodes' clocks.", func() float64 { return c.Offset().Seconds() }),
-		gauge("bursar_clock_wrong", "1 while this node's clock is so far from the others' that it proposes nothing.", func() float64 { return one(c.Check() != nil) }),
+		newGauge("bursar_clock_offset_seconds", "How far this node's clock is ahead of the middle of all nodes' clocks.", func() float64 { return c.Offset().Seconds() }),
+		newGauge("bursar_clock_wrong", "1 while this node's clock is so far from the others' that it proposes nothing.", func() float64 { return oneIfTrue(c.Check() != nil) }),
 	)
 	return c
 }
@@ -82,7 +82,7 @@ func NewClock(opt ClockOptions) *Clock {
 // Run compares the clocks until ctx ends.
 func (c *Clock) Run(ctx context.Context) error {
 	repeat.Every(ctx, c.opt.Every, func() bool {
-		c.look()
+		c.compareClocks()
 		return true
 	})
 	return nil
@@ -92,7 +92,7 @@ func (c *Clock) Run(ctx context.Context) error {
 func (c *Clock) Lead(ctx context.Context) error {
 	var next time.Time
 	repeat.Every(ctx, min(c.opt.Every, handOverEvery), func() bool {
-		c.look()
+		c.compareClocks()
 		if c.Check() != nil && !time.Now().Before(next) {
 			c.handOver(ctx)
 			next = time.Now().Add(handOverEvery)
@@ -110,18 +110,18 @@ func (c *Clock) handOver(ctx context.Context) {
 	}
 }
 
-// look compares the clocks.
-func (c *Clock) look() {
+// compareClocks compares the clocks.
+func (c *Clock) compareClocks() {
 	offset, err := compareClocks(c.opt.Peers.Peers(), c.opt.Now(), c.opt.Tolerance)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if (err == nil) != (c.err == nil) {
-		c.say(err)
+		c.reportDifference(err)
 	}
 	c.offset, c.err = offset, err
 }
 
-func (c *Clock) say(err error) {
+func (c *Clock) reportDifference(err error) {
 	if err != nil {
 		c.opt.Log.Error("this node proposes nothing until its clock is right", "error", err)
 		return
@@ -152,7 +152,7 @@ func compareClocks(peers []Member, now time.Time, tolerance time.Duration) (time
 			behind++
 		}
 	}
-	offset := -middle(all)
+	offset := -medianOf(all)
 	if 2*max(ahead, behind) <= voters {
 		return offset, nil
 	}
@@ -164,9 +164,9 @@ func compareClocks(peers []Member, now time.Time, tolerance time.Duration) (time
 		ErrClock, offset.Abs().Round(time.Millisecond), side, max(ahead, behind), voters, tolerance)
 }
 
-// middle returns the median; of an even number, that of the two in the middle
+// medianOf returns the median; of an even number, that of the two in the middle
 // which is nearer to zero.
-func middle(list []time.Duration) time.Duration {
+func medianOf(list []time.Duration) time.Duration {
 	slices.Sort(list)
 	a, b := list[(len(list)-1)/2], list[len(list)/2]
 	if a.Abs() < b.Abs() {

@@ -20,14 +20,14 @@ const (
 	exchangeTime = 2 * time.Second
 )
 
-// exchange swaps facts with all other nodes until ctx ends.
-func (p *Peer) exchange(ctx context.Context) error {
+// exchangeFacts swaps facts with all other nodes until ctx ends.
+func (p *Peer) exchangeFacts(ctx context.Context) error {
 	told := ""
 	repeat.Every(ctx, exchangeEvery, func() bool {
-		others := p.others()
+		others := p.otherNodes()
 		var all sync.WaitGroup
 		for _, node := range others {
-			all.Go(func() { p.swap(ctx, node) })
+			all.Go(func() { p.swapFacts(ctx, node) })
 		}
 		all.Wait()
 		if strayed := p.Strayed(); strayed != told {
@@ -37,25 +37,25 @@ func (p *Peer) exchange(ctx context.Context) error {
 		}
 		return true
 	})
-	p.farewell(context.WithoutCancel(ctx))
+	p.sayFarewell(context.WithoutCancel(ctx))
 	return nil
 }
 
-// farewell tells the other nodes why this one serves no more, where that is to be known.
-func (p *Peer) farewell(ctx context.Context) {
+// sayFarewell tells the other nodes why this one serves no more, where that is to be known.
+func (p *Peer) sayFarewell(ctx context.Context) {
 	if p.roster.Own().Fenced == "" {
 		return
 	}
 	var all sync.WaitGroup
-	for _, node := range p.others() {
-		all.Go(func() { p.swap(ctx, node) })
+	for _, node := range p.otherNodes() {
+		all.Go(func() { p.swapFacts(ctx, node) })
 	}
 	all.Wait()
 }
 
-// others returns all other nodes: the members, and those of the configuration that are
+// otherNodes returns all other nodes: the members, and those of the configuration that are
 // none yet, without an id. What is of no node any more is forgotten.
-func (p *Peer) others() (list []cluster.Server) {
+func (p *Peer) otherNodes() (list []cluster.Server) {
 	leader := p.conf.Node.Leader()
 	names, ids, links := map[string]bool{}, map[string]bool{}, map[cluster.Server]bool{cluster.Server(leader): true}
 	for _, m := range p.conf.Node.Members() {
@@ -75,14 +75,14 @@ func (p *Peer) others() (list []cluster.Server) {
 	for _, node := range list {
 		links[node] = true
 	}
-	p.links.keep(links)
-	p.roster.keep(func(f NodeFact) bool { return names[f.Name] || ids[f.ID] })
+	p.links.keepWanted(links)
+	p.roster.keepNodes(func(f NodeFact) bool { return names[f.Name] || ids[f.ID] })
 	return list
 }
 
-// swap exchanges facts with a node.
-func (p *Peer) swap(ctx context.Context, node cluster.Server) {
-	client, err := p.links.to(node)
+// swapFacts exchanges facts with a node.
+func (p *Peer) swapFacts(ctx context.Context, node cluster.Server) {
+	client, err := p.links.clientOf(node)
 	if err != nil {
 		return
 	}
@@ -91,7 +91,7 @@ func (p *Peer) swap(ctx context.Context, node cluster.Server) {
 	own := p.roster.Own()
 	begun := time.Now()
 	var other grpcpeer.Peer
-	resp, err := client.Exchange(ctx, &bursarv1.ExchangeRequest{Facts: own.message()}, grpc.Peer(&other))
+	resp, err := client.Exchange(ctx, &bursarv1.ExchangeRequest{Facts: own.factMessage()}, grpc.Peer(&other))
 	if err != nil {
 		p.roster.Miss(node.ID)
 		p.conf.Log.Debug("facts were not exchanged", "id", node.ID, "addr", node.Addr, "error", err)
@@ -103,11 +103,11 @@ func (p *Peer) swap(ctx context.Context, node cluster.Server) {
 		return
 	}
 	f.RoundTrip = time.Since(begun)
-	p.hear(f)
+	p.hearFact(f)
 }
 
-// hear keeps the facts of another node, and which name has which id.
-func (p *Peer) hear(f NodeFact) {
+// hearFact keeps the facts of another node, and which name has which id.
+func (p *Peer) hearFact(f NodeFact) {
 	p.roster.Hear(f)
 	if f.Fresh {
 		return

@@ -61,7 +61,7 @@ func TestOthers_AreTheMembersAndTheConfiguredThatAreNone(t *testing.T) {
 		"b came back as another":  {[]Listed{{"b", "id-b2", "b:2"}}, []cluster.Member{a, b}, []cluster.Server{b.Server, {Addr: "b:2"}, {Addr: "c:2"}}},
 		"the cluster is this one": {nil, []cluster.Member{a}, []cluster.Server{{Addr: "b:2"}, {Addr: "c:2"}}},
 	} {
-		if got := newPeer(t, try.book, try.members...).others(); !reflect.DeepEqual(got, try.want) {
+		if got := newPeer(t, try.book, try.members...).otherNodes(); !reflect.DeepEqual(got, try.want) {
 			t.Errorf("%s: %v, want %v", name, got, try.want)
 		}
 	}
@@ -82,7 +82,7 @@ func TestSwap_NodeThatIsNotReached_IsNotedUntilItIsHeard(t *testing.T) {
 	for _, f := range []NodeFact{{Name: "b", ID: "id-b"}, {Name: "c", ID: "id-c"}} {
 		p.Roster().Hear(f)
 	}
-	p.swap(t.Context(), b.Server)
+	p.swapFacts(t.Context(), b.Server)
 	unreached := func(id string) bool { f, _ := p.Roster().ByID(id); return f.Unreached }
 	if !unreached("id-b") || unreached("id-c") {
 		t.Error("a node that was not reached is not noted, or another one is")

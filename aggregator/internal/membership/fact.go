@@ -82,7 +82,7 @@ func (f *NodeFact) SetExtra(name string, v any) {
 // maxExtra bounds the extra facts of a node.
 const maxExtra = 64 << 10
 
-func micros(t time.Time) int64 {
+func unixMicros(t time.Time) int64 {
 	if t.IsZero() {
 		return 0
 	}
@@ -96,13 +96,13 @@ func fromMicros(us int64) time.Time {
 	return time.UnixMicro(us).UTC()
 }
 
-// message returns the fact as it is sent.
-func (f *NodeFact) message() *bursarv1.NodeFacts {
+// factMessage returns the fact as it is sent.
+func (f *NodeFact) factMessage() *bursarv1.NodeFacts {
 	m := &bursarv1.NodeFacts{
 		Name: f.Name, Id: f.ID, Addr: f.Addr, Version: f.Version, CommandVersion: f.CommandVersion, Cluster: f.Cluster,
 		Fresh: f.Fresh, Waits: f.Waits, Leads: f.Leads, Term: f.Term, Applied: f.Applied, Command: f.Command,
-		HashIndex: f.HashIndex, HashHi: f.Hash.Hi, HashLo: f.Hash.Lo, ClockUs: micros(f.Clock), StartedUs: micros(f.Started),
-		DiskFree: f.DiskFree, DiskSize: f.DiskSize, ConfigDigest: f.ConfigDigest[:], CertEndsUs: micros(f.CertEnds),
+		HashIndex: f.HashIndex, HashHi: f.Hash.Hi, HashLo: f.Hash.Lo, ClockUs: unixMicros(f.Clock), StartedUs: unixMicros(f.Started),
+		DiskFree: f.DiskFree, DiskSize: f.DiskSize, ConfigDigest: f.ConfigDigest[:], CertEndsUs: unixMicros(f.CertEnds),
 		Fenced: f.Fenced, LogStalledMs: uint64(max(f.LogStalled, 0).Milliseconds()), Api: f.API,
 	}
 	if len(f.Extra) == 0 {

@@ -33,7 +33,7 @@ type Fence struct {
 }
 
 // Error says what has happened and what to do; dir is the node's data directory.
-func (f *Fence) error(dir string) error {
+func (f *Fence) fenceError(dir string) error {
 	return fmt.Errorf(`%w: at index %d of the log its state was %s, and that of the majority was %s (noticed %s).
 Its data are damaged or were changed, and nothing of them may be used. The other nodes go on without it, and have all that is right.
 To bring it back: stop it, move %s away (keep it: it shows what went wrong), and start it. It then joins as a new node and gets its state from the others.
@@ -56,7 +56,7 @@ func Fenced(dir string) error {
 	if err != nil {
 		return fmt.Errorf("%w: %s cannot be read (%w), so what happened is not known", ErrFenced, name, err)
 	}
-	return f.error(dir)
+	return f.fenceError(dir)
 }
 
 func decodeFence(raw []byte) (*Fence, error) {
@@ -72,8 +72,8 @@ func decodeFence(raw []byte) (*Fence, error) {
 	return f, nil
 }
 
-// raise makes the fence durable: the node in dir does not start any more.
-func (f *Fence) raise(dir string) error {
+// raiseFence makes the fence durable: the node in dir does not start any more.
+func (f *Fence) raiseFence(dir string) error {
 	f.Format = fenceFormat
 	text, err := json.MarshalIndent(f, "", "  ")
 	if err != nil {

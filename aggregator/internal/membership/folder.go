@@ -17,7 +17,7 @@ var ErrFolder = errors.New("this data folder is another node's")
 // the one with that name, and peers has both. The folder of a name that it does not have may
 // have been renamed.
 func (b *Book) CheckOwner(name string, peers map[string]string) error {
-	owner := b.NameOf(b.read().Node)
+	owner := b.NameOf(b.currentPage().Node)
 	if _, configured := peers[owner]; !configured || owner == name {
 		return nil
 	}

@@ -21,23 +21,23 @@ import (
 func (p *Peer) Write(ctx context.Context, c store.Command) (any, error) {
 	data := store.Encode(c)
 	if p.conf.Node.IsLeader() {
-		result, err := p.propose(ctx, data)
+		result, err := p.proposeHere(ctx, data)
 		return result.Value, err
 	}
-	return p.forward(ctx, data)
+	return p.forwardToLeader(ctx, data)
 }
 
-// propose commits a command on this node, if it leads.
-func (p *Peer) propose(ctx context.Context, data []byte) (cluster.Result, error) {
+// proposeHere commits a command on this node, if it leads.
+func (p *Peer) proposeHere(ctx context.Context, data []byte) (cluster.Result, error) {
 	if p.conf.Refuse != nil {
 		if err := p.conf.Refuse(); err != nil {
 			return cluster.Result{}, notNow("%w", err)
 		}
 	}
-	if !p.gate.enter() {
+	if !p.gate.enterGate() {
 		return cluster.Result{}, notNow("the leadership is being handed on")
 	}
-	defer p.gate.leave()
+	defer p.gate.leaveGate()
 	result, err := p.conf.Node.Propose(ctx, data)
 	switch {
 	case err == nil, errors.Is(err, cluster.ErrUnknownOutcome):
@@ -49,12 +49,12 @@ func (p *Peer) propose(ctx context.Context, data []byte) (cluster.Result, error)
 	}
 }
 
-// forward hands a command to the leader.
-func (p *Peer) forward(ctx context.Context, data []byte) (any, error) {
+// forwardToLeader hands a command to the leader.
+func (p *Peer) forwardToLeader(ctx context.Context, data []byte) (any, error) {
 	if len(data) > cluster.MaxEntry {
 		return nil, fmt.Errorf("%w: %w: %d bytes, at most %d", ErrRefused, cluster.ErrTooLarge, len(data), cluster.MaxEntry)
 	}
-	leader, client, err := p.leader()
+	leader, client, err := p.leaderClient()
 	if err != nil {
 		return nil, err
 	}
@@ -69,11 +69,11 @@ func (p *Peer) forward(ctx context.Context, data []byte) (any, error) {
 	case err != nil:
 		return nil, notNow("the leader at %s cannot be reached: %w", leader.Addr, err)
 	}
-	return forwarded(resp)
+	return readForwarded(resp)
 }
 
-// forwarded reads the leader's answer.
-func forwarded(resp *bursarv1.ForwardResponse) (any, error) {
+// readForwarded reads the leader's answer.
+func readForwarded(resp *bursarv1.ForwardResponse) (any, error) {
 	switch resp.GetOutcome() {
 	case bursarv1.ForwardResponse_COMMITTED:
 		result, err := store.DecodeResult(resp.GetResult())
@@ -95,7 +95,7 @@ func (s server) Forward(ctx context.Context, req *bursarv1.ForwardRequest) (*bur
 	if _, err := store.Decode(req.GetCommand()); err != nil { // in the log it would stop every node
 		return &bursarv1.ForwardResponse{Outcome: bursarv1.ForwardResponse_REFUSED, Reason: err.Error()}, nil //nolint:nilerr // the answer says it
 	}
-	result, err := s.p.propose(ctx, req.GetCommand())
+	result, err := s.p.proposeHere(ctx, req.GetCommand())
 	resp := &bursarv1.ForwardResponse{Index: result.Index}
 	if err == nil {
 		resp.Result, err = store.EncodeResult(result.Value)
@@ -115,8 +115,8 @@ func (s server) Forward(ctx context.Context, req *bursarv1.ForwardRequest) (*bur
 	return resp, nil
 }
 
-// leader returns who leads and a client for it.
-func (p *Peer) leader() (cluster.Leader, bursarv1.PeerClient, error) {
+// leaderClient returns who leads and a client for it.
+func (p *Peer) leaderClient() (cluster.Leader, bursarv1.PeerClient, error) {
 	leader := p.conf.Node.Leader()
 	switch {
 	case leader.ID == "" || leader.Addr == "":
@@ -124,7 +124,7 @@ func (p *Peer) leader() (cluster.Leader, bursarv1.PeerClient, error) {
 	case leader.ID == p.me.ID:
 		return leader, nil, notNow("this node becomes the leader, or ceases to be it")
 	}
-	client, err := p.links.to(cluster.Server(leader))
+	client, err := p.links.clientOf(cluster.Server(leader))
 	if err != nil {
 		return leader, nil, notNow("%w", err)
 	}
@@ -141,9 +141,9 @@ func (p *Peer) Handover(ctx context.Context) error {
 	if len(p.conf.Node.Members()) < 2 {
 		return cluster.ErrNoPeer
 	}
-	p.gate.close()
-	defer p.gate.open()
-	if err := p.gate.empty(ctx); err != nil {
+	p.gate.closeGate()
+	defer p.gate.openGate()
+	if err := p.gate.awaitEmpty(ctx); err != nil {
 		return err
 	}
 	return p.conf.Node.TransferLeadership(ctx)
@@ -160,7 +160,7 @@ type gate struct {
 
 func (g *gate) init() { g.news = make(chan struct{}) }
 
-func (g *gate) enter() bool {
+func (g *gate) enterGate() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.closed > 0 {
@@ -170,7 +170,7 @@ func (g *gate) enter() bool {
 	return true
 }
 
-func (g *gate) leave() {
+func (g *gate) leaveGate() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.inside--
@@ -180,20 +180,20 @@ func (g *gate) leave() {
 	}
 }
 
-func (g *gate) close() {
+func (g *gate) closeGate() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.closed++
 }
 
-func (g *gate) open() {
+func (g *gate) openGate() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.closed--
 }
 
-// empty waits until no one is inside.
-func (g *gate) empty(ctx context.Context) error {
+// awaitEmpty waits until no one is inside.
+func (g *gate) awaitEmpty(ctx context.Context) error {
 	for {
 		g.mu.Lock()
 		inside, news := g.inside, g.news
@@ -222,7 +222,7 @@ const lateAnswer = 500 * time.Millisecond
 
 func (r *leaderWatch) init() { r.change = make(chan struct{}) }
 
-func (r *leaderWatch) follow(ctx context.Context, news <-chan cluster.Leader) {
+func (r *leaderWatch) followNews(ctx context.Context, news <-chan cluster.Leader) {
 	for {
 		select {
 		case leader, ok := <-news:
@@ -240,7 +240,7 @@ func (r *leaderWatch) follow(ctx context.Context, news <-chan cluster.Leader) {
 	}
 }
 
-func (r *leaderWatch) now() (cluster.Leader, <-chan struct{}) {
+func (r *leaderWatch) currentLeader() (cluster.Leader, <-chan struct{}) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.leader, r.change
@@ -252,7 +252,7 @@ func (r *leaderWatch) whileLeads(id string, cancel func()) (end func()) {
 	done := make(chan struct{})
 	go func() {
 		for {
-			leader, change := r.now()
+			leader, change := r.currentLeader()
 			wake := change
 			var late <-chan time.Time
 			if leader.ID != "" && leader.ID != id {
@@ -271,8 +271,8 @@ func (r *leaderWatch) whileLeads(id string, cancel func()) (end func()) {
 	return func() { close(done) }
 }
 
-// because returns the message of an error of gRPC without its code.
-func because(err error) string {
+// messageOf returns the message of an error of gRPC without its code.
+func messageOf(err error) string {
 	if s, ok := status.FromError(err); ok {
 		return s.Message()
 	}

@@ -16,7 +16,7 @@ type Founded struct {
 
 // String names the node and its cluster, for people.
 func (f Founded) String() string {
-	return fmt.Sprintf("%s at %s belongs to cluster %q of %s", f.Name, f.Addr, f.Cluster, describe(f.Members))
+	return fmt.Sprintf("%s at %s belongs to cluster %q of %s", f.Name, f.Addr, f.Cluster, describeNodes(f.Members))
 }
 
 // helloTries is how often a node is asked that does not answer.
@@ -27,15 +27,15 @@ const helloTries = 3
 // cluster of which the node with the id me is a member itself, and the names of
 // those that did not answer. Of conf only Name, Peers, Dial and Log count.
 func Found(ctx context.Context, conf Config, me string) (founded []Founded, silent []string) {
-	p := &Peer{me: Listed{Name: conf.Name, ID: me, Addr: conf.Peers[conf.Name]}, links: newLinks(conf.Dial, unchanged), conf: conf}
-	defer p.links.close()
+	p := &Peer{me: Listed{Name: conf.Name, ID: me, Addr: conf.Peers[conf.Name]}, links: newLinks(conf.Dial, unchangedGeneration), conf: conf}
+	defer p.links.closeAll()
 	for name, addr := range conf.Peers {
 		p.peers = append(p.peers, Listed{Name: name, Addr: addr})
 	}
 	sortListed(p.peers)
 	var hellos map[string]Hello
 	for range helloTries {
-		if hellos = p.hellos(ctx, p.peers); len(hellos) == len(p.peers)-1 {
+		if hellos = p.askHellos(ctx, p.peers); len(hellos) == len(p.peers)-1 {
 			break
 		}
 	}
@@ -61,5 +61,5 @@ func hasID(nodes []Listed, id string) bool {
 	return false
 }
 
-// unchanged is the generation of certificates that are not renewed.
-func unchanged() uint64 { return 0 }
+// unchangedGeneration is the generation of certificates that are not renewed.
+func unchangedGeneration() uint64 { return 0 }

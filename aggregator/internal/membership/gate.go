@@ -56,19 +56,19 @@ func NewGate(opt GateOptions) *Gate {
 	opt.Every = cmp.Or(opt.Every, defaultLook)
 	g := &Gate{opt: opt}
 	opt.Metrics.MustRegister(
-		gauge("bursar_cluster_version", "The protocol version that the cluster has agreed on.", func() float64 { return float64(g.agreed()) }),
-		gauge("bursar_command_version", "The greatest version of a command that this program can apply.", func() float64 { return float64(opt.Own) }),
+		newGauge("bursar_cluster_version", "The protocol version that the cluster has agreed on.", func() float64 { return float64(g.agreedVersion()) }),
+		newGauge("bursar_command_version", "The greatest version of a command that this program can apply.", func() float64 { return float64(opt.Own) }),
 	)
 	return g
 }
 
-// agreed is the protocol version that may be proposed.
-func (g *Gate) agreed() uint32 { return max(1, g.opt.Cluster()) }
+// agreedVersion is the protocol version that may be proposed.
+func (g *Gate) agreedVersion() uint32 { return max(1, g.opt.Cluster()) }
 
 // Check returns an error that wraps [ErrVersion] for a command of a version that
 // the cluster has not agreed on.
 func (g *Gate) Check(version uint32) error {
-	if agreed := g.agreed(); version > agreed {
+	if agreed := g.agreedVersion(); version > agreed {
 		return fmt.Errorf("%w: it takes commands of version %d, and the cluster has agreed on %d; it continues by itself when every node runs the new version", ErrVersion, version, agreed)
 	}
 	return nil
@@ -88,14 +88,14 @@ func (g *Gate) Lead(ctx context.Context) error {
 func (g *Gate) Raise(ctx context.Context) {
 	g.turn.Lock() // the first duties of a leader all ask for it
 	defer g.turn.Unlock()
-	if v := g.common(); v > g.opt.Cluster() {
-		g.raise(ctx, v)
+	if v := g.commonVersion(); v > g.opt.Cluster() {
+		g.raiseVersion(ctx, v)
 	}
 }
 
-// common is the greatest version that all members have said they can apply; 0
+// commonVersion is the greatest version that all members have said they can apply; 0
 // while one of them has not been heard.
-func (g *Gate) common() uint32 {
+func (g *Gate) commonVersion() uint32 {
 	v := g.opt.Own
 	for _, p := range g.opt.Peers.Peers() {
 		v = min(v, p.Commands)
@@ -103,7 +103,7 @@ func (g *Gate) common() uint32 {
 	return v
 }
 
-func (g *Gate) raise(ctx context.Context, version uint32) {
+func (g *Gate) raiseVersion(ctx context.Context, version uint32) {
 	_, err := g.opt.Writer.Write(ctx, &store.SetVersionCommand{Version: version})
 	switch {
 	case err == nil:

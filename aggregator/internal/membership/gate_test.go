@@ -33,7 +33,7 @@ func TestTheVersionRisesToWhatAllMembersCanApply(t *testing.T) {
 		"a new node without a vote": {3, says(3, 3, 1), 1},
 	} {
 		g := &Gate{opt: GateOptions{Own: c.own, Peers: &others{list: c.peers}}}
-		if got := g.common(); got != c.want {
+		if got := g.commonVersion(); got != c.want {
 			t.Errorf("%s: %d, want %d", name, got, c.want)
 		}
 	}

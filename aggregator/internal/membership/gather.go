@@ -22,32 +22,32 @@ const (
 	helloTime = 2 * time.Second
 )
 
-// gather founds a cluster with the others or waits to be added to theirs, until
+// gatherCluster founds a cluster with the others or waits to be added to theirs, until
 // this node is a member or ctx ends.
-func (p *Peer) gather(ctx context.Context) (err error) {
+func (p *Peer) gatherCluster(ctx context.Context) (err error) {
 	repeat.Every(ctx, gatherEvery, func() bool {
 		if !p.conf.Node.Fresh() {
-			p.note("")
-			p.remember(p.me) // whose data folder it is
+			p.noteWaiting("")
+			p.rememberNode(p.me) // whose data folder it is
 			return false
 		}
-		plan, stepErr := p.plan(p.hellos(ctx, p.peers))
+		plan, stepErr := p.planNext(p.askHellos(ctx, p.peers))
 		if stepErr != nil {
 			err = stepErr
 			return false
 		}
 		if plan.Wait != "" {
-			p.note(plan.Wait)
+			p.noteWaiting(plan.Wait)
 			return true
 		}
-		err = p.found(ctx, plan.Ask)
+		err = p.foundCluster(ctx, plan.Ask)
 		return err == nil
 	})
 	return err
 }
 
-// note keeps what this node waits for, and logs it when it is news.
-func (p *Peer) note(waits string) {
+// noteWaiting keeps what this node waits for, and logs it when it is news.
+func (p *Peer) noteWaiting(waits string) {
 	p.mu.Lock()
 	news := waits != p.waits
 	p.waits = waits
@@ -62,37 +62,37 @@ func (p *Peer) note(waits string) {
 	p.conf.Log.Info("this node has no cluster yet and waits", "reason", waits)
 }
 
-func (p *Peer) gathering() *Gathering {
+func (p *Peer) currentGathering() *Gathering {
 	return &Gathering{Me: p.me, Peers: p.peers, Oath: p.book.Oath()}
 }
 
-// plan says what comes next; a promise of this node's own is durable then.
-func (p *Peer) plan(heard map[string]Hello) (Plan, error) {
+// planNext says what comes next; a promise of this node's own is durable then.
+func (p *Peer) planNext(heard map[string]Hello) (Plan, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	g := p.gathering()
+	g := p.currentGathering()
 	plan := g.Next(heard)
-	if plan.Wait != "" || g.Oath.Held.equal(p.book.Oath().Held) {
+	if plan.Wait != "" || g.Oath.Held.isEqual(p.book.Oath().Held) {
 		return plan, nil
 	}
 	return plan, p.book.Swear(g.Oath)
 }
 
-// consider answers a founder; a promise is durable before it is given.
-func (p *Peer) consider(from string, promise Promise) (reason string, held Promise, err error) {
+// considerPromise answers a founder; a promise is durable before it is given.
+func (p *Peer) considerPromise(from string, promise Promise) (reason string, held Promise, err error) {
 	now := p.founderNow(promise)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.conf.Node.Fresh() {
 		return "this node belongs to a cluster", p.book.Oath().Held, nil
 	}
-	g := p.gathering()
+	g := p.currentGathering()
 	reason = g.Consider(from, now, promise)
-	if reason == "" && !g.Oath.Held.equal(p.book.Oath().Held) {
+	if reason == "" && !g.Oath.Held.isEqual(p.book.Oath().Held) {
 		if err := p.book.Swear(g.Oath); err != nil {
 			return "", Promise{}, err
 		}
-		p.conf.Log.Info("this node has promised to belong to a new cluster", "founder", from, "nodes", describe(promise.Nodes))
+		p.conf.Log.Info("this node has promised to belong to a new cluster", "founder", from, "nodes", describeNodes(promise.Nodes))
 	}
 	return reason, p.book.Oath().Held, nil
 }
@@ -101,7 +101,7 @@ func (p *Peer) consider(from string, promise Promise) (reason string, held Promi
 // does not count or the founder does not answer.
 func (p *Peer) founderNow(promise Promise) string {
 	p.mu.Lock()
-	renewed := p.gathering().Renewed(promise)
+	renewed := p.currentGathering().Renewed(promise)
 	p.mu.Unlock()
 	if !renewed {
 		return ""
@@ -117,9 +117,9 @@ func (p *Peer) founderNow(promise Promise) string {
 	return ""
 }
 
-// found asks all others for the promise and founds the cluster when all have
+// foundCluster asks all others for the promise and founds the cluster when all have
 // given it.
-func (p *Peer) found(ctx context.Context, promise Promise) error {
+func (p *Peer) foundCluster(ctx context.Context, promise Promise) error {
 	var mu sync.Mutex
 	var given []string
 	why := ""
@@ -141,15 +141,15 @@ func (p *Peer) found(ctx context.Context, promise Promise) error {
 	}
 	all.Wait()
 	if why != "" {
-		p.note(why)
+		p.noteWaiting(why)
 		return nil
 	}
-	return p.bootstrap(promise, given)
+	return p.bootstrapCluster(promise, given)
 }
 
 // askPromise asks one node; the reason is empty when it has promised.
 func (p *Peer) askPromise(ctx context.Context, n Listed, promise Promise) string {
-	client, err := p.links.to(cluster.Server{Addr: n.Addr})
+	client, err := p.links.clientOf(cluster.Server{Addr: n.Addr})
 	if err != nil {
 		return err.Error()
 	}
@@ -159,37 +159,37 @@ func (p *Peer) askPromise(ctx context.Context, n Listed, promise Promise) string
 	resp, err := client.Promise(ctx, &bursarv1.PromiseRequest{Promise: promiseMessage(promise)}, grpc.Peer(&other))
 	switch {
 	case err != nil:
-		return because(err)
+		return messageOf(err)
 	case nameOf(other.AuthInfo) != n.Name:
 		return fmt.Sprintf("the certificate at %s is of %s", n.Addr, nameOf(other.AuthInfo))
 	case !resp.GetGiven():
 		return resp.GetReason()
-	case !promiseOf(resp.GetHeld()).equal(promise):
+	case !promiseOf(resp.GetHeld()).isEqual(promise):
 		return "it holds another promise"
 	}
 	return ""
 }
 
-// bootstrap founds the cluster if the promise still stands.
-func (p *Peer) bootstrap(promise Promise, given []string) error {
+// bootstrapCluster founds the cluster if the promise still stands.
+func (p *Peer) bootstrapCluster(promise Promise, given []string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.conf.Node.Fresh() || !p.gathering().MayFound(promise, given) {
+	if !p.conf.Node.Fresh() || !p.currentGathering().MayFound(promise, given) {
 		return nil
 	}
 	servers := make([]cluster.Server, 0, len(promise.Nodes))
 	for _, n := range promise.Nodes {
 		servers = append(servers, cluster.Server{ID: n.ID, Addr: n.Addr})
 	}
-	p.conf.Log.Info("this node founds the cluster", "nodes", describe(promise.Nodes))
+	p.conf.Log.Info("this node founds the cluster", "nodes", describeNodes(promise.Nodes))
 	if err := p.conf.Node.Bootstrap(servers); err != nil {
 		return fmt.Errorf("found the cluster: %w", err)
 	}
 	return nil
 }
 
-// hellos asks nodes at once; those that do not answer are missing.
-func (p *Peer) hellos(ctx context.Context, peers []Listed) map[string]Hello {
+// askHellos asks nodes at once; those that do not answer are missing.
+func (p *Peer) askHellos(ctx context.Context, peers []Listed) map[string]Hello {
 	var mu sync.Mutex
 	heard := map[string]Hello{}
 	var all sync.WaitGroup
@@ -216,7 +216,7 @@ func (p *Peer) hellos(ctx context.Context, peers []Listed) map[string]Hello {
 var errImpostor = errors.New("the certificate is of another name")
 
 func (p *Peer) askHello(ctx context.Context, n Listed) (Hello, error) {
-	client, err := p.links.to(cluster.Server{Addr: n.Addr})
+	client, err := p.links.clientOf(cluster.Server{Addr: n.Addr})
 	if err != nil {
 		return Hello{}, err
 	}
@@ -225,7 +225,7 @@ func (p *Peer) askHello(ctx context.Context, n Listed) (Hello, error) {
 	var other grpcpeer.Peer
 	resp, err := client.Hello(ctx, &bursarv1.HelloRequest{Name: p.me.Name, Id: p.me.ID}, grpc.Peer(&other))
 	if err != nil {
-		return Hello{}, errors.New(because(err))
+		return Hello{}, errors.New(messageOf(err))
 	}
 	if resp.GetName() != nameOf(other.AuthInfo) {
 		return Hello{}, fmt.Errorf("%w: %s, not %s", errImpostor, nameOf(other.AuthInfo), resp.GetName())

@@ -27,7 +27,7 @@ type Promise struct {
 // None reports whether p is no promise.
 func (p Promise) None() bool { return p.Founder == "" }
 
-func (p Promise) equal(o Promise) bool {
+func (p Promise) isEqual(o Promise) bool {
 	return p.Founder == o.Founder && p.Round == o.Round && slices.Equal(p.Nodes, o.Nodes)
 }
 
@@ -67,7 +67,7 @@ type Plan struct {
 	Ask  Promise
 }
 
-func wait(format string, args ...any) Plan { return Plan{Wait: fmt.Sprintf(format, args...)} }
+func waitPlan(format string, args ...any) Plan { return Plan{Wait: fmt.Sprintf(format, args...)} }
 
 // Next says what this node, which is fresh, does after it has heard from the
 // others, by name; who did not answer is missing. When the plan is to ask, the
@@ -81,53 +81,53 @@ func (g *Gathering) Next(heard map[string]Hello) Plan {
 		}
 		h, ok := heard[p.Name]
 		if !ok {
-			return wait("%s does not answer at %s", p.Name, p.Addr)
+			return waitPlan("%s does not answer at %s", p.Name, p.Addr)
 		}
-		if plan := g.judge(p, h); plan.Wait != "" {
+		if plan := g.judgePeer(p, h); plan.Wait != "" {
 			return plan
 		}
 		list = append(list, Listed{p.Name, h.ID, p.Addr})
 	}
 	if twin := sameID(list); twin != "" {
-		return wait("%s: one was started from a copy of the other's data; empty one of the data directories", twin)
+		return waitPlan("%s: one was started from a copy of the other's data; empty one of the data directories", twin)
 	}
 	if first := list[0]; first.ID != g.Me.ID {
-		return wait("%s, the first by name, founds the cluster", first.Name)
+		return waitPlan("%s, the first by name, founds the cluster", first.Name)
 	}
-	return g.ask(list)
+	return g.askForPromise(list)
 }
 
-// judge says why this node waits for the peer p.
-func (g *Gathering) judge(p Listed, h Hello) Plan {
+// judgePeer says why this node waits for the peer p.
+func (g *Gathering) judgePeer(p Listed, h Hello) Plan {
 	switch {
 	case h.Name != p.Name:
-		return wait("at %s, where %s should be, %s answers", p.Addr, p.Name, h.Name)
+		return waitPlan("at %s, where %s should be, %s answers", p.Addr, p.Name, h.Name)
 	case !h.Fresh:
-		return wait("%s belongs to a cluster, whose leader will add this node when its configuration names it", p.Name)
+		return waitPlan("%s belongs to a cluster, whose leader will add this node when its configuration names it", p.Name)
 	case !slices.Equal(h.Configured, g.Peers):
-		return wait("raft.peers of %s is another list: there %s, here %s", p.Name, describe(h.Configured), describe(g.Peers))
+		return waitPlan("raft.peers of %s is another list: there %s, here %s", p.Name, describeNodes(h.Configured), describeNodes(g.Peers))
 	}
 	return Plan{}
 }
 
-// ask makes the promise of this node, the founder, for the list.
-func (g *Gathering) ask(list []Listed) Plan {
+// askForPromise makes the promise of this node, the founder, for the list.
+func (g *Gathering) askForPromise(list []Listed) Plan {
 	held := g.Oath.Held
 	switch {
 	case held.Founder == g.Me.ID && slices.Equal(held.Nodes, list):
 		return Plan{Ask: held}
 	case !held.None() && held.Founder != g.Me.ID:
-		return Plan{Wait: bound(g.Me.Name, held)}
+		return Plan{Wait: boundPromise(g.Me.Name, held)}
 	}
 	g.Oath.Rounds++
 	g.Oath.Held = Promise{Founder: g.Me.ID, Round: g.Oath.Rounds, Nodes: list}
 	return Plan{Ask: g.Oath.Held}
 }
 
-// bound says what to do about a promise that no one takes back.
-func bound(name string, held Promise) string {
+// boundPromise says what to do about a promise that no one takes back.
+func boundPromise(name string, held Promise) string {
 	return fmt.Sprintf("%s has promised to belong to the cluster that %s (%s) wanted to found: %s; if that cluster was never founded, stop %s, empty its data directory, where there is nothing yet, and start it again",
-		name, held.Nodes[0].Name, held.Founder, describe(held.Nodes), name)
+		name, held.Nodes[0].Name, held.Founder, describeNodes(held.Nodes), name)
 }
 
 // Renewed reports whether p is of a founder that has other data than the founder
@@ -144,12 +144,12 @@ func (g *Gathering) Renewed(p Promise) bool {
 // does not count. A promise is given when the reason is empty; the Oath may have
 // changed and must be durable before the answer is sent.
 func (g *Gathering) Consider(from, now string, p Promise) (reason string) {
-	if reason := g.unfit(from, p); reason != "" {
+	if reason := g.whyUnfit(from, p); reason != "" {
 		return reason
 	}
 	held := g.Oath.Held
 	switch {
-	case held.None() || held.equal(p):
+	case held.None() || held.isEqual(p):
 	case held.Founder == p.Founder:
 		if p.Round <= held.Round {
 			return fmt.Sprintf("round %d of the founder is over, this is round %d", p.Round, held.Round)
@@ -159,24 +159,24 @@ func (g *Gathering) Consider(from, now string, p Promise) (reason string) {
 		return fmt.Sprintf("%s does not say that it is %s", from, p.Founder)
 	case g.Renewed(p): // the data with which it could have founded are gone
 	default:
-		return bound(g.Me.Name, held)
+		return boundPromise(g.Me.Name, held)
 	}
 	g.Oath.Held = p
 	return ""
 }
 
-// unfit says why a promise cannot be one of this node, whatever it has promised
+// whyUnfit says why a promise cannot be one of this node, whatever it has promised
 // before.
-func (g *Gathering) unfit(from string, p Promise) string {
+func (g *Gathering) whyUnfit(from string, p Promise) string {
 	switch {
 	case len(p.Nodes) == 0 || p.Nodes[0].ID != p.Founder || p.Founder == "" || p.Round == 0:
 		return "the founder is not the first of its list"
 	case p.Nodes[0].Name != from:
 		return fmt.Sprintf("%s asks for the promise that %s would need", from, p.Nodes[0].Name)
 	case !slices.Contains(p.Nodes, g.Me):
-		return fmt.Sprintf("this node, %s, is not in the list %s", describe([]Listed{g.Me}), describe(p.Nodes))
+		return fmt.Sprintf("this node, %s, is not in the list %s", describeNodes([]Listed{g.Me}), describeNodes(p.Nodes))
 	case !slices.Equal(withoutIDs(p.Nodes), g.Peers):
-		return fmt.Sprintf("raft.peers here is another list: %s, not %s", describe(g.Peers), describe(p.Nodes))
+		return fmt.Sprintf("raft.peers here is another list: %s, not %s", describeNodes(g.Peers), describeNodes(p.Nodes))
 	}
 	return ""
 }
@@ -184,7 +184,7 @@ func (g *Gathering) unfit(from string, p Promise) string {
 // MayFound reports whether this node may found the cluster of p: it still holds
 // that very promise, and all others have given it.
 func (g *Gathering) MayFound(p Promise, given []string) bool {
-	if p.Founder != g.Me.ID || !g.Oath.Held.equal(p) {
+	if p.Founder != g.Me.ID || !g.Oath.Held.isEqual(p) {
 		return false
 	}
 	for _, n := range p.Nodes {
@@ -207,8 +207,8 @@ func sameID(list []Listed) string {
 	return ""
 }
 
-// describe lists nodes for people.
-func describe(nodes []Listed) string {
+// describeNodes lists nodes for people.
+func describeNodes(nodes []Listed) string {
 	if len(nodes) == 0 {
 		return "no nodes"
 	}

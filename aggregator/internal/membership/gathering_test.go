@@ -138,7 +138,7 @@ func (s *sim) step(n *simNode) {
 		s.restart(n.name) // right behind the write
 		return
 	}
-	if !n.asks.equal(plan.Ask) {
+	if !n.asks.isEqual(plan.Ask) {
 		n.asks, n.given = plan.Ask, nil
 		s.tell("%s (%s) asks for round %d", n.name, n.id, plan.Ask.Round)
 	}
@@ -202,7 +202,7 @@ func (s *sim) deliver() {
 
 // take hears an answer, and founds when it was the last.
 func (s *sim) take(n *simNode, m message) {
-	if m.life != n.life || !m.promise.equal(n.asks) || !m.given || !n.fresh() {
+	if m.life != n.life || !m.promise.isEqual(n.asks) || !m.given || !n.fresh() {
 		return
 	}
 	n.given = append(n.given, m.toID)
@@ -212,7 +212,7 @@ func (s *sim) take(n *simNode, m message) {
 	}
 	p := n.asks
 	n.founded = &p
-	s.tell("%s founds %s", n.name, describe(p.Nodes))
+	s.tell("%s founds %s", n.name, describeNodes(p.Nodes))
 	s.all = append(s.all, p)
 	s.check()
 }
@@ -223,7 +223,7 @@ func (s *sim) check() {
 	var alive []Promise
 	for _, p := range s.all {
 		for _, n := range s.nodes {
-			if (n.founded != nil && n.founded.equal(p)) || (n.joined != nil && n.joined.equal(p)) {
+			if (n.founded != nil && n.founded.isEqual(p)) || (n.joined != nil && n.joined.isEqual(p)) {
 				alive = append(alive, p)
 				break
 			}
@@ -231,8 +231,8 @@ func (s *sim) check() {
 	}
 	for i, a := range alive {
 		for _, b := range alive[i+1:] {
-			if !a.equal(b) && share(a, b) {
-				s.t.Fatalf("two clusters:\n%s\n%s\nstory:\n%s", describe(a.Nodes), describe(b.Nodes), strings.Join(s.story, "\n"))
+			if !a.isEqual(b) && share(a, b) {
+				s.t.Fatalf("two clusters:\n%s\n%s\nstory:\n%s", describeNodes(a.Nodes), describeNodes(b.Nodes), strings.Join(s.story, "\n"))
 			}
 		}
 	}

@@ -48,8 +48,8 @@ func newLinks(dial func(context.Context, cluster.Server) (net.Conn, error), gene
 
 var errLinksClosed = errors.New("this node stops")
 
-// to returns the client of a node; without an id, of whoever answers at its address.
-func (l *links) to(node cluster.Server) (bursarv1.PeerClient, error) {
+// clientOf returns the client of a node; without an id, of whoever answers at its address.
+func (l *links) clientOf(node cluster.Server) (bursarv1.PeerClient, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
@@ -61,7 +61,7 @@ func (l *links) to(node cluster.Server) (bursarv1.PeerClient, error) {
 	conn := l.open[node]
 	if conn == nil {
 		var err error
-		if conn, err = ingest.NewConnection(func() (*grpc.ClientConn, error) { return l.connect(node) }, l.generation); err != nil {
+		if conn, err = ingest.NewConnection(func() (*grpc.ClientConn, error) { return l.connectTo(node) }, l.generation); err != nil {
 			return nil, fmt.Errorf("connect to %s: %w", node.Addr, err)
 		}
 		l.open[node] = conn
@@ -69,7 +69,7 @@ func (l *links) to(node cluster.Server) (bursarv1.PeerClient, error) {
 	return bursarv1.NewPeerClient(conn), nil
 }
 
-func (l *links) connect(node cluster.Server) (*grpc.ClientConn, error) {
+func (l *links) connectTo(node cluster.Server) (*grpc.ClientConn, error) {
 	return grpc.NewClient("passthrough:///"+node.Addr,
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return l.dial(ctx, node) }),
 		grpc.WithTransportCredentials(proven{}),
@@ -85,8 +85,8 @@ func (l *links) connect(node cluster.Server) (*grpc.ClientConn, error) {
 	)
 }
 
-// close ends all connections; calls under way fail.
-func (l *links) close() {
+// closeAll ends all connections; calls under way fail.
+func (l *links) closeAll() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.closed = true
@@ -96,8 +96,8 @@ func (l *links) close() {
 	l.open = nil
 }
 
-// keep closes the connections that are not wanted.
-func (l *links) keep(wanted map[cluster.Server]bool) {
+// keepWanted closes the connections that are not wanted.
+func (l *links) keepWanted(wanted map[cluster.Server]bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for node, conn := range l.open {
@@ -124,7 +124,7 @@ func (provenInfo) AuthType() string { return "bursar-peer" }
 
 var errUnproven = errors.New("a connection whose other end has not proved who it is")
 
-func (proven) take(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
+func (proven) takeConnection(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	c, ok := conn.(*cluster.Conn)
 	if !ok {
 		return nil, nil, errUnproven
@@ -134,12 +134,12 @@ func (proven) take(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
 
 // ClientHandshake implements credentials.TransportCredentials.
 func (p proven) ClientHandshake(_ context.Context, _ string, conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
-	return p.take(conn)
+	return p.takeConnection(conn)
 }
 
 // ServerHandshake implements credentials.TransportCredentials.
 func (p proven) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
-	return p.take(conn)
+	return p.takeConnection(conn)
 }
 
 // Info implements credentials.TransportCredentials.

@@ -60,10 +60,10 @@ func TestLinks_ConnectionWithoutCalls_Ends_AndIsMadeAgainByTheNext(t *testing.T)
 	t.Cleanup(s.Stop)
 
 	l := newLinks(a.DialPeer, func() uint64 { return 0 })
-	t.Cleanup(l.close)
+	t.Cleanup(l.closeAll)
 	l.idle = 20 * time.Millisecond
 	for _, node := range []cluster.Server{{Addr: b.Addr()}, {ID: "b", Addr: b.Addr()}, {Addr: b.Addr()}} {
-		client, err := l.to(node)
+		client, err := l.clientOf(node)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -112,22 +112,22 @@ func (p *Peer) Roster() *Roster { return p.roster }
 // Source adds a source of facts. It must be called before Run.
 func (p *Peer) Source(s FactSource) { p.sources = append(p.sources, s) }
 
-// alone reports whether no other node can be reached or reaches this one.
-func (p *Peer) alone() bool { return p.conf.Dial == nil }
+// isAlone reports whether no other node can be reached or reaches this one.
+func (p *Peer) isAlone() bool { return p.conf.Dial == nil }
 
 // Run serves the other nodes until ctx ends. An error means that this node must
 // stop.
 func (p *Peer) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { p.leaders.follow(ctx, p.conf.Node.LeaderChanges()); return nil })
+	g.Go(func() error { p.leaders.followNews(ctx, p.conf.Node.LeaderChanges()); return nil })
 	g.Go(func() error { p.keepFresh(ctx); return nil })
-	if !p.alone() {
-		g.Go(func() error { return p.serve(ctx) })
-		g.Go(func() error { return p.gather(ctx) })
-		g.Go(func() error { return p.exchange(ctx) })
+	if !p.isAlone() {
+		g.Go(func() error { return p.servePeers(ctx) })
+		g.Go(func() error { return p.gatherCluster(ctx) })
+		g.Go(func() error { return p.exchangeFacts(ctx) })
 	}
 	err := g.Wait()
-	p.links.close()
+	p.links.closeAll()
 	return err
 }
 
@@ -136,7 +136,7 @@ func (p *Peer) Fact() NodeFact {
 	stats := p.conf.Node.Stats()
 	f := NodeFact{
 		Name: p.me.Name, ID: p.me.ID, Addr: p.me.Addr, Version: p.conf.Version, CommandVersion: store.CommandFormat,
-		Fresh: p.conf.Node.Fresh(), Waits: p.waiting(), Leads: p.conf.Node.IsLeader(), Term: stats.Term, Applied: stats.Applied,
+		Fresh: p.conf.Node.Fresh(), Waits: p.waitsFor(), Leads: p.conf.Node.IsLeader(), Term: stats.Term, Applied: stats.Applied,
 		Clock: time.Now(), Started: p.started,
 	}
 	if p.conf.Store != nil {
@@ -148,8 +148,8 @@ func (p *Peer) Fact() NodeFact {
 	return f
 }
 
-// waiting returns what this node waits for while it has no cluster.
-func (p *Peer) waiting() string {
+// waitsFor returns what this node waits for while it has no cluster.
+func (p *Peer) waitsFor() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.waits

@@ -24,17 +24,17 @@ func (p *Peer) Linearizable(ctx context.Context) error {
 			return notNow("%w", err)
 		}
 	} else {
-		err = p.follow(ctx)
+		err = p.followLeader(ctx)
 	}
 	if err == nil {
-		p.fresh.note(begun)
+		p.fresh.noteFresh(begun)
 	}
 	return err
 }
 
-// follow waits until this node has applied what the leader has committed.
-func (p *Peer) follow(ctx context.Context) error {
-	index, err := p.indexes.get(ctx, p.askIndex)
+// followLeader waits until this node has applied what the leader has committed.
+func (p *Peer) followLeader(ctx context.Context) error {
+	index, err := p.indexes.getIndex(ctx, p.askIndex)
 	if err != nil {
 		return err
 	}
@@ -45,7 +45,7 @@ func (p *Peer) follow(ctx context.Context) error {
 const indexTime = 2 * time.Second
 
 func (p *Peer) askIndex() (uint64, error) {
-	leader, client, err := p.leader()
+	leader, client, err := p.leaderClient()
 	if err != nil {
 		return 0, err
 	}
@@ -55,7 +55,7 @@ func (p *Peer) askIndex() (uint64, error) {
 	resp, err := client.ReadIndex(ctx, &bursarv1.ReadIndexRequest{})
 	switch {
 	case err != nil:
-		return 0, notNow("the leader at %s: %s", leader.Addr, because(err))
+		return 0, notNow("the leader at %s: %s", leader.Addr, messageOf(err))
 	case !resp.GetLeads():
 		return 0, notNow("%s leads no longer", leader.Addr)
 	}
@@ -85,7 +85,7 @@ type indexAnswer struct {
 	err   error
 }
 
-func (x *indexes) get(ctx context.Context, ask func() (uint64, error)) (uint64, error) {
+func (x *indexes) getIndex(ctx context.Context, ask func() (uint64, error)) (uint64, error) {
 	x.mu.Lock()
 	if x.next == nil {
 		x.next = &indexAnswer{done: make(chan struct{})}
@@ -93,7 +93,7 @@ func (x *indexes) get(ctx context.Context, ask func() (uint64, error)) (uint64, 
 	mine := x.next
 	if !x.running {
 		x.running = true
-		go x.run(ask)
+		go x.askWhileWanted(ask)
 	}
 	x.mu.Unlock()
 	select {
@@ -104,8 +104,8 @@ func (x *indexes) get(ctx context.Context, ask func() (uint64, error)) (uint64, 
 	}
 }
 
-// run asks as long as someone waits.
-func (x *indexes) run(ask func() (uint64, error)) {
+// askWhileWanted asks as long as someone waits.
+func (x *indexes) askWhileWanted(ask func() (uint64, error)) {
 	for {
 		x.mu.Lock()
 		a := x.next
@@ -137,14 +137,14 @@ var ErrTooOld = errors.New("this node's data may be older than asked for")
 // age is any. Where it may be older, the leader is asked, and the error says that
 // it does not answer.
 func (p *Peer) Within(ctx context.Context, age time.Duration) (Staleness, error) {
-	s := p.fresh.age(time.Now())
+	s := p.fresh.ageAt(time.Now())
 	if age < 0 || (!s.Never && s.Age <= age) {
 		return s, nil
 	}
 	if err := p.Linearizable(ctx); err != nil {
 		return s, fmt.Errorf("%w, and the leader cannot be asked: %w", ErrTooOld, err)
 	}
-	return p.fresh.age(time.Now()), nil
+	return p.fresh.ageAt(time.Now()), nil
 }
 
 // freshness is when this node was last known to have all that was committed.
@@ -153,7 +153,7 @@ type freshness struct {
 	at time.Time
 }
 
-func (f *freshness) note(at time.Time) {
+func (f *freshness) noteFresh(at time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if at.After(f.at) {
@@ -161,7 +161,7 @@ func (f *freshness) note(at time.Time) {
 	}
 }
 
-func (f *freshness) age(now time.Time) Staleness {
+func (f *freshness) ageAt(now time.Time) Staleness {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.at.IsZero() {
@@ -176,7 +176,7 @@ const freshEvery = time.Second
 // keepFresh asks until ctx ends, so that a stale read knows its age.
 func (p *Peer) keepFresh(ctx context.Context) {
 	repeat.Every(ctx, freshEvery, func() bool {
-		if s := p.fresh.age(time.Now()); !s.Never && s.Age < freshEvery/2 {
+		if s := p.fresh.ageAt(time.Now()); !s.Never && s.Age < freshEvery/2 {
 			return true
 		}
 		ctx, cancel := context.WithTimeout(ctx, indexTime)

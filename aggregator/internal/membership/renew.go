@@ -31,11 +31,11 @@ func (p *Peer) Renews(fn RenewFunc) { p.renews = fn }
 // wraps [identity.ErrForeign] when all other nodes answer that they do not have the
 // authority.
 func (p *Peer) Renew(ctx context.Context, certificate *x509.Certificate) (der []byte, err error) {
-	if p.alone() {
+	if p.isAlone() {
 		return nil, identity.ErrForeign
 	}
 	var failed []error
-	others := p.others()
+	others := p.otherNodes()
 	slices.SortFunc(others, func(a, b cluster.Server) int { return cmp.Compare(a.Addr, b.Addr) })
 	for _, node := range others {
 		der, err := p.renewBy(ctx, node, certificate)
@@ -53,7 +53,7 @@ func (p *Peer) Renew(ctx context.Context, certificate *x509.Certificate) (der []
 }
 
 func (p *Peer) renewBy(ctx context.Context, node cluster.Server, certificate *x509.Certificate) ([]byte, error) {
-	client, err := p.links.to(node)
+	client, err := p.links.clientOf(node)
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +64,7 @@ func (p *Peer) renewBy(ctx context.Context, node cluster.Server, certificate *x5
 	case status.Code(err) == codes.Unimplemented:
 		return nil, fmt.Errorf("the node at %s runs a version that renews no certificates", node.Addr)
 	case err != nil:
-		return nil, fmt.Errorf("the node at %s cannot be asked: %s", node.Addr, because(err))
+		return nil, fmt.Errorf("the node at %s cannot be asked: %s", node.Addr, messageOf(err))
 	case resp.GetForeign():
 		return nil, identity.ErrForeign
 	case resp.GetRefused() != "":

@@ -88,8 +88,8 @@ func (r *Roster) ByID(id string) (NodeFact, bool) {
 	return NodeFact{}, false
 }
 
-// keep forgets the nodes for which want is false.
-func (r *Roster) keep(want func(NodeFact) bool) {
+// keepNodes forgets the nodes for which want is false.
+func (r *Roster) keepNodes(want func(NodeFact) bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for name, f := range r.facts {

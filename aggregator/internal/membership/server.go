@@ -24,8 +24,8 @@ type server struct {
 // stopTime is how long calls of other nodes may take to end.
 const stopTime = 5 * time.Second
 
-// serve answers other nodes until ctx ends.
-func (p *Peer) serve(ctx context.Context) error {
+// servePeers answers other nodes until ctx ends.
+func (p *Peer) servePeers(ctx context.Context) error {
 	s := grpc.NewServer(
 		grpc.Creds(proven{}),
 		grpc.MaxRecvMsgSize(maxRequest), grpc.MaxSendMsgSize(maxResponse),
@@ -59,7 +59,7 @@ func (p *Peer) serve(ctx context.Context) error {
 // Hello implements the peer protocol.
 func (s server) Hello(_ context.Context, _ *bursarv1.HelloRequest) (*bursarv1.HelloResponse, error) {
 	p := s.p
-	h := p.hello()
+	h := p.ownHello()
 	resp := &bursarv1.HelloResponse{
 		Name: h.Name, Id: h.ID, Addr: h.Addr, Fresh: h.Fresh, Leads: h.Leads, Cluster: h.Cluster,
 		Configured: listedMessages(h.Configured), Members: listedMessages(h.Members),
@@ -70,13 +70,13 @@ func (s server) Hello(_ context.Context, _ *bursarv1.HelloRequest) (*bursarv1.He
 	return resp, nil
 }
 
-// hello is what this node says of itself.
-func (p *Peer) hello() Hello {
+// ownHello is what this node says of itself.
+func (p *Peer) ownHello() Hello {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	h := Hello{
 		Listed: p.me, Fresh: p.conf.Node.Fresh(), Leads: p.conf.Node.IsLeader(), Configured: p.peers,
-		Promise: p.book.Oath().Held, Members: p.named(p.conf.Node.Members()),
+		Promise: p.book.Oath().Held, Members: p.nameMembers(p.conf.Node.Members()),
 	}
 	if p.conf.Store != nil {
 		h.Cluster, _ = p.conf.Store.Cluster()
@@ -84,8 +84,8 @@ func (p *Peer) hello() Hello {
 	return h
 }
 
-// named gives the members the names that this node knows. p.mu is held.
-func (p *Peer) named(members []cluster.Member) []Listed {
+// nameMembers gives the members the names that this node knows. p.mu is held.
+func (p *Peer) nameMembers(members []cluster.Member) []Listed {
 	names := map[string]string{p.me.ID: p.me.Name}
 	for _, n := range p.book.Nodes() {
 		names[n.ID] = n.Name
@@ -101,12 +101,12 @@ func (p *Peer) named(members []cluster.Member) []Listed {
 func (p *Peer) Names() []Listed {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.named(p.conf.Node.Members())
+	return p.nameMembers(p.conf.Node.Members())
 }
 
 // Promise implements the peer protocol.
 func (s server) Promise(ctx context.Context, req *bursarv1.PromiseRequest) (*bursarv1.PromiseResponse, error) {
-	reason, held, err := s.p.consider(callerName(ctx), promiseOf(req.GetPromise()))
+	reason, held, err := s.p.considerPromise(callerName(ctx), promiseOf(req.GetPromise()))
 	if err != nil {
 		return nil, status.Error(codes.Unavailable, err.Error())
 	}
@@ -126,9 +126,9 @@ func (s server) Exchange(ctx context.Context, req *bursarv1.ExchangeRequest) (*b
 	if name := callerName(ctx); name != f.Name {
 		return nil, status.Errorf(codes.PermissionDenied, "the certificate is of %s, the facts are of %s", name, f.Name)
 	}
-	s.p.hear(f)
+	s.p.hearFact(f)
 	own := s.p.roster.Own()
-	return &bursarv1.ExchangeResponse{Facts: own.message()}, nil
+	return &bursarv1.ExchangeResponse{Facts: own.factMessage()}, nil
 }
 
 func listedMessages(list []Listed) []*bursarv1.ListedNode {

@@ -21,14 +21,14 @@ const (
 // node that comes back with other data is removed, and addresses follow the
 // configuration. It is a duty of the node: OnLeader(p.Tend).
 func (p *Peer) Tend(ctx context.Context) error {
-	if p.alone() {
+	if p.isAlone() {
 		return nil
 	}
 	told := map[string]string{}
 	repeat.Every(ctx, tendEvery, func() bool {
 		p.tendSelf(ctx)
-		peers := p.expected()
-		heard := p.hellos(ctx, peers)
+		peers := p.expectedNodes()
+		heard := p.askHellos(ctx, peers)
 		for _, n := range peers {
 			h, ok := heard[n.Name]
 			if !ok || h.Name != n.Name || ctx.Err() != nil {
@@ -46,9 +46,9 @@ func (p *Peer) Tend(ctx context.Context) error {
 	return nil
 }
 
-// expected are the nodes of the configuration and those that have joined by a token. The
+// expectedNodes are the nodes of the configuration and those that have joined by a token. The
 // configuration counts where both name a node.
-func (p *Peer) expected() []Listed {
+func (p *Peer) expectedNodes() []Listed {
 	list := slices.Clone(p.peers)
 	if p.conf.Joined == nil {
 		return list
@@ -64,36 +64,36 @@ func (p *Peer) expected() []Listed {
 // tendSelf corrects this node's own address: a node that was alone had none that
 // others can reach.
 func (p *Peer) tendSelf(ctx context.Context) {
-	own, ok := p.member(p.me.ID)
+	own, ok := p.findMember(p.me.ID)
 	if !ok || p.me.Addr == "" || own.Addr == p.me.Addr {
 		return
 	}
-	p.change(ctx, "this node has another address", cluster.Server{ID: p.me.ID, Addr: p.me.Addr}, p.conf.Node.Readdress)
+	p.changeMember(ctx, "this node has another address", cluster.Server{ID: p.me.ID, Addr: p.me.Addr}, p.conf.Node.Readdress)
 }
 
 // tendPeer makes a member of the node that has answered as n. It returns why it
 // cannot be one.
 func (p *Peer) tendPeer(ctx context.Context, n Listed, h Hello) (why string) {
 	want := cluster.Server{ID: h.ID, Addr: n.Addr}
-	m, member := p.member(h.ID)
+	m, member := p.findMember(h.ID)
 	switch {
 	case member && m.Addr != n.Addr:
-		p.change(ctx, "a node has another address: "+n.Name, want, p.conf.Node.Readdress)
+		p.changeMember(ctx, "a node has another address: "+n.Name, want, p.conf.Node.Readdress)
 	case member:
-		p.remember(Listed{Name: n.Name, ID: h.ID, Addr: n.Addr})
+		p.rememberNode(Listed{Name: n.Name, ID: h.ID, Addr: n.Addr})
 	case !h.Fresh:
 		return "it has data of another cluster, or was removed from this one; to have it join, stop it, empty its data directory and start it again"
-	case !h.Promise.None() && !promised(h.Promise, p.me.ID):
-		return bound(n.Name, h.Promise)
+	case !h.Promise.None() && !isPromised(h.Promise, p.me.ID):
+		return boundPromise(n.Name, h.Promise)
 	default:
-		if p.retire(ctx, n, h.ID) {
-			p.change(ctx, "a node is added: "+n.Name, want, p.conf.Node.Add)
+		if p.retireFormer(ctx, n, h.ID) {
+			p.changeMember(ctx, "a node is added: "+n.Name, want, p.conf.Node.Add)
 		}
 	}
 	return ""
 }
 
-func promised(p Promise, id string) bool {
+func isPromised(p Promise, id string) bool {
 	for _, n := range p.Nodes {
 		if n.ID == id {
 			return true
@@ -102,11 +102,11 @@ func promised(p Promise, id string) bool {
 	return false
 }
 
-// retire removes the members that the node with the new id was before: raft has
+// retireFormer removes the members that the node with the new id was before: raft has
 // no two members of one address, and without its data the old one is no longer
 // worth anything. One that the configuration has at another address has only moved. It
 // reports whether the new one may be added now.
-func (p *Peer) retire(ctx context.Context, n Listed, id string) bool {
+func (p *Peer) retireFormer(ctx context.Context, n Listed, id string) bool {
 	done := true
 	for _, m := range p.conf.Node.Members() {
 		name, addr := p.book.Configured(p.conf.Peers, m.ID)
@@ -114,9 +114,9 @@ func (p *Peer) retire(ctx context.Context, n Listed, id string) bool {
 		switch {
 		case m.ID == id, m.ID == p.me.ID, m.Addr != n.Addr && p.book.NameOf(m.ID) != n.Name:
 		case name != "" && name != n.Name:
-			ok = p.change(ctx, "a node has another address: "+name, cluster.Server{ID: m.ID, Addr: addr}, p.conf.Node.Readdress)
+			ok = p.changeMember(ctx, "a node has another address: "+name, cluster.Server{ID: m.ID, Addr: addr}, p.conf.Node.Readdress)
 		default:
-			ok = p.change(ctx, "a node has come back with other data, its former self is removed: "+n.Name, m.Server,
+			ok = p.changeMember(ctx, "a node has come back with other data, its former self is removed: "+n.Name, m.Server,
 				func(ctx context.Context, s cluster.Server) error { return p.conf.Node.Remove(ctx, s.ID) })
 		}
 		done = done && ok
@@ -124,8 +124,8 @@ func (p *Peer) retire(ctx context.Context, n Listed, id string) bool {
 	return done
 }
 
-// change makes one change of the members and logs it.
-func (p *Peer) change(ctx context.Context, what string, s cluster.Server, do func(context.Context, cluster.Server) error) bool {
+// changeMember makes one change of the members and logs it.
+func (p *Peer) changeMember(ctx context.Context, what string, s cluster.Server, do func(context.Context, cluster.Server) error) bool {
 	ctx, cancel := context.WithTimeout(ctx, changeTime)
 	defer cancel()
 	p.conf.Log.Info(what, "id", s.ID, "addr", s.Addr)
@@ -136,7 +136,7 @@ func (p *Peer) change(ctx context.Context, what string, s cluster.Server, do fun
 	return true
 }
 
-func (p *Peer) member(id string) (cluster.Member, bool) {
+func (p *Peer) findMember(id string) (cluster.Member, bool) {
 	for _, m := range p.conf.Node.Members() {
 		if m.ID == id {
 			return m, true
@@ -145,7 +145,7 @@ func (p *Peer) member(id string) (cluster.Member, bool) {
 	return cluster.Member{}, false
 }
 
-func (p *Peer) remember(n Listed) {
+func (p *Peer) rememberNode(n Listed) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err := p.book.Note(n); err != nil {

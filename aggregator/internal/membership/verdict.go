@@ -26,9 +26,9 @@ type verdict struct {
 	split bool
 }
 
-// judge compares the votes of members of a cluster that has that many voters.
+// judgeVotes compares the votes of members of a cluster that has that many voters.
 // Only a state that more than half of all voters have, heard or not, is right.
-func judge(voters int, votes []vote) verdict {
+func judgeVotes(voters int, votes []vote) verdict {
 	count := map[store.Hash]int{}
 	all := map[store.Hash]bool{}
 	for _, v := range votes {
@@ -39,13 +39,13 @@ func judge(voters int, votes []vote) verdict {
 	}
 	for hash := range maps.Keys(count) {
 		if 2*count[hash] > voters {
-			return verdict{right: hash, decided: true, wrong: differing(votes, hash)}
+			return verdict{right: hash, decided: true, wrong: differingNodes(votes, hash)}
 		}
 	}
 	return verdict{split: len(all) > 1}
 }
 
-func differing(votes []vote, right store.Hash) (ids []string) {
+func differingNodes(votes []vote, right store.Hash) (ids []string) {
 	for _, v := range votes {
 		if v.hash != right {
 			ids = append(ids, v.id)

@@ -94,25 +94,25 @@ func NewWatch(opt WatchOptions) *Watch {
 	opt.Every, opt.Look = cmp.Or(opt.Every, defaultEvery), cmp.Or(opt.Look, defaultLook)
 	w := &Watch{opt: opt, votes: map[uint64]map[string]vote{}}
 	opt.Metrics.MustRegister(
-		gauge("bursar_state_diverged", "1 while the states of the nodes differ and none has a majority: nothing is written.", func() float64 { return one(w.Check() != nil) }),
-		gauge("bursar_state_wrong_nodes", "Members whose state differs from that of the majority.", func() float64 { return float64(len(w.Facts().Wrong)) }),
-		gauge("bursar_state_compare_success_timestamp_seconds", "When all members were last found to have the same state.", func() float64 { return seconds(w.Facts().Equal) }),
+		newGauge("bursar_state_diverged", "1 while the states of the nodes differ and none has a majority: nothing is written.", func() float64 { return oneIfTrue(w.Check() != nil) }),
+		newGauge("bursar_state_wrong_nodes", "Members whose state differs from that of the majority.", func() float64 { return float64(len(w.Facts().Wrong)) }),
+		newGauge("bursar_state_compare_success_timestamp_seconds", "When all members were last found to have the same state.", func() float64 { return unixSeconds(w.Facts().Equal) }),
 	)
 	return w
 }
 
-func gauge(name, help string, value func() float64) prometheus.Collector {
+func newGauge(name, help string, value func() float64) prometheus.Collector {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, value)
 }
 
-func one(b bool) float64 {
+func oneIfTrue(b bool) float64 {
 	if b {
 		return 1
 	}
 	return 0
 }
 
-func seconds(t time.Time) float64 {
+func unixSeconds(t time.Time) float64 {
 	if t.IsZero() {
 		return 0
 	}
@@ -136,14 +136,14 @@ func (w *Watch) Lead(ctx context.Context) error {
 // must stop at once.
 func (w *Watch) Run(ctx context.Context) (err error) {
 	repeat.Every(ctx, w.opt.Look, func() bool {
-		err = w.compare(time.Now())
+		err = w.compareStates(time.Now())
 		return err == nil
 	})
 	return err
 }
 
-// compare collects what is known and judges it.
-func (w *Watch) compare(now time.Time) error {
+// compareStates collects what is known and judges it.
+func (w *Watch) compareStates(now time.Time) error {
 	peers := w.opt.Peers.Peers()
 	voters := 0
 	if w.opt.Voter() {
@@ -156,27 +156,27 @@ func (w *Watch) compare(now time.Time) error {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.collect(peers)
-	for _, index := range w.indexes() {
-		if err := w.judge(now, index, voters, 1+len(peers)); err != nil {
+	w.collectVotes(peers)
+	for _, index := range w.votedIndexes() {
+		if err := w.judgeIndex(now, index, voters, 1+len(peers)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// collect takes what the members say now. Members that are none any more are
+// collectVotes takes what the members say now. Members that are none any more are
 // forgotten. w.mu is held.
-func (w *Watch) collect(peers []Member) {
+func (w *Watch) collectVotes(peers []Member) {
 	if index, _, ok := w.opt.Hashes.LastHash(); ok {
-		w.note(index, nil)
+		w.noteVotes(index, nil)
 	}
 	for i := range peers {
 		if peers[i].Index > 0 {
-			w.note(peers[i].Index, &peers[i])
+			w.noteVotes(peers[i].Index, &peers[i])
 		}
 	}
-	list := w.indexes()
+	list := w.votedIndexes()
 	for len(list) > remembered {
 		delete(w.votes, list[0])
 		list = list[1:]
@@ -190,8 +190,8 @@ func (w *Watch) collect(peers []Member) {
 	}
 }
 
-// note remembers this node's vote at the index, and a peer's.
-func (w *Watch) note(index uint64, p *Member) {
+// noteVotes remembers this node's vote at the index, and a peer's.
+func (w *Watch) noteVotes(index uint64, p *Member) {
 	if w.votes[index] == nil {
 		w.votes[index] = map[string]vote{}
 	}
@@ -203,8 +203,8 @@ func (w *Watch) note(index uint64, p *Member) {
 	}
 }
 
-// indexes returns those of the votes, the oldest first.
-func (w *Watch) indexes() []uint64 {
+// votedIndexes returns those of the votes, the oldest first.
+func (w *Watch) votedIndexes() []uint64 {
 	list := make([]uint64, 0, len(w.votes))
 	for index := range w.votes {
 		list = append(list, index)
@@ -213,27 +213,27 @@ func (w *Watch) indexes() []uint64 {
 	return list
 }
 
-// judge acts on the votes at an index. w.mu is held.
-func (w *Watch) judge(now time.Time, index uint64, voters, members int) error {
+// judgeIndex acts on the votes at an index. w.mu is held.
+func (w *Watch) judgeIndex(now time.Time, index uint64, voters, members int) error {
 	votes := make([]vote, 0, len(w.votes[index]))
 	for _, v := range w.votes[index] {
 		votes = append(votes, v)
 	}
-	v := judge(voters, votes)
+	v := judgeVotes(voters, votes)
 	own, known := w.votes[index][w.opt.ID]
 	switch {
 	case v.split:
-		w.split(index, votes)
+		w.stopWrites(index, votes)
 	case v.decided && known && own.hash != v.right:
-		return w.fence(&Fence{At: now, Index: index, Own: own.hash.String(), Majority: v.right.String()})
+		return w.fenceNode(&Fence{At: now, Index: index, Own: own.hash.String(), Majority: v.right.String()})
 	case v.decided && index >= w.badAt:
-		w.decided(index, v, now, len(votes) == members)
+		w.noteDecided(index, v, now, len(votes) == members)
 	}
 	return nil
 }
 
-// split stops writes until a later comparison has a majority.
-func (w *Watch) split(index uint64, votes []vote) {
+// stopWrites stops writes until a later comparison has a majority.
+func (w *Watch) stopWrites(index uint64, votes []vote) {
 	if index < w.badAt || index == w.badAt && w.bad != nil {
 		return
 	}
@@ -247,8 +247,8 @@ func (w *Watch) split(index uint64, votes []vote) {
 	w.opt.Log.Error("the states of the nodes differ: the cluster only reads", "error", w.bad)
 }
 
-// decided notes that a majority agrees at an index.
-func (w *Watch) decided(index uint64, v verdict, now time.Time, whole bool) {
+// noteDecided notes that a majority agrees at an index.
+func (w *Watch) noteDecided(index uint64, v verdict, now time.Time, whole bool) {
 	if w.bad != nil {
 		w.opt.Log.Info("a majority of the nodes has the same state again", "index", index)
 		w.bad = nil
@@ -262,12 +262,12 @@ func (w *Watch) decided(index uint64, v verdict, now time.Time, whole bool) {
 	}
 }
 
-// fence stops this node for good.
-func (w *Watch) fence(f *Fence) error {
-	if err := f.raise(w.opt.Dir); err != nil {
+// fenceNode stops this node for good.
+func (w *Watch) fenceNode(f *Fence) error {
+	if err := f.raiseFence(w.opt.Dir); err != nil {
 		w.opt.Log.Error("it cannot be noted that this node must not start again", "error", err)
 	}
-	err := f.error(w.opt.Dir)
+	err := f.fenceError(w.opt.Dir)
 	w.opt.Log.Error("this node stops", "error", err)
 	w.out = err
 	return err

@@ -40,7 +40,7 @@ func TestOnlyTheMajorityOfAllVotersIsRight(t *testing.T) {
 		"two of two differ":       {2, []vote{voter("a", 1), voter("b", 2)}, verdict{split: true}},
 		"two and two":             {4, []vote{voter("a", 1), voter("b", 2), voter("c", 2), voter("d", 1)}, verdict{split: true}},
 	} {
-		if got := judge(c.voters, c.votes); !cmp.Equal(c.want, got, cmp.AllowUnexported(verdict{})) {
+		if got := judgeVotes(c.voters, c.votes); !cmp.Equal(c.want, got, cmp.AllowUnexported(verdict{})) {
 			t.Errorf("%s: %+v, want %+v", name, got, c.want)
 		}
 	}
@@ -124,14 +124,14 @@ func TestTheNodeThatDiffersFromTheMajorityFencesItselfForGood(t *testing.T) {
 	o := &others{}
 	w := watching(t, o, memory{7: hash(2)})
 	o.say(watchedPeer("b", 7, 1), watchedPeer("c", 0, 0))
-	if err := w.compare(noon); err != nil {
+	if err := w.compareStates(noon); err != nil {
 		t.Fatal("without a majority:", err)
 	}
 	if err := Fenced(w.opt.Dir); err != nil {
 		t.Fatal(err)
 	}
 	o.say(watchedPeer("b", 8, 9), watchedPeer("c", 7, 1)) // b has gone on; what it said of 7 counts
-	err := w.compare(noon)
+	err := w.compareStates(noon)
 	if !errors.Is(err, ErrFenced) {
 		t.Fatal(err)
 	}
@@ -153,7 +153,7 @@ func TestOneOfTheMajorityGoesOnAndNamesTheOther(t *testing.T) {
 	o := &others{}
 	w := watching(t, o, memory{7: hash(1)})
 	o.say(watchedPeer("b", 7, 1), watchedPeer("c", 7, 2))
-	if err := w.compare(noon); err != nil || w.Check() != nil || w.Readable() != nil {
+	if err := w.compareStates(noon); err != nil || w.Check() != nil || w.Readable() != nil {
 		t.Fatal(err, w.Check())
 	}
 	if f := w.Facts(); !slices.Equal(f.Wrong, []string{"c"}) || !f.Equal.IsZero() {
@@ -162,7 +162,7 @@ func TestOneOfTheMajorityGoesOnAndNamesTheOther(t *testing.T) {
 	o.say(watchedPeer("b", 7, 1))
 	w.opt.Hashes.(memory)[9] = hash(4)
 	o.say(watchedPeer("b", 9, 4))
-	if err := w.compare(noon); err != nil {
+	if err := w.compareStates(noon); err != nil {
 		t.Fatal(err)
 	}
 	if f := w.Facts(); len(f.Wrong) > 0 || f.Equal != noon {
@@ -175,7 +175,7 @@ func TestWithoutAMajorityNothingIsWrittenUntilThereIsOne(t *testing.T) {
 	hashes := memory{7: hash(1)}
 	w := watching(t, o, hashes)
 	o.say(watchedPeer("b", 7, 2), watchedPeer("c", 7, 3))
-	if err := w.compare(noon); err != nil {
+	if err := w.compareStates(noon); err != nil {
 		t.Fatal(err)
 	}
 	if err := w.Check(); !errors.Is(err, ErrDiverged) || !strings.Contains(err.Error(), "b has "+hash(2).String()) {
@@ -183,7 +183,7 @@ func TestWithoutAMajorityNothingIsWrittenUntilThereIsOne(t *testing.T) {
 	}
 	hashes[9] = hash(5)
 	o.say(watchedPeer("b", 9, 5), watchedPeer("c", 0, 0))
-	if err := w.compare(noon); err != nil || w.Check() != nil {
+	if err := w.compareStates(noon); err != nil || w.Check() != nil {
 		t.Error(err, w.Check())
 	}
 }
@@ -192,11 +192,11 @@ func TestAMemberThatIsNoneAnyMoreHasNoVote(t *testing.T) {
 	o := &others{}
 	w := watching(t, o, memory{7: hash(1)})
 	o.say(watchedPeer("old", 7, 2), watchedPeer("b", 0, 0))
-	if err := w.compare(noon); err != nil || w.Check() == nil {
+	if err := w.compareStates(noon); err != nil || w.Check() == nil {
 		t.Fatal(err, w.Check())
 	}
 	o.say(watchedPeer("new", 7, 1), watchedPeer("b", 0, 0))
-	if err := w.compare(noon); err != nil || w.Check() != nil {
+	if err := w.compareStates(noon); err != nil || w.Check() != nil {
 		t.Error(err, w.Check())
 	}
 }
@@ -208,7 +208,7 @@ func TestOnlyTheNewestComparisonsAreKept(t *testing.T) {
 	for i := range uint64(100) {
 		hashes[i+1] = hash(i)
 		o.say(watchedPeer("b", i+1, i))
-		if err := w.compare(noon); err != nil {
+		if err := w.compareStates(noon); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -264,7 +264,7 @@ func TestAFenceThatCannotBeReadKeepsTheNodeFromStarting(t *testing.T) {
 func TestTheFormatOfAFenceStays(t *testing.T) {
 	dir := t.TempDir()
 	f := &Fence{At: noon, Index: 7, Own: "o", Majority: "m"}
-	if err := f.raise(dir); err != nil {
+	if err := f.raiseFence(dir); err != nil {
 		t.Fatal(err)
 	}
 	text, err := os.ReadFile(filepath.Join(dir, fenceName))
@@ -277,7 +277,7 @@ func TestTheFormatOfAFenceStays(t *testing.T) {
 func FuzzFence(f *testing.F) {
 	f.Add([]byte(`{"format":1,"at":"2026-11-21T12:00:00Z","index":7,"own":"o","majority":"m"}`))
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		if fence, err := decodeFence(raw); err == nil && !errors.Is(fence.error("/d"), ErrFenced) {
+		if fence, err := decodeFence(raw); err == nil && !errors.Is(fence.fenceError("/d"), ErrFenced) {
 			t.Error(fence)
 		}
 	})
