@@ -18,7 +18,7 @@ type position struct {
 	digest frame.Digest
 }
 
-func at(c store.Cursor) position {
+func positionOf(c store.Cursor) position {
 	return position{epoch: c.Epoch, seq: c.Seq, digest: frame.Digest(c.Digest)}
 }
 
@@ -42,27 +42,27 @@ type batcher struct {
 
 func newBatcher(agent string, from position, now func() record.Time, emit func(*store.IngestCommand) error) *batcher {
 	b := &batcher{agent: agent, now: now, emit: emit, pos: from, digest: from.digest, rows: columns.NewBuilder(), most: entryMost, begins: true}
-	b.begin()
+	b.beginCommand()
 	return b
 }
 
-func (b *batcher) begin() {
+func (b *batcher) beginCommand() {
 	b.rows.Reset()
 	b.decoder.Reset() // rows and commands hold copies, or views of the chunk
 	b.extra, b.frames = 0, b.frames[:0]
-	b.start = b.end()
+	b.start = b.endPosition()
 	b.cmd = &store.IngestCommand{Agent: b.agent, Epoch: b.pos.epoch, From: b.pos.seq + 1, Before: store.Chain(b.digest)}
 }
 
-// end is the place behind all that was taken, emitted or not.
-func (b *batcher) end() position {
+// endPosition is the place behind all that was taken, emitted or not.
+func (b *batcher) endPosition() position {
 	return position{epoch: b.pos.epoch, seq: b.pos.seq, digest: b.digest}
 }
 
-// chunk takes a chunk that continues right behind what was taken, and emits
+// takeChunk takes a chunk that continues right behind what was taken, and emits
 // commands as they fill. The error says what is wrong with the chunk; what was
 // emitted before is good.
-func (b *batcher) chunk(raw []byte) error {
+func (b *batcher) takeChunk(raw []byte) error {
 	c, err := frame.Parse(raw)
 	if err != nil {
 		return err
@@ -71,7 +71,7 @@ func (b *batcher) chunk(raw []byte) error {
 		return fmt.Errorf("chunk begins with frame %d, want %d, or its digest differs: %w", c.First, b.pos.seq+1, frame.ErrChain)
 	}
 	for seq, f := range c.Frames() {
-		if err := b.frame(f); err != nil {
+		if err := b.takeFrame(f); err != nil {
 			return fmt.Errorf("frame %d: %w", seq, err)
 		}
 	}
@@ -88,44 +88,44 @@ const entryRoom = columns.MaxBatch
 // times or amounts unlike all others, can make the columns of all rows wider.
 const entryMost = entryRoom + 24<<10
 
-// frame takes one frame.
-func (b *batcher) frame(raw []byte) error {
+// takeFrame takes one frame.
+func (b *batcher) takeFrame(raw []byte) error {
 	var f wire.Frame
 	if err := b.decoder.Frame(raw, &f); err != nil {
 		return err
 	}
-	if b.pos.seq >= b.cmd.From && !b.fits(&f, raw) {
-		if err := b.flush(); err != nil {
+	if b.pos.seq >= b.cmd.From && !b.fitsCommand(&f, raw) {
+		if err := b.flushCommand(); err != nil {
 			return err
 		}
 		if err := b.decoder.Frame(raw, &f); err != nil { // flush took back the decoder's memory
 			return err
 		}
 	}
-	b.take(&f, raw)
+	b.addFrame(&f, raw)
 	b.frames = append(b.frames, raw)
 	b.pos.seq, b.digest = b.pos.seq+1, b.digest.Next(raw)
 	return nil
 }
 
-// fits reports whether the command stays small enough for an entry with one more
+// fitsCommand reports whether the command stays small enough for an entry with one more
 // frame.
-func (b *batcher) fits(f *wire.Frame, raw []byte) bool {
-	more := b.beside(f, raw)
+func (b *batcher) fitsCommand(f *wire.Frame, raw []byte) bool {
+	more := b.bytesBesideRows(f, raw)
 	if f.Kind == wire.KindRecord {
 		more += len(raw)
 	}
 	return !b.rows.Full() && b.rows.Size()+b.extra+more <= entryRoom
 }
 
-// beside bounds the bytes that the frame takes in a command beside its rows. Each
+// bytesBesideRows bounds the bytes that the frame takes in a command beside its rows. Each
 // element names its origin in full, the agent included, which the frame does not.
-func (b *batcher) beside(f *wire.Frame, raw []byte) (n int) {
+func (b *batcher) bytesBesideRows(f *wire.Frame, raw []byte) (n int) {
 	element := len(b.agent) + len(f.SourceType) + len(f.SourceLabel) + numbers
 	if f.Settles != "" {
 		n += element + len(f.Settles)
 	}
-	if f.IDReused && !slices.Contains(b.cmd.Reusing, b.source(f)) {
+	if f.IDReused && !slices.Contains(b.cmd.Reusing, b.originOf(f)) {
 		n += element
 	}
 	if f.Kind != wire.KindRecord {
@@ -138,46 +138,46 @@ func (b *batcher) beside(f *wire.Frame, raw []byte) (n int) {
 // command.
 const numbers = 64
 
-func (b *batcher) take(f *wire.Frame, raw []byte) {
-	b.extra += b.beside(f, raw)
+func (b *batcher) addFrame(f *wire.Frame, raw []byte) {
+	b.extra += b.bytesBesideRows(f, raw)
 	b.cmd.Observed = max(b.cmd.Observed, f.Version.Observed)
-	if f.IDReused && !slices.Contains(b.cmd.Reusing, b.source(f)) {
-		b.cmd.Reusing = append(b.cmd.Reusing, b.source(f))
+	if f.IDReused && !slices.Contains(b.cmd.Reusing, b.originOf(f)) {
+		b.cmd.Reusing = append(b.cmd.Reusing, b.originOf(f))
 	}
 	if f.Settles != "" {
-		b.cmd.Settles = append(b.cmd.Settles, store.Settled{Source: b.source(f), ID: f.Settles})
+		b.cmd.Settles = append(b.cmd.Settles, store.Settled{Source: b.originOf(f), ID: f.Settles})
 	}
 	if f.Kind == wire.KindRecord {
-		b.record(f)
+		b.addRecord(f)
 		return
 	}
-	b.other(f, raw)
+	b.addOther(f, raw)
 }
 
-// source is the origin of the frame; it names the agent also for what was pushed
+// originOf is the origin of the frame; it names the agent also for what was pushed
 // to it.
-func (b *batcher) source(f *wire.Frame) record.Origin {
+func (b *batcher) originOf(f *wire.Frame) record.Origin {
 	return record.Origin{Agent: b.agent, Type: f.SourceType, Label: f.SourceLabel}
 }
 
-func (b *batcher) record(f *wire.Frame) {
+func (b *batcher) addRecord(f *wire.Frame) {
 	row := columns.Row{Record: f.Record, Rank: f.Rank, Version: f.Version, Stop: record.None}
 	if f.SourceType != "" || f.SourceLabel != "" {
-		row.Origin = b.source(f)
+		row.Origin = b.originOf(f)
 	}
 	row.Record.ID = f.ID
 	b.rows.Add(&row)
 }
 
-func (b *batcher) other(f *wire.Frame, raw []byte) {
-	c, source := b.cmd, b.source(f)
+func (b *batcher) addOther(f *wire.Frame, raw []byte) {
+	c, source := b.cmd, b.originOf(f)
 	switch f.Kind {
 	case wire.KindStop, wire.KindWithdraw:
 		w, _ := f.Write(b.agent)
 		c.Writes = append(c.Writes, w)
 	case wire.KindQuarantine:
 		q := f.Quarantine
-		b.unsettle(store.Settled{Source: source, ID: q.ID})
+		b.unsettleJob(store.Settled{Source: source, ID: q.ID})
 		c.Quarantine = append(c.Quarantine, store.Quarantined{Source: source, ID: q.ID, Reason: q.Reason, Message: q.Message, RecordID: q.RecordID, Raw: q.Raw, Truncated: q.Truncated})
 	case wire.KindGap:
 		c.Gaps = append(c.Gaps, store.Gap{Source: source, From: f.Gap.From, To: f.Gap.To, Reason: f.Gap.Reason})
@@ -199,14 +199,14 @@ func (b *batcher) other(f *wire.Frame, raw []byte) {
 	}
 }
 
-// unsettle drops what settled a job that has failed once more: the store takes the
+// unsettleJob drops what settled a job that has failed once more: the store takes the
 // failures of a command before the settles.
-func (b *batcher) unsettle(job store.Settled) {
+func (b *batcher) unsettleJob(job store.Settled) {
 	b.cmd.Settles = slices.DeleteFunc(b.cmd.Settles, func(s store.Settled) bool { return s == job })
 }
 
-// flush emits the command when there is a frame in it.
-func (b *batcher) flush() error {
+// flushCommand emits the command when there is a frame in it.
+func (b *batcher) flushCommand() error {
 	if b.pos.seq < b.cmd.From {
 		return nil
 	}
@@ -214,28 +214,28 @@ func (b *batcher) flush() error {
 		b.cmd.Rows = b.rows.Bytes()
 	}
 	if len(b.frames) > 1 && len(b.cmd.Rows)+b.extra > b.most {
-		return b.halve()
+		return b.emitHalves()
 	}
 	b.cmd.To, b.cmd.After, b.cmd.Now = b.pos.seq, store.Chain(b.digest), b.now()
 	cmd := b.cmd
 	b.pos.digest = b.digest
-	b.begin()
+	b.beginCommand()
 	return b.emit(cmd)
 }
 
-// halve emits the frames of the command as two commands, or more.
-func (b *batcher) halve() error {
+// emitHalves emits the frames of the command as two commands, or more.
+func (b *batcher) emitHalves() error {
 	frames := b.frames
 	b.frames, b.pos, b.digest = nil, b.start, b.start.digest
-	b.begin()
+	b.beginCommand()
 	middle := len(frames) / 2
 	for _, half := range [][][]byte{frames[:middle], frames[middle:]} {
 		for _, raw := range half {
-			if err := b.frame(raw); err != nil {
+			if err := b.takeFrame(raw); err != nil {
 				return err
 			}
 		}
-		if err := b.flush(); err != nil {
+		if err := b.flushCommand(); err != nil {
 			return err
 		}
 	}

@@ -37,11 +37,11 @@ func cutAt(t *testing.T, agent string, frames []*wire.Frame, most int) (list []*
 			}
 		}
 		frames = frames[n:]
-		if err := b.chunk(chunk.Finish()); err != nil {
+		if err := b.takeChunk(chunk.Finish()); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := b.flush(); err != nil {
+	if err := b.flushCommand(); err != nil {
 		t.Fatal(err)
 	}
 	return list
@@ -66,7 +66,7 @@ func TestWatermark_WithBegin_IsAFactOnceTheClusterTakesIt(t *testing.T) {
 	}
 	b := newBatcher("head1", position{epoch: store.Epoch{1}}, func() record.Time { return 1 }, nil)
 	b.begins = false
-	b.other(f, nil)
+	b.addOther(f, nil)
 	if len(b.cmd.Facts) != 0 || len(b.cmd.Watermarks) != 1 {
 		t.Error(b.cmd)
 	}

@@ -43,12 +43,12 @@ func NewConnection(connect Connect, generation func() uint64) (*Connection, erro
 	}
 	l := &Connection{connect: connect, generation: generation}
 	var err error
-	l.now, err = l.draw()
+	l.now, err = l.prepareConnection()
 	return l, err
 }
 
-// draw prepares a connection of the present generation.
-func (l *Connection) draw() (*transport, error) {
+// prepareConnection prepares a connection of the present generation.
+func (l *Connection) prepareConnection() (*transport, error) {
 	w := &transport{generation: l.generation()}
 	var err error
 	w.conn, err = l.connect()
@@ -57,21 +57,21 @@ func (l *Connection) draw() (*transport, error) {
 
 // Invoke implements grpc.ClientConnInterface.
 func (l *Connection) Invoke(ctx context.Context, method string, args, reply any, opts ...grpc.CallOption) error {
-	w, err := l.take(ctx)
+	w, err := l.takeConnection(ctx)
 	if err != nil {
 		return err
 	}
-	defer l.leave(w)
+	defer l.leaveConnection(w)
 	return w.conn.Invoke(ctx, method, args, reply, opts...)
 }
 
 // NewStream implements grpc.ClientConnInterface.
 func (l *Connection) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
-	w, err := l.take(ctx)
+	w, err := l.takeConnection(ctx)
 	if err != nil {
 		return nil, err
 	}
-	leave := sync.OnceFunc(func() { l.leave(w) })
+	leave := sync.OnceFunc(func() { l.leaveConnection(w) })
 	stream, err := w.conn.NewStream(ctx, desc, method, append(opts, grpc.OnFinish(func(error) { leave() }))...)
 	if err != nil {
 		leave()
@@ -83,30 +83,30 @@ func (l *Connection) NewStream(ctx context.Context, desc *grpc.StreamDesc, metho
 // so that it need not be one of the last on the old one: a pull takes its time.
 const hurry = time.Second
 
-// take returns the connection for the next call, which leaves it when it is over.
-func (l *Connection) take(ctx context.Context) (*transport, error) {
-	if next := l.begin(); next != nil {
-		await(ctx, next.conn)
+// takeConnection returns the connection for the next call, which leaves it when it is over.
+func (l *Connection) takeConnection(ctx context.Context) (*transport, error) {
+	if next := l.beginConnection(); next != nil {
+		awaitStanding(ctx, next.conn)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
 		return nil, ErrClosed
 	}
-	l.change()
+	l.changeConnection()
 	l.now.calls++
 	return l.now, nil
 }
 
-// begin begins a new connection where the present one is of old; nil: it is not,
+// beginConnection begins a new connection where the present one is of old; nil: it is not,
 // or the new one is being made already.
-func (l *Connection) begin() *transport {
+func (l *Connection) beginConnection() *transport {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed || l.next != nil || l.generation() == l.now.generation {
 		return nil
 	}
-	next, err := l.draw()
+	next, err := l.prepareConnection()
 	if err != nil {
 		return nil // the next call tries again
 	}
@@ -114,8 +114,8 @@ func (l *Connection) begin() *transport {
 	return next
 }
 
-// await returns when the connection stands, cannot be made, or takes long.
-func await(ctx context.Context, conn *grpc.ClientConn) {
+// awaitStanding returns when the connection stands, cannot be made, or takes long.
+func awaitStanding(ctx context.Context, conn *grpc.ClientConn) {
 	ctx, cancel := context.WithTimeout(ctx, hurry)
 	defer cancel()
 	conn.Connect()
@@ -127,9 +127,9 @@ func await(ctx context.Context, conn *grpc.ClientConn) {
 	}
 }
 
-// change puts the new connection in the place of the present one once it stands.
+// changeConnection puts the new connection in the place of the present one once it stands.
 // l.mu is held.
-func (l *Connection) change() {
+func (l *Connection) changeConnection() {
 	if l.next == nil {
 		return
 	}
@@ -137,22 +137,22 @@ func (l *Connection) change() {
 	case connectivity.Ready:
 		old := l.now
 		l.now, l.next = l.next, nil
-		l.retire(old)
+		l.retireConnection(old)
 	case connectivity.Idle:
 		l.next.conn.Connect()
 	case connectivity.Connecting, connectivity.TransientFailure, connectivity.Shutdown: // gRPC tries again by itself
 	}
 }
 
-// retire closes a connection after the last call on it. l.mu is held.
-func (l *Connection) retire(w *transport) {
+// retireConnection closes a connection after the last call on it. l.mu is held.
+func (l *Connection) retireConnection(w *transport) {
 	w.retired = true
 	if w.calls == 0 {
 		_ = w.conn.Close() // nothing is lost with a connection
 	}
 }
 
-func (l *Connection) leave(w *transport) {
+func (l *Connection) leaveConnection(w *transport) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	w.calls--

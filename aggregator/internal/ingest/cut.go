@@ -27,7 +27,7 @@ func Cut(cursor store.Cursor, raw []byte, emit func(*store.IngestCommand) error)
 	if err := c.Verify(); err != nil {
 		return err
 	}
-	if err := imported(c); err != nil {
+	if err := checkImported(c); err != nil {
 		return err
 	}
 	switch digest, within := c.DigestAt(cursor.Seq); {
@@ -44,22 +44,22 @@ func Cut(cursor store.Cursor, raw []byte, emit func(*store.IngestCommand) error)
 	if err != nil {
 		return err
 	}
-	b := newBatcher(cursor.Agent, at(cursor), now, emit)
-	if err := b.chunk(rest); err != nil {
+	b := newBatcher(cursor.Agent, positionOf(cursor), nowMicros, emit)
+	if err := b.takeChunk(rest); err != nil {
 		return err
 	}
-	return b.flush()
+	return b.flushCommand()
 }
 
-// imported returns which frame of a chunk an import may not have.
-func imported(c *frame.Chunk) error {
+// checkImported returns which frame of a chunk an import may not have.
+func checkImported(c *frame.Chunk) error {
 	var d wire.Lender
 	for seq, data := range c.Frames() {
 		var f wire.Frame
 		if err := d.Frame(data, &f); err != nil {
 			return fmt.Errorf("frame %d: %w", seq, err)
 		}
-		if problem := foreign(&f); problem != "" {
+		if problem := whyForeign(&f); problem != "" {
 			return fmt.Errorf("frame %d %s: %w", seq, problem, ErrForeign)
 		}
 		d.Reset()
@@ -67,8 +67,8 @@ func imported(c *frame.Chunk) error {
 	return nil
 }
 
-// foreign says why a frame cannot be of an import; "" when it can.
-func foreign(f *wire.Frame) string {
+// whyForeign says why a frame cannot be of an import; "" when it can.
+func whyForeign(f *wire.Frame) string {
 	switch {
 	case f.SourceType == "" || f.SourceLabel == "":
 		return "has no source"

@@ -23,8 +23,8 @@ type damagedError struct {
 // Unwrap returns what the agent said.
 func (e damagedError) Unwrap() error { return e.error }
 
-// damaged makes a [damagedError] of the answer of an agent that says so.
-func damaged(err error, trailer metadata.MD) error {
+// asDamaged makes a [damagedError] of the answer of an agent that says so.
+func asDamaged(err error, trailer metadata.MD) error {
 	if status.Code(err) != codes.DataLoss {
 		return err
 	}
@@ -39,9 +39,9 @@ func damaged(err error, trailer metadata.MD) error {
 // for commands: people would run them.
 var plainPath = regexp.MustCompile(`^/[A-Za-z0-9._/-]{1,200}$`)
 
-// remedy is the command that mends what is wrong with an agent; "" where trying
+// remedyCommand is the command that mends what is wrong with an agent; "" where trying
 // again may do.
-func remedy(agent string, err error) string {
+func remedyCommand(agent string, err error) string {
 	d, ok := errors.AsType[damagedError](err)
 	switch {
 	case ok && plainPath.MatchString(d.file):

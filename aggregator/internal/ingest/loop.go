@@ -109,7 +109,7 @@ func (l *Loop) Status() Status {
 	return s
 }
 
-func (l *Loop) set(change func(*Status)) {
+func (l *Loop) changeStatus(change func(*Status)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	change(&l.status)
@@ -125,10 +125,10 @@ func (l *Loop) Run(ctx context.Context) error {
 	var asking sync.WaitGroup
 	defer asking.Wait()
 	asking.Go(func() { l.askSources(ctx) })
-	asking.Go(func() { l.renewing(ctx) })
+	asking.Go(func() { l.renewWhenDue(ctx) })
 	backoff := time.Duration(0)
 	for ctx.Err() == nil {
-		err := l.follow(ctx)
+		err := l.followAgent(ctx)
 		if errors.Is(err, errAgain) {
 			continue
 		}
@@ -139,8 +139,8 @@ func (l *Loop) Run(ctx context.Context) error {
 		if l.Status().Connected {
 			backoff = least
 		}
-		l.failed(err, backoff)
-		pause(ctx, backoff)
+		l.noteFailure(err, backoff)
+		pauseJittered(ctx, backoff)
 	}
 	return nil
 }
@@ -150,10 +150,10 @@ const (
 	maxBackoff = 15 * time.Second
 )
 
-func (l *Loop) failed(err error, backoff time.Duration) {
-	before, mend := l.Status(), remedy(l.Name, err)
-	l.set(func(s *Status) { s.Connected, s.Err, s.Remedy = false, err, mend })
-	l.Metrics.failed(l.Name)
+func (l *Loop) noteFailure(err error, backoff time.Duration) {
+	before, mend := l.Status(), remedyCommand(l.Name, err)
+	l.changeStatus(func(s *Status) { s.Connected, s.Err, s.Remedy = false, err, mend })
+	l.Metrics.countFailure(l.Name)
 	switch {
 	case mend != "" && before.Remedy != mend:
 		l.Log.Error("pull failed; trying again will not help", "agent", l.Name, "address", l.Address, "error", err, "do", mend)
@@ -162,16 +162,16 @@ func (l *Loop) failed(err error, backoff time.Duration) {
 	}
 }
 
-// pause waits for d, shortened by chance, or until ctx ends.
-func pause(ctx context.Context, d time.Duration) {
+// pauseJittered waits for d, shortened by chance, or until ctx ends.
+func pauseJittered(ctx context.Context, d time.Duration) {
 	select {
 	case <-ctx.Done():
 	case <-time.After(d/2 + rand.N(d/2+1)):
 	}
 }
 
-// follow pulls from the stored cursor on until something fails.
-func (l *Loop) follow(ctx context.Context) error {
+// followAgent pulls from the stored cursor on until something fails.
+func (l *Loop) followAgent(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	cursor, err := l.Cursors.Cursor(l.Name)
@@ -181,61 +181,61 @@ func (l *Loop) follow(ctx context.Context) error {
 	if err := l.tellRestored(ctx, cursor); err != nil {
 		return err
 	}
-	l.remind(ctx, cursor)
+	l.repeatAck(ctx, cursor)
 	pipe := newPipe(ctx, cancel, l)
-	defer pipe.close()
-	b := newBatcher(l.Name, at(cursor), now, pipe.submit)
+	defer pipe.closeAndWait()
+	b := newBatcher(l.Name, positionOf(cursor), nowMicros, pipe.submitCommand)
 	b.begins = l.Version == nil || l.Version() >= store.BeginVersion
 	// The first answer comes at once, so that it is known that the agent answers. Later
 	// pulls wait there for something new.
-	next := l.ahead(ctx, b.end(), 0)
+	next := l.pullAhead(ctx, b.endPosition(), 0)
 	for {
 		resp, err := next()
 		if err == nil && resp.GetResume() {
-			return l.resume(ctx, resp)
+			return l.resumeElsewhere(ctx, resp)
 		}
 		if err == nil {
-			err = pipe.failure()
+			err = pipe.firstFailure()
 		}
-		if err == nil && len(resp.GetChunks()) == 0 && pipe.idle() {
-			err = l.still(b.end())
+		if err == nil && len(resp.GetChunks()) == 0 && pipe.isIdle() {
+			err = l.checkCursor(b.endPosition())
 		}
 		if err == nil {
-			next = l.ahead(ctx, behind(b.end(), resp), pullWait)
-			err = take(b, resp)
+			next = l.pullAhead(ctx, positionBehind(b.endPosition(), resp), pullWait)
+			err = emitChunks(b, resp)
 		}
 		if err != nil {
-			return errors.Join(pipe.failure(), err)
+			return errors.Join(pipe.firstFailure(), err)
 		}
-		pipe.acknowledge()
+		pipe.allowAcknowledge()
 	}
 }
 
-// still makes sure that the store's cursor is where the loop is. It is not after
+// checkCursor makes sure that the store's cursor is where the loop is. It is not after
 // the cluster was taken back to an earlier state: an agent that has nothing new
 // would otherwise never be asked for what is missing.
-func (l *Loop) still(p position) error {
+func (l *Loop) checkCursor(p position) error {
 	cursor, err := l.Cursors.Cursor(l.Name)
 	if err != nil {
 		return fmt.Errorf("cursor of %s: %w", l.Name, err)
 	}
-	if at(cursor) != p {
+	if positionOf(cursor) != p {
 		return errStale
 	}
 	return nil
 }
 
-// ahead begins a pull behind p, which waits at the agent for so long where nothing is new,
+// pullAhead begins a pull behind p, which waits at the agent for so long where nothing is new,
 // and returns what waits for its answer, so that the agent is asked for what comes next
 // while this node works on what came. The goroutine ends with the pull, which ends with ctx.
-func (l *Loop) ahead(ctx context.Context, p position, wait time.Duration) func() (*bursarv1.PullResponse, error) {
+func (l *Loop) pullAhead(ctx context.Context, p position, wait time.Duration) func() (*bursarv1.PullResponse, error) {
 	type answer struct {
 		resp *bursarv1.PullResponse
 		err  error
 	}
 	ch := make(chan answer, 1)
 	go func() {
-		resp, err := l.pull(ctx, p, wait)
+		resp, err := l.pullFrom(ctx, p, wait)
 		ch <- answer{resp, err}
 	}()
 	return func() (*bursarv1.PullResponse, error) {
@@ -244,9 +244,9 @@ func (l *Loop) ahead(ctx context.Context, p position, wait time.Duration) func()
 	}
 }
 
-// behind is where the answer to a pull from p ends, as the agent says. Whether
+// positionBehind is where the answer to a pull from p ends, as the agent says. Whether
 // that is so turns out when the chunks are taken.
-func behind(p position, resp *bursarv1.PullResponse) position {
+func positionBehind(p position, resp *bursarv1.PullResponse) position {
 	if len(resp.GetChunks()) == 0 {
 		return p
 	}
@@ -255,60 +255,60 @@ func behind(p position, resp *bursarv1.PullResponse) position {
 	return end
 }
 
-// remind acknowledges what is committed already: the last acknowledgement may not
+// repeatAck acknowledges what is committed already: the last acknowledgement may not
 // have arrived. If it fails, so does the pull that follows, or the agent has to
 // be resumed.
-func (l *Loop) remind(ctx context.Context, c store.Cursor) {
+func (l *Loop) repeatAck(ctx context.Context, c store.Cursor) {
 	if c.Seq == 0 {
 		return
 	}
-	if err := l.ack(ctx, c); err != nil {
+	if err := l.ackCursor(ctx, c); err != nil {
 		l.Log.Debug("the stored cursor was not acknowledged", "agent", l.Name, "error", err)
 	}
 }
 
-func now() record.Time { return record.FromStd(calendar.Now()) }
+func nowMicros() record.Time { return record.FromStd(calendar.Now()) }
 
-// take emits all chunks of an answer as commands.
-func take(b *batcher, resp *bursarv1.PullResponse) error {
-	end := behind(b.end(), resp)
+// emitChunks emits all chunks of an answer as commands.
+func emitChunks(b *batcher, resp *bursarv1.PullResponse) error {
+	end := positionBehind(b.endPosition(), resp)
 	for _, raw := range resp.GetChunks() {
-		if err := b.chunk(raw); err != nil {
+		if err := b.takeChunk(raw); err != nil {
 			return fmt.Errorf("what the agent sent: %w", err)
 		}
 	}
-	if b.end() != end {
+	if b.endPosition() != end {
 		return fmt.Errorf("what the agent sent ends with frame %d, and it says %d: %w", b.pos.seq, end.seq, frame.ErrChain)
 	}
-	return b.flush()
+	return b.flushCommand()
 }
 
-func (l *Loop) pull(ctx context.Context, p position, wait time.Duration) (*bursarv1.PullResponse, error) {
+func (l *Loop) pullFrom(ctx context.Context, p position, wait time.Duration) (*bursarv1.PullResponse, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
 	var trailer metadata.MD
 	var agent peer.Peer
 	resp, err := l.Client.Pull(ctx, &bursarv1.PullRequest{
-		Cluster: l.Cluster, Version: l.version(), Epoch: epochBytes(p.epoch), After: p.seq, Digest: p.digest[:],
+		Cluster: l.Cluster, Version: l.clusterVersion(), Epoch: epochBytes(p.epoch), After: p.seq, Digest: p.digest[:],
 		MaxBytes: pullBytes, WaitMs: uint32(wait.Milliseconds()),
 	}, grpc.Trailer(&trailer), grpc.Peer(&agent))
 	if err != nil {
-		return nil, fmt.Errorf("pull: %w", damaged(err, trailer))
+		return nil, fmt.Errorf("pull: %w", asDamaged(err, trailer))
 	}
-	l.shown(agent.AuthInfo)
+	l.noteCertificate(agent.AuthInfo)
 	recovered := false
-	l.set(func(s *Status) {
+	l.changeStatus(func(s *Status) {
 		recovered = s.Err != nil
 		s.Connected, s.Err, s.Remedy, s.LastContact, s.Behind = true, nil, "", time.Now(), resp.GetBehind()
 	})
 	if recovered {
 		l.Log.Info("pull continues", "agent", l.Name, "behind", resp.GetBehind())
 	}
-	l.Metrics.pulled(l.Name, resp)
+	l.Metrics.countPulled(l.Name, resp)
 	return resp, nil
 }
 
-func (l *Loop) version() uint32 {
+func (l *Loop) clusterVersion() uint32 {
 	if l.Version == nil {
 		return 1
 	}
@@ -323,15 +323,15 @@ func epochBytes(e store.Epoch) []byte {
 	return e[:]
 }
 
-// resume agrees with an agent whose buffer is another one on where to begin, and
+// resumeElsewhere agrees with an agent whose buffer is another one on where to begin, and
 // commits that.
-func (l *Loop) resume(ctx context.Context, resp *bursarv1.PullResponse) error {
+func (l *Loop) resumeElsewhere(ctx context.Context, resp *bursarv1.PullResponse) error {
 	cursor, err := l.Cursors.Cursor(l.Name)
 	if err != nil {
 		return err
 	}
 	l.Log.Info("the agent's buffer is not the one that was pulled before", "agent", l.Name, "reason", resp.GetReason(), "committed", cursor.Seq)
-	if err := l.agree(ctx, cursor, resp.GetEpoch()); err != nil {
+	if err := l.agreeOnCursor(ctx, cursor, resp.GetEpoch()); err != nil {
 		return err
 	}
 	return errAgain
@@ -345,7 +345,7 @@ func (l *Loop) tellRestored(ctx context.Context, c store.Cursor) error {
 	if !l.Restored || l.told || c.Epoch == (store.Epoch{}) {
 		return nil
 	}
-	err := l.agree(ctx, c, c.Epoch[:])
+	err := l.agreeOnCursor(ctx, c, c.Epoch[:])
 	if status.Code(err) == codes.FailedPrecondition {
 		l.told = true // the agent's epoch is another one: it will be resumed
 		return nil
@@ -356,20 +356,20 @@ func (l *Loop) tellRestored(ctx context.Context, c store.Cursor) error {
 	return err
 }
 
-// agree tells the agent what is committed, and commits where it wants to go on
+// agreeOnCursor tells the agent what is committed, and commits where it wants to go on
 // when that is elsewhere.
-func (l *Loop) agree(ctx context.Context, cursor store.Cursor, epoch []byte) error {
-	from, err := l.Client.Resume(ctx, l.knowledge(cursor, epoch))
+func (l *Loop) agreeOnCursor(ctx context.Context, cursor store.Cursor, epoch []byte) error {
+	from, err := l.Client.Resume(ctx, l.committedKnowledge(cursor, epoch))
 	if err != nil {
 		return fmt.Errorf("resume: %w", err)
 	}
 	next := position{seq: from.GetAfter()}
 	copy(next.epoch[:], from.GetEpoch())
 	copy(next.digest[:], from.GetDigest())
-	if next == at(cursor) {
+	if next == positionOf(cursor) {
 		return nil
 	}
-	cmd := &store.IngestCommand{Agent: l.Name, Epoch: next.epoch, From: next.seq + 1, To: next.seq, Now: now()}
+	cmd := &store.IngestCommand{Agent: l.Name, Epoch: next.epoch, From: next.seq + 1, To: next.seq, Now: nowMicros()}
 	cmd.Begin = &store.Begin{Replaces: cursor.Epoch, ReplacesSeq: cursor.Seq, ReplacesDigest: cursor.Digest, After: next.seq, Digest: store.Chain(next.digest)}
 	cmd.Before, cmd.After = cmd.Begin.Digest, cmd.Begin.Digest
 	pending, err := l.Commit.Submit(ctx, cmd)
@@ -386,8 +386,8 @@ func (l *Loop) agree(ctx context.Context, cursor store.Cursor, epoch []byte) err
 	return errAgain
 }
 
-// knowledge is what the cluster has committed of the agent.
-func (l *Loop) knowledge(cursor store.Cursor, epoch []byte) *bursarv1.ResumeRequest {
+// committedKnowledge is what the cluster has committed of the agent.
+func (l *Loop) committedKnowledge(cursor store.Cursor, epoch []byte) *bursarv1.ResumeRequest {
 	req := &bursarv1.ResumeRequest{
 		Cluster: l.Cluster, Epoch: epoch, Observed: cursor.Observed,
 		KnownEpoch: epochBytes(cursor.Epoch), KnownAfter: cursor.Seq, KnownDigest: cursor.Digest[:],
@@ -404,14 +404,14 @@ var errAgain = errors.New("the agent's buffer is a new one; pulling begins again
 // errStale: the store's cursor is another one than the loop's.
 var errStale = errors.New("the cursor in the store has moved")
 
-// gap raises the alarm: something is missing and will not come by itself.
-func (l *Loop) gap(g *store.Gap) {
+// raiseGap raises the alarm: something is missing and will not come by itself.
+func (l *Loop) raiseGap(g *store.Gap) {
 	l.Metrics.gaps.WithLabelValues(l.Name).Inc()
 	l.Log.Error("records are missing: the agent reports a gap", "agent", l.Name, "source", g.Source.String(), "from", g.From.String(), "to", g.To.String(), "reason", g.Reason)
 }
 
-// ack tells the agent what is committed.
-func (l *Loop) ack(ctx context.Context, c store.Cursor) error {
+// ackCursor tells the agent what is committed.
+func (l *Loop) ackCursor(ctx context.Context, c store.Cursor) error {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
 	_, err := l.Client.Ack(ctx, &bursarv1.AckRequest{Cluster: l.Cluster, Epoch: c.Epoch[:], Through: c.Seq, Digest: c.Digest[:]})

@@ -63,7 +63,7 @@ func (m *Manager) Set(agents []Agent) {
 	defer m.mu.Unlock()
 	m.agents = slices.Clone(agents)
 	select {
-	case m.changed() <- struct{}{}:
+	case m.changedSignal() <- struct{}{}:
 	default:
 	}
 }
@@ -79,8 +79,8 @@ func (m *Manager) Names() []string {
 	return names
 }
 
-// changed returns the channel that wakes Run. m.mu is held.
-func (m *Manager) changed() chan struct{} {
+// changedSignal returns the channel that wakes Run. m.mu is held.
+func (m *Manager) changedSignal() chan struct{} {
 	if m.change == nil {
 		m.change = make(chan struct{}, 1)
 	}
@@ -90,12 +90,12 @@ func (m *Manager) changed() chan struct{} {
 // Run pulls from all agents until ctx ends. It may run again afterwards.
 func (m *Manager) Run(ctx context.Context) error {
 	m.mu.Lock()
-	change := m.changed()
+	change := m.changedSignal()
 	m.loops = map[string]*running{}
 	m.mu.Unlock()
-	defer m.stop()
+	defer m.stopLoops()
 	for {
-		m.reconcile(ctx)
+		m.reconcileLoops(ctx)
 		select {
 		case <-ctx.Done():
 			return nil
@@ -104,8 +104,8 @@ func (m *Manager) Run(ctx context.Context) error {
 	}
 }
 
-// reconcile starts and stops loops until they are those of the configuration.
-func (m *Manager) reconcile(ctx context.Context) {
+// reconcileLoops starts and stops loops until they are those of the configuration.
+func (m *Manager) reconcileLoops(ctx context.Context) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	want := map[string]Agent{}
@@ -114,7 +114,7 @@ func (m *Manager) reconcile(ctx context.Context) {
 	}
 	for name, r := range m.loops {
 		if want[name] != (Agent{Name: r.Name, Address: r.Address}) {
-			r.end()
+			r.endLoop()
 			delete(m.loops, name)
 		}
 	}
@@ -122,7 +122,7 @@ func (m *Manager) reconcile(ctx context.Context) {
 		if m.loops[name] != nil {
 			continue
 		}
-		r, err := m.begin(ctx, want[name])
+		r, err := m.beginLoop(ctx, want[name])
 		if err != nil {
 			m.Log.Error("agent cannot be pulled from", "agent", name, "error", err)
 			continue
@@ -131,8 +131,8 @@ func (m *Manager) reconcile(ctx context.Context) {
 	}
 }
 
-// begin starts the loop of an agent.
-func (m *Manager) begin(ctx context.Context, a Agent) (*running, error) {
+// beginLoop starts the loop of an agent.
+func (m *Manager) beginLoop(ctx context.Context, a Agent) (*running, error) {
 	loop := &Loop{
 		Name: a.Name, Address: a.Address, Cluster: m.Cluster, Restored: m.Restored, Version: m.Version,
 		Cursors: m.Cursors, Commit: m.Commit, Log: m.Log, Metrics: m.Metrics, Renew: m.Renew,
@@ -191,17 +191,17 @@ func (g *guarded) Clone() credentials.TransportCredentials {
 	return &guarded{g.TransportCredentials.Clone(), g.keys}
 }
 
-func (r *running) end() {
+func (r *running) endLoop() {
 	r.cancel()
 	<-r.done
 	_ = r.conn.Close() // nothing is lost with a connection
 }
 
-func (m *Manager) stop() {
+func (m *Manager) stopLoops() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, r := range m.loops {
-		r.end()
+		r.endLoop()
 	}
 	m.loops = nil
 }

@@ -32,9 +32,9 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 	return m
 }
 
-func (m *Metrics) failed(agent string) { m.failures.WithLabelValues(agent).Inc() }
+func (m *Metrics) countFailure(agent string) { m.failures.WithLabelValues(agent).Inc() }
 
-func (m *Metrics) pulled(agent string, resp *bursarv1.PullResponse) {
+func (m *Metrics) countPulled(agent string, resp *bursarv1.PullResponse) {
 	size := 0
 	for _, c := range resp.GetChunks() {
 		size += len(c)
@@ -44,7 +44,7 @@ func (m *Metrics) pulled(agent string, resp *bursarv1.PullResponse) {
 	m.contact.WithLabelValues(agent).SetToCurrentTime()
 }
 
-func (m *Metrics) committed(agent string, c store.Counts) {
+func (m *Metrics) countCommitted(agent string, c store.Counts) {
 	for _, o := range []struct {
 		name  string
 		count int64

@@ -31,27 +31,27 @@ const ahead = 8
 func newPipe(ctx context.Context, cancel context.CancelFunc, l *Loop) *pipe {
 	p := &pipe{loop: l, ctx: ctx, cancel: cancel, pending: make(chan Pending, ahead), acks: make(chan struct{}, 1)}
 	p.done.Add(2)
-	go p.results()
-	go p.acknowledgements()
+	go p.takeResults()
+	go p.sendAcknowledgements()
 	return p
 }
 
-// close ends the pipe and waits for its goroutines.
-func (p *pipe) close() {
+// closeAndWait ends the pipe and waits for its goroutines.
+func (p *pipe) closeAndWait() {
 	p.cancel()
 	close(p.pending)
 	p.done.Wait()
 }
 
-// failure returns why a command was not committed; nil while all is well.
-func (p *pipe) failure() error {
+// firstFailure returns why a command was not committed; nil while all is well.
+func (p *pipe) firstFailure() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.err
 }
 
-// fail notes the first failure and ends the pull that may be waiting.
-func (p *pipe) fail(err error) {
+// noteFailure notes the first failure and ends the pull that may be waiting.
+func (p *pipe) noteFailure(err error) {
 	defer p.cancel()
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -60,18 +60,18 @@ func (p *pipe) fail(err error) {
 	}
 }
 
-// submit hands a command to the log and returns while it is on its way.
-func (p *pipe) submit(c *store.IngestCommand) error {
-	if err := p.failure(); err != nil {
+// submitCommand hands a command to the log and returns while it is on its way.
+func (p *pipe) submitCommand(c *store.IngestCommand) error {
+	if err := p.firstFailure(); err != nil {
 		return err
 	}
 	pending, err := p.loop.Commit.Submit(p.ctx, c)
 	if err != nil {
 		return err
 	}
-	p.underway(1)
+	p.addUnderway(1)
 	for i := range c.Gaps {
-		p.loop.gap(&c.Gaps[i])
+		p.loop.raiseGap(&c.Gaps[i])
 	}
 	select {
 	case p.pending <- pending:
@@ -81,61 +81,61 @@ func (p *pipe) submit(c *store.IngestCommand) error {
 	}
 }
 
-func (p *pipe) underway(n int) {
+func (p *pipe) addUnderway(n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.under += n
 }
 
-// idle reports whether no command is on its way.
-func (p *pipe) idle() bool {
+// isIdle reports whether no command is on its way.
+func (p *pipe) isIdle() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.under == 0
 }
 
-// results takes what became of the commands, in order.
-func (p *pipe) results() {
+// takeResults takes what became of the commands, in order.
+func (p *pipe) takeResults() {
 	defer p.done.Done()
 	for pending := range p.pending {
 		result, err := pending.Wait(p.ctx)
-		p.underway(-1)
+		p.addUnderway(-1)
 		if err == nil && !result.Accepted {
 			err = errStale
 		}
 		if err != nil {
-			p.fail(err)
+			p.noteFailure(err)
 			continue
 		}
-		p.committed(result)
+		p.noteCommitted(result)
 	}
 }
 
-func (p *pipe) committed(r store.IngestResult) {
-	p.loop.set(func(s *Status) {
+func (p *pipe) noteCommitted(r store.IngestResult) {
+	p.loop.changeStatus(func(s *Status) {
 		s.Cursor = r.Cursor.Seq
 		s.Pulled.Add(r.Counts)
 	})
-	p.loop.Metrics.committed(p.loop.Name, r.Counts)
+	p.loop.Metrics.countCommitted(p.loop.Name, r.Counts)
 	p.mu.Lock()
 	p.cursor, p.fresh = r.Cursor, true
 	p.mu.Unlock()
 	if len(p.pending) == 0 {
-		p.acknowledge()
+		p.allowAcknowledge()
 	}
 }
 
-// acknowledge lets what is committed be acknowledged.
-func (p *pipe) acknowledge() {
+// allowAcknowledge lets what is committed be acknowledged.
+func (p *pipe) allowAcknowledge() {
 	select {
 	case p.acks <- struct{}{}:
 	default:
 	}
 }
 
-// acknowledgements tells the agent the newest committed cursor, one call at a
+// sendAcknowledgements tells the agent the newest committed cursor, one call at a
 // time.
-func (p *pipe) acknowledgements() {
+func (p *pipe) sendAcknowledgements() {
 	defer p.done.Done()
 	for {
 		select {
@@ -150,8 +150,8 @@ func (p *pipe) acknowledgements() {
 		if !fresh {
 			continue
 		}
-		if err := p.loop.ack(p.ctx, cursor); err != nil && p.ctx.Err() == nil {
-			p.fail(err)
+		if err := p.loop.ackCursor(p.ctx, cursor); err != nil && p.ctx.Err() == nil {
+			p.noteFailure(err)
 		}
 	}
 }

@@ -17,9 +17,9 @@ import (
 // renewTime bounds the renewal of one certificate: nodes are asked one after the other.
 const renewTime = 30 * time.Second
 
-// shown notes the certificate that the agent has proved. A connection that is older than
+// noteCertificate notes the certificate that the agent has proved. A connection that is older than
 // the last renewal shows the one before.
-func (l *Loop) shown(info credentials.AuthInfo) {
+func (l *Loop) noteCertificate(info credentials.AuthInfo) {
 	proved, ok := info.(credentials.TLSInfo)
 	if !ok || len(proved.State.PeerCertificates) == 0 {
 		return
@@ -31,16 +31,16 @@ func (l *Loop) shown(info credentials.AuthInfo) {
 		return
 	}
 	l.replaced = nil
-	l.certify(c)
+	l.keepCertificate(c)
 }
 
-// certify keeps what is known of the agent's certificate. l.mu is held.
-func (l *Loop) certify(c *x509.Certificate) {
+// keepCertificate keeps what is known of the agent's certificate. l.mu is held.
+func (l *Loop) keepCertificate(c *x509.Certificate) {
 	l.cert, l.status.CertFrom, l.status.CertEnds, l.status.Unrenewed = c, identity.Issued(c), c.NotAfter, ""
 }
 
-// renewing renews the agent's certificate when it is time, until ctx ends.
-func (l *Loop) renewing(ctx context.Context) {
+// renewWhenDue renews the agent's certificate when it is time, until ctx ends.
+func (l *Loop) renewWhenDue(ctx context.Context) {
 	for l.Renew != nil {
 		l.mu.Lock()
 		cert := l.cert
@@ -55,13 +55,13 @@ func (l *Loop) renewing(ctx context.Context) {
 		case <-time.After(wait):
 		}
 		if cert != nil && time.Now().After(identity.RenewAt(cert)) {
-			l.renew(ctx, cert)
+			l.renewCertificate(ctx, cert)
 		}
 	}
 }
 
-// renew renews the agent's certificate, or tells the agent and the operator why it cannot.
-func (l *Loop) renew(ctx context.Context, old *x509.Certificate) {
+// renewCertificate renews the agent's certificate, or tells the agent and the operator why it cannot.
+func (l *Loop) renewCertificate(ctx context.Context, old *x509.Certificate) {
 	var next *x509.Certificate
 	asking, cancel := context.WithTimeout(ctx, renewTime)
 	der, err := l.Renew(asking, old)
@@ -98,7 +98,7 @@ func (l *Loop) renew(ctx context.Context, old *x509.Certificate) {
 		return
 	}
 	l.replaced = old
-	l.certify(next)
+	l.keepCertificate(next)
 	l.renewed.Add(1)
 	l.Log.Info("an agent's certificate was renewed", "agent", l.Name, "ends", next.NotAfter.UTC())
 }

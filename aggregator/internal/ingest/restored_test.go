@@ -11,7 +11,7 @@ import (
 	"github.com/bursar-accounting/bursar/proto/wire"
 )
 
-// await polls until ok.
+// awaitStanding polls until ok.
 func await(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); !ok(); time.Sleep(time.Millisecond) {
