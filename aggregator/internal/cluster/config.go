@@ -137,7 +137,9 @@ func (c Config) logPath() string     { return filepath.Join(c.raftDir(), "raft.d
 func (c Config) snapshotDir() string { return filepath.Join(c.raftDir(), "snapshots") }
 
 // leaseTimeout is how long a leader that hears from no one believes that it leads.
-func (c Config) leaseTimeout() time.Duration { return 300 * time.Millisecond * time.Duration(c.Multiplier) }
+func (c Config) leaseTimeout() time.Duration {
+	return 300 * time.Millisecond * time.Duration(c.Multiplier)
+}
 
 // checkEvery is how often the node looks whether the log should be shortened.
 const checkEvery = time.Second
