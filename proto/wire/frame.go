@@ -66,18 +66,18 @@ type Frame struct {
 type Run struct{ Start, Submit record.Time }
 
 // RunOf returns the Run with these times; [record.None] is not known.
-func RunOf(start, submit record.Time) Run { return Run{known(start), known(submit)} }
+func RunOf(start, submit record.Time) Run { return Run{knownTime(start), knownTime(submit)} }
 
-// known returns a time as [Run] has it: no run began in the first microsecond of 1970.
-func known(t record.Time) record.Time {
+// knownTime returns a time as [Run] has it: no run began in the first microsecond of 1970.
+func knownTime(t record.Time) record.Time {
 	if t == record.None {
 		return 0
 	}
 	return t
 }
 
-// record returns what is known of a run as a record; nil for nothing.
-func (r Run) record(id string) *record.Record {
+// recordOfRun returns what is known of a run as a record; nil for nothing.
+func (r Run) recordOfRun(id string) *record.Record {
 	if r == (Run{}) {
 		return nil
 	}
@@ -163,7 +163,7 @@ func (f *Frame) Write(agent string) (record.Write, bool) {
 	case KindStop:
 		w.Op, w.Stop = record.OpStop, f.Stop
 	case KindWithdraw:
-		w.Op, w.Record = record.OpWithdraw, f.Run.record(f.ID)
+		w.Op, w.Record = record.OpWithdraw, f.Run.recordOfRun(f.ID)
 	default:
 		return record.Write{}, false
 	}

@@ -2,9 +2,9 @@ package wire
 
 import "github.com/bursar-accounting/bursar/proto/record"
 
-// fields are those of the body, numbered from 1, of a kind that comes rarely: one list
+// bodyFields are those of the body, numbered from 1, of a kind that comes rarely: one list
 // serves both ways. Its types say how a field is written; see [appendFields].
-func (f *Frame) fields() []any {
+func (f *Frame) bodyFields() []any {
 	switch f.Kind {
 	case KindStop:
 		return []any{&f.ID, &f.Stop}
@@ -36,8 +36,8 @@ func (f *Frame) fields() []any {
 
 // repeated is a field of messages.
 type repeated interface {
-	append(b []byte, number uint64) []byte
-	read(message []byte) bool
+	appendElements(b []byte, number uint64) []byte
+	readElement(message []byte) bool
 }
 
 type rows[T any] struct {
@@ -45,19 +45,19 @@ type rows[T any] struct {
 	fields func(*T) []any
 }
 
-func (r rows[T]) append(b []byte, number uint64) []byte {
+func (r rows[T]) appendElements(b []byte, number uint64) []byte {
 	for i := range *r.list {
 		var mark int
-		b, mark = begin(b, number)
-		b = end(appendFields(b, r.fields(&(*r.list)[i])...), mark)
+		b, mark = beginMessage(b, number)
+		b = endMessage(appendFields(b, r.fields(&(*r.list)[i])...), mark)
 	}
 	return b
 }
 
-func (r rows[T]) read(message []byte) bool {
+func (r rows[T]) readElement(message []byte) bool {
 	var row T
 	in := reader{b: message}
-	in.fields(r.fields(&row)...)
+	in.readFields(r.fields(&row)...)
 	*r.list = append(*r.list, row)
 	return !in.bad
 }
@@ -68,11 +68,11 @@ type componentField struct {
 	list []record.Component
 }
 
-func (c componentField) append(b []byte, number uint64) []byte {
+func (c componentField) appendElements(b []byte, number uint64) []byte {
 	return appendComponents(b, number, c.list)
 }
 
-func (c componentField) read(message []byte) bool { return c.into.addComponent(message) }
+func (c componentField) readElement(message []byte) bool { return c.into.addComponent(message) }
 
 // appendFields appends fields: texts and bytes, times as zigzag numbers, other numbers
 // as varints.
@@ -83,7 +83,7 @@ func appendFields(b []byte, fields ...any) []byte {
 		case *string:
 			b = appendString(b, number, *v)
 		case *[]byte:
-			b = appendString(b, number, view(*v))
+			b = appendString(b, number, viewString(*v))
 		case *[]string:
 			for _, s := range *v {
 				b = appendElement(b, number, s)
@@ -95,43 +95,43 @@ func appendFields(b []byte, fields ...any) []byte {
 		case *bool:
 			b = appendBool(b, number, *v)
 		case repeated:
-			b = v.append(b, number)
+			b = v.appendElements(b, number)
 		}
 	}
 	return b
 }
 
-// fields reads what [appendFields] appends, in any order, and passes over others.
-func (r *reader) fields(fields ...any) {
-	for r.more() {
-		tag := r.tag()
+// readFields reads what [appendFields] appends, in any order, and passes over others.
+func (r *reader) readFields(fields ...any) {
+	for r.hasMore() {
+		tag := r.readTag()
 		number, kind := tag>>3, tag&7
 		if number == 0 || number > uint64(len(fields)) {
-			r.skip(tag, uint64(len(fields)))
+			r.skipField(tag, uint64(len(fields)))
 			continue
 		}
 		switch v := fields[number-1].(type) {
 		case *record.Time:
 			r.bad = r.bad || kind != typeVarint
-			*v = record.Time(r.svarint())
+			*v = record.Time(r.readSvarint())
 		case *int64:
 			r.bad = r.bad || kind != typeVarint
-			*v = int64(r.uvarint())
+			*v = int64(r.readUvarint())
 		case *bool:
 			r.bad = r.bad || kind != typeVarint
-			*v = r.uvarint() != 0
+			*v = r.readUvarint() != 0
 		default:
 			r.bad = r.bad || kind != typeBytes
-			b := r.bytes()
+			b := r.readBytes()
 			switch v := v.(type) {
 			case *string:
-				*v = view(b)
+				*v = viewString(b)
 			case *[]byte:
 				*v = b
 			case *[]string:
-				*v = append(*v, view(b))
+				*v = append(*v, viewString(b))
 			case repeated:
-				r.bad = !v.read(b) || r.bad
+				r.bad = !v.readElement(b) || r.bad
 			}
 		}
 	}

@@ -21,44 +21,44 @@ func (d *Lender) Frame(b []byte, f *Frame) error {
 	*f = Frame{}
 	var body []byte
 	in := reader{b: b}
-	for in.more() {
-		switch tag := in.tag(); tag {
+	for in.hasMore() {
+		switch tag := in.readTag(); tag {
 		case 1<<3 | typeBytes:
-			f.SourceType = in.text()
+			f.SourceType = in.readText()
 		case 2<<3 | typeBytes:
-			f.SourceLabel = in.text()
+			f.SourceLabel = in.readText()
 		case 3<<3 | typeVarint:
 			f.Rank = record.Rank(in.uint8())
 		case 4<<3 | typeVarint:
-			f.Version.Observed = in.svarint()
+			f.Version.Observed = in.readSvarint()
 		case 5<<3 | typeVarint:
-			f.Version.Ended = in.uvarint() != 0
+			f.Version.Ended = in.readUvarint() != 0
 		case 6<<3 | typeBytes:
-			f.Settles = in.text()
+			f.Settles = in.readText()
 		case 7<<3 | typeVarint:
-			f.IDReused = in.uvarint() != 0
+			f.IDReused = in.readUvarint() != 0
 		default:
 			if kind := Kind(tag >> 3); tag>>3 >= uint64(KindRecord) && tag>>3 <= uint64(KindCount) {
 				in.bad = tag&7 != typeBytes || f.Kind != 0
-				f.Kind, body = kind, in.bytes()
+				f.Kind, body = kind, in.readBytes()
 			} else {
-				in.skip(tag, 7)
+				in.skipField(tag, 7)
 			}
 		}
 	}
-	if err := in.err("frame"); err != nil {
+	if err := in.readError("frame"); err != nil {
 		return err
 	}
 	if f.Kind == 0 {
 		return fmt.Errorf("frame: %w: no body of a known kind", ErrProto)
 	}
-	if err := d.body(body, f); err != nil {
+	if err := d.decodeBody(body, f); err != nil {
 		return fmt.Errorf("%s frame: %w", f.Kind, err)
 	}
 	return nil
 }
 
-func (d *Lender) body(b []byte, f *Frame) error {
+func (d *Lender) decodeBody(b []byte, f *Frame) error {
 	if f.Kind == KindRecord {
 		err := d.Record(b, &f.Record)
 		f.ID = f.Record.ID
@@ -66,12 +66,12 @@ func (d *Lender) body(b []byte, f *Frame) error {
 	}
 	in, rare := reader{b: b}, *f // a copy, so that frames with records stay on the stack
 	if f.Kind == KindCapacity {
-		d.drop()
-		in.fields(&rare.Capacity.From, componentField{d, nil})
-		rare.Capacity.Components = d.components.take()
+		d.dropUnfinished()
+		in.readFields(&rare.Capacity.From, componentField{d, nil})
+		rare.Capacity.Components = d.components.takeBuilt()
 	} else {
-		in.fields(rare.fields()...)
+		in.readFields(rare.bodyFields()...)
 	}
 	*f = rare
-	return in.err("body")
+	return in.readError("body")
 }

@@ -14,15 +14,15 @@ func AppendFrame(b []byte, f *Frame) []byte {
 	if f.Kind < KindRecord || f.Kind > KindCount {
 		return b
 	}
-	b, mark := begin(b, uint64(f.Kind))
+	b, mark := beginMessage(b, uint64(f.Kind))
 	if f.Kind == KindRecord {
-		return end(AppendRecord(b, &f.Record), mark)
+		return endMessage(AppendRecord(b, &f.Record), mark)
 	}
 	rare := *f // a copy, so that frames with records stay on the stack
 	if f.Kind == KindCapacity {
 		b = appendFields(b, &rare.Capacity.From, componentField{nil, f.Capacity.Components})
 	} else {
-		b = appendFields(b, rare.fields()...)
+		b = appendFields(b, rare.bodyFields()...)
 	}
-	return end(b, mark)
+	return endMessage(b, mark)
 }

@@ -28,8 +28,8 @@ func (e *JSONError) Error() string {
 	return fmt.Sprintf("Json deserialize error: %s%s at line %d column %d", e.Message, at, e.Line, e.Column)
 }
 
-// in puts a part in front of the path.
-func (e *JSONError) in(part string, args ...any) *JSONError {
+// prependPath puts a part in front of the path.
+func (e *JSONError) prependPath(part string, args ...any) *JSONError {
 	part = fmt.Sprintf(part, args...)
 	if e.Path != "" && !strings.HasPrefix(e.Path, "[") {
 		part += "."
@@ -38,8 +38,8 @@ func (e *JSONError) in(part string, args ...any) *JSONError {
 	return e
 }
 
-// fail is an error behind what was read last.
-func (in *jsonValues) fail(format string, args ...any) *JSONError {
+// failBehind is an error behind what was read last.
+func (in *jsonValues) failBehind(format string, args ...any) *JSONError {
 	return in.failAt(in.pos, format, args...)
 }
 
@@ -47,7 +47,7 @@ func (in *jsonValues) fail(format string, args ...any) *JSONError {
 // the value and, where that ends there, behind the object or list around it.
 func (in *jsonValues) failValue(format string, args ...any) *JSONError {
 	i := in.pos
-	if c, at := in.peek(); c == '}' || c == ']' {
+	if c, at := in.peekValue(); c == '}' || c == ']' {
 		i = at + 1
 	}
 	return in.failAt(i, format, args...)
@@ -64,9 +64,9 @@ func (in *jsonValues) failAt(i int, format string, args ...any) *JSONError {
 	return e
 }
 
-// broken says where the body ends to be JSON, and why: at the first byte that is not, or
+// brokenSyntax says where the body ends to be JSON, and why: at the first byte that is not, or
 // the end.
-func (in *jsonValues) broken() *JSONError {
+func (in *jsonValues) brokenSyntax() *JSONError {
 	dec := jsontext.NewDecoder(bytes.NewBuffer(in.input[in.base:]), jsontext.AllowDuplicateNames(true))
 	for {
 		_, err := dec.ReadToken()
@@ -77,13 +77,13 @@ func (in *jsonValues) broken() *JSONError {
 			return in.failAt(min(in.base+int(syntax.ByteOffset)+1, len(in.input)), "%s", syntax.Err)
 		}
 		if err != nil {
-			return in.fail("%s", err)
+			return in.failBehind("%s", err)
 		}
 	}
 }
 
-// excerpt is the start of a text that is too long for a message.
-func excerpt(text string) string {
+// excerptOf is the start of a text that is too long for a message.
+func excerptOf(text string) string {
 	const most = 512
 	if len(text) <= most {
 		return strings.ToValidUTF8(text, "\uFFFD")

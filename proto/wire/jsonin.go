@@ -12,8 +12,8 @@ import (
 // of a copy of bytes: nothing that it returns changes when the bytes do.
 type Text interface{ ~string | ~[]byte }
 
-// steady is a text as bytes that do not change, for reading only.
-func steady[T Text](text T) []byte {
+// steadyBytes is a text as bytes that do not change, for reading only.
+func steadyBytes[T Text](text T) []byte {
 	s := string(text)                                 // copies bytes, and nothing else
 	return unsafe.Slice(unsafe.StringData(s), len(s)) //nolint:gosec // no one writes to the bytes of a string
 }
@@ -22,7 +22,7 @@ func steady[T Text](text T) []byte {
 // component has the kind that the body says, as the JSON of /v1 does, and else that
 // of kinds. The error is a *[JSONError].
 func DecodeAdd[T Text](body T, kinds record.Kinds) (record.Record, error) {
-	return new(Lender).Add(steady(body), kinds)
+	return new(Lender).Add(steadyBytes(body), kinds)
 }
 
 // Add is [DecodeAdd] with views into body.
@@ -35,17 +35,17 @@ func (d *Lender) Add(body []byte, kinds record.Kinds) (record.Record, error) {
 // The error is that of yield, which ends the reading, or a *[JSONError]: then records
 // before the bad one were yielded, and it is the caller's to forget them.
 func DecodeAdds[T Text](body T, kinds record.Kinds, yield func(record.Record) error) error {
-	return new(Lender).Adds(steady(body), kinds, yield)
+	return new(Lender).Adds(steadyBytes(body), kinds, yield)
 }
 
 // Adds is [DecodeAdds] with d's slices, and views into body.
 func (d *Lender) Adds(body []byte, kinds record.Kinds, yield func(record.Record) error) error {
 	in := jsonReader{Lender: d, kinds: kinds}
-	in.begin(body, 0)
+	in.beginAt(body, 0)
 	var failed error
-	err := in.list(func() *JSONError {
+	err := in.readList(func() *JSONError {
 		var r record.Record
-		if err := in.valid(&shapeAdd, &r); err != nil {
+		if err := in.readValid(&shapeAdd, &r); err != nil {
 			return err
 		}
 		failed = yield(r)
@@ -58,7 +58,7 @@ func (d *Lender) Adds(body []byte, kinds record.Kinds, yield func(record.Record)
 		return failed
 	}
 	if err == nil {
-		err = in.end()
+		err = in.checkEnd()
 	}
 	if err != nil {
 		return err
@@ -70,7 +70,7 @@ func (d *Lender) Adds(body []byte, kinds record.Kinds, yield func(record.Record)
 // and everything else may be; it is checked and forgotten. The error is a
 // *[JSONError].
 func DecodeUpdate[T Text](body T) (id string, stop record.Time, err error) {
-	r, err := new(Lender).decodeOne(steady(body), &shapeUpdate, nil)
+	r, err := new(Lender).decodeOne(steadyBytes(body), &shapeUpdate, nil)
 	if err != nil {
 		return "", record.None, err
 	}
@@ -81,17 +81,17 @@ func DecodeUpdate[T Text](body T) (id string, stop record.Time, err error) {
 // and those of /v1 where they are there. Components may be null. The error is a
 // *[JSONError].
 func DecodeRecordJSON[T Text](body T) (record.Record, error) {
-	return new(Lender).decodeOne(steady(body), &shapeStored, nil)
+	return new(Lender).decodeOne(steadyBytes(body), &shapeStored, nil)
 }
 
 // DecodeComponentsJSON reads a list of components, as AUDITOR and /v1 give it, one of
 // which without a kind is a rate. The error is a *[JSONError].
 func DecodeComponentsJSON[T Text](text T) ([]record.Component, error) {
 	in := jsonReader{Lender: new(Lender)}
-	in.begin(steady(text), 0)
+	in.beginAt(steadyBytes(text), 0)
 	list, err := in.componentList(componentFields[:])
 	if err == nil {
-		err = in.end()
+		err = in.checkEnd()
 	}
 	if err != nil {
 		return nil, err
@@ -103,10 +103,10 @@ func DecodeComponentsJSON[T Text](text T) ([]record.Component, error) {
 func (d *Lender) decodeOne(body []byte, want *shape, kinds record.Kinds) (record.Record, error) {
 	var r record.Record
 	in := jsonReader{Lender: d, kinds: kinds}
-	in.begin(body, 0)
-	err := in.valid(want, &r)
+	in.beginAt(body, 0)
+	err := in.readValid(want, &r)
 	if err == nil {
-		err = in.end()
+		err = in.checkEnd()
 	}
 	if err != nil {
 		return record.Record{}, err
@@ -159,12 +159,12 @@ type jsonReader struct {
 	parts   int          // keys, values, components and scores of the record
 }
 
-// valid reads a record and validates it. Names are checked when all is read,
+// readValid reads a record and validates it. Names are checked when all is read,
 // which is quick; when one is bad, the record is read again with care, which
 // finds its place.
-func (in *jsonReader) valid(want *shape, r *record.Record) *JSONError {
+func (in *jsonReader) readValid(want *shape, r *record.Record) *JSONError {
 	from := in.pos
-	if err := in.record(want, r); err != nil {
+	if err := in.readRecord(want, r); err != nil {
 		return err
 	}
 	bad := r.Validate()
@@ -172,55 +172,55 @@ func (in *jsonReader) valid(want *shape, r *record.Record) *JSONError {
 		return nil
 	}
 	again := jsonReader{Lender: in.Lender, kinds: in.kinds, careful: true}
-	again.begin(in.input, from+bytes.IndexByte(in.input[from:], '{')) // behind a comma
-	if err := again.record(want, r); err != nil {
+	again.beginAt(in.input, from+bytes.IndexByte(in.input[from:], '{')) // behind a comma
+	if err := again.readRecord(want, r); err != nil {
 		return err
 	}
-	err := in.fail("%s", bad.Error())
+	err := in.failBehind("%s", bad.Error())
 	if field, ok := errors.AsType[*record.FieldError](bad); ok {
 		err.Message, err.Path = field.Problem, field.Field
 	}
 	return err
 }
 
-func (in *jsonReader) record(want *shape, r *record.Record) *JSONError {
+func (in *jsonReader) readRecord(want *shape, r *record.Record) *JSONError {
 	*r = record.Record{Stop: record.None, Submit: record.None}
-	in.drop()
+	in.dropUnfinished()
 	in.parts = 0
-	_, err := in.object("struct RecordAdd", want.fields, want.required, func(field int) *JSONError {
+	_, err := in.readObject("struct RecordAdd", want.fields, want.required, func(field int) *JSONError {
 		if want.nullable&(1<<field) != 0 {
-			if null, err := in.null(); null {
+			if null, err := in.readNull(); null {
 				return err
 			}
 		}
-		return in.field(want, field, r)
+		return in.readField(want, field, r)
 	})
 	return err
 }
 
-// field reads the value of a field that is not null.
-func (in *jsonReader) field(want *shape, field int, r *record.Record) (err *JSONError) {
+// readField reads the value of a field that is not null.
+func (in *jsonReader) readField(want *shape, field int, r *record.Record) (err *JSONError) {
 	var v int64
 	switch field {
 	case fieldID:
-		r.ID, err = in.name()
+		r.ID, err = in.readName()
 	case fieldMeta:
-		r.Meta, err = in.meta()
+		r.Meta, err = in.readMeta()
 	case fieldComponents:
 		r.Components, err = in.componentList(want.component)
 	case fieldStart:
-		r.Start, err = in.time()
+		r.Start, err = in.readTime()
 	case fieldStop:
-		r.Stop, err = in.time()
+		r.Stop, err = in.readTime()
 	case fieldSubmit:
-		r.Submit, err = in.time()
+		r.Submit, err = in.readTime()
 	case fieldState:
-		r.State, err = in.name()
+		r.State, err = in.readName()
 	case fieldCode:
-		v, err = in.whole("i32", 32)
+		v, err = in.readInteger("i32", 32)
 		r.Exit.Known, r.Exit.Code = true, int32(v)
 	case fieldSignal:
-		v, err = in.whole("i32", 32)
+		v, err = in.readInteger("i32", 32)
 		r.Exit.Known, r.Exit.Signal = true, int32(v)
 	}
 	return err

@@ -18,26 +18,26 @@ const (
 
 const fieldValue = 1
 
-// name reads a string that must be a ValidName.
-func (in *jsonReader) name() (string, *JSONError) {
-	s, err := in.text("a string")
+// readName reads a string that must be a ValidName.
+func (in *jsonReader) readName() (string, *JSONError) {
+	s, err := in.readText("a string")
 	if err == nil && in.careful && record.ValidateName(s) != "" {
-		err = in.failValue("Parsing '%s' failed", excerpt(s))
+		err = in.failValue("Parsing '%s' failed", excerptOf(s))
 	}
 	return s, err
 }
 
-// count notes one more part and refuses more than any record can have.
-func (in *jsonReader) count() *JSONError {
+// countPart notes one more part and refuses more than any record can have.
+func (in *jsonReader) countPart() *JSONError {
 	const most = record.MaxSize / 12
 	if in.parts++; in.parts > most {
-		return in.fail("record is larger than %d bytes", record.MaxSize)
+		return in.failBehind("record is larger than %d bytes", record.MaxSize)
 	}
 	return nil
 }
 
-func (in *jsonReader) time() (record.Time, *JSONError) {
-	s, err := in.text("an RFC 3339 formatted date and time string")
+func (in *jsonReader) readTime() (record.Time, *JSONError) {
+	s, err := in.readText("an RFC 3339 formatted date and time string")
 	if err != nil {
 		return record.None, err
 	}
@@ -48,13 +48,13 @@ func (in *jsonReader) time() (record.Time, *JSONError) {
 	return t, err
 }
 
-// meta reads the object of lists and sorts it.
-func (in *jsonReader) meta() (record.Meta, *JSONError) {
-	if err := in.open('{', "a map"); err != nil {
+// readMeta reads the object of lists and sorts it.
+func (in *jsonReader) readMeta() (record.Meta, *JSONError) {
+	if err := in.openBracket('{', "a map"); err != nil {
 		return nil, err
 	}
 	for {
-		key, more, err := in.key()
+		key, more, err := in.readKey()
 		if err == nil && !more {
 			break
 		}
@@ -62,10 +62,10 @@ func (in *jsonReader) meta() (record.Meta, *JSONError) {
 			err = in.metaEntry(key)
 		}
 		if err != nil {
-			return nil, err.in("[%q]", excerpt(key))
+			return nil, err.prependPath("[%q]", excerptOf(key))
 		}
 	}
-	m := record.Meta(in.metas.take())
+	m := record.Meta(in.metas.takeBuilt())
 	if m == nil {
 		return record.Meta{}, nil
 	}
@@ -75,7 +75,7 @@ func (in *jsonReader) meta() (record.Meta, *JSONError) {
 	}
 	for i := 1; i < len(m); i++ {
 		if m[i].Key == m[i-1].Key {
-			return nil, in.fail("duplicate field `%s`", excerpt(m[i].Key))
+			return nil, in.failBehind("duplicate field `%s`", excerptOf(m[i].Key))
 		}
 	}
 	return m, nil
@@ -83,45 +83,45 @@ func (in *jsonReader) meta() (record.Meta, *JSONError) {
 
 func (in *jsonReader) metaEntry(key string) *JSONError {
 	if in.careful && record.ValidateName(key) != "" {
-		return in.fail("Parsing '%s' failed", excerpt(key))
+		return in.failBehind("Parsing '%s' failed", excerptOf(key))
 	}
-	if err := in.count(); err != nil {
+	if err := in.countPart(); err != nil {
 		return err
 	}
-	err := in.list(func() *JSONError {
-		value, err := in.name()
+	err := in.readList(func() *JSONError {
+		value, err := in.readName()
 		if err == nil {
-			err = in.count()
+			err = in.countPart()
 		}
-		*in.values.next() = value
+		*in.values.nextElement() = value
 		return err
 	})
-	*in.metas.next() = record.MetaEntry{Key: key, Values: in.values.take()}
+	*in.metas.nextElement() = record.MetaEntry{Key: key, Values: in.values.takeBuilt()}
 	return err
 }
 
 func (in *jsonReader) componentList(fields []string) ([]record.Component, *JSONError) {
-	err := in.list(func() *JSONError { return in.component(fields, in.components.next()) })
-	return in.components.take(), err
+	err := in.readList(func() *JSONError { return in.readComponent(fields, in.components.nextElement()) })
+	return in.components.takeBuilt(), err
 }
 
-func (in *jsonReader) component(fields []string, c *record.Component) *JSONError {
-	if err := in.count(); err != nil {
+func (in *jsonReader) readComponent(fields []string, c *record.Component) *JSONError {
+	if err := in.countPart(); err != nil {
 		return err
 	}
-	seen, err := in.object("struct Component", fields, 1<<fieldName|1<<fieldAmount|1<<fieldScores, func(field int) (err *JSONError) {
+	seen, err := in.readObject("struct Component", fields, 1<<fieldName|1<<fieldAmount|1<<fieldScores, func(field int) (err *JSONError) {
 		switch field {
 		case fieldName:
-			c.Name, err = in.name()
+			c.Name, err = in.readName()
 		case fieldAmount:
-			if c.Amount, err = in.whole("i64", 64); err == nil && c.Amount < 0 {
+			if c.Amount, err = in.readInteger("i64", 64); err == nil && c.Amount < 0 {
 				err = in.failValue("Parsing '%d' failed.", c.Amount)
 			}
 		case fieldScores:
-			err = in.list(func() *JSONError { return in.score(in.scores.next()) })
-			c.Scores = in.scores.take()
+			err = in.readList(func() *JSONError { return in.readScore(in.scores.nextElement()) })
+			c.Scores = in.scores.takeBuilt()
 		case fieldKind:
-			c.Kind, err = in.kind()
+			c.Kind, err = in.readKind()
 		}
 		return err
 	})
@@ -131,34 +131,34 @@ func (in *jsonReader) component(fields []string, c *record.Component) *JSONError
 	return err
 }
 
-func (in *jsonReader) kind() (record.Kind, *JSONError) {
-	s, err := in.text("a string")
+func (in *jsonReader) readKind() (record.Kind, *JSONError) {
+	s, err := in.readText("a string")
 	if err != nil {
 		return 0, err
 	}
 	kind, ok := record.ParseKind(s)
 	if !ok {
-		err = in.failValue("unknown variant `%s`, expected `rate` or `total`", excerpt(s))
+		err = in.failValue("unknown variant `%s`, expected `rate` or `total`", excerptOf(s))
 	}
 	return kind, err
 }
 
-func (in *jsonReader) score(score *record.Score) *JSONError {
-	if err := in.count(); err != nil {
+func (in *jsonReader) readScore(score *record.Score) *JSONError {
+	if err := in.countPart(); err != nil {
 		return err
 	}
-	_, err := in.object("struct Score", scoreFields[:], 1<<fieldName|1<<fieldValue, func(field int) (err *JSONError) {
+	_, err := in.readObject("struct Score", scoreFields[:], 1<<fieldName|1<<fieldValue, func(field int) (err *JSONError) {
 		if field == fieldName {
-			score.Name, err = in.name()
+			score.Name, err = in.readName()
 			return err
 		}
-		text, err := in.digits("f64")
+		text, err := in.readDigits("f64")
 		if err != nil {
 			return err
 		}
 		v, bad := strconv.ParseFloat(text, 64)
 		if bad != nil {
-			return in.fail("number out of range")
+			return in.failBehind("number out of range")
 		}
 		if v < 0 {
 			return in.failValue("Parsing '%v' failed.", v)

@@ -21,15 +21,15 @@ type jsonValues struct {
 	due   byte // the comma or colon that must come before the next value; 0 for none
 }
 
-// begin reads the body from i on. A key that comes twice is for [jsonValues.object] to
+// beginAt reads the body from i on. A key that comes twice is for [jsonValues.object] to
 // refuse: what is passed over may have any.
-func (in *jsonValues) begin(body []byte, i int) {
+func (in *jsonValues) beginAt(body []byte, i int) {
 	in.input, in.base, in.pos, in.due = body, i, i, 0
 }
 
-// from returns the first byte from i on that is no white space, and where it is; 0 at the
+// skipSpace returns the first byte from i on that is no white space, and where it is; 0 at the
 // end.
-func (in *jsonValues) from(i int) (c byte, at int) {
+func (in *jsonValues) skipSpace(i int) (c byte, at int) {
 	for ; i < len(in.input); i++ {
 		if c = in.input[i]; c > ' ' || c != ' ' && c != '\n' && c != '\t' && c != '\r' {
 			return c, i
@@ -38,37 +38,37 @@ func (in *jsonValues) from(i int) (c byte, at int) {
 	return 0, i
 }
 
-// peek returns the byte that begins the next value, or ends the object or list, and where
+// peekValue returns the byte that begins the next value, or ends the object or list, and where
 // it is; 0 where neither may be.
-func (in *jsonValues) peek() (c byte, at int) {
-	c, at = in.from(in.pos)
+func (in *jsonValues) peekValue() (c byte, at int) {
+	c, at = in.skipSpace(in.pos)
 	if in.due == 0 || in.due == ',' && (c == '}' || c == ']') {
 		return c, at
 	}
 	if c != in.due {
 		return 0, at
 	}
-	if c, at = in.from(at + 1); c == '}' || c == ']' {
+	if c, at = in.skipSpace(at + 1); c == '}' || c == ']' {
 		return 0, at
 	}
 	return c, at
 }
 
-// took notes that a value was read to its end.
-func (in *jsonValues) took(end int) { in.pos, in.due = end, ',' }
+// tookValue notes that a value was read to its end.
+func (in *jsonValues) tookValue(end int) { in.pos, in.due = end, ',' }
 
-// closes reports whether the object or list ends here, and passes its end.
-func (in *jsonValues) closes(kind byte) bool {
-	c, at := in.peek()
+// closesHere reports whether the object or list ends here, and passes its end.
+func (in *jsonValues) closesHere(kind byte) bool {
+	c, at := in.peekValue()
 	if c == kind {
-		in.took(at + 1)
+		in.tookValue(at + 1)
 	}
 	return c == kind
 }
 
-// open reads the bracket or brace that begins a value.
-func (in *jsonValues) open(kind byte, want string) *JSONError {
-	c, at := in.peek()
+// openBracket reads the bracket or brace that begins a value.
+func (in *jsonValues) openBracket(kind byte, want string) *JSONError {
+	c, at := in.peekValue()
 	if c != kind {
 		return in.wrongType(want)
 	}
@@ -76,14 +76,14 @@ func (in *jsonValues) open(kind byte, want string) *JSONError {
 	return nil
 }
 
-// scalar returns where the number or the literal ends that begins at i with c; 0 where
+// scalarEnd returns where the number or the literal ends that begins at i with c; 0 where
 // none does.
-func (in *jsonValues) scalar(c byte, i int) int {
+func (in *jsonValues) scalarEnd(c byte, i int) int {
 	rest := in.input[i:]
 	switch {
 	case c == 0:
 	case c == '-' || c >= '0' && c <= '9':
-		return in.number(i)
+		return in.numberEnd(i)
 	case bytes.HasPrefix(rest, []byte("true")) || bytes.HasPrefix(rest, []byte("null")):
 		return i + len("null")
 	case bytes.HasPrefix(rest, []byte("false")):
@@ -92,9 +92,9 @@ func (in *jsonValues) scalar(c byte, i int) int {
 	return 0
 }
 
-// quoted returns where the string ends that begins at i; 0 where it does not. It is plain
+// quotedEnd returns where the string ends that begins at i; 0 where it does not. It is plain
 // when it stands there as it is.
-func (in *jsonValues) quoted(i int) (end int, plain bool) {
+func (in *jsonValues) quotedEnd(i int) (end int, plain bool) {
 	plain = true
 	for i++; i < len(in.input); i++ {
 		switch c := in.input[i]; {
@@ -113,8 +113,8 @@ func (in *jsonValues) quoted(i int) (end int, plain bool) {
 	return 0, false
 }
 
-// number returns where the number ends that begins at i; 0 where it is none.
-func (in *jsonValues) number(i int) int {
+// numberEnd returns where the number ends that begins at i; 0 where it is none.
+func (in *jsonValues) numberEnd(i int) int {
 	is := func(a, b byte) bool { return i < len(in.input) && (in.input[i] == a || in.input[i] == b) }
 	if is('-', '-') {
 		i++
@@ -149,15 +149,15 @@ func (in *jsonValues) digitsFrom(i int) int {
 	return i
 }
 
-// object reads an object. read is called for each of the fields that is there, which
+// readObject reads an object. read is called for each of the fields that is there, which
 // may be once; other fields are passed over. seen has the bits of those that were read, and
 // those of required must be among them.
-func (in *jsonValues) object(what string, fields []string, required int, read func(field int) *JSONError) (seen int, err *JSONError) {
-	if err := in.open('{', what); err != nil {
+func (in *jsonValues) readObject(what string, fields []string, required int, read func(field int) *JSONError) (seen int, err *JSONError) {
+	if err := in.openBracket('{', what); err != nil {
 		return 0, err
 	}
 	for next := 0; ; next++ {
-		key, more, err := in.key()
+		key, more, err := in.readKey()
 		if err != nil {
 			return seen, err
 		}
@@ -169,41 +169,41 @@ func (in *jsonValues) object(what string, fields []string, required int, read fu
 			field = slices.Index(fields, key)
 		}
 		if field < 0 {
-			if err := in.skip(); err != nil {
+			if err := in.skipValue(); err != nil {
 				return seen, err
 			}
 			continue
 		}
 		if seen&(1<<field) != 0 {
-			return seen, in.fail("duplicate field `%s`", key)
+			return seen, in.failBehind("duplicate field `%s`", key)
 		}
 		seen, next = seen|1<<field, field
 		if err := read(field); err != nil {
-			return seen, err.in("%s", key)
+			return seen, err.prependPath("%s", key)
 		}
 	}
 	if missing := required &^ seen; missing != 0 {
-		return seen, in.fail("missing field `%s`", fields[bits.TrailingZeros(uint(missing))])
+		return seen, in.failBehind("missing field `%s`", fields[bits.TrailingZeros(uint(missing))])
 	}
 	return seen, nil
 }
 
-// list calls read for each element of a list.
-func (in *jsonValues) list(read func() *JSONError) *JSONError {
-	if err := in.open('[', "a sequence"); err != nil {
+// readList calls read for each element of a list.
+func (in *jsonValues) readList(read func() *JSONError) *JSONError {
+	if err := in.openBracket('[', "a sequence"); err != nil {
 		return err
 	}
-	for i := 0; !in.closes(']'); i++ {
+	for i := 0; !in.closesHere(']'); i++ {
 		if err := read(); err != nil {
-			return err.in("[%d]", i)
+			return err.prependPath("[%d]", i)
 		}
 	}
 	return nil
 }
 
-// skip passes over a value.
-func (in *jsonValues) skip() *JSONError {
-	c, at := in.peek()
+// skipValue passes over a value.
+func (in *jsonValues) skipValue() *JSONError {
+	c, at := in.peekValue()
 	switch c {
 	case '"':
 		_, err := in.textAt(at)
@@ -211,28 +211,28 @@ func (in *jsonValues) skip() *JSONError {
 	case '{', '[':
 		dec := jsontext.NewDecoder(bytes.NewBuffer(in.input[at:]), jsontext.AllowDuplicateNames(true))
 		if dec.SkipValue() != nil {
-			return in.broken()
+			return in.brokenSyntax()
 		}
-		in.took(at + int(dec.InputOffset()))
+		in.tookValue(at + int(dec.InputOffset()))
 		return nil
 	}
-	_, err := in.next(c, at)
+	_, err := in.readScalar(c, at)
 	return err
 }
 
-// next reads a number or a literal, of which peek has seen the start.
-func (in *jsonValues) next(c byte, at int) (string, *JSONError) {
-	end := in.scalar(c, at)
+// readScalar reads a number or a literal, of which peek has seen the start.
+func (in *jsonValues) readScalar(c byte, at int) (string, *JSONError) {
+	end := in.scalarEnd(c, at)
 	if end == 0 {
-		return "", in.broken()
+		return "", in.brokenSyntax()
 	}
-	in.took(end)
-	return view(in.input[at:end]), nil
+	in.tookValue(end)
+	return viewString(in.input[at:end]), nil
 }
 
-// text reads a string: a view into the body when nothing is escaped.
-func (in *jsonValues) text(want string) (string, *JSONError) {
-	c, at := in.peek()
+// readText reads a string: a view into the body when nothing is escaped.
+func (in *jsonValues) readText(want string) (string, *JSONError) {
+	c, at := in.peekValue()
 	if c != '"' {
 		return "", in.wrongType(want)
 	}
@@ -241,79 +241,79 @@ func (in *jsonValues) text(want string) (string, *JSONError) {
 
 // textAt reads the string that begins there.
 func (in *jsonValues) textAt(at int) (string, *JSONError) {
-	end, plain := in.quoted(at)
+	end, plain := in.quotedEnd(at)
 	if end == 0 {
-		return "", in.broken()
+		return "", in.brokenSyntax()
 	}
 	raw := in.input[at:end]
 	if plain {
-		in.took(end)
-		return view(raw[1 : len(raw)-1]), nil
+		in.tookValue(end)
+		return viewString(raw[1 : len(raw)-1]), nil
 	}
 	text, err := jsontext.AppendUnquote(nil, raw)
 	if err != nil {
-		return "", in.broken()
+		return "", in.brokenSyntax()
 	}
-	in.took(end)
-	return view(text), nil
+	in.tookValue(end)
+	return viewString(text), nil
 }
 
-// key reads the key of an object; there is none more at its end, which it passes.
-func (in *jsonValues) key() (key string, more bool, err *JSONError) {
-	c, at := in.peek()
+// readKey reads the key of an object; there is none more at its end, which it passes.
+func (in *jsonValues) readKey() (key string, more bool, err *JSONError) {
+	c, at := in.peekValue()
 	switch c {
 	case '"':
 		key, err = in.textAt(at)
 		in.due = ':'
 		return key, true, err
 	case '}':
-		in.took(at + 1)
+		in.tookValue(at + 1)
 		return "", false, nil
 	}
-	return "", false, in.broken()
+	return "", false, in.brokenSyntax()
 }
 
-// digits reads a number as it is written.
-func (in *jsonValues) digits(want string) (string, *JSONError) {
-	c, at := in.peek()
+// readDigits reads a number as it is written.
+func (in *jsonValues) readDigits(want string) (string, *JSONError) {
+	c, at := in.peekValue()
 	if c != '-' && (c < '0' || c > '9') {
 		return "", in.wrongType(want)
 	}
-	return in.next(c, at)
+	return in.readScalar(c, at)
 }
 
-// whole reads an integer of so many bits. A number with a fraction or an exponent is
+// readInteger reads an integer of so many bits. A number with a fraction or an exponent is
 // none, and neither is -0.
-func (in *jsonValues) whole(want string, bits int) (int64, *JSONError) {
-	text, err := in.digits(want)
+func (in *jsonValues) readInteger(want string, bits int) (int64, *JSONError) {
+	text, err := in.readDigits(want)
 	if err != nil {
 		return 0, err
 	}
 	if isFloat(text) {
-		return 0, in.failValue("invalid type: floating point `%s`, expected %s", excerpt(text), want)
+		return 0, in.failValue("invalid type: floating point `%s`, expected %s", excerptOf(text), want)
 	}
 	v, bad := strconv.ParseInt(text, 10, bits)
 	if bad != nil {
-		return 0, in.failValue("invalid value: integer `%s`, expected %s", excerpt(text), want)
+		return 0, in.failValue("invalid value: integer `%s`, expected %s", excerptOf(text), want)
 	}
 	return v, nil
 }
 
 func isFloat(number string) bool { return number == "-0" || strings.ContainsAny(number, ".eE") }
 
-// null reads a null, where one comes next.
-func (in *jsonValues) null() (bool, *JSONError) {
-	c, at := in.peek()
+// readNull reads a null, where one comes next.
+func (in *jsonValues) readNull() (bool, *JSONError) {
+	c, at := in.peekValue()
 	if c != 'n' {
 		return false, nil
 	}
-	_, err := in.next(c, at)
+	_, err := in.readScalar(c, at)
 	return true, err
 }
 
-// end checks that nothing follows.
-func (in *jsonValues) end() *JSONError {
-	if _, at := in.from(in.pos); at < len(in.input) {
+// checkEnd checks that nothing follows.
+func (in *jsonValues) checkEnd() *JSONError {
+	if _, at := in.skipSpace(in.pos); at < len(in.input) {
 		return in.failAt(at+1, "trailing characters")
 	}
 	return nil
@@ -321,29 +321,29 @@ func (in *jsonValues) end() *JSONError {
 
 // wrongType says what came instead of what was wanted.
 func (in *jsonValues) wrongType(want string) *JSONError {
-	c, at := in.peek()
+	c, at := in.peekValue()
 	switch c {
 	case '{':
-		return in.fail("invalid type: map, expected %s", want)
+		return in.failBehind("invalid type: map, expected %s", want)
 	case '[':
-		return in.fail("invalid type: sequence, expected %s", want)
+		return in.failBehind("invalid type: sequence, expected %s", want)
 	case '"':
 		text, err := in.textAt(at)
 		if err == nil {
-			err = in.fail("invalid type: string %q, expected %s", excerpt(text), want)
+			err = in.failBehind("invalid type: string %q, expected %s", excerptOf(text), want)
 		}
 		return err
 	}
-	raw, err := in.next(c, at)
+	raw, err := in.readScalar(c, at)
 	switch {
 	case err != nil:
 		return err
 	case c == 'n':
-		return in.fail("invalid type: null, expected %s", want)
+		return in.failBehind("invalid type: null, expected %s", want)
 	case c == 't' || c == 'f':
-		return in.fail("invalid type: boolean `%s`, expected %s", raw, want)
+		return in.failBehind("invalid type: boolean `%s`, expected %s", raw, want)
 	case isFloat(raw):
-		return in.fail("invalid type: floating point `%s`, expected %s", excerpt(raw), want)
+		return in.failBehind("invalid type: floating point `%s`, expected %s", excerptOf(raw), want)
 	}
-	return in.fail("invalid type: integer `%s`, expected %s", excerpt(raw), want)
+	return in.failBehind("invalid type: integer `%s`, expected %s", excerptOf(raw), want)
 }

@@ -27,17 +27,17 @@ type reader struct {
 	bad bool
 }
 
-func (r *reader) more() bool { return r.i < len(r.b) && !r.bad }
+func (r *reader) hasMore() bool { return r.i < len(r.b) && !r.bad }
 
-func (r *reader) err(what string) error {
+func (r *reader) readError(what string) error {
 	if !r.bad {
 		return nil
 	}
 	return fmt.Errorf("%s: %w at byte %d of %d", what, ErrProto, r.i, len(r.b))
 }
 
-// tag reads the next field's tag, where there is more.
-func (r *reader) tag() uint64 {
+// readTag reads the next field's tag, where there is more.
+func (r *reader) readTag() uint64 {
 	if c := r.b[r.i]; c < 0x80 {
 		r.i++
 		return uint64(c)
@@ -45,7 +45,7 @@ func (r *reader) tag() uint64 {
 	return r.longUvarint()
 }
 
-func (r *reader) uvarint() uint64 {
+func (r *reader) readUvarint() uint64 {
 	if i := r.i; i < len(r.b) && r.b[i] < 0x80 {
 		r.i = i + 1
 		return uint64(r.b[i])
@@ -73,13 +73,13 @@ func (r *reader) longUvarint() uint64 {
 	return 0
 }
 
-func (r *reader) svarint() int64 {
-	v := r.uvarint()
+func (r *reader) readSvarint() int64 {
+	v := r.readUvarint()
 	return int64(v>>1) ^ -int64(v&1)
 }
 
 func (r *reader) svarint32() int32 {
-	v := r.svarint()
+	v := r.readSvarint()
 	if v < math.MinInt32 || v > math.MaxInt32 {
 		r.bad = true
 		return 0
@@ -89,7 +89,7 @@ func (r *reader) svarint32() int32 {
 
 // uint8 is a varint that must fit.
 func (r *reader) uint8() uint8 {
-	v := r.uvarint()
+	v := r.readUvarint()
 	if v > math.MaxUint8 {
 		r.bad = true
 		return 0
@@ -97,7 +97,7 @@ func (r *reader) uint8() uint8 {
 	return uint8(v)
 }
 
-func (r *reader) bytes() []byte {
+func (r *reader) readBytes() []byte {
 	if from := r.i + 1; from <= len(r.b) {
 		if to := from + int(r.b[r.i]); to <= len(r.b) && to < from+0x80 {
 			r.i = to
@@ -108,7 +108,7 @@ func (r *reader) bytes() []byte {
 }
 
 func (r *reader) longBytes() []byte {
-	n := r.uvarint()
+	n := r.readUvarint()
 	if n > uint64(len(r.b)-r.i) {
 		r.bad = true
 		return nil
@@ -118,12 +118,12 @@ func (r *reader) longBytes() []byte {
 	return r.b[from:r.i:r.i]
 }
 
-func (r *reader) text() string { return view(r.bytes()) }
+func (r *reader) readText() string { return viewString(r.readBytes()) }
 
-// view returns b as a string without a copy.
-func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) } //nolint:gosec // no one writes to b while its views live
+// viewString returns b as a string without a copy.
+func viewString(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) } //nolint:gosec // no one writes to b while its views live
 
-func (r *reader) float() float64 {
+func (r *reader) readFloat() float64 {
 	if len(r.b)-r.i < 8 {
 		r.bad = true
 		return 0
@@ -136,28 +136,28 @@ func (r *reader) float() float64 {
 	return math.Float64frombits(v)
 }
 
-// skip passes over a field whose number is above known. A known field of another
+// skipField passes over a field whose number is above known. A known field of another
 // wire type, a group and the field 0 are malformed.
-func (r *reader) skip(tag uint64, known uint64) {
+func (r *reader) skipField(tag uint64, known uint64) {
 	if number := tag >> 3; number <= known || number >= 1<<29 {
 		r.bad = true
 		return
 	}
 	switch tag & 7 {
 	case typeVarint:
-		r.uvarint()
+		r.readUvarint()
 	case typeBytes:
-		r.bytes()
+		r.readBytes()
 	case typeFixed8:
-		r.pass(8)
+		r.passBytes(8)
 	case typeFixed4:
-		r.pass(4)
+		r.passBytes(4)
 	default:
 		r.bad = true
 	}
 }
 
-func (r *reader) pass(n int) {
+func (r *reader) passBytes(n int) {
 	if len(r.b)-r.i < n {
 		r.bad = true
 		return

@@ -60,14 +60,14 @@ func appendDouble(b []byte, number uint64, v float64) []byte {
 	return binary.LittleEndian.AppendUint64(appendTag(b, number, typeFixed8), math.Float64bits(v))
 }
 
-// begin opens a message field; end closes the one that was opened at mark. The
+// beginMessage opens a message field; end closes the one that was opened at mark. The
 // length is put in when it is known, behind the tag and before the content.
-func begin(b []byte, number uint64) (opened []byte, mark int) {
+func beginMessage(b []byte, number uint64) (opened []byte, mark int) {
 	b = append(appendTag(b, number, typeBytes), 0)
 	return b, len(b)
 }
 
-func end(b []byte, mark int) []byte {
+func endMessage(b []byte, mark int) []byte {
 	n := len(b) - mark
 	if n < 0x80 {
 		b[mark-1] = byte(n)

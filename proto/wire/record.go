@@ -28,45 +28,45 @@ func AppendRecord(b []byte, r *record.Record) []byte {
 }
 
 func appendMetaEntry(b []byte, e *record.MetaEntry) []byte {
-	b, mark := begin(b, 2)
+	b, mark := beginMessage(b, 2)
 	b = appendString(b, 1, e.Key)
 	for _, v := range e.Values {
 		b = appendElement(b, 2, v)
 	}
-	return end(b, mark)
+	return endMessage(b, mark)
 }
 
 func appendComponents(b []byte, number uint64, components []record.Component) []byte {
 	for i := range components {
 		c := &components[i]
 		var mark int
-		b, mark = begin(b, number)
+		b, mark = beginMessage(b, number)
 		b = appendString(b, 1, c.Name)
 		b = appendUint(b, 2, uint64(c.Amount))
 		b = appendUint(b, 3, uint64(c.Kind))
 		for _, s := range c.Scores {
 			b = appendScore(b, s)
 		}
-		b = end(b, mark)
+		b = endMessage(b, mark)
 	}
 	return b
 }
 
 func appendScore(b []byte, s record.Score) []byte {
-	b, mark := begin(b, 4)
+	b, mark := beginMessage(b, 4)
 	b = appendString(b, 1, s.Name)
 	b = appendDouble(b, 2, s.Value)
-	return end(b, mark)
+	return endMessage(b, mark)
 }
 
 func appendExit(b []byte, e record.Exit) []byte {
 	if !e.Known {
 		return b
 	}
-	b, mark := begin(b, 9)
+	b, mark := beginMessage(b, 9)
 	b = appendSint(b, 1, int64(e.Code))
 	b = appendSint(b, 2, int64(e.Signal))
-	return end(b, mark)
+	return endMessage(b, mark)
 }
 
 // DecodeRecord reads a bursarv1.Record into r, whatever r was. Nothing of r is part
@@ -95,123 +95,123 @@ type Lender struct {
 // never calls it; whoever copies out of them calls it after each batch, and
 // decodes without allocating.
 func (d *Lender) Reset() {
-	d.metas.reset(record.MetaEntry{Key: lent.Text})
-	d.values.reset(lent.Text)
-	d.components.reset(record.Component{Name: lent.Text})
-	d.scores.reset(record.Score{Name: lent.Text})
+	d.metas.resetSlab(record.MetaEntry{Key: lent.Text})
+	d.values.resetSlab(lent.Text)
+	d.components.resetSlab(record.Component{Name: lent.Text})
+	d.scores.resetSlab(record.Score{Name: lent.Text})
 }
 
-// drop forgets what a decoding that failed was building.
-func (d *Lender) drop() {
-	d.metas.drop()
-	d.values.drop()
-	d.components.drop()
-	d.scores.drop()
+// dropUnfinished forgets what a decoding that failed was building.
+func (d *Lender) dropUnfinished() {
+	d.metas.dropBuilt()
+	d.values.dropBuilt()
+	d.components.dropBuilt()
+	d.scores.dropBuilt()
 }
 
 // Record is [DecodeRecord] with d's slices, and views into b.
 func (d *Lender) Record(b []byte, r *record.Record) error {
 	*r = record.Record{Stop: record.None, Submit: record.None}
-	d.drop()
+	d.dropUnfinished()
 	absent := false
 	in := reader{b: b}
-	for in.more() {
-		switch tag := in.tag(); tag {
+	for in.hasMore() {
+		switch tag := in.readTag(); tag {
 		case 1<<3 | typeBytes:
-			r.ID = in.text()
+			r.ID = in.readText()
 		case 2<<3 | typeBytes:
-			in.bad = !d.metaEntry(in.bytes()) || in.bad
+			in.bad = !d.metaEntry(in.readBytes()) || in.bad
 		case 3<<3 | typeVarint:
-			absent = in.uvarint() != 0
+			absent = in.readUvarint() != 0
 		case 4<<3 | typeBytes:
-			in.bad = !d.addComponent(in.bytes()) || in.bad
+			in.bad = !d.addComponent(in.readBytes()) || in.bad
 		case 5<<3 | typeVarint:
-			r.Start = record.Time(in.svarint())
+			r.Start = record.Time(in.readSvarint())
 		case 6<<3 | typeVarint:
-			r.Stop = record.Time(in.svarint())
+			r.Stop = record.Time(in.readSvarint())
 		case 7<<3 | typeVarint:
-			r.Submit = record.Time(in.svarint())
+			r.Submit = record.Time(in.readSvarint())
 		case 8<<3 | typeBytes:
-			r.State = in.text()
+			r.State = in.readText()
 		case 9<<3 | typeBytes:
-			in.bad = !exit(in.bytes(), &r.Exit) || in.bad
+			in.bad = !decodeExit(in.readBytes(), &r.Exit) || in.bad
 		default:
-			in.skip(tag, 9)
+			in.skipField(tag, 9)
 		}
 	}
-	r.Meta = d.metas.take()
+	r.Meta = d.metas.takeBuilt()
 	if r.Meta == nil && !absent {
 		r.Meta = record.Meta{}
 	}
-	r.Components = d.components.take()
-	return in.err("record")
+	r.Components = d.components.takeBuilt()
+	return in.readError("record")
 }
 
 func (d *Lender) metaEntry(b []byte) bool {
-	e := d.metas.next()
+	e := d.metas.nextElement()
 	in := reader{b: b}
-	for in.more() {
-		switch tag := in.tag(); tag {
+	for in.hasMore() {
+		switch tag := in.readTag(); tag {
 		case 1<<3 | typeBytes:
-			e.Key = in.text()
+			e.Key = in.readText()
 		case 2<<3 | typeBytes:
-			*d.values.next() = in.text()
+			*d.values.nextElement() = in.readText()
 		default:
-			in.skip(tag, 2)
+			in.skipField(tag, 2)
 		}
 	}
-	e.Values = d.values.take()
+	e.Values = d.values.takeBuilt()
 	return !in.bad
 }
 
 func (d *Lender) addComponent(b []byte) bool {
-	c := d.components.next()
+	c := d.components.nextElement()
 	in := reader{b: b}
-	for in.more() {
-		switch tag := in.tag(); tag {
+	for in.hasMore() {
+		switch tag := in.readTag(); tag {
 		case 1<<3 | typeBytes:
-			c.Name = in.text()
+			c.Name = in.readText()
 		case 2<<3 | typeVarint:
-			c.Amount = int64(in.uvarint())
+			c.Amount = int64(in.readUvarint())
 		case 3<<3 | typeVarint:
 			c.Kind = record.Kind(in.uint8())
 		case 4<<3 | typeBytes:
-			in.bad = !d.addScore(in.bytes()) || in.bad
+			in.bad = !d.addScore(in.readBytes()) || in.bad
 		default:
-			in.skip(tag, 4)
+			in.skipField(tag, 4)
 		}
 	}
-	c.Scores = d.scores.take()
+	c.Scores = d.scores.takeBuilt()
 	return !in.bad
 }
 
 func (d *Lender) addScore(b []byte) bool {
-	s := d.scores.next()
+	s := d.scores.nextElement()
 	in := reader{b: b}
-	for in.more() {
-		switch tag := in.tag(); tag {
+	for in.hasMore() {
+		switch tag := in.readTag(); tag {
 		case 1<<3 | typeBytes:
-			s.Name = in.text()
+			s.Name = in.readText()
 		case 2<<3 | typeFixed8:
-			s.Value = in.float()
+			s.Value = in.readFloat()
 		default:
-			in.skip(tag, 2)
+			in.skipField(tag, 2)
 		}
 	}
 	return !in.bad
 }
 
-func exit(b []byte, e *record.Exit) bool {
+func decodeExit(b []byte, e *record.Exit) bool {
 	e.Known = true
 	in := reader{b: b}
-	for in.more() {
-		switch tag := in.tag(); tag {
+	for in.hasMore() {
+		switch tag := in.readTag(); tag {
 		case 1<<3 | typeVarint:
 			e.Code = in.svarint32()
 		case 2<<3 | typeVarint:
 			e.Signal = in.svarint32()
 		default:
-			in.skip(tag, 2)
+			in.skipField(tag, 2)
 		}
 	}
 	return !in.bad

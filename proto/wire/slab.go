@@ -18,20 +18,20 @@ const (
 	slabMost  = 512 // below 32 KiB, from where allocating is slower
 )
 
-// next puts a zero element behind what is being built and returns where it lies
+// nextElement puts a zero element behind what is being built and returns where it lies
 // until the next one. All of buf beyond its length is zero.
-func (a *slab[T]) next() *T {
+func (a *slab[T]) nextElement() *T {
 	n := len(a.buf)
 	if n == cap(a.buf) {
-		a.grow()
+		a.growSlab()
 		n = len(a.buf)
 	}
 	a.buf = a.buf[:n+1]
 	return &a.buf[n]
 }
 
-// grow moves what is being built to the start of a larger slice.
-func (a *slab[T]) grow() {
+// growSlab moves what is being built to the start of a larger slice.
+func (a *slab[T]) growSlab() {
 	building := a.buf[a.from:]
 	size := max(2*len(building), min(2*cap(a.buf), slabMost), slabFirst)
 	a.full += a.from
@@ -39,9 +39,9 @@ func (a *slab[T]) grow() {
 	a.from = 0
 }
 
-// reset takes back all that was handed out. The next slice has room for as much
+// resetSlab takes back all that was handed out. The next slice has room for as much
 // again.
-func (a *slab[T]) reset(dead T) {
+func (a *slab[T]) resetSlab(dead T) {
 	lent.Slice(a.buf, dead)
 	if total := a.full + len(a.buf); total > cap(a.buf) || lent.Poisoned {
 		a.buf = make([]T, 0, total)
@@ -50,8 +50,8 @@ func (a *slab[T]) reset(dead T) {
 	a.buf, a.from, a.full = a.buf[:0], 0, 0
 }
 
-// take hands out what was built; nil when that is nothing.
-func (a *slab[T]) take() []T {
+// takeBuilt hands out what was built; nil when that is nothing.
+func (a *slab[T]) takeBuilt() []T {
 	from, to := a.from, len(a.buf)
 	if from == to {
 		return nil
@@ -60,8 +60,8 @@ func (a *slab[T]) take() []T {
 	return a.buf[from:to:to]
 }
 
-// drop forgets what was being built.
-func (a *slab[T]) drop() {
+// dropBuilt forgets what was being built.
+func (a *slab[T]) dropBuilt() {
 	clear(a.buf[a.from:])
 	a.buf = a.buf[:a.from]
 }
