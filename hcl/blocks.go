@@ -88,7 +88,7 @@ func (p *Plugin) ValidateHCL() Diagnostics {
 	var diags Diagnostics
 	for name, v := range p.Env {
 		if !envName.MatchString(name) {
-			diags.Add(Errorf(v.Range, "invalid value for \"env\"", "%q cannot be the name of an environment variable", clip(name)))
+			diags.Add(Errorf(v.Range, "invalid value for \"env\"", "%q cannot be the name of an environment variable", clipText(name)))
 		}
 	}
 	return diags

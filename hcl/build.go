@@ -33,7 +33,7 @@ func bodyOf(at Range, items []Item) *hclsyntax.Body {
 	for i := range items {
 		x := &items[i]
 		if _, again := b.Attributes[x.Name]; !x.Block && !again {
-			b.Attributes[x.Name] = &hclsyntax.Attribute{Name: x.Name, Expr: x.expression(), SrcRange: x.Range, NameRange: x.Range}
+			b.Attributes[x.Name] = &hclsyntax.Attribute{Name: x.Name, Expr: x.itemExpression(), SrcRange: x.Range, NameRange: x.Range}
 		}
 		if x.Block {
 			block := &hclsyntax.Block{Type: x.Name, Labels: x.Labels, TypeRange: x.Range, Body: bodyOf(x.Range, x.Children)}
@@ -46,8 +46,8 @@ func bodyOf(at Range, items []Item) *hclsyntax.Body {
 	return b
 }
 
-// expression is the value of an attribute, or what it will be made from.
-func (x *Item) expression() hclsyntax.Expression {
+// itemExpression is the value of an attribute, or what it will be made from.
+func (x *Item) itemExpression() hclsyntax.Expression {
 	if x.Expression != "" {
 		expr, diags := ParseExpression(x.Expression, x.Range)
 		if e, ok := expr.(hclsyntax.Expression); ok && !diags.HasErrors() {
@@ -57,14 +57,14 @@ func (x *Item) expression() hclsyntax.Expression {
 	if n := len(x.Elements); n > 0 && x.Value.Type().IsTupleType() && x.Value.LengthInt() == n {
 		out := &hclsyntax.TupleConsExpr{SrcRange: x.Range, OpenRange: x.Range}
 		for i, v := range x.Value.AsValueSlice() {
-			out.Exprs = append(out.Exprs, x.literal(v, x.Elements[i]))
+			out.Exprs = append(out.Exprs, x.literalExpression(v, x.Elements[i]))
 		}
 		return out
 	}
-	return x.literal(x.Value, x.Range)
+	return x.literalExpression(x.Value, x.Range)
 }
 
-func (x *Item) literal(v cty.Value, at Range) hclsyntax.Expression {
+func (x *Item) literalExpression(v cty.Value, at Range) hclsyntax.Expression {
 	if x.Sensitive {
 		v = v.Mark(sensitive{})
 	}

@@ -33,9 +33,9 @@ func (d *Decimal) DecodeHCL(v cty.Value, r Range) error {
 	case cty.String:
 		n, err = ParseDecimal(v.AsString())
 	case cty.Number:
-		n, err = exactly(v.AsBigFloat())
+		n, err = exactBillionths(v.AsBigFloat())
 	default:
-		err = fmt.Errorf("expected a number, like 0.012 or \"0.012\", not %s", friendly(v.Type()))
+		err = fmt.Errorf("expected a number, like 0.012 or \"0.012\", not %s", friendlyName(v.Type()))
 	}
 	if err != nil {
 		return err
@@ -69,13 +69,13 @@ func ParseDecimal(s string) (*big.Int, error) {
 	whole, rest, point := strings.Cut(text, ".")
 	switch {
 	case strings.HasPrefix(text, "-"):
-		return nil, fmt.Errorf("%s is negative", clip(text))
+		return nil, fmt.Errorf("%s is negative", clipText(text))
 	case !onlyDigits(whole) || point && !onlyDigits(rest):
-		return nil, fmt.Errorf("%q is not a number; expected digits, like \"120000\" or \"0.012\"", clip(s))
+		return nil, fmt.Errorf("%q is not a number; expected digits, like \"120000\" or \"0.012\"", clipText(s))
 	case len(strings.TrimRight(rest, "0")) > decimalDigits:
-		return nil, fmt.Errorf("%s has more than %d digits after the point, and could not be kept exactly", clip(text), decimalDigits)
+		return nil, fmt.Errorf("%s has more than %d digits after the point, and could not be kept exactly", clipText(text), decimalDigits)
 	case len(strings.TrimLeft(whole, "0")) > decimalWhole:
-		return nil, fmt.Errorf("%s is too large; at most %d digits may be before the point", clip(text), decimalWhole)
+		return nil, fmt.Errorf("%s is too large; at most %d digits may be before the point", clipText(text), decimalWhole)
 	}
 	rest = (rest + strings.Repeat("0", decimalDigits))[:decimalDigits]
 	n, _ := new(big.Int).SetString(whole+rest, 10) // they are digits
@@ -86,9 +86,9 @@ func onlyDigits(s string) bool {
 	return s != "" && strings.Trim(s, "0123456789") == ""
 }
 
-// exactly returns a number times 10^9. HCL computes with 512 binary digits, in which 0.012
+// exactBillionths returns a number times 10^9. HCL computes with 512 binary digits, in which 0.012
 // is not exact: its first 30 digits after the point are what someone wrote.
-func exactly(f *big.Float) (*big.Int, error) {
+func exactBillionths(f *big.Float) (*big.Int, error) {
 	if f.IsInf() || f.MantExp(nil) > 64 {
 		return nil, fmt.Errorf("%s is too large; at most %d digits may be before the point", f.Text('g', 12), decimalWhole)
 	}

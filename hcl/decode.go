@@ -30,7 +30,7 @@ func Decode(file *File, target any, ctx *EvalContext) Diagnostics {
 		at = Range{Filename: file.Paths[0], Start: hcl2.InitialPos, End: hcl2.InitialPos}
 	}
 	d := decoder{ctx: ctx}
-	diags := d.body(file.Body, at, structOf(target))
+	diags := d.decodeBody(file.Body, at, structOf(target))
 	if file.Broken {
 		return nil
 	}
@@ -43,7 +43,7 @@ func DecodeBody(body Body, target any, ctx *EvalContext) Diagnostics {
 		body = new(hclsyntax.Body)
 	}
 	d := decoder{ctx: ctx}
-	return d.body(body, body.MissingItemRange(), structOf(target))
+	return d.decodeBody(body, body.MissingItemRange(), structOf(target))
 }
 
 func structOf(target any) reflect.Value {
@@ -57,31 +57,31 @@ func structOf(target any) reflect.Value {
 // decoder walks bodies and target structs side by side.
 type decoder struct{ ctx *EvalContext }
 
-// body decodes b into the struct target; what is missing is reported at at.
-func (d *decoder) body(b *hclsyntax.Body, at Range, target reflect.Value) Diagnostics {
+// decodeBody decodes b into the struct target; what is missing is reported at at.
+func (d *decoder) decodeBody(b *hclsyntax.Body, at Range, target reflect.Value) Diagnostics {
 	s := specOf(target.Type())
 	rest := &hclsyntax.Body{Attributes: hclsyntax.Attributes{}, SrcRange: b.SrcRange, EndRange: b.EndRange}
 	setDefaults(target)
-	diags := d.attributes(s, b, rest, target)
-	diags.Extend(d.missing(s, b, at))
-	diags.Extend(d.blocks(s, b, rest, at, target))
-	diags.Extend(d.leftovers(s, rest, target))
+	diags := d.decodeAttributes(s, b, rest, target)
+	diags.Extend(d.reportMissing(s, b, at))
+	diags.Extend(d.decodeBlocks(s, b, rest, at, target))
+	diags.Extend(d.handLeftovers(s, rest, target))
 	if v, ok := reflect.TypeAssert[Validator](target.Addr()); ok && !diags.HasErrors() {
 		diags.Extend(v.ValidateHCL())
 	}
 	return diags
 }
 
-// leftovers hands what no field took to the remain field, or reports it.
-func (d *decoder) leftovers(s *spec, rest *hclsyntax.Body, target reflect.Value) Diagnostics {
+// handLeftovers hands what no field took to the remain field, or reports it.
+func (d *decoder) handLeftovers(s *spec, rest *hclsyntax.Body, target reflect.Value) Diagnostics {
 	if s.remain == nil {
-		return unknown(s, rest)
+		return reportUnknown(s, rest)
 	}
 	target.FieldByIndex(s.remain).Set(reflect.ValueOf(rest))
 	return nil
 }
 
-func (d *decoder) attributes(s *spec, b, rest *hclsyntax.Body, target reflect.Value) Diagnostics {
+func (d *decoder) decodeAttributes(s *spec, b, rest *hclsyntax.Body, target reflect.Value) Diagnostics {
 	var diags Diagnostics
 	for _, a := range inOrder(b.Attributes) {
 		f, ok := s.attrs[a.Name]
@@ -90,7 +90,7 @@ func (d *decoder) attributes(s *spec, b, rest *hclsyntax.Body, target reflect.Va
 			continue
 		}
 		setRange(target, s.attrAt[a.Name], a.SrcRange)
-		diags.Extend(d.attribute(a, f, target.FieldByIndex(f.index)))
+		diags.Extend(d.decodeAttribute(a, f, target.FieldByIndex(f.index)))
 	}
 	return diags
 }
@@ -102,17 +102,17 @@ func setRange(target reflect.Value, index []int, r Range) {
 	}
 }
 
-func (d *decoder) attribute(a *hclsyntax.Attribute, f attrField, field reflect.Value) Diagnostics {
+func (d *decoder) decodeAttribute(a *hclsyntax.Attribute, f attrField, field reflect.Value) Diagnostics {
 	v := valueDecoder{ctx: d.ctx, name: a.Name, optional: f.optional}
-	diags := v.expression(a.Expr, field)
+	diags := v.decodeExpression(a.Expr, field)
 	if !diags.HasErrors() {
-		v.secret = secretive(a.Expr, d.ctx)
-		diags.Extend(v.check(cty.DynamicVal, a.Expr.Range(), f.check(field)))
+		v.secret = mayHoldSecret(a.Expr, d.ctx)
+		diags.Extend(v.reportFailure(cty.DynamicVal, a.Expr.Range(), f.checkLimits(field)))
 	}
 	return diags
 }
 
-func (d *decoder) missing(s *spec, b *hclsyntax.Body, at Range) Diagnostics {
+func (d *decoder) reportMissing(s *spec, b *hclsyntax.Body, at Range) Diagnostics {
 	var diags Diagnostics
 	for _, name := range s.attrNames {
 		if _, ok := b.Attributes[name]; !ok && !s.attrs[name].optional {
@@ -122,8 +122,8 @@ func (d *decoder) missing(s *spec, b *hclsyntax.Body, at Range) Diagnostics {
 	return diags
 }
 
-// unknown reports attributes and blocks that nothing asked for.
-func unknown(s *spec, rest *hclsyntax.Body) Diagnostics {
+// reportUnknown reports attributes and blocks that nothing asked for.
+func reportUnknown(s *spec, rest *hclsyntax.Body) Diagnostics {
 	var diags Diagnostics
 	for _, a := range inOrder(rest.Attributes) {
 		detail := s.whereTo(a.Name, s.attrNames, "attributes")
@@ -173,8 +173,8 @@ func (s *spec) whereTo(name string, candidates []string, kind string) string {
 	return DidYouMean(name, candidates)
 }
 
-// blocks decodes the blocks that fields ask for and moves the others to rest.
-func (d *decoder) blocks(s *spec, b, rest *hclsyntax.Body, at Range, target reflect.Value) Diagnostics {
+// decodeBlocks decodes the blocks that fields ask for and moves the others to rest.
+func (d *decoder) decodeBlocks(s *spec, b, rest *hclsyntax.Body, at Range, target reflect.Value) Diagnostics {
 	var diags Diagnostics
 	found := map[string][]*hclsyntax.Block{}
 	for _, block := range b.Blocks {
@@ -186,26 +186,26 @@ func (d *decoder) blocks(s *spec, b, rest *hclsyntax.Body, at Range, target refl
 	}
 	for _, name := range s.typeNames {
 		f := s.blocks[name]
-		diags.Extend(duplicates(f, found[name]))
+		diags.Extend(reportDuplicates(f, found[name]))
 		diags.Extend(d.blocksOf(name, f, found[name], at, target.FieldByIndex(f.index)))
 	}
 	return diags
 }
 
-// duplicates reports blocks that may be there only once, by type or by labels.
-func duplicates(f blockField, blocks []*hclsyntax.Block) Diagnostics {
+// reportDuplicates reports blocks that may be there only once, by type or by labels.
+func reportDuplicates(f blockField, blocks []*hclsyntax.Block) Diagnostics {
 	var diags Diagnostics
 	first := map[string]*hclsyntax.Block{}
 	for _, b := range blocks {
 		if f.repeat || f.slice && len(b.Labels) == 0 {
 			continue
 		}
-		key := header(b)
+		key := blockHeader(b)
 		if !f.slice {
 			key = b.Type
 		}
 		if old, ok := first[key]; ok {
-			diags.Add(Errorf(b.DefRange(), "duplicate block", "%s is already defined at %s", key, place(old.DefRange())))
+			diags.Add(Errorf(b.DefRange(), "duplicate block", "%s is already defined at %s", key, placeOf(old.DefRange())))
 			continue
 		}
 		first[key] = b
@@ -213,8 +213,8 @@ func duplicates(f blockField, blocks []*hclsyntax.Block) Diagnostics {
 	return diags
 }
 
-// header is how a block begins: source "slurm" "nemo".
-func header(b *hclsyntax.Block) string {
+// blockHeader is how a block begins: source "slurm" "nemo".
+func blockHeader(b *hclsyntax.Block) string {
 	parts := []string{b.Type}
 	for _, l := range b.Labels {
 		parts = append(parts, fmt.Sprintf("%q", l))
@@ -231,21 +231,21 @@ func (d *decoder) blocksOf(name string, f blockField, blocks []*hclsyntax.Block,
 		field.Set(reflect.MakeSlice(field.Type(), 0, len(blocks)))
 	}
 	for _, b := range blocks {
-		elem := f.slot(field)
-		wrong := labels(b, f)
+		elem := f.slotFor(field)
+		wrong := checkLabels(b, f)
 		diags.Extend(wrong)
-		diags.Extend(d.block(b, f, elem))
+		diags.Extend(d.decodeBlock(b, f, elem))
 		if wrong.HasErrors() { // without its name it is none of them
 			continue
 		}
-		f.put(field, elem)
+		f.putBlock(field, elem)
 	}
 	return diags
 }
 
-// slot is where a block goes: the field itself, what it points to, or a new
+// slotFor is where a block goes: the field itself, what it points to, or a new
 // element of the slice.
-func (f *blockField) slot(field reflect.Value) reflect.Value {
+func (f *blockField) slotFor(field reflect.Value) reflect.Value {
 	switch {
 	case f.slice:
 		return reflect.New(f.elem).Elem()
@@ -258,8 +258,8 @@ func (f *blockField) slot(field reflect.Value) reflect.Value {
 	return field
 }
 
-// put appends a block to the slice that holds those of its type.
-func (f *blockField) put(field, elem reflect.Value) {
+// putBlock appends a block to the slice that holds those of its type.
+func (f *blockField) putBlock(field, elem reflect.Value) {
 	switch {
 	case f.slice && f.pointer:
 		field.Set(reflect.Append(field, elem.Addr()))
@@ -268,7 +268,7 @@ func (f *blockField) put(field, elem reflect.Value) {
 	}
 }
 
-func (d *decoder) block(b *hclsyntax.Block, f blockField, elem reflect.Value) Diagnostics {
+func (d *decoder) decodeBlock(b *hclsyntax.Block, f blockField, elem reflect.Value) Diagnostics {
 	if f.elem == bodyType {
 		elem.Set(reflect.ValueOf(b.Body))
 		return nil
@@ -277,36 +277,36 @@ func (d *decoder) block(b *hclsyntax.Block, f blockField, elem reflect.Value) Di
 	var diags Diagnostics
 	for i, text := range b.Labels {
 		if i < len(s.labels) && text != "" {
-			diags.Extend(s.labels[i].set(elem, text, b.LabelRanges[i]))
+			diags.Extend(s.labels[i].setLabel(elem, text, b.LabelRanges[i]))
 		}
 	}
 	setRange(elem, s.defAt, b.DefRange())
-	return append(diags, d.body(b.Body, b.DefRange(), elem)...)
+	return append(diags, d.decodeBody(b.Body, b.DefRange(), elem)...)
 }
 
-// set puts a label into its field.
-func (l *labelField) set(target reflect.Value, text string, r Range) Diagnostics {
+// setLabel puts a label into its field.
+func (l *labelField) setLabel(target reflect.Value, text string, r Range) Diagnostics {
 	field := target.FieldByIndex(l.index)
 	if field.Type() == reflect.TypeFor[String]() {
 		field.Set(reflect.ValueOf(String{Value: text, Range: r}))
 	} else {
 		field.SetString(text)
 	}
-	if err := l.check(field); err != nil {
+	if err := l.checkLimits(field); err != nil {
 		return Diagnostics{Errorf(r, "invalid "+l.name, "%v", err)}
 	}
 	return nil
 }
 
-// labels reports labels that are missing, empty or too many.
-func labels(b *hclsyntax.Block, f blockField) Diagnostics {
+// checkLabels reports labels that are missing, empty or too many.
+func checkLabels(b *hclsyntax.Block, f blockField) Diagnostics {
 	var diags Diagnostics
 	if want := len(f.labels); len(b.Labels) != want {
 		at := b.DefRange()
 		if len(b.Labels) > want {
 			at = b.LabelRanges[want]
 		}
-		diags.Add(Errorf(at, fmt.Sprintf("wrong number of labels on %q", b.Type), "expected %s", form(b.Type, f.labels)))
+		diags.Add(Errorf(at, fmt.Sprintf("wrong number of labels on %q", b.Type), "expected %s", blockForm(b.Type, f.labels)))
 	}
 	for i, l := range b.Labels {
 		if l == "" && i < len(f.labels) {
@@ -316,7 +316,7 @@ func labels(b *hclsyntax.Block, f blockField) Diagnostics {
 	return diags
 }
 
-func form(name string, labels []string) string {
+func blockForm(name string, labels []string) string {
 	for _, l := range labels {
 		name += fmt.Sprintf(" %q", "<"+l+">")
 	}

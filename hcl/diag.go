@@ -38,15 +38,15 @@ type Diagnostics []*Diagnostic
 // Errorf makes an error at r. The summary is a short phrase; format and args
 // make the detail, which may be empty. A zero r is a problem without a place.
 func Errorf(r Range, summary, format string, args ...any) *Diagnostic {
-	return diagnostic(hcl2.DiagError, r, summary, fmt.Sprintf(format, args...))
+	return newDiagnostic(hcl2.DiagError, r, summary, fmt.Sprintf(format, args...))
 }
 
 // Warnf makes a warning, otherwise like Errorf.
 func Warnf(r Range, summary, format string, args ...any) *Diagnostic {
-	return diagnostic(hcl2.DiagWarning, r, summary, fmt.Sprintf(format, args...))
+	return newDiagnostic(hcl2.DiagWarning, r, summary, fmt.Sprintf(format, args...))
 }
 
-func diagnostic(s hcl2.DiagnosticSeverity, r Range, summary, detail string) *Diagnostic {
+func newDiagnostic(s hcl2.DiagnosticSeverity, r Range, summary, detail string) *Diagnostic {
 	d := &Diagnostic{Severity: s, Summary: summary, Detail: detail}
 	if r != (Range{}) {
 		d.Subject = &r
@@ -94,14 +94,14 @@ func (d Diagnostics) Warnings() Diagnostics {
 // once. Those without a place come first.
 func (d Diagnostics) Sorted() Diagnostics {
 	out := slices.Clone(d)
-	slices.SortStableFunc(out, compare)
+	slices.SortStableFunc(out, compareDiagnostics)
 	return slices.CompactFunc(out, func(a, b *Diagnostic) bool {
-		return compare(a, b) == 0
+		return compareDiagnostics(a, b) == 0
 	})
 }
 
-func compare(a, b *Diagnostic) int {
-	ra, rb := subject(a), subject(b)
+func compareDiagnostics(a, b *Diagnostic) int {
+	ra, rb := subjectOf(a), subjectOf(b)
 	return cmp.Or(
 		cmp.Compare(a.Severity, b.Severity),
 		cmp.Compare(ra.Filename, rb.Filename),
@@ -111,7 +111,7 @@ func compare(a, b *Diagnostic) int {
 	)
 }
 
-func subject(d *Diagnostic) Range {
+func subjectOf(d *Diagnostic) Range {
 	if d.Subject == nil {
 		return Range{}
 	}
@@ -123,15 +123,15 @@ func subject(d *Diagnostic) Range {
 func (d Diagnostics) Error() string {
 	lines := make([]string, 0, len(d))
 	for _, x := range d.Sorted() {
-		lines = append(lines, line(x))
+		lines = append(lines, diagnosticLine(x))
 	}
 	return strings.Join(lines, "\n")
 }
 
-func line(d *Diagnostic) string {
+func diagnosticLine(d *Diagnostic) string {
 	var b strings.Builder
 	if d.Subject != nil {
-		fmt.Fprintf(&b, "%s: ", place(*d.Subject))
+		fmt.Fprintf(&b, "%s: ", placeOf(*d.Subject))
 	}
 	if d.Severity == hcl2.DiagWarning {
 		b.WriteString("warning: ")
@@ -143,8 +143,8 @@ func line(d *Diagnostic) string {
 	return b.String()
 }
 
-// place is file:line:column; a place that has no line is only named.
-func place(r Range) string {
+// placeOf is file:line:column; a place that has no line is only named.
+func placeOf(r Range) string {
 	if r.Start.Line == 0 {
 		return r.Filename
 	}
@@ -161,13 +161,13 @@ const snippetLines = 4
 func (d Diagnostics) Write(w io.Writer, sources Sources, color bool) error {
 	files := map[string]*hcl2.File{}
 	for name, src := range sources {
-		files[name] = shown(name, src)
+		files[name] = fileForPrinting(name, src)
 	}
 	out := hcl2.NewDiagnosticTextWriter(w, files, 0, color)
 	for _, x := range d.Sorted() {
 		bare := *x
 		bare.Expression, bare.EvalContext, bare.Context = nil, nil, nil // the writer would print values and more lines
-		if r := subject(x); r.End.Line-r.Start.Line >= snippetLines {
+		if r := subjectOf(x); r.End.Line-r.Start.Line >= snippetLines {
 			r.End = r.Start
 			bare.Subject = &r
 		}
@@ -178,9 +178,9 @@ func (d Diagnostics) Write(w io.Writer, sources Sources, color bool) error {
 	return nil
 }
 
-// shown is a file as the writer shows its lines. Control characters, which could drive
+// fileForPrinting is a file as the writer shows its lines. Control characters, which could drive
 // the terminal, and what is not UTF-8 become spaces; places stay.
-func shown(name string, src []byte) *hcl2.File {
+func fileForPrinting(name string, src []byte) *hcl2.File {
 	clean := bytes.Clone(src)
 	for i := 0; i < len(clean); {
 		c, n := utf8.DecodeRune(clean[i:])
@@ -210,16 +210,16 @@ type jsonDiagnostic struct {
 func (d Diagnostics) MarshalJSON() ([]byte, error) {
 	out := make([]jsonDiagnostic, 0, len(d))
 	for _, x := range d.Sorted() {
-		r := subject(x)
+		r := subjectOf(x)
 		out = append(out, jsonDiagnostic{
-			Severity: severity(x), Summary: x.Summary, Detail: x.Detail, File: r.Filename,
+			Severity: severityWord(x), Summary: x.Summary, Detail: x.Detail, File: r.Filename,
 			Line: r.Start.Line, Column: r.Start.Column, EndLine: r.End.Line, EndColumn: r.End.Column,
 		})
 	}
 	return json.Marshal(out)
 }
 
-func severity(d *Diagnostic) string {
+func severityWord(d *Diagnostic) string {
 	if d.Severity == hcl2.DiagWarning {
 		return "warning"
 	}

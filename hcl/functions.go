@@ -24,9 +24,9 @@ const maxValueFile = 1 << 20
 // is made of it. Relative names count from dir. The caller owns the map.
 func Functions(dir string) map[string]function.Function {
 	all := ExpressionFunctions()
-	all["hostname"] = function.New(&function.Spec{Type: function.StaticReturnType(cty.String), Impl: hostname})
-	all["env"] = textual(cty.String, markSensitive(readEnv))
-	all["file"] = textual(cty.String, markSensitive(func(args []string) (string, error) { return readValue(dir, args) }))
+	all["hostname"] = function.New(&function.Spec{Type: function.StaticReturnType(cty.String), Impl: hostnameFunction})
+	all["env"] = textFunction(cty.String, markSensitive(readEnv))
+	all["file"] = textFunction(cty.String, markSensitive(func(args []string) (string, error) { return readValue(dir, args) }))
 	return all
 }
 
@@ -36,13 +36,13 @@ func Functions(dir string) map[string]function.Function {
 // at the environment or the disk. hostname() gives "hostname". The caller owns the map.
 func OfflineFunctions() map[string]function.Function {
 	all := ExpressionFunctions()
-	all["env"] = textual(cty.String, markSensitive(func(args []string) (string, error) {
+	all["env"] = textFunction(cty.String, markSensitive(func(args []string) (string, error) {
 		if len(args) == 2 {
 			return args[1], nil
 		}
-		return offline(args, "env(name) or env(name, default)")
+		return refuseOffline(args, "env(name) or env(name, default)")
 	}))
-	all["file"] = textual(cty.String, markSensitive(func(args []string) (string, error) { return offline(args, "file(name)") }))
+	all["file"] = textFunction(cty.String, markSensitive(func(args []string) (string, error) { return refuseOffline(args, "file(name)") }))
 	all["hostname"] = function.New(&function.Spec{
 		Type: function.StaticReturnType(cty.String),
 		Impl: func([]cty.Value, cty.Type) (cty.Value, error) { return cty.StringVal("hostname"), nil },
@@ -50,7 +50,7 @@ func OfflineFunctions() map[string]function.Function {
 	return all
 }
 
-func hostname([]cty.Value, cty.Type) (cty.Value, error) {
+func hostnameFunction([]cty.Value, cty.Type) (cty.Value, error) {
 	name, err := os.Hostname()
 	if err != nil {
 		return cty.NilVal, fmt.Errorf("ask the machine for its name: %w", err)
@@ -60,7 +60,7 @@ func hostname([]cty.Value, cty.Type) (cty.Value, error) {
 	return cty.StringVal(name), err
 }
 
-func offline(args []string, usage string) (string, error) {
+func refuseOffline(args []string, usage string) (string, error) {
 	if len(args) != 1 {
 		return "", errors.New("expected " + usage)
 	}
@@ -73,18 +73,18 @@ func offline(args []string, usage string) (string, error) {
 // first two as constants. The functions may be called concurrently. The caller owns the map.
 func ExpressionFunctions() map[string]function.Function {
 	all := map[string]function.Function{}
-	for _, group := range []map[string]function.Function{collections(), texts(), numbers(), conversions(), moments()} {
+	for _, group := range []map[string]function.Function{collectionFunctions(), textFunctions(), numberFunctions(), conversionFunctions(), timeFunctions()} {
 		maps.Copy(all, group)
 	}
 	for _, name := range []string{"env", "file", "hostname"} {
-		all[name] = textual(cty.String, func([]string) (cty.Value, error) {
+		all[name] = textFunction(cty.String, func([]string) (cty.Value, error) {
 			return cty.NilVal, fmt.Errorf("%s() cannot be used here; this expression may only depend on its variables", name)
 		})
 	}
 	return all
 }
 
-func collections() map[string]function.Function {
+func collectionFunctions() map[string]function.Function {
 	return map[string]function.Function{
 		"chunklist":       stdlib.ChunklistFunc,
 		"coalesce":        stdlib.CoalesceFunc,
@@ -113,29 +113,29 @@ func collections() map[string]function.Function {
 	}
 }
 
-func texts() map[string]function.Function {
+func textFunctions() map[string]function.Function {
 	patterns := &patterns{}
 	return map[string]function.Function{
-		"base64decode":  textual(cty.String, decodeBase64, "text"),
-		"base64encode":  textual(cty.String, encodeBase64, "text"),
+		"base64decode":  textFunction(cty.String, decodeBase64, "text"),
+		"base64encode":  textFunction(cty.String, encodeBase64, "text"),
 		"chomp":         stdlib.ChompFunc,
 		"csvdecode":     stdlib.CSVDecodeFunc,
-		"endswith":      predicate(strings.HasSuffix),
+		"endswith":      textPredicate(strings.HasSuffix),
 		"format":        stdlib.FormatFunc,
 		"formatlist":    stdlib.FormatListFunc,
 		"join":          stdlib.JoinFunc,
 		"jsonencode":    stdlib.JSONEncodeFunc,
-		"jsondecode":    textual(cty.DynamicPseudoType, func(args []string) (cty.Value, error) { return decodeJSON(args[0]) }, "text"),
+		"jsondecode":    textFunction(cty.DynamicPseudoType, func(args []string) (cty.Value, error) { return decodeJSON(args[0]) }, "text"),
 		"lower":         stdlib.LowerFunc,
 		"regex":         regexFunction(patterns, func(t cty.Type) cty.Type { return t }, firstMatch),
 		"regexall":      regexFunction(patterns, cty.List, allMatches),
-		"regex_replace": textual(cty.String, patterns.replace, "text", "pattern", "replacement"),
+		"regex_replace": textFunction(cty.String, patterns.replacePattern, "text", "pattern", "replacement"),
 		"replace":       stdlib.ReplaceFunc,
-		"sha256":        textual(cty.String, hexSHA256, "text"),
+		"sha256":        textFunction(cty.String, hexSHA256, "text"),
 		"split":         stdlib.SplitFunc,
-		"startswith":    predicate(strings.HasPrefix),
+		"startswith":    textPredicate(strings.HasPrefix),
 		"strlen":        stdlib.StrlenFunc,
-		"strcontains":   predicate(strings.Contains),
+		"strcontains":   textPredicate(strings.Contains),
 		"substr":        stdlib.SubstrFunc,
 		"title":         stdlib.TitleFunc,
 		"trim":          stdlib.TrimFunc,
@@ -146,7 +146,7 @@ func texts() map[string]function.Function {
 	}
 }
 
-func numbers() map[string]function.Function {
+func numberFunctions() map[string]function.Function {
 	return map[string]function.Function{
 		"abs":      stdlib.AbsoluteFunc,
 		"bytes":    bytesFunction(),
@@ -164,7 +164,7 @@ func numbers() map[string]function.Function {
 	}
 }
 
-func conversions() map[string]function.Function {
+func conversionFunctions() map[string]function.Function {
 	return map[string]function.Function{
 		"can":      tryfunc.CanFunc,
 		"try":      tryfunc.TryFunc,
@@ -177,12 +177,12 @@ func conversions() map[string]function.Function {
 	}
 }
 
-func moments() map[string]function.Function {
+func timeFunctions() map[string]function.Function {
 	return map[string]function.Function{
 		"formatdate": stdlib.FormatDateFunc,
 		"time":       timeFunction(),
 		"timeadd":    stdlib.TimeAddFunc,
-		"unix":       textual(cty.Number, unix, "time"),
+		"unix":       textFunction(cty.Number, unixSeconds, "time"),
 	}
 }
 
@@ -194,8 +194,8 @@ func markSensitive(f func([]string) (string, error)) func([]string) (cty.Value, 
 	}
 }
 
-// textual is a function of texts with these names; without names, of any number of them.
-func textual(result cty.Type, f func([]string) (cty.Value, error), names ...string) function.Function {
+// textFunction is a function of texts with these names; without names, of any number of them.
+func textFunction(result cty.Type, f func([]string) (cty.Value, error), names ...string) function.Function {
 	spec := &function.Spec{Type: function.StaticReturnType(result)}
 	for _, name := range names {
 		spec.Params = append(spec.Params, function.Parameter{Name: name, Type: cty.String})
@@ -213,9 +213,9 @@ func textual(result cty.Type, f func([]string) (cty.Value, error), names ...stri
 	return function.New(spec)
 }
 
-// predicate is a function of two strings that gives a boolean.
-func predicate(f func(a, b string) bool) function.Function {
-	return textual(cty.Bool, func(args []string) (cty.Value, error) { return cty.BoolVal(f(args[0], args[1])), nil }, "text", "part")
+// textPredicate is a function of two strings that gives a boolean.
+func textPredicate(f func(a, b string) bool) function.Function {
+	return textFunction(cty.Bool, func(args []string) (cty.Value, error) { return cty.BoolVal(f(args[0], args[1])), nil }, "text", "part")
 }
 
 // readEnv is env(name) and env(name, default).
@@ -229,7 +229,7 @@ func readEnv(args []string) (string, error) {
 	if len(args) == 2 {
 		return args[1], nil
 	}
-	return "", fmt.Errorf("the environment variable %s is not set; set it, or give a default: env(%q, \"…\")", clip(args[0]), clip(args[0]))
+	return "", fmt.Errorf("the environment variable %s is not set; set it, or give a default: env(%q, \"…\")", clipText(args[0]), clipText(args[0]))
 }
 
 // readValue is file(name): the content of a text file without its last newline.

@@ -31,7 +31,7 @@ func lengthFunction() function.Function {
 			case v.Type().IsCollectionType():
 				return v.Length(), nil
 			default:
-				return cty.NilVal, fmt.Errorf("expected a string, a list or a map, not %s", friendly(v.Type()))
+				return cty.NilVal, fmt.Errorf("expected a string, a list or a map, not %s", friendlyName(v.Type()))
 			}
 		},
 	})
@@ -51,15 +51,15 @@ func lookupFunction(name, missing string, uniform bool, find func(m cty.Value, t
 			case len(fallback) > 1:
 				return cty.NilType, errors.New("expected " + usage)
 			case m.IsMapType():
-				return common(m.ElementType(), fallback)
+				return commonType(m.ElementType(), fallback)
 			case !m.IsObjectType():
-				return cty.NilType, function.NewArgErrorf(0, "expected a map, not %s", friendly(m))
+				return cty.NilType, function.NewArgErrorf(0, "expected a map, not %s", friendlyName(m))
 			case uniform || !args[1].IsKnown():
 				t, ok := elementType(m)
 				if !ok && uniform {
 					return cty.NilType, function.NewArgErrorf(0, "the elements are of different types")
 				}
-				return common(t, fallback)
+				return commonType(t, fallback)
 			}
 			if key, ok := find(args[0], args[1].AsString()); ok {
 				return m.AttributeType(key), nil
@@ -79,7 +79,7 @@ func lookupFunction(name, missing string, uniform bool, find func(m cty.Value, t
 			case len(args) == 3:
 				return convert.Convert(args[2], t)
 			}
-			return cty.NilVal, fmt.Errorf(missing+"; a default may be given: %s(map, text, default)", clip(args[1].AsString()), name)
+			return cty.NilVal, fmt.Errorf(missing+"; a default may be given: %s(map, text, default)", clipText(args[1].AsString()), name)
 		},
 	})
 }
@@ -121,13 +121,13 @@ func elementType(object cty.Type) (cty.Type, bool) {
 	return cty.DynamicPseudoType, len(types) == 0
 }
 
-func common(t cty.Type, fallback []cty.Value) (cty.Type, error) {
+func commonType(t cty.Type, fallback []cty.Value) (cty.Type, error) {
 	if len(fallback) == 0 || fallback[0].Type() == cty.DynamicPseudoType {
 		return t, nil
 	}
 	u, _ := convert.Unify([]cty.Type{t, fallback[0].Type()})
 	if u == cty.NilType {
-		return cty.NilType, function.NewArgErrorf(2, "the default is %s, the elements are %s", friendly(fallback[0].Type()), friendly(t))
+		return cty.NilType, function.NewArgErrorf(2, "the default is %s, the elements are %s", friendlyName(fallback[0].Type()), friendlyName(t))
 	}
 	return u, nil
 }

@@ -66,7 +66,7 @@ func numberOf(text string) (cty.Value, error) {
 	if err != nil {
 		return cty.NilVal, errors.New("expected a number")
 	}
-	if !bounded(v.AsBigFloat()) {
+	if !isBounded(v.AsBigFloat()) {
 		return cty.NilVal, errUnbounded()
 	}
 	return v, nil

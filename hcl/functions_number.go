@@ -15,7 +15,7 @@ import (
 // Without a bound "1e999999999" would take minutes to print.
 const maxExponent = 1100
 
-func bounded(f *big.Float) bool {
+func isBounded(f *big.Float) bool {
 	e := f.MantExp(nil)
 	return !f.IsInf() && e <= maxExponent && e >= -maxExponent
 }
@@ -33,9 +33,9 @@ func toNumberFunction() function.Function {
 			}
 			v, err := convert.Convert(args[0], cty.Number)
 			if err != nil {
-				return cty.NilVal, fmt.Errorf("expected a number, or text that reads as one, not %s", friendly(args[0].Type()))
+				return cty.NilVal, fmt.Errorf("expected a number, or text that reads as one, not %s", friendlyName(args[0].Type()))
 			}
-			if !v.IsNull() && v.IsKnown() && !bounded(v.AsBigFloat()) {
+			if !v.IsNull() && v.IsKnown() && !isBounded(v.AsBigFloat()) {
 				return cty.NilVal, errUnbounded()
 			}
 			return v, nil

@@ -40,7 +40,7 @@ type patterns struct {
 	count    atomic.Int64
 }
 
-func (p *patterns) get(pattern string) (*regexp.Regexp, error) {
+func (p *patterns) getPattern(pattern string) (*regexp.Regexp, error) {
 	if re, ok := p.compiled.Load(pattern); ok {
 		return re.(*regexp.Regexp), nil
 	}
@@ -114,7 +114,7 @@ func regexFunction(p *patterns, of func(cty.Type) cty.Type, find func(re *regexp
 			if !args[0].IsKnown() {
 				return cty.DynamicPseudoType, nil
 			}
-			re, err := p.get(args[0].AsString())
+			re, err := p.getPattern(args[0].AsString())
 			if err != nil {
 				return cty.NilType, function.NewArgError(0, err)
 			}
@@ -125,7 +125,7 @@ func regexFunction(p *patterns, of func(cty.Type) cty.Type, find func(re *regexp
 			return of(t), nil
 		},
 		Impl: func(args []cty.Value, t cty.Type) (cty.Value, error) {
-			re, err := p.get(args[0].AsString())
+			re, err := p.getPattern(args[0].AsString())
 			if err != nil {
 				return cty.NilVal, err
 			}
@@ -153,9 +153,9 @@ func allMatches(re *regexp.Regexp, text string, t cty.Type) (cty.Value, error) {
 	return cty.ListVal(all), nil
 }
 
-// replace is regex_replace(text, pattern, replacement): $1 and ${name} stand for groups.
-func (p *patterns) replace(args []string) (cty.Value, error) {
-	re, err := p.get(args[1])
+// replacePattern is regex_replace(text, pattern, replacement): $1 and ${name} stand for groups.
+func (p *patterns) replacePattern(args []string) (cty.Value, error) {
+	re, err := p.getPattern(args[1])
 	if err != nil {
 		return cty.NilVal, function.NewArgError(1, err)
 	}

@@ -26,14 +26,14 @@ func ParseBytes(s string) (int64, error) {
 	if n, err := strconv.ParseInt(number, 10, 64); err == nil && known && rest == "" && n <= math.MaxInt64>>(10*power) {
 		return n << (10 * power), nil
 	}
-	value, ok := decimal(number)
+	value, ok := parseDecimal(number)
 	if !ok || !known || rest != "" {
-		return 0, fmt.Errorf("%q is not an amount of memory; expected something like \"16G\", \"16GiB\" or \"2000M\"", clip(s))
+		return 0, fmt.Errorf("%q is not an amount of memory; expected something like \"16G\", \"16GiB\" or \"2000M\"", clipText(s))
 	}
 	value.Mul(value, new(big.Rat).SetInt64(1<<(10*power)))
 	n := roundHalfEven(value)
 	if !n.IsInt64() {
-		return 0, fmt.Errorf("%q is too large", clip(s))
+		return 0, fmt.Errorf("%q is too large", clipText(s))
 	}
 	return n.Int64(), nil
 }
@@ -63,7 +63,7 @@ func bytesPower(unit string) (int, bool) {
 func ParseSeconds(s string) (time.Duration, error) {
 	text := strings.TrimSpace(s)
 	if !strings.ContainsAny(text, "-:") || strings.HasPrefix(text, "-") {
-		if value, ok := decimal(text); ok {
+		if value, ok := parseDecimal(text); ok {
 			return durationOf(value.Mul(value, big.NewRat(int64(time.Second), 1)), s)
 		}
 		return ParseDuration(text)
@@ -89,7 +89,7 @@ func ParseSeconds(s string) (time.Duration, error) {
 			return 0, badSeconds(text)
 		}
 		if total += value; value < 0 || total < 0 {
-			return 0, fmt.Errorf("%q is longer than 292 years", clip(s))
+			return 0, fmt.Errorf("%q is longer than 292 years", clipText(s))
 		}
 	}
 	return total, nil
@@ -111,7 +111,7 @@ func clockField(s string, unit time.Duration) (time.Duration, bool) {
 }
 
 func badSeconds(s string) error {
-	return fmt.Errorf("%q is not a length of time; expected something like \"1-02:03:04\", \"02:03:04\", \"03:04.5\" or \"1h30m\"", clip(s))
+	return fmt.Errorf("%q is not a length of time; expected something like \"1-02:03:04\", \"02:03:04\", \"03:04.5\" or \"1h30m\"", clipText(s))
 }
 
 // bytesFunction is bytes(text or number).
@@ -166,7 +166,7 @@ func unitFunction(parse func(string) (cty.Value, error)) function.Function {
 				}
 				return v, nil
 			default:
-				return cty.NilVal, fmt.Errorf("expected text or a number, not %s", friendly(v.Type()))
+				return cty.NilVal, fmt.Errorf("expected text or a number, not %s", friendlyName(v.Type()))
 			}
 		},
 	})
@@ -184,7 +184,7 @@ func timeFunction() function.Function {
 			if len(args) > 2 {
 				return cty.NilVal, errors.New("expected time(value) or time(value, zone)")
 			}
-			t, err := moment(args, zones)
+			t, err := parseMoment(args, zones)
 			if err != nil {
 				return cty.NilVal, err
 			}
@@ -193,19 +193,19 @@ func timeFunction() function.Function {
 	})
 }
 
-func moment(args []cty.Value, zones *sync.Map) (time.Time, error) {
+func parseMoment(args []cty.Value, zones *sync.Map) (time.Time, error) {
 	if args[0].Type() == cty.Number {
 		return fromEpoch(args[0])
 	}
 	v, err := convert.Convert(args[0], cty.String)
 	if err != nil {
-		return time.Time{}, fmt.Errorf("expected text or a number, not %s", friendly(args[0].Type()))
+		return time.Time{}, fmt.Errorf("expected text or a number, not %s", friendlyName(args[0].Type()))
 	}
 	if t, err := time.Parse(time.RFC3339Nano, v.AsString()); err == nil {
 		return inRange(t)
 	}
 	if len(args) < 2 {
-		return time.Time{}, fmt.Errorf("%q is not RFC 3339; text without a zone needs one: time(…, \"Europe/Berlin\")", clip(v.AsString()))
+		return time.Time{}, fmt.Errorf("%q is not RFC 3339; text without a zone needs one: time(…, \"Europe/Berlin\")", clipText(v.AsString()))
 	}
 	zone, err := zoneOf(args[1].AsString(), zones)
 	if err != nil {
@@ -216,7 +216,7 @@ func moment(args []cty.Value, zones *sync.Map) (time.Time, error) {
 			return inRange(t)
 		}
 	}
-	return time.Time{}, fmt.Errorf("%q is not a time; expected something like \"2024-01-01T00:00:00\"", clip(v.AsString()))
+	return time.Time{}, fmt.Errorf("%q is not a time; expected something like \"2024-01-01T00:00:00\"", clipText(v.AsString()))
 }
 
 func fromEpoch(v cty.Value) (time.Time, error) {
@@ -243,17 +243,17 @@ func zoneOf(name string, zones *sync.Map) (*time.Location, error) {
 	}
 	z, err := time.LoadLocation(name)
 	if err != nil || name == "" || name == "Local" {
-		return nil, fmt.Errorf("unknown time zone %s", strconv.Quote(clip(name)))
+		return nil, fmt.Errorf("unknown time zone %s", strconv.Quote(clipText(name)))
 	}
 	zones.Store(name, z)
 	return z, nil
 }
 
-// unix is unix(time): epoch seconds of an RFC 3339 time, with its fraction.
-func unix(args []string) (cty.Value, error) {
+// unixSeconds is unix(time): epoch seconds of an RFC 3339 time, with its fraction.
+func unixSeconds(args []string) (cty.Value, error) {
 	t, err := time.Parse(time.RFC3339Nano, args[0])
 	if err != nil {
-		return cty.NilVal, fmt.Errorf("%q is not a time; expected RFC 3339, like \"2024-01-01T00:00:00Z\"", clip(args[0]))
+		return cty.NilVal, fmt.Errorf("%q is not a time; expected RFC 3339, like \"2024-01-01T00:00:00Z\"", clipText(args[0]))
 	}
 	if t.Unix() < 0 {
 		return decimalNumber(t.UnixNano()), nil

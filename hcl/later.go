@@ -13,15 +13,15 @@ import (
 // ParseExpression.
 func EvaluateLater(body Body, ctx *EvalContext, sources Sources, variables ...string) (Tree, Diagnostics) {
 	e := evaluator{ctx: ctx, later: variables, sources: sources}
-	nodes := e.body(body)
+	nodes := e.bodyNodes(body)
 	return Tree{Nodes: nodes, Range: body.SrcRange}, e.diags
 }
 
-// attribute evaluates an attribute, or keeps its text.
-func (e *evaluator) attribute(a *hclsyntax.Attribute) Node {
+// evaluateAttribute evaluates an attribute, or keeps its text.
+func (e *evaluator) evaluateAttribute(a *hclsyntax.Attribute) Node {
 	n := Node{Name: a.Name, Range: a.SrcRange}
 	if !slices.ContainsFunc(Refs(a.Expr), func(r Ref) bool { return slices.Contains(e.later, r.Root) }) {
-		n.Value = e.value(a.Expr)
+		n.Value = e.evaluateValue(a.Expr)
 		return n
 	}
 	r := a.Expr.Range()

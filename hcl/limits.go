@@ -54,18 +54,18 @@ func fromTag(text string, field reflect.Value) {
 		expr, more := hclsyntax.ParseExpression([]byte(text), "", hcl2.InitialPos)
 		if diags = Diagnostics(more); !diags.HasErrors() {
 			v, _ := expr.Value(nil) // what is wrong with it shows in the field
-			diags = valueDecoder{}.value(v, Range{}, field)
+			diags = valueDecoder{}.decodeValue(v, Range{}, field)
 		}
 	} else {
-		diags = valueDecoder{}.value(cty.StringVal(text), Range{}, field)
+		diags = valueDecoder{}.decodeValue(cty.StringVal(text), Range{}, field)
 	}
 	if diags.HasErrors() {
 		panic(fmt.Sprintf("hcl: the tag %q: %v", text, diags))
 	}
 }
 
-// check says what is wrong with the value of a field.
-func (l *limits) check(field reflect.Value) error {
+// checkLimits says what is wrong with the value of a field.
+func (l *limits) checkLimits(field reflect.Value) error {
 	if len(l.allowed) > 0 {
 		if text := fmt.Sprint(field.Interface()); !slices.Contains(l.allowed, text) {
 			return fmt.Errorf("%q is not allowed here; %s", text, DidYouMean(text, l.allowed))
@@ -73,17 +73,17 @@ func (l *limits) check(field reflect.Value) error {
 	}
 	if l.match != "" {
 		if text := fmt.Sprint(field.Interface()); !regexp.MustCompile(`^(?:` + l.match + `)$`).MatchString(text) {
-			return fmt.Errorf("%q is not allowed here; use %s", clip(text), l.want)
+			return fmt.Errorf("%q is not allowed here; use %s", clipText(text), l.want)
 		}
 	}
-	if l.least != "" && l.compare(field, l.least) < 0 || l.most != "" && l.compare(field, l.most) > 0 {
-		return fmt.Errorf("must be %s, not %v", l.bounds(), field.Interface())
+	if l.least != "" && l.compareToBound(field, l.least) < 0 || l.most != "" && l.compareToBound(field, l.most) > 0 {
+		return fmt.Errorf("must be %s, not %v", l.boundsInWords(), field.Interface())
 	}
 	return nil
 }
 
-// bounds are the bounds in words.
-func (l *limits) bounds() string {
+// boundsInWords are the bounds in words.
+func (l *limits) boundsInWords() string {
 	switch {
 	case l.least == "":
 		return "at most " + l.most
@@ -93,14 +93,14 @@ func (l *limits) bounds() string {
 	return "between " + l.least + " and " + l.most
 }
 
-// compare compares a field with a bound, which is written as the attribute is.
-func (l *limits) compare(field reflect.Value, bound string) int {
+// compareToBound compares a field with a bound, which is written as the attribute is.
+func (l *limits) compareToBound(field reflect.Value, bound string) int {
 	other := reflect.New(field.Type()).Elem()
 	fromTag(bound, other)
-	return cmp.Compare(quantity(field), quantity(other))
+	return cmp.Compare(quantityOf(field), quantityOf(other))
 }
 
-func quantity(field reflect.Value) float64 {
+func quantityOf(field reflect.Value) float64 {
 	switch v := field.Interface().(type) {
 	case Duration:
 		return float64(v.Duration)
@@ -155,17 +155,17 @@ func (s Setting) Meaning(value func(string) string) string {
 // SettingsOf lists the attributes and blocks of the struct that target points to, in the
 // order of its fields, those of a block behind it; what has no documentation and no
 // default in a block is in the name of the block.
-func SettingsOf(target any) []Setting { return settings(structOf(target).Type(), "") }
+func SettingsOf(target any) []Setting { return settingsOf(structOf(target).Type(), "") }
 
-func settings(t reflect.Type, prefix string) (out []Setting) {
+func settingsOf(t reflect.Type, prefix string) (out []Setting) {
 	s := specOf(t)
 	for _, f := range reflect.VisibleFields(t) {
 		name, kind, _ := strings.Cut(f.Tag.Get("hcl"), ",")
 		if b, ok := s.blocks[name]; ok && strings.HasPrefix(kind, "block") {
-			block := Setting{Name: form(prefix+name, b.labels), Unset: f.Tag.Get("unset"), Required: !b.slice && !b.pointer && !b.optional, Doc: f.Tag.Get("doc")}
+			block := Setting{Name: blockForm(prefix+name, b.labels), Unset: f.Tag.Get("unset"), Required: !b.slice && !b.pointer && !b.optional, Doc: f.Tag.Get("doc")}
 			var parts []Setting
 			if b.elem.Kind() == reflect.Struct && b.elem != t {
-				parts = settings(b.elem, prefix+name+".")
+				parts = settingsOf(b.elem, prefix+name+".")
 			}
 			var plain []string // what the block's own line explains
 			parts = slices.DeleteFunc(parts, func(p Setting) bool {
@@ -182,24 +182,24 @@ func settings(t reflect.Type, prefix string) (out []Setting) {
 			continue
 		}
 		if a, ok := s.attrs[name]; ok && (kind == "" || kind == "optional") {
-			out = append(out, a.setting(prefix+name, f.Type))
+			out = append(out, a.settingOf(prefix+name, f.Type))
 		}
 	}
 	return out
 }
 
-func (f *attrField) setting(name string, t reflect.Type) Setting {
+func (f *attrField) settingOf(name string, t reflect.Type) Setting {
 	out := Setting{Name: name, Default: f.fallback, Unset: f.unset, Required: !f.optional, Doc: f.doc}
 	switch t.Kind() { //nolint:exhaustive // the others are written as they are
 	case reflect.Bool:
 		out.Default = cmp.Or(f.fallback, "false")
 	case reflect.Int, reflect.Int32, reflect.Int64, reflect.Uint64, reflect.Float64:
 		if t == reflect.TypeFor[time.Duration]() && f.fallback != "" {
-			out.Default = quoted(f.fallback)
+			out.Default = quoteText(f.fallback)
 		}
 	default:
 		if f.fallback != "" && f.fallback[0] != '[' && f.fallback[0] != '{' {
-			out.Default = quoted(f.fallback)
+			out.Default = quoteText(f.fallback)
 		}
 	}
 	if out.Required {
@@ -209,12 +209,12 @@ func (f *attrField) setting(name string, t reflect.Type) Setting {
 		out.Allowed = f.allowed
 	}
 	if f.least != "" || f.most != "" {
-		out.Bounds = f.bounds()
+		out.Bounds = f.boundsInWords()
 	}
 	return out
 }
 
-func quoted(s string) string {
+func quoteText(s string) string {
 	b, _ := json.Marshal(s) // of a string it cannot fail
 	return string(b)
 }

@@ -60,7 +60,7 @@ func Load(paths ...string) (*File, Diagnostics) {
 		diags.Add(Errorf(Range{}, "no configuration", "no file or directory was named"))
 	}
 	for i, p := range paths {
-		names, dir, err := expand(p)
+		names, dir, err := expandPath(p)
 		if err != nil {
 			diags.Add(Errorf(Range{}, "cannot read configuration", "%v", err))
 			f.Broken = true
@@ -70,14 +70,14 @@ func Load(paths ...string) (*File, Diagnostics) {
 		}
 		f.Paths = append(f.Paths, names...)
 	}
-	f.Paths = unique(f.Paths)
+	f.Paths = uniqueNames(f.Paths)
 	bodies := make([]*hclsyntax.Body, 0, len(f.Paths))
 	for _, name := range f.Paths {
-		body, more := f.read(name)
+		body, more := f.readBody(name)
 		bodies = append(bodies, body)
 		diags.Extend(more)
 	}
-	body, more := merge(bodies)
+	body, more := mergeBodies(bodies)
 	f.Body = body
 	if !f.Broken {
 		diags.Extend(more)
@@ -89,13 +89,13 @@ func Load(paths ...string) (*File, Diagnostics) {
 // its directory is File.Dir.
 func Parse(name string, src []byte) (*File, Diagnostics) {
 	f := &File{Sources: Sources{}, Dir: filepath.Dir(name), Paths: []string{name}}
-	body, diags := f.parse(name, src)
+	body, diags := f.parseBody(name, src)
 	f.Body = body
 	return f, diags
 }
 
-// expand gives the files that a path stands for and the directory they are in.
-func expand(path string) (files []string, dir string, err error) {
+// expandPath gives the files that a path stands for and the directory they are in.
+func expandPath(path string) (files []string, dir string, err error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, filepath.Dir(path), FileError(err)
@@ -118,7 +118,7 @@ func expand(path string) (files []string, dir string, err error) {
 	return files, path, nil
 }
 
-func unique(names []string) []string {
+func uniqueNames(names []string) []string {
 	var out []string
 	for _, n := range names {
 		if !slices.ContainsFunc(out, func(o string) bool { return filepath.Clean(o) == filepath.Clean(n) }) {
@@ -128,13 +128,13 @@ func unique(names []string) []string {
 	return out
 }
 
-func (f *File) read(name string) (*hclsyntax.Body, Diagnostics) {
+func (f *File) readBody(name string) (*hclsyntax.Body, Diagnostics) {
 	src, err := readFile(name, maxFileSize)
 	if err != nil {
 		f.Broken = true
 		return &hclsyntax.Body{}, Diagnostics{Errorf(Range{}, "cannot read configuration", "%v", err)}
 	}
-	return f.parse(name, src)
+	return f.parseBody(name, src)
 }
 
 // FileError words what an error says of a file for the person who named the file. Another
@@ -148,7 +148,7 @@ func FileError(err error) error {
 	switch {
 	case errors.Is(at, fs.ErrNotExist):
 		text = fmt.Sprintf("file %s does not exist; is the path right?", at.Path)
-		if folder := filepath.Dir(at.Path); missing(folder) {
+		if folder := filepath.Dir(at.Path); isMissing(folder) {
 			text = fmt.Sprintf("folder %s does not exist; is the path right?", folder)
 		}
 	case errors.Is(at, fs.ErrPermission):
@@ -157,7 +157,7 @@ func FileError(err error) error {
 	return fileError{err, strings.Replace(err.Error(), at.Error(), text, 1)}
 }
 
-func missing(path string) bool {
+func isMissing(path string) bool {
 	_, err := os.Stat(path)
 	return errors.Is(err, fs.ErrNotExist)
 }
@@ -196,7 +196,7 @@ func readFile(name string, limit int64) ([]byte, error) {
 	return src, err
 }
 
-func (f *File) parse(name string, src []byte) (*hclsyntax.Body, Diagnostics) {
+func (f *File) parseBody(name string, src []byte) (*hclsyntax.Body, Diagnostics) {
 	f.Sources[name] = src
 	body, diags := parseSource(name, src)
 	if slices.ContainsFunc(diags, func(d *Diagnostic) bool { return d.Severity == hcl2.DiagError && d.Summary != redefined }) {
@@ -239,8 +239,8 @@ func firstOfUnclosed(diags []*Diagnostic) []*Diagnostic {
 	return diags
 }
 
-// merge makes one body of many. The first of an attribute that is set twice wins.
-func merge(bodies []*hclsyntax.Body) (*hclsyntax.Body, Diagnostics) {
+// mergeBodies makes one body of many. The first of an attribute that is set twice wins.
+func mergeBodies(bodies []*hclsyntax.Body) (*hclsyntax.Body, Diagnostics) {
 	out := &hclsyntax.Body{Attributes: hclsyntax.Attributes{}}
 	var diags Diagnostics
 	for i, b := range bodies {
@@ -249,7 +249,7 @@ func merge(bodies []*hclsyntax.Body) (*hclsyntax.Body, Diagnostics) {
 		}
 		for _, a := range inOrder(b.Attributes) {
 			if old, ok := out.Attributes[a.Name]; ok {
-				diags.Add(twice("attribute", a.Name, a.NameRange, old.NameRange))
+				diags.Add(setTwice("attribute", a.Name, a.NameRange, old.NameRange))
 				continue
 			}
 			out.Attributes[a.Name] = a
@@ -259,8 +259,8 @@ func merge(bodies []*hclsyntax.Body) (*hclsyntax.Body, Diagnostics) {
 	return out, diags
 }
 
-func twice(kind, name string, again, first Range) *Diagnostic {
-	return Errorf(again, "duplicate "+kind, "%s is already set at %s", name, place(first))
+func setTwice(kind, name string, again, first Range) *Diagnostic {
+	return Errorf(again, "duplicate "+kind, "%s is already set at %s", name, placeOf(first))
 }
 
 func inOrder(attrs hclsyntax.Attributes) []*hclsyntax.Attribute {

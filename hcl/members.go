@@ -39,15 +39,15 @@ func (m *Member) Header() string {
 // Members returns what is written in the struct that target points to, in the order of
 // names; blocks of one type stay in their order. Texts are given also when they are
 // sensitive.
-func Members(target any) []Member { return members(structOf(target), Range{}) }
+func Members(target any) []Member { return objectMembers(structOf(target), Range{}) }
 
-func members(v reflect.Value, at Range) (out []Member) {
+func objectMembers(v reflect.Value, at Range) (out []Member) {
 	s := specOf(v.Type())
 	if s.defAt != nil {
 		at = v.FieldByIndex(s.defAt).Interface().(Range)
 	}
 	for _, name := range s.attrNames {
-		if value, where, ok := written(v.FieldByIndex(s.attrs[name].index)); ok {
+		if value, where, ok := writtenValue(v.FieldByIndex(s.attrs[name].index)); ok {
 			if where == (Range{}) {
 				where = at
 			}
@@ -57,7 +57,7 @@ func members(v reflect.Value, at Range) (out []Member) {
 	for _, name := range s.typeNames {
 		f := s.blocks[name]
 		for _, block := range blocksIn(v.FieldByIndex(f.index), f) {
-			m := Member{Name: name, labelNames: f.labels, many: f.slice, Members: members(block, at), Range: at}
+			m := Member{Name: name, labelNames: f.labels, many: f.slice, Members: objectMembers(block, at), Range: at}
 			inner := specOf(f.elem)
 			for _, l := range inner.labels {
 				m.Labels = append(m.Labels, labelText(block.FieldByIndex(l.index)))
@@ -90,29 +90,29 @@ func blocksIn(field reflect.Value, f blockField) (out []reflect.Value) {
 	return []reflect.Value{reflect.Indirect(field)}
 }
 
-// written is the value of an attribute, where it is written, and whether it is.
-func written(field reflect.Value) (value any, at Range, ok bool) {
+// writtenValue is the value of an attribute, where it is written, and whether it is.
+func writtenValue(field reflect.Value) (value any, at Range, ok bool) {
 	if r := field; r.Kind() == reflect.Struct {
 		if r = r.FieldByName("Range"); r.IsValid() {
 			at, _ = reflect.TypeAssert[Range](r)
-			value = plain(field)
+			value = plainValue(field)
 			return value, at, at != Range{} && value != "" // an empty text says nothing
 		}
 	}
 	switch field.Kind() { //nolint:exhaustive // the others count as written when they are not zero
 	case reflect.Slice, reflect.Map, reflect.Pointer, reflect.Interface:
-		return plain(field), at, !field.IsNil()
+		return plainValue(field), at, !field.IsNil()
 	}
-	return plain(field), at, !field.IsZero()
+	return plainValue(field), at, !field.IsZero()
 }
 
-// plain is a value as encoding/json writes it.
-func plain(field reflect.Value) any {
+// plainValue is a value as encoding/json writes it.
+func plainValue(field reflect.Value) any {
 	if field.Kind() == reflect.Pointer {
 		if field.IsNil() {
 			return nil
 		}
-		return plain(field.Elem())
+		return plainValue(field.Elem())
 	}
 	switch v := field.Interface().(type) {
 	case json.Marshaler:
@@ -126,13 +126,13 @@ func plain(field reflect.Value) any {
 	case reflect.Slice:
 		out := make([]any, field.Len())
 		for i := range out {
-			out[i] = plain(field.Index(i))
+			out[i] = plainValue(field.Index(i))
 		}
 		return out
 	case reflect.Map:
 		out := map[string]any{}
 		for key, value := range field.Seq2() {
-			out[key.String()] = plain(value)
+			out[key.String()] = plainValue(value)
 		}
 		return out
 	}
@@ -149,9 +149,9 @@ func labelText(label reflect.Value) string {
 // EncodeJSON writes what Members returns as one object: attributes and labels are members
 // by their names, blocks are objects, or lists where there may be several. Equal settings
 // have equal bytes, wherever they are written.
-func EncodeJSON(target any) []byte { return mustJSON(object(Members(target))) }
+func EncodeJSON(target any) []byte { return mustJSON(objectOf(Members(target))) }
 
-func object(list []Member) map[string]any {
+func objectOf(list []Member) map[string]any {
 	out := map[string]any{}
 	for i := range list {
 		m := &list[i]
@@ -159,7 +159,7 @@ func object(list []Member) map[string]any {
 			out[m.Name] = m.Value
 			continue
 		}
-		block := object(m.Members)
+		block := objectOf(m.Members)
 		for k, l := range m.Labels {
 			block[m.labelNames[k]] = l
 		}
@@ -238,18 +238,18 @@ func DecodeJSON(name string, text []byte, target any) Diagnostics {
 func decodeObject(text []byte, at Range, target reflect.Value) (diags Diagnostics) {
 	var raw map[string]json.RawMessage
 	if err := json.Unmarshal(text, &raw); err != nil {
-		return unreadable(at, "not an object: %v", err)
+		return unreadableAt(at, "not an object: %v", err)
 	}
 	s := specOf(target.Type())
 	setDefaults(target)
 	for _, l := range s.labels {
 		var label string
 		if err := json.Unmarshal(raw[l.name], &label); err != nil || label == "" {
-			diags.Extend(unreadable(at, "%s is missing", l.name))
+			diags.Extend(unreadableAt(at, "%s is missing", l.name))
 		}
 		at.Filename += " " + strconv.Quote(label)
 		if label != "" {
-			diags.Extend(l.set(target, label, at))
+			diags.Extend(l.setLabel(target, label, at))
 		}
 		delete(raw, l.name)
 	}
@@ -258,17 +258,17 @@ func decodeObject(text []byte, at Range, target reflect.Value) (diags Diagnostic
 		if f, ok := s.attrs[name]; ok {
 			setRange(target, s.attrAt[name], at)
 			if err := f.decodeJSON(raw[name], at, target.FieldByIndex(f.index)); err != nil {
-				diags.Extend(unreadable(at, "%s: %v", name, err))
+				diags.Extend(unreadableAt(at, "%s: %v", name, err))
 			}
 		} else if f, ok := s.blocks[name]; ok {
 			diags.Extend(f.decodeJSON(raw[name], Range{Filename: at.Filename + " " + name}, target.FieldByIndex(f.index)))
 		} else {
-			diags.Extend(unreadable(at, "this program does not know %q here", name))
+			diags.Extend(unreadableAt(at, "this program does not know %q here", name))
 		}
 	}
 	for _, name := range s.attrNames {
 		if _, ok := raw[name]; !ok && !s.attrs[name].optional {
-			diags.Extend(unreadable(at, "%s is missing", name))
+			diags.Extend(unreadableAt(at, "%s is missing", name))
 		}
 	}
 	if v, ok := reflect.TypeAssert[Validator](target.Addr()); ok && !diags.HasErrors() {
@@ -277,7 +277,7 @@ func decodeObject(text []byte, at Range, target reflect.Value) (diags Diagnostic
 	return diags
 }
 
-func unreadable(at Range, format string, args ...any) Diagnostics {
+func unreadableAt(at Range, format string, args ...any) Diagnostics {
 	return Diagnostics{Errorf(at, "invalid setting", format, args...)}
 }
 
@@ -289,16 +289,16 @@ func (f *attrField) decodeJSON(raw json.RawMessage, at Range, field reflect.Valu
 		if err := json.Unmarshal(raw, field.Addr().Interface()); err != nil {
 			return err
 		}
-		return f.check(field)
+		return f.checkLimits(field)
 	}
 	v, err := decodeJSON(string(raw))
 	if err != nil {
 		return err
 	}
-	if diags := (valueDecoder{}).value(v, at, field); diags.HasErrors() {
+	if diags := (valueDecoder{}).decodeValue(v, at, field); diags.HasErrors() {
 		return errors.New(diags[0].Detail)
 	}
-	return f.check(field)
+	return f.checkLimits(field)
 }
 
 // readsItself says whether values of a type, or what it holds, decode themselves from HCL.
@@ -306,7 +306,7 @@ func readsItself(t reflect.Type) bool {
 	switch p := reflect.PointerTo(t); {
 	case p.Implements(reflect.TypeFor[json.Unmarshaler]()):
 		return false
-	case special(reflect.New(t).Elem()), t.Implements(reflect.TypeFor[interface{ orOne() }]()):
+	case decodesItself(reflect.New(t).Elem()), t.Implements(reflect.TypeFor[interface{ orOne() }]()):
 		return true
 	case t.Kind() == reflect.Slice, t.Kind() == reflect.Map, t.Kind() == reflect.Pointer:
 		return readsItself(t.Elem())
@@ -318,12 +318,12 @@ func (f *blockField) decodeJSON(raw json.RawMessage, at Range, field reflect.Val
 	list := []json.RawMessage{raw}
 	if f.slice {
 		if err := json.Unmarshal(raw, &list); err != nil {
-			return unreadable(at, "not a list: %v", err)
+			return unreadableAt(at, "not a list: %v", err)
 		}
 	}
 	first := map[string]bool{}
 	for _, x := range list {
-		elem := f.slot(field)
+		elem := f.slotFor(field)
 		diags.Extend(decodeObject(x, at, elem))
 		var quoted []string
 		for _, l := range specOf(f.elem).labels {
@@ -331,10 +331,10 @@ func (f *blockField) decodeJSON(raw json.RawMessage, at Range, field reflect.Val
 		}
 		labels := strings.Join(quoted, " ")
 		if f.slice && !f.repeat && labels != "" && first[labels] {
-			diags.Extend(unreadable(at, "%s is given more than once", labels))
+			diags.Extend(unreadableAt(at, "%s is given more than once", labels))
 		}
 		first[labels] = true
-		f.put(field, elem)
+		f.putBlock(field, elem)
 	}
 	return diags
 }

@@ -23,16 +23,16 @@ func CompilePattern(pattern string) (*regexp.Regexp, error) {
 	if !errors.As(err, &bad) {
 		return nil, fmt.Errorf("invalid pattern %q: %w", pattern, err)
 	}
-	text, remedy := fmt.Sprintf("%s: `%s`", bad.Code, bad.Expr), without(bad)
+	text, remedy := fmt.Sprintf("%s: `%s`", bad.Code, bad.Expr), supportedForm(bad)
 	if remedy != "" {
 		text = remedy
 	}
 	return nil, fmt.Errorf("invalid pattern %q: %s", pattern, text)
 }
 
-// without says how to write a pattern without what RE2 does not have; "": it is something
+// supportedForm says how to write a pattern without what RE2 does not have; "": it is something
 // else.
-func without(bad *syntax.Error) string {
+func supportedForm(bad *syntax.Error) string {
 	const no = "%s is not supported (RE2): "
 	begins := func(list ...string) bool {
 		for _, s := range list {

@@ -31,14 +31,14 @@ func Refs(expr Expression) []Ref {
 		if t.IsRelative() {
 			continue
 		}
-		path, _ := steps(t[1:])
+		path, _ := stepNames(t[1:])
 		refs = append(refs, Ref{Root: t.RootName(), Path: path, Range: t.SourceRange()})
 	}
 	return refs
 }
 
-// steps gives the names of a traversal, and whether all its steps are names.
-func steps(t hcl2.Traversal) ([]string, bool) {
+// stepNames gives the names of a traversal, and whether all its steps are names.
+func stepNames(t hcl2.Traversal) ([]string, bool) {
 	var path []string
 	for _, step := range t {
 		switch s := step.(type) {
@@ -61,7 +61,7 @@ func Literal(expr Expression) (cty.Value, bool) {
 	if len(expr.Variables()) > 0 {
 		return cty.NilVal, false
 	}
-	v, diags := evaluate(expr, nil)
+	v, diags := evaluateExpression(expr, nil)
 	return v, !diags.HasErrors()
 }
 
@@ -75,7 +75,7 @@ func Attribute(expr Expression) ([]string, bool) {
 	case *hclsyntax.TemplateWrapExpr:
 		return Attribute(e.Wrapped)
 	case *hclsyntax.ScopeTraversalExpr:
-		path, ok := steps(e.Traversal[1:])
+		path, ok := stepNames(e.Traversal[1:])
 		return append([]string{e.Traversal.RootName()}, path...), ok
 	}
 	return nil, false

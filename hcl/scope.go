@@ -32,8 +32,8 @@ type Scope struct {
 func NewScope(dir string, objects map[string]Object) *Scope {
 	s := &Scope{objects: objects, functions: ExpressionFunctions(), constants: &constants{dir: dir, known: map[string]constant{}}}
 	for _, name := range []string{"env", "file"} {
-		s.functions[name] = textual(cty.String, func(args []string) (cty.Value, error) {
-			text, err := s.constants.get(name, args)
+		s.functions[name] = textFunction(cty.String, func(args []string) (cty.Value, error) {
+			text, err := s.constants.getConstant(name, args)
 			return cty.StringVal(text), err
 		})
 	}
@@ -51,20 +51,20 @@ func (s *Scope) Functions() map[string]function.Function { return s.functions }
 // cty.DynamicPseudoType allows any. Check every expression of a scope before
 // the first is evaluated.
 func (s *Scope) Check(expr Expression, want cty.Type) Diagnostics {
-	diags := s.refs(expr)
+	diags := s.checkRefs(expr)
 	diags.Extend(s.readConstants(expr))
 	if diags.HasErrors() {
 		return diags
 	}
-	v, more := evaluate(expr, &EvalContext{Variables: s.unknowns(), Functions: s.functions})
+	v, more := evaluateExpression(expr, &EvalContext{Variables: s.unknownVariables(), Functions: s.functions})
 	diags.Extend(more)
 	if more.HasErrors() || want == cty.DynamicPseudoType {
 		return diags
 	}
 	v, _ = v.UnmarkDeep()
 	if _, err := convert.Convert(v, want); err != nil {
-		problem := fmt.Sprintf("expected %s, not %s", friendly(want), friendly(v.Type()))
-		if friendly(want) == friendly(v.Type()) { // what is in it is wrong
+		problem := fmt.Sprintf("expected %s, not %s", friendlyName(want), friendlyName(v.Type()))
+		if friendlyName(want) == friendlyName(v.Type()) { // what is in it is wrong
 			problem = convert.MismatchMessage(v.Type(), want)
 		}
 		diags.Add(Errorf(expr.Range(), "invalid value", "%s", problem))
@@ -72,22 +72,22 @@ func (s *Scope) Check(expr Expression, want cty.Type) Diagnostics {
 	return diags
 }
 
-// refs reports references to what is not in the scope.
-func (s *Scope) refs(expr Expression) Diagnostics {
+// checkRefs reports references to what is not in the scope.
+func (s *Scope) checkRefs(expr Expression) Diagnostics {
 	var diags Diagnostics
 	for _, r := range Refs(expr) {
 		object, ok := s.objects[r.Root]
 		switch {
 		case !ok:
-			diags.Add(Errorf(r.Range, fmt.Sprintf("unknown variable %q", r.Root), "%s", DidYouMean(r.Root, names(s.objects))))
+			diags.Add(Errorf(r.Range, fmt.Sprintf("unknown variable %q", r.Root), "%s", DidYouMean(r.Root, sortedNames(s.objects))))
 		case len(r.Path) > 0 && object[r.Path[0]] == cty.NilType:
-			diags.Add(Errorf(r.Range, fmt.Sprintf("unknown attribute %q", r.Root+"."+r.Path[0]), "%s", DidYouMean(r.Path[0], names(object))))
+			diags.Add(Errorf(r.Range, fmt.Sprintf("unknown attribute %q", r.Root+"."+r.Path[0]), "%s", DidYouMean(r.Path[0], sortedNames(object))))
 		}
 	}
 	return diags
 }
 
-func names[V any](m map[string]V) []string {
+func sortedNames[V any](m map[string]V) []string {
 	out := make([]string, 0, len(m))
 	for n := range m {
 		out = append(out, n)
@@ -96,8 +96,8 @@ func names[V any](m map[string]V) []string {
 	return out
 }
 
-// unknowns are the variables with values that have a type only.
-func (s *Scope) unknowns() map[string]cty.Value {
+// unknownVariables are the variables with values that have a type only.
+func (s *Scope) unknownVariables() map[string]cty.Value {
 	out := map[string]cty.Value{}
 	for name, object := range s.objects {
 		attrs := map[string]cty.Value{}
@@ -129,7 +129,7 @@ func (s *Scope) readConstant(call *hclsyntax.FunctionCallExpr) Diagnostics {
 		if len(a.Variables()) > 0 {
 			return Diagnostics{Errorf(a.Range(), "not a constant", "%s() is read when the configuration is loaded, so its arguments cannot depend on a variable", call.Name)}
 		}
-		v, diags := evaluate(a, &EvalContext{Functions: s.functions})
+		v, diags := evaluateExpression(a, &EvalContext{Functions: s.functions})
 		if diags.HasErrors() || v.IsNull() || !v.IsKnown() {
 			return nil
 		}
@@ -139,7 +139,7 @@ func (s *Scope) readConstant(call *hclsyntax.FunctionCallExpr) Diagnostics {
 		}
 		args = append(args, text)
 	}
-	s.constants.read(call.Name, args)
+	s.constants.readConstant(call.Name, args)
 	return nil
 }
 
@@ -160,7 +160,7 @@ func constantKey(name string, args []string) string {
 	return name + "\x00" + strings.Join(args, "\x00")
 }
 
-func (c *constants) read(name string, args []string) {
+func (c *constants) readConstant(name string, args []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	key := constantKey(name, args)
@@ -176,7 +176,7 @@ func (c *constants) read(name string, args []string) {
 	c.known[key] = r
 }
 
-func (c *constants) get(name string, args []string) (string, error) {
+func (c *constants) getConstant(name string, args []string) (string, error) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	r, ok := c.known[constantKey(name, args)]

@@ -35,7 +35,7 @@ func TestParseSeconds_AnyClock_IsWhatExactNumbersGive(t *testing.T) {
 
 func secondsOf(s string) (*big.Rat, error) {
 	if !strings.ContainsAny(s, "-:") || strings.HasPrefix(s, "-") {
-		if value, ok := decimal(s); ok {
+		if value, ok := parseDecimal(s); ok {
 			return value.Mul(value, big.NewRat(int64(time.Second), 1)), nil
 		}
 		return sumUnits(s)
@@ -54,7 +54,7 @@ func secondsOf(s string) (*big.Rat, error) {
 		fields, scales = append([]string{days}, fields...), append([]time.Duration{24 * time.Hour}, scales...)
 	}
 	for i, f := range fields {
-		value, ok := decimal(f)
+		value, ok := parseDecimal(f)
 		whole := ok && !strings.Contains(f, ".")
 		if !ok || !whole && scales[i] != time.Second || i > 0 && !below(value, scales[i]) {
 			return nil, errors.New("no clock")

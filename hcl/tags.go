@@ -53,14 +53,14 @@ func specOf(t reflect.Type) *spec {
 	s := &spec{attrs: map[string]attrField{}, blocks: map[string]blockField{}, attrAt: map[string][]int{}}
 	for _, f := range reflect.VisibleFields(t) {
 		if tag := f.Tag.Get("hcl"); tag != "" {
-			s.add(t, f, tag)
+			s.addField(t, f, tag)
 		}
 	}
 	s.attrNames, s.typeNames = slices.Sorted(maps.Keys(s.attrs)), slices.Sorted(maps.Keys(s.blocks))
 	return s
 }
 
-func (s *spec) add(t reflect.Type, f reflect.StructField, tag string) {
+func (s *spec) addField(t reflect.Type, f reflect.StructField, tag string) {
 	i := f.Index
 	name, rest, _ := strings.Cut(tag, ",")
 	kind, options, _ := strings.Cut(rest, ",")

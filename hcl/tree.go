@@ -106,55 +106,55 @@ type evaluator struct {
 	sources Sources  // where later is set
 }
 
-func (e *evaluator) body(b *hclsyntax.Body) []Node {
+func (e *evaluator) bodyNodes(b *hclsyntax.Body) []Node {
 	var nodes []Node
 	for _, a := range inOrder(b.Attributes) {
-		nodes = append(nodes, e.attribute(a))
+		nodes = append(nodes, e.evaluateAttribute(a))
 	}
 	for _, x := range b.Blocks {
-		nodes = append(nodes, Node{Name: x.Type, Labels: x.Labels, Block: true, Children: e.body(x.Body), Range: x.DefRange()})
+		nodes = append(nodes, Node{Name: x.Type, Labels: x.Labels, Block: true, Children: e.bodyNodes(x.Body), Range: x.DefRange()})
 	}
 	slices.SortStableFunc(nodes, func(a, b Node) int { return inSource(a.Range, b.Range) })
 	return nodes
 }
 
-// value evaluates an expression; lists and maps that are written out give each
+// evaluateValue evaluates an expression; lists and maps that are written out give each
 // element its own range.
-func (e *evaluator) value(expr Expression) Value {
+func (e *evaluator) evaluateValue(expr Expression) Value {
 	switch x := expr.(type) {
 	case *hclsyntax.TupleConsExpr:
 		out := Value{Kind: KindList, Range: x.Range()}
 		for _, elem := range x.Exprs {
-			out.List = append(out.List, e.value(elem))
+			out.List = append(out.List, e.evaluateValue(elem))
 		}
-		return out.seal()
+		return out.sealValue()
 	case *hclsyntax.ObjectConsExpr:
-		return e.object(x)
+		return e.evaluateObject(x)
 	}
-	v, diags := evaluate(expr, e.ctx)
+	v, diags := evaluateExpression(expr, e.ctx)
 	e.diags.Extend(diags)
 	if diags.HasErrors() {
 		return Value{Range: expr.Range()}
 	}
-	return e.plain(v, expr.Range())
+	return e.plainValue(v, expr.Range())
 }
 
-func (e *evaluator) object(x *hclsyntax.ObjectConsExpr) Value {
+func (e *evaluator) evaluateObject(x *hclsyntax.ObjectConsExpr) Value {
 	out := Value{Kind: KindMap, Range: x.Range()}
 	first := map[string]Range{}
 	for _, item := range x.Items {
 		key, diags := objectKey(item.KeyExpr, e.ctx, first)
 		e.diags.Extend(diags)
-		elem := e.value(item.ValueExpr)
+		elem := e.evaluateValue(item.ValueExpr)
 		if !diags.HasErrors() {
 			out.Map = append(out.Map, Entry{key, elem})
 		}
 	}
-	return out.seal()
+	return out.sealValue()
 }
 
-// seal orders a map and passes sensitivity upwards.
-func (v Value) seal() Value {
+// sealValue orders a map and passes sensitivity upwards.
+func (v Value) sealValue() Value {
 	slices.SortFunc(v.Map, func(a, b Entry) int { return strings.Compare(a.Key, b.Key) })
 	for _, x := range v.List {
 		v.Sensitive = v.Sensitive || x.Sensitive
@@ -165,7 +165,7 @@ func (v Value) seal() Value {
 	return v
 }
 
-func (e *evaluator) plain(marked cty.Value, r Range) Value {
+func (e *evaluator) plainValue(marked cty.Value, r Range) Value {
 	v, marks := marked.Unmark()
 	out := Value{Range: r}
 	_, out.Sensitive = marks[sensitive{}]
@@ -178,27 +178,27 @@ func (e *evaluator) plain(marked cty.Value, r Range) Value {
 	case t == cty.Bool:
 		out.Kind, out.Bool = KindBool, v.True()
 	case t == cty.Number:
-		e.number(&out, v.AsBigFloat())
+		e.setNumber(&out, v.AsBigFloat())
 	case t.IsMapType() || t.IsObjectType():
 		out.Kind = KindMap
 		for it := v.ElementIterator(); it.Next(); {
 			k, x := it.Element()
 			k, _ = k.Unmark()
-			out.Map = append(out.Map, Entry{k.AsString(), e.plain(x.WithMarks(marks), r)})
+			out.Map = append(out.Map, Entry{k.AsString(), e.plainValue(x.WithMarks(marks), r)})
 		}
 	case t.IsListType() || t.IsSetType() || t.IsTupleType():
 		out.Kind = KindList
 		for it := v.ElementIterator(); it.Next(); {
 			_, x := it.Element()
-			out.List = append(out.List, e.plain(x.WithMarks(marks), r))
+			out.List = append(out.List, e.plainValue(x.WithMarks(marks), r))
 		}
 	default:
-		e.diags.Add(Errorf(r, "invalid value", "%s cannot be used here", friendly(t)))
+		e.diags.Add(Errorf(r, "invalid value", "%s cannot be used here", friendlyName(t)))
 	}
-	return out.seal()
+	return out.sealValue()
 }
 
-func (e *evaluator) number(out *Value, f *big.Float) {
+func (e *evaluator) setNumber(out *Value, f *big.Float) {
 	if n, accuracy := f.Int64(); accuracy == big.Exact {
 		out.Kind, out.Int = KindInt, n
 		return

@@ -37,7 +37,7 @@ func ParseDuration(s string) (time.Duration, error) {
 func durationOf(nanos *big.Rat, s string) (time.Duration, error) {
 	n := roundHalfEven(nanos)
 	if !n.IsInt64() {
-		return 0, fmt.Errorf("%q is longer than 292 years", clip(s))
+		return 0, fmt.Errorf("%q is longer than 292 years", clipText(s))
 	}
 	return time.Duration(n.Int64()), nil
 }
@@ -52,19 +52,19 @@ func sumUnits(s string) (*big.Rat, error) {
 	case text == "":
 		return nil, fmt.Errorf("a duration is empty; expected something like \"1m\", \"1h30m\" or \"30d\"")
 	case text[0] == '-' || text[0] == '+':
-		return nil, fmt.Errorf("%q has a sign; a duration cannot be negative", clip(s))
+		return nil, fmt.Errorf("%q has a sign; a duration cannot be negative", clipText(s))
 	}
 	for rest := text; rest != ""; {
 		number, unit, tail := cutUnit(rest)
-		value, ok := decimal(number)
+		value, ok := parseDecimal(number)
 		scale, known := durationUnit(unit)
 		switch {
 		case !ok:
-			return nil, fmt.Errorf("%q is not a duration; expected something like \"1m\", \"1h30m\" or \"30d\"", clip(s))
+			return nil, fmt.Errorf("%q is not a duration; expected something like \"1m\", \"1h30m\" or \"30d\"", clipText(s))
 		case unit == "":
-			return nil, fmt.Errorf("%q has no unit; did you mean %q?", clip(s), clip(text)+"s")
+			return nil, fmt.Errorf("%q has no unit; did you mean %q?", clipText(s), clipText(text)+"s")
 		case !known:
-			return nil, fmt.Errorf("%q has the unknown unit %q; expected one of ns, us, ms, s, m, h, d, w", clip(s), clip(unit))
+			return nil, fmt.Errorf("%q has the unknown unit %q; expected one of ns, us, ms, s, m, h, d, w", clipText(s), clipText(unit))
 		}
 		total.Add(total, value.Mul(value, new(big.Rat).SetInt64(int64(scale))))
 		rest = tail
@@ -74,21 +74,21 @@ func sumUnits(s string) (*big.Rat, error) {
 
 // cutUnit splits the first number and its unit from the rest.
 func cutUnit(s string) (number, unit, rest string) {
-	i := strings.IndexFunc(s, func(c rune) bool { return !numeric(c) })
+	i := strings.IndexFunc(s, func(c rune) bool { return !isNumeric(c) })
 	if i < 0 {
 		return s, "", ""
 	}
-	j := strings.IndexFunc(s[i:], numeric)
+	j := strings.IndexFunc(s[i:], isNumeric)
 	if j < 0 {
 		return s[:i], s[i:], ""
 	}
 	return s[:i], s[i : i+j], s[i+j:]
 }
 
-func numeric(c rune) bool { return c >= '0' && c <= '9' || c == '.' }
+func isNumeric(c rune) bool { return c >= '0' && c <= '9' || c == '.' }
 
-// decimal reads digits with at most one point, of a bounded length.
-func decimal(s string) (*big.Rat, bool) {
+// parseDecimal reads digits with at most one point, of a bounded length.
+func parseDecimal(s string) (*big.Rat, bool) {
 	if s == "" || len(s) > 40 || strings.Count(s, ".") > 1 || strings.Trim(s, "0123456789.") != "" || strings.Trim(s, ".") == "" {
 		return nil, false
 	}
@@ -113,10 +113,10 @@ func roundHalfEven(r *big.Rat) *big.Int {
 // negative sizes, sizes that are no whole number of bytes, and more than 8 EiB.
 func ParseSize(s string) (int64, error) {
 	number, unit, rest := cutUnit(strings.TrimSpace(s))
-	value, ok := decimal(number)
+	value, ok := parseDecimal(number)
 	unit = strings.TrimSpace(unit)
 	if !ok || rest != "" {
-		return 0, fmt.Errorf("%q is not a size; expected something like \"8GiB\", \"500MB\" or a number of bytes", clip(s))
+		return 0, fmt.Errorf("%q is not a size; expected something like \"8GiB\", \"500MB\" or a number of bytes", clipText(s))
 	}
 	scale, known := sizeUnit(unit)
 	if !known {
@@ -124,10 +124,10 @@ func ParseSize(s string) (int64, error) {
 	}
 	value.Mul(value, new(big.Rat).SetInt64(scale))
 	if !value.IsInt() {
-		return 0, fmt.Errorf("%q is not a whole number of bytes", clip(s))
+		return 0, fmt.Errorf("%q is not a whole number of bytes", clipText(s))
 	}
 	if !value.Num().IsInt64() {
-		return 0, fmt.Errorf("%q is too large", clip(s))
+		return 0, fmt.Errorf("%q is too large", clipText(s))
 	}
 	return value.Num().Int64(), nil
 }
@@ -135,9 +135,9 @@ func ParseSize(s string) (int64, error) {
 func badSizeUnit(s, number, unit string) error {
 	if len(unit) == 1 && strings.Contains("KMGTPE", strings.ToUpper(unit)) {
 		u := strings.ToUpper(unit)
-		return fmt.Errorf("%q is ambiguous; did you mean %q (powers of 1024) or %q (powers of 1000)?", clip(s), number+u+"iB", number+u+"B")
+		return fmt.Errorf("%q is ambiguous; did you mean %q (powers of 1024) or %q (powers of 1000)?", clipText(s), number+u+"iB", number+u+"B")
 	}
-	return fmt.Errorf("%q has the unknown unit %q; expected one of B, KiB, MiB, GiB, TiB, PiB, EiB, KB, MB, GB, TB, PB, EB", clip(s), clip(unit))
+	return fmt.Errorf("%q has the unknown unit %q; expected one of B, KiB, MiB, GiB, TiB, PiB, EiB, KB, MB, GB, TB, PB, EB", clipText(s), clipText(unit))
 }
 
 func sizeUnit(unit string) (int64, bool) {
@@ -167,7 +167,7 @@ func parseAddress(s string) (a Address, err error) {
 	}
 	port, err := strconv.ParseUint(p, 10, 16)
 	if err != nil {
-		return a, fmt.Errorf("%q has the port %q; expected a number from 0 to 65535", clip(s), clip(p))
+		return a, fmt.Errorf("%q has the port %q; expected a number from 0 to 65535", clipText(s), clipText(p))
 	}
 	return Address{Host: host, Port: int(port)}, nil
 }
@@ -175,17 +175,17 @@ func parseAddress(s string) (a Address, err error) {
 func badAddress(s string) error {
 	switch {
 	case strings.Contains(s, "://"):
-		return fmt.Errorf("%q is a URL; expected host:port", clip(s))
+		return fmt.Errorf("%q is a URL; expected host:port", clipText(s))
 	case s != "" && !strings.Contains(s, ":"):
-		return fmt.Errorf("%q has no port; expected host:port", clip(s))
+		return fmt.Errorf("%q has no port; expected host:port", clipText(s))
 	case strings.Count(s, ":") > 1 && !strings.Contains(s, "["):
-		return fmt.Errorf("%q is not host:port; an IPv6 address goes in brackets, like \"[::1]:7070\"", clip(s))
+		return fmt.Errorf("%q is not host:port; an IPv6 address goes in brackets, like \"[::1]:7070\"", clipText(s))
 	}
-	return fmt.Errorf("%q is not an address; expected host:port", clip(s))
+	return fmt.Errorf("%q is not an address; expected host:port", clipText(s))
 }
 
-// clip shortens a value that is quoted in an error.
-func clip(s string) string {
+// clipText shortens a value that is quoted in an error.
+func clipText(s string) string {
 	if len(s) <= 80 {
 		return s
 	}

@@ -23,7 +23,7 @@ func DecodeExpression(expr Expression, target any, ctx *EvalContext) Diagnostics
 		panic(fmt.Sprintf("hcl: the target is %T, not a pointer", target))
 	}
 	d := valueDecoder{ctx: ctx}
-	return d.expression(expr, v.Elem())
+	return d.decodeExpression(expr, v.Elem())
 }
 
 // valueDecoder decodes one attribute.
@@ -34,7 +34,7 @@ type valueDecoder struct {
 	secret   bool   // env() or file() may have a share in the value
 }
 
-func (d valueDecoder) fail(r Range, format string, args ...any) Diagnostics {
+func (d valueDecoder) failAt(r Range, format string, args ...any) Diagnostics {
 	summary := "invalid value"
 	if d.name != "" {
 		summary = fmt.Sprintf("invalid value for %q", d.name)
@@ -42,31 +42,31 @@ func (d valueDecoder) fail(r Range, format string, args ...any) Diagnostics {
 	return Diagnostics{Errorf(r, summary, format, args...)}
 }
 
-// expression decodes expr; lists and maps that are written out are decoded
+// decodeExpression decodes expr; lists and maps that are written out are decoded
 // element by element, so that each error has the place of its element.
-func (d valueDecoder) expression(expr Expression, field reflect.Value) Diagnostics {
+func (d valueDecoder) decodeExpression(expr Expression, field reflect.Value) Diagnostics {
 	if field.Type() == exprType {
 		field.Set(reflect.ValueOf(expr))
 		return nil
 	}
-	if !special(field) {
+	if !decodesItself(field) {
 		switch e := expr.(type) {
 		case *hclsyntax.TupleConsExpr:
 			if field.Kind() == reflect.Slice {
-				return d.tuple(e, field)
+				return d.decodeTuple(e, field)
 			}
 		case *hclsyntax.ObjectConsExpr:
 			if isMap(field) {
-				return d.object(e, field)
+				return d.decodeObject(e, field)
 			}
 		}
 	}
-	v, diags := evaluate(expr, d.ctx)
+	v, diags := evaluateExpression(expr, d.ctx)
 	if diags.HasErrors() {
 		return diags
 	}
-	d.secret = secretive(expr, d.ctx)
-	diags.Extend(d.value(v, expr.Range(), field))
+	d.secret = mayHoldSecret(expr, d.ctx)
+	diags.Extend(d.decodeValue(v, expr.Range(), field))
 	return diags
 }
 
@@ -74,8 +74,8 @@ func isMap(field reflect.Value) bool {
 	return field.Kind() == reflect.Map && field.Type().Key().Kind() == reflect.String
 }
 
-// special says whether a type reads itself.
-func special(field reflect.Value) bool {
+// decodesItself says whether a type reads itself.
+func decodesItself(field reflect.Value) bool {
 	p := reflect.New(field.Type()).Interface()
 	switch p.(type) {
 	case ValueDecoder, encoding.TextUnmarshaler, *cty.Value, *time.Duration:
@@ -84,18 +84,18 @@ func special(field reflect.Value) bool {
 	return false
 }
 
-func (d valueDecoder) tuple(e *hclsyntax.TupleConsExpr, field reflect.Value) Diagnostics {
+func (d valueDecoder) decodeTuple(e *hclsyntax.TupleConsExpr, field reflect.Value) Diagnostics {
 	var diags Diagnostics
 	d.optional = false
 	out := reflect.MakeSlice(field.Type(), len(e.Exprs), len(e.Exprs))
 	for i, x := range e.Exprs {
-		diags.Extend(d.expression(x, out.Index(i)))
+		diags.Extend(d.decodeExpression(x, out.Index(i)))
 	}
 	field.Set(out)
 	return diags
 }
 
-func (d valueDecoder) object(e *hclsyntax.ObjectConsExpr, field reflect.Value) Diagnostics {
+func (d valueDecoder) decodeObject(e *hclsyntax.ObjectConsExpr, field reflect.Value) Diagnostics {
 	var diags Diagnostics
 	d.optional = false
 	out := reflect.MakeMap(field.Type())
@@ -104,7 +104,7 @@ func (d valueDecoder) object(e *hclsyntax.ObjectConsExpr, field reflect.Value) D
 		key, more := objectKey(item.KeyExpr, d.ctx, first)
 		diags.Extend(more)
 		elem := reflect.New(field.Type().Elem()).Elem()
-		diags.Extend(d.expression(item.ValueExpr, elem))
+		diags.Extend(d.decodeExpression(item.ValueExpr, elem))
 		if !more.HasErrors() {
 			out.SetMapIndex(reflect.ValueOf(key).Convert(field.Type().Key()), elem)
 		}
@@ -116,7 +116,7 @@ func (d valueDecoder) object(e *hclsyntax.ObjectConsExpr, field reflect.Value) D
 // objectKey evaluates a key of a map; a key that is in first already is an
 // error that names both places.
 func objectKey(expr Expression, ctx *EvalContext, first map[string]Range) (string, Diagnostics) {
-	v, diags := evaluate(expr, ctx)
+	v, diags := evaluateExpression(expr, ctx)
 	if diags.HasErrors() {
 		return "", diags
 	}
@@ -130,32 +130,32 @@ func objectKey(expr Expression, ctx *EvalContext, first map[string]Range) (strin
 		return "", diags
 	}
 	if old, ok := first[key]; ok {
-		shown := clip(key)
-		if secretive(expr, ctx) {
+		shown := clipText(key)
+		if mayHoldSecret(expr, ctx) {
 			shown = masked
 		}
-		diags.Add(twice("key", shown, expr.Range(), old))
+		diags.Add(setTwice("key", shown, expr.Range(), old))
 	}
 	first[key] = expr.Range()
 	return key, diags
 }
 
-// value decodes v, which is written at r.
-func (d valueDecoder) value(v cty.Value, r Range, field reflect.Value) Diagnostics {
+// decodeValue decodes v, which is written at r.
+func (d valueDecoder) decodeValue(v cty.Value, r Range, field reflect.Value) Diagnostics {
 	if field.Type() == exprType {
 		field.Set(reflect.ValueOf(hcl2.StaticExpr(v, r)))
 		return nil
 	}
 	bare, marks := v.Unmark()
 	if bare.IsNull() {
-		return d.null(r, field)
+		return d.decodeNull(r, field)
 	}
 	if !bare.IsWhollyKnown() {
-		return d.fail(r, "the value is not known here")
+		return d.failAt(r, "the value is not known here")
 	}
 	switch target := field.Addr().Interface().(type) {
 	case ValueDecoder:
-		return d.check(v, r, target.DecodeHCL(v, r))
+		return d.reportFailure(v, r, target.DecodeHCL(v, r))
 	case *cty.Value:
 		*target = v
 		return nil
@@ -163,25 +163,25 @@ func (d valueDecoder) value(v cty.Value, r Range, field reflect.Value) Diagnosti
 		var length Duration
 		err := length.DecodeHCL(v, r)
 		*target = length.Duration
-		return d.check(v, r, err)
+		return d.reportFailure(v, r, err)
 	case encoding.TextUnmarshaler:
-		return d.text(v, r, target)
+		return d.decodeText(v, r, target)
 	}
 	switch {
 	case field.Kind() == reflect.Pointer:
 		elem := reflect.New(field.Type().Elem())
-		diags := d.value(v, r, elem.Elem())
+		diags := d.decodeValue(v, r, elem.Elem())
 		field.Set(elem)
 		return diags
 	case field.Kind() == reflect.Slice:
-		return d.list(bare, marks, r, field)
+		return d.decodeList(bare, marks, r, field)
 	case isMap(field):
-		return d.mapping(bare, marks, r, field)
+		return d.decodeMap(bare, marks, r, field)
 	}
-	return d.plain(bare, r, field)
+	return d.decodePlain(bare, r, field)
 }
 
-func (d valueDecoder) null(r Range, field reflect.Value) Diagnostics {
+func (d valueDecoder) decodeNull(r Range, field reflect.Value) Diagnostics {
 	switch target := field.Addr().Interface().(type) {
 	case *cty.Value:
 		*target = cty.NullVal(cty.DynamicPseudoType)
@@ -190,37 +190,37 @@ func (d valueDecoder) null(r Range, field reflect.Value) Diagnostics {
 	if field.Kind() == reflect.Pointer || d.optional {
 		return nil
 	}
-	return d.fail(r, "a value is needed here, not null")
+	return d.failAt(r, "a value is needed here, not null")
 }
 
-// check reports what the reader of v says, which may quote v.
-func (d valueDecoder) check(v cty.Value, r Range, err error) Diagnostics {
+// reportFailure reports what the reader of v says, which may quote v.
+func (d valueDecoder) reportFailure(v cty.Value, r Range, err error) Diagnostics {
 	if err == nil {
 		return nil
 	}
 	if plain, _ := v.Unmark(); d.secret && !(plain.Type() == cty.String && plain.AsString() == "") {
-		return d.fail(r, "%s", unseen)
+		return d.failAt(r, "%s", unseen)
 	}
-	return d.fail(r, "%v", err)
+	return d.failAt(r, "%v", err)
 }
 
-func (d valueDecoder) text(v cty.Value, r Range, target encoding.TextUnmarshaler) Diagnostics {
+func (d valueDecoder) decodeText(v cty.Value, r Range, target encoding.TextUnmarshaler) Diagnostics {
 	s, err := stringOf(v)
 	if err != nil {
-		return d.check(v, r, err)
+		return d.reportFailure(v, r, err)
 	}
-	return d.check(v, r, target.UnmarshalText([]byte(s)))
+	return d.reportFailure(v, r, target.UnmarshalText([]byte(s)))
 }
 
-func (d valueDecoder) list(v cty.Value, marks cty.ValueMarks, r Range, field reflect.Value) Diagnostics {
+func (d valueDecoder) decodeList(v cty.Value, marks cty.ValueMarks, r Range, field reflect.Value) Diagnostics {
 	t := v.Type()
 	if !t.IsListType() && !t.IsSetType() && !t.IsTupleType() {
 		if _, ok := reflect.TypeAssert[interface{ orOne() }](field); ok {
 			one := reflect.MakeSlice(field.Type(), 1, 1)
 			field.Set(one)
-			return d.value(v.WithMarks(marks), r, one.Index(0))
+			return d.decodeValue(v.WithMarks(marks), r, one.Index(0))
 		}
-		return d.fail(r, "expected a list, not %s; did you mean [ … ]?", friendly(t))
+		return d.failAt(r, "expected a list, not %s; did you mean [ … ]?", friendlyName(t))
 	}
 	d.optional = false
 	var diags Diagnostics
@@ -228,17 +228,17 @@ func (d valueDecoder) list(v cty.Value, marks cty.ValueMarks, r Range, field ref
 	for it := v.ElementIterator(); it.Next(); {
 		_, x := it.Element()
 		elem := reflect.New(field.Type().Elem()).Elem()
-		diags.Extend(d.value(x.WithMarks(marks), r, elem))
+		diags.Extend(d.decodeValue(x.WithMarks(marks), r, elem))
 		out = reflect.Append(out, elem)
 	}
 	field.Set(out)
 	return diags
 }
 
-func (d valueDecoder) mapping(v cty.Value, marks cty.ValueMarks, r Range, field reflect.Value) Diagnostics {
+func (d valueDecoder) decodeMap(v cty.Value, marks cty.ValueMarks, r Range, field reflect.Value) Diagnostics {
 	t := v.Type()
 	if !t.IsMapType() && !t.IsObjectType() {
-		return d.fail(r, "expected a map, not %s; did you mean { … }?", friendly(t))
+		return d.failAt(r, "expected a map, not %s; did you mean { … }?", friendlyName(t))
 	}
 	d.optional = false
 	var diags Diagnostics
@@ -247,16 +247,16 @@ func (d valueDecoder) mapping(v cty.Value, marks cty.ValueMarks, r Range, field 
 		k, x := it.Element()
 		k, _ = k.Unmark()
 		elem := reflect.New(field.Type().Elem()).Elem()
-		diags.Extend(d.value(x.WithMarks(marks), r, elem))
+		diags.Extend(d.decodeValue(x.WithMarks(marks), r, elem))
 		out.SetMapIndex(reflect.ValueOf(k.AsString()).Convert(field.Type().Key()), elem)
 	}
 	field.Set(out)
 	return diags
 }
 
-// plain decodes strings, booleans and numbers. Text that reads as a number or
+// decodePlain decodes strings, booleans and numbers. Text that reads as a number or
 // a boolean counts as one, and the other way round.
-func (d valueDecoder) plain(v cty.Value, r Range, field reflect.Value) Diagnostics {
+func (d valueDecoder) decodePlain(v cty.Value, r Range, field reflect.Value) Diagnostics {
 	want, err := gocty.ImpliedType(field.Interface())
 	if err != nil {
 		panic(fmt.Sprintf("hcl: a field of type %s cannot hold an attribute", field.Type()))
@@ -264,7 +264,7 @@ func (d valueDecoder) plain(v cty.Value, r Range, field reflect.Value) Diagnosti
 	v, _ = v.UnmarkDeep()
 	got, err := convert.Convert(v, want)
 	if err != nil {
-		return d.fail(r, "expected %s, not %s", friendly(want), friendly(v.Type()))
+		return d.failAt(r, "expected %s, not %s", friendlyName(want), friendlyName(v.Type()))
 	}
-	return d.check(v, r, gocty.FromCtyValue(got, field.Addr().Interface()))
+	return d.reportFailure(v, r, gocty.FromCtyValue(got, field.Addr().Interface()))
 }

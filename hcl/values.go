@@ -42,14 +42,14 @@ func stringOf(v cty.Value) (string, error) {
 	v, _ = v.Unmark()
 	s, err := convert.Convert(v, cty.String)
 	if err != nil || s.IsNull() || !s.IsKnown() {
-		return "", fmt.Errorf("expected a string, not %s", friendly(v.Type()))
+		return "", fmt.Errorf("expected a string, not %s", friendlyName(v.Type()))
 	}
 	s, _ = s.Unmark()
 	return s.AsString(), nil
 }
 
-// friendly names a type as its writer thinks of it.
-func friendly(t cty.Type) string {
+// friendlyName names a type as its writer thinks of it.
+func friendlyName(t cty.Type) string {
 	switch {
 	case t == cty.String:
 		return "a string"
@@ -81,7 +81,7 @@ type Absolute string
 // UnmarshalText implements encoding.TextUnmarshaler.
 func (a *Absolute) UnmarshalText(text []byte) error {
 	if len(text) > 0 && !filepath.IsAbs(string(text)) {
-		return fmt.Errorf("%q is not an absolute path", clip(string(text)))
+		return fmt.Errorf("%q is not an absolute path", clipText(string(text)))
 	}
 	*a = Absolute(text)
 	return nil
@@ -187,7 +187,7 @@ func (t *Time) DecodeHCL(v cty.Value, r Range) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("%q is not a time; expected RFC 3339, like \"2024-01-01T00:00:00Z\", or a day, like \"2024-01-01\"", clip(s))
+	return fmt.Errorf("%q is not a time; expected RFC 3339, like \"2024-01-01T00:00:00Z\", or a day, like \"2024-01-01\"", clipText(s))
 }
 
 // Path names a file or directory. A relative path counts from the directory of
