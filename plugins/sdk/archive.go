@@ -19,7 +19,7 @@ import (
 // off is an error.
 func (d *Data) Rows(ctx context.Context, from, to time.Time, yield func(archived.Row, []byte) error) (archived.Seal, error) {
 	query := url.Values{"from": {from.UTC().Format(time.RFC3339Nano)}, "to": {to.UTC().Format(time.RFC3339Nano)}}
-	body, err := d.Get(ctx, target("/v1/archives/rows", query), archived.StreamType)
+	body, err := d.Get(ctx, targetOf("/v1/archives/rows", query), archived.StreamType)
 	if err != nil {
 		return archived.Seal{}, err
 	}
@@ -38,7 +38,7 @@ func (w *World) Archive(ctx context.Context, name string, s *archived.Statement)
 		return archived.Archive{}, fmt.Errorf("archive %s: %w", name, err)
 	}
 	var out archived.Archive
-	return out, w.change(ctx, "PUT", archivePath(name), "application/json", body, &out)
+	return out, w.changeArchive(ctx, "PUT", archivePath(name), "application/json", body, &out)
 }
 
 // Restore gives the rows of an archive their details again, and ends the archive: the
@@ -46,12 +46,12 @@ func (w *World) Archive(ctx context.Context, name string, s *archived.Statement)
 // stays as it is. Rows that are not of the archive are refused. The same call again
 // continues what was interrupted.
 func (w *World) Restore(ctx context.Context, name string, rows iter.Seq2[archived.Row, error]) (archived.Restored, error) {
-	restored, err := w.send(ctx, name, "restore", rows)
+	restored, err := w.sendRows(ctx, name, "restore", rows)
 	if err != nil {
 		return restored, err
 	}
 	var end archived.Restored
-	err = w.change(ctx, "DELETE", archivePath(name), "", nil, &end)
+	err = w.changeArchive(ctx, "DELETE", archivePath(name), "", nil, &end)
 	restored.Left = end.Left
 	return restored, err
 }
@@ -59,20 +59,20 @@ func (w *World) Restore(ctx context.Context, name string, rows iter.Seq2[archive
 // Show gives the rows of an archive, in the order of stop, to the daemon for an answer that
 // asks for them. The store stays as it is. Where no answer waits for them it is an error.
 func (w *World) Show(ctx context.Context, name string, rows iter.Seq2[archived.Row, error]) error {
-	_, err := w.send(ctx, name, "show", rows)
+	_, err := w.sendRows(ctx, name, "show", rows)
 	return err
 }
 
 // sendBytes is about how many bytes of rows one question carries.
 const sendBytes = 2 << 20
 
-// send sends rows, and adds up what was restored.
-func (w *World) send(ctx context.Context, name, what string, rows iter.Seq2[archived.Row, error]) (total archived.Restored, err error) {
+// sendRows sends rows, and adds up what was restored.
+func (w *World) sendRows(ctx context.Context, name, what string, rows iter.Seq2[archived.Row, error]) (total archived.Restored, err error) {
 	var stream, bytes []byte
 	var sum archived.Sum
 	send := func() error {
 		var out archived.Restored
-		err := w.change(ctx, "POST", archivePath(name)+":"+what, archived.StreamType, archived.AppendSeal(stream, archived.Seal{Sum: sum}), &out)
+		err := w.changeArchive(ctx, "POST", archivePath(name)+":"+what, archived.StreamType, archived.AppendSeal(stream, archived.Seal{Sum: sum}), &out)
 		stream, sum, total.Restored = stream[:0], archived.Sum{}, total.Restored+out.Restored
 		return err
 	}
@@ -98,22 +98,22 @@ func (w *World) send(ctx context.Context, name, what string, rows iter.Seq2[arch
 
 func archivePath(name string) string { return "/v1/archives/" + url.PathEscape(name) }
 
-// change asks for a change of an archive and reads the answer into out.
-func (w *World) change(ctx context.Context, method, path, kind string, body []byte, out any) error {
-	a, err := w.desk.write(ctx, &bursarv1.Ask_Write{Method: method, Target: path, Kind: kind, Body: body})
+// changeArchive asks for a change of an archive and reads the answer into out.
+func (w *World) changeArchive(ctx context.Context, method, path, kind string, body []byte, out any) error {
+	a, err := w.desk.writeRows(ctx, &bursarv1.Ask_Write{Method: method, Target: path, Kind: kind, Body: body})
 	if err != nil {
-		return fmt.Errorf("%s %s: %w", method, cut(path), err)
+		return fmt.Errorf("%s %s: %w", method, cutText(path), err)
 	}
 	defer func() { _ = a.Close() }() // an error of it has no meaning any more
 	text, err := io.ReadAll(io.LimitReader(a, maxLine))
 	if err == nil && a.status != 200 {
-		return &ResponseError{Method: method, Target: path, Status: a.status, Detail: detail(text)}
+		return &ResponseError{Method: method, Target: path, Status: a.status, Detail: detailOf(text)}
 	}
 	if err == nil {
 		err = json.Unmarshal(text, out)
 	}
 	if err != nil {
-		return fmt.Errorf("%s %s: %w", method, cut(path), err)
+		return fmt.Errorf("%s %s: %w", method, cutText(path), err)
 	}
 	return nil
 }

@@ -31,19 +31,19 @@ func (b *Body) Range() Range {
 // Require reports each of the attributes that is absent or null, at the block.
 func (b *Body) Require(names ...string) {
 	for _, name := range names {
-		if b != nil && b.attribute(name) == nil {
-			b.add(Diagnostic{Summary: "missing attribute", Detail: fmt.Sprintf("%q must be set", name), Subject: b.node.Range})
+		if b != nil && b.findAttribute(name) == nil {
+			b.addDiagnostic(Diagnostic{Summary: "missing attribute", Detail: fmt.Sprintf("%q must be set", name), Subject: b.node.Range})
 		}
 	}
 }
 
 // Has reports whether the attribute is there and not null.
-func (b *Body) Has(name string) bool { return b.attribute(name) != nil }
+func (b *Body) Has(name string) bool { return b.findAttribute(name) != nil }
 
 // RangeOf returns where the attribute is written, and the block's range when it
 // is not.
 func (b *Body) RangeOf(name string) Range {
-	if n := b.attribute(name); n != nil {
+	if n := b.findAttribute(name); n != nil {
 		return n.Range
 	}
 	return b.Range()
@@ -53,15 +53,15 @@ func (b *Body) RangeOf(name string) Range {
 // out where the value comes from file() or env(), since it may quote it. What Decode has
 // said of the attribute is enough.
 func (b *Body) Errorf(name, format string, args ...any) {
-	if n := b.find(name); n != nil && slices.ContainsFunc(*b.problems, func(d Diagnostic) bool { return d.decoded && d.Subject.within(n.Range) }) {
+	if n := b.findNode(name); n != nil && slices.ContainsFunc(*b.problems, func(d Diagnostic) bool { return d.decoded && d.Subject.isWithin(n.Range) }) {
 		return
 	}
-	b.add(Diagnostic{Summary: "invalid " + name, Detail: b.detail(name, format, args), Subject: b.RangeOf(name)})
+	b.addDiagnostic(Diagnostic{Summary: "invalid " + name, Detail: b.wordProblem(name, format, args), Subject: b.RangeOf(name)})
 }
 
-// detail words a problem with an attribute without showing a secret.
-func (b *Body) detail(name, format string, args []any) string {
-	if n := b.find(name); n != nil && n.Sensitive {
+// wordProblem words a problem with an attribute without showing a secret.
+func (b *Body) wordProblem(name, format string, args []any) string {
+	if n := b.findNode(name); n != nil && n.Sensitive {
 		return "the value comes from file() or env(), so it is not shown; check what they return"
 	}
 	return fmt.Sprintf(format, args...)
@@ -70,21 +70,21 @@ func (b *Body) detail(name, format string, args []any) string {
 // ElementErrorf reports a problem with the i-th element of a list.
 func (b *Body) ElementErrorf(name string, i int, format string, args ...any) {
 	at := b.RangeOf(name)
-	if n := b.attribute(name); n != nil && i < len(n.Elements) {
+	if n := b.findAttribute(name); n != nil && i < len(n.Elements) {
 		at = n.Elements[i]
 	}
-	b.add(Diagnostic{Summary: "invalid " + name, Detail: b.detail(name, format, args), Subject: at})
+	b.addDiagnostic(Diagnostic{Summary: "invalid " + name, Detail: b.wordProblem(name, format, args), Subject: at})
 }
 
 // Warnf reports something with the attribute's value that is not wrong enough to
 // refuse it.
 func (b *Body) Warnf(name, format string, args ...any) {
-	b.add(Diagnostic{Warning: true, Summary: name, Detail: b.detail(name, format, args), Subject: b.RangeOf(name)})
+	b.addDiagnostic(Diagnostic{Warning: true, Summary: name, Detail: b.wordProblem(name, format, args), Subject: b.RangeOf(name)})
 }
 
 // Value returns the attribute's value as it is; Null when it is absent.
 func (b *Body) Value(name string) Value {
-	if n := b.attribute(name); n != nil {
+	if n := b.findAttribute(name); n != nil {
 		return n.Value
 	}
 	return Null()
@@ -115,7 +115,7 @@ func (b *Body) Blocks(name string) (out []*Body) {
 // knows and where it is written, for example over record in an action; false when
 // the attribute is absent or has a value, which Value returns.
 func (b *Body) Expression(name string) (text string, at Range, ok bool) {
-	n := b.find(name)
+	n := b.findNode(name)
 	if n == nil || n.Expression == "" {
 		return "", Range{}, false
 	}
@@ -136,16 +136,16 @@ func (b *Body) Attributes() []string {
 	return names
 }
 
-// attribute finds an attribute that is not null.
-func (b *Body) attribute(name string) *Node {
-	if n := b.find(name); n != nil && (n.Expression != "" || !n.Value.IsNull()) {
+// findAttribute finds an attribute that is not null.
+func (b *Body) findAttribute(name string) *Node {
+	if n := b.findNode(name); n != nil && (n.Expression != "" || !n.Value.IsNull()) {
 		return n
 	}
 	return nil
 }
 
-// find finds an attribute.
-func (b *Body) find(name string) *Node {
+// findNode finds an attribute.
+func (b *Body) findNode(name string) *Node {
 	if b == nil {
 		return nil
 	}
@@ -157,7 +157,7 @@ func (b *Body) find(name string) *Node {
 	return nil
 }
 
-func (b *Body) add(d Diagnostic) {
+func (b *Body) addDiagnostic(d Diagnostic) {
 	if b != nil && !slices.Contains(*b.problems, d) {
 		*b.problems = append(*b.problems, d)
 	}

@@ -64,7 +64,7 @@ func newConfig(r *bursarv1.ConfigureRequest) *Config {
 
 func decodeNode(p *bursarv1.Node) Node {
 	n := Node{
-		Name: p.GetName(), Labels: p.GetLabels(), IsBlock: p.GetBlock(), Value: decode(p.GetValue()),
+		Name: p.GetName(), Labels: p.GetLabels(), IsBlock: p.GetBlock(), Value: decodeValue(p.GetValue()),
 		Sensitive: p.GetSensitive(), Range: decodeRange(p.GetRange()),
 	}
 	if !n.IsBlock && len(n.Labels) == 1 {

@@ -36,7 +36,7 @@ type ResponseError struct {
 
 // Error implements error.
 func (e *ResponseError) Error() string {
-	return fmt.Sprintf("%s %s: %d: %s", cmp.Or(e.Method, "GET"), cut(e.Target), e.Status, e.Detail)
+	return fmt.Sprintf("%s %s: %d: %s", cmp.Or(e.Method, "GET"), cutText(e.Target), e.Status, e.Detail)
 }
 
 // maxRefusal is how much of a refusal is read.
@@ -47,9 +47,9 @@ const maxRefusal = 64 << 10
 // other than 200 is a *ResponseError; an answer that was broken off is an error of
 // Read, never a short body.
 func (d *Data) Get(ctx context.Context, target, accept string) (io.ReadCloser, error) {
-	a, err := d.desk.get(ctx, target, accept)
+	a, err := d.desk.getAnswer(ctx, target, accept)
 	if err != nil {
-		return nil, fmt.Errorf("GET %s: %w", cut(target), err)
+		return nil, fmt.Errorf("GET %s: %w", cutText(target), err)
 	}
 	if a.status == 200 {
 		return a, nil
@@ -57,20 +57,20 @@ func (d *Data) Get(ctx context.Context, target, accept string) (io.ReadCloser, e
 	defer func() { _ = a.Close() }() // an error of it has no meaning any more
 	text, err := io.ReadAll(io.LimitReader(a, maxRefusal))
 	if err != nil {
-		return nil, fmt.Errorf("GET %s: %w", cut(target), err)
+		return nil, fmt.Errorf("GET %s: %w", cutText(target), err)
 	}
-	return nil, &ResponseError{Target: target, Status: a.status, Detail: detail(text)}
+	return nil, &ResponseError{Target: target, Status: a.status, Detail: detailOf(text)}
 }
 
-// detail is the text of a problem document, or the body as it is.
-func detail(body []byte) string {
+// detailOf is the text of a problem document, or the body as it is.
+func detailOf(body []byte) string {
 	var problem struct {
 		Detail string `json:"detail"`
 	}
 	if json.Unmarshal(body, &problem) == nil && problem.Detail != "" {
 		return problem.Detail
 	}
-	return cut(string(bytes.TrimSpace(body)))
+	return cutText(string(bytes.TrimSpace(body)))
 }
 
 // UsageRow is a cell of an answer about usage: a group in a bucket of time.
@@ -101,13 +101,13 @@ func (a asking) Call(ctx context.Context, method, path string, query url.Values,
 	if method != "GET" {
 		return fmt.Errorf("%s %s: a plan only reads", method, path)
 	}
-	body, err := a.data.Get(ctx, target(path, query), "application/json")
+	body, err := a.data.Get(ctx, targetOf(path, query), "application/json")
 	if err != nil {
 		return err
 	}
 	err = json.NewDecoder(body).Decode(out)
 	if err = errors.Join(err, body.Close()); err != nil {
-		return fmt.Errorf("GET %s: %w", cut(path), err)
+		return fmt.Errorf("GET %s: %w", cutText(path), err)
 	}
 	return nil
 }
@@ -115,7 +115,7 @@ func (a asking) Call(ctx context.Context, method, path string, query url.Values,
 // Stream implements v1.Caller.
 func (a asking) Stream(ctx context.Context, path string, query url.Values) iter.Seq2[json.RawMessage, error] {
 	return func(yield func(json.RawMessage, error) bool) {
-		for line, err := range a.data.Lines(ctx, target(path, query)) {
+		for line, err := range a.data.Lines(ctx, targetOf(path, query)) {
 			if !yield(line, err) {
 				return
 			}
@@ -123,7 +123,7 @@ func (a asking) Stream(ctx context.Context, path string, query url.Values) iter.
 	}
 }
 
-func target(path string, query url.Values) string {
+func targetOf(path string, query url.Values) string {
 	if len(query) > 0 {
 		path += "?" + query.Encode()
 	}
@@ -204,7 +204,7 @@ func (d *Data) Lines(ctx context.Context, target string) iter.Seq2[[]byte, error
 			}
 		}
 		if err := in.Err(); err != nil {
-			yield(nil, fmt.Errorf("GET %s: %w", cut(target), err))
+			yield(nil, fmt.Errorf("GET %s: %w", cutText(target), err))
 		}
 	}
 }
@@ -239,23 +239,23 @@ type Output struct {
 // behind; after any other the program may have done what it does. That it ended
 // with another status than 0 is no error.
 func (w *World) Run(ctx context.Context, p Program) (Output, error) {
-	a, err := w.desk.run(ctx, p)
+	a, err := w.desk.runProgram(ctx, p)
 	if err != nil {
-		return Output{}, fmt.Errorf("run %s: %w", p.name(), err)
+		return Output{}, fmt.Errorf("run %s: %w", p.programName(), err)
 	}
 	defer func() { _ = a.Close() }()
 	out, err := io.ReadAll(a)
 	if err != nil {
-		return Output{}, fmt.Errorf("run %s: %w", p.name(), err)
+		return Output{}, fmt.Errorf("run %s: %w", p.programName(), err)
 	}
 	return Output{Status: a.status, Stdout: out, Error: a.errors}, nil
 }
 
-func (p *Program) name() string {
+func (p *Program) programName() string {
 	if len(p.Arguments) == 0 {
 		return "nothing"
 	}
-	return cut(p.Arguments[0])
+	return cutText(p.Arguments[0])
 }
 
 // notRun is an error of a program that was not started.

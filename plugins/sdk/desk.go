@@ -26,47 +26,47 @@ type desk struct {
 	open bool       // its answer has not ended
 }
 
-func (d *desk) send(m *bursarv1.ActionResponse) error {
+func (d *desk) sendMessage(m *bursarv1.ActionResponse) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.stream.Send(m)
 }
 
-func (d *desk) get(ctx context.Context, target, accept string) (*answer, error) {
-	return d.ask(ctx, &bursarv1.Ask{What: &bursarv1.Ask_Get_{Get: &bursarv1.Ask_Get{Target: valid(target), Accept: accept}}})
+func (d *desk) getAnswer(ctx context.Context, target, accept string) (*answer, error) {
+	return d.askQuestion(ctx, &bursarv1.Ask{What: &bursarv1.Ask_Get_{Get: &bursarv1.Ask_Get{Target: validText(target), Accept: accept}}})
 }
 
-func (d *desk) run(ctx context.Context, p Program) (*answer, error) {
+func (d *desk) runProgram(ctx context.Context, p Program) (*answer, error) {
 	r := &bursarv1.Ask_Run{Arguments: p.Arguments, Input: p.Input, Environment: p.Environment}
 	if p.Timeout > 0 {
 		r.Timeout = p.Timeout.String()
 	}
-	return d.ask(ctx, &bursarv1.Ask{What: &bursarv1.Ask_Run_{Run: r}})
+	return d.askQuestion(ctx, &bursarv1.Ask{What: &bursarv1.Ask_Run_{Run: r}})
 }
 
-func (d *desk) write(ctx context.Context, w *bursarv1.Ask_Write) (*answer, error) {
-	w.Target = valid(w.GetTarget())
-	return d.ask(ctx, &bursarv1.Ask{What: &bursarv1.Ask_Write_{Write: w}})
+func (d *desk) writeRows(ctx context.Context, w *bursarv1.Ask_Write) (*answer, error) {
+	w.Target = validText(w.GetTarget())
+	return d.askQuestion(ctx, &bursarv1.Ask{What: &bursarv1.Ask_Write_{Write: w}})
 }
 
-// ask sends a question and waits for the first part of its answer.
-func (d *desk) ask(ctx context.Context, q *bursarv1.Ask) (*answer, error) {
+// askQuestion sends a question and waits for the first part of its answer.
+func (d *desk) askQuestion(ctx context.Context, q *bursarv1.Ask) (*answer, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	id, err := d.put(q)
+	id, err := d.putQuestion(q)
 	if err != nil {
 		return nil, err
 	}
 	a := &answer{desk: d, id: id}
-	a.cancel = context.AfterFunc(ctx, a.stop)
-	if a.next(); a.err != nil && !errors.Is(a.err, io.EOF) {
+	a.cancel = context.AfterFunc(ctx, a.stopAnswer)
+	if a.takePart(); a.err != nil && !errors.Is(a.err, io.EOF) {
 		return nil, a.err
 	}
 	return a, nil
 }
 
-func (d *desk) put(q *bursarv1.Ask) (uint64, error) {
+func (d *desk) putQuestion(q *bursarv1.Ask) (uint64, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.open {
@@ -81,7 +81,7 @@ func (d *desk) put(q *bursarv1.Ask) (uint64, error) {
 	return q.Id, nil
 }
 
-func (d *desk) done() {
+func (d *desk) endQuestions() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.open = false
@@ -99,16 +99,16 @@ type answer struct {
 	err    error  // io.EOF: it is whole
 }
 
-// next takes the next part.
-func (a *answer) next() {
+// takePart takes the next part.
+func (a *answer) takePart() {
 	m, err := a.desk.stream.Recv()
 	if err != nil {
-		a.end(fmt.Errorf("the daemon has ended the call: %w", err))
+		a.endAnswer(fmt.Errorf("the daemon has ended the call: %w", err))
 		return
 	}
 	p := m.GetAnswer()
 	if p.GetId() != a.id {
-		a.end(fmt.Errorf("the daemon answers question %d, not %d", p.GetId(), a.id))
+		a.endAnswer(fmt.Errorf("the daemon answers question %d, not %d", p.GetId(), a.id))
 		return
 	}
 	if p.GetStatus() != 0 {
@@ -119,21 +119,21 @@ func (a *answer) next() {
 	case !p.GetLast():
 	case p.GetFailure() == "":
 		a.errors = p.GetErrors()
-		a.end(io.EOF)
+		a.endAnswer(io.EOF)
 	case p.GetKind() == NotRunKind:
-		a.end(notRun{errors.New(p.GetFailure())})
+		a.endAnswer(notRun{errors.New(p.GetFailure())})
 	default:
-		a.end(errors.New(p.GetFailure()))
+		a.endAnswer(errors.New(p.GetFailure()))
 	}
 }
 
 // NotRunKind is the kind of the answer to a Run whose program was not started.
 const NotRunKind = "not-run"
 
-func (a *answer) end(err error) {
+func (a *answer) endAnswer(err error) {
 	a.err = err
 	a.cancel()
-	a.desk.done()
+	a.desk.endQuestions()
 }
 
 // Read implements io.Reader.
@@ -142,26 +142,26 @@ func (a *answer) Read(p []byte) (int, error) {
 		if a.err != nil {
 			return 0, a.err
 		}
-		a.next()
+		a.takePart()
 	}
 	n := copy(p, a.rest)
 	a.rest = a.rest[n:]
 	return n, nil
 }
 
-// stop asks the daemon to break the answer off.
-func (a *answer) stop() {
+// stopAnswer asks the daemon to break the answer off.
+func (a *answer) stopAnswer() {
 	q := &bursarv1.Ask{Id: a.id, What: &bursarv1.Ask_Stop_{Stop: &bursarv1.Ask_Stop{}}}
-	_ = a.desk.send(&bursarv1.ActionResponse{Message: &bursarv1.ActionResponse_Ask{Ask: q}}) // the next part tells what is wrong
+	_ = a.desk.sendMessage(&bursarv1.ActionResponse{Message: &bursarv1.ActionResponse_Ask{Ask: q}}) // the next part tells what is wrong
 }
 
 // Close ends the answer, of which the rest is not wanted. Closing twice is a no-op.
 func (a *answer) Close() error {
 	if a.err == nil {
-		a.stop()
+		a.stopAnswer()
 	}
 	for a.err == nil {
-		a.next()
+		a.takePart()
 	}
 	a.rest = nil
 	return nil

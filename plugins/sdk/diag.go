@@ -24,8 +24,8 @@ func (r Range) String() string {
 	return fmt.Sprintf("%s:%d,%d", r.File, r.Start.Line, r.Start.Column)
 }
 
-// within reports whether r is a part of what is written at o.
-func (r Range) within(o Range) bool {
+// isWithin reports whether r is a part of what is written at o.
+func (r Range) isWithin(o Range) bool {
 	return r.File == o.File && r.Start.Byte >= o.Start.Byte && r.End.Byte <= o.End.Byte && o.End.Byte > 0
 }
 
@@ -71,20 +71,20 @@ func (ds Diagnostics) HasErrors() bool {
 	return false
 }
 
-func (d Diagnostic) encode() *bursarv1.Diagnostic {
-	p := &bursarv1.Diagnostic{Summary: valid(d.Summary), Detail: valid(d.Detail), Subject: d.Subject.encode()}
+func (d Diagnostic) encodeDiagnostic() *bursarv1.Diagnostic {
+	p := &bursarv1.Diagnostic{Summary: validText(d.Summary), Detail: validText(d.Detail), Subject: d.Subject.encodeRange()}
 	if d.Warning {
 		p.Severity = bursarv1.Diagnostic_SEVERITY_WARNING
 	}
 	return p
 }
 
-func (r Range) encode() *bursarv1.Range {
+func (r Range) encodeRange() *bursarv1.Range {
 	if r == (Range{}) {
 		return nil
 	}
 	return &bursarv1.Range{
-		File:      valid(r.File),
+		File:      validText(r.File),
 		StartLine: int32(r.Start.Line), StartColumn: int32(r.Start.Column), StartByte: int32(r.Start.Byte),
 		EndLine: int32(r.End.Line), EndColumn: int32(r.End.Column), EndByte: int32(r.End.Byte),
 	}
@@ -98,5 +98,5 @@ func decodeRange(p *bursarv1.Range) Range {
 	}
 }
 
-// valid replaces what is not valid UTF-8, which protobuf refuses in text.
-func valid(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
+// validText replaces what is not valid UTF-8, which protobuf refuses in text.
+func validText(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }

@@ -19,9 +19,9 @@ const (
 	maxUnread  = 256        // of why an attribute cannot be read
 )
 
-// messages cuts a batch into messages of a bounded size. The last one has
+// messagesOf cuts a batch into messages of a bounded size. The last one has
 // everything that is not a job or a refused input.
-func messages(b Batch) []*bursarv1.CollectResponse {
+func messagesOf(b Batch) []*bursarv1.CollectResponse {
 	var out []*bursarv1.CollectResponse
 	m, size := new(bursarv1.CollectResponse), 0
 	grow := func(n int) {
@@ -36,31 +36,31 @@ func messages(b Batch) []*bursarv1.CollectResponse {
 		m.Refused = append(m.Refused, r)
 	}
 	for i := range b.Jobs {
-		grow(b.Jobs[i].size())
+		grow(b.Jobs[i].encodedSize())
 		m.Jobs = append(m.Jobs, encodeJob(&b.Jobs[i]))
 	}
-	finish(m, &b)
+	finishMessage(m, &b)
 	return append(out, m)
 }
 
-func (j *Job) size() int {
+func (j *Job) encodedSize() int {
 	n := len(j.Run) + 16
 	for _, v := range j.Values {
-		n += v.size()
+		n += v.encodedSize()
 	}
 	for i := range j.Formerly {
-		n += j.Formerly[i].size()
+		n += j.Formerly[i].encodedSize()
 	}
 	for _, u := range j.Unread {
 		n += len(u.Attribute) + min(len(u.Problem), maxUnread) + 16
 	}
 	for _, f := range j.Findings[:min(len(j.Findings), MaxFindings)] {
-		n += len(cut(f.Kind)) + len(cut(f.About)) + len(cut(f.What)) + len(cut(f.Do)) + 16
+		n += len(cutText(f.Kind)) + len(cutText(f.About)) + len(cutText(f.What)) + len(cutText(f.Do)) + 16
 	}
 	return n
 }
 
-func finish(m *bursarv1.CollectResponse, b *Batch) {
+func finishMessage(m *bursarv1.CollectResponse, b *Batch) {
 	m.Checkpoint, m.Skipped = b.Checkpoint, b.Skipped
 	if !b.Watermark.IsZero() {
 		m.Watermark = b.Watermark.UnixMicro()
@@ -69,36 +69,36 @@ func finish(m *bursarv1.CollectResponse, b *Batch) {
 		}
 	}
 	if p := b.Progress; p != nil {
-		m.Progress = &bursarv1.Progress{Done: p.Done, Total: p.Total, Unit: valid(p.Unit), At: valid(p.At)}
+		m.Progress = &bursarv1.Progress{Done: p.Done, Total: p.Total, Unit: validText(p.Unit), At: validText(p.At)}
 	}
-	m.Frames = frames(b)
+	m.Frames = framesOf(b)
 }
 
 func encodeJob(j *Job) *bursarv1.Job {
-	out := &bursarv1.Job{Run: valid(j.Run), Values: encodeAll(j.Values), Ended: j.Ended, Excluded: j.Excluded}
+	out := &bursarv1.Job{Run: validText(j.Run), Values: encodeAll(j.Values), Ended: j.Ended, Excluded: j.Excluded}
 	for i := range j.Formerly {
 		out.Formerly = append(out.Formerly, encodeJob(&j.Formerly[i]))
 	}
 	for _, u := range j.Unread {
-		out.Unread = append(out.Unread, &bursarv1.Unread{Attribute: valid(u.Attribute), Problem: valid(u.Problem[:min(len(u.Problem), maxUnread)])})
+		out.Unread = append(out.Unread, &bursarv1.Unread{Attribute: validText(u.Attribute), Problem: validText(u.Problem[:min(len(u.Problem), maxUnread)])})
 	}
 	for _, f := range j.Findings[:min(len(j.Findings), MaxFindings)] {
-		out.Findings = append(out.Findings, &bursarv1.Finding{Kind: valid(cut(f.Kind)), About: valid(cut(f.About)), What: valid(cut(f.What)), Do: valid(cut(f.Do))})
+		out.Findings = append(out.Findings, &bursarv1.Finding{Kind: validText(cutText(f.Kind)), About: validText(cutText(f.About)), What: validText(cutText(f.What)), Do: validText(cutText(f.Do))})
 	}
 	return out
 }
 
 func encodeRefused(r *Refused) *bursarv1.Refused {
-	return &bursarv1.Refused{Run: valid(cut(r.Run)), Message: valid(cut(r.Message)), Raw: r.Raw[:min(len(r.Raw), maxRaw)]}
+	return &bursarv1.Refused{Run: validText(cutText(r.Run)), Message: validText(cutText(r.Message)), Raw: r.Raw[:min(len(r.Raw), maxRaw)]}
 }
 
-func cut(s string) string { return s[:min(len(s), maxText)] }
+func cutText(s string) string { return s[:min(len(s), maxText)] }
 
-func frames(b *Batch) []*bursarv1.Frame {
+func framesOf(b *Batch) []*bursarv1.Frame {
 	var out []*bursarv1.Frame
 	for _, g := range b.Gaps {
 		out = append(out, &bursarv1.Frame{Body: &bursarv1.Frame_Gap{Gap: &bursarv1.Gap{
-			From: micros(g.From), To: micros(g.To), Reason: valid(cut(g.Reason))}}})
+			From: microsOf(g.From), To: microsOf(g.To), Reason: validText(cutText(g.Reason))}}})
 	}
 	if b.Census != nil {
 		out = append(out, &bursarv1.Frame{Body: &bursarv1.Frame_Census{Census: encodeCensus(b.Census)}})
@@ -113,18 +113,18 @@ func frames(b *Batch) []*bursarv1.Frame {
 }
 
 func encodeCensus(c *Census) *bursarv1.Census {
-	out := &bursarv1.Census{At: micros(c.At)}
+	out := &bursarv1.Census{At: microsOf(c.At)}
 	for _, r := range c.Rows {
 		out.Rows = append(out.Rows, &bursarv1.CensusRow{
-			User: valid(r.User), Queue: valid(r.Queue), Running: r.Running, Pending: r.Pending})
+			User: validText(r.User), Queue: validText(r.Queue), Running: r.Running, Pending: r.Pending})
 	}
 	return out
 }
 
 func encodeCapacity(c *Capacity) *bursarv1.Capacity {
-	out := &bursarv1.Capacity{From: micros(c.From)}
+	out := &bursarv1.Capacity{From: microsOf(c.From)}
 	for _, a := range c.Components {
-		out.Components = append(out.Components, &bursarv1.Component{Name: valid(a.Name), Amount: a.Amount})
+		out.Components = append(out.Components, &bursarv1.Component{Name: validText(a.Name), Amount: a.Amount})
 	}
 	return out
 }
@@ -132,16 +132,16 @@ func encodeCapacity(c *Capacity) *bursarv1.Capacity {
 func encodeDirectory(people []Person) *bursarv1.Directory {
 	out := new(bursarv1.Directory)
 	for _, p := range people {
-		row := &bursarv1.DirectoryRow{User: valid(p.User), Name: valid(p.Name), Address: valid(p.Address)}
+		row := &bursarv1.DirectoryRow{User: validText(p.User), Name: validText(p.Name), Address: validText(p.Address)}
 		for _, g := range p.Groups {
-			row.Groups = append(row.Groups, valid(g))
+			row.Groups = append(row.Groups, validText(g))
 		}
 		out.Rows = append(out.Rows, row)
 	}
 	return out
 }
 
-func micros(t time.Time) int64 {
+func microsOf(t time.Time) int64 {
 	if t.IsZero() {
 		return 0
 	}

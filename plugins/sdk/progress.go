@@ -15,7 +15,7 @@ type progress struct {
 
 type progressKey struct{}
 
-func (p *progress) step() {
+func (p *progress) noteStep() {
 	if p.ctx.Err() == nil {
 		p.steps.Add(1)
 	}
@@ -34,7 +34,7 @@ const (
 // concurrent use; with another ctx it does nothing.
 func Alive(ctx context.Context) {
 	if p, ok := ctx.Value(progressKey{}).(*progress); ok {
-		p.step()
+		p.noteStep()
 	}
 }
 
@@ -47,18 +47,18 @@ func Idle(ctx context.Context) (busy func()) {
 	if !ok {
 		return func() {}
 	}
-	p.step()
+	p.noteStep()
 	p.waits.Add(1)
 	return sync.OnceFunc(func() {
-		p.step()
+		p.noteStep()
 		p.waits.Add(-1)
 	})
 }
 
-// read returns the number of steps. That of a call that waits grows.
-func (p *progress) read() uint64 {
+// stepsSoFar returns the number of steps. That of a call that waits grows.
+func (p *progress) stepsSoFar() uint64 {
 	if p.waits.Load() > 0 {
-		p.step()
+		p.noteStep()
 	}
 	return p.steps.Load()
 }
@@ -69,8 +69,8 @@ type calls struct {
 	last map[string]*progress
 }
 
-// begin makes a call known and returns its context.
-func (c *calls) begin(ctx context.Context, name string) context.Context {
+// beginCall makes a call known and returns its context.
+func (c *calls) beginCall(ctx context.Context, name string) context.Context {
 	p := &progress{}
 	p.ctx = context.WithValue(ctx, progressKey{}, p)
 	c.mu.Lock()
@@ -82,13 +82,13 @@ func (c *calls) begin(ctx context.Context, name string) context.Context {
 	return p.ctx
 }
 
-// steps returns how far the calls have come.
-func (c *calls) steps() map[string]uint64 {
+// stepsByCall returns how far the calls have come.
+func (c *calls) stepsByCall() map[string]uint64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	out := map[string]uint64{}
 	for name, p := range c.last {
-		out[name] = p.read()
+		out[name] = p.stepsSoFar()
 	}
 	return out
 }

@@ -32,7 +32,7 @@ func addPushed(m *bursarv1.CollectResponse, b *Batch) error {
 	}
 	for _, s := range b.Stops {
 		size += len(s.ID) + 16
-		m.Stops = append(m.Stops, &bursarv1.Stop{Id: valid(s.ID), Stop: int64(s.At)})
+		m.Stops = append(m.Stops, &bursarv1.Stop{Id: validText(s.ID), Stop: int64(s.At)})
 	}
 	if size > MaxPushed {
 		return fmt.Errorf("the records of a batch have %d bytes; at most %d are kept together", size, MaxPushed)

@@ -45,12 +45,12 @@ func (r *rehearsal) Send(m *bursarv1.ActionResponse) error {
 	q := m.GetAsk()
 	switch {
 	case q.GetGet() != nil:
-		r.answers = append(r.answers, r.page(http.MethodGet, q.GetGet().GetTarget(), q.GetGet().GetAccept(), nil))
+		r.answers = append(r.answers, r.answerPage(http.MethodGet, q.GetGet().GetTarget(), q.GetGet().GetAccept(), nil))
 	case q.GetWrite() != nil:
 		w := q.GetWrite()
-		r.answers = append(r.answers, r.page(w.GetMethod(), w.GetTarget(), "", w.GetBody()))
+		r.answers = append(r.answers, r.answerPage(w.GetMethod(), w.GetTarget(), "", w.GetBody()))
 	case q.GetRun() != nil:
-		r.answers = append(r.answers, r.program(q.GetRun()))
+		r.answers = append(r.answers, r.answerProgram(q.GetRun()))
 	default: // a stop: the answer is whole already
 		return nil
 	}
@@ -69,7 +69,7 @@ func (r *rehearsal) Recv() (*bursarv1.ActionRequest, error) {
 	return &bursarv1.ActionRequest{Message: &bursarv1.ActionRequest_Answer{Answer: a}}, nil
 }
 
-func (r *rehearsal) page(method, target, accept string, body []byte) *bursarv1.Answer {
+func (r *rehearsal) answerPage(method, target, accept string, body []byte) *bursarv1.Answer {
 	req, err := http.NewRequestWithContext(r.ctx, method, target, bytes.NewReader(body))
 	if err != nil || r.get == nil {
 		return &bursarv1.Answer{Failure: errors.Join(err, errors.New("no answer")).Error()}
@@ -80,7 +80,7 @@ func (r *rehearsal) page(method, target, accept string, body []byte) *bursarv1.A
 	return &bursarv1.Answer{Status: int32(p.status), Kind: p.header.Get("Content-Type"), Data: p.body.Bytes()}
 }
 
-func (r *rehearsal) program(q *bursarv1.Ask_Run) *bursarv1.Answer {
+func (r *rehearsal) answerProgram(q *bursarv1.Ask_Run) *bursarv1.Answer {
 	if r.run == nil {
 		return &bursarv1.Answer{Failure: "programs cannot be run here", Kind: NotRunKind}
 	}

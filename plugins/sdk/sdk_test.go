@@ -91,7 +91,7 @@ func encoded(v Value) *bursarv1.Value { return encodeAll([]Value{v})[0] }
 
 func TestTextThatIsNotUTF8TravelsAsItIs(t *testing.T) {
 	p := encoded(String("a\xffb"))
-	if string(p.GetBytesValue()) != "a\xffb" || decode(p).Str() != "a\xffb" {
+	if string(p.GetBytesValue()) != "a\xffb" || decodeValue(p).Str() != "a\xffb" {
 		t.Errorf("encoded: %v", p)
 	}
 }
@@ -126,11 +126,11 @@ func TestValuesSurviveTheWire(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if again := encoded(decode(q)); !proto.Equal(p, again) {
+		if again := encoded(decodeValue(q)); !proto.Equal(p, again) {
 			t.Fatalf("%v became %v", p, again)
 		}
-		if v.size() < len(data)*8/10-16 {
-			t.Fatalf("estimated %d bytes, has %d", v.size(), len(data))
+		if v.encodedSize() < len(data)*8/10-16 {
+			t.Fatalf("estimated %d bytes, has %d", v.encodedSize(), len(data))
 		}
 	})
 }
@@ -172,7 +172,7 @@ func TestLargeBatchIsCutAndItsLastMessageHasTheCheckpoint(t *testing.T) {
 	}
 	b.Refused = []Refused{{Message: "bad \xff", Raw: make([]byte, 1<<20)}}
 	b.Checkpoint, b.Skipped = []byte("end"), 3
-	jobs, all := 0, messages(b)
+	jobs, all := 0, messagesOf(b)
 	for i, m := range all {
 		jobs += len(m.GetJobs())
 		if size := proto.Size(m); size > pieceBytes+maxJob {
@@ -251,10 +251,10 @@ func (blunt) Configure(context.Context, *Config) error { return errors.New("no s
 
 func TestForgottenAndPlainErrorsOfConfigureAreDiagnostics(t *testing.T) {
 	cfg := func() *Config { return NewConfig("x", block("config", 1, attr("m", Int(1), 2))) }
-	if ds := configure(t.Context(), careless{}, cfg()); len(ds) != 1 || ds[0].Subject.Start.Line != 2 {
+	if ds := configureWith(t.Context(), careless{}, cfg()); len(ds) != 1 || ds[0].Subject.Start.Line != 2 {
 		t.Errorf("careless: %v", ds)
 	}
-	if ds := configure(t.Context(), blunt{}, cfg()); len(ds) != 1 || ds[0].Subject.Start.Line != 1 || ds[0].Detail != "no sacct here" {
+	if ds := configureWith(t.Context(), blunt{}, cfg()); len(ds) != 1 || ds[0].Subject.Start.Line != 1 || ds[0].Detail != "no sacct here" {
 		t.Errorf("blunt: %v", ds)
 	}
 }
@@ -290,7 +290,7 @@ func FuzzConfig(f *testing.F) {
 func TestWhatIsPushedAtOnceIsOneMessageOrAnError(t *testing.T) {
 	large := record.Record{ID: "a", State: strings.Repeat("x", 3<<20), Stop: record.None, Submit: record.None}
 	b := Batch{Records: []record.Record{large, large, large}, Stops: []Stop{{ID: "a", At: 1}}, Refused: []Refused{{Raw: make([]byte, 64<<10)}}}
-	all := messages(b)
+	all := messagesOf(b)
 	if err := addPushed(all[len(all)-1], &b); err != nil {
 		t.Fatal(err)
 	}
@@ -298,7 +298,7 @@ func TestWhatIsPushedAtOnceIsOneMessageOrAnError(t *testing.T) {
 		t.Errorf("%d records, %d stops", len(last.GetRecords()), len(last.GetStops()))
 	}
 	b.Records = append(b.Records, large)
-	if err := addPushed(messages(b)[0], &b); err == nil || !strings.Contains(err.Error(), "kept together") {
+	if err := addPushed(messagesOf(b)[0], &b); err == nil || !strings.Contains(err.Error(), "kept together") {
 		t.Error(err)
 	}
 }

@@ -40,11 +40,11 @@ func ServeSource(newSource func() Source) {
 	if os.Getenv(CookieKey) != CookieValue {
 		os.Exit(byHand(newSource, os.Args, os.Stdout, os.Stderr))
 	}
-	serve(SourceName, func(s *grpc.Server) { RegisterSource(s, newSource, slog.Default()) })
+	servePlugin(SourceName, func(s *grpc.Server) { RegisterSource(s, newSource, slog.Default()) })
 }
 
-// serve serves a plugin of a kind until the daemon is done.
-func serve(kind string, register func(*grpc.Server)) {
+// servePlugin serves a plugin of a kind until the daemon is done.
+func servePlugin(kind string, register func(*grpc.Server)) {
 	slog.SetDefault(slog.New(logHandler(os.Stderr, os.Getenv(LevelKey))))
 	// A pinned plugin runs from a file without a name; this is what ps shows.
 	_ = os.WriteFile("/proc/self/comm", []byte(filepath.Base(os.Args[0])), 0)
@@ -106,7 +106,7 @@ func byHand(newSource func() Source, args []string, out, errs io.Writer) int {
 	}
 	switch arg {
 	case "h", "help":
-		introduce(out, d)
+		introduceSource(out, d)
 		printSettings(out, d.Settings)
 		printAttributes(out, d)
 		return 0
@@ -117,12 +117,12 @@ func byHand(newSource func() Source, args []string, out, errs io.Writer) int {
 		fmt.Fprintln(out, strings.TrimSpace(d.Mapping))
 		return 0
 	}
-	introduce(errs, d)
+	introduceSource(errs, d)
 	fmt.Fprintln(errs, "\nThe agent starts it; run standalone, it only supports -h, -mapping and -version.")
 	return 1
 }
 
-func introduce(w io.Writer, d Description) {
+func introduceSource(w io.Writer, d Description) {
 	fmt.Fprintf(w, "bursar source plugin %q, version %s (plugin protocol %d)\n", d.Type, d.Version, ProtocolVersion)
 	fmt.Fprintf(w, "Used in an agent's configuration as: source %q \"<label>\" { config { … } }\n", d.Type)
 }

@@ -17,7 +17,7 @@ func ServeAction(newAction func() Action) {
 	if os.Getenv(CookieKey) != CookieValue {
 		os.Exit(actionByHand(newAction, os.Args, os.Stdout, os.Stderr))
 	}
-	serve(ActionName, func(s *grpc.Server) { RegisterAction(s, newAction, slog.Default()) })
+	servePlugin(ActionName, func(s *grpc.Server) { RegisterAction(s, newAction, slog.Default()) })
 }
 
 // actionByHand serves a person who starts the plugin, and returns the exit code.
@@ -29,19 +29,19 @@ func actionByHand(newAction func() Action, args []string, out, errs io.Writer) i
 	}
 	switch arg {
 	case "h", "help":
-		d.introduce(out)
+		d.introduceAction(out)
 		printSettings(out, d.Settings)
 		return 0
 	case "version":
 		fmt.Fprintln(out, d.Type, d.Version)
 		return 0
 	}
-	d.introduce(errs)
+	d.introduceAction(errs)
 	fmt.Fprintln(errs, "\nThe aggregator starts it; run standalone, it only supports -h and -version.")
 	return 1
 }
 
-func (d ActionDescription) introduce(w io.Writer) {
+func (d ActionDescription) introduceAction(w io.Writer) {
 	fmt.Fprintf(w, "bursar action plugin %q, version %s (plugin protocol %d)\n", d.Type, d.Version, ProtocolVersion)
 	fmt.Fprintf(w, "Used in an aggregator's configuration as: action %q \"<label>\" { config { … } }\n\n", d.Type)
 	schedule := d.Schedule

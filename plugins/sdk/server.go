@@ -32,19 +32,19 @@ type server struct {
 
 // Progress implements the service.
 func (s *server) Progress(context.Context, *bursarv1.ProgressRequest) (*bursarv1.ProgressResponse, error) {
-	return &bursarv1.ProgressResponse{Steps: s.calls.steps()}, nil
+	return &bursarv1.ProgressResponse{Steps: s.calls.stepsByCall()}, nil
 }
 
 // Describe implements the service.
 func (s *server) Describe(context.Context, *bursarv1.DescribeRequest) (r *bursarv1.DescribeResponse, err error) {
-	defer s.guard("Describe", &err)
-	source, _ := s.current()
-	return source.Describe().encode(), nil
+	defer s.guardPanic("Describe", &err)
+	source, _ := s.currentPlugin()
+	return source.Describe().encodeDescription(), nil
 }
 
 // Configure implements the service.
 func (s *server) Configure(ctx context.Context, r *bursarv1.ConfigureRequest) (*bursarv1.ConfigureResponse, error) {
-	return s.configure(ctx, r)
+	return s.configurePlugin(ctx, r)
 }
 
 // Collect implements the service.
@@ -56,28 +56,28 @@ func (s *server) Collect(stream grpc.BidiStreamingServer[bursarv1.CollectRequest
 	if first.GetStart() == nil {
 		return status.Error(codes.InvalidArgument, "the first message of Collect must be the start")
 	}
-	if err := s.acquire(stream.Context()); err != nil {
+	if err := s.acquirePlugin(stream.Context()); err != nil {
 		return err
 	}
-	defer s.release()
-	source, configured := s.current()
+	defer s.releasePlugin()
+	source, configured := s.currentPlugin()
 	if !configured {
 		return status.Error(codes.FailedPrecondition, "Collect before Configure")
 	}
-	defer s.guard("Collect", &err)
-	return s.collect(stream, source, decodeStart(first.GetStart()))
+	defer s.guardPanic("Collect", &err)
+	return s.collectFrom(stream, source, decodeStart(first.GetStart()))
 }
 
 // Count implements the service.
 func (s *server) Count(ctx context.Context, r *bursarv1.CountRequest) (_ *bursarv1.CountResponse, err error) {
-	defer s.guard("Count", &err)
-	if source, _ := s.current(); !source.Describe().Push { // whose Collect never ends
-		if err := s.acquire(ctx); err != nil {
+	defer s.guardPanic("Count", &err)
+	if source, _ := s.currentPlugin(); !source.Describe().Push { // whose Collect never ends
+		if err := s.acquirePlugin(ctx); err != nil {
 			return nil, err
 		}
-		defer s.release()
+		defer s.releasePlugin()
 	}
-	source, configured := s.current()
+	source, configured := s.currentPlugin()
 	counter, can := source.(Counter)
 	switch {
 	case !can:
@@ -85,7 +85,7 @@ func (s *server) Count(ctx context.Context, r *bursarv1.CountRequest) (_ *bursar
 	case !configured:
 		return nil, status.Error(codes.FailedPrecondition, "Count before Configure")
 	}
-	n, err := counter.Count(s.calls.begin(ctx, CallCount), Window{From: time.UnixMicro(r.GetFrom()).UTC(), To: time.UnixMicro(r.GetTo()).UTC()})
+	n, err := counter.Count(s.calls.beginCall(ctx, CallCount), Window{From: time.UnixMicro(r.GetFrom()).UTC(), To: time.UnixMicro(r.GetTo()).UTC()})
 	switch {
 	case err == nil:
 		return &bursarv1.CountResponse{Runs: n}, nil
@@ -94,34 +94,34 @@ func (s *server) Count(ctx context.Context, r *bursarv1.CountRequest) (_ *bursar
 	case errors.Is(err, errors.ErrUnsupported):
 		return nil, status.Error(codes.Unimplemented, err.Error())
 	}
-	return nil, failure(err)
+	return nil, failureOf(err)
 }
 
-// failure is what the daemon is told of a source's error.
-func failure(err error) error {
+// failureOf is what the daemon is told of a source's error.
+func failureOf(err error) error {
 	if _, ok := status.FromError(err); ok {
 		return err
 	}
-	return status.Error(codes.Unknown, valid(cut(err.Error())))
+	return status.Error(codes.Unknown, validText(cutText(err.Error())))
 }
 
-func (s *server) collect(stream collectStream, source Source, from Start) error {
-	ctx, cancel := context.WithCancel(s.calls.begin(stream.Context(), CallCollect))
+func (s *server) collectFrom(stream collectStream, source Source, from Start) error {
+	ctx, cancel := context.WithCancel(s.calls.beginCall(stream.Context(), CallCollect))
 	defer cancel()
 	p := &pipe{stream: stream, acks: make(chan uint64), window: from.Window != nil, ended: ctx.Done()}
-	go p.receive(cancel)
-	err := source.Collect(ctx, from, NewStream(source.Describe().Attributes, p.send))
+	go p.receiveAcks(cancel)
+	err := source.Collect(ctx, from, NewStream(source.Describe().Attributes, p.sendBatch))
 	switch {
 	case err == nil:
 		return nil
 	case ctx.Err() != nil:
 		return status.Error(codes.Canceled, "the daemon closed the stream")
 	}
-	return failure(err)
+	return failureOf(err)
 }
 
 func decodeStart(p *bursarv1.CollectRequest_Start) Start {
-	from := Start{Checkpoint: p.GetCheckpoint(), Rewind: rewind(p.GetRewind())}
+	from := Start{Checkpoint: p.GetCheckpoint(), Rewind: rewindOf(p.GetRewind())}
 	if len(from.Checkpoint) == 0 {
 		from.Checkpoint = nil
 	}
@@ -131,8 +131,8 @@ func decodeStart(p *bursarv1.CollectRequest_Start) Start {
 	return from
 }
 
-// rewind reads microseconds; what is too long or negative is the nearest that fits.
-func rewind(micros int64) time.Duration {
+// rewindOf reads microseconds; what is too long or negative is the nearest that fits.
+func rewindOf(micros int64) time.Duration {
 	return time.Duration(min(max(micros, 0), math.MaxInt64/1000)) * time.Microsecond
 }
 
@@ -151,8 +151,8 @@ type pipe struct {
 	window bool
 }
 
-// receive passes acknowledgements on until the daemon closes the stream.
-func (p *pipe) receive(cancel context.CancelFunc) {
+// receiveAcks passes acknowledgements on until the daemon closes the stream.
+func (p *pipe) receiveAcks(cancel context.CancelFunc) {
 	defer cancel()
 	for {
 		r, err := p.stream.Recv()
@@ -170,11 +170,11 @@ func (p *pipe) receive(cancel context.CancelFunc) {
 	}
 }
 
-func (p *pipe) send(ctx context.Context, b Batch) error {
+func (p *pipe) sendBatch(ctx context.Context, b Batch) error {
 	if p.window {
 		b.Checkpoint = nil
 	}
-	all := messages(b)
+	all := messagesOf(b)
 	if err := addPushed(all[len(all)-1], &b); err != nil {
 		return err
 	}
@@ -183,14 +183,14 @@ func (p *pipe) send(ctx context.Context, b Batch) error {
 			return err
 		}
 		p.sent++
-		if err := p.await(ctx, p.sent); err != nil {
+		if err := p.awaitAck(ctx, p.sent); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (p *pipe) await(ctx context.Context, batch uint64) error {
+func (p *pipe) awaitAck(ctx context.Context, batch uint64) error {
 	for {
 		select {
 		case ack := <-p.acks:
@@ -205,15 +205,15 @@ func (p *pipe) await(ctx context.Context, batch uint64) error {
 	}
 }
 
-func (d Description) encode() *bursarv1.DescribeResponse {
+func (d Description) encodeDescription() *bursarv1.DescribeResponse {
 	d = d.withDefaults()
 	out := &bursarv1.DescribeResponse{
-		Type: valid(d.Type), Version: valid(d.Version), Rank: uint32(d.Rank), Push: d.Push,
-		Interval: d.Interval.String(), Mapping: valid(d.Mapping), Pushed: d.Pushed, ReusesIds: d.ReusesIDs,
+		Type: validText(d.Type), Version: validText(d.Version), Rank: uint32(d.Rank), Push: d.Push,
+		Interval: d.Interval.String(), Mapping: validText(d.Mapping), Pushed: d.Pushed, ReusesIds: d.ReusesIDs,
 	}
 	for _, a := range d.Attributes {
 		out.Attributes = append(out.Attributes, &bursarv1.Attribute{
-			Name: valid(a.Name), Type: bursarv1.Type(a.Type), Doc: valid(a.Doc)})
+			Name: validText(a.Name), Type: bursarv1.Type(a.Type), Doc: validText(a.Doc)})
 	}
 	return out
 }

@@ -19,7 +19,7 @@ import (
 func (c *Config) Decode(target any) error {
 	c.decoded = true
 	reflect.ValueOf(target).Elem().SetZero()
-	c.Add(hcl.DecodeBody(hcl.BodyOf(c.node.Range.HCL(), items(c.node.Children)), target, nil))
+	c.Add(hcl.DecodeBody(hcl.BodyOf(c.node.Range.HCL(), itemsOf(c.node.Children)), target, nil))
 	return c.Err()
 }
 
@@ -31,16 +31,16 @@ func (c *Config) Add(diags hcl.Diagnostics) {
 			at = Range{File: d.Subject.Filename, Start: Pos(d.Subject.Start), End: Pos(d.Subject.End)}
 		}
 		isError := hcl.Diagnostics{d}.HasErrors()
-		c.add(Diagnostic{Warning: !isError, Summary: d.Summary, Detail: d.Detail, Subject: at, decoded: isError})
+		c.addDiagnostic(Diagnostic{Warning: !isError, Summary: d.Summary, Detail: d.Detail, Subject: at, decoded: isError})
 	}
 }
 
-func items(nodes []Node) []hcl.Item {
+func itemsOf(nodes []Node) []hcl.Item {
 	out := make([]hcl.Item, len(nodes))
 	for i, n := range nodes {
 		out[i] = hcl.Item{
-			Name: n.Name, Labels: n.Labels, Block: n.IsBlock, Value: n.Value.cty(), Expression: n.Expression, Sensitive: n.Sensitive,
-			Range: n.Range.HCL(), Children: items(n.Children),
+			Name: n.Name, Labels: n.Labels, Block: n.IsBlock, Value: n.Value.ctyValue(), Expression: n.Expression, Sensitive: n.Sensitive,
+			Range: n.Range.HCL(), Children: itemsOf(n.Children),
 		}
 		for _, at := range n.Elements {
 			out[i].Elements = append(out[i].Elements, at.HCL())
@@ -49,7 +49,7 @@ func items(nodes []Node) []hcl.Item {
 	return out
 }
 
-func (v Value) cty() cty.Value {
+func (v Value) ctyValue() cty.Value {
 	switch v.Type() {
 	case TypeString:
 		return cty.StringVal(v.Str())
@@ -62,13 +62,13 @@ func (v Value) cty() cty.Value {
 	case TypeList:
 		out := make([]cty.Value, 0, len(v.List()))
 		for _, e := range v.List() {
-			out = append(out, e.cty())
+			out = append(out, e.ctyValue())
 		}
 		return cty.TupleVal(out)
 	case TypeMap:
 		out := make(map[string]cty.Value, len(v.Map()))
 		for key, e := range v.Map() {
-			out[key] = e.cty()
+			out[key] = e.ctyValue()
 		}
 		return cty.ObjectVal(out)
 	}

@@ -33,25 +33,25 @@ func (s *Stream) Send(ctx context.Context, b Batch) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	return s.sink(ctx, s.sift(b))
+	return s.sink(ctx, s.siftJobs(b))
 }
 
-// sift moves the jobs that do not fit to the refused ones.
-func (s *Stream) sift(b Batch) Batch {
+// siftJobs moves the jobs that do not fit to the refused ones.
+func (s *Stream) siftJobs(b Batch) Batch {
 	for i := range b.Jobs {
-		if s.misfit(&b.Jobs[i]) != "" {
-			return s.split(b)
+		if s.whyMisfit(&b.Jobs[i]) != "" {
+			return s.splitBatch(b)
 		}
 	}
 	return b
 }
 
-func (s *Stream) split(b Batch) Batch {
+func (s *Stream) splitBatch(b Batch) Batch {
 	jobs, refused := make([]Job, 0, len(b.Jobs)), append([]Refused(nil), b.Refused...)
 	for i := range b.Jobs {
 		j := &b.Jobs[i]
-		if why := s.misfit(j); why != "" {
-			refused = append(refused, Refused{Run: j.Run, Message: why, Raw: []byte(s.show(j))})
+		if why := s.whyMisfit(j); why != "" {
+			refused = append(refused, Refused{Run: j.Run, Message: why, Raw: []byte(s.showJob(j))})
 			continue
 		}
 		jobs = append(jobs, *j)
@@ -60,8 +60,8 @@ func (s *Stream) split(b Batch) Batch {
 	return b
 }
 
-// misfit says why a job cannot be sent, and nothing when it can.
-func (s *Stream) misfit(j *Job) string {
+// whyMisfit says why a job cannot be sent, and nothing when it can.
+func (s *Stream) whyMisfit(j *Job) string {
 	switch {
 	case j.Run == "":
 		return "the source gave a job without a run name"
@@ -74,22 +74,22 @@ func (s *Stream) misfit(j *Job) string {
 			return fmt.Sprintf("the source gave %s for the attribute %s of type %s", kindOf(v), a.Name, a.Type)
 		}
 	}
-	if size := j.size(); size > maxJob {
+	if size := j.encodedSize(); size > maxJob {
 		return fmt.Sprintf("the job has %d bytes of attributes; at most %d are allowed", size, maxJob)
 	}
 	if n := len(j.Formerly); n > MaxFormerly {
 		return fmt.Sprintf("the source gave %d other names for the run; at most %d are allowed", n, MaxFormerly)
 	}
 	for i := range j.Formerly {
-		if why := s.misfit(&j.Formerly[i]); why != "" {
+		if why := s.whyMisfit(&j.Formerly[i]); why != "" {
 			return why
 		}
 	}
 	return ""
 }
 
-// show writes a job for people, cut to what a refused input may have.
-func (s *Stream) show(j *Job) string {
+// showJob writes a job for people, cut to what a refused input may have.
+func (s *Stream) showJob(j *Job) string {
 	var text strings.Builder
 	for i, v := range j.Values {
 		if text.Len() > maxRaw {
@@ -99,13 +99,13 @@ func (s *Stream) show(j *Job) string {
 		if i < len(s.attributes) {
 			name = s.attributes[i].Name
 		}
-		fmt.Fprintf(&text, "%s=%s\n", name, v.show())
+		fmt.Fprintf(&text, "%s=%s\n", name, v.showValue())
 	}
 	return text.String()
 }
 
-func (v Value) show() string {
-	if s, ok := text(v); ok {
+func (v Value) showValue() string {
+	if s, ok := textOf(v); ok {
 		return fmt.Sprintf("%q", s[:min(len(s), maxRaw)])
 	}
 	switch v.kind {
@@ -119,19 +119,19 @@ func (v Value) show() string {
 	return "null"
 }
 
-// size estimates the encoded size of a value.
-func (v Value) size() int {
+// encodedSize estimates the encoded size of a value.
+func (v Value) encodedSize() int {
 	n := 12 + len(v.str)
 	for _, e := range v.List() {
-		n += e.size()
+		n += e.encodedSize()
 	}
 	for k, e := range v.Map() {
-		n += len(k) + e.size()
+		n += len(k) + e.encodedSize()
 	}
 	return n
 }
 
-func text(v Value) (string, bool) {
+func textOf(v Value) (string, bool) {
 	switch v.Type() {
 	case TypeString:
 		return v.Str(), true

@@ -170,8 +170,8 @@ type cell struct {
 	whole bursarv1.Value_IntValue
 }
 
-// encode fills c, which is new, with v.
-func (v Value) encode(c *cell) {
+// encodeInto fills c, which is new, with v.
+func (v Value) encodeInto(c *cell) {
 	p := &c.value
 	switch v.kind {
 	case TypeString:
@@ -201,7 +201,7 @@ func encodeList(vs []Value) *bursarv1.ListValue { return &bursarv1.ListValue{Val
 func encodeAll(vs []Value) []*bursarv1.Value {
 	room, out := make([]cell, len(vs)), make([]*bursarv1.Value, len(vs))
 	for i, v := range vs {
-		v.encode(&room[i])
+		v.encodeInto(&room[i])
 		out[i] = &room[i].value
 	}
 	return out
@@ -211,14 +211,14 @@ func encodeMap(m map[string]Value) *bursarv1.MapValue {
 	out := make(map[string]*bursarv1.Value, len(m))
 	for k, v := range m {
 		c := new(cell)
-		v.encode(c)
-		out[valid(k)] = &c.value
+		v.encodeInto(c)
+		out[validText(k)] = &c.value
 	}
 	return &bursarv1.MapValue{Values: out}
 }
 
-// decode reads a value as daemons and plugins send it. Times come as integers.
-func decode(p *bursarv1.Value) Value {
+// decodeValue reads a value as daemons and plugins send it. Times come as integers.
+func decodeValue(p *bursarv1.Value) Value {
 	switch k := p.GetKind().(type) {
 	case *bursarv1.Value_StringValue:
 		return String(k.StringValue)
@@ -241,7 +241,7 @@ func decode(p *bursarv1.Value) Value {
 func decodeList(l *bursarv1.ListValue) Value {
 	vs := make([]Value, len(l.GetValues()))
 	for i, p := range l.GetValues() {
-		vs[i] = decode(p)
+		vs[i] = decodeValue(p)
 	}
 	return List(vs...)
 }
@@ -249,7 +249,7 @@ func decodeList(l *bursarv1.ListValue) Value {
 func decodeMap(m *bursarv1.MapValue) Value {
 	vs := make(map[string]Value, len(m.GetValues()))
 	for k, p := range m.GetValues() {
-		vs[k] = decode(p)
+		vs[k] = decodeValue(p)
 	}
 	return Map(vs)
 }

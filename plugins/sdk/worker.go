@@ -36,14 +36,14 @@ func newWorker[P configurable](makePlugin func() P, log *slog.Logger) *worker[P]
 	return &worker[P]{make: makePlugin, plugin: makePlugin(), log: log, busy: make(chan struct{}, 1)}
 }
 
-func (w *worker[P]) current() (P, bool) {
+func (w *worker[P]) currentPlugin() (P, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.plugin, w.configured
 }
 
-// acquire waits until the plugin is idle.
-func (w *worker[P]) acquire(ctx context.Context) error {
+// acquirePlugin waits until the plugin is idle.
+func (w *worker[P]) acquirePlugin(ctx context.Context) error {
 	select {
 	case w.busy <- struct{}{}:
 		return nil
@@ -52,44 +52,44 @@ func (w *worker[P]) acquire(ctx context.Context) error {
 	}
 }
 
-func (w *worker[P]) release() { <-w.busy }
+func (w *worker[P]) releasePlugin() { <-w.busy }
 
-// guard turns a panic into an error.
-func (w *worker[P]) guard(where string, err *error) {
+// guardPanic turns a panic into an error.
+func (w *worker[P]) guardPanic(where string, err *error) {
 	if p := recover(); p != nil {
-		*err = status.Errorf(codes.Internal, "%s", w.told(where, p))
+		*err = status.Errorf(codes.Internal, "%s", w.logPanic(where, p))
 	}
 }
 
-// told logs a panic and says in a line what it was.
-func (w *worker[P]) told(where string, p any) string {
+// logPanic logs a panic and says in a line what it was.
+func (w *worker[P]) logPanic(where string, p any) string {
 	w.log.Error("panic in "+where, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
-	return fmt.Sprintf("panic in %s: %s", where, valid(cut(fmt.Sprint(p))))
+	return fmt.Sprintf("panic in %s: %s", where, validText(cutText(fmt.Sprint(p))))
 }
 
-// configure configures a new plugin, which takes the place of the old one when
+// configurePlugin configures a new plugin, which takes the place of the old one when
 // its configuration has no errors.
-func (w *worker[P]) configure(ctx context.Context, r *bursarv1.ConfigureRequest) (_ *bursarv1.ConfigureResponse, err error) {
-	if err := w.acquire(ctx); err != nil {
+func (w *worker[P]) configurePlugin(ctx context.Context, r *bursarv1.ConfigureRequest) (_ *bursarv1.ConfigureResponse, err error) {
+	if err := w.acquirePlugin(ctx); err != nil {
 		return nil, err
 	}
-	defer w.release()
-	defer w.guard("Configure", &err)
+	defer w.releasePlugin()
+	defer w.guardPanic("Configure", &err)
 	next, cfg := w.make(), newConfig(r)
-	ds := configure(ctx, next, cfg)
+	ds := configureWith(ctx, next, cfg)
 	out := new(bursarv1.ConfigureResponse)
 	for _, d := range ds {
-		out.Diagnostics = append(out.Diagnostics, d.encode())
+		out.Diagnostics = append(out.Diagnostics, d.encodeDiagnostic())
 	}
 	if !ds.HasErrors() {
-		w.adopt(next)
+		w.adoptPlugin(next)
 	}
 	return out, nil
 }
 
-// configure returns the problems that the plugin reported, and those that it
+// configureWith returns the problems that the plugin reported, and those that it
 // forgot to report.
-func configure(ctx context.Context, plugin configurable, cfg *Config) Diagnostics {
+func configureWith(ctx context.Context, plugin configurable, cfg *Config) Diagnostics {
 	err := plugin.Configure(ctx, cfg)
 	if err == nil {
 		err = cfg.Err()
@@ -104,9 +104,9 @@ func configure(ctx context.Context, plugin configurable, cfg *Config) Diagnostic
 	return append(ds, *cfg.problems...)
 }
 
-// adopt puts a configured plugin in the place of the old one, which is closed
+// adoptPlugin puts a configured plugin in the place of the old one, which is closed
 // when it can be.
-func (w *worker[P]) adopt(next P) {
+func (w *worker[P]) adoptPlugin(next P) {
 	w.mu.Lock()
 	old := w.plugin
 	w.plugin, w.configured = next, true
