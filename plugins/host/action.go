@@ -22,7 +22,7 @@ func (p *Process) DescribeAction(ctx context.Context) (*bursarv1.DescribeActionR
 		err = CheckActionDescription(p.spec.Type, d)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s: describe: %w", p.spec.name(), err)
+		return nil, fmt.Errorf("%s: describe: %w", p.spec.specName(), err)
 	}
 	return d, nil
 }
@@ -32,7 +32,7 @@ func (p *Process) DescribeAction(ctx context.Context) (*bursarv1.DescribeActionR
 // those that there are, and the deadline can be kept.
 func CheckActionDescription(typ string, d *bursarv1.DescribeActionResponse) error {
 	if d.GetType() != typ {
-		return fmt.Errorf("it says that it is %q, not %q", clip(d.GetType()), typ)
+		return fmt.Errorf("it says that it is %q, not %q", clipText(d.GetType()), typ)
 	}
 	switch d.GetClass() {
 	case bursarv1.EffectClass_EFFECT_CLASS_SET, bursarv1.EffectClass_EFFECT_CLASS_KEYED, bursarv1.EffectClass_EFFECT_CLASS_AT_MOST_ONCE:
@@ -41,7 +41,7 @@ func CheckActionDescription(typ string, d *bursarv1.DescribeActionResponse) erro
 	}
 	deadline, err := time.ParseDuration(d.GetDeadline())
 	if err != nil || deadline <= 0 || deadline > maxDeadline {
-		return fmt.Errorf("its deadline %q is not a duration of at most %s", clip(d.GetDeadline()), maxDeadline)
+		return fmt.Errorf("its deadline %q is not a duration of at most %s", clipText(d.GetDeadline()), maxDeadline)
 	}
 	return nil
 }

@@ -27,7 +27,7 @@ var ErrUnsafe = errors.New("unsafe program")
 // wraps [ErrUnsafe] and names what to change, or says why a file cannot be read.
 func CheckCommand(words []string, dev bool) (string, error) {
 	if len(words) == 0 {
-		return "", unsafe("", "there is no program")
+		return "", unsafePath("", "there is no program")
 	}
 	if script := process.Script(words); script != "" {
 		if _, err := checkPath(script, &walk{dev: dev, script: true}); err != nil {
@@ -56,14 +56,14 @@ func CheckAllowed(words []string, dev bool) error {
 
 func checkPath(path string, w *walk) (string, error) {
 	if !filepath.IsAbs(path) {
-		return "", unsafe(path, "the path must be absolute")
+		return "", unsafePath(path, "the path must be absolute")
 	}
 	w.path, w.links = path, maxLinks
-	defer w.close()
-	return w.follow(path)
+	defer w.closeFolders()
+	return w.followPath(path)
 }
 
-func unsafe(path, format string, args ...any) error {
+func unsafePath(path, format string, args ...any) error {
 	return fmt.Errorf("%w: %s: %s", ErrUnsafe, path, fmt.Sprintf(format, args...))
 }
 
@@ -82,25 +82,25 @@ type walk struct {
 	name []string // of the folder, without links
 }
 
-func (w *walk) close() {
+func (w *walk) closeFolders() {
 	if w.at > 0 {
 		_ = unix.Close(w.at)
 	}
 	w.at = 0
 }
 
-// here is the path of what has that name in the folder that was reached.
-func (w *walk) here(name string) string {
+// pathOf is the path of what has that name in the folder that was reached.
+func (w *walk) pathOf(name string) string {
 	return "/" + filepath.Join(append(append([]string{}, w.name...), name)...)
 }
 
-// enter opens a folder and checks it.
-func (w *walk) enter(from int, name, path string) error {
+// enterFolder opens a folder and checks it.
+func (w *walk) enterFolder(from int, name, path string) error {
 	fd, err := unix.Openat(from, name, pathOnly|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return &os.PathError{Op: "open", Path: path, Err: err}
 	}
-	w.close()
+	w.closeFolders()
 	w.at = fd
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
@@ -110,13 +110,13 @@ func (w *walk) enter(from int, name, path string) error {
 		return err
 	}
 	if st.Mode&0o022 != 0 && !(w.dev && st.Mode&unix.S_ISVTX != 0) {
-		return unsafe(path, "group or others may write to this folder (%s); chmod go-w", os.FileMode(st.Mode&0o777))
+		return unsafePath(path, "group or others may write to this folder (%s); chmod go-w", os.FileMode(st.Mode&0o777))
 	}
 	return nil
 }
 
-// follow goes to the file and returns its path without links.
-func (w *walk) follow(path string) (string, error) {
+// followPath goes to the file and returns its path without links.
+func (w *walk) followPath(path string) (string, error) {
 	rest := []string{"/"}
 	rest = append(rest, strings.Split(path, "/")...)
 	for len(rest) > 0 {
@@ -127,12 +127,12 @@ func (w *walk) follow(path string) (string, error) {
 		case "", ".":
 		case "/":
 			w.name = nil
-			err = w.enter(unix.AT_FDCWD, "/", "/")
+			err = w.enterFolder(unix.AT_FDCWD, "/", "/")
 		case "..":
 			w.name = w.name[:max(0, len(w.name)-1)]
-			err = w.enter(w.at, "..", w.here(""))
+			err = w.enterFolder(w.at, "..", w.pathOf(""))
 		default:
-			file, more, e := w.step(name, rest)
+			file, more, e := w.stepInto(name, rest)
 			if e != nil || file != "" {
 				return file, e
 			}
@@ -142,13 +142,13 @@ func (w *walk) follow(path string) (string, error) {
 			return "", err
 		}
 	}
-	return "", unsafe(w.path, "it is not a regular file")
+	return "", unsafePath(w.path, "it is not a regular file")
 }
 
-// step goes on by one name. It returns the path of the file when that is reached, and
+// stepInto goes on by one name. It returns the path of the file when that is reached, and
 // otherwise the names that are left.
-func (w *walk) step(name string, rest []string) (file string, left []string, err error) {
-	path := w.here(name)
+func (w *walk) stepInto(name string, rest []string) (file string, left []string, err error) {
+	path := w.pathOf(name)
 	var st unix.Stat_t
 	if err := unix.Fstatat(w.at, name, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
 		return "", nil, &os.PathError{Op: "stat", Path: path, Err: err}
@@ -156,28 +156,28 @@ func (w *walk) step(name string, rest []string) (file string, left []string, err
 	last := strings.Join(rest, "") == ""
 	switch st.Mode & unix.S_IFMT {
 	case unix.S_IFDIR:
-		if err := w.enter(w.at, name, path); err != nil {
+		if err := w.enterFolder(w.at, name, path); err != nil {
 			return "", nil, err
 		}
 		w.name = append(w.name, name)
 		return "", rest, nil
 	case unix.S_IFLNK:
 		if last && w.plugin {
-			return "", nil, unsafe(w.path, "it is a symbolic link; name the file itself")
+			return "", nil, unsafePath(w.path, "it is a symbolic link; name the file itself")
 		}
-		target, err := w.link(name, path, &st)
+		target, err := w.followLink(name, path, &st)
 		return "", append(target, rest...), err
 	}
 	if !last {
-		return "", nil, unsafe(path, "it is not a folder")
+		return "", nil, unsafePath(path, "it is not a folder")
 	}
-	return path, nil, w.file(name, path)
+	return path, nil, w.checkOpenedFile(name, path)
 }
 
-// link returns the names to which a symbolic link leads.
-func (w *walk) link(name, path string, st *unix.Stat_t) ([]string, error) {
+// followLink returns the names to which a symbolic link leads.
+func (w *walk) followLink(name, path string, st *unix.Stat_t) ([]string, error) {
 	if w.links--; w.links < 0 {
-		return nil, unsafe(w.path, "too many levels of symbolic links")
+		return nil, unsafePath(w.path, "too many levels of symbolic links")
 	}
 	if err := checkOwner(path, st.Uid); err != nil {
 		return nil, err
@@ -194,8 +194,8 @@ func (w *walk) link(name, path string, st *unix.Stat_t) ([]string, error) {
 	return names, nil
 }
 
-// file checks the file, as it is opened from its folder.
-func (w *walk) file(name, path string) error {
+// checkOpenedFile checks the file, as it is opened from its folder.
+func (w *walk) checkOpenedFile(name, path string) error {
 	fd, err := unix.Openat(w.at, name, pathOnly|unix.O_NOFOLLOW|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return &os.PathError{Op: "open", Path: path, Err: err}
@@ -212,20 +212,20 @@ func (w *walk) checkFile(path string, st *syscall.Stat_t) error {
 	mode := os.FileMode(st.Mode & 0o777)
 	switch {
 	case st.Mode&unix.S_IFMT != unix.S_IFREG:
-		return unsafe(path, "it is not a regular file")
+		return unsafePath(path, "it is not a regular file")
 	case w.plugin && st.Mode&(unix.S_ISUID|unix.S_ISGID) != 0:
-		return unsafe(path, "it is setuid or setgid; chmod ug-s")
+		return unsafePath(path, "it is setuid or setgid; chmod ug-s")
 	case mode&0o022 != 0:
-		return unsafe(path, "its group or others may write to it (%s); chmod go-w", mode)
+		return unsafePath(path, "its group or others may write to it (%s); chmod go-w", mode)
 	case mode&0o111 == 0 && !w.script:
-		return unsafe(path, "it is not executable (%s)", mode)
+		return unsafePath(path, "it is not executable (%s)", mode)
 	}
 	return checkOwner(path, st.Uid)
 }
 
 func checkOwner(path string, owner uint32) error {
 	if int(owner) != 0 && int(owner) != os.Geteuid() {
-		return unsafe(path, "it belongs to the user %d, who is neither root nor the daemon's user", owner)
+		return unsafePath(path, "it belongs to the user %d, who is neither root nor the daemon's user", owner)
 	}
 	return nil
 }

@@ -66,13 +66,13 @@ func newChild(log *lines) *child {
 // Start starts the process. The system kills it when the thread that started it
 // ends, so one thread stays with it until its end.
 func (c *child) Start(context.Context) error {
-	closers, err := c.pipes()
+	closers, err := c.connectPipes()
 	if err != nil {
 		return err
 	}
 	started := make(chan error, 1)
 	c.readers.Add(2) // before the process may end, whose end waits for them
-	go c.live(started)
+	go c.runProcess(started)
 	err = <-started
 	for _, w := range closers {
 		w.Close()
@@ -99,16 +99,16 @@ type output struct {
 	until atomic.Pointer[time.Time] // nil while the process runs
 }
 
-// finish has what the process has written read to its end. A pipe that a process
+// finishReading has what the process has written read to its end. A pipe that a process
 // outside of its group holds open has none: it ends when it is silent for a second, or
 // after ten.
-func (o *output) finish() {
+func (o *output) finishReading() {
 	until := time.Now().Add(leftovers)
 	o.until.Store(&until)
-	o.bound(until)
+	o.boundReading(until)
 }
 
-func (o *output) bound(until time.Time) {
+func (o *output) boundReading(until time.Time) {
 	silent := time.Now().Add(leftover)
 	if silent.After(until) {
 		silent = until
@@ -120,13 +120,13 @@ func (o *output) bound(until time.Time) {
 // the end of the process the pipe has its time to be silent from now on.
 func (o *output) Read(p []byte) (int, error) {
 	if until := o.until.Load(); until != nil {
-		o.bound(*until)
+		o.boundReading(*until)
 	}
 	return o.File.Read(p)
 }
 
-// pipes connects the output and returns the process's ends.
-func (c *child) pipes() ([]*os.File, error) {
+// connectPipes connects the output and returns the process's ends.
+func (c *child) connectPipes() ([]*os.File, error) {
 	outR, outW, err := os.Pipe()
 	if err != nil {
 		return nil, err
@@ -141,10 +141,10 @@ func (c *child) pipes() ([]*os.File, error) {
 	return []*os.File{outW, errW}, nil
 }
 
-func (c *child) live(started chan<- error) {
+func (c *child) runProcess(started chan<- error) {
 	failed := false
 	err := process.Run(c.cmd, func() error {
-		err := c.launch()
+		err := c.launchProcess()
 		failed = err != nil
 		started <- err
 		return err
@@ -154,11 +154,11 @@ func (c *child) live(started chan<- error) {
 		c.mu.Unlock()
 	})
 	if !failed {
-		c.release(err)
+		c.releaseOutput(err)
 	}
 }
 
-func (c *child) launch() error {
+func (c *child) launchProcess() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.killed {
@@ -168,21 +168,21 @@ func (c *child) launch() error {
 		return err
 	}
 	c.pid = c.cmd.Process.Pid
-	restrain(c.pid)
+	restrainProcess(c.pid)
 	return nil
 }
 
-// release reads the output of the process, which has ended, to its end and closes it.
-func (c *child) release(err error) {
+// releaseOutput reads the output of the process, which has ended, to its end and closes it.
+func (c *child) releaseOutput(err error) {
 	c.exit = describeExit(err)
-	c.stdout.finish()
-	c.stderr.finish()
+	c.stdout.finishReading()
+	c.stderr.finishReading()
 	c.readers.Wait()
 	c.stdout.Close()
 	c.stderr.Close()
 	c.tell.Close()
 	c.hold.Close()
-	c.log.flush()
+	c.log.flushReport()
 	close(c.done)
 }
 
@@ -201,25 +201,25 @@ func (c *child) readStdout() {
 	r := bufio.NewReaderSize(c.stdout, readBuffer)
 	line, err := firstLine(r)
 	if err != nil || !handshakeLine.MatchString(line) {
-		c.refuse(line, err)
+		c.refuseHandshake(line, err)
 	} else {
 		parts := strings.Split(line, "|")
 		c.mu.Lock()
 		c.plain = len(parts) < 6 || parts[5] == ""
 		c.mu.Unlock()
-		go c.hand(line) // ends with the reader or with tell
+		go c.handLine(line) // ends with the reader or with tell
 	}
-	c.log.copy(r, streamOut)
+	c.log.copyLines(r, streamOut)
 }
 
-func (c *child) hand(line string) { _, _ = io.WriteString(c.tell, line+"\n") }
+func (c *child) handLine(line string) { _, _ = io.WriteString(c.tell, line+"\n") }
 
-func (c *child) refuse(line string, err error) {
+func (c *child) refuseHandshake(line string, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
 	case err == nil || line != "":
-		c.bad = fmt.Errorf("the first line of its standard output is not the handshake of a plugin: %q", clip(line))
+		c.bad = fmt.Errorf("the first line of its standard output is not the handshake of a plugin: %q", clipText(line))
 	default:
 		c.bad = errors.New("it ended without the handshake of a plugin")
 	}
@@ -242,7 +242,7 @@ func firstLine(r *bufio.Reader) (string, error) {
 	return strings.TrimSpace(string(line)), nil
 }
 
-func (c *child) readStderr() { c.log.copy(bufio.NewReaderSize(c.stderr, readBuffer), streamErr) }
+func (c *child) readStderr() { c.log.copyLines(bufio.NewReaderSize(c.stderr, readBuffer), streamErr) }
 
 // Wait returns after the end of the process.
 func (c *child) Wait(context.Context) error {
@@ -261,9 +261,9 @@ func (c *child) Kill(context.Context) error {
 	return syscall.Kill(-c.pid, syscall.SIGKILL)
 }
 
-// hang notes why the process is ended; false when it has ended, or is being ended for
+// endForHanging notes why the process is ended; false when it has ended, or is being ended for
 // that reason already.
-func (c *child) hang(why error) bool {
+func (c *child) endForHanging(why error) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.pid == 0 || c.killed || c.reaped || c.hung != nil {
@@ -273,14 +273,14 @@ func (c *child) hang(why error) bool {
 	return true
 }
 
-func (c *child) blamed() error {
+func (c *child) blameFor() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.hung
 }
 
-// quit asks the process for its goroutines and its end.
-func (c *child) quit() {
+// askToQuit asks the process for its goroutines and its end.
+func (c *child) askToQuit() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.reaped {
@@ -288,15 +288,15 @@ func (c *child) quit() {
 	}
 }
 
-// refused returns why the handshake was refused.
-func (c *child) refused() error {
+// handshakeRefusal returns why the handshake was refused.
+func (c *child) handshakeRefusal() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.bad
 }
 
-// certified reports whether the plugin gave a certificate.
-func (c *child) certified() bool {
+// hasCertificate reports whether the plugin gave a certificate.
+func (c *child) hasCertificate() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return !c.plain
@@ -313,13 +313,13 @@ func (c *child) Name() string { return c.cmd.Path }
 
 // ID returns the number of the process, and "" before its start.
 func (c *child) ID() string {
-	if pid := c.number(); pid != 0 {
+	if pid := c.processNumber(); pid != 0 {
 		return fmt.Sprint(pid)
 	}
 	return ""
 }
 
-func (c *child) number() int {
+func (c *child) processNumber() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.pid
@@ -335,14 +335,14 @@ func (c *child) PluginToHost(network, address string) (string, string, error) {
 	case network == "unix" && filepath.Dir(filepath.Clean(address)) == filepath.Clean(c.socketDir):
 		return network, address, nil
 	case network == "unix":
-		return "", "", fmt.Errorf("it listens on %q, which is not in the folder of PLUGIN_UNIX_SOCKET_DIR", clip(address))
-	case network == "tcp" && c.certified() && loopback(address):
+		return "", "", fmt.Errorf("it listens on %q, which is not in the folder of PLUGIN_UNIX_SOCKET_DIR", clipText(address))
+	case network == "tcp" && c.hasCertificate() && isLoopback(address):
 		return network, address, nil
 	}
-	return "", "", fmt.Errorf("it listens on %s %q; only a unix socket is accepted, or with a certificate a port of 127.0.0.1", network, clip(address))
+	return "", "", fmt.Errorf("it listens on %s %q; only a unix socket is accepted, or with a certificate a port of 127.0.0.1", network, clipText(address))
 }
 
-func loopback(address string) bool {
+func isLoopback(address string) bool {
 	host, _, err := net.SplitHostPort(address)
 	ip := net.ParseIP(host)
 	return err == nil && ip != nil && ip.IsLoopback()

@@ -78,16 +78,16 @@ func compileWord(text string) word {
 func (c *Command) Difference(arguments []string) (int, string) {
 	for i, a := range arguments {
 		switch {
-		case i < len(c.words) && !c.words[i].matches(a):
-			return i, fmt.Sprintf("%q does not match %q", clip(a), clip(c.words[i].text))
+		case i < len(c.words) && !c.words[i].matchesArgument(a):
+			return i, fmt.Sprintf("%q does not match %q", clipText(a), clipText(c.words[i].text))
 		case i >= len(c.words) && !c.more:
-			return i, fmt.Sprintf("%q is one argument too many", clip(a))
+			return i, fmt.Sprintf("%q is one argument too many", clipText(a))
 		case i >= len(c.words) && !further.MatchString(a):
-			return i, fmt.Sprintf(`%q does not match "..."`, clip(a))
+			return i, fmt.Sprintf(`%q does not match "..."`, clipText(a))
 		}
 	}
 	if len(arguments) < len(c.words) {
-		return len(arguments), fmt.Sprintf("%q is missing", clip(c.words[len(arguments)].text))
+		return len(arguments), fmt.Sprintf("%q is missing", clipText(c.words[len(arguments)].text))
 	}
 	return -1, ""
 }
@@ -95,7 +95,7 @@ func (c *Command) Difference(arguments []string) (int, string) {
 // further matches what "..." takes.
 var further = regexp.MustCompile("^" + process.Value + "$")
 
-func (w *word) matches(argument string) bool {
+func (w *word) matchesArgument(argument string) bool {
 	if w.pattern == nil {
 		return argument == w.text
 	}

@@ -27,7 +27,7 @@ func (p *Process) Describe(ctx context.Context) (*bursarv1.DescribeResponse, err
 		err = CheckDescription(p.spec.Type, d)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s: describe: %w", p.spec.name(), err)
+		return nil, fmt.Errorf("%s: describe: %w", p.spec.specName(), err)
 	}
 	return d, nil
 }
@@ -39,7 +39,7 @@ func (p *Process) Describe(ctx context.Context) (*bursarv1.DescribeResponse, err
 func CheckDescription(typ string, d *bursarv1.DescribeResponse) error {
 	switch {
 	case d.GetType() != typ:
-		return fmt.Errorf("it says that it is %q, not %q", clip(d.GetType()), typ)
+		return fmt.Errorf("it says that it is %q, not %q", clipText(d.GetType()), typ)
 	case d.GetRank() > 255 || !record.Rank(d.GetRank()).Valid():
 		return fmt.Errorf("its rank %d is unknown", d.GetRank())
 	case len(d.GetAttributes()) > maxAttributes:
@@ -53,7 +53,7 @@ func CheckDescription(typ string, d *bursarv1.DescribeResponse) error {
 	}
 	interval, err := time.ParseDuration(d.GetInterval())
 	if err != nil || interval < minInterval {
-		return fmt.Errorf("its interval %q is not a duration of at least %s", clip(d.GetInterval()), minInterval)
+		return fmt.Errorf("its interval %q is not a duration of at least %s", clipText(d.GetInterval()), minInterval)
 	}
 	return checkAttributes(d.GetAttributes())
 }
@@ -63,7 +63,7 @@ func checkAttributes(attributes []*bursarv1.Attribute) error {
 	for _, a := range attributes {
 		switch {
 		case !identifier.MatchString(a.GetName()):
-			return fmt.Errorf("its attribute %q is not an identifier", clip(a.GetName()))
+			return fmt.Errorf("its attribute %q is not an identifier", clipText(a.GetName()))
 		case seen[a.GetName()]:
 			return fmt.Errorf("it has the attribute %q twice", a.GetName())
 		case a.GetType() < bursarv1.Type_TYPE_STRING || a.GetType() > bursarv1.Type_TYPE_MAP:

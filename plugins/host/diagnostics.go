@@ -14,7 +14,7 @@ func Diagnostics(in []*bursarv1.Diagnostic) hcl.Diagnostics {
 		if d.GetSeverity() == bursarv1.Diagnostic_SEVERITY_WARNING {
 			problem = hcl.Warnf
 		}
-		out.Add(problem(rangeOf(d.GetSubject()), trim(d.GetSummary()), "%s", trim(d.GetDetail())))
+		out.Add(problem(rangeOf(d.GetSubject()), trimText(d.GetSummary()), "%s", trimText(d.GetDetail())))
 	}
 	return out
 }

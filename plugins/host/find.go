@@ -23,10 +23,10 @@ var typeName = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,63}$`)
 // names the folders and the plugins that are there.
 func Find(dirs []string, kind, typ string) (string, error) {
 	if !typeName.MatchString(typ) {
-		return "", fmt.Errorf("%q is not the name of a plugin type: only a-z, 0-9, - and _ are allowed", clip(typ))
+		return "", fmt.Errorf("%q is not the name of a plugin type: only a-z, 0-9, - and _ are allowed", clipText(typ))
 	}
 	for _, dir := range dirs {
-		path := filepath.Join(dir, prefix(kind)+typ)
+		path := filepath.Join(dir, programPrefix(kind)+typ)
 		_, err := os.Lstat(path)
 		switch {
 		case err == nil:
@@ -35,7 +35,7 @@ func Find(dirs []string, kind, typ string) (string, error) {
 			return "", fmt.Errorf("look for the plugin %q: %w", typ, err)
 		}
 	}
-	return "", fmt.Errorf("%w: no %s%s in %s; %s", ErrNotFound, prefix(kind), typ, strings.Join(dirs, ", "), offer(typ, List(dirs, kind)))
+	return "", fmt.Errorf("%w: no %s%s in %s; %s", ErrNotFound, programPrefix(kind), typ, strings.Join(dirs, ", "), offerTypes(typ, List(dirs, kind)))
 }
 
 // List returns the types of the plugins of a kind that the folders have, sorted.
@@ -47,7 +47,7 @@ func List(dirs []string, kind string) []string {
 			continue // an absent folder has no plugins
 		}
 		for _, e := range entries {
-			if typ, ok := strings.CutPrefix(e.Name(), prefix(kind)); ok && typeName.MatchString(typ) {
+			if typ, ok := strings.CutPrefix(e.Name(), programPrefix(kind)); ok && typeName.MatchString(typ) {
 				types = append(types, typ)
 			}
 		}
@@ -56,9 +56,9 @@ func List(dirs []string, kind string) []string {
 	return slices.Compact(types)
 }
 
-func prefix(kind string) string { return "bursar-" + kind + "-" }
+func programPrefix(kind string) string { return "bursar-" + kind + "-" }
 
-func offer(typ string, types []string) string {
+func offerTypes(typ string, types []string) string {
 	if len(types) == 0 {
 		return "there are no plugins at all"
 	}

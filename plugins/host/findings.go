@@ -44,10 +44,10 @@ type Finding struct {
 
 // String says it in one line, without what to do.
 func (x *Finding) String() string {
-	return fmt.Sprintf("%s: %s, from %s to %s, for example %s", counted(x.Count), x.What, shortTime(x.First), shortTime(x.Last), x.Example)
+	return fmt.Sprintf("%s: %s, from %s to %s, for example %s", recordCount(x.Count), x.What, shortTime(x.First), shortTime(x.Last), x.Example)
 }
 
-func counted(n int64) string {
+func recordCount(n int64) string {
 	if n == 1 {
 		return "1 record"
 	}
@@ -84,33 +84,33 @@ func (f *Findings) Note(m Mapper, job *bursarv1.Job, r *record.Record, now time.
 		})
 	}
 	for _, u := range job.GetUnread() {
-		all = append(slices.Clip(all), unreadable(u.GetAttribute(), "attribute "+u.GetAttribute(), u.GetProblem()))
+		all = append(slices.Clip(all), unreadableFinding(u.GetAttribute(), "attribute "+u.GetAttribute(), u.GetProblem()))
 	}
 	for _, u := range m.Unread(job, r) {
 		part := mapping.ComponentPart(u.Component)
-		all = append(slices.Clip(all), unreadable(part, part, u.Problem))
+		all = append(slices.Clip(all), unreadableFinding(part, part, u.Problem))
 	}
-	f.gives(r)
+	f.countComponents(r)
 	run := runHash(job.GetRun())
 	for key, x := range f.list {
 		if !slices.ContainsFunc(all, func(n *bursarv1.Finding) bool { return key == (findingKey{trimTo(n.GetKind()), trimTo(n.GetAbout())}) }) {
-			f.settle(key, x, run)
+			f.settleFinding(key, x, run)
 		}
 	}
 	for _, n := range all {
-		f.add(n, run, r, now)
+		f.addFinding(n, run, r, now)
 	}
 }
 
-func unreadable(about, what, problem string) *bursarv1.Finding {
+func unreadableFinding(about, what, problem string) *bursarv1.Finding {
 	return &bursarv1.Finding{
 		Kind: AttributeUnreadable, About: about, What: fmt.Sprintf("%s cannot be read: %s", what, problem),
 		Do: "correct the value where the source reads it, then collect its time again: bursar-agent recollect   # until then, what depends on it is unknown",
 	}
 }
 
-// gives counts which components r has.
-func (f *Findings) gives(r *record.Record) {
+// countComponents counts which components r has.
+func (f *Findings) countComponents(r *record.Record) {
 	if f.given == nil {
 		f.given = map[string]int64{}
 	}
@@ -130,11 +130,11 @@ func (f *Findings) gives(r *record.Record) {
 func (f *Findings) Settle(job *bursarv1.Job) {
 	run := runHash(job.GetRun())
 	for key, x := range f.list {
-		f.settle(key, x, run)
+		f.settleFinding(key, x, run)
 	}
 }
 
-func (f *Findings) settle(key findingKey, x *found, run uint64) {
+func (f *Findings) settleFinding(key findingKey, x *found, run uint64) {
 	i, ok := slices.BinarySearch(x.Runs, run)
 	if !ok {
 		return
@@ -145,7 +145,7 @@ func (f *Findings) settle(key findingKey, x *found, run uint64) {
 	}
 }
 
-func (f *Findings) add(n *bursarv1.Finding, run uint64, r *record.Record, now time.Time) {
+func (f *Findings) addFinding(n *bursarv1.Finding, run uint64, r *record.Record, now time.Time) {
 	key := findingKey{trimTo(n.GetKind()), trimTo(n.GetAbout())}
 	x := f.list[key]
 	if x == nil {

@@ -47,7 +47,7 @@ func newFolder(dirs ...string) (*socketFolder, error) {
 // newFolderIn makes a folder in dir, after those are removed that processes left which
 // were killed.
 func newFolderIn(dir string) (*socketFolder, error) {
-	if err := sweep(dir, time.Now().Add(-folderAge)); err != nil {
+	if err := sweepFolders(dir, time.Now().Add(-folderAge)); err != nil {
 		return nil, err
 	}
 	path, err := os.MkdirTemp(dir, folderPrefix)
@@ -58,20 +58,20 @@ func newFolderIn(dir string) (*socketFolder, error) {
 	if f.lock, err = os.Open(path); err != nil {
 		return nil, errors.Join(err, os.Remove(path))
 	}
-	if err := flock(f.lock); err != nil {
-		return nil, errors.Join(fmt.Errorf("lock %s: %w", path, err), f.remove())
+	if err := lockFile(f.lock); err != nil {
+		return nil, errors.Join(fmt.Errorf("lock %s: %w", path, err), f.removeFolder())
 	}
 	return f, nil
 }
 
-// remove removes the folder with all that is in it.
-func (f *socketFolder) remove() error {
+// removeFolder removes the folder with all that is in it.
+func (f *socketFolder) removeFolder() error {
 	return errors.Join(os.RemoveAll(f.path), f.lock.Close())
 }
 
-// sweep removes folders of this user that were made before a time and that no process
+// sweepFolders removes folders of this user that were made before a time and that no process
 // holds. What cannot be removed stays: it hinders no plugin.
-func sweep(dir string, before time.Time) error {
+func sweepFolders(dir string, before time.Time) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return err
@@ -87,16 +87,16 @@ func sweep(dir string, before time.Time) error {
 		return err
 	}
 	for _, name := range names {
-		if strings.HasPrefix(name, folderPrefix) && left(root, name, before) {
+		if strings.HasPrefix(name, folderPrefix) && isLeftFolder(root, name, before) {
 			_ = root.RemoveAll(name)
 		}
 	}
 	return nil
 }
 
-// left reports whether a file of that name is a folder of this user, of an earlier time,
+// isLeftFolder reports whether a file of that name is a folder of this user, of an earlier time,
 // that no process holds. A symbolic link is none.
-func left(root *os.Root, name string, before time.Time) bool {
+func isLeftFolder(root *os.Root, name string, before time.Time) bool {
 	info, err := root.Lstat(name)
 	if err != nil || !info.IsDir() || !info.ModTime().Before(before) {
 		return false
@@ -110,7 +110,7 @@ func left(root *os.Root, name string, before time.Time) bool {
 	}
 	defer f.Close()
 	opened, err := f.Stat()
-	return err == nil && os.SameFile(info, opened) && flock(f) == nil
+	return err == nil && os.SameFile(info, opened) && lockFile(f) == nil
 }
 
-func flock(f *os.File) error { return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) }
+func lockFile(f *os.File) error { return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) }

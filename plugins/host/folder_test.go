@@ -123,7 +123,7 @@ func TestFoldersOfAKilledDaemonsPluginsAreRemovedAndNoOthers(t *testing.T) {
 	if !namesIn(t, outside)["kept"] {
 		t.Error("a file behind a symbolic link is gone")
 	}
-	if err := p.remove(); err != nil || namesIn(t, dir)[filepath.Base(p.path)] {
+	if err := p.removeFolder(); err != nil || namesIn(t, dir)[filepath.Base(p.path)] {
 		t.Error("the folder is there after it was removed", err)
 	}
 }

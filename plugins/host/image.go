@@ -27,7 +27,7 @@ type image struct {
 	note   string // why there is no sealed copy although the file is pinned
 }
 
-func (i *image) close() {
+func (i *image) closeImage() {
 	if i.sealed != nil {
 		i.sealed.Close()
 	}
@@ -48,9 +48,9 @@ func stampOf(info fs.FileInfo) stamp {
 	return s
 }
 
-// load checks the binary, of which the path without links is executed, and, when it is pinned, copies what it hashes to a
+// loadImage checks the binary, of which the path without links is executed, and, when it is pinned, copies what it hashes to a
 // sealed file in memory, so that what is executed is what was hashed.
-func load(spec *Spec) (*image, error) {
+func loadImage(spec *Spec) (*image, error) {
 	w := &walk{dev: spec.Dev, plugin: true}
 	path, err := checkPath(spec.Path, w)
 	if err != nil {
@@ -66,25 +66,25 @@ func load(spec *Spec) (*image, error) {
 		return nil, err
 	}
 	if st, ok := info.Sys().(*syscall.Stat_t); !ok || w.checkFile(path, st) != nil {
-		return nil, unsafe(path, "it was replaced while it was looked at")
+		return nil, unsafePath(path, "it was replaced while it was looked at")
 	}
 	img := &image{path: path, stamp: stampOf(info)}
 	if spec.SHA256 == "" {
 		return img, nil
 	}
-	return img, img.pin(file, spec.SHA256)
+	return img, img.pinImage(file, spec.SHA256)
 }
 
-func (i *image) pin(file *os.File, want string) error {
+func (i *image) pinImage(file *os.File, want string) error {
 	pinned, err := hex.DecodeString(want)
 	if err != nil || len(pinned) != sha256.Size {
-		return fmt.Errorf("sha256 of %s: %q is not 64 hexadecimal digits", i.path, clip(want))
+		return fmt.Errorf("sha256 of %s: %q is not 64 hexadecimal digits", i.path, clipText(want))
 	}
 	memory, err := newMemoryFile(i.path)
 	if err != nil {
 		i.note = err.Error()
 	}
-	sum, script, err := digest(file, memory)
+	sum, script, err := digestFile(file, memory)
 	if err == nil && subtle.ConstantTimeCompare(sum, pinned) != 1 {
 		err = fmt.Errorf("%w: %s has sha256 %x, the configuration wants %x", ErrChecksum, i.path, sum, pinned)
 	}
@@ -92,12 +92,12 @@ func (i *image) pin(file *os.File, want string) error {
 		closeFile(memory)
 		return err
 	}
-	i.seal(memory, script)
+	i.sealImage(memory, script)
 	return nil
 }
 
-// digest hashes file and copies it to memory, if that is not nil.
-func digest(file, memory *os.File) (sum []byte, script bool, err error) {
+// digestFile hashes file and copies it to memory, if that is not nil.
+func digestFile(file, memory *os.File) (sum []byte, script bool, err error) {
 	h, first := sha256.New(), new(head)
 	to := io.MultiWriter(h, first)
 	if memory != nil {
@@ -109,9 +109,9 @@ func digest(file, memory *os.File) (sum []byte, script bool, err error) {
 	return h.Sum(nil), bytes.Equal(first.bytes, []byte("#!")), nil
 }
 
-// seal makes memory what is executed. A script cannot be: its interpreter opens
+// sealImage makes memory what is executed. A script cannot be: its interpreter opens
 // it again by name.
-func (i *image) seal(memory *os.File, script bool) {
+func (i *image) sealImage(memory *os.File, script bool) {
 	switch {
 	case memory == nil:
 		return

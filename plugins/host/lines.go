@@ -43,13 +43,13 @@ type lines struct {
 	spare   int      // lines of a dump that are still logged at once
 }
 
-// copy logs what r gives until its end.
-func (l *lines) copy(r *bufio.Reader, stream string) {
+// copyLines logs what r gives until its end.
+func (l *lines) copyLines(r *bufio.Reader, stream string) {
 	for {
 		line, n, err := boundedLine(r)
 		if n > 0 {
-			l.pace(n)
-			l.line(line, stream)
+			l.paceReading(n)
+			l.logLine(line, stream)
 		}
 		if err != nil {
 			return
@@ -72,10 +72,10 @@ func boundedLine(r *bufio.Reader) (line string, n int, err error) {
 	return string(kept), n, nil
 }
 
-// pace waits when more is written than should be read.
-func (l *lines) pace(n int) {
+// paceReading waits when more is written than should be read.
+func (l *lines) paceReading(n int) {
 	l.mu.Lock()
-	l.turn(time.Now())
+	l.beginSecond(time.Now())
 	l.read += n
 	wait := time.Duration(0)
 	if l.read > maxReadRate {
@@ -85,35 +85,35 @@ func (l *lines) pace(n int) {
 	time.Sleep(wait)
 }
 
-// turn begins a new second. The caller holds mu.
-func (l *lines) turn(now time.Time) {
+// beginSecond begins a new second. The caller holds mu.
+func (l *lines) beginSecond(now time.Time) {
 	if now.Sub(l.second) < time.Second {
 		return
 	}
-	l.report()
+	l.reportDropped()
 	l.second, l.logged, l.read = now, 0, 0
 }
 
-func (l *lines) report() {
+func (l *lines) reportDropped() {
 	if l.dropped > 0 {
 		l.log.Warn("plugin writes too much, lines dropped", "dropped", l.dropped, "allowed_per_second", maxLines)
 		l.dropped = 0
 	}
 }
 
-// flush reports what was dropped and not yet reported.
-func (l *lines) flush() {
+// flushReport reports what was dropped and not yet reported.
+func (l *lines) flushReport() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.report()
+	l.reportDropped()
 }
 
-func (l *lines) line(line, stream string) {
+func (l *lines) logLine(line, stream string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.turn(time.Now())
+	l.beginSecond(time.Now())
 	if stream == streamErr {
-		l.keep(line)
+		l.keepLine(line)
 	}
 	dumped := l.spare > 0 && stream == streamErr
 	if dumped {
@@ -129,35 +129,35 @@ func (l *lines) line(line, stream string) {
 	l.log.LogAttrs(context.Background(), level, message, fields...)
 }
 
-// dump has the next lines of standard error logged whatever their rate, as warnings.
-func (l *lines) dump() {
+// dumpNext has the next lines of standard error logged whatever their rate, as warnings.
+func (l *lines) dumpNext() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.spare = dumpLines
 }
 
-func (l *lines) keep(line string) {
-	l.last = append(l.last, escape(line[:min(len(line), 400)]))
+func (l *lines) keepLine(line string) {
+	l.last = append(l.last, escapeText(line[:min(len(line), 400)]))
 	if len(l.last) > keptLines {
 		l.last = l.last[1:]
 	}
 }
 
-// tail returns the last lines of standard error, for an error message.
-func (l *lines) tail() string {
+// lastLines returns the last lines of standard error, for an error message.
+func (l *lines) lastLines() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return strings.Join(l.last, "\n")
 }
 
-// writer returns a writer that logs what is written to it, for the output that
+// writerFor returns a writer that logs what is written to it, for the output that
 // comes over gRPC.
-func (l *lines) writer(stream string) *lineWriter {
+func (l *lines) writerFor(stream string) *lineWriter {
 	r, w := io.Pipe()
 	out := &lineWriter{PipeWriter: w, ended: make(chan struct{})}
 	go func() {
 		defer close(out.ended)
-		l.copy(bufio.NewReaderSize(r, readBuffer), stream)
+		l.copyLines(bufio.NewReaderSize(r, readBuffer), stream)
 	}()
 	return out
 }
@@ -167,7 +167,7 @@ type lineWriter struct {
 	ended chan struct{}
 }
 
-func (w *lineWriter) stop() {
+func (w *lineWriter) stopWriting() {
 	_ = w.Close()
 	<-w.ended
 }
@@ -179,10 +179,10 @@ func parseLine(line, stream string) (slog.Level, string, []slog.Attr) {
 	if strings.HasPrefix(line, "{") && json.Unmarshal([]byte(line), &entry) == nil {
 		if message, ok := entry["@message"].(string); ok {
 			level, _ := entry["@level"].(string)
-			return parseLevel(level), escape(message), fields(entry)
+			return parseLevel(level), escapeText(message), fieldsOf(entry)
 		}
 	}
-	return rawLevel(line, stream), escape(line), []slog.Attr{slog.String("stream", stream)}
+	return rawLevel(line, stream), escapeText(line), []slog.Attr{slog.String("stream", stream)}
 }
 
 func parseLevel(s string) slog.Level {
@@ -207,11 +207,11 @@ func rawLevel(line, stream string) slog.Level {
 	return slog.LevelInfo
 }
 
-func fields(entry map[string]any) []slog.Attr {
+func fieldsOf(entry map[string]any) []slog.Attr {
 	var out []slog.Attr
 	for name, value := range entry {
 		if !strings.HasPrefix(name, "@") {
-			out = append(out, slog.String("plugin."+escape(clip(name)), escape(fieldText(value))))
+			out = append(out, slog.String("plugin."+escapeText(clipText(name)), escapeText(fieldText(value))))
 		}
 	}
 	slices.SortFunc(out, func(a, b slog.Attr) int { return strings.Compare(a.Key, b.Key) })
@@ -230,15 +230,15 @@ func fieldText(v any) string {
 	return s[:min(len(s), maxField)]
 }
 
-// escape writes what is not printable as an escape sequence, so that a line
+// escapeText writes what is not printable as an escape sequence, so that a line
 // cannot move the cursor of a terminal or look like another line.
-func escape(s string) string {
-	if !strings.ContainsFunc(s, unprintable) && utf8.ValidString(s) {
+func escapeText(s string) string {
+	if !strings.ContainsFunc(s, isUnprintable) && utf8.ValidString(s) {
 		return s
 	}
 	var out strings.Builder
 	for _, r := range s {
-		if unprintable(r) {
+		if isUnprintable(r) {
 			quoted := strconv.QuoteRuneToASCII(r)
 			out.WriteString(quoted[1 : len(quoted)-1])
 			continue
@@ -248,4 +248,4 @@ func escape(s string) string {
 	return out.String()
 }
 
-func unprintable(r rune) bool { return r == utf8.RuneError || r != ' ' && !unicode.IsPrint(r) }
+func isUnprintable(r rune) bool { return r == utf8.RuneError || r != ' ' && !unicode.IsPrint(r) }

@@ -76,7 +76,7 @@ func (s *Spec) tempDirs() []string {
 	return slices.Compact(slices.DeleteFunc(dirs, func(dir string) bool { return dir == "" }))
 }
 
-func (s *Spec) name() string { return s.Kind + " plugin " + s.Type }
+func (s *Spec) specName() string { return s.Kind + " plugin " + s.Type }
 
 // Process is a running plugin.
 type Process struct {
@@ -97,20 +97,20 @@ type Process struct {
 // process, which the caller ends with Close.
 func Launch(ctx context.Context, spec Spec) (*Process, error) {
 	spec = spec.withDefaults()
-	img, err := load(&spec)
+	img, err := loadImage(&spec)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", spec.name(), err)
+		return nil, fmt.Errorf("%s: %w", spec.specName(), err)
 	}
 	p := &Process{spec: spec, image: img}
-	if err := p.start(ctx); err != nil {
-		img.close()
-		return nil, fmt.Errorf("%s: %w", spec.name(), err)
+	if err := p.startProcess(ctx); err != nil {
+		img.closeImage()
+		return nil, fmt.Errorf("%s: %w", spec.specName(), err)
 	}
-	img.close()
+	img.closeImage()
 	return p, nil
 }
 
-func (p *Process) start(ctx context.Context) error {
+func (p *Process) startProcess(ctx context.Context) error {
 	if p.image.note != "" {
 		p.spec.Logger.Info("the plugin is executed from its file, not from a sealed copy", "reason", p.image.note)
 	}
@@ -119,33 +119,33 @@ func (p *Process) start(ctx context.Context) error {
 		return fmt.Errorf("make a folder for its socket: %w", err)
 	}
 	log := &lines{log: p.spec.Logger}
-	p.output = []*lineWriter{log.writer(streamOut), log.writer(streamErr)}
-	config := p.config()
+	p.output = []*lineWriter{log.writerFor(streamOut), log.writerFor(streamErr)}
+	config := p.clientConfig()
 	p.client, p.child = plugin.NewClient(config), newChild(log)
 	ctx, cancel := context.WithTimeout(ctx, p.spec.StartTimeout)
 	defer cancel()
-	if err := p.handshake(ctx, config); err != nil {
-		err = p.explain(ctx, err, log)
-		p.abandon()
+	if err := p.shakeHands(ctx, config); err != nil {
+		err = p.explainStart(ctx, err, log)
+		p.abandonStart()
 		return err
 	}
 	return nil
 }
 
-// handshake starts the process and connects, until ctx ends.
-func (p *Process) handshake(ctx context.Context, config *plugin.ClientConfig) error {
+// shakeHands starts the process and connects, until ctx ends.
+func (p *Process) shakeHands(ctx context.Context, config *plugin.ClientConfig) error {
 	result := make(chan error, 1)
-	stop := context.AfterFunc(ctx, func() { p.kill() })
+	stop := context.AfterFunc(ctx, func() { p.killProcess() })
 	defer stop()
-	go func() { result <- p.connect(ctx, config) }()
+	go func() { result <- p.connectTo(ctx, config) }()
 	return <-result
 }
 
-func (p *Process) connect(ctx context.Context, config *plugin.ClientConfig) error {
+func (p *Process) connectTo(ctx context.Context, config *plugin.ClientConfig) error {
 	if _, err := p.client.Start(); err != nil {
 		return err
 	}
-	if !p.child.certified() {
+	if !p.child.hasCertificate() {
 		config.TLSConfig = nil // its socket is in a folder that only this user can enter
 	}
 	protocol, err := p.client.Client()
@@ -160,8 +160,8 @@ func (p *Process) connect(ctx context.Context, config *plugin.ClientConfig) erro
 	return p.Ping(ctx)
 }
 
-// config is what go-plugin gets.
-func (p *Process) config() *plugin.ClientConfig {
+// clientConfig is what go-plugin gets.
+func (p *Process) clientConfig() *plugin.ClientConfig {
 	return &plugin.ClientConfig{
 		HandshakeConfig: plugin.HandshakeConfig{
 			ProtocolVersion: sdk.ProtocolVersion, MagicCookieKey: sdk.CookieKey, MagicCookieValue: sdk.CookieValue,
@@ -178,28 +178,28 @@ func (p *Process) config() *plugin.ClientConfig {
 		GRPCDialOptions: []grpc.DialOption{grpc.WithDefaultCallOptions(
 			grpc.MaxCallRecvMsgSize(sdk.MaxMessage), grpc.MaxCallSendMsgSize(sdk.MaxMessage))},
 		RunnerFunc: func(_ hclog.Logger, cmd *exec.Cmd, socketDir string) (runner.Runner, error) {
-			p.prepare(cmd)
+			p.prepareCommand(cmd)
 			p.child.cmd, p.child.socketDir = cmd, socketDir
 			return p.child, nil
 		},
 	}
 }
 
-// prepare makes the command of what go-plugin has set up.
-func (p *Process) prepare(cmd *exec.Cmd) {
+// prepareCommand makes the command of what go-plugin has set up.
+func (p *Process) prepareCommand(cmd *exec.Cmd) {
 	handshake := cmd.Env
 	*cmd = exec.Cmd{
 		Path: p.image.path, Args: []string{p.spec.Path}, Dir: p.spec.Dir,
-		Env: append(environment(&p.spec), handshake...), SysProcAttr: process.Attributes(),
+		Env: append(environmentOf(&p.spec), handshake...), SysProcAttr: process.Attributes(),
 	}
 }
 
-// inherited are the variables of the daemon that a plugin gets.
-func inherited() []string { return []string{"PATH", "HOME", "LANG", "LC_ALL", "TZ"} }
+// inheritedVariables are the variables of the daemon that a plugin gets.
+func inheritedVariables() []string { return []string{"PATH", "HOME", "LANG", "LC_ALL", "TZ"} }
 
-func environment(spec *Spec) []string {
-	env := []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", sdk.LevelKey + "=" + level(spec.Logger)}
-	for _, name := range inherited() {
+func environmentOf(spec *Spec) []string {
+	env := []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", sdk.LevelKey + "=" + leastLevel(spec.Logger)}
+	for _, name := range inheritedVariables() {
 		if value, ok := os.LookupEnv(name); ok {
 			env = append(env, name+"="+value)
 		}
@@ -210,8 +210,8 @@ func environment(spec *Spec) []string {
 	return env
 }
 
-// level is the least level that the logger takes.
-func level(log *slog.Logger) string {
+// leastLevel is the least level that the logger takes.
+func leastLevel(log *slog.Logger) string {
 	for _, l := range []slog.Level{slog.LevelDebug, slog.LevelInfo, slog.LevelWarn} {
 		if log.Enabled(context.Background(), l) {
 			return l.String()
@@ -232,48 +232,48 @@ func (nothing) GRPCClient(_ context.Context, _ *plugin.GRPCBroker, c *grpc.Clien
 	return c, nil
 }
 
-// explain says what went wrong at the start in the words of who knows best.
-func (p *Process) explain(ctx context.Context, err error, log *lines) error {
-	p.kill()
+// explainStart says what went wrong at the start in the words of who knows best.
+func (p *Process) explainStart(ctx context.Context, err error, log *lines) error {
+	p.killProcess()
 	switch {
 	case errors.Is(ctx.Err(), context.Canceled):
 		return ctx.Err()
-	case p.child.number() == 0:
+	case p.child.processNumber() == 0:
 		return fmt.Errorf("start %s: %w", p.spec.Path, err)
 	case Late(ctx):
 		err = fmt.Errorf("it was not ready within %s", p.spec.StartTimeout)
-	case p.child.refused() != nil:
-		err = p.child.refused()
+	case p.child.handshakeRefusal() != nil:
+		err = p.child.handshakeRefusal()
 	}
 	_ = p.child.Wait(ctx) // its error is p.child.exit
 	err = fmt.Errorf("start %s: %w", filepath.Base(p.spec.Path), err)
 	if ctx.Err() == nil && p.child.exit != nil {
 		err = fmt.Errorf("%w; %w", err, p.child.exit)
 	}
-	if tail := log.tail(); tail != "" {
+	if tail := log.lastLines(); tail != "" {
 		err = fmt.Errorf("%w; its last output:\n%s", err, tail)
 	}
 	return crash{err}
 }
 
-func (p *Process) kill() {
+func (p *Process) killProcess() {
 	_ = p.child.Kill(context.Background()) // an error: it is gone, or the system will not let us
 }
 
-// abandon cleans up after a start that failed.
-func (p *Process) abandon() {
-	p.kill()
+// abandonStart cleans up after a start that failed.
+func (p *Process) abandonStart() {
+	p.killProcess()
 	p.client.Kill()
 	if dir := p.child.socketDir; dir != "" {
 		_ = os.RemoveAll(dir)
 	}
-	_ = p.folder.remove() // what stays is removed before the next start of a plugin
-	p.drain()
+	_ = p.folder.removeFolder() // what stays is removed before the next start of a plugin
+	p.drainOutput()
 }
 
-func (p *Process) drain() {
+func (p *Process) drainOutput() {
 	for _, w := range p.output {
-		w.stop()
+		w.stopWriting()
 	}
 }
 
@@ -284,7 +284,7 @@ func (p *Process) Source() bursarv1.SourcePluginClient { return bursarv1.NewSour
 func (p *Process) Conn() grpc.ClientConnInterface { return p.conn }
 
 // PID returns the number of the process.
-func (p *Process) PID() int { return p.child.number() }
+func (p *Process) PID() int { return p.child.processNumber() }
 
 // Version returns the version of the plugin protocol that both sides speak. That
 // of the plugin itself is in its description.
@@ -317,13 +317,13 @@ func (p *Process) Err() error {
 	default:
 		return nil
 	}
-	if hung := p.child.blamed(); hung != nil {
-		return fmt.Errorf("%s: %w", p.spec.name(), hung)
+	if hung := p.child.blameFor(); hung != nil {
+		return fmt.Errorf("%s: %w", p.spec.specName(), hung)
 	}
-	if tail := p.child.log.tail(); tail != "" {
-		return fmt.Errorf("%s: %w; its last output:\n%s", p.spec.name(), p.child.exit, tail)
+	if tail := p.child.log.lastLines(); tail != "" {
+		return fmt.Errorf("%s: %w; its last output:\n%s", p.spec.specName(), p.child.exit, tail)
 	}
-	return fmt.Errorf("%s: %w", p.spec.name(), p.child.exit)
+	return fmt.Errorf("%s: %w", p.spec.specName(), p.child.exit)
 }
 
 // Close asks the plugin to end, kills it and all that it has started when it
@@ -331,12 +331,12 @@ func (p *Process) Err() error {
 // twice is a no-op.
 func (p *Process) Close() error {
 	p.closing.Do(func() {
-		deadline := time.AfterFunc(stopTimeout, p.kill)
+		deadline := time.AfterFunc(stopTimeout, p.killProcess)
 		defer deadline.Stop()
 		p.client.Kill()
 		<-p.child.done
-		_ = p.folder.remove() // what stays is removed before the next start of a plugin
-		p.drain()
+		_ = p.folder.removeFolder() // what stays is removed before the next start of a plugin
+		p.drainOutput()
 	})
 	return nil
 }
@@ -346,20 +346,20 @@ func (p *Process) Close() error {
 // and ends; they are logged as warnings. What has not ended after five seconds is
 // killed, with all that it has started. Hang returns when the process has ended.
 func (p *Process) Hang(why error) {
-	if !p.child.hang(why) {
+	if !p.child.endForHanging(why) {
 		return // it has ended, or is blamed already
 	}
 	p.spec.Logger.Error("the plugin hangs and is killed; its goroutines follow", "error", why)
-	p.child.log.dump()
-	p.child.quit()
-	late := time.AfterFunc(dumpTimeout, p.kill)
+	p.child.log.dumpNext()
+	p.child.askToQuit()
+	late := time.AfterFunc(dumpTimeout, p.killProcess)
 	defer late.Stop()
 	<-p.child.done
 }
 
 // Kill is Close without asking: the process gets no time to end by itself.
 func (p *Process) Kill() error {
-	p.kill()
+	p.killProcess()
 	return p.Close()
 }
 

@@ -41,9 +41,9 @@ func QuarantineFailed(job *bursarv1.Job, attributes []*bursarv1.Attribute, err e
 	for _, u := range job.GetUnread() {
 		fmt.Fprintf(&message, "; attribute %s cannot be read: %s", u.GetAttribute(), u.GetProblem())
 	}
-	q := wire.Quarantine{ID: QuarantineID(job.GetRun()), Reason: "mapping", Message: trim(message.String()), Raw: raw, Truncated: cut}
+	q := wire.Quarantine{ID: QuarantineID(job.GetRun()), Reason: "mapping", Message: trimText(message.String()), Raw: raw, Truncated: cut}
 	if e, ok := errors.AsType[*mapping.Error](err); ok {
-		q.RecordID = trim(e.RecordID)
+		q.RecordID = trimText(e.RecordID)
 	}
 	if _, ok := errors.AsType[*record.FieldError](err); ok {
 		q.Reason = "validation"
@@ -62,7 +62,7 @@ func QuarantineRefused(r *bursarv1.Refused) wire.Quarantine {
 	if run == "" {
 		run = frame.Digest{}.Next(raw).String()
 	}
-	return wire.Quarantine{ID: QuarantineID(run), Reason: "input", Message: trim(r.GetMessage()), Raw: raw, Truncated: cut}
+	return wire.Quarantine{ID: QuarantineID(run), Reason: "input", Message: trimText(r.GetMessage()), Raw: raw, Truncated: cut}
 }
 
 // QuarantineInvalid is a statement of who pushes that cannot be kept. It is named by its
@@ -72,9 +72,9 @@ func QuarantineInvalid(w *record.Write, err error) wire.Quarantine {
 	if w.Record != nil {
 		raw, _ = json.Marshal(w.Record) // what has no JSON, such as a score that is no number, leaves the message
 	}
-	q := wire.Quarantine{Reason: "validation", Message: trim(err.Error()), RecordID: trim(w.ID)}
+	q := wire.Quarantine{Reason: "validation", Message: trimText(err.Error()), RecordID: trimText(w.ID)}
 	if field, ok := errors.AsType[*record.FieldError](err); ok {
-		q.Message = trim(field.Field + ": " + field.Problem)
+		q.Message = trimText(field.Field + ": " + field.Problem)
 	}
 	q.ID = QuarantineID(frame.Digest{}.Next(raw).String())
 	if q.Truncated = len(raw) > MaxRaw; q.Truncated {

@@ -41,7 +41,7 @@ func Raw(job *bursarv1.Job, attributes []*bursarv1.Attribute) ([]byte, bool) {
 	raw := rawJob{Run: job.GetRun(), Ended: job.GetEnded(), Excluded: job.GetExcluded(), Attributes: map[string]any{}}
 	for i, v := range job.GetValues() {
 		if i < len(attributes) && v.GetKind() != nil {
-			raw.Attributes[attributes[i].GetName()] = plain(v)
+			raw.Attributes[attributes[i].GetName()] = plainValue(v)
 		}
 	}
 	for _, u := range job.GetUnread() {
@@ -63,9 +63,9 @@ func Raw(job *bursarv1.Job, attributes []*bursarv1.Attribute) ([]byte, bool) {
 	return text, false
 }
 
-// plain gives what JSON can hold. Numbers that it has no word for become null;
+// plainValue gives what JSON can hold. Numbers that it has no word for become null;
 // bytes that are no text become {"bytes": base64}.
-func plain(v *bursarv1.Value) any {
+func plainValue(v *bursarv1.Value) any {
 	switch k := v.GetKind().(type) {
 	case *bursarv1.Value_StringValue:
 		return k.StringValue
@@ -83,13 +83,13 @@ func plain(v *bursarv1.Value) any {
 	case *bursarv1.Value_ListValue:
 		list := []any{}
 		for _, e := range k.ListValue.GetValues() {
-			list = append(list, plain(e))
+			list = append(list, plainValue(e))
 		}
 		return list
 	case *bursarv1.Value_MapValue:
 		object := map[string]any{}
 		for name, e := range k.MapValue.GetValues() {
-			object[name] = plain(e)
+			object[name] = plainValue(e)
 		}
 		return object
 	}
@@ -107,7 +107,7 @@ func ParseRaw(text []byte, attributes []*bursarv1.Attribute) (*bursarv1.Job, err
 	}
 	job := &bursarv1.Job{Run: raw.Run, Ended: raw.Ended, Excluded: raw.Excluded}
 	for _, a := range attributes {
-		v, err := rich(raw.Attributes[a.GetName()], a.GetType())
+		v, err := richValue(raw.Attributes[a.GetName()], a.GetType())
 		if err != nil {
 			return nil, fmt.Errorf("attribute %s: %w", a.GetName(), err)
 		}
@@ -122,8 +122,8 @@ func ParseRaw(text []byte, attributes []*bursarv1.Attribute) (*bursarv1.Job, err
 	return job, nil
 }
 
-// rich is the inverse of plain for an attribute of that type.
-func rich(v any, typ bursarv1.Type) (*bursarv1.Value, error) {
+// richValue is the inverse of plain for an attribute of that type.
+func richValue(v any, typ bursarv1.Type) (*bursarv1.Value, error) {
 	if n, ok := v.(json.Number); ok && typ == bursarv1.Type_TYPE_FLOAT {
 		f, err := n.Float64()
 		return &bursarv1.Value{Kind: &bursarv1.Value_FloatValue{FloatValue: f}}, err

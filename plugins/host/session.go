@@ -60,7 +60,7 @@ func NewSession(ctx context.Context, plugin Plugin, client bursarv1.SourcePlugin
 	began := time.Now()
 	description, err := client.Describe(ctx, &bursarv1.DescribeRequest{})
 	if err != nil {
-		return nil, nil, unanswered(ctx, "Describe", began, err)
+		return nil, nil, unansweredCall(ctx, "Describe", began, err)
 	}
 	if err := CheckDescription(spec.Type, description); err != nil {
 		return nil, nil, err
@@ -73,7 +73,7 @@ func NewSession(ctx context.Context, plugin Plugin, client bursarv1.SourcePlugin
 	began = time.Now()
 	resp, err := client.Configure(ctx, req)
 	if err != nil {
-		return nil, diags, unanswered(ctx, "Configure", began, err)
+		return nil, diags, unansweredCall(ctx, "Configure", began, err)
 	}
 	diags.Extend(Diagnostics(resp.GetDiagnostics()))
 	if diags.HasErrors() {
@@ -82,8 +82,8 @@ func NewSession(ctx context.Context, plugin Plugin, client bursarv1.SourcePlugin
 	return &Session{Plugin: plugin, Client: client, Description: description, Mapper: mapper, stall: spec.Stall}, diags, nil
 }
 
-// unanswered says why a call that makes a plugin ready has no answer.
-func unanswered(ctx context.Context, call string, began time.Time, err error) error {
+// unansweredCall says why a call that makes a plugin ready has no answer.
+func unansweredCall(ctx context.Context, call string, began time.Time, err error) error {
 	if Late(ctx) {
 		return &Stall{Call: call, Silent: max(time.Second, time.Since(began).Round(time.Second))}
 	}

@@ -39,14 +39,14 @@ type watch struct {
 	stall *Stall
 }
 
-// watch begins to watch a call. The context ends with the call; release ends the watch.
-func (s *Session) watch(ctx context.Context, call string) (_ context.Context, w *watch, release func()) {
+// watchCall begins to watch a call. The context ends with the call; release ends the watch.
+func (s *Session) watchCall(ctx context.Context, call string) (_ context.Context, w *watch, release func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	w = &watch{session: s, call: call, end: cancel, last: time.Now()}
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		w.run(ctx)
+		w.runWatch(ctx)
 	}()
 	return ctx, w, func() {
 		cancel()
@@ -54,15 +54,15 @@ func (s *Session) watch(ctx context.Context, call string) (_ context.Context, w 
 	}
 }
 
-// turn says that there was progress, and whose turn it is.
-func (w *watch) turn(ours bool) {
+// noteTurn says that there was progress, and whose turn it is.
+func (w *watch) noteTurn(ours bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.last, w.ours = time.Now(), ours
 }
 
-// silent returns for how long there was no progress.
-func (w *watch) silent() time.Duration {
+// silentFor returns for how long there was no progress.
+func (w *watch) silentFor() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.ours {
@@ -74,8 +74,8 @@ func (w *watch) silent() time.Duration {
 // StallLimit returns for how long a call of a plugin that answers Progress may make none.
 func (s *Session) StallLimit() time.Duration { return cmp.Or(s.stall, StallLimit) }
 
-// limit returns how long there may be none; 0: for ever.
-func (w *watch) limit() time.Duration {
+// stallLimit returns how long there may be none; 0: for ever.
+func (w *watch) stallLimit() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch {
@@ -87,8 +87,8 @@ func (w *watch) limit() time.Duration {
 	return OlderLimit
 }
 
-func (w *watch) run(ctx context.Context) {
-	every := min(lookEvery, w.limit()/4)
+func (w *watch) runWatch(ctx context.Context) {
+	every := min(lookEvery, w.stallLimit()/4)
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {
@@ -97,11 +97,11 @@ func (w *watch) run(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		if w.silent() < every {
+		if w.silentFor() < every {
 			continue
 		}
-		w.ask(ctx)
-		silent, limit := w.silent(), w.limit()
+		w.askProgress(ctx)
+		silent, limit := w.silentFor(), w.stallLimit()
 		if limit == 0 || silent < limit || ctx.Err() != nil {
 			continue
 		}
@@ -115,8 +115,8 @@ func (w *watch) run(ctx context.Context) {
 	}
 }
 
-// ask asks the plugin how far the call has come.
-func (w *watch) ask(ctx context.Context) {
+// askProgress asks the plugin how far the call has come.
+func (w *watch) askProgress(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
 	resp, err := w.session.Client.Progress(ctx, &bursarv1.ProgressRequest{})
@@ -131,8 +131,8 @@ func (w *watch) ask(ctx context.Context) {
 	}
 }
 
-// explain returns why a call ended that err ended: the stall, where there was one.
-func (w *watch) explain(err error) error {
+// explainEnd returns why a call ended that err ended: the stall, where there was one.
+func (w *watch) explainEnd(err error) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.stall != nil && err != nil {
@@ -143,11 +143,11 @@ func (w *watch) explain(err error) error {
 
 // Count has the plugin count the runs that ended in a window by its second route.
 func (s *Session) Count(ctx context.Context, req *bursarv1.CountRequest) (*bursarv1.CountResponse, error) {
-	ctx, w, release := s.watch(ctx, sdk.CallCount)
+	ctx, w, release := s.watchCall(ctx, sdk.CallCount)
 	defer release()
 	resp, err := s.Client.Count(ctx, req)
 	if err != nil {
-		return nil, w.explain(Said(err))
+		return nil, w.explainEnd(Said(err))
 	}
 	return resp, nil
 }

@@ -16,16 +16,16 @@ import (
 // nothing in it is none. So does, without the plugin, that of a push source with
 // [ErrEnded] when it ends by itself.
 func (s *Session) Stream(ctx context.Context, start *bursarv1.CollectRequest_Start, take func(*bursarv1.CollectResponse) error) error {
-	ctx, w, release := s.watch(ctx, sdk.CallCollect)
+	ctx, w, release := s.watchCall(ctx, sdk.CallCollect)
 	defer release()
-	err := s.stream(ctx, w, start, take)
-	return w.explain(err)
+	err := s.streamBatches(ctx, w, start, take)
+	return w.explainEnd(err)
 }
 
 // ErrEnded says that a push source has ended its stream, which it must not.
 var ErrEnded = errors.New("the plugin ended its stream, which a source that is pushed to must not")
 
-func (s *Session) stream(ctx context.Context, w *watch, start *bursarv1.CollectRequest_Start, take func(*bursarv1.CollectResponse) error) error {
+func (s *Session) streamBatches(ctx context.Context, w *watch, start *bursarv1.CollectRequest_Start, take func(*bursarv1.CollectResponse) error) error {
 	stream, err := s.Client.Collect(ctx)
 	if err != nil {
 		return fmt.Errorf("collect: %w", err)
@@ -45,13 +45,13 @@ func (s *Session) stream(ctx context.Context, w *watch, start *bursarv1.CollectR
 			return fmt.Errorf("collect: %w", Said(err))
 		}
 		if Says(resp) {
-			w.turn(true)
+			w.noteTurn(true)
 		}
 		if err := take(resp); err != nil {
 			return err
 		}
 		if Says(resp) {
-			w.turn(false)
+			w.noteTurn(false)
 		}
 		ack := &bursarv1.CollectRequest{Message: &bursarv1.CollectRequest_Ack_{Ack: &bursarv1.CollectRequest_Ack{Batch: n}}}
 		if err := stream.Send(ack); err != nil && !errors.Is(err, io.EOF) {

@@ -103,11 +103,11 @@ func Supervise[P Plugin](o Options[P]) *Supervisor[P] {
 // Run keeps the plugin running until ctx ends, closes it and returns nil. Run
 // may be called once.
 func (s *Supervisor[P]) Run(ctx context.Context) error {
-	defer s.set(func(st *Status) { st.State = Stopped })
+	defer s.setStatus(func(st *Status) { st.State = Stopped })
 	backoff := s.options.MinBackoff
 	for ctx.Err() == nil {
 		began := time.Now()
-		err := s.once(ctx)
+		err := s.runOnce(ctx)
 		if ctx.Err() != nil {
 			break
 		}
@@ -115,7 +115,7 @@ func (s *Supervisor[P]) Run(ctx context.Context) error {
 		healthy := time.Since(began)
 		if hung {
 			healthy -= stall.Silent
-			s.set(func(st *Status) { st.Hangs++ })
+			s.setStatus(func(st *Status) { st.Hangs++ })
 		}
 		if healthy >= s.options.Healthy {
 			backoff = s.options.MinBackoff
@@ -123,32 +123,32 @@ func (s *Supervisor[P]) Run(ctx context.Context) error {
 		if err == nil { // a wanted restart
 			continue
 		}
-		s.pause(ctx, err, backoff)
+		s.pauseBeforeStart(ctx, err, backoff)
 		backoff = min(2*backoff, s.options.MaxBackoff)
 	}
 	return nil
 }
 
-// once starts the plugin and watches it until it ends, which is an error, or
+// runOnce starts the plugin and watches it until it ends, which is an error, or
 // until a restart is wanted, which is none.
-func (s *Supervisor[P]) once(ctx context.Context) error {
-	s.set(func(st *Status) { st.State = Starting })
+func (s *Supervisor[P]) runOnce(ctx context.Context) error {
+	s.setStatus(func(st *Status) { st.State = Starting })
 	p, err := s.options.Launch(ctx)
 	if err != nil {
 		return err
 	}
 	defer p.Close()
-	s.set(func(st *Status) {
+	s.setStatus(func(st *Status) {
 		s.current = p
 		st.State = Running
 		st.Starts++
 	})
-	defer s.set(func(st *Status) { st.State = Starting }) // before Close, which may take its time
+	defer s.setStatus(func(st *Status) { st.State = Starting }) // before Close, which may take its time
 	s.options.Logger.Info("plugin started")
-	return s.watch(ctx, p)
+	return s.watchPlugin(ctx, p)
 }
 
-func (s *Supervisor[P]) watch(ctx context.Context, p P) error {
+func (s *Supervisor[P]) watchPlugin(ctx context.Context, p P) error {
 	ping := time.NewTicker(s.options.PingEvery)
 	defer ping.Stop()
 	for {
@@ -161,15 +161,15 @@ func (s *Supervisor[P]) watch(ctx context.Context, p P) error {
 		case <-p.Done():
 			return p.Err()
 		case <-ping.C:
-			if err := s.ping(ctx, p); err != nil {
+			if err := s.pingPlugin(ctx, p); err != nil {
 				return err
 			}
 		}
 	}
 }
 
-// ping asks for a sign of life. A plugin that ends meanwhile has ended, not hung.
-func (s *Supervisor[P]) ping(ctx context.Context, p P) error {
+// pingPlugin asks for a sign of life. A plugin that ends meanwhile has ended, not hung.
+func (s *Supervisor[P]) pingPlugin(ctx context.Context, p P) error {
 	ctx, cancel := context.WithTimeout(ctx, s.options.PingTimeout)
 	defer cancel()
 	err := p.Ping(ctx)
@@ -182,11 +182,11 @@ func (s *Supervisor[P]) ping(ctx context.Context, p P) error {
 	return p.Err()
 }
 
-// pause waits before the next start. A wanted restart ends it.
-func (s *Supervisor[P]) pause(ctx context.Context, err error, backoff time.Duration) {
+// pauseBeforeStart waits before the next start. A wanted restart ends it.
+func (s *Supervisor[P]) pauseBeforeStart(ctx context.Context, err error, backoff time.Duration) {
 	wait := backoff/2 + rand.N(backoff/2+1)
 	s.options.Logger.Warn("plugin failed", "error", err, "next_start_in", wait)
-	s.set(func(st *Status) {
+	s.setStatus(func(st *Status) {
 		st.State, st.Err, st.Next = Waiting, err, time.Now().Add(wait)
 		st.Failures++
 	})
@@ -242,8 +242,8 @@ func (s *Supervisor[P]) Plugin(ctx context.Context) (P, error) {
 	}
 }
 
-// set changes the status and wakes those that wait for it.
-func (s *Supervisor[P]) set(change func(*Status)) {
+// setStatus changes the status and wakes those that wait for it.
+func (s *Supervisor[P]) setStatus(change func(*Status)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	before := s.status.State

@@ -34,10 +34,10 @@ func sealMemoryFile(f *os.File) error {
 	return nil
 }
 
-// restrain limits a process that has just been started: no core files, not too
+// restrainProcess limits a process that has just been started: no core files, not too
 // many open files, and the first to be killed when memory runs out. What the
 // system does not let us do is left.
-func restrain(pid int) {
+func restrainProcess(pid int) {
 	none := &unix.Rlimit{}
 	_ = unix.Prlimit(pid, unix.RLIMIT_CORE, none, nil)
 	files := &unix.Rlimit{Cur: maxFiles, Max: maxFiles}
