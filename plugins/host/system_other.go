@@ -15,4 +15,4 @@ func newMemoryFile(string) (*os.File, error) {
 
 func sealMemoryFile(*os.File) error { return nil }
 
-func restrain(int) {}
+func restrainProcess(int) {}
