@@ -103,8 +103,8 @@ type ai4World struct {
 	waiting    map[time.Time][]AI4Waiting
 }
 
-// unrecorded are those of waiting jobs that ai4-accounting looks at and that no record is of.
-func (w *ai4World) unrecorded(waiting map[time.Time][]AI4Waiting) map[time.Time][]AI4Waiting {
+// unrecordedWaiting are those of waiting jobs that ai4-accounting looks at and that no record is of.
+func (w *ai4World) unrecordedWaiting(waiting map[time.Time][]AI4Waiting) map[time.Time][]AI4Waiting {
 	recorded := map[string]bool{}
 	for _, j := range w.jobs {
 		recorded[j.name] = true
@@ -126,8 +126,8 @@ func ai4Name(namespace, name string) string { return namespace + "\x00" + name }
 // ai4Walk goes through the jobs in the order of time.
 type ai4Walk struct{ coming, present []*ai4Job }
 
-// at returns the jobs that a snapshot of a time may list. Times must not go back.
-func (k *ai4Walk) at(t time.Time) []*ai4Job {
+// jobsAt returns the jobs that a snapshot of a time may list. Times must not go back.
+func (k *ai4Walk) jobsAt(t time.Time) []*ai4Job {
 	for len(k.coming) > 0 && !k.coming[0].begin.After(t) {
 		k.present, k.coming = append(k.present, k.coming[0]), k.coming[1:]
 	}
@@ -157,7 +157,7 @@ type ai4Builder struct {
 	allocations map[string]*allocation
 }
 
-func (b *ai4Builder) add(r *v1.FullRecord) {
+func (b *ai4Builder) addRecord(r *v1.FullRecord) {
 	namespace, name := cmp.Or(r.Meta.First(keyNamespace), r.Meta.First(keyGroup)), r.Meta.First(keyJob)
 	owner, main := r.Meta.First(keyOwner), cmp.Or(r.Meta.First(keyTask), "main") == "main"
 	if namespace == "" || !ai4Kept(namespace, name) || !main || owner == "" {
@@ -201,7 +201,7 @@ func firstStart(id string) string {
 	return id[:at]
 }
 
-func (b *ai4Builder) finish() {
+func (b *ai4Builder) finishJobs() {
 	for _, j := range b.world.jobs {
 		for _, a := range j.allocations {
 			slices.SortStableFunc(a.runs, func(x, y run) int { return x.start.Compare(y.start) })
@@ -213,13 +213,13 @@ func (b *ai4Builder) finish() {
 			}
 		}
 		slices.SortStableFunc(j.allocations, func(x, y *allocation) int { return x.placed.Compare(y.placed) })
-		j.bound()
+		j.boundJob()
 	}
 	slices.SortStableFunc(b.world.jobs, func(x, y *ai4Job) int { return x.begin.Compare(y.begin) })
 }
 
-// bound says between which times snapshots may list the job.
-func (j *ai4Job) bound() {
+// boundJob says between which times snapshots may list the job.
+func (j *ai4Job) boundJob() {
 	open := false
 	for i, a := range j.allocations {
 		if i == 0 || a.submitted.Before(j.begin) {
@@ -250,9 +250,9 @@ const (
 	ai4Dead
 )
 
-// at is what a snapshot of a time says: the newest allocation that runs counts, else
+// stateAt is what a snapshot of a time says: the newest allocation that runs counts, else
 // the newest; further ones of the same job do not.
-func (j *ai4Job) at(t time.Time) (ai4State, *allocation, *run) {
+func (j *ai4Job) stateAt(t time.Time) (ai4State, *allocation, *run) {
 	var newest *allocation
 	for _, a := range slices.Backward(j.allocations) {
 		if a.placed.After(t) {
@@ -261,7 +261,7 @@ func (j *ai4Job) at(t time.Time) (ai4State, *allocation, *run) {
 		if newest == nil {
 			newest = a
 		}
-		if r := a.last(t); r != nil && r.goes(t) {
+		if r := a.lastRun(t); r != nil && r.goesOnAt(t) {
 			return ai4Running, a, r
 		}
 	}
@@ -278,7 +278,7 @@ func (j *ai4Job) at(t time.Time) (ai4State, *allocation, *run) {
 	if newest == nil {
 		return ai4Gone, nil, nil
 	}
-	r := newest.last(t)
+	r := newest.lastRun(t)
 	switch {
 	case r == nil || newest.runs[len(newest.runs)-1].start.After(t):
 		return ai4Starting, newest, nil
@@ -290,8 +290,8 @@ func (j *ai4Job) at(t time.Time) (ai4State, *allocation, *run) {
 	return ai4Dead, newest, r
 }
 
-// last is the last run that has started; nil when there is none.
-func (a *allocation) last(t time.Time) *run {
+// lastRun is the last run that has started; nil when there is none.
+func (a *allocation) lastRun(t time.Time) *run {
 	for i := len(a.runs) - 1; i >= 0; i-- {
 		if !a.runs[i].start.After(t) {
 			return &a.runs[i]
@@ -300,10 +300,10 @@ func (a *allocation) last(t time.Time) *run {
 	return nil
 }
 
-// goes reports whether a snapshot sees the run going on. One that stopped in that very
+// goesOnAt reports whether a snapshot sees the run going on. One that stopped in that very
 // instant was last seen by it. Sightings have the time at which a snapshot began, or
 // any up to when it was done.
-func (r *run) goes(t time.Time) bool {
+func (r *run) goesOnAt(t time.Time) bool {
 	seen := r.stop
 	if r.sighted {
 		seen = seen.Add(ai4Offset)
@@ -311,8 +311,8 @@ func (r *run) goes(t time.Time) bool {
 	return r.stop.IsZero() || !seen.Before(t)
 }
 
-// even rounds to whole numbers, and halves to even ones.
-func even(r *big.Rat) int64 {
+// roundHalfEven rounds to whole numbers, and halves to even ones.
+func roundHalfEven(r *big.Rat) int64 {
 	up := new(big.Rat).Add(r, big.NewRat(1, 2))
 	n := new(big.Int).Div(up.Num(), up.Denom()).Int64()
 	if up.IsInt() && n%2 != 0 {

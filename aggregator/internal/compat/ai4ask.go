@@ -14,8 +14,8 @@ import (
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
-// ask reads what the cluster did, and says when ai4-accounting looked at it.
-func (o *AI4Options) ask(ctx context.Context, r v1.API) (*ai4World, error) {
+// askCluster reads what the cluster did, and says when ai4-accounting looked at it.
+func (o *AI4Options) askCluster(ctx context.Context, r v1.API) (*ai4World, error) {
 	all, err := r.Usage(ctx, &v1.UsageQuery{Window: cmp.Or(o.Period, "2000..today"), Measure: "records"})
 	if err != nil {
 		return nil, err
@@ -24,22 +24,22 @@ func (o *AI4Options) ask(ctx context.Context, r v1.API) (*ai4World, error) {
 		return nil, errors.New("ai4-accounting's figures are those of all users, and this principal may see some records only; report summary and report usage without -compat are for these")
 	}
 	w := &ai4World{from: all.Window.From.Time, to: all.Window.To.Time}
-	if w.namespaces, err = o.namespaces(ctx, r); err != nil {
+	if w.namespaces, err = o.namespacesOf(ctx, r); err != nil {
 		return nil, err
 	}
-	if err := w.read(ctx, r); err != nil {
+	if err := w.readRuns(ctx, r); err != nil {
 		return nil, err
 	}
 	if o.Period == "" {
-		w.from = o.first(w)
+		w.from = o.firstInstant(w)
 	}
-	w.waiting = w.unrecorded(o.Waiting)
-	w.instants, err = o.instants(w)
+	w.waiting = w.unrecordedWaiting(o.Waiting)
+	w.instants, err = o.snapshotTimes(w)
 	return w, err
 }
 
-// namespaces are those that records have ever had, and those of the options.
-func (o *AI4Options) namespaces(ctx context.Context, r v1.API) ([]string, error) {
+// namespacesOf are those that records have ever had, and those of the options.
+func (o *AI4Options) namespacesOf(ctx context.Context, r v1.API) ([]string, error) {
 	var known v1.Usage
 	var err error
 	for _, key := range []string{keyNamespace, keyGroup} {
@@ -65,8 +65,8 @@ func (o *AI4Options) namespaces(ctx context.Context, r v1.API) ([]string, error)
 	return list, nil
 }
 
-// read reads the runs that touch the window, and those that waited in it.
-func (w *ai4World) read(ctx context.Context, r v1.API) error {
+// readRuns reads the runs that touch the window, and those that waited in it.
+func (w *ai4World) readRuns(ctx context.Context, r v1.API) error {
 	b := ai4Builder{world: w, jobs: map[string]*ai4Job{}, allocations: map[string]*allocation{}}
 	started := v1.TimeTest{Lt: v1.Time{Time: w.to.Add(ai4Waits)}}
 	for _, q := range []v1.ListRecordsQuery{
@@ -80,17 +80,17 @@ func (w *ai4World) read(ctx context.Context, r v1.API) error {
 				return fmt.Errorf("the records of ai4: %w", err)
 			}
 			for i := range page.Records {
-				b.add(&page.Records[i])
+				b.addRecord(&page.Records[i])
 			}
 			q.Cursor = string(page.Next)
 		}
 	}
-	b.finish()
+	b.finishJobs()
 	return nil
 }
 
-// first is when a history begins: with the first snapshot, else with the first job.
-func (o *AI4Options) first(w *ai4World) time.Time {
+// firstInstant is when a history begins: with the first snapshot, else with the first job.
+func (o *AI4Options) firstInstant(w *ai4World) time.Time {
 	switch {
 	case len(o.Snapshots) > 0:
 		return slices.MinFunc(o.Snapshots, time.Time.Compare)
@@ -102,8 +102,8 @@ func (o *AI4Options) first(w *ai4World) time.Time {
 	return o.Now.UTC().Truncate(24 * time.Hour)
 }
 
-// instants are the times of the snapshots of the window.
-func (o *AI4Options) instants(w *ai4World) (list []time.Time, err error) {
+// snapshotTimes are the times of the snapshots of the window.
+func (o *AI4Options) snapshotTimes(w *ai4World) (list []time.Time, err error) {
 	if o.Snapshots != nil {
 		for _, t := range o.Snapshots {
 			if !t.Before(w.from) && t.Before(w.to) {

@@ -31,7 +31,7 @@ const AI4Users = "users/user-db.json"
 // ai4-accounting's, and so are their figures: what a snapshot every few hours would
 // have seen, with MHz for cores where none were reserved. Summary has exact ones.
 func AI4(ctx context.Context, r v1.API, o AI4Options) (*AI4Files, error) {
-	world, err := o.ask(ctx, r)
+	world, err := o.askCluster(ctx, r)
 	if err != nil {
 		return nil, fmt.Errorf("report summary for ai4: %w", err)
 	}
@@ -39,23 +39,23 @@ func AI4(ctx context.Context, r v1.API, o AI4Options) (*AI4Files, error) {
 	if err != nil {
 		return nil, fmt.Errorf("report summary for ai4: the directory: %w", err)
 	}
-	s := world.sample()
+	s := world.takeSnapshots()
 	out := &AI4Files{Files: map[string][]byte{}}
-	users := o.users(s, d.People, out)
+	users := o.usersOf(s, d.People, out)
 	for _, n := range world.namespaces {
-		if !plain(n) {
+		if !isPlainName(n) {
 			out.Notes = append(out.Notes, fmt.Sprintf("The namespace %q has no files: Nomad does not allow this name.", n))
 			continue
 		}
-		if err := s.files(n, users, out.Files); err != nil {
+		if err := s.writeFiles(n, users, out.Files); err != nil {
 			return nil, fmt.Errorf("report summary for ai4: %w", err)
 		}
 	}
 	return out, out.addUsers(users)
 }
 
-// plain reports whether Nomad allows a name for namespaces, and it is thus fit for a file.
-func plain(name string) bool {
+// isPlainName reports whether Nomad allows a name for namespaces, and it is thus fit for a file.
+func isPlainName(name string) bool {
 	const allowed = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_"
 	return name != "" && len(name) <= 128 && strings.Trim(name, allowed) == ""
 }
@@ -81,17 +81,17 @@ type ai4Day struct {
 // level is a number of jobs in the mean of those snapshots that have some.
 type level struct{ jobs, snapshots int64 }
 
-func (l *level) add(jobs int64) {
+func (l *level) addLevel(jobs int64) {
 	if jobs > 0 {
 		l.jobs, l.snapshots = l.jobs+jobs, l.snapshots+1
 	}
 }
 
-func (l *level) mean() int64 {
+func (l *level) meanLevel() int64 {
 	if l.snapshots == 0 {
 		return 0
 	}
-	return even(big.NewRat(l.jobs, l.snapshots))
+	return roundHalfEven(big.NewRat(l.jobs, l.snapshots))
 }
 
 // seen is what a snapshot has of a namespace.
@@ -100,8 +100,8 @@ type seen struct {
 	sum                     amounts
 }
 
-// sample takes the snapshots.
-func (w *ai4World) sample() *samples {
+// takeSnapshots takes the snapshots.
+func (w *ai4World) takeSnapshots() *samples {
 	s := &samples{
 		snapshots: map[string]int64{}, series: map[string]map[string]*ai4Day{},
 		users: map[string]map[string]*[5]*big.Rat{}, owners: map[string]bool{},
@@ -112,7 +112,7 @@ func (w *ai4World) sample() *samples {
 		if len(s.days) == 0 || s.days[len(s.days)-1] != day {
 			s.days, s.today = append(s.days, day), map[[2]string]*amounts{}
 		}
-		if s.snapshot(w.namespaces, jobs.at(t), w.waiting[t], t, day) {
+		if s.addSnapshot(w.namespaces, jobs.jobsAt(t), w.waiting[t], t, day) {
 			s.snapshots[day]++
 		}
 		if i+1 == len(w.instants) || w.instants[i+1].UTC().Format(time.DateOnly) != day {
@@ -122,15 +122,15 @@ func (w *ai4World) sample() *samples {
 	return s
 }
 
-// snapshot adds one, and reports whether it has any line.
-func (s *samples) snapshot(namespaces []string, jobs []*ai4Job, waiting []AI4Waiting, t time.Time, day string) (some bool) {
+// addSnapshot adds one, and reports whether it has any line.
+func (s *samples) addSnapshot(namespaces []string, jobs []*ai4Job, waiting []AI4Waiting, t time.Time, day string) (some bool) {
 	found := map[string]*seen{}
 	for _, n := range namespaces {
 		found[n] = &seen{}
 	}
 	for _, j := range jobs {
 		f := found[j.namespace]
-		state, a, r := j.at(t)
+		state, a, r := j.stateAt(t)
 		if f == nil || state == ai4Gone {
 			continue
 		}
@@ -138,7 +138,7 @@ func (s *samples) snapshot(namespaces []string, jobs []*ai4Job, waiting []AI4Wai
 		if state != ai4Running && state != ai4Queued {
 			continue
 		}
-		had := s.seen(j.namespace, a.owner)
+		had := s.amountsOf(j.namespace, a.owner)
 		if state == ai4Queued {
 			f.queued++
 			continue
@@ -152,14 +152,14 @@ func (s *samples) snapshot(namespaces []string, jobs []*ai4Job, waiting []AI4Wai
 	for _, j := range waiting {
 		if f := found[j.Namespace]; f != nil {
 			f.queued++
-			s.seen(j.Namespace, j.Owner)
+			s.amountsOf(j.Namespace, j.Owner)
 		}
 	}
 	return s.addDay(found, day)
 }
 
-// seen is what a user had on the day that is being read.
-func (s *samples) seen(namespace, owner string) *amounts {
+// amountsOf is what a user had on the day that is being read.
+func (s *samples) amountsOf(namespace, owner string) *amounts {
 	s.owners[owner] = true
 	who := [2]string{namespace, owner}
 	if s.today[who] == nil {
@@ -187,8 +187,8 @@ func (s *samples) addDay(found map[string]*seen, day string) (some bool) {
 		for i := range f.sum {
 			d.sum[i] += f.sum[i]
 		}
-		d.queued.add(f.queued)
-		d.running.add(f.running)
+		d.queued.addLevel(f.queued)
+		d.running.addLevel(f.running)
 	}
 	return some
 }
@@ -213,8 +213,8 @@ func (s *samples) endDay(day string) {
 	}
 }
 
-// files makes those of a namespace.
-func (s *samples) files(namespace string, users map[string]AI4User, out map[string][]byte) error {
+// writeFiles makes those of a namespace.
+func (s *samples) writeFiles(namespace string, users map[string]AI4User, out map[string][]byte) error {
 	series := [][]string{append(append([]string{"date"}, ai4Resources()...), "queued", "running")}
 	for _, day := range s.days {
 		d := s.series[namespace][day]
@@ -223,9 +223,9 @@ func (s *samples) files(namespace string, users map[string]AI4User, out map[stri
 		}
 		line := []string{day}
 		for _, n := range d.sum {
-			line = append(line, whole(even(big.NewRat(n, d.rows))))
+			line = append(line, wholeNumber(roundHalfEven(big.NewRat(n, d.rows))))
 		}
-		series = append(series, append(line, whole(d.queued.mean()), whole(d.running.mean())))
+		series = append(series, append(line, wholeNumber(d.queued.meanLevel()), wholeNumber(d.running.meanLevel())))
 	}
 	agg := [][]string{append([]string{"owner"}, ai4Resources()...)}
 	merged := [][]string{{"user id", "name", "email"}}
@@ -236,9 +236,9 @@ func (s *samples) files(namespace string, users map[string]AI4User, out map[stri
 	for _, owner := range slices.Sorted(maps.Keys(s.users[namespace])) {
 		var line []string
 		for i, sum := range s.users[namespace][owner] {
-			n := even(sum)
+			n := roundHalfEven(sum)
 			total[i] += n
-			line = append(line, whole(n))
+			line = append(line, wholeNumber(n))
 		}
 		agg = append(agg, append([]string{owner}, line...))
 		if u, known := users[owner]; known {
@@ -247,24 +247,24 @@ func (s *samples) files(namespace string, users map[string]AI4User, out map[stri
 	}
 	full := [][]string{ai4Resources(), nil}
 	if len(s.users[namespace]) == 0 { // its table of no users has a row of zeros, in all columns
-		full = [][]string{agg[0], {whole(0)}}
+		full = [][]string{agg[0], {wholeNumber(0)}}
 	}
 	for _, n := range total {
-		full[1] = append(full[1], whole(n))
+		full[1] = append(full[1], wholeNumber(n))
 	}
 	tables := map[string][][]string{"timeseries": series, "users-agg": agg, "users-agg-merged": merged, "full-agg": full}
 	for name, table := range tables {
-		if err := semicolons("summaries/"+namespace+"-"+name+".csv", table, out); err != nil {
+		if err := writeSemicolons("summaries/"+namespace+"-"+name+".csv", table, out); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func whole(n int64) string { return strconv.FormatInt(n, 10) }
+func wholeNumber(n int64) string { return strconv.FormatInt(n, 10) }
 
-// semicolons writes a table as ai4-accounting does.
-func semicolons(name string, table [][]string, out map[string][]byte) error {
+// writeSemicolons writes a table as ai4-accounting does.
+func writeSemicolons(name string, table [][]string, out map[string][]byte) error {
 	var b bytes.Buffer
 	w := csv.NewWriter(&b)
 	w.Comma = ';'
@@ -275,8 +275,8 @@ func semicolons(name string, table [][]string, out map[string][]byte) error {
 	return nil
 }
 
-// users are those of a former file, with what the directory says of who was seen.
-func (o *AI4Options) users(s *samples, people []v1.Person, out *AI4Files) map[string]AI4User {
+// usersOf are those of a former file, with what the directory says of who was seen.
+func (o *AI4Options) usersOf(s *samples, people []v1.Person, out *AI4Files) map[string]AI4User {
 	users := map[string]AI4User{}
 	maps.Copy(users, o.Known)
 	for _, p := range people {
@@ -310,5 +310,5 @@ func (f *AI4Files) addUsers(users map[string]AI4User) error {
 		return fmt.Errorf("%s: %w", AI4Users, err)
 	}
 	f.Files[AI4Users] = bytes.TrimSuffix(b.Bytes(), []byte("\n"))
-	return semicolons("users/user-db.csv", table, f.Files)
+	return writeSemicolons("users/user-db.csv", table, f.Files)
 }

@@ -24,9 +24,9 @@ func worldOf(t *testing.T, records string) *ai4World {
 	}
 	b := ai4Builder{world: &ai4World{}, jobs: map[string]*ai4Job{}, allocations: map[string]*allocation{}}
 	for i := range list {
-		b.add(&list[i])
+		b.addRecord(&list[i])
 	}
-	b.finish()
+	b.finishJobs()
 	return b.world
 }
 
@@ -36,7 +36,7 @@ func listed(t *testing.T, records string) string {
 	var out strings.Builder
 	for _, j := range worldOf(t, records).jobs {
 		for hour := range 24 {
-			state, _, _ := j.at(time.Date(2026, 3, 1, hour, 0, 30, 0, time.UTC))
+			state, _, _ := j.stateAt(time.Date(2026, 3, 1, hour, 0, 30, 0, time.UTC))
 			out.WriteByte(".SQRD"[state])
 		}
 	}
@@ -69,7 +69,7 @@ func TestAI4_RunKnownBySightings_CountsInEachOfThem(t *testing.T) {
 		}
 		for name, times := range map[string][]time.Time{"as they were": taken, "at even times": even} {
 			for i, at := range times {
-				state, _, _ := j.at(at)
+				state, _, _ := j.stateAt(at)
 				if runs := i >= first && i <= last; runs != (state == ai4Running) || i > last && state != ai4Gone {
 					t.Fatalf("snapshots %s: number %d of %d says %d of a run that was seen by %d to %d: %s", name, i, len(taken), state, first, last, text)
 				}
@@ -116,7 +116,7 @@ func TestASnapshotSaysOfAJobWhatNomadWouldHaveListed(t *testing.T) {
 
 func TestHalvesAreRoundedToEvenNumbers(t *testing.T) {
 	for _, c := range [][3]int64{{1, 2, 0}, {3, 2, 2}, {5, 2, 2}, {7, 3, 2}, {8, 3, 3}, {0, 1, 0}, {1017, 2, 508}, {508501, 1000, 509}} {
-		if got := even(big.NewRat(c[0], c[1])); got != c[2] {
+		if got := roundHalfEven(big.NewRat(c[0], c[1])); got != c[2] {
 			t.Errorf("%d/%d is %d, want %d", c[0], c[1], got, c[2])
 		}
 	}
@@ -159,8 +159,8 @@ func TestAI4_JobsThatNeverRan_WaitInTheSnapshotsThatShowThem(t *testing.T) {
 				jobs, shown = jobs+never, shown+1
 			}
 		}
-		w.waiting = w.unrecorded(waiting)
-		d := w.sample().series["n"]["2026-03-01"]
+		w.waiting = w.unrecordedWaiting(waiting)
+		d := w.takeSnapshots().series["n"]["2026-03-01"]
 		if want := (level{jobs, shown}); d == nil || d.queued != want {
 			t.Fatalf("queued %+v, want %+v", d, want)
 		}

@@ -66,10 +66,10 @@ type accounted struct {
 // and all but the first of a job, task and part. Days begin by the clock of zone.
 func ReadClusterAccountant(tables io.Reader, accounting []io.Reader, zone *time.Location) (*ClusterAccountant, error) {
 	c := newClusterAccountant()
-	if err := c.tables(tables, zone); err != nil {
+	if err := c.readTables(tables, zone); err != nil {
 		return nil, fmt.Errorf("the tables of ClusterAccountant: %w", err)
 	}
-	if err := c.filled(); err != nil {
+	if err := c.checkFilled(); err != nil {
 		return nil, fmt.Errorf("the tables of ClusterAccountant: %w", err)
 	}
 	if len(accounting) == 0 && len(c.records) == 0 {
@@ -79,7 +79,7 @@ func ReadClusterAccountant(tables io.Reader, accounting []io.Reader, zone *time.
 		lines := bufio.NewScanner(file)
 		lines.Buffer(nil, 1<<20)
 		for n := 1; lines.Scan(); n++ {
-			if err := c.line(lines.Text()); err != nil {
+			if err := c.addLine(lines.Text()); err != nil {
 				return nil, fmt.Errorf("line %d of the accounting: %w", n, err)
 			}
 		}
@@ -121,14 +121,14 @@ func allOf(r io.Reader, most int64) (string, error) {
 	return string(text), nil
 }
 
-// tables takes the rows of the tables.
-func (c *ClusterAccountant) tables(r io.Reader, zone *time.Location) error {
+// readTables takes the rows of the tables.
+func (c *ClusterAccountant) readTables(r io.Reader, zone *time.Location) error {
 	text, err := allOf(r, mostTables)
 	if err != nil {
 		return err
 	}
 	var rows []accountingRow // until all types of nodes are known
-	err = inserts(text, accountantTables(), func(table string, row sqlRow) error {
+	err = readInserts(text, accountantTables(), func(table string, row sqlRow) error {
 		switch table {
 		case "accounting":
 			rows = append(rows, accountingRow{
@@ -136,16 +136,16 @@ func (c *ClusterAccountant) tables(r io.Reader, zone *time.Location) error {
 				key: row["job_number"] + ":" + row["task_number"] + ":" + row["pe_taskid"],
 			})
 		case "principal_investigator":
-			c.people = append(c.people, investigator{user: row["userid"], alias: cmp.Or(row["alias"], row["userid"]), exempt: row.truth("exempt")})
+			c.people = append(c.people, investigator{user: row["userid"], alias: cmp.Or(row["alias"], row["userid"]), exempt: row.truthOf("exempt")})
 		case "project":
 			if _, twice := c.projects[row["groupid"]]; !twice {
 				c.projects[row["groupid"]] = row["pi_owner_userid"]
 				c.order = append(c.order, row["groupid"])
 			}
 		case "processor_type":
-			return c.nodes(row, zone)
+			return c.addNodes(row, zone)
 		case "contribution":
-			units, err := row.product("no_of_processors", "split_percentage", "su_charge")
+			units, err := row.productOf("no_of_processors", "split_percentage", "su_charge")
 			if err != nil {
 				return err
 			}
@@ -154,7 +154,7 @@ func (c *ClusterAccountant) tables(r io.Reader, zone *time.Location) error {
 		return nil
 	})
 	for i := 0; err == nil && i < len(rows); i++ {
-		if err = c.add(rows[i]); err != nil {
+		if err = c.addRow(rows[i]); err != nil {
 			err = fmt.Errorf("row %d of accounting: %w", i+1, err)
 		}
 	}
@@ -171,15 +171,15 @@ func ReadTables(dump string, take func(table string, row map[string]string) erro
 	for word := range strings.FieldsSeq("create drop lock unlock set use begin start commit") {
 		s.named[word] = true
 	}
-	return s.inserts(tables, func(table string, row sqlRow) error { return take(table, row) })
+	return s.readInserts(tables, func(table string, row sqlRow) error { return take(table, row) })
 }
 
 // accountingRow is what is read of a record; key names its job, task and part.
 type accountingRow struct{ host, group, owner, end, cpu, key string }
 
-// filled returns an error that names the tables without rows of which a report is made.
+// checkFilled returns an error that names the tables without rows of which a report is made.
 // Contributions may be missing: then there are no ratios.
-func (c *ClusterAccountant) filled() error {
+func (c *ClusterAccountant) checkFilled() error {
 	var missing []string
 	for _, table := range []struct {
 		name string
@@ -198,7 +198,7 @@ func (c *ClusterAccountant) filled() error {
 	return nil
 }
 
-func (c *ClusterAccountant) nodes(row sqlRow, zone *time.Location) error {
+func (c *ClusterAccountant) addNodes(row sqlRow, zone *time.Location) error {
 	// The first match counts that begins where the name does.
 	pattern, err := regexp.Compile(`\A(?:` + row["regex"] + `)`)
 	if err != nil {
@@ -208,18 +208,18 @@ func (c *ClusterAccountant) nodes(row sqlRow, zone *time.Location) error {
 	if err != nil {
 		return fmt.Errorf("processor_type: the date %q is not like 2012-10-05", row["date_installed"])
 	}
-	number, err := row.product("processor_qty", "node_qty")
+	number, err := row.productOf("processor_qty", "node_qty")
 	if err != nil {
 		return err
 	}
-	factor, err := row.product("su_charge")
+	factor, err := row.productOf("su_charge")
 	if err != nil {
 		return err
 	}
 	if cluster := row["cluster"]; cluster != "" && !slices.Contains(c.clusters, cluster) {
 		c.clusters = append(c.clusters, cluster)
 	}
-	c.types = append(c.types, nodeType{installed: installed, pattern: pattern, number: number, factor: factor, cluster: row["cluster"], disabled: row.truth("disabled")})
+	c.types = append(c.types, nodeType{installed: installed, pattern: pattern, number: number, factor: factor, cluster: row["cluster"], disabled: row.truthOf("disabled")})
 	return nil
 }
 
@@ -239,8 +239,8 @@ const (
 	allFields  = 43
 )
 
-// line takes a line of the accounting, or counts why not.
-func (c *ClusterAccountant) line(text string) error {
+// addLine takes a line of the accounting, or counts why not.
+func (c *ClusterAccountant) addLine(text string) error {
 	f := strings.Split(strings.TrimRight(text, ":"), ":") // empty fields at the end disappear, as in Java
 	switch {
 	case text == "":
@@ -253,14 +253,14 @@ func (c *ClusterAccountant) line(text string) error {
 		c.dropped["lines that have not 43 fields"]++
 		return nil
 	}
-	return c.add(accountingRow{
+	return c.addRow(accountingRow{
 		host: f[fieldHost], group: f[fieldGroup], owner: f[fieldOwner], end: f[fieldEnd], cpu: f[fieldCPU],
 		key: f[fieldJob] + ":" + f[fieldTask] + ":" + f[fieldPart],
 	})
 }
 
-// add takes a record, or counts why not.
-func (c *ClusterAccountant) add(r accountingRow) error {
+// addRow takes a record, or counts why not.
+func (c *ClusterAccountant) addRow(r accountingRow) error {
 	end, err := strconv.ParseInt(r.end, 10, 64)
 	if err != nil {
 		return fmt.Errorf("invalid end %q: must be seconds since 1970", r.end)
@@ -278,16 +278,16 @@ func (c *ClusterAccountant) add(r accountingRow) error {
 		return nil
 	}
 	c.seen[r.key] = true
-	factor, cluster := c.worth(r.host)
+	factor, cluster := c.worthOf(r.host)
 	c.records = append(c.records, accounted{
 		host: r.host, group: r.group, owner: r.owner, end: time.Unix(end, 0), units: cpu.Mul(cpu, factor), cluster: cluster,
 	})
 	return nil
 }
 
-// worth is the factor of a host, and its cluster: of the first type that matches,
+// worthOf is the factor of a host, and its cluster: of the first type that matches,
 // whatever its date, and whether or not it is disabled.
-func (c *ClusterAccountant) worth(host string) (*big.Rat, string) {
+func (c *ClusterAccountant) worthOf(host string) (*big.Rat, string) {
 	for i := range c.types {
 		if t := &c.types[i]; t.pattern.MatchString(host) {
 			return t.factor, cmp.Or(t.cluster, c.clusters[0])
@@ -300,12 +300,12 @@ func (c *ClusterAccountant) worth(host string) (*big.Rat, string) {
 // sqlRow is a row of a table: the values as texts, NULL as an empty one.
 type sqlRow map[string]string
 
-func (r sqlRow) truth(column string) bool {
+func (r sqlRow) truthOf(column string) bool {
 	return strings.EqualFold(r[column], "true") || r[column] == "1" || r[column] == "\x01"
 }
 
-// product multiplies numbers of a row.
-func (r sqlRow) product(columns ...string) (*big.Rat, error) {
+// productOf multiplies numbers of a row.
+func (r sqlRow) productOf(columns ...string) (*big.Rat, error) {
 	out := big.NewRat(1, 1)
 	for _, column := range columns {
 		n := v1.Rational(r[column])

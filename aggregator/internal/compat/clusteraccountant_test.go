@@ -162,7 +162,7 @@ func TestADumpOfTablesIsReadAsItIsWritten(t *testing.T) {
 		"insert into db.`project` values (2,'b','p'); insert into `db`.project values (3,'c','p'); insert into db.": "2|b|p 3|c|p ",
 	} {
 		var got strings.Builder
-		err := inserts(text, accountantTables(), func(_ string, row sqlRow) error {
+		err := readInserts(text, accountantTables(), func(_ string, row sqlRow) error {
 			got.WriteString(row["gid"] + "|" + row["groupid"] + "|" + row["pi_owner_userid"] + " ")
 			return nil
 		})
@@ -224,7 +224,7 @@ func TestWhoIsExemptAndContributedIsNotOver(t *testing.T) {
 	}{
 		{true, one, one, "N/A", "N/A"}, {true, one, none, "N/A", "Over"}, {true, none, one, "", "Under"}, {false, one, none, "Over", "Over"}, {false, none, none, "", "N/A"},
 	} {
-		if page, text := shown(c.exempt, c.used, c.gave, report.Cell{}); page.String() != c.page || text != c.text {
+		if page, text := shownLine(c.exempt, c.used, c.gave, report.Cell{}); page.String() != c.page || text != c.text {
 			t.Errorf("%+v: %q, %q", c, page, text)
 		}
 	}
@@ -255,7 +255,7 @@ func dumped(t *testing.T, c *ClusterAccountant, lines string, explicit bool) str
 	for line := range strings.Lines(lines) {
 		line = strings.TrimSuffix(line, "\n")
 		before := len(seen.records)
-		if err := seen.line(line); err != nil {
+		if err := seen.addLine(line); err != nil {
 			t.Fatal(err)
 		}
 		if len(seen.records) == before {
@@ -345,7 +345,7 @@ func FuzzInserts(f *testing.F) {
 	f.Add("insert into project values (1,'a','b');")
 	f.Add("INSERT INTO `contribution` (`id`) VALUES (1),(NULL); -- x")
 	f.Fuzz(func(_ *testing.T, text string) {
-		_ = inserts(text, accountantTables(), func(string, sqlRow) error { return nil })
+		_ = readInserts(text, accountantTables(), func(string, sqlRow) error { return nil })
 	})
 }
 
@@ -354,6 +354,6 @@ func FuzzAccountingLine(f *testing.F) {
 	f.Fuzz(func(_ *testing.T, text string) {
 		c := newClusterAccountant()
 		c.clusters = []string{"all"}
-		_ = c.line(text)
+		_ = c.addLine(text)
 	})
 }

@@ -48,22 +48,22 @@ func (c *ClusterAccountant) Subscription(o report.SubscriptionOptions) (*report.
 		if i == 0 {
 			begin = from
 		}
-		found = found || len(p.within()) > 0
-		d.Add(p.build()...)
+		found = found || len(p.recordsWithin()) > 0
+		d.Add(p.buildTables()...)
 		d.Notes = append(d.Notes, p.notes...)
 	}
 	if !found {
-		if err := c.unmatched(o.Where); err != nil {
+		if err := c.unmatchedError(o.Where); err != nil {
 			return nil, err
 		}
-		return nil, c.nothing(o.Periods, begin, zone)
+		return nil, c.nothingError(o.Periods, begin, zone)
 	}
-	d.Notes = append(d.Notes, c.notes()...)
+	d.Notes = append(d.Notes, c.notesOf()...)
 	return d, d.Check()
 }
 
-// unmatched is the error of a filter that no record passes, whatever the period.
-func (c *ClusterAccountant) unmatched(where map[string]string) error {
+// unmatchedError is the error of a filter that no record passes, whatever the period.
+func (c *ClusterAccountant) unmatchedError(where map[string]string) error {
 	names := map[string]map[string]bool{accountantGroup: {}, accountantOwner: {}}
 	for i := range c.records {
 		names[accountantGroup][c.records[i].group], names[accountantOwner][c.records[i].owner] = true, true
@@ -77,8 +77,8 @@ func (c *ClusterAccountant) unmatched(where map[string]string) error {
 	return nil
 }
 
-// nothing is the error of a report in whose periods no job ended.
-func (c *ClusterAccountant) nothing(periods []string, begin time.Time, zone *time.Location) error {
+// nothingError is the error of a report in whose periods no job ended.
+func (c *ClusterAccountant) nothingError(periods []string, begin time.Time, zone *time.Location) error {
 	var months []string
 	for i := range c.records {
 		if end := c.records[i].end; end.Unix() > 0 {
@@ -100,7 +100,7 @@ func (c *ClusterAccountant) nothing(periods []string, begin time.Time, zone *tim
 	return fmt.Errorf("%w: no job of the accounting ended in %s, nor in any other month; not taken: %s", report.ErrNothing, which, strings.Join(why, ", "))
 }
 
-func (c *ClusterAccountant) notes() (notes []string) {
+func (c *ClusterAccountant) notesOf() (notes []string) {
 	for _, why := range slices.Sorted(maps.Keys(c.dropped)) {
 		notes = append(notes, fmt.Sprintf("Not taken: %d %s.", c.dropped[why], why))
 	}
@@ -130,25 +130,25 @@ const (
 	accountantOwner = "owner"
 )
 
-// passes reports whether the filters let a record pass.
-func (p *accountantPeriod) passes(r *accounted) bool {
+// passesFilters reports whether the filters let a record pass.
+func (p *accountantPeriod) passesFilters(r *accounted) bool {
 	group, byGroup := p.where[accountantGroup]
 	owner, byOwner := p.where[accountantOwner]
 	return (!byGroup || slices.Contains(v1.SplitList(group), r.group)) && (!byOwner || slices.Contains(v1.SplitList(owner), r.owner))
 }
 
-// within are the records that end in the period and pass the filters.
-func (p *accountantPeriod) within() (list []*accounted) {
+// recordsWithin are the records that end in the period and pass the filters.
+func (p *accountantPeriod) recordsWithin() (list []*accounted) {
 	for i := range p.c.records {
-		if r := &p.c.records[i]; !r.end.Before(p.From.Time) && r.end.Before(p.To.Time) && p.passes(r) {
+		if r := &p.c.records[i]; !r.end.Before(p.From.Time) && r.end.Before(p.To.Time) && p.passesFilters(r) {
 			list = append(list, r)
 		}
 	}
 	return list
 }
 
-func (p *accountantPeriod) build() []report.Table {
-	list := p.within()
+func (p *accountantPeriod) buildTables() []report.Table {
+	list := p.recordsWithin()
 	alias := map[string]string{}
 	for _, i := range p.c.people {
 		alias[i.user] = i.alias
@@ -159,34 +159,34 @@ func (p *accountantPeriod) build() []report.Table {
 	}
 	for _, r := range list {
 		su := new(big.Rat).Quo(r.units, big.NewRat(3600, 1))
-		add(byGroup, r.group, su)
-		add(byOwner, r.owner, su)
+		addTo(byGroup, r.group, su)
+		addTo(byOwner, r.owner, su)
 		if user, ok := p.c.projects[r.group]; ok {
-			add(byProject, r.group, su)
-			add(byPI, user, su)
+			addTo(byProject, r.group, su)
+			addTo(byPI, user, su)
 		}
 	}
 	if len(list) == 0 {
 		p.notes = append(p.notes, p.Name+": no job ended.")
 	}
 	return []report.Table{
-		p.subscription(byPI),
-		p.sums("project", "Service units by project", byProject),
-		p.sums("group", "Service units by Unix group", byGroup),
-		p.sums("owner", "Service units by owner", byOwner),
-		p.utilization(list),
+		p.subscriptionTable(byPI),
+		p.sumsTable("project", "Service units by project", byProject),
+		p.sumsTable("group", "Service units by Unix group", byGroup),
+		p.sumsTable("owner", "Service units by owner", byOwner),
+		p.utilizationTable(list),
 	}
 }
 
-func add(to map[string]*big.Rat, name string, n *big.Rat) {
+func addTo(to map[string]*big.Rat, name string, n *big.Rat) {
 	if to[name] == nil {
 		to[name] = new(big.Rat)
 	}
 	to[name].Add(to[name], n)
 }
 
-// subscription is the table of investigators.
-func (p *accountantPeriod) subscription(used map[string]*big.Rat) report.Table {
+// subscriptionTable is the table of investigators.
+func (p *accountantPeriod) subscriptionTable(used map[string]*big.Rat) report.Table {
 	t := report.Table{
 		Name: fmt.Sprintf("subscription-%d", p.number), Title: "Service units and subscription by PI, " + p.Name,
 		Columns: []report.Column{
@@ -204,7 +204,7 @@ func (p *accountantPeriod) subscription(used map[string]*big.Rat) report.Table {
 	}
 	gave, all, total := map[string]*big.Rat{}, new(big.Rat), new(big.Rat)
 	for _, one := range p.c.contributions {
-		add(gave, one.credit, one.units)
+		addTo(gave, one.credit, one.units)
 	}
 	for _, i := range p.c.people {
 		if gave[i.user] == nil {
@@ -228,7 +228,7 @@ func (p *accountantPeriod) subscription(used map[string]*big.Rat) report.Table {
 		if used[i.user].Sign() > 0 && gave[i.user].Sign() > 0 {
 			ratio = report.Quotient(share.Number(), contribution.Number())
 		}
-		page, text := shown(i.exempt, used[i.user], gave[i.user], ratio)
+		page, text := shownLine(i.exempt, used[i.user], gave[i.user], ratio)
 		t.Rows = append(t.Rows, []report.Cell{
 			v1.Words(i.alias), v1.Rat(used[i.user]), share, v1.Rat(gave[i.user]), contribution, ratio, page, v1.Words(text), v1.Words(map[bool]string{true: "✓", false: "✗"}[i.exempt]),
 		})
@@ -237,9 +237,9 @@ func (p *accountantPeriod) subscription(used map[string]*big.Rat) report.Table {
 	return t
 }
 
-// shown is what stands on ClusterAccountant's page, where who used nothing has no line,
+// shownLine is what stands on ClusterAccountant's page, where who used nothing has no line,
 // and in its text, which knows no exemption.
-func shown(exempt bool, used, gave *big.Rat, ratio report.Cell) (page report.Cell, text string) {
+func shownLine(exempt bool, used, gave *big.Rat, ratio report.Cell) (page report.Cell, text string) {
 	uses, contributes := used.Sign() > 0, gave.Sign() > 0
 	switch {
 	case uses && contributes && ratio.Number() == nil: // only who is exempt contributes, so that there is nothing to divide by
@@ -262,8 +262,8 @@ func shown(exempt bool, used, gave *big.Rat, ratio report.Cell) (page report.Cel
 	return v1.Words(text), text
 }
 
-// sums is a table of service units by something.
-func (p *accountantPeriod) sums(name, title string, sums map[string]*big.Rat) report.Table {
+// sumsTable is a table of service units by something.
+func (p *accountantPeriod) sumsTable(name, title string, sums map[string]*big.Rat) report.Table {
 	t := report.Table{
 		Name: fmt.Sprintf("%s-%d", name, p.number), Title: title + ", " + p.Name,
 		Columns: []report.Column{{Name: name, Title: name, Kind: report.Text}, {Name: "used", Title: "Used", Kind: report.Number, Unit: "SU", Period: p.number}},
@@ -281,9 +281,9 @@ func (p *accountantPeriod) sums(name, title string, sums map[string]*big.Rat) re
 	return t
 }
 
-// utilization is the course of the clusters: days ÷ 2 intervals, at most 50. The first
+// utilizationTable is the course of the clusters: days ÷ 2 intervals, at most 50. The first
 // cluster, which has what is of no other one, is the last column.
-func (p *accountantPeriod) utilization(list []*accounted) report.Table {
+func (p *accountantPeriod) utilizationTable(list []*accounted) report.Table {
 	clusters := append(slices.Clone(p.c.clusters[1:]), p.c.clusters[0])
 	t := report.Table{
 		Name: fmt.Sprintf("utilization-%d", p.number), Title: "Cluster utilization, " + p.Name,
@@ -315,16 +315,16 @@ func (p *accountantPeriod) utilization(list []*accounted) report.Table {
 		begin := p.From.Add(time.Duration(i) * step)
 		row := []report.Cell{v1.Words(begin.In(p.zone).Format(report.MinuteLayout))}
 		for _, name := range clusters {
-			row = append(row, p.full(used[name][i], name, begin.Add(step), step))
+			row = append(row, p.fullness(used[name][i], name, begin.Add(step), step))
 		}
 		t.Rows = append(t.Rows, row)
 	}
 	return t
 }
 
-// full is how full a cluster was in an interval, with the nodes that are there at its
+// fullness is how full a cluster was in an interval, with the nodes that are there at its
 // end; what was used, taken for per cent, where there are none.
-func (p *accountantPeriod) full(used *big.Rat, cluster string, end time.Time, step time.Duration) report.Cell {
+func (p *accountantPeriod) fullness(used *big.Rat, cluster string, end time.Time, step time.Duration) report.Cell {
 	if used == nil {
 		used = new(big.Rat)
 	}

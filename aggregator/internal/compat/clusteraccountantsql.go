@@ -7,58 +7,58 @@ import (
 	"strings"
 )
 
-// inserts calls take for each row that the INSERT statements of a dump put into one of
+// readInserts calls take for each row that the INSERT statements of a dump put into one of
 // the tables. The columns of a table are those that the statement names, or those of the
 // definition; of a table without columns they are those of its CREATE TABLE statement,
 // which comes first. All other statements are passed over.
-func inserts(text string, tables map[string][]string, take func(table string, row sqlRow) error) error {
-	return (&sqlScanner{text: text}).inserts(tables, take)
+func readInserts(text string, tables map[string][]string, take func(table string, row sqlRow) error) error {
+	return (&sqlScanner{text: text}).readInserts(tables, take)
 }
 
-func (s *sqlScanner) inserts(tables map[string][]string, take func(table string, row sqlRow) error) error {
+func (s *sqlScanner) readInserts(tables map[string][]string, take func(table string, row sqlRow) error) error {
 	tables = maps.Clone(tables)
 	for {
-		w := s.next()
+		w := s.nextToken()
 		switch {
 		case w.kind == sqlEnd:
 			return s.err
 		case w.kind == sqlWord && strings.EqualFold(w.text, "create"):
-			s.create(tables)
+			s.readCreate(tables)
 			continue
 		case w.kind != sqlWord || !strings.EqualFold(w.text, "insert"):
-			s.pass(strings.ToLower(w.text))
-			s.skip(w)
+			s.passOver(strings.ToLower(w.text))
+			s.skipStatement(w)
 			continue
 		}
-		if err := s.insert(tables, take); err != nil {
-			return fmt.Errorf("line %d: %w", s.line(), err)
+		if err := s.readInsert(tables, take); err != nil {
+			return fmt.Errorf("line %d: %w", s.lineNumber(), err)
 		}
 	}
 }
 
-// insert reads a statement behind its first word.
-func (s *sqlScanner) insert(tables map[string][]string, take func(string, sqlRow) error) error {
-	w := s.next()
+// readInsert reads a statement behind its first word.
+func (s *sqlScanner) readInsert(tables map[string][]string, take func(string, sqlRow) error) error {
+	w := s.nextToken()
 	for w.kind == sqlWord && (strings.EqualFold(w.text, "into") || strings.EqualFold(w.text, "ignore")) {
-		w = s.next()
+		w = s.nextToken()
 	}
-	w = s.last(w)
+	w = s.lastOfName(w)
 	table := strings.ToLower(w.text[strings.LastIndexByte(w.text, '.')+1:])
 	columns, ours := tables[table]
 	if !ours {
-		s.pass("insert into " + table)
-		s.skip(w)
+		s.passOver("insert into " + table)
+		s.skipStatement(w)
 		return s.err
 	}
-	w = s.next()
-	if w.is("(") {
+	w = s.nextToken()
+	if w.isSign("(") {
 		columns = nil
-		for w = s.next(); w.kind == sqlWord || w.is(","); w = s.next() {
+		for w = s.nextToken(); w.kind == sqlWord || w.isSign(","); w = s.nextToken() {
 			if w.kind == sqlWord {
 				columns = append(columns, strings.ToLower(w.text))
 			}
 		}
-		w = s.next()
+		w = s.nextToken()
 	}
 	if columns == nil {
 		return fmt.Errorf("unknown columns of %s: dump it with its CREATE TABLE statement, as mysqldump does, or with --complete-insert", table)
@@ -66,70 +66,70 @@ func (s *sqlScanner) insert(tables map[string][]string, take func(string, sqlRow
 	if w.kind != sqlWord || !strings.EqualFold(w.text, "values") {
 		return fmt.Errorf("there is %q in place of values for %s", firstOf(w.text, 40), table)
 	}
-	return s.rows(table, columns, take)
+	return s.readRows(table, columns, take)
 }
 
-// create reads a statement behind its first word. It takes the columns of a table that has
+// readCreate reads a statement behind its first word. It takes the columns of a table that has
 // none.
-func (s *sqlScanner) create(tables map[string][]string) {
-	w := s.next()
+func (s *sqlScanner) readCreate(tables map[string][]string) {
+	w := s.nextToken()
 	for w.kind == sqlWord && slices.Contains([]string{"table", "if", "not", "exists"}, strings.ToLower(w.text)) {
-		w = s.next()
+		w = s.nextToken()
 	}
-	w = s.last(w)
+	w = s.lastOfName(w)
 	table := strings.ToLower(w.text[strings.LastIndexByte(w.text, '.')+1:])
 	columns, ours := tables[table]
-	if w = s.next(); !ours || columns != nil || !w.is("(") {
-		s.skip(w)
+	if w = s.nextToken(); !ours || columns != nil || !w.isSign("(") {
+		s.skipStatement(w)
 		return
 	}
 	for depth, first := 1, true; depth > 0 && w.kind != sqlEnd; {
-		s.space()
+		s.skipSpace()
 		named := strings.HasPrefix(s.text[min(s.at, len(s.text)):], "`")
-		w = s.next()
+		w = s.nextToken()
 		switch {
-		case w.is("("):
+		case w.isSign("("):
 			depth++
-		case w.is(")"):
+		case w.isSign(")"):
 			depth--
 		case first && w.kind == sqlWord && (named || !slices.Contains([]string{"primary", "unique", "key", "index", "constraint", "fulltext", "foreign", "check"}, strings.ToLower(w.text))):
 			columns = append(columns, strings.ToLower(w.text))
 		}
-		first = depth == 1 && w.is(",")
+		first = depth == 1 && w.isSign(",")
 	}
 	tables[table] = columns
-	s.skip(w)
+	s.skipStatement(w)
 }
 
-// last goes to the end of a name like `database`.`table`, which begins with w.
-func (s *sqlScanner) last(w sqlToken) sqlToken {
+// lastOfName goes to the end of a name like `database`.`table`, which begins with w.
+func (s *sqlScanner) lastOfName(w sqlToken) sqlToken {
 	for w.kind == sqlWord {
-		s.space()
+		s.skipSpace()
 		if !strings.HasSuffix(w.text, ".") && !strings.HasPrefix(s.text[min(s.at, len(s.text)):], ".") {
 			break
 		}
-		w = s.next()
+		w = s.nextToken()
 	}
 	return w
 }
 
-// rows reads (…), (…);.
-func (s *sqlScanner) rows(table string, columns []string, take func(string, sqlRow) error) error {
-	for w := s.next(); ; w = s.next() {
+// readRows reads (…), (…);.
+func (s *sqlScanner) readRows(table string, columns []string, take func(string, sqlRow) error) error {
+	for w := s.nextToken(); ; w = s.nextToken() {
 		switch {
-		case w.is(","):
+		case w.isSign(","):
 			continue
-		case w.is(";") || w.kind == sqlEnd:
+		case w.isSign(";") || w.kind == sqlEnd:
 			return s.err
-		case !w.is("("):
+		case !w.isSign("("):
 			return fmt.Errorf("there is %q in place of a row of %s", firstOf(w.text, 40), table)
 		}
 		row, n := sqlRow{}, 0
-		for w = s.next(); !w.is(")"); w = s.next() {
+		for w = s.nextToken(); !w.isSign(")"); w = s.nextToken() {
 			switch {
 			case w.kind == sqlEnd:
 				return fmt.Errorf("a row of %s has no end", table)
-			case w.is(","):
+			case w.isSign(","):
 				continue
 			case n >= len(columns):
 				return fmt.Errorf("a row of %s has more than the %d columns %s", table, len(columns), strings.Join(columns, ", "))
@@ -163,7 +163,7 @@ const (
 	sqlSign
 )
 
-func (t sqlToken) is(sign string) bool { return t.kind == sqlSign && t.text == sign }
+func (t sqlToken) isSign(sign string) bool { return t.kind == sqlSign && t.text == sign }
 
 // sqlScanner cuts SQL into tokens.
 type sqlScanner struct {
@@ -175,33 +175,35 @@ type sqlScanner struct {
 	named  map[string]bool                  // statements that passed is not called for again
 }
 
-// pass names a statement that is passed over.
-func (s *sqlScanner) pass(statement string) {
+// passOver names a statement that is passed over.
+func (s *sqlScanner) passOver(statement string) {
 	if s.passed != nil && !s.named[statement] {
 		s.named[statement] = true
-		s.passed(s.line(), statement)
+		s.passed(s.lineNumber(), statement)
 	}
 }
 
-func (s *sqlScanner) line() int { return 1 + strings.Count(s.text[:min(s.at, len(s.text))], "\n") }
+func (s *sqlScanner) lineNumber() int {
+	return 1 + strings.Count(s.text[:min(s.at, len(s.text))], "\n")
+}
 
-// skip goes behind the end of the statement that w is in.
-func (s *sqlScanner) skip(w sqlToken) {
-	for !w.is(";") && w.kind != sqlEnd {
-		w = s.next()
+// skipStatement goes behind the end of the statement that w is in.
+func (s *sqlScanner) skipStatement(w sqlToken) {
+	for !w.isSign(";") && w.kind != sqlEnd {
+		w = s.nextToken()
 	}
 }
 
-func (s *sqlScanner) next() sqlToken {
-	s.space()
+func (s *sqlScanner) nextToken() sqlToken {
+	s.skipSpace()
 	if s.at >= len(s.text) {
 		return sqlToken{}
 	}
 	switch c := s.text[s.at]; {
 	case c == '\'' || c == '"':
-		return sqlToken{sqlText, s.quoted(c)}
+		return sqlToken{sqlText, s.readQuoted(c)}
 	case c == '`':
-		return sqlToken{sqlWord, s.quoted(c)}
+		return sqlToken{sqlWord, s.readQuoted(c)}
 	case sqlLetter(c):
 		from := s.at
 		for s.at < len(s.text) && sqlLetter(s.text[s.at]) {
@@ -217,24 +219,24 @@ func sqlLetter(c byte) bool {
 	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_' || c == '.' || c == '-' || c == '+' || c >= 0x80
 }
 
-// space goes over spaces and comments.
-func (s *sqlScanner) space() {
+// skipSpace goes over spaces and comments.
+func (s *sqlScanner) skipSpace() {
 	for s.at < len(s.text) {
 		rest := s.text[s.at:]
 		switch {
 		case strings.IndexByte(" \t\r\n\f", rest[0]) >= 0:
 			s.at++
 		case rest[0] == '#', strings.HasPrefix(rest, "-- "), strings.HasPrefix(rest, "--\n"):
-			s.over(rest, "\n")
+			s.skipOver(rest, "\n")
 		case strings.HasPrefix(rest, "/*"):
-			s.over(rest, "*/")
+			s.skipOver(rest, "*/")
 		default:
 			return
 		}
 	}
 }
 
-func (s *sqlScanner) over(rest, end string) {
+func (s *sqlScanner) skipOver(rest, end string) {
 	if i := strings.Index(rest, end); i >= 0 {
 		s.at += i + len(end)
 		return
@@ -242,14 +244,14 @@ func (s *sqlScanner) over(rest, end string) {
 	s.at = len(s.text)
 }
 
-// quoted reads a text that begins with a quotation mark; two of them stand for one.
-func (s *sqlScanner) quoted(mark byte) string {
+// readQuoted reads a text that begins with a quotation mark; two of them stand for one.
+func (s *sqlScanner) readQuoted(mark byte) string {
 	var b strings.Builder
 	for s.at++; s.at < len(s.text); s.at++ {
 		switch c := s.text[s.at]; {
 		case c == '\\' && mark != '`' && s.at+1 < len(s.text):
 			s.at++
-			b.WriteByte(escaped(s.text[s.at]))
+			b.WriteByte(unescape(s.text[s.at]))
 		case c != mark:
 			b.WriteByte(c)
 		case s.at+1 < len(s.text) && s.text[s.at+1] == mark:
@@ -264,8 +266,8 @@ func (s *sqlScanner) quoted(mark byte) string {
 	return b.String()
 }
 
-// escaped is what a letter behind a backslash stands for.
-func escaped(c byte) byte {
+// unescape is what a letter behind a backslash stands for.
+func unescape(c byte) byte {
 	if i := strings.IndexByte("0btnrZ", c); i >= 0 {
 		return "\x00\b\t\n\r\x1a"[i]
 	}
