@@ -310,7 +310,7 @@ func TestBucketsCoverTheWindowWhateverTheZone(t *testing.T) {
 		zone, _ := Zone(rapid.SampledFrom(zoneNames()).Draw(t, "zone"))
 		from := record.Time(rapid.Int64Range(-4_000_000_000, 8_000_000_000).Draw(t, "second"))*record.Second + record.Time(rapid.Int64Range(0, 999_999).Draw(t, "micro"))
 		u := Unit(rapid.IntRange(int(Hour), int(Year)).Draw(t, "unit"))
-		length := rapid.Int64Range(1, int64(u.shortest())*60).Draw(t, "length")
+		length := rapid.Int64Range(1, int64(u.shortestOf())*60).Draw(t, "length")
 		w := Window{From: from, To: from + record.Time(length)}
 		edges, err := Edges(w, u, zone, most)
 		if err != nil {
@@ -339,7 +339,7 @@ func TestTheDaysOfAUnitAreTheUnit(t *testing.T) {
 		zone, _ := Zone(rapid.SampledFrom(zoneNames()).Draw(t, "zone"))
 		from := record.Time(rapid.Int64Range(-4_000_000_000, 8_000_000_000).Draw(t, "second")) * record.Second
 		u := Unit(rapid.IntRange(int(Week), int(Year)).Draw(t, "unit"))
-		w := Window{From: from, To: from + 3*u.shortest()}
+		w := Window{From: from, To: from + 3*u.shortestOf()}
 		days, err := Edges(w, Day, zone, most)
 		large, e := Edges(w, u, zone, most)
 		if err != nil || e != nil {
@@ -358,9 +358,9 @@ func TestALabelIsAWordForItsBucket(t *testing.T) {
 		zone, _ := Zone(rapid.SampledFrom(zoneNames()).Draw(t, "zone"))
 		at := record.Time(rapid.Int64Range(-4_000_000_000, 8_000_000_000).Draw(t, "second")) * record.Second
 		u := Unit(rapid.IntRange(int(Day), int(Year)).Draw(t, "unit"))
-		w, err := ParseWindow(u.label(zone, at), 0, zone)
+		w, err := ParseWindow(u.labelAt(zone, at), 0, zone)
 		if err != nil || at < w.From || at >= w.To {
-			t.Fatalf("%s is in the %s %s, which is %s, %v", at, u, u.label(zone, at), text(w), err)
+			t.Fatalf("%s is in the %s %s, which is %s, %v", at, u, u.labelAt(zone, at), text(w), err)
 		}
 	})
 }

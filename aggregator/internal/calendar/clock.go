@@ -8,4 +8,4 @@ import "time"
 func Now() time.Time { return ByClock(time.Now()) }
 
 // ByClock returns what this node's clock shows at an instant of the machine's.
-func ByClock(t time.Time) time.Time { return t.Add(offset()) }
+func ByClock(t time.Time) time.Time { return t.Add(clockOffset()) }

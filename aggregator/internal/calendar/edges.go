@@ -7,9 +7,9 @@ import (
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
-// shortest is less than the shortest unit of its kind, apart from what is cut off
+// shortestOf is less than the shortest unit of its kind, apart from what is cut off
 // by the ends of a window or by a change of the clock.
-func (u Unit) shortest() record.Time {
+func (u Unit) shortestOf() record.Time {
 	return [...]record.Time{Hour: record.Hour, Day: 20 * record.Hour, Week: 6 * record.Day, Month: 27 * record.Day, Quarter: 89 * record.Day, Year: 364 * record.Day}[u]
 }
 
@@ -18,21 +18,21 @@ func (u Unit) shortest() record.Time {
 // last edge are those of the window. None is empty. An error says that there would
 // be more than most.
 func Edges(w Window, u Unit, zone *time.Location, most int) ([]record.Time, error) {
-	if err := w.check(); err != nil {
+	if err := w.checkWindow(); err != nil {
 		return nil, err
 	}
 	if u == None {
 		return []record.Time{w.From, w.To}, nil
 	}
-	if n := int64((w.To - w.From) / u.shortest()); n > int64(most) {
+	if n := int64((w.To - w.From) / u.shortestOf()); n > int64(most) {
 		return nil, fmt.Errorf("the window from %s to %s has about %d times %q, and at most %d are answered; ask for a shorter window or a longer bucket", w.From, w.To, n, u, most)
 	}
 	if u == Hour {
-		return hours(w, zone), nil
+		return hourEdges(w, zone), nil
 	}
 	edges := []record.Time{w.From}
-	for d := u.add(u.floor(dayOf(zone, w.From)), 1); ; d = u.add(d, 1) {
-		t := d.start(zone)
+	for d := u.addUnits(u.floorDay(dayOf(zone, w.From)), 1); ; d = u.addUnits(d, 1) {
+		t := d.startOfDay(zone)
 		if t >= w.To {
 			return append(edges, w.To), nil
 		}
@@ -42,16 +42,16 @@ func Edges(w Window, u Unit, zone *time.Location, most int) ([]record.Time, erro
 	}
 }
 
-// hours cuts at full hours and wherever the clock is changed.
-func hours(w Window, zone *time.Location) []record.Time {
+// hourEdges cuts at full hours and wherever the clock is changed.
+func hourEdges(w Window, zone *time.Location) []record.Time {
 	edges := []record.Time{w.From}
-	at := seconds(w.From)
-	change, ahead := jump(zone, at), zoneOffset(zone, at)
+	at := wholeSeconds(w.From)
+	change, ahead := nextClockChange(zone, at), zoneOffset(zone, at)
 	for {
-		at = (floor(at+ahead, 3600)+1)*3600 - ahead
+		at = (floorDivide(at+ahead, 3600)+1)*3600 - ahead
 		if at >= change {
 			at = change
-			change, ahead = jump(zone, at), zoneOffset(zone, at)
+			change, ahead = nextClockChange(zone, at), zoneOffset(zone, at)
 		}
 		t := record.Time(at) * record.Second
 		if t >= w.To {
@@ -67,7 +67,7 @@ func hours(w Window, zone *time.Location) []record.Time {
 func Labels(edges []record.Time, u Unit, zone *time.Location) []string {
 	out := make([]string, len(edges)-1)
 	for i := range out {
-		out[i] = u.label(zone, edges[i])
+		out[i] = u.labelAt(zone, edges[i])
 	}
 	return out
 }

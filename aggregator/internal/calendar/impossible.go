@@ -18,13 +18,13 @@ func Impossible(word string) string {
 	part := regexp.MustCompile(`^(\d{4})-([qQwW])(\d{1,2})$`)
 	word = strings.TrimSpace(word)
 	if m := part.FindStringSubmatch(word); m != nil {
-		return impossiblePart(number(m[1]), m[2], number(m[3]))
+		return impossiblePart(parseNumber(m[1]), m[2], parseNumber(m[3]))
 	}
 	m := date.FindStringSubmatch(word)
 	if m == nil {
 		return ""
 	}
-	year, month, day := number(m[1]), number(m[2]), number(m[3])
+	year, month, day := parseNumber(m[1]), parseNumber(m[2]), parseNumber(m[3])
 	switch last := time.Date(year, time.Month(month)+1, 0, 0, 0, 0, 0, time.UTC).Day(); {
 	case month < 1 || month > 12:
 		return fmt.Sprintf("there is no month %d", month)
@@ -32,7 +32,7 @@ func Impossible(word string) string {
 		return fmt.Sprintf("there is no 29 February in %d", year)
 	case m[3] != "" && (day < 1 || day > last):
 		return fmt.Sprintf("there is no %d %s", day, time.Month(month))
-	case number(m[4]) > 23 || number(m[5]) > 59:
+	case parseNumber(m[4]) > 23 || parseNumber(m[5]) > 59:
 		return fmt.Sprintf("there is no time %s:%s", m[4], m[5])
 	case len(m[2]) < 2 || m[3] != "" && len(m[3]) < 2:
 		return "months and days have two digits, as in " + strings.TrimSuffix(fmt.Sprintf("%04d-%02d-%02d", year, month, day), "-00")
@@ -55,15 +55,15 @@ func impossiblePart(year int, kind string, n int) string {
 	return ""
 }
 
-// number is that of at most four digits; 0 without any.
-func number(digits string) int {
+// parseNumber is that of at most four digits; 0 without any.
+func parseNumber(digits string) int {
 	n, _ := strconv.Atoi(digits) // it has only digits
 	return n
 }
 
-// correction says what is wrong with a word, which may be A..B, or which of others is meant;
+// correctionFor says what is wrong with a word, which may be A..B, or which of others is meant;
 // "" where that is not known. Of a day that the clock of the zone left out it says so.
-func correction(word string, zone *time.Location, others ...string) string {
+func correctionFor(word string, zone *time.Location, others ...string) string {
 	if why := Impossible(word); why != "" {
 		return why
 	}

@@ -4,5 +4,5 @@ package calendar
 
 import "time"
 
-// offset is how far the node's clock is ahead of the machine's.
-func offset() time.Duration { return 0 }
+// clockOffset is how far the node's clock is ahead of the machine's.
+func clockOffset() time.Duration { return 0 }

@@ -13,7 +13,7 @@ import (
 // read at every look, so that the clock can jump. What cannot be read is 0.
 const OffsetVariable = "BURSAR_TEST_CLOCK_OFFSET"
 
-func offset() time.Duration {
+func clockOffset() time.Duration {
 	text := os.Getenv(OffsetVariable)
 	if name, ok := strings.CutPrefix(text, "@"); ok {
 		raw, err := os.ReadFile(name)

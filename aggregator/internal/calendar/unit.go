@@ -34,7 +34,7 @@ func ParseUnit(word string) (Unit, error) {
 	}
 	i := slices.Index(Units(), word)
 	if i < 0 {
-		return None, fmt.Errorf("invalid interval %q: %s", excerpt(word), wantedUnit(word))
+		return None, fmt.Errorf("invalid interval %q: %s", excerptOf(word), wantedUnit(word))
 	}
 	return Unit(i + 1), nil
 }
@@ -55,19 +55,19 @@ func (u Unit) String() string {
 	return Units()[u-1]
 }
 
-// floor returns the first day of the unit that a day is in.
-func (u Unit) floor(d day) day {
-	t := d.date()
+// floorDay returns the first day of the unit that a day is in.
+func (u Unit) floorDay(d day) day {
+	t := d.utcDate()
 	y, m, _ := t.Date()
 	switch u {
 	case Week:
 		return d - day(t.Weekday()+6)%7
 	case Month:
-		return civil(y, m, 1)
+		return civilDay(y, m, 1)
 	case Quarter:
-		return civil(y, m-(m-1)%3, 1)
+		return civilDay(y, m-(m-1)%3, 1)
 	case Year:
-		return civil(y, 1, 1)
+		return civilDay(y, 1, 1)
 	case None, Hour, Day:
 	}
 	return d
@@ -79,37 +79,37 @@ func (u Unit) Starts(t record.Time, zone *time.Location) bool {
 	case None:
 		return true
 	case Hour: // see hours
-		at := seconds(t)
-		return t == record.Time(at)*record.Second && ((at+zoneOffset(zone, at))%3600 == 0 || jump(zone, at-1) == at)
+		at := wholeSeconds(t)
+		return t == record.Time(at)*record.Second && ((at+zoneOffset(zone, at))%3600 == 0 || nextClockChange(zone, at-1) == at)
 	case Day, Week, Month, Quarter, Year:
 	}
 	d := dayOf(zone, t)
-	return u.floor(d) == d && d.start(zone) == t
+	return u.floorDay(d) == d && d.startOfDay(zone) == t
 }
 
-// months is how many months the unit has; 0 when it is counted in days.
-func (u Unit) months() int { return [...]int{Month: 1, Quarter: 3, Year: 12}[u] }
+// monthsOf is how many months the unit has; 0 when it is counted in days.
+func (u Unit) monthsOf() int { return [...]int{Month: 1, Quarter: 3, Year: 12}[u] }
 
-// days is how many days the unit has; 0 when it is counted in months.
-func (u Unit) days() int { return [...]int{Day: 1, Week: 7, Year: 0}[u] }
+// daysOf is how many days the unit has; 0 when it is counted in months.
+func (u Unit) daysOf() int { return [...]int{Day: 1, Week: 7, Year: 0}[u] }
 
-// add returns the day n units later. One that its month does not have is the last
+// addUnits returns the day n units later. One that its month does not have is the last
 // of the month.
-func (u Unit) add(d day, n int) day {
-	if u.months() == 0 {
-		return d + day(n*u.days())
+func (u Unit) addUnits(d day, n int) day {
+	if u.monthsOf() == 0 {
+		return d + day(n*u.daysOf())
 	}
-	y, m, at := d.date().Date()
-	m += time.Month(n * u.months())
-	return min(civil(y, m, at), civil(y, m+1, 1)-1)
+	y, m, at := d.utcDate().Date()
+	m += time.Month(n * u.monthsOf())
+	return min(civilDay(y, m, at), civilDay(y, m+1, 1)-1)
 }
 
-func civil(y int, m time.Month, d int) day { return dayAt(time.Date(y, m, d, 0, 0, 0, 0, time.UTC)) }
+func civilDay(y int, m time.Month, d int) day { return dayAt(time.Date(y, m, d, 0, 0, 0, 0, time.UTC)) }
 
-// label names the unit that an instant is in, in the words of [ParseWindow]; an
+// labelAt names the unit that an instant is in, in the words of [ParseWindow]; an
 // hour by its beginning.
-func (u Unit) label(zone *time.Location, t record.Time) string {
-	d := dayOf(zone, t).date()
+func (u Unit) labelAt(zone *time.Location, t record.Time) string {
+	d := dayOf(zone, t).utcDate()
 	switch u {
 	case Hour:
 		return hourLabel(zone, t)
@@ -130,7 +130,7 @@ func (u Unit) label(zone *time.Location, t record.Time) string {
 }
 
 func hourLabel(zone *time.Location, t record.Time) string {
-	at := time.Unix(seconds(t), 0).In(zone)
+	at := time.Unix(wholeSeconds(t), 0).In(zone)
 	layout := "2006-01-02T15:00Z07:00"
 	if _, offset := at.Zone(); offset%60 != 0 {
 		layout = "2006-01-02T15:00Z07:00:00"

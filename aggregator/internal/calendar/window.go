@@ -28,7 +28,7 @@ const Words = "2026, 2026-Q3, 2026-03, 2026-W05, 2026-03-01, today, this-week, l
 // ErrEmpty is wrapped when a window ends before it starts, or there.
 var ErrEmpty = errors.New("the window has no time in it")
 
-func (w Window) check() error {
+func (w Window) checkWindow() error {
 	if w.To > w.From {
 		return nil
 	}
@@ -41,15 +41,15 @@ func (w Window) check() error {
 func ParseWindow(word string, now record.Time, zone *time.Location) (Window, error) {
 	word = strings.ToLower(strings.TrimSpace(word))
 	if first, last, ok := strings.Cut(word, ".."); ok && !strings.Contains(last, "..") {
-		a, err := side(first, now, zone)
+		a, err := parseSide(first, now, zone)
 		if err != nil {
 			return Window{}, err
 		}
-		b, err := side(last, now, zone)
+		b, err := parseSide(last, now, zone)
 		if err != nil {
 			return Window{}, err
 		}
-		return Window{From: a.From, To: b.To}.aligned(zone).limited()
+		return Window{From: a.From, To: b.To}.alignWindow(zone).limitWindow()
 	}
 	if w, ok := parsePeriod(word, zone); ok {
 		return w, nil
@@ -58,12 +58,12 @@ func ParseWindow(word string, now record.Time, zone *time.Location) (Window, err
 		return w, nil
 	}
 	if span, err := hcl.ParseDuration(word); err == nil && span >= time.Microsecond {
-		return Window{From: max(now-record.Time(span.Microseconds()), record.MinTime), To: now, length: true}.limited()
+		return Window{From: max(now-record.Time(span.Microseconds()), record.MinTime), To: now, length: true}.limitWindow()
 	}
-	if hint := correction(word, zone); hint != "" {
-		return Window{}, fmt.Errorf("invalid window %q: %s", excerpt(word), hint)
+	if hint := correctionFor(word, zone); hint != "" {
+		return Window{}, fmt.Errorf("invalid window %q: %s", excerptOf(word), hint)
 	}
-	return Window{}, fmt.Errorf("invalid window %q: use one of %s", excerpt(word), Words)
+	return Window{}, fmt.Errorf("invalid window %q: use one of %s", excerptOf(word), Words)
 }
 
 // InIntervals returns the window for a table or a chart by intervals: a length, such as 14d,
@@ -73,17 +73,17 @@ func (w Window) InIntervals(u Unit, zone *time.Location) Window {
 	switch {
 	case !w.length || u == None:
 	case u == Hour:
-		at := seconds(w.From)
+		at := wholeSeconds(w.From)
 		ahead := zoneOffset(zone, at)
-		w.From = max(record.Time(floor(at+ahead, 3600)*3600-ahead)*record.Second, record.MinTime)
+		w.From = max(record.Time(floorDivide(at+ahead, 3600)*3600-ahead)*record.Second, record.MinTime)
 	default:
-		w.From = max(dayOf(zone, w.From).start(zone), record.MinTime)
+		w.From = max(dayOf(zone, w.From).startOfDay(zone), record.MinTime)
 	}
 	return w
 }
 
-// side reads one side of A..B.
-func side(word string, now record.Time, zone *time.Location) (Window, error) {
+// parseSide reads one side of A..B.
+func parseSide(word string, now record.Time, zone *time.Location) (Window, error) {
 	if t, err := record.ParseTime(strings.ToUpper(word)); err == nil {
 		return Window{From: t, To: t}, nil
 	}
@@ -102,7 +102,7 @@ func Between(from, to string, now record.Time, zone *time.Location) (Window, err
 			return Window{}, err
 		}
 	}
-	return Window{From: a, To: b}.aligned(zone).limited()
+	return Window{From: a, To: b}.alignWindow(zone).limitWindow()
 }
 
 // Point reads a word for an instant: RFC 3339, a date with a time of the zone's
@@ -117,28 +117,28 @@ func Point(word string, now record.Time, zone *time.Location) (record.Time, erro
 	}
 	for _, layout := range []string{"2006-01-02T15:04", "2006-01-02 15:04", "2006-01-02T15:04:05", time.DateTime} {
 		if t, err := time.Parse(layout, word); err == nil {
-			return record.Time(first(zone, t.Unix()))*record.Second + record.Time(t.Nanosecond()/1000), nil
+			return record.Time(firstSecondShowing(zone, t.Unix()))*record.Second + record.Time(t.Nanosecond()/1000), nil
 		}
 	}
 	w, err := ParseWindow(word, now, zone)
 	if err != nil {
-		if hint := correction(word, zone, "now"); hint != "" {
-			return 0, fmt.Errorf("invalid time %q: %s", excerpt(word), hint)
+		if hint := correctionFor(word, zone, "now"); hint != "" {
+			return 0, fmt.Errorf("invalid time %q: %s", excerptOf(word), hint)
 		}
-		return 0, fmt.Errorf("invalid time %q: use RFC 3339, like 2026-03-01T12:00:00Z, a date with a time, like 2026-03-01T12:00, now, or the start of one of %s", excerpt(word), Words)
+		return 0, fmt.Errorf("invalid time %q: use RFC 3339, like 2026-03-01T12:00:00Z, a date with a time, like 2026-03-01T12:00, now, or the start of one of %s", excerptOf(word), Words)
 	}
 	return w.From, nil
 }
 
-// limited keeps a window within the times that records have.
-func (w Window) limited() (Window, error) {
+// limitWindow keeps a window within the times that records have.
+func (w Window) limitWindow() (Window, error) {
 	w.From, w.To = max(w.From, record.MinTime), min(w.To, record.MaxTime)
-	return w, w.check()
+	return w, w.checkWindow()
 }
 
-// units returns the window of n whole units from a day on.
-func units(u Unit, from day, n int, zone *time.Location) Window {
-	w := Window{From: from.start(zone), To: u.add(from, n).start(zone), unit: u, n: n}
+// wholeUnits returns the window of n whole units from a day on.
+func wholeUnits(u Unit, from day, n int, zone *time.Location) Window {
+	w := Window{From: from.startOfDay(zone), To: u.addUnits(from, n).startOfDay(zone), unit: u, n: n}
 	w.From, w.To = max(w.From, record.MinTime), min(w.To, record.MaxTime)
 	return w
 }
@@ -150,8 +150,8 @@ func parsePeriod(word string, zone *time.Location) (Window, bool) {
 		unit   Unit
 	}{{"2006", Year}, {"2006-01", Month}, {time.DateOnly, Day}} {
 		if t, err := time.Parse(p.layout, word); err == nil {
-			w := units(p.unit, dayAt(t), 1, zone)
-			return w, w.check() == nil // a day that the zone left out has no time
+			w := wholeUnits(p.unit, dayAt(t), 1, zone)
+			return w, w.checkWindow() == nil // a day that the zone left out has no time
 		}
 	}
 	head, tail, ok := strings.Cut(word, "-")
@@ -163,17 +163,17 @@ func parsePeriod(word string, zone *time.Location) (Window, bool) {
 	switch {
 	case err != nil:
 	case tail[0] == 'q' && len(tail) == 2 && 1 <= n && n <= 4:
-		return units(Quarter, Quarter.add(dayAt(t), int(n)-1), 1, zone), true
+		return wholeUnits(Quarter, Quarter.addUnits(dayAt(t), int(n)-1), 1, zone), true
 	case tail[0] == 'w' && len(tail) == 3 && 1 <= n:
 		monday := isoWeek(t.Year(), int(n))
-		y, _ := monday.date().ISOWeek()
-		return units(Week, monday, 1, zone), y == t.Year()
+		y, _ := monday.utcDate().ISOWeek()
+		return wholeUnits(Week, monday, 1, zone), y == t.Year()
 	}
 	return Window{}, false
 }
 
 // isoWeek returns the first day of a week of an ISO year: the first has January 4.
-func isoWeek(year, week int) day { return Week.floor(civil(year, 1, 4)) + day(7*(week-1)) }
+func isoWeek(year, week int) day { return Week.floorDay(civilDay(year, 1, 4)) + day(7*(week-1)) }
 
 // parseRelative reads today, yesterday, this-… and last-….
 func parseRelative(word string, now record.Time, zone *time.Location) (Window, bool) {
@@ -188,42 +188,42 @@ func parseRelative(word string, now record.Time, zone *time.Location) (Window, b
 	if err != nil || u < Day || which != "this" && which != "last" {
 		return Window{}, false
 	}
-	begin := u.floor(dayOf(zone, now))
+	begin := u.floorDay(dayOf(zone, now))
 	if which == "last" {
-		w := units(u, u.add(begin, -1), 1, zone)
-		if w.check() != nil { // yesterday was left out
-			w = units(u, begin-2, 1, zone)
+		w := wholeUnits(u, u.addUnits(begin, -1), 1, zone)
+		if w.checkWindow() != nil { // yesterday was left out
+			w = wholeUnits(u, begin-2, 1, zone)
 		}
 		return w, true
 	}
-	w := units(u, begin, 1, zone)
+	w := wholeUnits(u, begin, 1, zone)
 	w.To, w.runs = max(now, w.From+1), true
 	return w, true
 }
 
-// aligned finds out whether a window is whole units: the longest that fit.
-func (w Window) aligned(zone *time.Location) Window {
-	if w.check() != nil || w.From < record.MinTime || w.To > record.MaxTime {
+// alignWindow finds out whether a window is whole units: the longest that fit.
+func (w Window) alignWindow(zone *time.Location) Window {
+	if w.checkWindow() != nil || w.From < record.MinTime || w.To > record.MaxTime {
 		return w
 	}
 	a, b := dayOf(zone, w.From), dayOf(zone, w.To)
-	if a.start(zone) != w.From || b.start(zone) != w.To {
+	if a.startOfDay(zone) != w.From || b.startOfDay(zone) != w.To {
 		return w
 	}
 	for u := Year; u >= Day; u-- {
-		if u.floor(a) == a && u.floor(b) == b {
-			w.unit, w.n = u, u.between(a, b)
+		if u.floorDay(a) == a && u.floorDay(b) == b {
+			w.unit, w.n = u, u.unitsBetween(a, b)
 			return w
 		}
 	}
 	return w
 }
 
-// between is how many units there are from one first day of a unit to another.
-func (u Unit) between(a, b day) int {
-	if u.months() == 0 {
-		return int(b-a) / u.days()
+// unitsBetween is how many units there are from one first day of a unit to another.
+func (u Unit) unitsBetween(a, b day) int {
+	if u.monthsOf() == 0 {
+		return int(b-a) / u.daysOf()
 	}
-	from, to := a.date(), b.date()
-	return (12*(to.Year()-from.Year()) + int(to.Month()-from.Month())) / u.months()
+	from, to := a.utcDate(), b.utcDate()
+	return (12*(to.Year()-from.Year()) + int(to.Month()-from.Month())) / u.monthsOf()
 }

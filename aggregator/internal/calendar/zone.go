@@ -17,7 +17,7 @@ func Zone(name string) (*time.Location, error) {
 	}
 	zone, err := time.LoadLocation(name)
 	if err != nil || strings.EqualFold(name, "local") {
-		return nil, fmt.Errorf("there is no time zone %q; write a name like Europe/Berlin, America/New_York or UTC", excerpt(name))
+		return nil, fmt.Errorf("there is no time zone %q; write a name like Europe/Berlin, America/New_York or UTC", excerptOf(name))
 	}
 	return zone, nil
 }
@@ -27,13 +27,13 @@ const daySeconds = 24 * 3600
 // widest is further than any clock is from UTC, in seconds.
 const widest = 26 * 3600
 
-// first returns the first second at which the clock of the zone shows a civil time
+// firstSecondShowing returns the first second at which the clock of the zone shows a civil time
 // or a later one. Both are counted from 1970-01-01T00:00:00, the one in UTC, the
 // other as the clock shows it.
-func first(zone *time.Location, civil int64) int64 {
+func firstSecondShowing(zone *time.Location, civil int64) int64 {
 	at := civil - widest
 	for {
-		t, end := max(civil-zoneOffset(zone, at), at), jump(zone, at)
+		t, end := max(civil-zoneOffset(zone, at), at), nextClockChange(zone, at)
 		if t < end {
 			return t
 		}
@@ -47,12 +47,12 @@ func zoneOffset(zone *time.Location, at int64) int64 {
 	return int64(n)
 }
 
-// shown is what the clock of the zone shows at a second.
-func shown(zone *time.Location, at int64) int64 { return at + zoneOffset(zone, at) }
+// shownAt is what the clock of the zone shows at a second.
+func shownAt(zone *time.Location, at int64) int64 { return at + zoneOffset(zone, at) }
 
-// jump returns the first second after at at which the clock is changed; the
+// nextClockChange returns the first second after at at which the clock is changed; the
 // greatest number when it never is.
-func jump(zone *time.Location, at int64) int64 {
+func nextClockChange(zone *time.Location, at int64) int64 {
 	before := zoneOffset(zone, at)
 	for {
 		_, bound := time.Unix(at, 0).In(zone).ZoneBounds()
@@ -73,33 +73,35 @@ func jump(zone *time.Location, at int64) int64 {
 // day counts days from 1970-01-01.
 type day int64
 
-// start is the first instant of the day.
-func (d day) start(zone *time.Location) record.Time {
-	return record.Time(first(zone, int64(d)*daySeconds)) * record.Second
+// startOfDay is the first instant of the day.
+func (d day) startOfDay(zone *time.Location) record.Time {
+	return record.Time(firstSecondShowing(zone, int64(d)*daySeconds)) * record.Second
 }
 
 // StartOfDay returns when the day began that an instant is in.
-func StartOfDay(t record.Time, zone *time.Location) record.Time { return dayOf(zone, t).start(zone) }
+func StartOfDay(t record.Time, zone *time.Location) record.Time {
+	return dayOf(zone, t).startOfDay(zone)
+}
 
 // dayOf returns the day that an instant is in: the last one that began.
 func dayOf(zone *time.Location, t record.Time) day {
-	d := day(floor(shown(zone, seconds(t)), daySeconds))
-	for (d + 1).start(zone) <= t {
+	d := day(floorDivide(shownAt(zone, wholeSeconds(t)), daySeconds))
+	for (d + 1).startOfDay(zone) <= t {
 		d++
 	}
 	return d
 }
 
-// date is the day as a time in UTC.
-func (d day) date() time.Time { return time.Unix(int64(d)*daySeconds, 0).UTC() }
+// utcDate is the day as a time in UTC.
+func (d day) utcDate() time.Time { return time.Unix(int64(d)*daySeconds, 0).UTC() }
 
-func dayAt(t time.Time) day { return day(floor(t.Unix(), daySeconds)) }
+func dayAt(t time.Time) day { return day(floorDivide(t.Unix(), daySeconds)) }
 
-// seconds cuts an instant to seconds.
-func seconds(t record.Time) int64 { return floor(int64(t), int64(record.Second)) }
+// wholeSeconds cuts an instant to seconds.
+func wholeSeconds(t record.Time) int64 { return floorDivide(int64(t), int64(record.Second)) }
 
-// floor divides and rounds down.
-func floor(a, b int64) int64 {
+// floorDivide divides and rounds down.
+func floorDivide(a, b int64) int64 {
 	q := a / b
 	if a%b < 0 {
 		q--
@@ -107,8 +109,8 @@ func floor(a, b int64) int64 {
 	return q
 }
 
-// excerpt is the start of a text that is too long for a message.
-func excerpt(s string) string {
+// excerptOf is the start of a text that is too long for a message.
+func excerptOf(s string) string {
 	const most = 64
 	if len(s) <= most {
 		return s
@@ -119,5 +121,5 @@ func excerpt(s string) string {
 // Shown returns the first instant at which the clock of the zone shows a time or a
 // later one. Of civil, its date and clock in UTC count.
 func Shown(zone *time.Location, civil time.Time) record.Time {
-	return record.Time(first(zone, civil.Unix())) * record.Second
+	return record.Time(firstSecondShowing(zone, civil.Unix())) * record.Second
 }
