@@ -1,8 +1,8 @@
 package record
 
-// divide returns the quotient rounded down and the remainder, which is not
+// floorDivide returns the quotient rounded down and the remainder, which is not
 // negative.
-func divide(a, b int64) (quotient, remainder int64) {
+func floorDivide(a, b int64) (quotient, remainder int64) {
 	quotient, remainder = a/b, a%b
 	if remainder < 0 {
 		return quotient - 1, remainder + b
@@ -17,9 +17,9 @@ const (
 	eraShift = 719_468 // days from 0000-03-01 to 1970-01-01
 )
 
-// civil returns the date of a day since 1970-01-01.
-func civil(days int64) (year, month, day int64) {
-	era, inEra := divide(days+eraShift, eraDays)
+// civilDate returns the date of a day since 1970-01-01.
+func civilDate(days int64) (year, month, day int64) {
+	era, inEra := floorDivide(days+eraShift, eraDays)
 	inYear := (inEra - inEra/1460 + inEra/36524 - inEra/146096) / 365
 	yearDay := inEra - (365*inYear + inYear/4 - inYear/100)
 	shifted := (5*yearDay + 2) / 153 // months since March
@@ -35,7 +35,7 @@ func daysOf(year, month, day int64) int64 {
 	if month < 3 {
 		year, month = year-1, month+12
 	}
-	era, inEra := divide(year, 400)
+	era, inEra := floorDivide(year, 400)
 	yearDay := (153*(month-3)+2)/5 + day - 1
 	return era*eraDays + inEra*365 + inEra/4 - inEra/100 + yearDay - eraShift
 }
@@ -60,17 +60,17 @@ func parseTime(s string) (Time, bool) {
 		s[10] != 'T' && s[10] != 't' && s[10] != ' ' {
 		return None, false
 	}
-	year, month, day := 100*digits(s, 0)+digits(s, 2), digits(s, 5), digits(s, 8)
-	hour, minute, second := digits(s, 11), digits(s, 14), digits(s, 17)
-	if digits(s, 0)|digits(s, 2)|month|day|hour|minute|second < 0 ||
+	year, month, day := 100*twoDigits(s, 0)+twoDigits(s, 2), twoDigits(s, 5), twoDigits(s, 8)
+	hour, minute, second := twoDigits(s, 11), twoDigits(s, 14), twoDigits(s, 17)
+	if twoDigits(s, 0)|twoDigits(s, 2)|month|day|hour|minute|second < 0 ||
 		month < 1 || month > 12 || day < 1 || day > daysIn(year, month) || hour > 23 || minute > 59 || second > 60 {
 		return None, false
 	}
-	micro, n := fraction(s[clock:])
+	micro, n := parseFraction(s[clock:])
 	if n < 0 {
 		return None, false
 	}
-	shift, ok := offset(s[clock+n:])
+	shift, ok := parseOffset(s[clock+n:])
 	if !ok {
 		return None, false
 	}
@@ -78,8 +78,8 @@ func parseTime(s string) (Time, bool) {
 	return Time(seconds*int64(Second) + micro), true
 }
 
-// digits reads the two digits at i; a negative number when there are none.
-func digits(s string, i int) int64 {
+// twoDigits reads the two digits at i; a negative number when there are none.
+func twoDigits(s string, i int) int64 {
 	a, b := s[i]-'0', s[i+1]-'0'
 	if a > 9 || b > 9 {
 		return -1 << 32
@@ -87,9 +87,9 @@ func digits(s string, i int) int64 {
 	return int64(a)*10 + int64(b)
 }
 
-// fraction reads a point and digits as microseconds and returns how long they
+// parseFraction reads a point and digits as microseconds and returns how long they
 // are; a length below zero when there is a point alone.
-func fraction(s string) (micro int64, length int) {
+func parseFraction(s string) (micro int64, length int) {
 	if s == "" || s[0] != '.' {
 		return 0, 0
 	}
@@ -104,8 +104,8 @@ func fraction(s string) (micro int64, length int) {
 	return micro, i
 }
 
-// offset reads Z, ±hh:mm or ±hhmm as seconds.
-func offset(s string) (seconds int64, ok bool) {
+// parseOffset reads Z, ±hh:mm or ±hhmm as seconds.
+func parseOffset(s string) (seconds int64, ok bool) {
 	if s == "Z" || s == "z" {
 		return 0, true
 	}
@@ -115,7 +115,7 @@ func offset(s string) (seconds int64, ok bool) {
 	if len(s) != 5 || s[0] != '+' && s[0] != '-' {
 		return 0, false
 	}
-	hour, minute := digits(s, 1), digits(s, 3)
+	hour, minute := twoDigits(s, 1), twoDigits(s, 3)
 	if hour < 0 || minute < 0 || hour > 23 || minute > 59 {
 		return 0, false
 	}

@@ -20,10 +20,10 @@ const digestFormat = 1
 // Digest returns the digest of all of r's content.
 func (r *Record) Digest() Digest {
 	var buf [512]byte
-	return sum(appendRecord(append(buf[:0], digestFormat, 'r'), r))
+	return checksumOf(appendRecord(append(buf[:0], digestFormat, 'r'), r))
 }
 
-func sum(b []byte) Digest {
+func checksumOf(b []byte) Digest {
 	h := sha256.Sum256(b)
 	return Digest(h[:16])
 }

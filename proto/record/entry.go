@@ -79,20 +79,20 @@ type Entry struct {
 
 // Holding returns what the origin holds; nil when it holds nothing.
 func (e *Entry) Holding(o Origin) *Holding {
-	i, ok := e.find(o)
+	i, ok := e.findHolding(o)
 	if !ok {
 		return nil
 	}
 	return &e.Holdings[i]
 }
 
-func (e *Entry) find(o Origin) (int, bool) {
+func (e *Entry) findHolding(o Origin) (int, bool) {
 	return slices.BinarySearchFunc(e.Holdings, o, func(h Holding, o Origin) int { return h.Origin.Compare(o) })
 }
 
-// hold returns the origin's holding, made when there was none.
-func (e *Entry) hold(o Origin) *Holding {
-	i, ok := e.find(o)
+// holdingOf returns the origin's holding, made when there was none.
+func (e *Entry) holdingOf(o Origin) *Holding {
+	i, ok := e.findHolding(o)
 	if !ok {
 		e.Holdings = slices.Insert(e.Holdings, i, Holding{Origin: o, Stop: None})
 	}

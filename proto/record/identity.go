@@ -70,19 +70,21 @@ func (e *Entry) holdsOther(w *Write) bool {
 		return w.Record.Submit != None && w.Record.Submit > e.DeletedAt
 	}
 	if h := e.Holding(w.Origin); h != nil && h.Record != nil {
-		return differ(h.Record, w.Record)
+		return areDifferentRuns(h.Record, w.Record)
 	}
-	return slices.ContainsFunc(e.Holdings, func(h Holding) bool { return h.Record != nil && apart(h.Shown(), w.Record) })
+	return slices.ContainsFunc(e.Holdings, func(h Holding) bool { return h.Record != nil && areApart(h.Shown(), w.Record) })
 }
 
-// differ reports whether two records of one origin describe different runs.
-func differ(a, b *Record) bool { return a.Submit != None && b.Submit != None && a.Submit != b.Submit }
+// areDifferentRuns reports whether two records of one origin describe different runs.
+func areDifferentRuns(a, b *Record) bool {
+	return a.Submit != None && b.Submit != None && a.Submit != b.Submit
+}
 
-// apart reports whether records of two origins describe different runs: one was submitted
+// areApart reports whether records of two origins describe different runs: one was submitted
 // after the other had ended. Not every origin knows the submit time.
-func apart(a, b *Record) bool { return follows(a, b) || follows(b, a) }
+func areApart(a, b *Record) bool { return followsAfter(a, b) || followsAfter(b, a) }
 
-func follows(a, b *Record) bool {
+func followsAfter(a, b *Record) bool {
 	if a.Submit == None || b.Stop == None || b.Stop < b.Start || a.Submit == b.Submit {
 		return false
 	}

@@ -65,7 +65,7 @@ func (o Outcome) String() string {
 // taken for the nearest one in it.
 func (e *Entry) Merge(w Write) Outcome {
 	w.Version.Observed = min(max(w.Version.Observed, minObserved), maxObserved)
-	return e.merge(w)
+	return e.mergeWrite(w)
 }
 
 // The range of observations that others may make. Above it is room for
@@ -75,25 +75,25 @@ const (
 	maxObserved = 1 << 62
 )
 
-func (e *Entry) merge(w Write) Outcome {
+func (e *Entry) mergeWrite(w Write) Outcome {
 	if w.Op == OpDelete {
-		e.delete()
+		e.markDeleted()
 	}
 	if e.Deleted {
 		return Deleted
 	}
-	if !w.speaks() {
+	if !w.saysSomething() {
 		return Stale
 	}
 	before := e.Shown()
-	if !e.take(w) {
-		return e.refused(w)
+	if !e.takeWrite(w) {
+		return e.refusalOf(w)
 	}
-	return e.outcome(w, before)
+	return e.outcomeOf(w, before)
 }
 
-// speaks reports whether w says something that its origin can say.
-func (w *Write) speaks() bool {
+// saysSomething reports whether w says something that its origin can say.
+func (w *Write) saysSomething() bool {
 	switch w.Op {
 	case OpPut:
 		return w.Record != nil
@@ -105,12 +105,12 @@ func (w *Write) speaks() bool {
 	return false
 }
 
-// delete marks the entry and forgets what the origins said: an erased record
+// markDeleted marks the entry and forgets what the origins said: an erased record
 // must be gone.
-func (e *Entry) delete() { e.Deleted, e.Holdings = true, nil }
+func (e *Entry) markDeleted() { e.Deleted, e.Holdings = true, nil }
 
-// outcome names what a write did that was taken.
-func (e *Entry) outcome(w Write, before *Record) Outcome {
+// outcomeOf names what a write did that was taken.
+func (e *Entry) outcomeOf(w Write, before *Record) Outcome {
 	after := e.Shown()
 	switch {
 	case w.Op == OpWithdraw:
@@ -125,8 +125,8 @@ func (e *Entry) outcome(w Write, before *Record) Outcome {
 	return Merged
 }
 
-// refused names why a write was not taken: it repeats what is held, or is older.
-func (e *Entry) refused(w Write) Outcome {
+// refusalOf names why a write was not taken: it repeats what is held, or is older.
+func (e *Entry) refusalOf(w Write) Outcome {
 	h := e.Holding(w.Origin)
 	if w.Op == OpPut && h != nil && h.Record != nil && Same(h.Record, w.Record) {
 		return Unchanged
@@ -140,13 +140,13 @@ func (e *Entry) refused(w Write) Outcome {
 	return Stale
 }
 
-// take lets the origin's registers decide and reports whether one changed.
-func (e *Entry) take(w Write) bool {
-	h := e.hold(w.Origin)
+// takeWrite lets the origin's registers decide and reports whether one changed.
+func (e *Entry) takeWrite(w Write) bool {
+	h := e.holdingOf(w.Origin)
 	if w.Op == OpStop {
 		return h.takeStop(w)
 	}
-	if h.Version != (Version{}) && !wins(w, h) {
+	if h.Version != (Version{}) && !winsOver(w, h) {
 		return false
 	}
 	h.Rank, h.Version, h.Record, h.Archived = w.Rank, w.Version, w.Record, false
@@ -156,23 +156,23 @@ func (e *Entry) take(w Write) bool {
 	return true
 }
 
-// wins reports whether w replaces what h holds: for a source the greater, for
+// winsOver reports whether w replaces what h holds: for a source the greater, for
 // Pushed the lesser write. Both orders are total over all that the register has,
 // so that two writes that differ never tie.
-func wins(w Write, h *Holding) bool {
+func winsOver(w Write, h *Holding) bool {
 	if !w.Origin.IsPushed() {
 		c := cmp.Or(w.Version.Compare(h.Version), cmp.Compare(w.Rank, h.Rank))
-		return c > 0 || c == 0 && w.content().Compare(digestOf(h.Record)) > 0
+		return c > 0 || c == 0 && w.contentDigest().Compare(digestOf(h.Record)) > 0
 	}
 	c := cmp.Compare(w.Version.Observed, h.Version.Observed)
 	if c == 0 {
-		c = cmp.Or(w.content().Compare(digestOf(h.Record)), w.Version.Compare(h.Version), cmp.Compare(w.Rank, h.Rank))
+		c = cmp.Or(w.contentDigest().Compare(digestOf(h.Record)), w.Version.Compare(h.Version), cmp.Compare(w.Rank, h.Rank))
 	}
 	return c < 0
 }
 
-// content is the digest of what w says.
-func (w *Write) content() Digest {
+// contentDigest is the digest of what w says.
+func (w *Write) contentDigest() Digest {
 	if w.Op == OpWithdraw {
 		return Digest{}
 	}
@@ -199,24 +199,24 @@ func (h *Holding) takeStop(w Write) bool {
 // Join takes all that o holds into e: the merge of two entries of one id.
 func (e *Entry) Join(o *Entry) {
 	if e.Deleted || o.Deleted {
-		e.delete()
+		e.markDeleted()
 		return
 	}
 	for i := range o.Holdings {
-		e.join(&o.Holdings[i])
+		e.joinHolding(&o.Holdings[i])
 	}
 }
 
-func (e *Entry) join(h *Holding) {
+func (e *Entry) joinHolding(h *Holding) {
 	if h.Version != (Version{}) {
 		op := OpPut
 		if h.Record == nil {
 			op = OpWithdraw
 		}
-		e.take(Write{ID: e.ID, Op: op, Origin: h.Origin, Rank: h.Rank, Version: h.Version, Record: h.Record})
+		e.takeWrite(Write{ID: e.ID, Op: op, Origin: h.Origin, Rank: h.Rank, Version: h.Version, Record: h.Record})
 	}
 	if h.Stop != None {
-		e.take(Write{ID: e.ID, Op: OpStop, Origin: h.Origin, Rank: h.Rank, Version: Version{Observed: h.StopObserved}, Stop: h.Stop})
+		e.takeWrite(Write{ID: e.ID, Op: OpStop, Origin: h.Origin, Rank: h.Rank, Version: Version{Observed: h.StopObserved}, Stop: h.Stop})
 	}
 }
 
@@ -242,12 +242,12 @@ func (e *Entry) PutStop(stop Time, observed int64) bool {
 	}
 	observed = max(observed, h.Version.Observed+1, h.StopObserved+1)
 	if h.Origin.IsPushed() {
-		e.merge(Write{ID: e.ID, Op: OpStop, Origin: Pushed, Rank: h.Rank, Version: Version{Ended: true, Observed: observed}, Stop: stop})
+		e.mergeWrite(Write{ID: e.ID, Op: OpStop, Origin: Pushed, Rank: h.Rank, Version: Version{Ended: true, Observed: observed}, Stop: stop})
 		return true
 	}
 	r := *h.Record
 	r.Stop = stop
-	e.merge(Write{ID: e.ID, Op: OpPut, Origin: h.Origin, Rank: h.Rank, Version: Version{Ended: true, Observed: observed}, Record: &r})
+	e.mergeWrite(Write{ID: e.ID, Op: OpPut, Origin: h.Origin, Rank: h.Rank, Version: Version{Ended: true, Observed: observed}, Record: &r})
 	return true
 }
 

@@ -52,9 +52,9 @@ func (t Time) String() string {
 // Append appends the text of [Time.String] for a present t within [MinTime] and
 // [MaxTime].
 func (t Time) Append(b []byte) []byte {
-	days, rest := divide(int64(t), int64(Day))
-	seconds, micro := divide(rest, int64(Second))
-	year, month, day := civil(days)
+	days, rest := floorDivide(int64(t), int64(Day))
+	seconds, micro := floorDivide(rest, int64(Second))
+	year, month, day := civilDate(days)
 	b = appendDigits(b, year, 4)
 	b = appendDigits(append(b, '-'), month, 2)
 	b = appendDigits(append(b, '-'), day, 2)
@@ -99,7 +99,7 @@ var ErrTime = errors.New("not an RFC 3339 time")
 func ParseTime(s string) (Time, error) {
 	t, ok := parseTime(s)
 	if !ok {
-		return None, fmt.Errorf("%q is %w: want for example 2026-11-21T08:15:00Z", excerpt(s), ErrTime)
+		return None, fmt.Errorf("%q is %w: want for example 2026-11-21T08:15:00Z", excerptOf(s), ErrTime)
 	}
 	if t < MinTime || t > MaxTime {
 		return None, fmt.Errorf("%q is %w between the years 0 and 9999", s, ErrTime)
@@ -107,8 +107,8 @@ func ParseTime(s string) (Time, error) {
 	return t, nil
 }
 
-// excerpt is the start of a text that is too long for a message.
-func excerpt(s string) string {
+// excerptOf is the start of a text that is too long for a message.
+func excerptOf(s string) string {
 	const most = 64
 	if len(s) <= most {
 		return s

@@ -40,22 +40,22 @@ func (e *FieldError) Error() string {
 func (r *Record) Validate() error {
 	v := validator{id: r.ID}
 	v.recordID(r.ID)
-	v.meta(r.Meta)
+	v.validateMeta(r.Meta)
 	for i := range r.Components {
-		v.component(i, &r.Components[i])
+		v.validateComponent(i, &r.Components[i])
 	}
-	v.times(r)
-	if v.err == nil && r.size() > MaxSize {
-		v.fail("record", "is larger than %d bytes", MaxSize)
+	v.validateTimes(r)
+	if v.err == nil && r.sizeBound() > MaxSize {
+		v.failField("record", "is larger than %d bytes", MaxSize)
 	}
-	return v.result()
+	return v.asError()
 }
 
 // ValidateID returns a *[FieldError] when id is no record id.
 func ValidateID(id string) error {
 	v := validator{}
 	v.recordID(id)
-	return v.result()
+	return v.asError()
 }
 
 // Validate returns a *[FieldError] when w is nothing that its origin can say:
@@ -67,50 +67,50 @@ func (w *Write) Validate() error {
 	v := validator{id: w.ID}
 	v.recordID(w.ID)
 	if w.Op == OpDelete {
-		return v.result()
+		return v.asError()
 	}
-	v.origin(w)
-	v.saying(w)
+	v.validateOrigin(w)
+	v.validateStatement(w)
 	if v.err == nil && w.Op == OpPut {
 		return w.Record.Validate()
 	}
-	return v.result()
+	return v.asError()
 }
 
-func (v *validator) origin(w *Write) {
+func (v *validator) validateOrigin(w *Write) {
 	if o := w.Origin; !o.IsPushed() && (o.Agent == "" || o.Type == "") {
-		v.fail("origin", "%s has no agent or no type", o)
+		v.failField("origin", "%s has no agent or no type", o)
 	}
 	if !w.Rank.Valid() {
-		v.fail("rank", "%d is no rank", w.Rank)
+		v.failField("rank", "%d is no rank", w.Rank)
 	}
 	if o := w.Version.Observed; o < minObserved || o > int64(MaxTime) {
-		v.fail("observed", "%d is no time", o)
+		v.failField("observed", "%d is no time", o)
 	}
 }
 
-func (v *validator) saying(w *Write) {
+func (v *validator) validateStatement(w *Write) {
 	switch {
 	case w.Op != OpPut && w.Op != OpStop && w.Op != OpWithdraw:
-		v.fail("op", "%d is no operation", w.Op)
+		v.failField("op", "%d is no operation", w.Op)
 	case w.Op == OpPut && w.Record == nil:
-		v.fail("record", "is missing")
+		v.failField("record", "is missing")
 	case w.Op == OpPut && w.Record.ID != w.ID:
-		v.fail("record_id", "is %q in the record", excerpt(w.Record.ID))
+		v.failField("record_id", "is %q in the record", excerptOf(w.Record.ID))
 	case w.Op == OpStop && w.Stop == None:
-		v.fail("stop_time", "is missing")
-	case !w.speaks():
-		v.fail("op", "%s cannot say this", w.Origin)
+		v.failField("stop_time", "is missing")
+	case !w.saysSomething():
+		v.failField("op", "%s cannot say this", w.Origin)
 	}
 	if w.Op == OpStop {
-		v.instant("stop_time", w.Stop)
+		v.validateInstant("stop_time", w.Stop)
 	}
 }
 
 // ValidateName returns what is wrong with s as a key, a value or a name: the
 // rule of AUDITOR's ValidName. It returns "" when nothing is.
 func ValidateName(s string) string {
-	if plain(s) {
+	if isPlainName(s) {
 		return ""
 	}
 	if !utf8.ValidString(s) {
@@ -138,9 +138,9 @@ func tooLong(s string) bool {
 	return true
 }
 
-// plain is the quick answer for nearly every name: short, printable ASCII with
+// isPlainName is the quick answer for nearly every name: short, printable ASCII with
 // something beside blanks.
-func plain(s string) bool {
+func isPlainName(s string) bool {
 	if len(s) == 0 || len(s) > MaxGraphemes {
 		return false
 	}
@@ -161,88 +161,88 @@ type validator struct {
 	err *FieldError
 }
 
-func (v *validator) fail(field, format string, args ...any) {
+func (v *validator) failField(field, format string, args ...any) {
 	if v.err == nil {
 		id := strings.ToValidUTF8(v.id[:min(len(v.id), MaxID)], "\uFFFD")
 		v.err = &FieldError{ID: id, Field: field, Problem: fmt.Sprintf(format, args...)}
 	}
 }
 
-// result returns the failure as an error, so that none is nil.
-func (v *validator) result() error {
+// asError returns the failure as an error, so that none is nil.
+func (v *validator) asError() error {
 	if v.err == nil {
 		return nil
 	}
 	return v.err
 }
 
-// name checks s; the field's path is only put together when it fails.
-func (v *validator) name(s string, field func() string) {
-	if plain(s) {
+// validateName checks s; the field's path is only put together when it fails.
+func (v *validator) validateName(s string, field func() string) {
+	if isPlainName(s) {
 		return
 	}
 	if problem := ValidateName(s); problem != "" {
-		v.fail(field(), "%s", problem)
+		v.failField(field(), "%s", problem)
 	}
 }
 
 func (v *validator) recordID(id string) {
-	v.name(id, func() string { return "record_id" })
+	v.validateName(id, func() string { return "record_id" })
 	if len(id) > MaxID {
-		v.fail("record_id", "is longer than %d bytes", MaxID)
+		v.failField("record_id", "is longer than %d bytes", MaxID)
 	}
 }
 
-func (v *validator) meta(m Meta) {
+func (v *validator) validateMeta(m Meta) {
 	for i := range m {
 		e := &m[i]
-		v.name(e.Key, func() string { return fmt.Sprintf("meta[%q]", e.Key) })
+		v.validateName(e.Key, func() string { return fmt.Sprintf("meta[%q]", e.Key) })
 		if i > 0 && m[i-1].Key >= e.Key {
-			v.fail(fmt.Sprintf("meta[%q]", e.Key), "duplicate key, or the keys are not sorted")
+			v.failField(fmt.Sprintf("meta[%q]", e.Key), "duplicate key, or the keys are not sorted")
 		}
 		for j, value := range e.Values {
-			v.name(value, func() string { return fmt.Sprintf("meta[%q][%d]", e.Key, j) })
+			v.validateName(value, func() string { return fmt.Sprintf("meta[%q][%d]", e.Key, j) })
 		}
 	}
 }
 
-func (v *validator) component(i int, c *Component) {
+func (v *validator) validateComponent(i int, c *Component) {
 	at := func(part string) string { return fmt.Sprintf("components[%d].%s", i, part) }
-	v.name(c.Name, func() string { return at("name") })
+	v.validateName(c.Name, func() string { return at("name") })
 	if c.Amount < 0 {
-		v.fail(at("amount"), "%d is below zero", c.Amount)
+		v.failField(at("amount"), "%d is below zero", c.Amount)
 	}
 	if c.Kind > Total {
-		v.fail(at("kind"), "%d is no kind", c.Kind)
+		v.failField(at("kind"), "%d is no kind", c.Kind)
 	}
 	for j, s := range c.Scores {
-		v.name(s.Name, func() string { return at(fmt.Sprintf("scores[%d].name", j)) })
+		v.validateName(s.Name, func() string { return at(fmt.Sprintf("scores[%d].name", j)) })
 		if !(s.Value >= 0) || math.IsInf(s.Value, 0) {
-			v.fail(at(fmt.Sprintf("scores[%d].value", j)), "%v is not a finite number of zero or more", s.Value)
+			v.failField(at(fmt.Sprintf("scores[%d].value", j)), "%v is not a finite number of zero or more", s.Value)
 		}
 	}
 }
 
-func (v *validator) times(r *Record) {
+func (v *validator) validateTimes(r *Record) {
 	if r.Start == None {
-		v.fail("start_time", "is missing")
+		v.failField("start_time", "is missing")
 	}
-	v.instant("start_time", r.Start)
-	v.instant("stop_time", r.Stop)
-	v.instant("submit_time", r.Submit)
+	v.validateInstant("start_time", r.Start)
+	v.validateInstant("stop_time", r.Stop)
+	v.validateInstant("submit_time", r.Submit)
 	if r.State != "" {
-		v.name(r.State, func() string { return "state" })
+		v.validateName(r.State, func() string { return "state" })
 	}
 }
 
-func (v *validator) instant(field string, t Time) {
+func (v *validator) validateInstant(field string, t Time) {
 	if t != None && (t < MinTime || t > MaxTime) {
-		v.fail(field, "is outside the years 0 to 9999")
+		v.failField(field, "is outside the years 0 to 9999")
 	}
 }
 
-// size is an upper bound of the record's encoded size in bytes.
-func (r *Record) size() int {
+// sizeBound is an upper bound of the record's encoded size in bytes.
+func (r *Record) sizeBound() int {
 	const each = 12 // tags, lengths and numbers
 	n := len(r.ID) + len(r.State) + 8*each
 	for i := range r.Meta {

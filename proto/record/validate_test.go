@@ -125,7 +125,7 @@ func TestALongIDIsRefusedWithAShortMessage(t *testing.T) {
 
 func TestTheSizeIsNeverBelowTheEncoding(t *testing.T) {
 	r := full()
-	if size, encoded := r.size(), len(appendRecord(nil, r)); size < encoded {
+	if size, encoded := r.sizeBound(), len(appendRecord(nil, r)); size < encoded {
 		t.Errorf("size %d, encoded %d", size, encoded)
 	}
 }
@@ -175,7 +175,7 @@ func FuzzValidateName(f *testing.F) {
 	f.Add("a")
 	f.Add(strings.Repeat("ё", 256))
 	f.Fuzz(func(t *testing.T, s string) {
-		if plain(s) && (strings.TrimSpace(s) == "" || len(s) > MaxGraphemes) {
+		if isPlainName(s) && (strings.TrimSpace(s) == "" || len(s) > MaxGraphemes) {
 			t.Fatal("plain is too kind")
 		}
 		_ = ValidateName(s)
