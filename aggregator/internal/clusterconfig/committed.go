@@ -44,27 +44,27 @@ type committed struct {
 	Blocks   []oldBlock      `json:"blocks,omitempty"`
 }
 
-func (c *Committed) encode() []byte {
-	return mustJSON(committed{Format: Format, By: c.By, At: c.At.UTC(), Settings: c.Document.settings()})
+func (c *Committed) encodeCommitted() []byte {
+	return mustJSON(committed{Format: Format, By: c.By, At: c.At.UTC(), Settings: c.Document.settingsOf()})
 }
 
 // DecodeCommitted reads what is kept in the store. The error wraps
 // [ErrDocument].
 func DecodeCommitted(raw []byte) (*Committed, error) {
 	var j committed
-	if err := strict(raw, &j); err != nil {
+	if err := decodeStrictly(raw, &j); err != nil {
 		return nil, err
 	}
-	return (&encoded{j.Format, j.Settings, j.Blocks}).committed(j.By, j.At, raw)
+	return (&encoded{j.Format, j.Settings, j.Blocks}).asCommitted(j.By, j.At, raw)
 }
 
-func (e *encoded) committed(by string, at time.Time, raw []byte) (*Committed, error) {
+func (e *encoded) asCommitted(by string, at time.Time, raw []byte) (*Committed, error) {
 	c := &Committed{By: by, At: at, raw: raw}
 	if e.Format == oldFormat {
 		c.former = oldDigest(e.Blocks)
 	}
 	var err error
-	if c.Document, err = e.document(); err != nil {
+	if c.Document, err = e.asDocument(); err != nil {
 		return nil, err
 	}
 	c.Digest = c.Document.Digest()
@@ -77,10 +77,10 @@ type Documents interface {
 }
 
 // Read returns the configuration that is committed; nil when none is yet.
-func Read(view Documents) (*Committed, error) { return read(view, nil) }
+func Read(view Documents) (*Committed, error) { return readCommitted(view, nil) }
 
-// read is Read; it returns last when that is what is committed.
-func read(view Documents, last *Committed) (*Committed, error) {
+// readCommitted is Read; it returns last when that is what is committed.
+func readCommitted(view Documents, last *Committed) (*Committed, error) {
 	raw, ok, err := view.Document(space, key)
 	if err != nil || !ok {
 		return nil, err
@@ -88,17 +88,17 @@ func read(view Documents, last *Committed) (*Committed, error) {
 	if last != nil && bytes.Equal(raw, last.raw) {
 		return last, nil
 	}
-	c, err := decode(view, raw)
+	c, err := decodeCommitted(view, raw)
 	if err != nil {
 		return nil, fmt.Errorf("the configuration in the log: %w", err)
 	}
 	return c, nil
 }
 
-// decode reads what is kept in the store, in one value or in parts.
-func decode(view Documents, raw []byte) (*Committed, error) {
+// decodeCommitted reads what is kept in the store, in one value or in parts.
+func decodeCommitted(view Documents, raw []byte) (*Committed, error) {
 	if h, ok := decodeHead(raw); ok {
-		return h.read(view, raw)
+		return h.readParts(view, raw)
 	}
 	return DecodeCommitted(raw)
 }
@@ -113,13 +113,13 @@ func Commit(d *Document, before *Committed, by string, at time.Time) *store.Docu
 		was.Value = before.raw
 	}
 	next := Committed{Document: d, By: by, At: at}
-	c := &store.DocumentCommand{Needs: Since, If: []store.Document{was}, Sets: []store.Document{{Space: space, Key: key, Value: next.encode()}}}
-	c.Sets = append(c.Sets, without(before)...)
+	c := &store.DocumentCommand{Needs: Since, If: []store.Document{was}, Sets: []store.Document{{Space: space, Key: key, Value: next.encodeCommitted()}}}
+	c.Sets = append(c.Sets, deletedParts(before)...)
 	return c
 }
 
-// without deletes the parts of what is replaced.
-func without(before *Committed) (sets []store.Document) {
+// deletedParts deletes the parts of what is replaced.
+func deletedParts(before *Committed) (sets []store.Document) {
 	if before != nil {
 		for _, part := range before.parts {
 			sets = append(sets, store.Document{Space: space, Key: part})

@@ -33,12 +33,12 @@ func (d Difference) String() string {
 }
 
 // Diff returns where files and cluster differ, in the order of their blocks.
-func Diff(files, cluster []hcl.Member) []Difference { return diff(files, cluster, "", "") }
+func Diff(files, cluster []hcl.Member) []Difference { return diffMembers(files, cluster, "", "") }
 
-// diff compares what stands in the block of that name, which is at. Blocks within a block
+// diffMembers compares what stands in the block of that name, which is at. Blocks within a block
 // may stand in any order, and that order counts only where nothing else differs.
-func diff(files, cluster []hcl.Member, within, at string) (list []Difference) {
-	ours, theirs := sorted(files), sorted(cluster)
+func diffMembers(files, cluster []hcl.Member, within, at string) (list []Difference) {
+	ours, theirs := sortedMembers(files), sortedMembers(cluster)
 	for len(ours) > 0 || len(theirs) > 0 {
 		c := 0
 		switch {
@@ -47,7 +47,7 @@ func diff(files, cluster []hcl.Member, within, at string) (list []Difference) {
 		case len(theirs) == 0:
 			c = -1
 		default:
-			c = compare(ours[0], theirs[0])
+			c = compareMembers(ours[0], theirs[0])
 		}
 		var here, there *hcl.Member
 		if c <= 0 {
@@ -58,7 +58,7 @@ func diff(files, cluster []hcl.Member, within, at string) (list []Difference) {
 		}
 		list = append(list, diffMember(here, there, within, at)...)
 	}
-	if len(list) == 0 && !slices.EqualFunc(blocks(files), blocks(cluster), func(a, b hcl.Member) bool { return compare(a, b) == 0 }) {
+	if len(list) == 0 && !slices.EqualFunc(blocksOf(files), blocksOf(cluster), func(a, b hcl.Member) bool { return compareMembers(a, b) == 0 }) {
 		list = []Difference{{strings.TrimSpace(within), at, "has its blocks in another order than in the cluster"}}
 	}
 	return list
@@ -71,7 +71,7 @@ func diffMember(here, there *hcl.Member, within, at string) []Difference {
 	case one.Value != nil:
 		a, b := &hcl.Member{}, &hcl.Member{}
 		if here != nil {
-			a, at = here, place(here.Range)
+			a, at = here, placeOf(here.Range)
 		}
 		if there != nil {
 			b = there
@@ -79,28 +79,28 @@ func diffMember(here, there *hcl.Member, within, at string) []Difference {
 		if bytes.Equal(a.Value, b.Value) {
 			return nil
 		}
-		return []Difference{{strings.TrimSpace(within), at, fmt.Sprintf("has %s = %s in these files and %s in the cluster", one.Name, written(a.Value), written(b.Value))}}
+		return []Difference{{strings.TrimSpace(within), at, fmt.Sprintf("has %s = %s in these files and %s in the cluster", one.Name, writtenForm(a.Value), writtenForm(b.Value))}}
 	case there == nil:
-		return []Difference{{name, place(here.Range), "stands in these files only: " + summary(here)}}
+		return []Difference{{name, placeOf(here.Range), "stands in these files only: " + summaryOf(here)}}
 	case here == nil:
-		return []Difference{{name, "", "stands in the cluster's configuration only: " + summary(there)}}
+		return []Difference{{name, "", "stands in the cluster's configuration only: " + summaryOf(there)}}
 	default:
-		return diff(here.Members, there.Members, name+" ", place(here.Range))
+		return diffMembers(here.Members, there.Members, name+" ", placeOf(here.Range))
 	}
 }
 
-func blocks(list []hcl.Member) []hcl.Member {
+func blocksOf(list []hcl.Member) []hcl.Member {
 	return slices.DeleteFunc(slices.Clone(list), func(m hcl.Member) bool { return m.Value != nil })
 }
 
-func place(r hcl.Range) string { return r.Filename + ":" + strconv.Itoa(r.Start.Line) }
+func placeOf(r hcl.Range) string { return r.Filename + ":" + strconv.Itoa(r.Start.Line) }
 
-func sorted(list []hcl.Member) []hcl.Member {
-	return slices.SortedStableFunc(slices.Values(list), compare)
+func sortedMembers(list []hcl.Member) []hcl.Member {
+	return slices.SortedStableFunc(slices.Values(list), compareMembers)
 }
 
-// compare orders values before blocks, and these by type and labels.
-func compare(a, b hcl.Member) int {
+// compareMembers orders values before blocks, and these by type and labels.
+func compareMembers(a, b hcl.Member) int {
 	if (a.Value == nil) != (b.Value == nil) {
 		if a.Value != nil {
 			return -1
@@ -113,8 +113,8 @@ func compare(a, b hcl.Member) int {
 // maxWritten bounds what is shown of a value.
 const maxWritten = 400
 
-// written is a value as it would stand in a file.
-func written(raw json.RawMessage) string {
+// writtenForm is a value as it would stand in a file.
+func writtenForm(raw json.RawMessage) string {
 	if raw == nil {
 		return "nothing"
 	}
@@ -130,15 +130,15 @@ func written(raw json.RawMessage) string {
 	return fmt.Sprintf("%s… (%d bytes)", strings.ToValidUTF8(text[:maxWritten], ""), len(text))
 }
 
-// summary says what stands in a block, in one line.
-func summary(b *hcl.Member) string {
+// summaryOf says what stands in a block, in one line.
+func summaryOf(b *hcl.Member) string {
 	var parts []string
 	for i := range b.Members {
 		m := &b.Members[i]
 		if m.Value != nil {
-			parts = append(parts, m.Name+" = "+written(m.Value))
+			parts = append(parts, m.Name+" = "+writtenForm(m.Value))
 		} else {
-			parts = append(parts, m.Header()+" { "+summary(m)+" }")
+			parts = append(parts, m.Header()+" { "+summaryOf(m)+" }")
 		}
 	}
 	if len(parts) == 0 {

@@ -58,10 +58,10 @@ type encoded struct {
 
 // Encode returns the canonical bytes: documents that say the same have the same.
 func (d *Document) Encode() []byte {
-	return fmt.Appendf(nil, `{"format":%d,"settings":%s}`, Format, d.settings())
+	return fmt.Appendf(nil, `{"format":%d,"settings":%s}`, Format, d.settingsOf())
 }
 
-func (d *Document) settings() json.RawMessage {
+func (d *Document) settingsOf() json.RawMessage {
 	if len(d.Settings) == 0 {
 		return json.RawMessage("{}")
 	}
@@ -81,14 +81,14 @@ func mustJSON(v any) []byte {
 // like it. The error wraps [ErrDocument].
 func Decode(text []byte) (*Document, error) {
 	var e encoded
-	if err := strict(text, &e); err != nil {
+	if err := decodeStrictly(text, &e); err != nil {
 		return nil, err
 	}
-	return e.document()
+	return e.asDocument()
 }
 
-// strict decodes JSON that holds nothing unknown and nothing behind it.
-func strict(text []byte, into any) error {
+// decodeStrictly decodes JSON that holds nothing unknown and nothing behind it.
+func decodeStrictly(text []byte, into any) error {
 	dec := json.NewDecoder(bytes.NewReader(text))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(into); err != nil {
@@ -100,7 +100,7 @@ func strict(text []byte, into any) error {
 	return nil
 }
 
-func (e *encoded) document() (*Document, error) {
+func (e *encoded) asDocument() (*Document, error) {
 	var settings map[string]any
 	var err error
 	switch {

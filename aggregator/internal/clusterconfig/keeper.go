@@ -76,11 +76,11 @@ func NewKeeper(opt Options) *Keeper {
 		opt.Log.Warn("it is not known which configuration files this node had", "error", err)
 	}
 	k.base = noBase
-	if k.committed, k.problem = k.read(); k.committed != nil {
+	if k.committed, k.problem = k.readAgain(); k.committed != nil {
 		k.base = k.committed.Digest.String()
 	}
-	k.mark = k.mark.renewed(k.committed)
-	k.take(opt.Files)
+	k.mark = k.mark.renewedFrom(k.committed)
+	k.takeFiles(opt.Files)
 	opt.Metrics.MustRegister(newCollector(k))
 	return k
 }
@@ -89,15 +89,15 @@ func NewKeeper(opt Options) *Keeper {
 func (k *Keeper) SetFiles(d *Document) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.take(d)
+	k.takeFiles(d)
 	select {
 	case k.wake <- struct{}{}:
 	default:
 	}
 }
 
-// take notes what the files say, and whether that is news. k.mu is held.
-func (k *Keeper) take(d *Document) {
+// takeFiles notes what the files say, and whether that is news. k.mu is held.
+func (k *Keeper) takeFiles(d *Document) {
 	k.files, k.digest = d, d.Digest()
 	next := mark{Files: k.digest.String(), Base: k.mark.Base}
 	switch k.mark.Files {
@@ -125,25 +125,25 @@ func (k *Keeper) Run(ctx context.Context) error {
 	tick := time.NewTicker(k.opt.Every)
 	defer tick.Stop()
 	for last := ""; ; {
-		problem := text(k.Look())
+		problem := messageOf(k.Look())
 		if problem != "" && problem != last {
 			k.opt.Log.Error("the cluster's configuration is not obeyed", "error", problem)
 		}
 		last = problem
-		if err := k.wait(ctx, tick.C); err != nil {
+		if err := k.waitForNews(ctx, tick.C); err != nil {
 			return nil //nolint:nilerr // ctx has ended
 		}
 	}
 }
 
-func text(err error) string {
+func messageOf(err error) string {
 	if err == nil {
 		return ""
 	}
 	return err.Error()
 }
 
-func (k *Keeper) wait(ctx context.Context, tick <-chan time.Time) error {
+func (k *Keeper) waitForNews(ctx context.Context, tick <-chan time.Time) error {
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
@@ -177,15 +177,15 @@ func (k *Keeper) Lead(ctx context.Context) error {
 func (k *Keeper) Settle(ctx context.Context) error {
 	k.turn.Lock()
 	defer k.turn.Unlock()
-	if err := k.look(); err != nil {
+	if err := k.lookLocked(); err != nil {
 		return err
 	}
-	files, before, due := k.due()
+	files, before, due := k.dueFiles()
 	if !due {
 		return nil
 	}
-	done, err := k.commit(ctx, files, before)
-	if now := text(err); now != k.hindered && ctx.Err() == nil {
+	done, err := k.commitFiles(ctx, files, before)
+	if now := messageOf(err); now != k.hindered && ctx.Err() == nil {
 		if k.hindered = now; now != "" {
 			k.opt.Log.Warn("the configuration cannot be committed now; trying again each second", "error", now)
 		}
@@ -194,13 +194,13 @@ func (k *Keeper) Settle(ctx context.Context) error {
 		return nil //nolint:nilerr // Lead tries again
 	}
 	if done {
-		k.done(files)
+		k.noteCommitted(files)
 	}
-	return k.look()
+	return k.lookLocked()
 }
 
-// commit puts files in the place of before; false when something else is there.
-func (k *Keeper) commit(ctx context.Context, files *Document, before *Committed) (bool, error) {
+// commitFiles puts files in the place of before; false when something else is there.
+func (k *Keeper) commitFiles(ctx context.Context, files *Document, before *Committed) (bool, error) {
 	view, err := k.opt.Views.View()
 	if err != nil {
 		return false, err
@@ -212,9 +212,9 @@ func (k *Keeper) commit(ctx context.Context, files *Document, before *Committed)
 	return Execute(ctx, k.opt.Writer.Write, steps)
 }
 
-// done notes that files have been committed. What has changed in them meanwhile
+// noteCommitted notes that files have been committed. What has changed in them meanwhile
 // is to be committed next.
-func (k *Keeper) done(files *Document) {
+func (k *Keeper) noteCommitted(files *Document) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	digest := files.Digest()
@@ -227,8 +227,8 @@ func (k *Keeper) done(files *Document) {
 	k.setMark(next)
 }
 
-// due returns what this node, as the leader, should commit.
-func (k *Keeper) due() (files *Document, before *Committed, due bool) {
+// dueFiles returns what this node, as the leader, should commit.
+func (k *Keeper) dueFiles() (files *Document, before *Committed, due bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.files, k.committed, k.committed == nil || k.digest != k.committed.Digest && k.mark.Base != ""
@@ -239,16 +239,16 @@ func (k *Keeper) due() (files *Document, before *Committed, due bool) {
 func (k *Keeper) Look() error {
 	k.turn.Lock()
 	defer k.turn.Unlock()
-	return k.look()
+	return k.lookLocked()
 }
 
-// look is Look while k.turn is held.
-func (k *Keeper) look() error {
-	committed, err := k.read()
+// lookLocked is Look while k.turn is held.
+func (k *Keeper) lookLocked() error {
+	committed, err := k.readAgain()
 	if errors.Is(err, store.ErrClosed) {
 		return nil
 	}
-	if err == nil && k.note(committed) {
+	if err == nil && k.noteState(committed) {
 		err = k.opt.Obey(committed.Document)
 	}
 	k.mu.Lock()
@@ -257,7 +257,7 @@ func (k *Keeper) look() error {
 	return err
 }
 
-func (k *Keeper) read() (*Committed, error) {
+func (k *Keeper) readAgain() (*Committed, error) {
 	view, err := k.opt.Views.View()
 	if err != nil {
 		return nil, err
@@ -265,13 +265,13 @@ func (k *Keeper) read() (*Committed, error) {
 	k.mu.Lock()
 	last := k.committed
 	k.mu.Unlock()
-	committed, err := read(view, last)
+	committed, err := readCommitted(view, last)
 	return committed, errors.Join(err, view.Close())
 }
 
-// note compares what is committed with what was, and with the files. It reports
+// noteState compares what is committed with what was, and with the files. It reports
 // whether there is something to obey.
-func (k *Keeper) note(c *Committed) (news bool) {
+func (k *Keeper) noteState(c *Committed) (news bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if c == nil {
@@ -289,13 +289,13 @@ func (k *Keeper) note(c *Committed) (news bool) {
 			"by", c.By, "remedy", "bursar config commit makes the files of a node the cluster's")
 		k.setMark(mark{Files: k.mark.Files})
 	}
-	k.report(c)
+	k.reportDifferences(c)
 	return news
 }
 
-// report says once that the files differ, and once that they do not any more.
+// reportDifferences says once that the files differ, and once that they do not any more.
 // k.mu is held.
-func (k *Keeper) report(c *Committed) {
+func (k *Keeper) reportDifferences(c *Committed) {
 	now := ""
 	if k.digest != c.Digest {
 		now = k.digest.String() + c.Digest.String()
@@ -371,14 +371,14 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 	gauge := func(d *prometheus.Desc, v float64) {
 		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v)
 	}
-	gauge(c.differs, one(f.Differs))
-	gauge(c.disobeyed, one(f.Problem != nil))
+	gauge(c.differs, oneIfTrue(f.Differs))
+	gauge(c.disobeyed, oneIfTrue(f.Problem != nil))
 	if f.Committed != nil {
 		gauge(c.commit, float64(f.Committed.At.UnixMilli())/1000)
 	}
 }
 
-func one(b bool) float64 {
+func oneIfTrue(b bool) float64 {
 	if b {
 		return 1
 	}

@@ -36,9 +36,9 @@ const (
 	oldMarkFormat = 1
 )
 
-// renewed is a mark with the digests that this program has. What an old one says of other
+// renewedFrom is a mark with the digests that this program has. What an old one says of other
 // documents than the committed one is not known any more.
-func (m mark) renewed(now *Committed) mark {
+func (m mark) renewedFrom(now *Committed) mark {
 	if m.Format != oldMarkFormat {
 		return m
 	}

@@ -38,7 +38,7 @@ func TestADamagedMarkIsReportedAndCommitsNothing(t *testing.T) {
 func TestAMarkThatCannotBeWrittenIsSaid(t *testing.T) {
 	log := &strings.Builder{}
 	k := &Keeper{opt: Options{Dir: filepath.Join(t.TempDir(), "none"), Log: slog.New(slog.NewTextHandler(log, nil))}}
-	k.take(&Document{})
+	k.takeFiles(&Document{})
 	if !strings.Contains(log.String(), "cannot be noted") {
 		t.Error(log)
 	}
@@ -71,7 +71,7 @@ func TestAMarkOfBeforeKnowsAnEditAcrossTheUpgrade(t *testing.T) {
 		"a node without a mark has none":            {mark{}, now, mark{}},
 		"the files are known, nothing is committed": {mark{Format: 1, Files: other}, nil, mark{}},
 	} {
-		if got := c.old.renewed(c.now); got != c.want {
+		if got := c.old.renewedFrom(c.now); got != c.want {
 			t.Errorf("%s: %+v, want %+v", what, got, c.want)
 		}
 	}

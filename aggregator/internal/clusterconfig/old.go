@@ -59,7 +59,7 @@ func labelsOf(typ string) (names []string, several bool) {
 // settingsOf makes the settings of blocks.
 func settingsOf(blocks []oldBlock) (map[string]any, error) {
 	out := map[string]any{}
-	if err := add(out, blocks); err != nil {
+	if err := addBlocks(out, blocks); err != nil {
 		return nil, err
 	}
 	if d, ok := out["directory"].(map[string]any); ok {
@@ -103,12 +103,12 @@ func inOrder(list any, key func(map[string]any) string) {
 	}
 }
 
-// add puts blocks into an object.
-func add(to map[string]any, blocks []oldBlock) error {
+// addBlocks puts blocks into an object.
+func addBlocks(to map[string]any, blocks []oldBlock) error {
 	single := map[string]bool{}
 	for i := range blocks {
 		b := &blocks[i]
-		object, err := b.object()
+		object, err := b.asObject()
 		if err != nil {
 			return fmt.Errorf("block %q %q: %w", b.Type, b.Labels, err)
 		}
@@ -125,7 +125,7 @@ func add(to map[string]any, blocks []oldBlock) error {
 	return nil
 }
 
-func (b *oldBlock) object() (map[string]any, error) {
+func (b *oldBlock) asObject() (map[string]any, error) {
 	if b.Type == "" {
 		return nil, errors.New("it has no type")
 	}
@@ -156,13 +156,13 @@ func (b *oldBlock) object() (map[string]any, error) {
 		return nil, fmt.Errorf("want %d labels", len(names))
 	}
 	if b.Type == "action" {
-		return out, b.config(out)
+		return out, b.addConfig(out)
 	}
-	return out, add(out, b.Blocks)
+	return out, addBlocks(out, b.Blocks)
 }
 
-// config adds the configuration of an action, which plugins read and which is as it was.
-func (b *oldBlock) config(to map[string]any) error {
+// addConfig adds the configuration of an action, which plugins read and which is as it was.
+func (b *oldBlock) addConfig(to map[string]any) error {
 	if len(b.Blocks) != 1 || b.Blocks[0].Type != "config" {
 		return errors.New("want the block config")
 	}

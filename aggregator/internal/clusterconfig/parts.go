@@ -48,15 +48,15 @@ type head struct {
 
 // decodeHead reads a head; false when it is none.
 func decodeHead(raw []byte) (h head, ok bool) {
-	if err := strict(raw, &h); err != nil || h.Format != formatParts || h.Parts < 1 || h.Parts > MaxBytes/partBytes {
+	if err := decodeStrictly(raw, &h); err != nil || h.Format != formatParts || h.Parts < 1 || h.Parts > MaxBytes/partBytes {
 		return head{}, false
 	}
 	_, err := ParseDigest(h.Digest)
 	return h, err == nil
 }
 
-// keys are those of the parts.
-func (h *head) keys() []string {
+// partKeys are those of the parts.
+func (h *head) partKeys() []string {
 	list := make([]string, h.Parts)
 	for i := range list {
 		list[i] = fmt.Sprintf("part/%s/%03d", h.Digest, i)
@@ -64,10 +64,10 @@ func (h *head) keys() []string {
 	return list
 }
 
-// read puts the parts together.
-func (h *head) read(view Documents, raw []byte) (*Committed, error) {
+// readParts puts the parts together.
+func (h *head) readParts(view Documents, raw []byte) (*Committed, error) {
 	var text []byte
-	for _, key := range h.keys() {
+	for _, key := range h.partKeys() {
 		part, ok, err := view.Document(space, key)
 		if err != nil {
 			return nil, err
@@ -81,14 +81,14 @@ func (h *head) read(view Documents, raw []byte) (*Committed, error) {
 		return nil, fmt.Errorf("%w: its parts have the digest %s, want %s", ErrDocument, got, h.Digest)
 	}
 	var e encoded
-	if err := strict(text, &e); err != nil {
+	if err := decodeStrictly(text, &e); err != nil {
 		return nil, err
 	}
-	c, err := e.committed(h.By, h.At, raw)
+	c, err := e.asCommitted(h.By, h.At, raw)
 	if err != nil {
 		return nil, err
 	}
-	c.parts = h.keys()
+	c.parts = h.partKeys()
 	return c, nil
 }
 
@@ -105,13 +105,13 @@ func Plan(view Documents, d *Document, before *Committed, by string, at time.Tim
 	}
 	h := head{formatParts, by, at.UTC(), d.Digest().String(), (len(text) + partBytes - 1) / partBytes}
 	mine := mustJSON(h)
-	draft, steps, err := begin(view, &h, before, mine)
+	draft, steps, err := beginParts(view, &h, before, mine)
 	if err != nil {
 		return nil, err
 	}
 	i := 0
 	for part := range slices.Chunk(text, partBytes) {
-		steps = append(steps, &store.DocumentCommand{Needs: Since, If: []store.Document{draft}, Sets: []store.Document{{Space: space, Key: h.keys()[i], Value: part}}})
+		steps = append(steps, &store.DocumentCommand{Needs: Since, If: []store.Document{draft}, Sets: []store.Document{{Space: space, Key: h.partKeys()[i], Value: part}}})
 		i++
 	}
 	last := &store.DocumentCommand{
@@ -121,24 +121,24 @@ func Plan(view Documents, d *Document, before *Committed, by string, at time.Tim
 	}
 	if before != nil {
 		last.If[0].Value = before.raw
-		if !slices.Equal(before.parts, h.keys()) {
-			last.Sets = append(last.Sets, without(before)...)
+		if !slices.Equal(before.parts, h.partKeys()) {
+			last.Sets = append(last.Sets, deletedParts(before)...)
 		}
 	}
 	return append(steps, last), nil
 }
 
-// begin notes whose parts are written from now on. Those that someone else has
+// beginParts notes whose parts are written from now on. Those that someone else has
 // begun to write, and will never finish now, go.
-func begin(view Documents, h *head, before *Committed, mine []byte) (store.Document, []*store.DocumentCommand, error) {
+func beginParts(view Documents, h *head, before *Committed, mine []byte) (store.Document, []*store.DocumentCommand, error) {
 	draft := store.Document{Space: space, Key: draftKey, Value: mine}
 	other, _, err := view.Document(space, draftKey)
 	if err != nil {
 		return draft, nil, err
 	}
 	c := &store.DocumentCommand{Needs: Since, If: []store.Document{{Space: space, Key: draftKey, Value: other}}, Sets: []store.Document{draft}}
-	if o, ok := decodeHead(other); ok && o.Digest != h.Digest && (before == nil || !slices.Equal(o.keys(), before.parts)) {
-		c.Sets = append(c.Sets, without(&Committed{parts: o.keys()})...)
+	if o, ok := decodeHead(other); ok && o.Digest != h.Digest && (before == nil || !slices.Equal(o.partKeys(), before.parts)) {
+		c.Sets = append(c.Sets, deletedParts(&Committed{parts: o.partKeys()})...)
 	}
 	return draft, []*store.DocumentCommand{c}, nil
 }
