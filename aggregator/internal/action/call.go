@@ -44,7 +44,7 @@ func newQuiet(limit time.Duration, end func()) *quiet {
 	q := &quiet{limit: limit}
 	q.timer = time.AfterFunc(limit, func() {
 		if q.turns.Load() > 0 {
-			q.heard()
+			q.noteHeard()
 			return
 		}
 		end()
@@ -52,22 +52,22 @@ func newQuiet(limit time.Duration, end func()) *quiet {
 	return q
 }
 
-// heard notes that the plugin says something. A nil quiet notes nothing.
-func (q *quiet) heard() {
+// noteHeard notes that the plugin says something. A nil quiet notes nothing.
+func (q *quiet) noteHeard() {
 	if q != nil {
 		q.timer.Reset(q.limit)
 	}
 }
 
-// answer runs what answers a question.
-func (q *quiet) answer(give func()) {
+// answerQuestion runs what answers a question.
+func (q *quiet) answerQuestion(give func()) {
 	if q == nil {
 		give()
 		return
 	}
 	q.turns.Add(1)
 	defer func() {
-		q.heard()
+		q.noteHeard()
 		q.turns.Add(-1)
 	}()
 	give()
@@ -80,15 +80,15 @@ type answering struct {
 	done sync.WaitGroup
 }
 
-// talk sends the first message and returns the last one: a plan or a result.
-func (c *call) talk(first *bursarv1.ActionRequest) (*bursarv1.Plan, *bursarv1.Result, error) {
-	defer c.settle(true)
+// talkToPlugin sends the first message and returns the last one: a plan or a result.
+func (c *call) talkToPlugin(first *bursarv1.ActionRequest) (*bursarv1.Plan, *bursarv1.Result, error) {
+	defer c.settleAnswer(true)
 	if err := c.stream.Send(first); err != nil && !errors.Is(err, io.EOF) {
 		return nil, nil, err
 	}
 	for {
 		m, err := c.stream.Recv()
-		c.quiet.heard()
+		c.quiet.noteHeard()
 		switch {
 		case errors.Is(err, io.EOF):
 			return nil, nil, errors.New("the plugin ended the call without an answer")
@@ -97,9 +97,9 @@ func (c *call) talk(first *bursarv1.ActionRequest) (*bursarv1.Plan, *bursarv1.Re
 		case m.GetPlan() != nil, m.GetResult() != nil:
 			return m.GetPlan(), m.GetResult(), nil
 		case m.GetEffect() != nil:
-			err = c.take(m.GetEffect())
+			err = c.takeEffect(m.GetEffect())
 		case m.GetAsk() != nil:
-			err = c.ask(m.GetAsk())
+			err = c.beginAnswer(m.GetAsk())
 		default:
 			err = errors.New("the plugin sent a message that this program does not know")
 		}
@@ -109,8 +109,8 @@ func (c *call) talk(first *bursarv1.ActionRequest) (*bursarv1.Plan, *bursarv1.Re
 	}
 }
 
-// take keeps an effect of a plan. A flood is cut off here, before it is all there.
-func (c *call) take(e *bursarv1.Effect) error {
+// takeEffect keeps an effect of a plan. A flood is cut off here, before it is all there.
+func (c *call) takeEffect(e *bursarv1.Effect) error {
 	c.size += len(e.GetPayload()) + len(e.GetShow())
 	if len(c.effects) > maxEffects || c.size > 2*maxPayloads {
 		return fmt.Errorf("the plan has more than %d effects, or more than %d bytes", maxEffects, 2*maxPayloads)
@@ -119,8 +119,8 @@ func (c *call) take(e *bursarv1.Effect) error {
 	return nil
 }
 
-// settle waits for the end of the open answer, which may be broken off.
-func (c *call) settle(breakOff bool) {
+// settleAnswer waits for the end of the open answer, which may be broken off.
+func (c *call) settleAnswer(breakOff bool) {
 	if c.answering == nil {
 		return
 	}
@@ -132,41 +132,41 @@ func (c *call) settle(breakOff bool) {
 	c.answering = nil
 }
 
-// ask begins to answer a question, or stops.
-func (c *call) ask(q *bursarv1.Ask) error {
+// beginAnswer begins to answer a question, or stops.
+func (c *call) beginAnswer(q *bursarv1.Ask) error {
 	if q.GetStop() != nil {
 		if a := c.answering; a != nil && a.id == q.GetId() {
 			a.stop()
 		}
 		return nil
 	}
-	c.settle(false) // the last part of the answer before has been sent
+	c.settleAnswer(false) // the last part of the answer before has been sent
 	ctx, cancel := context.WithCancel(c.ctx)
 	a := &answering{id: q.GetId(), stop: cancel}
 	c.answering = a
 	out := &parts{send: c.stream.Send, id: q.GetId()}
 	switch {
 	case q.GetGet() != nil:
-		a.done.Go(func() { c.quiet.answer(func() { c.get(ctx, q.GetGet(), out) }) })
+		a.done.Go(func() { c.quiet.answerQuestion(func() { c.answerGet(ctx, q.GetGet(), out) }) })
 	case q.GetRun() != nil:
-		a.done.Go(func() { c.quiet.answer(func() { c.run(ctx, q.GetRun(), out) }) })
+		a.done.Go(func() { c.quiet.answerQuestion(func() { c.answerRun(ctx, q.GetRun(), out) }) })
 	case q.GetWrite() != nil:
-		a.done.Go(func() { c.quiet.answer(func() { c.write(ctx, q.GetWrite(), out) }) })
+		a.done.Go(func() { c.quiet.answerQuestion(func() { c.answerWrite(ctx, q.GetWrite(), out) }) })
 	default:
 		return errors.New("the plugin asked something that this program does not know")
 	}
 	return nil
 }
 
-// get answers a question to the REST interface.
-func (c *call) get(ctx context.Context, q *bursarv1.Ask_Get, out *parts) {
+// answerGet answers a question to the REST interface.
+func (c *call) answerGet(ctx context.Context, q *bursarv1.Ask_Get, out *parts) {
 	if !strings.HasPrefix(q.GetTarget(), "/") {
-		out.end(fmt.Errorf("%q is no path", cut(q.GetTarget(), maxWord)), "")
+		out.endParts(fmt.Errorf("%q is no path", cutText(q.GetTarget(), maxWord)), "")
 		return
 	}
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, q.GetTarget(), http.NoBody)
 	if err != nil {
-		out.end(err, "")
+		out.endParts(err, "")
 		return
 	}
 	r.RequestURI, out.header = q.GetTarget(), http.Header{}
@@ -174,31 +174,31 @@ func (c *call) get(ctx context.Context, q *bursarv1.Ask_Get, out *parts) {
 	if q.GetAccept() != "" {
 		r.Header.Set("Accept", q.GetAccept())
 	}
-	out.end(serve(ctx, c.spec.Data, out, r), "")
+	out.endParts(serveRequest(ctx, c.spec.Data, out, r), "")
 }
 
-// write changes archives by the REST interface.
-func (c *call) write(ctx context.Context, q *bursarv1.Ask_Write, out *parts) {
+// answerWrite changes archives by the REST interface.
+func (c *call) answerWrite(ctx context.Context, q *bursarv1.Ask_Write, out *parts) {
 	if !c.files {
-		out.end(errors.New("only Execute and Probe may change archives, and only of an action that says so in its description"), "")
+		out.endParts(errors.New("only Execute and Probe may change archives, and only of an action that says so in its description"), "")
 		return
 	}
 	if !strings.HasPrefix(q.GetTarget(), "/v1/archives/") {
-		out.end(fmt.Errorf("%q is not below /v1/archives/", cut(q.GetTarget(), maxWord)), "")
+		out.endParts(fmt.Errorf("%q is not below /v1/archives/", cutText(q.GetTarget(), maxWord)), "")
 		return
 	}
 	r, err := http.NewRequestWithContext(ctx, q.GetMethod(), q.GetTarget(), bytes.NewReader(q.GetBody()))
 	if err != nil {
-		out.end(err, "")
+		out.endParts(err, "")
 		return
 	}
 	r.RequestURI, out.header = q.GetTarget(), http.Header{}
 	r.Header.Set("Content-Type", q.GetKind())
-	out.end(serve(ctx, c.spec.Archives, out, r), "")
+	out.endParts(serveRequest(ctx, c.spec.Archives, out, r), "")
 }
 
-// serve has a handler answer. A handler that breaks its answer off panics.
-func serve(ctx context.Context, h http.Handler, out *parts, r *http.Request) (err error) {
+// serveRequest has a handler answer. A handler that breaks its answer off panics.
+func serveRequest(ctx context.Context, h http.Handler, out *parts, r *http.Request) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = errors.New("the answer was broken off")
@@ -211,30 +211,30 @@ func serve(ctx context.Context, h http.Handler, out *parts, r *http.Request) (er
 	return nil
 }
 
-// run answers a question for a program.
-func (c *call) run(ctx context.Context, q *bursarv1.Ask_Run, out *parts) {
+// answerRun answers a question for a program.
+func (c *call) answerRun(ctx context.Context, q *bursarv1.Ask_Run, out *parts) {
 	p := sdk.Program{Arguments: q.GetArguments(), Environment: q.GetEnvironment(), Input: q.GetInput()}
 	if q.GetTimeout() != "" {
 		var err error
 		if p.Timeout, err = time.ParseDuration(q.GetTimeout()); err != nil {
-			out.end(err, sdk.NotRunKind)
+			out.endParts(err, sdk.NotRunKind)
 			return
 		}
 	}
 	if !c.world {
-		out.end(errors.New("only Execute and Probe may run programs, and only of an action that says so in its description"), sdk.NotRunKind)
+		out.endParts(errors.New("only Execute and Probe may run programs, and only of an action that says so in its description"), sdk.NotRunKind)
 		return
 	}
 	result, err := c.spec.Programs.Run(ctx, c.errand, p)
 	switch {
 	case err != nil && sdk.NotRun(err):
-		out.end(err, sdk.NotRunKind)
+		out.endParts(err, sdk.NotRunKind)
 	case err != nil:
-		out.end(err, "")
+		out.endParts(err, "")
 	default:
 		out.status, out.errors = int32(result.Status), result.Error
 		_, _ = out.Write(result.Stdout)
-		out.end(nil, "")
+		out.endParts(nil, "")
 	}
 }
 
@@ -278,14 +278,14 @@ func (p *parts) Write(b []byte) (n int, err error) {
 		p.buf.Write(b[:k])
 		b, n = b[k:], n+k
 		if p.buf.Len() == partSize {
-			p.flush(&bursarv1.Answer{})
+			p.flushPart(&bursarv1.Answer{})
 		}
 	}
 	return n, p.failed
 }
 
-// flush sends what is there with a part.
-func (p *parts) flush(a *bursarv1.Answer) {
+// flushPart sends what is there with a part.
+func (p *parts) flushPart(a *bursarv1.Answer) {
 	a.Id, a.Data = p.id, bytes.Clone(p.buf.Bytes())
 	p.buf.Reset()
 	if !p.started {
@@ -300,14 +300,14 @@ func (p *parts) flush(a *bursarv1.Answer) {
 	}
 }
 
-// end sends the last part.
-func (p *parts) end(failure error, kind string) {
+// endParts sends the last part.
+func (p *parts) endParts(failure error, kind string) {
 	if p.status == 0 && failure == nil && kind == "" && p.header != nil {
 		p.status = http.StatusOK
 	}
 	a := &bursarv1.Answer{Last: true, Errors: p.errors, Kind: kind}
 	if failure != nil {
-		a.Failure = cut(failure.Error(), maxText)
+		a.Failure = cutText(failure.Error(), maxText)
 	}
-	p.flush(a)
+	p.flushPart(a)
 }

@@ -53,16 +53,16 @@ func (s *Status) State() string {
 // List returns the actions that are configured or that something is kept of, by
 // name.
 func (m *Manager) List(from Documents) ([]Status, error) {
-	settings, _ := m.configured()
+	settings, _ := m.configuredSettings()
 	var list []Status
 	seen := map[Name]bool{}
 	for i := range settings {
-		s, err := status(from, settings[i].Name)
+		s, err := readStatus(from, settings[i].Name)
 		if err != nil {
 			return nil, err
 		}
 		s.Configured, s.Schedule, s.Zone, s.RunOn, seen[s.Name] = true, settings[i].Schedule, settings[i].Zone, settings[i].RunOn, true
-		s.Next = next(&settings[i], &s.Card)
+		s.Next = nextRun(&settings[i], &s.Card)
 		list = append(list, *s)
 	}
 	var others []Name
@@ -74,7 +74,7 @@ func (m *Manager) List(from Documents) ([]Status, error) {
 		return err
 	})
 	for _, name := range others {
-		s, e := status(from, name)
+		s, e := readStatus(from, name)
 		if e != nil {
 			return nil, e
 		}
@@ -83,13 +83,13 @@ func (m *Manager) List(from Documents) ([]Status, error) {
 	return list, err
 }
 
-// next is when the next run is due by the schedule that is written in the
+// nextRun is when the next run is due by the schedule that is written in the
 // configuration.
-func next(s *Setting, card *State) int64 {
+func nextRun(s *Setting, card *State) int64 {
 	if s.Schedule == "" || card.Began == 0 || card.Paused != nil || card.Disabled != nil {
 		return 0
 	}
-	schedule, err := s.schedule(&Description{})
+	schedule, err := s.scheduleOf(&Description{})
 	if err != nil || schedule.OnChange() {
 		return 0
 	}
@@ -97,10 +97,10 @@ func next(s *Setting, card *State) int64 {
 	if due.IsZero() {
 		return 0
 	}
-	return micros(due)
+	return unixMicros(due)
 }
 
-func status(from Documents, name Name) (*Status, error) {
+func readStatus(from Documents, name Name) (*Status, error) {
 	h, err := readCard(from, name)
 	s := &Status{Name: name}
 	if err != nil || h.value == nil {
@@ -134,7 +134,7 @@ func (m *Manager) History(from Documents, name Name, yield func(*Run) bool) erro
 		return err
 	}
 	if h.value == nil {
-		if _, err := m.setting(name); err != nil {
+		if _, err := m.settingOf(name); err != nil {
 			return err
 		}
 		return nil
@@ -199,28 +199,28 @@ func (m *Manager) Kept(from Documents, name Name) ([]byte, error) {
 	return readState(from, name, h.value.Kept)
 }
 
-// change changes the card of an action. What change returns as an error is not
+// changeCard changes the card of an action. What change returns as an error is not
 // done.
-func (m *Manager) change(ctx context.Context, name Name, change func(*State) error) error {
+func (m *Manager) changeCard(ctx context.Context, name Name, change func(*State) error) error {
 	for {
 		h, err := store.With(m.Views, func(view *store.View) (held[State], error) { return readCard(view, name) })
 		if err != nil {
 			return err
 		}
-		card := State{version: version{Format}, Began: micros(m.Now()), Next: 1, Oldest: 1}
+		card := State{version: version{Format}, Began: unixMicros(m.Now()), Next: 1, Oldest: 1}
 		if h.value != nil {
 			card = *h.value
-		} else if _, err := m.setting(name); err != nil {
+		} else if _, err := m.settingOf(name); err != nil {
 			return err
 		}
 		if err := change(&card); err != nil {
 			return err
 		}
-		_, err = commit(ctx, m.Writer, &store.DocumentCommand{If: []store.Document{h.was()}, Sets: []store.Document{h.becomes(&card)}})
+		_, err = commitDocuments(ctx, m.Writer, &store.DocumentCommand{If: []store.Document{h.unchangedCondition()}, Sets: []store.Document{h.changedTo(&card)}})
 		if !errors.Is(err, ErrChanged) {
 			return err
 		}
-		sleep(ctx, 20*time.Millisecond) // this node may lag behind the one that leads
+		sleepFor(ctx, 20*time.Millisecond) // this node may lag behind the one that leads
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -229,18 +229,18 @@ func (m *Manager) change(ctx context.Context, name Name, change func(*State) err
 
 // Pause keeps an action from beginning anything. What has begun goes to its end.
 func (m *Manager) Pause(ctx context.Context, name Name, by, why string) error {
-	return m.change(ctx, name, func(c *State) error {
+	return m.changeCard(ctx, name, func(c *State) error {
 		if c.Paused != nil && why == "" {
 			return nil // who gave a reason is not overruled by who gives none
 		}
-		c.Paused = &Mark{By: by, At: micros(m.Now()), Why: cut(why, maxNote)}
+		c.Paused = &Mark{By: by, At: unixMicros(m.Now()), Why: cutText(why, maxNote)}
 		return nil
 	})
 }
 
 // Resume lets a paused or disabled action go on.
 func (m *Manager) Resume(ctx context.Context, name Name) error {
-	return m.change(ctx, name, func(c *State) error {
+	return m.changeCard(ctx, name, func(c *State) error {
 		if c.Paused == nil && c.Disabled == nil {
 			return fmt.Errorf("%w: %s is neither paused nor disabled", ErrRefused, name)
 		}
@@ -253,15 +253,15 @@ func (m *Manager) Resume(ctx context.Context, name Name) error {
 // was ordered: the run in the history that has this in Ordered is the one, whether it
 // could be planned or not.
 func (m *Manager) Run(ctx context.Context, name Name, by string, arguments map[string]string) (ordered int64, err error) {
-	if _, err := m.setting(name); err != nil {
+	if _, err := m.settingOf(name); err != nil {
 		return 0, err
 	}
 	o := Order{By: by, Arguments: arguments}
-	err = m.order(ctx, name, &o)
+	err = m.giveOrder(ctx, name, &o)
 	return o.At, err
 }
 
-func (m *Manager) order(ctx context.Context, name Name, o *Order) error {
+func (m *Manager) giveOrder(ctx context.Context, name Name, o *Order) error {
 	size := 0
 	for k, v := range o.Arguments {
 		size += len(k) + len(v)
@@ -269,7 +269,7 @@ func (m *Manager) order(ctx context.Context, name Name, o *Order) error {
 	if size > maxText {
 		return fmt.Errorf("%w: the arguments have %d bytes; at most %d are allowed", ErrRefused, size, maxText)
 	}
-	return m.change(ctx, name, func(c *State) error {
+	return m.changeCard(ctx, name, func(c *State) error {
 		switch {
 		case c.Paused != nil:
 			return fmt.Errorf("%w: %s is paused; resume it first", ErrRefused, name)
@@ -278,7 +278,7 @@ func (m *Manager) order(ctx context.Context, name Name, o *Order) error {
 		case len(c.Asked) >= maxOrders:
 			return fmt.Errorf("%w: %d orders wait already", ErrRefused, len(c.Asked))
 		}
-		o.At = micros(m.Now())
+		o.At = unixMicros(m.Now())
 		for _, other := range c.Asked {
 			o.At = max(o.At, other.At+1) // which tells it from the others
 		}
@@ -296,10 +296,10 @@ func (m *Manager) Retry(ctx context.Context, name Name, by string, run uint64, e
 		return err
 	case e.value == nil:
 		return fmt.Errorf("%w: run %d of %s has no effect %d", ErrNone, run, name, effect)
-	case !retriable(e.value.State):
+	case !isRetriable(e.value.State):
 		return fmt.Errorf("%w: effect %d of run %d is %s", ErrRefused, effect, run, e.value.State)
 	}
-	return m.order(ctx, name, &Order{By: by, Run: run, Effect: effect})
+	return m.giveOrder(ctx, name, &Order{By: by, Run: run, Effect: effect})
 }
 
 // Skip settles an effect that waits, is unknown or was rejected: it is not done.
@@ -328,21 +328,21 @@ func (m *Manager) Skip(ctx context.Context, name Name, by string, run uint64, ef
 	}
 	card, r, e := *h.card.value, *h.run.value, *h.effect.value
 	if r.Ended != 0 {
-		r.Counts.move(e.State)
-		card.doubt(&r)
+		r.Counts.moveToSkipped(e.State)
+		card.noteDoubt(&r)
 	} else {
 		r.Counts.Skipped++ // which the end of the run notices, and counts again
 	}
 	e.State, e.By = Skipped, by
-	_, err = commit(ctx, m.Writer, &store.DocumentCommand{
-		If:   []store.Document{h.card.was(), h.run.was(), h.effect.was()},
-		Sets: []store.Document{h.card.becomes(&card), h.run.becomes(&r), h.effect.becomes(&e)},
+	_, err = commitDocuments(ctx, m.Writer, &store.DocumentCommand{
+		If:   []store.Document{h.card.unchangedCondition(), h.run.unchangedCondition(), h.effect.unchangedCondition()},
+		Sets: []store.Document{h.card.changedTo(&card), h.run.changedTo(&r), h.effect.changedTo(&e)},
 	})
 	return err
 }
 
-// move counts an effect as skipped that was in a state.
-func (c *Counts) move(from string) {
+// moveToSkipped counts an effect as skipped that was in a state.
+func (c *Counts) moveToSkipped(from string) {
 	switch from {
 	case Rejected:
 		c.Rejected--

@@ -41,7 +41,7 @@ func parseCron(fields []string) (*cron, error) {
 	c := &cron{anyDay: fields[2] == "*", anyWeekday: fields[4] == "*", anyHour: fields[1] == "*"}
 	sets := []*uint64{&c.minute, &c.hour, &c.day, &c.month, &c.weekday}
 	for i, f := range cronFields() {
-		set, err := f.parse(strings.ToLower(fields[i]))
+		set, err := f.parseField(strings.ToLower(fields[i]))
 		if err != nil {
 			return nil, err
 		}
@@ -50,24 +50,24 @@ func parseCron(fields []string) (*cron, error) {
 	if c.weekday&(1<<7) != 0 { // Sunday has two numbers
 		c.weekday |= 1
 	}
-	if c.next(time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC), time.UTC).IsZero() {
+	if c.nextTime(time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC), time.UTC).IsZero() {
 		return nil, errNever
 	}
 	return c, nil
 }
 
-// parse reads lists of numbers, ranges and steps.
-func (f *cronField) parse(text string) (set uint64, err error) {
+// parseField reads lists of numbers, ranges and steps.
+func (f *cronField) parseField(text string) (set uint64, err error) {
 	for part := range strings.SplitSeq(text, ",") {
 		span, step, stepped := strings.Cut(part, "/")
-		from, to, err := f.span(span, stepped)
+		from, to, err := f.parseSpan(span, stepped)
 		if err != nil {
 			return 0, err
 		}
 		by := 1
 		if stepped {
 			if by, err = strconv.Atoi(step); err != nil || by < 1 {
-				return 0, fmt.Errorf("%s: the step %q is no number from 1 on", f.name, cut(step, maxWord))
+				return 0, fmt.Errorf("%s: the step %q is no number from 1 on", f.name, cutText(step, maxWord))
 			}
 		}
 		for n := from; n <= to; n += by {
@@ -77,36 +77,36 @@ func (f *cronField) parse(text string) (set uint64, err error) {
 	return set, nil
 }
 
-// span reads *, a number or a range; a number with a step goes on to the end.
-func (f *cronField) span(text string, stepped bool) (from, to int, err error) {
+// parseSpan reads *, a number or a range; a number with a step goes on to the end.
+func (f *cronField) parseSpan(text string, stepped bool) (from, to int, err error) {
 	if text == "*" {
 		return f.from, f.to, nil
 	}
 	first, last, ranged := strings.Cut(text, "-")
-	if from, err = f.number(first); err != nil {
+	if from, err = f.parseNumber(first); err != nil {
 		return 0, 0, err
 	}
 	switch {
 	case ranged:
-		to, err = f.number(last)
+		to, err = f.parseNumber(last)
 	case stepped:
 		to = f.to
 	default:
 		to = from
 	}
 	if err == nil && to < from {
-		err = fmt.Errorf("%s: the range %q goes backwards", f.name, cut(text, maxWord))
+		err = fmt.Errorf("%s: the range %q goes backwards", f.name, cutText(text, maxWord))
 	}
 	return from, to, err
 }
 
-func (f *cronField) number(text string) (int, error) {
+func (f *cronField) parseNumber(text string) (int, error) {
 	if i := slices.Index(f.words, text); i >= 0 {
 		return f.from + i, nil
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < f.from || n > f.to {
-		return 0, fmt.Errorf("%s: %q is not between %d and %d", f.name, cut(text, maxWord), f.from, f.to)
+		return 0, fmt.Errorf("%s: %q is not between %d and %d", f.name, cutText(text, maxWord), f.from, f.to)
 	}
 	return n, nil
 }
@@ -115,15 +115,15 @@ func (f *cronField) number(text string) (int, error) {
 // again after eight years at most.
 const farthest = 8*366 + 2
 
-// next returns the first time of the line after t; zero when there is none.
-func (c *cron) next(t time.Time, zone *time.Location) time.Time {
+// nextTime returns the first time of the line after t; zero when there is none.
+func (c *cron) nextTime(t time.Time, zone *time.Location) time.Time {
 	y, m, d := t.In(zone).Date()
 	for i := range farthest {
 		day := time.Date(y, m, d+i, 0, 0, 0, 0, time.UTC)
 		if !c.onDay(day) {
 			continue
 		}
-		for _, at := range c.times(day, zone) {
+		for _, at := range c.timesOfDay(day, zone) {
 			if at.After(t) {
 				return at
 			}
@@ -145,10 +145,10 @@ func (c *cron) onDay(day time.Time) bool {
 	return ofMonth || ofWeek
 }
 
-// times are the times of a day, in order. A time that the clock leaves out is when
+// timesOfDay are the times of a day, in order. A time that the clock leaves out is when
 // it goes on, and of one that it shows twice it is the first; but a line for every
 // hour counts the hours that there are.
-func (c *cron) times(day time.Time, zone *time.Location) []time.Time {
+func (c *cron) timesOfDay(day time.Time, zone *time.Location) []time.Time {
 	var out []time.Time
 	if c.anyHour {
 		y, m, d := day.Date()

@@ -30,7 +30,7 @@ type version struct {
 	Format int `json:"format"`
 }
 
-func (v version) format() int { return v.Format }
+func (v version) formatVersion() int { return v.Format }
 
 // ErrFormat is wrapped by the errors of documents that do not read.
 var ErrFormat = errors.New("not a document of an action")
@@ -42,7 +42,7 @@ type Name struct{ Type, Label string }
 func ParseName(s string) (Name, error) {
 	typ, label, ok := strings.Cut(s, "/")
 	if !ok || typ == "" || label == "" || strings.Contains(label, "/") {
-		return Name{}, fmt.Errorf("%q is not the name of an action; want TYPE/LABEL", cut(s, maxWord))
+		return Name{}, fmt.Errorf("%q is not the name of an action; want TYPE/LABEL", cutText(s, maxWord))
 	}
 	return Name{typ, label}, nil
 }
@@ -86,8 +86,8 @@ type State struct {
 // maxDoubtful is how many doubtful runs are kept in mind.
 const maxDoubtful = 50
 
-// doubt notes whether a run has effects that are unknown.
-func (c *State) doubt(run *Run) {
+// noteDoubt notes whether a run has effects that are unknown.
+func (c *State) noteDoubt(run *Run) {
 	c.Doubtful = slices.DeleteFunc(slices.Clone(c.Doubtful), func(n uint64) bool { return n == run.Number })
 	if run.Counts.Unknown > 0 {
 		c.Doubtful = append(c.Doubtful, run.Number)
@@ -213,8 +213,8 @@ type Attempt struct {
 // maxAttempts is how many attempts at an effect are kept.
 const maxAttempts = 20
 
-// last is the last attempt; nil when there was none.
-func (e *Effect) last() *Attempt {
+// lastAttempt is the last attempt; nil when there was none.
+func (e *Effect) lastAttempt() *Attempt {
 	if len(e.Attempts) == 0 {
 		return nil
 	}
@@ -236,7 +236,7 @@ type content struct {
 	Show    string `json:"show"`
 }
 
-func encode(v any) []byte {
+func encodeDocument(v any) []byte {
 	b, err := json.Marshal(v)
 	if err != nil {
 		panic(fmt.Sprintf("action: encode %T: %v", v, err)) // texts, numbers and finite floats only
@@ -244,8 +244,8 @@ func encode(v any) []byte {
 	return b
 }
 
-// decode reads a document strictly: what is unknown was written by a newer program.
-func decode[T interface{ format() int }](raw []byte) (*T, error) {
+// decodeDocument reads a document strictly: what is unknown was written by a newer program.
+func decodeDocument[T interface{ formatVersion() int }](raw []byte) (*T, error) {
 	v := new(T)
 	in := json.NewDecoder(bytes.NewReader(raw))
 	in.DisallowUnknownFields()
@@ -255,7 +255,7 @@ func decode[T interface{ format() int }](raw []byte) (*T, error) {
 	if in.More() {
 		return nil, fmt.Errorf("%w: something stands behind it", ErrFormat)
 	}
-	if f := (*v).format(); f != Format {
+	if f := (*v).formatVersion(); f != Format {
 		return nil, fmt.Errorf("%w: format version %d, this program knows %d", ErrFormat, f, Format)
 	}
 	return v, nil
@@ -272,11 +272,11 @@ func (n Name) partKey(run uint64, effect, part int) string {
 	return fmt.Sprintf("%s/%03d", n.effectKey(run, effect), part)
 }
 
-func document(space, key string, value []byte) store.Document {
+func newDocument(space, key string, value []byte) store.Document {
 	return store.Document{Space: space, Key: key, Value: value}
 }
 
-func micros(t time.Time) int64 {
+func unixMicros(t time.Time) int64 {
 	if t.IsZero() {
 		return 0
 	}
@@ -296,8 +296,8 @@ const (
 	maxText = 4 << 10
 )
 
-// cut bounds a text for people.
-func cut(s string, most int) string {
+// cutText bounds a text for people.
+func cutText(s string, most int) string {
 	if len(s) > most {
 		s = s[:most] + "…"
 	}

@@ -43,27 +43,27 @@ func again(name string, raw []byte) ([]byte, error) {
 	var err error
 	switch name {
 	case "card":
-		v, err = decode[State](raw)
+		v, err = decodeDocument[State](raw)
 	case "run":
-		v, err = decode[Run](raw)
+		v, err = decodeDocument[Run](raw)
 	case "effect":
-		v, err = decode[Effect](raw)
+		v, err = decodeDocument[Effect](raw)
 	case "content":
-		v, err = decode[content](raw)
+		v, err = decodeDocument[content](raw)
 	default:
-		v, err = decode[life](raw)
+		v, err = decodeDocument[life](raw)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return encode(v), nil
+	return encodeDocument(v), nil
 }
 
 func TestDocumentsOfTheFirstFormatStayReadable(t *testing.T) {
 	for name, v := range samples() {
 		file := filepath.Join("testdata", name+"-1.golden")
 		if *update {
-			if err := os.WriteFile(file, encode(v), 0o644); err != nil {
+			if err := os.WriteFile(file, encodeDocument(v), 0o644); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -71,7 +71,7 @@ func TestDocumentsOfTheFirstFormatStayReadable(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if d := cmp.Diff(string(want), string(encode(v))); d != "" {
+		if d := cmp.Diff(string(want), string(encodeDocument(v))); d != "" {
 			t.Errorf("%s is written otherwise: -golden +now\n%s", name, d)
 		}
 		if got, err := again(name, want); err != nil || !bytes.Equal(got, want) {
@@ -82,7 +82,7 @@ func TestDocumentsOfTheFirstFormatStayReadable(t *testing.T) {
 
 func TestDocumentsOfANewerProgramAreRefused(t *testing.T) {
 	for _, raw := range []string{`{"format":2}`, `{"format":1,"wings":2}`, `{"format":1}{}`, ``, `null`, `[]`} {
-		if _, err := decode[State]([]byte(raw)); !errors.Is(err, ErrFormat) {
+		if _, err := decodeDocument[State]([]byte(raw)); !errors.Is(err, ErrFormat) {
 			t.Errorf("%s: %v", raw, err)
 		}
 	}
@@ -90,7 +90,7 @@ func TestDocumentsOfANewerProgramAreRefused(t *testing.T) {
 
 func FuzzDocuments(f *testing.F) {
 	for name, v := range samples() {
-		f.Add(name, encode(v))
+		f.Add(name, encodeDocument(v))
 	}
 	f.Fuzz(func(t *testing.T, name string, raw []byte) {
 		once, err := again(name, raw)

@@ -51,7 +51,7 @@ func (u *unsteady) hit(c store.Command) bool {
 	if !ok || len(docs.Sets) != 1 || docs.Sets[0].Space != effectSpace {
 		return false
 	}
-	e, err := decode[Effect](docs.Sets[0].Value)
+	e, err := decodeDocument[Effect](docs.Sets[0].Value)
 	return err == nil && e.State == u.write
 }
 

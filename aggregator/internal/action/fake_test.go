@@ -309,7 +309,7 @@ func (c *cluster) ledger() map[string]Effect {
 	defer func() { _ = view.Close() }()
 	out := map[string]Effect{}
 	err = view.Documents(effectSpace, "", func(d store.Document) error {
-		e, err := decode[Effect](d.Value)
+		e, err := decodeDocument[Effect](d.Value)
 		if err == nil {
 			out[e.Key] = *e
 		}

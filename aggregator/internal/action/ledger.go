@@ -40,35 +40,37 @@ type held[T any] struct {
 	raw   []byte
 }
 
-func read[T interface{ format() int }](from Documents, space, key string) (held[T], error) {
+func readDocument[T interface{ formatVersion() int }](from Documents, space, key string) (held[T], error) {
 	h := held[T]{space: space, key: key}
 	raw, ok, err := from.Document(space, key)
 	if err != nil || !ok {
 		return h, err
 	}
 	h.raw = raw
-	if h.value, err = decode[T](raw); err != nil {
+	if h.value, err = decodeDocument[T](raw); err != nil {
 		return h, fmt.Errorf("%s %s: %w", space, key, err)
 	}
 	return h, nil
 }
 
-// was is the condition that the document is as it was read.
-func (h *held[T]) was() store.Document { return document(h.space, h.key, h.raw) }
+// unchangedCondition is the condition that the document is as it was read.
+func (h *held[T]) unchangedCondition() store.Document { return newDocument(h.space, h.key, h.raw) }
 
-// becomes is the document with another value.
-func (h *held[T]) becomes(v *T) store.Document { return document(h.space, h.key, encode(v)) }
+// changedTo is the document with another value.
+func (h *held[T]) changedTo(v *T) store.Document {
+	return newDocument(h.space, h.key, encodeDocument(v))
+}
 
 func readCard(from Documents, name Name) (held[State], error) {
-	return read[State](from, cardSpace, name.String())
+	return readDocument[State](from, cardSpace, name.String())
 }
 
 func readRun(from Documents, name Name, run uint64) (held[Run], error) {
-	return read[Run](from, runSpace, name.runKey(run))
+	return readDocument[Run](from, runSpace, name.runKey(run))
 }
 
 func readEffect(from Documents, name Name, run uint64, effect int) (held[Effect], error) {
-	return read[Effect](from, effectSpace, name.effectKey(run, effect))
+	return readDocument[Effect](from, effectSpace, name.effectKey(run, effect))
 }
 
 // readContent puts the parts of an effect's bytes together and checks them.
@@ -84,21 +86,21 @@ func readContent(from Documents, name Name, run uint64, effect int, e *Effect) (
 		}
 		all = append(all, raw...)
 	}
-	c, err := decode[content](all)
+	c, err := decodeDocument[content](all)
 	if err != nil {
 		return nil, err
 	}
-	if digest(c.Payload) != e.Digest {
+	if digestOf(c.Payload) != e.Digest {
 		return nil, fmt.Errorf("the bytes of effect %d of run %d of %s are damaged", effect, run, name)
 	}
 	return c, nil
 }
 
-func digest(b []byte) string { return fmt.Sprintf("%x", sha256.Sum256(b)) }
+func digestOf(b []byte) string { return fmt.Sprintf("%x", sha256.Sum256(b)) }
 
-// commit writes a command; ErrChanged when a condition did not hold. It returns the
+// commitDocuments writes a command; ErrChanged when a condition did not hold. It returns the
 // command's index of the log.
-func commit(ctx context.Context, w Writer, c *store.DocumentCommand) (uint64, error) {
+func commitDocuments(ctx context.Context, w Writer, c *store.DocumentCommand) (uint64, error) {
 	result, err := w.Write(ctx, c)
 	if err != nil {
 		return 0, err

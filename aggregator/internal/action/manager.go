@@ -65,16 +65,16 @@ func (m *Manager) Set(settings []Setting) {
 	m.changed = make(chan struct{})
 }
 
-// configured returns the settings and what is closed when there are others.
-func (m *Manager) configured() ([]Setting, <-chan struct{}) {
+// configuredSettings returns the settings and what is closed when there are others.
+func (m *Manager) configuredSettings() ([]Setting, <-chan struct{}) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.settings, m.changed
 }
 
-// setting returns the setting of an action; ErrNone when it is not configured.
-func (m *Manager) setting(name Name) (Setting, error) {
-	settings, _ := m.configured()
+// settingOf returns the setting of an action; ErrNone when it is not configured.
+func (m *Manager) settingOf(name Name) (Setting, error) {
+	settings, _ := m.configuredSettings()
 	var others []string
 	for i := range settings {
 		if settings[i].Name == name {
@@ -100,19 +100,19 @@ type worker struct {
 // Lead runs the actions for as long as this node leads, until ctx ends.
 func (m *Manager) Lead(ctx context.Context) error {
 	term := &term{Manager: m, term: m.Leader.Term(), quiet: m.Now().Add(m.Quiet()), workers: map[Name]*worker{}}
-	m.metrics.leads(true)
-	defer m.metrics.leads(false)
-	defer term.stop()
+	m.metrics.noteLeader(true)
+	defer m.metrics.noteLeader(false)
+	defer term.stopWorkers()
 	for told := ""; ctx.Err() == nil; {
-		settings, changed := m.configured()
-		err := term.settle(ctx, settings)
+		settings, changed := m.configuredSettings()
+		err := term.settleRestore(ctx, settings)
 		if text := fmt.Sprint(err); err != nil && ctx.Err() == nil && text != told && !errors.Is(err, ErrChanged) {
 			m.Log.Warn("actions are interrupted", "error", err)
 			told = text
 		}
 		if err == nil {
 			told = ""
-			term.employ(ctx, settings)
+			term.employWorkers(ctx, settings)
 		}
 		timer := time.NewTimer(look)
 		select {
@@ -135,41 +135,41 @@ type term struct {
 	workers map[Name]*worker
 }
 
-// settle finds out whether the cluster was restored. Then it has forgotten effects
+// settleRestore finds out whether the cluster was restored. Then it has forgotten effects
 // that have happened: all actions are paused.
-func (g *term) settle(ctx context.Context, settings []Setting) error {
+func (g *term) settleRestore(ctx context.Context, settings []Setting) error {
 	now := g.Life
 	noted, err := store.With(g.Views, func(view *store.View) (h held[life], err error) {
 		if now.Value, _, err = view.Document(g.Life.Space, g.Life.Key); err != nil {
 			return h, err
 		}
-		return read[life](view, lifeSpace, "life")
+		return readDocument[life](view, lifeSpace, "life")
 	})
 	if err != nil {
 		return err
 	}
 	if g.life.Key == "" || string(g.life.Value) != string(now.Value) || (g.life.Value == nil) != (now.Value == nil) {
-		g.stop()
+		g.stopWorkers()
 		g.life = now
 	}
 	id := ""
 	if now.Value != nil {
-		id = digest(now.Value)
+		id = digestOf(now.Value)
 	}
 	if noted.value == nil && id == "" || noted.value != nil && noted.value.Life == id {
 		return nil
 	}
-	g.stop()
+	g.stopWorkers()
 	if err := g.pauseAll(ctx, settings); err != nil {
 		return err
 	}
-	return g.write(ctx, noted.was(), noted.becomes(&life{version: version{Format}, Life: id}))
+	return g.writeDocument(ctx, noted.unchangedCondition(), noted.changedTo(&life{version: version{Format}, Life: id}))
 }
 
-func (g *term) write(ctx context.Context, was, becomes store.Document) error {
+func (g *term) writeDocument(ctx context.Context, was, becomes store.Document) error {
 	ctx, cancel := context.WithTimeout(ctx, writeTime)
 	defer cancel()
-	_, err := commit(ctx, g.Writer, &store.DocumentCommand{If: []store.Document{was, g.life}, Sets: []store.Document{becomes}})
+	_, err := commitDocuments(ctx, g.Writer, &store.DocumentCommand{If: []store.Document{was, g.life}, Sets: []store.Document{becomes}})
 	return err
 }
 
@@ -181,12 +181,12 @@ func (g *term) pauseAll(ctx context.Context, settings []Setting) error {
 		if err != nil {
 			return err
 		}
-		card := State{version: version{Format}, Began: micros(g.Now()), Next: 1, Oldest: 1}
+		card := State{version: version{Format}, Began: unixMicros(g.Now()), Next: 1, Oldest: 1}
 		if h.value != nil {
 			card = *h.value
 		}
-		card.Paused = &Mark{By: "bursar", At: micros(g.Now()), Why: afterRestore}
-		if err := g.write(ctx, h.was(), h.becomes(&card)); err != nil {
+		card.Paused = &Mark{By: "bursar", At: unixMicros(g.Now()), Why: afterRestore}
+		if err := g.writeDocument(ctx, h.unchangedCondition(), h.changedTo(&card)); err != nil {
 			return err
 		}
 		g.Log.Warn("an action is paused", "action", settings[i].Name.String(), "reason", afterRestore)
@@ -194,9 +194,9 @@ func (g *term) pauseAll(ctx context.Context, settings []Setting) error {
 	return nil
 }
 
-// employ has a worker for each setting. One that is not wanted any more may be in an
+// employWorkers has a worker for each setting. One that is not wanted any more may be in an
 // effect for an hour: what comes in its place waits for it, and the others do not.
-func (g *term) employ(ctx context.Context, settings []Setting) {
+func (g *term) employWorkers(ctx context.Context, settings []Setting) {
 	wanted := map[Name]string{}
 	for i := range settings {
 		wanted[settings[i].Name] = settings[i].Digest
@@ -213,24 +213,24 @@ func (g *term) employ(ctx context.Context, settings []Setting) {
 	}
 	for i := range settings {
 		if s := settings[i]; g.workers[s.Name] == nil {
-			g.workers[s.Name] = g.start(ctx, s)
+			g.workers[s.Name] = g.startWorker(ctx, s)
 		}
 	}
 }
 
-func (g *term) start(ctx context.Context, s Setting) *worker {
+func (g *term) startWorker(ctx context.Context, s Setting) *worker {
 	until, stop := context.WithCancel(ctx)
 	r := &runner{Manager: g.Manager, set: s, term: g.term, quiet: g.quiet, life: g.life, log: g.Log.With("action", s.Name.String())}
 	w := &worker{digest: s.Digest, until: until, stop: stop, done: make(chan struct{})}
 	go func() {
 		defer close(w.done)
-		r.work(ctx, until)
+		r.workTerm(ctx, until)
 	}()
 	return w
 }
 
-// stop ends all workers, and waits for them.
-func (g *term) stop() {
+// stopWorkers ends all workers, and waits for them.
+func (g *term) stopWorkers() {
 	for _, w := range g.workers {
 		w.stop()
 	}
@@ -243,13 +243,13 @@ func (g *term) stop() {
 // Plan makes a plan of an action as a run now would, and does nothing. It works on
 // any node.
 func (m *Manager) Plan(ctx context.Context, name Name, arguments map[string]string) (*sdk.Plan, *Run, error) {
-	set, err := m.setting(name)
+	set, err := m.settingOf(name)
 	if err != nil {
 		return nil, nil, err
 	}
 	r := &runner{Manager: m, set: set, log: m.Log.With("action", name.String())}
-	defer r.close()
-	p, err := r.look()
+	defer r.closePlugin()
+	p, err := r.readPicture()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -257,10 +257,10 @@ func (m *Manager) Plan(ctx context.Context, name Name, arguments map[string]stri
 		p.card.value = &State{version: version{Format}, Next: 1}
 	}
 	run := Run{Why: WhyOrder, Arguments: arguments}
-	made, err := r.make(ctx, p, &run)
+	made, err := r.makePlan(ctx, p, &run)
 	if err != nil {
 		return nil, nil, err
 	}
-	fill(&run, made)
+	fillRun(&run, made)
 	return made, &run, nil
 }

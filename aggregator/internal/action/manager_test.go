@@ -255,7 +255,7 @@ func TestARestorePausesAllActions(t *testing.T) {
 		defer n.run(m)()
 		time.Sleep(90 * time.Second)
 		_, before := c.values()
-		if _, err := c.apply(&store.DocumentCommand{Sets: []store.Document{document("cluster", "incarnation", []byte("another life"))}}); err != nil {
+		if _, err := c.apply(&store.DocumentCommand{Sets: []store.Document{newDocument("cluster", "incarnation", []byte("another life"))}}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(10 * time.Minute)
@@ -560,6 +560,6 @@ type sleeper struct{ Plugin }
 
 // Execute implements Plugin.
 func (s sleeper) Execute(ctx context.Context, a sdk.Attempt) (sdk.Result, error) {
-	sleep(ctx, 10*time.Minute)
+	sleepFor(ctx, 10*time.Minute)
 	return s.Plugin.Execute(ctx, a)
 }

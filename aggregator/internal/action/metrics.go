@@ -39,15 +39,15 @@ func newMetrics(m *Manager) *metrics {
 	return s
 }
 
-func (s *metrics) leads(yes bool) { s.leading.Store(yes) }
+func (s *metrics) noteLeader(yes bool) { s.leading.Store(yes) }
 
-func (s *metrics) ended(name Name, outcome string) {
+func (s *metrics) countEnded(name Name, outcome string) {
 	s.attempts.WithLabelValues(name.Type, name.Label, outcome).Inc()
 }
 
-func (s *metrics) finished(name Name, run *Run) {
+func (s *metrics) noteFinished(name Name, run *Run) {
 	result := "done"
-	if !run.Counts.well() {
+	if !run.Counts.allWell() {
 		result = "not_all_done"
 	}
 	s.runs.WithLabelValues(name.Type, name.Label, result).Inc()
@@ -62,13 +62,13 @@ func (s *metrics) Describe(out chan<- *prometheus.Desc) {
 
 // Collect implements prometheus.Collector.
 func (s *metrics) Collect(out chan<- prometheus.Metric) {
-	for _, st := range s.list() {
-		s.show(out, &st)
+	for _, st := range s.listActions() {
+		s.showStatus(out, &st)
 	}
 }
 
-// list are the actions of the configuration, on the leader.
-func (s *metrics) list() []Status {
+// listActions are the actions of the configuration, on the leader.
+func (s *metrics) listActions() []Status {
 	if !s.leading.Load() {
 		return nil
 	}
@@ -88,23 +88,23 @@ func (shown) Describe(chan<- *prometheus.Desc) {}
 // Collect implements prometheus.Collector.
 func (s shown) Collect(out chan<- prometheus.Metric) {
 	seen := map[string]bool{}
-	for _, st := range s.list() {
+	for _, st := range s.listActions() {
 		if st.Last == nil {
 			continue
 		}
 		for i := range st.Last.Gauges {
-			st.Last.Gauges[i].show(out, st.Name, seen)
+			st.Last.Gauges[i].showGauge(out, st.Name, seen)
 		}
 	}
 }
 
-func (s *metrics) show(out chan<- prometheus.Metric, st *Status) {
+func (s *metrics) showStatus(out chan<- prometheus.Metric, st *Status) {
 	put := func(d *prometheus.Desc, v float64, labels ...string) {
 		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, append([]string{st.Name.Type, st.Name.Label}, labels...)...)
 	}
 	now := st.State()
 	for _, state := range []string{"healthy", "running", "partial", "failing", "unknown", "paused", "disabled"} {
-		put(s.up, one(state == now), state)
+		put(s.up, oneIfTrue(state == now), state)
 	}
 	if st.Card.Well != 0 {
 		put(s.last, float64(st.Card.Well)/1e6)
@@ -112,27 +112,27 @@ func (s *metrics) show(out chan<- prometheus.Metric, st *Status) {
 	if st.Last == nil {
 		return
 	}
-	put(s.partial, one(st.Last.Partial))
+	put(s.partial, oneIfTrue(st.Last.Partial))
 	c := &st.Last.Counts
 	for state, n := range map[string]int{Done: c.Done, Rejected: c.Rejected, Unknown: c.Unknown, Skipped: c.Skipped, Superseded: c.Superseded} {
 		put(s.effects, float64(n), state)
 	}
 }
 
-// show shows a gauge of a plugin. One that is there twice is shown once.
-func (g *Gauge) show(out chan<- prometheus.Metric, name Name, seen map[string]bool) {
+// showGauge shows a gauge of a plugin. One that is there twice is shown once.
+func (g *Gauge) showGauge(out chan<- prometheus.Metric, name Name, seen map[string]bool) {
 	labels := prometheus.Labels{"action": name.Label}
 	maps.Copy(labels, g.Labels)
 	id := "bursar_action_" + strings.ReplaceAll(name.Type, "-", "_") + "_" + g.Name
 	m, err := prometheus.NewConstMetric(prometheus.NewDesc(id, "As the plugin of an action says of its newest plan, on the leader.", nil, labels), prometheus.GaugeValue, g.Value)
-	if err != nil || seen[id+string(encode(labels))] {
+	if err != nil || seen[id+string(encodeDocument(labels))] {
 		return
 	}
-	seen[id+string(encode(labels))] = true
+	seen[id+string(encodeDocument(labels))] = true
 	out <- m
 }
 
-func one(b bool) float64 {
+func oneIfTrue(b bool) float64 {
 	if b {
 		return 1
 	}

@@ -25,8 +25,8 @@ const (
 
 var metricName = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_]{0,63}$`)
 
-// check returns why a plan cannot be kept.
-func check(p *sdk.Plan) error {
+// checkPlan returns why a plan cannot be kept.
+func checkPlan(p *sdk.Plan) error {
 	if len(p.Effects) > maxEffects {
 		return fmt.Errorf("the plan has %d effects; at most %d are allowed", len(p.Effects), maxEffects)
 	}
@@ -56,26 +56,26 @@ func checkGauges(gauges []sdk.Gauge) error {
 	}
 	for _, g := range gauges {
 		if !metricName.MatchString(g.Name) || math.IsNaN(g.Value) || math.IsInf(g.Value, 0) || len(g.Labels) > maxLabels {
-			return fmt.Errorf("the gauge %q cannot be shown", cut(g.Name, maxWord))
+			return fmt.Errorf("the gauge %q cannot be shown", cutText(g.Name, maxWord))
 		}
 		for name, value := range g.Labels {
 			if !metricName.MatchString(name) || name == "action" || len(value) > maxWord {
-				return fmt.Errorf("the label %q of the gauge %s cannot be shown", cut(name, maxWord), g.Name)
+				return fmt.Errorf("the label %q of the gauge %s cannot be shown", cutText(name, maxWord), g.Name)
 			}
 		}
 	}
 	return nil
 }
 
-// keep writes a plan down: the run is there with the command that moves the card
+// keepPlan writes a plan down: the run is there with the command that moves the card
 // on, and not before.
-func (r *runner) keep(ctx context.Context, p *picture, run *Run, made *sdk.Plan) error {
-	fill(run, made)
-	docs := r.documents(p, run, made)
+func (r *runner) keepPlan(ctx context.Context, p *picture, run *Run, made *sdk.Plan) error {
+	fillRun(run, made)
+	docs := r.planDocuments(p, run, made)
 	was := p.card
-	if size(docs) > commandBytes {
+	if documentsSize(docs) > commandBytes {
 		var err error
-		if was, err = r.stage(ctx, p, docs); err != nil {
+		if was, err = r.stageDocuments(ctx, p, docs); err != nil {
 			return err
 		}
 		docs = nil
@@ -87,15 +87,15 @@ func (r *runner) keep(ctx context.Context, p *picture, run *Run, made *sdk.Plan)
 		card.Asked = card.Asked[1:]
 	}
 	if sdk.EffectClass(run.Class) == sdk.ClassAtMostOnce {
-		docs = append(docs, card.take(r.set.Name, run)...)
+		docs = append(docs, card.takeRunState(r.set.Name, run)...)
 	}
-	docs = append(docs, document(runSpace, r.set.Name.runKey(run.Number), encode(run)), was.becomes(&card))
-	return r.write(ctx, was.was(), docs...)
+	docs = append(docs, newDocument(runSpace, r.set.Name.runKey(run.Number), encodeDocument(run)), was.changedTo(&card))
+	return r.writeUnder(ctx, was.unchangedCondition(), docs...)
 }
 
-// take makes the state of a run the one that counts, and returns what removes the
+// takeRunState makes the state of a run the one that counts, and returns what removes the
 // one before.
-func (c *State) take(name Name, run *Run) (docs []store.Document) {
+func (c *State) takeRunState(name Name, run *Run) (docs []store.Document) {
 	if run.Planned > c.Since {
 		c.Since = run.Planned
 	}
@@ -103,79 +103,79 @@ func (c *State) take(name Name, run *Run) (docs []store.Document) {
 		return nil
 	}
 	if c.Kept != 0 {
-		docs = append(docs, document(stateSpace, name.runKey(c.Kept), nil))
+		docs = append(docs, newDocument(stateSpace, name.runKey(c.Kept), nil))
 	}
 	c.Kept = run.Number
 	return docs
 }
 
-// fill takes what a plan says beside its effects.
-func fill(run *Run, made *sdk.Plan) {
+// fillRun takes what a plan says beside its effects.
+func fillRun(run *Run, made *sdk.Plan) {
 	run.Effects, run.Partial, run.State = len(made.Effects), made.Partial, made.State != nil
 	for i, n := range made.Notes {
 		if i == maxNotes-1 && len(made.Notes) > maxNotes {
 			run.Notes = append(run.Notes, fmt.Sprintf("and %d more", len(made.Notes)-i))
 			break
 		}
-		run.Notes = append(run.Notes, cut(n, maxNote))
+		run.Notes = append(run.Notes, cutText(n, maxNote))
 	}
 	for _, g := range made.Gauges {
 		run.Gauges = append(run.Gauges, Gauge{Name: g.Name, Labels: g.Labels, Value: g.Value})
 	}
 }
 
-// documents are those of the effects of a plan, and of its state.
-func (r *runner) documents(p *picture, run *Run, made *sdk.Plan) []store.Document {
+// planDocuments are those of the effects of a plan, and of its state.
+func (r *runner) planDocuments(p *picture, run *Run, made *sdk.Plan) []store.Document {
 	var docs []store.Document
 	name := r.set.Name
 	if made.State != nil {
-		docs = append(docs, document(stateSpace, name.runKey(run.Number), encode(&content{version: version{Format}, Payload: made.State})))
+		docs = append(docs, newDocument(stateSpace, name.runKey(run.Number), encodeDocument(&content{version: version{Format}, Payload: made.State})))
 	}
 	for i := range made.Effects {
 		e := &made.Effects[i]
-		bytes, part := encode(&content{version: version{Format}, Payload: e.Payload, Show: cut(e.Show, maxShow)}), 0
+		bytes, part := encodeDocument(&content{version: version{Format}, Payload: e.Payload, Show: cutText(e.Show, maxShow)}), 0
 		for ; len(bytes) > 0; part++ {
 			n := min(len(bytes), partBytes)
-			docs = append(docs, document(payloadSpace, name.partKey(run.Number, i, part), bytes[:n]))
+			docs = append(docs, newDocument(payloadSpace, name.partKey(run.Number, i, part), bytes[:n]))
 			bytes = bytes[n:]
 		}
-		docs = append(docs, document(effectSpace, name.effectKey(run.Number, i), encode(&Effect{
-			version: version{Format}, Name: e.Name, Summary: cut(e.Summary, maxNote), Digest: digest(e.Payload), Size: len(e.Payload), Parts: part,
-			State: Planned, Key: key(p.cluster, name, run, i),
+		docs = append(docs, newDocument(effectSpace, name.effectKey(run.Number, i), encodeDocument(&Effect{
+			version: version{Format}, Name: e.Name, Summary: cutText(e.Summary, maxNote), Digest: digestOf(e.Payload), Size: len(e.Payload), Parts: part,
+			State: Planned, Key: effectKey(p.cluster, name, run, i),
 		})))
 	}
 	return docs
 }
 
-// key is the same for all attempts at an effect, and for no other effect: of no
+// effectKey is the same for all attempts at an effect, and for no other effect: of no
 // other cluster, and not after a restore either, since the run's time is in it.
-func key(cluster string, name Name, run *Run, effect int) string {
-	return digest(fmt.Appendf(nil, "%s\n%s\n%d\n%d\n%d", cluster, name, run.Number, run.Planned, effect))[:32]
+func effectKey(cluster string, name Name, run *Run, effect int) string {
+	return digestOf(fmt.Appendf(nil, "%s\n%s\n%d\n%d\n%d", cluster, name, run.Number, run.Planned, effect))[:32]
 }
 
-func size(docs []store.Document) (n int) {
+func documentsSize(docs []store.Document) (n int) {
 	for i := range docs {
 		n += len(docs[i].Key) + len(docs[i].Value) + 64
 	}
 	return n
 }
 
-// stage writes documents in several commands, under a claim on the card: no one
+// stageDocuments writes documents in several commands, under a claim on the card: no one
 // else's are written among them. It returns the claimed card.
-func (r *runner) stage(ctx context.Context, p *picture, docs []store.Document) (held[State], error) {
+func (r *runner) stageDocuments(ctx context.Context, p *picture, docs []store.Document) (held[State], error) {
 	card := *p.card.value
 	card.Claim = rand.Text()
 	claimed := p.card
-	claimed.value, claimed.raw = &card, encode(&card)
-	if err := r.write(ctx, p.card.was(), claimed.was()); err != nil {
+	claimed.value, claimed.raw = &card, encodeDocument(&card)
+	if err := r.writeUnder(ctx, p.card.unchangedCondition(), claimed.unchangedCondition()); err != nil {
 		return claimed, err
 	}
 	for len(docs) > 0 {
 		n := 1
-		for n < len(docs) && size(docs[:n+1]) <= commandBytes {
+		for n < len(docs) && documentsSize(docs[:n+1]) <= commandBytes {
 			n++
 		}
-		if err := r.write(ctx, claimed.was(), docs[:n]...); err != nil {
+		if err := r.writeUnder(ctx, claimed.unchangedCondition(), docs[:n]...); err != nil {
 			return claimed, err
 		}
 		docs = docs[n:]

@@ -12,13 +12,13 @@ import (
 // effect each.
 func (c *cluster) past(class sdk.EffectClass, n uint64) {
 	c.t.Helper()
-	sets := []store.Document{document(cardSpace, testName.String(), encode(&State{version: version{Format}, Began: 1, Next: n + 1, Oldest: 1}))}
+	sets := []store.Document{newDocument(cardSpace, testName.String(), encodeDocument(&State{version: version{Format}, Began: 1, Next: n + 1, Oldest: 1}))}
 	for i := uint64(1); i <= n; i++ {
 		planned := time.Now().Add(-time.Duration(n-i) * 24 * time.Hour)
 		key := testName.runKey(i)
 		sets = append(sets,
-			document(runSpace, key, encode(&Run{version: version{Format}, Number: i, Class: uint8(class), Planned: micros(planned), Ended: micros(planned), Effects: 1})),
-			document(effectSpace, testName.effectKey(i, 0), encode(&Effect{version: version{Format}, Name: "e", State: Done, Key: key})))
+			newDocument(runSpace, key, encodeDocument(&Run{version: version{Format}, Number: i, Class: uint8(class), Planned: unixMicros(planned), Ended: unixMicros(planned), Effects: 1})),
+			newDocument(effectSpace, testName.effectKey(i, 0), encodeDocument(&Effect{version: version{Format}, Name: "e", State: Done, Key: key})))
 	}
 	if _, err := c.apply(&store.DocumentCommand{Sets: sets}); err != nil {
 		c.t.Fatal(err)
@@ -43,7 +43,7 @@ func TestOldRunsGoWithAllThatBelongsToThem(t *testing.T) {
 			m := n.manager()
 			r := &runner{Manager: m, set: Setting{Name: testName}, life: m.Life}
 			for range 20 {
-				if err := r.prune(t.Context()); err != nil {
+				if err := r.pruneRuns(t.Context()); err != nil {
 					t.Fatal(err)
 				}
 			}

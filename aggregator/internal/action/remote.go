@@ -37,20 +37,20 @@ func (r *Remote) Run(ctx context.Context, e Errand, p sdk.Program) (sdk.Output, 
 	defer cancel()
 	stream, err := bursarv1.NewAgentClient(conn).RunProgram(ctx)
 	if err != nil {
-		return sdk.Output{}, sdk.NotStarted(r.explain(err))
+		return sdk.Output{}, sdk.NotStarted(r.explainError(err))
 	}
-	if ended, err := r.ask(stream, r.errand(e, p)); err != nil || ended != nil {
-		return r.result(ended, err, true)
+	if ended, err := r.askAgent(stream, r.programRequest(e, p)); err != nil || ended != nil {
+		return r.readResult(ended, err, true)
 	}
 	err = stream.Send(&bursarv1.RunProgramRequest{Message: &bursarv1.RunProgramRequest_Go_{Go: &bursarv1.RunProgramRequest_Go{}}})
 	if err != nil && !errors.Is(err, io.EOF) {
-		return r.result(nil, err, false)
+		return r.readResult(nil, err, false)
 	}
 	m, err := stream.Recv()
-	return r.result(m.GetEnded(), err, false)
+	return r.readResult(m.GetEnded(), err, false)
 }
 
-func (r *Remote) errand(e Errand, p sdk.Program) *bursarv1.RunProgramRequest {
+func (r *Remote) programRequest(e Errand, p sdk.Program) *bursarv1.RunProgramRequest {
 	return &bursarv1.RunProgramRequest{Message: &bursarv1.RunProgramRequest_Errand{Errand: &bursarv1.Errand{
 		Cluster: r.Cluster, Incarnation: r.Incarnation, Action: r.Action.String(),
 		Effect: e.Effect, Key: e.Key, Attempt: uint32(e.Attempt), Fence: e.Fence,
@@ -58,8 +58,8 @@ func (r *Remote) errand(e Errand, p sdk.Program) *bursarv1.RunProgramRequest {
 	}}}
 }
 
-// ask asks whether the agent would run the program; nil and nil: it would.
-func (r *Remote) ask(stream bursarv1.Agent_RunProgramClient, errand *bursarv1.RunProgramRequest) (*bursarv1.RunProgramResponse_Ended, error) {
+// askAgent asks whether the agent would run the program; nil and nil: it would.
+func (r *Remote) askAgent(stream bursarv1.Agent_RunProgramClient, errand *bursarv1.RunProgramRequest) (*bursarv1.RunProgramResponse_Ended, error) {
 	if err := stream.Send(errand); err != nil && !errors.Is(err, io.EOF) {
 		return nil, err
 	}
@@ -73,28 +73,28 @@ func (r *Remote) ask(stream bursarv1.Agent_RunProgramClient, errand *bursarv1.Ru
 	return m.GetEnded(), nil
 }
 
-// result is how it ended. early: go has not been said.
-func (r *Remote) result(e *bursarv1.RunProgramResponse_Ended, err error, early bool) (sdk.Output, error) {
+// readResult is how it ended. early: go has not been said.
+func (r *Remote) readResult(e *bursarv1.RunProgramResponse_Ended, err error, early bool) (sdk.Output, error) {
 	if err == nil && e == nil {
 		err = errors.New("it did not say how the program ended")
 	}
 	switch {
 	case err != nil && early:
-		return sdk.Output{}, sdk.NotStarted(r.explain(err))
+		return sdk.Output{}, sdk.NotStarted(r.explainError(err))
 	case err != nil:
-		return sdk.Output{}, fmt.Errorf("%w; how the program ended is not known", r.explain(err))
+		return sdk.Output{}, fmt.Errorf("%w; how the program ended is not known", r.explainError(err))
 	}
 	out := sdk.Output{Status: int(e.GetStatus()), Stdout: e.GetOutput(), Error: e.GetErrors()}
 	switch {
 	case e.GetNotRun():
-		return out, sdk.NotStarted(fmt.Errorf("agent %s: %s", r.Agent, cut(e.GetFailure(), maxText)))
+		return out, sdk.NotStarted(fmt.Errorf("agent %s: %s", r.Agent, cutText(e.GetFailure(), maxText)))
 	case e.GetFailure() != "":
-		return out, fmt.Errorf("agent %s: %s", r.Agent, cut(e.GetFailure(), maxText))
+		return out, fmt.Errorf("agent %s: %s", r.Agent, cutText(e.GetFailure(), maxText))
 	}
 	return out, nil
 }
 
-func (r *Remote) explain(err error) error {
+func (r *Remote) explainError(err error) error {
 	if grpcstatus.Code(err) == codes.Unimplemented {
 		return fmt.Errorf("the agent %s is too old to run programs of actions; upgrade bursar-agent there", r.Agent)
 	}

@@ -43,12 +43,12 @@ type picture struct {
 	cluster string
 }
 
-// work runs the action until the leadership ends, with ctx, or until it is not to
+// workTerm runs the action until the leadership ends, with ctx, or until it is not to
 // go on, which does not break off what has begun.
-func (r *runner) work(ctx, until context.Context) {
-	defer r.close()
+func (r *runner) workTerm(ctx, until context.Context) {
+	defer r.closePlugin()
 	for told := ""; until.Err() == nil; {
-		wait, err := r.step(ctx)
+		wait, err := r.doNext(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return
@@ -63,11 +63,11 @@ func (r *runner) work(ctx, until context.Context) {
 		default:
 			told = ""
 		}
-		sleep(until, wait)
+		sleepFor(until, wait)
 	}
 }
 
-func sleep(ctx context.Context, d time.Duration) {
+func sleepFor(ctx context.Context, d time.Duration) {
 	if d <= 0 {
 		return
 	}
@@ -79,32 +79,32 @@ func sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-func (r *runner) close() {
+func (r *runner) closePlugin() {
 	if r.plugin != nil {
 		_ = r.plugin.Close() // one that does not end by itself is killed
 		r.plugin = nil
 	}
 }
 
-// kill ends a plugin at once of which no one knows what it does: what is written
+// killPlugin ends a plugin at once of which no one knows what it does: what is written
 // down then is not outrun by it.
-func (r *runner) kill() {
+func (r *runner) killPlugin() {
 	if r.plugin != nil {
 		_ = r.plugin.Kill() // one that has ended is as good
 		r.plugin = nil
 	}
 }
 
-// hang ends a plugin of which a call did not end in time, with its goroutines in the log.
-func (r *runner) hang(call string, limit time.Duration) {
+// endHanging ends a plugin of which a call did not end in time, with its goroutines in the log.
+func (r *runner) endHanging(call string, limit time.Duration) {
 	if r.plugin != nil {
 		r.plugin.Hang(&host.Stall{Call: call, Silent: limit})
-		r.close()
+		r.closePlugin()
 	}
 }
 
-// look reads what is written down.
-func (r *runner) look() (*picture, error) {
+// readPicture reads what is written down.
+func (r *runner) readPicture() (*picture, error) {
 	return store.With(r.Views, func(view *store.View) (*picture, error) {
 		p := &picture{seq: view.Seq()}
 		p.index, _ = view.Applied()
@@ -133,71 +133,73 @@ func (r *runner) look() (*picture, error) {
 	})
 }
 
-// step does the next thing, if there is one, and says how long to wait until the
+// doNext does the next thing, if there is one, and says how long to wait until the
 // one after it.
-func (r *runner) step(ctx context.Context) (time.Duration, error) {
-	p, err := r.look()
+func (r *runner) doNext(ctx context.Context) (time.Duration, error) {
+	p, err := r.readPicture()
 	if err != nil {
 		return 0, err
 	}
 	card := p.card.value
 	switch {
 	case card == nil:
-		return 0, r.write(ctx, p.card.was(), p.card.becomes(&State{version: version{Format}, Began: micros(r.Now()), Next: 1, Oldest: 1}))
+		return 0, r.writeUnder(ctx, p.card.unchangedCondition(), p.card.changedTo(&State{version: version{Format}, Began: unixMicros(r.Now()), Next: 1, Oldest: 1}))
 	case card.Paused != nil:
-		r.close()
+		r.closePlugin()
 		return look, nil
 	case card.Disabled != nil:
-		return r.disabled(ctx, p)
+		return r.awaitChange(ctx, p)
 	}
 	if now := r.Now(); r.about == nil && now.Before(r.later) {
 		return min(look, r.later.Sub(now)), nil
 	}
 	if r.about == nil {
-		if err := r.open(ctx); err != nil {
-			return r.trouble(ctx, p, requestedRun(card), err)
+		if err := r.openPlugin(ctx); err != nil {
+			return r.noteTrouble(ctx, p, requestedRun(card), err)
 		}
 	}
 	if card.Current != 0 {
-		return r.advance(ctx, p)
+		return r.advanceRun(ctx, p)
 	}
-	return r.consider(ctx, p)
+	return r.considerRun(ctx, p)
 }
 
-// write changes documents under a condition, and that of the cluster's life.
-func (r *runner) write(ctx context.Context, was store.Document, sets ...store.Document) error {
-	_, err := r.commit(ctx, []store.Document{was}, sets...)
+// writeUnder changes documents under a condition, and that of the cluster's life.
+func (r *runner) writeUnder(ctx context.Context, was store.Document, sets ...store.Document) error {
+	_, err := r.commitUnder(ctx, []store.Document{was}, sets...)
 	return err
 }
 
-func (r *runner) commit(ctx context.Context, was []store.Document, sets ...store.Document) (uint64, error) {
+func (r *runner) commitUnder(ctx context.Context, was []store.Document, sets ...store.Document) (uint64, error) {
 	ctx, cancel := context.WithTimeout(ctx, writeTime)
 	defer cancel()
-	return commit(ctx, r.Writer, &store.DocumentCommand{If: append(was, r.life), Sets: sets})
+	return commitDocuments(ctx, r.Writer, &store.DocumentCommand{If: append(was, r.life), Sets: sets})
 }
 
-// disabled waits for another configuration or binary.
-func (r *runner) disabled(ctx context.Context, p *picture) (time.Duration, error) {
-	r.close()
+// awaitChange waits for another configuration or binary.
+func (r *runner) awaitChange(ctx context.Context, p *picture) (time.Duration, error) {
+	r.closePlugin()
 	card := *p.card.value
-	if card.Disabled.Of == r.identity() {
+	if card.Disabled.Of == r.identityOf() {
 		return look, nil
 	}
 	r.log.Info("the action is enabled again: its configuration or its plugin is another one")
 	card.Disabled, r.crashed = nil, nil
-	return 0, r.write(ctx, p.card.was(), p.card.becomes(&card))
+	return 0, r.writeUnder(ctx, p.card.unchangedCondition(), p.card.changedTo(&card))
 }
 
-// identity names the configuration and the binary.
-func (r *runner) identity() string { return digest([]byte(r.set.Digest + r.Plugins.Identity(&r.set))) }
+// identityOf names the configuration and the binary.
+func (r *runner) identityOf() string {
+	return digestOf([]byte(r.set.Digest + r.Plugins.Identity(&r.set)))
+}
 
-// open starts the plugin unless it runs. The error is one of the plugin or of the
+// openPlugin starts the plugin unless it runs. The error is one of the plugin or of the
 // configuration.
-func (r *runner) open(ctx context.Context) error {
+func (r *runner) openPlugin(ctx context.Context) error {
 	if r.plugin != nil && !r.plugin.Gone() && !r.plugin.Stale() {
 		return nil
 	}
-	r.close()
+	r.closePlugin()
 	if r.set.Lacks != "" {
 		return errors.New(r.set.Lacks)
 	}
@@ -206,11 +208,11 @@ func (r *runner) open(ctx context.Context) error {
 	plugin, err := r.Plugins.Open(bounded, &r.set)
 	switch {
 	case errors.Is(err, host.ErrCrash):
-		return errors.Join(err, r.crash(ctx, err))
+		return errors.Join(err, r.countCrash(ctx, err))
 	case err != nil:
 		return err
 	}
-	schedule, err := r.set.schedule(plugin.Description())
+	schedule, err := r.set.scheduleOf(plugin.Description())
 	if err != nil {
 		_ = plugin.Close() // the error that counts is the one before
 		return err
@@ -228,42 +230,42 @@ func requestedRun(card *State) *Run {
 	return &Run{Why: WhyOrder, By: o.By, Ordered: o.At, Arguments: o.Arguments}
 }
 
-// trouble notes why a run cannot be planned or an action does not go on, for which run
+// noteTrouble notes why a run cannot be planned or an action does not go on, for which run
 // is nil, and waits before the next try. A run that was ordered is in the history then
 // and is not tried again: whoever ordered it looks. Of those that are tried again, the
 // history has the first.
-func (r *runner) trouble(ctx context.Context, p *picture, run *Run, problem error) (time.Duration, error) {
+func (r *runner) noteTrouble(ctx context.Context, p *picture, run *Run, problem error) (time.Duration, error) {
 	if ctx.Err() != nil {
 		return 0, ctx.Err()
 	}
 	r.failed++
-	wait := backoff(r.failed)
+	wait := backoffAfter(r.failed)
 	r.later = r.Now().Add(wait)
 	card := *p.card.value
-	why, at := cut(problem.Error(), maxText), micros(r.Now())
+	why, at := cutText(problem.Error(), maxText), unixMicros(r.Now())
 	known, ordered := card.Problem, run != nil && run.Why == WhyOrder
 	var docs []store.Document
 	switch {
 	case ordered:
 		card.Asked = card.Asked[1:]
-		docs = append(docs, r.unplanned(&card, p, run, why))
-		why = cut(fmt.Sprintf("run %d, which %s ordered at %s, cannot be planned: %s", card.Next-1, run.By, Instant(run.Ordered).UTC().Format(time.RFC3339), why), maxText)
+		docs = append(docs, r.unplannedRun(&card, p, run, why))
+		why = cutText(fmt.Sprintf("run %d, which %s ordered at %s, cannot be planned: %s", card.Next-1, run.By, Instant(run.Ordered).UTC().Format(time.RFC3339), why), maxText)
 	case known != nil && known.Why == why:
 		return min(wait, look), nil
 	case run != nil && known == nil:
-		docs = append(docs, r.unplanned(&card, p, run, why))
+		docs = append(docs, r.unplannedRun(&card, p, run, why))
 	}
 	r.log.Warn("an action cannot be planned", "error", problem)
 	card.Problem = &Mark{At: at, Why: why}
 	if known != nil {
 		card.Problem.At = known.At
 	}
-	return min(wait, look), r.write(ctx, p.card.was(), append(docs, p.card.becomes(&card))...)
+	return min(wait, look), r.writeUnder(ctx, p.card.unchangedCondition(), append(docs, p.card.changedTo(&card))...)
 }
 
-// unplanned is the next run, which could not be planned.
-func (r *runner) unplanned(card *State, p *picture, run *Run, why string) store.Document {
-	now := micros(r.Now())
+// unplannedRun is the next run, which could not be planned.
+func (r *runner) unplannedRun(card *State, p *picture, run *Run, why string) store.Document {
+	now := unixMicros(r.Now())
 	out := Run{
 		version: version{Format}, Number: card.Next, Why: run.Why, By: run.By, Ordered: run.Ordered, Arguments: run.Arguments,
 		RunOn: r.set.RunOn, Planned: now, Index: p.index, Ended: now, Failure: why,
@@ -272,12 +274,12 @@ func (r *runner) unplanned(card *State, p *picture, run *Run, why string) store.
 		out.Class, out.Version = uint8(r.about.Class), r.about.Version
 	}
 	card.Next++
-	return document(runSpace, r.set.Name.runKey(out.Number), encode(&out))
+	return newDocument(runSpace, r.set.Name.runKey(out.Number), encodeDocument(&out))
 }
 
-// backoff is how long to wait after the nth failure: any time up to a bound that
+// backoffAfter is how long to wait after the nth failure: any time up to a bound that
 // doubles.
-func backoff(n int) time.Duration {
+func backoffAfter(n int) time.Duration {
 	bound := maxBackoff
 	if n < 16 {
 		bound = min(minBackoff<<(n-1), maxBackoff)
@@ -285,10 +287,10 @@ func backoff(n int) time.Duration {
 	return bound/10 + rand.N(bound*9/10)
 }
 
-// crash counts that the plugin crashed or hung; too often, and the action is
+// countCrash counts that the plugin crashed or hung; too often, and the action is
 // disabled.
-func (r *runner) crash(ctx context.Context, why error) error {
-	r.close()
+func (r *runner) countCrash(ctx context.Context, why error) error {
+	r.closePlugin()
 	now := r.Now()
 	r.crashed = append(r.crashed, now)
 	for len(r.crashed) > 0 && now.Sub(r.crashed[0]) > crashTime {
@@ -298,32 +300,32 @@ func (r *runner) crash(ctx context.Context, why error) error {
 		return nil
 	}
 	r.crashed = nil
-	p, err := r.look()
+	p, err := r.readPicture()
 	if err != nil || p.card.value == nil {
 		return err
 	}
 	card := *p.card.value
-	card.Disabled = &Mark{At: micros(now), Of: r.identity(), Why: fmt.Sprintf("its plugin crashed or hung %d times in %s; the last time: %s", crashes, crashTime, cut(why.Error(), maxText))}
+	card.Disabled = &Mark{At: unixMicros(now), Of: r.identityOf(), Why: fmt.Sprintf("its plugin crashed or hung %d times in %s; the last time: %s", crashes, crashTime, cutText(why.Error(), maxText))}
 	r.log.Error("an action is disabled", "reason", card.Disabled.Why)
-	return r.write(ctx, p.card.was(), p.card.becomes(&card))
+	return r.writeUnder(ctx, p.card.unchangedCondition(), p.card.changedTo(&card))
 }
 
-// consider plans a run when one is due.
-func (r *runner) consider(ctx context.Context, p *picture) (time.Duration, error) {
+// considerRun plans a run when one is due.
+func (r *runner) considerRun(ctx context.Context, p *picture) (time.Duration, error) {
 	card, now := p.card.value, r.Now()
 	if len(card.Asked) > 0 {
 		if card.Asked[0].Run != 0 {
-			return 0, r.reopen(ctx, p)
+			return 0, r.reopenEffect(ctx, p)
 		}
-		return r.plan(ctx, p, *requestedRun(card))
+		return r.planRun(ctx, p, *requestedRun(card))
 	}
 	if now.Before(r.later) {
 		return min(look, r.later.Sub(now)), nil
 	}
-	due := r.due(card, p.seq)
+	due := r.dueTime(card, p.seq)
 	if due.IsZero() || now.Before(due) {
 		if r.plugin != nil && (due.IsZero() || due.Sub(now) > idle) {
-			r.close()
+			r.closePlugin()
 		}
 		if due.IsZero() {
 			return look, nil
@@ -334,12 +336,12 @@ func (r *runner) consider(ctx context.Context, p *picture) (time.Duration, error
 	if r.schedule.OnChange() {
 		why = WhyChange
 	}
-	return r.plan(ctx, p, Run{Why: why})
+	return r.planRun(ctx, p, Run{Why: why})
 }
 
-// due is when the next run is due; zero: no one knows. A last run in the future, by
+// dueTime is when the next run is due; zero: no one knows. A last run in the future, by
 // a clock that was wrong, is as one of now.
-func (r *runner) due(card *State, seq uint64) time.Time {
+func (r *runner) dueTime(card *State, seq uint64) time.Time {
 	if r.schedule.OnChange() && card.Last != 0 && seq <= card.Seq {
 		return time.Time{}
 	}
@@ -350,23 +352,23 @@ func (r *runner) due(card *State, seq uint64) time.Time {
 	return r.schedule.Next(last, Instant(card.Began))
 }
 
-// plan makes a plan and writes it down.
-func (r *runner) plan(ctx context.Context, p *picture, run Run) (time.Duration, error) {
-	made, err := r.make(ctx, p, &run)
+// planRun makes a plan and writes it down.
+func (r *runner) planRun(ctx context.Context, p *picture, run Run) (time.Duration, error) {
+	made, err := r.makePlan(ctx, p, &run)
 	if err == nil {
-		err = r.keep(ctx, p, &run, made)
+		err = r.keepPlan(ctx, p, &run, made)
 		if err == nil {
 			r.failed, r.later = 0, time.Time{}
 			r.log.Info("a run is planned", "run", run.Number, "why", run.Why, "effects", run.Effects, "partial", run.Partial)
 		}
 		return 0, err
 	}
-	return r.trouble(ctx, p, &run, err)
+	return r.noteTrouble(ctx, p, &run, err)
 }
 
-// make has the plugin make a plan.
-func (r *runner) make(ctx context.Context, p *picture, run *Run) (*sdk.Plan, error) {
-	if err := r.open(ctx); err != nil {
+// makePlan has the plugin make a plan.
+func (r *runner) makePlan(ctx context.Context, p *picture, run *Run) (*sdk.Plan, error) {
+	if err := r.openPlugin(ctx); err != nil {
 		return nil, err
 	}
 	card := p.card.value
@@ -377,22 +379,22 @@ func (r *runner) make(ctx context.Context, p *picture, run *Run) (*sdk.Plan, err
 	now := r.Now().UTC().Truncate(time.Microsecond)
 	*run = Run{
 		version: version{Format}, Number: card.Next, Why: run.Why, By: run.By, Ordered: run.Ordered, Arguments: run.Arguments,
-		Class: uint8(r.about.Class), Version: r.about.Version, RunOn: r.set.RunOn, Planned: micros(now), Index: p.index,
+		Class: uint8(r.about.Class), Version: r.about.Version, RunOn: r.set.RunOn, Planned: unixMicros(now), Index: p.index,
 	}
 	bounded, cancel := context.WithTimeout(ctx, planTime)
 	defer cancel()
 	made, err := r.plugin.Plan(bounded, sdk.PlanStart{Now: now, Since: Instant(card.Since), State: state, Arguments: run.Arguments, Index: p.index})
 	if err == nil {
-		if err := check(made); err != nil {
+		if err := checkPlan(made); err != nil {
 			return nil, fmt.Errorf("the plugin's plan cannot be kept: %w", err)
 		}
 		return made, nil
 	}
 	if late := host.Late(bounded); ctx.Err() == nil && (r.plugin.Gone() || late) {
 		if late {
-			r.hang("Plan", planTime)
+			r.endHanging("Plan", planTime)
 		}
-		err = errors.Join(err, r.crash(ctx, err))
+		err = errors.Join(err, r.countCrash(ctx, err))
 	}
 	return nil, err
 }
@@ -406,7 +408,7 @@ func readState(from Documents, name Name, run uint64) ([]byte, error) {
 	if err != nil || !ok {
 		return nil, err
 	}
-	c, err := decode[content](raw)
+	c, err := decodeDocument[content](raw)
 	if err != nil {
 		return nil, err
 	}

@@ -38,23 +38,23 @@ func ParseSchedule(text string, zone *time.Location) (Schedule, error) {
 	case len(fields) == 0 || text == "@manual":
 		return s, nil
 	case fields[0] == "@change" && len(fields) == 2:
-		s.after, err = interval(fields[1])
+		s.after, err = parseInterval(fields[1])
 	case words[text] != calendar.None:
 		s.unit = words[text]
 	case len(fields) == 5:
 		s.cron, err = parseCron(fields)
 	case len(fields) == 1 && !strings.HasPrefix(text, "@"):
-		s.every, err = interval(text)
+		s.every, err = parseInterval(text)
 	default:
-		return Schedule{}, fmt.Errorf("%q is no schedule; want %s", cut(text, maxWord), Schedules)
+		return Schedule{}, fmt.Errorf("%q is no schedule; want %s", cutText(text, maxWord), Schedules)
 	}
 	if err != nil {
-		return Schedule{}, fmt.Errorf("schedule %q: %w", cut(text, maxWord), err)
+		return Schedule{}, fmt.Errorf("schedule %q: %w", cutText(text, maxWord), err)
 	}
 	return s, nil
 }
 
-func interval(text string) (time.Duration, error) {
+func parseInterval(text string) (time.Duration, error) {
 	d, err := hcl.ParseDuration(text)
 	if err == nil && (d < minInterval || d > maxInterval) {
 		err = fmt.Errorf("%s is not between %s and 366d", text, minInterval)
@@ -91,7 +91,7 @@ func (s Schedule) Next(last, began time.Time) time.Time {
 	case s.unit != calendar.None:
 		return nextUnit(s.unit, s.zone, byCalendar)
 	case s.cron != nil:
-		return s.cron.next(byCalendar, s.zone)
+		return s.cron.nextTime(byCalendar, s.zone)
 	}
 	return time.Time{}
 }

@@ -132,19 +132,19 @@ func (s *Session) Plan(ctx context.Context, start sdk.PlanStart) (*sdk.Plan, err
 	defer cancel()
 	st, err := s.client.Plan(ctx)
 	if err != nil {
-		return nil, s.explain(err)
+		return nil, s.explainEnd(err)
 	}
-	first := &bursarv1.PlanStart{Now: micros(start.Now), Since: micros(start.Since), State: start.State, Index: start.Index, Arguments: start.Arguments}
+	first := &bursarv1.PlanStart{Now: unixMicros(start.Now), Since: unixMicros(start.Since), State: start.State, Index: start.Index, Arguments: start.Arguments}
 	c := &call{ctx: ctx, stream: st, spec: &s.spec}
 	c.quiet = newQuiet(planSilence, func() {
 		s.process.Hang(&host.Stall{Call: "Plan", Silent: planSilence})
 		cancel()
 	})
 	defer c.quiet.timer.Stop()
-	plan, _, err := c.talk(&bursarv1.ActionRequest{Message: &bursarv1.ActionRequest_Plan{Plan: first}})
+	plan, _, err := c.talkToPlugin(&bursarv1.ActionRequest{Message: &bursarv1.ActionRequest_Plan{Plan: first}})
 	switch {
 	case err != nil:
-		return nil, s.explain(err)
+		return nil, s.explainEnd(err)
 	case plan == nil:
 		return nil, errors.New("the plugin answered a plan with a result")
 	}
@@ -160,20 +160,20 @@ func (s *Session) Plan(ctx context.Context, start sdk.PlanStart) (*sdk.Plan, err
 
 // Execute implements Plugin.
 func (s *Session) Execute(ctx context.Context, a sdk.Attempt) (sdk.Result, error) {
-	return s.effect(ctx, a, s.client.Execute)
+	return s.runEffect(ctx, a, s.client.Execute)
 }
 
 // Probe implements Plugin.
 func (s *Session) Probe(ctx context.Context, a sdk.Attempt) (sdk.Result, error) {
-	return s.effect(ctx, a, s.client.Probe)
+	return s.runEffect(ctx, a, s.client.Probe)
 }
 
-func (s *Session) effect(ctx context.Context, a sdk.Attempt, begin func(context.Context, ...grpc.CallOption) (stream, error)) (sdk.Result, error) {
+func (s *Session) runEffect(ctx context.Context, a sdk.Attempt, begin func(context.Context, ...grpc.CallOption) (stream, error)) (sdk.Result, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	st, err := begin(ctx)
 	if err != nil {
-		return sdk.Result{}, s.explain(err)
+		return sdk.Result{}, s.explainEnd(err)
 	}
 	first := &bursarv1.EffectStart{
 		Effect: &bursarv1.Effect{Name: a.Effect.Name, Summary: a.Effect.Summary, Payload: a.Effect.Payload, Show: a.Effect.Show},
@@ -183,10 +183,10 @@ func (s *Session) effect(ctx context.Context, a sdk.Attempt, begin func(context.
 		ctx: ctx, stream: st, spec: &s.spec, world: s.about.Commands != "", files: s.about.Archives != "",
 		errand: Errand{Effect: a.Effect.Name, Key: a.Key, Attempt: a.Number, Fence: a.Fence},
 	}
-	_, r, err := c.talk(&bursarv1.ActionRequest{Message: &bursarv1.ActionRequest_Effect{Effect: first}})
+	_, r, err := c.talkToPlugin(&bursarv1.ActionRequest{Message: &bursarv1.ActionRequest_Effect{Effect: first}})
 	switch {
 	case err != nil:
-		return sdk.Result{}, s.explain(err)
+		return sdk.Result{}, s.explainEnd(err)
 	case r == nil:
 		return sdk.Result{}, errors.New("the plugin answered an effect with a plan")
 	}
@@ -199,9 +199,9 @@ func (s *Session) effect(ctx context.Context, a sdk.Attempt, begin func(context.
 	return out, nil
 }
 
-// explain adds how the process ended, where it has. What the plugin itself says goes
+// explainEnd adds how the process ended, where it has. What the plugin itself says goes
 // without gRPC's words around it.
-func (s *Session) explain(err error) error {
+func (s *Session) explainEnd(err error) error {
 	err = host.Said(err)
 	select {
 	case <-s.process.Done():

@@ -200,7 +200,7 @@ func TestAPlanMayNotRunPrograms(t *testing.T) {
 		last = m.GetAnswer()
 		return nil
 	}
-	(&call{}).run(t.Context(), &bursarv1.Ask_Run{Arguments: []string{"/bin/true"}}, out)
+	(&call{}).answerRun(t.Context(), &bursarv1.Ask_Run{Arguments: []string{"/bin/true"}}, out)
 	if last.GetKind() != sdk.NotRunKind || !strings.Contains(last.GetFailure(), "only Execute and Probe") {
 		t.Error(last)
 	}

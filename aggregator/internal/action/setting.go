@@ -31,8 +31,8 @@ type Description struct {
 	Probes bool
 }
 
-// schedule is when the action runs.
-func (s *Setting) schedule(d *Description) (Schedule, error) {
+// scheduleOf is when the action runs.
+func (s *Setting) scheduleOf(d *Description) (Schedule, error) {
 	zone, err := calendar.Zone(s.Zone)
 	if err != nil {
 		return Schedule{}, err
