@@ -11,9 +11,9 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/compat"
 )
 
-// tables converts a dump of ClusterAccountant's tables into the directory, the capacity and
+// convertTables converts a dump of ClusterAccountant's tables into the directory, the capacity and
 // the service units.
-func (c *conversion) tables(in *Input, _ tree) error {
+func (c *conversion) convertTables(in *Input, _ tree) error {
 	rows := map[string][]map[string]string{}
 	err := compat.ReadTables(string(in.Text), func(table string, row map[string]string) error {
 		if _, err := regexp.Compile(row["regex"]); table == "processor_type" && err != nil {
@@ -21,7 +21,7 @@ func (c *conversion) tables(in *Input, _ tree) error {
 		}
 		rows[table] = append(rows[table], row)
 		return nil
-	}, c.misunderstood)
+	}, c.noteMisunderstood)
 	if err != nil {
 		return err
 	}
@@ -31,27 +31,27 @@ func (c *conversion) tables(in *Input, _ tree) error {
 	c.hostClasses(rows["processor_type"])
 	exempt := map[string]bool{}
 	for _, p := range rows["principal_investigator"] {
-		exempt[p["userid"]] = truth(p["exempt"])
-		c.person(p["userid"], p["first_name"]+" "+p["last_name"], p["email_address"])
+		exempt[p["userid"]] = parseTruth(p["exempt"])
+		c.takePerson(p["userid"], p["first_name"]+" "+p["last_name"], p["email_address"])
 	}
 	for _, p := range rows["project"] {
 		c.claimed = append(c.claimed, p["groupid"])
-		c.blocks.open("project", p["groupid"])
-		c.blocks.text("pi", p["pi_owner_userid"])
-		c.blocks.texts("groups", []string{p["groupid"]})
+		c.blocks.openBlock("project", p["groupid"])
+		c.blocks.writeText("pi", p["pi_owner_userid"])
+		c.blocks.writeTexts("groups", []string{p["groupid"]})
 		if exempt[p["pi_owner_userid"]] {
-			c.blocks.attr("exempt", "true")
+			c.blocks.writeAttribute("exempt", "true")
 		}
-		c.blocks.close()
+		c.blocks.closeBlock()
 	}
-	c.contributions(rows["contribution"])
-	c.changed("charge of a job", "all of it at its end, CPU seconds × factor", "spread over the run; -credit stop for ClusterAccountant's rule")
-	c.changed("a contribution", "counts in every period", "counts from its date on")
-	c.changed("a job number that comes again", "dropped", "a record of its own")
+	c.writeContributions(rows["contribution"])
+	c.noteChanged("charge of a job", "all of it at its end, CPU seconds × factor", "spread over the run; -credit stop for ClusterAccountant's rule")
+	c.noteChanged("a contribution", "counts in every period", "counts from its date on")
+	c.noteChanged("a job number that comes again", "dropped", "a record of its own")
 	return nil
 }
 
-func truth(text string) bool {
+func parseTruth(text string) bool {
 	return strings.EqualFold(text, "true") || text == "1" || text == "\x01"
 }
 
@@ -62,85 +62,85 @@ func (c *conversion) hostClasses(types []map[string]string) {
 	}
 	b, seen := &c.blocks, map[string]int{}
 	b.WriteString("\n")
-	b.comment("The first class counts whose pattern fits, as with ClusterAccountant.")
+	b.writeComment("The first class counts whose pattern fits, as with ClusterAccountant.")
 	var names []string
 	clusters := map[string][]map[string]string{}
 	for _, t := range types {
-		b.open("host_class", unique(cmp.Or(t["processor_type"], "nodes"), seen))
-		b.text("pattern", "^(?:"+t["regex"]+")")
-		b.attr("su_factor", t["su_charge"])
-		b.close()
+		b.openBlock("host_class", uniqueName(cmp.Or(t["processor_type"], "nodes"), seen))
+		b.writeText("pattern", "^(?:"+t["regex"]+")")
+		b.writeAttribute("su_factor", t["su_charge"])
+		b.closeBlock()
 		name := cmp.Or(t["cluster"], "all")
 		if clusters[name] == nil {
 			names = append(names, name)
 		}
 		clusters[name] = append(clusters[name], t)
 	}
-	b.open("service_units")
-	b.comment("An hour of CPU time on a host of factor 1, or on one of no class.")
-	b.attr("seconds", "{ TotalCPU = 1 }")
-	b.attr("default_factor", "1")
-	b.close()
+	b.openBlock("service_units")
+	b.writeComment("An hour of CPU time on a host of factor 1, or on one of no class.")
+	b.writeAttribute("seconds", "{ TotalCPU = 1 }")
+	b.writeAttribute("default_factor", "1")
+	b.closeBlock()
 	for _, name := range names {
-		c.cluster(name, clusters[name])
+		c.writeCluster(name, clusters[name])
 	}
 }
 
-// cluster writes what a cluster has.
-func (c *conversion) cluster(name string, types []map[string]string) {
+// writeCluster writes what a cluster has.
+func (c *conversion) writeCluster(name string, types []map[string]string) {
 	b := &c.blocks
 	var hosts []string
 	for _, t := range types {
 		globs := globsOf(t["regex"])
 		if globs == nil {
 			b.WriteString("\n")
-			b.comment("The pattern %s cannot be written with *: name the hosts of %s in its match.", t["regex"], name)
+			b.writeComment("The pattern %s cannot be written with *: name the hosts of %s in its match.", t["regex"], name)
 		}
 		hosts = append(hosts, globs...)
 	}
-	b.open("cluster", name)
+	b.openBlock("cluster", name)
 	if len(hosts) > 0 {
-		b.attr("match", "{ host = "+list(sortedTexts(hosts))+" }")
+		b.writeAttribute("match", "{ host = "+listExpression(sortedTexts(hosts))+" }")
 	}
 	for _, t := range types {
-		if truth(t["disabled"]) {
-			b.comment("%s, %s nodes of %s processors, since %s, are disabled: ClusterAccountant leaves them out of all history. With a date in to, a block capacity says until when they were there.",
+		if parseTruth(t["disabled"]) {
+			b.writeComment("%s, %s nodes of %s processors, since %s, are disabled: ClusterAccountant leaves them out of all history. With a date in to, a block capacity says until when they were there.",
 				t["processor_type"], t["node_qty"], t["processor_qty"], t["date_installed"])
-			c.changed("processor_type.disabled", "not in the capacity of any time", "left out too; add a block capacity with from and to")
+			c.noteChanged("processor_type.disabled", "not in the capacity of any time", "left out too; add a block capacity with from and to")
 			continue
 		}
-		b.open("capacity")
-		b.text("name", t["processor_type"])
-		b.text("from", t["date_installed"][:min(len(t["date_installed"]), len("2012-10-05"))])
-		b.attr("nodes", t["node_qty"])
-		b.attr("components", "{ Cores = "+t["processor_qty"]+" }")
-		b.attr("su_factor", t["su_charge"])
-		b.close()
+		b.openBlock("capacity")
+		b.writeText("name", t["processor_type"])
+		b.writeText("from", t["date_installed"][:min(len(t["date_installed"]), len("2012-10-05"))])
+		b.writeAttribute("nodes", t["node_qty"])
+		b.writeAttribute("components", "{ Cores = "+t["processor_qty"]+" }")
+		b.writeAttribute("su_factor", t["su_charge"])
+		b.closeBlock()
 	}
-	b.close()
+	b.closeBlock()
 }
 
-// contributions writes who gave what.
-func (c *conversion) contributions(rows []map[string]string) {
+// writeContributions writes who gave what.
+func (c *conversion) writeContributions(rows []map[string]string) {
 	b, seen := &c.blocks, map[string]int{}
 	for _, r := range rows {
-		b.open("contribution", unique(strings.TrimSpace(r["contributor_userid"]+" "+r["host_name"]), seen))
-		b.text("by", r["contributor_userid"])
+		b.openBlock("contribution", uniqueName(strings.TrimSpace(r["contributor_userid"]+" "+r["host_name"]), seen))
+		b.writeText("by", r["contributor_userid"])
 		if to := r["credited_to_userid"]; to != r["contributor_userid"] {
-			b.text("credit", to)
+			b.writeText("credit", to)
 		}
-		b.attr("amount", r["no_of_processors"])
+		b.writeAttribute("amount", r["no_of_processors"])
 		if r["split_percentage"] != "100" {
-			b.attr("split", r["split_percentage"])
+			b.writeAttribute("split", r["split_percentage"])
 		}
-		b.attr("su_factor", r["su_charge"])
-		b.text("from", r["date_contributed"][:min(len(r["date_contributed"]), len("2012-10-05"))])
-		b.close()
+		b.writeAttribute("su_factor", r["su_charge"])
+		b.writeText("from", r["date_contributed"][:min(len(r["date_contributed"]), len("2012-10-05"))])
+		b.closeBlock()
 	}
 }
 
-// unique numbers a name that comes again.
-func unique(name string, seen map[string]int) string {
+// uniqueName numbers a name that comes again.
+func uniqueName(name string, seen map[string]int) string {
 	seen[name]++
 	if n := seen[name]; n > 1 {
 		return fmt.Sprintf("%s %d", name, n)
@@ -158,15 +158,15 @@ func globsOf(pattern string) []string {
 	if err != nil {
 		return nil
 	}
-	globs := expand(re.Simplify(), []string{""})
+	globs := expandPattern(re.Simplify(), []string{""})
 	for i := range globs {
 		globs[i] = strings.TrimRight(globs[i], "*") + "*"
 	}
 	return globs
 }
 
-// expand appends what re matches to each of the texts; nil where that is too much.
-func expand(re *syntax.Regexp, texts []string) (out []string) {
+// expandPattern appends what re matches to each of the texts; nil where that is too much.
+func expandPattern(re *syntax.Regexp, texts []string) (out []string) {
 	var ends []string
 	switch re.Op {
 	case syntax.OpEmptyMatch, syntax.OpBeginLine, syntax.OpBeginText:
@@ -185,17 +185,17 @@ func expand(re *syntax.Regexp, texts []string) (out []string) {
 		}
 		ends = []string{"*"}
 	case syntax.OpCapture:
-		return expand(re.Sub[0], texts)
+		return expandPattern(re.Sub[0], texts)
 	case syntax.OpConcat:
 		for _, sub := range re.Sub {
-			if texts = expand(sub, texts); texts == nil {
+			if texts = expandPattern(sub, texts); texts == nil {
 				return nil
 			}
 		}
 		return texts
 	case syntax.OpAlternate:
 		for _, sub := range re.Sub {
-			more := expand(sub, texts)
+			more := expandPattern(sub, texts)
 			if more == nil {
 				return nil
 			}
@@ -226,8 +226,8 @@ func accessFile(in *Input, t tree) bool {
 	return strings.HasSuffix(in.Name, "access.conf") || t.node == nil && accessLine.Match(in.Text)
 }
 
-// access takes the groups that may log in.
-func (c *conversion) access(in *Input, _ tree) error {
+// takeAccess takes the groups that may log in.
+func (c *conversion) takeAccess(in *Input, _ tree) error {
 	text := string(in.Text)
 	known := accessEnd.FindAllStringIndex(text, -1)
 	for _, at := range accessLine.FindAllStringSubmatchIndex(text, -1) {
@@ -240,7 +240,7 @@ func (c *conversion) access(in *Input, _ tree) error {
 		}
 		known = append(known, at[:2])
 	}
-	eachBeside(text, known, c.misunderstood)
+	eachBeside(text, known, c.noteMisunderstood)
 	if len(c.accessed) == 0 {
 		return fmt.Errorf("no line names a group, such as + : physics : ALL")
 	}
@@ -256,13 +256,13 @@ func (c *conversion) compareGroups() {
 	c.blocks.WriteString("\n")
 	for _, g := range sortedTexts(c.accessed) {
 		if !slices.Contains(c.claimed, g) {
-			c.blocks.comment("access.conf has the group %s, which is of no project.", g)
+			c.blocks.writeComment("access.conf has the group %s, which is of no project.", g)
 		}
 	}
 	for _, g := range sortedTexts(c.claimed) {
 		if !slices.Contains(c.accessed, g) {
-			c.blocks.comment("The group %s of a project is not in access.conf.", g)
+			c.blocks.writeComment("The group %s of a project is not in access.conf.", g)
 		}
 	}
-	c.blocks.comment("bursar directory -unclaimed lists groups and users with usage that are of no project.")
+	c.blocks.writeComment("bursar directory -unclaimed lists groups and users with usage that are of no project.")
 }

@@ -7,58 +7,58 @@ import (
 	"strings"
 )
 
-// apel converts the configuration of AUDITOR's APEL plugin.
-func (c *conversion) apel(_ *Input, t tree) error {
+// convertApel converts the configuration of AUDITOR's APEL plugin.
+func (c *conversion) convertApel(_ *Input, t tree) error {
 	b := &c.blocks
-	b.open("action", "apel", "auditor")
-	b.text("schedule", seconds(t.at("plugin", "report_interval")))
-	b.open("config")
-	b.comment("The first month that bursar reports: let AUDITOR's plugin send those before, since the receiver replaces a month by what is sent.")
+	b.openBlock("action", "apel", "auditor")
+	b.writeText("schedule", secondsExpression(t.subtree("plugin", "report_interval")))
+	b.openBlock("config")
+	b.writeComment("The first month that bursar reports: let AUDITOR's plugin send those before, since the receiver replaces a month by what is sent.")
 	first := c.now.UTC().AddDate(0, 0, 1-c.now.UTC().Day()).AddDate(0, 1, 0)
-	b.text("from", first.Format("2006-01"))
-	if keys := t.at("auditor", "site_meta_field").texts(); !slices.Equal(keys, []string{"site_id"}) {
-		b.texts("site_meta", keys)
+	b.writeText("from", first.Format("2006-01"))
+	if keys := t.subtree("auditor", "site_meta_field").listTexts(); !slices.Equal(keys, []string{"site_id"}) {
+		b.writeTexts("site_meta", keys)
 	}
-	for _, site := range t.at("site", "sites_to_report").pairs() {
-		b.open("site", site.key)
-		b.texts("ids", site.value.texts())
-		b.close()
+	for _, site := range t.subtree("site", "sites_to_report").listPairs() {
+		b.openBlock("site", site.key)
+		b.writeTexts("ids", site.value.listTexts())
+		b.closeBlock()
 	}
 	c.apelFields(b, t)
-	messaging := t.at("messaging")
-	b.open("sign")
-	b.text("cert", messaging.at("client_cert").text())
-	b.text("key", messaging.at("client_key").text())
-	b.close()
-	b.open("ams")
-	b.text("host", messaging.at("host").text())
-	b.attr("authn_port", messaging.at("port").text())
-	b.text("project", messaging.at("project").text())
-	b.text("topic", messaging.at("topic").text())
-	b.text("timeout", seconds(messaging.at("timeout")))
-	b.close()
-	b.close()
+	messaging := t.subtree("messaging")
+	b.openBlock("sign")
+	b.writeText("cert", messaging.subtree("client_cert").plainText())
+	b.writeText("key", messaging.subtree("client_key").plainText())
+	b.closeBlock()
+	b.openBlock("ams")
+	b.writeText("host", messaging.subtree("host").plainText())
+	b.writeAttribute("authn_port", messaging.subtree("port").plainText())
+	b.writeText("project", messaging.subtree("project").plainText())
+	b.writeText("topic", messaging.subtree("topic").plainText())
+	b.writeText("timeout", secondsExpression(messaging.subtree("timeout")))
+	b.closeBlock()
+	b.closeBlock()
 	c.leftOver(b, t, map[string]string{
 		"plugin.time_json_path": "what was sent is part of the replicated state", "plugin": "the journal keeps the log", "messaging.retry": "failures are tried again until the next run",
 		"auditor": "the action asks its own cluster", "summary_fields": "bursar has no such field",
 	})
-	b.close()
-	c.changed("report_interval", "from this or the last month on; a longer outage leaves a gap", "all months since the last run")
-	c.changed("a record without a mandatory field", "the plugin breaks off", "the record is listed in the run's notes; the others are sent")
-	c.changed("InfrastructureDescription", "AUDITOR_VERSION-CE-COLLECTORS", "BURSAR-CE-COLLECTOR, of the jobs of the row; the receiver takes it for the same row")
+	b.closeBlock()
+	c.noteChanged("report_interval", "from this or the last month on; a longer outage leaves a gap", "all months since the last run")
+	c.noteChanged("a record without a mandatory field", "the plugin breaks off", "the record is listed in the run's notes; the others are sent")
+	c.noteChanged("InfrastructureDescription", "AUDITOR_VERSION-CE-COLLECTORS", "BURSAR-CE-COLLECTOR, of the jobs of the row; the receiver takes it for the same row")
 	return nil
 }
 
 // apelFields writes the fields and the benchmark.
 func (c *conversion) apelFields(b *body, t tree) {
-	fields := slices.Concat(t.at("summary_fields", "mandatory").pairs(), t.at("summary_fields", "optional").pairs())
+	fields := slices.Concat(t.subtree("summary_fields", "mandatory").listPairs(), t.subtree("summary_fields", "optional").listPairs())
 	normalised := map[string]string{}
-	b.open("fields")
+	b.openBlock("fields")
 	for _, f := range fields {
 		expression, err := apelField(f.value)
 		if err != nil {
-			b.comment("%s: %v", f.key, err)
-			c.changed("summary_fields."+f.key, f.value.show(), fmt.Sprintf("not converted: %v", err))
+			b.writeComment("%s: %v", f.key, err)
+			c.noteChanged("summary_fields."+f.key, f.value.showValue(), fmt.Sprintf("not converted: %v", err))
 			continue
 		}
 		if strings.HasPrefix(f.key, "Normalised") {
@@ -66,56 +66,56 @@ func (c *conversion) apelFields(b *body, t tree) {
 			continue
 		}
 		if strings.Contains(expression, "TotalCPU") && strings.Contains(expression, "/ 1000") {
-			b.comment("Of records in milliseconds only, as AUDITOR's Slurm collector made them before 0.11: bursar's sources and newer collectors give seconds.")
-			c.changed("divide_by: 1000 of TotalCPU", "milliseconds, of collectors before 0.11", "kept; records in seconds need no division")
+			b.writeComment("Of records in milliseconds only, as AUDITOR's Slurm collector made them before 0.11: bursar's sources and newer collectors give seconds.")
+			c.noteChanged("divide_by: 1000 of TotalCPU", "milliseconds, of collectors before 0.11", "kept; records in seconds need no division")
 		}
-		b.attr(f.key, expression)
+		b.writeAttribute(f.key, expression)
 	}
-	b.close()
-	b.open("benchmark", t.at("site", "benchmark_type").or("HEPscore23"))
-	b.attr("wall", normalised["NormalisedWallDuration"])
-	b.attr("cpu", normalised["NormalisedCpuDuration"])
-	b.close()
+	b.closeBlock()
+	b.openBlock("benchmark", t.subtree("site", "benchmark_type").textOr("HEPscore23"))
+	b.writeAttribute("wall", normalised["NormalisedWallDuration"])
+	b.writeAttribute("cpu", normalised["NormalisedCpuDuration"])
+	b.closeBlock()
 }
 
 // apelField is the expression of a field over record.
 func apelField(t tree) (string, error) {
-	name := t.at("name").text()
-	switch t.tag() {
+	name := t.subtree("name").plainText()
+	switch t.yamlTag() {
 	case "ComponentField":
-		amount := "record.components" + member(name) + ".amount"
-		if by := t.at("divide_by").text(); by != "" {
+		amount := "record.components" + memberExpression(name) + ".amount"
+		if by := t.subtree("divide_by").plainText(); by != "" {
 			return fmt.Sprintf("round(%s / %s)", amount, by), nil
 		}
 		return amount, nil
 	case "ScoreField":
-		return score(t), nil
+		return scoreExpression(t), nil
 	case "ConstantField":
-		return quote(t.at("value").text()), nil
+		return quoteText(t.subtree("value").plainText()), nil
 	case "RecordField":
 		return recordField(name, t)
 	case "MetaField":
 		return metaField(t)
 	case "NormalisedField", "NormalisedWallDurationField":
 		base := "record.runtime"
-		if t.has("base_value") {
+		if t.hasKey("base_value") {
 			var err error
-			if base, err = apelField(t.at("base_value")); err != nil {
+			if base, err = apelField(t.subtree("base_value")); err != nil {
 				return "", err
 			}
 		}
-		return fmt.Sprintf("round(%s * %s)", base, score(t.at("score"))), nil
+		return fmt.Sprintf("round(%s * %s)", base, scoreExpression(t.subtree("score"))), nil
 	}
-	return "", fmt.Errorf("unknown field type %q", t.tag())
+	return "", fmt.Errorf("unknown field type %q", t.yamlTag())
 }
 
-func score(t tree) string {
-	return "record.components" + member(t.at("component_name").text()) + ".scores" + member(t.at("name").text())
+func scoreExpression(t tree) string {
+	return "record.components" + memberExpression(t.subtree("component_name").plainText()) + ".scores" + memberExpression(t.subtree("name").plainText())
 }
 
 func recordField(name string, t tree) (string, error) {
-	if t.has("modify") {
-		return "", fmt.Errorf("modify %s has no equal; write an expression", t.at("modify").show())
+	if t.hasKey("modify") {
+		return "", fmt.Errorf("modify %s has no equal; write an expression", t.subtree("modify").showValue())
 	}
 	switch name {
 	case "runtime":
@@ -130,29 +130,29 @@ func recordField(name string, t tree) (string, error) {
 
 // metaField takes the first value; AUDITOR's word for none is None.
 func metaField(t tree) (string, error) {
-	value := "record.meta" + member(t.at("name").text()) + "[0]"
-	if p := t.at("regex").text(); p != "" {
+	value := "record.meta" + memberExpression(t.subtree("name").plainText()) + "[0]"
+	if p := t.subtree("regex").plainText(); p != "" {
 		rewritten, group, err := withoutLookaround(p)
 		if err != nil {
 			return "", err
 		}
-		value = fmt.Sprintf("regex(%s, %s)", quote(rewritten), value)
+		value = fmt.Sprintf("regex(%s, %s)", quoteText(rewritten), value)
 		if group {
 			value += "[0]"
 		}
 	}
-	if !t.has("function") {
-		return fmt.Sprintf("try(%s, %s)", value, quote("None")), nil
+	if !t.hasKey("function") {
+		return fmt.Sprintf("try(%s, %s)", value, quoteText("None")), nil
 	}
-	function := t.at("function")
-	if name := function.at("name").text(); name != "vo_mapping" {
+	function := t.subtree("function")
+	if name := function.subtree("name").plainText(); name != "vo_mapping" {
 		return "", fmt.Errorf("unknown function %q", name)
 	}
 	var vos []entry
-	for _, p := range function.at("parameters").pairs() {
-		vos = append(vos, entry{p.key, quote(p.value.text())})
+	for _, p := range function.subtree("parameters").listPairs() {
+		vos = append(vos, entry{p.key, quoteText(p.value.plainText())})
 	}
-	return fmt.Sprintf("lookupprefix(%s, try(%s, %s), %s)", object(vos), value, quote(""), quote("None")), nil
+	return fmt.Sprintf("lookupprefix(%s, try(%s, %s), %s)", objectExpression(vos), value, quoteText(""), quoteText("None")), nil
 }
 
 // A group of a pattern that captures; one within brackets is not looked for, since
@@ -164,7 +164,7 @@ var capturing = regexp.MustCompile(`(^|[^\\])\(([^?]|$)`)
 func withoutLookaround(p string) (rewritten string, group bool, err error) {
 	middle, before, after := p, "", ""
 	for _, look := range []struct{ prefix, keep string }{{"(?<=", "before"}, {"(?=", "of it"}} {
-		if inner, rest, ok := parenthesis(middle, look.prefix); ok {
+		if inner, rest, ok := cutParenthesis(middle, look.prefix); ok {
 			middle = rest
 			if look.keep == "before" {
 				before = inner
@@ -177,7 +177,7 @@ func withoutLookaround(p string) (rewritten string, group bool, err error) {
 		}
 	}
 	if i := strings.LastIndex(middle, "(?="); i >= 0 {
-		inner, rest, ok := parenthesis(middle[i:], "(?=")
+		inner, rest, ok := cutParenthesis(middle[i:], "(?=")
 		if ok && rest == "" {
 			middle, after = middle[:i], "(?:"+inner+")"
 		}
@@ -194,8 +194,8 @@ func withoutLookaround(p string) (rewritten string, group bool, err error) {
 	return rewritten, group, nil
 }
 
-// parenthesis cuts off a group with which a pattern begins.
-func parenthesis(p, prefix string) (inner, rest string, ok bool) {
+// cutParenthesis cuts off a group with which a pattern begins.
+func cutParenthesis(p, prefix string) (inner, rest string, ok bool) {
 	if !strings.HasPrefix(p, prefix) {
 		return "", p, false
 	}

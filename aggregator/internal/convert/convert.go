@@ -55,32 +55,32 @@ type kind struct {
 	convert func(c *conversion, in *Input, t tree) error
 }
 
-// kinds in the order in which a file is compared with them.
-func kinds() []kind {
+// inputKinds in the order in which a file is compared with them.
+func inputKinds() []kind {
 	return []kind{
-		{"ClusterAccountant's tables", named(".sql"), (*conversion).tables},
-		{"access.conf", accessFile, (*conversion).access},
-		{"ai4-accounting's conf.py or environment", nomadFile, (*conversion).nomad},
-		{"ai4-accounting's user-db.json", named("user-db.json"), (*conversion).people},
-		{"AUDITOR's APEL plugin", has("summary_fields"), (*conversion).apel},
-		{"AUDITOR's utilization plugin", has("utilization"), (*conversion).utilization},
-		{"AUDITOR's priority plugin", has("group_mapping"), (*conversion).priority},
-		{"AUDITOR's HTCondor collector", has("schedd_names", "state_db"), (*conversion).htcondor},
-		{"AUDITOR's Kubernetes collector", has("prometheus_addr", "auditor_addr"), (*conversion).kubernetes},
-		{"AUDITOR's Slurm epilog collector", epilogFile, (*conversion).epilog},
-		{"AUDITOR's Slurm collector", slurmFile, (*conversion).slurm},
-		{"AUDITOR's server", has("application", "database", "rbac_config", "archival_config"), (*conversion).server},
+		{"ClusterAccountant's tables", hasNameEnding(".sql"), (*conversion).convertTables},
+		{"access.conf", accessFile, (*conversion).takeAccess},
+		{"ai4-accounting's conf.py or environment", nomadFile, (*conversion).convertNomad},
+		{"ai4-accounting's user-db.json", hasNameEnding("user-db.json"), (*conversion).takePeople},
+		{"AUDITOR's APEL plugin", hasAnyKey("summary_fields"), (*conversion).convertApel},
+		{"AUDITOR's utilization plugin", hasAnyKey("utilization"), (*conversion).convertUtilization},
+		{"AUDITOR's priority plugin", hasAnyKey("group_mapping"), (*conversion).convertPriority},
+		{"AUDITOR's HTCondor collector", hasAnyKey("schedd_names", "state_db"), (*conversion).convertHTCondor},
+		{"AUDITOR's Kubernetes collector", hasAnyKey("prometheus_addr", "auditor_addr"), (*conversion).convertKubernetes},
+		{"AUDITOR's Slurm epilog collector", epilogFile, (*conversion).convertEpilog},
+		{"AUDITOR's Slurm collector", slurmFile, (*conversion).convertSlurm},
+		{"AUDITOR's server", hasAnyKey("application", "database", "rbac_config", "archival_config"), (*conversion).convertServer},
 	}
 }
 
-// named says whether a file's name ends so.
-func named(end string) func(*Input, tree) bool {
+// hasNameEnding says whether a file's name ends so.
+func hasNameEnding(end string) func(*Input, tree) bool {
 	return func(in *Input, _ tree) bool { return strings.HasSuffix(in.Name, end) }
 }
 
-// has says whether one of the settings is there.
-func has(keys ...string) func(*Input, tree) bool {
-	return func(_ *Input, t tree) bool { return slices.ContainsFunc(keys, t.has) }
+// hasAnyKey says whether one of the settings is there.
+func hasAnyKey(keys ...string) func(*Input, tree) bool {
+	return func(_ *Input, t tree) bool { return slices.ContainsFunc(keys, t.hasKey) }
 }
 
 // conversion is what all files together become.
@@ -104,11 +104,11 @@ func Files(now time.Time, inputs ...Input) (*Result, error) {
 	c := &conversion{now: now}
 	for i := range inputs {
 		part := &conversion{now: now, name: inputs[i].Name}
-		if err := part.one(&inputs[i]); err != nil {
+		if err := part.convertFile(&inputs[i]); err != nil {
 			c.problems = append(c.problems, Problem{File: inputs[i].Name, Message: err.Error()})
 			continue
 		}
-		c.join(part)
+		c.joinPart(part)
 	}
 	c.nomadSource()
 	c.compareGroups()
@@ -143,50 +143,50 @@ const aggregatorHead = `aggregator {
 %s}
 `
 
-// one converts a file.
-func (c *conversion) one(in *Input) error {
+// convertFile converts a file.
+func (c *conversion) convertFile(in *Input) error {
 	c.file = filepath.Base(in.Name)
-	t, err := parse(in)
+	t, err := parseInput(in)
 	if err != nil {
 		return err
 	}
 	var names []string
-	for _, k := range kinds() {
+	for _, k := range inputKinds() {
 		if k.is(in, t) {
 			return k.convert(c, in, t)
 		}
 		names = append(names, k.name)
 	}
-	if t.empty() {
+	if t.isEmpty() {
 		return errors.New("it sets nothing: all of its lines are comments")
 	}
 	return fmt.Errorf("unknown configuration; known are those of %s", strings.Join(names, ", "))
 }
 
-// join adds what a file became.
-func (c *conversion) join(part *conversion) {
+// joinPart adds what a file became.
+func (c *conversion) joinPart(part *conversion) {
 	for _, b := range []struct{ to, from *body }{{&c.sources, &part.sources}, {&c.blocks, &part.blocks}, {&c.inside, &part.inside}, {&c.cloud, &part.cloud}} {
 		b.to.WriteString(b.from.String())
 	}
 	for _, change := range part.changes {
-		c.note(change)
+		c.noteChange(change)
 	}
 	c.problems = append(c.problems, part.problems...)
 	c.accessed = append(c.accessed, part.accessed...)
 	c.claimed = append(c.claimed, part.claimed...)
 }
 
-// missed notes a statement or a setting that is not understood.
-func (c *conversion) missed(line int, format string, args ...any) {
+// noteMissed notes a statement or a setting that is not understood.
+func (c *conversion) noteMissed(line int, format string, args ...any) {
 	c.problems = append(c.problems, Problem{c.name, line, fmt.Sprintf(format, args...)})
 }
 
-// changed notes another meaning.
-func (c *conversion) changed(setting, before, now string) {
-	c.note(Change{c.file, setting, before, now})
+// noteChanged notes another meaning.
+func (c *conversion) noteChanged(setting, before, now string) {
+	c.noteChange(Change{c.file, setting, before, now})
 }
 
-func (c *conversion) note(change Change) {
+func (c *conversion) noteChange(change Change) {
 	if !slices.Contains(c.changes, change) {
 		c.changes = append(c.changes, change)
 	}
@@ -201,17 +201,17 @@ func layOut(name, text string) (string, error) {
 	return string(out), nil
 }
 
-// seconds writes a number of seconds as a duration; "" for none.
-func seconds(t tree) string {
-	n, ok := t.number()
+// secondsExpression writes a number of seconds as a duration; "" for none.
+func secondsExpression(t tree) string {
+	n, ok := t.numberValue()
 	if !ok {
 		return ""
 	}
-	return span(time.Duration(n * float64(time.Second)))
+	return durationExpression(time.Duration(n * float64(time.Second)))
 }
 
-// span writes a duration in its largest unit that divides it.
-func span(d time.Duration) string {
+// durationExpression writes a duration in its largest unit that divides it.
+func durationExpression(d time.Duration) string {
 	for _, u := range []struct {
 		name string
 		long time.Duration

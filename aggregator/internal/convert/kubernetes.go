@@ -10,52 +10,52 @@ const (
 	auditorMemory = `sum by (namespace, pod) (max_over_time(pod_memory_working_set_bytes{namespace="$namespace", pod="$pod"}[$range]))`
 )
 
-// kubernetes converts the configuration of AUDITOR's Kubernetes collector.
-func (c *conversion) kubernetes(_ *Input, t tree) error {
+// convertKubernetes converts the configuration of AUDITOR's Kubernetes collector.
+func (c *conversion) convertKubernetes(_ *Input, t tree) error {
 	b := &c.sources
-	prefix := t.at("record_prefix").text()
-	b.open("source", "kubernetes", label(prefix))
-	b.text("interval", seconds(t.at("collect_interval")))
-	b.open("config")
-	b.comment("A pod is a record, with the id that AUDITOR gives it.")
-	b.text("runs", "pods")
-	filter := t.at("job_filter")
-	namespaces := filter.at("namespace").texts()
+	prefix := t.subtree("record_prefix").plainText()
+	b.openBlock("source", "kubernetes", sourceLabel(prefix))
+	b.writeText("interval", secondsExpression(t.subtree("collect_interval")))
+	b.openBlock("config")
+	b.writeComment("A pod is a record, with the id that AUDITOR gives it.")
+	b.writeText("runs", "pods")
+	filter := t.subtree("job_filter")
+	namespaces := filter.subtree("namespace").listTexts()
 	if len(namespaces) == 0 {
 		namespaces = []string{"default"}
 	}
-	b.texts("namespaces", namespaces)
-	b.text("labels", strings.Join(filter.at("labels").texts(), ","))
-	b.text("earliest", t.at("earliest_datetime").text())
-	b.attr("running", "false")
-	if host := t.at("prometheus_addr").text(); host != "" {
-		b.open("prometheus")
-		b.text("address", "http://"+host+":"+t.at("prometheus_port").or("9090"))
-		b.text("timeout", seconds(t.at("prometheus_timeout")))
-		b.text("retry", seconds(t.at("backlog_interval")))
-		b.attr("retries", t.at("backlog_maxretries").text())
-		b.comment("AUDITOR's queries, which find nothing of runs shorter than the evaluation interval. Without cpu and memory, the greatest values of container_cpu_usage_seconds_total and container_memory_working_set_bytes count.")
-		b.text("cpu", auditorCPU)
-		b.text("memory", auditorMemory)
-		b.close()
+	b.writeTexts("namespaces", namespaces)
+	b.writeText("labels", strings.Join(filter.subtree("labels").listTexts(), ","))
+	b.writeText("earliest", t.subtree("earliest_datetime").plainText())
+	b.writeAttribute("running", "false")
+	if host := t.subtree("prometheus_addr").plainText(); host != "" {
+		b.openBlock("prometheus")
+		b.writeText("address", "http://"+host+":"+t.subtree("prometheus_port").textOr("9090"))
+		b.writeText("timeout", secondsExpression(t.subtree("prometheus_timeout")))
+		b.writeText("retry", secondsExpression(t.subtree("backlog_interval")))
+		b.writeAttribute("retries", t.subtree("backlog_maxretries").plainText())
+		b.writeComment("AUDITOR's queries, which find nothing of runs shorter than the evaluation interval. Without cpu and memory, the greatest values of container_cpu_usage_seconds_total and container_memory_working_set_bytes count.")
+		b.writeText("cpu", auditorCPU)
+		b.writeText("memory", auditorMemory)
+		b.closeBlock()
 	}
-	b.close()
-	b.recordOf(identity(prefix, "${job.id}"), "job.start", "job.stop", "job.submit")
-	b.attr("meta", object([]entry{{"podname", "job.pod"}, {"namespace", "job.namespace"}, {"status", "job.phase"}, {"usage", "job.usage"}}))
+	b.closeBlock()
+	b.recordOf(idExpression(prefix, "${job.id}"), "job.start", "job.stop", "job.submit")
+	b.writeAttribute("meta", objectExpression([]entry{{"podname", "job.pod"}, {"namespace", "job.namespace"}, {"status", "job.phase"}, {"usage", "job.usage"}}))
 	kubernetesComponents(b)
-	b.close()
+	b.closeBlock()
 	c.leftOver(b, t, clientSettings(map[string]string{
 		"auditor_addr": "aggregators pull", "auditor_port": "aggregators pull", "auditor_timeout": "aggregators pull", "database_path": "the agent keeps its state in data_dir",
 		"merge_interval": "runs are asked for as they end", "job_filter.status": "AUDITOR does not look at it either",
 	}))
-	b.close()
-	c.changed("meta", "podname, namespace and status; no user, no group", "these and usage; add user_id = job.user and group_id = job.namespace")
-	c.changed("naive_cpu_time", "of the last run of each container", "of all runs of each container")
-	c.changed("memory_limit", "the sum over containers; with naive_cpu_time left out where a limit is missing", "of the pod as the scheduler has it, with init containers; each for itself")
-	c.changed("start of a pod", "when the kubelet took it", "the same, or the first start of a container where that is earlier")
-	c.changed("pods that are deleted while they run", "no record", "a record that ends at the deletion")
-	c.changed("a record without Prometheus", "waits, and is sent incomplete after backlog_maxretries", "is sent at once with usage = pending, and completed")
-	c.changed("errors of Prometheus", "the collector ends", "are tried again")
+	b.closeBlock()
+	c.noteChanged("meta", "podname, namespace and status; no user, no group", "these and usage; add user_id = job.user and group_id = job.namespace")
+	c.noteChanged("naive_cpu_time", "of the last run of each container", "of all runs of each container")
+	c.noteChanged("memory_limit", "the sum over containers; with naive_cpu_time left out where a limit is missing", "of the pod as the scheduler has it, with init containers; each for itself")
+	c.noteChanged("start of a pod", "when the kubelet took it", "the same, or the first start of a container where that is earlier")
+	c.noteChanged("pods that are deleted while they run", "no record", "a record that ends at the deletion")
+	c.noteChanged("a record without Prometheus", "waits, and is sent incomplete after backlog_maxretries", "is sent at once with usage = pending, and completed")
+	c.noteChanged("errors of Prometheus", "the collector ends", "are tried again")
 	return nil
 }
 
@@ -70,12 +70,12 @@ func kubernetesComponents(b *body) {
 		{"cpu", "round(job.cpu_seconds)", "job.cpu_seconds != null", true},
 		{"memory", "job.memory_max_bytes", "job.memory_max_bytes != null", false},
 	} {
-		b.open("component", x.name)
-		b.attr("amount", x.amount)
+		b.openBlock("component", x.name)
+		b.writeAttribute("amount", x.amount)
 		if x.total {
-			b.attr("kind", `"total"`)
+			b.writeAttribute("kind", `"total"`)
 		}
-		b.attr("when", x.when)
-		b.close()
+		b.writeAttribute("when", x.when)
+		b.closeBlock()
 	}
 }

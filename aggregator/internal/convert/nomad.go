@@ -25,9 +25,9 @@ func nomadFile(in *Input, t tree) bool {
 	return t.node == nil && (variable.Match(in.Text) || removed.Match(in.Text) || namespace.Match(in.Text))
 }
 
-// nomad takes what ai4-accounting's conf.py and the environment of its snapshots say; the
+// convertNomad takes what ai4-accounting's conf.py and the environment of its snapshots say; the
 // source is written when all files are read.
-func (c *conversion) nomad(in *Input, _ tree) error {
+func (c *conversion) convertNomad(in *Input, _ tree) error {
 	attrs := map[string]string{
 		"NOMAD_ADDR": "address", "NOMAD_CACERT": "ca", "NOMAD_CLIENT_CERT": "cert", "NOMAD_CLIENT_KEY": "key",
 		"NOMAD_TLS_SERVER_NAME": "tls_server_name", "NOMAD_REGION": "region",
@@ -36,28 +36,28 @@ func (c *conversion) nomad(in *Input, _ tree) error {
 	for _, m := range variable.FindAllStringSubmatch(text, -1) {
 		switch name := attrs[m[1]]; {
 		case name != "":
-			c.cloud.text(name, m[2])
+			c.cloud.writeText(name, m[2])
 			if strings.ContainsAny(m[2], "$`") {
-				c.missed(lineOf(text, strings.Index(text, m[0])+len(m[0])), "%s is made of variables: write its value as %s", m[1], name)
+				c.noteMissed(lineOf(text, strings.Index(text, m[0])+len(m[0])), "%s is made of variables: write its value as %s", m[1], name)
 			}
 		case m[1] == "NOMAD_TOKEN":
-			c.cloud.comment("NOMAD_TOKEN: put it into a file that only bursar-agent can read")
-			c.cloud.text("token_file", "/etc/bursar/nomad.token")
+			c.cloud.writeComment("NOMAD_TOKEN: put it into a file that only bursar-agent can read")
+			c.cloud.writeText("token_file", "/etc/bursar/nomad.token")
 		default:
-			c.cloud.comment("%s: has no equal", m[1])
+			c.cloud.writeComment("%s: has no equal", m[1])
 		}
 	}
 	var without []string
 	for _, m := range removed.FindAllStringSubmatch(text, -1) {
 		without = append(without, m[1])
 	}
-	c.cloud.texts("exclude_namespaces", sortedTexts(without))
+	c.cloud.writeTexts("exclude_namespaces", sortedTexts(without))
 	if m := namespace.FindStringSubmatch(text); m != nil {
 		var only []string
 		for _, q := range quoted.FindAllStringSubmatch(m[1], -1) {
 			only = append(only, q[1])
 		}
-		c.cloud.texts("namespaces", sortedTexts(only))
+		c.cloud.writeTexts("namespaces", sortedTexts(only))
 	}
 	var known [][]int
 	for _, re := range []*regexp.Regexp{variable, removed, namespace, idle} {
@@ -65,12 +65,12 @@ func (c *conversion) nomad(in *Input, _ tree) error {
 	}
 	eachBeside(text, known, func(line int, statement string) {
 		if setting.MatchString(statement) {
-			c.misunderstood(line, statement)
+			c.noteMisunderstood(line, statement)
 		}
 	})
-	c.changed("snapshots", "what is running every few hours", "each run, from the event stream and a listing each minute")
-	c.changed("GPUs, memory and disk", "of the task main", "the same, by the condition of the record block; without it of all tasks")
-	c.changed("cpu_num of a job without reserved cores", "its MHz are counted as cores", "Cores and MHz are two components")
+	c.noteChanged("snapshots", "what is running every few hours", "each run, from the event stream and a listing each minute")
+	c.noteChanged("GPUs, memory and disk", "of the task main", "the same, by the condition of the record block; without it of all tasks")
+	c.noteChanged("cpu_num of a job without reserved cores", "its MHz are counted as cores", "Cores and MHz are two components")
 	return nil
 }
 
@@ -80,23 +80,23 @@ func (c *conversion) nomadSource() {
 		return
 	}
 	b := &c.sources
-	b.open("source", "nomad", "ai4eosc")
-	b.open("config")
+	b.openBlock("source", "nomad", "ai4eosc")
+	b.openBlock("config")
 	b.WriteString(c.cloud.String())
-	b.comment("ai4-accounting skips all other jobs.")
-	b.texts("jobs", []string{"module*", "tool*", "batch*"})
-	b.close()
-	b.open("record")
-	b.comment("ai4-accounting knows the task main alone.")
-	b.attr("when", `job.task == "main"`)
-	b.close()
-	b.close()
+	b.writeComment("ai4-accounting skips all other jobs.")
+	b.writeTexts("jobs", []string{"module*", "tool*", "batch*"})
+	b.closeBlock()
+	b.openBlock("record")
+	b.writeComment("ai4-accounting knows the task main alone.")
+	b.writeAttribute("when", `job.task == "main"`)
+	b.closeBlock()
+	b.closeBlock()
 	c.blocks.WriteString("\n")
-	c.blocks.comment("Its snapshots: bursar import ai4 -label ai4eosc /srv/ai4-accounting/snapshots")
+	c.blocks.writeComment("Its snapshots: bursar import ai4 -label ai4eosc /srv/ai4-accounting/snapshots")
 }
 
-// people takes names and addresses of ai4-accounting's users.
-func (c *conversion) people(in *Input, _ tree) error {
+// takePeople takes names and addresses of ai4-accounting's users.
+func (c *conversion) takePeople(in *Input, _ tree) error {
 	var users map[string]struct{ Name, Email string }
 	if err := json.Unmarshal(in.Text, &users); err != nil {
 		at := int64(0)
@@ -113,14 +113,14 @@ func (c *conversion) people(in *Input, _ tree) error {
 	}
 	slices.Sort(ids)
 	for _, id := range ids {
-		c.person(id, users[id].Name, users[id].Email)
+		c.takePerson(id, users[id].Name, users[id].Email)
 	}
 	return nil
 }
 
-func (c *conversion) person(id, name, email string) {
-	c.blocks.open("person", id)
-	c.blocks.text("name", strings.TrimSpace(name))
-	c.blocks.text("email", email)
-	c.blocks.close()
+func (c *conversion) takePerson(id, name, email string) {
+	c.blocks.openBlock("person", id)
+	c.blocks.writeText("name", strings.TrimSpace(name))
+	c.blocks.writeText("email", email)
+	c.blocks.closeBlock()
 }

@@ -68,8 +68,8 @@ func scontrolKeys() map[string]sacctColumn {
 	return out
 }
 
-// amount is the expression for an amount of AUDITOR's type; note takes another meaning.
-func (c sacctColumn) amount(typ string, note func(before, now string)) string {
+// amountExpression is the expression for an amount of AUDITOR's type; note takes another meaning.
+func (c sacctColumn) amountExpression(typ string, note func(before, now string)) string {
 	switch typ {
 	case "IntegerMega":
 		switch {
@@ -99,13 +99,13 @@ func (c sacctColumn) amount(typ string, note func(before, now string)) string {
 	return c.expression
 }
 
-// meta is the expression for a value of AUDITOR's type.
-func (c sacctColumn) meta(typ string) string {
+// metaExpression is the expression for a value of AUDITOR's type.
+func (c sacctColumn) metaExpression(typ string) string {
 	switch typ {
 	case "Id":
 		return fmt.Sprintf(`split("(", tostring(%s))[0]`, c.expression)
 	case "Time", "IntegerMega":
-		return "tostring(" + c.amount(typ, func(string, string) {}) + ")"
+		return "tostring(" + c.amountExpression(typ, func(string, string) {}) + ")"
 	}
 	return c.expression
 }

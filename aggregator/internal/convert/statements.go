@@ -26,8 +26,8 @@ func lineOf(text string, at int) int {
 	return 1 + strings.Count(text[:min(max(at, 0), len(text))], "\n")
 }
 
-// misunderstood notes a statement. What it sets may be a secret and is not shown.
-func (c *conversion) misunderstood(line int, statement string) {
+// noteMisunderstood notes a statement. What it sets may be a secret and is not shown.
+func (c *conversion) noteMisunderstood(line int, statement string) {
 	const most = 60
 	if before, _, sets := strings.Cut(statement, "="); sets {
 		statement = before + "=…"
@@ -35,5 +35,5 @@ func (c *conversion) misunderstood(line int, statement string) {
 	if words := []rune(statement); len(words) > most {
 		statement = string(words[:most]) + "…"
 	}
-	c.missed(line, "statement not understood: %s", strings.ToValidUTF8(statement, "\uFFFD"))
+	c.noteMissed(line, "statement not understood: %s", strings.ToValidUTF8(statement, "\uFFFD"))
 }

@@ -17,8 +17,8 @@ type tree struct {
 	read map[*yaml.Node]bool // keys that were asked for
 }
 
-// parse reads a file; text that is not YAML is an empty tree.
-func parse(in *Input) (tree, error) {
+// parseInput reads a file; text that is not YAML is an empty tree.
+func parseInput(in *Input) (tree, error) {
 	t := tree{read: map[*yaml.Node]bool{}}
 	if !strings.HasSuffix(in.Name, ".yml") && !strings.HasSuffix(in.Name, ".yaml") {
 		return t, nil
@@ -39,8 +39,8 @@ type pair struct {
 	value tree
 }
 
-// pairs are the settings of a part, in the order of the file.
-func (t tree) pairs() (all []pair) {
+// listPairs are the settings of a part, in the order of the file.
+func (t tree) listPairs() (all []pair) {
 	if t.node == nil || t.node.Kind != yaml.MappingNode {
 		return nil
 	}
@@ -52,15 +52,15 @@ func (t tree) pairs() (all []pair) {
 	return all
 }
 
-// at is the part under the keys.
-func (t tree) at(keys ...string) tree {
+// subtree is the part under the keys.
+func (t tree) subtree(keys ...string) tree {
 	for _, key := range keys {
-		t = t.child(key, true)
+		t = t.childOf(key, true)
 	}
 	return t
 }
 
-func (t tree) child(key string, read bool) tree {
+func (t tree) childOf(key string, read bool) tree {
 	if t.node == nil || t.node.Kind != yaml.MappingNode {
 		return tree{}
 	}
@@ -73,57 +73,57 @@ func (t tree) child(key string, read bool) tree {
 	return tree{}
 }
 
-// line is where it begins in its file; 0 where it is not there.
-func (t tree) line() int {
+// lineNumber is where it begins in its file; 0 where it is not there.
+func (t tree) lineNumber() int {
 	if t.node == nil {
 		return 0
 	}
 	return t.node.Line
 }
 
-func (t tree) has(key string) bool { return t.child(key, false).node != nil }
+func (t tree) hasKey(key string) bool { return t.childOf(key, false).node != nil }
 
-func (t tree) there() bool { return t.node != nil && t.node.Tag != "!!null" }
+func (t tree) isThere() bool { return t.node != nil && t.node.Tag != "!!null" }
 
-func (t tree) empty() bool { return t.node == nil || len(t.node.Content) == 0 }
+func (t tree) isEmpty() bool { return t.node == nil || len(t.node.Content) == 0 }
 
-// tag is a YAML tag such as MetaField; "" for none of AUDITOR's.
-func (t tree) tag() string {
+// yamlTag is a YAML tag such as MetaField; "" for none of AUDITOR's.
+func (t tree) yamlTag() string {
 	if t.node == nil || strings.HasPrefix(t.node.Tag, "!!") {
 		return ""
 	}
 	return strings.TrimPrefix(t.node.Tag, "!")
 }
 
-// text is a plain value; "" for none.
-func (t tree) text() string {
-	if !t.there() || t.node.Kind != yaml.ScalarNode {
+// plainText is a plain value; "" for none.
+func (t tree) plainText() string {
+	if !t.isThere() || t.node.Kind != yaml.ScalarNode {
 		return ""
 	}
 	return t.node.Value
 }
 
-// or is the text, or another one where there is none.
-func (t tree) or(other string) string {
-	if s := t.text(); s != "" {
+// textOr is the text, or another one where there is none.
+func (t tree) textOr(other string) string {
+	if s := t.plainText(); s != "" {
 		return s
 	}
 	return other
 }
 
-func (t tree) truth() bool {
-	b, _ := strconv.ParseBool(strings.ToLower(t.text()))
+func (t tree) truthValue() bool {
+	b, _ := strconv.ParseBool(strings.ToLower(t.plainText()))
 	return b
 }
 
-func (t tree) number() (float64, bool) {
-	n, err := strconv.ParseFloat(t.text(), 64)
+func (t tree) numberValue() (float64, bool) {
+	n, err := strconv.ParseFloat(t.plainText(), 64)
 	return n, err == nil
 }
 
-// list are the elements of a list; a plain value is a list of itself.
-func (t tree) list() (all []tree) {
-	if !t.there() {
+// listElements are the elements of a list; a plain value is a list of itself.
+func (t tree) listElements() (all []tree) {
+	if !t.isThere() {
 		return nil
 	}
 	if t.node.Kind != yaml.SequenceNode {
@@ -135,10 +135,10 @@ func (t tree) list() (all []tree) {
 	return all
 }
 
-// texts are the plain values of a list.
-func (t tree) texts() (all []string) {
-	for _, e := range t.list() {
-		if s := e.text(); s != "" {
+// listTexts are the plain values of a list.
+func (t tree) listTexts() (all []string) {
+	for _, e := range t.listElements() {
+		if s := e.plainText(); s != "" {
 			all = append(all, s)
 		}
 	}
@@ -152,20 +152,20 @@ type unread struct {
 	line int
 }
 
-// unread are the settings below that nothing asked for.
-func (t tree) unread() (all []unread) {
+// listUnread are the settings below that nothing asked for.
+func (t tree) listUnread() (all []unread) {
 	switch {
 	case t.node == nil:
 	case t.node.Kind == yaml.SequenceNode:
-		for _, e := range t.list() {
-			all = append(all, e.unread()...)
+		for _, e := range t.listElements() {
+			all = append(all, e.listUnread()...)
 		}
 	case t.node.Kind == yaml.MappingNode:
 		for i := 0; i+1 < len(t.node.Content); i += 2 {
 			key := t.node.Content[i]
 			value := tree{t.node.Content[i+1], strings.TrimPrefix(t.path+"."+key.Value, "."), t.read}
 			if t.read[key] {
-				all = append(all, value.unread()...)
+				all = append(all, value.listUnread()...)
 			} else {
 				all = append(all, unread{value, key.Line})
 			}
@@ -174,9 +174,9 @@ func (t tree) unread() (all []unread) {
 	return all
 }
 
-// show writes a value on one line.
-func (t tree) show() string {
-	if s := t.text(); s != "" || t.node.Kind == yaml.ScalarNode {
+// showValue writes a value on one line.
+func (t tree) showValue() string {
+	if s := t.plainText(); s != "" || t.node.Kind == yaml.ScalarNode {
 		return s
 	}
 	flow := *t.node
