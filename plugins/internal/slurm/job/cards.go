@@ -21,8 +21,8 @@ type Part func(resource, model, nodes string) (*big.Rat, error)
 // Shared are the generic resources that are parts of cards.
 func Shared() []string { return []string{"mps", "shard"} }
 
-// resources are the generic resources that are cards or parts of them.
-func resources() []string { return append([]string{"gpu"}, Shared()...) }
+// cardResources are the generic resources that are cards or parts of them.
+func cardResources() []string { return append([]string{"gpu"}, Shared()...) }
 
 // maxCards bounds what a run has of a resource.
 const maxCards = 1 << 40
@@ -35,33 +35,33 @@ type cards struct {
 	unknown error // why it is not known how much
 }
 
-// cards are those of the run. The error says why AllocTRES cannot be read.
-func (r *Run) cards() (*cards, error) {
-	list, err := r.tres("AllocTRES")
+// cardsOf are those of the run. The error says why AllocTRES cannot be read.
+func (r *Run) cardsOf() (*cards, error) {
+	list, err := r.tresOf("AllocTRES")
 	if err != nil {
 		return nil, err
 	}
 	c := &cards{run: r, sum: big.NewRat(1, 2000)}
-	for _, resource := range resources() {
+	for _, resource := range cardResources() {
 		untyped, models, err := field.Gres(list, resource)
 		if err != nil {
 			return nil, fmt.Errorf("AllocTRES: %w", err)
 		}
 		for _, model := range slices.Sorted(maps.Keys(models)) {
-			c.add(resource, model, models[model])
+			c.addCards(resource, model, models[model])
 			untyped -= models[model]
 		}
-		c.add(resource, "", untyped)
+		c.addCards(resource, "", untyped)
 	}
 	return c, nil
 }
 
-// add adds n of a resource.
-func (c *cards) add(resource, model string, n int64) {
+// addCards adds n of a resource.
+func (c *cards) addCards(resource, model string, n int64) {
 	if n <= 0 {
 		return
 	}
-	part, err := c.run.part(resource, model)
+	part, err := c.run.partOfCard(resource, model)
 	if err == nil && n > maxCards {
 		err = fmt.Errorf("AllocTRES: gres/%s: %d are too many", resource, n)
 	}
@@ -74,8 +74,8 @@ func (c *cards) add(resource, model string, n int64) {
 	c.sum.Add(c.sum, new(big.Rat).Mul(part, big.NewRat(n, 1)))
 }
 
-// part returns how much of a card one of a resource is.
-func (r *Run) part(resource, model string) (*big.Rat, error) {
+// partOfCard returns how much of a card one of a resource is.
+func (r *Run) partOfCard(resource, model string) (*big.Rat, error) {
 	nodes := r.Text("NodeList")
 	switch {
 	case resource == "gpu" && (model != "" || r.plan.Part == nil || nodes == ""):
@@ -90,7 +90,7 @@ func (r *Run) part(resource, model string) (*big.Rat, error) {
 
 // milliGPUs are the cards of the run in thousandths, rounded half up.
 func (r *Run) milliGPUs() (sdk.Value, error) {
-	c, err := r.cards()
+	c, err := r.cardsOf()
 	if err == nil {
 		err = c.unknown
 	}
@@ -103,12 +103,12 @@ func (r *Run) milliGPUs() (sdk.Value, error) {
 
 // gpuModel are the types of the run's cards.
 func (r *Run) gpuModel() (sdk.Value, error) {
-	list, err := r.tres("AllocTRES")
+	list, err := r.tresOf("AllocTRES")
 	if err != nil {
 		return sdk.Null(), err
 	}
 	var all []string
-	for _, resource := range resources() {
+	for _, resource := range cardResources() {
 		_, models, err := field.Gres(list, resource)
 		if err != nil {
 			return sdk.Null(), fmt.Errorf("AllocTRES: %w", err)
@@ -127,7 +127,7 @@ func (r *Run) gpuModel() (sdk.Value, error) {
 }
 
 func (r *Run) partialGPUs() (sdk.Value, error) {
-	c, err := r.cards()
+	c, err := r.cardsOf()
 	if err != nil {
 		return sdk.Null(), err
 	}

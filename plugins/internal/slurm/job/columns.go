@@ -4,8 +4,8 @@ import (
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 )
 
-// texts are the columns that are passed on as sacct writes them.
-func texts() []attribute {
+// textAttributes are the columns that are passed on as sacct writes them.
+func textAttributes() []attribute {
 	var out []attribute
 	for _, c := range []struct{ name, doc string }{
 		{"JobID", "the job's id as sacct shows it: 7, 7_3 for an array task, 7+1 for a part of a heterogeneous job"},
@@ -53,7 +53,7 @@ func texts() []attribute {
 	} {
 		out = append(out, attribute{sdk.Attribute{Name: c.name, Type: sdk.TypeString, Doc: c.doc}, []string{c.name},
 			func(r *Run) (sdk.Value, error) {
-				s, ok := r.text(c.name)
+				s, ok := r.textOf(c.name)
 				if !ok {
 					return sdk.Null(), nil
 				}
@@ -63,10 +63,10 @@ func texts() []attribute {
 	return out
 }
 
-// numbers are the columns with a whole number. Those that grow while a run goes
+// numberAttributes are the columns with a whole number. Those that grow while a run goes
 // on are null until it has ended, so that a running job is not a new one at
 // every look.
-func numbers() []attribute {
+func numberAttributes() []attribute {
 	var out []attribute
 	for _, c := range []struct {
 		name, doc string
@@ -92,33 +92,33 @@ func numbers() []attribute {
 		{name: "PlannedCPURAW", doc: "CPU seconds that were reserved for the job while it waited", other: "ResvCPURAW"},
 		{name: "TimelimitRaw", doc: "time limit in minutes; null for none and for the partition's"},
 	} {
-		out = append(out, attribute{sdk.Attribute{Name: c.name, Type: sdk.TypeInt, Doc: c.doc}, named(c.name, c.other),
+		out = append(out, attribute{sdk.Attribute{Name: c.name, Type: sdk.TypeInt, Doc: c.doc}, firstNamed(c.name, c.other),
 			func(r *Run) (sdk.Value, error) {
 				if c.grows && !r.Ended() {
 					return sdk.Null(), nil
 				}
-				return number(r.count(either(r, c.name, c.other)))
+				return numberValue(r.countOf(eitherText(r, c.name, c.other)))
 			}})
 	}
 	return out
 }
 
-func named(name, other string) []string {
+func firstNamed(name, other string) []string {
 	if other == "" {
 		return []string{name}
 	}
 	return []string{name, other}
 }
 
-func either(r *Run, name, other string) string {
-	if _, ok := r.text(name); !ok && other != "" {
+func eitherText(r *Run, name, other string) string {
+	if _, ok := r.textOf(name); !ok && other != "" {
 		return other
 	}
 	return name
 }
 
-// times are points in time, and durations in seconds.
-func times() []attribute {
+// timeAttributes are points in time, and durations in seconds.
+func timeAttributes() []attribute {
 	var out []attribute
 	for _, c := range []struct{ name, doc string }{
 		{"Submit", "when this run was submitted; of a requeued run, when it was requeued"},
@@ -127,15 +127,15 @@ func times() []attribute {
 		{"End", "when it ended; null while it runs"},
 	} {
 		out = append(out, attribute{sdk.Attribute{Name: c.name, Type: sdk.TypeTime, Doc: c.doc}, []string{c.name},
-			func(r *Run) (sdk.Value, error) { t, err := r.time(c.name); return sdk.Time(t), err }})
+			func(r *Run) (sdk.Value, error) { t, err := r.timeOf(c.name); return sdk.Time(t), err }})
 	}
 	for _, c := range []struct{ name, other, doc string }{
 		{"Suspended", "", "time that the job was suspended, in seconds; see suspended_seconds"},
 		{"Planned", "Reserved", "time that the job waited after it could have started, in seconds"},
 	} {
-		out = append(out, attribute{sdk.Attribute{Name: c.name, Type: sdk.TypeFloat, Doc: c.doc}, named(c.name, c.other),
+		out = append(out, attribute{sdk.Attribute{Name: c.name, Type: sdk.TypeFloat, Doc: c.doc}, firstNamed(c.name, c.other),
 			func(r *Run) (sdk.Value, error) {
-				m, known, err := r.duration(either(r, c.name, c.other))
+				m, known, err := r.durationOf(eitherText(r, c.name, c.other))
 				if !known || err != nil {
 					return sdk.Null(), err
 				}
@@ -155,11 +155,11 @@ func cpuTimes() []attribute {
 	} {
 		out = append(out, attribute{sdk.Attribute{Name: c.name, Type: sdk.TypeFloat, Doc: c.doc}, []string{c.name, "TotalCPU"},
 			func(r *Run) (sdk.Value, error) {
-				total, _, err := r.duration("TotalCPU")
+				total, _, err := r.durationOf("TotalCPU")
 				if err != nil || total == 0 {
 					return sdk.Null(), err
 				}
-				m, known, err := r.duration(c.name)
+				m, known, err := r.durationOf(c.name)
 				if !known || err != nil {
 					return sdk.Null(), err
 				}
@@ -169,8 +169,8 @@ func cpuTimes() []attribute {
 	return out
 }
 
-// largest are the columns of steps, of which the largest value counts.
-func largest() []attribute {
+// largestAttributes are the columns of steps, of which the largest value counts.
+func largestAttributes() []attribute {
 	docs := map[string]string{
 		"MaxRSS":       "largest resident memory of a task, in bytes; as max_rss_bytes",
 		"MaxVMSize":    "largest virtual memory of a task, in bytes; null when it was not measured, as under cgroup/v2",
@@ -182,21 +182,21 @@ func largest() []attribute {
 	var out []attribute
 	for _, name := range largestColumns() {
 		out = append(out, attribute{sdk.Attribute{Name: name, Type: sdk.TypeInt, Doc: docs[name]}, []string{name, "MaxRSS"}, // which tells whether it was sampled
-			func(r *Run) (sdk.Value, error) { return r.largest(name) }})
+			func(r *Run) (sdk.Value, error) { return r.largestOfSteps(name) }})
 	}
 	return out
 }
 
-// largest is the greatest value over the steps, or that of the job's row.
-func (r *Run) largest(column string) (sdk.Value, error) {
-	if s := r.steps.largest(column); s.known || s.err != nil {
-		return s.value()
+// largestOfSteps is the greatest value over the steps, or that of the job's row.
+func (r *Run) largestOfSteps(column string) (sdk.Value, error) {
+	if s := r.steps.largestOf(column); s.known || s.err != nil {
+		return s.sumValue()
 	}
-	n, known, err := r.size(column)
-	return number(n, measured(n, known), err)
+	n, known, err := r.sizeOf(column)
+	return numberValue(n, wasMeasured(n, known), err)
 }
 
-func number(n int64, known bool, err error) (sdk.Value, error) {
+func numberValue(n int64, known bool, err error) (sdk.Value, error) {
 	if err != nil || !known {
 		return sdk.Null(), err
 	}

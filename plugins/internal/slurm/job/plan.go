@@ -24,16 +24,18 @@ type Plan struct {
 }
 
 // Those without which a row tells nothing.
-func required() []string { return []string{"JobIDRaw", "JobID", "State", "Submit", "Start", "End"} }
+func requiredColumns() []string {
+	return []string{"JobIDRaw", "JobID", "State", "Submit", "Start", "End"}
+}
 
 // Those that every run has use for where they exist.
-func useful() []string {
+func usefulColumns() []string {
 	return []string{"Cluster", "Restarts", "AllocNodes", "AllocTRES", "NodeList", "ElapsedRaw",
 		"User", "UID", "Group", "GID", "Account", "Partition"}
 }
 
 // What users write, and what holds it.
-func free() []string {
+func freeTextColumns() []string {
 	return []string{"JobName", "WorkDir", "WCKey", "Container", "StdErr", "StdIn", "StdOut", "SystemComment",
 		"AdminComment", "Extra", "SubmitLine", "Comment"}
 }
@@ -47,9 +49,9 @@ func ofSteps() []string {
 // NewPlan plans for the attributes that wants names, of an sacct that has the
 // available columns. It fails when a column is missing that no row can do without.
 func NewPlan(wants func(attribute string) bool, available []string) (*Plan, error) {
-	p := &Plan{table: table(), index: map[string]int{}}
+	p := &Plan{table: attributeTable(), index: map[string]int{}}
 	ask := map[string]bool{}
-	for _, name := range append(required(), useful()...) {
+	for _, name := range append(requiredColumns(), usefulColumns()...) {
 		ask[name] = true
 	}
 	for i := range p.table {
@@ -66,16 +68,16 @@ func NewPlan(wants func(attribute string) bool, available []string) (*Plan, erro
 	for _, name := range available {
 		spelled[strings.ToLower(name)] = name
 	}
-	for _, name := range required() {
+	for _, name := range requiredColumns() {
 		if spelled[strings.ToLower(name)] == "" {
 			return nil, fmt.Errorf("this sacct has no column %s", name)
 		}
 	}
-	p.order(ask, spelled)
+	p.orderColumns(ask, spelled)
 	return p, nil
 }
 
-func (p *Plan) order(ask map[string]bool, spelled map[string]string) {
+func (p *Plan) orderColumns(ask map[string]bool, spelled map[string]string) {
 	var names []string
 	for name, yes := range ask {
 		if yes && spelled[strings.ToLower(name)] != "" {
@@ -83,7 +85,7 @@ func (p *Plan) order(ask map[string]bool, spelled map[string]string) {
 		}
 	}
 	slices.SortFunc(names, func(a, b string) int {
-		if d := place(a) - place(b); d != 0 {
+		if d := columnPlace(a) - columnPlace(b); d != 0 {
 			return d
 		}
 		return strings.Compare(a, b)
@@ -94,12 +96,12 @@ func (p *Plan) order(ask map[string]bool, spelled map[string]string) {
 	}
 }
 
-// place puts what every row needs first and free text last.
-func place(column string) int {
-	if i := slices.Index(required(), column); i >= 0 {
+// columnPlace puts what every row needs first and free text last.
+func columnPlace(column string) int {
+	if i := slices.Index(requiredColumns(), column); i >= 0 {
 		return i
 	}
-	return 100 + slices.Index(free(), column)
+	return 100 + slices.Index(freeTextColumns(), column)
 }
 
 // Values returns the values of a run in the order of the attributes; those that are not
@@ -122,7 +124,7 @@ func (p *Plan) Values(r *Run) (values []sdk.Value, unread []sdk.Unread) {
 
 // Attributes are those that a mapping may name.
 func Attributes() []sdk.Attribute {
-	all := table()
+	all := attributeTable()
 	out := make([]sdk.Attribute, len(all))
 	for i := range all {
 		out[i] = all[i].Attribute
@@ -138,6 +140,6 @@ type attribute struct {
 	value func(*Run) (sdk.Value, error)
 }
 
-func table() []attribute {
-	return slices.Concat(derived(), jobstats(), texts(), numbers(), times(), cpuTimes(), largest())
+func attributeTable() []attribute {
+	return slices.Concat(derivedAttributes(), jobstatsAttributes(), textAttributes(), numberAttributes(), timeAttributes(), cpuTimes(), largestAttributes())
 }

@@ -61,8 +61,8 @@ func (p *Plan) Run(fields []string) (*Run, error) {
 		return r, fmt.Errorf("JobIDRaw: %q is not a job id", fields[0])
 	}
 	r.Raw = raw
-	r.Cluster, _ = r.text("Cluster")
-	err = r.read()
+	r.Cluster, _ = r.textOf("Cluster")
+	err = r.readColumns()
 	if r.ID.Step != "" {
 		return r, fmt.Errorf("JobID: %q is the id of a step, JobIDRaw %d is not", r.fields[1], raw)
 	}
@@ -112,7 +112,7 @@ func (r *Run) With(values map[string]string) []string {
 // Incomplete reports whether slurmdbd never heard of the run's start, as far as it can
 // be told: see [Run.Half]. Its name may be another one later.
 func (r *Run) Incomplete() bool {
-	partition, known := r.text("Partition")
+	partition, known := r.textOf("Partition")
 	return known && partition == ""
 }
 
@@ -130,27 +130,27 @@ func (r *Run) Named(name string) (*Run, error) {
 
 var errNoSubmit = errors.New("column Submit: there is none")
 
-func (r *Run) read() (err error) {
+func (r *Run) readColumns() (err error) {
 	if r.ID, err = field.ParseJobID(r.fields[1]); err != nil {
 		return fmt.Errorf("column JobID: %w", err)
 	}
 	if r.State, err = field.ParseState(r.fields[2]); err != nil {
 		return fmt.Errorf("column State: %w", err)
 	}
-	submit, err := r.time("Submit")
+	submit, err := r.timeOf("Submit")
 	if err != nil {
 		return err
 	}
 	if !submit.IsZero() {
 		r.Submit = submit.Unix()
 	}
-	if r.Start, err = r.time("Start"); err != nil {
+	if r.Start, err = r.timeOf("Start"); err != nil {
 		return err
 	}
-	if r.End, err = r.time("End"); err != nil {
+	if r.End, err = r.timeOf("End"); err != nil {
 		return err
 	}
-	r.Restarts, _, _ = r.count("Restarts") // where it cannot be read, other rows of the job tell
+	r.Restarts, _, _ = r.countOf("Restarts") // where it cannot be read, other rows of the job tell
 	if r.Submit == 0 {
 		return errNoSubmit
 	}
@@ -195,8 +195,8 @@ func (r *Run) nodesTold() nodesTold {
 	if r.Text("NodeList") == "None assigned" {
 		return noNodes
 	}
-	nodes, known, err := r.count("AllocNodes")
-	tres, told := r.text("AllocTRES")
+	nodes, known, err := r.countOf("AllocNodes")
+	tres, told := r.textOf("AllocTRES")
 	switch {
 	case err != nil || !known || !told && nodes == 0:
 		return unknownNodes
@@ -248,19 +248,19 @@ func (r *Run) RunName() string {
 }
 
 // Text returns a column of the job's row, and "" when this sacct has none.
-func (r *Run) Text(column string) string { s, _ := r.text(column); return s }
+func (r *Run) Text(column string) string { s, _ := r.textOf(column); return s }
 
-func (r *Run) text(column string) (string, bool) { return r.plan.get(r.fields, column) }
+func (r *Run) textOf(column string) (string, bool) { return r.plan.getField(r.fields, column) }
 
-func (p *Plan) get(fields []string, column string) (string, bool) {
+func (p *Plan) getField(fields []string, column string) (string, bool) {
 	if i, ok := p.index[column]; ok {
 		return fields[i], true
 	}
 	return "", false
 }
 
-func (r *Run) time(column string) (time.Time, error) {
-	s, _ := r.text(column)
+func (r *Run) timeOf(column string) (time.Time, error) {
+	s, _ := r.textOf(column)
 	t, err := field.Time(s)
 	if err != nil {
 		return t, fmt.Errorf("%s: %w", column, err)
@@ -268,31 +268,31 @@ func (r *Run) time(column string) (time.Time, error) {
 	return t, nil
 }
 
-func (r *Run) count(column string) (n int64, known bool, err error) {
-	s, _ := r.text(column)
+func (r *Run) countOf(column string) (n int64, known bool, err error) {
+	s, _ := r.textOf(column)
 	if n, known, err = field.Count(s); err != nil {
 		return 0, false, fmt.Errorf("%s: %w", column, err)
 	}
 	return n, known, nil
 }
 
-func (r *Run) size(column string) (n int64, known bool, err error) {
+func (r *Run) sizeOf(column string) (n int64, known bool, err error) {
 	if n, known, err = field.Size(r.Text(column)); err != nil {
 		return 0, false, fmt.Errorf("%s: %w", column, err)
 	}
 	return n, known, nil
 }
 
-func (r *Run) duration(column string) (m field.Micros, known bool, err error) {
-	s, _ := r.text(column)
+func (r *Run) durationOf(column string) (m field.Micros, known bool, err error) {
+	s, _ := r.textOf(column)
 	if m, known, err = field.Duration(s); err != nil {
 		return 0, false, fmt.Errorf("%s: %w", column, err)
 	}
 	return m, known, nil
 }
 
-func (r *Run) tres(column string) ([]field.Resource, error) {
-	s, _ := r.text(column)
+func (r *Run) tresOf(column string) ([]field.Resource, error) {
+	s, _ := r.textOf(column)
 	list, err := field.TRES(s)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", column, err)

@@ -28,35 +28,35 @@ type sum struct {
 	err   error // a part of it cannot be read, or it is too large
 }
 
-func (s *sum) add(n int64) {
+func (s *sum) addNumber(n int64) {
 	if n > math.MaxInt64-s.n {
-		s.fail(errors.New("the sum over the steps is too large"))
+		s.failWith(errors.New("the sum over the steps is too large"))
 		return
 	}
 	s.n, s.known = s.n+n, true
 }
 
-func (s *sum) raise(n int64) { s.n, s.known = max(s.n, n), true }
+func (s *sum) raiseTo(n int64) { s.n, s.known = max(s.n, n), true }
 
-func (s *sum) fail(err error) {
+func (s *sum) failWith(err error) {
 	if s.err == nil {
 		s.err = err
 	}
 }
 
-func (s *sum) value() (sdk.Value, error) { return number(s.n, s.known, s.err) }
+func (s *sum) sumValue() (sdk.Value, error) { return numberValue(s.n, s.known, s.err) }
 
-// all are the sums.
-func (s *steps) all() []*sum {
+// allSums are the sums.
+func (s *steps) allSums() []*sum {
 	out := []*sum{&s.cpu, &s.energy, &s.rss, &s.tasks, &s.read, &s.wrote}
 	for _, column := range largestColumns() {
-		out = append(out, s.largest(column))
+		out = append(out, s.largestOf(column))
 	}
 	return out
 }
 
-// largest is the greatest value of a column.
-func (s *steps) largest(column string) *sum {
+// largestOf is the greatest value of a column.
+func (s *steps) largestOf(column string) *sum {
 	if s.max == nil {
 		s.max = map[string]*sum{}
 	}
@@ -80,8 +80,8 @@ func (r *Run) Step(fields []string, spoilt error) {
 	r.steps.count++
 	s := step{steps: &r.steps, plan: r.plan, fields: fields}
 	if spoilt != nil {
-		for _, sum := range s.all() {
-			s.fail(sum, "", spoilt)
+		for _, sum := range s.allSums() {
+			s.failColumn(sum, "", spoilt)
 		}
 		return
 	}
@@ -91,65 +91,65 @@ func (r *Run) Step(fields []string, spoilt error) {
 	s.addUsage()
 }
 
-// fail notes that a column of the step cannot be read.
-func (s *step) fail(sum *sum, column string, err error) {
+// failColumn notes that a column of the step cannot be read.
+func (s *step) failColumn(sum *sum, column string, err error) {
 	if column != "" {
 		err = fmt.Errorf("%s: %w", column, err)
 	}
-	sum.fail(fmt.Errorf("step %s: %w", s.fields[1], err))
+	sum.failWith(fmt.Errorf("step %s: %w", s.fields[1], err))
 }
 
-func (s *step) size(column string) (n int64, known bool, err error) {
-	text, _ := s.plan.get(s.fields, column)
+func (s *step) sizeOf(column string) (n int64, known bool, err error) {
+	text, _ := s.plan.getField(s.fields, column)
 	return field.Size(text)
 }
 
 func (s *step) addCPU() {
-	text, _ := s.plan.get(s.fields, "TotalCPU")
+	text, _ := s.plan.getField(s.fields, "TotalCPU")
 	m, known, err := field.Duration(text)
 	switch {
 	case err != nil:
-		s.fail(&s.cpu, "TotalCPU", err)
-	case measured(int64(m), known):
-		s.cpu.add(int64(m))
+		s.failColumn(&s.cpu, "TotalCPU", err)
+	case wasMeasured(int64(m), known):
+		s.cpu.addNumber(int64(m))
 	}
 }
 
 func (s *step) addEnergy() {
-	n, known, err := s.size("ConsumedEnergyRaw")
+	n, known, err := s.sizeOf("ConsumedEnergyRaw")
 	switch {
 	case err != nil:
-		s.fail(&s.energy, "ConsumedEnergyRaw", err)
-	case measured(n, known):
-		s.energy.add(n)
+		s.failColumn(&s.energy, "ConsumedEnergyRaw", err)
+	case wasMeasured(n, known):
+		s.energy.addNumber(n)
 	}
 }
 
-// measured reports whether a number was. Slurm writes 0 for the energy of nodes that
+// wasMeasured reports whether a number was. Slurm writes 0 for the energy of nodes that
 // have no meter, for the CPU time of steps that go on or whose use nothing gathers, for
 // the memory of a task that ended before its first sample, and for virtual memory under
 // cgroup/v2; nothing runs without any.
-func measured(n int64, known bool) bool { return known && n > 0 }
+func wasMeasured(n int64, known bool) bool { return known && n > 0 }
 
 // Columns whose largest value over the steps counts.
 func largestColumns() []string {
 	return []string{"MaxRSS", "MaxVMSize", "MaxPages", "MaxDiskRead", "MaxDiskWrite", "NTasks"}
 }
 
-// sampled reports whether the step was: a task has resident memory, so that without any
+// wasSampled reports whether the step was: a task has resident memory, so that without any
 // the zeros of its other samples say nothing. With an error it is not known.
-func (s *step) sampled() (yes bool, unsure error) {
+func (s *step) wasSampled() (yes bool, unsure error) {
 	for _, column := range []string{"MaxRSS", "MaxVMSize"} {
-		n, known, err := s.size(column)
-		if measured(n, known) {
+		n, known, err := s.sizeOf(column)
+		if wasMeasured(n, known) {
 			return true, nil
 		}
 		if err != nil && unsure == nil {
 			unsure = fmt.Errorf("%s: %w", column, err)
 		}
 	}
-	n, known, err := s.usage("TRESUsageInTot", "mem")
-	if measured(n, known) {
+	n, known, err := s.usageOf("TRESUsageInTot", "mem")
+	if wasMeasured(n, known) {
 		return true, nil
 	}
 	if unsure == nil {
@@ -159,36 +159,36 @@ func (s *step) sampled() (yes bool, unsure error) {
 }
 
 func (s *step) addLargest() {
-	sampled, unsure := s.sampled()
+	sampled, unsure := s.wasSampled()
 	for _, column := range largestColumns() {
-		n, known, err := s.size(column)
+		n, known, err := s.sizeOf(column)
 		memory := column == "MaxRSS" || column == "MaxVMSize"
-		to := s.largest(column)
+		to := s.largestOf(column)
 		switch {
 		case err != nil:
-			s.fail(to, column, err)
+			s.failColumn(to, column, err)
 			if column == "MaxRSS" {
-				s.fail(&s.rss, column, err)
+				s.failColumn(&s.rss, column, err)
 			}
 			continue
 		case !known || n == 0 && memory:
 			continue
 		case n == 0 && unsure != nil:
-			s.fail(to, "", unsure)
+			s.failColumn(to, "", unsure)
 			continue
 		case n == 0 && !sampled:
 			continue
 		}
-		to.raise(n)
+		to.raiseTo(n)
 		if column == "MaxRSS" {
-			s.rss.add(n)
+			s.rss.addNumber(n)
 		}
 	}
 }
 
-// usage is the amount of a resource in a TRES list of the step.
-func (s *step) usage(column, resource string) (n int64, known bool, err error) {
-	text, _ := s.plan.get(s.fields, column)
+// usageOf is the amount of a resource in a TRES list of the step.
+func (s *step) usageOf(column, resource string) (n int64, known bool, err error) {
+	text, _ := s.plan.getField(s.fields, column)
 	list, err := field.TRES(text)
 	if err == nil {
 		n, known, err = field.Amount(list, resource)
@@ -201,22 +201,22 @@ func (s *step) usage(column, resource string) (n int64, known bool, err error) {
 
 // addUsage reads what all tasks of the step used together.
 func (s *step) addUsage() {
-	sampled, unsure := s.sampled()
+	sampled, unsure := s.wasSampled()
 	for _, use := range []struct {
 		column, resource string
 		to               *sum
 		take             func(int64)
 	}{
-		{"TRESUsageInTot", "mem", &s.tasks, s.tasks.raise}, {"TRESUsageInTot", "fs/disk", &s.read, s.read.add}, {"TRESUsageOutTot", "fs/disk", &s.wrote, s.wrote.add},
+		{"TRESUsageInTot", "mem", &s.tasks, s.tasks.raiseTo}, {"TRESUsageInTot", "fs/disk", &s.read, s.read.addNumber}, {"TRESUsageOutTot", "fs/disk", &s.wrote, s.wrote.addNumber},
 	} {
-		n, known, err := s.usage(use.column, use.resource)
+		n, known, err := s.usageOf(use.column, use.resource)
 		switch {
 		case err != nil:
-			s.fail(use.to, "", err)
+			s.failColumn(use.to, "", err)
 		case known && n > 0, known && use.resource != "mem" && sampled:
 			use.take(n)
 		case known && use.resource != "mem" && unsure != nil:
-			s.fail(use.to, "", unsure)
+			s.failColumn(use.to, "", unsure)
 		}
 	}
 }
