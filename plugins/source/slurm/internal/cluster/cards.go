@@ -24,7 +24,7 @@ func Part(nodes []Node, resource, model, list string) (*big.Rat, error) {
 		if !several && n.Name != list {
 			continue
 		}
-		parts, err := n.parts(resource, model)
+		parts, err := n.cardParts(resource, model)
 		if err != nil {
 			return nil, fmt.Errorf("node %s: %w", n.Name, err)
 		}
@@ -44,8 +44,8 @@ func Part(nodes []Node, resource, model, list string) (*big.Rat, error) {
 	return nil, fmt.Errorf("how many %s a card of %s has is not known: Slurm's nodes have none there now", resource, list)
 }
 
-// parts returns how much of a card one of a resource of the node may be.
-func (n *Node) parts(resource, model string) (parts []*big.Rat, err error) {
+// cardParts returns how much of a card one of a resource of the node may be.
+func (n *Node) cardParts(resource, model string) (parts []*big.Rat, err error) {
 	if resource == "gpu" {
 		for _, name := range slices.Sorted(maps.Keys(n.GPUs)) {
 			part, err := mig.Card(name)

@@ -25,7 +25,7 @@ type Client struct {
 	Ignore    []string      // text of harmless lines on standard error
 }
 
-func (c *Client) run(ctx context.Context, name, path string, read func(io.Reader) error, args ...string) error {
+func (c *Client) runCommand(ctx context.Context, name, path string, read func(io.Reader) error, args ...string) error {
 	t := process.Tool{Name: name, Path: path, Args: args, Env: process.Environment(c.SlurmConf), Timeout: c.Timeout, Ignore: c.Ignore}
 	return t.Run(ctx, func(r io.Reader) error {
 		if err := read(r); err != nil {
@@ -35,8 +35,8 @@ func (c *Client) run(ctx context.Context, name, path string, read func(io.Reader
 	})
 }
 
-// several adds -M to args where clusters are configured.
-func (c *Client) several(args ...string) []string {
+// withClusters adds -M to args where clusters are configured.
+func (c *Client) withClusters(args ...string) []string {
 	if len(c.Clusters) > 0 {
 		args = append(args, "--clusters="+strings.Join(c.Clusters, ","))
 	}
@@ -45,8 +45,8 @@ func (c *Client) several(args ...string) []string {
 
 // Nodes returns the nodes of the clusters, those of hidden partitions too.
 func (c *Client) Nodes(ctx context.Context) (nodes []Node, err error) {
-	args := append(c.several("--all", "--oneliner"), "show", "nodes")
-	err = c.run(ctx, "scontrol", c.Scontrol, func(r io.Reader) error {
+	args := append(c.withClusters("--all", "--oneliner"), "show", "nodes")
+	err = c.runCommand(ctx, "scontrol", c.Scontrol, func(r io.Reader) error {
 		nodes, err = ReadNodes(r)
 		return err
 	}, args...)
@@ -55,29 +55,29 @@ func (c *Client) Nodes(ctx context.Context) (nodes []Node, err error) {
 
 // Jobs calls yield with each job that runs or waits, tasks of arrays one by one.
 func (c *Client) Jobs(ctx context.Context, yield func(Job)) error {
-	args := c.several("--noheader", "--all", "--array", "--format="+queueFormat)
-	return c.run(ctx, "squeue", c.Squeue, func(r io.Reader) error { return ReadQueue(r, yield) }, args...)
+	args := c.withClusters("--noheader", "--all", "--array", "--format="+queueFormat)
+	return c.runCommand(ctx, "squeue", c.Squeue, func(r io.Reader) error { return ReadQueue(r, yield) }, args...)
 }
 
 // Associations returns who may charge which account of the clusters.
 func (c *Client) Associations(ctx context.Context) (list []Association, err error) {
 	args := []string{"--noheader", "--parsable2", "show", "associations", "format=cluster,user,account"}
-	names, err := c.names(ctx)
+	names, err := c.clusterNames(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if len(names) > 0 {
 		args = append(args, "where", "cluster="+strings.Join(names, ","))
 	}
-	err = c.run(ctx, "sacctmgr", c.Sacctmgr, func(r io.Reader) error {
+	err = c.runCommand(ctx, "sacctmgr", c.Sacctmgr, func(r io.Reader) error {
 		list, err = ReadAssociations(r)
 		return err
 	}, args...)
 	return list, err
 }
 
-// names are those of the clusters; none for all that slurmdbd has.
-func (c *Client) names(ctx context.Context) ([]string, error) {
+// clusterNames are those of the clusters; none for all that slurmdbd has.
+func (c *Client) clusterNames(ctx context.Context) ([]string, error) {
 	switch {
 	case slices.ContainsFunc(c.Clusters, func(s string) bool { return strings.EqualFold(s, "all") }):
 		return nil, nil
@@ -85,7 +85,7 @@ func (c *Client) names(ctx context.Context) ([]string, error) {
 		return c.Clusters, nil
 	}
 	name := ""
-	err := c.run(ctx, "scontrol", c.Scontrol, func(r io.Reader) (err error) {
+	err := c.runCommand(ctx, "scontrol", c.Scontrol, func(r io.Reader) (err error) {
 		name, err = ReadClusterName(r)
 		return err
 	}, "show", "config")
@@ -101,7 +101,7 @@ const (
 func (c *Client) Names(ctx context.Context, users []string) (map[string]string, error) {
 	all := map[string]string{}
 	for some := range slices.Chunk(users, askNames) {
-		err := c.run(ctx, "getent", c.Getent, func(r io.Reader) error {
+		err := c.runCommand(ctx, "getent", c.Getent, func(r io.Reader) error {
 			names, err := getent.ReadNames(r)
 			maps.Copy(all, names)
 			return err

@@ -10,9 +10,9 @@ import (
 
 const maxLine = 1 << 20
 
-// lines calls yield with each line of r without its newline. A line that does not
+// eachLine calls yield with each line of r without its newline. A line that does not
 // end or is too long is an error.
-func lines(r io.Reader, yield func(line string) error) error {
+func eachLine(r io.Reader, yield func(line string) error) error {
 	in := bufio.NewReaderSize(r, maxLine)
 	for n := 1; ; n++ {
 		line, err := in.ReadSlice('\n')
@@ -32,9 +32,9 @@ func lines(r io.Reader, yield func(line string) error) error {
 	}
 }
 
-// row splits a line at "|" into so many fields, of which the last may hold more of
+// splitRow splits a line at "|" into so many fields, of which the last may hold more of
 // them. A line without any is no row: wrappers and -M print such.
-func row(line string, fields int) ([]string, bool, error) {
+func splitRow(line string, fields int) ([]string, bool, error) {
 	parts := strings.SplitN(line, "|", fields)
 	switch len(parts) {
 	case fields:

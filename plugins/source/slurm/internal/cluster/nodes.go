@@ -25,15 +25,15 @@ type Node struct {
 // not there yet and are left out. No node at all is an error.
 func ReadNodes(r io.Reader) ([]Node, error) {
 	var nodes []Node
-	err := lines(r, func(line string) error {
+	err := eachLine(r, func(line string) error {
 		if !strings.HasPrefix(line, "NodeName=") {
 			return nil // the name of a cluster, or what a wrapper prints
 		}
-		words := attributes(line)
-		if future(words["State"]) {
+		words := lineAttributes(line)
+		if isFutureNode(words["State"]) {
 			return nil
 		}
-		n, err := node(words)
+		n, err := parseNode(words)
 		if err != nil {
 			return fmt.Errorf("node %s: %w", words["NodeName"], err)
 		}
@@ -46,9 +46,9 @@ func ReadNodes(r io.Reader) ([]Node, error) {
 	return nodes, err
 }
 
-// attributes are the words key=value of a line. The first one of a key counts:
+// lineAttributes are the words key=value of a line. The first one of a key counts:
 // what people write, as Reason and Comment, comes last.
-func attributes(line string) map[string]string {
+func lineAttributes(line string) map[string]string {
 	words := map[string]string{}
 	for word := range strings.FieldsSeq(line) {
 		key, value, found := strings.Cut(word, "=")
@@ -59,9 +59,9 @@ func attributes(line string) map[string]string {
 	return words
 }
 
-// future reports whether a state such as DOWN*+DRAIN says that the node is not
+// isFutureNode reports whether a state such as DOWN*+DRAIN says that the node is not
 // there yet.
-func future(state string) bool {
+func isFutureNode(state string) bool {
 	for flag := range strings.SplitSeq(state, "+") {
 		if strings.TrimRight(flag, "*~#!%$@^-") == "FUTURE" {
 			return true
@@ -70,20 +70,20 @@ func future(state string) bool {
 	return false
 }
 
-func node(words map[string]string) (Node, error) {
+func parseNode(words map[string]string) (Node, error) {
 	n := Node{Name: words["NodeName"]}
 	var err error
-	if n.Cores, err = number(words, "CPUTot"); err != nil {
+	if n.Cores, err = parseNumber(words, "CPUTot"); err != nil {
 		return n, err
 	}
-	if n.MemoryMB, err = number(words, "RealMemory"); err != nil {
+	if n.MemoryMB, err = parseNumber(words, "RealMemory"); err != nil {
 		return n, err
 	}
-	if n.GPUs, err = counts(words["Gres"], "gpu"); err != nil {
+	if n.GPUs, err = parseGres(words["Gres"], "gpu"); err != nil {
 		return n, err
 	}
 	for _, resource := range job.Shared() {
-		shares, err := counts(words["Gres"], resource)
+		shares, err := parseGres(words["Gres"], resource)
 		if err != nil {
 			return n, err
 		}
@@ -102,7 +102,7 @@ func node(words map[string]string) (Node, error) {
 
 const null = "(null)"
 
-func number(words map[string]string, key string) (int64, error) {
+func parseNumber(words map[string]string, key string) (int64, error) {
 	n, known, err := field.Count(words[key])
 	switch {
 	case err != nil:
@@ -119,15 +119,15 @@ func number(words map[string]string, key string) (int64, error) {
 // limits of int64.
 const maxAmount = 1 << 40
 
-// counts reads one resource of a list such as gpu:a100:4(S:0-1),gpu:2,shard:16, by model.
-func counts(gres, resource string) (map[string]int64, error) {
+// parseGres reads one resource of a list such as gpu:a100:4(S:0-1),gpu:2,shard:16, by model.
+func parseGres(gres, resource string) (map[string]int64, error) {
 	var out map[string]int64
-	for _, part := range items(gres) {
+	for _, part := range splitItems(gres) {
 		kind, rest, _ := strings.Cut(part, ":")
 		if kind != resource {
 			continue
 		}
-		model, n, err := counted(rest)
+		model, n, err := parseCounted(rest)
 		if err != nil {
 			return nil, fmt.Errorf("%s of %q: %w", resource, gres, err)
 		}
@@ -141,9 +141,9 @@ func counts(gres, resource string) (map[string]int64, error) {
 	return out, nil
 }
 
-// items are the items of a list with commas, of which those in parentheses do not
+// splitItems are the items of a list with commas, of which those in parentheses do not
 // count, without what is in parentheses.
-func items(list string) []string {
+func splitItems(list string) []string {
 	var out []string
 	var item strings.Builder
 	depth := 0
@@ -164,8 +164,8 @@ func items(list string) []string {
 	return append(out, item.String())
 }
 
-// counted reads a100:4, 4, a100, a100:no_consume:4 or nothing, which is one.
-func counted(s string) (model string, n int64, err error) {
+// parseCounted reads a100:4, 4, a100, a100:no_consume:4 or nothing, which is one.
+func parseCounted(s string) (model string, n int64, err error) {
 	words := slices.DeleteFunc(strings.Split(s, ":"), func(w string) bool { return w == "" || w == "no_consume" })
 	if len(words) == 0 {
 		return "", 1, nil

@@ -15,8 +15,8 @@ type Association struct {
 // of accounts, which have no user, are left out.
 func ReadAssociations(r io.Reader) ([]Association, error) {
 	var out []Association
-	err := lines(r, func(line string) error {
-		f, ok, err := row(line, 3)
+	err := eachLine(r, func(line string) error {
+		f, ok, err := splitRow(line, 3)
 		if ok && f[1] != "" && f[2] != "" {
 			out = append(out, Association{Cluster: f[0], User: f[1], Account: f[2]})
 		}
@@ -28,7 +28,7 @@ func ReadAssociations(r io.Reader) ([]Association, error) {
 // ReadClusterName finds the cluster's name in what scontrol show config prints.
 func ReadClusterName(r io.Reader) (string, error) {
 	name := ""
-	err := lines(r, func(line string) error {
+	err := eachLine(r, func(line string) error {
 		key, value, _ := strings.Cut(line, "=")
 		if strings.TrimSpace(key) == "ClusterName" && name == "" {
 			name = strings.TrimSpace(value)

@@ -21,12 +21,12 @@ const queueFormat = "%u|%U|%P|%T|%g|%G|%a"
 // ReadQueue reads what squeue prints with queueFormat and calls yield for each job
 // that runs or waits.
 func ReadQueue(r io.Reader, yield func(Job)) error {
-	return lines(r, func(line string) error {
-		f, ok, err := row(line, 7)
+	return eachLine(r, func(line string) error {
+		f, ok, err := splitRow(line, 7)
 		if !ok || err != nil {
 			return err
 		}
-		running, counts, err := phase(f[3])
+		running, counts, err := jobPhase(f[3])
 		if err != nil || !counts {
 			return err
 		}
@@ -35,10 +35,10 @@ func ReadQueue(r io.Reader, yield func(Job)) error {
 	})
 }
 
-// phase says whether a job in this state has an allocation or waits for one. Those
+// jobPhase says whether a job in this state has an allocation or waits for one. Those
 // that are over, which Slurm remembers for some minutes or cleans up after, do not
 // count.
-func phase(state string) (running, counts bool, err error) {
+func jobPhase(state string) (running, counts bool, err error) {
 	switch state {
 	case "RUNNING", "CONFIGURING", "SUSPENDED", "STOPPED", "SIGNALING", "RESIZING", "STAGE_OUT", "EXPEDITING":
 		return true, true, nil

@@ -109,9 +109,9 @@ func unmarshalList(b []byte, into ...any) error {
 	return nil
 }
 
-// encode writes c. Of too many open or half runs it keeps those that began, or were
+// encodeCheckpoint writes c. Of too many open or half runs it keeps those that began, or were
 // sent, last: the others are found by the overlaps like any run.
-func (c checkpoint) encode() []byte {
+func (c checkpoint) encodeCheckpoint() []byte {
 	byKey := func(a, b job.Key) int {
 		return cmp.Or(cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(a.Raw, b.Raw), cmp.Compare(a.Submit, b.Submit))
 	}
@@ -119,12 +119,12 @@ func (c checkpoint) encode() []byte {
 	half := slices.SortedFunc(slices.Values(c.Half), func(a, b halfRun) int { return cmp.Or(cmp.Compare(b.Since, a.Since), byKey(a.Key, b.Key)) })
 	return sdk.EncodeCheckpoint(wireCheckpoint{
 		Version: checkpointVersion, Done: c.Done.Unix(), Told: c.Told,
-		Open: fitting(open[:min(len(open), maxOpen)], maxOpenBytes), Half: fitting(half, maxHalfBytes),
+		Open: fittingFirst(open[:min(len(open), maxOpen)], maxOpenBytes), Half: fittingFirst(half, maxHalfBytes),
 	})
 }
 
-// fitting are the first of a list that take at most so many bytes.
-func fitting[T any](list []T, most int) []T {
+// fittingFirst are the first of a list that take at most so many bytes.
+func fittingFirst[T any](list []T, most int) []T {
 	size := 0
 	for i := range list {
 		text, err := json.Marshal(list[i])

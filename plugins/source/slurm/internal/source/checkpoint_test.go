@@ -26,7 +26,7 @@ func TestTheCheckpointIsWrittenAsItIsKept(t *testing.T) {
 		Open: []openRun{{job.Key{Cluster: "rig", Raw: 7, Submit: 1795248790}, 1795248791, "5_7", true}},
 		Half: []halfRun{{job.Key{Cluster: "rig", Raw: 11, Submit: 1795248790}, 1795248799, "11-1795248790"}}}
 	want := `{"v":1,"done":1795248797,"open":[["rig",7,1795248790,1795248791,"5_7",true]],"half":[["rig",11,1795248790,1795248799,"11-1795248790"]],"told":{"capacity":"8d3a","directory":"77f0"}}`
-	if got := string(c.encode()); got != want {
+	if got := string(c.encodeCheckpoint()); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 }
@@ -46,7 +46,7 @@ func TestCheckpointsAreReadBack(t *testing.T) {
 			c.Half = append(c.Half, halfRun{job.Key{Cluster: rapid.SampledFrom([]string{"", "a"}).Draw(t, "cluster"), Raw: raw,
 				Submit: rapid.Int64Range(0, 1<<40).Draw(t, "submit")}, 100 - raw, "7"})
 		}
-		got, err := decodeCheckpoint(c.encode())
+		got, err := decodeCheckpoint(c.encodeCheckpoint())
 		if diff := cmp.Diff(c, got); err != nil || diff != "" {
 			t.Fatal(err, diff)
 		}
@@ -61,7 +61,7 @@ func TestACheckpointIsBoundedAndKeepsTheYoungestOpenRuns(t *testing.T) {
 	for i := range int64(maxHalf) {
 		c.Half = append(c.Half, halfRun{Key: job.Key{Cluster: "cluster", Raw: i}, Since: i, Name: "1234567"})
 	}
-	b := c.encode()
+	b := c.encodeCheckpoint()
 	got, err := decodeCheckpoint(b)
 	if len(got.Half) < 500 || got.Half[0].Since != maxHalf-1 {
 		t.Errorf("%d half runs", len(got.Half))
@@ -79,9 +79,9 @@ func FuzzCheckpoint(f *testing.F) {
 		if err != nil || c.Done.IsZero() {
 			return
 		}
-		again, err := decodeCheckpoint(c.encode())
+		again, err := decodeCheckpoint(c.encodeCheckpoint())
 		if err != nil || !again.Done.Equal(c.Done) || (len(again.Open) != len(c.Open) && len(c.Open) <= maxOpen && len(b) < maxOpenBytes) {
-			t.Errorf("%s became %s, %v", b, bytes.TrimSpace(c.encode()), err)
+			t.Errorf("%s became %s, %v", b, bytes.TrimSpace(c.encodeCheckpoint()), err)
 		}
 	})
 }

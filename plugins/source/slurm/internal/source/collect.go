@@ -14,7 +14,7 @@ import (
 )
 
 // The first jobs that slurmdbd can hold are younger.
-func dawn() time.Time { return time.Date(2008, 1, 1, 0, 0, 0, 0, time.UTC) }
+func earliestJobTime() time.Time { return time.Date(2008, 1, 1, 0, 0, 0, 0, time.UTC) }
 
 const (
 	minWindow  = time.Minute
@@ -53,34 +53,34 @@ type pass struct {
 
 // Collect sends what has ended and what goes on since from.
 func (s *Source) Collect(ctx context.Context, from sdk.Start, out *sdk.Stream) error {
-	p, err := s.begin(ctx, from, out)
+	p, err := s.beginPass(ctx, from, out)
 	if err != nil {
 		return err
 	}
 	if from.Window != nil {
 		first := from.Window.From
-		if first.Before(dawn()) {
-			first = dawn()
+		if first.Before(earliestJobTime()) {
+			first = earliestJobTime()
 		}
-		return p.walk(ctx, first, from.Window.To, from.Window.To.Before(p.now))
+		return p.walkWindows(ctx, first, from.Window.To, from.Window.To.Before(p.now))
 	}
-	if err := p.walk(ctx, p.from, p.now, false); err != nil {
+	if err := p.walkWindows(ctx, p.from, p.now, false); err != nil {
 		return err
 	}
-	if err := p.vanished(ctx); err != nil {
+	if err := p.askVanished(ctx); err != nil {
 		return err
 	}
 	if err := p.askHalf(ctx); err != nil {
 		return err
 	}
-	if err := p.finish(ctx); err != nil {
+	if err := p.finishPass(ctx); err != nil {
 		return err
 	}
-	return p.tell(ctx, from.Rewind > 0)
+	return p.tellFacts(ctx, from.Rewind > 0)
 }
 
-// begin makes ready for a pass.
-func (s *Source) begin(ctx context.Context, from sdk.Start, out *sdk.Stream) (*pass, error) {
+// beginPass makes ready for a pass.
+func (s *Source) beginPass(ctx context.Context, from sdk.Start, out *sdk.Stream) (*pass, error) {
 	c, err := decodeCheckpoint(from.Checkpoint)
 	if err != nil {
 		return nil, err
@@ -99,21 +99,21 @@ func (s *Source) begin(ctx context.Context, from sdk.Start, out *sdk.Stream) (*p
 		}
 	}
 	now := s.now()
-	s.recall(c.Half, now)
+	s.recallHalfRuns(c.Half, now)
 	p := &pass{Source: s, plan: plan, out: out, began: now, now: now.UTC().Truncate(time.Second), done: c.Done,
 		again: from.Window != nil, told: c.Told, open: map[job.Key]openRun{}, seen: map[job.Key]bool{}, met: map[job.Key]bool{}, renaming: map[job.Key]string{}, counting: map[job.Key]time.Time{}}
 	plan.Part = p.partOf(ctx)
-	p.from = p.since(c.Done, from.Rewind)
+	p.from = p.lookBackFrom(c.Done, from.Rewind)
 	s.width = min(s.width, s.config.Window) // it may have grown in quieter times
 	return p, nil
 }
 
-// since says how far back a pass looks: by the overlap, now and then and after a
+// lookBackFrom says how far back a pass looks: by the overlap, now and then and after a
 // restart by the deep one, by what the daemon asks for, never before earliest.
-func (p *pass) since(done time.Time, rewind time.Duration) time.Time {
+func (p *pass) lookBackFrom(done time.Time, rewind time.Duration) time.Time {
 	first := p.config.Earliest.Time
 	if first.IsZero() {
-		first = dawn()
+		first = earliestJobTime()
 	}
 	if done.IsZero() {
 		return first
@@ -132,44 +132,44 @@ func (p *pass) since(done time.Time, rewind time.Duration) time.Time {
 	return first
 }
 
-// walk collects from, inclusive, to to in windows. Closed says that the last
+// walkWindows collects from, inclusive, to to in windows. Closed says that the last
 // window lies in the past, so that no run in it goes on.
-func (p *pass) walk(ctx context.Context, from, to time.Time, closed bool) error {
+func (p *pass) walkWindows(ctx context.Context, from, to time.Time, closed bool) error {
 	for at := from; at.Before(to); {
 		next := at.Add(p.width)
 		last := !next.Before(to)
 		if last {
 			next = to
 		}
-		if busy, err := p.busy(ctx, next); err != nil {
+		if busy, err := p.endsInBusyTime(ctx, next); err != nil {
 			return err
 		} else if busy {
 			p.width = max(p.config.Window, min(p.width, next.Sub(at))/2)
 			continue
 		}
-		rows, err := p.window(ctx, at, next, last && !closed)
+		rows, err := p.collectWindow(ctx, at, next, last && !closed)
 		if err != nil {
-			if p.narrow(err, next.Sub(at)) {
+			if p.narrowWindow(err, next.Sub(at)) {
 				continue
 			}
 			return fmt.Errorf("%s to %s: %w", at.Format(time.RFC3339), next.Format(time.RFC3339), err)
 		}
-		p.adapt(rows, last)
+		p.adaptWindow(rows, last)
 		at = next
 		if last && !p.again {
 			return nil // finish sends the rest with the checkpoint
 		}
-		if err := p.advance(ctx, from, at, to); err != nil {
+		if err := p.advanceCheckpoint(ctx, from, at, to); err != nil {
 			return err
 		}
 	}
-	return p.flush(ctx)
+	return p.flushBatch(ctx)
 }
 
-// busy reports whether a window that has grown ends in busy times, of which it
+// endsInBusyTime reports whether a window that has grown ends in busy times, of which it
 // may hold too much: more jobs at one moment than the last window had rows. Where
 // jobs come evenly that never is, since each job of a moment has a row.
-func (p *pass) busy(ctx context.Context, end time.Time) (bool, error) {
+func (p *pass) endsInBusyTime(ctx context.Context, end time.Time) (bool, error) {
 	if p.width <= p.config.Window || p.rows >= quietRows {
 		return false, nil
 	}
@@ -179,9 +179,9 @@ func (p *pass) busy(ctx context.Context, end time.Time) (bool, error) {
 	return jobs > max(busyJobs, p.rows), err
 }
 
-// narrow makes the next window smaller after one that was too much for slurmdbd,
+// narrowWindow makes the next window smaller after one that was too much for slurmdbd,
 // and says whether to try again at once.
-func (p *pass) narrow(err error, width time.Duration) bool {
+func (p *pass) narrowWindow(err error, width time.Duration) bool {
 	wide := errors.Is(err, sacct.ErrTooWide)
 	if !wide && !errors.Is(err, process.ErrHung) {
 		return false
@@ -190,8 +190,8 @@ func (p *pass) narrow(err error, width time.Duration) bool {
 	return wide && width > minWindow
 }
 
-// adapt chooses the size of the next window by the rows of this one.
-func (p *pass) adapt(rows int, last bool) {
+// adaptWindow chooses the size of the next window by the rows of this one.
+func (p *pass) adaptWindow(rows int, last bool) {
 	p.rows = rows
 	switch {
 	case rows > manyRows:
@@ -201,18 +201,18 @@ func (p *pass) adapt(rows int, last bool) {
 	}
 }
 
-// window collects the runs that ended in [from, to) and, in the last window, also
+// collectWindow collects the runs that ended in [from, to) and, in the last window, also
 // those that ended later or go on.
-func (p *pass) window(ctx context.Context, from, to time.Time, last bool) (rows int, err error) {
+func (p *pass) collectWindow(ctx context.Context, from, to time.Time, last bool) (rows int, err error) {
 	q := sacct.Query{Columns: p.plan.Columns, From: from, To: to, Steps: p.plan.Steps}
-	err = p.read(ctx, q, &rows, func(r *job.Run) bool {
+	err = p.readRuns(ctx, q, &rows, func(r *job.Run) bool {
 		return last || (r.Ended() && r.End.Before(to))
 	})
 	return rows, err
 }
 
-// read asks q and takes those runs for which belongs says so.
-func (p *pass) read(ctx context.Context, q sacct.Query, rows *int, belongs func(*job.Run) bool) error {
+// readRuns asks q and takes those runs for which belongs says so.
+func (p *pass) readRuns(ctx context.Context, q sacct.Query, rows *int, belongs func(*job.Run) bool) error {
 	var run *job.Run // whose steps come next; nil when they are of no interest
 	var raw string
 	err := p.sacct.Rows(ctx, q, func(row sacct.Row) error {
@@ -222,7 +222,7 @@ func (p *pass) read(ctx context.Context, q sacct.Query, rows *int, belongs func(
 		case step && run != nil && id == raw:
 			run.Step(row.Fields, p.tooLong(row))
 		case !step:
-			run, raw = p.take(row, belongs), id
+			run, raw = p.takeRow(row, belongs), id
 			// The runs before this one are complete.
 			if len(p.runs) > batchRuns || p.bytes > batchBytes {
 				return p.sendAllBut(ctx, run)
@@ -233,11 +233,11 @@ func (p *pass) read(ctx context.Context, q sacct.Query, rows *int, belongs func(
 	if err != nil {
 		return err
 	}
-	return p.prepare(ctx, nil)
+	return p.prepareJobs(ctx, nil)
 }
 
-// take reads a job's row and returns the run when it is to be sent.
-func (p *pass) take(row sacct.Row, belongs func(*job.Run) bool) *job.Run {
+// takeRow reads a job's row and returns the run when it is to be sent.
+func (p *pass) takeRow(row sacct.Row, belongs func(*job.Run) bool) *job.Run {
 	r, err := p.plan.Run(row.Fields)
 	if err == nil && !belongs(r) {
 		return nil
@@ -246,10 +246,10 @@ func (p *pass) take(row sacct.Row, belongs func(*job.Run) bool) *job.Run {
 		err = p.tooLong(row)
 	}
 	if err != nil {
-		p.refuse(p.nameOf(r, row), err, p.plan.Show(row.Fields))
+		p.refuseRow(p.nameOf(r, row), err, p.plan.Show(row.Fields))
 		return nil
 	}
-	return p.admit(r)
+	return p.admitRun(r)
 }
 
 // nameOf names a row that is no job as its run is named once it is one, as far as
@@ -269,8 +269,8 @@ func (p *pass) tooLong(row sacct.Row) error {
 	return fmt.Errorf("column %s is longer than %d bytes", p.plan.Columns[row.Cut], sacct.MaxField)
 }
 
-// admit takes a run that was read and returns it when it is to be sent.
-func (p *pass) admit(r *job.Run) *job.Run {
+// admitRun takes a run that was read and returns it when it is to be sent.
+func (p *pass) admitRun(r *job.Run) *job.Run {
 	r.Qualified = p.config.SeveralClusters()
 	_, before := p.Source.open[r.Key]
 	switch {
@@ -298,8 +298,8 @@ func (p *pass) countUnstarted(r *job.Run) {
 	}
 }
 
-// refuse hands on a row that is no job, once: the overlap meets it again.
-func (p *pass) refuse(name string, err error, raw []byte) {
+// refuseRow hands on a row that is no job, once: the overlap meets it again.
+func (p *pass) refuseRow(name string, err error, raw []byte) {
 	mark := refusal{name[:min(len(name), 256)], err.Error()}
 	if p.refused[mark] && !p.again {
 		return

@@ -72,7 +72,7 @@ func readConfig(cfg *sdk.Config) config {
 // jobs for long.
 const maxFactTimeout = time.Minute
 
-func (c *config) cluster() *cluster.Client {
+func (c *config) newClient() *cluster.Client {
 	return &cluster.Client{Scontrol: string(c.Scontrol), Squeue: string(c.Squeue), Sacctmgr: string(c.Sacctmgr), Getent: string(c.Getent),
 		SlurmConf: string(c.Conf), Clusters: c.Clusters, Timeout: min(c.Timeout, maxFactTimeout), Ignore: c.Ignore}
 }

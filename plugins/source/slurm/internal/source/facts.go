@@ -12,15 +12,15 @@ import (
 	"github.com/bursar-accounting/bursar/plugins/source/slurm/internal/cluster"
 )
 
-// tell sends the facts that are due, after the jobs: what is wrong with them never
+// tellFacts sends the facts that are due, after the jobs: what is wrong with them never
 // holds up a record. With renew it sends also what was sent before, because
 // someone has lost it.
-func (p *pass) tell(ctx context.Context, renew bool) error {
+func (p *pass) tellFacts(ctx context.Context, renew bool) error {
 	if renew {
 		p.told = facts.Told{}
 	}
 	before := p.told
-	with := facts.Settings{Every: p.config.facts, Now: func() time.Time { return p.began }, Log: p.log, Remedy: remedy}
+	with := facts.Settings{Every: p.config.facts, Now: func() time.Time { return p.began }, Log: p.log, Remedy: remedyForFact}
 	for _, f := range []struct {
 		name string
 		ask  func(context.Context) error
@@ -33,17 +33,17 @@ func (p *pass) tell(ctx context.Context, renew bool) error {
 		return nil
 	}
 	if p.told != before {
-		p.batch.Checkpoint = checkpoint{Done: p.done, Open: p.long(p.open), Told: p.told}.encode()
+		p.batch.Checkpoint = checkpoint{Done: p.done, Open: p.longRuns(p.open), Told: p.told}.encodeCheckpoint()
 	}
-	err := p.flush(ctx)
+	err := p.flushBatch(ctx)
 	if err != nil {
 		p.facts.Forget()
 	}
 	return err
 }
 
-// remedy says what to do about a fact that cannot be had.
-func remedy(name string) string {
+// remedyForFact says what to do about a fact that cannot be had.
+func remedyForFact(name string) string {
 	return "make the command work for this user, or set " + name + " = false in the source's config block"
 }
 
@@ -53,7 +53,7 @@ func (p *pass) tellCapacity(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	components, err := p.config.filter.sum(nodes)
+	components, err := p.config.filter.sumNodes(nodes)
 	if err != nil {
 		return err
 	}
@@ -101,8 +101,8 @@ func (p *pass) tellDirectory(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	people := p.config.filter.people(list)
-	unnamed := p.name(ctx, people)
+	people := p.config.filter.listPeople(list)
+	unnamed := p.nameUsers(ctx, people)
 	if unnamed != nil && !errors.Is(unnamed, fs.ErrNotExist) {
 		return unnamed
 	}
@@ -113,8 +113,8 @@ func (p *pass) tellDirectory(ctx context.Context) error {
 	return cmp.Or(err, unnamed)
 }
 
-// name puts the names of users where they are known.
-func (p *pass) name(ctx context.Context, people []sdk.Person) error {
+// nameUsers puts the names of users where they are known.
+func (p *pass) nameUsers(ctx context.Context, people []sdk.Person) error {
 	if !p.config.Names {
 		return nil
 	}

@@ -95,7 +95,7 @@ func TestTheFirstPassTellsWhatTheClusterHasWhoWaitsAndWhoMayChargeWhat(t *testin
 
 func TestTheNamesAndUnitsOfACapacityAreThoseOfTheDefaultMapping(t *testing.T) {
 	nodes := []cluster.Node{{Cores: 1, MemoryMB: 1, GPUs: map[string]int64{"": 1}, Shares: map[string]map[string]int64{"shard": {"": 4}}}}
-	got, err := new(filter).sum(nodes)
+	got, err := new(filter).sumNodes(nodes)
 	if err == nil {
 		got, err = new(filter).addParts(got, nodes)
 	}

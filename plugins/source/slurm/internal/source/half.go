@@ -19,8 +19,8 @@ const (
 	maxHalf     = 10_000              // such runs that are asked for
 )
 
-// recall takes up the half runs of a checkpoint.
-func (s *Source) recall(half []halfRun, now time.Time) {
+// recallHalfRuns takes up the half runs of a checkpoint.
+func (s *Source) recallHalfRuns(half []halfRun, now time.Time) {
 	for _, h := range half {
 		if _, known := s.half[h.Key]; !known {
 			s.half[h.Key] = h
@@ -44,9 +44,9 @@ func (p *pass) watchHalf(r *job.Run) {
 	}
 }
 
-// rename returns the run of a job of the batch as it was sent before, where that was
+// renameRun returns the run of a job of the batch as it was sent before, where that was
 // under another name.
-func (p *pass) rename(r *job.Run) (formerly []sdk.Job) {
+func (p *pass) renameRun(r *job.Run) (formerly []sdk.Job) {
 	h, watched := p.half[r.Key]
 	if !watched {
 		return nil
@@ -64,8 +64,8 @@ func (p *pass) rename(r *job.Run) (formerly []sdk.Job) {
 	return formerly
 }
 
-// renamed notes the names of a batch that the daemon has.
-func (p *pass) renamed() {
+// noteRenamed notes the names of a batch that the daemon has.
+func (p *pass) noteRenamed() {
 	for key, name := range p.renaming {
 		h := p.half[key]
 		switch h.Name = name; {
@@ -79,8 +79,8 @@ func (p *pass) renamed() {
 	clear(p.renaming)
 }
 
-// halves are the half runs as they are once the daemon has the batch.
-func (p *pass) halves() (out []halfRun) {
+// halfRunsOf are the half runs as they are once the daemon has the batch.
+func (p *pass) halfRunsOf() (out []halfRun) {
 	for key, h := range p.half {
 		if name, now := p.renaming[key]; now {
 			h.Name = name
@@ -110,7 +110,7 @@ func (p *pass) askHalf(ctx context.Context) error {
 			q.Jobs = append(q.Jobs, strconv.FormatInt(raw, 10))
 		}
 		belongs := func(r *job.Run) bool { _, half := p.half[r.Key]; return half && !met[r.Key] }
-		if err := p.read(ctx, q, &rows, belongs); err != nil {
+		if err := p.readRuns(ctx, q, &rows, belongs); err != nil {
 			return fmt.Errorf("ask for %d jobs by id of which slurmdbd had only half: %w", len(q.Jobs), err)
 		}
 	}

@@ -17,14 +17,14 @@ import (
 // sendAllBut sends what was read, without a checkpoint, and keeps the run whose
 // steps may still come.
 func (p *pass) sendAllBut(ctx context.Context, keep *job.Run) error {
-	if err := p.prepare(ctx, keep); err != nil {
+	if err := p.prepareJobs(ctx, keep); err != nil {
 		return err
 	}
-	return p.flush(ctx)
+	return p.flushBatch(ctx)
 }
 
-// prepare turns the runs that were read into jobs of the batch.
-func (p *pass) prepare(ctx context.Context, keep *job.Run) error {
+// prepareJobs turns the runs that were read into jobs of the batch.
+func (p *pass) prepareJobs(ctx context.Context, keep *job.Run) error {
 	runs := p.runs
 	p.runs, p.bytes = nil, 0
 	if keep != nil {
@@ -35,13 +35,13 @@ func (p *pass) prepare(ctx context.Context, keep *job.Run) error {
 		return err
 	}
 	for _, r := range runs {
-		p.add(r)
+		p.addRun(r)
 	}
 	return nil
 }
 
-// add puts a run into the batch.
-func (p *pass) add(r *job.Run) {
+// addRun puts a run into the batch.
+func (p *pass) addRun(r *job.Run) {
 	wanted := p.config.filter.Wants(r) && (!r.Ended() || !r.End.Before(p.config.Earliest.Time))
 	if !r.Ended() {
 		if wanted {
@@ -53,11 +53,11 @@ func (p *pass) add(r *job.Run) {
 	}
 	values, unread := p.plan.Values(r)
 	p.watchHalf(r)
-	p.batch.Jobs = append(p.batch.Jobs, sdk.Job{Run: r.RunName(), Values: values, Unread: unread, Ended: r.Ended(), Excluded: !wanted, Formerly: p.rename(r)})
+	p.batch.Jobs = append(p.batch.Jobs, sdk.Job{Run: r.RunName(), Values: values, Unread: unread, Ended: r.Ended(), Excluded: !wanted, Formerly: p.renameRun(r)})
 }
 
-// flush sends the batch as it is.
-func (p *pass) flush(ctx context.Context) error {
+// flushBatch sends the batch as it is.
+func (p *pass) flushBatch(ctx context.Context) error {
 	b := p.batch
 	p.batch = sdk.Batch{}
 	if len(b.Jobs) == 0 && len(b.Refused) == 0 && b.Skipped == 0 && b.Checkpoint == nil && b.Census == nil {
@@ -75,22 +75,22 @@ func (p *pass) flush(ctx context.Context) error {
 		p.refused[mark] = true
 	}
 	p.refusing = nil
-	p.renamed()
+	p.noteRenamed()
 	return nil
 }
 
-// advance sends what a window gave with the checkpoint behind it.
-func (p *pass) advance(ctx context.Context, from, at, to time.Time) error {
-	p.batch.Progress = p.progress(from, at, to)
+// advanceCheckpoint sends what a window gave with the checkpoint behind it.
+func (p *pass) advanceCheckpoint(ctx context.Context, from, at, to time.Time) error {
+	p.batch.Progress = p.progressOf(from, at, to)
 	if !p.again && at.After(p.done) {
 		p.done = at
-		p.batch.Checkpoint = checkpoint{Done: p.done, Open: p.long(p.Source.open), Half: p.halves(), Told: p.told}.encode()
+		p.batch.Checkpoint = checkpoint{Done: p.done, Open: p.longRuns(p.Source.open), Half: p.halfRunsOf(), Told: p.told}.encodeCheckpoint()
 	}
-	return p.flush(ctx)
+	return p.flushBatch(ctx)
 }
 
-// progress of a back-fill, with an estimate of what is left.
-func (p *pass) progress(from, at, to time.Time) *sdk.Progress {
+// progressOf of a back-fill, with an estimate of what is left.
+func (p *pass) progressOf(from, at, to time.Time) *sdk.Progress {
 	unit, name := 24*time.Hour, "days"
 	if to.Sub(from) < 3*unit {
 		unit, name = time.Hour, "hours"
@@ -103,9 +103,9 @@ func (p *pass) progress(from, at, to time.Time) *sdk.Progress {
 	return &sdk.Progress{Done: int64(at.Sub(from) / unit), Total: int64((to.Sub(from) + unit - 1) / unit), Unit: name, At: text}
 }
 
-// vanished asks by id for runs that went on before and were not met in this
+// askVanished asks by id for runs that went on before and were not met in this
 // pass: slurmdbd got their end late, or someone fixed it far in the past.
-func (p *pass) vanished(ctx context.Context) error {
+func (p *pass) askVanished(ctx context.Context) error {
 	lost := map[job.Key]bool{}
 	for key := range p.Source.open {
 		if _, goesOn := p.open[key]; !goesOn && !p.seen[key] {
@@ -122,7 +122,7 @@ func (p *pass) vanished(ctx context.Context) error {
 		for _, raw := range batch {
 			q.Jobs = append(q.Jobs, strconv.FormatInt(raw, 10))
 		}
-		if err := p.read(ctx, q, &rows, func(r *job.Run) bool { return lost[r.Key] }); err != nil {
+		if err := p.readRuns(ctx, q, &rows, func(r *job.Run) bool { return lost[r.Key] }); err != nil {
 			return fmt.Errorf("ask for %d running jobs by id: %w", len(q.Jobs), err)
 		}
 	}
@@ -168,18 +168,18 @@ func (p *pass) takeBack(o openRun) {
 	p.batch.Jobs = append(p.batch.Jobs, sdk.Job{Run: r.RunName(), Values: values, Ended: true, Excluded: true})
 }
 
-// finish sends the rest with the checkpoint and remembers what goes on.
-func (p *pass) finish(ctx context.Context) error {
+// finishPass sends the rest with the checkpoint and remembers what goes on.
+func (p *pass) finishPass(ctx context.Context) error {
 	if p.now.After(p.done) {
 		p.done = p.now
 	}
 	if p.done.After(p.now.Add(time.Hour)) { // the clock was ahead
 		p.done = p.now
 	}
-	p.batch.Checkpoint = checkpoint{Done: p.done, Open: p.long(p.open), Half: p.halves(), Told: p.told}.encode()
+	p.batch.Checkpoint = checkpoint{Done: p.done, Open: p.longRuns(p.open), Half: p.halfRunsOf(), Told: p.told}.encodeCheckpoint()
 	p.batch.Watermark, p.batch.CompleteFrom = p.now.Add(-p.config.Lag), p.config.Earliest.Time
-	p.batch.Progress = p.progress(p.from, p.now, p.now)
-	if err := p.flush(ctx); err != nil {
+	p.batch.Progress = p.progressOf(p.from, p.now, p.now)
+	if err := p.flushBatch(ctx); err != nil {
 		return err
 	}
 	p.Source.open = p.open
@@ -192,9 +192,9 @@ func (p *pass) finish(ctx context.Context) error {
 	return nil
 }
 
-// long are the runs that the checkpoint must hold: those that began so long ago
+// longRuns are the runs that the checkpoint must hold: those that began so long ago
 // that the deep overlap, which follows a restart, may not find their end.
-func (p *pass) long(open map[job.Key]openRun) []openRun {
+func (p *pass) longRuns(open map[job.Key]openRun) []openRun {
 	var out []openRun
 	limit := p.done.Add(-p.config.DeepOverlap / 2).Unix()
 	for _, o := range open {

@@ -72,7 +72,7 @@ func (s *Source) Describe() sdk.Description {
 func (s *Source) Configure(_ context.Context, cfg *sdk.Config) error {
 	s.config = readConfig(cfg)
 	s.wants = cfg.Wants
-	s.sacct, s.slurm = s.config.Client(), s.config.cluster()
+	s.sacct, s.slurm = s.config.Client(), s.config.newClient()
 	s.width = s.config.Window
 	return cfg.Err()
 }

@@ -13,9 +13,9 @@ import (
 	"github.com/bursar-accounting/bursar/plugins/source/slurm/internal/cluster"
 )
 
-// sum adds up the nodes of the partitions that are wanted, under the names and in
+// sumNodes adds up the nodes of the partitions that are wanted, under the names and in
 // the units of the default mapping. GPUs of a model are GPUs:<model> too.
-func (f *filter) sum(nodes []cluster.Node) ([]sdk.Amount, error) {
+func (f *filter) sumNodes(nodes []cluster.Node) ([]sdk.Amount, error) {
 	var cores, memory, gpus int64
 	models := map[string]int64{}
 	some := false
@@ -77,9 +77,9 @@ func (f *filter) wantsNow(j *cluster.Job) bool {
 		setting.Among(f.Groups, j.Group, j.GID) && setting.Among(f.Accounts, j.Account)
 }
 
-// people lists users with the accounts that they may charge, of those that are
+// listPeople lists users with the accounts that they may charge, of those that are
 // wanted; users and accounts in order.
-func (f *filter) people(list []cluster.Association) []sdk.Person {
+func (f *filter) listPeople(list []cluster.Association) []sdk.Person {
 	accounts := map[string][]string{}
 	for _, a := range list {
 		if setting.Among(f.Accounts, a.Account) {
