@@ -38,35 +38,35 @@ func (c *Cursor) Check() error {
 // Known reports whether c is of a file.
 func (c *Cursor) Known() bool { return c.Length > 0 || c.Modified != 0 }
 
-// weak reports whether other files of the rotation may begin alike: with a few
+// isWeak reports whether other files of the rotation may begin alike: with a few
 // lines of comment.
-func (c *Cursor) weak() bool { return c.Length < headBytes }
+func (c *Cursor) isWeak() bool { return c.Length < headBytes }
 
 // ErrChanged says that a file was truncated or rewritten under our hands. The next
 // walk from the last state finds the rest where the rotation put it.
 var ErrChanged = errors.New("it was truncated or rewritten while it was read")
 
-// look takes the marks of the file that was read up to offset. Known are those
+// takeMarks takes the marks of the file that was read up to offset. Known are those
 // that it had before, which must still hold.
-func look(f *os.File, offset int64, known Cursor) (Cursor, error) {
+func takeMarks(f *os.File, offset int64, known Cursor) (Cursor, error) {
 	info, err := f.Stat()
 	if err != nil {
 		return known, err
 	}
-	c := Cursor{Offset: offset, Length: min(offset, headBytes), Inode: inode(info), Modified: info.ModTime().UnixNano()}
+	c := Cursor{Offset: offset, Length: min(offset, headBytes), Inode: inodeOf(info), Modified: info.ModTime().UnixNano()}
 	head := make([]byte, c.Length)
 	if err := readAt(f, head, 0); err != nil {
 		return known, err
 	}
-	if known.Length > 0 && known.Length <= c.Length && sum(head[:known.Length]) != known.Head {
+	if known.Length > 0 && known.Length <= c.Length && checksumOf(head[:known.Length]) != known.Head {
 		return known, ErrChanged
 	}
-	c.Head = sum(head)
+	c.Head = checksumOf(head)
 	tail := make([]byte, min(offset, tailBytes))
 	if err := readAt(f, tail, offset-int64(len(tail))); err != nil {
 		return known, err
 	}
-	c.Tail = sum(tail)
+	c.Tail = checksumOf(tail)
 	return c, nil
 }
 
@@ -79,7 +79,7 @@ func readAt(f *os.File, b []byte, offset int64) error {
 	return err
 }
 
-func sum(b []byte) string {
+func checksumOf(b []byte) string {
 	if len(b) == 0 {
 		return ""
 	}
@@ -87,9 +87,9 @@ func sum(b []byte) string {
 	return hex.EncodeToString(h[:16])
 }
 
-// is reports whether f is the file that c speaks of, as far as its bytes tell. A
+// isFile reports whether f is the file that c speaks of, as far as its bytes tell. A
 // copy that was made before its last lines were written is it too.
-func (c *Cursor) is(f file, copied bool) (bool, error) {
+func (c *Cursor) isFile(f file, copied bool) (bool, error) {
 	if f.pack != "" {
 		return c.isPacked(f)
 	}
@@ -103,9 +103,9 @@ func (c *Cursor) is(f file, copied bool) (bool, error) {
 		return false, err
 	}
 	if info.Size() < c.Offset {
-		return copied && !c.weak() && c.hasHead(in), nil
+		return copied && !c.isWeak() && c.hasHead(in), nil
 	}
-	now, err := look(in, c.Offset, Cursor{})
+	now, err := takeMarks(in, c.Offset, Cursor{})
 	if errors.Is(err, ErrChanged) {
 		return false, nil
 	}
@@ -119,13 +119,13 @@ func (c *Cursor) is(f file, copied bool) (bool, error) {
 func (c *Cursor) hasHead(in io.ReaderAt) bool {
 	head := make([]byte, c.Length)
 	_, err := in.ReadAt(head, 0)
-	return (err == nil || errors.Is(err, io.EOF)) && sum(head) == c.Head
+	return (err == nil || errors.Is(err, io.EOF)) && checksumOf(head) == c.Head
 }
 
 // isPacked compares only the head of a compressed file: to find the tail, all of
 // it would have to be read.
 func (c *Cursor) isPacked(f file) (bool, error) {
-	in, err := unpack(f)
+	in, err := unpackFile(f)
 	if err != nil {
 		return false, err
 	}
@@ -137,7 +137,7 @@ func (c *Cursor) isPacked(f file) (bool, error) {
 		}
 		return false, fmt.Errorf("%s: %w", f.path, err)
 	}
-	return sum(head) == c.Head, nil
+	return checksumOf(head) == c.Head, nil
 }
 
 // file is a file of a rotation as it was found.

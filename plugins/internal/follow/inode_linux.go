@@ -5,7 +5,7 @@ import (
 	"syscall"
 )
 
-func inode(info fs.FileInfo) uint64 {
+func inodeOf(info fs.FileInfo) uint64 {
 	if s, ok := info.Sys().(*syscall.Stat_t); ok {
 		return s.Ino
 	}

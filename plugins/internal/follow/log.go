@@ -32,11 +32,11 @@ type Log struct {
 // suffix is what rotations put behind a file's name.
 var suffix = regexp.MustCompile(`^[.-][0-9][0-9.T:_-]*$`)
 
-// rotated returns the older files, the oldest first, and the names of those that
+// rotatedFiles returns the older files, the oldest first, and the names of those that
 // are compressed in a way that cannot be read. A file that is there both
 // compressed and not counts once.
-func (l *Log) rotated() (files []file, closed []string, err error) {
-	paths, err := l.names()
+func (l *Log) rotatedFiles() (files []file, closed []string, err error) {
+	paths, err := l.rotationNames()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -51,7 +51,7 @@ func (l *Log) rotated() (files []file, closed []string, err error) {
 			}
 			continue
 		}
-		f, err := stat(path)
+		f, err := statFile(path)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
@@ -62,12 +62,12 @@ func (l *Log) rotated() (files []file, closed []string, err error) {
 			files = append(files, f)
 		}
 	}
-	slices.SortStableFunc(files, older)
+	slices.SortStableFunc(files, compareAge)
 	return files, closed, nil
 }
 
-// names lists what may be a file of the rotation, the current one excepted.
-func (l *Log) names() ([]string, error) {
+// rotationNames lists what may be a file of the rotation, the current one excepted.
+func (l *Log) rotationNames() ([]string, error) {
 	dir, base := filepath.Split(l.Path)
 	entries, err := os.ReadDir(filepath.Clean(dir))
 	if err != nil {
@@ -76,7 +76,7 @@ func (l *Log) names() ([]string, error) {
 	var paths []string
 	for _, e := range entries {
 		rest, ok := strings.CutPrefix(e.Name(), base)
-		for _, pack := range append(packs(), closedPacks()...) {
+		for _, pack := range append(compressions(), closedPacks()...) {
 			rest = strings.TrimSuffix(rest, pack)
 		}
 		if ok && suffix.MatchString(rest) {
@@ -97,22 +97,22 @@ func (l *Log) names() ([]string, error) {
 	return paths, nil
 }
 
-// stat returns a file, and the zero one for what is no plain file.
-func stat(path string) (file, error) {
+// statFile returns a file, and the zero one for what is no plain file.
+func statFile(path string) (file, error) {
 	info, err := os.Stat(path)
 	if err != nil || !info.Mode().IsRegular() {
 		return file{}, err
 	}
-	return file{path: path, pack: packOf(path), size: info.Size(), inode: inode(info), modified: info.ModTime()}, nil
+	return file{path: path, pack: packOf(path), size: info.Size(), inode: inodeOf(info), modified: info.ModTime()}, nil
 }
 
-// older orders files by their last change; of two at the same moment the name
+// compareAge orders files by their last change; of two at the same moment the name
 // tells: accounting.2 is older than accounting.1, and an earlier date than a later.
-func older(a, b file) int {
+func compareAge(a, b file) int {
 	if d := a.modified.Compare(b.modified); d != 0 {
 		return d
 	}
-	x, y := number(a), number(b)
+	x, y := rotationNumber(a), rotationNumber(b)
 	if x > 0 && y > 0 {
 		return cmp.Compare(y, x)
 	}
@@ -121,8 +121,8 @@ func older(a, b file) int {
 
 const maxRank = 4 // digits of a rank; a date has more
 
-// number is the rank that a rotation gives a file; 0 when it has none.
-func number(f file) int {
+// rotationNumber is the rank that a rotation gives a file; 0 when it has none.
+func rotationNumber(f file) int {
 	digits := strings.TrimPrefix(filepath.Ext(strings.TrimSuffix(f.path, f.pack)), ".")
 	n, err := strconv.Atoi(digits)
 	if err != nil || len(digits) > maxRank {
@@ -131,19 +131,19 @@ func number(f file) int {
 	return n + 1
 }
 
-// after returns the files that were changed at t or later.
-func after(files []file, t time.Time) []file {
+// changedAfter returns the files that were changed at t or later.
+func changedAfter(files []file, t time.Time) []file {
 	return slices.DeleteFunc(slices.Clone(files), func(f file) bool { return f.modified.Before(t) })
 }
 
 // Paths are the files that were changed at since or later, the current one last.
 func (l *Log) Paths(since time.Time) ([]string, error) {
-	old, _, err := l.rotated()
+	old, _, err := l.rotatedFiles()
 	if err != nil {
 		return nil, err
 	}
 	var paths []string
-	for _, f := range after(old, since) {
+	for _, f := range changedAfter(old, since) {
 		paths = append(paths, f.path)
 	}
 	if _, err := os.Stat(l.Path); err != nil {

@@ -11,15 +11,15 @@ import (
 	"slices"
 )
 
-// packs are the ways to compress that can be read.
-func packs() []string { return []string{".gz", ".bz2"} }
+// compressions are the ways to compress that can be read.
+func compressions() []string { return []string{".gz", ".bz2"} }
 
 // closedPacks are the ways to compress that cannot be read.
 func closedPacks() []string { return []string{".xz", ".zst", ".lz4", ".Z", ".lzma"} }
 
 // packOf returns the ending of a name that says how the file is compressed.
 func packOf(path string) string {
-	if ext := filepath.Ext(path); slices.Contains(packs(), ext) {
+	if ext := filepath.Ext(path); slices.Contains(compressions(), ext) {
 		return ext
 	}
 	return ""
@@ -48,7 +48,7 @@ func (c *counter) Read(p []byte) (int, error) {
 // Close closes the file.
 func (u *unpacked) Close() error { return u.file.Close() }
 
-func unpack(f file) (*unpacked, error) {
+func unpackFile(f file) (*unpacked, error) {
 	in, err := os.Open(f.path)
 	if err != nil {
 		return nil, err

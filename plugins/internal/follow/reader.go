@@ -40,8 +40,8 @@ type reader struct {
 	cursor Cursor
 }
 
-// open opens a file at the cursor's offset.
-func open(f file, from Cursor, closed bool, banner string) (*reader, error) {
+// openReader opens a file at the cursor's offset.
+func openReader(f file, from Cursor, closed bool, banner string) (*reader, error) {
 	r := &reader{path: f.path, closed: closed, banner: banner, begun: from.Offset, cursor: from}
 	var err error
 	if f.pack == "" {
@@ -50,7 +50,7 @@ func open(f file, from Cursor, closed bool, banner string) (*reader, error) {
 		err = r.openPacked(f)
 	}
 	if err != nil {
-		r.close()
+		r.closeReader()
 		return nil, err
 	}
 	return r, nil
@@ -70,7 +70,7 @@ func (r *reader) openPlain(f file) (err error) {
 }
 
 func (r *reader) openPacked(f file) (err error) {
-	if r.packed, err = unpack(f); err != nil {
+	if r.packed, err = unpackFile(f); err != nil {
 		return err
 	}
 	r.closed = true
@@ -87,7 +87,7 @@ func (r *reader) openPacked(f file) (err error) {
 	return nil
 }
 
-func (r *reader) close() {
+func (r *reader) closeReader() {
 	if r.plain != nil {
 		r.plain.Close()
 	}
@@ -96,13 +96,13 @@ func (r *reader) close() {
 	}
 }
 
-// next returns the next line, and io.EOF where there is none that has ended.
-func (r *reader) next() (Line, error) {
+// nextLine returns the next line, and io.EOF where there is none that has ended.
+func (r *reader) nextLine() (Line, error) {
 	lent.Bytes(r.lent)
 	r.lent = nil
-	text, size, err := r.line()
+	text, size, err := r.readLine()
 	if r.banner != "" {
-		text, size, err = r.through(text, size, err)
+		text, size, err = r.readThroughBanner(text, size, err)
 	}
 	switch {
 	case err == nil:
@@ -117,30 +117,30 @@ func (r *reader) next() (Line, error) {
 	return Line{Text: r.lent, Size: size}, nil
 }
 
-// line reads a line with its newline, or what there is of one.
-func (r *reader) line() ([]byte, int64, error) {
+// readLine reads a line with its newline, or what there is of one.
+func (r *reader) readLine() ([]byte, int64, error) {
 	text, err := r.lines.ReadSlice('\n')
 	if errors.Is(err, bufio.ErrBufferFull) {
-		return r.rest(text)
+		return r.readRest(text)
 	}
 	return text, int64(len(text)), err
 }
 
-// through reads on behind the first line of an entry, through the line with the banner.
-func (r *reader) through(text []byte, size int64, err error) ([]byte, int64, error) {
+// readThroughBanner reads on behind the first line of an entry, through the line with the banner.
+func (r *reader) readThroughBanner(text []byte, size int64, err error) ([]byte, int64, error) {
 	banner := []byte(r.banner)
 	r.entry = append(r.entry[:0], text...)
 	for err == nil && !bytes.HasPrefix(text, banner) {
 		var n int64
-		text, n, err = r.line()
+		text, n, err = r.readLine()
 		size += n
 		r.entry = append(r.entry, text[:min(len(text), MaxLine+1-len(r.entry))]...)
 	}
 	return r.entry, size, err
 }
 
-// rest reads on in a line that is longer than the buffer.
-func (r *reader) rest(text []byte) ([]byte, int64, error) {
+// readRest reads on in a line that is longer than the buffer.
+func (r *reader) readRest(text []byte) ([]byte, int64, error) {
 	size := int64(len(text))
 	r.long = append(r.long[:0], text...)
 	for {
@@ -153,15 +153,15 @@ func (r *reader) rest(text []byte) ([]byte, int64, error) {
 	}
 }
 
-// state returns the cursor behind the lines that were given, after a look whether
+// cursorState returns the cursor behind the lines that were given, after a look whether
 // the file is still the same.
-func (r *reader) state() (Cursor, error) {
+func (r *reader) cursorState() (Cursor, error) {
 	if r.packed != nil {
 		r.cursor.Length = min(r.cursor.Offset, int64(len(r.head)))
-		r.cursor.Head = sum(r.head[:r.cursor.Length])
+		r.cursor.Head = checksumOf(r.head[:r.cursor.Length])
 		return r.cursor, nil
 	}
-	c, err := look(r.plain, r.cursor.Offset, r.cursor)
+	c, err := takeMarks(r.plain, r.cursor.Offset, r.cursor)
 	if err != nil {
 		return r.cursor, fmt.Errorf("read %s: %w", r.path, err)
 	}
@@ -169,8 +169,8 @@ func (r *reader) state() (Cursor, error) {
 	return c, nil
 }
 
-// done is how many bytes of the file, as it is on the disk, were read.
-func (r *reader) done() int64 {
+// bytesDone is how many bytes of the file, as it is on the disk, were read.
+func (r *reader) bytesDone() int64 {
 	if r.packed != nil {
 		return r.packed.raw.n
 	}

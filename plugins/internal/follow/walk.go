@@ -71,17 +71,17 @@ type part struct {
 func (l *Log) Follow(s State, now time.Time) (*Walk, error) {
 	// A rotation may be under way while we look: one that has ended is seen whole.
 	for range looks - 1 {
-		if w, err := l.follow(s, now); err == nil && w.lost == nil {
+		if w, err := l.followFrom(s, now); err == nil && w.lost == nil {
 			return w, nil
 		}
 	}
-	return l.follow(s, now)
+	return l.followFrom(s, now)
 }
 
 const looks = 3
 
-func (l *Log) follow(s State, now time.Time) (*Walk, error) {
-	current, old, shut, err := l.look()
+func (l *Log) followFrom(s State, now time.Time) (*Walk, error) {
+	current, old, shut, err := l.listFiles()
 	if err != nil {
 		return nil, err
 	}
@@ -93,39 +93,39 @@ func (l *Log) follow(s State, now time.Time) (*Walk, error) {
 	for _, f := range files {
 		w.modified = max(w.modified, f.modified.UnixNano())
 	}
-	first, from, found, err := w.find(files, current, l.Fresh)
+	first, from, found, err := w.findLastRead(files, current, l.Fresh)
 	switch {
 	case err != nil:
 		return nil, err
 	case !found && current.path == "":
 		return nil, fmt.Errorf("%s: %w", l.Path, fs.ErrNotExist)
 	case !found && s.Known():
-		w.lose(l.Path)
+		w.noteLost(l.Path)
 		first = len(files) - 1
 		if s.Modified != 0 {
-			first -= len(after(old, time.Unix(0, s.Modified+1)))
+			first -= len(changedAfter(old, time.Unix(0, s.Modified+1)))
 		}
 	}
 	files = files[first:]
-	if err := w.late(old, files[0], now); err != nil {
+	if err := w.planLateLook(old, files[0], now); err != nil {
 		return nil, err
 	}
-	w.plan(files, from, current, now)
+	w.planParts(files, from, current, now)
 	return w, nil
 }
 
-// look lists the files; current is the zero file when it is not there.
-func (l *Log) look() (current file, old []file, shut []string, err error) {
-	current, err = stat(l.Path)
+// listFiles lists the files; current is the zero file when it is not there.
+func (l *Log) listFiles() (current file, old []file, shut []string, err error) {
+	current, err = statFile(l.Path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return file{}, nil, nil, err
 	}
-	old, shut, err = l.rotated()
+	old, shut, err = l.rotatedFiles()
 	return current, old, shut, err
 }
 
-// plan makes parts of files, of which the first is read from a cursor on.
-func (w *Walk) plan(files []file, from Cursor, current file, now time.Time) {
+// planParts makes parts of files, of which the first is read from a cursor on.
+func (w *Walk) planParts(files []file, from Cursor, current file, now time.Time) {
 	newest := len(files) - 1 // of those that were put aside
 	if current.path != "" {
 		newest--
@@ -136,11 +136,11 @@ func (w *Walk) plan(files []file, from Cursor, current file, now time.Time) {
 		if i == 0 {
 			p.from = from
 		}
-		w.add(p)
+		w.addPart(p)
 	}
 }
 
-func (w *Walk) add(p part) {
+func (w *Walk) addPart(p part) {
 	p.closed = p.closed || p.pack != ""
 	w.parts = append(w.parts, p)
 	w.total += p.size
@@ -149,8 +149,8 @@ func (w *Walk) add(p part) {
 	}
 }
 
-// find looks for the file that was read last, and says from where to read on.
-func (w *Walk) find(files []file, current file, fresh bool) (first int, from Cursor, found bool, err error) {
+// findLastRead looks for the file that was read last, and says from where to read on.
+func (w *Walk) findLastRead(files []file, current file, fresh bool) (first int, from Cursor, found bool, err error) {
 	c := w.state.Cursor
 	if !c.Known() {
 		if fresh {
@@ -158,14 +158,14 @@ func (w *Walk) find(files []file, current file, fresh bool) (first int, from Cur
 		}
 		return 0, Cursor{}, len(files) > 0, nil
 	}
-	if last := len(files) - 1; current.path != "" && !c.weak() && c.Inode != 0 && c.Inode == current.inode {
-		if same, err := c.is(current, false); err == nil && same { // as it nearly always is
+	if last := len(files) - 1; current.path != "" && !c.isWeak() && c.Inode != 0 && c.Inode == current.inode {
+		if same, err := c.isFile(current, false); err == nil && same { // as it nearly always is
 			return last, c, true, nil
 		}
 	}
 	var like []int
 	for i := range files {
-		same, err := c.is(files[i], files[i].path != current.path)
+		same, err := c.isFile(files[i], files[i].path != current.path)
 		if err == nil && same && files[i].path != current.path {
 			same, err = w.otherThanBefore(files[i])
 		}
@@ -179,7 +179,7 @@ func (w *Walk) find(files []file, current file, fresh bool) (first int, from Cur
 	if len(like) == 0 {
 		return 0, Cursor{}, false, nil
 	}
-	i := c.choose(files, like, current)
+	i := c.chooseFile(files, like, current)
 	if files[i].pack == "" && files[i].size < c.Offset { // a copy that lacks what was read already
 		c.Offset, c.Tail = files[i].size, ""
 	}
@@ -196,12 +196,12 @@ func (w *Walk) otherThanBefore(f file) (bool, error) {
 	if f.pack == "" {
 		return f.inode != b.Inode, nil
 	}
-	same, err := b.is(f, false)
+	same, err := b.isFile(f, false)
 	return !same || b.Length == 0, err
 }
 
-// choose picks from files that have the head of c. Usually there is one.
-func (c *Cursor) choose(files []file, like []int, current file) int {
+// chooseFile picks from files that have the head of c. Usually there is one.
+func (c *Cursor) chooseFile(files []file, like []int, current file) int {
 	last := like[len(like)-1]
 	if files[last].path != current.path {
 		like = append(like, last)
@@ -211,7 +211,7 @@ func (c *Cursor) choose(files []file, like []int, current file) int {
 		renamed := c.Inode != 0 && f.inode == c.Inode && current.inode != c.Inode
 		// Of a head that is weak, the oldest of the files that were written after
 		// the last look; what is read twice for it costs little.
-		unsure := c.weak() && c.Modified != 0 && f.modified.UnixNano() > c.Modified && (f.pack != "" || f.size > c.Offset)
+		unsure := c.isWeak() && c.Modified != 0 && f.modified.UnixNano() > c.Modified && (f.pack != "" || f.size > c.Offset)
 		if renamed || unsure {
 			return i
 		}
@@ -219,8 +219,8 @@ func (c *Cursor) choose(files []file, like []int, current file) int {
 	return last
 }
 
-// lose notes that the file that was read last is not there any more.
-func (w *Walk) lose(path string) {
+// noteLost notes that the file that was read last is not there any more.
+func (w *Walk) noteLost(path string) {
 	reason := fmt.Sprintf("%s was replaced, and the file that was read up to byte %d is not beside it any more", path, w.state.Offset)
 	if len(w.shut) > 0 {
 		reason += fmt.Sprintf("; %s may be it, in a compression that cannot be read", w.shut[len(w.shut)-1])
@@ -229,8 +229,8 @@ func (w *Walk) lose(path string) {
 	w.state.Cursor = Cursor{}
 }
 
-// late plans to look again at the file that was current before first.
-func (w *Walk) late(old []file, first file, now time.Time) error {
+// planLateLook plans to look again at the file that was current before first.
+func (w *Walk) planLateLook(old []file, first file, now time.Time) error {
 	c := w.state.Before
 	if c == nil {
 		return nil
@@ -239,12 +239,12 @@ func (w *Walk) late(old []file, first file, now time.Time) error {
 		if f.path == first.path || f.pack == "" && c.Inode != f.inode {
 			continue
 		}
-		same, err := c.is(f, false)
+		same, err := c.isFile(f, false)
 		if err != nil {
 			return err
 		}
 		if same {
-			w.add(part{file: f, from: *c, closed: now.Sub(f.modified) > settled, before: true})
+			w.addPart(part{file: f, from: *c, closed: now.Sub(f.modified) > settled, before: true})
 			return nil
 		}
 	}
@@ -255,16 +255,16 @@ func (w *Walk) late(old []file, first file, now time.Time) error {
 // Read gives all lines of all files that were changed at since or later, the
 // current one last; an unfinished line at its end is left out.
 func (l *Log) Read(since, now time.Time) (*Walk, error) {
-	current, old, shut, err := l.look()
+	current, old, shut, err := l.listFiles()
 	if err != nil {
 		return nil, err
 	}
 	w := &Walk{banner: l.Banner, shut: shut}
-	files := after(old, since)
+	files := changedAfter(old, since)
 	if current.path != "" {
 		files = append(files, current)
 	}
-	w.plan(files, Cursor{}, current, now)
+	w.planParts(files, Cursor{}, current, now)
 	return w, nil
 }
 
@@ -273,7 +273,7 @@ func (l *Log) Read(since, now time.Time) (*Walk, error) {
 func (l *Log) Files(paths []string, offset int64) (*Walk, error) {
 	w := &Walk{banner: l.Banner}
 	for i, path := range paths {
-		f, err := stat(path)
+		f, err := statFile(path)
 		if err != nil {
 			return nil, err
 		}
@@ -284,7 +284,7 @@ func (l *Log) Files(paths []string, offset int64) (*Walk, error) {
 		if i == 0 {
 			p.from.Offset = offset
 		}
-		w.add(p)
+		w.addPart(p)
 	}
 	return w, nil
 }
@@ -305,14 +305,14 @@ func (w *Walk) Next() (Line, error) {
 	}
 	for {
 		if w.reader == nil {
-			if err := w.turn(); err != nil {
+			if err := w.openNext(); err != nil {
 				return Line{}, err
 			}
 		}
 		line := Line{}
 		err := io.EOF
 		if !w.ended {
-			line, err = w.reader.next()
+			line, err = w.reader.nextLine()
 		}
 		if !errors.Is(err, io.EOF) {
 			return line, err
@@ -321,19 +321,19 @@ func (w *Walk) Next() (Line, error) {
 		if w.at == len(w.parts)-1 {
 			return Line{}, io.EOF
 		}
-		if err := w.leave(); err != nil {
+		if err := w.leavePart(); err != nil {
 			return Line{}, err
 		}
 	}
 }
 
-// turn opens the part that is next.
-func (w *Walk) turn() error {
+// openNext opens the part that is next.
+func (w *Walk) openNext() error {
 	if w.at >= len(w.parts) {
 		return io.EOF
 	}
 	p := &w.parts[w.at]
-	r, err := open(p.file, p.from, p.closed, w.banner)
+	r, err := openReader(p.file, p.from, p.closed, w.banner)
 	if err != nil {
 		return err
 	}
@@ -341,10 +341,10 @@ func (w *Walk) turn() error {
 	return nil
 }
 
-// leave closes a part that was read to its end.
-func (w *Walk) leave() error {
+// leavePart closes a part that was read to its end.
+func (w *Walk) leavePart() error {
 	p := &w.parts[w.at]
-	c, err := w.reader.state()
+	c, err := w.reader.cursorState()
 	if err != nil {
 		return err
 	}
@@ -359,8 +359,8 @@ func (w *Walk) leave() error {
 	if !p.before {
 		w.state.Cursor = Cursor{}
 	}
-	w.read += w.reader.done()
-	w.reader.close()
+	w.read += w.reader.bytesDone()
+	w.reader.closeReader()
 	w.reader = nil
 	w.at++
 	return nil
@@ -372,7 +372,7 @@ func (w *Walk) State() (State, error) {
 	if w.reader == nil {
 		return w.state, nil
 	}
-	c, err := w.reader.state()
+	c, err := w.reader.cursorState()
 	if err != nil {
 		return w.state, err
 	}
@@ -418,7 +418,7 @@ func (w *Walk) Offset() int64 {
 func (w *Walk) Progress() (done, total int64) {
 	done = w.read
 	if w.reader != nil {
-		done += w.reader.done()
+		done += w.reader.bytesDone()
 	}
 	return done, max(done, w.total)
 }
@@ -426,7 +426,7 @@ func (w *Walk) Progress() (done, total int64) {
 // Close ends the walk.
 func (w *Walk) Close() {
 	if w.reader != nil {
-		w.reader.close()
+		w.reader.closeReader()
 		w.reader = nil
 	}
 }
