@@ -26,8 +26,8 @@ type odd struct {
 	raw  []byte
 }
 
-// ask asks sacct for all runs of the jobs of some events, and returns them by job.
-func (p *pass) ask(ctx context.Context, due []*waiting) (map[int64]*answer, error) {
+// askRuns asks sacct for all runs of the jobs of some events, and returns them by job.
+func (p *pass) askRuns(ctx context.Context, due []*waiting) (map[int64]*answer, error) {
 	ids, found := map[string]bool{}, map[int64]*answer{}
 	for _, w := range due {
 		found[w.Job] = &answer{}
@@ -43,7 +43,7 @@ func (p *pass) ask(ctx context.Context, due []*waiting) (map[int64]*answer, erro
 		case step && run != nil && id == raw:
 			run.Step(row.Fields, tooLong(p.plan, row))
 		case !step:
-			if run, raw = p.read(row, found), id; run != nil {
+			if run, raw = p.readRow(row, found), id; run != nil {
 				all = append(all, run)
 			}
 		}
@@ -70,9 +70,9 @@ func askFor(w *waiting) string {
 	return strconv.FormatInt(w.Job, 10)
 }
 
-// read reads a job's row and returns its run, unless it is of a job that was not
+// readRow reads a job's row and returns its run, unless it is of a job that was not
 // asked for, or odd.
-func (p *pass) read(row sacct.Row, found map[int64]*answer) *job.Run {
+func (p *pass) readRow(row sacct.Row, found map[int64]*answer) *job.Run {
 	number, err := strconv.ParseInt(row.Fields[0], 10, 64)
 	if err != nil {
 		return nil // no one asked for that
@@ -106,8 +106,8 @@ func tooLong(plan *job.Plan, row sacct.Row) error {
 	return fmt.Errorf("column %s is longer than %d bytes", plan.Columns[row.Cut], sacct.MaxField)
 }
 
-// of are the runs of the event's cluster, and why it can have none.
-func (a *answer) of(w *waiting) []*job.Run {
+// runsOf are the runs of the event's cluster, and why it can have none.
+func (a *answer) runsOf(w *waiting) []*job.Run {
 	if w.Cluster == "" {
 		return a.runs
 	}

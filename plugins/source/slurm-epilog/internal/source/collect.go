@@ -52,7 +52,7 @@ func (s *Source) Collect(ctx context.Context, from sdk.Start, out *sdk.Stream) e
 	}
 	waiting, cancel := context.WithTimeout(ctx, openWait)
 	defer cancel()
-	if err := s.open(waiting); err != nil {
+	if err := s.openJournal(waiting); err != nil {
 		return err
 	}
 	columns, err := s.sacct.Columns(ctx)
@@ -65,29 +65,29 @@ func (s *Source) Collect(ctx context.Context, from sdk.Start, out *sdk.Stream) e
 	}
 	p := &pass{Source: s, plan: plan, out: out}
 	if from.Window != nil {
-		return p.again(ctx, from.Window)
+		return p.lookAgain(ctx, from.Window)
 	}
-	if err := p.resume(ctx, from, done); err != nil {
+	if err := p.resumePending(ctx, from, done); err != nil {
 		return err
 	}
-	return p.follow(ctx)
+	return p.followEvents(ctx)
 }
 
-// resume makes what waits that which lies behind the checkpoint.
-func (p *pass) resume(ctx context.Context, from sdk.Start, done int64) error {
+// resumePending makes what waits that which lies behind the checkpoint.
+func (p *pass) resumePending(ctx context.Context, from sdk.Start, done int64) error {
 	if p.resumed && from.Rewind == 0 && bytes.Equal(p.at, from.Checkpoint) {
 		return nil // it is already
 	}
 	p.resumed, p.sent, p.refused = false, map[job.Key]int64{}, map[refusal]bool{}
 	p.journal.Raise(done)
-	p.pending.reset()
+	p.pending.forgetAll()
 	first, n := done-from.Rewind.Microseconds(), 0
 	err := p.journal.After(first, func(e journal.Entry) error {
 		if !e.OfEnd() {
 			return nil
 		}
 		n++
-		p.pending.add([]journal.Entry{e}, p.now())
+		p.pending.addEntries([]journal.Entry{e}, p.now())
 		return ctx.Err()
 	})
 	if err != nil {
@@ -105,12 +105,12 @@ func (p *pass) resume(ctx context.Context, from sdk.Start, done int64) error {
 	return p.out.Send(ctx, sdk.Batch{Checkpoint: p.at})
 }
 
-// follow settles what is due, again and again.
-func (p *pass) follow(ctx context.Context) error {
+// followEvents settles what is due, again and again.
+func (p *pass) followEvents(ctx context.Context) error {
 	var not time.Time // sacct is not asked before
-	for p.pending.await(ctx, not, p.now) {
-		due := p.pending.take(p.now(), p.most)
-		err := p.settle(ctx, due)
+	for p.pending.awaitDue(ctx, not, p.now) {
+		due := p.pending.takeDue(p.now(), p.most)
+		err := p.settleEvents(ctx, due)
 		if err != nil {
 			p.pending.putBack(due)
 			return err
@@ -122,17 +122,17 @@ func (p *pass) follow(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// settle asks about the runs of some events, sends those that ended, and forgets the
+// settleEvents asks about the runs of some events, sends those that ended, and forgets the
 // events that are settled by them.
-func (p *pass) settle(ctx context.Context, due []*waiting) error {
-	found, err := p.ask(ctx, due)
+func (p *pass) settleEvents(ctx context.Context, due []*waiting) error {
+	found, err := p.askRuns(ctx, due)
 	if err != nil {
 		return err
 	}
 	d := newDraft(p)
 	var settled, open []*waiting
 	for _, w := range due {
-		done := d.judge(w, found[w.Job])
+		done := d.judgeEvent(w, found[w.Job])
 		if !done && w.Told != "" && p.now().Sub(time.UnixMicro(w.Stamp)) >= rewrite {
 			w.news, done = w.Told, true
 		}
@@ -142,29 +142,29 @@ func (p *pass) settle(ctx context.Context, due []*waiting) error {
 			open = append(open, w)
 		}
 	}
-	if err := p.watch(settled); err != nil {
+	if err := p.watchSettled(settled); err != nil {
 		return err
 	}
-	if len(settled) > 0 || d.some() {
+	if len(settled) > 0 || d.hasSome() {
 		done := p.pending.settledWithout(settled)
 		d.batch.Checkpoint = encodeCheckpoint(done)
 		if err := p.out.Send(ctx, d.batch); err != nil {
 			return err
 		}
-		p.remember(d)
+		p.rememberDraft(d)
 		p.at = d.batch.Checkpoint
-		p.pending.done(settled)
+		p.pending.forgetSettled(settled)
 		p.journal.Settled(done)
 	}
 	for _, w := range open {
-		p.postpone(w)
+		p.postponeEvent(w)
 	}
 	p.pending.putBack(open)
 	return nil
 }
 
-// postpone says when to ask again.
-func (p *pass) postpone(w *waiting) {
+// postponeEvent says when to ask again.
+func (p *pass) postponeEvent(w *waiting) {
 	now := p.now()
 	if w.since.IsZero() {
 		w.since = now
@@ -177,11 +177,11 @@ func (p *pass) postpone(w *waiting) {
 	w.asked++
 }
 
-// watch writes into the journal what was told now without slurmdbd's word, before it
+// watchSettled writes into the journal what was told now without slurmdbd's word, before it
 // is sent: the checkpoint passes its epilog then.
-func (p *pass) watch(settled []*waiting) error {
+func (p *pass) watchSettled(settled []*waiting) error {
 	var again []event.Event
-	_, told := p.pending.len()
+	_, told := p.pending.countWaiting()
 	for _, w := range settled {
 		e := w.Event
 		switch {
@@ -205,8 +205,8 @@ func nextID(id string) string {
 	return hex.EncodeToString(sum[:len(id)/2])
 }
 
-// remember notes what is with the daemon.
-func (p *pass) remember(d *draft) {
+// rememberDraft notes what is with the daemon.
+func (p *pass) rememberDraft(d *draft) {
 	if len(p.sent) > maxSent {
 		clear(p.sent)
 	}
@@ -221,8 +221,8 @@ func (p *pass) remember(d *draft) {
 	}
 }
 
-// again looks at the events of a window once more.
-func (p *pass) again(ctx context.Context, w *sdk.Window) error {
+// lookAgain looks at the events of a window once more.
+func (p *pass) lookAgain(ctx context.Context, w *sdk.Window) error {
 	var events []*waiting
 	flush := func() error {
 		err := p.settleWindow(ctx, events, w)
@@ -231,7 +231,7 @@ func (p *pass) again(ctx context.Context, w *sdk.Window) error {
 	}
 	err := p.journal.After(0, func(e journal.Entry) error {
 		one := &waiting{Entry: e}
-		if !e.OfEnd() || one.ended().Before(w.From.Add(-skew)) {
+		if !e.OfEnd() || one.epilogTime().Before(w.From.Add(-skew)) {
 			return nil // an epilog may run long after the end, but not before it
 		}
 		if events = append(events, one); len(events) < p.most {
@@ -252,17 +252,17 @@ func (p *pass) settleWindow(ctx context.Context, events []*waiting, w *sdk.Windo
 	if len(events) == 0 {
 		return nil
 	}
-	found, err := p.ask(ctx, events)
+	found, err := p.askRuns(ctx, events)
 	if err != nil {
 		return err
 	}
 	d := newDraft(p)
 	d.window = w
 	for _, e := range events {
-		e.since = e.ended() // what slurmdbd does not have by now it may never have
-		d.judge(e, found[e.Job])
+		e.since = e.epilogTime() // what slurmdbd does not have by now it may never have
+		d.judgeEvent(e, found[e.Job])
 	}
-	if !d.some() {
+	if !d.hasSome() {
 		return nil
 	}
 	return p.out.Send(ctx, d.batch)

@@ -25,37 +25,37 @@ type draft struct {
 
 func newDraft(p *pass) *draft { return &draft{pass: p, in: map[job.Key]int{}} }
 
-func (d *draft) some() bool {
+func (d *draft) hasSome() bool {
 	return len(d.batch.Jobs) > 0 || len(d.batch.Refused) > 0 || d.batch.Skipped > 0
 }
 
-// judge puts into the batch what slurmdbd says of an event's job, and reports whether
+// judgeEvent puts into the batch what slurmdbd says of an event's job, and reports whether
 // nothing more is to be expected.
 //
 // All runs that ended are true, whichever the event is of, so they are sent. Settled
 // it is when the run that went on as the epilog ran has ended; while slurmdbd does
 // not say so yet, it is asked again, and after a while the epilog is believed. Then
 // w.news is the job id under which that was told.
-func (d *draft) judge(w *waiting, a *answer) (settled bool) {
+func (d *draft) judgeEvent(w *waiting, a *answer) (settled bool) {
 	w.news = ""
 	for _, o := range a.odd {
-		d.refuse(o.name, o.err, o.raw)
+		d.refuseRow(o.name, o.err, o.raw)
 	}
 	var last *job.Run // that had begun when the epilog ran
 	some := false     // runs that may be the epilog's
 	half := false     // of which slurmdbd does not know all yet
-	runs := a.of(w)
+	runs := a.runsOf(w)
 	for _, r := range runs {
 		if r.Half(d.now()) {
 			half = true
 			continue
 		}
-		some = some || !r.Ended() || !r.End.Before(w.ended().Add(-slack))
+		some = some || !r.Ended() || !r.End.Before(w.epilogTime().Add(-slack))
 		if r.Started() && r.Ended() {
 			again, told := w.takesOver(r, runs)
-			d.add(r, d.config.Filter, again, told)
+			d.addRun(r, d.config.Filter, again, told)
 		}
-		if !r.Start.IsZero() && !r.Start.After(w.ended().Add(w.skew())) {
+		if !r.Start.IsZero() && !r.Start.After(w.epilogTime().Add(w.clockSkew())) {
 			last = r
 		}
 	}
@@ -64,7 +64,7 @@ func (d *draft) judge(w *waiting, a *answer) (settled bool) {
 	case half:
 		return false
 	case over && w.endsWith(last) && (!last.Incomplete() || w.Told == ""):
-		d.never(last)
+		d.countNeverRan(last)
 		if last.Incomplete() {
 			w.news = last.Name()
 		}
@@ -76,13 +76,13 @@ func (d *draft) judge(w *waiting, a *answer) (settled bool) {
 	case w.since.IsZero() || d.now().Sub(w.since) < d.config.Wait:
 		return false
 	case over:
-		d.late(w, last)
+		d.judgeLate(w, last)
 	case last != nil:
-		d.doubt(w, last)
+		d.doubtRun(w, last)
 	case some:
-		d.log.Warn("an epilog ran before its job began; are the clocks of the cluster right?", "job", w.JobID(), "epilog", w.ended().UTC().Format(time.RFC3339), "on", w.Host)
+		d.log.Warn("an epilog ran before its job began; are the clocks of the cluster right?", "job", w.JobID(), "epilog", w.epilogTime().UTC().Format(time.RFC3339), "on", w.Host)
 	default:
-		d.believe(w)
+		d.believeEpilog(w)
 	}
 	return true
 }
@@ -91,20 +91,20 @@ func (d *draft) judge(w *waiting, a *answer) (settled bool) {
 // node that was away runs long after the end; but then slurmdbd may as well lack a
 // later run of the same number. The start tells, where the epilog has it.
 func (w *waiting) endsWith(r *job.Run) bool {
-	return !r.End.Before(w.ended().Add(-slack)) || w.Start != 0 && r.Start.Sub(time.Unix(w.Start, 0)).Abs() <= skew
+	return !r.End.Before(w.epilogTime().Add(-slack)) || w.Start != 0 && r.Start.Sub(time.Unix(w.Start, 0)).Abs() <= skew
 }
 
-// late deals with an epilog that ran long after the last run of its job that slurmdbd
+// judgeLate deals with an epilog that ran long after the last run of its job that slurmdbd
 // has, which was sent.
-func (d *draft) late(w *waiting, r *job.Run) {
+func (d *draft) judgeLate(w *waiting, r *job.Run) {
 	if w.Start == 0 {
 		d.log.Warn("an epilog ran long after the end of its job's last run, which is what slurmdbd has", "job", w.JobID(),
-			"ended", r.End.UTC().Format(time.RFC3339), "epilog", w.ended().UTC().Format(time.RFC3339), "on", w.Host)
+			"ended", r.End.UTC().Format(time.RFC3339), "epilog", w.epilogTime().UTC().Format(time.RFC3339), "on", w.Host)
 		return
 	}
 	line, _ := w.Line() // as it was read from one
 	w.news = w.JobID()
-	d.refuse(d.nameOf(w), fmt.Errorf("slurmdbd has only an earlier run of this job, which ended at %s; the epilog's began at %s",
+	d.refuseRow(d.nameOf(w), fmt.Errorf("slurmdbd has only an earlier run of this job, which ended at %s; the epilog's began at %s",
 		r.End.UTC().Format(time.RFC3339), time.Unix(w.Start, 0).UTC().Format(time.RFC3339)), line)
 }
 
@@ -114,7 +114,7 @@ func (d *draft) giveUp(w *waiting) bool {
 	if d.now().Sub(time.UnixMicro(w.Since)) < watched {
 		return false
 	}
-	d.log.Warn("slurmdbd never reported a run that its epilog reported", "job", w.Told, "epilog", w.ended().UTC().Format(time.RFC3339))
+	d.log.Warn("slurmdbd never reported a run that its epilog reported", "job", w.Told, "epilog", w.epilogTime().UTC().Format(time.RFC3339))
 	return true
 }
 
@@ -124,7 +124,7 @@ func (d *draft) giveUp(w *waiting) bool {
 // again too.
 func (w *waiting) takesOver(r *job.Run, runs []*job.Run) (again bool, told string) {
 	own := func(r *job.Run) bool {
-		return r.Started() && r.Ended() && !r.Start.After(w.ended().Add(w.skew())) && w.endsWith(r)
+		return r.Started() && r.Ended() && !r.Start.After(w.epilogTime().Add(w.clockSkew())) && w.endsWith(r)
 	}
 	if w.Told == "" || !slices.ContainsFunc(runs, own) {
 		return false, ""
@@ -136,17 +136,17 @@ func (w *waiting) takesOver(r *job.Run, runs []*job.Run) (again bool, told strin
 	return true, w.Told
 }
 
-// never counts a run that had no resources.
-func (d *draft) never(r *job.Run) {
+// countNeverRan counts a run that had no resources.
+func (d *draft) countNeverRan(r *job.Run) {
 	if _, in := d.in[r.Key]; !r.Started() && !in && d.window == nil {
 		d.in[r.Key] = -1
 		d.batch.Skipped++
 	}
 }
 
-// add puts a run into the batch, unless the daemon has it and nothing else was told of
+// addRun puts a run into the batch, unless the daemon has it and nothing else was told of
 // it. What was told under another job id is taken back.
-func (d *draft) add(r *job.Run, filter setting.Filter, again bool, told string) {
+func (d *draft) addRun(r *job.Run, filter setting.Filter, again bool, told string) {
 	if d.window != nil && !d.window.Holds(r.End) {
 		return
 	}
@@ -182,8 +182,8 @@ func (d *draft) takeOver(at int, r *job.Run, told string) {
 	j.Formerly = append(j.Formerly, sdk.Job{Run: old.RunName(), Values: values, Ended: true})
 }
 
-// refuse hands on what is no job, once.
-func (d *draft) refuse(name string, err error, raw []byte) {
+// refuseRow hands on what is no job, once.
+func (d *draft) refuseRow(name string, err error, raw []byte) {
 	mark := refusal{name[:min(len(name), 256)], err.Error()}
 	if d.pass.refused[mark] && d.window == nil {
 		return
@@ -195,62 +195,62 @@ func (d *draft) refuse(name string, err error, raw []byte) {
 	d.batch.Refused = append(d.batch.Refused, sdk.Refused{Run: mark.run, Message: mark.message, Raw: raw})
 }
 
-// skew is by how much the event's clock may differ from that of slurmctld, whose times
+// clockSkew is by how much the event's clock may differ from that of slurmctld, whose times
 // slurmdbd has.
-func (w *waiting) skew() time.Duration {
+func (w *waiting) clockSkew() time.Duration {
 	if w.Context == event.OfController {
 		return 0
 	}
 	return skew
 }
 
-// doubt deals with a run that slurmdbd says goes on. Slurmctld's epilog is believed;
+// doubtRun deals with a run that slurmdbd says goes on. Slurmctld's epilog is believed;
 // of slurmd's only an operator can tell.
-func (d *draft) doubt(w *waiting, r *job.Run) {
+func (d *draft) doubtRun(w *waiting, r *job.Run) {
 	w.news = r.Name()
 	if w.Context != event.OfController {
-		d.refuse(r.RunName(), fmt.Errorf("slurmdbd says that it still runs, %s after its epilog on %s; \"sacctmgr show runawayjobs\" mends what is lost there, and then the run comes by itself, or with bursar-agent recollect",
-			d.now().Sub(w.ended()).Round(time.Second), w.Host), r.Show())
+		d.refuseRow(r.RunName(), fmt.Errorf("slurmdbd says that it still runs, %s after its epilog on %s; \"sacctmgr show runawayjobs\" mends what is lost there, and then the run comes by itself, or with bursar-agent recollect",
+			d.now().Sub(w.epilogTime()).Round(time.Second), w.Host), r.Show())
 		return
 	}
-	closed, err := d.plan.Run(r.With(map[string]string{"State": unknown, "End": seconds(end(w)), "ExitCode": w.Exit}))
+	closed, err := d.plan.Run(r.With(map[string]string{"State": unknown, "End": formatSeconds(endTime(w)), "ExitCode": w.Exit}))
 	if err == nil && closed.End.Before(closed.Start) {
 		err = fmt.Errorf("it began at %s, after its epilog", closed.Start.Format(time.RFC3339))
 	}
 	if err != nil {
-		d.refuse(r.RunName(), err, r.Show())
+		d.refuseRow(r.RunName(), err, r.Show())
 		return
 	}
 	closed.Later, closed.Qualified = r.Later, r.Qualified
-	d.tell(w, closed, "slurmdbd does not say that the run has ended; its epilog's word is taken")
+	d.tellOfRun(w, closed, "slurmdbd does not say that the run has ended; its epilog's word is taken")
 }
 
 // unknown is the state of a run of which only an epilog speaks: its exit code does
 // not say whether it was cancelled or ran out of time.
 const unknown = "UNKNOWN"
 
-// believe makes a run of what an epilog alone says, where that is enough.
-func (d *draft) believe(w *waiting) {
+// believeEpilog makes a run of what an epilog alone says, where that is enough.
+func (d *draft) believeEpilog(w *waiting) {
 	w.news = w.JobID()
 	line, _ := w.Line() // as it was read from one
 	if start := w.Unread["start"]; start != "" {
-		d.refuse(d.nameOf(w), fmt.Errorf("%w, and of what the epilog says the start %q cannot be read", errNotKnown, start), line)
+		d.refuseRow(d.nameOf(w), fmt.Errorf("%w, and of what the epilog says the start %q cannot be read", errNotKnown, start), line)
 		return
 	}
 	if w.Start == 0 || w.Restarts != nil && *w.Restarts > 0 {
-		d.refuse(d.nameOf(w), fmt.Errorf("%w, and the epilog does not tell enough: it needs the start, which newer Slurms tell (24.11 does, 22.05 does not), of a job that was not requeued", errNotKnown), line)
+		d.refuseRow(d.nameOf(w), fmt.Errorf("%w, and the epilog does not tell enough: it needs the start, which newer Slurms tell (24.11 does, 22.05 does not), of a job that was not requeued", errNotKnown), line)
 		return
 	}
-	r, err := d.plan.Told(columns(w))
+	r, err := d.plan.Told(epilogColumns(w))
 	if err == nil && r.End.Before(r.Start) {
 		err = fmt.Errorf("it began at %s, after its epilog", r.Start.Format(time.RFC3339))
 	}
 	if err != nil {
-		d.refuse(d.nameOf(w), fmt.Errorf("%w, and of what the epilog says: %w", errNotKnown, err), line)
+		d.refuseRow(d.nameOf(w), fmt.Errorf("%w, and of what the epilog says: %w", errNotKnown, err), line)
 		return
 	}
 	r.Qualified = d.config.SeveralClusters()
-	d.tell(w, r, "slurmdbd does not have the run; what its epilog said is taken")
+	d.tellOfRun(w, r, "slurmdbd does not have the run; what its epilog said is taken")
 }
 
 // nameOf names the run of an event as far as the epilog knew it, as [job.Run.RunName]
@@ -262,15 +262,15 @@ func (d *draft) nameOf(w *waiting) string {
 	return w.JobID()
 }
 
-func (d *draft) tell(w *waiting, r *job.Run, why string) {
-	d.log.Warn(why, "job", r.RunName(), "epilog", w.ended().UTC().Format(time.RFC3339), "on", w.Host)
+func (d *draft) tellOfRun(w *waiting, r *job.Run, why string) {
+	d.log.Warn(why, "job", r.RunName(), "epilog", w.epilogTime().UTC().Format(time.RFC3339), "on", w.Host)
 	filter := d.config.Filter
 	filter.States = nil // which one it was no one knows
-	d.add(r, filter, false, "")
+	d.addRun(r, filter, false, "")
 }
 
-// columns are what an epilog says, by sacct's columns.
-func columns(w *waiting) map[string]string {
+// epilogColumns are what an epilog says, by sacct's columns.
+func epilogColumns(w *waiting) map[string]string {
 	raw := strconv.FormatInt(w.Job, 10)
 	number := func(field string, n *int64) string {
 		if n == nil {
@@ -280,20 +280,20 @@ func columns(w *waiting) map[string]string {
 	}
 	return map[string]string{
 		"JobIDRaw": raw, "JobID": w.JobID(), "Cluster": w.Cluster, "State": unknown,
-		"Start": seconds(w.Start), "End": seconds(end(w)), "ExitCode": cmp.Or(w.Exit, w.Unread["exit"]),
+		"Start": formatSeconds(w.Start), "End": formatSeconds(endTime(w)), "ExitCode": cmp.Or(w.Exit, w.Unread["exit"]),
 		"JobName": w.Name, "User": w.User, "UID": number("uid", w.UID), "Group": w.Group, "GID": number("gid", w.GID),
 		"Account": w.Account, "Partition": w.Partition, "QOS": w.QOS, "NodeList": w.Nodes,
 		"AllocNodes": number("node_count", w.NodeCount), "NNodes": number("node_count", w.NodeCount), "AllocCPUS": number("cpus", w.CPUs), "NCPUS": number("cpus", w.CPUs),
-		"Restarts": number("restarts", w.Restarts), "ElapsedRaw": strconv.FormatInt(max(0, end(w)-w.Start), 10),
+		"Restarts": number("restarts", w.Restarts), "ElapsedRaw": strconv.FormatInt(max(0, endTime(w)-w.Start), 10),
 	}
 }
 
-// end is when the run ended, as the epilog knows it.
-func end(w *waiting) int64 {
-	if at := w.ended().Unix(); w.End == 0 || w.End > at {
+// endTime is when the run ended, as the epilog knows it.
+func endTime(w *waiting) int64 {
+	if at := w.epilogTime().Unix(); w.End == 0 || w.End > at {
 		return at // an end in the future is the time limit's
 	}
 	return w.End
 }
 
-func seconds(n int64) string { return strconv.FormatInt(n, 10) }
+func formatSeconds(n int64) string { return strconv.FormatInt(n, 10) }

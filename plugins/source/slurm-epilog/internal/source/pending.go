@@ -21,8 +21,8 @@ type waiting struct {
 	news  string    // the job id under which the run is told now without slurmdbd's word
 }
 
-// ended is when the epilog ran.
-func (w *waiting) ended() time.Time { return time.UnixMicro(w.At) }
+// epilogTime is when the epilog ran.
+func (w *waiting) epilogTime() time.Time { return time.UnixMicro(w.At) }
 
 // pending are the events that wait, by when they are due.
 type pending struct {
@@ -41,16 +41,16 @@ func newPending() *pending {
 	return &pending{byStamp: map[int64]*waiting{}, due: heap.Heap[*waiting]{Less: soonest}, news: make(chan struct{}, 1), toldPause: toldPause}
 }
 
-// reset forgets all that waits.
-func (p *pending) reset() {
+// forgetAll forgets all that waits.
+func (p *pending) forgetAll() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	clear(p.byStamp)
 	p.order, p.due.Items, p.told = nil, nil, 0
 }
 
-// add adds entries that are not there yet.
-func (p *pending) add(entries []journal.Entry, due time.Time) {
+// addEntries adds entries that are not there yet.
+func (p *pending) addEntries(entries []journal.Entry, due time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, e := range entries {
@@ -80,15 +80,15 @@ func (p *pending) add(entries []journal.Entry, due time.Time) {
 	}
 }
 
-// len counts those of which nothing was told yet, and those of which something was.
-func (p *pending) len() (fresh, told int) {
+// countWaiting counts those of which nothing was told yet, and those of which something was.
+func (p *pending) countWaiting() (fresh, told int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.byStamp) - p.told, p.told
 }
 
-// take removes from the queue, but not from what waits, at most so many that are due.
-func (p *pending) take(now time.Time, most int) []*waiting {
+// takeDue removes from the queue, but not from what waits, at most so many that are due.
+func (p *pending) takeDue(now time.Time, most int) []*waiting {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var out []*waiting
@@ -109,8 +109,8 @@ func (p *pending) putBack(list []*waiting) {
 	}
 }
 
-// done forgets those.
-func (p *pending) done(list []*waiting) {
+// forgetSettled forgets those.
+func (p *pending) forgetSettled(list []*waiting) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, w := range list {
@@ -140,11 +140,11 @@ func (p *pending) settledWithout(those []*waiting) int64 {
 	return p.last
 }
 
-// await waits until something is due and not before the time not; it reports false
+// awaitDue waits until something is due and not before the time not; it reports false
 // when ctx has ended.
-func (p *pending) await(ctx context.Context, not time.Time, now func() time.Time) bool {
+func (p *pending) awaitDue(ctx context.Context, not time.Time, now func() time.Time) bool {
 	for ctx.Err() == nil {
-		pause, ready := p.pause(not, now())
+		pause, ready := p.pauseUntil(not, now())
 		if ready {
 			return true
 		}
@@ -162,7 +162,7 @@ func (p *pending) await(ctx context.Context, not time.Time, now func() time.Time
 
 const longPause = time.Minute
 
-func (p *pending) pause(not, now time.Time) (pause time.Duration, ready bool) {
+func (p *pending) pauseUntil(not, now time.Time) (pause time.Duration, ready bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.due.Items) == 0 {

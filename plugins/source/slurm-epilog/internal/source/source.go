@@ -74,22 +74,22 @@ func (s *Source) Configure(_ context.Context, cfg *sdk.Config) error {
 	return cfg.Err()
 }
 
-// open opens the journal and then the ways in. They stay open from the first Collect
+// openJournal opens the journal and then the ways in. They stay open from the first Collect
 // on, also while none is going on: an epilog need not wait for one.
-func (s *Source) open(ctx context.Context) (err error) {
+func (s *Source) openJournal(ctx context.Context) (err error) {
 	s.opening.Lock()
 	defer s.opening.Unlock()
 	if s.intake != nil {
 		return nil
 	}
 	if s.journal == nil {
-		s.journal, err = journal.Open(ctx, journal.Options{Dir: s.config.dir, Log: s.log, Keep: s.config.Keep, Committed: s.committed})
+		s.journal, err = journal.Open(ctx, journal.Options{Dir: s.config.dir, Log: s.log, Keep: s.config.Keep, Committed: s.noteCommitted})
 		if err != nil {
 			return err
 		}
 	}
-	in := intake.New(s.take, s.log)
-	if err := s.listen(ctx, in); err != nil {
+	in := intake.New(s.takeEvent, s.log)
+	if err := s.listenForEvents(ctx, in); err != nil {
 		in.Close()
 		return err
 	}
@@ -97,7 +97,7 @@ func (s *Source) open(ctx context.Context) (err error) {
 	return nil
 }
 
-func (s *Source) listen(ctx context.Context, in *intake.Intake) error {
+func (s *Source) listenForEvents(ctx context.Context, in *intake.Intake) error {
 	if s.config.Socket != "" {
 		l, err := intake.Listen(string(s.config.Socket))
 		if err != nil {
@@ -120,21 +120,21 @@ func (s *Source) listen(ctx context.Context, in *intake.Intake) error {
 // maxPending bounds the events in memory that wait for sacct.
 const maxPending = 200_000
 
-// take returns when the event is on disk.
-func (s *Source) take(e event.Event) error {
+// takeEvent returns when the event is on disk.
+func (s *Source) takeEvent(e event.Event) error {
 	if !e.OfEnd() {
 		s.log.Warn("bursar-epilog was called where no job ends; nothing is made of it", "context", e.Context, "job", e.Job, "host", e.Host)
 		return nil
 	}
 	e.Told, e.Since = "", 0 // which only the journal says
-	if n, _ := s.pending.len(); n >= maxPending {
+	if n, _ := s.pending.countWaiting(); n >= maxPending {
 		return fmt.Errorf("%d epilogs wait for what slurmdbd says of their jobs; more are taken when it answers", n)
 	}
 	return s.journal.Append(e)
 }
 
-func (s *Source) committed(entries []journal.Entry) {
-	s.pending.add(entries, s.now().Add(s.config.Delay))
+func (s *Source) noteCommitted(entries []journal.Entry) {
+	s.pending.addEntries(entries, s.now().Add(s.config.Delay))
 }
 
 // Close ends what the first Collect began.

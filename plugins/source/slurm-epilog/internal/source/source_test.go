@@ -79,7 +79,7 @@ func (s *site) restart() {
 	}
 	s.source.sacct = s.db
 	var err error
-	s.source.journal, err = journal.Open(s.t.Context(), journal.Options{Dir: s.dir, Log: s.source.log, Keep: s.source.config.Keep, Committed: s.source.committed})
+	s.source.journal, err = journal.Open(s.t.Context(), journal.Options{Dir: s.dir, Log: s.source.log, Keep: s.source.config.Keep, Committed: s.source.noteCommitted})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -135,12 +135,12 @@ func (s *site) collect(long time.Duration, from sdk.Start) error {
 	}
 	p := &pass{Source: s.source, plan: plan, out: sdk.NewStream(job.Attributes(), s.take)}
 	if from.Window != nil {
-		return p.again(ctx, from.Window)
+		return p.lookAgain(ctx, from.Window)
 	}
-	if err := p.resume(ctx, from, done); err != nil {
+	if err := p.resumePending(ctx, from, done); err != nil {
 		return err
 	}
-	return p.follow(ctx)
+	return p.followEvents(ctx)
 }
 
 // wait collects for some time.
