@@ -42,38 +42,38 @@ type measurement struct {
 	run  func(b *bench, ctx context.Context) error
 }
 
-func measurements() []measurement {
+func allMeasurements() []measurement {
 	return []measurement{
 		{"agent", (*bench).agentIdle},
-		{"ingest", (*bench).ingest},
-		{"get", (*bench).stream},
-		{"lookup", (*bench).lookup},
-		{"scan", (*bench).scan},
-		{"usage", (*bench).usage},
-		{"growth", (*bench).growth},
-		{"pages", (*bench).pages},
-		{"restart", (*bench).restart},
+		{"ingest", (*bench).measureIngest},
+		{"get", (*bench).measureStream},
+		{"lookup", (*bench).measureLookup},
+		{"scan", (*bench).measureScan},
+		{"usage", (*bench).measureUsage},
+		{"growth", (*bench).measureGrowth},
+		{"pages", (*bench).measurePages},
+		{"restart", (*bench).measureRestart},
 		{"disk", (*bench).diskSpace},
-		{"compaction", (*bench).compaction},
-		{"single", (*bench).single},
-		{"post", (*bench).post},
-		{"trio", (*bench).trio},
+		{"compaction", (*bench).measureCompaction},
+		{"single", (*bench).measureSingle},
+		{"post", (*bench).measurePost},
+		{"trio", (*bench).measureTrio},
 		{"trio-single", (*bench).trioSingle},
-		{"postgres", (*bench).postgres},
+		{"postgres", (*bench).measurePostgres},
 		{"index", (*bench).indexCost},
-		{"failover", (*bench).failover},
-		{"mapping", (*bench).mapping},
-		{"gridengine", (*bench).gridengine},
-		{"htcondor", (*bench).htcondor},
-		{"kubernetes", (*bench).kubernetes},
-		{"epilog", (*bench).epilog},
-		{"dev", (*bench).dev},
+		{"failover", (*bench).measureFailover},
+		{"mapping", (*bench).measureMapping},
+		{"gridengine", (*bench).measureGridEngine},
+		{"htcondor", (*bench).measureHTCondor},
+		{"kubernetes", (*bench).measureKubernetes},
+		{"epilog", (*bench).measureEpilog},
+		{"dev", (*bench).measureDev},
 	}
 }
 
-func names() []string {
+func measurementNames() []string {
 	var all []string
-	for _, m := range measurements() {
+	for _, m := range allMeasurements() {
 		all = append(all, m.name)
 	}
 	return all
@@ -81,26 +81,26 @@ func names() []string {
 
 // newBench makes certificates and builds what only the agent's packages can do.
 func newBench(ctx context.Context, o *options, dir string) (*bench, error) {
-	b := &bench{options: o, dir: dir, progress: &progress{w: terminal(os.Stderr)}, report: &Report{}, sets: map[string]*set{}, told: map[string]told{}}
+	b := &bench{options: o, dir: dir, progress: &progress{w: terminalOf(os.Stderr)}, report: &Report{}, sets: map[string]*set{}, told: map[string]told{}}
 	var err error
-	if b.report.Conditions, err = conditions(ctx, o, dir); err != nil {
+	if b.report.Conditions, err = readConditions(ctx, o, dir); err != nil {
 		return nil, err
 	}
-	b.progress.begin("building")
+	b.progress.beginPiece("building")
 	b.fill = filepath.Join(dir, "fill")
 	build := exec.CommandContext(ctx, "go", "build", "-o", b.fill, "github.com/bursar-accounting/bursar/agent/internal/fill")
 	if out, err := build.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("build fill: %w: %s", err, out)
 	}
-	return b, b.certificates()
+	return b, b.makeAuthority()
 }
 
-// all runs what is asked for. What fails is told at the end; the others go on.
-func (b *bench) all(ctx context.Context) error {
+// runAll runs what is asked for. What fails is told at the end; the others go on.
+func (b *bench) runAll(ctx context.Context) error {
 	defer b.stopAll()
 	var failed []error
-	for _, m := range measurements() {
-		if !b.wants(m.name) || ctx.Err() != nil {
+	for _, m := range allMeasurements() {
+		if !b.wantsMeasurement(m.name) || ctx.Err() != nil {
 			continue
 		}
 		if err := m.run(b, ctx); err != nil {
@@ -113,23 +113,25 @@ func (b *bench) all(ctx context.Context) error {
 func (b *bench) stopAll() {
 	for _, s := range b.sets {
 		if s.node != nil {
-			_ = s.node.stop() // its folder is removed
+			_ = s.node.stopNode() // its folder is removed
 		}
 		if s.agent != nil {
-			_ = s.agent.stop() // as above
+			_ = s.agent.stopAgent() // as above
 		}
 	}
 }
 
-func (b *bench) add(l Line) { b.report.Lines = append(b.report.Lines, l) }
+func (b *bench) addLine(l Line) { b.report.Lines = append(b.report.Lines, l) }
 
-// first returns the set that all is measured with, with a node that serves it.
-func (b *bench) first(ctx context.Context) (*set, error) { return b.pulled(ctx, b.kinds()[0]) }
+// firstSet returns the set that all is measured with, with a node that serves it.
+func (b *bench) firstSet(ctx context.Context) (*set, error) {
+	return b.pulledSet(ctx, b.measuredKinds()[0])
+}
 
-// pulled returns the set of that kind after a node has pulled all of it; the
+// pulledSet returns the set of that kind after a node has pulled all of it; the
 // node runs.
-func (b *bench) pulled(ctx context.Context, ids string) (*set, error) {
-	s, err := b.filled(ctx, ids)
+func (b *bench) pulledSet(ctx context.Context, ids string) (*set, error) {
+	s, err := b.filledSet(ctx, ids)
 	if err != nil {
 		return nil, err
 	}
@@ -138,11 +140,11 @@ func (b *bench) pulled(ctx context.Context, ids string) (*set, error) {
 			return nil, err
 		}
 	}
-	return s, s.node.ensure(ctx)
+	return s, s.node.ensureRunning(ctx)
 }
 
-// filled returns the set of that kind with a full buffer; no one serves it.
-func (b *bench) filled(ctx context.Context, ids string) (*set, error) {
+// filledSet returns the set of that kind with a full buffer; no one serves it.
+func (b *bench) filledSet(ctx context.Context, ids string) (*set, error) {
 	if s := b.sets[ids]; s != nil {
 		return s, nil
 	}

@@ -17,40 +17,40 @@ import (
 // blocksAtOnce is how many blocks the leader has compacted by one command.
 const blocksAtOnce = 8
 
-// compaction deletes every third record of a copy of the store, which leaves no block as
+// measureCompaction deletes every third record of a copy of the store, which leaves no block as
 // it was, and measures how fast the blocks are rewritten and what the store takes then.
-func (b *bench) compaction(ctx context.Context) error {
-	s, err := b.first(ctx)
+func (b *bench) measureCompaction(ctx context.Context) error {
+	s, err := b.firstSet(ctx)
 	if err != nil {
 		return err
 	}
-	if err := s.node.stop(); err != nil {
+	if err := s.node.stopNode(); err != nil {
 		return err
 	}
-	b.progress.begin("compacting the blocks of %d records", b.n)
+	b.progress.beginPiece("compacting the blocks of %d records", b.n)
 	dir := filepath.Join(b.dir, "compaction")
 	if err := os.CopyFS(dir, os.DirFS(filepath.Join(s.node.dir, "store"))); err != nil {
 		return fmt.Errorf("copy the store: %w", err)
 	}
 	defer func() { _ = os.RemoveAll(dir) }() // the folder of all goes at the end
-	before, _, err := compacted(dir)
+	before, _, err := compactStore(dir)
 	if err != nil {
 		return err
 	}
 	var c *thinning
-	if _, err := opened(dir, func(s *store.Store) (err error) {
-		c, err = thin(ctx, s)
+	if _, err := withOpenStore(dir, func(s *store.Store) (err error) {
+		c, err = thinRecords(ctx, s)
 		return err
 	}); err != nil {
 		return err
 	}
-	_, after, err := compacted(dir)
+	_, after, err := compactStore(dir)
 	if err != nil {
 		return err
 	}
 	rate := float64(c.blocks) / c.took.Seconds()
-	b.add(overRuns("compaction", "blocks rewritten without the third of their rows that is deleted", "blocks/s", goal{}, []float64{rate}).
-		noted("%.1f MB/s of blocks; the disk is %.2f of what it was, with %.2f of the records", rate*c.bytes/float64(c.blocks)/1e6, float64(after)/float64(before), c.left))
+	b.addLine(overRuns("compaction", "blocks rewritten without the third of their rows that is deleted", "blocks/s", goal{}, []float64{rate}).
+		addNote("%.1f MB/s of blocks; the disk is %.2f of what it was, with %.2f of the records", rate*c.bytes/float64(c.blocks)/1e6, float64(after)/float64(before), c.left))
 	return nil
 }
 
@@ -62,8 +62,8 @@ type thinning struct {
 	left   float64 // the share of the records that are left
 }
 
-// thin deletes every third record and has all blocks rewritten.
-func thin(ctx context.Context, s *store.Store) (*thinning, error) {
+// thinRecords deletes every third record and has all blocks rewritten.
+func thinRecords(ctx context.Context, s *store.Store) (*thinning, error) {
 	view, err := s.View()
 	if err != nil {
 		return nil, err
@@ -91,7 +91,7 @@ func thin(ctx context.Context, s *store.Store) (*thinning, error) {
 			return nil, err
 		}
 	}
-	blocks, bytes, err := rewritable(s)
+	blocks, bytes, err := rewritableBlocks(s)
 	if err != nil {
 		return nil, err
 	}
@@ -104,8 +104,8 @@ func thin(ctx context.Context, s *store.Store) (*thinning, error) {
 	return &thinning{blocks: len(blocks), bytes: bytes, took: time.Since(begun), left: 1 - float64(len(ids))/float64(all)}, nil
 }
 
-// rewritable are the blocks with rows that nothing shows, and about how many bytes they have.
-func rewritable(s *store.Store) (blocks []uint64, bytes float64, err error) {
+// rewritableBlocks are the blocks with rows that nothing shows, and about how many bytes they have.
+func rewritableBlocks(s *store.Store) (blocks []uint64, bytes float64, err error) {
 	view, err := s.View()
 	if err != nil {
 		return nil, 0, err

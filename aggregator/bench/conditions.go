@@ -35,29 +35,29 @@ type Conditions struct {
 	LoadAfter  float64 `json:"load_after"`
 }
 
-func conditions(ctx context.Context, o *options, dir string) (Conditions, error) {
+func readConditions(ctx context.Context, o *options, dir string) (Conditions, error) {
 	c := Conditions{
 		Command: "make bench BENCHARGS='" + strings.Join(os.Args[1:], " ") + "'", At: time.Now().UTC().Format(time.RFC3339),
-		Records: o.n, CPUs: runtime.NumCPU(), CPU: field("/proc/cpuinfo", "model name"), Memory: memory(),
-		Kernel: kernel(), Go: runtime.Version(), LoadBefore: load(),
+		Records: o.n, CPUs: runtime.NumCPU(), CPU: fileField("/proc/cpuinfo", "model name"), Memory: totalMemory(),
+		Kernel: kernelRelease(), Go: runtime.Version(), LoadBefore: loadAverage(),
 	}
-	version, err := exec.CommandContext(ctx, o.program("bursar"), "version").Output()
+	version, err := exec.CommandContext(ctx, o.programPath("bursar"), "version").Output()
 	if err != nil {
-		return c, fmt.Errorf("%s version: %w (make build makes it)", o.program("bursar"), err)
+		return c, fmt.Errorf("%s version: %w (make build makes it)", o.programPath("bursar"), err)
 	}
 	c.Bursar, _, _ = strings.Cut(strings.TrimSpace(string(version)), "\n")
 	c.FsyncMicros, err = fsyncMicros(dir)
 	return c, err
 }
 
-func (c *Conditions) write(w io.Writer) error {
+func (c *Conditions) writeConditions(w io.Writer) error {
 	_, err := fmt.Fprintf(w, "%s\n%s: %d records; %d CPUs %s, %d GiB, Linux %s, %s, %s; fsync %.0f µs; load %.1f before, %.1f after\n%s\n\n",
 		c.Command, c.At, c.Records, c.CPUs, c.CPU, c.Memory>>30, c.Kernel, c.Go, c.Bursar, c.FsyncMicros, c.LoadBefore, c.LoadAfter, c.Postgres)
 	return err
 }
 
-// field returns the value of the first line "name : value" of a file.
-func field(path, name string) string {
+// fileField returns the value of the first line "name : value" of a file.
+func fileField(path, name string) string {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return ""
@@ -70,7 +70,7 @@ func field(path, name string) string {
 	return ""
 }
 
-func memory() int64 {
+func totalMemory() int64 {
 	var info unix.Sysinfo_t
 	if unix.Sysinfo(&info) != nil {
 		return 0
@@ -78,7 +78,7 @@ func memory() int64 {
 	return int64(info.Totalram) * int64(info.Unit)
 }
 
-func load() float64 {
+func loadAverage() float64 {
 	var info unix.Sysinfo_t
 	if unix.Sysinfo(&info) != nil {
 		return 0
@@ -86,7 +86,7 @@ func load() float64 {
 	return float64(info.Loads[0]) / (1 << 16)
 }
 
-func kernel() string {
+func kernelRelease() string {
 	var name unix.Utsname
 	if unix.Uname(&name) != nil {
 		return ""
@@ -117,8 +117,8 @@ func fsyncMicros(dir string) (micros float64, err error) {
 	return times[len(times)/2], nil
 }
 
-// free returns the bytes that are free where dir is.
-func free(dir string) (int64, error) {
+// freeBytes returns the bytes that are free where dir is.
+func freeBytes(dir string) (int64, error) {
 	var s unix.Statfs_t
 	if err := unix.Statfs(dir, &s); err != nil {
 		return 0, fmt.Errorf("free space of %s: %w", dir, err)

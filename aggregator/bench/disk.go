@@ -14,16 +14,16 @@ import (
 // diskSpace measures what a record takes in a store that is compacted, with all
 // its indexes. The node is stopped for it.
 func (b *bench) diskSpace(ctx context.Context) error {
-	for _, ids := range b.kinds() {
-		s, err := b.pulled(ctx, ids)
+	for _, ids := range b.measuredKinds() {
+		s, err := b.pulledSet(ctx, ids)
 		if err != nil {
 			return err
 		}
-		if err := s.node.stop(); err != nil {
+		if err := s.node.stopNode(); err != nil {
 			return err
 		}
-		b.progress.begin("compacting %d records, %s ids", b.n, ids)
-		before, after, err := compacted(filepath.Join(s.node.dir, "store"))
+		b.progress.beginPiece("compacting %d records, %s ids", b.n, ids)
+		before, after, err := compactStore(filepath.Join(s.node.dir, "store"))
 		if err != nil {
 			return err
 		}
@@ -32,25 +32,25 @@ func (b *bench) diskSpace(ctx context.Context) error {
 			most = 130
 		}
 		value := float64(after) / float64(b.n)
-		b.add(overRuns("disk_"+ids, "disk, compacted, all indexes, "+ids+" ids", "B/rec", under(most), []float64{value}).
-			noted("%.0f B before", float64(before)/float64(b.n)))
+		b.addLine(overRuns("disk_"+ids, "disk, compacted, all indexes, "+ids+" ids", "B/rec", goalUnder(most), []float64{value}).
+			addNote("%.0f B before", float64(before)/float64(b.n)))
 	}
 	return nil
 }
 
-// compacted rewrites the store in dir and returns its bytes before and after. Both
+// compactStore rewrites the store in dir and returns its bytes before and after. Both
 // are counted right after opening: then no file is there that waits for its
 // removal.
-func compacted(dir string) (before, after uint64, err error) {
-	if before, err = opened(dir, (*store.Store).Compact); err != nil {
+func compactStore(dir string) (before, after uint64, err error) {
+	if before, err = withOpenStore(dir, (*store.Store).Compact); err != nil {
 		return 0, 0, err
 	}
-	after, err = opened(dir, func(*store.Store) error { return nil })
+	after, err = withOpenStore(dir, func(*store.Store) error { return nil })
 	return before, after, err
 }
 
-// opened opens the store, counts its bytes, does something with it and closes it.
-func opened(dir string, do func(*store.Store) error) (size uint64, err error) {
+// withOpenStore opens the store, counts its bytes, does something with it and closes it.
+func withOpenStore(dir string, do func(*store.Store) error) (size uint64, err error) {
 	s, err := store.Open(store.Options{Dir: dir})
 	if err != nil {
 		return 0, err
@@ -59,36 +59,36 @@ func opened(dir string, do func(*store.Store) error) (size uint64, err error) {
 	return size, errors.Join(do(s), s.Close())
 }
 
-// restart measures how long a node that holds all records takes from its start
+// measureRestart measures how long a node that holds all records takes from its start
 // until it says that it is healthy.
-func (b *bench) restart(ctx context.Context) error {
-	s, err := b.first(ctx)
+func (b *bench) measureRestart(ctx context.Context) error {
+	s, err := b.firstSet(ctx)
 	if err != nil {
 		return err
 	}
 	var times []float64
 	for range b.runs {
-		if err := s.node.stop(); err != nil {
+		if err := s.node.stopNode(); err != nil {
 			return err
 		}
-		b.progress.begin("restart with %d records", b.n)
+		b.progress.beginPiece("restart with %d records", b.n)
 		begun := time.Now()
-		if err := s.node.healthy(ctx); err != nil {
+		if err := s.node.startUntilHealthy(ctx); err != nil {
 			return err
 		}
 		times = append(times, time.Since(begun).Seconds())
 	}
-	b.add(overRuns("restart", fmt.Sprintf("restart of a node with %d records, until it is healthy", b.n), "s", under(5), times))
+	b.addLine(overRuns("restart", fmt.Sprintf("restart of a node with %d records, until it is healthy", b.n), "s", goalUnder(5), times))
 	return nil
 }
 
-// healthy starts the node and asks until it says that it is healthy.
-func (n *nodeSite) healthy(ctx context.Context) error {
-	if err := n.ensure(ctx); err != nil {
+// startUntilHealthy starts the node and asks until it says that it is healthy.
+func (n *nodeSite) startUntilHealthy(ctx context.Context) error {
+	if err := n.ensureRunning(ctx); err != nil {
 		return err
 	}
 	for end := time.Now().Add(patience); time.Now().Before(end) && ctx.Err() == nil; time.Sleep(3 * time.Millisecond) {
-		resp, err := http.Get(n.url() + "/health_check")
+		resp, err := http.Get(n.baseURL() + "/health_check")
 		if err != nil {
 			continue
 		}

@@ -16,9 +16,9 @@ const epilogRuns = 500
 // silentSacct knows its columns and no job.
 const silentSacct = "#!/bin/sh\ncase \"$*\" in *--helpformat*) echo JobIDRaw JobID State Submit Start End Partition ;; esac\n"
 
-// epilog measures bursar-epilog, a process each time, from its start to its end: then
+// measureEpilog measures bursar-epilog, a process each time, from its start to its end: then
 // the job is in the journal of an agent's plugin.
-func (b *bench) epilog(ctx context.Context) error {
+func (b *bench) measureEpilog(ctx context.Context) error {
 	dir := filepath.Join(b.dir, "epilog")
 	sacct, socket := filepath.Join(dir, "sacct"), filepath.Join(dir, "s")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -31,23 +31,23 @@ func (b *bench) epilog(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := a.ensure(ctx); err != nil {
+	if err := a.ensureRunning(ctx); err != nil {
 		return err
 	}
-	defer func() { _ = a.stop() }() // its folder is removed
-	b.progress.begin("bursar-epilog, %d times", epilogRuns)
-	times, err := b.epilogs(ctx, dir, socket)
+	defer func() { _ = a.stopAgent() }() // its folder is removed
+	b.progress.beginPiece("bursar-epilog, %d times", epilogRuns)
+	times, err := b.runEpilogs(ctx, dir, socket)
 	if err != nil {
 		return err
 	}
-	b.add(Line{
+	b.addLine(Line{
 		Name: "epilog", What: "bursar-epilog, process and fsync included: p99", Unit: "ms", Runs: len(times),
-		Measured: percentile(times, 99), Low: percentile(times, 50), High: percentile(times, 100), Spread: "p50–max",
-	}.against(under(10)))
+		Measured: percentileOf(times, 99), Low: percentileOf(times, 50), High: percentileOf(times, 100), Spread: "p50–max",
+	}.compareTo(goalUnder(10)))
 	return nil
 }
 
-func (b *bench) epilogs(ctx context.Context, dir, socket string) (times []float64, err error) {
+func (b *bench) runEpilogs(ctx context.Context, dir, socket string) (times []float64, err error) {
 	args := []string{"-config", filepath.Join(dir, "none"), "-socket", socket, "-spool", filepath.Join(dir, "spool")}
 	if err := os.WriteFile(args[1], nil, 0o600); err != nil {
 		return nil, err
@@ -61,7 +61,7 @@ func (b *bench) epilogs(ctx context.Context, dir, socket string) (times []float6
 		case err != nil:
 			return nil, fmt.Errorf("bursar-epilog: %w: %s", err, out)
 		case len(out) == 0:
-			times = append(times, since(begun))
+			times = append(times, millisecondsSince(begun))
 		case len(times) > 0 || time.Now().After(end): // until then the plugin starts
 			return nil, errors.New(string(out))
 		}

@@ -11,16 +11,16 @@ import (
 	"time"
 )
 
-// failover measures how long no one takes writes when the leader is killed, and
+// measureFailover measures how long no one takes writes when the leader is killed, and
 // when it is told to stop. One client at each node writes all the time; a gap is
 // from the signal to the first write that began after it and was accepted.
-func (b *bench) failover(ctx context.Context) error {
+func (b *bench) measureFailover(ctx context.Context) error {
 	t, err := b.newTrio("failover", nil)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = t.stop() }() // its folders are removed
-	if _, err := t.start(ctx); err != nil {
+	defer func() { _ = t.stopNodes() }() // its folders are removed
+	if _, err := t.startNodes(ctx); err != nil {
 		return err
 	}
 	for _, how := range []struct {
@@ -28,35 +28,35 @@ func (b *bench) failover(ctx context.Context) error {
 		target     goal
 		end        func(*process) error
 	}{
-		{"failover", "leader killed → write accepted", under(2000), (*process).kill},
-		{"planned", "leader stopped → write accepted", under(100), (*process).stop},
+		{"failover", "leader killed → write accepted", goalUnder(2000), (*process).killProcess},
+		{"planned", "leader stopped → write accepted", goalUnder(100), (*process).stopProcess},
 	} {
-		if err := b.failovers(ctx, t, how.name, how.what, how.target, how.end); err != nil {
+		if err := b.runFailovers(ctx, t, how.name, how.what, how.target, how.end); err != nil {
 			return fmt.Errorf("%s: %w", how.name, err)
 		}
 	}
 	return nil
 }
 
-func (b *bench) failovers(ctx context.Context, t *trioSite, name, what string, target goal, end func(*process) error) error {
+func (b *bench) runFailovers(ctx context.Context, t *trioSite, name, what string, target goal, end func(*process) error) error {
 	var gaps []float64
 	failed := 0
 	for i := range b.kills {
-		b.progress.begin("%s, %d of %d", what, i+1, b.kills)
-		gap, bad, err := t.gap(ctx, fmt.Sprintf("%s-%d", name, i), end)
+		b.progress.beginPiece("%s, %d of %d", what, i+1, b.kills)
+		gap, bad, err := t.measureGap(ctx, fmt.Sprintf("%s-%d", name, i), end)
 		if err != nil {
 			return err
 		}
 		gaps, failed = append(gaps, gap), failed+bad
 	}
 	l := Line{Name: name, What: what + ": p99", Unit: "ms", Runs: len(gaps), Spread: "p50–max"}
-	l.Measured, l.Low, l.High = percentile(gaps, 99), median(gaps), percentile(gaps, 100)
-	b.add(l.against(target).noted("%d times; %d requests at the other nodes failed meanwhile", b.kills, failed))
+	l.Measured, l.Low, l.High = percentileOf(gaps, 99), medianOf(gaps), percentileOf(gaps, 100)
+	b.addLine(l.compareTo(target).addNote("%d times; %d requests at the other nodes failed meanwhile", b.kills, failed))
 	return nil
 }
 
-// kill ends the process at once.
-func (p *process) kill() error {
+// killProcess ends the process at once.
+func (p *process) killProcess() error {
 	if err := p.cmd.Process.Kill(); err != nil {
 		return err
 	}
@@ -64,10 +64,10 @@ func (p *process) kill() error {
 	return nil
 }
 
-// gap ends the leader, returns the milliseconds without an accepted write and how
+// measureGap ends the leader, returns the milliseconds without an accepted write and how
 // many requests at the other nodes failed, and starts the node again.
-func (t *trioSite) gap(ctx context.Context, name string, end func(*process) error) (ms float64, failed int, err error) {
-	leader, err := t.leader(ctx)
+func (t *trioSite) measureGap(ctx context.Context, name string, end func(*process) error) (ms float64, failed int, err error) {
+	leader, err := t.findLeader(ctx)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -76,26 +76,26 @@ func (t *trioSite) gap(ctx context.Context, name string, end func(*process) erro
 	w := &writers{name: name, accepted: make(chan time.Time, 4096)}
 	for i, n := range t.nodes {
 		if n != leader {
-			w.tasks.Go(func() { w.write(writing, n, i) })
+			w.tasks.Go(func() { w.writeTo(writing, n, i) })
 		}
 	}
-	if err := w.wait(ctx, time.Time{}); err != nil {
+	if err := w.awaitWrite(ctx, time.Time{}); err != nil {
 		return 0, 0, err
 	}
 	begun := time.Now()
 	ended := make(chan error, 1)
 	go func() { ended <- end(leader.process) }()
-	if err := w.wait(ctx, begun); err != nil {
+	if err := w.awaitWrite(ctx, begun); err != nil {
 		return 0, 0, err
 	}
-	ms = since(begun)
+	ms = millisecondsSince(begun)
 	if err := <-ended; err != nil {
 		return 0, 0, err
 	}
-	if err := leader.launch(); err != nil {
+	if err := leader.launchNode(); err != nil {
 		return 0, 0, err
 	}
-	if err := leader.ready(ctx); err != nil {
+	if err := leader.awaitReady(ctx); err != nil {
 		return 0, 0, err
 	}
 	stop()
@@ -103,12 +103,12 @@ func (t *trioSite) gap(ctx context.Context, name string, end func(*process) erro
 	return ms, int(w.failed.Load()), nil
 }
 
-// leader asks each node whether it leads until one says so.
-func (t *trioSite) leader(ctx context.Context) (*nodeSite, error) {
+// findLeader asks each node whether it leads until one says so.
+func (t *trioSite) findLeader(ctx context.Context) (*nodeSite, error) {
 	end := time.Now().Add(patience)
 	for time.Now().Before(end) {
 		for _, n := range t.nodes {
-			body, err := get(ctx, n.url()+"/metrics")
+			body, err := getText(ctx, n.baseURL()+"/metrics")
 			if err == nil && strings.Contains(body, "\nbursar_raft_leader 1") {
 				return n, nil
 			}
@@ -121,9 +121,9 @@ func (t *trioSite) leader(ctx context.Context) (*nodeSite, error) {
 	return nil, fmt.Errorf("%w: no node leads", errPatience)
 }
 
-// ready waits until the node answers reads that need the whole cluster.
-func (n *nodeSite) ready(ctx context.Context) error {
-	return until(ctx, n.process, func() bool { _, err := n.count(ctx); return err == nil })
+// awaitReady waits until the node answers reads that need the whole cluster.
+func (n *nodeSite) awaitReady(ctx context.Context) error {
+	return pollUntil(ctx, n.process, func() bool { _, err := n.countRecords(ctx); return err == nil })
 }
 
 // writers post small records all the time.
@@ -134,8 +134,8 @@ type writers struct {
 	tasks    sync.WaitGroup
 }
 
-// wait returns when a write was accepted that began after t.
-func (w *writers) wait(ctx context.Context, t time.Time) error {
+// awaitWrite returns when a write was accepted that began after t.
+func (w *writers) awaitWrite(ctx context.Context, t time.Time) error {
 	for {
 		select {
 		case <-ctx.Done():
@@ -153,8 +153,8 @@ func (w *writers) wait(ctx context.Context, t time.Time) error {
 // writePatience is when a client gives up a request and sends the next.
 const writePatience = 250 * time.Millisecond
 
-// write posts one record after the other to a node until ctx ends.
-func (w *writers) write(ctx context.Context, n *nodeSite, id int) {
+// writeTo posts one record after the other to a node until ctx ends.
+func (w *writers) writeTo(ctx context.Context, n *nodeSite, id int) {
 	client := &http.Client{Transport: &http.Transport{}}
 	defer client.CloseIdleConnections()
 	for i := 0; ctx.Err() == nil; i++ {
@@ -179,5 +179,5 @@ func postSmall(ctx context.Context, client *http.Client, n *nodeSite, id string)
 	ctx, cancel := context.WithTimeout(ctx, writePatience)
 	defer cancel()
 	body := fmt.Sprintf(`{"record_id":%q,"meta":{},"components":[],"start_time":"2026-01-01T00:00:00Z"}`, id)
-	return postOne(ctx, client, n.url()+"/record", []byte(body))
+	return postOne(ctx, client, n.baseURL()+"/record", []byte(body))
 }

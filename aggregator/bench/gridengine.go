@@ -16,15 +16,15 @@ import (
 // gridLines is how many lines a back-fill has at most.
 const gridLines = 1_000_000
 
-// gridengine measures how quick lines of Grid Engine's accounting file are read:
+// measureGridEngine measures how quick lines of Grid Engine's accounting file are read:
 // alone on one core, and as a back-fill through plugin, mapping and buffer.
-func (b *bench) gridengine(ctx context.Context) error {
-	b.progress.begin("lines of Grid Engine")
-	rates, err := b.rates(ctx, "^BenchmarkLine$/default", "lines/s", "gridengine/internal/accounting")
+func (b *bench) measureGridEngine(ctx context.Context) error {
+	b.progress.beginPiece("lines of Grid Engine")
+	rates, err := b.sourceRates(ctx, "^BenchmarkLine$/default", "lines/s", "gridengine/internal/accounting")
 	if err != nil {
 		return err
 	}
-	b.add(overRuns("gridengine_line", "a line of Grid Engine to a job of the default mapping, one core", "lines/s", atLeast(100_000), rates))
+	b.addLine(overRuns("gridengine_line", "a line of Grid Engine to a job of the default mapping, one core", "lines/s", atLeast(100_000), rates))
 	n := min(b.n, gridLines)
 	path := filepath.Join(b.dir, "accounting")
 	if err := writeGridLines(path, n); err != nil {
@@ -32,46 +32,46 @@ func (b *bench) gridengine(ctx context.Context) error {
 	}
 	rates = nil
 	for i := range b.runs {
-		b.progress.begin("back-fill of %d lines of Grid Engine", n)
-		rate, err := b.backfill(ctx, fmt.Sprintf("agent-grid-%d", i), path, n)
+		b.progress.beginPiece("back-fill of %d lines of Grid Engine", n)
+		rate, err := b.collectOnce(ctx, fmt.Sprintf("agent-grid-%d", i), path, n)
 		if err != nil {
 			return err
 		}
 		rates = append(rates, rate)
 	}
-	b.add(overRuns("gridengine_backfill", fmt.Sprintf("back-fill of %d lines of Grid Engine into the agent's buffer", n), "lines/s", goal{}, rates))
+	b.addLine(overRuns("gridengine_backfill", fmt.Sprintf("back-fill of %d lines of Grid Engine into the agent's buffer", n), "lines/s", goal{}, rates))
 	return os.Remove(path)
 }
 
-// htcondor measures how quick ads of HTCondor's history are read.
-func (b *bench) htcondor(ctx context.Context) error {
-	b.progress.begin("ads of HTCondor")
-	rates, err := b.rates(ctx, "^BenchmarkAds$", "ads/s", "htcondor/internal/source")
+// measureHTCondor measures how quick ads of HTCondor's history are read.
+func (b *bench) measureHTCondor(ctx context.Context) error {
+	b.progress.beginPiece("ads of HTCondor")
+	rates, err := b.sourceRates(ctx, "^BenchmarkAds$", "ads/s", "htcondor/internal/source")
 	if err != nil {
 		return err
 	}
-	b.add(overRuns("htcondor_ad", "an ad of HTCondor's history file to a job of the default mapping, one core", "ads/s", atLeast(50_000), rates))
+	b.addLine(overRuns("htcondor_ad", "an ad of HTCondor's history file to a job of the default mapping, one core", "ads/s", atLeast(50_000), rates))
 	return nil
 }
 
-// kubernetes measures how quick pods are read from an API server.
-func (b *bench) kubernetes(ctx context.Context) error {
-	b.progress.begin("pods of Kubernetes")
+// measureKubernetes measures how quick pods are read from an API server.
+func (b *bench) measureKubernetes(ctx context.Context) error {
+	b.progress.beginPiece("pods of Kubernetes")
 	for _, m := range []struct{ name, what, benchmark, source string }{
 		{"kubernetes_event", "a change of a pod, decoded, one core", "^BenchmarkDecodeEvent$", "kubernetes/internal/kube"},
 		{"kubernetes_backfill", "listed pods to jobs of the default mapping, with the journal on disk, one core", "^BenchmarkBackfill$", "kubernetes/internal/source"},
 	} {
-		rates, err := b.rates(ctx, m.benchmark, "pods/s", m.source)
+		rates, err := b.sourceRates(ctx, m.benchmark, "pods/s", m.source)
 		if err != nil {
 			return err
 		}
-		b.add(overRuns(m.name, m.what, "pods/s", goal{}, rates))
+		b.addLine(overRuns(m.name, m.what, "pods/s", goal{}, rates))
 	}
 	return nil
 }
 
-// rates runs a benchmark of a source, whose packages are closed to others.
-func (b *bench) rates(ctx context.Context, name, unit, source string) ([]float64, error) {
+// sourceRates runs a benchmark of a source, whose packages are closed to others.
+func (b *bench) sourceRates(ctx context.Context, name, unit, source string) ([]float64, error) {
 	cmd := exec.CommandContext(ctx, "go", "test", "-run", "^$", "-bench", name, "-cpu", "1", "-count", strconv.Itoa(max(b.runs, 3)),
 		"github.com/bursar-accounting/bursar/plugins/source/"+source)
 	out, err := cmd.Output()
@@ -98,14 +98,14 @@ func (b *bench) rates(ctx context.Context, name, unit, source string) ([]float64
 	return rates, nil
 }
 
-// backfill lets a new agent collect the lines once.
-func (b *bench) backfill(ctx context.Context, name, path string, n int) (float64, error) {
+// collectOnce lets a new agent collect the lines once.
+func (b *bench) collectOnce(ctx context.Context, name, path string, n int) (float64, error) {
 	a, err := b.newAgent(name, fmt.Sprintf("source \"gridengine\" \"grid\" {\n  config {\n    path      = %q\n    capacity  = false\n    census    = false\n    directory = false\n  }\n}\n", path))
 	if err != nil {
 		return 0, err
 	}
 	begun := time.Now()
-	out, err := exec.CommandContext(ctx, b.program("bursar-agent"), "collect", "-once", "-dev", "-config", a.config()).CombinedOutput()
+	out, err := exec.CommandContext(ctx, b.programPath("bursar-agent"), "collect", "-once", "-dev", "-config", a.configText()).CombinedOutput()
 	if err != nil {
 		return 0, fmt.Errorf("bursar-agent collect: %w: %s", err, out)
 	}

@@ -25,13 +25,13 @@ type figure struct {
 	note             string
 }
 
-// growth measures nodes that have different numbers of records of the same year: what a
+// measureGrowth measures nodes that have different numbers of records of the same year: what a
 // record costs when it is pulled, posted and read, what questions and a restart take, and
 // how large memory, disk and snapshots are. Each line says how its figure grows.
-func (b *bench) growth(ctx context.Context) error {
+func (b *bench) measureGrowth(ctx context.Context) error {
 	before := map[string]float64{}
 	for i, n := range b.sizes {
-		figures, err := b.sized(ctx, n)
+		figures, err := b.figuresOfSize(ctx, n)
 		if err != nil {
 			return fmt.Errorf("%d records: %w", n, err)
 		}
@@ -42,16 +42,16 @@ func (b *bench) growth(ctx context.Context) error {
 				line.Note = fmt.Sprintf("%.2f × for %.1f × the records; ", f.value/before[f.name], float64(n)/float64(b.sizes[i-1])) + f.note
 			}
 			line.Note = strings.TrimSuffix(line.Note, "; ")
-			b.add(line)
+			b.addLine(line)
 			before[f.name] = f.value
 		}
 	}
 	return nil
 }
 
-// sized returns the figures of a node of its own with n records.
-func (b *bench) sized(ctx context.Context, n int) (figures []figure, err error) {
-	s, err := b.filledWith(ctx, b.kinds()[0], n)
+// figuresOfSize returns the figures of a node of its own with n records.
+func (b *bench) figuresOfSize(ctx context.Context, n int) (figures []figure, err error) {
+	s, err := b.filledWith(ctx, b.measuredKinds()[0], n)
 	if err != nil {
 		return nil, err
 	}
@@ -78,9 +78,9 @@ func (b *bench) sized(ctx context.Context, n int) (figures []figure, err error) 
 
 // sizedReads reads all records, and some by their ids.
 func (b *bench) sizedReads(ctx context.Context, s *set) ([]figure, error) {
-	b.progress.begin("GET /records, %d records", s.n)
-	memory, begun := s.node.watch(), time.Now()
-	lines, err := sweep(ctx, s.node.url()+"/records", func(lines int) { b.progress.at(float64(lines), float64(s.n)) })
+	b.progress.beginPiece("GET /records, %d records", s.n)
+	memory, begun := s.node.watchMemory(), time.Now()
+	lines, err := sweepAnswer(ctx, s.node.baseURL()+"/records", func(lines int) { b.progress.showDone(float64(lines), float64(s.n)) })
 	if err != nil || lines != s.n {
 		return nil, fmt.Errorf("%d records came, want %d: %w", lines, s.n, err)
 	}
@@ -93,22 +93,22 @@ func (b *bench) sizedReads(ctx context.Context, s *set) ([]figure, error) {
 	return []figure{
 		{"growth_read", "GET /records, time a record", "µs", 1e6 * took / float64(s.n), ""},
 		{"growth_node_memory", "node, RssAnon, highest while all is read", "MiB", most, ""},
-		{"growth_lookup", "lookup by id, p99", "ms", percentile(times, 99), fmt.Sprintf("p50 %.2f", percentile(times, 50))},
+		{"growth_lookup", "lookup by id, p99", "ms", percentileOf(times, 99), fmt.Sprintf("p50 %.2f", percentileOf(times, 50))},
 	}, nil
 }
 
 // sizedQuestions asks about usage.
 func (b *bench) sizedQuestions(ctx context.Context, s *set) (figures []figure, err error) {
-	if err := s.node.indexed(ctx); err != nil {
+	if err := s.node.awaitIndexed(ctx); err != nil {
 		return nil, err
 	}
-	for _, q := range asked() {
-		b.progress.begin("%s, of %d records", q.what, s.n)
-		times, err := s.node.times(ctx, q, growthQuestions)
+	for _, q := range askedQuestions() {
+		b.progress.beginPiece("%s, of %d records", q.what, s.n)
+		times, err := s.node.timeQuestion(ctx, q, growthQuestions)
 		if err != nil {
 			return nil, err
 		}
-		figures = append(figures, figure{q.name, q.what + ": p50", "ms", median(times), fmt.Sprintf("p99 %.1f", percentile(times, 99))})
+		figures = append(figures, figure{q.name, q.what + ": p50", "ms", medianOf(times), fmt.Sprintf("p99 %.1f", percentileOf(times, 99))})
 	}
 	return figures, nil
 }
@@ -117,9 +117,9 @@ func (b *bench) sizedQuestions(ctx context.Context, s *set) (figures []figure, e
 func (b *bench) sizedSnapshot(ctx context.Context, s *set) (figures []figure, err error) {
 	file := s.node.dir + ".snapshot"
 	defer func() { err = errors.Join(err, os.RemoveAll(file)) }()
-	b.progress.begin("snapshot of %d records", s.n)
+	b.progress.beginPiece("snapshot of %d records", s.n)
 	begun := time.Now()
-	save := exec.CommandContext(ctx, b.program("bursar"), "snapshot", "save", file, "-address", "unix:"+filepath.Join(s.node.dir, "api.sock"))
+	save := exec.CommandContext(ctx, b.programPath("bursar"), "snapshot", "save", file, "-address", "unix:"+filepath.Join(s.node.dir, "api.sock"))
 	if out, err := save.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("save a snapshot: %w: %s", err, out)
 	}
@@ -133,14 +133,14 @@ func (b *bench) sizedSnapshot(ctx context.Context, s *set) (figures []figure, er
 		return nil, err
 	}
 	node.seed = file
-	defer func() { err = errors.Join(err, node.stop(), os.RemoveAll(node.dir)) }()
-	b.progress.begin("begin with a snapshot of %d records", s.n)
+	defer func() { err = errors.Join(err, node.stopNode(), os.RemoveAll(node.dir)) }()
+	b.progress.beginPiece("begin with a snapshot of %d records", s.n)
 	begun = time.Now()
-	if err := node.healthy(ctx); err != nil {
+	if err := node.startUntilHealthy(ctx); err != nil {
 		return nil, err
 	}
 	restored := time.Since(begun).Seconds()
-	if count, err := node.count(ctx); err != nil || count != s.n {
+	if count, err := node.countRecords(ctx); err != nil || count != s.n {
 		return nil, fmt.Errorf("the snapshot has %d records, want %d: %w", count, s.n, err)
 	}
 	each := 1e6 / float64(s.n)
@@ -153,13 +153,13 @@ func (b *bench) sizedSnapshot(ctx context.Context, s *set) (figures []figure, er
 // sizedPosts posts records that the node does not have.
 func (b *bench) sizedPosts(ctx context.Context, s *set) ([]figure, error) {
 	bodies := postBodies(growthPosts, "uuid")
-	b.progress.begin("POST /records beside %d records", s.n)
-	before, begun := s.node.cpu(), time.Now()
-	if err := b.postFrom(ctx, s.node.url()+"/records", bodies); err != nil {
+	b.progress.beginPiece("POST /records beside %d records", s.n)
+	before, begun := s.node.cpuSeconds(), time.Now()
+	if err := b.postFrom(ctx, s.node.baseURL()+"/records", bodies); err != nil {
 		return nil, err
 	}
-	took, cpu := time.Since(begun).Seconds(), s.node.cpu()-before
-	if count, err := s.node.count(ctx); err != nil || count != s.n+growthPosts {
+	took, cpu := time.Since(begun).Seconds(), s.node.cpuSeconds()-before
+	if count, err := s.node.countRecords(ctx); err != nil || count != s.n+growthPosts {
 		return nil, fmt.Errorf("the node has %d records, want %d: %w", count, s.n+growthPosts, err)
 	}
 	return []figure{{"growth_post", "posted, time a record", "µs", 1e6 * took / growthPosts, fmt.Sprintf("%.0f rec/s; CPU %.2f", growthPosts/took, 1e6*cpu/growthPosts)}}, nil
@@ -167,24 +167,24 @@ func (b *bench) sizedPosts(ctx context.Context, s *set) ([]figure, error) {
 
 // sizedRestart starts the node anew, and looks what it has on disk.
 func (b *bench) sizedRestart(ctx context.Context, s *set) ([]figure, error) {
-	if err := s.node.stop(); err != nil {
+	if err := s.node.stopNode(); err != nil {
 		return nil, err
 	}
-	b.progress.begin("restart with %d records", s.n)
+	b.progress.beginPiece("restart with %d records", s.n)
 	begun := time.Now()
-	if err := s.node.healthy(ctx); err != nil {
+	if err := s.node.startUntilHealthy(ctx); err != nil {
 		return nil, err
 	}
 	healthy := time.Since(begun).Seconds()
-	if err := s.node.indexed(ctx); err != nil {
+	if err := s.node.awaitIndexed(ctx); err != nil {
 		return nil, err
 	}
 	ready := time.Since(begun).Seconds()
-	if err := s.node.stop(); err != nil {
+	if err := s.node.stopNode(); err != nil {
 		return nil, err
 	}
-	b.progress.begin("compacting %d records", s.n)
-	before, after, err := compacted(filepath.Join(s.node.dir, "store"))
+	b.progress.beginPiece("compacting %d records", s.n)
+	before, after, err := compactStore(filepath.Join(s.node.dir, "store"))
 	if err != nil {
 		return nil, err
 	}
@@ -210,9 +210,9 @@ func (b *bench) filledWith(ctx context.Context, ids string, n int) (*set, error)
 func (b *bench) dropSet(s *set) error {
 	var errs []error
 	if s.node != nil {
-		errs = append(errs, s.node.stop(), os.RemoveAll(s.node.dir))
+		errs = append(errs, s.node.stopNode(), os.RemoveAll(s.node.dir))
 	}
-	return errors.Join(append(errs, s.agent.stop(), os.RemoveAll(s.agent.dir))...)
+	return errors.Join(append(errs, s.agent.stopAgent(), os.RemoveAll(s.agent.dir))...)
 }
 
 // parseSizes reads the numbers of records of the growth; "" is a tenth of n, and n.
@@ -237,7 +237,7 @@ const noSums = "usage { dimensions = [] }"
 // indexCost measures what the sums by day cost an ingest: agent → one node with and
 // without them, by turns.
 func (b *bench) indexCost(ctx context.Context) error {
-	s, err := b.filled(ctx, b.kinds()[0])
+	s, err := b.filledSet(ctx, b.measuredKinds()[0])
 	if err != nil {
 		return err
 	}
@@ -254,8 +254,8 @@ func (b *bench) indexCost(ctx context.Context) error {
 		rates[i%2] = append(rates[i%2], float64(b.n)/p.seconds)
 		cpu[i%2] = append(cpu[i%2], 1e6*p.aggCPU/float64(b.n))
 	}
-	without, with := median(rates[0]), median(rates[1])
-	b.add(overRuns("index_cost", "what the sums by day cost an ingest: CPU", "µs/rec", goal{}, []float64{median(cpu[1]) - median(cpu[0])}).
-		noted("%.2f µs a record with them, %.2f without; %.0f and %.0f rec/s; medians of %d runs each", median(cpu[1]), median(cpu[0]), with, without, b.runs))
+	without, with := medianOf(rates[0]), medianOf(rates[1])
+	b.addLine(overRuns("index_cost", "what the sums by day cost an ingest: CPU", "µs/rec", goal{}, []float64{medianOf(cpu[1]) - medianOf(cpu[0])}).
+		addNote("%.2f µs a record with them, %.2f without; %.0f and %.0f rec/s; medians of %d runs each", medianOf(cpu[1]), medianOf(cpu[0]), with, without, b.runs))
 	return nil
 }

@@ -20,51 +20,51 @@ type pulling struct {
 // pulled the whole buffer and has acknowledged all of it. More are further lines
 // of its block aggregator.
 func (b *bench) pullInto(ctx context.Context, s *set, name string, more ...string) (p pulling, err error) {
-	if err := s.agent.ensure(ctx); err != nil {
+	if err := s.agent.ensureRunning(ctx); err != nil {
 		return p, err
 	}
 	if s.node != nil {
-		if err := errors.Join(s.node.stop(), os.RemoveAll(s.node.dir)); err != nil {
+		if err := errors.Join(s.node.stopNode(), os.RemoveAll(s.node.dir)); err != nil {
 			return p, err
 		}
 	}
 	if s.node, err = b.newNode(name, s.agent, more...); err != nil {
 		return p, err
 	}
-	b.progress.begin("agent → one node, %d records, %s ids", s.n, s.ids)
-	profiled, err := b.profiled("ingest-" + s.ids)
+	b.progress.beginPiece("agent → one node, %d records, %s ids", s.n, s.ids)
+	profiled, err := b.startProfile("ingest-" + s.ids)
 	if err != nil {
 		return p, err
 	}
-	before, memory := s.agent.process.cpu(), s.agent.process.watch()
-	if err := s.node.ensure(ctx); err != nil {
+	before, memory := s.agent.process.cpuSeconds(), s.agent.process.watchMemory()
+	if err := s.node.ensureRunning(ctx); err != nil {
 		return p, err
 	}
-	if err := b.acknowledged(ctx, s); err != nil {
+	if err := b.awaitAcknowledged(ctx, s); err != nil {
 		return p, err
 	}
 	p.seconds = time.Since(s.node.leads).Seconds()
-	p.agentCPU, p.aggCPU = s.agent.process.cpu()-before, s.node.cpu()
+	p.agentCPU, p.aggCPU = s.agent.process.cpuSeconds()-before, s.node.cpuSeconds()
 	p.agentMost, _ = memory()
 	return p, profiled()
 }
 
-// acknowledged waits until the node has acknowledged every frame.
-func (b *bench) acknowledged(ctx context.Context, s *set) error {
+// awaitAcknowledged waits until the node has acknowledged every frame.
+func (b *bench) awaitAcknowledged(ctx context.Context, s *set) error {
 	for {
-		left, known, err := s.agent.unacknowledged(ctx, s.node.cluster)
+		left, known, err := s.agent.unacknowledgedFrames(ctx, s.node.cluster)
 		switch {
 		case err != nil:
 			return err
 		case known && left == 0:
 			return nil
 		case s.node.process != nil:
-			if err := s.node.process.alive(); err != nil {
+			if err := s.node.process.checkAlive(); err != nil {
 				return err
 			}
 		}
 		if known {
-			b.progress.at(float64(s.n)-left, float64(s.n))
+			b.progress.showDone(float64(s.n)-left, float64(s.n))
 		}
 		select {
 		case <-ctx.Done():
@@ -74,10 +74,10 @@ func (b *bench) acknowledged(ctx context.Context, s *set) error {
 	}
 }
 
-// ingest measures agent → one node: every run with a new node.
-func (b *bench) ingest(ctx context.Context) error {
-	for i, ids := range b.kinds() {
-		s, err := b.filled(ctx, ids)
+// measureIngest measures agent → one node: every run with a new node.
+func (b *bench) measureIngest(ctx context.Context) error {
+	for i, ids := range b.measuredKinds() {
+		s, err := b.filledSet(ctx, ids)
 		if err != nil {
 			return err
 		}
@@ -96,7 +96,7 @@ func (b *bench) ingestSet(ctx context.Context, s *set, first bool) error {
 		if err != nil {
 			return err
 		}
-		if count, err := s.node.count(ctx); err != nil || count != b.n {
+		if count, err := s.node.countRecords(ctx); err != nil || count != b.n {
 			return fmt.Errorf("the node has %d records, want %d: %w", count, b.n, err)
 		}
 		rates = append(rates, float64(b.n)/p.seconds)
@@ -107,10 +107,10 @@ func (b *bench) ingestSet(ctx context.Context, s *set, first bool) error {
 	if !first {
 		line = overRuns(line.Name, line.What, "rec/s", goal{}, rates)
 	}
-	b.add(line.noted("CPU: aggregator %.2f, agent %.2f µs a record", median(agg), median(agent)))
+	b.addLine(line.addNote("CPU: aggregator %.2f, agent %.2f µs a record", medianOf(agg), medianOf(agent)))
 	if first {
 		b.ingested = line.Measured
-		b.add(overRuns("agent_rss_backlog", fmt.Sprintf("agent, RssAnon, highest while %d are pulled", b.n), "MiB", under(80), []float64{memory}))
+		b.addLine(overRuns("agent_rss_backlog", fmt.Sprintf("agent, RssAnon, highest while %d are pulled", b.n), "MiB", goalUnder(80), []float64{memory}))
 	}
 	return nil
 }

@@ -20,9 +20,9 @@ type inside struct {
 
 func (n *nodeSite) runInside(ctx context.Context) error {
 	log := newJournal()
-	leads := log.expect(leadsWord)
+	leads := log.expectLine(leadsWord)
 	d := &daemon.Daemon{Log: log, Version: "bench", Load: func() (*config.Config, hcl.Diagnostics) {
-		conf, _, diags := config.Load(n.config())
+		conf, _, diags := config.Load(n.configText())
 		return conf, diags
 	}}
 	alive, cancel := context.WithCancel(context.WithoutCancel(ctx))
@@ -31,18 +31,18 @@ func (n *nodeSite) runInside(ctx context.Context) error {
 		defer close(in.done)
 		in.err = d.Run(alive)
 	}(n.inside)
-	return n.wait(ctx, leads, n.inside.done, func() error { return n.inside.err })
+	return n.awaitLeading(ctx, leads, n.inside.done, func() error { return n.inside.err })
 }
 
-func (in *inside) stop() error {
+func (in *inside) stopNode() error {
 	in.cancel()
 	<-in.done
 	return in.err
 }
 
-// profiled writes a profile of what happens until the returned function is
+// startProfile writes a profile of what happens until the returned function is
 // called.
-func (b *bench) profiled(name string) (stop func() error, err error) {
+func (b *bench) startProfile(name string) (stop func() error, err error) {
 	if b.profile == "" {
 		return func() error { return nil }, nil
 	}

@@ -38,8 +38,8 @@ type goal struct {
 	least, most float64
 }
 
-func atLeast(v float64) goal { return goal{least: v, most: math.Inf(1)} }
-func under(v float64) goal   { return goal{least: math.Inf(-1), most: v} }
+func atLeast(v float64) goal   { return goal{least: v, most: math.Inf(1)} }
+func goalUnder(v float64) goal { return goal{least: math.Inf(-1), most: v} }
 
 // overRuns makes a line of the results of several runs.
 func overRuns(name, what, unit string, g goal, values []float64) Line {
@@ -50,33 +50,33 @@ func overRuns(name, what, unit string, g goal, values []float64) Line {
 	}
 	sorted := slices.Sorted(slices.Values(values))
 	l.Measured, l.Low, l.High = sorted[len(sorted)/2], sorted[0], sorted[len(sorted)-1]
-	return l.against(g)
+	return l.compareTo(g)
 }
 
-// against compares the line with its target.
-func (l Line) against(g goal) Line {
+// compareTo compares the line with its target.
+func (l Line) compareTo(g goal) Line {
 	switch {
 	case g == goal{}:
 		return l
 	case math.IsInf(g.most, 1):
-		l.Target = "≥ " + number(g.least, l.Unit)
+		l.Target = "≥ " + formatNumber(g.least, l.Unit)
 	default:
-		l.Target = "< " + number(g.most, l.Unit)
+		l.Target = "< " + formatNumber(g.most, l.Unit)
 	}
 	reached := l.Measured >= g.least && l.Measured <= g.most
 	l.Reached = &reached
 	return l
 }
 
-// noted adds a note.
-func (l Line) noted(format string, args ...any) Line {
+// addNote adds a note.
+func (l Line) addNote(format string, args ...any) Line {
 	l.Note = fmt.Sprintf(format, args...)
 	return l
 }
 
-// number writes a value for people.
-func number(v float64, unit string) string {
-	text := strconv.FormatFloat(v, 'f', digits(v), 64)
+// formatNumber writes a value for people.
+func formatNumber(v float64, unit string) string {
+	text := strconv.FormatFloat(v, 'f', fractionDigits(v), 64)
 	if whole, _, _ := strings.Cut(text, "."); len(whole) > 4 {
 		for at := len(whole) - 3; at > 0; at -= 3 {
 			text = text[:at] + " " + text[at:]
@@ -85,7 +85,7 @@ func number(v float64, unit string) string {
 	return text + " " + unit
 }
 
-func digits(v float64) int {
+func fractionDigits(v float64) int {
 	switch v = math.Abs(v); {
 	case v >= 100 || v == math.Trunc(v):
 		return 0
@@ -101,34 +101,34 @@ type Report struct {
 	Lines      []Line     `json:"lines"`
 }
 
-func (r *Report) write(w io.Writer, format string) error {
+func (r *Report) writeReport(w io.Writer, format string) error {
 	if format == "json" {
 		out := json.NewEncoder(w)
 		out.SetIndent("", "  ")
 		return out.Encode(r)
 	}
-	if err := r.Conditions.write(w); err != nil {
+	if err := r.Conditions.writeConditions(w); err != nil {
 		return err
 	}
 	table := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
 	fmt.Fprintln(table, "WHAT\tTARGET\tMEASURED\tSPREAD\tNOTE")
 	for i := range r.Lines {
-		fmt.Fprintln(table, r.Lines[i].row())
+		fmt.Fprintln(table, r.Lines[i].formatRow())
 	}
 	return table.Flush()
 }
 
-func (l *Line) row() string {
+func (l *Line) formatRow() string {
 	if l.Skipped != "" {
 		return strings.Join([]string{l.What, l.Target, "skipped", "", l.Skipped}, "\t")
 	}
-	measured := number(l.Measured, l.Unit)
+	measured := formatNumber(l.Measured, l.Unit)
 	if l.Reached != nil && !*l.Reached {
 		measured += " ✗"
 	}
 	spread := "one run"
 	if l.Runs > 1 || l.Low != l.High {
-		spread = fmt.Sprintf("%s–%s", strings.TrimSuffix(number(l.Low, ""), " "), strings.TrimSuffix(number(l.High, ""), " "))
+		spread = fmt.Sprintf("%s–%s", strings.TrimSuffix(formatNumber(l.Low, ""), " "), strings.TrimSuffix(formatNumber(l.High, ""), " "))
 		if !strings.HasPrefix(l.Spread, "min") {
 			spread += " (" + l.Spread + ")"
 		}

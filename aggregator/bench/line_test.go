@@ -14,7 +14,7 @@ func TestNumbersAreWrittenForPeople(t *testing.T) {
 		{250_000, "rec/s", "250 000 rec/s"}, {1_234_567.8, "rec/s", "1 234 568 rec/s"}, {9999, "B", "9999 B"},
 		{0.654, "ms", "0.65 ms"}, {12.34, "s", "12.3 s"}, {3, "×", "3 ×"}, {0, "s", "0 s"},
 	} {
-		if got := number(c.v, c.unit); got != c.want {
+		if got := formatNumber(c.v, c.unit); got != c.want {
 			t.Errorf("number(%v) = %q, want %q", c.v, got, c.want)
 		}
 	}
@@ -26,14 +26,14 @@ func TestALineSaysWhetherItsTargetIsReached(t *testing.T) {
 	if l.Measured != 110_000 || l.Low != 90_000 || l.High != 120_000 || l.Runs != 3 || l.Target != "≥ 100 000 rec/s" || !*l.Reached {
 		t.Errorf("%+v", l)
 	}
-	l = overRuns("restart", "restart", "s", under(5), []float64{6})
-	if *l.Reached || !strings.Contains(l.row(), "✗") || !strings.Contains(l.row(), "one run") {
-		t.Errorf("%+v %q", l, l.row())
+	l = overRuns("restart", "restart", "s", goalUnder(5), []float64{6})
+	if *l.Reached || !strings.Contains(l.formatRow(), "✗") || !strings.Contains(l.formatRow(), "one run") {
+		t.Errorf("%+v %q", l, l.formatRow())
 	}
 	if l = overRuns("x", "x", "s", goal{}, []float64{6}); l.Reached != nil || l.Target != "" {
 		t.Errorf("%+v", l)
 	}
-	if l = overRuns("x", "x", "s", under(1), nil); l.Skipped == "" {
+	if l = overRuns("x", "x", "s", goalUnder(1), nil); l.Skipped == "" {
 		t.Errorf("%+v", l)
 	}
 }
@@ -44,23 +44,23 @@ func TestPercentilesAreOfTheSortedValues(t *testing.T) {
 		values = append(values, float64(99-i))
 	}
 	for p, want := range map[int]float64{0: 0, 50: 50, 99: 99, 100: 99} {
-		if got := percentile(values, p); got != want {
+		if got := percentileOf(values, p); got != want {
 			t.Errorf("percentile %d = %v, want %v", p, got, want)
 		}
 	}
-	if percentile(nil, 50) != 0 {
+	if percentileOf(nil, 50) != 0 {
 		t.Error("of nothing")
 	}
 }
 
 func TestWrongOptionsAreRefused(t *testing.T) {
 	for _, args := range []string{"-only nothing", "-ids nomad", "-n 5", "-runs 0", "-format xml", "extra"} {
-		if _, err := parse(strings.Fields(args)); err == nil {
+		if _, err := parseOptions(strings.Fields(args)); err == nil {
 			t.Errorf("%q is accepted", args)
 		}
 	}
-	o, err := parse(strings.Fields("-n 20000 -only ingest,disk -ids uuid"))
-	if err != nil || !o.wants("disk") || o.wants("dev") {
+	o, err := parseOptions(strings.Fields("-n 20000 -only ingest,disk -ids uuid"))
+	if err != nil || !o.wantsMeasurement("disk") || o.wantsMeasurement("dev") {
 		t.Errorf("%+v, %v", o, err)
 	}
 }
@@ -73,15 +73,15 @@ func TestAJournalTellsOfALineThatIsWaitedFor(t *testing.T) {
 		}
 	}
 	write("one\ntw")
-	if got := <-j.expect("one"); got != "one" {
+	if got := <-j.expectLine("one"); got != "one" {
 		t.Errorf("%q of the past", got)
 	}
-	later := j.expect("two")
+	later := j.expectLine("two")
 	write("o\nthree\n")
 	if got := <-later; got != "two" {
 		t.Errorf("%q of the future", got)
 	}
-	if j.tail() != "one\ntwo\nthree" {
-		t.Errorf("tail %q", j.tail())
+	if j.lastLines() != "one\ntwo\nthree" {
+		t.Errorf("tail %q", j.lastLines())
 	}
 }

@@ -22,7 +22,7 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // the second signal ends the program at once
-	if err := measure(ctx, os.Args[1:]); err != nil && !errors.Is(err, flag.ErrHelp) {
+	if err := measureAll(ctx, os.Args[1:]); err != nil && !errors.Is(err, flag.ErrHelp) {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
@@ -43,13 +43,13 @@ type options struct {
 	sizes   []int // of the growth
 }
 
-func parse(args []string) (*options, error) {
+func parseOptions(args []string) (*options, error) {
 	o := &options{}
 	var only, sizes string
 	f := flag.NewFlagSet("bench", flag.ContinueOnError)
 	f.IntVar(&o.n, "n", 10_000_000, "how many `records`")
 	f.StringVar(&o.ids, "ids", "slurm,uuid", "`kinds` of record ids: slurm, uuid or both; all but ingest, lookup and disk is measured with the first")
-	f.StringVar(&only, "only", "", "measure only these, by `name`: "+strings.Join(names(), ","))
+	f.StringVar(&only, "only", "", "measure only these, by `name`: "+strings.Join(measurementNames(), ","))
 	f.IntVar(&o.runs, "runs", 3, "how `often` what is measured by runs is run")
 	f.StringVar(&sizes, "records", "", "with which `numbers` of records growth measures, ascending; without it a tenth of -n, and -n")
 	f.IntVar(&o.kills, "kills", 10, "how `often` the leader of three nodes is killed, and stopped")
@@ -68,16 +68,16 @@ func parse(args []string) (*options, error) {
 	if o.sizes, err = parseSizes(sizes, o.n); err != nil {
 		return nil, err
 	}
-	return o, o.check(f.Args())
+	return o, o.checkOptions(f.Args())
 }
 
-func (o *options) check(rest []string) error {
+func (o *options) checkOptions(rest []string) error {
 	for _, name := range o.only {
-		if !slices.Contains(names(), name) {
-			return fmt.Errorf("-only: %q is none of %s", name, strings.Join(names(), ", "))
+		if !slices.Contains(measurementNames(), name) {
+			return fmt.Errorf("-only: %q is none of %s", name, strings.Join(measurementNames(), ", "))
 		}
 	}
-	for _, kind := range o.kinds() {
+	for _, kind := range o.measuredKinds() {
 		if kind != "slurm" && kind != "uuid" {
 			return fmt.Errorf("-ids: %q is neither slurm nor uuid", kind)
 		}
@@ -95,14 +95,16 @@ func (o *options) check(rest []string) error {
 	return nil
 }
 
-func (o *options) kinds() []string { return strings.Split(o.ids, ",") }
+func (o *options) measuredKinds() []string { return strings.Split(o.ids, ",") }
 
-// wants reports whether a measurement is asked for.
-func (o *options) wants(name string) bool { return len(o.only) == 0 || slices.Contains(o.only, name) }
+// wantsMeasurement reports whether a measurement is asked for.
+func (o *options) wantsMeasurement(name string) bool {
+	return len(o.only) == 0 || slices.Contains(o.only, name)
+}
 
-// most is how many records there are at a time. The nodes of growth are its own.
-func (o *options) most() int {
-	if !o.wants("growth") {
+// mostRecords is how many records there are at a time. The nodes of growth are its own.
+func (o *options) mostRecords() int {
+	if !o.wantsMeasurement("growth") {
 		return o.n
 	}
 	most := slices.Max(o.sizes)
@@ -112,20 +114,20 @@ func (o *options) most() int {
 	return most
 }
 
-// program returns the path of one of our programs.
-func (o *options) program(name string) string { return filepath.Join(o.bin, name) }
+// programPath returns the path of one of our programs.
+func (o *options) programPath(name string) string { return filepath.Join(o.bin, name) }
 
 // bytesPerRecord is what a record may take on disk at the height of a run: in the
 // agent's buffer, in two stores under compaction, and in PostgreSQL.
 func (o *options) bytesPerRecord() int64 {
-	if o.wants("postgres") {
+	if o.wantsMeasurement("postgres") {
 		return 1600
 	}
 	return 600
 }
 
-func measure(ctx context.Context, args []string) (err error) {
-	o, err := parse(args)
+func measureAll(ctx context.Context, args []string) (err error) {
+	o, err := parseOptions(args)
 	if err != nil {
 		return err
 	}
@@ -139,23 +141,23 @@ func measure(ctx context.Context, args []string) (err error) {
 	if !o.keep {
 		defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	}
-	if room, err := free(dir); err != nil {
+	if room, err := freeBytes(dir); err != nil {
 		return err
-	} else if need := int64(o.most())*o.bytesPerRecord() + 1<<30; room < need {
-		return fmt.Errorf("%s has %d MiB free, and %d records may need %d; choose another folder by -dir or fewer records by -n", o.dir, room>>20, o.most(), need>>20)
+	} else if need := int64(o.mostRecords())*o.bytesPerRecord() + 1<<30; room < need {
+		return fmt.Errorf("%s has %d MiB free, and %d records may need %d; choose another folder by -dir or fewer records by -n", o.dir, room>>20, o.mostRecords(), need>>20)
 	}
 	b, err := newBench(ctx, o, dir)
 	if err != nil {
 		return err
 	}
-	err = b.all(ctx)
-	b.progress.clear()
-	b.report.Conditions.LoadAfter = load()
-	return errors.Join(b.report.write(os.Stdout, o.format), err)
+	err = b.runAll(ctx)
+	b.progress.clearLine()
+	b.report.Conditions.LoadAfter = loadAverage()
+	return errors.Join(b.report.writeReport(os.Stdout, o.format), err)
 }
 
-// terminal returns f when it is a terminal.
-func terminal(f *os.File) io.Writer {
+// terminalOf returns f when it is a terminal.
+func terminalOf(f *os.File) io.Writer {
 	if _, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ); err != nil {
 		return nil
 	}

@@ -24,29 +24,29 @@ func measuredPages() [][2]string {
 // pageLoads is how often the page with the chart is fetched.
 const pageLoads = 50
 
-// pages measures how long the page with a year's chart takes, without a browser and in
+// measurePages measures how long the page with a year's chart takes, without a browser and in
 // one, and how large pages are.
-func (b *bench) pages(ctx context.Context) error {
-	s, err := b.first(ctx)
+func (b *bench) measurePages(ctx context.Context) error {
+	s, err := b.firstSet(ctx)
 	if err != nil {
 		return err
 	}
-	if err := s.node.indexed(ctx); err != nil {
+	if err := s.node.awaitIndexed(ctx); err != nil {
 		return err
 	}
-	b.progress.begin("the page of usage")
+	b.progress.beginPiece("the page of usage")
 	var times []float64
 	for range pageLoads {
-		took, _, err := fetch(ctx, s.node.url()+chartPage, false)
+		took, _, err := fetchTimed(ctx, s.node.baseURL()+chartPage, false)
 		if err != nil {
 			return err
 		}
 		times = append(times, took)
 	}
-	b.add(Line{
+	b.addLine(Line{
 		Name: "page_usage", What: "page of a year's usage by group and week, the figures of its chart included: p99", Unit: "ms", Runs: 1,
-		Measured: percentile(times, 99), Low: percentile(times, 50), High: percentile(times, 100), Spread: "p50–max",
-	}.noted("%d by HTTP, one after the other", pageLoads))
+		Measured: percentileOf(times, 99), Low: percentileOf(times, 50), High: percentileOf(times, 100), Spread: "p50–max",
+	}.addNote("%d by HTTP, one after the other", pageLoads))
 	if err := b.firstChart(ctx, s.node); err != nil {
 		return err
 	}
@@ -58,9 +58,9 @@ func (b *bench) pages(ctx context.Context) error {
 	return nil
 }
 
-// fetch reads an answer to its end: the milliseconds that it took, and its content as
+// fetchTimed reads an answer to its end: the milliseconds that it took, and its content as
 // it comes over the network, with gzip or without.
-func fetch(ctx context.Context, address string, gzip bool) (took float64, body []byte, err error) {
+func fetchTimed(ctx context.Context, address string, gzip bool) (took float64, body []byte, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
 		return 0, nil, err
@@ -81,7 +81,7 @@ func fetch(ctx context.Context, address string, gzip bool) (took float64, body [
 	if resp.StatusCode != http.StatusOK {
 		return 0, nil, fmt.Errorf("%s: %s", address, resp.Status)
 	}
-	return since(begun), body, nil
+	return millisecondsSince(begun), body, nil
 }
 
 // loads are the files that a page loads, as it names them.
@@ -89,7 +89,7 @@ var loads = regexp.MustCompile(`(?:src|href|data-library)="(/ui/static/[^"]+)"`)
 
 // pageSize tells how many bytes a page and its files are.
 func (b *bench) pageSize(ctx context.Context, n *nodeSite, name, path string) error {
-	_, page, err := fetch(ctx, n.url()+path, false)
+	_, page, err := fetchTimed(ctx, n.baseURL()+path, false)
 	if err != nil {
 		return err
 	}
@@ -102,11 +102,11 @@ func (b *bench) pageSize(ctx context.Context, n *nodeSite, name, path string) er
 	}
 	var plain, packed, alone int
 	for _, p := range paths {
-		_, whole, err := fetch(ctx, n.url()+p, false)
+		_, whole, err := fetchTimed(ctx, n.baseURL()+p, false)
 		if err != nil {
 			return err
 		}
-		_, short, err := fetch(ctx, n.url()+p, true)
+		_, short, err := fetchTimed(ctx, n.baseURL()+p, true)
 		if err != nil {
 			return err
 		}
@@ -116,10 +116,10 @@ func (b *bench) pageSize(ctx context.Context, n *nodeSite, name, path string) er
 		}
 	}
 	size := float64(packed) / 1000
-	b.add(Line{
+	b.addLine(Line{
 		Name: "page_size_" + name, What: "size of the page " + name + " with all that it loads, over the network", Unit: "kB", Runs: 1,
 		Measured: size, Low: size, High: size,
-	}.noted("%.0f kB without compression; %.0f kB when its %d files are known", float64(plain)/1000, float64(alone)/1000, len(paths)-1))
+	}.addNote("%.0f kB without compression; %.0f kB when its %d files are known", float64(plain)/1000, float64(alone)/1000, len(paths)-1))
 	return nil
 }
 
@@ -135,19 +135,19 @@ func (b *bench) firstChart(ctx context.Context, n *nodeSite) error {
 	line := Line{Name: "first_chart", What: "a browser that is new to it opens that page, until the chart is drawn", Unit: "ms"}
 	if path, _ := exec.LookPath("chromium"); path == "" {
 		line.Skipped = "there is no chromium"
-		b.add(line)
+		b.addLine(line)
 		return nil
 	}
 	var times []float64
 	for range max(b.runs, 3) {
-		b.progress.begin("a chart in Chromium")
-		took, err := b.chartOnce(ctx, n.url()+chartPage)
+		b.progress.beginPiece("a chart in Chromium")
+		took, err := b.chartOnce(ctx, n.baseURL()+chartPage)
 		if err != nil {
 			return fmt.Errorf("chromium: %w", err)
 		}
 		times = append(times, took)
 	}
-	b.add(overRuns(line.Name, line.What, line.Unit, goal{}, times).noted("Chromium without a GPU, with an empty cache each time"))
+	b.addLine(overRuns(line.Name, line.What, line.Unit, goal{}, times).addNote("Chromium without a GPU, with an empty cache each time"))
 	return nil
 }
 
@@ -175,5 +175,5 @@ func (b *bench) chartOnce(ctx context.Context, address string) (ms float64, err 
 	if _, err := chromedp.Run(limited, chromedp.Evaluate[bool](drawn, chromedp.EvalAwaitPromise)); err != nil {
 		return 0, err
 	}
-	return since(begun), chromedp.Cancel(ctx)
+	return millisecondsSince(begun), chromedp.Cancel(ctx)
 }

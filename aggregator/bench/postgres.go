@@ -23,14 +23,14 @@ import (
 // postgresBin is where Debian has PostgreSQL 15.
 const postgresBin = "/usr/lib/postgresql/15/bin"
 
-// postgres measures bare inserts of the same rows into PostgreSQL, and how many
+// measurePostgres measures bare inserts of the same rows into PostgreSQL, and how many
 // times faster the ingest of this run was.
-func (b *bench) postgres(ctx context.Context) error {
+func (b *bench) measurePostgres(ctx context.Context) error {
 	line := Line{Name: "postgres", What: "bare inserts into PostgreSQL 15, UNNEST of 1000, JSONB, unique id", Unit: "rec/s"}
 	server, err := b.startPostgres(ctx)
 	if errors.Is(err, errNoPostgres) {
 		line.Skipped = err.Error()
-		b.add(line)
+		b.addLine(line)
 		return nil
 	}
 	if err != nil {
@@ -38,20 +38,20 @@ func (b *bench) postgres(ctx context.Context) error {
 	}
 	rate, size, err := b.insertAll(ctx, server)
 	if err != nil {
-		return errors.Join(err, server.stop())
+		return errors.Join(err, server.stopServer())
 	}
 	line.Measured, line.Low, line.High, line.Runs = rate, rate, rate, 1
-	b.add(line.noted("one connection, default configuration, %.0f B a record", size/float64(b.n)))
+	b.addLine(line.addNote("one connection, default configuration, %.0f B a record", size/float64(b.n)))
 	if b.ingested > 0 {
-		b.add(overRuns("ratio", "agent buffer → one node against PostgreSQL, same run", "×", atLeast(3), []float64{b.ingested / rate}))
+		b.addLine(overRuns("ratio", "agent buffer → one node against PostgreSQL, same run", "×", atLeast(3), []float64{b.ingested / rate}))
 	}
 	if b.replicated > 0 {
-		b.add(overRuns("ratio_trio", "agent buffer → three nodes against PostgreSQL, same run", "×", atLeast(1.3), []float64{b.replicated / rate}))
+		b.addLine(overRuns("ratio_trio", "agent buffer → three nodes against PostgreSQL, same run", "×", atLeast(1.3), []float64{b.replicated / rate}))
 	}
 	if len(b.told) > 0 {
 		err = b.pgQuestions(ctx, server)
 	}
-	return errors.Join(err, server.stop())
+	return errors.Join(err, server.stopServer())
 }
 
 // pgServer is a PostgreSQL of our own.
@@ -69,7 +69,7 @@ func (b *bench) startPostgres(ctx context.Context) (s *pgServer, err error) {
 	if _, err := os.Stat(filepath.Join(postgresBin, "postgres")); err != nil {
 		return nil, fmt.Errorf("%w: %w", errNoPostgres, err)
 	}
-	who, err := unprivileged()
+	who, err := unprivilegedUser()
 	if err != nil {
 		return nil, err
 	}
@@ -77,12 +77,12 @@ func (b *bench) startPostgres(ctx context.Context) (s *pgServer, err error) {
 	if s.dir, err = os.MkdirTemp(b.dir, "pg"); err != nil {
 		return nil, err
 	}
-	credential, err := b.hand(s.dir, who)
+	credential, err := b.handFolder(s.dir, who)
 	if err != nil {
 		return nil, err
 	}
 	data := filepath.Join(s.dir, "data")
-	b.progress.begin("initdb")
+	b.progress.beginPiece("initdb")
 	initdb := exec.CommandContext(ctx, filepath.Join(postgresBin, "initdb"), "-D", data, "-A", "trust", "-U", s.user, "-E", "UTF8", "--locale=C")
 	initdb.SysProcAttr = &syscall.SysProcAttr{Credential: credential, Pdeathsig: syscall.SIGKILL}
 	initdb.Dir = s.dir
@@ -95,8 +95,8 @@ func (b *bench) startPostgres(ctx context.Context) (s *pgServer, err error) {
 	if s.process, err = startCommand(cmd); err != nil {
 		return nil, err
 	}
-	return s, until(ctx, s.process, func() bool {
-		conn, err := s.connect(ctx)
+	return s, pollUntil(ctx, s.process, func() bool {
+		conn, err := s.connectTo(ctx)
 		if err != nil {
 			return false
 		}
@@ -104,8 +104,8 @@ func (b *bench) startPostgres(ctx context.Context) (s *pgServer, err error) {
 	})
 }
 
-// unprivileged is who PostgreSQL runs as: root cannot.
-func unprivileged() (*user.User, error) {
+// unprivilegedUser is who PostgreSQL runs as: root cannot.
+func unprivilegedUser() (*user.User, error) {
 	if os.Getuid() != 0 {
 		return user.Current()
 	}
@@ -117,8 +117,8 @@ func unprivileged() (*user.User, error) {
 	return nil, fmt.Errorf("%w: it does not run as root, and no user postgres or nobody exists", errNoPostgres)
 }
 
-// hand gives a folder to another user and lets it through to it.
-func (b *bench) hand(dir string, who *user.User) (*syscall.Credential, error) {
+// handFolder gives a folder to another user and lets it through to it.
+func (b *bench) handFolder(dir string, who *user.User) (*syscall.Credential, error) {
 	if os.Getuid() != 0 {
 		return nil, nil
 	}
@@ -134,12 +134,12 @@ func (b *bench) hand(dir string, who *user.User) (*syscall.Credential, error) {
 	return credential, errors.Join(os.Chown(dir, uid, gid), os.Chmod(b.dir, 0o711)) //nolint:gosec // the other user must get through
 }
 
-func (s *pgServer) connect(ctx context.Context) (*pgx.Conn, error) {
+func (s *pgServer) connectTo(ctx context.Context) (*pgx.Conn, error) {
 	return pgx.Connect(ctx, fmt.Sprintf("host=%s user=%s dbname=postgres", s.dir, s.user))
 }
 
-// stop ends the server: SIGTERM alone would wait for connections.
-func (s *pgServer) stop() error { return s.process.stop() }
+// stopServer ends the server: SIGTERM alone would wait for connections.
+func (s *pgServer) stopServer() error { return s.process.stopProcess() }
 
 const (
 	pgTable = `CREATE TABLE records (
@@ -152,7 +152,7 @@ const (
 // insertAll inserts all records and returns the rate and the bytes of the table
 // with its indexes.
 func (b *bench) insertAll(ctx context.Context, s *pgServer) (rate, size float64, err error) {
-	conn, err := s.connect(ctx)
+	conn, err := s.connectTo(ctx)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -165,14 +165,14 @@ func (b *bench) insertAll(ctx context.Context, s *pgServer) (rate, size float64,
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	b.progress.begin("inserts into PostgreSQL, %d records", b.n)
+	b.progress.beginPiece("inserts into PostgreSQL, %d records", b.n)
 	begun, done := time.Now(), 0
 	for rows := range b.pgBatches(ctx) {
 		if _, err := conn.Exec(ctx, pgInsert, rows.ids, rows.starts, rows.stops, rows.metas, rows.components, rows.runtimes); err != nil {
 			return 0, 0, err
 		}
 		done += len(rows.ids)
-		b.progress.at(float64(done), float64(b.n))
+		b.progress.showDone(float64(done), float64(b.n))
 	}
 	rate = float64(done) / time.Since(begun).Seconds()
 	return rate, size, conn.QueryRow(ctx, "SELECT pg_total_relation_size('records')::float8").Scan(&size)
@@ -191,10 +191,10 @@ func (b *bench) pgBatches(ctx context.Context) <-chan *pgRows {
 	go func() {
 		defer close(out)
 		rows := &pgRows{}
-		gen := benchmark.Generator(1, b.n, b.kinds()[0])
+		gen := benchmark.Generator(1, b.n, b.measuredKinds()[0])
 		gen.Extended = true // as the agent's: the same records, of which the table has no submit time
 		for r := range gen.All() {
-			rows.add(&r)
+			rows.addRecord(&r)
 			if len(rows.ids) < 1000 {
 				continue
 			}
@@ -212,7 +212,7 @@ func (b *bench) pgBatches(ctx context.Context) <-chan *pgRows {
 	return out
 }
 
-func (p *pgRows) add(r *record.Record) {
+func (p *pgRows) addRecord(r *record.Record) {
 	p.ids = append(p.ids, r.ID)
 	p.starts, p.stops = append(p.starts, time.UnixMicro(int64(r.Start))), append(p.stops, time.UnixMicro(int64(r.Stop)))
 	p.runtimes = append(p.runtimes, int64(r.Stop-r.Start)/int64(record.Second))

@@ -21,8 +21,8 @@ type process struct {
 	done chan struct{} // closed when it has ended
 }
 
-// start starts a program. Its environment is this program's and env.
-func start(path string, args, env []string) (*process, error) {
+// startProcess starts a program. Its environment is this program's and env.
+func startProcess(path string, args, env []string) (*process, error) {
 	cmd := exec.Command(path, args...)
 	cmd.Env = append(os.Environ(), env...)
 	return startCommand(cmd)
@@ -48,11 +48,11 @@ func startCommand(cmd *exec.Cmd) (*process, error) {
 // stopTime is how long a child may take to stop.
 const stopTime = 2 * time.Minute
 
-// stop ends the process in order and waits for it.
-func (p *process) stop() error {
+// stopProcess ends the process in order and waits for it.
+func (p *process) stopProcess() error {
 	select {
 	case <-p.done:
-		return p.ended()
+		return p.endedError()
 	default:
 	}
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
@@ -66,31 +66,31 @@ func (p *process) stop() error {
 	}
 }
 
-// ended is the error of a process that has ended although no one asked.
-func (p *process) ended() error {
-	return fmt.Errorf("%s has ended: %s; it said last: %s", p.cmd.Path, p.cmd.ProcessState, p.log.tail())
+// endedError is the error of a process that has ended although no one asked.
+func (p *process) endedError() error {
+	return fmt.Errorf("%s has ended: %s; it said last: %s", p.cmd.Path, p.cmd.ProcessState, p.log.lastLines())
 }
 
-// alive is an error when the process has ended.
-func (p *process) alive() error {
+// checkAlive is an error when the process has ended.
+func (p *process) checkAlive() error {
 	select {
 	case <-p.done:
-		return p.ended()
+		return p.endedError()
 	default:
 		return nil
 	}
 }
 
-func (p *process) proc(name string) string {
+func (p *process) procFile(name string) string {
 	return fmt.Sprintf("/proc/%d/%s", p.cmd.Process.Pid, name)
 }
 
 // tick is the unit of times in /proc.
 const tick = 100
 
-// cpu returns the seconds that the process has computed so far.
-func (p *process) cpu() float64 {
-	text, err := os.ReadFile(p.proc("stat"))
+// cpuSeconds returns the seconds that the process has computed so far.
+func (p *process) cpuSeconds() float64 {
+	text, err := os.ReadFile(p.procFile("stat"))
 	if err != nil {
 		return 0
 	}
@@ -104,30 +104,30 @@ func (p *process) cpu() float64 {
 	return (user + system) / tick
 }
 
-// anonymous returns the resident memory of the process's own, in MiB.
-func (p *process) anonymous() float64 {
-	kib, _ := strconv.ParseFloat(strings.TrimSuffix(field(p.proc("status"), "RssAnon"), " kB"), 64)
+// anonymousMemory returns the resident memory of the process's own, in MiB.
+func (p *process) anonymousMemory() float64 {
+	kib, _ := strconv.ParseFloat(strings.TrimSuffix(fileField(p.procFile("status"), "RssAnon"), " kB"), 64)
 	return kib / 1024
 }
 
-// memory is anonymous of a process that may be nil.
-func (p *process) memory() float64 {
+// memoryOrZero is anonymous of a process that may be nil.
+func (p *process) memoryOrZero() float64 {
 	if p == nil {
 		return 0
 	}
-	return p.anonymous()
+	return p.anonymousMemory()
 }
 
-// watch samples the process's memory until the returned function is called, which
+// watchMemory samples the process's memory until the returned function is called, which
 // gives the greatest and the last in MiB.
-func (p *process) watch() func() (most, last float64) {
+func (p *process) watchMemory() func() (most, last float64) {
 	var most, last float64
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		for ctx.Err() == nil {
-			last = p.anonymous()
+			last = p.anonymousMemory()
 			most = max(most, last)
 			select {
 			case <-ctx.Done():
@@ -153,9 +153,9 @@ type journal struct {
 
 func newJournal() *journal { return &journal{waits: map[string]chan string{}} }
 
-// expect returns a channel that gets the first line with that text, of the last
+// expectLine returns a channel that gets the first line with that text, of the last
 // ones or of those to come.
-func (j *journal) expect(text string) <-chan string {
+func (j *journal) expectLine(text string) <-chan string {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	ch := make(chan string, 1)
@@ -181,12 +181,12 @@ func (j *journal) Write(b []byte) (int, error) {
 		if !whole {
 			return len(b), nil
 		}
-		j.line(string(line))
+		j.addLine(string(line))
 		j.part = rest
 	}
 }
 
-func (j *journal) line(line string) {
+func (j *journal) addLine(line string) {
 	j.lines = append(j.lines, line)
 	j.lines = j.lines[max(0, len(j.lines)-keptLines):]
 	for text, ch := range j.waits {
@@ -197,7 +197,7 @@ func (j *journal) line(line string) {
 	}
 }
 
-func (j *journal) tail() string {
+func (j *journal) lastLines() string {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return strings.Join(j.lines, "\n")

@@ -17,16 +17,16 @@ type progress struct {
 	shown time.Time
 }
 
-// begin starts a new piece of work.
-func (p *progress) begin(format string, args ...any) {
+// beginPiece starts a new piece of work.
+func (p *progress) beginPiece(format string, args ...any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.what, p.begun, p.shown = fmt.Sprintf(format, args...), time.Now(), time.Time{}
-	p.show("")
+	p.showLine("")
 }
 
-// at says how much of the piece is done.
-func (p *progress) at(done, all float64) {
+// showDone says how much of the piece is done.
+func (p *progress) showDone(done, all float64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if done <= 0 || all <= 0 || time.Since(p.shown) < 200*time.Millisecond {
@@ -34,10 +34,10 @@ func (p *progress) at(done, all float64) {
 	}
 	spent := time.Since(p.begun)
 	left := time.Duration(float64(spent) * (all - done) / done)
-	p.show(fmt.Sprintf(" %3.0f %%, %s left", 100*done/all, left.Round(time.Second)))
+	p.showLine(fmt.Sprintf(" %3.0f %%, %s left", 100*done/all, left.Round(time.Second)))
 }
 
-func (p *progress) show(more string) {
+func (p *progress) showLine(more string) {
 	if p.w == nil {
 		return
 	}
@@ -45,8 +45,8 @@ func (p *progress) show(more string) {
 	fmt.Fprintf(p.w, "\r\x1b[K%s%s", p.what, more)
 }
 
-// clear takes the words away.
-func (p *progress) clear() {
+// clearLine takes the words away.
+func (p *progress) clearLine() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.w != nil {

@@ -15,9 +15,9 @@ import (
 	"time"
 )
 
-// count returns how many records the node shows.
-func (n *nodeSite) count(ctx context.Context) (int, error) {
-	body, err := get(ctx, n.url()+"/v1/status")
+// countRecords returns how many records the node shows.
+func (n *nodeSite) countRecords(ctx context.Context) (int, error) {
+	body, err := getText(ctx, n.baseURL()+"/v1/status")
 	if err != nil {
 		return 0, err
 	}
@@ -28,8 +28,8 @@ func (n *nodeSite) count(ctx context.Context) (int, error) {
 	return status.Records, err
 }
 
-// sweep reads an answer to its end and returns its lines.
-func sweep(ctx context.Context, target string, each func(lines int)) (lines int, err error) {
+// sweepAnswer reads an answer to its end and returns its lines.
+func sweepAnswer(ctx context.Context, target string, each func(lines int)) (lines int, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, target, nil)
 	if err != nil {
 		return 0, err
@@ -56,39 +56,39 @@ func sweep(ctx context.Context, target string, each func(lines int)) (lines int,
 	}
 }
 
-// stream measures GET /records of everything.
-func (b *bench) stream(ctx context.Context) error {
-	s, err := b.first(ctx)
+// measureStream measures GET /records of everything.
+func (b *bench) measureStream(ctx context.Context) error {
+	s, err := b.firstSet(ctx)
 	if err != nil {
 		return err
 	}
-	profiled, err := b.profiled("get")
+	profiled, err := b.startProfile("get")
 	if err != nil {
 		return err
 	}
-	before, memory := s.node.process.memory(), s.node.watch()
+	before, memory := s.node.process.memoryOrZero(), s.node.watchMemory()
 	var rates []float64
 	for range b.runs {
-		b.progress.begin("GET /records, %d records", b.n)
+		b.progress.beginPiece("GET /records, %d records", b.n)
 		begun := time.Now()
-		lines, err := sweep(ctx, s.node.url()+"/records", func(lines int) { b.progress.at(float64(lines), float64(b.n)) })
+		lines, err := sweepAnswer(ctx, s.node.baseURL()+"/records", func(lines int) { b.progress.showDone(float64(lines), float64(b.n)) })
 		if err != nil || lines != b.n {
 			return fmt.Errorf("%d records came, want %d: %w", lines, b.n, err)
 		}
 		rates = append(rates, float64(b.n)/time.Since(begun).Seconds())
 	}
 	most, _ := memory()
-	b.add(overRuns("get", "GET /records, all of them", "rec/s", atLeast(500_000), rates).noted("the aggregator's RssAnon %.0f MiB before, at most %.0f", before, most))
+	b.addLine(overRuns("get", "GET /records, all of them", "rec/s", atLeast(500_000), rates).addNote("the aggregator's RssAnon %.0f MiB before, at most %.0f", before, most))
 	return profiled()
 }
 
 // lookups is how many records are looked up.
 const lookups = 5000
 
-// lookup measures GET /record/{id}, one after the other.
-func (b *bench) lookup(ctx context.Context) error {
-	for _, ids := range b.kinds() {
-		s, err := b.pulled(ctx, ids)
+// measureLookup measures GET /record/{id}, one after the other.
+func (b *bench) measureLookup(ctx context.Context) error {
+	for _, ids := range b.measuredKinds() {
+		s, err := b.pulledSet(ctx, ids)
 		if err != nil {
 			return err
 		}
@@ -98,28 +98,28 @@ func (b *bench) lookup(ctx context.Context) error {
 		}
 		line := Line{
 			Name: "lookup_" + ids, What: fmt.Sprintf("lookup by id at %d, %s ids: p99", b.n, ids), Unit: "ms", Runs: 1,
-			Measured: percentile(times, 99), Low: percentile(times, 50), High: percentile(times, 100), Spread: "p50–max",
+			Measured: percentileOf(times, 99), Low: percentileOf(times, 50), High: percentileOf(times, 100), Spread: "p50–max",
 		}
-		b.add(line.against(under(1)).noted("%d by HTTP, one after the other", lookups))
+		b.addLine(line.compareTo(goalUnder(1)).addNote("%d by HTTP, one after the other", lookups))
 	}
 	return nil
 }
 
 // lookUp gets records by random ids of the set, and returns how many milliseconds each took.
 func (b *bench) lookUp(ctx context.Context, s *set, count int) (times []float64, err error) {
-	text, err := os.ReadFile(s.sample())
+	text, err := os.ReadFile(s.sampleFile())
 	if err != nil {
 		return nil, err
 	}
 	list := strings.Fields(string(text))
-	b.progress.begin("lookup by id, %s ids", s.ids)
+	b.progress.beginPiece("lookup by id, %s ids", s.ids)
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range count {
 		begun := time.Now()
-		if _, err := get(ctx, s.node.url()+"/record/"+url.PathEscape(list[rng.IntN(len(list))])); err != nil {
+		if _, err := getText(ctx, s.node.baseURL()+"/record/"+url.PathEscape(list[rng.IntN(len(list))])); err != nil {
 			return nil, err
 		}
-		times = append(times, since(begun))
+		times = append(times, millisecondsSince(begun))
 	}
 	return times, nil
 }
@@ -128,26 +128,26 @@ func (b *bench) lookUp(ctx context.Context, s *set, count int) (times []float64,
 // and two columns of all of them must be looked at.
 const unindexed = "/records?meta[partition][dnc][]=nemo-part0&component[Cores][gt]=1000000"
 
-// scan measures a filter on what has no index.
-func (b *bench) scan(ctx context.Context) error {
-	s, err := b.first(ctx)
+// measureScan measures a filter on what has no index.
+func (b *bench) measureScan(ctx context.Context) error {
+	s, err := b.firstSet(ctx)
 	if err != nil {
 		return err
 	}
-	profiled, err := b.profiled("scan")
+	profiled, err := b.startProfile("scan")
 	if err != nil {
 		return err
 	}
-	b.progress.begin("scan with a filter")
+	b.progress.beginPiece("scan with a filter")
 	var rates []float64
 	for range max(b.runs, 5) {
 		begun := time.Now()
-		lines, err := sweep(ctx, s.node.url()+strings.NewReplacer("[", "%5B", "]", "%5D").Replace(unindexed), func(int) {})
+		lines, err := sweepAnswer(ctx, s.node.baseURL()+strings.NewReplacer("[", "%5B", "]", "%5D").Replace(unindexed), func(int) {})
 		if err != nil || lines != 0 {
 			return fmt.Errorf("%d records match: %w", lines, err)
 		}
 		rates = append(rates, float64(b.n)/time.Since(begun).Seconds())
 	}
-	b.add(overRuns("scan", "scan with a filter on unindexed keys, one core", "rec/s", atLeast(10e6), rates))
+	b.addLine(overRuns("scan", "scan with a filter on unindexed keys, one core", "rec/s", atLeast(10e6), rates))
 	return profiled()
 }

@@ -38,90 +38,90 @@ func singleClients() []struct {
 
 // writer writes one record durably; close ends what it holds.
 type writer interface {
-	write(ctx context.Context, r *record.Record) error
-	close(ctx context.Context) error
+	writeRecord(ctx context.Context, r *record.Record) error
+	closeWriter(ctx context.Context) error
 }
 
-// single measures writes of one record each: POST /record, and one transaction of
+// measureSingle measures writes of one record each: POST /record, and one transaction of
 // PostgreSQL for each record, over as many connections.
-func (b *bench) single(ctx context.Context) error {
-	gen := benchmark.Generator(3, b.n, b.kinds()[0])
+func (b *bench) measureSingle(ctx context.Context) error {
+	gen := benchmark.Generator(3, b.n, b.measuredKinds()[0])
 	node, err := b.newNode("single", nil)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, node.stop(), os.RemoveAll(node.dir)) }()
-	if err := node.ensure(ctx); err != nil {
+	defer func() { err = errors.Join(err, node.stopNode(), os.RemoveAll(node.dir)) }()
+	if err := node.ensureRunning(ctx); err != nil {
 		return err
 	}
-	profiled, err := b.profiled("single")
+	profiled, err := b.startProfile("single")
 	if err != nil {
 		return err
 	}
-	if err := b.lone(ctx, node, gen); err != nil {
+	if err := b.measureLone(ctx, node, gen); err != nil {
 		return err
 	}
-	ours, err := b.singles(ctx, "single", "POST /record", gen, node.cpu, func(ctx context.Context) (writer, error) { return newPoster(ctx, node.url()) })
+	ours, err := b.measureSingles(ctx, "single", "POST /record", gen, node.cpuSeconds, func(ctx context.Context) (writer, error) { return newPoster(ctx, node.baseURL()) })
 	if err := errors.Join(err, profiled()); err != nil {
 		return err
 	}
 	server, err := b.startPostgres(ctx)
 	if errors.Is(err, errNoPostgres) {
-		b.add(Line{Name: "single_postgres", What: "one record a transaction into PostgreSQL", Skipped: err.Error()})
+		b.addLine(Line{Name: "single_postgres", What: "one record a transaction into PostgreSQL", Skipped: err.Error()})
 		return nil
 	}
 	if err != nil {
 		return err
 	}
 	theirs, err := b.singlesOfPostgres(ctx, server, gen)
-	if err := errors.Join(err, server.stop()); err != nil {
+	if err := errors.Join(err, server.stopServer()); err != nil {
 		return err
 	}
 	for i, c := range singleClients() {
-		b.add(overRuns(fmt.Sprintf("single_ratio_%d", c.clients), fmt.Sprintf("POST /record against one transaction of PostgreSQL, %d clients", c.clients),
+		b.addLine(overRuns(fmt.Sprintf("single_ratio_%d", c.clients), fmt.Sprintf("POST /record against one transaction of PostgreSQL, %d clients", c.clients),
 			"×", goal{}, []float64{ours[i] / theirs[i]}))
 	}
 	return nil
 }
 
-// lone says where a POST /record that is alone spends its time. Its parts are measured
+// measureLone says where a POST /record that is alone spends its time. Its parts are measured
 // from outside: HTTP by the health check, the commit by the node's own histogram.
-func (b *bench) lone(ctx context.Context, node *nodeSite, gen *benchmark.Gen) error {
-	b.progress.begin("a lone POST /record")
+func (b *bench) measureLone(ctx context.Context, node *nodeSite, gen *benchmark.Gen) error {
+	b.progress.beginPiece("a lone POST /record")
 	const commits, seconds, syncs = "bursar_raft_commit_seconds_count", "bursar_raft_commit_seconds_sum", "bursar_raft_log_syncs_total"
-	before, err := gauges(ctx, node.url()+"/metrics")
+	before, err := readMetrics(ctx, node.baseURL()+"/metrics")
 	if err != nil {
 		return err
 	}
-	took, _, err := writeSingles(ctx, 1, gen, func(ctx context.Context) (writer, error) { return newPoster(ctx, node.url()) })
+	took, _, err := writeSingles(ctx, 1, gen, func(ctx context.Context) (writer, error) { return newPoster(ctx, node.baseURL()) })
 	if err != nil {
 		return err
 	}
-	after, err := gauges(ctx, node.url()+"/metrics")
+	after, err := readMetrics(ctx, node.baseURL()+"/metrics")
 	if err != nil {
 		return err
 	}
 	var health []float64
 	for range 2000 {
 		begun := time.Now()
-		if _, err := get(ctx, node.url()+"/health_check"); err != nil {
+		if _, err := getText(ctx, node.baseURL()+"/health_check"); err != nil {
 			return err
 		}
-		health = append(health, since(begun))
+		health = append(health, millisecondsSince(begun))
 	}
 	n := after[commits] - before[commits]
-	all, http, commit := mean(took), mean(health), 1e3*(after[seconds]-before[seconds])/n
-	b.add(overRuns("lone", "a lone POST /record, mean", "ms", goal{}, []float64{all}).
-		noted("%.2f entries of the log and %.2f syncs for each", n/float64(len(took)), (after[syncs]-before[syncs])/float64(len(took))))
-	b.add(overRuns("lone_http", "of it HTTP, both ends: GET /health_check", "ms", goal{}, []float64{http}))
-	b.add(overRuns("lone_commit", "of it the commit: raft, one write and sync, the store", "ms", goal{}, []float64{commit}).
-		noted("one write of 4 KiB and its sync: %.3f", b.report.Conditions.FsyncMicros/1e3))
-	b.add(overRuns("lone_rest", "of it the rest: access, JSON, columns, the queue", "ms", goal{}, []float64{all - http - commit}))
+	all, http, commit := meanOf(took), meanOf(health), 1e3*(after[seconds]-before[seconds])/n
+	b.addLine(overRuns("lone", "a lone POST /record, mean", "ms", goal{}, []float64{all}).
+		addNote("%.2f entries of the log and %.2f syncs for each", n/float64(len(took)), (after[syncs]-before[syncs])/float64(len(took))))
+	b.addLine(overRuns("lone_http", "of it HTTP, both ends: GET /health_check", "ms", goal{}, []float64{http}))
+	b.addLine(overRuns("lone_commit", "of it the commit: raft, one write and sync, the store", "ms", goal{}, []float64{commit}).
+		addNote("one write of 4 KiB and its sync: %.3f", b.report.Conditions.FsyncMicros/1e3))
+	b.addLine(overRuns("lone_rest", "of it the rest: access, JSON, columns, the queue", "ms", goal{}, []float64{all - http - commit}))
 	return nil
 }
 
 func (b *bench) singlesOfPostgres(ctx context.Context, s *pgServer, gen *benchmark.Gen) ([]float64, error) {
-	conn, err := s.connect(ctx)
+	conn, err := s.connectTo(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -129,18 +129,18 @@ func (b *bench) singlesOfPostgres(ctx context.Context, s *pgServer, gen *benchma
 	if err := errors.Join(err, conn.Close(ctx)); err != nil {
 		return nil, err
 	}
-	return b.singles(ctx, "single_postgres", "one transaction of PostgreSQL", gen, nil, func(ctx context.Context) (writer, error) {
-		conn, err := s.connect(ctx)
+	return b.measureSingles(ctx, "single_postgres", "one transaction of PostgreSQL", gen, nil, func(ctx context.Context) (writer, error) {
+		conn, err := s.connectTo(ctx)
 		return pgWriter{conn}, err
 	})
 }
 
-// singles measures each number of clients and returns their rates. cpu is the CPU time, in
+// measureSingles measures each number of clients and returns their rates. cpu is the CPU time, in
 // seconds, that the node has had; nil: it is not known.
-func (b *bench) singles(ctx context.Context, name, what string, gen *benchmark.Gen, cpu func() float64, open func(context.Context) (writer, error)) ([]float64, error) {
+func (b *bench) measureSingles(ctx context.Context, name, what string, gen *benchmark.Gen, cpu func() float64, open func(context.Context) (writer, error)) ([]float64, error) {
 	var rates []float64
 	for _, c := range singleClients() {
-		b.progress.begin("%s, %d clients", what, c.clients)
+		b.progress.beginPiece("%s, %d clients", what, c.clients)
 		before := 0.0
 		if cpu != nil {
 			before = cpu()
@@ -159,8 +159,8 @@ func (b *bench) singles(ctx context.Context, name, what string, gen *benchmark.G
 		if name == "single" {
 			target = atLeast(c.rate)
 		}
-		b.add(overRuns(fmt.Sprintf("%s_%d", name, c.clients), fmt.Sprintf("%s, one record each, %d clients", what, c.clients), "rec/s", target, []float64{rate}).
-			noted("p50 %.2f, p99 %.2f, max %.1f ms%s", median(took), percentile(took, 99), percentile(took, 100), used))
+		b.addLine(overRuns(fmt.Sprintf("%s_%d", name, c.clients), fmt.Sprintf("%s, one record each, %d clients", what, c.clients), "rec/s", target, []float64{rate}).
+			addNote("p50 %.2f, p99 %.2f, max %.1f ms%s", medianOf(took), percentileOf(took, 99), percentileOf(took, 100), used))
 	}
 	return rates, nil
 }
@@ -182,12 +182,12 @@ func writeSingles(ctx context.Context, clients int, gen *benchmark.Gen, open fun
 			<-begin
 			for r := range records {
 				begun := time.Now()
-				if err := w.write(ctx, &r); err != nil {
-					return errors.Join(err, w.close(ctx))
+				if err := w.writeRecord(ctx, &r); err != nil {
+					return errors.Join(err, w.closeWriter(ctx))
 				}
-				all[i] = append(all[i], since(begun))
+				all[i] = append(all[i], millisecondsSince(begun))
 			}
-			return w.close(ctx)
+			return w.closeWriter(ctx)
 		})
 	}
 	for range clients {
@@ -242,7 +242,7 @@ func newPoster(ctx context.Context, site string) (writer, error) {
 	return &poster{conn: conn, host: host, answers: bufio.NewReader(conn)}, nil
 }
 
-func (p *poster) write(ctx context.Context, r *record.Record) error {
+func (p *poster) writeRecord(ctx context.Context, r *record.Record) error {
 	defer context.AfterFunc(ctx, func() { _ = p.conn.Close() })()
 	p.body = wire.AppendJSON(p.body[:0], r)
 	p.out = fmt.Appendf(p.out[:0], "POST /record HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", p.host, len(p.body), p.body)
@@ -261,16 +261,18 @@ func (p *poster) write(ctx context.Context, r *record.Record) error {
 	return err
 }
 
-func (p *poster) close(context.Context) error { return p.conn.Close() }
+func (p *poster) closeWriter(context.Context) error { return p.conn.Close() }
 
 // pgWriter inserts over one connection.
 type pgWriter struct{ conn *pgx.Conn }
 
-func (w pgWriter) write(ctx context.Context, r *record.Record) error {
+func (w pgWriter) writeRecord(ctx context.Context, r *record.Record) error {
 	var rows pgRows
-	rows.add(r)
+	rows.addRecord(r)
 	_, err := w.conn.Exec(ctx, pgInsert, rows.ids, rows.starts, rows.stops, rows.metas, rows.components, rows.runtimes)
 	return err
 }
 
-func (w pgWriter) close(ctx context.Context) error { return w.conn.Close(context.WithoutCancel(ctx)) }
+func (w pgWriter) closeWriter(ctx context.Context) error {
+	return w.conn.Close(context.WithoutCancel(ctx))
+}

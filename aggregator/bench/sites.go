@@ -20,23 +20,23 @@ import (
 	"github.com/bursar-accounting/bursar/proto/identity"
 )
 
-// certificates makes an authority and the aggregator's certificate.
-func (b *bench) certificates() error {
+// makeAuthority makes an authority and the aggregator's certificate.
+func (b *bench) makeAuthority() error {
 	b.caDir = filepath.Join(b.dir, "tls")
 	if _, err := identity.CreateCA(b.caDir, "bench", 24*time.Hour, time.Now()); err != nil {
 		return err
 	}
 	var err error
-	b.tls, err = b.certificate(identity.Aggregator, "agg1")
+	b.tls, err = b.makeCertificate(identity.Aggregator, "agg1")
 	return err
 }
 
-func (b *bench) certificate(role identity.Role, name string) (identity.Files, error) {
+func (b *bench) makeCertificate(role identity.Role, name string) (identity.Files, error) {
 	return identity.CreateCert(b.caDir, b.caDir, identity.Request{Identity: identity.Identity{Role: role, Name: name}, Hosts: []string{"127.0.0.1"}}, time.Now())
 }
 
-// port returns a port of loopback that is free.
-func port() (string, error) {
+// freePort returns a port of loopback that is free.
+func freePort() (string, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return "", err
@@ -44,10 +44,10 @@ func port() (string, error) {
 	return l.Addr().String(), l.Close()
 }
 
-func ports(addresses ...*string) error {
+func freePorts(addresses ...*string) error {
 	for _, a := range addresses {
 		var err error
-		if *a, err = port(); err != nil {
+		if *a, err = freePort(); err != nil {
 			return err
 		}
 	}
@@ -67,10 +67,10 @@ type agentSite struct {
 // newAgent writes the configuration of an agent; more are further blocks.
 func (b *bench) newAgent(name string, more ...string) (*agentSite, error) {
 	a := &agentSite{bench: b, name: name, dir: filepath.Join(b.dir, name)}
-	if err := ports(&a.listen, &a.metrics); err != nil {
+	if err := freePorts(&a.listen, &a.metrics); err != nil {
 		return nil, err
 	}
-	files, err := b.certificate(identity.Agent, name)
+	files, err := b.makeCertificate(identity.Agent, name)
 	if err != nil {
 		return nil, err
 	}
@@ -91,40 +91,40 @@ func (b *bench) newAgent(name string, more ...string) (*agentSite, error) {
 	if err := os.MkdirAll(a.dir, 0o750); err != nil {
 		return nil, err
 	}
-	return a, os.WriteFile(a.config(), []byte(config+strings.Join(more, "\n")), 0o600)
+	return a, os.WriteFile(a.configText(), []byte(config+strings.Join(more, "\n")), 0o600)
 }
 
-func (a *agentSite) config() string { return a.dir + ".hcl" }
-func (a *agentSite) buffer() string { return filepath.Join(a.dir, "buffer.db") }
+func (a *agentSite) configText() string   { return a.dir + ".hcl" }
+func (a *agentSite) bufferFolder() string { return filepath.Join(a.dir, "buffer.db") }
 
-// ensure starts the agent when it does not run.
-func (a *agentSite) ensure(ctx context.Context) (err error) {
+// ensureRunning starts the agent when it does not run.
+func (a *agentSite) ensureRunning(ctx context.Context) (err error) {
 	if a.process != nil {
-		return a.process.alive()
+		return a.process.checkAlive()
 	}
-	if a.process, err = start(a.bench.program("bursar-agent"), []string{"-config", a.config()}, nil); err != nil {
+	if a.process, err = startProcess(a.bench.programPath("bursar-agent"), []string{"-config", a.configText()}, nil); err != nil {
 		return err
 	}
-	return until(ctx, a.process, func() bool { _, err := a.gauges(ctx); return err == nil })
+	return pollUntil(ctx, a.process, func() bool { _, err := a.readMetrics(ctx); return err == nil })
 }
 
-func (a *agentSite) stop() error {
+func (a *agentSite) stopAgent() error {
 	if a.process == nil {
 		return nil
 	}
-	err := a.process.stop()
+	err := a.process.stopProcess()
 	a.process = nil
 	return err
 }
 
-// gauges reads the agent's metrics.
-func (a *agentSite) gauges(ctx context.Context) (map[string]float64, error) {
-	return gauges(ctx, "http://"+a.metrics+"/metrics")
+// readMetrics reads the agent's metrics.
+func (a *agentSite) readMetrics(ctx context.Context) (map[string]float64, error) {
+	return readMetrics(ctx, "http://"+a.metrics+"/metrics")
 }
 
-// gauges reads metrics, by name with labels.
-func gauges(ctx context.Context, url string) (map[string]float64, error) {
-	body, err := get(ctx, url)
+// readMetrics reads metrics, by name with labels.
+func readMetrics(ctx context.Context, url string) (map[string]float64, error) {
+	body, err := getText(ctx, url)
 	if err != nil {
 		return nil, err
 	}
@@ -138,16 +138,16 @@ func gauges(ctx context.Context, url string) (map[string]float64, error) {
 	return values, nil
 }
 
-// unacknowledged returns how many frames the cluster has not acknowledged; false
+// unacknowledgedFrames returns how many frames the cluster has not acknowledged; false
 // while the agent does not know it.
-func (a *agentSite) unacknowledged(ctx context.Context, cluster string) (float64, bool, error) {
-	values, err := a.gauges(ctx)
+func (a *agentSite) unacknowledgedFrames(ctx context.Context, cluster string) (float64, bool, error) {
+	values, err := a.readMetrics(ctx)
 	left, known := values[fmt.Sprintf("bursar_buffer_unacknowledged_frames{cluster=%q}", cluster)]
 	return left, known, err
 }
 
-// get reads a small answer.
-func get(ctx context.Context, url string) (string, error) {
+// getText reads a small answer.
+func getText(ctx context.Context, url string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
@@ -174,15 +174,15 @@ const patience = 10 * time.Minute
 
 var errPatience = errors.New("it took too long")
 
-// until asks every few milliseconds until ok says yes or the process ends.
-func until(ctx context.Context, p *process, ok func() bool) error {
+// pollUntil asks every few milliseconds until ok says yes or the process ends.
+func pollUntil(ctx context.Context, p *process, ok func() bool) error {
 	end := time.Now().Add(patience)
 	for !ok() {
-		if err := p.alive(); err != nil {
+		if err := p.checkAlive(); err != nil {
 			return err
 		}
 		if time.Now().After(end) {
-			return fmt.Errorf("%w; %s said last: %s", errPatience, p.cmd.Path, p.log.tail())
+			return fmt.Errorf("%w; %s said last: %s", errPatience, p.cmd.Path, p.log.lastLines())
 		}
 		select {
 		case <-ctx.Done():
@@ -211,7 +211,7 @@ type nodeSite struct {
 // are further lines of the block aggregator.
 func (b *bench) newNode(name string, a *agentSite, more ...string) (*nodeSite, error) {
 	n := &nodeSite{bench: b, dir: filepath.Join(b.dir, name)}
-	if err := ports(&n.api); err != nil {
+	if err := freePorts(&n.api); err != nil {
 		return nil, err
 	}
 	config := fmt.Sprintf(`aggregator {
@@ -230,41 +230,41 @@ access { plain_role = "monitor,read,write" }
 	if a != nil {
 		config += fmt.Sprintf("agent %q { address = %q }\n", a.name, a.listen)
 	}
-	return n, os.WriteFile(n.config(), []byte(config), 0o600)
+	return n, os.WriteFile(n.configText(), []byte(config), 0o600)
 }
 
-func (n *nodeSite) config() string { return n.dir + ".hcl" }
-func (n *nodeSite) url() string    { return "http://" + n.api }
+func (n *nodeSite) configText() string { return n.dir + ".hcl" }
+func (n *nodeSite) baseURL() string    { return "http://" + n.api }
 
 // leadsWord is what the aggregator logs right before it begins to pull.
 const leadsWord = "this node leads"
 
 var clusterID = regexp.MustCompile(`cluster=(\S+)`)
 
-// ensure starts the node when it does not run, and waits until it leads and
+// ensureRunning starts the node when it does not run, and waits until it leads and
 // answers.
-func (n *nodeSite) ensure(ctx context.Context) (err error) {
+func (n *nodeSite) ensureRunning(ctx context.Context) (err error) {
 	if n.inside != nil {
 		return nil
 	}
 	if n.process != nil {
-		return n.process.alive()
+		return n.process.checkAlive()
 	}
 	if n.bench.profile != "" {
 		return n.runInside(ctx)
 	}
-	args := []string{"aggregator", "-config", n.config()}
+	args := []string{"aggregator", "-config", n.configText()}
 	if n.seed != "" {
 		args = append(args, "-bootstrap-from", n.seed)
 	}
-	if n.process, err = start(n.bench.program("bursar"), args, nil); err != nil {
+	if n.process, err = startProcess(n.bench.programPath("bursar"), args, nil); err != nil {
 		return err
 	}
-	return n.wait(ctx, n.process.log.expect(leadsWord), n.process.done, n.process.ended)
+	return n.awaitLeading(ctx, n.process.log.expectLine(leadsWord), n.process.done, n.process.endedError)
 }
 
-// wait waits until the node leads.
-func (n *nodeSite) wait(ctx context.Context, leads <-chan string, done <-chan struct{}, ended func() error) error {
+// awaitLeading waits until the node leads.
+func (n *nodeSite) awaitLeading(ctx context.Context, leads <-chan string, done <-chan struct{}, ended func() error) error {
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
@@ -281,35 +281,35 @@ func (n *nodeSite) wait(ctx context.Context, leads <-chan string, done <-chan st
 	}
 }
 
-func (n *nodeSite) stop() error {
+func (n *nodeSite) stopNode() error {
 	if n.inside != nil {
-		err := n.inside.stop()
+		err := n.inside.stopNode()
 		n.inside = nil
 		return err
 	}
 	if n.process == nil {
 		return nil
 	}
-	err := n.process.stop()
+	err := n.process.stopProcess()
 	n.process = nil
 	return err
 }
 
-// cpu returns the seconds that the node has computed so far; 0 for one inside
+// cpuSeconds returns the seconds that the node has computed so far; 0 for one inside
 // this program.
-func (n *nodeSite) cpu() float64 {
+func (n *nodeSite) cpuSeconds() float64 {
 	if n.process == nil {
 		return 0
 	}
-	return n.process.cpu()
+	return n.process.cpuSeconds()
 }
 
-// watch is [process.watch].
-func (n *nodeSite) watch() func() (most, last float64) {
+// watchMemory is [process.watch].
+func (n *nodeSite) watchMemory() func() (most, last float64) {
 	if n.process == nil {
 		return func() (float64, float64) { return 0, 0 }
 	}
-	return n.process.watch()
+	return n.process.watchMemory()
 }
 
 // fillReport is what fill says.
@@ -349,11 +349,11 @@ func (b *bench) runFill(ctx context.Context, env []string, each func(fillReport)
 
 // fillBuffer fills the buffer of the set's agent.
 func (b *bench) fillBuffer(ctx context.Context, s *set) error {
-	b.progress.begin("filling the agent's buffer with %d records, %s ids", s.n, s.ids)
-	_, err := b.runFill(ctx, nil, func(r fillReport) { b.progress.at(float64(r.Frames), float64(s.n)) },
-		"buffer", "-path", s.agent.buffer(), "-n", strconv.Itoa(s.n), "-ids", s.ids, "-sample", s.sample())
+	b.progress.beginPiece("filling the agent's buffer with %d records, %s ids", s.n, s.ids)
+	_, err := b.runFill(ctx, nil, func(r fillReport) { b.progress.showDone(float64(r.Frames), float64(s.n)) },
+		"buffer", "-path", s.agent.bufferFolder(), "-n", strconv.Itoa(s.n), "-ids", s.ids, "-sample", s.sampleFile())
 	return err
 }
 
-// sample is the file with some of the ids.
-func (s *set) sample() string { return s.agent.dir + ".ids" }
+// sampleFile is the file with some of the ids.
+func (s *set) sampleFile() string { return s.agent.dir + ".ids" }

@@ -13,9 +13,9 @@ import (
 	"time"
 )
 
-// mapping measures the agent's mapping on one core.
-func (b *bench) mapping(ctx context.Context) error {
-	b.progress.begin("mapping")
+// measureMapping measures the agent's mapping on one core.
+func (b *bench) measureMapping(ctx context.Context) error {
+	b.progress.beginPiece("mapping")
 	var rates []float64
 	var last fillReport
 	for range max(b.runs, 3) {
@@ -25,7 +25,7 @@ func (b *bench) mapping(ctx context.Context) error {
 		}
 		rates, last = append(rates, r.Rate), r
 	}
-	b.add(overRuns("mapping", "mapping, ten expressions, to a finished record, one core", "jobs/s", atLeast(80_000), rates).noted("%d allocations a job", last.Allocs))
+	b.addLine(overRuns("mapping", "mapping, ten expressions, to a finished record, one core", "jobs/s", atLeast(80_000), rates).addNote("%d allocations a job", last.Allocs))
 	return nil
 }
 
@@ -50,50 +50,50 @@ func (b *bench) agentIdle(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := a.ensure(ctx); err != nil {
+	if err := a.ensureRunning(ctx); err != nil {
 		return err
 	}
-	defer func() { _ = a.stop() }() // its folder is removed
-	b.progress.begin("agent, idle")
+	defer func() { _ = a.stopAgent() }() // its folder is removed
+	b.progress.beginPiece("agent, idle")
 	time.Sleep(idleTime)
-	b.add(overRuns("agent_rss_idle", "agent, RssAnon, idle with one source", "MiB", under(40), []float64{a.process.anonymous()}))
-	share, err := b.trickle(ctx, a, jobs)
+	b.addLine(overRuns("agent_rss_idle", "agent, RssAnon, idle with one source", "MiB", goalUnder(40), []float64{a.process.anonymousMemory()}))
+	share, err := b.trickleJobs(ctx, a, jobs)
 	if err != nil {
 		return err
 	}
-	b.add(overRuns("agent_cpu", fmt.Sprintf("agent, CPU at %d jobs/s", trickle), "%", under(1), []float64{share}).noted("%s, without the plugin's own", trickleTime))
+	b.addLine(overRuns("agent_cpu", fmt.Sprintf("agent, CPU at %d jobs/s", trickle), "%", goalUnder(1), []float64{share}).addNote("%s, without the plugin's own", trickleTime))
 	return nil
 }
 
-// trickle writes jobs into the source's file and returns the agent's share of a
+// trickleJobs writes jobs into the source's file and returns the agent's share of a
 // core in percent.
-func (b *bench) trickle(ctx context.Context, a *agentSite, path string) (float64, error) {
-	b.progress.begin("agent, %d jobs a second", trickle)
+func (b *bench) trickleJobs(ctx context.Context, a *agentSite, path string) (float64, error) {
+	b.progress.beginPiece("agent, %d jobs a second", trickle)
 	f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return 0, err
 	}
 	defer f.Close()
-	before, begun, ticks := a.process.cpu(), time.Now(), time.NewTicker(time.Second)
+	before, begun, ticks := a.process.cpuSeconds(), time.Now(), time.NewTicker(time.Second)
 	defer ticks.Stop()
 	for i := 0; time.Since(begun) < trickleTime; i++ {
 		if _, err := f.Write(trickleJobs(i)); err != nil {
 			return 0, err
 		}
-		b.progress.at(time.Since(begun).Seconds(), trickleTime.Seconds())
+		b.progress.showDone(time.Since(begun).Seconds(), trickleTime.Seconds())
 		select {
 		case <-ctx.Done():
 			return 0, ctx.Err()
 		case <-ticks.C:
 		}
 	}
-	share := 100 * (a.process.cpu() - before) / time.Since(begun).Seconds()
-	values, err := a.gauges(ctx)
+	share := 100 * (a.process.cpuSeconds() - before) / time.Since(begun).Seconds()
+	values, err := a.readMetrics(ctx)
 	if err != nil {
 		return 0, err
 	}
 	if sent := values[`bursar_source_records_total{source="replay/lab"}`]; sent < float64(trickle)*trickleTime.Seconds()/2 {
-		return 0, fmt.Errorf("only %.0f jobs were sent; the agent said last: %s", sent, a.process.log.tail())
+		return 0, fmt.Errorf("only %.0f jobs were sent; the agent said last: %s", sent, a.process.log.lastLines())
 	}
 	return share, nil
 }
@@ -112,38 +112,38 @@ func trickleJobs(second int) []byte {
 	return b.Bytes()
 }
 
-// dev measures how long `bursar dev` takes until its first page shows records.
-func (b *bench) dev(ctx context.Context) error {
+// measureDev measures how long `bursar dev` takes until its first page shows records.
+func (b *bench) measureDev(ctx context.Context) error {
 	var times []float64
 	for range b.runs {
-		b.progress.begin("bursar dev")
+		b.progress.beginPiece("bursar dev")
 		seconds, err := b.devOnce(ctx)
 		if err != nil {
 			return err
 		}
 		times = append(times, seconds)
 	}
-	b.add(overRuns("dev", "bursar dev, start to first page with data", "s", under(3), times))
+	b.addLine(overRuns("dev", "bursar dev, start to first page with data", "s", goalUnder(3), times))
 	return nil
 }
 
 func (b *bench) devOnce(ctx context.Context) (float64, error) {
-	address, err := port()
+	address, err := freePort()
 	if err != nil {
 		return 0, err
 	}
 	begun := time.Now()
-	p, err := start(b.program("bursar"), []string{"dev", "-listen", address}, []string{"TMPDIR=" + b.dir})
+	p, err := startProcess(b.programPath("bursar"), []string{"dev", "-listen", address}, []string{"TMPDIR=" + b.dir})
 	if err != nil {
 		return 0, err
 	}
-	defer func() { _ = p.stop() }() // it is a child, and ends with this program
+	defer func() { _ = p.stopProcess() }() // it is a child, and ends with this program
 	var link string
 	select {
-	case line := <-p.log.expect("/ui/login?"):
+	case line := <-p.log.expectLine("/ui/login?"):
 		link = strings.Fields(line)[1] // behind the word Pages
 	case <-p.done:
-		return 0, p.ended()
+		return 0, p.endedError()
 	case <-time.After(patience):
 		return 0, errPatience
 	}
@@ -152,10 +152,10 @@ func (b *bench) devOnce(ctx context.Context) (float64, error) {
 		return 0, err
 	}
 	client := &http.Client{Jar: jar}
-	if err := until(ctx, p, func() bool { return page(client, link) }); err != nil {
+	if err := pollUntil(ctx, p, func() bool { return isServed(client, link) }); err != nil {
 		return 0, err
 	}
-	err = until(ctx, p, func() bool { return hasRecords(client, "http://"+address) && page(client, "http://"+address+"/") })
+	err = pollUntil(ctx, p, func() bool { return hasRecords(client, "http://"+address) && isServed(client, "http://"+address+"/") })
 	return time.Since(begun).Seconds(), err
 }
 
@@ -170,8 +170,8 @@ func hasRecords(client *http.Client, url string) bool {
 	return json.NewDecoder(resp.Body).Decode(&status) == nil && status.Records > 0
 }
 
-// page reports whether a page is served.
-func page(client *http.Client, url string) bool {
+// isServed reports whether a page is served.
+func isServed(client *http.Client, url string) bool {
 	resp, err := client.Get(url)
 	if err != nil {
 		return false

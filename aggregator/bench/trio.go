@@ -24,7 +24,7 @@ func (b *bench) newTrio(name string, a *agentSite) (*trioSite, error) {
 	t := &trioSite{}
 	var peers [3]string
 	for i := range peers {
-		if err := ports(&peers[i]); err != nil {
+		if err := freePorts(&peers[i]); err != nil {
 			return nil, err
 		}
 	}
@@ -41,7 +41,7 @@ func (b *bench) newTrio(name string, a *agentSite) (*trioSite, error) {
 func (b *bench) newMember(cluster string, i int, peers []string, a *agentSite) (*nodeSite, error) {
 	name := "agg" + strconv.Itoa(i+1)
 	n := &nodeSite{bench: b, dir: filepath.Join(b.dir, cluster+"-"+name)}
-	if err := ports(&n.api); err != nil {
+	if err := freePorts(&n.api); err != nil {
 		return nil, err
 	}
 	files, err := b.memberCertificate(name)
@@ -72,7 +72,7 @@ access { plain_role = "monitor,read,write" }
 	if a != nil {
 		config += fmt.Sprintf("agent %q { address = %q }\n", a.name, a.listen)
 	}
-	return n, os.WriteFile(n.config(), []byte(config), 0o600)
+	return n, os.WriteFile(n.configText(), []byte(config), 0o600)
 }
 
 // memberCertificate returns the certificate of the node of that name, which is
@@ -82,19 +82,19 @@ func (b *bench) memberCertificate(name string) (identity.Files, error) {
 	if _, err := os.Stat(files.Cert); err == nil {
 		return files, nil
 	}
-	return b.certificate(identity.Aggregator, name)
+	return b.makeCertificate(identity.Aggregator, name)
 }
 
-// start starts all nodes and returns the one that leads first.
-func (t *trioSite) start(ctx context.Context) (*nodeSite, error) {
+// startNodes starts all nodes and returns the one that leads first.
+func (t *trioSite) startNodes(ctx context.Context) (*nodeSite, error) {
 	leads := make(chan *nodeSite, len(t.nodes))
 	failed := make(chan error, len(t.nodes))
 	for _, n := range t.nodes {
-		if err := n.launch(); err != nil {
+		if err := n.launchNode(); err != nil {
 			return nil, err
 		}
 		go func() {
-			if err := n.wait(ctx, n.process.log.expect(leadsWord), n.process.done, n.process.ended); err != nil {
+			if err := n.awaitLeading(ctx, n.process.log.expectLine(leadsWord), n.process.done, n.process.endedError); err != nil {
 				failed <- err
 				return
 			}
@@ -109,34 +109,34 @@ func (t *trioSite) start(ctx context.Context) (*nodeSite, error) {
 	}
 }
 
-// launch starts the node's process.
-func (n *nodeSite) launch() (err error) {
-	n.process, err = start(n.bench.program("bursar"), []string{"aggregator", "-config", n.config()}, nil)
+// launchNode starts the node's process.
+func (n *nodeSite) launchNode() (err error) {
+	n.process, err = startProcess(n.bench.programPath("bursar"), []string{"aggregator", "-config", n.configText()}, nil)
 	return err
 }
 
-func (t *trioSite) stop() (err error) {
+func (t *trioSite) stopNodes() (err error) {
 	for _, n := range t.nodes {
-		err = errors.Join(err, n.stop(), os.RemoveAll(n.dir))
+		err = errors.Join(err, n.stopNode(), os.RemoveAll(n.dir))
 	}
 	return err
 }
 
-func (t *trioSite) cpu() (sum float64) {
+func (t *trioSite) cpuSeconds() (sum float64) {
 	for _, n := range t.nodes {
-		sum += n.cpu()
+		sum += n.cpuSeconds()
 	}
 	return sum
 }
 
-// trio measures agent → three nodes: every run with new ones.
-func (b *bench) trio(ctx context.Context) error {
-	s, err := b.filled(ctx, b.kinds()[0])
+// measureTrio measures agent → three nodes: every run with new ones.
+func (b *bench) measureTrio(ctx context.Context) error {
+	s, err := b.filledSet(ctx, b.measuredKinds()[0])
 	if err != nil {
 		return err
 	}
 	if s.node != nil { // it would pull too
-		if err := s.node.stop(); err != nil {
+		if err := s.node.stopNode(); err != nil {
 			return err
 		}
 	}
@@ -149,7 +149,7 @@ func (b *bench) trio(ctx context.Context) error {
 		rates, cpus = append(rates, rate), append(cpus, cpu)
 	}
 	line := overRuns("trio", "agent buffer → three nodes, all on this machine, "+s.ids+" ids", "rec/s", atLeast(100_000), rates)
-	b.add(line.noted("CPU of all three %.2f µs a record", median(cpus)))
+	b.addLine(line.addNote("CPU of all three %.2f µs a record", medianOf(cpus)))
 	b.replicated = line.Measured
 	return nil
 }
@@ -158,27 +158,27 @@ func (b *bench) trio(ctx context.Context) error {
 // when everything is acknowledged; then each node is asked how many records it
 // has.
 func (b *bench) pullIntoTrio(ctx context.Context, s *set, name string) (rate, cpu float64, err error) {
-	if err := s.agent.ensure(ctx); err != nil {
+	if err := s.agent.ensureRunning(ctx); err != nil {
 		return 0, 0, err
 	}
 	t, err := b.newTrio(name, s.agent)
 	if err != nil {
 		return 0, 0, err
 	}
-	defer func() { err = errors.Join(err, t.stop()) }()
-	b.progress.begin("agent → three nodes, %d records, %s ids", b.n, s.ids)
-	leader, err := t.start(ctx)
+	defer func() { err = errors.Join(err, t.stopNodes()) }()
+	b.progress.beginPiece("agent → three nodes, %d records, %s ids", b.n, s.ids)
+	leader, err := t.startNodes(ctx)
 	if err != nil {
 		return 0, 0, err
 	}
-	if err := b.acknowledged(ctx, &set{ids: s.ids, agent: s.agent, node: leader}); err != nil {
+	if err := b.awaitAcknowledged(ctx, &set{ids: s.ids, agent: s.agent, node: leader}); err != nil {
 		return 0, 0, err
 	}
 	seconds := time.Since(leader.leads).Seconds()
 	for _, n := range t.nodes {
-		if count, err := n.count(ctx); err != nil || count != b.n {
+		if count, err := n.countRecords(ctx); err != nil || count != b.n {
 			return 0, 0, fmt.Errorf("a node has %d records, want %d: %w", count, b.n, err)
 		}
 	}
-	return float64(b.n) / seconds, 1e6 * t.cpu() / float64(b.n), nil
+	return float64(b.n) / seconds, 1e6 * t.cpuSeconds() / float64(b.n), nil
 }

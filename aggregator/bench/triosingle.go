@@ -15,23 +15,23 @@ func (b *bench) trioSingle(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, t.stop()) }()
-	leader, err := t.start(ctx)
+	defer func() { err = errors.Join(err, t.stopNodes()) }()
+	leader, err := t.startNodes(ctx)
 	if err != nil {
 		return err
 	}
-	gen := benchmark.Generator(3, b.n, b.kinds()[0])
+	gen := benchmark.Generator(3, b.n, b.measuredKinds()[0])
 	for _, c := range singleClients() {
-		b.progress.begin("POST /record at three nodes, %d clients", c.clients)
-		before, err := t.logged(ctx)
+		b.progress.beginPiece("POST /record at three nodes, %d clients", c.clients)
+		before, err := t.countSyncs(ctx)
 		if err != nil {
 			return err
 		}
-		took, seconds, err := writeSingles(ctx, c.clients, gen, func(ctx context.Context) (writer, error) { return newPoster(ctx, leader.url()) })
+		took, seconds, err := writeSingles(ctx, c.clients, gen, func(ctx context.Context) (writer, error) { return newPoster(ctx, leader.baseURL()) })
 		if err != nil {
 			return err
 		}
-		after, err := t.logged(ctx)
+		after, err := t.countSyncs(ctx)
 		if err != nil {
 			return err
 		}
@@ -39,17 +39,17 @@ func (b *bench) trioSingle(ctx context.Context) (err error) {
 		for i := range syncs {
 			syncs[i] = (after[i] - before[i]) / float64(len(took))
 		}
-		b.add(overRuns(fmt.Sprintf("trio_single_%d", c.clients), fmt.Sprintf("POST /record at three nodes, %d clients", c.clients),
+		b.addLine(overRuns(fmt.Sprintf("trio_single_%d", c.clients), fmt.Sprintf("POST /record at three nodes, %d clients", c.clients),
 			"rec/s", goal{}, []float64{float64(len(took)) / seconds}).
-			noted("p50 %.2f, p99 %.2f, max %.1f ms; syncs a record %.2f", median(took), percentile(took, 99), percentile(took, 100), syncs))
+			addNote("p50 %.2f, p99 %.2f, max %.1f ms; syncs a record %.2f", medianOf(took), percentileOf(took, 99), percentileOf(took, 100), syncs))
 	}
 	return nil
 }
 
-// logged is how often each node has synced its log.
-func (t *trioSite) logged(ctx context.Context) (syncs [3]float64, err error) {
+// countSyncs is how often each node has synced its log.
+func (t *trioSite) countSyncs(ctx context.Context) (syncs [3]float64, err error) {
 	for i, n := range t.nodes {
-		if syncs[i], err = n.metric(ctx, "bursar_raft_log_syncs_total"); err != nil {
+		if syncs[i], err = n.readMetric(ctx, "bursar_raft_log_syncs_total"); err != nil {
 			return syncs, err
 		}
 	}

@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// date is a day of the year of the benchmark records, at midnight.
-func date(month time.Month, day int) time.Time {
+// benchDay is a day of the year of the benchmark records, at midnight.
+func benchDay(month time.Month, day int) time.Time {
 	return time.Date(2024, month, day, 0, 0, 0, 0, time.UTC)
 }
 
@@ -33,8 +33,8 @@ type question struct {
 	goal       goal
 }
 
-// query is the question to a node.
-func (q *question) query() string {
+// queryOf is the question to a node.
+func (q *question) queryOf() string {
 	v := url.Values{"from": {q.from.Format(time.RFC3339Nano)}, "to": {q.to.Format(time.RFC3339Nano)}, "by": {q.by}, "measure": {"Cores"}}
 	if q.daily {
 		v.Set("bucket", "day")
@@ -42,24 +42,24 @@ func (q *question) query() string {
 	return v.Encode()
 }
 
-// asked are the questions.
-func asked() []question {
-	year := question{name: "usage_year", what: "usage of a year by user and day, as columns of JSON", by: "user_id", daily: true, goal: under(50)}
-	year.from, year.to = date(time.January, 1), date(time.December, 32)
+// askedQuestions are the questions.
+func askedQuestions() []question {
+	year := question{name: "usage_year", what: "usage of a year by user and day, as columns of JSON", by: "user_id", daily: true, goal: goalUnder(50)}
+	year.from, year.to = benchDay(time.January, 1), benchDay(time.December, 32)
 	month := question{name: "usage_month", what: "usage of a month by user", by: "user_id"}
-	month.from, month.to = date(time.March, 1), date(time.April, 1)
-	window := question{name: "usage_window", what: "usage of any window to the microsecond, by group", by: "group_id", goal: under(50)}
-	window.from, window.to = date(time.April, 11).Add(25_954_567_891*time.Microsecond), date(time.August, 20).Add(60_201_987_654*time.Microsecond)
+	month.from, month.to = benchDay(time.March, 1), benchDay(time.April, 1)
+	window := question{name: "usage_window", what: "usage of any window to the microsecond, by group", by: "group_id", goal: goalUnder(50)}
+	window.from, window.to = benchDay(time.April, 11).Add(25_954_567_891*time.Microsecond), benchDay(time.August, 20).Add(60_201_987_654*time.Microsecond)
 	return []question{year, month, window}
 }
 
-// moved is the question about another window of between two days and half a year,
+// moveWindow is the question about another window of between two days and half a year,
 // unless it is about whole days.
-func (q question) moved(rng *rand.Rand) question {
+func (q question) moveWindow(rng *rand.Rand) question {
 	if q.name != "usage_window" {
 		return q
 	}
-	q.from = date(time.January, 1).Add(time.Duration(rng.Int64N(int64(180 * 24 * time.Hour))).Truncate(time.Microsecond))
+	q.from = benchDay(time.January, 1).Add(time.Duration(rng.Int64N(int64(180 * 24 * time.Hour))).Truncate(time.Microsecond))
 	q.to = q.from.Add((48*time.Hour + time.Duration(rng.Int64N(int64(180*24*time.Hour)))).Truncate(time.Microsecond))
 	return q
 }
@@ -70,65 +70,65 @@ type told struct {
 	ms    float64 // that it takes, in the median
 }
 
-// usage measures GET /v1/usage, one question after the other, from a node that has just
+// measureUsage measures GET /v1/usage, one question after the other, from a node that has just
 // started and has its sums by day, and then AUDITOR's way: the records are downloaded
 // and added up by the client.
-func (b *bench) usage(ctx context.Context) error {
-	s, err := b.first(ctx)
+func (b *bench) measureUsage(ctx context.Context) error {
+	s, err := b.firstSet(ctx)
 	if err != nil {
 		return err
 	}
-	if err := b.cold(ctx, s.node); err != nil {
+	if err := b.measureCold(ctx, s.node); err != nil {
 		return err
 	}
-	for _, q := range asked() {
-		if err := b.ask(ctx, s.node, q); err != nil {
+	for _, q := range askedQuestions() {
+		if err := b.askOften(ctx, s.node, q); err != nil {
 			return err
 		}
 	}
-	for _, q := range asked() {
-		if err := b.download(ctx, s.node, q); err != nil {
+	for _, q := range askedQuestions() {
+		if err := b.measureDownload(ctx, s.node, q); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// cold restarts the node, waits for its sums by day, and puts each question for the
+// measureCold restarts the node, waits for its sums by day, and puts each question for the
 // first time.
-func (b *bench) cold(ctx context.Context, n *nodeSite) error {
-	if err := n.stop(); err != nil {
+func (b *bench) measureCold(ctx context.Context, n *nodeSite) error {
+	if err := n.stopNode(); err != nil {
 		return err
 	}
-	b.progress.begin("restart, until the sums by day are made")
+	b.progress.beginPiece("restart, until the sums by day are made")
 	begun := time.Now()
-	if err := n.ensure(ctx); err != nil {
+	if err := n.ensureRunning(ctx); err != nil {
 		return err
 	}
-	if err := n.indexed(ctx); err != nil {
+	if err := n.awaitIndexed(ctx); err != nil {
 		return err
 	}
 	took := time.Since(begun).Seconds()
-	size, err := n.metric(ctx, "bursar_usage_bytes")
+	size, err := n.readMetric(ctx, "bursar_usage_bytes")
 	if err != nil {
 		return err
 	}
-	b.add(overRuns("usage_ready", "usage: from the start of the program until sums by day answer", "s", goal{}, []float64{took}).
-		noted("the sums take about %.0f MiB; until then questions are answered from the records", size/(1<<20)))
-	for _, q := range asked() {
+	b.addLine(overRuns("usage_ready", "usage: from the start of the program until sums by day answer", "s", goal{}, []float64{took}).
+		addNote("the sums take about %.0f MiB; until then questions are answered from the records", size/(1<<20)))
+	for _, q := range askedQuestions() {
 		begun := time.Now()
-		if _, err := n.total(ctx, q); err != nil {
+		if _, err := n.totalOf(ctx, q); err != nil {
 			return err
 		}
-		b.add(overRuns(q.name+"_cold", q.what+": the first time after a start", "ms", goal{}, []float64{since(begun)}))
+		b.addLine(overRuns(q.name+"_cold", q.what+": the first time after a start", "ms", goal{}, []float64{millisecondsSince(begun)}))
 	}
 	return nil
 }
 
-// indexed waits until the node has its sums by day.
-func (n *nodeSite) indexed(ctx context.Context) error {
+// awaitIndexed waits until the node has its sums by day.
+func (n *nodeSite) awaitIndexed(ctx context.Context) error {
 	for {
-		is, err := n.metric(ctx, "bursar_usage_indexes")
+		is, err := n.readMetric(ctx, "bursar_usage_indexes")
 		if err != nil || is > 0 {
 			return err
 		}
@@ -140,9 +140,9 @@ func (n *nodeSite) indexed(ctx context.Context) error {
 	}
 }
 
-// metric is one of the node's metrics that has no labels.
-func (n *nodeSite) metric(ctx context.Context, name string) (float64, error) {
-	text, err := get(ctx, n.url()+"/metrics")
+// readMetric is one of the node's metrics that has no labels.
+func (n *nodeSite) readMetric(ctx context.Context, name string) (float64, error) {
+	text, err := getText(ctx, n.baseURL()+"/metrics")
 	if err != nil {
 		return 0, err
 	}
@@ -151,47 +151,47 @@ func (n *nodeSite) metric(ctx context.Context, name string) (float64, error) {
 			return strconv.ParseFloat(value, 64)
 		}
 	}
-	return 0, fmt.Errorf("%s has no metric %s", n.url(), name)
+	return 0, fmt.Errorf("%s has no metric %s", n.baseURL(), name)
 }
 
-// ask puts a question often.
-func (b *bench) ask(ctx context.Context, n *nodeSite, q question) error {
-	b.progress.begin("%s", q.what)
-	times, err := n.times(ctx, q, questions)
+// askOften puts a question often.
+func (b *bench) askOften(ctx context.Context, n *nodeSite, q question) error {
+	b.progress.beginPiece("%s", q.what)
+	times, err := n.timeQuestion(ctx, q, questions)
 	if err != nil {
 		return err
 	}
-	total, err := n.total(ctx, q)
+	total, err := n.totalOf(ctx, q)
 	if err != nil {
 		return err
 	}
-	b.told[q.name] = told{total: total, ms: median(times)}
+	b.told[q.name] = told{total: total, ms: medianOf(times)}
 	line := Line{
 		Name: q.name, What: q.what + ": p99", Unit: "ms", Runs: 1,
-		Measured: percentile(times, 99), Low: percentile(times, 50), High: percentile(times, 100), Spread: "p50–max",
+		Measured: percentileOf(times, 99), Low: percentileOf(times, 50), High: percentileOf(times, 100), Spread: "p50–max",
 	}
-	b.add(line.against(q.goal).noted("%d by HTTP, one after the other", questions))
+	b.addLine(line.compareTo(q.goal).addNote("%d by HTTP, one after the other", questions))
 	return nil
 }
 
-// times are the milliseconds that a question takes, some times. Answers are read to their
+// timeQuestion are the milliseconds that a question takes, some times. Answers are read to their
 // end and not kept: the client is on the same processors.
-func (n *nodeSite) times(ctx context.Context, q question, count int) (times []float64, err error) {
+func (n *nodeSite) timeQuestion(ctx context.Context, q question, count int) (times []float64, err error) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	for range count {
-		one := q.moved(rng)
+		one := q.moveWindow(rng)
 		begun := time.Now()
-		if _, err := sweep(ctx, n.url()+"/v1/usage?"+one.query(), func(int) {}); err != nil {
+		if _, err := sweepAnswer(ctx, n.baseURL()+"/v1/usage?"+one.queryOf(), func(int) {}); err != nil {
 			return nil, err
 		}
-		times = append(times, since(begun))
+		times = append(times, millisecondsSince(begun))
 	}
 	return times, nil
 }
 
-// total is the answer to a question, all groups and buckets together.
-func (n *nodeSite) total(ctx context.Context, q question) (float64, error) {
-	text, err := get(ctx, n.url()+"/v1/usage?"+q.query())
+// totalOf is the answer to a question, all groups and buckets together.
+func (n *nodeSite) totalOf(ctx context.Context, q question) (float64, error) {
+	text, err := getText(ctx, n.baseURL()+"/v1/usage?"+q.queryOf())
 	if err != nil {
 		return 0, err
 	}
@@ -205,9 +205,9 @@ func (n *nodeSite) total(ctx context.Context, q question) (float64, error) {
 	return answer.Measures[0].Total, nil
 }
 
-// compared adds the ratio of another way to answer a question, and says when the
+// addComparison adds the ratio of another way to answer a question, and says when the
 // answers differ by more than what floating point loses.
-func (b *bench) compared(q question, way string, ms, total float64, note string) error {
+func (b *bench) addComparison(q question, way string, ms, total float64, note string) error {
 	ours, ok := b.told[q.name]
 	if !ok {
 		return nil
@@ -216,20 +216,20 @@ func (b *bench) compared(q question, way string, ms, total float64, note string)
 		return fmt.Errorf("%s: %s says %f, and bursar %f", q.what, way, total, ours.total)
 	}
 	ratio := ms / ours.ms
-	b.add(Line{
+	b.addLine(Line{
 		Name: q.name + "_" + way, What: q.what + ", against " + way, Unit: "×", Runs: 1, Measured: ratio, Low: ratio, High: ratio,
 		Note: fmt.Sprintf("%.0f ms against %.1f%s", ms, ours.ms, note),
 	})
 	return nil
 }
 
-// download puts a question AUDITOR's way: the records that were running are fetched,
+// measureDownload puts a question AUDITOR's way: the records that were running are fetched,
 // and the client adds up.
-func (b *bench) download(ctx context.Context, n *nodeSite, q question) error {
-	b.progress.begin("%s, by downloading records", q.what)
+func (b *bench) measureDownload(ctx context.Context, n *nodeSite, q question) error {
+	b.progress.beginPiece("%s, by downloading records", q.what)
 	v := url.Values{"start_time[lt]": {q.to.Format(time.RFC3339Nano)}, "stop_time[gt]": {q.from.Format(time.RFC3339Nano)}}
 	begun := time.Now()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, n.url()+"/records?"+v.Encode(), nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, n.baseURL()+"/records?"+v.Encode(), nil)
 	if err != nil {
 		return err
 	}
@@ -245,7 +245,7 @@ func (b *bench) download(ctx context.Context, n *nodeSite, q question) error {
 	if err != nil {
 		return err
 	}
-	return b.compared(q, "download", since(begun), total, fmt.Sprintf(" for %d records and a client in Go", records))
+	return b.addComparison(q, "download", millisecondsSince(begun), total, fmt.Sprintf(" for %d records and a client in Go", records))
 }
 
 // addUp reads records and adds up, by the question's key and day.
@@ -280,11 +280,11 @@ func (q *question) addUp(in io.Reader) (total float64, records int, err error) {
 				cores += float64(c.Amount)
 			}
 		}
-		for from := later(r.Start, q.from); from.Before(r.Stop) && from.Before(q.to); {
-			to, at := sooner(r.Stop, q.to), cell{who: first(r.Meta[q.by])}
+		for from := laterOf(r.Start, q.from); from.Before(r.Stop) && from.Before(q.to); {
+			to, at := soonerOf(r.Stop, q.to), cell{who: firstOf(r.Meta[q.by])}
 			if q.daily {
 				begin := from.Truncate(24 * time.Hour)
-				to, at.day = sooner(to, begin.Add(24*time.Hour)), begin.Unix()
+				to, at.day = soonerOf(to, begin.Add(24*time.Hour)), begin.Unix()
 			}
 			sums[at] += cores * to.Sub(from).Seconds()
 			from = to
@@ -296,21 +296,21 @@ func (q *question) addUp(in io.Reader) (total float64, records int, err error) {
 	return total, records, nil
 }
 
-func first(values []string) string {
+func firstOf(values []string) string {
 	if len(values) == 0 {
 		return ""
 	}
 	return values[0]
 }
 
-func later(a, b time.Time) time.Time {
+func laterOf(a, b time.Time) time.Time {
 	if a.After(b) {
 		return a
 	}
 	return b
 }
 
-func sooner(a, b time.Time) time.Time {
+func soonerOf(a, b time.Time) time.Time {
 	if a.Before(b) {
 		return a
 	}

@@ -26,18 +26,18 @@ const (
 
 // pgQuestions puts the questions about usage to PostgreSQL.
 func (b *bench) pgQuestions(ctx context.Context, s *pgServer) error {
-	conn, err := s.connect(ctx)
+	conn, err := s.connectTo(ctx)
 	if err != nil {
 		return err
 	}
 	defer conn.Close(ctx) //nolint:errcheck // it was only read
-	b.progress.begin("PostgreSQL: an index of times, and ANALYZE")
+	b.progress.beginPiece("PostgreSQL: an index of times, and ANALYZE")
 	for _, text := range []string{"SET TIME ZONE 'UTC'", pgTimes, "VACUUM ANALYZE records"} {
 		if _, err := conn.Exec(ctx, text); err != nil {
 			return err
 		}
 	}
-	for _, q := range asked() {
+	for _, q := range askedQuestions() {
 		if err := b.pgQuestion(ctx, conn, q); err != nil {
 			return fmt.Errorf("%s: %w", q.what, err)
 		}
@@ -46,7 +46,7 @@ func (b *bench) pgQuestions(ctx context.Context, s *pgServer) error {
 }
 
 func (b *bench) pgQuestion(ctx context.Context, conn *pgx.Conn, q question) error {
-	b.progress.begin("PostgreSQL: %s", q.what)
+	b.progress.beginPiece("PostgreSQL: %s", q.what)
 	text, bucket := fmt.Sprintf(pgUsage, pgOnce), "1000 years"
 	if q.daily {
 		text, bucket = fmt.Sprintf(pgUsage, pgDay), "1 day"
@@ -67,11 +67,11 @@ func (b *bench) pgQuestion(ctx context.Context, conn *pgx.Conn, q question) erro
 		if err != nil {
 			return err
 		}
-		times = append(times, since(begun))
+		times = append(times, millisecondsSince(begun))
 		total = 0
 		for _, sum := range list {
 			total += sum
 		}
 	}
-	return b.compared(q, "PostgreSQL", times[1], total, fmt.Sprintf("; the first time %.0f", times[0]))
+	return b.addComparison(q, "PostgreSQL", times[1], total, fmt.Sprintf("; the first time %.0f", times[0]))
 }

@@ -23,12 +23,12 @@ const (
 	posters  = 4       // clients at a time
 )
 
-// post measures POST /records of a thousand each on a node that is empty.
-func (b *bench) post(ctx context.Context) error {
+// measurePost measures POST /records of a thousand each on a node that is empty.
+func (b *bench) measurePost(ctx context.Context) error {
 	n := min(b.n, postMost) / posted * posted
-	b.progress.begin("making %d records to post", n)
-	bodies := postBodies(n, b.kinds()[0])
-	profiled, err := b.profiled("post")
+	b.progress.beginPiece("making %d records to post", n)
+	bodies := postBodies(n, b.measuredKinds()[0])
+	profiled, err := b.startProfile("post")
 	if err != nil {
 		return err
 	}
@@ -40,8 +40,8 @@ func (b *bench) post(ctx context.Context) error {
 		}
 		rates, cpus = append(rates, float64(n)/seconds), append(cpus, 1e6*cpu/float64(n))
 	}
-	b.add(overRuns("post", fmt.Sprintf("POST /records, %d each, one node", posted), "rec/s", atLeast(100_000), rates).
-		noted("%d records, %d clients; CPU of the aggregator %.2f µs a record", n, posters, median(cpus)))
+	b.addLine(overRuns("post", fmt.Sprintf("POST /records, %d each, one node", posted), "rec/s", atLeast(100_000), rates).
+		addNote("%d records, %d clients; CPU of the aggregator %.2f µs a record", n, posters, medianOf(cpus)))
 	return profiled()
 }
 
@@ -67,17 +67,17 @@ func (b *bench) postAll(ctx context.Context, name string, bodies [][]byte, n int
 	if err != nil {
 		return 0, 0, err
 	}
-	defer func() { err = errors.Join(err, node.stop(), os.RemoveAll(node.dir)) }()
-	if err := node.ensure(ctx); err != nil {
+	defer func() { err = errors.Join(err, node.stopNode(), os.RemoveAll(node.dir)) }()
+	if err := node.ensureRunning(ctx); err != nil {
 		return 0, 0, err
 	}
-	b.progress.begin("POST /records, %d records", n)
-	before, begun := node.cpu(), time.Now()
-	if err := b.postFrom(ctx, node.url()+"/records", bodies); err != nil {
+	b.progress.beginPiece("POST /records, %d records", n)
+	before, begun := node.cpuSeconds(), time.Now()
+	if err := b.postFrom(ctx, node.baseURL()+"/records", bodies); err != nil {
 		return 0, 0, err
 	}
-	seconds, cpu = time.Since(begun).Seconds(), node.cpu()-before
-	if count, err := node.count(ctx); err != nil || count != n {
+	seconds, cpu = time.Since(begun).Seconds(), node.cpuSeconds()-before
+	if count, err := node.countRecords(ctx); err != nil || count != n {
 		return 0, 0, fmt.Errorf("the node has %d records, want %d: %w", count, n, err)
 	}
 	return seconds, cpu, nil
@@ -93,7 +93,7 @@ func (b *bench) postFrom(ctx context.Context, target string, bodies [][]byte) er
 		if ctx.Err() != nil {
 			break
 		}
-		b.progress.at(float64(i), float64(len(bodies)))
+		b.progress.showDone(float64(i), float64(len(bodies)))
 		g.Go(func() error { return postOne(ctx, client, target, body) })
 	}
 	return g.Wait()
