@@ -21,7 +21,7 @@ type jsonValues struct {
 	due   byte // the comma or colon that must come before the next value; 0 for none
 }
 
-// beginAt reads the body from i on. A key that comes twice is for [jsonValues.object] to
+// beginAt reads the body from i on. A key that comes twice is for [jsonValues.readObject] to
 // refuse: what is passed over may have any.
 func (in *jsonValues) beginAt(body []byte, i int) {
 	in.input, in.base, in.pos, in.due = body, i, i, 0
