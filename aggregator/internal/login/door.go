@@ -67,7 +67,7 @@ func (d *Door) Open() bool { return d.conf() != nil || d.sessions.Any() }
 func (d *Door) Run(ctx context.Context) error {
 	repeat.Every(ctx, askEvery, func() bool {
 		if conf := d.conf(); conf != nil {
-			_, _ = d.provider.get(ctx, conf, time.Now()) // Trouble says what is wrong
+			_, _ = d.provider.getProvider(ctx, conf, time.Now()) // Trouble says what is wrong
 		}
 		return true
 	})
@@ -79,21 +79,21 @@ func (d *Door) Trouble() error {
 	if d.conf() == nil {
 		return nil
 	}
-	return d.provider.trouble()
+	return d.provider.troubleOf()
 }
 
 // Routes are the handlers beside [Door.Page], by pattern.
 func (d *Door) Routes() map[string]http.Handler {
 	return map[string]http.Handler{
-		"POST " + Path:              guarded(d.password),
-		"GET " + Path + "/oidc":     guarded(d.begin),
-		"GET " + Path + "/callback": guarded(d.callback),
-		"POST " + LogoutPath:        guarded(d.logout),
+		"POST " + Path:              guardAnswers(d.takePassword),
+		"GET " + Path + "/oidc":     guardAnswers(d.beginLogin),
+		"GET " + Path + "/callback": guardAnswers(d.takeCallback),
+		"POST " + LogoutPath:        guardAnswers(d.endSession),
 	}
 }
 
-// guarded sets what every answer carries.
-func guarded(h http.HandlerFunc) http.Handler {
+// guardAnswers sets what every answer carries.
+func guardAnswers(h http.HandlerFunc) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", "no-store")
 		w.Header().Set("Referrer-Policy", "no-referrer")
@@ -113,20 +113,20 @@ type page struct {
 }
 
 // Page writes the page to log in.
-func (d *Door) Page(w http.ResponseWriter, r *http.Request) { d.show(w, r, http.StatusOK, "") }
+func (d *Door) Page(w http.ResponseWriter, r *http.Request) { d.showPage(w, r, http.StatusOK, "") }
 
-func (d *Door) show(w http.ResponseWriter, r *http.Request, status int, problem string) {
-	p := page{Password: d.sessions.Any(), To: local(r.FormValue("to")), Problem: problem}
+func (d *Door) showPage(w http.ResponseWriter, r *http.Request, status int, problem string) {
+	p := page{Password: d.sessions.Any(), To: localPath(r.FormValue("to")), Problem: problem}
 	if conf := d.conf(); conf != nil {
 		p.OIDC, p.Issuer = true, conf.Issuer
-		if err := d.provider.trouble(); err != nil && problem == "" {
+		if err := d.provider.troubleOf(); err != nil && problem == "" {
 			p.Problem = "The provider could not be reached a moment ago: " + err.Error()
 		}
 	}
-	d.write(w, status, pageText, p)
+	d.writePage(w, status, pageText, p)
 }
 
-func (d *Door) write(w http.ResponseWriter, status int, text string, p page) {
+func (d *Door) writePage(w http.ResponseWriter, status int, text string, p page) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'")
@@ -140,8 +140,8 @@ func (d *Door) write(w http.ResponseWriter, status int, text string, p page) {
 	}
 }
 
-// local is a path of this server to which a login leads; "/" for anything else.
-func local(to string) string {
+// localPath is a path of this server to which a login leads; "/" for anything else.
+func localPath(to string) string {
 	u, err := url.Parse(to)
 	if err != nil || u.IsAbs() || u.Host != "" || !strings.HasPrefix(to, "/") || strings.HasPrefix(to, "//") || strings.Contains(to, "\\") {
 		return "/"
@@ -149,38 +149,38 @@ func local(to string) string {
 	return to
 }
 
-// begin sends a browser to the provider.
-func (d *Door) begin(w http.ResponseWriter, r *http.Request) {
+// beginLogin sends a browser to the provider.
+func (d *Door) beginLogin(w http.ResponseWriter, r *http.Request) {
 	conf := d.conf()
 	if conf == nil {
-		d.show(w, r, http.StatusNotFound, "No provider is configured: access.oidc of the configuration names one.")
+		d.showPage(w, r, http.StatusNotFound, "No provider is configured: access.oidc of the configuration names one.")
 		return
 	}
-	known, err := d.provider.get(r.Context(), conf, time.Now())
+	known, err := d.provider.getProvider(r.Context(), conf, time.Now())
 	if err != nil {
 		d.log.Warn("people cannot log in at the provider", "error", err)
-		d.show(w, r, http.StatusServiceUnavailable, "Try again in a minute: "+err.Error())
+		d.showPage(w, r, http.StatusServiceUnavailable, "Try again in a minute: "+err.Error())
 		return
 	}
-	f := flow{rand.Text(), rand.Text(), oauth2.GenerateVerifier(), local(r.FormValue("to"))}
-	http.SetCookie(w, f.cookie(r))
-	http.Redirect(w, r, config(conf, known, r).AuthCodeURL(f.state, oidc.Nonce(f.nonce), oauth2.S256ChallengeOption(f.verifier)), http.StatusSeeOther)
+	f := flow{rand.Text(), rand.Text(), oauth2.GenerateVerifier(), localPath(r.FormValue("to"))}
+	http.SetCookie(w, f.flowCookie(r))
+	http.Redirect(w, r, oauthConfig(conf, known, r).AuthCodeURL(f.state, oidc.Nonce(f.nonce), oauth2.S256ChallengeOption(f.verifier)), http.StatusSeeOther)
 }
 
-// callback takes a browser that comes back from the provider.
-func (d *Door) callback(w http.ResponseWriter, r *http.Request) {
-	http.SetCookie(w, (&flow{}).cookie(r)) // a login comes back once
-	text, to, who, err := d.arrive(r)
+// takeCallback takes a browser that comes back from the provider.
+func (d *Door) takeCallback(w http.ResponseWriter, r *http.Request) {
+	http.SetCookie(w, (&flow{}).flowCookie(r)) // a login comes back once
+	text, to, who, err := d.readArrival(r)
 	if err != nil {
 		d.log.Warn("a login at the provider failed", "from", r.RemoteAddr, "error", err)
-		d.show(w, r, http.StatusBadRequest, "The login failed: "+err.Error())
+		d.showPage(w, r, http.StatusBadRequest, "The login failed: "+err.Error())
 		return
 	}
 	d.log.Info("audit", "who", "user/"+who.user, "from", r.RemoteAddr, "route", "GET "+Path+"/callback", "result", "logged in", "groups", who.groups)
-	d.enter(w, r, text, to)
+	d.openSession(w, r, text, to)
 }
 
-func (d *Door) arrive(r *http.Request) (text, to string, who person, err error) {
+func (d *Door) readArrival(r *http.Request) (text, to string, who person, err error) {
 	f, err := readFlow(r)
 	if err != nil {
 		return "", "", who, err
@@ -190,81 +190,81 @@ func (d *Door) arrive(r *http.Request) (text, to string, who person, err error) 
 		return "", "", who, errors.New("the answer is of another login: begin again")
 	}
 	if refused := q.Get("error"); refused != "" {
-		return "", "", who, errors.New("the provider refused: " + brief(refused) + " " + brief(q.Get("error_description")))
+		return "", "", who, errors.New("the provider refused: " + briefText(refused) + " " + briefText(q.Get("error_description")))
 	}
 	conf := d.conf()
 	if conf == nil {
 		return "", "", who, errors.New("no provider is configured any more")
 	}
-	known, err := d.provider.get(r.Context(), conf, time.Now())
+	known, err := d.provider.getProvider(r.Context(), conf, time.Now())
 	if err != nil {
 		return "", "", who, err
 	}
-	if who, err = d.provider.redeem(r.Context(), conf, known, r, f); err != nil {
+	if who, err = d.provider.redeemCode(r.Context(), conf, known, r, f); err != nil {
 		return "", "", who, err
 	}
 	text, err = d.sessions.Begin(r.Context(), enrol.ByOIDC, who.user, who.groups)
 	return text, f.to, who, err
 }
 
-func brief(s string) string {
+func briefText(s string) string {
 	const most = 200
 	return strings.ToValidUTF8(s[:min(len(s), most)], "")
 }
 
-// enter gives a browser its session. A session that it had ends.
-func (d *Door) enter(w http.ResponseWriter, r *http.Request, text, to string) {
+// openSession gives a browser its session. A session that it had ends.
+func (d *Door) openSession(w http.ResponseWriter, r *http.Request, text, to string) {
 	if old := access.SessionText(r); old != "" {
 		_, _ = d.sessions.End(r.Context(), old) // it ends by itself otherwise
 	}
 	http.SetCookie(w, access.SessionCookie(r, text))
-	http.Redirect(w, r, local(to), http.StatusSeeOther)
+	http.Redirect(w, r, localPath(to), http.StatusSeeOther)
 }
 
-// password takes a form with a name and a password.
-func (d *Door) password(w http.ResponseWriter, r *http.Request) {
+// takePassword takes a form with a name and a password.
+func (d *Door) takePassword(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, 16<<10)
 	name, word := r.PostFormValue("name"), r.PostFormValue("password")
 	if name == "" || word == "" {
-		d.show(w, r, http.StatusBadRequest, "Write a name and a password.")
+		d.showPage(w, r, http.StatusBadRequest, "Write a name and a password.")
 		return
 	}
 	from, _, _ := net.SplitHostPort(r.RemoteAddr)
-	if r.TLS == nil && !loopback(from) {
-		d.show(w, r, http.StatusForbidden, "Passwords are taken over TLS only: use the address of api.tls_listen.")
+	if r.TLS == nil && !isLoopback(from) {
+		d.showPage(w, r, http.StatusForbidden, "Passwords are taken over TLS only: use the address of api.tls_listen.")
 		return
 	}
-	if !d.wrong.may(time.Now(), "from "+from, "name "+name) {
+	if !d.wrong.countTry(time.Now(), "from "+from, "name "+name) {
 		w.Header().Set("Retry-After", "60")
-		d.show(w, r, http.StatusTooManyRequests, "Too many wrong passwords: wait a minute.")
+		d.showPage(w, r, http.StatusTooManyRequests, "Too many wrong passwords: wait a minute.")
 		return
 	}
-	err := d.check(r.Context(), name, word)
+	err := d.checkPassword(r.Context(), name, word)
 	if errors.Is(err, enrol.ErrPassword) {
 		d.log.Warn("a login with a password failed", "from", r.RemoteAddr)
-		d.show(w, r, http.StatusUnauthorized, "The name or the password is wrong.")
+		d.showPage(w, r, http.StatusUnauthorized, "The name or the password is wrong.")
 		return
 	}
 	var text string
 	if err == nil {
-		d.wrong.forget("name " + name)
+		d.wrong.forgetTries("name " + name)
 		text, err = d.sessions.Begin(r.Context(), enrol.ByPassword, name, nil)
 	}
 	if err != nil {
-		d.show(w, r, http.StatusServiceUnavailable, "The cluster cannot answer now: "+err.Error())
+		d.showPage(w, r, http.StatusServiceUnavailable, "The cluster cannot answer now: "+err.Error())
 		return
 	}
 	d.log.Info("audit", "who", "user/"+name, "from", r.RemoteAddr, "route", "POST "+Path, "result", "logged in")
-	d.enter(w, r, text, r.PostFormValue("to"))
+	d.openSession(w, r, text, r.PostFormValue("to"))
 }
 
-func loopback(host string) bool {
+func isLoopback(host string) bool {
 	ip := net.ParseIP(host)
 	return ip != nil && ip.IsLoopback() || host == "" // the unix socket
 }
 
-// check looks at a password when there is room for it.
-func (d *Door) check(ctx context.Context, name, word string) error {
+// checkPassword looks at a password when there is room for it.
+func (d *Door) checkPassword(ctx context.Context, name, word string) error {
 	select {
 	case d.hashing <- struct{}{}:
 		defer func() { <-d.hashing }()
@@ -277,22 +277,22 @@ func (d *Door) check(ctx context.Context, name, word string) error {
 //go:embed leave.html
 var leaveText string
 
-// logout ends the session of a browser, and lets it go on to the provider to end the
+// endSession ends the session of a browser, and lets it go on to the provider to end the
 // session there, where it began there and the provider has an address for that.
-func (d *Door) logout(w http.ResponseWriter, r *http.Request) {
+func (d *Door) endSession(w http.ResponseWriter, r *http.Request) {
 	way := ""
 	if text := access.SessionText(r); text != "" {
 		var err error
 		if way, err = d.sessions.End(r.Context(), text); err != nil && !errors.Is(err, enrol.ErrUnknown) {
-			d.show(w, r, http.StatusServiceUnavailable, "The session could not be ended: "+err.Error())
+			d.showPage(w, r, http.StatusServiceUnavailable, "The session could not be ended: "+err.Error())
 			return
 		}
 	}
 	http.SetCookie(w, access.SessionCookie(r, ""))
 	if conf := d.conf(); conf != nil && way == enrol.ByOIDC {
-		if to := d.provider.leave(conf); to != "" {
+		if to := d.provider.logoutAddress(conf); to != "" {
 			// A redirect would be one of the form, which its page allows to this server only.
-			d.write(w, http.StatusOK, leaveText, page{Issuer: conf.Issuer, To: to})
+			d.writePage(w, http.StatusOK, leaveText, page{Issuer: conf.Issuer, To: to})
 			return
 		}
 	}
@@ -311,8 +311,8 @@ const (
 	mostKeys  = 10_000
 )
 
-// may counts a try, and reports whether there were not too many.
-func (t *tries) may(now time.Time, keys ...string) bool {
+// countTry counts a try, and reports whether there were not too many.
+func (t *tries) countTry(now time.Time, keys ...string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if now.Sub(t.since) > time.Minute || len(t.count) > mostKeys {
@@ -326,8 +326,8 @@ func (t *tries) may(now time.Time, keys ...string) bool {
 	return ok
 }
 
-// forget forgets the tries of a name that has logged in.
-func (t *tries) forget(key string) {
+// forgetTries forgets the tries of a name that has logged in.
+func (t *tries) forgetTries(key string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.count, key)

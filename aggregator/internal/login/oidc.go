@@ -38,9 +38,9 @@ type provider struct {
 	asked  time.Time
 }
 
-// get returns the provider. One that did not answer is asked again after a while; of one
+// getProvider returns the provider. One that did not answer is asked again after a while; of one
 // that does not answer any more, what it said before is used.
-func (p *provider) get(ctx context.Context, conf *access.OIDC, now time.Time) (*oidc.Provider, error) {
+func (p *provider) getProvider(ctx context.Context, conf *access.OIDC, now time.Time) (*oidc.Provider, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.conf == nil || p.conf.Issuer != conf.Issuer {
@@ -51,14 +51,14 @@ func (p *provider) get(ctx context.Context, conf *access.OIDC, now time.Time) (*
 		return p.known, nil
 	}
 	if p.err != nil && now.Sub(p.asked) < askEvery {
-		return p.known, unless(p.known, p.err)
+		return p.known, errorUnlessKnown(p.known, p.err)
 	}
 	// The provider keeps the context for its keys, so it must not end with this request.
 	known, err := oidc.NewProvider(oidc.ClientContext(context.WithoutCancel(ctx), p.client), conf.Issuer)
 	p.asked = now
 	if err != nil {
 		p.err = fmt.Errorf("the provider %s does not answer as OpenID Connect says: %w", conf.Issuer, err)
-		return p.known, unless(p.known, p.err)
+		return p.known, errorUnlessKnown(p.known, p.err)
 	}
 	var more struct {
 		End string `json:"end_session_endpoint"`
@@ -68,26 +68,26 @@ func (p *provider) get(ctx context.Context, conf *access.OIDC, now time.Time) (*
 	return known, nil
 }
 
-// unless is the error where nothing is known.
-func unless(known *oidc.Provider, err error) error {
+// errorUnlessKnown is the error where nothing is known.
+func errorUnlessKnown(known *oidc.Provider, err error) error {
 	if known != nil {
 		return nil
 	}
 	return err
 }
 
-// trouble says why the provider cannot be used; nil when it can, or has not been asked.
-func (p *provider) trouble() error {
+// troubleOf says why the provider cannot be used; nil when it can, or has not been asked.
+func (p *provider) troubleOf() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.err
 }
 
-// leave is the address at which a browser ends its session at the provider; "" where there
+// logoutAddress is the address at which a browser ends its session at the provider; "" where there
 // is none. The token that the provider gave is not kept, so the provider may ask whether
 // to log out; and it shows a page of its own at the end, since it leads back only to
 // addresses that are registered for that.
-func (p *provider) leave(conf *access.OIDC) string {
+func (p *provider) logoutAddress(conf *access.OIDC) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	to, err := url.Parse(p.logout)
@@ -105,8 +105,8 @@ type flow struct{ state, nonce, verifier, to string }
 
 func flowCookie(r *http.Request) string { return access.CookieName("oidc", r.Host) }
 
-// cookie keeps a flow in the browser for as long as a login may take.
-func (f *flow) cookie(r *http.Request) *http.Cookie {
+// flowCookie keeps a flow in the browser for as long as a login may take.
+func (f *flow) flowCookie(r *http.Request) *http.Cookie {
 	c := &http.Cookie{ //nolint:gosec // Secure where the listener has TLS
 		Name: flowCookie(r), Path: Path, MaxAge: 600, HttpOnly: true, Secure: r.TLS != nil, SameSite: http.SameSiteLaxMode,
 		Value: url.Values{"s": {f.state}, "n": {f.nonce}, "v": {f.verifier}, "t": {f.to}}.Encode(),
@@ -130,15 +130,15 @@ func readFlow(r *http.Request) (flow, error) {
 	return f, nil
 }
 
-func config(conf *access.OIDC, p *oidc.Provider, r *http.Request) *oauth2.Config {
+func oauthConfig(conf *access.OIDC, p *oidc.Provider, r *http.Request) *oauth2.Config {
 	return &oauth2.Config{
-		ClientID: conf.ClientID, ClientSecret: conf.Secret, Endpoint: p.Endpoint(), RedirectURL: here(r) + Path + "/callback",
+		ClientID: conf.ClientID, ClientSecret: conf.Secret, Endpoint: p.Endpoint(), RedirectURL: ownAddress(r) + Path + "/callback",
 		Scopes: append([]string{oidc.ScopeOpenID}, conf.Scopes...),
 	}
 }
 
-// here is how the browser asks this server.
-func here(r *http.Request) string {
+// ownAddress is how the browser asks this server.
+func ownAddress(r *http.Request) string {
 	if r.TLS != nil {
 		return "https://" + r.Host
 	}
@@ -151,11 +151,11 @@ type person struct {
 	groups []string
 }
 
-// redeem exchanges the code of a callback for who has logged in.
-func (p *provider) redeem(ctx context.Context, conf *access.OIDC, known *oidc.Provider, r *http.Request, f flow) (person, error) {
+// redeemCode exchanges the code of a callback for who has logged in.
+func (p *provider) redeemCode(ctx context.Context, conf *access.OIDC, known *oidc.Provider, r *http.Request, f flow) (person, error) {
 	ctx, cancel := context.WithTimeout(oidc.ClientContext(ctx, p.client), patience)
 	defer cancel()
-	token, err := config(conf, known, r).Exchange(ctx, r.URL.Query().Get("code"), oauth2.VerifierOption(f.verifier))
+	token, err := oauthConfig(conf, known, r).Exchange(ctx, r.URL.Query().Get("code"), oauth2.VerifierOption(f.verifier))
 	if err != nil {
 		return person{}, fmt.Errorf("the provider gave no token: %w", withoutBody(err))
 	}
@@ -172,15 +172,15 @@ func (p *provider) redeem(ctx context.Context, conf *access.OIDC, known *oidc.Pr
 		return person{}, fmt.Errorf("the claims of the provider: %w", err)
 	}
 	if claims[conf.UserClaim] == nil || claims[conf.GroupsClaim] == nil {
-		if err := p.more(ctx, known, token, id.Subject, claims); err != nil {
+		if err := p.addClaims(ctx, known, token, id.Subject, claims); err != nil {
 			return person{}, err
 		}
 	}
-	return read(conf, claims)
+	return readClaims(conf, claims)
 }
 
-// more adds the claims that the provider does not put into its token.
-func (p *provider) more(ctx context.Context, known *oidc.Provider, token *oauth2.Token, subject string, claims map[string]any) error {
+// addClaims adds the claims that the provider does not put into its token.
+func (p *provider) addClaims(ctx context.Context, known *oidc.Provider, token *oauth2.Token, subject string, claims map[string]any) error {
 	if known.UserInfoEndpoint() == "" {
 		return nil
 	}
@@ -203,8 +203,8 @@ func (p *provider) more(ctx context.Context, known *oidc.Provider, token *oauth2
 	return nil
 }
 
-// read finds the user and the groups in claims. A group may be a text or in a list.
-func read(conf *access.OIDC, claims map[string]any) (person, error) {
+// readClaims finds the user and the groups in claims. A group may be a text or in a list.
+func readClaims(conf *access.OIDC, claims map[string]any) (person, error) {
 	user, _ := claims[conf.UserClaim].(string)
 	if user = strings.TrimSpace(user); user == "" || len(user) > maxName {
 		return person{}, fmt.Errorf("the provider names no user: the claim %q is missing or no text; set user_claim of access.oidc", conf.UserClaim)
