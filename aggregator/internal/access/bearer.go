@@ -41,9 +41,9 @@ func SessionCookie(r *http.Request, text string) *http.Cookie {
 	return c
 }
 
-// session returns who has logged in at the pages with the browser of a request; false when
+// sessionOf returns who has logged in at the pages with the browser of a request; false when
 // there is no session.
-func (g *Gate) session(rules *Rules, r *http.Request) (Principal, bool) {
+func (g *Gate) sessionOf(rules *Rules, r *http.Request) (Principal, bool) {
 	text := SessionText(r)
 	if text == "" || g.Tokens == nil {
 		return Principal{}, false
@@ -53,21 +53,21 @@ func (g *Gate) session(rules *Rules, r *http.Request) (Principal, bool) {
 	case err != nil:
 		return Principal{}, false
 	case s.Way == enrol.ByOIDC && rules.OIDC != nil:
-		return g.owned(rules.OIDC.of(Principal{Name: "user/" + s.User + " by " + rules.OIDC.Issuer}, s.User, s.Groups)), true
+		return g.limitToOwner(rules.OIDC.principalOf(Principal{Name: "user/" + s.User + " by " + rules.OIDC.Issuer}, s.User, s.Groups)), true
 	case s.Way == enrol.ByPassword && user != nil:
-		return g.scoped(Principal{Name: "user/" + s.User}, user.Scope), true
+		return g.limitToScope(Principal{Name: "user/" + s.User}, user.Scope), true
 	}
 	return Principal{}, false
 }
 
-// bearer returns who makes a request with a token: it alone says what the request may do,
+// bearerOf returns who makes a request with a token: it alone says what the request may do,
 // whatever the connection would give.
-func (g *Gate) bearer(rules *Rules, r *http.Request) Principal {
+func (g *Gate) bearerOf(rules *Rules, r *http.Request) Principal {
 	if r.TLS == nil {
 		if err := rules.Hosts.Check(r); err != nil {
-			return misdirected(Principal{}, err)
+			return misdirectedPrincipal(Principal{}, err)
 		}
-		if _, socket := local(r.Context()); !socket && !fromLoopback(r) {
+		if _, socket := localUser(r.Context()); !socket && !fromLoopback(r) {
 			return Principal{Why: "tokens are taken over TLS only, since others on the way could read them: use the address of api.tls_listen"}
 		}
 	}
@@ -84,11 +84,11 @@ func (g *Gate) bearer(rules *Rules, r *http.Request) Principal {
 	if token.Name != "" {
 		name += " (" + token.Name + ")"
 	}
-	return g.scoped(Principal{Name: name}, token.Scope)
+	return g.limitToScope(Principal{Name: name}, token.Scope)
 }
 
-// scoped gives a principal what a scope says.
-func (g *Gate) scoped(p Principal, s enrol.Scope) Principal {
+// limitToScope gives a principal what a scope says.
+func (g *Gate) limitToScope(p Principal, s enrol.Scope) Principal {
 	p.Rights, p.Person, p.Rows = s.Rights(), s.Person, AllRows()
 	if len(s.Rows) > 0 {
 		grants := make([]Grant, 0, len(s.Rows))
@@ -97,7 +97,7 @@ func (g *Gate) scoped(p Principal, s enrol.Scope) Principal {
 		}
 		p.Rows = SomeRows(grants...)
 	}
-	return g.owned(p)
+	return g.limitToOwner(p)
 }
 
 // fromLoopback reports whether a request came from this machine, over loopback.

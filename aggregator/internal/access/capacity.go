@@ -5,7 +5,7 @@ import "github.com/bursar-accounting/bursar/aggregator/internal/store"
 // Census returns what sources said last of their jobs. The error is as that of
 // Figures.
 func (v *View) Census() ([]store.Fact, error) {
-	if err := v.figures(); err != nil {
+	if err := v.requireFigures(); err != nil {
 		return nil, err
 	}
 	return v.view.Facts(store.FactCensus)
@@ -13,4 +13,4 @@ func (v *View) Census() ([]store.Fact, error) {
 
 // SeesAll reports whether the principal reads all records, and so whatever is said of
 // people.
-func (v *View) SeesAll() bool { return v.whole() == nil }
+func (v *View) SeesAll() bool { return v.requireWhole() == nil }

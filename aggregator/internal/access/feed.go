@@ -11,15 +11,15 @@ import (
 // errEnough ends a feed whose limit is reached.
 var errEnough = errors.New("enough")
 
-// feed is a query with tombstones for a principal that sees some of the records:
+// feedQuery is a query with tombstones for a principal that sees some of the records:
 // its rows, and a tombstone for each record that it saw at q.After and sees no
 // more.
-func (v *View) feed(ctx context.Context, q store.Query, yield func(*columns.Row) error) error {
+func (v *View) feedQuery(ctx context.Context, q store.Query, yield func(*columns.Row) error) error {
 	left := q.Limit
 	q.Limit, q.Lent = 0, false // rows are looked up between rows
 	err := v.view.Query(ctx, q, func(row *columns.Row) error {
 		out := row
-		if row.Tombstone || !v.who.Rows.has(row.Record.Meta) {
+		if row.Tombstone || !v.who.Rows.hasMeta(row.Record.Meta) {
 			gone, err := v.sawBefore(row, q.After)
 			if err != nil || !gone {
 				return err
@@ -51,7 +51,7 @@ func (v *View) sawBefore(row *columns.Row, after uint64) (bool, error) {
 			return false, err
 		}
 		if seq <= after {
-			return !old.Tombstone && v.who.Rows.has(old.Record.Meta), nil
+			return !old.Tombstone && v.who.Rows.hasMeta(old.Record.Meta), nil
 		}
 		seq = old.Supersedes
 	}

@@ -7,7 +7,7 @@ import "github.com/bursar-accounting/bursar/aggregator/internal/columns"
 // and of a block that was rewritten, the store keeps none. Those that the principal
 // may not see are left out.
 func (v *View) History(row *columns.Row, most int) (list []columns.Row, whole bool, err error) {
-	if err := v.rows(); err != nil {
+	if err := v.requireRows(); err != nil {
 		return nil, false, err
 	}
 	for seq, n := row.Supersedes, 0; seq != 0; n++ {
@@ -15,7 +15,7 @@ func (v *View) History(row *columns.Row, most int) (list []columns.Row, whole bo
 		if err != nil || !ok || n == most {
 			return list, false, err
 		}
-		if v.who.Rows.has(old.Record.Meta) {
+		if v.who.Rows.hasMeta(old.Record.Meta) {
 			list = append(list, old)
 		}
 		seq = old.Supersedes

@@ -9,9 +9,9 @@ func WithLocal(ctx context.Context, user string) context.Context {
 	return context.WithValue(ctx, localKey{}, user)
 }
 
-// local returns who made the connection over the unix socket; false for another
+// localUser returns who made the connection over the unix socket; false for another
 // connection.
-func local(ctx context.Context) (user string, ok bool) {
+func localUser(ctx context.Context) (user string, ok bool) {
 	user, ok = ctx.Value(localKey{}).(string)
 	return user, ok
 }

@@ -39,11 +39,11 @@ func (p Principal) May(of identity.Rights) bool { return p.Rights.Any(of) }
 func (p Principal) Refusal(what string, of identity.Rights) string {
 	switch {
 	case p.Rights == 0 && p.Why != "":
-		return fmt.Sprintf("%s takes the role %s: %s", what, either(of), p.Why)
+		return fmt.Sprintf("%s takes the role %s: %s", what, rolesInWords(of), p.Why)
 	case p.Rights == 0:
-		return fmt.Sprintf("%s takes the role %s, and %s has no role", what, either(of), p.Name)
+		return fmt.Sprintf("%s takes the role %s, and %s has no role", what, rolesInWords(of), p.Name)
 	}
-	return fmt.Sprintf("%s takes the role %s, and %s has %s only", what, either(of), p.Name, p.Rights)
+	return fmt.Sprintf("%s takes the role %s, and %s has %s only", what, rolesInWords(of), p.Name, p.Rights)
 }
 
 // Daemon is the daemon itself: it sees everything. No request comes from it.

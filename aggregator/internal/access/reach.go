@@ -51,21 +51,21 @@ const reachedFor = 2 * time.Second
 // does not see them all. Earlier records that have just come may not be in it yet.
 func (v *View) Reach(ctx context.Context) (Reach, error) {
 	if v.reaches == nil {
-		return v.reach(ctx)
+		return v.reachOf(ctx)
 	}
 	last, now := v.reaches.last.Load(), time.Now()
 	index, _ := v.Applied()
 	if last != nil && (last.index == index || last.Start != record.None && now.Sub(last.at) < reachedFor) {
 		return last.Reach, nil
 	}
-	r, err := v.reach(ctx)
+	r, err := v.reachOf(ctx)
 	if err == nil {
 		v.reaches.last.Store(&reached{r, index, now})
 	}
 	return r, err
 }
 
-func (v *View) reach(ctx context.Context) (Reach, error) {
+func (v *View) reachOf(ctx context.Context) (Reach, error) {
 	// Of a block or two at a time: a request that held memory while it waits for that of its
 	// answer could wait for others that do.
 	ctx = store.WithLease(ctx, nil)

@@ -95,5 +95,5 @@ func Routes() map[string]Need {
 	return table
 }
 
-// either writes roles as in "read or monitor".
-func either(r identity.Rights) string { return strings.ReplaceAll(r.String(), ",", " or ") }
+// rolesInWords writes roles as in "read or monitor".
+func rolesInWords(r identity.Rights) string { return strings.ReplaceAll(r.String(), ",", " or ") }

@@ -26,14 +26,14 @@ type Grant map[string][]string
 func SomeRows(grants ...Grant) Rows {
 	var r Rows
 	for _, g := range grants {
-		if tests := g.tests(); tests != nil {
+		if tests := g.metaTests(); tests != nil {
 			r.some = append(r.some, tests)
 		}
 	}
 	return r
 }
 
-func (g Grant) tests() []store.MetaTest {
+func (g Grant) metaTests() []store.MetaTest {
 	var tests []store.MetaTest
 	for key, values := range g {
 		if len(values) == 0 {
@@ -56,9 +56,9 @@ func TestedRows(some [][]store.MetaTest) Rows { return Rows{some: some} }
 // All reports whether every record is seen.
 func (r Rows) All() bool { return r.all }
 
-// allowed is the filter as the store takes it: nil for none, and never nil when
+// allowedTests is the filter as the store takes it: nil for none, and never nil when
 // there is one.
-func (r Rows) allowed() [][]store.MetaTest {
+func (r Rows) allowedTests() [][]store.MetaTest {
 	switch {
 	case r.all:
 		return nil
@@ -68,8 +68,8 @@ func (r Rows) allowed() [][]store.MetaTest {
 	return r.some
 }
 
-// has reports whether a record with that meta is seen.
-func (r Rows) has(m record.Meta) bool { return r.all || store.MetaAllowed(r.some, m) }
+// hasMeta reports whether a record with that meta is seen.
+func (r Rows) hasMeta(m record.Meta) bool { return r.all || store.MetaAllowed(r.some, m) }
 
 // Only are the values of a key of which every record that is seen has one, sorted; nil where
 // also others are seen.

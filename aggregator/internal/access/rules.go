@@ -46,8 +46,8 @@ type GroupClient struct {
 	Own bool
 }
 
-// of is what a user of the provider may do.
-func (o *OIDC) of(p Principal, user string, groups []string) Principal {
+// principalOf is what a user of the provider may do.
+func (o *OIDC) principalOf(p Principal, user string, groups []string) Principal {
 	for _, g := range o.Groups {
 		if g.Group != AnyClient && !slices.Contains(groups, g.Group) {
 			continue
@@ -140,27 +140,27 @@ func (g *Gate) Who(r *http.Request) Principal {
 	case rules == nil:
 		return Principal{Why: "this server has no rules of access"}
 	case r.Header.Get("Authorization") != "" && g.Tokens != nil:
-		return g.bearer(rules, r)
+		return g.bearerOf(rules, r)
 	case r.TLS == nil:
-		return g.plain(rules, r)
+		return g.plainPrincipal(rules, r)
 	case len(r.TLS.PeerCertificates) == 0:
-		if p, ok := g.session(rules, r); ok {
+		if p, ok := g.sessionOf(rules, r); ok {
 			return p
 		}
 		return Principal{Why: "the request came without a certificate: show one (-client-cert and -client-key, or BURSAR_CLIENT_CERT and BURSAR_CLIENT_KEY), or send a token (BURSAR_TOKEN)"}
 	}
 	id, err := identity.Peer(*r.TLS)
 	if err == nil {
-		err = g.valid(r.TLS.PeerCertificates)
+		err = g.validateChain(r.TLS.PeerCertificates)
 	}
 	if err != nil {
 		return Principal{Why: err.Error(), Stale: true}
 	}
-	return g.owned(rules.Of(id))
+	return g.limitToOwner(rules.Of(id))
 }
 
-// owned gives a principal that is of a person the rows of that person.
-func (g *Gate) owned(p Principal) Principal {
+// limitToOwner gives a principal that is of a person the rows of that person.
+func (g *Gate) limitToOwner(p Principal) Principal {
 	if p.Person == "" {
 		return p
 	}
@@ -171,24 +171,24 @@ func (g *Gate) owned(p Principal) Principal {
 	return p
 }
 
-// plain returns who makes a request without TLS: the user at the other end of the
+// plainPrincipal returns who makes a request without TLS: the user at the other end of the
 // unix socket, who may do everything, the browser of a session, or just anyone.
-func (g *Gate) plain(rules *Rules, r *http.Request) Principal {
+func (g *Gate) plainPrincipal(rules *Rules, r *http.Request) Principal {
 	from, _ := splitHost(r.RemoteAddr)
 	p := Principal{Name: "plain at " + from, Why: "this address serves /health_check alone: on this machine, use the unix socket as root or as a member of the group bursar, or open the link that bursar login prints; from others, use a certificate; the configuration gives more by access.plain_role"}
-	user, local := local(r.Context())
+	user, local := localUser(r.Context())
 	if local {
 		p.Name = user + " at the socket"
 	}
 	if err := rules.Hosts.Check(r); err != nil {
-		return misdirected(p, err)
+		return misdirectedPrincipal(p, err)
 	}
 	p.Rights, p.Rows = rules.Plain, AllRows()
 	if local {
 		p.Rights = identity.Admin
-	} else if by, ok := g.Sessions.of(r); ok {
+	} else if by, ok := g.Sessions.sessionOf(r); ok {
 		p.Name, p.Rights = "a browser of "+by, p.Rights|sessionRights
-	} else if s, ok := g.session(rules, r); ok {
+	} else if s, ok := g.sessionOf(rules, r); ok {
 		s.Rights &= sessionRights // browsers show the cookie to other ports of this machine
 		return s
 	} else {
@@ -197,13 +197,13 @@ func (g *Gate) plain(rules *Rules, r *http.Request) Principal {
 	return p
 }
 
-// misdirected is who asks for a host that this node does not have.
-func misdirected(p Principal, err error) Principal {
+// misdirectedPrincipal is who asks for a host that this node does not have.
+func misdirectedPrincipal(p Principal, err error) Principal {
 	p.Why, p.Misdirected = err.Error()+": use the address of this node, or add the name to api.hosts of its configuration", true
 	return p
 }
 
-func (g *Gate) valid(chain []*x509.Certificate) error {
+func (g *Gate) validateChain(chain []*x509.Certificate) error {
 	if g.Certificates != nil {
 		return g.Certificates.Valid(chain)
 	}

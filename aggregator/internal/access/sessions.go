@@ -43,7 +43,7 @@ func (s *Sessions) Token(who string) (token string, end time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	token, end = rand.Text(), time.Now().Add(tokenTime)
-	s.tokens = keep(s.tokens, token, grant{who, end})
+	s.tokens = keepGrant(s.tokens, token, grant{who, end})
 	return token, end
 }
 
@@ -52,13 +52,13 @@ func (s *Sessions) Token(who string) (token string, end time.Time) {
 func (s *Sessions) Redeem(token, host string) (*http.Cookie, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	g, ok := s.tokens[hashed(token)]
-	delete(s.tokens, hashed(token))
+	g, ok := s.tokens[hashSecret(token)]
+	delete(s.tokens, hashSecret(token))
 	if !ok || time.Now().After(g.end) {
 		return nil, false
 	}
 	value := rand.Text()
-	s.open = keep(s.open, value, grant{g.by, time.Now().Add(sessionTime)})
+	s.open = keepGrant(s.open, value, grant{g.by, time.Now().Add(sessionTime)})
 	return &http.Cookie{ //nolint:gosec // not Secure: the listener is a plain one of this machine
 		Name: CookieName("session", host), Value: value, Path: "/", MaxAge: int(sessionTime / time.Second),
 		HttpOnly: true, SameSite: http.SameSiteLaxMode,
@@ -69,20 +69,20 @@ func (s *Sessions) Redeem(token, host string) (*http.Cookie, bool) {
 func (s *Sessions) End(text string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_, ok := s.open[hashed(text)]
-	delete(s.open, hashed(text))
+	_, ok := s.open[hashSecret(text)]
+	delete(s.open, hashSecret(text))
 	return ok
 }
 
-// of returns in whose name the session of a request was opened; false without one.
-func (s *Sessions) of(r *http.Request) (by string, ok bool) {
+// sessionOf returns in whose name the session of a request was opened; false without one.
+func (s *Sessions) sessionOf(r *http.Request) (by string, ok bool) {
 	cookie, err := r.Cookie(CookieName("session", r.Host))
 	if err != nil {
 		return "", false
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	g, ok := s.open[hashed(cookie.Value)]
+	g, ok := s.open[hashSecret(cookie.Value)]
 	return g.by, ok && time.Now().Before(g.end)
 }
 
@@ -93,11 +93,11 @@ func CookieName(purpose, host string) string {
 	return "bursar_" + purpose + "_" + port
 }
 
-func hashed(text string) secret { return sha256.Sum256([]byte(text)) }
+func hashSecret(text string) secret { return sha256.Sum256([]byte(text)) }
 
-// keep adds a grant, and takes away those that have ended, and the first to end when
+// keepGrant adds a grant, and takes away those that have ended, and the first to end when
 // there are too many.
-func keep(all map[secret]grant, text string, g grant) map[secret]grant {
+func keepGrant(all map[secret]grant, text string, g grant) map[secret]grant {
 	if all == nil {
 		all = map[secret]grant{}
 	}
@@ -113,6 +113,6 @@ func keep(all map[secret]grant, text string, g grant) map[secret]grant {
 	if len(all) >= maxSessions {
 		delete(all, first)
 	}
-	all[hashed(text)] = g
+	all[hashSecret(text)] = g
 	return all
 }

@@ -13,7 +13,7 @@ import (
 // QuarantineCount returns how many jobs are quarantined. The error is as that of
 // Figures.
 func (v *View) QuarantineCount() (uint64, error) {
-	if err := v.figures(); err != nil {
+	if err := v.requireFigures(); err != nil {
 		return 0, err
 	}
 	return v.view.Odd().Quarantined, nil
@@ -26,9 +26,9 @@ const keysAmong = 20_000
 // principal sees, sorted: not of all, so that it is quick.
 func (v *View) Keys(ctx context.Context) ([]string, error) {
 	seen := map[string]bool{}
-	err := v.newest(ctx, func(row *columns.Row) error {
+	err := v.newestRecords(ctx, func(row *columns.Row) error {
 		for key := range row.Record.Keys() {
-			add(seen, key)
+			addName(seen, key)
 		}
 		if len(seen) > 1000 {
 			return errEnough
@@ -62,33 +62,33 @@ func (v *View) Names(ctx context.Context, keys []string) (*Names, error) {
 	for _, key := range keys {
 		n.Values[key] = map[string]bool{}
 	}
-	return n, v.newest(ctx, func(row *columns.Row) error {
+	return n, v.newestRecords(ctx, func(row *columns.Row) error {
 		n.Records++
 		for key, list := range row.Record.Keys() {
-			add(n.Keys, key)
+			addName(n.Keys, key)
 			if values := n.Values[key]; values != nil {
 				for _, value := range list {
-					add(values, value)
+					addName(values, value)
 				}
 			}
 		}
 		for i := range row.Record.Components {
-			add(n.Components, row.Record.Components[i].Name)
+			addName(n.Components, row.Record.Components[i].Name)
 		}
 		return nil
 	})
 }
 
-// add keeps a name that is lent.
-func add(set map[string]bool, name string) {
+// addName keeps a name that is lent.
+func addName(set map[string]bool, name string) {
 	if !set[name] {
 		set[strings.Clone(name)] = true
 	}
 }
 
-// newest calls yield with the newest records, in the order of their changes, until it
+// newestRecords calls yield with the newest records, in the order of their changes, until it
 // returns errEnough. What it lends is valid until yield returns.
-func (v *View) newest(ctx context.Context, yield func(*columns.Row) error) error {
+func (v *View) newestRecords(ctx context.Context, yield func(*columns.Row) error) error {
 	q := store.Query{Order: store.BySeq, Lent: true}
 	if seq := v.Seq(); seq > keysAmong {
 		q.After = seq - keysAmong

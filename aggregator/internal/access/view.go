@@ -52,27 +52,27 @@ func (r Reader) Usage(ctx context.Context, p Principal, q usage.Question) (*usag
 	}
 	view, err := r.Source.Read(ctx) // what was acknowledged before is here now
 	if err != nil {
-		return nil, unavailable(err)
+		return nil, unavailableError(err)
 	}
 	if err := view.Close(); err != nil {
 		return nil, err
 	}
-	q.Where.Allowed = p.Rows.allowed()
+	q.Where.Allowed = p.Rows.allowedTests()
 	answer, err := r.Usages.Answer(ctx, q)
 	if errors.Is(err, store.ErrClosed) {
-		err = unavailable(err)
+		err = unavailableError(err)
 	}
 	return answer, err
 }
 
-func unavailable(err error) error { return fmt.Errorf("%w: %w", ErrUnavailable, err) }
+func unavailableError(err error) error { return fmt.Errorf("%w: %w", ErrUnavailable, err) }
 
 // Read returns what p may see of the store now. The caller closes it. The error wraps
 // [ErrUnavailable].
 func (r Reader) Read(ctx context.Context, p Principal) (*View, error) {
 	view, err := r.Source.Read(ctx)
 	if err != nil {
-		return nil, unavailable(err)
+		return nil, unavailableError(err)
 	}
 	v := NewView(view, p)
 	v.reaches = r.Reaches
@@ -110,18 +110,18 @@ func (v *View) Hash() store.Hash { return v.view.Hash() }
 // Cluster returns the cluster's id and version.
 func (v *View) Cluster() (id string, version uint32) { return v.view.Cluster() }
 
-// rows returns an error when the principal reads no records.
-func (v *View) rows() error {
+// requireRows returns an error when the principal reads no records.
+func (v *View) requireRows() error {
 	if !v.who.May(identity.Read) {
 		return ErrDenied
 	}
 	return nil
 }
 
-// whole returns an error when the principal does not see what is about all
+// requireWhole returns an error when the principal does not see what is about all
 // records.
-func (v *View) whole() error {
-	if err := v.rows(); err != nil {
+func (v *View) requireWhole() error {
+	if err := v.requireRows(); err != nil {
 		return err
 	}
 	if !v.who.Rows.All() {
@@ -132,30 +132,30 @@ func (v *View) whole() error {
 
 // Whole returns an error when the principal does not see all records: what is about
 // all of them is not for it.
-func (v *View) Whole() error { return v.whole() }
+func (v *View) Whole() error { return v.requireWhole() }
 
-// figures returns an error when the principal sees no figures of the whole.
-func (v *View) figures() error {
+// requireFigures returns an error when the principal sees no figures of the whole.
+func (v *View) requireFigures() error {
 	if v.who.May(identity.Monitor) {
 		return nil
 	}
-	return v.whole()
+	return v.requireWhole()
 }
 
 // MayFigures returns the error that figures of the whole would come with for the
 // principal: [ErrRows] or [ErrDenied], or none. It reads nothing.
-func (v *View) MayFigures() error { return v.figures() }
+func (v *View) MayFigures() error { return v.requireFigures() }
 
 // Count returns how many records are shown to the principal.
 func (v *View) Count(ctx context.Context) (uint64, error) {
-	if v.figures() == nil {
+	if v.requireFigures() == nil {
 		return v.view.Count(), nil
 	}
-	if err := v.rows(); err != nil {
+	if err := v.requireRows(); err != nil {
 		return 0, err
 	}
 	var n uint64
-	err := v.view.Scan(ctx, store.Query{Allowed: v.who.Rows.allowed()},
+	err := v.view.Scan(ctx, store.Query{Allowed: v.who.Rows.allowedTests()},
 		func(_ *columns.Block, m columns.Mask) error { n += uint64(m.Count()); return nil },
 		func(*columns.Row) error { n++; return nil })
 	return n, err
@@ -163,7 +163,7 @@ func (v *View) Count(ctx context.Context) (uint64, error) {
 
 // Archives returns the archives, as [store.View.Archives] does.
 func (v *View) Archives() ([]store.Archive, error) {
-	if err := v.figures(); err != nil {
+	if err := v.requireFigures(); err != nil {
 		return nil, err
 	}
 	return v.view.Archives(), nil
@@ -174,11 +174,11 @@ func (v *View) ArchivesOf(q *store.Query) []string { return v.view.ArchivesOf(q)
 
 // Get returns the row that is shown under the id; false when none is.
 func (v *View) Get(id string) (columns.Row, bool, error) {
-	if err := v.rows(); err != nil {
+	if err := v.requireRows(); err != nil {
 		return columns.Row{}, false, err
 	}
 	row, ok, err := v.view.Get(id)
-	if err != nil || !ok || !v.who.Rows.has(row.Record.Meta) {
+	if err != nil || !ok || !v.who.Rows.hasMeta(row.Record.Meta) {
 		return columns.Row{}, false, err
 	}
 	return row, true, nil
@@ -188,28 +188,28 @@ func (v *View) Get(id string) (columns.Row, bool, error) {
 // that holds nothing. With a row filter an id is known when its shown record
 // passes, and of its entry only the holdings remain that pass too.
 func (v *View) Entry(id string) (record.Entry, error) {
-	if err := v.rows(); err != nil {
+	if err := v.requireRows(); err != nil {
 		return record.Entry{ID: id}, err
 	}
 	e, err := v.view.Entry(id)
-	if err != nil || v.cut(&e) {
+	if err != nil || v.cutEntry(&e) {
 		return e, err
 	}
 	return record.Entry{ID: id}, nil
 }
 
-// cut takes out of an entry what the principal does not see; false when nothing
+// cutEntry takes out of an entry what the principal does not see; false when nothing
 // may remain of it.
-func (v *View) cut(e *record.Entry) bool {
+func (v *View) cutEntry(e *record.Entry) bool {
 	if v.who.Rows.All() {
 		return true
 	}
-	if shown := e.Shown(); shown == nil || !v.who.Rows.has(shown.Meta) {
+	if shown := e.Shown(); shown == nil || !v.who.Rows.hasMeta(shown.Meta) {
 		return false
 	}
 	var seen []record.Holding
 	for i := range e.Holdings {
-		if r := e.Holdings[i].Shown(); r != nil && v.who.Rows.has(r.Meta) {
+		if r := e.Holdings[i].Shown(); r != nil && v.who.Rows.hasMeta(r.Meta) {
 			seen = append(seen, e.Holdings[i])
 		}
 	}
@@ -222,16 +222,16 @@ func (v *View) cut(e *record.Entry) bool {
 // it may see is a tombstone, as far as the store still knows what it was; see
 // DESIGN.md.
 func (v *View) Query(ctx context.Context, q store.Query, yield func(*columns.Row) error) error {
-	if err := v.rows(); err != nil {
+	if err := v.requireRows(); err != nil {
 		return err
 	}
 	if v.who.Rows.All() {
 		return v.view.Query(ctx, q, yield)
 	}
 	if q.Tombstones {
-		return v.feed(ctx, q, yield)
+		return v.feedQuery(ctx, q, yield)
 	}
-	q.Allowed = v.who.Rows.allowed()
+	q.Allowed = v.who.Rows.allowedTests()
 	return v.view.Query(ctx, q, yield)
 }
 
@@ -239,7 +239,7 @@ func (v *View) Query(ctx context.Context, q store.Query, yield func(*columns.Row
 // details before its conditions on meta and the principal's row filter look at them. The
 // query's Tombstones and Details do not count.
 func (v *View) QueryWhole(ctx context.Context, q store.Query, details *store.Details, yield func(*columns.Row) error) error {
-	if err := v.rows(); err != nil {
+	if err := v.requireRows(); err != nil {
 		return err
 	}
 	meta, limit := q.Meta, q.Limit
@@ -250,7 +250,7 @@ func (v *View) QueryWhole(ctx context.Context, q store.Query, details *store.Det
 	n := 0
 	err := v.view.Query(ctx, q, func(row *columns.Row) error {
 		whole, err := details.Whole(ctx, row)
-		if err != nil || !store.Match(meta, &whole.Record) || !v.who.Rows.has(whole.Record.Meta) {
+		if err != nil || !store.Match(meta, &whole.Record) || !v.who.Rows.hasMeta(whole.Record.Meta) {
 			return err
 		}
 		if err := yield(&whole); err != nil {
@@ -283,7 +283,7 @@ func (v *View) OpenRecords(ctx context.Context, yield func(*columns.Row) error) 
 
 // MetaCounts returns how many records have each value of the key.
 func (v *View) MetaCounts(ctx context.Context, key string) (map[string]uint64, error) {
-	if err := v.figures(); err != nil {
+	if err := v.requireFigures(); err != nil {
 		return nil, err
 	}
 	return v.view.MetaCounts(ctx, key)
@@ -291,11 +291,11 @@ func (v *View) MetaCounts(ctx context.Context, key string) (map[string]uint64, e
 
 // Conflicts calls yield with the entries whose origins are in conflict, by id.
 func (v *View) Conflicts(yield func(*record.Entry) error) error {
-	if err := v.rows(); err != nil {
+	if err := v.requireRows(); err != nil {
 		return err
 	}
 	return v.view.Conflicts(func(e *record.Entry) error {
-		if !v.cut(e) || !e.Conflict() {
+		if !v.cutEntry(e) || !e.Conflict() {
 			return nil
 		}
 		return yield(e)
@@ -305,7 +305,7 @@ func (v *View) Conflicts(yield func(*record.Entry) error) error {
 // WaitingStops calls yield with the entries that have a stop without a body. A
 // stop has no meta: the error is [ErrRows] for who sees some of the records only.
 func (v *View) WaitingStops(yield func(*record.Entry) error) error {
-	if err := v.whole(); err != nil {
+	if err := v.requireWhole(); err != nil {
 		return err
 	}
 	return v.view.WaitingStops(yield)
@@ -314,7 +314,7 @@ func (v *View) WaitingStops(yield func(*record.Entry) error) error {
 // Held calls yield with the entries of which more is held than is shown, by id. The
 // error is as that of WaitingStops.
 func (v *View) Held(yield func(*record.Entry) error) error {
-	if err := v.whole(); err != nil {
+	if err := v.requireWhole(); err != nil {
 		return err
 	}
 	return v.view.Held(yield)
@@ -323,7 +323,7 @@ func (v *View) Held(yield func(*record.Entry) error) error {
 // Quarantine calls yield with every quarantined job. Raw input has no meta: the
 // error is [ErrRows] for who sees some of the records only.
 func (v *View) Quarantine(yield func(*store.Quarantined) error) error {
-	if err := v.whole(); err != nil {
+	if err := v.requireWhole(); err != nil {
 		return err
 	}
 	return v.view.Quarantine(yield)
@@ -332,7 +332,7 @@ func (v *View) Quarantine(yield func(*store.Quarantined) error) error {
 // Quarantined returns one quarantined job; false when there is none. The error is
 // [ErrRows] as for Quarantine.
 func (v *View) Quarantined(source record.Origin, id string) (store.Quarantined, bool, error) {
-	if err := v.whole(); err != nil {
+	if err := v.requireWhole(); err != nil {
 		return store.Quarantined{}, false, err
 	}
 	return v.view.Quarantined(source, id)
@@ -341,7 +341,7 @@ func (v *View) Quarantined(source record.Origin, id string) (store.Quarantined, 
 // Gaps returns what the agents could not hand over, by source. The error is as
 // that of Figures.
 func (v *View) Gaps() ([]store.Gap, error) {
-	if err := v.figures(); err != nil {
+	if err := v.requireFigures(); err != nil {
 		return nil, err
 	}
 	return v.view.Gaps()
@@ -353,7 +353,7 @@ type Figures struct{ Conflicts, Waiting, Quarantined int }
 // Figures says how much is odd in the whole store; it reads nothing. The error is [ErrRows] for who
 // sees some of the records only and does not monitor.
 func (v *View) Figures() (f Figures, err error) {
-	if err := v.figures(); err != nil {
+	if err := v.requireFigures(); err != nil {
 		return f, err
 	}
 	odd := v.view.Odd()
@@ -363,7 +363,7 @@ func (v *View) Figures() (f Figures, err error) {
 // QuarantinedOf returns how many jobs of a source are quarantined, of which Figures has the
 // sum. The error is as that of Figures.
 func (v *View) QuarantinedOf(source record.Origin) (uint64, error) {
-	if err := v.figures(); err != nil {
+	if err := v.requireFigures(); err != nil {
 		return 0, err
 	}
 	return v.view.QuarantinedOf(source), nil
@@ -372,7 +372,7 @@ func (v *View) QuarantinedOf(source record.Origin) (uint64, error) {
 // Agents returns the cursors of all agents that were ever pulled, by name. The
 // error is as that of Figures.
 func (v *View) Agents() ([]store.Cursor, error) {
-	if err := v.figures(); err != nil {
+	if err := v.requireFigures(); err != nil {
 		return nil, err
 	}
 	return v.view.Agents()
@@ -381,7 +381,7 @@ func (v *View) Agents() ([]store.Cursor, error) {
 // Counters returns what became of the writes of every source. The error is as
 // that of Figures.
 func (v *View) Counters() ([]store.SourceCounts, error) {
-	if err := v.figures(); err != nil {
+	if err := v.requireFigures(); err != nil {
 		return nil, err
 	}
 	return v.view.Counters()
@@ -390,7 +390,7 @@ func (v *View) Counters() ([]store.SourceCounts, error) {
 // Document returns a value of [store.DocumentCommand]; nil and false when there
 // is none. Documents are the daemon's own.
 func (v *View) Document(space, key string) ([]byte, bool, error) {
-	if err := v.figures(); err != nil {
+	if err := v.requireFigures(); err != nil {
 		return nil, false, err
 	}
 	return v.view.Document(space, key)
@@ -398,7 +398,7 @@ func (v *View) Document(space, key string) ([]byte, bool, error) {
 
 // Documents calls yield with the values of a space, as [store.View.Documents].
 func (v *View) Documents(space, prefix string, yield func(store.Document) error) error {
-	if err := v.figures(); err != nil {
+	if err := v.requireFigures(); err != nil {
 		return err
 	}
 	return v.view.Documents(space, prefix, yield)
