@@ -50,7 +50,7 @@ type Meta struct {
 	Bytes int64 `json:"bytes"`
 }
 
-func (m *Meta) validate() error {
+func (m *Meta) validateMeta() error {
 	switch {
 	case m.Format == 0:
 		return fmt.Errorf("%s has no format", image.MetaName)

@@ -22,7 +22,7 @@ type oneFrame struct {
 
 func newOneFrame(r io.Reader) *oneFrame {
 	f := &oneFrame{r: r}
-	f.part = f.begin
+	f.part = f.readMagic
 	return f
 }
 
@@ -45,24 +45,24 @@ func (f *oneFrame) Read(p []byte) (int, error) {
 		n, err := f.r.Read(p[:min(int64(len(p)), f.left)])
 		f.left -= int64(n)
 		f.n += int64(n)
-		return n, short(err)
+		return n, asTruncated(err)
 	}
 	return 0, f.err
 }
 
-// short makes of an end in the middle what it is.
-func short(err error) error {
+// asTruncated makes of an end in the middle what it is.
+func asTruncated(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF
 	}
 	return err
 }
 
-// take reads n bytes that are handed on.
-func (f *oneFrame) take(n int) ([]byte, error) {
+// takeBytes reads n bytes that are handed on.
+func (f *oneFrame) takeBytes(n int) ([]byte, error) {
 	b := make([]byte, n)
 	if _, err := io.ReadFull(f.r, b); err != nil {
-		return nil, short(err)
+		return nil, asTruncated(err)
 	}
 	f.head = append(f.head, b...)
 	return b, nil
@@ -70,9 +70,9 @@ func (f *oneFrame) take(n int) ([]byte, error) {
 
 const magic = 0xFD2FB528
 
-// begin reads the magic number and the header.
-func (f *oneFrame) begin() error {
-	b, err := f.take(5)
+// readMagic reads the magic number and the header.
+func (f *oneFrame) readMagic() error {
+	b, err := f.takeBytes(5)
 	if err != nil {
 		return err
 	}
@@ -90,14 +90,14 @@ func (f *oneFrame) begin() error {
 		size++ // the window
 	}
 	f.check = int64(flags>>2&1) * 4
-	f.part = f.block
-	_, err = f.take(size + []int{0, 1, 2, 4}[flags&3])
+	f.part = f.readBlockHeader
+	_, err = f.takeBytes(size + []int{0, 1, 2, 4}[flags&3])
 	return err
 }
 
-// block reads the header of a block.
-func (f *oneFrame) block() error {
-	b, err := f.take(3)
+// readBlockHeader reads the header of a block.
+func (f *oneFrame) readBlockHeader() error {
+	b, err := f.takeBytes(3)
 	if err != nil {
 		return err
 	}

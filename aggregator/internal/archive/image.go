@@ -66,7 +66,7 @@ func (s *Archiver) Image() (*Image, error) {
 	m := &Image{dir: parent}
 	state := filepath.Join(parent, "state")
 	if err = s.Store.Checkpoint(state); err == nil {
-		m.Meta, err = describe(state)
+		m.Meta, err = readImageMeta(state)
 	}
 	if err == nil && m.Meta.Index < least {
 		err = fmt.Errorf("%w: it ends at index %d, and the store was at %d before: its files cannot be read back", ErrState, m.Meta.Index, least)
@@ -78,8 +78,8 @@ func (s *Archiver) Image() (*Image, error) {
 	return m, nil
 }
 
-// describe reads what the image in dir holds.
-func describe(dir string) (Meta, error) {
+// readImageMeta reads what the image in dir holds.
+func readImageMeta(dir string) (Meta, error) {
 	image, err := store.OpenImage(dir)
 	if err != nil {
 		return Meta{}, err
@@ -129,20 +129,20 @@ func (s *Archiver) Take(ctx context.Context, r io.Reader, approve func(Meta) err
 		return nil, fmt.Errorf("backup: %w", err)
 	}
 	t := &Taken{parent: parent, Dir: filepath.Join(parent, "state")}
-	if err := s.take(ctx, r, approve, t); err != nil {
+	if err := s.takeArchive(ctx, r, approve, t); err != nil {
 		return nil, errors.Join(err, t.Close())
 	}
 	return t, nil
 }
 
-func (s *Archiver) take(ctx context.Context, r io.Reader, approve func(Meta) error, t *Taken) (err error) {
+func (s *Archiver) takeArchive(ctx context.Context, r io.Reader, approve func(Meta) error, t *Taken) (err error) {
 	fits := func(m Meta) error {
 		if approve != nil {
 			if err := approve(m); err != nil {
 				return err
 			}
 		}
-		return s.room(m)
+		return s.checkRoom(m)
 	}
 	if t.Meta, err = Unpack(reading{ctx, r}, t.Dir, fits); err != nil {
 		return fmt.Errorf("backup: %w", err)
@@ -151,8 +151,8 @@ func (s *Archiver) take(ctx context.Context, r io.Reader, approve func(Meta) err
 	if err != nil {
 		return fmt.Errorf("backup: %w", err)
 	}
-	t.Life = life.next(&t.Meta, s.Now())
-	if err := t.Life.begin(t.Dir); err != nil {
+	t.Life = life.nextIncarnation(&t.Meta, s.Now())
+	if err := t.Life.beginIn(t.Dir); err != nil {
 		return fmt.Errorf("backup: %w", err)
 	}
 	return nil
@@ -161,8 +161,8 @@ func (s *Archiver) take(ctx context.Context, r io.Reader, approve func(Meta) err
 // ErrNoSpace says that the disk has too little space for the archive.
 var ErrNoSpace = errors.New("too little space on the disk")
 
-// room refuses what does not fit.
-func (s *Archiver) room(m Meta) error {
+// checkRoom refuses what does not fit.
+func (s *Archiver) checkRoom(m Meta) error {
 	if s.Free == nil {
 		return nil
 	}
@@ -204,7 +204,7 @@ func CheckImage(ctx context.Context, dir string, meta Meta) (life Incarnation, e
 	if err != nil {
 		return life, fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
-	if what := meta.differs(&got); what != "" {
+	if what := meta.differenceTo(&got); what != "" {
 		return life, fmt.Errorf("%w: meta.json says %s, and the store in it something else", ErrDamaged, what)
 	}
 	wrong, err := image.Check(ctx)
@@ -217,8 +217,8 @@ func CheckImage(ctx context.Context, dir string, meta Meta) (life Incarnation, e
 	return ReadIncarnation(image)
 }
 
-// differs names what the archive says of the store and is not so.
-func (m *Meta) differs(got *Meta) string {
+// differenceTo names what the archive says of the store and is not so.
+func (m *Meta) differenceTo(got *Meta) string {
 	switch {
 	case m.Cluster != got.Cluster:
 		return fmt.Sprintf("cluster %q", m.Cluster)

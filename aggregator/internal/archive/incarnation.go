@@ -34,8 +34,8 @@ type Incarnation struct {
 	Restored time.Time `json:"restored"`
 }
 
-// next is the incarnation that a restore of the archive begins.
-func (i Incarnation) next(m *Meta, now time.Time) Incarnation {
+// nextIncarnation is the incarnation that a restore of the archive begins.
+func (i Incarnation) nextIncarnation(m *Meta, now time.Time) Incarnation {
 	return Incarnation{
 		Format: incarnationFormat, ID: rand.Text(), Restores: i.Restores + 1,
 		From: m.Index, Hash: m.Hash, Made: m.Made, Restored: now.UTC().Truncate(time.Millisecond),
@@ -71,8 +71,8 @@ func decodeIncarnation(raw []byte) (i Incarnation, err error) {
 	return i, nil
 }
 
-// command is what makes i the incarnation of a state.
-func (i Incarnation) command() (store.Command, error) {
+// asCommand is what makes i the incarnation of a state.
+func (i Incarnation) asCommand() (store.Command, error) {
 	raw, err := json.Marshal(i)
 	if err != nil {
 		return nil, err
@@ -80,9 +80,9 @@ func (i Incarnation) command() (store.Command, error) {
 	return &store.DocumentCommand{Sets: []store.Document{{Space: incarnationSpace, Key: incarnationKey, Value: raw}}}, nil
 }
 
-// begin makes i the incarnation of the image in dir.
-func (i Incarnation) begin(dir string) error {
-	cmd, err := i.command()
+// beginIn makes i the incarnation of the image in dir.
+func (i Incarnation) beginIn(dir string) error {
+	cmd, err := i.asCommand()
 	if err != nil {
 		return err
 	}

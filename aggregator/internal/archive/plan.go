@@ -35,8 +35,8 @@ const (
 	clusterPart = 8
 )
 
-// family is how the names of a node's archives of one cluster begin.
-func family(node, cluster string) string {
+// archiveFamily is how the names of a node's archives of one cluster begin.
+func archiveFamily(node, cluster string) string {
 	short := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' {
 			return r
@@ -47,7 +47,7 @@ func family(node, cluster string) string {
 }
 
 func nameOf(node, cluster string, made time.Time) string {
-	return family(node, cluster) + made.UTC().Format(nameTime) + nameSuffix
+	return archiveFamily(node, cluster) + made.UTC().Format(nameTime) + nameSuffix
 }
 
 // kept is an archive in the directory of a plan.
@@ -92,9 +92,9 @@ func sweepTemporary(dir, node string) error {
 	return errors.Join(errs...)
 }
 
-// thin removes all archives of a family but the newest keep. The one at path is
+// removeOlder removes all archives of a family but the newest keep. The one at path is
 // never removed, whatever the clock was when the others were made.
-func thin(dir, family, path string, keep int) error {
+func removeOlder(dir, family, path string, keep int) error {
 	list, err := listKept(dir, family)
 	if err != nil {
 		return err
@@ -107,8 +107,8 @@ func thin(dir, family, path string, keep int) error {
 	return errors.Join(errs...)
 }
 
-// remedy is what to do first about a backup that failed.
-func remedy(p Plan, err error) string {
+// remedyForFailure is what to do first about a backup that failed.
+func remedyForFailure(p Plan, err error) string {
 	switch {
 	case errors.Is(err, ErrNoSpace), errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		return "df -h " + p.Dir

@@ -19,21 +19,21 @@ import (
 // An error wraps [ErrDamaged] or [ErrFormat] and says where the archive is
 // wrong, or it is the one of r, approve or keep.
 func Read(r io.Reader, approve func(Meta) error, keep func(name string, size int64, content io.Reader) error) (Meta, error) {
-	in, err := open(r)
+	in, err := openReader(r)
 	if err != nil {
 		return Meta{}, err
 	}
 	defer in.z.Close()
-	meta, err := in.all(approve, keep)
+	meta, err := in.readAll(approve, keep)
 	if err != nil {
-		return Meta{}, in.damaged(err)
+		return Meta{}, in.damagedError(err)
 	}
 	return meta, nil
 }
 
 // ReadMeta reads what an archive says of itself, and no further.
 func ReadMeta(r io.Reader) (meta Meta, err error) {
-	in, err := open(r)
+	in, err := openReader(r)
 	if err != nil {
 		return meta, err
 	}
@@ -43,7 +43,7 @@ func ReadMeta(r io.Reader) (meta Meta, err error) {
 		meta, err = parseMeta(raw)
 	}
 	if err != nil {
-		return Meta{}, in.damaged(err)
+		return Meta{}, in.damagedError(err)
 	}
 	return meta, nil
 }
@@ -55,7 +55,7 @@ func parseMeta(raw []byte) (meta Meta, err error) {
 	if err := json.Unmarshal(raw, &meta); err != nil {
 		return meta, err
 	}
-	return meta, meta.validate()
+	return meta, meta.validateMeta()
 }
 
 // reader reads one archive.
@@ -80,7 +80,7 @@ func (s *source) Read(p []byte) (int, error) {
 	return n, err
 }
 
-func open(r io.Reader) (*reader, error) {
+func openReader(r io.Reader) (*reader, error) {
 	in := &reader{source: &source{r: r}}
 	in.frame = newOneFrame(in.source)
 	var err error
@@ -88,8 +88,8 @@ func open(r io.Reader) (*reader, error) {
 	return in, err
 }
 
-// damaged says where the archive is wrong.
-func (in *reader) damaged(err error) error {
+// damagedError says where the archive is wrong.
+func (in *reader) damagedError(err error) error {
 	if c, ok := errors.AsType[image.Caller](err); ok {
 		return c.Err
 	}
@@ -105,7 +105,7 @@ func (in *reader) damaged(err error) error {
 	return fmt.Errorf("%w: near byte %d: %w", ErrDamaged, in.frame.n, err)
 }
 
-func (in *reader) all(approve func(Meta) error, keep func(string, int64, io.Reader) error) (meta Meta, err error) {
+func (in *reader) readAll(approve func(Meta) error, keep func(string, int64, io.Reader) error) (meta Meta, err error) {
 	err = image.Read(in.z, func(raw []byte) (of image.Content, err error) {
 		if meta, err = parseMeta(raw); err != nil {
 			return of, err

@@ -96,9 +96,9 @@ func (s *Schedule) Status() Status {
 // [Schedule.Status], and tried again.
 func (s *Schedule) Run(ctx context.Context) error {
 	for {
-		pause, changed := s.next()
+		pause, changed := s.nextBackup()
 		if pause == 0 {
-			s.turn(ctx)
+			s.makeBackup(ctx)
 		}
 		if pause < 0 { // there is no plan
 			pause = lookEvery
@@ -115,9 +115,9 @@ func (s *Schedule) Run(ctx context.Context) error {
 	}
 }
 
-// next returns how long to wait, 0 when a backup is due, and what is closed when
+// nextBackup returns how long to wait, 0 when a backup is due, and what is closed when
 // the plan changes.
-func (s *Schedule) next() (time.Duration, <-chan struct{}) {
+func (s *Schedule) nextBackup() (time.Duration, <-chan struct{}) {
 	cluster := s.Cluster()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -132,7 +132,7 @@ func (s *Schedule) next() (time.Duration, <-chan struct{}) {
 	}
 	if !s.looked {
 		s.looked = true
-		s.find(cluster)
+		s.findNewest(cluster)
 	}
 	now := s.Archiver.Now()
 	due := s.retry
@@ -142,15 +142,15 @@ func (s *Schedule) next() (time.Duration, <-chan struct{}) {
 	return max(0, due.Sub(now)), s.changed
 }
 
-// find looks for the newest archive that an earlier process has made. s.mu is
+// findNewest looks for the newest archive that an earlier process has made. s.mu is
 // held.
-func (s *Schedule) find(cluster string) {
-	list, err := listKept(s.status.Plan.Dir, family(s.Archiver.Node, cluster))
+func (s *Schedule) findNewest(cluster string) {
+	list, err := listKept(s.status.Plan.Dir, archiveFamily(s.Archiver.Node, cluster))
 	if err != nil {
 		return // the backup that is due then says so
 	}
 	for _, k := range list {
-		meta, size, err := peek(k.path)
+		meta, size, err := peekMeta(k.path)
 		if err != nil || meta.Cluster != cluster {
 			s.Log.Warn("an archive does not read and does not count as a backup", "file", k.path, "error", err)
 			continue
@@ -160,8 +160,8 @@ func (s *Schedule) find(cluster string) {
 	}
 }
 
-// peek reads what an archive says of itself.
-func peek(path string) (meta Meta, size int64, err error) {
+// peekMeta reads what an archive says of itself.
+func peekMeta(path string) (meta Meta, size int64, err error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return meta, 0, err
@@ -175,10 +175,10 @@ func peek(path string) (meta Meta, size int64, err error) {
 	return meta, info.Size(), err
 }
 
-// turn makes a backup and notes how it went.
-func (s *Schedule) turn(ctx context.Context) {
+// makeBackup makes a backup and notes how it went.
+func (s *Schedule) makeBackup(ctx context.Context) {
 	plan, began := s.Status().Plan, time.Now()
-	meta, path, size, err := s.archive(ctx, plan)
+	meta, path, size, err := s.writeArchive(ctx, plan)
 	took := time.Since(began)
 	if ctx.Err() != nil {
 		return
@@ -193,14 +193,14 @@ func (s *Schedule) turn(ctx context.Context) {
 		s.Log.Info("backup made and verified", "file", path, "bytes", size, "records", meta.Records, "index", meta.Index, "took", took.Round(time.Millisecond))
 	}
 	now := s.Archiver.Now()
-	if s.patient(now, err) {
+	if s.isPatient(now, err) {
 		return
 	}
 	if err == nil {
 		s.status.Err, s.status.Remedy, s.status.Failing, s.retry = nil, "", time.Time{}, time.Time{}
 		return
 	}
-	s.status.Err, s.status.Remedy = err, remedy(plan, err)
+	s.status.Err, s.status.Remedy = err, remedyForFailure(plan, err)
 	if s.status.Failures++; s.status.Failing.IsZero() {
 		s.status.Failing = now
 	}
@@ -214,9 +214,9 @@ type notReady struct{ error }
 // Unwrap returns the reason.
 func (n notReady) Unwrap() error { return n.error }
 
-// patient reports whether err is one that passes by itself and is young. s.mu is
+// isPatient reports whether err is one that passes by itself and is young. s.mu is
 // held.
-func (s *Schedule) patient(now time.Time, err error) bool {
+func (s *Schedule) isPatient(now time.Time, err error) bool {
 	if _, ok := errors.AsType[notReady](err); !ok {
 		s.waits = time.Time{}
 		return false
@@ -231,9 +231,9 @@ func (s *Schedule) patient(now time.Time, err error) bool {
 	return true
 }
 
-// archive makes an archive, verifies it, and removes old ones. The path is "" when
+// writeArchive makes an archive, verifies it, and removes old ones. The path is "" when
 // there is no new one.
-func (s *Schedule) archive(ctx context.Context, p Plan) (meta Meta, path string, size int64, err error) {
+func (s *Schedule) writeArchive(ctx context.Context, p Plan) (meta Meta, path string, size int64, err error) {
 	if err := sweepTemporary(p.Dir, s.Archiver.Node); err != nil {
 		return meta, "", 0, fmt.Errorf("the directory of the backups: %w", err)
 	}
@@ -246,25 +246,25 @@ func (s *Schedule) archive(ctx context.Context, p Plan) (meta Meta, path string,
 	}
 	meta = image.Meta
 	path = filepath.Join(p.Dir, nameOf(s.Archiver.Node, meta.Cluster, meta.Made))
-	size, err = s.put(ctx, image, path)
+	size, err = s.putArchive(ctx, image, path)
 	if err = errors.Join(err, image.Close()); err != nil {
 		return meta, "", 0, err
 	}
-	if err := thin(p.Dir, family(s.Archiver.Node, meta.Cluster), path, p.Keep); err != nil {
+	if err := removeOlder(p.Dir, archiveFamily(s.Archiver.Node, meta.Cluster), path, p.Keep); err != nil {
 		return meta, path, size, fmt.Errorf("remove old backups: %w", err)
 	}
 	return meta, path, size, nil
 }
 
-// put writes the archive beside its name, verifies it, and puts it in its place.
-func (s *Schedule) put(ctx context.Context, image *Image, path string) (size int64, err error) {
-	if err := s.room(image, filepath.Dir(path)); err != nil {
+// putArchive writes the archive beside its name, verifies it, and puts it in its place.
+func (s *Schedule) putArchive(ctx context.Context, image *Image, path string) (size int64, err error) {
+	if err := s.checkRoom(image, filepath.Dir(path)); err != nil {
 		return 0, err
 	}
 	tmp := path + temporary
-	size, err = write(ctx, image, tmp)
+	size, err = writeImage(ctx, image, tmp)
 	if err == nil {
-		err = s.verify(ctx, image, tmp)
+		err = s.verifyArchive(ctx, image, tmp)
 	}
 	if err == nil {
 		err = os.Rename(tmp, path)
@@ -278,12 +278,12 @@ func (s *Schedule) put(ctx context.Context, image *Image, path string) (size int
 	return size, durable.SyncDir(filepath.Dir(path))
 }
 
-// room refuses an archive that may not fit; it is never larger than the image.
-func (s *Schedule) room(image *Image, dir string) error {
+// checkRoom refuses an archive that may not fit; it is never larger than the image.
+func (s *Schedule) checkRoom(image *Image, dir string) error {
 	if s.Room == nil {
 		return nil
 	}
-	need, err := image.size()
+	need, err := image.filesSize()
 	if err != nil {
 		return err
 	}
@@ -294,8 +294,8 @@ func (s *Schedule) room(image *Image, dir string) error {
 	return err
 }
 
-// write writes the archive to path and syncs it.
-func write(ctx context.Context, image *Image, path string) (size int64, err error) {
+// writeImage writes the archive to path and syncs it.
+func writeImage(ctx context.Context, image *Image, path string) (size int64, err error) {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return 0, err
@@ -329,9 +329,9 @@ func (w writing) Write(p []byte) (int, error) {
 	return w.w.Write(p)
 }
 
-// verify reads the archive back to its last byte, and derives everything again that
+// verifyArchive reads the archive back to its last byte, and derives everything again that
 // can be derived from the image that it was made of.
-func (s *Schedule) verify(ctx context.Context, image *Image, path string) error {
+func (s *Schedule) verifyArchive(ctx context.Context, image *Image, path string) error {
 	f, err := os.Open(path)
 	if err != nil {
 		return err
@@ -341,7 +341,7 @@ func (s *Schedule) verify(ctx context.Context, image *Image, path string) error 
 	if err != nil {
 		return fmt.Errorf("the backup that was just written does not read back: %s: %w", path, err)
 	}
-	if what := image.Meta.differs(&meta); what != "" {
+	if what := image.Meta.differenceTo(&meta); what != "" {
 		return fmt.Errorf("the backup that was just written is another one: %w: %s is not in %s", ErrDamaged, what, path)
 	}
 	if _, err := CheckImage(ctx, filepath.Join(image.dir, "state"), image.Meta); err != nil {

@@ -36,8 +36,8 @@ func Write(w io.Writer, dir string, meta Meta) error {
 	return errors.Join(err, z.Close())
 }
 
-// size returns how large the files of the image are together.
-func (m *Image) size() (int64, error) {
+// filesSize returns how large the files of the image are together.
+func (m *Image) filesSize() (int64, error) {
 	files, err := image.List(filepath.Join(m.dir, "state"))
 	return image.Bytes(files), err
 }
