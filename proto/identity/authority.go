@@ -46,10 +46,10 @@ func (a *Authority) Secret() ([]byte, error) { return os.ReadFile(filepath.Join(
 // Sign makes a certificate for the key of a certificate signing request. Of the request
 // only the key counts: req says for whom the certificate is.
 func (a *Authority) Sign(csr *x509.CertificateRequest, req Request, now time.Time) (certificate []byte, err error) {
-	if err := req.check(); err != nil {
+	if err := req.checkRequest(); err != nil {
 		return nil, err
 	}
-	der, err := sign(leaf(req, a.cert, now), a.cert, csr.PublicKey, a.key)
+	der, err := signCertificate(leafTemplate(req, a.cert, now), a.cert, csr.PublicKey, a.key)
 	if err != nil {
 		return nil, err
 	}

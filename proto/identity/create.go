@@ -46,7 +46,7 @@ func CreateCA(dir, name string, lifetime time.Duration, now time.Time) (Files, e
 		MaxPathLenZero:        true,
 		KeyUsage:              x509.KeyUsageCertSign | x509.KeyUsageCRLSign,
 	}
-	return files, create(template, nil, nil, files)
+	return files, createCertificate(template, nil, nil, files)
 }
 
 // Request says what certificate [CreateCert] makes.
@@ -66,17 +66,17 @@ func CreateCert(caDir, dir string, req Request, now time.Time) (Files, error) {
 		Cert: filepath.Join(dir, req.Identity.Name+".pem"),
 		Key:  filepath.Join(dir, req.Identity.Name+".key"),
 	}
-	if err := req.check(); err != nil {
+	if err := req.checkRequest(); err != nil {
 		return files, err
 	}
 	ca, key, err := readCA(caDir)
 	if err != nil {
 		return files, err
 	}
-	return files, create(leaf(req, ca, now), ca, key, files)
+	return files, createCertificate(leafTemplate(req, ca, now), ca, key, files)
 }
 
-func (req *Request) check() error {
+func (req *Request) checkRequest() error {
 	if err := CheckName(req.Identity.Name); err != nil {
 		return err
 	}
@@ -86,7 +86,7 @@ func (req *Request) check() error {
 	return nil
 }
 
-func leaf(req Request, ca *x509.Certificate, now time.Time) *x509.Certificate {
+func leafTemplate(req Request, ca *x509.Certificate, now time.Time) *x509.Certificate {
 	end := now.Add(cmp.Or(req.Lifetime, LifetimeCert))
 	if end.After(ca.NotAfter) {
 		end = ca.NotAfter
@@ -148,9 +148,9 @@ func readPEM(path, kind string) ([]byte, error) {
 	return block.Bytes, nil
 }
 
-// create makes a key and signs template with the parent, or with itself when
+// createCertificate makes a key and signs template with the parent, or with itself when
 // there is none, and writes both.
-func create(template, parent *x509.Certificate, signer *ecdsa.PrivateKey, files Files) error {
+func createCertificate(template, parent *x509.Certificate, signer *ecdsa.PrivateKey, files Files) error {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return err
@@ -158,7 +158,7 @@ func create(template, parent *x509.Certificate, signer *ecdsa.PrivateKey, files 
 	if parent == nil {
 		parent, signer = template, key
 	}
-	cert, err := sign(template, parent, key.Public(), signer)
+	cert, err := signCertificate(template, parent, key.Public(), signer)
 	if err != nil {
 		return err
 	}
@@ -178,8 +178,8 @@ func create(template, parent *x509.Certificate, signer *ecdsa.PrivateKey, files 
 	return nil
 }
 
-// sign makes the certificate of a public key.
-func sign(template, parent *x509.Certificate, public any, signer *ecdsa.PrivateKey) (der []byte, err error) {
+// signCertificate makes the certificate of a public key.
+func signCertificate(template, parent *x509.Certificate, public any, signer *ecdsa.PrivateKey) (der []byte, err error) {
 	if template.SerialNumber, err = rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127)); err != nil {
 		return nil, err
 	}

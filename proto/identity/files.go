@@ -57,7 +57,7 @@ type stamp struct {
 // Load reads the files. The error names the file and what is wrong with it.
 func Load(files Files) (*Keys, error) {
 	k := &Keys{files: files}
-	if err := k.read(); err != nil {
+	if err := k.readFiles(); err != nil {
 		return nil, err
 	}
 	return k, nil
@@ -67,15 +67,15 @@ func Load(files Files) (*Keys, error) {
 func (k *Keys) Reload() error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.read()
+	return k.readFiles()
 }
 
-// read takes the content of the files when all is well with it.
-func (k *Keys) read() error {
-	stamps := k.look()
+// readFiles takes the content of the files when all is well with it.
+func (k *Keys) readFiles() error {
+	stamps := k.lookAtFiles()
 	next, err := readContent(k.files)
 	if err == nil && k.cert != nil {
-		err = k.successor(&next)
+		err = k.checkSuccessor(&next)
 	}
 	if k.problem = err; err != nil {
 		return err
@@ -104,9 +104,9 @@ func readContent(files Files) (c content, err error) {
 	return content{cert: &cert, pool: pool, authorities: authorities}, nil
 }
 
-// successor returns an error when the daemon that runs should not change over to
+// checkSuccessor returns an error when the daemon that runs should not change over to
 // the new content.
-func (k *Keys) successor(next *content) error {
+func (k *Keys) checkSuccessor(next *content) error {
 	was, err := Of(k.cert.Leaf)
 	if err != nil {
 		return nil //nolint:nilerr // whatever comes is no worse
@@ -119,17 +119,17 @@ func (k *Keys) successor(next *content) error {
 	case is.Role != was.Role || is.Name != was.Name:
 		return fmt.Errorf("certificate %s: %w: it is that of %s, and this is %s", k.files.Cert, ErrIdentity, is, was)
 	case now.Before(next.cert.Leaf.NotBefore):
-		return fmt.Errorf("certificate %s: it begins on %s only", k.files.Cert, day(next.cert.Leaf.NotBefore))
+		return fmt.Errorf("certificate %s: it begins on %s only", k.files.Cert, formatDay(next.cert.Leaf.NotBefore))
 	case now.After(next.cert.Leaf.NotAfter) && now.Before(k.cert.Leaf.NotAfter):
-		return fmt.Errorf("certificate %s: %w", k.files.Cert, ended(next.cert.Leaf))
-	case !next.cert.Leaf.Equal(k.cert.Leaf) && k.trusts() == nil && next.trusts() != nil:
+		return fmt.Errorf("certificate %s: %w", k.files.Cert, endedError(next.cert.Leaf))
+	case !next.cert.Leaf.Equal(k.cert.Leaf) && k.checkTrust() == nil && next.checkTrust() != nil:
 		return fmt.Errorf("certificate %s: no authority in %s has signed it, so other daemons would most likely refuse it: put the authority there first, here and everywhere", k.files.Cert, k.files.CA)
 	}
 	return nil
 }
 
-// trusts returns an error when the own certificate is of none of the authorities.
-func (c *content) trusts() error {
+// checkTrust returns an error when the own certificate is of none of the authorities.
+func (c *content) checkTrust() error {
 	chain := []*x509.Certificate{c.cert.Leaf}
 	for _, der := range c.cert.Certificate[1:] {
 		between, err := x509.ParseCertificate(der)
@@ -138,14 +138,14 @@ func (c *content) trusts() error {
 		}
 		chain = append(chain, between)
 	}
-	_, err := verify(chain, c.pool, x509.ExtKeyUsageAny)
+	_, err := verifyChain(chain, c.pool, x509.ExtKeyUsageAny)
 	return err
 }
 
-func day(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 MST") }
+func formatDay(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 MST") }
 
-func ended(c *x509.Certificate) error {
-	return fmt.Errorf("%w: the certificate ended on %s", ErrIdentity, day(c.NotAfter))
+func endedError(c *x509.Certificate) error {
+	return fmt.Errorf("%w: the certificate ended on %s", ErrIdentity, formatDay(c.NotAfter))
 }
 
 // ReadBundle reads a file with the certificates of authorities. One that is not
@@ -187,25 +187,25 @@ func parseBundle(text []byte) ([]*x509.Certificate, error) {
 	return list, nil
 }
 
-func (k *Keys) look() (stamps [3]stamp) {
+func (k *Keys) lookAtFiles() (stamps [3]stamp) {
 	for i, path := range []string{k.files.CA, k.files.Cert, k.files.Key} {
 		if info, err := os.Stat(path); err == nil {
-			stamps[i] = stamp{info.ModTime(), info.Size(), inode(info)}
+			stamps[i] = stamp{info.ModTime(), info.Size(), inodeOf(info)}
 		}
 	}
 	return stamps
 }
 
-// inode tells a file from one that took its place with the same time and size.
-func inode(info os.FileInfo) any {
+// inodeOf tells a file from one that took its place with the same time and size.
+func inodeOf(info os.FileInfo) any {
 	if st, ok := info.Sys().(*syscall.Stat_t); ok {
 		return st.Ino
 	}
 	return nil
 }
 
-// owner returns whose a file is.
-func owner(info os.FileInfo) (uid, gid int, ok bool) {
+// ownerOf returns whose a file is.
+func ownerOf(info os.FileInfo) (uid, gid int, ok bool) {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
 		return 0, 0, false
@@ -216,18 +216,18 @@ func owner(info os.FileInfo) (uid, gid int, ok bool) {
 // checkEvery bounds how often the files are looked at.
 const checkEvery = time.Second
 
-// current returns the content, read again when a file changed.
-func (k *Keys) current() content {
+// currentContent returns the content, read again when a file changed.
+func (k *Keys) currentContent() content {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.follow()
+	return k.followFiles()
 }
 
-func (k *Keys) follow() content {
+func (k *Keys) followFiles() content {
 	if now := time.Now(); now.Sub(k.checked) > checkEvery {
 		k.checked = now
-		if k.look() != k.stamps {
-			_ = k.read() // Run says what is wrong, if it stays so
+		if k.lookAtFiles() != k.stamps {
+			_ = k.readFiles() // Run says what is wrong, if it stays so
 		}
 	}
 	return k.content
@@ -238,15 +238,15 @@ func (k *Keys) follow() content {
 // it ended, or its authority is not trusted any more.
 func (k *Keys) Valid(chain []*x509.Certificate) error {
 	if time.Now().After(chain[0].NotAfter) {
-		return ended(chain[0])
+		return endedError(chain[0])
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	pool, sum := k.follow().pool, sha256.Sum256(chain[0].Raw)
+	pool, sum := k.followFiles().pool, sha256.Sum256(chain[0].Raw)
 	if k.judged[sum] {
 		return nil
 	}
-	if _, err := verify(chain, pool, x509.ExtKeyUsageAny); err != nil {
+	if _, err := verifyChain(chain, pool, x509.ExtKeyUsageAny); err != nil {
 		return fmt.Errorf("%w: %w", ErrIdentity, err)
 	}
 	if k.judged == nil || len(k.judged) > maxJudged {
@@ -259,7 +259,7 @@ func (k *Keys) Valid(chain []*x509.Certificate) error {
 // maxJudged bounds the certificates that are remembered as valid.
 const maxJudged = 10_000
 
-func verify(chain []*x509.Certificate, pool *x509.CertPool, usage x509.ExtKeyUsage) ([][]*x509.Certificate, error) {
+func verifyChain(chain []*x509.Certificate, pool *x509.CertPool, usage x509.ExtKeyUsage) ([][]*x509.Certificate, error) {
 	between := x509.NewCertPool()
 	for _, c := range chain[1:] {
 		between.AddCert(c)
@@ -269,41 +269,41 @@ func verify(chain []*x509.Certificate, pool *x509.CertPool, usage x509.ExtKeyUsa
 
 // Identity returns the identity in the own certificate.
 func (k *Keys) Identity() (Identity, error) {
-	return Of(k.current().cert.Leaf)
+	return Of(k.currentContent().cert.Leaf)
 }
 
 // Expires returns when the own certificate ends.
-func (k *Keys) Expires() time.Time { return k.current().cert.Leaf.NotAfter }
+func (k *Keys) Expires() time.Time { return k.currentContent().cert.Leaf.NotAfter }
 
 // Begins returns when the own certificate was made.
-func (k *Keys) Begins() time.Time { return Issued(k.current().cert.Leaf) }
+func (k *Keys) Begins() time.Time { return Issued(k.currentContent().cert.Leaf) }
 
 // Problem says why the newest files are not in use; nil when they are.
 func (k *Keys) Problem() error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.follow()
+	k.followFiles()
 	return k.problem
 }
 
 // Server returns a configuration that accepts only peers of the roles, by mutual
 // TLS 1.3.
 func (k *Keys) Server(roles ...Role) *tls.Config {
-	return k.server(tls.VersionTLS13, tls.RequireAndVerifyClientCert, require("", roles...))
+	return k.serverConfig(tls.VersionTLS13, tls.RequireAndVerifyClientCert, requireRole("", roles...))
 }
 
 // Public returns the configuration of a REST interface: mutual TLS from 1.2 on,
 // for clients and aggregators. An agent's certificate does not open it: who has
 // taken over a head node writes no records of other sites.
 func (k *Keys) Public() *tls.Config {
-	return k.server(tls.VersionTLS12, tls.RequireAndVerifyClientCert, require("", Client, Aggregator))
+	return k.serverConfig(tls.VersionTLS12, tls.RequireAndVerifyClientCert, requireRole("", Client, Aggregator))
 }
 
 // Open is as Public, and lets in who shows no certificate too. Who shows a certificate
 // must show a valid one. The server refuses requests without a certificate itself.
 func (k *Keys) Open() *tls.Config {
-	known := require("", Client, Aggregator)
-	return k.server(tls.VersionTLS12, tls.VerifyClientCertIfGiven, func(state tls.ConnectionState) error {
+	known := requireRole("", Client, Aggregator)
+	return k.serverConfig(tls.VersionTLS12, tls.VerifyClientCertIfGiven, func(state tls.ConnectionState) error {
 		if len(state.PeerCertificates) == 0 {
 			return nil
 		}
@@ -312,14 +312,14 @@ func (k *Keys) Open() *tls.Config {
 }
 
 // Authorities returns the certificates of the authorities that are trusted.
-func (k *Keys) Authorities() []*x509.Certificate { return k.current().authorities }
+func (k *Keys) Authorities() []*x509.Certificate { return k.currentContent().authorities }
 
 // Names returns the DNS names and addresses in the own certificate.
-func (k *Keys) Names() []string { return hostsOf(k.current().cert.Leaf) }
+func (k *Keys) Names() []string { return hostsOf(k.currentContent().cert.Leaf) }
 
-func (k *Keys) server(version uint16, auth tls.ClientAuthType, verify func(tls.ConnectionState) error) *tls.Config {
+func (k *Keys) serverConfig(version uint16, auth tls.ClientAuthType, verify func(tls.ConnectionState) error) *tls.Config {
 	build := func() *tls.Config {
-		c := k.current()
+		c := k.currentContent()
 		return &tls.Config{
 			MinVersion:   version,
 			Certificates: []tls.Certificate{*c.cert},
@@ -342,11 +342,11 @@ func (k *Keys) server(version uint16, auth tls.ClientAuthType, verify func(tls.C
 // and name; to any of the role when name is empty. The certificate is checked
 // by its role and name; its host names do not count.
 func (k *Keys) Client(role Role, name string) *tls.Config {
-	check := require(name, role)
+	check := requireRole(name, role)
 	return &tls.Config{
 		MinVersion: tls.VersionTLS13,
 		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
-			return k.current().cert, nil
+			return k.currentContent().cert, nil
 		},
 		InsecureSkipVerify: true, //nolint:gosec // VerifyConnection does it, by role and name instead of by host name
 		VerifyConnection: func(state tls.ConnectionState) error {
@@ -363,7 +363,7 @@ func (k *Keys) verifyServer(state *tls.ConnectionState) error {
 	if len(state.PeerCertificates) == 0 {
 		return errors.New("the peer sent no certificate")
 	}
-	chains, err := verify(state.PeerCertificates, k.current().pool, x509.ExtKeyUsageServerAuth)
+	chains, err := verifyChain(state.PeerCertificates, k.currentContent().pool, x509.ExtKeyUsageServerAuth)
 	state.VerifiedChains = chains
 	return err
 }

@@ -37,16 +37,16 @@ func (k *Keys) Follow(chain []*x509.Certificate, end func()) (release func()) {
 		k.ties.all = map[*tie]struct{}{}
 	}
 	k.ties.all[t] = struct{}{}
-	return func() { k.ties.drop(t) }
+	return func() { k.ties.dropTie(t) }
 }
 
-func (t *ties) drop(one *tie) {
+func (t *ties) dropTie(one *tie) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.all, one)
 }
 
-func (t *ties) list() []*tie {
+func (t *ties) listTies() []*tie {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	list := make([]*tie, 0, len(t.all))
@@ -74,10 +74,10 @@ func (g *guarded) Close() error {
 	return g.Conn.Close()
 }
 
-// sweep ends the connections that have been broken for long enough, and calls told
+// sweepConnections ends the connections that have been broken for long enough, and calls told
 // for each. Only Run calls it, so that no one else touches when a tie broke.
-func (k *Keys) sweep(now time.Time, told func(*x509.Certificate, error)) {
-	for _, t := range k.ties.list() {
+func (k *Keys) sweepConnections(now time.Time, told func(*x509.Certificate, error)) {
+	for _, t := range k.ties.listTies() {
 		err := k.Valid(t.chain)
 		switch {
 		case err == nil:
@@ -85,7 +85,7 @@ func (k *Keys) sweep(now time.Time, told func(*x509.Certificate, error)) {
 		case t.broken.IsZero():
 			t.broken = now
 		case now.Sub(t.broken) >= grace:
-			k.ties.drop(t)
+			k.ties.dropTie(t)
 			told(t.chain[0], err)
 			go t.end() // the other end may not read its farewell
 		}
@@ -97,6 +97,6 @@ func (k *Keys) sweep(now time.Time, told func(*x509.Certificate, error)) {
 func (k *Keys) Generation() uint64 {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.follow()
+	k.followFiles()
 	return k.generation
 }

@@ -83,11 +83,11 @@ func TestAnOpenConnectionEndsSoonAfterItsAuthorityIsGoneAndOthersGoOn(t *testing
 	p.keys.Follow(p.peer("new"), func() { ends <- "new" })
 	p.keys.Follow(p.peer("old"), func() { ends <- "released" })()
 	var told bytes.Buffer
-	w := watch{keys: p.keys, log: slog.New(slog.NewTextHandler(&told, nil)), generation: p.keys.seen()}
+	w := watch{keys: p.keys, log: slog.New(slog.NewTextHandler(&told, nil)), generation: p.keys.seenGeneration()}
 	now := time.Now()
 	look := func(after time.Duration, want int) {
 		t.Helper()
-		w.look(now.Add(after))
+		w.lookAtKeys(now.Add(after))
 		if n := strings.Count(told.String(), "a connection was ended"); n != want {
 			t.Fatalf("after %s: %d have ended:\n%s", after, n, &told)
 		}
@@ -121,12 +121,12 @@ func TestAGuardedConnectionIsClosedAndAClosedOneIsForgotten(t *testing.T) {
 	if err := p.keys.Guard(one, p.peer("new")).Close(); err != nil {
 		t.Fatal(err)
 	}
-	if n := len(p.keys.ties.list()); n != 1 {
+	if n := len(p.keys.ties.listTies()); n != 1 {
 		t.Errorf("%d connections are followed", n)
 	}
 	now := time.Now()
 	for _, at := range []time.Time{now, now.Add(grace)} {
-		p.keys.sweep(at, func(*x509.Certificate, error) {})
+		p.keys.sweepConnections(at, func(*x509.Certificate, error) {})
 	}
 	if _, err := far.Read(make([]byte, 1)); err == nil {
 		t.Error("the connection lives on")
@@ -142,12 +142,12 @@ func TestACertificateOfAnAuthorityThatIsNotTrustedYetIsRefusedUntilItIs(t *testi
 	if err := p.keys.Reload(); err == nil || !strings.Contains(err.Error(), p.files.CA) {
 		t.Fatal(err)
 	}
-	if issuer := p.keys.current().cert.Leaf.Issuer.CommonName; issuer != "old" || p.keys.Generation() != begun {
+	if issuer := p.keys.currentContent().cert.Leaf.Issuer.CommonName; issuer != "old" || p.keys.Generation() != begun {
 		t.Errorf("the certificate of %s is in use, generation %d", issuer, p.keys.Generation())
 	}
 	p.trust("old", "new")
 	p.reload()
-	if issuer := p.keys.current().cert.Leaf.Issuer.CommonName; issuer != "new" || p.keys.Generation() != begun+1 {
+	if issuer := p.keys.currentContent().cert.Leaf.Issuer.CommonName; issuer != "new" || p.keys.Generation() != begun+1 {
 		t.Errorf("the certificate of %s is in use, generation %d", issuer, p.keys.Generation())
 	}
 }
@@ -190,7 +190,7 @@ func TestADaemonWhoseCertificateAndAuthorityHaveEndedTakesNewOnesWithoutARestart
 	}
 	p.trust("after")
 	p.reload()
-	if issuer := p.keys.current().cert.Leaf.Issuer.CommonName; issuer != "after" || time.Now().After(p.keys.Expires()) {
+	if issuer := p.keys.currentContent().cert.Leaf.Issuer.CommonName; issuer != "after" || time.Now().After(p.keys.Expires()) {
 		t.Errorf("the certificate of %s is in use", issuer)
 	}
 }

@@ -49,8 +49,8 @@ func (id Identity) URI() *url.URL {
 // rightsKey is what stands before the roles of a client.
 const rightsKey = "roles="
 
-// parse reads what URI writes, and nothing else.
-func parse(u *url.URL) (Identity, error) {
+// parseURI reads what URI writes, and nothing else.
+func parseURI(u *url.URL) (Identity, error) {
 	id := Identity{Role: Role(u.Host), Name: strings.TrimPrefix(u.Path, "/")}
 	if !slices.Contains(Roles(), id.Role) {
 		return id, fmt.Errorf("%w: the certificate carries the unknown role %q", ErrIdentity, u.Host)
@@ -102,7 +102,7 @@ func Of(cert *x509.Certificate) (Identity, error) {
 	case 0:
 		return Identity{Role: Client, Name: cert.Subject.CommonName}, nil
 	case 1:
-		id, err := parse(found[0])
+		id, err := parseURI(found[0])
 		if err != nil {
 			return Identity{}, err
 		}
@@ -120,16 +120,16 @@ func Peer(state tls.ConnectionState) (Identity, error) {
 	return Of(state.PeerCertificates[0])
 }
 
-// require returns a check of a connection that accepts the roles, and of these
+// requireRole returns a check of a connection that accepts the roles, and of these
 // only the one with that name when name is not empty.
-func require(name string, roles ...Role) func(tls.ConnectionState) error {
+func requireRole(name string, roles ...Role) func(tls.ConnectionState) error {
 	return func(state tls.ConnectionState) error {
 		id, err := Peer(state)
 		if err != nil {
 			return err
 		}
 		if !slices.Contains(roles, id.Role) {
-			return fmt.Errorf("%w: the peer's certificate is for %s, and this end accepts %s only", ErrIdentity, id, join(roles))
+			return fmt.Errorf("%w: the peer's certificate is for %s, and this end accepts %s only", ErrIdentity, id, joinRoles(roles))
 		}
 		if name != "" && id.Name != name {
 			return fmt.Errorf("%w: the peer's certificate is for %s, want %s", ErrIdentity, id, name)
@@ -138,7 +138,7 @@ func require(name string, roles ...Role) func(tls.ConnectionState) error {
 	}
 }
 
-func join(roles []Role) string {
+func joinRoles(roles []Role) string {
 	words := make([]string, len(roles))
 	for i, r := range roles {
 		words[i] = string(r)

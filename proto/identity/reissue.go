@@ -29,14 +29,14 @@ func (a *Authority) Reissue(old *x509.Certificate, now time.Time) (*x509.Certifi
 	case id.Role == Client:
 		return nil, fmt.Errorf("%w: %s is a client, and only daemons' certificates are renewed", ErrIdentity, id)
 	case now.After(old.NotAfter):
-		return nil, ended(old)
+		return nil, endedError(old)
 	}
 	req := Request{Identity: id, Hosts: hostsOf(old), Lifetime: old.NotAfter.Sub(Issued(old))}
-	template := leaf(req, a.cert, now)
+	template := leafTemplate(req, a.cert, now)
 	if !template.NotAfter.Truncate(time.Second).After(old.NotAfter) {
-		return nil, fmt.Errorf("the authority itself ends on %s", day(a.cert.NotAfter))
+		return nil, fmt.Errorf("the authority itself ends on %s", formatDay(a.cert.NotAfter))
 	}
-	der, err := sign(template, a.cert, old.PublicKey, a.key)
+	der, err := signCertificate(template, a.cert, old.PublicKey, a.key)
 	if err != nil {
 		return nil, err
 	}
@@ -71,7 +71,7 @@ func RenewPause(c *x509.Certificate) time.Duration {
 }
 
 // Leaf returns the own certificate.
-func (k *Keys) Leaf() *x509.Certificate { return k.current().cert.Leaf }
+func (k *Keys) Leaf() *x509.Certificate { return k.currentContent().cert.Leaf }
 
 // Take puts a renewed certificate of the own key, in DER, in the place of the present one,
 // on disk and in use. It refuses one of another key or identity, one that does not end
@@ -84,21 +84,21 @@ func (k *Keys) Take(der []byte) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.checked = time.Time{}
-	k.follow() // an operator may have replaced the files just now
+	k.followFiles() // an operator may have replaced the files just now
 	was := k.cert.Leaf
 	key, ok := was.PublicKey.(interface {
 		Equal(other crypto.PublicKey) bool
 	})
 	content := content{cert: &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: k.cert.PrivateKey, Leaf: next}, pool: k.pool}
-	switch err := content.trusts(); {
+	switch err := content.checkTrust(); {
 	case !ok || !key.Equal(next.PublicKey):
 		return fmt.Errorf("%w: the certificate is for another key", ErrIdentity)
 	case err != nil:
 		return fmt.Errorf("%w: %w", ErrIdentity, err)
 	case !next.NotAfter.After(was.NotAfter):
-		return fmt.Errorf("%w: the certificate ends on %s, no later than the present one", ErrIdentity, day(next.NotAfter))
+		return fmt.Errorf("%w: the certificate ends on %s, no later than the present one", ErrIdentity, formatDay(next.NotAfter))
 	}
-	if err := k.successor(&content); err != nil {
+	if err := k.checkSuccessor(&content); err != nil {
 		return err
 	}
 	err = durable.ReplaceWith(k.files.Cert, 0o644, func(f *os.File) error { // certificates are public
@@ -108,7 +108,7 @@ func (k *Keys) Take(der []byte) error {
 	if err != nil {
 		return fmt.Errorf("write the renewed certificate: %w", err)
 	}
-	return k.read()
+	return k.readFiles()
 }
 
 // NoteRenewal keeps why the certificate is not renewed, for people; "" when nothing hinders

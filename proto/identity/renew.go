@@ -37,7 +37,7 @@ func Renew(caDir string, files Files, lifetime time.Duration, now time.Time) (Id
 	}
 	next, err := CreateCert(caDir, dir, req, now)
 	if err == nil {
-		err = take(next, files)
+		err = replaceFiles(next, files)
 	}
 	return id, errors.Join(err, os.RemoveAll(dir))
 }
@@ -51,15 +51,15 @@ func hostsOf(c *x509.Certificate) []string {
 	return list
 }
 
-// take puts new files in the place of old ones, with their mode and owner where
+// replaceFiles puts new files in the place of old ones, with their mode and owner where
 // that is allowed.
-func take(next, old Files) error {
+func replaceFiles(next, old Files) error {
 	for _, f := range [][2]string{{next.Key, old.Key}, {next.Cert, old.Cert}} {
 		if info, err := os.Stat(f[1]); err == nil {
 			if err := os.Chmod(f[0], info.Mode().Perm()); err != nil {
 				return err
 			}
-			if uid, gid, ok := owner(info); ok {
+			if uid, gid, ok := ownerOf(info); ok {
 				_ = os.Chown(f[0], uid, gid) // only root may; then the caller owns both
 			}
 		}
@@ -84,7 +84,7 @@ func WriteBundle(path string, from ...string) ([]*x509.Certificate, error) {
 			if !c.IsCA {
 				return nil, fmt.Errorf("%s: %s is no authority", file, c.Subject.CommonName)
 			}
-			if contains(list, c) {
+			if containsCertificate(list, c) {
 				continue
 			}
 			list = append(list, c)
@@ -100,7 +100,7 @@ func WriteBundle(path string, from ...string) ([]*x509.Certificate, error) {
 	return list, err
 }
 
-func contains(list []*x509.Certificate, c *x509.Certificate) bool {
+func containsCertificate(list []*x509.Certificate, c *x509.Certificate) bool {
 	for _, other := range list {
 		if other.Equal(c) {
 			return true

@@ -26,11 +26,11 @@ const (
 // that they were renewed, that they are refused, and from 14 days before that a
 // certificate ends. It ends the connections given to [Keys.Follow].
 func (k *Keys) Run(ctx context.Context, log *slog.Logger) error {
-	w := watch{keys: k, log: log, generation: k.seen()}
+	w := watch{keys: k, log: log, generation: k.seenGeneration()}
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
 	for {
-		w.look(time.Now())
+		w.lookAtKeys(time.Now())
 		select {
 		case <-ctx.Done():
 			return nil
@@ -39,7 +39,7 @@ func (k *Keys) Run(ctx context.Context, log *slog.Logger) error {
 	}
 }
 
-func (k *Keys) seen() uint64 {
+func (k *Keys) seenGeneration() uint64 {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.generation
@@ -55,23 +55,23 @@ type watch struct {
 	warned     time.Time
 }
 
-func (w *watch) look(now time.Time) {
+func (w *watch) lookAtKeys(now time.Time) {
 	problem := w.keys.Problem()
-	c := w.keys.current()
-	if g := w.keys.seen(); g != w.generation {
+	c := w.keys.currentContent()
+	if g := w.keys.seenGeneration(); g != w.generation {
 		w.generation, w.warned, w.said = g, time.Time{}, ""
 		w.log.Info("certificates renewed", "certificate", c.cert.Leaf.Subject.CommonName, "ends", c.cert.Leaf.NotAfter.UTC(),
 			"issuer", c.cert.Leaf.Issuer.CommonName, "authorities", len(c.authorities))
 	}
-	w.refused(problem, now)
-	w.keys.sweep(now, w.ended)
+	w.noteRefused(problem, now)
+	w.keys.sweepConnections(now, w.noteEnded)
 	if now.Sub(w.warned) >= warnEvery {
-		w.warn(&c, now)
+		w.warnOfEndings(&c, now)
 	}
 }
 
-// ended says that a connection had to end.
-func (w *watch) ended(peer *x509.Certificate, why error) {
+// noteEnded says that a connection had to end.
+func (w *watch) noteEnded(peer *x509.Certificate, why error) {
 	name := peer.Subject.CommonName
 	if id, err := Of(peer); err == nil {
 		name = id.String()
@@ -79,7 +79,7 @@ func (w *watch) ended(peer *x509.Certificate, why error) {
 	w.log.Warn("a connection was ended, for the certificate of its other end is not valid any more", "peer", name, "issuer", peer.Issuer.CommonName, "error", why)
 }
 
-func (w *watch) refused(problem error, now time.Time) {
+func (w *watch) noteRefused(problem error, now time.Time) {
 	switch {
 	case problem == nil:
 		w.broken, w.said = time.Time{}, ""
@@ -91,10 +91,10 @@ func (w *watch) refused(problem error, now time.Time) {
 	}
 }
 
-// warn says what ends soon. Of the authorities that counts whose certificate the
+// warnOfEndings says what ends soon. Of the authorities that counts whose certificate the
 // own one is of; the others may go out by design.
-func (w *watch) warn(c *content, now time.Time) {
-	for _, e := range c.endings() {
+func (w *watch) warnOfEndings(c *content, now time.Time) {
+	for _, e := range c.listEndings() {
 		left := e.at.Sub(now)
 		if left > warnBefore || e.kind == kindAuthority && !e.needed {
 			continue
@@ -122,7 +122,7 @@ type ending struct {
 	needed             bool // the own certificate is worth nothing without it
 }
 
-func (c *content) endings() []ending {
+func (c *content) listEndings() []ending {
 	of := func(kind string, x *x509.Certificate) ending {
 		return ending{kind: kind, name: x.Subject.CommonName, serial: fmt.Sprintf("%.16x", x.SerialNumber), at: x.NotAfter, needed: true}
 	}
@@ -156,8 +156,8 @@ func (e *expiry) Describe(out chan<- *prometheus.Desc) { out <- e.desc }
 
 // Collect implements prometheus.Collector.
 func (e *expiry) Collect(out chan<- prometheus.Metric) {
-	c, now := e.keys.current(), time.Now()
-	for _, end := range c.endings() {
+	c, now := e.keys.currentContent(), time.Now()
+	for _, end := range c.listEndings() {
 		out <- prometheus.MustNewConstMetric(e.desc, prometheus.GaugeValue, end.at.Sub(now).Seconds(), end.kind, end.name, end.serial)
 	}
 }
