@@ -88,7 +88,7 @@ func New(opts Options) (*Client, error) {
 		if err != nil {
 			return nil, err
 		}
-		if opts.Token != "" && !private(base) {
+		if opts.Token != "" && !isPrivate(base) {
 			return nil, fmt.Errorf("address %q: %w", base, ErrTokenExposed)
 		}
 		c.bases = append(c.bases, base)
@@ -140,8 +140,8 @@ func baseURL(address string, secure bool) (string, error) {
 	return strings.TrimRight(u.String(), "/"), nil
 }
 
-// private reports whether what is sent to a base is read by its server alone.
-func private(base string) bool {
+// isPrivate reports whether what is sent to a base is read by its server alone.
+func isPrivate(base string) bool {
 	u, err := url.Parse(base)
 	if err != nil {
 		return false
@@ -185,9 +185,9 @@ type request struct {
 	body   io.Reader
 }
 
-// send does the exchange and returns the answer, whose body the caller closes.
+// sendRequest does the exchange and returns the answer, whose body the caller closes.
 // An answer that is not 2xx is an error.
-func (c *Client) send(ctx context.Context, r request) (*http.Response, error) {
+func (c *Client) sendRequest(ctx context.Context, r request) (*http.Response, error) {
 	path := r.path
 	if len(r.query) > 0 {
 		path += "?" + r.query.Encode()
@@ -204,24 +204,24 @@ func (c *Client) sendTo(ctx context.Context, path string, r request) (*http.Resp
 	for range c.bases {
 		at := c.at.Load()
 		resp, err := c.sendToOne(ctx, c.bases[at]+path, r)
-		if !unreached(err) || len(c.bases) == 1 || ctx.Err() != nil {
-			return resp, c.explained(or(c.socket, c.bases[at]), err)
+		if !wasUnreached(err) || len(c.bases) == 1 || ctx.Err() != nil {
+			return resp, c.explainToCaller(firstNonEmpty(c.socket, c.bases[at]), err)
 		}
 		errs = append(errs, fmt.Errorf("%s: %w", c.bases[at], err))
 		c.at.CompareAndSwap(at, (at+1)%int32(len(c.bases)))
 	}
-	return nil, c.explained(strings.Join(c.bases, ", "), errors.Join(errs...))
+	return nil, c.explainToCaller(strings.Join(c.bases, ", "), errors.Join(errs...))
 }
 
-func or(a, b string) string {
+func firstNonEmpty(a, b string) string {
 	if a != "" {
 		return a
 	}
 	return b
 }
 
-// unreached reports whether no connection was made, so that nothing was sent.
-func unreached(err error) bool {
+// wasUnreached reports whether no connection was made, so that nothing was sent.
+func wasUnreached(err error) bool {
 	op, ok := errors.AsType[*net.OpError](err)
 	return ok && op.Op == "dial"
 }
@@ -234,9 +234,9 @@ func (c *Client) sendToOne(ctx context.Context, target string, r request) (*http
 	c.setHeader(req, r)
 	resp, err := c.http.Do(req)
 	if err != nil {
-		return nil, cause(ctx, fmt.Errorf("%s %s: %w", r.method, r.path, c.reason(ctx, target, strip(err))))
+		return nil, causeOf(ctx, fmt.Errorf("%s %s: %w", r.method, r.path, c.explainFailure(ctx, target, stripURL(err))))
 	}
-	foreign := strange(resp, r.path)
+	foreign := whyStrange(resp, r.path)
 	if resp.StatusCode/100 == 2 && foreign == nil {
 		if name := resp.Header.Get(v1.ZoneHeader); name != "" {
 			zone, _ := time.LoadLocation(name) // nil where this machine does not know it
@@ -245,9 +245,9 @@ func (c *Client) sendToOne(ctx context.Context, target string, r request) (*http
 		return resp, nil
 	}
 	defer resp.Body.Close()
-	p := refusal(resp)
+	p := readRefusal(resp)
 	switch {
-	case secured(resp, p):
+	case isSecured(resp, p):
 		return nil, fmt.Errorf("%s %s: %w", r.method, r.path, ErrNeedsTLS)
 	case foreign != nil:
 		return nil, fmt.Errorf("%s %s: %w: %w", r.method, r.path, foreign, p)
@@ -268,8 +268,8 @@ func (c *Client) setHeader(req *http.Request, r request) {
 	}
 }
 
-// strip takes away what url.Error says again: the method and the address.
-func strip(err error) error {
+// stripURL takes away what url.Error says again: the method and the address.
+func stripURL(err error) error {
 	if u, ok := errors.AsType[*url.Error](err); ok {
 		return u.Err
 	}
@@ -280,16 +280,16 @@ func strip(err error) error {
 // [Options].Timeout, and of a stream that was silent for longer.
 var ErrTimeout = errors.New("no answer in time")
 
-// cause puts the reason why ctx ended in place of "context canceled".
-func cause(ctx context.Context, err error) error {
+// causeOf puts the reason why ctx ended in place of "context canceled".
+func causeOf(ctx context.Context, err error) error {
 	if why := context.Cause(ctx); why != nil && errors.Is(why, ErrTimeout) {
 		return fmt.Errorf("%w: %w", why, err)
 	}
 	return err
 }
 
-// within returns a context that ends after the client's timeout.
-func (c *Client) within(ctx context.Context) (context.Context, context.CancelFunc) {
+// withTimeout returns a context that ends after the client's timeout.
+func (c *Client) withTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
 	if c.timeout < 0 {
 		return context.WithCancel(ctx)
 	}

@@ -69,29 +69,29 @@ func FaultOf(err error) Fault {
 		return NoTLS
 	case errors.Is(err, ErrForbidden):
 		return Unauthorized
-	case unreached(err) && errors.Is(err, os.ErrPermission):
+	case wasUnreached(err) && errors.Is(err, os.ErrPermission):
 		return NoPermission
-	case unreached(err), errors.Is(err, ErrTimeout):
+	case wasUnreached(err), errors.Is(err, ErrTimeout):
 		return Unreached
-	case err != nil && alerted(err), errors.Is(err, errNoCertificate):
+	case err != nil && wasAlerted(err), errors.Is(err, errNoCertificate):
 		return WantsCertificate
 	}
 	return OtherFault
 }
 
-// alerted reports whether the server refused the handshake for the client's certificate.
+// wasAlerted reports whether the server refused the handshake for the client's certificate.
 // crypto/tls has no type for what the other side says.
-func alerted(err error) bool {
+func wasAlerted(err error) bool {
 	_, alert, ok := strings.Cut(err.Error(), "remote error: tls: ")
 	return ok && strings.Contains(alert, "certificate")
 }
 
-// reason puts what happened in place of what the connection says of it.
-func (c *Client) reason(ctx context.Context, target string, err error) error {
+// explainFailure puts what happened in place of what the connection says of it.
+func (c *Client) explainFailure(ctx context.Context, target string, err error) error {
 	text, secure := err.Error(), strings.HasPrefix(target, "https://")
 	_, notTLS := errors.AsType[tls.RecordHeaderError](err)
 	switch {
-	case ctx.Err() != nil || unreached(err):
+	case ctx.Err() != nil || wasUnreached(err):
 	case errors.Is(err, http.ErrSchemeMismatch):
 		return errNoTLS
 	case secure && notTLS:
@@ -103,17 +103,17 @@ func (c *Client) reason(ctx context.Context, target string, err error) error {
 	case strings.Contains(text, "malformed HTTP"):
 		return fmt.Errorf("%w: %w", ErrForeign, err)
 	case secure && (!strings.Contains(text, "tls: ") || strings.Contains(text, "tls: handshake failure")):
-		if alert := c.alert(ctx, target); alert != nil {
+		if alert := c.askForAlert(ctx, target); alert != nil {
 			return alert
 		}
 	}
 	return err
 }
 
-// alert asks a server that broke a connection whether it was for the certificate: by TLS 1.3
+// askForAlert asks a server that broke a connection whether it was for the certificate: by TLS 1.3
 // it says so after the handshake, and a client that writes by then sees a broken pipe. nil
 // when it does not say so.
-func (c *Client) alert(ctx context.Context, target string) error {
+func (c *Client) askForAlert(ctx context.Context, target string) error {
 	u, err := url.Parse(target)
 	if err != nil {
 		return nil
@@ -145,7 +145,7 @@ func (c *Client) alert(ctx context.Context, target string) error {
 		return nil
 	case wanted && strings.Contains(err.Error(), "remote error: tls: "): // 1.2 has no alert of its own
 		return fmt.Errorf("%w: %w", errNoCertificate, err)
-	case alerted(err):
+	case wasAlerted(err):
 		return err
 	}
 	return nil
@@ -154,9 +154,9 @@ func (c *Client) alert(ctx context.Context, target string) error {
 // alertWithin is how long a server may take to say why it breaks connections.
 const alertWithin = time.Second
 
-// strange is why an answer is not one of bursar; nil when it may be. Its refusals below /v1
+// whyStrange is why an answer is not one of bursar; nil when it may be. Its refusals below /v1
 // are problem+json, and a page is for browsers.
-func strange(resp *http.Response, path string) error {
+func whyStrange(resp *http.Response, path string) error {
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	api := strings.HasPrefix(path, "/v1/")
 	status := resp.StatusCode
@@ -171,14 +171,14 @@ func strange(resp *http.Response, path string) error {
 	return nil
 }
 
-// secured reports whether an answer is that of a server which takes TLS only.
-func secured(resp *http.Response, p *Problem) bool {
+// isSecured reports whether an answer is that of a server which takes TLS only.
+func isSecured(resp *http.Response, p *Problem) bool {
 	return resp.StatusCode == http.StatusBadRequest && resp.Request.URL.Scheme == "http" &&
 		(strings.Contains(p.Detail, "HTTPS server") || strings.Contains(p.Detail, "HTTPS port")) // Go's words, and nginx's
 }
 
-// explained gives the caller's account of an error.
-func (c *Client) explained(server string, err error) error {
+// explainToCaller gives the caller's account of an error.
+func (c *Client) explainToCaller(server string, err error) error {
 	if err == nil || c.explain == nil {
 		return err
 	}

@@ -61,7 +61,7 @@ func TestReason_ConnectionEndedBeforeTheRequest_IsWhatEndedIt(t *testing.T) {
 		"readLoopPeekFailLocked: %!w(<nil>)":                                     Foreign,
 	} {
 		for _, target := range []string{"http://127.0.0.1:1", "https://127.0.0.1:1"} {
-			if got := FaultOf(new(Client).reason(t.Context(), target, errors.New(text))); got != want {
+			if got := FaultOf(new(Client).explainFailure(t.Context(), target, errors.New(text))); got != want {
 				t.Errorf("%s, %s: %v, want %v", target, text, got, want)
 			}
 		}

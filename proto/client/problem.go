@@ -71,22 +71,22 @@ func (p *Problem) Is(target error) bool {
 // recordExists is the body by which AUDITOR refuses an id that is there.
 const recordExists = "RECORD_EXISTS"
 
-// refusal reads an answer that is no success.
-func refusal(resp *http.Response) *Problem {
+// readRefusal reads an answer that is no success.
+func readRefusal(resp *http.Response) *Problem {
 	const most = 64 << 10
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, most))
 	p := &Problem{}
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	if kind == "application/problem+json" && json.Unmarshal(body, p) == nil {
-		p.Extra = extra(body)
+		p.Extra = extraMembers(body)
 	} else {
-		p.Detail = text(body)
+		p.Detail = bodyText(body)
 	}
 	p.Status, p.RetryAfter = resp.StatusCode, resp.Header.Get("Retry-After")
 	return p
 }
 
-func extra(body []byte) map[string]json.RawMessage {
+func extraMembers(body []byte) map[string]json.RawMessage {
 	var all map[string]json.RawMessage
 	if json.Unmarshal(body, &all) != nil {
 		return nil
@@ -97,9 +97,9 @@ func extra(body []byte) map[string]json.RawMessage {
 	return all
 }
 
-// text is what a body says that is no problem+json: AUDITOR's {"error": "…"},
+// bodyText is what a body says that is no problem+json: AUDITOR's {"error": "…"},
 // or the body itself, cut to a length for people.
-func text(body []byte) string {
+func bodyText(body []byte) string {
 	var wrapped struct {
 		Error string `json:"error"`
 	}

@@ -25,7 +25,7 @@ func (c *Client) Health(ctx context.Context) error {
 // Add stores r as AUDITOR's POST /record does: the fields that AUDITOR knows. The
 // error is [ErrExists] when the id is there.
 func (c *Client) Add(ctx context.Context, r *record.Record) error {
-	return c.post(ctx, http.MethodPost, "/record", wire.AppendJSON(nil, r))
+	return c.postBody(ctx, http.MethodPost, "/record", wire.AppendJSON(nil, r))
 }
 
 // BulkInsert stores all records or, with an error, none. The error is
@@ -38,7 +38,7 @@ func (c *Client) BulkInsert(ctx context.Context, list []record.Record) error {
 		}
 		b = wire.AppendJSON(b, &list[i])
 	}
-	return c.post(ctx, http.MethodPost, "/records", append(b, ']'))
+	return c.postBody(ctx, http.MethodPost, "/records", append(b, ']'))
 }
 
 // Update sets the stop of a record. The error is [ErrNotFound] when there is no
@@ -48,10 +48,10 @@ func (c *Client) Update(ctx context.Context, id string, stop record.Time) error 
 	if err != nil {
 		return fmt.Errorf("update %q: %w", id, err)
 	}
-	return c.post(ctx, http.MethodPut, "/record", body)
+	return c.postBody(ctx, http.MethodPut, "/record", body)
 }
 
-func (c *Client) post(ctx context.Context, method, path string, body []byte) error {
+func (c *Client) postBody(ctx context.Context, method, path string, body []byte) error {
 	return c.call(ctx, request{method: method, path: path, kind: typeJSON, body: bytes.NewReader(body)}, nil)
 }
 
@@ -60,8 +60,8 @@ func (c *Client) Get(ctx context.Context, id string) (record.Record, error) {
 	switch {
 	case record.ValidateID(id) != nil:
 		return record.Record{}, fmt.Errorf("record %q: %w", id, ErrNotFound)
-	case awkward(id):
-		return c.find(ctx, id)
+	case isAwkward(id):
+		return c.findRecord(ctx, id)
 	}
 	var raw json.RawMessage
 	if err := c.call(ctx, request{method: http.MethodGet, path: "/record/" + id}, &raw); err != nil {
@@ -73,17 +73,17 @@ func (c *Client) Get(ctx context.Context, id string) (record.Record, error) {
 	return decode(raw)
 }
 
-// awkward reports whether a path cannot carry the id through every server and
+// isAwkward reports whether a path cannot carry the id through every server and
 // proxy.
-func awkward(id string) bool { return url.PathEscape(id) != id || id == "." || id == ".." }
+func isAwkward(id string) bool { return url.PathEscape(id) != id || id == "." || id == ".." }
 
-// find gets a record by a filter.
-func (c *Client) find(ctx context.Context, id string) (record.Record, error) {
-	ctx, cancel := c.within(ctx)
+// findRecord gets a record by a filter.
+func (c *Client) findRecord(ctx context.Context, id string) (record.Record, error) {
+	ctx, cancel := c.withTimeout(ctx)
 	defer cancel()
 	for r, err := range c.Query(ctx, url.Values{"record_id": {id}}) {
 		if err != nil {
-			return record.Record{}, cause(ctx, err)
+			return record.Record{}, causeOf(ctx, err)
 		}
 		if r.ID == id {
 			return r, nil
@@ -115,14 +115,14 @@ func (c *Client) Query(ctx context.Context, query url.Values) iter.Seq2[record.R
 func (c *Client) Raw(ctx context.Context, path string, query url.Values) iter.Seq2[json.RawMessage, error] {
 	target := path
 	if len(query) > 0 {
-		target += "?" + encode(query)
+		target += "?" + encodeQuery(query)
 	}
 	return c.stream(ctx, target, request{method: http.MethodGet, path: path})
 }
 
-// encode is url.Values.Encode with brackets as they are: AUDITOR refuses them
+// encodeQuery is url.Values.Encode with brackets as they are: AUDITOR refuses them
 // when they are escaped.
-func encode(query url.Values) string {
+func encodeQuery(query url.Values) string {
 	b := []byte(query.Encode())
 	for _, bracket := range []struct{ escaped, plain string }{{"%5B", "["}, {"%5D", "]"}} {
 		b = keys(b, bracket.escaped, bracket.plain)
@@ -152,15 +152,15 @@ func decode(raw []byte) (record.Record, error) {
 // call does an exchange within the timeout and reads the answer, if it has a
 // body, as JSON into out, unless out is nil.
 func (c *Client) call(ctx context.Context, r request, out any) error {
-	ctx, cancel := c.within(ctx)
+	ctx, cancel := c.withTimeout(ctx)
 	defer cancel()
-	resp, err := c.send(ctx, r)
+	resp, err := c.sendRequest(ctx, r)
 	if err != nil {
 		return err
 	}
 	defer resp.Body.Close()
 	if err := read(resp.Body, out); err != nil {
-		return cause(ctx, fmt.Errorf("%s %s: answer: %w", r.method, r.path, err))
+		return causeOf(ctx, fmt.Errorf("%s %s: answer: %w", r.method, r.path, err))
 	}
 	return nil
 }

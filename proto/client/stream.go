@@ -20,7 +20,7 @@ func (c *Client) stream(ctx context.Context, target string, r request) iter.Seq2
 		defer alive.stop()
 		resp, err := c.sendTo(ctx, target, r)
 		if err != nil {
-			yield(nil, cause(ctx, err))
+			yield(nil, causeOf(ctx, err))
 			return
 		}
 		defer resp.Body.Close()
@@ -32,7 +32,7 @@ func (c *Client) stream(ctx context.Context, target string, r request) iter.Seq2
 				return
 			}
 			if err != nil {
-				yield(nil, cause(ctx, fmt.Errorf("%s %s: answer is cut short behind %d values: %w", r.method, r.path, n, err)))
+				yield(nil, causeOf(ctx, fmt.Errorf("%s %s: answer is cut short behind %d values: %w", r.method, r.path, n, err)))
 				return
 			}
 			if !alive.yield(yield, raw) {

@@ -43,13 +43,13 @@ func (c *Client) Download(ctx context.Context, path string, query url.Values, ac
 	defer cancel(nil)
 	alive := c.watch(cancel)
 	defer alive.stop()
-	resp, err := c.send(ctx, request{method: http.MethodGet, path: path, query: query, accept: accept})
+	resp, err := c.sendRequest(ctx, request{method: http.MethodGet, path: path, query: query, accept: accept})
 	if err != nil {
-		return cause(ctx, err)
+		return causeOf(ctx, err)
 	}
 	defer resp.Body.Close()
 	if _, err := io.Copy(w, alive.reader(resp.Body)); err != nil {
-		return cause(ctx, fmt.Errorf("GET %s: %w", path, err))
+		return causeOf(ctx, fmt.Errorf("GET %s: %w", path, err))
 	}
 	return nil
 }
@@ -57,7 +57,7 @@ func (c *Client) Download(ctx context.Context, path string, query url.Values, ac
 // Upload implements [v1.Carrier]: it sends body, of that media type, without a bound in
 // time, and reads the answer as JSON into out, unless out is nil.
 func (c *Client) Upload(ctx context.Context, method, path string, query url.Values, kind string, body io.Reader, out any) error {
-	resp, err := c.send(ctx, request{method: method, path: path, query: query, accept: typeJSON, kind: kind, body: body})
+	resp, err := c.sendRequest(ctx, request{method: method, path: path, query: query, accept: typeJSON, kind: kind, body: body})
 	if err != nil {
 		return err
 	}
