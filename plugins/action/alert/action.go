@@ -29,7 +29,7 @@ func (a *action) Describe() sdk.ActionDescription {
 // Configure implements sdk.Action.
 func (a *action) Configure(_ context.Context, cfg *sdk.Config) error {
 	var err error
-	a.config, err = read(cfg)
+	a.config, err = readConfig(cfg)
 	return err
 }
 
@@ -40,20 +40,20 @@ func (a *action) Plan(ctx context.Context, start sdk.PlanStart, data *sdk.Data) 
 	if err != nil {
 		return sdk.Plan{}, err
 	}
-	if err := p.order(); err != nil {
+	if err := p.followOrders(); err != nil {
 		return sdk.Plan{}, err
 	}
-	p.clock(ctx)
-	if err := p.outcomes(ctx); err != nil {
+	p.setZone(ctx)
+	if err := p.readOutcomes(ctx); err != nil {
 		return sdk.Plan{}, err
 	}
-	if err := p.evaluate(ctx); err != nil {
+	if err := p.evaluateRules(ctx); err != nil {
 		return sdk.Plan{}, err
 	}
-	if err := p.tell(); err != nil {
+	if err := p.planMessages(); err != nil {
 		return sdk.Plan{}, err
 	}
-	return p.end()
+	return p.endPlan()
 }
 
 // Execute implements sdk.Action.
@@ -62,26 +62,26 @@ func (a *action) Execute(ctx context.Context, t sdk.Attempt, _ *sdk.World) sdk.R
 	if err != nil {
 		return sdk.Result{Outcome: sdk.Rejected, Message: err.Error()}
 	}
-	r := a.config.receiver(m.Receiver)
-	if r == nil || r.kind() != m.Kind {
+	r := a.config.findReceiver(m.Receiver)
+	if r == nil || r.receiverKind() != m.Kind {
 		return sdk.Result{Outcome: sdk.Rejected, Message: "the configuration has no receiver " + m.Receiver + " of this kind any more"}
 	}
 	if r.server != nil {
-		return again(r.server.Send(ctx, t.Effect.Payload), sdk.Retry)
+		return withoutRepetition(r.server.Send(ctx, t.Effect.Payload), sdk.Retry)
 	}
 	var p posted
 	if m.Kind == kindWebhook && json.Unmarshal(t.Effect.Payload, &p) == nil {
 		t.Key = p.ID // the same for the same changes, in a later run too
 	}
-	return again(r.post.Post(ctx, t), sdk.Retry, sdk.Unknown)
+	return withoutRepetition(r.post.Post(ctx, t), sdk.Retry, sdk.Unknown)
 }
 
 // notDelivered begins the outcome of an effect that the next run makes good.
 const notDelivered = "not delivered, a later run sends it: "
 
-// again makes of an outcome after which the same may be sent again one that ends the effect:
+// withoutRepetition makes of an outcome after which the same may be sent again one that ends the effect:
 // while it is tried here, no rule is looked at.
-func again(r sdk.Result, outcomes ...sdk.Outcome) sdk.Result {
+func withoutRepetition(r sdk.Result, outcomes ...sdk.Outcome) sdk.Result {
 	if slices.Contains(outcomes, r.Outcome) {
 		return sdk.Result{Outcome: sdk.Rejected, Message: notDelivered + r.Message}
 	}

@@ -107,7 +107,7 @@ const (
 	kindAlertmanager = "alertmanager"
 )
 
-func (r *receiver) kind() string {
+func (r *receiver) receiverKind() string {
 	switch {
 	case r.Mail != nil:
 		return kindMail
@@ -127,15 +127,15 @@ type config struct {
 	templates *templates
 }
 
-func (c *config) receiver(name string) *receiver {
+func (c *config) findReceiver(name string) *receiver {
 	if i := slices.IndexFunc(c.Receivers, func(r receiver) bool { return r.Name == name }); i >= 0 {
 		return &c.Receivers[i]
 	}
 	return nil
 }
 
-// read reads the configuration and reports every problem.
-func read(cfg *sdk.Config) (config, error) {
+// readConfig reads the configuration and reports every problem.
+func readConfig(cfg *sdk.Config) (config, error) {
 	c := config{label: cfg.Label}
 	_ = cfg.Decode(&c.settings) // it is in what Err returns
 	var err error
@@ -162,22 +162,22 @@ func (c *config) readRules(cfg *sdk.Config) {
 			b.Errorf("", "rule %q given more than once", r.Name)
 		}
 		named[r.Name] = true
-		r.check(b)
+		r.checkRule(b)
 		for at, to := range r.To {
-			if c.receiver(to) == nil {
-				b.ElementErrorf("to", at, "unknown receiver %q: use %s", to, list(names(c.Receivers, func(r receiver) string { return r.Name })))
+			if c.findReceiver(to) == nil {
+				b.ElementErrorf("to", at, "unknown receiver %q: use %s", to, listInWords(namesOf(c.Receivers, func(r receiver) string { return r.Name })))
 			}
 		}
 	}
-	own := names(defaults(), func(r rule) string { return r.Name })
+	own := namesOf(defaultRules(), func(r rule) string { return r.Name })
 	for i, name := range c.Without {
 		if !slices.Contains(own, name) {
-			cfg.ElementErrorf("without", i, "unknown rule %q: use %s", name, list(own))
+			cfg.ElementErrorf("without", i, "unknown rule %q: use %s", name, listInWords(own))
 		}
 	}
 	switch {
 	case c.Defaults:
-		for _, r := range defaults() {
+		for _, r := range defaultRules() {
 			if !named[r.Name] && !slices.Contains(c.Without, r.Name) {
 				c.rules = append(c.rules, r)
 			}
@@ -190,8 +190,8 @@ func (c *config) readRules(cfg *sdk.Config) {
 	c.rules = append(c.rules, c.Rules...)
 }
 
-// check reports what is wrong with a rule.
-func (r *rule) check(b *sdk.Body) {
+// checkRule reports what is wrong with a rule.
+func (r *rule) checkRule(b *sdk.Body) {
 	kinds := 0
 	for _, set := range []bool{len(r.Findings) > 0, r.Budget != "", r.Conflicts, r.Usage != nil, r.Share != nil} {
 		if set {
@@ -203,7 +203,7 @@ func (r *rule) check(b *sdk.Body) {
 	}
 	for i, id := range r.Findings {
 		if !slices.Contains(findingKinds(), id) {
-			b.ElementErrorf("findings", i, "unknown finding %q: use %s", id, list(findingKinds()))
+			b.ElementErrorf("findings", i, "unknown finding %q: use %s", id, listInWords(findingKinds()))
 		}
 	}
 	switch {
@@ -255,19 +255,19 @@ func (c *config) readReceivers(cfg *sdk.Config) {
 			continue
 		}
 		for at, s := range r.Severity {
-			if !slices.Contains(severities(), s) {
-				b.ElementErrorf("severity", at, "unknown severity %q: use %s", s, list(severities()))
+			if !slices.Contains(allSeverities(), s) {
+				b.ElementErrorf("severity", at, "unknown severity %q: use %s", s, listInWords(allSeverities()))
 			}
 		}
 		if (r.Mail != nil) != (len(r.To) > 0) {
 			b.Errorf("to", "to and a mail block are set together")
 		}
-		r.read(b, sound)
+		r.readReceiver(b, sound)
 	}
 }
 
-// read makes the receiver ready to be told.
-func (r *receiver) read(b *sdk.Body, sound func() bool) {
+// readReceiver makes the receiver ready to be told.
+func (r *receiver) readReceiver(b *sdk.Body, sound func() bool) {
 	agent := "bursar-action-alert/" + version
 	switch {
 	case r.Mail != nil:
@@ -306,15 +306,15 @@ func (r *receiver) read(b *sdk.Body, sound func() bool) {
 // receiverName is a name that is a word of the name of an effect.
 var receiverName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
 
-func names[T any](all []T, name func(T) string) (out []string) {
+func namesOf[T any](all []T, name func(T) string) (out []string) {
 	for _, v := range all {
 		out = append(out, name(v))
 	}
 	return out
 }
 
-// list writes names for people.
-func list(names []string) string {
+// listInWords writes names for people.
+func listInWords(names []string) string {
 	if len(names) == 0 {
 		return "none, since there are none"
 	}

@@ -49,7 +49,7 @@ func TestReadme_HasTheTableOfDefaultRules(t *testing.T) {
 		plain := regexp.MustCompile(`[^a-z0-9 _-]`).ReplaceAllString(strings.ToLower(m[1]), "")
 		anchors[strings.ReplaceAll(plain, " ", "-")] = true
 	}
-	for _, r := range defaults() {
+	for _, r := range defaultRules() {
 		when := ""
 		switch {
 		case r.Budget != "":
@@ -180,7 +180,7 @@ func TestTemplates_AFolder_ReplacesAndIsChecked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if w, err := a.config.templates.render(sample()); err != nil || w.subject != "Alarm Bcc: x@example.org 1" || !strings.Contains(w.text, "RECOVERED") {
+	if w, err := a.config.templates.renderLetter(sampleLetter()); err != nil || w.subject != "Alarm Bcc: x@example.org 1" || !strings.Contains(w.text, "RECOVERED") {
 		t.Errorf("%v %+v", err, w)
 	}
 	for text, want := range map[string]string{

@@ -2,8 +2,8 @@ package main
 
 import "time"
 
-// severities are those of alerts, the worst last.
-func severities() []string { return []string{"notice", "warning", "critical"} }
+// allSeverities are those of alerts, the worst last.
+func allSeverities() []string { return []string{"notice", "warning", "critical"} }
 
 // findingKinds are those of bursar status that rules can name.
 func findingKinds() []string {
@@ -21,8 +21,8 @@ func findingKinds() []string {
 // runbooks is where the default rules find what to do.
 const runbooks = "https://github.com/bursar-accounting/bursar/blob/main/aggregator/RUNBOOKS.md#"
 
-// defaults are the rules that defaults = true turns on. README.md has their table.
-func defaults() []rule {
+// defaultRules are the rules that defaults = true turns on. README.md has their table.
+func defaultRules() []rule {
 	number := func(n float64) *float64 { return &n }
 	budget := func(name string, used float64, severity string) rule {
 		return rule{Name: name, Budget: "*", Used: number(used), Severity: severity, Runbook: runbooks + "a-budget-runs-out"}

@@ -37,8 +37,8 @@ const (
 // errMissing is wrapped by the error of a rule over something that does not exist.
 var errMissing = errors.New("not found")
 
-// evaluate looks at each rule. The alerts of one that cannot be evaluated stay as they are.
-func (p *planner) evaluate(ctx context.Context) error {
+// evaluateRules looks at each rule. The alerts of one that cannot be evaluated stay as they are.
+func (p *planner) evaluateRules(ctx context.Context) error {
 	known := map[string]*alerts.Alert{}
 	for i := range p.state.Alerts {
 		known[p.state.Alerts[i].Key()] = &p.state.Alerts[i]
@@ -47,14 +47,14 @@ func (p *planner) evaluate(ctx context.Context) error {
 	var problems []alerts.Problem
 	for i := range p.rules {
 		r := &p.rules[i]
-		found, err := p.look(ctx, r)
+		found, err := p.evaluateRule(ctx, r)
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case err != nil && r.lenient && missing(err):
+		case err != nil && r.lenient && isMissing(err):
 			found = nil
 		case err != nil:
-			problems = append(problems, p.problem(r.Name, err))
+			problems = append(problems, p.noteProblem(r.Name, err))
 			for _, a := range p.state.Alerts {
 				if a.Rule == r.Name {
 					next = append(next, a)
@@ -64,7 +64,7 @@ func (p *planner) evaluate(ctx context.Context) error {
 			continue
 		}
 		for _, c := range found {
-			a := p.alert(r, &c, known)
+			a := p.newAlert(r, &c, known)
 			if slices.ContainsFunc(next, func(o alerts.Alert) bool { return o.Key() == a.Key() }) {
 				continue
 			}
@@ -86,70 +86,70 @@ func (p *planner) evaluate(ctx context.Context) error {
 	}
 	slices.SortFunc(next, func(a, b alerts.Alert) int { return strings.Compare(a.Key(), b.Key()) })
 	if len(next) > maxAlerts {
-		p.lack("%d alerts are more than the %d that are kept; the others are not told", len(next), maxAlerts)
+		p.noteLack("%d alerts are more than the %d that are kept; the others are not told", len(next), maxAlerts)
 		next = next[:maxAlerts]
 	}
 	p.state.Alerts, p.state.Problems = next, problems
 	return nil
 }
 
-// missing reports whether there is nothing that a rule could look at.
-func missing(err error) bool {
+// isMissing reports whether there is nothing that a rule could look at.
+func isMissing(err error) bool {
 	refusal, refused := errors.AsType[*sdk.ResponseError](err)
 	return errors.Is(err, errMissing) || refused && (refusal.Status < http.StatusInternalServerError || refusal.Status == http.StatusNotImplemented)
 }
 
-// problem notes that a rule cannot be evaluated, and since when.
-func (p *planner) problem(rule string, err error) alerts.Problem {
-	out := alerts.Problem{Rule: rule, Why: cut(err.Error()), Since: p.now}
+// noteProblem notes that a rule cannot be evaluated, and since when.
+func (p *planner) noteProblem(rule string, err error) alerts.Problem {
+	out := alerts.Problem{Rule: rule, Why: cutText(err.Error()), Since: p.now}
 	for _, before := range p.state.Problems {
 		if before.Rule == rule {
 			out.Since = before.Since
 		}
 	}
-	p.lack("rule %s cannot be evaluated: %s", rule, out.Why)
+	p.noteLack("rule %s cannot be evaluated: %s", rule, out.Why)
 	return out
 }
 
-// alert is the alert of a condition that holds.
-func (p *planner) alert(r *rule, c *condition, known map[string]*alerts.Alert) alerts.Alert {
-	a := alerts.Alert{Rule: r.Name, About: cut(c.about), Since: cmp.Or(c.since, p.now)}
+// newAlert is the alert of a condition that holds.
+func (p *planner) newAlert(r *rule, c *condition, known map[string]*alerts.Alert) alerts.Alert {
+	a := alerts.Alert{Rule: r.Name, About: cutText(c.about), Since: cmp.Or(c.since, p.now)}
 	if before := known[a.Key()]; before != nil && before.Ended.IsZero() {
 		a = *before
 		a.Over = time.Time{}
 	}
-	a.Severity, a.What, a.Do, a.Runbook = cmp.Or(r.Severity, c.severity, "warning"), cut(c.what), cut(c.do), r.Runbook
+	a.Severity, a.What, a.Do, a.Runbook = cmp.Or(r.Severity, c.severity, "warning"), cutText(c.what), cutText(c.do), r.Runbook
 	if a.Fired.IsZero() && p.now.Sub(a.Since) >= r.For {
 		a.Fired = p.now
 	}
 	return a
 }
 
-// cut bounds a text.
-func cut(s string) string {
+// cutText bounds a text.
+func cutText(s string) string {
 	if len(s) > maxText {
 		s = s[:maxText] + "…"
 	}
 	return strings.ToValidUTF8(s, "\uFFFD")
 }
 
-// look returns what a rule finds.
-func (p *planner) look(ctx context.Context, r *rule) ([]condition, error) {
+// evaluateRule returns what a rule finds.
+func (p *planner) evaluateRule(ctx context.Context, r *rule) ([]condition, error) {
 	switch {
 	case len(r.Findings) > 0:
-		return p.findings(ctx, r)
+		return p.findingConditions(ctx, r)
 	case r.Budget != "":
-		return p.budgets(ctx, r)
+		return p.budgetConditions(ctx, r)
 	case r.Conflicts:
-		return p.conflicts(ctx)
+		return p.conflictConditions(ctx)
 	case r.Share != nil:
-		return p.shares(ctx, r.Share)
+		return p.shareConditions(ctx, r.Share)
 	}
-	return p.usage(ctx, r)
+	return p.usageConditions(ctx, r)
 }
 
-func (p *planner) findings(ctx context.Context, r *rule) (out []condition, err error) {
-	status, err := p.status(ctx)
+func (p *planner) findingConditions(ctx context.Context, r *rule) (out []condition, err error) {
+	status, err := p.readStatus(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -158,14 +158,14 @@ func (p *planner) findings(ctx context.Context, r *rule) (out []condition, err e
 	}
 	for _, f := range status.Findings {
 		if slices.Contains(r.Findings, f.ID) {
-			out = append(out, condition{strings.TrimSpace(f.About + aside(r, f.ID, f.About)), f.Severity, f.What, f.Do, f.Since.Time})
+			out = append(out, condition{strings.TrimSpace(f.About + distinguishFinding(r, f.ID, f.About)), f.Severity, f.What, f.Do, f.Since.Time})
 		}
 	}
 	return out, nil
 }
 
-// aside tells the findings about the same thing apart that one rule names.
-func aside(r *rule, id, about string) string {
+// distinguishFinding tells the findings about the same thing apart that one rule names.
+func distinguishFinding(r *rule, id, about string) string {
 	if len(r.Findings) == 1 {
 		return ""
 	}
@@ -175,7 +175,7 @@ func aside(r *rule, id, about string) string {
 	return " (" + id + ")"
 }
 
-func (p *planner) budgets(ctx context.Context, r *rule) (out []condition, err error) {
+func (p *planner) budgetConditions(ctx context.Context, r *rule) (out []condition, err error) {
 	answer, err := p.budgetList(ctx)
 	if err != nil {
 		return nil, err
@@ -193,27 +193,27 @@ func (p *planner) budgets(ctx context.Context, r *rule) (out []condition, err er
 			}
 			continue
 		}
-		if c, ok := p.budget(r, b); ok {
+		if c, ok := p.budgetCondition(r, b); ok {
 			out = append(out, c)
 		}
 	}
 	if r.Budget != "*" && !slices.Contains(known, r.Budget) {
-		return nil, fmt.Errorf("budget %q %w: the budgets are %s", r.Budget, errMissing, list(known))
+		return nil, fmt.Errorf("budget %q %w: the budgets are %s", r.Budget, errMissing, listInWords(known))
 	}
 	return out, nil
 }
 
-// budget is the condition of a budget; false: it is not met.
-func (p *planner) budget(r *rule, b *v1.Budget) (condition, bool) {
+// budgetCondition is the condition of a budget; false: it is not met.
+func (p *planner) budgetCondition(r *rule, b *v1.Budget) (condition, bool) {
 	share, amount := ratOf(b.Share), ratOf(b.Amount)
-	used := percent(share)
+	used := percentOf(share)
 	var atEnd *big.Rat // nil: not known
 	if b.Pace != nil && amount.Sign() > 0 {
 		days := new(big.Rat).SetFrac64(int64(b.Period.To.Sub(p.now)/time.Second), 24*60*60)
 		rest := days.Mul(days, ratOf(b.Pace.PerDay))
 		atEnd = rest.Add(share, rest.Quo(rest, amount))
 	}
-	if r.Used != nil && used < *r.Used || r.Forecast != nil && (atEnd == nil || percent(atEnd) < *r.Forecast) {
+	if r.Used != nil && used < *r.Used || r.Forecast != nil && (atEnd == nil || percentOf(atEnd) < *r.Forecast) {
 		return condition{}, false
 	}
 	what := fmt.Sprintf("budget %s: %s of %s %s used", b.Name, v1.Show("share", v1.Rat(share)), v1.ShowIn("number", b.Unit, v1.Rat(amount)), b.Unit)
@@ -248,12 +248,12 @@ func ratOf(n interface{ String() string }) *big.Rat {
 	return out
 }
 
-func percent(r *big.Rat) float64 {
+func percentOf(r *big.Rat) float64 {
 	f, _ := new(big.Rat).Mul(r, big.NewRat(100, 1)).Float64()
 	return f
 }
 
-func (p *planner) conflicts(ctx context.Context) (out []condition, err error) {
+func (p *planner) conflictConditions(ctx context.Context) (out []condition, err error) {
 	answer, err := p.data.API().Conflicts(ctx, &v1.Reading{})
 	if err != nil {
 		return nil, err
@@ -269,12 +269,12 @@ func (p *planner) conflicts(ctx context.Context) (out []condition, err error) {
 		})
 	}
 	if answer.More {
-		p.lack("there are more conflicts than are listed: bursar conflicts")
+		p.noteLack("there are more conflicts than are listed: bursar conflicts")
 	}
 	return out, nil
 }
 
-func (p *planner) usage(ctx context.Context, r *rule) (out []condition, err error) {
+func (p *planner) usageConditions(ctx context.Context, r *rule) (out []condition, err error) {
 	u := r.Usage
 	answer, err := p.data.API().Usage(ctx, &v1.UsageQuery{Window: u.Window, Zone: u.Zone, By: u.By, Measure: u.Measure, Where: u.Where, Unit: "hour"})
 	if err != nil {
@@ -299,13 +299,13 @@ func (p *planner) usage(ctx context.Context, r *rule) (out []condition, err erro
 				about += *g.Values[0]
 			}
 		}
-		out = append(out, condition{about: about, what: u.says(m, *m.Totals[i], about), do: usageDo(u)})
+		out = append(out, condition{about: about, what: u.sayFigure(m, *m.Totals[i], about), do: usageDo(u)})
 	}
 	return out, nil
 }
 
-// says is what a figure beyond its bound says.
-func (u *usageRule) says(m *v1.Measure, figure json.Number, about string) string {
+// sayFigure is what a figure beyond its bound says.
+func (u *usageRule) sayFigure(m *v1.Measure, figure json.Number, about string) string {
 	bound, side := u.Above, "above"
 	if u.Below != nil {
 		bound, side = u.Below, "below"
@@ -334,9 +334,9 @@ func usageDo(u *usageRule) string {
 	return do
 }
 
-// shares are the contributors whose use is beyond a bound. Who is exempt or contributed
+// shareConditions are the contributors whose use is beyond a bound. Who is exempt or contributed
 // nothing has no share to compare with.
-func (p *planner) shares(ctx context.Context, s *shareRule) (out []condition, err error) {
+func (p *planner) shareConditions(ctx context.Context, s *shareRule) (out []condition, err error) {
 	answer, err := p.data.API().Subscription(ctx, &v1.SubscriptionQuery{Window: s.Over, Zone: s.Zone})
 	if err != nil {
 		return nil, err
@@ -352,7 +352,7 @@ func (p *planner) shares(ctx context.Context, s *shareRule) (out []condition, er
 		} else if ratOf(h.UsedShare).Sign() != 0 {
 			continue
 		}
-		side, bound := s.beyond(ratio)
+		side, bound := s.sideBeyond(ratio)
 		if side == "" {
 			continue
 		}
@@ -364,8 +364,8 @@ func (p *planner) shares(ctx context.Context, s *shareRule) (out []condition, er
 	return out, nil
 }
 
-// beyond is the side on which a ratio is out of bounds, and the bound; "" when it is within.
-func (s *shareRule) beyond(ratio json.Number) (side string, bound float64) {
+// sideBeyond is the side on which a ratio is out of bounds, and the bound; "" when it is within.
+func (s *shareRule) sideBeyond(ratio json.Number) (side string, bound float64) {
 	figure, _ := ratOf(ratio).Float64()
 	switch {
 	case s.Above != nil && figure > *s.Above:

@@ -44,7 +44,7 @@ func newPlanner(c *config, start sdk.PlanStart, data *sdk.Data) (*planner, error
 	return &planner{config: c, now: start.Now.UTC(), arguments: start.Arguments, before: start.State, data: data, state: state}, nil
 }
 
-func (p *planner) status(ctx context.Context) (*v1.Status, error) {
+func (p *planner) readStatus(ctx context.Context) (*v1.Status, error) {
 	if p.health == nil {
 		answer, err := p.data.API().Status(ctx, nil)
 		if err != nil {
@@ -55,9 +55,9 @@ func (p *planner) status(ctx context.Context) (*v1.Status, error) {
 	return p.health, nil
 }
 
-// clock sets an unset zone to the site's, or to UTC if the cluster cannot be asked: alerts
+// setZone sets an unset zone to the site's, or to UTC if the cluster cannot be asked: alerts
 // are sent all the same.
-func (p *planner) clock(ctx context.Context) {
+func (p *planner) setZone(ctx context.Context) {
 	zone, err := p.data.API().Clock(ctx, p.Zone)
 	if err != nil {
 		zone = time.UTC
@@ -78,8 +78,8 @@ func (p *planner) budgetList(ctx context.Context) (*v1.Budgets, error) {
 	return p.money, nil
 }
 
-// lack notes what the plan should have and has not.
-func (p *planner) lack(format string, args ...any) {
+// noteLack notes what the plan should have and has not.
+func (p *planner) noteLack(format string, args ...any) {
 	p.out.Partial = true
 	p.out.Notes = append(p.out.Notes, fmt.Sprintf(format, args...))
 }
@@ -93,8 +93,8 @@ const (
 // maxSilences is how many silences there are at most.
 const maxSilences = 100
 
-// order does what the arguments of the run want, and drops silences that are over.
-func (p *planner) order() error {
+// followOrders does what the arguments of the run want, and drops silences that are over.
+func (p *planner) followOrders() error {
 	s := p.state
 	s.Silences = slices.DeleteFunc(s.Silences, func(q alerts.Silence) bool { return !p.now.Before(q.Until) })
 	for name, value := range p.arguments {
@@ -123,8 +123,8 @@ func (p *planner) order() error {
 	return nil
 }
 
-// outcomes looks up in the ledger what became of the messages of the last runs.
-func (p *planner) outcomes(ctx context.Context) error {
+// readOutcomes looks up in the ledger what became of the messages of the last runs.
+func (p *planner) readOutcomes(ctx context.Context) error {
 	waits := slices.ContainsFunc(slices.Collect(maps.Values(p.state.Receivers)), func(r *alerts.Receiver) bool { return r.Sent != nil })
 	if !waits {
 		return nil
@@ -150,15 +150,15 @@ func (p *planner) outcomes(ctx context.Context) error {
 	}
 	for _, r := range p.state.Receivers {
 		if r.Sent != nil {
-			p.outcome(r, effects[r.Sent.Planned.UnixMicro()])
+			p.takeOutcome(r, effects[r.Sent.Planned.UnixMicro()])
 		}
 	}
 	return nil
 }
 
-// outcome takes over what became of a message. One of which the ledger knows nothing any more
+// takeOutcome takes over what became of a message. One of which the ledger knows nothing any more
 // counts as told.
-func (p *planner) outcome(r *alerts.Receiver, effects []v1.ActionEffect) {
+func (p *planner) takeOutcome(r *alerts.Receiver, effects []v1.ActionEffect) {
 	i := slices.IndexFunc(effects, func(e v1.ActionEffect) bool { return e.Name == r.Sent.Effect })
 	state, words := "done", ""
 	if i >= 0 {
@@ -185,15 +185,15 @@ func (p *planner) outcome(r *alerts.Receiver, effects []v1.ActionEffect) {
 	}
 	r.Sent = nil
 	if words != "" {
-		r.Problem, r.Failing = cut(words), cmp.Or(r.Failing, sent.Planned)
+		r.Problem, r.Failing = cutText(words), cmp.Or(r.Failing, sent.Planned)
 	}
 }
 
 // maxPause is how long a receiver that takes nothing is left alone at most.
 const maxPause = 5 * time.Minute
 
-// end writes the state and says how many alerts there are.
-func (p *planner) end() (sdk.Plan, error) {
+// endPlan writes the state and says how many alerts there are.
+func (p *planner) endPlan() (sdk.Plan, error) {
 	s := p.state
 	counts := map[string]int{"firing": 0, "pending": 0, "silenced": 0}
 	for i := range s.Alerts {
@@ -202,7 +202,7 @@ func (p *planner) end() (sdk.Plan, error) {
 			counts[word]++
 		}
 		if a.Firing() && len(p.out.Gauges) < 150 {
-			p.out.Gauges = append(p.out.Gauges, sdk.Gauge{Name: "firing", Value: 1, Labels: map[string]string{"rule": word(a.Rule), "about": word(a.About), "severity": a.Severity}})
+			p.out.Gauges = append(p.out.Gauges, sdk.Gauge{Name: "firing", Value: 1, Labels: map[string]string{"rule": cutLabel(a.Rule), "about": cutLabel(a.About), "severity": a.Severity}})
 		}
 	}
 	for name, n := range counts {
@@ -215,7 +215,7 @@ func (p *planner) end() (sdk.Plan, error) {
 		}
 	}
 	p.out.Gauges = append(p.out.Gauges, sdk.Gauge{Name: "receivers_failing", Value: float64(failing)}, sdk.Gauge{Name: "rules_failing", Value: float64(len(s.Problems))})
-	state, err := p.write()
+	state, err := p.writeState()
 	if err != nil {
 		return sdk.Plan{}, err
 	}
@@ -225,8 +225,8 @@ func (p *planner) end() (sdk.Plan, error) {
 	return p.out, nil
 }
 
-// word bounds the value of a label.
-func word(s string) string {
+// cutLabel bounds the value of a label.
+func cutLabel(s string) string {
 	const most = 60
 	if len(s) > most {
 		s = s[:most] + "…"
@@ -237,9 +237,9 @@ func word(s string) string {
 // maxState is how large a state may be, below what a daemon keeps.
 const maxState = 60 << 10
 
-// write writes the state. Of changes that no receiver takes, the oldest are given up where there
+// writeState writes the state. Of changes that no receiver takes, the oldest are given up where there
 // is no room.
-func (p *planner) write() ([]byte, error) {
+func (p *planner) writeState() ([]byte, error) {
 	for {
 		b, err := p.state.Bytes()
 		if err != nil || len(b) <= maxState {
@@ -249,7 +249,7 @@ func (p *planner) write() ([]byte, error) {
 		if n == 0 {
 			return nil, errors.New("the alerts do not fit into the state of the action: make fewer rules by key, or leave some out")
 		}
-		p.lack("%d changes are given up: the state is full until the receivers take them", n/2+1)
+		p.noteLack("%d changes are given up: the state is full until the receivers take them", n/2+1)
 		p.state.Changes = p.state.Changes[n/2+1:]
 	}
 }

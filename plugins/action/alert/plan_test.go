@@ -163,7 +163,7 @@ func TestPlan_ASilence_KeepsNewAlertsFromBeingTold(t *testing.T) {
 	for name, text := range map[string]string{"silence": "{}", "expire": "nothing", "period": "x"} {
 		p, err := newPlanner(&c.a.config, start(c, map[string]string{name: text}), nil)
 		if err == nil {
-			err = p.order()
+			err = p.followOrders()
 		}
 		if err == nil {
 			t.Errorf("%s=%s is taken", name, text)

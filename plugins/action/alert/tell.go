@@ -28,16 +28,16 @@ type destination struct {
 	state   *alerts.Receiver
 }
 
-// key names a destination in the state and begins the names of its effects.
-func (d *destination) key() string {
+// destinationKey names a destination in the state and begins the names of its effects.
+func (d *destination) destinationKey() string {
 	if d.address != nil {
 		return kindMail + " " + d.Name + " to=" + d.address.Address
 	}
-	return d.kind() + " " + d.Name
+	return d.receiverKind() + " " + d.Name
 }
 
-// wants reports whether a destination is told of an alert.
-func (p *planner) wants(d *destination, a *alerts.Alert) bool {
+// wantsAlert reports whether a destination is told of an alert.
+func (p *planner) wantsAlert(d *destination, a *alerts.Alert) bool {
 	if len(d.Severity) > 0 && !slices.Contains(d.Severity, a.Severity) {
 		return false
 	}
@@ -45,9 +45,9 @@ func (p *planner) wants(d *destination, a *alerts.Alert) bool {
 	return i < 0 || len(p.rules[i].To) == 0 || slices.Contains(p.rules[i].To, d.Name)
 }
 
-// destinations are all, those that take nothing last: others do not wait for them. One that is
+// listDestinations are all, those that take nothing last: others do not wait for them. One that is
 // new is told what fires already.
-func (p *planner) destinations() []destination {
+func (p *planner) listDestinations() []destination {
 	var all []destination
 	for i := range p.Receivers {
 		r := &p.Receivers[i]
@@ -60,18 +60,18 @@ func (p *planner) destinations() []destination {
 	}
 	known := map[string]*alerts.Receiver{}
 	all = slices.DeleteFunc(all, func(d destination) bool {
-		_, twice := known[d.key()]
-		known[d.key()] = nil
+		_, twice := known[d.destinationKey()]
+		known[d.destinationKey()] = nil
 		return twice
 	})
 	for i := range all {
 		d, s := &all[i], p.state
-		key := d.key()
+		key := d.destinationKey()
 		if d.state = s.Receivers[key]; d.state == nil {
 			d.state = &alerts.Receiver{Through: s.Last}
 			for j := range s.Alerts {
 				if a := &s.Alerts[j]; a.Told && a.Firing() {
-					p.change(a, a.Fired, key)
+					p.noteChange(a, a.Fired, key)
 				}
 			}
 		}
@@ -82,26 +82,26 @@ func (p *planner) destinations() []destination {
 	return all
 }
 
-// change notes that an alert fires or has ended, for one destination or for all.
-func (p *planner) change(a *alerts.Alert, at time.Time, only string) {
+// noteChange notes that an alert fires or has ended, for one destination or for all.
+func (p *planner) noteChange(a *alerts.Alert, at time.Time, only string) {
 	p.state.Last++
 	p.state.Changes = append(p.state.Changes, alerts.Change{Number: p.state.Last, At: at, Alert: *a, Only: only})
 }
 
-// tell notes what has changed and plans a message to each destination that has not been told
+// planMessages notes what has changed and plans a message to each destination that has not been told
 // of it.
-func (p *planner) tell() error {
-	all := p.destinations()
+func (p *planner) planMessages() error {
+	all := p.listDestinations()
 	s := p.state
 	for i := range s.Alerts {
 		a := &s.Alerts[i]
 		switch {
 		case a.Firing() && !a.Told && s.Silenced(a, p.now) == nil:
 			a.Told = true
-			p.change(a, p.now, "")
+			p.noteChange(a, p.now, "")
 		case !a.Ended.IsZero() && a.Told:
 			a.Told = false
-			p.change(a, p.now, "")
+			p.noteChange(a, p.now, "")
 		case !a.Ended.IsZero() && a.Ended.Equal(p.now):
 			a.Fired = time.Time{} // nothing was told of it
 		}
@@ -112,16 +112,16 @@ func (p *planner) tell() error {
 		if d.state.Sent != nil || p.now.Before(d.state.Next) {
 			continue
 		}
-		if err := p.message(d); err != nil {
+		if err := p.planMessage(d); err != nil {
 			return err
 		}
 	}
-	p.forget()
+	p.forgetTold()
 	return nil
 }
 
-// forget drops the changes that all destinations have been told of.
-func (p *planner) forget() {
+// forgetTold drops the changes that all destinations have been told of.
+func (p *planner) forgetTold() {
 	least := p.state.Last
 	for _, r := range p.state.Receivers {
 		through := r.Through
@@ -133,26 +133,26 @@ func (p *planner) forget() {
 	p.state.Changes = slices.DeleteFunc(p.state.Changes, func(c alerts.Change) bool { return c.Number <= least })
 }
 
-// message plans the message to a destination, if there is one.
-func (p *planner) message(d *destination) error {
+// planMessage plans the message to a destination, if there is one.
+func (p *planner) planMessage(d *destination) error {
 	var news []alerts.Change
 	for _, c := range p.state.Changes {
-		if c.Number > d.state.Through && (c.Only == "" || c.Only == d.key()) && p.wants(d, &c.Alert) {
+		if c.Number > d.state.Through && (c.Only == "" || c.Only == d.destinationKey()) && p.wantsAlert(d, &c.Alert) {
 			news = append(news, c)
 		}
 	}
 	var e *sdk.Effect
 	var err error
-	switch d.kind() {
+	switch d.receiverKind() {
 	case kindMail:
-		e, err = p.mail(d, news)
+		e, err = p.planMail(d, news)
 	case kindWebhook:
-		e, err = p.webhook(d, news)
+		e, err = p.planWebhook(d, news)
 	default:
-		e, err = p.alertmanager(d, news)
+		e, err = p.planAlertmanager(d, news)
 	}
 	if err != nil {
-		return fmt.Errorf("the message to %s: %w", d.key(), err)
+		return fmt.Errorf("the message to %s: %w", d.destinationKey(), err)
 	}
 	before := d.state.Through
 	d.state.Through = p.state.Last
@@ -164,30 +164,30 @@ func (p *planner) message(d *destination) error {
 	return nil
 }
 
-// id is the same for an action, a destination and the changes that it is told of.
-func (p *planner) id(d *destination, news []alerts.Change) string {
+// messageID is the same for an action, a destination and the changes that it is told of.
+func (p *planner) messageID(d *destination, news []alerts.Change) string {
 	first, last := &news[0], &news[len(news)-1]
-	return digest(p.label, d.key(), fmt.Sprint(first.Number, first.At.UnixMicro(), last.Number, last.At.UnixMicro(), len(news)))
+	return digestOf(p.label, d.destinationKey(), fmt.Sprint(first.Number, first.At.UnixMicro(), last.Number, last.At.UnixMicro(), len(news)))
 }
 
-func digest(parts ...string) string {
+func digestOf(parts ...string) string {
 	return fmt.Sprintf("%x", sha256.Sum256(fmt.Appendf(nil, "%q", parts)))[:32]
 }
 
 // name is that of an effect: of a destination and the changes.
 func effectName(d *destination, news []alerts.Change) string {
-	return fmt.Sprintf("%s %d-%d", d.key(), news[0].Number, news[len(news)-1].Number)
+	return fmt.Sprintf("%s %d-%d", d.destinationKey(), news[0].Number, news[len(news)-1].Number)
 }
 
-func (p *planner) mail(d *destination, news []alerts.Change) (*sdk.Effect, error) {
+func (p *planner) planMail(d *destination, news []alerts.Change) (*sdk.Effect, error) {
 	if len(news) == 0 {
 		return nil, nil //nolint:nilnil // there is no message
 	}
-	w, err := p.templates.render(p.letter(news))
+	w, err := p.templates.renderLetter(p.newLetter(news))
 	if err != nil {
 		return nil, err
 	}
-	id := "bursar." + p.id(d, news) + "@" + d.server.Domain()
+	id := "bursar." + p.messageID(d, news) + "@" + d.server.Domain()
 	text, err := d.server.Compose(&mail.Message{To: d.address, Subject: w.subject, ID: id, Date: p.now.In(p.zone), Text: w.text})
 	return &sdk.Effect{
 		Name: effectName(d, news), Summary: w.subject, Payload: text, Show: fmt.Sprintf("To: %s\nSubject: %s\nMessage-ID: <%s>\n\n%s", d.address, w.subject, id, w.text),
@@ -222,11 +222,11 @@ type postedChange struct {
 	Ended    *time.Time `json:"ended"` // null: it fires
 }
 
-func (p *planner) webhook(d *destination, news []alerts.Change) (*sdk.Effect, error) {
+func (p *planner) planWebhook(d *destination, news []alerts.Change) (*sdk.Effect, error) {
 	if len(news) == 0 {
 		return nil, nil //nolint:nilnil // there is no message
 	}
-	out := posted{Format: 1, ID: p.id(d, news), Action: "alert/" + p.label, Now: p.now, URL: p.page()}
+	out := posted{Format: 1, ID: p.messageID(d, news), Action: "alert/" + p.label, Now: p.now, URL: p.pageAddress()}
 	for i := range news {
 		c := &news[i]
 		a := &c.Alert
@@ -239,12 +239,12 @@ func (p *planner) webhook(d *destination, news []alerts.Change) (*sdk.Effect, er
 			out.Recovered++
 			j.State, j.Ended = "recovered", &a.Ended
 		}
-		j.ID = digest(p.label, a.Key(), j.State, fmt.Sprint(c.Number, c.At.UnixMicro()))
+		j.ID = digestOf(p.label, a.Key(), j.State, fmt.Sprint(c.Number, c.At.UnixMicro()))
 		out.Changes = append(out.Changes, j)
 	}
 	body, err := json.Marshal(out)
-	l := p.letter(news)
-	return &sdk.Effect{Name: effectName(d, news), Summary: l.summary(), Payload: body, Show: d.post.About() + string(body)}, err
+	l := p.newLetter(news)
+	return &sdk.Effect{Name: effectName(d, news), Summary: l.summaryLine(), Payload: body, Show: d.post.About() + string(body)}, err
 }
 
 // managed is an alert as Alertmanager's API v2 takes it.
@@ -256,20 +256,20 @@ type managed struct {
 	GeneratorURL string            `json:"generatorURL,omitempty"`
 }
 
-// alertmanager tells an Alertmanager all that fires and what ended lately: when something has
+// planAlertmanager tells an Alertmanager all that fires and what ended lately: when something has
 // changed, and again so that it does not believe that it has ended.
-func (p *planner) alertmanager(d *destination, news []alerts.Change) (*sdk.Effect, error) {
+func (p *planner) planAlertmanager(d *destination, news []alerts.Change) (*sdk.Effect, error) {
 	resend := d.Alertmanager.Resend
 	var list []managed
 	firing, lately := 0, 0
 	for i := range p.state.Alerts {
 		a := &p.state.Alerts[i]
-		if !a.Told && a.Ended.IsZero() || !p.wants(d, a) {
+		if !a.Told && a.Ended.IsZero() || !p.wantsAlert(d, a) {
 			continue
 		}
 		m := managed{
 			Labels:      map[string]string{"alertname": a.Rule, "severity": a.Severity, "about": a.About, "action": p.label},
-			Annotations: map[string]string{"summary": a.What}, StartsAt: a.Fired, EndsAt: a.Ended, GeneratorURL: p.page(),
+			Annotations: map[string]string{"summary": a.What}, StartsAt: a.Fired, EndsAt: a.Ended, GeneratorURL: p.pageAddress(),
 		}
 		maps.Copy(m.Labels, d.Alertmanager.Labels)
 		maps.DeleteFunc(m.Labels, func(_, value string) bool { return value == "" })
@@ -292,24 +292,24 @@ func (p *planner) alertmanager(d *destination, news []alerts.Change) (*sdk.Effec
 	}
 	body, err := json.Marshal(list)
 	summary := fmt.Sprintf("%d firing, %d ended", firing, lately)
-	name := d.key() + " refresh"
+	name := d.destinationKey() + " refresh"
 	if len(news) > 0 {
 		name = effectName(d, news)
 	}
 	return &sdk.Effect{Name: name, Summary: summary, Payload: body, Show: d.post.About() + string(body)}, err
 }
 
-// page is the address of the page of alerts; "": it is not known.
-func (p *planner) page() string {
+// pageAddress is the address of the page of alerts; "": it is not known.
+func (p *planner) pageAddress() string {
 	if p.URL == "" {
 		return ""
 	}
 	return strings.TrimRight(p.URL, "/") + "/ui/alerts"
 }
 
-// letter is what templates are given.
-func (p *planner) letter(news []alerts.Change) *letter {
-	l := &letter{Action: "alert/" + p.label, Zone: p.Zone, URL: p.page()}
+// newLetter is what templates are given.
+func (p *planner) newLetter(news []alerts.Change) *letter {
+	l := &letter{Action: "alert/" + p.label, Zone: p.Zone, URL: p.pageAddress()}
 	for i := range news {
 		c := &news[i]
 		item := item{Alert: c.Alert, At: c.At, Recovered: !c.Alert.Ended.IsZero()}

@@ -43,8 +43,8 @@ type item struct {
 	Recovered bool
 }
 
-// summary says in a line what has changed.
-func (l *letter) summary() string {
+// summaryLine says in a line what has changed.
+func (l *letter) summaryLine() string {
 	var parts []string
 	for i := range l.Changes {
 		c := &l.Changes[i]
@@ -62,7 +62,7 @@ func (l *letter) summary() string {
 }
 
 // Summary is summary, for templates.
-func (l *letter) Summary() string { return l.summary() }
+func (l *letter) Summary() string { return l.summaryLine() }
 
 // loadTemplates reads the templates of a folder, and takes the built-in ones for those that
 // it lacks. All are tried, so that a field that does not exist is an error now. Errors begin
@@ -91,23 +91,23 @@ func loadTemplates(dir string) (*templates, error) {
 		if err != nil {
 			return nil, err
 		}
-		if t[name], err = template.New(path).Funcs(template.FuncMap{"when": when}).Parse(string(text)); err != nil {
-			return nil, placed(err)
+		if t[name], err = template.New(path).Funcs(template.FuncMap{"when": formatTime}).Parse(string(text)); err != nil {
+			return nil, stripPlace(err)
 		}
 	}
-	if _, err := t.render(sample()); err != nil {
-		return nil, placed(err)
+	if _, err := t.renderLetter(sampleLetter()); err != nil {
+		return nil, stripPlace(err)
 	}
 	return &t, nil
 }
 
-// placed takes off what stands before the file and the line of a template's error.
-func placed(err error) error {
+// stripPlace takes off what stands before the file and the line of a template's error.
+func stripPlace(err error) error {
 	return errors.New(strings.TrimPrefix(err.Error(), "template: "))
 }
 
-// when writes a time by the clock of a zone.
-func when(at time.Time, zone string) (string, error) {
+// formatTime writes a time by the clock of a zone.
+func formatTime(at time.Time, zone string) (string, error) {
 	z, err := time.LoadLocation(zone)
 	if err != nil {
 		return "", err
@@ -115,8 +115,8 @@ func when(at time.Time, zone string) (string, error) {
 	return at.In(z).Format("2006-01-02 15:04"), nil
 }
 
-// sample is a letter with a change of each kind.
-func sample() *letter {
+// sampleLetter is a letter with a change of each kind.
+func sampleLetter() *letter {
 	at := time.Date(2026, 10, 1, 0, 0, 0, 0, time.UTC)
 	a := alerts.Alert{Rule: "backup", About: "agg1", Severity: "warning", What: "the backup of agg1 fails", Do: "df -h", Runbook: "https://example.org/", Since: at, Fired: at}
 	over := a
@@ -130,8 +130,8 @@ func sample() *letter {
 // written is a letter as text.
 type written struct{ subject, text string }
 
-// render writes a letter.
-func (t templates) render(l *letter) (written, error) {
+// renderLetter writes a letter.
+func (t templates) renderLetter(l *letter) (written, error) {
 	var subject, text strings.Builder
 	err := errors.Join(t[subjectTemplate].Execute(&subject, l), t[textTemplate].Execute(&text, l))
 	return written{strings.Join(strings.Fields(subject.String()), " "), text.String()}, err
