@@ -19,16 +19,16 @@ func readCheckpoint(data []byte) (c checkpoint, err error) {
 	return c, err
 }
 
-func (c *checkpoint) encode() []byte {
+func (c *checkpoint) encodeCheckpoint() []byte {
 	c.Format = 1
 	return sdk.EncodeCheckpoint(c)
 }
 
-func (c *checkpoint) last() time.Time {
+func (c *checkpoint) lastTime() time.Time {
 	if c.At == 0 {
 		return time.Time{}
 	}
 	return time.UnixMicro(c.At).UTC()
 }
 
-func (c *checkpoint) seen(t time.Time) { c.At = max(c.At, t.UnixMicro()) }
+func (c *checkpoint) noteSeen(t time.Time) { c.At = max(c.At, t.UnixMicro()) }

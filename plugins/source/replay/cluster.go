@@ -52,7 +52,7 @@ type played struct {
 	Until  int64 `json:"until"`  // microseconds
 }
 
-func (c *cluster) start(data []byte) (played, error) {
+func (c *cluster) startFrom(data []byte) (played, error) {
 	if len(data) == 0 {
 		anchor := c.anchor // a window comes without a checkpoint, and is of the same jobs
 		if anchor.IsZero() {
@@ -70,51 +70,51 @@ func (c *cluster) start(data []byte) (played, error) {
 	return p, nil
 }
 
-func (p played) anchor() time.Time { return time.UnixMicro(p.Anchor).UTC() }
-func (p played) until() time.Time  { return time.UnixMicro(p.Until).UTC() }
+func (p played) anchorTime() time.Time { return time.UnixMicro(p.Anchor).UTC() }
+func (p played) untilTime() time.Time  { return time.UnixMicro(p.Until).UTC() }
 
-func (c *cluster) collect(ctx context.Context, from sdk.Start, out *sdk.Stream) error {
-	at, err := c.start(from.Checkpoint)
+func (c *cluster) collectJobs(ctx context.Context, from sdk.Start, out *sdk.Stream) error {
+	at, err := c.startFrom(from.Checkpoint)
 	if err != nil {
 		return err
 	}
-	c.anchor = at.anchor()
+	c.anchor = at.anchorTime()
 	now := c.now().UTC().Truncate(time.Microsecond)
 	if w := from.Window; w != nil {
 		whole := *c
 		whole.missed = 0
-		return whole.play(ctx, out, at, w.From.Add(-time.Microsecond), earlier(w.To.Add(-time.Microsecond), now), now)
+		return whole.playJobs(ctx, out, at, w.From.Add(-time.Microsecond), earlierOf(w.To.Add(-time.Microsecond), now), now)
 	}
-	begin := at.until().Add(-from.Rewind)
+	begin := at.untilTime().Add(-from.Rewind)
 	for begin.Before(now) {
-		end := earlier(begin.Add(liveSlice), now)
-		if begin.Before(at.anchor()) {
-			end = earlier(at.anchor(), now)
+		end := earlierOf(begin.Add(liveSlice), now)
+		if begin.Before(at.anchorTime()) {
+			end = earlierOf(at.anchorTime(), now)
 		}
-		if err := c.play(ctx, out, at, begin, end, now); err != nil {
+		if err := c.playJobs(ctx, out, at, begin, end, now); err != nil {
 			return err
 		}
 		begin = end
 	}
-	if err := c.resend(ctx, out, at, now); err != nil {
+	if err := c.resendRunning(ctx, out, at, now); err != nil {
 		return err
 	}
 	return c.sendCensus(ctx, out, at, now)
 }
 
-func earlier(a, b time.Time) time.Time {
+func earlierOf(a, b time.Time) time.Time {
 	if a.Before(b) {
 		return a
 	}
 	return b
 }
 
-// play sends the jobs that ended in (from, to], in the order of their ends, and
+// playJobs sends the jobs that ended in (from, to], in the order of their ends, and
 // those that began in it and still run.
-func (c *cluster) play(ctx context.Context, out *sdk.Stream, at played, from, to, now time.Time) error {
+func (c *cluster) playJobs(ctx context.Context, out *sdk.Stream, at played, from, to, now time.Time) error {
 	var ended, running []job
 	in := func(t time.Time) bool { return t.After(from) && !t.After(to) }
-	for j := range c.between(at.anchor(), from, to) {
+	for j := range c.jobsBetween(at.anchorTime(), from, to) {
 		switch {
 		case !j.stop.After(now) && in(j.stop):
 			ended = append(ended, j)
@@ -122,14 +122,14 @@ func (c *cluster) play(ctx context.Context, out *sdk.Stream, at played, from, to
 			running = append(running, j)
 		}
 	}
-	ended, gaps := c.miss(at.anchor(), ended)
+	ended, gaps := c.missJobs(at.anchorTime(), ended)
 	slices.SortFunc(ended, func(a, b job) int { return cmp.Or(a.stop.Compare(b.stop), cmp.Compare(a.number, b.number)) })
-	if err := c.send(ctx, out, running, now, nil); err != nil {
+	if err := c.sendJobs(ctx, out, running, now, nil); err != nil {
 		return err
 	}
 	for part := range slices.Chunk(ended, chunk) {
 		at.Until = part[len(part)-1].stop.UnixMicro() - 1 // others may have ended at the same time
-		if err := c.send(ctx, out, part, now, &at); err != nil {
+		if err := c.sendJobs(ctx, out, part, now, &at); err != nil {
 			return err
 		}
 	}
@@ -139,12 +139,12 @@ func (c *cluster) play(ctx context.Context, out *sdk.Stream, at played, from, to
 			return err
 		}
 	}
-	return c.send(ctx, out, nil, now, &at)
+	return c.sendJobs(ctx, out, nil, now, &at)
 }
 
-// miss leaves out the first jobs of a day of the history, as if a log had been rotated too
+// missJobs leaves out the first jobs of a day of the history, as if a log had been rotated too
 // early. It returns the rest, and the gap.
-func (c *cluster) miss(anchor time.Time, ended []job) (rest []job, gaps []sdk.Gap) {
+func (c *cluster) missJobs(anchor time.Time, ended []job) (rest []job, gaps []sdk.Gap) {
 	day := anchor.Truncate(24 * time.Hour).Add(-missedDays * 24 * time.Hour)
 	left := c.missed
 	gap := sdk.Gap{From: day, Reason: "demo: the log was rotated before it was read"}
@@ -164,13 +164,13 @@ func (c *cluster) miss(anchor time.Time, ended []job) (rest []job, gaps []sdk.Ga
 	return rest, gaps
 }
 
-// count counts the jobs that ended in w.
-func (c *cluster) count(_ context.Context, w sdk.Window) (n int64, err error) {
+// countJobs counts the jobs that ended in w.
+func (c *cluster) countJobs(_ context.Context, w sdk.Window) (n int64, err error) {
 	if c.anchor.IsZero() {
 		return 0, errors.New("nothing was collected yet")
 	}
 	now := c.now()
-	for j := range c.between(c.anchor, w.From.Add(-time.Microsecond), w.To.Add(-time.Microsecond)) {
+	for j := range c.jobsBetween(c.anchor, w.From.Add(-time.Microsecond), w.To.Add(-time.Microsecond)) {
 		if !j.stop.Before(w.From) && j.stop.Before(w.To) && !j.stop.After(now) {
 			n++
 		}
@@ -178,15 +178,15 @@ func (c *cluster) count(_ context.Context, w sdk.Window) (n int64, err error) {
 	return n, nil
 }
 
-// send sends jobs, and the checkpoint if there is one.
-func (c *cluster) send(ctx context.Context, out *sdk.Stream, jobs []job, now time.Time, at *played) error {
+// sendJobs sends jobs, and the checkpoint if there is one.
+func (c *cluster) sendJobs(ctx context.Context, out *sdk.Stream, jobs []job, now time.Time, at *played) error {
 	var b sdk.Batch
 	for i := range jobs {
-		b.Jobs = append(b.Jobs, jobs[i].encode(now))
+		b.Jobs = append(b.Jobs, jobs[i].encodeJob(now))
 	}
 	if at != nil {
 		b.Checkpoint, _ = json.Marshal(at) // numbers only
-		b.Watermark = at.until()
+		b.Watermark = at.untilTime()
 	}
 	if len(b.Jobs) == 0 && at == nil {
 		return nil
@@ -194,19 +194,19 @@ func (c *cluster) send(ctx context.Context, out *sdk.Stream, jobs []job, now tim
 	return out.Send(ctx, b)
 }
 
-// resend sends all that runs, once in the life of the process: a batch that was
+// resendRunning sends all that runs, once in the life of the process: a batch that was
 // not acknowledged may have been the only one that had them.
-func (c *cluster) resend(ctx context.Context, out *sdk.Stream, at played, now time.Time) error {
+func (c *cluster) resendRunning(ctx context.Context, out *sdk.Stream, at played, now time.Time) error {
 	if c.resent {
 		return nil
 	}
 	var running []job
-	for j := range c.between(at.anchor(), now.Add(-liveSlice), now) {
+	for j := range c.jobsBetween(at.anchorTime(), now.Add(-liveSlice), now) {
 		if !j.start.After(now) && j.stop.After(now) {
 			running = append(running, j)
 		}
 	}
-	if err := c.send(ctx, out, running, now, nil); err != nil {
+	if err := c.sendJobs(ctx, out, running, now, nil); err != nil {
 		return err
 	}
 	c.resent = true
@@ -221,12 +221,12 @@ func (c *cluster) sendCensus(ctx context.Context, out *sdk.Stream, at played, no
 	c.counted = now
 	type place struct{ user, queue string }
 	rows := map[place]sdk.CensusRow{}
-	from := at.anchor()
+	from := at.anchorTime()
 	if recent := now.Add(-liveSlice); recent.After(from) {
 		from = recent
 	}
-	for j := range c.between(at.anchor(), from, now.Add(longestWait)) {
-		p := place{userName(j.user), sites()[j.site].partitions[j.partition]}
+	for j := range c.jobsBetween(at.anchorTime(), from, now.Add(longestWait)) {
+		p := place{userName(j.user), playedSites()[j.site].partitions[j.partition]}
 		row := rows[p]
 		switch {
 		case !j.start.After(now) && j.stop.After(now):

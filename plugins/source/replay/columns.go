@@ -26,8 +26,8 @@ const (
 	colExitSignal
 )
 
-// attributes are the columns of a job: the keys of a line, and the whole line.
-func attributes() []sdk.Attribute {
+// jobAttributes are the columns of a job: the keys of a line, and the whole line.
+func jobAttributes() []sdk.Attribute {
 	return []sdk.Attribute{
 		{Name: "id", Type: sdk.TypeString, Doc: "names the run; required"},
 		{Name: "start", Type: sdk.TypeTime, Doc: "when the run began; required"},
@@ -94,11 +94,11 @@ component "GPUs" {
 // maxDepth of a line's nesting.
 const maxDepth = 32
 
-// parse reads one line as a job. What cannot be read of it is unread, but for its id, start
+// parseJob reads one line as a job. What cannot be read of it is unread, but for its id, start
 // and stop. With an error the job has its run, as far as the line tells it. Keys that neither
 // columns nor the mapping read are findings.
-func parse(line []byte, columns []sdk.Attribute, keys []string, fields bool) (sdk.Job, error) {
-	object, err := decode(line)
+func parseJob(line []byte, columns []sdk.Attribute, keys []string, fields bool) (sdk.Job, error) {
+	object, err := decodeLine(line)
 	if err != nil {
 		return sdk.Job{}, err
 	}
@@ -108,7 +108,7 @@ func parse(line []byte, columns []sdk.Attribute, keys []string, fields bool) (sd
 	}
 	for i := range columns[:len(columns)-1] {
 		c := &columns[i]
-		v, err := convert(object[c.Name], c.Type)
+		v, err := convertValue(object[c.Name], c.Type)
 		if i >= colExitCode && i <= colExitSignal && err == nil && v.Int() != int64(int32(v.Int())) {
 			v, err = sdk.Null(), fmt.Errorf("%d is not a number of 32 bits", v.Int())
 		}
@@ -124,18 +124,18 @@ func parse(line []byte, columns []sdk.Attribute, keys []string, fields bool) (sd
 		}
 	}
 	if last := len(columns) - 1; fields {
-		if job.Values[last], err = value(object, maxDepth); err != nil {
+		if job.Values[last], err = keptValue(object, maxDepth); err != nil {
 			odd(&columns[last], err)
 		}
 	}
-	job.Findings = unread(object, columns, keys)
-	return finish(job)
+	job.Findings = unreadKeys(object, columns, keys)
+	return finishJob(job)
 }
 
-// unread names the keys of a line that no one reads. Columns that the mapping leaves out
+// unreadKeys names the keys of a line that no one reads. Columns that the mapping leaves out
 // are left out on purpose; a key without a column is often a column that is written
 // otherwise, such as cores.
-func unread(object map[string]any, columns []sdk.Attribute, keys []string) (out []sdk.Finding) {
+func unreadKeys(object map[string]any, columns []sdk.Attribute, keys []string) (out []sdk.Finding) {
 	if slices.Contains(keys, "fields.*") {
 		return nil
 	}
@@ -152,7 +152,7 @@ func unread(object map[string]any, columns []sdk.Attribute, keys []string) (out 
 	return out
 }
 
-func finish(job sdk.Job) (sdk.Job, error) {
+func finishJob(job sdk.Job) (sdk.Job, error) {
 	switch {
 	case job.Run == "":
 		return job, errors.New("id: missing")
@@ -163,7 +163,7 @@ func finish(job sdk.Job) (sdk.Job, error) {
 	return job, nil
 }
 
-func decode(line []byte) (map[string]any, error) {
+func decodeLine(line []byte) (map[string]any, error) {
 	d := json.NewDecoder(bytes.NewReader(line))
 	d.UseNumber()
 	var object map[string]any
@@ -179,7 +179,7 @@ func decode(line []byte) (map[string]any, error) {
 	return object, nil
 }
 
-func convert(v any, want sdk.Type) (sdk.Value, error) {
+func convertValue(v any, want sdk.Type) (sdk.Value, error) {
 	if v == nil {
 		return sdk.Null(), nil
 	}
@@ -191,7 +191,7 @@ func convert(v any, want sdk.Type) (sdk.Value, error) {
 	case want == sdk.TypeString && number:
 		return sdk.String(n.String()), nil
 	case want == sdk.TypeInt && number:
-		return integer(n)
+		return integerValue(n)
 	case want == sdk.TypeFloat && number:
 		f, err := n.Float64()
 		if err != nil {
@@ -199,12 +199,12 @@ func convert(v any, want sdk.Type) (sdk.Value, error) {
 		}
 		return sdk.Float(f), nil
 	case want == sdk.TypeTime && (text || number):
-		return instant(s, n)
+		return instantValue(s, n)
 	}
 	return sdk.Null(), fmt.Errorf("%.80q is not a %s", fmt.Sprint(v), want)
 }
 
-func integer(n json.Number) (sdk.Value, error) {
+func integerValue(n json.Number) (sdk.Value, error) {
 	if i, err := n.Int64(); err == nil {
 		return sdk.Int(i), nil
 	}
@@ -215,8 +215,8 @@ func integer(n json.Number) (sdk.Value, error) {
 	return sdk.Int(int64(f)), nil
 }
 
-// instant reads RFC 3339 text, or seconds since 1970.
-func instant(s string, n json.Number) (sdk.Value, error) {
+// instantValue reads RFC 3339 text, or seconds since 1970.
+func instantValue(s string, n json.Number) (sdk.Value, error) {
 	if n == "" {
 		t, err := time.Parse(time.RFC3339Nano, s)
 		if err != nil {
@@ -234,8 +234,8 @@ func instant(s string, n json.Number) (sdk.Value, error) {
 	return sdk.Time(time.UnixMicro(int64(math.Round(seconds * 1e6)))), nil
 }
 
-// value keeps what JSON says.
-func value(v any, depth int) (sdk.Value, error) {
+// keptValue keeps what JSON says.
+func keptValue(v any, depth int) (sdk.Value, error) {
 	if depth == 0 {
 		return sdk.Null(), fmt.Errorf("nested more than %d deep", maxDepth)
 	}
@@ -245,16 +245,16 @@ func value(v any, depth int) (sdk.Value, error) {
 	case bool:
 		return sdk.Bool(v), nil
 	case json.Number:
-		return number(v), nil
+		return numberValue(v), nil
 	case []any:
-		return list(v, depth)
+		return listValue(v, depth)
 	case map[string]any:
-		return object(v, depth)
+		return objectValue(v, depth)
 	}
 	return sdk.Null(), nil
 }
 
-func number(n json.Number) sdk.Value {
+func numberValue(n json.Number) sdk.Value {
 	if i, err := n.Int64(); err == nil {
 		return sdk.Int(i)
 	}
@@ -265,22 +265,22 @@ func number(n json.Number) sdk.Value {
 	return sdk.Float(f)
 }
 
-func list(vs []any, depth int) (sdk.Value, error) {
+func listValue(vs []any, depth int) (sdk.Value, error) {
 	out := make([]sdk.Value, len(vs))
 	for i, v := range vs {
 		var err error
-		if out[i], err = value(v, depth-1); err != nil {
+		if out[i], err = keptValue(v, depth-1); err != nil {
 			return sdk.Null(), err
 		}
 	}
 	return sdk.List(out...), nil
 }
 
-func object(m map[string]any, depth int) (sdk.Value, error) {
+func objectValue(m map[string]any, depth int) (sdk.Value, error) {
 	out := make(map[string]sdk.Value, len(m))
 	for k, v := range m {
 		var err error
-		if out[k], err = value(v, depth-1); err != nil {
+		if out[k], err = keptValue(v, depth-1); err != nil {
 			return sdk.Null(), err
 		}
 	}

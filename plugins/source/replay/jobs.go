@@ -32,7 +32,7 @@ type site struct {
 	partitions []string
 }
 
-func sites() [3]site {
+func playedSites() [3]site {
 	return [...]site{
 		{"aurora", 14.5, []string{"compute", "compute", "compute", "gpu", "express"}},
 		{"breeze", 11.2, []string{"cpu", "cpu", "fat", "gpu"}},
@@ -40,35 +40,37 @@ func sites() [3]site {
 	}
 }
 
-func groups() []string {
+func playedGroups() []string {
 	return []string{"atlas", "cms", "climate", "astro", "genomics", "materials", "fluids", "chemistry", "neuro", "linguistics", "robotics", "hydrology"}
 }
 
 const users = 60
 
-func userName(n int) string { return fmt.Sprintf("%s%02d", groups()[n%len(groups())][:2], n) }
+func userName(n int) string {
+	return fmt.Sprintf("%s%02d", playedGroups()[n%len(playedGroups())][:2], n)
+}
 
-// between yields the jobs that can have begun or ended in (from, to]: those of
+// jobsBetween yields the jobs that can have begun or ended in (from, to]: those of
 // the history, or only those that outlived it, and the live ones.
-func (c *cluster) between(anchor, from, to time.Time) iter.Seq[job] {
+func (c *cluster) jobsBetween(anchor, from, to time.Time) iter.Seq[job] {
 	return func(yield func(job) bool) {
 		if from.Before(anchor) {
 			for n := range c.jobs {
-				if !yield(c.past(anchor, n)) {
+				if !yield(c.pastJob(anchor, n)) {
 					return
 				}
 			}
 		} else {
-			for _, j := range c.outlived(anchor) {
+			for _, j := range c.jobsOutliving(anchor) {
 				if !yield(j) {
 					return
 				}
 			}
 		}
-		gap, most := c.scaled(liveGap), c.scaled(liveMost)
+		gap, most := c.scaleDuration(liveGap), c.scaleDuration(liveMost)
 		first := max(0, int(from.Sub(anchor)-most)/int(gap))
 		for n := first; !anchor.Add(time.Duration(n) * gap).After(to); n++ {
-			if !yield(c.live(anchor, n)) {
+			if !yield(c.liveJob(anchor, n)) {
 				return
 			}
 		}
@@ -78,13 +80,13 @@ func (c *cluster) between(anchor, from, to time.Time) iter.Seq[job] {
 // longest is the longest run of the history.
 const longest = 72 * time.Hour
 
-// outlived returns the jobs of the history that still ran at its end. They are
+// jobsOutliving returns the jobs of the history that still ran at its end. They are
 // kept, since every second asks for them.
-func (c *cluster) outlived(anchor time.Time) []job {
+func (c *cluster) jobsOutliving(anchor time.Time) []job {
 	if c.late == nil || !c.lateOf.Equal(anchor) {
 		c.late, c.lateOf = []job{}, anchor
 		for n := range c.jobs {
-			if j := c.past(anchor, n); j.stop.After(anchor) {
+			if j := c.pastJob(anchor, n); j.stop.After(anchor) {
 				c.late = append(c.late, j)
 			}
 		}
@@ -92,48 +94,50 @@ func (c *cluster) outlived(anchor time.Time) []job {
 	return c.late
 }
 
-func (c *cluster) scaled(d time.Duration) time.Duration { return time.Duration(float64(d) / c.speed) }
+func (c *cluster) scaleDuration(d time.Duration) time.Duration {
+	return time.Duration(float64(d) / c.speed)
+}
 
-func (c *cluster) random(stream uint64, n int) *rand.Rand {
+func (c *cluster) newRandom(stream uint64, n int) *rand.Rand {
 	return rand.New(rand.NewPCG(c.seed<<8|stream, uint64(n)))
 }
 
-// past makes a job of the history. Jobs begin in the order of their numbers.
-func (c *cluster) past(anchor time.Time, n int) job {
-	r := c.random(1, n)
+// pastJob makes a job of the history. Jobs begin in the order of their numbers.
+func (c *cluster) pastJob(anchor time.Time, n int) job {
+	r := c.newRandom(1, n)
 	step := float64(c.history) / float64(c.jobs)
 	start := anchor.Add(-c.history + time.Duration(step*(float64(n)+r.Float64())))
-	j := c.draw(r, n)
+	j := c.drawJob(r, n)
 	j.start = start.Truncate(time.Microsecond)
-	j.stop = j.start.Add(runtime(r, 50*time.Minute, 1.5, longest))
+	j.stop = j.start.Add(drawRuntime(r, 50*time.Minute, 1.5, longest))
 	j.submit = j.start.Add(-time.Duration(r.ExpFloat64() * float64(20*time.Minute))).Truncate(time.Microsecond)
 	j.odd = n == c.jobs/4 || n == c.jobs/2 || n == c.jobs*3/4
 	return j
 }
 
-// live makes a job that begins after the history.
-func (c *cluster) live(anchor time.Time, n int) job {
-	r := c.random(2, n)
-	j := c.draw(r, c.jobs+n)
-	gap := c.scaled(liveGap)
+// liveJob makes a job that begins after the history.
+func (c *cluster) liveJob(anchor time.Time, n int) job {
+	r := c.newRandom(2, n)
+	j := c.drawJob(r, c.jobs+n)
+	gap := c.scaleDuration(liveGap)
 	j.start = anchor.Add(time.Duration(n)*gap + time.Duration(r.Float64()*float64(gap))).Truncate(time.Microsecond)
-	j.stop = j.start.Add(runtime(r, c.scaled(45*time.Second), 0.8, c.scaled(liveMost)))
-	j.submit = j.start.Add(-time.Duration(r.ExpFloat64() * float64(c.scaled(20*time.Second)))).Truncate(time.Microsecond)
+	j.stop = j.start.Add(drawRuntime(r, c.scaleDuration(45*time.Second), 0.8, c.scaleDuration(liveMost)))
+	j.submit = j.start.Add(-time.Duration(r.ExpFloat64() * float64(c.scaleDuration(20*time.Second)))).Truncate(time.Microsecond)
 	return j
 }
 
-// runtime draws from a log-normal distribution.
-func runtime(r *rand.Rand, median time.Duration, sigma float64, most time.Duration) time.Duration {
+// drawRuntime draws from a log-normal distribution.
+func drawRuntime(r *rand.Rand, median time.Duration, sigma float64, most time.Duration) time.Duration {
 	d := time.Duration(float64(median) * math.Exp(sigma*r.NormFloat64()))
 	return min(max(d, time.Second), most-time.Second).Truncate(time.Microsecond)
 }
 
-// draw makes all of a job but its times.
-func (c *cluster) draw(r *rand.Rand, n int) job {
+// drawJob makes all of a job but its times.
+func (c *cluster) drawJob(r *rand.Rand, n int) job {
 	j := job{number: n, site: r.IntN(3), user: int(float64(users) * math.Pow(r.Float64(), 2.2))}
-	s := sites()[j.site]
+	s := playedSites()[j.site]
 	j.partition = r.IntN(len(s.partitions))
-	j.id, j.name = identify(n)
+	j.id, j.name = identifyJob(n)
 	j.cpus = []int64{1, 1, 2, 4, 8, 8, 16, 32, 64, 128}[r.IntN(10)]
 	j.nodes = (j.cpus + 63) / 64
 	j.memory = j.cpus * []int64{1024, 2048, 4096}[r.IntN(3)]
@@ -144,12 +148,12 @@ func (c *cluster) draw(r *rand.Rand, n int) job {
 	case "fat":
 		j.memory *= 16
 	}
-	j.end(r.Float64())
+	j.endAfter(r.Float64())
 	return j
 }
 
-// identify names a job. One in seven is a task of an array of up to 16.
-func identify(n int) (id, name string) {
+// identifyJob names a job. One in seven is a task of an array of up to 16.
+func identifyJob(n int) (id, name string) {
 	const base, every, size = 1_000_000, 112, 16
 	if n%every < size {
 		return fmt.Sprintf("%d_%d", base+n-n%every, n%every+1), "sweep"
@@ -157,7 +161,7 @@ func identify(n int) (id, name string) {
 	return fmt.Sprint(base + n), []string{"train", "simulate", "reco", "align", "relax", "render"}[n%6]
 }
 
-func (j *job) end(x float64) {
+func (j *job) endAfter(x float64) {
 	j.state = "COMPLETED"
 	switch {
 	case x < 0.06:
@@ -171,9 +175,9 @@ func (j *job) end(x float64) {
 	}
 }
 
-// encode gives the job as it looks at a time.
-func (j *job) encode(now time.Time) sdk.Job {
-	s, group := sites()[j.site], groups()[j.user%len(groups())]
+// encodeJob gives the job as it looks at a time.
+func (j *job) encodeJob(now time.Time) sdk.Job {
+	s, group := playedSites()[j.site], playedGroups()[j.user%len(playedGroups())]
 	state, end, stop := j.state, j.stop, sdk.Time(j.stop)
 	code, signal := sdk.Int(j.code), sdk.Int(j.signal)
 	ended := !j.stop.After(now)

@@ -22,8 +22,8 @@ func main() { sdk.ServeSource(func() sdk.Source { return newSource(time.Now) }) 
 type source struct {
 	now    func() time.Time
 	player interface {
-		collect(ctx context.Context, from sdk.Start, out *sdk.Stream) error
-		count(ctx context.Context, w sdk.Window) (int64, error)
+		collectJobs(ctx context.Context, from sdk.Start, out *sdk.Stream) error
+		countJobs(ctx context.Context, w sdk.Window) (int64, error)
 	}
 }
 
@@ -45,7 +45,7 @@ func newSource(now func() time.Time) *source { return &source{now: now} }
 func (s *source) Describe() sdk.Description {
 	return sdk.Description{
 		Type: "replay", Version: version, Rank: sdk.RankScheduler, Interval: time.Minute,
-		Attributes: attributes(), Mapping: mapping, Settings: new(settings),
+		Attributes: jobAttributes(), Mapping: mapping, Settings: new(settings),
 	}
 }
 
@@ -86,10 +86,10 @@ func (s *source) configureCluster(cfg *sdk.Config, c *settings) *cluster {
 // Count implements sdk.Counter: the recorded cluster knows how many jobs it had. A file has
 // no second route.
 func (s *source) Count(ctx context.Context, w sdk.Window) (int64, error) {
-	return s.player.count(ctx, w)
+	return s.player.countJobs(ctx, w)
 }
 
 // Collect implements sdk.Source.
 func (s *source) Collect(ctx context.Context, from sdk.Start, out *sdk.Stream) error {
-	return s.player.collect(ctx, from, out)
+	return s.player.collectJobs(ctx, from, out)
 }

@@ -63,7 +63,7 @@ func (s *sink) runs() string {
 }
 
 type player interface {
-	collect(context.Context, sdk.Start, *sdk.Stream) error
+	collectJobs(context.Context, sdk.Start, *sdk.Stream) error
 }
 
 // collect asks once, from the sink's checkpoint, and forgets what came before.
@@ -71,7 +71,7 @@ func (s *sink) collect(t *testing.T, p player, from sdk.Start) {
 	t.Helper()
 	s.jobs, s.refused, s.gaps = nil, nil, nil
 	from.Checkpoint = s.checkpoint
-	if err := p.collect(t.Context(), from, sdk.NewStream(attributes(), s.send)); err != nil && !errors.Is(err, errKilled) {
+	if err := p.collectJobs(t.Context(), from, sdk.NewStream(jobAttributes(), s.send)); err != nil && !errors.Is(err, errKilled) {
 		t.Fatal(err)
 	}
 }
@@ -210,7 +210,7 @@ func TestFileThatIsTruncatedUnderOurHandsIsReadToItsEndLater(t *testing.T) {
 		}
 		return s.send(ctx, b)
 	}
-	err := l.tail().collect(t.Context(), sdk.Start{}, sdk.NewStream(attributes(), rotate))
+	err := l.tail().collectJobs(t.Context(), sdk.Start{}, sdk.NewStream(jobAttributes(), rotate))
 	if !errors.Is(err, follow.ErrChanged) {
 		t.Fatalf("error: %v, jobs %s", err, s.runs())
 	}
@@ -223,7 +223,7 @@ func TestFileThatIsTruncatedUnderOurHandsIsReadToItsEndLater(t *testing.T) {
 
 func TestAbsentFileIsAnErrorAtFirst(t *testing.T) {
 	l := newLog(t)
-	err := l.tail().collect(t.Context(), sdk.Start{}, sdk.NewStream(attributes(), (&sink{}).send))
+	err := l.tail().collectJobs(t.Context(), sdk.Start{}, sdk.NewStream(jobAttributes(), (&sink{}).send))
 	if !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("error: %v", err)
 	}
@@ -319,7 +319,7 @@ func TestARefusedLineBearsTheRunsNameAndAMendedOneComesInALaterBatch(t *testing.
 				}
 				return nil
 			}
-			l.must(tail.collect(t.Context(), sdk.Start{}, sdk.NewStream(attributes(), send)))
+			l.must(tail.collectJobs(t.Context(), sdk.Start{}, sdk.NewStream(jobAttributes(), send)))
 			run := strings.Trim(id, `"`)
 			if want := []string{run, "b", "!" + run, run, "c"}; !slices.Equal(seen, want) {
 				t.Errorf("case %d: %q, want %q", i, seen, want)
@@ -382,7 +382,7 @@ func TestParse_UnreadableKey_RunCountsWithoutIt(t *testing.T) {
 }
 
 func TestColumnsAndFieldsOfALine(t *testing.T) {
-	job, err := parse([]byte(`{"id":7,"start":1.5,"stop":"1970-01-01T01:00:00.25+01:00","cpus":2e0,"x":{"y":[1,"a",null,true]}}`), attributes(), nil, true)
+	job, err := parseJob([]byte(`{"id":7,"start":1.5,"stop":"1970-01-01T01:00:00.25+01:00","cpus":2e0,"x":{"y":[1,"a",null,true]}}`), jobAttributes(), nil, true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -413,7 +413,7 @@ func TestRecordedCluster_MissedJobs_AreCountedAndBroughtByAWindow(t *testing.T) 
 	c.missed = 3
 	day := noon.Truncate(24 * time.Hour).Add(-missedDays * 24 * time.Hour)
 	w := sdk.Window{From: day, To: day.Add(24 * time.Hour)}
-	if n, err := c.count(t.Context(), w); err == nil {
+	if n, err := c.countJobs(t.Context(), w); err == nil {
 		t.Errorf("%d jobs before the first collection", n)
 	}
 	var gaps []sdk.Gap
@@ -429,7 +429,7 @@ func TestRecordedCluster_MissedJobs_AreCountedAndBroughtByAWindow(t *testing.T) 
 		return n
 	}
 	stream, window := collected(sdk.Start{}), collected(sdk.Start{Window: &w})
-	n, err := c.count(t.Context(), w)
+	n, err := c.countJobs(t.Context(), w)
 	if err != nil || n != window || stream != n-3 {
 		t.Errorf("%d counted, %d by a window, %d by the collection: %v", n, window, stream, err)
 	}
@@ -447,7 +447,7 @@ func TestRecordedCluster_Census_HasWhoRunsAndWaits(t *testing.T) {
 		s.collect(t, c, sdk.Start{})
 		want := map[sdk.CensusRow]int64{} // by user and queue: running, and waiting from 1 << 32 on
 		look := func(j job) {
-			key := sdk.CensusRow{User: userName(j.user), Queue: sites()[j.site].partitions[j.partition]}
+			key := sdk.CensusRow{User: userName(j.user), Queue: playedSites()[j.site].partitions[j.partition]}
 			if !j.start.After(now) && j.stop.After(now) {
 				want[key]++
 			}
@@ -456,10 +456,10 @@ func TestRecordedCluster_Census_HasWhoRunsAndWaits(t *testing.T) {
 			}
 		}
 		for n := range c.jobs {
-			look(c.past(noon, n))
+			look(c.pastJob(noon, n))
 		}
 		for n := range int(after/liveGap) + 2000 {
-			look(c.live(noon, n))
+			look(c.liveJob(noon, n))
 		}
 		got := map[sdk.CensusRow]int64{}
 		for _, row := range s.census.Rows {
@@ -504,7 +504,7 @@ func TestRecordedCluster_LaterWindows_HaveTheJobsThatWereCollected(t *testing.T)
 				}
 			}
 		}
-		if n, err := c.count(t.Context(), w); err != nil || int(n) != want || ended != want {
+		if n, err := c.countJobs(t.Context(), w); err != nil || int(n) != want || ended != want {
 			t.Fatalf("%v: %d counted, %d in the window, %d collected: %v", day, n, ended, want, err)
 		}
 	}
@@ -529,7 +529,7 @@ func TestRecordedClusterHasWhatANewcomerWantsToSee(t *testing.T) {
 	now, s, seen := noon, &sink{}, map[string]int{}
 	s.collect(t, recorded(&now, 1), sdk.Start{})
 	column := func(name string) int {
-		return slices.IndexFunc(attributes(), func(a sdk.Attribute) bool { return a.Name == name })
+		return slices.IndexFunc(jobAttributes(), func(a sdk.Attribute) bool { return a.Name == name })
 	}
 	runs := map[string]bool{}
 	for _, j := range s.jobs {
@@ -615,8 +615,8 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte(lineOf("a", 1)))
 	f.Add([]byte(`{"id":1,"start":1,"x":[[{}]]}`))
 	f.Fuzz(func(t *testing.T, line []byte) {
-		job, err := parse(line, attributes(), nil, true)
-		if err == nil && (job.Run == "" || len(job.Values) != len(attributes())) {
+		job, err := parseJob(line, jobAttributes(), nil, true)
+		if err == nil && (job.Run == "" || len(job.Values) != len(jobAttributes())) {
 			t.Errorf("job %+v", job)
 		}
 	})
@@ -641,7 +641,7 @@ func TestKeysThatTheMappingDoesNotReadAreFindings(t *testing.T) {
 		{[]string{"fields.cores", "fields.project"}, nil},
 		{[]string{"fields.*"}, nil},
 	} {
-		job, err := parse(line, attributes(), c.keys, true)
+		job, err := parseJob(line, jobAttributes(), c.keys, true)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -25,28 +25,28 @@ type tail struct {
 	now    func() time.Time
 }
 
-// count implements the second route, which a file does not have.
-func (t *tail) count(context.Context, sdk.Window) (int64, error) {
+// countJobs implements the second route, which a file does not have.
+func (t *tail) countJobs(context.Context, sdk.Window) (int64, error) {
 	return 0, fmt.Errorf("%s: %w: a file has no second route", t.path, errors.ErrUnsupported)
 }
 
-func (t *tail) collect(ctx context.Context, from sdk.Start, out *sdk.Stream) error {
+func (t *tail) collectJobs(ctx context.Context, from sdk.Start, out *sdk.Stream) error {
 	at, err := readCheckpoint(from.Checkpoint)
 	if err != nil {
 		return err
 	}
-	r := &reading{tail: t, out: out, columns: attributes(), at: at}
+	r := &reading{tail: t, out: out, columns: jobAttributes(), at: at}
 	if from.Window != nil {
 		r.again, r.keep = true, inWindow(from.Window)
-		return r.everything(ctx)
+		return r.readEverything(ctx)
 	}
-	if from.Rewind > 0 && at.last() != (time.Time{}) {
-		back := &reading{tail: t, out: out, columns: r.columns, again: true, keep: since(at.last().Add(-from.Rewind))}
-		if err := back.everything(ctx); err != nil {
+	if from.Rewind > 0 && at.lastTime() != (time.Time{}) {
+		back := &reading{tail: t, out: out, columns: r.columns, again: true, keep: keepSince(at.lastTime().Add(-from.Rewind))}
+		if err := back.readEverything(ctx); err != nil {
 			return err
 		}
 	}
-	return r.onward(ctx)
+	return r.readOnward(ctx)
 }
 
 // keeper says whether a job of that time is wanted.
@@ -54,7 +54,7 @@ type keeper func(time.Time) bool
 
 func inWindow(w *sdk.Window) keeper { return w.Holds }
 
-func since(t time.Time) keeper { return func(x time.Time) bool { return !x.Before(t) } }
+func keepSince(t time.Time) keeper { return func(x time.Time) bool { return !x.Before(t) } }
 
 // reading is one Collect.
 type reading struct {
@@ -66,21 +66,21 @@ type reading struct {
 	again   bool   // what was read before is read again: the checkpoint stays
 }
 
-// everything reads the older files and the current one, for a window or a rewind.
-func (r *reading) everything(ctx context.Context) error {
-	w, err := r.log().Read(time.Time{}, r.now())
+// readEverything reads the older files and the current one, for a window or a rewind.
+func (r *reading) readEverything(ctx context.Context) error {
+	w, err := r.newLog().Read(time.Time{}, r.now())
 	if err != nil {
 		return err
 	}
 	defer w.Close()
-	return r.walk(ctx, w)
+	return r.sendWalk(ctx, w)
 }
 
-func (t *tail) log() *follow.Log { return &follow.Log{Path: t.path, Fresh: true} }
+func (t *tail) newLog() *follow.Log { return &follow.Log{Path: t.path, Fresh: true} }
 
-// onward reads what has come since the checkpoint.
-func (r *reading) onward(ctx context.Context) error {
-	w, err := r.log().Follow(r.at.State, r.now())
+// readOnward reads what has come since the checkpoint.
+func (r *reading) readOnward(ctx context.Context) error {
+	w, err := r.newLog().Follow(r.at.State, r.now())
 	if errors.Is(err, fs.ErrNotExist) && r.at.Known() {
 		return nil // it may be gone between two steps of a rotation
 	}
@@ -89,20 +89,20 @@ func (r *reading) onward(ctx context.Context) error {
 	}
 	defer w.Close()
 	if lost := w.Lost(); lost != nil {
-		gap := sdk.Gap{From: r.at.last(), To: r.now(), Reason: lost.Reason}
+		gap := sdk.Gap{From: r.at.lastTime(), To: r.now(), Reason: lost.Reason}
 		if err := r.out.Send(ctx, sdk.Batch{Gaps: []sdk.Gap{gap}}); err != nil {
 			return err
 		}
 	}
-	return r.walk(ctx, w)
+	return r.sendWalk(ctx, w)
 }
 
-// walk sends the lines of a walk.
-func (r *reading) walk(ctx context.Context, w *follow.Walk) error {
+// sendWalk sends the lines of a walk.
+func (r *reading) sendWalk(ctx context.Context, w *follow.Walk) error {
 	before := r.at.State
 	for more := true; more; {
 		sdk.Alive(ctx)
-		batch, err := r.fill(w)
+		batch, err := r.fillBatch(w)
 		if more = err == nil; err != nil && !errors.Is(err, io.EOF) {
 			return err
 		}
@@ -110,7 +110,7 @@ func (r *reading) walk(ctx context.Context, w *follow.Walk) error {
 			if r.at.State, err = w.State(); err != nil {
 				return err
 			}
-			batch.Checkpoint = r.at.encode()
+			batch.Checkpoint = r.at.encodeCheckpoint()
 		}
 		if len(batch.Jobs)+len(batch.Refused) == 0 && (r.again || r.at.Offset == before.Offset && r.at.Inode == before.Inode) {
 			continue
@@ -123,14 +123,14 @@ func (r *reading) walk(ctx context.Context, w *follow.Walk) error {
 	return nil
 }
 
-// fill reads lines until a batch is full; io.EOF when there are no more.
-func (r *reading) fill(w *follow.Walk) (b sdk.Batch, err error) {
+// fillBatch reads lines until a batch is full; io.EOF when there are no more.
+func (r *reading) fillBatch(w *follow.Walk) (b sdk.Batch, err error) {
 	for size := int64(0); len(b.Jobs)+len(b.Refused) < r.batch && size < maxBatch; {
 		line, err := w.Next()
 		if err != nil {
 			return b, err
 		}
-		if !r.line(&b, line) {
+		if !r.takeLine(&b, line) {
 			w.Back(line)
 			return b, nil
 		}
@@ -139,10 +139,10 @@ func (r *reading) fill(w *follow.Walk) (b sdk.Batch, err error) {
 	return b, nil
 }
 
-// line takes one line into the batch. It refuses to when the batch has a line of
+// takeLine takes one line into the batch. It refuses to when the batch has a line of
 // the same run that was no job: within a batch, jobs come before those, and the
 // run would stay in quarantine.
-func (r *reading) line(b *sdk.Batch, line follow.Line) bool {
+func (r *reading) takeLine(b *sdk.Batch, line follow.Line) bool {
 	text := bytes.TrimSpace(line.Text)
 	if len(text) == 0 {
 		return true
@@ -151,7 +151,7 @@ func (r *reading) line(b *sdk.Batch, line follow.Line) bool {
 		b.Refused = append(b.Refused, sdk.Refused{Message: fmt.Sprintf("a line of %d bytes; at most %d are read", line.Size, follow.MaxLine), Raw: bytes.Clone(text)})
 		return true
 	}
-	job, err := parse(text, r.columns, r.keys, r.fields)
+	job, err := parseJob(text, r.columns, r.keys, r.fields)
 	if err != nil {
 		b.Refused = append(b.Refused, sdk.Refused{Run: job.Run, Message: err.Error(), Raw: bytes.Clone(text)})
 		return true
@@ -163,7 +163,7 @@ func (r *reading) line(b *sdk.Batch, line follow.Line) bool {
 	if !job.Ended {
 		when = job.Values[colStart].Time()
 	}
-	r.at.seen(when)
+	r.at.noteSeen(when)
 	if r.keep == nil || r.keep(when) {
 		b.Jobs = append(b.Jobs, job)
 	}
