@@ -228,18 +228,43 @@ type Namespace struct {
 type Job struct {
 	Metadata Meta `json:"metadata"`
 	Spec     struct {
-		Template struct {
+		Suspend     bool   `json:"suspend,omitempty"`
+		Parallelism *int64 `json:"parallelism,omitempty"` // nil: 1
+		Completions *int64 `json:"completions,omitempty"`
+		Template    struct {
 			Metadata Meta    `json:"metadata"`
 			Spec     PodSpec `json:"spec"`
 		} `json:"template"`
 	} `json:"spec"`
 	Status struct {
+		Active         int64       `json:"active,omitempty"`
 		StartTime      *time.Time  `json:"startTime"`
 		CompletionTime *time.Time  `json:"completionTime"`
 		Succeeded      int64       `json:"succeeded"`
 		Failed         int64       `json:"failed"`
 		Conditions     []Condition `json:"conditions"`
 	} `json:"status"`
+}
+
+// Waiting is how many pods the job has not got because it is suspended, as by Kueue until it
+// admits the job.
+func (j *Job) Waiting() int64 {
+	for _, c := range j.Status.Conditions {
+		if (c.Type == "Failed" || c.Type == "Complete") && c.Status == "True" {
+			return 0
+		}
+	}
+	if !j.Spec.Suspend || j.Metadata.DeletionTimestamp != nil {
+		return 0
+	}
+	pods := int64(1)
+	if n := j.Spec.Parallelism; n != nil {
+		pods = *n
+	}
+	if n := j.Spec.Completions; n != nil {
+		pods = min(pods, *n-j.Status.Succeeded)
+	}
+	return max(0, pods-j.Status.Active)
 }
 
 // Claim is a ResourceClaim.
@@ -277,6 +302,7 @@ type Slice struct {
 			Name       string `json:"name"`
 			Generation int64  `json:"generation"`
 		} `json:"pool"`
+		Node    string   `json:"nodeName,omitempty"` // "": devices say it, or several nodes can use them
 		Devices []Device `json:"devices,omitempty"`
 	} `json:"spec"`
 }
@@ -284,7 +310,24 @@ type Slice struct {
 // Device is a device of a slice.
 type Device struct {
 	Name       string                     `json:"name"`
+	Node       string                     `json:"nodeName,omitempty"`
 	Attributes map[string]DeviceAttribute `json:"attributes,omitempty"`
+	Counters   []struct {
+		Set string `json:"counterSet"`
+	} `json:"consumesCounters,omitempty"` // that devices which exclude each other share
+	Taints []struct {
+		Effect string `json:"effect"`
+	} `json:"taints,omitempty"`
+}
+
+// Tainted reports whether the driver or an administrator keeps claims from getting the device.
+func (d *Device) Tainted() bool {
+	for _, t := range d.Taints {
+		if t.Effect == "NoSchedule" || t.Effect == "NoExecute" {
+			return true
+		}
+	}
+	return false
 }
 
 // DeviceAttribute is an attribute of a device; Text is "" where it is not a text.

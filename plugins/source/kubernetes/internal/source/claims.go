@@ -93,21 +93,32 @@ func (k *cluster) describeDevices(ctx context.Context, p *pass, pods []*run.Entr
 func (k *cluster) listDevices(ctx context.Context, p *pass) error {
 	k.devices = map[string]*run.DeviceKind{}
 	latest := map[string]int64{}
-	_, err := kube.List(ctx, p.client, kube.Slices, func(page []*kube.Slice, _ []*kube.BadObject) error {
-		for _, s := range page {
-			driver, pool := s.Spec.Driver, s.Spec.Pool
-			if !p.config.rules.Driver(driver) {
-				continue
+	all, err := k.listSlices(ctx, p)
+	for _, s := range all {
+		driver, pool := s.Spec.Driver, s.Spec.Pool
+		for i := range s.Spec.Devices {
+			d := &s.Spec.Devices[i]
+			key := run.DeviceKey(driver, pool.Name, d.Name)
+			if k.devices[key] == nil || pool.Generation >= latest[key] {
+				k.devices[key], latest[key] = run.KindOf(driver, d), pool.Generation
 			}
-			for i := range s.Spec.Devices {
-				d := &s.Spec.Devices[i]
-				key := run.DeviceKey(driver, pool.Name, d.Name)
-				if k.devices[key] == nil || pool.Generation >= latest[key] {
-					k.devices[key], latest[key] = run.KindOf(driver, d), pool.Generation
-				}
+		}
+	}
+	return err
+}
+
+// listSlices reads the ResourceSlices with GPUs; there are none before Kubernetes 1.34.
+func (k *cluster) listSlices(ctx context.Context, p *pass) (all []*kube.Slice, err error) {
+	_, err = kube.List(ctx, p.client, kube.Slices, func(page []*kube.Slice, _ []*kube.BadObject) error {
+		for _, s := range page {
+			if p.config.rules.Driver(s.Spec.Driver) {
+				all = append(all, s)
 			}
 		}
 		return nil
 	})
-	return err
+	if kube.Missing(err) {
+		return nil, nil
+	}
+	return all, err
 }

@@ -171,3 +171,44 @@ func TestClaim_OfSeveralPods_IsUnknownForEach(t *testing.T) {
 		t.Errorf("sent %v", sent)
 	}
 }
+
+// readyNode is a node that takes pods.
+func readyNode(name string, has kube.Quantities) kube.Node {
+	n := kube.Node{Metadata: kube.Meta{Name: name}}
+	n.Status.Allocatable = has
+	n.Status.Conditions = []kube.Condition{{Type: "Ready", Status: "True"}}
+	return n
+}
+
+func TestCapacity_HasTheGPUsOfResourceSlices(t *testing.T) {
+	offered := kube.Slice{Metadata: kube.Meta{Name: "n1-gpu"}}
+	offered.Spec.Driver, offered.Spec.Pool.Name, offered.Spec.Node = "gpu.nvidia.com", "n1", "n1"
+	for _, name := range []string{"gpu-0", "gpu-1"} {
+		offered.Spec.Devices = append(offered.Spec.Devices, kube.Device{Name: name, Attributes: map[string]kube.DeviceAttribute{"type": {Text: "gpu"}, "productName": {Text: "NVIDIA H100"}}})
+	}
+	devices := []sdk.Amount{{Name: "GPUs", Amount: 2}, {Name: "GPUs:NVIDIA-H100", Amount: 2}, {Name: "Memory"}, {Name: "MilliCores", Amount: 8000}, {Name: "MilliGPUs", Amount: 2000}}
+	none := []sdk.Amount{{Name: "Memory"}, {Name: "MilliCores", Amount: 8000}}
+	plugged := []sdk.Amount{{Name: "GPUs", Amount: 4}, {Name: "Memory"}, {Name: "MilliCores", Amount: 8000}, {Name: "MilliGPUs", Amount: 4000}, {Name: "nvidia.com/gpu", Amount: 4}}
+	for name, c := range map[string]struct {
+		node   kube.Node
+		denied bool
+		want   []sdk.Amount
+	}{
+		"by devices":           {readyNode("n1", kube.Quantities{"cpu": "8"}), false, devices},
+		"of another node":      {readyNode("n2", kube.Quantities{"cpu": "8"}), false, none},
+		"by a plugin likewise": {readyNode("n1", kube.Quantities{"cpu": "8", "nvidia.com/gpu": "4"}), false, plugged},
+		"without right":        {readyNode("n1", kube.Quantities{"cpu": "8"}), true, none},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSite(t)
+			s.server.Deny["resourceslices"] = c.denied
+			s.server.PutNode(c.node)
+			s.server.PutSlice(offered)
+			s.start()
+			s.await("the capacity", func() bool { return len(s.capacity) > 0 })
+			if got := s.soFar().capacity[0].Components; !slices.Equal(got, c.want) {
+				t.Errorf("capacity %v, want %v", got, c.want)
+			}
+		})
+	}
+}

@@ -40,8 +40,8 @@ func (p *pass) factSettings() facts.Settings {
 	}}
 }
 
-// tellCensus counts the pods that run and wait.
-func (p *pass) tellCensus(context.Context) error {
+// tellCensus counts the pods that run and wait, and those that suspended jobs wait for.
+func (p *pass) tellCensus(ctx context.Context) error {
 	counts := facts.Counts{}
 	for _, e := range p.open {
 		if !e.GoneAt.IsZero() || !p.config.wanted(&e.Pod.Metadata) {
@@ -55,9 +55,42 @@ func (p *pass) tellCensus(context.Context) error {
 			counts.Add(at, 0, 1)
 		}
 	}
+	if err := p.countSuspended(ctx, counts); err != nil {
+		return err
+	}
 	rows, err := counts.Rows(facts.Most)
 	p.batch.Census = &sdk.Census{At: p.now().UTC(), Rows: rows}
 	return err
+}
+
+// countSuspended counts the pods of suspended jobs, which Kueue has not admitted, as waiting.
+func (p *pass) countSuspended(ctx context.Context, counts facts.Counts) error {
+	scopes := p.config.Namespaces
+	if len(scopes) == 0 {
+		scopes = []string{""}
+	}
+	for _, namespace := range scopes {
+		_, err := kube.List(ctx, p.client, kube.In(kube.Jobs, namespace), func(page []*kube.Job, _ []*kube.BadObject) error {
+			for _, j := range page {
+				e := run.New()
+				e.Pod.Metadata = j.Spec.Template.Metadata
+				e.Pod.Metadata.Namespace = j.Metadata.Namespace
+				n := j.Waiting()
+				if n == 0 || !p.config.wanted(&e.Pod.Metadata) {
+					continue
+				}
+				if err := p.cluster.place(ctx, p, e); err != nil {
+					return err
+				}
+				counts.Add(facts.Place{User: e.Lookup(p.config.rules.User), Queue: j.Metadata.Namespace}, 0, n)
+			}
+			return nil
+		})
+		if err := p.tolerate(ctx, "listing of jobs", err); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // tellCapacity sends what the nodes have when that has changed.
@@ -66,7 +99,11 @@ func (p *pass) tellCapacity(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	components, err := p.sum(nodes)
+	offers, err := p.cluster.listSlices(ctx, p)
+	if err := p.tolerate(ctx, "attributes of devices", err); err != nil {
+		return err
+	}
+	components, err := p.sum(nodes, offers)
 	if now := facts.Digest(components); err == nil && now != p.done.Told.Capacity {
 		p.done.Told.Capacity, p.moved = now, true
 		p.batch.Capacity = &sdk.Capacity{From: p.now().UTC(), Components: components}
@@ -74,17 +111,20 @@ func (p *pass) tellCapacity(ctx context.Context) error {
 	return err
 }
 
-// sum adds up what pods may take of the nodes that are ready.
-func (p *pass) sum(nodes []*kube.Node) ([]sdk.Amount, error) {
+// sum adds up what pods may take of the nodes that are ready. A node that offers GPUs by a
+// device plugin has no others by ResourceSlices: where both are there, they are the same.
+func (p *pass) sum(nodes []*kube.Node, offers []*kube.Slice) ([]sdk.Amount, error) {
 	total := map[string]int64{"MilliCores": 0, "Memory": 0}
-	for _, n := range nodes {
-		if !n.Ready() {
+	byDevices := map[string]map[string]string{} // labels by node
+	for _, node := range nodes {
+		if !node.Ready() {
 			continue
 		}
-		has, err := run.ParseAmounts(n.Status.Allocatable)
+		has, err := run.ParseAmounts(node.Status.Allocatable)
 		if err != nil {
 			return nil, err
 		}
+		plugged := false
 		for name, amount := range has {
 			switch {
 			case name == "cpu":
@@ -97,19 +137,42 @@ func (p *pass) sum(nodes []*kube.Node) ([]sdk.Amount, error) {
 				total[name] += amount
 			}
 			if p.config.rules.GPU(name) {
+				plugged = plugged || amount > 0
 				total["GPUs"] += amount
-				if model := run.Model(n.Metadata.Labels, p.config.rules.Model); model != "" {
+				if model := run.Model(node.Metadata.Labels, p.config.rules.Model); model != "" {
 					total["GPUs:"+model] += amount
 				}
 			}
 		}
-		if n, err := p.config.rules.MilliGPUs(has, n.Metadata.Labels); err == nil && n > 0 { // else runs there have none
+		if n, err := p.config.rules.MilliGPUs(has, node.Metadata.Labels); err == nil && n > 0 { // else runs there have none
 			total["MilliGPUs"] += n
+			plugged = true
+		}
+		if !plugged {
+			byDevices[node.Metadata.Name] = node.Metadata.Labels
 		}
 	}
+	p.addOffered(total, offers, byDevices)
 	var out []sdk.Amount
 	for _, name := range slices.Sorted(maps.Keys(total)) {
 		out = append(out, sdk.Amount{Name: name, Amount: total[name]})
 	}
 	return out, nil
+}
+
+// addOffered adds the GPUs that ResourceSlices offer on some nodes.
+func (p *pass) addOffered(total map[string]int64, offers []*kube.Slice, nodes map[string]map[string]string) {
+	offered := p.config.rules.Offered(offers, func(node string) (map[string]string, bool) {
+		labels, ok := nodes[node]
+		return labels, ok
+	})
+	for model, n := range offered.Cards {
+		total["GPUs"] += n
+		if model != "" {
+			total["GPUs:"+model] += n
+		}
+	}
+	if n := offered.MilliGPUs(); n > 0 {
+		total["MilliGPUs"] += n
+	}
 }

@@ -372,3 +372,44 @@ func TestFacts_CapacityAndCensus_AreThoseOfNodesAndPods(t *testing.T) {
 		t.Errorf("census %v", got)
 	}
 }
+
+func TestCensus_SuspendedJobs_WaitWithThePodsTheyLack(t *testing.T) {
+	s := newSite(t)
+	done := []kube.Condition{{Type: "Failed", Status: "True"}}
+	job := func(name, user string, change func(*kube.Job)) {
+		j := kube.Job{Metadata: kube.Meta{Namespace: "phys", Name: name, UID: "uid-" + name}}
+		j.Spec.Template.Metadata.Labels = map[string]string{"user": user}
+		j.Spec.Suspend = true
+		change(&j)
+		s.server.PutJob(j)
+	}
+	job("one", "alice", func(*kube.Job) {})
+	job("of-namespace", "", func(j *kube.Job) { j.Metadata.Namespace = "chem"; j.Spec.Parallelism = new(int64(3)) })
+	job("wide", "bob", func(j *kube.Job) {
+		j.Spec.Parallelism, j.Spec.Completions, j.Status.Succeeded = new(int64(8)), new(int64(6)), 1
+	})
+	job("stopping", "bob", func(j *kube.Job) { j.Spec.Parallelism, j.Status.Active = new(int64(4)), 3 })
+	job("none", "carol", func(j *kube.Job) { j.Spec.Parallelism = new(int64(0)) })
+	job("failed", "carol", func(j *kube.Job) { j.Status.Conditions = done })
+	job("deleted", "carol", func(j *kube.Job) { j.Metadata.DeletionTimestamp = new(noon()) })
+	job("admitted", "carol", func(j *kube.Job) { j.Spec.Suspend = false })
+	s.server.PutNamespace(kube.Namespace{Metadata: kube.Meta{Name: "chem", Labels: map[string]string{"owner": "dave"}}})
+	s.server.Put(pod("phys", "a", kube.Pending))
+	s.start()
+	s.await("a census", func() bool { return len(s.census) > 0 })
+	want := []sdk.CensusRow{{User: "alice", Queue: "phys", Pending: 2}, {User: "bob", Queue: "phys", Pending: 6}, {User: "dave", Queue: "chem", Pending: 3}}
+	if got := s.soFar().census[0].Rows; !slices.Equal(got, want) {
+		t.Errorf("census %v, want %v", got, want)
+	}
+}
+
+func TestCensus_WithoutTheRightToJobs_CountsPods(t *testing.T) {
+	s := newSite(t)
+	s.server.Deny["jobs"] = true
+	s.server.Put(pod("phys", "a", kube.Pending))
+	s.start()
+	s.await("a census", func() bool { return len(s.census) > 0 })
+	if got := s.soFar().census[0].Rows; !slices.Equal(got, []sdk.CensusRow{{User: "alice", Queue: "phys", Pending: 1}}) {
+		t.Errorf("census %v", got)
+	}
+}
