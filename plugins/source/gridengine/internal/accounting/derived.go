@@ -3,6 +3,7 @@ package accounting
 import (
 	"fmt"
 	"math/big"
+	"slices"
 	"strings"
 
 	"github.com/bursar-accounting/bursar/plugins/sdk"
@@ -47,6 +48,8 @@ type Site struct{ Memory, GPUs Ask }
 type Ask struct {
 	Requests []string // resources by which it is; the first that a job asked for counts
 	PerJob   bool     // the amount is for the whole job, not for each slot
+	PerHost  bool     // the amount is for each host, of which the line does not have the number
+	OneHost  []string // parallel environments whose jobs run on one host
 }
 
 func (s *Site) amounts() []attribute {
@@ -132,8 +135,12 @@ func (a *Ask) bytes(l *Line) (int64, bool, error) {
 
 // times is how often the job has what it asked for.
 func (a *Ask) times(l *Line) (int64, error) {
-	if a.PerJob {
+	pe := l.field(grantedPE)
+	switch {
+	case a.PerJob, a.PerHost && (pe == "" || slices.Contains(a.OneHost, pe)):
 		return 1, nil
+	case a.PerHost && l.slots > 1:
+		return 0, fmt.Errorf("column granted_pe: unknown number of hosts of a job in %q: add it to one_host_pe where its jobs run on one host", pe)
 	}
 	return max(1, l.slots), l.readable(slots)
 }

@@ -334,6 +334,33 @@ func TestGPUs_Requests_AreCountedForEachSlotOrTheJob(t *testing.T) {
 	}
 }
 
+func TestGPUs_PerHost_AreKnownWhereTheJobHasOneHost(t *testing.T) {
+	for name, c := range map[string]struct {
+		pe, slots string
+		want      int64 // -1: null, with why
+	}{
+		"no parallel environment": {"NONE", "1", 2},
+		"one slot of any":         {"mpi", "1", 2},
+		"slots on one host":       {"smp", "8", 2},
+		"slots on several hosts":  {"mpi", "8", -1},
+		"unreadable slots":        {"mpi", "x", -1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			site := usual()
+			site.GPUs.PerHost, site.GPUs.OneHost = true, []string{"smp"}
+			l, err := Parse(line(map[int]string{category: "-l gpu=2", slots: c.slots, grantedPE: c.pe}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			list, unread := NewPlan(func(name string) bool { return name == "gpus" }, site).Values(l)
+			v := list[slices.IndexFunc(Attributes(), func(a sdk.Attribute) bool { return a.Name == "gpus" })]
+			if unknown := c.want < 0; v.IsNull() != unknown || (len(unread) == 1) != unknown || !unknown && v.Int() != c.want {
+				t.Errorf("%v, unread %v; want %d", v, unread, c.want)
+			}
+		})
+	}
+}
+
 func FuzzParse(f *testing.F) {
 	for _, name := range []string{"accounting-8.1.9", "accounting-6.1", "accounting-uge"} {
 		for _, text := range lines(f, name) {

@@ -85,6 +85,7 @@ type Host struct {
 	Cores    int64            // processors; 0 where they are not known
 	MemoryMB int64            // in units of 2^20 bytes; 0 where it is not known
 	Slots    map[string]int64 // by queue
+	GPUs     int64            // qhost does not tell them: see Consumables
 }
 
 // unknown is how qhost writes what it does not know, as of a host that is down.

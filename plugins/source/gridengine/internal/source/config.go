@@ -22,7 +22,7 @@ type settings struct {
 	Root       hcl.Absolute `hcl:"sge_root,optional" unset:"SGE_ROOT in the plugin's environment, or the first usual folder that is there" doc:"Grid Engine's folder; usual are /var/lib/gridengine, /opt/sge, /opt/gridengine, /usr/share/gridengine, /usr/local/sge, /gridware/sge, /sge, /opt/uge and /opt/age"`
 	Path       hcl.Absolute `hcl:"path,optional" unset:"common/accounting in the cell's folder below sge_root" doc:"the accounting file; the cell is SGE_CELL or default"`
 	Rotated    hcl.Strings  `hcl:"rotated,optional" unset:"none" doc:"patterns of old files that are elsewhere or have other names than those below"`
-	Commands   hcl.Absolute `hcl:"commands,optional" unset:"looked for in bin/* below sge_root, /usr/bin, /usr/local/bin, /usr/lib/gridengine" doc:"folder of qhost and qstat; without them capacity and census are not told"`
+	Commands   hcl.Absolute `hcl:"commands,optional" unset:"looked for in bin/* below sge_root, /usr/bin, /usr/local/bin, /usr/lib/gridengine" doc:"folder of qhost, qstat and qconf; without the first two capacity and census are not told"`
 	Cells      []cellBlock  `hcl:"cell,block" unset:"one cell" doc:"several cells: a block for each with what is its own; the cell becomes part of the ids"`
 	Import     hcl.Strings  `hcl:"import,optional" unset:"none" doc:"absolute paths or patterns of files to read once, in this order, each from its beginning; nothing is followed then. bursar import gridengine FILE… sets it"`
 	ImportCell string       `hcl:"import_cell,optional" unset:"the only cell" doc:"with several cells: of which one the files to import are"`
@@ -31,7 +31,8 @@ type settings struct {
 	MemoryRequests    hcl.Strings   `hcl:"memory_requests,optional" default:"[\"h_vmem\", \"m_mem_free\", \"h_rss\", \"mem_free\", \"virtual_free\"]" doc:"resources by which jobs ask for memory; the first that a job asked for counts"`
 	MemoryPer         string        `hcl:"memory_per,optional" default:"slot" allowed:"slot job" doc:"for what that is asked"`
 	GPURequests       hcl.Strings   `hcl:"gpu_requests,optional" default:"[\"gpu\"]" doc:"resources by which jobs ask for GPUs, for example [\"gpu\", \"ngpus\"]; the first that a job asked for counts"`
-	GPUPer            string        `hcl:"gpu_per,optional" default:"slot" allowed:"slot job" doc:"for what that is asked"`
+	GPUPer            string        `hcl:"gpu_per,optional" default:"slot" allowed:"slot job host" doc:"for what that is asked"`
+	OneHost           hcl.Strings   `hcl:"one_host_pe,optional" unset:"none" doc:"parallel environments whose jobs run on one host, such as [\"smp\"], for gpu_per = \"host\""`
 	Lag               time.Duration `hcl:"lag,optional" default:"2m" max:"24h" doc:"how long qmaster may take to write a run; the source says that it is complete up to so long ago"`
 	Capacity          bool          `hcl:"capacity,optional" default:"true" doc:"tell what the cluster has"`
 	CapacityInterval  time.Duration `hcl:"capacity_interval,optional" default:"10m" max:"24h" doc:"how often to look"`

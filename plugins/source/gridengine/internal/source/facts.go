@@ -36,6 +36,7 @@ func (c *config) readFacts() {
 // asker is what the facts need of a cell.
 type asker interface {
 	Hosts(ctx context.Context) ([]grid.Host, error)
+	Consumables(ctx context.Context, names, hosts []string) (map[string]int64, error)
 	Jobs(ctx context.Context, yield func(grid.Job)) error
 	Groups(ctx context.Context) (map[string][]string, error)
 	Names(ctx context.Context, users []string) (map[string]string, error)
@@ -93,7 +94,7 @@ func (t *teller) tell(ctx context.Context, p *pass, renew bool) error {
 		p.checkpoint.Told = facts.Told{}
 	}
 	before := p.checkpoint.Told
-	with := facts.Settings{Every: t.config.facts, Now: t.now, Log: t.log, Remedy: remedy}
+	with := t.settings()
 	var b sdk.Batch
 	for _, f := range []struct {
 		name string
@@ -117,8 +118,16 @@ func (t *teller) tell(ctx context.Context, p *pass, renew bool) error {
 	return err
 }
 
+// settings are those of the facts.
+func (t *teller) settings() facts.Settings {
+	return facts.Settings{Every: t.config.facts, Now: t.now, Log: t.log, Remedy: remedy}
+}
+
 // remedy says what to do about a fact that cannot be had.
 func remedy(name string) string {
+	if name == capacityOfGPUs {
+		return "make qconf work for this user, or set gpu_requests = [] in the source's config block"
+	}
 	text := "make the command work for this user, or set " + name + " = false in the source's config block"
 	if name == facts.Directory {
 		return text
@@ -126,17 +135,30 @@ func remedy(name string) string {
 	return text + "; until then the source does not say up to when it is complete"
 }
 
-// capacity tells what the cells have when that has changed.
+// capacityOfGPUs is what is told of the hosts' GPUs, by a command that the rest does not need.
+const capacityOfGPUs = "capacity of GPUs"
+
+// capacity tells what the cells have when that has changed. While GPUs cannot be asked for,
+// what was told before holds.
 func (t *teller) capacity(ctx context.Context, b *sdk.Batch, told *facts.Told) error {
 	totals := map[string]int64{}
+	var noGPUs error
 	for i, cell := range t.cells {
 		hosts, err := cell.Hosts(ctx)
 		if err != nil {
 			return err
 		}
+		noGPUs = cmp.Or(noGPUs, t.addGPUs(ctx, cell, hosts))
 		for _, h := range hosts {
 			t.config.filter.sum(totals, t.filled(t.config.cells[i].name, h))
 		}
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	t.Judge(t.settings(), capacityOfGPUs, noGPUs)
+	if noGPUs != nil && told.Capacity != "" {
+		return nil
 	}
 	var list []sdk.Amount
 	for _, name := range slices.Sorted(maps.Keys(totals)) {
@@ -149,6 +171,21 @@ func (t *teller) capacity(ctx context.Context, b *sdk.Batch, told *facts.Told) e
 	return nil
 }
 
+// addGPUs adds to the hosts of wanted queues the GPUs that jobs there can ask for.
+func (t *teller) addGPUs(ctx context.Context, cell asker, hosts []grid.Host) error {
+	var names []string
+	for _, h := range hosts {
+		if slots, _ := t.config.filter.slots(h); slots > 0 {
+			names = append(names, h.Name)
+		}
+	}
+	gpus, err := cell.Consumables(ctx, t.config.GPURequests, names)
+	for i := range hosts {
+		hosts[i].GPUs = gpus[hosts[i].Name]
+	}
+	return err
+}
+
 // filled is a host with what it had when it was seen last in place of what is not
 // known, as of one that is down.
 func (t *teller) filled(cell string, h grid.Host) grid.Host {
@@ -159,21 +196,32 @@ func (t *teller) filled(cell string, h grid.Host) grid.Host {
 	return h
 }
 
+// slots are those of a host in the wanted queues, and those of the largest of them.
+func (f *filter) slots(h grid.Host) (all, largest int64) {
+	for queue, n := range h.Slots {
+		if among(f.Queues, queue) {
+			all, largest = all+n, max(largest, n)
+		}
+	}
+	return all, largest
+}
+
 // sum adds what jobs in the wanted queues can use of a host.
 func (f *filter) sum(totals map[string]int64, h grid.Host) {
-	all, largest := int64(0), int64(0)
 	for queue, n := range h.Slots {
-		if !among(f.Queues, queue) {
-			continue
+		if among(f.Queues, queue) {
+			totals["Slots:"+queue] += n
 		}
-		totals["Slots:"+queue] += n
-		all, largest = all+n, max(largest, n)
 	}
+	all, largest := f.slots(h)
 	if all == 0 {
 		return
 	}
 	totals["Cores"] += min(all, max(h.Cores, largest)) // queues overlap
 	totals["Memory"] += h.MemoryMB
+	if h.GPUs > 0 {
+		totals["GPUs"] += h.GPUs
+	}
 }
 
 // census tells how many jobs run and wait now.

@@ -212,3 +212,76 @@ func TestWithoutCommandsOnlyTheDirectoryIsTold(t *testing.T) {
 		t.Errorf("%v, %v, %v", s.capacity, s.census, s.directory)
 	}
 }
+
+const qconf = `case "$*" in
+-sc) echo '#name shortcut type relop requestable consumable default urgency
+gpu                 g          INT         <=    YES         %s         0        0
+h_rt                h_rt       TIME        <=    YES         NO         0:0:0    0
+# >#< starts a comment';;
+"-se n1") echo 'hostname              n1
+complex_values        h_vmem=64G,ngpus=9, \\
+                      gpu=4.000000
+load_values           gpu=77';;
+"-se n2") echo 'hostname              n2
+complex_values        gpu=2(cuda0 cuda1),slots=4';;
+*) exit 1;;
+esac
+`
+
+func TestCapacity_HasTheGPUsOfComplexValues(t *testing.T) {
+	for name, c := range map[string]struct {
+		consumable string
+		keys       []sdk.Node
+		want       int64
+	}{
+		"for each slot": {"YES", nil, 6},
+		"for the job":   {"JOB", nil, 6},
+		"for each host": {"HOST", nil, 6},
+		"a condition":   {"NO", nil, 0},
+		"of one queue":  {"YES", []sdk.Node{list("queues", "short.q")}, 4},
+		"another name":  {"YES", []sdk.Node{list("gpu_requests", "ngpus")}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSite(t)
+			commands := newCommands(s)
+			commands.script("qconf", fmt.Sprintf(qconf, c.consumable))
+			s.write(job(1, -9))
+			s.restart(commands.keys(c.keys...)...)
+			s.poll()
+			if got := amounts(s.capacity[0])["GPUs"]; got != c.want {
+				t.Errorf("%d GPUs, want %d", got, c.want)
+			}
+		})
+	}
+}
+
+func TestCapacity_QconfFails_HoldsWhatWasToldAndIsSaidOnce(t *testing.T) {
+	s := newSite(t)
+	c := newCommands(s)
+	s.write(job(1, -9))
+	c.script("qconf", fmt.Sprintf(qconf, "YES"))
+	s.restart(c.keys()...)
+	s.poll()
+	log := new(bytes.Buffer)
+	for _, script := range []string{"exit 1", "exit 1", "true", fmt.Sprintf(strings.Replace(qconf, "=4.0", "=x", 1), "YES")} {
+		s.restart(c.keys()...)
+		s.source.facts.log = slog.New(slog.NewTextHandler(log, nil))
+		c.script("qconf", script)
+		c.prints("qhost", fmt.Sprintf(qhost, "2", "1024.0M"))
+		s.time = s.time.Add(time.Hour)
+		s.poll()
+		if len(s.capacity) != 1 || s.watermark.IsZero() {
+			t.Errorf("%q: capacity %v", script, s.capacity)
+		}
+		if n := strings.Count(log.String(), "the capacity of GPUs is not complete"); n != 1 {
+			t.Errorf("%q: said %d times: %s", script, n, log)
+		}
+		log.Reset()
+	}
+	c.script("qconf", fmt.Sprintf(qconf, "YES"))
+	s.time = s.time.Add(time.Hour)
+	s.poll()
+	if len(s.capacity) != 2 || amounts(s.capacity[1])["GPUs"] != 6 {
+		t.Errorf("when it works again: %v", s.capacity)
+	}
+}

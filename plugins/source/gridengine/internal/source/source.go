@@ -87,7 +87,7 @@ func (s *Source) Configure(_ context.Context, cfg *sdk.Config) error {
 	s.config = readConfig(cfg)
 	s.plan = accounting.NewPlan(cfg.Wants, accounting.Site{
 		Memory: accounting.Ask{Requests: s.config.MemoryRequests, PerJob: s.config.MemoryPer == "job"},
-		GPUs:   accounting.Ask{Requests: s.config.GPURequests, PerJob: s.config.GPUPer == "job"},
+		GPUs:   accounting.Ask{Requests: s.config.GPURequests, PerJob: s.config.GPUPer == "job", PerHost: s.config.GPUPer == "host", OneHost: s.config.OneHost},
 	})
 	s.facts = newTeller(&s.config, s.now, s.log)
 	return cfg.Err()
