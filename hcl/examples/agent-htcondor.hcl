@@ -26,7 +26,7 @@ source "htcondor" "grid" {
     meta = {
       site_id   = "grid"
       voms      = job.x509UserProxyFirstFQAN
-      subject   = job.AuthTokenSubject
+      subject   = job.token_subject
       dag       = job.DAGManJobId
       container = try(job.ad["SingularityImage"], null) # any attribute of the ad
     }

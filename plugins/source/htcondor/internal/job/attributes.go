@@ -165,6 +165,9 @@ func identity() []attribute {
 		str("universe", "vanilla, parallel, scheduler, local, grid, java, vm, standard, mpi, or the number of another", (*Job).UniverseName),
 		str("group", "accounting group without the user; of jobs without one the VO", (*Job).Group),
 		str("vo", "VO of the proxy, by its name or its first FQAN, or the first group of the token with which the job came, without a leading /", (*Job).vo),
+		str("token_subject", "subject of the token with which the job came: orig_AuthTokenSubject of a job that a CE routed, else AuthTokenSubject", func(j *Job) string { subject, _, _ := j.token(); return subject }),
+		str("token_issuer", "issuer of that token", func(j *Job) string { _, issuer, _ := j.token(); return issuer }),
+		str("queue", "queue of the CE or behind it that the job was submitted to: NordugridQueue of ARC-CE, else remote_queue or BatchQueue", func(j *Job) string { return j.named("NordugridQueue", "remote_queue", "BatchQueue") }),
 		str("slot", "slot of the run, as slot1_2@node3", (*Job).slot),
 		str("host", "machine of the run: slot behind its @, or of MachineAttrMachine0", (*Job).Host),
 		str("glidein_site", "site of the pilot that the run was in", glideinSite()),
@@ -251,9 +254,21 @@ func (j *Job) vo() string {
 	if vo := voOf(j.named("x509UserProxyFirstFQAN", "x509UserProxyFQAN")); vo != "" {
 		return vo
 	}
-	// A job that a CE routed has the token of the CE, and that with which it came as orig_.
-	first, _, _ := strings.Cut(cmp.Or(j.named("orig_AuthTokenGroups"), j.str(authTokenGroups)), ",")
+	_, _, groups := j.token()
+	first, _, _ := strings.Cut(groups, ",")
 	return strings.TrimPrefix(strings.TrimSpace(first), "/")
+}
+
+// token is of the token with which the job came. A job that a CE routed has it as orig_, all
+// of it, and beside it the credential of the CE.
+func (j *Job) token() (subject, issuer, groups string) {
+	of := func(prefix string) {
+		subject, issuer, groups = j.named(prefix+"AuthTokenSubject"), j.named(prefix+"AuthTokenIssuer"), j.named(prefix+"AuthTokenGroups")
+	}
+	if of("orig_"); subject == "" && issuer == "" && groups == "" {
+		of("")
+	}
+	return subject, issuer, groups
 }
 
 // voOf is the VO of a list with FQANs such as /atlas/usatlas/Role=production: the first group

@@ -224,6 +224,7 @@ func glidein() []column {
 		{"orig_AuthTokenGroups", text, "groups of the token with which the job came to the CE"},
 		{"NordugridQueue", text, "queue of ARC-CE in which the job was"},
 		{"remote_queue", text, "queue of the batch system behind the CE"},
+		{"BatchQueue", text, "queue of the batch system that a job of the grid universe asked for"},
 		{"ContainerImage", text, "container"},
 		{"DockerImage", text, "container"},
 		{"CondorVersion", text, "version of HTCondor that submitted it"},
