@@ -44,6 +44,7 @@ type settings struct {
 	Database     string        `hcl:"database,optional" unset:"none" doc:"AUDITOR's PostgreSQL in its place, for example \"postgres://reader@db.example.org/auditor\"; with a password from file(\"…\")"`
 	Import       hcl.Strings   `hcl:"import,optional" unset:"the arguments of bursar import" doc:"such addresses, and archives of AUDITOR: Parquet files, patterns and folders, absolute"`
 	Running      bool          `hcl:"running,optional" default:"true" doc:"send records without a stop as open records"`
+	Relayed      bool          `hcl:"relayed,optional" default:"false" doc:"of another bursar, take also records that it has by a source auditor; bursar import takes them unless it is set"`
 	Earliest     hcl.Time      `hcl:"earliest,optional" unset:"all that there is" doc:"only records that stop at this time or later"`
 	Overlap      time.Duration `hcl:"overlap,optional" default:"1h" max:"366d" doc:"how far every look goes back behind the last one, for records that AUDITOR got late"`
 	DeepOverlap  time.Duration `hcl:"deep_overlap,optional" default:"7d" max:"366d" doc:"the same, now and then and after a start of the agent; of a server only"`
@@ -73,6 +74,7 @@ func (s *source) Describe() sdk.Description {
 func (s *source) Configure(_ context.Context, cfg *sdk.Config) error {
 	s.settings, s.inputs = settings{}, nil
 	_ = cfg.Decode(&s.settings) // it is in what Err returns
+	s.Relayed = s.Relayed || len(s.Import) > 0 && !cfg.Has("relayed")
 	kinds := record.Kinds{}
 	for _, c := range s.Components {
 		kinds[c.Name], _ = record.ParseKind(c.Kind) // what is none has been reported

@@ -24,6 +24,7 @@ type server struct {
 	client  *client.Client
 	patient *client.Client // waits while a bursar reads an archive
 	path    string         // of its records; "": not known yet
+	relays  relays
 }
 
 // archiveTimeout is how long a bursar that reads an archive may bring nothing, at least.
@@ -96,8 +97,10 @@ func (s *server) fetch(ctx context.Context, query url.Values, yield func(raw []b
 		if err != nil {
 			return err
 		}
-		if err := yield(raw); err != nil {
-			return err
+		if s.path != ownPath || s.source.Relayed || !s.relays.note(raw) {
+			if err := yield(raw); err != nil {
+				return err
+			}
 		}
 		busy = sdk.Idle(ctx)
 	}
@@ -183,6 +186,7 @@ func (s *server) collect(ctx context.Context, c *collection, at *place) error {
 	if deep {
 		c.deep = c.now()
 	}
+	c.batch.Refused = append(c.batch.Refused, s.relays.refused()...)
 	return c.flush(ctx)
 }
 
