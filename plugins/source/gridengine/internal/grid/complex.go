@@ -15,8 +15,9 @@ import (
 // of the first of names that its complex_values have. It asks for no host where none of names
 // is a consumable.
 func (c *Client) Consumables(ctx context.Context, names, hosts []string) (map[string]int64, error) {
+	out := map[string]int64{}
 	if len(names) == 0 {
-		return nil, nil
+		return out, nil
 	}
 	var known []string
 	qconf := filepath.Join(c.Dir, "qconf")
@@ -28,9 +29,8 @@ func (c *Client) Consumables(ctx context.Context, names, hosts []string) (map[st
 	}
 	names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !slices.Contains(known, name) })
 	if len(names) == 0 {
-		return nil, nil
+		return out, nil
 	}
-	out := map[string]int64{}
 	for _, host := range hosts {
 		var values map[string]string
 		err := c.run(ctx, "qconf", qconf, func(r io.Reader) (err error) {
@@ -83,16 +83,7 @@ func readComplexValues(r io.Reader) (values map[string]string, err error) {
 			return
 		}
 		values = map[string]string{}
-		depth := 0
-		for _, item := range strings.FieldsFunc(list, func(c rune) bool {
-			switch c {
-			case '(', '[':
-				depth++
-			case ')', ']':
-				depth--
-			}
-			return c == ',' && depth == 0
-		}) {
+		for _, item := range splitOutside(list) {
 			name, text, _ := strings.Cut(strings.TrimSpace(item), "=")
 			text, _, _ = strings.Cut(text, "(")
 			if whole, zeros, cut := strings.Cut(text, "."); cut && strings.Trim(zeros, "0") == "" {
@@ -105,6 +96,24 @@ func readComplexValues(r io.Reader) (values map[string]string, err error) {
 		err = errors.New("there are no complex_values in the output")
 	}
 	return values, err
+}
+
+// splitOutside splits a list at the commas outside of brackets.
+func splitOutside(list string) (items []string) {
+	depth, begin := 0, 0
+	for i, c := range list {
+		switch c {
+		case '(', '[':
+			depth++
+		case ')', ']':
+			depth--
+		case ',':
+			if depth == 0 {
+				items, begin = append(items, list[begin:i]), i+1
+			}
+		}
+	}
+	return append(items, list[begin:])
 }
 
 // eachLine calls use for each line; a backslash at the end of one continues it.

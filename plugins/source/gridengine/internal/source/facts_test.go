@@ -223,7 +223,7 @@ complex_values        h_vmem=64G,ngpus=9, \\
                       gpu=4.000000
 load_values           gpu=77';;
 "-se n2") echo 'hostname              n2
-complex_values        gpu=2(cuda0 cuda1),slots=4';;
+complex_values        gpu=2(cuda0[0,1] cuda1),slots=4';;
 *) exit 1;;
 esac
 `
