@@ -25,10 +25,10 @@ func (b *Buffer) Ack(cluster string, p Position) error {
 	if cluster == "" {
 		return fmt.Errorf("acknowledgement: %w", ErrCluster)
 	}
-	return b.update(func(tx *bbolt.Tx, s *state) error {
+	return b.updateHead(func(tx *bbolt.Tx, s *state) error {
 		if p.Epoch == s.epoch && p.Seq < s.first-1 {
 			p.Seq = s.first - 1
-		} else if err := check(tx, s, p); err != nil {
+		} else if err := checkPosition(tx, s, p); err != nil {
 			return fmt.Errorf("acknowledgement of cluster %s: %w", cluster, err)
 		}
 		if old, ok := parseAck(tx.Bucket(bucketClusters).Get([]byte(cluster))); ok && old.Epoch == p.Epoch {
@@ -57,10 +57,10 @@ func readAcks(tx *bbolt.Tx) (map[string]Ack, error) {
 	return acks, err
 }
 
-// acknowledged returns the frame through which every known cluster has
+// acknowledgedFrame returns the frame through which every known cluster has
 // committed, however long it has been silent. Where no cluster is known, or one
 // has not been back since the epoch changed, nothing is acknowledged.
-func (b *Buffer) acknowledged(tx *bbolt.Tx, s *state) (uint64, error) {
+func (b *Buffer) acknowledgedFrame(tx *bbolt.Tx, s *state) (uint64, error) {
 	acks, err := readAcks(tx)
 	if err != nil || len(acks) == 0 {
 		return 0, err
@@ -79,29 +79,29 @@ func (b *Buffer) acknowledged(tx *bbolt.Tx, s *state) (uint64, error) {
 // than the retention, and returns the number of frames dropped.
 func (b *Buffer) Trim() (int, error) {
 	before := b.opt.Now().Add(-b.opt.Retain).UnixMicro()
-	return b.drop(func(written int64, _ int64) bool { return written < before })
+	return b.dropAcknowledged(func(written int64, _ int64) bool { return written < before })
 }
 
-// shrink drops the oldest acknowledged chunks, whatever their age, until need
+// shrinkBy drops the oldest acknowledged chunks, whatever their age, until need
 // bytes are free or nothing may go.
-func (b *Buffer) shrink(need int64) error {
-	_, err := b.drop(func(_ int64, freed int64) bool { return freed < need })
+func (b *Buffer) shrinkBy(need int64) error {
+	_, err := b.dropAcknowledged(func(_ int64, freed int64) bool { return freed < need })
 	return err
 }
 
 // chunksPerDrop bounds one transaction of drop.
 const chunksPerDrop = 1000
 
-// drop removes acknowledged chunks from the old end for as long as may says so
+// dropAcknowledged removes acknowledged chunks from the old end for as long as may says so
 // of a chunk's time and of the bytes freed so far.
-func (b *Buffer) drop(may func(written, freed int64) bool) (frames int, err error) {
+func (b *Buffer) dropAcknowledged(may func(written, freed int64) bool) (frames int, err error) {
 	freed := int64(0)
-	if nothing, err := b.nothing(); nothing || err != nil {
+	if nothing, err := b.nothingAcknowledged(); nothing || err != nil {
 		return 0, err
 	}
 	for {
 		n, count := 0, 0
-		err := b.update(func(tx *bbolt.Tx, s *state) error {
+		err := b.updateHead(func(tx *bbolt.Tx, s *state) error {
 			var size int64
 			n, count, size, err = b.dropSome(tx, s, func(written, more int64) bool { return may(written, freed+more) })
 			freed += size
@@ -114,26 +114,26 @@ func (b *Buffer) drop(may func(written, freed int64) bool) (frames int, err erro
 	}
 }
 
-// nothing reports that no frame that is kept is acknowledged by all, so that a
+// nothingAcknowledged reports that no frame that is kept is acknowledged by all, so that a
 // transaction would be in vain.
-func (b *Buffer) nothing() (bool, error) {
-	s, _ := b.head()
+func (b *Buffer) nothingAcknowledged() (bool, error) {
+	s, _ := b.currentHead()
 	through := uint64(0)
 	err := b.db.View(func(tx *bbolt.Tx) (err error) {
-		through, err = b.acknowledged(tx, &s)
+		through, err = b.acknowledgedFrame(tx, &s)
 		return err
 	})
 	return through < s.first, err
 }
 
 func (b *Buffer) dropSome(tx *bbolt.Tx, s *state, may func(written, freed int64) bool) (chunks, frames int, size int64, err error) {
-	through, err := b.acknowledged(tx, s)
+	through, err := b.acknowledgedFrame(tx, s)
 	if err != nil {
 		return 0, 0, 0, err
 	}
 	c := tx.Bucket(bucketChunks).Cursor()
 	for k, v := c.First(); k != nil && chunks < chunksPerDrop; k, v = c.First() {
-		header, err := peek(v)
+		header, err := peekHeader(v)
 		if err != nil {
 			return chunks, frames, size, err
 		}
@@ -154,9 +154,9 @@ func (b *Buffer) dropSome(tx *bbolt.Tx, s *state, may func(written, freed int64)
 // it comes back it is known again, and is told what is gone. The error is
 // [ErrCluster] when it is not known.
 func (b *Buffer) Forget(cluster string) error {
-	return b.update(func(tx *bbolt.Tx, _ *state) error {
+	return b.updateHead(func(tx *bbolt.Tx, _ *state) error {
 		clusters := tx.Bucket(bucketClusters)
-		ack := clone(clusters.Get([]byte(cluster)))
+		ack := cloneBytes(clusters.Get([]byte(cluster)))
 		if ack == nil {
 			return fmt.Errorf("forget cluster %q: %w", cluster, ErrCluster)
 		}

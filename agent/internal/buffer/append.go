@@ -53,7 +53,7 @@ func (b *Buffer) Append(a Append) (uint64, error) {
 		return 0, err
 	}
 	last := uint64(0)
-	err := b.update(func(tx *bbolt.Tx, s *state) error {
+	err := b.updateHead(func(tx *bbolt.Tx, s *state) error {
 		if (a.Checkpoint != nil || a.Rewound) && a.Generation != s.generation {
 			return ErrSuperseded
 		}
@@ -76,37 +76,37 @@ func (b *Buffer) Append(a Append) (uint64, error) {
 func (b *Buffer) Pieces(a Append) (list []Append) {
 	first, need := 0, int64(0)
 	for i, f := range a.Frames {
-		if i > first && need+room(f) > b.opt.MaxSize/2 {
+		if i > first && need+frameRoom(f) > b.opt.MaxSize/2 {
 			list = append(list, Append{Source: a.Source, Generation: a.Generation, Frames: a.Frames[first:i]})
 			first, need = i, 0
 		}
-		need += room(f)
+		need += frameRoom(f)
 	}
 	a.Frames = a.Frames[first:]
 	return append(list, a)
 }
 
-// room is how much a frame takes at most.
-func room(frame []byte) int64 { return int64(len(frame)) + 16 }
+// frameRoom is how much a frame takes at most.
+func frameRoom(frame []byte) int64 { return int64(len(frame)) + 16 }
 
 // makeRoom makes room for a, if need be by dropping acknowledged chunks early. A single
 // frame that is larger than half of the buffer is taken where the other half is free.
 func (b *Buffer) makeRoom(a Append) error {
 	need := int64(0)
 	for _, f := range a.Frames {
-		need += room(f)
+		need += frameRoom(f)
 	}
 	if len(a.Frames) == 1 {
 		need = min(need, b.opt.MaxSize/2)
 	}
-	s, _ := b.head()
+	s, _ := b.currentHead()
 	if s.bytes+need <= b.opt.MaxSize {
 		return nil
 	}
-	if err := b.shrink(s.bytes + need - b.opt.MaxSize*9/10); err != nil {
+	if err := b.shrinkBy(s.bytes + need - b.opt.MaxSize*9/10); err != nil {
 		return err
 	}
-	if s, _ = b.head(); s.bytes+need > b.opt.MaxSize {
+	if s, _ = b.currentHead(); s.bytes+need > b.opt.MaxSize {
 		return ErrFull
 	}
 	return nil
@@ -126,7 +126,7 @@ func (b *Buffer) putFrames(tx *bbolt.Tx, s *state, frames [][]byte) error {
 			continue
 		}
 		s.last, s.digest = builder.Last(), builder.After()
-		key, chunk := sequence(s.last-uint64(builder.Len())+1), builder.Finish()
+		key, chunk := sequenceKey(s.last-uint64(builder.Len())+1), builder.Finish()
 		if err := chunks.Put(key, append(stamp[:8:8], chunk...)); err != nil {
 			return err
 		}
@@ -137,14 +137,14 @@ func (b *Buffer) putFrames(tx *bbolt.Tx, s *state, frames [][]byte) error {
 
 // putSource writes the checkpoint and the notes of a.
 func putSource(tx *bbolt.Tx, s *state, a Append) error {
-	key := a.Source.key()
+	key := a.Source.storageKey()
 	if a.Checkpoint != nil {
 		if err := tx.Bucket(bucketSources).Put(key, a.Checkpoint); err != nil {
 			return err
 		}
 	}
 	if a.Rewound {
-		if err := rewound(tx, s, a.Source, a.Checkpoint != nil); err != nil {
+		if err := noteRewound(tx, s, a.Source, a.Checkpoint != nil); err != nil {
 			return err
 		}
 	}
@@ -171,7 +171,7 @@ func putSource(tx *bbolt.Tx, s *state, a Append) error {
 // nothing.
 func (b *Buffer) Findings(s Source) (out []byte, err error) {
 	err = b.db.View(func(tx *bbolt.Tx) error {
-		out = bytes.Clone(tx.Bucket(bucketFindings).Get(s.key()))
+		out = bytes.Clone(tx.Bucket(bucketFindings).Get(s.storageKey()))
 		return nil
 	})
 	return out, err
@@ -181,7 +181,7 @@ func (b *Buffer) Findings(s Source) (out []byte, err error) {
 // when ctx ends.
 func (b *Buffer) Wait(ctx context.Context, after uint64) {
 	for {
-		s, changed := b.head()
+		s, changed := b.currentHead()
 		if s.last > after {
 			return
 		}
@@ -189,7 +189,7 @@ func (b *Buffer) Wait(ctx context.Context, after uint64) {
 		case <-ctx.Done():
 			return
 		case <-changed:
-			if s2, _ := b.head(); s2.last == s.last {
+			if s2, _ := b.currentHead(); s2.last == s.last {
 				return
 			}
 		}

@@ -35,7 +35,7 @@ func (b *Buffer) Audits(s Source) (map[record.Time]record.Time, error) {
 
 // auditKey is the key of a day of a source; of its first bytes without one.
 func auditKey(s Source, day *record.Time) []byte {
-	key := append(s.key(), 0)
+	key := append(s.storageKey(), 0)
 	if day == nil {
 		return key
 	}
@@ -51,7 +51,7 @@ func putAudits(tx *bbolt.Tx, a Append) error {
 		}
 	}
 	for i := range a.Audited {
-		if err := audits.Put(auditKey(a.Source, &a.Audited[i].Day), sequence(uint64(a.Audited[i].At))); err != nil {
+		if err := audits.Put(auditKey(a.Source, &a.Audited[i].Day), sequenceKey(uint64(a.Audited[i].At))); err != nil {
 			return err
 		}
 	}
@@ -61,7 +61,7 @@ func putAudits(tx *bbolt.Tx, a Append) error {
 // SetVersion notes the protocol version that a cluster takes, which decides what
 // may be put into the buffer; see [Buffer.Takes]. It survives restarts.
 func (b *Buffer) SetVersion(cluster string, version uint32) error {
-	if b.version(cluster) == version {
+	if b.clusterVersion(cluster) == version {
 		return nil
 	}
 	return b.db.Update(func(tx *bbolt.Tx) error {
@@ -69,7 +69,7 @@ func (b *Buffer) SetVersion(cluster string, version uint32) error {
 	})
 }
 
-func (b *Buffer) version(cluster string) (version uint32) {
+func (b *Buffer) clusterVersion(cluster string) (version uint32) {
 	_ = b.db.View(func(tx *bbolt.Tx) error { // never fails
 		version = versionIn(tx, cluster)
 		return nil

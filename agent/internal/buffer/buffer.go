@@ -26,8 +26,8 @@ type Source struct {
 	Label string
 }
 
-// key is the source's key in the file.
-func (s Source) key() []byte { return []byte(s.Type + "\x00" + s.Label) }
+// storageKey is the source's key in the file.
+func (s Source) storageKey() []byte { return []byte(s.Type + "\x00" + s.Label) }
 
 // String returns type/label.
 func (s Source) String() string { return s.Type + "/" + s.Label }
@@ -49,7 +49,7 @@ type Options struct {
 	NoSync bool
 }
 
-func (o *Options) fill() {
+func (o *Options) fillDefaults() {
 	if o.MaxSize == 0 {
 		o.MaxSize = 8 << 30
 	}
@@ -118,7 +118,7 @@ var (
 // names the remedy on a file whose structure is broken, and when another process
 // holds it.
 func Open(path string, opt Options) (*Buffer, error) {
-	opt.fill()
+	opt.fillDefaults()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	db, err := boltfile.Open(ctx, path, boltfile.Options{NoSync: opt.NoSync})
@@ -126,14 +126,14 @@ func Open(path string, opt Options) (*Buffer, error) {
 		return nil, fmt.Errorf("buffer: %w: is another agent running on it?", err)
 	}
 	if err != nil {
-		return nil, unreadable(path, err)
+		return nil, unreadableFile(path, err)
 	}
 	b := &Buffer{db: db, opt: opt, changed: make(chan struct{})}
 	if opt.Machine == "" {
-		b.opt.Machine = machine(path)
+		b.opt.Machine = machineOf(path)
 	}
-	if err := b.load(); err != nil {
-		return nil, errors.Join(unreadable(path, err), db.Close())
+	if err := b.readHead(); err != nil {
+		return nil, errors.Join(unreadableFile(path, err), db.Close())
 	}
 	return b, nil
 }
@@ -141,13 +141,13 @@ func Open(path string, opt Options) (*Buffer, error) {
 // Close closes the file. Calls that wait return.
 func (b *Buffer) Close() error {
 	b.mu.Lock()
-	b.notify()
+	b.notifyWaiting()
 	b.mu.Unlock()
 	return b.db.Close()
 }
 
-// load reads the head and makes what is missing.
-func (b *Buffer) load() error {
+// readHead reads the head and makes what is missing.
+func (b *Buffer) readHead() error {
 	return b.db.Update(func(tx *bbolt.Tx) error {
 		for _, name := range [][]byte{bucketMeta, bucketChunks, bucketSources, bucketRewind, bucketQueue, bucketClusters, bucketOpen, bucketForgotten, bucketBegun, bucketTold, bucketAudits, bucketVersions, bucketFindings} {
 			if _, err := tx.CreateBucketIfNotExists(name); err != nil {
@@ -207,11 +207,11 @@ func checkHead(tx *bbolt.Tx, s *state) error {
 		}
 		return nil
 	}
-	if !bytes.Equal(first, sequence(s.first)) {
+	if !bytes.Equal(first, sequenceKey(s.first)) {
 		return fmt.Errorf("%w: the frames begin at %x, and the head names %d", boltfile.ErrDamaged, first, s.first)
 	}
 	_, value := c.Last()
-	header, err := peek(value)
+	header, err := peekHeader(value)
 	if err != nil || frame.Check(value[8:]) != nil {
 		return nil //nolint:nilerr // as above
 	}
@@ -228,36 +228,36 @@ func (b *Buffer) loadEpoch(meta *bbolt.Bucket) error {
 		copy(b.state.epoch[:], v)
 		return nil
 	}
-	return b.renew(meta, &b.state)
+	return b.renewEpoch(meta, &b.state)
 }
 
-// renew gives the buffer a new epoch in s.
-func (b *Buffer) renew(meta *bbolt.Bucket, s *state) error {
+// renewEpoch gives the buffer a new epoch in s.
+func (b *Buffer) renewEpoch(meta *bbolt.Bucket, s *state) error {
 	if _, err := rand.Read(s.epoch[:]); err != nil {
 		return err
 	}
 	return errors.Join(meta.Put(keyEpoch, s.epoch[:]), meta.Put(keyMachine, []byte(b.opt.Machine)))
 }
 
-// machine names the machine and the file on it, so that a copy is told from the
+// machineOf names the machine and the file on it, so that a copy is told from the
 // original.
-func machine(path string) string {
+func machineOf(path string) string {
 	id, err := os.ReadFile("/etc/machine-id")
 	if err != nil {
 		id = nil // a machine without one is told by its file alone
 	}
-	return string(id) + inode(path)
+	return string(id) + inodeOf(path)
 }
 
-// notify wakes all who wait for an append. b.mu is held.
-func (b *Buffer) notify() {
+// notifyWaiting wakes all who wait for an append. b.mu is held.
+func (b *Buffer) notifyWaiting() {
 	close(b.changed)
 	b.changed = make(chan struct{})
 }
 
-// update runs fn on a copy of the head in one durable transaction and takes the
+// updateHead runs fn on a copy of the head in one durable transaction and takes the
 // copy over when it is committed.
-func (b *Buffer) update(fn func(tx *bbolt.Tx, s *state) error) error {
+func (b *Buffer) updateHead(fn func(tx *bbolt.Tx, s *state) error) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	s := b.state
@@ -266,19 +266,19 @@ func (b *Buffer) update(fn func(tx *bbolt.Tx, s *state) error) error {
 			return err
 		}
 		meta := tx.Bucket(bucketMeta)
-		return errors.Join(meta.Put(keyHead, s.encode()), meta.Put(keyClock, b.clock.bytes()))
+		return errors.Join(meta.Put(keyHead, s.encodeState()), meta.Put(keyClock, b.clock.clockBytes()))
 	})
 	if err != nil {
 		return err
 	}
 	if s.last != b.state.last {
-		b.notify()
+		b.notifyWaiting()
 	}
 	b.state = s
 	return nil
 }
 
-func (b *Buffer) head() (state, <-chan struct{}) {
+func (b *Buffer) currentHead() (state, <-chan struct{}) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.state, b.changed
@@ -289,7 +289,7 @@ func (b *Buffer) Clock() *Clock { return b.clock }
 
 // Epoch returns the buffer's present epoch.
 func (b *Buffer) Epoch() Epoch {
-	s, _ := b.head()
+	s, _ := b.currentHead()
 	return s.epoch
 }
 
@@ -310,7 +310,7 @@ type Stats struct {
 
 // Stats returns the present counts.
 func (b *Buffer) Stats() (Stats, error) {
-	s, _ := b.head()
+	s, _ := b.currentHead()
 	st := Stats{Epoch: s.epoch, First: s.first, Last: s.last, Bytes: s.bytes, MaxBytes: b.opt.MaxSize, Damage: b.damageNow(&s)}
 	err := b.db.View(func(tx *bbolt.Tx) error {
 		var err error

@@ -38,6 +38,6 @@ func (c *Clock) Advance(observed int64) {
 	c.last = max(c.last, observed)
 }
 
-func (c *Clock) bytes() []byte {
+func (c *Clock) clockBytes() []byte {
 	return binary.BigEndian.AppendUint64(nil, uint64(c.Last()))
 }

@@ -36,8 +36,8 @@ func Remedy(path string) string {
 	return fmt.Sprintf("systemctl stop bursar-agent && mv %s %s.damaged && systemctl start bursar-agent", path, path)
 }
 
-// unreadable says what to do about a file that cannot be opened.
-func unreadable(path string, err error) error {
+// unreadableFile says what to do about a file that cannot be opened.
+func unreadableFile(path string, err error) error {
 	if !errors.Is(err, boltfile.ErrDamaged) {
 		return fmt.Errorf("buffer %s: %w", path, err)
 	}
@@ -47,8 +47,8 @@ The agent then collects again from where the aggregators are; only records that 
 		ErrDamaged, err, Remedy(path))
 }
 
-// damage makes a [DamageError] of an error that says so, and remembers it.
-func (b *Buffer) damage(after uint64, err error) error {
+// noteDamage makes a [DamageError] of an error that says so, and remembers it.
+func (b *Buffer) noteDamage(after uint64, err error) error {
 	found, ok := errors.AsType[*DamageError](b.damagedAt(after, err))
 	if !ok {
 		return err

@@ -11,8 +11,8 @@ import (
 
 // What the values of the file look like. All numbers are big-endian.
 
-// encode gives first, last and bytes (8 bytes each) and the digest.
-func (s *state) encode() []byte {
+// encodeState gives first, last and bytes (8 bytes each) and the digest.
+func (s *state) encodeState() []byte {
 	v := binary.BigEndian.AppendUint64(nil, s.first)
 	v = binary.BigEndian.AppendUint64(v, s.last)
 	v = binary.BigEndian.AppendUint64(v, uint64(s.bytes))
@@ -99,8 +99,8 @@ func writtenAt(value []byte) record.Time {
 	return record.Time(binary.BigEndian.Uint64(value))
 }
 
-func sequence(n uint64) []byte { return binary.BigEndian.AppendUint64(nil, n) }
+func sequenceKey(n uint64) []byte { return binary.BigEndian.AppendUint64(nil, n) }
 
-func openKey(s Source, run string) []byte { return append(append(s.key(), 0), run...) }
+func openKey(s Source, run string) []byte { return append(append(s.storageKey(), 0), run...) }
 
-func queueKey(s Source, cluster string) []byte { return append(append(s.key(), 0), cluster...) }
+func queueKey(s Source, cluster string) []byte { return append(append(s.storageKey(), 0), cluster...) }

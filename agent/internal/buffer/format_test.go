@@ -23,14 +23,14 @@ func TestEveryValueOfTheFileKeepsItsBytes(t *testing.T) {
 		want string
 	}{
 		{"format", []byte{fileFormat}, "01"},
-		{"head", head.encode(), "0000000000000003 0000000000000102 0000000000010000 abababababababababababababababab"},
+		{"head", head.encodeState(), "0000000000000003 0000000000000102 0000000000010000 abababababababababababababababab"},
 		{"ack", encodeAck(Ack{Epoch: Epoch{1, 2, 15: 9}, Through: 258, At: at}), "01020000000000000000000000000009 0000000000000102 00064beb26c36001"},
 		{"rewind", encodeRewind(Overlap, "c1"), "000000283baec000 6331"},
 		{"rewind to its own", encodeRewind(Overlap, own), "000000283baec000"},
 		{"note", encodeNote(OpenRun{Run: "7", Record: "nemo-7", Digest: 1 << 40}), "0000010000000000 6e656d6f2d37"},
-		{"clock", (&Clock{last: at.UnixMicro()}).bytes(), "00064beb26c36001"},
-		{"sequence", sequence(258), "0000000000000102"},
-		{"source", source.key(), "736c75726d 00 6e656d6f"},
+		{"clock", (&Clock{last: at.UnixMicro()}).clockBytes(), "00064beb26c36001"},
+		{"sequence", sequenceKey(258), "0000000000000102"},
+		{"source", source.storageKey(), "736c75726d 00 6e656d6f"},
 		{"queue", queueKey(source, "c1"), "736c75726d 00 6e656d6f 00 6331"},
 		{"own queue", queueKey(source, own), "736c75726d 00 6e656d6f 00"},
 		{"run", openKey(source, "7"), "736c75726d 00 6e656d6f 00 37"},
@@ -52,8 +52,8 @@ func TestAClockOfTheWrongLengthIsAnUnknownFormat(t *testing.T) {
 
 // FuzzParseHead: what is taken is written as it was, and holds together.
 func FuzzParseHead(f *testing.F) {
-	f.Add((&state{first: 1}).encode())
-	f.Add((&state{first: 3, last: 9, bytes: 100}).encode())
+	f.Add((&state{first: 1}).encodeState())
+	f.Add((&state{first: 3, last: 9, bytes: 100}).encodeState())
 	f.Add(bytes.Repeat([]byte{0xff}, 40))
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, v []byte) {
@@ -61,7 +61,7 @@ func FuzzParseHead(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if got := s.encode(); !bytes.Equal(got, v) {
+		if got := s.encodeState(); !bytes.Equal(got, v) {
 			t.Errorf("%x became %x", v, got)
 		}
 		if s.first == 0 || s.first > s.last+1 || s.bytes < 0 {
@@ -96,7 +96,7 @@ func FuzzParseValues(f *testing.F) {
 			same("note", encodeNote(o))
 		}
 		if last, err := parseClock(v); err == nil && v != nil {
-			same("clock", (&Clock{last: last}).bytes())
+			same("clock", (&Clock{last: last}).clockBytes())
 		}
 	})
 }
@@ -107,10 +107,10 @@ func FuzzStoredChunk(f *testing.F) {
 	if err := b.Append([]byte("frame")); err != nil {
 		f.Fatal(err)
 	}
-	f.Add(append(sequence(1), b.Finish()...), uint64(0))
+	f.Add(append(sequenceKey(1), b.Finish()...), uint64(0))
 	f.Add([]byte{1}, uint64(3))
 	f.Fuzz(func(t *testing.T, v []byte, after uint64) {
-		raw, header, err := behind(v, Position{Seq: after})
+		raw, header, err := chunkBehind(v, Position{Seq: after})
 		if err == nil && (len(raw) == 0 || header.Count < 0) {
 			t.Errorf("%x, %+v", raw, header)
 		}

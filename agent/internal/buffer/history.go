@@ -28,9 +28,9 @@ func noteOf(tx *bbolt.Tx, cluster string) (Ack, bool, error) {
 	return Ack{}, false, nil
 }
 
-// begun returns the frame behind which a cluster has begun: 0, but for one that
+// begunBehind returns the frame behind which a cluster has begun: 0, but for one that
 // came when the first frames were gone already. Those it never lacks.
-func begun(tx *bbolt.Tx, cluster string) (uint64, error) {
+func begunBehind(tx *bbolt.Tx, cluster string) (uint64, error) {
 	v := tx.Bucket(bucketBegun).Get([]byte(cluster))
 	switch len(v) {
 	case 0:
@@ -41,16 +41,16 @@ func begun(tx *bbolt.Tx, cluster string) (uint64, error) {
 	return 0, fmt.Errorf("where cluster %q began: %w", cluster, ErrFormat)
 }
 
-// lacks returns the frame behind which the cluster lacks what is no longer kept;
+// lacksBehind returns the frame behind which the cluster lacks what is no longer kept;
 // s.first-1 when it lacks nothing. A cluster that comes for the first time is
 // remembered.
-func lacks(tx *bbolt.Tx, s *state, r Resume) (uint64, error) {
+func lacksBehind(tx *bbolt.Tx, s *state, r Resume) (uint64, error) {
 	gone := s.first - 1
 	note, known, err := noteOf(tx, r.Cluster)
 	if err != nil {
 		return gone, err
 	}
-	begin, err := begun(tx, r.Cluster)
+	begin, err := begunBehind(tx, r.Cluster)
 	if err != nil {
 		return gone, err
 	}
@@ -65,7 +65,7 @@ func lacks(tx *bbolt.Tx, s *state, r Resume) (uint64, error) {
 		if gone == 0 {
 			return 0, nil
 		}
-		return gone, tx.Bucket(bucketBegun).Put([]byte(r.Cluster), sequence(gone))
+		return gone, tx.Bucket(bucketBegun).Put([]byte(r.Cluster), sequenceKey(gone))
 	}
 	// It speaks of another buffer, or of none, and has been here, or had the frames
 	// of a buffer that was lost: none of those that are gone are sure to be there.

@@ -6,8 +6,8 @@ import (
 	"syscall"
 )
 
-// inode names the file on its device; "" when that cannot be told.
-func inode(path string) string {
+// inodeOf names the file on its device; "" when that cannot be told.
+func inodeOf(path string) string {
 	info, err := os.Stat(path)
 	if err != nil {
 		return ""

@@ -2,5 +2,5 @@
 
 package buffer
 
-// inode is told on Linux only.
-func inode(string) string { return "" }
+// inodeOf is told on Linux only.
+func inodeOf(string) string { return "" }

@@ -26,26 +26,26 @@ type Position struct {
 // to [Buffer.Resume]. It is a [DamageError] when frames behind p are there and
 // cannot be read.
 func (b *Buffer) Read(p Position, maxBytes int) (chunks [][]byte, end Position, err error) {
-	s, _ := b.head()
+	s, _ := b.currentHead()
 	err = b.db.View(func(tx *bbolt.Tx) error {
-		if err := check(tx, &s, p); err != nil {
-			return b.damage(p.Seq, err)
+		if err := checkPosition(tx, &s, p); err != nil {
+			return b.noteDamage(p.Seq, err)
 		}
-		chunks, end, err = read(tx, p, s.last, maxBytes)
-		return b.damage(end.Seq, err)
+		chunks, end, err = readChunks(tx, p, s.last, maxBytes)
+		return b.noteDamage(end.Seq, err)
 	})
 	return chunks, end, err
 }
 
-// astray reports whether err says that a position is no place in this buffer's
+// isAstray reports whether err says that a position is no place in this buffer's
 // history.
-func astray(err error) bool {
+func isAstray(err error) bool {
 	return errors.Is(err, ErrEpoch) || errors.Is(err, ErrDigest) || errors.Is(err, ErrAhead)
 }
 
-// check verifies that p is a place in the buffer's history behind which nothing
+// checkPosition verifies that p is a place in the buffer's history behind which nothing
 // is missing.
-func check(tx *bbolt.Tx, s *state, p Position) error {
+func checkPosition(tx *bbolt.Tx, s *state, p Position) error {
 	switch {
 	case p.Epoch != s.epoch:
 		return ErrEpoch
@@ -70,8 +70,8 @@ func digestAt(tx *bbolt.Tx, s *state, seq uint64) (frame.Digest, error) {
 	if seq == s.last {
 		return s.digest, nil
 	}
-	_, raw := seek(tx, seq+1)
-	chunk, err := parse(raw)
+	_, raw := seekFrame(tx, seq+1)
+	chunk, err := parseChunk(raw)
 	if err != nil {
 		return frame.Digest{}, fmt.Errorf("chunk of frame %d: %w", seq+1, err)
 	}
@@ -82,44 +82,44 @@ func digestAt(tx *bbolt.Tx, s *state, seq uint64) (frame.Digest, error) {
 	return digest, nil
 }
 
-// seek returns the chunk that holds the frame seq and a cursor on it.
-func seek(tx *bbolt.Tx, seq uint64) (*bbolt.Cursor, []byte) {
+// seekFrame returns the chunk that holds the frame seq and a cursor on it.
+func seekFrame(tx *bbolt.Tx, seq uint64) (*bbolt.Cursor, []byte) {
 	c := tx.Bucket(bucketChunks).Cursor()
-	k, v := c.Seek(sequence(seq))
+	k, v := c.Seek(sequenceKey(seq))
 	if k == nil || binary.BigEndian.Uint64(k) > seq {
 		_, v = c.Prev()
 	}
 	return c, v
 }
 
-// parse reads a stored value: the time of the append and the chunk.
-func parse(value []byte) (*frame.Chunk, error) {
+// parseChunk reads a stored value: the time of the append and the chunk.
+func parseChunk(value []byte) (*frame.Chunk, error) {
 	if len(value) < 8 {
 		return nil, frame.ErrCorrupt
 	}
 	return frame.Parse(value[8:])
 }
 
-// peek reads the header of a stored chunk.
-func peek(value []byte) (frame.Header, error) {
+// peekHeader reads the header of a stored chunk.
+func peekHeader(value []byte) (frame.Header, error) {
 	if len(value) < 8 {
 		return frame.Header{}, frame.ErrCorrupt
 	}
 	return frame.Peek(value[8:])
 }
 
-// read copies chunks behind p.
-func read(tx *bbolt.Tx, p Position, last uint64, maxBytes int) ([][]byte, Position, error) {
+// readChunks copies chunks behind p.
+func readChunks(tx *bbolt.Tx, p Position, last uint64, maxBytes int) ([][]byte, Position, error) {
 	var chunks [][]byte
 	size := 0
 	c, value := (*bbolt.Cursor)(nil), []byte(nil)
 	for p.Seq < last {
 		if c == nil {
-			c, value = seek(tx, p.Seq+1)
+			c, value = seekFrame(tx, p.Seq+1)
 		} else {
 			_, value = c.Next()
 		}
-		raw, header, err := behind(value, p)
+		raw, header, err := chunkBehind(value, p)
 		if err != nil && len(chunks) > 0 {
 			break // what comes before the damage is good; the next read says it
 		}
@@ -136,9 +136,9 @@ func read(tx *bbolt.Tx, p Position, last uint64, maxBytes int) ([][]byte, Positi
 	return chunks, p, nil
 }
 
-// behind returns a copy of the stored chunk, cut to what is behind p.
-func behind(value []byte, p Position) ([]byte, frame.Header, error) {
-	header, err := peek(value)
+// chunkBehind returns a copy of the stored chunk, cut to what is behind p.
+func chunkBehind(value []byte, p Position) ([]byte, frame.Header, error) {
+	header, err := peekHeader(value)
 	if err != nil {
 		return nil, header, err
 	}
@@ -172,7 +172,7 @@ func (b *Buffer) OpenRuns(s Source) (map[string]OpenRun, error) {
 	return runs, err
 }
 
-func clone(v []byte) []byte {
+func cloneBytes(v []byte) []byte {
 	if v == nil {
 		return nil
 	}

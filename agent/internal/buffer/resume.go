@@ -49,11 +49,11 @@ func (b *Buffer) Resume(r Resume) (Position, error) {
 		return Position{}, fmt.Errorf("resume: %w", ErrCluster)
 	}
 	var from Position
-	err := b.update(func(tx *bbolt.Tx, s *state) (err error) {
+	err := b.updateHead(func(tx *bbolt.Tx, s *state) (err error) {
 		if r.Epoch != s.epoch {
 			return ErrEpoch
 		}
-		if from, err = b.agree(tx, s, r); err != nil {
+		if from, err = b.agreeOnPosition(tx, s, r); err != nil {
 			return err
 		}
 		return b.putAck(tx, r.Cluster, from)
@@ -64,13 +64,13 @@ func (b *Buffer) Resume(r Resume) (Position, error) {
 	return from, nil
 }
 
-// agree returns where the cluster goes on, and makes good for what is missing.
-func (b *Buffer) agree(tx *bbolt.Tx, s *state, r Resume) (Position, error) {
-	err := check(tx, s, r.Known)
-	if err == nil || !astray(err) {
+// agreeOnPosition returns where the cluster goes on, and makes good for what is missing.
+func (b *Buffer) agreeOnPosition(tx *bbolt.Tx, s *state, r Resume) (Position, error) {
+	err := checkPosition(tx, s, r.Known)
+	if err == nil || !isAstray(err) {
 		return r.Known, b.damagedAt(r.Known.Seq, err)
 	}
-	after, err := lacks(tx, s, r)
+	after, err := lacksBehind(tx, s, r)
 	if err != nil {
 		return Position{}, err
 	}
@@ -83,7 +83,7 @@ func (b *Buffer) agree(tx *bbolt.Tx, s *state, r Resume) (Position, error) {
 	if err := b.stepBack(tx, s, r); err != nil {
 		return Position{}, err
 	}
-	return start(tx, s)
+	return startPosition(tx, s)
 }
 
 // tellGap appends a frame of no source that says which frames the cluster lacks
@@ -107,7 +107,7 @@ func (b *Buffer) tellGap(tx *bbolt.Tx, s *state, r Resume, after uint64) error {
 	if err := b.putFrames(tx, s, [][]byte{wire.AppendFrame(nil, &f)}); err != nil {
 		return err
 	}
-	return tx.Bucket(bucketTold).Put([]byte(r.Cluster), append(sequence(s.last), reason...))
+	return tx.Bucket(bucketTold).Put([]byte(r.Cluster), append(sequenceKey(s.last), reason...))
 }
 
 // everySource adds to checkpoints the sources of which the cluster has none, so
@@ -132,7 +132,7 @@ func everySource(tx *bbolt.Tx, checkpoints map[Source][]byte) map[Source][]byte 
 func (b *Buffer) stepBack(tx *bbolt.Tx, s *state, r Resume) error {
 	b.clock.Advance(r.Observed)
 	if r.Known.Epoch == s.epoch && r.Known.Seq >= s.first-1 {
-		if err := b.renew(tx.Bucket(bucketMeta), s); err != nil {
+		if err := b.renewEpoch(tx.Bucket(bucketMeta), s); err != nil {
 			return err
 		}
 	}
@@ -154,7 +154,7 @@ const own = ""
 // source can tell. For the same reason the source goes back to its own checkpoint
 // afterwards: what lies between may be with that cluster alone.
 func sendBack(tx *bbolt.Tx, source Source, cluster string, checkpoint []byte) error {
-	if _, other, ok := parseRewind(tx.Bucket(bucketRewind).Get(source.key())); ok && other != cluster {
+	if _, other, ok := parseRewind(tx.Bucket(bucketRewind).Get(source.storageKey())); ok && other != cluster {
 		return tx.Bucket(bucketQueue).Put(queueKey(source, cluster), checkpoint)
 	}
 	if err := setAside(tx, source, cluster, checkpoint); err != nil {
@@ -168,7 +168,7 @@ func sendBack(tx *bbolt.Tx, source Source, cluster string, checkpoint []byte) er
 // again; that is worth its while when some other cluster is known.
 func setAside(tx *bbolt.Tx, source Source, cluster string, instead []byte) error {
 	queue, key := tx.Bucket(bucketQueue), queueKey(source, own)
-	checkpoint := clone(tx.Bucket(bucketSources).Get(source.key()))
+	checkpoint := cloneBytes(tx.Bucket(bucketSources).Get(source.storageKey()))
 	if queue.Get(key) != nil || checkpoint != nil && bytes.Equal(checkpoint, instead) {
 		return nil
 	}
@@ -185,7 +185,7 @@ func setAside(tx *bbolt.Tx, source Source, cluster string, instead []byte) error
 // goBack makes the source begin at the checkpoint, less [Overlap]; an empty one
 // is none.
 func goBack(tx *bbolt.Tx, source Source, cluster string, checkpoint []byte) error {
-	sources, key := tx.Bucket(bucketSources), source.key()
+	sources, key := tx.Bucket(bucketSources), source.storageKey()
 	if err := tx.Bucket(bucketRewind).Put(key, encodeRewind(Overlap, cluster)); err != nil {
 		return err
 	}
@@ -195,11 +195,11 @@ func goBack(tx *bbolt.Tx, source Source, cluster string, checkpoint []byte) erro
 	return sources.Put(key, checkpoint)
 }
 
-// rewound notes that the source has stepped back, and sends it back to the next
+// noteRewound notes that the source has stepped back, and sends it back to the next
 // checkpoint that waits for that. A source that is not at its end would skip what
 // lies before its own checkpoint, if that is the newer one, so it stays.
-func rewound(tx *bbolt.Tx, s *state, source Source, endless bool) error {
-	if err := tx.Bucket(bucketRewind).Delete(source.key()); err != nil {
+func noteRewound(tx *bbolt.Tx, s *state, source Source, endless bool) error {
+	if err := tx.Bucket(bucketRewind).Delete(source.storageKey()); err != nil {
 		return err
 	}
 	if endless {
@@ -213,21 +213,21 @@ func rewound(tx *bbolt.Tx, s *state, source Source, endless bool) error {
 		return nil
 	}
 	s.generation++
-	cluster, checkpoint := string(k[len(prefix):]), clone(v)
+	cluster, checkpoint := string(k[len(prefix):]), cloneBytes(v)
 	if err := tx.Bucket(bucketQueue).Delete(queueKey(source, cluster)); err != nil {
 		return err
 	}
 	return goBack(tx, source, cluster, checkpoint)
 }
 
-// start returns the position before the oldest frame that is kept.
-func start(tx *bbolt.Tx, s *state) (Position, error) {
+// startPosition returns the position before the oldest frame that is kept.
+func startPosition(tx *bbolt.Tx, s *state) (Position, error) {
 	p := Position{Epoch: s.epoch, Seq: s.first - 1, Digest: s.digest}
 	if s.first > s.last {
 		return p, nil
 	}
 	_, value := tx.Bucket(bucketChunks).Cursor().First()
-	header, err := peek(value)
+	header, err := peekHeader(value)
 	p.Digest = header.Before
 	return p, err
 }
@@ -243,11 +243,11 @@ type Start struct {
 // on what was sent do not count: a cluster may hold runs that they do not name.
 // [Append.Rewound] ends that.
 func (b *Buffer) Begin(s Source) (Start, error) {
-	head, _ := b.head()
+	head, _ := b.currentHead()
 	start := Start{Generation: head.generation}
 	err := b.db.View(func(tx *bbolt.Tx) error {
-		start.Checkpoint = clone(tx.Bucket(bucketSources).Get(s.key()))
-		if v := tx.Bucket(bucketRewind).Get(s.key()); v != nil {
+		start.Checkpoint = cloneBytes(tx.Bucket(bucketSources).Get(s.storageKey()))
+		if v := tx.Bucket(bucketRewind).Get(s.storageKey()); v != nil {
 			back, _, ok := parseRewind(v)
 			if !ok {
 				return fmt.Errorf("step back of %s: %w", s, ErrFormat)
