@@ -61,7 +61,7 @@ type attempt struct {
 	fence                        uint64
 }
 
-func (a *attempt) check() error {
+func (a *attempt) checkAttempt() error {
 	switch {
 	case a.cluster == "" || a.action == "" || a.fence == 0:
 		return errors.New("the errand lacks its cluster, its action or its fence")
@@ -71,40 +71,40 @@ func (a *attempt) check() error {
 	return nil
 }
 
-// take keeps a fence, so that lesser ones are refused from then on. It is on the disk
+// takeFence keeps a fence, so that lesser ones are refused from then on. It is on the disk
 // when take returns nil.
-func (f *Fences) take(a *attempt) error {
-	if err := a.check(); err != nil {
+func (f *Fences) takeFence(a *attempt) error {
+	if err := a.checkAttempt(); err != nil {
 		return err
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if err := f.load(); err != nil {
+	if err := f.loadFences(); err != nil {
 		return err
 	}
-	next, changed, err := f.known.with(a)
+	next, changed, err := f.known.withAttempt(a)
 	if err != nil || !changed {
 		return err
 	}
-	if err := durable.Replace(f.path, next.encode()); err != nil {
+	if err := durable.Replace(f.path, next.encodeFences()); err != nil {
 		return fmt.Errorf("keep the fence: %w", err)
 	}
 	f.known = next
 	return nil
 }
 
-// newest reports whether no greater fence was taken since.
-func (f *Fences) newest(a *attempt) bool {
+// isNewest reports whether no greater fence was taken since.
+func (f *Fences) isNewest(a *attempt) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.known == nil {
 		return false
 	}
-	_, changed, err := f.known.with(a)
+	_, changed, err := f.known.withAttempt(a)
 	return err == nil && !changed
 }
 
-func (f *Fences) load() error {
+func (f *Fences) loadFences() error {
 	if f.known != nil {
 		return nil
 	}
@@ -122,8 +122,8 @@ func (f *Fences) load() error {
 	return nil
 }
 
-// with returns the fences with one more, and whether anything is other than before.
-func (s *fences) with(a *attempt) (*fences, bool, error) {
+// withAttempt returns the fences with one more, and whether anything is other than before.
+func (s *fences) withAttempt(a *attempt) (*fences, bool, error) {
 	at := slices.IndexFunc(s.Clusters, func(c fencesOf) bool { return c.Cluster == a.cluster })
 	next := &fences{Clusters: slices.Clone(s.Clusters)}
 	if at < 0 {
@@ -164,20 +164,20 @@ func (s *fences) with(a *attempt) (*fences, bool, error) {
 // The file is a line with its format and the checksum of what follows, which is JSON.
 const header = "bursar-fences 1 "
 
-func (s *fences) encode() []byte {
+func (s *fences) encodeFences() []byte {
 	body, err := json.Marshal(s)
 	if err != nil {
 		panic(fmt.Sprintf("errand: fences are not to be encoded: %v", err)) // they are strings and numbers
 	}
-	return sealed(body)
+	return sealBody(body)
 }
 
-// sealed is a file with that body.
-func sealed(body []byte) []byte {
-	return fmt.Appendf(nil, "%s%08x\n%s\n", header, checksum(body), body)
+// sealBody is a file with that body.
+func sealBody(body []byte) []byte {
+	return fmt.Appendf(nil, "%s%08x\n%s\n", header, checksumOf(body), body)
 }
 
-func checksum(b []byte) uint32 { return crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli)) }
+func checksumOf(b []byte) uint32 { return crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli)) }
 
 func decodeFences(raw []byte) (*fences, error) {
 	line, body, ok := bytes.Cut(raw, []byte("\n"))
@@ -188,7 +188,7 @@ func decodeFences(raw []byte) (*fences, error) {
 		return nil, fmt.Errorf("%w: it is no such file, or its beginning is damaged", errFormat)
 	case !known:
 		return nil, fmt.Errorf("%w: a newer program has written it", errFormat)
-	case !ok || !whole || len(raw) > maxFile || string(sum) != fmt.Sprintf("%08x", checksum(body)):
+	case !ok || !whole || len(raw) > maxFile || string(sum) != fmt.Sprintf("%08x", checksumOf(body)):
 		return nil, fmt.Errorf("%w: it is damaged", errFormat)
 	}
 	in := json.NewDecoder(bytes.NewReader(body))

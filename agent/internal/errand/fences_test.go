@@ -34,7 +34,7 @@ func TestALesserFenceIsRefusedAlsoAfterARestart(t *testing.T) {
 		{at("d", "", "exec/a", 1), true},
 	} {
 		f := NewFences(path) // as after a restart
-		if err := f.take(step.attempt); (err == nil) != step.well || err != nil && !errors.Is(err, ErrOutdated) {
+		if err := f.takeFence(step.attempt); (err == nil) != step.well || err != nil && !errors.Is(err, ErrOutdated) {
 			t.Errorf("%v: %v", step.attempt, err)
 		}
 	}
@@ -43,13 +43,13 @@ func TestALesserFenceIsRefusedAlsoAfterARestart(t *testing.T) {
 func TestAnAttemptIsTheNewestUntilALaterOneComes(t *testing.T) {
 	f := NewFences(filepath.Join(t.TempDir(), "fences"))
 	first := at("c", "", "exec/a", 1)
-	if f.newest(first) {
+	if f.isNewest(first) {
 		t.Error("it is not known yet")
 	}
-	if err := f.take(first); err != nil || !f.newest(first) {
+	if err := f.takeFence(first); err != nil || !f.isNewest(first) {
 		t.Error(err)
 	}
-	if err := f.take(at("c", "", "exec/a", 2)); err != nil || f.newest(first) {
+	if err := f.takeFence(at("c", "", "exec/a", 2)); err != nil || f.isNewest(first) {
 		t.Error(err)
 	}
 }
@@ -57,7 +57,7 @@ func TestAnAttemptIsTheNewestUntilALaterOneComes(t *testing.T) {
 func TestOddErrandsAreRefused(t *testing.T) {
 	f := NewFences(filepath.Join(t.TempDir(), "fences"))
 	for _, a := range []*attempt{at("", "", "exec/a", 1), at("c", "", "", 1), at("c", "", "exec/a", 0), at(strings.Repeat("c", 1000), "", "exec/a", 1)} {
-		if err := f.take(a); err == nil {
+		if err := f.takeFence(a); err == nil {
 			t.Error(a)
 		}
 	}
@@ -65,7 +65,7 @@ func TestOddErrandsAreRefused(t *testing.T) {
 
 func TestADamagedFileOfFencesIsRefusedWithARemedy(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "fences")
-	if err := NewFences(path).take(at("c", "", "exec/a", 5)); err != nil {
+	if err := NewFences(path).takeFence(at("c", "", "exec/a", 5)); err != nil {
 		t.Fatal(err)
 	}
 	whole, err := os.ReadFile(path)
@@ -78,13 +78,13 @@ func TestADamagedFileOfFencesIsRefusedWithARemedy(t *testing.T) {
 		if err := os.WriteFile(path, damaged, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if err := NewFences(path).take(at("c", "", "exec/a", 1)); err == nil || !strings.Contains(err.Error(), "remove the file") {
+		if err := NewFences(path).takeFence(at("c", "", "exec/a", 1)); err == nil || !strings.Contains(err.Error(), "remove the file") {
 			t.Fatalf("byte %d: %v", i, err)
 		}
 		if err := os.WriteFile(path, whole[:i], 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if err := NewFences(path).take(at("c", "", "exec/a", 1)); err == nil {
+		if err := NewFences(path).takeFence(at("c", "", "exec/a", 1)); err == nil {
 			t.Fatalf("only %d bytes: no error", i)
 		}
 	}
@@ -92,7 +92,7 @@ func TestADamagedFileOfFencesIsRefusedWithARemedy(t *testing.T) {
 
 func TestAFenceThatCannotBeKeptIsNotTaken(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "gone")
-	if err := NewFences(filepath.Join(dir, "fences")).take(at("c", "", "exec/a", 5)); err == nil {
+	if err := NewFences(filepath.Join(dir, "fences")).takeFence(at("c", "", "exec/a", 5)); err == nil {
 		t.Error("a fence was kept in a folder that is not there")
 	}
 }
@@ -110,19 +110,19 @@ func TestTheFileOfFencesThatWasReleasedIsRead(t *testing.T) {
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v", got)
 	}
-	if string(want.encode()) != string(raw) {
-		t.Errorf("it is written as\n%s", want.encode())
+	if string(want.encodeFences()) != string(raw) {
+		t.Errorf("it is written as\n%s", want.encodeFences())
 	}
 }
 
 func FuzzFencesAreDecodedAsTheyAreEncodedOrNotAtAll(f *testing.F) {
-	f.Add((&fences{}).encode())
-	f.Add((&fences{Clusters: []fencesOf{{Cluster: "c", Actions: map[string]uint64{"a/b": 1}}}}).encode())
+	f.Add((&fences{}).encodeFences())
+	f.Add((&fences{Clusters: []fencesOf{{Cluster: "c", Actions: map[string]uint64{"a/b": 1}}}}).encodeFences())
 	f.Add([]byte(header + "00000000\n{}\n"))
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		// The checksum hides the parser from a fuzzer, so it is put right.
 		if line, body, ok := strings.Cut(string(raw), "\n"); ok && strings.HasPrefix(line, header) {
-			raw = sealed([]byte(strings.TrimSuffix(body, "\n")))
+			raw = sealBody([]byte(strings.TrimSuffix(body, "\n")))
 		}
 		s, err := decodeFences(raw)
 		if err != nil {
@@ -131,10 +131,10 @@ func FuzzFencesAreDecodedAsTheyAreEncodedOrNotAtAll(f *testing.F) {
 			}
 			return
 		}
-		again, err := decodeFences(s.encode())
+		again, err := decodeFences(s.encodeFences())
 		if err != nil || !reflect.DeepEqual(s, again) {
 			t.Errorf("%+v, %+v, %v", s, again, err)
 		}
-		_, _, _ = s.with(at("c", "", "a/b", 5))
+		_, _, _ = s.withAttempt(at("c", "", "a/b", 5))
 	})
 }

@@ -30,7 +30,7 @@ func TestARefusalSaysWhatToWrite(t *testing.T) {
 		if r.variable != "" && r.variable != "STDIN" {
 			env[r.variable] = "x"
 		}
-		err := rules.permit(r.action, strings.Split(r.arguments, "|"), env, strings.HasSuffix(r.variable, "IN"), "agent.hcl")
+		err := rules.permitProgram(r.action, strings.Split(r.arguments, "|"), env, strings.HasSuffix(r.variable, "IN"), "agent.hcl")
 		if (err == nil) != (r.want == "") || err != nil && !strings.Contains(err.Error(), r.want) {
 			t.Errorf("%s: %v", r.arguments, err)
 		}

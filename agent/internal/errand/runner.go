@@ -82,31 +82,31 @@ func (r *Runner) Admit(e *bursarv1.Errand, by string) (*Permit, error) {
 	p := &Permit{
 		runner: r, slot: slot{e.GetCluster(), e.GetAction()}, over: make(chan struct{}),
 		attempt: attempt{e.GetCluster(), e.GetIncarnation(), e.GetAction(), e.GetFence()},
-		program: sdk.Program{Arguments: e.GetArguments(), Environment: e.GetEnvironment(), Input: e.GetInput(), Timeout: timeout(e.GetTimeoutMs())},
-		log: r.opt.Log.With("action", short(e.GetAction()), "effect", short(e.GetEffect()), "attempt", e.GetAttempt(), "fence", e.GetFence(), "key", short(e.GetKey()),
-			"asked_by", by, "cluster", short(e.GetCluster()), "program", list(e.GetArguments())),
+		program: sdk.Program{Arguments: e.GetArguments(), Environment: e.GetEnvironment(), Input: e.GetInput(), Timeout: timeoutOf(e.GetTimeoutMs())},
+		log: r.opt.Log.With("action", shortText(e.GetAction()), "effect", shortText(e.GetEffect()), "attempt", e.GetAttempt(), "fence", e.GetFence(), "key", shortText(e.GetKey()),
+			"asked_by", by, "cluster", shortText(e.GetCluster()), "program", listExpression(e.GetArguments())),
 	}
 	rules, file := r.opt.Rules()
-	if err := admissible(rules, e, file); err != nil {
+	if err := checkAdmissible(rules, e, file); err != nil {
 		name := e.GetAction()
 		if rules[name] == nil {
 			name = "" // whatever the caller made up
 		}
-		return nil, p.decline(name, refused, err)
+		return nil, p.declineRun(name, refused, err)
 	}
 	var err error
 	if p.path, err = host.CheckCommand(e.GetArguments(), r.opt.Dev); err != nil {
-		return nil, p.decline(p.slot.action, notStarted, err)
+		return nil, p.declineRun(p.slot.action, notStarted, err)
 	}
-	if err := r.opt.Fences.take(&p.attempt); err != nil {
+	if err := r.opt.Fences.takeFence(&p.attempt); err != nil {
 		if errors.Is(err, ErrOutdated) {
-			return nil, p.decline(p.slot.action, outdated, err)
+			return nil, p.declineRun(p.slot.action, outdated, err)
 		}
-		return nil, p.decline(p.slot.action, notStarted, err)
+		return nil, p.declineRun(p.slot.action, notStarted, err)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if before := r.active[p.slot]; before != nil && !r.opt.Fences.newest(&before.attempt) {
+	if before := r.active[p.slot]; before != nil && !r.opt.Fences.isNewest(&before.attempt) {
 		before.stop(errReplaced)
 	}
 	return p, nil
@@ -115,21 +115,21 @@ func (r *Runner) Admit(e *bursarv1.Errand, by string) (*Permit, error) {
 // errReplaced is why a program is killed for a later one.
 var errReplaced = errors.New("a later attempt has come")
 
-func timeout(ms uint64) time.Duration {
+func timeoutOf(ms uint64) time.Duration {
 	if ms == 0 || ms > uint64(maxTimeout/time.Millisecond) {
 		return maxTimeout
 	}
 	return time.Duration(ms) * time.Millisecond
 }
 
-func admissible(rules Rules, e *bursarv1.Errand, file string) error {
+func checkAdmissible(rules Rules, e *bursarv1.Errand, file string) error {
 	if len(e.GetArguments()) == 0 || len(e.GetArguments()) > maxArguments {
 		return fmt.Errorf("the program has %d arguments; 1 to %d are possible", len(e.GetArguments()), maxArguments)
 	}
-	return rules.permit(e.GetAction(), e.GetArguments(), e.GetEnvironment(), len(e.GetInput()) > 0, file)
+	return rules.permitProgram(e.GetAction(), e.GetArguments(), e.GetEnvironment(), len(e.GetInput()) > 0, file)
 }
 
-func (p *Permit) decline(action, result string, err error) error {
+func (p *Permit) declineRun(action, result string, err error) error {
 	p.runner.results.WithLabelValues(action, result).Inc()
 	p.log.Warn("a program of an action is not run", "result", result, "error", err)
 	return sdk.NotStarted(err)
@@ -139,14 +139,14 @@ func (p *Permit) decline(action, result string, err error) error {
 func (p *Permit) Run(ctx context.Context) (sdk.Output, error) {
 	ctx, p.stop = context.WithCancelCause(ctx)
 	defer p.stop(nil)
-	if err := p.enter(ctx); err != nil {
+	if err := p.enterPlace(ctx); err != nil {
 		result := notStarted
 		if errors.Is(err, ErrOutdated) {
 			result = outdated
 		}
-		return sdk.Output{}, p.decline(p.slot.action, result, err)
+		return sdk.Output{}, p.declineRun(p.slot.action, result, err)
 	}
-	defer p.leave()
+	defer p.leavePlace()
 	p.log.Info("a program of an action is run")
 	begun := time.Now()
 	out, err := host.RunProgram(ctx, p.path, p.program)
@@ -156,7 +156,7 @@ func (p *Permit) Run(ctx context.Context) (sdk.Output, error) {
 	result := done
 	switch {
 	case sdk.NotRun(err):
-		return out, p.decline(p.slot.action, notStarted, err)
+		return out, p.declineRun(p.slot.action, notStarted, err)
 	case err != nil:
 		result = killed
 	case out.Status != 0:
@@ -167,12 +167,12 @@ func (p *Permit) Run(ctx context.Context) (sdk.Output, error) {
 	return out, err
 }
 
-// enter takes the action's place, once what is in it has been killed.
-func (p *Permit) enter(ctx context.Context) error {
+// enterPlace takes the action's place, once what is in it has been killed.
+func (p *Permit) enterPlace(ctx context.Context) error {
 	r := p.runner
 	for {
 		r.mu.Lock()
-		if !r.opt.Fences.newest(&p.attempt) {
+		if !r.opt.Fences.isNewest(&p.attempt) {
 			r.mu.Unlock()
 			return fmt.Errorf("%w: %w", ErrOutdated, errReplaced)
 		}
@@ -192,7 +192,7 @@ func (p *Permit) enter(ctx context.Context) error {
 	}
 }
 
-func (p *Permit) leave() {
+func (p *Permit) leavePlace() {
 	p.runner.mu.Lock()
 	defer p.runner.mu.Unlock()
 	delete(p.runner.active, p.slot)
