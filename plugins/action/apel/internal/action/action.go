@@ -39,7 +39,7 @@ func (a *Action) Describe() sdk.ActionDescription {
 // Configure implements sdk.Action.
 func (a *Action) Configure(_ context.Context, cfg *sdk.Config) error {
 	var err error
-	a.config, err = read(cfg)
+	a.config, err = readConfig(cfg)
 	return err
 }
 
@@ -60,5 +60,5 @@ type reader interface {
 
 // Plan implements sdk.Action.
 func (a *Action) Plan(ctx context.Context, start sdk.PlanStart, data *sdk.Data) (sdk.Plan, error) {
-	return a.plan(ctx, start, data)
+	return a.planRun(ctx, start, data)
 }

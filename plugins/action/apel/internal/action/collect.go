@@ -16,8 +16,8 @@ import (
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
-// question asks for the records of one id of a site that stopped in a time.
-func question(key, id string, from, to time.Time) *v1.ListRecordsQuery {
+// recordsQuery asks for the records of one id of a site that stopped in a time.
+func recordsQuery(key, id string, from, to time.Time) *v1.ListRecordsQuery {
 	return &v1.ListRecordsQuery{
 		Open:     new(false),
 		StopTime: v1.TimeTest{Gte: v1.Time{Time: from}, Lt: v1.Time{Time: to}},
@@ -28,15 +28,15 @@ func question(key, id string, from, to time.Time) *v1.ListRecordsQuery {
 // claim is a meta key and a value by which a record belongs to a site.
 type claim struct{ key, id string }
 
-func (c claim) holds(r *record.Record) bool { return slices.Contains(r.Meta.Get(c.key), c.id) }
+func (c claim) holdsRecord(r *record.Record) bool { return slices.Contains(r.Meta.Get(c.key), c.id) }
 
 // span is a time, its end left out.
 type span struct{ from, to time.Time }
 
-func monthly(m month.Month) span { return span{m.Start(), m.End()} }
+func monthSpan(m month.Month) span { return span{m.Start(), m.End()} }
 
-// days are those of a month up to now.
-func days(m month.Month, now time.Time) []span {
+// daySpans are those of a month up to now.
+func daySpans(m month.Month, now time.Time) []span {
 	var out []span
 	for d := m.Start(); d.Before(m.End()) && !d.After(now); d = d.AddDate(0, 0, 1) {
 		out = append(out, span{d, d.AddDate(0, 0, 1)})
@@ -44,17 +44,17 @@ func days(m month.Month, now time.Time) []span {
 	return out
 }
 
-// records gives every record of a site that stopped in the time, once: a record that
+// readRecords gives every record of a site that stopped in the time, once: a record that
 // several questions find is taken from the first.
-func (a *Action) records(ctx context.Context, data reader, s site, w span, take func(*record.Record)) error {
+func (a *Action) readRecords(ctx context.Context, data reader, s site, w span, take func(*record.Record)) error {
 	var before []claim
 	for _, key := range a.config.siteMeta {
 		for _, id := range s.ids {
-			for r, err := range data.Records(ctx, question(key, id, w.from, w.to)) {
+			for r, err := range data.Records(ctx, recordsQuery(key, id, w.from, w.to)) {
 				if err != nil {
 					return fmt.Errorf("records of %s=%s from %s on: %w", key, id, w.from.Format(time.DateOnly), err)
 				}
-				if !slices.ContainsFunc(before, func(c claim) bool { return c.holds(&r) }) {
+				if !slices.ContainsFunc(before, func(c claim) bool { return c.holdsRecord(&r) }) {
 					take(&r)
 				}
 			}
@@ -81,12 +81,12 @@ type unfit struct {
 	why     string // of the first
 }
 
-func (t *tally) drop(u message.Unfit) {
+func (t *tally) dropField(u message.Unfit) {
 	if t.unfit == nil {
 		t.unfit = map[string]*unfit{}
 	}
 	if t.unfit[u.Field] == nil {
-		t.unfit[u.Field] = &unfit{why: cut(u.Err.Error(), maxReason)}
+		t.unfit[u.Field] = &unfit{why: cutText(u.Err.Error(), maxReason)}
 	}
 	t.unfit[u.Field].records++
 }
@@ -105,7 +105,7 @@ const (
 	maxNote    = 500 // bytes, a little less than what the daemon keeps of a note
 )
 
-func (t *tally) leave(r *record.Record, err error) {
+func (t *tally) leaveOut(r *record.Record, err error) {
 	t.left++
 	text := strings.TrimSuffix(strings.ReplaceAll(err.Error(), "\n", "; "), ".")
 	if len(text) > maxReason {
@@ -123,32 +123,32 @@ func (t *tally) leave(r *record.Record, err error) {
 	t.reasons[i].ids = append(t.reasons[i].ids, r.ID)
 }
 
-// collect adds the records of a time to what there is of a site's month. Each job
+// collectRecords adds the records of a time to what there is of a site's month. Each job
 // that counts is given to each.
-func (p *planner) collect(ctx context.Context, s site, w span, t *tally, each func(*month.Job)) error {
-	return p.records(ctx, p.data, s, w, func(r *record.Record) {
+func (p *planner) collectRecords(ctx context.Context, s site, w span, t *tally, each func(*month.Job)) error {
+	return p.readRecords(ctx, p.data, s, w, func(r *record.Record) {
 		if seconds, ok := r.Runtime(); ok && seconds <= 0 {
 			t.idle++
 			return
 		}
 		j, err := p.config.fields.Job(s.name, r)
 		if !p.config.described {
-			j.InfrastructureDescription = description(s, r)
+			j.InfrastructureDescription = describeInfrastructure(s, r)
 		}
 		if err == nil {
-			err = p.count(t, j)
+			err = p.countJob(t, j)
 		}
 		if err != nil {
-			t.leave(r, err)
+			t.leaveOut(r, err)
 			return
 		}
 		each(j)
 	})
 }
 
-// count adds a job to the sums, without the fields that do not fit. A job that the
+// countJob adds a job to the sums, without the fields that do not fit. A job that the
 // receiver would refuse, or take for another one of its day, is an error.
-func (p *planner) count(t *tally, j *month.Job) error {
+func (p *planner) countJob(t *tally, j *month.Job) error {
 	dropped := j.DropUnfit(cmp.Or(p.config.jobs, message.Summaries))
 	key := ""
 	if p.config.jobs != "" {
@@ -167,7 +167,7 @@ func (p *planner) count(t *tally, j *month.Job) error {
 		t.seen[key] = true
 	}
 	for _, u := range dropped {
-		t.drop(u)
+		t.dropField(u)
 	}
 	return nil
 }
@@ -178,9 +178,9 @@ const (
 	longestCE = 80
 )
 
-// description is the InfrastructureDescription of a record where the configuration sets
+// describeInfrastructure is the InfrastructureDescription of a record where the configuration sets
 // none.
-func description(s site, r *record.Record) string {
+func describeInfrastructure(s site, r *record.Record) string {
 	collector := unknown
 	if values := r.Meta.Get("collector_type"); len(values) > 0 {
 		collector = values[0]
@@ -188,8 +188,8 @@ func description(s site, r *record.Record) string {
 	return "BURSAR-" + s.ce + "-" + collector
 }
 
-// notes tell what is not in the messages, in short and by id.
-func (t *tally) notes(s site, m month.Month) (heads, left []string) {
+// notesOf tell what is not in the messages, in short and by id.
+func (t *tally) notesOf(s site, m month.Month) (heads, left []string) {
 	name := s.name + " " + m.String()
 	if t.idle > 0 {
 		heads = append(heads, fmt.Sprintf("%s: %d records that ran for less than a second are not reported", name, t.idle))
@@ -202,7 +202,7 @@ func (t *tally) notes(s site, m month.Month) (heads, left []string) {
 	}
 	heads = append(heads, fmt.Sprintf("%s: %d records are left out", name, t.left))
 	for _, r := range t.reasons {
-		left = append(left, lines(fmt.Sprintf("%s: left out: %s: ", name, r.text), r.ids)...)
+		left = append(left, joinIDs(fmt.Sprintf("%s: left out: %s: ", name, r.text), r.ids)...)
 	}
 	if more := t.left - t.listed; more > 0 {
 		left = append(left, fmt.Sprintf("%s: left out: %d more, which are not listed", name, more))
@@ -210,8 +210,8 @@ func (t *tally) notes(s site, m month.Month) (heads, left []string) {
 	return heads, left
 }
 
-// lines joins ids to notes that are not too long, each of which begins so.
-func lines(begin string, ids []string) []string {
+// joinIDs joins ids to notes that are not too long, each of which begins so.
+func joinIDs(begin string, ids []string) []string {
 	var out []string
 	for _, id := range ids {
 		last := len(out) - 1

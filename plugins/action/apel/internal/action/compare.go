@@ -28,8 +28,8 @@ type row struct {
 	effect int
 }
 
-// take takes a message: its rows replace those with the same key.
-func (r rows) take(text []byte, run uint64, effect int) {
+// takeMessage takes a message: its rows replace those with the same key.
+func (r rows) takeMessage(text []byte, run uint64, effect int) {
 	header, records := message.Records(text)
 	kind := string(bytes.TrimSpace(header))
 	for _, one := range records {
@@ -37,28 +37,28 @@ func (r rows) take(text []byte, run uint64, effect int) {
 	}
 }
 
-// compare names the differences between what a month's messages are now and what the
+// compareMonth names the differences between what a month's messages are now and what the
 // ledger says that the receiver was sent.
-func (p *planner) compare(ctx context.Context, s site, m month.Month, d *draft) {
+func (p *planner) compareMonth(ctx context.Context, s site, m month.Month, d *draft) {
 	name := s.name + " " + m.String()
-	sent, err := p.history(ctx, s, m)
+	sent, err := p.sentHistory(ctx, s, m)
 	switch {
 	case err != nil:
-		p.note("%s: cannot be compared with what was sent: %v", name, err)
+		p.addNote("%s: cannot be compared with what was sent: %v", name, err)
 		return
 	case len(sent) == 0:
-		p.note("%s: the history has no message of it", name)
+		p.addNote("%s: the history has no message of it", name)
 		return
 	}
 	now := rows{}
 	for _, b := range d.batches {
 		for _, text := range b.text {
-			now.take(text, 0, 0)
+			now.takeMessage(text, 0, 0)
 		}
 	}
 	var notes []string
 	same, changed, fresh, gone := 0, 0, 0, 0
-	for _, k := range slices.SortedFunc(maps.Keys(now), rowKey.compare) {
+	for _, k := range slices.SortedFunc(maps.Keys(now), rowKey.compareKey) {
 		switch had, there := sent[k]; {
 		case !there:
 			fresh++
@@ -66,33 +66,33 @@ func (p *planner) compare(ctx context.Context, s site, m month.Month, d *draft) 
 			same++
 		default:
 			changed++
-			notes = append(notes, fmt.Sprintf("%s: changed since run %d, effect %d: %s: %s", name, had.run, had.effect, cut(now[k].name, 250), cut(differing(had.text, now[k].text), 100)))
+			notes = append(notes, fmt.Sprintf("%s: changed since run %d, effect %d: %s: %s", name, had.run, had.effect, cutText(now[k].name, 250), cutText(differingLines(had.text, now[k].text), 100)))
 		}
 	}
-	for _, k := range slices.SortedFunc(maps.Keys(sent), rowKey.compare) {
+	for _, k := range slices.SortedFunc(maps.Keys(sent), rowKey.compareKey) {
 		if _, there := now[k]; !there {
 			gone++
-			notes = append(notes, fmt.Sprintf("%s: wrong at the receiver, sent by run %d, effect %d: %s: no record makes this row now; ask APEL's support to delete it", name, sent[k].run, sent[k].effect, cut(sent[k].name, 250)))
+			notes = append(notes, fmt.Sprintf("%s: wrong at the receiver, sent by run %d, effect %d: %s: no record makes this row now; ask APEL's support to delete it", name, sent[k].run, sent[k].effect, cutText(sent[k].name, 250)))
 		}
 	}
-	p.note("%s: compared with all messages of the history: %d rows are as they were sent, %d are changed, %d are new, and %d that were sent are made by no record now", name, same, changed, fresh, gone)
+	p.addNote("%s: compared with all messages of the history: %d rows are as they were sent, %d are changed, %d are new, and %d that were sent are made by no record now", name, same, changed, fresh, gone)
 	p.left = append(p.left, notes...)
 }
 
-func (k rowKey) compare(o rowKey) int {
+func (k rowKey) compareKey(o rowKey) int {
 	return cmp.Or(strings.Compare(k.kind, o.kind), strings.Compare(k.key, o.key))
 }
 
-// cut shortens a text so that the note around it is kept whole.
-func cut(text string, most int) string {
+// cutText shortens a text so that the note around it is kept whole.
+func cutText(text string, most int) string {
 	if len(text) <= most {
 		return text
 	}
 	return text[:most] + " …" // a message has ASCII only
 }
 
-// differing are the lines of a row that are others now, with what they were.
-func differing(before, now []byte) string {
+// differingLines are the lines of a row that are others now, with what they were.
+func differingLines(before, now []byte) string {
 	was := map[string]string{}
 	for line := range strings.Lines(string(before)) {
 		name, value, _ := strings.Cut(strings.TrimSpace(line), ": ")
@@ -107,9 +107,9 @@ func differing(before, now []byte) string {
 	return strings.Join(out, ", ")
 }
 
-// history is what the ledger says that the receiver has of a site's month, or of the day
+// sentHistory is what the ledger says that the receiver has of a site's month, or of the day
 // that is asked for.
-func (p *planner) history(ctx context.Context, s site, m month.Month) (rows, error) {
+func (p *planner) sentHistory(ctx context.Context, s site, m month.Month) (rows, error) {
 	list, err := p.data.API().ActionRuns(ctx, "apel", p.config.label, &v1.ActionRunsQuery{Limit: 10_000})
 	if err != nil {
 		return nil, err
@@ -119,16 +119,16 @@ func (p *planner) history(ctx context.Context, s site, m month.Month) (rows, err
 		if r.Done+r.Unknown == 0 {
 			continue
 		}
-		if err := p.sentBy(ctx, r.Run, p.names(s, m), out); err != nil {
+		if err := p.sentBy(ctx, r.Run, p.effectNamer(s, m), out); err != nil {
 			return nil, fmt.Errorf("run %d: %w", r.Run, err)
 		}
 	}
 	return out, nil
 }
 
-// names reports whether an effect of that name is of a site's month, or of the day that
+// effectNamer reports whether an effect of that name is of a site's month, or of the day that
 // is asked for.
-func (p *planner) names(s site, m month.Month) func(string) bool {
+func (p *planner) effectNamer(s site, m month.Month) func(string) bool {
 	begin := "site=" + s.name + " month=" + m.String() + " "
 	return func(name string) bool {
 		what, ok := strings.CutPrefix(name, begin)
@@ -158,7 +158,7 @@ func (p *planner) sentBy(ctx context.Context, run uint64, wanted func(string) bo
 		if err != nil {
 			return fmt.Errorf("effect %d: %w", e.Effect, err)
 		}
-		out.take(text, run, e.Effect)
+		out.takeMessage(text, run, e.Effect)
 	}
 	return nil
 }

@@ -90,8 +90,8 @@ type site struct {
 	ce   string   // the kind of compute element, for InfrastructureDescription
 }
 
-// read reads the configuration and reports every problem.
-func read(cfg *sdk.Config) (config, error) {
+// readConfig reads the configuration and reports every problem.
+func readConfig(cfg *sdk.Config) (config, error) {
 	var s settings
 	_ = cfg.Decode(&s) // it is in what Err returns
 	c := config{label: cfg.Label, recheck: s.Recheck, siteMeta: s.SiteMeta, maxMessage: int(s.MaxMessage.Bytes)}
@@ -153,8 +153,8 @@ func (c *config) readSites(cfg *sdk.Config, s *settings) {
 	}
 }
 
-// label is the one label of a block.
-func label(b *sdk.Body) (string, bool) {
+// blockLabel is the one label of a block.
+func blockLabel(b *sdk.Body) (string, bool) {
 	labels := b.Labels()
 	return append(labels, "")[0], len(labels) == 1 && labels[0] != ""
 }
@@ -232,10 +232,10 @@ func readFields(cfg *sdk.Config) (*fields.Set, hcl.Diagnostics) {
 	}
 	for _, name := range block.Attributes() {
 		if !fields.Known(name) {
-			block.Errorf(name, "APEL has no field %q; %s", name, hint(name))
+			block.Errorf(name, "APEL has no field %q; %s", name, fieldHint(name))
 			continue
 		}
-		if s, ok := source(block, name); ok {
+		if s, ok := sourceOf(block, name); ok {
 			c.Fields[name] = s
 		}
 	}
@@ -248,7 +248,7 @@ func readFields(cfg *sdk.Config) (*fields.Set, hcl.Diagnostics) {
 	return fields.Compile(c)
 }
 
-func hint(name string) string {
+func fieldHint(name string) string {
 	if s := hcl.Suggest(name, fields.Names()); s != "" {
 		return "did you mean " + s + "?"
 	}
@@ -263,7 +263,7 @@ func readBenchmarks(cfg *sdk.Config) []fields.Benchmark {
 	var out []fields.Benchmark
 	seen := map[string]bool{}
 	for _, b := range blocks {
-		text, _ := label(b)
+		text, _ := blockLabel(b)
 		name, err := message.Benchmark(text)
 		if err != nil || seen[name] {
 			b.Errorf("benchmark", "write benchmark \"NAME\" { }, each name once: HEPscore23, hepspec or si2k")
@@ -271,16 +271,16 @@ func readBenchmarks(cfg *sdk.Config) []fields.Benchmark {
 		}
 		seen[name] = true
 		one := fields.Benchmark{Name: name}
-		one.Score, _ = source(b, "score")
-		one.Wall, _ = source(b, "wall")
-		one.CPU, _ = source(b, "cpu")
+		one.Score, _ = sourceOf(b, "score")
+		one.Wall, _ = sourceOf(b, "wall")
+		one.CPU, _ = sourceOf(b, "cpu")
 		out = append(out, one)
 	}
 	return out
 }
 
-// source is an attribute as an expression or a constant; false when it is absent.
-func source(b *sdk.Body, name string) (fields.Source, bool) {
+// sourceOf is an attribute as an expression or a constant; false when it is absent.
+func sourceOf(b *sdk.Body, name string) (fields.Source, bool) {
 	if text, at, ok := b.Expression(name); ok {
 		return fields.Source{Text: text, At: at.HCL()}, true
 	}

@@ -33,7 +33,7 @@ type batch struct {
 	from, to int
 }
 
-func whole(what string, text [][]byte) batch { return batch{what, text, 0, len(text)} }
+func wholeBatch(what string, text [][]byte) batch { return batch{what, text, 0, len(text)} }
 
 // around is about what a signature and an effect add to a message.
 const around = 8 << 10
@@ -51,16 +51,16 @@ const summaries = "summary"
 // most is how many records a message has at most, as is customary.
 const most = 1000
 
-// sent is what the receiver will have when all is sent.
-func (d *draft) sent(before *sent) *sent {
+// sentAfter is what the receiver will have when all is sent.
+func (d *draft) sentAfter(before *sent) *sent {
 	total := d.tally.sums.Total()
-	rows := append(slices.Clone(d.rows), d.vanished(before)...)
+	rows := append(slices.Clone(d.rows), d.vanishedRows(before)...)
 	slices.Sort(rows)
 	return &sent{Digest: d.digest, Jobs: total.Jobs, Wall: total.Wall, CPU: total.CPU, Rows: rows, Days: d.days}
 }
 
-// vanished are rows that were sent and have no job any more.
-func (d *draft) vanished(before *sent) []string {
+// vanishedRows are rows that were sent and have no job any more.
+func (d *draft) vanishedRows(before *sent) []string {
 	if before == nil {
 		return nil
 	}
@@ -71,9 +71,9 @@ func (d *draft) vanished(before *sent) []string {
 	return slices.DeleteFunc(slices.Clone(before.Rows), func(row string) bool { return there[keyOf(row)] })
 }
 
-// sync is the message of how many jobs there are, which is sent first, as APEL's own
+// syncMessage is the message of how many jobs there are, which is sent first, as APEL's own
 // client does.
-func (p *planner) sync(s site, m month.Month, t *tally) (batch, error) {
+func (p *planner) syncMessage(s site, m month.Month, t *tally) (batch, error) {
 	var rows [][]byte
 	for _, row := range t.sums.Syncs() {
 		if err := row.Check(p.now); err != nil {
@@ -81,16 +81,16 @@ func (p *planner) sync(s site, m month.Month, t *tally) (batch, error) {
 		}
 		rows = append(rows, row.Record())
 	}
-	return whole("sync", message.Pack(message.Syncs, rows, p.config.maxMessage, most)), nil
+	return wholeBatch("sync", message.Pack(message.Syncs, rows, p.config.maxMessage, most)), nil
 }
 
-// summaries are a sync and the summaries of the whole month.
-func (p *planner) summaries(ctx context.Context, s site, m month.Month, _ *sent) (*draft, error) {
+// monthSummaries are a sync and the summaries of the whole month.
+func (p *planner) monthSummaries(ctx context.Context, s site, m month.Month, _ *sent) (*draft, error) {
 	d := &draft{tally: &tally{sums: month.New(s.name, m)}}
-	if err := p.collect(ctx, s, monthly(m), d.tally, func(*month.Job) {}); err != nil {
+	if err := p.collectRecords(ctx, s, monthSpan(m), d.tally, func(*month.Job) {}); err != nil {
 		return nil, err
 	}
-	sync, err := p.sync(s, m, d.tally)
+	sync, err := p.syncMessage(s, m, d.tally)
 	if err != nil {
 		return nil, err
 	}
@@ -102,27 +102,27 @@ func (p *planner) summaries(ctx context.Context, s site, m month.Month, _ *sent)
 		rows = append(rows, row.Record())
 		d.rows = append(d.rows, rowOf(row.Record()))
 	}
-	d.batches = []batch{sync, whole(summaries, message.Pack(message.Summaries, rows, p.config.maxMessage, most))}
+	d.batches = []batch{sync, wholeBatch(summaries, message.Pack(message.Summaries, rows, p.config.maxMessage, most))}
 	d.size = sizeOf(sync.text...) + sizeOf(d.batches[1].text...)
 	d.digest = digestOf(append(slices.Clone(sync.text), d.batches[1].text...))
 	return d, nil
 }
 
-// jobs are a sync, and all jobs of the days that are not what was sent, as far as
+// monthJobs are a sync, and all jobs of the days that are not what was sent, as far as
 // they fit. The jobs of one day are in memory at a time, beside those that are sent.
-func (p *planner) jobs(ctx context.Context, s site, m month.Month, before *sent) (*draft, error) {
+func (p *planner) monthJobs(ctx context.Context, s site, m month.Month, before *sent) (*draft, error) {
 	d := &draft{tally: &tally{sums: month.New(s.name, m)}, days: map[string]string{}, batches: make([]batch, 1)}
-	for _, day := range days(m, p.now) {
+	for _, day := range daySpans(m, p.now) {
 		texts, err := p.dayOf(ctx, s, day, d.tally)
 		if err != nil {
 			return nil, err
 		}
 		if len(texts) > 0 {
-			p.take(d, day.from.Format(time.DateOnly), texts, before)
+			p.takeDay(d, day.from.Format(time.DateOnly), texts, before)
 		}
 	}
 	var err error
-	if d.batches[0], err = p.sync(s, m, d.tally); err != nil {
+	if d.batches[0], err = p.syncMessage(s, m, d.tally); err != nil {
 		return nil, err
 	}
 	all := slices.Clone(d.batches[0].text)
@@ -135,10 +135,10 @@ func (p *planner) jobs(ctx context.Context, s site, m month.Month, before *sent)
 	return d, nil
 }
 
-// take adds the messages of a day that were not sent, as many as fit, and notes how
+// takeDay adds the messages of a day that were not sent, as many as fit, and notes how
 // far that is.
-func (p *planner) take(d *draft, name string, texts [][]byte, before *sent) {
-	had, digest := before.day(name), digestOf(texts)
+func (p *planner) takeDay(d *draft, name string, texts [][]byte, before *sent) {
+	had, digest := before.dayDigest(name), digestOf(texts)
 	if p.day != "" && p.day != name {
 		if had != "" {
 			d.days[name] = had
@@ -184,7 +184,7 @@ func partsOf(had, digest string, all int) int {
 func (p *planner) dayOf(ctx context.Context, s site, day span, t *tally) ([][]byte, error) {
 	var rows [][]byte
 	t.seen = map[string]bool{} // jobs that the receiver takes for one end in the same second
-	if err := p.collect(ctx, s, day, t, func(j *month.Job) { rows = append(rows, j.Record(p.config.jobs)) }); err != nil {
+	if err := p.collectRecords(ctx, s, day, t, func(j *month.Job) { rows = append(rows, j.Record(p.config.jobs)) }); err != nil {
 		return nil, err
 	}
 	slices.SortFunc(rows, slices.Compare)

@@ -23,13 +23,13 @@ func (a *Action) Execute(ctx context.Context, attempt sdk.Attempt, _ *sdk.World)
 		return sdk.Result{Outcome: sdk.Rejected, Message: "the configuration has changed since this was planned, between AMS and a directory; skip it, the next run plans anew"}
 	}
 	if a.config.ams == nil {
-		return a.put(p, attempt.Key)
+		return a.putMessage(p, attempt.Key)
 	}
-	return a.publish(ctx, p)
+	return a.publishMessage(ctx, p)
 }
 
-// put writes a message into the outgoing directory.
-func (a *Action) put(p payload, key string) sdk.Result {
+// putMessage writes a message into the outgoing directory.
+func (a *Action) putMessage(p payload, key string) sdk.Result {
 	queue := a.config.outgoing
 	if err := queue.Check(); err != nil {
 		return sdk.Result{Outcome: sdk.Retry, Message: err.Error()}
@@ -41,8 +41,8 @@ func (a *Action) put(p payload, key string) sdk.Result {
 	return sdk.Result{Outcome: sdk.Done, Message: "put into " + queue.Path, Reference: name}
 }
 
-// publish posts a message to AMS.
-func (a *Action) publish(ctx context.Context, p payload) sdk.Result {
+// publishMessage posts a message to AMS.
+func (a *Action) publishMessage(ctx context.Context, p payload) sdk.Result {
 	if a.client == nil {
 		client, err := ams.New(*a.config.ams)
 		if err != nil {
@@ -50,18 +50,18 @@ func (a *Action) publish(ctx context.Context, p payload) sdk.Result {
 		}
 		a.client = client
 	}
-	ids, err := a.post(ctx, p, p.data)
+	ids, err := a.postSigned(ctx, p, p.data)
 	if err == nil {
 		return sdk.Result{Outcome: sdk.Done, Message: "published", Reference: strings.Join(ids, " ")}
 	}
 	// A certificate that was renewed is read for the next message.
 	_ = a.Close()
-	return a.outcome(err)
+	return a.outcomeOf(err)
 }
 
-// post publishes signed bytes. What AMS finds too large is cut into halves, which are
+// postSigned publishes signed bytes. What AMS finds too large is cut into halves, which are
 // signed again.
-func (a *Action) post(ctx context.Context, p payload, data []byte) ([]string, error) {
+func (a *Action) postSigned(ctx context.Context, p payload, data []byte) ([]string, error) {
 	id, err := a.client.Publish(ctx, data, map[string]string{"empaid": p.ID})
 	e, ok := errors.AsType[*ams.Error](err)
 	switch {
@@ -70,13 +70,13 @@ func (a *Action) post(ctx context.Context, p payload, data []byte) ([]string, er
 	case !ok || !e.TooLarge():
 		return nil, err
 	}
-	halves, split := a.halves(data)
+	halves, split := a.signHalves(data)
 	if split != nil {
 		return nil, fmt.Errorf("%w; %w", err, split)
 	}
 	var ids []string
 	for _, half := range halves {
-		more, err := a.post(ctx, p, half)
+		more, err := a.postSigned(ctx, p, half)
 		if err != nil {
 			return nil, err
 		}
@@ -85,8 +85,8 @@ func (a *Action) post(ctx context.Context, p payload, data []byte) ([]string, er
 	return ids, nil
 }
 
-// halves are two signed messages with the records of one.
-func (a *Action) halves(data []byte) ([][]byte, error) {
+// signHalves are two signed messages with the records of one.
+func (a *Action) signHalves(data []byte) ([][]byte, error) {
 	text, err := smime.Text(data)
 	if err != nil {
 		return nil, err
@@ -110,9 +110,9 @@ func (a *Action) halves(data []byte) ([][]byte, error) {
 	return out, nil
 }
 
-// outcome is what a failure means. A message that may have arrived is sent again by
+// outcomeOf is what a failure means. A message that may have arrived is sent again by
 // the daemon: the receiver replaces by key.
-func (a *Action) outcome(err error) sdk.Result {
+func (a *Action) outcomeOf(err error) sdk.Result {
 	e, ok := errors.AsType[*ams.Error](err)
 	switch {
 	case ok && e.InDoubt():

@@ -180,7 +180,7 @@ func TestAnEffectOfAnotherConfigurationIsRejected(t *testing.T) {
 
 func TestThePayloadsFormatStays(t *testing.T) {
 	const golden = `{"version":1,"at":"2026-08-20T00:00:00Z","empaid":"20260820/20260820000000","signed":true}` + "\nAPEL\n"
-	got, err := payload{At: at("2026-08-20T00:00:00Z"), ID: "20260820/20260820000000", Signed: true, data: []byte("APEL\n")}.bytes()
+	got, err := payload{At: at("2026-08-20T00:00:00Z"), ID: "20260820/20260820000000", Signed: true, data: []byte("APEL\n")}.encodePayload()
 	if err != nil || string(got) != golden {
 		t.Errorf("%s", got)
 	}
@@ -192,10 +192,10 @@ func TestThePayloadsFormatStays(t *testing.T) {
 func TestTheStatesFormatStays(t *testing.T) {
 	const golden = `{"version":1,"sites":{"UNI":{"through":"2026-08","sent":{"2026-08":{"digest":"d","jobs":1,"wall":2,"cpu":3,"rows":["12345678abcdef"],"days":{"2026-08-01":"e"}}}}}}`
 	s, err := readState([]byte(golden))
-	if err != nil || s.of("UNI").Sent["2026-08"].CPU != 3 {
+	if err != nil || s.stateOf("UNI").Sent["2026-08"].CPU != 3 {
 		t.Fatalf("%+v, %v", s, err)
 	}
-	if got, err := s.bytes(); err != nil || string(got) != golden {
+	if got, err := s.encodeState(); err != nil || string(got) != golden {
 		t.Errorf("%s, %v", got, err)
 	}
 }
@@ -209,7 +209,7 @@ func FuzzPayloadsAndStates(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if text, err := s.bytes(); err != nil {
+		if text, err := s.encodeState(); err != nil {
 			t.Fatal(err)
 		} else if _, err := readState(text); err != nil {
 			t.Fatalf("%s: %v", text, err)

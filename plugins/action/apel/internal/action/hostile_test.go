@@ -25,7 +25,7 @@ func TestNoRecordSpoilsAMessageOrIsLost(t *testing.T) {
 			for i := range rapid.IntRange(0, 12).Draw(t, "records") {
 				r.data.records = append(r.data.records, hostile(t, i))
 			}
-			p, err := r.plan(t.Context(), sdk.PlanStart{Now: at("2026-09-01T00:00:00Z"), Arguments: map[string]string{"month": "2026-08"}}, &r.data)
+			p, err := r.planRun(t.Context(), sdk.PlanStart{Now: at("2026-09-01T00:00:00Z"), Arguments: map[string]string{"month": "2026-08"}}, &r.data)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -21,13 +21,13 @@ type payload struct {
 	data    []byte
 }
 
-// empaid is the id of a message for people on both sides: YYYYMMDD/YYYYMMDDhhmmss.
+// messageID is the id of a message for people on both sides: YYYYMMDD/YYYYMMDDhhmmss.
 // The messages of one plan are counted by the second.
-func empaid(now time.Time, number int) string {
+func messageID(now time.Time, number int) string {
 	return now.UTC().Add(time.Duration(number) * time.Second).Format("20060102/20060102150405")
 }
 
-func (p payload) bytes() ([]byte, error) {
+func (p payload) encodePayload() ([]byte, error) {
 	p.Version = payloadVersion
 	head, err := json.Marshal(p)
 	if err != nil {

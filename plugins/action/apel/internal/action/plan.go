@@ -32,7 +32,7 @@ type planner struct {
 	ahead  bool      // a month was looked at that no run before has looked at
 }
 
-func (a *Action) plan(ctx context.Context, start sdk.PlanStart, data reader) (sdk.Plan, error) {
+func (a *Action) planRun(ctx context.Context, start sdk.PlanStart, data reader) (sdk.Plan, error) {
 	p := planner{Action: a, data: data, now: start.Now}
 	if end, ok := ctx.Deadline(); ok {
 		p.until = time.Now().Add(time.Until(end) * 2 / 3)
@@ -44,31 +44,31 @@ func (a *Action) plan(ctx context.Context, start sdk.PlanStart, data reader) (sd
 	if err := p.loadSigner(); err != nil {
 		return sdk.Plan{}, err
 	}
-	sites, only, err := p.arguments(start.Arguments)
+	sites, only, err := p.readArguments(start.Arguments)
 	if err != nil {
 		return sdk.Plan{}, err
 	}
 	for _, s := range sites {
-		if err := p.site(ctx, s, only); err != nil {
+		if err := p.planSite(ctx, s, only); err != nil {
 			return sdk.Plan{}, err
 		}
 	}
-	p.close()
-	p.out.State, err = p.state.bytes()
+	p.completeNotes()
+	p.out.State, err = p.state.encodeState()
 	return p.out, err
 }
 
-// close completes the notes: what people must do comes before long lists, which the
+// completeNotes completes the notes: what people must do comes before long lists, which the
 // daemon cuts.
-func (p *planner) close() {
+func (p *planner) completeNotes() {
 	switch {
 	case p.full == "":
 	case p.again:
 		p.out.Partial = true
-		p.note("what was asked for does not fit into a run, which sends %d MB at most and looks at months for some minutes: nothing is sent from %s on; order it by site=NAME, and jobs by day=%s", p.room/1e6, p.full, p.now.UTC().Format(time.DateOnly))
+		p.addNote("what was asked for does not fit into a run, which sends %d MB at most and looks at months for some minutes: nothing is sent from %s on; order it by site=NAME, and jobs by day=%s", p.room/1e6, p.full, p.now.UTC().Format(time.DateOnly))
 	default:
 		p.out.Partial = true
-		p.note("a run sends %d MB at most, and looks at months for some minutes: from %s on the next run goes on, which bursar actions run orders", p.room/1e6, p.full)
+		p.addNote("a run sends %d MB at most, and looks at months for some minutes: from %s on the next run goes on, which bursar actions run orders", p.room/1e6, p.full)
 	}
 	p.out.Notes = append(p.out.Notes, p.left...)
 }
@@ -88,18 +88,18 @@ func (p *planner) loadSigner() error {
 		return fmt.Errorf("nothing can be signed: %w; put a valid one into %s", err, p.config.cert)
 	}
 	if ends := p.signer.Ends(); ends.Sub(p.now) < soon {
-		p.note("the certificate in %s ends at %s", p.config.cert, ends.UTC().Format(time.RFC3339))
+		p.addNote("the certificate in %s ends at %s", p.config.cert, ends.UTC().Format(time.RFC3339))
 	}
 	return nil
 }
 
-func (p *planner) note(format string, args ...any) {
+func (p *planner) addNote(format string, args ...any) {
 	p.out.Notes = append(p.out.Notes, fmt.Sprintf(format, args...))
 }
 
-// arguments are those of a manual run: month=2026-10 sends that month again, of all
+// readArguments are those of a manual run: month=2026-10 sends that month again, of all
 // sites or of site=NAME, and day=2026-10-17 the jobs of a day.
-func (p *planner) arguments(args map[string]string) (sites []site, only month.Month, err error) {
+func (p *planner) readArguments(args map[string]string) (sites []site, only month.Month, err error) {
 	sites = p.config.sites
 	for _, name := range slices.Sorted(maps.Keys(args)) {
 		if name != "month" && name != "site" && name != "day" {
@@ -154,10 +154,10 @@ func (p *planner) ofDay(day, month string) (string, error) {
 	return at.Format("2006-01"), nil
 }
 
-// months are those to look at: all since the last that was looked at, that one and
+// monthsToLookAt are those to look at: all since the last that was looked at, that one and
 // recheck months before it included. So what came late while nothing ran is found as
 // if it had run. Manual runs have one month.
-func (p *planner) months(st *siteState, only month.Month) []month.Month {
+func (p *planner) monthsToLookAt(st *siteState, only month.Month) []month.Month {
 	if p.again {
 		return []month.Month{only}
 	}
@@ -168,17 +168,17 @@ func (p *planner) months(st *siteState, only month.Month) []month.Month {
 	return first.Through(month.Of(p.now))
 }
 
-// site plans the months of a site, as far as they fit.
-func (p *planner) site(ctx context.Context, s site, only month.Month) error {
-	st := p.state.of(s.name)
-	for _, m := range p.months(st, only) {
+// planSite plans the months of a site, as far as they fit.
+func (p *planner) planSite(ctx context.Context, s site, only month.Month) error {
+	st := p.state.stateOf(s.name)
+	for _, m := range p.monthsToLookAt(st, only) {
 		if p.full == "" && p.ahead && !p.until.IsZero() && time.Now().After(p.until) {
 			p.full = s.name + " " + m.String()
 		}
 		if p.full != "" {
 			break
 		}
-		looked, err := p.month(ctx, s, m, st)
+		looked, err := p.planMonth(ctx, s, m, st)
 		if err != nil {
 			return err
 		}
@@ -187,7 +187,7 @@ func (p *planner) site(ctx context.Context, s site, only month.Month) error {
 		}
 	}
 	if through, err := month.Parse(st.Through); err == nil && !p.again {
-		st.forget(through.Add(-p.config.recheck))
+		st.forgetBefore(through.Add(-p.config.recheck))
 	}
 	if st.Through == "" {
 		delete(p.state.Sites, s.name)
@@ -195,52 +195,52 @@ func (p *planner) site(ctx context.Context, s site, only month.Month) error {
 	return nil
 }
 
-// month plans the messages of a site's month, unless they are what was sent. It is
+// planMonth plans the messages of a site's month, unless they are what was sent. It is
 // false when the month does not fit, and nothing of it is planned.
-func (p *planner) month(ctx context.Context, s site, m month.Month, st *siteState) (bool, error) {
+func (p *planner) planMonth(ctx context.Context, s site, m month.Month, st *siteState) (bool, error) {
 	before := st.Sent[m.String()]
-	draw := p.summaries
+	draw := p.monthSummaries
 	if p.config.jobs != "" {
-		draw = p.jobs
+		draw = p.monthJobs
 	}
 	d, err := draw(ctx, s, m, before)
 	if err != nil {
 		return false, err
 	}
 	same := !d.cut && before != nil && before.Digest == d.digest && !p.again
-	if d.cut || !same && !p.fits(d.size) {
+	if d.cut || !same && !p.fitsRun(d.size) {
 		if p.full = s.name + " " + m.String(); d.size == 0 || !d.cut {
 			return false, nil
 		}
 	}
-	p.report(s, m, d.tally)
+	p.reportLacks(s, m, d.tally)
 	if p.again && !d.cut {
-		p.compare(ctx, s, m, d)
+		p.compareMonth(ctx, s, m, d)
 	}
 	switch {
 	case d.tally.sums.Total().Records == 0:
 		if before != nil && before.Jobs > 0 {
-			p.note("%s %s: %d jobs were sent and none are left; the receiver keeps what it has", s.name, m, before.Jobs)
+			p.addNote("%s %s: %d jobs were sent and none are left; the receiver keeps what it has", s.name, m, before.Jobs)
 		}
 		return true, nil
 	case same:
 		return true, nil
 	}
 	for _, b := range d.batches {
-		if err := p.effects(s, m, b, difference(s, m, d.tally.sums.Total(), before), before); err != nil {
+		if err := p.addEffects(s, m, b, describeDifference(s, m, d.tally.sums.Total(), before), before); err != nil {
 			return false, err
 		}
 	}
 	p.size += d.size
-	if n := len(d.vanished(before)); n > 0 {
-		p.note("%s %s: %d rows that were sent have no job any more, because a field of their key has changed; they stay at the receiver, which counts them beside the new ones until APEL's support deletes them", s.name, m, n)
+	if n := len(d.vanishedRows(before)); n > 0 {
+		p.addNote("%s %s: %d rows that were sent have no job any more, because a field of their key has changed; they stay at the receiver, which counts them beside the new ones until APEL's support deletes them", s.name, m, n)
 	}
-	st.Sent[m.String()] = d.sent(before)
+	st.Sent[m.String()] = d.sentAfter(before)
 	return true, nil
 }
 
-// fits reports whether messages of that size fit into the run. Alone they do.
-func (p *planner) fits(size int) bool { return p.size == 0 || p.size+size <= p.room }
+// fitsRun reports whether messages of that size fit into the run. Alone they do.
+func (p *planner) fitsRun(size int) bool { return p.size == 0 || p.size+size <= p.room }
 
 // maxGauges and maxLabel are what the daemon takes.
 const (
@@ -248,9 +248,9 @@ const (
 	maxLabel  = 64
 )
 
-// report tells what a month lacks, and the figures of the newest ones.
-func (p *planner) report(s site, m month.Month, t *tally) {
-	heads, left := t.notes(s, m)
+// reportLacks tells what a month lacks, and the figures of the newest ones.
+func (p *planner) reportLacks(s site, m month.Month, t *tally) {
+	heads, left := t.notesOf(s, m)
 	p.out.Notes, p.left = append(p.out.Notes, heads...), append(p.left, left...)
 	p.out.Partial = p.out.Partial || t.left > 0
 	recent := !m.Before(month.Of(p.now).Add(-1)) || p.again
@@ -263,8 +263,8 @@ func (p *planner) report(s site, m month.Month, t *tally) {
 		sdk.Gauge{Name: "left_out", Labels: labels, Value: float64(t.left)})
 }
 
-// difference says in a line what the receiver will have that it has not.
-func difference(s site, m month.Month, now month.Total, before *sent) string {
+// describeDifference says in a line what the receiver will have that it has not.
+func describeDifference(s site, m month.Month, now month.Total, before *sent) string {
 	text := fmt.Sprintf("%s %s: %d jobs, %d s wall, %d s CPU", s.name, m, now.Jobs, now.Wall, now.CPU)
 	if before == nil {
 		return text
@@ -272,15 +272,15 @@ func difference(s site, m month.Month, now month.Total, before *sent) string {
 	return fmt.Sprintf("%s (sent before: %d jobs, %d s wall, %d s CPU)", text, before.Jobs, before.Wall, before.CPU)
 }
 
-// effects adds one effect for each message.
-func (p *planner) effects(s site, m month.Month, b batch, summary string, before *sent) error {
+// addEffects adds one effect for each message.
+func (p *planner) addEffects(s site, m month.Month, b batch, summary string, before *sent) error {
 	for i := b.from; i < b.to; i++ {
 		text := b.text[i]
 		name := []string{"site=" + s.name, "month=" + m.String(), b.what}
 		if len(b.text) > 1 {
 			name = append(name, fmt.Sprintf("part=%d/%d", i+1, len(b.text)))
 		}
-		load := payload{At: p.now.UTC(), ID: empaid(p.now, len(p.out.Effects)), data: text}
+		load := payload{At: p.now.UTC(), ID: messageID(p.now, len(p.out.Effects)), data: text}
 		if p.signer != nil {
 			var err error
 			if load.data, err = p.signer.Sign(text); err != nil {
@@ -292,8 +292,8 @@ func (p *planner) effects(s site, m month.Month, b batch, summary string, before
 		if b.what == summaries {
 			rows = changesFrom(before)
 		}
-		show := rows.show(text)
-		bytes, err := load.bytes()
+		show := rows.showMessage(text)
+		bytes, err := load.encodePayload()
 		if err != nil {
 			return err
 		}

@@ -298,10 +298,10 @@ func TestAStateThatIsTooLongGoesWithoutItsRows(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	site := s.of("UNI")
+	site := s.stateOf("UNI")
 	site.Through, site.Sent["2026-08"] = "2026-08", &sent{Jobs: 7, Rows: slices.Repeat([]string{"abcdefgh"}, 10_000)}
-	text, err := s.bytes()
-	if again, bad := readState(text); err != nil || bad != nil || len(text) > maxState || again.of("UNI").Sent["2026-08"].Jobs != 7 {
+	text, err := s.encodeState()
+	if again, bad := readState(text); err != nil || bad != nil || len(text) > maxState || again.stateOf("UNI").Sent["2026-08"].Jobs != 7 {
 		t.Errorf("%d bytes, %v, %v", len(text), err, bad)
 	}
 }

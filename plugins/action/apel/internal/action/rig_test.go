@@ -163,7 +163,7 @@ func (r *rig) plans(t *testing.T, now string, arguments map[string]string) sdk.P
 
 func (r *rig) tries(t *testing.T, now string, arguments map[string]string) (sdk.Plan, error) {
 	t.Helper()
-	return r.plan(t.Context(), sdk.PlanStart{Now: at(now), State: r.state, Arguments: arguments}, &r.data)
+	return r.planRun(t.Context(), sdk.PlanStart{Now: at(now), State: r.state, Arguments: arguments}, &r.data)
 }
 
 // runs plans, does all effects and keeps the state.

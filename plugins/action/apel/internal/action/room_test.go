@@ -73,7 +73,7 @@ func TestAPlanThatRunsOutOfTimeGoesOnInTheNextRun(t *testing.T) {
 	start := sdk.PlanStart{Now: at("2026-11-20T00:00:00Z")}
 	effects := []int{}
 	for range 5 {
-		p, err := r.plan(late, start, &r.data)
+		p, err := r.planRun(late, start, &r.data)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -43,8 +43,8 @@ func changesFrom(before *sent) changes {
 	return c
 }
 
-// mark counts a row and says what it is to the receiver.
-func (c *changes) mark(row []byte) string {
+// markRow counts a row and says what it is to the receiver.
+func (c *changes) markRow(row []byte) string {
 	now := rowOf(row)
 	switch had, there := c.before[keyOf(now)]; {
 	case !there:
@@ -58,9 +58,9 @@ func (c *changes) mark(row []byte) string {
 	return ""
 }
 
-// show is a message of summaries for people: each row that the receiver does not have
+// showMessage is a message of summaries for people: each row that the receiver does not have
 // so is marked behind its %%.
-func (c *changes) show(text []byte) string {
+func (c *changes) showMessage(text []byte) string {
 	if !c.known {
 		return string(text)
 	}
@@ -68,7 +68,7 @@ func (c *changes) show(text []byte) string {
 	out := bytes.NewBuffer(bytes.Clone(header))
 	for _, row := range rows {
 		out.Write(bytes.TrimSuffix(row, []byte("\n")))
-		out.WriteString(c.mark(row) + "\n")
+		out.WriteString(c.markRow(row) + "\n")
 	}
 	return out.String()
 }

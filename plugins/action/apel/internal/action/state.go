@@ -36,7 +36,7 @@ type sent struct {
 	Days map[string]string `json:"days,omitempty"`
 }
 
-func (s *sent) day(name string) string {
+func (s *sent) dayDigest(name string) string {
 	if s == nil {
 		return ""
 	}
@@ -56,22 +56,22 @@ func readState(b []byte) (state, error) {
 		return s, fmt.Errorf("the state of the action has format %d, and this plugin knows %d; run the newer plugin", s.Version, stateVersion)
 	}
 	for name, one := range s.Sites {
-		if _, err := month.Parse(one.through()); err != nil {
+		if _, err := month.Parse(one.doneThrough()); err != nil {
 			return s, fmt.Errorf("the state of the action, site %s: %w", name, err)
 		}
 	}
 	return s, nil
 }
 
-func (s *siteState) through() string {
+func (s *siteState) doneThrough() string {
 	if s == nil {
 		return ""
 	}
 	return s.Through
 }
 
-// of is the state of a site, which is made when it is not there.
-func (s *state) of(site string) *siteState {
+// stateOf is the state of a site, which is made when it is not there.
+func (s *state) stateOf(site string) *siteState {
 	one := s.Sites[site]
 	if one == nil {
 		one = &siteState{}
@@ -83,8 +83,8 @@ func (s *state) of(site string) *siteState {
 	return one
 }
 
-// forget drops what was sent of months before first.
-func (s *siteState) forget(first month.Month) {
+// forgetBefore drops what was sent of months before first.
+func (s *siteState) forgetBefore(first month.Month) {
 	for text := range s.Sent {
 		if m, err := month.Parse(text); err != nil || m.Before(first) {
 			delete(s.Sent, text)
@@ -95,9 +95,9 @@ func (s *siteState) forget(first month.Month) {
 // maxState is how long a state may be, below what the daemon takes.
 const maxState = 60 << 10
 
-// bytes writes the state. One that is too long goes without the rows, which are only
+// encodeState writes the state. One that is too long goes without the rows, which are only
 // needed to tell what is new and what vanishes.
-func (s *state) bytes() ([]byte, error) {
+func (s *state) encodeState() ([]byte, error) {
 	text, err := json.Marshal(s)
 	if err != nil || len(text) <= maxState {
 		return text, err
