@@ -17,31 +17,31 @@ import (
 // All are posted again with the same key.
 func (r *Receiver) Judge(answer *http.Response, text []byte, now time.Time) sdk.Result {
 	code := answer.StatusCode
-	said := r.said(code, text)
+	said := r.answerText(code, text)
 	switch {
 	case code >= 200 && code <= 299:
-		return sdk.Result{Outcome: sdk.Done, Message: said, Reference: r.reference(answer.Header)}
+		return sdk.Result{Outcome: sdk.Done, Message: said, Reference: r.referenceOf(answer.Header)}
 	case code >= 300 && code <= 399:
-		return sdk.Result{Outcome: sdk.Rejected, Message: fmt.Sprintf("%s; it redirects%s, which is not followed: set url to where posts are taken", said, elsewhere(answer))}
+		return sdk.Result{Outcome: sdk.Rejected, Message: fmt.Sprintf("%s; it redirects%s, which is not followed: set url to where posts are taken", said, redirectTarget(answer))}
 	case code == http.StatusRequestTimeout, code == http.StatusTooEarly, code == http.StatusTooManyRequests, code == http.StatusServiceUnavailable:
 		return sdk.Result{Outcome: sdk.Retry, Message: said, RetryAfter: retryAfter(answer.Header.Get("Retry-After"), now)}
 	case code == http.StatusConflict, code >= 500:
 		return sdk.Result{Outcome: sdk.Unknown, Message: said, RetryAfter: retryAfter(answer.Header.Get("Retry-After"), now)}
 	}
-	return sdk.Result{Outcome: sdk.Rejected, Message: said + advice(code)}
+	return sdk.Result{Outcome: sdk.Rejected, Message: said + refusalAdvice(code)}
 }
 
-// said is the status and what the receiver writes.
-func (r *Receiver) said(code int, text []byte) string {
+// answerText is the status and what the receiver writes.
+func (r *Receiver) answerText(code int, text []byte) string {
 	status := fmt.Sprintf("%d %s", code, http.StatusText(code))
-	if words := r.clean(string(text)); words != "" {
+	if words := r.cleanText(string(text)); words != "" {
 		return status + ": " + words
 	}
 	return status
 }
 
-// elsewhere is where an answer redirects to, without what may be secret.
-func elsewhere(answer *http.Response) string {
+// redirectTarget is where an answer redirects to, without what may be secret.
+func redirectTarget(answer *http.Response) string {
 	u, err := url.Parse(answer.Header.Get("Location"))
 	if err != nil || u.Host == "" || answer.Request != nil && u.Host == answer.Request.URL.Host {
 		return ""
@@ -49,8 +49,8 @@ func elsewhere(answer *http.Response) string {
 	return fmt.Sprintf(" to %q", u.Host)
 }
 
-// advice is what to do about a refusal.
-func advice(code int) string {
+// refusalAdvice is what to do about a refusal.
+func refusalAdvice(code int) string {
 	switch code {
 	case http.StatusUnauthorized, http.StatusForbidden, http.StatusProxyAuthRequired:
 		return "; the receiver does not accept who posts: look at secret, headers, tls and proxy"
@@ -62,11 +62,11 @@ func advice(code int) string {
 	return ""
 }
 
-// reference is what the receiver called the post.
-func (r *Receiver) reference(h http.Header) string {
+// referenceOf is what the receiver called the post.
+func (r *Receiver) referenceOf(h http.Header) string {
 	for _, name := range []string{"Request-Id", "X-Request-Id"} {
 		if id := h.Get(name); id != "" {
-			return r.clean(id)
+			return r.cleanText(id)
 		}
 	}
 	return ""

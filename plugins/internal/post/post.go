@@ -33,31 +33,31 @@ const (
 // Post sends an effect and says how it ended. Each post has a connection of its own,
 // and reads the certificates again.
 func (r *Receiver) Post(ctx context.Context, a sdk.Attempt) sdk.Result {
-	client, err := r.client()
+	client, err := r.newClient()
 	if err != nil {
-		return sdk.Result{Outcome: sdk.Retry, Message: r.clean(err.Error())}
+		return sdk.Result{Outcome: sdk.Retry, Message: r.cleanText(err.Error())}
 	}
 	defer client.CloseIdleConnections()
 	var begun atomic.Bool
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteHeaderField: func(string, []string) { begun.Store(true) }})
-	request, err := r.request(ctx, a, time.Now())
+	request, err := r.newRequest(ctx, a, time.Now())
 	if err != nil {
-		return sdk.Result{Outcome: sdk.Rejected, Message: r.clean("the request cannot be made: " + plain(err).Error())}
+		return sdk.Result{Outcome: sdk.Rejected, Message: r.cleanText("the request cannot be made: " + withoutURL(err).Error())}
 	}
 	answer, err := client.Do(request)
 	switch {
 	case err != nil && begun.Load():
-		return sdk.Result{Outcome: sdk.Unknown, Message: r.clean("there was no answer: " + r.explain(plain(err)))}
+		return sdk.Result{Outcome: sdk.Unknown, Message: r.cleanText("there was no answer: " + r.explainError(withoutURL(err)))}
 	case err != nil:
-		return sdk.Result{Outcome: sdk.Retry, Message: r.clean("nothing was sent: " + r.explain(plain(err)))}
+		return sdk.Result{Outcome: sdk.Retry, Message: r.cleanText("nothing was sent: " + r.explainError(withoutURL(err)))}
 	}
 	defer answer.Body.Close()
 	text, _ := io.ReadAll(io.LimitReader(answer.Body, maxAnswer)) // the status counts; the text is for people
 	return r.Judge(answer, text, time.Now())
 }
 
-// request is what is sent of an effect.
-func (r *Receiver) request(ctx context.Context, a sdk.Attempt, now time.Time) (*http.Request, error) {
+// newRequest is what is sent of an effect.
+func (r *Receiver) newRequest(ctx context.Context, a sdk.Attempt, now time.Time) (*http.Request, error) {
 	q, err := http.NewRequestWithContext(ctx, r.method, r.url.String(), bytes.NewReader(a.Effect.Payload))
 	if err != nil {
 		return nil, err
@@ -90,9 +90,9 @@ func Signature(secrets []string, now time.Time, body []byte) string {
 	return text.String()
 }
 
-// client connects to the receiver alone: not by a proxy of the environment, and not
+// newClient connects to the receiver alone: not by a proxy of the environment, and not
 // to where it redirects.
-func (r *Receiver) client() (*http.Client, error) {
+func (r *Receiver) newClient() (*http.Client, error) {
 	conf, err := r.tlsConfig()
 	if err != nil {
 		return nil, err
@@ -116,7 +116,7 @@ func (r *Receiver) client() (*http.Client, error) {
 
 // onlyLoopback refuses connections to other machines, whatever a name stands for.
 func onlyLoopback(_, address string, _ syscall.RawConn) error {
-	if host, _, err := net.SplitHostPort(address); err != nil || !loopback(host) {
+	if host, _, err := net.SplitHostPort(address); err != nil || !isLoopback(host) {
 		return errors.New("http is for this machine only, and the name stands for another one")
 	}
 	return nil
@@ -144,16 +144,16 @@ func (r *Receiver) tlsConfig() (*tls.Config, error) {
 	return conf, nil
 }
 
-// plain takes off the URL, of which a part may be a secret.
-func plain(err error) error {
+// withoutURL takes off the URL, of which a part may be a secret.
+func withoutURL(err error) error {
 	if e, ok := errors.AsType[*url.Error](err); ok {
 		return e.Err
 	}
 	return err
 }
 
-// explain says what to do about an error of a connection.
-func (r *Receiver) explain(err error) string {
+// explainError says what to do about an error of a connection.
+func (r *Receiver) explainError(err error) string {
 	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		return fmt.Sprintf("%v; tls { ca = … } names the authority of the receiver's certificate", err)
 	}
@@ -171,8 +171,8 @@ func refusesUs(err error) bool {
 		errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }
 
-// clean makes a text fit for people, and for being kept.
-func (r *Receiver) clean(text string) string {
+// cleanText makes a text fit for people, and for being kept.
+func (r *Receiver) cleanText(text string) string {
 	text = r.hide.Replace(text)
 	text = strings.Join(strings.FieldsFunc(strings.ToValidUTF8(text, "\uFFFD"), func(c rune) bool {
 		return c <= ' ' || c >= 0x7f && c <= 0x9f || c == '\u2028' || c == '\u2029'

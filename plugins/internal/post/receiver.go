@@ -70,7 +70,7 @@ func Read(cfg *sdk.Body, sound func() bool, s *Settings) *Receiver {
 	r.readHeaders(cfg, s.Headers)
 	r.readProxy(cfg, s.Proxy)
 	r.readTLS(cfg, sound, s)
-	r.hide = r.hider()
+	r.hide = r.newHider()
 	return r
 }
 
@@ -91,7 +91,7 @@ func (r *Receiver) readURL(cfg *sdk.Body, text hcl.String) {
 	case u.Fragment != "":
 		cfg.Errorf("url", "what is behind # is not sent")
 		return
-	case u.Scheme == "http" && !r.plain && !loopback(u.Hostname()):
+	case u.Scheme == "http" && !r.plain && !isLoopback(u.Hostname()):
 		cfg.Errorf("url", "http is neither secret nor safe from changes on its way; write https, or allow_plain = true where the network is your own")
 	}
 	r.url, r.Shown = u, u.Scheme+"://"+u.Host
@@ -103,8 +103,8 @@ func (r *Receiver) readURL(cfg *sdk.Body, text hcl.String) {
 	}
 }
 
-// loopback reports whether a host is this machine.
-func loopback(host string) bool {
+// isLoopback reports whether a host is this machine.
+func isLoopback(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
@@ -137,7 +137,7 @@ func (r *Receiver) readHeaders(cfg *sdk.Body, given map[string]string) {
 		value, canonical := given[name], http.CanonicalHeaderKey(name)
 		_, twice := r.headers[canonical]
 		switch {
-		case !token(name):
+		case !isToken(name):
 			cfg.Errorf("headers", "%q is not the name of a header", name)
 		case slices.Contains(own, canonical):
 			cfg.Errorf("headers", "%s is set by this action", canonical)
@@ -150,8 +150,8 @@ func (r *Receiver) readHeaders(cfg *sdk.Body, given map[string]string) {
 	}
 }
 
-// token reports whether s can name a header.
-func token(s string) bool {
+// isToken reports whether s can name a header.
+func isToken(s string) bool {
 	return s != "" && !strings.ContainsFunc(s, func(c rune) bool {
 		return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && !strings.ContainsRune("-_.!#$%&'*+^`|~", c)
 	})
@@ -206,9 +206,9 @@ const (
 	leastPath = 16 // of an element of a path, which often is a plain word
 )
 
-// hider takes out of a text what must not be shown: what the receiver was told, which
+// newHider takes out of a text what must not be shown: what the receiver was told, which
 // it may repeat, and of the URL what is not shown.
-func (r *Receiver) hider() *strings.Replacer {
+func (r *Receiver) newHider() *strings.Replacer {
 	hidden := atLeast(leastWord, r.Secrets...)
 	for _, value := range r.headers {
 		hidden = append(hidden, atLeast(leastWord, append(strings.Fields(value), value)...)...)
