@@ -39,12 +39,12 @@ type bucket struct {
 
 // Open returns the store.
 func (b *Bucket) Open() (Store, error) {
-	s, _, err := b.store()
+	s, _, err := b.openStore()
 	return s, err
 }
 
-// store returns the store, or the setting that is wrong.
-func (b *Bucket) store() (s Store, setting string, err error) {
+// openStore returns the store, or the setting that is wrong.
+func (b *Bucket) openStore() (s Store, setting string, err error) {
 	u, err := url.Parse(b.Endpoint)
 	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" || strings.Trim(u.Path, "/") != "" {
 		return nil, "endpoint", fmt.Errorf("invalid address %q: use one such as https://s3.example.org", b.Endpoint)
@@ -62,7 +62,7 @@ func (b *Bucket) store() (s Store, setting string, err error) {
 	}
 	client, err := minio.NewCore(u.Host, &minio.Options{
 		Creds: credentials.NewStaticV4(strings.TrimSpace(b.AccessKey), strings.TrimSpace(b.SecretKey), ""), Secure: u.Scheme == "https", Region: b.Region,
-		BucketLookup: style, MaxRetries: tries, Transport: b.transport(trusted),
+		BucketLookup: style, MaxRetries: tries, Transport: b.newTransport(trusted),
 	})
 	if err != nil {
 		return nil, "endpoint", err
@@ -86,8 +86,8 @@ func (b *Bucket) tlsConfig() (*tls.Config, error) {
 	return c, nil
 }
 
-// transport is one of which each step has a deadline.
-func (b *Bucket) transport(trusted *tls.Config) http.RoundTripper {
+// newTransport is one of which each step has a deadline.
+func (b *Bucket) newTransport(trusted *tls.Config) http.RoundTripper {
 	dialer := &net.Dialer{Timeout: b.Timeout}
 	return &http.Transport{
 		Proxy: http.ProxyFromEnvironment,
@@ -129,7 +129,7 @@ func (c *steady) Write(b []byte) (int, error) {
 // String implements Store.
 func (b *bucket) String() string { return "s3://" + path.Join(b.Bucket.Bucket, b.Prefix) }
 
-func (b *bucket) key(name string) string { return path.Join(b.Prefix, name) }
+func (b *bucket) objectKey(name string) string { return path.Join(b.Prefix, name) }
 
 // Put implements Store. A bucket shows an object when all of it has arrived.
 func (b *bucket) Put(ctx context.Context, name string, write func(io.Writer) error, check func(*File) error) error {
@@ -142,13 +142,13 @@ func (b *bucket) Put(ctx context.Context, name string, write func(io.Writer) err
 		w.CloseWithError(err)
 		written <- err
 	}()
-	err := b.send(ctx, name, r)
+	err := b.sendObject(ctx, name, r)
 	r.CloseWithError(errors.Join(err, io.ErrClosedPipe)) // so that write ends
 	if e := <-written; e != nil && !errors.Is(e, io.ErrClosedPipe) {
 		return e
 	}
 	if err != nil {
-		return b.failed("write", name, err)
+		return b.explainFailure("write", name, err)
 	}
 	if check == nil {
 		return nil
@@ -163,8 +163,8 @@ func (b *bucket) Put(ctx context.Context, name string, write func(io.Writer) err
 	return nil
 }
 
-// send sends what r has: what is small in one request, all else in parts.
-func (b *bucket) send(ctx context.Context, name string, r io.Reader) error {
+// sendObject sends what r has: what is small in one request, all else in parts.
+func (b *bucket) sendObject(ctx context.Context, name string, r io.Reader) error {
 	var head bytes.Buffer
 	if _, err := head.ReadFrom(io.LimitReader(r, inOne)); err != nil {
 		return err
@@ -175,12 +175,12 @@ func (b *bucket) send(ctx context.Context, name string, r io.Reader) error {
 	} else {
 		r = &head
 	}
-	_, err := b.client.Client.PutObject(ctx, b.Bucket.Bucket, b.key(name), r, size, minio.PutObjectOptions{PartSize: partSize, ContentType: kind(name)})
+	_, err := b.client.Client.PutObject(ctx, b.Bucket.Bucket, b.objectKey(name), r, size, minio.PutObjectOptions{PartSize: partSize, ContentType: contentType(name)})
 	return err
 }
 
-// kind is the type of a file by its name, for browsers.
-func kind(name string) string {
+// contentType is the type of a file by its name, for browsers.
+func contentType(name string) string {
 	switch path.Ext(name) {
 	case ".html":
 		return "text/html; charset=utf-8"
@@ -196,8 +196,8 @@ func kind(name string) string {
 	return "application/octet-stream"
 }
 
-// failed says what failed, and what to do where that is known.
-func (b *bucket) failed(what, name string, err error) error {
+// explainFailure says what failed, and what to do where that is known.
+func (b *bucket) explainFailure(what, name string, err error) error {
 	said := minio.ToErrorResponse(err)
 	switch said.Code {
 	case "NoSuchBucket":
@@ -223,9 +223,9 @@ type object struct {
 
 // Open implements Store.
 func (b *bucket) Open(ctx context.Context, name string) (*File, error) {
-	info, err := b.client.StatObject(ctx, b.Bucket.Bucket, b.key(name), minio.StatObjectOptions{})
+	info, err := b.client.StatObject(ctx, b.Bucket.Bucket, b.objectKey(name), minio.StatObjectOptions{})
 	if err != nil {
-		return nil, b.failed("read", name, err)
+		return nil, b.explainFailure("read", name, err)
 	}
 	o := &object{b, ctx, name, info.ETag, info.Size}
 	return &File{ReaderAt: o, Closer: io.NopCloser(nil), Name: name, Size: info.Size}, nil
@@ -242,13 +242,13 @@ func (o *object) ReadAt(p []byte, offset int64) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	body, _, _, err := o.client.GetObject(o.ctx, o.Bucket.Bucket, o.key(o.name), options)
+	body, _, _, err := o.client.GetObject(o.ctx, o.Bucket.Bucket, o.objectKey(o.name), options)
 	if err != nil {
-		return 0, o.failed("read", o.name, err)
+		return 0, o.explainFailure("read", o.name, err)
 	}
 	n, err := io.ReadFull(body, want)
 	if err = errors.Join(err, body.Close()); err != nil {
-		return n, o.failed("read", o.name, err)
+		return n, o.explainFailure("read", o.name, err)
 	}
 	if n < len(p) {
 		return n, io.EOF
@@ -266,7 +266,7 @@ func (b *bucket) List(ctx context.Context, folder string) (names []string, err e
 	}
 	for o := range b.client.Client.ListObjects(ctx, b.Bucket.Bucket, minio.ListObjectsOptions{Prefix: prefix + folder, Recursive: true}) {
 		if o.Err != nil {
-			return nil, b.failed("list", folder, o.Err)
+			return nil, b.explainFailure("list", folder, o.Err)
 		}
 		name := strings.TrimPrefix(o.Key, prefix)
 		if !strings.HasPrefix(path.Base(name), ".") && !strings.HasSuffix(name, "/") {
@@ -279,9 +279,9 @@ func (b *bucket) List(ctx context.Context, folder string) (names []string, err e
 
 // Remove implements Store.
 func (b *bucket) Remove(ctx context.Context, name string) error {
-	err := b.client.RemoveObject(ctx, b.Bucket.Bucket, b.key(name), minio.RemoveObjectOptions{})
+	err := b.client.RemoveObject(ctx, b.Bucket.Bucket, b.objectKey(name), minio.RemoveObjectOptions{})
 	if err != nil && minio.ToErrorResponse(err).Code != "NoSuchKey" {
-		return b.failed("remove", name, err)
+		return b.explainFailure("remove", name, err)
 	}
 	return nil
 }

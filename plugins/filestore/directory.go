@@ -26,16 +26,16 @@ const (
 // String implements Store.
 func (d Directory) String() string { return string(d) }
 
-// path is that of a file. A name never leaves the directory.
-func (d Directory) path(name string) (string, error) {
+// pathOf is that of a file. A name never leaves the directory.
+func (d Directory) pathOf(name string) (string, error) {
 	if !filepath.IsLocal(filepath.FromSlash(name)) {
 		return "", fmt.Errorf("%q is not the name of a file in %s", name, d)
 	}
 	return filepath.Join(string(d), filepath.FromSlash(name)), nil
 }
 
-// there refuses a directory that is not there: it is not mounted, perhaps.
-func (d Directory) there() error {
+// checkThere refuses a directory that is not there: it is not mounted, perhaps.
+func (d Directory) checkThere() error {
 	if info, err := os.Stat(string(d)); err != nil || !info.IsDir() {
 		return fmt.Errorf("the directory %s is not there; is it mounted?", d)
 	}
@@ -44,9 +44,9 @@ func (d Directory) there() error {
 
 // Put implements Store. The file has a hidden name until it was synced and checked.
 func (d Directory) Put(ctx context.Context, name string, write func(io.Writer) error, check func(*File) error) error {
-	path, err := d.path(name)
+	path, err := d.pathOf(name)
 	if err == nil {
-		err = errors.Join(d.there(), d.folder(filepath.Dir(path)))
+		err = errors.Join(d.checkThere(), d.makeFolder(filepath.Dir(path)))
 	}
 	if err != nil {
 		return err
@@ -55,12 +55,12 @@ func (d Directory) Put(ctx context.Context, name string, write func(io.Writer) e
 	if err != nil {
 		return err
 	}
-	err = fill(ctx, file, write)
+	err = fillFile(ctx, file, write)
 	if err == nil {
 		err = leftOver(file.Name(), path)
 	}
 	if err == nil && check != nil {
-		err = look(file.Name(), name, check)
+		err = lookAtFile(file.Name(), name, check)
 	}
 	if err == nil {
 		err = os.Rename(file.Name(), path)
@@ -71,8 +71,8 @@ func (d Directory) Put(ctx context.Context, name string, write func(io.Writer) e
 	return durable.SyncDir(filepath.Dir(path))
 }
 
-// fill writes a file, which is on the disk then, and closes it.
-func fill(ctx context.Context, file *os.File, write func(io.Writer) error) error {
+// fillFile writes a file, which is on the disk then, and closes it.
+func fillFile(ctx context.Context, file *os.File, write func(io.Writer) error) error {
 	err := write(while{ctx, file})
 	if err == nil {
 		err = file.Chmod(fileMode)
@@ -116,16 +116,16 @@ func leftOver(mine, path string) error {
 	return nil
 }
 
-// look has a file of the disk checked.
-func look(path, name string, check func(*File) error) error {
-	f, err := open(path, name)
+// lookAtFile has a file of the disk checked.
+func lookAtFile(path, name string, check func(*File) error) error {
+	f, err := openFile(path, name)
 	if err != nil {
 		return err
 	}
 	return errors.Join(check(f), f.Close())
 }
 
-func open(path, name string) (*File, error) {
+func openFile(path, name string) (*File, error) {
 	in, err := os.Open(path)
 	if err != nil {
 		return nil, err
@@ -140,15 +140,15 @@ func open(path, name string) (*File, error) {
 	return &File{ReaderAt: in, Closer: in, Name: name, Size: info.Size()}, nil
 }
 
-// folder makes a folder of the directory, and those above it, on the disk.
-func (d Directory) folder(path string) error {
+// makeFolder makes a folder of the directory, and those above it, on the disk.
+func (d Directory) makeFolder(path string) error {
 	if path == filepath.Clean(string(d)) {
 		return nil
 	}
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		return nil
 	}
-	if err := d.folder(filepath.Dir(path)); err != nil {
+	if err := d.makeFolder(filepath.Dir(path)); err != nil {
 		return err
 	}
 	if err := os.Mkdir(path, folderMode); err != nil && !errors.Is(err, fs.ErrExist) {
@@ -159,22 +159,22 @@ func (d Directory) folder(path string) error {
 
 // Open implements Store.
 func (d Directory) Open(_ context.Context, name string) (*File, error) {
-	path, err := d.path(name)
+	path, err := d.pathOf(name)
 	if err == nil {
-		err = d.there()
+		err = d.checkThere()
 	}
 	if err != nil {
 		return nil, err
 	}
-	return open(path, name)
+	return openFile(path, name)
 }
 
 // List implements Store.
 func (d Directory) List(ctx context.Context, folder string) (names []string, err error) {
-	if err := d.there(); err != nil {
+	if err := d.checkThere(); err != nil {
 		return nil, err
 	}
-	root, err := d.path(filepath.Join(".", filepath.FromSlash(folder)))
+	root, err := d.pathOf(filepath.Join(".", filepath.FromSlash(folder)))
 	if err != nil {
 		return nil, err
 	}
@@ -202,7 +202,7 @@ func (d Directory) List(ctx context.Context, folder string) (names []string, err
 
 // Remove implements Store.
 func (d Directory) Remove(_ context.Context, name string) error {
-	path, err := d.path(name)
+	path, err := d.pathOf(name)
 	if err != nil {
 		return err
 	}

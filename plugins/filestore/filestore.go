@@ -89,7 +89,7 @@ func Of(block *sdk.Body, dir hcl.Absolute, b *Bucket) Store {
 	case b == nil:
 		return Directory(string(dir))
 	}
-	s, setting, err := b.store()
+	s, setting, err := b.openStore()
 	if err != nil {
 		block.Block("bucket").Errorf(setting, "%v", err)
 	}

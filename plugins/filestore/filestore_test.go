@@ -27,7 +27,7 @@ func serve(t *testing.T, s *s3test.Server, change func(*Bucket)) Store {
 	if change != nil {
 		change(b)
 	}
-	out, _, err := b.store()
+	out, _, err := b.openStore()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -197,7 +197,7 @@ func TestBucket_ServerHangs_EndsInTime(t *testing.T) {
 	defer l.Close()
 	defer close(ended)
 	b := &Bucket{Endpoint: l.URL, Bucket: "archive", Region: "us-east-1", AccessKey: "k", SecretKey: "s", Timeout: 50 * time.Millisecond}
-	s, _, err := b.store()
+	s, _, err := b.openStore()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -211,7 +211,7 @@ func TestBucket_BadSettings_NameTheirPlace(t *testing.T) {
 		"endpoint": {Endpoint: "s3.example.org", Bucket: "archive"}, "prefix": {Endpoint: "https://s3.example.org", Bucket: "archive", Prefix: "/a"},
 		"ca": {Endpoint: "https://s3.example.org", Bucket: "archive", CA: "/gone"},
 	} {
-		if _, got, err := b.store(); err == nil || got != setting {
+		if _, got, err := b.openStore(); err == nil || got != setting {
 			t.Errorf("%s: %s, %v", setting, got, err)
 		}
 	}
