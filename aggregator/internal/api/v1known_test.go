@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/api/apitest"
-	"github.com/bursar-accounting/bursar/aggregator/internal/report"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
+	"github.com/bursar-accounting/bursar/aggregator/internal/view"
 	"github.com/bursar-accounting/bursar/proto/record"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
@@ -121,7 +121,7 @@ func TestUsage_SourceThatCameLater_IsNamed(t *testing.T) {
 		if strings.Join(got, ", ") != want {
 			t.Errorf("%v: %q, want %q", window, got, want)
 		}
-		if note := report.KnownNote(&a.UsageAbout); (want == "") == strings.Contains(note, "All runs are known of head1/slurm/new") {
+		if note := strings.Join(view.KnownNotes(&a.UsageAbout), " "); (want == "") == strings.Contains(note, "All runs are known of head1/slurm/new") {
 			t.Errorf("%v: %q", window, note)
 		}
 	}

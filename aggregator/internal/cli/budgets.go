@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -13,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/report"
+	"github.com/bursar-accounting/bursar/aggregator/internal/view"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
@@ -97,12 +97,12 @@ func (b *budget) period() string {
 	if b.Period.Name != "" {
 		return string(b.Period.Name)
 	}
-	return instantIn(b.Period.From, b.Period.Zone)[:len(time.DateOnly)] + " …"
+	return view.Instant(b.Period.From, b.Period.Zone)[:len(time.DateOnly)] + " …"
 }
 
 // goneAt says when it was or will be gone: of what has been, the minute is known.
 func (b *budget) goneAt() string {
-	text := instantIn(b.GoneAt, b.Period.Zone)
+	text := view.Instant(b.GoneAt, b.Period.Zone)
 	switch {
 	case b.GoneAt.IsZero() || len(text) < len("2006-01-02 15:04"):
 		return text
@@ -175,50 +175,17 @@ func (a *budgets) list() *table {
 		if b.Pace != nil {
 			day = b.Pace.PerDay.String()
 		}
-		t.add(b.Name, conditions(b.Match), string(b.Period.Name), b.Period.From.String(), b.Period.To.String(), b.Period.State, b.Unit, string(b.Component), b.Amount.String(),
+		t.add(b.Name, view.Conditions(b.Match), string(b.Period.Name), b.Period.From.String(), b.Period.To.String(), b.Period.State, b.Unit, string(b.Component), b.Amount.String(),
 			b.Used.String(), b.Share.String(), b.Reserved.String(), b.Left.String(), fmt.Sprint(b.AtLeast), fmt.Sprint(b.Running), fmt.Sprint(b.Unlimited), day, fmt.Sprint(b.Exhausted), b.GoneAt.String(), string(b.Problem))
 	}
 	return t
-}
-
-// conditions writes values of keys as key=value.
-func conditions(match map[string]string) string {
-	var parts []string
-	for _, key := range slices.Sorted(maps.Keys(match)) {
-		parts = append(parts, key+"="+match[key])
-	}
-	return strings.Join(parts, " ")
 }
 
 // notes are what people must know of the budgets to read their table rightly.
 func (a *budgets) notes(zone string) []string {
 	var notes []string
 	for i := range a.Budgets {
-		notes = append(notes, (*budget)(&a.Budgets[i]).notes()...)
+		notes = append(notes, view.BudgetNotes(&a.Budgets[i])...)
 	}
-	return append(notes, report.Remarks(&a.Complete, zone)...)
-}
-
-func (b *budget) notes() (notes []string) {
-	if b.Problem != "" {
-		return []string{fmt.Sprintf("%s: %s.", b.Name, b.Problem)}
-	}
-	if b.Period.State != "future" && float(b.Used) == 0 && b.Running+b.Unlimited == 0 {
-		notes = append(notes, fmt.Sprintf("%s: nothing was used in the period by %s.", b.Name, conditions(b.Match)))
-	}
-	if b.Unlimited > 0 {
-		notes = append(notes, fmt.Sprintf("%s: %s no known time limit, so more may be used than is reserved.", b.Name, have(int64(b.Unlimited), "running record")))
-	}
-	if b.Unvalued {
-		notes = append(notes, fmt.Sprintf("%s: some of what running records may use has no price and is not reserved.", b.Name))
-	}
-	for _, u := range b.Unpriced {
-		part := v1.MeasureUnpriced{Component: u.Component, Unit: v1.Text(strings.TrimPrefix(u.Unit, "unit"))}
-		of := part.UnitText()
-		if v1.AmountUnit(u.Component) != "" || of == "" || of == "kWh" {
-			of = strings.TrimSpace(of + " of " + u.Component)
-		}
-		notes = append(notes, fmt.Sprintf("%s: %s %s have no %s and are not in what is used.", b.Name, rounded("", v1.Figure(&u.Used)), of, report.Unvalued(b.Unit, u.Component)))
-	}
-	return notes
+	return append(notes, view.CompleteNotes(&a.Complete, zone)...)
 }

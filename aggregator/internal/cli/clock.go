@@ -41,12 +41,3 @@ func (c *clock) notes() []string {
 	}
 	return []string{"Times are those of " + c.zone.String() + "."}
 }
-
-// instantIn is a time by the clock of a zone that an answer names.
-func instantIn(t v1.Time, name string) string {
-	zone, err := time.LoadLocation(name)
-	if err != nil {
-		zone = time.UTC
-	}
-	return (&clock{zone: zone}).instant(t)
-}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/view"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
@@ -53,7 +54,7 @@ With -check the exit code is 2 when runs are missing.`,
 		a := (*days)(&answer)
 		out := page{exact: a.table(true)}
 		if o.check && a.Missing > 0 {
-			out.found = found("%s missing", are(a.Missing, "run"))
+			out.found = found("%s missing", view.Are(a.Missing, "run"))
 		}
 		if o.calendar || a.span() > longWindow && p.Color {
 			out.text = a.calendar(p.Color)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/view"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
@@ -27,7 +28,7 @@ record meets applies.`,
 func showPrices(a v1.Prices, f format, c *clock) page {
 	t := newTable("COMPONENT", "PER", ">PRICE", "UNIT", "~FOR", "?LIST", "?FROM", "?TO")
 	for _, x := range a.Prices {
-		whom, per := conditions(x.Match), x.Per
+		whom, per := view.Conditions(x.Match), x.Per
 		if f == asTable {
 			whom, per = cmp.Or(whom, "all"), x.PerText()
 		}

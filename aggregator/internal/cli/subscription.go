@@ -3,11 +3,11 @@ package cli
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/report"
+	"github.com/bursar-accounting/bursar/aggregator/internal/view"
 	"github.com/bursar-accounting/bursar/proto/commandline"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
@@ -45,7 +45,7 @@ A window is as for "bursar usage".`,
 	}
 	return look(p, cmd, ask, func(answer v1.Subscription, _ format, _ *clock) page {
 		s := (*subscription)(&answer)
-		return page{table: s.table(), exact: s.exact(), notes: s.notes()}
+		return page{table: s.table(), exact: s.exact(), notes: append([]string{view.WindowNote(s.Window.From, s.Window.To, nil, s.Zone, s.Credit)}, view.SubscriptionNotes(&answer)...)}
 	})
 }
 
@@ -95,19 +95,4 @@ func percent(n *json.Number) string {
 		return "-"
 	}
 	return v1.Show(report.Share, v1.Figure(n))
-}
-
-func (s *subscription) notes() []string {
-	text := fmt.Sprintf("From %s to %s %s", instantIn(s.Window.From, s.Zone), instantIn(s.Window.To, s.Zone), s.Zone)
-	if s.Credit == "stop" {
-		text += "; all of a run is credited to its stop"
-	}
-	notes := []string{text + "."}
-	if v, err := s.Unclaimed.Float64(); err == nil && v > 0 {
-		notes = append(notes, fmt.Sprintf("%s %s more were used that no principal investigator claims, and are in no share: see bursar usage -by group_id -where pi= and bursar directory -unclaimed.", rounded(s.Unit, v1.Figure(&s.Unclaimed)), s.Unit))
-	}
-	for _, u := range s.Unpriced {
-		notes = append(notes, fmt.Sprintf("%s of %s have no factor and are in no share.", rounded("", v1.Figure(&u.Total)), u.Component))
-	}
-	return append(notes, report.Remarks(&s.Complete, s.Zone)...)
 }

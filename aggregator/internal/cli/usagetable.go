@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/report"
+	"github.com/bursar-accounting/bursar/aggregator/internal/view"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
@@ -17,6 +18,18 @@ type usageAnswer struct {
 	v1.Usage
 
 	unit string // that was asked for
+}
+
+// notes are what people must know of an answer to read its table rightly.
+func (u *usageAnswer) notes() []string {
+	notes := []string{view.WindowNote(u.Window.From, u.Window.To, u.ComparedWith, u.Zone, u.Credit)}
+	if u.ComparedWith != nil && u.Bucket != "" {
+		notes = append(notes, "The table has the difference without -bucket.")
+	}
+	if len(u.Groups) == 0 {
+		notes = append(notes, "Nothing ran in that time.")
+	}
+	return append(notes, view.UsageNotes(&u.Usage, u.unit)...)
 }
 
 // table is the answer for people, with bars where a terminal has room for them.
@@ -109,7 +122,7 @@ func (u *usageAnswer) nothing(g, b int) bool {
 func (u *usageAnswer) row(g, b int) []string {
 	cells := u.name(g)
 	if u.Bucket != "" {
-		cells = append(cells, report.PartialLabel(&u.Usage, b))
+		cells = append(cells, view.PartialLabel(&u.Usage, b))
 	}
 	for i := range u.Measures {
 		m := &u.Measures[i]

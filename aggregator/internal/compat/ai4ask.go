@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/report"
+	"github.com/bursar-accounting/bursar/aggregator/internal/view"
 	"github.com/bursar-accounting/bursar/proto/client"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
@@ -113,7 +114,7 @@ func (o *AI4Options) snapshotTimes(w *ai4World) (list []time.Time, err error) {
 		slices.SortFunc(list, time.Time.Compare)
 		if list = slices.Compact(list); len(list) == 0 {
 			return nil, fmt.Errorf("%w: none of the %d snapshots is of the time from %s to %s",
-				report.ErrNothing, len(o.Snapshots), w.from.Format(report.MinuteLayout), w.to.Format(report.MinuteLayout))
+				report.ErrNothing, len(o.Snapshots), w.from.Format(view.MinuteLayout), w.to.Format(view.MinuteLayout))
 		}
 		return list, nil
 	}

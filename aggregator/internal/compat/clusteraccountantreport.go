@@ -11,6 +11,7 @@ import (
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
 	"github.com/bursar-accounting/bursar/aggregator/internal/report"
+	"github.com/bursar-accounting/bursar/aggregator/internal/view"
 	"github.com/bursar-accounting/bursar/proto/record"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
@@ -313,7 +314,7 @@ func (p *accountantPeriod) utilizationTable(list []*accounted) report.Table {
 	}
 	for i := range n {
 		begin := p.From.Add(time.Duration(i) * step)
-		row := []report.Cell{v1.Words(begin.In(p.zone).Format(report.MinuteLayout))}
+		row := []report.Cell{v1.Words(begin.In(p.zone).Format(view.MinuteLayout))}
 		for _, name := range clusters {
 			row = append(row, p.fullness(used[name][i], name, begin.Add(step), step))
 		}

@@ -3,9 +3,9 @@ package report
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/view"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
@@ -48,63 +48,10 @@ type usageAnswer struct{ v1.Usage }
 
 func (a *usageAnswer) window() span { return span{a.Window.From.Time, a.Window.To.Time} }
 
-// MinuteLayout is how times stand in notes.
-const MinuteLayout = "2006-01-02 15:04"
-
-// notes say how complete a period is, with times by the clock of a zone.
-func notes(k *v1.Complete, period, zoneName string) (notes []string) {
-	zone := zoneNamed(zoneName)
-	add := func(format string, args ...any) { notes = append(notes, period+": "+fmt.Sprintf(format, args...)) }
-	switch {
-	case k.Open == 1:
-		add("1 record is still open; it counts up to now, or as far as its source has reported.")
-	case k.Open > 1:
-		add("%d records are still open; they count up to now, or as far as their source has reported.", k.Open)
-	}
-	if k.Limited {
-		add("only records that the reader may see are included; completeness is not shown.")
-		return notes
-	}
-	if !k.CompleteTo.IsZero() {
-		add("records are complete to %s %s.", moment(k.CompleteTo, zone), zone)
-	}
-	for _, s := range k.Sources {
-		if s.Silent {
-			add("%s is silent; its records are known to %s %s.", s.Source, moment(s.CompleteTo, zone), zone)
-		}
-	}
-	for _, u := range k.Unknown {
-		add("%s", unknownNote(u.Source, u.Reason, u.Days))
-	}
-	for _, g := range k.Gaps {
-		add("data of %s from %s to %s %s are missing: %s.", g.Source, moment(g.From, zone), moment(g.To, zone), zone, g.Reason)
-	}
-	for _, m := range k.Missing {
-		add("%s of %s from %s to %s %s missing; see bursar completeness.", counted(m.Runs, "run", "runs"), m.Source, moment(m.From, zone), moment(m.To, zone), zone)
-	}
-	for _, f := range k.Findings {
-		add("%s of %s: %s, for example %s; see bursar status.", counted(f.Count, "record", "records"), f.Source, f.What, f.Example)
-	}
-	if k.Quarantined != nil && *k.Quarantined > 0 {
-		add("%s quarantined and not counted; see bursar quarantine list.", counted(int64(*k.Quarantined), "job is", "jobs are"))
-	}
-	return notes
-}
-
-// counted is a number with its noun and verb.
-func counted(n int64, one, more string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, more)
-}
-
-// moment is a time by the clock of a zone, which may not be known.
-func moment(t v1.Time, zone *time.Location) string {
-	if t.IsZero() {
-		return "an unknown time"
-	}
-	return t.In(zone).Format(MinuteLayout)
+// notes are what people must know of the answer of a period, see [view.UsageNotes]; unit is
+// that of time which was asked for.
+func (a *usageAnswer) notes(period, unit string) []string {
+	return view.Of(period, view.UsageNotes(&a.Usage, unit))
 }
 
 // clockOf returns the time zone of a name, which is the site's when it was empty.

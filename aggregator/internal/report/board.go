@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/view"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
@@ -59,7 +60,7 @@ func (b *board) fill(ctx context.Context, parts ...func(context.Context) (*Table
 			b.d.Add(*t)
 		}
 	}
-	b.d.Notes = append(notes(&b.now.Complete, b.periods[0].Name, b.d.Zone), b.notes...)
+	b.d.Notes = append(view.Of(b.periods[0].Name, view.CompleteNotes(&b.now.Complete, b.d.Zone)), b.notes...)
 	return b.d, b.d.Check()
 }
 
@@ -256,7 +257,7 @@ func (a *usageAnswer) area(title, step, unit string) *Table {
 	}
 	t := &Table{Name: "course", Title: title, Columns: []Column{{Name: step, Title: capital(step), Kind: Text}}, Chart: &Chart{Kind: Steps, Label: step}}
 	for b := range a.Labels {
-		t.Rows = append(t.Rows, []Cell{v1.Words(PartialLabel(&a.Usage, b))})
+		t.Rows = append(t.Rows, []Cell{v1.Words(view.PartialLabel(&a.Usage, b))})
 	}
 	for g := range a.Groups {
 		name := groupName(&a.Groups[g])
@@ -325,6 +326,6 @@ func (j *job) cells(zone *time.Location) []Cell {
 		efficiency = Quotient(divided(used, big.NewRat(3600, 1)), new(big.Rat).Mul(ran, cores))
 	}
 	return []Cell{
-		v1.Words(j.RecordID), v1.Words(j.Meta.First("user_id")), v1.Words(j.StartTime.In(zone).Format(MinuteLayout)), v1.Rat(waited), v1.Rat(ran), v1.Rat(cores), efficiency, told(j.State),
+		v1.Words(j.RecordID), v1.Words(j.Meta.First("user_id")), v1.Words(j.StartTime.In(zone).Format(view.MinuteLayout)), v1.Rat(waited), v1.Rat(ran), v1.Rat(cores), efficiency, told(j.State),
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/view"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
@@ -158,7 +159,7 @@ func burndown(ctx context.Context, r v1.API, b *v1.Budget, n int, now time.Time)
 		return v1.Rat(rest.Mul(rest, amount))
 	}
 	add := func(at time.Time, left, forecast *big.Rat) {
-		t.Rows = append(t.Rows, []Cell{v1.Words(at.Format(map[bool]string{true: MinuteLayout, false: time.DateOnly}[step == "hour"])), v1.Rat(left), even(at), v1.Rat(forecast)})
+		t.Rows = append(t.Rows, []Cell{v1.Words(at.Format(map[bool]string{true: view.MinuteLayout, false: time.DateOnly}[step == "hour"])), v1.Rat(left), even(at), v1.Rat(forecast)})
 	}
 	left, m, until := new(big.Rat).Set(amount), a.measure(measure), from
 	goes := to.Before(end)

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/view"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
@@ -50,7 +51,7 @@ func distributions(ctx context.Context, r v1.API, q Query) (*Document, error) {
 		return nil, n.error(ctx, r)
 	}
 	d.Periods = []Period{in.period(period, zone)}
-	d.Notes = notes(&a.Complete, d.Periods[0].Name, d.Zone)
+	d.Notes = view.Of(d.Periods[0].Name, view.CompleteNotes(&a.Complete, d.Zone))
 	for i := range a.Histograms {
 		h := &a.Histograms[i]
 		if t := histogram(h, a.Records); t != nil {

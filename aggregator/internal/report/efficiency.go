@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/view"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
@@ -259,7 +260,7 @@ func (p *efficiencyPeriod) build(ctx context.Context, zone *time.Location) error
 		return err
 	}
 	p.span, p.Period = all.window(), all.window().period(p.window, zone)
-	p.notes = append(p.notes, notes(&all.Complete, p.Name, zone.String())...)
+	p.notes = append(p.notes, view.Of(p.Name, view.CompleteNotes(&all.Complete, zone.String()))...)
 	p.records = int64(all.Records)
 	if p.records == 0 {
 		p.note("no record ran.")

@@ -22,6 +22,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/view"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
@@ -50,7 +51,7 @@ func TestPeriodsHaveTheNamesThatPeopleGiveThem(t *testing.T) {
 		t.Fatal(err)
 	}
 	at := func(s string) time.Time {
-		v, err := time.ParseInLocation(MinuteLayout, s, berlin)
+		v, err := time.ParseInLocation(view.MinuteLayout, s, berlin)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -238,7 +239,7 @@ func FuzzCell(f *testing.F) {
 
 func TestAPeriodIsComparedWithTheOneBeforeIt(t *testing.T) {
 	at := func(s string) time.Time {
-		v, err := time.Parse(MinuteLayout, s)
+		v, err := time.Parse(view.MinuteLayout, s)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -254,7 +255,7 @@ func TestAPeriodIsComparedWithTheOneBeforeIt(t *testing.T) {
 		{"2d", "2026-11-20 13:00", today, "2026-11-18 13:00 2026-11-20 13:00"},
 	} {
 		got := earlier(c.word, span{From: at(c.from), To: at(c.to)}, at(today), time.UTC)
-		if text := got.From.UTC().Format(MinuteLayout) + " " + got.To.UTC().Format(MinuteLayout); text != c.want {
+		if text := got.From.UTC().Format(view.MinuteLayout) + " " + got.To.UTC().Format(view.MinuteLayout); text != c.want {
 			t.Errorf("%s: %s, want %s", c.word, text, c.want)
 		}
 	}

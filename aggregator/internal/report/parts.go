@@ -32,8 +32,7 @@ func parts(ctx context.Context, r v1.API, o SubscriptionOptions) (*Document, err
 		p := a.window().period(window, zone)
 		d.Periods = append(d.Periods, p)
 		d.Add(partsTable(a, o.By, i+1, p.Name))
-		d.Notes = append(d.Notes, notes(&a.Complete, p.Name, d.Zone)...)
-		d.Notes = append(d.Notes, a.lacks(p.Name)...)
+		d.Notes = append(d.Notes, a.notes(p.Name, "hour")...)
 	}
 	if !found {
 		n := absent{of: "report subscription", where: o.Where, zone: o.Zone, periods: o.Periods, begin: begin}

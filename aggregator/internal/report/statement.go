@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
+	"github.com/bursar-accounting/bursar/aggregator/internal/view"
 	"github.com/bursar-accounting/bursar/proto/client"
 	"github.com/bursar-accounting/bursar/proto/record"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
@@ -98,7 +99,7 @@ func Statement(ctx context.Context, r v1.API, o StatementOptions) (*Document, er
 			d.Add(*t)
 		}
 	}
-	d.Notes = append(notes(&s.now.Complete, s.periods[0].Name, d.Zone), s.notes...)
+	d.Notes = append(view.Of(s.periods[0].Name, view.CompleteNotes(&s.now.Complete, d.Zone)), s.notes...)
 	return d, d.Check()
 }
 
@@ -292,7 +293,7 @@ func (s *statement) unpriced(a *usageAnswer, period int) {
 			never = append(never, u.Component)
 		default:
 			used := v1.Rat(divided(v1.Rational(u.Total.String()), s.scale(u.Component)))
-			s.note("%s: %s %s of %s have no price at their time, and are not in the cost.", s.periods[period].Name, v1.Show(Number, used), componentUnit(u.Component), u.Component)
+			s.notes = append(s.notes, view.Of(s.periods[period].Name, view.UnpricedNote(used, componentUnit(u.Component), u.Component, s.money, "the cost"))...)
 		}
 	}
 	if len(never) > 0 {

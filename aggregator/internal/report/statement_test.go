@@ -106,8 +106,8 @@ func TestAStatementSaysWhatWasUsedWhatItCostsAndWhatIsLeft(t *testing.T) {
 	}
 	notes := strings.Join(d.Notes, "\n")
 	for _, want := range []string{
-		"October 2026: records are complete to 2026-11-22 13:00 UTC.", "October 2026: 3.50 core-hours of Cores have no price at their time", "The budget broken has no figures: no prices or factors configured for SU",
-		"Of the budget lhc at least that is used", "Budgets are as of 2026-11-22 13:00 UTC", "The most specific price counts.",
+		"October 2026: records are complete to 2026-11-22 13:00 UTC.", "October 2026: 3.50 core-hours have no price at their time", "Budget broken: no figures: no prices or factors configured for SU",
+		"Budget lhc: 3.50 core-hours have no price at their time and are not in what is used.", "Budgets are as of 2026-11-22 13:00 UTC", "The most specific price counts.",
 	} {
 		if !strings.Contains(notes, want) {
 			t.Errorf("the notes do not say %q:\n%s", want, notes)
@@ -135,7 +135,7 @@ func TestStatement_PricesThatBeginOrEndWithinThePeriod_ListsAll(t *testing.T) {
 		t.Error(got)
 	}
 	notes := strings.Join(d.Notes, "\n")
-	for _, want := range []string{"October 2026: 174 core-hours of Cores have no price at their time", "October 2026: nothing of Memory has a price, and it is not in the cost."} {
+	for _, want := range []string{"October 2026: 174 core-hours have no price at their time", "October 2026: nothing of Memory has a price, and it is not in the cost."} {
 		if !strings.Contains(notes, want) {
 			t.Errorf("the notes do not say %q:\n%s", want, notes)
 		}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/view"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
@@ -82,7 +83,7 @@ func (s *statement) day(at v1.Time) Cell {
 	if local.Hour()+local.Minute()+local.Second() == 0 {
 		return v1.Words(local.Format(time.DateOnly))
 	}
-	return v1.Words(local.Format(MinuteLayout))
+	return v1.Words(local.Format(view.MinuteLayout))
 }
 
 // budgets are those that the subject draws on. The end of the period is asked for as a
@@ -116,7 +117,7 @@ func (s *statement) budgets(ctx context.Context) (*Table, error) {
 		return nil, nil
 	}
 	if !a.Now.IsZero() {
-		s.note("Budgets are as of %s %s, each of its whole period, also beyond that of the statement.", a.Now.In(s.zone).Format(MinuteLayout), s.zone)
+		s.note("Budgets are as of %s %s, each of its whole period, also beyond that of the statement.", a.Now.In(s.zone).Format(view.MinuteLayout), s.zone)
 	}
 	s.note("Left of a budget is what is neither used nor reserved by jobs that run. Forecast at end is a forecast: what is used, and the pace of the last days until then. A budget has all records of its own conditions, also of others than the subject.")
 	return t, nil
@@ -140,12 +141,9 @@ func (s *statement) budget(b *v1.Budget, now time.Time) []Cell {
 	of := period.name("", s.zone)
 	of = cmp.Or(string(b.Period.Name), of)
 	row := []Cell{v1.Words(b.Name), v1.Words(of), v1.Words(b.Unit), v1.Figure(&b.Amount)}
+	s.notes = append(s.notes, view.BudgetNotes(b)...)
 	if b.Problem != "" || b.BudgetStanding == nil {
-		s.note("The budget %s has no figures: %s", b.Name, b.Problem)
 		return append(row, Cell{}, Cell{}, Cell{}, Cell{}, Cell{}, Cell{})
-	}
-	if b.AtLeast {
-		s.note("Of the budget %s at least that is used: for some runs no price or no limit of time is known.", b.Name)
 	}
 	gone := s.day(b.GoneAt)
 	if !gone.Known() {
@@ -280,7 +278,7 @@ func (s *statement) jobsTable(ctx context.Context, list []large) (*Table, error)
 			cost = v1.Rat(total(a, "cost", nil))
 		}
 		t.Rows = append(t.Rows, []Cell{
-			v1.Words(j.RecordID), v1.Words(j.Meta.First("user_id")), v1.Words(j.StartTime.In(s.zone).Format(MinuteLayout)), v1.Rat(j.cores), v1.Rat(j.hours()), v1.Rat(j.used), cost, told(j.State),
+			v1.Words(j.RecordID), v1.Words(j.Meta.First("user_id")), v1.Words(j.StartTime.In(s.zone).Format(view.MinuteLayout)), v1.Rat(j.cores), v1.Rat(j.hours()), v1.Rat(j.used), cost, told(j.State),
 		})
 	}
 	if !s.costs {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/view"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
@@ -67,10 +68,7 @@ func Subscription(ctx context.Context, r v1.API, o SubscriptionOptions) (*Docume
 		p := a.window().period(window, zone)
 		d.Periods = append(d.Periods, p)
 		d.Add(a.table(i+1, p.Name))
-		d.Notes = append(d.Notes, notes(&a.Complete, p.Name, d.Zone)...)
-		if a.Unclaimed != "" && !zero(a.Unclaimed) {
-			d.Notes = append(d.Notes, fmt.Sprintf("%s: %s %s were used by groups and users without a principal investigator; they are in no share.", p.Name, v1.Show(Number, v1.Figure(&a.Unclaimed)), a.Unit))
-		}
+		d.Notes = append(d.Notes, view.Of(p.Name, view.SubscriptionNotes(&a.Subscription))...)
 	}
 	if !slices.ContainsFunc(d.Tables, func(t v1.DocumentTable) bool { return len(t.Rows) > 0 }) {
 		return nil, fmt.Errorf("%w: no principal investigator used or contributed anything in %s; projects and contributions of the directory say who they are: bursar directory", ErrNothing, strings.Join(o.Periods, " and "))

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/view"
 	"github.com/bursar-accounting/bursar/proto/client"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
@@ -83,8 +84,7 @@ func Summary(ctx context.Context, r v1.API, o SummaryOptions) (*Document, error)
 		s.answers = append(s.answers, a)
 		p := a.window().period(window, zone)
 		d.Periods = append(d.Periods, p)
-		d.Notes = append(d.Notes, notes(&a.Complete, p.Name, d.Zone)...)
-		d.Notes = append(d.Notes, a.lacks(p.Name)...)
+		d.Notes = append(d.Notes, a.notes(p.Name, "second")...)
 	}
 	n := absent{of: "report summary", where: o.Where, zone: o.Zone, periods: o.Periods}
 	if err := n.all(ctx, r, s.answers); err != nil {
@@ -368,7 +368,7 @@ func (s *summary) drawn(a *usageAnswer, at int) Table {
 				sums[k].Add(sums[k], n)
 			}
 		}
-		row := []Cell{v1.Words(PartialLabel(&a.Usage, b))}
+		row := []Cell{v1.Words(view.PartialLabel(&a.Usage, b))}
 		for _, sum := range sums {
 			row = append(row, v1.Rat(sum))
 		}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/view"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
@@ -169,7 +170,7 @@ func (t *Table) steps(periods []Period) template.HTML {
 func (c *plot) hatch(tops []float64, left func(row int) float64, wide float64) {
 	for row, top := range tops {
 		label := c.Rows[row][c.label].String()
-		if top == 0 || !strings.HasSuffix(label, partial) {
+		if top == 0 || !strings.HasSuffix(label, view.PartialMark) {
 			continue
 		}
 		y := c.y(top)

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
@@ -70,8 +69,7 @@ func Usage(ctx context.Context, r v1.API, o UsageOptions) (*Document, error) {
 		answers = append(answers, a)
 		p := a.window().period(window, zone)
 		d.Periods = append(d.Periods, p)
-		d.Notes = append(d.Notes, notes(&a.Complete, p.Name, d.Zone)...)
-		d.Notes = append(d.Notes, a.lacks(p.Name)...)
+		d.Notes = append(d.Notes, a.notes(p.Name, "hour")...)
 	}
 	n := absent{of: "report usage", where: o.Where, zone: o.Zone, periods: o.Periods}
 	if err := n.all(ctx, r, answers); err != nil {
@@ -98,43 +96,6 @@ func (o *UsageOptions) ask(ctx context.Context, r v1.API, window string) (*usage
 		return nil, fmt.Errorf("report usage of %s: %w", window, err)
 	}
 	return a, nil
-}
-
-// lacks are about what measures leave out.
-func (a *usageAnswer) lacks(period string) (notes []string) {
-	if note := KnownNote(&a.UsageAbout); note != "" {
-		notes = append(notes, period+": "+withFirst(unicode.ToLower, note))
-	}
-	for _, m := range a.Measures {
-		if m.Lacking != nil && m.Lacking.Total != "0" {
-			notes = append(notes, fmt.Sprintf("%s: %s %s excluded from %s: no score, price or capacity configured.", period, m.Lacking.Total, m.LackingUnit(a.time()), m.Name))
-		}
-		if m.Shared && m.Kind == "ratio" {
-			notes = append(notes, period+": "+SharedNote(m.Name, strings.Join(a.By, ", ")))
-		}
-	}
-	for _, note := range a.Energy.Notes() {
-		notes = append(notes, period+": "+note)
-	}
-	if a.Several > 0 {
-		notes = append(notes, fmt.Sprintf("%s: %d records have more than one value of %s; the first counts.", period, a.Several, strings.Join(a.By, " or ")))
-	}
-	return notes
-}
-
-// time is the unit of time of the answer, if one of its measures has it.
-func (a *usageAnswer) time() string {
-	for i := range a.Measures {
-		if unit := string(a.Measures[i].Unit); unit == "hour" || unit == second {
-			return unit
-		}
-	}
-	return ""
-}
-
-// SharedNote says how to read the utilization of groups that share clusters.
-func SharedNote(measure, by string) string {
-	return fmt.Sprintf("%s by %s divides by the capacity of all clusters that each line can use; lines share clusters, so each figure is a share of them. For how full clusters are, group by cluster.", measure, by)
 }
 
 // kindOf is how a measure is shown.
@@ -280,18 +241,3 @@ func usageChart(t *Table) *Chart {
 
 // noValue is the name of the group of records that lack the key.
 const noValue = "(none)"
-
-// Unvalued is what a component lacks that is not in a worth of a unit: energy and CO2 have no
-// prices.
-func Unvalued(unit, component string) string {
-	switch {
-	case component == "energy" && unit == "kg CO2e":
-		return "CO2 factor"
-	case isEnergy(unit):
-		return "known power"
-	}
-	return "price"
-}
-
-// isEnergy reports whether a unit is that of energy or of CO2.
-func isEnergy(unit string) bool { return unit == "kWh" || unit == "kg CO2e" }

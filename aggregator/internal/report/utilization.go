@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/view"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
@@ -58,8 +59,7 @@ func Utilization(ctx context.Context, r v1.API, o UtilizationOptions) (*Document
 		p := a.window().period(window, zone)
 		d.Periods = append(d.Periods, p)
 		d.Add(a.clusters(i+1, p.Name))
-		d.Notes = append(d.Notes, notes(&a.Complete, p.Name, d.Zone)...)
-		d.Notes = append(d.Notes, a.lacks(p.Name)...)
+		d.Notes = append(d.Notes, a.notes(p.Name, "hour")...)
 	}
 	if !known(d) {
 		return nil, fmt.Errorf("%w: no capacity configured or reported for these periods; add a cluster block to the configuration: bursar capacity", ErrNothing)
@@ -144,7 +144,7 @@ func (a *usageAnswer) course(bucket, name string) Table {
 		t.Chart = nil
 	}
 	for b := range a.Labels {
-		row := []Cell{v1.Words(PartialLabel(&a.Usage, b))}
+		row := []Cell{v1.Words(view.PartialLabel(&a.Usage, b))}
 		for g := range a.Groups {
 			row = append(row, at(a.Measures[1].Values, g*len(a.Labels)+b))
 		}

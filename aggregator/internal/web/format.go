@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/view"
 	"github.com/bursar-accounting/bursar/proto/record"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
@@ -24,7 +25,7 @@ func (p *Pages) functions() template.FuncMap {
 		"pattern": pattern,
 		"title":   capital,
 		"unit":    v1.AmountUnit,
-		"whenin":  func(t instant, zone string) string { return whenIn(t.UTC(), location(zone)) },
+		"whenin":  func(t instant, zone string) string { return whenIn(t.UTC(), view.Zone(zone)) },
 		"bytes":   sized,
 		"clock":   func() string { return p.clock().String() },
 		"when":    p.when,

@@ -11,6 +11,7 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
 	"github.com/bursar-accounting/bursar/aggregator/internal/report"
+	"github.com/bursar-accounting/bursar/aggregator/internal/view"
 	"github.com/bursar-accounting/bursar/proto/client"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
@@ -75,10 +76,8 @@ func (p *Pages) utilizationTile(ctx context.Context) tile {
 	} else if m := hour.measure("utilization"); m != nil && m.Total != nil {
 		t.More = append(t.More, v1.Show(report.Ratio, v1.Figure(m.Total))+" in the last hour")
 	}
-	if m.Lacking != nil {
-		if n := v1.Figure(&m.Lacking.Total).Number(); n != nil && n.Sign() > 0 {
-			t.More = append(t.More, "without "+written(report.Number, n)+" core-hours where no capacity is known")
-		}
+	if note := view.LackingNote(m, "hour"); note != "" {
+		t.More = append(t.More, note)
 	}
 	return t
 }

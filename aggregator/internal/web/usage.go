@@ -11,6 +11,7 @@ import (
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/aggregator/internal/report"
+	"github.com/bursar-accounting/bursar/aggregator/internal/view"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
@@ -154,7 +155,7 @@ func (p *Pages) settle(ctx context.Context, page *usagePage) (*usageAnswer, erro
 	if month := last.AddDate(0, 0, -30); first.Before(month) {
 		first = month
 	}
-	zone := location(known.Zone)
+	zone := view.Zone(known.Zone)
 	page.Ask = page.Ask.between(clockTime(first, zone), clockTime(last, zone))
 	page.Settled = "Nothing ran in the last 7 days. These are the newest days with records."
 	return p.askUsage(ctx, page.Ask.times())
@@ -278,7 +279,7 @@ func named(list string) string {
 // neighbours are the windows beside this one, and the one around it.
 func (page *usagePage) neighbours(now time.Time) {
 	a, long := page.Ask, page.To.Sub(page.From)
-	zone := location(a.Clock)
+	zone := view.Zone(a.Clock)
 	link := func(from, to time.Time) string {
 		return a.between(clockTime(from, zone), clockTime(to, zone)).address()
 	}
@@ -315,15 +316,6 @@ func clockTime(t time.Time, zone *time.Location) string {
 		return t.Format(time.DateOnly)
 	}
 	return t.Format("2006-01-02T15:04")
-}
-
-// location is a zone that /v1 checks; UTC when it is none.
-func location(name string) *time.Location {
-	zone, err := time.LoadLocation(name)
-	if err != nil || name == "Local" {
-		return time.UTC
-	}
-	return zone
 }
 
 // measures are what can be shown, of what is in the window and what is known by the

@@ -327,7 +327,7 @@ func TestWhatHasNoPriceIsSaidBesideTheCost(t *testing.T) {
 	s.Options.Book = func() *usage.Derivation { return &usage.Derivation{Weights: []usage.Weight{cost}} }
 	s.pages.Book = s.Options.Book
 	february(s)
-	if code, body, _ := s.get("/ui/usage?window=2026-02&measure=cost&by=group_id"); code != http.StatusOK || !strings.Contains(body, "20 core-hours have no price at their time, and are not in cost.") {
+	if code, body, _ := s.get("/ui/usage?window=2026-02&measure=cost&by=group_id"); code != http.StatusOK || !strings.Contains(body, "20 core-hours have no price at their time and are not in cost.") {
 		t.Errorf("%d\n%s", code, body)
 	}
 }

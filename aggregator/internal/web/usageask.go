@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
+	"github.com/bursar-accounting/bursar/aggregator/internal/view"
 	"github.com/bursar-accounting/bursar/hcl"
 	"github.com/bursar-accounting/bursar/proto/record"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
@@ -135,7 +136,7 @@ func (a usageAsk) inIntervals(from, to time.Time, step string) time.Time {
 	if _, other := hcl.ParseDuration(a.Window); err != nil || other != nil {
 		return from
 	}
-	zone := location(a.Clock)
+	zone := view.Zone(a.Clock)
 	w, err := calendar.ParseWindow(a.Window, record.FromStd(to), zone)
 	if err != nil {
 		return from

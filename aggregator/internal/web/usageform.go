@@ -6,6 +6,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/view"
 )
 
 // choice is an option of a select.
@@ -47,7 +49,7 @@ func (page *usagePage) form(keys []string, known *usageAnswer) usageForm {
 	}
 	f.Keys = pick(a.By, f.Keys)
 	if known != nil {
-		zone := location(a.Clock)
+		zone := view.Zone(a.Clock)
 		f.From, f.To = field(known.Window.From.Time, zone), field(known.Window.To.Time, zone)
 	}
 	if a.Measure != "" {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/view"
 	"github.com/bursar-accounting/bursar/hcl"
 	"github.com/bursar-accounting/bursar/proto/client"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
@@ -56,7 +57,7 @@ func (p *Pages) nothing(ctx context.Context, a usageAsk, known *usageAnswer) (*n
 	if err != nil {
 		return nil, err
 	}
-	zone := location(a.Clock)
+	zone := view.Zone(a.Clock)
 	if last.IsZero() {
 		n := &nothing{Text: "There are no records yet."}
 		switch {

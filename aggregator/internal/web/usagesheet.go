@@ -12,6 +12,7 @@ import (
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/report"
 	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
+	"github.com/bursar-accounting/bursar/aggregator/internal/view"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
@@ -69,7 +70,7 @@ type usageStep struct {
 }
 
 func (p *Pages) usageSheet(a usageAsk, step string, answer *usageAnswer) *usageSheet {
-	s := &usageSheet{Measure: a.Measure, Key: keyName(a.By), Step: step, Kind: a.Kind, Limited: answer.Complete.Limited, Notes: report.Remarks(&answer.Complete, answer.Zone)}
+	s := &usageSheet{Measure: a.Measure, Key: keyName(a.By), Step: step, Kind: a.Kind, Limited: answer.Complete.Limited, Notes: view.UsageNotes(&answer.Usage, "hour")}
 	m, jobs := answer.measure(a.Measure), answer.measure("jobs")
 	if m == nil || jobs == nil {
 		return s
@@ -101,11 +102,7 @@ func (p *Pages) usageSheet(a usageAsk, step string, answer *usageAnswer) *usageS
 		s.Rows = append(s.Rows, row)
 		s.Groups += max(1, answer.Groups[g].Others)
 	}
-	if note := report.KnownNote(&answer.UsageAbout); note != "" {
-		s.Notes = append([]string{note}, s.Notes...)
-	}
 	s.steps(a, answer, m, column)
-	s.Notes = append(s.Notes, answer.lacks(m, a.By)...)
 	s.About = s.about()
 	return s
 }
@@ -131,7 +128,7 @@ func (s *usageSheet) compare(a *usageAnswer, measure string) {
 		}
 	}
 	if len(changes) > 0 {
-		s.Before = whenIn(a.ComparedWith.From.Time, location(a.Zone)) + " – " + whenIn(a.ComparedWith.To.Time, location(a.Zone)) + " " + a.Zone
+		s.Before = whenIn(a.ComparedWith.From.Time, view.Zone(a.Zone)) + " – " + whenIn(a.ComparedWith.To.Time, view.Zone(a.Zone)) + " " + a.Zone
 	}
 }
 
@@ -291,11 +288,11 @@ func (p *Pages) recordsAddress(values []condition, from, to time.Time) (string, 
 // steps makes the second table: the figures that the chart draws.
 func (s *usageSheet) steps(a usageAsk, answer *usageAnswer, m *v1.Measure, column report.Column) {
 	n := len(answer.Edges) - 1
-	zone := location(a.Clock)
+	zone := view.Zone(a.Clock)
 	for b := range n {
 		step := usageStep{From: answer.Edges[b].Time, To: answer.Edges[b+1].Time}
 		step.Label = labelOf(answer, b, zone)
-		step.Partial = n > 1 && report.IsPartial(&answer.Usage, b)
+		step.Partial = n > 1 && view.IsPartial(&answer.Usage, b)
 		if n > 1 {
 			step.Address = a.between(clockTime(step.From, zone), clockTime(step.To, zone)).address()
 		}
@@ -350,32 +347,6 @@ func labelOf(answer *usageAnswer, b int, zone *time.Location) string {
 		label += " " + from.Format("MST") // the clock was put back
 	}
 	return label
-}
-
-// lacks are sentences about what the measure leaves out.
-func (a *usageAnswer) lacks(m *v1.Measure, by string) (notes []string) {
-	if m.Lacking != nil && m.Lacking.Total != "0" {
-		notes = append(notes, fmt.Sprintf("%s %s excluded from %s: no score, price or capacity configured.", show(report.Column{}, &m.Lacking.Total).Text, m.LackingUnit("hour"), m.Name))
-	}
-	if m.Shared && m.Kind == "ratio" {
-		notes = append(notes, report.SharedNote(m.Name, by))
-	}
-	for i := range m.Unpriced {
-		u := &m.Unpriced[i]
-		used, what := v1.Figure(&u.Total).Number(), u.UnitText()
-		if used == nil || used.Sign() == 0 || u.Component == "energy" && a.Energy != nil {
-			continue
-		}
-		if what == "" || v1.AmountUnit(u.Component) != "" {
-			what = strings.TrimSpace(what + " of " + u.Component)
-		}
-		notes = append(notes, fmt.Sprintf("%s %s have no %s at their time, and are not in %s.", written(report.Number, used), what, report.Unvalued(string(m.Unit), u.Component), m.Name))
-	}
-	notes = append(notes, a.Energy.Notes()...)
-	if a.Several > 0 {
-		notes = append(notes, fmt.Sprintf("%d records have more than one value of %s; the first counts.", a.Several, by))
-	}
-	return notes
 }
 
 // about says what the chart shows.
