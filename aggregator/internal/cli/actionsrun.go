@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/view"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 
 	"github.com/bursar-accounting/bursar/proto/commandline"
@@ -96,7 +97,7 @@ func (p *Program) planned(r *v1.ActionRun, name string) error {
 	if r.Failure != "" {
 		return fmt.Errorf("run %d of %s failed: it cannot be planned: %s; fix the cause and run it again", r.Run, name, printable(string(r.Failure)))
 	}
-	p.say("run %d is planned, with %s: bursar actions history %s %d", r.Run, plural(r.Effects, "effect"), name, r.Run)
+	p.say("run %d is planned, with %s: bursar actions history %s %d", r.Run, view.Plural(r.Effects, "effect"), name, r.Run)
 	for _, n := range r.Notes {
 		p.say("%s", n)
 	}

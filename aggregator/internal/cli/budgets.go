@@ -164,7 +164,7 @@ func float(n json.Number) float64 {
 }
 
 // figure is an amount in the unit of the budget for people.
-func (b *budget) figure(n json.Number) string { return rounded(b.Unit, v1.Figure(&n)) }
+func (b *budget) figure(n json.Number) string { return view.Number(b.Unit, v1.Figure(&n)) }
 
 // list is for machines.
 func (a *budgets) list() *table {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/view"
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
 	"github.com/bursar-accounting/bursar/proto/client"
 	"github.com/bursar-accounting/bursar/proto/commandline"
@@ -147,7 +148,7 @@ func (p *Program) compare(cmd *cobra.Command, opt *compareOptions, read func(ctx
 		return err
 	}
 	if n := c.differences(); n > 0 {
-		return found("%s", plural(int(n), "difference"))
+		return found("%s", view.Plural(n, "difference"))
 	}
 	return nil
 }
@@ -252,7 +253,7 @@ func (p *Program) readAuditor(ctx context.Context, spec ImportSpec, c *compariso
 		bar.jobs(r.Records, progress)
 	})
 	if err != nil && result.Records > 0 {
-		err = fmt.Errorf("behind %s, at %s: %w", plural(int(result.Records), "record"), cmp.Or(at, "the first"), err)
+		err = fmt.Errorf("behind %s, at %s: %w", view.Plural(result.Records, "record"), cmp.Or(at, "the first"), err)
 	}
 	return err
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/report"
+	"github.com/bursar-accounting/bursar/aggregator/internal/view"
 	"github.com/bursar-accounting/bursar/proto/record"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
@@ -265,7 +266,7 @@ func (c *comparison) notes() []string {
 		}
 	}
 	add(len(c.opt.ignore) > 0, "Not compared: %s.", strings.Join(c.opt.ignore, ", "))
-	add(c.leftOut > 0, "The mapping of -config leaves out %s there.", plural(int(c.leftOut), "record"))
+	add(c.leftOut > 0, "The mapping of -config leaves out %s there.", view.Plural(c.leftOut, "record"))
 	add(c.causes[causeKey{kindMissingHere, causeArchived}] != nil, "-archived compares archived records too.")
 	add(c.unsure, "The quarantine is longer than one answer: causes in the rest of it are not named.")
 	for i, key := range c.opt.by {

@@ -92,16 +92,9 @@ func (a *days) listed(all bool) (*table, []string) {
 	case len(t.rows) == 0 && a.counted() == 0:
 		return nil, []string{"No day was counted yet: an agent counts a past day of a source that has a second route two hours after its end; -all lists the days."}
 	case len(t.rows) == 0:
-		return nil, []string{fmt.Sprintf("All %d days of %s that were counted are complete; -all lists them.", a.counted(), plural(a.sources(), "source"))}
+		return nil, []string{fmt.Sprintf("All %d days of %s that were counted are complete; -all lists them.", a.counted(), view.Plural(a.sources(), "source"))}
 	}
 	return t, nil
-}
-
-func plural(n int, thing string) string {
-	if n == 1 {
-		return "1 " + thing
-	}
-	return fmt.Sprintf("%d %ss", n, thing)
 }
 
 // longWindow is how many days are better seen as a calendar.

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/convert"
+	"github.com/bursar-accounting/bursar/aggregator/internal/view"
 )
 
 func (p *Program) convertCommand() *cobra.Command {
@@ -64,7 +65,7 @@ func (p *Program) convert(paths []string, dir string) error {
 		return err
 	}
 	if len(problems) > 0 {
-		return found("%s; the rest is converted", plural(len(problems), "problem"))
+		return found("%s; the rest is converted", view.Plural(len(problems), "problem"))
 	}
 	return nil
 }

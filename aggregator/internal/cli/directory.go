@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/view"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 
 	"github.com/bursar-accounting/bursar/proto/commandline"
@@ -120,7 +121,7 @@ func (d *directory) unclaimed(f format, c *clock) (t *table, notes []string) {
 	t = newTable("GROUP", "USER", ">RECORDS")
 	none := "-"
 	if f == asTable {
-		none = "(none)"
+		none = view.NoValue
 	}
 	if d.Unclaimed == nil {
 		return t, nil

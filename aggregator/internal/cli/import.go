@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/view"
 	"github.com/bursar-accounting/bursar/hcl"
 	"github.com/bursar-accounting/bursar/plugins/host"
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
@@ -322,7 +323,7 @@ func (out *jsonImport) verdict() error {
 	case out.Compared != nil && out.Compared.Uncounted != "" && failed == 0:
 		return found("the records at the source could not be counted by a second route")
 	case failed == 0 && len(out.Findings) > 0:
-		return found("all jobs are counted, with %s", plural(len(out.Findings), "finding"))
+		return found("all jobs are counted, with %s", view.Plural(len(out.Findings), "finding"))
 	case failed == 0:
 		return nil
 	case out.DryRun:

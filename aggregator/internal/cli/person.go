@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/view"
 	"github.com/bursar-accounting/bursar/proto/client"
 	"github.com/bursar-accounting/bursar/proto/commandline"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
@@ -84,7 +85,7 @@ func (p *Program) personExport() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		p.say("%s, %s", plural(out.lines, "record"), plural(len(jobs), "quarantined job"))
+		p.say("%s, %s", view.Plural(out.lines, "record"), view.Plural(len(jobs), "quarantined job"))
 		p.sayElsewhere(ctx, who)
 		return nil
 	})

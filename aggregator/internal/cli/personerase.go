@@ -16,6 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/view"
 	"github.com/bursar-accounting/bursar/proto/client"
 	"github.com/bursar-accounting/bursar/proto/record"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
@@ -61,7 +62,7 @@ Keys that describe a person in other words are yours to judge: -plan lists the k
 		if err := e.look(ctx); err != nil {
 			return err
 		}
-		p.say("%s, %s; keys that stay: %s", plural(e.records, "record"), plural(len(e.jobs), "quarantined job"), strings.Join(slices.Sorted(maps.Keys(e.stays)), ", "))
+		p.say("%s, %s; keys that stay: %s", view.Plural(e.records, "record"), view.Plural(len(e.jobs), "quarantined job"), strings.Join(slices.Sorted(maps.Keys(e.stays)), ", "))
 		e.sayWhatStays()
 		if plan {
 			p.sayElsewhere(ctx, who)
@@ -154,7 +155,7 @@ func (e *erasure) look(ctx context.Context) error {
 	case none != nil && !errors.Is(none, client.ErrNoMatch):
 		return none
 	case open > 0:
-		return fmt.Errorf("cannot erase %s=%s: %s still running; erase once all have ended", e.key, e.name, plural(open, "record"))
+		return fmt.Errorf("cannot erase %s=%s: %s still running; erase once all have ended", e.key, e.name, view.Plural(open, "record"))
 	}
 	err := e.refuseArchived(ctx)
 	if err != nil {
@@ -170,7 +171,7 @@ func (e *erasure) look(ctx context.Context) error {
 func (e *erasure) refuseArchived(ctx context.Context) error {
 	n, names, err := e.archivedRecords(ctx)
 	if err == nil && n > 0 {
-		err = fmt.Errorf("cannot erase %s=%s: %s archived in %s; pause the action, run bursar archive restore ACTION ARCHIVE for each, and erase then", e.key, e.name, plural(n, "record"), strings.Join(names, ", "))
+		err = fmt.Errorf("cannot erase %s=%s: %s archived in %s; pause the action, run bursar archive restore ACTION ARCHIVE for each, and erase then", e.key, e.name, view.Plural(n, "record"), strings.Join(names, ", "))
 	}
 	return err
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/view"
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
 )
 
@@ -60,7 +61,7 @@ func (b *bar) draw() {
 func (b *bar) line(passed time.Duration) string {
 	amount := b.amount
 	if amount == nil {
-		amount = mebibytes
+		amount = func(n int64) string { return view.Size(n) }
 	}
 	speed := float64(b.done) / max(passed.Seconds(), 0.001)
 	text := fmt.Sprintf("%s %s", b.what, amount(b.done))
@@ -74,8 +75,6 @@ func (b *bar) line(passed time.Duration) string {
 	}
 	return text + b.note
 }
-
-func mebibytes(n int64) string { return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20)) }
 
 // end takes the bar away.
 func (b *bar) end() {

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
+	"github.com/bursar-accounting/bursar/aggregator/internal/view"
 	"github.com/bursar-accounting/bursar/hcl"
 	"github.com/bursar-accounting/bursar/proto/client"
 	"github.com/bursar-accounting/bursar/proto/commandline"
@@ -369,13 +370,5 @@ func runtimeText(seconds *int64) string {
 	if seconds == nil {
 		return "-"
 	}
-	s, sign := *seconds, ""
-	if s < 0 {
-		s, sign = -s, "-"
-	}
-	text := fmt.Sprintf("%02d:%02d:%02d", s/3600%24, s/60%60, s%60)
-	if s >= 86400 {
-		text = fmt.Sprintf("%d-%s", s/86400, text)
-	}
-	return sign + text
+	return view.Runtime(*seconds)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/rivo/uniseg"
 	"github.com/spf13/cobra"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/view"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
@@ -110,20 +111,9 @@ func (s *clusterStatus) headline(now time.Time) string {
 // findingText is a finding with how long it has been so.
 func findingText(f *v1.Finding, now time.Time) string {
 	if d := now.Sub(f.Since.Time); !f.Since.IsZero() && d >= time.Minute {
-		return f.What + ", for " + long(d)
+		return f.What + ", for " + view.Span(d)
 	}
 	return f.What
-}
-
-// long writes a duration by its largest unit.
-func long(d time.Duration) string {
-	switch {
-	case d < 2*time.Hour:
-		return strconv.Itoa(int(d.Minutes())) + " min"
-	case d < 48*time.Hour:
-		return strconv.Itoa(int(d.Hours())) + " h"
-	}
-	return strconv.Itoa(int(d.Hours()/24)) + " days"
 }
 
 // lines are the others: what to do, and the facts.
@@ -179,21 +169,13 @@ func (s *clusterStatus) sights() string {
 		case n.AgeSeconds == nil:
 			list = append(list, n.Name+" never heard")
 		case !n.Heard || *n.AgeSeconds > freshSight:
-			list = append(list, n.Name+" last heard "+secondsText(*n.AgeSeconds)+" ago")
+			list = append(list, n.Name+" last heard "+view.Span(seconds(*n.AgeSeconds))+" ago")
 		}
 	}
 	if len(list) == 0 {
 		return ""
 	}
 	return " (" + strings.Join(list, ", ") + ")"
-}
-
-// secondsText writes seconds: below two minutes as they are.
-func secondsText(seconds float64) string {
-	if seconds < 120 {
-		return strconv.Itoa(int(seconds)) + " s"
-	}
-	return long(time.Duration(seconds * float64(time.Second)))
 }
 
 func (s *clusterStatus) recordsLine(c *clock) string {
@@ -214,7 +196,7 @@ func (s *clusterStatus) recordsLine(c *clock) string {
 	case s.AgeSeconds == nil:
 		text += " on this node, not confirmed"
 	default:
-		text += " on this node, confirmed " + secondsText(*s.AgeSeconds) + " ago"
+		text += " on this node, confirmed " + view.Span(seconds(*s.AgeSeconds)) + " ago"
 	}
 	if !oldest.IsZero() {
 		text += ", complete to " + c.instant(oldest)
@@ -269,6 +251,9 @@ func (s *clusterStatus) disksLine() string {
 	}
 	return dash(strings.Join(parts, ", "))
 }
+
+// seconds is a duration in seconds.
+func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
 // notKnown stands for what no one could be asked.
 const notKnown = "not known"

@@ -53,7 +53,7 @@ func TestStatusSaysInTenLinesWhatToDoFirst(t *testing.T) {
 	}{
 		{"healthy", "healthy", nil, 0, "Healthy."},
 		{"notice", "healthy", []health.Finding{{Severity: health.Notice, What: "1 stop waits", Do: "look"}}, 0, "Healthy."},
-		{"one", "failing", []health.Finding{full}, 2, "Needs attention: the disk of agg2 is nearly full: the node neither leads nor pulls (9.0 % of 100 GiB free), for 3 h."},
+		{"one", "failing", []health.Finding{full}, 2, "Needs attention: the disk of agg2 is nearly full: the node neither leads nor pulls (9.0 % of 100 GiB free), for 3 h 00 min."},
 		{"many", "failing", []health.Finding{
 			full, silent, warning("1 job is in quarantine"), warning("a \u001b[31mtrick"), warning("another"),
 		}, 2, "5 problems; most urgent: the disk of agg2 is nearly full"},
@@ -116,7 +116,7 @@ func TestStatus_WithoutALeader_SaysWhatIsKnownAndHowOldItIs(t *testing.T) {
 			"records     not known", "agents      not known", "issues      not known",
 		}},
 		"never confirmed": {v1.Status{Verdict: &stale, Version: "1", Index: new(uint64(7)), Records: new(uint64(5))}, []string{
-			"cluster     -: 3 of 3 nodes reachable (agg3 last heard 9 s ago), no leader, at most 0 entries behind, version 1",
+			"cluster     -: 3 of 3 nodes reachable (agg3 last heard 10 s ago), no leader, at most 0 entries behind, version 1",
 			"records     5 at index 7 on this node, not confirmed", "agents      none",
 		}},
 	} {

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 
 	"github.com/spf13/cobra"
 
@@ -70,10 +69,10 @@ func (s *subscription) table() *table {
 		if sh.State == "exempt" {
 			exempt = "yes"
 		}
-		t.add(sh.PI, dash(string(sh.Name)), rounded(s.Unit, v1.Figure(&sh.Used)), percent(sh.UsedShare), rounded(s.Unit, v1.Figure(&sh.Contributed)), percent(sh.ContributionShare), shareText(sh), exempt)
+		t.add(sh.PI, dash(string(sh.Name)), view.Number(s.Unit, v1.Figure(&sh.Used)), figureAs(report.Share, sh.UsedShare), view.Number(s.Unit, v1.Figure(&sh.Contributed)), figureAs(report.Share, sh.ContributionShare), shareText(sh), exempt)
 	}
 	if len(t.rows) > 1 {
-		t.add("TOTAL", "", rounded(s.Unit, v1.Figure(&s.Used)), "", rounded(s.Unit, v1.Figure(&s.Contributed)), "", "", "")
+		t.add("TOTAL", "", view.Number(s.Unit, v1.Figure(&s.Used)), "", view.Number(s.Unit, v1.Figure(&s.Contributed)), "", "", "")
 	}
 	return t
 }
@@ -85,14 +84,7 @@ func shareText(sh *v1.SubscriptionShare) string {
 	case "under":
 		return "Under"
 	case "both":
-		return percent(sh.Ratio)
+		return figureAs(report.Share, sh.Ratio)
 	}
 	return "N/A"
-}
-
-func percent(n *json.Number) string {
-	if n == nil {
-		return "-"
-	}
-	return v1.Show(report.Share, v1.Figure(n))
 }

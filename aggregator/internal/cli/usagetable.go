@@ -1,8 +1,8 @@
 package cli
 
 import (
+	"cmp"
 	"encoding/json"
-	"fmt"
 	"math"
 	"math/big"
 	"slices"
@@ -120,7 +120,7 @@ func (u *usageAnswer) nothing(g, b int) bool {
 }
 
 func (u *usageAnswer) row(g, b int) []string {
-	cells := u.name(g)
+	cells := view.GroupValues(&u.Groups[g], len(u.By))
 	if u.Bucket != "" {
 		cells = append(cells, view.PartialLabel(&u.Usage, b))
 	}
@@ -128,27 +128,8 @@ func (u *usageAnswer) row(g, b int) []string {
 		m := &u.Measures[i]
 		cells = append(cells, figure(m, m.Values[g*len(u.Labels)+b]))
 		if u.compares(m) {
-			cells = append(cells, figure(m, m.Compared.Before[g]), change(m.Compared.Relative[g]))
+			cells = append(cells, figure(m, m.Compared.Before[g]), figureAs(report.Change, m.Compared.Relative[g]))
 		}
-	}
-	return cells
-}
-
-// name are the values of a group.
-func (u *usageAnswer) name(g int) []string {
-	group := &u.Groups[g]
-	if group.Others > 0 {
-		cells := make([]string, len(u.By))
-		cells[0] = fmt.Sprintf("(%d others)", group.Others)
-		return cells
-	}
-	var cells []string
-	for _, v := range group.Values {
-		if v == nil {
-			cells = append(cells, "(none)")
-			continue
-		}
-		cells = append(cells, *v)
 	}
 	return cells
 }
@@ -187,38 +168,26 @@ func totalBefore(m *v1.Measure) []string {
 	}
 	total := v1.Figure(m.Total).Number()
 	if before.Sign() == 0 || total == nil {
-		return []string{rounded(m.Unit, v1.Rat(before)), "-"}
+		return []string{view.Number(m.Unit, v1.Rat(before)), "-"}
 	}
 	relative := new(big.Rat).Quo(total, before)
-	return []string{rounded(m.Unit, v1.Rat(before)), v1.Show(report.Change, v1.Rat(relative.Sub(relative, big.NewRat(1, 1))))}
+	return []string{view.Number(m.Unit, v1.Rat(before)), v1.Show(report.Change, v1.Rat(relative.Sub(relative, big.NewRat(1, 1))))}
 }
 
-// figure is one for people.
+// figure is one of a measure for people.
 func figure(m *v1.Measure, n *json.Number) string {
+	if m.Kind == "mean" && n != nil {
+		return view.Runtime(int64(math.Round(float(*n))))
+	}
+	return figureAs(view.MeasureKind(m), n, m.Unit)
+}
+
+// figureAs is a figure of a kind of column, in a unit if there is one; "-" for none.
+func figureAs(kind string, n *json.Number, unit ...v1.Text) string {
 	if n == nil {
 		return "-"
 	}
-	switch m.Kind {
-	case "mean":
-		s := int64(math.Round(float(*n)))
-		return runtimeText(&s)
-	case "ratio":
-		return v1.Show(report.Ratio, v1.Figure(n))
-	}
-	return rounded(m.Unit, v1.Figure(n))
-}
-
-// rounded is a figure in a unit for people.
-func rounded[T ~string](unit T, cell v1.Cell) string {
-	return v1.ShowIn(report.Number, string(unit), cell)
-}
-
-// change is a relative difference.
-func change(n *json.Number) string {
-	if n == nil {
-		return "-"
-	}
-	return v1.Show(report.Change, v1.Figure(n))
+	return v1.ShowIn(kind, string(cmp.Or(unit...)), v1.Figure(n))
 }
 
 // Bars have at least and at most as many columns.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/big"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/view"
@@ -255,12 +254,12 @@ func (a *usageAnswer) area(title, step, unit string) *Table {
 	if len(a.Groups) == 0 || len(a.Measures) == 0 {
 		return nil
 	}
-	t := &Table{Name: "course", Title: title, Columns: []Column{{Name: step, Title: capital(step), Kind: Text}}, Chart: &Chart{Kind: Steps, Label: step}}
+	t := &Table{Name: "course", Title: title, Columns: []Column{{Name: step, Title: view.Capital(step), Kind: Text}}, Chart: &Chart{Kind: Steps, Label: step}}
 	for b := range a.Labels {
 		t.Rows = append(t.Rows, []Cell{v1.Words(view.PartialLabel(&a.Usage, b))})
 	}
 	for g := range a.Groups {
-		name := groupName(&a.Groups[g])
+		name := view.GroupName(&a.Groups[g])
 		if len(a.Groups[g].Values) == 0 && a.Groups[g].Others == 0 {
 			name = "Used"
 		}
@@ -277,8 +276,6 @@ func (t *Table) addColumn(c Column, values []*json.Number) {
 		t.Rows[i] = append(t.Rows[i], at(values, i))
 	}
 }
-
-func capital(word string) string { return strings.ToUpper(word[:1]) + word[1:] }
 
 // latest are the jobs that began last.
 func (b *board) latest(ctx context.Context) (*Table, error) {

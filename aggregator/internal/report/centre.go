@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/view"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
@@ -47,7 +48,7 @@ func (b *board) fallen(ctx context.Context) (*Table, error) {
 	}
 	used := map[string]*big.Rat{}
 	for g := range now.Groups {
-		used[groupName(&now.Groups[g])] = of(now, "Cores", g, nil)
+		used[view.GroupName(&now.Groups[g])] = of(now, "Cores", g, nil)
 	}
 	t := &Table{
 		Name: "fallen", Title: "Groups that used less",
@@ -57,7 +58,7 @@ func (b *board) fallen(ctx context.Context) (*Table, error) {
 		},
 	}
 	for g := range past.Groups {
-		name, was := groupName(&past.Groups[g]), of(past, "Cores", g, nil)
+		name, was := view.GroupName(&past.Groups[g]), of(past, "Cores", g, nil)
 		is := cmp.Or(used[name], new(big.Rat))
 		if was == nil || is.Cmp(was) >= 0 {
 			continue

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	v1 "github.com/bursar-accounting/bursar/proto/v1"
+	"github.com/bursar-accounting/bursar/aggregator/internal/view"
 )
 
 // Paint is how a name is drawn: its colour, and the pattern that tells it apart from
@@ -23,7 +23,7 @@ func Paints(names []string) []Paint {
 		if _, again := paints[name]; again {
 			continue
 		}
-		if others(v1.Words(name)) {
+		if view.IsOthers(name) {
 			paints[name] = Paint{Colour: OthersColour}
 			continue
 		}

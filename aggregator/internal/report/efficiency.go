@@ -344,7 +344,7 @@ func (p *efficiencyPeriod) savings(ctx context.Context, all *usageAnswer, res re
 	}
 	s.total = share{jobs: total(a, "jobs", nil), booked: total(a, res.booked, res.perBooked), used: total(a, res.used, res.perUsed)}
 	for g := range a.Groups {
-		s.groups = append(s.groups, share{name: groupName(&a.Groups[g]), jobs: of(a, "jobs", g, nil), booked: of(a, res.booked, g, res.perBooked), used: of(a, res.used, g, res.perUsed)})
+		s.groups = append(s.groups, share{name: view.GroupName(&a.Groups[g]), jobs: of(a, "jobs", g, nil), booked: of(a, res.booked, g, res.perBooked), used: of(a, res.used, g, res.perUsed)})
 	}
 	s.total.saved = spares(s.groups)
 	slices.SortStableFunc(s.groups, func(x, y share) int { return y.spare().Cmp(x.spare()) })
@@ -389,7 +389,7 @@ func (s *savings) cut(top int) {
 	if top <= 0 || len(s.groups) <= top {
 		return
 	}
-	rest := share{name: fmt.Sprintf("%d others", len(s.groups)-top), jobs: new(big.Rat), booked: new(big.Rat), used: new(big.Rat), saved: spares(s.groups[top:])}
+	rest := share{name: view.Others(len(s.groups) - top), jobs: new(big.Rat), booked: new(big.Rat), used: new(big.Rat), saved: spares(s.groups[top:])}
 	for _, g := range s.groups[top:] {
 		for _, part := range []struct{ to, from *big.Rat }{{rest.jobs, g.jobs}, {rest.booked, g.booked}, {rest.used, g.used}} {
 			if part.from != nil {

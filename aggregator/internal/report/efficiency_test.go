@@ -236,7 +236,7 @@ func TestWhereJobsAreTooManyTheMedianIsNotKnown(t *testing.T) {
 	if got := row(t, d, "wait-1", "ann"); got != "ann|3||10|" {
 		t.Error(got)
 	}
-	if got := row(t, d, "cores-1", "1 others"); got != "1 others|2|3|3.5|1.166666667|0|0|0" {
+	if got := row(t, d, "cores-1", "(1 other)"); got != "(1 other)|2|3|3.5|1.166666667|0|0|0" {
 		t.Error(got)
 	}
 	if !strings.Contains(strings.Join(d.Notes, "\n"), "more than 4 jobs began") {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/view"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
@@ -132,7 +133,7 @@ func (p *efficiencyPeriod) wait(groups map[string]*waits, j *job) {
 	}
 	name := j.Meta.First(p.o.By)
 	if name == "" {
-		name = noValue
+		name = view.NoValue
 	}
 	if groups[name] == nil {
 		groups[name] = &waits{name: name}
@@ -177,7 +178,7 @@ func (p *efficiencyPeriod) meanWaits(ctx context.Context, groups map[string]*wai
 	}
 	everybody := &waits{}
 	for g := range a.Groups {
-		name := groupName(&a.Groups[g])
+		name := view.GroupName(&a.Groups[g])
 		started := of(a, "started", g, nil)
 		if started == nil || started.Sign() == 0 {
 			continue

@@ -102,10 +102,10 @@ func TestPaints_OneName_HasOneColourWhateverIsBesideIt(t *testing.T) {
 		for i := range names {
 			names[i] = fmt.Sprintf("cluster%d-%d", random.IntN(1000), i)
 		}
-		names[0] = []string{names[0], "12 others"}[random.IntN(2)]
+		names[0] = []string{names[0], "(12 others)"}[random.IntN(2)]
 		of := map[string]Paint{}
 		for i, p := range Paints(names) {
-			if want := Colour(names[i]); p.Colour != want && (names[i] != "12 others" || p.Colour != OthersColour) {
+			if want := Colour(names[i]); p.Colour != want && (names[i] != "(12 others)" || p.Colour != OthersColour) {
 				t.Fatalf("%q is %s and alone %s", names[i], p.Colour, want)
 			}
 			for other, same := range of {

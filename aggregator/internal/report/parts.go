@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/view"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
@@ -60,7 +61,7 @@ func partsTable(a *usageAnswer, by string, period int, name string) Table {
 	all := total(a, "su", nil)
 	for g := range a.Groups {
 		used := of(a, "su", g, nil)
-		t.Rows = append(t.Rows, []Cell{v1.Words(groupName(&a.Groups[g])), v1.Rat(of(a, "jobs", g, nil)), v1.Rat(used), Quotient(used, all)})
+		t.Rows = append(t.Rows, []Cell{v1.Words(view.GroupName(&a.Groups[g])), v1.Rat(of(a, "jobs", g, nil)), v1.Rat(used), Quotient(used, all)})
 	}
 	if len(t.Rows) > 1 {
 		t.Totals = []Cell{v1.Words("Total"), v1.Rat(total(a, "jobs", nil)), v1.Rat(all), {}}

@@ -6,6 +6,7 @@ import (
 	"math/big"
 	"net/http"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/view"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
@@ -75,13 +76,13 @@ func (b *board) members(name, title, key string) func(context.Context) (*Table, 
 		}
 		if said != nil {
 			for g := range said.Groups {
-				spare[groupName(&said.Groups[g])] = unused(said, g)
+				spare[view.GroupName(&said.Groups[g])] = unused(said, g)
 			}
 		}
 		before := map[string]*big.Rat{}
 		if past, err := b.usage(ctx, v1.UsageQuery{By: key, Measure: order}, 1); err == nil {
 			for g := range past.Groups {
-				before[groupName(&past.Groups[g])] = of(past, order, g, nil)
+				before[view.GroupName(&past.Groups[g])] = of(past, order, g, nil)
 			}
 		} else if !refused(err, http.StatusBadRequest) {
 			return nil, err
@@ -97,7 +98,7 @@ func (b *board) members(name, title, key string) func(context.Context) (*Table, 
 			Chart: &Chart{Kind: Bars, Label: key, Values: []string{"used"}},
 		}
 		for g := range a.Groups {
-			who := groupName(&a.Groups[g])
+			who := view.GroupName(&a.Groups[g])
 			used := of(a, "Cores", g, nil)
 			t.Rows = append(t.Rows, []Cell{
 				v1.Words(who), v1.Rat(of(a, "jobs", g, nil)), v1.Rat(used), Quotient(used, total(a, "Cores", nil)), change(of(a, order, g, nil), before[who]),

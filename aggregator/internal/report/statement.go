@@ -400,11 +400,11 @@ func (s *statement) peopleTable(a, before *usageAnswer, order string) *Table {
 	}
 	past := map[string]*big.Rat{}
 	for g := range before.Groups {
-		past[groupName(&before.Groups[g])] = of(before, order, g, nil)
+		past[view.GroupName(&before.Groups[g])] = of(before, order, g, nil)
 	}
 	whole := total(a, order, nil)
 	for g := range a.Groups {
-		name, value := groupName(&a.Groups[g]), of(a, order, g, nil)
+		name, value := view.GroupName(&a.Groups[g]), of(a, order, g, nil)
 		t.Rows = append(t.Rows, []Cell{
 			v1.Words(name), v1.Rat(of(a, "jobs", g, nil)), v1.Rat(of(a, "Cores", g, nil)), v1.Rat(value), Quotient(value, whole), v1.Rat(past[name]), change(value, past[name]),
 		})

@@ -211,7 +211,7 @@ func (s *summary) whole(name, title string, answers []*usageAnswer) Table {
 	for p, a := range answers {
 		for i := range a.Measures {
 			m := &a.Measures[i]
-			c := Column{Name: m.Name, Title: m.Name, Kind: kindOf(m), Unit: hourly(m), Period: p + 1}
+			c := Column{Name: m.Name, Title: m.Name, Kind: view.MeasureKind(m), Unit: hourly(m), Period: p + 1}
 			if len(answers) > 1 {
 				c.Name = m.Name + " " + s.periods[p].Name
 			}
@@ -230,7 +230,7 @@ func (s *summary) whole(name, title string, answers []*usageAnswer) Table {
 			}
 			row = append(row, make([]Cell, len(t.Columns)-len(a.Measures)-len(row))...)
 			for i := range a.Measures {
-				row = append(row, inHours(&a.Measures[i], number0(a.Measures[i].Totals, g)))
+				row = append(row, inHours(&a.Measures[i], view.At(a.Measures[i].Totals, g)))
 			}
 			lines[id] = row
 		}
@@ -259,7 +259,7 @@ func (t *Table) descend(from int) {
 		t.Chart = &Chart{Kind: Bars, Label: t.Columns[0].Name, Values: t.same(at)}
 	}
 	slices.SortStableFunc(t.Rows, func(a, b []Cell) int {
-		if x, y := others(a[0]), others(b[0]); x != y {
+		if x, y := view.IsOthers(a[0].String()), view.IsOthers(b[0].String()); x != y {
 			return map[bool]int{true: 1, false: -1}[x]
 		}
 		return compare(b[at], a[at])
@@ -345,14 +345,14 @@ func (s *summary) drawn(a *usageAnswer, at int) Table {
 	names := a.firsts(m)
 	for i, name := range names {
 		if i == mostLines && len(names) > mostLines+1 {
-			name = fmt.Sprintf("%d others", len(names)-mostLines)
+			name = view.Others(len(names) - mostLines)
 		}
-		c := Column{Name: name, Title: name, Kind: kindOf(m), Unit: meanUnit(m)}
+		c := Column{Name: name, Title: name, Kind: view.MeasureKind(m), Unit: meanUnit(m)}
 		if name == s.o.Bucket {
 			c.Name += " (" + a.By[0] + ")"
 		}
 		t.Columns, t.Chart.Values = append(t.Columns, c), append(t.Chart.Values, c.Name)
-		if others(v1.Words(name)) {
+		if view.IsOthers(name) {
 			break
 		}
 	}
@@ -385,7 +385,7 @@ func (a *usageAnswer) firsts(m *v1.Measure) (names []string) {
 		if sums[name] == nil {
 			sums[name], names = new(big.Rat), append(names, name)
 		}
-		if n := v1.Figure(number0(m.Totals, g)).Number(); n != nil {
+		if n := v1.Figure(view.At(m.Totals, g)).Number(); n != nil {
 			sums[name].Add(sums[name], n)
 		}
 	}
@@ -407,7 +407,7 @@ func (s *summary) daily(most int) Table {
 	}
 	for i := range a.Measures {
 		m := &a.Measures[i]
-		t.Columns = append(t.Columns, Column{Name: m.Name, Title: m.Name, Kind: kindOf(m)})
+		t.Columns = append(t.Columns, Column{Name: m.Name, Title: m.Name, Kind: view.MeasureKind(m)})
 	}
 	left, last := 0, ""
 	for b, label := range a.Labels {

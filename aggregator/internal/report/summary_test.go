@@ -274,7 +274,7 @@ func TestWhoMayNotSeeTheDirectoryGetsASummaryWithoutNames(t *testing.T) {
 func TestGroupsThatCannotBeToldApartInAChartAreOne(t *testing.T) {
 	d := summaryOf(t, apitest.Recorded(t, apitest.RecordedByNomad), report.SummaryOptions{Periods: []string{threeDays}, By: []string{"job"}})
 	course := d.Tables[slices.IndexFunc(d.Tables, func(t v1.DocumentTable) bool { return t.Name == "course" })]
-	if n := len(course.Columns); n != 9 || course.Columns[8].Name != "7 others" {
+	if n := len(course.Columns); n != 9 || course.Columns[8].Name != "(7 others)" {
 		t.Error(course.Columns)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/view"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
@@ -75,14 +76,6 @@ func (a *usageAnswer) mean(m *v1.Measure, g, bucket int) Cell {
 	return v1.Rat(new(big.Rat).Quo(c.Number(), big.NewRat(int64(length/time.Microsecond), int64(time.Second/time.Microsecond))))
 }
 
-// number0 is a figure of a list; nil when it is not there.
-func number0(list []*json.Number, i int) *json.Number {
-	if i >= len(list) {
-		return nil
-	}
-	return list[i]
-}
-
 func keyColumns(keys []string) (out []Column) {
 	for _, key := range keys {
 		out = append(out, Column{Name: key, Title: key, Kind: Text})
@@ -106,18 +99,13 @@ func groupID(g *v1.UsageGroup) string {
 }
 
 // groupCells are the values of a tuple.
-func groupCells(g *v1.UsageGroup, n int) []Cell {
-	out := make([]Cell, n)
-	for i := range out {
-		switch {
-		case g.Others > 0 && i == 0:
-			out[i] = v1.Words(groupName(g))
-		case g.Others > 0 || i >= len(g.Values):
-		case g.Values[i] == nil:
-			out[i] = v1.Words("(none)")
-		default:
-			out[i] = v1.Words(*g.Values[i])
+func groupCells(g *v1.UsageGroup, n int) (out []Cell) {
+	for _, value := range view.GroupValues(g, n) {
+		cell := Cell{}
+		if value != "" || g.Others == 0 {
+			cell = v1.Words(value)
 		}
+		out = append(out, cell)
 	}
 	return out
 }

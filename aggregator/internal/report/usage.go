@@ -4,9 +4,9 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/view"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
@@ -98,21 +98,6 @@ func (o *UsageOptions) ask(ctx context.Context, r v1.API, window string) (*usage
 	return a, nil
 }
 
-// kindOf is how a measure is shown.
-func kindOf(m *v1.Measure) string {
-	switch m.Kind {
-	case "ratio":
-		return Ratio
-	case "worth":
-		if v1.Currency(string(m.Unit)) {
-			return Money
-		}
-		return Number
-	default:
-		return Number
-	}
-}
-
 // line is a group in all periods, whose cells have the names of columns.
 type line struct {
 	name  string
@@ -129,7 +114,7 @@ func usageTable(by string, periods []Period, answers []*usageAnswer) Table {
 	for p, a := range answers {
 		for i := range a.Measures {
 			m := &a.Measures[i]
-			c := Column{Name: m.Name, Title: m.Name, Kind: kindOf(m), Unit: m.UnitText(), Period: p + 1}
+			c := Column{Name: m.Name, Title: m.Name, Kind: view.MeasureKind(m), Unit: m.UnitText(), Period: p + 1}
 			if len(answers) > 1 {
 				c.Name = fmt.Sprintf("%s %s", m.Name, periods[p].Name)
 			}
@@ -139,7 +124,7 @@ func usageTable(by string, periods []Period, answers []*usageAnswer) Table {
 			t.Columns = append(t.Columns, c)
 			totals = append(totals, v1.Figure(m.Total))
 			for g := range a.Groups {
-				name := groupName(&a.Groups[g])
+				name := view.GroupName(&a.Groups[g])
 				l, ok := lines[name]
 				if !ok {
 					l = &line{name: name, cells: map[string]Cell{}}
@@ -174,17 +159,11 @@ func (t *Table) sort() {
 	}
 	by := t.column(t.Chart.Values[0])
 	slices.SortStableFunc(t.Rows, func(a, b []Cell) int {
-		if x, y := others(a[0]), others(b[0]); x != y {
+		if x, y := view.IsOthers(a[0].String()), view.IsOthers(b[0].String()); x != y {
 			return map[bool]int{true: 1, false: -1}[x]
 		}
 		return compare(b[by], a[by])
 	})
-}
-
-// others reports whether a line is that of all others, such as 12 others.
-func others(name Cell) bool {
-	n, is := strings.CutSuffix(name.String(), " others")
-	return is && n != "" && strings.Trim(n, "0123456789") == ""
 }
 
 // compare orders cells by their numbers; who has none is the least.
@@ -199,22 +178,6 @@ func compare(a, b Cell) int {
 	default:
 		return x.Cmp(y)
 	}
-}
-
-// groupName is what a group is called.
-func groupName(g *v1.UsageGroup) string {
-	if g.Others > 0 {
-		return fmt.Sprintf("%d others", g.Others)
-	}
-	var parts []string
-	for _, v := range g.Values {
-		if v == nil {
-			parts = append(parts, noValue)
-			continue
-		}
-		parts = append(parts, *v)
-	}
-	return strings.Join(parts, " / ")
 }
 
 // usageChart draws the first measure that is no count, in all periods.
@@ -238,6 +201,3 @@ func usageChart(t *Table) *Chart {
 	}
 	return &Chart{Kind: Bars, Label: t.Columns[0].Name, Values: values}
 }
-
-// noValue is the name of the group of records that lack the key.
-const noValue = "(none)"

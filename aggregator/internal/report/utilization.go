@@ -115,7 +115,7 @@ func (a *usageAnswer) clusters(period int, name string) Table {
 		Chart: &Chart{Kind: Bars, Label: "cluster", Values: []string{"utilization"}},
 	}
 	for g := range a.Groups {
-		t.Rows = append(t.Rows, []Cell{v1.Words(groupName(&a.Groups[g])), at(capacity.Totals, g), at(used.Totals, g)})
+		t.Rows = append(t.Rows, []Cell{v1.Words(view.GroupName(&a.Groups[g])), at(capacity.Totals, g), at(used.Totals, g)})
 	}
 	if len(t.Rows) > 1 {
 		t.Totals = []Cell{v1.Words("Total"), v1.Figure(capacity.Total), v1.Figure(used.Total)}
@@ -132,7 +132,7 @@ func (a *usageAnswer) course(bucket, name string) Table {
 		Chart:   &Chart{Kind: Line, Label: bucket},
 	}
 	for g := range a.Groups {
-		cluster := groupName(&a.Groups[g])
+		cluster := view.GroupName(&a.Groups[g])
 		name := cluster
 		if name == bucket { // a cluster may be called day
 			name += " (cluster)"
@@ -154,9 +154,4 @@ func (a *usageAnswer) course(bucket, name string) Table {
 }
 
 // at is the cell of a figure of a list.
-func at(list []*json.Number, i int) Cell {
-	if i >= len(list) {
-		return Cell{}
-	}
-	return v1.Figure(list[i])
-}
+func at(list []*json.Number, i int) Cell { return v1.Figure(view.At(list, i)) }

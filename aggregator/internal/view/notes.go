@@ -5,7 +5,6 @@ import (
 	"strings"
 	"time"
 	"unicode"
-	"unicode/utf8"
 
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
@@ -18,8 +17,7 @@ const MinuteLayout = "2006-01-02 15:04"
 func Of(subject string, notes []string) []string {
 	out := make([]string, len(notes))
 	for i, note := range notes {
-		first, size := utf8.DecodeRuneInString(note)
-		out[i] = subject + ": " + string(unicode.ToLower(first)) + note[size:]
+		out[i] = subject + ": " + withFirst(unicode.ToLower, note)
 	}
 	return out
 }

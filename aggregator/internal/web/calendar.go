@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/view"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
@@ -78,16 +79,16 @@ func (d dayView) Words() string {
 	var parts []string
 	add := func(n int64, word string) {
 		if n > 0 {
-			parts = append(parts, count(n)+" "+word)
+			parts = append(parts, view.Count(n)+" "+word)
 		}
 	}
 	if d.Runs != nil {
-		parts = append(parts, plural(int(*d.Runs), "run"))
+		parts = append(parts, view.Plural(*d.Runs, "run"))
 	}
 	add(d.Missing, "missing")
 	add(d.Surplus, "too many")
 	if d.Runs != nil || d.Stored > 0 {
-		parts = append(parts, count(d.Stored)+" stored")
+		parts = append(parts, view.Count(d.Stored)+" stored")
 	}
 	if d.Filtered != nil {
 		add(*d.Filtered, "filtered")
@@ -274,7 +275,7 @@ func (c *calendarPage) source(days []dayView, gaps []gapView, first, end time.Ti
 	for _, s := range signs() {
 		if n := tally[s.Class]; n > 0 {
 			used[s.Class] = true
-			words = append(words, s.Words+" on "+plural(n, "day"))
+			words = append(words, s.Words+" on "+view.Plural(n, "day"))
 		}
 	}
 	out.Words = strings.Join(words, ", ")

@@ -98,7 +98,7 @@ func TestTheOverviewHasThoseWhoUsedMostOfWhatItShows(t *testing.T) {
 		s.Post(r)
 	}
 	_, body, _ := s.get("/")
-	if !regexp.MustCompile(`(?s)core-hours of groups.*group-11</a>.*title="111">.*group-10</a>.*4 others</a>`).MatchString(body) || strings.Contains(body, "group-0</a></td><td class=\"wide\">") {
+	if !regexp.MustCompile(`(?s)core-hours of groups.*group-11</a>.*title="111">.*group-10</a>.*\(4 others\)</a>`).MatchString(body) || strings.Contains(body, "group-0</a></td><td class=\"wide\">") {
 		t.Errorf("the groups are not those with most core-hours:\n%s", body)
 	}
 }
@@ -136,7 +136,7 @@ func TestTheOverviewShowsOthersWhenOnlyTheyUsedSomething(t *testing.T) {
 		Measures: []v1.Measure{{Name: "Cores", Kind: "rate", Totals: v1.Figures{&zero, &five}, Total: &five}},
 	}
 	s.pages.V1 = v1.API{Caller: canned{s, onlyOthers}}
-	if code, body, _ := s.get("/"); code != http.StatusOK || !strings.Contains(body, "2 others</a>") {
+	if code, body, _ := s.get("/"); code != http.StatusOK || !strings.Contains(body, "(2 others)</a>") {
 		t.Errorf("%d\n%s", code, body)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
+	"github.com/bursar-accounting/bursar/aggregator/internal/view"
 )
 
 // sourcesPart says how the sources of records are doing.
@@ -60,7 +61,7 @@ func (p *Pages) sourcesPart(ctx context.Context, v *access.View, t *top) sources
 
 // countTile warns of what should be none.
 func countTile(href, label string, n bounded) tile {
-	t := tile{Href: href, Label: label, Value: count(n.N)}
+	t := tile{Href: href, Label: label, Value: view.Count(n.N)}
 	if n.More {
 		t.Value += "+"
 	}

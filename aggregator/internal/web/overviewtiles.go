@@ -142,7 +142,7 @@ func (p *Pages) runningTile(ctx context.Context, v *access.View) (tile, error) {
 	if err != nil {
 		return tile{}, err
 	}
-	t := tile{Href: "/ui/records?runs=running", Value: count(running.N), Label: "jobs running"}
+	t := tile{Href: "/ui/records?runs=running", Value: view.Count(running.N), Label: "jobs running"}
 	if running.More {
 		t.Value += "+"
 	}
@@ -156,7 +156,7 @@ func (p *Pages) runningTile(ctx context.Context, v *access.View) (tile, error) {
 	case len(a.Census.Sources) == 0:
 		t.More = []string{"queue length unavailable"}
 	default:
-		t.More = []string{count(a.Census.Pending) + " wait in queues"}
+		t.More = []string{view.Count(a.Census.Pending) + " wait in queues"}
 	}
 	return t, nil
 }
@@ -168,7 +168,7 @@ func (p *Pages) recordsTile(ctx context.Context, v *access.View, top *top) tile 
 	if !v.Principal().Rows.All() {
 		t.Value, t.Label = "–", "records of yours"
 		if top.answer != nil {
-			t.Value, t.Label = count(top.answer.Records), "records of yours, "+top.When
+			t.Value, t.Label = view.Count(top.answer.Records), "records of yours, "+top.When
 		}
 		return t
 	}
@@ -177,6 +177,6 @@ func (p *Pages) recordsTile(ctx context.Context, v *access.View, top *top) tile 
 		t.Value, t.More = "–", []string{p.lack(ctx, err)}
 		return t
 	}
-	t.Value = count(n)
+	t.Value = view.Count(n)
 	return t
 }

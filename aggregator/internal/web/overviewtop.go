@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/report"
+	"github.com/bursar-accounting/bursar/aggregator/internal/view"
 	"github.com/bursar-accounting/bursar/proto/client"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
@@ -241,9 +242,9 @@ func (t *top) bar(g *v1.UsageGroup, ask topAsk) bar {
 	}
 	query := url.Values{"window": {ask.in}, "by": {into}, "measure": {ask.of}}
 	if g.Others > 0 {
-		return bar{Name: fmt.Sprintf("%d others", g.Others), Href: t.Usage}
+		return bar{Name: view.GroupName(g), Href: t.Usage}
 	}
-	name := "(none)"
+	name := view.NoValue
 	value := ""
 	if len(g.Values) > 0 && g.Values[0] != nil {
 		name, value = *g.Values[0], *g.Values[0]

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/report"
+	"github.com/bursar-accounting/bursar/aggregator/internal/view"
 	"github.com/bursar-accounting/bursar/proto/record"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
@@ -68,7 +69,7 @@ func (p *Pages) job(ctx context.Context, r *record.Record, user string) jobPart 
 	var j jobPart
 	start, stop := std(r.Start), std(r.Stop)
 	if submit := std(r.Submit); !submit.IsZero() && !submit.After(start) {
-		j.Waited = span(start.Sub(submit))
+		j.Waited = view.Span(start.Sub(submit))
 	}
 	if stop.IsZero() {
 		stop = p.now()
@@ -187,6 +188,6 @@ func (j *jobPart) draw() {
 		s := &j.Runs[i]
 		s.WaitAt, s.WaitLong = part(s.submit.Sub(j.From)), part(s.start.Sub(s.submit))
 		s.RunAt, s.RunLong = part(s.start.Sub(j.From)), part(max(s.stop.Sub(s.start), long/200))
-		s.Waited, s.Ran = span(s.start.Sub(s.submit)), span(max(s.stop.Sub(s.start), 0))
+		s.Waited, s.Ran = view.Span(s.start.Sub(s.submit)), view.Span(max(s.stop.Sub(s.start), 0))
 	}
 }

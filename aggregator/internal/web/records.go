@@ -18,6 +18,7 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
+	"github.com/bursar-accounting/bursar/aggregator/internal/view"
 	"github.com/bursar-accounting/bursar/hcl"
 	"github.com/bursar-accounting/bursar/proto/record"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
@@ -52,7 +53,7 @@ func lineOf(row *columns.Row) line {
 		Start: std(r.Start), Stop: std(r.Stop), Open: r.Open(), Negative: r.Negative(), State: r.State, Origin: row.Origin.String(),
 	}
 	if s, ok := r.Runtime(); ok {
-		l.Runtime = runtime(s)
+		l.Runtime = view.Runtime(s)
 	}
 	if r.Exit.Known {
 		l.Exit = strconv.Itoa(int(r.Exit.Code))
@@ -122,16 +123,9 @@ func (p *recordsPage) Found() string {
 	case p.More != "":
 		return fmt.Sprintf("The last %d records; there are more.", n)
 	case p.Paged:
-		return fmt.Sprintf("The %s of the list.", plural(n, "last record"))
+		return fmt.Sprintf("The %s of the list.", view.Plural(n, "last record"))
 	}
-	return plural(n, "record") + "."
-}
-
-func plural(n int, thing string) string {
-	if n == 1 {
-		return "1 " + thing
-	}
-	return count(n) + " " + thing + "s"
+	return view.Plural(n, "record") + "."
 }
 
 // pageSize is how many records a page shows.

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/report"
+	"github.com/bursar-accounting/bursar/aggregator/internal/view"
 	"github.com/bursar-accounting/bursar/proto/client"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
@@ -168,7 +169,7 @@ func sentence(text string) string {
 	if text == "" {
 		return text
 	}
-	if text = strings.ToUpper(text[:1]) + text[1:]; !strings.HasSuffix(text, "?") && !strings.HasSuffix(text, ".") {
+	if text = view.Capital(text); !strings.HasSuffix(text, "?") && !strings.HasSuffix(text, ".") {
 		text += "."
 	}
 	return text
@@ -228,7 +229,7 @@ func showTable(d *report.Document, t *report.Table, page int) shownTable {
 		out.Rows = append(out.Rows, out.cells(t, row))
 	}
 	if to-from < len(t.Rows) {
-		out.Part = fmt.Sprintf("Rows %s to %s of %s.", count(from+1), count(to), count(len(t.Rows)))
+		out.Part = fmt.Sprintf("Rows %s to %s of %s.", view.Count(from+1), view.Count(to), view.Count(len(t.Rows)))
 	}
 	if t.Totals != nil {
 		out.Totals = out.cells(t, t.Totals)
@@ -248,7 +249,7 @@ const mostBeside = 12
 // aboutPage is the page about the value of a column; "" where there is none.
 func aboutPage(column, value string) string {
 	switch {
-	case value == "" || value == "(none)" || strings.HasSuffix(value, " others"):
+	case value == "" || value == view.NoValue || view.IsOthers(value):
 		return ""
 	case column == "record_id":
 		return "/ui/record?" + url.Values{"id": {value}}.Encode()

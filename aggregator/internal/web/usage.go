@@ -271,7 +271,7 @@ func (page *usagePage) chips() (list []crumb) {
 func named(list string) string {
 	values := v1.SplitList(list)
 	for i := range values {
-		values[i] = cmp.Or(values[i], "(none)")
+		values[i] = cmp.Or(values[i], view.NoValue)
 	}
 	return strings.Join(values, " or ")
 }
@@ -334,15 +334,16 @@ func (p *Pages) measures(known *usageAnswer) []choice {
 	for _, name := range slices.Sorted(maps.Keys(worths)) {
 		list = append(list, choice{Value: name, Text: name, Group: "Worth"})
 	}
-	for _, c := range [][2]string{{"jobs", "Jobs"}, {"started", "Jobs started"}, {"stopped", "Jobs ended"}, {"running", "Jobs running at a time"}, {"queued", "Jobs waiting at a time"}, {"records", "Records"}, {"people", "People"}} {
-		list = append(list, choice{Value: c[0], Text: c[1], Group: "Jobs"})
+	add := func(group string, names ...string) {
+		for _, name := range names {
+			list = append(list, choice{Value: name, Text: measureName(name), Group: group})
+		}
 	}
+	add("Jobs", "jobs", "started", "stopped", "running", "queued", "records", "people")
 	if !known.Complete.Limited { // a part of the records beside what all run on is no share
 		list = append(list, choice{Value: "utilization", Text: "Utilization", Group: "Capacity"}, choice{Value: "capacity", Text: "Capacity (core-hours)", Group: "Capacity"})
 	}
-	for _, c := range [][2]string{{"wait", "Mean wait"}, {"efficiency", "CPU efficiency"}} {
-		list = append(list, choice{Value: c[0], Text: c[1], Group: "Quality"})
-	}
+	add("Quality", "wait", "efficiency")
 	return list
 }
 

@@ -2,7 +2,6 @@ package web_test
 
 import (
 	"encoding/csv"
-	"fmt"
 	"html"
 	"net/http"
 	"net/http/httptest"
@@ -17,6 +16,7 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/aggregator/internal/api"
 	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
+	"github.com/bursar-accounting/bursar/aggregator/internal/view"
 	"github.com/bursar-accounting/bursar/proto/identity"
 	"github.com/bursar-accounting/bursar/proto/record"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
@@ -126,7 +126,7 @@ func TestTheTablesOfUsageAreWhatTheInterfaceSays(t *testing.T) {
 			}
 			name := strings.Join(values, "/")
 			if group.Others > 0 {
-				name = fmt.Sprintf("%d others", group.Others)
+				name = view.Others(group.Others)
 			}
 			row := []string{name}
 			for _, m := range f.Measures {

@@ -4,8 +4,6 @@ import (
 	"slices"
 	"strconv"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/view"
 )
@@ -115,12 +113,6 @@ func keyName(key string) string {
 		return "principal investigator"
 	}
 	return key
-}
-
-// capital is a word with which a heading begins.
-func capital(word string) string {
-	first, size := utf8.DecodeRuneInString(word)
-	return string(unicode.ToUpper(first)) + word[size:]
 }
 
 // pattern is the path that draws the pattern of a series on a square of 12; empty for

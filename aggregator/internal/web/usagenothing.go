@@ -76,7 +76,7 @@ func (p *Pages) nothing(ctx context.Context, a usageAsk, known *usageAnswer) (*n
 	return n, nil
 }
 
-func whenIn(t time.Time, zone *time.Location) string { return t.In(zone).Format("2006-01-02 15:04") }
+func whenIn(t time.Time, zone *time.Location) string { return t.In(zone).Format(view.MinuteLayout) }
 
 // strange says that a value of the way down is one that no record has; nil when some
 // have it.

@@ -1,9 +1,9 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
-	"fmt"
 	"math/big"
 	"net/url"
 	"slices"
@@ -75,7 +75,6 @@ func (p *Pages) usageSheet(a usageAsk, step string, answer *usageAnswer) *usageS
 	if m == nil || jobs == nil {
 		return s
 	}
-	column := columnOf(m)
 	s.Unit, s.Stack = unitText(m), adds(m)
 	s.Measure = measureName(a.Measure)
 	s.Percent = m.Kind == "ratio"
@@ -88,21 +87,21 @@ func (p *Pages) usageSheet(a usageAsk, step string, answer *usageAnswer) *usageS
 	if len(answer.Edges) < 4 {
 		s.Kind = bars // too few points for a line
 	}
-	s.Total, s.Jobs = show(column, m.Total), show(report.Column{}, jobs.Total)
+	s.Total, s.Jobs = show(m, m.Total), show(jobs, jobs.Total)
 	names := make([]string, len(answer.Groups))
 	for g := range answer.Groups {
 		names[g] = groupName(&answer.Groups[g])
 	}
 	for g, paint := range report.Paints(names) {
 		row := p.row(a, answer, g)
-		row.Paint, row.Value, row.Jobs = paint, show(column, at(m.Totals, g)), show(report.Column{}, at(jobs.Totals, g))
+		row.Paint, row.Value, row.Jobs = paint, show(m, view.At(m.Totals, g)), show(jobs, view.At(jobs.Totals, g))
 		if s.Stack {
-			row.Share, row.Width = share(at(m.Totals, g), m.Total)
+			row.Share, row.Width = view.Share(v1.Figure(view.At(m.Totals, g)).Number(), v1.Figure(m.Total).Number())
 		}
 		s.Rows = append(s.Rows, row)
 		s.Groups += max(1, answer.Groups[g].Others)
 	}
-	s.steps(a, answer, m, column)
+	s.steps(a, answer, m)
 	s.About = s.about()
 	return s
 }
@@ -118,7 +117,7 @@ func (s *usageSheet) compare(a *usageAnswer, measure string) {
 	}
 	changes := map[string]string{}
 	for g := range a.Groups {
-		if change := v1.Figure(at(m.Compared.Relative, g)); change.Known() {
+		if change := v1.Figure(view.At(m.Compared.Relative, g)); change.Known() {
 			changes[groupName(&a.Groups[g])] = v1.Show(report.Change, change)
 		}
 	}
@@ -143,16 +142,6 @@ func (a *usageAnswer) measure(name string) *v1.Measure {
 // adds reports whether the figures of groups add up to that of all.
 func adds(m *v1.Measure) bool {
 	return m.Name != "people" && slices.Contains([]string{"count", "rate", "total", "weighted", "worth", "level"}, m.Kind)
-}
-
-func columnOf(m *v1.Measure) report.Column {
-	switch {
-	case m.Kind == "ratio":
-		return report.Column{Kind: report.Ratio}
-	case m.Kind == "worth" && v1.Currency(string(m.Unit)):
-		return report.Column{Kind: report.Money, Unit: string(m.Unit)}
-	}
-	return report.Column{Kind: report.Number}
 }
 
 // unitText is the unit of a measure for people.
@@ -194,40 +183,14 @@ func measureName(name string) string {
 	return name
 }
 
-func show(c report.Column, n *json.Number) shown {
+// show is a figure of a measure.
+func show(m *v1.Measure, n *json.Number) shown {
 	cell := v1.Figure(n)
-	return shown{Exact: cell.String(), Text: v1.ShowIn(c.Kind, c.Unit, cell)}
-}
-
-func at(list []*json.Number, i int) *json.Number {
-	if i >= len(list) {
-		return nil
-	}
-	return list[i]
-}
-
-// share is a part of all, for people and as the width of a bar.
-func share(part, all *json.Number) (text, width string) {
-	x, y := v1.Figure(part).Number(), v1.Figure(all).Number()
-	if x == nil || y == nil || y.Sign() <= 0 || x.Sign() < 0 {
-		return "", ""
-	}
-	q := new(big.Rat).Quo(x, y)
-	return v1.Show(report.Share, v1.Rat(q)), q.Mul(q, big.NewRat(100, 1)).FloatString(2)
+	return shown{Exact: cell.String(), Text: v1.ShowIn(view.MeasureKind(m), string(m.Unit), cell)}
 }
 
 // groupName is what a group is called.
-func groupName(g *v1.UsageGroup) string {
-	switch {
-	case g.Others > 0:
-		return fmt.Sprintf("%d others", g.Others)
-	case len(g.Values) == 0:
-		return "all"
-	case g.Values[0] == nil:
-		return "(none)"
-	}
-	return *g.Values[0]
-}
+func groupName(g *v1.UsageGroup) string { return cmp.Or(view.GroupName(g), "all") }
 
 // row is a group with where it leads.
 func (p *Pages) row(a usageAsk, answer *usageAnswer, g int) usageRow {
@@ -286,7 +249,7 @@ func (p *Pages) recordsAddress(values []condition, from, to time.Time) (string, 
 }
 
 // steps makes the second table: the figures that the chart draws.
-func (s *usageSheet) steps(a usageAsk, answer *usageAnswer, m *v1.Measure, column report.Column) {
+func (s *usageSheet) steps(a usageAsk, answer *usageAnswer, m *v1.Measure) {
 	n := len(answer.Edges) - 1
 	zone := view.Zone(a.Clock)
 	for b := range n {
@@ -298,8 +261,8 @@ func (s *usageSheet) steps(a usageAsk, answer *usageAnswer, m *v1.Measure, colum
 		}
 		sum, known := new(big.Rat), false
 		for g := range answer.Groups {
-			value := at(m.Values, g*n+b)
-			step.Cells = append(step.Cells, show(column, value))
+			value := view.At(m.Values, g*n+b)
+			step.Cells = append(step.Cells, show(m, value))
 			if number := v1.Figure(value).Number(); number != nil {
 				sum.Add(sum, number)
 				known = s.Stack
@@ -307,7 +270,7 @@ func (s *usageSheet) steps(a usageAsk, answer *usageAnswer, m *v1.Measure, colum
 		}
 		if known {
 			cell := v1.Rat(sum)
-			step.Total = shown{Exact: cell.String(), Text: v1.ShowIn(column.Kind, column.Unit, cell)}
+			step.Total = shown{Exact: cell.String(), Text: v1.ShowIn(view.MeasureKind(m), string(m.Unit), cell)}
 		}
 		s.Steps = append(s.Steps, step)
 	}
@@ -327,7 +290,7 @@ func (p *Pages) once(ctx context.Context, s *usageSheet, q v1.UsageQuery, answer
 	}
 	if m := all.measure(measure); m != nil {
 		for b := range s.Steps {
-			s.Steps[b].Total = show(columnOf(m), at(m.Values, b))
+			s.Steps[b].Total = show(m, view.At(m.Values, b))
 		}
 	}
 	return nil
