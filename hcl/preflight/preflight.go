@@ -39,6 +39,15 @@ func Listen(address string, at hcl.Range) hcl.Diagnostics {
 	return nil
 }
 
+// Socket says when a unix socket cannot be listened on: an error when another process
+// does, otherwise what [Folder] says of its folder.
+func Socket(path string, at hcl.Range) hcl.Diagnostics {
+	if IsRunning(context.Background(), path) {
+		return hcl.Diagnostics{hcl.Errorf(at, "socket in use", "another process listens on %s: stop it, or use another socket; ss -lxp shows which", path)}
+	}
+	return Folder(filepath.Dir(path), at)
+}
+
 // Folder says when a folder cannot be made or written to: an error when no user could, a
 // warning when this user cannot.
 func Folder(path string, at hcl.Range) hcl.Diagnostics {

@@ -64,3 +64,22 @@ func TestIsRunning_Socket_WhileItIsListenedAt(t *testing.T) {
 		t.Error("runs after its end")
 	}
 }
+
+func TestSocket_TakenOrBelowAFile_IsAnError(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "a.sock")
+	if diags := preflight.Socket(path, hcl.Range{}); len(diags) > 0 {
+		t.Error(diags)
+	}
+	l, err := local.Listen(path, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if diags := preflight.Socket(path, hcl.Range{}); !diags.HasErrors() {
+		t.Error("a socket that is listened at:", diags)
+	}
+	if diags := preflight.Socket(path+"/b.sock", hcl.Range{}); !diags.HasErrors() {
+		t.Error("a socket below a file:", diags)
+	}
+}

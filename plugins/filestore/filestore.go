@@ -4,10 +4,15 @@ package filestore
 
 import (
 	"context"
+	"errors"
 	"io"
+	"io/fs"
+	"os"
+	"syscall"
 	"time"
 
 	"github.com/bursar-accounting/bursar/hcl"
+	"github.com/bursar-accounting/bursar/hcl/preflight"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 )
 
@@ -87,6 +92,7 @@ func Of(block *sdk.Body, dir hcl.Absolute, b *Bucket) Store {
 		block.Errorf("directory", "set directory or a bucket block, and not both")
 		return nil
 	case b == nil:
+		CheckDirectory(block, dir)
 		return Directory(string(dir))
 	}
 	s, setting, err := b.openStore()
@@ -94,4 +100,23 @@ func Of(block *sdk.Body, dir hcl.Absolute, b *Bucket) Store {
 		block.Block("bucket").Errorf(setting, "%v", err)
 	}
 	return s
+}
+
+// CheckDirectory reports what is wrong with the setting directory on this machine: an error
+// where it never can be a folder, a warning where it may become one, or writable, later.
+func CheckDirectory(block *sdk.Body, dir hcl.Absolute) {
+	info, err := os.Stat(string(dir))
+	switch {
+	case dir == "": // not set, or refused
+	case errors.Is(err, fs.ErrNotExist):
+		block.Warnf("directory", "the directory %[1]s is not there: mount it, or make it with install -d -o bursar -g bursar %[1]s", dir)
+	case err == nil && !info.IsDir(), errors.Is(err, syscall.ENOTDIR):
+		block.Errorf("directory", "%s cannot be a directory: it is a file, or below one", dir)
+	case err != nil:
+		block.Warnf("directory", "%v", err)
+	default:
+		for _, d := range preflight.Folder(string(dir), hcl.Range{}) {
+			block.Warnf("directory", "%s", d.Detail)
+		}
+	}
 }

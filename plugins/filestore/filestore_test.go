@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"math/rand/v2"
@@ -15,7 +16,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/bursar-accounting/bursar/hcl"
 	"github.com/bursar-accounting/bursar/plugins/filestore/s3test"
+	"github.com/bursar-accounting/bursar/plugins/plugintest"
+	"github.com/bursar-accounting/bursar/plugins/sdk"
 )
 
 // serve returns a bucket of a server.
@@ -213,6 +217,33 @@ func TestBucket_BadSettings_NameTheirPlace(t *testing.T) {
 	} {
 		if _, got, err := b.openStore(); err == nil || got != setting {
 			t.Errorf("%s: %s, %v", setting, got, err)
+		}
+	}
+}
+
+func TestCheckDirectory_SaysWhatCannotHoldFiles(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]struct {
+		text    string
+		warning bool
+	}{
+		dir: {}, file: {text: "cannot be a directory"}, file + "/below": {text: "cannot be a directory"},
+		dir + "/missing": {text: "mount it, or make it with install -d", warning: true},
+	} {
+		cfg := plugintest.Config(t, "x", fmt.Sprintf("directory = %q", path))
+		var s struct {
+			Directory hcl.Absolute `hcl:"directory"`
+		}
+		_ = cfg.Decode(&s)
+		CheckDirectory(cfg.Body, s.Directory)
+		err := cfg.Err()
+		found, _ := errors.AsType[sdk.Diagnostics](err)
+		if (err != nil) != (want.text != "") || err != nil && (!strings.Contains(err.Error(), want.text) || found.HasErrors() == want.warning) {
+			t.Errorf("%s: %v", path, err)
 		}
 	}
 }

@@ -24,6 +24,9 @@ type SessionSpec struct {
 	Dir     string             // the configuration's folder
 	TLS     *bursarv1.TLSFiles // the daemon's own certificates; nil when it has none
 	Stall   time.Duration      // for how long a call may make no progress; 0: by default
+	// CheckMachine has the plugin say which ports and sockets are taken, where no daemon
+	// uses the configuration.
+	CheckMachine bool
 }
 
 // Mapper turns a job into a record.
@@ -66,7 +69,7 @@ func NewSession(ctx context.Context, plugin Plugin, client bursarv1.SourcePlugin
 		return nil, nil, err
 	}
 	mapper, diags := mapperOf(description, spec)
-	req := &bursarv1.ConfigureRequest{Label: spec.Label, Agent: spec.Agent, Config: spec.Config, DataDir: spec.DataDir, Tls: spec.TLS}
+	req := &bursarv1.ConfigureRequest{Label: spec.Label, Agent: spec.Agent, Config: spec.Config, DataDir: spec.DataDir, Tls: spec.TLS, CheckMachine: spec.CheckMachine}
 	if mapper != nil {
 		req.Wanted, req.WantedKeys = mapper.Wanted(), mapper.WantedKeys()
 	}

@@ -21,6 +21,9 @@ type Config struct {
 	WantedKeys []string
 	TLS        TLSFiles // the agent's own certificates; empty when it has none
 	Root       Node     // the whole tree, for what the getters cannot do
+	// CheckMachine is set where the configuration is checked while no daemon uses it:
+	// CheckListen and CheckSocket look only then, since a running plugin has them itself.
+	CheckMachine bool
 
 	problems *Diagnostics
 	decoded  bool // all of the block has been read
@@ -59,6 +62,7 @@ func newConfig(r *bursarv1.ConfigureRequest) *Config {
 	c := ConfigOf(r.GetLabel(), r.GetConfig())
 	c.Agent, c.DataDir, c.Wanted, c.WantedKeys = r.GetAgent(), r.GetDataDir(), r.GetWanted(), r.GetWantedKeys()
 	c.TLS = TLSFiles{CA: r.GetTls().GetCa(), Cert: r.GetTls().GetCert(), Key: r.GetTls().GetKey()}
+	c.CheckMachine = r.GetCheckMachine()
 	return c
 }
 

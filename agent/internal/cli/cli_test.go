@@ -15,6 +15,9 @@ import (
 
 	"github.com/bursar-accounting/bursar/agent/internal/control"
 	"github.com/bursar-accounting/bursar/proto/commandline"
+	"github.com/bursar-accounting/bursar/proto/identity"
+	"github.com/bursar-accounting/bursar/proto/identity/identitytest"
+	"github.com/bursar-accounting/bursar/proto/local"
 	"github.com/bursar-accounting/bursar/proto/programtest"
 )
 
@@ -30,7 +33,9 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	binary = filepath.Join(dir, "bursar-source-example")
-	if err := programtest.Build(dir, map[string]string{"bursar-source-example": "plugins/source/example"}); err != nil {
+	if err := programtest.Build(dir, map[string]string{
+		"bursar-source-example": "plugins/source/example", "bursar-source-receiver": "plugins/source/receiver", "bursar-source-slurm-epilog": "plugins/source/slurm-epilog",
+	}); err != nil {
 		panic(err)
 	}
 	code := m.Run()
@@ -179,6 +184,49 @@ func TestCheck_TakenPortAndUnusableFolder_AreErrors(t *testing.T) {
 		}
 		if _, err := os.Stat(filepath.Join(dir, "data")); !os.IsNotExist(err) {
 			t.Error("the check made the folder:", err)
+		}
+	}
+}
+
+// A running agent's own sources have their ports, so that only an idle one is refused.
+func TestCheck_PortOrSocketOfASourceTaken_IsAnErrorUnlessTheAgentRuns(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	ca := identitytest.New(t)
+	files := ca.Files(identity.Agent, "a1")
+	tls := fmt.Sprintf("tls {\n ca = %q\n cert = %q\n key = %q\n }\n", files.CA, files.Cert, files.Key)
+	for source, want := range map[string]string{
+		"receiver\" \"x\" {\n config {\n listen = \"ADDR\"\n allow_local_users = true\n":                        "another process listens on " + l.Addr().String(),
+		"receiver\" \"x\" {\n config {\n listen = \"ADDR\"\n" + tls:                                             "another process listens on " + l.Addr().String(),
+		"receiver\" \"x\" {\n config {\n socket = \"DIR/taken.sock\"\n":                                         "another process listens on taken.sock",
+		"receiver\" \"x\" {\n config {\n socket = \"DIR/jobs/x.sock\"\n":                                        "not a folder",
+		"receiver\" \"x\" {\n config {\n socket = \"DIR/free.sock\"\n":                                          "",
+		"slurm-epilog\" \"x\" {\n config {\n sacct = \"/bin/true\"\n socket = \"DIR/taken.sock\"\n":             "another process listens on taken.sock",
+		"slurm-epilog\" \"x\" {\n config {\n sacct = \"/bin/true\"\n socket = \"\"\n listen = \"ADDR\"\n" + tls: "another process listens on " + l.Addr().String(),
+	} {
+		dir := folder(t, "agent {\n name = \"a1\"\n data_dir = \"data\"\n plugin_dirs = [\""+filepath.Dir(binary)+"\"]\n}\nsource \""+strings.ReplaceAll(source, "ADDR", l.Addr().String())+" }\n}\n")
+		taken, err := local.Listen(filepath.Join(dir, "taken.sock"), 0o600)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer taken.Close()
+		code, text := bursar(t, dir, "-dev", "-config", dir+"/agent.hcl", "-check")
+		if (code == codeError) != (want != "") || !strings.Contains(text, want) || want != "" && !strings.Contains(text, "agent.hcl line ") {
+			t.Errorf("%s: exit code %d\n%s", source, code, text)
+		}
+		if err := os.Mkdir(filepath.Join(dir, "data"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		agent, err := local.Listen(filepath.Join(dir, "data", "agent.sock"), 0o600)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer agent.Close()
+		if code, text := bursar(t, dir, "-dev", "-config", dir+"/agent.hcl", "-check"); code != 0 {
+			t.Errorf("%s, while the agent runs: exit code %d\n%s", source, code, text)
 		}
 	}
 }

@@ -13,12 +13,13 @@ import (
 
 // Check says all that is wrong with a configuration on this machine: beside what
 // [config.Load] found, its certificates, the programs that actions may run, and, by starting them, its plugins with
-// their config blocks and mappings. Beside that it returns what the record blocks change.
+// their config blocks and mappings, with ports that they would listen on unless the agent
+// runs. Beside that it returns what the record blocks change.
 func Check(ctx context.Context, cfg *config.Config, p Plugins) ([]control.RecordBlock, hcl.Diagnostics) {
 	if cfg.File.Broken {
 		return nil, nil // what else seems to be wrong may follow from that
 	}
-	p.Trial = true
+	p.Trial, p.CheckMachine = true, !isRunning(ctx, cfg)
 	diags := CheckIdentity(cfg)
 	for i := range cfg.Allow {
 		diags.Extend(cfg.Allow[i].CheckPrograms(p.Dev))
@@ -34,7 +35,7 @@ func Check(ctx context.Context, cfg *config.Config, p Plugins) ([]control.Record
 // CheckMachine says which folder cannot be used and which port is taken, unless by the
 // agent of this configuration.
 func CheckMachine(ctx context.Context, cfg *config.Config) hcl.Diagnostics {
-	if cfg.Agent.DataDir.Path == "" || preflight.IsRunning(ctx, cfg.SocketPath()) {
+	if cfg.Agent.DataDir.Path == "" || isRunning(ctx, cfg) {
 		return nil
 	}
 	diags := preflight.Folder(cfg.Agent.DataDir.Path, cfg.Agent.DataDir.Range)
@@ -45,6 +46,11 @@ func CheckMachine(ctx context.Context, cfg *config.Config) hcl.Diagnostics {
 		diags.Extend(preflight.Listen(m.Listen.String(), m.Listen.Range))
 	}
 	return diags
+}
+
+// isRunning reports whether the agent of the configuration runs.
+func isRunning(ctx context.Context, cfg *config.Config) bool {
+	return preflight.IsRunning(ctx, cfg.SocketPath())
 }
 
 // CheckIdentity says what is wrong with the certificates.

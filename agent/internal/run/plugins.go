@@ -32,6 +32,9 @@ type Plugins struct {
 	// Trial is set where a configuration is only looked at: then a source's own
 	// folder is not made.
 	Trial bool
+	// CheckMachine has sources say which ports and sockets are taken: for a trial while
+	// the agent does not run, since its sources have them themselves.
+	CheckMachine bool
 }
 
 // Path is where the source's plugin is.
@@ -69,7 +72,7 @@ func (p Plugins) Open(ctx context.Context, cfg *config.Config, s *config.Source)
 	opened, diags, err := host.NewSession(ctx, process, process.Source(), host.SessionSpec{
 		Agent: cfg.Agent.Name.Value, Version: p.Version, Type: s.Type.Value, Label: s.Label.Value, DataDir: folder,
 		Config: s.Tree, Record: s.Record, Dir: cfg.File.Dir, TLS: tlsOf(cfg),
-		Stall: s.StallTimeout.Duration,
+		Stall: s.StallTimeout.Duration, CheckMachine: p.CheckMachine,
 	})
 	if opened == nil {
 		err = process.Blame(ctx, err)

@@ -10,6 +10,7 @@ import (
 
 	"google.golang.org/grpc"
 
+	"github.com/bursar-accounting/bursar/hcl"
 	"github.com/bursar-accounting/bursar/plugins/host"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
@@ -75,6 +76,8 @@ type Session struct {
 	client  bursarv1.ActionPluginClient
 	about   *Description
 	spec    Spec
+
+	warnings hcl.Diagnostics
 }
 
 // NewSession asks a plugin what it is and configures it. The caller closes the
@@ -93,14 +96,18 @@ func NewSession(ctx context.Context, process Process, client bursarv1.ActionPlug
 	if err != nil {
 		return nil, fmt.Errorf("configure: %w", err)
 	}
-	if err := host.Diagnostics(resp.GetDiagnostics()).Err(); err != nil {
+	diags := host.Diagnostics(resp.GetDiagnostics())
+	if err := diags.Err(); err != nil {
 		return nil, err
 	}
-	return &Session{process: process, client: client, about: d, spec: spec}, nil
+	return &Session{process: process, client: client, about: d, spec: spec, warnings: diags}, nil
 }
 
 // Description implements Plugin.
 func (s *Session) Description() *Description { return s.about }
+
+// Warnings returns what the plugin says of its configuration without refusing it.
+func (s *Session) Warnings() hcl.Diagnostics { return s.warnings }
 
 // Gone implements Plugin.
 func (s *Session) Gone() bool {

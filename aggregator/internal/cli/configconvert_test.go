@@ -71,6 +71,27 @@ func TestConfigConvert_ArchivesOfAuditor_ThePluginAccepts(t *testing.T) {
 	}
 }
 
+func TestCheck_DirectoryOfAnActionThatCannotHoldFiles_IsNamed(t *testing.T) {
+	dir := t.TempDir()
+	if err := programtest.Build(dir, map[string]string{"bursar-action-archive": "plugins/action/archive", "bursar-action-energy": "plugins/action/energy"}); err != nil {
+		t.Fatal(err)
+	}
+	file := write(t, dir, "file", "")
+	for path, want := range map[string]struct {
+		text string
+		code int
+	}{dir: {}, filepath.Join(dir, "missing"): {"is not there: mount it, or make it", 0}, file: {"cannot be a directory", 1}, file + "/below": {"cannot be a directory", 1}} {
+		for _, typ := range []string{"archive", "energy"} {
+			conf := write(t, dir, "a.hcl", fmt.Sprintf("aggregator {\n  name = \"a\"\n  data_dir = %q\n  api { listen = [%q] }\n}\naccess { plain_role = \"none\" }\nplugin \"action\" %q {\n  path = %q\n}\naction %q \"x\" {\n  config {\n    directory = %q\n  }\n}\n",
+				filepath.Join(dir, "data"), porttest.Free(t), typ, filepath.Join(dir, "bursar-action-"+typ), typ, path))
+			code, _, errs := shell{}.bursar(t.Context(), "aggregator", "-dev", "-config", conf, "-check")
+			if code != want.code || !strings.Contains(errs, want.text) || strings.Contains(errs, "arning") != (want.text != "" && want.code == 0) {
+				t.Errorf("%s %s: exit code %d, %s", typ, path, code, errs)
+			}
+		}
+	}
+}
+
 func TestConfigConvert_ForeignFiles_AreNamedAndTheRestIsWritten(t *testing.T) {
 	dir := t.TempDir()
 	good := write(t, dir, "collector.yml", "record_prefix: hpc\nsacct_frequency: 60\n")

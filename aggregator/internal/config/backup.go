@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/bursar-accounting/bursar/hcl"
+	"github.com/bursar-accounting/bursar/hcl/preflight"
 )
 
 // Backup is the block backup { … }: this node makes archives of the cluster's
@@ -58,7 +59,17 @@ func (b *Backup) check() hcl.Diagnostics {
 	case !info.IsDir():
 		err = fmt.Errorf("%s is not a directory", b.Path.Path)
 	default:
-		return nil
+		var diags hcl.Diagnostics
+		for _, d := range preflight.Folder(b.Path.Path, b.Path.Range) {
+			diags.Add(hcl.Warnf(b.Path.Range, "no backups can be made", "%s", d.Detail))
+		}
+		return diags
 	}
 	return hcl.Diagnostics{hcl.Warnf(b.Path.Range, "no backups can be made", "%v", err)}
+}
+
+// isThere reports whether the directory exists.
+func (b *Backup) isThere() bool {
+	info, err := os.Stat(b.Path.Path)
+	return err == nil && info.IsDir()
 }

@@ -2,6 +2,7 @@ package config_test
 
 import (
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -135,6 +136,25 @@ func TestADirectoryForBackupsThatIsMissingIsAWarningWithTheCommandThatMakesIt(t 
 	diags.Extend(c.Check())
 	if diags.HasErrors() || !strings.Contains(diags.Error(), "a.hcl:4:18: warning: no backups can be made") || !strings.Contains(diags.Error(), "install -d -o bursar -g bursar -m 0750 "+filepath.Dir(name)+"/missing") {
 		t.Error(diags.Error())
+	}
+}
+
+func TestCheckMachine_DirectoryForBackupsThatCannotBeMade_IsAnError(t *testing.T) {
+	for path, wrong := range map[string]bool{"a.hcl": true, "a.hcl/b": true, "missing": false, ".": false} {
+		dir := t.TempDir()
+		name := filepath.Join(dir, "a.hcl")
+		text := fmt.Sprintf("aggregator {\n name = \"a\"\n data_dir = \"data\"\n api { listen = [\"127.0.0.1:0\"] }\n backup { path = %q }\n}", path)
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		c, _, diags := config.Load(name)
+		diags.Extend(c.Check())
+		if diags.HasErrors() {
+			t.Fatalf("%s keeps the node from serving: %v", path, diags)
+		}
+		if found := c.CheckMachine(t.Context(), dir); found.HasErrors() != wrong || wrong && !strings.Contains(found.Error(), "a.hcl:5:18: ") {
+			t.Errorf("%s: %v", path, found)
+		}
 	}
 }
 

@@ -138,14 +138,18 @@ func (c *Config) Check() hcl.Diagnostics {
 	return diags
 }
 
-// CheckMachine says which folder cannot be used and which port is taken, unless by the
-// daemon of this configuration. Runtime is as in [Aggregator.SocketPath].
+// CheckMachine says which folder, also that of backups, cannot be used and which port is
+// taken, unless by the daemon of this configuration. Runtime is as in [Aggregator.SocketPath].
 func (c *Config) CheckMachine(ctx context.Context, runtime string) hcl.Diagnostics {
 	a := &c.Aggregator
-	if preflight.IsRunning(ctx, a.SocketPath(runtime)) {
-		return nil
+	var diags hcl.Diagnostics
+	if a.Backup != nil && !a.Backup.isThere() { // Check looks into one that is
+		diags.Extend(preflight.Folder(a.Backup.Path.Path, a.Backup.Path.Range))
 	}
-	diags := preflight.Folder(a.DataDir.Path, a.DataDir.Range)
+	if preflight.IsRunning(ctx, a.SocketPath(runtime)) {
+		return diags
+	}
+	diags.Extend(preflight.Folder(a.DataDir.Path, a.DataDir.Range))
 	if a.API.Socket.Path != "" {
 		diags.Extend(preflight.Folder(filepath.Dir(a.API.Socket.Path), a.API.Socket.Range))
 	}

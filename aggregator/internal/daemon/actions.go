@@ -271,14 +271,15 @@ func CheckActions(ctx context.Context, c *config.Config, dev bool) hcl.Diagnosti
 	var diags hcl.Diagnostics
 	own := actionsOf(c)
 	own.Dev = dev
-	errs := make([]error, len(own.Local))
+	errs, warnings := make([]error, len(own.Local)), make([]hcl.Diagnostics, len(own.Local))
 	var checks sync.WaitGroup
 	for i := range own.Local {
-		checks.Go(func() { errs[i] = checkAction(ctx, &own, &own.Local[i]) })
+		checks.Go(func() { warnings[i], errs[i] = checkAction(ctx, &own, &own.Local[i]) })
 	}
 	checks.Wait()
 	for i, err := range errs {
 		a := &own.Local[i]
+		diags.Extend(warnings[i])
 		if problems, ok := errors.AsType[hcl.Diagnostics](err); ok {
 			diags.Extend(problems)
 		} else if err != nil {
@@ -291,20 +292,24 @@ func CheckActions(ctx context.Context, c *config.Config, dev bool) hcl.Diagnosti
 // checkTime is how long a plugin may take to take its configuration.
 const checkTime = 30 * time.Second
 
-func checkAction(ctx context.Context, own *Actions, a *config.LocalAction) error {
+func checkAction(ctx context.Context, own *Actions, a *config.LocalAction) (warnings hcl.Diagnostics, err error) {
 	ctx, cancel := context.WithTimeout(ctx, checkTime)
 	defer cancel()
 	if err := ctx.Err(); err != nil {
-		return err
+		return nil, err
 	}
 	process, err := launch(ctx, own, a.Name.Type, host.Spec{})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer process.Close()
 	about, err := process.DescribeAction(ctx)
-	if err == nil {
-		_, err = action.NewSession(ctx, process, process.Action(), about, action.Spec{Label: a.Name.Label, Config: a.Config})
+	if err != nil {
+		return nil, process.Blame(ctx, err)
 	}
-	return process.Blame(ctx, err)
+	session, err := action.NewSession(ctx, process, process.Action(), about, action.Spec{Label: a.Name.Label, Config: a.Config})
+	if err != nil {
+		return nil, process.Blame(ctx, err)
+	}
+	return session.Warnings(), nil
 }

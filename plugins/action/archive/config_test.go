@@ -26,7 +26,7 @@ func bucket(endpoint string) sdk.Node {
 }
 
 func TestConfigure_WhatIsWrong_IsSaid(t *testing.T) {
-	dir := text("directory", "/srv/archive")
+	dir := text("directory", t.TempDir())
 	for want, nodes := range map[string][]sdk.Node{
 		"set directory or a bucket block": nil,
 		"and not both":                    {dir, bucket("https://s3.example.org")},

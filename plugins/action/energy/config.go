@@ -60,6 +60,7 @@ func read(cfg *sdk.Config) (config, error) {
 		}
 		c.to = append(c.to, a)
 	}
+	filestore.CheckDirectory(cfg.Body, c.Directory)
 	switch {
 	case c.Mail == nil && c.Directory == "":
 		cfg.Errorf("directory", "missing: set directory, or mail and to, or all")

@@ -54,7 +54,7 @@ func TestConfigure_Example_IsTaken(t *testing.T) {
 		t.Fatalf("%d config blocks", len(found))
 	}
 	for _, m := range found {
-		if _, err := configureAll(t, strings.ReplaceAll(m[1], "/etc/bursar/mail.password", password)); err != nil {
+		if _, err := configureAll(t, strings.NewReplacer("/etc/bursar/mail.password", password, "/srv/www/reports", t.TempDir()).Replace(m[1])); err != nil {
 			t.Error(err)
 		}
 	}

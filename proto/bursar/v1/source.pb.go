@@ -484,7 +484,10 @@ type ConfigureRequest struct {
 	Tls     *TLSFiles `protobuf:"bytes,6,opt,name=tls,proto3" json:"tls,omitempty"`                        // the agent's own; absent when it has none
 	// The keys of columns of type map that the mapping names, as column.key; column.* when
 	// it uses the column as a whole.
-	WantedKeys    []string `protobuf:"bytes,7,rep,name=wanted_keys,json=wantedKeys,proto3" json:"wanted_keys,omitempty"`
+	WantedKeys []string `protobuf:"bytes,7,rep,name=wanted_keys,json=wantedKeys,proto3" json:"wanted_keys,omitempty"`
+	// The configuration is checked while no daemon uses it: the plugin also says which
+	// ports and sockets that it would listen on are taken.
+	CheckMachine  bool `protobuf:"varint,8,opt,name=check_machine,json=checkMachine,proto3" json:"check_machine,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -566,6 +569,13 @@ func (x *ConfigureRequest) GetWantedKeys() []string {
 		return x.WantedKeys
 	}
 	return nil
+}
+
+func (x *ConfigureRequest) GetCheckMachine() bool {
+	if x != nil {
+		return x.CheckMachine
+	}
+	return false
 }
 
 // TLSFiles are where certificates are, in PEM. They are replaced while in use.
@@ -1453,7 +1463,7 @@ const file_bursar_v1_source_proto_rawDesc = "" +
 	"\tAttribute\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12#\n" +
 	"\x04type\x18\x02 \x01(\x0e2\x0f.bursar.v1.TypeR\x04type\x12\x10\n" +
-	"\x03doc\x18\x03 \x01(\tR\x03doc\"\xe2\x01\n" +
+	"\x03doc\x18\x03 \x01(\tR\x03doc\"\x87\x02\n" +
 	"\x10ConfigureRequest\x12\x14\n" +
 	"\x05label\x18\x01 \x01(\tR\x05label\x12\x14\n" +
 	"\x05agent\x18\x02 \x01(\tR\x05agent\x12'\n" +
@@ -1462,7 +1472,8 @@ const file_bursar_v1_source_proto_rawDesc = "" +
 	"\bdata_dir\x18\x05 \x01(\tR\adataDir\x12%\n" +
 	"\x03tls\x18\x06 \x01(\v2\x13.bursar.v1.TLSFilesR\x03tls\x12\x1f\n" +
 	"\vwanted_keys\x18\a \x03(\tR\n" +
-	"wantedKeys\"@\n" +
+	"wantedKeys\x12#\n" +
+	"\rcheck_machine\x18\b \x01(\bR\fcheckMachine\"@\n" +
 	"\bTLSFiles\x12\x0e\n" +
 	"\x02ca\x18\x01 \x01(\tR\x02ca\x12\x12\n" +
 	"\x04cert\x18\x02 \x01(\tR\x04cert\x12\x10\n" +

@@ -60,13 +60,16 @@ func read(cfg *sdk.Config) (settings, error) {
 	s.readUsers(cfg)
 	host, port, err := net.SplitHostPort(s.Listen)
 	switch {
-	case s.Listen == "" && s.TLS == nil && !cfg.Has("listen"): // the socket
+	case s.Listen == "" && s.TLS == nil && !cfg.Has("listen"):
+		cfg.CheckSocket("socket", s.socket)
 	case err != nil || port == "":
 		cfg.Errorf("listen", "%q is not an address; write one such as \"127.0.0.1:8000\"", s.Listen)
 	case s.TLS == nil && !loopback(host):
 		cfg.Errorf("listen", "%q is not on loopback: without certificates, anybody who can reach it could write records; add a tls block", s.Listen)
 	case s.TLS == nil && !s.AllowLocalUsers:
 		cfg.Errorf("listen", "every user of this machine could push records to %s: add a tls block, use the socket by leaving listen out, or accept it with allow_local_users = true", s.Listen)
+	default:
+		cfg.CheckListen("listen", s.Listen)
 	}
 	if s.TLS == nil && cfg.Has("writers") {
 		cfg.Errorf("writers", "names in certificates mean nothing without a tls block")

@@ -52,7 +52,10 @@ func readConfig(cfg *sdk.Config, own int) config {
 	c.dir = cmp.Or(string(c.StateDir), cfg.DataDir)
 	c.readUsers(cfg, own)
 	c.readListen(cfg)
-	if c.Socket == "" && c.Listen == "" {
+	switch {
+	case c.Socket != "":
+		cfg.CheckSocket("socket", string(c.Socket))
+	case c.Listen == "":
 		cfg.Errorf("socket", "it is empty and there is no listen: no epilog could reach the source")
 	}
 	return c
@@ -85,6 +88,8 @@ func (c *config) readListen(cfg *sdk.Config) {
 	}
 	if _, port, err := net.SplitHostPort(c.Listen); err != nil || port == "" {
 		cfg.Errorf("listen", "%q is not an address; want host:port, for example \"0.0.0.0:7071\"", c.Listen)
+	} else {
+		cfg.CheckListen("listen", c.Listen)
 	}
 	for i, name := range c.ListenClients {
 		if strings.TrimSpace(name) == "" {
