@@ -184,7 +184,7 @@ func (d *healthMonitor) local() health.Local {
 		l.Paused = err.Error()
 	}
 	for _, p := range a.manager.Status() {
-		h := health.Agent{Name: p.Name, Address: p.Address, Connected: p.Connected, Contact: p.LastContact, Behind: p.Behind, Remedy: p.Remedy, CertFrom: p.CertFrom, CertEnds: p.CertEnds, Unrenewed: p.Unrenewed}
+		h := health.Agent{Name: p.Name, Address: p.Address, Connected: p.Connected, Contact: p.LastContact, Behind: p.Behind, Remedy: p.Remedy, Unasked: !p.Asked, CertFrom: p.CertFrom, CertEnds: p.CertEnds, Unrenewed: p.Unrenewed}
 		if p.Err != nil {
 			h.Error = p.Err.Error()
 		}

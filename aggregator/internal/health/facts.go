@@ -147,6 +147,9 @@ type Agent struct {
 	Behind    uint64    `json:"behind"`           // frames that wait on it
 	// Failing are its sources that do not collect, by type/label, with why.
 	Failing map[string]string `json:"failing,omitempty"`
+	// Unasked says that it has not told Failing and Findings since this node leads: they are
+	// unknown.
+	Unasked bool `json:"unasked,omitempty"`
 	// Findings are about the records of its sources.
 	Findings []RecordFinding `json:"findings,omitempty"`
 	// CertFrom, CertEnds and Unrenewed are those of [Local], of the agent's certificate.

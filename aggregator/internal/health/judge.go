@@ -311,6 +311,9 @@ func (j *judge) agents() {
 		if a.Error != "" {
 			f.What += ": " + a.Error
 		}
+		if a.Unasked {
+			f.What += "; findings about its records are not known since this node leads"
+		}
 		j.add(f)
 	}
 }

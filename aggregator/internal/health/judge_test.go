@@ -88,6 +88,9 @@ func TestEachFactGivesItsFinding(t *testing.T) {
 		{"an agent never reached", func(f *Facts) {
 			f.Agents[0].Connected, f.Agents[0].Error, f.Agents[0].Contact = false, "no route", time.Time{}
 		}, "warning agent-silent head1", "never reached: no route", "head1", time.Time{}},
+		{"an agent that is away since a restart", func(f *Facts) {
+			f.Agents[0].Connected, f.Agents[0].Error, f.Agents[0].Unasked, f.Agents[0].Contact = false, "no route", true, time.Time{}
+		}, "warning agent-silent head1", "no route; findings about its records are not known since this node leads", "head1", time.Time{}},
 		{"an agent with a damaged buffer", func(f *Facts) {
 			f.Agents[0].Connected, f.Agents[0].Error, f.Agents[0].Remedy = false, "corrupt chunk", "mv b b.damaged   # on head1"
 		}, "critical agent-damaged head1", "cannot hand over what it holds: corrupt chunk", "mv b b.damaged   # on head1", time.Time{}},

@@ -50,6 +50,7 @@ type Status struct {
 	Behind      uint64       // frames that wait on the agent, as of LastContact
 	Cursor      uint64       // the last frame that is committed
 	Pulled      store.Counts // since this node leads
+	Asked       bool         // the agent has said how its sources are since this node leads
 	Reported    []Reported   // all of its sources, as the agent said last
 	Failing     []Failing    // sources that do not collect, as the agent said last
 	Found       []Found      // about records, as the agent said last

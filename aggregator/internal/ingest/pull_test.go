@@ -397,6 +397,9 @@ func TestASourceThatFailsIsKnownThoughItsAgentAnswers(t *testing.T) {
 		{Type: "nomad", Label: "n", State: "silent", Error: "nothing sent"}, {Type: "slurm", Label: "new", State: "configuring"},
 	}
 	loop, stop := run(t, a, l)
+	if loop.Status().Asked {
+		t.Error("an agent that was not asked yet has answered")
+	}
 	for loop.Status().Failing == nil {
 		time.Sleep(time.Millisecond)
 	}

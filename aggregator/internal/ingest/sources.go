@@ -64,5 +64,5 @@ func (l *Loop) askOnce(ctx context.Context) {
 			failing = append(failing, Failing{Source: name, Error: s.GetError()})
 		}
 	}
-	l.changeStatus(func(s *Status) { s.Reported, s.Failing, s.Found = reported, failing, found })
+	l.changeStatus(func(s *Status) { s.Asked, s.Reported, s.Failing, s.Found = true, reported, failing, found })
 }
