@@ -54,6 +54,10 @@ func (a *app) collectOnce(ctx context.Context, source string) error {
 	bar := newBar(a.Err, terminal(a.Err), time.Now)
 	last := map[string]control.Counts{}
 	err = run.Once(ctx, cfg, sources, plugins, log, func(name string, s control.Source) {
+		if s.State == run.Configuring {
+			bar.show(name+", "+s.State, nil, s.Counts)
+			return
+		}
 		last[name] = s.Counts
 		bar.show(name, s.Progress, s.Counts)
 	})

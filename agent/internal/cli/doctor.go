@@ -140,24 +140,19 @@ func (f *findings) certificates(cfg *config.Config, now time.Time) {
 	}
 }
 
-// plugins starts every plugin: it finds its binary, checks who may write to it,
-// and has the plugin check its own configuration, with the scheduler's commands.
+// plugins starts every plugin, side by side: it finds its binary, checks who may write to
+// it, and has the plugin check its own configuration, with the scheduler's commands.
 func (f *findings) plugins(ctx context.Context, cfg *config.Config, p run.Plugins) {
-	p.Trial = true
-	for _, s := range cfg.Sound() {
-		session, diags, err := p.Open(ctx, cfg, s)
-		switch {
-		case err != nil:
-			f.add("source", bad, "%s: %v", s.Name(), err)
-		case diags.HasErrors():
-			f.add("source", bad, "%s: %s", s.Name(), diags.Error())
-		case len(diags) > 0:
-			f.add("source", doubtful, "%s: %s", s.Name(), diags.Error())
+	for _, l := range p.Look(ctx, cfg, cfg.Sound()) {
+		switch name := l.Source.Name(); {
+		case l.Err != nil:
+			f.add("source", bad, "%s: %v", name, l.Err)
+		case l.Diagnostics.HasErrors():
+			f.add("source", bad, "%s: %s", name, l.Diagnostics.Error())
+		case len(l.Diagnostics) > 0:
+			f.add("source", doubtful, "%s: %s", name, l.Diagnostics.Error())
 		default:
-			f.add("source", good, "%s: plugin version %s", s.Name(), session.Description.GetVersion())
-		}
-		if session != nil {
-			_ = session.Close() // it was only a look
+			f.add("source", good, "%s: plugin version %s", name, l.Version)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package run_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -14,6 +15,7 @@ import (
 	"github.com/bursar-accounting/bursar/agent/internal/control"
 	"github.com/bursar-accounting/bursar/agent/internal/run"
 	"github.com/bursar-accounting/bursar/hcl"
+	"github.com/bursar-accounting/bursar/proto/programtest"
 )
 
 // hangs are the calls of a plugin's start that can hang.
@@ -187,5 +189,74 @@ func TestSourcesThatSendNothing_AreNamed(t *testing.T) {
 				t.Errorf("%+v", x)
 			}
 		})
+	}
+}
+
+// The deadline is longer than the test, so that it ends only where no source waits for
+// another.
+func TestOnce_HangingSources_HoldNothingUp(t *testing.T) {
+	s := newSite(t)
+	s.deadline = time.Hour
+	s.write("a", "1 alice 100 200\n")
+	var list []string
+	for _, how := range hangs() {
+		list = append(list, misbehaving(how, "1", ""), misbehaving(how, "2", ""))
+	}
+	s.hold()
+	s.configure("", s.hostile(hangs()...)+s.sources(append(list, source("a", ""))...))
+	cfg := s.load()
+	waiting := map[string]bool{}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	err := run.Once(ctx, cfg, cfg.Running(), s.plugins(), slog.New(slog.DiscardHandler), func(name string, x control.Source) {
+		switch {
+		case x.State == run.Configuring:
+			waiting[name] = true
+		case name == "example/a" && x.Counts.Records == 1:
+			cancel()
+		}
+	})
+	for _, how := range hangs() {
+		if !waiting[how+"/1"] || !waiting[how+"/2"] {
+			t.Errorf("%s is not named as configuring: %v", how, waiting)
+		}
+	}
+	if !errors.Is(err, context.Canceled) || strings.Contains(err.Error(), "example/a") {
+		t.Error(err)
+	}
+}
+
+func TestLook_HangingSources_HoldNothingUp(t *testing.T) {
+	s := newSite(t)
+	s.deadline = time.Hour
+	s.hold()
+	if err := programtest.WriteProgram(s.path("plugins/bursar-source-last"), "#!/bin/sh\n: > "+s.path("here")+"\necho no plugin >&2\nexit 3\n"); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	go func() {
+		defer cancel()
+		for ctx.Err() == nil {
+			if _, err := os.Stat(s.path("here")); err == nil {
+				return
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+	}()
+	var list []string
+	for _, how := range hangs() {
+		list = append(list, misbehaving(how, "1", ""), misbehaving(how, "2", ""))
+	}
+	s.configure("", s.hostile(hangs()...)+s.sources(append(list, misbehaving("last", "x", ""))...))
+	cfg := s.load()
+	looked := s.plugins().Look(ctx, cfg, cfg.Running())
+	for i, l := range looked {
+		if l.Source != cfg.Running()[i] || l.Err == nil || l.Version != "" {
+			t.Errorf("%s: %+v", l.Source.Name(), l)
+		}
+	}
+	if len(looked) != len(list)+1 {
+		t.Errorf("%d answers", len(looked))
 	}
 }

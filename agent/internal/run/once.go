@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/bursar-accounting/bursar/agent/internal/buffer"
@@ -19,19 +20,32 @@ import (
 var ErrPush = errors.New("the source gives jobs as they come and cannot be collected once")
 
 // Once collects each of the sources once into the buffer, without a daemon, which
-// would hold the buffer. Show is called several times a second. A source that
-// fails does not keep the others from being collected.
+// would hold the buffer. The sources go side by side, each with its own deadline for its
+// plugin's start, so that one that hangs or fails does not keep the others from being
+// collected. Show is called several times a second, by one goroutine at a time, for each
+// source; while its plugin has not answered, its state is configuring.
 func Once(ctx context.Context, cfg *config.Config, sources []*config.Source, p Plugins, log *slog.Logger, show func(name string, s control.Source)) error {
 	b, err := buffer.Open(cfg.BufferPath(), cfg.BufferOptions())
 	if err != nil {
 		return err
 	}
-	var errs []error
-	for _, s := range sources {
-		if err := once(ctx, cfg, s, b, p, log, show); err != nil {
-			errs = append(errs, fmt.Errorf("source %s: %w", s.Name(), err))
-		}
+	var mu sync.Mutex
+	showOne := func(s *config.Source, status control.Source) {
+		mu.Lock()
+		defer mu.Unlock()
+		show(s.Name(), status)
 	}
+	errs := make([]error, len(sources))
+	var all sync.WaitGroup
+	for i, o := range p.openAll(ctx, cfg, sources) {
+		all.Go(func() {
+			defer o.close()
+			if err := once(ctx, o, b, log, func(status control.Source) { showOne(o.source, status) }); err != nil {
+				errs[i] = fmt.Errorf("source %s: %w", o.source.Name(), err)
+			}
+		})
+	}
+	all.Wait()
 	return errors.Join(append(errs, b.Close())...)
 }
 
@@ -41,12 +55,18 @@ type fixed struct{ session *host.Session }
 // Plugin implements host.Sessions.
 func (f fixed) Plugin(context.Context) (*host.Session, error) { return f.session, nil }
 
-func once(ctx context.Context, cfg *config.Config, s *config.Source, b *buffer.Buffer, p Plugins, log *slog.Logger, show func(string, control.Source)) error {
-	session, diags, err := p.Open(ctx, cfg, s)
-	if err := errors.Join(err, diags.Err()); err != nil {
+func once(ctx context.Context, o *opening, b *buffer.Buffer, log *slog.Logger, show func(control.Source)) error {
+	s := o.source
+	opened := make(chan error, 1)
+	go func() {
+		_, err := o.take(ctx)
+		opened <- err
+	}()
+	waiting := control.Source{Type: s.Type.Value, Label: s.Label.Value, State: Configuring}
+	if err := watch(opened, func() { show(waiting) }); err != nil {
 		return err
 	}
-	defer func() { _ = session.Close() }()
+	session := o.session
 	if session.Description.GetPush() {
 		return ErrPush
 	}
@@ -56,7 +76,7 @@ func once(ctx context.Context, cfg *config.Config, s *config.Source, b *buffer.B
 	}
 	done := make(chan error, 1)
 	go func() { done <- loop.Once(ctx) }()
-	return watch(done, func() { show(s.Name(), statusOf(s, loop.Status())) })
+	return watch(done, func() { show(statusOf(s, loop.Status())) })
 }
 
 // watch calls show until done gives the result.

@@ -126,6 +126,31 @@ func await(ctx context.Context, openings []*opening, patience time.Duration) (an
 	return answered
 }
 
+// Looked is what became of the plugin of a source that was started to look at it.
+type Looked struct {
+	Source      *config.Source
+	Version     string // of the plugin; "" when it cannot be used
+	Diagnostics hcl.Diagnostics
+	Err         error // why the plugin cannot be used, such as a [host.Stall]
+}
+
+// Look starts the plugins of the sources side by side, each with its own deadline, and
+// ends them again. The answers are in the order of the sources.
+func (p Plugins) Look(ctx context.Context, cfg *config.Config, sources []*config.Source) []Looked {
+	p.Trial = true
+	openings := p.openAll(ctx, cfg, sources)
+	defer closeOpenings(openings)
+	out := make([]Looked, len(openings))
+	for i, o := range openings {
+		<-o.done
+		out[i] = Looked{Source: o.source, Diagnostics: o.diags, Err: o.err}
+		if o.session != nil {
+			out[i].Version = o.session.Description.GetVersion()
+		}
+	}
+	return out
+}
+
 // diagnostics are what plugins that have answered say about the configuration.
 func diagnostics(answered []*opening) hcl.Diagnostics {
 	var diags hcl.Diagnostics

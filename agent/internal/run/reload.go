@@ -138,7 +138,7 @@ func (a *Agent) differs(now *source, next *config.Config, s *config.Source) bool
 // configuring returns the names of the sources whose plugins are still being configured.
 func (a *Agent) configuring() (names []string) {
 	for _, s := range a.running() {
-		if cfg, status := s.report(); status.State == configuring {
+		if cfg, status := s.report(); status.State == Configuring {
 			names = append(names, cfg.Name())
 		}
 	}

@@ -167,8 +167,8 @@ func (s *source) failures() (hung, ended int) {
 	return plugin.Hangs, plugin.Failures - plugin.Hangs
 }
 
-// configuring is the state of a source whose plugin has not answered its first start yet.
-const configuring = "configuring"
+// Configuring is the state of a source whose plugin has not answered its first start yet.
+const Configuring = "configuring"
 
 // report is a loop's status, and the plugin's where that does not run.
 func (s *source) report() (*config.Source, collect.Status) {
@@ -179,7 +179,7 @@ func (s *source) report() (*config.Source, collect.Status) {
 	case plugin.Err != nil:
 		status.State, status.Err = "failed", plugin.Err
 	case s.seat.opens():
-		status.State = configuring
+		status.State = Configuring
 	}
 	return cfg, status
 }
