@@ -324,7 +324,7 @@ func (c *checker) totals() error {
 	if c.hash != m.Hash {
 		c.differ("the state hash is %v and should be %v", m.Hash, c.hash)
 	}
-	if c.sums.Floor = m.Floor; c.sums != m.sums {
+	if c.sums.Floor, c.sums.FeedFloor = m.Floor, m.FeedFloor; c.sums != m.sums {
 		c.differ("the sums of the index and the lists are %+v and should be %+v", m.sums, c.sums)
 	}
 	counted, jobs, err := countOdd(c.view.snap)

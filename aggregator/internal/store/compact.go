@@ -115,6 +115,8 @@ func (t *tx) emptyBlock(z *zone) ([]columns.Row, error) {
 		}
 		if !mask.Has(i) {
 			live = append(live, row)
+		} else if err := t.raiseFeedFloor(row.Record.ID); err != nil {
+			return nil, err
 		}
 		if err := t.dropPostings(z.First, &row); err != nil {
 			return nil, err

@@ -61,7 +61,7 @@ func (t *tx) setDict(e *columns.Entry) error {
 // dropped notes that a command dropped something.
 func (t *tx) dropped(n int) {
 	if n > 0 {
-		t.m.Floor = max(t.m.Floor, 1) // it is remembered
+		t.m.Floor, t.m.FeedFloor = max(t.m.Floor, 1), max(t.m.FeedFloor, 1) // it is remembered
 		t.m.drops++
 	}
 }
@@ -85,6 +85,9 @@ func (t *tx) dropWaiting(upTo uint64) (n int, err error) {
 		}
 		n++
 		t.m.Floor = max(t.m.Floor, w.row.Seq)
+		if err := t.raiseFeedFloor(w.row.Record.ID); err != nil {
+			return n, err
+		}
 		if err := t.b.Delete(seqKey(tableWaiting, w.row.Seq), nil); err != nil {
 			return n, err
 		}

@@ -19,6 +19,9 @@ type sums struct {
 	// Floor is the greatest number of a row that went with the compaction of its
 	// block. It is no sum, and the same on all nodes as the rest is.
 	Floor uint64
+	// FeedFloor is the greatest number that an id of a dropped row had when the row was
+	// dropped: no change behind it superseded a dropped row. No sum, either.
+	FeedFloor uint64
 }
 
 // sumsKey holds the sums; a block has its own under its number.
@@ -35,7 +38,7 @@ type summed struct {
 
 func (s *summed) fields(f fields) {
 	f.uint(&s.index)
-	f.reserved()
+	f.uint(&s.FeedFloor) // 0 of earlier releases
 	f.fixed(&s.Seqs)
 	f.hash(&s.Marks)
 	f.uint(&s.Floor)
@@ -88,6 +91,9 @@ func (l *loaded) loadSums(r pebble.Reader) error {
 			return err
 		}
 		l.memory.sums, ok = s.sums, s.index == l.memory.Index
+		if s.Floor > 0 && s.FeedFloor == 0 { // an earlier release dropped something
+			l.memory.FeedFloor = l.memory.Next - 1
+		}
 	}
 	l.unsummed = !ok
 	return nil
@@ -209,9 +215,9 @@ func (l *loaded) compare(pebble.Reader) error {
 	m, f := l.memory, &l.found
 	if l.unsummed {
 		m.sums = f.sums
-		m.Floor = m.Next - 1 // it is not known what went
+		m.Floor, m.FeedFloor = m.Next-1, m.Next-1 // it is not known what went
 	}
-	f.Floor = m.Floor
+	f.Floor, f.FeedFloor = m.Floor, m.FeedFloor
 	if m.Floor > 0 {
 		m.drops = 1
 	}
