@@ -139,8 +139,15 @@ func PricesAddress(q *PricesQuery, format string) string {
 
 // ChangesQuery is the query of GET /v1/changes.
 type ChangesQuery struct {
-	// The `last` of the former answer; 0 is the beginning.
+	// The `last` of the former answer; 0 is the beginning. Not with ledger.
 	After uint64 `query:"after"`
+	// Closed records with what each change supersedes.
+	Ledger *bool `query:"ledger"`
+	// The `next` of the former answer; goes on with the ledger.
+	Cursor string `query:"cursor"`
+	// Only with ledger: the change up to which the next state goes, such as `last` of
+	// `/v1/changes/digest`.
+	Until uint64 `query:"until"`
 	Limit int    `query:"limit"`
 	Reading
 }
@@ -154,6 +161,23 @@ func (a API) Changes(ctx context.Context, q *ChangesQuery) (out Changes, err err
 // ChangesAddress is a link to GET /v1/changes. The format "" is JSON.
 func ChangesAddress(q *ChangesQuery, format string) string {
 	return address("/v1/changes", values(q), format)
+}
+
+// ChangesAs is GET /v1/changes: What changed behind a position of the feed, written to w:
+// application/x-ndjson.
+func (f Files) ChangesAs(ctx context.Context, q *ChangesQuery, accept string, w io.Writer) error {
+	return f.Carrier.Download(ctx, "/v1/changes", values(q), accept, w)
+}
+
+// ChangesDigest is GET /v1/changes/digest: Sums by which a copy of the records checks itself.
+func (a API) ChangesDigest(ctx context.Context, q *Reading) (out ChangesDigest, err error) {
+	err = a.Caller.Call(ctx, "GET", "/v1/changes/digest", values(q), nil, &out)
+	return out, err
+}
+
+// ChangesDigestAddress is a link to GET /v1/changes/digest. The format "" is JSON.
+func ChangesDigestAddress(q *Reading, format string) string {
+	return address("/v1/changes/digest", values(q), format)
 }
 
 // UsageQuery is the query of GET /v1/usage.

@@ -1225,9 +1225,17 @@ type Prices struct {
 
 // Changes is a part of an answer.
 type Changes struct {
+	// The id of the cluster.
+	Cluster string `json:"cluster"`
+	// Another one after the cluster was rebuilt, or restored from a snapshot.
+	Epoch   string   `json:"epoch"`
 	Changes []Change `json:"changes"`
 	// The position to ask from next.
 	Last uint64 `json:"last"`
+	// Of the ledger: the state is not reached yet.
+	More bool `json:"more,omitempty"`
+	// Of the ledger: the cursor to ask with next.
+	Next string `json:"next,omitempty"`
 }
 
 // Change is a part of an answer.
@@ -1236,6 +1244,28 @@ type Change struct {
 	RecordID string `json:"record_id"`
 	// Null when the id shows nothing any more.
 	Record *FullRecord `json:"record"`
+	// Of the ledger, the closed record that the change takes the place of; null when there was none.
+	Supersedes *FullRecord `json:"supersedes,omitempty"`
+}
+
+// ChangesDigest is a part of an answer.
+type ChangesDigest struct {
+	Cluster string `json:"cluster"`
+	Epoch   string `json:"epoch"`
+	// The last change that is in the sums.
+	Last    uint64   `json:"last"`
+	Digests []Digest `json:"digests"`
+}
+
+// Digest is a part of an answer.
+type Digest struct {
+	// Null for records without one.
+	Site Text `json:"site"`
+	// Such as 2026-03; null for the records that go on, which are not in the ledger.
+	Month   Text   `json:"month"`
+	Records uint64 `json:"records"`
+	// Null for the records that go on.
+	CoreSeconds Text `json:"core_seconds"`
 }
 
 // Distributions is a part of an answer.

@@ -26,7 +26,11 @@ func FuzzParsePage(f *testing.F) {
 		if err == nil && p.query.Resume != nil {
 			sameCursor(t, *p.query.Resume)
 		}
-		_, _ = parseChanges(query)
+		if a, err := parseChanges(r); err == nil && a.cursor != nil {
+			if again, err := decodeLedgerCursor(a.cursor.encode()); err != nil || *again != *a.cursor {
+				t.Errorf("%+v comes back as %+v, %v", a.cursor, again, err)
+			}
+		}
 		_, _ = parsePosition(query)
 		_, _ = decodeCursor(query)
 	})

@@ -91,6 +91,7 @@ func (s *Server) v1Routes() []route {
 		{http.MethodGet, "/v1/budgets", s.viewing(s.v1Budgets)},
 		{http.MethodGet, "/v1/prices", s.viewing(s.v1Prices)},
 		{http.MethodGet, "/v1/changes", s.viewing(s.v1Changes)},
+		{http.MethodGet, "/v1/changes/digest", s.viewing(s.v1ChangesDigest)},
 		{http.MethodGet, "/v1/agents", s.tabled("agents", s.viewing(s.v1Agents))},
 		{http.MethodGet, "/v1/counters", s.tabled("counters", s.viewing(s.v1Counters))},
 		{http.MethodGet, "/v1/quarantine", s.tabled("quarantine", s.viewing(s.v1Quarantine))},
@@ -169,6 +170,8 @@ func (s *Server) refused(w http.ResponseWriter, r *http.Request, err error) {
 		fail(w, http.StatusForbidden, err.Error())
 	case errors.Is(err, store.ErrDetails):
 		failAs(w, problem{Type: v1.TypeArchive, Status: http.StatusServiceUnavailable, Detail: err.Error()})
+	case errors.Is(err, store.ErrCompacted):
+		fail(w, http.StatusGone, "the ledger cannot be continued: "+err.Error()+"; "+beginAnew)
 	case errors.Is(err, store.ErrArchived):
 		fail(w, http.StatusUnprocessableEntity, err.Error())
 	case errors.Is(err, store.ErrQuery):

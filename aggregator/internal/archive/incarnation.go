@@ -61,6 +61,18 @@ func ReadIncarnation(from documents) (Incarnation, error) {
 	return decodeIncarnation(raw)
 }
 
+// Epoch names the history of a cluster that a view is the present of: it is another one in
+// a cluster that was founded anew, and after each restore. Numbers of changes of one epoch say
+// nothing in another.
+func Epoch(v *store.View) (string, error) {
+	life, err := ReadIncarnation(v)
+	if err != nil || life.ID != "" {
+		return life.ID, err
+	}
+	id, _ := v.Cluster()
+	return id, nil
+}
+
 func decodeIncarnation(raw []byte) (i Incarnation, err error) {
 	if err := json.Unmarshal(raw, &i); err != nil {
 		return Incarnation{}, fmt.Errorf("incarnation of the cluster: %w", err)

@@ -1,0 +1,83 @@
+package access
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"math"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
+	"github.com/bursar-accounting/bursar/aggregator/internal/store"
+	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
+)
+
+// Ledger calls yield with the changes of a part of the ledger as [store.View.Ledger] does,
+// for the rows that the principal sees: a record that leaves them is a tombstone with what it
+// was, one that comes to them has no former. The error wraps [store.ErrArchived] where the row
+// filter is about keys that left with an archive.
+func (v *View) Ledger(ctx context.Context, p store.LedgerPart, yield func(now, former *columns.Row) error) error {
+	if err := v.ledgerKeys(); err != nil {
+		return err
+	}
+	if v.who.Rows.All() {
+		return v.view.Ledger(ctx, p, yield)
+	}
+	return v.view.Ledger(ctx, p, func(now, former *columns.Row) error {
+		if former != nil && !v.who.Rows.hasMeta(former.Record.Meta) {
+			former = nil
+		}
+		if !now.Tombstone && !v.who.Rows.hasMeta(now.Record.Meta) {
+			left := &columns.Row{Seq: now.Seq, Tombstone: true, Changed: now.Changed}
+			left.Record.ID = now.Record.ID
+			now = left
+		}
+		if now.Tombstone && former == nil {
+			return nil
+		}
+		return yield(now, former)
+	})
+}
+
+// Digests returns the digests of the records that the principal sees. Errors are those of
+// Ledger.
+func (v *View) Digests(ctx context.Context) ([]usage.Digest, error) {
+	if err := v.ledgerKeys(); err != nil {
+		return nil, err
+	}
+	return usage.Digests(ctx, v.view, v.who.Rows.allowedTests())
+}
+
+// ledgerKeys returns an error when the principal reads no records, or when the row filter
+// cannot be applied to all of them.
+func (v *View) ledgerKeys() error {
+	if err := v.requireRows(); err != nil {
+		return err
+	}
+	var keys []string
+	for _, tests := range v.who.Rows.some {
+		for i := range tests {
+			keys = append(keys, tests[i].Key)
+		}
+	}
+	return v.view.HasKeys(math.MinInt64, math.MaxInt64, keys...)
+}
+
+// Epoch names the history that the view is the present of, as name reads it. Whoever reads
+// records may know it.
+func (v *View) Epoch(name func(*store.View) (string, error)) (string, error) {
+	if err := v.requireRows(); err != nil {
+		return "", err
+	}
+	return name(v.view)
+}
+
+// Fingerprint tells filters apart: another filter has another one.
+func (r Rows) Fingerprint() string {
+	if r.all {
+		return ""
+	}
+	text, _ := json.Marshal(r.some) // has only texts
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:8])
+}
