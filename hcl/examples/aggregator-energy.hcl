@@ -27,6 +27,13 @@ energy {
   #   zone   = "DE"
   # }
 
+  # What the site draws, from a meter's file: energy_idle is what no job has of it. The energy
+  # is a column kwh, wh, mwh or joules; meters of different names add up.
+  # meter "hall" {
+  #   path    = "meter-2026.csv"
+  #   columns = { from = "Timestamp", kwh = "Active energy" }
+  # }
+
   since "2026-01-01" { pue = "1.28" } # from then on; a class may have such blocks too
 
   # A record is in the first class that takes it. match is as that of a cluster: first values of

@@ -31,5 +31,23 @@ func (e *UsageEnergy) Notes() (notes []string) {
 		}
 		notes = append(notes, fmt.Sprintf("%s %s", text, part.text))
 	}
+	return append(notes, e.Meter.notes()...)
+}
+
+// notes are sentences about what meters leave unknown or contradict; none of nil.
+func (m *UsageMeter) notes() (notes []string) {
+	if m == nil {
+		return nil
+	}
+	for _, g := range m.Gaps {
+		notes = append(notes, fmt.Sprintf("Meter %q has no reading from %s to %s: the metered and the idle energy of that time are unknown.", g.Meter, g.From, g.To))
+	}
+	for _, x := range m.Exceeded {
+		by := Show("number", Rat(Rational(x.By.String())))
+		notes = append(notes, fmt.Sprintf("Jobs exceed the meter by %s kWh from %s to %s; check the watts and the PUE of the energy block, and whether the meter has all nodes.", by, x.From, x.To))
+	}
+	if m.More > 0 {
+		notes = append(notes, fmt.Sprintf("%d more gaps of meters and times in which jobs exceed them are not listed.", m.More))
+	}
 	return notes
 }

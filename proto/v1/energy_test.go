@@ -3,6 +3,7 @@ package v1_test
 import (
 	"slices"
 	"testing"
+	"time"
 
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
@@ -21,6 +22,21 @@ func TestUsageEnergy_Notes_NameDefaultsAndWhatIsInNoCO2(t *testing.T) {
 		"4 kWh (50.0\u202f%) of energy have no CO2 factor at their time and are in no CO2.",
 	}
 	if got := (&v1.UsageEnergy{Total: "8", WithoutFactor: "4", DefaultPue: "8", DefaultLoad: "2"}).Notes(); !slices.Equal(got, want) {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestUsageEnergy_Meter_NotesNameGapsAndExcess(t *testing.T) {
+	at := func(day int) v1.Time { return v1.Time{Time: time.Date(2026, 3, day, 0, 0, 0, 0, time.UTC)} }
+	e := &v1.UsageEnergy{Total: "8", WithoutFactor: "0", DefaultPue: "0", DefaultLoad: "0", Meter: &v1.UsageMeter{
+		Gaps: []v1.MeterGap{{Meter: "hall", From: at(1), To: at(2)}}, Exceeded: []v1.MeterExcess{{From: at(3), To: at(4), By: "2.5"}}, More: 3,
+	}}
+	want := []string{
+		`Meter "hall" has no reading from 2026-03-01T00:00:00Z to 2026-03-02T00:00:00Z: the metered and the idle energy of that time are unknown.`,
+		"Jobs exceed the meter by 2.50 kWh from 2026-03-03T00:00:00Z to 2026-03-04T00:00:00Z; check the watts and the PUE of the energy block, and whether the meter has all nodes.",
+		"3 more gaps of meters and times in which jobs exceed them are not listed.",
+	}
+	if got := e.Notes(); !slices.Equal(got, want) {
 		t.Errorf("got %q", got)
 	}
 }

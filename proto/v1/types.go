@@ -719,6 +719,32 @@ type UsageEnergy struct {
 	DefaultPue json.Number `json:"default_pue"`
 	// The part that is modelled at full load because records have no CPU time.
 	DefaultLoad json.Number `json:"default_load"`
+	// Where meters leave something unknown or contradict the jobs; missing where no meter was asked
+	// for.
+	Meter *UsageMeter `json:"meter,omitempty"`
+}
+
+// UsageMeter: Where meters leave something unknown or contradict the jobs; missing where no meter
+// was asked for.
+type UsageMeter struct {
+	Gaps     []MeterGap    `json:"gaps"`
+	Exceeded []MeterExcess `json:"exceeded"`
+	// How many others are in neither list.
+	More int `json:"more"`
+}
+
+// MeterGap: A time up to now for which a meter has no reading.
+type MeterGap struct {
+	Meter string `json:"meter"`
+	From  Time   `json:"from"`
+	To    Time   `json:"to"`
+}
+
+// MeterExcess: By how many kWh the jobs exceed the meters in a bucket.
+type MeterExcess struct {
+	From Time        `json:"from"`
+	To   Time        `json:"to"`
+	By   json.Number `json:"by"`
 }
 
 // Directory is a part of an answer.

@@ -21,9 +21,18 @@ const (
 	CO2Unit       = "kg CO2e"
 )
 
+// The measures of a site with meters: what they counted, and of it what no job has.
+const (
+	EnergyMeteredMeasure = "energy_metered"
+	EnergyIdleMeasure    = "energy_idle"
+)
+
 // Unconfigured says what is missing in a configuration without a measure that values usage,
 // and what to add; "" of other names.
 func Unconfigured(measure string) string {
+	if measure == EnergyMeteredMeasure || measure == EnergyIdleMeasure {
+		return "no meter is configured; add a meter block to the energy block"
+	}
 	word, _, _ := strings.Cut(measure, "_") // energy_measured
 	switch word {
 	case Cost:
@@ -48,6 +57,14 @@ type EnergySettings struct {
 	Classes []PowerClass
 	// Factors are CO2 by time; those of a zone ascend.
 	Factors []CO2Factor
+	// Meters together count what the site draws. Readings of a meter ascend and do not overlap.
+	Meters []Meter
+}
+
+// Meter is what a meter counted.
+type Meter struct {
+	Name     string
+	Readings []usage.MeterReading
 }
 
 // PowerClass says what components of some records draw.
@@ -117,6 +134,9 @@ func (s *EnergySettings) Weights() ([]usage.Weight, error) {
 		return nil, nil
 	}
 	b := energyBuilder{EnergySettings: s, model: &usage.EnergyModel{Measured: s.Measured}}
+	for _, m := range s.Meters {
+		b.model.Meters = append(b.model.Meters, usage.NewMeter(m.Name, m.Readings))
+	}
 	zones, err := b.zones()
 	if err != nil {
 		return nil, err
@@ -293,11 +313,16 @@ func (b *energyBuilder) weights() (list []usage.Weight) {
 		{EnergyMeasure, KWh, usage.Energy},
 		{"energy_measured", KWh, usage.EnergyMeasured},
 		{"energy_modelled", KWh, usage.EnergyModelled},
+		{EnergyMeteredMeasure, KWh, usage.EnergyMetered},
+		{EnergyIdleMeasure, KWh, usage.EnergyIdle},
 		{CO2Measure, CO2Unit, usage.CO2},
 		{"co2_measured", CO2Unit, usage.CO2Measured},
 		{"co2_modelled", CO2Unit, usage.CO2Modelled},
 		{"co2_embodied", CO2Unit, usage.CO2Embodied},
 	} {
+		if len(b.Meters) == 0 && (w.part == usage.EnergyMetered || w.part == usage.EnergyIdle) {
+			continue
+		}
 		add := usage.Weight{
 			Name: w.name, Unit: w.unit, Energy: b.model, Part: w.part, Components: b.model.Components, From: b.model.From, Of: b.expected(w.part), Cuts: b.cuts,
 		}

@@ -51,7 +51,7 @@ func (s *Server) v1Usage(w http.ResponseWriter, r *http.Request, view *access.Vi
 		if s.opt.Capacity != nil {
 			q.Capacity = s.opt.Capacity()
 		}
-	case q.OfCapacity(): // a part of the records beside what all of them run on is no share
+	case q.OfCapacity(), slices.Contains(q.Measures, accounting.EnergyMeteredMeasure), slices.Contains(q.Measures, accounting.EnergyIdleMeasure): // a part of the records beside what all of them run on is no share
 		return access.ErrRows
 	}
 	ask := func(ctx context.Context, q usage.Query) (*usage.Result, error) {

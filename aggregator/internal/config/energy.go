@@ -20,15 +20,19 @@ type Energy struct {
 	Factors []hcl.Path `hcl:"factors,optional"`
 	// Files are more of them, with columns of their own.
 	Files []FactorFile `hcl:"factor_file,block"`
-	Range hcl.Range    `hcl:",def_range"`
+	// Meters are files with what the site drew.
+	Meters []MeterFile `hcl:"meter,block"`
+	Range  hcl.Range   `hcl:",def_range"`
 
-	tables []Table // what the files say
+	tables []Table // what the files of factors say
+	meters []Table // and those of meters, by whose names they are called
 }
 
 // EnergyTables are the block energy { … } as it is committed, with what its files say.
 type EnergyTables struct {
 	EnergyModel
 	Tables []Table   `hcl:"file,block,repeat"`
+	Meters []Table   `hcl:"meter,block,repeat"`
 	Range  hcl.Range `hcl:",def_range"`
 }
 
@@ -96,7 +100,7 @@ func (e *Energy) committed() *EnergyTables {
 	if e == nil {
 		return nil
 	}
-	return &EnergyTables{EnergyModel: e.EnergyModel, Tables: e.tables, Range: e.Range}
+	return &EnergyTables{EnergyModel: e.EnergyModel, Tables: e.tables, Meters: e.meters, Range: e.Range}
 }
 
 // readEnergy reads how energy follows from records.
@@ -104,8 +108,8 @@ func (s *Settings) readEnergy(to *Shared) hcl.Diagnostics {
 	if s.Energy == nil {
 		return nil
 	}
-	r := &reader{site: s.site()}
 	e := s.Energy
+	r := &reader{site: s.site(), energy: e.Range}
 	out := &accounting.EnergySettings{Measured: energyComponent, Overheads: r.overheads(e.PUE, e.Since), Zone: e.Zone.Value}
 	if e.Component.Value != "" {
 		out.Measured = e.Component.Value
@@ -120,6 +124,7 @@ func (s *Settings) readEnergy(to *Shared) hcl.Diagnostics {
 		return cmp.Or(cmp.Compare(a.Zone, b.Zone), cmp.Compare(a.From, b.From))
 	})
 	r.gaps(out.Factors, e.Range)
+	out.Meters = r.meters(e.Meters)
 	if _, err := out.Weights(); err != nil && !r.diags.HasErrors() {
 		at := e.Range
 		if wrong, is := errors.AsType[*accounting.FactorError](err); is {

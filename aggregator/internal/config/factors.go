@@ -49,14 +49,14 @@ const (
 
 func factorColumns() []string { return []string{zoneColumn, fromColumn, toColumn, gramsColumn} }
 
-// load reads the files of factors. Where a configuration is only looked at, files that are not
+// load reads the files of factors and of meters. Where a configuration is only looked at, files that are not
 // there are a warning.
 func (e *Energy) load(offline bool) (diags hcl.Diagnostics) {
 	if e == nil {
 		return nil
 	}
 	for _, path := range e.Factors {
-		t, more := readFactors(path, e.Range, offline)
+		t, more := readTable(path, e.Range, offline)
 		if t != nil && !more.HasErrors() {
 			if f, known := newFactorTable(t); known {
 				more.Extend(f.end(""))
@@ -67,7 +67,7 @@ func (e *Energy) load(offline bool) (diags hcl.Diagnostics) {
 	}
 	for i := range e.Files {
 		f := &e.Files[i]
-		t, more := readFactors(f.Path, e.Range, offline)
+		t, more := readTable(f.Path, e.Range, offline)
 		if t != nil && !more.HasErrors() {
 			more.Extend(f.choose(t))
 			if table, known := newFactorTable(t); known && !more.HasErrors() {
@@ -77,11 +77,12 @@ func (e *Energy) load(offline bool) (diags hcl.Diagnostics) {
 		}
 		diags.Extend(more)
 	}
+	diags.Extend(e.loadMeters(offline))
 	return diags
 }
 
-// readFactors reads a file as it is; nil where it is not there.
-func readFactors(path hcl.Path, at hcl.Range, offline bool) (*Table, hcl.Diagnostics) {
+// readTable reads a file as it is; nil where it is not there.
+func readTable(path hcl.Path, at hcl.Range, offline bool) (*Table, hcl.Diagnostics) {
 	text, err := os.ReadFile(path.Path)
 	switch {
 	case offline && errors.Is(err, fs.ErrNotExist):
@@ -187,7 +188,7 @@ func (f *FactorFile) pick(t *Table, place map[string]int, is func(row []string) 
 		if f.Format.Value == "owid" {
 			cells[1] = yearOf(cells[1])
 		}
-		cells[3] = roundGrams(cells[3])
+		cells[3] = roundDecimal(cells[3], 6)
 		kept, lines = append(kept, cells), append(lines, t.table.Lines[i])
 	}
 	t.Columns, t.Rows, t.table.Lines = factorColumns(), kept, lines
@@ -201,13 +202,13 @@ func yearOf(text string) string {
 	return text
 }
 
-// roundGrams rounds a number to six digits after the point; another text stays as it is.
-func roundGrams(text string) string {
+// roundDecimal rounds a number to some digits after the point; another text stays as it is.
+func roundDecimal(text string, digits int) string {
 	n, ok := new(big.Rat).SetString(text)
 	if !ok || strings.ContainsAny(text, "/_xX") || len(text) > 64 {
 		return text
 	}
-	return strings.TrimRight(strings.TrimRight(n.FloatString(6), "0"), ".")
+	return strings.TrimSuffix(strings.TrimRight(n.FloatString(digits), "0"), ".")
 }
 
 // isEmptyCell reports whether a cell has no value.
@@ -229,7 +230,8 @@ func factorTime(text string) (record.Time, error) {
 	return at, err
 }
 
-// factorTable is a file of factors, and where its columns are; -1 where there is none.
+// factorTable is a file of factors or of a meter, and where its columns are; -1 where there is
+// none. Of a meter grams is the energy.
 type factorTable struct {
 	*Table
 	zone, from, to, grams int
@@ -287,7 +289,10 @@ func (f *factorTable) end(word string) hcl.Diagnostics {
 	zones := map[string][]factorRow{}
 	for i, row := range f.Rows {
 		if at, err := factorTime(row[f.from]); err == nil && at.Present() {
-			zone := strings.TrimSpace(row[f.zone])
+			zone := ""
+			if f.zone >= 0 {
+				zone = strings.TrimSpace(row[f.zone])
+			}
 			zones[zone] = append(zones[zone], factorRow{i, at})
 		}
 	}

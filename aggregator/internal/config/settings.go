@@ -216,6 +216,7 @@ type reader struct {
 	places map[string]hcl.Range // by what people read
 	group  string               // the meta key of groups
 	site   *time.Location       // where no zone is written; nil is UTC
+	energy hcl.Range            // of the block energy
 }
 
 // site is the time zone of the site; UTC where it is none, which is said elsewhere.

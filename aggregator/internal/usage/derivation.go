@@ -60,6 +60,8 @@ type Query struct {
 	Weights []string
 	// Having are conditions, all of which hold.
 	Having []Filter
+	// Known is the time of which records are known, as [Request.Known].
+	Known Span
 }
 
 // Result is what a [Query] got. Its groups have the values of derived keys; a
@@ -91,6 +93,8 @@ type Value struct {
 	Sum []Sum
 	// Beside is nil, or says of each cell whose Sum is 0 whether that is not known.
 	Beside []Sum
+	// Strict says that a sum of cells is not known where that of one is not.
+	Strict bool
 	// Lacking are the parts of components that have no price, in their units; none
 	// where there is no such part.
 	Lacking []Unvalued

@@ -54,6 +54,9 @@ func (f *folding) groups() error {
 	if f.people >= 0 {
 		f.who = make([]string, len(f.target))
 	}
+	if f.meters() != nil { // which count without any job
+		f.list, f.of[""] = []Group{{Values: []string{}, Lacks: []bool{}}}, 0
+	}
 	var key []byte
 	for g := range f.base.Groups {
 		r := reading{plan: f.plan, values: f.base.Groups[g].Values, lacks: f.base.Groups[g].Lacks}

@@ -22,6 +22,8 @@ type EnergyModel struct {
 	Class func(values []string, lacks []bool) *EnergyClass
 	// Components are the rates for which a class has a [Power].
 	Components []string
+	// Meters together count what the site draws; none: it is not metered.
+	Meters []*Meter
 }
 
 // EnergyClass is what holds for some records.
@@ -62,6 +64,8 @@ const (
 	Energy EnergyPart = iota
 	EnergyMeasured
 	EnergyModelled
+	EnergyMetered // what the meters counted
+	EnergyIdle    // of it what no job has
 	CO2
 	CO2Measured
 	CO2Modelled
@@ -267,6 +271,8 @@ func (f *folding) energy(w *Weight) Value {
 		Energy:         {[][]Sum{e.Measured, e.Modelled}, nil},
 		EnergyMeasured: {[][]Sum{e.Measured}, [][]Sum{e.Modelled}},
 		EnergyModelled: {[][]Sum{e.Modelled}, [][]Sum{e.Measured}},
+		EnergyMetered:  {nil, nil},
+		EnergyIdle:     {[][]Sum{e.Measured, e.Modelled}, nil},
 		CO2:            {[][]Sum{e.CO2Measured, e.CO2Modelled, e.Embodied}, [][]Sum{e.Ungraded}},
 		CO2Measured:    {[][]Sum{e.CO2Measured}, [][]Sum{e.Ungraded, e.Modelled}},
 		CO2Modelled:    {[][]Sum{e.CO2Modelled}, [][]Sum{e.Ungraded, e.Measured}},
@@ -282,9 +288,12 @@ func (f *folding) energy(w *Weight) Value {
 	for _, u := range e.Unmodelled {
 		u.Used = f.sums(u.Used)
 		addSums(out.Beside, u.Used)
-		if w.Part != EnergyMeasured && w.Part != CO2Measured {
+		if w.Part != EnergyMeasured && w.Part != EnergyMetered && w.Part != CO2Measured {
 			out.Lacking = appendSome(out.Lacking, u)
 		}
+	}
+	if w.ofMeters() {
+		f.meter(&out, w.Part)
 	}
 	if w.Part >= CO2 && w.Part != CO2Embodied {
 		u := Unvalued{Component: "energy", Kind: record.Total, Used: f.sums(e.Ungraded)}
@@ -303,11 +312,13 @@ type EnergyBasis struct {
 	// have a PUE of 1 because none is set, and that are modelled at full load because records do
 	// not say how long there was load. They are 0 where no measure asks.
 	Total, WithoutFactor, DefaultPUE, DefaultLoad Sum
+	// Meter is nil where no measure asks for it.
+	Meter *MeterBasis
 }
 
 // basis is that of the answer; nil where neither energy nor CO2 is asked for.
 func (f *folding) basis() *EnergyBasis {
-	e, b := &f.base.Energy, EnergyBasis{}
+	e, b := &f.base.Energy, EnergyBasis{Meter: f.meterBasis()}
 	add := func(to *Sum, columns ...[]Sum) {
 		*to = Sum{}
 		for _, c := range columns {
@@ -322,19 +333,19 @@ func (f *folding) basis() *EnergyBasis {
 		if w.Energy == nil {
 			continue
 		}
-		if asked = true; w.Part != CO2Embodied {
+		if asked = true; w.Part != CO2Embodied && w.Part != EnergyMetered {
 			add(&b.Total, e.Measured, e.Modelled)
 			add(&b.DefaultPUE, e.DefaultPUE)
 		}
 		switch w.Part {
-		case Energy, EnergyModelled, CO2, CO2Modelled:
+		case Energy, EnergyModelled, EnergyIdle, CO2, CO2Modelled:
 			add(&b.DefaultLoad, e.DefaultLoad)
-		case EnergyMeasured, CO2Measured, CO2Embodied:
+		case EnergyMeasured, EnergyMetered, CO2Measured, CO2Embodied:
 		}
 		switch w.Part {
 		case CO2, CO2Measured, CO2Modelled:
 			add(&b.WithoutFactor, e.Ungraded)
-		case Energy, EnergyMeasured, EnergyModelled, CO2Embodied:
+		case Energy, EnergyMeasured, EnergyModelled, EnergyMetered, EnergyIdle, CO2Embodied:
 		}
 	}
 	if !asked {

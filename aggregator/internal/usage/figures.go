@@ -167,6 +167,8 @@ type Column struct {
 	unpriced []Unvalued
 	// apart says that groups cannot be added up: the same person may be in two.
 	apart bool
+	// strict is [Value.Strict].
+	strict bool
 	// once is the figure of all groups together where the same run may be in two; nil
 	// where they add up.
 	once *uint64
@@ -199,6 +201,7 @@ func (r *Request) columns(a *Result) []Column {
 		w := &a.Worths[i]
 		c := newColumn(w.Name, Worth, figures{sum: w.Sum, over: w.Beside})
 		c.Unit, c.hours, c.unpriced = w.Unit, r.Hours, w.Lacking
+		c.strict = w.Strict
 		out = append(out, c)
 	}
 	for i := range a.Components {

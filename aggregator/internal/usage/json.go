@@ -75,7 +75,27 @@ func (s *Table) appendBasis(b []byte) []byte {
 	b = kWh.appendSum(append(b, `,"energy":{"total":`...), s.Basis.Total)
 	b = kWh.appendSum(append(b, `,"without_factor":`...), s.Basis.WithoutFactor)
 	b = kWh.appendSum(append(b, `,"default_pue":`...), s.Basis.DefaultPUE)
-	return append(kWh.appendSum(append(b, `,"default_load":`...), s.Basis.DefaultLoad), '}')
+	b = kWh.appendSum(append(b, `,"default_load":`...), s.Basis.DefaultLoad)
+	return append(s.Basis.Meter.append(b), '}')
+}
+
+// append writes where meters leave something unknown; nothing of nil.
+func (m *MeterBasis) append(b []byte) []byte {
+	if m == nil {
+		return b
+	}
+	kWh := Column{Kind: Worth}
+	b = append(b, `,"meter":{"gaps":[`...)
+	for i, g := range m.Gaps {
+		b = appendQuoted(append(comma(b, i), `{"meter":`...), g.Meter)
+		b = append(appendTime(append(appendTime(append(b, `,"from":`...), g.From), `,"to":`...), g.To), '}')
+	}
+	b = append(b, `],"exceeded":[`...)
+	for i, e := range m.Exceeded {
+		b = appendTime(append(comma(b, i), `{"from":`...), e.From)
+		b = append(kWh.appendSum(append(appendTime(append(b, `,"to":`...), e.To), `,"by":`...), e.By), '}')
+	}
+	return append(strconv.AppendInt(append(b, `],"more":`...), int64(m.More), 10), '}')
 }
 
 func creditWord(c Credit) string {

@@ -105,6 +105,9 @@ func (b *Derivation) plan(q *Query) (*plan, error) {
 	if err := p.weigh(b); err != nil {
 		return nil, err
 	}
+	if err := p.checkMeters(); err != nil {
+		return nil, err
+	}
 	p.cut()
 	if len(q.Having) > 0 {
 		p.base.Keep = p.keep

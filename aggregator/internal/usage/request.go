@@ -133,7 +133,7 @@ func (r *Request) question(edges []record.Time) Query {
 		q.Components, q.Unscored = r.names(), r.unscored()
 	}
 	weights := slices.DeleteFunc(slices.Clone(r.Weights), func(name string) bool { return !slices.Contains(r.Measures, name) })
-	return Query{Question: q, Weights: weights, Having: r.Having}
+	return Query{Question: q, Weights: weights, Having: r.Having, Known: r.Known}
 }
 
 // unscored are the components of which no score is asked for.

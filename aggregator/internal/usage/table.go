@@ -137,6 +137,11 @@ func (s *Table) whole(c *Column, a *Result) *figures {
 		}
 	}
 	out := c.cells.totals(groups, buckets)
+	for i := range c.cells.sum {
+		if c.strict && c.cells.unknown(i) {
+			out.sum[i/buckets], out.over[i/buckets] = Sum{}, SumOf(1)
+		}
+	}
 	return &out
 }
 

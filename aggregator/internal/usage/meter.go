@@ -1,0 +1,222 @@
+package usage
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/store"
+	"github.com/bursar-accounting/bursar/proto/record"
+)
+
+// Meter is what a meter counted of the energy that the site draws. It is never changed.
+type Meter struct {
+	Name string
+
+	readings []MeterReading
+	before   []Sum // of each reading: what those before it come to
+}
+
+// MeterReading is the energy that a meter counted from From to To, in the unit of an
+// [EnergyModel]. It spreads evenly over that time.
+type MeterReading struct {
+	From, To record.Time
+	Energy   Sum
+}
+
+// NewMeter makes a meter of readings, which ascend, do not overlap and are not negative.
+func NewMeter(name string, readings []MeterReading) *Meter {
+	m := &Meter{Name: name, readings: readings, before: make([]Sum, len(readings))}
+	for i := 1; i < len(readings); i++ {
+		m.before[i] = m.before[i-1].Add(readings[i-1].Energy)
+	}
+	return m
+}
+
+// after is the number of the first reading that ends after a time.
+func (m *Meter) after(at record.Time) int {
+	i, found := slices.BinarySearchFunc(m.readings, at, func(r MeterReading, at record.Time) int { return cmp.Compare(r.To, at) })
+	if found {
+		i++
+	}
+	return i
+}
+
+// until is what all readings counted before a time.
+func (m *Meter) until(at record.Time) Sum {
+	i := m.after(at)
+	if i == len(m.readings) {
+		if i == 0 {
+			return Sum{}
+		}
+		return m.before[i-1].Add(m.readings[i-1].Energy)
+	}
+	r := &m.readings[i]
+	if at <= r.From {
+		return m.before[i]
+	}
+	part := spread{whole: r.Energy, over: uint64(r.To - r.From)}
+	return m.before[i].Add(part.until(uint64(at - r.From)))
+}
+
+// gaps calls gap with the parts of the time from from to to that no reading has.
+func (m *Meter) gaps(from, to record.Time, gap func(from, to record.Time)) {
+	for i := m.after(from); i < len(m.readings) && m.readings[i].From < to; i++ {
+		if r := &m.readings[i]; from < r.From {
+			gap(from, r.From)
+		}
+		from = m.readings[i].To
+	}
+	if from < to {
+		gap(from, to)
+	}
+}
+
+// covers reports whether readings have all of a time.
+func (m *Meter) covers(from, to record.Time) bool {
+	all := true
+	m.gaps(from, to, func(_, _ record.Time) { all = false })
+	return all
+}
+
+// MeterBasis says where meters leave something unknown, or contradict the jobs.
+type MeterBasis struct {
+	// Gaps are the times without a reading, up to the present, of each meter.
+	Gaps []MeterGap
+	// Exceeded are the buckets in which the jobs had more than the meters counted.
+	Exceeded []MeterExcess
+	// More is how many others are in neither list, which are bounded.
+	More int
+}
+
+// MeterGap is a time for which a meter has no reading.
+type MeterGap struct {
+	Meter    string
+	From, To record.Time
+}
+
+// MeterExcess is by how much the jobs exceed the meters in a time.
+type MeterExcess struct {
+	From, To record.Time
+	By       Sum
+}
+
+// mostNamed bounds the lists of a [MeterBasis].
+const mostNamed = 20
+
+// meters are those that a weight asks for; nil: none does.
+func (p *plan) meters() []*Meter {
+	for i := range p.weights {
+		if w := p.weights[i].Weight; w.ofMeters() {
+			return w.Energy.Meters
+		}
+	}
+	return nil
+}
+
+// ofMeters reports whether the weight needs meters.
+func (w *Weight) ofMeters() bool {
+	return w.Energy != nil && (w.Part == EnergyMetered || w.Part == EnergyIdle)
+}
+
+// checkMeters refuses questions that are not about all jobs: a meter counts what all of them
+// draw.
+func (p *plan) checkMeters() error {
+	q := p.q
+	if p.meters() == nil {
+		return nil
+	}
+	switch {
+	case len(q.By) > 0:
+		return fmt.Errorf("%w: a meter counts the energy of the whole site; ask for energy_metered and energy_idle without by", ErrQuestion)
+	case len(q.Having) > 0 || isFiltered(&q.Where):
+		return fmt.Errorf("%w: a meter counts the energy of the whole site; ask for energy_metered and energy_idle without filters", ErrQuestion)
+	case q.Credit == AtStop:
+		return fmt.Errorf("%w: a meter counts energy when it is drawn; ask for energy_metered and energy_idle without credit=stop", ErrQuestion)
+	}
+	return nil
+}
+
+// isFiltered reports whether a query leaves records out.
+func isFiltered(q *store.Query) bool {
+	return q.ID != "" || q.Start != (store.Range{}) || q.Stop != (store.Range{}) || q.Runtime != (store.Range{}) || q.Running != nil ||
+		len(q.Meta) > 0 || q.Allowed != nil || len(q.Amounts) > 0 || q.Open != store.OpenTest(0) || q.Origin != nil
+}
+
+// present is where the part of a bucket that has passed ends.
+func (f *folding) present(bucket int) (from, to record.Time) {
+	from = f.q.Edges[bucket]
+	return from, max(from, min(f.q.Edges[bucket+1], f.q.Now))
+}
+
+// metered is what the meters counted in each bucket. Unknown is not 0 where one has no reading
+// for a part of the bucket that has passed.
+func (f *folding) metered() (sum, unknown []Sum) {
+	sum, unknown = make([]Sum, f.cells), make([]Sum, f.cells)
+	for b := range sum {
+		from, to := f.present(b)
+		for _, m := range f.meters() {
+			if from == to || !m.covers(from, to) {
+				sum[b], unknown[b] = Sum{}, SumOf(1)
+				break
+			}
+			sum[b] = sum[b].Add(m.until(to).Sub(m.until(from)))
+		}
+	}
+	return sum, unknown
+}
+
+// meter makes of the energy of the jobs that of the meters, or the rest, which is the idle
+// part: jobs and rest are the meter. It is negative where the jobs exceed the meter.
+func (f *folding) meter(v *Value, part EnergyPart) {
+	sum, unknown := f.metered()
+	v.Strict = true
+	if part == EnergyMetered {
+		v.Sum, v.Beside = sum, unknown
+		return
+	}
+	for b := range sum {
+		jobless := v.Sum[b].IsZero() && !v.Beside[b].IsZero()
+		v.Beside[b] = unknown[b]
+		if from, to := f.present(b); !unknown[b].IsZero() || jobless || !f.q.Known.covers(from, to) {
+			v.Sum[b], v.Beside[b] = Sum{}, SumOf(1)
+			continue
+		}
+		v.Sum[b] = sum[b].Sub(v.Sum[b])
+	}
+}
+
+// meterBasis is what the meters leave unknown or contradict; nil where none is asked for.
+func (f *folding) meterBasis() *MeterBasis {
+	meters := f.meters()
+	if meters == nil {
+		return nil
+	}
+	b := &MeterBasis{}
+	from, to := f.q.Edges[0], f.q.Edges[len(f.q.Edges)-1]
+	for _, m := range meters {
+		m.gaps(from, max(from, min(to, f.q.Now)), func(from, to record.Time) {
+			if len(b.Gaps) < mostNamed {
+				b.Gaps = append(b.Gaps, MeterGap{m.Name, from, to})
+			} else {
+				b.More++
+			}
+		})
+	}
+	idle := Value{Sum: make([]Sum, f.cells), Beside: make([]Sum, f.cells)}
+	addSums(idle.Sum, f.sums(f.base.Energy.Measured))
+	addSums(idle.Sum, f.sums(f.base.Energy.Modelled))
+	f.meter(&idle, EnergyIdle)
+	for i, s := range idle.Sum {
+		if !s.Less(Sum{}) {
+			continue
+		}
+		if len(b.Exceeded) == mostNamed {
+			b.More++
+			continue
+		}
+		from, to := f.present(i)
+		b.Exceeded = append(b.Exceeded, MeterExcess{from, to, Sum{}.Sub(s)})
+	}
+	return b
+}
