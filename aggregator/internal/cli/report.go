@@ -49,6 +49,8 @@ func (p *Program) report(e *report.Entry) *cobra.Command {
 		build = p.likeUsageStats(cmd, asked, build)
 	case "summary":
 		build = p.likeAI4(cmd, asked, build)
+	case "utilization":
+		build = p.likeAuditor(cmd, asked, build)
 	case "subscription":
 		build = p.likeClusterAccountant(cmd, e, asked, build)
 	}

@@ -64,7 +64,7 @@ func (c cluster) json(w http.ResponseWriter, v any) {
 }
 
 func (c cluster) records(w http.ResponseWriter, from, to string) {
-	f, err := os.Open("testdata/records.ndjson")
+	f, err := os.Open("../../../proto/auditor/utilization/testdata/records.ndjson")
 	if err != nil {
 		c.Error(err)
 		return
@@ -107,7 +107,7 @@ func TestCompat_AuditorsFigures_AreTheSameToTheDigit(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want, err := os.ReadFile("testdata/" + name + ".csv")
+		want, err := os.ReadFile("../../../proto/auditor/utilization/testdata/" + name + ".csv")
 		if err != nil {
 			t.Fatal(err)
 		}
