@@ -34,6 +34,21 @@ func (e *UsageEnergy) Notes() (notes []string) {
 	return append(notes, e.Meter.notes()...)
 }
 
+// EnergyWay is how a figure of energy or of CO2 came about: measured, modelled, both, or unknown,
+// where it is nil. measured and modelled are its parts; nil where they are unknown.
+func EnergyWay(figure, measured, modelled *big.Rat) string {
+	isMeasured, isModelled := measured != nil && measured.Sign() != 0, modelled != nil && modelled.Sign() != 0
+	switch {
+	case figure == nil:
+		return "unknown"
+	case isMeasured && isModelled:
+		return "measured and modelled"
+	case isMeasured:
+		return "measured"
+	}
+	return "modelled"
+}
+
 // notes are sentences about what meters leave unknown or contradict; none of nil.
 func (m *UsageMeter) notes() (notes []string) {
 	if m == nil {

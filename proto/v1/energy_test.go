@@ -1,6 +1,7 @@
 package v1_test
 
 import (
+	"math/big"
 	"slices"
 	"testing"
 	"time"
@@ -38,5 +39,23 @@ func TestUsageEnergy_Meter_NotesNameGapsAndExcess(t *testing.T) {
 	}
 	if got := e.Notes(); !slices.Equal(got, want) {
 		t.Errorf("got %q", got)
+	}
+}
+
+func TestEnergyWay_PartsOfAFigure_SayHowItCameAbout(t *testing.T) {
+	one, none := big.NewRat(1, 1), new(big.Rat)
+	for _, c := range []struct {
+		figure, measured, modelled *big.Rat
+		want                       string
+	}{
+		{nil, nil, nil, "unknown"},
+		{one, one, nil, "measured"},
+		{one, nil, one, "modelled"},
+		{one, one, one, "measured and modelled"},
+		{none, none, none, "modelled"},
+	} {
+		if got := v1.EnergyWay(c.figure, c.measured, c.modelled); got != c.want {
+			t.Errorf("got %s, want %s", got, c.want)
+		}
 	}
 }

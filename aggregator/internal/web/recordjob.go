@@ -125,10 +125,19 @@ func (p *Pages) jobFigures(ctx context.Context, r *record.Record, start, stop ti
 	part("Memory efficiency", sum(used, "MemoryUsed"), sum(used, "Memory"))
 	part("GPU efficiency", hours(sum(used, "TotalGPU")), gpus)
 	for _, m := range []struct{ name, label, kind string }{{"cost", "Cost", report.Money}, {"energy", "Energy", report.Number}, {"co2", "CO2", report.Number}} {
-		q.Measure = m.name
+		isEnergy := m.kind == report.Number
+		if q.Measure = m.name; isEnergy {
+			q.Measure = v1.JoinList(m.name, m.name+"_measured", m.name+"_modelled")
+		}
 		if a, err := p.askUsage(ctx, &q); err == nil {
 			if known := a.measure(m.name); known != nil {
+				if isEnergy {
+					m.label += " (" + v1.EnergyWay(sum(a, m.name), sum(a, m.name+"_measured"), sum(a, m.name+"_modelled")) + ")"
+				}
 				add(m.label, m.kind, v1.Figure(known.Total).Number(), unitText(known))
+				if isEnergy && known.Total == nil {
+					list = append(list, tile{Label: m.label, Value: "–"})
+				}
 			}
 		} else if !refusedAsBad(err) {
 			lacks = p.lack(ctx, err)

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
+	"github.com/bursar-accounting/bursar/aggregator/internal/accounting"
 	"github.com/bursar-accounting/bursar/aggregator/internal/api/apitest"
 	"github.com/bursar-accounting/bursar/proto/identity"
 	"github.com/bursar-accounting/bursar/proto/record"
@@ -328,6 +329,33 @@ func TestRecords_EveryOrder_PagesThroughAll(t *testing.T) {
 		}
 		if len(seen) != len(list) {
 			t.Errorf("%q: %d of %d", sort, len(seen), len(list))
+		}
+	}
+}
+
+func TestRecord_Energy_SaysMeasuredModelledOrUnknown(t *testing.T) {
+	s := newSite(t)
+	s.Settings.Energy = &accounting.EnergySettings{
+		Measured: "Energy", Zone: "DE", Factors: []accounting.CO2Factor{{Zone: "DE", From: record.MinTime, To: record.None, Grams: 300e6}},
+		Classes: []accounting.PowerClass{{
+			Name: "here", Match: []accounting.NodeMatch{{Key: "site_id", Values: []string{"here"}}},
+			Draws: []accounting.Draw{{Component: "Cores", Amount: 1, Watts: accounting.One}},
+		}},
+	}
+	s.Keep()
+	measured, unknown := run("measured", 0, "bob"), run("unknown", 0, "bob")
+	measured.Components = append(measured.Components, record.Component{Name: "Energy", Kind: record.Total, Amount: 360_000})
+	unknown.Meta[0].Values = []string{"there"}
+	s.Post(run("modelled", 0, "bob"), measured, unknown)
+	for _, way := range []string{"measured", "modelled", "unknown"} {
+		_, body, _ := s.get("/ui/record?id=" + way)
+		for _, want := range []string{"<dt>Energy (" + way + ")</dt>", "<dt>CO2 (" + way + ")</dt>"} {
+			if !strings.Contains(body, want) {
+				t.Errorf("%s is not on the page of %s", want, way)
+			}
+		}
+		if got := strings.Contains(body, "kWh</dd>"); got != (way != "unknown") {
+			t.Errorf("%s: a figure is there: %v", way, got)
 		}
 	}
 }
