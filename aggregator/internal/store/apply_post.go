@@ -189,11 +189,16 @@ func (c *DeleteCommand) apply(t *tx) (any, error) {
 		if sl.entry.Deleted {
 			continue
 		}
-		sl.entry.Merge(record.Write{ID: id, Op: record.OpDelete})
-		sl.by, sl.at, sl.entry.DeletedAt = c.By, c.Now, c.Now
+		t.delete(sl, c.By)
 		result.Changed++
 	}
 	return result, nil
+}
+
+// delete marks an id as deleted.
+func (t *tx) delete(sl *slot, by string) {
+	sl.entry.Merge(record.Write{ID: sl.entry.ID, Op: record.OpDelete})
+	sl.by, sl.at, sl.entry.DeletedAt = by, t.now, t.now
 }
 
 func (c *UndeleteCommand) apply(t *tx) (any, error) {

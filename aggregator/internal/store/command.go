@@ -39,6 +39,7 @@ const (
 	kindForget         kind = 18
 	kindPutStops       kind = 19
 	kindArchive        kind = 20
+	kindReplace        kind = 21
 )
 
 // CommandFormat is the greatest version of a command that this program can
@@ -51,8 +52,9 @@ const (
 // [DocumentCommand.Needs], for the configuration of a cluster as typed settings. From
 // version 5 on, the rows of a post go from its batch into blocks as those of an agent do;
 // [PutStopsCommand] came with it. Version 6 came with [ArchiveCommand],
-// version 7 with [IngestCommand.Reusing], version 8 with facts of kind [FactBegin].
-const CommandFormat = 8
+// version 7 with [IngestCommand.Reusing], version 8 with facts of kind [FactBegin], version 9
+// with [ReplaceCommand].
+const CommandFormat = 9
 
 // batchPosts is the version from which on all nodes take the rows of a post out of its
 // batch: what is new in the dictionary gets other numbers than one by one.
@@ -160,6 +162,8 @@ func newCommand(k kind) Command {
 		return &PutStopsCommand{}
 	case kindArchive:
 		return &ArchiveCommand{}
+	case kindReplace:
+		return &ReplaceCommand{}
 	}
 	return nil
 }

@@ -40,6 +40,7 @@ func everyCommand() []Command {
 		&DocumentCommand{Sets: []Document{{"s", "k", []byte("v")}}, Needs: 4},
 		&CorrectCommand{Writes: []record.Write{{ID: "a", Op: record.OpPut, Origin: record.Pushed, Rank: record.RankPush, Version: record.Version{Ended: true, Observed: 5}, Record: &r, Stop: record.None}}, Now: t0},
 		&DismissStopsCommand{IDs: []string{"a", "b"}, Until: 7},
+		&ReplaceCommand{Replacements: []Replacement{{"b", 4, record.Write{ID: "a", Op: record.OpPut, Origin: slurm, Rank: record.RankImport, Version: record.Version{Ended: true, Observed: 5}, Record: &r, Stop: record.None}}}, By: "me", Now: t0},
 	}
 }
 
@@ -76,7 +77,7 @@ func FuzzDecode(f *testing.F) {
 		f.Add(Encode(c))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		for k := kind(1); k <= kindPutStops; k++ { // past the checksum
+		for k := kind(1); k <= kindReplace; k++ { // past the checksum
 			if c := newCommand(k); c != nil {
 				c.fields(fields{d: &decoder{b: data}})
 			}

@@ -16,6 +16,7 @@
 //	PutStopCommand        AUDITOR's PUT                     → PutResult
 //	PutStopsCommand       several of them together          → []any of PutResult
 //	DeleteCommand, UndeleteCommand                          → DeleteResult
+//	ReplaceCommand        a record in the place of another  → DeleteResult
 //	CorrectCommand        in the place of what clients pushed → DeleteResult
 //	DismissStopsCommand   stops whose records never came    → DeleteResult
 //	QuarantineDropCommand                                   → DeleteResult

@@ -304,6 +304,40 @@ func (m *machine) Delete(t *rapid.T) {
 	}
 }
 
+// Replace puts a record in the place of one. Where something else is shown by now, is open, or
+// the new id is taken, nothing changes.
+func (m *machine) Replace(t *rapid.T) {
+	id, as := m.id(t), fmt.Sprintf("new-%d", rapid.IntRange(0, 20).Draw(t, "as"))
+	by := sample(as, rapid.IntRange(0, 8).Draw(t, "k"))
+	var seq uint64
+	m.view(func(v *View) {
+		if row, ok, err := v.Get(id); err != nil {
+			t.Fatal(err)
+		} else if ok {
+			seq = row.Seq
+		}
+	})
+	lags := rapid.IntRange(0, 3).Draw(t, "lags") == 0
+	if lags {
+		seq--
+	}
+	w := record.Write{ID: as, Op: record.OpPut, Origin: record.Origin{Agent: "erased", Type: "erased"}, Rank: record.RankImport, Version: record.Version{Ended: true, Observed: 1}, Record: &by, Stop: record.None}
+	result := m.apply(&ReplaceCommand{Replacements: []Replacement{{ID: id, Seq: seq, Write: w}, {ID: id, Seq: seq, Write: w}}, By: "me", Now: m.tick()}).(DeleteResult)
+	shown, known := m.m.entry(id).Shown(), m.m.entries[as]
+	if lags || shown == nil || shown.Open() || known != nil {
+		if result.Changed != 0 {
+			t.Fatalf("%s was replaced by %s", id, as)
+		}
+		return
+	}
+	if result.Changed != 1 {
+		t.Fatalf("%s was not replaced by %s", id, as)
+	}
+	m.m.entry(as).Merge(w)
+	m.m.entry(id).Merge(record.Write{ID: id, Op: record.OpDelete})
+	m.m.entry(id).DeletedAt = m.now
+}
+
 func (m *machine) Undelete(t *rapid.T) {
 	id := m.id(t)
 	m.apply(&UndeleteCommand{IDs: []string{id}, By: "me", Now: m.tick()})
@@ -479,7 +513,7 @@ func TestStoreShowsWhatTheModelShows(t *testing.T) {
 		m.o.SortBytes = 4 << 10
 		m.apply(&SetVersionCommand{Version: rapid.SampledFrom([]uint32{1, 3, CommandFormat}).Draw(rt, "version")})
 		rt.Repeat(map[string]func(*rapid.T){"": m.Check, "ingest": m.Ingest, "bulk": m.Bulk, "post": m.Post, "bulk post": m.BulkPost, "staged": m.Staged,
-			"stop": m.PutStop, "stops": m.PutStops, "delete": m.Delete, "undelete": m.Undelete, "compact": m.Compact, "restart": m.Restart})
+			"stop": m.PutStop, "stops": m.PutStops, "delete": m.Delete, "undelete": m.Undelete, "replace": m.Replace, "compact": m.Compact, "restart": m.Restart})
 		m.replay(rt)
 	})
 }
