@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/erasure"
 	"github.com/bursar-accounting/bursar/aggregator/internal/view"
 	"github.com/bursar-accounting/bursar/proto/client"
 	"github.com/bursar-accounting/bursar/proto/commandline"
@@ -175,7 +176,7 @@ func (who *person) quarantined(ctx context.Context) (jobs []v1.Quarantined, err 
 		if err != nil {
 			return nil, err
 		}
-		if hasWord(whole.ID+"\n"+whole.Message+"\n"+whole.RecordID+"\n"+whole.Raw, who.name) {
+		if erasure.HasWord(whole.ID+"\n"+whole.Message+"\n"+whole.RecordID+"\n"+whole.Raw, who.name) {
 			jobs = append(jobs, whole)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/erasure"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
@@ -50,7 +51,7 @@ func (p *Program) sayAccess(ctx context.Context, who *person) {
 // isNamed reports whether a token or a user is of the person, shows only records of values with
 // the name, or has the name in one of the texts.
 func (who *person) isNamed(person string, rows v1.RowFilter, texts ...string) bool {
-	has := func(text string) bool { return hasWord(text, who.name) }
+	has := func(text string) bool { return erasure.HasWord(text, who.name) }
 	for _, row := range rows {
 		for _, values := range row {
 			texts = append(texts, values...)

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"maps"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/erasure"
 	"github.com/bursar-accounting/bursar/aggregator/internal/view"
 	"github.com/bursar-accounting/bursar/proto/client"
 	"github.com/bursar-accounting/bursar/proto/record"
@@ -49,14 +49,14 @@ Keys that describe a person in other words are yours to judge: -plan lists the k
 	fl.StringSliceVar(&without, "without", nil, "drop these meta `keys` too")
 	fl.BoolVar(&plan, "plan", false, "count, and change nothing")
 	return p.onPerson(cmd, func(ctx context.Context, who *person) error {
-		e := &erasure{
-			person: who, as: cmp.Or(as, erasedPrefix+strings.ToLower(rand.Text()[:10])), without: without, say: p.say,
-			keys: who.newKeyRules(), stays: map[string]bool{}, same: map[string]bool{},
+		e := &personErasure{
+			person: who, as: cmp.Or(as, erasure.Prefix+strings.ToLower(rand.Text()[:10])), say: p.say,
+			keys: who.newKeys(without), stays: map[string]bool{}, same: map[string]bool{},
 		}
 		switch {
 		case revealsName(as, who.name):
 			return fmt.Errorf("invalid -as %q: it has the name in it", e.as)
-		case e.keys.total[who.key]:
+		case e.keys.Totals[who.key]:
 			return fmt.Errorf("invalid -key %q: totals depend on it; use a key that names users", who.key)
 		}
 		if err := e.look(ctx); err != nil {
@@ -80,19 +80,18 @@ Keys that describe a person in other words are yours to judge: -plan lists the k
 // revealsName reports whether a replacement has the name between what separates its parts.
 func revealsName(as, name string) bool {
 	separates := func(r rune) bool { return !unicode.In(r, unicode.L, unicode.M, unicode.N) }
-	parts := strings.FieldsFunc(strings.TrimPrefix(as, erasedPrefix), separates)
-	return hasWord(as, name) || slices.Contains(parts, name)
+	parts := strings.FieldsFunc(strings.TrimPrefix(as, erasure.Prefix), separates)
+	return erasure.HasWord(as, name) || slices.Contains(parts, name)
 }
 
-// erasure erases a person.
-type erasure struct {
+// personErasure erases a person.
+type personErasure struct {
 	*person
 
-	as      string
-	without []string
-	say     func(string, ...any)
+	as  string
+	say func(string, ...any)
 
-	keys    *keyRules
+	keys    *erasure.Keys
 	records int
 	jobs    []v1.Quarantined
 	stays   map[string]bool // meta keys
@@ -101,7 +100,7 @@ type erasure struct {
 
 // sayWhatStays names values with the name that are not changed, and what the directory says of
 // the name.
-func (e *erasure) sayWhatStays() {
+func (e *personErasure) sayWhatStays() {
 	if len(e.same) > 0 {
 		e.say("These values stay, because totals depend on their keys: %s.", strings.Join(slices.Sorted(maps.Keys(e.same)), ", "))
 	}
@@ -111,7 +110,7 @@ func (e *erasure) sayWhatStays() {
 }
 
 // batch calls yield with at most so many records of the person; 0 is all.
-func (e *erasure) batch(ctx context.Context, most int, yield func(*record.Record) error) error {
+func (e *personErasure) batch(ctx context.Context, most int, yield func(*record.Record) error) error {
 	q := e.query()
 	q.Limit = most
 	address, err := url.Parse(v1.ListRecordsAddress(q, ""))
@@ -134,7 +133,7 @@ func (e *erasure) batch(ctx context.Context, most int, yield func(*record.Record
 }
 
 // look counts, and refuses what cannot be erased yet.
-func (e *erasure) look(ctx context.Context) error {
+func (e *personErasure) look(ctx context.Context) error {
 	open := 0
 	none := e.batch(ctx, 0, func(r *record.Record) error {
 		e.records++
@@ -144,7 +143,7 @@ func (e *erasure) look(ctx context.Context) error {
 		for _, m := range e.substitute(r).Meta {
 			e.stays[m.Key] = true
 			for _, v := range m.Values {
-				if e.keys.total[m.Key] && hasWord(v, e.name) {
+				if e.keys.Totals[m.Key] && erasure.HasWord(v, e.name) {
 					e.same[m.Key+"="+v1.JoinList(v)] = true
 				}
 			}
@@ -168,7 +167,7 @@ func (e *erasure) look(ctx context.Context) error {
 }
 
 // refuseArchived returns an error that names the archives with records of the person.
-func (e *erasure) refuseArchived(ctx context.Context) error {
+func (e *personErasure) refuseArchived(ctx context.Context) error {
 	n, names, err := e.archivedRecords(ctx)
 	if err == nil && n > 0 {
 		err = fmt.Errorf("cannot erase %s=%s: %s archived in %s; pause the action, run bursar archive restore ACTION ARCHIVE for each, and erase then", e.key, e.name, view.Plural(n, "record"), strings.Join(names, ", "))
@@ -177,7 +176,7 @@ func (e *erasure) refuseArchived(ctx context.Context) error {
 }
 
 // refuseArchivedSince looks again when archives have taken records meanwhile.
-func (e *erasure) refuseArchivedSince(ctx context.Context) error {
+func (e *personErasure) refuseArchivedSince(ctx context.Context) error {
 	now, err := listArchives(ctx, e.api)
 	if err != nil || slices.EqualFunc(now, e.archives, func(a, b v1.Archive) bool { return a.Name == b.Name && a.Digest == b.Digest && a.Removed == b.Removed }) {
 		return err
@@ -188,26 +187,21 @@ func (e *erasure) refuseArchivedSince(ctx context.Context) error {
 
 // substitute is a record in the place of one: the same without the person. Its id follows from
 // the other's, so that a repeated erasure adds none twice.
-func (e *erasure) substitute(r *record.Record) record.Record {
+func (e *personErasure) substitute(r *record.Record) record.Record {
 	out := *r
-	out.ID = fmt.Sprintf(erasedPrefix+"%x", sha256.Sum256([]byte(r.ID)))[:len(erasedPrefix)+32]
-	out.Meta = nil
-	for _, m := range r.Meta {
-		if slices.Contains(e.without, m.Key) {
-			continue
-		}
-		values := slices.Clone(m.Values)
-		for i, v := range values {
-			values[i] = e.keys.replace(m.Key, v, e.name, e.as)
-		}
-		out.Meta = append(out.Meta, record.MetaEntry{Key: m.Key, Values: values})
-	}
+	out.ID, out.Meta = erasure.ID(r.ID), e.keys.Meta(r.Meta, e.name, e.as)
 	return out
 }
 
+// newKeys says what becomes of the values of the person's records.
+func (who *person) newKeys(drop []string) *erasure.Keys {
+	keys := &who.directory.Keys
+	k := erasure.NewKeys(keys.User, keys.Group, keys.Host, who.key)
+	k.Drop = drop
+	return k
+}
+
 const (
-	// erasedPrefix begins replacements and the ids of substitutes.
-	erasedPrefix = "erased-"
 	// eraseAtOnce is how many records are in the totals twice for a moment.
 	eraseAtOnce = 200
 	// eraseImport is the name under which substitutes are imported.
@@ -215,7 +209,7 @@ const (
 )
 
 // erase replaces the records, some at a time, and drops the jobs.
-func (e *erasure) erase(ctx context.Context) error {
+func (e *personErasure) erase(ctx context.Context) error {
 	for {
 		var ids []string
 		into, err := BeginImport(ctx, e.api, &ImportSource{Name: eraseImport, Type: eraseImport, Label: eraseImport}, e.say)
@@ -247,7 +241,7 @@ func (e *erasure) erase(ctx context.Context) error {
 	}
 }
 
-func (e *erasure) drop(ctx context.Context) error {
+func (e *personErasure) drop(ctx context.Context) error {
 	for i := range e.jobs {
 		j := &e.jobs[i]
 		if err := e.api.DropQuarantined(ctx, j.Agent, j.SourceType, j.SourceLabel, j.ID); err != nil {
