@@ -108,8 +108,12 @@ func (d *Directory) Groups(user string, at record.Time) (names []string) {
 }
 
 // Project is the project that claims the user, else the one that claims the group. A
-// group that is "" is the user's.
+// group that is "" is the user's. The name in the place of an erased one says the project
+// itself, where that followed from the user.
 func (d *Directory) Project(user, group string, at record.Time) (string, bool) {
+	if p, ok := erasedProject(user); ok {
+		return p, true
+	}
 	if p, ok := d.byUser.at(user, at); ok {
 		return p, true
 	}

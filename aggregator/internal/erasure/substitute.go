@@ -5,11 +5,12 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/accounting"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
 // Prefix begins what takes the place of a name, and the ids of substitutes.
-const Prefix = "erased-"
+const Prefix = accounting.ErasedPrefix
 
 // Keys says what becomes of the values of a meta key. Values of keys that are in neither set
 // are texts, in which a name is replaced where it stands as a word.
@@ -55,7 +56,7 @@ func (k *Keys) Replace(key, value, name, by string) string {
 // Meta returns the meta of a substitute. The keys that are dropped are left out.
 func (k *Keys) Meta(m record.Meta, name, by string) (out record.Meta) {
 	for _, e := range m {
-		if slices.Contains(k.Drop, e.Key) {
+		if k.drops(e.Key) {
 			continue
 		}
 		values := slices.Clone(e.Values)
@@ -66,6 +67,9 @@ func (k *Keys) Meta(m record.Meta, name, by string) (out record.Meta) {
 	}
 	return out
 }
+
+// drops reports whether substitutes lack a key.
+func (k *Keys) drops(key string) bool { return slices.Contains(k.Drop, key) }
 
 // ID is the id of the substitute of a record, which follows from its id.
 func ID(id string) string {
