@@ -31,6 +31,7 @@ var allowed = map[string][]string{
 	"aggregator/internal/health":        {"aggregator/internal/health", "proto", "aggregator/internal/store", "aggregator/internal/columns"},
 	"aggregator/internal/usage":         {"aggregator/internal/usage", "aggregator/internal/calendar", "aggregator/internal/store", "aggregator/internal/columns", "proto"},
 	"aggregator/internal/accounting":    {"aggregator/internal/accounting", "hcl", "aggregator/internal/usage", "aggregator/internal/store", "aggregator/internal/columns", "proto", "aggregator/internal/calendar"},
+	"aggregator/internal/erasure":       {"aggregator/internal/erasure", "aggregator/internal/accounting", "aggregator/internal/store", "aggregator/internal/columns", "proto"},
 	"aggregator/internal/completeness":  {"aggregator/internal/completeness", "aggregator/internal/store", "aggregator/internal/columns", "proto"},
 	"aggregator/internal/action":        {"aggregator/internal/action", "aggregator/internal/calendar", "aggregator/internal/store", "aggregator/internal/columns", "plugins", "hcl", "proto"},
 	"aggregator/internal/view":          {"proto"},
@@ -39,7 +40,7 @@ var allowed = map[string][]string{
 	"aggregator/internal/convert":       {"aggregator/internal/compat", "hcl"},
 	"aggregator/internal/access":        {"aggregator/internal/access", "aggregator/internal/enrol", "aggregator/internal/completeness", "aggregator/internal/usage", "aggregator/internal/store", "aggregator/internal/columns", "proto"},
 	"aggregator/internal/enrol":         {"aggregator/internal/enrol", "aggregator/internal/store", "aggregator/internal/columns", "proto"},
-	"aggregator/internal/api":           {"aggregator/internal/action", "aggregator/internal/enrol", "aggregator/internal/report", "plugins/sdk", "aggregator/internal/archive", "aggregator/internal/api", "aggregator/internal/access", "aggregator/internal/completeness", "aggregator/internal/health", "aggregator/internal/calendar", "aggregator/internal/accounting", "aggregator/internal/usage", "aggregator/internal/store", "aggregator/internal/clusterconfig", "aggregator/internal/columns", "hcl", "proto"},
+	"aggregator/internal/api":           {"aggregator/internal/erasure", "aggregator/internal/action", "aggregator/internal/enrol", "aggregator/internal/report", "plugins/sdk", "aggregator/internal/archive", "aggregator/internal/api", "aggregator/internal/access", "aggregator/internal/completeness", "aggregator/internal/health", "aggregator/internal/calendar", "aggregator/internal/accounting", "aggregator/internal/usage", "aggregator/internal/store", "aggregator/internal/clusterconfig", "aggregator/internal/columns", "hcl", "proto"},
 	"aggregator/internal/membership":    {"aggregator/internal/ingest", "aggregator/internal/membership", "aggregator/internal/cluster", "aggregator/internal/store", "aggregator/internal/columns", "proto"},
 	"aggregator/internal/clusterconfig": {"aggregator/internal/clusterconfig", "hcl", "aggregator/internal/store", "aggregator/internal/columns", "proto"},
 }

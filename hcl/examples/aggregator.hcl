@@ -32,6 +32,14 @@ aggregator {
     expire_after = "90d"
   }
 
+  # Records of runs that stopped longer ago lose the names of users, and the keys of drop;
+  # totals stay. Calendar months go whole. Without the block nothing is removed.
+  # `bursar person retention` shows what would be.
+  # retention {
+  #   names_months = 18
+  #   drop         = ["job_name"]
+  # }
+
   # What was deleted or superseded leaves the disk by itself: the leader looks for blocks
   # that are mostly superseded, drops everything that is, and forgets values that no
   # record has; each node then rewrites its files. These are the defaults.

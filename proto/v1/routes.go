@@ -678,6 +678,24 @@ func (a API) DismissStop(ctx context.Context, id string) error {
 	return a.Caller.Call(ctx, "DELETE", "/v1/waiting/"+part(id), nil, nil, nil)
 }
 
+// RetentionQuery is the query of GET /v1/retention.
+type RetentionQuery struct {
+	// What would be due if names were kept for so many months; without it what the configuration says.
+	Months int `query:"months"`
+	Reading
+}
+
+// Retention is GET /v1/retention: How long records keep the names of persons, and what is due.
+func (a API) Retention(ctx context.Context, q *RetentionQuery) (out RetentionPlan, err error) {
+	err = a.Caller.Call(ctx, "GET", "/v1/retention", values(q), nil, &out)
+	return out, err
+}
+
+// RetentionAddress is a link to GET /v1/retention. The format "" is JSON.
+func RetentionAddress(q *RetentionQuery, format string) string {
+	return address("/v1/retention", values(q), format)
+}
+
 // Archives is GET /v1/archives: Archives whose records have no details in the store.
 func (a API) Archives(ctx context.Context, q *Reading) (out Archives, err error) {
 	err = a.Caller.Call(ctx, "GET", "/v1/archives", values(q), nil, &out)

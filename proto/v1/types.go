@@ -63,6 +63,42 @@ type Archive struct {
 	Keep []string `json:"keep,omitempty"`
 }
 
+// Retention is a part of an answer.
+type Retention struct {
+	// How many months records keep the names of persons at most. Null is for ever.
+	NamesMonths *int `json:"names_months"`
+	// Meta keys that such records lose too.
+	Drop []string `json:"drop"`
+	// When names were removed last.
+	Last Time `json:"last"`
+	// Records that lost their names then.
+	Records int `json:"records"`
+	// Records that have lost their names in all.
+	Total int `json:"total"`
+	// Quarantined jobs that were dropped then.
+	Quarantined int `json:"quarantined"`
+	// Records that kept their names then, since their details are in archives.
+	Archived int `json:"archived"`
+}
+
+// RetentionDue is a part of an answer.
+type RetentionDue struct {
+	// Records that stopped before keep no names. Calendar months go whole.
+	Until Time `json:"until"`
+	// Records that would lose their names.
+	Records int `json:"records"`
+	// The persons whom they name.
+	People int `json:"people"`
+	// Quarantined jobs that would be dropped.
+	Quarantined int `json:"quarantined"`
+	// Records that would keep their names, since their details are in archives.
+	Archived int `json:"archived"`
+	// Archives with records of that time. Their files keep names.
+	Archives []string `json:"archives"`
+	// Meta keys that the records would keep.
+	Keys []string `json:"keys"`
+}
+
 // ArchiveRestored is a part of an answer.
 type ArchiveRestored struct {
 	// How many rows have their details again.
@@ -1448,6 +1484,13 @@ type Waiting struct {
 	More    bool    `json:"more"`
 }
 
+// RetentionPlan is a part of an answer.
+type RetentionPlan struct {
+	Retention Retention `json:"retention"`
+	// Null where names are kept for ever.
+	Due *RetentionDue `json:"due"`
+}
+
 // Archives is a part of an answer.
 type Archives struct {
 	Archives []Archive `json:"archives"`
@@ -1551,6 +1594,8 @@ type Status struct {
 	Quarantined  *int `json:"quarantined"`
 	Conflicts    *int `json:"conflicts"`
 	WaitingStops *int `json:"waiting_stops"`
+	// Not there where this node cannot read it.
+	Retention *Retention `json:"retention,omitempty"`
 	// Empty where this node cannot read which there are.
 	Agents []Agent `json:"agents"`
 }
@@ -1644,12 +1689,21 @@ type Joined struct {
 	AuthorityKey string `json:"authority_key,omitempty"`
 	// For an aggregator: the nodes of the cluster.
 	Nodes []JoinNode `json:"nodes,omitempty"`
+	// For an aggregator: the block `retention` of the cluster's configuration, which all nodes have
+	// alike. Not there where names are kept for ever.
+	Retention *JoinRetention `json:"retention,omitempty"`
 }
 
 // JoinNode is a part of an answer.
 type JoinNode struct {
 	Name    string `json:"name"`
 	Address string `json:"address"`
+}
+
+// JoinRetention is a part of an answer.
+type JoinRetention struct {
+	NamesMonths int      `json:"names_months"`
+	Drop        []string `json:"drop"`
 }
 
 // Tokens is a part of an answer.

@@ -62,7 +62,7 @@ func Routes() map[string]Need {
 		}
 	}
 	add(Need{Rights: identity.Read},
-		"GET /v1/records", "GET /v1/records/{id...}", "GET /v1/usage", "GET /v1/distributions", "GET /v1/directory", "GET /v1/subscription", "GET /v1/budgets", "GET /v1/reports", "GET /v1/reports/{report}", "GET /v1/changes", "GET /v1/changes/digest", "GET /v1/conflicts", "GET /v1/waiting", "GET /v1/kinds",
+		"GET /v1/records", "GET /v1/records/{id...}", "GET /v1/usage", "GET /v1/distributions", "GET /v1/directory", "GET /v1/subscription", "GET /v1/budgets", "GET /v1/reports", "GET /v1/reports/{report}", "GET /v1/changes", "GET /v1/changes/digest", "GET /v1/conflicts", "GET /v1/waiting", "GET /v1/retention", "GET /v1/kinds",
 		"GET /v1/quarantine", "GET "+quarantined)
 	add(Need{Rights: identity.Read, Private: true}, "GET /v1/config") // it names people and machines
 	add(Need{Rights: figures}, "GET /v1/agents", "GET /v1/capacity", "GET /v1/prices", "GET /v1/gaps", "GET /v1/completeness", "GET /v1/counters", "GET /v1/status", "GET /v1/cluster",

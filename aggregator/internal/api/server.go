@@ -15,6 +15,7 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/accounting"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/completeness"
+	"github.com/bursar-accounting/bursar/aggregator/internal/erasure"
 	"github.com/bursar-accounting/bursar/aggregator/internal/health"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 
@@ -90,6 +91,8 @@ type Options struct {
 	// Zone returns the time zone by whose clock days begin where a question names none; nil:
 	// it is UTC.
 	Zone func() *time.Location
+	// Retention returns how long records keep names; nil: for ever.
+	Retention func() erasure.Policy
 	// Directory returns who belongs where now; nil: nothing is known of that.
 	Directory func() *accounting.Directory
 	// Capacity returns what clusters have as far as it is known now; nil: no one does.

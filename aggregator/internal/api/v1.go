@@ -101,6 +101,7 @@ func (s *Server) v1Routes() []route {
 		{http.MethodGet, "/v1/conflicts", s.tabled("conflicts", s.viewing(s.v1Conflicts))},
 		{http.MethodGet, "/v1/waiting", s.tabled("waiting", s.viewing(s.v1Waiting))},
 		{http.MethodDelete, "/v1/waiting/{id...}", s.viewing(s.v1Dismiss)},
+		{http.MethodGet, "/v1/retention", s.viewing(s.v1Retention)},
 		{http.MethodGet, "/v1/kinds", s.tabled("kinds", s.viewing(s.v1Kinds))},
 		{http.MethodPost, "/v1/kinds:repair", s.viewing(s.v1KindsRepair)},
 		{http.MethodGet, "/v1/gaps", s.tabled("gaps", s.viewing(s.v1Gaps))},

@@ -80,13 +80,17 @@ func (s *Server) figures(ctx context.Context, w http.ResponseWriter, stale *Stal
 	if err != nil {
 		return nil, err
 	}
+	retention, err := s.retention(view)
+	if err != nil {
+		return nil, err
+	}
 	index, term := view.Applied()
 	id, version := view.Cluster()
 	w.Header().Set("X-Bursar-Index", strconv.FormatUint(index, 10))
 	stale.header(w.Header(), index)
 	return &v1.Status{
 		Version: s.opt.Version, Cluster: id, ClusterVersion: new(int(version)), Index: &index, Term: &term, Hash: view.Hash().String(), Confirmed: stale == nil, AgeSeconds: stale.seconds(),
-		Records: &records, LastChange: new(view.Seq()), Quarantined: &odd.Quarantined, Conflicts: &odd.Conflicts, WaitingStops: &odd.Waiting, Agents: agents,
+		Records: &records, LastChange: new(view.Seq()), Quarantined: &odd.Quarantined, Conflicts: &odd.Conflicts, WaitingStops: &odd.Waiting, Agents: agents, Retention: retention,
 	}, nil
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
 	"github.com/bursar-accounting/bursar/aggregator/internal/enrol"
+	"github.com/bursar-accounting/bursar/aggregator/internal/erasure"
 	"github.com/bursar-accounting/bursar/proto/identity"
 	"github.com/bursar-accounting/bursar/proto/join"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
@@ -31,6 +32,8 @@ type Enrolment struct {
 	Nodes func() []v1.JoinNode
 	// Cluster is the cluster's id.
 	Cluster func() string
+	// Retention says how long the cluster's records keep names; nil: for ever.
+	Retention func() erasure.Policy
 }
 
 // joinPath is where machines join.
@@ -145,12 +148,21 @@ func (e *Enrolment) welcome(csr *x509.CertificateRequest, body *v1.JoinRequest) 
 		if err != nil {
 			return nil, err
 		}
-		req.Hosts, out.Nodes = body.Hosts, e.Nodes()
+		req.Hosts, out.Nodes, out.Retention = body.Hosts, e.Nodes(), e.retention()
 		out.Authority, out.AuthorityKey = string(identity.EncodeCertificates(e.Authority.Certificate())), string(key)
 	}
 	certificate, err := e.Authority.Sign(csr, req, time.Now())
 	out.Certificate = string(certificate)
 	return out, err
+}
+
+// retention is the block of the cluster's configuration.
+func (e *Enrolment) retention() *v1.JoinRetention {
+	if e.Retention == nil || e.Retention().Months == 0 {
+		return nil
+	}
+	p := e.Retention()
+	return &v1.JoinRetention{NamesMonths: p.Months, Drop: textList(p.Drop)}
 }
 
 // enrolled gives an error of package enrol its status.

@@ -38,6 +38,7 @@ type founding struct {
 	authority string // folder
 	files     identity.Files
 	nodes     []v1.JoinNode
+	retention *v1.JoinRetention // the block that all nodes of the cluster have; nil: none
 }
 
 func (p *Program) initCommand() *cobra.Command {
@@ -125,6 +126,7 @@ func (p *Program) setUp(ctx context.Context, s *founding) error {
 		return err
 	}
 	if s.join == "" {
+		s.retention = &v1.JoinRetention{NamesMonths: retentionMonths}
 		err = s.found(owner, p.Now())
 	} else {
 		err = s.enter(ctx, owner)
@@ -220,7 +222,7 @@ func (s *founding) enter(ctx context.Context, owner setup.Owner) error {
 	if err != nil {
 		return join.Explain(err, join.Address(s.join), "{} -join HOST:PORT -token TOKEN", string(identity.Aggregator))
 	}
-	s.nodes = joined.Nodes
+	s.nodes, s.retention = joined.Nodes, joined.Retention
 	return s.write(owner, joined)
 }
 
@@ -266,8 +268,28 @@ aggregator {
 	for _, n := range s.peers() {
 		fmt.Fprintf(&b, "      %s = %s\n", setup.Quote(n.Name), setup.Quote(n.Address))
 	}
-	b.WriteString("    }\n  }\n}\n\naccess {\n  plain_role = \"none\"\n}\n")
+	b.WriteString("    }\n  }\n" + retentionBlock(s.retention) + "}\n\naccess {\n  plain_role = \"none\"\n}\n")
 	return []byte(b.String())
+}
+
+// retentionMonths is how long the records of a new cluster keep the names of persons: EGI
+// asks for at most so long.
+const retentionMonths = 18
+
+// retentionBlock is the block as it is written; "" for none.
+func retentionBlock(r *v1.JoinRetention) string {
+	if r == nil {
+		return ""
+	}
+	drop := ""
+	if len(r.Drop) > 0 {
+		quoted := make([]string, len(r.Drop))
+		for i, key := range r.Drop {
+			quoted[i] = setup.Quote(key)
+		}
+		drop = "    drop         = [" + strings.Join(quoted, ", ") + "]\n"
+	}
+	return fmt.Sprintf("  # Older records lose the names of users; totals stay. See: bursar person retention\n  retention {\n    names_months = %d\n%s  }\n", r.NamesMonths, drop)
 }
 
 // peers are all nodes, this one included.

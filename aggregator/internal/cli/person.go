@@ -18,8 +18,8 @@ import (
 )
 
 func (p *Program) personCommand() *cobra.Command {
-	return group("person", "Export or erase what is stored about a person",
-		"  bursar person export erika > erika.ndjson\n  bursar person erase erika", p.personExport(), p.personErase())
+	return group("person", "Export or erase what is stored about persons",
+		"  bursar person export erika > erika.ndjson\n  bursar person erase erika\n  bursar person retention", p.personExport(), p.personErase(), p.personRetention())
 }
 
 // person is whose records are wanted.

@@ -129,9 +129,12 @@ func (s *clusterStatus) lines(now time.Time, c *clock) (out []line) {
 			out = append(out, line{"then", text})
 		}
 	}
-	return append(out, line{"cluster", s.clusterLine()}, line{"records", s.recordsLine(c)}, line{"agents", s.agentsLine()},
-		line{"issues", s.issuesLine()},
-		line{"disks", s.disksLine()}, line{"dates", s.datesLine(c)})
+	out = append(out, line{"cluster", s.clusterLine()}, line{"records", s.recordsLine(c)}, line{"agents", s.agentsLine()},
+		line{"issues", s.issuesLine()})
+	if r := s.Retention; r != nil && r.NamesMonths != nil {
+		out = append(out, line{"names", retentionText(r, c)})
+	}
+	return append(out, line{"disks", s.disksLine()}, line{"dates", s.datesLine(c)})
 }
 
 func (s *clusterStatus) clusterLine() string {

@@ -67,6 +67,9 @@ type Aggregator struct {
 	// WaitingStops says what becomes of stops whose records do not come; the whole
 	// cluster has it. Nil keeps them for ever.
 	WaitingStops *WaitingStops `hcl:"waiting_stops,block"`
+	// Retention says how long records keep the names of persons; the whole cluster has it.
+	// Nil keeps them for ever.
+	Retention *Retention `hcl:"retention,block"`
 	// Compaction says when what was deleted or superseded leaves this node's disk.
 	Compaction Compaction `hcl:"compaction,block,optional"`
 	// Log is where the level and the format of the log are set.

@@ -11,6 +11,7 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/accounting"
 	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
 	"github.com/bursar-accounting/bursar/aggregator/internal/clusterconfig"
+	"github.com/bursar-accounting/bursar/aggregator/internal/erasure"
 	"github.com/bursar-accounting/bursar/hcl"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
@@ -48,6 +49,7 @@ type Settings struct {
 	Metrics      MetricKeys        `hcl:"metrics,block,optional"`
 	Usage        Usage             `hcl:"usage,block,optional"`
 	WaitingStops *WaitingStops     `hcl:"waiting_stops,block"`
+	Retention    *Retention        `hcl:"retention,block"`
 	Directory    DirectoryTables   `hcl:"directory,block,optional"`
 	Energy       *EnergyTables     `hcl:"energy,block"`
 	Actions      []CommittedAction `hcl:"action,block"`
@@ -57,7 +59,7 @@ type Settings struct {
 func (c *Config) settings() *Settings {
 	a := &c.Aggregator
 	s := &Settings{
-		Common: c.Common, Metrics: a.Metrics.MetricKeys, Usage: a.Usage, WaitingStops: a.WaitingStops,
+		Common: c.Common, Metrics: a.Metrics.MetricKeys, Usage: a.Usage, WaitingStops: a.WaitingStops, Retention: a.Retention,
 		Directory: DirectoryTables{DirectoryKeys: c.Directory.DirectoryKeys, Tables: c.Directory.tables, Range: c.Directory.Range},
 	}
 	s.Metrics.Range, s.Energy = a.Range, c.Energy.committed()
@@ -138,6 +140,8 @@ type Shared struct {
 	// StopsExpire is after how long stops are dismissed whose records have not come;
 	// zero is never.
 	StopsExpire time.Duration
+	// Retention says how long records keep the names of persons.
+	Retention erasure.Policy
 	// Actions are what is done with the totals.
 	Actions []SharedAction
 }
@@ -191,6 +195,7 @@ func (s *Settings) read() (*Shared, hcl.Diagnostics) {
 	if s.WaitingStops != nil {
 		out.StopsExpire = s.WaitingStops.ExpireAfter.Duration
 	}
+	diags.Extend(s.Retention.read(&s.Directory.DirectoryKeys, out))
 	for i := range s.Components {
 		kind, more := s.Components[i].read()
 		diags.Extend(more)

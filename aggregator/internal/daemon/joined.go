@@ -95,7 +95,7 @@ func (a *Aggregator) enrolment() *api.Enrolment {
 		return nil
 	}
 	return &api.Enrolment{
-		Authority: a.set.Authority, Trusted: a.set.Keys.Authorities, Address: a.joinAddress, Nodes: a.nodes,
+		Authority: a.set.Authority, Trusted: a.set.Keys.Authorities, Address: a.joinAddress, Nodes: a.nodes, Retention: a.retentionPolicy,
 		Cluster: func() string { id, _ := a.store.Cluster(); return id },
 		Taken: func(role identity.Role, name string) bool {
 			if role == identity.Agent {

@@ -25,6 +25,7 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/ingest"
 	"github.com/bursar-accounting/bursar/aggregator/internal/login"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/erasure"
 	"github.com/bursar-accounting/bursar/aggregator/internal/health"
 	"github.com/bursar-accounting/bursar/aggregator/internal/membership"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
@@ -109,14 +110,16 @@ type Aggregator struct {
 	kinds     atomic.Pointer[record.Kinds] // of components that clients post
 	// stopsExpire is a time.Duration: see expireStops.
 	stopsExpire atomic.Int64
-	gate        *access.Gate
-	bearers     *bearers
-	door        *login.Door
-	doctor      *healthMonitor
-	actors      *actors
-	actions     *action.Manager
-	conns       *api.Conns
-	pulled      pulled
+	// retention says how long records keep names: see retain.
+	retention atomic.Pointer[erasure.Policy]
+	gate      *access.Gate
+	bearers   *bearers
+	door      *login.Door
+	doctor    *healthMonitor
+	actors    *actors
+	actions   *action.Manager
+	conns     *api.Conns
+	pulled    pulled
 	// askedKeys are meta keys of the configuration: see usageKeys.
 	askedKeys atomic.Pointer[[]string]
 	// zone is the time zone of the site; nil is UTC.
@@ -187,7 +190,7 @@ func (a *Aggregator) serve() {
 		Metrics:    promhttp.HandlerFor(a.registry, promhttp.HandlerOpts{Registry: a.registry}),
 		Agreed:     func() uint32 { _, v := a.store.Cluster(); return v },
 		Registerer: a.registry, Health: a.doctor, Memory: a.answerMemory(),
-		Kinds: func() record.Kinds { return *a.kinds.Load() }, IgnoreExisting: a.set.IgnoreExisting, MaxBody: a.set.MaxBody, Agents: pulls, Configured: a.manager.Names, Usage: reader, Book: a.books.Book, UsageKeys: a.usageKeys, Zone: a.siteZone, Directory: a.directory, Money: a.money, Capacity: a.books.Capacity, Days: a.doctor.tally.Days, Found: a.doctor.found, Pulse: &a.doctor.pulse, Version: a.set.Version,
+		Kinds: func() record.Kinds { return *a.kinds.Load() }, IgnoreExisting: a.set.IgnoreExisting, MaxBody: a.set.MaxBody, Agents: pulls, Configured: a.manager.Names, Usage: reader, Book: a.books.Book, UsageKeys: a.usageKeys, Zone: a.siteZone, Retention: a.retentionPolicy, Directory: a.directory, Money: a.money, Capacity: a.books.Capacity, Days: a.doctor.tally.Days, Found: a.doctor.found, Pulse: &a.doctor.pulse, Version: a.set.Version,
 		Patience: a.set.Patience, Extra: a.withLogin(pages.Routes()), Door: a.door, Config: sharedConfig{a}, Snapshots: a.snapshots,
 		Members: newMembers(a.replica), Enrolment: a.enrolment(), Checker: a, Cut: ingest.Cut, Actions: a.actions, Archives: a.actors.readArchives,
 	})
@@ -197,6 +200,7 @@ func (a *Aggregator) serve() {
 	a.replica.node.OnLeader(newBudgetGauges(a, reader).lead)
 	a.replica.node.OnLeader(a.actions.Lead)
 	a.replica.node.OnLeader(a.expireStops)
+	a.replica.node.OnLeader(a.retain)
 	a.compact()
 }
 

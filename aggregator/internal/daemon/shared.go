@@ -50,6 +50,8 @@ func (a *Aggregator) obey(d *clusterconfig.Document) error {
 		return err
 	}
 	a.zone.Store(zone)
+	s.Retention.Zone = zone
+	a.retention.Store(&s.Retention)
 	a.usages.Set(usage.Settings{Dimensions: s.Dimensions, Zones: s.Zones, Classes: a.books.Now().Directory.Classes()})
 	return nil
 }

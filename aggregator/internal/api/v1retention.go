@@ -1,0 +1,106 @@
+package api
+
+import (
+	"context"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/access"
+	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
+	"github.com/bursar-accounting/bursar/aggregator/internal/erasure"
+	"github.com/bursar-accounting/bursar/aggregator/internal/store"
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
+)
+
+// policy says how long records keep names.
+func (s *Server) policy() erasure.Policy {
+	if s.opt.Retention == nil {
+		return erasure.Policy{}
+	}
+	return s.opt.Retention()
+}
+
+// retention says how long records keep names, and when names were removed last.
+func (s *Server) retention(view *access.View) (*v1.Retention, error) {
+	policy := s.policy()
+	state, err := erasure.ReadState(view)
+	if err != nil {
+		return nil, err
+	}
+	out := &v1.Retention{Last: v1.Stamp(state.Last), Records: int(state.Records), Total: int(state.Total), Quarantined: state.Quarantined, Archived: state.Archived, Drop: textList(policy.Drop)}
+	if policy.Months > 0 {
+		out.NamesMonths = &policy.Months
+	}
+	return out, nil
+}
+
+func textList(list []string) []string { return append([]string{}, list...) }
+
+// v1Retention is GET /v1/retention: what has been removed, and what would be now.
+func (s *Server) v1Retention(w http.ResponseWriter, r *http.Request, view *access.View) error {
+	if err := view.Whole(); err != nil {
+		return err
+	}
+	retention, err := s.retention(view)
+	if err != nil {
+		return err
+	}
+	words, err := readWords(r.URL.RawQuery, "months")
+	if err != nil {
+		return err
+	}
+	policy := s.policy()
+	if text := words["months"]; text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 || n > 1200 {
+			return refuse(http.StatusBadRequest, "invalid months %q: use a number from 1 to 1200", text)
+		}
+		policy.Months = n
+	}
+	out := v1.RetentionPlan{Retention: *retention}
+	if policy.Months > 0 {
+		if out.Due, err = s.due(r.Context(), view, policy); err != nil {
+			return err
+		}
+	}
+	answer(w, http.StatusOK, out)
+	return nil
+}
+
+// due says what a policy would remove now.
+func (s *Server) due(ctx context.Context, view *access.View, policy erasure.Policy) (*v1.RetentionDue, error) {
+	from := wholeView{View: view}
+	var err error
+	if from.archives, err = view.Archives(); err != nil {
+		return nil, err
+	}
+	directory, err := s.directory()
+	if err != nil {
+		return nil, err
+	}
+	due, err := erasure.Look(ctx, from, policy, erasure.NewPolicyKeys(directory, policy), s.now().Std())
+	if err != nil {
+		return nil, err
+	}
+	return &v1.RetentionDue{
+		Until: v1.Stamp(due.Until), Records: due.Records, People: due.People, Quarantined: due.Quarantined, Archived: due.Archived,
+		Archives: textList(due.Archives), Keys: textList(slices.Sorted(maps.Keys(due.Keys))),
+	}, nil
+}
+
+// wholeView is a picture for package erasure.
+type wholeView struct {
+	*access.View
+
+	archives []store.Archive
+}
+
+// Archives implements erasure.Source.
+func (v wholeView) Archives() []store.Archive { return v.archives }
+
+// Query implements erasure.Source.
+func (v wholeView) Query(ctx context.Context, q store.Query, yield func(*columns.Row) error) error {
+	return v.View.Query(ctx, q, yield)
+}

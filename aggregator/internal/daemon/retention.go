@@ -1,0 +1,66 @@
+package daemon
+
+import (
+	"context"
+	"time"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
+	"github.com/bursar-accounting/bursar/aggregator/internal/erasure"
+)
+
+// How often the leader looks for names that are kept no longer, since late records come on
+// any day, and whether the configuration says something else.
+const (
+	retainEvery = 6 * time.Hour
+	retainLook  = time.Minute
+)
+
+// retentionPolicy says how long records keep names.
+func (a *Aggregator) retentionPolicy() erasure.Policy {
+	if p := a.retention.Load(); p != nil {
+		return *p
+	}
+	return erasure.Policy{}
+}
+
+// retain removes names after the time that the configuration says, while this node leads.
+func (a *Aggregator) retain(ctx context.Context) error {
+	tick := time.NewTicker(retainLook)
+	defer tick.Stop()
+	var did *erasure.Policy
+	var last time.Time
+	for {
+		if p := a.retention.Load(); p != did || time.Since(last) >= retainEvery {
+			if err := a.retainOnce(ctx); err != nil && ctx.Err() == nil {
+				a.set.Log.Warn("not all names of persons were removed from old records; the next try is in "+retainLook.String(), "error", err)
+			} else {
+				did, last = p, time.Now()
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+func (a *Aggregator) retainOnce(ctx context.Context) error {
+	policy := a.retentionPolicy()
+	if policy.Months == 0 {
+		return nil
+	}
+	if err := a.replica.refuse(); err != nil {
+		return err
+	}
+	r := &erasure.Retainer{Views: a.store, Write: a.replica.Write, Policy: policy, Directory: a.books.Now().Directory, Now: calendar.Now()}
+	done, err := r.Run(ctx)
+	if err != nil {
+		return err
+	}
+	if done.Records > 0 || done.Quarantined > 0 {
+		a.set.Log.Info("names of persons were removed from old records", "records", done.Records, "quarantined_dropped", done.Quarantined,
+			"archived_kept", done.Archived, "until", policy.Until(r.Now).String())
+	}
+	return nil
+}
