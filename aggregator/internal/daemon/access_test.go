@@ -154,6 +154,7 @@ func matrix() map[string][2]string {
 		"POST /v1/imports/{name}/{epoch}":     {"oa", "/v1/imports/import/00"},
 		"GET /v1/waiting":                     {"roa", "/v1/waiting"},
 		"DELETE /v1/waiting/{id...}":          {"oa", "/v1/waiting/x"},
+		"GET /v1/retention":                   {"roa", "/v1/retention?months=18"},
 		"GET /v1/kinds":                       {"roa", "/v1/kinds"},
 		"POST /v1/kinds:repair":               {"oa", "/v1/kinds:repair"},
 		"GET /v1/openapi.yaml":                {"mrwoa", "/v1/openapi.yaml"},
