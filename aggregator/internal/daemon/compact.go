@@ -181,7 +181,11 @@ func (a *Aggregator) rewrite(ctx context.Context) error {
 		if drops == done || a.replica.guard.CheckPull() != nil || a.replica.guard.State().Free < 2*a.store.BytesOnDisk() {
 			continue
 		}
-		if err := a.store.Compact(); err != nil {
+		err := a.store.Compact()
+		switch {
+		case errors.Is(err, store.ErrHeld): // by a request that goes on: once more at the next tick
+			continue
+		case err != nil:
 			a.set.Log.Warn("the database was not rewritten: what was deleted is in its files until it is; the node tries again", "error", err)
 			continue
 		}

@@ -72,7 +72,7 @@ func TestTheNameOfAPersonWhoseRecordsWereDeletedLeavesTheDatabase(t *testing.T) 
 		}
 	}
 	store := filepath.Join(dir, "store")
-	end := time.Now().Add(time.Minute)
+	end := time.Now().Add(patience)
 	for in := []string{"?"}; len(in) > 0; in = filesWith(t, store, name) {
 		if time.Now().After(end) {
 			t.Fatal("the name is in ", in)

@@ -265,6 +265,24 @@ func nextDir(name string) string {
 	return fmt.Sprintf("%s%06d", dirPrefix, n+1)
 }
 
+// compact rewrites all files, and returns [ErrHeld] where a view needs something in them that
+// was deleted. Pebble leaves files of the lowest level as they are where nothing above them
+// overlaps, with what a view of then held: the deletion of range keys, of which there are
+// none, overlaps with everything.
 func (d *disk) compact() error {
-	return d.db.Compact(context.Background(), []byte{0}, []byte{0xff}, true)
+	first, last := []byte{0}, []byte{0xff}
+	if err := d.db.RangeKeyDelete(first, last, pebble.NoSync); err != nil {
+		return err
+	}
+	held := d.db.Metrics().Snapshots.PinnedKeys
+	if err := d.db.Flush(); err != nil {
+		return err
+	}
+	if err := d.db.Compact(context.Background(), first, last, true); err != nil {
+		return err
+	}
+	if d.db.Metrics().Snapshots.PinnedKeys > held {
+		return ErrHeld
+	}
+	return nil
 }

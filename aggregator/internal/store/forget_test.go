@@ -3,6 +3,7 @@ package store
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"github.com/bursar-accounting/bursar/proto/racetest"
 	"math/rand/v2"
@@ -109,6 +110,9 @@ func TestTheNameOfADeletedPersonIsInNoFile(t *testing.T) {
 			sweepOut(b)
 			if strings.Contains(everything(b), name) {
 				t.Error("the name is in the database")
+			}
+			if err := b.s.Compact(); !errors.Is(err, ErrHeld) {
+				t.Errorf("while a view of before is open: %v", err)
 			}
 			if err := old.Close(); err != nil {
 				t.Fatal(err)

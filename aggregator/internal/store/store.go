@@ -206,18 +206,19 @@ func (s *Store) BytesOnDisk() uint64 {
 	return d.db.Metrics().DiskSpaceUsage()
 }
 
+// ErrHeld is what [Store.Compact] returns when something that no new view shows stays in
+// the files, since a view that was open meanwhile may read it.
+var ErrHeld = errors.New("an open view holds what was dropped")
+
 // Compact rewrites the database so that it takes the least room: for operators
-// and measurements. It may take long and runs beside everything else.
+// and measurements. It may take long and runs beside everything else. After
+// [ErrHeld] all but what open views hold is rewritten.
 func (s *Store) Compact() error {
 	d, err := s.acquire()
 	if err != nil {
 		return err
 	}
-	err = d.db.Flush()
-	if err == nil {
-		err = d.compact()
-	}
-	return errors.Join(err, d.release())
+	return errors.Join(d.compact(), d.release())
 }
 
 // loaded is what Open reads from a database.
