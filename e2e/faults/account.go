@@ -5,6 +5,7 @@ package faults
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -63,6 +64,12 @@ func (a *Armed) happened() ([]Happened, error) {
 // String is KEY/ATTEMPT.
 func (h *Happened) String() string { return fmt.Sprintf("%s/%d", h.Key, h.Attempt) }
 
+// mayBePartial reports whether a run says that it is partial since the cluster could not answer
+// it, which had no leader then, and whether its action looks again in its next run.
+func (a *Armed) mayBePartial(r *Run) bool {
+	return a.LooksAgain && len(r.Notes) > 0 && !slices.ContainsFunc(r.Notes, func(note string) bool { return !strings.Contains(note, "503: the cluster cannot answer now") })
+}
+
 // inOrder checks what must hold of the runs alone.
 func (a *Armed) inOrder(runs []Run) error {
 	fences := map[uint64]bool{}
@@ -77,7 +84,7 @@ func (a *Armed) inOrder(runs []Run) error {
 			return fmt.Errorf("run %d has not ended, and there is another one", r.Number)
 		case i > 0 && !r.Planned.After(*runs[i-1].Planned):
 			return fmt.Errorf("run %d was planned for %s, the one before for %s", r.Number, r.Planned, runs[i-1].Planned)
-		case r.Partial || r.Rejected > 0 && !a.Rejects:
+		case r.Partial && !a.mayBePartial(r) || r.Rejected > 0 && !a.Rejects:
 			return fmt.Errorf("run %d is partial or has effects that were rejected: %+v", r.Number, *r)
 		}
 		for _, e := range r.Ledger {

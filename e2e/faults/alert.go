@@ -31,7 +31,7 @@ func alert(s *Site, target *Target, serve MailServer) *Armed {
 		changes, err := toldIn(text)
 		return strings.Join(changes, ","), err
 	}
-	a := &Armed{Type: "alert", Label: "watch", Class: Probed, Target: target, Nameless: true, Rejects: true}
+	a := &Armed{Type: "alert", Label: "watch", Class: Probed, Target: target, Nameless: true, Rejects: true, LooksAgain: true}
 	a.Block = "keep = \"0s\"\n"
 	for _, n := range bounds() {
 		for _, side := range []string{"above", "below"} {

@@ -40,6 +40,9 @@ type Armed struct {
 	// Rejects says that an effect that surely did not happen is rejected, and that a later plan
 	// has it again.
 	Rejects bool
+	// LooksAgain says that a run looks at all again that one before it could not see, so that
+	// one may be partial.
+	LooksAgain bool
 	// Judge looks at what is special of the action when nothing changes any more: what
 	// is at the receiver, and the runs. It is asked again while it says ErrNotYet.
 	Judge func(node *Member, truth Truth, runs []Run) error
