@@ -293,7 +293,7 @@ func TestNomad_Kills_CountEachStartOnce(t *testing.T) {
 		alive:   []*site.Daemon{agent.Daemon, agg.Daemon},
 		pause:   time.Millisecond, // what is registered takes its time
 		before: func(chance *rand.Rand, _ int) {
-			forget(c, agg, w)
+			forget(c, agg, w, jobs)
 			for range 2 {
 				jobs++
 				c.Register(mockJob("default", fmt.Sprintf("j%d", jobs), "batch", fmt.Sprintf("%dms", 50+chance.IntN(2500)), func(_, group, task object) {
@@ -320,8 +320,9 @@ func TestNomad_Kills_CountEachStartOnce(t *testing.T) {
 	t.Logf("%d starts of %d jobs, seed %d", len(w.Starts()), jobs, *seed)
 }
 
-// forget purges a job of which everything is counted, and has Nomad forget it.
-func forget(c *rig.NomadCluster, g *site.Aggregator, w *rig.NomadWatch) {
+// forget purges a job of which everything is counted, and has Nomad collect what is over once
+// all of that is counted.
+func forget(c *rig.NomadCluster, g *site.Aggregator, w *rig.NomadWatch, jobs int) {
 	if !g.Ready() {
 		return
 	}
@@ -331,11 +332,18 @@ func forget(c *rig.NomadCluster, g *site.Aggregator, w *rig.NomadWatch) {
 		_, known := counted[want.Job]
 		counted[want.Job] = (!known || counted[want.Job]) && want.Stop > 0 && records[id] == want
 	}
+	over := func(job string) bool {
+		return !slices.ContainsFunc(w.Of(job), func(a rig.NomadAllocation) bool { return !a.Over() })
+	}
+	all, purged := len(counted) == jobs, false
 	for job, whole := range counted {
-		if whole && !slices.ContainsFunc(w.Of(job), func(a rig.NomadAllocation) bool { return !a.Over() }) {
+		if whole = whole && over(job); whole && !purged {
 			c.Purge("default", job)
-			c.Collect()
-			return
+			purged = true
 		}
+		all = all && whole
+	}
+	if all { // Nomad takes every job that is over, also where the source has not read its user yet
+		c.Collect()
 	}
 }
