@@ -32,7 +32,7 @@ MD2MAN          := $(TOOLS)/go-md2man-v2.0.7
 GOTESTSUM       := $(TOOLS)/gotestsum-v1.13.0
 
 # Tests run through it: it tries again what failed, and says what failed and what was unstable.
-CHECK := go run ./e2e/check -gotestsum $(GOTESTSUM)
+CHECK := go run ./e2e/check -gotestsum $(GOTESTSUM) $(if $(BUDGET),-budget $(BUDGET))
 
 # What is linted and tested is compiled as what is built, so that the cache serves both.
 lint test race: export GOFLAGS := $(strip $(GOFLAGS) -trimpath)

@@ -1,26 +1,34 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os/exec"
 	"path"
 	"slices"
 	"strings"
 )
 
-// changedFiles returns the files that commits of the last three days changed.
+// changedFiles returns the files that commits of the last three days changed, the newest
+// change first.
 func changedFiles(ctx context.Context) ([]string, error) {
 	out, err := exec.CommandContext(ctx, "git", "log", "--since=3.days", "--name-only", "--format=").Output()
 	if err != nil {
 		return nil, fmt.Errorf("list what changed in the last three days: git log: %w", err)
 	}
-	files := strings.Fields(string(out))
-	slices.Sort(files)
-	return slices.Compact(files), nil
+	var files []string
+	seen := map[string]bool{}
+	for file := range strings.FieldsSeq(string(out)) {
+		if !seen[file] {
+			seen[file], files = true, append(files, file)
+		}
+	}
+	return files, nil
 }
 
 // concurrent are the packages with many goroutines: the race detector looks at them always.
@@ -38,14 +46,24 @@ type goPackage struct {
 	TestGoFiles, XTestGoFiles          []string
 }
 
-// racePackages returns the packages that the race detector looks at: those of changed
-// files, what imports them directly, and the concurrent ones.
-func racePackages(ctx context.Context, changed []string) ([]string, error) {
+// raceParts returns the packages that the race detector looks at in the check, a few at a
+// time in the order of changed: those of changed files and what imports them directly. The
+// concurrent ones are in the first part.
+func raceParts(ctx context.Context, changed []string) ([]testPart, error) {
 	packages, err := listPackages(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return choosePackages(packages, changed), nil
+	always, others := choosePackages(packages, changed)
+	var parts []testPart
+	for few := range slices.Chunk(others, 8) {
+		parts = append(parts, testPart{names: few, packages: few})
+	}
+	if len(parts) == 0 {
+		parts = make([]testPart, 1)
+	}
+	parts[0].packages = slices.Concat(always, parts[0].packages)
+	return parts, nil
 }
 
 func listPackages(ctx context.Context) ([]goPackage, error) {
@@ -65,28 +83,43 @@ func listPackages(ctx context.Context) ([]goPackage, error) {
 	}
 }
 
-func choosePackages(packages []goPackage, changed []string) []string {
+// choosePackages returns the concurrent packages, and the others that are touched by
+// changed files: in their order, and after those what only imports them.
+func choosePackages(packages []goPackage, changed []string) (always, others []string) {
 	known := map[string]bool{}
 	for _, p := range packages {
 		known[p.ImportPath] = true
 	}
-	touched := map[string]bool{}
-	for _, file := range changed {
-		touched[packageOf(file, known)] = true
+	touched := map[string]int{} // by package: the place of its first file in changed
+	for i, file := range changed {
+		if name := packageOf(file, known); !hasKey(touched, name) {
+			touched[name] = i
+		}
 	}
-	var chosen []string
+	places := map[string]int{}
 	for _, p := range packages {
-		imports := slices.Concat(p.Imports, p.TestImports, p.XTestImports)
-		if len(p.TestGoFiles)+len(p.XTestGoFiles) == 0 {
-			continue
-		}
-		if touched[p.ImportPath] || slices.Contains(concurrent, relativePackage(p.ImportPath)) ||
-			slices.ContainsFunc(imports, func(i string) bool { return touched[i] }) {
-			chosen = append(chosen, "./"+relativePackage(p.ImportPath))
+		name := "./" + relativePackage(p.ImportPath)
+		switch {
+		case len(p.TestGoFiles)+len(p.XTestGoFiles) == 0:
+		case slices.Contains(concurrent, relativePackage(p.ImportPath)):
+			always = append(always, name)
+		case hasKey(touched, p.ImportPath):
+			places[name] = touched[p.ImportPath]
+		default:
+			for _, imported := range slices.Concat(p.Imports, p.TestImports, p.XTestImports) {
+				if i, ok := touched[imported]; ok && (!hasKey(places, name) || len(changed)+i < places[name]) {
+					places[name] = len(changed) + i
+				}
+			}
 		}
 	}
-	return chosen
+	others = slices.SortedFunc(maps.Keys(places), func(a, b string) int {
+		return cmp.Or(cmp.Compare(places[a], places[b]), strings.Compare(a, b))
+	})
+	return always, others
 }
+
+func hasKey(m map[string]int, key string) bool { _, ok := m[key]; return ok }
 
 // packageOf returns the package in whose folder, or below it, a file is.
 func packageOf(file string, known map[string]bool) string {

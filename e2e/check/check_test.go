@@ -84,31 +84,57 @@ func TestReadme_NamesEachFileOfTests(t *testing.T) {
 func TestSelectSuites_ByNameAndByChange_HasTheirTests(t *testing.T) {
 	t.Chdir("../..")
 	day := time.Unix(0, 0) // the turn of the first suite, slurm
-	core, err := selectSuites("core", nil, day)
-	if err != nil {
-		t.Fatal(err)
+	cores, err := selectSuites("core", nil, day)
+	if err != nil || len(cores) != 1 {
+		t.Fatal(cores, err)
 	}
+	core := cores[0]
 	if !strings.Contains(core.run(), "^TestPackages$") || strings.Contains(core.run(), "TestHTCondor") || slices.Contains(core.setup, "kubernetes") {
 		t.Errorf("core: %s, set-up %v", core.run(), core.setup)
 	}
-	changed, err := selectSuites("changed", []string{"plugins/source/htcondor/main.go", "e2e/oidc_test.go"}, day)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, want := range []string{"^TestHTCondor_Kills_CountEachRunOnce$", "^TestOIDC_RealProvider_InChromium_LogsInAndOut$", "^TestBackfill_", "^TestPackages$"} {
-		if !strings.Contains(changed.run(), want) {
-			t.Errorf("changed: %s lacks %s", changed.run(), want)
-		}
-	}
-	if strings.Contains(changed.run(), "TestKubernetes") {
-		t.Errorf("changed: %s", changed.run())
-	}
 	one, err := selectSuites("nomad", nil, day)
-	if err != nil || !slices.Equal(one.packages, []string{"./e2e"}) || !slices.Equal(one.setup, []string{"nomad"}) {
+	if err != nil || len(one) != 1 || !slices.Equal(one[0].packages, []string{"./e2e"}) || !slices.Equal(one[0].setup, []string{"nomad"}) {
 		t.Errorf("nomad: %+v, %v", one, err)
 	}
 	if _, err := selectSuites("nomat", nil, day); err == nil || !strings.Contains(err.Error(), `unknown suite "nomat"`) {
 		t.Error(err)
+	}
+}
+
+func TestSelectSuites_Changed_BeginWithTheCoreAndTheNewestChange(t *testing.T) {
+	t.Chdir("../..")
+	changed := []string{"plugins/source/htcondor/main.go", "plugins/source/nomad/main.go", "e2e/oidc_test.go", "plugins/source/slurm/main.go"}
+	selected, err := selectSuites("changed", changed, time.Unix(0, 0)) // the turn of the first suite, slurm
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := [][]string{
+		{"^TestBackfill_", "^TestPackages$", "^TestNomad_EveryKindOfTask_IsCountedOnce$"},
+		{"^TestHTCondor_Kills_CountEachRunOnce$", "^TestNomad_"},
+		{"^TestOIDC_RealProvider_InChromium_LogsInAndOut$"},
+	}
+	if len(selected) != len(want) {
+		t.Fatalf("%d parts, want %d: %+v", len(selected), len(want), selected)
+	}
+	seen := map[string]bool{}
+	for i, s := range selected {
+		for _, test := range want[i] {
+			if !strings.Contains(s.run(), test) {
+				t.Errorf("part %d: %s lacks %s", i, s.run(), test)
+			}
+		}
+		for _, pattern := range s.patterns {
+			if seen[pattern] {
+				t.Errorf("%s is in two parts", pattern)
+			}
+			seen[pattern] = true
+		}
+		if strings.Contains(s.run(), "TestKubernetes") {
+			t.Errorf("part %d: %s", i, s.run())
+		}
+	}
+	if setup := mergeSetup(selected); !slices.Contains(setup, "oidc") || !slices.Contains(setup, "chroot") || slices.Contains(setup, "kubernetes") {
+		t.Errorf("set-up %v", setup)
 	}
 }
 
@@ -156,8 +182,8 @@ func TestUnstable(t *testing.T) {
 	all := events(t, dir, ".")
 	all = append(all, events(t, dir, "-count=1", "-run=^TestBroken$", ".")...)
 	all = append(all, events(t, dir, "-count=1", "-run=^TestUnstable$", ".")...)
-	r, err := readResult(bytes.NewReader(all), io.Discard)
-	if err != nil {
+	var r result
+	if err := r.read(bytes.NewReader(all), io.Discard); err != nil {
 		t.Fatal(err)
 	}
 	if r.Tests != 6 || r.Skipped != 1 || len(r.Failed) != 1 || len(r.Unstable) != 1 {
@@ -184,8 +210,8 @@ func TestReadResult_PanicExitAndNoBuild_AreFailuresWithTheirLine(t *testing.T) {
 		{"build", "import \"testing\"\n\nfunc TestX(t *testing.T) { missing() }\n", "undefined: missing"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r, err := readResult(bytes.NewReader(events(t, writeModule(t, c.source), ".")), io.Discard)
-			if err != nil {
+			var r result
+			if err := r.read(bytes.NewReader(events(t, writeModule(t, c.source), ".")), io.Discard); err != nil {
 				t.Fatal(err)
 			}
 			if len(r.Failed) != 1 || !strings.Contains(r.Failed[0].Line, c.line) {
@@ -215,9 +241,47 @@ func TestChoosePackages_OfChangedFiles_HasTheirImporters(t *testing.T) {
 		{ImportPath: module + "/e", Imports: []string{module + "/a"}},
 		{ImportPath: module + "/plugins/host", TestGoFiles: tests},
 	}
-	got := choosePackages(packages, []string{"a/testdata/x.json", "README.md"})
-	if want := []string{"./a", "./b", "./c", "./plugins/host"}; !slices.Equal(got, want) {
-		t.Errorf("got %v, want %v", got, want)
+	always, others := choosePackages(packages, []string{"README.md", "c/x.go", "a/testdata/x.json", "c/y.go"})
+	if want := []string{"./plugins/host"}; !slices.Equal(always, want) {
+		t.Errorf("always %v, want %v", always, want)
+	}
+	if want := []string{"./c", "./a", "./b"}; !slices.Equal(others, want) {
+		t.Errorf("others %v, want %v", others, want)
+	}
+}
+
+// What has no time left is named, a part that fails does not hide the next ones, and the
+// first part runs whatever time is left.
+func TestTestRun_Parts_AreAddedUpOrNamed(t *testing.T) {
+	t.Chdir(t.TempDir())
+	gotestsum := filepath.Join(t.TempDir(), "gotestsum")
+	script := `#!/bin/sh
+while [ "$1" != --jsonfile ]; do shift; done
+echo '{"Action":"'"$WORD"'","Package":"x","Test":"T'$$'"}' >"$2"
+test "$WORD" = pass
+`
+	if err := os.WriteFile(gotestsum, []byte(script), 0o700); err != nil { //nolint:gosec // it is run
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		word          string
+		budget        time.Duration
+		tests, failed int
+		leftOut       []string
+	}{
+		{"pass", 0, 3, 0, nil},
+		{"fail", time.Hour, 3, 3, nil},
+		{"pass", time.Nanosecond, 1, 0, []string{"b", "c", "d"}},
+	} {
+		t.Setenv("WORD", c.word)
+		run := testRun{step: "race", parts: []testPart{{names: []string{"a"}}, {names: []string{"b", "c"}}, {names: []string{"d"}}}, budget: c.budget}
+		if err := run.run(t.Context(), gotestsum); (err != nil) != (c.failed > 0) {
+			t.Error(err)
+		}
+		r, _, err := readStepResult("race")
+		if err != nil || r.Tests != c.tests || len(r.Failed) != c.failed || !slices.Equal(r.LeftOut, c.leftOut) {
+			t.Errorf("%+v: %+v, %v", c, r, err)
+		}
 	}
 }
 

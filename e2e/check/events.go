@@ -26,6 +26,7 @@ type result struct {
 	Skipped  int
 	Failed   []finding // failed at each try
 	Unstable []finding // failed, and passed when tried again
+	LeftOut  []string  // what was to be looked at when the time was over
 }
 
 // finding is a test, or a whole package, that failed at least once.
@@ -104,20 +105,19 @@ func (p *packageRuns) add(e event) {
 	}
 }
 
-// readResult reads the events of a run and its repeats. What they say in words goes to
+// read adds what the events of a run and its repeats say. What they say in words goes to
 // log, package by package.
-func readResult(events io.Reader, log io.Writer) (result, error) {
+func (r *result) read(events io.Reader, log io.Writer) error {
 	packages, order, err := readPackages(events)
 	if err != nil {
-		return result{}, err
+		return err
 	}
-	var r result
 	for _, name := range order {
 		p := packages[name]
 		fmt.Fprintf(log, "==== %s\n%s", name, strings.Join(p.text, ""))
 		r.addPackage(p)
 	}
-	return r, nil
+	return nil
 }
 
 func readPackages(events io.Reader) (packages map[string]*packageRuns, order []string, err error) {

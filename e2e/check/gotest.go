@@ -12,42 +12,58 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 )
 
 // logs is the folder, relative to the top of the tree, that keeps what a step printed.
 const logs = "bin/check"
 
-// testRun is one call of go test, through gotestsum.
+// testRun is the tests of one step.
 type testRun struct {
-	step     string // names its files in logs
-	packages []string
-	args     []string // of go test
+	step   string        // names its files in logs
+	parts  []testPart    // run one after the other, the most needed first
+	args   []string      // of go test, for each part
+	budget time.Duration // no part but the first begins after it; 0 for no end
 }
 
-// run runs the tests. A test that fails is run again, alone, at most twice, and where at
-// most ten failed; after a data race or a panic nothing is. It returns an error where the
-// run is red.
+// testPart is one call of go test, through gotestsum.
+type testPart struct {
+	names    []string // of what it looks at, for people
+	packages []string
+	args     []string // of go test, after those of the step
+}
+
+// run runs the parts, and names those for which no time was left. A test that fails is run
+// again, alone, at most twice, and where at most ten of its part failed; after a data race
+// or a panic nothing of it is. It returns an error where the run is red.
 func (t testRun) run(ctx context.Context, gotestsum string) error {
 	if err := os.MkdirAll(logs, 0o755); err != nil {
 		return err
 	}
-	events := filepath.Join(logs, t.step+".json")
-	args := []string{
-		"--format", "pkgname", "--format-hide-empty-pkg", "--hide-summary", "skipped,output,failed", "--jsonfile", events,
-		"--rerun-fails=2", "--rerun-fails-max-failures=10", "--rerun-fails-abort-on-data-race", "--rerun-fails-run-root-test",
-		"--packages", strings.Join(t.packages, " "), "--",
+	log, err := os.Create(t.log())
+	if err != nil {
+		return err
 	}
-	err := runCommand(ctx, gotestsum, append(args, t.args...)...)
-	found, readErr := t.readEvents(events)
-	if readErr != nil {
-		return errors.Join(err, readErr)
+	defer log.Close()
+	var found result
+	green := true
+	for began, i := time.Now(), 0; i < len(t.parts); i++ {
+		if i > 0 && t.budget > 0 && time.Since(began) > t.budget {
+			found.LeftOut = append(found.LeftOut, t.parts[i].names...)
+			continue
+		}
+		partGreen, err := t.runPart(ctx, gotestsum, i, log, &found)
+		if err != nil {
+			return err
+		}
+		green = green && partGreen
 	}
-	if err := writeResult(t.step, found); err != nil {
+	if err := errors.Join(writeResult(t.step, found), log.Close()); err != nil {
 		return err
 	}
 	printFindings(os.Stdout, found, t.args)
 	fmt.Printf("whole log: %s\n", t.log())
-	if err != nil {
+	if !green {
 		return fmt.Errorf("%s failed", t.step)
 	}
 	return nil
@@ -55,18 +71,26 @@ func (t testRun) run(ctx context.Context, gotestsum string) error {
 
 func (t testRun) log() string { return filepath.Join(logs, t.step+".log") }
 
-func (t testRun) readEvents(path string) (result, error) {
-	events, err := os.Open(path)
+// runPart runs part i and adds what it found; its output goes to log, package by package.
+// It returns an error where it cannot tell what the tests found.
+func (t testRun) runPart(ctx context.Context, gotestsum string, i int, log io.Writer, found *result) (green bool, err error) {
+	p := t.parts[i]
+	eventsPath := filepath.Join(logs, t.step+".json")
+	if i > 0 {
+		eventsPath = filepath.Join(logs, fmt.Sprintf("%s-%d.json", t.step, i+1))
+	}
+	args := slices.Concat([]string{
+		"--format", "pkgname", "--format-hide-empty-pkg", "--hide-summary", "skipped,output,failed", "--jsonfile", eventsPath,
+		"--rerun-fails=2", "--rerun-fails-max-failures=10", "--rerun-fails-abort-on-data-race", "--rerun-fails-run-root-test",
+		"--packages", strings.Join(p.packages, " "), "--",
+	}, t.args, p.args)
+	runErr := runCommand(ctx, gotestsum, args...)
+	events, err := os.Open(eventsPath)
 	if err != nil {
-		return result{}, err
+		return false, errors.Join(runErr, err)
 	}
 	defer events.Close()
-	log, err := os.Create(t.log())
-	if err != nil {
-		return result{}, err
-	}
-	found, err := readResult(events, log)
-	return found, errors.Join(err, log.Close())
+	return runErr == nil, found.read(events, log)
 }
 
 func runCommand(ctx context.Context, name string, args ...string) error {
@@ -126,6 +150,9 @@ func printFindings(w io.Writer, r result, args []string) {
 			break
 		}
 		fmt.Fprintf(w, "  %s %s\n      %s\n      %s\n", f.Package, f.Test, f.Line, repeatCommand(f, args))
+	}
+	if len(r.LeftOut) > 0 {
+		fmt.Fprintf(w, "\nleft out, since its time was over (make race RACE=changed and make e2e SUITE=changed look at all): %s\n", strings.Join(r.LeftOut, " "))
 	}
 }
 

@@ -22,40 +22,51 @@ import (
 
 const help = `Run tests, and say what failed, what is unstable and what it cost.
 
-  check [-gotestsum PATH] all                     every step, as .ci/run does
-  check [-gotestsum PATH] test PACKAGE… -- ARG…   tests of packages, with arguments of go test
-  check [-gotestsum PATH] race all|changed        the race detector over all packages, or
-                                                  over those of the last three days' commits
-  check [-gotestsum PATH] e2e core|all|changed|SUITE,…
-                                                  end-to-end tests; set-up included
+  check all                         every step, as .ci/run does
+  check test PACKAGE… -- ARG…       tests of packages, with arguments of go test
+  check race all|changed            the race detector over all packages, or over those of
+                                    the last three days' commits
+  check e2e core|all|changed|SUITE,…
+                                    end-to-end tests; set-up included
+
+Before them:
+  -gotestsum PATH    the program gotestsum
+  -budget DURATION   of changed: what is less needed does not begin after it, and is named
 
 Example: check -gotestsum bin/tools/gotestsum-v1.13.0 e2e nomad,gridengine
 `
 
 func main() {
-	gotestsum := flag.String("gotestsum", "gotestsum", "the program gotestsum")
+	var o options
+	flag.StringVar(&o.gotestsum, "gotestsum", "gotestsum", "the program gotestsum")
+	flag.DurationVar(&o.budget, "budget", 0, "time after which changed begins nothing more; 0 for no end")
 	flag.Usage = func() { fmt.Fprint(flag.CommandLine.Output(), help) }
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := runMode(ctx, *gotestsum, flag.Args()); err != nil {
+	if err := o.runMode(ctx, flag.Args()); err != nil {
 		fmt.Fprintf(os.Stderr, "check: %v\n", err)
 		stop()
 		os.Exit(1) //nolint:gocritic // stop was called
 	}
 }
 
-func runMode(ctx context.Context, gotestsum string, args []string) error {
+type options struct {
+	gotestsum string
+	budget    time.Duration
+}
+
+func (o options) runMode(ctx context.Context, args []string) error {
 	switch {
 	case len(args) == 1 && args[0] == "all":
 		return runAll(ctx)
 	case len(args) > 1 && args[0] == "test":
 		packages, rest := cutArgs(args[1:])
-		return testRun{"test", packages, rest}.run(ctx, gotestsum)
+		return testRun{step: "test", parts: []testPart{{names: packages, packages: packages}}, args: rest}.run(ctx, o.gotestsum)
 	case len(args) == 2 && args[0] == "race":
-		return runRace(ctx, gotestsum, args[1])
+		return o.runRace(ctx, args[1])
 	case len(args) == 2 && args[0] == "e2e":
-		return runEndToEnd(ctx, gotestsum, args[1])
+		return o.runEndToEnd(ctx, args[1])
 	}
 	flag.Usage()
 	return errors.New("invalid arguments")
@@ -82,54 +93,58 @@ func testArgs(step string) []string {
 	return []string{"-tags", "poison"}
 }
 
-func runRace(ctx context.Context, gotestsum, which string) error {
-	packages, args := []string{"./..."}, testArgs("race")
+func (o options) runRace(ctx context.Context, which string) error {
+	run := testRun{step: "race", parts: []testPart{{packages: []string{"./..."}}}, args: testArgs("race"), budget: o.budget}
 	if which == "changed" {
 		changed, err := changedFiles(ctx)
 		if err != nil {
 			return err
 		}
-		if packages, err = racePackages(ctx, changed); err != nil {
+		if run.parts, err = raceParts(ctx, changed); err != nil {
 			return err
 		}
-		args = append(args, "-short")
-		fmt.Printf("the race detector looks at %d packages\n", len(packages))
+		run.args = append(run.args, "-short")
 	} else if which != "all" {
 		return fmt.Errorf("invalid packages %q: use all or changed", which)
 	}
-	return testRun{"race", packages, args}.run(ctx, gotestsum)
+	return run.run(ctx, o.gotestsum)
 }
 
-func runEndToEnd(ctx context.Context, gotestsum, which string) error {
-	s, err := selectChanged(ctx, which)
+func (o options) runEndToEnd(ctx context.Context, which string) error {
+	selected, err := selectNow(ctx, which)
 	if err != nil {
 		return err
 	}
-	fmt.Printf("suites: %v\n", s.names)
-	if len(s.setup) > 0 { // without a part it would install everything
-		if err := runCommand(ctx, "e2e/setup.sh", s.setup...); err != nil {
-			return fmt.Errorf("set-up of %v failed: %w", s.setup, err)
+	run := testRun{step: "e2e", args: testArgs("e2e"), budget: o.budget}
+	for _, s := range selected {
+		fmt.Printf("suites: %v\n", s.names)
+		run.parts = append(run.parts, testPart{s.names, s.packages, []string{"-run", s.run()}})
+	}
+	if setup := mergeSetup(selected); len(setup) > 0 { // without a part it would install everything
+		if err := runCommand(ctx, "e2e/setup.sh", setup...); err != nil {
+			return fmt.Errorf("set-up of %v failed: %w", setup, err)
 		}
 	}
-	return testRun{"e2e", s.packages, append(testArgs("e2e"), "-run", s.run())}.run(ctx, gotestsum)
+	return run.run(ctx, o.gotestsum)
 }
 
-func selectChanged(ctx context.Context, which string) (selection, error) {
+// selectNow returns the end-to-end tests of which, by what changed until now.
+func selectNow(ctx context.Context, which string) ([]selection, error) {
 	var changed []string
 	if which == "changed" {
 		var err error
 		if changed, err = changedFiles(ctx); err != nil {
-			return selection{}, err
+			return nil, err
 		}
 	}
 	return selectSuites(which, changed, time.Now())
 }
 
 func runAll(ctx context.Context) error {
-	s, err := selectChanged(ctx, "changed")
+	selected, err := selectNow(ctx, "changed")
 	if err != nil {
 		return err
 	}
-	setup := step{name: "set-up", command: append([]string{"nice", "-n", "19", "e2e/setup.sh"}, s.setup...), limit: 60 * time.Minute}
+	setup := step{name: "set-up", command: append([]string{"nice", "-n", "19", "e2e/setup.sh"}, mergeSetup(selected)...), limit: 60 * time.Minute}
 	return runSteps(ctx, checkSteps(), setup)
 }

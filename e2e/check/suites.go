@@ -1,10 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -106,7 +108,7 @@ var suites = []suite{
 	},
 }
 
-// selection are the end-to-end tests of one run.
+// selection are end-to-end tests that run together.
 type selection struct {
 	names    []string // of the suites, for people
 	packages []string
@@ -141,30 +143,34 @@ func (s *selection) run() string {
 	return strings.Join(slices.Compact(patterns), "|")
 }
 
-// selectSuites returns the tests of which: "core", "all", "changed" – the core, the suites
-// whose tests or covered folders are in changed, and one more by turn of the day – or the
-// names of suites, divided by commas.
-func selectSuites(which string, changed []string, today time.Time) (selection, error) {
-	var s selection
-	wanted := func(suite, int) bool { return false }
+// selectSuites returns the tests of which: "core", "all", "changed", or the names of
+// suites, divided by commas. All but "changed" are one selection.
+func selectSuites(which string, changed []string, today time.Time) ([]selection, error) {
+	var wanted []string
 	switch which {
 	case "core":
-	case "all":
-		wanted = func(suite, int) bool { return true }
 	case "changed":
-		turn := int(today.Unix()/86400) % len(suites)
-		wanted = func(one suite, i int) bool { return i == turn || one.isChanged(changed) }
-	default:
-		names := strings.Split(which, ",")
-		if err := checkSuiteNames(names); err != nil {
-			return s, err
+		return selectChangedSuites(changed, today)
+	case "all":
+		for _, s := range suites {
+			wanted = append(wanted, s.name)
 		}
-		wanted = func(one suite, _ int) bool { return slices.Contains(names, one.name) }
+	default:
+		wanted = strings.Split(which, ",")
+		if err := checkSuiteNames(wanted); err != nil {
+			return nil, err
+		}
 	}
-	withCore := which == "core" || which == "changed"
-	for i, one := range suites {
+	s, err := selectTogether(wanted, which == "core")
+	return []selection{s}, err
+}
+
+// selectTogether returns the suites of these names and, if so asked, the core of the others.
+func selectTogether(names []string, withCore bool) (selection, error) {
+	var s selection
+	for _, one := range suites {
 		switch {
-		case wanted(one, i):
+		case slices.Contains(names, one.name):
 			tests, err := one.listTests()
 			if err != nil {
 				return s, err
@@ -175,6 +181,45 @@ func selectSuites(which string, changed []string, today time.Time) (selection, e
 		}
 	}
 	return s, nil
+}
+
+// selectChangedSuites returns first the core with one suite by turn of the day, then the
+// suites whose tests or covered folders are in changed, two at a time, in its order.
+func selectChangedSuites(changed []string, today time.Time) ([]selection, error) {
+	turn := suites[int(today.Unix()/86400)%len(suites)].name
+	first, err := selectTogether([]string{turn}, true)
+	if err != nil {
+		return nil, err
+	}
+	places := map[string]int{}
+	for _, s := range suites {
+		if i := s.firstChange(changed); i >= 0 && s.name != turn {
+			places[s.name] = i
+		}
+	}
+	names := slices.SortedFunc(maps.Keys(places), func(a, b string) int {
+		return cmp.Or(cmp.Compare(places[a], places[b]), strings.Compare(a, b))
+	})
+	selected := []selection{first}
+	for pair := range slices.Chunk(names, 2) {
+		s, err := selectTogether(pair, false)
+		if err != nil {
+			return nil, err
+		}
+		s.patterns = slices.DeleteFunc(s.patterns, func(test string) bool { return slices.Contains(first.patterns, test) })
+		selected = append(selected, s)
+	}
+	return selected, nil
+}
+
+// mergeSetup returns what the set-up of all selections needs.
+func mergeSetup(selected []selection) []string {
+	var parts []string
+	for _, s := range selected {
+		parts = append(parts, s.setup...)
+	}
+	slices.Sort(parts)
+	return slices.Compact(parts)
 }
 
 func checkSuiteNames(names []string) error {
@@ -190,13 +235,14 @@ func checkSuiteNames(names []string) error {
 	return nil
 }
 
-// isChanged says whether one of files belongs to the suite or to what it covers.
-func (s suite) isChanged(files []string) bool {
+// firstChange returns the place of the first of files that belongs to the suite or to what
+// it covers; -1 if none does.
+func (s suite) firstChange(files []string) int {
 	own, err := s.testFiles()
 	if err != nil {
-		return true
+		return 0
 	}
-	return slices.ContainsFunc(files, func(file string) bool {
+	return slices.IndexFunc(files, func(file string) bool {
 		return own[file] != nil || len(s.tests) == 0 && path.Dir(file) == s.folder ||
 			slices.ContainsFunc(s.covers, func(c string) bool { return file == c || strings.HasPrefix(file, c+"/") })
 	})
