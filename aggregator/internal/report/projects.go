@@ -16,13 +16,15 @@ func projectsEntry() Entry {
 	of.Name, of.Title, of.Words = "of", "Subject", []string{"project=bell", "pi=curie", "group_id=atlas"}
 	return Entry{
 		Report: v1.Report{
-			Name: "projects", Title: "Projects", About: "What projects used, who their members are, how budgets are used up, and the largest jobs.",
+			Name: "projects", Title: "Projects", About: "What projects used, who their members are, how budgets are used up, what was wasted, and the largest jobs.",
 			Parameters: boardParams(of),
 		},
 		Long: `What projects used in a period, beside the period before: each project, each member
 with efficiency and what was left unused, the budgets with a chart of how they are used
-up and a forecast, and the largest jobs. Without -of it has all that the reader may see.
-Where no project is configured the lines are groups.`,
+up and a forecast, core-hours by the state in which jobs ended, with those that were lost,
+advice for each user, and the largest jobs. Without -of it has all that the reader may
+see. Where no project is configured the lines are groups.
+` + adviceHelp,
 		Example: "  bursar report projects -of pi=curie\n  bursar report projects -of project=bell -period last-month -o bell.html",
 		make: func(ctx context.Context, r v1.API, q Query) (*Document, error) {
 			b, err := newBoard(ctx, r, &q, q.Pairs("of"), "projects", "Projects")
@@ -39,7 +41,7 @@ Where no project is configured the lines are groups.`,
 				return nil, err
 			}
 			parts = append(parts, down...)
-			return b.fill(ctx, append(parts, b.members("members", "Members", "user_id"), b.jobs)...)
+			return b.fill(ctx, append(parts, b.members("members", "Members", "user_id"), b.lostByState, b.advice, b.jobs)...)
 		},
 	}
 }
