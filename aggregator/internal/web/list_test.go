@@ -15,6 +15,7 @@ import (
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
 	"github.com/bursar-accounting/bursar/proto/record"
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 // odd are values that a list has to escape, and values that look as if it had.
@@ -65,6 +66,66 @@ func TestLists_LinksOfValues_LeadToThatValueAlone(t *testing.T) {
 				t.Errorf("the record of %q leads to %s, which has %d records", name, link[1], strings.Count(list, "/ui/record?id="))
 			}
 		}
+	}
+}
+
+func TestUsagePage_ByAKeyWithAComma_LeadsToItsValues(t *testing.T) {
+	s := newSite(t)
+	const key = `a,rack\` // the first one, so that the page chooses it beside the group
+	for i, v := range []string{"oak", "elm,oak"} {
+		r := job(fmt.Sprintf("r%d", i), "2026-02-26", v, "alice", int64(i+1))
+		r.Meta = record.Meta{{Key: key, Values: []string{v}}, {Key: "group_id", Values: []string{"atlas"}}, {Key: "user_id", Values: []string{"alice"}}}
+		s.Post(r)
+	}
+	option := func(body string) string {
+		m := regexp.MustCompile(`<option value="([^"]*)" selected>` + regexp.QuoteMeta(html.EscapeString(key)) + `</option>`).FindStringSubmatch(body)
+		if m == nil {
+			return ""
+		}
+		return html.UnescapeString(m[1])
+	}
+	_, body, _ := s.get("/ui/usage?window=2026-02&where[group_id]=atlas&where[user_id]=alice")
+	by := option(body)
+	if want := v1.JoinList(key); by != want {
+		t.Fatalf("the form offers %q, want %q", by, want)
+	}
+	code, body, _ := s.get("/ui/usage?window=2026-02&by=" + url.QueryEscape(by))
+	if option(body) != by || len(cells(body, "usage")) != 2 || !strings.Contains(body, "by "+key) {
+		t.Errorf("%d, chosen %q, %v", code, option(body), cells(body, "usage"))
+	}
+	for i, v := range []string{"oak", "elm,oak"} {
+		m := regexp.MustCompile(`class="into" href="([^"]*)">` + v + `</a>`).FindStringSubmatch(body)
+		if m == nil {
+			t.Errorf("no link into %q", v)
+			continue
+		}
+		code, below, _ := s.get(html.UnescapeString(m[1]))
+		if rows := cells(below, "usage"); code != http.StatusOK || len(rows) != 1 || strings.TrimSuffix(rows[0][1], ".000000") != fmt.Sprint(i+1) {
+			t.Errorf("%q leads to %s: %d %v", v, m[1], code, rows)
+		}
+	}
+	_, body, _ = s.get("/ui/usage?" + url.Values{"window": {"2026-02"}, "where[" + key + "]": {"ash"}}.Encode())
+	if !strings.Contains(body, "No record has the "+html.EscapeString(key)) {
+		t.Error("a value that no record has is not named")
+	}
+	_, body, _ = s.get("/ui/overview?" + url.Values{"in": {"2026-02"}, "by": {by}}.Encode())
+	want := url.Values{"where[" + key + "]": {"oak"}}.Encode()
+	if !strings.Contains(body, want) {
+		t.Errorf("the overview has no link with %s", want)
+	}
+}
+
+func TestUsagePage_ByTwoKeys_LeadsToTheValuesOfBoth(t *testing.T) {
+	s := newSite(t)
+	s.Post(job("r1", "2026-02-26", "atlas", "alice", 1), job("r2", "2026-02-26", "atlas", "bob", 2), job("r3", "2026-02-26", "cms", "bob", 4))
+	_, body, _ := s.get("/ui/usage?window=2026-02&by=user_id,group_id")
+	m := regexp.MustCompile(`class="into" href="([^"]*)">bob / atlas</a>`).FindStringSubmatch(body)
+	if m == nil || !strings.Contains(body, "by user and group") {
+		t.Fatal(cells(body, "usage"))
+	}
+	u, err := url.Parse(html.UnescapeString(m[1]))
+	if err != nil || u.Query().Get("user") != "bob" || u.Query().Get("group") != "atlas" {
+		t.Error(m[1], err)
 	}
 }
 

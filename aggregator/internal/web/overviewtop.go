@@ -236,19 +236,10 @@ func (t *top) paint() {
 
 // bar names a group and leads to what it used.
 func (t *top) bar(g *v1.UsageGroup, ask topAsk) bar {
-	into := below(ask.by)
-	if into == "" {
-		into = "group_id"
-	}
-	query := url.Values{"window": {ask.in}, "by": {into}, "measure": {ask.of}}
 	if g.Others > 0 {
 		return bar{Name: view.GroupName(g), Href: t.Usage}
 	}
-	name := view.NoValue
-	value := ""
-	if len(g.Values) > 0 && g.Values[0] != nil {
-		name, value = *g.Values[0], *g.Values[0]
-	}
-	query.Set("where["+ask.by+"]", v1.JoinList(value))
-	return bar{Name: name, Href: "/ui/usage?" + query.Encode()}
+	next, _ := usageAsk{Window: ask.in, By: ask.by, Measure: ask.of, Kind: stepped, Top: usualTop}.into(g)
+	next.By = cmp.Or(next.By, "group_id")
+	return bar{Name: groupName(g), Href: next.address()}
 }

@@ -81,7 +81,7 @@ func (p *Pages) keys(ctx context.Context, v *access.View) ([]string, error) {
 	return slices.Compact(keys), nil
 }
 
-// by is the key that gives the lines.
+// by is the list of the keys that give the lines.
 func (a usageAsk) by(keys []string) string {
 	if a.By != "" {
 		return a.By
@@ -92,7 +92,7 @@ func (a usageAsk) by(keys []string) string {
 		}
 	}
 	if len(keys) > 0 {
-		return keys[0]
+		return v1.JoinList(keys[0])
 	}
 	return "group_id"
 }

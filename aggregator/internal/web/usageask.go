@@ -20,7 +20,8 @@ type usageAsk struct {
 	Window, From, To string
 	// Zone is the time zone that was asked for, if any; Clock is by whose clock days begin.
 	Zone, Clock string
-	By, Measure string
+	By          string // a list of keys as /v1 has it: see [v1.SplitList]
+	Measure     string
 	Step        string // a bucket of /v1/usage, or empty for what fits the window
 	Kind        string // steps or bars
 	Top         int
@@ -150,14 +151,26 @@ func (a usageAsk) between(from, to string) usageAsk {
 	return a
 }
 
-// into looks into one value of the key that gives the lines.
-func (a usageAsk) into(value string) usageAsk {
-	key := a.By
-	a.Where = append(slices.DeleteFunc(slices.Clone(a.Where), func(c condition) bool { return c.Key == key }), condition{Key: key, Value: v1.JoinList(value)})
-	for a.By = below(key); a.By != "" && a.has(a.By); {
+// keys are those that give the lines.
+func (a usageAsk) keys() []string { return v1.SplitList(a.By) }
+
+// into looks into one line; lacks says that it has no value of a key.
+func (a usageAsk) into(g *v1.UsageGroup) (next usageAsk, lacks bool) {
+	keys := a.keys()
+	a.Where = slices.DeleteFunc(slices.Clone(a.Where), func(c condition) bool { return slices.Contains(keys, c.Key) })
+	for i, key := range keys {
+		value := ""
+		if i < len(g.Values) && g.Values[i] != nil {
+			value = *g.Values[i]
+		} else {
+			lacks = true
+		}
+		a.Where = append(a.Where, condition{Key: key, Value: v1.JoinList(value)})
+	}
+	for a.By = below(keys[len(keys)-1]); a.By != "" && a.has(a.By); {
 		a.By = below(a.By)
 	}
-	return a
+	return a, lacks
 }
 
 func (a usageAsk) has(key string) bool {
@@ -167,7 +180,7 @@ func (a usageAsk) has(key string) bool {
 // up shows the first n steps of the way down, by the key of the one that follows.
 func (a usageAsk) up(n int) usageAsk {
 	if n < len(a.Where) {
-		a.By = a.Where[n].Key
+		a.By = v1.JoinList(a.Where[n].Key)
 	}
 	a.Where = a.Where[:n]
 	return a

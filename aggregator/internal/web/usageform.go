@@ -3,9 +3,11 @@ package web
 import (
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/view"
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 // choice is an option of a select.
@@ -43,7 +45,10 @@ func (page *usagePage) form(keys []string, known *usageAnswer) usageForm {
 		Tops:    pick(strconv.Itoa(a.Top), []choice{{Value: "5"}, {Value: "10"}, {Value: "20"}, {Value: "50"}}),
 	}
 	for _, key := range keys {
-		f.Keys = append(f.Keys, choice{Value: key, Text: keyName(key)})
+		f.Keys = append(f.Keys, choice{Value: v1.JoinList(key), Text: keyName(key)})
+	}
+	if !slices.ContainsFunc(f.Keys, func(c choice) bool { return c.Value == a.By }) && a.By != "" {
+		f.Keys = append(f.Keys, choice{Value: a.By, Text: keyNames(a.By)})
 	}
 	f.Keys = pick(a.By, f.Keys)
 	if known != nil {
@@ -113,6 +118,15 @@ func keyName(key string) string {
 		return "principal investigator"
 	}
 	return key
+}
+
+// keyNames are the keys of a list for people.
+func keyNames(list string) string {
+	keys := v1.SplitList(list)
+	for i := range keys {
+		keys[i] = keyName(keys[i])
+	}
+	return strings.Join(keys, " and ")
 }
 
 // pattern is the path that draws the pattern of a series on a square of 12; empty for

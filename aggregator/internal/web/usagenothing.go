@@ -84,7 +84,7 @@ func (p *Pages) strange(ctx context.Context, a usageAsk, place int) (*nothing, e
 	c := a.Where[place]
 	around := a.up(place)
 	q := around.between(beginning, "").times()
-	q.By, q.Measure, q.Order = c.Key, "records", "records"
+	q.By, q.Measure, q.Order = v1.JoinList(c.Key), "records", "records"
 	values, err := p.askUsage(ctx, q)
 	if err != nil {
 		if problem := asProblem(err); problem != nil && problem.Status < 500 {

@@ -70,7 +70,7 @@ type usageStep struct {
 }
 
 func (p *Pages) usageSheet(a usageAsk, step string, answer *usageAnswer) *usageSheet {
-	s := &usageSheet{Measure: a.Measure, Key: keyName(a.By), Step: step, Kind: a.Kind, Limited: answer.Complete.Limited, Notes: view.UsageNotes(&answer.Usage, "hour")}
+	s := &usageSheet{Measure: a.Measure, Key: keyNames(a.By), Step: step, Kind: a.Kind, Limited: answer.Complete.Limited, Notes: view.UsageNotes(&answer.Usage, "hour")}
 	m, jobs := answer.measure(a.Measure), answer.measure("jobs")
 	if m == nil || jobs == nil {
 		return s
@@ -204,11 +204,8 @@ func (p *Pages) row(a usageAsk, answer *usageAnswer, g int) usageRow {
 		}
 		return row
 	}
-	value := ""
-	if row.Lacks = len(group.Values) == 0 || group.Values[0] == nil; !row.Lacks {
-		value = *group.Values[0]
-	}
-	next := a.into(value)
+	next, lacks := a.into(group)
+	row.Lacks = lacks
 	records, whole := p.recordsAddress(next.Where, answer.Window.From.Time, answer.Window.To.Time)
 	if whole {
 		row.Records = records
