@@ -1,6 +1,7 @@
 package hcl
 
 import (
+	"reflect"
 	"strings"
 
 	hcl2 "github.com/hashicorp/hcl/v2"
@@ -54,6 +55,50 @@ func stepNames(t hcl2.Traversal) ([]string, bool) {
 		}
 	}
 	return path, true
+}
+
+// SameExpression reports whether two expressions are written alike, whatever their places,
+// white space and comments; nil is like nil alone.
+func SameExpression(a, b Expression) bool {
+	return sameSyntax(reflect.ValueOf(&a).Elem(), reflect.ValueOf(&b).Elem())
+}
+
+// sameSyntax compares parts of expressions.
+func sameSyntax(a, b reflect.Value) bool {
+	if a.Type() != b.Type() {
+		return false
+	}
+	switch a.Type() {
+	case reflect.TypeFor[hcl2.Range](), reflect.TypeFor[hclsyntax.AnonSymbolExpr](): // a place; the element of a splat
+		return true
+	case reflect.TypeFor[*hclsyntax.Operation](): // of which there is one for each operator
+		return a.Pointer() == b.Pointer()
+	case reflect.TypeFor[cty.Value]():
+		return a.CanInterface() && b.CanInterface() && a.Interface().(cty.Value).RawEquals(b.Interface().(cty.Value)) //nolint:forcetypeassert // by its type
+	}
+	switch a.Kind() {
+	case reflect.Interface, reflect.Pointer:
+		if a.IsNil() || b.IsNil() {
+			return a.IsNil() && b.IsNil()
+		}
+		return sameSyntax(a.Elem(), b.Elem())
+	case reflect.Struct:
+		for i := range a.NumField() {
+			if !sameSyntax(a.Field(i), b.Field(i)) {
+				return false
+			}
+		}
+		return true
+	case reflect.Slice:
+		for i := range min(a.Len(), b.Len()) {
+			if !sameSyntax(a.Index(i), b.Index(i)) {
+				return false
+			}
+		}
+		return a.Len() == b.Len()
+	default:
+		return a.Comparable() && b.Comparable() && a.Equal(b)
+	}
 }
 
 // Literal gives the value of an expression without variables and functions.

@@ -147,3 +147,25 @@ func TestRefKnowsItsPlace(t *testing.T) {
 		t.Error(d)
 	}
 }
+
+func TestSameExpression_WrittenOtherwise_IsAnother(t *testing.T) {
+	texts := []string{
+		`1`, `"1"`, `true`, `null`, `job.a`, `job.b`, `job["a"]`, `job[0]`, `job.a[*].x`, `job.b[*].x`, `job.a[*].y`, `f(1)`, `f(1, 2)`, `f(job.a...)`, `f(job.a)`, `g(1)`,
+		`1 + 2`, `1 - 2`, `2 + 1`, `1 == 2`, `1 != 2`, `!job.a`, `-job.a`, `(1)`, `job.a ? 1 : 2`, `job.a ? 2 : 1`, `[]`, `[1]`, `[1, 2]`, `{}`, `{ a = 1 }`, `{ (a) = 1 }`,
+		`[for x in job.a : x]`, `[for y in job.a : x]`, `[for x in job.a : x if x]`, `{ for k, v in job.a : k => v }`, `{ for k, v in job.a : k => v... }`,
+		`"${job.a}"`, `"${job.a}-x"`, `"${job.a}-y"`, "\"%{ if job.a }x%{ endif }\"", "<<E\n${job.a}\nE\n",
+	}
+	for i, one := range texts {
+		for j, other := range texts {
+			if got := hcl.SameExpression(expression(t, one), expression(t, other)); got != (i == j) {
+				t.Errorf("%s and %s: %t", one, other, got)
+			}
+		}
+		if hcl.SameExpression(expression(t, one), nil) || hcl.SameExpression(nil, expression(t, one)) {
+			t.Errorf("%s is as nothing", one)
+		}
+	}
+	if !hcl.SameExpression(nil, nil) || !hcl.SameExpression(expression(t, `f( 1,[ 2,3 ], {a=job.x[*].y} )`), expression(t, "f(1, [\n  2, # two\n  3,\n], { a = job.x[*].y })")) {
+		t.Error("white space and comments count")
+	}
+}

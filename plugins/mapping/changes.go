@@ -1,14 +1,15 @@
 package mapping
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/bursar-accounting/bursar/hcl"
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
 )
 
-// Changes are the parts of a plugin's default mapping that a record block changes, each by
-// its name: "id", "when", "meta.user_id", `component "Cores"`; "meta" and "components" where
+// Changes are the parts of a plugin's default mapping that a record block changes; one that
+// only repeats the default is not among them. Each has its name: "id", "when", "meta.user_id", `component "Cores"`; "meta" and "components" where
 // an expression makes the keys or the components for each job.
 type Changes struct {
 	Replaced []string `json:"replaces,omitempty"` // the default mapping has them, too
@@ -23,7 +24,7 @@ func (m *Mapper) Changes() Changes { return m.changes }
 // names that [Changes] has. Another part is the default mapping's.
 func (m *Mapper) FromBlock(job *bursarv1.Job) map[string]bool {
 	parts := map[string]bool{}
-	for _, name := range slices.Concat(m.changes.Replaced, m.changes.Added, m.changes.LeftOut) {
+	for _, name := range m.decided {
 		parts[name] = true
 	}
 	b := builder{job: job}
@@ -55,8 +56,10 @@ func (c *compiler) compare(fallback, mine block) {
 	theirs, ours := fallback.parts(), mine.parts()
 	changes := &c.mapper.changes
 	for _, p := range ours {
+		c.mapper.decided = append(c.mapper.decided, p.name)
 		known := slices.ContainsFunc(theirs, p.isWithin)
 		switch {
+		case slices.ContainsFunc(theirs, func(t said) bool { return p.isSame(t) && mine.repeats(p, &fallback, t) }):
 		case p.gone && known:
 			changes.LeftOut = append(changes.LeftOut, p.name)
 		case known:
@@ -78,8 +81,9 @@ func (c *compiler) compare(fallback, mine block) {
 // said is a part of a record that a block decides.
 type said struct {
 	name      string
-	gone      bool   // by leaving it out
-	component string // its name where it is one
+	gone      bool           // by leaving it out
+	component string         // its name where it is one
+	expr      hcl.Expression // its value where it is none
 }
 
 func (s said) isSame(other said) bool { return s.name == other.name }
@@ -89,28 +93,61 @@ func (s said) isWithin(other said) bool {
 	return s.isSame(other) || keyOf(other.component, s.component) != ""
 }
 
+// repeats reports whether a part of b, a record block, is as the default d has it.
+func (b *block) repeats(p said, d *block, theirs said) bool {
+	if p.component == "" {
+		return hcl.SameExpression(p.expr, theirs.expr)
+	}
+	ours := b.allOf(p.component)
+	for i, c := range ours {
+		if !c.hasAmount() && !b.withoutDefaults() {
+			ours[i] = c.over(d.component(c.Name))
+		}
+	}
+	return slices.EqualFunc(ours, d.allOf(p.component), componentBlock.repeats)
+}
+
+// allOf returns the components of that name.
+func (b *block) allOf(name string) (list []componentBlock) {
+	for _, c := range b.Components {
+		if c.Name == name {
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
+// repeats reports whether c is written as d is, whatever it is called.
+func (c componentBlock) repeats(d componentBlock) bool {
+	return cmp.Or(c.Kind, "rate") == cmp.Or(d.Kind, "rate") &&
+		hcl.SameExpression(c.Amount, d.Amount) && hcl.SameExpression(c.Amounts, d.Amounts) && hcl.SameExpression(c.When, d.When) &&
+		slices.EqualFunc(c.Scores, d.Scores, func(s, t scoreBlock) bool {
+			return s.Name == t.Name && hcl.SameExpression(s.Value, t.Value) && hcl.SameExpression(s.When, t.When)
+		})
+}
+
 // parts returns what a block decides: what every record has, then meta keys, then
 // components.
 func (b *block) parts() []said {
 	var parts []said
 	for _, p := range b.expressions() {
 		if *p.expr != nil {
-			parts = append(parts, said{name: p.name})
+			parts = append(parts, said{name: p.name, expr: *p.expr})
 		}
 	}
 	keys, listed := metaKeys(b.Meta)
 	if !listed {
-		parts = append(parts, said{name: "meta"})
+		parts = append(parts, said{name: "meta", expr: b.Meta})
 	}
 	for _, k := range keys {
 		v, ok := hcl.Literal(k.pair.Value)
-		parts = append(parts, said{name: MetaPart(k.key), gone: ok && v.IsNull()})
+		parts = append(parts, said{name: MetaPart(k.key), gone: ok && v.IsNull(), expr: k.pair.Value})
 	}
 	if b.All != nil {
-		parts = append(parts, said{name: "components"})
+		parts = append(parts, said{name: "components", expr: b.All})
 	}
 	for _, c := range b.Components {
-		p := said{ComponentPart(c.Name), never(c.When), c.Name}
+		p := said{name: ComponentPart(c.Name), gone: never(c.When), component: c.Name}
 		if i := slices.IndexFunc(parts, p.isSame); i >= 0 {
 			parts[i].gone = parts[i].gone && p.gone
 			continue

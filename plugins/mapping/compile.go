@@ -53,6 +53,7 @@ type Mapper struct {
 	components                                         []component   // of blocks; those of the record block first
 
 	changes Changes
+	decided []string // the parts of a record that the record block has, by name
 	env     env
 }
 

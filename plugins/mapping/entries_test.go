@@ -276,7 +276,7 @@ func TestChanges_OfEntries_AreNamed(t *testing.T) {
 		`component "GPUs" { amount = 3 }`:          {Added: []string{`component "GPUs"`}},
 		`component "Licences:*" { amounts = {} }`:  {Added: []string{`component "Licences:*"`}},
 		`meta = { abc = 1 }`:                       {Added: []string{"meta.abc"}},
-		"defaults = false\n" + frame + "meta = {}": {Replaced: []string{"id", "start"}, LeftOut: []string{"meta.a*", `component "GPUs:*"`}},
+		"defaults = false\n" + frame + "meta = {}": {LeftOut: []string{"meta.a*", `component "GPUs:*"`}},
 	} {
 		if diff := cmp.Diff(want, over(t, fallback, body).Changes()); diff != "" {
 			t.Errorf("%s: %s", body, diff)

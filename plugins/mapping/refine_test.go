@@ -207,11 +207,63 @@ func TestChanges_OfARecordBlock_AreNamed(t *testing.T) {
 		"component \"GPUs\" {\n  amount = 1\n  when = false\n}\ncomponent \"GPUs\" { amount = 2 }": {Replaced: []string{`component "GPUs"`}},
 		"component \"GPUs:a100\" { amount = 2 }":                                                   {Added: []string{`component "GPUs:a100"`}},
 		"components = []":                                                                          {Added: []string{"components"}},
-		"defaults = false\nid = job.user\nstart = job.start\ncomponent \"Cores\" { amount = 1 }":   {Replaced: []string{"id", "start", `component "Cores"`}, LeftOut: []string{"meta.a", "meta.b", `component "GPUs"`}},
+		"defaults = false\nid = job.user\nstart = job.start\ncomponent \"Cores\" { amount = 2 }":   {Replaced: []string{"id", `component "Cores"`}, LeftOut: []string{"meta.a", "meta.b", `component "GPUs"`}},
 		"defaults = true\ncomponent \"Cores\" {\n  score \"s\" { value = 1 }\n}":                   {Replaced: []string{`component "Cores"`}},
 	} {
 		if diff := cmp.Diff(want, over(t, fallback, body).Changes()); diff != "" {
 			t.Errorf("%s: %s", body, diff)
 		}
+	}
+}
+
+func TestChanges_OfWhatRepeatsTheDefault_AreNone(t *testing.T) {
+	const fallback = `
+id    = job.id
+start = job.start
+state = job.cores > 1 ? "a" : upper("${job.user}-x")
+meta  = {
+  a = [for x in [1, 2] : "${x}"]
+  b = null
+}
+component "Cores" {
+  amount = coalesce(job.cores, 1)
+  when   = job.cores != null
+  score "s" { value = 3 }
+}
+component "GPUs" {
+  amount = 1
+  kind   = "rate"
+}
+`
+	for body, want := range map[string]mapping.Changes{
+		fallback:                      {},
+		"defaults = false" + fallback: {},
+		`id = "${job.id}"`:            {Replaced: []string{"id"}},
+		"state=job.cores>1?\"a\":upper( # in capitals\n \"${ job.user }-x\" )": {},
+		`state = job.cores > 2 ? "a" : upper("${job.user}-x")`:                 {Replaced: []string{"state"}},
+		`state = job.cores > 1 ? "a" : lower("${job.user}-x")`:                 {Replaced: []string{"state"}},
+		`state = job.cores < 1 ? "a" : upper("${job.user}-x")`:                 {Replaced: []string{"state"}},
+		`state = job.cores > 1 ? "a" : upper("${job.id}-x")`:                   {Replaced: []string{"state"}},
+		`meta = { "a" = [ for x in [1,2]: "${x}" ], "b" = null }`:              {},
+		`meta = { a = [for x in [1, 3] : "${x}"], b = "x" }`:                   {Replaced: []string{"meta.a", "meta.b"}},
+		`component "Cores" {}`:                                                                    {},
+		"component \"Cores\" {\n  score \"s\" { value = 3 }\n}":                                   {},
+		"component \"Cores\" {\n  score \"s\" { value = 4 }\n}":                                   {Replaced: []string{`component "Cores"`}},
+		"component \"Cores\" {\n  amount = coalesce(job.cores, 1)\n  when = job.cores != null\n}": {Replaced: []string{`component "Cores"`}},
+		"component \"Cores\" {\n  amount = coalesce(job.cores,1)\n  when = job.cores!=null\n  kind = \"rate\"\n  score \"s\" { value = 3 }\n}": {},
+		`component "GPUs" { amount = 1 }`:                                      {},
+		"component \"GPUs\" {\n  amount = 1\n  kind = \"total\"\n}":            {Replaced: []string{`component "GPUs"`}},
+		"component \"GPUs\" { amount = 1 }\ncomponent \"GPUs\" { amount = 1 }": {Replaced: []string{`component "GPUs"`}},
+	} {
+		if diff := cmp.Diff(want, over(t, fallback, body).Changes()); diff != "" {
+			t.Errorf("%s: %s", body, diff)
+		}
+	}
+}
+
+func TestFromBlock_WhatRepeatsTheDefault_IsOfTheBlock(t *testing.T) {
+	m := over(t, "id = job.id\nstart = job.start\nmeta = { a = 1 }\n", "id = job.id\nmeta = { a = 1 }\n")
+	if from := m.FromBlock(job()); !from["id"] || !from["meta.a"] || from["start"] {
+		t.Error(from)
 	}
 }
