@@ -1,6 +1,7 @@
 package calendar
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
@@ -332,6 +333,40 @@ func TestBucketsCoverTheWindowWhateverTheZone(t *testing.T) {
 			}
 		}
 	})
+}
+
+// withoutNewYear is a zone that left out 1 January 1995, as early releases of the time zone
+// database had it of Kiritimati.
+func withoutNewYear(t *testing.T) *time.Location {
+	t.Helper()
+	data := append([]byte("TZif"), make([]byte, 16)...)
+	for _, count := range []uint32{0, 0, 0, 1, 2, 8} { // of transitions one, of offsets two
+		data = binary.BigEndian.AppendUint32(data, count)
+	}
+	data = binary.BigEndian.AppendUint32(data, uint32(time.Date(1995, 1, 1, 10, 0, 0, 0, time.UTC).Unix()))
+	data = append(data, 1)
+	for i, hours := range []int32{-10, 14} {
+		data = append(binary.BigEndian.AppendUint32(data, uint32(hours*3600)), 0, byte(4*i))
+	}
+	zone, err := time.LoadLocationFromTZData("Without/New_Year", append(data, "OLD\x00NEW\x00"...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return zone
+}
+
+func TestStarts_FirstDayLeftOut_IsAtTheNext(t *testing.T) {
+	zone := withoutNewYear(t)
+	begin := at(t, "1995-01-01T10:00:00Z")
+	for _, u := range []Unit{Day, Week, Month, Quarter, Year} {
+		edges, err := Edges(Window{From: begin - 400*record.Day, To: begin + 400*record.Day}, u, zone, most)
+		if err != nil || !slices.Contains(edges, begin) {
+			t.Errorf("no %s has the edge %s: %v", u, begin, err)
+		}
+		if !u.Starts(begin, zone) || u.Starts(begin-1, zone) || u.Starts(begin+1, zone) || u.Starts(begin+record.Day, zone) != (u == Day) {
+			t.Errorf("no %s starts at %s alone", u, begin)
+		}
+	}
 }
 
 func TestTheDaysOfAUnitAreTheUnit(t *testing.T) {

@@ -83,8 +83,7 @@ func (u Unit) Starts(t record.Time, zone *time.Location) bool {
 		return t == record.Time(at)*record.Second && ((at+zoneOffset(zone, at))%3600 == 0 || nextClockChange(zone, at-1) == at)
 	case Day, Week, Month, Quarter, Year:
 	}
-	d := dayOf(zone, t)
-	return u.floorDay(d) == d && d.startOfDay(zone) == t
+	return u.floorDay(dayOf(zone, t)).startOfDay(zone) == t // which is another day where the zone left the first one out
 }
 
 // monthsOf is how many months the unit has; 0 when it is counted in days.
