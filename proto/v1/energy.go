@@ -12,6 +12,9 @@ func (e *UsageEnergy) Notes() (notes []string) {
 	if e == nil {
 		return nil
 	}
+	if note := e.wayNote(); note != "" {
+		notes = append(notes, note)
+	}
 	for _, part := range []struct {
 		energy json.Number
 		text   string
@@ -24,14 +27,52 @@ func (e *UsageEnergy) Notes() (notes []string) {
 		if used == nil || used.Sign() == 0 {
 			continue
 		}
-		text := Show("number", Rat(used)) + " kWh"
-		if all := Rational(e.Total.String()); all != nil && all.Sign() > 0 {
-			share := new(big.Rat).Quo(used, all)
-			text += " (" + Show("share", Rat(share)) + ")"
-		}
-		notes = append(notes, fmt.Sprintf("%s %s", text, part.text))
+		notes = append(notes, fmt.Sprintf("%s %s", e.partText(used), part.text))
 	}
 	return append(notes, e.Meter.notes()...)
+}
+
+// partText is a part of the energy, with its share.
+func (e *UsageEnergy) partText(part *big.Rat) string {
+	text := Show("number", Rat(part)) + " kWh"
+	if all := Rational(e.Total.String()); all != nil && all.Sign() > 0 {
+		text += " (" + Show("share", Rat(new(big.Rat).Quo(part, all))) + ")"
+	}
+	return text
+}
+
+// parts are the energy that is measured and that is modelled; nil where the answer does not say.
+func (e *UsageEnergy) parts() (measured, modelled *big.Rat) {
+	total, measured := Rational(e.Total.String()), Rational(e.Measured.String())
+	if total == nil || measured == nil {
+		return nil, nil
+	}
+	return measured, new(big.Rat).Sub(total, measured)
+}
+
+// Way is how a figure of all this energy or of its CO2 came about, as [EnergyWay] says it; ""
+// where the answer does not say.
+func (e *UsageEnergy) Way(figure *big.Rat) string {
+	if e == nil {
+		return ""
+	}
+	measured, modelled := e.parts()
+	if measured == nil && figure != nil {
+		return ""
+	}
+	return EnergyWay(figure, measured, modelled)
+}
+
+// wayNote says how much energy is measured and how much modelled; "" where there is none.
+func (e *UsageEnergy) wayNote() string {
+	measured, modelled := e.parts()
+	if measured == nil || measured.Sign() == 0 && modelled.Sign() == 0 {
+		return ""
+	}
+	if way := e.Way(measured); measured.Sign() == 0 || modelled.Sign() == 0 {
+		return fmt.Sprintf("%s kWh of energy are %s.", Show("number", Figure(&e.Total)), way)
+	}
+	return fmt.Sprintf("%s of energy are measured, %s are modelled.", e.partText(measured), e.partText(modelled))
 }
 
 // EnergyWay is how a figure of energy or of CO2 came about: measured, modelled, both, or unknown,

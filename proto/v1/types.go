@@ -748,6 +748,8 @@ type UsageAbout struct {
 // for.
 type UsageEnergy struct {
 	Total json.Number `json:"total"`
+	// The part that is measured; the rest is modelled.
+	Measured json.Number `json:"measured"`
 	// The part that is in no CO2, because no factor of its time is known; 0 where CO2 was not asked
 	// for.
 	WithoutFactor json.Number `json:"without_factor"`

@@ -470,7 +470,7 @@ bob,2026-03-01T11:00Z,2026-03-01T11:00:00Z,2026-03-01T12:00:00Z,0,0,0,0
 	}
 	got := string(table.AppendJSON(nil, []byte("{}")))
 	for _, want := range []string{
-		`"energy":{"total":0.012,"without_factor":0,"default_pue":0,"default_load":0.012},"complete":{}`,
+		`"energy":{"total":0.012,"measured":0,"without_factor":0,"default_pue":0,"default_load":0.012},"complete":{}`,
 		`"values":[0,0.012,0,0,null,0],"totals":[0.012,null],"total":0.012,"lacking":null,"unpriced":[{"component":"Cores","unit":"hour","total":2}]`,
 		`"values":[0,null,0,0,null,0],"totals":[null,null],"total":null`,
 	} {
@@ -512,11 +512,11 @@ func TestEnergy_Defaults_AreNamedWithTheirEnergy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for measure, want := range map[string]string{ // Wh: total, without factor, default PUE, default load
-		"energy":          "82.7 0 15.5 64",
-		"co2":             "82.7 28.6 15.5 64",
-		"energy_measured": "82.7 0 15.5 0",
-		"co2_embodied":    "0 0 0 0",
+	for measure, want := range map[string]string{ // Wh: total, measured, without factor, default PUE, default load
+		"energy":          "82.7 3.4 0 15.5 64",
+		"co2":             "82.7 3.4 28.6 15.5 64",
+		"energy_measured": "82.7 3.4 0 15.5 0",
+		"co2_embodied":    "0 0 0 0 0",
 	} {
 		book := &usage.Derivation{Weights: weights}
 		q := usage.Query{Question: usage.Question{Edges: []record.Time{at(0), at(11), at(14)}, Components: []string{}}, Weights: []string{measure}}
@@ -525,7 +525,7 @@ func TestEnergy_Defaults_AreNamedWithTheirEnergy(t *testing.T) {
 			t.Fatal(err)
 		}
 		var got []string
-		for _, s := range []usage.Sum{a.Basis.Total, a.Basis.WithoutFactor, a.Basis.DefaultPUE, a.Basis.DefaultLoad} {
+		for _, s := range []usage.Sum{a.Basis.Total, a.Basis.Measured, a.Basis.WithoutFactor, a.Basis.DefaultPUE, a.Basis.DefaultLoad} {
 			got = append(got, strings.TrimSuffix(strings.TrimRight(new(big.Rat).Mul(kilo(s), big.NewRat(1000, 1)).FloatString(6), "0"), "."))
 		}
 		if text := strings.Join(got, " "); text != want {

@@ -143,29 +143,60 @@ func (b *board) tiles(ctx context.Context) (*Table, error) {
 			t.Rows = append(t.Rows, []Cell{v1.Words(what), v1.Words(unit), v1.Rat(now), v1.Rat(before), change(now, before)})
 		}
 	}
-	var wait, efficiency, spare, energy, full [2]*big.Rat
+	var wait, efficiency, spare, full [2]*big.Rat
 	for i := range wait {
 		if wait[i], efficiency[i], spare[i], err = b.quality(ctx, i); err != nil {
 			return nil, err
 		}
-		for measure, to := range map[string]*[2]*big.Rat{"energy": &energy, "utilization": &full} {
-			a, err := b.perhaps(ctx, v1.UsageQuery{Measure: measure}, i)
-			if err != nil {
-				return nil, err
-			}
-			if a != nil {
-				to[i] = total(a, measure, nil)
-			}
+		a, err := b.perhaps(ctx, v1.UsageQuery{Measure: "utilization"}, i)
+		if err != nil {
+			return nil, err
+		}
+		if a != nil {
+			full[i] = total(a, "utilization", nil)
 		}
 	}
 	add("Mean wait", "minutes", wait[0], wait[1])
 	add("CPU efficiency", "%", efficiency[0], efficiency[1])
 	add("Unused", "core-hours", spare[0], spare[1])
-	add("Energy", "kWh", energy[0], energy[1])
+	if err := b.addEnergy(ctx, t); err != nil {
+		return nil, err
+	}
 	if len(b.o.Of) == 0 {
 		add("Utilization", "%", percentOf(full[0]), percentOf(full[1]))
 	}
 	return t, nil
+}
+
+// addEnergy adds the energy, with the way that it came about, and notes what it rests on and
+// leaves out. Unknown energy has a row without a figure; a site that has none has no row.
+func (b *board) addEnergy(ctx context.Context, t *Table) error {
+	var energy [2]*big.Rat
+	what := ""
+	for i := range energy {
+		if i == 1 && b.before.Records == 0 {
+			break
+		}
+		a, err := b.perhaps(ctx, v1.UsageQuery{Measure: "energy"}, i)
+		if err != nil {
+			return err
+		}
+		if a == nil {
+			continue
+		}
+		energy[i] = total(a, "energy", nil)
+		b.notes = append(b.notes, view.Of(b.periods[i].Name, view.ValueNotes(&a.Usage))...)
+		if what == "" {
+			what = "Energy"
+			if way := a.Energy.Way(energy[0]); i == 0 && way != "" {
+				what += " (" + way + ")"
+			}
+		}
+	}
+	if what != "" {
+		t.Rows = append(t.Rows, []Cell{v1.Words(what), v1.Words("kWh"), v1.Rat(energy[0]), v1.Rat(energy[1]), change(energy[0], energy[1])})
+	}
+	return nil
 }
 
 // Interval is the interval of a chart of this length, in a word of /v1/usage.

@@ -308,10 +308,10 @@ func (f *folding) energy(w *Weight) Value {
 // EnergyBasis says what the energy and the CO2 of an answer rest on, in all groups and buckets
 // together, in the unit of a [Value].
 type EnergyBasis struct {
-	// Total is the energy, and the others are the parts of it of which no CO2 factor is known, that
-	// have a PUE of 1 because none is set, and that are modelled at full load because records do
-	// not say how long there was load. They are 0 where no measure asks.
-	Total, WithoutFactor, DefaultPUE, DefaultLoad Sum
+	// Total is the energy, and the others are the parts of it that are measured, of which no CO2
+	// factor is known, that have a PUE of 1 because none is set, and that are modelled at full load
+	// because records do not say how long there was load. They are 0 where no measure asks.
+	Total, Measured, WithoutFactor, DefaultPUE, DefaultLoad Sum
 	// Meter is nil where no measure asks for it.
 	Meter *MeterBasis
 }
@@ -335,6 +335,7 @@ func (f *folding) basis() *EnergyBasis {
 		}
 		if asked = true; w.Part != CO2Embodied && w.Part != EnergyMetered {
 			add(&b.Total, e.Measured, e.Modelled)
+			add(&b.Measured, e.Measured)
 			add(&b.DefaultPUE, e.DefaultPUE)
 		}
 		switch w.Part {

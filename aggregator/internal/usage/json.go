@@ -73,6 +73,7 @@ func (s *Table) appendBasis(b []byte) []byte {
 	}
 	kWh := Column{Kind: Worth}
 	b = kWh.appendSum(append(b, `,"energy":{"total":`...), s.Basis.Total)
+	b = kWh.appendSum(append(b, `,"measured":`...), s.Basis.Measured)
 	b = kWh.appendSum(append(b, `,"without_factor":`...), s.Basis.WithoutFactor)
 	b = kWh.appendSum(append(b, `,"default_pue":`...), s.Basis.DefaultPUE)
 	b = kWh.appendSum(append(b, `,"default_load":`...), s.Basis.DefaultLoad)

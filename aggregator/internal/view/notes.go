@@ -44,17 +44,26 @@ func UsageNotes(a *v1.Usage, unit string) []string {
 		if m.Shared && m.Kind == "ratio" {
 			notes = append(notes, fmt.Sprintf("Figures of %s by %s are parts of the capacity of all clusters that each row can use; rows share clusters, so each figure is a share of them. For how full clusters are, group by cluster.", m.Name, strings.Join(a.By, ", ")))
 		}
+	}
+	notes = append(notes, ValueNotes(a)...)
+	if a.Several > 0 {
+		notes = append(notes, fmt.Sprintf("%s more than one value of %s; the first counts.", Have(a.Several, "record"), strings.Join(a.By, " or ")))
+	}
+	return append(notes, CompleteNotes(&a.Complete, a.Zone)...)
+}
+
+// ValueNotes say what the measures of an answer leave out because it has no price, power or
+// factor, and whether energy and CO2 are measured or modelled.
+func ValueNotes(a *v1.Usage) (notes []string) {
+	for i := range a.Measures {
+		m := &a.Measures[i]
 		for _, part := range m.Unpriced {
 			if part.Component != "energy" || a.Energy == nil { // the note about energy says it, once
 				notes = append(notes, UnpricedNote(v1.Figure(&part.Total), part.UnitText(), part.Component, string(m.Unit), m.Name)...)
 			}
 		}
 	}
-	notes = append(notes, a.Energy.Notes()...)
-	if a.Several > 0 {
-		notes = append(notes, fmt.Sprintf("%s more than one value of %s; the first counts.", Have(a.Several, "record"), strings.Join(a.By, " or ")))
-	}
-	return append(notes, CompleteNotes(&a.Complete, a.Zone)...)
+	return append(notes, a.Energy.Notes()...)
 }
 
 // LackingNote says what a measure leaves out because it has no score or no capacity, over

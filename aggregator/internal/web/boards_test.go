@@ -128,3 +128,21 @@ func TestBoards_SomeRecords_NameNoOther(t *testing.T) {
 		t.Error("the budget of another group is there")
 	}
 }
+
+func TestBoards_Energy_SayMeasuredModelledOrUnknown(t *testing.T) {
+	s := newEnergySite(t)
+	for path, wants := range map[string][]string{
+		"/ui/me?user=measured&period=2026-01":                       {"Energy (measured), kWh", "January 2026: 0.1000 kWh of energy are measured."},
+		"/ui/me?user=modelled&period=2026-01":                       {"Energy (modelled), kWh", "kWh of energy are modelled."},
+		"/ui/me?user=unknown&period=2026-01":                        {"Energy (unknown), kWh", ">–</b>", "core-hours have no known power at their time and are not in energy."},
+		"/ui/centre?period=2026-01":                                 {"Energy (measured and modelled), kWh", "of energy are measured,", "are modelled.", "core-hours have no known power at their time and are not in energy."},
+		"/v1/reports/person?user=unknown&period=2026-01&format=csv": {"Energy (unknown),kWh,,"},
+	} {
+		_, body, _ := s.get(path)
+		for _, want := range wants {
+			if !strings.Contains(body, want) {
+				t.Errorf("%s: %q is missing", path, want)
+			}
+		}
+	}
+}

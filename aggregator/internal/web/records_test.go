@@ -333,7 +333,10 @@ func TestRecords_EveryOrder_PagesThroughAll(t *testing.T) {
 	}
 }
 
-func TestRecord_Energy_SaysMeasuredModelledOrUnknown(t *testing.T) {
+// newEnergySite has the energy of three people, one record each: it is measured, modelled and
+// unknown, as the person and the record are named.
+func newEnergySite(t *testing.T) *site {
+	t.Helper()
 	s := newSite(t)
 	s.Settings.Energy = &accounting.EnergySettings{
 		Measured: "Energy", Zone: "DE", Factors: []accounting.CO2Factor{{Zone: "DE", From: record.MinTime, To: record.None, Grams: 300e6}},
@@ -343,10 +346,18 @@ func TestRecord_Energy_SaysMeasuredModelledOrUnknown(t *testing.T) {
 		}},
 	}
 	s.Keep()
-	measured, unknown := run("measured", 0, "bob"), run("unknown", 0, "bob")
-	measured.Components = append(measured.Components, record.Component{Name: "Energy", Kind: record.Total, Amount: 360_000})
-	unknown.Meta[0].Values = []string{"there"}
-	s.Post(run("modelled", 0, "bob"), measured, unknown)
+	list := []record.Record{run("measured", 0, "measured"), run("modelled", 0, "modelled"), run("unknown", 0, "unknown")}
+	list[0].Components = append(list[0].Components, record.Component{Name: "Energy", Kind: record.Total, Amount: 360_000})
+	list[2].Meta[0].Values = []string{"there"}
+	for i := range list {
+		list[i].Meta = append(record.Meta{{Key: "group_id", Values: []string{"all"}}}, list[i].Meta...)
+	}
+	s.Post(list...)
+	return s
+}
+
+func TestRecord_Energy_SaysMeasuredModelledOrUnknown(t *testing.T) {
+	s := newEnergySite(t)
 	for _, way := range []string{"measured", "modelled", "unknown"} {
 		_, body, _ := s.get("/ui/record?id=" + way)
 		for _, want := range []string{"<dt>Energy (" + way + ")</dt>", "<dt>CO2 (" + way + ")</dt>"} {

@@ -45,7 +45,7 @@ func (c cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		c.records(w, q.Get("stop_time[gte]"), q.Get("stop_time[lt]"))
 	case q.Get("by") == "":
 		if q.Get("measure") == "energy,co2" {
-			about.Energy = &v1.UsageEnergy{Total: "1.5", WithoutFactor: "0.3", DefaultPue: "1.5", DefaultLoad: "0"}
+			about.Energy = &v1.UsageEnergy{Total: "1.5", Measured: "0", WithoutFactor: "0.3", DefaultPue: "1.5", DefaultLoad: "0"}
 		}
 		c.json(w, v1.Usage{UsageAbout: about})
 	default:
@@ -140,6 +140,7 @@ func TestPlan_EachFileAndMailOfAPeriod_IsPlannedOnce(t *testing.T) {
 	}
 	// What rests on a default is said once in the plan and in each mail.
 	notes := []string{
+		"1.50 kWh of energy are modelled.",
 		"1.50 kWh (100\u202f%) of energy have a PUE of 1, because none is set; set pue in the energy block.",
 		"0.3000 kWh (20.0\u202f%) of energy have no CO2 factor at their time and are in no CO2.",
 	}
