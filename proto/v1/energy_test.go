@@ -75,7 +75,7 @@ func TestUsageEnergy_Way_IsOfItsParts(t *testing.T) {
 		{"8", "2", &some, "measured and modelled", "2 kWh (25.0\u202f%) of energy are measured, 6 kWh (75.0\u202f%) are modelled."},
 		{"0", "0", none, "unknown", ""},
 		{"8", "8", none, "unknown", "8 kWh of energy are measured."}, // CO2 without a factor
-		{"8", "", &some, "", ""},                                       // an answer of a release that does not say it
+		{"8", "", &some, "", ""},                                     // an answer of a release that does not say it
 	} {
 		e := &v1.UsageEnergy{Total: c.total, Measured: c.measured, WithoutFactor: "0", DefaultPue: "0", DefaultLoad: "0"}
 		if got := e.Way(v1.Figure(c.figure).Number()); got != c.want {

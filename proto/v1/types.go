@@ -744,8 +744,7 @@ type UsageAbout struct {
 	Complete Complete     `json:"complete"`
 }
 
-// UsageEnergy: What energy and CO2 in the window rest on, in kWh; missing where neither was asked
-// for.
+// UsageEnergy: What energy and CO2 rest on, in kWh.
 type UsageEnergy struct {
 	Total json.Number `json:"total"`
 	// The part that is measured; the rest is modelled.
@@ -1044,13 +1043,14 @@ type BudgetPeriod struct {
 
 // BudgetStanding is a part of an answer.
 type BudgetStanding struct {
-	Used json.Number `json:"used"`
+	// Null where no energy or CO2 is known of what was used; share, left and pace are null too.
+	Used *json.Number `json:"used"`
 	// used ÷ amount.
-	Share    json.Number `json:"share"`
-	Reserved json.Number `json:"reserved"`
+	Share    *json.Number `json:"share"`
+	Reserved json.Number  `json:"reserved"`
 	// amount - used - reserved; negative when that is too little.
-	Left    json.Number `json:"left"`
-	AtLeast bool        `json:"at_least"`
+	Left    *json.Number `json:"left"`
+	AtLeast bool         `json:"at_least"`
 	// How many running runs are in reserved.
 	Running int `json:"running"`
 	// How many running runs have no known limit and are not.
@@ -1060,6 +1060,8 @@ type BudgetStanding struct {
 	Pace      *BudgetPace      `json:"pace"`
 	Exhausted bool             `json:"exhausted"`
 	GoneAt    Time             `json:"gone_at"`
+	// What used rests on, in kWh; missing where the unit is neither kWh nor kg CO2e.
+	Energy *UsageEnergy `json:"energy,omitempty"`
 }
 
 // BudgetUnpriced is a part of an answer.

@@ -169,7 +169,7 @@ func (g *generator) fields(out *strings.Builder, name string, s *yaml.Node) {
 			}
 		case !required[field]:
 			tag = fmt.Sprintf("json:%q", field+",omitempty")
-			if get(p, "properties") != nil { // an object that may be missing
+			if get(p, "properties") != nil || get(g.schemas, base(p), "properties") != nil { // an object that may be missing
 				of = "*" + strings.TrimPrefix(of, "*")
 			}
 		}

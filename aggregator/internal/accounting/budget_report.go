@@ -119,6 +119,9 @@ func (r *reporter) add(b *Budget, word string) error {
 			s.Problem = fmt.Sprintf("no prices or factors configured for %s", b.Unit)
 		}
 	}
+	if b.Unit == KWh || b.Unit == CO2Unit {
+		s.Energy = &usage.EnergyBasis{}
+	}
 	r.list = append(r.list, s)
 	return nil
 }
@@ -178,6 +181,7 @@ func (p *page) fill(ctx context.Context) error {
 				if from >= p.period.From {
 					s.Used = s.Used.Add(used)
 					c.lacking(b, s)
+					c.rest(b, s)
 				}
 				if p.paceFrom.Present() && from >= p.paceFrom {
 					s.Recent = s.Recent.Add(used)
@@ -206,7 +210,7 @@ func (p *page) ask(ctx context.Context, edges []record.Time, each func([]*Statem
 	q := usage.Query{Question: usage.Question{Edges: edges, By: p.keys, Now: p.now, Components: []string{p.component}}}
 	if p.weight != "" {
 		w, _ := p.books.Book.Weight(p.weight) // add has found it
-		q.Weights, q.Components = []string{p.weight}, w.Components
+		q.Weights, q.Components, q.Bases = []string{p.weight}, w.Components, w.Energy != nil
 	}
 	q.Unscored = q.Components
 	a, err := p.books.Ask(ctx, q)
@@ -250,6 +254,13 @@ func (c *cells) lacking(bucket int, s *Statement) {
 	}
 	for _, l := range c.answer.Worths[0].Lacking {
 		s.lacks(l.Component, l.Kind, l.Used[c.at+bucket])
+	}
+}
+
+// rest adds what the energy or the CO2 of a bucket rests on.
+func (c *cells) rest(bucket int, s *Statement) {
+	if s.Energy != nil && c.answer.Bases != nil {
+		s.Energy.Add(&c.answer.Bases[c.at+bucket])
 	}
 }
 

@@ -519,10 +519,17 @@ func TestEnergy_Defaults_AreNamedWithTheirEnergy(t *testing.T) {
 		"co2_embodied":    "0 0 0 0 0",
 	} {
 		book := &usage.Derivation{Weights: weights}
-		q := usage.Query{Question: usage.Question{Edges: []record.Time{at(0), at(11), at(14)}, Components: []string{}}, Weights: []string{measure}}
+		q := usage.Query{Question: usage.Question{Edges: []record.Time{at(0), at(11), at(14)}, Components: []string{}}, Weights: []string{measure}, Bases: true}
 		a, err := book.Answer(context.Background(), func(ctx context.Context, q usage.Question) (*usage.Answer, error) { return usage.Rows(ctx, k, q) }, q)
 		if err != nil {
 			t.Fatal(err)
+		}
+		var cells usage.EnergyBasis
+		for i := range a.Bases {
+			cells.Add(&a.Bases[i])
+		}
+		if len(a.Bases) != 2 || cells != *a.Basis {
+			t.Errorf("%s: the cells have %+v, all %+v", measure, cells, *a.Basis)
 		}
 		var got []string
 		for _, s := range []usage.Sum{a.Basis.Total, a.Basis.Measured, a.Basis.WithoutFactor, a.Basis.DefaultPUE, a.Basis.DefaultLoad} {

@@ -35,6 +35,8 @@ type Statement struct {
 	Gone record.Time
 	// Unpriced is what was used in the period and is not in Used, since it has no price.
 	Unpriced []Unpriced
+	// Energy is what Used rests on; nil where the unit is neither of energy nor of CO2.
+	Energy *usage.EnergyBasis
 	// Problem says why there are no figures; "" when there are.
 	Problem string
 }
@@ -51,6 +53,11 @@ func (s *Statement) Left() Amount { return s.Budget.Amount().Sub(s.Used).Sub(s.R
 
 // Exhausted reports whether all is used.
 func (s *Statement) Exhausted() bool { return s.Problem == "" && s.Used.Cmp(s.Budget.Amount()) >= 0 }
+
+// Unknown reports whether no energy or CO2 is known of what was used, so that Used is not 0.
+func (s *Statement) Unknown() bool {
+	return s.Energy != nil && s.Used.Sign() == 0 && len(s.Unpriced) > 0
+}
 
 // State is "past", "present" or "future".
 func (s *Statement) State() string {

@@ -157,10 +157,14 @@ func budgetOf(s *accounting.Statement) v1.Budget {
 
 func standingOf(s *accounting.Statement) *v1.BudgetStanding {
 	out := &v1.BudgetStanding{
-		Used: jsonAmount(s.Used), Share: json.Number(s.Used.Share(s.Budget.Amount(), amountDigits)), Reserved: jsonAmount(s.Reserved), Left: jsonAmount(s.Left()),
+		Reserved: jsonAmount(s.Reserved), Energy: energyOf(s.Energy),
 		AtLeast: s.AtLeast(), Running: s.Running, Unlimited: s.Unlimited, Unvalued: s.Unvalued, Unpriced: []v1.BudgetUnpriced{}, Exhausted: s.Exhausted(), GoneAt: v1.Stamp(s.Gone),
 	}
-	if s.Paced {
+	if !s.Unknown() {
+		out.Used, out.Left = new(jsonAmount(s.Used)), new(jsonAmount(s.Left()))
+		out.Share = new(json.Number(s.Used.Share(s.Budget.Amount(), amountDigits)))
+	}
+	if s.Paced && !s.Unknown() {
 		out.Pace = &v1.BudgetPace{PerDay: jsonAmount(s.PerDay()), From: v1.Stamp(s.PaceFrom), To: v1.Stamp(s.Now)}
 	}
 	for _, u := range s.Unpriced {
@@ -171,6 +175,15 @@ func standingOf(s *accounting.Statement) *v1.BudgetStanding {
 		out.Unpriced = append(out.Unpriced, j)
 	}
 	return out
+}
+
+// energyOf is what energy or CO2 rests on, in kWh; nil of nil.
+func energyOf(b *usage.EnergyBasis) *v1.UsageEnergy {
+	if b == nil {
+		return nil
+	}
+	kWh := func(s usage.Sum) json.Number { return jsonAmount(accounting.AmountOf(s)) }
+	return &v1.UsageEnergy{Total: kWh(b.Total), Measured: kWh(b.Measured), WithoutFactor: kWh(b.WithoutFactor), DefaultPue: kWh(b.DefaultPUE), DefaultLoad: kWh(b.DefaultLoad)}
 }
 
 func jsonAmount(a accounting.Amount) json.Number { return json.Number(a.Decimal(amountDigits)) }

@@ -129,7 +129,7 @@ func (a *budgets) table(width int) *table {
 		if b.Pace != nil {
 			day = b.figure(b.Pace.PerDay)
 		}
-		t.add(b.Name, b.period(), b.unit(), b.figure(b.Amount), b.figure(b.Used), strings.TrimSuffix(v1.Show(report.Share, v1.Figure(&b.Share)), "\u202f%"), reserved, b.figure(b.Left), day, b.goneAt())
+		t.add(b.Name, b.period(), b.unit(), b.figure(b.Amount), b.cell(b.Used), strings.TrimSuffix(v1.Show(report.Share, v1.Figure(b.Share)), "\u202f%"), reserved, b.cell(b.Left), day, b.goneAt())
 		if b.gone() {
 			t.paint[i] = "31"
 		}
@@ -150,8 +150,11 @@ func (b *budget) bar(width int) string {
 		return ""
 	}
 	part := func(v float64) int { return max(0, min(width, int(v/amount*float64(width)+0.5))) }
-	used := part(float(b.Used))
-	reserved := part(float(b.Used)+float(b.Reserved)) - used
+	if b.Used == nil {
+		return ""
+	}
+	used := part(float(*b.Used))
+	reserved := part(float(*b.Used)+float(b.Reserved)) - used
 	return strings.Repeat("█", used) + strings.Repeat("░", reserved) + strings.Repeat("·", width-used-reserved)
 }
 
@@ -164,7 +167,10 @@ func float(n json.Number) float64 {
 }
 
 // figure is an amount in the unit of the budget for people.
-func (b *budget) figure(n json.Number) string { return view.Number(b.Unit, v1.Figure(&n)) }
+func (b *budget) figure(n json.Number) string { return b.cell(&n) }
+
+// cell is as figure; a dash where the amount is unknown.
+func (b *budget) cell(n *json.Number) string { return view.Number(b.Unit, v1.Figure(n)) }
 
 // list is for machines.
 func (a *budgets) list() *table {
@@ -176,7 +182,7 @@ func (a *budgets) list() *table {
 			day = b.Pace.PerDay.String()
 		}
 		t.add(b.Name, view.Conditions(b.Match), string(b.Period.Name), b.Period.From.String(), b.Period.To.String(), b.Period.State, b.Unit, string(b.Component), b.Amount.String(),
-			b.Used.String(), b.Share.String(), b.Reserved.String(), b.Left.String(), fmt.Sprint(b.AtLeast), fmt.Sprint(b.Running), fmt.Sprint(b.Unlimited), day, fmt.Sprint(b.Exhausted), b.GoneAt.String(), string(b.Problem))
+			v1.Figure(b.Used).String(), v1.Figure(b.Share).String(), b.Reserved.String(), v1.Figure(b.Left).String(), fmt.Sprint(b.AtLeast), fmt.Sprint(b.Running), fmt.Sprint(b.Unlimited), day, fmt.Sprint(b.Exhausted), b.GoneAt.String(), string(b.Problem))
 	}
 	return t
 }

@@ -90,7 +90,7 @@ func sortBudgets(list []v1.Budget) {
 		if b.BudgetStanding == nil {
 			return Cell{}
 		}
-		return v1.Figure(&b.Share)
+		return v1.Figure(b.Share)
 	}
 	slices.SortFunc(list, func(x, y v1.Budget) int {
 		return cmp.Or(compare(share(&y), share(&x)), strings.Compare(x.Name, y.Name))
@@ -131,7 +131,7 @@ func emptyBurndown(b *v1.Budget, n int, amount *big.Rat) *Table {
 // pace and a forecast; nil where there are no figures of it.
 func burndown(ctx context.Context, r v1.API, b *v1.Budget, n int, now time.Time) (*Table, error) {
 	zone, err := time.LoadLocation(b.Period.Zone)
-	if err != nil || b.BudgetStanding == nil || b.Period.To.IsZero() || !b.Period.From.Before(now) {
+	if err != nil || b.BudgetStanding == nil || b.Used == nil || b.Period.To.IsZero() || !b.Period.From.Before(now) {
 		return nil, nil //nolint:nilerr // a budget without figures has no chart
 	}
 	from, end, amount := b.Period.From.In(zone), b.Period.To.In(zone), v1.Figure(&b.Amount).Number()

@@ -146,15 +146,15 @@ func (s *statement) budget(b *v1.Budget, now time.Time) []Cell {
 		return append(row, Cell{}, Cell{}, Cell{}, Cell{}, Cell{}, Cell{})
 	}
 	gone := s.day(b.GoneAt)
-	if !gone.Known() {
+	if !gone.Known() && b.Used != nil {
 		gone = v1.Words("lasts")
 	}
-	return append(row, v1.Figure(&b.Used), v1.Figure(&b.Reserved), v1.Figure(&b.Left), v1.Figure(&b.Share), v1.Rat(forecast(b, now)), gone)
+	return append(row, v1.Figure(b.Used), v1.Figure(&b.Reserved), v1.Figure(b.Left), v1.Figure(b.Share), v1.Rat(forecast(b, now)), gone)
 }
 
 // forecast is what will be used at the end of a budget's period.
 func forecast(b *v1.Budget, now time.Time) *big.Rat {
-	used := v1.Figure(&b.Used).Number()
+	used := v1.Figure(b.Used).Number()
 	if used == nil || b.Period.State != "present" || b.Pace == nil {
 		return used
 	}

@@ -60,6 +60,8 @@ type Query struct {
 	Weights []string
 	// Having are conditions, all of which hold.
 	Having []Filter
+	// Bases asks for the Bases of the answer.
+	Bases bool
 	// Known is the time of which records are known, as [Request.Known].
 	Known Span
 }
@@ -73,6 +75,8 @@ type Result struct {
 	Worths []Value
 	// Basis is nil where neither energy nor CO2 is asked for.
 	Basis *EnergyBasis
+	// Bases are those of each cell, without meters; nil where they or energy are not asked for.
+	Bases []EnergyBasis
 	// AllRecords and AllJobs are how many there are in all buckets together; nil where each
 	// run is in one group, or where nothing is counted.
 	AllRecords, AllJobs *Whole

@@ -19,7 +19,7 @@ func (p *plan) fold(a *Answer) (*Result, error) {
 	f.used(&out)
 	out.People = f.countPeople()
 	worths, err := f.worths()
-	r := &Result{Answer: &out, Worths: worths, Basis: f.basis()}
+	r := &Result{Answer: &out, Worths: worths, Basis: f.basis(), Bases: f.bases()}
 	if f.q.Counts {
 		r.AllRecords, r.AllJobs = f.wholes(a.Records, a.Begun), f.wholes(a.Jobs, a.Started)
 	}

@@ -316,43 +316,84 @@ type EnergyBasis struct {
 	Meter *MeterBasis
 }
 
+// Add adds the basis of other cells; meters are of no cell.
+func (b *EnergyBasis) Add(o *EnergyBasis) {
+	b.Total, b.Measured, b.WithoutFactor = b.Total.Add(o.Total), b.Measured.Add(o.Measured), b.WithoutFactor.Add(o.WithoutFactor)
+	b.DefaultPUE, b.DefaultLoad = b.DefaultPUE.Add(o.DefaultPUE), b.DefaultLoad.Add(o.DefaultLoad)
+}
+
 // basis is that of the answer; nil where neither energy nor CO2 is asked for.
 func (f *folding) basis() *EnergyBasis {
-	e, b := &f.base.Energy, EnergyBasis{Meter: f.meterBasis()}
-	add := func(to *Sum, columns ...[]Sum) {
-		*to = Sum{}
-		for _, c := range columns {
-			for _, s := range f.sums(c) {
-				*to = to.Add(s)
-			}
+	columns := f.basisColumns()
+	if columns == nil {
+		return nil
+	}
+	b := &EnergyBasis{Meter: f.meterBasis()}
+	for _, c := range columns {
+		for _, s := range f.sums(c.sums) {
+			c.add(b, s)
 		}
 	}
+	return b
+}
+
+// bases are those of each cell; nil where they are not asked for.
+func (f *folding) bases() []EnergyBasis {
+	columns := f.basisColumns()
+	if columns == nil || !f.q.Bases {
+		return nil
+	}
+	out := make([]EnergyBasis, f.cells)
+	for _, c := range columns {
+		for i, s := range f.sums(c.sums) {
+			c.add(&out[i], s)
+		}
+	}
+	return out
+}
+
+// basisColumn is a column of the base with how it adds to a basis.
+type basisColumn struct {
+	sums []Sum
+	add  func(*EnergyBasis, Sum)
+}
+
+// basisColumns are those that the measures of the question rest on; nil where none is of
+// energy or CO2.
+func (f *folding) basisColumns() []basisColumn {
+	var total, load, factor bool
 	asked := false
 	for i := range f.weights {
 		w := &f.weights[i]
 		if w.Energy == nil {
 			continue
 		}
-		if asked = true; w.Part != CO2Embodied && w.Part != EnergyMetered {
-			add(&b.Total, e.Measured, e.Modelled)
-			add(&b.Measured, e.Measured)
-			add(&b.DefaultPUE, e.DefaultPUE)
-		}
+		asked = true
+		total = total || w.Part != CO2Embodied && w.Part != EnergyMetered
 		switch w.Part {
 		case Energy, EnergyModelled, EnergyIdle, CO2, CO2Modelled:
-			add(&b.DefaultLoad, e.DefaultLoad)
+			load = true
 		case EnergyMeasured, EnergyMetered, CO2Measured, CO2Embodied:
 		}
-		switch w.Part {
-		case CO2, CO2Measured, CO2Modelled:
-			add(&b.WithoutFactor, e.Ungraded)
-		case Energy, EnergyMeasured, EnergyModelled, EnergyMetered, EnergyIdle, CO2Embodied:
-		}
+		factor = factor || w.Part == CO2 || w.Part == CO2Measured || w.Part == CO2Modelled
 	}
 	if !asked {
 		return nil
 	}
-	return &b
+	e, out := &f.base.Energy, []basisColumn{}
+	if total {
+		out = append(out,
+			basisColumn{e.Measured, func(b *EnergyBasis, s Sum) { b.Total, b.Measured = b.Total.Add(s), b.Measured.Add(s) }},
+			basisColumn{e.Modelled, func(b *EnergyBasis, s Sum) { b.Total = b.Total.Add(s) }},
+			basisColumn{e.DefaultPUE, func(b *EnergyBasis, s Sum) { b.DefaultPUE = b.DefaultPUE.Add(s) }})
+	}
+	if load {
+		out = append(out, basisColumn{e.DefaultLoad, func(b *EnergyBasis, s Sum) { b.DefaultLoad = b.DefaultLoad.Add(s) }})
+	}
+	if factor {
+		out = append(out, basisColumn{e.Ungraded, func(b *EnergyBasis, s Sum) { b.WithoutFactor = b.WithoutFactor.Add(s) }})
+	}
+	return out
 }
 
 // appendSome appends what is not nothing.

@@ -218,7 +218,9 @@ func BudgetNotes(b *v1.Budget) (notes []string) {
 	if b.Problem != "" || b.BudgetStanding == nil {
 		return Of("Budget "+b.Name, []string{fmt.Sprintf("No figures: %s.", strings.TrimSuffix(string(b.Problem), "."))})
 	}
-	if b.Period.State != "future" && !positive(v1.Figure(&b.Used)) && b.Running+b.Unlimited == 0 {
+	if b.Used == nil {
+		add("What is used is unknown, not 0.")
+	} else if b.Period.State != "future" && !positive(v1.Figure(b.Used)) && b.Running+b.Unlimited == 0 {
 		add("Nothing was used in the period by %s.", Conditions(b.Match))
 	}
 	if b.Unlimited > 0 {
@@ -228,9 +230,13 @@ func BudgetNotes(b *v1.Budget) (notes []string) {
 		add("Some of what running records may use has no price and is not reserved.")
 	}
 	for _, u := range b.Unpriced {
+		if u.Component == "energy" && b.Energy != nil { // the note about energy says it, once
+			continue
+		}
 		part := v1.MeasureUnpriced{Component: u.Component, Unit: v1.Text(strings.TrimPrefix(u.Unit, "unit"))}
 		notes = append(notes, UnpricedNote(v1.Figure(&u.Used), part.UnitText(), u.Component, b.Unit, "what is used")...)
 	}
+	notes = append(notes, b.Energy.Notes()...)
 	return Of("Budget "+b.Name, notes)
 }
 

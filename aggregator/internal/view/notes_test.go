@@ -1,6 +1,7 @@
 package view_test
 
 import (
+	"encoding/json"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -29,9 +30,32 @@ func TestBudgetNotes_WhatIsNotUsed_NamesWhatItLacks(t *testing.T) {
 		{"EUR", v1.BudgetUnpriced{Component: "GPUs:a100", Unit: "hour", Used: "3"}, "3 GPU-hours of GPUs:a100 have no price at their time and are not in what is used."},
 		{"EUR", v1.BudgetUnpriced{Component: "Memory", Unit: "hour", Used: "3"}, "3 MiB-hours of Memory have no price at their time and are not in what is used."},
 	} {
-		b := v1.Budget{Name: "b", Unit: c.unit, BudgetStanding: &v1.BudgetStanding{Used: "1", Unpriced: []v1.BudgetUnpriced{c.part}}}
+		b := v1.Budget{Name: "b", Unit: c.unit, BudgetStanding: &v1.BudgetStanding{Used: new(json.Number("1")), Unpriced: []v1.BudgetUnpriced{c.part}}}
 		if got := strings.Join(view.BudgetNotes(&b), "\n"); got != "Budget b: "+c.want {
 			t.Errorf("got %q, want %q", got, c.want)
+		}
+	}
+}
+
+func TestBudgetNotes_EnergyAndCO2_SayMeasuredModelledOrUnknown(t *testing.T) {
+	energy := func(total, measured, without json.Number) *v1.UsageEnergy {
+		return &v1.UsageEnergy{Total: total, Measured: measured, WithoutFactor: without, DefaultPue: "0", DefaultLoad: "0"}
+	}
+	cores := []v1.BudgetUnpriced{{Component: "Cores", Unit: "hour", Used: "3"}}
+	ungraded := []v1.BudgetUnpriced{{Component: "energy", Unit: "unit", Used: "4"}}
+	for name, c := range map[string]struct {
+		unit string
+		b    v1.BudgetStanding
+		want string
+	}{
+		"both":           {"kWh", v1.BudgetStanding{Used: new(json.Number("8")), Energy: energy("8", "6", "0")}, "Budget b: 6 kWh (75.0 %) of energy are measured, 2 kWh (25.0 %) are modelled."},
+		"partly unknown": {"kWh", v1.BudgetStanding{Used: new(json.Number("8")), Energy: energy("8", "0", "0"), Unpriced: cores}, "Budget b: 3 core-hours have no known power at their time and are not in what is used.\nBudget b: 8 kWh of energy are modelled."},
+		"unknown":        {"kWh", v1.BudgetStanding{Energy: energy("0", "0", "0"), Unpriced: cores}, "Budget b: what is used is unknown, not 0.\nBudget b: 3 core-hours have no known power at their time and are not in what is used."},
+		"CO2 unknown":    {"kg CO2e", v1.BudgetStanding{Energy: energy("4", "4", "4"), Unpriced: ungraded}, "Budget b: what is used is unknown, not 0.\nBudget b: 4 kWh of energy are measured.\nBudget b: 4 kWh (100 %) of energy have no CO2 factor at their time and are in no CO2."},
+	} {
+		b := v1.Budget{Name: "b", Unit: c.unit, BudgetStanding: &c.b}
+		if got := strings.ReplaceAll(strings.Join(view.BudgetNotes(&b), "\n"), "\u202f", " "); got != c.want {
+			t.Errorf("%s: got\n%s\nwant\n%s", name, got, c.want)
 		}
 	}
 }

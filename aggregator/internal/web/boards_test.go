@@ -1,13 +1,17 @@
 package web_test
 
 import (
+	"math/big"
 	"net/http"
 	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
+	"github.com/bursar-accounting/bursar/aggregator/internal/accounting"
+	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
 	"github.com/bursar-accounting/bursar/proto/identity"
+	"github.com/bursar-accounting/bursar/proto/record"
 )
 
 // reader is someone who reads the records of grants; all without one.
@@ -131,11 +135,25 @@ func TestBoards_SomeRecords_NameNoOther(t *testing.T) {
 
 func TestBoards_Energy_SayMeasuredModelledOrUnknown(t *testing.T) {
 	s := newEnergySite(t)
+	for _, user := range []string{"measured", "modelled", "unknown"} {
+		for name, unit := range map[string]string{"energy-": accounting.KWh, "carbon-": accounting.CO2Unit} {
+			s.Settings.Money.Budgets = append(s.Settings.Money.Budgets, accounting.Budget{
+				Name: name + user, Scope: []accounting.PriceCondition{{Key: "user_id", Value: user}}, Unit: unit, Billionths: big.NewInt(10e9), Every: calendar.Year, From: record.None, To: record.None,
+			})
+		}
+	}
+	s.Keep()
 	for path, wants := range map[string][]string{
-		"/ui/me?user=measured&period=2026-01":                       {"Energy (measured), kWh", "January 2026: 0.1000 kWh of energy are measured."},
-		"/ui/me?user=modelled&period=2026-01":                       {"Energy (modelled), kWh", "kWh of energy are modelled."},
-		"/ui/me?user=unknown&period=2026-01":                        {"Energy (unknown), kWh", ">–</b>", "core-hours have no known power at their time and are not in energy."},
-		"/ui/centre?period=2026-01":                                 {"Energy (measured and modelled), kWh", "of energy are measured,", "are modelled.", "core-hours have no known power at their time and are not in energy."},
+		"/ui/me?user=measured&period=2026-01": {"Energy (measured), kWh", "January 2026: 0.1000 kWh of energy are measured."},
+		"/ui/me?user=modelled&period=2026-01": {"Energy (modelled), kWh", "kWh of energy are modelled."},
+		"/ui/me?user=unknown&period=2026-01":  {"Energy (unknown), kWh", ">–</b>", "core-hours have no known power at their time and are not in energy."},
+		"/ui/centre?period=2026-01":           {"Energy (measured and modelled), kWh", "of energy are measured,", "are modelled.", "core-hours have no known power at their time and are not in energy."},
+		"/ui/budgets": {
+			"Budget energy-measured: 0.1000 kWh of energy are measured.", "Budget carbon-measured: 0.1000 kWh of energy are measured.", "Budget energy-modelled: 321",
+			"Budget energy-unknown: what is used is unknown, not 0.", "Budget carbon-unknown: 320\u202f970 core-hours have no known power at their time and are not in what is used.",
+		},
+		"/v1/budgets?name=energy-unknown":                           {`"used":null`, `"left":null`, `"pace":null`, `"energy":{"total":0,"measured":0,`},
+		"/v1/budgets?name=carbon-measured":                          {`"used":0.03,`, `"energy":{"total":0.1,"measured":0.1,`},
 		"/v1/reports/person?user=unknown&period=2026-01&format=csv": {"Energy (unknown),kWh,,"},
 	} {
 		_, body, _ := s.get(path)

@@ -205,7 +205,10 @@ func (p *planner) budgetConditions(ctx context.Context, r *rule) (out []conditio
 
 // budgetCondition is the condition of a budget; false: it is not met.
 func (p *planner) budgetCondition(r *rule, b *v1.Budget) (condition, bool) {
-	share, amount := ratOf(b.Share), ratOf(b.Amount)
+	if b.Share == nil { // unknown
+		return condition{}, false
+	}
+	share, amount := ratOf(*b.Share), ratOf(b.Amount)
 	used := percentOf(share)
 	var atEnd *big.Rat // nil: not known
 	if b.Pace != nil && amount.Sign() > 0 {
