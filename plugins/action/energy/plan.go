@@ -159,7 +159,7 @@ func (p *planner) table(ctx context.Context, word, key string) (table, error) {
 	for _, c := range columns {
 		t.columns, measures = append(t.columns, c.head), append(measures, c.measure)
 	}
-	q := &v1.UsageQuery{Window: word, Zone: p.Zone, Measure: v1.JoinList(measures...), By: key, Where: p.Where, Unit: "hour", Cores: p.Cores}
+	q := &v1.UsageQuery{Window: word, Zone: p.Zone, Measure: v1.JoinList(measures...), By: v1.JoinList(key), Where: p.Where, Unit: "hour", Cores: p.Cores}
 	for row, err := range p.data.Usage(ctx, q) {
 		if err != nil {
 			return t, err
