@@ -73,7 +73,7 @@ func Routes() map[string]Need {
 	add(Need{Rights: figures}, "GET /v1/actions", "GET "+action+"/runs", "GET "+action+"/runs/{run}")
 	add(Need{Rights: identity.Read}, "GET "+effect+"}", "GET "+page+"/runs/{run}/effects/{effect}")
 	add(Need{Rights: figures}, "GET "+page, "GET "+page+"/runs/{run}")
-	add(Need{Rights: identity.Operate, Audit: true}, "POST "+page+"/plan")
+	add(Need{Rights: identity.Operate, Audit: true}, "POST "+page+"/plan", "POST /ui/quarantine")
 	add(Need{Rights: identity.Operate, Audit: true}, "POST "+actions+":plan", "POST "+actions+":run", "POST "+actions+":pause", "POST "+actions+":resume",
 		"POST "+effect+"...}:retry", "POST "+effect+"...}:skip")
 	add(Need{Rights: identity.Operate, Audit: true}, "POST /v1/alerts/silences", "DELETE /v1/alerts/silences/{id...}")

@@ -1,7 +1,10 @@
 package web
 
 import (
+	"cmp"
+	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"time"
@@ -9,6 +12,7 @@ import (
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
+	"github.com/bursar-accounting/bursar/proto/identity"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
@@ -17,22 +21,27 @@ const listed = 200
 
 // quarantinePage is what the quarantine page shows.
 type quarantinePage struct {
-	Tabs []tab
-	Jobs []quarantined
-	More bool // there are others
+	Tabs    []tab
+	Jobs    []quarantined
+	More    bool   // there are others
+	Operate bool   // the reader can retry and drop jobs
+	Token   string // of the forms
+	Done    string // what the form that was sent did
 }
 
 // quarantined is a job that gave no valid record.
 type quarantined struct {
-	Agent, Source, ID, Reason, Message, RecordID string
+	Agent, Type, Label   string
+	Source, ID, Reason, Message, RecordID string
 	First, Last                                  time.Time
 	Count                                        int64
 	Raw                                          string
 	Cut                                          bool // Raw is only the beginning
 }
 
-func (p *Pages) quarantine(_ *http.Request, v *access.View) (any, error) {
-	page := &quarantinePage{}
+func (p *Pages) quarantine(r *http.Request, v *access.View) (any, error) {
+	who := access.From(r.Context())
+	page := &quarantinePage{Token: formToken(r), Operate: who.May(identity.Operate) && who.Rows.All()}
 	var err error
 	if page.Tabs, err = tabs(v, "quarantine"); err != nil {
 		return nil, err
@@ -51,13 +60,69 @@ func (p *Pages) quarantine(_ *http.Request, v *access.View) (any, error) {
 	return page, err
 }
 
+// settleForm bounds the form that retries or drops a job.
+const settleForm = 64 << 10
+
+// settleQuarantined makes the handler of the forms of the quarantine page. Its answer is
+// that page, with what was done or why it failed.
+func (p *Pages) settleQuarantined() http.Handler {
+	return http.MaxBytesHandler(p.show("quarantine", func(r *http.Request, f *frame) int {
+		done, err := p.settleJob(r)
+		failed := p.judge(r, f, err)
+		why := f.Problem
+		if code := p.fill(r, p.quarantine, f); code != http.StatusOK {
+			return code
+		}
+		if err != nil {
+			f.Problem = why
+			return failed
+		}
+		if page, ok := f.Content.(*quarantinePage); ok {
+			page.Done = done
+		}
+		return http.StatusOK
+	}), settleForm)
+}
+
+// settleJob retries or drops the job that a form names, and returns what was done.
+func (p *Pages) settleJob(r *http.Request) (done string, err error) {
+	if err := r.ParseForm(); err != nil {
+		return "", bad("The form cannot be read: %v.", err)
+	}
+	if err := checkForm(r); err != nil {
+		return "", err
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), readPatience)
+	defer cancel()
+	form := r.PostForm
+	id, source := form.Get("id"), []string{form.Get("agent"), form.Get("type"), form.Get("label")}
+	for i := range source {
+		source[i] = cmp.Or(source[i], "-") // as /v1 takes what is empty
+	}
+	switch do := form.Get("do"); do {
+	case "retry":
+		answer, err := p.V1.RetryQuarantined(ctx, source[0], source[1], source[2], id)
+		if err != nil {
+			return "", fmt.Errorf("retry job %s: %w", id, err)
+		}
+		return "Job " + id + ": " + answer.Message + ".", nil
+	case "drop":
+		if err := p.V1.DropQuarantined(ctx, source[0], source[1], source[2], id); err != nil {
+			return "", fmt.Errorf("drop job %s: %w", id, err)
+		}
+		return "Job " + id + " is dropped; its usage is not counted.", nil
+	default:
+		return "", bad("Invalid order %q: use retry or drop.", do)
+	}
+}
+
 // rawShown bounds the raw input in the page.
 const rawShown = 4096
 
 func quarantinedOf(q *store.Quarantined) quarantined {
 	raw, cut := readable(q.Raw, rawShown)
 	return quarantined{
-		Agent: q.Source.Agent, Source: q.Source.Type + "/" + q.Source.Label, ID: q.ID, Reason: q.Reason, Message: q.Message, RecordID: q.RecordID,
+		Agent: q.Source.Agent, Type: q.Source.Type, Label: q.Source.Label, Source: q.Source.Type + "/" + q.Source.Label, ID: q.ID, Reason: q.Reason, Message: q.Message, RecordID: q.RecordID,
 		First: std(q.First), Last: std(q.Last), Count: q.Count, Raw: raw, Cut: cut || q.Truncated,
 	}
 }

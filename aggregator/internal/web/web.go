@@ -83,6 +83,7 @@ func (p *Pages) Routes() map[string]http.Handler {
 		"GET /ui/record":        p.page("record", p.record),
 		"GET /ui/agents":        p.page("agents", p.agents),
 		"GET /ui/quarantine":    p.page("quarantine", p.quarantine),
+		"POST /ui/quarantine":   p.settleQuarantined(),
 		"GET /ui/conflicts":     p.page("conflicts", p.conflicts),
 		"GET /ui/reports":       tidy(p.plain("reports", p.reports)),
 		"GET /ui/actions":       p.plain("actions", p.actions),
@@ -200,7 +201,7 @@ func templateOf(name string) string {
 }
 
 // formed reports whether a page has a form that asks for more than to be shown.
-func formed(name string) bool { return name == "action" || name == "plan" }
+func formed(name string) bool { return name == "action" || name == "plan" || name == "quarantine" }
 
 func titles() map[string]string {
 	return map[string]string{
