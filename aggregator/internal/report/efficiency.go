@@ -17,7 +17,7 @@ import (
 type EfficiencyOptions struct {
 	Periods []string // as in UsageOptions
 	Zone    string
-	By      string            // a key that gives the lines; "": user_id
+	By      string            // the keys that give the lines, as [v1.SplitList] reads them; "": user_id
 	Where   map[string]string // of whom it is; empty: of all
 	Top     int               // the lines of a table at most, and one of the others; 0: all
 	Worst   int               // how many jobs are named, up to 100; 0: 10

@@ -84,6 +84,20 @@ func TestWhatCouldBeSavedIsBookedLessUsedOfThoseThatSayBoth(t *testing.T) {
 	}
 }
 
+func TestEfficiency_ByKeysWithCommasAndPairs_HasTheirMedianWait(t *testing.T) {
+	jobs := jobsOfCMS()
+	for i := range jobs {
+		jobs[i].Meta = map[string]string{"a,b": "odd"}
+	}
+	w := worldOf(t, jobs...)
+	for by, want := range map[string]string{"user_id": "ann|3|5|10|20", "group_id,user_id": "cms / ann|3|5|10|20", v1.JoinList("a,b"): "odd|5|5|6.6|20", v1.JoinList("a,b", "user_id"): "odd / ann|3|5|10|20"} {
+		first, _, _ := strings.Cut(want, "|")
+		if got := row(t, efficient(t, w, report.EfficiencyOptions{By: by}), "wait-1", first); got != want {
+			t.Errorf("by %s: %s, want %s", by, got, want)
+		}
+	}
+}
+
 func TestWhatWasUsedOfNothingBookedIsNotCounted(t *testing.T) {
 	used := unnamed()
 	used.Cores, used.CPU = 0, 3600

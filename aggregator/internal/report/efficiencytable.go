@@ -114,7 +114,7 @@ func (p *efficiencyPeriod) jobs(ctx context.Context, all *usageAnswer) error {
 		p.note("more than %d jobs began; only the %d that ran the longest were looked at one by one, so that median and longest wait are not known.", p.o.Scan, p.o.Scan)
 		groups = nil
 	}
-	if derived(p.o.By) {
+	if slices.ContainsFunc(v1.SplitList(p.o.By), derived) {
 		p.note("median and longest wait are not known by %s: no single job says it of itself.", p.o.By)
 		groups = nil
 	}
@@ -131,10 +131,15 @@ func (p *efficiencyPeriod) wait(groups map[string]*waits, j *job) {
 	if j.SubmitTime.IsZero() || j.SubmitTime.After(j.StartTime.Time) {
 		return
 	}
-	name := j.Meta.First(p.o.By)
-	if name == "" {
-		name = view.NoValue
+	var group v1.UsageGroup
+	for _, key := range v1.SplitList(p.o.By) {
+		var known *string
+		if value := j.Meta.First(key); value != "" {
+			known = &value
+		}
+		group.Values = append(group.Values, known)
 	}
+	name := view.GroupName(&group)
 	if groups[name] == nil {
 		groups[name] = &waits{name: name}
 	}
