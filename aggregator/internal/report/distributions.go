@@ -77,13 +77,14 @@ func histogram(h *v1.Histogram, records int) *Table {
 		Name: h.Name, Title: h.Title,
 		Columns: []Column{
 			{Name: "bin", Title: h.Title, Kind: Text}, {Name: "jobs", Title: "Jobs", Kind: Number, Unit: "jobs"}, {Name: "share", Title: "Share", Kind: Share},
-			{Name: "core_hours", Title: "Used", Kind: Number, Unit: "core-hours"},
+			{Name: "cumulative", Title: "Up to here", Kind: Share}, {Name: "core_hours", Title: "Used", Kind: Number, Unit: "core-hours"},
 		},
 		Chart: &Chart{Kind: Columns, Label: "bin", Values: []string{"jobs"}},
 	}
 	if h.Mean != nil {
 		t.Title += ", mean " + binEdge(h, *h.Mean)
 	}
+	t.Title += ", half " + percentile(h, records-h.Unknown, 50) + ", 90\u202f% " + percentile(h, records-h.Unknown, 90)
 	first, last := -1, 0 // bins without jobs at both ends say nothing
 	for i, n := range h.Records {
 		if n > 0 {
@@ -93,11 +94,24 @@ func histogram(h *v1.Histogram, records int) *Table {
 			}
 		}
 	}
+	known, upTo := big.NewRat(int64(records-h.Unknown), 1), new(big.Rat)
 	for i := max(first, 0); i <= last; i++ {
 		n := new(big.Rat).SetInt64(int64(h.Records[i]))
-		t.Rows = append(t.Rows, []Cell{v1.Words(binName(h, i)), v1.Rat(n), Quotient(n, new(big.Rat).SetInt64(int64(records-h.Unknown))), v1.Figure(&h.CoreHours[i])})
+		upTo = new(big.Rat).Add(upTo, n)
+		t.Rows = append(t.Rows, []Cell{v1.Words(binName(h, i)), v1.Rat(n), Quotient(n, known), Quotient(upTo, known), v1.Figure(&h.CoreHours[i])})
 	}
 	return t
+}
+
+// percentile says below which edge of a bin at least so many per cent of the known jobs are.
+func percentile(h *v1.Histogram, known, percent int) string {
+	upTo := 0
+	for i := range len(h.From) - 1 {
+		if upTo += h.Records[i]; upTo*100 >= known*percent {
+			return "below " + binEdge(h, h.From[i+1])
+		}
+	}
+	return "not below " + binEdge(h, h.From[len(h.From)-1])
 }
 
 // binName is what a bin is called.

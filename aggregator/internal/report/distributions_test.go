@@ -1,0 +1,82 @@
+package report_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/api/apitest"
+	"github.com/bursar-accounting/bursar/aggregator/internal/report"
+)
+
+// The percentiles of run times are compared with those of the sorted list, and the last
+// cumulative share is 1.
+func TestDistributions_RandomRunTimes_HaveTheirPercentiles(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(7, 7)) //nolint:gosec // a seed that repeats
+	for round := range 20 {
+		var jobs []apitest.Job
+		var times []time.Duration
+		for i := range 1 + random.IntN(60) {
+			long := time.Duration(1+random.Int64N(1<<(2+random.Int64N(18)))) * time.Second
+			start := time.Date(2026, 9, 20, 0, 0, 0, 0, time.UTC).Add(time.Duration(random.IntN(20*86400)) * time.Second)
+			end := start.Add(long)
+			if end.Month() != time.October {
+				continue
+			}
+			times = append(times, long)
+			jobs = append(jobs, apitest.Job{ID: fmt.Sprint(i), Group: "cms", User: "ann", Cores: 1, Start: start.Format(time.RFC3339), Stop: end.Format(time.RFC3339)})
+		}
+		if len(times) == 0 {
+			continue
+		}
+		slices.Sort(times)
+		d, err := report.Make(t.Context(), worldOfSource(t, "slurm", jobs...).API(), "distributions", url.Values{"period": {"2026-10"}}, now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range d.Tables {
+			table := &d.Tables[i]
+			if !strings.HasPrefix(table.Title, "Run time") {
+				continue
+			}
+			for percent, words := range map[int]string{50: "half ", 90: "90\u202f% "} {
+				edge := parseEdge(t, table.Title, words)
+				below := 0
+				for _, one := range times {
+					if one < edge {
+						below++
+					}
+				}
+				at := times[(len(times)*percent+99)/100-1]
+				if below*100 < len(times)*percent || edge <= at {
+					t.Errorf("round %d: %s: %d of %d are below %v; the percentile is %v", round, table.Title, below, len(times), edge, at)
+				}
+			}
+			last := table.Rows[len(table.Rows)-1][3]
+			if n := last.Number(); n == nil || n.RatString() != "1" {
+				t.Errorf("round %d: the last cumulative share is %v", round, last)
+			}
+		}
+	}
+}
+
+// parseEdge returns the time that a title says after words.
+func parseEdge(t *testing.T, title, words string) time.Duration {
+	t.Helper()
+	m := regexp.MustCompile(regexp.QuoteMeta(words) + "below ([0-9.]+)\u202f(s|min|h|d)").FindStringSubmatch(title)
+	if m == nil {
+		t.Fatalf("%q does not say %q", title, words)
+	}
+	var n float64
+	if _, err := fmt.Sscan(m[1], &n); err != nil {
+		t.Fatal(err)
+	}
+	unit := map[string]time.Duration{"s": time.Second, "min": time.Minute, "h": time.Hour, "d": 24 * time.Hour}[m[2]]
+	return time.Duration(n * float64(unit))
+}
