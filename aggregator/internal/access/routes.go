@@ -91,7 +91,7 @@ func Routes() map[string]Need {
 		"GET /v1/users", "POST /v1/users", "PUT /v1/users/{name}", "DELETE /v1/users/{name}")
 	add(Need{Rights: some}, "GET /v1/openapi.yaml",
 		"GET /ui/{$}", "GET /ui/static/{file}", "GET /ui/{anything...}", "GET /favicon.ico")
-	add(Need{Rights: identity.Read}, "GET /{$}", "GET /ui/overview", "GET /ui/me", "GET /ui/projects", "GET /ui/centre", "GET /ui/budgets", "GET /ui/distributions", "GET /ui/records", "GET /ui/record", "GET /ui/quarantine", "GET /ui/conflicts", "GET /ui/usage", "GET /ui/reports")
+	add(Need{Rights: identity.Read}, "GET /{$}", "GET /ui/overview", "GET /ui/me", "GET /ui/projects", "GET /ui/centre", "GET /ui/budgets", "GET /ui/prices", "GET /ui/distributions", "GET /ui/records", "GET /ui/record", "GET /ui/quarantine", "GET /ui/conflicts", "GET /ui/usage", "GET /ui/reports")
 	return table
 }
 

@@ -204,6 +204,8 @@ func matrix() map[string][2]string {
 		"GET /ui/projects":               {"roa", "/ui/projects?period=2026-02"},
 		"GET /ui/centre":                 {"roa", "/ui/centre?period=2026-02"},
 		"GET /ui/budgets":                {"roa", "/ui/budgets"},
+		"GET /ui/prices":                 {"roa", "/ui/prices"},
+		"POST /ui/quarantine":            {"oa", "/ui/quarantine"},
 		"GET /ui/distributions":          {"roa", "/ui/distributions?period=2026-02"},
 		"GET /ui/cluster":                {"mroa", "/ui/cluster"},
 		"GET /ui/{$}":                    {"mrwoa", "/ui/"},

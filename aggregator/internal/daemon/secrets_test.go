@@ -275,7 +275,7 @@ func TestRowFilter_AnyRouteRoleAndFormat_NamesNothingOfOtherRows(t *testing.T) {
 		paths := []string{path}
 		if path == "/v1/reports/usage" {
 			paths = nil
-			for _, report := range []string{"usage", "summary", "subscription", "utilization", "efficiency", "statement", "person", "projects", "centre", "budgets", "distributions"} {
+			for _, report := range []string{"usage", "summary", "subscription", "utilization", "efficiency", "statement", "person", "projects", "centre", "budgets", "prices", "distributions"} {
 				paths = append(paths, "/v1/reports/"+report)
 			}
 		}
@@ -289,7 +289,7 @@ func TestRowFilter_AnyRouteRoleAndFormat_NamesNothingOfOtherRows(t *testing.T) {
 					known += g.seek(all, readers, route, path, query+format)
 				}
 				if path == "/ui/reports" {
-					for _, report := range []string{"usage", "summary", "subscription", "utilization", "efficiency", "statement", "person", "projects", "centre", "budgets", "distributions"} {
+					for _, report := range []string{"usage", "summary", "subscription", "utilization", "efficiency", "statement", "person", "projects", "centre", "budgets", "prices", "distributions"} {
 						known += g.seek(all, readers, route, path, query+"&report="+report)
 					}
 				}

@@ -51,9 +51,9 @@ type finding struct {
 // advised is a job with what it booked and used; what is not known is nil.
 type advised struct {
 	*job
-	hours, cores, memory, gpus   *big.Rat // memory in MiB
-	coreHours, peak, gpuHours    *big.Rat // used; the peak in MiB
-	bookedCoreHours, bookedGPUHs *big.Rat
+	hours, cores, memory, gpus      *big.Rat // memory in MiB
+	coreHours, peak, gpuHours       *big.Rat // used; the peak in MiB
+	bookedCoreHours, bookedGPUHours *big.Rat
 }
 
 // adviceRule recognises one kind of waste. The kinds and most thresholds are those of Job
@@ -150,21 +150,21 @@ func adviseOn(j *job, memoryPerGB float64) advised {
 		}
 		return new(big.Rat).Mul(n, a.hours)
 	}
-	a.bookedCoreHours, a.bookedGPUHs = times(a.cores), times(a.gpus)
+	a.bookedCoreHours, a.bookedGPUHours = times(a.cores), times(a.gpus)
 	return a
 }
 
 // lostGPUs returns the unused GPU-hours of a job that used at least from, if given, and less
 // than below of its GPUs.
 func (j *advised) lostGPUs(from, below *big.Rat) *big.Rat {
-	if j.gpuHours == nil || j.bookedGPUHs == nil || j.bookedGPUHs.Sign() <= 0 {
+	if j.gpuHours == nil || j.bookedGPUHours == nil || j.bookedGPUHours.Sign() <= 0 {
 		return nil
 	}
-	share := divided(j.gpuHours, j.bookedGPUHs)
+	share := divided(j.gpuHours, j.bookedGPUHours)
 	if from != nil && share.Cmp(from) < 0 || share.Cmp(below) >= 0 {
 		return nil
 	}
-	return new(big.Rat).Sub(j.bookedGPUHs, j.gpuHours)
+	return new(big.Rat).Sub(j.bookedGPUHours, j.gpuHours)
 }
 
 // lostCores returns the unused core-hours of a job of several cores that used at most 1.1

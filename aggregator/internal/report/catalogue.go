@@ -57,6 +57,7 @@ func Catalogue() []Entry {
 		projectsEntry(),
 		centreEntry(),
 		budgetsEntry(),
+		pricesEntry(),
 		distributionsEntry(),
 	}
 }

@@ -62,6 +62,7 @@ func navigation(who access.Principal, page string) (list []navLink) {
 		{"/ui/usage", "Usage", []string{"usage"}, true},
 		{"/ui/distributions", "Distributions", []string{"distributions"}, true},
 		{"/ui/budgets", "Budgets", []string{"budgets"}, true},
+		{"/ui/prices", "Prices", []string{"prices"}, true},
 		{"/ui/records", "Records", []string{"records", "record"}, true},
 		{"/ui/reports", "Reports", []string{"reports"}, true},
 		{"/ui/agents", "Agents", []string{"agents", "quarantine", "conflicts"}, true},

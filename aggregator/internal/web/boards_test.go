@@ -84,6 +84,7 @@ func TestBoards_Filled_HaveFiguresAndCharts(t *testing.T) {
 		"/ui/budgets":                               {"<h1>Budgets</h1>", "atlas-2026", "Exhausted on", "Forecast at end"},
 		"/ui/distributions?period=2026-02":          {"<h1>Distributions</h1>", "Job size", "Run time, mean", "Expansion factor", "CPU efficiency", "Memory efficiency", "Mean load by weekday and hour", "Mean wait by weekday and hour", "Jobs that ran and waited"},
 		"/ui/budgets?name=cms":                      {"cms, left of"},
+		"/ui/prices":                                {"<h1>Prices</h1>", "In effect"},
 		"/v1/reports/person?user=bob&format=csv":    {"nemo-2"},
 		"/v1/reports/centre?period=2026-02":         {`"report": "centre"`},
 		"/v1/reports/budgets?format=html":           {"polyline"},
@@ -110,7 +111,7 @@ func TestBoards_SomeRecords_NameNoOther(t *testing.T) {
 	s := filled(t)
 	alice := reader(identity.Read, access.Grant{"user_id": {"alice"}})
 	for _, path := range []string{
-		"/ui/me", "/ui/me?user=alice", "/ui/me?user=bob", "/ui/projects", "/ui/projects?of=user_id%3Dbob", "/ui/projects?of=group_id%3Dcms", "/ui/centre", "/ui/budgets", "/ui/budgets?name=cms", "/ui/distributions?period=2026-02", "/ui/distributions?where=user_id%3Dbob",
+		"/ui/me", "/ui/me?user=alice", "/ui/me?user=bob", "/ui/projects", "/ui/projects?of=user_id%3Dbob", "/ui/projects?of=group_id%3Dcms", "/ui/centre", "/ui/budgets", "/ui/budgets?name=cms", "/ui/prices", "/ui/distributions?period=2026-02", "/ui/distributions?where=user_id%3Dbob",
 		"/v1/reports/person?user=bob", "/v1/reports/projects", "/v1/reports/centre", "/v1/reports/budgets", "/ui/overview",
 	} {
 		_, body, _ := s.getAs(alice, path)

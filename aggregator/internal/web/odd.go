@@ -31,12 +31,12 @@ type quarantinePage struct {
 
 // quarantined is a job that gave no valid record.
 type quarantined struct {
-	Agent, Type, Label   string
+	Agent, Type, Label                    string
 	Source, ID, Reason, Message, RecordID string
-	First, Last                                  time.Time
-	Count                                        int64
-	Raw                                          string
-	Cut                                          bool // Raw is only the beginning
+	First, Last                           time.Time
+	Count                                 int64
+	Raw                                   string
+	Cut                                   bool // Raw is only the beginning
 }
 
 func (p *Pages) quarantine(r *http.Request, v *access.View) (any, error) {

@@ -76,6 +76,7 @@ func (p *Pages) Routes() map[string]http.Handler {
 		"GET /ui/projects":      p.board("projects", anyone),
 		"GET /ui/centre":        p.board("centre", anyone),
 		"GET /ui/budgets":       p.board("budgets", anyone),
+		"GET /ui/prices":        p.board("prices", anyone),
 		"GET /ui/distributions": p.board("distributions", anyone),
 		"GET /ui/{$}":           http.RedirectHandler("/", http.StatusFound),
 		"GET /ui/usage":         p.usagePage(),
@@ -194,7 +195,7 @@ func (p *Pages) show(name string, fill func(r *http.Request, f *frame) int) http
 // templateOf is the file of a page.
 func templateOf(name string) string {
 	switch name {
-	case "me", "projects", "centre", "budgets", "distributions":
+	case "me", "projects", "centre", "budgets", "prices", "distributions":
 		return "board.html"
 	}
 	return name + ".html"
@@ -205,7 +206,7 @@ func formed(name string) bool { return name == "action" || name == "plan" || nam
 
 func titles() map[string]string {
 	return map[string]string{
-		"me": "My usage", "projects": "Projects", "centre": "Centre", "budgets": "Budgets", "distributions": "Distributions",
+		"me": "My usage", "projects": "Projects", "centre": "Centre", "budgets": "Budgets", "prices": "Prices", "distributions": "Distributions",
 		"overview": "Overview", "records": "Records", "record": "Record", "agents": "Agents",
 		"usage": "Usage", "reports": "Reports", "actions": "Actions", "alerts": "Alerts",
 		"action": "Action", "run": "Run", "effect": "Effect", "plan": "Plan",
