@@ -23,6 +23,7 @@ type settings struct {
 	Each       string            `hcl:"each,optional" unset:"none" allowed:"pi project group user" doc:"one report for each of these, about its own usage alone, to its own address"`
 	Recipients []recipient       `hcl:"recipient,block" doc:"the addresses of one of these, by its id: recipient \"atlas\" { … }"`
 	Unused     string            `hcl:"without_usage,optional" default:"mail" allowed:"mail note" doc:"what follows when nothing was used: a mail that says so, or a note of the run"`
+	Tables     hcl.Strings       `hcl:"tables,optional" unset:"all" doc:"only these tables of the report, by their names in its JSON, such as advice. Where it has none of them, nothing is sent, and the run notes it"`
 	Attach     hcl.Strings       `hcl:"attach,optional" default:"[\"csv\"]" doc:"files to attach: csv, and html, which prints well"`
 	Templates  hcl.Absolute      `hcl:"templates,optional" unset:"built in" doc:"a folder with templates of your own, see below"`
 	Mail       *mail.Settings    `hcl:"mail,block" unset:"this or site" doc:"the server that takes the mails"`
@@ -59,6 +60,9 @@ func read(cfg *sdk.Config) (config, error) {
 		if name != "csv" && name != "html" {
 			cfg.Errorf("attach", "unknown %q: use csv or html", name)
 		}
+	}
+	if len(c.Tables) > 0 && slices.Contains(c.Attach, "html") {
+		cfg.Errorf("attach", "html has all tables of the report: leave it out, or leave out tables")
 	}
 	for name := range c.Query {
 		if slices.Contains([]string{"period", "zone", "format", "download"}, name) {

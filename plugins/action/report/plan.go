@@ -40,7 +40,8 @@ type planner struct {
 	size  int // of all mails
 	again int // recipients that have had theirs
 	left  int // mails and pages without room
-	quiet []string
+	quiet []string // subjects without usage
+	bare  []string // subjects whose reports have none of the tables that are asked for
 }
 
 // room is how long the mails of a run may be together, below what a daemon takes. Those
@@ -116,6 +117,9 @@ func (p *planner) plan(ctx context.Context) (sdk.Plan, error) {
 	}
 	if len(p.quiet) > 0 {
 		p.note("%s: no usage of %s", p.name, some(p.quiet))
+	}
+	if len(p.bare) > 0 {
+		p.note("%s: no table %s in the report of %s", p.name, strings.Join(p.Tables, " or "), some(p.bare))
 	}
 	if p.left > 0 {
 		p.lack("%d mails or pages do not fit into this run: the next one has them; bursar actions run report/%s begins it now", p.left, p.label)
@@ -197,7 +201,6 @@ func (p *planner) deliver(ctx context.Context, s *subject) error {
 	case err != nil:
 		return err
 	case made == nil:
-		p.quiet = append(p.quiet, cmp.Or(s.shown(), "all"))
 		return nil
 	}
 	for _, a := range to {
@@ -282,13 +285,18 @@ func (p *planner) write(ctx context.Context, s *subject) (*content, error) {
 	err := p.get(ctx, query, "json", func(r io.Reader) error { return json.NewDecoder(r).Decode(d) })
 	refusal, refused := errors.AsType[*sdk.ResponseError](err)
 	switch {
-	case refused && refusal.Status == http.StatusNotFound && p.Unused == "note":
+	case refused && refusal.Status == http.StatusNotFound && (p.Unused == "note" || len(p.Tables) > 0):
+		p.quiet = append(p.quiet, cmp.Or(s.shown(), "all"))
 		return nil, nil //nolint:nilnil // as documented
 	case refused && refusal.Status == http.StatusNotFound:
 		l.Nothing = fmt.Sprintf("Nothing was used in %s.", p.name) // the refusal names others
 	case err != nil:
 		return nil, err
 	default:
+		if p.keepTables(d); len(d.Tables) == 0 {
+			p.bare = append(p.bare, cmp.Or(s.shown(), "all"))
+			return nil, nil //nolint:nilnil // as documented
+		}
 		l.Title, l.Periods, l.Tables, l.Notes = d.Title, d.Periods, d.Tables, d.Notes
 		if c.files, err = p.attach(ctx, s, query, d); err != nil {
 			return nil, err
@@ -299,6 +307,13 @@ func (p *planner) write(ctx context.Context, s *subject) (*content, error) {
 	}
 	c.written, err = p.templates.render(&l)
 	return &c, err
+}
+
+// keepTables leaves the tables in a document that are asked for.
+func (p *planner) keepTables(d *v1.Document) {
+	if len(p.Tables) > 0 {
+		d.Tables = slices.DeleteFunc(d.Tables, func(t v1.DocumentTable) bool { return !slices.Contains(p.Tables, t.Name) })
+	}
 }
 
 // attach are the files beside a report.
@@ -339,6 +354,10 @@ func (p *planner) query(s *subject) url.Values {
 	if s.id != "" {
 		where = map[string]string{p.keyOf(): v1.JoinList(s.id)}
 		maps.Copy(where, p.Where)
+	}
+	if p.Each == "user" && s.id != "" && slices.ContainsFunc(p.report.Parameters, func(a v1.ReportParameter) bool { return a.Name == "user" }) {
+		q.Set("user", s.id) // of the report person
+		where = maps.Clone(p.Where)
 	}
 	param := "where"
 	if slices.ContainsFunc(p.report.Parameters, func(a v1.ReportParameter) bool { return a.Name == "of" }) {

@@ -25,6 +25,8 @@ type cluster struct {
 	all    []v1.Project
 	fails  map[string]int // status by subject
 	asked  []string
+
+	advised map[string]bool // the users with a table of advice
 }
 
 func october(day int) v1.Time {
@@ -37,7 +39,7 @@ func (c *cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var out any
 	switch r.URL.Path {
 	case "/v1/reports":
-		out = v1.Reports{Reports: []v1.Report{{Name: "usage", Title: "Usage"}, {Name: "statement", Title: "Statement", Parameters: []v1.ReportParameter{{Name: "of"}}}}}
+		out = v1.Reports{Reports: []v1.Report{{Name: "usage", Title: "Usage"}, {Name: "statement", Title: "Statement", Parameters: []v1.ReportParameter{{Name: "of"}}}, {Name: "person", Title: "Person", Parameters: []v1.ReportParameter{{Name: "user"}}}}}
 	case "/v1/directory":
 		out = v1.Directory{Keys: v1.DirectoryKeys{User: "user_id", Group: "group_id"}, People: c.people, Projects: c.all}
 	case "/v1/usage":
@@ -53,7 +55,7 @@ func (c *cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		out = u
 	default:
-		id := ""
+		id := q.Get("user")
 		for key := range q {
 			if strings.HasSuffix(key, "]") && !strings.Contains(key, "site_id") {
 				id = q.Get(key)
@@ -68,7 +70,7 @@ func (c *cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			fmt.Fprintf(w, "<!doctype html><title>print</title><p>Made at %d", len(c.asked))
 			return
 		}
-		out = v1.Document{
+		document := v1.Document{
 			Format: 1, Report: "usage", Title: "Usage by user_id", Zone: "UTC", Made: v1.Time{Time: now().Add(time.Duration(len(c.asked)) * time.Second)}, Notes: []string{"a <note>"},
 			Periods: []v1.DocumentPeriod{{Name: "October 2026", From: october(1), To: october(32)}},
 			Tables: []v1.DocumentTable{{
@@ -76,6 +78,12 @@ func (c *cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 				Columns: []v1.DocumentTableColumn{{Name: "user_id", Title: "user_id", Kind: "text"}, {Name: "Cores", Title: "Cores", Kind: "number", Unit: "core-hours", Period: 1}},
 			}},
 		}
+		if c.advised[id] {
+			document.Tables = append(document.Tables, v1.DocumentTable{
+				Name: "advice", Title: "Advice", Columns: []v1.DocumentTableColumn{{Name: "finding", Title: "Finding", Kind: "text"}}, Rows: [][]v1.Cell{{v1.Words("One core used of several")}},
+			})
+		}
+		out = document
 	}
 	if err := json.NewEncoder(w).Encode(out); err != nil {
 		c.t.Error(err)
@@ -122,6 +130,41 @@ func newCluster(t *testing.T) *cluster {
 			{ID: "radium", PI: "curie", Groups: []string{"curiegrp"}},
 		},
 	}
+}
+
+func TestPlan_TablesOfEachUser_AreSentWhereThereAreSome(t *testing.T) {
+	c := newCluster(t)
+	text := "each = \"user\"\ntables = [\"advice\"]\nattach = [\"csv\"]\nrecipient \"curie\" { to = [\"curie@example.org\"] }\n"
+	a, err := configurePerson(t, text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.advised = map[string]bool{"bell": true}
+	p := c.plans(a, nil, nil)
+	if got := strings.Join(names(p), "; "); got != "user=bell to=bell@example.org" {
+		t.Fatal(got, p.Notes)
+	}
+	if shown := p.Effects[0].Show; !strings.Contains(shown, "One core used of several") || strings.Contains(shown, "ann & bob") {
+		t.Errorf("the mail has other tables, or lacks that of advice:\n%s", shown)
+	}
+	notes := strings.Join(p.Notes, "; ")
+	for _, want := range []string{"no usage of dirac", "no table advice in the report of curie"} {
+		if !strings.Contains(notes, want) {
+			t.Errorf("notes %q lack %q", notes, want)
+		}
+	}
+	if asked := strings.Join(c.asked, " "); !strings.Contains(asked, "user=bell") || strings.Contains(asked, "where%5B") {
+		t.Errorf("asked %s", asked)
+	}
+	if _, err := configurePerson(t, strings.Replace(text, "csv", "html", 1)); err == nil || !strings.Contains(err.Error(), "html has all tables") {
+		t.Error(err)
+	}
+}
+
+// configurePerson configures the report person for the week before.
+func configurePerson(t *testing.T, text string) (*action, error) {
+	t.Helper()
+	return configureAll(t, "report = \"person\"\nperiod = [\"last-month\"]\n"+text+"\nmail {\n from = \"a@example.org\"\n host = \"localhost\"\n tls = \"none\"\n}\n")
 }
 
 func TestPlan_EachPrincipalInvestigator_GetsTheirOwn(t *testing.T) {
@@ -269,7 +312,7 @@ func TestPlan_WrongArgumentsAndReports_AreErrors(t *testing.T) {
 		t.Error(err)
 	}
 	a.config.Report = "usages"
-	if _, err := a.Plan(t.Context(), sdk.PlanStart{Now: now()}, sdk.NewData(c)); err == nil || err.Error() != `unknown report "usages": use usage, statement` {
+	if _, err := a.Plan(t.Context(), sdk.PlanStart{Now: now()}, sdk.NewData(c)); err == nil || err.Error() != `unknown report "usages": use usage, statement, person` {
 		t.Error(err)
 	}
 	for _, bad := range [][]byte{{2}, {1, 2}, []byte("{}")} {
