@@ -37,9 +37,9 @@ type planner struct {
 	state     state
 
 	out   sdk.Plan
-	size  int // of all mails
-	again int // recipients that have had theirs
-	left  int // mails and pages without room
+	size  int      // of all mails
+	again int      // recipients that have had theirs
+	left  int      // mails and pages without room
 	quiet []string // subjects without usage
 	bare  []string // subjects whose reports have none of the tables that are asked for
 }
@@ -344,9 +344,20 @@ func safe(id string) string {
 	}, id)
 }
 
+// takes reports whether the report has a parameter.
+func (p *planner) takes(parameter string) bool {
+	return slices.ContainsFunc(p.report.Parameters, func(a v1.ReportParameter) bool { return a.Name == parameter })
+}
+
 // query is what the report is told.
 func (p *planner) query(s *subject) url.Values {
-	q := url.Values{"period": p.period, "zone": {p.Zone}}
+	q := url.Values{"zone": {p.Zone}}
+	switch {
+	case p.takes("period"):
+		q["period"] = p.period
+	case p.takes("at"): // as that of budgets
+		q.Set("at", p.period[0])
+	}
 	for name, value := range p.Query {
 		q.Set(name, value)
 	}
@@ -355,12 +366,12 @@ func (p *planner) query(s *subject) url.Values {
 		where = map[string]string{p.keyOf(): v1.JoinList(s.id)}
 		maps.Copy(where, p.Where)
 	}
-	if p.Each == "user" && s.id != "" && slices.ContainsFunc(p.report.Parameters, func(a v1.ReportParameter) bool { return a.Name == "user" }) {
+	if p.Each == "user" && s.id != "" && p.takes("user") {
 		q.Set("user", s.id) // of the report person
 		where = maps.Clone(p.Where)
 	}
 	param := "where"
-	if slices.ContainsFunc(p.report.Parameters, func(a v1.ReportParameter) bool { return a.Name == "of" }) {
+	if p.takes("of") {
 		param = "of" // of a statement
 	}
 	for key, value := range where {

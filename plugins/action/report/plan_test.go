@@ -39,7 +39,16 @@ func (c *cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var out any
 	switch r.URL.Path {
 	case "/v1/reports":
-		out = v1.Reports{Reports: []v1.Report{{Name: "usage", Title: "Usage"}, {Name: "statement", Title: "Statement", Parameters: []v1.ReportParameter{{Name: "of"}}}, {Name: "person", Title: "Person", Parameters: []v1.ReportParameter{{Name: "user"}}}}}
+		takes := func(names ...string) (list []v1.ReportParameter) {
+			for _, name := range names {
+				list = append(list, v1.ReportParameter{Name: name})
+			}
+			return list
+		}
+		out = v1.Reports{Reports: []v1.Report{
+			{Name: "usage", Title: "Usage", Parameters: takes("period", "where")}, {Name: "statement", Title: "Statement", Parameters: takes("period", "of")},
+			{Name: "person", Title: "Person", Parameters: takes("period", "user")}, {Name: "budgets", Title: "Budgets", Parameters: takes("at")},
+		}}
 	case "/v1/directory":
 		out = v1.Directory{Keys: v1.DirectoryKeys{User: "user_id", Group: "group_id"}, People: c.people, Projects: c.all}
 	case "/v1/usage":
@@ -158,6 +167,20 @@ func TestPlan_TablesOfEachUser_AreSentWhereThereAreSome(t *testing.T) {
 	}
 	if _, err := configurePerson(t, strings.Replace(text, "csv", "html", 1)); err == nil || !strings.Contains(err.Error(), "html has all tables") {
 		t.Error(err)
+	}
+}
+
+func TestPlan_ReportOfAPointInTime_IsAskedForThatOfThePeriod(t *testing.T) {
+	c := newCluster(t)
+	a, err := configureAll(t, "report = \"budgets\"\nto = [\"head@example.org\"]\nmail {\n from = \"a@example.org\"\n host = \"localhost\"\n tls = \"none\"\n}\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p := c.plans(a, nil, nil); len(p.Effects) != 1 {
+		t.Errorf("%d mails, want 1: %v", len(p.Effects), p.Notes)
+	}
+	if asked := strings.Join(c.asked, " "); !strings.Contains(asked, "/v1/reports/budgets?at=last-month") || strings.Contains(asked, "period=") {
+		t.Errorf("asked %s", asked)
 	}
 }
 
@@ -312,7 +335,7 @@ func TestPlan_WrongArgumentsAndReports_AreErrors(t *testing.T) {
 		t.Error(err)
 	}
 	a.config.Report = "usages"
-	if _, err := a.Plan(t.Context(), sdk.PlanStart{Now: now()}, sdk.NewData(c)); err == nil || err.Error() != `unknown report "usages": use usage, statement, person` {
+	if _, err := a.Plan(t.Context(), sdk.PlanStart{Now: now()}, sdk.NewData(c)); err == nil || err.Error() != `unknown report "usages": use usage, statement, person, budgets` {
 		t.Error(err)
 	}
 	for _, bad := range [][]byte{{2}, {1, 2}, []byte("{}")} {
