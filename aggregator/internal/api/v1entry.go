@@ -41,10 +41,16 @@ func known(view *access.View, id string) (record.Entry, error) {
 		return record.Entry{}, refuse(http.StatusBadRequest, "%v", err)
 	}
 	entry, err := view.Entry(id)
-	if err == nil && len(entry.Holdings) == 0 && !entry.Deleted {
-		err = refuse(http.StatusNotFound, "there is no record %s", id)
+	if err != nil || len(entry.Holdings) > 0 || entry.Deleted {
+		return entry, err
 	}
-	return entry, err
+	switch why, err := view.WhyUnknown(id); {
+	case err != nil:
+		return entry, err
+	case why != "":
+		return entry, refuse(http.StatusNotFound, "there is no record %s; %s", id, why)
+	}
+	return entry, refuse(http.StatusNotFound, "there is no record %s", id)
 }
 
 // v1Delete is DELETE /v1/records/{id}: the id stays, marked, and beats every

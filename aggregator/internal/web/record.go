@@ -11,6 +11,7 @@ import (
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
+	"github.com/bursar-accounting/bursar/aggregator/internal/view"
 	"github.com/bursar-accounting/bursar/proto/record"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
@@ -74,7 +75,7 @@ func (p *Pages) record(r *http.Request, v *access.View) (any, error) {
 		return nil, err
 	}
 	if !found {
-		return nil, status{http.StatusNotFound, "There is no record " + strconv.Quote(id) + "."}
+		return nil, p.notFound(v, id)
 	}
 	page := &recordPage{
 		line: lineOf(&row), Submit: std(row.Record.Submit), Meta: metaLines(row.Record.Meta), Rank: row.Rank.String(),
@@ -92,6 +93,34 @@ func (p *Pages) record(r *http.Request, v *access.View) (any, error) {
 	old, whole, err := v.History(&row, versionsShown)
 	page.Versions, page.Whole = versionsOf(append([]columns.Row{row}, old...)), whole
 	return page, err
+}
+
+// notFound returns the error that says why no record of an id is shown, as far as is known.
+func (p *Pages) notFound(v *access.View, id string) error {
+	text := "There is no record " + strconv.Quote(id) + "."
+	entry, err := v.Entry(id)
+	if err != nil {
+		return err
+	}
+	switch {
+	case entry.Deleted && entry.DeletedAt.Present():
+		text = fmt.Sprintf("Record %q was deleted on %s; its usage is not counted.", id, p.when(std(entry.DeletedAt)))
+	case entry.Deleted:
+		text = fmt.Sprintf("Record %q was deleted; its usage is not counted.", id)
+	case slices.ContainsFunc(entry.Holdings, func(h record.Holding) bool { return h.Waiting() }):
+		text = fmt.Sprintf("Of record %q only the stop is known: its record has not come yet, so its usage is not counted.", id)
+	case slices.ContainsFunc(entry.Holdings, func(h record.Holding) bool { return h.Withdrawn() }):
+		text = fmt.Sprintf("Record %q was withdrawn by its source; its usage is not counted.", id)
+	default:
+		why, err := v.WhyUnknown(id)
+		if err != nil {
+			return err
+		}
+		if why != "" {
+			text += " " + view.Capital(why) + "."
+		}
+	}
+	return status{http.StatusNotFound, text}
 }
 
 // metaLines link each value to the records that have it.
