@@ -261,7 +261,7 @@ func TestRowFilter_AnyRouteRoleAndFormat_NamesNothingOfOtherRows(t *testing.T) {
 		c.Transport.(*http.Transport).DisableKeepAlives = false
 	}
 	var changes [][2]string
-	for _, route := range g.agg.server.Served() {
+	for _, route := range g.someRoutes() {
 		example, ok := matrix()[route]
 		method, _, _ := strings.Cut(route, " ")
 		if !ok || strings.HasSuffix(route, "/openapi.yaml") || strings.Contains(route, "static") {
@@ -296,7 +296,7 @@ func TestRowFilter_AnyRouteRoleAndFormat_NamesNothingOfOtherRows(t *testing.T) {
 			}
 		}
 	}
-	if known < 100 {
+	if known < 100 && !racetest.Enabled { // there only some routes are asked
 		t.Errorf("only %d answers to who sees everything have a secret", known)
 	}
 	for _, change := range changes {
