@@ -28,6 +28,7 @@ func walked() []page {
 		{path: "/ui/projects", needs: "svg", table: true},
 		{path: "/ui/me"},
 		{path: "/ui/budgets"},
+		{path: "/ui/prices", table: true},
 		{path: "/ui/distributions", needs: "svg", table: true},
 		{path: "/ui/records", needs: "form", table: true},
 		{path: "/ui/records?group=antares&runs=running", needs: "form", table: true},
