@@ -8,9 +8,10 @@ import (
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
 )
 
-// Changes are the parts of a plugin's default mapping that a record block changes; one that
-// only repeats the default is not among them. Each has its name: "id", "when", "meta.user_id", `component "Cores"`; "meta" and "components" where
-// an expression makes the keys or the components for each job.
+// Changes are the parts of a plugin's default mapping that a record block changes, without
+// those that it only repeats, each by its name: "id", "when", "meta.user_id",
+// `component "Cores"`; "meta" and "components" where an expression makes the keys or the
+// components for each job.
 type Changes struct {
 	Replaced []string `json:"replaces,omitempty"` // the default mapping has them, too
 	Added    []string `json:"adds,omitempty"`

@@ -44,13 +44,14 @@ func known(view *access.View, id string) (record.Entry, error) {
 	if err != nil || len(entry.Holdings) > 0 || entry.Deleted {
 		return entry, err
 	}
-	switch why, err := view.WhyUnknown(id); {
-	case err != nil:
+	why, err := view.WhyUnknown(id)
+	if err != nil {
 		return entry, err
-	case why != "":
-		return entry, refuse(http.StatusNotFound, "there is no record %s; %s", id, why)
 	}
-	return entry, refuse(http.StatusNotFound, "there is no record %s", id)
+	if why != "" {
+		why = "; " + why
+	}
+	return entry, refuse(http.StatusNotFound, "record %s not found%s", id, why)
 }
 
 // v1Delete is DELETE /v1/records/{id}: the id stays, marked, and beats every

@@ -84,7 +84,7 @@ func histogram(h *v1.Histogram, records int) *Table {
 	if h.Mean != nil {
 		t.Title += ", mean " + binEdge(h, *h.Mean)
 	}
-	t.Title += ", half " + percentile(h, records-h.Unknown, 50) + ", 90\u202f% " + percentile(h, records-h.Unknown, 90)
+	t.Title += ", " + percentile(h, records-h.Unknown, 50, "half") + ", " + percentile(h, records-h.Unknown, 90, "90\u202f%")
 	first, last := -1, 0 // bins without jobs at both ends say nothing
 	for i, n := range h.Records {
 		if n > 0 {
@@ -103,15 +103,17 @@ func histogram(h *v1.Histogram, records int) *Table {
 	return t
 }
 
-// percentile says below which edge of a bin at least so many per cent of the known jobs are.
-func percentile(h *v1.Histogram, known, percent int) string {
-	upTo := 0
-	for i := range len(h.From) - 1 {
+// percentile says below which edge of a bin at least so many per cent of the known jobs are,
+// which are called share; and where they reach into the last bin, which has no end, that fewer
+// are below its beginning.
+func percentile(h *v1.Histogram, known, percent int, share string) string {
+	upTo, last := 0, len(h.From)-1
+	for i := range last {
 		if upTo += h.Records[i]; upTo*100 >= known*percent {
-			return "below " + binEdge(h, h.From[i+1])
+			return share + " below " + binEdge(h, h.From[i+1])
 		}
 	}
-	return "not below " + binEdge(h, h.From[len(h.From)-1])
+	return "less than " + share + " below " + binEdge(h, h.From[last])
 }
 
 // binName is what a bin is called.

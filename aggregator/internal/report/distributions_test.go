@@ -12,6 +12,7 @@ import (
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/api/apitest"
 	"github.com/bursar-accounting/bursar/aggregator/internal/report"
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 // The percentiles of run times are compared with those of the sorted list, and the last
@@ -63,6 +64,27 @@ func TestDistributions_RandomRunTimes_HaveTheirPercentiles(t *testing.T) {
 				t.Errorf("round %d: the last cumulative share is %v", round, last)
 			}
 		}
+	}
+}
+
+func TestDistributions_JobsInTheLastBin_AreNotBelowItsBeginning(t *testing.T) {
+	t.Parallel()
+	w := worldOfSource(t, "slurm",
+		apitest.Job{ID: "long", Group: "cms", User: "ann", Cores: 1, Start: "2026-01-03", Stop: "2026-10-20"},
+		apitest.Job{ID: "longer", Group: "cms", User: "ann", Cores: 1, Start: "2026-01-02", Stop: "2026-10-20"},
+		apitest.Job{ID: "short", Group: "cms", User: "ann", Cores: 1, Start: "2026-10-03", Stop: "2026-10-03T00:30:00Z"},
+	)
+	d, err := report.Make(t.Context(), w.API(), "distributions", url.Values{"period": {"2026-10"}}, now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.ContainsFunc(d.Tables, func(table v1.DocumentTable) bool {
+		return strings.HasPrefix(table.Title, "Run time") && strings.Contains(table.Title, "less than half below") && strings.Contains(table.Title, "less than 90\u202f% below")
+	}) {
+		for i := range d.Tables {
+			t.Log(d.Tables[i].Title)
+		}
+		t.Error("no title says that less than half are below the last bin")
 	}
 }
 

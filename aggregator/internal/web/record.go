@@ -97,7 +97,7 @@ func (p *Pages) record(r *http.Request, v *access.View) (any, error) {
 
 // notFound returns the error that says why no record of an id is shown, as far as is known.
 func (p *Pages) notFound(v *access.View, id string) error {
-	text := "There is no record " + strconv.Quote(id) + "."
+	text := "Record " + strconv.Quote(id) + " not found."
 	entry, err := v.Entry(id)
 	if err != nil {
 		return err

@@ -22,7 +22,7 @@ func TestRecord_NotCounted_SaysWhy(t *testing.T) {
 		"4711/a":     "job 4711/a of head1/slurm/nemo is quarantined, so its usage is not counted: mapping: agent.hcl:12:5: no attribute",
 		"nemo-4711":  "job 4711/a of head1/slurm/nemo is quarantined",
 		"nemo-2":     "was deleted on 2026-03-01",
-		"unheard-of": "There is no record &#34;unheard-of&#34;.<",
+		"unheard-of": "Record &#34;unheard-of&#34; not found.<",
 	} {
 		path := "/ui/record?id=" + url.QueryEscape(id)
 		if code, body, _ := s.get(path); code != http.StatusNotFound || !strings.Contains(strings.ToLower(body), strings.ToLower(want)) {
@@ -33,7 +33,7 @@ func TestRecord_NotCounted_SaysWhy(t *testing.T) {
 		}
 	}
 	_, err := s.pages.V1.GetEntry(access.With(t.Context(), access.Daemon()), "nemo-4711", nil)
-	if err == nil || !strings.Contains(err.Error(), "there is no record nemo-4711; job 4711/a of head1/slurm/nemo is quarantined") {
+	if err == nil || !strings.Contains(err.Error(), "record nemo-4711 not found; job 4711/a of head1/slurm/nemo is quarantined") {
 		t.Error(err)
 	}
 }
