@@ -323,19 +323,28 @@ func (a *apelSite) directory() {
 	if r := a.ended("apel/ssm", 1); r.Run.Done != r.Run.Effects {
 		a.t.Errorf("%+v", r)
 	}
-	files, err := filepath.Glob(filepath.Join(a.outgoing, "????????", "??????????????"))
-	if err != nil {
-		a.t.Fatal(err)
-	}
 	r := &apeltest.Receiver{}
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err == nil {
-			err = r.Take(string(text), time.Now())
-		}
-		if err != nil {
+	for _, text := range readOutgoing(a.t, a.outgoing) {
+		if err := r.Take(text, time.Now()); err != nil {
 			a.t.Fatal(err)
 		}
 	}
 	sameSums(a.t, r, a.jobs)
+}
+
+// readOutgoing reads the messages that SSM finds in its outgoing directory.
+func readOutgoing(t *testing.T, folder string) (texts []string) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(folder, "????????", "??????????????"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts = append(texts, string(text))
+	}
+	return texts
 }
