@@ -69,6 +69,28 @@ func TestLists_LinksOfValues_LeadToThatValueAlone(t *testing.T) {
 	}
 }
 
+func TestUsagePage_NoRecordHasAGroupOrAUser_EachLineLeadsToAPage(t *testing.T) {
+	s := newSite(t)
+	for i, v := range []string{"oak", "elm"} {
+		r := job(fmt.Sprintf("r%d", i), "2026-02-26", v, "alice", int64(i+1))
+		r.Meta = record.Meta{{Key: "queue", Values: []string{v}}, {Key: "site_id", Values: []string{"hall"}}}
+		s.Post(r)
+	}
+	link := regexp.MustCompile(`class="into" href="([^"]*)"`)
+	for _, by := range []string{"queue", "site_id", "queue,site_id"} {
+		code, body, _ := s.get("/ui/usage?window=2026-02&by=" + by)
+		links := link.FindAllStringSubmatch(body, -1)
+		if code != http.StatusOK || len(links) == 0 {
+			t.Errorf("by %s: %d, %d links", by, code, len(links))
+		}
+		for _, m := range links {
+			if code, _, _ := s.get(html.UnescapeString(m[1])); code != http.StatusOK {
+				t.Errorf("by %s: %s is answered with %d", by, m[1], code)
+			}
+		}
+	}
+}
+
 func TestUsagePage_ByAKeyWithAComma_LeadsToItsValues(t *testing.T) {
 	s := newSite(t)
 	const key = `a,rack\` // the first one, so that the page chooses it beside the group

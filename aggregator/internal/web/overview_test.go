@@ -78,7 +78,7 @@ func TestTheOverviewLeadsToWhoUsedMostOfWhat(t *testing.T) {
 		t.Errorf("%d\n%s", code, body)
 	}
 	for _, want := range []string{
-		"/ui/usage?" + url.Values{"window": {"7d"}, "by": {"user_id"}, "measure": {"GPUs"}, "where[group_id]": {"x&y"}}.Encode(),
+		"/ui/usage?" + url.Values{"window": {"7d"}, "measure": {"GPUs"}, "where[group_id]": {"x&y"}}.Encode(),
 		"/ui/reports?" + url.Values{"report": {"usage"}, "period": {"7d"}, "by": {"group_id"}, "measure": {"GPUs"}, "order": {"GPUs"}}.Encode(),
 	} {
 		if !strings.Contains(html.UnescapeString(body), `href="`+want+`"`) {

@@ -239,7 +239,6 @@ func (t *top) bar(g *v1.UsageGroup, ask topAsk) bar {
 	if g.Others > 0 {
 		return bar{Name: view.GroupName(g), Href: t.Usage}
 	}
-	next, _ := usageAsk{Window: ask.in, By: ask.by, Measure: ask.of, Kind: stepped, Top: usualTop}.into(g)
-	next.By = cmp.Or(next.By, "group_id")
+	next, _ := usageAsk{Window: ask.in, By: ask.by, Measure: ask.of, Kind: stepped, Top: usualTop}.into(g, nil) // that page chooses the key
 	return bar{Name: groupName(g), Href: next.address()}
 }

@@ -91,8 +91,10 @@ func (a usageAsk) by(keys []string) string {
 			return key
 		}
 	}
-	if len(keys) > 0 {
-		return v1.JoinList(keys[0])
+	for _, key := range keys {
+		if !a.has(key) {
+			return v1.JoinList(key)
+		}
 	}
 	return "group_id"
 }
@@ -126,7 +128,7 @@ func (p *Pages) fillUsage(ctx context.Context, page *usagePage, keys []string) e
 		page.Nothing = page.Ask.notUsed(measures)
 		return nil
 	}
-	return p.sheet(ctx, page)
+	return p.sheet(ctx, page, keys)
 }
 
 // component reports whether a measure can be one of a record's components.
@@ -170,7 +172,7 @@ func (p *Pages) askUsage(ctx context.Context, q *v1.UsageQuery) (*usageAnswer, e
 }
 
 // sheet asks for the figures and makes the tables of them.
-func (p *Pages) sheet(ctx context.Context, page *usagePage) error {
+func (p *Pages) sheet(ctx context.Context, page *usagePage, keys []string) error {
 	a := &page.Ask
 	step := a.Step
 	if step == "" {
@@ -197,7 +199,7 @@ func (p *Pages) sheet(ctx context.Context, page *usagePage) error {
 		}
 		return err
 	}
-	page.Sheet = p.usageSheet(*a, step, answer)
+	page.Sheet = p.usageSheet(*a, keys, step, answer)
 	page.Sheet.compare(p.earlier(ctx, *q), a.Measure)
 	if err := p.once(ctx, page.Sheet, *q, answer); err != nil {
 		return err

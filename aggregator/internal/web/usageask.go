@@ -154,8 +154,9 @@ func (a usageAsk) between(from, to string) usageAsk {
 // keys are those that give the lines.
 func (a usageAsk) keys() []string { return v1.SplitList(a.By) }
 
-// into looks into one line; lacks says that it has no value of a key.
-func (a usageAsk) into(g *v1.UsageGroup) (next usageAsk, lacks bool) {
+// into looks into one line, by the next narrower of the known keys; lacks says that the line
+// has no value of a key.
+func (a usageAsk) into(g *v1.UsageGroup, known []string) (next usageAsk, lacks bool) {
 	keys := a.keys()
 	a.Where = slices.DeleteFunc(slices.Clone(a.Where), func(c condition) bool { return slices.Contains(keys, c.Key) })
 	for i, key := range keys {
@@ -167,7 +168,7 @@ func (a usageAsk) into(g *v1.UsageGroup) (next usageAsk, lacks bool) {
 		}
 		a.Where = append(a.Where, condition{Key: key, Value: v1.JoinList(value)})
 	}
-	for a.By = below(keys[len(keys)-1]); a.By != "" && a.has(a.By); {
+	for a.By = below(keys[len(keys)-1]); a.By != "" && (a.has(a.By) || !slices.Contains(known, a.By)); {
 		a.By = below(a.By)
 	}
 	return a, lacks

@@ -69,7 +69,7 @@ type usageStep struct {
 	Total   shown
 }
 
-func (p *Pages) usageSheet(a usageAsk, step string, answer *usageAnswer) *usageSheet {
+func (p *Pages) usageSheet(a usageAsk, keys []string, step string, answer *usageAnswer) *usageSheet {
 	s := &usageSheet{Measure: a.Measure, Key: keyNames(a.By), Step: step, Kind: a.Kind, Limited: answer.Complete.Limited, Notes: view.UsageNotes(&answer.Usage, "hour")}
 	m, jobs := answer.measure(a.Measure), answer.measure("jobs")
 	if m == nil || jobs == nil {
@@ -93,7 +93,7 @@ func (p *Pages) usageSheet(a usageAsk, step string, answer *usageAnswer) *usageS
 		names[g] = groupName(&answer.Groups[g])
 	}
 	for g, paint := range report.Paints(names) {
-		row := p.row(a, answer, g)
+		row := p.row(a, keys, answer, g)
 		row.Paint, row.Value, row.Jobs = paint, show(m, view.At(m.Totals, g)), show(jobs, view.At(jobs.Totals, g))
 		if s.Stack {
 			row.Share, row.Width = view.Share(v1.Figure(view.At(m.Totals, g)).Number(), v1.Figure(m.Total).Number())
@@ -193,7 +193,7 @@ func show(m *v1.Measure, n *json.Number) shown {
 func groupName(g *v1.UsageGroup) string { return cmp.Or(view.GroupName(g), "all") }
 
 // row is a group with where it leads.
-func (p *Pages) row(a usageAsk, answer *usageAnswer, g int) usageRow {
+func (p *Pages) row(a usageAsk, keys []string, answer *usageAnswer, g int) usageRow {
 	group := &answer.Groups[g]
 	row := usageRow{Name: groupName(group)}
 	if group.Others > 0 {
@@ -204,7 +204,7 @@ func (p *Pages) row(a usageAsk, answer *usageAnswer, g int) usageRow {
 		}
 		return row
 	}
-	next, lacks := a.into(group)
+	next, lacks := a.into(group, keys)
 	row.Lacks = lacks
 	records, whole := p.recordsAddress(next.Where, answer.Window.From.Time, answer.Window.To.Time)
 	if whole {
