@@ -53,6 +53,7 @@ meta = {
   group_id   = job.namespace
   namespace  = job.namespace
   job        = job.job_name
+  job_name   = job.job_name # the key that all schedulers have
   task       = job.task
   datacenter = job.datacenter
   allocated  = job.create

@@ -34,6 +34,7 @@ meta = {
   kind      = job.kind
   node      = job.node
   job       = job.job
+  job_name  = job.cron_job != null ? job.cron_job : job.job # the key that all schedulers have
   cron_job  = job.cron_job
   workflow  = job.workflow
   gpu_model = job.gpu_model

@@ -32,6 +32,7 @@ meta = {
   group_id    = job.namespace
   namespace   = job.namespace
   job         = job.job_name
+  job_name    = job.job_name # the key that all schedulers have
   task        = job.task
   node        = job.node
   node_pool   = job.node_pool
