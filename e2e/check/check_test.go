@@ -310,6 +310,27 @@ func TestRunSteps_OneFails_OthersRunAndTheEndSaysSo(t *testing.T) {
 	}
 }
 
+func TestRunSteps_StepsBeside_RunWithTheLastOneAndFailTheCheck(t *testing.T) {
+	t.Chdir(t.TempDir())
+	shell := func(name, script string) step {
+		return step{name: name, command: []string{"sh", "-c", script}, limit: time.Minute}
+	}
+	beside := func(name, script string) step {
+		s := shell(name, script)
+		s.beside = true
+		return s
+	}
+	last := shell("e2e", "touch began; until test -e fuzzed; do sleep 0.01; done")
+	steps := []step{beside("race", "until test -e began; do sleep 0.01; done"), beside("fuzz", "touch fuzzed"), shell("lint", "! test -e began"), last}
+	if err := runSteps(t.Context(), steps, shell("set-up", "true")); err != nil {
+		t.Error(err)
+	}
+	steps[0] = beside("race", "exit 1")
+	if err := runSteps(t.Context(), steps[:2:2], shell("set-up", "true")); err == nil {
+		t.Error("no error")
+	}
+}
+
 func TestStep_LongerThanItsLimit_IsKilledAndSaysSo(t *testing.T) {
 	t.Chdir(t.TempDir())
 	o := step{name: "x", command: []string{"sh", "-c", "sleep 600 & wait"}, limit: 100 * time.Millisecond}.run(t.Context(), io.Discard)

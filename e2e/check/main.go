@@ -16,6 +16,8 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"runtime"
+	"strconv"
 	"syscall"
 	"time"
 )
@@ -86,7 +88,7 @@ func cutArgs(args []string) (packages, rest []string) {
 func testArgs(step string) []string {
 	switch step {
 	case "race":
-		return []string{"-race", "-timeout", "30m"}
+		return []string{"-race", "-timeout", "30m", "-p", strconv.Itoa(2 * runtime.NumCPU())} // packages that wait leave the processors to others
 	case "e2e":
 		return []string{"-tags", "e2e", "-timeout", "40m", "-count", "1", "-p", "3", "-parallel", "6"} // most of it is waiting
 	}

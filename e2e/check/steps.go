@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -19,18 +20,20 @@ type step struct {
 	command []string
 	limit   time.Duration // a step that takes longer is killed and has failed
 	needed  bool          // without it the others make no sense
+	beside  bool          // runs while the last step does, after the other such steps
 }
 
-// checkSteps are the steps of the whole check, the quickest first. Where much changed in
-// three days, budgets keep it within the time that a check may take.
+// checkSteps are the steps of the whole check, the quickest first. The end-to-end tests
+// mostly wait, so what needs the processors runs beside them. Where much changed in three
+// days, budgets keep the check within the time that it may take.
 func checkSteps() []step {
 	return []step{
 		{name: "build", command: []string{"make", "build"}, limit: 20 * time.Minute, needed: true},
 		{name: "lint", command: []string{"make", "lint"}, limit: 20 * time.Minute},
 		{name: "test", command: []string{"make", "test"}, limit: 20 * time.Minute},
-		{name: "race", command: []string{"make", "race", "RACE=changed", "BUDGET=10m"}, limit: 40 * time.Minute},
-		{name: "fuzz", command: []string{".ci/fuzz", "1s", "turn"}, limit: 25 * time.Minute},
-		{name: "powercuts", command: []string{"make", "powercuts", "CUTS=2000"}, limit: 20 * time.Minute},
+		{name: "race", command: []string{"make", "race", "RACE=changed", "BUDGET=12m"}, limit: 40 * time.Minute, beside: true},
+		{name: "fuzz", command: []string{".ci/fuzz", "1s", "turn"}, limit: 25 * time.Minute, beside: true},
+		{name: "powercuts", command: []string{"make", "powercuts", "CUTS=2000"}, limit: 20 * time.Minute, beside: true},
 		{name: "e2e", command: []string{"make", "e2e", "SUITE=changed", "BUDGET=15m"}, limit: 60 * time.Minute},
 	}
 }
@@ -46,8 +49,8 @@ type outcome struct {
 }
 
 // runSteps runs all steps, whatever the earlier ones found, and prints at the end what
-// failed and a table of what each cost. The set-up runs beside them until the end-to-end
-// tests need it. It returns an error where one step failed.
+// failed and a table of what each cost. The set-up runs beside them until the last step, the
+// end-to-end tests, needs it. It returns an error where one step failed.
 func runSteps(ctx context.Context, steps []step, setup step) error {
 	if err := clearLogs(); err != nil {
 		return err
@@ -64,18 +67,8 @@ func runSteps(ctx context.Context, steps []step, setup step) error {
 		return err
 	}
 	defer func() { cancel(); setUp.wait() }()
-	var outcomes []outcome
-	for _, s := range steps {
-		if s.name == "e2e" {
-			outcomes = append(outcomes, setUp.wait())
-		}
-		fmt.Printf("\n== %s (%s)\n", s.name, time.Now().UTC().Format(time.TimeOnly))
-		o := s.run(ctx, io.MultiWriter(os.Stdout, log))
-		outcomes = append(outcomes, o)
-		if o.err != nil && s.needed || ctx.Err() != nil {
-			break
-		}
-	}
+	out := &sharedWriter{w: io.MultiWriter(os.Stdout, log)}
+	outcomes := runInOrder(ctx, steps, setUp, out)
 	printSummary(os.Stdout, outcomes)
 	for _, o := range outcomes {
 		if o.err != nil {
@@ -83,6 +76,59 @@ func runSteps(ctx context.Context, steps []step, setup step) error {
 		}
 	}
 	return nil
+}
+
+// runInOrder runs the steps until one that is needed fails, and returns what became of each
+// that ran.
+func runInOrder(ctx context.Context, steps []step, setUp *background, out io.Writer) []outcome {
+	last := steps[len(steps)-1]
+	var besides []step
+	var outcomes []outcome
+	for _, s := range steps[:len(steps)-1] {
+		if s.beside {
+			besides = append(besides, s)
+			continue
+		}
+		fmt.Fprintf(out, "\n== %s (%s)\n", s.name, clock())
+		o := s.run(ctx, out)
+		outcomes = append(outcomes, o)
+		if o.err != nil && s.needed || ctx.Err() != nil {
+			return outcomes
+		}
+	}
+	ended := make(chan []outcome, 1)
+	go func() { ended <- runBeside(ctx, besides, out) }()
+	outcomes = append(outcomes, setUp.wait())
+	fmt.Fprintf(out, "\n== %s (%s)\n", last.name, clock())
+	outcomes = append(outcomes, last.run(ctx, out))
+	return append(outcomes, <-ended...)
+}
+
+func clock() string { return time.Now().UTC().Format(time.TimeOnly) }
+
+// runBeside runs steps one after the other while another runs, and writes what each printed
+// when it has ended.
+func runBeside(ctx context.Context, steps []step, out io.Writer) (outcomes []outcome) {
+	for _, s := range steps {
+		var printed bytes.Buffer
+		fmt.Fprintf(&printed, "\n== %s, beside the others (%s)\n", s.name, clock())
+		outcomes = append(outcomes, s.run(ctx, &printed))
+		fmt.Fprintf(&printed, "== %s ended (%s)\n\n", s.name, clock())
+		_, _ = out.Write(printed.Bytes()) // the summary says it again
+	}
+	return outcomes
+}
+
+// sharedWriter writes for several goroutines, one at a time.
+type sharedWriter struct {
+	mu sync.Mutex
+	w  io.Writer
+}
+
+func (s *sharedWriter) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.w.Write(p)
 }
 
 // clearLogs removes what an earlier check left.
