@@ -43,15 +43,12 @@ func (s span) name(word string, zone *time.Location) string {
 	return v1.Window{From: v1.Time{Time: s.From}, To: v1.Time{Time: s.To}}.Name(word, zone)
 }
 
-// usageAnswer is one of GET /v1/usage.
-type usageAnswer struct{ v1.Usage }
+func windowOf(a *v1.Usage) span { return span{a.Window.From.Time, a.Window.To.Time} }
 
-func (a *usageAnswer) window() span { return span{a.Window.From.Time, a.Window.To.Time} }
-
-// notes are what people must know of the answer of a period, see [view.UsageNotes]; unit is
+// usageNotes are what people must know of the answer of a period, see [view.UsageNotes]; unit is
 // that of time which was asked for.
-func (a *usageAnswer) notes(period, unit string) []string {
-	return view.Of(period, view.UsageNotes(&a.Usage, unit))
+func usageNotes(a *v1.Usage, period, unit string) []string {
+	return view.Of(period, view.UsageNotes(a, unit))
 }
 
 // clockOf returns the time zone of a name, which is the site's when it was empty.

@@ -64,7 +64,7 @@ func (b *board) fill(ctx context.Context, parts ...func(context.Context) (*Table
 }
 
 // perhaps asks for what may not be configured or not be for the reader: nil where it is so.
-func (b *board) perhaps(ctx context.Context, q v1.UsageQuery, period int) (*usageAnswer, error) {
+func (b *board) perhaps(ctx context.Context, q v1.UsageQuery, period int) (*v1.Usage, error) {
 	a, err := b.usage(ctx, q, period)
 	if refused(err, http.StatusBadRequest, http.StatusForbidden) {
 		return nil, nil
@@ -79,7 +79,7 @@ func saying() map[string]v1.NumberTest {
 
 // unused are the core-hours of groups that no process used, of the jobs that say what they
 // used; nil where none does.
-func unused(a *usageAnswer, group int) *big.Rat {
+func unused(a *v1.Usage, group int) *big.Rat {
 	booked, used := of(a, "Cores", group, nil), of(a, "TotalCPU", group, big.NewRat(3600, 1))
 	return less(booked, used)
 }
@@ -107,7 +107,7 @@ func (b *board) quality(ctx context.Context, period int) (wait, efficiency, spar
 	if said != nil {
 		spare = less(total(said, "Cores", nil), total(said, "TotalCPU", big.NewRat(3600, 1)))
 	}
-	return inMinutes(a.measure("wait"), total(a, "wait", nil)), percentOf(total(a, "efficiency", nil)), spare, nil
+	return inMinutes(a.Find("wait"), total(a, "wait", nil)), percentOf(total(a, "efficiency", nil)), spare, nil
 }
 
 // inMinutes is a time of a measure in minutes.
@@ -185,7 +185,7 @@ func (b *board) addEnergy(ctx context.Context, t *Table) error {
 			continue
 		}
 		energy[i] = total(a, "energy", nil)
-		b.notes = append(b.notes, view.Of(b.periods[i].Name, view.ValueNotes(&a.Usage))...)
+		b.notes = append(b.notes, view.Of(b.periods[i].Name, view.ValueNotes(a))...)
 		if what == "" {
 			what = "Energy"
 			if way := a.Energy.Way(energy[0]); i == 0 && way != "" {
@@ -258,7 +258,7 @@ func (b *board) course(by string, capacity bool) func(context.Context) (*Table, 
 		if err != nil {
 			return nil, err
 		}
-		t := a.area("Core-hours by "+step, step, "core-hours / "+step)
+		t := areaTable(a, "Core-hours by "+step, step, "core-hours / "+step)
 		if !capacity || t == nil {
 			return t, nil
 		}
@@ -280,14 +280,14 @@ func (b *board) course(by string, capacity bool) func(context.Context) (*Table, 
 // mostAreas is how many groups a chart has beside the others.
 const mostAreas = 7
 
-// area is the table of the first measure by interval, with a column for each group.
-func (a *usageAnswer) area(title, step, unit string) *Table {
+// areaTable is the table of the first measure by interval, with a column for each group.
+func areaTable(a *v1.Usage, title, step, unit string) *Table {
 	if len(a.Groups) == 0 || len(a.Measures) == 0 {
 		return nil
 	}
 	t := &Table{Name: "course", Title: title, Columns: []Column{{Name: step, Title: view.Capital(step), Kind: Text}}, Chart: &Chart{Kind: Steps, Label: step}}
 	for b := range a.Labels {
-		t.Rows = append(t.Rows, []Cell{v1.Words(view.PartialLabel(&a.Usage, b))})
+		t.Rows = append(t.Rows, []Cell{v1.Words(view.PartialLabel(a, b))})
 	}
 	for g := range a.Groups {
 		name := view.GroupName(&a.Groups[g])

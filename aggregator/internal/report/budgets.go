@@ -161,7 +161,7 @@ func burndown(ctx context.Context, r v1.API, b *v1.Budget, n int, now time.Time)
 	add := func(at time.Time, left, forecast *big.Rat) {
 		t.Rows = append(t.Rows, []Cell{v1.Words(at.Format(map[bool]string{true: view.MinuteLayout, false: time.DateOnly}[step == "hour"])), v1.Rat(left), even(at), v1.Rat(forecast)})
 	}
-	left, m, until := new(big.Rat).Set(amount), a.measure(measure), from
+	left, m, until := new(big.Rat).Set(amount), a.Find(measure), from
 	goes := to.Before(end)
 	for i := 1; i < len(a.Edges); i++ {
 		if a.Edges[i].Equal(to) && goes { // an interval that goes on: the forecast begins before it

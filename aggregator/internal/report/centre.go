@@ -35,7 +35,7 @@ fell most, and each month of this year beside that of last year.`,
 
 // fallen are the groups that used less than in the period before, the greatest loss first.
 func (b *board) fallen(ctx context.Context) (*Table, error) {
-	if b.before.Records == 0 || b.now.measure("Cores") == nil {
+	if b.before.Records == 0 || b.now.Find("Cores") == nil {
 		return nil, nil
 	}
 	now, err := b.usage(ctx, v1.UsageQuery{By: "group_id", Measure: "Cores"}, 0)
@@ -103,7 +103,7 @@ func (b *board) years(ctx context.Context) (*Table, error) {
 			if err != nil {
 				return nil, err
 			}
-			if m := a.measure(measure.name); m != nil && a.Records > 0 {
+			if m := a.Find(measure.name); m != nil && a.Records > 0 {
 				name := measure.title + from.Format("2006")
 				for i := 0; i < len(m.Values) && !seen; i++ {
 					if seen = m.Values[i] != nil && !zero(*m.Values[i]); !seen {

@@ -165,7 +165,7 @@ func byHour(ctx context.Context, r v1.API, d *Document, q v1.UsageQuery, in span
 		return nil
 	}
 	q.From, q.To, q.Bucket = from.Format(time.RFC3339), to.Format(time.RFC3339), "hour"
-	var parts []*usageAnswer
+	var parts []*v1.Usage
 	for _, measure := range []string{"Cores", "wait,started", "queued,running"} { // what no job has is refused
 		q.Measure = measure
 		a, err := askUsage(ctx, r, q)
@@ -184,7 +184,7 @@ func byHour(ctx context.Context, r v1.API, d *Document, q v1.UsageQuery, in span
 	}
 	if a := parts[1]; a != nil {
 		d.Add(week(a, "waits", "Mean wait by weekday and hour of start", "minutes", zone, func(b int) (sum, n *big.Rat) {
-			mean, jobs := inMinutes(a.measure("wait"), v1.Figure(value(a, "wait", b)).Number()), v1.Figure(value(a, "started", b)).Number()
+			mean, jobs := inMinutes(a.Find("wait"), v1.Figure(value(a, "wait", b)).Number()), v1.Figure(value(a, "started", b)).Number()
 			if mean == nil || jobs == nil {
 				return nil, nil
 			}
@@ -199,8 +199,8 @@ func byHour(ctx context.Context, r v1.API, d *Document, q v1.UsageQuery, in span
 }
 
 // value is that of a measure in an interval; nil where it is not known.
-func value(a *usageAnswer, name string, b int) *json.Number {
-	if m := a.measure(name); m != nil && b < len(m.Values) {
+func value(a *v1.Usage, name string, b int) *json.Number {
+	if m := a.Find(name); m != nil && b < len(m.Values) {
 		return m.Values[b]
 	}
 	return nil
@@ -208,13 +208,13 @@ func value(a *usageAnswer, name string, b int) *json.Number {
 
 // week is a map of heat: a row for each day of the week, a column for each hour. An hour of
 // which a part is unknown does not count.
-func week(a *usageAnswer, name, title, unit string, zone *time.Location, of func(b int) (sum, n *big.Rat)) Table {
+func week(a *v1.Usage, name, title, unit string, zone *time.Location, of func(b int) (sum, n *big.Rat)) Table {
 	var sums, counts [7][24]*big.Rat
 	for b := range len(a.Edges) - 1 {
 		at := a.Edges[b].In(zone)
 		day, hour := (int(at.Weekday())+6)%7, at.Hour()
 		sum, n := of(b)
-		if sum == nil || n == nil || a.knownLength(b) < a.Edges[b+1].Sub(a.Edges[b].Time) {
+		if sum == nil || n == nil || knownLength(a, b) < a.Edges[b+1].Sub(a.Edges[b].Time) {
 			continue
 		}
 		if sums[day][hour] == nil {
@@ -240,7 +240,7 @@ func week(a *usageAnswer, name, title, unit string, zone *time.Location, of func
 }
 
 // queue is how many jobs ran and waited, on average of each day.
-func queue(a *usageAnswer) Table {
+func queue(a *v1.Usage) Table {
 	t := Table{
 		Name: "queue", Title: "Jobs that ran and waited, on average of each day", Columns: []Column{{Name: "day", Title: "Day", Kind: Text}},
 		Chart: &Chart{Kind: Line, Label: "day"},

@@ -249,7 +249,7 @@ func (p *efficiencyPeriod) note(format string, args ...any) {
 	p.notes = append(p.notes, p.Name+": "+fmt.Sprintf(format, args...))
 }
 
-func (p *efficiencyPeriod) ask(ctx context.Context, q v1.UsageQuery) (*usageAnswer, error) {
+func (p *efficiencyPeriod) ask(ctx context.Context, q v1.UsageQuery) (*v1.Usage, error) {
 	q.Window, q.Unit, q.Zone, q.Where = p.window, "hour", p.o.Zone, p.o.Where
 	return askUsage(ctx, p.r, q)
 }
@@ -259,7 +259,7 @@ func (p *efficiencyPeriod) build(ctx context.Context, zone *time.Location) error
 	if err != nil {
 		return err
 	}
-	p.span, p.Period = all.window(), all.window().period(p.window, zone)
+	p.span, p.Period = windowOf(all), windowOf(all).period(p.window, zone)
 	p.notes = append(p.notes, view.Of(p.Name, view.CompleteNotes(&all.Complete, zone.String()))...)
 	p.records = int64(all.Records)
 	if p.records == 0 {
@@ -313,7 +313,7 @@ type share struct {
 }
 
 // savings asks for a resource; nil when no one had any.
-func (p *efficiencyPeriod) savings(ctx context.Context, all *usageAnswer, res resource) (*savings, error) {
+func (p *efficiencyPeriod) savings(ctx context.Context, all *v1.Usage, res resource) (*savings, error) {
 	if p.known[res.booked] == "" {
 		return nil, nil
 	}
@@ -400,19 +400,9 @@ func (s *savings) cut(top int) {
 	s.groups = append(s.groups[:top:top], rest)
 }
 
-// measure finds one of an answer.
-func (a *usageAnswer) measure(name string) *v1.Measure {
-	for i := range a.Measures {
-		if a.Measures[i].Name == name {
-			return &a.Measures[i]
-		}
-	}
-	return nil
-}
-
 // total is a measure of all groups, divided; nil when it is not there.
-func total(a *usageAnswer, name string, by *big.Rat) *big.Rat {
-	m := a.measure(name)
+func total(a *v1.Usage, name string, by *big.Rat) *big.Rat {
+	m := a.Find(name)
 	if m == nil {
 		return nil
 	}
@@ -420,8 +410,8 @@ func total(a *usageAnswer, name string, by *big.Rat) *big.Rat {
 }
 
 // of is a measure of a group, divided; nil when it is not there.
-func of(a *usageAnswer, name string, group int, by *big.Rat) *big.Rat {
-	m := a.measure(name)
+func of(a *v1.Usage, name string, group int, by *big.Rat) *big.Rat {
+	m := a.Find(name)
 	if m == nil || group >= len(m.Totals) {
 		return nil
 	}

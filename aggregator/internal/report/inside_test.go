@@ -305,9 +305,9 @@ func TestTheTableByDayHasABoundAndSaysWhatIsLeftOut(t *testing.T) {
 	for _, n := range []json.Number{"1", "2", "3", "0"} {
 		answer.Measures[0].Values = append(answer.Measures[0].Values, &n)
 	}
-	a := usageAnswer{Usage: answer}
+	a := answer
 	for most, want := range map[int]string{3: "", 2: "The table by day has the first 2 lines, up to 2026-10-01; 1 more are not in it."} {
-		s := &summary{o: SummaryOptions{By: []string{"user_id"}, Bucket: "day"}, periods: []Period{{Name: "October 2026"}}, answers: []*usageAnswer{&a}}
+		s := &summary{o: SummaryOptions{By: []string{"user_id"}, Bucket: "day"}, periods: []Period{{Name: "October 2026"}}, answers: []*v1.Usage{&a}}
 		rows, notes := s.daily(most).Rows, strings.Join(s.notes, " ")
 		if len(rows) != most || !strings.HasPrefix(notes, want) || (want == "") != (notes == "") {
 			t.Errorf("%d: %v %s", most, rows, notes)
@@ -333,7 +333,7 @@ func (emptied) Call(_ context.Context, _, _ string, query url.Values, _, into an
 
 func TestWhoNeverHadARecordIsNamed(t *testing.T) {
 	n := absent{of: "report summary", where: map[string]string{"group_id": "cms"}, periods: []string{"2031"}}
-	if err := n.all(t.Context(), v1.API{Caller: emptied{}}, []*usageAnswer{{}}); !errors.Is(err, ErrNothing) || !strings.Contains(err.Error(), "no record of group_id cms ran in 2031, nor in any other month") {
+	if err := n.all(t.Context(), v1.API{Caller: emptied{}}, []*v1.Usage{{}}); !errors.Is(err, ErrNothing) || !strings.Contains(err.Error(), "no record of group_id cms ran in 2031, nor in any other month") {
 		t.Error(err)
 	}
 }

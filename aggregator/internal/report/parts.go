@@ -27,13 +27,13 @@ func parts(ctx context.Context, r v1.API, o SubscriptionOptions) (*Document, err
 			return nil, fmt.Errorf("report subscription of %s: %w", window, err)
 		}
 		if i == 0 {
-			begin = a.window().From
+			begin = windowOf(a).From
 		}
 		found = found || a.Records > 0
-		p := a.window().period(window, zone)
+		p := windowOf(a).period(window, zone)
 		d.Periods = append(d.Periods, p)
 		d.Add(partsTable(a, o.By, i+1, p.Name))
-		d.Notes = append(d.Notes, a.notes(p.Name, "hour")...)
+		d.Notes = append(d.Notes, usageNotes(a, p.Name, "hour")...)
 	}
 	if !found {
 		n := absent{of: "report subscription", where: o.Where, zone: o.Zone, periods: o.Periods, begin: begin}
@@ -43,9 +43,9 @@ func parts(ctx context.Context, r v1.API, o SubscriptionOptions) (*Document, err
 	return d, d.Check()
 }
 
-func partsTable(a *usageAnswer, by string, period int, name string) Table {
+func partsTable(a *v1.Usage, by string, period int, name string) Table {
 	unit := "SU"
-	if m := a.measure("su"); m != nil {
+	if m := a.Find("su"); m != nil {
 		unit = m.UnitText()
 	}
 	t := Table{

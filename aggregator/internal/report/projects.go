@@ -63,7 +63,7 @@ func (b *board) members(name, title, key string) func(context.Context) (*Table, 
 	return func(ctx context.Context) (*Table, error) {
 		order := "jobs"
 		measures := "jobs,wait,efficiency"
-		if b.now.measure("Cores") != nil {
+		if b.now.Find("Cores") != nil {
 			order, measures = "Cores", "Cores,"+measures
 		}
 		q := v1.UsageQuery{By: key, Measure: measures, Order: order, Top: b.o.Top}
@@ -104,7 +104,7 @@ func (b *board) members(name, title, key string) func(context.Context) (*Table, 
 			used := of(a, "Cores", g, nil)
 			t.Rows = append(t.Rows, []Cell{
 				v1.Words(who), v1.Rat(of(a, "jobs", g, nil)), v1.Rat(used), Quotient(used, total(a, "Cores", nil)), change(of(a, order, g, nil), before[who]),
-				v1.Rat(inMinutes(a.measure("wait"), of(a, "wait", g, nil))), v1.Rat(of(a, "efficiency", g, nil)), v1.Rat(spare[who]),
+				v1.Rat(inMinutes(a.Find("wait"), of(a, "wait", g, nil))), v1.Rat(of(a, "efficiency", g, nil)), v1.Rat(spare[who]),
 			})
 		}
 		return t, nil

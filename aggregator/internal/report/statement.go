@@ -136,10 +136,10 @@ type statement struct {
 	zone    *time.Location
 	money   string // the currency; "" without prices
 	list    []price
-	past    []price      // those of the time before
-	costs   bool         // something that was used in the month has a price
-	now     *usageAnswer // of the month
-	before  *usageAnswer // of the time before that is as long
+	past    []price   // those of the time before
+	costs   bool      // something that was used in the month has a price
+	now     *v1.Usage // of the month
+	before  *v1.Usage // of the time before that is as long
 	periods []Period
 	notes   []string
 }
@@ -149,7 +149,7 @@ func (s *statement) note(format string, args ...any) {
 }
 
 // usage asks for the usage of the subject in one of the two periods.
-func (s *statement) usage(ctx context.Context, q v1.UsageQuery, period int) (*usageAnswer, error) {
+func (s *statement) usage(ctx context.Context, q v1.UsageQuery, period int) (*v1.Usage, error) {
 	q.From, q.To = s.periods[period].From.UTC().Format(time.RFC3339Nano), s.periods[period].To.UTC().Format(time.RFC3339Nano)
 	q.Unit, q.Zone, q.Where = "hour", s.o.Zone, s.o.Of
 	return askUsage(ctx, s.r, q)
@@ -163,15 +163,15 @@ func (s *statement) ask(ctx context.Context) error {
 		return fmt.Errorf("report statement of %s: %w", s.o.Period, err)
 	}
 	if s.now.Records == 0 {
-		n := absent{of: "report statement", where: s.o.Of, zone: s.o.Zone, periods: []string{s.o.Period}, begin: s.now.window().From}
+		n := absent{of: "report statement", where: s.o.Of, zone: s.o.Zone, periods: []string{s.o.Period}, begin: windowOf(s.now).From}
 		return n.error(ctx, s.r)
 	}
-	before := earlier(s.o.Period, s.now.window(), s.o.Now, s.zone)
-	s.periods = []Period{s.now.window().period(s.o.Period, s.zone), before.period("", s.zone)}
-	if name := &s.periods[0].Name; s.now.window().To.After(s.o.Now) && !strings.HasSuffix(*name, v1.ToDate) {
+	before := earlier(s.o.Period, windowOf(s.now), s.o.Now, s.zone)
+	s.periods = []Period{windowOf(s.now).period(s.o.Period, s.zone), before.period("", s.zone)}
+	if name := &s.periods[0].Name; windowOf(s.now).To.After(s.o.Now) && !strings.HasSuffix(*name, v1.ToDate) {
 		*name += v1.ToDate
 	}
-	if begin := before.From.In(s.zone); before.To.Before(s.now.window().From) && begin.Day() == 1 {
+	if begin := before.From.In(s.zone); before.To.Before(windowOf(s.now).From) && begin.Day() == 1 {
 		s.periods[1].Name = begin.Format("January 2006") + " to the same day"
 	}
 	if s.before, err = s.usage(ctx, v1.UsageQuery{}, 1); err != nil {
@@ -198,14 +198,14 @@ func (s *statement) of(period int) []price {
 }
 
 // cost is that of a period; not known where nothing is priced of what was used in it.
-func (s *statement) cost(a *usageAnswer, period int) *big.Rat {
+func (s *statement) cost(a *v1.Usage, period int) *big.Rat {
 	used := s.now
 	if period > 0 {
 		used = s.before
 	}
 	sum := total(a, "cost", nil)
 	priced := func(p price) bool {
-		return s.concerns(p.Match) && used.measure(p.Component) != nil
+		return s.concerns(p.Match) && used.Find(p.Component) != nil
 	}
 	if sum != nil && sum.Sign() == 0 && !slices.ContainsFunc(s.of(period), priced) {
 		return nil
@@ -244,7 +244,7 @@ func (s *statement) figures(ctx context.Context) (*Table, error) {
 	if s.money != "" {
 		measure = "cost," + measure
 	}
-	var both [2]*usageAnswer
+	var both [2]*v1.Usage
 	for i := range both {
 		var err error
 		if both[i], err = s.usage(ctx, v1.UsageQuery{Measure: measure}, i); err != nil {
@@ -280,8 +280,8 @@ func (s *statement) figures(ctx context.Context) (*Table, error) {
 }
 
 // unpriced notes what has no price in a period, all of it or at its time.
-func (s *statement) unpriced(a *usageAnswer, period int) {
-	m := a.measure("cost")
+func (s *statement) unpriced(a *v1.Usage, period int) {
+	m := a.Find("cost")
 	if m == nil {
 		return
 	}
@@ -346,7 +346,7 @@ func (s *statement) key() string {
 // people are who used it.
 func (s *statement) people(ctx context.Context) (*Table, error) {
 	order, measure := "Cores", "jobs"
-	if s.now.measure("Cores") != nil {
+	if s.now.Find("Cores") != nil {
 		measure += ",Cores"
 	}
 	if s.costs {
@@ -362,7 +362,7 @@ func (s *statement) people(ctx context.Context) (*Table, error) {
 	}
 	before, err := s.usage(ctx, v1.UsageQuery{By: s.key(), Measure: order}, 1)
 	if refused(err, http.StatusBadRequest) { // there was no such component
-		before, err = &usageAnswer{}, nil
+		before, err = &v1.Usage{}, nil
 	}
 	if err != nil {
 		return nil, err
@@ -370,7 +370,7 @@ func (s *statement) people(ctx context.Context) (*Table, error) {
 	return s.peopleTable(a, before, order), nil
 }
 
-func (s *statement) peopleTable(a, before *usageAnswer, order string) *Table {
+func (s *statement) peopleTable(a, before *v1.Usage, order string) *Table {
 	unit, kind := componentUnit("Cores"), Number
 	word := "Cores"
 	switch order {
@@ -396,7 +396,7 @@ func (s *statement) peopleTable(a, before *usageAnswer, order string) *Table {
 		t.Chart.Values = t.Chart.Values[:1]
 	}
 	if order == "cost" && s.cost(before, 1) == nil { // 0 would be no cost
-		before = &usageAnswer{}
+		before = &v1.Usage{}
 	}
 	past := map[string]*big.Rat{}
 	for g := range before.Groups {

@@ -34,9 +34,9 @@ func listed(values map[string]string) map[string]string {
 }
 
 // askUsage asks /v1/usage.
-func askUsage(ctx context.Context, r v1.API, q v1.UsageQuery) (*usageAnswer, error) {
+func askUsage(ctx context.Context, r v1.API, q v1.UsageQuery) (*v1.Usage, error) {
 	a, err := r.Usage(ctx, &q)
-	return &usageAnswer{a}, err
+	return &a, err
 }
 
 // absent is the error of a report that has nothing in it: it says whether there are such
@@ -82,18 +82,18 @@ func (n *absent) error(ctx context.Context, r v1.API) error {
 
 // all returns an error when all answers are empty: it says whether there is such a
 // subject at all. The first answer is of the first period.
-func (n *absent) all(ctx context.Context, r v1.API, answers []*usageAnswer) error {
+func (n *absent) all(ctx context.Context, r v1.API, answers []*v1.Usage) error {
 	for _, a := range answers {
 		if a.Records != 0 {
 			return nil
 		}
 	}
-	n.begin = answers[0].window().From
+	n.begin = windowOf(answers[0]).From
 	return n.error(ctx, r)
 }
 
 // ever asks /v1/usage for the number of records, from the first one to now.
-func (n *absent) ever(ctx context.Context, r v1.API, q v1.UsageQuery) (*usageAnswer, error) {
+func (n *absent) ever(ctx context.Context, r v1.API, q v1.UsageQuery) (*v1.Usage, error) {
 	q.From, q.To, q.Measure, q.Zone = firstRecords, "now", "records", n.zone
 	a, err := askUsage(ctx, r, q)
 	if err != nil {

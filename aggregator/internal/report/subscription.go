@@ -23,11 +23,6 @@ type SubscriptionOptions struct {
 	Now   time.Time
 }
 
-// subscriptionAnswer is one of GET /v1/subscription.
-type subscriptionAnswer struct{ v1.Subscription }
-
-func (a *subscriptionAnswer) window() span { return span{a.Window.From.Time, a.Window.To.Time} }
-
 // subscriptionEntry is the report subscription in the catalogue.
 func subscriptionEntry() Entry {
 	return Entry{
@@ -61,14 +56,14 @@ func Subscription(ctx context.Context, r v1.API, o SubscriptionOptions) (*Docume
 	}
 	d := &Document{Format: Format, Report: "subscription", Title: "Use and contributions of principal investigators", Made: v1.Time{Time: o.Now.UTC()}, Zone: zone.String()}
 	for i, window := range o.Periods {
-		var a subscriptionAnswer
-		if a.Subscription, err = r.Subscription(ctx, &v1.SubscriptionQuery{Window: window, Zone: o.Zone, Credit: o.Credit, Where: o.Where}); err != nil {
+		a, err := r.Subscription(ctx, &v1.SubscriptionQuery{Window: window, Zone: o.Zone, Credit: o.Credit, Where: o.Where})
+		if err != nil {
 			return nil, fmt.Errorf("report subscription of %s: %w", window, err)
 		}
-		p := a.window().period(window, zone)
+		p := PeriodOf(window, a.Window.From.Time, a.Window.To.Time, zone)
 		d.Periods = append(d.Periods, p)
-		d.Add(a.table(i+1, p.Name))
-		d.Notes = append(d.Notes, view.Of(p.Name, view.SubscriptionNotes(&a.Subscription))...)
+		d.Add(subscriptionTable(&a, i+1, p.Name))
+		d.Notes = append(d.Notes, view.Of(p.Name, view.SubscriptionNotes(&a))...)
 	}
 	if !slices.ContainsFunc(d.Tables, func(t v1.DocumentTable) bool { return len(t.Rows) > 0 }) {
 		return nil, fmt.Errorf("%w: no principal investigator used or contributed anything in %s; projects and contributions of the directory say who they are: bursar directory", ErrNothing, strings.Join(o.Periods, " and "))
@@ -84,8 +79,8 @@ func zero(n json.Number) bool {
 	return c.Number() == nil || c.Number().Sign() == 0
 }
 
-// table is the one of a period.
-func (a *subscriptionAnswer) table(period int, name string) Table {
+// subscriptionTable is the one of a period.
+func subscriptionTable(a *v1.Subscription, period int, name string) Table {
 	t := Table{
 		Name: fmt.Sprintf("subscription-%d", period), Title: name,
 		Columns: []Column{

@@ -82,9 +82,9 @@ func Summary(ctx context.Context, r v1.API, o SummaryOptions) (*Document, error)
 			return nil, err
 		}
 		s.answers = append(s.answers, a)
-		p := a.window().period(window, zone)
+		p := windowOf(a).period(window, zone)
 		d.Periods = append(d.Periods, p)
-		d.Notes = append(d.Notes, a.notes(p.Name, "second")...)
+		d.Notes = append(d.Notes, usageNotes(a, p.Name, "second")...)
 	}
 	n := absent{of: "report summary", where: o.Where, zone: o.Zone, periods: o.Periods}
 	if err := n.all(ctx, r, s.answers); err != nil {
@@ -120,11 +120,11 @@ type summary struct {
 	r       v1.API
 	people  *directory
 	periods []Period
-	answers []*usageAnswer
+	answers []*v1.Usage
 	notes   []string
 }
 
-func (s *summary) get(ctx context.Context, window string, q v1.UsageQuery) (*usageAnswer, error) {
+func (s *summary) get(ctx context.Context, window string, q v1.UsageQuery) (*v1.Usage, error) {
 	q.Window, q.Zone, q.Where = window, s.o.Zone, s.o.Where
 	a, err := askUsage(ctx, s.r, q)
 	if err != nil {
@@ -134,7 +134,7 @@ func (s *summary) get(ctx context.Context, window string, q v1.UsageQuery) (*usa
 }
 
 // ask asks for all that a period needs; of the first one also its course.
-func (s *summary) ask(ctx context.Context, window string, course bool) (*usageAnswer, error) {
+func (s *summary) ask(ctx context.Context, window string, course bool) (*v1.Usage, error) {
 	measure := slices.Clone(s.o.Measure)
 	if len(measure) == 0 {
 		all, err := s.get(ctx, window, v1.UsageQuery{})
@@ -200,7 +200,7 @@ func (s *summary) tables(ctx context.Context) ([]Table, error) {
 }
 
 // whole puts the answers side by side: a line for each tuple of values.
-func (s *summary) whole(name, title string, answers []*usageAnswer) Table {
+func (s *summary) whole(name, title string, answers []*v1.Usage) Table {
 	keys := answers[0].By
 	t := Table{Name: name, Title: title, Columns: keyColumns(keys)}
 	who := s.who(keys, answers)
@@ -281,11 +281,11 @@ func (s *summary) models(ctx context.Context) (*Table, error) {
 	if slices.Contains(s.o.By, modelKey) {
 		return nil, nil //nolint:nilnil // no table is a good answer
 	}
-	var answers []*usageAnswer
+	var answers []*v1.Usage
 	found := false
 	for p, window := range s.o.Periods {
 		if !slices.ContainsFunc(s.answers[p].Measures, func(m v1.Measure) bool { return m.Name == allGPUs }) {
-			answers = append(answers, &usageAnswer{v1.Usage{UsageAbout: v1.UsageAbout{By: append(slices.Clone(s.o.By), modelKey)}}})
+			answers = append(answers, &v1.Usage{UsageAbout: v1.UsageAbout{By: append(slices.Clone(s.o.By), modelKey)}})
 			continue
 		}
 		a, err := s.get(ctx, window, v1.UsageQuery{By: v1.JoinList(append(slices.Clone(s.o.By), modelKey)...), Measure: allGPUs})
@@ -304,8 +304,8 @@ func (s *summary) models(ctx context.Context) (*Table, error) {
 	return &t, nil
 }
 
-// main is the measure that is drawn: Cores, or the first that was used over time.
-func (a *usageAnswer) main() int {
+// mainMeasure is the measure that is drawn: Cores, or the first that was used over time.
+func mainMeasure(a *v1.Usage) int {
 	at := slices.IndexFunc(a.Measures, func(m v1.Measure) bool { return m.Name == "Cores" })
 	if at < 0 {
 		at = slices.IndexFunc(a.Measures, func(m v1.Measure) bool { return lasting(&m) })
@@ -319,7 +319,7 @@ const mostLines = 7
 // course is what the values of the first key had in use, bucket by bucket.
 func (s *summary) course(ctx context.Context) (Table, error) {
 	a := s.answers[0]
-	at := a.main()
+	at := mainMeasure(a)
 	if at < 0 || len(a.Groups) == 0 {
 		return Table{}, nil
 	}
@@ -335,14 +335,14 @@ func (s *summary) course(ctx context.Context) (Table, error) {
 }
 
 // drawn is the course of a measure.
-func (s *summary) drawn(a *usageAnswer, at int) Table {
+func (s *summary) drawn(a *v1.Usage, at int) Table {
 	m := &a.Measures[at]
 	t := Table{
 		Name: "course", Title: m.Name + " by " + s.o.Bucket + ", " + s.periods[0].Name,
 		Columns: []Column{{Name: s.o.Bucket, Title: s.o.Bucket, Kind: Text}},
 		Chart:   &Chart{Kind: Steps, Label: s.o.Bucket},
 	}
-	names := a.firsts(m)
+	names := firstGroups(a, m)
 	for i, name := range names {
 		if i == mostLines && len(names) > mostLines+1 {
 			name = view.Others(len(names) - mostLines)
@@ -359,7 +359,7 @@ func (s *summary) drawn(a *usageAnswer, at int) Table {
 	for b := range a.Labels {
 		sums := make([]*big.Rat, len(t.Columns)-1)
 		for g := range a.Groups {
-			n := a.mean(m, g, b).Number()
+			n := meanOf(a, m, g, b).Number()
 			k := min(slices.Index(names, groupFirst(&a.Groups[g])), len(sums)-1)
 			if n != nil && sums[k] == nil {
 				sums[k] = new(big.Rat)
@@ -368,7 +368,7 @@ func (s *summary) drawn(a *usageAnswer, at int) Table {
 				sums[k].Add(sums[k], n)
 			}
 		}
-		row := []Cell{v1.Words(view.PartialLabel(&a.Usage, b))}
+		row := []Cell{v1.Words(view.PartialLabel(a, b))}
 		for _, sum := range sums {
 			row = append(row, v1.Rat(sum))
 		}
@@ -377,8 +377,8 @@ func (s *summary) drawn(a *usageAnswer, at int) Table {
 	return t
 }
 
-// firsts are the values of the first key, the one with the most of a measure first.
-func (a *usageAnswer) firsts(m *v1.Measure) (names []string) {
+// firstGroups are the values of the first key, the one with the most of a measure first.
+func firstGroups(a *v1.Usage, m *v1.Measure) (names []string) {
 	sums := map[string]*big.Rat{}
 	for g := range a.Groups {
 		name := groupFirst(&a.Groups[g])
@@ -415,7 +415,7 @@ func (s *summary) daily(most int) Table {
 			row := append([]Cell{v1.Words(label)}, groupCells(&a.Groups[g], len(a.By))...)
 			some := false
 			for i := range a.Measures {
-				c := a.mean(&a.Measures[i], g, b)
+				c := meanOf(a, &a.Measures[i], g, b)
 				some = some || (c.Number() != nil && c.Number().Sign() != 0)
 				row = append(row, c)
 			}

@@ -27,7 +27,7 @@ func hourly(m *v1.Measure) string {
 	return m.UnitText()
 }
 
-// meanUnit is the unit of the mean of a measure, see [usageAnswer.mean].
+// meanUnit is the unit of the mean of a measure, see [meanOf].
 func meanUnit(m *v1.Measure) string {
 	switch {
 	case !lasting(m):
@@ -51,7 +51,7 @@ func inHours(m *v1.Measure, n *json.Number) Cell {
 
 // knownLength is how much of a bucket is known from its start on; 0 where its start is not,
 // since runs that are known used something there too.
-func (a *usageAnswer) knownLength(bucket int) time.Duration {
+func knownLength(a *v1.Usage, bucket int) time.Duration {
 	from, to := a.Edges[bucket].Time, a.Edges[bucket+1].Time
 	if a.Known == nil || a.Known.From.After(from) {
 		return 0
@@ -62,14 +62,14 @@ func (a *usageAnswer) knownLength(bucket int) time.Duration {
 	return to.Sub(from)
 }
 
-// mean is a figure of a bucket: of what adds up over time, what there was of it in the
+// meanOf is a figure of a bucket: of what adds up over time, what there was of it in the
 // mean up to now; of anything else all of it.
-func (a *usageAnswer) mean(m *v1.Measure, g, bucket int) Cell {
+func meanOf(a *v1.Usage, m *v1.Measure, g, bucket int) Cell {
 	c := at(m.Values, g*len(a.Labels)+bucket)
 	if !lasting(m) || c.Number() == nil || bucket+1 >= len(a.Edges) {
 		return c
 	}
-	length := a.knownLength(bucket)
+	length := knownLength(a, bucket)
 	if length <= 0 {
 		return Cell{}
 	}
@@ -121,7 +121,7 @@ type who struct {
 }
 
 // who is of lines by keys: it has columns where something is known.
-func (s *summary) who(keys []string, answers []*usageAnswer) *who {
+func (s *summary) who(keys []string, answers []*v1.Usage) *who {
 	w := &who{people: s.people, user: -1, group: -1}
 	named, claimed := false, false
 	apart := slices.Contains(keys, "project") // it says so itself, and of each instant

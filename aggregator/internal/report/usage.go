@@ -60,16 +60,16 @@ func Usage(ctx context.Context, r v1.API, o UsageOptions) (*Document, error) {
 		return nil, fmt.Errorf("report usage: %w", err)
 	}
 	d := &Document{Format: Format, Report: "usage", Title: "Usage by " + o.By, Subject: subject(o.Where), Made: v1.Time{Time: o.Now.UTC()}, Zone: zone.String()}
-	var answers []*usageAnswer
+	var answers []*v1.Usage
 	for _, window := range o.Periods {
 		a, err := o.ask(ctx, r, window)
 		if err != nil {
 			return nil, err
 		}
 		answers = append(answers, a)
-		p := a.window().period(window, zone)
+		p := windowOf(a).period(window, zone)
 		d.Periods = append(d.Periods, p)
-		d.Notes = append(d.Notes, a.notes(p.Name, "hour")...)
+		d.Notes = append(d.Notes, usageNotes(a, p.Name, "hour")...)
 	}
 	n := absent{of: "report usage", where: o.Where, zone: o.Zone, periods: o.Periods}
 	if err := n.all(ctx, r, answers); err != nil {
@@ -88,7 +88,7 @@ func DefaultPeriods(periods []string) []string {
 	return periods
 }
 
-func (o *UsageOptions) ask(ctx context.Context, r v1.API, window string) (*usageAnswer, error) {
+func (o *UsageOptions) ask(ctx context.Context, r v1.API, window string) (*v1.Usage, error) {
 	a, err := askUsage(ctx, r, v1.UsageQuery{
 		Window: window, By: o.By, Unit: "hour", Zone: o.Zone, Measure: v1.JoinList(o.Measure...), Order: o.Order, Top: max(o.Top, 0), Where: o.Where,
 	})
@@ -106,7 +106,7 @@ type line struct {
 
 // usageTable puts the answers side by side. Lines are in the order of the first period,
 // and those that only the others have follow.
-func usageTable(by string, periods []Period, answers []*usageAnswer) Table {
+func usageTable(by string, periods []Period, answers []*v1.Usage) Table {
 	t := Table{Name: "usage", Title: "By " + by, Columns: []Column{{Name: by, Title: by, Kind: Text}}}
 	lines := map[string]*line{}
 	var order []*line

@@ -56,10 +56,10 @@ func Utilization(ctx context.Context, r v1.API, o UtilizationOptions) (*Document
 		if err != nil {
 			return nil, err
 		}
-		p := a.window().period(window, zone)
+		p := windowOf(a).period(window, zone)
 		d.Periods = append(d.Periods, p)
-		d.Add(a.clusters(i+1, p.Name))
-		d.Notes = append(d.Notes, a.notes(p.Name, "hour")...)
+		d.Add(clusterTable(a, i+1, p.Name))
+		d.Notes = append(d.Notes, usageNotes(a, p.Name, "hour")...)
 	}
 	if !known(d) {
 		return nil, fmt.Errorf("%w: no capacity configured or reported for these periods; add a cluster block to the configuration: bursar capacity", ErrNothing)
@@ -68,12 +68,12 @@ func Utilization(ctx context.Context, r v1.API, o UtilizationOptions) (*Document
 	if err != nil {
 		return nil, err
 	}
-	d.Add(series.course(o.Bucket, d.Periods[0].Name))
+	d.Add(courseTable(series, o.Bucket, d.Periods[0].Name))
 	d.Notes = append(d.Notes, "Capacity counts for the time in which it was there; utilization is what was used of it, and over 100 % where more was used than is known to be there.")
 	return d, d.Check()
 }
 
-func (o *UtilizationOptions) ask(ctx context.Context, r v1.API, window, bucket string) (*usageAnswer, error) {
+func (o *UtilizationOptions) ask(ctx context.Context, r v1.API, window, bucket string) (*v1.Usage, error) {
 	measure := "capacity,utilization"
 	if o.Component != "" {
 		measure = "capacity*" + o.Component + ",utilization*" + o.Component
@@ -101,9 +101,9 @@ func known(d *Document) bool {
 	return false
 }
 
-// clusters is the table of a period: the two measures are the capacity and the
+// clusterTable is the table of a period: the two measures are the capacity and the
 // utilization.
-func (a *usageAnswer) clusters(period int, name string) Table {
+func clusterTable(a *v1.Usage, period int, name string) Table {
 	capacity, used := &a.Measures[0], &a.Measures[1]
 	t := Table{
 		Name: fmt.Sprintf("utilization-%d", period), Title: name,
@@ -123,9 +123,9 @@ func (a *usageAnswer) clusters(period int, name string) Table {
 	return t
 }
 
-// course is the utilization of each cluster, bucket by bucket. The values of a measure
+// courseTable is the utilization of each cluster, bucket by bucket. The values of a measure
 // are of the first group's buckets, then of the second's, and so on.
-func (a *usageAnswer) course(bucket, name string) Table {
+func courseTable(a *v1.Usage, bucket, name string) Table {
 	t := Table{
 		Name: "course", Title: "By " + bucket + ", " + name,
 		Columns: []Column{{Name: bucket, Title: bucket, Kind: Text}},
@@ -144,7 +144,7 @@ func (a *usageAnswer) course(bucket, name string) Table {
 		t.Chart = nil
 	}
 	for b := range a.Labels {
-		row := []Cell{v1.Words(view.PartialLabel(&a.Usage, b))}
+		row := []Cell{v1.Words(view.PartialLabel(a, b))}
 		for g := range a.Groups {
 			row = append(row, at(a.Measures[1].Values, g*len(a.Labels)+b))
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/aggregator/internal/view"
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 // sourcesPart says how the sources of records are doing.
@@ -102,7 +103,7 @@ func (p *Pages) healthTiles(agents []agentLine, now time.Time) []tile {
 }
 
 // healthOf are the sources of an agent; one line where it has none yet.
-func healthOf(a *agentLine, known *usageAnswer) []sourceHealth {
+func healthOf(a *agentLine, known *v1.Usage) []sourceHealth {
 	line := sourceHealth{Agent: a.Name, State: a.State(), Tone: a.Tone(), Error: a.Error, Contact: a.Contact, Behind: a.Behind}
 	if len(a.Sources) == 0 {
 		return []sourceHealth{line}
@@ -121,7 +122,7 @@ func healthOf(a *agentLine, known *usageAnswer) []sourceHealth {
 }
 
 // add puts in what an answer says of the source.
-func (s *sourceHealth) add(known *usageAnswer, name string) {
+func (s *sourceHealth) add(known *v1.Usage, name string) {
 	for _, c := range known.Complete.Sources {
 		if c.Source == name && c.Silent && s.Tone == "good" {
 			s.State, s.Tone = "silent", "warn"

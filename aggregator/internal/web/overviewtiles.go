@@ -16,10 +16,10 @@ import (
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
-// total is the sum of a measure; zero where it is not in the answer, since a component
+// totalOf is the sum of a measure; zero where it is not in the answer, since a component
 // that no one has is not.
-func (a *usageAnswer) total(name string) *big.Rat {
-	if m := a.measure(name); m != nil && m.Total != nil {
+func totalOf(a *v1.Usage, name string) *big.Rat {
+	if m := a.Find(name); m != nil && m.Total != nil {
 		if n := v1.Figure(m.Total).Number(); n != nil {
 			return n
 		}
@@ -28,7 +28,7 @@ func (a *usageAnswer) total(name string) *big.Rat {
 }
 
 // sums asks for usage in hours.
-func (p *Pages) sums(ctx context.Context, q v1.UsageQuery) (*usageAnswer, error) {
+func (p *Pages) sums(ctx context.Context, q v1.UsageQuery) (*v1.Usage, error) {
 	q.Unit = "hour"
 	return p.askUsage(ctx, &q)
 }
@@ -64,7 +64,7 @@ func (p *Pages) utilizationTile(ctx context.Context) tile {
 		t.Label, t.More = "utilization", []string{sentence(why)}
 		return t
 	}
-	m := a.measure("utilization")
+	m := a.Find("utilization")
 	if m == nil || m.Total == nil {
 		t.Label, t.More = "utilization", []string{"No capacity configured or reported for today."}
 		return t
@@ -73,7 +73,7 @@ func (p *Pages) utilizationTile(ctx context.Context) tile {
 	t.Value, t.Exact = v1.Show(report.Ratio, share), share.String()
 	if hour, err := p.sums(ctx, v1.UsageQuery{Window: "1h", Measure: "utilization"}); err != nil {
 		t.More = append(t.More, p.lack(ctx, err))
-	} else if m := hour.measure("utilization"); m != nil && m.Total != nil {
+	} else if m := hour.Find("utilization"); m != nil && m.Total != nil {
 		t.More = append(t.More, v1.Show(report.Ratio, v1.Figure(m.Total))+" in the last hour")
 	}
 	if note := view.LackingNote(m, "hour"); note != "" {
@@ -88,7 +88,7 @@ func (p *Pages) hoursTiles(ctx context.Context) []tile {
 	midnight := time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, now.Location())
 	stamp := func(t time.Time) string { return t.AddDate(0, 0, -7).Format(time.RFC3339Nano) }
 	today, err := p.sums(ctx, v1.UsageQuery{Window: "today"})
-	before := &usageAnswer{}
+	before := &v1.Usage{}
 	if err == nil {
 		before, err = p.sums(ctx, v1.UsageQuery{From: stamp(midnight), To: stamp(now)})
 	}
@@ -97,7 +97,7 @@ func (p *Pages) hoursTiles(ctx context.Context) []tile {
 	}
 	var out []tile
 	for _, component := range []string{"Cores", "GPUs"} {
-		if component != "Cores" && today.measure(component) == nil && before.measure(component) == nil {
+		if component != "Cores" && today.Find(component) == nil && before.Find(component) == nil {
 			continue // a site without them
 		}
 		out = append(out, hoursTile(component, today, before, now.AddDate(0, 0, -7).Weekday()))
@@ -105,8 +105,8 @@ func (p *Pages) hoursTiles(ctx context.Context) []tile {
 	return out
 }
 
-func hoursTile(component string, today, before *usageAnswer, day time.Weekday) tile {
-	a, b := today.total(component), before.total(component)
+func hoursTile(component string, today, before *v1.Usage, day time.Weekday) tile {
+	a, b := totalOf(today, component), totalOf(before, component)
 	t := tile{
 		Href: "/ui/usage?" + url.Values{"window": {"today"}, "by": {"group_id"}, "measure": {component}}.Encode(), Label: hoursOf(component) + " today",
 		Value: written(report.Number, a), Exact: v1.Rat(a).String(),

@@ -29,7 +29,7 @@ type top struct {
 	Problem         string
 	Nothing         string // there is none, in words
 
-	answer *usageAnswer // of the window; nil: there is none
+	answer *v1.Usage // of the window; nil: there is none
 }
 
 // topChoice is a row of links of which one is chosen.
@@ -87,7 +87,7 @@ func (p *Pages) top(ctx context.Context, q url.Values) top {
 
 // topSums asks for the groups with all their components. Where no key is asked for it
 // is the first of which there are values.
-func (p *Pages) topSums(ctx context.Context, ask *topAsk) (a *usageAnswer, err error) {
+func (p *Pages) topSums(ctx context.Context, ask *topAsk) (a *v1.Usage, err error) {
 	keys := []string{ask.by}
 	if ask.by == "" {
 		keys = nil
@@ -109,8 +109,8 @@ func (p *Pages) topSums(ctx context.Context, ask *topAsk) (a *usageAnswer, err e
 
 // mostOf asks for the groups that have most of what is asked for: of Cores when nothing
 // is, or where no one has any, of the first component that is used over time.
-func (p *Pages) mostOf(ctx context.Context, ask *topAsk) (*usageAnswer, error) {
-	by := func(of string) (*usageAnswer, error) {
+func (p *Pages) mostOf(ctx context.Context, ask *topAsk) (*v1.Usage, error) {
+	by := func(of string) (*v1.Usage, error) {
 		return p.sums(ctx, v1.UsageQuery{Window: ask.in, By: ask.by, Top: topBars, Order: of})
 	}
 	a, err := by(cmp.Or(ask.of, "Cores"))
@@ -144,7 +144,7 @@ func called(list [][2]string, word string) string {
 }
 
 // rates are the components of an answer that are used over time.
-func rates(a *usageAnswer) (out []string) {
+func rates(a *v1.Usage) (out []string) {
 	for i := range a.Measures {
 		if a.Measures[i].Kind == "rate" {
 			out = append(out, a.Measures[i].Name)
@@ -188,12 +188,12 @@ func (k topAsk) choices(components []string) []topChoice {
 }
 
 // fill makes the bars.
-func (t *top) fill(a *usageAnswer, ask topAsk) {
+func (t *top) fill(a *v1.Usage, ask topAsk) {
 	query := url.Values{"window": {ask.in}, "by": {ask.by}, "measure": {ask.of}}
 	t.Usage = "/ui/usage?" + query.Encode()
 	t.CSV = v1.UsageAddress(&v1.UsageQuery{Window: ask.in, By: ask.by, Measure: v1.JoinList(ask.of), Order: ask.of, Unit: "hour"}, "csv")
 	t.Report = "/ui/reports?" + url.Values{"report": {"usage"}, "period": {ask.in}, "by": {ask.by}, "measure": {v1.JoinList(ask.of)}, "order": {ask.of}}.Encode()
-	m, all := a.measure(ask.of), a.total(ask.of)
+	m, all := a.Find(ask.of), totalOf(a, ask.of)
 	if m == nil || all.Sign() <= 0 {
 		t.Nothing = fmt.Sprintf("No %s are known of %s.", t.What, t.When)
 		return

@@ -101,8 +101,8 @@ func (p *Pages) jobFigures(ctx context.Context, r *record.Record, start, stop ti
 			list = append(list, tile{Label: label, Value: value, Exact: v1.Rat(n).String()})
 		}
 	}
-	sum := func(a *usageAnswer, name string) *big.Rat {
-		if m := a.measure(name); m != nil {
+	sum := func(a *v1.Usage, name string) *big.Rat {
+		if m := a.Find(name); m != nil {
 			return v1.Figure(m.Total).Number()
 		}
 		return nil
@@ -130,7 +130,7 @@ func (p *Pages) jobFigures(ctx context.Context, r *record.Record, start, stop ti
 			q.Measure = v1.JoinList(m.name, m.name+"_measured", m.name+"_modelled")
 		}
 		if a, err := p.askUsage(ctx, &q); err == nil {
-			if known := a.measure(m.name); known != nil {
+			if known := a.Find(m.name); known != nil {
 				if isEnergy {
 					m.label += " (" + v1.EnergyWay(sum(a, m.name), sum(a, m.name+"_measured"), sum(a, m.name+"_modelled")) + ")"
 				}

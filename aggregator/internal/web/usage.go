@@ -15,9 +15,6 @@ import (
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
-// usageAnswer is one of GET /v1/usage.
-type usageAnswer struct{ v1.Usage }
-
 // usagePage is what the usage page shows.
 type usagePage struct {
 	Ask  usageAsk
@@ -111,7 +108,7 @@ func (p *Pages) fillUsage(ctx context.Context, page *usagePage, keys []string) e
 	page.Form = page.form(keys, known)
 	page.neighbours(p.now())
 	measures := p.measures(known)
-	if known.none() {
+	if known.Records == 0 {
 		if page.Ask.Measure == "" {
 			measures = append([]choice{{Text: "automatic"}}, measures...)
 		}
@@ -137,17 +134,14 @@ func component(measure string) bool {
 	return !slices.Contains([]string{"capacity", "utilization", "records", "jobs", "started", "stopped", "people", "wait", "efficiency", "running", "queued"}, name)
 }
 
-// none reports whether no record is in the window.
-func (a *usageAnswer) none() bool { return a.Records == 0 }
-
 // settle asks what there is in the window, and chooses one where none is asked for.
-func (p *Pages) settle(ctx context.Context, page *usagePage) (*usageAnswer, error) {
+func (p *Pages) settle(ctx context.Context, page *usagePage) (*v1.Usage, error) {
 	chosen := page.Ask.Window == "" && page.Ask.From == ""
 	if chosen {
 		page.Ask.Window = usualWindow
 	}
 	known, err := p.askUsage(ctx, page.Ask.times())
-	if err != nil || !chosen || !known.none() {
+	if err != nil || !chosen || known.Records != 0 {
 		return known, err
 	}
 	first, last, err := p.extent(ctx, page.Ask)
@@ -163,12 +157,12 @@ func (p *Pages) settle(ctx context.Context, page *usagePage) (*usageAnswer, erro
 	return p.askUsage(ctx, page.Ask.times())
 }
 
-func (p *Pages) askUsage(ctx context.Context, q *v1.UsageQuery) (*usageAnswer, error) {
+func (p *Pages) askUsage(ctx context.Context, q *v1.UsageQuery) (*v1.Usage, error) {
 	a, err := p.V1.Usage(ctx, q)
 	if err != nil {
 		return nil, err
 	}
-	return &usageAnswer{a}, nil
+	return &a, nil
 }
 
 // sheet asks for the figures and makes the tables of them.
@@ -210,7 +204,7 @@ func (p *Pages) sheet(ctx context.Context, page *usagePage, keys []string) error
 
 // earlier asks for the same of the whole window beside the one before it; nil where there is
 // no answer, without which the page is whole.
-func (p *Pages) earlier(ctx context.Context, q v1.UsageQuery) *usageAnswer {
+func (p *Pages) earlier(ctx context.Context, q v1.UsageQuery) *v1.Usage {
 	q.Bucket, q.Compare = "", "previous"
 	answer, err := p.askUsage(ctx, &q)
 	if err != nil {
@@ -238,7 +232,7 @@ func steps(from, to time.Time, step string) int {
 
 // usualMeasure is what a page shows when nothing else is asked for: cores, or the
 // first component, or the jobs.
-func usualMeasure(known *usageAnswer) string {
+func usualMeasure(known *v1.Usage) string {
 	measure := "jobs"
 	for i := range known.Measures {
 		switch m := &known.Measures[i]; {
@@ -322,7 +316,7 @@ func clockTime(t time.Time, zone *time.Location) string {
 
 // measures are what can be shown, of what is in the window and what is known by the
 // configuration.
-func (p *Pages) measures(known *usageAnswer) []choice {
+func (p *Pages) measures(known *v1.Usage) []choice {
 	var list []choice
 	worths := map[string]bool{}
 	for i := range p.book().Weights {

@@ -35,7 +35,7 @@ type usageForm struct {
 	Tops     []choice
 }
 
-func (page *usagePage) form(keys []string, known *usageAnswer) usageForm {
+func (page *usagePage) form(keys []string, known *v1.Usage) usageForm {
 	a := page.Ask
 	f := usageForm{
 		Custom:  a.Window == "" && a.From != "",

@@ -30,7 +30,7 @@ func (p *Pages) extent(ctx context.Context, a usageAsk) (first, last time.Time, 
 	q := a.between(beginning, "").times()
 	q.Measure, q.Bucket = "records", "day"
 	days, err := p.askUsage(ctx, q)
-	if err != nil || len(days.Measures) == 0 || days.none() {
+	if err != nil || len(days.Measures) == 0 || days.Records == 0 {
 		return first, last, err
 	}
 	for b, n := range days.Measures[0].Values {
@@ -46,7 +46,7 @@ func (p *Pages) extent(ctx context.Context, a usageAsk) (first, last time.Time, 
 }
 
 // nothing finds out why there is nothing, and what there is.
-func (p *Pages) nothing(ctx context.Context, a usageAsk, known *usageAnswer) (*nothing, error) {
+func (p *Pages) nothing(ctx context.Context, a usageAsk, known *v1.Usage) (*nothing, error) {
 	for i := range a.Where {
 		n, err := p.strange(ctx, a, i)
 		if n != nil || err != nil {

@@ -69,9 +69,9 @@ type usageStep struct {
 	Total   shown
 }
 
-func (p *Pages) usageSheet(a usageAsk, keys []string, step string, answer *usageAnswer) *usageSheet {
-	s := &usageSheet{Measure: a.Measure, Key: keyNames(a.By), Step: step, Kind: a.Kind, Limited: answer.Complete.Limited, Notes: view.UsageNotes(&answer.Usage, "hour")}
-	m, jobs := answer.measure(a.Measure), answer.measure("jobs")
+func (p *Pages) usageSheet(a usageAsk, keys []string, step string, answer *v1.Usage) *usageSheet {
+	s := &usageSheet{Measure: a.Measure, Key: keyNames(a.By), Step: step, Kind: a.Kind, Limited: answer.Complete.Limited, Notes: view.UsageNotes(answer, "hour")}
+	m, jobs := answer.Find(a.Measure), answer.Find("jobs")
 	if m == nil || jobs == nil {
 		return s
 	}
@@ -107,11 +107,11 @@ func (p *Pages) usageSheet(a usageAsk, keys []string, step string, answer *usage
 }
 
 // compare says how much each group has changed since the window before.
-func (s *usageSheet) compare(a *usageAnswer, measure string) {
+func (s *usageSheet) compare(a *v1.Usage, measure string) {
 	if a == nil || a.ComparedWith == nil {
 		return
 	}
-	m := a.measure(measure)
+	m := a.Find(measure)
 	if m == nil || m.Compared == nil {
 		return
 	}
@@ -129,14 +129,6 @@ func (s *usageSheet) compare(a *usageAnswer, measure string) {
 	if len(changes) > 0 {
 		s.Before = whenIn(a.ComparedWith.From.Time, view.Zone(a.Zone)) + " – " + whenIn(a.ComparedWith.To.Time, view.Zone(a.Zone)) + " " + a.Zone
 	}
-}
-
-func (a *usageAnswer) measure(name string) *v1.Measure {
-	i := slices.IndexFunc(a.Measures, func(m v1.Measure) bool { return m.Name == name })
-	if i < 0 {
-		return nil
-	}
-	return &a.Measures[i]
 }
 
 // adds reports whether the figures of groups add up to that of all.
@@ -193,7 +185,7 @@ func show(m *v1.Measure, n *json.Number) shown {
 func groupName(g *v1.UsageGroup) string { return cmp.Or(view.GroupName(g), "all") }
 
 // row is a group with where it leads.
-func (p *Pages) row(a usageAsk, keys []string, answer *usageAnswer, g int) usageRow {
+func (p *Pages) row(a usageAsk, keys []string, answer *v1.Usage, g int) usageRow {
 	group := &answer.Groups[g]
 	row := usageRow{Name: groupName(group)}
 	if group.Others > 0 {
@@ -246,13 +238,13 @@ func (p *Pages) recordsAddress(values []condition, from, to time.Time) (string, 
 }
 
 // steps makes the second table: the figures that the chart draws.
-func (s *usageSheet) steps(a usageAsk, answer *usageAnswer, m *v1.Measure) {
+func (s *usageSheet) steps(a usageAsk, answer *v1.Usage, m *v1.Measure) {
 	n := len(answer.Edges) - 1
 	zone := view.Zone(a.Clock)
 	for b := range n {
 		step := usageStep{From: answer.Edges[b].Time, To: answer.Edges[b+1].Time}
 		step.Label = labelOf(answer, b, zone)
-		step.Partial = n > 1 && view.IsPartial(&answer.Usage, b)
+		step.Partial = n > 1 && view.IsPartial(answer, b)
 		if n > 1 {
 			step.Address = a.between(clockTime(step.From, zone), clockTime(step.To, zone)).address()
 		}
@@ -275,7 +267,7 @@ func (s *usageSheet) steps(a usageAsk, answer *usageAnswer, m *v1.Measure) {
 
 // once gives the steps the number of all jobs or records, of which those whose group changes
 // are in two lines: it is asked for without the key.
-func (p *Pages) once(ctx context.Context, s *usageSheet, q v1.UsageQuery, answer *usageAnswer) error {
+func (p *Pages) once(ctx context.Context, s *usageSheet, q v1.UsageQuery, answer *v1.Usage) error {
 	if q.Order != "records" && q.Order != "jobs" || !slices.ContainsFunc(p.book().Keys, func(k usage.Key) bool { return slices.Contains(answer.By, k.Name) }) {
 		return nil
 	}
@@ -285,7 +277,7 @@ func (p *Pages) once(ctx context.Context, s *usageSheet, q v1.UsageQuery, answer
 	if err != nil {
 		return err
 	}
-	if m := all.measure(measure); m != nil {
+	if m := all.Find(measure); m != nil {
 		for b := range s.Steps {
 			s.Steps[b].Total = show(m, view.At(m.Values, b))
 		}
@@ -294,7 +286,7 @@ func (p *Pages) once(ctx context.Context, s *usageSheet, q v1.UsageQuery, answer
 }
 
 // labelOf is what a step is called, by the zone's clock.
-func labelOf(answer *usageAnswer, b int, zone *time.Location) string {
+func labelOf(answer *v1.Usage, b int, zone *time.Location) string {
 	if b < len(answer.Labels) && answer.Labels[b] != "" && !strings.Contains(answer.Labels[b], "T") {
 		return answer.Labels[b]
 	}
