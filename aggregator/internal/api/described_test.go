@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"sort"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/getkin/kin-openapi/openapi3"
@@ -35,14 +36,25 @@ type describedPath struct {
 	match    *regexp.Regexp
 }
 
+// description reads the contract once for all tests, which takes a quarter of a second.
+var description = sync.OnceValues(readDescription)
+
 func describe(t testing.TB) described {
 	t.Helper()
-	doc, err := openapi3.NewLoader().LoadFromData(v1.OpenAPI())
+	d, err := description()
 	if err != nil {
 		t.Fatal(err)
 	}
+	return d
+}
+
+func readDescription() (described, error) {
+	doc, err := openapi3.NewLoader().LoadFromData(v1.OpenAPI())
+	if err != nil {
+		return described{}, err
+	}
 	if err := doc.Validate(context.Background()); err != nil {
-		t.Fatal(err)
+		return described{}, err
 	}
 	d := described{doc: doc}
 	for template := range doc.Paths.Map() {
@@ -50,7 +62,7 @@ func describe(t testing.TB) described {
 	}
 	// A path with a verb comes before the one without.
 	sort.Slice(d.paths, func(i, j int) bool { return len(d.paths[i].template) > len(d.paths[j].template) })
-	return d
+	return d, nil
 }
 
 func parseTemplate(template string) describedPath {
