@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -59,6 +60,14 @@ type Keeper struct {
 	told      string // the difference that was reported last
 	obeyed    bool   // the committed one has been given to Obey
 	problem   error  // of the last look
+	compared  comparison
+}
+
+// comparison keeps what differs, which is asked for every second and takes long for many users.
+type comparison struct {
+	files       *Document
+	committed   *Committed
+	differences []Difference
 }
 
 // NewKeeper makes a keeper of a node. It looks whether the files have changed
@@ -335,7 +344,10 @@ func (k *Keeper) Facts() Facts {
 	defer k.mu.Unlock()
 	f := Facts{Files: k.digest, Committed: k.committed, Problem: k.problem}
 	if k.committed != nil && k.digest != k.committed.Digest {
-		f.Differs, f.Differences = true, k.opt.Diff(k.files, k.committed.Document)
+		if k.compared.files != k.files || k.compared.committed != k.committed {
+			k.compared = comparison{k.files, k.committed, k.opt.Diff(k.files, k.committed.Document)}
+		}
+		f.Differs, f.Differences = true, slices.Clone(k.compared.differences)
 	}
 	return f
 }
