@@ -25,24 +25,40 @@ type pointer struct{ Text, Address string }
 // beginning is before all records.
 const beginning = "1970-01-01"
 
-// extent is from when to when records ran, in days; zero when there are none.
+// extent is from when to when records ran, in days; zero when there are none. The years that
+// have records are found first: all days since the beginning would be an answer of a megabyte.
 func (p *Pages) extent(ctx context.Context, a usageAsk) (first, last time.Time, err error) {
-	q := a.between(beginning, "").times()
-	q.Measure, q.Bucket = "records", "day"
-	days, err := p.askUsage(ctx, q)
-	if err != nil || len(days.Measures) == 0 || days.Records == 0 {
+	years, err := p.bucketsWithRecords(ctx, a.between(beginning, ""), "year")
+	if err != nil || len(years) == 0 {
 		return first, last, err
 	}
-	for b, n := range days.Measures[0].Values {
-		if n == nil || *n == "0" || b+1 >= len(days.Edges) {
-			continue
+	for _, year := range []v1.Window{years[0], years[len(years)-1]} {
+		days, err := p.bucketsWithRecords(ctx, a.between(year.From.Format(time.RFC3339), year.To.Format(time.RFC3339)), "day")
+		if err != nil || len(days) == 0 {
+			return time.Time{}, time.Time{}, err
 		}
 		if first.IsZero() {
-			first = days.Edges[b].Time
+			first = days[0].From.Time
 		}
-		last = days.Edges[b+1].Time
+		last = days[len(days)-1].To.Time
 	}
 	return first, last, nil
+}
+
+// bucketsWithRecords are those of a window in which records ran.
+func (p *Pages) bucketsWithRecords(ctx context.Context, a usageAsk, bucket string) (list []v1.Window, err error) {
+	q := a.times()
+	q.Measure, q.Bucket = "records", bucket
+	u, err := p.askUsage(ctx, q)
+	if err != nil || len(u.Measures) == 0 {
+		return nil, err
+	}
+	for b, n := range u.Measures[0].Values {
+		if n != nil && *n != "0" && b+1 < len(u.Edges) {
+			list = append(list, v1.Window{From: u.Edges[b], To: u.Edges[b+1]})
+		}
+	}
+	return list, nil
 }
 
 // nothing finds out why there is nothing, and what there is.
