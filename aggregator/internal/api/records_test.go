@@ -21,6 +21,7 @@ import (
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/api"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
+	"github.com/bursar-accounting/bursar/proto/racetest"
 )
 
 // menu has records of every kind for queries:
@@ -145,7 +146,7 @@ func TestQueriesAnswerTheSameAmongManyRecords(t *testing.T) {
 	rg := newRig(t)
 	menu(rg)
 	var others []string
-	for i := range 5000 { // enough to be folded into blocks together with the menu
+	for i := range racetest.Few(5000) { // enough to be folded into blocks together with the menu
 		others = append(others, fmt.Sprintf(`{"record_id":"other%d","meta":{"site":["x"],"group":["g%d"]},"components":[{"name":"Cores","amount":%d,"scores":[]}],"start_time":"2024-01-01T0%d:00:00Z","stop_time":"2024-01-01T0%d:30:00Z"}`, i, i%3, i%9, i%5, i%7))
 	}
 	rg.add(others...)

@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"github.com/bursar-accounting/bursar/proto/racetest"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -15,6 +14,8 @@ import (
 
 	"github.com/hashicorp/raft"
 	raftboltdb "github.com/hashicorp/raft-boltdb/v2"
+
+	"github.com/bursar-accounting/bursar/proto/racetest"
 )
 
 // someEntry makes an entry; large ones go past the journal.
@@ -351,7 +352,7 @@ var errPower = errors.New("the power went")
 // disk, and the others have what they had.
 func TestJournal_PowerCutDuringAnySync_HoldsWhatWasConfirmed(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(racetest.Few(60)) {
+	for seed := range uint64(racetest.Few(racetest.Few(60))) {
 		rng, dir := rand.New(rand.NewPCG(seed, 11)), t.TempDir()
 		under, err := raftboltdb.New(raftboltdb.Options{Path: dir + "/raft.db", NoSync: true, MsgpackUseNewTimeFormat: true})
 		if err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 	"github.com/bursar-accounting/bursar/proto/frame"
+	"github.com/bursar-accounting/bursar/proto/racetest"
 	"github.com/bursar-accounting/bursar/proto/record"
 	"github.com/bursar-accounting/bursar/proto/wire"
 )
@@ -75,7 +76,7 @@ func TestWatermark_WithBegin_IsAFactOnceTheClusterTakesIt(t *testing.T) {
 func TestEveryCommandFitsIntoAnEntryWhateverTheAgentIsCalled(t *testing.T) {
 	kinds := []wire.Kind{wire.KindRecord, wire.KindStop, wire.KindWithdraw, wire.KindQuarantine, wire.KindGap,
 		wire.KindWatermark, wire.KindCensus, wire.KindCapacity, wire.KindDirectory, wire.KindCheckpoint, wire.KindCount}
-	const many = 9000
+	many := racetest.Few(9000)
 	for _, name := range []string{"a", strings.Repeat("n", 128)} {
 		for _, kind := range kinds {
 			for _, settles := range []bool{false, true} {
@@ -95,7 +96,7 @@ func TestEveryCommandFitsIntoAnEntryWhateverTheAgentIsCalled(t *testing.T) {
 					}
 					next = c.To + 1
 				}
-				if next != many+1 {
+				if next != uint64(many)+1 {
 					t.Errorf("%s: frames up to %d of %d", kind, next-1, many)
 				}
 			}

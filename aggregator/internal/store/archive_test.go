@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/bursar-accounting/bursar/proto/racetest"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
 	"github.com/bursar-accounting/bursar/proto/archived"
+	"github.com/bursar-accounting/bursar/proto/racetest"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
@@ -410,7 +410,7 @@ func TestArchive_QuestionByLostKey_IsRefused(t *testing.T) {
 }
 
 func TestArchive_LateWrites_DeduplicateOrBecomeSupplement(t *testing.T) {
-	b := months(t, 5000)
+	b := months(t, racetest.Few(5000))
 	rows := b.remove("2026-03")
 	if got := b.post(t0, detailed("nemo-7", 7)); !slices.Equal(got.Existing, []string{"nemo-7"}) {
 		t.Errorf("a post of an archived id: %+v", got)

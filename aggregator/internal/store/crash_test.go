@@ -4,13 +4,14 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"github.com/bursar-accounting/bursar/proto/racetest"
 	"math/rand/v2"
 	"strings"
 	"testing"
 
-	"github.com/bursar-accounting/bursar/proto/record"
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/bursar-accounting/bursar/proto/racetest"
+	"github.com/bursar-accounting/bursar/proto/record"
 )
 
 var cuts = flag.Int("cuts", 200, "how many times the power is cut")

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"github.com/bursar-accounting/bursar/proto/racetest"
 	"io"
 	"math/rand/v2"
 	"os"
@@ -16,6 +15,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
+	"github.com/bursar-accounting/bursar/proto/racetest"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
@@ -130,7 +130,7 @@ func (d damage) of(b []byte) []byte {
 func damagesOf(files map[string][]byte, rng *rand.Rand) (list []damage) {
 	for _, name := range sortedKeys(files) {
 		n := len(files[name])
-		for at := 0; at < n; at += 100 / racetest.Few(racetest.Few(100)) {
+		for at := 0; at < n; at += 100 / racetest.Few(100) {
 			if n <= smallFile || *damages > 0 {
 				list = append(list, damage{name, at, byte(1 + rng.IntN(255))})
 			}
@@ -140,7 +140,8 @@ func damagesOf(files map[string][]byte, rng *rand.Rand) (list []damage) {
 		}
 	}
 	if *damages == 0 {
-		return list
+		rng.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
+		return list[:racetest.Few(racetest.Few(len(list)))]
 	}
 	// The files get the same share, whatever their size.
 	byFile := map[string][]damage{}
@@ -193,7 +194,7 @@ func TestADamagedFileOfAKilledStoreHidesNothing(t *testing.T) {
 	for _, o := range sortedKeys(outcomes) {
 		t.Log(o, outcomes[o])
 	}
-	if outcomes["MANIFEST- refused by what was read"] == 0 {
+	if outcomes["MANIFEST- refused by what was read"] == 0 && !racetest.Enabled { // there only some are tried
 		t.Error("no damage of the manifest hid anything: the test proves nothing")
 	}
 }

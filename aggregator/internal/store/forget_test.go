@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/bursar-accounting/bursar/proto/racetest"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
 	"github.com/bursar-accounting/bursar/aggregator/internal/columns/columnstest"
+	"github.com/bursar-accounting/bursar/proto/racetest"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
@@ -276,7 +276,7 @@ func upTo(n int) (list []int) {
 }
 
 func TestDiskStaysNearThatOfAFreshStoreHoweverOftenAllChanges(t *testing.T) {
-	n, rounds := 6000, racetest.Few(8)
+	n, rounds := max(3000, racetest.Few(6000)), racetest.Few(8)
 	all := upTo(n)
 	for name, change := range map[string]func(round int) []int{
 		"all":      func(int) []int { return all },
@@ -299,7 +299,7 @@ func TestDiskStaysNearThatOfAFreshStoreHoweverOftenAllChanges(t *testing.T) {
 // whether they come back closed or while they go on, and whether their values were
 // forgotten meanwhile or not.
 func TestDiskStaysNearThatOfAFreshStoreHoweverOftenAllIsDeletedAndComesBack(t *testing.T) {
-	n, rounds := 2500, racetest.Few(3)
+	n, rounds := racetest.Few(2500), racetest.Few(3)
 	all := upTo(n)
 	for name, round := range map[string]func(c *changing, rng *rand.Rand){
 		"all": func(c *changing, _ *rand.Rand) {

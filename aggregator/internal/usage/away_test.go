@@ -132,7 +132,7 @@ func (b *box) happens(x *Index, o Options, dims []string) *Index {
 
 func TestDaysOnDisk_AnyOrderOfChanges_EqualTheSlowSum(t *testing.T) {
 	away, merged, loaded := 0, 0, 0
-	seeds := max(2, racetest.Few(6))
+	seeds := racetest.Few(6)
 	for seed := range uint64(seeds) {
 		b := wideBox(t, 100+seed)
 		dims := pick(b.rng, []string{"site"}, []string{"group", "site"})
@@ -248,7 +248,7 @@ func TestDaysOnDisk_FileDamagedOrGone_IndexIsMadeAnew(t *testing.T) {
 	}
 	q := nearlyAll(g)
 	want := b.slow(&q)
-	for i := range 6 {
+	for i := range max(3, racetest.Few(6)) {
 		way(t, k, q, "index")
 		x := k.indexes()[0]
 		x.mu.RLock()

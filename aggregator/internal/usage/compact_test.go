@@ -2,10 +2,10 @@ package usage
 
 import (
 	"fmt"
-	"github.com/bursar-accounting/bursar/proto/racetest"
 	"testing"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
+	"github.com/bursar-accounting/bursar/proto/racetest"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 

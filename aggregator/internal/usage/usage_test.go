@@ -3,7 +3,6 @@ package usage
 import (
 	"context"
 	"fmt"
-	"github.com/bursar-accounting/bursar/proto/racetest"
 	"maps"
 	"math/big"
 	"reflect"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
+	"github.com/bursar-accounting/bursar/proto/racetest"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
