@@ -22,6 +22,7 @@ import (
 type condition struct {
 	about, severity, what, do string
 	since                     time.Time // zero: now
+	unknown                   bool      // whether it holds is not known: an alert about it stays as it is
 }
 
 const (
@@ -64,6 +65,14 @@ func (p *planner) evaluateRules(ctx context.Context) error {
 			continue
 		}
 		for _, c := range found {
+			if c.unknown {
+				key := (&alerts.Alert{Rule: r.Name, About: cutText(c.about)}).Key()
+				if before := known[key]; before != nil {
+					next = append(next, *before)
+					delete(known, key)
+				}
+				continue
+			}
 			a := p.newAlert(r, &c, known)
 			if slices.ContainsFunc(next, func(o alerts.Alert) bool { return o.Key() == a.Key() }) {
 				continue
@@ -158,7 +167,7 @@ func (p *planner) findingConditions(ctx context.Context, r *rule) (out []conditi
 	}
 	for _, f := range status.Findings {
 		if slices.Contains(r.Findings, f.ID) {
-			out = append(out, condition{strings.TrimSpace(f.About + distinguishFinding(r, f.ID, f.About)), f.Severity, f.What, f.Do, f.Since.Time})
+			out = append(out, condition{about: strings.TrimSpace(f.About + distinguishFinding(r, f.ID, f.About)), severity: f.Severity, what: f.What, do: f.Do, since: f.Since.Time})
 		}
 	}
 	return out, nil
@@ -187,10 +196,12 @@ func (p *planner) budgetConditions(ctx context.Context, r *rule) (out []conditio
 		if b.Period.State != "present" || r.Budget != "*" && r.Budget != b.Name {
 			continue
 		}
-		if b.BudgetStanding == nil {
+		if why := whyUnknown(b); why != "" {
 			if r.Budget != "*" {
-				return nil, fmt.Errorf("budget %q: %s", b.Name, b.Problem)
+				return nil, fmt.Errorf("budget %q: %s", b.Name, why)
 			}
+			p.noteOnce("budget %s is not looked at: %s", b.Name, why)
+			out = append(out, condition{about: b.Name, unknown: true})
 			continue
 		}
 		if c, ok := p.budgetCondition(r, b); ok {
@@ -203,11 +214,19 @@ func (p *planner) budgetConditions(ctx context.Context, r *rule) (out []conditio
 	return out, nil
 }
 
-// budgetCondition is the condition of a budget; false: it is not met.
-func (p *planner) budgetCondition(r *rule, b *v1.Budget) (condition, bool) {
-	if b.Share == nil { // unknown
-		return condition{}, false
+// whyUnknown says why it is not known how much of a budget is used; "" where it is.
+func whyUnknown(b *v1.Budget) string {
+	switch {
+	case b.BudgetStanding == nil:
+		return cmp.Or(string(b.Problem), "its use cannot be worked out")
+	case b.Share == nil:
+		return "nothing of its use in " + b.Unit + " is known"
 	}
+	return ""
+}
+
+// budgetCondition is the condition of a budget of which the use is known; false: it is not met.
+func (p *planner) budgetCondition(r *rule, b *v1.Budget) (condition, bool) {
 	share, amount := ratOf(*b.Share), ratOf(b.Amount)
 	used := percentOf(share)
 	var atEnd *big.Rat // nil: not known

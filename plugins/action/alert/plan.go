@@ -84,6 +84,13 @@ func (p *planner) noteLack(format string, args ...any) {
 	p.out.Notes = append(p.out.Notes, fmt.Sprintf(format, args...))
 }
 
+// noteOnce notes what several rules find.
+func (p *planner) noteOnce(format string, args ...any) {
+	if text := fmt.Sprintf(format, args...); !slices.Contains(p.out.Notes, text) {
+		p.out.Notes = append(p.out.Notes, text)
+	}
+}
+
 // The arguments of a run.
 const (
 	argSilence = "silence" // a silence as JSON

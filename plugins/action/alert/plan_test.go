@@ -240,6 +240,34 @@ func TestPlan_WhatARuleLooksAtIsNotThere_IsSaidAndAlertsStay(t *testing.T) {
 	same(t, "known again", h.changes(t, seen), "backup agg1 recovered")
 }
 
+func TestPlan_ABudgetOfUnknownUse_IsNamedAndItsAlertStays(t *testing.T) {
+	for _, unknown := range []v1.Budget{{Unit: "kWh", BudgetStanding: &v1.BudgetStanding{}}, {Unit: "kWh", Problem: "no energy is configured"}} {
+		h := newHook(t)
+		c := newCluster(t, "rule \"any\" {\n budget = \"*\"\n used = 90\n}\nrule \"more\" {\n budget = \"*\"\n used = 200\n}\n"+h.webhook())
+		seen := map[string]bool{}
+		use := func(b v1.Budget) {
+			b.Name, b.Amount, b.Period = "lab", "100", v1.BudgetPeriod{State: "present", Zone: "UTC"}
+			c.budgets = []v1.Budget{b}
+		}
+		known := func(share string) v1.Budget {
+			return v1.Budget{Unit: "kWh", BudgetStanding: &v1.BudgetStanding{Share: new(json.Number(share))}}
+		}
+		use(known("0.95"))
+		c.run()
+		same(t, "known", h.changes(t, seen), "any lab firing")
+		use(unknown)
+		for range 3 {
+			if p := c.run(); p.Partial || len(p.Notes) != 1 || !strings.HasPrefix(p.Notes[0], "budget lab is not looked at: ") {
+				t.Errorf("%v %q", p.Partial, p.Notes)
+			}
+		}
+		same(t, "not known", h.changes(t, seen))
+		use(known("0.1"))
+		c.run()
+		same(t, "known again", h.changes(t, seen), "any lab recovered")
+	}
+}
+
 func TestPlan_AShare_IsToldOnceForEachChangeOfItsSide(t *testing.T) {
 	h := newHook(t)
 	c := newCluster(t, "rule \"fair\" {\n share {\n above = 2\n below = 0.5\n }\n}\n"+h.webhook())
