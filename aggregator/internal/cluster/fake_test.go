@@ -213,6 +213,19 @@ func eventually(t *testing.T, what string, ok func() bool) {
 	t.Fatalf("never: %s", what)
 }
 
+// takeSnapshot takes one as soon as what was committed last, such as another address of a
+// member, is applied: before, raft refuses.
+func takeSnapshot(t *testing.T, n *Node) {
+	t.Helper()
+	eventually(t, "a snapshot is taken", func() bool {
+		err := n.Snapshot(t.Context())
+		if err != nil {
+			t.Log(err)
+		}
+		return err == nil
+	})
+}
+
 func propose(t *testing.T, n *Node, command string) Result {
 	t.Helper()
 	res, err := n.Propose(t.Context(), []byte(command))

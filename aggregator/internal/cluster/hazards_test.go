@@ -30,9 +30,7 @@ func TestANodeWhoseTailConflictsWithAnImageIsBroughtBackByARestart(t *testing.T)
 		if s == old {
 			continue
 		}
-		if err := s.Node.Snapshot(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		takeSnapshot(t, s.Node)
 	}
 	f.heal()
 	select {

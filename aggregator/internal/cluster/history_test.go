@@ -250,9 +250,7 @@ func TestHistory_AfterRestartsAndSnapshots_IsTheSameOnAllNodes(t *testing.T) {
 		s.restart()
 		if round == 2 {
 			for _, s := range f.ships {
-				if err := s.Node.Snapshot(t.Context()); err != nil {
-					t.Fatal(err)
-				}
+				takeSnapshot(t, s.Node)
 			}
 		}
 		if err := f.followers()[0].standForElection(); err != nil {

@@ -57,9 +57,7 @@ func TestAnInstallReachesANodeThatWasDown(t *testing.T) {
 			if shorten {
 				for _, s := range f.up() {
 					s.running.conf.TrailingBytes = 1
-					if err := s.Node.Snapshot(t.Context()); err != nil {
-						t.Fatal(err)
-					}
+					takeSnapshot(t, s.Node)
 				}
 			}
 			down.restart()

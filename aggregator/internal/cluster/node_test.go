@@ -67,9 +67,7 @@ func TestAStateBehindTheShortenedLogIsRefused(t *testing.T) {
 	n := lead(t, lone(t, dir, state))
 	old := state.afterCrash()
 	propose(t, n.Node, "a")
-	if err := n.Snapshot(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	takeSnapshot(t, n.Node)
 	n.stop(t)
 	refused(t, lone(t, dir, old), ErrMismatch, "lost data")
 }

@@ -375,9 +375,7 @@ func TestADamagedSnapshotIsAnErrorThatNamesIt(t *testing.T) {
 	conf := lone(t, dir, state)
 	n := lead(t, conf)
 	propose(t, n.Node, "a")
-	if err := n.Node.Snapshot(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	takeSnapshot(t, n.Node)
 	newest, err := n.snaps.newestMeta()
 	if err != nil {
 		t.Fatal(err)
@@ -394,9 +392,7 @@ func TestOnlyTwoSnapshotsStayAndHalfOnesAreSwept(t *testing.T) {
 	n := lead(t, conf)
 	for _, c := range numbered(0, 5) {
 		propose(t, n.Node, c)
-		if err := n.Node.Snapshot(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		takeSnapshot(t, n.Node)
 	}
 	n.stop(t)
 	if err := os.MkdirAll(filepath.Join(conf.snapshotDir(), "1-2-3"+tempSuffix), 0o700); err != nil {

@@ -133,9 +133,7 @@ func TestFleet_AllAddressesChanged_ListIsOutdated_EverythingGoesOn(t *testing.T)
 	rush(t, f.leader().Node, 8, 80)
 	for _, s := range f.up() {
 		s.running.conf.TrailingBytes = 1
-		if err := s.Node.Snapshot(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		takeSnapshot(t, s.Node)
 	}
 	down.restart() // it gets an image of the state
 	f.agree(append([]string{"a"}, numbered(8, 80)...), f.ships...)

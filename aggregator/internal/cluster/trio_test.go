@@ -198,9 +198,7 @@ func shortenAll(t *testing.T, c *trio, but int) {
 			continue
 		}
 		n.conf.TrailingBytes = 1
-		if err := n.Node.Snapshot(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		takeSnapshot(t, n.Node)
 	}
 }
 
@@ -211,9 +209,7 @@ func TestAnImageThatWasNotTakenInBeforeACrashIsTakenInAtTheStart(t *testing.T) {
 	for _, cmd := range numbered(0, 5) {
 		propose(t, n.Node, cmd)
 	}
-	if err := n.Node.Snapshot(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	takeSnapshot(t, n.Node)
 	arrive(t, n.Node)
 	n.stop(t)
 
