@@ -96,17 +96,25 @@ expand() {
 	sed "$script" "$1"
 }
 
-# package CONFIG makes one package in each format.
+# package CONFIG adds one package in each format to the list of those to make.
 package() {
-	local format
-	expand "$1" >"$WORK/nfpm.yaml"
+	local format config
+	config=$(mktemp "$WORK/nfpm.XXXXXX")
+	expand "$1" >"$config"
 	for format in ${FORMATS:-rpm deb}; do
-		"$NFPM" package -f "$WORK/nfpm.yaml" -p "$format" -t "$DIST/" >"$WORK/nfpm.log" || { cat "$WORK/nfpm.log" >&2; exit 1; }
-		grep '^created' "$WORK/nfpm.log"
+		printf '%s %s\n' "$config" "$format" >>"$WORK/list"
 	done
 }
 
+# make_package CONFIG FORMAT
+make_package() {
+	"$NFPM" package -f "$1" -p "$2" -t "$DIST/" >"$1.$2.log" || { cat "$1.$2.log" >&2; return 1; }
+	grep '^created' "$1.$2.log"
+}
+export -f make_package
+
 packages() {
+	rm -f "$WORK/list"
 	package agent/packaging/nfpm.yaml
 	package aggregator/packaging/nfpm.yaml
 	package agent/packaging/epilog/nfpm.yaml
@@ -116,6 +124,8 @@ packages() {
 		PLUGIN_SUMMARY=$(sed -n 1p "$WORK/pages/$PLUGIN.summary")
 		package agent/packaging/plugin.nfpm.yaml
 	done
+	# Most of it is compression, on one processor each.
+	NFPM=$NFPM DIST=$DIST xargs -P "$((2 * $(nproc)))" -n 2 bash -c 'make_package "$@"' make_package <"$WORK/list"
 }
 
 if [ "${1:-}" = plugins ]; then
