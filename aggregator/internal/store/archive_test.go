@@ -240,6 +240,7 @@ func (w *twins) check() {
 // Whatever happens to archived records: what usage is made of is as if they had never been
 // archived, and after the restore the whole state is.
 func TestArchive_RandomHistories_TotalsAndHashAsWithoutArchives(t *testing.T) {
+	t.Parallel()
 	removed, restored, refused := 0, uint64(0), 0
 	for seed := range uint64(racetest.Few(4)) {
 		w := &twins{box: newBox(t), other: newBox(t), rng: rand.New(rand.NewPCG(seed, 17)), now: t0, files: map[string][][]byte{}}

@@ -178,6 +178,7 @@ func build(t *testing.T, files map[string][]byte, d damage) vfs.FS {
 // A start either has every record that the log up to its index says, or refuses
 // with an error that the daemon knows a remedy for.
 func TestADamagedFileOfAKilledStoreHidesNothing(t *testing.T) {
+	t.Parallel()
 	outcomes := map[string]int{}
 	for _, still := range []bool{true, false} {
 		fs, want := killed(t, still)

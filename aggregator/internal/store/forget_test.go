@@ -276,6 +276,7 @@ func upTo(n int) (list []int) {
 }
 
 func TestDiskStaysNearThatOfAFreshStoreHoweverOftenAllChanges(t *testing.T) {
+	t.Parallel()
 	n, rounds := max(3000, racetest.Few(6000)), racetest.Few(8)
 	all := upTo(n)
 	for name, change := range map[string]func(round int) []int{
@@ -299,6 +300,7 @@ func TestDiskStaysNearThatOfAFreshStoreHoweverOftenAllChanges(t *testing.T) {
 // whether they come back closed or while they go on, and whether their values were
 // forgotten meanwhile or not.
 func TestDiskStaysNearThatOfAFreshStoreHoweverOftenAllIsDeletedAndComesBack(t *testing.T) {
+	t.Parallel()
 	n, rounds := racetest.Few(2500), racetest.Few(3)
 	all := upTo(n)
 	for name, round := range map[string]func(c *changing, rng *rand.Rand){

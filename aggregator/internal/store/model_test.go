@@ -507,6 +507,7 @@ func (m *machine) samePages(t *rapid.T, v *View, q Query, want []columns.Row) {
 }
 
 func TestStoreShowsWhatTheModelShows(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		m := &machine{box: newBox(t), m: newModel(), now: t0}
 		defer m.s.Close()

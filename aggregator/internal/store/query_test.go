@@ -181,6 +181,7 @@ func TestSortBeyondItsMemorySpillsAndCleansUp(t *testing.T) {
 
 // A limit beyond the heap sorts only the rows that can be among the first.
 func TestSort_LimitBeyondTheHeap_SortsWhatCanBeFirst(t *testing.T) {
+	t.Parallel()
 	b := newBox(t)
 	b.o.SortBytes, b.o.SpillDir = 64<<20, t.TempDir()
 	b.restart()
@@ -247,6 +248,7 @@ func pages(t *testing.T, b *box, q Query) (list []string, walked int) {
 }
 
 func TestQuery_PagesInTheOrderOfIDs_AreThoseOfAllRows(t *testing.T) {
+	t.Parallel()
 	b := newBox(t)
 	n := max(1600, racetest.Few(6000))
 	var rs []record.Record

@@ -131,6 +131,7 @@ func (b *box) happens(x *Index, o Options, dims []string) *Index {
 }
 
 func TestDaysOnDisk_AnyOrderOfChanges_EqualTheSlowSum(t *testing.T) {
+	t.Parallel()
 	away, merged, loaded := 0, 0, 0
 	seeds := racetest.Few(6)
 	for seed := range uint64(seeds) {
@@ -236,6 +237,7 @@ func nearlyAll(g *grid) Question {
 }
 
 func TestDaysOnDisk_FileDamagedOrGone_IndexIsMadeAnew(t *testing.T) {
+	t.Parallel()
 	b := wideBox(t, 121)
 	for b.ids < 2500 {
 		b.step()
@@ -288,6 +290,7 @@ func TestDaysOnDisk_FileDamagedOrGone_IndexIsMadeAnew(t *testing.T) {
 }
 
 func TestDaysOnDisk_KeeperRestarts_AnswersAsOneThatHasAllInMemory(t *testing.T) {
+	t.Parallel()
 	b := wideBox(t, 122)
 	small, large := Options{Views: b, Life: life, Dir: t.TempDir(), MaxBytes: 160 << 10}, Options{Views: b, Life: life}
 	settings := Settings{Dimensions: []string{"site"}, Zones: []string{"UTC", "Europe/Berlin"}}

@@ -34,6 +34,7 @@ func (b *box) drop() {
 // A node that was away meets a record's next versions and the compaction that drops
 // the ones between at once.
 func TestAnIndexThatIsBehindWhatWasCompactedAwayIsStillRight(t *testing.T) {
+	t.Parallel()
 	for seed := range uint64(racetest.Few(12)) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			b := newBox(t, seed)

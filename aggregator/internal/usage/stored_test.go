@@ -52,6 +52,7 @@ func (b *box) reopen() {
 }
 
 func TestStoredSums_RestartsBetweenChanges_EqualTheSlowSum(t *testing.T) {
+	t.Parallel()
 	loads, anew := 0, 0
 	for seed := range uint64(max(3, racetest.Few(6))) {
 		b := newBox(t, seed)
@@ -237,6 +238,7 @@ func TestStoredSums_CrashWhileSaving_LeavesThoseBefore(t *testing.T) {
 }
 
 func TestStoredSums_OfAnotherStore_AreNotLoaded(t *testing.T) {
+	t.Parallel()
 	b, x, o := storedIndex(t, 23)
 	whole := filepath.Join(t.TempDir(), "whole")
 	copyFolder(t, x.folder(), whole)

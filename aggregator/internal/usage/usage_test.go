@@ -20,6 +20,7 @@ import (
 // TestTheIndexSaysWhatTheObviousSlowSumSays writes, changes and deletes, follows now
 // and then, and asks.
 func TestTheIndexSaysWhatTheObviousSlowSumSays(t *testing.T) {
+	t.Parallel()
 	ways := map[string]int{}
 	for seed := range uint64(racetest.Few(4)) {
 		b := newBox(t, seed)
