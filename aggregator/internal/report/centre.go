@@ -73,6 +73,15 @@ func (b *board) fallen(ctx context.Context) (*Table, error) {
 	return t, nil
 }
 
+// notePartialMonths names the months of which only a part is known, but for the one that goes on.
+func (b *board) notePartialMonths(a *v1.Usage, end time.Time) {
+	for i := 0; i < len(a.Labels) && i+1 < len(a.Edges); i++ {
+		if view.IsPartial(a, i) && a.Edges[i+1].Before(end) {
+			b.notes = append(b.notes, "Month by month: only a part of "+a.Edges[i].In(b.zone).Format("January 2006")+" is known.")
+		}
+	}
+}
+
 // years is each month of the year that the period ends in, beside that of the year before.
 // A month that goes on stands beside all of the other one, and its row says so.
 func (b *board) years(ctx context.Context) (*Table, error) {
@@ -113,6 +122,7 @@ func (b *board) years(ctx context.Context) (*Table, error) {
 				t.addColumn(Column{Name: name, Title: name, Kind: Number, Unit: measure.unit}, m.Values)
 				if measure.name == "Cores" {
 					t.Chart.Values = append(t.Chart.Values, name)
+					b.notePartialMonths(a, end)
 				}
 			}
 		}

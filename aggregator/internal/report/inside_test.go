@@ -370,3 +370,15 @@ func TestChart_OfPercentages_HasAxisToHundred(t *testing.T) {
 		}
 	}
 }
+
+func TestCentre_MonthOfWhichAPartIsKnown_IsNamed(t *testing.T) {
+	month := func(m time.Month) v1.Time { return v1.Time{Time: time.Date(2026, m, 1, 0, 0, 0, 0, time.UTC)} }
+	some, answer := json.Number("1"), v1.Usage{Labels: []string{"2026-08", "2026-09", "2026-10", "2026-11"}, Partial: []bool{true, true, false, true}}
+	answer.Edges = []v1.Time{month(8), month(9), month(10), month(11), {Time: month(11).AddDate(0, 0, 20)}}
+	answer.Measures = []v1.Measure{{Name: "Cores", Values: []*json.Number{nil, &some, &some, &some}}}
+	b := &board{statement: statement{zone: time.UTC}}
+	b.notePartialMonths(&answer, answer.Edges[4].Time)
+	if want := []string{"Month by month: only a part of September 2026 is known."}; !slices.Equal(b.notes, want) {
+		t.Errorf("%q, want %q", b.notes, want)
+	}
+}
