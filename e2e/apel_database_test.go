@@ -244,7 +244,9 @@ func loadAPEL(t *testing.T, text string) (calls string) {
 // What random records become is whole in the database of the receiver.
 func TestAPEL_RandomRecords_AreWholeInMariaDB(t *testing.T) {
 	t.Parallel()
-	chance := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 28))
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	chance := rand.New(rand.NewPCG(seed, 28))
 	s := site.New(t)
 	now := time.Now().UTC()
 	month := time.Date(now.Year(), now.Month()-1, 1, 0, 0, 0, 0, time.UTC)

@@ -78,7 +78,7 @@ func runSteps(ctx context.Context, steps []step, setup step) error {
 	return nil
 }
 
-// runInOrder runs the steps until one that is needed fails, and returns what became of each
+// runInOrder runs the steps until a needed one fails, and returns what became of each
 // that ran.
 func runInOrder(ctx context.Context, steps []step, setUp *background, out io.Writer) []outcome {
 	last := steps[len(steps)-1]

@@ -73,7 +73,7 @@ func (b *board) fallen(ctx context.Context) (*Table, error) {
 	return t, nil
 }
 
-// notePartialMonths names the months of which only a part is known, but for the one that goes on.
+// notePartialMonths names the months of which only a part is known, other than the current one.
 func (b *board) notePartialMonths(a *v1.Usage, end time.Time) {
 	for i := 0; i < len(a.Labels) && i+1 < len(a.Edges); i++ {
 		if view.IsPartial(a, i) && a.Edges[i+1].Before(end) {

@@ -305,9 +305,8 @@ func TestTheTableByDayHasABoundAndSaysWhatIsLeftOut(t *testing.T) {
 	for _, n := range []json.Number{"1", "2", "3", "0"} {
 		answer.Measures[0].Values = append(answer.Measures[0].Values, &n)
 	}
-	a := answer
 	for most, want := range map[int]string{3: "", 2: "The table by day has the first 2 lines, up to 2026-10-01; 1 more are not in it."} {
-		s := &summary{o: SummaryOptions{By: []string{"user_id"}, Bucket: "day"}, periods: []Period{{Name: "October 2026"}}, answers: []*v1.Usage{&a}}
+		s := &summary{o: SummaryOptions{By: []string{"user_id"}, Bucket: "day"}, periods: []Period{{Name: "October 2026"}}, answers: []*v1.Usage{&answer}}
 		rows, notes := s.daily(most).Rows, strings.Join(s.notes, " ")
 		if len(rows) != most || !strings.HasPrefix(notes, want) || (want == "") != (notes == "") {
 			t.Errorf("%d: %v %s", most, rows, notes)

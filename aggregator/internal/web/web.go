@@ -140,7 +140,7 @@ func bad(format string, args ...any) error {
 }
 
 func missing(*http.Request, *access.View) (any, error) {
-	return nil, status{http.StatusNotFound, "There is no such page."}
+	return nil, status{http.StatusNotFound, "Page not found."}
 }
 
 // content makes what a page shows from a picture of the store. The content may

@@ -293,7 +293,7 @@ func TestConflictsAreShownWithWhoSaidWhat(t *testing.T) {
 
 func TestWhatIsNotThereIsSaid(t *testing.T) {
 	s := newSite(t)
-	for path, want := range map[string]string{"/ui/nowhere": "There is no such page.", "/ui/static/": "There is no such page.", "/ui/record?id=x": "Record &#34;x&#34; not found", "/ui/record": "Record &#34;&#34; not found"} {
+	for path, want := range map[string]string{"/ui/nowhere": "Page not found.", "/ui/static/": "Page not found.", "/ui/record?id=x": "Record &#34;x&#34; not found", "/ui/record": "Record &#34;&#34; not found"} {
 		if code, body, _ := s.get(path); code != 404 || !strings.Contains(body, want) {
 			t.Errorf("%s: %d %s", path, code, body)
 		}
