@@ -39,8 +39,8 @@ python_packages=(python-auditor==0.11.0 tzlocal auditor-htcondor-collector==0.11
 plugin_packages=(auditor-apel-plugin==0.11.0 auditor-utilization-plugin==0.11.0)
 # TARDIS wants a client of its own version.
 tardis_packages=(cobald-tardis==0.9.0)
-# What reads Parquet files beside bursar.
-lake_packages=(pyarrow==26.0.1 duckdb==2.0.0)
+# What reads Parquet files and workbooks beside bursar.
+lake_packages=(pyarrow==26.0.1 duckdb==2.0.0 openpyxl==3.1.5)
 # What looks at the pages: a browser, what finds faults of accessibility in them, a
 # Prometheus for rules and dashboards, and the language in which dashboards ask for
 # usage. From npm come axe-core (MPL-2.0) and jsonata (MIT), for tests only; their
@@ -182,7 +182,10 @@ build_chroot() {
   rm -rf "$dir"/var/lib/apt/lists/*
 }
 
-chroot_part() { make_chroot "$chroot_suite" "$chroot_suite" "${chroot_packages[@]}"; }
+chroot_part() {
+  install_on_host debootstrap
+  make_chroot "$chroot_suite" "$chroot_suite" "${chroot_packages[@]}"
+}
 
 htcondor_part() {
   install_on_host debootstrap
@@ -227,7 +230,7 @@ python_part() {
   environment "$cache/python" "pyauditor, tzlocal" "${python_packages[@]}"
   environment "$cache/auditor-plugins" "auditor_apel_plugin.publish, auditor_utilization_plugin.main" "${plugin_packages[@]}"
   environment "$cache/tardis" "tardis.plugins.auditor" "${tardis_packages[@]}"
-  environment "$cache/lake" "pyarrow.dataset, duckdb" "${lake_packages[@]}"
+  environment "$cache/lake" "pyarrow.dataset, duckdb, openpyxl" "${lake_packages[@]}"
 }
 
 # --- S3 -------------------------------------------------------------------------
