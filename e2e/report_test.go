@@ -17,6 +17,7 @@ import (
 	"net/http/httptest"
 	"net/mail"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -183,6 +184,18 @@ func (o *postOffice) figures(text string) map[string]string {
 	return out
 }
 
+// workbook is the first table of a workbook as CSV, without its totals, as openpyxl reads it.
+func (o *postOffice) workbook(data string) string {
+	o.Helper()
+	cmd := exec.Command(rig.Lake(o), filepath.Join(site.Top(), "e2e/testdata/workbook.py"))
+	cmd.Stdin, cmd.Stderr = strings.NewReader(data), os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		o.Fatal(err)
+	}
+	return string(out)
+}
+
 // usage asks /v1/usage for the core-hours of the last month.
 func (o *postOffice) usage(by string) map[string]string {
 	o.Helper()
@@ -214,7 +227,7 @@ func TestReport_ToPeople_IsMailedOnceWithTheFiguresOfUsage(t *testing.T) {
 	o := newPostOffice(t)
 	dir := t.TempDir()
 	o.action("people", "login", fmt.Sprintf("site { directory = %q }", dir)+`
-    attach = ["csv", "html"]
+    attach = ["csv", "xlsx", "html"]
     to = ["Ada <ada@example.org>", "nobody@example.org", "bo@example.org", "ADA@example.org"]`)
 	o.agg.Start()
 	o.agg.AwaitReady()
@@ -241,6 +254,9 @@ func TestReport_ToPeople_IsMailedOnceWithTheFiguresOfUsage(t *testing.T) {
 		csv := l.files[o.name("csv")]
 		if got, want := o.figures(csv), o.usage("group_id"); !maps.Equal(got, want) || want["atlas"] != "80" {
 			t.Errorf("%s: the CSV has %v, /v1/usage %v", to, got, want)
+		}
+		if got, want := o.figures(o.workbook(l.files[o.name("xlsx")])), o.figures(csv); !maps.Equal(got, want) {
+			t.Errorf("%s: the workbook has %v, the CSV %v", to, got, want)
 		}
 		for name, text := range map[string]string{"text": l.text, "html": l.html, "attached": l.files[o.name("html")]} {
 			if !strings.Contains(text, "atlas") || !strings.Contains(text, "80") || !strings.Contains(text, "21") {
@@ -274,6 +290,9 @@ func (o *postOffice) published(dir string) {
 	folder := strings.TrimSuffix(o.name("csv"), ".csv")
 	if got, want := o.figures(file(folder, o.name("csv"))), o.usage("group_id"); !maps.Equal(got, want) {
 		o.Errorf("the site has %v, /v1/usage %v", got, want)
+	}
+	if got, want := o.figures(o.workbook(file(folder, o.name("xlsx")))), o.usage("group_id"); !maps.Equal(got, want) {
+		o.Errorf("the workbook of the site has %v, /v1/usage %v", got, want)
 	}
 	var feed struct {
 		Entries []struct {

@@ -74,7 +74,7 @@ func AuditorPlugin(t testing.TB, name string) string {
 	return installed(t, filepath.Join(Cache(), "auditor-plugins/bin", name))
 }
 
-// Lake is the interpreter of the environment that has pyarrow and duckdb.
+// Lake is the interpreter of the environment that has pyarrow, duckdb and openpyxl.
 func Lake(t testing.TB) string {
 	t.Helper()
 	return installed(t, filepath.Join(Cache(), "lake/bin/python"))

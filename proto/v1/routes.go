@@ -415,7 +415,7 @@ func ReportAddress(report string, q *ReportQuery, format string) string {
 }
 
 // ReportAs is GET /v1/reports/{report}: A report to read, print or forward, written to w: text/csv,
-// text/html.
+// text/html, application/vnd.openxmlformats-officedocument.spreadsheetml.sheet.
 func (f Files) ReportAs(ctx context.Context, report string, q *ReportQuery, accept string, w io.Writer) error {
 	return f.Carrier.Download(ctx, "/v1/reports/"+part(report), values(q), accept, w)
 }

@@ -22,28 +22,50 @@ func ShowIn(kind, unit string, cell Cell) string {
 	case n == nil:
 		return cell.String()
 	}
+	digits := Decimals(kind, unit, n)
 	switch kind {
-	case "share", "ratio":
-		return percent(n, "")
-	case "change":
-		return percent(n, "+")
+	case "share", "ratio", "change":
+		text := grouped(new(big.Rat).Mul(n, big.NewRat(100, 1)), digits) + "\u202f%"
+		if kind == "change" && n.Sign() > 0 {
+			text = "+" + text
+		}
+		return text
 	}
-	if kind == "money" && unit == "" || Currency(unit) {
-		return grouped(n, minor(unit))
-	}
-	return grouped(n, decimals(n))
+	return grouped(n, digits)
 }
 
-// Show is cell i of a row of the table, in the unit of its column or, where that has none,
-// in that of the row, which is in the column unit.
-func (t *DocumentTable) Show(row []Cell, i int) string {
-	unit := t.Columns[i].Unit
-	if unit == "" {
-		if at := slices.IndexFunc(t.Columns, func(c DocumentTableColumn) bool { return c.Name == "unit" && c.Kind == "text" }); at >= 0 && at < len(row) {
-			unit = row[at].String()
+// Decimals is how many digits behind the point [ShowIn] writes of a number: of a share, a
+// ratio and a change those of its per cent.
+func Decimals(kind, unit string, n *big.Rat) int {
+	switch kind {
+	case "share", "ratio", "change":
+		if n.Cmp(big.NewRat(1, 1)) >= 0 || n.Cmp(big.NewRat(-1, 1)) <= 0 {
+			return 0
 		}
+		return 1
 	}
-	return ShowIn(t.Columns[i].Kind, unit, row[i])
+	if kind == "money" && unit == "" || Currency(unit) {
+		return minor(unit)
+	}
+	return decimals(n)
+}
+
+// Show is cell i of a row of the table, in its unit.
+func (t *DocumentTable) Show(row []Cell, i int) string {
+	return ShowIn(t.Columns[i].Kind, t.RowUnit(row, i), row[i])
+}
+
+// RowUnit is the unit of cell i of a row of the table: that of its column or, where that has
+// none, that of the row, which is in the column unit; empty where there is none.
+func (t *DocumentTable) RowUnit(row []Cell, i int) string {
+	if unit := t.Columns[i].Unit; unit != "" {
+		return unit
+	}
+	at := slices.IndexFunc(t.Columns, func(c DocumentTableColumn) bool { return c.Name == "unit" && c.Kind == "text" })
+	if at < 0 || at >= len(row) {
+		return ""
+	}
+	return row[at].String()
 }
 
 // Currency reports whether a unit is money: a word that is not a unit of usage.
@@ -67,19 +89,6 @@ func minor(currency string) int {
 		return 4
 	}
 	return 2
-}
-
-// percent writes a quotient; plus is what stands before one above zero.
-func percent(n *big.Rat, plus string) string {
-	hundred := new(big.Rat).Mul(n, big.NewRat(100, 1))
-	digits := 1
-	if hundred.Cmp(big.NewRat(100, 1)) >= 0 || hundred.Cmp(big.NewRat(-100, 1)) <= 0 {
-		digits = 0
-	}
-	if n.Sign() <= 0 {
-		plus = ""
-	}
-	return plus + grouped(hundred, digits) + "\u202f%"
 }
 
 // decimals is how many digits behind the point a number of this size needs.

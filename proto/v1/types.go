@@ -673,6 +673,8 @@ type Quarantined struct {
 	Count       int64  `json:"count"`
 	// The input was cut off.
 	Truncated bool `json:"truncated"`
+	// What to do where no agent can map the job again; absent where one can.
+	Instead string `json:"instead,omitempty"`
 	// The input as the source gave it.
 	Raw string `json:"raw,omitempty"`
 }

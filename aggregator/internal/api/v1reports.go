@@ -15,6 +15,7 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/report"
 	"github.com/bursar-accounting/bursar/proto/client"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
+	"github.com/bursar-accounting/bursar/proto/workbook"
 )
 
 // reportRoutes are those of reports.
@@ -86,7 +87,7 @@ type reportForm struct {
 // reportFormOf takes the words out of a query that are no report's own.
 func reportFormOf(query url.Values) (f reportForm, err error) {
 	f.format = "json"
-	for name, words := range map[string][]string{"format": {"json", "csv", "html"}, "download": {"1", "true", "0", "false"}} {
+	for name, words := range map[string][]string{"format": {"json", "csv", "html", "xlsx"}, "download": {"1", "true", "0", "false"}} {
 		list := query[name]
 		query.Del(name)
 		if len(list) == 0 {
@@ -110,6 +111,8 @@ func (f *reportForm) write(d *report.Document, out *bytes.Buffer) error {
 		return d.WriteCSV(out)
 	case "html":
 		return d.WriteHTML(out)
+	case "xlsx":
+		return d.WriteXLSX(out)
 	default:
 		return d.WriteJSON(out)
 	}
@@ -127,6 +130,8 @@ func (f *reportForm) head(h http.Header, d *report.Document, body []byte) {
 		h.Set("Content-Type", "text/html; charset=utf-8")
 		h.Set("Content-Security-Policy", "default-src 'none'; style-src "+styleSource(body)+"; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
 		h.Set("Referrer-Policy", "no-referrer")
+	case "xlsx":
+		h.Set("Content-Type", workbook.ContentType)
 	default:
 		h.Set("Content-Type", "application/json")
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -49,6 +50,7 @@ func TestAReportIsSentInEachForm(t *testing.T) {
 	for query, want := range map[string][2]string{
 		"usage?period=2026-03&by=user_id&measure=Cores&where=group_id=atlas&format=csv": {"text/csv; charset=utf-8", "user_id,Cores\nbob,3\nalice,0.000278\n"},
 		"usage?period=2026-03&format=html":                                              {"text/html; charset=utf-8", "<h1>Usage by group_id</h1>"},
+		"usage?period=2026-03&format=xlsx&download=1":                                   {"application/vnd.openxmlformats-officedocument.spreadsheetml.sheet", "xl/worksheets/sheet2.xml"},
 		"subscription?period=2026-03&format=html&download=1":                            {"text/html; charset=utf-8", "sagan"},
 		"subscription?period=2026-03":                                                   {"application/json", `"report": "subscription"`},
 		"usage?period=2026-03&period=&by=&top=&format=json&consistency=stale":           {"application/json", `"report": "usage"`},
@@ -57,7 +59,7 @@ func TestAReportIsSentInEachForm(t *testing.T) {
 		if a.status != http.StatusOK || a.header.Get("Content-Type") != want[0] || !strings.Contains(a.body, want[1]) {
 			t.Errorf("%s: %v", query, a)
 		}
-		if got, want := a.header.Get("Content-Disposition"), `attachment; filename="bursar-subscription-2026-04-10.html"`; (got == want) != strings.Contains(query, "download=1") {
+		if got, want := a.header.Get("Content-Disposition"), regexp.MustCompile(`^attachment; filename="bursar-(subscription-2026-04-10.html|usage-2026-04-10.xlsx)"$`); want.MatchString(got) != strings.Contains(query, "download=1") {
 			t.Errorf("%s: %q", query, got)
 		}
 	}
@@ -97,7 +99,7 @@ func TestAReportThatCannotBeSaysWhyAndNamesWhatIsNear(t *testing.T) {
 		"usage?period=2026-03&zone=Mars":             {400, "Mars"},
 		"usage?perod=2026-03":                        {400, `did you mean \"period\"?`},
 		"usage?period=1&period=2&period=3":           {400, "at most 2"},
-		"usage?format=pdf":                           {400, "json, csv, html"},
+		"usage?format=pdf":                           {400, "json, csv, html, xlsx"},
 		"usage?format=csv&format=html":               {400, "json, csv, html"},
 		"usage?download=yes":                         {400, "download"},
 		"usage?period=%zz":                           {400, "invalid URL escape"},

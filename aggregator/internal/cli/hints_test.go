@@ -34,9 +34,9 @@ func TestHints_WrongWords_SayWhatToType(t *testing.T) {
 		"report usage -period lastmonth":                  `did you mean "last-month"?`,
 		"report statement":                                "statement needs -of KEY=VALUE, such as -of group_id=atlas",
 		"report person":                                   "person needs -user: the user_id of the person",
-		"report usage -period 2026-02 -o /nowhere/x.docx": `no format for ".docx": use a file that ends in .html, .csv, .json or .txt, or give -format`,
+		"report usage -period 2026-02 -o /nowhere/x.docx": `no format for ".docx": use a file that ends in .html, .xlsx, .csv, .json or .txt, or give -format`,
 		"report usage -period 2026-02 -o x.tar.gz":        `no format for ".gz"`,
-		"report usage -period 2026-02 -format docx":       `invalid value "docx" for -format: use one of table, csv, json, html`,
+		"report usage -period 2026-02 -format docx":       `invalid value "docx" for -format: use one of table, csv, json, html, xlsx`,
 		"records -format jsn":                             `invalid value "jsn" for -format: did you mean "json"?`,
 	} {
 		code, out, errs := s.bursar(t.Context(), strings.Fields(line)...)
@@ -49,7 +49,7 @@ func TestHints_WrongWords_SayWhatToType(t *testing.T) {
 func TestReport_FileWithAKnownEnding_HasItsFormat(t *testing.T) {
 	s, _ := filled(t)
 	dir := t.TempDir()
-	for name, begin := range map[string]string{"a.html": "<!", "a.HTM.Html": "<!", "a.csv": "", "a.json": "{", "a.txt": "Usage", "a": "Usage"} {
+	for name, begin := range map[string]string{"a.html": "<!", "a.HTM.Html": "<!", "a.xlsx": "PK", "a.csv": "", "a.json": "{", "a.txt": "Usage", "a": "Usage"} {
 		file := filepath.Join(dir, name)
 		code, _, errs := s.bursar(t.Context(), "report", "usage", "-period", "2026-02", "-o", file)
 		text, err := os.ReadFile(file)

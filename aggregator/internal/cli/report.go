@@ -21,8 +21,11 @@ import (
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
-// asHTML is one file that needs nothing else.
-const asHTML format = "html"
+// The formats of documents beside those of lists.
+const (
+	asHTML format = "html" // one file that needs nothing else
+	asXLSX format = "xlsx" // a workbook of spreadsheet programs
+)
 
 // builder asks for a report; nil without an error when it has written it itself.
 type builder func(ctx context.Context, c *client.Client) (*report.Document, error)
@@ -91,7 +94,7 @@ type outlet struct {
 // outletFlags adds -format and -o to a command.
 func outletFlags(cmd *cobra.Command) *outlet {
 	o := &outlet{}
-	formatFlag(cmd, &o.f, asTable, asCSV, asJSON, asHTML)
+	formatFlag(cmd, &o.f, asTable, asCSV, asJSON, asHTML, asXLSX)
 	cmd.Flags().StringVarP(&o.file, "output", "o", "", "`file` to write to; its ending chooses the format where none is given")
 	return o
 }
@@ -106,6 +109,9 @@ func (o *outlet) choose(cmd *cobra.Command) (err error) {
 
 // deliver writes a document.
 func (p *Program) deliver(o *outlet, d *report.Document) error {
+	if o.file == "" && o.f == asXLSX && p.Width > 0 {
+		return errors.New("-format xlsx is no text for a terminal; write it to a file: -o report.xlsx")
+	}
 	if o.file == "" {
 		return p.writeReport(p.Stdout, d, o.f, p.Width)
 	}
@@ -177,7 +183,7 @@ func parameters(cmd *cobra.Command, e *report.Entry) (asked func() url.Values) {
 // byEnding is the format of a file by its name: text where that has no ending.
 func byEnding(file string) (format, error) {
 	ending := strings.TrimPrefix(filepath.Ext(file), ".")
-	for _, f := range []format{asHTML, asCSV, asJSON} {
+	for _, f := range []format{asHTML, asXLSX, asCSV, asJSON} {
 		if strings.EqualFold(ending, string(f)) {
 			return f, nil
 		}
@@ -185,7 +191,7 @@ func byEnding(file string) (format, error) {
 	if ending == "" || strings.EqualFold(ending, "txt") {
 		return asTable, nil
 	}
-	return "", fmt.Errorf("-o: no format for %q: use a file that ends in .html, .csv, .json or .txt, or give -format", "."+ending)
+	return "", fmt.Errorf("-o: no format for %q: use a file that ends in .html, .xlsx, .csv, .json or .txt, or give -format", "."+ending)
 }
 
 func (p *Program) saveReport(file string, d *report.Document, f format) error {
@@ -207,6 +213,8 @@ func (p *Program) writeReport(w io.Writer, d *report.Document, f format, width i
 	switch f {
 	case asHTML:
 		return d.WriteHTML(w)
+	case asXLSX:
+		return d.WriteXLSX(w)
 	case asCSV:
 		return d.WriteCSV(w)
 	case asJSON:

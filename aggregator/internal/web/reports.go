@@ -90,6 +90,7 @@ type shownReport struct {
 
 	Tables []shownTable
 	CSV    string // links to the same report as a file, or for print
+	XLSX   string
 	JSON   string
 	HTML   string
 	Print  string
@@ -198,7 +199,7 @@ func showReport(d *report.Document, query url.Values, page int) *shownReport {
 		}
 		return v1.ReportAddress(d.Report, nil, "") + "?" + rest + q.Encode()
 	}
-	s.CSV, s.JSON, s.HTML, s.Print = link("csv", "1"), link("json", ""), link("html", "1"), link("html", "")
+	s.CSV, s.XLSX, s.JSON, s.HTML, s.Print = link("csv", "1"), link("xlsx", "1"), link("json", ""), link("html", "1"), link("html", "")
 	s.Fixed = fixed(d, query)
 	return s
 }

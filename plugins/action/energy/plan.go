@@ -248,7 +248,7 @@ func (p *planner) mail(to *netmail.Address, tables []table) error {
 		}
 		m.Text += t.title + "\n\n" + text + "\n"
 		m.HTML += t.html()
-		m.Files = append(m.Files, mail.File{Name: t.name, Kind: "text/csv", Text: []byte(text)})
+		m.Files = append(m.Files, mail.File{Name: t.name, Kind: "text/csv", Data: []byte(text)})
 	}
 	for _, note := range p.out.Notes {
 		m.Text += note + "\n"

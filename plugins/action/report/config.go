@@ -24,7 +24,7 @@ type settings struct {
 	Recipients []recipient       `hcl:"recipient,block" doc:"the addresses of one of these, by its id: recipient \"atlas\" { … }"`
 	Unused     string            `hcl:"without_usage,optional" default:"mail" allowed:"mail note" doc:"what follows when nothing was used: a mail that says so, or a note of the run"`
 	Tables     hcl.Strings       `hcl:"tables,optional" unset:"all" doc:"only these tables of the report, by their names in its JSON, such as advice. Where it has none of them, nothing is sent, and the run notes it"`
-	Attach     hcl.Strings       `hcl:"attach,optional" default:"[\"csv\"]" doc:"files to attach: csv, and html, which prints well"`
+	Attach     hcl.Strings       `hcl:"attach,optional" default:"[\"csv\", \"xlsx\"]" doc:"files to attach: csv; xlsx, a workbook for spreadsheet programs; and html, which prints well"`
 	Templates  hcl.Absolute      `hcl:"templates,optional" unset:"built in" doc:"a folder with templates of your own, see below"`
 	Mail       *mail.Settings    `hcl:"mail,block" unset:"this or site" doc:"the server that takes the mails"`
 	Site       *siteSettings     `hcl:"site,block" unset:"this or mail" doc:"publish the reports as pages of a static site, with an index and an Atom feed"`
@@ -57,8 +57,8 @@ func read(cfg *sdk.Config) (config, error) {
 		cfg.Errorf("period", "%d periods; at most two are shown side by side", len(c.Period))
 	}
 	for _, name := range c.Attach {
-		if name != "csv" && name != "html" {
-			cfg.Errorf("attach", "unknown %q: use csv or html", name)
+		if !slices.Contains([]string{"csv", "xlsx", "html"}, name) {
+			cfg.Errorf("attach", "unknown %q: use csv, xlsx or html", name)
 		}
 	}
 	if len(c.Tables) > 0 && slices.Contains(c.Attach, "html") {

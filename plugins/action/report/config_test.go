@@ -67,7 +67,7 @@ func TestConfigure_WhatIsWrong_IsSaidWithItsPlace(t *testing.T) {
 		"to = [\"a@example.org\", \"b\"]":         `invalid address "b"`,
 		to + "zone = \"Mars\"":                    "want one like",
 		to + "period = [\"1\", \"2\", \"3\"]":     "at most two are shown side by side",
-		to + "attach = [\"pdf\"]":                 `unknown "pdf": use csv or html`,
+		to + "attach = [\"pdf\"]":                 `unknown "pdf": use csv, xlsx or html`,
 		to + "query = { period = \"x\" }":         "period and zone are settings of their own",
 		to + "each = \"site\"":                    "each",
 		to + "recipient \"x\" { to = [\"a@b\"] }": "missing: it says of what the recipient blocks are",

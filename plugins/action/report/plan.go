@@ -20,6 +20,7 @@ import (
 	"github.com/bursar-accounting/bursar/plugins/internal/mail"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
+	"github.com/bursar-accounting/bursar/proto/workbook"
 )
 
 // planner makes the plan of a run.
@@ -321,15 +322,19 @@ func (p *planner) attach(ctx context.Context, s *subject, query url.Values, d *v
 	base := strings.Join(slices.DeleteFunc([]string{p.Report, safe(s.id), p.key}, func(s string) bool { return s == "" }), "-")
 	for _, form := range p.Attach {
 		var b bytes.Buffer
-		if form == "csv" {
+		kind := "text/" + form
+		switch form {
+		case "csv":
 			err = d.WriteCSV(&b)
-		} else {
+		case "xlsx":
+			kind, err = workbook.ContentType, workbook.Write(&b, d)
+		default:
 			err = p.get(ctx, query, form, func(r io.Reader) error { _, err := b.ReadFrom(r); return err })
 		}
 		if err != nil {
 			return nil, err
 		}
-		files = append(files, mail.File{Name: base + "." + form, Kind: "text/" + form, Text: b.Bytes()})
+		files = append(files, mail.File{Name: base + "." + form, Kind: kind, Data: b.Bytes()})
 	}
 	return files, nil
 }

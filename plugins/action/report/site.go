@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"net/url"
 	"path"
 	"slices"
@@ -37,7 +38,8 @@ type publication struct {
 	Folder  string            `json:"folder"`
 	Title   string            `json:"title"`
 	Updated time.Time         `json:"updated"`
-	Files   map[string]string `json:"files"` // by name; the page is indexPage
+	Files   map[string]string `json:"files"`          // texts by name; the page is indexPage
+	Data    map[string][]byte `json:"data,omitempty"` // files that are no text, by name
 }
 
 const (
@@ -71,10 +73,15 @@ func (p *planner) page(s *subject, made *content) error {
 		return err
 	}
 	out := publication{
-		Version: publicationVersion, Folder: folder, Title: made.subject, Updated: p.start.Now, Files: map[string]string{indexPage: made.html},
+		Version: publicationVersion, Folder: folder, Title: made.subject, Updated: p.start.Now,
+		Files: map[string]string{indexPage: made.html}, Data: map[string][]byte{},
 	}
 	for _, f := range made.files {
-		out.Files[f.Name] = string(f.Text)
+		if strings.HasPrefix(f.Kind, "text/") {
+			out.Files[f.Name] = string(f.Data)
+		} else {
+			out.Data[f.Name] = f.Data
+		}
 	}
 	payload, err := json.Marshal(out)
 	if err != nil {
@@ -136,11 +143,18 @@ func (s *siteSettings) outdated(p *publication) sdk.Result {
 
 func (s *siteSettings) put(ctx context.Context, payload []byte, p *publication) error {
 	e := entry{Folder: p.Folder, Title: p.Title, Updated: p.Updated, Digest: sum(payload)}
+	files := maps.Clone(p.Data)
+	if files == nil {
+		files = map[string][]byte{}
+	}
 	for name, text := range p.Files {
+		files[name] = []byte(text)
+	}
+	for name, data := range files {
 		if path.Base(name) != name {
 			return fmt.Errorf("%q is not a name of a file", name)
 		}
-		if err := filestore.WriteFile(ctx, s.files, path.Join(p.Folder, name), []byte(text)); err != nil {
+		if err := filestore.WriteFile(ctx, s.files, path.Join(p.Folder, name), data); err != nil {
 			return err
 		}
 		if name != indexPage {

@@ -79,8 +79,8 @@ type Message struct {
 
 // File is attached to a mail.
 type File struct {
-	Name, Kind string // such as usage.csv and text/csv
-	Text       []byte
+	Name, Kind string // such as usage.csv and text/csv, whose text is UTF-8
+	Data       []byte
 }
 
 // Compose writes a mail as it is sent, byte by byte.
@@ -102,8 +102,11 @@ func (s *Server) Compose(m *Message) ([]byte, error) {
 		out.AddAlternativeString(gomail.TypeTextHTML, m.HTML)
 	}
 	for _, f := range m.Files {
-		kind := gomail.ContentType(f.Kind + "; charset=utf-8")
-		if err := out.AttachReader(f.Name, bytes.NewReader(f.Text), gomail.WithFileContentType(kind)); err != nil {
+		kind := f.Kind
+		if strings.HasPrefix(kind, "text/") {
+			kind += "; charset=utf-8"
+		}
+		if err := out.AttachReader(f.Name, bytes.NewReader(f.Data), gomail.WithFileContentType(gomail.ContentType(kind))); err != nil {
 			return nil, err
 		}
 	}
