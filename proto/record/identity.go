@@ -75,17 +75,26 @@ func (e *Entry) holdsOther(w *Write) bool {
 	return slices.ContainsFunc(e.Holdings, func(h Holding) bool { return h.Record != nil && areApart(h.Shown(), w.Record) })
 }
 
-// areDifferentRuns reports whether two records of one origin describe different runs.
+// areDifferentRuns reports whether two records of one origin describe different runs. What an
+// epilog alone says has no submit time.
 func areDifferentRuns(a, b *Record) bool {
-	return a.Submit != None && b.Submit != None && a.Submit != b.Submit
+	if a.Submit != None && b.Submit != None {
+		return a.Submit != b.Submit
+	}
+	return areApart(a, b)
 }
 
 // areApart reports whether records of two origins describe different runs: one was submitted
-// after the other had ended. Not every origin knows the submit time.
+// after the other had ended or, where neither has a submit time, began then.
 func areApart(a, b *Record) bool { return followsAfter(a, b) || followsAfter(b, a) }
 
 func followsAfter(a, b *Record) bool {
-	if a.Submit == None || b.Stop == None || b.Stop < b.Start || a.Submit == b.Submit {
+	switch {
+	case b.Stop == None || b.Stop < b.Start:
+		return false
+	case a.Submit == None && b.Submit == None:
+		return a.Start >= b.Stop && a.Start > b.Start
+	case a.Submit == None || a.Submit == b.Submit:
 		return false
 	}
 	return a.Submit > b.Stop || a.Submit == b.Stop && b.Submit != None

@@ -142,6 +142,36 @@ func TestLocate_ImportBesideASource_TellsTheLivesApart(t *testing.T) {
 	}
 }
 
+// An epilog of which slurmdbd has no run, and AUDITOR, know no submit times: runs of one number
+// that follow each other are told apart by their times, whoever says which of them first.
+func TestLocate_NoSubmitTimes_EachRunIsOneRecord(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var said []Write
+		want := map[int64]int{}
+		clock, amount := Time(0), int64(0)
+		for range rapid.IntRange(1, 6).Draw(t, "runs") {
+			amount++
+			start := clock + Time(rapid.IntRange(0, 500).Draw(t, "pause"))*Minute
+			clock = start + Time(rapid.IntRange(1, 500).Draw(t, "takes"))*Minute
+			r := Record{ID: "nemo-7", Start: start, Stop: clock, Submit: None, Components: []Component{{Name: "Cores", Amount: amount}}}
+			for _, typ := range rapid.SampledFrom([][]string{{"slurm-epilog"}, {"auditor"}, {"slurm-epilog", "auditor"}}).Draw(t, "by") {
+				rank := map[string]Rank{"slurm-epilog": RankEpilog, "auditor": RankImport}[typ]
+				said = append(said, Write{ID: r.ID, Op: OpPut, Origin: Origin{Agent: "head", Type: typ, Label: "nemo"}, Rank: rank, Version: Version{Ended: true, Observed: 5}, Record: &r, IDReused: true})
+			}
+			want[amount] = 1
+		}
+		held := entries{}
+		for range 2 {
+			for _, w := range rapid.Permutation(said).Draw(t, "order") {
+				held.take(w)
+			}
+			if diff := cmp.Diff(want, held.shown()); diff != "" {
+				t.Fatal(diff)
+			}
+		}
+	})
+}
+
 func TestLocate_DeletedRun_KeepsNoLaterRunOfItsNumberOut(t *testing.T) {
 	held := entries{}
 	at := func(submit Time, amount int64) Write {

@@ -44,7 +44,7 @@ func newSource(now func() time.Time) *source { return &source{now: now} }
 // Describe implements sdk.Source.
 func (s *source) Describe() sdk.Description {
 	return sdk.Description{
-		Type: "replay", Version: version, Rank: sdk.RankScheduler, Interval: time.Minute,
+		Type: "replay", Version: version, Rank: sdk.RankScheduler, ReusesIDs: true, Interval: time.Minute,
 		Attributes: jobAttributes(), Mapping: mapping, Settings: new(settings),
 	}
 }
