@@ -19,11 +19,8 @@ import (
 // An import is an agent that pushes instead of being pulled from: it has a name,
 // an origin and a cursor like any other, so what it brings is committed by the
 // same command, counted by the same counters and in order. Its epoch is of this
-// import alone and begins with importMark, by which no import takes the place of
+// import alone and begins with [store.ImportMark], by which no import takes the place of
 // an agent that is pulled from.
-
-// importMark begins the epochs of imports; an agent's are random.
-const importMark = "IMPORT1:"
 
 // maxChunk bounds a chunk on its way, in bytes.
 const maxChunk = frame.MaxBody + 1<<10
@@ -36,8 +33,6 @@ func (s *Server) importRoutes() []route {
 	}
 }
 
-func isImport(e store.Epoch) bool { return string(e[:len(importMark)]) == importMark }
-
 // v1ImportBegin is POST /v1/imports/{name}: it begins an import, which ends the
 // one of that name before it.
 func (s *Server) v1ImportBegin(w http.ResponseWriter, r *http.Request, view *access.View) error {
@@ -47,8 +42,8 @@ func (s *Server) v1ImportBegin(w http.ResponseWriter, r *http.Request, view *acc
 		return err
 	}
 	var epoch store.Epoch
-	copy(epoch[:], importMark)
-	if _, err := rand.Read(epoch[len(importMark):]); err != nil {
+	copy(epoch[:], store.ImportMark)
+	if _, err := rand.Read(epoch[len(store.ImportMark):]); err != nil {
 		return err
 	}
 	_, err = s.ingest(r.Context(), &store.IngestCommand{
@@ -60,7 +55,7 @@ func (s *Server) v1ImportBegin(w http.ResponseWriter, r *http.Request, view *acc
 	}
 	s.opt.Log.Info("an import begins", "name", name, "by", caller(r))
 	out := v1.Import{Name: name, Epoch: hex.EncodeToString(epoch[:]), Observed: cursor.Observed}
-	if isImport(cursor.Epoch) {
+	if store.IsImport(cursor.Epoch) {
 		out.Previous, out.PreviousFrames = hex.EncodeToString(cursor.Epoch[:]), int64(cursor.Seq)
 	}
 	answer(w, http.StatusOK, out)
@@ -85,7 +80,7 @@ func (s *Server) importCursor(ctx context.Context, view *access.View, name strin
 		return cursor, later("nothing was done: %v", err)
 	}
 	configured := slices.ContainsFunc(pulls, func(a AgentStatus) bool { return a.Name == name })
-	if configured || cursor.Epoch != (store.Epoch{}) && !isImport(cursor.Epoch) {
+	if configured || cursor.Epoch != (store.Epoch{}) && !store.IsImport(cursor.Epoch) {
 		return cursor, refuse(http.StatusConflict, "%s is an agent, so an import cannot have its name; choose another one", name)
 	}
 	return cursor, nil
@@ -125,7 +120,7 @@ func (s *Server) v1ImportChunk(w http.ResponseWriter, r *http.Request, view *acc
 	if err != nil {
 		return err
 	}
-	if s.opt.Cut == nil || !isImport(cursor.Epoch) || hex.EncodeToString(cursor.Epoch[:]) != r.PathValue("epoch") {
+	if s.opt.Cut == nil || !store.IsImport(cursor.Epoch) || hex.EncodeToString(cursor.Epoch[:]) != r.PathValue("epoch") {
 		return refuse(http.StatusConflict, "this is not the import of the name %s that began last; another one began, or none did", r.PathValue("name"))
 	}
 	return s.chunk(w, r, func(chunk []byte) error {

@@ -115,7 +115,7 @@ func (s *Server) pulls(ctx context.Context) ([]AgentStatus, error) {
 
 // take adds what the store knows of the agent.
 func take(a *v1.Agent, c *store.Cursor, counters []store.SourceCounts) {
-	a.Import = isImport(c.Epoch)
+	a.Import = store.IsImport(c.Epoch)
 	a.Cursor, a.Epoch, a.LastFrames = c.Seq, fmt.Sprintf("%x", c.Epoch), v1.Stamp(c.Pulled)
 	complete := map[record.Origin]v1.Time{}
 	for _, m := range c.Watermarks {

@@ -12,10 +12,10 @@ import (
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
-func quarantinedJSON(q *store.Quarantined) v1.Quarantined {
+func quarantinedJSON(q *store.Quarantined, instead string) v1.Quarantined {
 	return v1.Quarantined{
 		Agent: q.Source.Agent, SourceType: q.Source.Type, SourceLabel: q.Source.Label, ID: q.ID, Reason: q.Reason, Message: q.Message,
-		RecordID: q.RecordID, First: v1.Stamp(q.First), Last: v1.Stamp(q.Last), Count: q.Count, Truncated: q.Truncated,
+		RecordID: q.RecordID, First: v1.Stamp(q.First), Last: v1.Stamp(q.Last), Count: q.Count, Truncated: q.Truncated, Instead: instead,
 	}
 }
 
@@ -25,11 +25,15 @@ var errEnough = errors.New("enough")
 // v1Quarantine is GET /v1/quarantine, without the raw input.
 func (s *Server) v1Quarantine(w http.ResponseWriter, _ *http.Request, view *access.View) error {
 	out := v1.Quarantine{Quarantine: []v1.Quarantined{}}
-	err := view.Quarantine(func(q *store.Quarantined) error {
+	instead, err := view.InsteadOfRetry()
+	if err != nil {
+		return err
+	}
+	err = view.Quarantine(func(q *store.Quarantined) error {
 		if out.More = len(out.Quarantine) == maxPage; out.More {
 			return errEnough
 		}
-		out.Quarantine = append(out.Quarantine, quarantinedJSON(q))
+		out.Quarantine = append(out.Quarantine, quarantinedJSON(q, instead(q)))
 		return nil
 	})
 	if err != nil && !errors.Is(err, errEnough) {
@@ -66,7 +70,11 @@ func (s *Server) v1Quarantined(w http.ResponseWriter, r *http.Request, view *acc
 	if err != nil {
 		return err
 	}
-	out := quarantinedJSON(&q)
+	instead, err := view.InsteadOfRetry()
+	if err != nil {
+		return err
+	}
+	out := quarantinedJSON(&q, instead(&q))
 	raw := string(q.Raw)
 	if !utf8.ValidString(raw) {
 		raw = strings.ToValidUTF8(raw, "\uFFFD")
@@ -95,10 +103,12 @@ func (s *Server) v1QuarantineRetry(w http.ResponseWriter, r *http.Request, view 
 	if err != nil {
 		return err
 	}
-	if cursor, err := cursorOf(view, q.Source.Agent); err != nil {
+	instead, err := view.InsteadOfRetry()
+	if err != nil {
 		return err
-	} else if isImport(cursor.Epoch) {
-		return refuse(http.StatusConflict, "the job came by an import, so no agent can map it again; import the file again under a mended mapping, which settles it")
+	}
+	if what := instead(&q); what != "" {
+		return refuse(http.StatusConflict, "no agent can map the job again: %s", what)
 	}
 	if s.opt.Agents == nil {
 		return refuse(http.StatusServiceUnavailable, "this node pulls from no agents")

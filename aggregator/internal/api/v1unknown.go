@@ -36,12 +36,12 @@ func (s *Server) unknown(view *access.View, agents []store.Cursor, w calendar.Wi
 		for _, m := range a.Watermarks {
 			complete[m.Source], heard[a.Agent] = true, true
 		}
-		heard[a.Agent] = heard[a.Agent] || isImport(a.Epoch)
+		heard[a.Agent] = heard[a.Agent] || store.IsImport(a.Epoch)
 	}
 	for _, c := range counters {
 		at := slices.IndexFunc(agents, func(a store.Cursor) bool { return a.Agent == c.Source.Agent })
 		heard[c.Source.Agent] = true
-		if _, known := complete[c.Source]; !known && c.Counts.Pulled > 0 && (at < 0 || !isImport(agents[at].Epoch)) {
+		if _, known := complete[c.Source]; !known && c.Counts.Pulled > 0 && (at < 0 || !store.IsImport(agents[at].Epoch)) {
 			complete[c.Source] = false
 		}
 	}

@@ -215,11 +215,11 @@ func TestQuarantinedJobsAreSettledOneByOne(t *testing.T) {
 func TestQuarantineRetryAll_Input_IsLeftWithWhatToDo(t *testing.T) {
 	s, _ := answered(t, http.StatusAccepted, v1.Quarantine{Quarantine: []v1.Quarantined{
 		{Agent: "head1", SourceType: "slurm", SourceLabel: "nemo", ID: "7", Reason: "mapping", Message: "no attribute"},
-		{Agent: "head1", SourceType: "slurm", SourceLabel: "nemo", ID: "8", Reason: "input", Message: "column Start: \"16?\" is not a time"},
-		{Agent: "head1", SourceType: "slurm", SourceLabel: "nemo", ID: "9", Reason: "validation", Message: "too long", Truncated: true},
+		{Agent: "head1", SourceType: "slurm", SourceLabel: "nemo", ID: "8", Reason: "input", Message: "column Start: \"16?\" is not a time", Instead: "on head1: bursar-agent recollect -source slurm/nemo -from DAY"},
+		{Agent: "head1", SourceType: "slurm", SourceLabel: "nemo", ID: "9", Reason: "validation", Message: "too long", Truncated: true, Instead: "import the file again"},
 	}})
 	code, out, errs := s.bursar(t.Context(), "quarantine", "retry", "-all")
-	for _, want := range []string{"head1/slurm/nemo/8: column Start", "bursar-agent recollect -source slurm/nemo -from DAY", "head1/slurm/nemo/9", "1 of 1 done", "2 in quarantine cannot be mapped again"} {
+	for _, want := range []string{"head1/slurm/nemo/8: column Start", "bursar-agent recollect -source slurm/nemo -from DAY", "head1/slurm/nemo/9: too long; import the file again", "1 of 1 done", "2 in quarantine cannot be mapped again"} {
 		if !strings.Contains(out+errs, want) {
 			t.Errorf("%q is not in\n%s%s", want, out, errs)
 		}

@@ -360,7 +360,7 @@ component "Cores" { amount = job.cores - 4 }`), "-format", "json", "ai4", snapsh
 	if _, out, _ := s.bursar(t.Context(), "quarantine", "list"); strings.Count(out, "import/ai4/cloud/") != 3 {
 		t.Error(out)
 	}
-	if code, _, errs := s.bursar(t.Context(), "quarantine", "retry", "-all"); code != 1 || !strings.Contains(errs, "import the file again") {
+	if code, _, errs := s.bursar(t.Context(), "quarantine", "retry", "-all"); code != 2 || !strings.Contains(errs, "import the file again") {
 		t.Error(code, errs)
 	}
 	code, out, errs = s.importing(t, "-config", config(`when = job.namespace != "imagine"

@@ -62,6 +62,9 @@ func showQuarantined(q v1.Quarantined, _ format, c *clock) page {
 	t.add("count", strconv.FormatInt(q.Count, 10))
 	t.below = q.Raw
 	out := page{table: t}
+	if q.Instead != "" {
+		out.notes = append(out.notes, "No agent can map it again: "+q.Instead+".")
+	}
 	if q.Truncated {
 		out.notes = append(out.notes, "The raw input was longer; this is its beginning.")
 	}
@@ -124,9 +127,9 @@ func (p *Program) allKeys(ctx context.Context, api v1.API, mapped bool) (keys []
 	list, err := api.Quarantine(ctx, nil)
 	for i := range list.Quarantine {
 		q := &list.Quarantine[i]
-		if mapped && (q.Reason == "input" || q.Truncated) {
+		if mapped && q.Instead != "" {
 			input++
-			p.say("%s: %s; correct it where the source reads it, then, on %s: bursar-agent recollect -source %s/%s -from DAY", quarantineKey(q), q.Message, dash(q.Agent), dash(q.SourceType), dash(q.SourceLabel))
+			p.say("%s: %s; %s", quarantineKey(q), q.Message, q.Instead)
 			continue
 		}
 		keys = append(keys, quarantineKey(q))

@@ -366,11 +366,18 @@ func fieldError(id, field, problem string) error {
 	return &record.FieldError{ID: id, Field: field, Problem: problem}
 }
 
+// invalidPrefix begins the ids of records that were not valid.
+const invalidPrefix = "apply-"
+
+// IsRecord reports whether what is quarantined is a record that was not valid, which no
+// mapping made here, and not a job.
+func (q *Quarantined) IsRecord() bool { return strings.HasPrefix(q.ID, invalidPrefix) }
+
 // refuse puts a record that is not valid into quarantine, under an id that is
 // the same whenever it comes again.
 func (t *tx) refuse(source record.Origin, r *record.Record, problem error) error {
 	digest := r.Digest()
-	return t.quarantine(&Quarantined{Source: source, ID: "apply-" + hex.EncodeToString(digest[:]), Reason: "validation",
+	return t.quarantine(&Quarantined{Source: source, ID: invalidPrefix + hex.EncodeToString(digest[:]), Reason: "validation",
 		Message: clean(problem.Error()), RecordID: clean(r.ID), Raw: rawRecord(r)})
 }
 

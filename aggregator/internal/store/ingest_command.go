@@ -7,6 +7,12 @@ import (
 // Epoch names one buffer of an agent on one machine; zero before the first.
 type Epoch = [16]byte
 
+// ImportMark begins the epochs of imports; an agent's are random.
+const ImportMark = "IMPORT1:"
+
+// IsImport reports whether an epoch is that of an import.
+func IsImport(e Epoch) bool { return string(e[:len(ImportMark)]) == ImportMark }
+
 // Chain is the digest that an agent's buffer has at a sequence number.
 type Chain = [16]byte
 

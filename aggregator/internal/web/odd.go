@@ -36,7 +36,8 @@ type quarantined struct {
 	First, Last                           time.Time
 	Count                                 int64
 	Raw                                   string
-	Cut                                   bool // Raw is only the beginning
+	Cut                                   bool   // Raw is only the beginning
+	Instead                               string // what to do where no agent can map it again
 }
 
 func (p *Pages) quarantine(r *http.Request, v *access.View) (any, error) {
@@ -46,12 +47,16 @@ func (p *Pages) quarantine(r *http.Request, v *access.View) (any, error) {
 	if page.Tabs, err = tabs(v, "quarantine"); err != nil {
 		return nil, err
 	}
+	instead, err := v.InsteadOfRetry()
+	if err != nil {
+		return nil, err
+	}
 	err = v.Quarantine(func(q *store.Quarantined) error {
 		if len(page.Jobs) == listed {
 			page.More = true
 			return errEnough
 		}
-		page.Jobs = append(page.Jobs, quarantinedOf(q))
+		page.Jobs = append(page.Jobs, quarantinedOf(q, instead(q)))
 		return nil
 	})
 	if errors.Is(err, errEnough) {
@@ -119,11 +124,11 @@ func (p *Pages) settleJob(r *http.Request) (done string, err error) {
 // rawShown bounds the raw input in the page.
 const rawShown = 4096
 
-func quarantinedOf(q *store.Quarantined) quarantined {
+func quarantinedOf(q *store.Quarantined, instead string) quarantined {
 	raw, cut := readable(q.Raw, rawShown)
 	return quarantined{
 		Agent: q.Source.Agent, Type: q.Source.Type, Label: q.Source.Label, Source: q.Source.Type + "/" + q.Source.Label, ID: q.ID, Reason: q.Reason, Message: q.Message, RecordID: q.RecordID,
-		First: std(q.First), Last: std(q.Last), Count: q.Count, Raw: raw, Cut: cut || q.Truncated,
+		First: std(q.First), Last: std(q.Last), Count: q.Count, Raw: raw, Cut: cut || q.Truncated, Instead: instead,
 	}
 }
 
