@@ -20,12 +20,11 @@ type Reach struct {
 	// CompleteFrom is the earliest time from which on a source has all runs that ended;
 	// None where a source with records does not say it.
 	CompleteFrom record.Time
-	// Begins are the sources with records that say from when on they have all runs that
-	// ended, ordered by that.
-	Begins []SourceBegin
+	// Sources are those with records, ordered by when they begin.
+	Sources []SourceBegin
 }
 
-// SourceBegin says from when on a source has all runs that ended.
+// SourceBegin says from when on a source has all runs that ended; None where it does not say.
 type SourceBegin struct {
 	Source record.Origin
 	At     record.Time
@@ -103,11 +102,12 @@ func (v *View) reachOf(ctx context.Context) (Reach, error) {
 		switch {
 		case c.Counts.Pulled == 0:
 		case ok:
-			r.Begins = append(r.Begins, SourceBegin{c.Source, at})
+			r.Sources = append(r.Sources, SourceBegin{c.Source, at})
 		default:
+			r.Sources = append(r.Sources, SourceBegin{c.Source, record.None})
 			r.CompleteFrom = record.None
 		}
 	}
-	slices.SortFunc(r.Begins, func(a, b SourceBegin) int { return cmp.Or(cmp.Compare(a.At, b.At), a.Source.Compare(b.Source)) })
+	slices.SortFunc(r.Sources, func(a, b SourceBegin) int { return cmp.Or(cmp.Compare(a.At, b.At), a.Source.Compare(b.Source)) })
 	return r, err
 }

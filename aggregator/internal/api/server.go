@@ -102,6 +102,9 @@ type Options struct {
 	Days func(w completeness.Window) ([]completeness.Day, bool)
 	// Found are the findings about records, as they were gathered last; nil: there are none.
 	Found func() []health.RecordFinding
+	// Common returns what the metas of all records of a source have in common, by source; nil:
+	// nothing is known of that.
+	Common func() map[record.Origin]record.Meta
 	// Pulse says which sources are silent for longer than is usual; nil: the default
 	// pause counts for all.
 	Pulse Silence

@@ -98,10 +98,11 @@ func windowOf(list []accounting.Statement, now record.Time) calendar.Window {
 
 // Report says how budgets stand for the principal of a view, by what the book derives.
 func (m Money) Report(ctx context.Context, view *access.View, usages Usage, book *usage.Derivation, ask accounting.StatementRequest) ([]accounting.Statement, error) {
-	known, err := knownSpan(ctx, view, time.UTC, ask.Now)
+	reach, err := view.Reach(ctx)
 	if err != nil {
 		return nil, err
 	}
+	known := knownSpan(&reach, time.UTC, ask.Now)
 	return m.Budgets.Report(ctx, accounting.UsageReader{
 		Book: book, Value: m.Value, KnownFrom: known.From,
 		Ask: func(ctx context.Context, q usage.Query) (*usage.Result, error) {

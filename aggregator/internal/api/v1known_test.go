@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/accounting"
 	"github.com/bursar-accounting/bursar/aggregator/internal/api/apitest"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 	"github.com/bursar-accounting/bursar/aggregator/internal/view"
@@ -127,6 +128,95 @@ func TestUsage_SourceThatCameLater_IsNamed(t *testing.T) {
 	}
 }
 
+// Each source has a site and a cluster of ten cores of its own. What is unknown of one is not
+// zero, although another has begun before: figures of its site and cluster are compared with
+// sums of each record.
+func TestUsage_SourceThatCameLater_ItsTimeBeforeIsUnknown(t *testing.T) {
+	random := rand.New(rand.NewPCG(28, 7))
+	first, now := apitest.At("2026-02-01"), record.FromStd(apitest.Noon())
+	for round := range 8 {
+		w := apitest.New(t)
+		begins, ran := map[string]record.Time{}, map[string][][2]record.Time{}
+		for i, site := range []string{"a", "b", "c"} {
+			begins[site] = first + record.Time(min(i, 1)*random.IntN(27*24))*record.Hour
+			source := record.Origin{Agent: "head1", Type: "slurm", Label: site}
+			var list []record.Record
+			add := func(start, stop record.Time) {
+				r := apitest.Job{ID: fmt.Sprint(site, len(list)), User: "alice", Cores: 3, Meta: map[string]string{"site_id": site}}.Record()
+				r.Start, r.Stop = start, stop
+				list, ran[site] = append(list, r), append(ran[site], [2]record.Time{start, stop})
+			}
+			if i == 0 {
+				add(first, first+record.Hour) // of all records the first
+			}
+			for range 1 + random.IntN(6) {
+				start := max(first, begins[site]-record.Day) + record.Time(random.Int64N(int64(now-begins[site])))
+				add(min(start, now), min(max(start, begins[site])+record.Time(random.Int64N(int64(3*record.Day))), now))
+			}
+			w.Collect(source, list, &store.IngestCommand{Facts: []store.Fact{{Kind: store.FactBegin, Source: source, At: begins[site]}}})
+			w.Settings.Capacity.Clusters = append(w.Settings.Capacity.Clusters, accounting.Cluster{
+				Name: "cluster-" + site, Match: []accounting.NodeMatch{{Key: "site_id", Values: []string{site}}},
+				Parts: []accounting.ClusterPart{{From: record.None, To: record.None, Components: map[string]int64{"Cores": 10}}},
+			})
+		}
+		w.Keep()
+		for site, begin := range begins {
+			checkSite(t, w, round, site, begin, ran[site])
+		}
+	}
+}
+
+// checkSite compares the figures of February of a site that begins at a time.
+func checkSite(t *testing.T, w *apitest.World, round int, site string, begin record.Time, ran [][2]record.Time) {
+	t.Helper()
+	from, to := apitest.At("2026-02-01"), apitest.At("2026-03-01")
+	ask := func(q v1.UsageQuery) *v1.Usage {
+		q.Window = "2026-02"
+		a, err := w.API().Usage(t.Context(), &q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return &a
+	}
+	whole := "-"
+	if span := to - max(from, begin); span > 0 {
+		whole = fmt.Sprint(3 * float64(overlaps(ran, max(from, begin), to)) / float64(10*span))
+	}
+	of := map[string]string{"site_id": site}
+	for name, got := range map[string]*json.Number{
+		"of the cluster": ask(v1.UsageQuery{Measure: "utilization", Where: map[string]string{"cluster": "cluster-" + site}}).Measures[0].Total,
+		"of the site":    ask(v1.UsageQuery{Measure: "utilization", Where: of}).Measures[0].Total,
+		"by cluster":     figureOf(ask(v1.UsageQuery{Measure: "utilization", By: "cluster"}), "cluster-"+site, 0),
+	} {
+		if !near(got, whole) {
+			t.Errorf("round %d: utilization %s %s, which begins at %s: %v, want %s", round, name, site, begin, got, whole)
+		}
+	}
+	alone, beside := ask(v1.UsageQuery{Measure: "Cores", Bucket: "day", Where: of}), ask(v1.UsageQuery{Measure: "Cores", Bucket: "day", By: "site_id"})
+	for day := range 28 {
+		start := from + record.Time(day)*record.Day
+		want := "-"
+		if used := overlaps(ran, start, start+record.Day); used > 0 || start+record.Day > begin {
+			want = fmt.Sprint(3 * float64(used) / 1e6)
+		}
+		for name, got := range map[string]*json.Number{"alone": figureOf(alone, "", day), "beside others": figureOf(beside, site, day)} {
+			if len(alone.Groups) > 0 && !near(got, want) {
+				t.Errorf("round %d: site %s %s, which begins at %s, on %s: %v, want %s", round, site, name, begin, start, got, want)
+			}
+		}
+	}
+}
+
+// figureOf is the figure of the first measure of a group in a bucket; "" is the only group.
+func figureOf(a *v1.Usage, group string, bucket int) *json.Number {
+	for g := range a.Groups {
+		if group == "" || len(a.Groups[g].Values) == 1 && a.Groups[g].Values[0] != nil && *a.Groups[g].Values[0] == group {
+			return a.Measures[0].Values[g*(len(a.Edges)-1)+bucket]
+		}
+	}
+	return nil
+}
+
 // TestUsage_UnknownTime_CountsNowhere compares random begins, zones and windows with sums of
 // each record.
 func TestUsage_UnknownTime_CountsNowhere(t *testing.T) {
@@ -183,13 +273,14 @@ func TestUsage_UnknownTime_CountsNowhere(t *testing.T) {
 	}
 }
 
-// firstKnown is the day of the first run that ended, or its start, and not before all records.
+// firstKnown is the day of the first run that ended, or its start on the day before, and not
+// before all records.
 func firstKnown(list [][2]record.Time, zone *time.Location) record.Time {
 	first := slices.MinFunc(list, func(a, b [2]record.Time) int { return cmp.Compare(a[1], b[1]) })
 	y, m, d := first[1].Std().In(zone).Date()
 	day := record.FromStd(time.Date(y, m, d, 0, 0, 0, 0, zone))
 	earliest := slices.MinFunc(list, func(a, b [2]record.Time) int { return cmp.Compare(a[0], b[0]) })
-	return max(earliest[0], min(day, first[0]))
+	return max(earliest[0], min(day, max(first[0], day-record.Day)))
 }
 
 // overlaps is how long all runs together ran in a time.

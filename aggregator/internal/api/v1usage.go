@@ -38,12 +38,12 @@ func (s *Server) v1Usage(w http.ResponseWriter, r *http.Request, view *access.Vi
 	if err != nil {
 		return err
 	}
-	if q.Known, err = knownSpan(r.Context(), view, q.Zone, now); err != nil {
+	reach, err := view.Reach(r.Context())
+	if err != nil {
 		return err
 	}
-	if q.Later, err = laterSources(r.Context(), view, q.Known, q.Window); err != nil {
-		return err
-	}
+	q.Known = knownSpan(&reach, q.Zone, now)
+	q.Sources, q.NameSources = s.sourceBegins(&reach, q.Known), view.Principal().Rows.All()
 	book := s.book()
 	q.Derived, q.Weights = book.KeyNames(), book.WeightNames()
 	switch {

@@ -17,6 +17,7 @@ type Block struct {
 	sets   []uint32
 	temps  []uint32
 	ends   []uint32
+	who    []uint32
 	all    bool
 	picks  int // rows that were read one by one
 }
@@ -187,6 +188,10 @@ func (b *Block) Values(i int, key string) (values []string, ok bool, err error) 
 	values, ok = r.Values(key)
 	return values, ok, nil
 }
+
+// Origins returns the numbers of all rows' origins in [TableOrigin]. Rows with the same number
+// other than 0 have the same origin.
+func (b *Block) Origins() ([]uint32, error) { return b.entryColumn(&b.who, colOrigin) }
 
 // Ends returns the numbers of all rows' ends in [TableEnd]. Rows with the same number other
 // than 0 have the same end.

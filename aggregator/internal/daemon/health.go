@@ -36,7 +36,7 @@ type healthMonitor struct {
 	ballast  *health.Ballast
 	watchdog *health.Watchdog
 	tally    *completeness.Keeper
-	negative *health.Negatives
+	survey   *health.Survey
 	pulse    health.Learner
 
 	mu           sync.Mutex
@@ -48,7 +48,7 @@ type healthMonitor struct {
 func (a *Aggregator) attend() {
 	d := &healthMonitor{agg: a, acknowledged: a.set.Acknowledged, ballast: health.NewBallast(a.set.DataDir, a.replica.guard.State().Size, a.set.Ballast)}
 	d.tally = &completeness.Keeper{View: a.store.View, Log: a.set.Log}
-	d.negative = &health.Negatives{View: a.store.View, Life: lifeOf, Log: a.set.Log}
+	d.survey = &health.Survey{View: a.store.View, Life: lifeOf, Log: a.set.Log}
 	node := a.replica.node
 	d.probe = &health.DiskProbe{Path: filepath.Join(a.set.DataDir, "raft", "disk.probe"), Log: a.set.Log}
 	d.watchdog = &health.Watchdog{
@@ -125,7 +125,7 @@ func (d *healthMonitor) run(ctx context.Context) error {
 	g.Go(func() error { return d.watch.Run(ctx) })
 	g.Go(func() error { return d.keepBallast(ctx) })
 	g.Go(func() error { return d.tally.Run(ctx) })
-	g.Go(func() error { return d.negative.Run(ctx) })
+	g.Go(func() error { return d.survey.Run(ctx) })
 	return g.Wait()
 }
 
@@ -341,7 +341,7 @@ func (d *healthMonitor) stored(_ context.Context, f *health.Facts) {
 	}
 	f.Data = d.data
 	f.Acknowledged = d.acknowledged
-	f.Data.Lacking, f.Data.Negative = d.lacking(f.Now), d.negative.List()
+	f.Data.Lacking, f.Data.Negative = d.lacking(f.Now), d.survey.List()
 	for _, s := range d.pulse.Silent(record.FromStd(f.Now)) {
 		f.Data.Silent = append(f.Data.Silent, health.Silent{Agent: s.Source.Agent, Source: s.Source.String(), Since: s.Since.Std(), Allowed: time.Duration(s.Allowed) * time.Microsecond})
 	}

@@ -190,7 +190,7 @@ func (a *Aggregator) serve() {
 		Metrics:    promhttp.HandlerFor(a.registry, promhttp.HandlerOpts{Registry: a.registry}),
 		Agreed:     func() uint32 { _, v := a.store.Cluster(); return v },
 		Registerer: a.registry, Health: a.doctor, Memory: a.answerMemory(),
-		Kinds: func() record.Kinds { return *a.kinds.Load() }, IgnoreExisting: a.set.IgnoreExisting, MaxBody: a.set.MaxBody, Agents: pulls, Configured: a.manager.Names, Usage: reader, Book: a.books.Book, UsageKeys: a.usageKeys, Zone: a.siteZone, Retention: a.retentionPolicy, Directory: a.directory, Money: a.money, Capacity: a.books.Capacity, Days: a.doctor.tally.Days, Found: a.doctor.found, Pulse: &a.doctor.pulse, Version: a.set.Version,
+		Kinds: func() record.Kinds { return *a.kinds.Load() }, IgnoreExisting: a.set.IgnoreExisting, MaxBody: a.set.MaxBody, Agents: pulls, Configured: a.manager.Names, Usage: reader, Book: a.books.Book, UsageKeys: a.usageKeys, Zone: a.siteZone, Retention: a.retentionPolicy, Directory: a.directory, Money: a.money, Capacity: a.books.Capacity, Days: a.doctor.tally.Days, Found: a.doctor.found, Common: a.doctor.survey.Common, Pulse: &a.doctor.pulse, Version: a.set.Version,
 		Patience: a.set.Patience, Extra: a.withLogin(pages.Routes()), Door: a.door, Config: sharedConfig{a}, Snapshots: a.snapshots,
 		Members: newMembers(a.replica), Enrolment: a.enrolment(), Checker: a, Cut: ingest.Cut, Actions: a.actions, Archives: a.actors.readArchives,
 	})

@@ -67,9 +67,10 @@ func (j *judge) records() {
 	}
 }
 
-// Negatives follows which records of a store stop before they start: AUDITOR's interface
-// takes them, and their usage is 0. It is safe for use by many goroutines.
-type Negatives struct {
+// Survey follows the records of a store: which of them stop before they start, since AUDITOR's
+// interface takes them and their usage is 0, and what those of a source have in common. It is
+// safe for use by many goroutines.
+type Survey struct {
 	// View opens a view of the store, which is closed again.
 	View func() (*store.View, error)
 	// Life names the store's history; another one begins at the start.
@@ -81,6 +82,7 @@ type Negatives struct {
 	life    string
 	seq     uint64
 	runs    map[uint64]negative // by the number of the row
+	common  common
 }
 
 // negative is a row that stops before it starts.
@@ -91,15 +93,15 @@ type negative struct {
 	changed     record.Time
 }
 
-// negativesEvery is how often the store is looked at.
-const negativesEvery = 15 * time.Second
+// surveyEvery is how often the store is looked at.
+const surveyEvery = 15 * time.Second
 
 // Run follows the store until ctx ends.
-func (n *Negatives) Run(ctx context.Context) error {
+func (n *Survey) Run(ctx context.Context) error {
 	told := ""
-	repeat.Every(ctx, negativesEvery, func() bool {
+	repeat.Every(ctx, surveyEvery, func() bool {
 		if err := n.Follow(ctx); err != nil && ctx.Err() == nil && err.Error() != told {
-			n.Log.Error("records that stop before they start cannot be looked up", "error", err)
+			n.Log.Error("the records cannot be surveyed", "error", err)
 			told = err.Error()
 		}
 		return true
@@ -108,7 +110,7 @@ func (n *Negatives) Run(ctx context.Context) error {
 }
 
 // Follow takes in what has changed. After an error it begins at the start.
-func (n *Negatives) Follow(ctx context.Context) (err error) {
+func (n *Survey) Follow(ctx context.Context) (err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	v, err := n.View()
@@ -121,7 +123,7 @@ func (n *Negatives) Follow(ctx context.Context) (err error) {
 		return err
 	}
 	if !n.started || life != n.life || v.Seq() < n.seq || n.seq < v.Floor() {
-		n.started, n.life, n.seq, n.runs = true, life, 0, map[uint64]negative{}
+		n.started, n.life, n.seq, n.runs, n.common = true, life, 0, map[uint64]negative{}, common{}
 	}
 	if v.Seq() == n.seq {
 		return nil
@@ -134,7 +136,10 @@ func (n *Negatives) Follow(ctx context.Context) (err error) {
 	return nil
 }
 
-func (n *Negatives) block(b *columns.Block, rows, shown columns.Mask) error {
+func (n *Survey) block(b *columns.Block, rows, shown columns.Mask) error {
+	if err := n.common.addBlock(b, shown); err != nil {
+		return err
+	}
 	supersedes, err := b.Supersedes()
 	if err != nil {
 		return err
@@ -165,15 +170,18 @@ func (n *Negatives) block(b *columns.Block, rows, shown columns.Mask) error {
 	return nil
 }
 
-func (n *Negatives) loose(row *columns.Row, shown bool) error {
+func (n *Survey) loose(row *columns.Row, shown bool) error {
 	delete(n.runs, row.Supersedes)
+	if shown {
+		n.common.add(row.Origin, row.Record.Meta)
+	}
 	if stop := row.ShownStop(); shown && stop != record.None && stop < row.Record.Start {
 		n.take(row)
 	}
 	return nil
 }
 
-func (n *Negatives) take(row *columns.Row) {
+func (n *Survey) take(row *columns.Row) {
 	n.runs[row.Seq] = negative{id: row.Record.ID, origin: row.Origin, start: row.Record.Start, stop: row.ShownStop(), changed: row.Changed}
 }
 
@@ -181,7 +189,7 @@ func (n *Negatives) take(row *columns.Row) {
 const maxNegativeSources = 32
 
 // List returns a finding for each source that has such records.
-func (n *Negatives) List() []RecordFinding {
+func (n *Survey) List() []RecordFinding {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	by := map[string]*RecordFinding{}

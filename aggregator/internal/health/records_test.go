@@ -3,6 +3,7 @@ package health
 import (
 	"fmt"
 	"log/slog"
+	"slices"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -14,9 +15,9 @@ import (
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
-// TestNegatives_AnyChanges_AreThoseShown writes, stops and withdraws records of several
+// TestSurvey_AnyChanges_NegativesAreThoseShown writes, stops and withdraws records of several
 // sources, some as blocks, and compares with the plain list of what is shown.
-func TestNegatives_AnyChanges_AreThoseShown(t *testing.T) {
+func TestSurvey_AnyChanges_NegativesAreThoseShown(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s, err := store.Open(store.Options{Dir: "/store", FS: vfs.NewMem(), MemTableBytes: 1 << 20})
 		if err != nil {
@@ -24,14 +25,19 @@ func TestNegatives_AnyChanges_AreThoseShown(t *testing.T) {
 		}
 		defer s.Close()
 		life := "one"
-		n := &Negatives{View: s.View, Life: func(*store.View) (string, error) { return life, nil }, Log: slog.New(slog.DiscardHandler)}
+		n := &Survey{View: s.View, Life: func(*store.View) (string, error) { return life, nil }, Log: slog.New(slog.DiscardHandler)}
 		at := record.FromStd(noon)
 		cursor, observed := store.Cursor{}, int64(at)
 		shown := map[string]record.Record{} // by source and id
+		ever := map[record.Origin][]record.Meta{}
 		for i := range rapid.IntRange(1, 25).Draw(t, "steps") {
 			source := record.Origin{Agent: "head1", Type: "replay", Label: rapid.SampledFrom([]string{"a", "b"}).Draw(t, "label")}
 			id := fmt.Sprint(source.Label, rapid.IntRange(1, 6).Draw(t, "id"))
-			r := record.Record{ID: id, Start: at + record.Time(rapid.IntRange(0, 3).Draw(t, "start"))*record.Hour, Stop: record.None, Submit: record.None}
+			meta := record.Meta{{Key: "job", Values: []string{id}}, {Key: "site_id", Values: []string{source.Label}}}
+			if rapid.IntRange(0, 3).Draw(t, "partition") > 0 {
+				meta = record.Meta{meta[0], {Key: "partition", Values: []string{"long"}}, meta[1]}
+			}
+			r := record.Record{ID: id, Meta: meta, Start: at + record.Time(rapid.IntRange(0, 3).Draw(t, "start"))*record.Hour, Stop: record.None, Submit: record.None}
 			if rapid.IntRange(0, 4).Draw(t, "open") > 0 {
 				r.Stop = at + record.Time(rapid.IntRange(0, 3).Draw(t, "stop"))*record.Hour
 			}
@@ -47,10 +53,12 @@ func TestNegatives_AnyChanges_AreThoseShown(t *testing.T) {
 				c.Writes = []record.Write{{Op: record.OpWithdraw, ID: id, Origin: source, Rank: record.RankScheduler, Version: version}}
 				delete(shown, id)
 			case known: // an id keeps its start, so that it is the same run
+				ever[source] = append(ever[source], meta)
 				r.Start, r.Stop = old.Start, max(r.Stop, at)
 				c.Writes = []record.Write{{Op: record.OpPut, ID: id, Origin: source, Rank: record.RankScheduler, Version: version, Record: &r}}
 				shown[id] = r
 			default:
+				ever[source] = append(ever[source], meta)
 				rows := columns.NewBuilder()
 				rows.Add(&columns.Row{Record: r, Origin: source, Rank: record.RankScheduler, Version: version, Stop: record.None})
 				c.Rows = rows.Bytes()
@@ -84,10 +92,31 @@ func TestNegatives_AnyChanges_AreThoseShown(t *testing.T) {
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Error(diff)
 		}
+		checkCommon(t, n.Common(), shown, ever)
 	})
 }
 
-func follow(t *rapid.T, n *Negatives) {
+// checkCommon checks that what is common holds of all that is shown, and that what holds of all
+// that ever was is common.
+func checkCommon(t *rapid.T, got map[record.Origin]record.Meta, shown map[string]record.Record, ever map[record.Origin][]record.Meta) {
+	for source, metas := range ever {
+		for _, e := range got[source] {
+			for id, r := range shown {
+				if id[:1] == source.Label && !slices.Equal(r.Meta.Get(e.Key), e.Values) {
+					t.Errorf("%s: %v is not that of %s", source, e, id)
+				}
+			}
+		}
+		for _, e := range metas[0] {
+			all := !slices.ContainsFunc(metas, func(m record.Meta) bool { return !slices.Equal(m.Get(e.Key), e.Values) })
+			if _, some := got[source]; some && all && got[source].Get(e.Key) == nil {
+				t.Errorf("%s: %v is of all records, and not of %v", source, e, got[source])
+			}
+		}
+	}
+}
+
+func follow(t *rapid.T, n *Survey) {
 	if err := n.Follow(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -159,6 +159,8 @@ type capacitySpan struct {
 	edges  []record.Time
 	bucket []int // of each piece
 	most   int   // buckets
+
+	begins map[string]record.Time // from when on the use of each cluster is known
 }
 
 // pieces cuts buckets where the capacity of a cluster begins or ends, and at the
@@ -169,13 +171,19 @@ func (r *Request) pieces(edges []record.Time, clusters []string, list []demand) 
 	for _, d := range list {
 		all = append(all, r.Capacity.Cuts(clusters, d.component, from, to)...)
 	}
-	for _, at := range []record.Time{r.Now, r.Known.From, r.Known.To} {
+	begins := map[string]record.Time{}
+	cuts := []record.Time{r.Now, r.Known.From, r.Known.To}
+	for _, name := range clusters {
+		begins[name] = r.beginOf(nil, nil, nil, []string{name})
+		cuts = append(cuts, begins[name])
+	}
+	for _, at := range cuts {
 		if at > from && at < to {
 			all = append(all, at)
 		}
 	}
 	slices.Sort(all)
-	s := capacitySpan{edges: slices.Compact(all), most: len(edges) - 1}
+	s := capacitySpan{edges: slices.Compact(all), most: len(edges) - 1, begins: begins}
 	bucket := 0
 	for _, at := range s.edges[:len(s.edges)-1] {
 		for edges[bucket+1] <= at {
@@ -189,16 +197,20 @@ func (r *Request) pieces(edges []record.Time, clusters []string, list []demand) 
 // has is what a cluster has in a piece; nothing where it is not known, and in the
 // time to come. For a utilization it is nothing where use is unknown.
 func (r *Request) has(cluster string, d demand, s *capacitySpan, piece int) Sum {
-	if s.edges[piece] >= r.Now || d.word == utilization && !r.isUseKnown(s, piece) {
+	if s.edges[piece] >= r.Now || d.word == utilization && !r.isUseKnown(cluster, s, piece) {
 		return Sum{}
 	}
 	sum, _ := r.Capacity.Of([]string{cluster}, d.component, s.edges[piece], s.edges[piece+1])
 	return sum
 }
 
-// isUseKnown reports whether a piece lies in the known time.
-func (r *Request) isUseKnown(s *capacitySpan, piece int) bool {
-	return r.Known.covers(s.edges[piece], s.edges[piece+1])
+// isUseKnown reports whether a piece lies in the known time of a cluster; "" is none.
+func (r *Request) isUseKnown(cluster string, s *capacitySpan, piece int) bool {
+	known := r.Known
+	if begin, told := s.begins[cluster]; told && known != (Span{}) {
+		known.From = max(known.From, begin)
+	}
+	return known.covers(s.edges[piece], s.edges[piece+1])
 }
 
 // table is what each cluster has in each bucket.
@@ -346,7 +358,7 @@ func (s *Table) use(a *Result, u *supply, span *capacitySpan) (sum, lacking []Su
 		}
 		cluster := slices.Index(u.clusters, from.Values[at])
 		for p, b := range span.bucket {
-			if !r.isUseKnown(span, p) {
+			if !r.isUseKnown(from.Values[at], span, p) {
 				continue
 			}
 			into := lacking

@@ -87,7 +87,7 @@ func (s *Table) appendBefore(b []byte, c *Column, g int) []byte {
 
 // appendDifference writes how much more there is in the window than in the other.
 func (s *Table) appendDifference(b []byte, c *Column, g int) []byte {
-	if c.whole == nil || s.untold(c, g) || !s.isComparable(c) {
+	if c.whole == nil || s.untold(c, g) || !s.isComparable(c, g) {
 		return append(b, "null"...)
 	}
 	switch c.Kind {
@@ -111,7 +111,7 @@ func (s *Table) appendDifference(b []byte, c *Column, g int) []byte {
 // appendRelative writes the difference as a part of what was before: 1 is twice as
 // much. It is null where there was nothing.
 func (s *Table) appendRelative(b []byte, c *Column, g int) []byte {
-	if c.whole == nil || s.untold(c, g) || !s.isComparable(c) {
+	if c.whole == nil || s.untold(c, g) || !s.isComparable(c, g) {
 		return append(b, "null"...)
 	}
 	now, ok := c.value(c.whole, g)

@@ -62,7 +62,7 @@ func (s *Table) gone(other []Column) {
 func (s *Table) unite(list []Group) []int {
 	union := slices.Clone(s.Groups)
 	for _, g := range list {
-		union = append(union, TableGroup{Values: g.Values, Lacks: g.Lacks})
+		union = append(union, s.Request.tableGroup(&g))
 	}
 	slices.SortStableFunc(union, compareTableGroups)
 	union = slices.CompactFunc(union, func(a, b TableGroup) bool { return compareTableGroups(a, b) == 0 })

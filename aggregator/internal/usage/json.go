@@ -55,7 +55,7 @@ func (s *Table) AppendAbout(b, complete []byte) []byte {
 		b = append(b, "null,\"comparable\":null"...)
 	} else {
 		b = appendSpan(b, r.VersusWord, r.Versus.From, r.Versus.To)
-		b = strconv.AppendBool(append(b, `,"comparable":`...), r.comparable())
+		b = strconv.AppendBool(append(b, `,"comparable":`...), r.isComparable(r.Known))
 	}
 	b = s.appendKnown(append(b, `,"known":`...))
 	b = appendTexts(append(b, `,"by":`...), r.By)
@@ -125,7 +125,7 @@ func (s *Table) appendKnown(b []byte) []byte {
 	}
 	b = appendTime(append(b, `{"from":`...), from)
 	b = append(appendTime(append(b, `,"to":`...), to), `,"later":[`...)
-	for i, s := range s.Request.Later {
+	for i, s := range s.Request.later() {
 		b = appendQuoted(append(comma(b, i), `{"source":`...), s.Source)
 		b = append(appendTime(append(b, `,"from":`...), s.From), '}')
 	}

@@ -70,9 +70,11 @@ type Request struct {
 	// Known is the time of which records are known: outside of it what is not recorded is
 	// unknown, not zero, and has no part in means and utilization.
 	Known Span
-	// Later are sources that have all runs from later in Known on. An answer names them:
-	// before, runs of theirs may be missing in its figures.
-	Later []SourceBegin
+	// Sources are those of all records. Where those of which a part of an answer can be begin
+	// later than Known, so does the known time of that part. With NameSources, an answer names
+	// those that begin later than its own.
+	Sources     []SourceBegin
+	NameSources bool
 	// Capacity knows what clusters have; nil: no one does.
 	Capacity Capacity
 }

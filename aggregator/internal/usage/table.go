@@ -43,6 +43,8 @@ type TableGroup struct {
 	Lacks  []bool // whether there is no value
 	// Others is how many groups are in this one; 0 when it is one itself.
 	Others int
+
+	begin record.Time // from when on its runs are known, where that is later than of the others
 }
 
 // MakeTable asks for what is on the table. Errors that wrap [ErrRequest] say what is wrong
@@ -52,6 +54,7 @@ func MakeTable(ctx context.Context, ask QueryFunc, r Request) (*Table, error) {
 	if err := r.check(); err != nil {
 		return nil, err
 	}
+	r.narrowKnown()
 	edges, err := calendar.Edges(r.Window, r.Bucket, r.Zone, MaxCells)
 	if err != nil {
 		return nil, wrong{err}
@@ -106,13 +109,20 @@ func tooMany(buckets int) error {
 // take makes the columns of the whole window.
 func (s *Table) take(a *Result) {
 	for _, g := range a.Groups {
-		s.Groups = append(s.Groups, TableGroup{Values: g.Values, Lacks: g.Lacks})
+		s.Groups = append(s.Groups, s.Request.tableGroup(&g))
 	}
 	s.Columns = s.Request.columns(a)
 	for i := range s.Columns {
 		c := &s.Columns[i]
 		c.whole = s.whole(c, a)
 	}
+}
+
+// tableGroup is a group as a line.
+func (r *Request) tableGroup(g *Group) TableGroup {
+	t := TableGroup{Values: g.Values, Lacks: g.Lacks}
+	t.begin = r.beginOfGroup(&t)
+	return t
 }
 
 func (s *Table) buckets() int { return len(s.Edges) - 1 }

@@ -78,11 +78,21 @@ func New(t testing.TB) *World {
 		Book:      w.Books.Book,
 		Directory: func() *accounting.Directory { return w.Books.Now().Directory },
 		Capacity:  w.Books.Capacity,
+		Common:    w.common,
 		Money: func() api.Money {
 			return api.Money{Prices: w.Books.Now().Prices, Budgets: w.Books.Now().Budgets}
 		},
 	}
 	return w
+}
+
+// common is what the records of each source have in common now.
+func (w *World) common() map[record.Origin]record.Meta {
+	s := health.Survey{View: w.Store.View, Life: func(*store.View) (string, error) { return "", nil }, Log: slog.New(slog.DiscardHandler)}
+	if err := s.Follow(w.T.Context()); err != nil {
+		w.T.Error(err)
+	}
+	return s.Common()
 }
 
 // views are the pictures that usage is added up from.

@@ -1,0 +1,81 @@
+package health
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
+	"github.com/bursar-accounting/bursar/proto/record"
+)
+
+// common is what the metas of all records of a source have in common: keys with the same
+// values in each.
+type common map[record.Origin]record.Meta
+
+// Common returns, for each source, the keys that the metas of all of its records have with the
+// same values, as of when the store was last looked at.
+func (n *Survey) Common() map[record.Origin]record.Meta {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return maps.Clone(n.common)
+}
+
+// add takes in a record. What is kept before is never changed: it may have been returned.
+func (c common) add(source record.Origin, m record.Meta) {
+	same, known := c[source]
+	if !known {
+		c[source] = cloneMeta(m)
+		return
+	}
+	differs := func(e record.MetaEntry) bool { return !slices.Equal(m.Get(e.Key), e.Values) }
+	if slices.ContainsFunc(same, differs) {
+		c[source] = slices.DeleteFunc(slices.Clone(same), differs)
+	}
+}
+
+func cloneMeta(m record.Meta) record.Meta {
+	out := slices.Clone(m)
+	for i := range out {
+		out[i].Values = slices.Clone(out[i].Values)
+	}
+	return out
+}
+
+// addBlock takes in the rows of a block that are shown. Rows of one origin with one set of
+// values are looked at once, unless values of keys that are still common are in the rows.
+func (c common) addBlock(b *columns.Block, shown columns.Mask) error {
+	sets, err := b.Sets()
+	if err != nil {
+		return err
+	}
+	origins, err := b.Origins()
+	if err != nil {
+		return err
+	}
+	type pair struct{ set, origin uint32 }
+	done := map[pair]bool{}
+	for i := range shown.Rows() {
+		at := pair{sets[i], origins[i]}
+		if done[at] {
+			continue
+		}
+		row, err := b.Row(i)
+		if err != nil {
+			return err
+		}
+		c.add(row.Origin, row.Record.Meta)
+		if at.origin == 0 {
+			continue
+		}
+		var keys []string
+		for _, e := range c[row.Origin] {
+			keys = append(keys, e.Key)
+		}
+		varies, err := b.Varies(at.set, keys)
+		if err != nil {
+			return err
+		}
+		done[at] = !varies
+	}
+	return nil
+}
