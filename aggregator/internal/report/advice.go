@@ -105,7 +105,7 @@ func adviceRules() []adviceRule {
 			ask:       askCores,
 		},
 		{
-			title: "Memory used below 20 %", unit: "GB-hours",
+			title: "Memory used below 20 %", unit: "GiB-hours",
 			lost:      (*advised).lostMemory,
 			need:      func(j *advised) need { return j.needMemory(j.peak, big.NewRat(6, 5)) },
 			requested: (*advised).requestedMemory,
@@ -184,7 +184,7 @@ func (j *advised) lostCores(serial bool) *big.Rat {
 	return less(j.bookedCoreHours, j.coreHours)
 }
 
-// lostMemory returns the unused GB-hours of a job that used less than a fifth of its memory
+// lostMemory returns the unused GiB-hours of a job that used less than a fifth of its memory
 // and left more than 4 GB unused.
 func (j *advised) lostMemory() *big.Rat {
 	if j.memory == nil || j.peak == nil || j.peak.Sign() == 0 {

@@ -86,7 +86,7 @@ func TestAdvice_JobsThatWaste_AreTotalledWithWhatToRequest(t *testing.T) {
 		"GPUs used below 15 %% | ann | 1 | 36 | GPU-hours | 4 GPUs | %s | low-gpu",
 		"One core used of several | ann | 2 | 139 | core-hours | 8 cores | %s | serial",
 		"Cores used below 50 %% | ann | 1 | 69.00 | core-hours | 8 cores | %s | low",
-		"Memory used below 20 %% | ann | 2 | 1 173 | GB-hours | 64 GiB | %s | memory",
+		"Memory used below 20 %% | ann | 2 | 1 173 | GiB-hours | 64 GiB | %s | memory",
 		"Ended by the time limit | ann | 1 | 0.8000 | core-hours | – | %s | short-timeout",
 		"Ended by the memory limit | ann | 1 | 80 | core-hours | 8 GiB | %s | oom",
 	}

@@ -59,7 +59,7 @@ func (b *board) fill(ctx context.Context, parts ...func(context.Context) (*Table
 			b.d.Add(*t)
 		}
 	}
-	b.d.Notes = append(view.Of(b.periods[0].Name, view.CompleteNotes(&b.now.Complete, b.d.Zone)), b.notes...)
+	b.d.Notes = append(b.aboutNotes(), b.notes...)
 	return b.d, b.d.Check()
 }
 
@@ -135,12 +135,12 @@ func (b *board) tiles(ctx context.Context) (*Table, error) {
 	if err != nil {
 		return nil, err
 	}
-	add := func(what, unit string, now, before *big.Rat) {
+	add := func(what, unit string, now, before *big.Rat, compare func(now, before *big.Rat) Cell) {
 		if b.before.Records == 0 {
 			before = nil
 		}
 		if now != nil || before != nil {
-			t.Rows = append(t.Rows, []Cell{v1.Words(what), v1.Words(unit), v1.Rat(now), v1.Rat(before), change(now, before)})
+			t.Rows = append(t.Rows, []Cell{v1.Words(what), v1.Words(unit), v1.Rat(now), v1.Rat(before), compare(now, before)})
 		}
 	}
 	var wait, efficiency, spare, full [2]*big.Rat
@@ -156,14 +156,14 @@ func (b *board) tiles(ctx context.Context) (*Table, error) {
 			full[i] = total(a, "utilization", nil)
 		}
 	}
-	add("Mean wait", "minutes", wait[0], wait[1])
-	add("CPU efficiency", "%", efficiency[0], efficiency[1])
-	add("Unused", "core-hours", spare[0], spare[1])
+	add("Mean wait", "minutes", wait[0], wait[1], change)
+	add("CPU efficiency", "%", efficiency[0], efficiency[1], change)
+	add("Unused", "core-hours", spare[0], spare[1], b.change)
 	if err := b.addEnergy(ctx, t); err != nil {
 		return nil, err
 	}
 	if len(b.o.Of) == 0 {
-		add("Utilization", "%", percentOf(full[0]), percentOf(full[1]))
+		add("Utilization", "%", percentOf(full[0]), percentOf(full[1]), change)
 	}
 	return t, nil
 }
@@ -194,7 +194,7 @@ func (b *board) addEnergy(ctx context.Context, t *Table) error {
 		}
 	}
 	if what != "" {
-		t.Rows = append(t.Rows, []Cell{v1.Words(what), v1.Words("kWh"), v1.Rat(energy[0]), v1.Rat(energy[1]), change(energy[0], energy[1])})
+		t.Rows = append(t.Rows, []Cell{v1.Words(what), v1.Words("kWh"), v1.Rat(energy[0]), v1.Rat(energy[1]), b.change(energy[0], energy[1])})
 	}
 	return nil
 }

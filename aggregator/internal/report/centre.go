@@ -33,9 +33,10 @@ fell most, and each month of this year beside that of last year.`,
 	}
 }
 
-// fallen are the groups that used less than in the period before, the greatest loss first.
+// fallen are the groups that used less than in the period before, the greatest loss first; none
+// where the periods cannot be compared.
 func (b *board) fallen(ctx context.Context) (*Table, error) {
-	if b.before.Records == 0 || b.now.Find("Cores") == nil {
+	if b.before.Records == 0 || !b.known || b.now.Find("Cores") == nil {
 		return nil, nil
 	}
 	now, err := b.usage(ctx, v1.UsageQuery{By: "group_id", Measure: "Cores"}, 0)

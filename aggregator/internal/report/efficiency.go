@@ -25,7 +25,7 @@ type EfficiencyOptions struct {
 	// The components that say what was used: totals of CPU seconds and GPU-seconds, and a
 	// rate in the unit of Memory. "": TotalCPU, TotalGPU, MemoryUsed.
 	CPU, Memory, GPUs string
-	MemoryPerGB       float64 // how much of the component Memory is a GB; 0: 1024
+	MemoryPerGB       float64 // how much of the component Memory is a GiB; 0: 1024
 	Factors           Factors // the zero value: [DefaultFactors]
 	Now               time.Time
 }
@@ -56,13 +56,13 @@ func efficiencyEntry() Entry {
 			zoneParam(),
 		}},
 		Long: `What jobs requested and used (cores, memory, GPUs), how long they waited, and which
-left the most unused; with potential savings in core-hours, GB-hours, kWh and CO2.
+left the most unused; with potential savings in core-hours, GiB-hours, kWh and CO2.
 
 Used cores are the CPU seconds of the component TotalCPU, which the sources for
 Slurm, Grid Engine and HTCondor report, and that for Kubernetes where it has a
 Prometheus. Used memory is the component MemoryUsed, a rate in the unit of Memory
-with the peak of the job; the sources for Slurm report it where Jobstats measures
-jobs, that for Kubernetes with a Prometheus. Used GPUs are the GPU-seconds of the
+with the peak of the job; the source for HTCondor reports it, those for Slurm where
+Jobstats measures jobs, that for Kubernetes with a Prometheus. Used GPUs are the GPU-seconds of the
 component TotalGPU, of Jobstats. A mapping can add them, see hcl/examples/slurm.hcl.
 Values that records lack are named below the report and are not counted as 0.
 
@@ -170,7 +170,7 @@ func (o *EfficiencyOptions) resources() []resource {
 	one, hour, gb := big.NewRat(1, 1), big.NewRat(3600, 1), decimal(o.MemoryPerGB)
 	return []resource{
 		{"cores", "Cores", "core-hours", "Cores", o.CPU, "total", one, hour, drawn(o.Factors.CoreHour)},
-		{"memory", "Memory", "GB-hours", "Memory", o.Memory, "rate", gb, gb, drawn(o.Factors.GBHour)},
+		{"memory", "Memory", "GiB-hours", "Memory", o.Memory, "rate", gb, gb, drawn(o.Factors.GBHour)},
 		{"gpus", "GPUs", "GPU-hours", "GPUs", o.GPUs, "total", one, hour, drawn(o.Factors.GPUHour)},
 	}
 }
@@ -260,7 +260,7 @@ func (p *efficiencyPeriod) build(ctx context.Context, zone *time.Location) error
 		return err
 	}
 	p.span, p.Period = windowOf(all), windowOf(all).period(p.window, zone)
-	p.notes = append(p.notes, view.Of(p.Name, view.CompleteNotes(&all.Complete, zone.String()))...)
+	p.notes = append(p.notes, view.Of(p.Name, append(view.KnownNotes(&all.UsageAbout), view.CompleteNotes(&all.Complete, zone.String())...))...)
 	p.records = int64(all.Records)
 	if p.records == 0 {
 		p.note("no record ran.")

@@ -62,7 +62,7 @@ func TestWhatCouldBeSavedIsBookedLessUsedOfThoseThatSayBoth(t *testing.T) {
 	d := reportOfEfficiency(t)
 	for _, c := range []struct{ table, first, want string }{
 		{"saving-1", "Cores", "Cores|core-hours|88|35.5|0.403409091|53|1.06212|0.504507"}, // 53 of ann × 0.012 × 1.67, × 0.475; bob used more than he booked
-		{"saving-1", "Memory", "Memory|GB-hours|28|14|0.5|14|0.00870905|0.004136799"},
+		{"saving-1", "Memory", "Memory|GiB-hours|28|14|0.5|14|0.00870905|0.004136799"},
 		{"saving-1", "GPUs", "GPUs|GPU-hours|5|||||"},
 		{"cores-1", "ann", "ann|3|85|32|0.376470588|53|1.06212|0.504507"},
 		{"cores-1", "<b>bob", "<b>bob|2|3|3.5|1.166666667|0|0|0"},
@@ -200,7 +200,7 @@ func TestAComponentOfTheWrongKindIsNotTakenForWhatWasUsed(t *testing.T) {
 	}
 	w.Post(list...)
 	d := efficient(t, w, report.EfficiencyOptions{})
-	for first, want := range map[string]string{"Cores": "Cores|core-hours|98|||||", "Memory": "Memory|GB-hours|28|||||"} {
+	for first, want := range map[string]string{"Cores": "Cores|core-hours|98|||||", "Memory": "Memory|GiB-hours|28|||||"} {
 		if got := row(t, d, "saving-1", first); got != want {
 			t.Errorf("%s, want %s", got, want)
 		}

@@ -92,7 +92,7 @@ func topParam(otherwise int) Param {
 
 // memoryParam says what the component Memory is counted in.
 func memoryParam() Param {
-	return textParam("memory_per_gb", "Memory of a GB", "How much of the component Memory is a GB; 1024 where it is in MB.", "1024", "1024", "1")
+	return textParam("memory_per_gb", "Memory of a GiB", "How much of the component Memory is a GiB; 1024 where it is in MiB.", "1024", "1024", "1")
 }
 
 // factor is a parameter that is a number with a fraction.

@@ -103,7 +103,7 @@ func (b *board) members(name, title, key string) func(context.Context) (*Table, 
 			who := view.GroupName(&a.Groups[g])
 			used := of(a, "Cores", g, nil)
 			t.Rows = append(t.Rows, []Cell{
-				v1.Words(who), v1.Rat(of(a, "jobs", g, nil)), v1.Rat(used), Quotient(used, total(a, "Cores", nil)), change(of(a, order, g, nil), before[who]),
+				v1.Words(who), v1.Rat(of(a, "jobs", g, nil)), v1.Rat(used), Quotient(used, total(a, "Cores", nil)), b.change(of(a, order, g, nil), before[who]),
 				v1.Rat(inMinutes(a.Find("wait"), of(a, "wait", g, nil))), v1.Rat(of(a, "efficiency", g, nil)), v1.Rat(spare[who]),
 			})
 		}

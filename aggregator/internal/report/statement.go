@@ -24,7 +24,7 @@ type StatementOptions struct {
 	Period string            // in the words of /v1/usage; "": last-month
 	Zone   string
 	Top    int // how many people and jobs are named at most, up to 100; 0: 10
-	// MemoryPerGB is how much of the component Memory is a GB; 0: 1024.
+	// MemoryPerGB is how much of the component Memory is a GiB; 0: 1024.
 	MemoryPerGB float64
 	Now         time.Time
 }
@@ -99,7 +99,7 @@ func Statement(ctx context.Context, r v1.API, o StatementOptions) (*Document, er
 			d.Add(*t)
 		}
 	}
-	d.Notes = append(view.Of(s.periods[0].Name, view.CompleteNotes(&s.now.Complete, d.Zone)), s.notes...)
+	d.Notes = append(s.aboutNotes(), s.notes...)
 	return d, d.Check()
 }
 
@@ -140,6 +140,7 @@ type statement struct {
 	costs   bool      // something that was used in the month has a price
 	now     *v1.Usage // of the month
 	before  *v1.Usage // of the time before that is as long
+	known   bool      // records are known for all of both, as far as they have come
 	periods []Period
 	notes   []string
 }
@@ -180,6 +181,7 @@ func (s *statement) ask(ctx context.Context) error {
 	if s.before.Records == 0 {
 		s.note("%s: no record ran, so that nothing is compared with it.", s.periods[1].Name)
 	}
+	s.known = isKnownFromStart(s.now) && isKnownFromStart(s.before) && !s.before.Known.To.Before(s.before.Window.To.Time)
 	if s.money, s.list, err = pricesOf(ctx, s.r, s.periods[0]); err == nil && s.money != "" {
 		_, s.past, err = pricesOf(ctx, s.r, s.periods[1])
 	}
@@ -187,6 +189,33 @@ func (s *statement) ask(ctx context.Context) error {
 		return fmt.Errorf("report statement: %w", err)
 	}
 	return nil
+}
+
+// isKnownFromStart reports whether records are known from the start of a window on.
+func isKnownFromStart(a *v1.Usage) bool {
+	return a.Known != nil && !a.Known.From.After(a.Window.From.Time)
+}
+
+// aboutNotes say which part of the periods is known and how complete that is.
+func (s *statement) aboutNotes() []string {
+	about := s.now.UsageAbout
+	if s.before.Records > 0 {
+		about.Comparable = &s.known
+	}
+	notes := view.Of(s.periods[0].Name, append(view.KnownNotes(&about), view.CompleteNotes(&s.now.Complete, s.zone.String())...))
+	if s.before.Records > 0 && !s.known {
+		notes = append(notes, view.Of(s.periods[1].Name, view.KnownNotes(&s.before.UsageAbout))...)
+	}
+	return notes
+}
+
+// change is the part by which a sum grew; not known where records are not known for all of
+// both periods. A mean or a quotient is of the known part of either.
+func (s *statement) change(now, before *big.Rat) Cell {
+	if !s.known {
+		return Cell{}
+	}
+	return change(now, before)
 }
 
 // of are the prices of one of the two periods.
@@ -255,7 +284,7 @@ func (s *statement) figures(ctx context.Context) (*Table, error) {
 		if s.before.Records == 0 {
 			before = nil
 		}
-		t.Rows = append(t.Rows, []Cell{v1.Words(what), v1.Words(unit), v1.Rat(now), v1.Rat(before), change(now, before)})
+		t.Rows = append(t.Rows, []Cell{v1.Words(what), v1.Words(unit), v1.Rat(now), v1.Rat(before), s.change(now, before)})
 	}
 	sum := func(name string) {
 		add(wordFor(name), "", total(both[0], name, nil), total(both[1], name, nil))
@@ -313,7 +342,7 @@ func wordFor(measure string) string {
 // componentUnit is in what a rate is counted.
 func componentUnit(name string) string {
 	if name == "Memory" || name == usedMemory {
-		return "GB-hours"
+		return "GiB-hours"
 	}
 	return v1.UsageUnit(name, "hour")
 }
@@ -406,7 +435,7 @@ func (s *statement) peopleTable(a, before *v1.Usage, order string) *Table {
 	for g := range a.Groups {
 		name, value := view.GroupName(&a.Groups[g]), of(a, order, g, nil)
 		t.Rows = append(t.Rows, []Cell{
-			v1.Words(name), v1.Rat(of(a, "jobs", g, nil)), v1.Rat(of(a, "Cores", g, nil)), v1.Rat(value), Quotient(value, whole), v1.Rat(past[name]), change(value, past[name]),
+			v1.Words(name), v1.Rat(of(a, "jobs", g, nil)), v1.Rat(of(a, "Cores", g, nil)), v1.Rat(value), Quotient(value, whole), v1.Rat(past[name]), s.change(value, past[name]),
 		})
 	}
 	if len(t.Rows) > 1 {
@@ -414,7 +443,7 @@ func (s *statement) peopleTable(a, before *v1.Usage, order string) *Table {
 		if s.before.Records > 0 {
 			was = total(before, order, nil)
 		}
-		t.Totals = []Cell{v1.Words("Total"), v1.Rat(total(a, "jobs", nil)), v1.Rat(total(a, "Cores", nil)), v1.Rat(whole), {}, v1.Rat(was), change(whole, was)}
+		t.Totals = []Cell{v1.Words("Total"), v1.Rat(total(a, "jobs", nil)), v1.Rat(total(a, "Cores", nil)), v1.Rat(whole), {}, v1.Rat(was), s.change(whole, was)}
 	}
 	if order != "cost" { // once is enough
 		t.without(map[string]string{"Cores": "cores", "jobs": "jobs"}[order])

@@ -36,6 +36,7 @@ func charged(t *testing.T) *apitest.World {
 	w := worldOf(t, append(jobsOfCMS(),
 		apitest.Job{ID: "r2", Group: "cms", User: "ann", Submit: "2026-09-30T12:00:00Z", Start: "2026-09-30T12:00:00Z", Stop: "2026-10-01T10:00:00Z", Cores: 9, State: "COMPLETED"},
 		apitest.Job{ID: "u1", Group: "cms", User: "ann", Start: "2026-10-15T12:00:00Z", Stop: "2026-10-15T12:30:00Z", Cores: 7},
+		apitest.Job{ID: "t1", Group: "theory", User: "eve", Start: "2026-08-03", Stop: "2026-08-03T05:00:00Z", Cores: 1}, // records are known from then on
 		apitest.Job{ID: "v1", Group: "cms", User: "ann", Start: "2026-11-21T13:00:00Z", Cores: 10, Meta: map[string]string{"time_limit": "172800"}},
 	)...)
 	half := func(key, value string, thousandths int64, more ...accounting.PriceCondition) accounting.PriceRule {
@@ -78,8 +79,8 @@ func TestAStatementSaysWhatWasUsedWhatItCostsAndWhatIsLeft(t *testing.T) {
 	for _, c := range []struct{ table, first, want string }{
 		{"figures", "Cost", "Cost|EUR|2.136|1.296|0.648148148"}, // 178 and 108 core-hours at 0.012
 		{"figures", "Cores", "Cores|core-hours|181.5|108|0.680555556"},
-		{"figures", "Memory", "Memory|GB-hours|28||"},
-		{"figures", "MemoryUsed", "MemoryUsed|GB-hours|14||"},
+		{"figures", "Memory", "Memory|GiB-hours|28||"},
+		{"figures", "MemoryUsed", "MemoryUsed|GiB-hours|14||"},
 		{"figures", "People", "People||2|1|1"},
 		{"budgets", "lhc", "lhc|2026|EUR|10|6.552|3.12|0.328|0.6552|10.5829055|2026-12-26 07:03"},
 		{"budgets", "cms", "cms|2026-10|core-hours|200|181.5|0|18.5|0.9075|181.5|lasts"},
