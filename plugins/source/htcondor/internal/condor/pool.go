@@ -56,14 +56,15 @@ func (c *Client) Slots(ctx context.Context) (slots []Slot, err error) {
 	return slots, err
 }
 
-// Jobs calls yield for each job of the schedd's queue that runs or waits, held ones too.
-func (c *Client) Jobs(ctx context.Context, yield func(user string, running bool)) error {
-	return c.Queue(ctx, "JobStatus =!= 3 && JobStatus =!= 4", []string{"Owner", "JobStatus"}, func(ad *classad.Ad, _ []byte, err error) error {
+// Jobs calls yield for each job of the schedd's queue that runs or waits, held ones too, with
+// these attributes and JobStatus. The ad is valid during the call.
+func (c *Client) Jobs(ctx context.Context, attributes []string, yield func(ad *classad.Ad, running bool)) error {
+	return c.Queue(ctx, "JobStatus =!= 3 && JobStatus =!= 4", append([]string{"JobStatus"}, attributes...), func(ad *classad.Ad, _ []byte, err error) error {
 		if err != nil {
 			return err
 		}
 		status := numbers(ad)["jobstatus"]
-		yield(text(ad, "Owner"), status == 2 || status == 6 || status == 7) // running, transferring, suspended
+		yield(ad, status == 2 || status == 6 || status == 7) // running, transferring, suspended
 		return nil
 	})
 }

@@ -244,6 +244,14 @@ func (j *Job) Group() string {
 	return cmp.Or(group, j.vo())
 }
 
+// FilterAttributes are the attributes that owner, universe, group and project come of.
+func FilterAttributes() []string {
+	return []string{
+		"Owner", "JobUniverse", "ProjectName", "AcctGroup", "AccountingGroup", "x509UserProxyVOName", "x509UserProxyFirstFQAN", "x509UserProxyFQAN",
+		"AuthTokenSubject", "AuthTokenIssuer", "AuthTokenGroups", "orig_AuthTokenSubject", "orig_AuthTokenIssuer", "orig_AuthTokenGroups",
+	}
+}
+
 // Project is the project; "" for none.
 func (j *Job) Project() string { return j.named("ProjectName") }
 

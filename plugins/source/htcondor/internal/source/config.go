@@ -44,7 +44,7 @@ type settings struct {
 	Lag              time.Duration `hcl:"lag,optional" default:"2m" max:"24h" doc:"how long the schedd may take to write a run; the source says that it is complete up to so long ago"`
 	Capacity         bool          `hcl:"capacity,optional" default:"true" doc:"tell what the pool has"`
 	CapacityInterval time.Duration `hcl:"capacity_interval,optional" default:"10m" max:"24h" doc:"how often to look"`
-	Census           bool          `hcl:"census,optional" default:"true" doc:"tell how many jobs of whom run and wait"`
+	Census           bool          `hcl:"census,optional" default:"true" doc:"tell how many of the jobs that are wanted run and wait, and whose they are"`
 	CensusInterval   time.Duration `hcl:"census_interval,optional" default:"1m" max:"24h" doc:"how often to look"`
 	Timeout          time.Duration `hcl:"timeout,optional" default:"1m" min:"1s" max:"1h" doc:"how long a command may give no output before it is killed"`
 }
@@ -299,8 +299,13 @@ func (f *filter) checkFilter(cfg *sdk.Config) {
 }
 
 func (f *filter) wants(j *job.Job) bool {
-	return (len(f.Universes) == 0 || slices.Contains(f.Universes, j.UniverseName())) && among(f.Users, j.Owner) && (len(f.Groups) == 0 || slices.Contains(f.Groups, j.Group())) &&
-		(len(f.Projects) == 0 || slices.Contains(f.Projects, j.Project())) && (len(f.States) == 0 || slices.Contains(f.States, j.State()))
+	return f.wantsQueued(j) && (len(f.States) == 0 || slices.Contains(f.States, j.State()))
+}
+
+// wantsQueued reports whether the runs of a job in the queue are wanted, however they end.
+func (f *filter) wantsQueued(j *job.Job) bool {
+	return (len(f.Universes) == 0 || slices.Contains(f.Universes, j.UniverseName())) && among(f.Users, j.Owner) &&
+		(len(f.Groups) == 0 || slices.Contains(f.Groups, j.Group())) && (len(f.Projects) == 0 || slices.Contains(f.Projects, j.Project()))
 }
 
 func among(list []string, value string) bool { return len(list) == 0 || slices.Contains(list, value) }

@@ -15,6 +15,7 @@ import (
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 	"github.com/bursar-accounting/bursar/plugins/source/htcondor/internal/classad"
 	"github.com/bursar-accounting/bursar/plugins/source/htcondor/internal/condor"
+	"github.com/bursar-accounting/bursar/plugins/source/htcondor/internal/job"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
@@ -127,15 +128,17 @@ func (t *teller) capacity(ctx context.Context, b *sdk.Batch, told *facts.Told) e
 	return nil
 }
 
-// census tells how many jobs run and wait now, by user and schedd.
+// census tells how many jobs run and wait now of those whose runs are wanted, by user and schedd.
 func (t *teller) census(ctx context.Context, b *sdk.Batch, _ *facts.Told) error {
 	at, counts := t.now(), facts.Counts{}
+	queued := job.New()
 	for i := range t.config.schedds {
 		s := &t.config.schedds[i]
-		err := t.config.queue(s).Jobs(ctx, func(user string, running bool) {
-			place := facts.Place{User: strings.Clone(user), Queue: s.name}
+		err := t.config.queue(s).Jobs(ctx, job.FilterAttributes(), func(ad *classad.Ad, running bool) {
+			_ = queued.Load(ad, false) // it is no run, and has only these attributes
+			place := facts.Place{User: strings.Clone(queued.Owner), Queue: s.name}
 			switch {
-			case !among(t.config.Users, user):
+			case !t.config.wantsQueued(queued):
 			case running:
 				counts.Add(place, 1, 0)
 			default:

@@ -49,10 +49,18 @@ component "GPUs:*" { # of the device, as in the capacity
   amounts = { (job.gpu_device) = job.gpus }
   when    = job.gpu_device != null && try(job.gpus > 0, false)
 }
+component "Disk" {
+  amount = ceil(job.disk_kb / 1024)
+  when   = try(job.disk_kb > 0, false)
+}
 component "TotalCPU" {
   amount = job.cpu_seconds
   kind   = "total"
   when   = job.cpu_seconds != null
+}
+component "MemoryUsed" { # the peak
+  amount = ceil(job.max_rss_bytes / 1048576)
+  when   = job.max_rss_bytes != null
 }
 `
 
