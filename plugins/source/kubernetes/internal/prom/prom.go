@@ -4,6 +4,7 @@ package prom
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -89,7 +90,14 @@ func (t *Target) expand(query string) string {
 	})
 }
 
-// Query asks for one number at the end of a target; nil when Prometheus has none.
+// QueryError says that Prometheus has answered, and that the same question has no number at
+// any other time either.
+type QueryError struct{ problem string }
+
+func (e *QueryError) Error() string { return "prometheus: " + e.problem }
+
+// Query asks for one number at the end of a target; nil when Prometheus has none. The error is
+// a [QueryError] where Prometheus refuses the query or finds several numbers.
 func (c *Client) Query(ctx context.Context, query string, t Target) (*float64, error) {
 	form := url.Values{"query": {t.expand(query)}, "time": {strconv.FormatInt(t.To.Unix(), 10)}}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.address+"/api/v1/query", strings.NewReader(form.Encode()))
@@ -118,7 +126,11 @@ func (c *Client) Query(ctx context.Context, query string, t Target) (*float64, e
 		if why == "" {
 			why = strings.TrimSpace(string(body))
 		}
-		return nil, fmt.Errorf("prometheus: status %d: %s", res.StatusCode, text.Cut(why, 300))
+		why = fmt.Sprintf("status %d: %s", res.StatusCode, text.Cut(why, 300))
+		if res.StatusCode == http.StatusBadRequest || res.StatusCode == http.StatusUnprocessableEntity {
+			return nil, &QueryError{why}
+		}
+		return nil, errors.New("prometheus: " + why)
 	}
 	return number(answer.Data.ResultType, answer.Data.Result)
 }
@@ -127,7 +139,7 @@ func (c *Client) Query(ctx context.Context, query string, t Target) (*float64, e
 func number(typ string, result json.RawMessage) (*float64, error) {
 	var series []struct{ Value [2]any }
 	if typ != "vector" || json.Unmarshal(result, &series) != nil || len(series) > 1 {
-		return nil, fmt.Errorf("prometheus: a query must give one number, not a %s of %d", typ, len(series))
+		return nil, &QueryError{fmt.Sprintf("a query must give one number, not a %s of %d", typ, len(series))}
 	}
 	if len(series) == 0 {
 		return nil, nil //nolint:nilnil // Prometheus has none

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -23,17 +24,19 @@ type Amounts map[string]int64
 // unreadable stands for an amount that cannot be read, and for what depends on it.
 const unreadable = -1
 
-// ParseAmounts reads quantities. The error names one that cannot be read.
-func ParseAmounts(q kube.Quantities) (Amounts, error) {
-	out := make(Amounts, len(q))
+// ParseAmounts reads quantities. The error names those that cannot be read; the others are
+// returned beside it.
+func ParseAmounts(q kube.Quantities) (out Amounts, err error) {
+	out = make(Amounts, len(q))
 	for _, name := range slices.Sorted(maps.Keys(q)) {
-		n, err := amount(q, name)
-		if err != nil {
-			return nil, err
+		n, problem := amount(q, name)
+		if problem != nil {
+			err = errors.Join(err, problem)
+			continue
 		}
 		out[name] = n
 	}
-	return out, nil
+	return out, err
 }
 
 // readable are quantities as far as they can be read.

@@ -1,9 +1,13 @@
 package source
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/bursar-accounting/bursar/plugins/internal/facts"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
@@ -104,7 +108,7 @@ func (p *pass) tellCapacity(ctx context.Context) error {
 		return err
 	}
 	components, err := p.sum(nodes, offers)
-	if now := facts.Digest(components); err == nil && now != p.done.Told.Capacity {
+	if now := facts.Digest(components); now != p.done.Told.Capacity {
 		p.done.Told.Capacity, p.moved = now, true
 		p.batch.Capacity = &sdk.Capacity{From: p.now().UTC(), Components: components}
 	}
@@ -112,17 +116,25 @@ func (p *pass) tellCapacity(ctx context.Context) error {
 }
 
 // sum adds up what pods may take of the nodes that are ready. A node that offers GPUs by a
-// device plugin has no others by ResourceSlices: where both are there, they are the same.
+// device plugin has no others by ResourceSlices: where both are there, they are the same. A
+// resource that cannot be read of some node is in no sum, and the error names it.
 func (p *pass) sum(nodes []*kube.Node, offers []*kube.Slice) ([]sdk.Amount, error) {
 	total := map[string]int64{"MilliCores": 0, "Memory": 0}
 	byDevices := map[string]map[string]string{} // labels by node
+	var problem error
+	unread := map[string]bool{}
 	for _, node := range nodes {
 		if !node.Ready() {
 			continue
 		}
 		has, err := run.ParseAmounts(node.Status.Allocatable)
 		if err != nil {
-			return nil, err
+			problem = errors.Join(problem, fmt.Errorf("node %s: %w", node.Metadata.Name, err))
+		}
+		for name := range node.Status.Allocatable {
+			if _, ok := has[name]; !ok {
+				unread[name] = true
+			}
 		}
 		plugged := false
 		for name, amount := range has {
@@ -153,11 +165,25 @@ func (p *pass) sum(nodes []*kube.Node, offers []*kube.Slice) ([]sdk.Amount, erro
 		}
 	}
 	p.addOffered(total, offers, byDevices)
+	for name := range unread {
+		p.leaveOut(total, name)
+	}
 	var out []sdk.Amount
 	for _, name := range slices.Sorted(maps.Keys(total)) {
 		out = append(out, sdk.Amount{Name: name, Amount: total[name]})
 	}
-	return out, nil
+	return out, problem
+}
+
+// leaveOut leaves the components that a resource is in out of the sums.
+func (p *pass) leaveOut(total map[string]int64, resource string) {
+	component := map[string]string{"cpu": "MilliCores", "memory": "Memory", "ephemeral-storage": "Disk"}[resource]
+	delete(total, cmp.Or(component, resource))
+	if p.config.rules.GPU(resource) {
+		maps.DeleteFunc(total, func(name string, _ int64) bool {
+			return name == "GPUs" || name == "MilliGPUs" || strings.HasPrefix(name, "GPUs:")
+		})
+	}
 }
 
 // addOffered adds the GPUs that ResourceSlices offer on some nodes.

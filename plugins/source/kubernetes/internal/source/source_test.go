@@ -373,6 +373,42 @@ func TestFacts_CapacityAndCensus_AreThoseOfNodesAndPods(t *testing.T) {
 	}
 }
 
+// A quantity that cannot be read, of one node, takes no other resource with it.
+func TestCapacity_QuantityThatCannotBeRead_IsLeftOutAlone(t *testing.T) {
+	for resource, without := range map[string][]string{
+		"cpu":               {"MilliCores"},
+		"memory":            {"Memory"},
+		"ephemeral-storage": {"Disk"},
+		"example.com/x":     {"example.com/x"},
+		"nvidia.com/gpu":    {"GPUs", "GPUs:H200", "MilliGPUs", "nvidia.com/gpu"},
+	} {
+		t.Run(resource, func(t *testing.T) {
+			s := newSite(t)
+			for _, name := range []string{"n1", "n2"} {
+				n := kube.Node{Metadata: kube.Meta{Name: name, Labels: map[string]string{"nvidia.com/gpu.product": "H200"}}}
+				n.Status.Allocatable = kube.Quantities{"cpu": "64", "memory": "512Gi", "ephemeral-storage": "1Ti", "nvidia.com/gpu": "8", "example.com/x": "2"}
+				if name == "n2" {
+					n.Status.Allocatable[resource] = "10E"
+				}
+				n.Status.Conditions = []kube.Condition{{Type: "Ready", Status: "True"}}
+				s.server.PutNode(n)
+			}
+			s.start()
+			s.await("a capacity", func() bool { return len(s.capacity) > 0 })
+			want := []sdk.Amount{}
+			for _, a := range []sdk.Amount{{Name: "Disk", Amount: 2 << 20}, {Name: "GPUs", Amount: 16}, {Name: "GPUs:H200", Amount: 16}, {Name: "Memory", Amount: 1 << 20},
+				{Name: "MilliCores", Amount: 128_000}, {Name: "MilliGPUs", Amount: 16_000}, {Name: "example.com/x", Amount: 4}, {Name: "nvidia.com/gpu", Amount: 16}} {
+				if !slices.Contains(without, a.Name) {
+					want = append(want, a)
+				}
+			}
+			if got := s.soFar().capacity[0].Components; !slices.Equal(got, want) {
+				t.Errorf("%v, want %v", got, want)
+			}
+		})
+	}
+}
+
 func TestCensus_SuspendedJobs_WaitWithThePodsTheyLack(t *testing.T) {
 	s := newSite(t)
 	done := []kube.Condition{{Type: "Failed", Status: "True"}}

@@ -1,7 +1,9 @@
 package source
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -105,11 +107,11 @@ func (p *pass) askUsage(ctx context.Context) error {
 	if len(views) == 0 {
 		return nil
 	}
-	err := u.ask(ctx, views)
+	refused, err := u.ask(ctx, views)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	p.facts.Judge(p.factSettings(), "usage", err)
+	p.facts.Judge(p.factSettings(), "usage", cmp.Or(err, refused))
 	if err != nil {
 		u.paused = now.Add(min(promPause, u.settings.Retry))
 	}
@@ -123,34 +125,47 @@ func (p *pass) askUsage(ctx context.Context) error {
 	return p.finishTouched(ctx)
 }
 
-// ask asks for the usage of runs. The error is that of Prometheus, which counts as no try
-// of a run.
-func (u *usage) ask(ctx context.Context, views []run.View) (err error) {
+// ask asks for the usage of runs. What Prometheus says about a query, refused, counts as a try
+// of the run; that it cannot be asked counts as none.
+func (u *usage) ask(ctx context.Context, views []run.View) (refused, err error) {
 	defer sdk.Idle(ctx)()
 	if u.client == nil {
 		s := u.settings
 		if u.client, err = prom.New(prom.Config{Address: s.Address, Token: s.Token.Value, TokenFile: s.TokenFile, CA: s.CA, Timeout: s.Timeout}); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	var group errgroup.Group
 	group.SetLimit(lookups)
+	problems := make([]error, len(views))
 	for i := range views {
-		group.Go(func() error { return u.one(ctx, &views[i]) })
+		group.Go(func() (err error) {
+			problems[i], err = u.askOfRun(ctx, &views[i])
+			return err
+		})
 	}
-	return group.Wait()
+	err = group.Wait()
+	return cmp.Or(problems...), err
 }
 
-// one asks for the usage of a run, and notes it in the run.
-func (u *usage) one(ctx context.Context, v *run.View) error {
+// askOfRun asks for the usage of a run, and notes it in the run.
+func (u *usage) askOfRun(ctx context.Context, v *run.View) (refused, err error) {
 	t := prom.Target{Namespace: v.Pod.Metadata.Namespace, Pod: v.Pod.Metadata.Name, Container: v.Container, From: v.Start, To: v.Stop}
-	cpu, err := u.client.Query(ctx, or(u.settings.CPU, cpuQuery), t)
-	if err != nil {
-		return err
+	query := func(q string) *float64 {
+		if err != nil {
+			return nil
+		}
+		n, problem := u.client.Query(ctx, q, t)
+		if q, ok := errors.AsType[*prom.QueryError](problem); ok {
+			refused = cmp.Or(refused, error(q))
+			return nil
+		}
+		err = problem
+		return n
 	}
-	memory, err := u.client.Query(ctx, or(u.settings.Memory, memoryQuery), t)
+	cpu, memory := query(or(u.settings.CPU, cpuQuery)), query(or(u.settings.Memory, memoryQuery))
 	if err != nil {
-		return err
+		return refused, err
 	}
 	n := v.Usage
 	n.CPU = cpu
@@ -162,7 +177,7 @@ func (u *usage) one(ctx context.Context, v *run.View) error {
 		n.Tries++
 	}
 	n.Given = cpu != nil && memory != nil || n.Tries > u.settings.Retries
-	return nil
+	return refused, nil
 }
 
 func or(text, other string) string {

@@ -129,6 +129,29 @@ func TestUsage_PrometheusHasNothing_RecordStaysMissing(t *testing.T) {
 	s.await("it is given up", func() bool { return valueOf(s.jobs[runName("a", "main", 1)], "usage").Str() == "missing" })
 }
 
+// A query that Prometheus refuses, or that gives several numbers, gives none at any other time
+// either: the run is given up like one of which Prometheus has nothing.
+func TestUsage_QueryWithoutANumber_RecordStaysMissing(t *testing.T) {
+	for name, answer := range map[string]func(*promised){
+		"refused":       func(p *promised) { p.answer(http.StatusBadRequest) },
+		"unprocessable": func(p *promised) { p.answer(http.StatusUnprocessableEntity) },
+		"two numbers":   func(p *promised) { p.answer(http.StatusOK, "1", "2") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, p := newSite(t), newPrometheus(t)
+			answer(p)
+			s.set(at(20))
+			s.start(p.block(t))
+			s.server.Put(pod("phys", "a", kube.Succeeded, over(0, 1, 9, 0)))
+			for i := range 5 {
+				s.await("questions", func() bool { p.mu.Lock(); defer p.mu.Unlock(); return len(p.queries) >= min(2*(i+1), 6) })
+				s.set(at(21 + i))
+			}
+			s.await("it is given up", func() bool { return valueOf(s.jobs[runName("a", "main", 1)], "usage").Str() == "missing" })
+		})
+	}
+}
+
 // What reports and pages compare with the requested memory is the peak, a rate in its unit.
 func TestMapping_PeakMemory_IsMemoryUsedInTheUnitOfMemory(t *testing.T) {
 	d, err := plugintest.Serve(t, func() sdk.Source { return New(slog.New(slog.DiscardHandler)) }).Describe(t.Context(), &bursarv1.DescribeRequest{})
