@@ -119,16 +119,21 @@ func (s *twoSides) differences() []func() {
 	}
 	later := func(r record.Record, by string) record.Record {
 		r.Start, r.Stop = r.Stop+record.Hour, r.Stop+2*record.Hour
-		r.ID += by
-		if by == "-" {
-			r.ID += strconv.FormatInt(int64(r.Start/record.Second), 10)
-		} else {
-			r.ID += strconv.FormatInt(int64(r.Start)/1000, 10)
+		switch by {
+		case "-":
+			r.ID += "-" + strconv.FormatInt(int64(r.Start/record.Second), 10)
+		case "@":
+			r.ID += "@" + strconv.FormatInt(int64(r.Start)/1000, 10)
+		case "#": // the second start of a job of HTCondor
+			r.ID += "-2"
 		}
 		return r
 	}
 	asTwo := func(sep string) {
 		r := s.run()
+		if sep == "#" {
+			r.ID += "#7.0#1772000000"
+		}
 		s.here, s.there, s.equal = append(s.here, r), append(s.there, r), s.equal+1
 		second := later(r, sep)
 		s.here = append(s.here, second)
@@ -149,7 +154,7 @@ func (s *twoSides) differences() []func() {
 			s.more.Quarantine = append(s.more.Quarantine, store.Quarantined{Source: apitest.Nemo(), ID: "job " + r.ID, RecordID: r.ID, Reason: "mapping", Message: "no Cores"})
 		},
 		func() { asTwo("-") },
-		func() { asTwo("@") },
+		func() { asTwo([]string{"@", "#"}[s.rng.IntN(2)]) },
 		func() { // there the last run has the id of the job, and here the first
 			r := s.run()
 			second := later(r, "-")

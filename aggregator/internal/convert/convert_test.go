@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -158,6 +159,66 @@ func TestFiles_NotUnderstood_AreNamedWithTheirLines(t *testing.T) {
 		if diff := cmp.Diff(c.want, problems); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", c.in.Name, diff)
 		}
+	}
+}
+
+// What an alias or a merge key names is as if it stood there.
+func TestFiles_Aliases_AreWhatTheirAnchorsName(t *testing.T) {
+	plain := "components:\n  - name: Cores\n    key: NCPUS\n    scores:\n      - {name: HEPSPEC, value: 1.5}\n  - name: Other\n    key: NCPUS\n    scores:\n      - {name: HEPSPEC, value: 1.5}\n"
+	for name, text := range map[string]string{
+		"alias":   "components:\n  - name: Cores\n    key: NCPUS\n    scores: &hs\n      - {name: HEPSPEC, value: 1.5}\n  - name: Other\n    key: NCPUS\n    scores: *hs\n",
+		"merge":   "components:\n  - &cores\n    name: Cores\n    key: NCPUS\n    scores:\n      - {name: HEPSPEC, value: 1.5}\n  - <<: *cores\n    name: Other\n",
+		"in list": "components:\n  - name: Cores\n    key: NCPUS\n    scores:\n      - &hs {name: HEPSPEC, value: 1.5}\n  - name: Other\n    key: NCPUS\n    scores: [*hs]\n",
+	} {
+		want, err := convert.Files(now, convert.Input{Name: "slurm.yml", Text: []byte(plain)})
+		if err != nil || len(want.Problems) > 0 || !strings.Contains(written(want), "HEPSPEC") {
+			t.Fatal(err, want)
+		}
+		got, err := convert.Files(now, convert.Input{Name: "slurm.yml", Text: []byte(text)})
+		if diff := cmp.Diff(written(want), written(got)); err != nil || diff != "" || len(got.Problems) > 0 {
+			t.Errorf("%s: %v %v %s", name, err, got.Problems, diff)
+		}
+	}
+	for text, says := range map[string]string{
+		"components: &a\n  - name: Cores\n    scores: *a\n": "line 3: the anchor a contains itself",
+		"a: &a [x, x, x, x, x, x, x, x]\nb: &b [*a, *a, *a, *a, *a, *a, *a, *a]\nc: &c [*b, *b, *b, *b, *b, *b, *b, *b]\nd: &d [*c, *c, *c, *c, *c, *c, *c, *c]\ne: &e [*d, *d, *d, *d, *d, *d, *d, *d]\nf: [*e, *e, *e, *e, *e, *e, *e, *e]\n": "the aliases make the file too large",
+	} {
+		got, err := convert.Files(now, convert.Input{Name: "slurm.yml", Text: []byte(text)})
+		if err != nil || len(got.Problems) != 1 || !strings.Contains(got.Problems[0].String(), says) {
+			t.Errorf("%v %v, want %s", err, got, says)
+		}
+	}
+}
+
+// A pattern that only Python knows is named, wherever it stands, and is in no file.
+func TestFiles_PatternOfPython_IsNamed(t *testing.T) {
+	good, err := os.ReadFile("testdata/htcondor.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(string(good), "\n")
+	tried := 0
+	for i, line := range lines {
+		key, _, is := strings.Cut(line, "matches:")
+		if !is {
+			continue
+		}
+		tried++
+		text := slices.Clone(lines)
+		text[i] = key + `matches: "^(?!test)"`
+		got, err := convert.Files(now, convert.Input{Name: "htcondor.yml", Text: []byte(strings.Join(text, "\n"))})
+		written := func(line string) bool {
+			return strings.Contains(line, "(?!") && !strings.HasPrefix(strings.TrimSpace(line), "#")
+		}
+		if err != nil || len(got.Problems) > 0 || slices.ContainsFunc(strings.Split(got.Agent, "\n"), written) {
+			t.Errorf("%s: %v %v\n%s", line, err, got.Problems, got.Agent)
+		}
+		if !slices.ContainsFunc(got.Changes, func(c convert.Change) bool { return strings.Contains(c.Setting, "^(?!test)") }) {
+			t.Errorf("%s: %v", line, got.Changes)
+		}
+	}
+	if tried < 2 {
+		t.Errorf("%d patterns", tried)
 	}
 }
 

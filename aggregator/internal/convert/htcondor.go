@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/bursar-accounting/bursar/hcl"
 )
 
 // convertHTCondor converts the configuration of AUDITOR's HTCondor collector.
@@ -107,16 +109,17 @@ var (
 
 // adExpression is an entry as a text: of an attribute, a factor or a name; null where there is none.
 func (c *conversion) adExpression(b *body, t tree) string {
+	is := c.adCondition(t.subtree("only_if"))
 	value, ok := c.adKey(b, t)
 	if !ok {
 		return "null"
 	}
 	name := quoteText(t.subtree("name").plainText())
 	if p := t.subtree("matches").plainText(); p != "" {
-		re, err := regexp.Compile(p)
+		re, err := hcl.CompilePattern(p)
 		switch {
 		case err != nil:
-			b.writeComment("The pattern %s cannot be written for RE2: %v", p, err)
+			b.writeComment("The pattern %s cannot be written here: %v", p, err)
 			c.noteChanged("matches "+p, "a pattern of Python", "not converted: write an expression with regex()")
 			return "null"
 		case re.NumSubexp() > 0:
@@ -125,7 +128,7 @@ func (c *conversion) adExpression(b *body, t tree) string {
 			value = fmt.Sprintf("can(regex(%s, %s)) ? %s : null", quoteText(p), asString(value), name)
 		}
 	}
-	if is := c.adCondition(t.subtree("only_if")); is != "" {
+	if is != "" {
 		value = fmt.Sprintf("%s ? %s : null", is, asString(value))
 	}
 	if value == name { // a constant
@@ -156,7 +159,12 @@ func (c *conversion) adCondition(t tree) string {
 	if !t.isThere() {
 		return ""
 	}
-	return fmt.Sprintf("can(regex(%s, %s))", quoteText(t.subtree("matches").plainText()), adText(t.subtree("key").plainText()))
+	p, text := t.subtree("matches").plainText(), adText(t.subtree("key").plainText())
+	if _, err := hcl.CompilePattern(p); err != nil {
+		c.noteChanged("only_if.matches "+p, "a pattern of Python", "not converted, and the condition is false: write an expression with regex()")
+		return "false"
+	}
+	return fmt.Sprintf("can(regex(%s, %s))", quoteText(p), text)
 }
 
 // adText is an attribute as AUDITOR sees it: the text that condor_history -af prints, by a

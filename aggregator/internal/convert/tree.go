@@ -1,6 +1,7 @@
 package convert
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -30,7 +31,70 @@ func parseInput(in *Input) (tree, error) {
 	if len(doc.Content) > 0 {
 		t.node = doc.Content[0]
 	}
-	return t, nil
+	left := maxNodes
+	return t, resolveAliases(&doc, nil, &left)
+}
+
+// maxNodes is how many values a file may have once its aliases are resolved.
+const maxNodes = 100_000
+
+// resolveAliases puts what anchors name in the place of aliases, also of those of merge keys.
+// above are the parts that n is in.
+func resolveAliases(n *yaml.Node, above []*yaml.Node, left *int) error {
+	if *left--; *left < 0 {
+		return errors.New("the aliases make the file too large")
+	}
+	above = append(above, n)
+	for i, part := range n.Content {
+		if part.Kind == yaml.AliasNode {
+			if slices.Contains(above, part.Alias) {
+				return fmt.Errorf("line %d: the anchor %s contains itself", part.Line, part.Value)
+			}
+			part = part.Alias
+			n.Content[i] = part
+		}
+		if err := resolveAliases(part, above, left); err != nil {
+			return err
+		}
+	}
+	if n.Kind == yaml.MappingNode {
+		mergeKeys(n)
+	}
+	return nil
+}
+
+// mergeKeys puts the settings that the keys << of a mapping name beside its own, which win.
+func mergeKeys(n *yaml.Node) {
+	var own, merged []*yaml.Node
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key, value := n.Content[i], n.Content[i+1]
+		switch {
+		case key.ShortTag() != "!!merge":
+			own = append(own, key, value)
+		case value.Kind == yaml.SequenceNode:
+			merged = append(merged, value.Content...)
+		default:
+			merged = append(merged, value)
+		}
+	}
+	for _, m := range merged {
+		for i := 0; i+1 < len(m.Content) && m.Kind == yaml.MappingNode; i += 2 {
+			if !hasKeyNode(own, m.Content[i].Value) {
+				own = append(own, m.Content[i], m.Content[i+1])
+			}
+		}
+	}
+	n.Content = own
+}
+
+// hasKeyNode reports whether one of keys and their values is the key.
+func hasKeyNode(pairs []*yaml.Node, key string) bool {
+	for i := 0; i < len(pairs); i += 2 {
+		if pairs[i].Value == key {
+			return true
+		}
+	}
+	return false
 }
 
 // pair is a key and its value.
