@@ -29,6 +29,9 @@ const ComponentMissing = "component-missing"
 // AttributeUnreadable is the kind of the finding that an attribute of jobs cannot be read.
 const AttributeUnreadable = "attribute-unreadable"
 
+// OtherFindings is the kind of the finding that stands for all kinds which are too many.
+const OtherFindings = "others"
+
 // Finding is something that people should know of records of a source that are counted.
 type Finding struct {
 	Kind    string    `json:"kind"`
@@ -148,10 +151,12 @@ func (f *Findings) settleFinding(key findingKey, x *found, run uint64) {
 func (f *Findings) addFinding(n *bursarv1.Finding, run uint64, r *record.Record, now time.Time) {
 	key := findingKey{trimTo(n.GetKind()), trimTo(n.GetAbout())}
 	x := f.list[key]
+	if x == nil && len(f.list) >= MaxFindings-1 {
+		key = findingKey{kind: OtherFindings}
+		n = &bursarv1.Finding{Kind: OtherFindings, What: "there are more kinds of findings than are listed", Do: "mend what is listed first; then collect the time again: bursar-agent recollect"}
+		x = f.list[key]
+	}
 	if x == nil {
-		if len(f.list) >= MaxFindings {
-			return
-		}
 		if f.list == nil {
 			f.list = map[findingKey]*found{}
 		}

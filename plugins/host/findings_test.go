@@ -2,6 +2,7 @@ package host
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -97,6 +98,10 @@ func TestFindings_AreBoundedAndSaidInALine(t *testing.T) {
 	list := f.List()
 	if len(list) != MaxFindings || list[0].Count != 2000 || len(f.Encode()) > 256<<10 {
 		t.Errorf("%d findings, %+v, %d bytes", len(list), list[0], len(f.Encode()))
+	}
+	others := slices.IndexFunc(list, func(x Finding) bool { return x.Kind == OtherFindings })
+	if others < 0 || list[others].Count != 2000-(MaxFindings-2) || list[others].Example != "n-1999" {
+		t.Errorf("what is not listed by itself: %d, %+v", others, list)
 	}
 	if got := list[0].String(); got != "2000 records: odd, from 2026-03-01 12:00 to 2026-03-01 12:00, for example n-1999" {
 		t.Error(got)

@@ -77,7 +77,7 @@ type Job struct {
 
 	// Findings are what people should know of the job although it is counted, for example
 	// that a part of the input was not read. They are shown until the job comes without
-	// them. At most [MaxFindings] are kept.
+	// them. Beyond [MaxFindings], one finding stands for all others.
 	Findings []Finding
 }
 

@@ -1,6 +1,9 @@
 package sdk
 
 import (
+	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
@@ -54,7 +57,7 @@ func (j *Job) encodedSize() int {
 	for _, u := range j.Unread {
 		n += len(u.Attribute) + min(len(u.Problem), maxUnread) + 16
 	}
-	for _, f := range j.Findings[:min(len(j.Findings), MaxFindings)] {
+	for _, f := range listedFindings(j.Findings) {
 		n += len(cutText(f.Kind)) + len(cutText(f.About)) + len(cutText(f.What)) + len(cutText(f.Do)) + 16
 	}
 	return n
@@ -82,10 +85,26 @@ func encodeJob(j *Job) *bursarv1.Job {
 	for _, u := range j.Unread {
 		out.Unread = append(out.Unread, &bursarv1.Unread{Attribute: validText(u.Attribute), Problem: validText(u.Problem[:min(len(u.Problem), maxUnread)])})
 	}
-	for _, f := range j.Findings[:min(len(j.Findings), MaxFindings)] {
+	for _, f := range listedFindings(j.Findings) {
 		out.Findings = append(out.Findings, &bursarv1.Finding{Kind: validText(cutText(f.Kind)), About: validText(cutText(f.About)), What: validText(cutText(f.What)), Do: validText(cutText(f.Do))})
 	}
 	return out
+}
+
+// listedFindings are the findings of a job that are sent. The last one stands for all beyond
+// those that a job may have, and names what they are about.
+func listedFindings(all []Finding) []Finding {
+	if len(all) <= MaxFindings {
+		return all
+	}
+	listed, rest := all[:MaxFindings-1], all[MaxFindings-1:]
+	var about []string
+	for _, f := range rest {
+		about = append(about, f.About)
+	}
+	return append(slices.Clip(listed), Finding{
+		Kind: rest[0].Kind, About: "others", What: fmt.Sprintf("%d more findings like it, about %s", len(rest), strings.Join(about, ", ")), Do: rest[0].Do,
+	})
 }
 
 func encodeRefused(r *Refused) *bursarv1.Refused {

@@ -39,6 +39,7 @@ func busySite(t *testing.T) *site {
 	t.Helper()
 	s := newSite(t)
 	s.Post(
+		used("f", "atlas", "alice", 9*24, 1, 0), // records are known from then on
 		used("a", "atlas", "alice", 2, 30, 0), used("b", "cms", "bob", 3, 6, 4),
 		used("c", "atlas", "alice", 7*24+1, 24, 0),   // by this time last Sunday
 		used("d", "atlas", "alice", 7*24-1, 1000, 0), // after it
@@ -54,10 +55,34 @@ func TestTheOverviewComparesTodayWithTheSamePartOfTheDayLastWeek(t *testing.T) {
 	for _, want := range []string{
 		`<b title="36">36<small> +50.0` + "\u202f" + `%</small></b><span>core-hours today</span><i>24 by this time last Sunday</i>`,
 		`<b title="4">4</b><span>GPU-hours today</span><i>none by this time last Sunday</i>`,
-		"<b>–</b><span>utilization</span><i>No capacity configured or reported", "queue length unavailable", "<b>5</b><span>records</span>",
+		"<b>–</b><span>utilization</span><i>No capacity configured or reported", "queue length unavailable", "<b>6</b><span>records</span>",
 	} {
 		if !strings.Contains(body, want) {
 			t.Errorf("%q is missing in\n%s", want, body)
+		}
+	}
+}
+
+// What no record is known of, or not of all of the time, is not zero.
+func TestTheOverviewSaysWhatIsUnknownOfLastWeek(t *testing.T) {
+	for name, want := range map[string]string{
+		"none of today":           `<b>–</b><span>core-hours today</span><i>unknown by this time last Sunday</i>`,
+		"since today":             `<b title="36">36</b><span>core-hours today</span><i>unknown by this time last Sunday</i>`,
+		"since 11:00 last Sunday": `<b title="36">36</b><span>core-hours today</span><i>unknown by this time last Sunday</i>`,
+		"a day longer":            `<b title="36">36</b><span>core-hours today</span><i>none by this time last Sunday</i>`,
+	} {
+		s := newSite(t)
+		if name != "none of today" {
+			s.Post(used("a", "atlas", "alice", 2, 36, 0))
+		}
+		switch name {
+		case "since 11:00 last Sunday":
+			s.Post(used("b", "atlas", "alice", 7*24+1, 24, 0))
+		case "a day longer":
+			s.Post(used("b", "atlas", "alice", 8*24+1, 24, 0))
+		}
+		if _, page, _ := s.get("/"); !strings.Contains(html.UnescapeString(page), want) {
+			t.Errorf("%s: %q is missing in\n%s", name, want, page)
 		}
 	}
 }
@@ -170,7 +195,7 @@ func (b broken) Call(ctx context.Context, method, path string, query url.Values,
 func TestAPartOfTheOverviewThatFailsSaysSoInItsPlace(t *testing.T) {
 	s := busySite(t)
 	for path, rest := range map[string][]string{
-		"/v1/usage":    {"jobs running", "<b>5</b><span>records</span>", "in quarantine", ">a</a>"},
+		"/v1/usage":    {"jobs running", "<b>6</b><span>records</span>", "in quarantine", ">a</a>"},
 		"/v1/capacity": {"core-hours today", "atlas</a>", "in quarantine", ">a</a>"},
 	} {
 		s.pages.V1 = v1.API{Caller: broken{s, path}}

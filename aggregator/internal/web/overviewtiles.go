@@ -16,13 +16,14 @@ import (
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
-// totalOf is the sum of a measure; zero where it is not in the answer, since a component
-// that no one has is not.
+// totalOf is the sum of a measure; nil where it is not known, and zero where records are known
+// and the measure is not in the answer, since a component that no record has is not.
 func totalOf(a *v1.Usage, name string) *big.Rat {
-	if m := a.Find(name); m != nil && m.Total != nil {
-		if n := v1.Figure(m.Total).Number(); n != nil {
-			return n
-		}
+	if m := a.Find(name); m != nil {
+		return v1.Figure(m.Total).Number()
+	}
+	if a.Known == nil {
+		return nil
 	}
 	return new(big.Rat)
 }
@@ -112,8 +113,15 @@ func hoursTile(component string, today, before *v1.Usage, day time.Weekday) tile
 		Value: written(report.Number, a), Exact: v1.Rat(a).String(),
 	}
 	then := "by this time last " + day.String()
-	if b.Sign() == 0 {
+	switch {
+	case b == nil || before.Known == nil || before.Known.From.After(before.Window.From.Time):
+		t.More = []string{"unknown " + then}
+		return t
+	case b.Sign() == 0:
 		t.More = []string{"none " + then}
+		return t
+	case a == nil:
+		t.More = []string{written(report.Number, b) + " " + then}
 		return t
 	}
 	change := new(big.Rat).Quo(new(big.Rat).Sub(a, b), b)

@@ -194,7 +194,7 @@ func (t *top) fill(a *v1.Usage, ask topAsk) {
 	t.CSV = v1.UsageAddress(&v1.UsageQuery{Window: ask.in, By: ask.by, Measure: v1.JoinList(ask.of), Order: ask.of, Unit: "hour"}, "csv")
 	t.Report = "/ui/reports?" + url.Values{"report": {"usage"}, "period": {ask.in}, "by": {ask.by}, "measure": {v1.JoinList(ask.of)}, "order": {ask.of}}.Encode()
 	m, all := a.Find(ask.of), totalOf(a, ask.of)
-	if m == nil || all.Sign() <= 0 {
+	if m == nil || all == nil || all.Sign() <= 0 {
 		t.Nothing = fmt.Sprintf("No %s are known of %s.", t.What, t.When)
 		return
 	}
