@@ -140,7 +140,7 @@ type statement struct {
 	costs   bool      // something that was used in the month has a price
 	now     *v1.Usage // of the month
 	before  *v1.Usage // of the time before that is as long
-	known   bool      // records are known for all of both, as far as they have come
+	known   bool      // all of both is known, as far as they have come
 	periods []Period
 	notes   []string
 }
@@ -191,26 +191,18 @@ func (s *statement) ask(ctx context.Context) error {
 	return nil
 }
 
-// isKnownFromStart reports whether records are known from the start of a window on.
+// isKnownFromStart reports whether a window is known from its start on.
 func isKnownFromStart(a *v1.Usage) bool {
 	return a.Known != nil && !a.Known.From.After(a.Window.From.Time)
 }
 
 // aboutNotes say which part of the periods is known and how complete that is.
 func (s *statement) aboutNotes() []string {
-	about := s.now.UsageAbout
-	if s.before.Records > 0 {
-		about.Comparable = &s.known
-	}
-	notes := view.Of(s.periods[0].Name, append(view.KnownNotes(&about), view.CompleteNotes(&s.now.Complete, s.zone.String())...))
-	if s.before.Records > 0 && !s.known {
-		notes = append(notes, view.Of(s.periods[1].Name, view.KnownNotes(&s.before.UsageAbout))...)
-	}
-	return notes
+	return view.PeriodNotes(s.now, s.before, s.periods[0].Name, s.periods[1].Name, s.known)
 }
 
-// change is the part by which a sum grew; not known where records are not known for all of
-// both periods. A mean or a quotient is of the known part of either.
+// change is the part by which a sum grew; not known where not all of both periods is. A mean
+// or a quotient is of the known part of either.
 func (s *statement) change(now, before *big.Rat) Cell {
 	if !s.known {
 		return Cell{}

@@ -153,6 +153,21 @@ func KnownNotes(a *v1.UsageAbout) (notes []string) {
 	return notes
 }
 
+// PeriodNotes are those of an answer about a period, and of one about the period before where
+// that has records: which part of them is known, whether their sums are compared, and how
+// complete the first is. Each begins with the name of its period.
+func PeriodNotes(now, before *v1.Usage, name, nameBefore string, compared bool) []string {
+	about := now.UsageAbout
+	if before.Records > 0 {
+		about.Comparable = &compared
+	}
+	notes := Of(name, append(KnownNotes(&about), CompleteNotes(&now.Complete, now.Zone)...))
+	if before.Records > 0 && !compared {
+		notes = append(notes, Of(nameBefore, KnownNotes(&before.UsageAbout))...)
+	}
+	return notes
+}
+
 // CompleteNotes are what is not in an answer, and up to when it is complete, with times by
 // the clock of a zone.
 func CompleteNotes(k *v1.Complete, zone string) (notes []string) {
