@@ -3,6 +3,7 @@ package health
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
 	"github.com/bursar-accounting/bursar/proto/record"
@@ -33,10 +34,15 @@ func (c common) add(source record.Origin, m record.Meta) {
 	}
 }
 
+// cloneMeta copies texts too, which would hold a whole block.
 func cloneMeta(m record.Meta) record.Meta {
 	out := slices.Clone(m)
 	for i := range out {
-		out[i].Values = slices.Clone(out[i].Values)
+		e := &out[i]
+		e.Key, e.Values = strings.Clone(e.Key), slices.Clone(e.Values)
+		for k := range e.Values {
+			e.Values[k] = strings.Clone(e.Values[k])
+		}
 	}
 	return out
 }
@@ -53,22 +59,33 @@ func (c common) addBlock(b *columns.Block, shown columns.Mask) error {
 		return err
 	}
 	type pair struct{ set, origin uint32 }
-	done := map[pair]bool{}
+	done, sources := map[pair]bool{}, map[uint32]record.Origin{}
 	for i := range shown.Rows() {
 		at := pair{sets[i], origins[i]}
 		if done[at] {
 			continue
 		}
-		row, err := b.Row(i)
+		source, known := sources[at.origin]
+		if !known || at.origin == 0 { // which is in the row
+			row, err := b.Row(i)
+			if err != nil {
+				return err
+			}
+			source, sources[at.origin] = row.Origin, row.Origin
+		}
+		if same, some := c[source]; some && len(same) == 0 {
+			continue
+		}
+		meta, err := b.Meta(i)
 		if err != nil {
 			return err
 		}
-		c.add(row.Origin, row.Record.Meta)
+		c.add(source, meta)
 		if at.origin == 0 {
 			continue
 		}
 		var keys []string
-		for _, e := range c[row.Origin] {
+		for _, e := range c[source] {
 			keys = append(keys, e.Key)
 		}
 		varies, err := b.Varies(at.set, keys)
