@@ -76,14 +76,17 @@ func (m *Mapper) valid(r *record.Record) error {
 	return nil
 }
 
+// memoryUsed is the component of the memory that was used, as default mappings name it.
+const memoryUsed = "MemoryUsed"
+
 // Lacking returns the components of resources that r, which Map made of the job, does
 // not have because the job does not say how much: those whose condition fails and whose
-// amount is null or cannot be computed. A component that counts a total is no resource: a
-// measurement that was not made is common. Of components with amounts, see [Mapper.Unread].
+// amount is null or cannot be computed. A component that counts a total, or memory that was
+// used, is no resource: a measurement that was not made is common. Of components with amounts, see [Mapper.Unread].
 func (m *Mapper) Lacking(job *bursarv1.Job, r *record.Record) (names []string) {
 	for i := range m.components {
 		c := &m.components[i]
-		if c.amount == nil || c.kind == record.Total || r.Component(c.name) != nil || slices.Contains(names, c.name) {
+		if c.amount == nil || c.kind == record.Total || c.name == memoryUsed || r.Component(c.name) != nil || slices.Contains(names, c.name) {
 			continue
 		}
 		if v, err := c.amount.eval(job); err != nil || v.kind == kindNull {

@@ -50,7 +50,7 @@ component "GPUs:*" { # of the device, as in the capacity
   when    = job.gpu_device != null && try(job.gpus > 0, false)
 }
 component "Disk" {
-  amount = ceil(job.disk_kb / 1024)
+  amount = ceil(coalesce(job.disk_kb, 0) / 1024)
   when   = try(job.disk_kb > 0, false)
 }
 component "TotalCPU" {
