@@ -52,6 +52,10 @@ component "Measured" {
   amount = job.cores
   kind   = "total"
   when   = job.cores != null
+}
+component "MemoryUsed" {
+  amount = job.cores
+  when   = job.cores != null
 }`)
 	for _, cores := range []*bursarv1.Value{num(4), nil} {
 		j, want := job(), []string(nil)
