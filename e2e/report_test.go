@@ -377,7 +377,7 @@ func TestReport_ToEachPrincipalInvestigator_IsTheirsAloneAndLooksRight(t *testin
 	}
 	bell, dirac := got["bell@example.org"][0], got["dirac@example.org"][0]
 	want := o.usage("user_id")
-	delete(want, "eve") // without a project
+	delete(want, "eve")       // without a project
 	if len(bell.files) != 2 { // as by default
 		t.Errorf("%d files are attached", len(bell.files))
 	}
