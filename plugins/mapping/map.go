@@ -82,7 +82,8 @@ const memoryUsed = "MemoryUsed"
 // Lacking returns the components of resources that r, which Map made of the job, does
 // not have because the job does not say how much: those whose condition fails and whose
 // amount is null or cannot be computed. A component that counts a total, or memory that was
-// used, is no resource: a measurement that was not made is common. Of components with amounts, see [Mapper.Unread].
+// used, is a measurement and not a resource: that it was not made is common. Of components with
+// amounts, see [Mapper.Unread].
 func (m *Mapper) Lacking(job *bursarv1.Job, r *record.Record) (names []string) {
 	for i := range m.components {
 		c := &m.components[i]

@@ -97,7 +97,7 @@ type Finding struct {
 	Do    string // what to do first
 }
 
-// MaxFindings is how many findings a job may have.
+// MaxFindings is how many findings of a job are sent.
 const MaxFindings = 8
 
 // MaxFormerly is how many other names a run may have.

@@ -4,6 +4,7 @@
 package workbook
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -82,6 +83,7 @@ func sheetName(title string, taken map[string]bool) string {
 		}
 		return c
 	}, title), " '")
+	clean = cmp.Or(clean, "Table")
 	for n := 1; ; n++ {
 		end := ""
 		if n > 1 {

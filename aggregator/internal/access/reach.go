@@ -20,7 +20,7 @@ type Reach struct {
 	// CompleteFrom is the earliest time from which on a source has all runs that ended;
 	// None where a source with records does not say it.
 	CompleteFrom record.Time
-	// Sources are those with records, ordered by when they begin.
+	// Sources are those with records; first those that do not say when they begin, then by that.
 	Sources []SourceBegin
 }
 

@@ -28,8 +28,8 @@ func knownSpan(reach *access.Reach, zone *time.Location, now record.Time) usage.
 	return usage.Span{From: min(max(reach.Start, begin), now), To: now}
 }
 
-// sourceBegins returns from when on each source has all runs: one that does not say it, from
-// when the records of all are known on.
+// sourceBegins returns from when on each source has all runs. Of a source that does not say it,
+// that is when the records of all are known.
 func (s *Server) sourceBegins(reach *access.Reach, known usage.Span) (list []usage.SourceBegin) {
 	var common map[record.Origin]record.Meta
 	if s.opt.Common != nil && len(reach.Sources) > 1 {

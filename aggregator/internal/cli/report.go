@@ -110,7 +110,7 @@ func (o *outlet) choose(cmd *cobra.Command) (err error) {
 // deliver writes a document.
 func (p *Program) deliver(o *outlet, d *report.Document) error {
 	if o.file == "" && o.f == asXLSX && p.Width > 0 {
-		return errors.New("-format xlsx is no text for a terminal; write it to a file: -o report.xlsx")
+		return errors.New("-format xlsx is not text for a terminal; write it to a file: -o report.xlsx")
 	}
 	if o.file == "" {
 		return p.writeReport(p.Stdout, d, o.f, p.Width)

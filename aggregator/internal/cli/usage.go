@@ -165,7 +165,7 @@ func (p *Program) usage(ctx context.Context, c *client.Client, query *v1.UsageQu
 	case f == asCSV:
 		return c.UsageAs(ctx, query, "text/csv", p.Stdout)
 	case f == asParquet && p.Width > 0:
-		return errors.New("-format parquet is no text for a terminal; write it to a file: bursar usage -format parquet > usage.parquet")
+		return errors.New("-format parquet is not text for a terminal; write it to a file: bursar usage -format parquet > usage.parquet")
 	case f == asParquet:
 		return c.UsageAs(ctx, query, "application/vnd.apache.parquet", p.Stdout)
 	}

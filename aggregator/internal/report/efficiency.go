@@ -62,8 +62,9 @@ Used cores are the CPU seconds of the component TotalCPU, which the sources for
 Slurm, Grid Engine and HTCondor report, and that for Kubernetes where it has a
 Prometheus. Used memory is the component MemoryUsed, a rate in the unit of Memory
 with the peak of the job; the source for HTCondor reports it, those for Slurm where
-Jobstats measures jobs, that for Kubernetes with a Prometheus. Used GPUs are the GPU-seconds of the
-component TotalGPU, of Jobstats. A mapping can add them, see hcl/examples/slurm.hcl.
+Jobstats measures jobs, that for Kubernetes with a Prometheus. Used GPUs are the
+GPU-seconds of the component TotalGPU, of Jobstats. A mapping can add them, see
+hcl/examples/slurm.hcl.
 Values that records lack are named below the report and are not counted as 0.
 
 The factors for energy and CO2 are those of Green Algorithms for unknown hardware

@@ -39,7 +39,7 @@ type publication struct {
 	Title   string            `json:"title"`
 	Updated time.Time         `json:"updated"`
 	Files   map[string]string `json:"files"`          // texts by name; the page is indexPage
-	Data    map[string][]byte `json:"data,omitempty"` // files that are no text, by name
+	Data    map[string][]byte `json:"data,omitempty"` // files that are not text, by name
 }
 
 const (
@@ -143,10 +143,8 @@ func (s *siteSettings) outdated(p *publication) sdk.Result {
 
 func (s *siteSettings) put(ctx context.Context, payload []byte, p *publication) error {
 	e := entry{Folder: p.Folder, Title: p.Title, Updated: p.Updated, Digest: sum(payload)}
-	files := maps.Clone(p.Data)
-	if files == nil {
-		files = map[string][]byte{}
-	}
+	files := map[string][]byte{}
+	maps.Copy(files, p.Data)
 	for name, text := range p.Files {
 		files[name] = []byte(text)
 	}

@@ -132,7 +132,7 @@ func TestSite_WhatChanges_IsPublishedAgain(t *testing.T) {
 	}
 }
 
-// A file that is no text is published byte by byte.
+// A file that is not text is published byte by byte.
 func TestSite_Workbook_IsPublishedAsItIs(t *testing.T) {
 	c, dir := newCluster(t), t.TempDir()
 	a, err := configureAll(t, fmt.Sprintf("report = \"usage\"\nattach = [\"xlsx\"]\nsite {\n directory = %q\n}\n", dir))

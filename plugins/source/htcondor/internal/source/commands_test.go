@@ -218,6 +218,42 @@ func TestFacts_OfARecordedPool_AreTold(t *testing.T) {
 	}
 }
 
+// The census has the jobs whose runs are wanted, as records have them: no DAGMan by default.
+func TestCensus_JobsWhoseRunsAreNotWanted_AreLeftOut(t *testing.T) {
+	const queue = `[
+{"JobStatus": 2, "Owner": "alice", "JobUniverse": 5, "AcctGroup": "physics", "ProjectName": "higgs"},
+{"JobStatus": 2, "Owner": "alice", "JobUniverse": 7, "AcctGroup": "physics", "ProjectName": "higgs"},
+{"JobStatus": 1, "Owner": "alice", "JobUniverse": 12},
+{"JobStatus": 1, "Owner": "bob", "JobUniverse": 11, "AccountingGroup": "chemistry.bob"},
+{"JobStatus": 1, "Owner": "carol", "JobUniverse": 5, "x509UserProxyVOName": "atlas", "ProjectName": "none"}
+]`
+	row := func(user string, running, pending int64) sdk.CensusRow {
+		return sdk.CensusRow{User: user, Queue: "vm", Running: running, Pending: pending}
+	}
+	for name, c := range map[string]struct {
+		keys []sdk.Node
+		want []sdk.CensusRow
+	}{
+		"by default":   {nil, []sdk.CensusRow{row("alice", 1, 0), row("bob", 0, 1), row("carol", 0, 1)}},
+		"by universe":  {[]sdk.Node{list("universes", "scheduler", "local")}, []sdk.CensusRow{row("alice", 1, 1)}},
+		"by user":      {[]sdk.Node{list("users", "bob")}, []sdk.CensusRow{row("bob", 0, 1)}},
+		"by group":     {[]sdk.Node{list("groups", "physics", "chemistry")}, []sdk.CensusRow{row("alice", 1, 0), row("bob", 0, 1)}},
+		"by VO":        {[]sdk.Node{list("groups", "atlas")}, []sdk.CensusRow{row("carol", 0, 1)}},
+		"by project":   {[]sdk.Node{list("projects", "higgs")}, []sdk.CensusRow{row("alice", 1, 0)}},
+		"by its state": {[]sdk.Node{list("states", "FAILED")}, []sdk.CensusRow{row("alice", 1, 0), row("bob", 0, 1), row("carol", 0, 1)}}, // which none has yet
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := asked(t, c.keys...)
+			s.must(os.Remove(s.path("census.json")))
+			s.write("census.json", queue)
+			s.poll()
+			if len(s.census) != 1 || !slices.Equal(s.census[0].Rows, c.want) {
+				t.Errorf("%+v, want %+v", s.census, c.want)
+			}
+		})
+	}
+}
+
 func TestCapacity_GPUsOfSlots_AreSummedByDevice(t *testing.T) {
 	seed := rand.Uint64()
 	r := rand.New(rand.NewPCG(seed, 0))

@@ -135,7 +135,7 @@ func (t *teller) census(ctx context.Context, b *sdk.Batch, _ *facts.Told) error 
 	for i := range t.config.schedds {
 		s := &t.config.schedds[i]
 		err := t.config.queue(s).Jobs(ctx, job.FilterAttributes(), func(ad *classad.Ad, running bool) {
-			_ = queued.Load(ad, false) // it is no run, and has only these attributes
+			_ = queued.Load(ad, false) // the error: these attributes alone do not make a run
 			place := facts.Place{User: strings.Clone(queued.Owner), Queue: s.name}
 			switch {
 			case !t.config.wantsQueued(queued):
