@@ -1,7 +1,6 @@
 package health
 
 import (
-	"maps"
 	"slices"
 	"strings"
 
@@ -12,14 +11,6 @@ import (
 // common is what the metas of all records of a source have in common: keys with the same
 // values in each.
 type common map[record.Origin]record.Meta
-
-// Common returns, for each source, the keys that the metas of all of its records have with the
-// same values, as of when the store was last looked at.
-func (n *Survey) Common() map[record.Origin]record.Meta {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return maps.Clone(n.common)
-}
 
 // add takes in a record. What is kept before is never changed: it may have been returned.
 func (c common) add(source record.Origin, m record.Meta) {

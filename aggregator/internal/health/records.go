@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
@@ -83,6 +85,14 @@ type Survey struct {
 	seq     uint64
 	runs    map[uint64]negative // by the number of the row
 	common  common
+
+	last atomic.Pointer[surveyed]
+}
+
+// surveyed is what the last look found. It is never changed.
+type surveyed struct {
+	negative []RecordFinding
+	common   map[record.Origin]record.Meta
 }
 
 // negative is a row that stops before it starts.
@@ -133,6 +143,7 @@ func (n *Survey) Follow(ctx context.Context) (err error) {
 		return err
 	}
 	n.seq = v.Seq()
+	n.last.Store(&surveyed{n.negatives(), maps.Clone(n.common)})
 	return nil
 }
 
@@ -188,10 +199,27 @@ func (n *Survey) take(row *columns.Row) {
 // maxNegativeSources is how many sources have a finding of their own.
 const maxNegativeSources = 32
 
-// List returns a finding for each source that has such records.
+// List returns a finding for each source that has records which stop before they start, as of
+// when the store was last looked at; none before the first look. It does not wait for one, which
+// takes seconds after a start.
 func (n *Survey) List() []RecordFinding {
-	n.mu.Lock()
-	defer n.mu.Unlock()
+	if last := n.last.Load(); last != nil {
+		return slices.Clone(last.negative)
+	}
+	return nil
+}
+
+// Common returns, for each source, the keys that the metas of all of its records have with the
+// same values, likewise. The caller must not change it.
+func (n *Survey) Common() map[record.Origin]record.Meta {
+	if last := n.last.Load(); last != nil {
+		return last.common
+	}
+	return nil
+}
+
+// negatives returns a finding for each source that has such records.
+func (n *Survey) negatives() []RecordFinding {
 	by := map[string]*RecordFinding{}
 	for _, r := range n.runs {
 		source := r.origin.String()

@@ -93,6 +93,9 @@ func TestSurvey_AnyChanges_NegativesAreThoseShown(t *testing.T) {
 			t.Error(diff)
 		}
 		checkCommon(t, n.Common(), shown, ever)
+		n.mu.Lock() // as while a look goes on
+		checkCommon(t, n.Common(), shown, ever)
+		n.mu.Unlock()
 	})
 }
 
