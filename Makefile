@@ -91,8 +91,8 @@ soak: build powercuts ## Run CYCLES (default 2000) cycles of faults, DEATHS (def
 	go test -tags e2e -timeout 0 -count 1 -v ./e2e -run TestBackfill_OfAYear -history 200000
 
 .PHONY: fuzz
-fuzz: ## Run every fuzz target for FUZZTIME (default 10s) each.
-	@.ci/fuzz $(or $(FUZZTIME),10s)
+fuzz: ## Run every fuzz target for FUZZTIME (default 10s) each; FUZZ=turn: those that changed, and some of the others (the check).
+	@.ci/fuzz $(or $(FUZZTIME),10s) $(or $(FUZZ),all) $(BUDGET)
 
 .PHONY: powercuts
 powercuts: ## Cut the power CUTS times (default 10000), of the store and of the agent's buffer.

@@ -48,21 +48,17 @@ type goPackage struct {
 
 // raceParts returns the packages that the race detector looks at in the check, a few at a
 // time in the order of changed: those of changed files and what imports them directly. The
-// concurrent ones are in the first part.
+// concurrent ones are the first part.
 func raceParts(ctx context.Context, changed []string) ([]testPart, error) {
 	packages, err := listPackages(ctx)
 	if err != nil {
 		return nil, err
 	}
 	always, others := choosePackages(packages, changed)
-	var parts []testPart
+	parts := []testPart{{names: always, packages: always}}
 	for few := range slices.Chunk(others, 8) {
 		parts = append(parts, testPart{names: few, packages: few})
 	}
-	if len(parts) == 0 {
-		parts = make([]testPart, 1)
-	}
-	parts[0].packages = slices.Concat(always, parts[0].packages)
 	return parts, nil
 }
 

@@ -310,24 +310,42 @@ func TestRunSteps_OneFails_OthersRunAndTheEndSaysSo(t *testing.T) {
 	}
 }
 
-func TestRunSteps_StepsBeside_RunWithTheLastOneAndFailTheCheck(t *testing.T) {
+func TestRunSteps_StepBeside_BeginsAfterTheSetUpAndFailsTheCheck(t *testing.T) {
 	t.Chdir(t.TempDir())
 	shell := func(name, script string) step {
 		return step{name: name, command: []string{"sh", "-c", script}, limit: time.Minute}
 	}
-	beside := func(name, script string) step {
-		s := shell(name, script)
+	beside := func(script string) step {
+		s := shell("e2e", script)
 		s.beside = true
 		return s
 	}
-	last := shell("e2e", "touch began; until test -e fuzzed; do sleep 0.01; done")
-	steps := []step{beside("race", "until test -e began; do sleep 0.01; done"), beside("fuzz", "touch fuzzed"), shell("lint", "! test -e began"), last}
-	if err := runSteps(t.Context(), steps, shell("set-up", "true")); err != nil {
+	wait := func(file string) string { return "until test -e " + file + "; do sleep 0.01; done" }
+	steps := []step{
+		shell("lint", "touch linted"),
+		beside("test -e set-up && touch began && " + wait("tested")),
+		shell("test", wait("began")+"; touch tested"),
+	}
+	if err := runSteps(t.Context(), steps, shell("set-up", wait("linted")+"; touch set-up")); err != nil {
 		t.Error(err)
 	}
-	steps[0] = beside("race", "exit 1")
-	if err := runSteps(t.Context(), steps[:2:2], shell("set-up", "true")); err == nil {
+	steps[1] = beside("exit 1")
+	steps[2] = shell("test", "true")
+	if err := runSteps(t.Context(), steps, shell("set-up", "true")); err == nil {
 		t.Error("no error")
+	}
+}
+
+func TestStep_OfALateCheck_StillHasABudget(t *testing.T) {
+	s := step{name: "race", command: []string{"make", "race"}, until: 20 * time.Minute}
+	for since, want := range map[time.Duration]string{5 * time.Minute: "BUDGET=900s", time.Hour: "BUDGET=1s"} {
+		if got := s.withBudget(time.Now().Add(-since)).command; !slices.Equal(got, []string{"make", "race", want}) {
+			t.Errorf("after %s: %q", since, got)
+		}
+	}
+	s.until = 0
+	if got := s.withBudget(time.Now()).command; len(got) != 2 {
+		t.Errorf("%q", got)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -20,22 +21,33 @@ type step struct {
 	command []string
 	limit   time.Duration // a step that takes longer is killed and has failed
 	needed  bool          // without it the others make no sense
-	beside  bool          // runs while the last step does, after the other such steps
+	beside  bool          // begins when the set-up has ended, and runs while the later steps do
+	until   time.Duration // since the check began: what is less needed does not begin after it; 0 for no end
 }
 
 // checkSteps are the steps of the whole check, the quickest first. The end-to-end tests
 // mostly wait, so what needs the processors runs beside them. Where much changed in three
-// days, budgets keep the check within the time that it may take.
+// days, or other work takes the processors, until keeps the check within the time that it
+// may take.
 func checkSteps() []step {
 	return []step{
 		{name: "build", command: []string{"make", "build"}, limit: 20 * time.Minute, needed: true},
 		{name: "lint", command: []string{"make", "lint"}, limit: 20 * time.Minute},
-		{name: "test", command: []string{"make", "test"}, limit: 20 * time.Minute},
-		{name: "race", command: []string{"make", "race", "RACE=changed", "BUDGET=12m"}, limit: 40 * time.Minute, beside: true},
-		{name: "fuzz", command: []string{".ci/fuzz", "1s", "turn"}, limit: 25 * time.Minute, beside: true},
-		{name: "powercuts", command: []string{"make", "powercuts", "CUTS=2000"}, limit: 20 * time.Minute, beside: true},
-		{name: "e2e", command: []string{"make", "e2e", "SUITE=changed", "BUDGET=15m"}, limit: 60 * time.Minute},
+		{name: "e2e", command: []string{"make", "e2e", "SUITE=changed"}, limit: 60 * time.Minute, beside: true, until: 20 * time.Minute},
+		{name: "test", command: []string{"make", "test"}, limit: 30 * time.Minute},
+		{name: "race", command: []string{"make", "race", "RACE=changed"}, limit: 40 * time.Minute, until: 20 * time.Minute},
+		{name: "fuzz", command: []string{"make", "fuzz", "FUZZTIME=1s", "FUZZ=turn"}, limit: 25 * time.Minute, until: 24 * time.Minute},
+		{name: "powercuts", command: []string{"make", "powercuts", "CUTS=2000"}, limit: 20 * time.Minute},
 	}
+}
+
+// withBudget returns the step with what is left of its time, for a check that began then.
+func (s step) withBudget(began time.Time) step {
+	if s.until > 0 {
+		left := max(s.until-time.Since(began), time.Second)
+		s.command = append(slices.Clone(s.command), fmt.Sprintf("BUDGET=%.0fs", left.Seconds()))
+	}
+	return s
 }
 
 // outcome is how a step ended.
@@ -49,8 +61,8 @@ type outcome struct {
 }
 
 // runSteps runs all steps, whatever the earlier ones found, and prints at the end what
-// failed and a table of what each cost. The set-up runs beside them until the last step, the
-// end-to-end tests, needs it. It returns an error where one step failed.
+// failed and a table of what each cost. The set-up runs beside them; the end-to-end tests
+// begin when it has ended. It returns an error where one step failed.
 func runSteps(ctx context.Context, steps []step, setup step) error {
 	if err := clearLogs(); err != nil {
 		return err
@@ -79,45 +91,47 @@ func runSteps(ctx context.Context, steps []step, setup step) error {
 }
 
 // runInOrder runs the steps until a needed one fails, and returns what became of each
-// that ran.
+// that ran and of the set-up.
 func runInOrder(ctx context.Context, steps []step, setUp *background, out io.Writer) []outcome {
-	last := steps[len(steps)-1]
-	var besides []step
+	began := time.Now()
 	var outcomes []outcome
-	for _, s := range steps[:len(steps)-1] {
+	var besides []*background
+	for _, s := range steps {
 		if s.beside {
-			besides = append(besides, s)
+			besides = append(besides, s.startAfter(ctx, setUp, began, out))
 			continue
 		}
 		fmt.Fprintf(out, "\n== %s (%s)\n", s.name, clock())
-		o := s.run(ctx, out)
+		o := s.withBudget(began).run(ctx, out)
 		outcomes = append(outcomes, o)
-		if o.err != nil && s.needed || ctx.Err() != nil {
+		if o.err != nil && s.needed {
 			return outcomes
 		}
 	}
-	ended := make(chan []outcome, 1)
-	go func() { ended <- runBeside(ctx, besides, out) }()
 	outcomes = append(outcomes, setUp.wait())
-	fmt.Fprintf(out, "\n== %s (%s)\n", last.name, clock())
-	outcomes = append(outcomes, last.run(ctx, out))
-	return append(outcomes, <-ended...)
-}
-
-func clock() string { return time.Now().UTC().Format(time.TimeOnly) }
-
-// runBeside runs steps one after the other while another runs, and writes what each printed
-// when it has ended.
-func runBeside(ctx context.Context, steps []step, out io.Writer) (outcomes []outcome) {
-	for _, s := range steps {
-		var printed bytes.Buffer
-		fmt.Fprintf(&printed, "\n== %s, beside the others (%s)\n", s.name, clock())
-		outcomes = append(outcomes, s.run(ctx, &printed))
-		fmt.Fprintf(&printed, "== %s ended (%s)\n\n", s.name, clock())
-		_, _ = out.Write(printed.Bytes()) // the summary says it again
+	for _, b := range besides {
+		outcomes = append(outcomes, b.wait())
 	}
 	return outcomes
 }
+
+// startAfter starts a step when the set-up has ended, and writes what it printed when it
+// has ended itself.
+func (s step) startAfter(ctx context.Context, setUp *background, began time.Time, out io.Writer) *background {
+	b := &background{ended: make(chan struct{})}
+	go func() {
+		defer close(b.ended)
+		setUp.wait()
+		var printed bytes.Buffer
+		fmt.Fprintf(&printed, "\n== %s, beside the others (%s)\n", s.name, clock())
+		b.outcome = s.withBudget(began).run(ctx, &printed)
+		fmt.Fprintf(&printed, "== %s ended (%s)\n\n", s.name, clock())
+		_, _ = out.Write(printed.Bytes()) // the summary says it again
+	}()
+	return b
+}
+
+func clock() string { return time.Now().UTC().Format(time.TimeOnly) }
 
 // sharedWriter writes for several goroutines, one at a time.
 type sharedWriter struct {
