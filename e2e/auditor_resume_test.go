@@ -42,7 +42,7 @@ func TestImportAuditor_Killed_ContinuesWhereItWas(t *testing.T) {
 		t.Fatal(out, err)
 	}
 	for name, address := range map[string]string{"database": database, "archives": auditorArchive(t, conn), "server": from.URL} {
-		t.Run(name, func(t *testing.T) { killedImport(t, s, address, n-n/1000) })
+		t.Run(name, func(t *testing.T) { killedImport(t, s, address, killsOfImport, n-n/1000) })
 	}
 }
 
@@ -50,9 +50,10 @@ func TestImportAuditor_Killed_ContinuesWhereItWas(t *testing.T) {
 // places together.
 const killsOfImport = 4
 
-// killedImport kills imports into a new cluster, and lets the last one end.
-func killedImport(t *testing.T, s *site.Site, address string, want int64) {
-	to := s.Node(site.NodeSpec{Name: "to-" + filepath.Base(t.Name())})
+// killedImport kills imports into a new cluster, and lets the last one end. It returns the
+// cluster.
+func killedImport(t *testing.T, s *site.Site, address string, kills int, want int64) (to *site.Aggregator) {
+	to = s.Node(site.NodeSpec{Name: "to-" + filepath.Base(t.Name())})
 	to.Start()
 	to.AwaitReady()
 	position := filepath.Join(os.Getenv("XDG_STATE_HOME"), "bursar/import-import-auditor-auditor.position")
@@ -65,7 +66,7 @@ func killedImport(t *testing.T, s *site.Site, address string, want int64) {
 		}
 		return cmd, out, said
 	}
-	for range killsOfImport {
+	for range kills {
 		cmd, _, said := begin()
 		size := fileSize(position)
 		site.Eventually(t, "something was committed", func() (bool, string) {
@@ -92,6 +93,7 @@ func killedImport(t *testing.T, s *site.Site, address string, want int64) {
 	if size := fileSize(position); size != 0 {
 		t.Errorf("the position has %d bytes when all is done", size)
 	}
+	return to
 }
 
 func fileSize(path string) int64 {

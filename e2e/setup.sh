@@ -5,11 +5,12 @@
 # bursar must keep working, a Debian 12 with systemd, rpm and dnf to install packages on,
 # a Nomad 1.11.3 that is built from its source with the Go of the machine, the API server
 # of Kubernetes 1.35.4 with etcd and kwok that are built likewise, as are versitygw, a server of
-# S3, and a provider of OpenID Connect, Chromium with axe-core, and Prometheus.
+# S3, and a provider of OpenID Connect, Chromium with axe-core, and Prometheus; and AUDITOR
+# 0.11.2 itself, which is built from its crate and needs a Rust of 2025.
 #
 #   e2e/setup.sh                 everything
 #   e2e/setup.sh host chroot     only these parts (host, postgres, chroot, gridengine, htcondor, python, packages, nomad,
-#                                kubernetes, browser, s3, oidc)
+#                                kubernetes, browser, s3, oidc, auditor)
 #   e2e/setup.sh -where          print the cache directory and stop
 #
 # Run as root. It can be run again at any time and is quick when all is there. No
@@ -64,6 +65,8 @@ kwok_version=0.7.0
 versitygw_version=1.8.0
 # A provider of OpenID Connect.
 oidc_version=3.51.17
+# The AUDITOR that bursar replaces, for a suite that is only run when it is asked for.
+auditor_version=0.11.2
 
 export DEBIAN_FRONTEND=noninteractive LC_ALL=C.UTF-8
 
@@ -359,6 +362,18 @@ fetch_npm() {
   mv "$dir.new" "$dir"
 }
 
+# --- AUDITOR --------------------------------------------------------------------
+
+auditor_part() {
+  local dir=$cache/auditor-$auditor_version
+  if [ -e "$dir/bin/auditor" ]; then say "auditor: $dir is there"; return; fi
+  command -v cargo > /dev/null || die "auditor: cargo is missing, and the one of Debian 12 is too old; install Rust"
+  say "auditor: building $dir"
+  rm -rf "$dir.new"
+  SQLX_OFFLINE=true cargo install --quiet --locked --root "$dir.new" --version "$auditor_version" auditor >&2
+  mv "$dir.new" "$dir"
+}
+
 # --- main -----------------------------------------------------------------------
 
 # install_part PART runs in a process of its own: a part that fails stops no other.
@@ -376,7 +391,8 @@ install_part() {
     browser) browser_part ;;
     s3) s3_part ;;
     oidc) oidc_part ;;
-    *) die "unknown part $1: use host, postgres, chroot, gridengine, htcondor, python, packages, nomad, kubernetes, browser, s3 or oidc" ;;
+    auditor) auditor_part ;;
+    *) die "unknown part $1: use host, postgres, chroot, gridengine, htcondor, python, packages, nomad, kubernetes, browser, s3, oidc or auditor" ;;
   esac
 }
 
@@ -389,7 +405,7 @@ esac
 mkdir -p "$cache"
 exec 9> "$cache/.lock"
 flock 9
-[ $# -gt 0 ] || set -- host chroot gridengine htcondor python packages nomad kubernetes browser s3 oidc
+[ $# -gt 0 ] || set -- host chroot gridengine htcondor python packages nomad kubernetes browser s3 oidc auditor
 failed=()
 for part in "$@"; do
   "$BASH" "$0" -part "$part" 9>&- || failed+=("$part")

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"os/exec"
 	"path"
 	"slices"
@@ -47,16 +46,16 @@ type goPackage struct {
 }
 
 // raceParts returns the packages that the race detector looks at in the check, a few at a
-// time in the order of changed: those of changed files and what imports them directly. The
-// concurrent ones are the first part.
+// time: the concurrent ones, and those of changed files and what imports them directly, both
+// in the order of changed.
 func raceParts(ctx context.Context, changed []string) ([]testPart, error) {
 	packages, err := listPackages(ctx)
 	if err != nil {
 		return nil, err
 	}
 	always, others := choosePackages(packages, changed)
-	parts := []testPart{{names: always, packages: always}}
-	for few := range slices.Chunk(others, 8) {
+	var parts []testPart
+	for _, few := range slices.Concat(slices.Collect(slices.Chunk(always, 4)), slices.Collect(slices.Chunk(others, 8))) {
 		parts = append(parts, testPart{names: few, packages: few})
 	}
 	return parts, nil
@@ -80,7 +79,7 @@ func listPackages(ctx context.Context) ([]goPackage, error) {
 }
 
 // choosePackages returns the concurrent packages, and the others that are touched by
-// changed files: in their order, and after those what only imports them.
+// changed files: both in their order, and after those what only imports them.
 func choosePackages(packages []goPackage, changed []string) (always, others []string) {
 	known := map[string]bool{}
 	for _, p := range packages {
@@ -95,23 +94,30 @@ func choosePackages(packages []goPackage, changed []string) (always, others []st
 	places := map[string]int{}
 	for _, p := range packages {
 		name := "./" + relativePackage(p.ImportPath)
-		switch {
-		case len(p.TestGoFiles)+len(p.XTestGoFiles) == 0:
-		case slices.Contains(concurrent, relativePackage(p.ImportPath)):
-			always = append(always, name)
-		case hasKey(touched, p.ImportPath):
-			places[name] = touched[p.ImportPath]
-		default:
+		if len(p.TestGoFiles)+len(p.XTestGoFiles) == 0 {
+			continue
+		}
+		if i, ok := touched[p.ImportPath]; ok {
+			places[name] = i
+		} else {
 			for _, imported := range slices.Concat(p.Imports, p.TestImports, p.XTestImports) {
 				if i, ok := touched[imported]; ok && (!hasKey(places, name) || len(changed)+i < places[name]) {
 					places[name] = len(changed) + i
 				}
 			}
 		}
+		if slices.Contains(concurrent, name[2:]) {
+			always = append(always, name)
+		} else if hasKey(places, name) {
+			others = append(others, name)
+		}
+		if !hasKey(places, name) {
+			places[name] = 2 * len(changed)
+		}
 	}
-	others = slices.SortedFunc(maps.Keys(places), func(a, b string) int {
-		return cmp.Or(cmp.Compare(places[a], places[b]), strings.Compare(a, b))
-	})
+	for _, list := range [][]string{always, others} {
+		slices.SortFunc(list, func(a, b string) int { return cmp.Or(cmp.Compare(places[a], places[b]), strings.Compare(a, b)) })
+	}
 	return always, others
 }
 

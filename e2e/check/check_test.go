@@ -109,9 +109,9 @@ func TestSelectSuites_Changed_BeginWithTheCoreAndTheNewestChange(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := [][]string{
-		{"^TestBackfill_", "^TestPackages$", "^TestNomad_EveryKindOfTask_IsCountedOnce$"},
-		{"^TestHTCondor_Kills_CountEachRunOnce$", "^TestNomad_"},
-		{"^TestOIDC_RealProvider_InChromium_LogsInAndOut$"},
+		{"^TestPackages$", "^TestNomad_EveryKindOfTask_IsCountedOnce$"},
+		{"^TestBackfill_", "^TestHTCondor_Kills_CountEachRunOnce$"},
+		{"^TestNomad_", "^TestOIDC_RealProvider_InChromium_LogsInAndOut$"},
 	}
 	if len(selected) != len(want) {
 		t.Fatalf("%d parts, want %d: %+v", len(selected), len(want), selected)
@@ -240,9 +240,11 @@ func TestChoosePackages_OfChangedFiles_HasTheirImporters(t *testing.T) {
 		{ImportPath: module + "/d", TestGoFiles: tests, Imports: []string{module + "/b"}},
 		{ImportPath: module + "/e", Imports: []string{module + "/a"}},
 		{ImportPath: module + "/plugins/host", TestGoFiles: tests},
+		{ImportPath: module + "/plugins/sdk", TestGoFiles: tests, Imports: []string{module + "/a"}},
+		{ImportPath: module + "/agent/internal/run", TestGoFiles: tests},
 	}
-	always, others := choosePackages(packages, []string{"README.md", "c/x.go", "a/testdata/x.json", "c/y.go"})
-	if want := []string{"./plugins/host"}; !slices.Equal(always, want) {
+	always, others := choosePackages(packages, []string{"README.md", "c/x.go", "a/testdata/x.json", "c/y.go", "agent/internal/run/x.go"})
+	if want := []string{"./agent/internal/run", "./plugins/sdk", "./plugins/host"}; !slices.Equal(always, want) {
 		t.Errorf("always %v, want %v", always, want)
 	}
 	if want := []string{"./c", "./a", "./b"}; !slices.Equal(others, want) {

@@ -23,6 +23,7 @@ type suite struct {
 	core   []string // what of it is in the core, as patterns of -run
 	setup  []string // the parts of e2e/setup.sh that it needs
 	covers []string // folders whose changes it looks at, beside its own test files
+	asked  bool     // it is run only when it is asked for, or all are
 }
 
 // suites has each end-to-end test in one suite.
@@ -60,6 +61,10 @@ var suites = []suite{
 		tests:  []string{"TestAuditor", "TestReceiver_", "TestImportAuditor_", "TestTardis_", "TestMoving_", "TestConfigConvert_"},
 		core:   []string{"TestAuditorClient_Unmodified_Works"},
 		covers: []string{"plugins/source/auditor", "plugins/source/receiver", "aggregator/internal/convert", "aggregator/internal/api", "proto/auditor", "proto/wire"},
+	},
+	{
+		name: "auditor-server", folder: "e2e", setup: []string{"host", "auditor"}, asked: true, // it takes half an hour
+		tests: []string{"TestRealAuditor_"},
 	},
 	{
 		name: "actions", folder: "e2e", setup: []string{"host", "python", "s3"},
@@ -183,23 +188,24 @@ func selectTogether(names []string, withCore bool) (selection, error) {
 	return s, nil
 }
 
-// selectChangedSuites returns first the core with one suite by turn of the day, then the
-// suites whose tests or covered folders are in changed, two at a time, in its order.
+// selectChangedSuites returns first the core, then one suite by turn of the day and the suites
+// whose tests or covered folders are in changed, two at a time, in its order.
 func selectChangedSuites(changed []string, today time.Time) ([]selection, error) {
-	turn := suites[int(today.Unix()/86400)%len(suites)].name
-	first, err := selectTogether([]string{turn}, true)
+	turns := slices.DeleteFunc(slices.Clone(suites), func(s suite) bool { return s.asked })
+	turn := turns[int(today.Unix()/86400)%len(turns)].name
+	first, err := selectTogether(nil, true)
 	if err != nil {
 		return nil, err
 	}
 	places := map[string]int{}
-	for _, s := range suites {
+	for _, s := range turns {
 		if i := s.firstChange(changed); i >= 0 && s.name != turn {
 			places[s.name] = i
 		}
 	}
-	names := slices.SortedFunc(maps.Keys(places), func(a, b string) int {
+	names := append([]string{turn}, slices.SortedFunc(maps.Keys(places), func(a, b string) int {
 		return cmp.Or(cmp.Compare(places[a], places[b]), strings.Compare(a, b))
-	})
+	})...)
 	selected := []selection{first}
 	for pair := range slices.Chunk(names, 2) {
 		s, err := selectTogether(pair, false)

@@ -47,7 +47,7 @@ type Finding struct {
 
 // String says it in one line, without what to do.
 func (x *Finding) String() string {
-	return fmt.Sprintf("%s: %s, from %s to %s, for example %s", recordCount(x.Count), x.What, shortTime(x.First), shortTime(x.Last), x.Example)
+	return fmt.Sprintf("%s: %s, from %s to %s UTC, for example %s", recordCount(x.Count), x.What, shortTime(x.First), shortTime(x.Last), x.Example)
 }
 
 func recordCount(n int64) string {

@@ -103,7 +103,7 @@ func TestFindings_AreBoundedAndSaidInALine(t *testing.T) {
 	if others < 0 || list[others].Count != 2000-(MaxFindings-2) || list[others].Example != "n-1999" {
 		t.Errorf("what is not listed by itself: %d, %+v", others, list)
 	}
-	if got := list[0].String(); got != "2000 records: odd, from 2026-03-01 12:00 to 2026-03-01 12:00, for example n-1999" {
+	if got := list[0].String(); got != "2000 records: odd, from 2026-03-01 12:00 to 2026-03-01 12:00 UTC, for example n-1999" {
 		t.Error(got)
 	}
 }

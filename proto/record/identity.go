@@ -12,9 +12,10 @@ import (
 // ([Write.IDReused]) it is w's id, or, if that id belongs to another run, w's id followed by
 // the run's submit time in seconds. Conversely, if w's id ends with the submit time and the
 // run is already held under the id without it, Locate returns the shorter id. The scheduler
-// may have forgotten either run.
+// may have forgotten either run. A run whose submit time was not known before is held under
+// w's id followed by its start in seconds, and stays there.
 //
-// Entry returns the entry of an id, or nil; it is called for at most two ids. The result
+// Entry returns the entry of an id, or nil; it is called for at most three ids. The result
 // depends on nothing else.
 func Locate(w *Write, entry func(id string) *Entry) string {
 	if !w.IDReused || w.Record == nil || w.Op != OpPut && w.Op != OpWithdraw {
@@ -22,21 +23,45 @@ func Locate(w *Write, entry func(id string) *Entry) string {
 	}
 	submitted, behind := w.Record.Submit != None, string(AppendSuffix(nil, w.Record))
 	if first, ok := strings.CutSuffix(w.ID, behind); ok && submitted && first != "" {
-		if e := entry(first); e != nil && e.holdsRun(w.Record) {
+		if e := entry(first); e != nil && !e.Deleted && e.beganAs(w.Record) {
 			return first
+		}
+		if id := startID(first, w.Record); id != w.ID && entry(id).beganAs(w.Record) {
+			return id
 		}
 		return w.ID
 	}
 	later := laterID(w.ID, behind)
-	switch e := entry(w.ID); {
-	case e != nil && e.holdsOther(w):
-		return later
-	case submitted && (e == nil || !e.Deleted && !e.HasBody()):
+	e := entry(w.ID)
+	other := e != nil && e.holdsOther(w)
+	if submitted && (other || e == nil || !e.Deleted && !e.HasBody()) {
+		if id := startID(w.ID, w.Record); id != later && entry(id).beganAs(w.Record) {
+			return id
+		}
 		if e := entry(later); e != nil && (e.Deleted || e.holdsRun(w.Record)) {
 			return later
 		}
 	}
+	if other {
+		return later
+	}
 	return w.ID
+}
+
+// startID is the id of a later run of which the submit time is not known.
+func startID(id string, r *Record) string { return laterID(id, suffixOf(r.Start)) }
+
+func suffixOf(at Time) string { return "-" + strconv.FormatInt(at.Std().Unix(), 10) }
+
+// beganAs reports whether e is of the run of r: of one that began with it and whose submit
+// time was not known, or of the same submit time; or is deleted. A nil entry is of none.
+func (e *Entry) beganAs(r *Record) bool {
+	if e == nil || e.Deleted {
+		return e != nil
+	}
+	return slices.ContainsFunc(e.Holdings, func(h Holding) bool {
+		return h.Record != nil && (h.Record.Submit == r.Submit || h.Record.Submit == None && suffixOf(h.Record.Start) == suffixOf(r.Start))
+	})
 }
 
 // laterID returns an id with a suffix; of an id that would be too long, its hash with the
@@ -56,8 +81,11 @@ func AppendSuffix(b []byte, r *Record) []byte {
 	if at == None {
 		at = r.Start
 	}
-	return strconv.AppendInt(append(b, '-'), at.Std().Unix(), 10)
+	return append(b, suffixOf(at)...)
 }
+
+// AppendStart appends what [Locate] adds to the id of r while its submit time is not known.
+func AppendStart(b []byte, r *Record) []byte { return append(b, suffixOf(r.Start)...) }
 
 // holdsRun reports whether e holds a record with the submit time of r.
 func (e *Entry) holdsRun(r *Record) bool {
@@ -76,12 +104,18 @@ func (e *Entry) holdsOther(w *Write) bool {
 }
 
 // areDifferentRuns reports whether two records of one origin describe different runs. What an
-// epilog alone says has no submit time.
+// epilog alone says has no submit time: such a run is another where it began after the end.
 func areDifferentRuns(a, b *Record) bool {
 	if a.Submit != None && b.Submit != None {
 		return a.Submit != b.Submit
 	}
-	return areApart(a, b)
+	return areApart(a, b) || beginsAfter(a, b) || beginsAfter(b, a)
+}
+
+// beginsAfter reports whether a run without submit time began after the end of another, and
+// not with it: the clocks that the two starts are by may differ.
+func beginsAfter(a, b *Record) bool {
+	return a.Submit == None && b.Stop != None && a.Start >= b.Stop && a.Start-b.Start > ConflictGap
 }
 
 // areApart reports whether records of two origins describe different runs: one was submitted

@@ -172,6 +172,72 @@ func TestLocate_NoSubmitTimes_EachRunIsOneRecord(t *testing.T) {
 	})
 }
 
+// An epilog is believed before slurmdbd has the run, without its submit time; what slurmdbd says
+// of it later, under whatever id, is of the same run, and no run takes the place of another.
+func TestLocate_SubmitTimeComesLater_EachRunIsOneRecord(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		type run struct {
+			Record
+
+			epilog, recorded bool
+		}
+		var runs []run
+		want, clock := map[int64]int{}, Hour
+		for i := range rapid.IntRange(1, 5).Draw(t, "runs") {
+			submit := clock + Time(rapid.IntRange(1, 300).Draw(t, "pause"))*Minute
+			start := submit + Time(rapid.IntRange(0, 300).Draw(t, "wait"))*Minute
+			clock = start + Time(rapid.IntRange(2, 300).Draw(t, "takes"))*Minute
+			r := run{Record: Record{ID: "nemo-7", Submit: submit, Start: start, Stop: clock, Components: []Component{{Name: "Cores", Amount: int64(i + 1)}}}}
+			r.epilog = rapid.Bool().Draw(t, "epilog")
+			r.recorded = !r.epilog || rapid.Bool().Draw(t, "recorded")
+			runs = append(runs, r)
+		}
+		held := entries{}
+		say := func(r *run, submit bool, suffix bool) {
+			said := r.Record
+			if !submit {
+				said.Submit = None
+			}
+			if suffix {
+				said.ID += suffixOf(r.Submit)
+			}
+			held.take(Write{ID: said.ID, Op: OpPut, Origin: Origin{Agent: "head", Type: "slurm", Label: "nemo"}, Rank: RankScheduler, Version: Version{Ended: true, Observed: 5}, Record: &said, IDReused: true})
+			want[r.Components[0].Amount] = 1
+			if diff := cmp.Diff(want, held.shown()); diff != "" {
+				t.Fatalf("after %s, submitted %v: %s", said.ID, said.Submit, diff)
+			}
+		}
+		var late []*run
+		for i := range runs {
+			r := &runs[i]
+			if r.epilog {
+				say(r, false, false)
+			}
+			if r.recorded {
+				late = append(late, r)
+			}
+			for len(late) > 0 && rapid.Bool().Draw(t, "slurmdbd catches up") {
+				say(late[0], true, rapid.Bool().Draw(t, "suffix"))
+				late = late[1:]
+			}
+		}
+		for range 2 {
+			for _, i := range rapid.Permutation(indices(len(runs))).Draw(t, "order") {
+				if r := &runs[i]; r.recorded {
+					say(r, true, rapid.Bool().Draw(t, "suffix"))
+				}
+			}
+		}
+	})
+}
+
+func indices(n int) (list []int) {
+	for i := range n {
+		list = append(list, i)
+	}
+	return list
+}
+
 func TestLocate_DeletedRun_KeepsNoLaterRunOfItsNumberOut(t *testing.T) {
 	held := entries{}
 	at := func(submit Time, amount int64) Write {

@@ -968,8 +968,10 @@ type Subscription struct {
 	Index  uint64 `json:"index"`
 	Window Window `json:"window"`
 	Zone   string `json:"zone"`
-	Credit string `json:"credit"`
-	Unit   string `json:"unit"`
+	// The part of the window of which records are known, as in `/v1/usage`.
+	Known  *KnownSpan `json:"known"`
+	Credit string     `json:"credit"`
+	Unit   string     `json:"unit"`
 	// By all principal investigators.
 	Used json.Number `json:"used"`
 	// Without what is credited to who is exempt.
@@ -1022,11 +1024,13 @@ type Budget struct {
 	Name string `json:"name"`
 	// Values of keys of the records that count.
 	Match map[string]string `json:"match"`
-	// A currency, core-hours, hours of the component, or service units.
-	Unit      string       `json:"unit"`
-	Component Text         `json:"component"`
-	Period    BudgetPeriod `json:"period"`
-	Amount    json.Number  `json:"amount"`
+	// A currency, core-hours, hours of the component such as GPU-hours, service units, kWh or kg CO2e.
+	Unit      string `json:"unit"`
+	Component Text   `json:"component"`
+	// The measure of `/v1/usage` in which it counts, of components in hours.
+	Measure string       `json:"measure"`
+	Period  BudgetPeriod `json:"period"`
+	Amount  json.Number  `json:"amount"`
 	// Why there are no figures.
 	Problem Text `json:"problem"`
 	*BudgetStanding
@@ -1045,8 +1049,12 @@ type BudgetPeriod struct {
 
 // BudgetStanding is a part of an answer.
 type BudgetStanding struct {
-	// Null where no energy or CO2 is known of what was used; share, left and pace are null too.
+	// Null where nothing is known of what was used: no records of the whole time, or no energy or CO2
+	// of them. Share, left and pace are null then, too.
 	Used *json.Number `json:"used"`
+	// From when records are known, where that is within the period: what was used before is unknown and
+	// not in used.
+	KnownFrom Time `json:"known_from"`
 	// used ÷ amount.
 	Share    *json.Number `json:"share"`
 	Reserved json.Number  `json:"reserved"`
@@ -1340,6 +1348,8 @@ type Digest struct {
 type Distributions struct {
 	Window Window `json:"window"`
 	Zone   string `json:"zone"`
+	// The part of the window of which records are known, as in `/v1/usage`.
+	Known *KnownSpan `json:"known"`
 	// How many jobs ended in the window: all records but parts of runs, as `jobs` of `/v1/usage`.
 	Records    int         `json:"records"`
 	Histograms []Histogram `json:"histograms"`

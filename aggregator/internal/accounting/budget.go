@@ -118,6 +118,12 @@ func (b *Budget) measure() measure {
 	return measure{weight: Cost}
 }
 
+// Measure is the measure of /v1/usage in which the budget counts, of components in hours.
+func (b *Budget) Measure() string {
+	m := b.measure()
+	return cmp.Or(m.weight, m.component)
+}
+
 // serviceUnits is the name of the weight of service units.
 const serviceUnits = "su"
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
 	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
@@ -25,8 +26,9 @@ type UsageReader struct {
 	// Value returns the value of a key that is none of Book for a record; nil: it is the
 	// first of its meta.
 	Value func(m record.Meta, key string) (string, bool)
-	// KnownFrom is from when records are known: the pace is of the time after it.
-	KnownFrom record.Time
+	// KnownFrom returns from when records are known, by the clock of a zone; nil: always.
+	// What was used before is unknown, and the pace is of the time after it.
+	KnownFrom func(*time.Location) record.Time
 }
 
 // Asking for what there is not is one of these, wrapped.
@@ -46,8 +48,9 @@ type StatementRequest struct {
 	Now record.Time
 }
 
-// Report says how budgets stand, by name.
-func (b *Budgets) Report(ctx context.Context, books UsageReader, q StatementRequest) ([]Statement, error) {
+// Report says how budgets stand, by name, and how many records that go on count in some of
+// them.
+func (b *Budgets) Report(ctx context.Context, books UsageReader, q StatementRequest) (list []Statement, open int, err error) {
 	if books.Book == nil {
 		books.Book = &usage.Derivation{}
 	}
@@ -55,19 +58,20 @@ func (b *Budgets) Report(ctx context.Context, books UsageReader, q StatementRequ
 	for i := range b.list {
 		if q.Name == "" || q.Name == b.list[i].Name {
 			if err := r.add(&b.list[i], q.At); err != nil {
-				return nil, err
+				return nil, 0, err
 			}
 		}
 	}
 	if q.Name != "" && len(r.list) == 0 {
-		return nil, fmt.Errorf("%w: there is none of the name %q", ErrBudget, q.Name)
+		return nil, 0, fmt.Errorf("%w: there is none of the name %q", ErrBudget, q.Name)
 	}
 	for _, s := range r.sheets() {
 		if err := s.fill(ctx); err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 	}
-	return r.list, r.reserve(ctx)
+	open, err = r.reserve(ctx)
+	return r.list, open, err
 }
 
 // reporter makes statements.
@@ -103,12 +107,15 @@ func (r *reporter) add(b *Budget, word string) error {
 	if err != nil {
 		return fmt.Errorf("budget %q: %w", b.Name, err)
 	}
-	s := Statement{Budget: b, Period: p, Unit: b.Unit, Now: r.now, Gone: record.None, PaceFrom: record.None}
+	s := Statement{Budget: b, Period: p, Unit: b.Unit, Now: r.now, KnownFrom: record.MinTime, Gone: record.None, PaceFrom: record.None}
+	if r.books.KnownFrom != nil {
+		s.KnownFrom = r.books.KnownFrom(b.location())
+	}
 	if s.State() == "present" {
 		if s.PaceFrom, err = b.paceFrom(p, r.now); err != nil {
 			return fmt.Errorf("budget %q: %w", b.Name, err)
 		}
-		s.PaceFrom = max(s.PaceFrom, r.books.KnownFrom)
+		s.PaceFrom = max(s.PaceFrom, s.KnownFrom)
 		s.Paced = s.PaceFrom < r.now
 	}
 	if name := b.measure().weight; name != "" {

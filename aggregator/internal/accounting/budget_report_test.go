@@ -3,10 +3,12 @@ package accounting
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/big"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
 	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
@@ -21,7 +23,7 @@ func report(t *testing.T, w *world, set PriceSettings, q StatementRequest, keys 
 	if err != nil {
 		t.Fatal(err)
 	}
-	list, err := b.Report(t.Context(), w.books(p, keys...), q)
+	list, _, err := b.Report(t.Context(), w.books(p, keys...), q)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -237,7 +239,7 @@ func TestABudgetWithoutItsUnitSaysSoAndOthersAreAnswered(t *testing.T) {
 	books := w.books(p)
 	books.Book.Weights = append(books.Book.Weights, usage.Weight{Name: "su", Unit: "SBU", Components: []string{"Cores"}, Of: func(string, record.Kind, []string, []bool, record.Time) (int64, bool) { return 2e9, true }})
 	w.records = []record.Record{job(t, "2026-03-01T00:00:00Z", "2026-03-01T01:00:00Z", 1, GroupKey, "g")}
-	if list, err = b.Report(t.Context(), books, StatementRequest{Now: at}); err != nil || list[0].Unit != "SBU" || list[0].Used.Decimal(6) != "2" {
+	if list, _, err = b.Report(t.Context(), books, StatementRequest{Now: at}); err != nil || list[0].Unit != "SBU" || list[0].Used.Decimal(6) != "2" {
 		t.Errorf("%+v %v", list, err)
 	}
 }
@@ -249,18 +251,18 @@ func TestErrorsOfQuestionsAreThoseOfTheReport(t *testing.T) {
 	}
 	books, broken := (&world{}).books(p), errors.New("broken")
 	at := moment(t, "2026-03-10T00:00:00Z")
-	if _, err := b.Report(t.Context(), books, StatementRequest{Name: "c", Now: at}); !errors.Is(err, ErrBudget) {
+	if _, _, err := b.Report(t.Context(), books, StatementRequest{Name: "c", Now: at}); !errors.Is(err, ErrBudget) {
 		t.Error(err)
 	}
-	if _, err := b.Report(t.Context(), books, StatementRequest{At: "sometime", Now: at}); !errors.Is(err, ErrTime) {
+	if _, _, err := b.Report(t.Context(), books, StatementRequest{At: "sometime", Now: at}); !errors.Is(err, ErrTime) {
 		t.Error(err)
 	}
 	books.Running = func(context.Context, func(*record.Record, record.Time) error) error { return broken }
-	if _, err := b.Report(t.Context(), books, StatementRequest{Now: at}); !errors.Is(err, broken) {
+	if _, _, err := b.Report(t.Context(), books, StatementRequest{Now: at}); !errors.Is(err, broken) {
 		t.Error(err)
 	}
 	books.Ask = func(context.Context, usage.Query) (*usage.Result, error) { return nil, broken }
-	if _, err := b.Report(t.Context(), books, StatementRequest{Now: at}); !errors.Is(err, broken) || !strings.Contains(err.Error(), GroupKey) {
+	if _, _, err := b.Report(t.Context(), books, StatementRequest{Now: at}); !errors.Is(err, broken) || !strings.Contains(err.Error(), GroupKey) {
 		t.Error(err)
 	}
 }
@@ -302,7 +304,7 @@ func TestBudget_InKWh_CountsEnergyAndForecastsIt(t *testing.T) {
 		Ask:     func(ctx context.Context, q usage.Query) (*usage.Result, error) { return book.Answer(ctx, rows, q) },
 		Running: func(context.Context, func(*record.Record, record.Time) error) error { return nil },
 	}
-	list, err := budgets.Report(t.Context(), reader, StatementRequest{Now: moment(t, "2026-03-11T00:00:00Z")})
+	list, _, err := budgets.Report(t.Context(), reader, StatementRequest{Now: moment(t, "2026-03-11T00:00:00Z")})
 	if err != nil || len(list) != 1 {
 		t.Fatal(list, err)
 	}
@@ -310,5 +312,26 @@ func TestBudget_InKWh_CountsEnergyAndForecastsIt(t *testing.T) {
 	s := &list[0]
 	if s.Unit != KWh || s.Used.Decimal(6) != "0.6" || s.Left().Decimal(6) != "0.4" || s.PerDay().Decimal(6) != "0.02" || s.Gone.String() != "2026-03-31T00:00:00Z" {
 		t.Errorf("used %s, left %s %s, %s a day, gone at %s: %s", s.Used.Decimal(6), s.Left().Decimal(6), s.Unit, s.PerDay().Decimal(6), s.Gone, s.Problem)
+	}
+}
+
+// What was used before records are known is unknown, not 0: a period that ended before, and the
+// part of one that began before.
+func TestBudgets_BeforeRecordsAreKnown_AreNotUnused(t *testing.T) {
+	w := &world{records: []record.Record{job(t, "2026-10-28T00:00:00Z", "2026-10-28T10:00:00Z", 1, ProjectKey, "atlas")}}
+	p, b, err := NewPricesAndBudgets(atCent(yearly("atlas", 100, ProjectKey, "atlas"), yearly("cms", 100, ProjectKey, "cms")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	books := w.books(p)
+	books.KnownFrom = func(*time.Location) record.Time { return moment(t, "2026-10-28T00:00:00Z") }
+	for at, want := range map[string]string{"2025": "true false true false", "2026": "false true false true", "2027": "false false false false"} {
+		list, _, err := b.Report(t.Context(), books, StatementRequest{At: at, Now: moment(t, "2026-11-28T00:00:00Z")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := fmt.Sprint(list[0].Unknown(), list[0].Begun(), list[1].Unknown(), list[1].Begun()); got != want {
+			t.Errorf("%s: unknown and begun %s, want %s", at, got, want)
+		}
 	}
 }

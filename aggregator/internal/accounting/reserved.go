@@ -12,8 +12,8 @@ import (
 // LimitKey is the meta key of a running record that says how many seconds it may run.
 const LimitKey = "time_limit"
 
-// reserve adds what running runs may still use.
-func (r *reporter) reserve(ctx context.Context) error {
+// reserve adds what running runs may still use, and returns how many of them count.
+func (r *reporter) reserve(ctx context.Context) (open int, err error) {
 	var present []*page
 	for _, p := range r.all {
 		if p.period.To > r.now {
@@ -21,26 +21,31 @@ func (r *reporter) reserve(ctx context.Context) error {
 		}
 	}
 	if len(present) == 0 {
-		return nil
+		return 0, nil
 	}
 	for _, p := range present {
 		p.cuts = p.changes()
 	}
-	return r.books.Running(ctx, func(run *record.Record, counted record.Time) error {
+	err = r.books.Running(ctx, func(run *record.Record, counted record.Time) error {
 		limit, limited := limitOf(run)
+		counts := false
 		for _, p := range present {
 			from, to := max(min(counted, r.now), run.Start, p.period.From), p.period.To
 			if limited {
 				to = min(to, limit)
 			}
 			if !limited {
-				p.unlimited(run, min(max(from, r.now), to-1))
+				counts = p.unlimited(run, min(max(from, r.now), to-1)) || counts
 			} else if from < to {
-				p.run(run, from, to)
+				counts = p.run(run, from, to) || counts
 			}
+		}
+		if counts {
+			open++
 		}
 		return nil
 	})
+	return open, err
 }
 
 // limitOf is when a run will have reached its time limit.
@@ -78,18 +83,21 @@ func (p *page) changes() []record.Time {
 	return distinct(cuts)
 }
 
-// unlimited counts a run without a limit in the budgets whose scope it is in.
-func (p *page) unlimited(run *record.Record, at record.Time) {
-	if run.Meta.IsPart() {
-		return
+// unlimited counts a run without a limit in the budgets whose scope it is in, and reports
+// whether there is one.
+func (p *page) unlimited(run *record.Record, at record.Time) bool {
+	list := p.whose(run, at)
+	for _, s := range list {
+		if !run.Meta.IsPart() {
+			s.Unlimited++
+		}
 	}
-	for _, s := range p.whose(run, at) {
-		s.Unlimited++
-	}
+	return len(list) > 0
 }
 
-// run adds what a run may use from one instant to another.
-func (p *page) run(run *record.Record, from, to record.Time) {
+// run adds what a run may use from one instant to another to the budgets whose scope it is
+// in, and reports whether there is one.
+func (p *page) run(run *record.Record, from, to record.Time) (counts bool) {
 	met := map[*Statement]bool{}
 	for at := from; at < to; {
 		next := to
@@ -97,6 +105,7 @@ func (p *page) run(run *record.Record, from, to record.Time) {
 			next = min(next, p.cuts[i])
 		}
 		if list := p.whose(run, at); len(list) > 0 {
+			counts = true
 			worth, whole := p.worth(run, at, next-at)
 			for _, s := range list {
 				s.Reserved = s.Reserved.Add(worth)
@@ -109,6 +118,7 @@ func (p *page) run(run *record.Record, from, to record.Time) {
 		}
 		at = next
 	}
+	return counts
 }
 
 // whose are the statements whose scope a run is in at an instant.

@@ -16,6 +16,8 @@ type Statement struct {
 	Unit string
 	// Now is when this holds.
 	Now record.Time
+	// KnownFrom is from when records are known: what was used before is not in Used.
+	KnownFrom record.Time
 	// Used is what counted in the period up to Now.
 	Used Amount
 	// Reserved is what running runs may still use in the period until their time limits.
@@ -54,9 +56,19 @@ func (s *Statement) Left() Amount { return s.Budget.Amount().Sub(s.Used).Sub(s.R
 // Exhausted reports whether all is used.
 func (s *Statement) Exhausted() bool { return s.Problem == "" && s.Used.Cmp(s.Budget.Amount()) >= 0 }
 
-// Unknown reports whether no energy or CO2 is known of what was used, so that Used is not 0.
+// Unknown reports whether nothing is known of what was used, so that Used is not 0: no energy
+// or CO2 of it, or no records of the whole time.
 func (s *Statement) Unknown() bool {
-	return s.Energy != nil && s.Used.Sign() == 0 && len(s.Unpriced) > 0
+	if s.Used.Sign() != 0 || s.State() == "future" {
+		return false
+	}
+	return s.Energy != nil && len(s.Unpriced) > 0 || s.KnownFrom >= min(s.Period.To, s.Now)
+}
+
+// Begun reports whether records are known from a time within the period on, so that Used may
+// be too small.
+func (s *Statement) Begun() bool {
+	return s.KnownFrom > s.Period.From && s.KnownFrom < min(s.Period.To, s.Now)
 }
 
 // State is "past", "present" or "future".

@@ -42,7 +42,7 @@ func (s *Server) v1Budgets(w http.ResponseWriter, r *http.Request, view *access.
 		}
 		defer func() { _ = whole.Close() }() // nothing is written
 	}
-	list, err := has.Report(r.Context(), whole, s.opt.Usage, s.book(), accounting.StatementRequest{Name: words["name"], At: words["at"], Now: now})
+	list, open, err := has.Report(r.Context(), whole, s.opt.Usage, s.book(), accounting.StatementRequest{Name: words["name"], At: words["at"], Now: now})
 	switch {
 	case errors.Is(err, accounting.ErrTime):
 		return refuse(http.StatusBadRequest, "at: %v", err)
@@ -60,8 +60,8 @@ func (s *Server) v1Budgets(w http.ResponseWriter, r *http.Request, view *access.
 	out := []v1.Budget{}
 	for i := range list {
 		out = append(out, budgetOf(&list[i]))
-		known.Open += uint64(list[i].Running + list[i].Unlimited)
 	}
+	known.Open = uint64(open) //nolint:gosec // a count
 	answer(w, http.StatusOK, v1.Budgets{Now: v1.Stamp(now), Budgets: out, Complete: known.Complete})
 	return nil
 }
@@ -96,15 +96,16 @@ func windowOf(list []accounting.Statement, now record.Time) calendar.Window {
 	return w
 }
 
-// Report says how budgets stand for the principal of a view, by what the book derives.
-func (m Money) Report(ctx context.Context, view *access.View, usages Usage, book *usage.Derivation, ask accounting.StatementRequest) ([]accounting.Statement, error) {
+// Report says how budgets stand for the principal of a view, by what the book derives, and how
+// many records that go on count in some of them.
+func (m Money) Report(ctx context.Context, view *access.View, usages Usage, book *usage.Derivation, ask accounting.StatementRequest) (list []accounting.Statement, open int, err error) {
 	reach, err := view.Reach(ctx)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	known := knownSpan(&reach, time.UTC, ask.Now)
 	return m.Budgets.Report(ctx, accounting.UsageReader{
-		Book: book, Value: m.Value, KnownFrom: known.From,
+		Book: book, Value: m.Value,
+		KnownFrom: func(zone *time.Location) record.Time { return knownSpan(&reach, zone, ask.Now).From },
 		Ask: func(ctx context.Context, q usage.Query) (*usage.Result, error) {
 			return book.Answer(ctx, func(ctx context.Context, q usage.Question) (*usage.Answer, error) {
 				return usages.Usage(ctx, view.Principal(), q)
@@ -141,8 +142,11 @@ func running(ctx context.Context, view *access.View, yield func(*record.Record, 
 func budgetOf(s *accounting.Statement) v1.Budget {
 	b := s.Budget
 	out := v1.Budget{
-		Name: b.Name, Match: map[string]string{}, Unit: s.Unit, Component: v1.Text(b.Component), Amount: jsonAmount(b.Amount()), Problem: v1.Text(s.Problem),
+		Name: b.Name, Match: map[string]string{}, Unit: s.Unit, Component: v1.Text(b.Component), Measure: b.Measure(), Amount: jsonAmount(b.Amount()), Problem: v1.Text(s.Problem),
 		Period: v1.BudgetPeriod{Name: v1.Text(s.Period.Name), Every: v1.Text(b.Every.String()), From: v1.Stamp(s.Period.From), To: v1.Stamp(s.Period.To), Zone: b.Zone, State: s.State()},
+	}
+	if b.Unit == accounting.HoursOf {
+		out.Unit = v1.UsageUnit(b.Component, "hour")
 	}
 	if b.Zone == "" {
 		out.Period.Zone = "UTC"
@@ -164,6 +168,9 @@ func standingOf(s *accounting.Statement) *v1.BudgetStanding {
 	if !s.Unknown() {
 		out.Used, out.Left = new(jsonAmount(s.Used)), new(jsonAmount(s.Left()))
 		out.Share = new(json.Number(s.Used.Share(s.Budget.Amount(), amountDigits)))
+	}
+	if s.Begun() {
+		out.KnownFrom = v1.Stamp(s.KnownFrom)
 	}
 	if s.Paced && !s.Unknown() {
 		out.Pace = &v1.BudgetPace{PerDay: jsonAmount(s.PerDay()), From: v1.Stamp(s.PaceFrom), To: v1.Stamp(s.Now)}

@@ -124,7 +124,7 @@ func TestBudgetsHaveWhatIsUsedReservedAndLeft(t *testing.T) {
 	rg.get("/v1/budgets", &b)
 	if d := cmp.Diff([]string{
 		"a-march 2026-03 present 20 EUR: used 5.76, reserved 0.96, left 13.28, share 0.288, a day 0.295385",
-		"cms 2026 present 5 core-hours: used 8, reserved 0, left -3, share 1.6, a day 0.410256, gone at 2026-03-20T11:15:00Z",
+		"cms 2026 present 5 core-hours: used 8, reserved 0, left -3, share 1.6, a day 0.409382, gone at 2026-03-20T11:15:00Z",
 		"su  past 5 SU no prices or factors configured for SU",
 	}, b.rows()); d != "" {
 		t.Error(d)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sort"
 	"strconv"
+	"time"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
@@ -31,7 +32,7 @@ func (s *Server) v1Distributions(w http.ResponseWriter, r *http.Request, view *a
 	}
 	list, runs := histograms(), 0
 	err = view.Query(r.Context(), q, func(row *columns.Row) error {
-		if row.Record.Meta.IsPart() || !firstValues(having, row.Record.Meta) {
+		if row.Record.Meta.IsPart() || !firstValues(having, &row.Record) {
 			return nil
 		}
 		runs++
@@ -50,7 +51,10 @@ func (s *Server) v1Distributions(w http.ResponseWriter, r *http.Request, view *a
 			return err
 		}
 	}
-	out := v1.Distributions{Window: v1.Window{From: v1.Stamp(zone.window.From), To: v1.Stamp(zone.window.To)}, Zone: zone.name, Records: runs, Complete: known.Complete}
+	out := v1.Distributions{Window: v1.Window{From: v1.Stamp(zone.window.From), To: v1.Stamp(zone.window.To)}, Zone: zone.zone.String(), Records: runs, Complete: known.Complete}
+	if out.Known, err = s.knownPart(r.Context(), view, *zone.window, zone.zone, q.Meta, now); err != nil {
+		return err
+	}
 	for i := range list {
 		out.Histograms = append(out.Histograms, list[i].json())
 	}
@@ -60,7 +64,7 @@ func (s *Server) v1Distributions(w http.ResponseWriter, r *http.Request, view *a
 
 // zoned is a window by the clock of a zone.
 type zoned struct {
-	name   string
+	zone   *time.Location
 	window *calendar.Window
 }
 
@@ -85,7 +89,7 @@ func (s *Server) parseDistributions(rawQuery string, now record.Time) (q store.Q
 	if err != nil {
 		return q, in, nil, refuse(http.StatusBadRequest, "%v", err)
 	}
-	in.name = zone.String()
+	in.zone = zone
 	if in.window, err = w.window(now, zone); err == nil && in.window == nil {
 		err = refuse(http.StatusBadRequest, "no time is given; want window=, one of %s, or from= and to=", calendar.Words)
 	}
@@ -118,10 +122,10 @@ func isCondition(field string) bool {
 
 // firstValues reports whether the first value of each key is one of those that are wanted;
 // "" is none.
-func firstValues(having []usage.Filter, meta record.Meta) bool {
+func firstValues(having []usage.Filter, r *record.Record) bool {
 	for _, f := range having {
 		first := ""
-		if values := meta.Get(f.Key); len(values) > 0 {
+		if values, _ := r.Values(f.Key); len(values) > 0 {
 			first = values[0]
 		}
 		if !slices.Contains(f.Values, first) {

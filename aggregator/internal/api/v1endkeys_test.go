@@ -8,6 +8,7 @@ import (
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 	"github.com/bursar-accounting/bursar/proto/record"
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 // How runs ended is asked for like any key of meta, and what no record has is named.
@@ -53,6 +54,13 @@ func TestEndKeys_RecordsAndUsage_AreKeysLikeAnyOther(t *testing.T) {
 		}
 		if text := strings.ReplaceAll(strings.Join(got, " "), ",", "|"); a.status != http.StatusOK || text != want {
 			t.Errorf("%s: %q, want %q: %v", query, text, want, a)
+		}
+	}
+	for query, want := range map[string]int{"where[state]=FAILED": 2, "where[state]=FAILED,COMPLETED": 3, "where[state]=": 1, "where[state]=hung": 1, "where[exit_code]=2": 1, "where[exit_signal]=0": 3} {
+		var a v1.Distributions
+		rg.get("/v1/distributions?from=2026-03-01&to=2026-04-01&"+query, &a)
+		if a.Records != want {
+			t.Errorf("distributions %s: %d jobs, want %d", query, a.Records, want)
 		}
 	}
 	for query, want := range map[string]int{ // of AUDITOR's, which knows meta alone

@@ -1,12 +1,15 @@
 package api
 
 import (
+	"context"
 	"time"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
+	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
 	"github.com/bursar-accounting/bursar/proto/record"
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 // knownSpan returns the time of which records are known: up to now, from the first record on
@@ -43,4 +46,24 @@ func (s *Server) sourceBegins(reach *access.Reach, known usage.Span) (list []usa
 		list = append(list, usage.SourceBegin{Source: b.Source.String(), From: from, Common: common[b.Source]})
 	}
 	return list
+}
+
+// knownPart returns the part of a window of which the records are known that pass tests of
+// their meta; nil where none is.
+func (s *Server) knownPart(ctx context.Context, view *access.View, w calendar.Window, zone *time.Location, tests []store.MetaTest, now record.Time) (*v1.KnownSpan, error) {
+	reach, err := view.Reach(ctx)
+	if err != nil {
+		return nil, err
+	}
+	q := usage.Request{Window: w, Known: knownSpan(&reach, zone, now), NameSources: view.Principal().Rows.All()}
+	q.Sources, q.Where.Meta = s.sourceBegins(&reach, q.Known), tests
+	part, later := q.KnownPart()
+	if part.From == part.To {
+		return nil, nil
+	}
+	out := &v1.KnownSpan{From: v1.Stamp(part.From), To: v1.Stamp(part.To), Later: []v1.KnownSpanLater{}}
+	for _, b := range later {
+		out.Later = append(out.Later, v1.KnownSpanLater{Source: b.Source, From: v1.Stamp(b.From)})
+	}
+	return out, nil
 }

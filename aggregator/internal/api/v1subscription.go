@@ -8,6 +8,7 @@ import (
 	"math/big"
 	"net/http"
 	"slices"
+	"time"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/aggregator/internal/accounting"
@@ -62,7 +63,10 @@ func (s *Server) v1Subscription(w http.ResponseWriter, r *http.Request, view *ac
 		}
 	}
 	out := describeSubscription(sub)
-	out.Zone, out.Credit = zone, "spread"
+	if out.Known, err = s.knownPart(r.Context(), view, calendar.Window{From: q.Edges[0], To: q.Edges[1]}, zone, nil, q.Now); err != nil {
+		return err
+	}
+	out.Zone, out.Credit = zone.String(), "spread"
 	if q.Credit == usage.AtStop {
 		out.Credit = "stop"
 	}
@@ -73,17 +77,16 @@ func (s *Server) v1Subscription(w http.ResponseWriter, r *http.Request, view *ac
 }
 
 // subscriptionWindow reads the time of a query; without one it is this month.
-func (s *Server) subscriptionWindow(w words, now record.Time) (q usage.Question, name string, err error) {
-	zone, err := s.zone(w["zone"])
-	if err != nil {
-		return q, "", refuse(http.StatusBadRequest, "%v", err)
+func (s *Server) subscriptionWindow(w words, now record.Time) (q usage.Question, zone *time.Location, err error) {
+	if zone, err = s.zone(w["zone"]); err != nil {
+		return q, nil, refuse(http.StatusBadRequest, "%v", err)
 	}
 	if w["window"]+w["from"]+w["to"] == "" {
 		w["window"] = "this-month"
 	}
 	window, err := w.window(now, zone)
 	if err != nil {
-		return q, "", err
+		return q, nil, err
 	}
 	q = usage.Question{Edges: []record.Time{window.From, window.To}, Now: now}
 	switch w["credit"] {
@@ -91,9 +94,9 @@ func (s *Server) subscriptionWindow(w words, now record.Time) (q usage.Question,
 	case "stop":
 		q.Credit = usage.AtStop
 	default:
-		return q, "", refuse(http.StatusBadRequest, "invalid credit %q: must be spread or stop", w["credit"])
+		return q, nil, refuse(http.StatusBadRequest, "invalid credit %q: must be spread or stop", w["credit"])
 	}
-	return q, zone.String(), nil
+	return q, zone, nil
 }
 
 func describeSubscription(s *accounting.Subscription) *v1.Subscription {

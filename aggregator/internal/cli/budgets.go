@@ -84,14 +84,6 @@ func (a *budgets) standing() *budgets {
 // gone reports whether the budget is gone or will be within the period.
 func (b *budget) gone() bool { return b.Exhausted || !b.GoneAt.IsZero() }
 
-// unit is the unit for people: hours of GPUs are GPU-hours.
-func (b *budget) unit() string {
-	if b.Component != "" {
-		return v1.UsageUnit(string(b.Component), "hour")
-	}
-	return b.Unit
-}
-
 // period is its name, or the day on which a single one begins.
 func (b *budget) period() string {
 	if b.Period.Name != "" {
@@ -119,7 +111,7 @@ func (a *budgets) table(width int) *table {
 	for i := range a.Budgets {
 		b := (*budget)(&a.Budgets[i])
 		if b.Problem != "" {
-			t.add(b.Name, b.period(), b.unit(), b.figure(b.Amount), "-", "-", "-", "-", "-", "-")
+			t.add(b.Name, b.period(), b.Unit, b.figure(b.Amount), "-", "-", "-", "-", "-", "-")
 			continue
 		}
 		reserved, day := b.figure(b.Reserved), "-"
@@ -129,7 +121,7 @@ func (a *budgets) table(width int) *table {
 		if b.Pace != nil {
 			day = b.figure(b.Pace.PerDay)
 		}
-		t.add(b.Name, b.period(), b.unit(), b.figure(b.Amount), b.cell(b.Used), strings.TrimSuffix(v1.Show(report.Share, v1.Figure(b.Share)), "\u202f%"), reserved, b.cell(b.Left), day, b.goneAt())
+		t.add(b.Name, b.period(), b.Unit, b.figure(b.Amount), b.cell(b.Used), strings.TrimSuffix(v1.Show(report.Share, v1.Figure(b.Share)), "\u202f%"), reserved, b.cell(b.Left), day, b.goneAt())
 		if b.gone() {
 			t.paint[i] = "31"
 		}
@@ -174,7 +166,7 @@ func (b *budget) cell(n *json.Number) string { return view.Number(b.Unit, v1.Fig
 
 // list is for machines.
 func (a *budgets) list() *table {
-	t := newTable("BUDGET", "MATCH", "PERIOD", "FROM", "TO", "STATE", "UNIT", "COMPONENT", "AMOUNT", "USED", "SHARE", "RESERVED", "LEFT", "AT LEAST", "RUNNING", "UNLIMITED", "PER DAY", "EXHAUSTED", "GONE AT", "PROBLEM")
+	t := newTable("BUDGET", "MATCH", "PERIOD", "FROM", "TO", "STATE", "UNIT", "COMPONENT", "AMOUNT", "USED", "SHARE", "RESERVED", "LEFT", "AT LEAST", "RUNNING", "UNLIMITED", "PER DAY", "EXHAUSTED", "GONE AT", "PROBLEM", "KNOWN FROM")
 	for i := range a.Budgets {
 		b := (*budget)(&a.Budgets[i])
 		day := ""
@@ -182,16 +174,12 @@ func (a *budgets) list() *table {
 			day = b.Pace.PerDay.String()
 		}
 		t.add(b.Name, view.Conditions(b.Match), string(b.Period.Name), b.Period.From.String(), b.Period.To.String(), b.Period.State, b.Unit, string(b.Component), b.Amount.String(),
-			v1.Figure(b.Used).String(), v1.Figure(b.Share).String(), b.Reserved.String(), v1.Figure(b.Left).String(), fmt.Sprint(b.AtLeast), fmt.Sprint(b.Running), fmt.Sprint(b.Unlimited), day, fmt.Sprint(b.Exhausted), b.GoneAt.String(), string(b.Problem))
+			v1.Figure(b.Used).String(), v1.Figure(b.Share).String(), b.Reserved.String(), v1.Figure(b.Left).String(), fmt.Sprint(b.AtLeast), fmt.Sprint(b.Running), fmt.Sprint(b.Unlimited), day, fmt.Sprint(b.Exhausted), b.GoneAt.String(), string(b.Problem), b.KnownFrom.String())
 	}
 	return t
 }
 
 // notes are what people must know of the budgets to read their table rightly.
 func (a *budgets) notes(zone string) []string {
-	var notes []string
-	for i := range a.Budgets {
-		notes = append(notes, view.BudgetNotes(&a.Budgets[i])...)
-	}
-	return append(notes, view.CompleteNotes(&a.Complete, zone)...)
+	return append(view.BudgetNotes(a.Budgets), view.CompleteNotes(&a.Complete, zone)...)
 }

@@ -88,6 +88,7 @@ func TestLists_EachValueOfARow_IsAskedForByItsName(t *testing.T) {
 		for _, report := range [][]string{
 			{"statement", "-period", "2026-02", "-of", "group_id=" + v1.JoinList(value)},
 			{"person", "-period", "2026-02", "-user", value},
+			{"projects", "-period", "2026-02", "-of", "group_id=" + v1.JoinList(value)},
 			{"usage", "-period", "2026-02", "-by", "user_id", "-where", "group_id=" + v1.JoinList(value), "-measure", "Cores"},
 			{"usage", "-period", "2026-02", "-by", "user_id", "-where", "group_id=" + v1.JoinList(value), "-measure", v1.JoinList("records", strings.TrimSpace(value))},
 			{"summary", "-period", "2026-02", "-where", "group_id=" + v1.JoinList(value)},
@@ -137,10 +138,12 @@ func TestLists_SeveralValues_MatchAnyOfThem(t *testing.T) {
 		if strings.Count(out, "\n") != ids {
 			rt.Fatalf("records -where %s: %d lines, want %d\n%s", list, strings.Count(out, "\n"), ids, errs)
 		}
-		_, out, errs = s.bursar(t.Context(), "report", "usage", "-period", "2026-02", "-by", "user_id", "-where", list, "-measure", "Cores", "-format", "csv")
-		for _, v := range some {
-			if !hasFigure(out, fmt.Sprint(slices.Index(values, v)+1)) {
-				rt.Fatalf("report usage -where %s has not %q:\n%s%s", list, v, out, errs)
+		for _, report := range [][]string{{"usage", "-by", "user_id", "-measure", "Cores", "-where", list}, {"projects", "-of", list}} {
+			_, out, errs = s.bursar(t.Context(), append([]string{"report", "-period", "2026-02", "-format", "csv"}, report...)...)
+			for _, v := range some {
+				if !hasFigure(out, fmt.Sprint(slices.Index(values, v)+1)) {
+					rt.Fatalf("report %q has not %q:\n%s%s", report, v, out, errs)
+				}
 			}
 		}
 	})

@@ -51,7 +51,7 @@ func (p *Program) showMeta(f format, meta *archive.Meta) error {
 		{"cluster", dash(meta.Cluster)}, {"incarnation", dash(meta.Incarnation)}, {"cluster version", strconv.FormatUint(uint64(meta.ClusterVersion), 10)},
 		{"records", strconv.FormatUint(meta.Records, 10)}, {"changes", strconv.FormatUint(meta.Changes, 10)},
 		{"index", strconv.FormatUint(meta.Index, 10)}, {"term", strconv.FormatUint(meta.Term, 10)}, {"state hash", meta.Hash},
-		{"made", meta.Made.UTC().Format(time.DateTime)}, {"node", dash(meta.Node)}, {"version", dash(meta.Version)},
+		{"made", meta.Made.UTC().Format(time.DateTime + " MST")}, {"node", dash(meta.Node)}, {"version", dash(meta.Version)},
 		{"files", strconv.Itoa(meta.Files)}, {"bytes unpacked", strconv.FormatInt(meta.Bytes, 10)}, {"format", strconv.Itoa(meta.Format)},
 	} {
 		t.add(row[0], row[1])

@@ -339,7 +339,7 @@ func (j *judge) silent() {
 			}
 			j.add(Finding{
 				Severity: Warning, ID: "source-silent", About: s.Source, Since: s.Since,
-				What: fmt.Sprintf("source %s says nothing since %s; %s without a word are unusual for it", s.Source, s.Since.UTC().Format("2006-01-02 15:04"), s.Allowed.Round(time.Second)),
+				What: fmt.Sprintf("source %s says nothing since %s; %s without a word are unusual for it", s.Source, s.Since.UTC().Format("2006-01-02 15:04 MST"), s.Allowed.Round(time.Second)),
 				Do:   "bursar-agent status   # on " + a.Name,
 			})
 		}
@@ -351,7 +351,7 @@ func (j *judge) sources() {
 	if d.Known && !d.CompleteTo.IsZero() && j.Now.Sub(d.CompleteTo) > lateSource {
 		j.add(Finding{
 			Severity: Warning, ID: "source-late", About: d.Late, Since: d.CompleteTo,
-			What: fmt.Sprintf("source %s is complete only to %s", d.Late, d.CompleteTo.UTC().Format("2006-01-02 15:04")), Do: "bursar agents",
+			What: fmt.Sprintf("source %s is complete only to %s", d.Late, d.CompleteTo.UTC().Format("2006-01-02 15:04 MST")), Do: "bursar agents",
 		})
 	}
 }
@@ -378,7 +378,7 @@ func (j *judge) certificate(of string, from, ends time.Time, unrenewed, do strin
 	if ends.IsZero() {
 		return
 	}
-	end := ends.UTC().Format("2006-01-02 15:04")
+	end := ends.UTC().Format("2006-01-02 15:04 MST")
 	f := Finding{ID: "certificate-ends", About: of, What: fmt.Sprintf("the certificate of %s ends on %s", of, end), Do: do}
 	if unrenewed != "" {
 		f = Finding{

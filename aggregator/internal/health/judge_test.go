@@ -81,7 +81,7 @@ func TestEachFactGivesItsFinding(t *testing.T) {
 		}, "warning source-failing head1/slurm/nemo", "source slurm/nemo of agent head1 is not collected: sacct: exit status 1", "bursar-agent status   # on head1", time.Time{}},
 		{"a source that is silent", func(f *Facts) {
 			f.Data.Silent = []Silent{{Agent: "head1", Source: "head1/slurm/nemo", Since: hours(2), Allowed: 5 * time.Minute}, {Agent: "gone", Source: "gone/slurm/x"}}
-		}, "warning source-silent head1/slurm/nemo", "says nothing since 2026-03-01 10:00; 5m0s without a word are unusual", "bursar-agent status   # on head1", hours(2)},
+		}, "warning source-silent head1/slurm/nemo", "says nothing since 2026-03-01 10:00 UTC; 5m0s without a word are unusual", "bursar-agent status   # on head1", hours(2)},
 		{"a silent agent", func(f *Facts) {
 			f.Agents[0].Connected, f.Agents[0].Error, f.Agents[0].Contact = false, "refused", hours(4)
 		}, "warning agent-silent head1", "head1 at head1:7070 does not answer: refused", "systemctl status bursar-agent   # on head1", hours(4)},
@@ -100,7 +100,7 @@ func TestEachFactGivesItsFinding(t *testing.T) {
 		{"a certificate that has ended", func(f *Facts) { f.Nodes[1].CertEnds = hours(1) }, "critical certificate-ends agg2", "ended on", "agg2", hours(1)},
 		{"a certificate that is not renewed", func(f *Facts) {
 			f.Nodes[1].CertEnds, f.Nodes[1].Unrenewed = noon.AddDate(0, 0, 25), "agg1 cannot be asked"
-		}, "warning certificate-not-renewed agg2", "ends on 2026-03-26 12:00 and is not renewed: agg1 cannot be asked", "bursar token create -role aggregator -name agg2", time.Time{}},
+		}, "warning certificate-not-renewed agg2", "ends on 2026-03-26 12:00 UTC and is not renewed: agg1 cannot be asked", "bursar token create -role aggregator -name agg2", time.Time{}},
 		{"a certificate of an agent that ends", func(f *Facts) { f.Agents[0].CertEnds = noon.AddDate(0, 0, 20) }, "warning certificate-ends agent head1", "ends on 2026-03-21", "bursar token create -role agent -name head1", time.Time{}},
 		{"refused certificates", func(f *Facts) { f.Nodes[1].CertError = "not ours" }, "warning certificate-refused agg2", "not ours", "-check", time.Time{}},
 		{"clocks apart", func(f *Facts) { f.Nodes[1].ClockOffset = -1500 * time.Millisecond }, "warning clock-apart agg2", "agg1 and agg2 differ by 1.5s", "timedatectl", time.Time{}},

@@ -28,10 +28,10 @@ func boardParams(list ...Param) []Param {
 	return append(list, period, numberParam("top", "Max rows", "How many rows a list has at most, from 1 to 100.", 10), zoneParam())
 }
 
-// newBoard asks what was used in a period, and in the one before it, by what has the values
-// of keys.
+// newBoard asks what was used in a period, and in the one before it, by what meets conditions
+// of /v1/usage.
 func newBoard(ctx context.Context, r v1.API, q *Query, of map[string]string, name, title string) (*board, error) {
-	o := &StatementOptions{Of: listed(of), Period: q.One("period"), Zone: q.One("zone"), Top: q.Number("top"), MemoryPerGB: 1024, Now: q.Now}
+	o := &StatementOptions{Of: of, Period: q.One("period"), Zone: q.One("zone"), Top: q.Number("top"), MemoryPerGB: 1024, Now: q.Now}
 	if err := within(bounds{"top", float64(o.Top), 1, mostJobs}); err != nil {
 		return nil, err
 	}

@@ -70,6 +70,7 @@ func Budgets(ctx context.Context, r v1.API, q *Query) (*Document, error) {
 	for i := range a.Budgets {
 		t.Rows = append(t.Rows, s.budget(&a.Budgets[i], now))
 	}
+	s.notes = append(s.notes, view.BudgetNotes(a.Budgets)...)
 	d.Add(*t)
 	for i := range a.Budgets[:min(len(a.Budgets), q.Number("top"))] {
 		down, err := burndown(ctx, r, &a.Budgets[i], i+1, now)
@@ -95,23 +96,6 @@ func sortBudgets(list []v1.Budget) {
 	slices.SortFunc(list, func(x, y v1.Budget) int {
 		return cmp.Or(compare(share(&y), share(&x)), strings.Compare(x.Name, y.Name))
 	})
-}
-
-// measureOf is the measure in which a budget counts.
-func measureOf(b *v1.Budget) string {
-	switch {
-	case b.Component != "":
-		return string(b.Component)
-	case b.Unit == "core-hours":
-		return "Cores"
-	case b.Unit == "kWh":
-		return "energy"
-	case b.Unit == "kg CO2e":
-		return "co2"
-	case b.Unit == "SU", b.Unit == "su":
-		return "su"
-	}
-	return "cost"
 }
 
 // emptyBurndown is the table of a burndown without its rows.
@@ -144,7 +128,7 @@ func burndown(ctx context.Context, r v1.API, b *v1.Budget, n int, now time.Time)
 	for key, value := range b.Match {
 		where[strings.TrimPrefix(key, "meta.")] = v1.JoinList(value)
 	}
-	measure := measureOf(b)
+	measure := b.Measure
 	a, err := askUsage(ctx, r, v1.UsageQuery{From: from.Format(time.RFC3339Nano), To: to.Format(time.RFC3339Nano), Zone: b.Period.Zone, Bucket: step, Measure: v1.JoinList(measure), Unit: "hour", Where: where})
 	if refused(err, http.StatusBadRequest, http.StatusForbidden) {
 		return nil, nil
@@ -162,17 +146,23 @@ func burndown(ctx context.Context, r v1.API, b *v1.Budget, n int, now time.Time)
 		t.Rows = append(t.Rows, []Cell{v1.Words(at.Format(map[bool]string{true: view.MinuteLayout, false: time.DateOnly}[step == "hour"])), v1.Rat(left), even(at), v1.Rat(forecast)})
 	}
 	left, m, until := new(big.Rat).Set(amount), a.Find(measure), from
-	goes := to.Before(end)
+	goes, known := to.Before(end), m == nil
 	for i := 1; i < len(a.Edges); i++ {
 		if a.Edges[i].Equal(to) && goes { // an interval that goes on: the forecast begins before it
 			break
 		}
-		add(until, left, nil)
-		until = a.Edges[i].In(zone)
+		var used *big.Rat
 		if m != nil {
-			if used := at(m.Values, i-1).Number(); used != nil {
-				left = new(big.Rat).Sub(left, used)
-			}
+			used = at(m.Values, i-1).Number()
+		}
+		if known = known || used != nil; known {
+			add(until, left, nil)
+		} else {
+			add(until, nil, nil) // what was used before records are known is not known
+		}
+		until = a.Edges[i].In(zone)
+		if used != nil {
+			left = new(big.Rat).Sub(left, used)
 		}
 	}
 	if !goes || b.Pace == nil {

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,7 +26,10 @@ type Entry struct {
 	// Long and Example are what the command line says of the report in its help.
 	Long, Example string
 
-	make func(ctx context.Context, r v1.API, q Query) (*Document, error)
+	// whole says that the first period begins with a whole interval of its course, of the
+	// parameter bucket, and so does the one before it.
+	whole bool
+	make  func(ctx context.Context, r v1.API, q Query) (*Document, error)
 }
 
 // Param is a value of a query that a report takes.
@@ -97,7 +101,7 @@ func Make(ctx context.Context, r v1.API, name string, query url.Values, now time
 		return nil, err
 	}
 	q.Now = now
-	if err := q.compare(ctx, r); err != nil {
+	if err := q.compare(ctx, r, e.whole); err != nil {
 		return nil, err
 	}
 	var d *Document
@@ -207,8 +211,8 @@ func needed(p *Param) string {
 }
 
 // compare puts the window before the first period in the place of the word previous, and
-// drops the word none.
-func (q *Query) compare(ctx context.Context, r v1.API) error {
+// drops the word none. With whole, the first period begins with a whole interval.
+func (q *Query) compare(ctx context.Context, r v1.API, whole bool) error {
 	list := q.All("period")
 	if len(list) > 1 && list[1] == Alone {
 		q.values["period"] = list[:1]
@@ -226,6 +230,15 @@ func (q *Query) compare(ctx context.Context, r v1.API) error {
 		return fmt.Errorf("%w: period: %w", ErrQuery, err)
 	}
 	s := earlier(list[0], span{From: time.UnixMicro(int64(w.From)), To: time.UnixMicro(int64(w.To))}, q.Now, zone)
+	if whole {
+		unit, err := calendar.ParseUnit(cmp.Or(q.One("bucket"), "day"))
+		if err != nil {
+			return fmt.Errorf("%w: bucket: %w", ErrQuery, err)
+		}
+		if from := w.InIntervals(unit, zone).From; from != w.From {
+			s = span{From: time.UnixMicro(int64(from - (w.To - from))), To: time.UnixMicro(int64(from))}
+		}
+	}
 	q.values["period"] = []string{list[0], s.word(zone)}
 	return nil
 }

@@ -51,7 +51,7 @@ func distributions(ctx context.Context, r v1.API, q Query) (*Document, error) {
 		return nil, n.error(ctx, r)
 	}
 	d.Periods = []Period{in.period(period, zone)}
-	d.Notes = view.Of(d.Periods[0].Name, view.CompleteNotes(&a.Complete, d.Zone))
+	d.Notes = view.Of(d.Periods[0].Name, append(view.SpanNotes(a.Known, a.Window.From, a.Window.To, d.Zone), view.CompleteNotes(&a.Complete, d.Zone)...))
 	for i := range a.Histograms {
 		h := &a.Histograms[i]
 		if t := histogram(h, a.Records); t != nil {

@@ -134,7 +134,7 @@ func (p *efficiencyPeriod) wait(groups map[string]*waits, j *job) {
 	var group v1.UsageGroup
 	for _, key := range v1.SplitList(p.o.By) {
 		var known *string
-		if value := j.Meta.First(key); value != "" {
+		if value := j.first(key); value != "" {
 			known = &value
 		}
 		group.Values = append(group.Values, known)

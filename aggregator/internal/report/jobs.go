@@ -28,6 +28,22 @@ func (j *job) amount(name string) (amount *big.Rat, kind string) {
 	return nil, ""
 }
 
+// first is the first value of a key, of its meta or of how it ended; "" without one.
+func (j *job) first(key string) string {
+	values, has := j.Meta[key]
+	if !has {
+		exit := record.Exit{Known: j.ExitCode != nil && j.ExitSignal != nil}
+		if exit.Known {
+			exit.Code, exit.Signal = int32(*j.ExitCode), int32(*j.ExitSignal) //nolint:gosec // so the server has them
+		}
+		values, _ = record.EndValues(key, string(j.State), exit)
+	}
+	if len(values) == 0 {
+		return ""
+	}
+	return values[0]
+}
+
 // hours is how long the job ran; 0 while it has no end, and where that is before its
 // begin.
 func (j *job) hours() *big.Rat {
@@ -84,7 +100,7 @@ type jobFilter struct {
 
 func (f *jobFilter) takes(j *job) bool {
 	for key, values := range f.first {
-		if !slices.Contains(values, j.Meta.First(key)) {
+		if !slices.Contains(values, j.first(key)) {
 			return false
 		}
 	}

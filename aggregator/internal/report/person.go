@@ -22,7 +22,7 @@ were lost; advice; and the largest and the latest jobs.
 ` + adviceHelp,
 		Example: "  bursar report person -user alice\n  bursar report person -user alice -period last-month -o alice.html",
 		make: func(ctx context.Context, r v1.API, q Query) (*Document, error) {
-			b, err := newBoard(ctx, r, &q, map[string]string{"user_id": q.One("user")}, "person", "Usage of one person")
+			b, err := newBoard(ctx, r, &q, listed(map[string]string{"user_id": q.One("user")}), "person", "Usage of one person")
 			if err != nil {
 				return nil, err
 			}

@@ -116,7 +116,7 @@ const mostBurndowns = 12
 
 // burndowns are parts with how each budget is used up on which the subject draws.
 func (b *board) burndowns(ctx context.Context) (parts []func(context.Context) (*Table, error), err error) {
-	a, err := b.r.Budgets(ctx, nil)
+	a, err := b.askBudgets(ctx)
 	if refused(err, http.StatusForbidden) {
 		return nil, nil // the table of budgets has said so
 	}

@@ -120,11 +120,11 @@ func (o *StatementOptions) whose() error {
 	return nil
 }
 
-// values are those of the subject.
-func (o *StatementOptions) values() map[string]string {
-	out := map[string]string{}
+// values are those of the subject, by key.
+func (o *StatementOptions) values() map[string][]string {
+	out := map[string][]string{}
 	for key, list := range o.Of {
-		out[key] = v1.SplitList(list)[0] // the only one
+		out[key] = v1.SplitList(list)
 	}
 	return out
 }

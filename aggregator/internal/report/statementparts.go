@@ -66,8 +66,8 @@ func (s *statement) prices(context.Context) (*Table, error) {
 // concerns reports whether a condition can be met by the subject: it says nothing else of
 // what is known of that.
 func (s *statement) concerns(match map[string]string) bool {
-	for key, value := range s.o.values() {
-		if other, ok := match[key]; ok && other != value {
+	for key, values := range s.o.values() {
+		if other, ok := match[key]; ok && !slices.Contains(values, other) {
 			return false
 		}
 	}
@@ -86,15 +86,20 @@ func (s *statement) day(at v1.Time) Cell {
 	return v1.Words(local.Format(view.MinuteLayout))
 }
 
-// budgets are those that the subject draws on. The end of the period is asked for as a
-// clock shows it, which each budget reads by that of its own zone: as an instant, it may
-// be in the next period of a budget further east.
-func (s *statement) budgets(ctx context.Context) (*Table, error) {
+// askBudgets asks how budgets stood at the end of the period. That is asked for as a clock
+// shows it, which each budget reads by that of its own zone: as an instant, it may be in the
+// next period of a budget further east.
+func (s *statement) askBudgets(ctx context.Context) (v1.Budgets, error) {
 	at := s.periods[0].To.Add(-time.Second)
 	if at.After(s.o.Now) {
 		at = s.o.Now
 	}
-	a, err := s.r.Budgets(ctx, &v1.BudgetsQuery{At: at.In(s.zone).Format(time.DateTime)})
+	return s.r.Budgets(ctx, &v1.BudgetsQuery{At: at.In(s.zone).Format(time.DateTime)})
+}
+
+// budgets are those that the subject draws on.
+func (s *statement) budgets(ctx context.Context) (*Table, error) {
+	a, err := s.askBudgets(ctx)
 	if refused(err, http.StatusForbidden) {
 		s.note("Budgets are shown only to readers of all records.")
 		return nil, nil
@@ -107,11 +112,14 @@ func (s *statement) budgets(ctx context.Context) (*Table, error) {
 		return nil, err
 	}
 	t := budgetTable()
-	for i := range a.Budgets {
-		if b := &a.Budgets[i]; len(s.o.Of) == 0 || draws(b.Match, belongs) {
-			t.Rows = append(t.Rows, s.budget(b, a.Now.Time))
+	var list []v1.Budget
+	for _, b := range a.Budgets {
+		if len(s.o.Of) == 0 || draws(b.Match, belongs) {
+			list = append(list, b)
+			t.Rows = append(t.Rows, s.budget(&b, a.Now.Time))
 		}
 	}
+	s.notes = append(s.notes, view.BudgetNotes(list)...)
 	if len(t.Rows) == 0 {
 		s.note("No budget of the configuration is for %s.", subject(s.o.Of))
 		return nil, nil
@@ -141,7 +149,6 @@ func (s *statement) budget(b *v1.Budget, now time.Time) []Cell {
 	of := period.name("", s.zone)
 	of = cmp.Or(string(b.Period.Name), of)
 	row := []Cell{v1.Words(b.Name), v1.Words(of), v1.Words(b.Unit), v1.Figure(&b.Amount)}
-	s.notes = append(s.notes, view.BudgetNotes(b)...)
 	if b.Problem != "" || b.BudgetStanding == nil {
 		return append(row, Cell{}, Cell{}, Cell{}, Cell{}, Cell{}, Cell{})
 	}
@@ -169,10 +176,7 @@ func forecast(b *v1.Budget, now time.Time) *big.Rat {
 // belongs are the values that the records of the subject have: its project and
 // investigator beside what was asked for.
 func (s *statement) belongs(ctx context.Context) (map[string][]string, error) {
-	out := map[string][]string{}
-	for key, value := range s.o.values() {
-		out[key] = []string{value}
-	}
+	out := s.o.values()
 	for _, key := range []string{"group_id", "project", "pi"} {
 		if _, given := out[key]; given {
 			continue

@@ -44,6 +44,7 @@ averages of each day, and how many jobs ran and waited. Names, addresses and pro
 of users come from the directory.`,
 		Example: "  bursar report summary\n  bursar report summary -period 2026-10-01..2026-10-07 -by namespace,user_id -o week.html\n" +
 			"  bursar report summary -period last-month -where group_id=imagine -format csv",
+		whole: true,
 		make: func(ctx context.Context, r v1.API, q Query) (*Document, error) {
 			return Summary(ctx, r, SummaryOptions{
 				Periods: q.All("period"), Zone: q.One("zone"), By: q.All("by"), Measure: q.All("measure"),

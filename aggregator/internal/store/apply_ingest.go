@@ -178,7 +178,10 @@ func (t *tx) isFresh(reused bool) (bool, error) {
 	t.later = record.AppendSuffix(append(t.later[:0], id...), &t.own.Record)
 	named := strings.HasSuffix(id, string(t.later[len(id):]))
 	if !named && len(t.later) <= record.MaxGraphemes && !t.s.filter.has(hashID(t.later)) {
-		return true, nil // the other id is new, too
+		t.later = record.AppendStart(t.later[:len(id)], &t.own.Record)
+		if len(t.later) <= record.MaxGraphemes && !t.s.filter.has(hashID(t.later)) {
+			return true, nil // the other ids are new, too
+		}
 	}
 	w := record.Write{ID: id, Op: record.OpPut, Record: &t.own.Record, IDReused: reused}
 	at, err := t.locate(nil, &w)

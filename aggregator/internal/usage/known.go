@@ -120,6 +120,14 @@ func (r *Request) beginOfGroup(g *TableGroup) record.Time {
 	return r.beginOf(keys, values, lacks, clusters)
 }
 
+// KnownPart returns the part of the window of which the records are known that pass the
+// conditions, with the same ends where none is, and the sources that begin within it.
+func (r *Request) KnownPart() (part Span, later []SourceBegin) {
+	r.narrowKnown()
+	part.From, part.To = r.Known.part(r.Window.From, r.Window.To)
+	return part, r.later()
+}
+
 // later returns the sources that begin within the known part of the window.
 func (r *Request) later() (list []SourceBegin) {
 	if !r.NameSources {

@@ -2,6 +2,8 @@ package view
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -128,29 +130,42 @@ func KnownNotes(a *v1.UsageAbout) (notes []string) {
 	if a.Comparable != nil && !*a.Comparable {
 		notes = append(notes, "Sums are not compared: records are not known for all of both periods.")
 	}
-	if a.Known == nil {
-		return append(notes, "No records are known for this period: its usage is unknown, not 0.")
+	return append(notes, SpanNotes(a.Known, a.Window.From, a.Window.To, a.Zone)...)
+}
+
+// SpanNotes say which part of a period is known, from a time to another; nil is none of it.
+func SpanNotes(known *v1.KnownSpan, begin, end v1.Time, zone string) (notes []string) {
+	if known == nil {
+		return []string{"No records are known for this period: its usage is unknown, not 0."}
 	}
-	from, to := minute(a.Known.From, a.Zone), minute(a.Known.To, a.Zone)
-	begins, goesOn := a.Known.From.After(a.Window.From.Time), a.Known.To.Before(a.Window.To.Time)
-	end := "on"
+	from, to := minute(known.From, zone), minute(known.To, zone)
+	begins, goesOn := known.From.After(begin.Time), known.To.Before(end.Time)
+	until := ""
 	if goesOn {
-		end = "to " + to
+		until = to
 	}
 	switch {
 	case begins:
-		notes = append(notes, "Records are known from "+from+" "+end+" "+a.Zone+"; the rest of the period is unknown, not 0, and does not count in averages, utilization and comparisons.")
+		notes = append(notes, knownFrom(from, until, zone)+"; the rest of the period is unknown, not 0, and does not count in averages, utilization and comparisons.")
 	case goesOn:
-		notes = append(notes, "The period goes on: averages, utilization and comparisons are of the time up to "+to+" "+a.Zone+".")
+		notes = append(notes, "The period goes on: averages, utilization and comparisons are of the time up to "+to+" "+zone+".")
 	}
 	var later []string
-	for _, s := range a.Known.Later {
-		later = append(later, s.Source+" from "+minute(s.From, a.Zone)+" on")
+	for _, s := range known.Later {
+		later = append(later, s.Source+" from "+minute(s.From, zone)+" on")
 	}
 	if later != nil {
 		notes = append(notes, "All runs are known of "+strings.Join(later, ", of ")+"; figures of the time before may lack some.")
 	}
 	return notes
+}
+
+func knownFrom(from, until, zone string) string {
+	span := from + " " + zone + " on"
+	if until != "" {
+		span = from + " to " + until + " " + zone
+	}
+	return "Records are known from " + span
 }
 
 // PeriodNotes are those of an answer about a period, and of one about the period before where
@@ -227,8 +242,28 @@ func unknownNote(source, reason string, days int64) string {
 	return fmt.Sprintf("Completeness of %s unknown: %s.", source, reason)
 }
 
-// BudgetNotes are what people must know of a budget to read its figures rightly.
-func BudgetNotes(b *v1.Budget) (notes []string) {
+// BudgetNotes are what people must know of budgets to read their figures rightly.
+func BudgetNotes(list []v1.Budget) (notes []string) {
+	known := map[string][]string{} // what is known, and the budgets of which it is
+	for i := range list {
+		b := &list[i]
+		notes = append(notes, oneBudgetNotes(b)...)
+		if b.BudgetStanding != nil && !b.KnownFrom.IsZero() {
+			from := knownFrom(minute(b.KnownFrom, b.Period.Zone), "", b.Period.Zone)
+			known[from] = append(known[from], b.Name)
+		}
+	}
+	for _, from := range slices.Sorted(maps.Keys(known)) {
+		what := "Budgets " + strings.Join(known[from], ", ")
+		if len(known[from]) == 1 {
+			what = "Budget " + known[from][0]
+		}
+		notes = append(notes, Of(what, []string{from + "; what was used before is unknown, not 0, and is not in used."})...)
+	}
+	return notes
+}
+
+func oneBudgetNotes(b *v1.Budget) (notes []string) {
 	add := func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }
 	if b.Problem != "" || b.BudgetStanding == nil {
 		return Of("Budget "+b.Name, []string{fmt.Sprintf("No figures: %s.", strings.TrimSuffix(string(b.Problem), "."))})
@@ -264,6 +299,7 @@ func SubscriptionNotes(s *v1.Subscription) (notes []string) {
 	for _, u := range s.Unpriced {
 		notes = append(notes, fmt.Sprintf("%s of %s have no factor and are in no share.", Number("", v1.Figure(&u.Total)), u.Component))
 	}
+	notes = append(notes, SpanNotes(s.Known, s.Window.From, s.Window.To, s.Zone)...)
 	return append(notes, CompleteNotes(&s.Complete, s.Zone)...)
 }
 

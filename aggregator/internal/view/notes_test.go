@@ -31,7 +31,7 @@ func TestBudgetNotes_WhatIsNotUsed_NamesWhatItLacks(t *testing.T) {
 		{"EUR", v1.BudgetUnpriced{Component: "Memory", Unit: "hour", Used: "3"}, "3 MiB-hours of Memory have no price at their time and are not in what is used."},
 	} {
 		b := v1.Budget{Name: "b", Unit: c.unit, BudgetStanding: &v1.BudgetStanding{Used: new(json.Number("1")), Unpriced: []v1.BudgetUnpriced{c.part}}}
-		if got := strings.Join(view.BudgetNotes(&b), "\n"); got != "Budget b: "+c.want {
+		if got := strings.Join(view.BudgetNotes([]v1.Budget{b}), "\n"); got != "Budget b: "+c.want {
 			t.Errorf("got %q, want %q", got, c.want)
 		}
 	}
@@ -54,7 +54,7 @@ func TestBudgetNotes_EnergyAndCO2_SayMeasuredModelledOrUnknown(t *testing.T) {
 		"CO2 unknown":    {"kg CO2e", v1.BudgetStanding{Energy: energy("4", "4", "4"), Unpriced: ungraded}, "Budget b: what is used is unknown, not 0.\nBudget b: 4 kWh of energy are measured.\nBudget b: 4 kWh (100 %) of energy have no CO2 factor at their time and are in no CO2."},
 	} {
 		b := v1.Budget{Name: "b", Unit: c.unit, BudgetStanding: &c.b}
-		if got := strings.ReplaceAll(strings.Join(view.BudgetNotes(&b), "\n"), "\u202f", " "); got != c.want {
+		if got := strings.ReplaceAll(strings.Join(view.BudgetNotes([]v1.Budget{b}), "\n"), "\u202f", " "); got != c.want {
 			t.Errorf("%s: got\n%s\nwant\n%s", name, got, c.want)
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
+	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
 	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 	"github.com/bursar-accounting/bursar/aggregator/internal/view"
@@ -542,6 +543,9 @@ func moment(s string, zone *time.Location) (record.Time, bool, error) {
 		if t, err := time.ParseInLocation(layout, s, zone); err == nil {
 			return record.FromStd(t), true, nil
 		}
+	}
+	if why := calendar.Impossible(s); why != "" {
+		return 0, false, bad("%q is no time: %s.", s, why)
 	}
 	return 0, false, bad("%q is no time; write it like 2026-01-31, 2026-01-31 12:00 or 2026-01-31T12:00:00Z.", s)
 }

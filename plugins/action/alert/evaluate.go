@@ -333,13 +333,10 @@ func (u *usageRule) sayFigure(m *v1.Measure, figure json.Number, about string) s
 		bound, side = u.Below, "below"
 	}
 	kind, after := "number", ""
-	switch {
-	case m.Kind == "ratio":
+	if m.Kind == "ratio" {
 		kind = "ratio"
-	case m.Component != "":
-		after = " hours"
-	case m.Kind == "worth":
-		after = " " + string(m.Unit)
+	} else if unit := m.UnitText(); unit != "" {
+		after = " " + unit
 	}
 	shown := func(n json.Number) string { return v1.ShowIn(kind, string(m.Unit), v1.Figure(&n)) + after }
 	if about != "" {

@@ -417,3 +417,21 @@ func TestProbe_AMailIsUnknownAndAPost_IsSentAgain(t *testing.T) {
 		t.Error("a probe has sent something")
 	}
 }
+
+func TestUsageRule_Figures_HaveTheirUnits(t *testing.T) {
+	above := 2.0
+	for want, m := range map[string]v1.Measure{
+		"Cores in 24h is 3 core-hours, above 2 core-hours":      {Name: "Cores", Kind: "rate", Component: "Cores", Unit: "hour"},
+		"GPUs in 24h is 3 GPU-hours, above 2 GPU-hours":         {Name: "GPUs", Kind: "rate", Component: "GPUs", Unit: "hour"},
+		"TotalCPU in 24h is 3 CPU-seconds, above 2 CPU-seconds": {Name: "TotalCPU", Kind: "total", Component: "TotalCPU"},
+		"wait in 24h is 3 hours, above 2 hours":                 {Name: "wait", Kind: "mean", Unit: "hour"},
+		"cost in 24h is 3.00 EUR, above 2.00 EUR":               {Name: "cost", Kind: "worth", Unit: "EUR"},
+		"records in 24h is 3, above 2":                          {Name: "records", Kind: "count"},
+		"utilization in 24h is 300 %, above 200 %":              {Name: "utilization", Kind: "ratio"},
+	} {
+		u := usageRule{Measure: m.Name, Window: "24h", Above: &above}
+		if got := strings.ReplaceAll(u.sayFigure(&m, "3", ""), "\u202f", " "); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}

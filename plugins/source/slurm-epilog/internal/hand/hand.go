@@ -12,6 +12,7 @@ import (
 
 	"github.com/bursar-accounting/bursar/plugins/source/slurm-epilog/internal/event"
 	"github.com/bursar-accounting/bursar/proto/identity"
+	"github.com/bursar-accounting/bursar/proto/local"
 )
 
 // Target is where the plugin listens: at Address where that is set, at Socket
@@ -55,8 +56,7 @@ func Dial(ctx context.Context, t *Target) (*Line, error) {
 
 func dial(ctx context.Context, t *Target) (net.Conn, error) {
 	if t.Address == "" {
-		var d net.Dialer
-		return d.DialContext(ctx, "unix", t.Socket)
+		return local.Dial(ctx, t.Socket)
 	}
 	keys, err := identity.Load(t.Files)
 	if err != nil {
