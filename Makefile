@@ -64,7 +64,7 @@ TWICE = $$((2 * $$(getconf _NPROCESSORS_ONLN)))
 
 .PHONY: test
 test: $(GOTESTSUM) ## Run all tests that need only Go. Memory that is lent is overwritten when it is taken back.
-	$(CHECK) test ./... -- -tags poison -p $(TWICE)
+	$(CHECK) test ./... -- -tags poison -timeout 30m -p $(TWICE)
 
 .PHONY: race
 race: $(GOTESTSUM) ## Run the same tests with the race detector, which takes several times as long; RACE=changed: the packages of the last three days, with fewer repetitions. Needs a C compiler.
