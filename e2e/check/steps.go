@@ -33,10 +33,10 @@ func checkSteps() []step {
 	return []step{
 		{name: "build", command: []string{"make", "build"}, limit: 20 * time.Minute, needed: true},
 		{name: "lint", command: []string{"make", "lint"}, limit: 20 * time.Minute},
-		{name: "e2e", command: []string{"make", "e2e", "SUITE=changed"}, limit: 60 * time.Minute, beside: true, until: 20 * time.Minute},
+		{name: "e2e", command: []string{"make", "e2e", "SUITE=changed"}, limit: 60 * time.Minute, beside: true, until: 18 * time.Minute},
 		{name: "test", command: []string{"make", "test"}, limit: 30 * time.Minute},
-		{name: "race", command: []string{"make", "race", "RACE=changed"}, limit: 40 * time.Minute, until: 20 * time.Minute},
-		{name: "fuzz", command: []string{"make", "fuzz", "FUZZTIME=1s", "FUZZ=turn"}, limit: 25 * time.Minute, until: 24 * time.Minute},
+		{name: "race", command: []string{"make", "race", "RACE=changed"}, limit: 40 * time.Minute, until: 24 * time.Minute},
+		{name: "fuzz", command: []string{"make", "fuzz", "FUZZTIME=1s", "FUZZ=turn"}, limit: 25 * time.Minute, until: 27 * time.Minute},
 		{name: "powercuts", command: []string{"make", "powercuts", "CUTS=2000"}, limit: 20 * time.Minute},
 	}
 }

@@ -141,7 +141,7 @@ func damagesOf(files map[string][]byte, rng *rand.Rand) (list []damage) {
 	}
 	if *damages == 0 {
 		rng.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
-		return list[:racetest.Few(racetest.Few(len(list)))]
+		return list[:racetest.Few(racetest.Few(racetest.Few(len(list))))] // one goroutine reads them
 	}
 	// The files get the same share, whatever their size.
 	byFile := map[string][]damage{}
