@@ -96,7 +96,7 @@ func New(opts Options) (*Client, error) {
 	if len(c.bases) > 1 {
 		transport.DialContext = (&net.Dialer{Timeout: failover}).DialContext
 	} else {
-		transport.TLSHandshakeTimeout = 0 // there is no other server to ask in time: Timeout bounds it
+		transport.TLSHandshakeTimeout = 0 // of the only server: Timeout bounds it
 	}
 	c.API, c.Files = v1.API{Caller: c}, v1.Files{Carrier: c}
 	if c.timeout == 0 {

@@ -49,18 +49,21 @@ func Locate(w *Write, entry func(id string) *Entry) string {
 }
 
 // startID is the id of a later run of which the submit time is not known.
-func startID(id string, r *Record) string { return laterID(id, suffixOf(r.Start)) }
+func startID(id string, r *Record) string { return laterID(id, string(AppendStart(nil, r))) }
 
-func suffixOf(at Time) string { return "-" + strconv.FormatInt(at.Std().Unix(), 10) }
+// appendSecond appends what distinguishes runs of one id: a dash and an instant in seconds.
+func appendSecond(b []byte, at Time) []byte {
+	return strconv.AppendInt(append(b, '-'), at.Std().Unix(), 10)
+}
 
-// beganAs reports whether e is of the run of r: of one that began with it and whose submit
-// time was not known, or of the same submit time; or is deleted. A nil entry is of none.
+// beganAs reports whether e is of the run of r, by its submit time or, while that was not
+// known, by its start; or is deleted. A nil entry is of none.
 func (e *Entry) beganAs(r *Record) bool {
 	if e == nil || e.Deleted {
 		return e != nil
 	}
 	return slices.ContainsFunc(e.Holdings, func(h Holding) bool {
-		return h.Record != nil && (h.Record.Submit == r.Submit || h.Record.Submit == None && suffixOf(h.Record.Start) == suffixOf(r.Start))
+		return h.Record != nil && (h.Record.Submit == r.Submit || h.Record.Submit == None && h.Record.Start.Std().Unix() == r.Start.Std().Unix())
 	})
 }
 
@@ -81,11 +84,11 @@ func AppendSuffix(b []byte, r *Record) []byte {
 	if at == None {
 		at = r.Start
 	}
-	return append(b, suffixOf(at)...)
+	return appendSecond(b, at)
 }
 
 // AppendStart appends what [Locate] adds to the id of r while its submit time is not known.
-func AppendStart(b []byte, r *Record) []byte { return append(b, suffixOf(r.Start)...) }
+func AppendStart(b []byte, r *Record) []byte { return appendSecond(b, r.Start) }
 
 // holdsRun reports whether e holds a record with the submit time of r.
 func (e *Entry) holdsRun(r *Record) bool {

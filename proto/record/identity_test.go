@@ -199,7 +199,7 @@ func TestLocate_SubmitTimeComesLater_EachRunIsOneRecord(t *testing.T) {
 				said.Submit = None
 			}
 			if suffix {
-				said.ID += suffixOf(r.Submit)
+				said.ID = string(appendSecond([]byte(said.ID), r.Submit))
 			}
 			held.take(Write{ID: said.ID, Op: OpPut, Origin: Origin{Agent: "head", Type: "slurm", Label: "nemo"}, Rank: RankScheduler, Version: Version{Ended: true, Observed: 5}, Record: &said, IDReused: true})
 			want[r.Components[0].Amount] = 1

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -119,7 +120,7 @@ func (p *Program) restore(ctx context.Context, c *client.Client, path string, ye
 	if _, err := file.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
-	what := fmt.Sprintf("the cluster goes back to %s: %d records at index %d", meta.Made.UTC().Format("2006-01-02 15:04:05 MST"), meta.Records, meta.Index)
+	what := fmt.Sprintf("the cluster goes back to %s: %d records at index %d", meta.Made.UTC().Format(time.DateTime+" MST"), meta.Records, meta.Index)
 	if err := p.confirm(yes, what); err != nil {
 		return err
 	}

@@ -119,7 +119,7 @@ func TestBudgets_InUnitsOfAnyName_HaveACourseInTheirMeasure(t *testing.T) {
 	}
 }
 
-// The period before one that begins with a whole day ends where that begins, and is as long.
+// Where the first period begins with a whole day, the period before it ends there and is as long.
 func TestSummary_PreviousPeriod_TouchesTheFirst(t *testing.T) {
 	w := budgeted(t, accounting.Budget{Unit: accounting.CoreHours, Every: calendar.Year})
 	for _, query := range []string{"period=30d&period=previous", "period=3w&period=previous&bucket=week", "period=25d&period=previous&zone=Asia/Tokyo"} {

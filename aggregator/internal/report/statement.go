@@ -143,6 +143,9 @@ type statement struct {
 	known   bool      // all of both is known, as far as they have come
 	periods []Period
 	notes   []string
+
+	standing *v1.Budgets         // what askBudgets was told; nil before
+	own      map[string][]string // what belongs has found; nil before
 }
 
 func (s *statement) note(format string, args ...any) {

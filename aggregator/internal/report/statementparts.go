@@ -86,15 +86,22 @@ func (s *statement) day(at v1.Time) Cell {
 	return v1.Words(local.Format(view.MinuteLayout))
 }
 
-// askBudgets asks how budgets stood at the end of the period. That is asked for as a clock
+// askBudgets asks, once, how budgets stood at the end of the period. That is asked for as a clock
 // shows it, which each budget reads by that of its own zone: as an instant, it may be in the
 // next period of a budget further east.
 func (s *statement) askBudgets(ctx context.Context) (v1.Budgets, error) {
+	if s.standing != nil {
+		return *s.standing, nil
+	}
 	at := s.periods[0].To.Add(-time.Second)
 	if at.After(s.o.Now) {
 		at = s.o.Now
 	}
-	return s.r.Budgets(ctx, &v1.BudgetsQuery{At: at.In(s.zone).Format(time.DateTime)})
+	a, err := s.r.Budgets(ctx, &v1.BudgetsQuery{At: at.In(s.zone).Format(time.DateTime)})
+	if err == nil {
+		s.standing = &a
+	}
+	return a, err
 }
 
 // budgets are those that the subject draws on.
@@ -174,8 +181,11 @@ func forecast(b *v1.Budget, now time.Time) *big.Rat {
 }
 
 // belongs are the values that the records of the subject have: its project and
-// investigator beside what was asked for.
+// investigator beside what was asked for. It asks once.
 func (s *statement) belongs(ctx context.Context) (map[string][]string, error) {
+	if s.own != nil {
+		return s.own, nil
+	}
 	out := s.o.values()
 	for _, key := range []string{"group_id", "project", "pi"} {
 		if _, given := out[key]; given {
@@ -194,6 +204,7 @@ func (s *statement) belongs(ctx context.Context) (map[string][]string, error) {
 			}
 		}
 	}
+	s.own = out
 	return out, nil
 }
 

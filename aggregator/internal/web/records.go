@@ -545,9 +545,9 @@ func moment(s string, zone *time.Location) (record.Time, bool, error) {
 		}
 	}
 	if why := calendar.Impossible(s); why != "" {
-		return 0, false, bad("%q is no time: %s.", s, why)
+		return 0, false, bad("%q is not a time: %s.", s, why)
 	}
-	return 0, false, bad("%q is no time; write it like 2026-01-31, 2026-01-31 12:00 or 2026-01-31T12:00:00Z.", s)
+	return 0, false, bad("%q is not a time; write it like 2026-01-31, 2026-01-31 12:00 or 2026-01-31T12:00:00Z.", s)
 }
 
 // token writes a position for an address.
