@@ -272,7 +272,7 @@ func (c *Cluster) allIdle() error {
 }
 
 // bootLimit is how long a daemon may take to answer, on a loaded machine too.
-const bootLimit = 2 * time.Minute
+const bootLimit = 6 * time.Minute
 
 func (c *Cluster) until(ready func() error) error {
 	deadline := time.Now().Add(bootLimit)

@@ -48,7 +48,7 @@ func (c *Cluster) Run(user, name string, args ...string) (string, error) {
 }
 
 // clientLimit is how long a client command may take.
-const clientLimit = 3 * time.Minute
+const clientLimit = 6 * time.Minute
 
 // Submit runs sbatch as user and returns the job's id.
 func (c *Cluster) Submit(user string, args ...string) string {

@@ -97,5 +97,5 @@ func (c *Cluster) StartDaemon(name string) {
 // settle waits until ready returns nil and fails the test when that takes too long.
 func (c *Cluster) settle(what string, ready func() error) {
 	c.t.Helper()
-	waitFor(c.t, what, 3*time.Minute, ready)
+	waitFor(c.t, what, 6*time.Minute, ready)
 }
