@@ -32,6 +32,9 @@ aggregator {
   #   keep  = 7
   # }
 
+  # Older records lose the names of users; totals stay. See: bursar person retention
+  retention { names_months = 18 }
+
   # Agents are pulled with this certificate, and tls_listen needs it.
   #
   #   bursar tls ca create -dir DIR      (once; keep ca.key away from the servers)

@@ -15,6 +15,8 @@ type Need struct {
 	Open bool
 	// Private routes never answer at a plain TCP address, whatever its role.
 	Private bool
+	// Whole routes are about all records: who sees only some of them is refused.
+	Whole bool
 	// Audit notes in the log who asked and what came of it.
 	Audit bool
 	// Hold breaks a refused connection off instead of answering it: the clients
@@ -73,10 +75,10 @@ func Routes() map[string]Need {
 	add(Need{Rights: figures}, "GET /v1/actions", "GET "+action+"/runs", "GET "+action+"/runs/{run}")
 	add(Need{Rights: identity.Read}, "GET "+effect+"}", "GET "+page+"/runs/{run}/effects/{effect}")
 	add(Need{Rights: figures}, "GET "+page, "GET "+page+"/runs/{run}")
-	add(Need{Rights: identity.Operate, Audit: true}, "POST "+page+"/plan", "POST /ui/quarantine")
-	add(Need{Rights: identity.Operate, Audit: true}, "POST "+actions+":plan", "POST "+actions+":run", "POST "+actions+":pause", "POST "+actions+":resume",
+	add(Need{Rights: identity.Operate, Audit: true}, "POST /ui/quarantine")
+	add(Need{Rights: identity.Operate, Audit: true, Whole: true}, "POST "+page+"/plan", "POST "+actions+":plan", "POST "+actions+":run", "POST "+actions+":pause", "POST "+actions+":resume",
 		"POST "+effect+"...}:retry", "POST "+effect+"...}:skip")
-	add(Need{Rights: identity.Operate, Audit: true}, "POST /v1/alerts/silences", "DELETE /v1/alerts/silences/{id...}")
+	add(Need{Rights: identity.Operate, Audit: true, Whole: true}, "POST /v1/alerts/silences", "DELETE /v1/alerts/silences/{id...}")
 	add(Need{Rights: identity.Operate, Audit: true}, "POST /v1/check", "DELETE /v1/waiting/{id...}", "POST /v1/kinds:repair",
 		"DELETE /v1/records/{id...}", "POST /v1/records/{id...}:undelete", "DELETE "+quarantined, "POST "+quarantined+":retry")
 	add(Need{Rights: identity.Operate, Audit: true}, "POST /v1/imports/{name}")
@@ -84,7 +86,7 @@ func Routes() map[string]Need {
 	add(Need{Rights: figures}, "GET /v1/archives")
 	add(Need{Rights: identity.Read}, "GET /v1/archives/rows")
 	add(Need{Rights: identity.Operate, Audit: true}, "PUT /v1/archives/{name}", "POST /v1/archives/{name...}:restore", "DELETE /v1/archives/{name}")
-	add(Need{Rights: identity.Admin, Audit: true},
+	add(Need{Rights: identity.Admin, Audit: true, Whole: true},
 		"GET /v1/snapshot", "POST /v1/snapshot:restore", "POST /v1/cluster/members", "DELETE /v1/cluster/members/{id}",
 		"POST /v1/cluster/leader:transfer", "PUT /v1/config", "POST /v1/sessions",
 		"GET /v1/tokens", "POST /v1/tokens", "DELETE /v1/tokens/{id}", "DELETE /v1/agents/{name}",

@@ -46,6 +46,15 @@ type GroupClient struct {
 	Own bool
 }
 
+// Denial says why a user of the provider with these groups may do nothing; "" when there is
+// something.
+func (o *OIDC) Denial(user string, groups []string) string {
+	if p := o.principalOf(Principal{}, user, groups); p.Rights == 0 {
+		return p.Why
+	}
+	return ""
+}
+
 // principalOf is what a user of the provider may do.
 func (o *OIDC) principalOf(p Principal, user string, groups []string) Principal {
 	for _, g := range o.Groups {

@@ -193,6 +193,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	defer s.guard(r)
 	s.extendWrite(w)
+	w.Header().Set("Cache-Control", "no-store") // it depends on who asks; pages set their own
 	if s.opt.Who != nil {
 		r = r.WithContext(access.With(r.Context(), s.opt.Who(r)))
 	}

@@ -50,24 +50,29 @@ func markJSON(m *action.Mark) *v1.ActionMark {
 	return &v1.ActionMark{By: v1.Text(m.By), At: stampMicros(m.At), Why: v1.Text(m.Why)}
 }
 
-func actionJSON(s *action.Status) v1.Action {
+func actionJSON(s *action.Status, view *access.View) v1.Action {
 	return v1.Action{
 		Type: s.Name.Type, Label: s.Name.Label, Configured: s.Configured, State: s.State(), Schedule: v1.Text(s.Schedule), Zone: v1.Text(s.Zone), Next: stampMicros(s.Next), RunOn: v1.Text(s.RunOn), LastSuccess: stampMicros(s.Card.Well),
 		Paused: markJSON(s.Card.Paused), Disabled: markJSON(s.Card.Disabled), Problem: markJSON(s.Card.Problem), Doubtful: append([]uint64{}, s.Card.Doubtful...),
-		Orders: len(s.Card.Asked), Current: runJSON(s.Current), Last: runJSON(s.Last),
+		Orders: len(s.Card.Asked), Current: runJSON(s.Current, view), Last: runJSON(s.Last, view),
 	}
 }
 
-func runJSON(r *action.Run) *v1.ActionRun {
+// runJSON describes a run; who does not see all records is told neither its arguments nor its
+// notes and failures, which may name people.
+func runJSON(r *action.Run, view *access.View) *v1.ActionRun {
 	if r == nil {
 		return nil
 	}
 	out := &v1.ActionRun{
-		Run: r.Number, Why: r.Why, By: v1.Text(r.By), Ordered: stampMicros(r.Ordered), Failure: v1.Text(r.Failure), Arguments: map[string]string{}, Version: r.Version, RunOn: v1.Text(r.RunOn), Planned: stampMicros(r.Planned), Index: r.Index, Ended: stampMicros(r.Ended),
+		Run: r.Number, Why: r.Why, By: v1.Text(r.By), Ordered: stampMicros(r.Ordered), Arguments: map[string]string{}, Version: r.Version, RunOn: v1.Text(r.RunOn), Planned: stampMicros(r.Planned), Index: r.Index, Ended: stampMicros(r.Ended),
 		Effects: r.Effects, Done: r.Counts.Done, Rejected: r.Counts.Rejected, Unknown: r.Counts.Unknown, Skipped: r.Counts.Skipped, Superseded: r.Counts.Superseded,
-		Partial: r.Partial, Notes: append([]string{}, r.Notes...),
+		Partial: r.Partial, Notes: []string{},
 	}
-	maps.Copy(out.Arguments, r.Arguments)
+	if view.Whole() == nil {
+		out.Failure, out.Notes = v1.Text(r.Failure), append(out.Notes, r.Notes...)
+		maps.Copy(out.Arguments, r.Arguments)
+	}
 	return out
 }
 
@@ -177,7 +182,7 @@ func (s *Server) v1Actions(w http.ResponseWriter, _ *http.Request, view *access.
 	}
 	out := []v1.Action{}
 	for i := range list {
-		out = append(out, actionJSON(&list[i]))
+		out = append(out, actionJSON(&list[i], view))
 	}
 	answer(w, http.StatusOK, v1.Actions{Actions: out})
 	return nil
@@ -209,7 +214,7 @@ func (s *Server) v1Runs(w http.ResponseWriter, r *http.Request, view *access.Vie
 	out := v1.ActionRuns{Runs: []v1.ActionRun{}}
 	err = s.opt.Actions.History(view, pathAction(r), func(run *action.Run) bool {
 		if out.More = len(out.Runs) == limit; !out.More {
-			out.Runs = append(out.Runs, *runJSON(run))
+			out.Runs = append(out.Runs, *runJSON(run, view))
 		}
 		return !out.More
 	})
@@ -229,11 +234,13 @@ func (s *Server) v1Run(w http.ResponseWriter, r *http.Request, view *access.View
 	if err != nil {
 		return err
 	}
-	out := []v1.ActionEffect{}
-	for i := range effects {
-		out = append(out, effectJSON(i, &effects[i]))
+	out := v1.ActionRunEffects{Run: *runJSON(run, view), Effects: []v1.ActionEffect{}}
+	if view.Whole() == nil { // what an effect is of may be a person
+		for i := range effects {
+			out.Effects = append(out.Effects, effectJSON(i, &effects[i]))
+		}
 	}
-	answer(w, http.StatusOK, v1.ActionRunEffects{Run: *runJSON(run), Effects: out})
+	answer(w, http.StatusOK, out)
 	return nil
 }
 

@@ -163,7 +163,7 @@ func (s *ImportSums) queries() (all []url.Values) {
 	const margin = 24 * time.Hour // another source may have a later stop
 	if s.Ended > 0 {
 		all = append(all, url.Values{
-			"format": {"ndjson"}, "stop_time[gte]": {s.First.Std().Add(-margin).UTC().Format(time.RFC3339)}, "stop_time[lte]": {s.Last.Std().Add(margin).UTC().Format(time.RFC3339)},
+			"format": {"ndjson"}, "archived": {"true"}, "stop_time[gte]": {s.First.Std().Add(-margin).UTC().Format(time.RFC3339)}, "stop_time[lte]": {s.Last.Std().Add(margin).UTC().Format(time.RFC3339)},
 		})
 	}
 	return append(all, url.Values{"format": {"ndjson"}, "open": {"true"}})

@@ -72,7 +72,7 @@ func (w *ai4World) readRuns(ctx context.Context, r v1.API) error {
 	started := v1.TimeTest{Lt: v1.Time{Time: w.to.Add(ai4Waits)}}
 	for _, q := range []v1.ListRecordsQuery{
 		{Open: new(true), StartTime: started},
-		{Open: new(false), StartTime: started, StopTime: v1.TimeTest{Gte: v1.Time{Time: w.from.Add(-ai4Listed)}}},
+		{Open: new(false), Archived: new(true), StartTime: started, StopTime: v1.TimeTest{Gte: v1.Time{Time: w.from.Add(-ai4Listed)}}},
 	} {
 		q.Limit = ai4Page
 		for more := true; more; more = q.Cursor != "" {

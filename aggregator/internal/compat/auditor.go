@@ -51,10 +51,11 @@ func AuditorUtilization(ctx context.Context, r v1.API, rules *utilization.Rules,
 	return text.Bytes(), w.Error()
 }
 
-// recordsStopped are the records that stopped from a time on and before another.
+// recordsStopped are the records that stopped from a time on and before another, those in
+// archives included.
 func recordsStopped(ctx context.Context, r v1.API, from, to time.Time) iter.Seq2[record.Record, error] {
 	return func(yield func(record.Record, error) bool) {
-		q := &v1.ListRecordsQuery{StopTime: v1.TimeTest{Gte: v1.Time{Time: from}, Lt: v1.Time{Time: to}}}
+		q := &v1.ListRecordsQuery{Archived: new(true), StopTime: v1.TimeTest{Gte: v1.Time{Time: from}, Lt: v1.Time{Time: to}}}
 		address, err := url.Parse(v1.ListRecordsAddress(q, ""))
 		if err != nil {
 			yield(record.Record{}, err)

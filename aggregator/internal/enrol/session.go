@@ -37,6 +37,9 @@ type Session struct {
 	Expires time.Time       `json:"expires"`
 }
 
+// maxOfUser is how many sessions a user has at most: the oldest ends where one more begins.
+const maxOfUser = 20
+
 // Begin begins a session, and returns what its cookie holds. Sessions that have ended go.
 func Begin(ctx context.Context, v View, write Write, way, user string, groups []string, now time.Time) (string, error) {
 	list, err := all[Session](v, sessionSpace)
@@ -44,10 +47,18 @@ func Begin(ctx context.Context, v View, write Write, way, user string, groups []
 		return "", err
 	}
 	c := &store.DocumentCommand{}
+	var own []Session
 	for i := range list {
-		if now.After(list[i].Expires) {
-			c.Sets = append(c.Sets, store.Document{Space: sessionSpace, Key: list[i].ID})
+		switch s := &list[i]; {
+		case now.After(s.Expires):
+			c.Sets = append(c.Sets, store.Document{Space: sessionSpace, Key: s.ID})
+		case s.Way == way && s.User == user:
+			own = append(own, *s)
 		}
+	}
+	slices.SortFunc(own, func(a, b Session) int { return a.Made.Compare(b.Made) })
+	for i := range len(own) - maxOfUser + 1 {
+		c.Sets = append(c.Sets, store.Document{Space: sessionSpace, Key: own[i].ID})
 	}
 	if len(list)-len(c.Sets) >= maxCount {
 		return "", fmt.Errorf("%w: there are %d sessions already", ErrRequest, maxCount)

@@ -151,6 +151,10 @@ func localPath(to string) string {
 
 // beginLogin sends a browser to the provider.
 func (d *Door) beginLogin(w http.ResponseWriter, r *http.Request) {
+	if from, _, _ := net.SplitHostPort(r.RemoteAddr); r.TLS == nil && !isLoopback(from) {
+		d.showPage(w, r, http.StatusForbidden, "Logins are taken over TLS only: use the address of api.tls_listen.")
+		return
+	}
 	conf := d.conf()
 	if conf == nil {
 		d.showPage(w, r, http.StatusNotFound, "No provider is configured: access.oidc of the configuration names one.")
@@ -203,6 +207,9 @@ func (d *Door) readArrival(r *http.Request) (text, to string, who person, err er
 	if who, err = d.provider.redeemCode(r.Context(), conf, known, r, f); err != nil {
 		return "", "", who, err
 	}
+	if why := conf.Denial(who.user, who.groups); why != "" {
+		return "", "", who, errors.New(why) // nothing is kept of who may do nothing
+	}
 	text, err = d.sessions.Begin(r.Context(), enrol.ByOIDC, who.user, who.groups)
 	return text, f.to, who, err
 }
@@ -227,6 +234,10 @@ func (d *Door) takePassword(w http.ResponseWriter, r *http.Request) {
 	name, word := r.PostFormValue("name"), r.PostFormValue("password")
 	if name == "" || word == "" {
 		d.showPage(w, r, http.StatusBadRequest, "Write a name and a password.")
+		return
+	}
+	if len(name) > maxName {
+		d.showPage(w, r, http.StatusUnauthorized, "The name or the password is wrong.")
 		return
 	}
 	from, _, _ := net.SplitHostPort(r.RemoteAddr)
@@ -311,19 +322,24 @@ const (
 	mostKeys  = 10_000
 )
 
-// countTry counts a try, and reports whether there were not too many.
+// countTry counts a try under keys, and reports whether there were not too many. What is too
+// often under one key counts under no later one; where the table is full, no new key has a try
+// until the minute is over.
 func (t *tries) countTry(now time.Time, keys ...string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if now.Sub(t.since) > time.Minute || len(t.count) > mostKeys {
+	if now.Sub(t.since) > time.Minute {
 		t.since, t.count = now, map[string]int{}
 	}
-	ok := true
 	for _, key := range keys {
-		t.count[key]++
-		ok = ok && t.count[key] <= mostTries
+		if _, known := t.count[key]; !known && len(t.count) >= mostKeys {
+			return false
+		}
+		if t.count[key]++; t.count[key] > mostTries {
+			return false
+		}
 	}
-	return ok
+	return true
 }
 
 // forgetTries forgets the tries of a name that has logged in.

@@ -30,6 +30,8 @@ const (
 type provider struct {
 	client *http.Client
 
+	asking sync.Mutex // held while it is asked, which takes up to patience
+
 	mu     sync.Mutex
 	conf   *access.OIDC // what known is of
 	known  *oidc.Provider
@@ -41,20 +43,18 @@ type provider struct {
 // getProvider returns the provider. One that did not answer is asked again after a while; of one
 // that does not answer any more, what it said before is used.
 func (p *provider) getProvider(ctx context.Context, conf *access.OIDC, now time.Time) (*oidc.Provider, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.conf == nil || p.conf.Issuer != conf.Issuer {
-		p.known, p.err, p.logout, p.asked = nil, nil, "", time.Time{}
+	if known, err, fresh := p.lastAnswer(conf, now); fresh {
+		return known, err
 	}
-	p.conf = conf
-	if p.known != nil && now.Sub(p.asked) < lookEvery {
-		return p.known, nil
-	}
-	if p.err != nil && now.Sub(p.asked) < askEvery {
-		return p.known, errorUnlessKnown(p.known, p.err)
+	p.asking.Lock()
+	defer p.asking.Unlock()
+	if known, err, fresh := p.lastAnswer(conf, now); fresh { // another login has asked
+		return known, err
 	}
 	// The provider keeps the context for its keys, so it must not end with this request.
 	known, err := oidc.NewProvider(oidc.ClientContext(context.WithoutCancel(ctx), p.client), conf.Issuer)
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	p.asked = now
 	if err != nil {
 		p.err = fmt.Errorf("the provider %s does not answer as OpenID Connect says: %w", conf.Issuer, err)
@@ -66,6 +66,20 @@ func (p *provider) getProvider(ctx context.Context, conf *access.OIDC, now time.
 	_ = known.Claims(&more) // it may be left out
 	p.known, p.err, p.logout = known, nil, more.End
 	return known, nil
+}
+
+// lastAnswer returns what the provider said, or why it did not; false where it is to be asked.
+func (p *provider) lastAnswer(conf *access.OIDC, now time.Time) (known *oidc.Provider, err error, fresh bool) { //nolint:revive // whether is last
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.conf == nil || p.conf.Issuer != conf.Issuer {
+		p.known, p.err, p.logout, p.asked = nil, nil, "", time.Time{}
+	}
+	p.conf = conf
+	if p.known != nil && now.Sub(p.asked) < lookEvery {
+		return p.known, nil, true
+	}
+	return p.known, errorUnlessKnown(p.known, p.err), p.err != nil && now.Sub(p.asked) < askEvery
 }
 
 // errorUnlessKnown is the error where nothing is known.

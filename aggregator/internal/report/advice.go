@@ -338,7 +338,7 @@ func askMemory(scheduler string, n need) string {
 // advice makes the table of what jobs that began in the period wasted and what to request
 // instead; nil where nothing was found.
 func (b *board) advice(ctx context.Context) (*Table, error) {
-	q := jobQuery{where: b.o.Of, started: span{b.periods[0].From.Time, b.periods[0].To.Time}.test(), most: mostAdvised}
+	q := jobQuery{where: b.o.Of, started: span{b.periods[0].From.Time, b.periods[0].To.Time}.test(), most: mostAdvised, note: b.note}
 	if q.mixed() != "" {
 		return nil, nil
 	}

@@ -96,7 +96,7 @@ type waits struct {
 func (p *efficiencyPeriod) jobs(ctx context.Context, all *v1.Usage) error {
 	groups := map[string]*waits{}
 	var worst []idle
-	q := jobQuery{where: p.o.Where, started: windowOf(all).test(), most: p.o.Scan}
+	q := jobQuery{where: p.o.Where, started: windowOf(all).test(), most: p.o.Scan, note: p.note}
 	if key := q.mixed(); key != "" {
 		p.note("jobs are not looked at one by one, so that there are no jobs that left the most unused and no median and longest wait: no single job says its %s of itself.", key)
 		return p.meanWaits(ctx, nil)

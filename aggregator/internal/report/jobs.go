@@ -1,13 +1,16 @@
 package report
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"math/big"
 	"slices"
 	"time"
 
+	"github.com/bursar-accounting/bursar/proto/client"
 	"github.com/bursar-accounting/bursar/proto/record"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
@@ -62,23 +65,34 @@ type jobQuery struct {
 	where            map[string]string // conditions of /v1/usage
 	started, stopped v1.TimeTest
 	most             int // how many are looked at: those that ran the longest when there are more
+	note             func(format string, args ...any)
 }
 
-// scan calls each for the jobs, and reports whether it was all of them. They are asked for
-// once: the store sorts them in one reading. Where jobs are mixed it must not be called.
+// scan calls each for the jobs, those in archives included, and reports whether it was all of
+// them; where archives cannot be read, it notes that. They are asked for once: the store sorts
+// them in one reading. Where jobs are mixed it must not be called.
 func (q *jobQuery) scan(ctx context.Context, r v1.API, each func(*job)) (all bool, err error) {
 	filter, err := q.filter(ctx, r)
 	if err != nil {
 		return false, err
 	}
 	query := v1.ListRecordsQuery{
-		StartTime: q.started, StopTime: q.stopped, Meta: filter.meta,
+		StartTime: q.started, StopTime: q.stopped, Meta: filter.meta, Archived: new(true),
 		SortBy: v1.SortBy{Desc: "runtime"}, Limit: q.most + 1, // one more says whether it is all
 	}
-	seen := 0
-	for full, err := range r.ListRecordsLines(ctx, &query) {
+	seen, err := q.scanPage(ctx, r, &query, filter, each)
+	if errors.Is(err, client.ErrArchive) && seen == 0 {
+		q.note("Jobs of archived months are in no list of jobs: %v.", err)
+		query.Archived = nil
+		seen, err = q.scanPage(ctx, r, &query, filter, each)
+	}
+	return seen <= q.most, err
+}
+
+func (q *jobQuery) scanPage(ctx context.Context, r v1.API, query *v1.ListRecordsQuery, filter *jobFilter, each func(*job)) (seen int, err error) {
+	for full, err := range r.ListRecordsLines(ctx, query) {
 		if err != nil {
-			return false, fmt.Errorf("the jobs of the report: %w", err)
+			return seen, fmt.Errorf("the jobs of the report: %w", err)
 		}
 		if seen++; seen > q.most {
 			continue // the last one
@@ -87,7 +101,7 @@ func (q *jobQuery) scan(ctx context.Context, r v1.API, each func(*job)) (all boo
 			each(&j)
 		}
 	}
-	return seen <= q.most, nil
+	return seen, nil
 }
 
 // jobFilter is whose jobs are wanted. What a record says itself is asked of the
@@ -145,7 +159,14 @@ func (q *jobQuery) filter(ctx context.Context, r v1.API) (*jobFilter, error) {
 	if !followed {
 		return f, nil
 	}
-	a, err := askUsage(ctx, r, v1.UsageQuery{By: "group_id,user_id", Measure: "records", From: firstRecords, To: "now", Where: q.where})
+	who := v1.UsageQuery{By: "group_id,user_id", Measure: "records", From: firstRecords, To: "now", Where: q.where}
+	if from := cmp.Or(q.started.Gte, q.stopped.Gte); !from.IsZero() { // who belongs to a project changes with time
+		who.From = from.Format(time.RFC3339Nano)
+	}
+	if to := cmp.Or(q.started.Lt, q.stopped.Lt); !to.IsZero() {
+		who.To = to.Format(time.RFC3339Nano)
+	}
+	a, err := askUsage(ctx, r, who)
 	if err != nil {
 		return nil, fmt.Errorf("the jobs of the report: who is in %s: %w", subject(q.where), err)
 	}

@@ -233,7 +233,7 @@ func (s *statement) jobs(ctx context.Context) (*Table, error) {
 	window := span{From: s.periods[0].From.Time, To: s.periods[0].To.Time}
 	within := window.test()
 	var list []large
-	q := jobQuery{where: s.o.Of, started: v1.TimeTest{Lt: within.Lt}, stopped: v1.TimeTest{Gte: within.Gte}, most: scanned}
+	q := jobQuery{where: s.o.Of, started: v1.TimeTest{Lt: within.Lt}, stopped: v1.TimeTest{Gte: within.Gte}, most: scanned, note: s.note}
 	if key := q.mixed(); key != "" {
 		s.note("The largest jobs are not named: no single job says its %s of itself.", key)
 		return nil, nil

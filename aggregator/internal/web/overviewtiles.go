@@ -145,7 +145,12 @@ func hoursOf(component string) string {
 // runningTile counts what runs, and what waits where a source tells it.
 func (p *Pages) runningTile(ctx context.Context, v *access.View) (tile, error) {
 	running, err := tally(func(one func() error) error {
-		return v.OpenRecords(ctx, func(*columns.Row) error { return one() })
+		return v.OpenRecords(ctx, func(row *columns.Row) error {
+			if row.Record.Meta.IsPart() { // of a job that counts itself
+				return nil
+			}
+			return one()
+		})
 	})
 	if err != nil {
 		return tile{}, err

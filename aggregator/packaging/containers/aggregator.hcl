@@ -25,6 +25,9 @@ aggregator {
   }
 
   backup { path = "/var/backups/bursar" }
+
+  # Older records lose the names of users; totals stay. See: bursar person retention
+  retention { names_months = 18 }
 }
 
 access { plain_role = "none" }

@@ -33,7 +33,7 @@ func (p *planner) auditor(ctx context.Context, from, to time.Time) (table, error
 		Collector: c.Collector, Cores: p.Cores, TotalCPU: c.TotalCPU, Benchmark: p.Benchmark,
 	}
 	rows, err := rules.Table(from, to, func(from, to time.Time) iter.Seq2[record.Record, error] {
-		return p.data.Records(ctx, &v1.ListRecordsQuery{StopTime: v1.TimeTest{Gte: v1.Time{Time: from}, Lt: v1.Time{Time: to}}})
+		return p.data.Records(ctx, &v1.ListRecordsQuery{Archived: new(true), StopTime: v1.TimeTest{Gte: v1.Time{Time: from}, Lt: v1.Time{Time: to}}})
 	})
 	return table{columns: utilization.Columns(), rows: rows}, err
 }

@@ -77,6 +77,11 @@ func read(cfg *sdk.Config) (config, error) {
 }
 
 func (c *config) readCompat(cfg *sdk.Config) {
+	for _, name := range []string{"by", "where"} {
+		if cfg.Has(name) {
+			cfg.Errorf(name, "AUDITOR's table is of all records, by grouped_by of compat: leave %s out", name)
+		}
+	}
 	c.Compat.sites = map[string]float64{}
 	for site, text := range c.Compat.Sites {
 		watts, err := strconv.ParseFloat(text, 64)

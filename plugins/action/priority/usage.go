@@ -92,9 +92,9 @@ func (u *usage) collect(ctx context.Context, data *sdk.Data) error {
 	return nil
 }
 
-// closed asks for the records that have ended and count.
+// closed asks for the records that have ended and count, those in archives included.
 func (u *usage) closed() *v1.ListRecordsQuery {
-	q := &v1.ListRecordsQuery{Open: new(false)}
+	q := &v1.ListRecordsQuery{Open: new(false), Archived: new(true)}
 	switch {
 	case u.from == record.None:
 	case u.config.atStart:

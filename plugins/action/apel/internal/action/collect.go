@@ -16,10 +16,12 @@ import (
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
-// recordsQuery asks for the records of one id of a site that stopped in a time.
+// recordsQuery asks for the records of one id of a site that stopped in a time, also for those
+// that are in an archive: where that cannot be read, the answer is an error.
 func recordsQuery(key, id string, from, to time.Time) *v1.ListRecordsQuery {
 	return &v1.ListRecordsQuery{
 		Open:     new(false),
+		Archived: new(true),
 		StopTime: v1.TimeTest{Gte: v1.Time{Time: from}, Lt: v1.Time{Time: to}},
 		Meta:     map[string]v1.MetaTest{key: {C: []string{id}}},
 	}
