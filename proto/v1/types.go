@@ -600,7 +600,8 @@ type ActionMark struct {
 	Why Text `json:"why"`
 }
 
-// ActionRun is a part of an answer.
+// ActionRun: An answer to who reads only some of the records, or none, leaves out failure,
+// arguments, notes and effects, which may name people.
 type ActionRun struct {
 	Run     uint64 `json:"run"`
 	Why     string `json:"why"`

@@ -7,10 +7,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/aggregator/internal/action"
 	"github.com/bursar-accounting/bursar/aggregator/internal/api"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
+	"github.com/bursar-accounting/bursar/proto/identity"
 )
 
 // actions are one action with one run.
@@ -130,6 +132,29 @@ func TestActionsAreShownAndTakeOrders(t *testing.T) {
 		acts.fails = x.fails
 		if a := rg.do("POST", one+x.path, x.body); a.status != x.status {
 			t.Errorf("POST %s: %v, want %d", x.path, a, x.status)
+		}
+	}
+}
+
+func TestRuns_WhoReadsSomeRecords_IsToldWhatNamesNobodyElse(t *testing.T) {
+	who := access.Principal{Rights: identity.Read | identity.Monitor, Rows: access.SomeRows(access.Grant{"group_id": {"atlas"}})}
+	rg := newRig(t, func(o *api.Options, _ *store.Options) {
+		o.Actions, o.Who = &actions{}, func(*http.Request) access.Principal { return who }
+	})
+	for _, path := range []string{"/v1/actions", "/v1/actions/exec/a/runs", "/v1/actions/exec/a/runs/1"} {
+		for _, all := range []bool{false, true} {
+			if who.Rows = access.SomeRows(access.Grant{"group_id": {"atlas"}}); all {
+				who.Rows = access.AllRows()
+			}
+			body := rg.do("GET", path, "").body
+			for _, text := range []string{`"note"`, "2026-10"} {
+				if strings.Contains(body, text) != all {
+					t.Errorf("%s, all %v: %s", path, all, body)
+				}
+			}
+			if strings.HasSuffix(path, "/1") && strings.Contains(body, `"attempts"`) != all || !strings.Contains(body, `"planned"`) {
+				t.Errorf("%s, all %v: %s", path, all, body)
+			}
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"math/rand/v2"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -82,8 +83,8 @@ func newArchiveRows(t *testing.T, n int, options ...func(*api.Options)) *archive
 		// Some stop at one instant, so that only their order by number is left.
 		stop := month.AddDate(0, rng.IntN(3), rng.IntN(28)).Add(time.Duration(rng.IntN(4)) * time.Hour)
 		start := stop.Add(-time.Duration(rng.IntN(1000)) * time.Minute)
-		records = append(records, fmt.Sprintf(`{"record_id":"r%03d","meta":{"group_id":["g%d"],"site_id":["s"],"note":["n%d"]},"components":[{"name":"Cores","amount":%d,"scores":[]}],"start_time":%q,"stop_time":%q}`,
-			rng.IntN(1e6)*1000+i, rng.IntN(3), rng.IntN(4), 1+rng.IntN(8), start.Format(time.RFC3339), stop.Format(time.RFC3339)))
+		records = append(records, fmt.Sprintf(`{"record_id":"r%03d","meta":{"group_id":["g%d"],"user_id":["u%d"],"site_id":["s"],"note":["n%d"]},"components":[{"name":"Cores","amount":%d,"scores":[]},{"name":"TotalCPU","amount":60,"scores":[]}],"start_time":%q,"stop_time":%q}`,
+			rng.IntN(1e6)*1000+i, rng.IntN(3), i%5, rng.IntN(4), 1+rng.IntN(8), start.Format(time.RFC3339), stop.Format(time.RFC3339)))
 	}
 	records = append(records, `{"record_id":"runs","meta":{"group_id":["g0"]},"components":[],"start_time":"2024-01-03T00:00:00Z"}`)
 	for part := range slices.Chunk(records, 50) {
@@ -108,7 +109,7 @@ func (a *archiveRows) archive(name, from, to string) (s archived.Statement) {
 		a.t.Fatal(err)
 	}
 	a.rows[name] = rows
-	s = archived.Statement{UpTo: seal.UpTo, Count: seal.Count, Digest: seal.Digest(), Location: "/srv/archive", Manifest: "_manifest.json", SHA256: strings.Repeat("0", 64), Keep: []string{"group_id"}}
+	s = archived.Statement{UpTo: seal.UpTo, Count: seal.Count, Digest: seal.Digest(), Location: "/srv/archive", Manifest: "_manifest.json", SHA256: strings.Repeat("0", 64), Keep: []string{"group_id", "pi", "project", "user_id"}}
 	s.From, _ = time.Parse(time.RFC3339, from)
 	s.To, _ = time.Parse(time.RFC3339, to)
 	body, err := json.Marshal(s)
@@ -366,5 +367,27 @@ func TestRecords_BucketGoneInTheMiddle_IsAnErrorOrABrokenAnswer(t *testing.T) {
 	})
 	if got := rg.do("GET", "/v1/records?archived=true&format=ndjson", ""); got.status != http.StatusServiceUnavailable || !strings.Contains(got.body, "archive 2024-01 in /srv/archive: the bucket is gone") {
 		t.Error(got)
+	}
+}
+
+func TestReports_JobsOfArchivedMonths_AreListedOrSaidToBeMissing(t *testing.T) {
+	a := newArchiveRows(t, 150)
+	made := regexp.MustCompile(`"made": *"[^"]*"`)
+	report := func(path string) string {
+		return made.ReplaceAllString(a.do("GET", path, "").body, "")
+	}
+	const statement, efficiency = "/v1/reports/statement?of=group_id=g1&period=2024-01&format=json", "/v1/reports/efficiency?period=2024-01&format=json"
+	before := []string{report(statement), report(efficiency)}
+	a.archive("2024-01", jan2024, feb2024)
+	for i, path := range []string{statement, efficiency} {
+		if got := report(path); got != before[i] || !strings.Contains(got, `"r`) {
+			t.Errorf("%s: before\n%s\nafter\n%s", path, before[i], got)
+		}
+	}
+	a.rows["2024-01"] = nil
+	for _, path := range []string{statement, efficiency} {
+		if got := report(path); !strings.Contains(got, "Jobs of archived months are in no list of jobs: ") || !strings.Contains(got, "archive 2024-01") {
+			t.Errorf("%s: %s", path, got)
+		}
 	}
 }

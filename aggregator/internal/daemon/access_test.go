@@ -360,3 +360,24 @@ func TestTheConfigurationGivesAndTakesRolesWithoutARestart(t *testing.T) {
 	want("bob, who was given one", bob, g.tls, 200)
 	want("plain, which was given one", http.DefaultClient, g.plain, 200)
 }
+
+func TestEveryRouteAboutAllRecords_WhoSeesSome_IsRefused(t *testing.T) {
+	g := newGuarded(t, access.Rules{})
+	all := identity.Read | identity.Write | identity.Operate | identity.Admin | identity.Monitor
+	some := g.client(identity.Identity{Role: identity.Client, Name: "some", Rights: all})
+	g.agg.SetAccess(access.Rules{Clients: map[string]access.Client{"some": {Rights: &all, Rows: access.SomeRows(access.Grant{"group_id": {"physics"}})}}})
+	// These change records that he sees, or add some, and judge by themselves.
+	own := []string{
+		"POST /record", "PUT /record", "POST /records", "POST /v1/imports/{name}", "POST /v1/imports/{name}/{epoch}", "POST /v1/check",
+		"DELETE /v1/records/{id...}", "POST /v1/records/{id...}:undelete", "DELETE /v1/waiting/{id...}", "DELETE " + quarantinedRoute, "POST " + quarantinedRoute + ":retry",
+		"POST /ui/quarantine", "POST /ui/login", "POST /ui/logout", "POST /v1/join",
+	}
+	for _, route := range g.agg.server.Served() {
+		if strings.HasPrefix(route, "GET ") && !access.Routes()[route].Whole || slices.Contains(own, route) {
+			continue
+		}
+		if status, text := ask(t, some, g.tls, route, matrix()[route][1]); status != http.StatusForbidden || !strings.Contains(text, access.ErrRows.Error()) {
+			t.Errorf("%s: %d %s", route, status, text)
+		}
+	}
+}

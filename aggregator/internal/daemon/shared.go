@@ -64,13 +64,14 @@ func (a *Aggregator) siteZone() *time.Location {
 	return time.UTC
 }
 
-// usageKeys are the meta keys by which usage is asked: dimensions, those of metrics,
-// what projects, prices and classes follow from, and which records are parts of runs.
+// usageKeys are the meta keys by which usage is asked: dimensions, those of metrics, those by
+// which each statement is asked, what projects, prices and classes follow from, and which
+// records are parts of runs.
 func (a *Aggregator) usageKeys() (keys []string) {
 	if asked := a.askedKeys.Load(); asked != nil {
 		keys = slices.Clone(*asked)
 	}
-	keys = append(keys, record.PartKey)
+	keys = append(keys, record.PartKey, "project", "pi")
 	now := a.books.Now()
 	for i := range now.Book.Keys {
 		keys = append(keys, now.Book.Keys[i].From...)

@@ -240,3 +240,25 @@ func TestBearer_GoldenValue_IsRead(t *testing.T) {
 		t.Error(list, err)
 	}
 }
+
+func TestSessions_OfOneUser_TheOldestEndWhereTooManyBegin(t *testing.T) {
+	d := documents{}
+	begin := func(way, user string, minute int) string {
+		text, err := enrol.Begin(t.Context(), d, d.write, way, user, nil, at(0).Add(time.Duration(minute)*time.Minute))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return text
+	}
+	other, password := begin(enrol.ByOIDC, "bob", 0), begin(enrol.ByPassword, "alice", 0)
+	var own []string
+	for minute := range 25 {
+		own = append(own, begin(enrol.ByOIDC, "alice", minute))
+	}
+	for i, text := range append([]string{other, password}, own...) {
+		_, err := enrol.FindSession(d, text, at(1))
+		if ended := i >= 2 && i < 2+5; ended != (err != nil) {
+			t.Errorf("session %d: %v", i, err)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package login
 
 import (
+	"fmt"
 	"testing"
 	"time"
 )
@@ -20,6 +21,23 @@ func TestTries_OfAnAddressOrANameInAMinute_AreBounded(t *testing.T) {
 	}
 	if !all.countTry(now, "from b", "name y") || !all.countTry(now.Add(time.Minute+1), "from a", "name x") {
 		t.Error("another one, or a later one, is refused")
+	}
+}
+
+func TestTries_ManyNamesFromOneAddress_LeaveOtherAddressesTheirs(t *testing.T) {
+	var all tries
+	now := time.Unix(1_800_000_000, 0)
+	for i := range 3 * mostKeys {
+		all.countTry(now, "from a", fmt.Sprint("name ", i))
+	}
+	if !all.countTry(now, "from b", "name x") {
+		t.Error("another address is refused")
+	}
+	for i := range 3 * mostKeys {
+		all.countTry(now, fmt.Sprint("from ", i), fmt.Sprint("name ", i))
+	}
+	if len(all.count) > mostKeys || all.countTry(now, "from a", "name z") {
+		t.Errorf("%d keys are kept, or what was too often may again", len(all.count))
 	}
 }
 

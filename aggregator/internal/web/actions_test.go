@@ -171,4 +171,16 @@ func TestAPlanIsShownToOperatorsAndDoesNothing(t *testing.T) {
 	if code, body := s.as(monitor, "/ui/actions/apel/site/runs/3"); code != http.StatusOK || strings.Contains(body, "/effects/1\"") {
 		t.Errorf("%d\n%s", code, body)
 	}
+	reader := access.Principal{Name: "pi", Rights: identity.Read | identity.Monitor, Rows: some.Rows}
+	for path, want := range map[string]string{"/ui/actions/apel/site": "/runs/3\"", "/ui/actions/apel/site/runs/3": "2 effects. What they are of is for those who read all records."} {
+		code, body := s.as(reader, path)
+		for _, name := range []string{"a &lt;note&gt;", "2026-02", "12 jobs of", "no &lt;answer&gt;"} {
+			if strings.Contains(body, name) {
+				t.Errorf("%s: who sees some of the records reads %s:\n%s", path, name, body)
+			}
+		}
+		if code != http.StatusOK || !strings.Contains(body, want) {
+			t.Errorf("%s: %d, no %q in\n%s", path, code, want, body)
+		}
+	}
 }

@@ -200,6 +200,8 @@ func TestConfigure_WhatIsWrong_IsSaidWithItsPlace(t *testing.T) {
 		"directory = \"/d\"\nfile_name = \"../x\"":                                   "invalid name",
 		"directory = \"/d\"\nzone = \"Mars\"":                                        "want one like",
 		"directory = \"/d\"\nzone = \"Europe/Berlin\"\ncompat {}":                    "AUDITOR's months are those of UTC",
+		"directory = \"/d\"\nby = [\"user_id\"]\ncompat {}":                          "leave by out",
+		"directory = \"/d\"\nwhere = { group_id = \"a\" }\ncompat {}":                "leave where out",
 		"directory = \"/d\"\ncompat {\n watt_per_core_of_site = { a = \"much\" }\n}": `invalid watts "much"`,
 		"directory = \"/d\"\ncompat {\n collector_type = \"pbs\"\n}":                 "collector_type",
 		strings.Replace(mailBlock, "head@example.org", "nonsense", 1):                `invalid address "nonsense"`,

@@ -81,10 +81,11 @@ func hepscore(v float64) record.Score { return record.Score{Name: "HEPscore23", 
 
 // cluster answers as the daemon does.
 type cluster struct {
-	records []record.Record
-	origins map[string]string // of records, by id; else that of a source that says nothing
-	ends    map[string]string // of sources of the agent head1 and the type slurm
-	asked   []string
+	records  []record.Record
+	archived map[string]bool   // ids of records that only who asks for them gets
+	origins  map[string]string // of records, by id; else that of a source that says nothing
+	ends     map[string]string // of sources of the agent head1 and the type slurm
+	asked    []string
 }
 
 func (c *cluster) data() *sdk.Data { return sdk.NewData(http.HandlerFunc(c.serve)) }
@@ -102,7 +103,7 @@ func (c *cluster) serve(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	for i := range c.records {
 		rec := &c.records[i]
-		if q.Get("open") != fmt.Sprint(rec.Open()) || !passes(q.Get("start_time[lt]"), func(t record.Time) bool { return rec.Start < t }) ||
+		if q.Get("open") != fmt.Sprint(rec.Open()) || c.archived[rec.ID] && q.Get("archived") != "true" || !passes(q.Get("start_time[lt]"), func(t record.Time) bool { return rec.Start < t }) ||
 			!passes(q.Get("start_time[gte]"), func(t record.Time) bool { return rec.Start >= t }) || !passes(q.Get("stop_time[gt]"), func(t record.Time) bool { return rec.Stop > t }) {
 			continue
 		}

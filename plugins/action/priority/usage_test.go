@@ -51,6 +51,15 @@ func TestARunCountsForAsLongAsItRanInTheLookBack(t *testing.T) {
 	}
 }
 
+func TestUsage_RecordsInArchives_Count(t *testing.T) {
+	c := &cluster{records: []record.Record{run("g", 10*hour, hour, component("Cores", 2, hepscore(10)))}}
+	c.archived = map[string]bool{c.records[0].ID: true}
+	g, _ := used(t, c, cores(), textNode("lookback", "1d"), groupOf("g", "a"))
+	if got := g["resource_usage g"]; got != 20*hour {
+		t.Errorf("%v", got)
+	}
+}
+
 func TestTheRuleOfAUDITORTakesRunsByTheirStart(t *testing.T) {
 	one := component("Cores", 2, hepscore(10))
 	open := run("g", hour, 0, one)

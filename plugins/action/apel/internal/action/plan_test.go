@@ -55,6 +55,14 @@ NumberOfJobs: 2
 	}
 }
 
+func TestPlan_RecordsInArchives_AreSent(t *testing.T) {
+	r := newRig(t, oneSite)
+	r.data.records, r.data.archived = []record.Record{job("1", "nemo", "2026-08-02T00:00:00Z", 3600)}, []record.Record{job("2", "nemo", "2026-08-01T00:00:00Z", 3600)}
+	if got := r.plans(t, "2026-08-31T23:59:59Z", nil).Effects[1].Summary; !strings.Contains(got, "2 jobs, 7200 s wall") {
+		t.Error(got)
+	}
+}
+
 func TestPlan_PartsOfRuns_CountWhatTheyUsedAndAreNoJobs(t *testing.T) {
 	for send, want := range map[string]struct{ jobs, summaries string }{
 		`send = "summaries"`: {"NumberOfJobs: 1\n", "WallDuration: 180\nCpuDuration: 720\n"},

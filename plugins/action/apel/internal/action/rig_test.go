@@ -23,10 +23,11 @@ import (
 
 // memory answers questions about records from memory.
 type memory struct {
-	records []record.Record
-	fails   error // in the middle of an answer
-	asked   []string
-	ledger  [][]sdk.Effect // by run
+	records  []record.Record
+	archived []record.Record // only for who asks for them
+	fails    error           // in the middle of an answer
+	asked    []string
+	ledger   [][]sdk.Effect // by run
 }
 
 func (m *memory) Records(_ context.Context, q *v1.ListRecordsQuery) iter.Seq2[record.Record, error] {
@@ -38,7 +39,11 @@ func (m *memory) Records(_ context.Context, q *v1.ListRecordsQuery) iter.Seq2[re
 func (m *memory) find(q url.Values) iter.Seq2[record.Record, error] {
 	m.asked = append(m.asked, q.Encode())
 	return func(yield func(record.Record, error) bool) {
-		for i, r := range m.records {
+		records := m.records
+		if q.Get("archived") == "true" {
+			records = slices.Concat(records, m.archived)
+		}
+		for i, r := range records {
 			if m.fails != nil && i == len(m.records)/2 {
 				yield(record.Record{}, m.fails)
 				return
@@ -57,6 +62,8 @@ func fits(r record.Record, q url.Values) bool {
 		at, _ := time.Parse(time.RFC3339, value)
 		ok := false
 		switch {
+		case name == "archived":
+			ok = true
 		case name == "open":
 			ok = value == strconv.FormatBool(r.Open())
 		case name == "stop_time[gte]":
