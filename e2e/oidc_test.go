@@ -257,6 +257,24 @@ func TestOIDC_RealProvider_CodeOfAnotherClientOrBrowser_OpensNoSession(t *testin
 	}
 }
 
+func TestOIDC_RealProvider_UserWhoseGroupsHaveNoRole_IsToldAndOpensNoSession(t *testing.T) {
+	t.Parallel()
+	l := newLoginSite(t)
+	l.node.Access = strings.Replace(l.node.Access, `group "*"`, `group "teachers"`, 1)
+	l.node.Configure()
+	l.node.Restart()
+	l.node.AwaitReady()
+	p := l.person()
+	status, text, at := p.login(people[2], "/v1/records")
+	if status != http.StatusBadRequest || !strings.Contains(text, "no group of alice has a role here") {
+		t.Errorf("%s answers %d %s", at, status, text)
+	}
+	node, _ := url.Parse(l.node.TLSURL)
+	if cookies := p.Jar.Cookies(node); len(cookies) > 0 {
+		t.Error(cookies)
+	}
+}
+
 // A page allows its forms to lead to this server only, and a browser holds the redirects of
 // a form to that.
 func TestOIDC_RealProvider_InChromium_LogsInAndOut(t *testing.T) {
