@@ -37,12 +37,15 @@ type planner struct {
 	name      string    // of the period, for people
 	state     state
 
-	out   sdk.Plan
-	size  int      // of all mails
-	again int      // recipients that have had theirs
-	left  int      // mails and pages without room
-	quiet []string // subjects without usage
-	bare  []string // subjects whose reports have none of the tables that are asked for
+	out     sdk.Plan
+	size    int      // of all mails
+	again   int      // recipients that have had theirs
+	left    int      // mails and pages without room
+	beyond  int      // mails that could not be remembered
+	quiet   []string // subjects without usage
+	failed  []string // subjects whose reports a template does not write
+	failure error    // the first of them
+	bare    []string // subjects whose reports have none of the tables that are asked for
 }
 
 // room is how long the mails of a run may be together, below what a daemon takes. Those
@@ -116,11 +119,17 @@ func (p *planner) plan(ctx context.Context) (sdk.Plan, error) {
 	if p.again > 0 {
 		p.note("%s: sent before to %d recipients", p.name, p.again)
 	}
+	if p.beyond > 0 {
+		p.lack("%s: %d mails are not planned: an action remembers %d mails that it has sent, so that it sends none twice; use several actions, each with where for its part", p.name, p.beyond, maxKnown)
+	}
 	if len(p.quiet) > 0 {
 		p.note("%s: no usage of %s", p.name, some(p.quiet))
 	}
 	if len(p.bare) > 0 {
 		p.note("%s: no table %s in the report of %s", p.name, strings.Join(p.Tables, " or "), some(p.bare))
+	}
+	if len(p.failed) > 0 {
+		p.lack("%s: no mail or page of %s, because a template fails: %v", p.name, some(p.failed), p.failure)
 	}
 	if p.left > 0 {
 		p.lack("%d mails or pages do not fit into this run: the next one has them; bursar actions run report/%s begins it now", p.left, p.label)
@@ -184,11 +193,14 @@ func (p *planner) deliver(ctx context.Context, s *subject) error {
 		s.to = nil
 	}
 	for _, a := range s.to {
-		if p.state.has(p.messageID(s, a)) {
+		switch {
+		case p.state.met(p.messageID(s, a)):
 			p.again++
-			continue
+		case p.state.full():
+			p.beyond++
+		default:
+			to = append(to, a)
 		}
-		to = append(to, a)
 	}
 	if len(to) == 0 && p.Site == nil {
 		return nil
@@ -277,7 +289,7 @@ type content struct {
 }
 
 // write asks for the report about a subject and writes it; nil where nothing was used and
-// no mail says so.
+// no mail says so, and where a template fails.
 func (p *planner) write(ctx context.Context, s *subject) (*content, error) {
 	query := p.query(s)
 	l := letter{Action: "report/" + p.label, Title: p.report.Title, Of: s.shown(), Period: p.name, Zone: p.Zone}
@@ -306,8 +318,11 @@ func (p *planner) write(ctx context.Context, s *subject) (*content, error) {
 	for _, f := range c.files {
 		l.Attached = append(l.Attached, f.Name)
 	}
-	c.written, err = p.templates.render(&l)
-	return &c, err
+	if c.written, err = p.templates.render(&l); err != nil {
+		p.failed, p.failure = append(p.failed, cmp.Or(s.shown(), "all")), cmp.Or(p.failure, err)
+		return nil, nil //nolint:nilnil // as documented
+	}
+	return &c, nil
 }
 
 // keepTables leaves the tables in a document that are asked for.

@@ -358,6 +358,36 @@ func TestPlan_Statement_IsAskedByOf(t *testing.T) {
 	}
 }
 
+func TestPlan_TemplateFailsForOne_OthersGetTheirs(t *testing.T) {
+	c := newCluster(t)
+	dir := t.TempDir()
+	text := `{{if eq .Of "A. Bell (bell)"}}{{index .Tables 9}}{{end}}x`
+	if err := os.WriteFile(filepath.Join(dir, "mail.txt"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	a, err := configure(t, fmt.Sprintf("to = [\"head@example.org\"]\neach = \"pi\"\ntemplates = %q", dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := c.plans(a, nil, nil)
+	if got := strings.Join(names(p), "; "); got != "to=head@example.org; pi=dirac to=dirac@example.org" || !p.Partial || !strings.Contains(strings.Join(p.Notes, "\n"), "no mail or page of A. Bell (bell), because a template fails: ") {
+		t.Error(got, p.Notes)
+	}
+	if again := c.plans(a, p.State, nil); len(again.Effects) != 0 || !again.Partial {
+		t.Error(names(again), again.Notes)
+	}
+}
+
+func TestTemplates_TableWithoutRows_IsTriedWhenLoaded(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "mail.txt"), []byte("{{range .Tables}}{{index .Rows 0}}{{end}}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := configure(t, fmt.Sprintf("to = [\"head@example.org\"]\ntemplates = %q", dir)); err == nil || !strings.Contains(err.Error(), "mail.txt:1:") {
+		t.Error(err)
+	}
+}
+
 func TestTemplates_AFolder_ReplacesAndIsChecked(t *testing.T) {
 	c := newCluster(t)
 	dir := t.TempDir()

@@ -10,7 +10,10 @@ import (
 // state is which mails and pages were planned: digests of their ids, the newest last; behind
 // that of a page is the digest of what it shows. An action that sends at most once keeps it as
 // soon as the run is planned, so no later run plans one of them again.
-type state struct{ known [][]byte }
+type state struct {
+	known [][]byte
+	now   int // the last ones of known that this run has met or added
+}
 
 const (
 	stateVersion = 1
@@ -32,7 +35,20 @@ func readState(b []byte) (state, error) {
 	return s, nil
 }
 
-func (s *state) has(id string) bool { return s.find(id) >= 0 }
+// met reports whether the mail with that id was planned before, and keeps it among the newest.
+func (s *state) met(id string) bool {
+	i := s.find(id)
+	if i < 0 {
+		return false
+	}
+	s.known = append(slices.Delete(s.known, i, i+1), digest(id))
+	s.now++
+	return true
+}
+
+// full reports whether one more mail, with its page, would have another of the same run
+// forgotten.
+func (s *state) full() bool { return s.now+3 > maxKnown }
 
 // find returns where an id is; -1 where it is not.
 func (s *state) find(id string) int {
@@ -40,7 +56,10 @@ func (s *state) find(id string) int {
 	return slices.IndexFunc(s.known, func(k []byte) bool { return bytes.Equal(k, d) })
 }
 
-func (s *state) add(id string) { s.known = append(s.known, digest(id)) }
+func (s *state) add(id string) {
+	s.known = append(s.known, digest(id))
+	s.now++
+}
 
 // shows reports whether the page with that id was planned last with that content.
 func (s *state) shows(id string, content []byte) bool {
@@ -48,12 +67,17 @@ func (s *state) shows(id string, content []byte) bool {
 	return i >= 0 && i+1 < len(s.known) && bytes.Equal(s.known[i+1], digest(string(content)))
 }
 
-// show puts what a page shows into the place of what it showed.
+// show puts what a page shows into the place of what it showed; not where mails need the
+// room: a page may be written again.
 func (s *state) show(id string, content []byte) {
 	if i := s.find(id); i >= 0 {
 		s.known = slices.Delete(s.known, i, min(i+2, len(s.known)))
 	}
+	if s.full() {
+		return
+	}
 	s.known = append(s.known, digest(id), digest(string(content)))
+	s.now += 2
 }
 
 // bytes writes the state; what is oldest goes first.

@@ -217,7 +217,7 @@ func placed(err error) error {
 	return err
 }
 
-// samples are letters with and without usage.
+// samples are letters with and without usage, of two periods, and with a table without rows.
 func samples() []letter {
 	at := v1.Time{Time: time.Date(2026, 10, 1, 0, 0, 0, 0, time.UTC)}
 	base := letter{Action: "report/sample", Title: "Usage by group_id", Of: "bell", Period: "October 2026", Zone: "UTC", Attached: []string{"usage.csv"}}
@@ -230,7 +230,11 @@ func samples() []letter {
 		Name: "usage", Title: "Usage", Rows: [][]v1.Cell{row}, Totals: row, Chart: &v1.DocumentTableChart{Kind: "bars", Label: "group_id", Values: []string{"Cores"}},
 		Columns: []v1.DocumentTableColumn{{Name: "group_id", Title: "group_id", Kind: "text"}, {Name: "Cores", Title: "Cores", Kind: "number", Unit: "core-hours", Period: 1}},
 	}}
-	return []letter{unused, used}
+	two, none := used, used
+	two.Periods = append(slices.Clone(used.Periods), v1.DocumentPeriod{Name: "September 2026", From: v1.Time{Time: at.AddDate(0, -1, 0)}, To: at})
+	none.Tables = slices.Clone(used.Tables)
+	none.Tables[0].Rows, none.Tables[0].Totals = nil, nil
+	return []letter{unused, used, two, none}
 }
 
 // written is a letter in its forms.
