@@ -251,10 +251,27 @@ func (w *lakeAnswer) sum(column string) (sum float64) {
 	return sum
 }
 
+// supplement writes the records of a file again into another one of its month.
+func (a *archive) supplement() {
+	a.Helper()
+	files, err := filepath.Glob(filepath.Join(a.folder, "year=*/month=*/records-1-*.parquet"))
+	if err != nil || len(files) == 0 {
+		a.Fatal(files, err)
+	}
+	text, err := os.ReadFile(files[0])
+	if err == nil {
+		err = os.WriteFile(strings.Replace(files[0], "records-1-", "records-2-", 1), text, 0o600)
+	}
+	if err != nil {
+		a.Fatal(err)
+	}
+}
+
 func TestArchive_QuestionsInTheREADME_AddUpWhatIsArchived(t *testing.T) {
 	t.Parallel()
 	a := &archive{T: t, folder: t.TempDir()}
 	want := a.write(*archivedRecords, record.Component{Name: "Energy", Kind: record.Total, Amount: 7200})
+	a.supplement() // of records that were corrected
 	command := exec.Command(rig.Lake(t), filepath.Join(site.Top(), "e2e/testdata/lake_readme.py"), filepath.Join(site.Top(), "plugins/action/archive/README.md"), a.folder)
 	command.Stderr = os.Stderr
 	out, err := command.Output()

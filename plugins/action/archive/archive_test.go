@@ -291,6 +291,43 @@ func TestRun_MonthsThatAreDue_AreWrittenThenRemovedThenRestored(t *testing.T) {
 	}
 }
 
+func TestRun_MonthWithSupplementRestored_IsInOneFileAgain(t *testing.T) {
+	s := newSite(t, nil)
+	s.put("a", day(1, 3), 4)
+	s.run(nil)
+	s.put("late", day(1, 5), 2)
+	s.says(s.run(nil), "write 2024-01-2: done", "remove 2024-01-2: done")
+	s.put("later", day(1, 6), 2)
+	s.says(s.run(nil), "write 2024-01-3: done", "remove 2024-01-3: done")
+	s.says(s.run(map[string]string{"restore": "2024-01"}), "restore 2024-01: done", "restore 2024-01-2: done", "restore 2024-01-3: done")
+	s.says(s.run(nil), "write 2024-01: done: 3 records", "tidy 2024-01: done: 2 files", "tidy 2024-01-2: done: 2 files", "tidy 2024-01-3: done: 2 files", "remove 2024-01: done: 3 records")
+	if got := s.files(); len(got) != 2 {
+		t.Error(got)
+	}
+	s.says(s.run(nil))
+}
+
+func TestRun_RemovalOrRestoreUnfinished_WritesNoSupplement(t *testing.T) {
+	for _, state := range []string{"checking", "removing", "restoring"} {
+		s := newSite(t, nil)
+		s.put("a", day(1, 3), 4)
+		s.run(nil)
+		s.put("back", day(1, 4), 4)
+		a := s.archives["2024-01"]
+		a.State = state
+		s.archives["2024-01"] = a
+		p, err := s.plan(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range p.Effects {
+			if strings.HasPrefix(e.Name, "write") {
+				t.Errorf("%s: %s", state, e.Name)
+			}
+		}
+	}
+}
+
 func TestRemove_WhatChangedOrIsDamaged_RemovesNothing(t *testing.T) {
 	for want, harm := range map[string]func(s *site, parquet, manifest string){
 		"the rows in the store are others": func(s *site, _, _ string) { s.put("x", day(1, 4), 1) },

@@ -193,9 +193,16 @@ func (c *counter) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// tidy removes editions below the last one that is whole. One that the store names stays.
+// tidy removes editions below the last one that is whole, and those of a supplement that was
+// restored when a later one of a lower number has its records. One that the store names stays.
 func (e *execution) tidy(ctx context.Context) (string, error) {
 	last, whole := e.there.latest(e.name)
+	for lower := (name{e.name.month, 1}); lower.number < e.name.number; lower.number++ {
+		if find(e.store, lower) == nil {
+			last, whole = e.there.latest(lower)
+			break
+		}
+	}
 	if a := find(e.store, e.name); !whole || a != nil {
 		return "nothing to remove", nil
 	}

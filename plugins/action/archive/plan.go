@@ -224,7 +224,10 @@ func (p *planner) months(ctx context.Context) iter.Seq2[month, error] {
 // archive plans the next archive of a month.
 func (p *planner) archive(ctx context.Context, m month) error {
 	n := name{m, 1}
-	for p.removed(n) != nil {
+	for a := p.removed(n); a != nil; a = p.removed(n) {
+		if a.State != "archived" {
+			return nil // rows that it is about to have, or to give back, belong to no supplement
+		}
 		n.number++
 	}
 	due := p.RemoveMonths > 0 && !(m + month(p.RemoveMonths) + 1).begin().After(p.start.Now)
@@ -248,6 +251,9 @@ func (p *planner) archive(ctx context.Context, m month) error {
 	}
 	if len(p.files[n]) > 1 || len(p.files[n]) == 1 && !fresh {
 		p.add(stepTidy, n, "remove files that a later one took the place of")
+	}
+	for restored := (name{m, n.number + 1}); len(p.files[restored]) > 0 && p.removed(restored) == nil; restored.number++ {
+		p.add(stepTidy, restored, "remove files of records that were restored and are in %s now", n)
 	}
 	if due {
 		p.add(stepRemove, n, "verify the files and remove the records that stopped in %s from the store", m)
