@@ -11,6 +11,7 @@ import (
 	netmail "net/mail"
 	"net/textproto"
 	"strings"
+	"sync"
 	"time"
 
 	gomail "github.com/wneessen/go-mail"
@@ -33,17 +34,56 @@ type Server struct {
 
 	From   *netmail.Address
 	accept time.Duration
+	silence
+}
+
+// silence is that of a server that takes mails without saying so. Each such mail is unknown
+// for good, so after a few in a row no more are given to it for a while.
+type silence struct {
+	mu    sync.Mutex
+	mails int       // in a row that it did not answer
+	until time.Time // when the next one may be sent
+}
+
+const (
+	silentMails = 3
+	silentPause = time.Hour
+)
+
+// pause returns until when nothing is to be sent; false when something may be.
+func (s *silence) pause(now time.Time) (time.Time, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.until, now.Before(s.until)
+}
+
+// hear notes what became of a mail.
+func (s *silence) hear(now time.Time, outcome sdk.Outcome) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch outcome {
+	case sdk.Done, sdk.Rejected:
+		s.mails = 0
+	case sdk.Unknown:
+		if s.mails++; s.mails >= silentMails {
+			s.until = now.Add(silentPause)
+		}
+	}
 }
 
 // Send hands a mail to the server and says how that ended. Before the end of the mail is
 // sent the server cannot have taken it; after that, only its answer tells. The envelope is
 // that of its header, From and To, which has one address.
 func (s *Server) Send(ctx context.Context, text []byte) sdk.Result {
+	if until, wait := s.pause(time.Now()); wait {
+		return sdk.Result{Outcome: sdk.Retry, Message: fmt.Sprintf("nothing was sent: the server did not say of the last %d mails whether it took them; the next one is sent after %s UTC", silentMails, until.UTC().Format("15:04"))}
+	}
 	word, err := s.password()
 	if err != nil {
 		return sdk.Result{Outcome: sdk.Retry, Message: "nothing was sent: " + err.Error()}
 	}
 	result := s.deliver(ctx, text, word)
+	s.hear(time.Now(), result.Outcome)
 	if len(word) > 3 {
 		result.Message = strings.ReplaceAll(result.Message, word, "***")
 	}

@@ -153,6 +153,34 @@ func TestSend_ServerHangs_EndsInTime(t *testing.T) {
 	}
 }
 
+func TestSend_ServerSaysNothingOfSeveralMails_GetsNoMoreForAnHour(t *testing.T) {
+	for _, answered := range []bool{false, true} {
+		mails := 0
+		s := serve(t, &smtptest.Server{Say: func(line string, _ []byte) string {
+			if !strings.HasPrefix(line, smtptest.End) {
+				return ""
+			}
+			if mails++; answered && mails == silentMails {
+				return "250 taken"
+			}
+			return smtptest.Drop
+		}}, func(*Settings) {})
+		for range silentMails {
+			s.Send(t.Context(), []byte(aMail))
+		}
+		want := sdk.Retry
+		if answered {
+			want = sdk.Unknown
+		}
+		if r := s.Send(t.Context(), []byte(aMail)); r.Outcome != want || (want == sdk.Retry) != strings.Contains(r.Message, "nothing was sent: the server did not say of the last 3 mails") {
+			t.Errorf("after an answer %v: %+v", answered, r)
+		}
+		if _, wait := s.pause(time.Now().Add(silentPause)); wait {
+			t.Error("it waits for more than an hour")
+		}
+	}
+}
+
 func TestSend_CallEnds_EndsTheConnection(t *testing.T) {
 	for _, command := range []string{"CONNECT", "RCPT", smtptest.End} {
 		ctx, cancel := context.WithCancel(t.Context())
