@@ -1,6 +1,7 @@
 package compat
 
 import (
+	"encoding/hex"
 	"fmt"
 	"maps"
 	"slices"
@@ -131,11 +132,13 @@ func (s *sqlScanner) readRows(table string, columns []string, take func(string, 
 				return fmt.Errorf("a row of %s has no end", table)
 			case w.isSign(","):
 				continue
+			case w.kind == sqlWord && (strings.HasPrefix(w.text, "_") || strings.EqualFold(w.text, "b")) && s.quoteFollows():
+				continue // _binary and the like say what the text behind it is
 			case n >= len(columns):
 				return fmt.Errorf("a row of %s has more than the %d columns %s", table, len(columns), strings.Join(columns, ", "))
 			}
 			if w.kind == sqlText || !strings.EqualFold(w.text, "null") {
-				row[columns[n]] = w.text
+				row[columns[n]] = w.value()
 			}
 			n++
 		}
@@ -165,6 +168,16 @@ const (
 
 func (t sqlToken) isSign(sign string) bool { return t.kind == sqlSign && t.text == sign }
 
+// value is what a token stands for: bytes for 0x…, as dumps write them.
+func (t sqlToken) value() string {
+	if digits, is := strings.CutPrefix(t.text, "0x"); is && t.kind == sqlWord {
+		if b, err := hex.DecodeString(digits); err == nil {
+			return string(b)
+		}
+	}
+	return t.text
+}
+
 // sqlScanner cuts SQL into tokens.
 type sqlScanner struct {
 	text string
@@ -192,6 +205,12 @@ func (s *sqlScanner) skipStatement(w sqlToken) {
 	for !w.isSign(";") && w.kind != sqlEnd {
 		w = s.nextToken()
 	}
+}
+
+// quoteFollows reports whether a text in quotes comes next.
+func (s *sqlScanner) quoteFollows() bool {
+	s.skipSpace()
+	return strings.HasPrefix(s.text[min(s.at, len(s.text)):], "'")
 }
 
 func (s *sqlScanner) nextToken() sqlToken {

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/compat"
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 // convertTables converts a dump of ClusterAccountant's tables into the directory, the capacity and
@@ -68,7 +69,7 @@ func (c *conversion) hostClasses(types []map[string]string) {
 	for _, t := range types {
 		b.openBlock("host_class", uniqueName(cmp.Or(t["processor_type"], "nodes"), seen))
 		b.writeText("pattern", "^(?:"+t["regex"]+")")
-		b.writeAttribute("su_factor", t["su_charge"])
+		b.writeAttribute("su_factor", c.numberIn("processor_type", t, "su_charge"))
 		b.closeBlock()
 		name := cmp.Or(t["cluster"], "all")
 		if clusters[name] == nil {
@@ -112,9 +113,13 @@ func (c *conversion) writeCluster(name string, types []map[string]string) {
 		b.openBlock("capacity")
 		b.writeText("name", t["processor_type"])
 		b.writeText("from", t["date_installed"][:min(len(t["date_installed"]), len("2012-10-05"))])
-		b.writeAttribute("nodes", t["node_qty"])
-		b.writeAttribute("components", "{ Cores = "+t["processor_qty"]+" }")
-		b.writeAttribute("su_factor", t["su_charge"])
+		b.writeAttribute("nodes", c.numberIn("processor_type", t, "node_qty"))
+		if cores := c.numberIn("processor_type", t, "processor_qty"); cores != "" {
+			b.writeAttribute("components", "{ Cores = "+cores+" }")
+		} else {
+			b.writeComment("The processors of a node are not known: set components.")
+		}
+		b.writeAttribute("su_factor", c.numberIn("processor_type", t, "su_charge"))
 		b.closeBlock()
 	}
 	b.closeBlock()
@@ -129,14 +134,27 @@ func (c *conversion) writeContributions(rows []map[string]string) {
 		if to := r["credited_to_userid"]; to != r["contributor_userid"] {
 			b.writeText("credit", to)
 		}
-		b.writeAttribute("amount", r["no_of_processors"])
+		b.writeAttribute("amount", c.numberIn("contribution", r, "no_of_processors"))
 		if r["split_percentage"] != "100" {
-			b.writeAttribute("split", r["split_percentage"])
+			b.writeAttribute("split", c.numberIn("contribution", r, "split_percentage"))
 		}
-		b.writeAttribute("su_factor", r["su_charge"])
+		b.writeAttribute("su_factor", c.numberIn("contribution", r, "su_charge"))
 		b.writeText("from", r["date_contributed"][:min(len(r["date_contributed"]), len("2012-10-05"))])
 		b.closeBlock()
 	}
+}
+
+// numberIn is the number in a column of a row; "" where it has none, which is a problem but
+// for NULL.
+func (c *conversion) numberIn(table string, row map[string]string, column string) string {
+	text := strings.TrimSpace(row[column])
+	if v1.Rational(text) != nil {
+		return text
+	}
+	if text != "" {
+		c.noteMissed(0, "%s of a row of %s is not a number", column, table)
+	}
+	return ""
 }
 
 // uniqueName numbers a name that comes again.

@@ -113,9 +113,10 @@ func (c *conversion) leftOver(b *body, t tree, why map[string]string) {
 		for path := index.ReplaceAllString(left.path, ""); path != "" && reason == ""; path = path[:max(strings.LastIndexByte(path, '.'), 0)] {
 			reason = why[path]
 		}
-		if reason == "" {
-			reason = fmt.Sprintf("line %d of %s: unknown to AUDITOR too, which ignores it or refuses it", left.line, c.file)
+		if reason == "" { // its value may be a secret
+			b.writeComment("%s: line %d of %s: unknown to AUDITOR too, which ignores it or refuses it", left.path, left.line, c.file)
 			c.noteMissed(left.line, "unknown setting %q", left.path)
+			continue
 		}
 		b.writeComment("%s: %s: %s", left.path, left.showValue(), reason)
 	}

@@ -69,7 +69,7 @@ func inputKinds() []kind {
 		{"AUDITOR's Kubernetes collector", hasAnyKey("prometheus_addr", "auditor_addr"), (*conversion).convertKubernetes},
 		{"AUDITOR's Slurm epilog collector", epilogFile, (*conversion).convertEpilog},
 		{"AUDITOR's Slurm collector", slurmFile, (*conversion).convertSlurm},
-		{"AUDITOR's server", hasAnyKey("application", "database", "rbac_config", "archival_config"), (*conversion).convertServer},
+		{"AUDITOR's server", isServerFile, (*conversion).takeServer},
 	}
 }
 
@@ -93,9 +93,10 @@ type conversion struct {
 	inside   body   // of the block aggregator
 	changes  []Change
 	problems []Problem
-	accessed []string // groups of access.conf
-	claimed  []string // groups of ClusterAccountant's projects
-	cloud    body     // of the config block of a source nomad
+	accessed []string       // groups of access.conf
+	claimed  []string       // groups of ClusterAccountant's projects
+	nomad    []nomadSetting // of the source nomad
+	servers  []serverFile   // of AUDITOR's server
 }
 
 // Files converts files together. What cannot be converted is a problem of the result, which
@@ -110,6 +111,7 @@ func Files(now time.Time, inputs ...Input) (*Result, error) {
 		}
 		c.joinPart(part)
 	}
+	c.convertServers()
 	c.nomadSource()
 	c.compareGroups()
 	out := &Result{Changes: c.changes, Problems: c.problems}
@@ -165,12 +167,16 @@ func (c *conversion) convertFile(in *Input) error {
 
 // joinPart adds what a file became.
 func (c *conversion) joinPart(part *conversion) {
-	for _, b := range []struct{ to, from *body }{{&c.sources, &part.sources}, {&c.blocks, &part.blocks}, {&c.inside, &part.inside}, {&c.cloud, &part.cloud}} {
+	for _, b := range []struct{ to, from *body }{{&c.sources, &part.sources}, {&c.blocks, &part.blocks}, {&c.inside, &part.inside}} {
 		b.to.WriteString(b.from.String())
 	}
 	for _, change := range part.changes {
 		c.noteChange(change)
 	}
+	for _, s := range part.nomad {
+		c.addNomad(s)
+	}
+	c.servers = append(c.servers, part.servers...)
 	c.problems = append(c.problems, part.problems...)
 	c.accessed = append(c.accessed, part.accessed...)
 	c.claimed = append(c.claimed, part.claimed...)

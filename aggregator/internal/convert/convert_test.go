@@ -162,6 +162,60 @@ func TestFiles_NotUnderstood_AreNamedWithTheirLines(t *testing.T) {
 	}
 }
 
+// AUDITOR's server reads base, then local or production, then the file that it is given.
+func TestFiles_OfOneServer_AreOneConfiguration(t *testing.T) {
+	base := convert.Input{Name: "c/base.yaml", Text: []byte("application:\n  addr: 127.0.0.1\n  port: 8000\ndatabase:\n  host: localhost\n  password: hunter2\nsecret_of_later_versions: hunter2\n")}
+	production := convert.Input{Name: "c/production.yaml", Text: []byte("application:\n  port: 8010\n")}
+	given := convert.Input{Name: "auditor.yaml", Text: []byte("database:\n  host: db.example.org\n")}
+	for _, inputs := range [][]convert.Input{{base, production, given}, {given, production, base}} {
+		got, err := convert.Files(now, inputs...)
+		if err != nil || len(got.Problems) != 1 || !strings.Contains(got.Problems[0].String(), `unknown setting "secret_of_later_versions"`) {
+			t.Fatal(err, got)
+		}
+		for _, want := range []string{"# Of base.yaml, production.yaml, auditor.yaml: what is in a later one wins.", `"127.0.0.1:8010"`, "db.example.org"} {
+			if strings.Count(got.Aggregator, want) != 1 {
+				t.Errorf("no %s in\n%s", want, got.Aggregator)
+			}
+		}
+		if strings.Count(got.Aggregator, "api {") != 1 || strings.Contains(written(got), "hunter2") {
+			t.Error(written(got))
+		}
+	}
+	local := convert.Input{Name: "c/local.yaml", Text: []byte("application:\n  port: 1\n")}
+	got, err := convert.Files(now, base, production, local)
+	if err != nil || len(got.Problems) != 2 || !strings.HasPrefix(got.Problems[0].String(), "c/local.yaml: AUDITOR reads c/production.yaml or this one") || !strings.Contains(got.Aggregator, ":8010") {
+		t.Error(err, got)
+	}
+}
+
+func TestFiles_NomadSettingThatComesAgain_IsOne(t *testing.T) {
+	first := convert.Input{Name: "a.sh", Text: []byte("export NOMAD_ADDR=http://old:4646\nexport NOMAD_ADDR=http://a:4646\nexport NOMAD_TOKEN=hunter2\n")}
+	second := convert.Input{Name: "b.sh", Text: []byte("export NOMAD_ADDR=http://b:4646\nexport NOMAD_TOKEN=hunter2\n")}
+	got, err := convert.Files(now, first, second)
+	if err != nil || len(got.Problems) != 1 || got.Problems[0].String() != "b.sh: address is another one in a.sh: this one is taken" {
+		t.Error(err, got.Problems)
+	}
+	for _, want := range []string{`"http://b:4646"`, "token_file"} {
+		if strings.Count(got.Agent, want) != 1 {
+			t.Error(got.Agent)
+		}
+	}
+}
+
+// mysqldump writes bits and binary texts with an introducer or in hexadecimal digits.
+func TestFiles_TablesWithUnknownNumbersAndIntroducers_AreConverted(t *testing.T) {
+	const rows = "insert into processor_type values (1,_binary '2010-01-01','^kat','old',NULL,4,1.0,_utf8mb4'katana',%s),(2,'2011-01-01','^b','odd','many',4,1.0,'b',0);"
+	for bit, disabled := range map[string]bool{"_binary '\x01'": true, "0x01": true, "b'1'": true, "b'0'": false, "0x00": false, "NULL": false} {
+		got, err := convert.Files(now, convert.Input{Name: "t.sql", Text: fmt.Appendf(nil, rows, bit)})
+		if err != nil || len(got.Problems) != 1 || !strings.Contains(got.Problems[0].String(), "processor_qty of a row of processor_type is not a number") {
+			t.Fatal(err, got)
+		}
+		if !strings.Contains(got.Aggregator, `"katana"`) || strings.Contains(got.Aggregator, "are disabled") != disabled || !strings.Contains(got.Aggregator, "# The processors of a node are not known: set components.") {
+			t.Errorf("%s: %s", bit, got.Aggregator)
+		}
+	}
+}
+
 // What an alias or a merge key names is as if it stood there.
 func TestFiles_Aliases_AreWhatTheirAnchorsName(t *testing.T) {
 	plain := "components:\n  - name: Cores\n    key: NCPUS\n    scores:\n      - {name: HEPSPEC, value: 1.5}\n  - name: Other\n    key: NCPUS\n    scores:\n      - {name: HEPSPEC, value: 1.5}\n"

@@ -36,28 +36,29 @@ func (c *conversion) convertNomad(in *Input, _ tree) error {
 	for _, m := range variable.FindAllStringSubmatch(text, -1) {
 		switch name := attrs[m[1]]; {
 		case name != "":
-			c.cloud.writeText(name, m[2])
+			c.setNomad(name, quoteText(m[2]))
 			if strings.ContainsAny(m[2], "$`") {
 				c.noteMissed(lineOf(text, strings.Index(text, m[0])+len(m[0])), "%s is made of variables: write its value as %s", m[1], name)
 			}
 		case m[1] == "NOMAD_TOKEN":
-			c.cloud.writeComment("NOMAD_TOKEN: put it into a file that only bursar-agent can read")
-			c.cloud.writeText("token_file", "/etc/bursar/nomad.token")
+			c.setNomad("token_file", quoteText("/etc/bursar/nomad.token"))
 		default:
-			c.cloud.writeComment("%s: has no equal", m[1])
+			c.setNomad("# "+m[1], "has no equal")
 		}
 	}
 	var without []string
 	for _, m := range removed.FindAllStringSubmatch(text, -1) {
 		without = append(without, m[1])
 	}
-	c.cloud.writeTexts("exclude_namespaces", sortedTexts(without))
+	if len(without) > 0 {
+		c.setNomad("exclude_namespaces", listExpression(sortedTexts(without)))
+	}
 	if m := namespace.FindStringSubmatch(text); m != nil {
 		var only []string
 		for _, q := range quoted.FindAllStringSubmatch(m[1], -1) {
 			only = append(only, q[1])
 		}
-		c.cloud.writeTexts("namespaces", sortedTexts(only))
+		c.setNomad("namespaces", listExpression(sortedTexts(only)))
 	}
 	var known [][]int
 	for _, re := range []*regexp.Regexp{variable, removed, namespace, idle} {
@@ -74,15 +75,46 @@ func (c *conversion) convertNomad(in *Input, _ tree) error {
 	return nil
 }
 
+// nomadSetting is a setting of the source nomad, or a comment; and the file that has it.
+type nomadSetting struct{ name, expression, file string }
+
+// setNomad takes a setting. One that comes again takes the place of what was before, as in a
+// shell; that it does so between files is noted.
+func (c *conversion) setNomad(name, expression string) {
+	c.addNomad(nomadSetting{name, expression, c.name})
+}
+
+func (c *conversion) addNomad(s nomadSetting) {
+	i := slices.IndexFunc(c.nomad, func(o nomadSetting) bool { return o.name == s.name })
+	if i < 0 {
+		c.nomad = append(c.nomad, s)
+		return
+	}
+	if old := c.nomad[i]; old.file != s.file && old.expression != s.expression {
+		c.problems = append(c.problems, Problem{File: s.file, Message: fmt.Sprintf("%s is another one in %s: this one is taken", s.name, old.file)})
+	}
+	c.nomad[i] = s
+}
+
 // nomadSource writes the source of what conf.py and the environment say.
 func (c *conversion) nomadSource() {
-	if c.cloud.Len() == 0 {
+	if len(c.nomad) == 0 {
 		return
 	}
 	b := &c.sources
 	b.openBlock("source", "nomad", "ai4eosc")
 	b.openBlock("config")
-	b.WriteString(c.cloud.String())
+	for _, s := range c.nomad {
+		switch {
+		case strings.HasPrefix(s.name, "# "):
+			b.writeComment("%s: %s", strings.TrimPrefix(s.name, "# "), s.expression)
+		case s.name == "token_file":
+			b.writeComment("NOMAD_TOKEN: put it into a file that only bursar-agent can read")
+			fallthrough
+		default:
+			b.writeAttribute(s.name, s.expression)
+		}
+	}
 	b.writeComment("ai4-accounting skips all other jobs.")
 	b.writeTexts("jobs", []string{"module*", "tool*", "batch*"})
 	b.closeBlock()

@@ -79,7 +79,7 @@ func mergeKeys(n *yaml.Node) {
 	}
 	for _, m := range merged {
 		for i := 0; i+1 < len(m.Content) && m.Kind == yaml.MappingNode; i += 2 {
-			if !hasKeyNode(own, m.Content[i].Value) {
+			if keyNode(own, m.Content[i].Value) < 0 {
 				own = append(own, m.Content[i], m.Content[i+1])
 			}
 		}
@@ -87,14 +87,14 @@ func mergeKeys(n *yaml.Node) {
 	n.Content = own
 }
 
-// hasKeyNode reports whether one of keys and their values is the key.
-func hasKeyNode(pairs []*yaml.Node, key string) bool {
-	for i := 0; i < len(pairs); i += 2 {
+// keyNode is where the key is among keys and their values; -1 where it is not.
+func keyNode(pairs []*yaml.Node, key string) int {
+	for i := 0; i+1 < len(pairs); i += 2 {
 		if pairs[i].Value == key {
-			return true
+			return i
 		}
 	}
-	return false
+	return -1
 }
 
 // pair is a key and its value.

@@ -36,6 +36,7 @@ access {
   # Whoever reaches a plain address reads, writes and gets /metrics, as with AUDITOR.
   plain_role = "monitor,read,write"
 }
+# server-archive.yml | variables AUDITOR_… | win over the files | none; those of AUDITOR's unit are not converted
 # server-archive.yml | archival_config | old months leave the database, and cannot be asked for before a script restores them | the same months leave the store; usage and ids stay, archived=true lists their records, bursar archive restore gives them back
 # server-archive.yml | archival_config.cron_schedule | and at each start; files are compared by the number of rows | at these times; files are read back and compared before records are removed
 # server-archive.yml | archival_config.archive_file_prefix | auditor_YEAR_MONTH.parquet, Gzip, milliseconds | year=YEAR/month=MONTH/records-….parquet, zstd, microseconds

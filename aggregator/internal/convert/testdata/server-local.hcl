@@ -13,3 +13,4 @@ access {
   # Whoever reaches a plain address reads, writes and gets /metrics, as with AUDITOR.
   plain_role = "monitor,read,write"
 }
+# server-local.yml | variables AUDITOR_… | win over the files | none; those of AUDITOR's unit are not converted

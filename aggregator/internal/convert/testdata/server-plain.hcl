@@ -57,6 +57,7 @@ access {
   # Whoever reaches a plain address reads, writes and gets /metrics, as with AUDITOR.
   plain_role = "monitor,read,write"
 }
+# server-plain.yml | variables AUDITOR_… | win over the files | none; those of AUDITOR's unit are not converted
 # server-plain.yml | application.addr | any name of the host in a request | only those of hosts, addresses and localhost
 # server-plain.yml | ignore_record_exists_error | new records of a bulk with a known one are lost | they are stored
 # server-plain.yml | archival_config | old months leave the database, and cannot be asked for before a script restores them | the same months leave the store; usage and ids stay, archived=true lists their records, bursar archive restore gives them back

@@ -45,6 +45,7 @@ access {
     rows  = [{ site_id = ["site_id_1"], "group id" = ["belle"] }]
   }
 }
+# server-rbac.yml | variables AUDITOR_… | win over the files | none; those of AUDITOR's unit are not converted
 # server-rbac.yml | application.port beside TLS | reads and writes without a certificate, from everywhere | /health_check on this machine
 # server-rbac.yml | tls_config | any certificate serves | the same; between agents and aggregators only those of bursar tls
 # server-rbac.yml | rbac_config.enforce_rbac | not enforced without ignore_record_exists_error; the health check is denied | enforced; /health_check is for everyone

@@ -31,5 +31,6 @@ access {
     roles = ["monitor", "read", "write"]
   }
 }
+# server-tls.yml | variables AUDITOR_… | win over the files | none; those of AUDITOR's unit are not converted
 # server-tls.yml | application.port beside TLS | reads and writes without a certificate, from everywhere | /health_check on this machine
 # server-tls.yml | tls_config | any certificate serves | the same; between agents and aggregators only those of bursar tls
