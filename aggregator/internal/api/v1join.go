@@ -168,7 +168,7 @@ func (e *Enrolment) retention() *v1.JoinRetention {
 // enrolled gives an error of package enrol its status.
 func (s *Server) enrolled(err error) error {
 	for status, reasons := range map[int][]error{
-		http.StatusUnauthorized: {enrol.ErrUnknown, enrol.ErrExpired, enrol.ErrUsed, enrol.ErrRevoked},
+		http.StatusUnauthorized: {enrol.ErrUnknown, enrol.ErrExpired, enrol.ErrUsed, enrol.ErrSpent, enrol.ErrRevoked},
 		http.StatusForbidden:    {enrol.ErrRole},
 		http.StatusBadRequest:   {enrol.ErrRequest},
 		http.StatusConflict:     {enrol.ErrName, enrol.ErrChanged, enrol.ErrIsUser},

@@ -81,6 +81,8 @@ func Admit(ctx context.Context, v View, write Write, a *Arrival, now time.Time) 
 		return fmt.Errorf("%w: the token gives the name %s only: use -name %s", ErrName, t.Name, t.Name)
 	case t.Use != nil && t.Use.Name != a.Name:
 		return fmt.Errorf("%w: the token was used for the name %s: use -name %s", ErrName, t.Use.Name, t.Use.Name)
+	case t.Use != nil && (machine == nil || machine.Token != t.ID): // removed, or replaced by another token
+		return ErrSpent
 	case t.Name == "" && machine == nil && a.Taken, t.Name == "" && machine != nil && machine.Key != a.Key:
 		return fmt.Errorf("%w: there is %s %s already; use another -name, or replace that machine with a token made by bursar token create -name %s",
 			ErrName, article(a.Role), a.Name, a.Name)

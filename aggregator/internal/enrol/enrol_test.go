@@ -95,6 +95,30 @@ func TestToken_AfterItsTime_IsRefusedAndListedForAWhile(t *testing.T) {
 	}
 }
 
+func TestToken_ItsMachineRemovedOrReplaced_IsSpent(t *testing.T) {
+	for _, removed := range []bool{false, true} {
+		d := documents{}
+		token := create(t, d, 5*time.Hour, at(0))
+		if err := errors.Join(admit(t, d, token, at(0)), admit(t, d, token, at(0))); err != nil {
+			t.Fatal("a repetition: ", err)
+		}
+		if removed {
+			delete(d, [2]string{"joined-agents", "head1"})
+		} else {
+			other, err := enrol.Create(t.Context(), d, d.write, enrol.Wanted{Role: identity.Agent, Name: "head1", Life: time.Hour, By: "root"}, identity.Digest{1}, at(1))
+			if err == nil {
+				err = enrol.Admit(t.Context(), d, d.write, &enrol.Arrival{Token: other, Role: identity.Agent, Name: "head1", Address: "head1:7070", Key: identity.Digest{8}}, at(1))
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := admit(t, d, token, at(2)); !errors.Is(err, enrol.ErrSpent) {
+			t.Errorf("removed %v: %v", removed, err)
+		}
+	}
+}
+
 func TestToken_Stored_HoldsNoSecret(t *testing.T) {
 	d := documents{}
 	token := create(t, d, time.Hour, at(0))

@@ -83,6 +83,7 @@ var (
 	ErrUnknown = errors.New("token not found")
 	ErrExpired = errors.New("the token has expired")
 	ErrUsed    = errors.New("the token was used already, by another key")
+	ErrSpent   = errors.New("the token was used already, and its machine was removed or replaced since: make another with bursar token create")
 	ErrRevoked = errors.New("the token was revoked")
 	ErrRole    = errors.New("the token is for another role")
 	ErrName    = errors.New("the name cannot be taken")

@@ -22,10 +22,27 @@ func firstPage(who access.Principal) string {
 		return "/ui/overview"
 	case who.Rows.All():
 		return "/ui/centre"
-	case len(who.Rows.Only("user_id")) > 0:
+	case seesOneself(who):
 		return "/ui/me"
 	}
 	return "/ui/projects"
+}
+
+// oneself is the user that the reader is; "" where that is not said.
+func oneself(who access.Principal) string {
+	if who.Person != "" {
+		return who.Person
+	}
+	if only := who.Rows.Only("user_id"); len(only) == 1 {
+		return only[0]
+	}
+	return ""
+}
+
+// seesOneself reports whether the reader sees the own records, and no others.
+func seesOneself(who access.Principal) bool {
+	only := who.Rows.Only("user_id")
+	return len(only) == 1 && only[0] == oneself(who)
 }
 
 // byRole shows the overview to who begins there, and to who asks for a part of it by its
@@ -54,11 +71,11 @@ func navigation(who access.Principal, page string) (list []navLink) {
 		pages      []string
 		is         bool
 	}{
-		{"/ui/me", "My usage", []string{"me"}, len(who.Rows.Only("user_id")) > 0},
+		{"/ui/me", "My usage", []string{"me"}, oneself(who) != ""},
 		{"/", "Overview", []string{"overview"}, firstPage(who) == "/ui/overview"},
 		{"/ui/overview", "Overview", []string{"overview"}, firstPage(who) != "/ui/overview"},
 		{"/ui/centre", "Centre", []string{"centre"}, who.Rows.All()},
-		{"/ui/projects", map[bool]string{true: "Projects", false: "My projects"}[who.Rows.All()], []string{"projects"}, len(who.Rows.Only("user_id")) == 0},
+		{"/ui/projects", map[bool]string{true: "Projects", false: "My projects"}[who.Rows.All()], []string{"projects"}, !seesOneself(who)},
 		{"/ui/usage", "Usage", []string{"usage"}, true},
 		{"/ui/distributions", "Distributions", []string{"distributions"}, true},
 		{"/ui/budgets", "Budgets", []string{"budgets"}, true},
@@ -105,7 +122,7 @@ func (p *Pages) board(name string, choose func(r *http.Request, query url.Values
 		page := &boardPage{Path: r.URL.Path, Title: titles()[name]}
 		page.Needs = choose(r, query)
 		switch user := query.Get("user"); {
-		case name == "me" && user != "" && !slices.Contains(who.Rows.Only("user_id"), user):
+		case name == "me" && user != "" && user != oneself(who):
 			page.Title = "Usage of " + user
 		case name == "projects" && !who.Rows.All():
 			page.Title = "My projects"
@@ -140,8 +157,8 @@ func (p *Pages) board(name string, choose func(r *http.Request, query url.Values
 
 // me chooses the person: the reader, where there is no other one.
 func me(r *http.Request, query url.Values) string {
-	if own := access.From(r.Context()).Rows.Only("user_id"); query.Get("user") == "" && len(own) == 1 {
-		query.Set("user", own[0])
+	if own := oneself(access.From(r.Context())); query.Get("user") == "" && own != "" {
+		query.Set("user", own)
 	}
 	if query.Get("user") == "" {
 		return "Enter a user to see what this person used."

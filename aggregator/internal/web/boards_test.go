@@ -50,6 +50,26 @@ func TestFirstPage_FollowsTheRole(t *testing.T) {
 	}
 }
 
+func TestFirstPage_InvestigatorOfUsersOrGroups_HasOwnUsageAndProjects(t *testing.T) {
+	s := filled(t)
+	for _, led := range []access.Grant{{"user_id": {"bob"}}, {"group_id": {"atlas"}}} {
+		pi := reader(identity.Read, access.Grant{"user_id": {"alice"}}, led)
+		pi.Person = "alice"
+		if _, _, head := s.getAs(pi, "/"); head.Get("Location") != "/ui/projects" {
+			t.Errorf("%v: %v", led, head)
+		}
+		code, body, _ := s.getAs(pi, "/ui/me")
+		for _, want := range []string{`href="/ui/me" aria-current="page">My usage`, ">My projects</a>", "alice"} {
+			if code != http.StatusOK || !strings.Contains(body, want) {
+				t.Errorf("%v: %d, no %s in\n%s", led, code, want, body)
+			}
+		}
+		if strings.Contains(body, "Enter a user") {
+			t.Errorf("%v: nobody is chosen", led)
+		}
+	}
+}
+
 func TestNavigation_NamesOnlyPagesThatAnswer(t *testing.T) {
 	s := filled(t)
 	link := regexp.MustCompile(`<a href="([^"]*)"`)

@@ -23,6 +23,7 @@ type jobPart struct {
 	From    time.Time // of the timeline
 	To      time.Time
 	More    bool // there are more runs than are shown
+	Looked  int  // how many runs of the user were looked at, where that was not all of the month
 	Lacks   string
 }
 
@@ -147,38 +148,48 @@ func (p *Pages) jobFigures(ctx context.Context, r *record.Record, start, stop ti
 }
 
 // siblings finds the other runs of the job and of its array among those of the user that
-// began within a month of it, as far as the reader sees them.
+// began within a month of it, as far as the reader sees them; of very many the nearest.
 func (p *Pages) siblings(ctx context.Context, j *jobPart, id, stem, user string, start time.Time) error {
-	q := v1.ListRecordsQuery{
-		Meta: map[string]v1.MetaTest{"user_id": {C: []string{user}}}, SortBy: v1.SortBy{Asc: "start_time"}, Limit: siblingsLook,
-		StartTime: v1.TimeTest{Gte: v1.Time{Time: start.Add(-siblingsReach)}, Lt: v1.Time{Time: start.Add(siblingsReach)}},
+	for _, q := range []v1.ListRecordsQuery{
+		{SortBy: v1.SortBy{Desc: "start_time"}, StartTime: v1.TimeTest{Gte: v1.Time{Time: start.Add(-siblingsReach)}, Lt: v1.Time{Time: start}}},
+		{SortBy: v1.SortBy{Asc: "start_time"}, StartTime: v1.TimeTest{Gte: v1.Time{Time: start}, Lt: v1.Time{Time: start.Add(siblingsReach)}}},
+	} {
+		q.Meta, q.Limit = map[string]v1.MetaTest{"user_id": {C: []string{user}}}, siblingsLook/2
+		looked := 0
+		for r, err := range p.V1.ListRecordsLines(ctx, &q) {
+			if err != nil {
+				return fmt.Errorf("the other runs of %s: %w", stem, err)
+			}
+			if looked++; jobOf(r.RecordID) == stem {
+				j.Runs = append(j.Runs, p.sibling(&r, id))
+			}
+		}
+		if looked == siblingsLook/2 {
+			j.Looked = siblingsLook
+		}
 	}
-	for r, err := range p.V1.ListRecordsLines(ctx, &q) {
-		if err != nil {
-			return fmt.Errorf("the other runs of %s: %w", stem, err)
-		}
-		if jobOf(r.RecordID) != stem {
-			continue
-		}
-		s := sibling{ID: r.RecordID, State: string(r.State), This: r.RecordID == id, submit: r.SubmitTime.Time, start: r.StartTime.Time, stop: r.StopTime.Time}
-		if s.submit.IsZero() || s.submit.After(s.start) {
-			s.submit = s.start
-		}
-		if s.Open = s.stop.IsZero(); s.Open {
-			s.stop = p.now()
-		}
-		j.Runs = append(j.Runs, s)
-	}
-	if len(j.Runs) < 2 {
+	if len(j.Runs) < 2 && j.Looked == 0 {
 		j.Runs = nil
 		return nil
 	}
+	slices.SortStableFunc(j.Runs, func(a, b sibling) int { return a.start.Compare(b.start) })
 	if at := slices.IndexFunc(j.Runs, func(s sibling) bool { return s.This }); len(j.Runs) > siblingsShown {
 		from := min(max(at-siblingsShown/2, 0), len(j.Runs)-siblingsShown)
 		j.Runs, j.More = j.Runs[from:from+siblingsShown], true
 	}
 	j.draw()
 	return nil
+}
+
+func (p *Pages) sibling(r *v1.FullRecord, this string) sibling {
+	s := sibling{ID: r.RecordID, State: string(r.State), This: r.RecordID == this, submit: r.SubmitTime.Time, start: r.StartTime.Time, stop: r.StopTime.Time}
+	if s.submit.IsZero() || s.submit.After(s.start) {
+		s.submit = s.start
+	}
+	if s.Open = s.stop.IsZero(); s.Open {
+		s.stop = p.now()
+	}
+	return s
 }
 
 // draw places the runs on the timeline.

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/aggregator/internal/accounting"
@@ -268,6 +269,28 @@ func TestRecord_RunsOfAnArrayAndRequeues_StandInATimeline(t *testing.T) {
 	}
 	if _, body, _ := s.getAs(bob, "/ui/record?id=nemo-7_9"); strings.Contains(body, "nemo-7_1") {
 		t.Error("the run of another is there")
+	}
+}
+
+func TestRecord_UserWithVeryManyRuns_TimelineHasThoseNearby(t *testing.T) {
+	s := newSite(t)
+	start := record.FromStd(time.Date(2026, 2, 20, 0, 0, 0, 0, time.UTC))
+	var list []record.Record
+	for i := range 10_100 {
+		at := start + record.Time(i)*record.Second
+		list = append(list, record.Record{ID: fmt.Sprint("nemo-", 1000+i), Start: at, Stop: at + record.Second, Meta: record.Meta{{Key: "user_id", Values: []string{"alice"}}}})
+	}
+	list[0].ID, list[10_000].ID, list[10_050].ID = "nemo-7_0", "nemo-7_1", "nemo-7_2"
+	for part := range slices.Chunk(list, 4000) {
+		s.Collect(apitest.Nemo(), part, nil)
+	}
+	_, body, _ := s.get("/ui/record?id=nemo-7_2")
+	_, runs, _ := strings.Cut(body, `id="runs"`)
+	runs, _, _ = strings.Cut(runs, "</table>")
+	for want, is := range map[string]bool{"nemo-7_0": false, "nemo-7_1": true, "<b>nemo-7_2</b>": true, "Of the runs of this user, the 20 000 that began nearest were looked at.": true} {
+		if strings.Contains(runs, want) != is {
+			t.Errorf("%s is there: %v\n%s", want, !is, runs)
+		}
 	}
 }
 
