@@ -28,6 +28,10 @@ type Snapshots interface {
 // error says which node leads.
 var ErrElsewhere = errors.New("this node does not lead")
 
+// ErrAccess is wrapped where the cluster was restored and may let in who might come in at the
+// time of the snapshot.
+var ErrAccess = errors.New("it was restored, but tokens and users may be those of the snapshot: look at bursar token list and bursar user list")
+
 const typeSnapshot = "application/zstd"
 
 // snapshotRoutes returns the routes about snapshots.
@@ -121,6 +125,8 @@ func (s *Server) v1Restore(w http.ResponseWriter, r *http.Request) error {
 		return refuse(http.StatusUnprocessableEntity, "nothing was restored: %v", err)
 	case errors.Is(err, archive.ErrNoSpace):
 		return refuse(http.StatusInsufficientStorage, "nothing was restored: %v", err)
+	case errors.Is(err, ErrAccess):
+		return refuse(http.StatusServiceUnavailable, "%v", err)
 	case err != nil && done == nil:
 		return refuse(http.StatusServiceUnavailable, "nothing was restored: %v", err)
 	case err != nil:

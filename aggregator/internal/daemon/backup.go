@@ -13,6 +13,7 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/api"
 	"github.com/bursar-accounting/bursar/aggregator/internal/archive"
 	"github.com/bursar-accounting/bursar/aggregator/internal/cluster"
+	"github.com/bursar-accounting/bursar/aggregator/internal/enrol"
 	"github.com/bursar-accounting/bursar/aggregator/internal/health"
 	"github.com/bursar-accounting/bursar/aggregator/internal/membership"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
@@ -63,10 +64,18 @@ func (s *snapshots) Restore(ctx context.Context, archive io.Reader, foreign bool
 		return nil, s.elsewhere()
 	}
 	own := ""
+	var was enrol.Access
 	if !foreign {
 		own, _ = s.replica.store.Cluster()
+		var err error
+		if was, err = store.With(s.replica.store, func(v *store.View) (enrol.Access, error) { return enrol.ReadAccess(v) }); err != nil {
+			return nil, err
+		}
 	}
 	done, err := s.shop.Restore(ctx, archive, own, s.replica.node)
+	if err == nil && !foreign {
+		err = s.keepAccess(ctx, was)
+	}
 	if done != nil {
 		select {
 		case s.restored <- struct{}{}:
@@ -77,6 +86,15 @@ func (s *snapshots) Restore(ctx context.Context, archive io.Reader, foreign bool
 		return nil, s.elsewhere()
 	}
 	return done, err
+}
+
+// keepAccess has the restored cluster take those who might come in before.
+func (s *snapshots) keepAccess(ctx context.Context, was enrol.Access) error {
+	_, err := store.With(s.replica.store, func(v *store.View) (struct{}, error) { return struct{}{}, was.Put(ctx, v, s.replica.Write) })
+	if err != nil {
+		return fmt.Errorf("%w: %w", api.ErrAccess, err)
+	}
+	return nil
 }
 
 // elsewhere says which node leads.
