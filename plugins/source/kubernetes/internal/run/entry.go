@@ -248,9 +248,11 @@ func (e *Entry) Gone(deleted bool, seen, now time.Time) {
 // Over reports whether nothing more is expected of the pod's containers.
 func (e *Entry) Over() bool { return !e.GoneAt.IsZero() || e.Pod.Status.Over() }
 
-// Untell has all runs sent again.
+// Untell has all runs sent again. What they used stays known.
 func (e *Entry) Untell() {
-	e.Whole = nil
+	if e.Whole != nil {
+		e.Whole.Told = ""
+	}
 	for _, c := range e.Containers {
 		for i := range c.Runs {
 			c.Runs[i].Told = ""

@@ -192,3 +192,19 @@ func TestObserve_ContainerThatEndsBeforeItStarts_KeepsBothTimes(t *testing.T) {
 		t.Errorf("%+v; a clock was set back, so how long it ran is unknown and not 0", v)
 	}
 }
+
+// What a run used is asked for once: later Prometheus may no longer have it.
+func TestUntell_RunsWithUsage_KeepIt(t *testing.T) {
+	for _, pods := range []bool{false, true} {
+		e := New()
+		e.Observe(&kube.Pod{Spec: kube.PodSpec{Containers: []kube.Container{{Name: "main"}}}, Status: kube.PodStatus{Phase: kube.Succeeded, ContainerStatuses: []kube.ContainerStatus{{Name: "main",
+			State: kube.State{Terminated: &kube.Terminated{StartedAt: at(1), FinishedAt: at(9)}}}}}}, at(0), at(10))
+		v := e.Views(pods)
+		v[0].SetUsage(&Usage{CPU: new(7.5), Given: true})
+		v[0].Tell()
+		e.Untell()
+		if v = e.Views(pods); v[0].Told() || v[0].Usage == nil || *v[0].Usage.CPU != 7.5 {
+			t.Errorf("pods %t: told %t, usage %+v", pods, v[0].Told(), v[0].Usage)
+		}
+	}
+}
