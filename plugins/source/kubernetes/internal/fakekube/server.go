@@ -22,11 +22,11 @@ import (
 // Server is an API server. Its exported fields may be set before it is asked.
 type Server struct {
 	*httptest.Server
-	Token    string          // that requests must have; "" for none
-	Deny     map[string]bool // listings that the token has no right to, for example "nodes"
-	Rights   map[string]bool // "watch pods": what the token may do; nil: all
-	OnPage   func(pages int) // is called after a page of pods was answered that is not the last
-	Bookmark time.Duration   // between two bookmarks; 50 ms when zero
+	Token    string                       // that requests must have; "" for none
+	Deny     map[string]bool              // listings that the token has no right to, for example "nodes"
+	Rights   map[string]bool              // "watch pods": what the token may do; nil: all
+	OnPage   func(what string, pages int) // is called after a page of a listing, for example of "pods", that is not the last
+	Bookmark time.Duration                // between two bookmarks; 50 ms when zero
 
 	mu         sync.Mutex
 	version    int
@@ -66,9 +66,9 @@ func New() *Server {
 	mux.HandleFunc("GET /apis/batch/v1/namespaces/{namespace}/jobs", s.listJobs)
 	mux.HandleFunc("GET /apis/batch/v1/namespaces/{namespace}/jobs/{name}", s.getJob)
 	mux.HandleFunc("GET /apis/resource.k8s.io/v1/namespaces/{namespace}/resourceclaims/{name}", s.getClaim)
-	mux.HandleFunc("GET /apis/resource.k8s.io/v1/resourceslices", func(w http.ResponseWriter, _ *http.Request) { listOf(s, w, s.slices) })
-	mux.HandleFunc("GET /api/v1/nodes", func(w http.ResponseWriter, _ *http.Request) { listOf(s, w, s.nodes) })
-	mux.HandleFunc("GET /api/v1/namespaces", func(w http.ResponseWriter, _ *http.Request) { listOf(s, w, s.namespaces) })
+	mux.HandleFunc("GET /apis/resource.k8s.io/v1/resourceslices", func(w http.ResponseWriter, r *http.Request) { listOf(s, w, r, s.slices) })
+	mux.HandleFunc("GET /api/v1/nodes", func(w http.ResponseWriter, r *http.Request) { listOf(s, w, r, s.nodes) })
+	mux.HandleFunc("GET /api/v1/namespaces", func(w http.ResponseWriter, r *http.Request) { listOf(s, w, r, s.namespaces) })
 	s.Server = httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 		what := parts[len(parts)-1]
@@ -294,27 +294,17 @@ func (s *Server) PutSlice(c kube.Slice) {
 	s.slices[c.Metadata.Name] = &c
 }
 
-func listOf[T any](s *Server, w http.ResponseWriter, objects map[string]*T) {
+func listOf[T any](s *Server, w http.ResponseWriter, r *http.Request, objects map[string]*T) {
+	all := map[string]any{}
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	items := []*T{}
-	for _, key := range slices.Sorted(maps.Keys(objects)) {
-		items = append(items, objects[key])
-	}
-	_, _ = w.Write(must(map[string]any{"metadata": map[string]any{"resourceVersion": strconv.Itoa(s.version)}, "items": items}))
-}
-
-func (s *Server) listJobs(w http.ResponseWriter, r *http.Request) {
-	wanted := map[string]*kube.Job{}
-	s.mu.Lock()
-	for key, j := range s.jobs {
-		if ns := r.PathValue("namespace"); ns == "" || ns == j.Metadata.Namespace {
-			wanted[key] = j
-		}
+	for key, o := range objects {
+		all[key] = o
 	}
 	s.mu.Unlock()
-	listOf(s, w, wanted)
+	s.listPage(w, r, all)
 }
+
+func (s *Server) listJobs(w http.ResponseWriter, r *http.Request) { listOf(s, w, r, s.jobs) }
 
 func (s *Server) getJob(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
@@ -375,21 +365,22 @@ func (s *Server) listPods(w http.ResponseWriter, r *http.Request) {
 		s.watch(w, r, namespace)
 		return
 	}
-	s.mu.Lock()
-	var keys []string
 	all := map[string]any{}
+	s.mu.Lock()
 	for key, p := range s.pods {
 		all[key] = p
 	}
 	for key, p := range s.raw {
 		all[key] = p
 	}
-	for key := range all {
-		if namespace == "" || strings.HasPrefix(key, namespace+"/") {
-			keys = append(keys, key)
-		}
-	}
-	slices.Sort(keys)
+	s.mu.Unlock()
+	s.listPage(w, r, all)
+}
+
+// listPage answers with a page of the objects of the namespace that the request names, or of all.
+func (s *Server) listPage(w http.ResponseWriter, r *http.Request, all map[string]any) {
+	q, namespace := r.URL.Query(), r.PathValue("namespace")
+	s.mu.Lock()
 	version, after := s.version, ""
 	if token := q.Get("continue"); token != "" {
 		at, key, _ := strings.Cut(token, " ")
@@ -404,8 +395,8 @@ func (s *Server) listPods(w http.ResponseWriter, r *http.Request) {
 	limit, _ := strconv.Atoi(q.Get("limit"))
 	meta := map[string]any{"resourceVersion": strconv.Itoa(version)}
 	items := []any{}
-	for _, key := range keys {
-		if key <= after {
+	for _, key := range slices.Sorted(maps.Keys(all)) {
+		if key <= after || namespace != "" && !strings.HasPrefix(key, namespace+"/") {
 			continue
 		}
 		if limit > 0 && len(items) == limit {
@@ -414,13 +405,14 @@ func (s *Server) listPods(w http.ResponseWriter, r *http.Request) {
 		}
 		items, after = append(items, all[key]), key
 	}
-	text := must(map[string]any{"kind": "PodList", "apiVersion": "v1", "metadata": meta, "items": items})
+	text := must(map[string]any{"metadata": meta, "items": items})
+	what := r.URL.Path[strings.LastIndex(r.URL.Path, "/")+1:]
 	onPage := s.OnPage
-	pages := s.asked["GET pods"]
+	pages := s.asked["GET "+what]
 	s.mu.Unlock()
 	_, _ = w.Write(text)
 	if meta["continue"] != nil && onPage != nil {
-		onPage(pages)
+		onPage(what, pages)
 	}
 }
 

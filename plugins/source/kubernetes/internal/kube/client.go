@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -209,6 +210,24 @@ func List[T any](ctx context.Context, c *Client, path string, yield func(page []
 		return listPages(ctx, c, path, 0, yield)
 	}
 	return version, err
+}
+
+// ListAll returns the objects of a listing that are wanted, each once, without those that
+// cannot be decoded.
+func ListAll[T any](ctx context.Context, c *Client, path string, wanted func(*T) bool) (all []*T, err error) {
+	add := func(page []*T, _ []*BadObject) error {
+		all = append(all, slices.DeleteFunc(page, func(object *T) bool { return !wanted(object) })...)
+		return nil
+	}
+	_, err = listPages(ctx, c, path, c.config.PageSize, add)
+	if Expired(err) {
+		all = nil
+		_, err = listPages(ctx, c, path, 0, add)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return all, nil
 }
 
 func listPages[T any](ctx context.Context, c *Client, path string, size int, yield func([]*T, []*BadObject) error) (string, error) {

@@ -108,15 +108,8 @@ func (k *cluster) listDevices(ctx context.Context, p *pass) error {
 }
 
 // listSlices reads the ResourceSlices with GPUs; there are none before Kubernetes 1.34.
-func (k *cluster) listSlices(ctx context.Context, p *pass) (all []*kube.Slice, err error) {
-	_, err = kube.List(ctx, p.client, kube.Slices, func(page []*kube.Slice, _ []*kube.BadObject) error {
-		for _, s := range page {
-			if p.config.rules.Driver(s.Spec.Driver) {
-				all = append(all, s)
-			}
-		}
-		return nil
-	})
+func (k *cluster) listSlices(ctx context.Context, p *pass) ([]*kube.Slice, error) {
+	all, err := kube.ListAll(ctx, p.client, kube.Slices, func(s *kube.Slice) bool { return p.config.rules.Driver(s.Spec.Driver) })
 	if kube.Missing(err) {
 		return nil, nil
 	}

@@ -93,27 +93,27 @@ func (k *cluster) due(what string) bool {
 }
 
 func (k *cluster) listNodes(ctx context.Context, p *pass) ([]*kube.Node, error) {
-	var all []*kube.Node
+	all, err := kube.ListAll(ctx, p.client, kube.Nodes, func(*kube.Node) bool { return true })
+	if err != nil {
+		return nil, err
+	}
 	k.nodes = map[string]map[string]string{}
-	_, err := kube.List(ctx, p.client, kube.Nodes, func(page []*kube.Node, _ []*kube.BadObject) error {
-		all = append(all, page...)
-		for _, n := range page {
-			k.nodes[n.Metadata.Name] = n.Metadata.Labels
-		}
-		return nil
-	})
-	return all, err
+	for _, n := range all {
+		k.nodes[n.Metadata.Name] = n.Metadata.Labels
+	}
+	return all, nil
 }
 
 func (k *cluster) listNamespaces(ctx context.Context, p *pass) error {
+	all, err := kube.ListAll(ctx, p.client, kube.Namespaces, func(*kube.Namespace) bool { return true })
+	if err != nil {
+		return err
+	}
 	k.namespaces = map[string]*run.Labelled{}
-	_, err := kube.List(ctx, p.client, kube.Namespaces, func(page []*kube.Namespace, _ []*kube.BadObject) error {
-		for _, n := range page {
-			k.namespaces[n.Metadata.Name] = &run.Labelled{Labels: n.Metadata.Labels, Annotations: n.Metadata.Annotations}
-		}
-		return nil
-	})
-	return err
+	for _, n := range all {
+		k.namespaces[n.Metadata.Name] = &run.Labelled{Labels: n.Metadata.Labels, Annotations: n.Metadata.Annotations}
+	}
+	return nil
 }
 
 // findJobs finds the jobs of pods that lack theirs, for what has made them.

@@ -69,29 +69,22 @@ func (p *pass) tellCensus(ctx context.Context) error {
 
 // countSuspended counts the pods of suspended jobs, which Kueue has not admitted, as waiting.
 func (p *pass) countSuspended(ctx context.Context, counts facts.Counts) error {
-	scopes := p.config.Namespaces
-	if len(scopes) == 0 {
-		scopes = []string{""}
-	}
-	for _, namespace := range scopes {
-		_, err := kube.List(ctx, p.client, kube.In(kube.Jobs, namespace), func(page []*kube.Job, _ []*kube.BadObject) error {
-			for _, j := range page {
-				e := run.New()
-				e.Pod.Metadata = j.Spec.Template.Metadata
-				e.Pod.Metadata.Namespace = j.Metadata.Namespace
-				n := j.Waiting()
-				if n == 0 || !p.config.wanted(&e.Pod.Metadata) {
-					continue
-				}
-				if err := p.cluster.place(ctx, p, e); err != nil {
-					return err
-				}
-				counts.Add(facts.Place{User: e.Lookup(p.config.rules.User), Queue: j.Metadata.Namespace}, 0, n)
-			}
-			return nil
-		})
+	for _, namespace := range p.scopes() {
+		suspended, err := kube.ListAll(ctx, p.client, kube.In(kube.Jobs, namespace), func(j *kube.Job) bool { return j.Waiting() > 0 })
 		if err := p.tolerate(ctx, "listing of jobs", err); err != nil {
 			return err
+		}
+		for _, j := range suspended {
+			e := run.New()
+			e.Pod.Metadata = j.Spec.Template.Metadata
+			e.Pod.Metadata.Namespace = j.Metadata.Namespace
+			if !p.config.wanted(&e.Pod.Metadata) {
+				continue
+			}
+			if err := p.cluster.place(ctx, p, e); err != nil {
+				return err
+			}
+			counts.Add(facts.Place{User: e.Lookup(p.config.rules.User), Queue: j.Metadata.Namespace}, 0, j.Waiting())
 		}
 	}
 	return nil

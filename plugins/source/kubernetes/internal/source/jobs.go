@@ -16,14 +16,9 @@ import (
 // gap tells how many are missing. A Job that was there when everything was last known
 // says nothing new of the pods of then, so only Jobs that began since count.
 func (p *pass) leftovers(ctx context.Context, namespace string, until time.Time) error {
-	var jobs []*kube.Job
-	_, err := kube.List(ctx, p.client, kube.In(kube.Jobs, namespace), func(page []*kube.Job, _ []*kube.BadObject) error {
-		for _, j := range page {
-			if start := j.Status.StartTime; start != nil && (p.first() || !start.Before(p.done.Look)) && !p.knows(j.Metadata.UID) {
-				jobs = append(jobs, j)
-			}
-		}
-		return nil
+	jobs, err := kube.ListAll(ctx, p.client, kube.In(kube.Jobs, namespace), func(j *kube.Job) bool {
+		start := j.Status.StartTime
+		return start != nil && (p.first() || !start.Before(p.done.Look)) && !p.knows(j.Metadata.UID)
 	})
 	if err := p.tolerate(ctx, "listing of jobs", err); err != nil || len(jobs) == 0 {
 		return err
@@ -74,7 +69,7 @@ func (p *pass) leftover(j *kube.Job, seen int64, until time.Time) {
 		}
 	}
 	switch {
-	case seen >= all || p.knows(m.UID): // a listing that starts over gives jobs again
+	case seen >= all:
 		return
 	case all > 1 || stop.Equal(until):
 		p.gaps = append(p.gaps, sdk.Gap{From: *j.Status.StartTime, To: stop,

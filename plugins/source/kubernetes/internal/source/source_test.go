@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -234,8 +235,8 @@ func TestListing_ForgottenInItsMiddle_IsTakenAgainWhole(t *testing.T) {
 		s.server.Put(pod("phys", fmt.Sprintf("p%02d", i), kube.Succeeded, over(0, i, i+1, 0)))
 		want = append(want, runName(fmt.Sprintf("p%02d", i), "main", i))
 	}
-	s.server.OnPage = func(pages int) {
-		if pages == 3 {
+	s.server.OnPage = func(what string, pages int) {
+		if what == "pods" && pages == 3 {
 			s.server.Compact()
 		}
 	}
@@ -244,6 +245,50 @@ func TestListing_ForgottenInItsMiddle_IsTakenAgainWhole(t *testing.T) {
 	s.wantRuns(want...)
 	if len(s.soFar().collected) != 0 {
 		t.Errorf("errors %v", s.soFar().collected)
+	}
+}
+
+func TestListing_ForgottenInItsMiddle_CountsEachObjectOnce(t *testing.T) {
+	s := newSite(t)
+	offered := kube.Slice{Metadata: kube.Meta{Name: "offered"}}
+	offered.Spec.Driver = "gpu.nvidia.com"
+	offered.Spec.Devices = []kube.Device{{Name: "gpu-0", Attributes: map[string]kube.DeviceAttribute{"type": {Text: "gpu"}}}}
+	for i := range 5 {
+		s.server.PutNode(readyNode(fmt.Sprintf("n%d", i), kube.Quantities{"cpu": "8"}))
+		offered.Metadata.Name, offered.Spec.Pool.Name, offered.Spec.Node = fmt.Sprint(i), fmt.Sprint(i), fmt.Sprintf("n%d", i)
+		s.server.PutSlice(offered)
+		waits := job(fmt.Sprintf("a%d", i), 0, 1, 2)
+		waits.Spec.Suspend, waits.Status.CompletionTime = true, nil
+		s.server.PutJob(waits)
+		s.server.PutJob(job(fmt.Sprintf("over%d", i), 3, 1, 2)) // 3 pods of which none was seen
+	}
+	var mu sync.Mutex
+	forgotten := map[string]bool{}
+	s.server.OnPage = func(what string, _ int) {
+		mu.Lock()
+		defer mu.Unlock()
+		if !forgotten[what] || what == "jobs" { // which are listed for the gaps and for the census
+			forgotten[what] = true
+			s.server.Compact()
+		}
+	}
+	s.start(sdk.Node{Name: "page_size", Value: sdk.Int(3)})
+	s.await("facts", func() bool { return len(s.capacity) > 0 && len(s.census) > 0 })
+	if want := []sdk.Amount{{Name: "GPUs", Amount: 5}, {Name: "Memory"}, {Name: "MilliCores", Amount: 40_000}, {Name: "MilliGPUs", Amount: 5000}}; !slices.Equal(s.soFar().capacity[0].Components, want) {
+		t.Errorf("capacity %v, want %v", s.soFar().capacity[0].Components, want)
+	}
+	if want := []sdk.CensusRow{{User: "bob", Queue: "phys", Pending: 5}}; !slices.Equal(s.soFar().census[0].Rows, want) {
+		t.Errorf("census %v, want %v", s.soFar().census[0].Rows, want)
+	}
+	if n := len(s.soFar().gaps); n != 5 {
+		t.Errorf("%d gaps, want 5", n)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	for _, what := range []string{"nodes", "resourceslices", "jobs"} {
+		if !forgotten[what] {
+			t.Errorf("the listing of %s had one page", what)
+		}
 	}
 }
 
