@@ -53,7 +53,7 @@ func New(c Config) (*Client, error) {
 
 // Target is a run that is asked for.
 type Target struct {
-	Namespace, Pod, Container string // no Container: all of the pod
+	Namespace, Pod, Container string // no Container: the pod, for queries that are not [OfContainers]
 	From, To                  time.Time
 }
 
@@ -69,16 +69,18 @@ func Check(query string) error {
 	return nil
 }
 
+// OfContainers reports whether a query asks for one container, and not for a pod.
+func OfContainers(query string) bool {
+	names := placeholder.FindAllString(query, -1)
+	return slices.Contains(names, "$selector") || slices.Contains(names, "$container")
+}
+
 // expand puts a target into a query.
 func (t *Target) expand(query string) string {
-	container := fmt.Sprintf("container=%q", t.Container)
-	if t.Container == "" {
-		container = `container!="",container!="POD"`
-	}
 	return placeholder.ReplaceAllStringFunc(query, func(name string) string {
 		switch name {
 		case "$selector":
-			return fmt.Sprintf("namespace=%q,pod=%q,%s", t.Namespace, t.Pod, container)
+			return fmt.Sprintf("namespace=%q,pod=%q,container=%q", t.Namespace, t.Pod, t.Container)
 		case "$namespace":
 			return t.Namespace
 		case "$pod":

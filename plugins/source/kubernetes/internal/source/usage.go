@@ -150,34 +150,75 @@ func (u *usage) ask(ctx context.Context, views []run.View) (refused, err error) 
 
 // askOfRun asks for the usage of a run, and notes it in the run.
 func (u *usage) askOfRun(ctx context.Context, v *run.View) (refused, err error) {
-	t := prom.Target{Namespace: v.Pod.Metadata.Namespace, Pod: v.Pod.Metadata.Name, Container: v.Container, From: v.Start, To: v.Stop}
-	query := func(q string) *float64 {
-		if err != nil {
-			return nil
-		}
-		n, problem := u.client.Query(ctx, q, t)
-		if q, ok := errors.AsType[*prom.QueryError](problem); ok {
-			refused = cmp.Or(refused, error(q))
-			return nil
-		}
-		err = problem
-		return n
-	}
-	cpu, memory := query(or(u.settings.CPU, cpuQuery)), query(or(u.settings.Memory, memoryQuery))
+	cpu, refused, err := u.parts(ctx, or(u.settings.CPU, cpuQuery), v)
 	if err != nil {
 		return refused, err
 	}
-	n := v.Usage
-	n.CPU = cpu
-	if memory != nil {
-		bytes := int64(*memory)
-		n.Memory = &bytes
+	memory, also, err := u.parts(ctx, or(u.settings.Memory, memoryQuery), v)
+	if refused = cmp.Or(refused, also); err != nil {
+		return refused, err
 	}
-	if cpu == nil || memory == nil {
+	n := v.Usage
+	n.CPU, n.Memory = nil, nil
+	if len(cpu) > 0 {
+		n.CPU = new(0.0)
+		for _, p := range cpu {
+			*n.CPU += p.amount
+		}
+	}
+	if len(memory) > 0 {
+		n.Memory = new(int64(peak(memory)))
+	}
+	if n.CPU == nil || n.Memory == nil {
 		n.Tries++
 	}
-	n.Given = cpu != nil && memory != nil || n.Tries > u.settings.Retries
+	n.Given = n.CPU != nil && n.Memory != nil || n.Tries > u.settings.Retries
 	return refused, nil
+}
+
+// part is what a start of a container used.
+type part struct {
+	from, to time.Time
+	amount   float64
+}
+
+// parts asks for a run. Of a pod as one run a query of containers is asked for each start of
+// each of them, since their counters begin at 0; what Prometheus does not have is left out.
+func (u *usage) parts(ctx context.Context, query string, v *run.View) (out []part, refused, err error) {
+	views := []run.View{*v}
+	if v.Container == "" && prom.OfContainers(query) {
+		views = v.Views(false)
+	}
+	for i := range views {
+		w := &views[i]
+		n, err := u.client.Query(ctx, query, prom.Target{Namespace: w.Pod.Metadata.Namespace, Pod: w.Pod.Metadata.Name, Container: w.Container, From: w.Start, To: w.Stop})
+		if q, ok := errors.AsType[*prom.QueryError](err); ok {
+			refused = cmp.Or(refused, error(q))
+			continue
+		}
+		if err != nil {
+			return nil, refused, err
+		}
+		if n != nil {
+			out = append(out, part{w.Start, w.Stop, *n})
+		}
+	}
+	return out, refused, nil
+}
+
+// peak is the greatest sum of the amounts of parts that were there at the same time. It is
+// no less than what all of them had at once, since each may have had its own at another time.
+func peak(parts []part) (most float64) {
+	for i, p := range parts {
+		sum := p.amount
+		for j, other := range parts {
+			if j != i && !other.from.After(p.from) && other.to.After(p.from) {
+				sum += other.amount
+			}
+		}
+		most = max(most, sum)
+	}
+	return most
 }
 
 func or(text, other string) string {

@@ -2,6 +2,7 @@ package source
 
 import (
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"maps"
 	"net/http"
@@ -28,6 +29,7 @@ type promised struct {
 	mu      sync.Mutex
 	status  int
 	result  []any
+	values  map[string]string // by a part of the query; before result
 	queries []string
 	tokens  map[string]bool
 }
@@ -43,7 +45,13 @@ func newPrometheus(t *testing.T) *promised {
 			http.Error(w, "no healthy upstream", p.status)
 			return
 		}
-		_ = json.NewEncoder(w).Encode(map[string]any{"status": "success", "data": map[string]any{"resultType": "vector", "result": p.result}}) // to a client that may be gone
+		result := p.result
+		for part, value := range p.values {
+			if strings.Contains(r.FormValue("query")+" at "+r.FormValue("time"), part) {
+				result = series(value)
+			}
+		}
+		_ = json.NewEncoder(w).Encode(map[string]any{"status": "success", "data": map[string]any{"resultType": "vector", "result": result}}) // to a client that may be gone
 	}))
 	t.Cleanup(p.Close)
 	return p
@@ -52,10 +60,16 @@ func newPrometheus(t *testing.T) *promised {
 func (p *promised) answer(status int, values ...string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.status, p.result = status, []any{}
+	p.status, p.result = status, series(values...)
+}
+
+// series are the time series of an answer.
+func series(values ...string) []any {
+	out := []any{}
 	for _, v := range values {
-		p.result = append(p.result, map[string]any{"metric": map[string]any{}, "value": []any{1778414400.781, v}})
+		out = append(out, map[string]any{"metric": map[string]any{}, "value": []any{1778414400.781, v}})
 	}
+	return out
 }
 
 // block is the configuration of the source for it.
@@ -127,6 +141,54 @@ func TestUsage_PrometheusHasNothing_RecordStaysMissing(t *testing.T) {
 		s.set(at(21 + i))
 	}
 	s.await("it is given up", func() bool { return valueOf(s.jobs[runName("a", "main", 1)], "usage").Str() == "missing" })
+}
+
+// A counter begins at 0 with each start of a container, so that the greatest value of one is
+// not what the pod used. Memory adds up only of what ran at the same time.
+func TestUsage_PodAsOneRun_AddsUpTheStartsOfItsContainers(t *testing.T) {
+	perPod := []sdk.Node{text("cpu", `sum(pod_cpu{pod="$pod"})`), text("memory", `max(pod_memory{pod="$pod"})`)}
+	for name, c := range map[string]struct {
+		queries []sdk.Node
+		cpu     float64
+		memory  int64
+		asked   int
+	}{
+		"default":    {nil, 50 + 1000 + 10 + 300, (900 + 30) << 20, 8},
+		"of the pod": {perPod, 7, 3, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, p := newSite(t), newPrometheus(t)
+			p.answer(http.StatusOK)
+			p.values = map[string]string{"pod_cpu": "7", "pod_memory": "3"}
+			for container, used := range map[string][2]int{ // CPU in s and memory in MB
+				`container="init"}[61s]`: {50, 800}, `container="main"}[181s]`: {1000, 900}, `container="main"}[241s]`: {10, 100}, `container="side"}[481s]`: {300, 30},
+			} {
+				p.values[`cpu_usage_seconds_total{namespace="phys",pod="a",`+container] = fmt.Sprint(used[0])
+				p.values[`memory_working_set_bytes{namespace="phys",pod="a",`+container] = fmt.Sprint(used[1] << 20)
+			}
+			s.set(at(20))
+			s.start(text("runs", "pods"), p.block(t, c.queries...))
+			a := pod("phys", "a", kube.Succeeded, over(1, 6, 10, 0, terminated(2, 5, 1)), over(0, 2, 10, 0))
+			a.Status.ContainerStatuses[1].Name = "side"
+			init := over(0, 1, 2, 0)
+			init.Name = "init"
+			a.Status.InitContainerStatuses = []kube.ContainerStatus{init}
+			side, first := a.Spec.Containers[0], a.Spec.Containers[0]
+			side.Name, first.Name = "side", "init"
+			a.Spec.Containers, a.Spec.InitContainers = append(a.Spec.Containers, side), []kube.Container{first}
+			s.server.Put(a)
+			const run = "phys-a-uid-a"
+			s.await("the record, complete", func() bool { j, some := s.jobs[run]; return some && valueOf(j, "usage").Str() == "complete" })
+			if cpu, memory := s.value(run, "cpu_seconds").Float(), s.value(run, "memory_max_bytes").Int(); cpu != c.cpu || memory != c.memory {
+				t.Errorf("CPU %v s and memory %d, want %v and %d", cpu, memory, c.cpu, c.memory)
+			}
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			if len(p.queries) != c.asked {
+				t.Errorf("%d questions %q, want %d", len(p.queries), p.queries, c.asked)
+			}
+		})
+	}
 }
 
 // A query that Prometheus refuses, or that gives several numbers, gives none at any other time
