@@ -12,7 +12,7 @@ import (
 // Entry is what is known of a pod.
 type Entry struct {
 	Pod        kube.Pod              `json:"pod"`
-	Node       map[string]string     `json:"node,omitempty"`       // labels of the pod's node
+	Node       map[string]string     `json:"node,omitzero"`        // labels of the pod's node; nil: not read
 	Namespace  *Labelled             `json:"namespace,omitempty"`  // of the pod
 	Job        *Job                  `json:"job,omitempty"`        // that the pod belongs to
 	Claims     map[string]*Claim     `json:"claims,omitempty"`     // of devices, by the name of the ResourceClaim

@@ -118,11 +118,15 @@ func (r *Rules) card(name string, node map[string]string) (*big.Rat, error) {
 
 // milliGPUs are the cards of a run in thousandths.
 func (s *subject) milliGPUs() sdk.Value {
-	gpus := Amounts{}
+	gpus, some := Amounts{}, false
 	for name := range s.requests {
 		if part, err := s.rules.card(name, s.Node); part != nil || err != nil {
 			gpus[name] = s.request(name)
+			some = some || gpus[name] > 0
 		}
+	}
+	if some && s.Node == nil && s.unsure == nil {
+		s.unsure = fmt.Errorf("the labels of the node %q were not read, which say how much of a card a run has", s.Pod.Spec.NodeName)
 	}
 	devices, _ := s.deviceCards()
 	percent, err := s.percent()

@@ -133,9 +133,22 @@ func pairsOf(text string) map[string]string {
 	return out
 }
 
+// Labels that were not read might say that a card is shared.
+func TestMilliGPUs_LabelsOfNodeNotRead_AreUnread(t *testing.T) {
+	for requests, want := range map[string]bool{"nvidia.com/gpu=1": false, "amd.com/gpu=2": false, "nvidia.com/mig-1g.5gb=1": false, "nvidia.com/gpu=0": true, "cpu=1 rdma/hca=1": true} {
+		e := New()
+		e.Pod.Spec.NodeName = "n1"
+		e.Pod.Spec.Containers = []kube.Container{{Name: "a", Resources: kube.Resources{Requests: pairsOf(requests)}}}
+		if value, ok, why := valueOf(t, &View{Entry: e, Container: "a"}, "milli_gpus"); ok != want || ok && value.Int() != 0 || !ok && !strings.Contains(why, `node "n1"`) {
+			t.Errorf("%s: %v, %t (%s)", requests, value, ok, why)
+		}
+	}
+}
+
 func TestMilliGPUs_PodOfSeveralShares_IsUnknown(t *testing.T) {
 	for containers, known := range map[int]bool{1: true, 2: false} {
 		e := New()
+		e.Node = map[string]string{}
 		for i := range containers {
 			e.Pod.Spec.Containers = append(e.Pod.Spec.Containers, kube.Container{Name: fmt.Sprint(i), Resources: kube.Resources{Requests: kube.Quantities{nvidia: "1", hamiCores: "30"}}})
 		}

@@ -76,7 +76,7 @@ func (k *cluster) describeDevices(ctx context.Context, p *pass, pods []*run.Entr
 					continue
 				}
 				key := run.DeviceKey(d.Driver, d.Pool, d.Name)
-				if k.devices[key] == nil && k.due("devices") {
+				if k.devices[key] == nil && k.due(p, "devices") {
 					if err := p.tolerate(ctx, "attributes of devices", k.listDevices(ctx, p)); err != nil {
 						return err
 					}

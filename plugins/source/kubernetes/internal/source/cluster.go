@@ -1,6 +1,7 @@
 package source
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -17,7 +18,11 @@ type cluster struct {
 	jobs       map[string]*run.Job        // by uid
 	devices    map[string]*run.DeviceKind // by run.DeviceKey
 	asked      map[string]time.Time
+	unplaced   map[string]place // pods by uid, also of those that have ended
 }
+
+// place is what a pod names and what no listing had so far; "" for what it had.
+type place struct{ node, namespace string }
 
 const (
 	lookups  = 8                // at the same time
@@ -26,7 +31,7 @@ const (
 )
 
 // forget has everything asked for anew.
-func (k *cluster) forget() { *k = cluster{jobs: k.jobs} }
+func (k *cluster) forget() { *k = cluster{jobs: k.jobs, unplaced: k.unplaced} }
 
 // complete adds to pods what is known of their nodes, namespaces, jobs and devices. That a right
 // is missing is no reason to stop.
@@ -38,6 +43,7 @@ func (k *cluster) complete(ctx context.Context, p *pass, pods []*run.Entry) erro
 		if err := k.place(ctx, p, e); err != nil {
 			return err
 		}
+		k.await(e)
 	}
 	if err := k.findJobs(ctx, p, pods); err != nil {
 		return err
@@ -48,16 +54,16 @@ func (k *cluster) complete(ctx context.Context, p *pass, pods []*run.Entry) erro
 // place adds the labels of the node and of the namespace.
 func (k *cluster) place(ctx context.Context, p *pass, e *run.Entry) error {
 	node, namespace := e.Pod.Spec.NodeName, e.Pod.Metadata.Namespace
-	if _, known := k.nodes[node]; !known && node != "" && k.due("nodes") {
+	if _, known := k.nodes[node]; !known && node != "" && k.due(p, "nodes") {
 		_, err := k.listNodes(ctx, p)
 		if err := p.tolerate(ctx, "labels of nodes", err); err != nil {
 			return err
 		}
 	}
-	if labels := k.nodes[node]; labels != nil {
+	if labels, known := k.nodes[node]; known {
 		e.Node = labels
 	}
-	if _, known := k.namespaces[namespace]; !known && k.due("namespaces") {
+	if _, known := k.namespaces[namespace]; !known && k.due(p, "namespaces") {
 		if err := p.tolerate(ctx, "labels of namespaces", k.listNamespaces(ctx, p)); err != nil {
 			return err
 		}
@@ -66,6 +72,65 @@ func (k *cluster) place(ctx context.Context, p *pass, e *run.Entry) error {
 		e.Namespace = labels
 	}
 	return nil
+}
+
+// await notes what a pod names and what is not known yet.
+func (k *cluster) await(e *run.Entry) {
+	var missing place
+	if e.Node == nil {
+		missing.node = e.Pod.Spec.NodeName
+	}
+	if e.Namespace == nil {
+		missing.namespace = e.Pod.Metadata.Namespace
+	}
+	if e.FromJob || missing == (place{}) {
+		delete(k.unplaced, e.UID())
+		return
+	}
+	if k.unplaced == nil {
+		k.unplaced = map[string]place{}
+	}
+	k.unplaced[e.UID()] = missing
+}
+
+// placeLate asks again for nodes and namespaces that pods name, and sends pods again whose
+// are known now: a node may be newer than the last listing of nodes.
+func (p *pass) placeLate(ctx context.Context) error {
+	k := &p.cluster
+	var missing place // of any
+	for _, at := range k.unplaced {
+		missing.node, missing.namespace = cmp.Or(missing.node, at.node), cmp.Or(missing.namespace, at.namespace)
+	}
+	listed := false
+	if missing.node != "" && k.due(p, "nodes") {
+		listed = true
+		_, err := k.listNodes(ctx, p)
+		if err := p.tolerate(ctx, "labels of nodes", err); err != nil {
+			return err
+		}
+	}
+	if missing.namespace != "" && k.due(p, "namespaces") {
+		listed = true
+		if err := p.tolerate(ctx, "labels of namespaces", k.listNamespaces(ctx, p)); err != nil {
+			return err
+		}
+	}
+	for uid, at := range k.unplaced {
+		_, node := k.nodes[at.node]
+		_, namespace := k.namespaces[at.namespace]
+		switch {
+		case (node || namespace) && p.knows(uid):
+			e, err := p.entry(uid)
+			if err != nil {
+				return err
+			}
+			e.Untell()
+			p.touch(e)
+		case listed && p.open[uid] == nil: // it is gone with its pod
+			delete(k.unplaced, uid)
+		}
+	}
+	return p.finishTouched(ctx)
 }
 
 // tolerate logs that a right is missing, once. Any other error is to be retried, and so is
@@ -81,14 +146,15 @@ func (p *pass) tolerate(ctx context.Context, what string, err error) error {
 }
 
 // due reports whether a listing may be asked for again.
-func (k *cluster) due(what string) bool {
-	if time.Since(k.asked[what]) < askAgain {
+func (k *cluster) due(p *pass, what string) bool {
+	now := p.now()
+	if passed := now.Sub(k.asked[what]); passed >= 0 && passed < askAgain {
 		return false
 	}
 	if k.asked == nil {
 		k.asked = map[string]time.Time{}
 	}
-	k.asked[what] = time.Now()
+	k.asked[what] = now
 	return true
 }
 
@@ -100,6 +166,9 @@ func (k *cluster) listNodes(ctx context.Context, p *pass) ([]*kube.Node, error) 
 	k.nodes = map[string]map[string]string{}
 	for _, n := range all {
 		k.nodes[n.Metadata.Name] = n.Metadata.Labels
+		if n.Metadata.Labels == nil {
+			k.nodes[n.Metadata.Name] = map[string]string{} // it has none, which is known
+		}
 	}
 	return all, nil
 }

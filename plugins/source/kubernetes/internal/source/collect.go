@@ -209,6 +209,7 @@ func (p *pass) restore(ctx context.Context) error {
 		}
 		p.open[e.UID()] = e
 		p.seen[e.UID()] = p.done.Look
+		p.cluster.await(e)
 		if len(e.Containers) > 0 {
 			p.touch(e)
 		}
@@ -427,6 +428,9 @@ func (p *pass) due(ctx context.Context, watch func(string)) error {
 		return err
 	}
 	if err := p.hold(ctx); err != nil {
+		return err
+	}
+	if err := p.placeLate(ctx); err != nil {
 		return err
 	}
 	if time.Since(p.listed) < p.config.ListInterval {

@@ -87,6 +87,49 @@ func TestPod_OverAndDeleted_IsOneRunWithItsTimesAndAmounts(t *testing.T) {
 	}
 }
 
+// What a run has of a card is not guessed while the labels of its node are not known.
+func TestPod_OnANodeNewerThanTheListing_IsSentAgainWithItsLabels(t *testing.T) {
+	for name, restart := range map[string]bool{"ended": false, "source restarts": true} {
+		t.Run(name, func(t *testing.T) {
+			s, still := newSite(t), sdk.Node{Name: "capacity", Value: sdk.Bool(false)} // which lists nodes, too
+			s.server.PutNode(kube.Node{Metadata: kube.Meta{Name: "n1"}})
+			s.server.PutNamespace(kube.Namespace{Metadata: kube.Meta{Name: "phys"}})
+			s.server.Put(pod("phys", "a", kube.Running, running(0, 1)))
+			s.start(still)
+			s.seen()
+			s.server.PutNode(kube.Node{Metadata: kube.Meta{Name: "n2", Labels: map[string]string{"nvidia.com/gpu.replicas": "4"}}})
+			s.server.PutNamespace(kube.Namespace{Metadata: kube.Meta{Name: "chem", Labels: map[string]string{"project": "ERC-12"}}})
+			b := pod("chem", "b", kube.Running, running(1, 4, terminated(2, 3, 1)))
+			if !restart {
+				b = pod("chem", "b", kube.Succeeded, over(1, 4, 5, 0, terminated(2, 3, 1)))
+			}
+			b.Spec.NodeName = "n2"
+			s.server.Put(b)
+			s.seen()
+			runs := []string{runName("b", "main", 2), runName("b", "main", 4)}
+			for _, run := range runs {
+				if _, milli, unread := s.figures(run); !milli.IsNull() || !strings.Contains(unread["milli_gpus"], `labels of the node "n2"`) {
+					t.Errorf("%s: %v, unread %v", run, milli, unread)
+				}
+			}
+			if restart {
+				s.stop()
+				s.start(still)
+			}
+			s.set(at(1))
+			for _, run := range runs {
+				s.await("its share and its project", func() bool {
+					j := s.jobs[run]
+					return !valueOf(j, "milli_gpus").IsNull() && !valueOf(j, "project").IsNull()
+				})
+				if got := s.value(run, "milli_gpus").Int(); got != 250 || s.value(run, "project").Str() != "ERC-12" {
+					t.Errorf("%s: %d thousandths of a card, project %v", run, got, s.value(run, "project"))
+				}
+			}
+		})
+	}
+}
+
 func TestPod_OfAQueue_HasItByItsLabelsOrThoseOfItsJob(t *testing.T) {
 	s := newSite(t)
 	s.server.PutJob(kube.Job{Metadata: kube.Meta{Namespace: "phys", Name: "j", UID: "uid-j", Labels: map[string]string{"kueue.x-k8s.io/queue-name": "of-job"},
