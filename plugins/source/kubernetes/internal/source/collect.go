@@ -71,7 +71,7 @@ const (
 )
 
 // Collect follows Kubernetes until ctx ends.
-func (s *Source) Collect(ctx context.Context, from sdk.Start, out *sdk.Stream) error {
+func (s *Source) Collect(ctx context.Context, from sdk.Start, out *sdk.Stream) (err error) {
 	client, err := kube.NewClient(s.config.server)
 	if err != nil {
 		return err
@@ -84,8 +84,9 @@ func (s *Source) Collect(ctx context.Context, from sdk.Start, out *sdk.Stream) e
 	if err != nil {
 		return err
 	}
+	defer func() { err = errors.Join(err, p.journal.Close()) }()
 	err = p.run(ctx)
-	return errors.Join(err, p.journal.Put(unique(p.noted)...), p.journal.Close())
+	return errors.Join(err, p.journal.Put(unique(p.noted)...))
 }
 
 // run follows Kubernetes, and starts over when that breaks off.

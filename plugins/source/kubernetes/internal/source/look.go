@@ -79,7 +79,7 @@ func (p *pass) page(ctx context.Context, namespace string, page []*kube.Pod, bad
 			return err
 		}
 	}
-	if len(p.touched) > 0 {
+	if len(p.touched) > 0 && len(page) > 0 { // else they wait from before
 		p.batch.Progress = &sdk.Progress{Done: int64(len(listed)), Unit: "pods", At: page[0].Metadata.Namespace}
 	}
 	return p.finishTouched(ctx)

@@ -1,7 +1,9 @@
 package source
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,6 +13,7 @@ import (
 
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 	"github.com/bursar-accounting/bursar/plugins/source/kubernetes/internal/kube"
+	"github.com/bursar-accounting/bursar/plugins/source/kubernetes/internal/run"
 )
 
 // at is so many minutes after noon.
@@ -332,6 +335,52 @@ func TestListing_ForgottenInItsMiddle_CountsEachObjectOnce(t *testing.T) {
 		if !forgotten[what] {
 			t.Errorf("the listing of %s had one page", what)
 		}
+	}
+}
+
+// Pods may wait to be sent from before, when the API server broke off.
+func TestListing_EmptyPageWhilePodsWait_SendsThem(t *testing.T) {
+	s := newSite(t)
+	source := s.configured()
+	client, err := kube.NewClient(source.config.server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	p, err := source.begin(t.Context(), sdk.Start{}, client, sdk.NewStream(run.Attributes(), s.take))
+	if err != nil {
+		t.Fatal(err)
+	}
+	waiting := pod("phys", "a", kube.Running, running(0, 1))
+	if err := p.change(&waiting, false); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(p.page(t.Context(), "", nil, nil, map[string]bool{}), p.journal.Close()); err != nil {
+		t.Fatal(err)
+	}
+	s.wantRuns(runName("a", "main", 1) + " open")
+}
+
+// The SDK goes on after a panic, so that the next Collect needs the journal.
+func TestCollect_Panics_ClosesItsJournal(t *testing.T) {
+	s := newSite(t)
+	source := s.configured()
+	func() {
+		defer func() {
+			if recover() == nil {
+				t.Error("there was no panic")
+			}
+		}()
+		_ = source.Collect(t.Context(), sdk.Start{}, sdk.NewStream(run.Attributes(), func(context.Context, sdk.Batch) error { panic("odd") })) // it does not return
+	}()
+	waiting, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	j, err := journalForm().Open(waiting, s.dir, "other")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := j.Close(); err != nil {
+		t.Error(err)
 	}
 }
 

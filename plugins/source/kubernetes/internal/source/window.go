@@ -20,14 +20,15 @@ const batchRuns = 1000
 
 // recollect sends the runs that ended in a window, and those that go on if it reaches to
 // now, from what Kubernetes and the journal have.
-func (s *Source) recollect(ctx context.Context, client *kube.Client, w *sdk.Window, out *sdk.Stream) error {
+func (s *Source) recollect(ctx context.Context, client *kube.Client, w *sdk.Window, out *sdk.Stream) (err error) {
 	known, err := s.known(ctx)
 	if err != nil {
 		return err
 	}
 	p := &pass{Source: s, client: client}
 	r := &recollection{pass: p, window: w, out: out, now: s.now(), journal: known, listed: map[string]bool{}}
-	return errors.Join(r.run(ctx), known.Close())
+	defer func() { err = errors.Join(err, known.Close()) }()
+	return r.run(ctx)
 }
 
 // recollection is one Collect of a window.
