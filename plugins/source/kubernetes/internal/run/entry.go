@@ -23,6 +23,7 @@ type Entry struct {
 	Counted    bool                  `json:"counted,omitempty"`    // what never started has been counted
 	Whole      *Run                  `json:"whole,omitempty"`      // the pod as one run: only what was sent of it
 	FromJob    bool                  `json:"from_job,omitempty"`   // made of its job, since no one saw the pod
+	Holes      []Hole                `json:"holes,omitempty"`      // that the daemon has not been told
 }
 
 // Labelled are labels and annotations of a namespace.
@@ -76,10 +77,11 @@ type Usage struct {
 	Tries  int      `json:"tries,omitempty"`  // that had no answer
 }
 
-// Hole are starts that were missed.
+// Hole is a time of which something is missing.
 type Hole struct {
-	From, To time.Time
-	Starts   int64
+	From   time.Time `json:"from"`
+	To     time.Time `json:"to"`
+	Starts int64     `json:"starts,omitempty"` // of a container that were missed; 0: the pod disappeared while it ran
 }
 
 // New is an entry of which nothing is known.
@@ -96,15 +98,14 @@ const (
 	Ephemeral = "ephemeral"
 )
 
-// Observe takes the pod as it is now, after it was last seen as it was. It returns starts
-// that no one has seen.
-func (e *Entry) Observe(p *kube.Pod, seen, now time.Time) []Hole {
+// Observe takes the pod as it is now, after it was last seen as it was. Starts that were
+// missed are added to Holes.
+func (e *Entry) Observe(p *kube.Pod, seen, now time.Time) {
 	e.Pod = *p
 	e.GoneAt, e.Deleted = time.Time{}, false
 	if p.Status.Over() && e.OverAt.IsZero() {
 		e.OverAt = now
 	}
-	var holes []Hole
 	for _, group := range [][]kube.ContainerStatus{p.Status.InitContainerStatuses, p.Status.ContainerStatuses, p.Status.EphemeralContainerStatuses} {
 		for i := range group {
 			c := e.Containers[group[i].Name]
@@ -112,7 +113,7 @@ func (e *Entry) Observe(p *kube.Pod, seen, now time.Time) []Hole {
 				c = &Container{}
 			}
 			if hole, some := c.observe(&group[i], p, seen); some {
-				holes = append(holes, hole)
+				e.Holes = append(e.Holes, hole)
 			}
 			if len(c.Runs) > 0 || c.Failed > 0 {
 				e.Containers[group[i].Name] = c
@@ -122,7 +123,6 @@ func (e *Entry) Observe(p *kube.Pod, seen, now time.Time) []Hole {
 	if p.Metadata.Removed() { // but for its finalizers
 		e.Gone(true, now, now)
 	}
-	return holes
 }
 
 // observe takes what the status of a container says of its last two runs.

@@ -39,7 +39,6 @@ type pass struct {
 	noted    []*run.Entry // that the daemon has, which the journal does not know yet
 	batch    sdk.Batch
 	moved    bool // the checkpoint, since the last batch
-	holes    holes
 	gaps     []sdk.Gap
 	renew    bool // send also what was sent before, of what ended since
 	since    time.Time
@@ -198,7 +197,7 @@ func (p *pass) restore(ctx context.Context) error {
 		if p.renew {
 			e.Untell()
 		}
-		whole := p.over(e)
+		whole := p.over(e) && len(e.Holes) == 0
 		for _, v := range p.views(e) {
 			if whole && !v.Told() && (!p.renew || !v.Stop.Before(p.since)) {
 				whole = false
@@ -493,9 +492,7 @@ func (p *pass) entry(uid string) (*run.Entry, error) {
 // observe adds what a pod tells to its entry.
 func (p *pass) observe(e *run.Entry, pod *kube.Pod) {
 	now := p.now().UTC()
-	for _, h := range e.Observe(pod, p.lastSeen(pod.Metadata.UID), now) {
-		p.holes.missed(h, pod)
-	}
+	e.Observe(pod, p.lastSeen(pod.Metadata.UID), now)
 	p.seen[pod.Metadata.UID] = now
 	p.touch(e)
 	p.holding.consider(p, e)

@@ -47,11 +47,11 @@ func (p *pass) list(ctx context.Context, namespace string, alone bool) error {
 		p.done.Versions[namespace], p.moved = version, true
 		p.whole(namespace, began)
 	}
-	p.batch.Gaps = append(p.batch.Gaps, p.missed()...)
+	p.batch.Gaps = append(p.batch.Gaps, p.gaps...)
 	if err := p.flush(ctx); err != nil {
 		return err
 	}
-	p.gaps, p.holes = nil, holes{}
+	p.gaps = nil
 	delete(p.lost, namespace)
 	return nil
 }
@@ -181,7 +181,7 @@ func (p *pass) forgotten(e *run.Entry) {
 	if lost {
 		m := &e.Pod.Metadata
 		p.log.Warn("a pod that was running is no longer in Kubernetes; its end is estimated", "namespace", m.Namespace, "pod", m.Name, "end", e.GoneAt)
-		p.holes.forgot(e, seen, p.now().UTC())
+		e.Holes = append(e.Holes, run.Hole{From: seen, To: p.now().UTC()})
 	}
 }
 
@@ -202,15 +202,6 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// missed are the gaps that the pass has found.
-func (p *pass) missed() []sdk.Gap {
-	out := slices.Clone(p.gaps)
-	if g, some := p.holes.gap(); some {
-		out = append(out, g)
-	}
-	return out
-}
-
 // holes adds up what was missed.
 type holes struct {
 	from, to  time.Time
@@ -219,26 +210,23 @@ type holes struct {
 	examples  []string
 }
 
-func (h *holes) widen(from, to time.Time, m *kube.Meta) {
-	if h.from.IsZero() || from.Before(h.from) {
-		h.from = from
+// add adds what was missed of a pod and was not told.
+func (h *holes) add(e *run.Entry) {
+	for _, hole := range e.Holes {
+		if hole.Starts == 0 {
+			h.forgotten++
+		}
+		h.starts += hole.Starts
+		if h.from.IsZero() || hole.From.Before(h.from) {
+			h.from = hole.From
+		}
+		if hole.To.After(h.to) {
+			h.to = hole.To
+		}
+		if example := e.Pod.Metadata.Namespace + "/" + e.Pod.Metadata.Name; len(h.examples) < 3 && !slices.Contains(h.examples, example) {
+			h.examples = append(h.examples, example)
+		}
 	}
-	if to.After(h.to) {
-		h.to = to
-	}
-	if example := m.Namespace + "/" + m.Name; len(h.examples) < 3 && !slices.Contains(h.examples, example) {
-		h.examples = append(h.examples, example)
-	}
-}
-
-func (h *holes) missed(hole run.Hole, pod *kube.Pod) {
-	h.starts += hole.Starts
-	h.widen(hole.From, hole.To, &pod.Metadata)
-}
-
-func (h *holes) forgot(e *run.Entry, from, to time.Time) {
-	h.forgotten++
-	h.widen(from, to, &e.Pod.Metadata)
 }
 
 // gap is one gap for all of it.

@@ -42,8 +42,13 @@ func (p *pass) flush(ctx context.Context) error {
 	touched := unique(p.touched)
 	p.touched = nil
 	var sent []run.View
+	var missed holes
 	for _, e := range touched {
 		sent = append(sent, p.add(e)...)
+		missed.add(e)
+	}
+	if g, some := missed.gap(); some {
+		p.batch.Gaps = append(p.batch.Gaps, g)
 	}
 	if err := p.keep(touched); err != nil {
 		return err
@@ -92,7 +97,8 @@ func (p *pass) note(touched []*run.Entry, sent []run.View) {
 		}
 	}
 	for _, e := range touched {
-		if news[e] {
+		if news[e] || len(e.Holes) > 0 {
+			e.Holes = nil
 			p.noted = append(p.noted, e)
 		}
 		p.usage.want(e, p.views(e))

@@ -207,6 +207,29 @@ func TestContainer_RestartsThatWereMissed_AreAGapAndNoGuess(t *testing.T) {
 	}
 }
 
+// What was missed is in the journal as soon as it is noticed, so the gap must not wait for the
+// next listing: it would be lost with the process.
+func TestContainer_RestartsThatWereMissed_AreAGapAlsoWhenTheSourceIsKilled(t *testing.T) {
+	s := newSite(t)
+	s.start()
+	s.server.Put(pod("phys", "a", kube.Running, running(0, 1)))
+	s.seen()
+	s.loseBatchOf(runName("a", "main", 40))
+	s.server.Put(pod("phys", "a", kube.Running, running(6, 40, terminated(30, 39, 1))))
+	s.await("a batch that is lost", func() bool { return s.deaf })
+	s.kill()
+	s.start()
+	s.await("the gap", func() bool { return len(s.gaps) > 0 })
+	if got := s.soFar().gaps; len(got) != 1 || !strings.Contains(got[0].Reason, "4 starts") {
+		t.Errorf("gaps %+v", got)
+	}
+	s.server.Put(pod("phys", "a", kube.Running, running(9, 60, terminated(50, 59, 1))))
+	s.await("the gap of what was missed since", func() bool { return len(s.gaps) > 1 })
+	if got := s.soFar().gaps; len(got) != 2 || !strings.Contains(got[1].Reason, "1 starts") {
+		t.Errorf("gaps %+v", got)
+	}
+}
+
 func TestPod_DeletedWhileItRuns_EndsAtItsDeletion(t *testing.T) {
 	s := newSite(t)
 	s.start()
