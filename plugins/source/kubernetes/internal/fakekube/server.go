@@ -75,14 +75,14 @@ func New() *Server {
 		s.mu.Lock()
 		s.asked[r.Method+" "+what]++
 		s.verbs[rightOf(r, parts)] = true
-		down, token := s.down, s.Token
+		down, token, may := s.down, s.Token, s.Rights
 		s.mu.Unlock()
 		switch {
 		case down:
 			status(w, http.StatusServiceUnavailable, "ServiceUnavailable", "the server is currently unable to handle the request")
 		case token != "" && r.Header.Get("Authorization") != "Bearer "+token:
 			status(w, http.StatusUnauthorized, "Unauthorized", "Unauthorized")
-		case s.Deny[what], s.Rights != nil && !s.Rights[rightOf(r, parts)]:
+		case s.Deny[what], may != nil && !may[rightOf(r, parts)]:
 			status(w, http.StatusForbidden, "Forbidden", rightOf(r, parts)+" is forbidden")
 		default:
 			mux.ServeHTTP(w, r)
@@ -469,6 +469,14 @@ func (s *Server) SetToken(token string) {
 	s.mu.Lock()
 	s.Token = token
 	s.mu.Unlock()
+}
+
+// SetRights changes what the token may do, and returns what it might do before.
+func (s *Server) SetRights(may map[string]bool) (before map[string]bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before, s.Rights = s.Rights, may
+	return before
 }
 
 // Restore takes the server back to a version, with the pods that it has, as after a

@@ -1,9 +1,11 @@
 package source
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 	"github.com/bursar-accounting/bursar/plugins/source/kubernetes/internal/kube"
@@ -172,12 +174,69 @@ func TestClaim_OfSeveralPods_IsUnknownForEach(t *testing.T) {
 	}
 }
 
+func TestRights_TakenAwayWhileItRuns_AreNamedAndTheRestGoesOn(t *testing.T) {
+	s := newSite(t)
+	putSlice(s)
+	s.server.Rights = rights(t, "rbac.yaml")
+	s.server.PutNode(kube.Node{Metadata: kube.Meta{Name: "n1"}})
+	s.server.PutNamespace(kube.Namespace{Metadata: kube.Meta{Name: "phys", Labels: map[string]string{"project": "ERC-12"}}})
+	of := func(p kube.Pod, job string) kube.Pod {
+		p.Metadata.OwnerReferences = []kube.Owner{{Kind: "Job", Name: job, UID: "uid-" + job, Controller: true}}
+		return p
+	}
+	s.server.PutClaim(allocated("x", []kube.Allocated{gpu("gpu-0")}, "a"))
+	s.server.Put(of(claiming("a", "x", false, kube.Running, running(0, 1)), "j"))
+	s.start()
+	s.seen()
+	may := s.server.SetRights(map[string]bool{"list pods": true, "watch pods": true, "get pods": true})
+	s.server.PutClaim(allocated("y", []kube.Allocated{gpu("gpu-0")}, "b"))
+	s.server.PutNode(kube.Node{Metadata: kube.Meta{Name: "n2"}})
+	b := of(claiming("b", "y", false, kube.Running, running(0, 2)), "k")
+	b.Spec.NodeName = "n2"
+	s.server.Put(b)
+	name := runName("b", "main", 2)
+	s.await("the run", func() bool { s.time = s.time.Add(time.Minute); return s.jobs[name].Run != "" })
+	for _, what := range []string{"labels of nodes", "owners of jobs", "devices of claims"} {
+		s.await(what+" in the log", func() bool {
+			return slices.ContainsFunc(s.logged, func(line string) bool {
+				return strings.Contains(line, "the "+what+" is not complete") && strings.Contains(line, "deploy/rbac.yaml")
+			})
+		})
+	}
+	s.server.SetRights(may)
+	s.server.PutClaim(allocated("z", []kube.Allocated{gpu("gpu-0")}, "c"))
+	s.server.Put(of(claiming("c", "z", false, kube.Running, running(0, 3)), "l"))
+	s.await("the devices", func() bool { s.time = s.time.Add(time.Minute); return !valueOf(s.jobs[name], "milli_gpus").IsNull() })
+}
+
 // readyNode is a node that takes pods.
 func readyNode(name string, has kube.Quantities) kube.Node {
 	n := kube.Node{Metadata: kube.Meta{Name: name}}
 	n.Status.Allocatable = has
 	n.Status.Conditions = []kube.Condition{{Type: "Ready", Status: "True"}}
 	return n
+}
+
+func TestCapacity_RightToDevicesTakenAway_StaysAsItWas(t *testing.T) {
+	s := newSite(t)
+	putSlice(s)
+	s.server.PutNode(readyNode("n1", kube.Quantities{"cpu": "8"}))
+	s.server.Rights = rights(t, "rbac.yaml")
+	s.start(text("capacity_interval", "0s"))
+	s.await("the capacity", func() bool { return len(s.capacity) > 0 })
+	may := s.server.SetRights(nil)
+	may = maps.Clone(may)
+	delete(may, "list resourceslices")
+	s.server.SetRights(may)
+	s.await("a line in the log", func() bool {
+		s.time = s.time.Add(time.Minute)
+		return slices.ContainsFunc(s.logged, func(line string) bool { return strings.Contains(line, "resourceslices is forbidden") })
+	})
+	s.server.PutNode(readyNode("n1", kube.Quantities{"cpu": "16"}))
+	s.await("more tries", func() bool { s.time = s.time.Add(time.Minute); return s.time.After(at(300)) })
+	if got := s.soFar().capacity; len(got) != 1 {
+		t.Errorf("capacities %v", got)
+	}
 }
 
 func TestCapacity_HasTheGPUsOfResourceSlices(t *testing.T) {

@@ -94,9 +94,16 @@ func (k *cluster) await(e *run.Entry) {
 }
 
 // placeLate asks again for nodes and namespaces that pods name, and sends pods again whose
-// are known now: a node may be newer than the last listing of nodes.
+// are known now: a node may be newer than the last listing of nodes. After a right has come
+// back, everything is asked for again that pods lack which go on.
 func (p *pass) placeLate(ctx context.Context) error {
 	k := &p.cluster
+	if p.regained {
+		p.regained = false
+		for _, e := range p.open {
+			p.touch(e)
+		}
+	}
 	var missing place // of any
 	for _, at := range k.unplaced {
 		missing.node, missing.namespace = cmp.Or(missing.node, at.node), cmp.Or(missing.namespace, at.namespace)
@@ -133,16 +140,35 @@ func (p *pass) placeLate(ctx context.Context) error {
 	return p.finishTouched(ctx)
 }
 
-// tolerate logs that a right is missing, once. Any other error is to be retried, and so is
-// the loss of a right that was there: an API server that has just started does not know
-// them yet.
+// tolerate logs that a right is missing, once, and goes on without it. The loss of a right
+// that was there is an error at first, which is retried: an API server that has just started
+// does not know rights yet. Any other error is to be retried, too.
 func (p *pass) tolerate(ctx context.Context, what string, err error) error {
-	if err == nil || kube.Denied(err) && !p.granted[what] {
-		p.granted[what] = err == nil
-		p.facts.Judge(p.factSettings(), what, err)
-		return nil
+	now := p.now()
+	_, missing := p.denied[what]
+	switch {
+	case err == nil:
+		p.regained = p.regained || missing
+		p.granted[what] = true
+		delete(p.denied, what)
+	case !kube.Denied(err):
+		return blame(ctx, err)
+	case !missing:
+		p.denied[what] = now
 	}
-	return blame(ctx, err)
+	if err != nil && p.granted[what] {
+		first := now // when the first of the rights that were there was lost
+		for other, since := range p.denied {
+			if p.granted[other] && since.Before(first) {
+				first = since
+			}
+		}
+		if now.Sub(first) < patience {
+			return blame(ctx, err)
+		}
+	}
+	p.facts.Judge(p.factSettings(), what, err)
+	return nil
 }
 
 // due reports whether a listing may be asked for again.

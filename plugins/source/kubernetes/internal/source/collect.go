@@ -34,6 +34,8 @@ type pass struct {
 	lost    map[string]bool            // scopes of which changes are missing
 	refused map[string]bool            // versions of pods that were told to be none
 	cluster cluster
+	// regained says that a right has come back, and that pods may lack what it is needed for.
+	regained bool
 
 	touched  []*run.Entry // that have news
 	noted    []*run.Entry // that the daemon has, which the journal does not know yet

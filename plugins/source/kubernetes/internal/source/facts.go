@@ -97,6 +97,9 @@ func (p *pass) tellCapacity(ctx context.Context) error {
 		return err
 	}
 	offers, err := p.cluster.listSlices(ctx, p)
+	if kube.Denied(err) && p.granted["attributes of devices"] { // the capacity of before is better than one without devices
+		return err
+	}
 	if err := p.tolerate(ctx, "attributes of devices", err); err != nil {
 		return err
 	}

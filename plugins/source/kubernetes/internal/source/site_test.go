@@ -25,8 +25,9 @@ type site struct {
 	dir    string
 	end    func()
 
-	mu   sync.Mutex
-	time time.Time
+	mu     sync.Mutex
+	time   time.Time
+	logged []string
 	told
 	deaf bool                 // batches are lost, as when the daemon is killed
 	lose func(sdk.Batch) bool // the first batch that is lost like that; nil: none
@@ -79,6 +80,14 @@ func (s *site) set(t time.Time) {
 	s.time = t
 }
 
+// Write takes a line of the source's log.
+func (s *site) Write(line []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.logged = append(s.logged, string(line))
+	return len(line), nil
+}
+
 func text(name, value string) sdk.Node { return sdk.Node{Name: name, Value: sdk.String(value)} }
 
 func list(name string, values ...string) sdk.Node {
@@ -88,7 +97,7 @@ func list(name string, values ...string) sdk.Node {
 // configured is a new plugin process.
 func (s *site) configured(keys ...sdk.Node) *Source {
 	s.t.Helper()
-	source := New(slog.New(slog.DiscardHandler))
+	source := New(slog.New(slog.NewTextHandler(s, nil)))
 	source.now = s.now
 	keys = append(keys, text("kubeconfig", s.config))
 	cfg := sdk.NewConfig("test", sdk.Node{IsBlock: true, Children: keys})

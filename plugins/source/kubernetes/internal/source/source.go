@@ -90,12 +90,13 @@ type Source struct {
 
 	// What follows only saves work.
 	facts   facts.Schedule
-	granted map[string]bool // rights beside that to pods which were there
+	granted map[string]bool      // rights beside that to pods which were there
+	denied  map[string]time.Time // those that are missing, and since when
 }
 
 // New makes a source that logs to log.
 func New(log *slog.Logger) *Source {
-	return &Source{now: time.Now, log: log, granted: map[string]bool{}}
+	return &Source{now: time.Now, log: log, granted: map[string]bool{}, denied: map[string]time.Time{}}
 }
 
 // Describe says what the source is.
