@@ -86,11 +86,20 @@ func Extended(name string) bool {
 	return some && domain != "kubernetes.io" && !strings.HasSuffix(domain, ".kubernetes.io")
 }
 
-// side picks requests or limits.
-type side func(*kube.Resources) kube.Quantities
+// side says whether requests or limits are meant.
+type side bool
 
-func requests(r *kube.Resources) kube.Quantities { return r.Requests }
-func limits(r *kube.Resources) kube.Quantities   { return r.Limits }
+const (
+	requests side = false
+	limits   side = true
+)
+
+func (of side) in(r *kube.Resources) kube.Quantities {
+	if of == limits {
+		return r.Limits
+	}
+	return r.Requests
+}
 
 // amounts are what the run asked for, or might use.
 func (v *View) amounts(of side) Amounts {
@@ -106,7 +115,10 @@ func (v *View) amounts(of side) Amounts {
 	given := v.steady(of)
 	given.raise(v.start(of))
 	for name, n := range whole {
+		_, limited := out[name]
+		_, podLimited := of.in(&v.Pod.Spec.Resources)[name]
 		switch rest := n - given[name]; {
+		case of == limits && !limited && !podLimited: // the overhead makes none
 		case n == unreadable || given[name] == unreadable:
 			out[name] = unreadable
 		case rest > 0:
@@ -124,19 +136,19 @@ func (e *Entry) quantities(name string, of side) kube.Quantities {
 	for _, list := range [][]kube.ContainerStatus{e.Pod.Status.ContainerStatuses, e.Pod.Status.InitContainerStatuses} {
 		for i := range list {
 			if list[i].Name == name && list[i].Resources != nil {
-				return of(list[i].Resources)
+				return of.in(list[i].Resources)
 			}
 		}
 	}
 	if c, _ := e.Find(name); c != nil {
-		return of(&c.Resources)
+		return of.in(&c.Resources)
 	}
 	return nil
 }
 
 // problem is why an amount of a resource is unreadable.
 func (e *Entry) problem(of side, name string) error {
-	all := []kube.Quantities{of(&e.Pod.Spec.Resources), e.Pod.Spec.Overhead}
+	all := []kube.Quantities{of.in(&e.Pod.Spec.Resources), e.Pod.Spec.Overhead}
 	for _, c := range slices.Concat(e.Pod.Spec.Containers, e.Pod.Spec.InitContainers, e.Pod.Spec.EphemeralContainers) {
 		all = append(all, e.quantities(c.Name, of))
 	}
@@ -191,7 +203,11 @@ func (e *Entry) start(of side) Amounts {
 func (e *Entry) pod(of side) Amounts {
 	sum := e.steady(of)
 	sum.raise(e.start(of))
-	maps.Copy(sum, readable(of(&e.Pod.Spec.Resources)))
-	sum.Add(readable(e.Pod.Spec.Overhead))
+	maps.Copy(sum, readable(of.in(&e.Pod.Spec.Resources)))
+	overhead := readable(e.Pod.Spec.Overhead)
+	if of == limits { // as in Kubernetes: it makes no limit where there is none
+		maps.DeleteFunc(overhead, func(name string, _ int64) bool { return sum[name] == 0 })
+	}
+	sum.Add(overhead)
 	return sum
 }

@@ -109,7 +109,11 @@ func (s *subject) model() string {
 			models[d.Kind.Model] = true
 		}
 	}
-	if len(models) == 0 && !slices.ContainsFunc(slices.Collect(maps.Keys(s.requests)), Extended) {
+	some := len(models) > 0
+	for name, n := range s.requests {
+		some = some || n != 0 && s.ofCards(name)
+	}
+	if !some {
 		return ""
 	}
 	model := Model(s.Node, s.rules.Model)

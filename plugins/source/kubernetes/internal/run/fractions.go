@@ -116,11 +116,17 @@ func (r *Rules) card(name string, node map[string]string) (*big.Rat, error) {
 	return part, nil
 }
 
+// ofCards reports whether a resource is cards or parts of cards.
+func (s *subject) ofCards(name string) bool {
+	part, err := s.rules.card(name, s.Node)
+	return part != nil || err != nil
+}
+
 // milliGPUs are the cards of a run in thousandths.
 func (s *subject) milliGPUs() sdk.Value {
 	gpus, some := Amounts{}, false
 	for name := range s.requests {
-		if part, err := s.rules.card(name, s.Node); part != nil || err != nil {
+		if s.ofCards(name) {
 			gpus[name] = s.request(name)
 			some = some || gpus[name] > 0
 		}

@@ -2,6 +2,7 @@ package run
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -45,6 +46,97 @@ func TestAmounts_OfPodAndContainers_AddUpAsTheScheduler(t *testing.T) {
 		for name, want := range c.each {
 			if got := (&View{Entry: e, Container: name}).amounts(requests); got["cpu"] != want {
 				t.Errorf("%s: %s has %d; want %d", c.name, name, got["cpu"], want)
+			}
+		}
+	}
+}
+
+// As Kubernetes has it: the overhead is added to limits that there are.
+func TestAmounts_OverheadWithoutALimit_IsNoLimit(t *testing.T) {
+	limited := func(name, cpu string) kube.Container {
+		c := kube.Container{Name: name, Resources: kube.Resources{Requests: kube.Quantities{"cpu": "1"}}}
+		if cpu != "" {
+			c.Resources.Limits = kube.Quantities{"cpu": cpu}
+		}
+		return c
+	}
+	for name, c := range map[string]struct {
+		first, second string // limits of the containers
+		ofPod         string
+		want          Amounts // of the pod and of the first container
+	}{
+		"none":         {"", "", "", Amounts{}},
+		"of all":       {"1", "2", "", Amounts{"pod": 3250, "first": 1250}},
+		"of the other": {"", "2", "", Amounts{"pod": 2250}},
+		"of the pod":   {"", "", "4", Amounts{"pod": 4250, "first": 4250}},
+	} {
+		e := New()
+		e.Pod.Spec = kube.PodSpec{Containers: []kube.Container{limited("a", c.first), limited("b", c.second)}, Overhead: kube.Quantities{"cpu": "250m", "memory": "64Mi"}}
+		if c.ofPod != "" {
+			e.Pod.Spec.Resources.Limits = kube.Quantities{"cpu": c.ofPod}
+		}
+		pod, first := (&View{Entry: e}).amounts(limits), (&View{Entry: e, Container: "a"}).amounts(limits)
+		got := Amounts{}
+		for key, amounts := range map[string]Amounts{"pod": pod, "first": first} {
+			if n, some := amounts["cpu"]; some {
+				got[key] = n
+			}
+			if _, some := amounts["memory"]; some {
+				t.Errorf("%s: %s has a limit of memory", name, key)
+			}
+		}
+		if !maps.Equal(got, c.want) {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+		if n := (&View{Entry: e}).amounts(requests)["memory"]; n != 64<<20 {
+			t.Errorf("%s: the pod requests %d bytes", name, n)
+		}
+	}
+}
+
+func TestModel_OfARunWithoutGPUs_IsNull(t *testing.T) {
+	for asked, want := range map[string]bool{"nvidia.com/gpu=1": true, "nvidia.com/mig-1g.5gb=1": true, "nvidia.com/gpu.shared=1": true, "nvidia.com/gpu=many": true, "nvidia.com/gpu=0": false, "rdma/hca=1": false, "cpu=1": false} {
+		e := New()
+		e.Node = map[string]string{"nvidia.com/gpu.product": "H200"}
+		e.Pod.Spec.Containers = []kube.Container{{Name: "a", Resources: kube.Resources{Requests: pairsOf(asked)}}}
+		rules := gpuRules()
+		rules.Model = []string{"nvidia.com/gpu.product"}
+		s := subject{View: &View{Entry: e, Container: "a"}, rules: rules}
+		s.requests = s.amounts(requests)
+		if got := s.model(); (got == "H200") != want {
+			t.Errorf("%s: model %q", asked, got)
+		}
+	}
+}
+
+// What became of the pod says nothing of what had ended before.
+func TestState_OfWhatEndedBeforeItsPod_IsItsOwn(t *testing.T) {
+	ended := func(name string, code int) kube.ContainerStatus {
+		return kube.ContainerStatus{Name: name, State: kube.State{Terminated: &kube.Terminated{StartedAt: at(5), FinishedAt: at(6), ExitCode: code}}}
+	}
+	restarted := ended("main", 137)
+	restarted.RestartCount, restarted.LastState.Terminated = 1, &kube.Terminated{StartedAt: at(2), FinishedAt: at(3), ExitCode: 1}
+	for reason, change := range map[string]func(*kube.Pod){
+		"evicted":   func(p *kube.Pod) { p.Status.Reason = "Evicted" },
+		"preempted": func(p *kube.Pod) { p.Status.Reason = "Preempting" },
+		"timeout":   func(p *kube.Pod) { p.Status.Reason = "DeadlineExceeded" },
+		"deleted":   func(p *kube.Pod) { p.Metadata.DeletionTimestamp = new(at(6)) },
+	} {
+		for _, c := range []struct {
+			init int
+			want []string // of init, and of both starts of main
+		}{{0, []string{"complete", "failed", reason}}, {143, []string{reason, "failed", reason}}} {
+			p := &kube.Pod{Spec: kube.PodSpec{Containers: []kube.Container{{Name: "main"}}, InitContainers: []kube.Container{{Name: "init"}}},
+				Status: kube.PodStatus{Phase: kube.Failed, InitContainerStatuses: []kube.ContainerStatus{ended("init", c.init)}, ContainerStatuses: []kube.ContainerStatus{restarted}}}
+			change(p)
+			e := New()
+			e.Observe(p, at(0), at(10))
+			var got []string
+			for _, v := range e.Views(false) {
+				got = append(got, v.state())
+			}
+			if !slices.Equal(got, c.want) {
+				t.Errorf("%s: %v, want %v", reason, got, c.want)
 			}
 		}
 	}

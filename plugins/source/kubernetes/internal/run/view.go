@@ -159,6 +159,10 @@ func (v *View) state() string {
 		return "running"
 	case v.Exit != nil && v.Exit.Reason == "OOMKilled":
 		return "oom"
+	case v.endedByItself() && v.Exit.Code == 0 && v.Exit.Signal == 0:
+		return "complete"
+	case v.endedByItself():
+		return "failed"
 	case s.Reason == "Evicted":
 		return "evicted"
 	case disrupted(s, "PreemptionByScheduler"), s.Reason == "Preempting":
@@ -178,6 +182,12 @@ func (v *View) state() string {
 	default:
 		return "lost"
 	}
+}
+
+// endedByItself reports whether the run had ended before what became of its pod: there was a
+// later start of the container, or it was an init container that made way for the next.
+func (v *View) endedByItself() bool {
+	return v.Exit != nil && (!v.Last || v.Kind == Init && v.Exit.Code == 0 && v.Exit.Signal == 0)
 }
 
 func disrupted(s *kube.PodStatus, reason string) bool {
