@@ -199,7 +199,7 @@ func (p *pass) restore(ctx context.Context) error {
 		if p.renew {
 			e.Untell()
 		}
-		whole := p.over(e) && len(e.Holes) == 0
+		whole := p.over(e) && e.Counted && len(e.Holes) == 0
 		for _, v := range p.views(e) {
 			if whole && !v.Told() && (!p.renew || !v.Stop.Before(p.since)) {
 				whole = false
@@ -212,7 +212,7 @@ func (p *pass) restore(ctx context.Context) error {
 		p.open[e.UID()] = e
 		p.seen[e.UID()] = p.done.Look
 		p.cluster.await(e)
-		if len(e.Containers) > 0 {
+		if len(e.Containers) > 0 || e.Over() {
 			p.touch(e)
 		}
 		return nil

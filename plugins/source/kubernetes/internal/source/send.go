@@ -97,7 +97,8 @@ func (p *pass) note(touched []*run.Entry, sent []run.View) {
 		}
 	}
 	for _, e := range touched {
-		if news[e] || len(e.Holes) > 0 {
+		if over := e.Over() && !e.Counted; news[e] || over || len(e.Holes) > 0 {
+			e.Counted = e.Counted || over
 			e.Holes = nil
 			p.noted = append(p.noted, e)
 		}
@@ -130,7 +131,6 @@ func (p *pass) add(e *run.Entry) []run.View {
 		sent = append(sent, *v)
 	}
 	if e.Over() && !e.Counted {
-		e.Counted = true
 		p.batch.Skipped += e.Unstarted()
 		if e.Pod.Status.Phase == kube.Succeeded && len(views) == 0 {
 			p.refuse(&kube.BadObject{Name: e.Pod.Metadata.Namespace + "/" + e.Pod.Metadata.Name, UID: e.UID(), Raw: raw(e), Err: errNoStatus})

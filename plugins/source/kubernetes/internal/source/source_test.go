@@ -230,6 +230,26 @@ func TestContainer_RestartsThatWereMissed_AreAGapAlsoWhenTheSourceIsKilled(t *te
 	}
 }
 
+func TestContainers_ThatNeverStarted_AreCountedOnceAlsoWhenTheSourceIsKilled(t *testing.T) {
+	s := newSite(t)
+	s.lose = func(b sdk.Batch) bool { return b.Skipped > 0 }
+	s.start()
+	s.seen()
+	evicted := pod("phys", "a", kube.Failed)
+	evicted.Status.Reason = "Evicted"
+	s.server.Put(evicted)
+	s.await("a batch that is lost", func() bool { return s.deaf })
+	for range 3 {
+		s.kill()
+		s.start()
+		s.seen()
+		s.stop()
+	}
+	if got := s.soFar().skipped; got != 1 {
+		t.Errorf("%d were skipped, want 1", got)
+	}
+}
+
 func TestPod_DeletedWhileItRuns_EndsAtItsDeletion(t *testing.T) {
 	s := newSite(t)
 	s.start()
