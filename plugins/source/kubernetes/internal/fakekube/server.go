@@ -26,6 +26,7 @@ type Server struct {
 	Deny     map[string]bool              // listings that the token has no right to, for example "nodes"
 	Rights   map[string]bool              // "watch pods": what the token may do; nil: all
 	OnPage   func(what string, pages int) // is called after a page of a listing, for example of "pods", that is not the last
+	OnEvent  func()                       // is called after an event of a watch was sent
 	Bookmark time.Duration                // between two bookmarks; 50 ms when zero
 
 	mu         sync.Mutex
@@ -441,17 +442,22 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, namespace string)
 			_, _ = w.Write(append(text, '\n'))
 			return
 		}
-		var out []byte
+		var out [][]byte
 		for _, e := range s.events {
 			if e.version > from && (namespace == "" || e.namespace == namespace) {
-				out = append(out, e.line...)
+				out = append(out, e.line)
 			}
 		}
 		from = s.version
-		changed := s.changed
+		changed, onEvent := s.changed, s.OnEvent
 		s.mu.Unlock()
-		_, _ = w.Write(out)
-		flush.Flush()
+		for _, line := range out {
+			_, _ = w.Write(line)
+			flush.Flush()
+			if onEvent != nil {
+				onEvent()
+			}
+		}
 		select {
 		case <-r.Context().Done():
 			return

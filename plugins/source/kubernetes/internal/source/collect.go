@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -32,6 +33,7 @@ type pass struct {
 	present map[string]map[string]bool // pods that the last listing of a scope had
 	alive   map[string]time.Time       // when a scope was last known to be whole
 	lost    map[string]bool            // scopes of which changes are missing
+	behind  map[string]uint64          // scopes whose watch still replays: the version that it has to reach
 	refused map[string]bool            // versions of pods that were told to be none
 	cluster cluster
 	// regained says that a right has come back, and that pods may lack what it is needed for.
@@ -156,7 +158,7 @@ func (s *Source) begin(ctx context.Context, from sdk.Start, client *kube.Client,
 	}
 	p := &pass{Source: s, out: out, client: client, journal: j, done: done, start: done, open: map[string]*run.Entry{},
 		settled: map[string]settled{}, seen: map[string]time.Time{}, absent: map[string]bool{}, present: map[string]map[string]bool{}, alive: map[string]time.Time{},
-		lost: map[string]bool{}, refused: map[string]bool{}, pruned: s.now()}
+		lost: map[string]bool{}, behind: map[string]uint64{}, refused: map[string]bool{}, pruned: s.now()}
 	if done.Journal != j.ID() && !p.first() {
 		p.gaps = append(p.gaps, sdk.Gap{From: done.Look, To: s.now().UTC(),
 			Reason: "the source's folder is not the one it had: what ran when it was last seen and is no longer in Kubernetes could not be closed"})
@@ -282,6 +284,7 @@ func (p *pass) follow(parent context.Context) error {
 		})
 	}
 	for namespace := range p.done.Versions {
+		p.behind[namespace] = math.MaxUint64 // until the listing says it
 		watch(namespace)
 	}
 	if err := p.listAll(ctx, watch); err != nil || p.oneLook {
@@ -359,8 +362,11 @@ func (p *pass) take(ctx context.Context, events []event, all bool) error {
 		}
 		if e.Version != "" {
 			p.done.Versions[e.namespace], p.moved = e.Version, true
+			if bookmark := e.Pod == nil && e.Bad == nil; bookmark || number(e.Version) >= p.behind[e.namespace] {
+				delete(p.behind, e.namespace)
+			}
 		}
-		if all && e.end == nil {
+		if all && e.end == nil && p.behind[e.namespace] == 0 {
 			p.whole(e.namespace, p.now().UTC())
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -35,7 +36,11 @@ func (p *pass) list(ctx context.Context, namespace string, alone bool) error {
 		return err
 	}
 	p.present[namespace] = listed
+	if p.behind[namespace] == math.MaxUint64 {
+		p.behind[namespace] = number(version)
+	}
 	if alone {
+		delete(p.behind, namespace)
 		if p.lost[namespace] {
 			p.gaps = append(p.gaps, p.missing(namespace, began))
 		}

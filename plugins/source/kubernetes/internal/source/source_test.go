@@ -291,6 +291,36 @@ func TestAgentAway_ChangesAreReplayed_NothingIsLost(t *testing.T) {
 	}
 }
 
+// Events of before come one after the other, and the source may have taken all that are there.
+func TestAgentAway_ChangesAreReplayedSlowly_WatermarkWaitsForTheLast(t *testing.T) {
+	s, more := newSite(t), make(chan struct{})
+	s.server.OnEvent = func() {
+		if s.now().Equal(at(60)) {
+			<-more
+		}
+	}
+	s.start()
+	s.server.Put(pod("phys", "a", kube.Running, running(0, 1)))
+	s.seen()
+	s.stop()
+	s.server.Put(pod("phys", "a", kube.Succeeded, over(0, 1, 5, 0)))
+	first := number(s.server.Version())
+	s.server.Put(pod("phys", "b", kube.Succeeded, over(0, 6, 8, 3)))
+	s.server.Delete("phys", "b", at(8))
+	s.set(at(60))
+	s.start()
+	s.await("the first event", func() bool {
+		c, err := decodeCheckpoint(s.checkpoint)
+		return err == nil && number(c.Versions[""]) >= first
+	})
+	if got := s.soFar(); !got.watermark.Before(at(0)) || len(got.jobs) != 1 {
+		t.Errorf("before the last event: watermark %s, runs %v", got.watermark, got.runs())
+	}
+	close(more)
+	s.await("the watermark", func() bool { return s.watermark.Equal(at(59)) })
+	s.wantRuns(runName("a", "main", 1), runName("b", "main", 6))
+}
+
 func TestAgentAway_ChangesAreForgotten_PodEndsWhenLastSeenAndAGapTells(t *testing.T) {
 	s := newSite(t)
 	s.set(at(10))
