@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -131,8 +132,8 @@ func (s *subject) milliGPUs() sdk.Value {
 			some = some || gpus[name] > 0
 		}
 	}
-	if some && s.Node == nil && s.unsure == nil {
-		s.unsure = fmt.Errorf("the labels of the node %q were not read, which say how much of a card a run has", s.Pod.Spec.NodeName)
+	if some && s.Node == nil && s.unsure == nil { // also of a run that follows from its Job
+		s.unsure = fmt.Errorf("the labels of the node %q were not read, which say how much of a card a run has", cmp.Or(s.Pod.Spec.NodeName, "unknown"))
 	}
 	devices, _ := s.deviceCards()
 	percent, err := s.percent()
