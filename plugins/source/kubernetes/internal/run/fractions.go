@@ -117,6 +117,17 @@ func (r *Rules) card(name string, node map[string]string) (*big.Rat, error) {
 	return part, nil
 }
 
+// Cards reports whether a pod asks for cards or parts of cards.
+func (r *Rules) Cards(e *Entry) bool {
+	s := subject{View: &View{Entry: e}, rules: r}
+	for name := range s.amounts(requests) {
+		if s.ofCards(name) {
+			return true
+		}
+	}
+	return false
+}
+
 // ofCards reports whether a resource is cards or parts of cards.
 func (s *subject) ofCards(name string) bool {
 	part, err := s.rules.card(name, s.Node)

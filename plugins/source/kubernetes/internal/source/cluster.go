@@ -14,6 +14,9 @@ import (
 // cluster is what is known of nodes, namespaces, jobs and devices, which pods only name.
 type cluster struct {
 	nodes      map[string]map[string]string
+	young      map[string]bool // nodes whose labels may not have been complete when they were listed
+	listed     time.Time       // when nodes were
+	news       bool            // a listing that placeLate has not seen
 	namespaces map[string]*run.Labelled
 	jobs       map[string]*run.Job        // by uid
 	devices    map[string]*run.DeviceKind // by run.DeviceKey
@@ -27,6 +30,7 @@ type place struct{ node, namespace string }
 const (
 	lookups  = 8                // at the same time
 	maxJobs  = 20_000           // that are remembered
+	youth    = time.Hour        // of a node, whose GPUs get their labels some time after it has come
 	askAgain = 30 * time.Second // how often a listing is asked for because of a name that is not in it
 )
 
@@ -54,14 +58,16 @@ func (k *cluster) complete(ctx context.Context, p *pass, pods []*run.Entry) erro
 // place adds the labels of the node and of the namespace.
 func (k *cluster) place(ctx context.Context, p *pass, e *run.Entry) error {
 	node, namespace := e.Pod.Spec.NodeName, e.Pod.Metadata.Namespace
-	if _, known := k.nodes[node]; !known && node != "" && k.due(p, "nodes") {
+	known := k.knowsNode(p, e)
+	if !known && node != "" && k.due(p, "nodes") {
 		_, err := k.listNodes(ctx, p)
 		if err := p.tolerate(ctx, "labels of nodes", err); err != nil {
 			return err
 		}
+		known = k.knowsNode(p, e)
 	}
-	if labels, known := k.nodes[node]; known {
-		e.Node = labels
+	if known {
+		e.Node = k.nodes[node]
 	}
 	if _, known := k.namespaces[namespace]; !known && k.due(p, "namespaces") {
 		if err := p.tolerate(ctx, "labels of namespaces", k.listNamespaces(ctx, p)); err != nil {
@@ -72,6 +78,15 @@ func (k *cluster) place(ctx context.Context, p *pass, e *run.Entry) error {
 		e.Namespace = labels
 	}
 	return nil
+}
+
+// knowsNode reports whether the labels of a pod's node are known. For GPUs those of a young
+// node count only from a listing after the pod's start: they come some time after the node and
+// its first pods.
+func (k *cluster) knowsNode(p *pass, e *run.Entry) bool {
+	node, start := e.Pod.Spec.NodeName, e.Pod.Status.StartTime
+	_, known := k.nodes[node]
+	return known && (e.Node != nil || !k.young[node] || start != nil && k.listed.After(*start) || !p.config.rules.Cards(e))
 }
 
 // await notes what a pod names and what is not known yet.
@@ -104,7 +119,7 @@ func (p *pass) placeLate(ctx context.Context) error {
 			p.touch(e)
 		}
 	}
-	var missing place // of any
+	var missing place // for any
 	for _, at := range k.unplaced {
 		missing.node, missing.namespace = cmp.Or(missing.node, at.node), cmp.Or(missing.namespace, at.namespace)
 	}
@@ -122,18 +137,23 @@ func (p *pass) placeLate(ctx context.Context) error {
 			return err
 		}
 	}
+	if !listed && !k.news {
+		return p.finishTouched(ctx)
+	}
+	k.news = false
 	for uid, at := range k.unplaced {
 		_, node := k.nodes[at.node]
 		_, namespace := k.namespaces[at.namespace]
-		switch {
-		case (node || namespace) && p.knows(uid):
+		if (node || namespace) && p.knows(uid) {
 			e, err := p.entry(uid)
 			if err != nil {
 				return err
 			}
-			e.Untell()
-			p.touch(e)
-		case listed && p.open[uid] == nil: // it is gone with its pod
+			if namespace || k.knowsNode(p, e) {
+				e.Untell()
+				p.touch(e)
+			}
+		} else if listed && p.open[uid] == nil { // it is gone with its pod
 			delete(k.unplaced, uid)
 		}
 	}
@@ -189,8 +209,10 @@ func (k *cluster) listNodes(ctx context.Context, p *pass) ([]*kube.Node, error) 
 	if err != nil {
 		return nil, err
 	}
-	k.nodes = map[string]map[string]string{}
+	k.nodes, k.young, k.listed = map[string]map[string]string{}, map[string]bool{}, p.now()
+	k.news = true
 	for _, n := range all {
+		k.young[n.Metadata.Name] = k.listed.Sub(n.Metadata.CreationTimestamp) < youth
 		k.nodes[n.Metadata.Name] = n.Metadata.Labels
 		if n.Metadata.Labels == nil {
 			k.nodes[n.Metadata.Name] = map[string]string{} // it has none, which is known
@@ -204,7 +226,7 @@ func (k *cluster) listNamespaces(ctx context.Context, p *pass) error {
 	if err != nil {
 		return err
 	}
-	k.namespaces = map[string]*run.Labelled{}
+	k.namespaces, k.news = map[string]*run.Labelled{}, true
 	for _, n := range all {
 		k.namespaces[n.Metadata.Name] = &run.Labelled{Labels: n.Metadata.Labels, Annotations: n.Metadata.Annotations}
 	}

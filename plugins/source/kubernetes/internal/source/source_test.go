@@ -133,6 +133,35 @@ func TestPod_OnANodeNewerThanTheListing_IsSentAgainWithItsLabels(t *testing.T) {
 	}
 }
 
+// A DaemonSet's pod is the first on a new node, before the labels of its GPUs are there.
+func TestPod_OnANodeThatGetsItsLabelsLater_IsNoWholeCard(t *testing.T) {
+	s := newSite(t)
+	n := kube.Node{Metadata: kube.Meta{Name: "n1", CreationTimestamp: at(0)}}
+	s.server.PutNode(n)
+	daemon := pod("kube-system", "d", kube.Running, running(0, 1))
+	daemon.Spec.Containers[0].Resources = kube.Resources{}
+	s.server.Put(daemon)
+	s.start(sdk.Node{Name: "capacity", Value: sdk.Bool(false)})
+	s.seen()
+	n.Metadata.Labels = map[string]string{"nvidia.com/gpu.replicas": "4"}
+	s.server.PutNode(n)
+	bound := pod("phys", "a", kube.Pending)
+	bound.Metadata.CreationTimestamp = at(-10)
+	s.server.Put(bound)
+	s.seen()
+	s.server.Put(pod("phys", "a", kube.Succeeded, over(0, 1, 2, 0)))
+	s.seen()
+	run := runName("a", "main", 1)
+	if _, milli, unread := s.figures(run); !milli.IsNull() || unread["milli_gpus"] == "" {
+		t.Errorf("%v, unread %v", milli, unread)
+	}
+	s.set(at(1))
+	s.await("its share", func() bool { return !valueOf(s.jobs[run], "milli_gpus").IsNull() })
+	if got := s.value(run, "milli_gpus").Int(); got != 250 {
+		t.Errorf("%d thousandths of a card", got)
+	}
+}
+
 func TestPod_OfAQueue_HasItByItsLabelsOrThoseOfItsJob(t *testing.T) {
 	s := newSite(t)
 	s.server.PutJob(kube.Job{Metadata: kube.Meta{Namespace: "phys", Name: "j", UID: "uid-j", Labels: map[string]string{"kueue.x-k8s.io/queue-name": "of-job"},
