@@ -203,10 +203,21 @@ func TestRights_TakenAwayWhileItRuns_AreNamedAndTheRestGoesOn(t *testing.T) {
 			})
 		})
 	}
+	var found []string
+	for _, f := range s.soFar().jobs[name].Findings {
+		found = append(found, f.About)
+		if !strings.Contains(f.What, "is forbidden") || !strings.Contains(f.Do, "deploy/rbac.yaml") {
+			t.Errorf("%+v", f)
+		}
+	}
+	if !slices.Contains(found, nodeLabels) || !slices.Contains(found, jobOwners) {
+		t.Errorf("found %q", found)
+	}
 	s.server.SetRights(may)
 	s.server.PutClaim(allocated("z", []kube.Allocated{gpu("gpu-0")}, "c"))
 	s.server.Put(of(claiming("c", "z", false, kube.Running, running(0, 3)), "l"))
 	s.await("the devices", func() bool { s.time = s.time.Add(time.Minute); return !valueOf(s.jobs[name], "milli_gpus").IsNull() })
+	s.await("nothing is found", func() bool { s.time = s.time.Add(time.Minute); return len(s.jobs[name].Findings) == 0 })
 }
 
 // readyNode is a node that takes pods.

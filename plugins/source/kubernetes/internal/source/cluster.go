@@ -3,10 +3,12 @@ package source
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/bursar-accounting/bursar/plugins/sdk"
 	"github.com/bursar-accounting/bursar/plugins/source/kubernetes/internal/kube"
 	"github.com/bursar-accounting/bursar/plugins/source/kubernetes/internal/run"
 )
@@ -61,7 +63,7 @@ func (k *cluster) place(ctx context.Context, p *pass, e *run.Entry) error {
 	known := k.knowsNode(p, e)
 	if !known && node != "" && k.due(p, "nodes") {
 		_, err := k.listNodes(ctx, p)
-		if err := p.tolerate(ctx, "labels of nodes", err); err != nil {
+		if err := p.tolerate(ctx, nodeLabels, err); err != nil {
 			return err
 		}
 		known = k.knowsNode(p, e)
@@ -70,7 +72,7 @@ func (k *cluster) place(ctx context.Context, p *pass, e *run.Entry) error {
 		e.Node = k.nodes[node]
 	}
 	if _, known := k.namespaces[namespace]; !known && k.due(p, "namespaces") {
-		if err := p.tolerate(ctx, "labels of namespaces", k.listNamespaces(ctx, p)); err != nil {
+		if err := p.tolerate(ctx, namespaceLabels, k.listNamespaces(ctx, p)); err != nil {
 			return err
 		}
 	}
@@ -127,13 +129,13 @@ func (p *pass) placeLate(ctx context.Context) error {
 	if missing.node != "" && k.due(p, "nodes") {
 		listed = true
 		_, err := k.listNodes(ctx, p)
-		if err := p.tolerate(ctx, "labels of nodes", err); err != nil {
+		if err := p.tolerate(ctx, nodeLabels, err); err != nil {
 			return err
 		}
 	}
 	if missing.namespace != "" && k.due(p, "namespaces") {
 		listed = true
-		if err := p.tolerate(ctx, "labels of namespaces", k.listNamespaces(ctx, p)); err != nil {
+		if err := p.tolerate(ctx, namespaceLabels, k.listNamespaces(ctx, p)); err != nil {
 			return err
 		}
 	}
@@ -174,13 +176,13 @@ func (p *pass) tolerate(ctx context.Context, what string, err error) error {
 	case !kube.Denied(err):
 		return blame(ctx, err)
 	case !missing:
-		p.denied[what] = now
+		p.denied[what] = denial{now, err}
 	}
 	if err != nil && p.granted[what] {
 		first := now // when the first of the rights that were there was lost
-		for other, since := range p.denied {
-			if p.granted[other] && since.Before(first) {
-				first = since
+		for other, d := range p.denied {
+			if p.granted[other] && d.since.Before(first) {
+				first = d.since
 			}
 		}
 		if now.Sub(first) < patience {
@@ -189,6 +191,39 @@ func (p *pass) tolerate(ctx context.Context, what string, err error) error {
 	}
 	p.facts.Judge(p.factSettings(), what, err)
 	return nil
+}
+
+// What rights are for.
+const (
+	nodeLabels      = "labels of nodes"
+	namespaceLabels = "labels of namespaces"
+	jobOwners       = "owners of jobs"
+)
+
+// denial is a right that is missing.
+type denial struct {
+	since time.Time
+	err   error
+}
+
+// findings name the rights that were taken away and for which a run lacks something. What a
+// run lacks of devices is named as unread.
+func (s *Source) findings(e *run.Entry) (out []sdk.Finding) {
+	o := e.Pod.Metadata.Controller()
+	for _, c := range []struct {
+		what  string
+		lacks bool
+	}{
+		{nodeLabels, e.Node == nil && e.Pod.Spec.NodeName != ""},
+		{namespaceLabels, e.Namespace == nil},
+		{jobOwners, e.Job == nil && o != nil && o.Kind == "Job"},
+	} {
+		if d, missing := s.denied[c.what]; missing && s.granted[c.what] && c.lacks {
+			out = append(out, sdk.Finding{Kind: "right-lost", About: c.what, What: fmt.Sprintf("the source may no longer read the %s: %v", c.what, d.err),
+				Do: "apply the RBAC manifest in deploy/rbac.yaml; pods that still run are then sent again"})
+		}
+	}
+	return out
 }
 
 // due reports whether a listing may be asked for again.
@@ -262,7 +297,7 @@ func (k *cluster) findJobs(ctx context.Context, p *pass, pods []*run.Entry) erro
 	}
 	err := group.Wait()
 	if len(found) > 0 {
-		if err := p.tolerate(ctx, "owners of jobs", err); err != nil {
+		if err := p.tolerate(ctx, jobOwners, err); err != nil {
 			return err
 		}
 	}

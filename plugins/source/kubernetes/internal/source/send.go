@@ -153,5 +153,5 @@ func (s *Source) jobOf(v *run.View) (job sdk.Job, send bool) {
 	}
 	values, unread := s.columns.Values(v)
 	wanted := s.config.wanted(&v.Pod.Metadata) && (v.Open() || !v.Stop.Before(s.config.Earliest.Time))
-	return sdk.Job{Run: v.Name(), Values: values, Unread: unread, Ended: !v.Open(), Excluded: !wanted}, true
+	return sdk.Job{Run: v.Name(), Values: values, Unread: unread, Ended: !v.Open(), Excluded: !wanted, Findings: s.findings(v.Entry)}, true
 }

@@ -90,13 +90,13 @@ type Source struct {
 
 	// What follows only saves work.
 	facts   facts.Schedule
-	granted map[string]bool      // rights beside that to pods which were there
-	denied  map[string]time.Time // those that are missing, and since when
+	granted map[string]bool   // rights beside that to pods which were there
+	denied  map[string]denial // those that are missing
 }
 
 // New makes a source that logs to log.
 func New(log *slog.Logger) *Source {
-	return &Source{now: time.Now, log: log, granted: map[string]bool{}, denied: map[string]time.Time{}}
+	return &Source{now: time.Now, log: log, granted: map[string]bool{}, denied: map[string]denial{}}
 }
 
 // Describe says what the source is.
