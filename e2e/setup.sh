@@ -5,12 +5,13 @@
 # bursar must keep working, a Debian 12 with systemd, rpm and dnf to install packages on,
 # a Nomad 1.11.3 that is built from its source with the Go of the machine, the API server
 # of Kubernetes 1.35.4 with etcd and kwok that are built likewise, as are versitygw, a server of
-# S3, and a provider of OpenID Connect, Chromium with axe-core, and Prometheus; and AUDITOR
-# 0.11.2 itself, which is built from its crate and needs a Rust of 2025.
+# S3, and a provider of OpenID Connect, Chromium with axe-core, and Prometheus. Debian's
+# ClickHouse is unpacked, and not installed. AUDITOR 0.11.2 itself is built from its crate and
+# needs a Rust of 2025.
 #
 #   e2e/setup.sh                 everything
 #   e2e/setup.sh host chroot     only these parts (host, postgres, chroot, gridengine, htcondor, python, packages, nomad,
-#                                kubernetes, browser, s3, oidc, auditor)
+#                                kubernetes, browser, s3, oidc, clickhouse, auditor)
 #   e2e/setup.sh -where          print the cache directory and stop
 #
 # Run as root. It can be run again at any time and is quick when all is there. No
@@ -63,6 +64,8 @@ etcd_version=3.6.16
 kwok_version=0.7.0
 # A server of S3.
 versitygw_version=1.8.0
+# Debian's ClickHouse: the oldest whose SQL the warehouse speaks.
+clickhouse_version=18.16.1
 # A provider of OpenID Connect.
 oidc_version=3.51.17
 # The AUDITOR that bursar replaces, for a suite that is only run when it is asked for.
@@ -250,6 +253,25 @@ s3_part() {
   mv "$dir/new/versitygw" "$dir/versitygw"
 }
 
+# --- ClickHouse -----------------------------------------------------------------
+
+# clickhouse_part: Debian's server with the libraries that the machine lacks, unpacked into
+# the cache: nothing is installed.
+clickhouse_part() {
+  local dir=$cache/clickhouse-$clickhouse_version new list
+  if [ -e "$dir/usr/sbin/clickhouse-server" ]; then say "clickhouse: $dir is there"; return; fi
+  say "clickhouse: fetching $dir"
+  new=$dir.new
+  rm -rf "$new"
+  mkdir -p "$new/packages"
+  list=$(apt-get install --simulate --no-install-recommends clickhouse-server | awk '/^Inst / { print $2 }')
+  # shellcheck disable=SC2086 # names of packages
+  (cd "$new/packages" && apt-get download -qq $list >&2)
+  for package in "$new"/packages/*.deb; do dpkg -x "$package" "$new"; done
+  rm -rf "$new/packages" "$dir"
+  mv "$new" "$dir"
+}
+
 # --- OpenID Connect -------------------------------------------------------------
 
 # oidc_part: the example server of zitadel/oidc.
@@ -391,8 +413,9 @@ install_part() {
     browser) browser_part ;;
     s3) s3_part ;;
     oidc) oidc_part ;;
+    clickhouse) clickhouse_part ;;
     auditor) auditor_part ;;
-    *) die "unknown part $1: use host, postgres, chroot, gridengine, htcondor, python, packages, nomad, kubernetes, browser, s3, oidc or auditor" ;;
+    *) die "unknown part $1: use host, postgres, chroot, gridengine, htcondor, python, packages, nomad, kubernetes, browser, s3, oidc, clickhouse or auditor" ;;
   esac
 }
 
@@ -405,7 +428,7 @@ esac
 mkdir -p "$cache"
 exec 9> "$cache/.lock"
 flock 9
-[ $# -gt 0 ] || set -- host chroot gridengine htcondor python packages nomad kubernetes browser s3 oidc auditor
+[ $# -gt 0 ] || set -- host chroot gridengine htcondor python packages nomad kubernetes browser s3 oidc clickhouse auditor
 failed=()
 for part in "$@"; do
   "$BASH" "$0" -part "$part" 9>&- || failed+=("$part")

@@ -72,6 +72,11 @@ var suites = []suite{
 		covers: []string{"plugins/action", "plugins/filestore", "plugins/sdk", "plugins/host", "aggregator/internal/action", "aggregator/internal/report"},
 	},
 	{
+		name: "warehouse", folder: "e2e", setup: []string{"clickhouse"},
+		tests:  []string{"TestWarehouse_"},
+		covers: []string{"plugins/action/warehouse"},
+	},
+	{
 		name: "access", folder: "e2e", setup: []string{"host", "browser", "oidc"},
 		tests:  []string{"TestCertificates_", "TestJoin_", "TestLocalUser_", "TestOIDC_", "TestSetUp_"},
 		covers: []string{"aggregator/internal/access", "aggregator/internal/enrol", "aggregator/internal/login", "proto/identity", "proto/join"},

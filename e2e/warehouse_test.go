@@ -1,0 +1,300 @@
+//go:build e2e
+
+package e2e_test
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/bursar-accounting/bursar/e2e/rig"
+	"github.com/bursar-accounting/bursar/e2e/site"
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
+)
+
+var warehoused = flag.Int("warehoused", 20000, "records of the tests of the warehouse")
+
+const warehouseAction = `
+action "warehouse" "national" {
+  schedule = "@change 1s"
+  config {
+    url           = %q
+    password_file = %q
+    components    = ["Cores", "TotalCPU"]
+    timeout       = "10s"
+    %s
+  }
+}
+`
+
+// warehouse is a ClickHouse, and an aggregator that writes to it.
+type warehouse struct {
+	*testing.T
+
+	site *site.Site
+	agg  *site.Aggregator
+	ch   *rig.ClickHouse
+	rng  *rand.Rand
+}
+
+func newWarehouse(t *testing.T, seed uint64, settings string) *warehouse {
+	t.Helper()
+	s := site.New(t)
+	w := &warehouse{T: t, site: s, agg: s.Aggregator(), ch: rig.NewClickHouse(t, s.Address(), s.Address()), rng: rand.New(rand.NewPCG(seed, 34))}
+	w.ch.Start()
+	w.agg.Add(fmt.Sprintf(warehouseAction, w.ch.URL(), w.ch.PasswordFile(), settings))
+	w.agg.Start()
+	w.agg.AwaitReady()
+	return w
+}
+
+// ask asks the node by its socket.
+func (w *warehouse) ask(method, path, body string) (status int, text string) {
+	w.Helper()
+	q, err := http.NewRequestWithContext(w.Context(), method, "http://localhost"+path, strings.NewReader(body))
+	if err != nil {
+		w.Fatal(err)
+	}
+	q.Header.Set("Content-Type", "application/json")
+	answer, err := site.Local(w.agg.DataDir).Do(q)
+	if err != nil {
+		w.Fatal(err)
+	}
+	defer answer.Body.Close()
+	out, err := io.ReadAll(answer.Body)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return answer.StatusCode, string(out)
+}
+
+// shake opens, closes, deletes and undeletes records of some ids at random, n times.
+func (w *warehouse) shake(n int) {
+	w.Helper()
+	for range n {
+		id := fmt.Sprint("shaken/r'", w.rng.IntN(40), `\`)
+		start := time.Date(2025, 12, 29+w.rng.IntN(6), w.rng.IntN(24), w.rng.IntN(60), 0, w.rng.IntN(1e6)*1000, time.UTC)
+		stop := start.Add(time.Duration(w.rng.Int64N(4*86400*1e6)) * time.Microsecond)
+		if w.rng.IntN(8) == 0 {
+			stop = start.Add(-time.Hour)
+		}
+		closing := fmt.Sprintf(`,"stop_time":%q`, stop.Format(time.RFC3339Nano))
+		encoded, _ := json.Marshal(id)
+		switch w.rng.IntN(6) {
+		case 0:
+			w.ask("PUT", "/record", fmt.Sprintf(`{"record_id":%s,"meta":{},"components":[],"start_time":%q%s}`, encoded, start.Format(time.RFC3339Nano), closing))
+			continue
+		case 1, 2:
+			w.ask("DELETE", "/v1/records/"+strings.NewReplacer("'", "%27", `\`, "%5C").Replace(id), "")
+			continue
+		case 3:
+			closing = ""
+		}
+		w.ask("POST", "/record", fmt.Sprintf(`{"record_id":%s,"meta":{"site_id":["s%d"],"group_id":["g%d\t'"],"user_id":["ü"]},"components":[{"name":"Cores","amount":%d,"scores":[]},{"name":"TotalCPU","amount":%d,"scores":[]}],"start_time":%q%s}`,
+			encoded, w.rng.IntN(3), w.rng.IntN(2), w.rng.IntN(1e6), w.rng.IntN(1e9), start.Format(time.RFC3339Nano), closing))
+	}
+}
+
+// rest deletes what goes on, which usage counts and the ledger does not.
+func (w *warehouse) rest() {
+	w.Helper()
+	var open struct {
+		Records []struct {
+			RecordID string `json:"record_id"`
+		}
+	}
+	_, text := w.ask("GET", "/v1/records?open=true&limit=1000", "")
+	if err := json.Unmarshal([]byte(text), &open); err != nil {
+		w.Fatal(err, text)
+	}
+	for _, r := range open.Records {
+		w.ask("DELETE", "/v1/records/"+strings.NewReplacer("'", "%27", `\`, "%5C").Replace(r.RecordID), "")
+	}
+}
+
+// arrive waits until the tables have the last change.
+func (w *warehouse) arrive() {
+	w.Helper()
+	w.site.Eventually("the warehouse has all changes", func() (bool, string) {
+		var status v1.Status
+		if err := w.agg.Get("/v1/status", &status); err != nil || status.LastChange == nil {
+			return false, fmt.Sprint(err)
+		}
+		at, err := w.ch.Query("SELECT last, state FROM bursar.cursors ORDER BY number DESC LIMIT 1")
+		return err == nil && at == fmt.Sprintf("%d\twritten", *status.LastChange), fmt.Sprint(at, " of ", *status.LastChange, err)
+	})
+}
+
+// rows are lines of SQL as texts, without zeros behind the point.
+func (w *warehouse) rows(statement string) map[string]string {
+	w.Helper()
+	out := map[string]string{}
+	for line := range strings.Lines(w.ch.MustQuery(statement + " FORMAT JSONEachRow")) {
+		var row map[string]any
+		in := json.NewDecoder(strings.NewReader(line))
+		in.UseNumber()
+		if err := in.Decode(&row); err != nil {
+			w.Fatal(err, line)
+		}
+		var key, values []string
+		for _, name := range slices.Sorted(maps.Keys(row)) {
+			text := fmt.Sprint(row[name])
+			if k, isKey := strings.CutPrefix(name, "k_"); isKey {
+				key = append(key, k+"="+text)
+				continue
+			}
+			values = append(values, name+"="+withoutZeros(text))
+		}
+		out[strings.Join(key, " ")] = strings.Join(values, " ")
+	}
+	return out
+}
+
+func withoutZeros(text string) string {
+	if strings.Contains(text, ".") {
+		text = strings.TrimSuffix(strings.TrimRight(text, "0"), ".")
+	}
+	return text
+}
+
+// agree compares the tables with the digest and with the usage of each day.
+func (w *warehouse) agree() {
+	w.Helper()
+	w.arrive()
+	var digest v1.ChangesDigest
+	if err := w.agg.Get("/v1/changes/digest", &digest); err != nil {
+		w.Fatal(err)
+	}
+	want := map[string]string{}
+	for _, d := range digest.Digests {
+		if d.Month != "" {
+			want[fmt.Sprintf("month=%s site=%s", strings.ReplaceAll(string(d.Month), "-", ""), d.Site)] = fmt.Sprintf("Cores=%s records=%d", d.CoreSeconds, d.Records)
+		}
+	}
+	w.same("the digest", want, w.rows("SELECT site AS k_site, month AS k_month, sum(sign) AS records, sum(sign * Cores) AS Cores FROM bursar.ledger GROUP BY site, month HAVING records != 0"))
+	w.same("usage by day", w.usage(), w.rows(`SELECT site AS k_site, group_id AS k_group, user_id AS k_user, toString(day) AS k_day, sum(records) AS records_, sum(started) AS started_, sum(stopped) AS stopped_, sum(Cores) AS Cores_, sum(TotalCPU) AS TotalCPU_
+		FROM bursar.daily WHERE batch = 0 GROUP BY site, group_id, user_id, day HAVING records_ != 0 OR stopped_ != 0`))
+}
+
+func (w *warehouse) same(what string, want, got map[string]string) {
+	w.Helper()
+	if maps.Equal(want, got) {
+		w.Logf("%s: %d rows are the same", what, len(want))
+		return
+	}
+	n := 0
+	for _, key := range slices.Sorted(maps.Keys(want)) {
+		if want[key] != got[key] && n < 10 {
+			n++
+			w.Errorf("%s: %s: the cluster has %s, the warehouse %s", what, key, want[key], got[key])
+		}
+	}
+	for key, v := range got {
+		if _, there := want[key]; !there && n < 10 {
+			n++
+			w.Errorf("%s: the warehouse has %s: %s", what, key, v)
+		}
+	}
+}
+
+// usage is that of each day, as rows has it.
+func (w *warehouse) usage() map[string]string {
+	w.Helper()
+	answer, err := http.Get(w.agg.URL + "/v1/usage?from=2023-01-01&to=2027-01-01&zone=UTC&bucket=day&by=site_id,group_id,user_id&measure=records,started,stopped,Cores,TotalCPU&unit=second&format=ndjson")
+	if err != nil {
+		w.Fatal(err)
+	}
+	defer answer.Body.Close()
+	in := json.NewDecoder(answer.Body)
+	out := map[string]string{}
+	for first := true; ; first = false {
+		var line v1.UsageLine
+		if err := in.Decode(&line); err == io.EOF {
+			return out
+		} else if err != nil || answer.StatusCode != http.StatusOK {
+			w.Fatal(err, answer.Status)
+		}
+		if first {
+			continue
+		}
+		m := func(name string) string {
+			if line.Measures[name] == nil {
+				return "0"
+			}
+			return line.Measures[name].String()
+		}
+		g := func(key string) string {
+			if line.Group[key] == nil {
+				return ""
+			}
+			return *line.Group[key]
+		}
+		if m("records") == "0" && m("stopped") == "0" {
+			continue
+		}
+		out[fmt.Sprintf("day=%s group=%s site=%s user=%s", line.Bucket, g("group_id"), g("site_id"), g("user_id"))] =
+			fmt.Sprintf("Cores_=%s TotalCPU_=%s records_=%s started_=%s stopped_=%s", m("Cores"), m("TotalCPU"), m("records"), m("started"), m("stopped"))
+	}
+}
+
+// fill imports benchmark records.
+func (w *warehouse) fill(n int) {
+	w.Helper()
+	a := &archive{T: w.T, folder: w.TempDir()}
+	a.write(n)
+	if out, err := w.agg.Bursar("import", "auditor", "-label", "lake", filepath.Join(a.folder, "year=*/month=*/*.parquet")); err != nil {
+		w.Fatalf("%v\n%s", err, out)
+	}
+}
+
+func TestWarehouse_CorrectionsAndDeletions_SumsAreThoseOfTheCluster(t *testing.T) {
+	t.Parallel()
+	w := newWarehouse(t, 1, "batch = 7000")
+	w.fill(*warehoused)
+	w.agree()
+	for range 4 {
+		w.shake(60)
+		w.arrive()
+	}
+	w.shake(100)
+	w.rest()
+	w.agree()
+	w.order("check=all", "agree at change")
+}
+
+// order runs the action with an argument and waits until the history has a text.
+func (w *warehouse) order(argument, text string) {
+	w.Helper()
+	if out, err := w.agg.Bursar("actions", "run", "warehouse/national", argument); err != nil {
+		w.Fatal(out, err)
+	}
+	w.says(text)
+}
+
+// says waits until the last runs of the action have a text.
+func (w *warehouse) says(text string) {
+	w.Helper()
+	w.site.Eventually("the action says "+text, func() (bool, string) {
+		all := ""
+		var list v1.ActionRuns
+		if err := w.agg.Get("/v1/actions/warehouse/national/runs?limit=3", &list); err != nil {
+			return false, err.Error()
+		}
+		for _, r := range list.Runs {
+			var one json.RawMessage
+			if w.agg.Get(fmt.Sprint("/v1/actions/warehouse/national/runs/", r.Run), &one) == nil {
+				all += string(one) + "\n"
+			}
+		}
+		return strings.Contains(all, text), all
+	})
+}

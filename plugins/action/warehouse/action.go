@@ -1,0 +1,168 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/bursar-accounting/bursar/plugins/sdk"
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
+)
+
+const version = "1.0.0"
+
+// action copies closed records to ClickHouse.
+type action struct{ config config }
+
+// deadline is how long an effect may take; after turn no further batch begins.
+const (
+	deadline = time.Hour
+	turn     = 40 * time.Minute
+)
+
+// Describe implements sdk.Action. The class is keyed: a batch that is there is not written
+// again, by the id that its rows have.
+func (a *action) Describe() sdk.ActionDescription {
+	return sdk.ActionDescription{
+		Type: "warehouse", Version: version, Class: sdk.ClassKeyed, Schedule: "@change 5m", Deadline: deadline, Settings: new(settings),
+	}
+}
+
+// Configure implements sdk.Action.
+func (a *action) Configure(_ context.Context, cfg *sdk.Config) error {
+	var err error
+	a.config, err = readConfig(cfg)
+	return err
+}
+
+// What an effect does, which is its name.
+const (
+	doFollow  = "follow"
+	doCheck   = "check"
+	doReplace = "replace"
+)
+
+// step is the payload of an effect.
+type step struct {
+	Version int    `json:"version"`
+	Do      string `json:"do"`
+	Change  uint64 `json:"change"` // up to which, at least
+}
+
+const stepVersion = 1
+
+// memory is the state of the plan.
+type memory struct {
+	Version int       `json:"version"`
+	Change  uint64    `json:"change"` // that the tables have
+	Epoch   string    `json:"epoch"`
+	Checked time.Time `json:"checked"`
+
+	cluster string
+}
+
+// Plan implements sdk.Action.
+func (a *action) Plan(ctx context.Context, start sdk.PlanStart, data *sdk.Data) (sdk.Plan, error) {
+	var last memory
+	if err := json.Unmarshal(start.State, &last); len(start.State) > 0 && err != nil {
+		return sdk.Plan{}, fmt.Errorf("the action's state: %w", err)
+	}
+	now, err := stateOf(ctx, data)
+	if err != nil {
+		return sdk.Plan{}, err
+	}
+	now.Checked = last.Checked
+	var out sdk.Plan
+	add := func(do, summary string) {
+		payload, _ := json.Marshal(step{stepVersion, do, now.Change}) // of texts and numbers
+		out.Effects = append(out.Effects, sdk.Effect{Name: do, Summary: summary, Payload: payload})
+	}
+	check := start.Now.Sub(last.Checked) >= a.config.Check
+	for argument, value := range start.Arguments {
+		if value != "all" || len(start.Arguments) > 1 || argument != doCheck && argument != doReplace {
+			return out, fmt.Errorf("unknown argument %s=%s: use check=all or replace=all", argument, value)
+		}
+		check = true
+		if argument == doReplace {
+			add(doReplace, "remove all rows of this cluster, to write them anew")
+		}
+	}
+	if check || now.Change != last.Change || now.Epoch != last.Epoch {
+		add(doFollow, fmt.Sprintf("write the changes up to %d to %s on %s", now.Change, a.config.Database, a.config.url.Host))
+	}
+	if check {
+		add(doCheck, "compare the sums of each site and month with the cluster's")
+		now.Checked = start.Now
+	}
+	if len(out.Effects) == 0 {
+		out.Notes = append(out.Notes, fmt.Sprintf("nothing has changed since change %d", now.Change))
+	}
+	out.State, err = json.Marshal(now)
+	return out, err
+}
+
+// stateOf asks for the last change and the epoch.
+func stateOf(ctx context.Context, data *sdk.Data) (memory, error) {
+	status, err := data.API().Status(ctx, &v1.Reading{})
+	if err != nil {
+		return memory{}, err
+	}
+	if status.LastChange == nil {
+		return memory{}, errors.New("/v1/status: the last change is unknown; try again when the node has read its records")
+	}
+	changes, err := data.API().Changes(ctx, &v1.ChangesQuery{After: *status.LastChange, Limit: 1})
+	return memory{Version: stepVersion, Change: *status.LastChange, Epoch: changes.Epoch, cluster: changes.Cluster}, err
+}
+
+// Execute implements sdk.Action.
+func (a *action) Execute(ctx context.Context, t sdk.Attempt, w *sdk.World) sdk.Result {
+	said, err := a.execute(ctx, t, w)
+	_, final := errors.AsType[refused](err)
+	switch {
+	case err == nil:
+		return sdk.Result{Outcome: sdk.Done, Message: said}
+	case final:
+		return sdk.Result{Outcome: sdk.Rejected, Message: err.Error()}
+	case errors.Is(err, errLater):
+		return sdk.Result{Outcome: sdk.Retry, Message: said + "; " + err.Error(), RetryAfter: time.Second}
+	}
+	return sdk.Result{Outcome: sdk.Retry, Message: err.Error()}
+}
+
+func (a *action) execute(ctx context.Context, t sdk.Attempt, w *sdk.World) (string, error) {
+	var s step
+	err := json.Unmarshal(t.Effect.Payload, &s)
+	if err == nil && s.Version != stepVersion {
+		err = fmt.Errorf("the effect has format %d; run the newer plugin", s.Version)
+	}
+	if err != nil {
+		return "", refused{err}
+	}
+	session, err := openSession(&a.config)
+	if err != nil {
+		return "", err
+	}
+	defer session.close()
+	if err := session.ensureTables(ctx); err != nil {
+		return "", err
+	}
+	now, err := stateOf(ctx, w.Data())
+	if err != nil {
+		return "", err
+	}
+	f := &follower{feed: feed{session: session, data: w.Data(), cluster: now.cluster, epoch: now.Epoch}, fence: t.Fence}
+	stop := time.Now().Add(turn)
+	switch s.Do {
+	case doFollow:
+		err = f.follow(ctx, s.Change, false, stop)
+		return strings.Join(append(f.notes, fmt.Sprintf("%d rows written up to change %d", f.written, f.at.last)), "; "), err
+	case doCheck:
+		return f.check(ctx, stop)
+	case doReplace:
+		return "the rows of the cluster are removed", f.replaceOnce(ctx, "ordered by effect "+t.Key)
+	}
+	return "", refuse("unknown step %q; run the newer plugin", s.Do)
+}

@@ -1,0 +1,72 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"strconv"
+	"time"
+)
+
+// position is a row of the table cursors: where the copy of a cluster is. The one with the
+// greatest number counts.
+type position struct {
+	number uint64
+	fence  uint64 // of the attempt that wrote it
+	state  string
+	epoch  string // of the feed
+	cursor string // to ask with next; "" at the beginning
+	last   uint64 // the change up to which the tables are, by the feed
+	reason string // why the rows are replaced
+
+	// Of a batch that was begun: what was asked for.
+	until uint64
+	page  int // changes of a page
+	pages int
+
+	// Of a batch that was written.
+	batch uint64
+	rows  int64
+}
+
+// The states.
+const (
+	stateReplacing = "replacing" // the rows of the cluster are being removed
+	stateBegun     = "begun"     // the batch behind cursor is being written
+	stateWritten   = "written"   // all up to cursor is there
+)
+
+// readPosition returns the position of a cluster; number 0 when there is none.
+func (s *session) readPosition(ctx context.Context, cluster string) (position, error) {
+	rows, err := s.query(ctx, fmt.Sprintf("SELECT number, fence, state, epoch, cursor, last, reason, until, page, pages, batch FROM %s WHERE cluster = %s ORDER BY number DESC, fence DESC LIMIT 1", s.name(cursorsTable), quote(cluster)))
+	if err != nil || len(rows) == 0 {
+		return position{}, err
+	}
+	r := rows[0]
+	var bad error
+	number := func(text string) uint64 {
+		n, err := strconv.ParseUint(text, 10, 64)
+		if err != nil {
+			bad = refuse("the table %s has the number %q: %w", s.name(cursorsTable), text, err)
+		}
+		return n
+	}
+	return position{
+		number: number(r[0]), fence: number(r[1]), state: r[2], epoch: r[3], cursor: r[4], last: number(r[5]), reason: r[6],
+		until: number(r[7]), page: int(number(r[8])), pages: int(number(r[9])), batch: number(r[10]),
+	}, bad
+}
+
+// writePosition appends a position.
+func (s *session) writePosition(ctx context.Context, cluster string, p *position) error {
+	return s.execute(ctx, fmt.Sprintf("INSERT INTO %s (%s) VALUES (%s, %d, %d, %s, %s, %s, %d, %d, %d, %d, %d, %d, %s, %d)",
+		s.name(cursorsTable), quoteNames(columnNames(cursorColumns())), quote(cluster), p.number, p.fence, quote(p.state), quote(p.epoch), quote(p.cursor),
+		p.until, p.page, p.pages, p.last, p.batch, p.rows, quote(p.reason), time.Now().Unix()))
+}
+
+// batchID names what a batch has: the same for the same part of the feed, and never 0.
+func batchID(cluster string, begun *position) uint64 {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %d %d %d", cluster, begun.epoch, begun.cursor, begun.until, begun.page, begun.pages))
+	return binary.LittleEndian.Uint64(sum[:8]) | 1
+}

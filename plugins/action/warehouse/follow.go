@@ -1,0 +1,224 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
+)
+
+// follower brings the tables to a state of the cluster.
+type follower struct {
+	feed
+
+	fence   uint64
+	at      position
+	written int64 // rows of the ledger
+	notes   []string
+}
+
+// errLater says that time is up and the rest is for the next attempt.
+var errLater = errors.New("the rest follows")
+
+// follow writes what there is up to the change target; exactly, so that the tables are at
+// that change and no later one. After stop no further batch begins, and the error is errLater.
+func (f *follower) follow(ctx context.Context, target uint64, exactly bool, stop time.Time) error {
+	var err error
+	if f.at, err = f.readPosition(ctx, f.cluster); err != nil {
+		return err
+	}
+	for {
+		switch {
+		case f.at.number > 0 && f.at.epoch != f.epoch: // of another life of the cluster, whose fences are others
+			err = errBeginAnew{fmt.Sprintf("the cluster is in the epoch %q, and the tables are of %q", f.epoch, f.at.epoch)}
+		case f.at.fence > f.fence:
+			return fmt.Errorf("attempt %d writes to %s, and this is %d: it leaves the tables to that one", f.at.fence, f.name(cursorsTable), f.fence)
+		case f.at.state == stateWritten:
+			if f.at.cursor != "" && f.at.last >= target {
+				return nil
+			}
+			if time.Now().After(stop) {
+				return errLater
+			}
+			err = f.writeNext(ctx, target, exactly)
+		case f.at.state == stateBegun:
+			err = f.writeBegun(ctx)
+		case f.at.state == stateReplacing:
+			err = f.removeRows(ctx)
+		case f.at.state == "":
+			err = f.replaceRows(ctx, "there was no cursor")
+		default:
+			err = refuse("unknown state %q in %s: run the newer plugin", f.at.state, f.name(cursorsTable))
+		}
+		if anew, ok := errors.AsType[errBeginAnew](err); ok {
+			err = f.replaceRows(ctx, anew.reason)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// writeNext begins the batch behind the position, and writes it.
+func (f *follower) writeNext(ctx context.Context, target uint64, exactly bool) error {
+	until := target
+	if !exactly {
+		status, err := f.data.API().Status(ctx, &v1.Reading{})
+		if err != nil {
+			return err
+		}
+		if status.LastChange != nil {
+			until = max(target, *status.LastChange)
+		}
+	}
+	ask := position{cursor: f.at.cursor, last: f.at.last, until: until, page: min(f.Batch, maxPage), pages: max(1, f.Batch/maxPage)}
+	b, err := f.readBatch(ctx, ask)
+	if err != nil {
+		return err
+	}
+	if len(b.ledger) > 0 { // else there is nothing that could be there in part
+		begun := b.begun
+		begun.state = stateBegun
+		if err := f.move(ctx, begun); err != nil {
+			return err
+		}
+	}
+	return f.writeBatch(ctx, b)
+}
+
+// writeBegun reads a batch that was begun once more, and writes what is missing of it.
+func (f *follower) writeBegun(ctx context.Context) error {
+	b, err := f.readBatch(ctx, f.at)
+	if err != nil {
+		return err
+	}
+	return f.writeBatch(ctx, b)
+}
+
+// writeBatch inserts what is missing of a batch, and then writes the position behind it.
+func (f *follower) writeBatch(ctx context.Context, b *batch) error {
+	ledger := fmt.Sprintf("SELECT month, count() FROM %s WHERE cluster = %s AND batch = %d AND month IN (%%s) GROUP BY month", f.name(ledgerTable), quote(f.cluster), b.id)
+	if err := f.insertMissing(ctx, b.ledger, ledger, ledgerTable, f.layout.ledger()); err != nil {
+		return err
+	}
+	daily := fmt.Sprintf("SELECT month, sum(marked) FROM %s WHERE cluster = %s AND site = '' AND batch = %d AND month IN (%%s) GROUP BY month", f.name(dailyTable), quote(f.cluster), b.id)
+	if err := f.insertMissing(ctx, b.daily, daily, dailyTable, f.layout.daily()); err != nil {
+		return err
+	}
+	next := position{state: stateWritten, cursor: b.cursor, last: b.last, batch: b.id}
+	for _, r := range b.ledger {
+		next.rows += r.count
+	}
+	f.written += next.rows
+	return f.move(ctx, next)
+}
+
+// monthsAtOnce is how many partitions one insert has.
+const monthsAtOnce = 50
+
+// insertMissing inserts the rows of the months that count does not have. A month of an insert
+// is there as a whole or not at all, so any other number is a fault that a person looks at.
+func (f *follower) insertMissing(ctx context.Context, months map[uint32]*rows, count, table string, columns []column) error {
+	for part := range slices.Chunk(slices.Sorted(maps.Keys(months)), monthsAtOnce) {
+		names := make([]string, len(part))
+		for i, m := range part {
+			names[i] = strconv.FormatUint(uint64(m), 10)
+		}
+		there, err := f.query(ctx, fmt.Sprintf(count, strings.Join(names, ", ")))
+		if err != nil {
+			return err
+		}
+		has := map[string]string{}
+		for _, row := range there {
+			has[row[0]] = row[1]
+		}
+		var missing []byte
+		for i, m := range part {
+			switch want := strconv.FormatInt(months[m].count, 10); has[names[i]] {
+			case want:
+			case "", "0":
+				missing = append(missing, months[m].bytes...)
+			default:
+				return refuse("%s has %s rows of a batch in month %s, and the batch has %s: another writer wrote it, too, or rows were removed; run the action with replace=all", f.name(table), has[names[i]], names[i], want)
+			}
+		}
+		if len(missing) == 0 {
+			continue
+		}
+		if err := f.confirmTurn(ctx); err != nil {
+			return err
+		}
+		if err := f.insert(ctx, table, columns, missing); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// confirmTurn returns an error when another attempt has written a position since.
+func (f *follower) confirmTurn(ctx context.Context) error {
+	now, err := f.readPosition(ctx, f.cluster)
+	if err == nil && (now.number != f.at.number || now.fence != f.at.fence) {
+		err = fmt.Errorf("attempt %d writes to %s, too, and this is %d: it leaves the tables to that one", now.fence, f.name(cursorsTable), f.fence)
+	}
+	return err
+}
+
+// move appends the next position.
+func (f *follower) move(ctx context.Context, next position) error {
+	if err := f.confirmTurn(ctx); err != nil {
+		return err
+	}
+	next.number, next.fence, next.epoch = f.at.number+1, f.fence, f.epoch
+	if err := f.writePosition(ctx, f.cluster, &next); err != nil {
+		return err
+	}
+	f.at = next
+	return nil
+}
+
+// replaceRows begins to replace all rows of the cluster.
+func (f *follower) replaceRows(ctx context.Context, reason string) error {
+	f.notes = append(f.notes, "all rows of the cluster are written anew: "+reason)
+	return f.move(ctx, position{state: stateReplacing, reason: reason})
+}
+
+// removeRows removes all rows of the cluster, so that the feed can begin anew.
+func (f *follower) removeRows(ctx context.Context) error {
+	for _, table := range []string{ledgerTable, dailyTable} {
+		months, err := f.query(ctx, fmt.Sprintf("SELECT DISTINCT month FROM %s WHERE cluster = %s", f.name(table), quote(f.cluster)))
+		if err != nil {
+			return err
+		}
+		for _, month := range months {
+			if err := f.confirmTurn(ctx); err != nil {
+				return err
+			}
+			if err := f.execute(ctx, fmt.Sprintf("ALTER TABLE %s DROP PARTITION (%s, %s)", f.name(table), quote(f.cluster), month[0])); err != nil {
+				return err
+			}
+		}
+	}
+	return f.move(ctx, position{state: stateWritten})
+}
+
+// replaceOnce removes all rows of the cluster, unless it was done for this reason before.
+func (f *follower) replaceOnce(ctx context.Context, reason string) error {
+	known, err := f.query(ctx, fmt.Sprintf("SELECT count() FROM %s WHERE cluster = %s AND reason = %s", f.name(cursorsTable), quote(f.cluster), quote(reason)))
+	if err == nil {
+		f.at, err = f.readPosition(ctx, f.cluster)
+	}
+	if err == nil && known[0][0] == "0" {
+		err = f.replaceRows(ctx, reason)
+	}
+	if err == nil && f.at.state == stateReplacing {
+		err = f.removeRows(ctx)
+	}
+	return err
+}

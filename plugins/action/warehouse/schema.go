@@ -1,0 +1,218 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// cores is the component of the cluster's digest.
+const cores = "Cores"
+
+// The tables.
+const (
+	ledgerTable  = "ledger"
+	dailyTable   = "daily"
+	cursorsTable = "cursors"
+	schemaTable  = "schema"
+)
+
+// schemaVersion is that of the tables below. A later one has the statements that make it of
+// the former one in upgrade.
+const schemaVersion = 1
+
+// column is a column of a table.
+type column struct{ name, kind string }
+
+// layout is what the columns of ledger and daily follow from.
+type layout struct {
+	dimensions, components []string
+	zone                   string
+}
+
+const decimal = "Decimal(38, 6)"
+
+// ledger are the columns of a signed row.
+func (l layout) ledger() []column {
+	return l.append([]column{
+		{"cluster", "String"}, {"site", "String"}, {"month", "UInt32"}, {"stop_us", "Int64"}, {"record_id", "String"}, {"seq", "UInt64"},
+		{"sign", "Int8"}, {"batch", "UInt64"}, {"start_us", "Int64"}, {"stop", "DateTime('UTC')"}, {"state", "String"},
+	})
+}
+
+// daily are the columns of sums. A row with a batch has no sums: it marks that those of the
+// batch are in the partition.
+func (l layout) daily() []column {
+	return l.append([]column{
+		{"cluster", "String"}, {"site", "String"}, {"month", "UInt32"}, {"day", "Date"}, {"batch", "UInt64"}, {"marked", "Int64"},
+		{"records", "Int64"}, {"started", "Int64"}, {"stopped", "Int64"},
+	})
+}
+
+func (l layout) append(list []column) []column {
+	for _, name := range l.dimensions {
+		list = append(list, column{name, "String"})
+	}
+	for _, name := range l.components {
+		list = append(list, column{name, decimal})
+	}
+	return list
+}
+
+// cursorColumns are those of the table cursors, of which a row is a [position].
+func cursorColumns() []column {
+	return []column{
+		{"cluster", "String"}, {"number", "UInt64"}, {"fence", "UInt64"}, {"state", "String"}, {"epoch", "String"}, {"cursor", "String"},
+		{"until", "UInt64"}, {"page", "UInt32"}, {"pages", "UInt32"}, {"last", "UInt64"}, {"batch", "UInt64"}, {"rows", "UInt64"},
+		{"reason", "String"}, {"written", "DateTime('UTC')"},
+	}
+}
+
+// String is what the table schema has of the layout.
+func (l layout) String() string {
+	return fmt.Sprintf("dimensions %s; components %s; zone %s", strings.Join(l.dimensions, ","), strings.Join(l.components, ","), l.zone)
+}
+
+// definition is how a table is created.
+type definition struct {
+	table   string
+	columns []column
+	engine  string
+}
+
+func (l layout) definitions() []definition {
+	summed := slices.Concat([]string{"marked", "records", "started", "stopped"}, l.components)
+	key := slices.Concat([]string{"cluster", "site", "day"}, l.dimensions, []string{"batch"})
+	return []definition{
+		{ledgerTable, l.ledger(), "MergeTree() PARTITION BY (cluster, month) ORDER BY (cluster, site, stop_us, record_id)"},
+		{dailyTable, l.daily(), fmt.Sprintf("SummingMergeTree((%s)) PARTITION BY (cluster, month) ORDER BY (%s)", quoteNames(summed), quoteNames(key))},
+		{cursorsTable, cursorColumns(), "MergeTree() ORDER BY (cluster, number)"},
+	}
+}
+
+func quoteNames(names []string) string { return "`" + strings.Join(names, "`, `") + "`" }
+
+func columnNames(columns []column) (names []string) {
+	for _, c := range columns {
+		names = append(names, c.name)
+	}
+	return names
+}
+
+// ensureTables creates the tables that are missing. It refuses tables of another owner, of
+// other columns and of a later version.
+func (s *session) ensureTables(ctx context.Context) error {
+	if err := s.checkVersion(ctx); err != nil {
+		return err
+	}
+	known, err := s.query(ctx, "SELECT name FROM system.databases WHERE name = "+quote(s.Database))
+	if err == nil && len(known) == 0 {
+		err = s.execute(ctx, "CREATE DATABASE IF NOT EXISTS "+quoteNames([]string{s.Database}))
+	}
+	if err != nil {
+		return err
+	}
+	if err := s.ensureSchema(ctx); err != nil {
+		return err
+	}
+	for _, d := range s.layout.definitions() {
+		if err := s.ensureTable(ctx, &d); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// The oldest release that is tested.
+const oldestYear, oldestMonth = 18, 16
+
+func (s *session) checkVersion(ctx context.Context) error {
+	rows, err := s.query(ctx, "SELECT version()")
+	if err != nil {
+		return err
+	}
+	version := rows[0][0]
+	parts := strings.SplitN(version, ".", 3)
+	if len(parts) < 2 {
+		return refuse("unknown version of ClickHouse %q: use %d.%d or later", version, oldestYear, oldestMonth)
+	}
+	year, err := strconv.Atoi(parts[0])
+	month, err2 := strconv.Atoi(parts[1])
+	if err != nil || err2 != nil || year < oldestYear || year == oldestYear && month < oldestMonth {
+		return refuse("ClickHouse %s is too old: use %d.%d or later", version, oldestYear, oldestMonth)
+	}
+	s.modern = year > 21
+	return nil
+}
+
+// ensureSchema creates the table schema first, so that tables without it are foreign.
+func (s *session) ensureSchema(ctx context.Context) error {
+	columns := []column{{"version", "UInt32"}, {"layout", "String"}}
+	rows, err := s.query(ctx, "SELECT name FROM system.tables WHERE database = "+quote(s.Database))
+	if err != nil {
+		return err
+	}
+	there := map[string]bool{}
+	for _, row := range rows {
+		there[row[0]] = true
+	}
+	for _, d := range s.layout.definitions() {
+		if there[d.table] && !there[schemaTable] {
+			return refuse("the table %s exists and is not of this action: use another database", s.name(d.table))
+		}
+	}
+	if err := s.ensureTable(ctx, &definition{schemaTable, columns, "MergeTree() ORDER BY version"}); err != nil {
+		return err
+	}
+	rows, err = s.query(ctx, "SELECT DISTINCT version, layout FROM "+s.name(schemaTable)+" ORDER BY version")
+	if err != nil {
+		return err
+	}
+	if len(rows) == 0 {
+		return s.execute(ctx, fmt.Sprintf("INSERT INTO %s (version, layout) VALUES (%d, %s)", s.name(schemaTable), schemaVersion, quote(s.layout.String())))
+	}
+	for _, row := range rows {
+		if row[0] != strconv.Itoa(schemaVersion) {
+			return refuse("the tables of %q have version %s and this plugin writes version %d: run the newer plugin", s.Database, row[0], schemaVersion)
+		}
+		if row[1] != s.layout.String() {
+			return refuse("the tables of %q have %s, and this action has %s: use the same, or another database", s.Database, row[1], s.layout)
+		}
+	}
+	return nil
+}
+
+// ensureTable creates a table unless it exists, and compares its columns.
+func (s *session) ensureTable(ctx context.Context, d *definition) error {
+	types := make([]string, 0, len(d.columns))
+	for _, c := range d.columns {
+		types = append(types, quoteNames([]string{c.name})+" "+c.kind)
+	}
+	err := s.execute(ctx, fmt.Sprintf("CREATE TABLE IF NOT EXISTS %s (%s) ENGINE = %s", s.name(d.table), strings.Join(types, ", "), d.engine))
+	if err != nil {
+		return err
+	}
+	if s.Cluster != "" && (d.table == ledgerTable || d.table == dailyTable) {
+		err = s.execute(ctx, fmt.Sprintf("CREATE TABLE IF NOT EXISTS %s AS %s ENGINE = Distributed(%s, %s, %s)",
+			s.name(d.table+"_all"), s.name(d.table), quoteNames([]string{s.Cluster}), quoteNames([]string{s.Database}), d.table))
+		if err != nil {
+			return err
+		}
+	}
+	rows, err := s.query(ctx, fmt.Sprintf("SELECT name, type FROM system.columns WHERE database = %s AND table = %s", quote(s.Database), quote(d.table)))
+	if err != nil {
+		return err
+	}
+	has := map[string]string{}
+	for _, row := range rows {
+		has[row[0]] = row[1]
+	}
+	for _, c := range d.columns {
+		if has[c.name] != c.kind {
+			return refuse("the table %s has a column %s of type %q and not %s: it is not of this action; use another database", s.name(d.table), c.name, has[c.name], c.kind)
+		}
+	}
+	return nil
+}
