@@ -3,6 +3,7 @@
 package e2e_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -10,9 +11,12 @@ import (
 	"maps"
 	"math/rand/v2"
 	"net/http"
+	"net/http/httptest"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -30,7 +34,6 @@ action "warehouse" "national" {
     url           = %q
     password_file = %q
     components    = ["Cores", "TotalCPU"]
-    timeout       = "10s"
     %s
   }
 }
@@ -48,13 +51,26 @@ type warehouse struct {
 
 func newWarehouse(t *testing.T, seed uint64, settings string) *warehouse {
 	t.Helper()
+	w := makeWarehouse(t, seed)
+	w.begin(w.ch.URL(), settings)
+	return w
+}
+
+// makeWarehouse starts a ClickHouse, and not yet the aggregator.
+func makeWarehouse(t *testing.T, seed uint64) *warehouse {
+	t.Helper()
 	s := site.New(t)
 	w := &warehouse{T: t, site: s, agg: s.Aggregator(), ch: rig.NewClickHouse(t, s.Address(), s.Address()), rng: rand.New(rand.NewPCG(seed, 34))}
 	w.ch.Start()
-	w.agg.Add(fmt.Sprintf(warehouseAction, w.ch.URL(), w.ch.PasswordFile(), settings))
+	return w
+}
+
+// begin starts the aggregator with the action.
+func (w *warehouse) begin(url, settings string) {
+	w.Helper()
+	w.agg.Add(fmt.Sprintf(warehouseAction, url, w.ch.PasswordFile(), settings))
 	w.agg.Start()
 	w.agg.AwaitReady()
-	return w
 }
 
 // ask asks the node by its socket.
@@ -67,12 +83,12 @@ func (w *warehouse) ask(method, path, body string) (status int, text string) {
 	q.Header.Set("Content-Type", "application/json")
 	answer, err := site.Local(w.agg.DataDir).Do(q)
 	if err != nil {
-		w.Fatal(err)
+		return 0, err.Error() // it was killed
 	}
 	defer answer.Body.Close()
 	out, err := io.ReadAll(answer.Body)
 	if err != nil {
-		w.Fatal(err)
+		return 0, err.Error()
 	}
 	return answer.StatusCode, string(out)
 }
@@ -268,6 +284,9 @@ func TestWarehouse_CorrectionsAndDeletions_SumsAreThoseOfTheCluster(t *testing.T
 	w.shake(100)
 	w.rest()
 	w.agree()
+	if n := w.ch.MustQuery("SELECT count() FROM bursar.ledger WHERE sign = -1"); n == "0" {
+		t.Error("no row was taken back, so nothing was tested")
+	}
 	w.order("check=all", "agree at change")
 }
 
@@ -297,4 +316,221 @@ func (w *warehouse) says(text string) {
 		}
 		return strings.Contains(all, text), all
 	})
+}
+
+// breaker lies between the action and ClickHouse, and breaks requests.
+type breaker struct {
+	*warehouse
+
+	mu     sync.Mutex
+	chance *rand.Rand
+	broken map[string]int
+	left   int // faults that are to come
+}
+
+// ServeHTTP forwards a request, or breaks it: before it arrives, before its answer arrives,
+// or with the death of who takes part.
+func (b *breaker) ServeHTTP(out http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return // the plugin was killed
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	fault := ""
+	insert := strings.HasPrefix(r.URL.Query().Get("query"), "INSERT") || strings.HasPrefix(string(body), "INSERT") || strings.HasPrefix(string(body), "ALTER")
+	if b.left > 0 && (insert && b.chance.IntN(3) == 0 || b.chance.IntN(20) == 0) {
+		faults := []string{"lose the request", "lose the answer", "lose the answer", "kill the plugin first", "kill the plugin", "kill the plugin", "kill the aggregator", "kill ClickHouse"}
+		fault = faults[b.chance.IntN(len(faults))]
+		b.broken[fault]++
+		b.left--
+	}
+	if fault == "lose the request" {
+		hangUp(out)
+		return
+	}
+	if fault == "kill the plugin first" {
+		b.agg.KillChildren()
+	}
+	var deaths sync.WaitGroup
+	if fault == "kill ClickHouse" {
+		pause := time.Duration(b.chance.IntN(8)) * time.Millisecond
+		deaths.Go(func() {
+			time.Sleep(pause)
+			b.ch.Kill()
+		})
+	}
+	q, _ := http.NewRequest(r.Method, b.ch.URL()+r.URL.String(), bytes.NewReader(body))
+	q.Header = r.Header.Clone()
+	answer, err := http.DefaultClient.Do(q)
+	deaths.Wait()
+	switch fault {
+	case "kill ClickHouse":
+		b.ch.Start()
+	case "kill the plugin":
+		b.agg.KillChildren()
+	case "kill the aggregator":
+		b.agg.Restart()
+	}
+	if err != nil || fault != "" {
+		hangUp(out)
+	}
+	if err != nil {
+		return
+	}
+	defer answer.Body.Close()
+	if fault == "" {
+		maps.Copy(out.Header(), answer.Header)
+		out.WriteHeader(answer.StatusCode)
+		_, _ = io.Copy(out, answer.Body) // the plugin may have been killed
+	}
+}
+
+// hangUp closes the connection of a request.
+func hangUp(out http.ResponseWriter) {
+	if conn, _, err := http.NewResponseController(out).Hijack(); err == nil {
+		conn.Close()
+	}
+}
+
+// faults are how many are to come.
+func (b *breaker) faults() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.left
+}
+
+func TestWarehouse_KilledAtAnyPoint_SumsStayRight(t *testing.T) {
+	t.Parallel()
+	w := makeWarehouse(t, *seed)
+	b := &breaker{warehouse: w, chance: rand.New(rand.NewPCG(*seed, 35)), broken: map[string]int{}}
+	proxy := httptest.NewServer(b)
+	defer proxy.Close()
+	w.begin(proxy.URL, "batch = 30\n timeout = \"10s\"")
+	if out, err := w.agg.Bursar("actions", "pause", "warehouse/national"); err != nil {
+		t.Fatal(out, err)
+	}
+	w.fill(1000)
+	b.mu.Lock()
+	b.left = *kills
+	b.mu.Unlock()
+	for b.faults() > 0 {
+		w.agg.AwaitReady()
+		w.shake(10)
+		_, _ = w.agg.Bursar("actions", "resume", "warehouse/national")           // it is disabled after some crashes
+		_, _ = w.agg.Bursar("actions", "run", "warehouse/national", "check=all") // it waits for minutes after some failures
+		before := b.faults()
+		for range 20 { // a fault, or the next changes
+			if time.Sleep(100 * time.Millisecond); b.faults() < before {
+				break
+			}
+		}
+	}
+	t.Log(b.broken)
+	w.agg.AwaitReady()
+	w.rest()
+	w.shake(1)
+	w.rest()
+	_, _ = w.agg.Bursar("actions", "resume", "warehouse/national")
+	w.order("check=all", "agree at change")
+	w.agree()
+	if n := w.ch.MustQuery("SELECT count() FROM bursar.cursors WHERE state = 'replacing'"); n != "1" {
+		t.Errorf("the rows were replaced %s times, want once at the beginning", n)
+	}
+}
+
+func TestWarehouse_ClickHouseInTrouble_IsSaidAndNothingIsSkipped(t *testing.T) {
+	t.Parallel()
+	w := makeWarehouse(t, 3)
+	w.ch.MustQuery("CREATE DATABASE bursar")
+	w.ch.MustQuery("CREATE TABLE bursar.ledger (x UInt8) ENGINE = MergeTree ORDER BY x")
+	w.begin(w.ch.URL(), `timeout = "2s"`)
+	w.shake(20)
+	w.says("exists and is not of this action: use another database")
+	w.ch.MustQuery("DROP TABLE bursar.ledger")
+	w.shake(20)
+	w.arrive()
+
+	w.ch.Freeze()
+	w.shake(20)
+	w.says("Client.Timeout exceeded")
+	w.ch.Thaw()
+	w.shake(20)
+	w.arrive()
+
+	w.ch.Kill()
+	w.shake(20)
+	w.says("connection refused")
+	w.ch.Start()
+	w.shake(20)
+	w.arrive()
+
+	blocks := w.agg.Blocks
+	w.configure(strings.Replace(blocks, "config {", "config {\n user = \"reader\"", 1))
+	w.shake(20)
+	w.says("the user may only read")
+	w.configure(strings.Replace(blocks, "config {", "config {\n user = \"nobody\"", 1))
+	w.shake(20)
+	w.says("Code: 192")
+	w.configure(strings.Replace(blocks, "config {", "config {\n dimensions = [\"user_id\"]", 1))
+	w.shake(20)
+	w.says("use the same, or another database")
+	w.configure(blocks)
+	w.shake(20)
+	w.rest()
+	w.agree()
+
+	w.ch.MustQuery("INSERT INTO bursar.ledger SELECT * FROM bursar.ledger LIMIT 1")
+	w.order("check=all", "the sums differ in ")
+	w.order("replace=all", "agree at change")
+	w.agree()
+}
+
+// configure has the cluster use other blocks.
+func (w *warehouse) configure(blocks string) {
+	w.Helper()
+	w.agg.Blocks = blocks
+	w.agg.Configure()
+	if out, err := w.agg.Bursar("config", "commit", "-config", w.agg.Config); err != nil {
+		w.Fatal(out, err)
+	}
+}
+
+func TestWarehouse_SitesOnShards_AreReadTogether(t *testing.T) {
+	t.Parallel()
+	s := site.New(t)
+	natives := []string{s.Address(), s.Address()}
+	var sites []*warehouse
+	for i := range natives {
+		own := s
+		if i > 0 {
+			own = site.New(t)
+		}
+		w := &warehouse{T: t, site: own, agg: own.Aggregator(), ch: rig.NewClickHouse(t, s.Address(), natives[i], natives...), rng: rand.New(rand.NewPCG(uint64(i), 36))}
+		w.ch.Start()
+		sites = append(sites, w)
+	}
+	records := 0
+	for _, w := range sites {
+		w.begin(w.ch.URL(), `cluster = "shards"`)
+		w.fill(500)
+		w.shake(50)
+		w.rest()
+		w.agree()
+		n, err := strconv.Atoi(w.ch.MustQuery("SELECT sum(sign) FROM bursar.ledger"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		records += n
+	}
+	for _, w := range sites {
+		got := w.ch.MustQuery("SELECT count(DISTINCT cluster), sum(sign) FROM bursar.ledger_all")
+		if want := fmt.Sprintf("2\t%d", records); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+		whole := w.ch.MustQuery("SELECT sum(sign * Cores) FROM bursar.ledger_all")
+		if days := w.ch.MustQuery("SELECT sum(Cores) FROM bursar.daily_all"); days != whole {
+			t.Errorf("daily_all has %s core-seconds, ledger_all %s", days, whole)
+		}
+	}
 }

@@ -46,7 +46,7 @@ func (f *follower) check(ctx context.Context, stop time.Time) (string, error) {
 	}
 	differs = append(differs, compareFigures("the table ledger", "the table daily", wholes, days)...)
 	if len(differs) > 0 {
-		return "", refuse("%d sums differ: %s; run the action with replace=all", len(differs), strings.Join(differs[:min(len(differs), maxNamed)], "; "))
+		return "", refuse("the sums differ in %d places: %s; run the action with replace=all", len(differs), strings.Join(differs[:min(len(differs), maxNamed)], "; "))
 	}
 	return fmt.Sprintf("the sums of %d sites and months agree at change %d", len(want), digest.Last), nil
 }

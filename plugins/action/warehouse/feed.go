@@ -208,13 +208,13 @@ func (f *feed) selectRows(ctx context.Context, list []former) (map[uint64]row, e
 		sets["stop_us"] = append(sets["stop_us"], strconv.FormatInt(int64(stop), 10))
 		sets["seq"] = append(sets["seq"], strconv.FormatUint(list[i].Seq, 10))
 	}
-	where := ""
+	var where strings.Builder
 	for _, name := range []string{"month", "stop_us", "seq"} {
 		slices.Sort(sets[name])
-		where += " AND " + name + " IN (" + strings.Join(slices.Compact(sets[name]), ", ") + ")"
+		where.WriteString(" AND " + name + " IN (" + strings.Join(slices.Compact(sets[name]), ", ") + ")")
 	}
 	text, err := f.post(ctx, fmt.Sprintf("SELECT %s FROM %s WHERE cluster = %s AND sign = 1%s FORMAT RowBinary",
-		quoteNames(f.layout.stored()), f.name(ledgerTable), quote(f.cluster), where), nil)
+		quoteNames(f.layout.stored()), f.name(ledgerTable), quote(f.cluster), &where), "", nil)
 	if err != nil {
 		return nil, err
 	}

@@ -29,8 +29,11 @@ var errLater = errors.New("the rest follows")
 // follow writes what there is up to the change target; exactly, so that the tables are at
 // that change and no later one. After stop no further batch begins, and the error is errLater.
 func (f *follower) follow(ctx context.Context, target uint64, exactly bool, stop time.Time) error {
-	var err error
-	if f.at, err = f.readPosition(ctx, f.cluster); err != nil {
+	err := f.checkQuiet(ctx, f.queryID())
+	if err == nil {
+		f.at, err = f.readPosition(ctx, f.cluster)
+	}
+	if err != nil {
 		return err
 	}
 	for {
@@ -104,11 +107,11 @@ func (f *follower) writeBegun(ctx context.Context) error {
 // writeBatch inserts what is missing of a batch, and then writes the position behind it.
 func (f *follower) writeBatch(ctx context.Context, b *batch) error {
 	ledger := fmt.Sprintf("SELECT month, count() FROM %s WHERE cluster = %s AND batch = %d AND month IN (%%s) GROUP BY month", f.name(ledgerTable), quote(f.cluster), b.id)
-	if err := f.insertMissing(ctx, b.ledger, ledger, ledgerTable, f.layout.ledger()); err != nil {
+	if err := f.insertMissing(ctx, b.id, b.ledger, ledger, ledgerTable, f.layout.ledger()); err != nil {
 		return err
 	}
 	daily := fmt.Sprintf("SELECT month, sum(marked) FROM %s WHERE cluster = %s AND site = '' AND batch = %d AND month IN (%%s) GROUP BY month", f.name(dailyTable), quote(f.cluster), b.id)
-	if err := f.insertMissing(ctx, b.daily, daily, dailyTable, f.layout.daily()); err != nil {
+	if err := f.insertMissing(ctx, b.id, b.daily, daily, dailyTable, f.layout.daily()); err != nil {
 		return err
 	}
 	next := position{state: stateWritten, cursor: b.cursor, last: b.last, batch: b.id}
@@ -124,7 +127,7 @@ const monthsAtOnce = 50
 
 // insertMissing inserts the rows of the months that count does not have. A month of an insert
 // is there as a whole or not at all, so any other number is a fault that a person looks at.
-func (f *follower) insertMissing(ctx context.Context, months map[uint32]*rows, count, table string, columns []column) error {
+func (f *follower) insertMissing(ctx context.Context, batch uint64, months map[uint32]*rows, count, table string, columns []column) error {
 	for part := range slices.Chunk(slices.Sorted(maps.Keys(months)), monthsAtOnce) {
 		names := make([]string, len(part))
 		for i, m := range part {
@@ -154,12 +157,15 @@ func (f *follower) insertMissing(ctx context.Context, months map[uint32]*rows, c
 		if err := f.confirmTurn(ctx); err != nil {
 			return err
 		}
-		if err := f.insert(ctx, table, columns, missing); err != nil {
+		if err := f.insert(ctx, table, fmt.Sprint(f.queryID(), batch, "-", table, "-", names[0]), columns, missing); err != nil {
 			return err
 		}
 	}
 	return nil
 }
+
+// queryID is what the ids of all inserts of the cluster begin with.
+func (f *follower) queryID() string { return "bursar-" + f.cluster + "-" }
 
 // confirmTurn returns an error when another attempt has written a position since.
 func (f *follower) confirmTurn(ctx context.Context) error {
@@ -210,6 +216,9 @@ func (f *follower) removeRows(ctx context.Context) error {
 
 // replaceOnce removes all rows of the cluster, unless it was done for this reason before.
 func (f *follower) replaceOnce(ctx context.Context, reason string) error {
+	if err := f.checkQuiet(ctx, f.queryID()); err != nil {
+		return err
+	}
 	known, err := f.query(ctx, fmt.Sprintf("SELECT count() FROM %s WHERE cluster = %s AND reason = %s", f.name(cursorsTable), quote(f.cluster), quote(reason)))
 	if err == nil {
 		f.at, err = f.readPosition(ctx, f.cluster)

@@ -107,13 +107,15 @@ func isLoopback(host string) bool {
 // maxAnswer is how much of an answer is read.
 const maxAnswer = 256 << 20
 
-// post sends a statement, with data behind it, and returns the whole answer.
-func (s *session) post(ctx context.Context, statement string, data []byte) ([]byte, error) {
+// post sends a statement and returns the whole answer. With data, which stands behind the
+// statement, it has the query id.
+func (s *session) post(ctx context.Context, statement, id string, data []byte) ([]byte, error) {
 	// With wait_end_of_query an error that comes late is a status, too.
 	parameters := url.Values{"wait_end_of_query": {"1"}}
 	body := []byte(statement)
 	if data != nil {
 		parameters.Set("query", statement)
+		parameters.Set("query_id", id)
 		body = data
 	}
 	if s.modern { // an insert ends when it is in the table, each month of it at once
@@ -161,13 +163,13 @@ func firstLine(text []byte) string {
 
 // execute does a statement without an answer.
 func (s *session) execute(ctx context.Context, statement string) error {
-	_, err := s.post(ctx, statement, nil)
+	_, err := s.post(ctx, statement, "", nil)
 	return err
 }
 
 // query returns the rows of a SELECT as texts.
 func (s *session) query(ctx context.Context, statement string) (rows [][]string, err error) {
-	text, err := s.post(ctx, statement+" FORMAT TabSeparated", nil)
+	text, err := s.post(ctx, statement+" FORMAT TabSeparated", "", nil)
 	if err != nil {
 		return nil, err
 	}
@@ -194,8 +196,18 @@ func (s *session) name(table string) string {
 	return quoteNames([]string{s.Database}) + "." + quoteNames([]string{table})
 }
 
-// insert inserts rows in RowBinary.
-func (s *session) insert(ctx context.Context, table string, columns []column, rows []byte) error {
-	_, err := s.post(ctx, fmt.Sprintf("INSERT INTO %s (%s) FORMAT RowBinary", s.name(table), quoteNames(columnNames(columns))), rows)
+// insert inserts rows in RowBinary, under a query id: the server runs one of an id at a time.
+func (s *session) insert(ctx context.Context, table, id string, columns []column, rows []byte) error {
+	_, err := s.post(ctx, fmt.Sprintf("INSERT INTO %s (%s) FORMAT RowBinary", s.name(table), quoteNames(columnNames(columns))), id, rows)
+	return err
+}
+
+// checkQuiet returns an error while inserts run whose query id begins so: those of an attempt
+// that has ended, of which no one knows yet whether their rows will be there.
+func (s *session) checkQuiet(ctx context.Context, begin string) error {
+	rows, err := s.query(ctx, "SELECT query_id, elapsed FROM system.processes WHERE startsWith(query_id, "+quote(begin)+")")
+	if err == nil && len(rows) > 0 {
+		err = fmt.Errorf("ClickHouse on %s: the insert %s of an earlier attempt has been running for %s s: its end comes first", s.url.Host, rows[0][0], rows[0][1])
+	}
 	return err
 }

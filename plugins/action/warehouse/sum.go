@@ -35,8 +35,6 @@ func (s sum) subtract(o sum) sum {
 	return sum{s.hi - o.hi - int64(borrow), lo}
 }
 
-func (s sum) isZero() bool { return s == sum{} }
-
 // appendTo appends s as RowBinary has a Decimal(38, 6).
 func (s sum) appendTo(b []byte) []byte {
 	return binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(b, s.lo), uint64(s.hi))
