@@ -225,17 +225,26 @@ func (w *warehouse) same(what string, want, got map[string]string) {
 // usage is that of each day, as rows has it.
 func (w *warehouse) usage() map[string]string {
 	w.Helper()
-	answer, err := http.Get(w.agg.URL + "/v1/usage?from=2023-01-01&to=2027-01-01&zone=UTC&bucket=day&by=site_id,group_id,user_id&measure=records,started,stopped,Cores,TotalCPU&unit=second&format=ndjson")
+	out := map[string]string{}
+	for from := time.Date(2023, 12, 1, 0, 0, 0, 0, time.UTC); from.Year() < 2027; from = from.AddDate(0, 2, 0) { // an answer has at most a million cells
+		w.addUsage(out, from.Format(time.DateOnly), from.AddDate(0, 2, 0).Format(time.DateOnly))
+	}
+	return out
+}
+
+// addUsage adds that of the days of a window.
+func (w *warehouse) addUsage(out map[string]string, from, to string) {
+	w.Helper()
+	answer, err := http.Get(w.agg.URL + "/v1/usage?from=" + from + "&to=" + to + "&zone=UTC&bucket=day&by=site_id,group_id,user_id&measure=records,started,stopped,Cores,TotalCPU&unit=second&format=ndjson")
 	if err != nil {
 		w.Fatal(err)
 	}
 	defer answer.Body.Close()
 	in := json.NewDecoder(answer.Body)
-	out := map[string]string{}
 	for first := true; ; first = false {
 		var line v1.UsageLine
 		if err := in.Decode(&line); err == io.EOF {
-			return out
+			return
 		} else if err != nil || answer.StatusCode != http.StatusOK {
 			w.Fatal(err, answer.Status)
 		}
@@ -274,9 +283,14 @@ func (w *warehouse) fill(n int) {
 
 func TestWarehouse_CorrectionsAndDeletions_SumsAreThoseOfTheCluster(t *testing.T) {
 	t.Parallel()
-	w := newWarehouse(t, 1, "batch = 7000")
+	w := newWarehouse(t, 1, fmt.Sprintf("batch = %d", max(7000, *warehoused/20)))
 	w.fill(*warehoused)
 	w.agree()
+	w.order("replace=all", "agree at change") // for the figures: all at once
+	for _, table := range []string{"ledger", "daily"} {
+		t.Logf("%s: %s", table, w.ch.MustQuery("SELECT sum(rows) AS r, sum(bytes_on_disk) AS b, b / r FROM system.parts WHERE active AND database = 'bursar' AND table = '"+table+"'"))
+	}
+	t.Log(w.ch.MustQuery("SELECT sum(rows), max(written) - min(written) FROM bursar.cursors WHERE number > (SELECT max(number) FROM bursar.cursors WHERE state = 'replacing')"))
 	for range 4 {
 		w.shake(60)
 		w.arrive()
@@ -437,6 +451,32 @@ func TestWarehouse_KilledAtAnyPoint_SumsStayRight(t *testing.T) {
 	if n := w.ch.MustQuery("SELECT count() FROM bursar.cursors WHERE state = 'replacing'"); n != "1" {
 		t.Errorf("the rows were replaced %s times, want once at the beginning", n)
 	}
+}
+
+func TestWarehouse_ClusterRestored_RowsAreReplacedAndNotDoubled(t *testing.T) {
+	t.Parallel()
+	w := makeWarehouse(t, 4)
+	backups := t.TempDir()
+	w.agg.Settings = fmt.Sprintf("min_free = \"1MiB\"\nbackup { path = %q }", backups)
+	w.begin(w.ch.URL(), "")
+	w.fill(300)
+	w.arrive()
+	path := filepath.Join(backups, "mine.snapshot")
+	if out, err := w.agg.Bursar("snapshot", "save", path); err != nil {
+		t.Fatal(out, err)
+	}
+	w.shake(80)
+	w.arrive()
+	if out, err := w.agg.Bursar("snapshot", "restore", "-yes", path); err != nil {
+		t.Fatal(out, err)
+	}
+	if out, err := w.agg.Bursar("actions", "resume", "warehouse/national"); err != nil {
+		t.Fatal(out, err)
+	}
+	w.order("check=all", "all rows of the cluster are written anew: the cluster is in the epoch")
+	w.shake(30)
+	w.rest()
+	w.agree()
 }
 
 func TestWarehouse_ClickHouseInTrouble_IsSaidAndNothingIsSkipped(t *testing.T) {
