@@ -317,19 +317,24 @@ func (w *warehouse) order(argument, text string) {
 func (w *warehouse) says(text string) {
 	w.Helper()
 	w.site.Eventually("the action says "+text, func() (bool, string) {
-		all := ""
-		var list v1.ActionRuns
-		if err := w.agg.Get("/v1/actions/warehouse/national/runs?limit=3", &list); err != nil {
-			return false, err.Error()
-		}
-		for _, r := range list.Runs {
-			var one json.RawMessage
-			if w.agg.Get(fmt.Sprint("/v1/actions/warehouse/national/runs/", r.Run), &one) == nil {
-				all += string(one) + "\n"
-			}
-		}
+		all := w.said()
 		return strings.Contains(all, text), all
 	})
+}
+
+// said is what the last runs of the action have.
+func (w *warehouse) said() (all string) {
+	var list v1.ActionRuns
+	if err := w.agg.Get("/v1/actions/warehouse/national/runs?limit=3", &list); err != nil {
+		return err.Error()
+	}
+	for _, r := range list.Runs {
+		var one json.RawMessage
+		if w.agg.Get(fmt.Sprint("/v1/actions/warehouse/national/runs/", r.Run), &one) == nil {
+			all += string(one) + "\n"
+		}
+	}
+	return all
 }
 
 // breaker lies between the action and ClickHouse, and breaks requests.
@@ -507,14 +512,11 @@ func TestWarehouse_ClickHouseInTrouble_IsSaidAndNothingIsSkipped(t *testing.T) {
 
 	blocks := w.agg.Blocks
 	w.configure(strings.Replace(blocks, "config {", "config {\n user = \"reader\"", 1))
-	w.shake(20)
-	w.says("the user may only read")
+	w.saysAfterAll("the user may only read")
 	w.configure(strings.Replace(blocks, "config {", "config {\n user = \"nobody\"", 1))
-	w.shake(20)
-	w.says("Code: 192")
+	w.saysAfterAll("Code: 192")
 	w.configure(strings.Replace(blocks, "config {", "config {\n dimensions = [\"user_id\"]", 1))
-	w.shake(20)
-	w.says("use the same, or another database")
+	w.saysAfterAll("use the same, or another database")
 	w.configure(blocks)
 	w.shake(20)
 	w.rest()
@@ -524,6 +526,17 @@ func TestWarehouse_ClickHouseInTrouble_IsSaidAndNothingIsSkipped(t *testing.T) {
 	w.order("check=all", "the sums differ in ")
 	w.order("replace=all", "agree at change")
 	w.agree()
+}
+
+// saysAfterAll waits until runs have a text, each of which may still have the former
+// configuration.
+func (w *warehouse) saysAfterAll(text string) {
+	w.Helper()
+	w.site.Eventually("the action says "+text, func() (bool, string) {
+		out, err := w.agg.Bursar("actions", "run", "warehouse/national", "check=all")
+		said := w.said()
+		return err == nil && strings.Contains(said, text), out + said
+	})
 }
 
 // configure has the cluster use other blocks.
