@@ -42,9 +42,12 @@ aggregator {
 
   # What was deleted or superseded leaves the disk by itself: the leader looks for blocks
   # that are mostly superseded, drops everything that is, and forgets values that no
-  # record has; each node then rewrites its files. These are the defaults.
+  # record has; each node then rewrites its files. What was superseded less than keep
+  # ago stays: whoever follows the changes and asks again by then misses nothing. These
+  # are the defaults.
   compaction {
     every = "1m"
+    keep  = "1d"
     whole = "1h"
     files = "1d"
   }

@@ -302,6 +302,23 @@ func (b *Block) Rows() iter.Seq2[Row, error] {
 // Supersedes returns the Seqs that all rows replace, 0 for those that replace none.
 func (b *Block) Supersedes() ([]uint64, error) { return b.readColumn(colSupersedes) }
 
+// Changed returns the times at which the rows were made.
+func (b *Block) Changed() ([]record.Time, error) {
+	received, err := b.readColumn(colReceived)
+	if err != nil {
+		return nil, err
+	}
+	later, err := b.readColumn(colChanged)
+	if err != nil {
+		return nil, err
+	}
+	times := make([]record.Time, len(received))
+	for i := range times {
+		times[i] = record.Time(received[i] + later[i])
+	}
+	return times, nil
+}
+
 // Submits returns the submit times of all rows; None of those that have none.
 func (b *Block) Submits() ([]record.Time, error) {
 	starts, err := b.Starts()

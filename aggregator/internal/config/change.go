@@ -45,7 +45,7 @@ func (c *Config) NeedRestart(next *Config) []string {
 }
 
 func (c *Compaction) same(d *Compaction) bool {
-	return c.Every.Duration == d.Every.Duration && c.Whole.Duration == d.Whole.Duration && c.Files.Duration == d.Files.Duration
+	return c.Every.Duration == d.Every.Duration && c.Keep.Duration == d.Keep.Duration && c.Whole.Duration == d.Whole.Duration && c.Files.Duration == d.Files.Duration
 }
 
 func sameAddress(a, b hcl.Address) bool { return a.String() == b.String() }

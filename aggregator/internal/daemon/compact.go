@@ -8,15 +8,18 @@ import (
 	"time"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
+	"github.com/bursar-accounting/bursar/proto/record"
 )
 
 // Compaction says when what no query shows any more leaves the disk. The zero
 // value of everything is a working default.
 type Compaction struct {
 	// Every is how often the leader looks for blocks that are mostly superseded;
-	// zero is a minute. What changed since the last look is left in peace: those
-	// who follow the feed may still need it.
+	// zero is a minute.
 	Every time.Duration
+	// Keep is how long superseded rows stay: whoever follows the changes and asks
+	// again within this time misses nothing. Zero is a day.
+	Keep time.Duration
 	// Whole is how often all superseded rows are dropped, small blocks are merged
 	// and values are forgotten that no record has; zero is an hour.
 	Whole time.Duration
@@ -29,7 +32,7 @@ func (c Compaction) withDefaults() Compaction {
 	for _, d := range []struct {
 		of   *time.Duration
 		zero time.Duration
-	}{{&c.Every, time.Minute}, {&c.Whole, time.Hour}, {&c.Files, 24 * time.Hour}} {
+	}{{&c.Every, time.Minute}, {&c.Keep, 24 * time.Hour}, {&c.Whole, time.Hour}, {&c.Files, 24 * time.Hour}} {
 		if *d.of == 0 {
 			*d.of = d.zero
 		}
@@ -39,7 +42,7 @@ func (c Compaction) withDefaults() Compaction {
 
 const (
 	// mostly is the share of superseded rows from which on a block is compacted
-	// soon: a store then takes at most a quarter more than what it shows.
+	// soon: a store then takes at most a quarter more than what it shows and keeps.
 	mostly = 0.2
 	// atOnce is how many blocks one command rewrites: Apply of all nodes waits.
 	atOnce = 8
@@ -56,15 +59,13 @@ type compactor struct {
 	refuse func() error // why nothing can be written now
 	log    *slog.Logger
 
-	dead  map[uint64]int // superseded rows by block, at the last look
-	seq   uint64         // the last change at the last look
-	free  []uint32       // pairs that no block had at the last whole look
-	whole time.Time      // when that was
+	free  []uint32  // pairs that no block had at the last whole look
+	whole time.Time // when that was
 }
 
 // lead looks until ctx ends.
 func (c *compactor) lead(ctx context.Context) error {
-	c.dead, c.seq, c.free, c.whole = nil, 0, nil, time.Now()
+	c.free, c.whole = nil, time.Now()
 	tick := time.NewTicker(c.Every)
 	defer tick.Stop()
 	for {
@@ -83,69 +84,73 @@ func (c *compactor) lead(ctx context.Context) error {
 }
 
 // look proposes what is due.
-func (c *compactor) look(ctx context.Context) error {
+func (c *compactor) look(ctx context.Context) (err error) {
 	view, err := c.view()
 	if err != nil {
 		return err
 	}
+	defer func() { err = errors.Join(err, view.Close()) }()
 	whole := time.Since(c.whole) >= c.Whole
-	blocks, forget, err := c.due(view, whole)
-	if err = errors.Join(err, view.Close()); err != nil {
+	share := mostly
+	if whole {
+		share = 0
+	}
+	_, version := view.Cluster()
+	switch {
+	case version < store.VersionOf(&store.CompactBlockCommand{Of: &store.Superseded{}}): // until all nodes have been updated
+		return nil
+	case !whole && len(view.Candidates(share)) == 0:
+		return nil
+	}
+	old, err := view.Droppable(ctx, record.FromStd(time.Now().Add(-c.Keep)))
+	if err != nil {
 		return err
 	}
+	if err := c.compact(ctx, view, old, share); err != nil || !whole {
+		return err
+	}
+	if err := c.forget(ctx, view, old); err != nil {
+		return err
+	}
+	c.whole = time.Now()
+	return nil
+}
+
+// compact proposes the blocks of which a share can be dropped and, where the share is 0,
+// those that are small.
+func (c *compactor) compact(ctx context.Context, view *store.View, old *store.Droppable, share float64) error {
+	candidates, err := old.Candidates(share)
+	if err != nil {
+		return err
+	}
+	var blocks []uint64
+	for _, k := range candidates {
+		blocks = append(blocks, k.First)
+	}
+	if share == 0 {
+		blocks = append(blocks, view.Small()...)
+		slices.Sort(blocks)
+		blocks = slices.Compact(blocks)
+	}
 	for part := range slices.Chunk(blocks, atOnce) {
-		if _, err := c.write(ctx, &store.CompactBlockCommand{Blocks: part}); err != nil {
+		of, err := old.Of(part)
+		if err == nil {
+			_, err = c.write(ctx, &store.CompactBlockCommand{Blocks: part, Of: of})
+		}
+		if err != nil {
 			return err
 		}
-	}
-	if forget != nil {
-		if _, err := c.write(ctx, forget); err != nil {
-			return err
-		}
-	}
-	if whole {
-		c.whole = time.Now()
 	}
 	return nil
 }
 
-// due returns the blocks to compact and, of a whole look, what to forget.
-func (c *compactor) due(view *store.View, whole bool) (blocks []uint64, forget *store.ForgetCommand, err error) {
-	if _, version := view.Cluster(); version < store.VersionOf(&store.ForgetCommand{}) {
-		return nil, nil, nil
-	}
-	before, changing := c.dead, map[uint64]bool{}
-	c.dead = map[uint64]int{}
-	for _, k := range view.Candidates(0) {
-		c.dead[k.First] = k.Dead
-		switch {
-		case before[k.First] != k.Dead:
-			changing[k.First] = true
-		case whole, float64(k.Dead) >= mostly*float64(k.Rows):
-			blocks = append(blocks, k.First)
-		}
-	}
-	upTo := c.seq
-	c.seq = view.Seq()
-	if !whole {
-		return blocks, nil, nil
-	}
-	for _, first := range view.Small() {
-		if !changing[first] {
-			blocks = append(blocks, first)
-		}
-	}
-	slices.Sort(blocks)
-	forget, err = c.forget(view, upTo)
-	return slices.Compact(blocks), forget, err
-}
-
-// forget returns what no block has for the second time: a view that was opened
-// before the last record with a value went asks for the value no more.
-func (c *compactor) forget(view *store.View, upTo uint64) (*store.ForgetCommand, error) {
+// forget proposes what waits for a block and can be dropped, and what no block has for the
+// second time: a view that was opened before the last record with a value went asks for
+// the value no more.
+func (c *compactor) forget(ctx context.Context, view *store.View, old *store.Droppable) error {
 	free, err := view.Unposted(forgetAtOnce)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	var pairs []uint32
 	for _, id := range free {
@@ -154,10 +159,12 @@ func (c *compactor) forget(view *store.View, upTo uint64) (*store.ForgetCommand,
 		}
 	}
 	c.free = free
-	if len(pairs) == 0 && view.SupersededWaiting() == 0 {
-		return nil, nil
+	waiting := old.Waiting()
+	if len(pairs) == 0 && len(waiting.Rows) == 0 {
+		return nil
 	}
-	return &store.ForgetCommand{UpTo: upTo, Pairs: pairs}, nil
+	_, err = c.write(ctx, &store.ForgetCommand{UpTo: view.Seq(), Pairs: pairs, Of: waiting})
+	return err
 }
 
 // compact has this node, while it leads, propose what the store can drop.

@@ -46,7 +46,7 @@ func TestTheNameOfAPersonWhoseRecordsWereDeletedLeavesTheDatabase(t *testing.T) 
 		t.Fatal(err)
 	}
 	a, addr, stop := startOpen(t, daemon.Settings{Name: "agg1", DataDir: dir, Plain: []net.Listener{l}, Log: slog.New(slog.DiscardHandler),
-		Compaction: daemon.Compaction{Every: 20 * time.Millisecond, Whole: 50 * time.Millisecond, Files: 50 * time.Millisecond}})
+		Compaction: daemon.Compaction{Every: 20 * time.Millisecond, Keep: time.Millisecond, Whole: 50 * time.Millisecond, Files: 50 * time.Millisecond}})
 	defer func() { stop() }()
 	_ = a
 	post := func(from, n int, user func(i int) string) {

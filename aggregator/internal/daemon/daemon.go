@@ -131,7 +131,7 @@ func settings(c *config.Config) Settings {
 	set := Settings{
 		Name: a.Name.Value, DataDir: a.DataDir.Path, MinFree: a.MinFree.Bytes, Ballast: uint64(max(a.Ballast.Bytes, 0)), Files: c.Shared(), Access: c.Rules(),
 		Backup: backupPlan(a), Actions: actionsOf(c), Acknowledged: acknowledgements(&c.Health),
-		Compaction:     Compaction{Every: a.Compaction.Every.Duration, Whole: a.Compaction.Whole.Duration, Files: a.Compaction.Files.Duration},
+		Compaction:     Compaction{Every: a.Compaction.Every.Duration, Keep: a.Compaction.Keep.Duration, Whole: a.Compaction.Whole.Duration, Files: a.Compaction.Files.Duration},
 		Watch:          WatchSettings{ClockTolerance: a.ClockTolerance.Duration},
 		IgnoreExisting: a.API.IgnoreRecordExists, MaxBody: a.API.MaxBody.Bytes, AnswerMemory: a.API.AnswerMemory.Bytes, UsageMemory: a.UsageMemory.Bytes, Patience: a.API.Patience.Duration,
 	}

@@ -53,8 +53,8 @@ const (
 // version 5 on, the rows of a post go from its batch into blocks as those of an agent do;
 // [PutStopsCommand] came with it. Version 6 came with [ArchiveCommand],
 // version 7 with [IngestCommand.Reusing], version 8 with facts of kind [FactBegin], version 9
-// with [ReplaceCommand].
-const CommandFormat = 9
+// with [ReplaceCommand], version 10 with [Superseded].
+const CommandFormat = 10
 
 // batchPosts is the version from which on all nodes take the rows of a post out of its
 // batch: what is new in the dictionary gets other numbers than one by one.

@@ -118,14 +118,14 @@ type SetClusterCommand struct{ ID string }
 // the version that holds, a uint32.
 type SetVersionCommand struct{ Version uint32 }
 
-// CompactBlockCommand rewrites blocks without their superseded rows; a block of
+// CompactBlockCommand rewrites blocks without superseded rows; a block of
 // which nothing is left goes, and small ones that follow each other become one.
 // Tombstones that nothing superseded stay. The leader proposes it for blocks of
-// [View.Candidates] and
-// [View.Small] when those who follow the feed are past them. The result
-// is a [DeleteResult] with the number of rows dropped.
+// [Droppable.Candidates] and [View.Small]. The result is a [DeleteResult] with the
+// number of rows dropped.
 type CompactBlockCommand struct {
-	Blocks []uint64 // the first sequence number of each
+	Blocks []uint64    // the first sequence number of each
+	Of     *Superseded // the rows to drop; nil: all superseded ones, as earlier releases did
 }
 
 // HashCheckCommand makes every node remember its state hash at this index, see
@@ -225,8 +225,14 @@ func (c *UndeleteCommand) fields(f fields)       { (*DeleteCommand)(c).fields(f)
 func (c *QuarantineDropCommand) fields(f fields) { list(f, &c.Keys, fields.settled) }
 func (c *SetClusterCommand) fields(f fields)     { f.text(&c.ID) }
 func (c *SetVersionCommand) fields(f fields)     { small(f, &c.Version) }
-func (c *CompactBlockCommand) fields(f fields)   { list(f, &c.Blocks, fields.uint) }
 func (c *HashCheckCommand) fields(fields)        {}
+
+func (c *CompactBlockCommand) since() uint16 { return c.Of.since(1) }
+
+func (c *CompactBlockCommand) fields(f fields) {
+	list(f, &c.Blocks, fields.uint)
+	f.superseded(&c.Of)
+}
 
 func (c *DocumentCommand) since() uint16 { return max(1, c.Needs) }
 

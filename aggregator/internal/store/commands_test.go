@@ -35,6 +35,8 @@ func everyCommand() []Command {
 		&SetVersionCommand{Version: 3},
 		&CompactBlockCommand{Blocks: []uint64{1, 2}},
 		&ForgetCommand{UpTo: 9, Pairs: []uint32{3, 4}},
+		&CompactBlockCommand{Blocks: []uint64{1, 2}, Of: &Superseded{UpTo: 300, Rows: []uint64{1, 4, 250}}},
+		&ForgetCommand{UpTo: 9, Of: &Superseded{UpTo: 300, Rows: []uint64{7}}},
 		&HashCheckCommand{},
 		&DocumentCommand{If: []Document{{"s", "k", nil}}, Sets: []Document{{"s", "k", []byte("v")}, {"s", "e", []byte{}}}},
 		&DocumentCommand{Sets: []Document{{"s", "k", []byte("v")}}, Needs: 4},

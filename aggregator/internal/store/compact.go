@@ -18,8 +18,11 @@ func (c *CompactBlockCommand) apply(t *tx) (any, error) {
 	blocks := slices.Clone(c.Blocks)
 	slices.Sort(blocks)
 	for blocks = slices.Compact(blocks); len(blocks) > 0; {
-		group := t.group(blocks)
-		dropped, err := t.compactBlocks(group)
+		group, err := t.group(blocks, c.Of)
+		dropped := 0
+		if err == nil {
+			dropped, err = t.compactBlocks(group, c.Of)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("compact block %d: %w", blocks[0], err)
 		}
@@ -33,38 +36,74 @@ func (c *CompactBlockCommand) apply(t *tx) (any, error) {
 // group returns the first of the named blocks, with those that follow it without a
 // gap as far as all are small and make one block together; none for a name without
 // a block.
-func (t *tx) group(names []uint64) []*zone {
+func (t *tx) group(names []uint64, of *Superseded) (group []*compacted, err error) {
 	i, ok := findZone(t.m.zones, names[0])
 	if !ok || t.m.zones[i].First != names[0] {
-		return nil
+		return nil, nil
 	}
-	n, rows := 1, t.m.zones[i].live()
-	for n < len(names) && i+n < len(t.m.zones) && t.m.zones[i+n].First == names[n] && t.m.zones[i+n-1].live() <= smallRows {
-		live := t.m.zones[i+n].live()
-		if live > smallRows || rows+live > columns.MaxRows {
+	rows := 0
+	for n := 0; n < len(names) && i+n < len(t.m.zones) && t.m.zones[i+n].First == names[n]; n++ {
+		next, err := t.compacted(t.m.zones[i+n], of)
+		if err != nil {
+			return nil, err
+		}
+		if n > 0 && (next.left > smallRows || rows+next.left > columns.MaxRows) {
 			break
 		}
-		rows += live
-		n++
+		group, rows = append(group, next), rows+next.left
+		if next.left > smallRows {
+			break
+		}
 	}
-	return slices.Clone(t.m.zones[i : i+n])
+	return group, nil
 }
 
-// compactBlocks rewrites blocks without their superseded rows, as one block that
+// compacted is a block and the rows that it loses.
+type compacted struct {
+	*zone
+
+	dead, drop columns.Mask // of the dead ones drop goes
+	left       int
+}
+
+func (t *tx) compacted(z *zone, of *Superseded) (*compacted, error) {
+	c := &compacted{zone: z, left: z.live()}
+	if z.Dead == 0 {
+		c.dead = columns.NewMask(z.Rows)
+		c.drop = c.dead
+		return c, nil
+	}
+	var err error
+	if c.dead, err = readMask(t.r, z); err != nil || of == nil {
+		c.drop = c.dead
+		return c, err
+	}
+	block, err := t.s.blocks.get(t.r, z)
+	if err != nil {
+		return nil, err
+	}
+	if c.drop, err = of.among(block, c.dead); err != nil {
+		return nil, err
+	}
+	c.left = z.Rows - c.drop.Count()
+	return c, nil
+}
+
+// compactBlocks rewrites blocks without the rows that they lose, as one block that
 // has the name of the first, and returns how many rows were dropped. The rows keep
 // their numbers.
-func (t *tx) compactBlocks(group []*zone) (dropped int, err error) {
-	if len(group) == 0 || len(group) == 1 && group[0].Dead == 0 {
+func (t *tx) compactBlocks(group []*compacted, of *Superseded) (dropped int, err error) {
+	if len(group) == 0 || len(group) == 1 && group[0].left == group[0].Rows {
 		return 0, nil
 	}
 	var rows []columns.Row
+	var dead []int
 	var sum Hash
 	for _, z := range group {
-		live, err := t.emptyBlock(z)
-		if err != nil {
+		if rows, dead, err = t.emptyBlock(z, of, rows, dead); err != nil {
 			return 0, err
 		}
-		rows, dropped = append(rows, live...), dropped+z.Dead
+		dropped += z.Rows - z.left
 		sum.add(z.Sum)
 	}
 	t.cloneZones()
@@ -85,44 +124,47 @@ func (t *tx) compactBlocks(group []*zone) (dropped int, err error) {
 		return 0, err
 	}
 	smaller := newZone(enc.Header, len(enc.Data))
-	smaller.First, smaller.Sum = first, sum
+	smaller.First, smaller.Sum, smaller.Dead = first, sum, len(dead)
+	if len(dead) > 0 {
+		t.masks[first] = newMask(smaller.Rows, dead)
+	}
 	t.m.zones = slices.Insert(t.m.zones, i, smaller)
 	return dropped, t.storeBlock(smaller, enc)
 }
 
-// emptyBlock takes the block's postings and bitmap away and returns its rows
-// that are not superseded.
-func (t *tx) emptyBlock(z *zone) ([]columns.Row, error) {
-	block, err := t.s.blocks.get(t.r, z)
+// emptyBlock takes the block's postings and bitmap away and appends the rows that
+// are left, and which of them are superseded.
+func (t *tx) emptyBlock(z *compacted, of *Superseded, rows []columns.Row, dead []int) ([]columns.Row, []int, error) {
+	block, err := t.s.blocks.get(t.r, z.zone)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	mask, err := readMask(t.r, z)
+	last, err := lastDead(block, z.drop)
 	if err != nil {
-		return nil, err
-	}
-	last, err := lastDead(block, mask)
-	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	t.m.Floor = max(t.m.Floor, last)
 	t.masks[z.First] = nil
-	var live []columns.Row
 	for i := range block.Len() {
 		row, err := block.Row(i)
 		if err != nil {
-			return nil, err
-		}
-		if !mask.Has(i) {
-			live = append(live, row)
-		} else if err := t.raiseFeedFloor(row.Record.ID); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		if err := t.dropPostings(z.First, &row); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
+		if z.drop.Has(i) {
+			if err := t.raiseFeedFloor(row.Record.ID, of); err != nil {
+				return nil, nil, err
+			}
+			continue
+		}
+		if z.dead.Has(i) {
+			dead = append(dead, len(rows))
+		}
+		rows = append(rows, row)
 	}
-	return live, nil
+	return rows, dead, nil
 }
 
 func (t *tx) dropPostings(first uint64, row *columns.Row) error {

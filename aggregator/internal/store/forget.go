@@ -13,20 +13,22 @@ import (
 // it with pairs of [View.Unposted]. The result is a [DeleteResult] with the number
 // of rows and values.
 type ForgetCommand struct {
-	UpTo  uint64   // the greatest number of a row to drop
-	Pairs []uint32 // of the dictionary
+	UpTo  uint64      // the greatest number of a row to drop
+	Pairs []uint32    // of the dictionary
+	Of    *Superseded // the rows to drop; nil: all superseded ones up to UpTo, as earlier releases did
 }
 
-func (*ForgetCommand) kind() kind    { return kindForget }
-func (*ForgetCommand) since() uint16 { return 3 }
+func (*ForgetCommand) kind() kind      { return kindForget }
+func (c *ForgetCommand) since() uint16 { return c.Of.since(3) }
 
 func (c *ForgetCommand) fields(f fields) {
 	f.uint(&c.UpTo)
 	list(f, &c.Pairs, small)
+	f.superseded(&c.Of)
 }
 
 func (c *ForgetCommand) apply(t *tx) (any, error) {
-	n, err := t.dropWaiting(c.UpTo)
+	n, err := t.dropWaiting(c.UpTo, c.Of)
 	if err != nil {
 		return nil, err
 	}
@@ -75,17 +77,17 @@ func (s *Store) Drops() uint64 {
 	return s.memory.drops
 }
 
-// dropWaiting drops the superseded rows that wait, up to a number.
-func (t *tx) dropWaiting(upTo uint64) (n int, err error) {
+// dropWaiting drops the superseded rows that wait, up to a number, and of those named.
+func (t *tx) dropWaiting(upTo uint64, of *Superseded) (n int, err error) {
 	keep := make([]*waitingRow, 0, len(t.m.waiting))
 	for _, w := range t.m.waiting {
-		if !w.dead || w.row.Seq > upTo {
+		if !w.dead || w.row.Seq > upTo || !of.has(w.row.Seq) {
 			keep = append(keep, w)
 			continue
 		}
 		n++
 		t.m.Floor = max(t.m.Floor, w.row.Seq)
-		if err := t.raiseFeedFloor(w.row.Record.ID); err != nil {
+		if err := t.raiseFeedFloor(w.row.Record.ID, of); err != nil {
 			return n, err
 		}
 		if err := t.b.Delete(seqKey(tableWaiting, w.row.Seq), nil); err != nil {
@@ -127,16 +129,6 @@ func (v *View) Unposted(most int) (list []uint32, err error) {
 		}
 	}
 	return list, nil
-}
-
-// SupersededWaiting returns how many superseded rows wait for a block.
-func (v *View) SupersededWaiting() (n int) {
-	for _, w := range v.memory.waiting {
-		if w.dead {
-			n++
-		}
-	}
-	return n
 }
 
 // Floor is the greatest number of a row that was dropped: who followed the feed to

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -17,15 +18,29 @@ import (
 )
 
 // sweepOut proposes what the leader does when nothing changes any more.
-func sweepOut(b *box) {
+func sweepOut(b *box) { sweepBefore(b, math.MaxInt64) }
+
+// sweepBefore proposes what the leader does, but for what was superseded after a time.
+func sweepBefore(b *box, before record.Time) {
 	var c CompactBlockCommand
 	f := &ForgetCommand{}
 	b.view(func(v *View) {
-		for _, k := range v.Candidates(0) {
+		old, err := v.Droppable(context.Background(), before)
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		list, err := old.Candidates(0)
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		for _, k := range list {
 			c.Blocks = append(c.Blocks, k.First)
 		}
 		c.Blocks = append(c.Blocks, v.Small()...)
-		f.UpTo = v.Seq()
+		if c.Of, err = old.Of(c.Blocks); err != nil {
+			b.t.Fatal(err)
+		}
+		f.UpTo, f.Of = v.Seq(), old.Waiting()
 	})
 	b.apply(&c)
 	b.view(func(v *View) {

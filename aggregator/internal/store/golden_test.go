@@ -54,8 +54,20 @@ func goldenCommands() (list []golden) {
 		if d, ok := c.(*DocumentCommand); ok && d.Needs > 0 {
 			name += fmt.Sprintf(" of version %d", d.Needs)
 		}
-		if a, ok := c.(*ArchiveCommand); ok && a.Op == ArchiveRestore {
-			name += " that restores"
+		switch c := c.(type) {
+		case *ArchiveCommand:
+			if c.Op == ArchiveRestore {
+				name += " that restores"
+			}
+		case *CompactBlockCommand:
+			if c.Of != nil {
+				name += " of rows"
+			}
+		case *ForgetCommand:
+			if c.Of != nil {
+				name += " of rows"
+			}
+		default:
 		}
 		list = append(list, golden{name, Encode(c), func(b []byte) ([]byte, error) {
 			c, err := Decode(b)

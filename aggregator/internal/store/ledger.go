@@ -143,8 +143,8 @@ func (v *View) formerRow(row *columns.Row, from uint64) (*columns.Row, error) {
 func (v *View) FeedFloor() uint64 { return v.memory.FeedFloor }
 
 // raiseFeedFloor is called for each row that is dropped: the change that superseded it is
-// not above the number that its id has now.
-func (t *tx) raiseFeedFloor(id string) error {
+// not above the number that its id has now, nor above what the command says.
+func (t *tx) raiseFeedFloor(id string, of *Superseded) error {
 	value, ok, err := get(t.r, textKey(tableIndex, id))
 	if err != nil {
 		return err
@@ -156,6 +156,9 @@ func (t *tx) raiseFeedFloor(id string) error {
 			return err
 		}
 		floor = x.Seq
+	}
+	if of != nil {
+		floor = min(floor, of.UpTo)
 	}
 	t.m.FeedFloor = max(t.m.FeedFloor, floor)
 	return nil

@@ -114,7 +114,9 @@ func (m *ledgerMachine) Change(t *rapid.T) {
 	m.ingest("head1", m.tick(), put(r, int64(len(m.log)+100)))
 }
 
-func (m *ledgerMachine) Sweep(*rapid.T) { sweepOut(m.box) }
+func (m *ledgerMachine) Sweep(t *rapid.T) {
+	sweepBefore(m.box, m.now-record.Time(rapid.IntRange(0, 20).Draw(t, "keep"))*record.Second)
+}
 
 func (m *ledgerMachine) Fold(*rapid.T) { // those that wait go into blocks
 	var writes []record.Write
@@ -178,6 +180,87 @@ func TestLedger_DroppedRows_EndOnlyReadersThatNeedThem(t *testing.T) {
 			t.Errorf("a part of another history: %v", err)
 		}
 	})
+}
+
+// Jobs are said by slurm and by the epilog, so a row is superseded for each of them; old ones
+// are corrected, and a few records change every hour.
+func TestLedger_RowsSupersededContinually_DailyFollowerMissesNothing(t *testing.T) {
+	b := newBox(t)
+	b.apply(&SetVersionCommand{Version: CommandFormat})
+	rng := rand.New(rand.NewPCG(1, 2))
+	var hourly, daily ledgerReader
+	hourly.begin()
+	daily.begin()
+	read := func(name string, r *ledgerReader, hour int) {
+		b.view(func(v *View) {
+			for range 2 { // what is left of the part, and the next
+				if err := r.read(t, v, 1<<20); err != nil {
+					t.Fatalf("hour %d: the %s follower at change %d: %v", hour, name, r.part.To, err)
+				}
+			}
+		})
+	}
+	old := func(hour int) (n int) { // superseded rows, and how many a day makes at most
+		b.view(func(v *View) {
+			if err := v.Query(context.Background(), Query{Superseded: true, Tombstones: true}, func(*columns.Row) error { n++; return nil }); err != nil {
+				t.Fatal(err)
+			}
+			n -= int(v.memory.Rows)
+		})
+		return n
+	}
+	const jobs, corrected, often = 150, 20, 3
+	for hour := range 80 {
+		now := t0 + record.Time(hour)*record.Hour
+		var writes []record.Write
+		for i := range jobs {
+			r := sample(fmt.Sprintf("h%d-%d", hour, i), i)
+			open := r
+			open.Stop = record.None
+			writes = append(writes, put(open, 1))
+		}
+		b.ingest("head1", now, writes...)
+		writes = writes[:0]
+		for i := range jobs {
+			writes = append(writes, put(sample(fmt.Sprintf("h%d-%d", hour, i), i), 2))
+		}
+		for i := range often {
+			writes = append(writes, put(sample(fmt.Sprint("often-", i), hour), int64(hour+1)))
+		}
+		b.ingest("head1", now+record.Minute, writes...)
+		writes = writes[:0]
+		for i := range jobs {
+			r := sample(fmt.Sprintf("h%d-%d", hour, i), i)
+			r.State = "SAID AGAIN"
+			writes = append(writes, put(r, 3))
+		}
+		for range corrected {
+			r := sample(fmt.Sprintf("h%d-%d", rng.IntN(hour+1), rng.IntN(jobs)), rng.IntN(50))
+			writes = append(writes, put(r, int64(hour+10)))
+		}
+		b.ingest("head1", now+2*record.Minute, writes...)
+		if hour%8 == 7 {
+			b.apply(&DeleteCommand{IDs: []string{fmt.Sprintf("h%d-%d", rng.IntN(hour+1), rng.IntN(jobs))}, By: "me", Now: now + 3*record.Minute})
+		}
+		read("hourly", &hourly, hour)
+		if hour%24 == 23 {
+			read("daily", &daily, hour)
+		}
+		sweepBefore(b, now+4*record.Minute-record.Day)
+		if n, most := old(hour), 25*(jobs+corrected+often+1); n > most {
+			t.Fatalf("hour %d: %d superseded rows are kept, want at most %d", hour, n, most)
+		}
+		if hour%20 == 19 {
+			sound(t, b.s)
+			b.restart()
+		}
+	}
+	b.view(func(v *View) {
+		if v.FeedFloor() == 0 {
+			t.Error("nothing was dropped: the test proves nothing")
+		}
+	})
+	sound(t, b.s)
 }
 
 // A part is read again by who lost the answer: it must be the same.

@@ -4,6 +4,7 @@ aggregator {
   compaction {
     every = "1ms"
     whole = "0s"
+    keep  = "10ms"
     files = "1d"
   }
 }
