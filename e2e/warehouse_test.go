@@ -10,6 +10,7 @@ import (
 	"io"
 	"maps"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
@@ -359,12 +360,17 @@ func (b *breaker) ServeHTTP(out http.ResponseWriter, r *http.Request) {
 	fault := ""
 	insert := strings.HasPrefix(r.URL.Query().Get("query"), "INSERT") || strings.HasPrefix(string(body), "INSERT") || strings.HasPrefix(string(body), "ALTER")
 	if b.left > 0 && (insert && b.chance.IntN(3) == 0 || b.chance.IntN(20) == 0) {
-		faults := []string{"lose the request", "lose the answer", "lose the answer", "kill the plugin first", "kill the plugin", "kill the plugin", "kill the aggregator", "kill ClickHouse"}
+		faults := []string{"lose the request", "cut the request", "cut the request", "lose the answer", "lose the answer", "kill the plugin first", "kill the plugin", "kill the plugin", "kill the aggregator", "kill ClickHouse"}
 		fault = faults[b.chance.IntN(len(faults))]
 		b.broken[fault]++
 		b.left--
 	}
 	if fault == "lose the request" {
+		hangUp(out)
+		return
+	}
+	if fault == "cut the request" {
+		b.cut(r, body)
 		hangUp(out)
 		return
 	}
@@ -403,6 +409,23 @@ func (b *breaker) ServeHTTP(out http.ResponseWriter, r *http.Request) {
 		out.WriteHeader(answer.StatusCode)
 		_, _ = io.Copy(out, answer.Body) // the plugin may have been killed
 	}
+}
+
+// cut sends a part of a request, as when its sender is killed.
+func (b *breaker) cut(r *http.Request, body []byte) {
+	conn, err := net.Dial("tcp", b.ch.Address)
+	if err != nil {
+		return // it is just being started
+	}
+	defer conn.Close()
+	var q bytes.Buffer
+	fmt.Fprintf(&q, "POST %s HTTP/1.1\r\nHost: %s\r\nContent-Length: %d\r\n", r.URL.RequestURI(), b.ch.Address, len(body))
+	header := r.Header.Clone()
+	header.Del("Content-Length")
+	_ = header.Write(&q) // to memory
+	q.WriteString("\r\n")
+	q.Write(body[:b.chance.IntN(len(body))])
+	_, _ = conn.Write(q.Bytes()) // it is lost anyway
 }
 
 // hangUp closes the connection of a request.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -127,7 +128,7 @@ func (a *action) Execute(ctx context.Context, t sdk.Attempt, w *sdk.World) sdk.R
 	case final:
 		return sdk.Result{Outcome: sdk.Rejected, Message: err.Error()}
 	case errors.Is(err, errLater):
-		return sdk.Result{Outcome: sdk.Retry, Message: said + "; " + err.Error(), RetryAfter: time.Second}
+		return sdk.Result{Outcome: sdk.Retry, Message: said + "; " + err.Error()}
 	}
 	return sdk.Result{Outcome: sdk.Retry, Message: err.Error()}
 }
@@ -158,11 +159,17 @@ func (a *action) execute(ctx context.Context, t sdk.Attempt, w *sdk.World) (stri
 	switch s.Do {
 	case doFollow:
 		err = f.follow(ctx, s.Change, false, stop)
-		return strings.Join(append(f.notes, fmt.Sprintf("%d rows written up to change %d", f.written, f.at.last)), "; "), err
+		return f.report(), err
 	case doCheck:
-		return f.check(ctx, stop)
+		said, err := f.check(ctx, stop)
+		return cmp.Or(said, f.report()), err
 	case doReplace:
 		return "the rows of the cluster are removed", f.replaceOnce(ctx, "ordered by effect "+t.Key)
 	}
 	return "", refuse("unknown step %q; run the newer plugin", s.Do)
+}
+
+// report says what was written.
+func (f *follower) report() string {
+	return strings.Join(append(f.notes, fmt.Sprintf("%d rows written up to change %d", f.written, f.at.last)), "; ")
 }

@@ -28,19 +28,19 @@ func (f *follower) check(ctx context.Context, stop time.Time) (string, error) {
 	want := map[siteMonth]figures{}
 	for i := range digest.Digests {
 		if d := &digest.Digests[i]; d.Month != "" {
-			want[siteMonth{string(d.Site), strings.ReplaceAll(string(d.Month), "-", "")}] = figures{fmt.Sprint(d.Records), string(d.CoreSeconds)}
+			want[siteMonth{string(d.Site), monthName(string(d.Month))}] = figures{fmt.Sprint(d.Records), cores + " " + string(d.CoreSeconds)}
 		}
 	}
-	got, err := f.sums(ctx, fmt.Sprintf("SELECT site, month, sum(sign), sum(sign * `%s`) FROM %s WHERE cluster = %s GROUP BY site, month", cores, f.name(ledgerTable), quote(f.cluster)))
+	got, err := f.sums(ctx, "site, month", "sum(sign)", "sum(sign * `%s`)", []string{cores}, ledgerTable, "")
 	if err != nil {
 		return "", err
 	}
 	differs := compareFigures("the cluster", "the table ledger", want, got)
-	wholes, err := f.sums(ctx, fmt.Sprintf("SELECT site, '', sumIf(sign, stop_us >= start_us), sum(sign * `%s`) FROM %s WHERE cluster = %s GROUP BY site", cores, f.name(ledgerTable), quote(f.cluster)))
+	wholes, err := f.sums(ctx, "site, ''", "sumIf(sign, stop_us >= start_us)", "sum(sign * `%s`)", f.layout.components, ledgerTable, "")
 	if err != nil {
 		return "", err
 	}
-	days, err := f.sums(ctx, fmt.Sprintf("SELECT site, '', sum(stopped), sum(`%s`) FROM %s WHERE cluster = %s AND batch = 0 GROUP BY site", cores, f.name(dailyTable), quote(f.cluster)))
+	days, err := f.sums(ctx, "site, ''", "sum(stopped)", "sum(`%s`)", f.layout.components, dailyTable, " AND batch = 0")
 	if err != nil {
 		return "", err
 	}
@@ -51,27 +51,53 @@ func (f *follower) check(ctx context.Context, stop time.Time) (string, error) {
 	return fmt.Sprintf("the sums of %d sites and months agree at change %d", len(want), digest.Last), nil
 }
 
+// monthName is what the column month has of a month such as 2026-03.
+func monthName(month string) string {
+	return strings.TrimLeft(strings.ReplaceAll(month, "-", ""), "0") // of the year 1 it is 101
+}
+
 // maxNamed is how many differences are named.
 const maxNamed = 12
 
 type siteMonth struct{ site, month string }
 
-type figures struct{ records, coreSeconds string }
+type figures struct{ records, used string } // used by component: "Cores 3600, TotalCPU 12.5"
 
-// sums asks for figures by site and month, and leaves out zeros.
-func (f *follower) sums(ctx context.Context, statement string) (map[siteMonth]figures, error) {
-	rows, err := f.query(ctx, statement)
+// sums asks a table for figures by site and month, and leaves out zeros. The expressions are
+// those of a number of records and of the sum of a component.
+func (f *follower) sums(ctx context.Context, key, records, used string, components []string, table, where string) (map[siteMonth]figures, error) {
+	var statement strings.Builder
+	statement.WriteString("SELECT " + key + ", " + records)
+	for _, c := range components {
+		fmt.Fprintf(&statement, ", "+used, c)
+	}
+	fmt.Fprintf(&statement, " FROM %s WHERE cluster = %s%s GROUP BY site", f.name(table), quote(f.cluster), where)
+	if strings.HasSuffix(key, "month") {
+		statement.WriteString(", month")
+	}
+	rows, err := f.query(ctx, statement.String())
 	out := map[siteMonth]figures{}
 	for _, r := range rows {
-		sum := figures{r[2], r[3]}
-		if strings.Contains(sum.coreSeconds, ".") {
-			sum.coreSeconds = strings.TrimSuffix(strings.TrimRight(sum.coreSeconds, "0"), ".")
+		zero := r[2] == "0"
+		var list []string
+		for i, c := range components {
+			sum := withoutZeros(r[3+i])
+			zero = zero && sum == "0"
+			list = append(list, c+" "+sum)
 		}
-		if sum != (figures{"0", "0"}) {
-			out[siteMonth{r[0], r[1]}] = sum
+		if !zero {
+			out[siteMonth{r[0], r[1]}] = figures{r[2], strings.Join(list, ", ")}
 		}
 	}
 	return out, err
+}
+
+// withoutZeros is a decimal as the cluster writes it: 1.5 for 1.500000.
+func withoutZeros(text string) string {
+	if strings.Contains(text, ".") {
+		text = strings.TrimSuffix(strings.TrimRight(text, "0"), ".")
+	}
+	return text
 }
 
 // compareFigures names what differs.
@@ -91,5 +117,5 @@ func compareFigures(one, other string, a, b map[siteMonth]figures) (list []strin
 
 // String is the figures for people.
 func (f figures) String() string {
-	return cmp.Or(f.records, "0") + " records and " + cmp.Or(f.coreSeconds, "0") + " core-seconds"
+	return cmp.Or(f.records, "0") + " records with " + cmp.Or(f.used, "nothing")
 }

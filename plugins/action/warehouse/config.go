@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/bursar-accounting/bursar/hcl"
+	"github.com/bursar-accounting/bursar/plugins/internal/post"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 )
 
@@ -65,7 +66,7 @@ func (c *config) readURL(cfg *sdk.Config) {
 		cfg.Errorf("url", "invalid URL: use one like \"https://ch1.example.org:8443\"")
 	case u.User != nil:
 		cfg.Errorf("url", "the URL has a user: use user and password_file")
-	case u.Scheme == "http" && !c.AllowPlain && !isLoopback(u.Hostname()):
+	case u.Scheme == "http" && !c.AllowPlain && !post.IsLoopback(u.Hostname()):
 		cfg.Errorf("url", "http to another machine shows the records and the password to everyone on the way: use https, or set allow_plain")
 	default:
 		c.url = u

@@ -100,7 +100,7 @@ func (f *feed) readBatch(ctx context.Context, begun position) (*batch, error) {
 		if err != nil {
 			return nil, err
 		}
-		old, err := f.formerRows(ctx, formers)
+		old, err := f.formerRows(ctx, formers, added)
 		if err != nil {
 			return nil, err
 		}
@@ -180,8 +180,9 @@ func beginAnew(err error) error {
 // formersAtOnce is how many rows one query looks for.
 const formersAtOnce = 2000
 
-// formerRows returns the rows that are taken away, as the ledger has them.
-func (f *feed) formerRows(ctx context.Context, list []former) (out []row, err error) {
+// formerRows returns the rows that are taken away, as the ledger has them or, where the batch
+// goes from the end of one part of the feed on to the next, as it adds them.
+func (f *feed) formerRows(ctx context.Context, list []former, added []row) (out []row, err error) {
 	for part := range slices.Chunk(list, formersAtOnce) {
 		found, err := f.selectRows(ctx, part)
 		if err != nil {
@@ -189,6 +190,12 @@ func (f *feed) formerRows(ctx context.Context, list []former) (out []row, err er
 		}
 		for i := range part {
 			r, ok := found[part[i].Seq]
+			if !ok {
+				k := slices.IndexFunc(added, func(r row) bool { return r.seq == part[i].Seq })
+				if ok = k >= 0; ok {
+					r = added[k]
+				}
+			}
 			if !ok {
 				return nil, refuse("the row of change %d is not in %s: it was removed by hand, or belongs to another cluster; run the action with replace=all", part[i].Seq, f.name(ledgerTable))
 			}

@@ -29,7 +29,7 @@ var errLater = errors.New("the rest follows")
 // follow writes what there is up to the change target; exactly, so that the tables are at
 // that change and no later one. After stop no further batch begins, and the error is errLater.
 func (f *follower) follow(ctx context.Context, target uint64, exactly bool, stop time.Time) error {
-	err := f.checkQuiet(ctx, f.queryID())
+	err := f.awaitQuiet(ctx, f.queryID())
 	if err == nil {
 		f.at, err = f.readPosition(ctx, f.cluster)
 	}
@@ -49,7 +49,11 @@ func (f *follower) follow(ctx context.Context, target uint64, exactly bool, stop
 			if time.Now().After(stop) {
 				return errLater
 			}
+			before := f.at.cursor
 			err = f.writeNext(ctx, target, exactly)
+			if err == nil && f.at.cursor == before {
+				err = fmt.Errorf("/v1/changes ends at change %d, and %d was asked for: this node's state is an earlier one", f.at.last, target)
+			}
 		case f.at.state == stateBegun:
 			err = f.writeBegun(ctx)
 		case f.at.state == stateReplacing:
@@ -80,7 +84,8 @@ func (f *follower) writeNext(ctx context.Context, target uint64, exactly bool) e
 			until = max(target, *status.LastChange)
 		}
 	}
-	ask := position{cursor: f.at.cursor, last: f.at.last, until: until, page: min(f.Batch, maxPage), pages: max(1, f.Batch/maxPage)}
+	ask := position{cursor: f.at.cursor, last: f.at.last, until: until, pages: (f.Batch + maxPage - 1) / maxPage}
+	ask.page = f.Batch / ask.pages
 	b, err := f.readBatch(ctx, ask)
 	if err != nil {
 		return err
@@ -216,14 +221,14 @@ func (f *follower) removeRows(ctx context.Context) error {
 
 // replaceOnce removes all rows of the cluster, unless it was done for this reason before.
 func (f *follower) replaceOnce(ctx context.Context, reason string) error {
-	if err := f.checkQuiet(ctx, f.queryID()); err != nil {
+	if err := f.awaitQuiet(ctx, f.queryID()); err != nil {
 		return err
 	}
-	known, err := f.query(ctx, fmt.Sprintf("SELECT count() FROM %s WHERE cluster = %s AND reason = %s", f.name(cursorsTable), quote(f.cluster), quote(reason)))
+	known, err := f.queryOne(ctx, fmt.Sprintf("SELECT count() FROM %s WHERE cluster = %s AND reason = %s", f.name(cursorsTable), quote(f.cluster), quote(reason)))
 	if err == nil {
 		f.at, err = f.readPosition(ctx, f.cluster)
 	}
-	if err == nil && known[0][0] == "0" {
+	if err == nil && known == "0" {
 		err = f.replaceRows(ctx, reason)
 	}
 	if err == nil && f.at.state == stateReplacing {

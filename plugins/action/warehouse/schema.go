@@ -19,8 +19,7 @@ const (
 	schemaTable  = "schema"
 )
 
-// schemaVersion is that of the tables below. A later one has the statements that make it of
-// the former one in upgrade.
+// schemaVersion is that of the tables below. Tables of another version are refused.
 const schemaVersion = 1
 
 // column is a column of a table.
@@ -129,11 +128,10 @@ func (s *session) ensureTables(ctx context.Context) error {
 const oldestYear, oldestMonth = 18, 16
 
 func (s *session) checkVersion(ctx context.Context) error {
-	rows, err := s.query(ctx, "SELECT version()")
+	version, err := s.queryOne(ctx, "SELECT version()")
 	if err != nil {
 		return err
 	}
-	version := rows[0][0]
 	parts := strings.SplitN(version, ".", 3)
 	if len(parts) < 2 {
 		return refuse("unknown version of ClickHouse %q: use %d.%d or later", version, oldestYear, oldestMonth)

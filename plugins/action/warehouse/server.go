@@ -8,12 +8,17 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
 	"os"
+	"regexp"
 	"strings"
-	"syscall"
+	"time"
+
+	"github.com/bursar-accounting/bursar/plugins/internal/post"
+	"github.com/bursar-accounting/bursar/proto/identity"
 )
 
 // session speaks with a ClickHouse server by its HTTP interface.
@@ -69,18 +74,18 @@ func openSession(c *config) (*session, error) {
 	}
 	trusted := &tls.Config{MinVersion: tls.VersionTLS12}
 	if c.CA != "" {
-		text, err := os.ReadFile(string(c.CA))
+		authorities, err := identity.ReadBundle(string(c.CA))
 		if err != nil {
 			return nil, err
 		}
 		trusted.RootCAs = x509.NewCertPool()
-		if !trusted.RootCAs.AppendCertsFromPEM(text) {
-			return nil, fmt.Errorf("%s has no certificates in PEM", c.CA)
+		for _, a := range authorities {
+			trusted.RootCAs.AddCert(a)
 		}
 	}
 	dialer := &net.Dialer{Timeout: c.Timeout}
 	if c.url.Scheme == "http" && !c.AllowPlain {
-		dialer.Control = allowOnlyLoopback
+		dialer.Control = post.OnlyLoopback
 	}
 	s.http = &http.Client{
 		Timeout:       c.Timeout,
@@ -92,26 +97,13 @@ func openSession(c *config) (*session, error) {
 
 func (s *session) close() { s.http.CloseIdleConnections() }
 
-// allowOnlyLoopback refuses connections to other machines, whatever a name stands for.
-func allowOnlyLoopback(_, address string, _ syscall.RawConn) error {
-	if host, _, err := net.SplitHostPort(address); err != nil || !isLoopback(host) {
-		return errors.New("http is for this machine only, and the name stands for another one")
-	}
-	return nil
-}
-
-func isLoopback(host string) bool {
-	return host == "localhost" || net.ParseIP(host).IsLoopback()
-}
-
 // maxAnswer is how much of an answer is read.
 const maxAnswer = 256 << 20
 
 // post sends a statement and returns the whole answer. With data, which stands behind the
 // statement, it has the query id.
 func (s *session) post(ctx context.Context, statement, id string, data []byte) ([]byte, error) {
-	// With wait_end_of_query an error that comes late is a status, too.
-	parameters := url.Values{"wait_end_of_query": {"1"}}
+	parameters := maps.Clone(always)
 	body := []byte(statement)
 	if data != nil {
 		parameters.Set("query", statement)
@@ -146,13 +138,28 @@ func (s *session) post(ctx context.Context, statement, id string, data []byte) (
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("ClickHouse on %s: %w", s.url.Host, err)
-	case answer.StatusCode != http.StatusOK:
+	case answer.StatusCode != http.StatusOK || answer.Header.Get("X-ClickHouse-Exception-Code") != "":
 		return nil, &serverError{s.url.Host, answer.StatusCode, firstLine(text)}
 	case len(text) > maxAnswer:
 		return nil, fmt.Errorf("ClickHouse on %s: the answer has more than %d bytes: set a smaller batch", s.url.Host, maxAnswer)
 	}
+	if late := lateError.Find(text); late != nil {
+		return nil, &serverError{s.url.Host, answer.StatusCode, firstLine(late)}
+	}
 	return text, nil
 }
+
+// always is said with each statement. With wait_end_of_query an error that comes late is a
+// status, too. The others are settings that a profile of the user may have otherwise: an
+// answer is whole or an error, and has no rows beside those asked for.
+var always = url.Values{
+	"wait_end_of_query": {"1"}, "extremes": {"0"},
+	"timeout_overflow_mode": {"throw"}, "read_overflow_mode": {"throw"}, "result_overflow_mode": {"throw"}, "group_by_overflow_mode": {"throw"},
+	"sort_overflow_mode": {"throw"}, "distinct_overflow_mode": {"throw"}, "set_overflow_mode": {"throw"},
+}
+
+// lateError is what a server appends to an answer that it breaks off, in a status of 200.
+var lateError = regexp.MustCompile(`Code: [0-9]+[.,] [^\x00\n]*DB::Exception[^\x00\n]*\n?$`)
 
 const maxErrorText = 500
 
@@ -167,20 +174,44 @@ func (s *session) execute(ctx context.Context, statement string) error {
 	return err
 }
 
-// query returns the rows of a SELECT as texts.
+// query returns the rows of a SELECT as texts, each with a value for each column. No rows are
+// an answer only below the names of the columns.
 func (s *session) query(ctx context.Context, statement string) (rows [][]string, err error) {
-	text, err := s.post(ctx, statement+" FORMAT TabSeparated", "", nil)
+	text, err := s.post(ctx, statement+" FORMAT TabSeparatedWithNames", "", nil)
 	if err != nil {
 		return nil, err
 	}
+	columns := 0
 	for line := range strings.Lines(string(text)) {
 		values := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
+		switch {
+		case !strings.HasSuffix(line, "\n") || columns > 0 && len(values) != columns:
+			return nil, fmt.Errorf("ClickHouse on %s: the answer ends with %q, and not with a row", s.url.Host, firstLine([]byte(line)))
+		case columns == 0:
+			columns = len(values)
+			continue
+		}
 		for i := range values {
 			values[i] = unescaper.Replace(values[i])
 		}
 		rows = append(rows, values)
 	}
+	if columns == 0 {
+		return nil, fmt.Errorf("ClickHouse on %s: the answer is empty", s.url.Host)
+	}
 	return rows, nil
+}
+
+// queryOne returns the value of a SELECT of one row and one column.
+func (s *session) queryOne(ctx context.Context, statement string) (string, error) {
+	rows, err := s.query(ctx, statement)
+	if err == nil && (len(rows) != 1 || len(rows[0]) != 1) {
+		err = fmt.Errorf("ClickHouse on %s: %d rows, want one value", s.url.Host, len(rows))
+	}
+	if err != nil {
+		return "", err
+	}
+	return rows[0][0], nil
 }
 
 var (
@@ -196,18 +227,36 @@ func (s *session) name(table string) string {
 	return quoteNames([]string{s.Database}) + "." + quoteNames([]string{table})
 }
 
-// insert inserts rows in RowBinary, under a query id: the server runs one of an id at a time.
+// insert inserts rows in RowBinary as one block, under a query id: the server runs one of an
+// id at a time.
 func (s *session) insert(ctx context.Context, table, id string, columns []column, rows []byte) error {
-	_, err := s.post(ctx, fmt.Sprintf("INSERT INTO %s (%s) FORMAT RowBinary", s.name(table), quoteNames(columnNames(columns))), id, rows)
+	block, err := blockOf(columns, rows)
+	if err != nil {
+		return err
+	}
+	_, err = s.post(ctx, fmt.Sprintf("INSERT INTO %s (%s) FORMAT Native", s.name(table), quoteNames(columnNames(columns))), id, block)
 	return err
 }
 
-// checkQuiet returns an error while inserts run whose query id begins so: those of an attempt
-// that has ended, of which no one knows yet whether their rows will be there.
-func (s *session) checkQuiet(ctx context.Context, begin string) error {
-	rows, err := s.query(ctx, "SELECT query_id, elapsed FROM system.processes WHERE startsWith(query_id, "+quote(begin)+")")
-	if err == nil && len(rows) > 0 {
-		err = fmt.Errorf("ClickHouse on %s: the insert %s of an earlier attempt has been running for %s s: its end comes first", s.url.Host, rows[0][0], rows[0][1])
+// awaitQuiet waits for the end of inserts whose query id begins so: those of an attempt that
+// has ended, of which no one knows yet whether their rows will be there. It is an error when
+// they take longer than a request may.
+func (s *session) awaitQuiet(ctx context.Context, begin string) error {
+	for end := time.Now().Add(s.Timeout); ; {
+		rows, err := s.query(ctx, "SELECT query_id, elapsed FROM system.processes WHERE startsWith(query_id, "+quote(begin)+")")
+		switch {
+		case err != nil || len(rows) == 0:
+			return err
+		case time.Now().After(end):
+			return fmt.Errorf("ClickHouse on %s: the insert %s of an earlier attempt has been running for %s s: its end comes first", s.url.Host, rows[0][0], rows[0][1])
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(quietLook):
+		}
 	}
-	return err
 }
+
+// quietLook is how often the server is asked for inserts of an earlier attempt.
+const quietLook = 200 * time.Millisecond

@@ -99,7 +99,7 @@ func (r *Receiver) newClient() (*http.Client, error) {
 	}
 	dialer := &net.Dialer{Timeout: r.Timeout}
 	if r.url.Scheme == "http" && !r.plain {
-		dialer.Control = onlyLoopback
+		dialer.Control = OnlyLoopback
 	}
 	transport := &http.Transport{
 		DialContext: dialer.DialContext, TLSClientConfig: conf, ForceAttemptHTTP2: true, DisableCompression: true,
@@ -114,9 +114,9 @@ func (r *Receiver) newClient() (*http.Client, error) {
 	}, nil
 }
 
-// onlyLoopback refuses connections to other machines, whatever a name stands for.
-func onlyLoopback(_, address string, _ syscall.RawConn) error {
-	if host, _, err := net.SplitHostPort(address); err != nil || !isLoopback(host) {
+// OnlyLoopback, as Control of a dialer, refuses connections to other machines, whatever a name stands for.
+func OnlyLoopback(_, address string, _ syscall.RawConn) error {
+	if host, _, err := net.SplitHostPort(address); err != nil || !IsLoopback(host) {
 		return errors.New("http is for this machine only, and the name stands for another one")
 	}
 	return nil

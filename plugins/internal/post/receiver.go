@@ -91,7 +91,7 @@ func (r *Receiver) readURL(cfg *sdk.Body, text hcl.String) {
 	case u.Fragment != "":
 		cfg.Errorf("url", "what is behind # is not sent")
 		return
-	case u.Scheme == "http" && !r.plain && !isLoopback(u.Hostname()):
+	case u.Scheme == "http" && !r.plain && !IsLoopback(u.Hostname()):
 		cfg.Errorf("url", "http is neither secret nor safe from changes on its way; write https, or allow_plain = true where the network is your own")
 	}
 	r.url, r.Shown = u, u.Scheme+"://"+u.Host
@@ -103,8 +103,8 @@ func (r *Receiver) readURL(cfg *sdk.Body, text hcl.String) {
 	}
 }
 
-// isLoopback reports whether a host is this machine.
-func isLoopback(host string) bool {
+// IsLoopback reports whether a host is this machine.
+func IsLoopback(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
