@@ -165,6 +165,9 @@ func (w *warehouse) rows(statement string) map[string]string {
 		var key, values []string
 		for _, name := range slices.Sorted(maps.Keys(row)) {
 			text := fmt.Sprint(row[name])
+			if row[name] == nil { // no record has the component
+				text = "0"
+			}
 			if k, isKey := strings.CutPrefix(name, "k_"); isKey {
 				key = append(key, k+"="+text)
 				continue

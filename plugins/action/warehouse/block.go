@@ -14,11 +14,22 @@ var widths = map[string]int{"Int8": 1, "Date": 2, "UInt32": 4, "DateTime('UTC')"
 // as a whole: of RowBinary it takes the rows before the point at which a request was cut off,
 // and may make several blocks of what is whole.
 func blockOf(columns []column, rows []byte) ([]byte, error) {
-	values := make([][]byte, len(columns))
+	values, nulls := make([][]byte, len(columns)), make([][]byte, len(columns))
 	count := uint64(0)
 	for ; len(rows) > 0; count++ {
 		for i := range columns {
-			n, err := valueBytes(columns[i].kind, rows)
+			kind := columns[i].kind
+			if kind == maybeDecimal {
+				if len(rows) == 0 {
+					return nil, fmt.Errorf("row %d: column %s: %w", count, columns[i].name, io.ErrUnexpectedEOF)
+				}
+				kind, nulls[i], rows = decimal, append(nulls[i], rows[0]), rows[1:]
+				if nulls[i][count] == isNull {
+					values[i] = append(values[i], make([]byte, widths[decimal])...)
+					continue
+				}
+			}
+			n, err := valueBytes(kind, rows)
 			if err != nil {
 				return nil, fmt.Errorf("row %d: column %s: %w", count, columns[i].name, err)
 			}
@@ -28,7 +39,7 @@ func blockOf(columns []column, rows []byte) ([]byte, error) {
 	}
 	block := binary.AppendUvarint(binary.AppendUvarint(nil, uint64(len(columns))), count)
 	for i, c := range columns {
-		block = append(appendText(appendText(block, c.name), c.kind), values[i]...)
+		block = append(append(appendText(appendText(block, c.name), c.kind), nulls[i]...), values[i]...)
 	}
 	return block, nil
 }

@@ -92,8 +92,12 @@ func (f *follower) sums(ctx context.Context, key, records, used string, componen
 	return out, err
 }
 
-// withoutZeros is a decimal as the cluster writes it: 1.5 for 1.500000.
+// withoutZeros is a decimal as the cluster writes it: 1.5 for 1.500000, and 0 where no record
+// has the component.
 func withoutZeros(text string) string {
+	if text == `\N` {
+		return "0"
+	}
 	if strings.Contains(text, ".") {
 		text = strings.TrimSuffix(strings.TrimRight(text, "0"), ".")
 	}

@@ -19,31 +19,32 @@ type row struct {
 	start, stop int64 // microseconds
 	state       string
 	dimensions  []string
-	used        []sum // by component
+	used        []sum  // by component; 0 where it is not known
+	known       []bool // by component: the record has it
 }
 
 // rowOf makes the row of a closed record.
 func (l *layout) rowOf(r *record.Record, seq uint64) row {
 	out := row{
 		site: firstValue(r.Meta, "site_id"), id: r.ID, seq: seq, start: int64(r.Start), stop: int64(r.Stop), state: r.State,
-		dimensions: make([]string, len(l.dimensions)), used: make([]sum, len(l.components)),
+		dimensions: make([]string, len(l.dimensions)), used: make([]sum, len(l.components)), known: make([]bool, len(l.components)),
 	}
 	for i, key := range l.dimensions {
 		out.dimensions[i] = firstValue(r.Meta, key)
-	}
-	if out.isNegative() {
-		return out
 	}
 	for i, name := range l.components {
 		for k := range r.Components {
 			c := &r.Components[k]
 			switch {
 			case c.Name != name:
+				continue
+			case out.isNegative():
 			case c.Kind == record.Total:
 				out.used[i] = out.used[i].add(multiply(c.Amount, million))
 			default:
 				out.used[i] = out.used[i].add(multiply(c.Amount, out.stop-out.start))
 			}
+			out.known[i] = true
 		}
 	}
 	return out
@@ -86,11 +87,21 @@ func (r *row) append(b []byte, cluster string, sign int8, batch uint64) []byte {
 	for _, v := range r.dimensions {
 		b = appendText(b, v)
 	}
-	for _, v := range r.used {
-		b = v.appendTo(b)
+	for i, v := range r.used {
+		if !r.known[i] {
+			b = append(b, isNull)
+			continue
+		}
+		b = v.appendTo(append(b, isThere))
 	}
 	return b
 }
+
+// What stands before a value that may be missing.
+const (
+	isThere = 0
+	isNull  = 1
+)
 
 func appendText(b []byte, text string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(text))), text...)
@@ -120,8 +131,14 @@ func (r *rowReader) read() (out row, ok bool) {
 		out.dimensions = append(out.dimensions, r.text())
 	}
 	for range r.layout.components {
-		lo := r.number()
-		out.used = append(out.used, sum{int64(r.number()), lo})
+		null, err := r.ReadByte()
+		r.err = errors.Join(r.err, err)
+		var used sum
+		if null == isThere {
+			lo := r.number()
+			used = sum{int64(r.number()), lo}
+		}
+		out.used, out.known = append(out.used, used), append(out.known, null == isThere)
 	}
 	return out, r.err == nil
 }

@@ -31,11 +31,15 @@ type layout struct {
 	zone                   string
 }
 
-const decimal = "Decimal(38, 6)"
+// The types of amounts: of sums, and of one record, which may lack the component.
+const (
+	decimal      = "Decimal(38, 6)"
+	maybeDecimal = "Nullable(" + decimal + ")"
+)
 
 // ledger are the columns of a signed row.
 func (l layout) ledger() []column {
-	return l.append([]column{
+	return l.append(maybeDecimal, []column{
 		{"cluster", "String"}, {"site", "String"}, {"month", "UInt32"}, {"stop_us", "Int64"}, {"record_id", "String"}, {"seq", "UInt64"},
 		{"sign", "Int8"}, {"batch", "UInt64"}, {"start_us", "Int64"}, {"stop", "DateTime('UTC')"}, {"state", "String"},
 	})
@@ -44,18 +48,19 @@ func (l layout) ledger() []column {
 // daily are the columns of sums. A row with a batch has no sums: it marks that those of the
 // batch are in the partition.
 func (l layout) daily() []column {
-	return l.append([]column{
+	return l.append(decimal, []column{
 		{"cluster", "String"}, {"site", "String"}, {"month", "UInt32"}, {"day", "Date"}, {"batch", "UInt64"}, {"marked", "Int64"},
 		{"records", "Int64"}, {"started", "Int64"}, {"stopped", "Int64"},
 	})
 }
 
-func (l layout) append(list []column) []column {
+// append appends the columns of the dimensions and those of the components, with their type.
+func (l layout) append(amount string, list []column) []column {
 	for _, name := range l.dimensions {
 		list = append(list, column{name, "String"})
 	}
 	for _, name := range l.components {
-		list = append(list, column{name, decimal})
+		list = append(list, column{name, amount})
 	}
 	return list
 }

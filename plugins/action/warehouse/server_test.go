@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -166,9 +167,15 @@ func TestQuote_AnyText_ComesBack(t *testing.T) {
 
 // A block has the number of its rows, so a server notices when the rest of it is missing.
 func TestBlockOf_RowsOfATable_AreOneBlock(t *testing.T) {
-	r := row{site: "nemo", id: "a'b", seq: 300, start: 1, stop: 2_000_000, state: "DONE", dimensions: []string{"g"}, used: []sum{{0, 5}, {-1, 7}}}
+	r := row{site: "nemo", id: "a'b", seq: 300, start: 1, stop: 2_000_000, state: "DONE", dimensions: []string{"g"}, used: []sum{{0, 5}, {-1, 7}}, known: []bool{true, true}}
+	lacking := r
+	lacking.used, lacking.known = []sum{{0, 5}, {}}, []bool{true, false}
 	var rows []byte
-	for range 200 {
+	for i := range 200 {
+		if i == 7 {
+			rows = lacking.append(rows, "cluster", -1, 9)
+			continue
+		}
 		rows = r.append(rows, "cluster", -1, 9)
 	}
 	columns := testLayout.ledger()
@@ -201,18 +208,28 @@ func TestBlockOf_RowsOfATable_AreOneBlock(t *testing.T) {
 		if name, kind := text(), text(); name != c.name || kind != c.kind {
 			t.Errorf("column %s %s, want %v", name, kind, c)
 		}
-		for range 200 {
+		fixed := func(n int) string {
+			b := make([]byte, n)
+			if _, err := io.ReadFull(in, b); err != nil {
+				t.Fatal(err)
+			}
+			return string(b)
+		}
+		kind, nulls := c.kind, ""
+		if kind == maybeDecimal {
+			kind, nulls = decimal, fixed(200)
+		}
+		if c.name == "TotalCPU" && nulls != strings.Repeat("\x00", 7)+"\x01"+strings.Repeat("\x00", 192) {
+			t.Errorf("%q are missing", nulls)
+		}
+		for i := range 200 {
 			var got string
-			if c.kind == "String" {
+			if kind == "String" {
 				got = text()
 			} else {
-				b := make([]byte, widths[c.kind])
-				if _, err := io.ReadFull(in, b); err != nil {
-					t.Fatal(err)
-				}
-				got = string(b)
+				got = fixed(widths[kind])
 			}
-			if w, ok := want[c.name]; ok && got != w {
+			if w, ok := want[c.name]; ok && got != w && (i != 7 || c.name != "TotalCPU") {
 				t.Fatalf("%s is %q, want %q", c.name, got, w)
 			}
 		}
@@ -222,7 +239,7 @@ func TestBlockOf_RowsOfATable_AreOneBlock(t *testing.T) {
 	}
 	for _, table := range testLayout.definitions() {
 		for _, c := range table.columns {
-			if _, ok := widths[c.kind]; !ok && c.kind != "String" {
+			if _, ok := widths[c.kind]; !ok && c.kind != "String" && c.kind != maybeDecimal {
 				t.Errorf("%s.%s: the width of %s is unknown", table.table, c.name, c.kind)
 			}
 		}
@@ -232,8 +249,9 @@ func TestBlockOf_RowsOfATable_AreOneBlock(t *testing.T) {
 	}
 }
 
-// fakeServer answers the statements of a follower: there is a position, and no rows.
-func fakeServer(t *testing.T, position string) *session {
+// fakeServer answers the statements of a follower: there is a position, and stored rows of the
+// ledger in RowBinary.
+func fakeServer(t *testing.T, position, stored string) *session {
 	return sessionWith(t, answering(t, func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		switch statement := string(body); {
@@ -241,6 +259,8 @@ func fakeServer(t *testing.T, position string) *session {
 			fmt.Fprintf(w, "number\tfence\tstate\tepoch\tcursor\tlast\treason\tuntil\tpage\tpages\tbatch\n%s\n", position)
 		case strings.HasSuffix(statement, "FORMAT TabSeparatedWithNames"):
 			_, _ = io.WriteString(w, "x\n")
+		case strings.HasSuffix(statement, "FORMAT RowBinary"):
+			_, _ = io.WriteString(w, stored)
 		}
 	}))
 }
@@ -264,7 +284,7 @@ func recordOf(seq int, cores int) string {
 
 // A page that ends with its part of the feed is followed by the next part in the same batch.
 func TestReadBatch_FormerRowOfTheSameBatch_IsTakenBack(t *testing.T) {
-	f := &feed{session: fakeServer(t, ""), cluster: "C", epoch: "E", data: ledgerOf(
+	f := &feed{session: fakeServer(t, "", ""), cluster: "C", epoch: "E", data: ledgerOf(
 		`{"seq":6,"record_id":"a","record":`+recordOf(6, 1)+`,"supersedes":null}`+"\n"+`{"last":6,"more":true,"next":"c1"}`,
 		`{"seq":7,"record_id":"a","record":`+recordOf(7, 2)+`,"supersedes":`+recordOf(6, 1)+`}`+"\n"+`{"last":7,"more":false,"next":"c2"}`)}
 	f.zone = time.UTC
@@ -284,9 +304,41 @@ func TestReadBatch_FormerRowOfTheSameBatch_IsTakenBack(t *testing.T) {
 	}
 }
 
+// A withdrawn or deleted record is taken back with the values that were added, whatever the
+// feed says of them now.
+func TestReadBatch_WithdrawnRecord_IsTakenBackAsStored(t *testing.T) {
+	r := row{site: "nemo", id: "a", seq: 6, start: 1767225600 * million, stop: 1767225601 * million, state: "DONE", dimensions: []string{"g", "u"}, used: []sum{{lo: 1_500_000}, {}}, known: []bool{true, false}}
+	little := binary.LittleEndian
+	stored := appendText(appendText(nil, r.site), r.id)
+	for _, n := range []uint64{r.seq, uint64(r.start), uint64(r.stop)} {
+		stored = little.AppendUint64(stored, n)
+	}
+	stored = appendText(appendText(appendText(stored, r.state), "g"), "u")
+	stored = append(r.used[0].appendTo(append(stored, isThere)), isNull)
+	f := &feed{session: fakeServer(t, "", string(stored)), cluster: "C", epoch: "E", data: ledgerOf(
+		`{"seq":7,"record_id":"a","record":null,"supersedes":` + recordOf(6, 99) + `}` + "\n" + `{"last":7,"more":false,"next":"c1"}`)}
+	f.zone = time.UTC
+	b, err := f.readBatch(t.Context(), position{cursor: "c0", until: 9, page: 1, pages: 1})
+	if err != nil || len(b.ledger) != 1 {
+		t.Fatal(b, err)
+	}
+	if got, want := b.ledger[202601], r.append(nil, "C", -1, b.id); got.count != 1 || !bytes.Equal(got.bytes, want) {
+		t.Errorf("%+v, want %q", got, want)
+	}
+	f.session = fakeServer(t, "", string(stored[:len(stored)-3]))
+	if _, err := f.readBatch(t.Context(), position{cursor: "c0", until: 9, page: 1, pages: 1}); err == nil || errorIsRefused(err) {
+		t.Errorf("an answer that is not whole: %v, want another attempt", err)
+	}
+}
+
+func errorIsRefused(err error) bool {
+	_, final := errors.AsType[refused](err)
+	return final
+}
+
 // A node that is behind, or was put back from a copy, must not be asked without a pause.
 func TestFollow_FeedThatEndsBeforeTheTarget_IsAnError(t *testing.T) {
-	f := &follower{feed: feed{session: fakeServer(t, "4\t1\twritten\tE\tc0\t5\t\t0\t0\t0\t0"), cluster: "C", epoch: "E", data: ledgerOf(`{"last":5,"more":false,"next":"c0"}`)}, fence: 2}
+	f := &follower{feed: feed{session: fakeServer(t, "4\t1\twritten\tE\tc0\t5\t\t0\t0\t0\t0", ""), cluster: "C", epoch: "E", data: ledgerOf(`{"last":5,"more":false,"next":"c0"}`)}, fence: 2}
 	if err := f.follow(t.Context(), 9, false, time.Now().Add(time.Hour)); err == nil || !strings.Contains(err.Error(), "ends at change 5, and 9 was asked for") {
 		t.Error(err)
 	}
