@@ -81,17 +81,18 @@ func (a *action) Plan(ctx context.Context, start sdk.PlanStart, data *sdk.Data) 
 		payload, _ := json.Marshal(step{stepVersion, do, now.Change}) // of texts and numbers
 		out.Effects = append(out.Effects, sdk.Effect{Name: do, Summary: summary, Payload: payload})
 	}
-	check := start.Now.Sub(last.Checked) >= a.config.Check
+	check, replace := start.Now.Sub(last.Checked) >= a.config.Check, false
 	for argument, value := range start.Arguments {
 		if value != "all" || len(start.Arguments) > 1 || argument != doCheck && argument != doReplace {
 			return out, fmt.Errorf("unknown argument %s=%s: use check=all or replace=all", argument, value)
 		}
 		check = true
-		if argument == doReplace {
-			add(doReplace, "remove all rows of this cluster, to write them anew")
-		}
+		replace = argument == doReplace
 	}
-	if check || now.Change != last.Change || now.Epoch != last.Epoch {
+	switch {
+	case replace: // one effect with what follows: while one waits for its next attempt, others go on
+		add(doReplace, fmt.Sprintf("remove all rows of this cluster from %s on %s, and write them anew up to change %d", a.config.Database, a.config.url.Host, now.Change))
+	case check || now.Change != last.Change || now.Epoch != last.Epoch:
 		add(doFollow, fmt.Sprintf("write the changes up to %d to %s on %s", now.Change, a.config.Database, a.config.url.Host))
 	}
 	if check {
@@ -157,14 +158,17 @@ func (a *action) execute(ctx context.Context, t sdk.Attempt, w *sdk.World) (stri
 	f := &follower{feed: feed{session: session, data: w.Data(), cluster: now.cluster, epoch: now.Epoch}, fence: t.Fence}
 	stop := time.Now().Add(turn)
 	switch s.Do {
-	case doFollow:
-		err = f.follow(ctx, s.Change, false, stop)
+	case doReplace, doFollow:
+		if s.Do == doReplace {
+			err = f.replaceOnce(ctx, "ordered by effect "+t.Key)
+		}
+		if err == nil {
+			err = f.follow(ctx, s.Change, false, stop)
+		}
 		return f.report(), err
 	case doCheck:
 		said, err := f.check(ctx, stop)
 		return cmp.Or(said, f.report()), err
-	case doReplace:
-		return "the rows of the cluster are removed", f.replaceOnce(ctx, "ordered by effect "+t.Key)
 	}
 	return "", refuse("unknown step %q; run the newer plugin", s.Do)
 }
