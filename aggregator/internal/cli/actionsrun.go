@@ -63,20 +63,49 @@ const (
 	planPause = 300 * time.Millisecond
 )
 
-// awaitPlan waits until the run that was ordered at that time is in the history.
+// awaitPlan waits until the run that was ordered at that time is in the history. The error
+// says so when the action was paused or disabled since: then the order waits, too.
 func (p *Program) awaitPlan(ctx context.Context, api v1.API, typ, label string, ordered v1.Time) error {
 	ctx, cancel := context.WithTimeout(ctx, waitForPlan)
 	defer cancel()
 	name := typ + "/" + label
+	var stopped error
 	for {
 		list, err := api.ActionRuns(ctx, typ, label, &v1.ActionRunsQuery{Limit: 100})
 		if i := slices.IndexFunc(list.Runs, func(r v1.ActionRun) bool { return r.Ordered.Equal(ordered.Time) }); err == nil && i >= 0 {
 			return p.planned(&list.Runs[i], name)
 		}
+		if stopped != nil {
+			return stopped
+		}
+		if err == nil {
+			stopped = stoppedAction(ctx, api, name) // the run may have been planned before
+		}
 		if late := nap(ctx, planPause); late != nil {
 			return fmt.Errorf("run of %s ordered, but not planned yet: %w; look later with: bursar actions history %s", printable(name), errors.Join(late, err), printable(name))
 		}
 	}
+}
+
+// stoppedAction is an error when an action is paused or disabled.
+func stoppedAction(ctx context.Context, api v1.API, name string) error {
+	list, err := api.Actions(ctx, &v1.Reading{})
+	if err != nil {
+		return nil // the next look asks again
+	}
+	for i := range list.Actions {
+		a := &list.Actions[i]
+		if actionName(a) != name {
+			continue
+		}
+		switch {
+		case a.Paused != nil:
+			return fmt.Errorf("run of %s ordered, but the action has been paused since: it is planned after: bursar actions resume %s", printable(name), printable(name))
+		case a.Disabled != nil:
+			return fmt.Errorf("run of %s ordered, but the action has been disabled since: %s; it is planned after: bursar actions resume %s", printable(name), printable(string(a.Disabled.Why)), printable(name))
+		}
+	}
+	return nil
 }
 
 // nap sleeps; the error is that of ctx, when it ends first.

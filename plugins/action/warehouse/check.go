@@ -121,5 +121,11 @@ func compareFigures(one, other string, a, b map[siteMonth]figures) (list []strin
 
 // String is the figures for people.
 func (f figures) String() string {
-	return cmp.Or(f.records, "0") + " records with " + cmp.Or(f.used, "nothing")
+	switch f.records {
+	case "":
+		return "nothing"
+	case "1":
+		return "1 record with " + f.used
+	}
+	return f.records + " records with " + f.used
 }

@@ -368,7 +368,7 @@ func TestCompareFigures_WhatDiffers_IsNamed(t *testing.T) {
 	a := map[siteMonth]figures{{"s", "202601"}: {"1", "Cores 5"}, {"s", "202602"}: {"1", "Cores 5"}}
 	b := map[siteMonth]figures{{"s", "202602"}: {"1", "Cores 5"}, {"z", ""}: {"2", "Cores 7, TotalCPU 1.5"}}
 	got := strings.Join(compareFigures("one", "other", a, b), "; ")
-	if want := `site "s" 202601: one has 1 records with Cores 5, other 0 records with nothing; site "z": one has 0 records with nothing, other 2 records with Cores 7, TotalCPU 1.5`; got != want {
+	if want := `site "s" 202601: one has 1 record with Cores 5, other nothing; site "z": one has nothing, other 2 records with Cores 7, TotalCPU 1.5`; got != want {
 		t.Errorf("%s\nwant %s", got, want)
 	}
 }
