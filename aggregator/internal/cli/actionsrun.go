@@ -79,7 +79,7 @@ func (p *Program) awaitPlan(ctx context.Context, api v1.API, typ, label string, 
 			return stopped
 		}
 		if err == nil {
-			stopped = stoppedAction(ctx, api, name) // the run may have been planned before
+			stopped, err = stoppedAction(ctx, api, name) // the run may have been planned before
 		}
 		if late := nap(ctx, planPause); late != nil {
 			return fmt.Errorf("run of %s ordered, but not planned yet: %w; look later with: bursar actions history %s", printable(name), errors.Join(late, err), printable(name))
@@ -87,12 +87,9 @@ func (p *Program) awaitPlan(ctx context.Context, api v1.API, typ, label string, 
 	}
 }
 
-// stoppedAction is an error when an action is paused or disabled.
-func stoppedAction(ctx context.Context, api v1.API, name string) error {
+// stoppedAction returns why a run that was ordered has to wait: its action is paused or disabled.
+func stoppedAction(ctx context.Context, api v1.API, name string) (stopped, err error) {
 	list, err := api.Actions(ctx, &v1.Reading{})
-	if err != nil {
-		return nil // the next look asks again
-	}
 	for i := range list.Actions {
 		a := &list.Actions[i]
 		if actionName(a) != name {
@@ -100,12 +97,12 @@ func stoppedAction(ctx context.Context, api v1.API, name string) error {
 		}
 		switch {
 		case a.Paused != nil:
-			return fmt.Errorf("run of %s ordered, but the action has been paused since: it is planned after: bursar actions resume %s", printable(name), printable(name))
+			return fmt.Errorf("run of %s ordered, but the action has been paused since: it is planned after: bursar actions resume %s", printable(name), printable(name)), nil
 		case a.Disabled != nil:
-			return fmt.Errorf("run of %s ordered, but the action has been disabled since: %s; it is planned after: bursar actions resume %s", printable(name), printable(string(a.Disabled.Why)), printable(name))
+			return fmt.Errorf("run of %s ordered, but the action has been disabled since: %s; it is planned after: bursar actions resume %s", printable(name), printable(string(a.Disabled.Why)), printable(name)), nil
 		}
 	}
-	return nil
+	return nil, err
 }
 
 // nap sleeps; the error is that of ctx, when it ends first.

@@ -114,7 +114,7 @@ func (r *Receiver) newClient() (*http.Client, error) {
 	}, nil
 }
 
-// OnlyLoopback, as Control of a dialer, refuses connections to other machines, whatever a name stands for.
+// OnlyLoopback is the Control of a dialer that refuses connections to other machines, whatever a name stands for.
 func OnlyLoopback(_, address string, _ syscall.RawConn) error {
 	if host, _, err := net.SplitHostPort(address); err != nil || !IsLoopback(host) {
 		return errors.New("http is for this machine only, and the name stands for another one")
