@@ -280,7 +280,8 @@ func (w *warehouse) fill(n int) {
 	w.Helper()
 	a := &archive{T: w.T, folder: w.TempDir()}
 	a.write(n)
-	if out, err := w.agg.Bursar("import", "auditor", "-label", "lake", filepath.Join(a.folder, "year=*/month=*/*.parquet")); err != nil {
+	name := "import-" + strings.ToLower(filepath.Base(filepath.Dir(a.folder))) // imports of one name wait for each other
+	if out, err := w.agg.Bursar("import", "auditor", "-name", name, "-label", "lake", filepath.Join(a.folder, "year=*/month=*/*.parquet")); err != nil {
 		w.Fatalf("%v\n%s", err, out)
 	}
 }
