@@ -44,6 +44,7 @@ func TestRunbook_PersonErased_NameIsGone(t *testing.T) {
 	c := newCluster(t)
 	c.configure(`min_free = "1MiB"
   compaction {
+    keep  = "1s"
     every = "1s"
     whole = "2s"
     files = "2s"
