@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/compat"
-	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 // convertTables converts a dump of ClusterAccountant's tables into the directory, the capacity and
@@ -144,11 +143,13 @@ func (c *conversion) writeContributions(rows []map[string]string) {
 	}
 }
 
+var number = regexp.MustCompile(`^[0-9]+(\.[0-9]+)?$`)
+
 // numberIn is the number in a column of a row; "" where it has none, which is a problem but
 // for NULL.
 func (c *conversion) numberIn(table string, row map[string]string, column string) string {
 	text := strings.TrimSpace(row[column])
-	if v1.Rational(text) != nil {
+	if number.MatchString(text) {
 		return text
 	}
 	if text != "" {
