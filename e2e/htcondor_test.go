@@ -150,8 +150,8 @@ func condorAd(t testing.TB, ad map[string]string) (string, condorRun) {
 	}
 	id := ad["GlobalJobId"]
 	r.Schedd, _, _ = strings.Cut(id, "#")
-	if n := number("NumShadowStarts") - number("NumJobReconnects"); n > 1 {
-		id += fmt.Sprintf("-%d", n)
+	if r.Start != number("JobStartDate") {
+		id += fmt.Sprintf("-%d", r.Start)
 	}
 	return id, r
 }

@@ -387,12 +387,13 @@ func (l *lab) histories(w *world) (history, epochs string) {
 // condorClient pushes with the ids that the README of the source has.
 func (l *lab) condorClient(w *world) []record.Write {
 	var out []*record.Record
-	starts := map[string]int{}
+	again := map[string]bool{}
 	for _, r := range w.order {
 		id := label + "-" + r.job
-		if starts[r.job]++; starts[r.job] > 1 {
-			id += fmt.Sprintf("-%d", starts[r.job])
+		if again[r.job] {
+			id += "-" + seconds(r.start)
 		}
+		again[r.job] = true
 		out = append(out, r.record(id))
 	}
 	return l.push(out)

@@ -134,8 +134,8 @@ func near(a, b record.Time) bool {
 }
 
 // jobID is the id of a run without what tells runs of a job apart behind it: the time in
-// seconds, or behind an @ in milliseconds, or the number of the start behind HTCondor's
-// GlobalJobId, which is schedd#cluster.process#time.
+// seconds, or behind an @ in milliseconds, or any number behind HTCondor's GlobalJobId, which
+// is schedd#cluster.process#time.
 func jobID(id string) string {
 	if at := strings.LastIndexByte(id, '-'); at > 0 && isNumber(id[at+1:]) {
 		if hash := strings.LastIndexByte(id[:at], '#'); hash > 0 && isNumber(id[hash+1:at]) && strings.IndexByte(id, '#') < hash {

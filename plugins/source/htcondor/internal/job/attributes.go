@@ -146,9 +146,8 @@ func derived() []attribute {
 
 func identity() []attribute {
 	return []attribute{
-		str("id", "id of the run: GlobalJobId, with a dash and the number of the start behind it when that is not the first", (*Job).ID),
+		str("id", "id of the run: GlobalJobId, with a dash and the second of the start behind it when the run is not the job's first", (*Job).ID),
 		str("job_id", "cluster and process: 12.0", func(j *Job) string { return j.str(clusterID) + "." + j.str(procID) }),
-		num("start_number", "which start of the job this run is, from 1", func(j *Job) (int64, bool, error) { return j.nth, true, nil }),
 		str("schedd", "name of the schedd, of GlobalJobId", (*Job).Schedd),
 		{sdk.Attribute{Name: "start_time", Type: sdk.TypeTime, Doc: "when the run began"}, func(j *Job) (sdk.Value, error) { return sdk.Time(j.Start), nil }},
 		{sdk.Attribute{Name: "end_time", Type: sdk.TypeTime, Doc: "when it ended; null while it goes on"}, func(j *Job) (sdk.Value, error) { return sdk.Time(j.End), nil }},

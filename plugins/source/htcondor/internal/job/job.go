@@ -22,7 +22,7 @@ type Job struct {
 	ad     *classad.Ad
 	index  *index
 	fields []string // texts of the columns; "" where the ad has none
-	nth    int64    // of the starts of the job, from 1
+	began  int64    // start of the job's first run; 0: unknown
 
 	unsure error // a column was taken as if the ad had none of it, since it cannot be read; see Sure
 
@@ -59,27 +59,25 @@ func (j *Job) Load(ad *classad.Ad, epoch bool) error {
 	return j.times()
 }
 
-// times reads when the run began and ended, and which of the job's runs it is.
+// times reads when the run and the job's first one began, and when the run ended.
 func (j *Job) times() error {
 	start, err := j.firstSet(jobCurrentStartDate, shadowBday, jobStartDate)
-	starts, wrong := j.firstSet(numShadowStarts, numJobStarts, jobRunCount)
-	again, odd := j.set(numJobReconnects)
+	first, wrong := j.set(jobStartDate)
 	status, unknown := j.set(jobStatus)
 	if j.Epoch {
 		unknown = nil // it says nothing of an epoch
 	}
-	j.nth = max(1, starts-again)
 	j.Finished = seconds(max(j.at(enteredCurrentStatus), j.at(jobFinishedHookDone)))
 	j.unsure = nil
 	switch {
 	case strings.HasPrefix(j.fields[procID], "-"):
 		return ErrNotJob
-	case errors.Join(err, wrong, odd, unknown) != nil:
-		return errors.Join(err, wrong, odd, unknown)
+	case errors.Join(err, wrong, unknown) != nil:
+		return errors.Join(err, wrong, unknown)
 	case start == 0:
 		return ErrNeverRan
 	}
-	j.Start = seconds(start)
+	j.Start, j.began = seconds(start), first
 	if !j.Epoch && status != removed && status != completed {
 		return nil // it runs
 	}
@@ -161,13 +159,16 @@ func (j *Job) unreadable(c int) error {
 	return fmt.Errorf("%s is %.80s, not a %s", j.index.names[c], j.fields[c], want)
 }
 
-// ID names the run: the job, and behind it the number of the start when it is not the
-// first.
+// ID names the run: the job, and behind it the second of the start when the run is not the
+// job's first. It is "" while the ad does not tell the job or the start.
 func (j *Job) ID() string {
-	if j.nth == 1 {
+	switch {
+	case j.GlobalID == "" || j.Start.IsZero():
+		return ""
+	case j.Start.Unix() == j.began:
 		return j.GlobalID
 	}
-	return j.GlobalID + "-" + strconv.FormatInt(j.nth, 10)
+	return j.GlobalID + "-" + strconv.FormatInt(j.Start.Unix(), 10)
 }
 
 // str is the text of a column.

@@ -108,7 +108,6 @@ func TestLoad_WhatIsNotARun_IsSaid(t *testing.T) {
 		"no GlobalJobId":                    {"GlobalJobId", ""},
 		`JobStartDate is "x", not a number`: {"JobStartDate", `"x"`, "JobCurrentStartDate", ""},
 		"JobCurrentStartDate is 16?, not a": {"JobCurrentStartDate", "16?"},
-		"NumShadowStarts is one, not a":     {"NumShadowStarts", "one"},
 		"CompletionDate is soon(), not a":   {"CompletionDate", "soon()"},
 		"is behind the start":               {"CompletionDate", "50", "EnteredCurrentStatus", "99"},
 		"JobStatus is { 4 }, not a number":  {"JobStatus", "{ 4 }"},
@@ -119,19 +118,26 @@ func TestLoad_WhatIsNotARun_IsSaid(t *testing.T) {
 	}
 }
 
-func TestID_StartsAreCountedWithoutReconnects(t *testing.T) {
-	for want, changes := range map[string][]string{
-		"ce1#7.3#90":   nil,
-		"ce1#7.3#90-3": {"NumShadowStarts", "3", "NumJobStarts", "2"},
-		"ce1#7.3#90-2": {"NumShadowStarts", "3", "NumJobReconnects", "1"},
+func TestID_LaterRun_HasItsStart(t *testing.T) {
+	again := []string{"JobCurrentStartDate", "150"}
+	for _, c := range []struct {
+		changes []string
+		want    string
+	}{
+		{nil, "ce1#7.3#90"},
+		{again, "ce1#7.3#90-150"},
+		{append(again, "NumShadowStarts", "2", "NumJobStarts", "2"), "ce1#7.3#90-150"},
+		{append(again, "NumShadowStarts", "2", "NumJobReconnects", "1"), "ce1#7.3#90-150"},             // its shadow lost the network for a while
+		{[]string{"NumJobReconnects", "3"}, "ce1#7.3#90"},                                              // likewise
+		{[]string{"NumShadowStarts", "2", "NumJobReconnects", "1", "ShadowBday", "120"}, "ce1#7.3#90"}, // a new shadow took it up again
+		{[]string{"NumShadowStarts", "one", "NumJobReconnects", "x"}, "ce1#7.3#90"},
+		{[]string{"JobStartDate", ""}, "ce1#7.3#90-100"},
+		{[]string{"JobCurrentStartDate", "?"}, ""},
 	} {
-		if j, err := loaded(false, changes...); err != nil || j.ID() != want {
-			t.Errorf("%v: %v, want %s", changes, err, want)
-		}
-	}
-	for _, changes := range [][]string{{"NumShadowStarts", "2", "NumJobReconnects", "1", "NumJobStarts", "0"}, {"NumShadowStarts", "", "NumJobStarts", "1"}, {"NumShadowStarts", ""}} {
-		if j, err := loaded(false, changes...); err != nil || j.ID() != "ce1#7.3#90" {
-			t.Errorf("%v: %v", changes, err)
+		for _, epoch := range []bool{false, true} {
+			if j, _ := loaded(epoch, c.changes...); j.ID() != c.want {
+				t.Errorf("%v: %s, want %s", c.changes, j.ID(), c.want)
+			}
 		}
 	}
 }

@@ -30,7 +30,7 @@ func TestCommands_NewAds_ComeOnceAndTheHistoryHasTheLastWord(t *testing.T) {
 	s.recorded("history-vm", "condor_history", 4, 0)
 	s.recorded("epochs-vm", "condor_history-epochs", 4, 0)
 	s.poll()
-	if len(s.jobs) != 7 || s.jobs["vm#8.0#1795241265-2"].Run == "" {
+	if len(s.jobs) != 7 || s.jobs["vm#8.0#1795241265-1795241382"].Run == "" {
 		t.Errorf("%d runs: %v", len(s.jobs), s.sent)
 	}
 	s.poll()
@@ -42,7 +42,7 @@ func TestCommands_NewAds_ComeOnceAndTheHistoryHasTheLastWord(t *testing.T) {
 	if len(s.jobs) != 11 || len(s.sent) != 8 {
 		t.Errorf("%d runs: %v", len(s.jobs), s.sent)
 	}
-	for run, want := range map[string]string{"vm#6.0#1795241265-2": "CANCELLED", "vm#5.0#1795241265-2": "HELD", "vm#2.0#1795241265-2": "FAILED", "vm#9.0#1795241480": "EVICTED"} {
+	for run, want := range map[string]string{"vm#6.0#1795241265-1795241382": "CANCELLED", "vm#5.0#1795241265-1795241382": "HELD", "vm#2.0#1795241265-1795241384": "FAILED", "vm#9.0#1795241480": "EVICTED"} {
 		if got := s.state(run); got != want {
 			t.Errorf("%s is %s", run, got)
 		}
@@ -55,7 +55,7 @@ func TestCommands_NewAds_ComeOnceAndTheHistoryHasTheLastWord(t *testing.T) {
 	before := len(s.jobs)
 	s.jobs = map[string]sdk.Job{}
 	s.must(s.collect(sdk.Start{Window: &w}))
-	if len(s.jobs) != before || s.state("vm#6.0#1795241265-2") != "CANCELLED" {
+	if len(s.jobs) != before || s.state("vm#6.0#1795241265-1795241382") != "CANCELLED" {
 		t.Errorf("%d runs of a window", len(s.jobs))
 	}
 	s.must(s.collect(sdk.Start{Rewind: 1000 * time.Hour}))

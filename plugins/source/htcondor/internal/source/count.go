@@ -151,13 +151,13 @@ func (t *tally) alive() error {
 
 // wanted are the attributes by which runs are counted.
 func wanted() []string {
-	return []string{"GlobalJobId", "ProcId", "JobStatus", "NumShadowStarts", "NumJobStarts", "JobRunCount", "NumJobReconnects",
+	return []string{"GlobalJobId", "ProcId", "JobStatus",
 		"JobCurrentStartDate", "ShadowBday", "JobStartDate", "CompletionDate", "LastVacateTime", "EpochWriteDate", "EnteredCurrentStatus"}
 }
 
 func isWanted(name string) bool {
 	switch name {
-	case "GlobalJobId", "ProcId", "JobStatus", "NumShadowStarts", "NumJobStarts", "JobRunCount", "NumJobReconnects",
+	case "GlobalJobId", "ProcId", "JobStatus",
 		"JobCurrentStartDate", "ShadowBday", "JobStartDate", "CompletionDate", "LastVacateTime", "EpochWriteDate", "EnteredCurrentStatus":
 		return true
 	}
@@ -186,7 +186,7 @@ func (t *tally) add(ad map[string]string, epoch bool) {
 			break
 		}
 	}
-	run := fmt.Sprint(strings.Trim(ad["GlobalJobId"], `"`), " ", max(1, number("NumShadowStarts", "NumJobStarts", "JobRunCount")-number("NumJobReconnects")))
+	run := fmt.Sprint(strings.Trim(ad["GlobalJobId"], `"`), " ", start)
 	switch {
 	case end == 0, epoch && t.said.has(run):
 		return

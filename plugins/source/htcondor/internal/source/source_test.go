@@ -99,7 +99,7 @@ func (s *site) write(name string, texts ...string) {
 // ad is an ad of a run; ends are minutes from noon. Changes are pairs; an empty value
 // leaves the attribute out.
 func ad(number int, end float64, changes ...string) string {
-	stop := noon().Add(time.Duration(end * float64(time.Minute))).Unix()
+	stop := second(end)
 	f := map[string]string{
 		"ClusterId": fmt.Sprint(number), "ProcId": "0", "GlobalJobId": fmt.Sprintf(`"sub#%d.0#1"`, number), "Owner": `"alice"`, "JobUniverse": "5",
 		"JobStatus": "4", "CpusProvisioned": "2", "NumShadowStarts": "1", "QDate": fmt.Sprint(stop - 90), "JobStartDate": fmt.Sprint(stop - 60),
@@ -127,9 +127,22 @@ func past(number int, end float64, changes ...string) string {
 	return ad(number, end, changes...) + fmt.Sprintf("*** ClusterId = %d ProcId = 0\n", number)
 }
 
+// second is the time of minutes from noon.
+func second(minutes float64) int64 {
+	return noon().Add(time.Duration(minutes * float64(time.Minute))).Unix()
+}
+
+// again are the changes of a run of a job whose first run ended at minutes from noon.
+func again(first float64) []string { return []string{"JobStartDate", fmt.Sprint(second(first) - 60)} }
+
+// later is the id of a run that is not the first of its job.
+func later(number int, end float64) string {
+	return fmt.Sprintf("sub#%d.0#1-%d", number, second(end)-60)
+}
+
 // epoch is an entry of the epochs: an evicted run unless changes say else.
 func epoch(number int, end float64, changes ...string) string {
-	stop := fmt.Sprint(noon().Add(time.Duration(end * float64(time.Minute))).Unix())
+	stop := fmt.Sprint(second(end))
 	changes = append([]string{"JobStatus", "2", "CompletionDate", "", "ExitCode", "", "LastVacateTime", stop, "VacateReasonCode", "1004"}, changes...)
 	return ad(number, end, changes...) + "EpochWriteDate = " + stop + fmt.Sprintf("\n*** EPOCH ClusterId=%d ProcId=0 RunInstanceId=0\n", number)
 }
@@ -201,7 +214,7 @@ func (s *site) jobsOf(n int) {
 		}
 		changes := []string{}
 		if first != end {
-			changes = []string{"NumShadowStarts", "2"}
+			changes = again(first)
 		}
 		runs.WriteString(epoch(s.next, end, changes...))
 		jobs.WriteString(past(s.next, end, changes...))
@@ -221,7 +234,7 @@ func (s *site) wantAll() {
 			if s.state(last) != "EVICTED" {
 				s.t.Fatalf("job %d: the first run is %s", n, s.state(last))
 			}
-			last += "-2"
+			last = later(n, float64(n-2000)/60)
 			want++
 		}
 		if s.state(last) != "COMPLETED" {
@@ -259,12 +272,12 @@ func (s *site) value(run, attribute string) sdk.Value {
 
 func TestCollect_EachRun_ComesOnceAndTheHistoryHasTheLastWord(t *testing.T) {
 	s := newSite(t)
-	s.write("epoch_history", epoch(1, -9), epoch(2, -8), epoch(1, -7, "NumShadowStarts", "2"))
-	s.write("history", past(1, -7, "NumShadowStarts", "2"))
+	s.write("epoch_history", epoch(1, -9), epoch(2, -8), epoch(1, -7, again(-9)...))
+	s.write("history", past(1, -7, again(-9)...))
 	s.poll()
-	s.wantSent("sub#1.0#1", "sub#2.0#1", "sub#1.0#1-2", "sub#1.0#1-2")
-	if s.state("sub#1.0#1-2") != "COMPLETED" || s.state("sub#2.0#1") != "EVICTED" {
-		t.Error(s.state("sub#1.0#1-2"), s.state("sub#2.0#1"))
+	s.wantSent("sub#1.0#1", "sub#2.0#1", later(1, -7), later(1, -7))
+	if s.state(later(1, -7)) != "COMPLETED" || s.state("sub#2.0#1") != "EVICTED" {
+		t.Error(s.state(later(1, -7)), s.state("sub#2.0#1"))
 	}
 	s.poll()
 	s.wantSent()
@@ -275,6 +288,26 @@ func TestCollect_EachRun_ComesOnceAndTheHistoryHasTheLastWord(t *testing.T) {
 	if s.skipped != 2 {
 		t.Errorf("%d ads skipped", s.skipped)
 	}
+}
+
+// A shadow that loses the network for a while counts in NumJobReconnects, and starts no other;
+// the schedd learns of it late or not at all.
+func TestCollect_RunAfterNetworkCut_IsTheSameInHistoryAndEpochs(t *testing.T) {
+	s := newSite(t)
+	changes := append(again(-9), "NumShadowStarts", "2")
+	s.write("epoch_history", epoch(1, -9), epoch(1, -7, append(changes, "NumJobReconnects", "1")...))
+	s.write("history", past(1, -7, changes...))
+	s.poll()
+	s.wantSent("sub#1.0#1", later(1, -7), later(1, -7))
+	if s.state("sub#1.0#1") != "EVICTED" || s.state(later(1, -7)) != "COMPLETED" {
+		t.Error(s.state("sub#1.0#1"), s.state(later(1, -7)))
+	}
+	w := sdk.Window{From: noon().Add(-time.Hour), To: noon()}
+	if n, err := s.source.Count(t.Context(), w); n != 2 || err != nil {
+		t.Errorf("counted %d, %v", n, err)
+	}
+	s.must(s.collect(sdk.Start{Window: &w}))
+	s.wantSent(later(1, -7), "sub#1.0#1")
 }
 
 func TestCollect_EpochsInTheFileOfAnother_HistoryHasTheLastWord(t *testing.T) {
@@ -415,7 +448,8 @@ func TestCollect_LostHistory_IsAGap(t *testing.T) {
 func TestWindow_EpochOfARunThatTheHistoryEndsElsewhere_IsLeftOut(t *testing.T) {
 	s := newSite(t)
 	s.write("epoch_history", epoch(1, -1), epoch(2, -1))
-	s.write("history", past(1, 1)) // two minutes later
+	start := fmt.Sprint(second(-2))
+	s.write("history", past(1, 1, "JobStartDate", start, "JobCurrentStartDate", start)) // two minutes later
 	s.time = noon().Add(time.Hour)
 	for n, w := range []sdk.Window{{From: noon().Add(-time.Hour), To: noon()}, {From: noon(), To: noon().Add(time.Hour)}} {
 		s.must(s.collect(sdk.Start{Window: &w}))
@@ -439,15 +473,15 @@ func TestCollect_FilesOfOneJobEach_AreReadAsTheyGrow(t *testing.T) {
 	s.restart(keys...)
 	s.poll()
 	s.wantSent()
-	s.write("runs/job.runs.1.0.ads", epoch(1, -7, "NumShadowStarts", "2"), epoch(1, -6, "NumShadowStarts", "3")[:50])
-	s.write("jobs/history.1.0", ad(1, -6, "NumShadowStarts", "3"))
+	s.write("runs/job.runs.1.0.ads", epoch(1, -7, again(-9)...), epoch(1, -6, again(-9)...)[:50])
+	s.write("jobs/history.1.0", ad(1, -6, again(-9)...))
 	s.poll()
-	s.wantSent("sub#1.0#1-2", "sub#1.0#1-3")
-	s.write("runs/job.runs.1.0.ads", epoch(1, -6, "NumShadowStarts", "3")[50:])
+	s.wantSent(later(1, -7), later(1, -6))
+	s.write("runs/job.runs.1.0.ads", epoch(1, -6, again(-9)...)[50:])
 	w := sdk.Window{From: noon().Add(-time.Hour), To: noon()}
 	s.must(s.collect(sdk.Start{Window: &w}))
 	slices.Sort(s.sent)
-	s.wantSent("sub#1.0#1", "sub#1.0#1-2", "sub#1.0#1-3", "sub#2.0#1")
+	s.wantSent("sub#1.0#1", later(1, -7), later(1, -6), "sub#2.0#1")
 	if n, err := s.source.Count(t.Context(), w); n != 4 || err != nil {
 		t.Errorf("counted %d, %v", n, err)
 	}

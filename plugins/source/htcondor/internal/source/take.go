@@ -73,11 +73,8 @@ func (p *pass) takeAd(epoch bool, text string, r *reading) verdict {
 			return taken
 		}
 	}
-	run := ""
-	if j.GlobalID != "" {
-		run = j.ID()
-	}
-	if epoch && run != "" && p.config.hasEpochsApart(j.Schedd(), r.schedd) {
+	run := j.ID()
+	if epoch && j.GlobalID != "" && p.config.hasEpochsApart(j.Schedd(), r.schedd) {
 		return taken // it comes with the epochs of its own schedd, before the history of that
 	}
 	if err == nil && j.End.IsZero() {

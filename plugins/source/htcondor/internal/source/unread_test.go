@@ -36,7 +36,7 @@ func look(t *testing.T, history, epochs string) (*bursarv1.DescribeResponse, *pl
 // HTCondor can tell from garbage, and neither the name nor the times of a run need it, nor
 // the default filter.
 func optional(name string) bool {
-	needed := []string{"ProcId", "JobUniverse", "JobStatus", "JobCurrentStartDate", "ShadowBday", "JobStartDate", "NumShadowStarts", "NumJobStarts", "JobRunCount", "NumJobReconnects",
+	needed := []string{"ProcId", "JobUniverse", "JobStatus", "JobCurrentStartDate", "ShadowBday", "JobStartDate",
 		"CompletionDate", "LastVacateTime", "EpochWriteDate", "EnteredCurrentStatus", "JobFinishedHookDone"}
 	if slices.Contains(needed, name) {
 		return false
