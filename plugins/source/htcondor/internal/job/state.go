@@ -68,12 +68,15 @@ func (j *Job) State() string {
 	return Cancelled
 }
 
-// ended reports whether the program of this run ended, not the run alone.
+// ended reports whether the program of this run ended, not the run alone. A job that stays in
+// the queue when it has completed may be removed then.
 func (j *Job) ended() bool {
+	done := j.at(completionDate) >= j.Start.Unix()
 	if !j.Epoch {
-		return j.at(jobStatus) == completed
+		status := j.at(jobStatus)
+		return status == completed || status == removed && done
 	}
-	if j.at(completionDate) >= j.Start.Unix() {
+	if done {
 		return true
 	}
 	if v, ok := j.member("ToE", "When"); ok {
