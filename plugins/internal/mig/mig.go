@@ -56,10 +56,10 @@ func Card(name string) (*big.Rat, error) {
 	return part, nil
 }
 
-var suffix = regexp.MustCompile(`(?:^|[_-])((?:\dc\.)?\dg\.\d+gb.*)$`)
+var suffix = regexp.MustCompile(`(?:^|[ _-])((?:\dc\.)?\dg\.\d+gb.*)$`)
 
-// Profile returns the profile of a slice at the end of a name, such as a100_3g.20gb, and the
-// model before it; false where the name is that of whole cards.
+// Profile returns the profile of a slice at the end of a name, such as a100_3g.20gb or
+// NVIDIA A100-SXM4-40GB MIG 3g.20gb, and the model before it; false where the name is that of whole cards.
 func Profile(name string) (profile, model string, slice bool) {
 	at := suffix.FindStringSubmatchIndex(name)
 	if at == nil {

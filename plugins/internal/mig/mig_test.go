@@ -28,13 +28,15 @@ func TestShare_Profile_IsItsComputeSlices(t *testing.T) {
 	}
 }
 
-// Names of Slurm's AutoDetect=nvml, and those that people write.
+// Names of Slurm's AutoDetect=nvml, of CUDA and HTCondor, and those that people write.
 func TestProfile_Name_IsSplitFromTheModel(t *testing.T) {
 	for name, want := range map[string][2]string{
 		"1g.5gb": {"1g.5gb", ""}, "a100_1g.5gb": {"1g.5gb", "a100"}, "nvidia_a100_3g.20gb": {"3g.20gb", "nvidia_a100"},
 		"nvidia_h100_80gb_hbm3_4g.40gb": {"4g.40gb", "nvidia_h100_80gb_hbm3"}, "nvidia_a100_1c.3g.20gb": {"1c.3g.20gb", "nvidia_a100"},
 		"A100-SXM4-40GB-MIG-2g.10gb": {"2g.10gb", "A100-SXM4-40GB-MIG"}, "a100_9g.20gb": {"9g.20gb", "a100"}, "a100_1g.10gb.me": {"1g.10gb.me", "a100"},
-		"a100": {"", "a100"}, "nvidia_a100-sxm4-80gb": {"", "nvidia_a100-sxm4-80gb"}, "h100_80gb_hbm3": {"", "h100_80gb_hbm3"}, "": {"", ""},
+		"NVIDIA A100-SXM4-40GB MIG 1g.5gb": {"1g.5gb", "NVIDIA A100-SXM4-40GB MIG"}, "NVIDIA H100 80GB HBM3 MIG 1c.2g.20gb": {"1c.2g.20gb", "NVIDIA H100 80GB HBM3 MIG"},
+		"NVIDIA H100 80GB HBM3": {"", "NVIDIA H100 80GB HBM3"},
+		"a100":                  {"", "a100"}, "nvidia_a100-sxm4-80gb": {"", "nvidia_a100-sxm4-80gb"}, "h100_80gb_hbm3": {"", "h100_80gb_hbm3"}, "": {"", ""},
 	} {
 		profile, model, slice := mig.Profile(name)
 		if profile != want[0] || model != want[1] || slice != (want[0] != "") {

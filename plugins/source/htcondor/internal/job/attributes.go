@@ -3,6 +3,7 @@ package job
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/bursar-accounting/bursar/plugins/sdk"
@@ -141,7 +142,7 @@ func num(name, doc string, f func(*Job) (n int64, known bool, err error)) attrib
 
 // derived are the attributes that are computed.
 func derived() []attribute {
-	return append(identity(), amounts()...)
+	return slices.Concat(identity(), amounts(), cards(), usage())
 }
 
 func identity() []attribute {
@@ -186,14 +187,11 @@ func amounts() []attribute {
 		num("disk_kb", "disk of the run in KiB: DiskProvisioned or RequestDisk, times the machines of a parallel job", func(j *Job) (int64, bool, error) {
 			return j.ofAll(diskProvisioned, requestDisk)
 		}),
-		num("gpus", "GPUs of the run: GPUsProvisioned, the names in AssignedGPUs or RequestGPUs, times the machines of a parallel job; 0 without any", (*Job).gpus),
-		{sdk.Attribute{Name: "gpu_names", Type: sdk.TypeList, Doc: "names of the GPUs of the run, as GPU-3b04f9a2"}, func(j *Job) (sdk.Value, error) { return sdk.Strings(j.gpuNames()...), nil }},
-		str("gpu_device", "kind of the GPUs, where the pool says it: MachineAttrGPUs_DeviceName0", func(j *Job) string {
-			if n, _, err := j.gpus(); n == 0 && err == nil {
-				return ""
-			}
-			return j.named("MachineAttrGPUs_DeviceName0", "MachineAttrGPUs_GlobalDeviceName0", "MachineAttrCUDADeviceName0")
-		}),
+	}
+}
+
+func usage() []attribute {
+	return []attribute{
 		num("cpu_seconds", "CPU seconds of the run, of users and the kernel: RemoteUserCpu and RemoteSysCpu", func(j *Job) (int64, bool, error) {
 			return j.cpu(remoteUserCPU, remoteSysCPU)
 		}),

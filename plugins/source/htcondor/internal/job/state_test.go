@@ -215,6 +215,46 @@ func TestAttributes_OfAllKindsOfPools(t *testing.T) {
 	}
 }
 
+func TestMilliGPUs_SlicesOfCards_CountByTheirProfile(t *testing.T) {
+	const unknown = -1
+	for name, c := range map[string]struct {
+		changes []string
+		partial bool
+		milli   int64
+	}{
+		"none":                       {nil, false, 0},
+		"cards":                      {[]string{"GPUsProvisioned", "2", "MachineAttrGPUs_DeviceName0", `"NVIDIA H100 80GB HBM3"`}, false, 2000},
+		"cards of no known kind":     {[]string{"GPUsProvisioned", "2", "AssignedGPUs", `"GPU-3b04f9a2,GPU-77c1d0e5"`}, false, 2000},
+		"a slice":                    {[]string{"GPUsProvisioned", "1", "AssignedGPUs", `"MIG-9d1c"`, "MachineAttrGPUs_DeviceName0", `"NVIDIA A100-SXM4-40GB MIG 3g.20gb"`}, true, 429},
+		"slices":                     {[]string{"GPUsProvisioned", "3", "MachineAttrGPUs_DeviceName0", `"NVIDIA A100-SXM4-40GB MIG 1g.5gb"`}, true, 429},
+		"slices of several hosts":    {[]string{"JobUniverse", "11", "MaxHosts", "7", "GPUsProvisioned", "1", "MachineAttrGPUs_DeviceName0", `"A100 MIG 1g.5gb"`}, true, 1000},
+		"slices of no known kind":    {[]string{"GPUsProvisioned", "1", "AssignedGPUs", `"MIG-9d1c"`}, true, unknown},
+		"an unknown profile":         {[]string{"GPUsProvisioned", "1", "MachineAttrGPUs_DeviceName0", `"B900 MIG 9g.5gb"`}, true, unknown},
+		"too many to be in a number": {[]string{"GPUsProvisioned", "4611686018427387904", "MachineAttrGPUs_DeviceName0", `"A100"`}, false, unknown},
+		"GPUs by an expression":      {[]string{"RequestGPUs", "N + 1"}, false, unknown},
+	} {
+		t.Run(name, func(t *testing.T) {
+			j, err := loaded(false, c.changes...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			values, _ := NewPlan(func(string) bool { return true }).Values(j)
+			for i, a := range Attributes() {
+				switch v := values[i]; a.Name {
+				case "milli_gpus":
+					if v.IsNull() != (c.milli == unknown) || !v.IsNull() && v.Int() != c.milli {
+						t.Errorf("milli_gpus %v, want %d", v, c.milli)
+					}
+				case "partial_gpus":
+					if v.Bool() != c.partial {
+						t.Errorf("partial_gpus %v", v)
+					}
+				}
+			}
+		})
+	}
+}
+
 func TestAd_IsTheWholeAd(t *testing.T) {
 	j, err := loaded(false, "Site", `"x"`, "Rank", "0.5", "Req", "TARGET.Memory > 1", "ToE", "[ How = \"A\"; L = { 1, true } ]")
 	if err != nil {

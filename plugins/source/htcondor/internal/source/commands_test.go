@@ -293,6 +293,25 @@ func TestCapacity_GPUsOfSlots_AreSummedByDevice(t *testing.T) {
 	}
 }
 
+func TestCapacity_SlicesOfCards_AreThousandthsOfCards(t *testing.T) {
+	s := asked(t)
+	var slots []map[string]any
+	for _, device := range []string{"NVIDIA A100-SXM4-40GB MIG 3g.20gb", "NVIDIA A100-SXM4-40GB MIG 1g.5gb", "NVIDIA A100", "B900 MIG 9g.5gb"} {
+		slots = append(slots, map[string]any{"Name": "slot1@" + device, "TotalSlotGPUs": 2, "GPUs_DeviceName": device})
+	}
+	pool, err := json.Marshal(slots)
+	s.must(err)
+	s.must(os.WriteFile(s.path("status.json"), pool, 0o600))
+	s.poll()
+	got := map[string]int64{}
+	for _, a := range s.capacity[0].Components {
+		got[a.Name] = a.Amount
+	}
+	if got["GPUs"] != 8 || got["MilliGPUs"] != 1143 { // eight sevenths
+		t.Error(got)
+	}
+}
+
 func TestOpen_RunningJobs_AreSentUntilTheyEnd(t *testing.T) {
 	open := sdk.Node{Name: "open", Value: sdk.Bool(true)}
 	s := asked(t, open)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"log/slog"
 	"maps"
+	"math/big"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/bursar-accounting/bursar/plugins/internal/facts"
+	"github.com/bursar-accounting/bursar/plugins/internal/mig"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 	"github.com/bursar-accounting/bursar/plugins/source/htcondor/internal/classad"
 	"github.com/bursar-accounting/bursar/plugins/source/htcondor/internal/condor"
@@ -100,7 +102,7 @@ func (t *teller) capacity(ctx context.Context, b *sdk.Batch, told *facts.Told) e
 		client := t.config.queue(&t.config.schedds[i])
 		pools[client.Pool] = client
 	}
-	totals := map[string]int64{}
+	totals, parts := map[string]int64{}, new(big.Rat)
 	for _, pool := range slices.Sorted(maps.Keys(pools)) {
 		slots, err := pools[pool].Slots(ctx)
 		if err != nil {
@@ -114,8 +116,16 @@ func (t *teller) capacity(ctx context.Context, b *sdk.Batch, told *facts.Told) e
 				if model := "GPUs:" + s.Device; s.Device != "" && record.ValidateName(model) == "" {
 					totals[model] += s.GPUs
 				}
+				if profile, model, slice := mig.Profile(s.Device); slice {
+					if part, err := mig.Share(profile, model); err == nil { // else runs there have none
+						parts.Add(parts, part.Mul(part, big.NewRat(s.GPUs, 1)))
+					}
+				}
 			}
 		}
+	}
+	if n, err := job.Thousandths(parts); err == nil && n > 0 {
+		totals["MilliGPUs"] = n
 	}
 	var list []sdk.Amount
 	for _, name := range slices.Sorted(maps.Keys(totals)) {

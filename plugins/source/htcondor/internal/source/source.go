@@ -49,6 +49,10 @@ component "GPUs:*" { # of the device, as in the capacity
   amounts = { (job.gpu_device) = job.gpus }
   when    = job.gpu_device != null && try(job.gpus > 0, false)
 }
+component "MilliGPUs" { # of runs with slices of cards (MIG); 1000 for a whole card
+  amount = job.milli_gpus
+  when   = try(job.partial_gpus && job.milli_gpus > 0, false)
+}
 component "Disk" {
   amount = ceil(coalesce(job.disk_kb, 0) / 1024)
   when   = try(job.disk_kb > 0, false)

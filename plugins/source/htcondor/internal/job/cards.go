@@ -1,0 +1,66 @@
+package job
+
+import (
+	"errors"
+	"fmt"
+	"math/big"
+	"slices"
+	"strings"
+
+	"github.com/bursar-accounting/bursar/plugins/internal/mig"
+	"github.com/bursar-accounting/bursar/plugins/sdk"
+)
+
+// gpuDevice is the kind of the run's GPUs; "" where it has none, or the pool does not say it.
+func (j *Job) gpuDevice() string {
+	if n, _, err := j.gpus(); n == 0 && err == nil {
+		return ""
+	}
+	return j.named("MachineAttrGPUs_DeviceName0", "MachineAttrGPUs_GlobalDeviceName0", "MachineAttrCUDADeviceName0")
+}
+
+// partialGPUs reports whether the run has slices of cards.
+func (j *Job) partialGPUs() bool {
+	_, _, slice := mig.Profile(j.gpuDevice())
+	return slice || slices.ContainsFunc(j.gpuNames(), func(name string) bool { return strings.HasPrefix(name, "MIG-") })
+}
+
+// milliGPUs are the cards of the run in thousandths, rounded half up.
+func (j *Job) milliGPUs() (int64, bool, error) {
+	n, known, err := j.gpus()
+	if n == 0 || !known || err != nil {
+		return 0, known, err
+	}
+	device := j.gpuDevice()
+	if _, _, slice := mig.Profile(device); !slice && j.partialGPUs() {
+		return 0, false, errors.New("the profile of the slices in AssignedGPUs is not known: MachineAttrGPUs_DeviceName0 does not have it")
+	}
+	part, err := mig.Card(device)
+	if err != nil {
+		return 0, false, err
+	}
+	milli, err := Thousandths(part.Mul(part, big.NewRat(n, 1)))
+	return milli, err == nil, err
+}
+
+// Thousandths are cards in thousandths, rounded half up.
+func Thousandths(cards *big.Rat) (int64, error) {
+	sum := new(big.Rat).Add(cards, big.NewRat(1, 2000))
+	sum.Mul(sum, big.NewRat(1000, 1))
+	n := new(big.Int).Quo(sum.Num(), sum.Denom())
+	if !n.IsInt64() {
+		return 0, fmt.Errorf("%s cards are too many", cards.FloatString(0))
+	}
+	return n.Int64(), nil
+}
+
+// cards are the attributes of GPUs.
+func cards() []attribute {
+	return []attribute{
+		num("gpus", "GPUs of the run: GPUsProvisioned, the names in AssignedGPUs or RequestGPUs, times the machines of a parallel job; 0 without any", (*Job).gpus),
+		{sdk.Attribute{Name: "gpu_names", Type: sdk.TypeList, Doc: "names of the GPUs of the run, as GPU-3b04f9a2"}, func(j *Job) (sdk.Value, error) { return sdk.Strings(j.gpuNames()...), nil }},
+		str("gpu_device", "kind of the GPUs, where the pool says it: MachineAttrGPUs_DeviceName0", (*Job).gpuDevice),
+		num("milli_gpus", "thousandths of cards: 1000 for a whole GPU, less for slices (MIG) by the profile in gpu_device; null where it is not known", (*Job).milliGPUs),
+		{sdk.Attribute{Name: "partial_gpus", Type: sdk.TypeBool, Doc: "whether the run has slices of cards (MIG)"}, func(j *Job) (sdk.Value, error) { return sdk.Bool(j.partialGPUs()), nil }},
+	}
+}
