@@ -19,7 +19,7 @@ import (
 // folder is how far the files of a folder were read that has one for each job. HTCondor
 // puts a file of a job's history there whole, and appends to one of its epochs.
 type folder struct {
-	Changed int64               `json:"changed"`        // latest change of a file that was read, nanoseconds
+	Changed int64               `json:"changed"`        // latest change of a file that was read, nanoseconds; not in the future
 	Read    map[string]readFile `json:"read,omitempty"` // those that were changed shortly before
 }
 
@@ -113,17 +113,18 @@ func (p *pass) fillFrom(list []jobFile, state *folder, r *reading) ([]jobFile, e
 			if err != nil {
 				return nil, err
 			}
-			if verdict == nextBatch {
-				return list, nil
-			}
 			if verdict == nextPass {
 				return nil, nil // those behind it are younger
 			}
 			read += n
 			p.entries++
 			p.bytes += n
+			if verdict == nextBatch {
+				state.read(f, read, p.began)
+				return list, nil
+			}
 		}
-		state.read(f, read)
+		state.read(f, read, p.began)
 		list = list[1:]
 	}
 	return list, nil
@@ -180,13 +181,16 @@ func (p *pass) folderAgain(ctx context.Context, at *schedd, of kind, since time.
 	return nil
 }
 
-// read notes how much of a file was read.
-func (f *folder) read(of jobFile, n int64) {
+// read notes how much of a file was read. The change of one in the future, of a wrong clock,
+// does not count as the latest: files of now would be older.
+func (f *folder) read(of jobFile, n int64, now time.Time) {
 	if f.Read == nil {
 		f.Read = map[string]readFile{}
 	}
 	f.Read[of.path] = readFile{Offset: n, Changed: of.changed}
-	f.Changed = max(f.Changed, of.changed)
+	if of.changed <= now.UnixNano() {
+		f.Changed = max(f.Changed, of.changed)
+	}
 }
 
 // recent is f without files that were changed too long ago to be listed again.

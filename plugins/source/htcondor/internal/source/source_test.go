@@ -487,6 +487,39 @@ func TestCollect_FilesOfOneJobEach_AreReadAsTheyGrow(t *testing.T) {
 	}
 }
 
+func TestFolder_FileFromTheFuture_HidesNoOther(t *testing.T) {
+	s := newSite(t)
+	keys := []sdk.Node{text("job_histories", s.path("jobs"))}
+	s.must(os.Mkdir(s.path("jobs"), 0o755))
+	s.restart(keys...)
+	s.time = time.Now()
+	s.write("jobs/history.1.0", ad(1, -9))
+	s.must(os.Chtimes(s.path("jobs/history.1.0"), time.Time{}, s.time.Add(100*24*time.Hour)))
+	s.poll()
+	s.wantSent("sub#1.0#1")
+	for n := 2; n < 5; n++ {
+		s.restart(keys...)
+		s.time = s.time.Add(time.Hour)
+		path := fmt.Sprintf("jobs/history.%d.0", n)
+		s.write(path, ad(n, -8))
+		s.must(os.Chtimes(s.path(path), time.Time{}, s.time))
+		s.poll()
+		s.wantSent(fmt.Sprintf("sub#%d.0#1", n))
+	}
+}
+
+func TestFolder_RunThatCannotBeReadAndThenCan_IsRefusedOnceAndComes(t *testing.T) {
+	s := newSite(t)
+	s.must(errors.Join(os.Mkdir(s.path("jobs"), 0o755), os.Mkdir(s.path("runs"), 0o755)))
+	s.restart(text("job_histories", s.path("jobs")), text("job_epochs", s.path("runs")))
+	s.write("runs/job.runs.1.0.ads", epoch(1, -9, "CompletionDate", "soon()"), epoch(1, -9), epoch(1, -7, again(-9)...))
+	s.poll()
+	s.wantSent("sub#1.0#1", later(1, -7))
+	if len(s.refused) != 1 || s.refused[0].Run != "sub#1.0#1" {
+		t.Errorf("refused %+v", s.refused)
+	}
+}
+
 func TestImport_HistoryAndEpochs_AreReadOnceEpochsFirst(t *testing.T) {
 	s := newSite(t)
 	s.jobsOf(30)
