@@ -389,6 +389,28 @@ func TestCollect_AdsThatCannotBeRead_AreRefusedAndTheOthersCome(t *testing.T) {
 	s.wantSent("sub#8.0#1")
 }
 
+func TestCollect_AdRemovedByHand_OthersAreWhole(t *testing.T) {
+	s := newSite(t)
+	at := 0
+	for n := range 5 {
+		text := ad(n, -9, "AcctGroup", `"physics"`, "Requirements", `"`+strings.Repeat("x", 100*n)+`"`)
+		text += fmt.Sprintf("*** Offset = %d ClusterId = %d\n", at, n)
+		if at += len(text); n != 1 {
+			s.write("history", text)
+		}
+	}
+	s.poll()
+	s.wantSent("sub#0.0#1", "sub#2.0#1", "sub#3.0#1", "sub#4.0#1")
+	for _, run := range s.sent {
+		if group := s.value(run, "group"); group.IsNull() || group.Str() != "physics" || strings.HasPrefix(s.value(run, "job_id").Str(), ".") {
+			t.Errorf("%s: group %v, job %v", run, group, s.value(run, "job_id"))
+		}
+	}
+	if len(s.refused) > 0 {
+		t.Errorf("refused %+v", s.refused)
+	}
+}
+
 func TestCollect_EveryRun_ComesThroughRotationsAndKills(t *testing.T) {
 	for seed := range 6 {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
