@@ -40,7 +40,7 @@ func (s *Source) Count(ctx context.Context, w sdk.Window) (int64, error) {
 			if of != (order(path) == 1) {
 				continue
 			}
-			if err := t.file(path, false); err != nil {
+			if err := t.file(path, isJobHistory(path)); err != nil {
 				return 0, fmt.Errorf("count %s: %w", path, err)
 			}
 		}

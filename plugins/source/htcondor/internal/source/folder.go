@@ -8,6 +8,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -38,6 +39,11 @@ type jobFile struct {
 	size    int64
 	changed int64
 }
+
+var jobHistories = regexp.MustCompile(`^history\.\d+\.\d+(\.gz|\.bz2)?$`)
+
+// isJobHistory reports whether a file has the history of one job, without a banner.
+func isJobHistory(path string) bool { return jobHistories.MatchString(filepath.Base(path)) }
 
 // jobFiles lists the files that were changed at since or later, the oldest first.
 func jobFiles(dir string, since int64) ([]jobFile, error) {

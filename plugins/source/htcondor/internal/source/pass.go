@@ -49,7 +49,7 @@ type reading struct {
 	until time.Time            // what the schedd was done with since waits; zero: nothing waits
 	gap   *sdk.Gap             // to be sent with the first batch; its end is that of the first run
 	seen  func(end time.Time)
-	bare  bool // the ads have no banners
+	bare  bool // the ads need no banners
 	epoch bool // of ads without banners: they are epochs
 
 	// Said are runs that the history tells of. Epochs of them are left out.
@@ -325,6 +325,7 @@ func (p *pass) fill(w *follow.Walk, r *reading) error {
 		if line.Long() {
 			p.refuse("", fmt.Errorf("an ad of %d bytes; at most %d are read", line.Size, follow.MaxLine), line.Text, r)
 		} else {
+			r.bare = len(p.config.imports) > 0 && isJobHistory(w.Path())
 			verdict = p.take(string(line.Text), w.Offset()-line.Size, r)
 		}
 		switch verdict {

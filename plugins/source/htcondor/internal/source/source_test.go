@@ -558,6 +558,23 @@ func TestImport_HistoryAndEpochs_AreReadOnceEpochsFirst(t *testing.T) {
 	}
 }
 
+func TestImport_HistoriesOfOneJobEach_AreWhole(t *testing.T) {
+	s := newSite(t)
+	s.write("history.1.0", ad(1, -9))
+	s.write("history.2.0", ad(2, -8))
+	s.write("history.20260510T120000", past(3, -7), ad(4, -6)) // a crash of the schedd
+	s.write("old/history.5.10", ad(5, -5))
+	s.restart(list("import", s.path("history.*"), s.path("old/*")))
+	s.poll()
+	s.wantSent("sub#1.0#1", "sub#2.0#1", "sub#3.0#1", "sub#5.0#1")
+	if len(s.refused) != 1 || s.refused[0].Run != "sub#4.0#1" {
+		t.Errorf("refused %+v", s.refused)
+	}
+	if n, err := s.source.Count(t.Context(), sdk.Window{From: noon().Add(-time.Hour), To: noon()}); n != 4 || err != nil {
+		t.Errorf("counted %d, %v", n, err)
+	}
+}
+
 func TestFilters_LeaveOutOtherUniverses(t *testing.T) {
 	s := newSite(t)
 	s.write("history", past(1, -9), past(2, -8, "JobUniverse", "7"), past(3, -7, "JobUniverse", "12"), past(4, -6, "Owner", `"bob"`))
