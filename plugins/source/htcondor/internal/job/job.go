@@ -171,6 +171,9 @@ func (j *Job) ID() string {
 	return j.GlobalID + "-" + strconv.FormatInt(j.Start.Unix(), 10)
 }
 
+// IsIdentified reports whether the ad has all that tells which run of which job it is.
+func (j *Job) IsIdentified() bool { return j.ID() != "" && j.began > 0 }
+
 // str is the text of a column.
 func (j *Job) str(c int) string {
 	t := j.fields[c]

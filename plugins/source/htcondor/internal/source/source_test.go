@@ -389,6 +389,33 @@ func TestCollect_AdsThatCannotBeRead_AreRefusedAndTheOthersCome(t *testing.T) {
 	s.wantSent("sub#8.0#1")
 }
 
+func TestRefused_PartOfAnAd_NamesItsRunOrNone(t *testing.T) {
+	for want, whole := range map[string]string{"sub#1.0#1": ad(1, -9), later(1, -7): ad(1, -7, again(-9)...)} {
+		s := newSite(t)
+		for n := 1; n < len(whole); n++ {
+			s.write(fmt.Sprintf("old/cut-%04d", n), whole[:n])
+			if whole[n-1] == '\n' {
+				s.write(fmt.Sprintf("old/odd-%04d", n), whole[:n], "nonsense\n", whole[n:], "*** ClusterId = 1 ProcId = 0\n")
+			}
+		}
+		s.restart(list("import", s.path("old/*")))
+		s.poll()
+		named := 0
+		for _, r := range s.refused {
+			switch r.Run {
+			case want:
+				named++
+			case "":
+			default:
+				t.Errorf("%s is named %s:\n%s", want, r.Run, r.Raw)
+			}
+		}
+		if named < 100 || len(s.sent) > 0 {
+			t.Errorf("%d of %d are named, %d came", named, len(s.refused), len(s.sent))
+		}
+	}
+}
+
 func TestCollect_AdRemovedByHand_OthersAreWhole(t *testing.T) {
 	s := newSite(t)
 	at := 0

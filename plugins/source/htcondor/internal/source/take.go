@@ -48,15 +48,19 @@ func (p *pass) take(text string, offset int64, r *reading) verdict {
 		p.refuse("", errCut, []byte(p.ad.Cut), r)
 	}
 	if e.Missing && !r.bare {
+		if !strings.HasSuffix(e.Text, "\n") {
+			p.ad.Attributes = p.ad.Attributes[:len(p.ad.Attributes)-1] // its value may be cut
+		}
 		p.refuse(p.named(), errCut, []byte(e.Text), r)
 		return taken
 	}
 	return p.takeAd(e.Kind != "" || r.bare && r.epoch, e.Text, r)
 }
 
-// named names the run that the ad tells of, as far as it was read.
+// named names the run that the ad tells of; "" where the part that was read does not say which.
 func (p *pass) named() string {
-	if err := p.run.Load(&p.ad, false); p.run.GlobalID == "" || errors.Is(err, job.ErrNotJob) {
+	_ = p.run.Load(&p.ad, false) // the error: a part may not be a run
+	if !p.run.IsIdentified() {
 		return ""
 	}
 	return p.run.ID()
