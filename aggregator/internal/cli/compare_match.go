@@ -134,14 +134,8 @@ func near(a, b record.Time) bool {
 }
 
 // jobID is the id of a run without what tells runs of a job apart behind it: the time in
-// seconds, or behind an @ in milliseconds, or any number behind HTCondor's GlobalJobId, which
-// is schedd#cluster.process#time.
+// seconds, or behind an @ in milliseconds.
 func jobID(id string) string {
-	if at := strings.LastIndexByte(id, '-'); at > 0 && isNumber(id[at+1:]) {
-		if hash := strings.LastIndexByte(id[:at], '#'); hash > 0 && isNumber(id[hash+1:at]) && strings.IndexByte(id, '#') < hash {
-			return id[:at]
-		}
-	}
 	for mark, unit := range map[string]record.Time{"-": record.Second, "@": record.Second / 1000} {
 		at := strings.LastIndex(id, mark)
 		n, err := strconv.ParseInt(id[at+1:], 10, 64)
@@ -152,9 +146,6 @@ func jobID(id string) string {
 	}
 	return id
 }
-
-// isNumber reports whether a text is digits and nothing else.
-func isNumber(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
 
 // matchRuns judges runs of a job that began together, and then those of one id. It returns
 // the others.

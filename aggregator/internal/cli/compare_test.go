@@ -120,18 +120,16 @@ func (s *twoSides) differences() []func() {
 	later := func(r record.Record, by string) record.Record {
 		r.Start, r.Stop = r.Stop+record.Hour, r.Stop+2*record.Hour
 		switch by {
-		case "-":
+		case "-", "#":
 			r.ID += "-" + strconv.FormatInt(int64(r.Start/record.Second), 10)
 		case "@":
 			r.ID += "@" + strconv.FormatInt(int64(r.Start)/1000, 10)
-		case "#": // the second start of a job of HTCondor
-			r.ID += "-2"
 		}
 		return r
 	}
 	asTwo := func(sep string) {
 		r := s.run()
-		if sep == "#" {
+		if sep == "#" { // as HTCondor has it
 			r.ID += "#7.0#1772000000"
 		}
 		s.here, s.there, s.equal = append(s.here, r), append(s.there, r), s.equal+1
