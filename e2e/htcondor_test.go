@@ -479,6 +479,40 @@ func runAuditorsCollector(t *testing.T, p *rig.Pool, config, added string) {
 	}
 }
 
+// A shadow that finds its job again counts a reconnect, and is the shadow of before.
+func TestHTCondor_NetworkCutInSecondRun_BothRunsAreRecords(t *testing.T) {
+	t.Parallel()
+	p := rig.Condor(t)
+	s := site.New(t)
+	agent := s.Agent(site.AgentSpec{Name: "submit1", Sources: condorFiles(p) + condorCommands(p)})
+	agg := s.Aggregator(agent)
+	agent.Start()
+	agg.Start()
+	job := p.Submit(rig.FirstSchedd, rig.Alice, "executable = /bin/sleep", "arguments = 20", "queue")
+	queued := func(want string) {
+		s.Eventually("the job is "+want, func() (bool, string) {
+			out, err := p.Run("condor_q", "-allusers", job, "-af", "JobStatus", "NumShadowStarts", "JobCurrentStartExecutingDate >= JobCurrentStartDate", "NumJobReconnects")
+			return err == nil && strings.TrimSpace(out) == want, out
+		})
+	}
+	queued("2 1 true undefined")
+	if out, err := p.Run("condor_vacate_job", "-fast", job); err != nil {
+		t.Fatal(out, err)
+	}
+	queued("2 2 true undefined")
+	time.Sleep(5 * time.Second) // until the startd can say where the job's starter is
+	p.CutNetwork()
+	awaitQueue(t, s, p)
+	all := awaitCondor(t, s, agg, p, 2, "files", "asked")
+	reconnects := ""
+	for _, ad := range condorAds(t, p.Epochs()) {
+		reconnects += ad["NumShadowStarts"] + ":" + ad["NumJobReconnects"] + " "
+	}
+	if len(all) != 2 || reconnects != "1: 2:1 " {
+		t.Errorf("%d runs, starts and reconnects %s", len(all), reconnects)
+	}
+}
+
 func TestHTCondor_Kills_CountEachRunOnce(t *testing.T) {
 	t.Parallel()
 	// HTCondor overwrites a file that was rotated within the same second.

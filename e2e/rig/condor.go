@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -283,6 +284,16 @@ func (p *Pool) KillSchedd(schedd string) {
 	}
 	_, err := p.Run("pkill", "-KILL", "-f", pattern)
 	p.t.Logf("rig: killed %s: %t", schedd, err == nil)
+}
+
+// CutNetwork ends all connections of the pool, so that shadows have to find their jobs again.
+func (p *Pool) CutNetwork() {
+	p.t.Helper()
+	out, err := exec.Command("nsenter", "-t", strconv.Itoa(p.box.init.Process.Pid), "-n", "ss", "-K", "state", "established").CombinedOutput()
+	if err != nil {
+		p.t.Fatalf("rig: cut the network: %v\n%s", err, out)
+	}
+	p.t.Logf("rig: cut %d connections", strings.Count(string(out), "\n")-1)
 }
 
 // logs are the ends of all logs.
