@@ -133,8 +133,9 @@ func condorAd(t testing.TB, ad map[string]string) (string, condorRun) {
 	if r.GPUs > 0 {
 		r.GPU = "Rig 9000"
 	}
+	done := ad["JobStatus"] == "4" || ad["JobStatus"] == "3" && number("CompletionDate") >= r.Start // it was removed then
 	switch {
-	case ad["JobStatus"] == "4":
+	case done:
 		r.Stop = number("CompletionDate")
 	case number("LastVacateTime") >= r.Start:
 		r.Stop = number("LastVacateTime")
@@ -143,7 +144,7 @@ func condorAd(t testing.TB, ad map[string]string) (string, condorRun) {
 	default:
 		r.Stop = number("EpochWriteDate")
 	}
-	if ad["JobStatus"] == "4" || ad["JobStatus"] == "2" && number("LastVacateTime") < r.Start {
+	if done || ad["JobStatus"] == "2" && number("LastVacateTime") < r.Start {
 		if r.Code = number("ExitCode"); ad["ExitBySignal"] == "true" {
 			r.Code, r.Signal = 0, number("ExitSignal")
 		}
@@ -281,19 +282,20 @@ func condorMenu(t *testing.T, s *site.Site, p *rig.Pool) map[string]string {
 		"parallel": first("universe = parallel", sleep("2"), "machine_count = 2", "request_memory = 100"),
 		"local":    first("universe = local", sleep("1")),
 		"proxy":    first(sleep("1"), `+x509UserProxyVOName = "atlas"`, `+x509userproxysubject = "/DC=org/CN=Alice"`),
+		"left":     first(script("left.sh", "exit 5"), "leave_in_queue = JobStatus == 4"),
 		"odd":      first(sleep("1"), `+Odd = "a, b = \"c\" C:\temp * [ ; ]"`),
 	}
 	second := p.Submit(rig.SecondSchedd, rig.Bob, sleep("1"), "queue 3")
 	ids["second"] = second
 	ids["dag"] = submitDAG(t, p)
-	running := func(name string) {
-		s.Eventually("the job "+name+" runs", func() (bool, string) {
+	await := func(name, status string) {
+		s.Eventually("the job "+name+" has the status "+status, func() (bool, string) {
 			out, err := p.Run("condor_q", "-allusers", ids[name], "-af", "JobStatus")
-			return err == nil && strings.TrimSpace(out) == "2", out
+			return err == nil && strings.TrimSpace(out) == status, out
 		})
 	}
-	for _, command := range [][]string{{"evicted", "condor_vacate_job"}, {"removed", "condor_rm"}, {"stopped", "condor_hold"}} {
-		running(command[0])
+	for _, command := range [][]string{{"evicted", "condor_vacate_job", "2"}, {"removed", "condor_rm", "2"}, {"stopped", "condor_hold", "2"}, {"left", "condor_rm", "4"}} {
+		await(command[0], command[2])
 		time.Sleep(2 * time.Second)
 		if out, err := p.Run(command[1], ids[command[0]]); err != nil {
 			t.Fatal(out, err)
@@ -350,7 +352,7 @@ func diffCondorMenu(all map[string]record.Record, ids map[string]string) (diff s
 		want := map[string][]string{
 			"ok": {"COMPLETED"}, "fails": {"FAILED"}, "killed": {"KILLED"}, "held": {"HELD"}, "evicted": {"EVICTED", "COMPLETED"}, "removed": {"CANCELLED"},
 			"stopped": {"HELD"}, "proxy": {"COMPLETED"}, "gpus": {"COMPLETED"}, "late": {"COMPLETED", "COMPLETED", "COMPLETED", "COMPLETED", "COMPLETED"},
-			"retried": {"FAILED", "COMPLETED"}, "parallel": {"COMPLETED"}, "odd": {"COMPLETED"},
+			"retried": {"FAILED", "COMPLETED"}, "left": {"FAILED"}, "parallel": {"COMPLETED"}, "odd": {"COMPLETED"},
 		}
 		if d := cmp.Diff(want, states); d != "" {
 			diff += label + ": states (-want +got)\n" + d
