@@ -39,13 +39,13 @@ func NewClickHouse(t testing.TB, address, native string, shards ...string) *Clic
 <reader><password>%s</password><networks><ip>127.0.0.1</ip></networks><profile>reader</profile><quota>default</quota></reader>
 </users></yandex>
 `, c.Password, c.Password))
-	cluster := ""
+	var cluster strings.Builder
 	if len(shards) == 0 {
 		shards = []string{native}
 	}
 	for _, shard := range shards {
 		host, port, _ := strings.Cut(shard, ":")
-		cluster += fmt.Sprintf("<shard><replica><host>%s</host><port>%s</port><user>default</user><password>%s</password></replica></shard>\n", host, port, c.Password)
+		fmt.Fprintf(&cluster, "<shard><replica><host>%s</host><port>%s</port><user>default</user><password>%s</password></replica></shard>\n", host, port, c.Password)
 	}
 	_, http, _ := strings.Cut(address, ":")
 	_, tcp, _ := strings.Cut(native, ":")
@@ -57,7 +57,7 @@ func NewClickHouse(t testing.TB, address, native string, shards ...string) *Clic
 <mark_cache_size>67108864</mark_cache_size><timezone>Europe/Berlin</timezone>
 <remote_servers><shards>%[4]s</shards></remote_servers>
 </yandex>
-`, http, tcp, c.dir, cluster))
+`, http, tcp, c.dir, cluster.String()))
 	t.Cleanup(c.Kill)
 	return c
 }
