@@ -83,7 +83,7 @@ type Aggregator struct {
 type Compaction struct {
 	// Every is how often blocks that are mostly superseded are rewritten; zero is 1 m.
 	Every hcl.Duration `hcl:"every,optional" min:"1s"`
-	// Keep is how long superseded records stay for those who follow the changes; zero is 1 d.
+	// Keep is how long superseded records stay for those who follow the changes; zero is 36 h.
 	Keep hcl.Duration `hcl:"keep,optional" min:"1s"`
 	// Whole is how often all superseded records are dropped that Keep does not hold, and
 	// values are forgotten that no record has; zero is 1 h.

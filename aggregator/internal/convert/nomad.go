@@ -78,7 +78,7 @@ func (c *conversion) convertNomad(in *Input, _ tree) error {
 // nomadSetting is a setting of the source nomad, or a comment; and the file that has it.
 type nomadSetting struct{ name, expression, file string }
 
-// setNomad takes a setting. One that comes again takes the place of what was before, as in a
+// setNomad takes a setting. It takes the place of the same setting before it, as in a
 // shell; that it does so between files is noted.
 func (c *conversion) setNomad(name, expression string) {
 	c.addNomad(nomadSetting{name, expression, c.name})

@@ -21,7 +21,7 @@ type serverFile struct {
 }
 
 // layer is the place of a file in the order in which AUDITOR's server reads them: base, local or
-// production, and the one that it is started with. Later ones win.
+// production, and the file of its command line. Later ones win.
 func layer(name string) int {
 	base := filepath.Base(name)
 	switch strings.TrimSuffix(base, filepath.Ext(base)) {
@@ -52,7 +52,7 @@ func (c *conversion) convertServers() {
 	for _, s := range c.servers {
 		if layer(s.name) == 1 {
 			if chosen != "" {
-				c.problems = append(c.problems, Problem{File: s.name, Message: "AUDITOR reads " + chosen + " or this one, by AUDITOR_ENVIRONMENT: give the one that it reads"})
+				c.problems = append(c.problems, Problem{File: s.name, Message: "AUDITOR reads " + chosen + " or this one, by AUDITOR_ENVIRONMENT: give only that file"})
 				continue
 			}
 			chosen = s.name

@@ -88,8 +88,11 @@ func (s *snapshots) Restore(ctx context.Context, archive io.Reader, foreign bool
 	return done, err
 }
 
-// keepAccess has the restored cluster take those who might come in before.
+// keepAccess has the restored cluster take what was valid before, whether or not the request
+// that ordered the restore is still there.
 func (s *snapshots) keepAccess(ctx context.Context, was enrol.Access) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+	defer cancel()
 	_, err := store.With(s.replica.store, func(v *store.View) (struct{}, error) { return struct{}{}, was.Put(ctx, v, s.replica.Write) })
 	if err != nil {
 		return fmt.Errorf("%w: %w", api.ErrAccess, err)

@@ -18,7 +18,7 @@ type Compaction struct {
 	// zero is a minute.
 	Every time.Duration
 	// Keep is how long superseded rows stay: whoever follows the changes and asks
-	// again within this time misses nothing. Zero is a day.
+	// again within this time misses nothing. Zero is 36 h: a day, and room for who asks once a day.
 	Keep time.Duration
 	// Whole is how often all superseded rows are dropped, small blocks are merged
 	// and values are forgotten that no record has; zero is an hour.
@@ -32,7 +32,7 @@ func (c Compaction) withDefaults() Compaction {
 	for _, d := range []struct {
 		of   *time.Duration
 		zero time.Duration
-	}{{&c.Every, time.Minute}, {&c.Keep, 24 * time.Hour}, {&c.Whole, time.Hour}, {&c.Files, 24 * time.Hour}} {
+	}{{&c.Every, time.Minute}, {&c.Keep, 36 * time.Hour}, {&c.Whole, time.Hour}, {&c.Files, 24 * time.Hour}} {
 		if *d.of == 0 {
 			*d.of = d.zero
 		}

@@ -8,16 +8,16 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 )
 
-// Access is who may come in: the tokens, users and sessions of a cluster, as they are stored.
+// Access is what lets people and programs in: the tokens, users and sessions of a cluster, as they are stored.
 type Access map[[2]string][]byte
 
 // accessSpaces have what a restore does not take back. A token, a user or a session that was
-// revoked since the snapshot would let somebody in again.
+// revoked since the snapshot would be valid again.
 func accessSpaces() []string {
 	return []string{tokenSpace, bearerSpace, usedSpace, userSpace, sessionSpace}
 }
 
-// ReadAccess reads who may come in now.
+// ReadAccess reads what is valid now.
 func ReadAccess(v View) (Access, error) {
 	a := Access{}
 	for _, space := range accessSpaces() {
@@ -35,7 +35,7 @@ func ReadAccess(v View) (Access, error) {
 // setsAtOnce is how many documents one command sets.
 const setsAtOnce = 200
 
-// Put has a restored cluster take those who might come in before the restore, and no others.
+// Put has a restored cluster take what was valid before the restore, and nothing else.
 func (a Access) Put(ctx context.Context, v View, write Write) error {
 	restored, err := ReadAccess(v)
 	if err != nil {

@@ -208,7 +208,7 @@ func (d *Door) readArrival(r *http.Request) (text, to string, who person, err er
 		return "", "", who, err
 	}
 	if why := conf.Denial(who.user, who.groups); why != "" {
-		return "", "", who, errors.New(why) // nothing is kept of who may do nothing
+		return "", "", who, errors.New(why) // no session for a user without a role
 	}
 	text, err = d.sessions.Begin(r.Context(), enrol.ByOIDC, who.user, who.groups)
 	return text, f.to, who, err

@@ -55,6 +55,9 @@ func (p *provider) getProvider(ctx context.Context, conf *access.OIDC, now time.
 	known, err := oidc.NewProvider(oidc.ClientContext(context.WithoutCancel(ctx), p.client), conf.Issuer)
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.conf != nil && p.conf.Issuer != conf.Issuer { // the configuration names another one since
+		return known, err
+	}
 	p.asked = now
 	if err != nil {
 		p.err = fmt.Errorf("the provider %s does not answer as OpenID Connect says: %w", conf.Issuer, err)

@@ -65,7 +65,7 @@ func TestFirstPage_InvestigatorOfUsersOrGroups_HasOwnUsageAndProjects(t *testing
 			}
 		}
 		if strings.Contains(body, "Enter a user") {
-			t.Errorf("%v: nobody is chosen", led)
+			t.Errorf("%v: no user is chosen", led)
 		}
 	}
 }

@@ -194,7 +194,7 @@ func (c *counter) Write(b []byte) (int, error) {
 }
 
 // tidy removes editions below the last one that is whole, and those of a supplement that was
-// restored when a later one of a lower number has its records. One that the store names stays.
+// restored when a later one of a lower number has its records. What the store names stays.
 func (e *execution) tidy(ctx context.Context) (string, error) {
 	last, whole := e.there.latest(e.name)
 	for lower := (name{e.name.month, 1}); lower.number < e.name.number; lower.number++ {

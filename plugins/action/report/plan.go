@@ -111,6 +111,14 @@ func (p *planner) plan(ctx context.Context) (sdk.Plan, error) {
 		}
 	}
 	subjects := p.subjects(used)
+	for i := range subjects { // before anything new, which would take their room
+		if p.Mail == nil {
+			subjects[i].to = nil
+		}
+		for _, a := range subjects[i].to {
+			p.state.meet(p.messageID(&subjects[i], a))
+		}
+	}
 	for i := range subjects {
 		if err := p.deliver(ctx, &subjects[i]); err != nil {
 			return p.out, err
@@ -189,14 +197,11 @@ func (p *planner) periodKey() string {
 // deliver plans the mails and the page about a subject.
 func (p *planner) deliver(ctx context.Context, s *subject) error {
 	var to []*netmail.Address
-	if p.Mail == nil {
-		s.to = nil
-	}
 	for _, a := range s.to {
 		switch {
-		case p.state.met(p.messageID(s, a)):
+		case p.state.has(p.messageID(s, a)):
 			p.again++
-		case p.state.full():
+		case p.state.full(len(to) + 1):
 			p.beyond++
 		default:
 			to = append(to, a)

@@ -35,20 +35,19 @@ func readState(b []byte) (state, error) {
 	return s, nil
 }
 
-// met reports whether the mail with that id was planned before, and keeps it among the newest.
-func (s *state) met(id string) bool {
-	i := s.find(id)
-	if i < 0 {
-		return false
+// meet keeps the mail with that id among the newest, where it was planned before.
+func (s *state) meet(id string) {
+	if i := s.find(id); i >= 0 {
+		s.known = append(slices.Delete(s.known, i, i+1), digest(id))
+		s.now++
 	}
-	s.known = append(slices.Delete(s.known, i, i+1), digest(id))
-	s.now++
-	return true
 }
 
-// full reports whether one more mail, with its page, would have another of the same run
+func (s *state) has(id string) bool { return s.find(id) >= 0 }
+
+// full reports whether that many more mails, with a page, would have another of the same run
 // forgotten.
-func (s *state) full() bool { return s.now+3 > maxKnown }
+func (s *state) full(mails int) bool { return s.now+mails+2 > maxKnown }
 
 // find returns where an id is; -1 where it is not.
 func (s *state) find(id string) int {
@@ -73,7 +72,7 @@ func (s *state) show(id string, content []byte) {
 	if i := s.find(id); i >= 0 {
 		s.known = slices.Delete(s.known, i, min(i+2, len(s.known)))
 	}
-	if s.full() {
+	if s.full(0) {
 		return
 	}
 	s.known = append(s.known, digest(id), digest(string(content)))

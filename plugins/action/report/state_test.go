@@ -9,21 +9,23 @@ func TestState_MoreMailsOfAPeriodThanItRemembers_SendsNoneTwice(t *testing.T) {
 	var kept []byte
 	for period := range 2 {
 		sent := map[string]int{}
-		for range 5 { // runs
+		for run := range 5 {
 			s, err := readState(kept)
 			if err != nil {
 				t.Fatal(err)
 			}
+			for i := range maxKnown + 1000 {
+				s.meet(fmt.Sprint(period, " ", i))
+			}
 			planned := 0
 			for i := range maxKnown + 1000 {
 				id := fmt.Sprint(period, " ", i)
-				if s.met(id) || s.full() || planned == maxEffects {
-					continue
+				if !s.has(id) && !s.full(1) && planned < maxEffects {
+					s.add(id)
+					sent[id]++
+					planned++
 				}
-				s.add(id)
-				s.show("page "+id, []byte("text")) // which may be forgotten
-				sent[id]++
-				planned++
+				s.show("page "+id, fmt.Append(nil, run)) // which may be forgotten
 			}
 			kept = s.bytes()
 		}

@@ -15,7 +15,7 @@ type days struct {
 	zone   *time.Location
 	sums   map[string]*daySum // by the bytes of the key
 	key    []byte
-	day    dayTime // the one that was looked up last
+	day    dayTime // that was looked up last
 }
 
 // daySum is a row of the table daily.

@@ -76,7 +76,7 @@ func (s *silence) hear(now time.Time, outcome sdk.Outcome) {
 // that of its header, From and To, which has one address.
 func (s *Server) Send(ctx context.Context, text []byte) sdk.Result {
 	if until, wait := s.pause(time.Now()); wait {
-		return sdk.Result{Outcome: sdk.Retry, Message: fmt.Sprintf("nothing was sent: the server did not say of the last %d mails whether it took them; the next one is sent after %s UTC", silentMails, until.UTC().Format("15:04"))}
+		return sdk.Result{Outcome: sdk.Retry, RetryAfter: time.Until(until), Message: fmt.Sprintf("nothing was sent: the server did not say of the last %d mails whether it took them; the next one is sent after %s UTC", silentMails, until.UTC().Format("15:04"))}
 	}
 	word, err := s.password()
 	if err != nil {

@@ -172,7 +172,7 @@ func TestSend_ServerSaysNothingOfSeveralMails_GetsNoMoreForAnHour(t *testing.T) 
 		if answered {
 			want = sdk.Unknown
 		}
-		if r := s.Send(t.Context(), []byte(aMail)); r.Outcome != want || (want == sdk.Retry) != strings.Contains(r.Message, "nothing was sent: the server did not say of the last 3 mails") {
+		if r := s.Send(t.Context(), []byte(aMail)); r.Outcome != want || (want == sdk.Retry) != (r.RetryAfter > silentPause/2) || (want == sdk.Retry) != strings.Contains(r.Message, "nothing was sent: the server did not say of the last 3 mails") {
 			t.Errorf("after an answer %v: %+v", answered, r)
 		}
 		if _, wait := s.pause(time.Now().Add(silentPause)); wait {
