@@ -28,9 +28,10 @@ type Server struct {
 	Implicit bool        // TLS from the start
 	// Say gives the answer to a command line, such as RCPT TO:<a@example.org>, to a
 	// connection, of which the command is CONNECT, and to the [End] of a mail; "": that of
-	// a server that takes all. It is called by one goroutine for each connection.
+	// a server that takes all. It is asked one at a time, whatever the connections.
 	Say func(command string, mail []byte) string
 
+	saying sync.Mutex
 	mu     sync.Mutex
 	mails  [][]byte
 	logins []string
@@ -104,11 +105,7 @@ func (s *session) secure() bool {
 // obey answers a command, and reports whether the connection goes on.
 func (s *session) obey(line string) bool {
 	verb, rest, _ := strings.Cut(line, " ")
-	said := ""
-	if s.Say != nil {
-		said = s.Say(line, s.mail)
-	}
-	switch said {
+	switch said := s.ask(line); said {
 	case "":
 	case Hang:
 		_, _ = io.Copy(io.Discard, s.conn) // until the client is gone
@@ -139,6 +136,15 @@ func (s *session) obey(line string) bool {
 		return s.say(fmt.Sprintf("250 OK queued as %d", len(s.mails)))
 	}
 	return s.say("250 OK")
+}
+
+func (s *session) ask(command string) string {
+	if s.Say == nil {
+		return ""
+	}
+	s.saying.Lock()
+	defer s.saying.Unlock()
+	return s.Say(command, s.mail)
 }
 
 func (s *session) hello() string {
