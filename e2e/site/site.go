@@ -129,7 +129,7 @@ func (s *Site) Address() string {
 
 // Patience is how long what must come may take. The tests of all packages share a
 // machine, which may do much else.
-const Patience = 5 * time.Minute
+const Patience = 10 * time.Minute
 
 // Eventually waits until ok, and fails the test with what it last said when that takes
 // longer than [Patience].
