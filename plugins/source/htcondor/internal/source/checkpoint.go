@@ -69,6 +69,14 @@ func (c *checkpoint) Check() error {
 				return fmt.Errorf("the schedd %s: %w", name, err)
 			}
 		}
+		for _, f := range []*folder{r.Jobs, r.Runs} {
+			if f == nil {
+				continue
+			}
+			if err := f.Check(); err != nil {
+				return fmt.Errorf("the schedd %s: %w", name, err)
+			}
+		}
 	}
 	if c.Import != nil && c.Import.Offset < 0 {
 		return fmt.Errorf("%d is not an offset", c.Import.Offset)
@@ -106,7 +114,7 @@ func (r *reach) setLog(of kind, s follow.State) {
 // folder is how far the files of one job each were read.
 func (r *reach) folder(of kind) folder {
 	if f := [...]*folder{epochs: r.Runs, history: r.Jobs}[of]; f != nil {
-		return *f.recent()
+		return *f
 	}
 	return folder{}
 }

@@ -1,11 +1,13 @@
 package source
 
 import (
+	"cmp"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -20,8 +22,19 @@ import (
 // folder is how far the files of a folder were read that has one for each job. HTCondor
 // puts a file of a job's history there whole, and appends to one of its epochs.
 type folder struct {
-	Changed int64               `json:"changed"`        // latest change of a file that was read, nanoseconds; not in the future
-	Read    map[string]readFile `json:"read,omitempty"` // those that were changed shortly before
+	Changed int64     `json:"changed"`           // latest change of a file that was read, nanoseconds; not in the future
+	Names   []byte    `json:"names,omitempty"`   // keys of the files that were changed shortly before, of keyBytes each
+	Offsets []int64   `json:"offsets,omitempty"` // of epochs: how far each of them was read
+	Behind  *jobPlace `json:"behind,omitempty"`  // all files up to there were read, also those that Names has no room for
+
+	// Read is what older versions wrote in place of Names, by paths.
+	Read map[string]readFile `json:"read,omitempty"`
+}
+
+// jobPlace is the place of a file in a list of files by their change.
+type jobPlace struct {
+	Changed int64  `json:"changed"`
+	Name    string `json:"name"`
 }
 
 // readFile is how far a file was read, and its change then.
@@ -30,14 +43,61 @@ type readFile struct {
 	Changed int64 `json:"changed"`
 }
 
-// lateName is how much later than its change a file may appear under its name.
-const lateName = time.Minute
+const (
+	// lateName is how much later than its change a file may appear under its name.
+	lateName = time.Minute
+	keyBytes = 8
+	// mostNames bounds the files of a folder in a checkpoint, which may have 256 KiB, where
+	// there is one schedd with both folders.
+	mostNames = 6000
+)
+
+// Check says what no plugin has written.
+func (f *folder) Check() error {
+	if n := len(f.Names) / keyBytes; len(f.Names)%keyBytes != 0 || len(f.Offsets) != 0 && len(f.Offsets) != n {
+		return fmt.Errorf("%d bytes of names and %d offsets do not belong together", len(f.Names), len(f.Offsets))
+	}
+	return nil
+}
+
+// offsets are how far files were read, by their keys.
+func (f *folder) offsets(of kind) map[[keyBytes]byte]int64 {
+	out := make(map[[keyBytes]byte]int64, len(f.Names)/keyBytes+len(f.Read))
+	for path, r := range f.Read {
+		out[jobFile{path: path, changed: r.Changed}.key(of)] = r.Offset
+	}
+	for i := range len(f.Names) / keyBytes {
+		offset := int64(0)
+		if i < len(f.Offsets) {
+			offset = f.Offsets[i]
+		}
+		out[[keyBytes]byte(f.Names[i*keyBytes:])] = offset
+	}
+	return out
+}
 
 // jobFile is a file of a folder.
 type jobFile struct {
 	path    string
 	size    int64
 	changed int64
+	offset  int64 // how far it was read
+	read    bool  // as far as it went then
+}
+
+// key tells files apart in a checkpoint. A history that was changed is another.
+func (f jobFile) key(of kind) [keyBytes]byte {
+	text := filepath.Base(f.path)
+	if of == history {
+		text += fmt.Sprint("/", f.changed)
+	}
+	sum := sha256.Sum256([]byte(text))
+	return [keyBytes]byte(sum[:])
+}
+
+// compare orders files by their change, the oldest first.
+func (f jobFile) compare(with jobFile) int {
+	return cmp.Or(cmp.Compare(f.changed, with.changed), strings.Compare(filepath.Base(f.path), filepath.Base(with.path)))
 }
 
 var jobHistories = regexp.MustCompile(`^history\.\d+\.\d+(\.gz|\.bz2)?$`)
@@ -64,16 +124,86 @@ func jobFiles(dir string, since int64) ([]jobFile, error) {
 			return nil, err
 		}
 		if at := info.ModTime().UnixNano(); at >= since && info.Mode().IsRegular() {
-			out = append(out, jobFile{filepath.Join(dir, e.Name()), info.Size(), at})
+			out = append(out, jobFile{path: filepath.Join(dir, e.Name()), size: info.Size(), changed: at})
 		}
 	}
-	slices.SortFunc(out, func(a, b jobFile) int {
-		if a.changed != b.changed {
-			return int(min(max(a.changed-b.changed, -1), 1))
-		}
-		return strings.Compare(a.path, b.path)
-	})
+	slices.SortFunc(out, jobFile.compare)
 	return out, nil
+}
+
+// jobWalk goes through files of one job each, the oldest first.
+type jobWalk struct {
+	of    kind
+	files []jobFile
+	next  int // of files, the first that was not looked at
+	most  int // files that a checkpoint names
+	now   int64
+	state folder
+}
+
+// listJobs lists the files that may not have been read to their end when state was made.
+func listJobs(dir string, of kind, state folder, most int, now func() time.Time) (*jobWalk, error) {
+	list, err := jobFiles(dir, state.Changed-int64(lateName))
+	if err != nil {
+		return nil, err
+	}
+	w := &jobWalk{of: of, most: most, now: now().UnixNano(), state: folder{Changed: state.Changed, Behind: state.Behind}}
+	before := state.offsets(of)
+	for _, f := range list {
+		if state.Behind != nil && f.compare(jobFile{path: state.Behind.Name, changed: state.Behind.Changed}) <= 0 {
+			continue
+		}
+		if f.offset, f.read = before[f.key(of)]; f.read && of == history {
+			f.offset = f.size
+		}
+		w.files = append(w.files, f)
+	}
+	return w, nil
+}
+
+// pass goes on behind the next file, which was read. The change of one in the future, of a
+// wrong clock, does not count as the latest: files of now would be older.
+func (w *jobWalk) pass() {
+	f := &w.files[w.next]
+	f.read = true
+	if f.changed <= w.now {
+		w.state.Changed = max(w.state.Changed, f.changed)
+	}
+	w.next++
+}
+
+// folder is how far the files were read. Those that were changed too long ago to be listed
+// again are left out.
+func (w *jobWalk) folder() *folder {
+	out := w.state
+	var named []jobFile
+	spare := 0 // how many of them come before all that were not read
+	whole := true
+	for _, f := range w.files {
+		if f.changed < out.Changed-int64(lateName) {
+			continue
+		}
+		if whole = whole && f.read; whole {
+			spare++
+		}
+		if f.read {
+			named = append(named, f)
+		}
+	}
+	for _, f := range named[:min(spare, max(len(named)-w.most, 0))] {
+		named = named[1:]
+		if f.changed <= out.Changed { // of the others, those of now are not behind them
+			out.Behind = &jobPlace{Changed: f.changed, Name: filepath.Base(f.path)}
+		}
+	}
+	for _, f := range named {
+		key := f.key(w.of)
+		out.Names = append(out.Names, key[:]...)
+		if w.of == epochs {
+			out.Offsets = append(out.Offsets, f.offset)
+		}
+	}
+	return &out
 }
 
 // folder sends what is new in a folder of files of one job each.
@@ -82,8 +212,7 @@ func (p *pass) folder(ctx context.Context, at *schedd, of kind) error {
 		return nil
 	}
 	reach := p.checkpoint.Schedds[at.name]
-	state := reach.folder(of)
-	list, err := jobFiles(at.folders[of], state.Changed-int64(lateName))
+	w, err := listJobs(at.folders[of], of, reach.folder(of), p.names/len(p.config.schedds), p.now)
 	if err != nil {
 		return err
 	}
@@ -92,14 +221,20 @@ func (p *pass) folder(ctx context.Context, at *schedd, of kind) error {
 		r.until = at.until(p.began)
 	}
 	r.mark = func() ([]byte, error) {
-		reach.setFolder(of, state.recent())
+		reach.setFolder(of, w.folder())
 		return p.checkpoint.with(at.name, reach).encode(), nil
 	}
 	r.sent = func() { p.checkpoint = p.checkpoint.with(at.name, reach) }
-	for len(list) > 0 {
+	return p.readJobs(ctx, w, r)
+}
+
+// readJobs sends the entries of files of one job each.
+func (p *pass) readJobs(ctx context.Context, w *jobWalk, r reading) error {
+	for more := true; more; {
 		p.empty()
 		sdk.Alive(ctx)
-		if list, err = p.fillFrom(list, &state, &r); err != nil {
+		err := p.fillFrom(w, &r)
+		if more = err == nil; err != nil && !errors.Is(err, io.EOF) {
 			return err
 		}
 		if err := p.send(ctx, r, &sdk.Progress{Unit: "files", At: p.last.Format(time.RFC3339)}); err != nil {
@@ -109,31 +244,31 @@ func (p *pass) folder(ctx context.Context, at *schedd, of kind) error {
 	return nil
 }
 
-// fillFrom reads files until the batch is full, and returns those that are left.
-func (p *pass) fillFrom(list []jobFile, state *folder, r *reading) ([]jobFile, error) {
-	for len(list) > 0 && !p.full() {
-		f := list[0]
-		read := state.Read[f.path].Offset
-		if read < f.size {
-			n, verdict, err := p.takeFile(f.path, read, r)
+// fillFrom reads files until the batch is full; io.EOF when there are no more now.
+func (p *pass) fillFrom(w *jobWalk, r *reading) error {
+	for w.next < len(w.files) {
+		if p.full() {
+			return nil
+		}
+		f := &w.files[w.next]
+		if f.offset < f.size {
+			n, verdict, err := p.takeFile(f.path, f.offset, r)
 			if err != nil {
-				return nil, err
+				return err
 			}
 			if verdict == nextPass {
-				return nil, nil // those behind it are younger
+				return io.EOF // those behind it are younger
 			}
-			read += n
+			f.offset += n
 			p.entries++
 			p.bytes += n
 			if verdict == nextBatch {
-				state.read(f, read, p.began)
-				return list, nil
+				return nil
 			}
 		}
-		state.read(f, read, p.began)
-		list = list[1:]
+		w.pass()
 	}
-	return list, nil
+	return io.EOF
 }
 
 // takeFile takes the entries of a file from an offset on. It returns how many bytes they
@@ -173,35 +308,12 @@ func (p *pass) folderAgain(ctx context.Context, at *schedd, of kind, since time.
 		return nil
 	}
 	r.bare, r.epoch = true, of == epochs
-	list, err := jobFiles(at.folders[of], since.Add(-skew).UnixNano())
-	for len(list) > 0 && err == nil {
-		p.empty()
-		sdk.Alive(ctx)
-		if list, err = p.fillFrom(list, new(folder), &r); err == nil {
-			err = p.send(ctx, r, nil)
-		}
+	w, err := listJobs(at.folders[of], of, folder{Changed: since.Add(-skew).UnixNano()}, 0, p.now)
+	if err == nil {
+		err = p.readJobs(ctx, w, r)
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", at.folders[of], err)
 	}
 	return nil
-}
-
-// read notes how much of a file was read. The change of one in the future, of a wrong clock,
-// does not count as the latest: files of now would be older.
-func (f *folder) read(of jobFile, n int64, now time.Time) {
-	if f.Read == nil {
-		f.Read = map[string]readFile{}
-	}
-	f.Read[of.path] = readFile{Offset: n, Changed: of.changed}
-	if of.changed <= now.UnixNano() {
-		f.Changed = max(f.Changed, of.changed)
-	}
-}
-
-// recent is f without files that were changed too long ago to be listed again.
-func (f *folder) recent() *folder {
-	out := &folder{Changed: f.Changed, Read: maps.Clone(f.Read)}
-	maps.DeleteFunc(out.Read, func(_ string, r readFile) bool { return r.Changed < f.Changed-int64(lateName) })
-	return out
 }

@@ -75,6 +75,7 @@ type Source struct {
 	now    func() time.Time
 	log    *slog.Logger
 	batch  int // runs in a batch
+	names  int // files of folders that a checkpoint names
 
 	// What follows only saves work or words, and may be lost.
 	facts *teller
@@ -83,7 +84,7 @@ type Source struct {
 
 // New makes a source that logs to log.
 func New(log *slog.Logger) *Source {
-	return &Source{now: time.Now, log: log, batch: batchRuns, noted: map[string]bool{}}
+	return &Source{now: time.Now, log: log, batch: batchRuns, names: mostNames, noted: map[string]bool{}}
 }
 
 // Describe says what the source is.

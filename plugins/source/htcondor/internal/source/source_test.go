@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/bursar-accounting/bursar/plugins/host"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 )
 
@@ -534,6 +535,120 @@ func TestCollect_FilesOfOneJobEach_AreReadAsTheyGrow(t *testing.T) {
 	if n, err := s.source.Count(t.Context(), w); n != 4 || err != nil {
 		t.Errorf("counted %d, %v", n, err)
 	}
+}
+
+// filesOfOneJob writes n files of a job each with histories and epochs, all changed at a time.
+func (s *site) filesOfOneJob(n int, changed time.Time) {
+	s.t.Helper()
+	for range n {
+		for path, text := range map[string]string{fmt.Sprintf("jobs/history.%d.0", s.next): ad(s.next, -9), fmt.Sprintf("runs/job.runs.%d.0.ads", s.next): epoch(s.next, -9)} {
+			s.write(path, text)
+			s.must(os.Chtimes(s.path(path), time.Time{}, changed))
+		}
+		s.next++
+	}
+}
+
+// wantTwice checks that the runs of n jobs were sent last, each by its epoch and by its history.
+func (s *site) wantTwice(n int) {
+	s.t.Helper()
+	times := map[string]int{}
+	for _, run := range s.sent {
+		times[run]++
+	}
+	for run, n := range times {
+		if n != 2 || s.state(run) != "COMPLETED" {
+			s.t.Fatalf("%s was sent %d times and is %s", run, n, s.state(run))
+		}
+	}
+	if len(times) != n {
+		s.t.Errorf("%d runs were sent, want %d", len(times), n)
+	}
+	if len(s.checkpoint) > host.MaxExtra {
+		s.t.Errorf("the checkpoint has %d bytes", len(s.checkpoint))
+	}
+}
+
+func TestFolder_FilesOfOneTime_AreReadOnce(t *testing.T) {
+	for _, c := range []struct{ files, names int }{{5000, mostNames}, {300, 100}, {300, 7}} {
+		s := newSite(t)
+		keys := []sdk.Node{text("job_histories", s.path("jobs")), text("job_epochs", s.path("runs"))}
+		s.restart(keys...)
+		s.source.names = c.names
+		s.filesOfOneJob(c.files, noon().Add(-time.Second))
+		s.poll()
+		s.wantTwice(c.files)
+		for range 2 {
+			s.restart(keys...)
+			s.source.names, c.names = c.names, max(c.names/2, 1) // as with another schedd
+			s.poll()
+			s.wantTwice(0)
+			s.filesOfOneJob(3, noon())
+			s.poll()
+			s.wantTwice(3)
+		}
+	}
+}
+
+// A folder may be copied there by a clock that is ahead.
+func TestFolder_FilesFromTheFutureWithoutRoom_HideNoOther(t *testing.T) {
+	s := newSite(t)
+	keys := []sdk.Node{text("job_histories", s.path("jobs")), text("job_epochs", s.path("runs"))}
+	s.restart(keys...)
+	s.source.names = 20
+	s.filesOfOneJob(50, noon().Add(time.Hour))
+	s.poll()
+	s.wantTwice(50)
+	s.restart(keys...)
+	s.source.names = 20
+	s.filesOfOneJob(30, noon())
+	s.poll()
+	for n := 51; n < s.next; n++ {
+		if run := fmt.Sprintf("sub#%d.0#1", n); s.state(run) != "COMPLETED" {
+			t.Errorf("%s is %q", run, s.state(run))
+		}
+	}
+	s.time = noon().Add(2 * time.Hour)
+	s.poll()
+	s.poll()
+	s.wantTwice(0)
+}
+
+func TestFolder_FileWrittenDuringTheCollection_IsNotOfTheFuture(t *testing.T) {
+	s := newSite(t)
+	s.restart(text("job_histories", s.path("jobs")), text("job_epochs", s.path("runs")))
+	calls := time.Duration(0)
+	s.source.now = func() time.Time {
+		calls++
+		return noon().Add((calls - 1) * time.Hour)
+	}
+	changed := noon().Add(time.Minute)
+	s.filesOfOneJob(1, changed)
+	s.poll()
+	c, err := decodeCheckpoint(s.checkpoint)
+	s.must(err)
+	for _, f := range []*folder{c.Schedds[""].Jobs, c.Schedds[""].Runs} {
+		if f.Changed != changed.UnixNano() {
+			t.Errorf("read up to %s", time.Unix(0, f.Changed))
+		}
+	}
+}
+
+func TestFolder_CheckpointWithPaths_IsContinued(t *testing.T) {
+	s := newSite(t)
+	s.restart(text("job_histories", s.path("jobs")), text("job_epochs", s.path("runs")))
+	changed := noon().Add(-time.Second)
+	s.filesOfOneJob(1, changed)
+	read := func(name string, size int) *folder {
+		return &folder{Changed: changed.UnixNano(), Read: map[string]readFile{s.path(name): {Offset: int64(size), Changed: changed.UnixNano()}}}
+	}
+	s.checkpoint = checkpoint{Schedds: map[string]reach{"": {Jobs: read("jobs/history.1.0", len(ad(1, -9))), Runs: read("runs/job.runs.1.0.ads", len(epoch(1, -9)))}}}.encode()
+	s.poll()
+	s.wantTwice(0)
+	s.write("runs/job.runs.1.0.ads", epoch(1, -7, again(-9)...))
+	s.must(os.Chtimes(s.path("runs/job.runs.1.0.ads"), time.Time{}, noon()))
+	s.poll()
+	s.wantSent(later(1, -7))
 }
 
 func TestFolder_FileFromTheFuture_HidesNoOther(t *testing.T) {
