@@ -129,10 +129,11 @@ func (p *pass) pull(ctx context.Context, at *schedd, q condor.Query, r reading, 
 
 // askAgain sends the runs again that ended at since or later.
 func (p *pass) askAgain(ctx context.Context, at *schedd, since time.Time, r reading) error {
-	// No run of a job ends behind its last change of status.
+	// No run of a job ends behind its last change of status. What the history says of runs
+	// that ended shortly before is needed to leave out their epochs.
 	for _, of := range []kind{history, epochs} {
 		name := [...]string{epochs: "EpochWriteDate", history: "EnteredCurrentStatus"}[of]
-		q := condor.Query{Epochs: of == epochs, Constraints: append(p.config.constraints(), fmt.Sprintf("%s >= %d", name, since.Unix()))}
+		q := condor.Query{Epochs: of == epochs, Constraints: append(p.config.constraints(), fmt.Sprintf("%s >= %d", name, since.Add(-edge).Unix()))}
 		if err := p.withoutEpochs(of, p.pull(ctx, at, q, r, func(verdict) {})); err != nil {
 			return err
 		}

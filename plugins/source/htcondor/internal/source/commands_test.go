@@ -148,6 +148,32 @@ func (s *site) history(list []map[string]any, hidden int) {
 	s.must(os.WriteFile(s.path("history-vm"), raw, 0o600))
 }
 
+func TestCommands_RunAtTheEdgeOfAWindow_IsOfOneWindow(t *testing.T) {
+	s := asked(t)
+	run := func(changes map[string]any) map[string]any {
+		ad := map[string]any{"ClusterId": 1, "ProcId": 0, "GlobalJobId": "vm#1.0#1", "JobStatus": 4, "JobUniverse": 5, "JobCurrentStartDate": second(-10), "JobStartDate": second(-10)}
+		maps.Copy(ad, changes)
+		return ad
+	}
+	for name, ad := range map[string]map[string]any{
+		"history-vm": run(map[string]any{"CompletionDate": second(-1), "EnteredCurrentStatus": second(-1)}),
+		"epochs-vm":  run(map[string]any{"LastVacateTime": second(1), "EpochWriteDate": second(1)}), // two minutes later
+	} {
+		raw, err := json.Marshal(ads{Ads: []map[string]any{ad}})
+		s.must(err)
+		s.must(os.WriteFile(s.path(name), raw, 0o600))
+	}
+	s.time = noon().Add(time.Hour)
+	for from, want := range map[time.Duration][]string{-time.Hour: {"vm#1.0#1"}, 0: nil} {
+		w := sdk.Window{From: noon().Add(from), To: noon().Add(from + time.Hour)}
+		s.must(s.collect(sdk.Start{Window: &w}))
+		s.wantSent(want...)
+		if got, err := s.source.Count(t.Context(), w); int(got) != len(want) || err != nil {
+			t.Errorf("counted %d, %v", got, err)
+		}
+	}
+}
+
 func TestCommands_LostHistory_IsAGap(t *testing.T) {
 	s := asked(t)
 	s.recorded("history-vm", "condor_history", 4, 0)

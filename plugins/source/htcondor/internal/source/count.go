@@ -88,7 +88,7 @@ func (t *tally) schedd(at *schedd, of kind) error {
 
 // ask counts what condor_history has.
 func (t *tally) ask(at *schedd, of kind) error {
-	from := fmt.Sprintf("%s >= %d", [...]string{epochs: "EpochWriteDate", history: "EnteredCurrentStatus"}[of], t.window.From.Unix())
+	from := fmt.Sprintf("%s >= %d", [...]string{epochs: "EpochWriteDate", history: "EnteredCurrentStatus"}[of], t.window.From.Add(-edge).Unix())
 	err := at.client.Columns(t.ctx, of == epochs, from, wanted(), func(values []string) error {
 		ad := map[string]string{}
 		for i, name := range wanted() {
