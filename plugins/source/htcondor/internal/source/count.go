@@ -115,7 +115,8 @@ func (t *tally) file(path string, bare bool) error {
 	case strings.HasSuffix(path, ".bz2"):
 		in = bzip2.NewReader(f)
 	}
-	lines := bufio.NewScanner(in)
+	var last lastByte
+	lines := bufio.NewScanner(io.TeeReader(in, &last))
 	lines.Buffer(make([]byte, 64<<10), 64<<20)
 	ad := map[string]string{}
 	for lines.Scan() {
@@ -136,10 +137,21 @@ func (t *tally) file(path string, bare bool) error {
 			ad[string(name)] = string(value)
 		}
 	}
-	if bare && len(ad) > 0 {
+	if bare && len(ad) > 0 && last == '\n' { // without it, the ad may be cut
 		t.add(ad, false)
 	}
 	return lines.Err()
+}
+
+// lastByte is the last byte that was written.
+type lastByte byte
+
+// Write keeps the last byte of p.
+func (l *lastByte) Write(p []byte) (int, error) {
+	if len(p) > 0 {
+		*l = lastByte(p[len(p)-1])
+	}
+	return len(p), nil
 }
 
 func (t *tally) alive() error {

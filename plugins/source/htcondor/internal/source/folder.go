@@ -252,12 +252,15 @@ func (p *pass) fillFrom(w *jobWalk, r *reading) error {
 		}
 		f := &w.files[w.next]
 		if f.offset < f.size {
-			n, verdict, err := p.takeFile(f.path, f.offset, r)
-			if err != nil {
+			n, verdict, err := p.takeFile(f, w.now-f.changed > int64(lateName), r)
+			switch {
+			case err != nil:
 				return err
-			}
-			if verdict == nextPass {
+			case verdict == nextPass:
 				return io.EOF // those behind it are younger
+			case verdict == unended:
+				w.next++
+				continue
 			}
 			f.offset += n
 			p.entries++
@@ -271,13 +274,14 @@ func (p *pass) fillFrom(w *jobWalk, r *reading) error {
 	return io.EOF
 }
 
-// takeFile takes the entries of a file from an offset on. It returns how many bytes they
-// have.
-func (p *pass) takeFile(path string, offset int64, r *reading) (int64, verdict, error) {
-	text, err := os.ReadFile(path)
+// takeFile takes the entries of a file that were not read yet. It returns how many bytes they
+// have. What has no end is taken of a file that is old.
+func (p *pass) takeFile(f *jobFile, old bool, r *reading) (int64, verdict, error) {
+	text, err := os.ReadFile(f.path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0, taken, nil
 	}
+	offset := f.offset
 	if err != nil || int64(len(text)) < offset {
 		return 0, taken, err
 	}
@@ -292,6 +296,8 @@ func (p *pass) takeFile(path string, offset int64, r *reading) (int64, verdict, 
 			entry = rest[:i+end]
 		} else if r.epoch {
 			return n, taken, nil // the epoch is being written
+		} else if !old && !strings.HasSuffix(entry, "\n") {
+			return n, unended, nil
 		}
 		if v := p.take(entry, offset+n, r); v != taken {
 			return n, v, nil

@@ -634,6 +634,43 @@ func TestFolder_FileWrittenDuringTheCollection_IsNotOfTheFuture(t *testing.T) {
 	}
 }
 
+func TestFolder_HistoryWithoutItsEnd_WaitsForItAndIsRefused(t *testing.T) {
+	s := newSite(t)
+	keys := []sdk.Node{text("job_histories", s.path("jobs"))}
+	s.must(os.Mkdir(s.path("jobs"), 0o755))
+	s.restart(keys...)
+	put := func(name, text string) {
+		s.write(name, text)
+		s.must(os.Chtimes(s.path(name), time.Time{}, s.time))
+	}
+	put("jobs/history.1.0", ad(1, -9)[:250])
+	put("jobs/history.2.0", strings.TrimSuffix(ad(2, -8), "\n"))
+	put("jobs/history.3.0", ad(3, -7))
+	s.poll()
+	s.wantSent("sub#3.0#1")
+	s.time = s.time.Add(lateName)
+	put("jobs/history.4.0", ad(4, -7))
+	put("jobs/history.2.0", "\n")
+	s.restart(keys...)
+	s.poll()
+	s.wantSent("sub#2.0#1", "sub#4.0#1")
+	if len(s.refused) > 0 {
+		t.Errorf("refused %+v", s.refused)
+	}
+	s.time = s.time.Add(time.Second)
+	for range 2 {
+		s.restart(keys...)
+		s.poll()
+		s.wantSent()
+	}
+	if len(s.refused) != 1 || s.refused[0].Run != "sub#1.0#1" {
+		t.Errorf("refused %+v", s.refused)
+	}
+	put("jobs/history.1.0", ad(1, -9)[250:])
+	s.poll()
+	s.wantSent("sub#1.0#1")
+}
+
 func TestFolder_CheckpointWithPaths_IsContinued(t *testing.T) {
 	s := newSite(t)
 	s.restart(text("job_histories", s.path("jobs")), text("job_epochs", s.path("runs")))
@@ -713,6 +750,21 @@ func TestImport_HistoriesOfOneJobEach_AreWhole(t *testing.T) {
 		t.Errorf("refused %+v", s.refused)
 	}
 	if n, err := s.source.Count(t.Context(), sdk.Window{From: noon().Add(-time.Hour), To: noon()}); n != 4 || err != nil {
+		t.Errorf("counted %d, %v", n, err)
+	}
+}
+
+func TestImport_HistoryOfOneJobWithoutItsEnd_IsRefused(t *testing.T) {
+	s := newSite(t)
+	s.write("history.1.0", ad(1, -9))
+	s.write("history.2.0", strings.TrimSuffix(ad(2, -8), "\n"))
+	s.restart(list("import", s.path("history.*")))
+	s.poll()
+	s.wantSent("sub#1.0#1")
+	if len(s.refused) != 1 || s.refused[0].Run != "sub#2.0#1" || s.refused[0].Message != errCut.Error() {
+		t.Errorf("refused %+v", s.refused)
+	}
+	if n, err := s.source.Count(t.Context(), sdk.Window{From: noon().Add(-time.Hour), To: noon()}); n != 1 || err != nil {
 		t.Errorf("counted %d, %v", n, err)
 	}
 }

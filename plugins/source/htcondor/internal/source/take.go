@@ -19,6 +19,7 @@ const (
 	taken     verdict = iota
 	nextBatch         // it must come behind what the batch has refused
 	nextPass          // its epoch may not have been read yet
+	unended           // it is being written
 )
 
 // errCut is why a part of an ad is refused.
@@ -47,8 +48,8 @@ func (p *pass) take(text string, offset int64, r *reading) verdict {
 	if p.ad.Cut != "" {
 		p.refuse("", errCut, []byte(p.ad.Cut), r)
 	}
-	if e.Missing && !r.bare {
-		if !strings.HasSuffix(e.Text, "\n") {
+	if whole := strings.HasSuffix(e.Text, "\n"); e.Missing && !(r.bare && whole) {
+		if !whole {
 			p.ad.Attributes = p.ad.Attributes[:len(p.ad.Attributes)-1] // its value may be cut
 		}
 		p.refuse(p.named(), errCut, []byte(e.Text), r)
