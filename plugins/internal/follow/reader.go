@@ -65,7 +65,7 @@ func (r *reader) openPlain(f file) (err error) {
 	if _, err := r.plain.Seek(r.cursor.Offset, io.SeekStart); err != nil {
 		return err
 	}
-	r.lines = bufio.NewReaderSize(r.plain, readBytes)
+	r.lines = bufio.NewReaderSize(r.plain, int(min(readBytes, max(f.size-r.cursor.Offset, 4<<10))))
 	return nil
 }
 

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/bursar-accounting/bursar/plugins/internal/follow"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 	"github.com/bursar-accounting/bursar/plugins/source/htcondor/internal/classad"
 )
@@ -85,9 +86,18 @@ type jobFile struct {
 	read    bool  // as far as it went then
 }
 
-// key tells files apart in a checkpoint. A history that was changed is another.
+// unpackedName is the name of a file before it was compressed.
+func unpackedName(path string) string {
+	return strings.TrimSuffix(strings.TrimSuffix(path, ".gz"), ".bz2")
+}
+
+// isPacked reports whether the file is compressed. Then nothing is written to it any more.
+func (f jobFile) isPacked() bool { return unpackedName(f.path) != f.path }
+
+// key tells files apart in a checkpoint. A history that was changed is another, one that was
+// compressed is the same.
 func (f jobFile) key(of kind) [keyBytes]byte {
-	text := filepath.Base(f.path)
+	text := unpackedName(filepath.Base(f.path))
 	if of == history {
 		text += fmt.Sprint("/", f.changed)
 	}
@@ -115,6 +125,11 @@ func jobFiles(dir string, since int64) ([]jobFile, error) {
 	for _, e := range entries {
 		if !strings.HasPrefix(e.Name(), "history.") && !strings.HasPrefix(e.Name(), "job.runs.") {
 			continue // half-written ones have other names
+		}
+		if plain := unpackedName(e.Name()); plain != e.Name() {
+			if _, err := os.Lstat(filepath.Join(dir, plain)); err == nil {
+				continue // it is being compressed
+			}
 		}
 		info, err := e.Info()
 		if errors.Is(err, fs.ErrNotExist) {
@@ -251,22 +266,18 @@ func (p *pass) fillFrom(w *jobWalk, r *reading) error {
 			return nil
 		}
 		f := &w.files[w.next]
-		if f.offset < f.size {
-			n, verdict, err := p.takeFile(f, w.now-f.changed > int64(lateName), r)
+		if f.offset < f.size && !f.isPacked() || f.isPacked() && !f.read {
+			verdict, err := p.takeFile(f, w.now-f.changed > int64(lateName), r)
 			switch {
 			case err != nil:
 				return err
 			case verdict == nextPass:
 				return io.EOF // those behind it are younger
+			case verdict == nextBatch:
+				return nil
 			case verdict == unended:
 				w.next++
 				continue
-			}
-			f.offset += n
-			p.entries++
-			p.bytes += n
-			if verdict == nextBatch {
-				return nil
 			}
 		}
 		w.pass()
@@ -274,38 +285,50 @@ func (p *pass) fillFrom(w *jobWalk, r *reading) error {
 	return io.EOF
 }
 
-// takeFile takes the entries of a file that were not read yet. It returns how many bytes they
-// have. What has no end is taken of a file that is old.
-func (p *pass) takeFile(f *jobFile, old bool, r *reading) (int64, verdict, error) {
-	text, err := os.ReadFile(f.path)
+// takeFile takes the entries of a file that were not read yet. What has no end is taken of
+// a file that is old.
+func (p *pass) takeFile(f *jobFile, old bool, r *reading) (verdict, error) {
+	w, err := (&follow.Log{Banner: classad.Banner}).Files([]string{f.path}, f.offset)
 	if errors.Is(err, fs.ErrNotExist) {
-		return 0, taken, nil
+		return taken, nil
 	}
-	offset := f.offset
-	if err != nil || int64(len(text)) < offset {
-		return 0, taken, err
+	if err != nil {
+		return taken, err
 	}
-	rest, n := string(text[offset:]), int64(0)
-	for rest != "" {
-		entry := rest
-		if i := strings.Index("\n"+rest, "\n"+classad.Banner); i >= 0 {
-			end := strings.IndexByte(rest[i:], '\n')
-			if end < 0 {
-				return n, taken, nil // the banner is being written
-			}
-			entry = rest[:i+end]
-		} else if r.epoch {
-			return n, taken, nil // the epoch is being written
-		} else if !old && !strings.HasSuffix(entry, "\n") {
-			return n, unended, nil
+	defer w.Close()
+	for !p.full() {
+		line, err := w.Next()
+		if errors.Is(err, io.EOF) || errors.Is(err, fs.ErrNotExist) {
+			return taken, nil
 		}
-		if v := p.take(entry, offset+n, r); v != taken {
-			return n, v, nil
+		if err != nil && f.isPacked() { // it stays so
+			p.refuse("", err, nil, r)
+			p.entries++
+			return taken, nil
 		}
-		size := min(len(entry)+1, len(rest))
-		rest, n = rest[size:], n+int64(size)
+		if err != nil {
+			return taken, err
+		}
+		text := string(line.Text)
+		v := taken
+		switch e := classad.ReadEntry(text); {
+		case line.Long():
+			p.refuseLong(line, r)
+		case !f.isPacked() && (r.epoch && e.Missing || !e.Missing && line.Size == int64(len(text))):
+			return taken, nil // the epoch or its banner is being written
+		case !f.isPacked() && !old && e.Missing && !strings.HasSuffix(text, "\n"):
+			return unended, nil
+		default:
+			v = p.take(text, f.offset, r)
+		}
+		if v != taken {
+			return v, nil
+		}
+		f.offset += line.Size
+		p.entries++
+		p.bytes += line.Size
 	}
-	return n, taken, nil
+	return nextBatch, nil
 }
 
 // folderAgain sends runs of files again that were changed at since or later.

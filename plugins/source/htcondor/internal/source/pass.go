@@ -323,7 +323,7 @@ func (p *pass) fill(w *follow.Walk, r *reading) error {
 		}
 		verdict := taken
 		if line.Long() {
-			p.refuse("", fmt.Errorf("an ad of %d bytes; at most %d are read", line.Size, follow.MaxLine), line.Text, r)
+			p.refuseLong(line, r)
 		} else {
 			r.bare = len(p.config.imports) > 0 && isJobHistory(w.Path())
 			verdict = p.take(string(line.Text), w.Offset()-line.Size, r)

@@ -1,6 +1,8 @@
 package source
 
 import (
+	"bytes"
+	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
@@ -669,6 +671,65 @@ func TestFolder_HistoryWithoutItsEnd_WaitsForItAndIsRefused(t *testing.T) {
 	put("jobs/history.1.0", ad(1, -9)[250:])
 	s.poll()
 	s.wantSent("sub#1.0#1")
+}
+
+func TestFolder_CompressedFiles_AreUnpackedOnce(t *testing.T) {
+	s := newSite(t)
+	keys := []sdk.Node{text("job_histories", s.path("jobs")), text("job_epochs", s.path("runs"))}
+	s.restart(keys...)
+	pack := func(path, text string) {
+		var out bytes.Buffer
+		z := gzip.NewWriter(&out)
+		_, err := z.Write([]byte(text))
+		s.must(errors.Join(err, z.Close()))
+		s.write(path, out.String())
+		s.must(os.Chtimes(s.path(path), time.Time{}, noon()))
+	}
+	s.filesOfOneJob(3, noon())
+	pack("jobs/history.3.0.gz", ad(3, -9)[:200]) // gzip has not removed the file yet
+	pack("jobs/history.4.0.gz", ad(4, -9))
+	pack("runs/job.runs.4.0.ads.gz", epoch(4, -9)+epoch(4, -7, again(-9)...))
+	s.poll()
+	slices.Sort(s.sent)
+	s.wantSent("sub#1.0#1", "sub#1.0#1", "sub#2.0#1", "sub#2.0#1", "sub#3.0#1", "sub#3.0#1", "sub#4.0#1", "sub#4.0#1", later(4, -7))
+	s.must(errors.Join(os.Remove(s.path("jobs/history.1.0")), os.Remove(s.path("runs/job.runs.1.0.ads"))))
+	pack("jobs/history.1.0.gz", ad(1, -9))
+	pack("runs/job.runs.1.0.ads.gz", epoch(1, -9))
+	for range 2 {
+		s.restart(keys...)
+		s.poll()
+		s.wantSent()
+	}
+	w := sdk.Window{From: noon().Add(-time.Hour), To: noon()}
+	if n, err := s.source.Count(t.Context(), w); n != 5 || err != nil {
+		t.Errorf("counted %d, %v", n, err)
+	}
+	if len(s.refused) > 0 {
+		t.Errorf("refused %+v", s.refused)
+	}
+}
+
+func TestFolder_FileThatCannotBeUnpacked_IsRefusedAndTheOthersCome(t *testing.T) {
+	s := newSite(t)
+	s.write("jobs/history.1.0.gz", "no gzip")
+	var out bytes.Buffer
+	z := gzip.NewWriter(&out)
+	_, err := z.Write(make([]byte, 64<<20))
+	s.must(errors.Join(err, z.Close()))
+	s.write("jobs/history.2.0.gz", out.String())
+	s.write("jobs/history.3.0.gz", out.String()[:out.Len()/2])
+	s.write("jobs/history.4.0", ad(4, -9))
+	s.restart(text("job_histories", s.path("jobs")))
+	s.poll()
+	s.poll()
+	if len(s.refused) != 3 || s.state("sub#4.0#1") != "COMPLETED" {
+		t.Fatalf("%d refused, %v", len(s.refused), s.jobs)
+	}
+	for i, want := range []string{"history.1.0.gz", "at most 1048576 are read", "history.3.0.gz"} {
+		if got := s.refused[i].Message; !strings.Contains(got, want) {
+			t.Errorf("%q has no %s", got, want)
+		}
+	}
 }
 
 func TestFolder_CheckpointWithPaths_IsContinued(t *testing.T) {

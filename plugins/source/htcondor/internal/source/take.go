@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/bursar-accounting/bursar/plugins/internal/follow"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 	"github.com/bursar-accounting/bursar/plugins/source/htcondor/internal/classad"
 	"github.com/bursar-accounting/bursar/plugins/source/htcondor/internal/job"
@@ -48,7 +49,7 @@ func (p *pass) take(text string, offset int64, r *reading) verdict {
 	if p.ad.Cut != "" {
 		p.refuse("", errCut, []byte(p.ad.Cut), r)
 	}
-	if whole := strings.HasSuffix(e.Text, "\n"); e.Missing && !(r.bare && whole) {
+	if whole := strings.HasSuffix(e.Text, "\n"); e.Missing && !(r.bare && !r.epoch && whole) {
 		if !whole {
 			p.ad.Attributes = p.ad.Attributes[:len(p.ad.Attributes)-1] // its value may be cut
 		}
@@ -145,6 +146,10 @@ func (p *pass) refuse(run string, why error, text []byte, r *reading) {
 		return
 	}
 	p.batch.Refused = append(p.batch.Refused, sdk.Refused{Run: run, Message: why.Error(), Raw: slices.Clone(text)})
+}
+
+func (p *pass) refuseLong(line follow.Line, r *reading) {
+	p.refuse("", fmt.Errorf("an ad of %d bytes; at most %d are read", line.Size, follow.MaxLine), line.Text, r)
 }
 
 func (p *pass) skip(why error) {
