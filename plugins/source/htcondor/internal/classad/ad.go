@@ -87,6 +87,28 @@ func (a *Ad) behindCut(text string) {
 	a.Attributes = a.Attributes[i:]
 }
 
+// BeginsAt reports whether an ad begins at an offset within a text, behind a part of another:
+// the order of the names breaks there, and the ClusterId is still to come.
+func BeginsAt(text string, offset int) bool {
+	line, _ := lineAt(text, offset)
+	name, _, ok := cut(line)
+	if !ok || !strings.Contains("\n"+text[offset:], "\n"+clusterID+" = ") {
+		return false
+	}
+	for before := text[:offset]; ; {
+		begin := strings.LastIndexByte(strings.TrimSuffix(before, "\n"), '\n') + 1
+		last, _, ok := cut(strings.TrimSuffix(before[begin:], "\n"))
+		switch {
+		case ok:
+			within := len(before) < offset && name[0] >= 'a' && name[0] <= 'z' // within a name
+			return !within && strings.ToLower(name) <= strings.ToLower(last)
+		case begin == 0: // the name of its first attribute was cut
+			return strings.HasPrefix(name, strings.TrimSpace(before))
+		}
+		before = before[:begin]
+	}
+}
+
 // lineAt returns the line at an offset, without its newline, and where the next begins.
 func lineAt(text string, at int) (line string, next int) {
 	if n := strings.IndexByte(text[at:], '\n'); n >= 0 {

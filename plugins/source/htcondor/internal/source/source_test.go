@@ -441,6 +441,33 @@ func TestCollect_AdRemovedByHand_OthersAreWhole(t *testing.T) {
 	}
 }
 
+// Where lines were removed by hand, the banner's offset is behind the begin of the ad; where the
+// schedd crashed, the ad begins there.
+func TestCollect_OffsetWithinAnEntry_AdKeepsItsOwnAttributes(t *testing.T) {
+	own := []string{"AccountingGroup", `"physics.alice"`, "AcctGroup", `"physics"`, "AuthTokenIssuer", `"https://a.example.org/"`, "BatchQueue", `"long"`}
+	other := []string{"AccountingGroup", `"chemistry.bob"`, "AcctGroup", `"chemistry"`, "AuthTokenIssuer", `"https://b.example.org/"`, "BatchQueue", `"short"`}
+	check := func(name string, before string, offset int) {
+		s := newSite(t)
+		s.write("history", before, ad(1, -9, own...), fmt.Sprintf("*** Offset = %d ClusterId = 1\n", offset))
+		s.poll()
+		if s.state("sub#1.0#1") == "" || len(s.sent) != 1 {
+			t.Errorf("%s: %v, refused %d", name, s.sent, len(s.refused))
+			return
+		}
+		got := s.value("sub#1.0#1", "group").Str() + " " + s.value("sub#1.0#1", "token_issuer").Str() + " " + s.value("sub#1.0#1", "queue").Str()
+		if got != "physics https://a.example.org/ long" || (len(s.refused) == 0) != (before == "") {
+			t.Errorf("%s: %s, refused %d", name, got, len(s.refused))
+		}
+	}
+	for n := 1; n < len(ad(1, -9, own...)); n++ {
+		check(fmt.Sprintf("%d bytes removed", n), "", n)
+	}
+	part := ad(2, -9, other...)
+	for n := 1; n < len(part); n++ {
+		check(fmt.Sprintf("cut at %d", n), part[:n], n)
+	}
+}
+
 func TestCollect_EveryRun_ComesThroughRotationsAndKills(t *testing.T) {
 	for seed := range 6 {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {

@@ -33,8 +33,8 @@ func (p *pass) take(text string, offset int64, r *reading) verdict {
 		p.skip(job.ErrOtherEpoch)
 		return taken
 	}
-	// Where ads were removed by hand, the offset is too large, and what is behind it is a part.
-	if n := e.Offset - offset; n > 0 && n < int64(len(e.Text)) && strings.Contains("\n"+e.Text[n:], "\nClusterId = ") {
+	// Where lines were removed by hand, the offset is too large, and no ad begins there.
+	if n := e.Offset - offset; n > 0 && n < int64(len(e.Text)) && classad.BeginsAt(e.Text, int(n)) {
 		p.refuse("", errCut, []byte(e.Text[:n]), r)
 		e.Text = e.Text[n:]
 	}
