@@ -228,6 +228,66 @@ func TestCommands_PoolWithoutEpochs_GivesTheLastRuns(t *testing.T) {
 	}
 }
 
+func TestCommands_Pool_IsGivenToAllThatAskIt(t *testing.T) {
+	for name, c := range map[string]struct {
+		keys  func(s *site) []sdk.Node
+		calls []string // commands, without and with -epochs
+	}{
+		"one schedd":     {func(*site) []sdk.Node { return []sdk.Node{text("through", "commands"), text("pool", "cm.example.org")} }, nil},
+		"of all schedds": {func(*site) []sdk.Node { return []sdk.Node{blockOf("schedd", "vm"), text("pool", "cm.example.org")} }, nil},
+		"of its own":     {func(*site) []sdk.Node { return []sdk.Node{blockOf("schedd", "vm", text("pool", "cm.example.org"))} }, nil},
+		"its own of two": {func(*site) []sdk.Node {
+			return []sdk.Node{blockOf("schedd", "vm", text("pool", "cm.example.org")), text("pool", "other.example.org")}
+		}, nil},
+		"files of one": {func(s *site) []sdk.Node {
+			return []sdk.Node{text("history", s.path("history")), text("pool", "cm.example.org")}
+		}, []string{"condor_q", "condor_status"}},
+		"files of a block": {func(s *site) []sdk.Node {
+			return []sdk.Node{blockOf("schedd", "vm", text("history", s.path("history")), text("pool", "cm.example.org"))}
+		}, []string{"condor_q", "condor_status"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &site{t: t, dir: t.TempDir(), time: time.Unix(1795300000, 0), jobs: map[string]sdk.Job{}, fail: -1}
+			keys := append(c.keys(s), text("commands", s.fakePool()), sdk.Node{Name: "open", Value: sdk.Bool(true)})
+			s.recorded("history-", "condor_history", 0, 0)
+			s.recorded("epochs-", "condor_history-epochs", 0, 0)
+			s.write("history")
+			s.restart(keys...)
+			w := sdk.Window{From: time.Unix(1795200000, 0), To: time.Unix(1795300000, 0)}
+			s.poll()
+			s.poll() // with -since
+			s.must(s.collect(sdk.Start{Window: &w}))
+			s.must(s.collect(sdk.Start{Rewind: time.Hour}))
+			_, err := s.source.Count(t.Context(), w)
+			s.must(err)
+			raw, err := os.ReadFile(s.path("calls"))
+			s.must(err)
+			var seen []string
+			for call := range strings.Lines(string(raw)) {
+				command, args, _ := strings.Cut(strings.TrimSpace(call), " ")
+				if command == "condor_config_val" { // of this machine
+					continue
+				}
+				if strings.Count(" "+args+" ", " -pool ") != 1 || !strings.Contains(args+" ", "-pool cm.example.org ") {
+					t.Errorf("%s", call)
+				}
+				if strings.Contains(args, "-epochs") {
+					command += " -epochs"
+				}
+				seen = append(seen, command)
+			}
+			slices.Sort(seen)
+			want := c.calls
+			if want == nil {
+				want = []string{"condor_history", "condor_history -epochs", "condor_q", "condor_status"}
+			}
+			if d := cmp.Diff(want, slices.Compact(seen)); d != "" {
+				t.Error(d)
+			}
+		})
+	}
+}
+
 func TestFacts_OfARecordedPool_AreTold(t *testing.T) {
 	s := asked(t)
 	s.poll()

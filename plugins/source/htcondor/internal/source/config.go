@@ -83,6 +83,7 @@ type config struct {
 // schedd is a schedd whose jobs are read.
 type schedd struct {
 	name     string // as the configuration has it; "" where there is only one
+	pool     string // its own; "" for that of all
 	logs     [2]follow.Log
 	folders  [2]string
 	optional [2]bool // the file was found, not configured, and may be absent
@@ -169,11 +170,11 @@ func (c *config) readSchedds(ctx context.Context, cfg *sdk.Config) {
 	blocks := cfg.Blocks("schedd")
 	for _, b := range c.Schedds {
 		at := blocks[slices.IndexFunc(blocks, func(o *sdk.Body) bool { return slices.Equal(o.Labels(), []string{b.Name.Value}) })]
-		one := schedd{name: b.Name.Value}
+		one := schedd{name: b.Name.Value, pool: b.Pool}
 		f := files{b.History, b.Epochs, b.Rotated, b.RotatedEpochs, b.JobHistories, b.JobEpochs}
 		checkPatterns(at, f)
 		if b.History == "" && b.JobHistories == "" {
-			one.client = c.client(one.name, b.Pool)
+			one.client = c.client(one.name, one.pool)
 		} else {
 			c.find(ctx, &one, f)
 		}

@@ -42,7 +42,7 @@ func isProgram(path string) bool {
 
 // queue is the client that asks for the queue of a schedd.
 func (c *config) queue(at *schedd) *condor.Client {
-	return cmp.Or(at.client, c.client(at.name, ""))
+	return cmp.Or(at.client, c.client(at.name, at.pool))
 }
 
 // teller tells the facts, and remembers what saves work or words.

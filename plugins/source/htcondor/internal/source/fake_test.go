@@ -2,6 +2,7 @@ package source
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -41,6 +42,10 @@ func fake(dir, command string, args []string) int {
 		}
 		return ""
 	}
+	if err := noteCall(filepath.Join(dir, "calls"), append([]string{command}, args...)); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
 	if _, err := os.Stat(filepath.Join(dir, "hang")); err == nil {
 		time.Sleep(time.Minute)
 	}
@@ -73,6 +78,16 @@ func fake(dir, command string, args []string) int {
 	}
 	printAds(all.Ads[all.Hidden:len(all.Ads)-all.Lost], option, args)
 	return 0
+}
+
+// noteCall adds a line with a command and its arguments to a file.
+func noteCall(path string, call []string) error {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(f, strings.Join(call, " "))
+	return errors.Join(err, f.Close())
 }
 
 func printAds(list []map[string]any, option func(string) string, args []string) {
