@@ -266,6 +266,7 @@ func (p *pass) follow(parent context.Context) error {
 	ctx, cancel := context.WithCancel(parent)
 	var watches sync.WaitGroup
 	defer watches.Wait()
+	defer p.leaveUsage()
 	defer cancel()
 	events := make(chan event, ahead)
 	watch := func(namespace string) {
@@ -329,6 +330,7 @@ func (p *pass) listen(ctx context.Context, events <-chan event, watch func(strin
 		case e := <-events:
 			some = append(some, e)
 			time.Sleep(gather)
+		case <-p.usage.answers():
 		case <-ticks.C:
 		}
 		busy()

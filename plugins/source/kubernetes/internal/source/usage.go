@@ -38,16 +38,40 @@ const (
 )
 
 const (
-	maxQueries = 64               // runs that are asked for between two looks at the watch
-	promPause  = 30 * time.Second // after Prometheus could not be asked
+	maxQuestions = 64               // that Prometheus is asked in a round
+	promPause    = 30 * time.Second // after Prometheus could not be asked
 )
 
 // usage asks a Prometheus what runs used. A nil usage asks nothing.
 type usage struct {
 	settings *prometheus
-	client   *prom.Client
+	client   *prom.Client         // of the round, while there is one
 	due      map[string]time.Time // pods, by when they are asked for
 	paused   time.Time            // until then Prometheus is left alone
+	round    *round               // that is under way; nil: none is
+}
+
+// round is what Prometheus is asked beside the watch, which waits for none of its answers. What
+// the goroutine writes may be read when done is closed.
+type round struct {
+	questions []*question
+	err       error // Prometheus cannot be asked
+	done      chan struct{}
+}
+
+// question is a run that is asked for.
+type question struct {
+	pod, run    string // its uid and its name
+	stop        time.Time
+	cpu, memory []part
+	answered    bool
+	refused     error // what Prometheus says about a query
+}
+
+// part is what a start of a container used.
+type part struct {
+	prom.Target
+	amount *float64 // nil: Prometheus has nothing
 }
 
 func newUsage(s *prometheus) *usage { return &usage{settings: s, due: map[string]time.Time{}} }
@@ -68,157 +92,256 @@ func lacks(v run.View) bool { return v.Usage == nil || !v.Usage.Given }
 
 // want has a pod asked for, when the last of its ended runs that lacks it may be known.
 func (u *usage) want(e *run.Entry, views []run.View) {
-	if u == nil {
+	if u == nil || u.asks(e.UID()) {
 		return
 	}
 	for i := range views {
 		if v := &views[i]; !v.Open() && lacks(*v) {
-			if at := v.Stop.Add(u.settings.Delay); at.After(u.due[e.UID()]) {
-				u.due[e.UID()] = at
-			}
+			u.postpone(e.UID(), v.Stop.Add(u.settings.Delay))
 		}
 	}
 }
 
-// askUsage asks Prometheus for the runs that are due, and sends what it knows. What is
+// postpone has a pod asked for, not before then.
+func (u *usage) postpone(pod string, at time.Time) {
+	if at.After(u.due[pod]) {
+		u.due[pod] = at
+	}
+}
+
+// asks reports whether the round that is under way asks for a pod.
+func (u *usage) asks(pod string) bool {
+	return u.round != nil && slices.ContainsFunc(u.round.questions, func(q *question) bool { return q.pod == pod })
+}
+
+// answers is closed when the answers of a round are there; nil: none is under way.
+func (u *usage) answers() <-chan struct{} {
+	if u == nil || u.round == nil {
+		return nil
+	}
+	return u.round.done
+}
+
+// askUsage sends what Prometheus has answered, and asks it for the runs that are due. What is
 // wrong with it never holds up a record.
 func (p *pass) askUsage(ctx context.Context) error {
 	u := p.usage
-	now := p.now()
-	if u == nil || len(u.due) == 0 || now.Before(u.paused) {
+	if u == nil {
 		return nil
 	}
-	var views []run.View
+	if u.round != nil {
+		select {
+		case <-u.round.done:
+		default:
+			return nil
+		}
+		if err := p.takeUsage(ctx); err != nil {
+			return err
+		}
+	}
+	now := p.now()
+	if now.Before(u.paused) {
+		return nil
+	}
+	if questions := p.questions(now); len(questions) > 0 {
+		r := &round{questions: questions, done: make(chan struct{})}
+		u.round = r
+		go func() {
+			defer close(r.done)
+			r.err = u.ask(ctx, questions)
+		}()
+	}
+	return nil
+}
+
+// questions are those about the runs that are due, as many as go into a round. A run goes as a
+// whole.
+func (p *pass) questions(now time.Time) (out []*question) {
+	u, n := p.usage, 0
 	for uid, at := range u.due {
-		e := p.open[uid]
-		if at.After(now) || len(views) >= maxQueries {
+		if at.After(now) {
 			continue
 		}
 		delete(u.due, uid)
+		e := p.open[uid]
 		if e == nil {
 			continue
 		}
 		for _, v := range p.views(e) {
-			if !v.Open() && v.Usage != nil && !v.Usage.Given {
-				views = append(views, v)
+			if v.Open() || v.Usage == nil || v.Usage.Given {
+				continue
 			}
+			q := &question{pod: uid, run: v.Name(), stop: v.Stop, cpu: parts(u.cpuQuery(), &v), memory: parts(u.memoryQuery(), &v)}
+			if n += len(q.cpu) + len(q.memory); n > maxQuestions && len(out) > 0 {
+				u.due[uid] = at
+				return out
+			}
+			out = append(out, q)
 		}
 	}
-	if len(views) == 0 {
-		return nil
-	}
-	refused, err := u.ask(ctx, views)
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	p.facts.Judge(p.factSettings(), "usage", cmp.Or(err, refused))
-	if err != nil {
-		u.paused = now.Add(min(promPause, u.settings.Retry))
-	}
-	for i := range views {
-		v := &views[i]
-		p.touch(v.Entry)
-		if !v.Usage.Given {
-			u.due[v.UID()] = now.Add(u.settings.Retry)
-		}
-	}
-	return p.finishTouched(ctx)
+	return out
 }
 
-// ask asks for the usage of runs. What Prometheus says about a query, refused, counts as a try
-// of the run; that it cannot be asked counts as none.
-func (u *usage) ask(ctx context.Context, views []run.View) (refused, err error) {
-	defer sdk.Idle(ctx)()
-	if u.client == nil {
-		s := u.settings
-		if u.client, err = prom.New(prom.Config{Address: s.Address, Token: s.Token.Value, TokenFile: s.TokenFile, CA: s.CA, Timeout: s.Timeout}); err != nil {
-			return nil, err
-		}
-	}
-	var group errgroup.Group
-	group.SetLimit(lookups)
-	problems := make([]error, len(views))
-	for i := range views {
-		group.Go(func() (err error) {
-			problems[i], err = u.askOfRun(ctx, &views[i])
-			return err
-		})
-	}
-	err = group.Wait()
-	return cmp.Or(problems...), err
-}
+func (u *usage) cpuQuery() string    { return or(u.settings.CPU, cpuQuery) }
+func (u *usage) memoryQuery() string { return or(u.settings.Memory, memoryQuery) }
 
-// askOfRun asks for the usage of a run, and notes it in the run.
-func (u *usage) askOfRun(ctx context.Context, v *run.View) (refused, err error) {
-	cpu, refused, err := u.parts(ctx, or(u.settings.CPU, cpuQuery), v)
-	if err != nil {
-		return refused, err
-	}
-	memory, also, err := u.parts(ctx, or(u.settings.Memory, memoryQuery), v)
-	if refused = cmp.Or(refused, also); err != nil {
-		return refused, err
-	}
-	n := v.Usage
-	n.CPU, n.Memory = nil, nil
-	if len(cpu) > 0 {
-		n.CPU = new(0.0)
-		for _, p := range cpu {
-			*n.CPU += p.amount
-		}
-	}
-	if len(memory) > 0 {
-		n.Memory = new(int64(peak(memory)))
-	}
-	if n.CPU == nil || n.Memory == nil {
-		n.Tries++
-	}
-	n.Given = n.CPU != nil && n.Memory != nil || n.Tries > u.settings.Retries
-	return refused, nil
-}
-
-// part is what a start of a container used.
-type part struct {
-	from, to time.Time
-	amount   float64
-}
-
-// parts asks for a run. Of a pod as one run a query of containers is asked for each start of
-// each of them, since their counters begin at 0; what Prometheus does not have is left out.
-func (u *usage) parts(ctx context.Context, query string, v *run.View) (out []part, refused, err error) {
+// parts are what a query is asked for of a run. Of a pod as one run a query of containers is
+// asked for each start of each of them, since their counters begin at 0.
+func parts(query string, v *run.View) (out []part) {
 	views := []run.View{*v}
 	if v.Container == "" && prom.OfContainers(query) {
 		views = v.Views(false)
 	}
 	for i := range views {
 		w := &views[i]
-		n, err := u.client.Query(ctx, query, prom.Target{Namespace: w.Pod.Metadata.Namespace, Pod: w.Pod.Metadata.Name, Container: w.Container, From: w.Start, To: w.Stop})
-		if q, ok := errors.AsType[*prom.QueryError](err); ok {
-			refused = cmp.Or(refused, error(q))
-			continue
-		}
-		if err != nil {
-			return nil, refused, err
-		}
-		if n != nil {
-			out = append(out, part{w.Start, w.Stop, *n})
-		}
+		out = append(out, part{Target: prom.Target{Namespace: w.Pod.Metadata.Namespace, Pod: w.Pod.Metadata.Name, Container: w.Container, From: w.Start, To: w.Stop}})
 	}
-	return out, refused, nil
+	return out
 }
 
-// peak is the greatest sum of the amounts of parts that were there at the same time. It is
-// no less than what all of them had at once, since each may have had its own at another time.
-func peak(parts []part) (most float64) {
-	for i, p := range parts {
-		sum := p.amount
-		for j, other := range parts {
-			if j != i && !other.from.After(p.from) && other.to.After(p.from) {
-				sum += other.amount
+// ask asks for the usage of runs, until Prometheus cannot be asked.
+func (u *usage) ask(ctx context.Context, questions []*question) (err error) {
+	if u.client == nil {
+		s := u.settings
+		if u.client, err = prom.New(prom.Config{Address: s.Address, Token: s.Token.Value, TokenFile: s.TokenFile, CA: s.CA, Timeout: s.Timeout}); err != nil {
+			return err
+		}
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(lookups)
+	for _, q := range questions {
+		group.Go(func() error { return u.askOfRun(ctx, q) })
+	}
+	return group.Wait()
+}
+
+// askOfRun asks for the usage of a run. That Prometheus refuses a query is an answer.
+func (u *usage) askOfRun(ctx context.Context, q *question) error {
+	ask := func(query string, parts []part) error {
+		for i := range parts {
+			n, err := u.client.Query(ctx, query, parts[i].Target)
+			if refused, ok := errors.AsType[*prom.QueryError](err); ok {
+				q.refused = cmp.Or(q.refused, error(refused))
+			} else if err != nil {
+				return err
+			}
+			parts[i].amount = n
+		}
+		return nil
+	}
+	if err := ask(u.cpuQuery(), q.cpu); err != nil {
+		return err
+	}
+	err := ask(u.memoryQuery(), q.memory)
+	q.answered = err == nil
+	return err
+}
+
+// takeUsage notes what Prometheus has answered, and sends it. A run costs no try where
+// Prometheus could not be asked.
+func (p *pass) takeUsage(ctx context.Context) error {
+	u := p.usage
+	r, now := u.round, p.now()
+	u.round = nil
+	if r.err != nil {
+		u.paused = now.Add(min(promPause, u.settings.Retry))
+	}
+	var refused error
+	for _, q := range r.questions {
+		refused = cmp.Or(refused, q.refused)
+		v := p.lacking(q)
+		switch {
+		case v == nil || !q.answered:
+			p.wantUsage(q)
+			continue
+		case !u.note(v.Usage, q):
+			u.postpone(q.pod, now.Add(u.settings.Retry))
+		}
+		p.touch(v.Entry)
+	}
+	p.facts.Judge(p.factSettings(), "usage", cmp.Or(r.err, refused))
+	return p.finishTouched(ctx)
+}
+
+// leaveUsage waits for the end of a round whose context has ended. Its runs are asked for anew.
+func (p *pass) leaveUsage() {
+	if p.usage == nil || p.usage.round == nil {
+		return
+	}
+	r := p.usage.round
+	<-r.done
+	p.usage.round = nil
+	for _, q := range r.questions {
+		p.wantUsage(q)
+	}
+}
+
+// wantUsage has the pod of a question asked for again.
+func (p *pass) wantUsage(q *question) {
+	if e := p.open[q.pod]; e != nil {
+		p.usage.want(e, p.views(e))
+	}
+}
+
+// lacking is the run of a question; nil where it has changed meanwhile.
+func (p *pass) lacking(q *question) *run.View {
+	e := p.open[q.pod]
+	if e == nil {
+		return nil
+	}
+	for _, v := range p.views(e) {
+		if v.Name() == q.run && v.Stop.Equal(q.stop) && v.Usage != nil && !v.Usage.Given {
+			return &v
+		}
+	}
+	return nil
+}
+
+// note notes an answer, and reports whether nothing more is to be asked for.
+func (u *usage) note(n *run.Usage, q *question) bool {
+	n.CPU, n.Memory = sum(q.cpu), nil
+	if most := peak(q.memory); most != nil {
+		n.Memory = new(int64(*most))
+	}
+	if n.CPU == nil || n.Memory == nil {
+		n.Tries++
+	}
+	n.Given = n.CPU != nil && n.Memory != nil || n.Tries > u.settings.Retries
+	return n.Given
+}
+
+// sum adds up what parts used; nil where nothing is known of any.
+func sum(parts []part) (out *float64) {
+	for _, p := range parts {
+		if p.amount != nil && out == nil {
+			out = new(0.0)
+		}
+		if p.amount != nil {
+			*out += *p.amount
+		}
+	}
+	return out
+}
+
+// peak is the greatest sum of the amounts of parts that were there at the same time; nil where
+// nothing is known of any. It is no less than what all of them had at once, since each may have
+// had its own at another time.
+func peak(parts []part) *float64 {
+	known := slices.DeleteFunc(slices.Clone(parts), func(p part) bool { return p.amount == nil })
+	if len(known) == 0 {
+		return nil
+	}
+	most := 0.0
+	for i, p := range known {
+		sum := *p.amount
+		for j, other := range known {
+			if j != i && !other.From.After(p.From) && other.To.After(p.From) {
+				sum += *other.amount
 			}
 		}
 		most = max(most, sum)
 	}
-	return most
+	return &most
 }
 
 func or(text, other string) string {

@@ -9,9 +9,11 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/bursar-accounting/bursar/plugins/mapping"
 	"github.com/bursar-accounting/bursar/plugins/plugintest"
@@ -32,15 +34,22 @@ type promised struct {
 	values  map[string]string // by a part of the query; before result
 	queries []string
 	tokens  map[string]bool
+	before  func(r *http.Request, asked int) // is called before an answer; asked counts the questions so far
 }
 
 func newPrometheus(t *testing.T) *promised {
 	p := &promised{status: http.StatusOK, tokens: map[string]bool{}}
 	p.Server = httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p.mu.Lock()
-		defer p.mu.Unlock()
 		p.queries = append(p.queries, r.FormValue("query")+" at "+r.FormValue("time"))
 		p.tokens[r.Header.Get("Authorization")] = true
+		before, asked := p.before, len(p.queries)
+		p.mu.Unlock()
+		if before != nil {
+			before(r, asked)
+		}
+		p.mu.Lock()
+		defer p.mu.Unlock()
 		if p.status != http.StatusOK {
 			http.Error(w, "no healthy upstream", p.status)
 			return
@@ -61,6 +70,20 @@ func (p *promised) answer(status int, values ...string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.status, p.result = status, series(values...)
+}
+
+// meet has something done before each answer.
+func (p *promised) meet(before func(r *http.Request, asked int)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.before = before
+}
+
+// asked is how many questions there were.
+func (p *promised) asked() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.queries)
 }
 
 // series are the time series of an answer.
@@ -130,17 +153,130 @@ func TestUsage_Prometheus503_RecordsGoOnAndAreCompletedLater(t *testing.T) {
 	}
 }
 
+// complete counts the runs that Prometheus has told of. It is called with s locked.
+func (s *site) complete() (n int) {
+	for _, j := range s.jobs {
+		if valueOf(j, "usage").Str() == "complete" {
+			n++
+		}
+	}
+	return n
+}
+
+// missing waits until a run stays without its usage, while time passes.
+func (s *site) missing(run string) {
+	s.t.Helper()
+	s.await("it is given up", func() bool {
+		s.time = s.time.Add(time.Minute)
+		j, some := s.jobs[run]
+		return some && valueOf(j, "usage").Str() == "missing"
+	})
+}
+
+func TestUsage_PrometheusNeverAnswers_PodsGoOnAndAreCompletedLater(t *testing.T) {
+	s, p, broken := newSite(t), newPrometheus(t), make(chan struct{})
+	t.Cleanup(s.stop)
+	p.answer(http.StatusOK, "7")
+	p.meet(func(r *http.Request, _ int) {
+		select {
+		case <-r.Context().Done():
+		case <-broken:
+			panic(http.ErrAbortHandler)
+		}
+	})
+	s.set(at(20))
+	s.start(p.block(t, text("timeout", "10m")))
+	s.server.Put(pod("phys", "a", kube.Succeeded, over(0, 1, 9, 0)))
+	s.await("a question", func() bool { return p.asked() > 0 })
+	s.server.Put(pod("phys", "b", kube.Succeeded, over(0, 2, 9, 0)))
+	s.server.Put(pod("phys", "c", kube.Running, running(0, 3)))
+	s.await("the other pods", func() bool { return len(s.runs()) == 3 })
+	for name, minute := range map[string]int{"a": 1, "b": 2} {
+		if got := s.value(runName(name, "main", minute), "usage").Str(); got != "pending" {
+			t.Errorf("usage of %s is %q", name, got)
+		}
+	}
+	p.meet(nil)
+	close(broken)
+	s.await("both are complete", func() bool { s.time = s.time.Add(time.Minute); return s.complete() == 2 })
+}
+
+func TestUsage_OneQuestionFails_OthersAreNotWaitedFor(t *testing.T) {
+	s, p, wait := newSite(t), newPrometheus(t), make(chan struct{})
+	t.Cleanup(s.stop)
+	p.answer(http.StatusOK, "7")
+	p.meet(func(r *http.Request, asked int) {
+		switch asked {
+		case 1:
+			<-wait
+			panic(http.ErrAbortHandler)
+		case 2:
+			close(wait)
+			<-r.Context().Done()
+		}
+	})
+	for name, minute := range map[string]int{"a": 1, "b": 2} {
+		s.server.Put(pod("phys", name, kube.Succeeded, over(0, minute, 9, 0)))
+	}
+	s.set(at(20))
+	s.start(p.block(t, text("timeout", "10m")))
+	s.await("both are complete", func() bool { s.time = s.time.Add(time.Minute); return s.complete() == 2 })
+}
+
+func TestUsage_FailureTakesLongerThanThePause_PrometheusIsLeftAloneAfterIt(t *testing.T) {
+	s, p := newSite(t), newPrometheus(t)
+	p.answer(http.StatusServiceUnavailable)
+	p.meet(func(*http.Request, int) { s.set(at(40)) })
+	s.set(at(20))
+	s.start(p.block(t))
+	s.server.Put(pod("phys", "a", kube.Succeeded, over(0, 1, 9, 0)))
+	s.await("a failure", func() bool {
+		return slices.ContainsFunc(s.logged, func(line string) bool { return strings.Contains(line, "the usage is not complete") })
+	})
+	p.answer(http.StatusOK, "7")
+	for i, name := range []string{"b", "c"} { // each is a look at what is due
+		s.server.Put(pod("phys", name, kube.Succeeded, over(0, 2, 9, 0)))
+		s.await("another pod", func() bool { return len(s.runs()) == i+2 })
+	}
+	if n := p.asked(); n != 1 {
+		t.Errorf("%d questions before the pause was over", n)
+	}
+	s.set(at(41))
+	s.await("all are complete", func() bool { return s.complete() == 3 })
+}
+
+func TestUsage_MoreRunsThanQuestionsOfARound_FirstAreSentBeforeTheLastAreAskedFor(t *testing.T) {
+	s, p, more := newSite(t), newPrometheus(t), make(chan struct{})
+	t.Cleanup(s.stop)
+	p.answer(http.StatusOK, "7")
+	p.meet(func(r *http.Request, asked int) {
+		if asked > 64 {
+			select {
+			case <-r.Context().Done():
+			case <-more:
+			}
+		}
+	})
+	for i := range 40 {
+		s.server.Put(pod("phys", fmt.Sprintf("p%02d", i), kube.Succeeded, over(0, 1, 9, 0)))
+	}
+	s.set(at(20))
+	s.start(p.block(t, text("timeout", "10m")))
+	s.await("the first are complete", func() bool { return s.complete() == 32 })
+	close(more)
+	s.await("all are complete", func() bool { return s.complete() == 40 })
+}
+
 func TestUsage_PrometheusHasNothing_RecordStaysMissing(t *testing.T) {
 	s, p := newSite(t), newPrometheus(t)
 	p.answer(http.StatusOK)
 	s.set(at(20))
 	s.start(p.block(t))
 	s.server.Put(pod("phys", "a", kube.Succeeded, over(0, 1, 9, 0)))
-	for i := range 5 {
-		s.await("questions", func() bool { p.mu.Lock(); defer p.mu.Unlock(); return len(p.queries) >= min(2*(i+1), 6) })
-		s.set(at(21 + i))
+	s.missing(runName("a", "main", 1))
+	if n := p.asked(); n != 6 {
+		t.Errorf("%d questions, want 6", n)
 	}
-	s.await("it is given up", func() bool { return valueOf(s.jobs[runName("a", "main", 1)], "usage").Str() == "missing" })
 }
 
 // A counter begins at 0 with each start of a container, so that the greatest value of one is
@@ -205,11 +341,10 @@ func TestUsage_QueryWithoutANumber_RecordStaysMissing(t *testing.T) {
 			s.set(at(20))
 			s.start(p.block(t))
 			s.server.Put(pod("phys", "a", kube.Succeeded, over(0, 1, 9, 0)))
-			for i := range 5 {
-				s.await("questions", func() bool { p.mu.Lock(); defer p.mu.Unlock(); return len(p.queries) >= min(2*(i+1), 6) })
-				s.set(at(21 + i))
+			s.missing(runName("a", "main", 1))
+			if n := p.asked(); n != 6 {
+				t.Errorf("%d questions, want 6", n)
 			}
-			s.await("it is given up", func() bool { return valueOf(s.jobs[runName("a", "main", 1)], "usage").Str() == "missing" })
 		})
 	}
 }
