@@ -207,13 +207,13 @@ func (p *pass) restore(ctx context.Context) error {
 				whole = false
 			}
 		}
+		p.cluster.await(e)
 		if whole {
 			p.settle(e)
 			return nil
 		}
 		p.open[e.UID()] = e
 		p.seen[e.UID()] = p.done.Look
-		p.cluster.await(e)
 		if len(e.Containers) > 0 || e.Over() {
 			p.touch(e)
 		}

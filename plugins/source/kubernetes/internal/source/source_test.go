@@ -92,7 +92,7 @@ func TestPod_OverAndDeleted_IsOneRunWithItsTimesAndAmounts(t *testing.T) {
 
 // What a run has of a card is not guessed while the labels of its node are not known.
 func TestPod_OnANodeNewerThanTheListing_IsSentAgainWithItsLabels(t *testing.T) {
-	for name, restart := range map[string]bool{"ended": false, "source restarts": true} {
+	for name, c := range map[string]struct{ ended, restart bool }{"ended": {true, false}, "source restarts": {false, true}, "ended and source restarts": {true, true}} {
 		t.Run(name, func(t *testing.T) {
 			s, still := newSite(t), sdk.Node{Name: "capacity", Value: sdk.Bool(false)} // which lists nodes, too
 			s.server.PutNode(kube.Node{Metadata: kube.Meta{Name: "n1"}})
@@ -103,7 +103,7 @@ func TestPod_OnANodeNewerThanTheListing_IsSentAgainWithItsLabels(t *testing.T) {
 			s.server.PutNode(kube.Node{Metadata: kube.Meta{Name: "n2", Labels: map[string]string{"nvidia.com/gpu.replicas": "4"}}})
 			s.server.PutNamespace(kube.Namespace{Metadata: kube.Meta{Name: "chem", Labels: map[string]string{"project": "ERC-12"}}})
 			b := pod("chem", "b", kube.Running, running(1, 4, terminated(2, 3, 1)))
-			if !restart {
+			if c.ended {
 				b = pod("chem", "b", kube.Succeeded, over(1, 4, 5, 0, terminated(2, 3, 1)))
 			}
 			b.Spec.NodeName = "n2"
@@ -115,7 +115,7 @@ func TestPod_OnANodeNewerThanTheListing_IsSentAgainWithItsLabels(t *testing.T) {
 					t.Errorf("%s: %v, unread %v", run, milli, unread)
 				}
 			}
-			if restart {
+			if c.restart {
 				s.stop()
 				s.start(still)
 			}
