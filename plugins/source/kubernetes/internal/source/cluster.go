@@ -125,21 +125,21 @@ func (p *pass) placeLate(ctx context.Context) error {
 	for _, at := range k.unplaced {
 		missing.node, missing.namespace = cmp.Or(missing.node, at.node), cmp.Or(missing.namespace, at.namespace)
 	}
-	listed := false
+	nodes, namespaces := false, false // that were listed
 	if missing.node != "" && k.due(p, "nodes") {
-		listed = true
+		nodes = true
 		_, err := k.listNodes(ctx, p)
 		if err := p.tolerate(ctx, nodeLabels, err); err != nil {
 			return err
 		}
 	}
 	if missing.namespace != "" && k.due(p, "namespaces") {
-		listed = true
+		namespaces = true
 		if err := p.tolerate(ctx, namespaceLabels, k.listNamespaces(ctx, p)); err != nil {
 			return err
 		}
 	}
-	if !listed && !k.news {
+	if !nodes && !namespaces && !k.news {
 		return p.finishTouched(ctx)
 	}
 	k.news = false
@@ -147,19 +147,38 @@ func (p *pass) placeLate(ctx context.Context) error {
 		_, node := k.nodes[at.node]
 		_, namespace := k.namespaces[at.namespace]
 		if (node || namespace) && p.knows(uid) {
-			e, err := p.entry(uid)
-			if err != nil {
+			if err := p.placeAgain(uid, namespace); err != nil {
 				return err
 			}
-			if namespace || k.knowsNode(p, e) {
-				e.Untell()
-				p.touch(e)
+		} else if p.open[uid] == nil { // what a listing lacks is gone with its pod
+			if nodes {
+				at.node = ""
 			}
-		} else if listed && p.open[uid] == nil { // it is gone with its pod
-			delete(k.unplaced, uid)
+			if namespaces {
+				at.namespace = ""
+			}
+			if k.unplaced[uid] = at; at == (place{}) {
+				delete(k.unplaced, uid)
+			}
 		}
 	}
 	return p.finishTouched(ctx)
+}
+
+// placeAgain has a pod sent again when the labels of its node are known now, or those of its
+// namespace are.
+func (p *pass) placeAgain(uid string, namespace bool) error {
+	e, err := p.entry(uid)
+	switch {
+	case err != nil:
+		return err
+	case namespace || p.cluster.knowsNode(p, e):
+		e.Untell()
+		p.touch(e)
+	case p.over(e):
+		p.settle(e)
+	}
+	return nil
 }
 
 // tolerate logs that a right is missing, once, and goes on without it. The loss of a right

@@ -133,6 +133,55 @@ func TestPod_OnANodeNewerThanTheListing_IsSentAgainWithItsLabels(t *testing.T) {
 	}
 }
 
+// Nodes and namespaces are listed at times of their own.
+func TestPod_OnANewNodeWhileNamespacesAreListed_StillWaitsForItsNode(t *testing.T) {
+	s := newSite(t)
+	waits := func(namespace, name string) {
+		p := pod(namespace, name, kube.Pending)
+		p.Spec.NodeName = ""
+		s.server.Put(p)
+		s.seen()
+	}
+	after := func(seconds int) { s.set(noon().Add(time.Duration(seconds) * time.Second)) }
+	s.server.PutNamespace(kube.Namespace{Metadata: kube.Meta{Name: "phys"}})
+	s.start(sdk.Node{Name: "capacity", Value: sdk.Bool(false)})
+	waits("phys", "namespaces-are-listed")
+	after(20)
+	s.server.PutNode(kube.Node{Metadata: kube.Meta{Name: "n1"}})
+	s.server.Put(pod("phys", "nodes-are-listed", kube.Running, running(0, 0)))
+	s.seen()
+	b := pod("phys", "b", kube.Succeeded, over(0, -2, -1, 0))
+	b.Spec.NodeName = "n2"
+	s.server.Put(b)
+	waits("chem", "of-new-namespace")
+	had := s.server.Asked("GET namespaces")
+	after(40)
+	s.await("another listing of namespaces", func() bool { return s.server.Asked("GET namespaces") > had })
+	waits("phys", "looked-again")
+	s.server.PutNode(kube.Node{Metadata: kube.Meta{Name: "n2", Labels: map[string]string{"nvidia.com/gpu.replicas": "4"}}})
+	after(60)
+	s.await("its share", func() bool { return !valueOf(s.jobs[runName("b", "main", -2)], "milli_gpus").IsNull() })
+}
+
+func TestPod_ThatEndedOnAYoungNode_IsNotAskedForWhenItIsDeleted(t *testing.T) {
+	s := newSite(t)
+	s.server.PutNode(kube.Node{Metadata: kube.Meta{Name: "n1", CreationTimestamp: at(0)}})
+	s.start(sdk.Node{Name: "capacity", Value: sdk.Bool(false)}, text("list_interval", "100ms"))
+	s.server.Put(pod("phys", "a", kube.Succeeded, over(0, 1, 2, 0)))
+	s.seen()
+	listings := func(more int) {
+		had := s.server.Asked("GET pods")
+		s.await("listings", func() bool { return s.server.Asked("GET pods") >= had+more })
+	}
+	listings(3)
+	s.server.Delete("phys", "a", at(3))
+	s.seen()
+	listings(5)
+	if n := s.server.Asked("GET a"); n > 0 {
+		t.Errorf("it was asked for %d times", n)
+	}
+}
+
 // A DaemonSet's pod is the first on a new node, before the labels of its GPUs are there.
 func TestPod_OnANodeThatGetsItsLabelsLater_IsNoWholeCard(t *testing.T) {
 	s := newSite(t)
