@@ -427,6 +427,7 @@ func (p *pass) ended(ctx context.Context, e event, broken map[string]time.Time, 
 		if !pause(ctx) {
 			return ctx.Err()
 		}
+		p.behind[e.namespace] = math.MaxUint64 // until a bookmark, or a listing says it
 	}
 	watch(e.namespace)
 	return nil

@@ -399,6 +399,36 @@ func TestAgentAway_ChangesAreReplayedSlowly_WatermarkWaitsForTheLast(t *testing.
 	s.wantRuns(runName("a", "main", 1), runName("b", "main", 6))
 }
 
+func TestWatch_BreaksOff_WatermarkWaitsForWhatItReplays(t *testing.T) {
+	s, more := newSite(t), make(chan struct{})
+	s.server.OnEvent = func() {
+		if s.now().Equal(at(60)) {
+			<-more
+		}
+	}
+	s.start()
+	s.server.Put(pod("phys", "a", kube.Running, running(0, 1)))
+	s.seen()
+	had := s.server.Asked("GET pods")
+	s.server.Down(true)
+	s.await("the end of the watch", func() bool { return s.server.Asked("GET pods") > had })
+	s.server.Put(pod("phys", "a", kube.Succeeded, over(0, 1, 5, 0)))
+	first := number(s.server.Version())
+	s.server.Put(pod("phys", "b", kube.Succeeded, over(0, 6, 8, 3)))
+	s.set(at(60))
+	s.server.Down(false)
+	s.await("the first event", func() bool {
+		c, err := decodeCheckpoint(s.checkpoint)
+		return err == nil && number(c.Versions[""]) >= first
+	})
+	if got := s.soFar(); !got.watermark.Before(at(0)) || len(got.jobs) != 1 {
+		t.Errorf("before the last event: watermark %s, runs %v", got.watermark, got.runs())
+	}
+	close(more)
+	s.await("the watermark", func() bool { return s.watermark.Equal(at(59)) })
+	s.wantRuns(runName("a", "main", 1), runName("b", "main", 6))
+}
+
 func TestAgentAway_ChangesAreForgotten_PodEndsWhenLastSeenAndAGapTells(t *testing.T) {
 	s := newSite(t)
 	s.set(at(10))
