@@ -297,16 +297,17 @@ func (p *pass) lacking(q *question) *run.View {
 	return nil
 }
 
-// note notes an answer, and reports whether nothing more is to be asked for.
+// note notes an answer, and reports whether nothing more is to be asked for. What was known
+// stays: Prometheus may no longer have it.
 func (u *usage) note(n *run.Usage, q *question) bool {
-	n.CPU, n.Memory = sum(q.cpu), nil
+	n.CPU = cmp.Or(sum(q.cpu), n.CPU)
 	if most := peak(q.memory); most != nil {
 		n.Memory = new(int64(*most))
 	}
-	if n.CPU == nil || n.Memory == nil {
-		n.Tries++
+	if n.Tries++; n.CPU != nil && n.Memory != nil {
+		n.Tries, n.Given = 0, true
 	}
-	n.Given = n.CPU != nil && n.Memory != nil || n.Tries > u.settings.Retries
+	n.Given = n.Given || n.Tries > u.settings.Retries
 	return n.Given
 }
 

@@ -349,6 +349,34 @@ func TestUsage_QueryWithoutANumber_RecordStaysMissing(t *testing.T) {
 	}
 }
 
+// What Prometheus said once it may no longer have at the next question.
+func TestUsage_OneOfTwoIsKnown_ItStaysWhileTheOtherIsAskedFor(t *testing.T) {
+	s, p := newSite(t), newPrometheus(t)
+	p.answer(http.StatusOK)
+	p.meet(func(_ *http.Request, asked int) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.values = map[string]string{}
+		if asked <= 2 {
+			p.values["cpu_usage"] = "7"
+		}
+	})
+	s.set(at(20))
+	s.start(p.block(t))
+	s.server.Put(pod("phys", "a", kube.Succeeded, over(0, 1, 9, 0)))
+	s.missing(runName("a", "main", 1))
+	if got := s.value(runName("a", "main", 1), "cpu_seconds"); got.IsNull() || got.Float() != 7 {
+		t.Errorf("CPU %v", got)
+	}
+}
+
+func TestUsage_BothAreKnown_TriesCountNoMore(t *testing.T) {
+	u, n := newUsage(&prometheus{Retries: 3}), &run.Usage{Tries: 2}
+	if known := u.note(n, &question{cpu: []part{{amount: new(7.0)}}, memory: []part{{amount: new(8.0)}}}); !known || !n.Given || n.Tries != 0 {
+		t.Errorf("known %t, %+v", known, n)
+	}
+}
+
 // What reports and pages compare with the requested memory is the peak, a rate in its unit.
 func TestMapping_PeakMemory_IsMemoryUsedInTheUnitOfMemory(t *testing.T) {
 	d, err := plugintest.Serve(t, func() sdk.Source { return New(slog.New(slog.DiscardHandler)) }).Describe(t.Context(), &bursarv1.DescribeRequest{})
