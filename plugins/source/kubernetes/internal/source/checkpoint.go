@@ -18,6 +18,7 @@ type checkpoint struct {
 	First    time.Time         // when they were listed first; zero: not known
 	Journal  string
 	Told     facts.Told
+	Granted  []string // rights beside that to pods which were there
 }
 
 const (
@@ -33,6 +34,7 @@ type wireCheckpoint struct {
 	First    int64             `json:"first,omitempty"`
 	Journal  string            `json:"journal,omitempty"`
 	Told     facts.Told        `json:"told,omitzero"`
+	Granted  []string          `json:"granted,omitempty"`
 }
 
 // Check says what no plugin has written.
@@ -46,7 +48,7 @@ func (w *wireCheckpoint) Check() error {
 }
 
 func (c checkpoint) encode() []byte {
-	w := wireCheckpoint{Version: checkpointVersion, Versions: c.Versions, Journal: c.Journal, Told: c.Told}
+	w := wireCheckpoint{Version: checkpointVersion, Versions: c.Versions, Journal: c.Journal, Told: c.Told, Granted: c.Granted}
 	if !c.Look.IsZero() {
 		w.Look = c.Look.UnixMicro()
 	}
@@ -62,7 +64,7 @@ func decodeCheckpoint(b []byte) (checkpoint, error) {
 	if err := sdk.DecodeCheckpoint(b, checkpointVersion, &w); err != nil {
 		return checkpoint{}, err
 	}
-	c := checkpoint{Versions: w.Versions, Journal: w.Journal, Told: w.Told}
+	c := checkpoint{Versions: w.Versions, Journal: w.Journal, Told: w.Told, Granted: w.Granted}
 	if w.Look > 0 {
 		c.Look = time.UnixMicro(w.Look).UTC()
 	}

@@ -174,7 +174,13 @@ func TestClaim_OfSeveralPods_IsUnknownForEach(t *testing.T) {
 	}
 }
 
-func TestRights_TakenAwayWhileItRuns_AreNamedAndTheRestGoesOn(t *testing.T) {
+func TestRights_TakenAway_AreNamedAndTheRestGoesOn(t *testing.T) {
+	for name, restart := range map[string]bool{"while it runs": false, "before a restart": true} {
+		t.Run(name, func(t *testing.T) { rightsTakenAway(t, restart) })
+	}
+}
+
+func rightsTakenAway(t *testing.T, restart bool) {
 	s := newSite(t)
 	putSlice(s)
 	s.server.Rights = rights(t, "rbac.yaml")
@@ -188,7 +194,13 @@ func TestRights_TakenAwayWhileItRuns_AreNamedAndTheRestGoesOn(t *testing.T) {
 	s.server.Put(of(claiming("a", "x", false, kube.Running, running(0, 1)), "j"))
 	s.start()
 	s.seen()
+	if restart {
+		s.stop()
+	}
 	may := s.server.SetRights(map[string]bool{"list pods": true, "watch pods": true, "get pods": true})
+	if restart {
+		s.start()
+	}
 	s.server.PutClaim(allocated("y", []kube.Allocated{gpu("gpu-0")}, "b"))
 	s.server.PutNode(kube.Node{Metadata: kube.Meta{Name: "n2"}})
 	b := of(claiming("b", "y", false, kube.Running, running(0, 2)), "k")
@@ -229,16 +241,28 @@ func readyNode(name string, has kube.Quantities) kube.Node {
 }
 
 func TestCapacity_RightToDevicesTakenAway_StaysAsItWas(t *testing.T) {
+	for name, restart := range map[string]bool{"while it runs": false, "before a restart": true} {
+		t.Run(name, func(t *testing.T) { rightToDevicesTakenAway(t, restart) })
+	}
+}
+
+func rightToDevicesTakenAway(t *testing.T, restart bool) {
 	s := newSite(t)
 	putSlice(s)
 	s.server.PutNode(readyNode("n1", kube.Quantities{"cpu": "8"}))
 	s.server.Rights = rights(t, "rbac.yaml")
 	s.start(text("capacity_interval", "0s"))
 	s.await("the capacity", func() bool { return len(s.capacity) > 0 })
+	if restart {
+		s.stop()
+	}
 	may := s.server.SetRights(nil)
 	may = maps.Clone(may)
 	delete(may, "list resourceslices")
 	s.server.SetRights(may)
+	if restart {
+		s.start(text("capacity_interval", "0s"))
+	}
 	s.await("a line in the log", func() bool {
 		s.time = s.time.Add(time.Minute)
 		return slices.ContainsFunc(s.logged, func(line string) bool { return strings.Contains(line, "resourceslices is forbidden") })

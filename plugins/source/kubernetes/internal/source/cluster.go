@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -190,7 +192,10 @@ func (p *pass) tolerate(ctx context.Context, what string, err error) error {
 	switch {
 	case err == nil:
 		p.regained = p.regained || missing
-		p.granted[what] = true
+		if !p.granted[what] {
+			p.granted[what] = true
+			p.done.Granted, p.moved = slices.Sorted(maps.Keys(p.granted)), true
+		}
 		delete(p.denied, what)
 	case !kube.Denied(err):
 		return blame(ctx, err)

@@ -159,6 +159,9 @@ func (s *Source) begin(ctx context.Context, from sdk.Start, client *kube.Client,
 	p := &pass{Source: s, out: out, client: client, journal: j, done: done, start: done, open: map[string]*run.Entry{},
 		settled: map[string]settled{}, seen: map[string]time.Time{}, absent: map[string]bool{}, present: map[string]map[string]bool{}, alive: map[string]time.Time{},
 		lost: map[string]bool{}, behind: map[string]uint64{}, refused: map[string]bool{}, pruned: s.now()}
+	for _, what := range done.Granted {
+		s.granted[what] = true
+	}
 	if done.Journal != j.ID() && !p.first() {
 		p.gaps = append(p.gaps, sdk.Gap{From: done.Look, To: s.now().UTC(),
 			Reason: "the source's folder is not the one it had: what ran when it was last seen and is no longer in Kubernetes could not be closed"})

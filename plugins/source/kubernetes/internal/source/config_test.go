@@ -113,7 +113,7 @@ func TestReadme_HasEverySetting(t *testing.T) {
 }
 
 func TestCheckpoint_Written_IsReadAgain(t *testing.T) {
-	for _, c := range []checkpoint{{}, {Versions: map[string]string{"": "47", "phys": "48"}, Look: noon(), Journal: "9f86", Told: facts.Told{Capacity: "a"}}} {
+	for _, c := range []checkpoint{{}, {Versions: map[string]string{"": "47", "phys": "48"}, Look: noon(), Journal: "9f86", Told: facts.Told{Capacity: "a"}, Granted: []string{"a", "b"}}} {
 		got, err := decodeCheckpoint(c.encode())
 		if err != nil || !cmp.Equal(c, got) {
 			t.Errorf("%+v: %+v, %v", c, got, err)

@@ -90,7 +90,7 @@ type Source struct {
 
 	// What follows only saves work.
 	facts   facts.Schedule
-	granted map[string]bool   // rights beside that to pods which were there
+	granted map[string]bool   // rights beside that to pods which were there, also before a restart
 	denied  map[string]denial // those that are missing
 }
 
