@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -138,6 +139,60 @@ func TestState_OfWhatEndedBeforeItsPod_IsItsOwn(t *testing.T) {
 			if !slices.Equal(got, c.want) {
 				t.Errorf("%s: %v, want %v", reason, got, c.want)
 			}
+		}
+	}
+}
+
+func TestWorkflow_OfEachTool_IsNamedByItsLabel(t *testing.T) {
+	const doc = "the tool that runs the workflow: "
+	at := slices.IndexFunc(columns(), func(a attribute) bool { return a.Name == "workflow_tool" })
+	tools := map[string]bool{} // that the README names
+	for _, tool := range strings.FieldsFunc(strings.TrimPrefix(columns()[at].Doc, doc), func(r rune) bool { return r == ',' || r == ' ' }) {
+		tools[tool] = tool == "or"
+	}
+	for _, c := range []struct{ tool, key string }{
+		{"argo", "workflows.argoproj.io/workflow"},
+		{"tekton", "tekton.dev/pipelineRun"},
+		{"nextflow", "nextflow.io/runName"},
+		{"airflow", "dag_id"},
+		{"kubeflow", "pipeline/runid"},
+		{"kubeflow", "training.kubeflow.org/job-name"},
+		{"volcano", "volcano.sh/job-name"},
+		{"jobset", "jobset.sigs.k8s.io/jobset-name"},
+		{"ray", "ray.io/cluster"},
+		{"spark", "sparkoperator.k8s.io/app-name"},
+		{"spark", "spark-app-selector"},
+		{"reana", "reana-run-job-workflow-uuid"},
+		{"dask", "dask.org/cluster-name"},
+	} {
+		tools[c.tool] = true
+		for _, m := range []kube.Meta{{Labels: map[string]string{c.key: "w", "app": "x"}}, {Annotations: map[string]string{c.key: "w"}}} {
+			e := New()
+			e.Pod.Metadata = m
+			if tool, name := e.workflow(); tool != c.tool || name != "w" {
+				t.Errorf("%s: %q of %q", c.key, name, tool)
+			}
+		}
+	}
+	for tool, tested := range tools {
+		if !tested {
+			t.Errorf("the README names %s, of which there is no label", tool)
+		}
+	}
+	for _, c := range []struct {
+		name, tool, workflow string
+		meta                 kube.Meta
+	}{
+		{"owned by Argo", "argo", "w", kube.Meta{OwnerReferences: []kube.Owner{{APIVersion: "argoproj.io/v1alpha1", Kind: "Workflow", Name: "w"}}}},
+		{"owned by another Workflow", "", "", kube.Meta{OwnerReferences: []kube.Owner{{APIVersion: "example.com/v1", Kind: "Workflow", Name: "w"}}}},
+		{"with an empty label", "", "", kube.Meta{Labels: map[string]string{"dag_id": ""}}},
+		{"a Job of a JobSet in Argo", "argo", "w", kube.Meta{Labels: map[string]string{"jobset.sigs.k8s.io/jobset-name": "s", "workflows.argoproj.io/workflow": "w"}}},
+		{"of no tool", "", "", kube.Meta{Labels: map[string]string{"app": "x"}}},
+	} {
+		e := New()
+		e.Pod.Metadata = c.meta
+		if tool, name := e.workflow(); tool != c.tool || name != c.workflow {
+			t.Errorf("%s: %q of %q", c.name, name, tool)
 		}
 	}
 }

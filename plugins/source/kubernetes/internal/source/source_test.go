@@ -265,6 +265,53 @@ func TestContainer_Restarts_EachStartIsARun(t *testing.T) {
 	}
 }
 
+// A container for debugging comes into a pod that runs.
+func TestContainer_Ephemeral_IsARunOfItsOwnAndPartOfThePod(t *testing.T) {
+	for runs, want := range map[string][]string{
+		"containers": {runName("a", "main", 1), runName("a", "debug", 4), runName("a", "late", 7)},
+		"pods":       {"phys-a-uid-a"},
+	} {
+		t.Run(runs, func(t *testing.T) {
+			s := newSite(t)
+			s.start(text("runs", runs))
+			a := pod("phys", "a", kube.Running, running(0, 1))
+			s.server.Put(a)
+			s.seen()
+			named := func(name string, c kube.ContainerStatus) kube.ContainerStatus { c.Name = name; return c }
+			a.Spec.EphemeralContainers = []kube.Container{{Name: "debug", Image: "tools:1"}, {Name: "late", Image: "tools:1"}, {Name: "never", Image: "nowhere:1"}}
+			a.Status.EphemeralContainerStatuses = []kube.ContainerStatus{named("debug", running(0, 4))}
+			s.server.Put(a)
+			s.seen()
+			a.Status = pod("phys", "a", kube.Succeeded, over(0, 1, 9, 0)).Status
+			a.Status.EphemeralContainerStatuses = []kube.ContainerStatus{named("debug", over(0, 4, 6, 3)), named("late", running(0, 7))}
+			s.set(at(10))
+			s.server.Put(a)
+			s.seen()
+			s.wantRuns(slices.Clone(want)...)
+			if got := s.soFar().skipped; got != 0 {
+				t.Errorf("%d were skipped", got)
+			}
+			if runs == "pods" {
+				if got := s.value(want[0], "cpu_millicores").Int(); got != 1500 {
+					t.Errorf("the pod has %d thousandths of a core", got)
+				}
+				return
+			}
+			s.stopsAt(want[0], 9, false)
+			s.stopsAt(want[1], 6, false)
+			s.stopsAt(want[2], 10, true) // Kubernetes ends it with the pod, and tells no time
+			for _, name := range want[1:] {
+				if kind, image, cores := s.value(name, "kind").Str(), s.value(name, "image").Str(), s.value(name, "cpu_millicores").Int(); kind != run.Ephemeral || image != "tools:1" || cores != 0 {
+					t.Errorf("%s: kind %q, image %q, %d thousandths of a core", name, kind, image, cores)
+				}
+			}
+			if got := s.value(want[0], "cpu_millicores").Int(); got != 1500 {
+				t.Errorf("the main container has %d thousandths of a core", got)
+			}
+		})
+	}
+}
+
 func TestContainer_RestartsThatWereMissed_AreAGapAndNoGuess(t *testing.T) {
 	s := newSite(t)
 	s.start()

@@ -377,8 +377,9 @@ func TestUsage_BothAreKnown_TriesCountNoMore(t *testing.T) {
 	}
 }
 
-// What reports and pages compare with the requested memory is the peak, a rate in its unit.
-func TestMapping_PeakMemory_IsMemoryUsedInTheUnitOfMemory(t *testing.T) {
+// mapped is the record that the default mapping makes of a run of which only some is known.
+func mapped(t *testing.T, known map[string]any) record.Record {
+	t.Helper()
 	d, err := plugintest.Serve(t, func() sdk.Source { return New(slog.New(slog.DiscardHandler)) }).Describe(t.Context(), &bursarv1.DescribeRequest{})
 	if err != nil {
 		t.Fatal(err)
@@ -387,7 +388,6 @@ func TestMapping_PeakMemory_IsMemoryUsedInTheUnitOfMemory(t *testing.T) {
 	if diags.HasErrors() {
 		t.Fatal(diags)
 	}
-	known := map[string]any{"id": "a", "start": at(0).UnixMicro(), "stop": at(1).UnixMicro(), "estimated": false, "kind": run.Main, "memory_mb": int64(2048), "memory_max_mb": int64(512)}
 	job := &bursarv1.Job{Run: "a", Ended: true}
 	for _, a := range d.GetAttributes() {
 		job.Values = append(job.Values, plugintest.Value(known[a.GetName()]))
@@ -396,6 +396,12 @@ func TestMapping_PeakMemory_IsMemoryUsedInTheUnitOfMemory(t *testing.T) {
 	if err != nil || !keep {
 		t.Fatal(keep, err)
 	}
+	return r
+}
+
+// What reports and pages compare with the requested memory is the peak, a rate in its unit.
+func TestMapping_PeakMemory_IsMemoryUsedInTheUnitOfMemory(t *testing.T) {
+	r := mapped(t, map[string]any{"id": "a", "start": at(0).UnixMicro(), "stop": at(1).UnixMicro(), "estimated": false, "kind": run.Main, "memory_mb": int64(2048), "memory_max_mb": int64(512)})
 	got := map[string]int64{}
 	for _, c := range r.Components {
 		if c.Kind == record.Rate {
@@ -404,5 +410,23 @@ func TestMapping_PeakMemory_IsMemoryUsedInTheUnitOfMemory(t *testing.T) {
 	}
 	if want := map[string]int64{"Memory": 2048, "MemoryUsed": 512}; !maps.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
+	}
+}
+
+func TestMapping_Kinds_MainContainersAndPodsAreJobsAndTheOthersParts(t *testing.T) {
+	for kind, want := range map[string]string{run.Main: "", "pod": "", run.Init: "init", run.Sidecar: "sidecar", run.Ephemeral: "ephemeral"} {
+		r := mapped(t, map[string]any{"id": "a", "start": at(0).UnixMicro(), "stop": at(1).UnixMicro(), "estimated": false, "kind": kind})
+		got := ""
+		for _, m := range r.Meta {
+			if m.Key == "run_part" {
+				got = fmt.Sprint(m.Values)
+			}
+		}
+		if want != "" {
+			want = fmt.Sprint([]string{want})
+		}
+		if got != want {
+			t.Errorf("%s: run_part %q, want %q", kind, got, want)
+		}
 	}
 }
