@@ -61,7 +61,7 @@ const (
 )
 
 // Collect follows Nomad until ctx ends.
-func (s *Source) Collect(ctx context.Context, from sdk.Start, out *sdk.Stream) error {
+func (s *Source) Collect(ctx context.Context, from sdk.Start, out *sdk.Stream) (err error) {
 	if from.Window != nil {
 		return s.recollect(ctx, from.Window, out)
 	}
@@ -69,8 +69,9 @@ func (s *Source) Collect(ctx context.Context, from sdk.Start, out *sdk.Stream) e
 	if err != nil {
 		return err
 	}
+	defer func() { err = errors.Join(err, p.journal.Close()) }()
 	err = p.run(ctx)
-	return errors.Join(err, p.journal.Put(unique(p.noted)...), p.journal.Close())
+	return errors.Join(err, p.journal.Put(unique(p.noted)...))
 }
 
 // run follows Nomad, and starts over when that breaks off.

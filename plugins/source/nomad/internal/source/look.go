@@ -79,7 +79,7 @@ func (p *pass) listAll(ctx context.Context) (map[string]bool, uint64, error) {
 				return err
 			}
 		}
-		if len(p.touched) > 0 {
+		if len(p.touched) > 0 && len(page) > 0 { // else they wait from before
 			p.batch.Progress = &sdk.Progress{Done: int64(len(listed)), Unit: "allocations", At: fmt.Sprintf("%s, %s", page[0].Namespace, page[0].JobID)}
 		}
 		return p.finishTouched(ctx)

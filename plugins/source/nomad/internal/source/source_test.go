@@ -406,3 +406,52 @@ func TestAJobThatIsPurgedWhileItRunsEndsWithThePurge(t *testing.T) {
 		s.stop()
 	}
 }
+
+// Allocations may wait to be sent from before, when Nomad broke off.
+func TestListing_EmptyPageWhileAllocationsWait_SendsThem(t *testing.T) {
+	s := newSite(t)
+	p, err := s.configured().begin(t.Context(), sdk.Start{}, sdk.NewStream(run.Attributes(), s.take))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.journal.Close()
+	e := sample("a")
+	p.open["a"] = e
+	p.touch(e)
+	if _, _, err := p.listAll(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s.wantRuns("a-main open")
+}
+
+// The SDK goes on after a panic, so that the next Collect needs the journal.
+func TestCollect_Panics_ClosesItsJournal(t *testing.T) {
+	for name, from := range map[string]sdk.Start{"follow": {}, "window": {Window: &sdk.Window{From: at(0), To: at(60)}}} {
+		t.Run(name, func(t *testing.T) {
+			s := newSite(t)
+			s.job("phys", "j", "alice")
+			s.start()
+			s.alloc("phys", "j", "a", nomad.Complete, 0, event(1, "Received"), event(2, "Started"), event(3, "Terminated"))
+			s.listed()
+			s.stop()
+			source := s.configured()
+			func() {
+				defer func() {
+					if recover() == nil {
+						t.Error("there was no panic")
+					}
+				}()
+				_ = source.Collect(t.Context(), from, sdk.NewStream(run.Attributes(), func(context.Context, sdk.Batch) error { panic("odd") })) // it does not return
+			}()
+			waiting, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			j, err := journalForm().Open(waiting, s.dir, "other")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := j.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}

@@ -20,13 +20,14 @@ const batchRuns = 1000
 
 // recollect sends the runs that ended in a window, and those that go on if it
 // reaches to now, from what Nomad and the journal have.
-func (s *Source) recollect(ctx context.Context, w *sdk.Window, out *sdk.Stream) error {
+func (s *Source) recollect(ctx context.Context, w *sdk.Window, out *sdk.Stream) (err error) {
 	known, err := s.known(ctx)
 	if err != nil {
 		return err
 	}
 	r := &recollection{Source: s, window: w, out: out, now: s.now(), known: known, listed: map[string]bool{}}
-	return errors.Join(r.run(ctx), known.Close())
+	defer func() { err = errors.Join(err, known.Close()) }()
+	return r.run(ctx)
 }
 
 // recollection is one Collect of a window.
