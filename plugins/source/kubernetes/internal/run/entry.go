@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/bursar-accounting/bursar/plugins/internal/journal"
 	"github.com/bursar-accounting/bursar/plugins/source/kubernetes/internal/kube"
 )
 
@@ -23,7 +24,7 @@ type Entry struct {
 	Counted    bool                  `json:"counted,omitempty"`    // what never started has been counted
 	Whole      *Run                  `json:"whole,omitempty"`      // the pod as one run: only what was sent of it
 	FromJob    bool                  `json:"from_job,omitempty"`   // made of its job, since no one saw the pod
-	Holes      []Hole                `json:"holes,omitempty"`      // that the daemon has not been told
+	Holes      []journal.Hole        `json:"holes,omitempty"`      // that the daemon has not been told
 }
 
 // Labelled are labels and annotations of a namespace.
@@ -77,13 +78,6 @@ type Usage struct {
 	Tries  int      `json:"tries,omitempty"`  // that had no answer
 }
 
-// Hole is a time of which something is missing.
-type Hole struct {
-	From   time.Time `json:"from"`
-	To     time.Time `json:"to"`
-	Starts int64     `json:"starts,omitempty"` // of a container that were missed; 0: the pod disappeared while it ran
-}
-
 // New is an entry of which nothing is known.
 func New() *Entry { return &Entry{Containers: map[string]*Container{}} }
 
@@ -126,7 +120,7 @@ func (e *Entry) Observe(p *kube.Pod, seen, now time.Time) {
 }
 
 // observe takes what the status of a container says of its last two runs.
-func (c *Container) observe(s *kube.ContainerStatus, p *kube.Pod, seen time.Time) (Hole, bool) {
+func (c *Container) observe(s *kube.ContainerStatus, p *kube.Pod, seen time.Time) (journal.Hole, bool) {
 	known := len(c.Runs)
 	c.ended(s.LastState.Terminated, p, seen)
 	c.ended(s.State.Terminated, p, seen)
@@ -142,10 +136,10 @@ func (c *Container) observe(s *kube.ContainerStatus, p *kube.Pod, seen time.Time
 		c.Failed, missed = c.Failed+missed, 0 // so did the ones before it, as far as is known
 	}
 	if missed <= 0 || len(c.Runs) == 0 {
-		return Hole{}, false
+		return journal.Hole{}, false
 	}
 	c.Missed += missed
-	hole := Hole{Starts: missed, From: p.Metadata.CreationTimestamp, To: c.Runs[min(known, len(c.Runs)-1)].Start}
+	hole := journal.Hole{Starts: missed, From: p.Metadata.CreationTimestamp, To: c.Runs[min(known, len(c.Runs)-1)].Start}
 	if known > 0 {
 		hole.From = cmp.Or(c.Runs[known-1].Stop, c.Runs[known-1].Start)
 	}

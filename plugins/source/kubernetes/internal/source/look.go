@@ -8,9 +8,9 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
+	"github.com/bursar-accounting/bursar/plugins/internal/journal"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 	"github.com/bursar-accounting/bursar/plugins/source/kubernetes/internal/kube"
 	"github.com/bursar-accounting/bursar/plugins/source/kubernetes/internal/run"
@@ -186,7 +186,7 @@ func (p *pass) forgotten(e *run.Entry) {
 	if lost {
 		m := &e.Pod.Metadata
 		p.log.Warn("a pod that was running is no longer in Kubernetes; its end is estimated", "namespace", m.Namespace, "pod", m.Name, "end", e.GoneAt)
-		e.Holes = append(e.Holes, run.Hole{From: seen, To: p.now().UTC()})
+		e.Holes = append(e.Holes, journal.Hole{From: seen, To: p.now().UTC()})
 	}
 }
 
@@ -205,46 +205,4 @@ func earlier(a, b time.Time) time.Time {
 		return b
 	}
 	return a
-}
-
-// holes adds up what was missed.
-type holes struct {
-	from, to  time.Time
-	starts    int64
-	forgotten int
-	examples  []string
-}
-
-// add adds what was missed of a pod and was not told.
-func (h *holes) add(e *run.Entry) {
-	for _, hole := range e.Holes {
-		if hole.Starts == 0 {
-			h.forgotten++
-		}
-		h.starts += hole.Starts
-		if h.from.IsZero() || hole.From.Before(h.from) {
-			h.from = hole.From
-		}
-		if hole.To.After(h.to) {
-			h.to = hole.To
-		}
-		if example := e.Pod.Metadata.Namespace + "/" + e.Pod.Metadata.Name; len(h.examples) < 3 && !slices.Contains(h.examples, example) {
-			h.examples = append(h.examples, example)
-		}
-	}
-}
-
-// gap is one gap for all of it.
-func (h *holes) gap() (sdk.Gap, bool) {
-	if h.from.IsZero() {
-		return sdk.Gap{}, false
-	}
-	var reasons []string
-	if h.starts > 0 {
-		reasons = append(reasons, fmt.Sprintf("%d starts of containers were not seen, of which Kubernetes keeps no times", h.starts))
-	}
-	if h.forgotten > 0 {
-		reasons = append(reasons, fmt.Sprintf("%d running pods disappeared from Kubernetes, whose ends are estimated", h.forgotten))
-	}
-	return sdk.Gap{From: h.from, To: h.to, Reason: fmt.Sprintf("%s (%v)", strings.Join(reasons, "; "), h.examples)}, true
 }

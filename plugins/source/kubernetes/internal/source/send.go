@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/bursar-accounting/bursar/plugins/internal/journal"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 	"github.com/bursar-accounting/bursar/plugins/source/kubernetes/internal/kube"
 	"github.com/bursar-accounting/bursar/plugins/source/kubernetes/internal/run"
@@ -42,12 +43,12 @@ func (p *pass) flush(ctx context.Context) error {
 	touched := unique(p.touched)
 	p.touched = nil
 	var sent []run.View
-	var missed holes
+	var missed journal.Holes
 	for _, e := range touched {
 		sent = append(sent, p.add(e)...)
-		missed.add(e)
+		missed.Add(e.Pod.Metadata.Namespace+"/"+e.Pod.Metadata.Name, e.Holes)
 	}
-	if g, some := missed.gap(); some {
+	if g, some := missed.Gap("starts of containers were not seen, of which Kubernetes keeps no times", "running pods disappeared from Kubernetes, whose ends are estimated"); some {
 		p.batch.Gaps = append(p.batch.Gaps, g)
 	}
 	if err := p.keep(touched); err != nil {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/bursar-accounting/bursar/plugins/internal/journal"
 	"github.com/bursar-accounting/bursar/plugins/source/nomad/internal/nomad"
 )
 
@@ -22,7 +23,9 @@ type Entry struct {
 	GoneAt    time.Time `json:"gone,omitzero"`    // until when it was seen, where Nomad has forgotten it
 	Purged    bool      `json:"purged,omitempty"` // GoneAt is when it was purged
 	NoJob     bool      `json:"nojob,omitempty"`
-	Unstarted bool      `json:"unstarted,omitempty"` // tasks that never started were counted
+	Unstarted bool      `json:"unstarted,omitempty"` // the daemon has the number of tasks that never started
+
+	Holes []journal.Hole `json:"holes,omitempty"` // that the daemon has not been told
 }
 
 // Node is what is known of the node of an allocation.
@@ -36,12 +39,11 @@ type Node struct {
 func New() *Entry { return &Entry{Tasks: map[string]*Task{}} }
 
 // Observe adds what an allocation tells. Seen is when the entry was last known to
-// be as it is.
-func (e *Entry) Observe(a *nomad.Allocation, seen time.Time) []Hole {
+// be as it is. Starts that were missed are added to Holes.
+func (e *Entry) Observe(a *nomad.Allocation, seen time.Time) {
 	if a.ModifyIndex < e.Alloc.ModifyIndex {
-		return nil // older than what is known
+		return // older than what is known
 	}
-	var holes []Hole
 	for _, name := range slices.Sorted(maps.Keys(a.TaskStates)) {
 		state := a.TaskStates[name]
 		if state == nil {
@@ -53,12 +55,11 @@ func (e *Entry) Observe(a *nomad.Allocation, seen time.Time) []Hole {
 			e.Tasks[name] = t
 		}
 		if h := t.Observe(state, nanos(a.CreateTime), seen); h != nil {
-			holes = append(holes, *h)
+			e.Holes = append(e.Holes, *h)
 		}
 	}
 	e.settle(a)
 	e.note(a)
-	return holes
 }
 
 // settle ends the runs of tasks that are over without a time of their end.
@@ -149,6 +150,10 @@ func (e *Entry) GoesOn() bool {
 func (e *Entry) Settled() bool {
 	return (e.Alloc.Over() || !e.GoneAt.IsZero()) && !e.NoJob
 }
+
+// Unsent reports whether the daemon lacks something beside runs: holes, or the number of tasks
+// that never started.
+func (e *Entry) Unsent() bool { return len(e.Holes) > 0 || e.Alloc.Over() && !e.Unstarted }
 
 // Ends are the rules for runs whose end Nomad does not tell.
 type Ends struct {

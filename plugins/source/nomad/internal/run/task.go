@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/bursar-accounting/bursar/plugins/internal/journal"
 	"github.com/bursar-accounting/bursar/plugins/source/nomad/internal/nomad"
 )
 
@@ -37,12 +38,6 @@ type Exit struct {
 	OOM    bool `json:"oom,omitempty"`
 }
 
-// Hole is a stretch in which a task was started and no one saw it.
-type Hole struct {
-	From, To time.Time
-	Starts   uint64
-}
-
 // segment is what the events tell of one run.
 type segment struct {
 	start, stop time.Time // zero: the events do not say
@@ -56,7 +51,7 @@ type segment struct {
 // Observe adds what a task's state tells. Seen is when the task was last known to
 // be as it was remembered, born when its allocation was made; they bound what was
 // missed.
-func (t *Task) Observe(s *nomad.TaskState, born, seen time.Time) *Hole {
+func (t *Task) Observe(s *nomad.TaskState, born, seen time.Time) *journal.Hole {
 	events := slices.Clone(s.Events)
 	slices.SortStableFunc(events, func(a, b nomad.TaskEvent) int { return cmp.Compare(a.Time, b.Time) })
 	hole := t.missed(s, events, born)
@@ -67,7 +62,7 @@ func (t *Task) Observe(s *nomad.TaskState, born, seen time.Time) *Hole {
 		case hole == nil && t.find(g) >= 0: // else no one knows which run ended
 			t.merge(g, s.Restarts)
 		case hole == nil && g.stop.UnixNano() > t.LastEvent:
-			hole = &Hole{From: t.last(born), To: g.stop, Starts: 1}
+			hole = &journal.Hole{From: t.last(born), To: g.stop, Starts: 1}
 		}
 	}
 	t.closeEarlier(seen)
@@ -79,7 +74,7 @@ func (t *Task) Observe(s *nomad.TaskState, born, seen time.Time) *Hole {
 }
 
 // missed says which restarts neither the events nor memory have.
-func (t *Task) missed(s *nomad.TaskState, events []nomad.TaskEvent, born time.Time) *Hole {
+func (t *Task) missed(s *nomad.TaskState, events []nomad.TaskEvent, born time.Time) *journal.Hole {
 	known := t.Restarts
 	for _, e := range events {
 		if e.Type == restarting && e.Time > t.LastEvent {
@@ -93,7 +88,7 @@ func (t *Task) missed(s *nomad.TaskState, events []nomad.TaskEvent, born time.Ti
 	if !to.After(from) {
 		return nil
 	}
-	return &Hole{From: from, To: to, Starts: s.Restarts - known}
+	return &journal.Hole{From: from, To: to, Starts: int64(s.Restarts - known)} //nolint:gosec // a count of restarts
 }
 
 // last is the time of the newest event that was seen, or born.

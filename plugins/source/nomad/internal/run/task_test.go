@@ -97,7 +97,7 @@ func TestATaskThatIsSeenAtEachChangeHasItsTrueRuns(t *testing.T) {
 func TestATaskThatIsSeenNowAndThenHasNoRunThatWasNotAndNoTimeThatWasNot(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s, task := tell(t), new(Task)
-		seen, missed := s.times[0], uint64(0)
+		seen, missed := s.times[0], int64(0)
 		for n := range s.states {
 			if n < len(s.states)-1 && !rapid.Bool().Draw(t, "sees") {
 				continue
@@ -180,8 +180,8 @@ func TestTheRecordedAllocationsBecomeTheirRuns(t *testing.T) {
 				entry = New()
 				entries[e.Allocation.ID] = entry
 			}
-			if holes := entry.Observe(e.Allocation, nanos(e.Allocation.ModifyTime)); len(holes) > 0 {
-				t.Errorf("%s: %+v", e.Allocation.JobID, holes)
+			if entry.Observe(e.Allocation, nanos(e.Allocation.ModifyTime)); len(entry.Holes) > 0 {
+				t.Errorf("%s: %+v", e.Allocation.JobID, entry.Holes)
 			}
 		}
 	}

@@ -31,7 +31,6 @@ type pass struct {
 	touched  []*run.Entry // that have news
 	noted    []*run.Entry // that the daemon has, which the journal does not know yet
 	batch    sdk.Batch
-	holes    holes
 	gaps     []sdk.Gap
 	nodes    map[string]nomad.Node
 	asked    time.Time // when nodes were asked for
@@ -168,7 +167,7 @@ func (p *pass) restore(ctx context.Context) error {
 		if p.renew {
 			e.Untell()
 		}
-		whole := e.Settled()
+		whole := e.Settled() && !e.Unsent()
 		for _, v := range e.Views(p.config.ends) {
 			if whole && !v.Told() && (!p.renew || !v.Stop.Before(p.since)) {
 				whole = false
@@ -180,7 +179,7 @@ func (p *pass) restore(ctx context.Context) error {
 		}
 		p.open[e.Alloc.ID] = e
 		p.seen[e.Alloc.ID] = p.done.Look
-		if len(e.Views(p.config.ends)) > 0 {
+		if len(e.Views(p.config.ends)) > 0 || e.Unsent() {
 			p.touch(e)
 		}
 		return nil
@@ -390,10 +389,7 @@ func (p *pass) entry(id string) (*run.Entry, error) {
 
 // observe adds what an allocation tells to its entry.
 func (p *pass) observe(e *run.Entry, a *nomad.Allocation) {
-	seen := p.lastSeen(a.ID)
-	for _, h := range e.Observe(a, seen) {
-		p.holes.add(&h, a)
-	}
+	e.Observe(a, p.lastSeen(a.ID))
 	p.seen[a.ID] = p.now().UTC()
 	p.touch(e)
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/bursar-accounting/bursar/plugins/internal/journal"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 	"github.com/bursar-accounting/bursar/plugins/source/nomad/internal/nomad"
 	"github.com/bursar-accounting/bursar/plugins/source/nomad/internal/run"
@@ -49,11 +50,11 @@ func (p *pass) look(ctx context.Context) error {
 	}
 	p.batch.Checkpoint = p.done.encode()
 	p.batch.Watermark, p.batch.CompleteFrom = began.Add(-p.config.Lag), p.completeFrom()
-	p.batch.Gaps = append(p.batch.Gaps, p.missed()...)
+	p.batch.Gaps = append(p.batch.Gaps, p.gaps...)
 	if err := p.flush(ctx); err != nil {
 		return err
 	}
-	p.gaps, p.holes = nil, holes{}
+	p.gaps = nil
 	p.listings++
 	return p.tell(ctx, people, queue)
 }
@@ -97,15 +98,6 @@ func (p *pass) blame(ctx context.Context, err error) error {
 
 // errDaemon marks errors of the daemon and of the journal.
 var errDaemon = errors.New("send")
-
-// missed are the gaps that the pass has found.
-func (p *pass) missed() []sdk.Gap {
-	out := slices.Clone(p.gaps)
-	if g, some := p.holes.gap(); some {
-		out = append(out, g)
-	}
-	return out
-}
 
 // listed takes an allocation of a listing when it has news.
 func (p *pass) listed(a *nomad.Allocation) error {
@@ -167,7 +159,7 @@ func (p *pass) forgotten(e *run.Entry) {
 	p.touch(e)
 	if lost {
 		p.log.Warn("an allocation that was running is no longer in Nomad; its end is estimated", "allocation", e.Alloc.ID, "job", e.Alloc.JobID, "end", seen)
-		p.holes.forgot(e, seen, p.now().UTC())
+		e.Holes = append(e.Holes, journal.Hole{From: seen, To: p.now().UTC()})
 	}
 }
 
@@ -196,52 +188,4 @@ func (p *pass) prune(listed map[string]bool) error {
 		}
 	}
 	return p.journal.Delete(ids...)
-}
-
-// holes adds up what was missed.
-type holes struct {
-	from, to  time.Time
-	starts    uint64
-	forgotten int
-	examples  []string
-}
-
-func (h *holes) widen(from, to time.Time, example string) {
-	if h.from.IsZero() || from.Before(h.from) {
-		h.from = from
-	}
-	if to.After(h.to) {
-		h.to = to
-	}
-	if len(h.examples) < 3 && !slices.Contains(h.examples, example) {
-		h.examples = append(h.examples, example)
-	}
-}
-
-func (h *holes) add(hole *run.Hole, a *nomad.Allocation) {
-	h.starts += hole.Starts
-	h.widen(hole.From, hole.To, a.Namespace+"/"+a.JobID)
-}
-
-func (h *holes) forgot(e *run.Entry, from, to time.Time) {
-	h.forgotten++
-	h.widen(from, to, e.Alloc.Namespace+"/"+e.Alloc.JobID)
-}
-
-// gap is one gap for all of it.
-func (h *holes) gap() (sdk.Gap, bool) {
-	if h.from.IsZero() {
-		return sdk.Gap{}, false
-	}
-	reason := ""
-	if h.starts > 0 {
-		reason = fmt.Sprintf("%d starts of tasks were not seen, of which Nomad keeps no times", h.starts)
-	}
-	if h.forgotten > 0 {
-		if reason != "" {
-			reason += "; "
-		}
-		reason += fmt.Sprintf("%d running allocations disappeared from Nomad, whose ends are estimated", h.forgotten)
-	}
-	return sdk.Gap{From: h.from, To: h.to, Reason: fmt.Sprintf("%s (%v)", reason, h.examples)}, true
 }

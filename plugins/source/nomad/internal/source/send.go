@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/bursar-accounting/bursar/plugins/internal/facts"
+	"github.com/bursar-accounting/bursar/plugins/internal/journal"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 	"github.com/bursar-accounting/bursar/plugins/source/nomad/internal/nomad"
 	"github.com/bursar-accounting/bursar/plugins/source/nomad/internal/run"
@@ -83,8 +84,13 @@ func (p *pass) flush(ctx context.Context) error {
 	touched := unique(p.touched)
 	p.touched = nil
 	var sent []run.View
+	var missed journal.Holes
 	for _, e := range touched {
 		sent = append(sent, p.add(e)...)
+		missed.Add(e.Alloc.Namespace+"/"+e.Alloc.JobID, e.Holes)
+	}
+	if g, some := missed.Gap("starts of tasks were not seen, of which Nomad keeps no times", "running allocations disappeared from Nomad, whose ends are estimated"); some {
+		p.batch.Gaps = append(p.batch.Gaps, g)
 	}
 	if err := p.keep(touched); err != nil {
 		return err
@@ -127,7 +133,8 @@ func (p *pass) note(touched []*run.Entry, sent []run.View) {
 		}
 	}
 	for _, e := range touched {
-		if news[e] {
+		if news[e] || e.Unsent() {
+			e.Unstarted, e.Holes = e.Unstarted || e.Alloc.Over(), nil
 			p.noted = append(p.noted, e)
 		}
 		if e.Settled() {
@@ -154,7 +161,6 @@ func (p *pass) add(e *run.Entry) []run.View {
 		sent = append(sent, v)
 	}
 	if e.Alloc.Over() && !e.Unstarted {
-		e.Unstarted = true
 		p.batch.Skipped += unstarted(e)
 	}
 	return sent

@@ -27,7 +27,8 @@ type site struct {
 	mu   sync.Mutex
 	time time.Time
 	told
-	deaf bool // batches are lost, as when the daemon is killed
+	deaf bool                 // batches are lost, as when the daemon is killed
+	lose func(sdk.Batch) bool // the first batch that is lost like that; nil: none
 }
 
 // told is what the daemon knows by the source.
@@ -148,9 +149,21 @@ func (s *site) kill() {
 	s.stop()
 }
 
+// loseBatchOf has the batch with a run lost, and all that come after it.
+func (s *site) loseBatchOf(run string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lose = func(b sdk.Batch) bool {
+		return slices.ContainsFunc(b.Jobs, func(j sdk.Job) bool { return j.Run == run })
+	}
+}
+
 func (s *site) take(ctx context.Context, b sdk.Batch) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.lose != nil && s.lose(b) {
+		s.deaf, s.lose = true, nil
+	}
 	if s.deaf {
 		return context.Canceled
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -107,6 +108,70 @@ func TestRestartsThatNobodySawAreAGapAndNoGuess(t *testing.T) {
 	s.wantRuns("a-main", "a-main@1778416740000", "a-main@1778416920000 open")
 	if g := s.soFar().gaps[0]; !strings.Contains(g.Reason, "4 starts") || !g.From.Equal(at(2)) || !g.To.Equal(at(38)) {
 		t.Errorf("gap %+v", g)
+	}
+}
+
+// What was missed is in the journal as soon as it is noticed, so the gap must not wait for the
+// next listing: it would be lost with the process.
+func TestTask_RestartsThatWereMissed_AreAGapAlsoWhenTheSourceIsKilled(t *testing.T) {
+	s := newSite(t)
+	s.job("phys", "j", "alice")
+	s.start()
+	s.alloc("phys", "j", "a", nomad.Running, 0, event(1, "Received"), event(2, "Started"))
+	s.listed()
+	s.loseBatchOf("a-main@1778416920000")
+	s.alloc("phys", "j", "a", nomad.Running, 6, event(38, "Terminated"), event(38, "Restarting"), event(39, "Started"), event(41, "Terminated"), event(41, "Restarting"), event(42, "Started"))
+	s.await("a batch that is lost", func() bool { return s.deaf })
+	s.kill()
+	s.start()
+	s.await("the gap", func() bool { return len(s.gaps) > 0 })
+	if got := s.soFar().gaps; len(got) != 1 || !strings.Contains(got[0].Reason, "4 starts") || !strings.Contains(got[0].Reason, "phys/j") {
+		t.Errorf("gaps %+v", got)
+	}
+	s.alloc("phys", "j", "a", nomad.Running, 9, event(58, "Terminated"), event(58, "Restarting"), event(59, "Started"))
+	s.await("the gap of what was missed since", func() bool { return len(s.gaps) > 1 })
+	if got := s.soFar().gaps; len(got) != 2 || !strings.Contains(got[1].Reason, "2 starts") {
+		t.Errorf("gaps %+v", got)
+	}
+}
+
+func TestAllocation_ForgottenWhileItRan_IsAGapAlsoWhenTheSourceIsKilled(t *testing.T) {
+	s := newSite(t)
+	s.job("phys", "j", "alice")
+	s.start()
+	s.alloc("phys", "j", "a", nomad.Running, 0, event(1, "Received"), event(2, "Started"))
+	s.listed()
+	s.mu.Lock()
+	s.lose = func(b sdk.Batch) bool {
+		return slices.ContainsFunc(b.Jobs, func(j sdk.Job) bool { return j.Ended })
+	}
+	s.mu.Unlock()
+	s.server.Collect("a")
+	s.await("a batch that is lost", func() bool { return s.deaf })
+	s.kill()
+	s.start()
+	s.await("the gap", func() bool { return len(s.gaps) > 0 })
+	if got := s.soFar().gaps; len(got) != 1 || !strings.Contains(got[0].Reason, "1 running allocations disappeared") {
+		t.Errorf("gaps %+v", got)
+	}
+}
+
+func TestTasks_ThatNeverStarted_AreCountedOnceAlsoWhenTheSourceIsKilled(t *testing.T) {
+	s := newSite(t)
+	s.job("phys", "j", "alice")
+	s.lose = func(b sdk.Batch) bool { return b.Skipped > 0 }
+	s.start()
+	s.listed()
+	s.alloc("phys", "j", "a", nomad.Failed, 0, event(1, "Received"), event(2, "Driver Failure"))
+	s.await("a batch that is lost", func() bool { return s.deaf })
+	for range 3 {
+		s.kill()
+		s.start()
+		s.listed()
+		s.stop()
+	}
+	if got := s.soFar().skipped; got != 1 {
+		t.Errorf("%d were skipped, want 1", got)
 	}
 }
 
