@@ -67,3 +67,14 @@ func Profile(name string) (profile, model string, slice bool) {
 	}
 	return name[at[2]:], name[:at[0]], true
 }
+
+// Thousandths returns cards in thousandths, rounded half up.
+func Thousandths(cards *big.Rat) (int64, error) {
+	sum := new(big.Rat).Add(cards, big.NewRat(1, 2000))
+	sum.Mul(sum, big.NewRat(1000, 1))
+	n := new(big.Int).Quo(sum.Num(), sum.Denom())
+	if !n.IsInt64() {
+		return 0, fmt.Errorf("%s cards are too many", cards.FloatString(0))
+	}
+	return n.Int64(), nil
+}

@@ -44,3 +44,14 @@ func TestProfile_Name_IsSplitFromTheModel(t *testing.T) {
 		}
 	}
 }
+
+func TestThousandths_AreRoundedHalfUp(t *testing.T) {
+	for want, cards := range map[int64]*big.Rat{0: new(big.Rat), 429: big.NewRat(3, 7), 1: big.NewRat(1, 2000), 2500: big.NewRat(5, 2)} {
+		if got, err := mig.Thousandths(cards); err != nil || got != want {
+			t.Errorf("%s: %d, %v; want %d", cards, got, err, want)
+		}
+	}
+	if n, err := mig.Thousandths(new(big.Rat).SetInt64(1 << 60)); err == nil {
+		t.Errorf("2^60 cards are %d thousandths", n)
+	}
+}

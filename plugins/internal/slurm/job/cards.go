@@ -41,7 +41,7 @@ func (r *Run) cardsOf() (*cards, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &cards{run: r, sum: big.NewRat(1, 2000)}
+	c := &cards{run: r, sum: new(big.Rat)}
 	for _, resource := range cardResources() {
 		untyped, models, err := field.Gres(list, resource)
 		if err != nil {
@@ -97,8 +97,8 @@ func (r *Run) milliGPUs() (sdk.Value, error) {
 	if err != nil {
 		return sdk.Null(), err
 	}
-	c.sum.Mul(c.sum, big.NewRat(1000, 1))
-	return sdk.Int(new(big.Int).Quo(c.sum.Num(), c.sum.Denom()).Int64()), nil
+	n, err := mig.Thousandths(c.sum)
+	return numberValue(n, err == nil, err)
 }
 
 // gpuModel are the types of the run's cards.

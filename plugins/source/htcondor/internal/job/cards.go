@@ -2,7 +2,6 @@ package job
 
 import (
 	"errors"
-	"fmt"
 	"math/big"
 	"slices"
 	"strings"
@@ -39,19 +38,8 @@ func (j *Job) milliGPUs() (int64, bool, error) {
 	if err != nil {
 		return 0, false, err
 	}
-	milli, err := Thousandths(part.Mul(part, big.NewRat(n, 1)))
+	milli, err := mig.Thousandths(part.Mul(part, big.NewRat(n, 1)))
 	return milli, err == nil, err
-}
-
-// Thousandths are cards in thousandths, rounded half up.
-func Thousandths(cards *big.Rat) (int64, error) {
-	sum := new(big.Rat).Add(cards, big.NewRat(1, 2000))
-	sum.Mul(sum, big.NewRat(1000, 1))
-	n := new(big.Int).Quo(sum.Num(), sum.Denom())
-	if !n.IsInt64() {
-		return 0, fmt.Errorf("%s cards are too many", cards.FloatString(0))
-	}
-	return n.Int64(), nil
 }
 
 // cards are the attributes of GPUs.

@@ -124,7 +124,7 @@ func (t *teller) capacity(ctx context.Context, b *sdk.Batch, told *facts.Told) e
 			}
 		}
 	}
-	if n, err := job.Thousandths(parts); err == nil && n > 0 {
+	if n, err := mig.Thousandths(parts); err == nil && n > 0 {
 		totals["MilliGPUs"] = n
 	}
 	var list []sdk.Amount

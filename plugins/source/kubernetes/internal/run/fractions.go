@@ -43,17 +43,10 @@ func (r *Rules) MilliGPUs(allocatable Amounts, node map[string]string) (int64, e
 		allocatable[nvidia] = min(n, count*max(1, each))
 	}
 	sum, err := r.sumCards(allocatable, node, 100)
-	return thousandths(sum), err
-}
-
-// thousandths is a number of cards in thousandths, rounded half up; 0 for nil.
-func thousandths(sum *big.Rat) int64 {
-	if sum == nil {
-		return 0
+	if err != nil {
+		return 0, err
 	}
-	n := new(big.Rat).Mul(sum, big.NewRat(1000, 1))
-	n.Add(n, big.NewRat(1, 2))
-	return new(big.Int).Quo(n.Num(), n.Denom()).Int64()
+	return mig.Thousandths(sum)
 }
 
 // sumCards adds up how many cards some resources of a node with these labels are: a slice of a card by its compute slices, a replica of a shared one by the number of
@@ -155,10 +148,12 @@ func (s *subject) milliGPUs() sdk.Value {
 	if err == nil {
 		sum, err = s.rules.sumCards(gpus, s.Node, percent)
 	}
-	if s.unsure = err; err != nil {
-		return sdk.Null()
+	var n int64
+	if err == nil {
+		n, err = mig.Thousandths(sum.Add(sum, devices))
 	}
-	return sdk.Int(thousandths(sum.Add(sum, devices)))
+	s.unsure = err
+	return sdk.Int(n)
 }
 
 // percent is how much of each of its cards a run may compute on, as HAMi has it.

@@ -3,6 +3,7 @@ package run
 import (
 	"math/big"
 
+	"github.com/bursar-accounting/bursar/plugins/internal/mig"
 	"github.com/bursar-accounting/bursar/plugins/source/kubernetes/internal/kube"
 )
 
@@ -14,7 +15,10 @@ type Offered struct {
 }
 
 // MilliGPUs are all cards and slices of cards in thousandths of a card.
-func (o *Offered) MilliGPUs() int64 { return thousandths(o.parts) }
+func (o *Offered) MilliGPUs() int64 {
+	n, _ := mig.Thousandths(o.parts) // there are no more devices than were listed
+	return n
+}
 
 // Offered adds up the GPUs of the latest generation of each pool. Labels returns those of a
 // node, and whether its devices count; devices that several nodes can use always do. A card

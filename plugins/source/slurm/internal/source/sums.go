@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/bursar-accounting/bursar/plugins/internal/facts"
+	"github.com/bursar-accounting/bursar/plugins/internal/mig"
 	"github.com/bursar-accounting/bursar/plugins/internal/slurm/setting"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 	"github.com/bursar-accounting/bursar/plugins/source/slurm/internal/cluster"
@@ -50,7 +51,7 @@ func (f *filter) sumNodes(nodes []cluster.Node) ([]sdk.Amount, error) {
 // addParts adds the cards of which jobs may have parts, in thousandths. The error names those
 // that are left out, since it is not known how much of a card their slices are.
 func (f *filter) addParts(to []sdk.Amount, nodes []cluster.Node) (all []sdk.Amount, unknown error) {
-	sum := big.NewRat(1, 2000) // it is rounded half up
+	sum := new(big.Rat)
 	for i := range nodes {
 		n := &nodes[i]
 		if !setting.Among(f.Partitions, n.Partitions...) {
@@ -63,9 +64,8 @@ func (f *filter) addParts(to []sdk.Amount, nodes []cluster.Node) (all []sdk.Amou
 		}
 		sum.Add(sum, cards)
 	}
-	sum.Mul(sum, big.NewRat(1000, 1))
-	if n := new(big.Int).Quo(sum.Num(), sum.Denom()); n.Sign() > 0 && n.IsInt64() {
-		to = append(to, sdk.Amount{Name: "MilliGPUs", Amount: n.Int64()})
+	if n, err := mig.Thousandths(sum); err == nil && n > 0 {
+		to = append(to, sdk.Amount{Name: "MilliGPUs", Amount: n})
 	}
 	return to, unknown
 }
