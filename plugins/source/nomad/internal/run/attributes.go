@@ -25,7 +25,7 @@ type Owner struct{ ID, Name, Email string }
 // attribute is a column and how it is made.
 type attribute struct {
 	sdk.Attribute
-	value func(*View, Owner) sdk.Value
+	value func(*View, Owner) (sdk.Value, error)
 }
 
 // Attributes are the columns of a run.
@@ -39,27 +39,34 @@ func Attributes() []sdk.Attribute {
 }
 
 // Values are the values of a run in the order of Attributes; those that no one
-// wants are null.
-func (v *View) Values(owner Owner, wants func(string) bool) []sdk.Value {
+// wants are null. Unread names the wanted ones that cannot be told, which are null too.
+func (v *View) Values(owner Owner, wants func(string) bool) (values []sdk.Value, unread []sdk.Unread) {
 	all := columns()
-	out := make([]sdk.Value, len(all))
+	values = make([]sdk.Value, len(all))
 	for i := range all {
-		if wants(all[i].Name) {
-			out[i] = all[i].value(v, owner)
+		if !wants(all[i].Name) {
+			continue
 		}
+		value, err := all[i].value(v, owner)
+		if err != nil {
+			unread = append(unread, sdk.Unread{Attribute: all[i].Name, Problem: err.Error()})
+			continue
+		}
+		values[i] = value
 	}
-	return out
+	return values, unread
 }
 
 func columns() []attribute {
 	all := append(identity(), times()...)
 	all = append(all, jobs()...)
 	all = append(all, amounts()...)
+	all = append(all, cards()...)
 	return append(all, ends()...)
 }
 
 func column(name string, typ sdk.Type, doc string, value func(*View, Owner) sdk.Value) attribute {
-	return attribute{sdk.Attribute{Name: name, Type: typ, Doc: doc}, value}
+	return attribute{sdk.Attribute{Name: name, Type: typ, Doc: doc}, func(v *View, o Owner) (sdk.Value, error) { return value(v, o), nil }}
 }
 
 func text(name, doc string, value func(*View) string) attribute {

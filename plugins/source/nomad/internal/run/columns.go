@@ -3,7 +3,6 @@ package run
 import (
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 	"github.com/bursar-accounting/bursar/plugins/source/nomad/internal/nomad"
@@ -98,13 +97,6 @@ func amounts() []attribute {
 			}
 			return 0
 		}),
-		number("gpus", "GPUs: devices of the type gpu", func(_ *View, r *nomad.TaskResources) int64 {
-			return sum(r, func(d nomad.Device) string { return d.Type })["gpu"]
-		}),
-		text("gpu_model", "model of the GPUs; several are joined by commas", func(v *View) string {
-			return strings.Join(slices.Sorted(maps.Keys(v.gpus())), ",")
-		}),
-		column("gpus_by_model", sdk.TypeMap, "GPUs by model, for example job.gpus_by_model[\"Tesla V100\"]", func(v *View, _ Owner) sdk.Value { return counts(v.gpus()) }),
 		column("devices", sdk.TypeMap, "devices of all kinds by vendor/type/model", func(v *View, _ Owner) sdk.Value {
 			if v.given() == nil {
 				return sdk.Null()
@@ -112,19 +104,6 @@ func amounts() []attribute {
 			return counts(sum(v.given(), func(d nomad.Device) string { return d.Vendor + "/" + d.Type + "/" + d.Name }))
 		}),
 	}
-}
-
-func (v *View) gpus() map[string]int64 {
-	r := v.given()
-	if r == nil {
-		return nil
-	}
-	return sum(r, func(d nomad.Device) string {
-		if d.Type == "gpu" {
-			return d.Name
-		}
-		return ""
-	})
 }
 
 // sum adds up devices by key; those without one are left out.

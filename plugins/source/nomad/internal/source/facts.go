@@ -5,9 +5,11 @@ import (
 	"context"
 	"encoding/json"
 	"maps"
+	"math/big"
 	"slices"
 
 	"github.com/bursar-accounting/bursar/plugins/internal/facts"
+	"github.com/bursar-accounting/bursar/plugins/internal/mig"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 	"github.com/bursar-accounting/bursar/plugins/source/nomad/internal/nomad"
 	"github.com/bursar-accounting/bursar/plugins/source/nomad/internal/run"
@@ -69,7 +71,7 @@ func (p *pass) tellCapacity(ctx context.Context) error {
 
 // sum adds up what the nodes of the wanted pools have that are ready.
 func (f *filter) sum(nodes []nomad.Node) []sdk.Amount {
-	total := map[string]int64{"Cores": 0, "MHz": 0, "Memory": 0, "Disk": 0}
+	total, parts := map[string]int64{"Cores": 0, "MHz": 0, "Memory": 0, "Disk": 0}, new(big.Rat)
 	for _, n := range nodes {
 		if n.Status != "ready" || n.NodeResources == nil || !take(f.Pools, n.NodePool) {
 			continue
@@ -81,10 +83,19 @@ func (f *filter) sum(nodes []nomad.Node) []sdk.Amount {
 		total["Disk"] += r.Disk.DiskMB
 		for _, d := range r.Devices {
 			if d.Type == "gpu" {
-				total["GPUs"] += int64(len(d.Instances))
-				total["GPUs:"+d.Name] += int64(len(d.Instances))
+				instances := int64(len(d.Instances))
+				total["GPUs"] += instances
+				total["GPUs:"+d.Name] += instances
+				if profile, model, slice := mig.Profile(d.Name); slice {
+					if part, err := mig.Share(profile, model); err == nil { // else tasks there have none
+						parts.Add(parts, part.Mul(part, big.NewRat(instances, 1)))
+					}
+				}
 			}
 		}
+	}
+	if n, err := mig.Thousandths(parts); err == nil && n > 0 {
+		total["MilliGPUs"] = n
 	}
 	var out []sdk.Amount
 	for _, name := range slices.Sorted(maps.Keys(total)) {

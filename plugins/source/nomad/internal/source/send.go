@@ -173,7 +173,8 @@ func (s *Source) jobOf(v *run.View) (job sdk.Job, send bool) {
 		return sdk.Job{}, false
 	}
 	wanted := s.wanted(v) && (!ended || !v.Stop.Before(s.config.Earliest.Time))
-	return sdk.Job{Run: v.Name(), Values: v.Values(s.config.owner, s.wants), Ended: ended, Excluded: !wanted}, true
+	values, unread := v.Values(s.config.owner, s.wants)
+	return sdk.Job{Run: v.Name(), Values: values, Unread: unread, Ended: ended, Excluded: !wanted}, true
 }
 
 // wanted applies the filters.

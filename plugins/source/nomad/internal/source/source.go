@@ -64,6 +64,10 @@ component "GPUs" {
 component "GPUs:*" { # of each model, as in the capacity
   amounts = job.gpus_by_model
 }
+component "MilliGPUs" { # of tasks with slices of cards (MIG); 1000 for a whole card
+  amount = job.milli_gpus
+  when   = try(job.partial_gpus && job.milli_gpus > 0, false)
+}
 `
 
 // server is what a Source needs of Nomad.

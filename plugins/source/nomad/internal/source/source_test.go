@@ -345,6 +345,40 @@ func TestTheSourceTellsWhatNomadKnowsBesideRuns(t *testing.T) {
 	}
 }
 
+func TestCapacity_SlicesOfCards_AreThousandthsOfCards(t *testing.T) {
+	node := nomad.Node{NodePool: "default", Status: "ready", NodeResources: new(nomad.NodeResources)}
+	for name, n := range map[string]int{"NVIDIA A100-SXM4-40GB": 2, "NVIDIA A100-SXM4-40GB MIG 3g.20gb": 2, "NVIDIA A100-SXM4-40GB MIG 9g.20gb": 1} {
+		node.NodeResources.Devices = append(node.NodeResources.Devices, struct {
+			Vendor, Type, Name string
+			Instances          []struct{ ID string }
+		}{"nvidia", "gpu", name, make([]struct{ ID string }, n)})
+	}
+	got := map[string]int64{}
+	for _, a := range (&filter{}).sum([]nomad.Node{node, node}) {
+		if strings.Contains(a.Name, "GPUs") {
+			got[a.Name] = a.Amount
+		}
+	}
+	want := map[string]int64{"GPUs": 10, "GPUs:NVIDIA A100-SXM4-40GB": 4, "GPUs:NVIDIA A100-SXM4-40GB MIG 3g.20gb": 4, "GPUs:NVIDIA A100-SXM4-40GB MIG 9g.20gb": 2, "MilliGPUs": 1714}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestMapping_Slices_AreMilliGPUsOnlyOfTasksThatHaveThem(t *testing.T) {
+	s := newSite(t)
+	s.job("phys", "j", "alice")
+	for id, model := range map[string]string{"a": "NVIDIA A30 MIG 2g.12gb", "b": "NVIDIA A30"} {
+		e := sample(id)
+		e.Alloc.AllocatedResources = &nomad.Resources{Tasks: map[string]*nomad.TaskResources{"main": {Devices: []nomad.Device{{Vendor: "nvidia", Type: "gpu", Name: model, DeviceIDs: []string{"x"}}}}}}
+		v := e.Views(run.Ends{})[0]
+		s.jobs[id], _ = s.configured().jobOf(&v)
+	}
+	if got := s.records(); strings.Count(got, `{"name":"MilliGPUs","amount":500`) != 1 || strings.Count(got, "MilliGPUs") != 1 || strings.Count(got, `{"name":"GPUs","amount":1`) != 2 {
+		t.Error(got)
+	}
+}
+
 func TestAWindowHasWhatNomadHasForgottenToo(t *testing.T) {
 	s := newSite(t)
 	s.job("phys", "j", "alice")
