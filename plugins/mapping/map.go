@@ -76,18 +76,21 @@ func (m *Mapper) valid(r *record.Record) error {
 	return nil
 }
 
-// memoryUsed is the component of the memory that was used, as default mappings name it.
-const memoryUsed = "MemoryUsed"
+// isMeasurement reports whether default mappings have a measurement in a component that counts
+// no total: memory that was used, and what is known of GPUs only where that was measured.
+func isMeasurement(component string) bool {
+	return component == "MemoryUsed" || component == "GPUMemory" || component == "GPUMemoryUsed"
+}
 
 // Lacking returns the components of resources that r, which Map made of the job, does
 // not have because the job does not say how much: those whose condition fails and whose
-// amount is null or cannot be computed. A component that counts a total, or memory that was
-// used, is a measurement and not a resource: that it was not made is common. Of components with
+// amount is null or cannot be computed. A component that counts a total, memory that was used, or
+// memory of GPUs, is a measurement and not a resource: that it was not made is common. Of components with
 // amounts, see [Mapper.Unread].
 func (m *Mapper) Lacking(job *bursarv1.Job, r *record.Record) (names []string) {
 	for i := range m.components {
 		c := &m.components[i]
-		if c.amount == nil || c.kind == record.Total || c.name == memoryUsed || r.Component(c.name) != nil || slices.Contains(names, c.name) {
+		if c.amount == nil || c.kind == record.Total || isMeasurement(c.name) || r.Component(c.name) != nil || slices.Contains(names, c.name) {
 			continue
 		}
 		if v, err := c.amount.eval(job); err != nil || v.kind == kindNull {

@@ -56,6 +56,14 @@ component "Measured" {
 component "MemoryUsed" {
   amount = job.cores
   when   = job.cores != null
+}
+component "GPUMemory" {
+  amount = job.cores
+  when   = job.cores != null
+}
+component "GPUMemoryUsed" {
+  amount = job.cores
+  when   = job.cores != null
 }`)
 	for _, cores := range []*bursarv1.Value{num(4), nil} {
 		j, want := job(), []string(nil)

@@ -10,7 +10,7 @@ import (
 // that a site gave.
 func AmountUnit(component string) string {
 	switch component {
-	case "Memory", "MemoryUsed", "MemoryMax", "Disk":
+	case "Memory", "MemoryUsed", "MemoryMax", "GPUMemory", "GPUMemoryUsed", "Disk":
 		return "MiB"
 	case "TotalCPU", "UserCPU", "SystemCPU", "naive_cpu_time", "TotalGPU":
 		return "s"

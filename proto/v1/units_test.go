@@ -19,6 +19,8 @@ func TestMeasure_OfEachKind_HasUnit(t *testing.T) {
 		{v1.Measure{Name: "GPUs", Component: "GPUs", Kind: "rate", Unit: "hour"}, "GPU-hours"},
 		{v1.Measure{Name: "TotalGPU", Component: "TotalGPU", Kind: "total"}, "GPU-seconds"},
 		{v1.Measure{Name: "Memory", Component: "Memory", Kind: "rate", Unit: "hour"}, "MiB-hours"},
+		{v1.Measure{Name: "GPUMemory", Component: "GPUMemory", Kind: "rate", Unit: "hour"}, "MiB-hours"},
+		{v1.Measure{Name: "GPUMemoryUsed", Component: "GPUMemoryUsed", Kind: "rate", Unit: "hour"}, "MiB-hours"},
 		{v1.Measure{Name: "Disk", Component: "Disk", Kind: "rate", Unit: "second"}, "MiB-seconds"},
 		{v1.Measure{Name: "Licences", Component: "Licences", Kind: "rate", Unit: "hour"}, "Licence-hours"},
 		{v1.Measure{Name: "TotalCPU", Component: "TotalCPU", Kind: "total"}, "CPU-seconds"},

@@ -18,6 +18,7 @@ type Jobstats struct {
 	Memory     Measured // highest resident memory of the cgroup in bytes, by node
 	GPUUse     Measured // mean utilization over the run in per cent, by GPU
 	GPUMemory  Measured // highest used memory in bytes, by GPU
+	GPUTotal   Measured // memory that it has in bytes, by GPU
 }
 
 // Measured is a sum of measured values.
@@ -34,6 +35,7 @@ type jobstatsNode struct {
 	Memory     *float64            `json:"used_memory"`
 	GPUUse     map[string]*float64 `json:"gpu_utilization"`
 	GPUMemory  map[string]*float64 `json:"gpu_used_memory"`
+	GPUTotal   map[string]*float64 `json:"gpu_total_memory"`
 }
 
 // Bounds of a summary. AdminComment has up to 64 KiB, and large jobs have 5 KB of it.
@@ -71,6 +73,9 @@ func ParseJobstats(s string) (j Jobstats, known bool, err error) {
 		}
 		for _, v := range n.GPUMemory {
 			j.GPUMemory.add(v, maxBytes, maxBytes)
+		}
+		for _, v := range n.GPUTotal {
+			j.GPUTotal.add(v, maxBytes, maxBytes)
 		}
 	}
 	return j, true, nil

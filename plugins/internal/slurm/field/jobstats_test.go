@@ -24,7 +24,7 @@ const documented = `{"gpus":1,"nodes":{"della-k1g1":{"cpus":12,"gpu_total_memory
 func TestParseJobstats_SummaryOfItsDocumentation_IsRead(t *testing.T) {
 	got, known, err := field.ParseJobstats(fakesacct.Jobstats(t, strings.NewReader(documented)))
 	want := field.Jobstats{Nodes: 1, CPUSeconds: field.Measured{Sum: 57620.8, Count: 1}, Memory: field.Measured{Sum: 84683702272, Count: 1},
-		GPUUse: field.Measured{Sum: 98.6, Count: 1}, GPUMemory: field.Measured{Sum: 83314868224, Count: 1}}
+		GPUUse: field.Measured{Sum: 98.6, Count: 1}, GPUMemory: field.Measured{Sum: 83314868224, Count: 1}, GPUTotal: field.Measured{Sum: 85899345920, Count: 1}}
 	if err != nil || !known || got != want {
 		t.Errorf("%+v, %v, %v; want %+v", got, known, err, want)
 	}
@@ -91,15 +91,18 @@ func TestParseJobstats_InvalidText_IsAnError(t *testing.T) {
 func TestParseJobstats_AbsurdNumbers_SpoilOnlyTheirSum(t *testing.T) {
 	for _, bad := range []string{"-1", "-0.1", "1e300", "-1e300"} {
 		for i, text := range []string{
-			`"total_time":%s,"used_memory":1,"gpu_utilization":{"0":1},"gpu_used_memory":{"0":1}`, `"total_time":1,"used_memory":%s,"gpu_utilization":{"0":1},"gpu_used_memory":{"0":1}`,
-			`"total_time":1,"used_memory":1,"gpu_utilization":{"0":1,"1":%s},"gpu_used_memory":{"0":1}`, `"total_time":1,"used_memory":1,"gpu_utilization":{"0":1},"gpu_used_memory":{"0":1,"1":%s}`,
+			`"total_time":%s,"used_memory":1,"gpu_utilization":{"0":1},"gpu_used_memory":{"0":1},"gpu_total_memory":{"0":1}`,
+			`"total_time":1,"used_memory":%s,"gpu_utilization":{"0":1},"gpu_used_memory":{"0":1},"gpu_total_memory":{"0":1}`,
+			`"total_time":1,"used_memory":1,"gpu_utilization":{"0":1,"1":%s},"gpu_used_memory":{"0":1},"gpu_total_memory":{"0":1}`,
+			`"total_time":1,"used_memory":1,"gpu_utilization":{"0":1},"gpu_used_memory":{"0":1,"1":%s},"gpu_total_memory":{"0":1}`,
+			`"total_time":1,"used_memory":1,"gpu_utilization":{"0":1},"gpu_used_memory":{"0":1},"gpu_total_memory":{"0":1,"1":%s}`,
 		} {
 			text = fmt.Sprintf(`{"nodes":{"a":{`+text+`}}}`, bad)
 			got, known, err := field.ParseJobstats(fakesacct.Jobstats(t, strings.NewReader(text)))
 			if err != nil || !known {
 				t.Fatalf("%s: %v", text, err)
 			}
-			for j, m := range []field.Measured{got.CPUSeconds, got.Memory, got.GPUUse, got.GPUMemory} {
+			for j, m := range []field.Measured{got.CPUSeconds, got.Memory, got.GPUUse, got.GPUMemory, got.GPUTotal} {
 				if (m.Err != nil) != (i == j) || m.Err == nil && (m.Sum != 1 || m.Count != 1) {
 					t.Errorf("%s: sum %d is %+v", text, j, m)
 				}
@@ -146,17 +149,18 @@ func TestParseJobstats_Bomb_CostsNoMemory(t *testing.T) {
 func TestParseJobstats_AnySummary_AddsUp(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		nodes := map[string]any{}
-		var want [4]float64
+		var want [5]float64
 		for i := range rapid.IntRange(1, 20).Draw(rt, "nodes") {
 			cpu, memory := rapid.Float64Range(0, 1e7).Draw(rt, "cpu"), rapid.Int64Range(0, 1<<42).Draw(rt, "memory")
 			want[0], want[1] = want[0]+cpu, want[1]+float64(memory)
-			use, gpuMemory := map[string]float64{}, map[string]int64{}
+			use, gpuMemory, gpuTotal := map[string]float64{}, map[string]int64{}, map[string]int64{}
 			for g := range rapid.IntRange(0, 8).Draw(rt, "GPUs") {
 				name := fmt.Sprint(g)
 				use[name], gpuMemory[name] = rapid.Float64Range(0, 100).Draw(rt, "use"), rapid.Int64Range(0, 1<<38).Draw(rt, "GPU memory")
-				want[2], want[3] = want[2]+use[name], want[3]+float64(gpuMemory[name])
+				gpuTotal[name] = gpuMemory[name] + rapid.Int64Range(0, 1<<38).Draw(rt, "free GPU memory")
+				want[2], want[3], want[4] = want[2]+use[name], want[3]+float64(gpuMemory[name]), want[4]+float64(gpuTotal[name])
 			}
-			nodes[fmt.Sprintf("n%d", i)] = map[string]any{"total_time": cpu, "used_memory": memory, "cpus": 4, "total_memory": 1 << 40, "gpu_utilization": use, "gpu_used_memory": gpuMemory}
+			nodes[fmt.Sprintf("n%d", i)] = map[string]any{"total_time": cpu, "used_memory": memory, "cpus": 4, "total_memory": 1 << 40, "gpu_utilization": use, "gpu_used_memory": gpuMemory, "gpu_total_memory": gpuTotal}
 		}
 		text, err := json.Marshal(map[string]any{"nodes": nodes, "total_time": 3600, "gpus": 8})
 		if err != nil {
@@ -166,7 +170,7 @@ func TestParseJobstats_AnySummary_AddsUp(t *testing.T) {
 		if err != nil || !known || got.Nodes != len(nodes) || got.CPUSeconds.Count != len(nodes) || got.GPUUse.Count != got.GPUMemory.Count {
 			rt.Fatalf("%+v, %v, %v", got, known, err)
 		}
-		for i, m := range []field.Measured{got.CPUSeconds, got.Memory, got.GPUUse, got.GPUMemory} {
+		for i, m := range []field.Measured{got.CPUSeconds, got.Memory, got.GPUUse, got.GPUMemory, got.GPUTotal} {
 			if math.Abs(m.Sum-want[i]) > 1e-9*want[i] {
 				rt.Errorf("sum %d is %v, want %v", i, m.Sum, want[i])
 			}
@@ -187,7 +191,7 @@ func FuzzJobstats(f *testing.F) {
 		if known && err != nil || !known && got != (field.Jobstats{}) {
 			t.Fatalf("%+v, %v, %v", got, known, err)
 		}
-		for _, m := range []field.Measured{got.CPUSeconds, got.Memory, got.GPUUse, got.GPUMemory} {
+		for _, m := range []field.Measured{got.CPUSeconds, got.Memory, got.GPUUse, got.GPUMemory, got.GPUTotal} {
 			if !(m.Sum >= 0 && m.Sum <= 1<<62) || m.Count == 0 && m.Sum != 0 {
 				t.Errorf("%+v", m)
 			}

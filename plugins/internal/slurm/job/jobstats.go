@@ -35,6 +35,11 @@ func jobstatsAttributes() []attribute {
 				m, known, err := r.ofGPUs(func(j *field.Jobstats) *field.Measured { return &j.GPUMemory })
 				return numberValue(field.MB(m.Rounded()), known, err)
 			}},
+		{sdk.Attribute{Name: "jobstats_gpu_total_memory_mb", Type: sdk.TypeInt, Doc: "memory of the job's GPUs in MB of 2^20 bytes" + null + "GPUs"}, gpus,
+			func(r *Run) (sdk.Value, error) {
+				m, known, err := r.ofGPUs(func(j *field.Jobstats) *field.Measured { return &j.GPUTotal })
+				return numberValue(field.MB(m.Rounded()), known, err)
+			}},
 	}
 }
 

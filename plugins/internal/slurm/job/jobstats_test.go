@@ -49,8 +49,8 @@ func measurements(t testing.TB, columns row) (got map[string]any, unread map[str
 }
 
 func TestJobstats_Summary_GivesWhatWasUsed(t *testing.T) {
-	cpu, gpu := map[string]any{"cpu_seconds": int64(151), "memory_mb": int64(1024)}, map[string]any{"gpu_seconds": int64(188), "gpu_memory_mb": int64(3)} // 150.6; 1024.5; 187.5
-	none := map[string]any{"cpu_seconds": nil, "memory_mb": nil, "gpu_seconds": nil, "gpu_memory_mb": nil}
+	cpu, gpu := map[string]any{"cpu_seconds": int64(151), "memory_mb": int64(1024)}, map[string]any{"gpu_seconds": int64(188), "gpu_memory_mb": int64(3), "gpu_total_memory_mb": int64(3 * 40960)} // 150.6; 1024.5; 187.5
+	none := map[string]any{"cpu_seconds": nil, "memory_mb": nil, "gpu_seconds": nil, "gpu_memory_mb": nil, "gpu_total_memory_mb": nil}
 	with := func(parts ...map[string]any) map[string]any {
 		out := maps.Clone(none)
 		for _, p := range parts {
@@ -86,7 +86,7 @@ func TestJobstats_Summary_GivesWhatWasUsed(t *testing.T) {
 }
 
 func TestJobstats_UnreadableSummary_IsNamedAndNull(t *testing.T) {
-	names := []string{"cpu_seconds", "gpu_memory_mb", "gpu_seconds", "memory_mb"}
+	names := []string{"cpu_seconds", "gpu_memory_mb", "gpu_seconds", "gpu_total_memory_mb", "memory_mb"}
 	check := func(t interface{ Errorf(string, ...any) }, row row, got map[string]any, unread map[string]string, want ...string) {
 		for _, name := range names {
 			problem, named := unread[name]
@@ -100,6 +100,7 @@ func TestJobstats_UnreadableSummary_IsNamedAndNull(t *testing.T) {
 		js1(t, strings.Replace(twoNodes, "1073741824", "1e30", 1)): {"memory_mb"},
 		js1(t, strings.Replace(twoNodes, "87.5", "101", 1)):        {"gpu_seconds"},
 		js1(t, strings.Replace(twoNodes, "2097152", "-1", 1)):      {"gpu_memory_mb"},
+		js1(t, strings.Replace(twoNodes, "42949672960", "-1", 1)):  {"gpu_total_memory_mb"},
 		js1(t, strings.Replace(twoNodes, "150.4", `"150.4"`, 1)):   names,
 		js1(t, strings.Repeat(" ", 1<<20)+twoNodes):                names,
 		"JS1:" + strings.Repeat("A", 64<<10):                       names,
@@ -108,7 +109,7 @@ func TestJobstats_UnreadableSummary_IsNamedAndNull(t *testing.T) {
 		got, unread := measurements(t, columns)
 		check(t, columns, got, unread, want...)
 	}
-	for column, want := range map[string][]string{"AllocNodes": {"cpu_seconds", "memory_mb"}, "AllocTRES": {"gpu_seconds", "gpu_memory_mb"}} {
+	for column, want := range map[string][]string{"AllocNodes": {"cpu_seconds", "memory_mb"}, "AllocTRES": {"gpu_seconds", "gpu_memory_mb", "gpu_total_memory_mb"}} {
 		columns := row{"AdminComment": js1(t, twoNodes), column: "16?"}
 		got, unread := measurements(t, columns)
 		check(t, columns, got, unread, want...)

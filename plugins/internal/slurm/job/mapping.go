@@ -54,4 +54,12 @@ component "TotalGPU" {
   kind   = "total"
   when   = job.jobstats_gpu_seconds != null
 }
+component "GPUMemory" { # that the job's GPUs have
+  amount = job.jobstats_gpu_total_memory_mb
+  when   = job.jobstats_gpu_total_memory_mb != null
+}
+component "GPUMemoryUsed" { # the peak
+  amount = job.jobstats_gpu_memory_mb
+  when   = job.jobstats_gpu_memory_mb != null
+}
 `

@@ -17,16 +17,16 @@ import (
 
 func TestMapping_Jobstats_ComesBeforeSacct(t *testing.T) {
 	summary := fakesacct.Jobstats(t, strings.NewReader(
-		`{"nodes":{"n1":{"used_memory":1073741824,"total_time":150.4,"cpus":4,"gpu_used_memory":{"0":1234},"gpu_utilization":{"0":87.5}}},"total_time":100,"gpus":1}`))
+		`{"nodes":{"n1":{"used_memory":1073741824,"total_time":150.4,"cpus":4,"gpu_used_memory":{"0":1073741824},"gpu_total_memory":{"0":42949672960},"gpu_utilization":{"0":87.5}}},"total_time":100,"gpus":1}`))
 	sacct := map[string]int64{"Cores": 4, "TotalCPU": 20}
 	cases := []struct {
 		comment string
 		want    map[string]int64
 		unread  int
 	}{
-		{summary, map[string]int64{"Cores": 4, "TotalCPU": 150, "MemoryUsed": 1024, "TotalGPU": 88}, 0},
+		{summary, map[string]int64{"Cores": 4, "TotalCPU": 150, "MemoryUsed": 1024, "TotalGPU": 88, "GPUMemory": 40960, "GPUMemoryUsed": 1024}, 0},
 		{"JS1:None", sacct, 0}, {"JS1:Short", sacct, 0}, {"", sacct, 0}, {"moved by hand", sacct, 0},
-		{summary[:len(summary)-4], sacct, 4},
+		{summary[:len(summary)-4], sacct, 5},
 	}
 	db := &fakesacct.DB{}
 	for i, c := range cases {
