@@ -55,15 +55,17 @@ func efficiencyEntry() Entry {
 			textParam("gpus_used", "GPU time", "The component with the GPU-seconds that were used.", usedGPUs, usedGPUs),
 			zoneParam(),
 		}},
-		Long: `What jobs requested and used (cores, memory, GPUs), how long they waited, and which
-left the most unused; with potential savings in core-hours, GiB-hours, kWh and CO2.
+		Long: `What jobs requested and used (cores, memory, GPUs, GPU memory), how long they waited,
+and which left the most unused; with potential savings in core-hours, GiB-hours, kWh and CO2.
 
 Used cores are the CPU seconds of the component TotalCPU, which the sources for
 Slurm, Grid Engine and HTCondor report, and that for Kubernetes where it has a
 Prometheus. Used memory is the component MemoryUsed, a rate in the unit of Memory
 with the peak of the job; the source for HTCondor reports it, those for Slurm where
 Jobstats measures jobs, that for Kubernetes with a Prometheus. Used GPUs are the
-GPU-seconds of the component TotalGPU, of Jobstats. A mapping can add them, see
+GPU-seconds of the component TotalGPU, of Jobstats; used GPU memory is the component
+GPUMemoryUsed, a rate with the peak of the job, and booked is GPUMemory, the memory of
+its GPUs, both in MiB and of Jobstats. A mapping can add them, see
 hcl/examples/slurm.hcl.
 Values that records lack are named below the report and are not counted as 0.
 
@@ -163,16 +165,17 @@ type resource struct {
 	kind         string   // of used: a total, or a rate
 	perBooked    *big.Rat // by what amount × hours of booked is divided
 	perUsed      *big.Rat
-	kWh          *big.Rat // of one for an hour, with all that the site draws
+	kWh          *big.Rat // of one for an hour, with all that the site draws; nil: it draws nothing of its own
 }
 
 func (o *EfficiencyOptions) resources() []resource {
 	drawn := func(perHour float64) *big.Rat { return new(big.Rat).Mul(decimal(perHour), decimal(o.Factors.PUE)) }
-	one, hour, gb := big.NewRat(1, 1), big.NewRat(3600, 1), decimal(o.MemoryPerGB)
+	one, hour, gb, mib := big.NewRat(1, 1), big.NewRat(3600, 1), decimal(o.MemoryPerGB), big.NewRat(1024, 1)
 	return []resource{
 		{"cores", "Cores", "core-hours", "Cores", o.CPU, "total", one, hour, drawn(o.Factors.CoreHour)},
 		{"memory", "Memory", "GiB-hours", "Memory", o.Memory, "rate", gb, gb, drawn(o.Factors.GBHour)},
 		{"gpus", "GPUs", "GPU-hours", "GPUs", o.GPUs, "total", one, hour, drawn(o.Factors.GPUHour)},
+		{"gpu_memory", "GPU memory", "GiB-hours", "GPUMemory", "GPUMemoryUsed", "rate", mib, mib, nil},
 	}
 }
 
@@ -184,7 +187,7 @@ func decimal(f float64) *big.Rat {
 	return new(big.Rat)
 }
 
-// Efficiency says how much of what jobs had booked they used – cores, memory, GPUs –,
+// Efficiency says how much of what jobs had booked they used – cores, memory, GPUs and their memory –,
 // how long they waited, which jobs left the most unused, and what could be saved, with
 // the energy and the carbon dioxide that go with it. What records do not say is not
 // taken for 0 but named in the notes.
@@ -358,6 +361,8 @@ func (p *efficiencyPeriod) hint(res resource) string {
 	switch res.name {
 	case "memory":
 		return "The sources for Slurm report it where Jobstats measures jobs, that for Kubernetes where it has a Prometheus, and a mapping can, as the one in hcl/examples/slurm.hcl: the peak, a rate in the unit of Memory."
+	case "gpu_memory":
+		return "The sources for Slurm report it where Jobstats measures jobs, and a mapping can: the peak, a rate in MiB."
 	case "gpus":
 		return "The sources for Slurm report it where Jobstats measures jobs, and a mapping can: a total in GPU-seconds."
 	}

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -158,6 +159,25 @@ func TestEfficiency_GPUTime_IsOfJobsThatSayBoth(t *testing.T) {
 	}
 	if notes := strings.Join(d.Notes, "\n"); !strings.Contains(notes, fmt.Sprintf("%d of %d records with GPUs do not say how much they used, and %d that used", without, with, odd)) {
 		t.Errorf("seed %d: %s", seed, notes)
+	}
+}
+
+func TestEfficiency_GPUMemory_IsShownWhereItIsMeasured(t *testing.T) {
+	list := apitest.Records(jobsOfCMS()...)
+	if d := efficient(t, worldOf(t, jobsOfCMS()...), report.EfficiencyOptions{}); slices.ContainsFunc(d.Tables, func(t v1.DocumentTable) bool { return t.Name == "gpu_memory-1" }) {
+		t.Error("there is a table of GPU memory, of which nothing is known")
+	}
+	list[0].Components = append(list[0].Components, record.Component{Name: "GPUMemory", Amount: 80 << 10, Kind: record.Rate}, record.Component{Name: "GPUMemoryUsed", Amount: 20 << 10, Kind: record.Rate})
+	w := worldOf(t)
+	w.Post(list...)
+	d := efficient(t, w, report.EfficiencyOptions{MemoryPerGB: 1})
+	for _, c := range []struct{ table, first, want string }{
+		{"saving-1", "GPU memory", "GPU memory|GiB-hours|800|200|0.25|600||"}, // a1 ran for ten hours
+		{"gpu_memory-1", "ann", "ann|1|800|200|0.25|600"},
+	} {
+		if got := row(t, d, c.table, c.first); got != c.want {
+			t.Errorf("%s: %s, want %s", c.table, got, c.want)
+		}
 	}
 }
 

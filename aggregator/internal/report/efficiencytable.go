@@ -31,7 +31,7 @@ func (p *efficiencyPeriod) summary(list []savings) Table {
 		s := &list[i]
 		cells := p.figures(s, &s.total)
 		t.Rows = append(t.Rows, append([]Cell{v1.Words(s.title), v1.Words(s.unit)}, cells...))
-		if s.total.used != nil {
+		if s.total.used != nil && s.kWh != nil {
 			energy.Add(energy, new(big.Rat).Mul(s.total.spare(), s.kWh))
 			known++
 		}
@@ -48,8 +48,12 @@ func (p *efficiencyPeriod) figures(s *savings, g *share) []Cell {
 		return []Cell{v1.Rat(g.booked), {}, {}, {}, {}, {}}
 	}
 	spare := g.spare()
-	energy := new(big.Rat).Mul(spare, s.kWh)
-	return []Cell{v1.Rat(g.booked), v1.Rat(g.used), Quotient(g.used, g.booked), v1.Rat(spare), v1.Rat(energy), v1.Rat(new(big.Rat).Mul(energy, decimal(p.o.Factors.Carbon)))}
+	cells := []Cell{v1.Rat(g.booked), v1.Rat(g.used), Quotient(g.used, g.booked), v1.Rat(spare), {}, {}}
+	if s.kWh != nil {
+		energy := new(big.Rat).Mul(spare, s.kWh)
+		cells[4], cells[5] = v1.Rat(energy), v1.Rat(new(big.Rat).Mul(energy, decimal(p.o.Factors.Carbon)))
+	}
+	return cells
 }
 
 // Quotient is not known where one is divided by nothing.
@@ -82,6 +86,10 @@ func (p *efficiencyPeriod) byKey(s *savings) Table {
 	}
 	if len(t.Rows) > 1 {
 		t.Totals = append([]Cell{v1.Words("Total"), v1.Rat(s.total.jobs)}, p.figures(s, &s.total)...)
+	}
+	if s.kWh == nil {
+		t.without("energy kWh")
+		t.without("CO2 kg")
 	}
 	return t
 }
