@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -26,6 +27,7 @@ import (
 type Config struct {
 	Kubeconfig string // path; "": as the pod that this is
 	Context    string // of the kubeconfig; "": its current one
+	Account    string // folder with the service account of the pod that this is; "": where a pod has it
 	Timeout    time.Duration
 	PageSize   int
 }
@@ -38,7 +40,7 @@ type Client struct {
 }
 
 // serviceAccount is where a pod finds how to ask its API server.
-const serviceAccount = "/var/run/secrets/kubernetes.io/serviceaccount/"
+const serviceAccount = "/var/run/secrets/kubernetes.io/serviceaccount"
 
 // NewClient reads the kubeconfig and the files that it names.
 func NewClient(c Config) (*Client, error) {
@@ -63,14 +65,16 @@ func (c *Config) load() (*rest.Config, error) {
 		return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
 			&clientcmd.ClientConfigLoadingRules{ExplicitPath: c.Kubeconfig}, &clientcmd.ConfigOverrides{CurrentContext: c.Context}).ClientConfig()
 	}
-	if _, err := os.Stat(serviceAccount + "token"); err != nil {
+	account := cmp.Or(c.Account, serviceAccount)
+	token := filepath.Join(account, "token")
+	if _, err := os.Stat(token); err != nil {
 		return nil, fmt.Errorf("%w: set kubeconfig, or run the agent as a pod with a service account", err)
 	}
 	host := cmp.Or(os.Getenv("KUBERNETES_SERVICE_HOST"), "kubernetes.default.svc")
 	return &rest.Config{ // what a plugin's environment lacks, the cluster's DNS has
 		Host:            "https://" + host + ":" + cmp.Or(os.Getenv("KUBERNETES_SERVICE_PORT"), "443"),
-		BearerTokenFile: serviceAccount + "token",
-		TLSClientConfig: rest.TLSClientConfig{CAFile: serviceAccount + "ca.crt"},
+		BearerTokenFile: token,
+		TLSClientConfig: rest.TLSClientConfig{CAFile: filepath.Join(account, "ca.crt")},
 	}, nil
 }
 

@@ -19,11 +19,12 @@ import (
 
 // site is a Kubernetes, and a source with the daemon that listens to it.
 type site struct {
-	t      *testing.T
-	server *fakekube.Server
-	config string // the kubeconfig
-	dir    string
-	end    func()
+	t       *testing.T
+	server  *fakekube.Server
+	config  string // the kubeconfig; "": there is none, and account has a service account
+	account string
+	dir     string
+	end     func()
 
 	mu     sync.Mutex
 	time   time.Time
@@ -98,8 +99,10 @@ func list(name string, values ...string) sdk.Node {
 func (s *site) configured(keys ...sdk.Node) *Source {
 	s.t.Helper()
 	source := New(slog.New(slog.NewTextHandler(s, nil)))
-	source.now = s.now
-	keys = append(keys, text("kubeconfig", s.config))
+	source.now, source.account = s.now, s.account
+	if s.config != "" {
+		keys = append(keys, text("kubeconfig", s.config))
+	}
 	cfg := sdk.NewConfig("test", sdk.Node{IsBlock: true, Children: keys})
 	cfg.DataDir = s.dir
 	if err := source.Configure(context.Background(), cfg); err != nil {

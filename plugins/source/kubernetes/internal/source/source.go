@@ -86,7 +86,8 @@ type Source struct {
 	now     func() time.Time
 	log     *slog.Logger
 
-	oneLook bool // Collect ends after a listing, for tests
+	oneLook bool   // Collect ends after a listing, for tests
+	account string // folder of the service account, for tests; "": where a pod has it
 
 	// What follows only saves work.
 	facts   facts.Schedule
@@ -110,6 +111,7 @@ func (s *Source) Describe() sdk.Description {
 // Configure takes the config block; see the README for its keys.
 func (s *Source) Configure(_ context.Context, cfg *sdk.Config) error {
 	s.config = readConfig(cfg)
+	s.config.server.Account = s.account
 	s.wants, s.dir = cfg.Wants, cfg.DataDir
 	s.columns = run.NewColumns(&s.config.rules, cfg.Wants)
 	if client, err := kube.NewClient(s.config.server); err != nil { // files that may be written later

@@ -5,6 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -656,6 +659,39 @@ func TestToken_Expired_IsNamedAndRetried(t *testing.T) {
 		return slices.ContainsFunc(s.collected, func(err error) bool { return err != nil && strings.Contains(err.Error(), "has expired: renew it") })
 	})
 	s.server.WriteKubeconfig(t, s.config, "new")
+	s.await("the other run", func() bool { return s.jobs[runName("b", "main", 3)].Ended })
+	s.wantRuns(runName("a", "main", 1), runName("b", "main", 3))
+}
+
+func TestServiceAccount_WithoutKubeconfig_IsUsedAndItsTokenIsReadAnew(t *testing.T) {
+	s := newSite(t)
+	s.config, s.account = "", t.TempDir()
+	address, err := url.Parse(s.server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("KUBECONFIG", "")
+	t.Setenv("KUBERNETES_SERVICE_HOST", address.Hostname())
+	t.Setenv("KUBERNETES_SERVICE_PORT", address.Port())
+	writePEM(t, filepath.Join(s.account, "ca.crt"), s.server.Certificate().Raw)
+	token := func(token string) {
+		if err := os.WriteFile(filepath.Join(s.account, "token"), []byte(token+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	token("t")
+	s.server.Token = "t"
+	s.start()
+	s.server.Put(pod("phys", "a", kube.Succeeded, over(0, 1, 2, 0)))
+	s.seen()
+	if got := s.soFar().collected; len(got) > 0 {
+		t.Errorf("errors %v", got)
+	}
+	token("new")
+	s.server.SetToken("new")
+	s.server.Down(true) // which ends the watch
+	s.server.Put(pod("phys", "b", kube.Succeeded, over(0, 3, 4, 0)))
+	s.server.Down(false)
 	s.await("the other run", func() bool { return s.jobs[runName("b", "main", 3)].Ended })
 	s.wantRuns(runName("a", "main", 1), runName("b", "main", 3))
 }
