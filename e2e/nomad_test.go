@@ -141,7 +141,7 @@ func TestNomad_EveryKindOfTask_IsCountedOnce(t *testing.T) {
 	w := c.Watch()
 	c.Namespace("phys")
 	// What comes and is purged in between is told by the event stream alone.
-	agent := s.Agent(site.AgentSpec{Name: "head1", Sources: nomadSource(c, `list_interval = "10m"`)})
+	agent := s.Agent(site.AgentSpec{Name: "head1", Sources: nomadSource(c, "list_interval = \"10m\"\n directory_interval = \"1s\"\n")})
 	agg := s.Aggregator(agent)
 	agent.Start()
 	agg.Start()
