@@ -212,19 +212,19 @@ type UsageQuery struct {
 	// `energy` in kWh, of which `energy_measured` follows from joules of the records and
 	// `energy_modelled` from watts of their components; and `co2` in kg of CO2 equivalents, which is
 	// `co2_measured` and `co2_modelled` of that energy, by the factor of each hour, and `co2_embodied`,
-	// the part of the making of the hardware. A figure that is not known is null; what is in no figure
-	// is in `unpriced`: components without a power, and `energy` in kWh without a factor. The answer's
-	// `energy` has how many kWh are measured, and how many rest on a default: a PUE of 1, and full
-	// load. With a block `meter` in it: `energy_metered`, what the meters counted in kWh, and
-	// `energy_idle`, of it what no job has: jobs and idle part are the meter. Both are of the whole
-	// site, without `by` and filters. They are null in a bucket for a part of which a meter has no
-	// reading; `energy_idle` is negative where the jobs exceed the meter. The answer's `energy.meter`
-	// names both. `capacity` is what clusters had of the component `cores`, up to now, and
-	// `utilization` what was used of it: 1 is all. `capacity*Memory`, `utilization*GPUs` and
-	// `utilization*su` are about others. They are of the group's cluster where `cluster` is among the
-	// keys of by, else of all clusters whose records can pass the filters, and null where nothing was
-	// there. What was used where no capacity is known is not in a utilization; `lacking` says how much
-	// that is.
+	// the part of the making of the hardware. A figure that is not known is null, as `co2` is where
+	// only the embodied part is known; what is in no figure is in `unpriced`: components without a
+	// power, and `energy` in kWh without a factor. The answer's `energy` has how many kWh are measured,
+	// and how many rest on a default: a PUE of 1, and full load. With a block `meter` in it:
+	// `energy_metered`, what the meters counted in kWh, and `energy_idle`, of it what no job has: jobs
+	// and idle part are the meter. Both are of the whole site, without `by` and filters. They are null
+	// in a bucket for a part of which a meter has no reading; `energy_idle` is negative where the jobs
+	// exceed the meter. The answer's `energy.meter` names both. `capacity` is what clusters had of the
+	// component `cores`, up to now, and `utilization` what was used of it: 1 is all. `capacity*Memory`,
+	// `utilization*GPUs` and `utilization*su` are about others. They are of the group's cluster where
+	// `cluster` is among the keys of by, else of all clusters whose records can pass the filters, and
+	// null where nothing was there. What was used where no capacity is known is not in a utilization;
+	// `lacking` says how much that is.
 	Measure string `query:"measure"`
 	// A filter by the first value of a meta key or by a derived one: `where[project]=bell`, of several
 	// values one with `where[project]=bell,sagan`, and `where[project]=` records without a project. In

@@ -186,7 +186,7 @@ func (p *page) fill(ctx context.Context) error {
 			used := c.used(b)
 			for _, s := range list {
 				if from >= p.period.From {
-					s.Used = s.Used.Add(used)
+					s.Used, s.apart = s.Used.Add(used), s.apart.Add(c.apart(b))
 					c.lacking(b, s)
 					c.rest(b, s)
 				}
@@ -252,6 +252,14 @@ func (c *cells) used(bucket int) Amount {
 		}
 	}
 	return Amount{}
+}
+
+// apart is what of it is known whatever the rest is.
+func (c *cells) apart(bucket int) Amount {
+	if c.weight == "" || c.answer.Worths[0].Apart == nil {
+		return Amount{}
+	}
+	return AmountOf(c.answer.Worths[0].Apart[c.at+bucket])
 }
 
 // lacking notes what has no price.

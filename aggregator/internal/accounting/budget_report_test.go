@@ -288,7 +288,9 @@ func TestBudget_InKWh_CountsEnergyAndForecastsIt(t *testing.T) {
 	}
 	b := yearly("power", 1, GroupKey, "g")
 	b.Unit = KWh
-	_, budgets, err := NewPricesAndBudgets(PriceSettings{Budgets: []Budget{b}})
+	unknown := yearly("carbon", 1, GroupKey, "early")
+	unknown.Unit = CO2Unit
+	_, budgets, err := NewPricesAndBudgets(PriceSettings{Budgets: []Budget{b, unknown}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -296,6 +298,7 @@ func TestBudget_InKWh_CountsEnergyAndForecastsIt(t *testing.T) {
 	k := keep(t, []record.Record{
 		job(t, "2026-03-01T00:00:00Z", "2026-03-03T02:00:00Z", 1, GroupKey, "g", "host", "n1"),
 		job(t, "2026-03-01T00:00:00Z", "2026-03-03T02:00:00Z", 5, GroupKey, "h", "host", "n1"),
+		job(t, "2026-03-01T09:00:00Z", "2026-03-01T10:00:00Z", 1, GroupKey, "early", "host", "n1"), // before the factors
 	})
 	book := &usage.Derivation{Weights: weights}
 	rows := func(ctx context.Context, q usage.Question) (*usage.Answer, error) { return usage.Rows(ctx, k, q) }
@@ -305,8 +308,12 @@ func TestBudget_InKWh_CountsEnergyAndForecastsIt(t *testing.T) {
 		Running: func(context.Context, func(*record.Record, record.Time) error) error { return nil },
 	}
 	list, _, err := budgets.Report(t.Context(), reader, StatementRequest{Now: moment(t, "2026-03-11T00:00:00Z")})
-	if err != nil || len(list) != 1 {
+	if err != nil || len(list) != 2 {
 		t.Fatal(list, err)
+	}
+	slices.SortFunc(list, func(a, b Statement) int { return strings.Compare(b.Budget.Name, a.Budget.Name) })
+	if s := &list[1]; !s.Unknown() || s.Used.Sign() == 0 {
+		t.Errorf("of CO2 only the embodied part is known: %s %s are used, unknown is %v", s.Used.Decimal(6), s.Unit, s.Unknown())
 	}
 	// 0.6 kWh in the last 30 days: the other 0.4 kWh last for 20 days.
 	s := &list[0]

@@ -438,6 +438,7 @@ func TestEnergy_UnknownFigures_AreNullAndNeverZero(t *testing.T) {
 	k := keep(t, []record.Record{
 		job(t, "2026-03-01T10:00:00Z", "2026-03-01T11:00:00Z", 1, "user", "alice", "host", "n1"),
 		job(t, "2026-03-01T10:00:00Z", "2026-03-01T11:00:00Z", 2, "user", "bob", "host", "x1"),
+		job(t, "2026-03-01T09:00:00Z", "2026-03-01T10:00:00Z", 1, "user", "carol", "host", "n1"),
 	})
 	r := usage.Request{
 		Window: calendar.Window{From: moment(t, "2026-03-01T09:00:00Z"), To: moment(t, "2026-03-01T12:00:00Z")}, Bucket: calendar.Hour,
@@ -456,7 +457,8 @@ func TestEnergy_UnknownFigures_AreNullAndNeverZero(t *testing.T) {
 	if err := table.CSV(func(b []byte) error { text.Write(b); return nil }); err != nil {
 		t.Fatal(err)
 	}
-	// A core for an hour at 10 W × 1.2; 0.012 kWh at 300 g and 1 g embodied. Of bob's host nothing is known.
+	// A core for an hour at 10 W × 1.2; 0.012 kWh at 300 g and 1 g embodied. Of bob's host nothing is
+	// known, and of carol's hour no factor: its embodied gram is not its CO2.
 	const want = `user,bucket,from,to,energy [kWh],energy_measured [kWh],energy_modelled [kWh],co2 [kg CO2e]
 alice,2026-03-01T09:00Z,2026-03-01T09:00:00Z,2026-03-01T10:00:00Z,0,0,0,0
 alice,2026-03-01T10:00Z,2026-03-01T10:00:00Z,2026-03-01T11:00:00Z,0.012,,0.012,0.0046
@@ -464,15 +466,19 @@ alice,2026-03-01T11:00Z,2026-03-01T11:00:00Z,2026-03-01T12:00:00Z,0,0,0,0
 bob,2026-03-01T09:00Z,2026-03-01T09:00:00Z,2026-03-01T10:00:00Z,0,0,0,0
 bob,2026-03-01T10:00Z,2026-03-01T10:00:00Z,2026-03-01T11:00:00Z,,,,
 bob,2026-03-01T11:00Z,2026-03-01T11:00:00Z,2026-03-01T12:00:00Z,0,0,0,0
+carol,2026-03-01T09:00Z,2026-03-01T09:00:00Z,2026-03-01T10:00:00Z,0.012,,0.012,
+carol,2026-03-01T10:00Z,2026-03-01T10:00:00Z,2026-03-01T11:00:00Z,0,0,0,0
+carol,2026-03-01T11:00Z,2026-03-01T11:00:00Z,2026-03-01T12:00:00Z,0,0,0,0
 `
 	if got := text.String(); got != want {
 		t.Errorf("got\n%s", got)
 	}
 	got := string(table.AppendJSON(nil, []byte("{}")))
 	for _, want := range []string{
-		`"energy":{"total":0.012,"measured":0,"without_factor":0,"default_pue":0,"default_load":0.012},"complete":{}`,
-		`"values":[0,0.012,0,0,null,0],"totals":[0.012,null],"total":0.012,"lacking":null,"unpriced":[{"component":"Cores","unit":"hour","total":2}]`,
-		`"values":[0,null,0,0,null,0],"totals":[null,null],"total":null`,
+		`"energy":{"total":0.024,"measured":0,"without_factor":0.012,"default_pue":0,"default_load":0.024},"complete":{}`,
+		`"values":[0,0.012,0,0,null,0,0.012,0,0],"totals":[0.012,null,0.012],"total":0.024,"lacking":null,"unpriced":[{"component":"Cores","unit":"hour","total":2}]`,
+		`"values":[0,null,0,0,null,0,null,0,0],"totals":[null,null,null],"total":null`,
+		`"values":[0,0.0046,0,0,null,0,null,0,0],"totals":[0.0046,null,null],"total":0.0056,`,
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%s is not in %s", want, got)

@@ -41,6 +41,9 @@ type Statement struct {
 	Energy *usage.EnergyBasis
 	// Problem says why there are no figures; "" when there are.
 	Problem string
+
+	// apart is the part of Used that [usage.Value.Apart] has.
+	apart Amount
 }
 
 // Unpriced is a part of a component that has no price.
@@ -57,9 +60,9 @@ func (s *Statement) Left() Amount { return s.Budget.Amount().Sub(s.Used).Sub(s.R
 func (s *Statement) Exhausted() bool { return s.Problem == "" && s.Used.Cmp(s.Budget.Amount()) >= 0 }
 
 // Unknown reports whether nothing is known of what was used, so that Used is not 0: no energy
-// or CO2 of it, or no records of the whole time.
+// or CO2 of it but the embodied part, or no records of the whole time.
 func (s *Statement) Unknown() bool {
-	if s.Used.Sign() != 0 || s.State() == "future" {
+	if s.Used.Cmp(s.apart) != 0 || s.State() == "future" {
 		return false
 	}
 	return s.Energy != nil && len(s.Unpriced) > 0 || s.KnownFrom >= min(s.Period.To, s.Now)

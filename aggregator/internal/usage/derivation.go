@@ -97,6 +97,9 @@ type Value struct {
 	Sum []Sum
 	// Beside is nil, or says of each cell whose Sum is 0 whether that is not known.
 	Beside []Sum
+	// Apart is nil, or the part of each Sum that is known whatever the rest is: a Sum of no more
+	// counts as 0 for Beside.
+	Apart []Sum
 	// Strict says that a sum of cells is not known where that of one is not.
 	Strict bool
 	// Lacking are the parts of components that have no price, in their units; none

@@ -264,7 +264,7 @@ func powerOf(list []Power, component string) *Power {
 }
 
 // energy is a part of the energy or the CO2 in the unit of a [Value]. It is not known where the
-// sum is 0 and there is something beside it.
+// sum is 0 and there is something beside it; the embodied part of CO2 does not make the rest known.
 func (f *folding) energy(w *Weight) Value {
 	e := &f.base.Energy
 	parts := []struct{ sum, beside [][]Sum }{
@@ -291,6 +291,9 @@ func (f *folding) energy(w *Weight) Value {
 		if w.Part != EnergyMeasured && w.Part != EnergyMetered && w.Part != CO2Measured {
 			out.Lacking = appendSome(out.Lacking, u)
 		}
+	}
+	if w.Part == CO2 {
+		out.Apart = f.sums(e.Embodied)
 	}
 	if w.ofMeters() {
 		f.meter(&out, w.Part)

@@ -29,10 +29,11 @@ func (k Kind) String() string {
 
 // figures are those of a column's cells. What a kind has no use for is nil.
 type figures struct {
-	n    []uint64  // the numbers, or of a mean how many records
-	sum  []Sum     // in millionths, or as [Value] has it
-	over []Sum     // by which sum is to be divided; of a worth [Value.Beside]
-	real []float64 // in millionths
+	n     []uint64  // the numbers, or of a mean how many records
+	sum   []Sum     // in millionths, or as [Value] has it
+	over  []Sum     // by which sum is to be divided; of a worth [Value.Beside]
+	apart []Sum     // of a worth, [Value.Apart]
+	real  []float64 // in millionths
 	// spans are how long the known parts of a level's buckets are: cell i is of bucket i modulo
 	// their number. Groups that are put together add up, and their spans do not.
 	spans []record.Time
@@ -49,6 +50,9 @@ func (f *figures) emptyLike(n int) figures {
 	}
 	if f.over != nil {
 		out.over = make([]Sum, n)
+	}
+	if f.apart != nil {
+		out.apart = make([]Sum, n)
 	}
 	if f.real != nil {
 		out.real = make([]float64, n)
@@ -67,6 +71,9 @@ func (f *figures) add(i int, from *figures, j int) {
 	if f.over != nil {
 		f.over[i] = f.over[i].Add(from.over[j])
 	}
+	if f.apart != nil {
+		f.apart[i] = f.apart[i].Add(from.apart[j])
+	}
 	if f.real != nil {
 		f.real[i] += from.real[j]
 	}
@@ -79,7 +86,11 @@ func (f *figures) some(i int) bool {
 
 // unknown reports whether a sum is not known, which only that of a worth can be.
 func (f *figures) unknown(i int) bool {
-	return f.over != nil && f.sum[i].IsZero() && !f.over[i].IsZero()
+	known := f.sum[i]
+	if f.apart != nil {
+		known = known.Sub(f.apart[i])
+	}
+	return f.over != nil && known.IsZero() && !f.over[i].IsZero()
 }
 
 // regroup puts the cells of group g into those of group place[g], unless that is
@@ -199,7 +210,7 @@ func (r *Request) columns(a *Result) []Column {
 	}
 	for i := range a.Worths {
 		w := &a.Worths[i]
-		c := newColumn(w.Name, Worth, figures{sum: w.Sum, over: w.Beside})
+		c := newColumn(w.Name, Worth, figures{sum: w.Sum, over: w.Beside, apart: w.Apart})
 		c.Unit, c.hours, c.unpriced = w.Unit, r.Hours, w.Lacking
 		c.strict = w.Strict
 		out = append(out, c)
