@@ -155,6 +155,11 @@ func TestPlan_EachFileAndMailOfAPeriod_IsPlannedOnce(t *testing.T) {
 	if again := (cluster{t}).plan(a, p.State); len(again.Effects) != 0 {
 		t.Errorf("%+v", again.Effects)
 	}
+	start := sdk.PlanStart{Now: time.Date(2026, 4, 3, 7, 0, 0, 0, time.UTC), State: p.State, Arguments: map[string]string{"files": "again"}}
+	late, err := a.Plan(t.Context(), start, sdk.NewData(cluster{t}))
+	if err != nil || len(late.Effects) != 2 || late.Effects[0].Name != "file auditor_user_id_2026-03.csv again at 2026-04-03T07:00:00Z" || string(late.Effects[0].Payload) != string(p.Effects[0].Payload) {
+		t.Errorf("files=again plans %+v, %v", late.Effects, err)
+	}
 }
 
 func TestFile_WrittenOrNot_IsFoundByTheProbe(t *testing.T) {

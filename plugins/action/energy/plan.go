@@ -30,6 +30,7 @@ type planner struct {
 	data   *sdk.Data
 	window v1.UsageSpan
 	done   []string // ids of what was planned
+	again  string   // in the names of files that are written again
 	out    sdk.Plan
 }
 
@@ -48,10 +49,14 @@ const maxKnown = 1500
 func (p *planner) plan(ctx context.Context) (sdk.Plan, error) {
 	word := p.Period
 	for name, value := range p.start.Arguments {
-		if name != "period" {
-			return p.out, fmt.Errorf("unknown argument %q: use period=WINDOW, such as period=2026-03", name)
+		switch {
+		case name == "period":
+			word = value
+		case name == "files" && value == "again":
+			p.again = " again at " + p.start.Now.UTC().Format(time.RFC3339)
+		default:
+			return p.out, fmt.Errorf("unknown argument %s=%s: use period=WINDOW, such as period=2026-03, and files=again", name, value)
 		}
-		word = value
 	}
 	if len(p.start.State) > 0 {
 		if err := json.Unmarshal(p.start.State, &p.done); err != nil {
@@ -224,7 +229,7 @@ func (p *planner) write(t *table) error {
 		return err
 	}
 	payload, err := json.Marshal(file{fileVersion, t.name, text})
-	p.add(sdk.Effect{Name: "file " + t.name, Summary: fmt.Sprintf("%s: %d rows", t.title, len(t.rows)), Payload: payload, Show: text})
+	p.add(sdk.Effect{Name: "file " + t.name + p.again, Summary: fmt.Sprintf("%s: %d rows", t.title, len(t.rows)), Payload: payload, Show: text})
 	return err
 }
 

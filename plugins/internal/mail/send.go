@@ -83,7 +83,9 @@ func (s *Server) Send(ctx context.Context, text []byte) sdk.Result {
 		return sdk.Result{Outcome: sdk.Retry, Message: "nothing was sent: " + err.Error()}
 	}
 	result := s.deliver(ctx, text, word)
-	s.hear(time.Now(), result.Outcome)
+	if ctx.Err() == nil { // else it is not the server that said nothing
+		s.hear(time.Now(), result.Outcome)
+	}
 	if len(word) > 3 {
 		result.Message = strings.ReplaceAll(result.Message, word, "***")
 	}

@@ -181,6 +181,27 @@ func TestSend_ServerSaysNothingOfSeveralMails_GetsNoMoreForAnHour(t *testing.T) 
 	}
 }
 
+func TestSend_CallsEnd_AreNoSilenceOfTheServer(t *testing.T) {
+	whole := make(chan struct{})
+	s := serve(t, &smtptest.Server{Say: func(line string, _ []byte) string {
+		if strings.HasPrefix(line, smtptest.End) {
+			whole <- struct{}{}
+			return smtptest.Hang
+		}
+		return ""
+	}}, func(*Settings) {})
+	for range silentMails {
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() { <-whole; cancel() }()
+		if r := s.Send(ctx, []byte(aMail)); r.Outcome != sdk.Unknown {
+			t.Errorf("%+v", r)
+		}
+	}
+	if until, wait := s.pause(time.Now()); wait {
+		t.Errorf("nothing is sent before %s", until)
+	}
+}
+
 func TestSend_CallEnds_EndsTheConnection(t *testing.T) {
 	for _, command := range []string{"CONNECT", "RCPT", smtptest.End} {
 		ctx, cancel := context.WithCancel(t.Context())
