@@ -252,7 +252,10 @@ func (p *planner) archive(ctx context.Context, m month) error {
 	if len(p.files[n]) > 1 || len(p.files[n]) == 1 && !fresh {
 		p.add(stepTidy, n, "remove files that a later one took the place of")
 	}
-	for restored := (name{m, n.number + 1}); len(p.files[restored]) > 0 && p.removed(restored) == nil; restored.number++ {
+	for _, restored := range slices.SortedFunc(maps.Keys(p.files), compareNames) {
+		if restored.month != m || restored.number <= n.number || p.removed(restored) != nil {
+			continue
+		}
 		p.add(stepTidy, restored, "remove files of records that were restored and are in %s now", n)
 	}
 	if due {
