@@ -396,6 +396,11 @@ func TestArchive_QuestionByLostKey_IsRefused(t *testing.T) {
 		if err := v.Query(context.Background(), user, none); err != nil {
 			t.Errorf("of another time: %v", err)
 		}
+		earlier := Query{Meta: user.Meta}
+		earlier.Stop.LTE(int64(t0 - 100*record.Day))
+		if err := v.Query(context.Background(), earlier, none); err != nil {
+			t.Errorf("of what stopped earlier: %v", err)
+		}
 		n := 0
 		group := Query{Meta: []MetaTest{{Key: "group_id", Contains: []string{"g1"}}}}
 		if err := v.Query(context.Background(), group, func(*columns.Row) error { n++; return nil }); err != nil || n == 0 {

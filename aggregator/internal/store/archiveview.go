@@ -79,8 +79,12 @@ func (q *Query) window() Window {
 	if q.Running != nil {
 		w = *q.Running
 	}
-	if from, _ := q.Stop.bounds(); from > math.MinInt64 {
+	from, to := q.Stop.bounds()
+	if from > math.MinInt64 {
 		w.From = max(w.From, record.Time(from)-1)
+	}
+	if to < math.MaxInt64 { // what stops until then began before
+		w.To = min(w.To, record.Time(to)+1)
 	}
 	if _, to := q.Start.bounds(); to < math.MaxInt64 {
 		w.To = min(w.To, record.Time(to)+1)

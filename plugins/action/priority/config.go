@@ -16,7 +16,7 @@ import (
 // settings are those of the config block.
 type settings struct {
 	Components map[string]string `hcl:"components" doc:"by name, the score to weight it with; \"\" for none. Of several a record counts with the product"`
-	Lookback   time.Duration     `hcl:"lookback,optional" unset:"all records" doc:"how far back usage counts"`
+	Lookback   time.Duration     `hcl:"lookback,optional" unset:"all records" doc:"how far back usage counts; what is archived in it is read from its archives in each run"`
 	Credit     string            `hcl:"credit,optional" default:"spread" allowed:"spread start" doc:"spread: what was used in the look-back; start: all of the runs that began in it, AUDITOR's rule"`
 	Running    bool              `hcl:"running,optional" default:"true" doc:"running jobs count too; never with credit = \"start\""`
 	GroupMeta  string            `hcl:"group_meta,optional" default:"group_id" doc:"the meta key whose first value is the group"`
