@@ -73,6 +73,13 @@ energy {
   }
 }
 
+# With a block energy, energy and co2 have prices as components have: of a kWh and of a kg CO2e.
+price "power" {
+  currency = "EUR"
+  per "energy" { unit = "0.28" }
+  per "co2" { unit = "0.08" }
+}
+
 budget "atlas-power" {
   group  = "atlas"
   period = "year"

@@ -15,8 +15,8 @@ import (
 
 // The measures of energy that budgets can be in, and their units.
 const (
-	EnergyMeasure = "energy"
-	CO2Measure    = "co2"
+	EnergyMeasure = usage.PricedEnergy
+	CO2Measure    = usage.PricedCO2
 	KWh           = "kWh"
 	CO2Unit       = "kg CO2e"
 )

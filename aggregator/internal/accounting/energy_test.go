@@ -196,6 +196,45 @@ func TestEnergy_HandWorkedExamples_AreTheFigures(t *testing.T) {
 	}
 }
 
+// Energy and CO2 have prices as components have: by condition, unknown where no factor or no
+// power is known, beside those of components.
+func TestEnergy_Priced_CostsWhatItIsWorth(t *testing.T) {
+	total := func(name string, billionths int64, when ...PriceCondition) PriceRule {
+		return PriceRule{Component: name, Kind: record.Total, Billionths: billionths, When: when}
+	}
+	set, err := compileSet(Settings{Energy: handWorked(t), Money: PriceSettings{Lists: []PriceList{always(
+		rate("Cores", 1e6), total("energy", 3e8), total("energy", 6e8, PriceCondition{"user", "carol"}), total("co2", 1e8),
+	)}}}, &facts{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := keep(t, []record.Record{
+		job(t, "2026-03-01T10:00:00Z", "2026-03-01T11:00:00Z", 1, "user", "alice", "host", "n1"),
+		job(t, "2026-03-01T10:00:00Z", "2026-03-01T11:00:00Z", 2, "user", "bob", "host", "x1"),
+		job(t, "2026-03-01T09:00:00Z", "2026-03-01T10:00:00Z", 1, "user", "carol", "host", "n1"),
+	})
+	a, err := set.Book.Answer(t.Context(), func(ctx context.Context, q usage.Question) (*usage.Answer, error) { return usage.Rows(ctx, k, q) },
+		usage.Query{Question: usage.Question{Edges: []record.Time{0, moment(t, "2026-03-02T00:00:00Z")}, By: []string{"user"}, Now: record.MaxTime, Components: []string{}}, Weights: []string{Cost}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// An hour of a core, and 0.012 kWh and 4.6 g of alice; of bob's host no power is known, and of
+	// carol's hour no factor, so that only its embodied gram is in the price.
+	want := []string{"1.00406", "2", "1.0073"}
+	for g := range a.Groups {
+		if got := AmountOf(a.Worths[0].Sum[g]).Decimal(9); got != want[g] {
+			t.Errorf("%s: %s, want %s", a.Groups[g].Values, got, want[g])
+		}
+	}
+	lacking := ""
+	for _, l := range a.Worths[0].Lacking {
+		lacking += fmt.Sprint(l.Component, l.Used, "; ")
+	}
+	if lacking != "energy of Cores[0 7200000000 0]; co2 of Cores[0 7200000000 0]; co2 of energy[0 0 12000]; " || len(a.Components) > 0 {
+		t.Error(lacking, a.Components)
+	}
+}
+
 // slowEnergy is the definition, record by record and hour by hour.
 type slowEnergy struct {
 	*EnergySettings

@@ -176,12 +176,15 @@ func compileSet(s Settings, f *facts) (*Set, error) {
 	if w, ok := dir.Units(); ok {
 		b.Weights = append(b.Weights, w)
 	}
-	if w, ok := prices.Weight(); ok {
-		b.Weights = append(b.Weights, w)
-	}
 	energy, err := s.Energy.Weights()
 	if err != nil {
 		return nil, fmt.Errorf("energy: %w", err)
+	}
+	if w, ok := prices.Weight(); ok {
+		if len(energy) > 0 && (slices.Contains(w.Components, usage.PricedEnergy) || slices.Contains(w.Components, usage.PricedCO2)) {
+			w.Priced = energy[0].Energy
+		}
+		b.Weights = append(b.Weights, w)
 	}
 	b.Weights = append(b.Weights, energy...)
 	return &Set{Directory: dir, Prices: prices, Budgets: budgets, Capacity: there, Book: b}, nil

@@ -157,7 +157,7 @@ func (p *page) worth(run *record.Record, at, span record.Time) (sum Amount, whol
 			whole = whole && (has || !slices.Contains(w.Components, c.Name))
 		}
 	}
-	return sum, whole
+	return sum, whole && (w == nil || w.Priced == nil) // of energy it is not said before
 }
 
 // values are those of keys for a run at an instant.

@@ -139,6 +139,24 @@ func TestADirectoryForBackupsThatIsMissingIsAWarningWithTheCommandThatMakesIt(t 
 	}
 }
 
+func TestLoad_PriceOfEnergy_WarnsWhereItIsOfNoUse(t *testing.T) {
+	const head = "aggregator {\n name = \"a\"\n data_dir = \"/d\"\n}\nprice \"p\" {\n currency = \"EUR\"\n per \"energy\" { unit = \"0.3\" }\n per \"co2\" { %s = \"0.1\" }\n}\n"
+	const energy = "energy {\n class \"all\" {\n per \"Cores\" { watts = \"4\" }\n }\n}\n"
+	for text, want := range map[string]string{
+		fmt.Sprintf(head, "unit") + energy: "",
+		fmt.Sprintf(head, "unit"):          `a.hcl:7:2: warning: price of a component; without a block energy this is the price of a component of records that is called "energy"`,
+		fmt.Sprintf(head, "hour") + energy: `a.hcl:8:2: warning: price that nothing has; co2 is counted in kg CO2e: write unit, the price of 1 kg CO2e, in place of hour`,
+	} {
+		name := filepath.Join(t.TempDir(), "a.hcl")
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, diags := config.Load(name); diags.HasErrors() || !strings.Contains(diags.Error(), want) || want == "" && len(diags.Warnings()) > 0 {
+			t.Errorf("want %q: %s", want, diags.Error())
+		}
+	}
+}
+
 func TestCheckMachine_DirectoryForBackupsThatCannotBeMade_IsAnError(t *testing.T) {
 	for path, wrong := range map[string]bool{"a.hcl": true, "a.hcl/b": true, "missing": false, ".": false} {
 		dir := t.TempDir()

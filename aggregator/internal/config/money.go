@@ -10,6 +10,7 @@ import (
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/accounting"
 	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
+	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
 	"github.com/bursar-accounting/bursar/hcl"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
@@ -85,6 +86,7 @@ func (s *Settings) readMoney(to *Shared) hcl.Diagnostics {
 	if r.diags.HasErrors() {
 		return r.diags
 	}
+	s.warnOfEnergyPrices(&r)
 	for _, p := range set.Check() {
 		if s.missing(p) {
 			continue
@@ -93,6 +95,23 @@ func (s *Settings) readMoney(to *Shared) hcl.Diagnostics {
 		r.diags.Add(hcl.Errorf(at, what, "%s", p.Text))
 	}
 	return r.diags
+}
+
+// warnOfEnergyPrices says where a price of energy or CO2 is of no use.
+func (s *Settings) warnOfEnergyPrices(r *reader) {
+	for i := range s.Prices {
+		for k := range s.Prices[i].Per {
+			p := &s.Prices[i].Per[k]
+			unit := map[string]string{usage.PricedEnergy: accounting.KWh, usage.PricedCO2: accounting.CO2Unit}[p.Component.Value]
+			switch {
+			case unit == "":
+			case s.Energy == nil:
+				r.diags.Add(hcl.Warnf(p.Range, "price of a component", "without a block energy this is the price of a component of records that is called %q, and not of the measure", p.Component.Value))
+			case p.HourAt != (hcl.Range{}):
+				r.diags.Add(hcl.Warnf(p.Range, "price that nothing has", "%s is counted in %s: write unit, the price of 1 %s, in place of hour", p.Component.Value, unit, unit))
+			}
+		}
+	}
 }
 
 // canonical has the times as instants, and conditions in match.

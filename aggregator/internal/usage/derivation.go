@@ -43,7 +43,17 @@ type Weight struct {
 	// said above is then for what is expected of runs that go on, and nothing for what was used.
 	Energy *EnergyModel
 	Part   EnergyPart
+	// Priced has Of asked for energy and CO2 too: for totals of the names [PricedEnergy] and
+	// [PricedCO2], in kWh and kg CO2e by this model, in place of components of those names.
+	// It is nil where neither is among Components.
+	Priced *EnergyModel
 }
+
+// What a [Weight] may value beside components.
+const (
+	PricedEnergy = "energy"
+	PricedCO2    = "co2"
+)
 
 // Filter chooses by the value of a key, of a meta key by the first one.
 type Filter struct {

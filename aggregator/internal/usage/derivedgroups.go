@@ -46,7 +46,7 @@ func (f *folding) buckets() int { return len(f.q.Edges) - 1 }
 // groups finds the targets, and what the weights are, of all groups in all phases.
 func (f *folding) groups() error {
 	f.prices = make([][]price, len(f.weights))
-	parts := make([][]int, len(f.weights))
+	parts := make([][]valued, len(f.weights))
 	for i := range f.weights {
 		parts[i] = f.weights[i].parts(f.base)
 		f.prices[i] = make([]price, len(f.target)*len(parts[i]))
@@ -72,7 +72,7 @@ func (f *folding) groups() error {
 				f.who[at] = r.have[f.people]
 			}
 			for i := range f.weights {
-				f.weights[i].price(f.prices[i][at*len(parts[i]):], parts[i], f.base, &r, phase)
+				f.weights[i].price(f.prices[i][at*len(parts[i]):], parts[i], &r, phase)
 			}
 		}
 	}

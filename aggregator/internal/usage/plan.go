@@ -154,6 +154,9 @@ func (p *plan) weigh(b *Derivation) error {
 			use.columns = append(use.columns, p.column(b, key))
 		}
 		p.weights = append(p.weights, use)
+		if w.Priced != nil {
+			p.base.Energy = w.Priced
+		}
 		p.need(w.Components)
 	}
 	return nil

@@ -13,22 +13,80 @@ type price struct {
 	known      bool
 }
 
-// parts are the places of the components of an answer that have a worth.
-func (w *weighing) parts(a *Answer) (list []int) {
+// valued is what has a worth.
+type valued struct {
+	name string
+	kind record.Kind
+	used []Sum // of each cell of the base, as [Component.Used], or of energy as [Value.Sum]
+	// scale is by what the product of used and a price is multiplied, and over divided, to be a
+	// [Value.Sum].
+	scale int64
+	over  uint64
+	// unknown are parts of records of which no energy or CO2 is known.
+	unknown []Unvalued
+}
+
+// parts are what of an answer has a worth.
+func (w *weighing) parts(a *Answer) (list []valued) {
+	if w.Energy != nil {
+		return nil
+	}
 	for i := range a.Components {
-		if w.Energy == nil && slices.Contains(w.Components, a.Components[i].Name) {
-			list = append(list, i)
+		c := &a.Components[i]
+		if !slices.Contains(w.Components, c.Name) || w.Priced != nil && (c.Name == PricedEnergy || c.Name == PricedCO2) {
+			continue
 		}
+		p := valued{name: c.Name, kind: c.Kind, used: c.Used, scale: 1, over: 1}
+		if c.Kind == record.Total && !slices.Contains(w.Seconds, c.Name) {
+			p.scale = hour
+		}
+		list = append(list, p)
+	}
+	return append(list, w.energyParts(a)...)
+}
+
+// energyParts are energy and CO2, where they have a worth.
+func (w *weighing) energyParts(a *Answer) (list []valued) {
+	if w.Priced == nil {
+		return nil
+	}
+	e := &a.Energy
+	for _, of := range []struct {
+		name    string
+		sums    [][]Sum
+		without []Sum
+	}{
+		{PricedEnergy, [][]Sum{e.Measured, e.Modelled}, nil},
+		{PricedCO2, [][]Sum{e.CO2Measured, e.CO2Modelled, e.Embodied}, e.Ungraded},
+	} {
+		if !slices.Contains(w.Components, of.name) {
+			continue
+		}
+		p := valued{name: of.name, kind: record.Total, used: make([]Sum, len(a.Groups)*(len(a.Edges)-1)), scale: 1, over: billion}
+		for _, sums := range of.sums {
+			addSums(p.used, sums)
+		}
+		for _, u := range e.Unmodelled {
+			p.unknown = append(p.unknown, Unvalued{Component: of.name + " of " + u.Component, Kind: u.Kind, Used: u.Used})
+		}
+		if of.without != nil {
+			kWh := slices.Clone(of.without)
+			for i := range kWh {
+				kWh[i] = Millionths(kWh[i])
+			}
+			p.unknown = append(p.unknown, Unvalued{Component: of.name + " of " + PricedEnergy, Kind: record.Total, Used: kWh})
+		}
+		list = append(list, p)
 	}
 	return list
 }
 
 // price sets to to the prices of parts.
-func (w *weighing) price(to []price, parts []int, a *Answer, r *reading, phase int) {
-	for k, i := range parts {
+func (w *weighing) price(to []price, parts []valued, r *reading, phase int) {
+	for k := range parts {
 		r.pick(w.columns)
 		p := &to[k]
-		p.billionths, p.known = w.Of(a.Components[i].Name, a.Components[i].Kind, r.from, r.fromLack, r.phases[phase])
+		p.billionths, p.known = w.Of(parts[k].name, parts[k].kind, r.from, r.fromLack, r.phases[phase])
 	}
 }
 
@@ -53,27 +111,25 @@ func (f *folding) worth(i int) (Value, error) {
 	out := Value{Name: w.Name, Unit: w.Unit, Sum: make([]Sum, f.cells)}
 	parts := w.parts(f.base)
 	fits := true
-	for k, n := range parts {
-		c := &f.base.Components[n]
-		lacking := Unvalued{Component: c.Name, Kind: c.Kind}
-		hourly := c.Kind != record.Total || slices.Contains(w.Seconds, c.Name)
+	for k := range parts {
+		c := &parts[k]
+		lacking := Unvalued{Component: c.name, Kind: c.kind, Used: make([]Sum, f.cells)}
 		f.each(func(from, to, at int, _ bool) {
 			p := f.prices[i][at*len(parts)+k]
 			switch {
-			case c.Used[from].IsZero():
+			case c.used[from].IsZero():
 			case !p.known:
-				if lacking.Used == nil {
-					lacking.Used = make([]Sum, f.cells)
-				}
-				lacking.Used[to] = lacking.Used[to].Add(c.Used[from])
+				lacking.Used[to] = lacking.Used[to].Add(c.lack(from))
 			default:
-				value, ok := worth(c.Used[from], hourly, p.billionths)
+				value, ok := c.worth(c.used[from], p.billionths)
 				fits = fits && ok
 				out.Sum[to] = out.Sum[to].Add(value)
 			}
 		})
-		if lacking.Used != nil {
-			out.Lacking = append(out.Lacking, lacking)
+		out.Lacking = appendSome(out.Lacking, lacking)
+		for _, u := range c.unknown {
+			u.Used = f.sums(u.Used)
+			out.Lacking = appendSome(out.Lacking, u)
 		}
 	}
 	if !fits {
@@ -82,19 +138,28 @@ func (f *folding) worth(i int) (Value, error) {
 	return out, nil
 }
 
+const billion = 1_000_000_000
+
 // hour is by what totals are multiplied, so that they have the unit of rates, which
 // are amounts for a microsecond and have their price by the hour.
 const hour = 3600
 
-// worth is used × price in the unit of [Worth.Sum]; false when it does not fit. A price
-// is of an hour, or of one.
-func worth(used Sum, hourly bool, billionths int64) (Sum, bool) {
+// worth is used × price in the unit of [Value.Sum]; false when it does not fit.
+func (p *valued) worth(used Sum, billionths int64) (Sum, bool) {
 	value, ok := used.Times(billionths)
-	if hourly {
-		return value, ok
+	value, fits := value.Times(p.scale)
+	if p.over > 1 {
+		value = value.Over(p.over)
 	}
-	value, fits := value.Times(hour)
 	return value, ok && fits
+}
+
+// lack is a cell in the unit of [Unvalued].
+func (p *valued) lack(cell int) Sum {
+	if p.over == billion {
+		return Millionths(p.used[cell])
+	}
+	return p.used[cell]
 }
 
 // Millionths is a figure of [Worth.Sum] in millionths of the unit, rounded to
