@@ -263,6 +263,11 @@ type trio struct {
 
 func newTrio(t *testing.T, duties ...func(context.Context) error) *trio {
 	t.Helper()
+	return newTrioOf(t, 1, duties...)
+}
+
+func newTrioOf(t *testing.T, calm int, duties ...func(context.Context) error) *trio {
+	t.Helper()
 	c := &trio{}
 	var members []Server
 	for range 3 {
@@ -275,7 +280,7 @@ func newTrio(t *testing.T, duties ...func(context.Context) error) *trio {
 		state := &memory{}
 		members = append(members, Server{ID: id, Addr: s.Addr().String()})
 		c.confs = append(c.confs, Config{DataDir: dir, State: state, Images: state, Stream: s, Logger: testLog(t),
-			Multiplier: 5}) // a busy machine must not depose a leader
+			Multiplier: 5, calm: calm}) // a busy machine must not depose a leader
 	}
 	for i := range c.confs {
 		c.confs[i].Bootstrap = members

@@ -27,6 +27,7 @@ type fleet struct {
 	mu    sync.Mutex
 	cut   map[[2]string]bool // by address, caller first
 	wires map[[2]string][]net.Conn
+	calm  int // see Config
 	// moved are the addresses of a new configuration, by id.
 	moved map[string]string
 }
@@ -43,7 +44,15 @@ type ship struct {
 
 func newFleet(t *testing.T, size int) *fleet {
 	t.Helper()
-	f := &fleet{t: t, keys: identitytest.New(t).Keys(pki.Aggregator, "agg"), certs: &papers{}, cut: map[[2]string]bool{}, wires: map[[2]string][]net.Conn{}}
+	return newFleetOf(t, size, 1)
+}
+
+// calm has a leader keep its term for half a minute on the busiest machine.
+const calm = 10
+
+func newFleetOf(t *testing.T, size, calm int) *fleet {
+	t.Helper()
+	f := &fleet{t: t, calm: calm, keys: identitytest.New(t).Keys(pki.Aggregator, "agg"), certs: &papers{}, cut: map[[2]string]bool{}, wires: map[[2]string][]net.Conn{}}
 	for range size {
 		f.launch()
 	}
@@ -89,7 +98,7 @@ func (f *fleet) launch() *ship {
 	l := porttest.Listen(f.t)
 	state := &memory{}
 	s := &ship{fleet: f, addr: l.Addr().String(), conf: Config{
-		DataDir: f.t.TempDir(), ProgressDir: f.t.TempDir(), State: state, Images: state, Logger: testLog(f.t), Multiplier: 6, Stable: time.Millisecond, fetchPause: 50 * time.Millisecond,
+		DataDir: f.t.TempDir(), ProgressDir: f.t.TempDir(), State: state, Images: state, Logger: testLog(f.t), Multiplier: 6, calm: f.calm, Stable: time.Millisecond, fetchPause: 50 * time.Millisecond,
 	}}
 	f.ships = append(f.ships, s)
 	s.start(l)

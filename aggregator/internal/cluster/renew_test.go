@@ -88,7 +88,7 @@ func (f *fleet) oldOnes() (n int) {
 
 func TestConnectionsOfRaftAreMadeAnewAfterARenewalWithoutAnElectionOrAFailedProposal(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, 3).found(3)
+	f := newFleetOf(t, 3, calm).found(3)
 	f.say(0, 10)
 	f.agree(numbered(0, 10), f.ships...)
 	leader := f.leader()

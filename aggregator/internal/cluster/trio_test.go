@@ -160,7 +160,7 @@ func TestALeaderWithoutAMajorityNeverClaimsSuccess(t *testing.T) {
 
 func TestANodeTooFarBehindGetsAnImageAndGoesOnFromThere(t *testing.T) {
 	t.Parallel()
-	c := newTrio(t)
+	c := newTrioOf(t, calm)
 	f := c.follower(t)
 	at := c.index(f)
 	f.stop(t)
