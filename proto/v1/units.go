@@ -66,6 +66,9 @@ func (m *Measure) UnitText() string {
 // PerText is what the price is for, for people: a core-hour, a CPU-second, a J; "unit" of
 // a total without a unit.
 func (p *Price) PerText() string {
+	if unit := EnergyUnit(p.Component); unit != "" && p.Per == "unit" {
+		return unit
+	}
 	time := p.Per
 	if time == "unit" {
 		time = ""
@@ -73,12 +76,30 @@ func (p *Price) PerText() string {
 	return cmp.Or(strings.TrimSuffix(UsageUnit(p.Component, time), "s"), p.Per)
 }
 
+// EnergyOf takes what lacks a power or a CO2 factor apart, as an answer about a price of energy
+// or of CO2 names it: the energy of Cores, the co2 of energy.
+func EnergyOf(component string) (measure, of string, is bool) {
+	measure, of, is = strings.Cut(component, " of ")
+	return measure, of, is && (measure == "energy" || measure == "co2")
+}
+
 // UnitText is the unit of what has no price for people.
 func (u *MeasureUnpriced) UnitText() string {
-	if u.Component == "energy" {
-		return "kWh"
+	if _, of, is := EnergyOf(u.Component); is {
+		return (&MeasureUnpriced{Component: of, Unit: u.Unit}).UnitText()
 	}
-	return UsageUnit(u.Component, string(u.Unit))
+	return cmp.Or(EnergyUnit(u.Component), UsageUnit(u.Component, string(u.Unit)))
+}
+
+// EnergyUnit is the unit of the measures that may have a price beside components; empty of others.
+func EnergyUnit(measure string) string {
+	switch measure {
+	case "energy":
+		return "kWh"
+	case "co2":
+		return "kg CO2e"
+	}
+	return ""
 }
 
 // LackingUnit is the unit of what is not in the measure, since it has no score or no

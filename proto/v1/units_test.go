@@ -46,7 +46,7 @@ func TestMeasure_OfEachKind_HasUnit(t *testing.T) {
 	}
 	for _, c := range []struct{ component, per, want string }{
 		{"Cores", "hour", "core-hour"}, {"GPUs", "hour", "GPU-hour"}, {"Memory", "hour", "MiB-hour"}, {"Licences", "hour", "Licence-hour"},
-		{"TotalCPU", "unit", "CPU-second"}, {"TotalGPU", "unit", "GPU-second"}, {"Energy", "unit", "J"}, {"events", "unit", "unit"},
+		{"TotalCPU", "unit", "CPU-second"}, {"TotalGPU", "unit", "GPU-second"}, {"Energy", "unit", "J"}, {"energy", "unit", "kWh"}, {"co2", "unit", "kg CO2e"}, {"events", "unit", "unit"},
 	} {
 		if got := (&v1.Price{Component: c.component, Per: c.per}).PerText(); got != c.want {
 			t.Errorf("a price of %s per %s is for a %q, want %q", c.component, c.per, got, c.want)

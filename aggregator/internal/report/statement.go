@@ -317,7 +317,11 @@ func (s *statement) unpriced(a *v1.Usage, period int) {
 			never = append(never, u.Component)
 		default:
 			used := v1.Rat(divided(v1.Rational(u.Total.String()), s.scale(u.Component)))
-			s.notes = append(s.notes, view.Of(s.periods[period].Name, view.UnpricedNote(used, componentUnit(u.Component), u.Component, s.money, "the cost"))...)
+			unit := u.UnitText()
+			if s.scale(u.Component) != nil {
+				unit = componentUnit(u.Component)
+			}
+			s.notes = append(s.notes, view.Of(s.periods[period].Name, view.UnpricedNote(used, unit, u.Component, s.money, "the cost"))...)
 		}
 	}
 	if len(never) > 0 {
@@ -327,6 +331,9 @@ func (s *statement) unpriced(a *v1.Usage, period int) {
 
 // priced reports whether a component has a price at all in a period.
 func (s *statement) priced(component string, period int) bool {
+	if measure, _, is := v1.EnergyOf(component); is {
+		component = measure
+	}
 	return slices.ContainsFunc(s.of(period), func(p price) bool { return p.Component == component })
 }
 

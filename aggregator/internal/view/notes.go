@@ -60,7 +60,7 @@ func ValueNotes(a *v1.Usage) (notes []string) {
 	for i := range a.Measures {
 		m := &a.Measures[i]
 		for _, part := range m.Unpriced {
-			if part.Component != "energy" || a.Energy == nil { // the note about energy says it, once
+			if part.Component != "energy" || a.Energy == nil || m.Unit != "kg CO2e" { // the note about energy says it, once
 				notes = append(notes, UnpricedNote(v1.Figure(&part.Total), part.UnitText(), part.Component, string(m.Unit), m.Name)...)
 			}
 		}
@@ -92,6 +92,10 @@ func LackingNote(m *v1.Measure, unit string) string {
 func UnpricedNote(used v1.Cell, usedUnit, component, unit, of string) []string {
 	if !positive(used) {
 		return nil
+	}
+	if measure, what, is := v1.EnergyOf(component); is { // of a price of energy or CO2
+		name := map[string]string{"energy": "the energy of ", "co2": "the CO2 of "}[measure]
+		return UnpricedNote(used, usedUnit, what, v1.EnergyUnit(measure), name+of)
 	}
 	much := strings.TrimSpace(Number("", used) + " " + usedUnit)
 	if stem, _, _ := strings.Cut(usedUnit, "-"); !strings.EqualFold(stem, strings.TrimSuffix(component, "s")) { // core-hours say of what they are

@@ -27,6 +27,9 @@ func TestBudgetNotes_WhatIsNotUsed_NamesWhatItLacks(t *testing.T) {
 		{"kg CO2e", v1.BudgetUnpriced{Component: "energy", Unit: "unit", Used: "3"}, "3 kWh of energy have no CO2 factor at their time and are not in what is used."},
 		{"kWh", v1.BudgetUnpriced{Component: "Cores", Unit: "hour", Used: "3"}, "3 core-hours have no known power at their time and are not in what is used."},
 		{"EUR", v1.BudgetUnpriced{Component: "Cores", Unit: "hour", Used: "3"}, "3 core-hours have no price at their time and are not in what is used."},
+		{"EUR", v1.BudgetUnpriced{Component: "energy", Unit: "unit", Used: "3"}, "3 kWh of energy have no price at their time and are not in what is used."},
+		{"EUR", v1.BudgetUnpriced{Component: "energy of Cores", Unit: "hour", Used: "3"}, "3 core-hours have no known power at their time and are not in the energy of what is used."},
+		{"EUR", v1.BudgetUnpriced{Component: "co2 of energy", Unit: "unit", Used: "3"}, "3 kWh of energy have no CO2 factor at their time and are not in the CO2 of what is used."},
 		{"EUR", v1.BudgetUnpriced{Component: "GPUs:a100", Unit: "hour", Used: "3"}, "3 GPU-hours of GPUs:a100 have no price at their time and are not in what is used."},
 		{"EUR", v1.BudgetUnpriced{Component: "Memory", Unit: "hour", Used: "3"}, "3 MiB-hours of Memory have no price at their time and are not in what is used."},
 	} {
