@@ -323,7 +323,7 @@ func TestBudget_InKWh_CountsEnergyAndForecastsIt(t *testing.T) {
 }
 
 // What was used before records are known is unknown, not 0: all of a period that ended before,
-// and the begin of a later one.
+// and the start of a later one.
 func TestBudgets_BeforeRecordsAreKnown_AreNotUnused(t *testing.T) {
 	w := &world{records: []record.Record{job(t, "2026-10-28T00:00:00Z", "2026-10-28T10:00:00Z", 1, ProjectKey, "atlas")}}
 	p, b, err := NewPricesAndBudgets(atCent(yearly("atlas", 100, ProjectKey, "atlas"), yearly("cms", 100, ProjectKey, "cms")))

@@ -37,6 +37,7 @@ type folding struct {
 	list   []Group
 	of     map[string]int
 	who    []string // of each group of the base in each phase, with people
+	parts  [][]valued
 	prices [][]price
 	cells  int
 }
@@ -45,11 +46,10 @@ func (f *folding) buckets() int { return len(f.q.Edges) - 1 }
 
 // groups finds the targets, and what the weights are, of all groups in all phases.
 func (f *folding) groups() error {
-	f.prices = make([][]price, len(f.weights))
-	parts := make([][]valued, len(f.weights))
+	f.prices, f.parts = make([][]price, len(f.weights)), make([][]valued, len(f.weights))
 	for i := range f.weights {
-		parts[i] = f.weights[i].parts(f.base)
-		f.prices[i] = make([]price, len(f.target)*len(parts[i]))
+		f.parts[i] = f.weights[i].parts(f.base)
+		f.prices[i] = make([]price, len(f.target)*len(f.parts[i]))
 	}
 	if f.people >= 0 {
 		f.who = make([]string, len(f.target))
@@ -72,7 +72,7 @@ func (f *folding) groups() error {
 				f.who[at] = r.have[f.people]
 			}
 			for i := range f.weights {
-				f.weights[i].price(f.prices[i][at*len(parts[i]):], parts[i], &r, phase)
+				f.weights[i].price(f.prices[i][at*len(f.parts[i]):], f.parts[i], &r, phase)
 			}
 		}
 	}

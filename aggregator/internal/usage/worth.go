@@ -109,16 +109,19 @@ func (f *folding) worth(i int) (Value, error) {
 		return f.energy(w.Weight), nil
 	}
 	out := Value{Name: w.Name, Unit: w.Unit, Sum: make([]Sum, f.cells)}
-	parts := w.parts(f.base)
+	parts := f.parts[i]
 	fits := true
 	for k := range parts {
 		c := &parts[k]
-		lacking := Unvalued{Component: c.name, Kind: c.kind, Used: make([]Sum, f.cells)}
+		lacking := Unvalued{Component: c.name, Kind: c.kind}
 		f.each(func(from, to, at int, _ bool) {
 			p := f.prices[i][at*len(parts)+k]
 			switch {
 			case c.used[from].IsZero():
 			case !p.known:
+				if lacking.Used == nil {
+					lacking.Used = make([]Sum, f.cells)
+				}
 				lacking.Used[to] = lacking.Used[to].Add(c.lack(from))
 			default:
 				value, ok := c.worth(c.used[from], p.billionths)

@@ -94,8 +94,8 @@ func unpackedName(path string) string {
 // isPacked reports whether the file is compressed. Then nothing is written to it any more.
 func (f jobFile) isPacked() bool { return unpackedName(f.path) != f.path }
 
-// key tells files apart in a checkpoint. A history that was changed is another, one that was
-// compressed is the same.
+// key identifies the file in a checkpoint. A history that changed is another file, a compressed
+// history is the same.
 func (f jobFile) key(of kind) [keyBytes]byte {
 	text := unpackedName(filepath.Base(f.path))
 	if of == history {
@@ -259,7 +259,7 @@ func (p *pass) readJobs(ctx context.Context, w *jobWalk, r reading) error {
 	return nil
 }
 
-// fillFrom reads files until the batch is full; io.EOF when there are no more now.
+// fillFrom reads files until the batch is full; io.EOF at the end of the list.
 func (p *pass) fillFrom(w *jobWalk, r *reading) error {
 	for w.next < len(w.files) {
 		if p.full() {

@@ -441,7 +441,7 @@ func TestCollect_AdRemovedByHand_OthersAreWhole(t *testing.T) {
 	}
 }
 
-// Where lines were removed by hand, the banner's offset is behind the begin of the ad; where the
+// Where lines were removed by hand, the banner's offset is behind the start of the ad; where the
 // schedd crashed, the ad begins there.
 func TestCollect_OffsetWithinAnEntry_AdKeepsItsOwnAttributes(t *testing.T) {
 	own := []string{"AccountingGroup", `"physics.alice"`, "AcctGroup", `"physics"`, "AuthTokenIssuer", `"https://a.example.org/"`, "BatchQueue", `"long"`}

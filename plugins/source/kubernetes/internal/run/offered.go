@@ -16,7 +16,7 @@ type Offered struct {
 
 // MilliGPUs are all cards and slices of cards in thousandths of a card.
 func (o *Offered) MilliGPUs() int64 {
-	n, _ := mig.Thousandths(o.parts) // there are no more devices than were listed
+	n, _ := mig.Thousandths(o.parts) // the devices that were listed are few enough
 	return n
 }
 

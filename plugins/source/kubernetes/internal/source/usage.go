@@ -325,7 +325,7 @@ func sum(parts []part) (out *float64) {
 }
 
 // peak is the greatest sum of the amounts of parts that were there at the same time; nil where
-// nothing is known of any. It is no less than what all of them had at once, since each may have
+// nothing is known of any. It is at least what all of them had at once, since each may have
 // had its own at another time.
 func peak(parts []part) *float64 {
 	known := slices.DeleteFunc(slices.Clone(parts), func(p part) bool { return p.amount == nil })

@@ -39,7 +39,7 @@ func Attributes() []sdk.Attribute {
 }
 
 // Values are the values of a run in the order of Attributes; those that no one
-// wants are null. Unread names the wanted ones that cannot be told, which are null too.
+// wants are null. Unread names the wanted attributes that cannot be read, which are null too.
 func (v *View) Values(owner Owner, wants func(string) bool) (values []sdk.Value, unread []sdk.Unread) {
 	all := columns()
 	values = make([]sdk.Value, len(all))

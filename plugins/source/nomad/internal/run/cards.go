@@ -45,7 +45,7 @@ func (v *View) gpus() map[string]int64 {
 		return nil
 	}
 	return sum(r, func(d nomad.Device) string {
-		if d.Type == "gpu" {
+		if d.Type == gpu {
 			return d.Name
 		}
 		return ""
