@@ -4,4 +4,4 @@ package follow
 
 import "io/fs"
 
-func inode(fs.FileInfo) uint64 { return 0 }
+func inodeOf(fs.FileInfo) uint64 { return 0 }
