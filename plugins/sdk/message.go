@@ -48,8 +48,8 @@ func messagesOf(b Batch) []*bursarv1.CollectResponse {
 
 func (j *Job) encodedSize() int {
 	n := len(j.Run) + 16
-	for _, v := range j.Values {
-		n += v.encodedSize()
+	for i := range j.Values {
+		n += j.Values[i].encodedSize()
 	}
 	for i := range j.Formerly {
 		n += j.Formerly[i].encodedSize()

@@ -68,10 +68,10 @@ func (s *Stream) whyMisfit(j *Job) string {
 	case len(j.Values) != len(s.attributes):
 		return fmt.Sprintf("the source gave %d values for %d attributes", len(j.Values), len(s.attributes))
 	}
-	for i, v := range j.Values {
-		a := &s.attributes[i]
-		if v.kind != 0 && v.kind != a.Type && !(v.kind == TypeInt && a.Type == TypeFloat) {
-			return fmt.Sprintf("the source gave %s for the attribute %s of type %s", kindOf(v), a.Name, a.Type)
+	for i := range j.Values {
+		kind, a := j.Values[i].kind, &s.attributes[i]
+		if kind != 0 && kind != a.Type && !(kind == TypeInt && a.Type == TypeFloat) {
+			return fmt.Sprintf("the source gave %s for the attribute %s of type %s", kindOf(j.Values[i]), a.Name, a.Type)
 		}
 	}
 	if size := j.encodedSize(); size > maxJob {
@@ -120,10 +120,13 @@ func (v Value) showValue() string {
 }
 
 // encodedSize estimates the encoded size of a value.
-func (v Value) encodedSize() int {
+func (v *Value) encodedSize() int {
 	n := 12 + len(v.str)
-	for _, e := range v.List() {
-		n += e.encodedSize()
+	if v.more == nil {
+		return n
+	}
+	for i := range v.List() {
+		n += v.List()[i].encodedSize()
 	}
 	for k, e := range v.Map() {
 		n += len(k) + e.encodedSize()

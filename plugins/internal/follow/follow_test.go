@@ -543,7 +543,7 @@ func TestEntries_ThroughRotations_ComeWholeAndOnce(t *testing.T) {
 		for round := range 40 {
 			text := half
 			for range chance.IntN(5) {
-				entry := strings.Repeat(fmt.Sprintf("a = %d %s\n", chance.IntN(1000), strings.Repeat("x", chance.IntN(200))), chance.IntN(6))
+				entry := strings.Repeat(fmt.Sprintf("a = %d %s\n", chance.IntN(1000), strings.Repeat([]string{"x", "*** "}[chance.IntN(2)], chance.IntN(200))), chance.IntN(6))
 				want = append(want, entry+fmt.Sprintf("*** %d", len(want)))
 				text += want[len(want)-1] + "\n"
 			}

@@ -100,10 +100,11 @@ func (r *reader) closeReader() {
 func (r *reader) nextLine() (Line, error) {
 	lent.Bytes(r.lent)
 	r.lent = nil
-	text, size, err := r.readLine()
+	read := r.readLine
 	if r.banner != "" {
-		text, size, err = r.readThroughBanner(text, size, err)
+		read = r.readEntry
 	}
+	text, size, err := read()
 	switch {
 	case err == nil:
 		text = text[:len(text)-1] // of a long line the newline is cut off already
@@ -126,10 +127,15 @@ func (r *reader) readLine() ([]byte, int64, error) {
 	return text, int64(len(text)), err
 }
 
-// readThroughBanner reads on behind the first line of an entry, through the line with the banner.
-func (r *reader) readThroughBanner(text []byte, size int64, err error) ([]byte, int64, error) {
+// readEntry reads the lines of an entry, through that with the banner.
+func (r *reader) readEntry() (text []byte, size int64, err error) {
 	banner := []byte(r.banner)
-	r.entry = append(r.entry[:0], text...)
+	if n := entryLength(r.buffered(), banner); n > 0 { // as nearly always
+		text, err = r.lines.Peek(n)
+		_, _ = r.lines.Discard(n) // the error: so many are buffered
+		return text, int64(n), err
+	}
+	r.entry = r.entry[:0]
 	for err == nil && !bytes.HasPrefix(text, banner) {
 		var n int64
 		text, n, err = r.readLine()
@@ -137,6 +143,30 @@ func (r *reader) readThroughBanner(text []byte, size int64, err error) ([]byte, 
 		r.entry = append(r.entry, text[:min(len(text), MaxLine+1-len(r.entry))]...)
 	}
 	return r.entry, size, err
+}
+
+// buffered is what was read of the file already.
+func (r *reader) buffered() []byte {
+	b, _ := r.lines.Peek(r.lines.Buffered()) // the error: so many are buffered
+	return b
+}
+
+// entryLength is how many bytes the first entry of a text has; 0 where its end is not there.
+func entryLength(text, banner []byte) int {
+	for at := 0; ; {
+		n := bytes.Index(text[at:], banner)
+		if n < 0 {
+			return 0
+		}
+		begin := at + n
+		if at = begin + len(banner); begin > 0 && text[begin-1] != '\n' {
+			continue // within a line
+		}
+		if n = bytes.IndexByte(text[at:], '\n'); n < 0 {
+			return 0
+		}
+		return at + n + 1
+	}
 }
 
 // readRest reads on in a line that is longer than the buffer.

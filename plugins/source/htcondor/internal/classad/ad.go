@@ -138,7 +138,8 @@ func cut(line string) (name, value string, ok bool) {
 }
 
 func isName(c byte) bool {
-	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_' || c >= '0' && c <= '9' || c == '.'
+	letter := c | ' '
+	return letter >= 'a' && letter <= 'z' || c == '_' || c >= '0' && c <= '9' || c == '.'
 }
 
 // blank reports whether a line may stand between attributes.

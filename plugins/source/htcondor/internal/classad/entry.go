@@ -25,12 +25,10 @@ type Entry struct {
 // ReadEntry splits an entry into ad and banner.
 func ReadEntry(text string) Entry {
 	e := Entry{Text: text, Offset: -1}
-	at := 0
-	if !strings.HasPrefix(text, Banner) {
-		if at = strings.LastIndex(text, "\n"+Banner) + 1; at == 0 {
-			e.Missing = true
-			return e
-		}
+	at := strings.LastIndexByte(strings.TrimSuffix(text, "\n"), '\n') + 1
+	if !strings.HasPrefix(text[at:], Banner) {
+		e.Missing = true
+		return e
 	}
 	e.Text, e.banner = text[:at], text[at+len(Banner):]
 	if word, rest, _ := strings.Cut(e.banner, " "); !strings.Contains(word, "=") && !strings.HasPrefix(rest, "=") {

@@ -57,10 +57,10 @@ func (p *Plan) Values(j *Job) (values []sdk.Value, unread []sdk.Unread) {
 	out := p.room[:n:n]
 	p.room = p.room[n:]
 	for _, i := range p.wanted {
-		var v sdk.Value
-		var err error
-		if unsure := j.Sure(func() { v, err = p.table[i].value(j) }); err == nil {
-			err = unsure
+		j.unsure = nil
+		v, err := p.table[i].value(j)
+		if err == nil {
+			err = j.unsure
 		}
 		if err != nil {
 			unread = append(unread, sdk.Unread{Attribute: p.table[i].Name, Problem: err.Error()})

@@ -256,17 +256,20 @@ func newIndex() *index {
 func (x *index) find(name string) int {
 	for at := hash(name); ; at++ {
 		i := int(x.slots[at%uint32(len(x.slots))]) - 1
-		if i < 0 || x.names[i] == name || strings.EqualFold(x.names[i], name) {
+		if i < 0 || x.names[i] == name || len(x.names[i]) == len(name) && strings.EqualFold(x.names[i], name) {
 			return i
 		}
 	}
 }
 
-// hash is one of a name whatever its case.
+// hash is one of a name whatever its case: of its length and some of its letters, which tell
+// the names in ads apart.
 func hash(name string) uint32 {
-	h := uint32(2166136261)
-	for i := range len(name) {
-		h = (h ^ uint32(name[i]|0x20)) * 16777619
+	n := len(name)
+	if n == 0 {
+		return 0
 	}
+	letter := func(i int) uint32 { return uint32(name[i] | ' ') }
+	h := uint32(n)*0x9e3779b1 + letter(0)*0x85ebca6b + letter(n/4)*0xc2b2ae35 + letter(n/2)*0x27d4eb2f + letter(n-1)*0x165667b1 //nolint:gosec // a line has at most 1 MiB
 	return h ^ h>>15
 }
