@@ -46,16 +46,16 @@ const serviceAccount = "/var/run/secrets/kubernetes.io/serviceaccount"
 func NewClient(c Config) (*Client, error) {
 	conf, err := c.load()
 	if err != nil {
-		return nil, fmt.Errorf("kubeconfig: %w", err)
+		return nil, fmt.Errorf("%s: %w", c.name(), err)
 	}
 	conf.UserAgent = "bursar-source-kubernetes"
 	base, _, err := rest.DefaultServerUrlFor(conf)
 	if err != nil {
-		return nil, fmt.Errorf("kubeconfig: %w", err)
+		return nil, fmt.Errorf("%s: %w", c.name(), err)
 	}
 	client, err := rest.HTTPClientFor(conf)
 	if err != nil {
-		return nil, fmt.Errorf("kubeconfig: %w", err)
+		return nil, fmt.Errorf("%s: %w", c.name(), err)
 	}
 	return &Client{config: c, base: base, http: client}, nil
 }
@@ -65,7 +65,7 @@ func (c *Config) load() (*rest.Config, error) {
 		return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
 			&clientcmd.ClientConfigLoadingRules{ExplicitPath: c.Kubeconfig}, &clientcmd.ConfigOverrides{CurrentContext: c.Context}).ClientConfig()
 	}
-	account := cmp.Or(c.Account, serviceAccount)
+	account := c.account()
 	token := filepath.Join(account, "token")
 	if _, err := os.Stat(token); err != nil {
 		return nil, fmt.Errorf("%w: set kubeconfig, or run the agent as a pod with a service account", err)
@@ -78,6 +78,22 @@ func (c *Config) load() (*rest.Config, error) {
 	}, nil
 }
 
+// name is what says how the cluster is reached.
+func (c *Config) name() string {
+	if c.account() != "" {
+		return "service account"
+	}
+	return "kubeconfig"
+}
+
+// account is the folder with the service account that is asked with; "" with a kubeconfig.
+func (c *Config) account() string {
+	if c.Kubeconfig != "" {
+		return ""
+	}
+	return cmp.Or(c.Account, serviceAccount)
+}
+
 // Close drops the connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
@@ -87,6 +103,7 @@ type Refusal struct {
 	Code    int
 	Reason  string
 	Message string
+	account string // folder with the service account that was asked with; "" with a kubeconfig
 }
 
 // Error says what to do, where that is known.
@@ -95,8 +112,15 @@ func (r *Refusal) Error() string {
 	switch r.Code {
 	case http.StatusUnauthorized:
 		remedy = "; the token or certificate of the kubeconfig is not valid or has expired: renew it, the source reads it again"
+		if r.account != "" {
+			remedy = fmt.Sprintf("; the token of the pod's service account, %s, is not valid or has expired: the kubelet renews it, and the source reads it again; "+
+				"where it stays so, check that the service account exists, and delete the pod, so that it gets another token", filepath.Join(r.account, "token"))
+		}
 	case http.StatusForbidden:
-		remedy = "; apply the RBAC manifest in deploy/rbac.yaml"
+		remedy = "; grant the user of the kubeconfig the rights in deploy/rbac.yaml"
+		if r.account != "" {
+			remedy = "; apply the RBAC manifest in deploy/rbac.yaml, which grants the pod's service account its rights"
+		}
 	}
 	return fmt.Sprintf("%s: status %d: %s%s", r.Path, r.Code, text.Cut(cmp.Or(r.Message, r.Reason), 500), remedy)
 }
@@ -148,7 +172,9 @@ func (c *Client) ask(ctx context.Context, method, path string, query url.Values,
 	}
 	defer res.Body.Close()
 	answer, _ := io.ReadAll(io.LimitReader(res.Body, 64<<10)) // what there is of it
-	return nil, refusal(path, res.StatusCode, answer)
+	r := refusal(path, res.StatusCode, answer)
+	r.account = c.config.account()
+	return nil, r
 }
 
 // refusal reads a Status object.

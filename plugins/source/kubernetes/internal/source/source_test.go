@@ -687,11 +687,16 @@ func TestServiceAccount_WithoutKubeconfig_IsUsedAndItsTokenIsReadAnew(t *testing
 	if got := s.soFar().collected; len(got) > 0 {
 		t.Errorf("errors %v", got)
 	}
-	token("new")
 	s.server.SetToken("new")
 	s.server.Down(true) // which ends the watch
 	s.server.Put(pod("phys", "b", kube.Succeeded, over(0, 3, 4, 0)))
 	s.server.Down(false)
+	s.await("an error that speaks of the service account alone", func() bool {
+		return slices.ContainsFunc(s.collected, func(err error) bool {
+			return err != nil && strings.Contains(err.Error(), "the token of the pod's service account, "+s.account) && !strings.Contains(err.Error(), "kubeconfig")
+		})
+	})
+	token("new")
 	s.await("the other run", func() bool { return s.jobs[runName("b", "main", 3)].Ended })
 	s.wantRuns(runName("a", "main", 1), runName("b", "main", 3))
 }
