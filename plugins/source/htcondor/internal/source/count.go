@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"os"
 	"strconv"
 	"strings"
@@ -21,9 +22,11 @@ import (
 // Count counts the runs that ended in a window by a plain second reading: no checkpoint,
 // no filter and nothing of the parser that Collect uses. Files are read line by line;
 // condor_history is asked for a few columns. What the history tells of a run counts, its
-// epoch only where the history has none.
+// epoch only where the history has none. A compressed file of a folder that cannot be read to
+// its end, which Collect puts in quarantine, counts as one run that ended when it was changed:
+// the day lacks it then.
 func (s *Source) Count(ctx context.Context, w sdk.Window) (int64, error) {
-	t := &tally{ctx: ctx, window: w, said: newRuns(), runs: newRuns()}
+	t := &tally{ctx: ctx, log: s.log, window: w, said: newRuns(), runs: newRuns()}
 	for i := range s.config.schedds {
 		at := &s.config.schedds[i]
 		if len(s.config.imports) > 0 {
@@ -45,15 +48,17 @@ func (s *Source) Count(ctx context.Context, w sdk.Window) (int64, error) {
 			}
 		}
 	}
-	return int64(len(t.runs.set)), nil
+	return int64(len(t.runs.set)) + t.broken, nil
 }
 
 // tally are the runs that were counted.
 type tally struct {
 	ctx    context.Context //nolint:containedctx // of the one Count
+	log    *slog.Logger
 	window sdk.Window
 	said   *runs // of the history, whenever they ended
 	runs   *runs
+	broken int64 // files that changed in the window and cannot be read
 	lines  int
 }
 
@@ -61,26 +66,39 @@ func (t *tally) schedd(at *schedd, of kind) error {
 	if at.client != nil {
 		return t.ask(at, of)
 	}
-	var paths []string
+	since := t.window.From.Add(-skew)
 	if at.logs[of].Path != "" {
-		found, err := at.logs[of].Paths(t.window.From.Add(-skew))
+		paths, err := at.logs[of].Paths(since)
 		if err != nil && !(errors.Is(err, fs.ErrNotExist) && at.optional[of]) {
 			return err
 		}
-		paths = found
+		for _, path := range paths {
+			if err := t.file(path, false); err != nil {
+				return fmt.Errorf("%s: %w", path, err)
+			}
+		}
 	}
 	if at.folders[of] != "" {
-		list, err := jobFiles(at.folders[of], t.window.From.Add(-skew).UnixNano())
-		if err != nil {
-			return err
-		}
-		for _, f := range list {
-			paths = append(paths, f.path)
-		}
+		return t.folder(at.folders[of], since)
 	}
-	for _, path := range paths {
-		if err := t.file(path, at.folders[of] != ""); err != nil {
-			return err
+	return nil
+}
+
+// folder counts what files of one job each have that were changed at since or later.
+func (t *tally) folder(dir string, since time.Time) error {
+	list, err := jobFiles(dir, since.UnixNano())
+	if err != nil {
+		return err
+	}
+	for _, f := range list {
+		switch err := t.file(f.path, true); {
+		case err == nil, errors.Is(err, fs.ErrNotExist): // it was removed, or compressed just now
+		case t.ctx.Err() != nil || !f.isPacked():
+			return fmt.Errorf("%s: %w", f.path, err)
+		case t.window.Holds(time.Unix(0, f.changed)):
+			t.log.Warn("a file of one job cannot be counted to its end; it counts as one run that ended when it was changed", "path", f.path, "error", err,
+				"remedy", "restore the file, and remove it from the quarantine")
+			t.broken++
 		}
 	}
 	return nil
@@ -137,10 +155,13 @@ func (t *tally) file(path string, bare bool) error {
 			ad[string(name)] = string(value)
 		}
 	}
+	if err := lines.Err(); err != nil {
+		return err
+	}
 	if bare && len(ad) > 0 && last == '\n' { // without it, the ad may be cut
 		t.add(ad, false)
 	}
-	return lines.Err()
+	return nil
 }
 
 // lastByte is the last byte that was written.

@@ -745,10 +745,18 @@ func TestFolder_FileThatCannotBeUnpacked_IsRefusedAndTheOthersCome(t *testing.T)
 	s.must(errors.Join(err, z.Close()))
 	s.write("jobs/history.2.0.gz", out.String())
 	s.write("jobs/history.3.0.gz", out.String()[:out.Len()/2])
+	for _, name := range []string{"jobs/history.1.0.gz", "jobs/history.2.0.gz", "jobs/history.3.0.gz"} {
+		s.must(os.Chtimes(s.path(name), time.Time{}, noon().Add(-8*time.Minute)))
+	}
 	s.write("jobs/history.4.0", ad(4, -9))
 	s.restart(text("job_histories", s.path("jobs")))
 	s.poll()
 	s.poll()
+	for from, want := range map[time.Time]int64{noon().Add(-time.Hour): 4, noon(): 0} {
+		if n, err := s.source.Count(t.Context(), sdk.Window{From: from, To: from.Add(time.Hour)}); n != want || err != nil {
+			t.Errorf("counted %d runs from %s, want %d: %v", n, from, want, err)
+		}
+	}
 	if len(s.refused) != 3 || s.state("sub#4.0#1") != "COMPLETED" {
 		t.Fatalf("%d refused, %v", len(s.refused), s.jobs)
 	}
