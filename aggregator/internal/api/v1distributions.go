@@ -137,7 +137,7 @@ func firstValues(having []usage.Filter, r *record.Record) bool {
 
 // measures of a run; NaN is not known.
 type runFigures struct {
-	size, wait, runtime, cpu, memory, gpus float64
+	size, wait, runtime, cpu, memory, gpus, gpuMemory float64
 }
 
 // leastRun is what a shorter run counts as in the expansion factor, in seconds.
@@ -170,6 +170,7 @@ func measured(r *record.Record) runFigures {
 	f.cpu = part(amount("TotalCPU", record.Total), f.size*f.runtime)
 	f.memory = part(amount("MemoryUsed", record.Rate), amount("Memory", record.Rate))
 	f.gpus = part(amount("TotalGPU", record.Total), amount("GPUs", record.Rate)*f.runtime)
+	f.gpuMemory = part(amount("GPUMemoryUsed", record.Rate), amount("GPUMemory", record.Rate))
 	return f
 }
 
@@ -203,6 +204,7 @@ func histograms() []histogram {
 		{name: "cpu", title: "CPU efficiency", from: parts, of: func(f *runFigures) float64 { return f.cpu }},
 		{name: "memory", title: "Memory efficiency", from: parts, of: func(f *runFigures) float64 { return f.memory }},
 		{name: "gpus", title: "GPU efficiency", from: parts, of: func(f *runFigures) float64 { return f.gpus }},
+		{name: "gpu_memory", title: "GPU memory efficiency", from: parts, of: func(f *runFigures) float64 { return f.gpuMemory }},
 	}
 	for i := range list {
 		list[i].records, list[i].hours = make([]int, len(list[i].from)), make([]float64, len(list[i].from))

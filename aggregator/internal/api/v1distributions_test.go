@@ -25,6 +25,7 @@ type ended struct {
 	user          string
 	cores, cpu    int
 	gpus, gpuTime int
+	gpuMemory     int // of 1000
 	wait, runtime int
 	begin, to     time.Time
 }
@@ -43,6 +44,7 @@ func randomRuns(rng *rand.Rand, n int) (list []ended) {
 		}
 		if e.gpus = rng.IntN(4); e.gpus > 0 && rng.IntN(4) > 0 {
 			e.gpuTime = 1 + rng.IntN(e.gpus*e.runtime)
+			e.gpuMemory = rng.IntN(1001)
 		}
 		list = append(list, e)
 	}
@@ -50,7 +52,7 @@ func randomRuns(rng *rand.Rand, n int) (list []ended) {
 }
 
 func (e *ended) record(id int) record.Record {
-	j := apitest.Job{ID: fmt.Sprint("r", id), User: e.user, Start: e.begin.Format(time.RFC3339), Stop: e.to.Format(time.RFC3339), Cores: int64(e.cores), CPU: int64(e.cpu), GPUs: int64(e.gpus), GPUTime: int64(e.gpuTime)}
+	j := apitest.Job{ID: fmt.Sprint("r", id), User: e.user, Start: e.begin.Format(time.RFC3339), Stop: e.to.Format(time.RFC3339), Cores: int64(e.cores), CPU: int64(e.cpu), GPUs: int64(e.gpus), GPUTime: int64(e.gpuTime), GPUMemory: 1000, GPUMemoryUsed: int64(e.gpuMemory)}
 	if e.wait >= 0 {
 		j.Submit = e.begin.Add(-time.Duration(e.wait) * time.Second).Format(time.RFC3339)
 	}
@@ -98,7 +100,10 @@ func TestDistributions_RandomRuns_CountEachOnce(t *testing.T) {
 					continue
 				}
 				all++
-				value := map[string]float64{"size": float64(e.cores), "wait": float64(e.wait), "runtime": float64(e.runtime), "cpu": float64(e.cpu) / float64(e.cores*e.runtime), "expansion": -1, "memory": -1, "gpus": float64(e.gpuTime) / float64(max(e.gpus, 1)*e.runtime)}[h.Name]
+				value := map[string]float64{"size": float64(e.cores), "wait": float64(e.wait), "runtime": float64(e.runtime), "cpu": float64(e.cpu) / float64(e.cores*e.runtime), "expansion": -1, "memory": -1, "gpus": float64(e.gpuTime) / float64(max(e.gpus, 1)*e.runtime), "gpu_memory": float64(e.gpuMemory) / 1000}[h.Name]
+				if h.Name == "gpu_memory" && e.gpuMemory == 0 {
+					value = -1
+				}
 				if h.Name == "expansion" && e.wait >= 0 {
 					value = float64(e.wait+max(e.runtime, 10)) / float64(max(e.runtime, 10))
 				}
@@ -112,7 +117,7 @@ func TestDistributions_RandomRuns_CountEachOnce(t *testing.T) {
 				t.Errorf("%s of %q: %d of %d, unknown %d, want %d of %d, unknown %d", h.Name, user, h.Records, got.Records, h.Unknown, want, all, unknown)
 			}
 		}
-		if len(got.Histograms) != 7 {
+		if len(got.Histograms) != 8 {
 			t.Errorf("%d histograms", len(got.Histograms))
 		}
 	}

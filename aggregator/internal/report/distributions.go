@@ -137,7 +137,7 @@ func binEdge(h *v1.Histogram, n json.Number) string {
 	value := v1.Rational(n.String())
 	f, _ := value.Float64()
 	switch {
-	case h.Name == "cpu" || h.Name == "memory" || h.Name == "gpus":
+	case h.Name == "cpu" || h.Name == "memory" || h.Name == "gpus" || h.Name == "gpu_memory":
 		return v1.Show(Number, v1.Rat(new(big.Rat).SetInt64(int64(f*100+0.5)))) + "\u202f%"
 	case h.Unit != "second":
 		return strconv.FormatFloat(math.Round(f*100)/100, 'f', -1, 64)

@@ -125,6 +125,7 @@ func (p *Pages) jobFigures(ctx context.Context, r *record.Record, start, stop ti
 	part("CPU efficiency", hours(sum(used, "TotalCPU")), cores)
 	part("Memory efficiency", sum(used, "MemoryUsed"), sum(used, "Memory"))
 	part("GPU efficiency", hours(sum(used, "TotalGPU")), gpus)
+	part("GPU memory efficiency", sum(used, "GPUMemoryUsed"), sum(used, "GPUMemory"))
 	for _, m := range []struct{ name, label, kind string }{{"cost", "Cost", report.Money}, {"energy", "Energy", report.Number}, {"co2", "CO2", report.Number}} {
 		isEnergy := m.kind == report.Number
 		if q.Measure = m.name; isEnergy {

@@ -238,7 +238,7 @@ func TestRecord_RunsOfAnArrayAndRequeues_StandInATimeline(t *testing.T) {
 	for i, id := range []string{"nemo-7_1", "nemo-7_2", "nemo-7_2-1795248798", "nemo-77_1", "nemo-8"} {
 		list = append(list, apitest.Job{
 			ID: id, Group: "atlas", User: "alice", Submit: "2026-02-25T00:00:00Z", Start: fmt.Sprintf("2026-02-25T0%d:00:00Z", i+1), Stop: fmt.Sprintf("2026-02-25T0%d:30:00Z", i+1),
-			Cores: 4, CPU: 3600, GPUs: 2, GPUTime: 900, State: "COMPLETED",
+			Cores: 4, CPU: 3600, GPUs: 2, GPUTime: 900, GPUMemory: 80_000, GPUMemoryUsed: 60_000, State: "COMPLETED",
 		}.Record())
 	}
 	other := list[0]
@@ -255,7 +255,7 @@ func TestRecord_RunsOfAnArrayAndRequeues_StandInATimeline(t *testing.T) {
 			t.Errorf("%s is there: %v, want %v\n%s", want, !is, is, runs)
 		}
 	}
-	for _, want := range []string{"waited 2 h 00 min", "<dt>CPU efficiency</dt>", "50.0\u202f%", "<dt>GPU efficiency</dt>", "25.0\u202f%", "2\u202fcore-hours", `class="runs" x="`} {
+	for _, want := range []string{"waited 2 h 00 min", "<dt>CPU efficiency</dt>", "50.0\u202f%", "<dt>GPU efficiency</dt>", "25.0\u202f%", "<dt>GPU memory efficiency</dt>", "75.0\u202f%", "2\u202fcore-hours", `class="runs" x="`} {
 		if !strings.Contains(body, want) {
 			t.Errorf("%q is missing", want)
 		}

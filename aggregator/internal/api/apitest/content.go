@@ -38,6 +38,8 @@ type Job struct {
 	Cores, GPUs         int64
 	Memory, MemoryUsed  int64 // megabytes
 	CPU, GPUTime        int64 // seconds of processors and GPUs that were used
+	GPUMemory           int64 // mebibytes of the GPUs
+	GPUMemoryUsed       int64
 	HS                  float64
 	State               string
 	Meta                map[string]string
@@ -68,6 +70,8 @@ func (j Job) Record() record.Record {
 	add("MemoryUsed", j.MemoryUsed, record.Rate)
 	add("TotalCPU", j.CPU, record.Total)
 	add("TotalGPU", j.GPUTime, record.Total)
+	add("GPUMemory", j.GPUMemory, record.Rate)
+	add("GPUMemoryUsed", j.GPUMemoryUsed, record.Rate)
 	return r
 }
 
