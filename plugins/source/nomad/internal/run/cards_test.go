@@ -54,3 +54,23 @@ func TestMilliGPUs_Slices_CountByTheirProfile(t *testing.T) {
 		}
 	}
 }
+
+// With MPS the plugin for NVIDIA gives several tasks one card, by its id, and no part of it.
+func TestGPUs_CardSharedByMPS_IsWholeForEachTask(t *testing.T) {
+	e := New()
+	shared := &nomad.TaskResources{Devices: []nomad.Device{{Vendor: "nvidia", Type: "gpu", Name: "Tesla T4", DeviceIDs: []string{"GPU-1"}}}}
+	e.Alloc.AllocatedResources = &nomad.Resources{Tasks: map[string]*nomad.TaskResources{"a": shared, "b": shared}}
+	for _, task := range []string{"a", "b"} {
+		v := &View{Entry: e, Task: task}
+		values, unread := v.Values(Owner{}, func(string) bool { return true })
+		if len(unread) > 0 {
+			t.Errorf("%s: %+v", task, unread)
+		}
+		for i, a := range Attributes() {
+			want, has := map[string]sdk.Value{"gpus": sdk.Int(1), "milli_gpus": sdk.Int(1000), "partial_gpus": sdk.Bool(false)}[a.Name]
+			if has && values[i] != want {
+				t.Errorf("%s of %s is %v, want %v", a.Name, task, values[i], want)
+			}
+		}
+	}
+}
