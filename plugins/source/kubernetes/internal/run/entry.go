@@ -25,6 +25,7 @@ type Entry struct {
 	Whole      *Run                  `json:"whole,omitempty"`      // the pod as one run: only what was sent of it
 	FromJob    bool                  `json:"from_job,omitempty"`   // made of its job, since no one saw the pod
 	Holes      []journal.Hole        `json:"holes,omitempty"`      // that the daemon has not been told
+	Batch      uint64                `json:"batch,omitempty"`      // with which Holes, and what never started, were sent last; 0: they were not
 }
 
 // Labelled are labels and annotations of a namespace.
@@ -241,6 +242,12 @@ func (e *Entry) Gone(deleted bool, seen, now time.Time) {
 
 // Over reports whether nothing more is expected of the pod's containers.
 func (e *Entry) Over() bool { return !e.GoneAt.IsZero() || e.Pod.Status.Over() }
+
+// Untold reports whether the daemon is to be told of holes, or of what never started.
+func (e *Entry) Untold() bool { return len(e.Holes) > 0 || e.Over() && !e.Counted }
+
+// TellOnce notes that the daemon has been told of them.
+func (e *Entry) TellOnce() { e.Holes, e.Batch, e.Counted = nil, 0, e.Counted || e.Over() }
 
 // Untell has all runs sent again. What they used stays known.
 func (e *Entry) Untell() {

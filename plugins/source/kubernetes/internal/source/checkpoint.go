@@ -19,6 +19,7 @@ type checkpoint struct {
 	Journal  string
 	Told     facts.Told
 	Granted  []string // rights beside that to pods which were there
+	Batches  uint64   // how many told of something that is told once
 }
 
 const (
@@ -35,6 +36,7 @@ type wireCheckpoint struct {
 	Journal  string            `json:"journal,omitempty"`
 	Told     facts.Told        `json:"told,omitzero"`
 	Granted  []string          `json:"granted,omitempty"`
+	Batches  uint64            `json:"batches,omitempty"`
 }
 
 // Check says what no plugin has written.
@@ -48,7 +50,7 @@ func (w *wireCheckpoint) Check() error {
 }
 
 func (c checkpoint) encode() []byte {
-	w := wireCheckpoint{Version: checkpointVersion, Versions: c.Versions, Journal: c.Journal, Told: c.Told, Granted: c.Granted}
+	w := wireCheckpoint{Version: checkpointVersion, Versions: c.Versions, Journal: c.Journal, Told: c.Told, Batches: c.Batches, Granted: c.Granted}
 	if !c.Look.IsZero() {
 		w.Look = c.Look.UnixMicro()
 	}
@@ -64,7 +66,7 @@ func decodeCheckpoint(b []byte) (checkpoint, error) {
 	if err := sdk.DecodeCheckpoint(b, checkpointVersion, &w); err != nil {
 		return checkpoint{}, err
 	}
-	c := checkpoint{Versions: w.Versions, Journal: w.Journal, Told: w.Told, Granted: w.Granted}
+	c := checkpoint{Versions: w.Versions, Journal: w.Journal, Told: w.Told, Batches: w.Batches, Granted: w.Granted}
 	if w.Look > 0 {
 		c.Look = time.UnixMicro(w.Look).UTC()
 	}
@@ -72,6 +74,13 @@ func decodeCheckpoint(b []byte) (checkpoint, error) {
 		c.First = time.UnixMicro(w.First).UTC()
 	}
 	return c, nil
+}
+
+// withBatches is a written checkpoint with another number of batches.
+func withBatches(b []byte, n uint64) ([]byte, error) {
+	c, err := decodeCheckpoint(b)
+	c.Batches = n
+	return c.encode(), err
 }
 
 // journalForm says how what is known of pods is kept.

@@ -42,7 +42,8 @@ type pass struct {
 	touched  []*run.Entry // that have news
 	noted    []*run.Entry // that the daemon has, which the journal does not know yet
 	batch    sdk.Batch
-	moved    bool // the checkpoint, since the last batch
+	moved    bool   // the checkpoint, since the last batch
+	stands   []byte // the checkpoint that was sent last
 	gaps     []sdk.Gap
 	renew    bool // send also what was sent before, of what ended since
 	since    time.Time
@@ -156,7 +157,7 @@ func (s *Source) begin(ctx context.Context, from sdk.Start, client *kube.Client,
 	if err != nil {
 		return nil, err
 	}
-	p := &pass{Source: s, out: out, client: client, journal: j, done: done, start: done, open: map[string]*run.Entry{},
+	p := &pass{Source: s, out: out, client: client, journal: j, done: done, start: done, stands: from.Checkpoint, open: map[string]*run.Entry{},
 		settled: map[string]settled{}, seen: map[string]time.Time{}, absent: map[string]bool{}, present: map[string]map[string]bool{}, alive: map[string]time.Time{},
 		lost: map[string]bool{}, behind: map[string]uint64{}, refused: map[string]bool{}, pruned: s.now()}
 	for _, what := range done.Granted {
@@ -203,6 +204,9 @@ func (p *pass) restore(ctx context.Context) error {
 	err := p.journal.Each(func(e *run.Entry) error {
 		if p.renew {
 			e.Untell()
+		}
+		if e.Batch > 0 && e.Batch <= p.done.Batches {
+			e.TellOnce()
 		}
 		whole := p.over(e) && e.Counted && len(e.Holes) == 0
 		for _, v := range p.views(e) {

@@ -51,15 +51,26 @@ func (p *pass) flush(ctx context.Context) error {
 	if g, some := missed.Gap("starts of containers were not seen, of which Kubernetes keeps no times", "running pods disappeared from Kubernetes, whose ends are estimated"); some {
 		p.batch.Gaps = append(p.batch.Gaps, g)
 	}
+	once := p.number(touched)
 	if err := p.keep(touched); err != nil {
 		return err
 	}
 	b := p.batch
 	p.batch = sdk.Batch{}
 	worth := len(b.Jobs)+len(b.Gaps)+len(b.Refused) > 0 || b.Skipped > 0 || b.Census != nil || b.Capacity != nil || !b.Watermark.IsZero()
-	if worth || p.moved {
-		if p.moved {
+	if worth || p.moved || once {
+		var err error
+		switch {
+		case p.moved:
 			b.Checkpoint = p.done.encode()
+		case once:
+			b.Checkpoint, err = withBatches(p.stands, p.done.Batches)
+		}
+		if err != nil {
+			return err
+		}
+		if b.Checkpoint != nil {
+			p.stands = b.Checkpoint
 		}
 		if err := p.out.Send(ctx, b); err != nil {
 			return fmt.Errorf("%w: %w", errDaemon, err)
@@ -68,6 +79,19 @@ func (p *pass) flush(ctx context.Context) error {
 	}
 	p.note(touched, sent)
 	return nil
+}
+
+// number gives the entries of which something is told once the number of the batch that tells
+// it. The checkpoint of that batch has the number too, so that a restart knows whether the
+// daemon has it. It reports whether there are any.
+func (p *pass) number(touched []*run.Entry) bool {
+	next := p.done.Batches + 1
+	for _, e := range touched {
+		if e.Untold() {
+			e.Batch, p.done.Batches = next, next
+		}
+	}
+	return p.done.Batches == next
 }
 
 // keep writes pods into the journal, with those of which the daemon has got more
@@ -98,9 +122,8 @@ func (p *pass) note(touched []*run.Entry, sent []run.View) {
 		}
 	}
 	for _, e := range touched {
-		if over := e.Over() && !e.Counted; news[e] || over || len(e.Holes) > 0 {
-			e.Counted = e.Counted || over
-			e.Holes = nil
+		if news[e] || e.Untold() {
+			e.TellOnce()
 			p.noted = append(p.noted, e)
 		}
 		p.usage.want(e, p.views(e))

@@ -32,6 +32,7 @@ type site struct {
 	told
 	deaf bool                 // batches are lost, as when the daemon is killed
 	lose func(sdk.Batch) bool // the first batch that is lost like that; nil: none
+	last func(sdk.Batch) bool // the batch that is the last to count, without the source being told; nil: none
 }
 
 // told is what the daemon knows by the source.
@@ -185,11 +186,17 @@ func (s *site) take(ctx context.Context, b sdk.Batch) error {
 	s.gaps = append(s.gaps, b.Gaps...)
 	s.refused = append(s.refused, b.Refused...)
 	s.skipped += b.Skipped
+	if s.last != nil && s.last(b) {
+		s.deaf, s.last = true, nil
+	}
 	if b.Capacity != nil {
 		s.capacity = append(s.capacity, *b.Capacity)
 	}
 	if b.Census != nil {
 		s.census = append(s.census, *b.Census)
+	}
+	if s.deaf {
+		return context.Canceled
 	}
 	return ctx.Err()
 }

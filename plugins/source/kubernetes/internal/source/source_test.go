@@ -358,6 +358,38 @@ func TestContainer_RestartsThatWereMissed_AreAGapAlsoWhenTheSourceIsKilled(t *te
 	}
 }
 
+// The daemon has a batch, and the source is killed before it knows.
+func TestKilled_BehindWhatIsToldOnce_DoesNotTellItAgain(t *testing.T) {
+	s := newSite(t)
+	s.start()
+	s.server.Put(pod("phys", "a", kube.Running, running(0, 1)))
+	s.seen()
+	evicted := pod("phys", "b", kube.Failed)
+	evicted.Status.Reason = "Evicted"
+	for _, step := range []struct {
+		last func(sdk.Batch) bool
+		pod  kube.Pod
+	}{
+		{func(b sdk.Batch) bool { return len(b.Gaps) > 0 }, pod("phys", "a", kube.Running, running(6, 40, terminated(30, 39, 1)))},
+		{func(b sdk.Batch) bool { return b.Skipped > 0 }, evicted},
+	} {
+		s.mu.Lock()
+		s.last = step.last
+		s.mu.Unlock()
+		s.server.Put(step.pod)
+		s.await("the batch", func() bool { return s.deaf })
+		for range 2 {
+			s.kill()
+			s.start()
+			s.server.Put(pod("phys", "c", kube.Running, running(0, 2)))
+			s.seen()
+		}
+	}
+	if got := s.soFar(); len(got.gaps) != 1 || got.skipped != 1 {
+		t.Errorf("gaps %+v, %d were skipped; want one of each", got.gaps, got.skipped)
+	}
+}
+
 func TestContainers_ThatNeverStarted_AreCountedOnceAlsoWhenTheSourceIsKilled(t *testing.T) {
 	s := newSite(t)
 	s.lose = func(b sdk.Batch) bool { return b.Skipped > 0 }

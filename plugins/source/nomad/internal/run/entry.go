@@ -26,6 +26,7 @@ type Entry struct {
 	Unstarted bool      `json:"unstarted,omitempty"` // the daemon has the number of tasks that never started
 
 	Holes []journal.Hole `json:"holes,omitempty"` // that the daemon has not been told
+	Batch uint64         `json:"batch,omitempty"` // with which Holes, and what never started, were sent last; 0: they were not
 }
 
 // Node is what is known of the node of an allocation.
@@ -154,6 +155,9 @@ func (e *Entry) Settled() bool {
 // Unsent reports whether the daemon lacks something beside runs: holes, or the number of tasks
 // that never started.
 func (e *Entry) Unsent() bool { return len(e.Holes) > 0 || e.Alloc.Over() && !e.Unstarted }
+
+// TellOnce notes that the daemon has been told of them.
+func (e *Entry) TellOnce() { e.Holes, e.Batch, e.Unstarted = nil, 0, e.Unstarted || e.Alloc.Over() }
 
 // Ends are the rules for runs whose end Nomad does not tell.
 type Ends struct {

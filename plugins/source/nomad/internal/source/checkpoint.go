@@ -19,6 +19,7 @@ type checkpoint struct {
 	First   time.Time // when they were listed first; zero: not known
 	Journal string
 	Told    facts.Told
+	Batches uint64 // how many told of something that is told once
 }
 
 const (
@@ -34,6 +35,7 @@ type wireCheckpoint struct {
 	First   int64      `json:"first,omitempty"`
 	Journal string     `json:"journal,omitempty"`
 	Told    facts.Told `json:"told,omitzero"`
+	Batches uint64     `json:"batches,omitempty"`
 }
 
 // Check says what no plugin has written.
@@ -47,7 +49,7 @@ func (w *wireCheckpoint) Check() error {
 }
 
 func (c checkpoint) encode() []byte {
-	w := wireCheckpoint{Version: checkpointVersion, Index: c.Index, Journal: c.Journal, Told: c.Told}
+	w := wireCheckpoint{Version: checkpointVersion, Index: c.Index, Journal: c.Journal, Told: c.Told, Batches: c.Batches}
 	if !c.Look.IsZero() {
 		w.Look = c.Look.UnixMicro()
 	}
@@ -63,7 +65,7 @@ func decodeCheckpoint(b []byte) (checkpoint, error) {
 	if err := sdk.DecodeCheckpoint(b, checkpointVersion, &w); err != nil {
 		return checkpoint{}, err
 	}
-	c := checkpoint{Index: w.Index, Journal: w.Journal, Told: w.Told}
+	c := checkpoint{Index: w.Index, Journal: w.Journal, Told: w.Told, Batches: w.Batches}
 	if w.Look > 0 {
 		c.Look = time.UnixMicro(w.Look).UTC()
 	}
@@ -71,6 +73,13 @@ func decodeCheckpoint(b []byte) (checkpoint, error) {
 		c.First = time.UnixMicro(w.First).UTC()
 	}
 	return c, nil
+}
+
+// withBatches is a written checkpoint with another number of batches.
+func withBatches(b []byte, n uint64) ([]byte, error) {
+	c, err := decodeCheckpoint(b)
+	c.Batches = n
+	return c.encode(), err
 }
 
 // journalForm says how what is known of allocations is kept.

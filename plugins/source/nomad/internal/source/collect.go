@@ -22,6 +22,7 @@ type pass struct {
 	out     *sdk.Stream
 	journal *journal.Journal[*run.Entry]
 	done    checkpoint // that is in effect once what was sent is acknowledged
+	stands  []byte     // the checkpoint that was sent last
 	start   uint64     // the index at which the pass began
 
 	open    map[string]*run.Entry // of which more is expected
@@ -128,7 +129,7 @@ func (s *Source) begin(ctx context.Context, from sdk.Start, out *sdk.Stream) (*p
 	if err != nil {
 		return nil, err
 	}
-	p := &pass{Source: s, out: out, journal: j, done: done, start: done.Index, open: map[string]*run.Entry{},
+	p := &pass{Source: s, out: out, journal: j, done: done, stands: from.Checkpoint, start: done.Index, open: map[string]*run.Entry{},
 		settled: map[string]settled{}, seen: map[string]time.Time{}, nodes: map[string]nomad.Node{}, pruned: s.now()}
 	p.away()
 	if from.Rewind > 0 {
@@ -166,6 +167,9 @@ func (p *pass) restore(ctx context.Context) error {
 	err := p.journal.Each(func(e *run.Entry) error {
 		if p.renew {
 			e.Untell()
+		}
+		if e.Batch > 0 && e.Batch <= p.done.Batches {
+			e.TellOnce()
 		}
 		whole := e.Settled() && !e.Unsent()
 		for _, v := range e.Views(p.config.ends) {

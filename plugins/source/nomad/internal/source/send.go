@@ -92,11 +92,25 @@ func (p *pass) flush(ctx context.Context) error {
 	if g, some := missed.Gap("starts of tasks were not seen, of which Nomad keeps no times", "running allocations disappeared from Nomad, whose ends are estimated"); some {
 		p.batch.Gaps = append(p.batch.Gaps, g)
 	}
+	once := p.number(touched)
 	if err := p.keep(touched); err != nil {
 		return err
 	}
 	b := p.batch
 	p.batch = sdk.Batch{}
+	if once {
+		stands := b.Checkpoint
+		if stands == nil {
+			stands = p.stands
+		}
+		var err error
+		if b.Checkpoint, err = withBatches(stands, p.done.Batches); err != nil {
+			return err
+		}
+	}
+	if b.Checkpoint != nil {
+		p.stands = b.Checkpoint
+	}
 	empty := len(b.Jobs)+len(b.Gaps)+len(b.Directory) == 0 && b.Skipped == 0 && b.Checkpoint == nil && b.Census == nil && b.Capacity == nil
 	if !empty {
 		if err := p.out.Send(ctx, b); err != nil {
@@ -105,6 +119,19 @@ func (p *pass) flush(ctx context.Context) error {
 	}
 	p.note(touched, sent)
 	return nil
+}
+
+// number gives the entries of which something is told once the number of the batch that tells
+// it. The checkpoint of that batch has the number too, so that a restart knows whether the
+// daemon has it. It reports whether there are any.
+func (p *pass) number(touched []*run.Entry) bool {
+	next := p.done.Batches + 1
+	for _, e := range touched {
+		if e.Unsent() {
+			e.Batch, p.done.Batches = next, next
+		}
+	}
+	return p.done.Batches == next
 }
 
 // keep writes entries into the journal, with those of which the daemon has got more
@@ -134,7 +161,7 @@ func (p *pass) note(touched []*run.Entry, sent []run.View) {
 	}
 	for _, e := range touched {
 		if news[e] || e.Unsent() {
-			e.Unstarted, e.Holes = e.Unstarted || e.Alloc.Over(), nil
+			e.TellOnce()
 			p.noted = append(p.noted, e)
 		}
 		if e.Settled() {

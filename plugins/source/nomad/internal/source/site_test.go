@@ -29,6 +29,7 @@ type site struct {
 	told
 	deaf bool                 // batches are lost, as when the daemon is killed
 	lose func(sdk.Batch) bool // the first batch that is lost like that; nil: none
+	last func(sdk.Batch) bool // the batch that is the last to count, without the source being told; nil: none
 }
 
 // told is what the daemon knows by the source.
@@ -179,6 +180,9 @@ func (s *site) take(ctx context.Context, b sdk.Batch) error {
 	}
 	s.gaps = append(s.gaps, b.Gaps...)
 	s.skipped += b.Skipped
+	if s.last != nil && s.last(b) {
+		s.deaf, s.last = true, nil
+	}
 	if b.Capacity != nil {
 		s.capacity = append(s.capacity, *b.Capacity)
 	}
@@ -187,6 +191,9 @@ func (s *site) take(ctx context.Context, b sdk.Batch) error {
 	}
 	if len(b.Directory) > 0 {
 		s.directory = append(s.directory, b.Directory)
+	}
+	if s.deaf {
+		return context.Canceled
 	}
 	return ctx.Err()
 }

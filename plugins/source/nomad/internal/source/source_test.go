@@ -156,6 +156,40 @@ func TestAllocation_ForgottenWhileItRan_IsAGapAlsoWhenTheSourceIsKilled(t *testi
 	}
 }
 
+// The daemon has a batch, and the source is killed before it knows.
+func TestKilled_BehindWhatIsToldOnce_DoesNotTellItAgain(t *testing.T) {
+	s := newSite(t)
+	s.job("phys", "j", "alice")
+	s.start()
+	s.alloc("phys", "j", "a", nomad.Running, 0, event(1, "Received"), event(2, "Started"))
+	s.listed()
+	for _, step := range []struct {
+		last func(sdk.Batch) bool
+		make func()
+	}{
+		{func(b sdk.Batch) bool { return len(b.Gaps) > 0 }, func() {
+			s.alloc("phys", "j", "a", nomad.Running, 6, event(38, "Terminated"), event(38, "Restarting"), event(39, "Started"), event(41, "Terminated"), event(41, "Restarting"), event(42, "Started"))
+		}},
+		{func(b sdk.Batch) bool { return b.Skipped > 0 }, func() {
+			s.alloc("phys", "j", "b", nomad.Failed, 0, event(1, "Received"), event(2, "Driver Failure"))
+		}},
+	} {
+		s.mu.Lock()
+		s.last = step.last
+		s.mu.Unlock()
+		step.make()
+		s.await("the batch", func() bool { return s.deaf })
+		for range 2 {
+			s.kill()
+			s.start()
+			s.listed()
+		}
+	}
+	if got := s.soFar(); len(got.gaps) != 1 || got.skipped != 1 {
+		t.Errorf("gaps %+v, %d were skipped; want one of each", got.gaps, got.skipped)
+	}
+}
+
 func TestTasks_ThatNeverStarted_AreCountedOnceAlsoWhenTheSourceIsKilled(t *testing.T) {
 	s := newSite(t)
 	s.job("phys", "j", "alice")
