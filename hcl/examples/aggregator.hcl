@@ -34,10 +34,12 @@ aggregator {
 
   # Records of runs that stopped longer ago lose the names of users, and the keys of drop;
   # totals stay. Calendar months go whole. Without the block nothing is removed.
-  # `bursar person retention` shows what would be.
+  # `bursar person retention` shows what would be. Entries of the audit log, which
+  # `bursar audit` shows, go after audit_months, without the block too.
   # retention {
   #   names_months = 18
   #   drop         = ["job_name"]
+  #   audit_months = 12
   # }
 
   # What was deleted or superseded leaves the disk by itself: the leader looks for blocks

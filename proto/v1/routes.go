@@ -679,6 +679,45 @@ func (a API) DismissStop(ctx context.Context, id string) error {
 	return a.Caller.Call(ctx, "DELETE", "/v1/waiting/"+part(id), nil, nil, nil)
 }
 
+// AuditQuery is the query of GET /v1/audit.
+type AuditQuery struct {
+	// A word such as last-month, 2026-03, 14d; without from and to. Default: the last 7 days.
+	Window string `query:"window"`
+	From   string `query:"from"`
+	To     string `query:"to"`
+	// Only what this principal did, such as client/alice.
+	Who string `query:"who"`
+	// Only entries of this kind.
+	Kind string `query:"kind"`
+	// Only entries with this text in `about`.
+	About string `query:"about"`
+	// At most so many entries; default 1 000.
+	Limit int `query:"limit"`
+	Reading
+}
+
+// Audit is GET /v1/audit: Who did what, and who looked at whose data.
+func (a API) Audit(ctx context.Context, q *AuditQuery) (out Audit, err error) {
+	err = a.Caller.Call(ctx, "GET", "/v1/audit", values(q), nil, &out)
+	return out, err
+}
+
+// AuditAddress is a link to GET /v1/audit. The format "" is JSON.
+func AuditAddress(q *AuditQuery, format string) string {
+	return address("/v1/audit", values(q), format)
+}
+
+// AuditAs is GET /v1/audit: Who did what, and who looked at whose data, written to w: text/csv.
+func (f Files) AuditAs(ctx context.Context, q *AuditQuery, accept string, w io.Writer) error {
+	return f.Carrier.Download(ctx, "/v1/audit", values(q), accept, w)
+}
+
+// EraseFromAudit is POST /v1/audit:erase: Replace a person's name in the audit log.
+func (a API) EraseFromAudit(ctx context.Context, body AuditErasure) (out AuditErased, err error) {
+	err = a.Caller.Call(ctx, "POST", "/v1/audit:erase", nil, body, &out)
+	return out, err
+}
+
 // RetentionQuery is the query of GET /v1/retention.
 type RetentionQuery struct {
 	// What would be due if names were kept for so many months; without it what the configuration says.

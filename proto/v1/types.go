@@ -63,6 +63,26 @@ type Archive struct {
 	Keep []string `json:"keep,omitempty"`
 }
 
+// AuditEntry is a part of an answer.
+type AuditEntry struct {
+	Time Time   `json:"time"`
+	Kind string `json:"kind"`
+	// The principal, such as client/alice or user/bob.
+	Who string `json:"who"`
+	// The roles that the principal had.
+	Roles string `json:"roles"`
+	// The address of the client; empty for the unix socket.
+	From string `json:"from"`
+	// The method and the pattern of the route.
+	Route string `json:"route"`
+	// The path, and what the query asked for: whose data it was.
+	About string `json:"about"`
+	// The status of the answer, or words.
+	Result string `json:"result"`
+	// The node that was asked.
+	Node string `json:"node"`
+}
+
 // Retention is a part of an answer.
 type Retention struct {
 	// How many months records keep the names of persons at most. Null is for ever.
@@ -1501,6 +1521,28 @@ type Waiting struct {
 	More    bool    `json:"more"`
 }
 
+// Audit is a part of an answer.
+type Audit struct {
+	Window  Window       `json:"window"`
+	Entries []AuditEntry `json:"entries"`
+	More    bool         `json:"more"`
+	// How many months entries are kept.
+	KeptMonths int64 `json:"kept_months"`
+}
+
+// AuditErasure is a part of an answer.
+type AuditErasure struct {
+	Name string `json:"name"`
+	// The replacement. It does not have the name in it.
+	As string `json:"as"`
+}
+
+// AuditErased is a part of an answer.
+type AuditErased struct {
+	// How many entries have changed.
+	Entries int64 `json:"entries"`
+}
+
 // RetentionPlan is a part of an answer.
 type RetentionPlan struct {
 	Retention Retention `json:"retention"`
@@ -1720,6 +1762,7 @@ type JoinNode struct {
 // JoinRetention is a part of an answer.
 type JoinRetention struct {
 	NamesMonths int      `json:"names_months"`
+	AuditMonths int      `json:"audit_months"`
 	Drop        []string `json:"drop"`
 }
 

@@ -17,8 +17,11 @@ type Need struct {
 	Private bool
 	// Whole routes are about all records: who sees only some of them is refused.
 	Whole bool
-	// Audit notes in the log who asked and what came of it.
+	// Audit notes in the audit log, and in the daemon's, who asked and what came of it.
 	Audit bool
+	// Look notes in the audit log, once a day, that someone asked for this, since what it shows
+	// may be of persons.
+	Look bool
 	// Hold breaks a refused connection off instead of answering it: the clients
 	// of the route take any answer for success and drop what they have.
 	Hold bool
@@ -94,6 +97,18 @@ func Routes() map[string]Need {
 	add(Need{Rights: some}, "GET /v1/openapi.yaml",
 		"GET /ui/{$}", "GET /ui/static/{file}", "GET /ui/{anything...}", "GET /favicon.ico")
 	add(Need{Rights: identity.Read}, "GET /{$}", "GET /ui/overview", "GET /ui/me", "GET /ui/projects", "GET /ui/centre", "GET /ui/budgets", "GET /ui/prices", "GET /ui/distributions", "GET /ui/records", "GET /ui/record", "GET /ui/quarantine", "GET /ui/conflicts", "GET /ui/usage", "GET /ui/reports")
+	add(Need{Rights: identity.Admin, Audit: true, Whole: true}, "GET /v1/audit", "POST /v1/audit:erase")
+	for _, route := range []string{
+		"GET /record/{record_id}", "GET /records", "GET /v1/records", "GET /v1/records/{id...}", "GET /v1/usage", "GET /v1/distributions",
+		"GET /v1/directory", "GET /v1/subscription", "GET /v1/reports/{report}", "GET /v1/changes", "GET /v1/conflicts", "GET /v1/archives/rows",
+		"GET /v1/quarantine", "GET " + quarantined, "GET " + effect + "}", "GET " + page + "/runs/{run}/effects/{effect}",
+		"GET /ui/me", "GET /ui/projects", "GET /ui/centre", "GET /ui/distributions", "GET /ui/records", "GET /ui/record", "GET /ui/quarantine",
+		"GET /ui/conflicts", "GET /ui/usage", "GET /ui/reports",
+	} {
+		need := table[route]
+		need.Look = true
+		table[route] = need
+	}
 	return table
 }
 

@@ -5,11 +5,13 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
+	"github.com/bursar-accounting/bursar/aggregator/internal/audit"
 	"github.com/bursar-accounting/bursar/proto/identity"
 	"github.com/bursar-accounting/bursar/proto/origin"
 )
@@ -40,6 +42,8 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, route string, h h
 		s.refuse(w, r, route, p, need, origin.ErrSite.Error()+": "+route)
 	case need.Audit:
 		s.audited(w, r, route, h)
+	case need.Look:
+		s.looked(w, r, route, h)
 	default:
 		h(w, r)
 	}
@@ -51,6 +55,9 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, route string, p 
 	about := fmt.Sprint(brief(p.Name), " ", route, " ", p.Misdirected, p.Stale) // nothing that a client makes up
 	if s.complaints.due(about) {
 		s.opt.Log.Warn("a request was refused", "who", brief(p.Name), "from", r.RemoteAddr, "method", brief(r.Method), "path", brief(r.URL.Path), "reason", brief(why))
+		if p.Name != "" && !p.Plain && s.opt.Audit != nil { // who is proven, so that no one else fills the log
+			s.opt.Audit.Note(auditEntry(r, audit.Refusal, route, brief(why)))
+		}
 	}
 	status := http.StatusForbidden
 	if p.Misdirected {
@@ -110,11 +117,12 @@ func (s *Server) audited(w http.ResponseWriter, r *http.Request, route string, h
 		cause := recover()
 		result := "answered"
 		if cause != nil {
-			result = "broken off"
+			result = brokenOff
 		}
 		p := access.From(r.Context())
 		s.opt.Log.Info("audit", "who", p.Name, "roles", p.Rights.String(), "from", r.RemoteAddr, "route", route,
 			"path", r.URL.Path, "result", result, "status", seen.status, "took", time.Since(begin).Round(time.Millisecond), "certificate", serial(r))
+		s.noteAudited(r, route, seen.result())
 		if cause != nil {
 			panic(cause)
 		}
@@ -129,6 +137,8 @@ func serial(r *http.Request) string {
 	}
 	return fmt.Sprintf("%x", r.TLS.PeerCertificates[0].SerialNumber)
 }
+
+const brokenOff = "broken off"
 
 // outcome notes the status of an answer.
 type outcome struct {
@@ -151,6 +161,14 @@ func (o *outcome) Write(p []byte) (int, error) {
 		o.status = http.StatusOK
 	}
 	return o.ResponseWriter.Write(p)
+}
+
+// result says what came of the request.
+func (o *outcome) result() string {
+	if o.status == 0 {
+		return brokenOff
+	}
+	return strconv.Itoa(o.status)
 }
 
 // Unwrap is for http.ResponseController.

@@ -110,8 +110,14 @@ func (l *lined) Write(p []byte) (int, error) {
 // errBroken says that an answer was broken off.
 var errBroken = errors.New("the answer was broken off")
 
+// insideKey marks the context of a request that the process makes itself.
+type insideKey struct{}
+
+func isInside(ctx context.Context) bool { return ctx.Value(insideKey{}) != nil }
+
 // into lets the handler of a path answer.
 func (s *Server) into(ctx context.Context, w http.ResponseWriter, method, path string, query url.Values, body []byte) (err error) {
+	ctx = context.WithValue(ctx, insideKey{}, true)
 	r, err := http.NewRequestWithContext(ctx, method, path, bytes.NewReader(body))
 	if err != nil {
 		return err

@@ -125,6 +125,8 @@ type Options struct {
 	// Cut cuts a chunk of an import into the commands that bring the cursor to its
 	// end; as package ingest does. Nil: nothing can be imported.
 	Cut func(cursor store.Cursor, chunk []byte, emit func(*store.IngestCommand) error) error
+	// Audit is the audit log; nil: there is none.
+	Audit Audit
 	// Enrolment lets machines join by tokens; nil: none can.
 	Enrolment *Enrolment
 	// Door is where people log in at the pages; nil: nowhere.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
+	"github.com/bursar-accounting/bursar/aggregator/internal/audit"
 	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
 	"github.com/bursar-accounting/bursar/aggregator/internal/enrol"
 	"github.com/bursar-accounting/bursar/aggregator/internal/erasure"
@@ -125,6 +126,9 @@ func (s *Server) join(w http.ResponseWriter, r *http.Request, from string) (*v1.
 		return nil, s.enrolled(err)
 	}
 	s.opt.Log.Info("audit", "who", string(role)+"/"+body.Name, "from", r.RemoteAddr, "route", "POST "+joinPath, "token", token.Name(), "result", "joined", "address", brief(body.Address))
+	s.commitAudit(r, audit.Entry{
+		Kind: audit.Login, Who: string(role) + "/" + body.Name, From: r.RemoteAddr, Route: "POST " + joinPath, About: brief(body.Address), Result: "joined by the token " + token.Name(),
+	})
 	return e.welcome(csr, &body)
 }
 
@@ -162,7 +166,7 @@ func (e *Enrolment) retention() *v1.JoinRetention {
 		return nil
 	}
 	p := e.Retention()
-	return &v1.JoinRetention{NamesMonths: p.Months, Drop: textList(p.Drop)}
+	return &v1.JoinRetention{NamesMonths: p.Months, Drop: textList(p.Drop), AuditMonths: p.KeptAudit()}
 }
 
 // enrolled gives an error of package enrol its status.

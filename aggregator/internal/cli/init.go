@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/config"
+	"github.com/bursar-accounting/bursar/aggregator/internal/erasure"
 	"github.com/bursar-accounting/bursar/aggregator/packaging"
 	"github.com/bursar-accounting/bursar/proto/client"
 	"github.com/bursar-accounting/bursar/proto/commandline"
@@ -126,7 +127,7 @@ func (p *Program) setUp(ctx context.Context, s *founding) error {
 		return err
 	}
 	if s.join == "" {
-		s.retention = &v1.JoinRetention{NamesMonths: retentionMonths}
+		s.retention = &v1.JoinRetention{NamesMonths: retentionMonths, AuditMonths: erasure.AuditMonths}
 		err = s.found(owner, p.Now())
 	} else {
 		err = s.enter(ctx, owner)
@@ -288,6 +289,9 @@ func retentionBlock(r *v1.JoinRetention) string {
 			quoted[i] = setup.Quote(key)
 		}
 		drop = "    drop         = [" + strings.Join(quoted, ", ") + "]\n"
+	}
+	if r.AuditMonths != erasure.AuditMonths {
+		drop += fmt.Sprintf("    audit_months = %d\n", r.AuditMonths)
 	}
 	return fmt.Sprintf("  # Older records lose the names of users; totals stay. See: bursar person retention\n  retention {\n    names_months = %d\n%s  }\n", r.NamesMonths, drop)
 }

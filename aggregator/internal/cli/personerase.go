@@ -31,6 +31,8 @@ func (p *Program) personErase() *cobra.Command {
 that name the person. Totals stay as they are: usage, times and group are kept.
 Records that run, and records that are archived, are refused, and then nothing is changed.
 
+The audit log has the replacement, too, where the name stands as a word.
+
 In the key that names users the name becomes the replacement. In the values of other keys, such
 as a job's name or a path, it does where it stands as a word: the name al is not in alpha, al.b
 or x-al. Keys on which totals depend, such as group_id, site_id, project and cluster, are never
@@ -60,6 +62,9 @@ Keys that describe a person in other words are yours to judge: -plan lists the k
 			return fmt.Errorf("invalid -key %q: totals depend on it; use a key that names users", who.key)
 		}
 		if err := e.look(ctx); err != nil {
+			if errors.Is(err, client.ErrNoMatch) && !plan {
+				err = errors.Join(err, e.eraseFromAudit(ctx)) // who looked for the name is there, too
+			}
 			return err
 		}
 		p.say("%s, %s; keys that stay: %s", view.Plural(e.records, "record"), view.Plural(len(e.jobs), "quarantined job"), strings.Join(slices.Sorted(maps.Keys(e.stays)), ", "))
@@ -70,6 +75,9 @@ Keys that describe a person in other words are yours to judge: -plan lists the k
 		}
 		if err := e.erase(ctx); err != nil {
 			return fmt.Errorf("not all is erased: %w; go on with: bursar person erase %s -as %s", err, who.name, e.as)
+		}
+		if err := e.eraseFromAudit(ctx); err != nil {
+			return fmt.Errorf("the audit log still names %s: %w; go on with: bursar person erase %s -as %s", who.name, err, who.name, e.as)
 		}
 		p.say("Erased: %d records now say %s=%s. The values of these records leave the database by themselves (compaction in the configuration).", e.records, who.key, e.as)
 		p.sayElsewhere(ctx, who)
@@ -239,6 +247,16 @@ func (e *personErasure) erase(ctx context.Context) error {
 			}
 		}
 	}
+}
+
+// eraseFromAudit replaces the name in the audit log. It comes last, since what this command asks
+// for is noted there, too.
+func (e *personErasure) eraseFromAudit(ctx context.Context) error {
+	done, err := e.api.EraseFromAudit(ctx, v1.AuditErasure{Name: e.name, As: e.as})
+	if err == nil && done.Entries > 0 {
+		e.say("The audit log has %s in the place of the name: entries changed: %d.", e.as, done.Entries)
+	}
+	return err
 }
 
 func (e *personErasure) drop(ctx context.Context) error {

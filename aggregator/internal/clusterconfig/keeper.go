@@ -39,6 +39,9 @@ type Options struct {
 	Now     func() time.Time
 	Log     *slog.Logger
 	Metrics prometheus.Registerer
+	// Committed is told the digest when this node's files have become the cluster's
+	// configuration; nil is nothing.
+	Committed func(digest string)
 	// Every is how often the log's configuration is looked at; 0 means a second.
 	Every time.Duration
 }
@@ -229,6 +232,9 @@ func (k *Keeper) noteCommitted(files *Document) {
 	digest := files.Digest()
 	k.opt.Log.Info("this node's files are the cluster's configuration now", "digest", digest)
 	k.base = digest.String()
+	if k.opt.Committed != nil {
+		k.opt.Committed(k.base)
+	}
 	next := mark{Files: k.mark.Files}
 	if k.digest != digest {
 		next.Base = k.base

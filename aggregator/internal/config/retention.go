@@ -17,6 +17,8 @@ type Retention struct {
 	// Drop are meta keys that such a record loses too, for what describes a person in other
 	// words.
 	Drop []hcl.String `hcl:"drop,optional"`
+	// AuditMonths is how many months entries of the audit log are kept.
+	AuditMonths int `hcl:"audit_months,optional" default:"12" min:"1" max:"1200"`
 	// Range is the header of the block.
 	Range hcl.Range `hcl:",def_range"`
 }
@@ -39,6 +41,6 @@ func (r *Retention) read(keys *DirectoryKeys, to *Shared) (diags hcl.Diagnostics
 		}
 		drop = append(drop, key.Value)
 	}
-	to.Retention = erasure.Policy{Months: r.NamesMonths, Drop: drop}
+	to.Retention = erasure.Policy{Months: r.NamesMonths, Drop: drop, AuditMonths: r.AuditMonths}
 	return diags
 }

@@ -181,6 +181,8 @@ func matrix() map[string][2]string {
 		"POST " + actionsRoute + ":pause":     {"oa", "/v1/actions/exec/x:pause"},
 		"POST " + actionsRoute + ":resume":    {"oa", "/v1/actions/exec/x:resume"},
 
+		"GET /v1/audit":                    {"a", "/v1/audit"},
+		"POST /v1/audit:erase":             {"a", "/v1/audit:erase"},
 		"POST /v1/sessions":                {"a", "/v1/sessions"},
 		"GET /v1/tokens":                   {"a", "/v1/tokens"},
 		"POST /v1/tokens":                  {"a", "/v1/tokens"},

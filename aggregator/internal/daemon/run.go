@@ -20,6 +20,7 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/action"
 	"github.com/bursar-accounting/bursar/aggregator/internal/api"
 	"github.com/bursar-accounting/bursar/aggregator/internal/archive"
+	"github.com/bursar-accounting/bursar/aggregator/internal/audit"
 	"github.com/bursar-accounting/bursar/aggregator/internal/cluster"
 	"github.com/bursar-accounting/bursar/aggregator/internal/clusterconfig"
 	"github.com/bursar-accounting/bursar/aggregator/internal/ingest"
@@ -114,6 +115,7 @@ type Aggregator struct {
 	retention atomic.Pointer[erasure.Policy]
 	gate      *access.Gate
 	bearers   *bearers
+	trail     *audit.Log
 	door      *login.Door
 	doctor    *healthMonitor
 	actors    *actors
@@ -181,6 +183,7 @@ func (a *Aggregator) serve() {
 	a.keep()
 	a.plan()
 	a.attend()
+	a.trail = audit.NewLog(audit.Options{Node: a.set.Name, Write: a.replica.Write, View: nodeDocuments{a.store}, Months: func() int { return a.retentionPolicy().KeptAudit() }, Log: a.set.Log})
 	pages := &web.Pages{Reader: reader, Pulls: pulls.pulls, Health: a.doctor.Report, Node: a.set.Name, Version: a.set.Version, Log: a.set.Log, Book: a.books.Book, Zone: a.siteZone}
 	a.conns = api.NewConns(api.PerAddress, a.registry)
 	who := a.who()
@@ -192,7 +195,7 @@ func (a *Aggregator) serve() {
 		Registerer: a.registry, Health: a.doctor, Memory: a.answerMemory(),
 		Kinds: func() record.Kinds { return *a.kinds.Load() }, IgnoreExisting: a.set.IgnoreExisting, MaxBody: a.set.MaxBody, Agents: pulls, Configured: a.manager.Names, Usage: reader, Book: a.books.Book, UsageKeys: a.usageKeys, Zone: a.siteZone, Retention: a.retentionPolicy, Directory: a.directory, Money: a.money, Capacity: a.books.Capacity, Days: a.doctor.tally.Days, Found: a.doctor.found, Common: a.doctor.survey.Common, Pulse: &a.doctor.pulse, Version: a.set.Version,
 		Patience: a.set.Patience, Extra: a.withLogin(pages.Routes()), Door: a.door, Config: sharedConfig{a}, Snapshots: a.snapshots,
-		Members: newMembers(a.replica), Enrolment: a.enrolment(), Checker: a, Cut: ingest.Cut, Actions: a.actions, Archives: a.actors.readArchives,
+		Members: newMembers(a.replica), Enrolment: a.enrolment(), Audit: a.trail, Checker: a, Cut: ingest.Cut, Actions: a.actions, Archives: a.actors.readArchives,
 	})
 	pages.V1 = v1.API{Caller: a.server}
 	a.replica.node.OnLeader(a.lead)
@@ -265,8 +268,11 @@ func (a *Aggregator) Run(ctx context.Context) error {
 	g.Go(func() error { return a.runNode(alive) })
 	g.Go(func() error {
 		defer stop() // the node outlives what the requests need of it
-		return a.listeners(ctx)
+		err := a.listeners(ctx)
+		a.flushTrail(alive)
+		return err
 	})
+	g.Go(func() error { return a.trail.Run(alive) })
 	g.Go(func() error { return a.gauges.Run(ctx) })
 	g.Go(func() error { return a.backups.Run(ctx) })
 	g.Go(func() error { return a.rewrite(ctx) })
@@ -289,6 +295,24 @@ func (a *Aggregator) Run(ctx context.Context) error {
 		return err
 	})
 	return remedied(a.set.DataDir, errors.Join(g.Wait(), a.store.Close()))
+}
+
+// nodeDocuments has the documents of a node's store.
+type nodeDocuments struct{ store *store.Store }
+
+// Documents implements audit.View.
+func (n nodeDocuments) Documents(space, prefix string, yield func(store.Document) error) error {
+	_, err := store.With(n.store, func(v *store.View) (struct{}, error) { return struct{}{}, v.Documents(space, prefix, yield) })
+	return err
+}
+
+// flushTrail commits what the audit log has gathered, before the node ends.
+func (a *Aggregator) flushTrail(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, farewell)
+	defer cancel()
+	if err := a.trail.Flush(ctx); err != nil {
+		a.set.Log.Warn("the last entries of the audit log are lost; changes are in this log", "error", err)
+	}
 }
 
 // refusals writes what net/http has to say of clients into the log.

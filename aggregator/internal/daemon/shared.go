@@ -6,12 +6,14 @@ import (
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/accounting"
 	"github.com/bursar-accounting/bursar/aggregator/internal/api"
+	"github.com/bursar-accounting/bursar/aggregator/internal/audit"
 	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
 	"github.com/bursar-accounting/bursar/aggregator/internal/clusterconfig"
 	"github.com/bursar-accounting/bursar/aggregator/internal/config"
 	"github.com/bursar-accounting/bursar/aggregator/internal/ingest"
 	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
 	"github.com/bursar-accounting/bursar/proto/auditor"
+	"github.com/bursar-accounting/bursar/proto/identity"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
@@ -23,6 +25,9 @@ func (a *Aggregator) keep() {
 	a.keeper = clusterconfig.NewKeeper(clusterconfig.Options{
 		Node: a.set.Name, Dir: a.set.DataDir, Views: a.store, Writer: a.replica, Files: a.set.Files,
 		Obey: a.obey, Diff: config.Diff, Now: calendar.Now, Log: a.set.Log, Metrics: a.registry,
+		Committed: func(digest string) {
+			a.trail.Note(audit.Entry{Kind: audit.Change, Who: string(identity.Aggregator) + "/" + a.set.Name, About: "the files of " + a.set.Name, Result: "are the cluster's configuration now: " + digest})
+		},
 	})
 }
 

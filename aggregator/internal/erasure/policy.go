@@ -1,6 +1,7 @@
 package erasure
 
 import (
+	"cmp"
 	"context"
 	"strings"
 	"time"
@@ -10,16 +11,24 @@ import (
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
-// Policy says how long records keep the names of persons.
+// AuditMonths is how many months entries of the audit log are kept where nothing else is said.
+const AuditMonths = 12
+
+// Policy says how long names of persons are kept.
 type Policy struct {
 	// Months is how many months from the stop of a run its record keeps names at most; 0 is
 	// for ever.
 	Months int
 	// Drop are meta keys that such a record loses too.
 	Drop []string
+	// AuditMonths is how many months entries of the audit log are kept; 0 is [AuditMonths].
+	AuditMonths int
 	// Zone is that by whose calendar months are counted; nil is UTC.
 	Zone *time.Location
 }
+
+// KeptAudit is for how many months entries of the audit log are kept.
+func (p Policy) KeptAudit() int { return cmp.Or(p.AuditMonths, AuditMonths) }
 
 // Until is the stop before which records keep no names at a time. Calendar months go whole,
 // when their first day is so many months ago: no record keeps names for longer, and how many

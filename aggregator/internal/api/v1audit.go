@@ -1,0 +1,224 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/access"
+	"github.com/bursar-accounting/bursar/aggregator/internal/audit"
+	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
+	"github.com/bursar-accounting/bursar/aggregator/internal/erasure"
+	"github.com/bursar-accounting/bursar/aggregator/internal/store"
+	"github.com/bursar-accounting/bursar/proto/record"
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
+)
+
+// Audit is the audit log of the cluster.
+type Audit interface {
+	// Note takes an entry, and does not wait.
+	Note(e audit.Entry)
+	// Commit takes an entry, and waits until it is committed.
+	Commit(ctx context.Context, e audit.Entry) error
+	// Flush waits until all entries of before are committed.
+	Flush(ctx context.Context) error
+}
+
+const (
+	// auditTime is how long an answer waits for its entry.
+	auditTime = 5 * time.Second
+	// auditBefore is how many days before now are told where no window is asked for.
+	auditBefore = 7
+	// auditDays is how long a window of the audit log may be.
+	auditDays = 3700
+	// auditEntries is how many entries are told where no limit is given, and
+	// mostAuditEntries at most.
+	auditEntries, mostAuditEntries = 1000, 100_000
+)
+
+func (s *Server) auditRoutes() []route {
+	return []route{
+		{http.MethodGet, "/v1/audit", s.tabled("entries", s.flushing(s.viewing(s.v1Audit)))},
+		{http.MethodPost, "/v1/audit:erase", s.flushing(s.viewing(s.v1AuditErase))},
+	}
+}
+
+// auditEntry is that of a request.
+func auditEntry(r *http.Request, kind audit.Kind, route, result string) audit.Entry {
+	p := access.From(r.Context())
+	return audit.Entry{
+		Kind: kind, Who: brief(p.Name), Roles: p.Rights.String(), From: r.RemoteAddr, Route: route, About: brief(askedAbout(r, route)), Result: result,
+	}
+}
+
+// askedAbout is the path of a request, where it is not its route, and what its query asks for.
+// How much of it, in which form and of which time is left out, or dashboards would ask
+// something else each minute, and so is what may be a secret.
+func askedAbout(r *http.Request, route string) string {
+	var parts []string
+	if strings.Contains(route, "{") {
+		parts = append(parts, r.URL.Path)
+	}
+	query := r.URL.Query()
+	for field := range query {
+		if name, _, _ := strings.Cut(field, "["); slices.Contains(unaudited(), name) {
+			query.Del(field)
+		}
+	}
+	if text, err := url.QueryUnescape(query.Encode()); err == nil && text != "" {
+		parts = append(parts, text)
+	}
+	return strings.Join(parts, "?")
+}
+
+// unaudited are the fields of queries that the audit log leaves out.
+func unaudited() []string {
+	return []string{
+		"token", "code", "state", "session_state", "format", "limit", "after", "order", "page", "step", "max_age", "consistency", "top", "measure", "unit", "zone", "bucket",
+		"from", "to", "at", "until", "ran_since", "start_time", "stop_time", "runtime", "sort_by",
+	}
+}
+
+// looked calls h and notes that someone looked. What a page or a report asks for within the
+// process is noted as that page or report.
+func (s *Server) looked(w http.ResponseWriter, r *http.Request, route string, h http.HandlerFunc) {
+	if s.opt.Audit == nil || isInside(r.Context()) {
+		h(w, r)
+		return
+	}
+	seen := &outcome{ResponseWriter: w}
+	defer func() { s.opt.Audit.Note(auditEntry(r, audit.Look, route, seen.result())) }()
+	h(seen, r)
+}
+
+// noteAudited notes a change, and who looked at what only few may see.
+func (s *Server) noteAudited(r *http.Request, route, result string) {
+	switch {
+	case s.opt.Audit == nil, r.Method == http.MethodGet && isInside(r.Context()):
+	case r.Method == http.MethodGet:
+		s.opt.Audit.Note(auditEntry(r, audit.Look, route, result))
+	default:
+		s.commitAudit(r, auditEntry(r, audit.Change, route, result))
+	}
+}
+
+// commitAudit waits until an entry is committed, so that who has the answer of a change finds
+// it in the audit log. Where the cluster takes too long, it is committed later.
+func (s *Server) commitAudit(r *http.Request, e audit.Entry) {
+	if s.opt.Audit == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), auditTime)
+	defer cancel()
+	if err := s.opt.Audit.Commit(ctx, e); err != nil {
+		s.opt.Log.Warn("an entry of the audit log waits", "who", e.Who, "route", e.Route, "error", err)
+	}
+}
+
+// flushing calls h when the entries of this node are committed, or take too long.
+func (s *Server) flushing(h http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if s.opt.Audit != nil {
+			ctx, cancel := context.WithTimeout(r.Context(), auditTime)
+			defer cancel()
+			if err := s.opt.Audit.Flush(ctx); err != nil {
+				s.opt.Log.Warn("the last entries of the audit log are not in an answer", "error", err)
+			}
+		}
+		h(w, r)
+	}
+}
+
+// auditQuery is what GET /v1/audit is asked for.
+type auditQuery struct {
+	window     calendar.Window
+	who, about string
+	kind       audit.Kind
+	limit      int
+}
+
+func (s *Server) auditAsked(rawQuery string) (q auditQuery, err error) {
+	words, err := readWords(rawQuery, "window", "from", "to", "who", "kind", "about", "limit")
+	if err != nil {
+		return q, err
+	}
+	now := s.now()
+	window, err := words.window(now, s.site())
+	if err != nil {
+		return q, err
+	}
+	if window == nil {
+		window = &calendar.Window{From: now - auditBefore*aDay, To: now + aDay}
+	}
+	q = auditQuery{window: *window, who: words["who"], about: words["about"], kind: audit.Kind(words["kind"]), limit: auditEntries}
+	if q.kind != "" && !slices.Contains(audit.Kinds(), q.kind) {
+		return q, refuse(http.StatusBadRequest, "kind is %q, want one of %v", words["kind"], audit.Kinds())
+	}
+	if text := words["limit"]; text != "" {
+		if q.limit, err = strconv.Atoi(text); err != nil || q.limit < 1 || q.limit > mostAuditEntries {
+			return q, refuse(http.StatusBadRequest, "invalid limit %q: use a number from 1 to %d", text, mostAuditEntries)
+		}
+	}
+	q.window.To = min(q.window.To, now+aDay)
+	if q.window.To-q.window.From > auditDays*aDay {
+		return q, refuse(http.StatusBadRequest, "the window has more than %d days", auditDays)
+	}
+	return q, nil
+}
+
+// matches reports whether an entry is asked for.
+func (q *auditQuery) matches(e *audit.Entry) bool {
+	return (q.who == "" || e.Who == q.who) && (q.kind == "" || e.Kind == q.kind) && (q.about == "" || strings.Contains(e.About, q.about))
+}
+
+// v1Audit is GET /v1/audit: who did what, the newest first.
+func (s *Server) v1Audit(w http.ResponseWriter, r *http.Request, view *access.View) error {
+	if err := view.Whole(); err != nil {
+		return err
+	}
+	q, err := s.auditAsked(r.URL.RawQuery)
+	if err != nil {
+		return err
+	}
+	out := v1.Audit{
+		Window: v1.Window{From: v1.Stamp(q.window.From), To: v1.Stamp(q.window.To)}, Entries: []v1.AuditEntry{}, KeptMonths: int64(s.policy().KeptAudit()),
+	}
+	err = audit.Read(view, q.window.From.Std(), q.window.To.Std(), func(e *audit.Entry) bool {
+		switch {
+		case !q.matches(e):
+		case len(out.Entries) == q.limit:
+			out.More = true
+		default:
+			out.Entries = append(out.Entries, v1.AuditEntry{
+				Time: v1.Stamp(record.FromStd(e.At)), Kind: string(e.Kind), Who: e.Who, Roles: e.Roles, From: e.From, Route: e.Route, About: e.About, Result: e.Result, Node: e.Node,
+			})
+		}
+		return !out.More
+	})
+	if err == nil {
+		answer(w, http.StatusOK, out)
+	}
+	return err
+}
+
+// v1AuditErase is POST /v1/audit:erase: a name becomes another one in all entries.
+func (s *Server) v1AuditErase(w http.ResponseWriter, r *http.Request, view *access.View) error {
+	var body v1.AuditErasure
+	if err := decodeBody(w, r, &body); err != nil {
+		return err
+	}
+	if body.Name == "" || body.As == "" || erasure.HasWord(body.As, body.Name) {
+		return refuse(http.StatusBadRequest, `the body must be like {"name": "erika", "as": "erased-x"}, and the name not in what replaces it`)
+	}
+	write := func(c store.Command) error { return s.commit(r.Context(), c) }
+	n, err := audit.Replace(view, write, func(text string) string { return erasure.ReplaceWord(text, body.Name, body.As) })
+	if err != nil {
+		return err
+	}
+	answer(w, http.StatusOK, v1.AuditErased{Entries: int64(n)})
+	return nil
+}
