@@ -48,6 +48,8 @@ const (
 	atOnce = 8
 	// forgetAtOnce is how many values one command forgets.
 	forgetAtOnce = 4096
+	// again is how long a rewriting of the files waits that could not be done.
+	again = time.Minute
 )
 
 // compactor proposes what makes the store drop what nothing shows.
@@ -175,24 +177,26 @@ func (a *Aggregator) compact() {
 
 // rewrite takes what was dropped out of the node's files, until ctx ends.
 func (a *Aggregator) rewrite(ctx context.Context) error {
-	tick := time.NewTicker(a.set.Compaction.withDefaults().Files)
-	defer tick.Stop()
+	files := a.set.Compaction.withDefaults().Files
 	done := uint64(0)
-	for {
+	for wait := files; ; {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-tick.C:
+		case <-time.After(wait):
 		}
+		wait = files
 		drops := a.store.Drops()
 		if drops == done || a.replica.guard.CheckPull() != nil || a.replica.guard.State().Free < 2*a.store.BytesOnDisk() {
 			continue
 		}
 		err := a.store.Compact()
 		switch {
-		case errors.Is(err, store.ErrHeld): // by a request that goes on: once more at the next tick
+		case errors.Is(err, store.ErrHeld): // by a request that goes on
+			wait = min(files, again)
 			continue
 		case err != nil:
+			wait = min(files, again)
 			a.set.Log.Warn("the database was not rewritten: what was deleted is in its files until it is; the node tries again", "error", err)
 			continue
 		}
