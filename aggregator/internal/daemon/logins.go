@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/audit"
 	"github.com/bursar-accounting/bursar/aggregator/internal/enrol"
 	"github.com/bursar-accounting/bursar/aggregator/internal/health"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
@@ -51,6 +52,11 @@ func (l logins) Check(ctx context.Context, name, password string) error {
 func (l logins) Any() bool {
 	list, err := store.With(l.a.store, func(v *store.View) ([]enrol.User, error) { return enrol.Users(v) })
 	return err == nil && len(list) > 0
+}
+
+// noteLogin implements login.Note.
+func (a *Aggregator) noteLogin(r *http.Request, who, result string) {
+	a.trail.Note(audit.Entry{Kind: audit.Login, Who: who, From: r.RemoteAddr, Route: r.Method + " " + r.URL.Path, Result: result})
 }
 
 // withLogin adds the routes of the door to those of the pages.

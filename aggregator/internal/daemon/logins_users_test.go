@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
@@ -88,6 +89,14 @@ func TestPassword_SessionOfAnyRole_MayWhatTheUserMayUntilItEnds(t *testing.T) {
 	}
 	if log := g.log.String(); strings.Contains(log, secret) || strings.Contains(log, "bs1_") {
 		t.Error("the log has a password or a cookie")
+	}
+	logins, err := admin.Audit(t.Context(), &v1.AuditQuery{Kind: "login"})
+	if err != nil || len(logins.Entries) != len(identity.RightNames()) || !strings.HasPrefix(logins.Entries[0].Who, "user/") || logins.Entries[0].Result != "logged in by password" {
+		t.Errorf("logins in the audit log: %+v %v", logins, err)
+	}
+	all, err := admin.Audit(t.Context(), &v1.AuditQuery{Limit: 100_000})
+	if err != nil || strings.Contains(fmt.Sprint(all), secret) || strings.Contains(fmt.Sprint(all), "bs1_") {
+		t.Errorf("the audit log has a password or a cookie: %v", err)
 	}
 }
 

@@ -187,7 +187,7 @@ func (a *Aggregator) serve() {
 	pages := &web.Pages{Reader: reader, Pulls: pulls.pulls, Health: a.doctor.Report, Node: a.set.Name, Version: a.set.Version, Log: a.set.Log, Book: a.books.Book, Zone: a.siteZone}
 	a.conns = api.NewConns(api.PerAddress, a.registry)
 	who := a.who()
-	a.door = login.New(a.gate.OIDC, logins{a}, a.set.Log)
+	a.door = login.New(a.gate.OIDC, logins{a}, a.noteLogin, a.set.Log)
 	a.server = api.New(api.Options{
 		Reader: reader, Writer: a.replica, Who: who, Log: a.set.Log, Sessions: &a.gate.Sessions, Pages: pagesAddress(a.set.Plain),
 		Metrics:    promhttp.HandlerFor(a.registry, promhttp.HandlerOpts{Registry: a.registry}),

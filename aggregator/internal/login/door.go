@@ -46,16 +46,20 @@ type Sessions interface {
 type Door struct {
 	conf     func() *access.OIDC
 	sessions Sessions
+	note     Note
 	log      *slog.Logger
 	provider provider
 	wrong    tries
 	hashing  chan struct{} // bounds the passwords that are looked at together
 }
 
+// Note takes down that someone logged in or out by a request, for the audit log.
+type Note func(r *http.Request, who, result string)
+
 // New makes a door. conf returns the provider of the configuration; nil: there is none.
-func New(conf func() *access.OIDC, sessions Sessions, log *slog.Logger) *Door {
+func New(conf func() *access.OIDC, sessions Sessions, note Note, log *slog.Logger) *Door {
 	return &Door{
-		conf: conf, sessions: sessions, log: log, hashing: make(chan struct{}, 2),
+		conf: conf, sessions: sessions, note: note, log: log, hashing: make(chan struct{}, 2),
 		provider: provider{client: &http.Client{Timeout: patience}},
 	}
 }
@@ -181,6 +185,7 @@ func (d *Door) takeCallback(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	d.log.Info("audit", "who", "user/"+who.user, "from", r.RemoteAddr, "route", "GET "+Path+"/callback", "result", "logged in", "groups", who.groups)
+	d.note(r, "user/"+who.user, "logged in by "+enrol.ByOIDC)
 	d.openSession(w, r, text, to)
 }
 
@@ -266,6 +271,7 @@ func (d *Door) takePassword(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	d.log.Info("audit", "who", "user/"+name, "from", r.RemoteAddr, "route", "POST "+Path, "result", "logged in")
+	d.note(r, "user/"+name, "logged in by "+enrol.ByPassword)
 	d.openSession(w, r, text, r.PostFormValue("to"))
 }
 
@@ -298,6 +304,9 @@ func (d *Door) endSession(w http.ResponseWriter, r *http.Request) {
 			d.showPage(w, r, http.StatusServiceUnavailable, "The session could not be ended: "+err.Error())
 			return
 		}
+	}
+	if who := access.From(r.Context()).Name; way != "" {
+		d.note(r, who, "logged out")
 	}
 	http.SetCookie(w, access.SessionCookie(r, ""))
 	if conf := d.conf(); conf != nil && way == enrol.ByOIDC {
