@@ -3,6 +3,10 @@
 # By whose clock days and months begin where nothing else is said; without it UTC.
 # zone = "Europe/Berlin"
 
+# Agents that DNS has as services are pulled from, too. Each record of type SRV has the host
+# and the port of an agent; the first label of the host is the name in its certificate.
+# agent_srv = "_bursar-agent._tcp.example.org"
+
 aggregator {
   name     = "agg1"
   data_dir = "/var/lib/bursar"

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/accounting"
@@ -23,6 +24,10 @@ type Common struct {
 	Zone hcl.String `hcl:"zone,optional"`
 	// Agents are pulled from.
 	Agents []Agent `hcl:"agent,block"`
+	// AgentSRV is a name of DNS that has agents as services (SRV records), such as
+	// _bursar-agent._tcp.example.org: they are pulled from, too. The first label of a host
+	// is the agent's name.
+	AgentSRV hcl.String `hcl:"agent_srv,optional"`
 
 	// People and what follows say to whom usage belongs.
 	People        []Person       `hcl:"person,block"`
@@ -118,8 +123,9 @@ func Diff(files, cluster *clusterconfig.Document) []clusterconfig.Difference {
 // Shared is what of a configuration the whole cluster has in common: the daemon
 // takes it from the log, never from its own files.
 type Shared struct {
-	// Agents are pulled from, by name.
-	Agents []SharedAgent
+	// Agents are pulled from, by name, and so are those that DNS has as services of AgentSRV.
+	Agents   []SharedAgent
+	AgentSRV string
 	// SiteKey, GroupKey and UserKey are those of the block metrics.
 	SiteKey, GroupKey, UserKey string
 	// Zone is the name of the time zone by whose clock days begin where none is named.
@@ -186,6 +192,9 @@ func (s *Settings) read() (*Shared, hcl.Diagnostics) {
 	for i := range s.Agents {
 		diags.Extend(s.Agents[i].validate())
 		out.Agents = append(out.Agents, SharedAgent{Name: s.Agents[i].Name.Value, Address: s.Agents[i].Address.String()})
+	}
+	if out.AgentSRV = s.AgentSRV.Value; out.AgentSRV != "" && strings.Trim(out.AgentSRV, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.") != "" || len(out.AgentSRV) > 253 {
+		diags.Add(hcl.Errorf(s.AgentSRV.Range, `invalid value for "agent_srv"`, "%q is no name of DNS; expected one like _bursar-agent._tcp.example.org", out.AgentSRV))
 	}
 	diags.Extend(s.Metrics.validate())
 	diags.Extend(s.Usage.read(out))

@@ -34,6 +34,9 @@ func (c *Config) validate() hcl.Diagnostics {
 	if len(c.Agents) > 0 && a.TLS == nil && a.Range != (hcl.Range{}) {
 		diags.Add(hcl.Errorf(c.Agents[0].Name.Range, "agents need TLS", "agents talk to aggregators with a certificate only; add tls { ca cert key } to the aggregator block (bursar tls makes certificates)"))
 	}
+	if c.AgentSRV.Value != "" && a.TLS == nil && a.Range != (hcl.Range{}) {
+		diags.Add(hcl.Errorf(c.AgentSRV.Range, "agents need TLS", "agents talk to aggregators with a certificate only; add tls { ca cert key } to the aggregator block (bursar tls makes certificates)"))
+	}
 	return diags
 }
 
@@ -114,7 +117,7 @@ func (c *Config) Check() hcl.Diagnostics {
 			diags.Add(hcl.Errorf(a.Range, "the authority cannot be used", "%v: the folder has ca.pem and ca.key, which the daemon's user can read", err))
 		}
 	}
-	if t == nil || diags.HasErrors() || (len(c.Agents) == 0 && c.Aggregator.Authority.Path == "" && !c.Aggregator.Listens()) {
+	if t == nil || diags.HasErrors() || (len(c.Agents) == 0 && c.AgentSRV.Value == "" && c.Aggregator.Authority.Path == "" && !c.Aggregator.Listens()) {
 		return diags
 	}
 	keys, err := identity.Load(c.Files())

@@ -56,7 +56,7 @@ func (a *Aggregator) attend() {
 		Level: func() health.DiskLevel { return a.replica.guard.State().Level }, Roomy: d.roomy,
 		HandOver: d.handOver,
 	}
-	d.watch = &health.Watch{Sources: []health.Source{d.cluster, d.strayed, d.agents, d.stored, d.actions, d.logins}, Log: a.set.Log}
+	d.watch = &health.Watch{Sources: []health.Source{d.cluster, d.strayed, d.agents, d.stored, d.actions, d.logins, d.agentSRV}, Log: a.set.Log}
 	health.NewMetrics(d.watch, a.registry)
 	d.measure(a.registry)
 	a.peer.Source(membership.FactFunc(d.fill))

@@ -20,21 +20,31 @@ import (
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
-// pulled are the agents to pull from: those of the cluster's configuration, and those that
-// have joined by a token.
+// pulled are the agents to pull from: those of the cluster's configuration, those that have
+// joined by a token, and those that DNS names.
 type pulled struct {
 	mu         sync.Mutex
 	configured []ingest.Agent
 	actions    []config.SharedAction
 	joined     []enrol.Machine
+	srv        string         // the name that has agents as services; "": none
+	found      []ingest.Agent // by it
+	srvTrouble error          // of the last look
 }
 
-// agents are all of them. Where both name an agent, the configuration counts.
+// agents are all of them. Where several name an agent, the configuration counts, and what
+// joined before what DNS says.
 func (p *pulled) agents() []ingest.Agent {
 	list := slices.Clone(p.configured)
 	for _, m := range p.joined {
 		if !slices.ContainsFunc(p.configured, func(a ingest.Agent) bool { return a.Name == m.Name }) {
 			list = append(list, ingest.Agent{Name: m.Name, Address: m.Address})
+		}
+	}
+	known := slices.Clone(list)
+	for _, f := range p.found {
+		if !slices.ContainsFunc(known, func(a ingest.Agent) bool { return a.Name == f.Name }) {
+			list = append(list, f)
 		}
 	}
 	return list

@@ -84,6 +84,9 @@ type Settings struct {
 	Patience       time.Duration
 	Gauges         api.GaugeOptions // Reader and Log are set here
 
+	// Resolver finds agents by DNS; nil is the machine's.
+	Resolver *net.Resolver
+
 	// Ballast bounds the file that keeps room on the disk of DataDir; 0 is none.
 	Ballast uint64
 	// Exit ends the process where it cannot end in order; nil is os.Exit.
@@ -278,6 +281,7 @@ func (a *Aggregator) Run(ctx context.Context) error {
 	g.Go(func() error { return a.rewrite(ctx) })
 	g.Go(func() error { return a.keeper.Run(ctx) })
 	g.Go(func() error { return a.followJoined(ctx) })
+	g.Go(func() error { return a.followSRV(ctx) })
 	g.Go(func() error { return a.bearers.run(ctx) })
 	g.Go(func() error { return a.door.Run(ctx) })
 	g.Go(func() error { return a.usages.Run(ctx) })

@@ -44,7 +44,7 @@ func (a *Aggregator) obey(d *clusterconfig.Document) error {
 	for _, g := range s.Agents {
 		agents = append(agents, ingest.Agent{Name: g.Name, Address: g.Address})
 	}
-	a.pull(func(p *pulled) { p.configured, p.actions = agents, s.Actions })
+	a.pull(func(p *pulled) { p.configured, p.actions, p.srv = agents, s.Actions, s.AgentSRV })
 	a.setKinds(s.Kinds)
 	a.stopsExpire.Store(int64(s.StopsExpire))
 	a.gauges.SetKeys(s.SiteKey, s.GroupKey, s.UserKey)
