@@ -265,7 +265,9 @@ type Finding struct {
 	ID string `json:"id"`
 	// What it is about, such as a node; empty for the cluster.
 	About string `json:"about"`
-	What  string `json:"what"`
+	// To who reads only some of the records, or none, without the text of a failure, which may name
+	// people.
+	What string `json:"what"`
 	// What to do first.
 	Do    string `json:"do"`
 	Since Time   `json:"since"`
@@ -613,7 +615,8 @@ type AlertOrder struct {
 	Ordered Time `json:"ordered"`
 }
 
-// ActionMark is a part of an answer.
+// ActionMark: An answer to who reads only some of the records, or none, has no why of disabled and
+// problem, which may name people.
 type ActionMark struct {
 	By  Text `json:"by"`
 	At  Time `json:"at"`

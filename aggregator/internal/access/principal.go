@@ -35,6 +35,9 @@ type Principal struct {
 // it.
 func (p Principal) May(of identity.Rights) bool { return p.Rights.Any(of) }
 
+// SeesAll reports whether p reads all records, and so whatever is said of people.
+func (p Principal) SeesAll() bool { return p.May(identity.Read) && p.Rows.All() }
+
 // Refusal says in words why p may not do what takes one of the roles.
 func (p Principal) Refusal(what string, of identity.Rights) string {
 	switch {

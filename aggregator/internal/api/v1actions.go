@@ -50,10 +50,20 @@ func markJSON(m *action.Mark) *v1.ActionMark {
 	return &v1.ActionMark{By: v1.Text(m.By), At: stampMicros(m.At), Why: v1.Text(m.Why)}
 }
 
+// failureJSON describes why an action has no plan. Who does not see all records is told only
+// since when: the text may name people.
+func failureJSON(m *action.Mark, view *access.View) *v1.ActionMark {
+	out := markJSON(m)
+	if out != nil && !view.SeesAll() {
+		out.Why = ""
+	}
+	return out
+}
+
 func actionJSON(s *action.Status, view *access.View) v1.Action {
 	return v1.Action{
 		Type: s.Name.Type, Label: s.Name.Label, Configured: s.Configured, State: s.State(), Schedule: v1.Text(s.Schedule), Zone: v1.Text(s.Zone), Next: stampMicros(s.Next), RunOn: v1.Text(s.RunOn), LastSuccess: stampMicros(s.Card.Well),
-		Paused: markJSON(s.Card.Paused), Disabled: markJSON(s.Card.Disabled), Problem: markJSON(s.Card.Problem), Doubtful: append([]uint64{}, s.Card.Doubtful...),
+		Paused: markJSON(s.Card.Paused), Disabled: failureJSON(s.Card.Disabled, view), Problem: failureJSON(s.Card.Problem, view), Doubtful: append([]uint64{}, s.Card.Doubtful...),
 		Orders: len(s.Card.Asked), Current: runJSON(s.Current, view), Last: runJSON(s.Last, view),
 	}
 }
@@ -69,7 +79,7 @@ func runJSON(r *action.Run, view *access.View) *v1.ActionRun {
 		Effects: r.Effects, Done: r.Counts.Done, Rejected: r.Counts.Rejected, Unknown: r.Counts.Unknown, Skipped: r.Counts.Skipped, Superseded: r.Counts.Superseded,
 		Partial: r.Partial, Notes: []string{},
 	}
-	if view.Whole() == nil {
+	if view.SeesAll() {
 		out.Failure, out.Notes = v1.Text(r.Failure), append(out.Notes, r.Notes...)
 		maps.Copy(out.Arguments, r.Arguments)
 	}
@@ -235,7 +245,7 @@ func (s *Server) v1Run(w http.ResponseWriter, r *http.Request, view *access.View
 		return err
 	}
 	out := v1.ActionRunEffects{Run: *runJSON(run, view), Effects: []v1.ActionEffect{}}
-	if view.Whole() == nil { // what an effect is of may be a person
+	if view.SeesAll() { // what an effect is of may be a person
 		for i := range effects {
 			out.Effects = append(out.Effects, effectJSON(i, &effects[i]))
 		}

@@ -54,7 +54,7 @@ func (s *Server) v1Status(w http.ResponseWriter, r *http.Request) {
 		if err != nil {
 			out = &v1.Status{Version: s.opt.Version, Cluster: report.Facts.Cluster, Agents: []v1.Agent{}}
 		}
-		out.Verdict = verdict(&report)
+		out.Verdict = verdict(&report, access.From(r.Context()).SeesAll())
 	}
 	answer(w, http.StatusOK, out)
 }
@@ -94,12 +94,13 @@ func (s *Server) figures(ctx context.Context, w http.ResponseWriter, stale *Stal
 	}, nil
 }
 
-// verdict is what a report adds to the status.
-func verdict(r *health.Report) *v1.Verdict {
+// verdict is what a report adds to the status; only who sees all records is told the texts
+// of failures.
+func verdict(r *health.Report, seesAll bool) *v1.Verdict {
 	findings := []v1.Finding{}
 	for i := range r.Findings {
 		f := &r.Findings[i]
-		findings = append(findings, v1.Finding{Severity: string(f.Severity), ID: f.ID, About: f.About, What: f.What, Do: f.Do, Since: v1.Time{Time: f.Since}})
+		findings = append(findings, v1.Finding{Severity: string(f.Severity), ID: f.ID, About: f.About, What: f.WhatFor(seesAll), Do: f.Do, Since: v1.Time{Time: f.Since}})
 	}
 	return &v1.Verdict{
 		Node: r.Facts.Node, State: string(r.State), Findings: findings, Nodes: nodesJSON(r), LastSnapshot: v1.Time{Time: r.Facts.Backup.Last},

@@ -82,23 +82,27 @@ func (c *clock) actionTrouble(a *v1.Action) (notes []string) {
 	name := actionName(a)
 	add := func(text string, args ...any) { notes = append(notes, name+": "+fmt.Sprintf(text, args...)) }
 	if m := a.Paused; m != nil {
-		why := ""
-		if m.Why != "" {
-			why = ": " + string(m.Why)
-		}
-		add("paused by %s at %s%s", string(m.By), c.instant(m.At), why)
+		add("paused by %s at %s%s", string(m.By), c.instant(m.At), reason(m))
 	}
 	if m := a.Disabled; m != nil {
-		add("disabled: %s", string(m.Why))
+		add("disabled%s", reason(m))
 		add("do first: bursar actions resume %s", name)
 	}
 	if m := a.Problem; m != nil {
-		add("no plan since %s: %s", c.instant(m.At), string(m.Why))
+		add("no plan since %s%s", c.instant(m.At), reason(m))
 	}
 	for _, run := range a.Doubtful {
 		add("run %d has effects that may have happened: bursar actions history %s %d, then retry or skip", run, name, run)
 	}
 	return notes
+}
+
+// reason is what follows a sentence: the reason of a mark, which may have none.
+func reason(m *v1.ActionMark) string {
+	if m.Why == "" {
+		return ""
+	}
+	return ": " + string(m.Why)
 }
 
 // actionOf reads the name of an action.

@@ -99,7 +99,7 @@ func stoppedAction(ctx context.Context, api v1.API, name string) (stopped, err e
 		case a.Paused != nil:
 			return fmt.Errorf("run of %s ordered, but the action has been paused since: it is planned after: bursar actions resume %s", printable(name), printable(name)), nil
 		case a.Disabled != nil:
-			return fmt.Errorf("run of %s ordered, but the action has been disabled since: %s; it is planned after: bursar actions resume %s", printable(name), printable(string(a.Disabled.Why)), printable(name)), nil
+			return fmt.Errorf("run of %s ordered, but the action has been disabled since%s; it is planned after: bursar actions resume %s", printable(name), printable(reason(a.Disabled)), printable(name)), nil
 		}
 	}
 	return nil, err

@@ -2,20 +2,28 @@ package daemon
 
 import (
 	"crypto/tls"
+	"encoding/json"
+	"fmt"
 	"io"
 	"log/slog"
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
+	"github.com/bursar-accounting/bursar/aggregator/internal/config"
 	"github.com/bursar-accounting/bursar/proto/identity"
 	"github.com/bursar-accounting/bursar/proto/identity/identitytest"
 	"github.com/bursar-accounting/bursar/proto/logtest"
+	"github.com/bursar-accounting/bursar/proto/programtest"
 	"github.com/bursar-accounting/bursar/proto/racetest"
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 // guarded is an aggregator with a TLS listener, and a plain one with the given
@@ -28,7 +36,7 @@ type guarded struct {
 	log        logtest.Log
 }
 
-func newGuarded(t *testing.T, rules access.Rules) *guarded {
+func newGuarded(t *testing.T, rules access.Rules, set ...func(*Settings)) *guarded {
 	t.Helper()
 	g := &guarded{t: t, ca: identitytest.New(t)}
 	var open [2]net.Listener
@@ -40,11 +48,15 @@ func newGuarded(t *testing.T, rules access.Rules) *guarded {
 		open[i] = l
 	}
 	g.plain, g.tls = "http://"+open[0].Addr().String(), "https://"+open[1].Addr().String()
-	var err error
-	g.agg, err = Open(Settings{
+	settings := Settings{
 		Name: "agg1", DataDir: t.TempDir(), Plain: open[:1], TLS: open[1:], Keys: g.ca.Keys(identity.Aggregator, "agg1"),
 		Access: rules, Authority: g.ca.Authority(), Log: slog.New(slog.NewTextHandler(&g.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
-	})
+	}
+	for _, s := range set {
+		s(&settings)
+	}
+	var err error
+	g.agg, err = Open(settings)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -380,6 +392,97 @@ func TestEveryRouteAboutAllRecords_WhoSeesSome_IsRefused(t *testing.T) {
 		}
 		if status, text := ask(t, some, g.tls, route, matrix()[route][1]); status != http.StatusForbidden || !strings.Contains(text, access.ErrRows.Error()) {
 			t.Errorf("%s: %d %s", route, status, text)
+		}
+	}
+}
+
+// failingAction sets an action exec/x up that cannot be planned: its plugin ends with the text.
+func failingAction(t *testing.T, text string) func(*Settings) {
+	t.Helper()
+	dir := t.TempDir()
+	path, file := filepath.Join(dir, "bursar-action-exec"), filepath.Join(dir, "aggregator.hcl")
+	if err := programtest.WriteProgram(path, "#!/bin/sh\necho "+text+" >&2\nexit 3\n"); err != nil {
+		t.Fatal(err)
+	}
+	conf := fmt.Sprintf("aggregator {\n name = \"agg1\"\n data_dir = \"data\"\n}\nplugin \"action\" \"exec\" {\n path = %q\n}\naction \"exec\" \"x\" {\n schedule = \"@manual\"\n}\n", path)
+	if err := os.WriteFile(file, []byte(conf), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	loaded, _, diags := config.Load(file)
+	if err := diags.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return func(s *Settings) {
+		s.Files, s.Actions = loaded.Shared(), Actions{Local: loaded.LocalActions(), Plugins: loaded.ActionPlugins(), Dev: true}
+	}
+}
+
+func TestEveryRoute_AnActionFails_ShowsTheTextOnlyToWhoSeesAll(t *testing.T) {
+	const secret = "no mail address of carol"
+	g := newGuarded(t, access.Rules{}, failingAction(t, secret))
+	rights := identity.Read | identity.Operate | identity.Monitor
+	all := g.client(identity.Identity{Role: identity.Client, Name: "all", Rights: rights})
+	some := g.client(identity.Identity{Role: identity.Client, Name: "some", Rights: rights})
+	monitor := g.client(identity.Identity{Role: identity.Client, Name: "monitor", Rights: identity.Monitor})
+	g.agg.SetAccess(access.Rules{Clients: map[string]access.Client{"some": {Rights: &rights, Rows: access.SomeRows(access.Grant{"group_id": {"physics"}})}}})
+	until := func(what string, ok func() bool) {
+		t.Helper()
+		for end := time.Now().Add(2 * time.Minute); !ok(); time.Sleep(50 * time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatal("not within two minutes: ", what)
+			}
+		}
+	}
+	until("the action is ordered", func() bool {
+		resp, err := all.Post(g.tls+"/v1/actions/exec/x:run", "application/json", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return resp.Body.Close() == nil && resp.StatusCode == http.StatusAccepted
+	})
+	until("the action fails", func() bool {
+		_, text := ask(t, all, g.tls, "GET", "/v1/status")
+		return strings.Contains(text, secret)
+	})
+	shown := map[string]bool{}
+	for _, route := range g.agg.server.Served() {
+		path, is := strings.CutPrefix(route, "GET ")
+		if !is {
+			continue
+		}
+		_, text := ask(t, all, g.tls, route, matrix()[route][1])
+		shown[path] = strings.Contains(text, secret)
+		for name, c := range map[string]*http.Client{"some": some, "monitor": monitor} {
+			if _, text := ask(t, c, g.tls, route, matrix()[route][1]); strings.Contains(text, "carol") {
+				t.Errorf("%s shows the failure to %s: %s", route, name, text)
+			}
+		}
+	}
+	for _, path := range []string{"/v1/actions", "/v1/status", "/v1/actions/{type}/{label}/runs", "/ui/actions", "/ui/cluster", "/ui/overview"} {
+		if !shown[path] {
+			t.Errorf("%s does not show the failure to who sees all", path)
+		}
+	}
+	for _, path := range []string{"/v1/actions", "/v1/status"} {
+		var out struct {
+			Actions []v1.Action
+			v1.Verdict
+		}
+		_, text := ask(t, some, g.tls, "GET", path)
+		if err := json.Unmarshal([]byte(text), &out); err != nil {
+			t.Fatal(path, err, text)
+		}
+		var since time.Time
+		for i := range out.Actions {
+			since = out.Actions[i].Problem.At.Time
+		}
+		for i := range out.Findings {
+			if f := &out.Findings[i]; f.ID == "action-failing" && f.What == "action exec/x cannot be planned" {
+				since = f.Since.Time
+			}
+		}
+		if since.IsZero() {
+			t.Errorf("%s does not say since when the action fails: %s", path, text)
 		}
 	}
 }

@@ -57,14 +57,16 @@ func alertFindings(name string, state *alerts.State) (out []health.Finding) {
 		r := state.Receivers[failing[0]]
 		out = append(out, health.Finding{
 			Severity: health.Warning, ID: "alert-undelivered", About: name, Since: r.Failing, Do: "bursar alerts list",
-			What: fmt.Sprintf("%s cannot tell %d of %d receivers; %s: %s", name, n, len(state.Receivers), failing[0], r.Problem),
+			What:   fmt.Sprintf("%s cannot tell %d of %d receivers; %s: %s", name, n, len(state.Receivers), failing[0], r.Problem),
+			Public: fmt.Sprintf("%s cannot tell %d of %d receivers", name, n, len(state.Receivers)),
 		})
 	}
 	if n := len(state.Problems); n > 0 {
 		p := &state.Problems[0]
 		out = append(out, health.Finding{
 			Severity: health.Warning, ID: "alert-rule", About: name, Since: p.Since, Do: "bursar alerts list",
-			What: fmt.Sprintf("%s cannot evaluate %d of its rules; %s: %s", name, n, p.Rule, p.Why),
+			What:   fmt.Sprintf("%s cannot evaluate %d of its rules; %s: %s", name, n, p.Rule, p.Why),
+			Public: fmt.Sprintf("%s cannot evaluate %d of its rules", name, n),
 		})
 	}
 	return out
@@ -84,14 +86,18 @@ func actionFindings(s *action.Status) (out []health.Finding) {
 	add := func(severity health.Severity, id string, since int64, what, do string) {
 		out = append(out, health.Finding{Severity: severity, ID: id, About: name, What: what, Do: do, Since: action.Instant(since)})
 	}
+	fails := func(id string, m *action.Mark, public, do string) {
+		add(health.Warning, id, m.At, public+reason(m.Why), do)
+		out[len(out)-1].Public = public
+	}
 	if m := c.Paused; m != nil {
 		add(health.Warning, "action-paused", m.At, "action "+name+" was paused by "+m.By+reason(m.Why), "bursar actions plan "+name+"   # then: bursar actions resume "+name)
 	}
 	if m := c.Disabled; m != nil {
-		add(health.Warning, "action-disabled", m.At, fmt.Sprintf("action %s is disabled: %s", name, m.Why), "bursar actions resume "+name+"   # when its plugin is fixed")
+		fails("action-disabled", m, "action "+name+" is disabled", "bursar actions resume "+name+"   # when its plugin is fixed")
 	}
 	if m := c.Problem; m != nil {
-		add(health.Warning, "action-failing", m.At, fmt.Sprintf("action %s cannot be planned: %s", name, m.Why), "bursar actions plan "+name)
+		fails("action-failing", m, "action "+name+" cannot be planned", "bursar actions plan "+name)
 	}
 	if n := len(c.Doubtful); n > 0 {
 		run := c.Doubtful[n-1]

@@ -45,6 +45,9 @@ func TestAlert_ReceiversThatTakeNothing_AreOneFinding(t *testing.T) {
 		found[1].ID != "alert-rule" || found[1].What != "alert/site cannot evaluate 1 of its rules; money: no such budget" {
 		t.Errorf("%+v", found)
 	}
+	if found[0].Public != "alert/site cannot tell 2 of 3 receivers" || found[1].Public != "alert/site cannot evaluate 1 of its rules" {
+		t.Errorf("who sees some records is told %q and %q", found[0].Public, found[1].Public)
+	}
 	if found := alertFindings("alert/site", &alerts.State{}); len(found) > 0 {
 		t.Errorf("%+v", found)
 	}

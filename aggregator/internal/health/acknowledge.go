@@ -16,6 +16,9 @@ func (j *judge) acknowledge() {
 			if f.Severity == Warning && f.ID == a.ID && f.About == a.About && f.Count <= a.Count {
 				f.Severity = Notice
 				f.What += "; acknowledged: " + a.Reason
+				if f.Public != "" {
+					f.Public += "; acknowledged: " + a.Reason
+				}
 			}
 		}
 	}

@@ -29,12 +29,23 @@ type Finding struct {
 	About string
 	// What is a sentence without a full stop.
 	What string
+	// Public is What without the text of a failure, which may name people; "" where What has
+	// none.
+	Public string
 	// Do is what to do first: a command, or a sentence where there is none.
 	Do string
 	// Count is how many jobs, runs, records or gaps it is of; 0 where it counts none.
 	Count int64
 	// Since is when it began; zero when no one knows.
 	Since time.Time
+}
+
+// WhatFor is What for readers who see all records, or Public for all others.
+func (f *Finding) WhatFor(seesAll bool) string {
+	if seesAll {
+		return f.What
+	}
+	return cmp.Or(f.Public, f.What)
 }
 
 func (f *Finding) key() string { return f.ID + "\x00" + f.About }

@@ -36,14 +36,14 @@ func (p *Pages) verdict(ctx context.Context) *verdict {
 		return nil
 	}
 	report := p.Health(ctx)
-	return verdictOf(&report)
+	return verdictOf(&report, access.From(ctx).SeesAll())
 }
 
-func verdictOf(r *health.Report) *verdict {
+func verdictOf(r *health.Report, seesAll bool) *verdict {
 	v := &verdict{ToDo: r.ToDo(), Head: "Healthy.", Tone: "good"}
 	for i := range r.Findings {
 		f := &r.Findings[i]
-		v.Findings = append(v.Findings, found{Kind: string(f.Severity), Tone: toneOf(f.Severity), What: f.What, Do: f.Do, Since: f.Since})
+		v.Findings = append(v.Findings, found{Kind: string(f.Severity), Tone: toneOf(f.Severity), What: f.WhatFor(seesAll), Do: f.Do, Since: f.Since})
 	}
 	switch v.ToDo {
 	case 0:
@@ -104,7 +104,7 @@ func (p *Pages) cluster(r *http.Request, f *frame) int {
 		return http.StatusNotFound
 	}
 	report := p.Health(r.Context())
-	page := &clusterPage{Verdict: verdictOf(&report), Cluster: report.Facts.Cluster, Node: report.Facts.Node, Backup: report.Facts.Backup.Last}
+	page := &clusterPage{Verdict: verdictOf(&report, access.From(r.Context()).SeesAll()), Cluster: report.Facts.Cluster, Node: report.Facts.Node, Backup: report.Facts.Backup.Last}
 	for i := range report.Facts.Nodes {
 		page.add(lineOfNode(&report, &report.Facts.Nodes[i]))
 	}
