@@ -37,11 +37,15 @@ action "exec" "mark" {
 }
 `
 
-// acts are the settings of a node with a configuration whose plugins are built.
-func acts(t *testing.T, text string) daemon.Settings {
+// acts are the settings of a node with a configuration whose plugins, of these types, are
+// built.
+func acts(t *testing.T, text string, types ...string) daemon.Settings {
 	t.Helper()
-	bin := t.TempDir()
-	if err := programtest.Build(bin, map[string]string{"bursar-action-exec": "plugins/action/exec"}); err != nil {
+	bin, programs := t.TempDir(), map[string]string{}
+	for _, typ := range types {
+		programs["bursar-action-"+typ] = "plugins/action/" + typ
+	}
+	if err := programtest.Build(bin, programs); err != nil {
 		t.Fatal(err)
 	}
 	file := filepath.Join(t.TempDir(), "aggregator.hcl")
@@ -52,14 +56,19 @@ func acts(t *testing.T, text string) daemon.Settings {
 	if err := diags.Err(); err != nil {
 		t.Fatal(err)
 	}
+	return daemon.Settings{
+		Name: "agg1", DataDir: t.TempDir(), Plain: []net.Listener{listen(t)}, Files: conf.Shared(), Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
+		Actions: daemon.Actions{Local: conf.LocalActions(), Plugins: conf.ActionPlugins(), Dirs: []string{bin}, Dev: true},
+	}
+}
+
+func listen(t *testing.T) net.Listener {
+	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	return daemon.Settings{
-		Name: "agg1", DataDir: t.TempDir(), Plain: []net.Listener{l}, Files: conf.Shared(), Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
-		Actions: daemon.Actions{Local: conf.LocalActions(), Plugins: conf.ActionPlugins(), Dirs: []string{bin}, Dev: true},
-	}
+	return l
 }
 
 type jsonActions struct {
@@ -93,7 +102,7 @@ func TestAnActionIsPlannedCarriedOutOnceAndListed(t *testing.T) {
 	if err := programtest.WriteProgram(script, "cat >> $TARGET; echo \" $BURSAR_KEY\" >> $TARGET; echo fine\n"); err != nil {
 		t.Fatal(err)
 	}
-	addr, stop := startWith(t, acts(t, fmt.Sprintf(acting, script, target)))
+	addr, stop := startWith(t, acts(t, fmt.Sprintf(acting, script, target), "exec"))
 	defer stop()
 	const rec = `{"record_id":"r1","meta":{"site_id":["a"]},"components":[{"name":"Cores","amount":8,"scores":[]}],"start_time":"2023-02-24T00:00:00Z","stop_time":"2023-02-24T02:00:00Z"}`
 	if status, got := call(t, "POST", addr+"/record", rec); status != 200 {
