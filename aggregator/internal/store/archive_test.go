@@ -360,6 +360,36 @@ func (b *box) remove(name string) [][]byte {
 	}
 }
 
+// Once the files are rewritten, what was removed takes no room.
+func TestArchive_Removed_StoreIsSmallerOnTheDisk(t *testing.T) {
+	t.Parallel()
+	b := newBox(t)
+	b.apply(&SetVersionCommand{Version: CommandFormat})
+	rng := rand.New(rand.NewPCG(1, 30))
+	for range 10 {
+		var writes []record.Write
+		for range 2000 {
+			r := detailed(fmt.Sprintf("nemo-%016x", rng.Uint64()), rng.IntN(90))
+			r.Meta[0].Values[0] = fmt.Sprintf("%032x", rng.Uint64()) // as job names and folders
+			writes = append(writes, put(r, int64(1+len(writes))))
+		}
+		b.ingest("head1", t0, writes...)
+	}
+	size := func() uint64 {
+		if err := b.s.Compact(); err != nil {
+			t.Fatal(err)
+		}
+		return b.s.BytesOnDisk()
+	}
+	full := size()
+	b.remove("2026-03")
+	left := size()
+	t.Logf("20000 records take %.2f MiB, and %.2f MiB when they are removed", float64(full)/(1<<20), float64(left)/(1<<20))
+	if left*10 > full*9 {
+		t.Errorf("%d bytes are left of %d, want less than nine tenths", left, full)
+	}
+}
+
 func TestArchive_RowsDiffer_RemovesNothing(t *testing.T) {
 	b := months(t, 9000)
 	s, _ := b.period(t0, t0+record.Day)
