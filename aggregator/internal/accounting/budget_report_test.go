@@ -322,6 +322,51 @@ func TestBudget_InKWh_CountsEnergyAndForecastsIt(t *testing.T) {
 	}
 }
 
+// What a running record will take is not measured yet: where its power is not known, and where
+// energy has a price of its own, the budget says that something is not reserved.
+func TestBudget_RunningWithoutKnownEnergy_SaysThatMoreMayBeUsed(t *testing.T) {
+	lists := PriceSettings{Lists: []PriceList{always(rate("Cores", 1e6), PriceRule{Component: "energy", Kind: record.Total, Billionths: 3e8})}}
+	set, err := compileSet(Settings{Energy: handWorked(t), Money: lists}, &facts{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		unit, host, reserved string
+		unvalued             bool
+	}{
+		{KWh, "n1", "0.24", false}, // 2 cores under full load for 10 h, × 1.2
+		{KWh, "x1", "0", true},     // of no class
+		{CO2Unit, "n1", "0", true}, // no factor is known
+		{"EUR", "n1", "20", true},  // the cores alone
+	} {
+		b := yearly("b", 100, GroupKey, "g")
+		b.Unit = c.unit
+		_, budgets, err := NewPricesAndBudgets(PriceSettings{Lists: lists.Lists, Budgets: []Budget{b}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		k := keep(t, nil)
+		reader := UsageReader{
+			Book: set.Book,
+			Ask: func(ctx context.Context, q usage.Query) (*usage.Result, error) {
+				return set.Book.Answer(ctx, func(ctx context.Context, q usage.Question) (*usage.Answer, error) { return usage.Rows(ctx, k, q) }, q)
+			},
+			Running: func(_ context.Context, yield func(*record.Record, record.Time) error) error {
+				r := job(t, "2026-03-11T00:00:00Z", "", 2, GroupKey, "g", "host", c.host, LimitKey, "36000")
+				return yield(&r, r.Start)
+			},
+		}
+		list, _, err := budgets.Report(t.Context(), reader, StatementRequest{Now: moment(t, "2026-03-11T00:00:00Z")})
+		if err != nil || len(list) != 1 {
+			t.Fatal(c, list, err)
+		}
+		s := &list[0]
+		if got := s.Reserved.Decimal(6); got != c.reserved || s.Unvalued != c.unvalued || s.AtLeast() != c.unvalued || s.Running != 1 {
+			t.Errorf("%s on %s: %s reserved, of which something lacks: %v, want %s, %v", c.unit, c.host, got, s.Unvalued, c.reserved, c.unvalued)
+		}
+	}
+}
+
 // What was used before records are known is unknown, not 0: all of a period that ended before,
 // and the start of a later one.
 func TestBudgets_BeforeRecordsAreKnown_AreNotUnused(t *testing.T) {

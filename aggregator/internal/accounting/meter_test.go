@@ -54,7 +54,7 @@ func slowMeter(list []Meter, from, to record.Time) *big.Rat {
 	return sum
 }
 
-func valueNamed(t *rapid.T, a *usage.Result, name string) *usage.Value {
+func valueNamed(t interface{ Fatalf(string, ...any) }, a *usage.Result, name string) *usage.Value {
 	for i := range a.Worths {
 		if a.Worths[i].Name == name {
 			return &a.Worths[i]
@@ -143,4 +143,41 @@ func TestMeter_Buckets_AddUpToTheWindow(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A node of 10 cores draws 40 W without load and 100 W under full load: 10 W a core, of which 4 W
+// without load. In 2 h its base load is 80 Wh, and 4 core-hours under load take 6 Wh each: 104 Wh,
+// and with a PUE of 1.2 the meter says 124.8 Wh = 449 280 J. Of the base load each job has the part
+// of the cores that it requested, and what was requested by none is the idle part.
+func TestMeter_BaseLoadOfANode_IsSharedByRequestAndTheRestIsIdle(t *testing.T) {
+	s := handWorked(t)
+	from, to := moment(t, "2026-03-01T10:00:00Z"), moment(t, "2026-03-01T12:00:00Z")
+	reading := usage.MeterReading{From: from, To: to}
+	reading.Energy, _ = usage.SumOf(449_280).Times(1e12)
+	s.Meters = []Meter{{Name: "node", Readings: []usage.MeterReading{reading}}}
+	run := func(user string, cores, busy int64) record.Record {
+		r := job(t, "2026-03-01T10:00:00Z", "2026-03-01T12:00:00Z", 1, "user", user, "host", "n1")
+		r.Components = []record.Component{{Name: "Cores", Amount: cores}, {Name: "TotalCPU", Kind: record.Total, Amount: busy}}
+		return r
+	}
+	// Half busy on 4 of 10 cores: (80 × 4/10 + 4 × 6) Wh × 1.2 = 67.2 Wh = 241 920 J.
+	// Without load on 3 of 10: 80 × 3/10 Wh × 1.2 = 28.8 Wh = 103 680 J.
+	records := []record.Record{run("alice", 4, 4*3600), run("bob", 3, 0)}
+	joules := func(a *usage.Result, name string) (list []string) {
+		for _, sum := range valueNamed(t, a, name).Sum {
+			list = append(list, new(big.Rat).SetFrac(sum.Big(), big.NewInt(1e12)).RatString())
+		}
+		return list
+	}
+	edges := []record.Time{from, to}
+	whole := keep(t, records).ask(t, s, edges, record.MaxTime)
+	got := fmt.Sprint(joules(whole, EnergyMeasure), joules(whole, EnergyMeteredMeasure), joules(whole, EnergyIdleMeasure))
+	// 80 × 3/10 Wh × 1.2 are left: 28.8 Wh = 103 680 J.
+	if want := "[345600] [449280] [103680]"; got != want {
+		t.Errorf("jobs, meter and idle have %s J, want %s", got, want)
+	}
+	s.Meters = nil // it is of no one user
+	if got := fmt.Sprint(joules(keep(t, records).ask(t, s, edges, record.MaxTime, "user"), EnergyMeasure)); got != "[241920 103680]" {
+		t.Errorf("alice and bob have %s J", got)
+	}
 }

@@ -156,6 +156,10 @@ func (f *FactorFile) choose(t *Table) (diags hcl.Diagnostics) {
 	switch {
 	case place[fromColumn] < 0 || place[gramsColumn] < 0:
 		return wrong(f.Path.Range, "columns of the time and of the factor not found: set columns = { from = …, g_per_kwh = … }; the file has %s", strings.Join(t.Columns, ", "))
+	case place[zoneColumn] >= 0 && f.secondZone(t, place[zoneColumn]) >= 0:
+		row := f.secondZone(t, place[zoneColumn])
+		return hcl.Diagnostics{hcl.Errorf(t.rowRange(row), "wrong file of factors", "%s: zone %q beside zone = %q of all rows: leave zone out, so that each row has that of its column, or keep only rows of one zone",
+			t.File.Value, strings.TrimSpace(t.Rows[row][place[zoneColumn]]), f.Zone.Value)}
 	case (place[zoneColumn] < 0) == (f.Zone.Value == ""):
 		return wrong(f.Range, "set either zone, of all rows, or columns.zone")
 	}
@@ -166,6 +170,14 @@ func (f *FactorFile) choose(t *Table) (diags hcl.Diagnostics) {
 		return wrong(f.Entity.Range, "entity %q not found", f.Entity.Value)
 	}
 	return nil
+}
+
+// secondZone is the first row of another zone than that of all rows; -1 without one.
+func (f *FactorFile) secondZone(t *Table, column int) int {
+	if f.Zone.Value == "" {
+		return -1
+	}
+	return slices.IndexFunc(t.Rows, func(row []string) bool { return strings.TrimSpace(row[column]) != f.Zone.Value })
 }
 
 // pick keeps the rows that is takes, with the columns of a committed file.

@@ -280,7 +280,10 @@ func oneBudgetNotes(b *v1.Budget) (notes []string) {
 	if b.Unlimited > 0 {
 		add("%s no known time limit, so more may be used than is reserved.", Have(b.Unlimited, "running record"))
 	}
-	if b.Unvalued {
+	switch {
+	case b.Unvalued && b.Energy != nil:
+		add("The %s of some running records are not known yet and are not reserved.", b.Unit)
+	case b.Unvalued:
 		add("Some of what running records may use has no price and is not reserved.")
 	}
 	for _, u := range b.Unpriced {

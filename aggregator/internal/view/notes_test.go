@@ -54,6 +54,7 @@ func TestBudgetNotes_EnergyAndCO2_SayMeasuredModelledOrUnknown(t *testing.T) {
 		"both":           {"kWh", v1.BudgetStanding{Used: new(json.Number("8")), Energy: energy("8", "6", "0")}, "Budget b: 6 kWh (75.0 %) of energy are measured, 2 kWh (25.0 %) are modelled."},
 		"partly unknown": {"kWh", v1.BudgetStanding{Used: new(json.Number("8")), Energy: energy("8", "0", "0"), Unpriced: cores}, "Budget b: 3 core-hours have no known power at their time and are not in what is used.\nBudget b: 8 kWh of energy are modelled."},
 		"unknown":        {"kWh", v1.BudgetStanding{Energy: energy("0", "0", "0"), Unpriced: cores}, "Budget b: what is used is unknown, not 0.\nBudget b: 3 core-hours have no known power at their time and are not in what is used."},
+		"runs unknown":   {"kWh", v1.BudgetStanding{Used: new(json.Number("1")), Energy: energy("4", "0", "0"), Unvalued: true, Running: 1}, "Budget b: the kWh of some running records are not known yet and are not reserved.\nBudget b: 4 kWh of energy are modelled."},
 		"CO2 unknown":    {"kg CO2e", v1.BudgetStanding{Energy: energy("4", "4", "4"), Unpriced: ungraded}, "Budget b: what is used is unknown, not 0.\nBudget b: 4 kWh of energy are measured.\nBudget b: 4 kWh (100 %) of energy have no CO2 factor at their time and are in no CO2."},
 	} {
 		b := v1.Budget{Name: "b", Unit: c.unit, BudgetStanding: &c.b}
