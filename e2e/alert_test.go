@@ -8,7 +8,9 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -48,8 +50,10 @@ receivers:
     webhook_configs: [{ url: %q, send_resolved: true }]
 `
 
+// alertScrapes has the rules of a file, or of none, and an address to scrape.
 const alertScrapes = `
-global: { scrape_interval: 1s }
+global: { scrape_interval: 1s, evaluation_interval: 1s }
+rule_files: [%q]
 scrape_configs:
   - job_name: bursar
     static_configs: [{ targets: [%q] }]
@@ -114,10 +118,8 @@ func newWatch(t *testing.T) *watch {
 		"--web.listen-address", w.manager, "--cluster.listen-address", "")
 	manager.Become("/usr/bin/prometheus-alertmanager")
 	manager.Start()
-	config = s.Write("prometheus.yml", fmt.Sprintf(alertScrapes, strings.TrimPrefix(w.agg.URL, "http://")))
-	metrics := s.Daemon("prometheus", "prometheus", "--config.file", config, "--storage.tsdb.path", filepath.Join(s.Dir, "tsdb"), "--web.listen-address", w.metrics)
-	metrics.Become("/usr/bin/prometheus")
-	metrics.Start()
+	config = s.Write("prometheus.yml", fmt.Sprintf(alertScrapes, "none.yml", strings.TrimPrefix(w.agg.URL, "http://")))
+	startPrometheus(s, config, w.metrics)
 	w.agent.Start()
 	s.Eventually("the agent answers", func() (bool, string) {
 		_, err := w.agent.Status()
@@ -126,6 +128,13 @@ func newWatch(t *testing.T) *watch {
 	w.agg.Start()
 	jobs.Arrive(w.agg)
 	return w
+}
+
+// startPrometheus starts Debian's Prometheus at an address.
+func startPrometheus(s *site.Site, config, address string) {
+	server := s.Daemon("prometheus", "prometheus", "--config.file", config, "--storage.tsdb.path", filepath.Join(s.Dir, "tsdb"), "--web.listen-address", address)
+	server.Become("/usr/bin/prometheus")
+	server.Start()
 }
 
 // get decodes an answer.
@@ -225,4 +234,62 @@ func TestAlert_AgentIsKilled_FiresAndItsRestartRecovers(t *testing.T) {
 	})
 	w.agent.Start()
 	w.fires(false)
+}
+
+// eagerRules is a copy of the aggregator's rules without the time for which each must hold.
+func eagerRules(t *testing.T, s *site.Site) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(site.Top(), "aggregator/packaging/alerts.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s.Write("alerts.yaml", regexp.MustCompile(`(?m)^ +for: .*\n`).ReplaceAllString(string(text), ""))
+}
+
+func TestAlert_ShippedRulesOfPrometheus_FireAndRecover(t *testing.T) {
+	t.Parallel()
+	s := site.New(t)
+	plugins := filepath.Join(s.Dir, "plugins")
+	hangers(t, plugins, "source", []string{"told"})
+	complete := func(at time.Time) {
+		t.Helper()
+		path := filepath.Join(plugins, "bursar-source-told.complete")
+		err := os.WriteFile(path+".new", []byte(at.UTC().Format(time.RFC3339)), 0o600)
+		if err == nil {
+			err = os.Rename(path+".new", path)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	complete(time.Now().Add(-2 * time.Hour))
+	agent := s.Agent(site.AgentSpec{Name: "head1", Plugins: []string{plugins}, Sources: "source \"told\" \"lab\" {\n  interval = \"1s\"\n  record {\n    id = job.id\n    start = \"2026-01-01T00:00:00Z\"\n  }\n}\n"})
+	agg := s.Aggregator(agent) // which wants 32 MiB free
+	disk := s.SmallDisk(agg.DataDir, "256m")
+	address := s.Address()
+	startPrometheus(s, s.Write("prometheus.yml", fmt.Sprintf(alertScrapes, eagerRules(t, s), strings.TrimPrefix(agg.URL, "http://"))), address)
+	agent.Start()
+	agg.Start()
+	fires := func(alert, label, about string, want bool) {
+		t.Helper()
+		s.Eventually(fmt.Sprintf("%s fires: %t", alert, want), func() (bool, string) {
+			var got struct {
+				Data struct {
+					Result []struct{ Metric map[string]string }
+				}
+			}
+			err := get("http://"+address+"/api/v1/query?query="+url.QueryEscape(fmt.Sprintf(`ALERTS{alertname=%q, alertstate="firing"}`, alert)), &got)
+			list := got.Data.Result
+			return err == nil && len(list) > 0 == want && (!want || list[0].Metric[label] == about), fmt.Sprint(got, err)
+		})
+	}
+	instance := strings.TrimPrefix(agg.URL, "http://")
+	fires("BursarSourceSilent", "source", "head1/told/lab", true)
+	fires("BursarDiskFull", "instance", instance, false)
+	complete(time.Now())
+	fires("BursarSourceSilent", "source", "head1/told/lab", false)
+	disk.Fill(16 << 20)
+	fires("BursarDiskFull", "instance", instance, true)
+	disk.Empty()
+	fires("BursarDiskFull", "instance", instance, false)
 }

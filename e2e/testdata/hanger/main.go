@@ -1,5 +1,6 @@
 // Command hanger is a plugin that hangs in the call that its name says:
-// bursar-source-hang-collect in Collect, bursar-action-hang-plan in Plan.
+// bursar-source-hang-collect in Collect, bursar-action-hang-plan in Plan. As
+// bursar-source-told it hangs in none, and is complete up to the time in the file beside it.
 package main
 
 import (
@@ -50,6 +51,16 @@ func (s *source) Collect(ctx context.Context, from sdk.Start, out *sdk.Stream) e
 	switch {
 	case s.hanger == "hang-count" && from.Window == nil:
 		return out.Send(ctx, sdk.Batch{Checkpoint: []byte("c"), Watermark: time.Now()})
+	case s.hanger == "told":
+		text, err := os.ReadFile(os.Args[0] + ".complete")
+		if err != nil {
+			return err
+		}
+		at, err := time.Parse(time.RFC3339, string(text))
+		if err != nil {
+			return err
+		}
+		return out.Send(ctx, sdk.Batch{Checkpoint: []byte("c"), Watermark: at})
 	case s.hanger == "hang-stopped":
 		return syscall.Kill(os.Getpid(), syscall.SIGSTOP)
 	case s.hanger == "hang-empty":
