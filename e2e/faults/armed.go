@@ -109,9 +109,13 @@ func Arm(s *Site, read APEL, serve MailServer) (armed []*Armed, text string, err
 	if err := os.Mkdir(used, 0o755); err != nil {
 		return nil, "", err
 	}
+	www := filepath.Join(dir, "www")
+	if err := os.Mkdir(www, 0o755); err != nil {
+		return nil, "", err
+	}
 	energy, block := energy(s, used, target("energy"), serve)
 	text += block
-	armed = append(armed, energy, plain, feed, apel, webhook(s, target("webhook")), report(s, target("report"), serve), alert(s, target("alert"), serve), priority(program, target("priority")))
+	armed = append(armed, energy, plain, feed, apel, webhook(s, target("webhook")), report(s, target("report"), serve), webSite(www), alert(s, target("alert"), serve), priority(program, target("priority")))
 	for _, a := range armed {
 		text += fmt.Sprintf("action %q %q {\n schedule = \"1s\"\n config {\n %s\n }\n}\n", a.Type, a.Label, a.Block)
 	}

@@ -4,9 +4,16 @@ package faults
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/mail"
+	"os"
+	"path/filepath"
+	"strings"
 )
 
 // MailServer serves until the listener is closed. It takes each mail of which it sees the
@@ -112,4 +119,74 @@ func (m *Member) payload(action string, run uint64, effect int) ([]byte, error) 
 	}
 	err := m.decode(fmt.Sprintf("/v1/actions/%s/runs/%d/effects/%d", action, run, effect), &answer)
 	return answer.Payload, err
+}
+
+// webSite is an action that publishes what was used in the last minute as a page of a static site.
+func webSite(dir string) *Armed {
+	a := &Armed{Type: "report", Label: "site", Class: Probed}
+	a.Block = fmt.Sprintf("report = \"usage\"\n period = \"1m\"\n query = { by = \"site_id\" }\n without_usage = \"mail\"\n site { directory = %q }", dir)
+	a.Judge = func(node *Member, _ Truth, _ []Run) error { return a.published(node, dir) }
+	return a
+}
+
+// published judges a site: the folder of each page that the ledger says is done has all files of a
+// page, as a run has planned it, and the index is whole and has the folder.
+func (a *Armed) published(node *Member, dir string) error {
+	runs, err := node.Runs(a.String())
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrNotYet, err)
+	}
+	planned, done := map[string]map[string]string{}, map[string]bool{} // files of a page by its digest, and folders
+	for i := range runs {
+		for j, e := range runs[i].Ledger {
+			payload, err := node.payload(a.String(), runs[i].Number, j)
+			if err != nil {
+				return fmt.Errorf("%w: %w", ErrNotYet, err)
+			}
+			var page struct {
+				Folder string
+				Files  map[string]string
+			}
+			if err := json.Unmarshal(payload, &page); err != nil {
+				return err
+			}
+			digest := fmt.Sprintf("%x", sha256.Sum256(payload))
+			planned[digest] = page.Files
+			done[page.Folder] = done[page.Folder] || e.State == "done"
+		}
+	}
+	index, err := os.ReadFile(filepath.Join(dir, "index.html"))
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrNotYet, err)
+	}
+	if !strings.HasSuffix(strings.TrimSpace(string(index)), "</html>") {
+		return fmt.Errorf("%s: the index is half", a)
+	}
+	pages := 0
+	for folder, isDone := range done {
+		if !isDone {
+			continue
+		}
+		pages++
+		text, err := os.ReadFile(filepath.Join(dir, folder, "entry.json"))
+		if errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("%s: the page %s is done and not there", a, folder)
+		}
+		var entry struct{ Digest string }
+		if err = errors.Join(err, json.Unmarshal(text, &entry)); err != nil {
+			return err
+		}
+		if planned[entry.Digest] == nil || !strings.Contains(string(index), folder+"/") {
+			return fmt.Errorf("%w: %s: %s has a page %s that no run has planned, or the index lacks it", ErrNotYet, a, folder, entry.Digest)
+		}
+		for name, want := range planned[entry.Digest] {
+			if got, err := os.ReadFile(filepath.Join(dir, folder, name)); err != nil || string(got) != want {
+				return fmt.Errorf("%w: %s: %s/%s is not as it was planned, %w", ErrNotYet, a, folder, name, err)
+			}
+		}
+	}
+	if pages == 0 {
+		return fmt.Errorf("%w: %s: no page is done", ErrNotYet, a)
+	}
+	return nil
 }
