@@ -268,6 +268,44 @@ func TestPlan_ABudgetOfUnknownUse_IsNamedAndItsAlertStays(t *testing.T) {
 	}
 }
 
+func TestPlan_ABudgetPassesItsBounds_EachIsToldOnceWithItsForecast(t *testing.T) {
+	m, h := newMailer(t), newHook(t)
+	c := newCluster(t, "defaults = true\n"+m.block("ops", "a@example.org")+h.webhook())
+	c.fails["/v1/usage"] = 400 // without capacity
+	seen := map[string]bool{}
+	gone := time.Date(2026, 11, 28, 12, 0, 0, 0, time.UTC)
+	for _, step := range []struct {
+		share string
+		told  []string
+		text  string
+	}{
+		{"0.74", nil, ""},
+		{"0.75", []string{"budget-75 lab firing"}, "at the present pace it is exhausted on 2026-11-28, and"},
+		{"0.8", nil, ""},
+		{"0.93", []string{"budget-90 lab firing"}, "at the present pace it is exhausted on 2026-11-28, and"},
+		{"1", []string{"budget-100 lab firing"}, "it is exhausted"},
+		{"1.2", nil, ""},
+		{"0.1", []string{"budget-100 lab recovered", "budget-75 lab recovered", "budget-90 lab recovered"}, ""}, // another period
+	} {
+		b := v1.Budget{Name: "lab", Unit: "kWh", Amount: "100", Period: v1.BudgetPeriod{State: "present", Zone: "UTC", To: v1.Time{Time: gone.AddDate(0, 1, 0)}}}
+		b.BudgetStanding = &v1.BudgetStanding{Share: new(json.Number(step.share)), Pace: &v1.BudgetPace{PerDay: "1"}, GoneAt: v1.Time{Time: gone}, Exhausted: step.share >= "1"}
+		c.budgets = []v1.Budget{b}
+		before := len(m.Mails())
+		c.run()
+		c.run()
+		told := h.changes(t, seen)
+		slices.Sort(told)
+		same(t, step.share, told, step.told...)
+		text := ""
+		for _, mail := range m.Mails()[before:] {
+			text += strings.NewReplacer("=\r\n", "", "=\n", "").Replace(string(mail)) // quoted-printable
+		}
+		if len(step.told) > 0 && text == "" || !strings.Contains(text, step.text) {
+			t.Errorf("at %s the mail lacks %q:\n%s", step.share, step.text, text)
+		}
+	}
+}
+
 func TestPlan_AShare_IsToldOnceForEachChangeOfItsSide(t *testing.T) {
 	h := newHook(t)
 	c := newCluster(t, "rule \"fair\" {\n share {\n above = 2\n below = 0.5\n }\n}\n"+h.webhook())
