@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"iter"
+	"maps"
 	"net/http"
 	"net/url"
 	"testing"
@@ -56,9 +57,7 @@ func TestReports_AnyQuestionIsRefusedAsBusy_AreNoDocument(t *testing.T) {
 				query.Set("period", "2026-10")
 			}
 		}
-		for key, values := range given[e.Name] {
-			query[key] = values
-		}
+		maps.Copy(query, given[e.Name])
 		whole := &busyOnce{Caller: world.Caller}
 		if _, err := report.Make(t.Context(), v1.API{Caller: whole}, e.Name, query, now()); err != nil && !errors.Is(err, report.ErrNothing) {
 			t.Errorf("%s: %v", e.Name, err)
