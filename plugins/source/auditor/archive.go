@@ -20,6 +20,9 @@ type archive struct {
 	path string // a file, a pattern or a folder
 }
 
+// name implements input.
+func (a *archive) name() string { return a.path }
+
 // files are those of the path, in the order of their names, which is that of months.
 func (a *archive) files() ([]string, error) {
 	found, err := filepath.Glob(a.path)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -174,6 +175,9 @@ func from(f *fake, more ...sdk.Node) []sdk.Node {
 	return append(more, sdk.Node{Name: "url", Value: sdk.String(f.URL)})
 }
 
+// zero sets a duration to none.
+func zero(name string) sdk.Node { return sdk.Node{Name: name, Value: sdk.String("0s")} }
+
 func page(n int64) sdk.Node { return sdk.Node{Name: "page", Value: sdk.Int(n)} }
 
 func TestServer_RecordsOfOneStopBeyondAPage_AreAllRead(t *testing.T) {
@@ -214,7 +218,7 @@ func TestServer_OpenRecord_IsClosedWheneverItsStopIs(t *testing.T) {
 	for i := range 20 {
 		f.add(fmt.Sprint("drone-", i), float64(month.Unix())+float64(i), -1)
 	}
-	r := newReader(t, from(f, page(5), sdk.Node{Name: "deep_overlap", Value: sdk.String("0s")}, sdk.Node{Name: "overlap", Value: sdk.String("0s")})...)
+	r := newReader(t, from(f, page(5), zero("deep_overlap"), zero("overlap"))...)
 	r.must()
 	if j := r.runs["drone-7"]; j.Ended || len(r.runs) != 50 {
 		t.Error(j, len(r.runs))
@@ -242,6 +246,71 @@ func TestServer_DatabaseFails_IsAnErrorAndLosesNothing(t *testing.T) {
 	r.must()
 	if len(r.runs) != 300 {
 		t.Error(len(r.runs))
+	}
+}
+
+func TestInputs_SomeFail_AreNamedAndTheOthersAreRead(t *testing.T) {
+	rng, dir := rand.New(rand.NewPCG(1, 31)), t.TempDir()
+	gone := newFake(t)
+	gone.Close()
+	for range 20 {
+		var inputs, named, unnamed []string
+		var mended []*fake
+		whole := 0
+		for i := range 2 + rng.IntN(4) {
+			f := newFake(t)
+			f.prefix = fmt.Sprintf("cluster%d-", i)
+			f.fill(100)
+			address, fails := f.URL, true
+			switch rng.IntN(5) {
+			case 0:
+				f.down, mended = true, append(mended, f)
+			case 1:
+				f.cut, mended = 1, append(mended, f)
+			case 2:
+				address = filepath.Join(dir, fmt.Sprintf("missing%d.parquet", i))
+			case 3:
+				address = gone.URL
+			default:
+				fails = false
+			}
+			inputs = append(inputs, address)
+			if fails {
+				named = append(named, address)
+				continue
+			}
+			unnamed = append(unnamed, address)
+			whole += 100
+		}
+		r := newReader(t, sdk.Node{Name: "import", Value: sdk.Strings(inputs...)}, page(40), zero("overlap"), zero("deep_overlap"))
+		err := r.collect()
+		if (err != nil) != (len(named) > 0) {
+			t.Fatal(inputs, err)
+		}
+		for _, one := range named {
+			if !strings.Contains(err.Error(), one+": ") {
+				t.Errorf("%s is not named: %v", one, err)
+			}
+		}
+		for _, one := range unnamed {
+			if err != nil && strings.Contains(err.Error(), one) {
+				t.Errorf("%s is named, and was read: %v", one, err)
+			}
+		}
+		if len(r.runs) < whole {
+			t.Errorf("%d of %d records: %v", len(r.runs), whole, err)
+		}
+		sent := r.sent
+		for _, f := range mended {
+			f.down = false
+		}
+		_ = r.collect() // what is gone stays gone
+		if len(r.runs) != whole+100*len(mended) {
+			t.Errorf("%d of %d records when it is repeated", len(r.runs), whole+100*len(mended))
+		}
+		if again := r.sent - sent - 100*len(mended); again > 6*len(inputs) { // those of the latest stop
+			t.Errorf("%d records were sent again", again)
+		}
 	}
 }
 

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"time"
@@ -60,6 +62,7 @@ type collection struct {
 	batch  sdk.Batch
 	total  int64           // of what is read, 0: unknown
 	unread map[string]bool // archives of a bursar that were refused
+	unsent error           // of handing on: nothing more is read
 }
 
 // Collect implements sdk.Source.
@@ -73,12 +76,15 @@ func (s *source) Collect(ctx context.Context, from sdk.Start, out *sdk.Stream) e
 	if name := fmt.Sprintf("%016x", digest.Sum64()); c.at.Inputs != name || len(c.at.Places) != len(s.inputs) || from.Window != nil {
 		c.at = checkpoint{V: 1, Inputs: name, Places: make([]place, len(s.inputs))}
 	}
+	var failed error // of inputs, each named: the others are read
 	for i, in := range s.inputs {
-		if err := in.collect(ctx, c, &c.at.Places[i]); err != nil {
-			return err
+		err := in.collect(ctx, c, &c.at.Places[i])
+		if c.unsent != nil || ctx.Err() != nil {
+			return cmp.Or(c.unsent, err, ctx.Err())
 		}
+		failed = errors.Join(failed, s.of(in, err))
 	}
-	return c.flush(ctx)
+	return errors.Join(failed, c.flush(ctx))
 }
 
 // decode reads a record as AUDITOR or /v1 has it. Kinds are those of components that do not
@@ -133,9 +139,9 @@ func (c *collection) flush(ctx context.Context) error {
 	if c.from.Window == nil {
 		c.batch.Checkpoint = sdk.EncodeCheckpoint(&c.at)
 	}
-	err := c.out.Send(ctx, c.batch)
+	c.unsent = c.out.Send(ctx, c.batch)
 	c.batch = sdk.Batch{}
-	return err
+	return c.unsent
 }
 
 // progress says how far it is, with the next batch.

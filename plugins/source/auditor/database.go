@@ -28,6 +28,11 @@ func newDatabase(s *source, dsn string) (*database, error) {
 	return &database{config}, nil
 }
 
+// name implements input.
+func (d *database) name() string {
+	return fmt.Sprintf("postgres://%s:%d/%s", d.config.Host, d.config.Port, d.config.Database)
+}
+
 // row writes a record as AUDITOR's server does.
 const row = `SELECT record_id, updated_at, json_build_object('record_id', record_id, 'meta', meta, 'components', components,
 	'start_time', start_time, 'stop_time', stop_time)::text FROM auditor_accounting `

@@ -21,6 +21,7 @@ type fake struct {
 
 	mu      sync.Mutex
 	records map[string]record.Record
+	prefix  string   // of the ids that fill makes
 	odd     []string // are written into each answer that has records with a stop
 	down    bool     // the database: answers are empty, and the health check fails
 	cut     int      // answers that end in the middle of their third record
@@ -124,6 +125,6 @@ var month = time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
 func (f *fake) fill(n int) {
 	for i := range n {
 		at := float64(month.Unix() + int64(i/3)*61)
-		f.add("slurm-"+strconv.Itoa(i), at-3600.25, at+0.000001*float64(i%2))
+		f.add(f.prefix+"slurm-"+strconv.Itoa(i), at-3600.25, at+0.000001*float64(i%2))
 	}
 }

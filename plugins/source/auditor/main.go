@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -36,6 +37,8 @@ type input interface {
 	collect(ctx context.Context, c *collection, at *place) error
 	// count returns how many records stop in a window, by another way.
 	count(ctx context.Context, w sdk.Window) (int64, error)
+	// name is its address without secrets, or its path.
+	name() string
 }
 
 // settings are those of the config block.
@@ -128,14 +131,24 @@ func (s *source) add(cfg *sdk.Config, name, text string, fail func(string, ...an
 // Count implements sdk.Counter.
 func (s *source) Count(ctx context.Context, w sdk.Window) (int64, error) {
 	var n int64
-	for i, in := range s.inputs {
+	var failed error
+	for _, in := range s.inputs {
 		more, err := in.count(ctx, w)
-		if err != nil {
-			return 0, fmt.Errorf("input %d: %w", i+1, err)
-		}
+		failed = errors.Join(failed, s.of(in, err))
 		n += more
 	}
+	if failed != nil {
+		return 0, failed
+	}
 	return n, nil
+}
+
+// of names the input that failed, where there are several.
+func (s *source) of(in input, err error) error {
+	if err == nil || len(s.inputs) == 1 {
+		return err
+	}
+	return fmt.Errorf("%s: %w", in.name(), err)
 }
 
 // excluded reports whether the configuration leaves a record out.

@@ -21,6 +21,7 @@ import (
 // server is a running AUDITOR, or a bursar.
 type server struct {
 	source  *source
+	address *url.URL
 	client  *client.Client
 	patient *client.Client // waits while a bursar reads an archive
 	path    string         // of its records; "": not known yet
@@ -42,14 +43,21 @@ func newServer(s *source, cfg *sdk.Config, address string) (*server, error) {
 			return nil, err
 		}
 	}
+	where, err := url.Parse(address)
+	if err != nil {
+		return nil, err
+	}
 	c, err := client.New(opts)
 	if err != nil {
 		return nil, err
 	}
 	opts.Timeout = max(opts.Timeout, archiveTimeout)
 	patient, err := client.New(opts)
-	return &server{source: s, client: c, patient: patient}, err
+	return &server{source: s, address: where, client: c, patient: patient}, err
 }
+
+// name implements input.
+func (s *server) name() string { return s.address.Redacted() }
 
 // The routes of records: a bursar's, which have all that it knows, and AUDITOR's.
 const (
