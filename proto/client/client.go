@@ -22,6 +22,10 @@ import (
 // DefaultTimeout is the Timeout of Options that have none.
 const DefaultTimeout = 30 * time.Second
 
+// ArchiveTimeout is the least Timeout of a question with archived=true: the server looks for the
+// files of archives and reads them before it answers.
+const ArchiveTimeout = 30 * time.Minute
+
 // Options say which server is spoken to, and how. Only Address is needed.
 type Options struct {
 	// Address is http://host:port, https://host:port, host:port or unix:PATH. The
@@ -36,8 +40,8 @@ type Options struct {
 	// Token is sent as a bearer token when it is not empty: by https, over loopback or a
 	// unix socket.
 	Token string
-	// Timeout bounds an exchange, and in a stream each silence. Zero is
-	// [DefaultTimeout]; below zero there is none.
+	// Timeout bounds an exchange, and in a stream each silence; where archives are read, see
+	// [ArchiveTimeout]. Zero is [DefaultTimeout]; below zero there is none.
 	Timeout time.Duration
 	// UserAgent names the program; empty is "bursar-client".
 	UserAgent string
@@ -290,10 +294,19 @@ func causeOf(ctx context.Context, err error) error {
 	return err
 }
 
-// withTimeout returns a context that ends after the client's timeout.
-func (c *Client) withTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
-	if c.timeout < 0 {
+// withTimeout returns a context that ends after the timeout of a question.
+func (c *Client) withTimeout(ctx context.Context, query url.Values) (context.Context, context.CancelFunc) {
+	within := c.timeoutOf(query)
+	if within < 0 {
 		return context.WithCancel(ctx)
 	}
-	return context.WithTimeoutCause(ctx, c.timeout, ErrTimeout)
+	return context.WithTimeoutCause(ctx, within, ErrTimeout)
+}
+
+// timeoutOf is the timeout of a question; below zero there is none.
+func (c *Client) timeoutOf(query url.Values) time.Duration {
+	if c.timeout >= 0 && query.Get("archived") == "true" {
+		return max(c.timeout, ArchiveTimeout)
+	}
+	return c.timeout
 }

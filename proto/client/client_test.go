@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"log"
 	"net/http"
 	"net/http/httptest"
@@ -321,6 +322,51 @@ func TestACallThatHangsTimesOut(t *testing.T) {
 	})
 	if err := c.Health(t.Context()); !errors.Is(err, ErrTimeout) {
 		t.Errorf("got %v", err)
+	}
+}
+
+func TestArchivedQuestions_OutlastTheTimeout(t *testing.T) {
+	given := make(chan struct{})
+	c := impatient(t, func(hold <-chan struct{}) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Query().Get("archived") != "true" {
+				<-hold
+				return
+			}
+			<-given // up by those that read no archive
+			_, _ = io.WriteString(w, "{}")
+		})
+	})
+	ask := func(query url.Values) (errs []error) {
+		stream := func(answer iter.Seq2[json.RawMessage, error]) (last error) {
+			for _, err := range answer {
+				last = err
+			}
+			return last
+		}
+		var out any
+		for _, one := range []func() error{
+			func() error { return c.Call(t.Context(), http.MethodGet, "/v1/records", query, nil, &out) },
+			func() error { return stream(c.Stream(t.Context(), "/v1/records", query)) },
+			func() error { return stream(c.Raw(t.Context(), "/v1/records", query)) },
+			func() error { return c.Download(t.Context(), "/v1/records", query, "text/csv", io.Discard) },
+		} {
+			errs = append(errs, one())
+		}
+		return errs
+	}
+	answers := make(chan []error)
+	go func() { answers <- ask(url.Values{"archived": {"true"}}) }()
+	for i, err := range ask(nil) {
+		if !errors.Is(err, ErrTimeout) {
+			t.Errorf("question %d: %v", i, err)
+		}
+	}
+	close(given)
+	for i, err := range <-answers {
+		if err != nil {
+			t.Errorf("archived question %d: %v", i, err)
+		}
 	}
 }
 

@@ -79,9 +79,10 @@ func isAwkward(id string) bool { return url.PathEscape(id) != id || id == "." ||
 
 // findRecord gets a record by a filter.
 func (c *Client) findRecord(ctx context.Context, id string) (record.Record, error) {
-	ctx, cancel := c.withTimeout(ctx)
+	query := url.Values{"record_id": {id}}
+	ctx, cancel := c.withTimeout(ctx, query)
 	defer cancel()
-	for r, err := range c.Query(ctx, url.Values{"record_id": {id}}) {
+	for r, err := range c.Query(ctx, query) {
 		if err != nil {
 			return record.Record{}, causeOf(ctx, err)
 		}
@@ -117,7 +118,7 @@ func (c *Client) Raw(ctx context.Context, path string, query url.Values) iter.Se
 	if len(query) > 0 {
 		target += "?" + encodeQuery(query)
 	}
-	return c.stream(ctx, target, request{method: http.MethodGet, path: path})
+	return c.stream(ctx, target, request{method: http.MethodGet, path: path, query: query})
 }
 
 // encodeQuery is url.Values.Encode with brackets as they are: AUDITOR refuses them
@@ -152,7 +153,7 @@ func decode(raw []byte) (record.Record, error) {
 // call does an exchange within the timeout and reads the answer, if it has a
 // body, as JSON into out, unless out is nil.
 func (c *Client) call(ctx context.Context, r request, out any) error {
-	ctx, cancel := c.withTimeout(ctx)
+	ctx, cancel := c.withTimeout(ctx, r.query)
 	defer cancel()
 	resp, err := c.sendRequest(ctx, r)
 	if err != nil {

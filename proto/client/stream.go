@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"net/url"
 	"time"
 )
 
@@ -16,7 +17,7 @@ func (c *Client) stream(ctx context.Context, target string, r request) iter.Seq2
 	return func(yield func(json.RawMessage, error) bool) {
 		ctx, cancel := context.WithCancelCause(ctx)
 		defer cancel(nil)
-		alive := c.watch(cancel)
+		alive := c.watch(cancel, r.query)
 		defer alive.stop()
 		resp, err := c.sendTo(ctx, target, r)
 		if err != nil {
@@ -49,11 +50,12 @@ type watchdog struct {
 	within time.Duration
 }
 
-func (c *Client) watch(cancel context.CancelCauseFunc) *watchdog {
-	if c.timeout < 0 {
+func (c *Client) watch(cancel context.CancelCauseFunc, query url.Values) *watchdog {
+	within := c.timeoutOf(query)
+	if within < 0 {
 		return &watchdog{}
 	}
-	return &watchdog{within: c.timeout, timer: time.AfterFunc(c.timeout, func() { cancel(ErrTimeout) })}
+	return &watchdog{within: within, timer: time.AfterFunc(within, func() { cancel(ErrTimeout) })}
 }
 
 func (w *watchdog) stop() {

@@ -33,7 +33,7 @@ func (c *Client) Stream(ctx context.Context, path string, query url.Values) iter
 	if len(query) > 0 {
 		target += "?" + query.Encode()
 	}
-	return c.stream(ctx, target, request{method: http.MethodGet, path: path, accept: "application/x-ndjson"})
+	return c.stream(ctx, target, request{method: http.MethodGet, path: path, query: query, accept: "application/x-ndjson"})
 }
 
 // Download implements [v1.Carrier]: it copies an answer of any type, such as text/csv, to
@@ -41,7 +41,7 @@ func (c *Client) Stream(ctx context.Context, path string, query url.Values) iter
 func (c *Client) Download(ctx context.Context, path string, query url.Values, accept string, w io.Writer) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	alive := c.watch(cancel)
+	alive := c.watch(cancel, query)
 	defer alive.stop()
 	resp, err := c.sendRequest(ctx, request{method: http.MethodGet, path: path, query: query, accept: accept})
 	if err != nil {

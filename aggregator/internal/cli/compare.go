@@ -121,9 +121,6 @@ func (p *Program) compare(cmd *cobra.Command, opt *compareOptions, read func(ctx
 	if err := opt.out.choose(cmd); err != nil {
 		return commandline.UsageError(cmd, err)
 	}
-	if opt.archived {
-		opt.conn.timeout = archivedPatience
-	}
 	remote, err := opt.conn.open(p)
 	if err != nil {
 		return err

@@ -628,7 +628,7 @@ func TestCompareAuditor_500InTheMiddle_FailsAndSaysWhere(t *testing.T) {
 		if strings.Contains(errs, "rpc error") {
 			t.Error("gRPC's words around those of the plugin:", errs)
 		}
-		for _, want := range []string{address, "behind 2 000 records, at 2026-02-", "database is gone"} {
+		for _, want := range []string{address, "behind 2 500 records, at 2026-02-", "database is gone"} {
 			if code != 1 || out != "" || !strings.Contains(errs, want) {
 				t.Errorf("%q is missing: %d %s%s", want, code, out, errs)
 			}

@@ -36,9 +36,6 @@ func (p *Program) onPerson(cmd *cobra.Command, run func(context.Context, *person
 	cmd.Args = cobra.ExactArgs(1)
 	cmd.Flags().StringVar(&key, "key", "", "the meta `key` that names people; the default is the directory's, user_id")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if conn.timeout == 0 {
-			conn.timeout = archivedPatience
-		}
 		c, err := conn.open(p)
 		if err != nil {
 			return err

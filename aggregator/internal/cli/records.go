@@ -33,9 +33,6 @@ type selection struct {
 	limit        int
 }
 
-// archivedPatience is how long an answer may be silent while archives are read.
-const archivedPatience = 30 * time.Minute
-
 // tableLimit is how many records a table has when nothing else is asked.
 const tableLimit = 50
 
@@ -71,9 +68,6 @@ Archived records are left out unless -archived is given.`,
 		query, err := s.query(p.Now(), where, time.UTC)
 		if err != nil {
 			return commandline.UsageError(cmd, err)
-		}
-		if s.archived && conn.timeout == 0 {
-			conn.timeout = archivedPatience
 		}
 		c, err := conn.open(p)
 		if err != nil {

@@ -45,7 +45,6 @@ const (
 	ai4Listed = 4 * time.Hour
 	// ai4Waits is how long before its start a job may have been submitted.
 	ai4Waits = 31 * 24 * time.Hour
-	ai4Page  = 5000
 
 	keyJob       = "job"
 	keyTask      = "task"

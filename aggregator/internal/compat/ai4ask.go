@@ -66,7 +66,8 @@ func (o *AI4Options) namespacesOf(ctx context.Context, r v1.API) ([]string, erro
 	return list, nil
 }
 
-// readRuns reads the runs that touch the window, and those that waited in it.
+// readRuns reads the runs that touch the window, and those that waited in it: in one answer, for
+// which each archive is read once, and of each record what its run needs is kept.
 func (w *ai4World) readRuns(ctx context.Context, r v1.API) error {
 	b := ai4Builder{world: w, jobs: map[string]*ai4Job{}, allocations: map[string]*allocation{}}
 	started := v1.TimeTest{Lt: v1.Time{Time: w.to.Add(ai4Waits)}}
@@ -74,16 +75,11 @@ func (w *ai4World) readRuns(ctx context.Context, r v1.API) error {
 		{Open: new(true), StartTime: started},
 		{Open: new(false), Archived: new(true), StartTime: started, StopTime: v1.TimeTest{Gte: v1.Time{Time: w.from.Add(-ai4Listed)}}},
 	} {
-		q.Limit = ai4Page
-		for more := true; more; more = q.Cursor != "" {
-			page, err := r.ListRecords(ctx, &q)
+		for one, err := range r.ListRecordsLines(ctx, &q) {
 			if err != nil {
 				return fmt.Errorf("the records of ai4: %w", err)
 			}
-			for i := range page.Records {
-				b.addRecord(&page.Records[i])
-			}
-			q.Cursor = string(page.Next)
+			b.addRecord(&one)
 		}
 	}
 	b.finishJobs()

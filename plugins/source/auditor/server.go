@@ -23,13 +23,9 @@ type server struct {
 	source  *source
 	address *url.URL
 	client  *client.Client
-	patient *client.Client // waits while a bursar reads an archive
-	path    string         // of its records; "": not known yet
+	path    string // of its records; "": not known yet
 	relays  relays
 }
-
-// archiveTimeout is how long a bursar that reads an archive may bring nothing, at least.
-const archiveTimeout = 30 * time.Minute
 
 func newServer(s *source, cfg *sdk.Config, address string) (*server, error) {
 	opts := client.Options{Address: address, Timeout: s.Timeout, UserAgent: "bursar-source-auditor"}
@@ -48,12 +44,7 @@ func newServer(s *source, cfg *sdk.Config, address string) (*server, error) {
 		return nil, err
 	}
 	c, err := client.New(opts)
-	if err != nil {
-		return nil, err
-	}
-	opts.Timeout = max(opts.Timeout, archiveTimeout)
-	patient, err := client.New(opts)
-	return &server{source: s, address: where, client: c, patient: patient}, err
+	return &server{source: s, address: where, client: c}, err
 }
 
 // name implements input.
@@ -94,13 +85,9 @@ func (s *server) fetch(ctx context.Context, query url.Values, yield func(raw []b
 	if s.path == ownPath {
 		query.Set("format", "ndjson")
 	}
-	c := s.client
-	if query.Has(archivedField) {
-		c = s.patient
-	}
 	busy := sdk.Idle(ctx) // the client has a deadline of its own
 	defer func() { busy() }()
-	for raw, err := range c.Raw(ctx, s.path, query) {
+	for raw, err := range s.client.Raw(ctx, s.path, query) {
 		busy()
 		if err != nil {
 			return err
