@@ -23,6 +23,9 @@ func (p *Program) convertCommand() *cobra.Command {
   ai4-accounting     conf.py, the script or file that sets NOMAD_…, and user-db.json
   ClusterAccountant  a dump of its tables (*.sql), and access.conf
 
+A file base.yml, local.yml or production.yml of AUDITOR lies under the file that the same
+program is given, as AUDITOR reads them: give both.
+
 Sources become agent.hcl; all else becomes aggregator.hcl. Settings without an equal are
 comments that say why. A table on stderr lists what has another meaning than before.
 

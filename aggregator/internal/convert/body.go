@@ -2,6 +2,7 @@ package convert
 
 import (
 	"fmt"
+	"path/filepath"
 	"regexp"
 	"strings"
 
@@ -9,15 +10,22 @@ import (
 )
 
 // body is HCL that is being written.
-type body struct{ strings.Builder }
+type body struct {
+	strings.Builder
+
+	labelled []string // the sources and actions in it
+}
 
 // openBlock begins a block, of a type and labels.
 func (b *body) openBlock(typ string, labels ...string) {
-	b.WriteString("\n" + typ)
+	head := typ
 	for _, l := range labels {
-		b.WriteString(" " + quoteText(l))
+		head += " " + quoteText(l)
 	}
-	b.WriteString(" {\n")
+	if typ == "source" || typ == "action" {
+		b.labelled = append(b.labelled, head)
+	}
+	b.WriteString("\n" + head + " {\n")
 }
 
 func (b *body) closeBlock() { b.WriteString("}\n") }
@@ -114,8 +122,8 @@ func (c *conversion) leftOver(b *body, t tree, why map[string]string) {
 			reason = why[path]
 		}
 		if reason == "" { // its value may be a secret
-			b.writeComment("%s: line %d of %s: unknown to AUDITOR too, which ignores it or refuses it", left.path, left.line, c.file)
-			c.noteMissed(left.line, "unknown setting %q", left.path)
+			b.writeComment("%s: line %d of %s: unknown to AUDITOR too, which ignores it or refuses it", left.path, left.line, filepath.Base(left.file))
+			c.problems = append(c.problems, Problem{left.file, left.line, fmt.Sprintf("unknown setting %q", left.path)})
 			continue
 		}
 		b.writeComment("%s: %s: %s", left.path, left.showValue(), reason)

@@ -3,6 +3,7 @@ package convert_test
 import (
 	"flag"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -169,7 +170,7 @@ func TestFiles_OfOneServer_AreOneConfiguration(t *testing.T) {
 	given := convert.Input{Name: "auditor.yaml", Text: []byte("database:\n  host: db.example.org\n")}
 	for _, inputs := range [][]convert.Input{{base, production, given}, {given, production, base}} {
 		got, err := convert.Files(now, inputs...)
-		if err != nil || len(got.Problems) != 1 || !strings.Contains(got.Problems[0].String(), `unknown setting "secret_of_later_versions"`) {
+		if err != nil || len(got.Problems) != 1 || got.Problems[0].String() != `c/base.yaml: line 7: unknown setting "secret_of_later_versions"` {
 			t.Fatal(err, got)
 		}
 		for _, want := range []string{"# Of base.yaml, production.yaml, auditor.yaml: what is in a later one wins.", `"127.0.0.1:8010"`, "db.example.org"} {
@@ -185,6 +186,85 @@ func TestFiles_OfOneServer_AreOneConfiguration(t *testing.T) {
 	got, err := convert.Files(now, base, production, local)
 	if err != nil || len(got.Problems) != 2 || !strings.HasPrefix(got.Problems[0].String(), "c/local.yaml: AUDITOR reads c/production.yaml or this one") || !strings.Contains(got.Aggregator, ":8010") {
 		t.Error(err, got)
+	}
+}
+
+// AUDITOR's Slurm collectors and its priority plugin read a file base before their own; those of
+// several programs are given at once.
+func TestFiles_BasesOfSeveralPrograms_LieUnderTheirOwn(t *testing.T) {
+	in := func(name, text string) convert.Input { return convert.Input{Name: name, Text: []byte(text)} }
+	good, err := os.ReadFile("testdata/priority.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	inputs := []convert.Input{
+		in("configuration/slurm_collector/base.yaml", "addr: old.example.org\nport: 8000\nrecord_prefix: old\ncolour: hunter2\n"),
+		in("configuration/slurm_epilog_collector/base.yaml", "log_level: debug\nsite_id: under\n"),
+		in("configuration/priority_plugin/base.yaml", string(good)),
+		in("configuration/base.yaml", "application:\n  addr: 127.0.0.1\n  port: 8000\nshape: hunter2\n"),
+		in("etc/slurm.yml", "record_prefix: nemo\nsmell: hunter2\ncomponents:\n  - name: Cores\n    key: NCPUS\n"),
+		in("etc/slurm2.yml", "record_prefix: justus\nsmell: hunter2\ncomponents:\n  - name: Cores\n    key: NCPUS\n"),
+		in("etc/epilog.yml", "site_id: hpc\nrecord_prefix: epi\ncomponents:\n  - name: Cores\n    key: NumCPUs\n"),
+		in("etc/priority.yml", "min_priority: 17\n"),
+		in("etc/auditor.yml", "application:\n  port: 8017\n"),
+	}
+	wanted := map[string]int{
+		`source "slurm" "nemo"`: 1, `source "slurm" "justus"`: 1, `source "slurm" "old"`: 0, `source "slurm-epilog" "epi"`: 1, "hunter2": 0, "under": 0,
+		`action "priority" "auditor"`: 1, "min = 17": 1, `"127.0.0.1:8017"`: 1,
+		"# Of base.yaml, slurm.yml: what is in a later one wins.": 1, "# Of base.yaml, slurm2.yml: what is in a later one wins.": 1,
+		"# Of base.yaml, epilog.yml: what is": 1, "# Of base.yaml, priority.yml: what is": 1, "# Of base.yaml, auditor.yml: what is": 1,
+	}
+	rng := rand.New(rand.NewPCG(1, 31))
+	var problems []string
+	for range 20 {
+		got, err := convert.Files(now, inputs...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for text, n := range wanted {
+			if strings.Count(written(got), text) != n {
+				t.Errorf("%q is there %d times, want %d:\n%s", text, strings.Count(written(got), text), n, written(got))
+			}
+		}
+		problems = nil
+		for _, p := range got.Problems {
+			problems = append(problems, p.String())
+		}
+		slices.Sort(problems)
+		if diff := cmp.Diff([]string{
+			`configuration/base.yaml: line 4: unknown setting "shape"`, `configuration/slurm_collector/base.yaml: line 4: unknown setting "colour"`,
+			`etc/slurm.yml: line 2: unknown setting "smell"`, `etc/slurm2.yml: line 2: unknown setting "smell"`,
+		}, problems); diff != "" {
+			t.Fatal(diff)
+		}
+		rng.Shuffle(len(inputs), func(i, j int) { inputs[i], inputs[j] = inputs[j], inputs[i] })
+	}
+}
+
+// A file base of a client is that of the one client whose file is given; one of another place is
+// named, as are blocks that come twice.
+func TestFiles_BasesThatDoNotFit_AreNamed(t *testing.T) {
+	in := func(name, text string) convert.Input { return convert.Input{Name: name, Text: []byte(text)} }
+	const cores = "components:\n  - name: Cores\n    key: NCPUS\n"
+	base, slurm := in("x/base.yml", "addr: localhost\nport: 8000\nrecord_prefix: far\n"), in("slurm.yml", cores)
+	for name, c := range map[string]struct {
+		inputs  []convert.Input
+		problem string // "": none
+	}{
+		"with its file": {[]convert.Input{base, slurm}, ""},
+		"alone":         {[]convert.Input{base}, "x/base.yml: the file does not say of which program it is"},
+		"of two":        {[]convert.Input{base, slurm, in("epilog.yml", "site_id: x\n"+cores)}, "x/base.yml: the file does not say of which program it is"},
+		"two bases":     {[]convert.Input{base, in("y/base.yml", "addr: a\n"), slurm, in("slurm2.yml", "record_prefix: b\n"+cores)}, "y/base.yml: x/base.yml is the file base of AUDITOR's Slurm collector"},
+		"twice":         {[]convert.Input{slurm, in("d/slurm.yml", cores)}, `d/slurm.yml: source "slurm" "slurm" is there from another file`},
+		"no score":      {[]convert.Input{in("slurm/base.yml", "port: 1\n\n"+cores+"    scores: [{name: x}]\n"), in("slurm.yml", "addr: x\n")}, "slurm/base.yml: line 6: component Cores: score x has no value"},
+	} {
+		got, err := convert.Files(now, c.inputs...)
+		if err != nil || c.problem == "" && len(got.Problems) > 0 || c.problem != "" && (len(got.Problems) != 1 || !strings.HasPrefix(got.Problems[0].String(), c.problem)) {
+			t.Errorf("%s: %v %v, want %q", name, err, got.Problems, c.problem)
+		}
+		if name == "with its file" && !strings.Contains(got.Agent, `source "slurm" "far"`) {
+			t.Error(got.Agent)
+		}
 	}
 }
 

@@ -5,6 +5,10 @@ import (
 	"strings"
 )
 
+func priorityFile(in *Input, t tree) bool {
+	return t.hasKey("group_mapping") || strings.Contains(in.Name, "priority") && hasAnyKey("auditor", "commands", "components", "min_priority", "max_priority")(in, t)
+}
+
 // convertPriority converts the configuration of AUDITOR's priority plugin.
 func (c *conversion) convertPriority(_ *Input, t tree) error {
 	b := &c.blocks

@@ -10,18 +10,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"go.yaml.in/yaml/v3"
 )
 
-// serverFile is a file of AUDITOR's server.
-type serverFile struct {
-	name string // with its path
-	tree
-}
-
-// layer is the place of a file in the order in which AUDITOR's server reads them: base, local or
-// production, and the file of its command line. Later ones win.
+// layer is the place of a file in the order in which AUDITOR's programs read them: base, of the
+// server alone local or production, and the file of the command line. Later ones win.
 func layer(name string) int {
 	base := filepath.Base(name)
 	switch strings.TrimSuffix(base, filepath.Ext(base)) {
@@ -37,61 +29,29 @@ func isServerFile(in *Input, t tree) bool {
 	return hasAnyKey("application", "database", "rbac_config", "archival_config")(in, t) || !t.isEmpty() && layer(in.Name) < 2
 }
 
-// takeServer takes a file of AUDITOR's server, which is converted with the others of it.
-func (c *conversion) takeServer(in *Input, t tree) error {
-	c.servers = append(c.servers, serverFile{in.Name, t})
-	return nil
-}
-
 // convertServers converts the files of AUDITOR's server as the one configuration that they are.
 func (c *conversion) convertServers() {
-	slices.SortStableFunc(c.servers, func(a, b serverFile) int { return layer(a.name) - layer(b.name) })
-	var names, files []string
-	whole := tree{read: map[*yaml.Node]bool{}}
+	slices.SortStableFunc(c.servers, func(a, b file) int { return layer(a.in.Name) - layer(b.in.Name) })
+	var files []file
 	chosen := "" // local or production
 	for _, s := range c.servers {
-		if layer(s.name) == 1 {
+		if layer(s.in.Name) == 1 {
 			if chosen != "" {
-				c.problems = append(c.problems, Problem{File: s.name, Message: "AUDITOR reads " + chosen + " or this one, by AUDITOR_ENVIRONMENT: give only that file"})
+				c.problems = append(c.problems, Problem{File: s.in.Name, Message: "AUDITOR reads " + chosen + " or this one, by AUDITOR_ENVIRONMENT: give only that file"})
 				continue
 			}
-			chosen = s.name
+			chosen = s.in.Name
 		}
-		whole.node = overlay(whole.node, s.node)
-		names, files = append(names, s.name), append(files, filepath.Base(s.name))
+		files = append(files, s)
 	}
-	if len(names) == 0 {
-		return
+	if len(files) > 0 {
+		c.convertLayers(files)
 	}
-	part := &conversion{now: c.now, name: strings.Join(names, ", "), file: strings.Join(files, ", ")}
-	if len(files) > 1 {
-		part.inside.writeComment("Of %s: what is in a later one wins.", part.file)
-	}
-	part.noteChanged("variables AUDITOR_…", "win over the files", "none; those of AUDITOR's unit are not converted")
-	part.convertServer(whole)
-	c.joinPart(part)
-}
-
-// overlay is the settings of two files, of which those of the upper one win.
-func overlay(under, upper *yaml.Node) *yaml.Node {
-	if under == nil || under.Kind != yaml.MappingNode || upper.Kind != yaml.MappingNode {
-		return upper
-	}
-	out := *upper
-	out.Content = slices.Clone(upper.Content)
-	for i := 0; i+1 < len(under.Content); i += 2 {
-		at := keyNode(upper.Content, under.Content[i].Value)
-		if at < 0 {
-			out.Content = append(out.Content, under.Content[i], under.Content[i+1])
-		} else {
-			out.Content[at+1] = overlay(under.Content[i+1], upper.Content[at+1])
-		}
-	}
-	return &out
 }
 
 // convertServer converts the configuration of AUDITOR's server.
-func (c *conversion) convertServer(t tree) {
+func (c *conversion) convertServer(_ *Input, t tree) error {
+	c.noteChanged("variables AUDITOR_…", "win over the files", "none; those of AUDITOR's unit are not converted")
 	app, tls := t.subtree("application"), t.subtree("tls_config")
 	secure := tls.subtree("use_tls").truthValue()
 	hosts := cmp.Or(strings.Join(app.subtree("addr").listTexts(), " "), "127.0.0.1")
@@ -123,6 +83,7 @@ func (c *conversion) convertServer(t tree) {
 		"application.web_workers": "there are as many as processors", "environment": "there is one file, without profiles", "database": "bursar has its own store",
 		"logging": "the journal keeps the log", "rbac_config.base_policies": "the roles read, write and monitor are fixed",
 	})
+	return nil
 }
 
 // writeListeners writes the listeners.

@@ -246,7 +246,7 @@ func (s *slurmRecord) writeComponent(b *body, t tree) error {
 	for _, score := range t.subtree("scores").listElements() {
 		value := score.subtree("value").textOr(score.subtree("factor").plainText())
 		if _, ok := score.subtree("value").numberValue(); !ok && !score.hasKey("factor") {
-			return fmt.Errorf("line %d: component %s: score %s has no value", score.lineNumber(), name, score.subtree("name").plainText())
+			return score.errorAt("component %s: score %s has no value", name, score.subtree("name").plainText())
 		}
 		b.openBlock("score", score.subtree("name").plainText())
 		b.writeAttribute("value", value)

@@ -3,6 +3,7 @@ package convert
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -10,17 +11,27 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// tree is a part of a YAML file, which remembers what was asked for. The zero tree is a
-// part that is not there.
+// tree is a part of a YAML file, or of several of which one lies over the other. The zero tree
+// is a part that is not there.
 type tree struct {
 	node *yaml.Node
 	path string
-	read map[*yaml.Node]bool // keys that were asked for
+	*marks
+}
+
+// marks are about the nodes of a tree.
+type marks struct {
+	read  map[*yaml.Node]bool   // keys that were asked for
+	files map[*yaml.Node]string // with their paths
+}
+
+func newMarks() *marks {
+	return &marks{read: map[*yaml.Node]bool{}, files: map[*yaml.Node]string{}}
 }
 
 // parseInput reads a file; text that is not YAML is an empty tree.
 func parseInput(in *Input) (tree, error) {
-	t := tree{read: map[*yaml.Node]bool{}}
+	t := tree{marks: newMarks()}
 	if !strings.HasSuffix(in.Name, ".yml") && !strings.HasSuffix(in.Name, ".yaml") {
 		return t, nil
 	}
@@ -32,18 +43,52 @@ func parseInput(in *Input) (tree, error) {
 		t.node = doc.Content[0]
 	}
 	left := maxNodes
-	return t, resolveAliases(&doc, nil, &left)
+	return t, resolveAliases(&doc, nil, &left, func(n *yaml.Node) { t.files[n] = in.Name })
+}
+
+// over is the tree laid over another one: its settings win.
+func (t tree) over(under tree) tree {
+	m := newMarks()
+	for _, part := range []tree{under, t} {
+		if part.marks != nil {
+			maps.Copy(m.files, part.files)
+		}
+	}
+	return tree{node: m.overlay(under.node, t.node), marks: m}
+}
+
+// overlay is the settings of two parts, of which those of the upper one win.
+func (m *marks) overlay(under, upper *yaml.Node) *yaml.Node {
+	switch {
+	case upper == nil:
+		return under
+	case under == nil || under.Kind != yaml.MappingNode || upper.Kind != yaml.MappingNode:
+		return upper
+	}
+	out := *upper
+	m.files[&out] = m.files[upper]
+	out.Content = slices.Clone(upper.Content)
+	for i := 0; i+1 < len(under.Content); i += 2 {
+		at := keyNode(upper.Content, under.Content[i].Value)
+		if at < 0 {
+			out.Content = append(out.Content, under.Content[i], under.Content[i+1])
+		} else {
+			out.Content[at+1] = m.overlay(under.Content[i+1], upper.Content[at+1])
+		}
+	}
+	return &out
 }
 
 // maxNodes is how many values a file may have once its aliases are resolved.
 const maxNodes = 100_000
 
 // resolveAliases puts what anchors name in the place of aliases, also of those of merge keys.
-// above are the parts that n is in.
-func resolveAliases(n *yaml.Node, above []*yaml.Node, left *int) error {
+// above are the parts that n is in; each part is visited.
+func resolveAliases(n *yaml.Node, above []*yaml.Node, left *int, visit func(*yaml.Node)) error {
 	if *left--; *left < 0 {
 		return errors.New("the aliases make the file too large")
 	}
+	visit(n)
 	above = append(above, n)
 	for i, part := range n.Content {
 		if part.Kind == yaml.AliasNode {
@@ -53,7 +98,7 @@ func resolveAliases(n *yaml.Node, above []*yaml.Node, left *int) error {
 			part = part.Alias
 			n.Content[i] = part
 		}
-		if err := resolveAliases(part, above, left); err != nil {
+		if err := resolveAliases(part, above, left, visit); err != nil {
 			return err
 		}
 	}
@@ -111,7 +156,7 @@ func (t tree) listPairs() (all []pair) {
 	for i := 0; i+1 < len(t.node.Content); i += 2 {
 		key := t.node.Content[i]
 		t.read[key] = true
-		all = append(all, pair{key.Value, tree{t.node.Content[i+1], strings.TrimPrefix(t.path+"."+key.Value, "."), t.read}})
+		all = append(all, pair{key.Value, tree{t.node.Content[i+1], strings.TrimPrefix(t.path+"."+key.Value, "."), t.marks}})
 	}
 	return all
 }
@@ -131,18 +176,15 @@ func (t tree) childOf(key string, read bool) tree {
 	for i := 0; i+1 < len(t.node.Content); i += 2 {
 		if name := t.node.Content[i]; name.Value == key {
 			t.read[name] = t.read[name] || read
-			return tree{t.node.Content[i+1], strings.TrimPrefix(t.path+"."+key, "."), t.read}
+			return tree{t.node.Content[i+1], strings.TrimPrefix(t.path+"."+key, "."), t.marks}
 		}
 	}
 	return tree{}
 }
 
-// lineNumber is where it begins in its file; 0 where it is not there.
-func (t tree) lineNumber() int {
-	if t.node == nil {
-		return 0
-	}
-	return t.node.Line
+// errorAt is an error about a part, with its file and line.
+func (t tree) errorAt(format string, args ...any) error {
+	return placed{Problem{t.files[t.node], t.node.Line, fmt.Sprintf(format, args...)}}
 }
 
 func (t tree) hasKey(key string) bool { return t.childOf(key, false).node != nil }
@@ -194,7 +236,7 @@ func (t tree) listElements() (all []tree) {
 		return []tree{t}
 	}
 	for i, n := range t.node.Content {
-		all = append(all, tree{n, fmt.Sprintf("%s[%d]", t.path, i), t.read})
+		all = append(all, tree{n, fmt.Sprintf("%s[%d]", t.path, i), t.marks})
 	}
 	return all
 }
@@ -209,10 +251,11 @@ func (t tree) listTexts() (all []string) {
 	return all
 }
 
-// unread is a setting that nothing asked for, and the line of its key.
+// unread is a setting that nothing asked for, and the place of its key.
 type unread struct {
 	tree
 
+	file string // with its path
 	line int
 }
 
@@ -227,11 +270,11 @@ func (t tree) listUnread() (all []unread) {
 	case t.node.Kind == yaml.MappingNode:
 		for i := 0; i+1 < len(t.node.Content); i += 2 {
 			key := t.node.Content[i]
-			value := tree{t.node.Content[i+1], strings.TrimPrefix(t.path+"."+key.Value, "."), t.read}
+			value := tree{t.node.Content[i+1], strings.TrimPrefix(t.path+"."+key.Value, "."), t.marks}
 			if t.read[key] {
 				all = append(all, value.listUnread()...)
 			} else {
-				all = append(all, unread{value, key.Line})
+				all = append(all, unread{value, t.files[key], key.Line})
 			}
 		}
 	}
