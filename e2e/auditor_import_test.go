@@ -10,9 +10,9 @@ import (
 	"maps"
 	"math/big"
 	"math/rand/v2"
-	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -22,6 +22,7 @@ import (
 
 	"github.com/bursar-accounting/bursar/e2e/rig"
 	"github.com/bursar-accounting/bursar/e2e/site"
+	"github.com/bursar-accounting/bursar/proto/client"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
@@ -94,24 +95,12 @@ func TestImportAuditor_AMillionRecords_SumsAreEqualToTheUnit(t *testing.T) {
 	}
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
 	s := site.New(t)
-	agg := s.Aggregator()
-	agg.Start()
-	agg.AwaitReady()
 	address := fmt.Sprintf("postgres:///postgres?host=%s&user=postgres", conn.Config().Host)
-
-	broken := exec.CommandContext(t.Context(), filepath.Join(s.Bin, "bursar"), "import", "-dev", "-plugin-dir", filepath.Join(s.Bin, "plugins"), "auditor", address)
-	broken.Env = append(os.Environ(), "BURSAR_ADDR="+agg.Admin())
-	if err := broken.Start(); err != nil {
+	ended, err := strconv.ParseInt(want[0], 10, 64)
+	if err != nil {
 		t.Fatal(err)
 	}
-	s.Eventually("some records are there", func() (bool, string) {
-		st, err := agg.Status()
-		return err == nil && st.Records > 0, fmt.Sprint(st, err)
-	})
-	_ = broken.Process.Kill()
-	if err := broken.Wait(); err == nil {
-		t.Log("the import that was to be killed had ended")
-	}
+	agg := killedImport(t, s, address, 10, ended)
 	for n := range 2 {
 		got := importAuditor(t, s, agg, address)
 		lines := map[string][2]string{}
@@ -124,8 +113,8 @@ func TestImportAuditor_AMillionRecords_SumsAreEqualToTheUnit(t *testing.T) {
 		}, lines); diff != "" || !got.Compared.Equal || fmt.Sprint(got.Compared.Counted) != want[0] {
 			t.Errorf("time %d: %+v %s", n, got.Compared, diff)
 		}
-		if n == 1 && got.Committed.Added != 0 {
-			t.Errorf("the second import added %d records", got.Committed.Added)
+		if got.Committed.Added != 0 {
+			t.Errorf("a repeated import added %d records", got.Committed.Added)
 		}
 		t.Logf("time %d: %d records in %.1f s, %.0f/s; %d were new", n, *auditorRecords, got.Seconds, float64(*auditorRecords)/got.Seconds, got.Committed.Added)
 	}
@@ -134,13 +123,56 @@ func TestImportAuditor_AMillionRecords_SumsAreEqualToTheUnit(t *testing.T) {
 	checkComparison(t, s, agg, conn, *auditorRecords, address)
 }
 
+// planted are 30 differences in AUDITOR's table: rows that are gone, that have another stop, that
+// are new, that go on and go on no more.
+const planted = `DELETE FROM auditor_accounting WHERE id % 100 = 50 AND id < 800;
+	UPDATE auditor_accounting SET stop_time = stop_time + interval '1 s', runtime = runtime + 1 WHERE id % 100 = 51 AND id < 700;
+	INSERT INTO auditor_accounting (record_id, meta, components, start_time, stop_time, runtime, updated_at)
+		SELECT 'new-' || id, meta, components, start_time, stop_time, runtime, updated_at FROM auditor_accounting WHERE id % 100 = 52 AND id < 300;
+	UPDATE auditor_accounting SET stop_time = NULL, runtime = NULL WHERE id % 100 = 53 AND id < 300;
+	UPDATE auditor_accounting SET stop_time = start_time + interval '1 h', runtime = 3600 WHERE id IN (1007, 2007, 3007)`
+
+// plantHere makes the differences that are in bursar: records that are deleted, and second runs of
+// requeued jobs, of which AUDITOR keeps one.
+func plantHere(t *testing.T, g *site.Aggregator, conn *pgx.Conn) {
+	t.Helper()
+	rows, err := conn.Query(t.Context(), `SELECT record_id, start_time, stop_time FROM auditor_accounting WHERE id % 100 IN (54, 55) AND id < 400 AND record_id LIKE 'slurm-%' ORDER BY id`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	type run struct {
+		ID          string
+		Start, Stop time.Time
+	}
+	runs, err := pgx.CollectRows(rows, pgx.RowToStructByPos[run])
+	if err != nil || len(runs) < 6 {
+		t.Fatal(len(runs), err)
+	}
+	operator, err := client.New(client.Options{Address: g.Admin()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer operator.Close()
+	for i, r := range runs[:6] {
+		if i < 3 {
+			if err := operator.DeleteRecord(t.Context(), r.ID); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		again := r.Stop.Add(time.Hour).Truncate(time.Second)
+		g.Post("/record", fmt.Sprintf(`{"record_id":"%s-%d","meta":{"site_id":["x"]},"components":[{"name":"Cores","amount":4,"scores":[]}],"start_time":%q,"stop_time":%q}`,
+			r.ID, again.Unix(), again.UTC().Format(time.RFC3339), again.Add(time.Hour).UTC().Format(time.RFC3339)))
+	}
+}
+
 // checkComparison checks that bursar compare finds all records equal, and then each of the
-// 30 differences that are made.
+// 30 differences that are made, with the causes of those that have one.
 func checkComparison(t *testing.T, s *site.Site, g *site.Aggregator, conn *pgx.Conn, all int, address string) {
 	t.Helper()
 	began := time.Now()
-	compare := func() (results map[string]string, code int) {
-		text, err := g.Bursar("compare", "auditor", "-dev", "-plugin-dir", filepath.Join(s.Bin, "plugins"), "-format", "json", address)
+	compare := func(more ...string) (results, causes map[string]string, notes string, code int) {
+		text, err := g.Bursar(append([]string{"compare", "auditor", "-dev", "-plugin-dir", filepath.Join(s.Bin, "plugins"), "-format", "json", address}, more...)...)
 		if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 			code, err = exit.ExitCode(), nil
 		}
@@ -151,28 +183,50 @@ func checkComparison(t *testing.T, s *site.Site, g *site.Aggregator, conn *pgx.C
 		if err != nil || len(d.Tables) == 0 {
 			t.Fatal(text, err)
 		}
-		results = map[string]string{}
-		for _, row := range d.Tables[0].Rows {
-			results[row[0].String()] = row[1].String()
+		results, causes = map[string]string{}, map[string]string{}
+		for _, table := range d.Tables {
+			for _, row := range table.Rows {
+				switch table.Name {
+				case "results":
+					results[row[0].String()] = row[1].String()
+				case "causes":
+					causes[row[0].String()+", "+row[1].String()] = row[2].String()
+				}
+			}
 		}
-		return results, code
+		return results, causes, strings.Join(d.Notes, " "), code
 	}
 	want := map[string]string{"equal": fmt.Sprint(all), "missing here": "0", "missing there": "0", "different": "0", "invalid there": "0"}
-	got, code := compare()
-	if diff := cmp.Diff(want, got); diff != "" || code != 0 {
-		t.Errorf("compare of what was imported: exit code %d, %s", code, diff)
+	got, causes, _, code := compare()
+	if diff := cmp.Diff(want, got); diff != "" || code != 0 || len(causes) > 0 {
+		t.Errorf("compare of what was imported: exit code %d, %s %v", code, diff, causes)
 	}
 	t.Logf("%d records were compared in %.1f s", all, time.Since(began).Seconds())
-	if _, err := conn.Exec(t.Context(), `DELETE FROM auditor_accounting WHERE id % 100 = 50 AND id < 1000;
-		UPDATE auditor_accounting SET stop_time = stop_time + interval '1 s', runtime = runtime + 1 WHERE id % 100 = 51 AND id < 1000;
-		INSERT INTO auditor_accounting (record_id, meta, components, start_time, stop_time, runtime, updated_at)
-			SELECT 'new-' || id, meta, components, start_time, stop_time, runtime, updated_at FROM auditor_accounting WHERE id % 100 = 52 AND id < 1000`, pgx.QueryExecModeSimpleProtocol); err != nil {
+	if _, err := conn.Exec(t.Context(), planted, pgx.QueryExecModeSimpleProtocol); err != nil {
 		t.Fatal(err)
 	}
-	maps.Copy(want, map[string]string{"equal": fmt.Sprint(all - 20), "missing here": "10", "missing there": "10", "different": "10"})
-	got, code = compare()
-	if diff := cmp.Diff(want, got); diff != "" || code != 2 {
+	plantHere(t, g, conn)
+	maps.Copy(want, map[string]string{"equal": fmt.Sprint(all - 8 - 7 - 3 - 3 - 3), "missing here": "6", "missing there": "11", "different": "13"})
+	wantCauses := map[string]string{
+		"missing here, ": "3", "missing here, deleted here": "3", "missing there, ": "8", "missing there, another run of the job": "3",
+		"different, ": "7", "different, still running there": "3", "different, still running here": "3",
+	}
+	got, causes, _, code = compare()
+	if diff := cmp.Diff(want, got) + cmp.Diff(wantCauses, causes); diff != "" || code != 2 {
 		t.Errorf("compare with what was changed: exit code %d, %s", code, diff)
+	}
+	// A filter and a mapping of -config leave records out on the other side.
+	for block, cause := range map[string]string{
+		"config { running = false }": "missing there, left out by the mapping of -config", "record { when = !startswith(job.id, \"new-\") }": "",
+	} {
+		file := s.Write("agent-compare.hcl", "source \"auditor\" \"site\" {\n  "+block+"\n}\n")
+		_, causes, notes, code := compare("-config", file, "-window", "2025-01")
+		if code != 2 || cause != "" && causes[cause] == "" || !strings.Contains(notes, "leaves out") {
+			t.Errorf("%s: exit code %d, %v, notes %q", block, code, causes, notes)
+		}
+		if _, there := causes["missing here, "]; there == (cause == "") {
+			t.Errorf("%s: %v", block, causes)
+		}
 	}
 }
 

@@ -141,6 +141,7 @@ func (p *Program) compare(cmd *cobra.Command, opt *compareOptions, read func(ctx
 	if err := c.settle(ctx); err != nil {
 		return err
 	}
+	c.askFilters(ctx)
 	if err := p.deliver(opt.out, c.document(p.Now())); err != nil {
 		return err
 	}
@@ -171,18 +172,22 @@ type comparison struct {
 	lookups    int                       // how many ids may still be looked up
 
 	leftOut int64 // records there that a mapping leaves out
-	results map[string]int64
-	kinds   map[string]*sideSums
-	causes  map[causeKey]*causeGroup
-	fields  map[string]int64 // how many records differ in each
-	days    map[string]*sideSums
-	groups  []map[string]*sideSums // for each key of by
+	// unknownFrom and unknownTo are the first and last stop of what is missing here for an
+	// unknown reason; filters is what may be it.
+	unknownFrom, unknownTo record.Time
+	filters                string
+	results                map[string]int64
+	kinds                  map[string]*sideSums
+	causes                 map[causeKey]*causeGroup
+	fields                 map[string]int64 // how many records differ in each
+	days                   map[string]*sideSums
+	groups                 []map[string]*sideSums // for each key of by
 }
 
 // beginComparison asks for the window, and for what is in quarantine.
 func (p *Program) beginComparison(ctx context.Context, remote *client.Client, opt *compareOptions) (*comparison, error) {
 	c := &comparison{
-		opt: opt, client: remote, from: record.MinTime, to: record.MaxTime, began: record.FromStd(p.Now()), quarantine: map[string]v1.Quarantined{}, lookups: mostLookups,
+		opt: opt, client: remote, from: record.MinTime, to: record.MaxTime, began: record.FromStd(p.Now()), unknownFrom: record.MaxTime, unknownTo: record.MinTime, quarantine: map[string]v1.Quarantined{}, lookups: mostLookups,
 		results: map[string]int64{}, kinds: map[string]*sideSums{}, causes: map[causeKey]*causeGroup{}, fields: map[string]int64{}, days: map[string]*sideSums{},
 	}
 	for range opt.by {

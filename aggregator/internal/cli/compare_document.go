@@ -267,6 +267,7 @@ func (c *comparison) notes() []string {
 	}
 	add(len(c.opt.ignore) > 0, "Not compared: %s.", strings.Join(c.opt.ignore, ", "))
 	add(c.leftOut > 0, "The mapping of -config leaves out %s there.", view.Plural(c.leftOut, "record"))
+	add(c.filters != "", "%s", c.filters)
 	add(c.causes[causeKey{kindMissingHere, causeArchived}] != nil, "-archived compares archived records too.")
 	add(c.unsure, "The quarantine is longer than one answer: causes in the rest of it are not named.")
 	for i, key := range c.opt.by {

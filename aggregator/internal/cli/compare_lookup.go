@@ -4,8 +4,12 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"sync"
+	"time"
 
 	"github.com/bursar-accounting/bursar/proto/client"
 	"github.com/bursar-accounting/bursar/proto/record"
@@ -49,10 +53,45 @@ func (c *comparison) settleMissing(ctx context.Context, missing []*comparand, jo
 		if cause == "" && i >= len(ids) {
 			cause = causeNotLooked
 		}
+		if cause == "" && e.Stop != record.None {
+			c.unknownFrom, c.unknownTo = min(c.unknownFrom, e.Stop), max(c.unknownTo, e.Stop)
+		}
 		c.count(kindMissingHere, e, nil)
 		c.note(kindMissingHere, cause, e, detail)
 	}
 	return nil
+}
+
+// mostFilterDays is how many days one answer of completeness has.
+const mostFilterDays = 366
+
+// askFilters asks how many jobs the configuration of sources here left out on the days of what
+// is missing here for an unknown reason. Sources send no ids of these, so it is all that is
+// known of them.
+func (c *comparison) askFilters(ctx context.Context) {
+	if c.unknownFrom > c.unknownTo {
+		return
+	}
+	from, to := max(c.unknownFrom, c.unknownTo-(mostFilterDays-1)*record.Day).Std().UTC(), c.unknownTo.Std().UTC()
+	answer, err := c.client.Completeness(ctx, &v1.CompletenessQuery{From: from.Format(time.DateOnly), To: to.AddDate(0, 0, 1).Format(time.DateOnly)})
+	if err != nil {
+		c.filters = fmt.Sprintf("Whether sources here leave out jobs by their configuration is unknown: %v.", err)
+		return
+	}
+	left := map[string]int64{}
+	for _, day := range answer.Days {
+		if day.Filtered != nil && *day.Filtered > 0 {
+			left[day.Source] += *day.Filtered
+		}
+	}
+	var parts []string
+	for _, source := range slices.Sorted(maps.Keys(left)) {
+		parts = append(parts, fmt.Sprintf("%s %d", source, left[source]))
+	}
+	if len(parts) > 0 {
+		c.filters = fmt.Sprintf("Jobs that the configuration of sources here left out from %s to %s, of which some may be missing here: %s.",
+			from.Format(time.DateOnly), to.Format(time.DateOnly), strings.Join(parts, ", "))
+	}
 }
 
 // held is why bursar does not list what it has under an id.

@@ -27,6 +27,7 @@ import (
 	"github.com/bursar-accounting/bursar/proto/archived"
 	"github.com/bursar-accounting/bursar/proto/record"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
+	"github.com/bursar-accounting/bursar/proto/wire"
 )
 
 // otherSide is an AUDITOR that is compared, or another bursar.
@@ -789,6 +790,39 @@ func TestCompareAuditor_OddIDs_AreLookedUp(t *testing.T) {
 	slices.SortFunc(got, func(a, b []string) int { return strings.Compare(a[1], b[1]) })
 	if diff := cmp.Diff(want, got); code != 2 || diff != "" {
 		t.Errorf("%d %s (-want +got):\n%s", code, errs, diff)
+	}
+}
+
+// Sources send no ids of jobs that their configuration leaves out, but count them by day.
+func TestCompareAuditor_MissingHereWithoutCause_TellsWhatFiltersLeftOut(t *testing.T) {
+	for _, c := range []struct {
+		explained bool
+		from      string // of its day the sources of the world count what they left out
+		want      string
+	}{
+		{false, "2026-02-20", "left out from 2026-02-20 to 2026-02-21, of which some may be missing here: head1/slurm/nemo 14"}, {true, "2026-02-20", ""}, {false, "2019-02-20", ""},
+	} {
+		s := &twoSides{t: t, rng: rand.New(rand.NewPCG(1, 11)), want: map[string]int{}}
+		for i := range 3 {
+			day := apitest.At("2026-02-20") + record.Time(i)*record.Day
+			f := wire.Frame{SourceType: apitest.Nemo().Type, SourceLabel: apitest.Nemo().Label, Kind: wire.KindCount, Count: wire.Count{From: day, To: day + record.Day, At: day + 2*record.Day, Counted: 7, Filtered: 7}}
+			s.more.Facts = append(s.more.Facts, store.Fact{Kind: store.FactCount, Source: apitest.Nemo(), At: day, Data: wire.AppendFrame(nil, &f)})
+		}
+		for i := range 4 {
+			r := s.run()
+			r.Start = apitest.At(c.from) + record.Time(i)*6*record.Hour
+			r.Stop = r.Start + 12*record.Hour
+			if s.there = append(s.there, r); c.explained {
+				s.deleted = append(s.deleted, r.ID)
+			}
+		}
+		shell, _, address := s.serve(true)
+		code, out, errs := shell.comparing(t, address, "-format", "json")
+		_, d := differencesOf(t, out)
+		notes := strings.Join(d.Notes, " ")
+		if code != 2 || !strings.Contains(notes, c.want) || strings.Contains(notes, "left out") != (c.want != "") {
+			t.Errorf("%+v: %d %s, notes %q", c, code, errs, notes)
+		}
 	}
 }
 
