@@ -18,10 +18,11 @@ type body struct {
 
 // openBlock begins a block, of a type and labels.
 func (b *body) openBlock(typ string, labels ...string) {
-	head := typ
+	words := []string{typ}
 	for _, l := range labels {
-		head += " " + quoteText(l)
+		words = append(words, quoteText(l))
 	}
+	head := strings.Join(words, " ")
 	if typ == "source" || typ == "action" {
 		b.labelled = append(b.labelled, head)
 	}
