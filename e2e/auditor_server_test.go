@@ -15,7 +15,7 @@ import (
 // AUDITOR itself, with a million records, is imported through its REST API by imports that are
 // killed ten times on the way. Its sums are then those of bursar, a second import changes
 // nothing, and 30 planted differences are found with their causes. The same through its table is
-// in TestImportAuditor_AMillionRecords.
+// in TestImportMillion_OfAuditorsTable.
 func TestRealAuditor_ImportedThroughKills_IsEqualToTheUnit(t *testing.T) {
 	dsn := rig.Postgres(t)
 	conn, err := pgx.Connect(t.Context(), dsn)

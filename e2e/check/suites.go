@@ -63,8 +63,8 @@ var suites = []suite{
 		covers: []string{"plugins/source/auditor", "plugins/source/receiver", "aggregator/internal/convert", "aggregator/internal/api", "proto/auditor", "proto/wire"},
 	},
 	{
-		name: "auditor-server", folder: "e2e", setup: []string{"host", "auditor"}, asked: true, // it takes half an hour
-		tests: []string{"TestRealAuditor_"},
+		name: "auditor-server", folder: "e2e", setup: []string{"host", "auditor"}, asked: true, // it takes an hour
+		tests: []string{"TestRealAuditor_", "TestImportMillion_"},
 	},
 	{
 		name: "actions", folder: "e2e", setup: []string{"host", "python", "s3"},
