@@ -1003,33 +1003,6 @@ func (a API) RevokeToken(ctx context.Context, id string) (out Message, err error
 	return out, err
 }
 
-// Users is GET /v1/users: The users who log in at the pages with a password, by name.
-func (a API) Users(ctx context.Context) (out Users, err error) {
-	err = a.Caller.Call(ctx, "GET", "/v1/users", nil, nil, &out)
-	return out, err
-}
-
-// UsersAddress is a link to GET /v1/users. The format "" is JSON.
-func UsersAddress(format string) string { return address("/v1/users", nil, format) }
-
-// AddUser is POST /v1/users: Add a user who logs in at the pages with a password.
-func (a API) AddUser(ctx context.Context, body NewUser) (out Message, err error) {
-	err = a.Caller.Call(ctx, "POST", "/v1/users", nil, body, &out)
-	return out, err
-}
-
-// SetPassword is PUT /v1/users/{name}: Give a user another password; their sessions end.
-func (a API) SetPassword(ctx context.Context, name string, body NewPassword) (out Message, err error) {
-	err = a.Caller.Call(ctx, "PUT", "/v1/users/"+part(name), nil, body, &out)
-	return out, err
-}
-
-// RemoveUser is DELETE /v1/users/{name}: Remove a user; their sessions end.
-func (a API) RemoveUser(ctx context.Context, name string) (out Message, err error) {
-	err = a.Caller.Call(ctx, "DELETE", "/v1/users/"+part(name), nil, nil, &out)
-	return out, err
-}
-
 // RemoveAgent is DELETE /v1/agents/{name}: Take away an agent that joined by a token.
 func (a API) RemoveAgent(ctx context.Context, name string) (out Message, err error) {
 	err = a.Caller.Call(ctx, "DELETE", "/v1/agents/"+part(name), nil, nil, &out)

@@ -1820,44 +1820,6 @@ type IssuedToken struct {
 	Expires Time   `json:"expires"`
 }
 
-// Users is a part of an answer.
-type Users struct {
-	Users []User `json:"users"`
-}
-
-// User is a part of an answer.
-type User struct {
-	Name string `json:"name"`
-	// Such as `read` or `read,monitor`.
-	Roles string    `json:"roles"`
-	Rows  RowFilter `json:"rows,omitempty"`
-	// The user whose records they see.
-	Person    string `json:"person,omitempty"`
-	CreatedBy string `json:"created_by"`
-	Created   Time   `json:"created"`
-	// When the password was set.
-	Changed Time `json:"changed"`
-}
-
-// NewUser is a part of an answer.
-type NewUser struct {
-	Name string `json:"name"`
-	// At least 10 bytes.
-	Password string `json:"password"`
-	// Such as `read` or `read,monitor`.
-	Roles string    `json:"roles"`
-	Rows  RowFilter `json:"rows,omitempty"`
-	// The user whose records they see: their own, and those of the projects and groups that they lead
-	// by the directory.
-	Person string `json:"person,omitempty"`
-}
-
-// NewPassword is a part of an answer.
-type NewPassword struct {
-	// At least 10 bytes.
-	Password string `json:"password"`
-}
-
 // ClusterNodes is a part of an answer.
 type ClusterNodes struct {
 	// Its id.

@@ -15,10 +15,13 @@ type Tokens interface {
 	// Bearer returns the token of that text, or why it is refused; from is the address
 	// from which it came. No error holds the text.
 	Bearer(ctx context.Context, text, from string) (*enrol.Bearer, error)
-	// Session returns the session of a cookie, and the user of this cluster whose it is;
-	// nil for one of a provider.
-	Session(ctx context.Context, text string) (*enrol.Session, *enrol.User, error)
+	// Session returns the session of a cookie, and the token of the API whose it is, as it
+	// is now; nil for one of a provider. from is the address from which the cookie came.
+	Session(ctx context.Context, text, from string) (*enrol.Session, *enrol.Bearer, error)
 }
+
+// AnotherToken says what to do when a token is refused.
+const AnotherToken = "ask an administrator of this cluster for another one (bursar token create -role read)"
 
 // SessionText is what the cookie of a session holds that a browser sent; "" for none.
 func SessionText(r *http.Request) string {
@@ -48,14 +51,15 @@ func (g *Gate) sessionOf(rules *Rules, r *http.Request) (Principal, bool) {
 	if text == "" || g.Tokens == nil {
 		return Principal{}, false
 	}
-	s, user, err := g.Tokens.Session(r.Context(), text)
+	from, _ := splitHost(r.RemoteAddr)
+	s, token, err := g.Tokens.Session(r.Context(), text, from)
 	switch {
 	case err != nil:
 		return Principal{}, false
 	case s.Way == enrol.ByOIDC && rules.OIDC != nil:
 		return g.limitToOwner(rules.OIDC.principalOf(Principal{Name: "user/" + s.User + " by " + rules.OIDC.Issuer}, s.User, s.Groups)), true
-	case s.Way == enrol.ByPassword && user != nil:
-		return g.limitToScope(Principal{Name: "user/" + s.User}, user.Scope), true
+	case token != nil:
+		return g.principalOf(token), true
 	}
 	return Principal{}, false
 }
@@ -78,13 +82,14 @@ func (g *Gate) bearerOf(rules *Rules, r *http.Request) Principal {
 	from, _ := splitHost(r.RemoteAddr)
 	token, err := g.Tokens.Bearer(r.Context(), strings.TrimSpace(text), from)
 	if err != nil {
-		return Principal{Why: err.Error() + ": ask an administrator for another one (bursar token create)"}
+		return Principal{Why: err.Error() + ": " + AnotherToken}
 	}
-	name := "token/" + token.ID
-	if token.Name != "" {
-		name += " (" + token.Name + ")"
-	}
-	return g.limitToScope(Principal{Name: name}, token.Scope)
+	return g.principalOf(token)
+}
+
+// principalOf returns who brings a token, or has a session of it.
+func (g *Gate) principalOf(token *enrol.Bearer) Principal {
+	return g.limitToScope(Principal{Name: token.Who()}, token.Scope)
 }
 
 // limitToScope gives a principal what a scope says.

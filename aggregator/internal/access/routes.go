@@ -47,7 +47,7 @@ func Routes() map[string]Need {
 	table := map[string]Need{
 		"GET /health_check":       {Open: true},
 		"GET /ui/login":           {Open: true}, // the token decides
-		"POST /ui/login":          {Open: true}, // the password decides
+		"POST /ui/login":          {Open: true}, // the token decides
 		"GET /ui/login/oidc":      {Open: true}, // the provider decides
 		"GET /ui/login/callback":  {Open: true}, // the provider has decided
 		"POST /ui/logout":         {Open: true},
@@ -92,8 +92,7 @@ func Routes() map[string]Need {
 	add(Need{Rights: identity.Admin, Audit: true, Whole: true},
 		"GET /v1/snapshot", "POST /v1/snapshot:restore", "POST /v1/cluster/members", "DELETE /v1/cluster/members/{id}",
 		"POST /v1/cluster/leader:transfer", "PUT /v1/config", "POST /v1/sessions",
-		"GET /v1/tokens", "POST /v1/tokens", "DELETE /v1/tokens/{id}", "DELETE /v1/agents/{name}",
-		"GET /v1/users", "POST /v1/users", "PUT /v1/users/{name}", "DELETE /v1/users/{name}")
+		"GET /v1/tokens", "POST /v1/tokens", "DELETE /v1/tokens/{id}", "DELETE /v1/agents/{name}")
 	add(Need{Rights: some}, "GET /v1/openapi.yaml",
 		"GET /ui/{$}", "GET /ui/static/{file}", "GET /ui/{anything...}", "GET /favicon.ico")
 	add(Need{Rights: identity.Read}, "GET /{$}", "GET /ui/overview", "GET /ui/me", "GET /ui/projects", "GET /ui/centre", "GET /ui/budgets", "GET /ui/prices", "GET /ui/distributions", "GET /ui/records", "GET /ui/record", "GET /ui/quarantine", "GET /ui/conflicts", "GET /ui/usage", "GET /ui/reports")

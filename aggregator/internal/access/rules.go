@@ -198,7 +198,7 @@ func (g *Gate) plainPrincipal(rules *Rules, r *http.Request) Principal {
 	} else if by, ok := g.Sessions.sessionOf(r); ok {
 		p.Name, p.Rights = "a browser of "+by, p.Rights|sessionRights
 	} else if s, ok := g.sessionOf(rules, r); ok {
-		s.Rights &= sessionRights // browsers show the cookie to other ports of this machine
+		s.Rights = s.Rights.Whole() & sessionRights // browsers show the cookie to other ports of this machine
 		return s
 	} else {
 		p.Plain = !rules.Plain.Any(identity.Admin) // no configuration gives that

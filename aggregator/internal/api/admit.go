@@ -86,7 +86,7 @@ func (s *Server) nobody(w http.ResponseWriter, r *http.Request) bool {
 	if p.Rights != 0 || r.URL.Path == "/health_check" || (entrance(r.URL.Path) || r.URL.Path == joinPath && !p.Plain) && !p.Misdirected {
 		return false
 	}
-	if s.opt.Door != nil && !p.Misdirected && r.Method == http.MethodGet && (p.Name == "" || p.Plain) && strings.Contains(r.Header.Get("Accept"), "text/html") && s.opt.Door.Open() {
+	if s.opt.Door != nil && !p.Misdirected && r.Method == http.MethodGet && (p.Name == "" || p.Plain) && strings.Contains(r.Header.Get("Accept"), "text/html") {
 		http.Redirect(w, r, loginPath+"?"+url.Values{"to": {r.URL.RequestURI()}}.Encode(), http.StatusSeeOther)
 		return true
 	}

@@ -35,8 +35,6 @@ type Reader interface {
 
 // Door is where people log in at the pages.
 type Door interface {
-	// Open reports whether people can log in here.
-	Open() bool
 	// Page writes the page to log in.
 	Page(w http.ResponseWriter, r *http.Request)
 }

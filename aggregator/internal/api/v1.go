@@ -77,7 +77,7 @@ func answer(w http.ResponseWriter, status int, v any) {
 func (s *Server) v1Routes() []route {
 	const quarantined = "/v1/quarantine/{agent}/{type}/{label}/{id...}"
 	parts := slices.Concat(s.snapshotRoutes(), s.memberRoutes(), s.importRoutes(), s.actionRoutes(), s.alertRoutes(), s.reportRoutes(),
-		s.joinRoutes(), s.userRoutes(), s.archiveRoutes(), s.auditRoutes())
+		s.joinRoutes(), s.archiveRoutes(), s.auditRoutes())
 	return append(parts, []route{
 		{http.MethodGet, "/v1/records", s.viewing(s.v1Records)},
 		{http.MethodGet, "/v1/records/{id...}", s.viewing(s.v1Record)},

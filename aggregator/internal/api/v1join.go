@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"net/netip"
 	"sync"
 	"time"
 
@@ -175,8 +176,8 @@ func (s *Server) enrolled(err error) error {
 		http.StatusUnauthorized: {enrol.ErrUnknown, enrol.ErrExpired, enrol.ErrUsed, enrol.ErrSpent, enrol.ErrRevoked},
 		http.StatusForbidden:    {enrol.ErrRole},
 		http.StatusBadRequest:   {enrol.ErrRequest},
-		http.StatusConflict:     {enrol.ErrName, enrol.ErrChanged, enrol.ErrIsUser},
-		http.StatusNotFound:     {enrol.ErrNoAgent, enrol.ErrNoUser},
+		http.StatusConflict:     {enrol.ErrName, enrol.ErrChanged},
+		http.StatusNotFound:     {enrol.ErrNoAgent},
 	} {
 		for _, reason := range reasons {
 			if errors.Is(err, reason) {
@@ -263,7 +264,7 @@ func (s *Server) v1TokenRevoke(w http.ResponseWriter, r *http.Request, view *acc
 	id := r.PathValue("id")
 	if err := enrol.Revoke(r.Context(), view, s.commitResult, id, access.From(r.Context()).Name, calendar.Now()); err != nil {
 		if errors.Is(err, enrol.ErrUnknown) {
-			return refuse(http.StatusNotFound, "%v: %s; bursar token list has those that there are", err, id)
+			return refuse(http.StatusNotFound, "%v: %s; bursar token list has those that there are", err, enrol.Hide(id))
 		}
 		return s.enrolled(err)
 	}
@@ -281,7 +282,8 @@ func (s *Server) v1AgentRemove(w http.ResponseWriter, r *http.Request, view *acc
 	return nil
 }
 
-// failures counts wrong tokens by the address that they came from, in a minute.
+// failures counts wrong join tokens in a minute by the address that they came from. Of IPv6 it
+// is a network of 64 bits, of which a machine has all addresses.
 type failures struct {
 	mu    sync.Mutex
 	since time.Time
@@ -293,6 +295,16 @@ const (
 	mostAddresses = 10_000
 )
 
+// networkOf is what is counted of an address.
+func networkOf(from string) string {
+	a, err := netip.ParseAddr(from)
+	if err != nil || a.Unmap().Is4() {
+		return a.Unmap().String()
+	}
+	network, _ := a.WithZone("").Prefix(64) // it is IPv6
+	return network.String()
+}
+
 // note counts a wrong token.
 func (f *failures) note(from string, now time.Time) {
 	f.mu.Lock()
@@ -300,12 +312,12 @@ func (f *failures) note(from string, now time.Time) {
 	if now.Sub(f.since) > time.Minute || len(f.count) >= mostAddresses {
 		f.since, f.count = now, map[string]int{}
 	}
-	f.count[from]++
+	f.count[networkOf(from)]++
 }
 
 // many reports whether too many wrong tokens came from an address.
 func (f *failures) many(from string, now time.Time) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return now.Sub(f.since) <= time.Minute && f.count[from] >= mostFailures
+	return now.Sub(f.since) <= time.Minute && f.count[networkOf(from)] >= mostFailures
 }

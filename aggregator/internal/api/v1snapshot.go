@@ -30,7 +30,7 @@ var ErrElsewhere = errors.New("this node does not lead")
 
 // ErrAccess is wrapped where the cluster was restored and may let in who might come in at the
 // time of the snapshot.
-var ErrAccess = errors.New("it was restored, but tokens and users may be those of the snapshot: look at bursar token list and bursar user list")
+var ErrAccess = errors.New("it was restored, but tokens may be those of the snapshot: look at bursar token list")
 
 const typeSnapshot = "application/zstd"
 

@@ -287,15 +287,13 @@ func TestPersonErase_KeyOfTotals_IsRefused(t *testing.T) {
 	}
 }
 
-func TestPersonErase_TokensUsersAndActions_AreNamedWithWhatRemovesThem(t *testing.T) {
+func TestPersonErase_TokensAndActions_AreNamedWithWhatRemovesThem(t *testing.T) {
 	s, w := filled(t)
 	w.Options.Actions = troubled()
 	for _, args := range [][]string{
 		{"token", "create", "-role", "read", "-person", "eve", "-name", "first"}, {"token", "create", "-role", "read", "-where", "user_id=alice,eve", "-name", "second"},
 		{"token", "create", "-role", "read", "-name", "laptop of eve"}, {"token", "create", "-role", "read", "-name", "evening"}, {"token", "create", "-role", "read", "-person", "alice"},
-		{"user", "add", "eve"}, {"user", "add", "director", "-person", "eve"}, {"user", "add", "evelyn"},
 	} {
-		s.stdin = "a password of some length\n"
 		if code, _, errs := s.bursar(t.Context(), args...); code != 0 {
 			t.Fatal(args, errs)
 		}
@@ -313,11 +311,6 @@ func TestPersonErase_TokensUsersAndActions_AreNamedWithWhatRemovesThem(t *testin
 			t.Errorf("token %s %q is named: %v: %s", k.Person, k.Name, got, errs)
 		}
 	}
-	for user, want := range map[string]bool{"eve": true, "director": true, "evelyn": false} {
-		if strings.Contains(errs, "bursar user remove "+user+"\n") != want {
-			t.Errorf("user %s: %s", user, errs)
-		}
-	}
 	kept := fmt.Sprintf("after %d days, those that set values after 30, but the last %d of each action", action.KeepFor/(24*time.Hour), action.KeepLeast)
 	for _, want := range []string{kept, "mail/monthly", "sessions of the pages. They end within 12 hours"} {
 		if !strings.Contains(errs, want) {
@@ -327,7 +320,7 @@ func TestPersonErase_TokensUsersAndActions_AreNamedWithWhatRemovesThem(t *testin
 	w.Options.Who = func(*http.Request) access.Principal {
 		return access.Principal{Rights: identity.Read | identity.Monitor, Rows: access.AllRows()}
 	}
-	if code, _, errs := s.bursar(t.Context(), "person", "export", "eve"); code != 0 || !strings.Contains(errs, "not searched: tokens") || !strings.Contains(errs, "not searched: users") {
+	if code, _, errs := s.bursar(t.Context(), "person", "export", "eve"); code != 0 || !strings.Contains(errs, "not searched: tokens") {
 		t.Errorf("without the role admin: %d %s", code, errs)
 	}
 }

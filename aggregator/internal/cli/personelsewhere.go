@@ -12,7 +12,7 @@ import (
 // sayElsewhere names what the commands about a person do not reach, and what removes it.
 func (p *Program) sayElsewhere(ctx context.Context, who *person) {
 	p.sayAccess(ctx, who)
-	p.say("Not in this: sessions of the pages. They end within 12 hours, or with bursar user remove, and leave the store at the next login after that.")
+	p.say("Not in this: sessions of the pages. They end within 12 hours, or with their token, and leave the store at the next login after that.")
 	p.say("Not in this: effects and payloads of %s. Runs leave the store after 400 days, those that set values after 30, but the last 100 of each action stay: bursar actions history ACTION, bursar actions payload ACTION RUN EFFECT.", who.nameActions(ctx))
 	var names []string
 	for i := range who.archives {
@@ -24,7 +24,7 @@ func (p *Program) sayElsewhere(ctx context.Context, who *person) {
 	p.say("Not in this: backups and snapshots, former files of archives that were restored, the raft log until it is replaced, logs of the daemons, buffers of agents, the scheduler's own accounting, and the configuration.")
 }
 
-// sayAccess names the tokens and users of the person.
+// sayAccess names the tokens of the person.
 func (p *Program) sayAccess(ctx context.Context, who *person) {
 	tokens, err := who.api.Tokens(ctx)
 	if err != nil {
@@ -36,19 +36,9 @@ func (p *Program) sayAccess(ctx context.Context, who *person) {
 			p.say("Not in this: token %s (%s), listed until 30 days after its end: bursar token revoke %s", t.ID, t.State, t.ID)
 		}
 	}
-	users, err := who.api.Users(ctx)
-	if err != nil {
-		p.say("Not in this, and not searched: users of the pages (%v). Look with: bursar user list", err)
-	}
-	for i := range users.Users {
-		u := &users.Users[i]
-		if who.isNamed(u.Person, u.Rows, u.Name, u.CreatedBy) {
-			p.say("Not in this: user %s: bursar user remove %s", u.Name, u.Name)
-		}
-	}
 }
 
-// isNamed reports whether a token or a user is of the person, shows only records of values with
+// isNamed reports whether a token is of the person, shows only records of values with
 // the name, or has the name in one of the texts.
 func (who *person) isNamed(person string, rows v1.RowFilter, texts ...string) bool {
 	has := func(text string) bool { return erasure.HasWord(text, who.name) }

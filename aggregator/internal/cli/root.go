@@ -37,7 +37,7 @@ Exit codes: 0 success, 1 error, 2 success with findings.`,
 		{"Start", []*cobra.Command{p.devCommand(), p.initCommand(), p.aggregatorCommand(), p.importCommand()}},
 		{"Usage and cost", []*cobra.Command{p.usageCommand(), p.recordsCommand(), p.reportCommand(), p.budgetsCommand(), p.pricesCommand(), p.directoryCommand(), p.subscriptionCommand(), p.capacityCommand(), p.censusCommand()}},
 		{"Is everything well, and counted", []*cobra.Command{p.statusCommand(), p.agentsCommand(), p.completenessCommand(), p.compareCommand(), p.gapsCommand(), p.quarantineCommand(), p.conflictsCommand(), p.waitingCommand(), p.alertsCommand()}},
-		{"Manage", []*cobra.Command{p.tokenCommand(), p.userCommand(), p.auditCommand(), p.actionsCommand(), p.archiveCommand(), p.personCommand(), p.configCommand(), p.tlsCommand(), p.loginCommand(), p.contextCommand(), p.snapshotCommand(), p.operatorCommand()}},
+		{"Manage", []*cobra.Command{p.tokenCommand(), p.auditCommand(), p.actionsCommand(), p.archiveCommand(), p.personCommand(), p.configCommand(), p.tlsCommand(), p.loginCommand(), p.contextCommand(), p.snapshotCommand(), p.operatorCommand()}},
 		{"This program", []*cobra.Command{p.completionCommand(), p.versionCommand()}},
 	} {
 		root.AddGroup(&cobra.Group{ID: g.title, Title: g.title})

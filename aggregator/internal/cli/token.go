@@ -78,8 +78,9 @@ as root. The token in it works once, for a short time, and names the authority o
 cluster, so that no machine in between can pretend to be the cluster.
 
 With other roles, such as read or read,monitor, print a token of the API, which is shown
-this once: programs send it as "Authorization: Bearer TOKEN" by TLS, and bursar takes it
-from BURSAR_TOKEN or -token-file. -where and -person limit it to some of the records.
+this once: programs send it as "Authorization: Bearer TOKEN" by TLS, bursar takes it from
+BURSAR_TOKEN or -token-file, and people log in with it at /ui/login. -where and -person limit
+it to some of the records.
 
 This needs the role admin.`,
 		Example: `  bursar token create -role agent
@@ -87,7 +88,7 @@ This needs the role admin.`,
   bursar token create -role agent -name nemo-head1
   bursar token create -role monitor -name prometheus -ttl 366d
   bursar token create -role read -where group_id=atlas -name atlas-dashboard
-  bursar token create -role read -person alice`,
+  bursar token create -role read -person alice -ttl 90d`,
 	}
 	conn := p.connect(cmd)
 	var f format

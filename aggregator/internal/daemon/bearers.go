@@ -41,28 +41,33 @@ func (b *bearers) Bearer(ctx context.Context, text, from string) (*enrol.Bearer,
 	if err != nil {
 		return nil, err
 	}
+	b.use(token, from, now)
+	return token, nil
+}
+
+// use has the use of a token noted.
+func (b *bearers) use(token *enrol.Bearer, from string, now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if now.Sub(b.noted[token.ID]) >= usedWithin {
 		b.used[token.ID] = enrol.BearerUse{At: now.UTC(), From: from}
 	}
-	return token, nil
 }
 
 // Session implements access.Tokens.
-func (b *bearers) Session(ctx context.Context, text string) (s *enrol.Session, u *enrol.User, err error) {
+func (b *bearers) Session(ctx context.Context, text, from string) (s *enrol.Session, token *enrol.Bearer, err error) {
 	now := time.Now()
 	if s, err = b.session(text, now); errors.Is(err, enrol.ErrUnknown) && b.mayLook(now) && b.a.replica.linearizable(ctx) == nil {
 		s, err = b.session(text, now)
 	}
-	if err != nil || s.Way != enrol.ByPassword {
+	if err != nil || s.Way != enrol.ByToken {
 		return s, nil, err
 	}
-	u, err = store.With(b.a.store, func(v *store.View) (*enrol.User, error) { return enrol.FindUser(v, s.User) })
-	if err == nil && (u == nil || u.Changed.After(s.Made)) {
-		err = enrol.ErrUnknown // the user is gone, or has another password
+	token, err = store.With(b.a.store, func(v *store.View) (*enrol.Bearer, error) { return enrol.SessionBearer(v, s, now) })
+	if err == nil {
+		b.use(token, from, now)
 	}
-	return s, u, err
+	return s, token, err
 }
 
 func (b *bearers) session(text string, now time.Time) (*enrol.Session, error) {

@@ -123,10 +123,13 @@ func TestLogin_TokenOfTheSocket_OpensOneBrowserThatChangesNothing(t *testing.T) 
 	if status, text := ask(t, browser, o.plain, "GET", path); status != http.StatusSeeOther {
 		t.Fatalf("the link: %d %s", status, text)
 	}
-	for _, again := range []string{path, "/ui/login", "/ui/login?token=x"} {
+	for _, again := range []string{path, "/ui/login?token=x"} {
 		if status, text := ask(t, &http.Client{CheckRedirect: browser.CheckRedirect}, o.plain, "GET", again); status != http.StatusGone {
 			t.Errorf("%s by another browser: %d %s", again, status, text)
 		}
+	}
+	if status, text := ask(t, &http.Client{}, o.plain, "GET", "/ui/login"); status != http.StatusOK || !strings.Contains(text, `name="token" type="password" autocomplete="off"`) {
+		t.Errorf("the page to log in: %d %s", status, text)
 	}
 	for _, route := range o.agg.server.Served() {
 		if route == "POST /ui/logout" {

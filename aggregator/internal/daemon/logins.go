@@ -10,19 +10,18 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/audit"
 	"github.com/bursar-accounting/bursar/aggregator/internal/enrol"
 	"github.com/bursar-accounting/bursar/aggregator/internal/health"
-	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 )
 
 // logins implements login.Sessions by the replicated state.
 type logins struct{ a *Aggregator }
 
 // Begin implements login.Sessions.
-func (l logins) Begin(ctx context.Context, way, user string, groups []string) (string, error) {
+func (l logins) Begin(ctx context.Context, w enrol.NewSession) (string, error) {
 	view, err := l.a.replica.Read(ctx)
 	if err != nil {
 		return "", err
 	}
-	text, err := enrol.Begin(ctx, view, l.a.replica.Write, way, user, groups, time.Now())
+	text, err := enrol.Begin(ctx, view, l.a.replica.Write, w, time.Now())
 	return text, errors.Join(err, view.Close())
 }
 
@@ -38,20 +37,9 @@ func (l logins) End(ctx context.Context, text string) (string, error) {
 	return s.Way, enrol.End(ctx, l.a.replica.Write, s)
 }
 
-// Check implements login.Sessions.
-func (l logins) Check(ctx context.Context, name, password string) error {
-	view, err := l.a.replica.Read(ctx)
-	if err != nil {
-		return err
-	}
-	_, err = enrol.CheckPassword(view, name, password)
-	return errors.Join(err, view.Close())
-}
-
-// Any implements login.Sessions.
-func (l logins) Any() bool {
-	list, err := store.With(l.a.store, func(v *store.View) ([]enrol.User, error) { return enrol.Users(v) })
-	return err == nil && len(list) > 0
+// Bearer implements login.Sessions.
+func (l logins) Bearer(ctx context.Context, text, from string) (*enrol.Bearer, error) {
+	return l.a.bearers.Bearer(ctx, text, from)
 }
 
 // noteLogin implements login.Note.

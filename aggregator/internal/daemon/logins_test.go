@@ -32,7 +32,7 @@ func (g *guarded) bearer(scope enrol.Scope, life time.Duration, made time.Time) 
 // ready waits until the node answers, and returns a client that may do everything.
 func (g *guarded) ready() *http.Client {
 	g.t.Helper()
-	admin := g.client(identity.Identity{Role: identity.Client, Name: "root", Rights: identity.Admin})
+	admin := g.client(identity.Identity{Role: identity.Client, Name: "boss", Rights: identity.Admin})
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		if status, text := ask(g.t, admin, g.tls, "GET", "/v1/tokens"); status == http.StatusOK {
 			return admin

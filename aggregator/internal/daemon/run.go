@@ -23,6 +23,7 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/audit"
 	"github.com/bursar-accounting/bursar/aggregator/internal/cluster"
 	"github.com/bursar-accounting/bursar/aggregator/internal/clusterconfig"
+	"github.com/bursar-accounting/bursar/aggregator/internal/enrol"
 	"github.com/bursar-accounting/bursar/aggregator/internal/ingest"
 	"github.com/bursar-accounting/bursar/aggregator/internal/login"
 
@@ -139,6 +140,7 @@ func Open(set Settings) (*Aggregator, error) {
 }
 
 func open(set Settings) (*Aggregator, error) {
+	set.Log = slog.New(enrol.HideInLog(set.Log.Handler()))
 	a := &Aggregator{set: set, registry: prometheus.NewRegistry()}
 	a.setKinds(nil)
 	a.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), buildInfo(set.Version))

@@ -14,6 +14,7 @@ import (
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 	"github.com/bursar-accounting/bursar/proto/identity"
+	"github.com/bursar-accounting/bursar/proto/join"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
@@ -29,7 +30,7 @@ const bearerMark = "bt1_"
 // MaxBearerLife is how long a token of the API lasts at most.
 const MaxBearerLife = 366 * 24 * time.Hour
 
-// Scope is what a token, or a user, may do.
+// Scope is what a token may do.
 type Scope struct {
 	Roles string `json:"roles"` // as "read,write"
 	// Rows, when there are any, are the only records: one of them must hold whole.
@@ -107,6 +108,14 @@ func (b *Bearer) State(now time.Time) string {
 	return "valid"
 }
 
+// Who names who brings the token, for logs and for what is stored about who did something.
+func (b *Bearer) Who() string {
+	if b.Name == "" {
+		return "token/" + b.ID
+	}
+	return "token/" + b.ID + " (" + b.Name + ")"
+}
+
 // NewBearer says what token of the API to make.
 type NewBearer struct {
 	Name  string
@@ -180,7 +189,9 @@ func UsedBearer(v View, id string) (*BearerUse, error) {
 // have the secret learns nothing of the token. No error holds the text.
 func FindBearer(v View, text string, now time.Time) (*Bearer, error) {
 	id, ok := secretID(bearerMark, text)
-	if !ok {
+	if _, err := join.Parse(text); err == nil {
+		return nil, ErrJoins
+	} else if !ok {
 		return nil, fmt.Errorf("%w: a token of the API begins with %s", ErrUnknown, bearerMark)
 	}
 	b, _, err := find[Bearer](v, bearerSpace, id)
@@ -188,9 +199,29 @@ func FindBearer(v View, text string, now time.Time) (*Bearer, error) {
 		return nil, err
 	}
 	hash := identity.Digest(sha256.Sum256([]byte(text)))
-	switch {
-	case b == nil || subtle.ConstantTimeCompare(hash[:], b.Hash[:]) != 1:
+	if b == nil || subtle.ConstantTimeCompare(hash[:], b.Hash[:]) != 1 {
 		return nil, ErrUnknown
+	}
+	return b.valid(now)
+}
+
+// IsRefusal reports whether an error of [FindBearer] says that the token is not good.
+func IsRefusal(err error) bool {
+	return errors.Is(err, ErrUnknown) || errors.Is(err, ErrJoins) || errors.Is(err, ErrRevoked) || errors.Is(err, ErrExpired)
+}
+
+// SessionBearer returns the token of the API whose session it is, or why it is refused now.
+func SessionBearer(v View, s *Session, now time.Time) (*Bearer, error) {
+	b, _, err := find[Bearer](v, bearerSpace, s.Token)
+	if err != nil || b == nil {
+		return nil, errors.Join(err, absent(b == nil, ErrUnknown))
+	}
+	return b.valid(now)
+}
+
+// valid returns the token where it is good now, or why it is refused.
+func (b *Bearer) valid(now time.Time) (*Bearer, error) {
+	switch {
 	case !b.Revoked.IsZero():
 		return nil, ErrRevoked
 	case now.After(b.Expires):

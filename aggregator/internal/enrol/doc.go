@@ -1,5 +1,4 @@
 // Package enrol keeps what lets machines, programs and people in: the tokens by which
-// machines join a cluster, and the machines that have joined, tokens of the API, sessions of
-// browsers, and users with passwords. All are documents of the replicated state. DESIGN.md
-// says why it is so.
+// machines join a cluster, and the machines that have joined, tokens of the API, and sessions
+// of browsers. All are documents of the replicated state. DESIGN.md says why it is so.
 package enrol

@@ -8,13 +8,13 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 )
 
-// Access is what lets people and programs in: the tokens, users and sessions of a cluster, as they are stored.
+// Access is what lets people and programs in: the tokens and sessions of a cluster, as they are stored.
 type Access map[[2]string][]byte
 
-// accessSpaces have what a restore does not take back. A token, a user or a session that was
+// accessSpaces have what a restore does not take back. A token or a session that was
 // revoked since the snapshot would be valid again.
 func accessSpaces() []string {
-	return []string{tokenSpace, bearerSpace, usedSpace, userSpace, sessionSpace}
+	return []string{tokenSpace, bearerSpace, usedSpace, sessionSpace}
 }
 
 // ReadAccess reads what is valid now.

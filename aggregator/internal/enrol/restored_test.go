@@ -13,7 +13,7 @@ import (
 func TestAccess_AfterARestore_IsAsBeforeIt(t *testing.T) {
 	d := documents{{"joined-agents", "head1"}: []byte("{}")}
 	session := func(user string) string {
-		text, err := enrol.Begin(t.Context(), d, d.write, enrol.ByOIDC, user, nil, at(0))
+		text, err := enrol.Begin(t.Context(), d, d.write, enrol.NewSession{User: user}, at(0))
 		if err != nil {
 			t.Fatal(err)
 		}

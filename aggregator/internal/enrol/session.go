@@ -21,8 +21,8 @@ const (
 
 // The ways by which a session begins.
 const (
-	ByOIDC     = "oidc"
-	ByPassword = "password"
+	ByOIDC  = "oidc"
+	ByToken = "token"
 )
 
 // Session is that of a browser, as it is stored: not its cookie, but the hash of it.
@@ -31,29 +31,49 @@ type Session struct {
 	ID      string          `json:"id"`
 	Hash    identity.Digest `json:"hash"`
 	Way     string          `json:"way"`
-	User    string          `json:"user"`
+	User    string          `json:"user,omitempty"`   // as the provider said
 	Groups  []string        `json:"groups,omitempty"` // as the provider said
+	Token   string          `json:"token,omitempty"`  // the id of the token of the API
 	Made    time.Time       `json:"made"`
 	Expires time.Time       `json:"expires"`
 }
 
-// maxOfUser is how many sessions a user has at most: the oldest ends where one more begins.
+// maxOfUser is how many sessions a user, or a token, has at most: the oldest ends where one
+// more begins.
 const maxOfUser = 20
 
+// NewSession says what session to begin: of a user of a provider, or of a token of the API.
+type NewSession struct {
+	User   string
+	Groups []string
+	// Token, when not nil, is whose session it is. The session ends with it.
+	Token *Bearer
+}
+
 // Begin begins a session, and returns what its cookie holds. Sessions that have ended go.
-func Begin(ctx context.Context, v View, write Write, way, user string, groups []string, now time.Time) (string, error) {
+func Begin(ctx context.Context, v View, write Write, w NewSession, now time.Time) (string, error) {
 	list, err := all[Session](v, sessionSpace)
 	if err != nil {
 		return "", err
 	}
+	text, id, hash := newSecret(sessionMark)
+	s := &Session{
+		Format: format, ID: id, Hash: hash, Way: ByOIDC, User: w.User, Groups: slices.Clone(w.Groups), Made: now.UTC(), Expires: now.Add(SessionLife).UTC(),
+	}
+	if w.Token != nil {
+		s.Way, s.Token = ByToken, w.Token.ID
+		if w.Token.Expires.Before(s.Expires) {
+			s.Expires = w.Token.Expires
+		}
+	}
 	c := &store.DocumentCommand{}
 	var own []Session
 	for i := range list {
-		switch s := &list[i]; {
-		case now.After(s.Expires):
-			c.Sets = append(c.Sets, store.Document{Space: sessionSpace, Key: s.ID})
-		case s.Way == way && s.User == user:
-			own = append(own, *s)
+		switch old := &list[i]; {
+		case now.After(old.Expires):
+			c.Sets = append(c.Sets, store.Document{Space: sessionSpace, Key: old.ID})
+		case old.Way == s.Way && old.User == s.User && old.Token == s.Token:
+			own = append(own, *old)
 		}
 	}
 	slices.SortFunc(own, func(a, b Session) int { return a.Made.Compare(b.Made) })
@@ -62,10 +82,6 @@ func Begin(ctx context.Context, v View, write Write, way, user string, groups []
 	}
 	if len(list)-len(c.Sets) >= maxCount {
 		return "", fmt.Errorf("%w: there are %d sessions already", ErrRequest, maxCount)
-	}
-	text, id, hash := newSecret(sessionMark)
-	s := &Session{
-		Format: format, ID: id, Hash: hash, Way: way, User: user, Groups: slices.Clone(groups), Made: now.UTC(), Expires: now.Add(SessionLife).UTC(),
 	}
 	c.Sets = append(c.Sets, document(sessionSpace, id, s))
 	return text, commit(ctx, write, c)

@@ -81,6 +81,7 @@ func (t *Token) State(now time.Time) string {
 // The reasons for which a token, or a change, is refused.
 var (
 	ErrUnknown = errors.New("token not found")
+	ErrJoins   = errors.New("this token is for a machine that joins")
 	ErrExpired = errors.New("the token has expired")
 	ErrUsed    = errors.New("the token was used already, by another key")
 	ErrSpent   = errors.New("the token was used already, and its machine was removed or replaced since: make another with bursar token create")

@@ -12,7 +12,6 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/coreos/go-oidc/v3/oidc"
@@ -29,17 +28,16 @@ const (
 	LogoutPath = "/ui/logout"
 )
 
-// Sessions keeps sessions and users.
+// Sessions keeps sessions, and knows the tokens of the API.
 type Sessions interface {
 	// Begin begins a session, and returns what its cookie holds.
-	Begin(ctx context.Context, way, user string, groups []string) (string, error)
+	Begin(ctx context.Context, w enrol.NewSession) (string, error)
 	// End ends the session of a cookie, and returns how it began; "" for one of this node's
 	// machine.
 	End(ctx context.Context, text string) (way string, err error)
-	// Check returns an error when a name and a password are not those of a user.
-	Check(ctx context.Context, name, password string) error
-	// Any reports whether there are users with passwords.
-	Any() bool
+	// Bearer returns the token of the API of that text, or why it is refused; from is the
+	// address from which it came. No error holds the text.
+	Bearer(ctx context.Context, text, from string) (*enrol.Bearer, error)
 }
 
 // Door is where people log in. Make one with [New].
@@ -49,8 +47,6 @@ type Door struct {
 	note     Note
 	log      *slog.Logger
 	provider provider
-	wrong    tries
-	hashing  chan struct{} // bounds the passwords that are looked at together
 }
 
 // Note takes down that someone logged in or out by a request, for the audit log.
@@ -58,14 +54,8 @@ type Note func(r *http.Request, who, result string)
 
 // New makes a door. conf returns the provider of the configuration; nil: there is none.
 func New(conf func() *access.OIDC, sessions Sessions, note Note, log *slog.Logger) *Door {
-	return &Door{
-		conf: conf, sessions: sessions, note: note, log: log, hashing: make(chan struct{}, 2),
-		provider: provider{client: &http.Client{Timeout: patience}},
-	}
+	return &Door{conf: conf, sessions: sessions, note: note, log: log, provider: provider{client: &http.Client{Timeout: patience}}}
 }
-
-// Open reports whether people can log in here.
-func (d *Door) Open() bool { return d.conf() != nil || d.sessions.Any() }
 
 // Run asks the provider from time to time, until ctx ends, so that [Door.Trouble] knows.
 func (d *Door) Run(ctx context.Context) error {
@@ -89,7 +79,7 @@ func (d *Door) Trouble() error {
 // Routes are the handlers beside [Door.Page], by pattern.
 func (d *Door) Routes() map[string]http.Handler {
 	return map[string]http.Handler{
-		"POST " + Path:              guardAnswers(d.takePassword),
+		"POST " + Path:              guardAnswers(d.takeToken),
 		"GET " + Path + "/oidc":     guardAnswers(d.beginLogin),
 		"GET " + Path + "/callback": guardAnswers(d.takeCallback),
 		"POST " + LogoutPath:        guardAnswers(d.endSession),
@@ -111,16 +101,16 @@ var pageText string
 
 // page is what the page to log in shows.
 type page struct {
-	OIDC, Password bool
-	Issuer, To     string
-	Problem        string
+	OIDC, Safe bool // Safe: what the browser sends here, others on the way cannot read
+	Issuer, To string
+	Problem    string
 }
 
 // Page writes the page to log in.
 func (d *Door) Page(w http.ResponseWriter, r *http.Request) { d.showPage(w, r, http.StatusOK, "") }
 
 func (d *Door) showPage(w http.ResponseWriter, r *http.Request, status int, problem string) {
-	p := page{Password: d.sessions.Any(), To: localPath(r.FormValue("to")), Problem: problem}
+	p := page{Safe: isSafe(r), To: localPath(r.FormValue("to")), Problem: problem}
 	if conf := d.conf(); conf != nil {
 		p.OIDC, p.Issuer = true, conf.Issuer
 		if err := d.provider.troubleOf(); err != nil && problem == "" {
@@ -155,7 +145,7 @@ func localPath(to string) string {
 
 // beginLogin sends a browser to the provider.
 func (d *Door) beginLogin(w http.ResponseWriter, r *http.Request) {
-	if from, _, _ := net.SplitHostPort(r.RemoteAddr); r.TLS == nil && !isLoopback(from) {
+	if !isSafe(r) {
 		d.showPage(w, r, http.StatusForbidden, "Logins are taken over TLS only: use the address of api.tls_listen.")
 		return
 	}
@@ -215,7 +205,7 @@ func (d *Door) readArrival(r *http.Request) (text, to string, who person, err er
 	if why := conf.Denial(who.user, who.groups); why != "" {
 		return "", "", who, errors.New(why) // no session for a user without a role
 	}
-	text, err = d.sessions.Begin(r.Context(), enrol.ByOIDC, who.user, who.groups)
+	text, err = d.sessions.Begin(r.Context(), enrol.NewSession{User: who.user, Groups: who.groups})
 	return text, f.to, who, err
 }
 
@@ -233,62 +223,44 @@ func (d *Door) openSession(w http.ResponseWriter, r *http.Request, text, to stri
 	http.Redirect(w, r, localPath(to), http.StatusSeeOther)
 }
 
-// takePassword takes a form with a name and a password.
-func (d *Door) takePassword(w http.ResponseWriter, r *http.Request) {
-	r.Body = http.MaxBytesReader(w, r.Body, 16<<10)
-	name, word := r.PostFormValue("name"), r.PostFormValue("password")
-	if name == "" || word == "" {
-		d.showPage(w, r, http.StatusBadRequest, "Write a name and a password.")
+// takeToken takes a form with a token of the API.
+func (d *Door) takeToken(w http.ResponseWriter, r *http.Request) {
+	if !isSafe(r) {
+		d.showPage(w, r, http.StatusForbidden, "Tokens are taken over TLS only: use the address of api.tls_listen.")
 		return
 	}
-	if len(name) > maxName {
-		d.showPage(w, r, http.StatusUnauthorized, "The name or the password is wrong.")
+	r.Body = http.MaxBytesReader(w, r.Body, 16<<10)
+	given := strings.TrimSpace(r.PostFormValue("token"))
+	if given == "" {
+		d.showPage(w, r, http.StatusBadRequest, "Token missing: paste what bursar token create printed.")
 		return
 	}
 	from, _, _ := net.SplitHostPort(r.RemoteAddr)
-	if r.TLS == nil && !isLoopback(from) {
-		d.showPage(w, r, http.StatusForbidden, "Passwords are taken over TLS only: use the address of api.tls_listen.")
-		return
-	}
-	if !d.wrong.countTry(time.Now(), "from "+from, "name "+name) {
-		w.Header().Set("Retry-After", "60")
-		d.showPage(w, r, http.StatusTooManyRequests, "Too many wrong passwords: wait a minute.")
-		return
-	}
-	err := d.checkPassword(r.Context(), name, word)
-	if errors.Is(err, enrol.ErrPassword) {
-		d.log.Warn("a login with a password failed", "from", r.RemoteAddr)
-		d.showPage(w, r, http.StatusUnauthorized, "The name or the password is wrong.")
+	token, err := d.sessions.Bearer(r.Context(), given, from)
+	if enrol.IsRefusal(err) {
+		d.log.Warn("a login with a token failed", "from", r.RemoteAddr, "error", err)
+		d.showPage(w, r, http.StatusUnauthorized, "Login failed: "+err.Error()+": "+access.AnotherToken+".")
 		return
 	}
 	var text string
 	if err == nil {
-		d.wrong.forgetTries("name " + name)
-		text, err = d.sessions.Begin(r.Context(), enrol.ByPassword, name, nil)
+		text, err = d.sessions.Begin(r.Context(), enrol.NewSession{Token: token})
 	}
 	if err != nil {
-		d.showPage(w, r, http.StatusServiceUnavailable, "The cluster cannot answer now: "+err.Error())
+		d.showPage(w, r, http.StatusServiceUnavailable, "The cluster cannot answer now; try again in a minute: "+err.Error())
 		return
 	}
-	d.log.Info("audit", "who", "user/"+name, "from", r.RemoteAddr, "route", "POST "+Path, "result", "logged in")
-	d.note(r, "user/"+name, "logged in by "+enrol.ByPassword)
+	d.log.Info("audit", "who", token.Who(), "from", r.RemoteAddr, "route", "POST "+Path, "result", "logged in")
+	d.note(r, token.Who(), "logged in by "+enrol.ByToken)
 	d.openSession(w, r, text, r.PostFormValue("to"))
 }
 
-func isLoopback(host string) bool {
-	ip := net.ParseIP(host)
-	return ip != nil && ip.IsLoopback() || host == "" // the unix socket
-}
-
-// checkPassword looks at a password when there is room for it.
-func (d *Door) checkPassword(ctx context.Context, name, word string) error {
-	select {
-	case d.hashing <- struct{}{}:
-		defer func() { <-d.hashing }()
-		return d.sessions.Check(ctx, name, word)
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+// isSafe reports whether others on the way cannot read what a browser sends: over TLS, over
+// loopback and over the unix socket.
+func isSafe(r *http.Request) bool {
+	from, _, _ := net.SplitHostPort(r.RemoteAddr)
+	ip := net.ParseIP(from)
+	return r.TLS != nil || ip != nil && ip.IsLoopback() || from == "" // the unix socket
 }
 
 //go:embed leave.html
@@ -317,45 +289,6 @@ func (d *Door) endSession(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	http.Redirect(w, r, Path, http.StatusSeeOther)
-}
-
-// tries counts tries in a minute, of an address and of a name.
-type tries struct {
-	mu    sync.Mutex
-	since time.Time
-	count map[string]int
-}
-
-const (
-	mostTries = 10
-	mostKeys  = 10_000
-)
-
-// countTry counts a try under keys, and reports whether there were not too many. What is too
-// often under one key counts under no later one; where the table is full, no new key has a try
-// until the minute is over.
-func (t *tries) countTry(now time.Time, keys ...string) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if now.Sub(t.since) > time.Minute {
-		t.since, t.count = now, map[string]int{}
-	}
-	for _, key := range keys {
-		if _, known := t.count[key]; !known && len(t.count) >= mostKeys {
-			return false
-		}
-		if t.count[key]++; t.count[key] > mostTries {
-			return false
-		}
-	}
-	return true
-}
-
-// forgetTries forgets the tries of a name that has logged in.
-func (t *tries) forgetTries(key string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	delete(t.count, key)
 }
 
 // Ask makes the next login ask a provider that did not answer, whenever that was.
