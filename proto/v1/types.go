@@ -1400,7 +1400,15 @@ type Histogram struct {
 
 // Reports is a part of an answer.
 type Reports struct {
-	Reports []Report `json:"reports"`
+	// The meta keys of records that name users and groups, as the directory says.
+	Keys    ReportKeys `json:"keys"`
+	Reports []Report   `json:"reports"`
+}
+
+// ReportKeys: The meta keys of records that name users and groups, as the directory says.
+type ReportKeys struct {
+	User  string `json:"user"`
+	Group string `json:"group"`
 }
 
 // Agents is a part of an answer.

@@ -21,20 +21,26 @@ import (
 // reportRoutes are those of reports.
 func (s *Server) reportRoutes() []route {
 	return []route{
-		{http.MethodGet, "/v1/reports", v1Reports},
+		{http.MethodGet, "/v1/reports", s.v1Reports},
 		{http.MethodGet, "/v1/reports/{report}", s.viewing(s.v1Report)},
 	}
 }
 
 // v1Reports is GET /v1/reports: which reports there are and what they take.
-func v1Reports(w http.ResponseWriter, r *http.Request) {
+func (s *Server) v1Reports(w http.ResponseWriter, r *http.Request) {
 	if len(r.URL.RawQuery) > 0 {
 		fail(w, http.StatusBadRequest, "the list of reports takes no parameters; a report does: GET /v1/reports/{report}?"+r.URL.RawQuery)
 		return
 	}
-	var out v1.Reports
+	d, err := s.directory()
+	if err != nil {
+		s.refused(w, r, err)
+		return
+	}
+	set := d.Settings()
+	out := v1.Reports{Keys: v1.ReportKeys{User: set.UserKey, Group: set.GroupKey}}
 	for _, e := range report.Catalogue() {
-		out.Reports = append(out.Reports, e.Report)
+		out.Reports = append(out.Reports, e.Own(report.Keys(out.Keys)).Report)
 	}
 	answer(w, http.StatusOK, out)
 }

@@ -274,7 +274,7 @@ func TestCompletion_AsksTheCluster(t *testing.T) {
 		"actions history priority/nemo |": ":4\n",
 		"report statement -of us|":        "user_id=\n", "report statement -of user_id=al|": "user_id=alice\n", "report statement -of pi|": "pi=\n", "report statement -of project=|": "project=higgs\n",
 		"report usage -where group_id=a|": "group_id=atlas\n", "report efficiency -where si|": "site_id=\n", "report usage -measure Co|": "Cores\n",
-		"token create -where us|": "user_id=\n", "token create -where user_id=al|": "user_id=alice\n", "user add eve -where group_id=at|": "group_id=atlas\n",
+		"token create -where us|": "user_id=\n", "token create -where user_id=al|": "user_id=alice\n", "token create -role read -where group_id=at|": "group_id=atlas\n",
 	} {
 		args := strings.Split("__complete "+strings.TrimSuffix(line, "|"), " ")
 		if code, out, errs := s.bursar(t.Context(), args...); code != 0 || !strings.Contains(out, want) {

@@ -45,7 +45,14 @@ func (p *Program) report(e *report.Entry) *cobra.Command {
 	cmd := &cobra.Command{Use: e.Name, Short: strings.TrimSuffix(e.About, "."), Long: e.Long, Example: e.Example, Args: cobra.NoArgs}
 	asked := parameters(cmd, e)
 	var build builder = func(ctx context.Context, c *client.Client) (*report.Document, error) {
-		return report.Make(ctx, c.API, e.Name, asked(), p.Now())
+		query := asked()
+		for i := range e.Parameters { // what is not given is the cluster's to say
+			given := cmd.Flags().Changed(strings.ReplaceAll(e.Parameters[i].Name, "_", "-"))
+			if name := e.Parameters[i].Name; !given && slices.Equal(query[name], e.Parameters[i].Default) {
+				delete(query, name)
+			}
+		}
+		return report.Make(ctx, c.API, e.Name, query, p.Now())
 	}
 	switch e.Name {
 	case "usage":

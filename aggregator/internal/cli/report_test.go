@@ -44,8 +44,10 @@ func TestNumbersThatNoReportCanBeMadeWithAreRefusedBeforeAnythingIsAsked(t *test
 			t.Errorf("%s: %d %s, want %s", line, code, errs, says)
 		}
 	}
-	if got := w.Asked(); len(got) > 0 {
-		t.Error("asked for", got)
+	for _, question := range w.Asked() {
+		if question != "GET /v1/reports" { // which says the keys of users and groups
+			t.Error("asked for", question)
+		}
 	}
 }
 

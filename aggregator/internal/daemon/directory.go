@@ -1,6 +1,15 @@
 package daemon
 
-import "github.com/bursar-accounting/bursar/aggregator/internal/accounting"
+import (
+	"github.com/bursar-accounting/bursar/aggregator/internal/accounting"
+	"github.com/bursar-accounting/bursar/aggregator/internal/report"
+)
 
 // directory is who belongs where, as the books say now.
 func (a *Aggregator) directory() *accounting.Directory { return a.books.Now().Directory }
+
+// ownKeys are the meta keys of users and groups.
+func (a *Aggregator) ownKeys() report.Keys {
+	set := a.directory().Settings()
+	return report.Keys{User: set.UserKey, Group: set.GroupKey}
+}

@@ -189,7 +189,7 @@ func (a *Aggregator) serve() {
 	a.plan()
 	a.attend()
 	a.trail = audit.NewLog(audit.Options{Node: a.set.Name, Write: a.replica.Write, View: nodeDocuments{a.store}, Months: func() int { return a.retentionPolicy().KeptAudit() }, Log: a.set.Log})
-	pages := &web.Pages{Reader: reader, Pulls: pulls.pulls, Health: a.doctor.Report, Node: a.set.Name, Version: a.set.Version, Log: a.set.Log, Book: a.books.Book, Zone: a.siteZone}
+	pages := &web.Pages{Reader: reader, Pulls: pulls.pulls, Health: a.doctor.Report, Node: a.set.Name, Version: a.set.Version, Log: a.set.Log, Book: a.books.Book, Zone: a.siteZone, Keys: a.ownKeys}
 	a.conns = api.NewConns(api.PerAddress, a.registry)
 	who := a.who()
 	a.door = login.New(a.gate.OIDC, logins{a}, a.noteLogin, a.set.Log)

@@ -96,8 +96,25 @@ const secretRecords = `[
 // secretive is a node of the world with secrets.
 func secretive(t *testing.T) *guarded {
 	t.Helper()
+	mine := access.SomeRows(access.Grant{"group_id": {"mine"}})
+	rules := access.Rules{Clients: map[string]access.Client{}}
+	for name, rights := range limited() {
+		if slices.Contains(persons(), name) {
+			rules.Clients[name] = access.Client{Person: name}
+			oidcGroup(&rules, name, access.GroupClient{Rights: rights, Own: true})
+			continue
+		}
+		rules.Clients[name] = access.Client{Rows: mine}
+		oidcGroup(&rules, name, access.GroupClient{Rights: rights, Rows: mine})
+	}
+	return configured(t, secretWorld, rules)
+}
+
+// configured is a node with a configuration.
+func configured(t *testing.T, text string, rules access.Rules) *guarded {
+	t.Helper()
 	name := filepath.Join(t.TempDir(), "aggregator.hcl")
-	if err := os.WriteFile(name, []byte(secretWorld), 0o600); err != nil {
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	conf, _, diags := config.Load(name)
@@ -110,17 +127,6 @@ func secretive(t *testing.T) *guarded {
 		t.Fatal(err)
 	}
 	g.tls = "https://" + l.Addr().String()
-	mine := access.SomeRows(access.Grant{"group_id": {"mine"}})
-	rules := access.Rules{Clients: map[string]access.Client{}}
-	for name, rights := range limited() {
-		if slices.Contains(persons(), name) {
-			rules.Clients[name] = access.Client{Person: name}
-			oidcGroup(&rules, name, access.GroupClient{Rights: rights, Own: true})
-			continue
-		}
-		rules.Clients[name] = access.Client{Rows: mine}
-		oidcGroup(&rules, name, access.GroupClient{Rights: rights, Rows: mine})
-	}
 	g.agg, err = Open(Settings{
 		Name: "agg1", DataDir: t.TempDir(), TLS: []net.Listener{l}, Keys: g.ca.Keys(identity.Aggregator, "agg1"),
 		Files: conf.Shared(), Access: rules, Log: slog.New(slog.DiscardHandler),
@@ -188,10 +194,10 @@ func (g *guarded) odd() {
 	}
 }
 
-// sow stores the records and quarantines a job.
-func (g *guarded) sow(all *http.Client) {
+// push stores records, when the node can.
+func (g *guarded) push(all *http.Client, records string) {
 	g.t.Helper()
-	req, err := http.NewRequestWithContext(g.t.Context(), http.MethodPost, g.tls+"/records", strings.NewReader(secretRecords))
+	req, err := http.NewRequestWithContext(g.t.Context(), http.MethodPost, g.tls+"/records", strings.NewReader(records))
 	if err != nil {
 		g.t.Fatal(err)
 	}
@@ -209,6 +215,12 @@ func (g *guarded) sow(all *http.Client) {
 			g.t.Fatal("the records are not taken: ", err)
 		}
 	}
+}
+
+// sow stores the records and quarantines a job.
+func (g *guarded) sow(all *http.Client) {
+	g.t.Helper()
+	g.push(all, secretRecords)
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		if _, text := ask(g.t, all, g.tls, "GET", "/v1/capacity"); strings.Contains(text, "secret-cluster") {
 			break

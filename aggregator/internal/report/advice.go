@@ -338,19 +338,19 @@ func askMemory(scheduler string, n need) string {
 // advice makes the table of what jobs that began in the period wasted and what to request
 // instead; nil where nothing was found.
 func (b *board) advice(ctx context.Context) (*Table, error) {
-	q := jobQuery{where: b.o.Of, started: span{b.periods[0].From.Time, b.periods[0].To.Time}.test(), most: mostAdvised, note: b.note}
+	q := jobQuery{keys: b.o.Keys, where: b.o.Of, started: span{b.periods[0].From.Time, b.periods[0].To.Time}.test(), most: mostAdvised, note: b.note}
 	if q.mixed() != "" {
 		return nil, nil
 	}
 	rules, found := adviceRules(), map[findingKey]*finding{}
-	all, err := q.scan(ctx, b.r, func(j *job) { findWaste(rules, found, j, b.o.MemoryPerGB) })
+	all, err := q.scan(ctx, b.r, func(j *job) { findWaste(rules, found, j, b.o.Keys.User, b.o.MemoryPerGB) })
 	if err != nil || len(found) == 0 {
 		return nil, err
 	}
 	list := slices.SortedFunc(maps.Values(found), func(x, y *finding) int {
 		return cmp.Or(cmp.Compare(x.rule, y.rule), y.lost.Cmp(x.lost), strings.Compare(x.record, y.record), strings.Compare(x.requested, y.requested))
 	})
-	t, left := adviceTable(rules, list, max(b.o.Top/3, 1))
+	t, left := adviceTable(rules, list, b.o.Keys.User, max(b.o.Top/3, 1))
 	if !all {
 		b.note("Advice is from the %d jobs that ran the longest.", mostAdvised)
 	}
@@ -361,8 +361,8 @@ func (b *board) advice(ctx context.Context) (*Table, error) {
 	return t, nil
 }
 
-// findWaste adds what a job wasted to found.
-func findWaste(rules []adviceRule, found map[findingKey]*finding, j *job, memoryPerGB float64) {
+// findWaste adds what a job wasted to found. userKey is the meta key that names its user.
+func findWaste(rules []adviceRule, found map[findingKey]*finding, j *job, userKey string, memoryPerGB float64) {
 	if j.StopTime.IsZero() {
 		return
 	}
@@ -375,7 +375,7 @@ func findWaste(rules []adviceRule, found map[findingKey]*finding, j *job, memory
 		if lost == nil {
 			continue
 		}
-		k := findingKey{i, j.Meta.First("user_id"), schedulerOf(j.Origin), rules[i].requested(&a)}
+		k := findingKey{i, j.Meta.First(userKey), schedulerOf(j.Origin), rules[i].requested(&a)}
 		if found[k] == nil {
 			found[k] = &finding{findingKey: k, lost: new(big.Rat)}
 		}
@@ -393,11 +393,11 @@ func (f *finding) add(j *advised, lost *big.Rat, n need) {
 }
 
 // adviceTable makes the table of findings, most of each rule; left is how many are not in it.
-func adviceTable(rules []adviceRule, list []*finding, most int) (t *Table, left int) {
+func adviceTable(rules []adviceRule, list []*finding, userKey string, most int) (t *Table, left int) {
 	t = &Table{
 		Name: "advice", Title: "Advice",
 		Columns: []Column{
-			{Name: "finding", Title: "Finding", Kind: Text}, {Name: "user_id", Title: "User", Kind: Text}, {Name: "jobs", Title: "Jobs", Kind: Number},
+			{Name: "finding", Title: "Finding", Kind: Text}, {Name: userKey, Title: "User", Kind: Text}, {Name: "jobs", Title: "Jobs", Kind: Number},
 			{Name: "lost", Title: "Unused or lost", Kind: Number}, {Name: "unit", Title: "In", Kind: Text}, {Name: "requested", Title: "Requested", Kind: Text},
 			{Name: "instead", Title: "Request instead", Kind: Text}, {Name: "record_id", Title: "Such as", Kind: Text},
 		},

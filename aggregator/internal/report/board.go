@@ -31,7 +31,7 @@ func boardParams(list ...Param) []Param {
 // newBoard asks what was used in a period, and in the one before it, by what meets conditions
 // of /v1/usage.
 func newBoard(ctx context.Context, r v1.API, q *Query, of map[string]string, name, title string) (*board, error) {
-	o := &StatementOptions{Of: of, Period: q.One("period"), Zone: q.One("zone"), Top: q.Number("top"), MemoryPerGB: 1024, Now: q.Now}
+	o := &StatementOptions{Of: of, Period: q.One("period"), Zone: q.One("zone"), Top: q.Number("top"), MemoryPerGB: 1024, Now: q.Now, Keys: q.Keys}
 	if err := within(bounds{"top", float64(o.Top), 1, mostJobs}); err != nil {
 		return nil, err
 	}
@@ -310,7 +310,7 @@ func (t *Table) addColumn(c Column, values []*json.Number) {
 
 // latest are the jobs that began last.
 func (b *board) latest(ctx context.Context) (*Table, error) {
-	q := jobQuery{where: b.o.Of}
+	q := jobQuery{keys: b.o.Keys, where: b.o.Of}
 	filter, err := q.filter(ctx, b.r)
 	if err != nil || q.mixed() != "" {
 		return nil, err
@@ -318,7 +318,7 @@ func (b *board) latest(ctx context.Context) (*Table, error) {
 	t := &Table{
 		Name: "latest", Title: "The latest jobs",
 		Columns: []Column{
-			{Name: "record_id", Title: "Record", Kind: Text}, {Name: "user_id", Title: "User", Kind: Text}, {Name: "began", Title: "Began", Kind: Text},
+			{Name: "record_id", Title: "Record", Kind: Text}, {Name: b.o.Keys.User, Title: "User", Kind: Text}, {Name: "began", Title: "Began", Kind: Text},
 			{Name: "waited", Title: "Waited", Kind: Number, Unit: "minutes"}, {Name: "hours", Title: "Ran", Kind: Number, Unit: "hours"},
 			{Name: "cores", Title: "Cores", Kind: Number}, {Name: "efficiency", Title: "CPU efficiency", Kind: Share}, {Name: "state", Title: "State", Kind: Text},
 		},
@@ -329,7 +329,7 @@ func (b *board) latest(ctx context.Context) (*Table, error) {
 			return nil, err
 		}
 		if j := job(record); filter.takes(&j) {
-			t.Rows = append(t.Rows, j.cells(b.zone))
+			t.Rows = append(t.Rows, j.cells(b.o.Keys, b.zone))
 		}
 	}
 	if len(t.Rows) == 0 {
@@ -339,7 +339,7 @@ func (b *board) latest(ctx context.Context) (*Table, error) {
 }
 
 // cells are those of a row of the latest jobs. What is not known yet is empty.
-func (j *job) cells(zone *time.Location) []Cell {
+func (j *job) cells(keys Keys, zone *time.Location) []Cell {
 	cores, _ := j.amount("Cores")
 	used, _ := j.amount("TotalCPU")
 	var ran, waited *big.Rat
@@ -354,6 +354,6 @@ func (j *job) cells(zone *time.Location) []Cell {
 		efficiency = Quotient(divided(used, big.NewRat(3600, 1)), new(big.Rat).Mul(ran, cores))
 	}
 	return []Cell{
-		v1.Words(j.RecordID), v1.Words(j.Meta.First("user_id")), v1.Words(j.StartTime.In(zone).Format(view.MinuteLayout)), v1.Rat(waited), v1.Rat(ran), v1.Rat(cores), efficiency, told(j.State),
+		v1.Words(j.RecordID), v1.Words(j.Meta.First(keys.User)), v1.Words(j.StartTime.In(zone).Format(view.MinuteLayout)), v1.Rat(waited), v1.Rat(ran), v1.Rat(cores), efficiency, told(j.State),
 	}
 }

@@ -62,7 +62,7 @@ func Budgets(ctx context.Context, r v1.API, q *Query) (*Document, error) {
 	if len(a.Budgets) == 0 {
 		return nil, fmt.Errorf("%w: no budget is configured; add a budget block to the configuration", ErrNothing)
 	}
-	s := &statement{o: &StatementOptions{}, r: r, zone: zone}
+	s := &statement{o: &StatementOptions{Keys: q.Keys}, r: r, zone: zone}
 	d := &Document{Format: Format, Report: "budgets", Title: "Budgets", Made: v1.Time{Time: q.Now.UTC()}, Zone: zone.String()}
 	now := a.Now.Time
 	t := budgetTable()

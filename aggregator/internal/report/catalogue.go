@@ -96,11 +96,15 @@ func Make(ctx context.Context, r v1.API, name string, query url.Values, now time
 	if err != nil {
 		return nil, err
 	}
-	q, err := e.Query(query)
+	keys, err := askKeys(ctx, r)
 	if err != nil {
 		return nil, err
 	}
-	q.Now = now
+	q, err := e.Own(keys).Query(query)
+	if err != nil {
+		return nil, err
+	}
+	q.Now, q.Keys = now, keys
 	if err := q.compare(ctx, r, e.whole); err != nil {
 		return nil, err
 	}
@@ -140,7 +144,8 @@ func Suggestion(word string, words []string) string {
 
 // Query is what a report is told, checked against its parameters.
 type Query struct {
-	Now time.Time
+	Now  time.Time
+	Keys Keys
 
 	values map[string][]string
 	pairs  map[string]map[string]string
@@ -205,7 +210,7 @@ func (e *Entry) Query(query url.Values) (Query, error) {
 func needed(p *Param) string {
 	flag := "-" + strings.ReplaceAll(p.Name, "_", "-")
 	if p.Kind == ParamPairs {
-		return fmt.Sprintf("%s KEY=VALUE, such as %[1]s group_id=atlas", flag)
+		return fmt.Sprintf("%s KEY=VALUE, such as %[1]s %s", flag, p.Words[0])
 	}
 	return flag + ": " + strings.ToLower(p.About[:1]) + strings.TrimSuffix(p.About[1:], ".")
 }
@@ -291,7 +296,7 @@ func (q *Query) add(p *Param, value string) error {
 func (q *Query) pair(p *Param, text string) error {
 	key, value, ok := strings.Cut(text, "=")
 	if !ok || key == "" {
-		return fmt.Errorf("%w: %s is %.60q; want KEY=VALUE, such as group_id=atlas", ErrQuery, p.Name, text)
+		return fmt.Errorf("%w: %s is %.60q; want KEY=VALUE, such as %s", ErrQuery, p.Name, text, p.Words[0])
 	}
 	if _, twice := q.pairs[p.Name][key]; twice {
 		return fmt.Errorf("%w: %s has %.60q more than once", ErrQuery, p.Name, key)

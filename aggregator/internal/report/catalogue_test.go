@@ -55,7 +55,10 @@ type asked struct {
 	queries []url.Values
 }
 
-func (a *asked) Call(_ context.Context, _, _ string, query url.Values, _, _ any) error {
+func (a *asked) Call(_ context.Context, _, path string, query url.Values, _, _ any) error {
+	if path == "/v1/reports" { // asks for the keys
+		return nil
+	}
 	a.queries = append(a.queries, query)
 	return errors.New("enough")
 }

@@ -28,7 +28,7 @@ fell most, and each month of this year beside that of last year.`,
 			if err != nil {
 				return nil, err
 			}
-			return b.fill(ctx, b.tiles, b.course("", true), b.members("groups", "The largest groups", "group_id"), b.fallen, b.years)
+			return b.fill(ctx, b.tiles, b.course("", true), b.members("groups", "The largest groups", b.o.Keys.Group), b.fallen, b.years)
 		},
 	}
 }
@@ -39,11 +39,11 @@ func (b *board) fallen(ctx context.Context) (*Table, error) {
 	if b.before.Records == 0 || !b.known || b.now.Find("Cores") == nil {
 		return nil, nil
 	}
-	now, err := b.usage(ctx, v1.UsageQuery{By: "group_id", Measure: "Cores"}, 0)
+	now, err := b.usage(ctx, v1.UsageQuery{By: b.o.Keys.Group, Measure: "Cores"}, 0)
 	if err != nil {
 		return nil, err
 	}
-	past, err := b.perhaps(ctx, v1.UsageQuery{By: "group_id", Measure: "Cores"}, 1)
+	past, err := b.perhaps(ctx, v1.UsageQuery{By: b.o.Keys.Group, Measure: "Cores"}, 1)
 	if err != nil || past == nil {
 		return nil, err
 	}
@@ -54,7 +54,7 @@ func (b *board) fallen(ctx context.Context) (*Table, error) {
 	t := &Table{
 		Name: "fallen", Title: "Groups that used less",
 		Columns: []Column{
-			{Name: "group_id", Title: "Group", Kind: Text}, {Name: "used", Title: b.periods[0].Name, Kind: Number, Unit: "core-hours"},
+			{Name: b.o.Keys.Group, Title: "Group", Kind: Text}, {Name: "used", Title: b.periods[0].Name, Kind: Number, Unit: "core-hours"},
 			{Name: "before", Title: b.periods[1].Name, Kind: Number, Unit: "core-hours"}, {Name: "less", Title: "Less", Kind: Number, Unit: "core-hours"}, {Name: "change", Title: "Change", Kind: Change},
 		},
 	}

@@ -17,7 +17,7 @@ import (
 type EfficiencyOptions struct {
 	Periods []string // as in UsageOptions
 	Zone    string
-	By      string            // the keys that give the lines, as [v1.SplitList] reads them; "": user_id
+	By      string            // the keys that give the lines, as [v1.SplitList] reads them; "": users
 	Where   map[string]string // of whom it is; empty: of all
 	Top     int               // the lines of a table at most, and one of the others; 0: all
 	Worst   int               // how many jobs are named, up to 100; 0: 10
@@ -27,6 +27,7 @@ type EfficiencyOptions struct {
 	CPU, Memory, GPUs string
 	MemoryPerGB       float64 // how much of the component Memory is a GiB; 0: 1024
 	Factors           Factors // the zero value: [DefaultFactors]
+	Keys              Keys
 	Now               time.Time
 }
 
@@ -76,7 +77,7 @@ by those of your site; the report names their origin.`,
 		Example: "  bursar report efficiency\n  bursar report efficiency -period last-month -by group_id -o efficiency.html\n" +
 			"  bursar report efficiency -where group_id=atlas -pue 1.2 -carbon-per-kwh 0.35 -kwh-per-core-hour 0.008",
 		make: func(ctx context.Context, r v1.API, q Query) (*Document, error) {
-			o := EfficiencyOptions{Periods: q.All("period"), Zone: q.One("zone"), By: q.One("by"), Where: q.Pairs("where"), Top: q.Number("top"), Now: q.Now}
+			o := EfficiencyOptions{Periods: q.All("period"), Zone: q.One("zone"), By: q.One("by"), Where: q.Pairs("where"), Top: q.Number("top"), Now: q.Now, Keys: q.Keys}
 			o.Worst, o.Scan = q.Number("jobs"), q.Number("scan")
 			o.CPU, o.Memory, o.GPUs = q.One("cpu"), q.One("memory_used"), q.One("gpus_used")
 			err := q.factors(
@@ -122,11 +123,11 @@ const (
 )
 
 func (o *EfficiencyOptions) fill() {
-	o.Periods = DefaultPeriods(o.Periods)
+	o.Periods, o.Keys = DefaultPeriods(o.Periods), o.Keys.Whole()
 	for _, d := range []struct {
 		at    *string
 		value string
-	}{{&o.By, "user_id"}, {&o.CPU, "TotalCPU"}, {&o.Memory, usedMemory}, {&o.GPUs, usedGPUs}} {
+	}{{&o.By, o.Keys.User}, {&o.CPU, "TotalCPU"}, {&o.Memory, usedMemory}, {&o.GPUs, usedGPUs}} {
 		if *d.at == "" {
 			*d.at = d.value
 		}

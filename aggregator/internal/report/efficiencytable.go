@@ -104,7 +104,7 @@ type waits struct {
 func (p *efficiencyPeriod) jobs(ctx context.Context, all *v1.Usage) error {
 	groups := map[string]*waits{}
 	var worst []idle
-	q := jobQuery{where: p.o.Where, started: windowOf(all).test(), most: p.o.Scan, note: p.note}
+	q := jobQuery{keys: p.o.Keys, where: p.o.Where, started: windowOf(all).test(), most: p.o.Scan, note: p.note}
 	if key := q.mixed(); key != "" {
 		p.note("jobs are not looked at one by one, so that there are no jobs that left the most unused and no median and longest wait: no single job says its %s of itself.", key)
 		return p.meanWaits(ctx, nil)
@@ -265,7 +265,7 @@ func (p *efficiencyPeriod) worst(list []idle) Table {
 		Name: "jobs", Title: "The jobs that left the most core-hours unused, " + p.Name,
 		Columns: []Column{
 			{Name: "record_id", Title: "Record", Kind: Text},
-			{Name: "user_id", Title: "User", Kind: Text},
+			{Name: p.o.Keys.User, Title: "User", Kind: Text},
 			{Name: "cores", Title: "Cores", Kind: Number, Period: p.number},
 			{Name: "hours", Title: "Ran", Kind: Number, Unit: "hours", Period: p.number},
 			{Name: "efficiency", Title: "Efficiency", Kind: Share, Period: p.number},
@@ -280,7 +280,7 @@ func (p *efficiencyPeriod) worst(list []idle) Table {
 		j := &list[i]
 		peaks = peaks || j.peak != nil
 		t.Rows = append(t.Rows, []Cell{
-			v1.Words(j.RecordID), v1.Words(j.Meta.First("user_id")), v1.Rat(j.cores), v1.Rat(j.hours()), Quotient(j.used, j.booked), v1.Rat(j.spare), v1.Rat(j.memory), v1.Rat(j.peak), told(j.State),
+			v1.Words(j.RecordID), v1.Words(j.Meta.First(p.o.Keys.User)), v1.Rat(j.cores), v1.Rat(j.hours()), Quotient(j.used, j.booked), v1.Rat(j.spare), v1.Rat(j.memory), v1.Rat(j.peak), told(j.State),
 		})
 	}
 	if !peaks {

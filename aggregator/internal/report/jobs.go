@@ -62,6 +62,7 @@ func hoursOf(d time.Duration) *big.Rat {
 
 // jobQuery says which jobs are wanted.
 type jobQuery struct {
+	keys             Keys
 	where            map[string]string // conditions of /v1/usage
 	started, stopped v1.TimeTest
 	most             int // how many are looked at: those that ran the longest when there are more
@@ -110,6 +111,7 @@ type jobFilter struct {
 	meta   map[string]v1.MetaTest
 	first  map[string][]string // of which the first value of the key is one
 	owners map[[2]string]bool  // group and user; nil: of any
+	keys   Keys
 }
 
 func (f *jobFilter) takes(j *job) bool {
@@ -118,7 +120,7 @@ func (f *jobFilter) takes(j *job) bool {
 			return false
 		}
 	}
-	return f.owners == nil || f.owners[[2]string{j.Meta.First("group_id"), j.Meta.First("user_id")}]
+	return f.owners == nil || f.owners[[2]string{j.Meta.First(f.keys.Group), j.Meta.First(f.keys.User)}]
 }
 
 // derivedKeys are those that no record says of itself, with whether they follow from its
@@ -144,7 +146,7 @@ func (q *jobQuery) mixed() string {
 }
 
 func (q *jobQuery) filter(ctx context.Context, r v1.API) (*jobFilter, error) {
-	f := &jobFilter{meta: map[string]v1.MetaTest{}, first: map[string][]string{}}
+	f := &jobFilter{keys: q.keys, meta: map[string]v1.MetaTest{}, first: map[string][]string{}}
 	var followed bool
 	for key, value := range q.where {
 		if derived(key) {
@@ -159,7 +161,7 @@ func (q *jobQuery) filter(ctx context.Context, r v1.API) (*jobFilter, error) {
 	if !followed {
 		return f, nil
 	}
-	who := v1.UsageQuery{By: "group_id,user_id", Measure: "records", From: firstRecords, To: "now", Where: q.where}
+	who := v1.UsageQuery{By: v1.JoinList(q.keys.Group, q.keys.User), Measure: "records", From: firstRecords, To: "now", Where: q.where}
 	if from := cmp.Or(q.started.Gte, q.stopped.Gte); !from.IsZero() { // who belongs to a project changes with time
 		who.From = from.Format(time.RFC3339Nano)
 	}

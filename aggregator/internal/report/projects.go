@@ -35,13 +35,13 @@ see. Where no project is configured the lines are groups.
 			if err != nil {
 				return nil, err
 			}
-			parts := []func(context.Context) (*Table, error){b.tiles, b.members("projects", map[string]string{"project": "Projects", "group_id": "Groups"}[key], key), b.course(key, false), b.budgets}
+			parts := []func(context.Context) (*Table, error){b.tiles, b.members("projects", q.Keys.title(key)+"s", key), b.course(key, false), b.budgets}
 			down, err := b.burndowns(ctx)
 			if err != nil {
 				return nil, err
 			}
 			parts = append(parts, down...)
-			return b.fill(ctx, append(parts, b.members("members", "Members", "user_id"), b.lostByState, b.advice, b.jobs)...)
+			return b.fill(ctx, append(parts, b.members("members", "Members", q.Keys.User), b.lostByState, b.advice, b.jobs)...)
 		},
 	}
 }
@@ -53,7 +53,7 @@ func (b *board) projectKey(ctx context.Context) (string, error) {
 		return "", err
 	}
 	if a == nil || len(a.Groups) == 1 && len(a.Groups[0].Values) == 1 && a.Groups[0].Values[0] == nil {
-		return "group_id", nil
+		return b.o.Keys.Group, nil
 	}
 	return "project", nil
 }
@@ -92,7 +92,7 @@ func (b *board) members(name, title, key string) func(context.Context) (*Table, 
 		t := &Table{
 			Name: name, Title: title,
 			Columns: []Column{
-				{Name: key, Title: map[string]string{"user_id": "User", "group_id": "Group", "project": "Project"}[key], Kind: Text}, {Name: "jobs", Title: "Jobs", Kind: Number},
+				{Name: key, Title: b.o.Keys.title(key), Kind: Text}, {Name: "jobs", Title: "Jobs", Kind: Number},
 				{Name: "used", Title: "Used", Kind: Number, Unit: "core-hours"}, {Name: "share", Title: "Share", Kind: Share}, {Name: "change", Title: "Change", Kind: Change},
 				{Name: "wait", Title: "Mean wait", Kind: Number, Unit: "minutes"}, {Name: "efficiency", Title: "CPU efficiency", Kind: Share},
 				{Name: "unused", Title: "Unused", Kind: Number, Unit: "core-hours"},

@@ -26,6 +26,7 @@ type StatementOptions struct {
 	Top    int // how many people and jobs are named at most, up to 100; 0: 10
 	// MemoryPerGB is how much of the component Memory is a GiB; 0: 1024.
 	MemoryPerGB float64
+	Keys        Keys
 	Now         time.Time
 }
 
@@ -49,7 +50,7 @@ costs by the prices in effect, compared with the month before; what is left of t
 budgets that it draws on, with a forecast; usage by user; and the largest jobs.`,
 		Example: "  bursar report statement -of group_id=atlas -o atlas.html\n  bursar report statement -of pi=curie -period 2026-10\n  bursar report statement -of user_id=alice -period this-month -format csv",
 		make: func(ctx context.Context, r v1.API, q Query) (*Document, error) {
-			o := StatementOptions{Of: q.Pairs("of"), Period: q.One("period"), Zone: q.One("zone"), Top: q.Number("top"), Now: q.Now}
+			o := StatementOptions{Of: q.Pairs("of"), Period: q.One("period"), Zone: q.One("zone"), Top: q.Number("top"), Now: q.Now, Keys: q.Keys}
 			if err := q.factors(factor{"memory_per_gb", &o.MemoryPerGB}); err != nil {
 				return nil, err
 			}
@@ -68,6 +69,7 @@ func Statement(ctx context.Context, r v1.API, o StatementOptions) (*Document, er
 	if err := o.whose(); err != nil {
 		return nil, err
 	}
+	o.Keys = o.Keys.Whole()
 	if o.Period == "" {
 		o.Period = "last-month"
 	}
@@ -368,10 +370,10 @@ func change(now, before *big.Rat) Cell {
 // key is of what the lines of the table of people are: the users of a group, and the
 // groups of a user.
 func (s *statement) key() string {
-	if _, one := s.o.Of["user_id"]; one {
-		return "group_id"
+	if _, one := s.o.Of[s.o.Keys.User]; one {
+		return s.o.Keys.Group
 	}
-	return "user_id"
+	return s.o.Keys.User
 }
 
 // people are who used it.
@@ -411,7 +413,7 @@ func (s *statement) peopleTable(a, before *v1.Usage, order string) *Table {
 		unit, word = "", "Jobs"
 	}
 	t := &Table{
-		Name: "people", Title: map[string]string{"user_id": "Who used it", "group_id": "In which groups"}[s.key()],
+		Name: "people", Title: map[bool]string{true: "Who used it", false: "In which groups"}[s.key() == s.o.Keys.User],
 		Columns: []Column{
 			{Name: s.key(), Title: s.key(), Kind: Text},
 			{Name: "jobs", Title: "Jobs", Kind: Number},

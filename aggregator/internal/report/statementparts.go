@@ -187,7 +187,7 @@ func (s *statement) belongs(ctx context.Context) (map[string][]string, error) {
 		return s.own, nil
 	}
 	out := s.o.values()
-	for _, key := range []string{"group_id", "project", "pi"} {
+	for _, key := range []string{s.o.Keys.Group, "project", "pi"} {
 		if _, given := out[key]; given {
 			continue
 		}
@@ -233,7 +233,7 @@ func (s *statement) jobs(ctx context.Context) (*Table, error) {
 	window := span{From: s.periods[0].From.Time, To: s.periods[0].To.Time}
 	within := window.test()
 	var list []large
-	q := jobQuery{where: s.o.Of, started: v1.TimeTest{Lt: within.Lt}, stopped: v1.TimeTest{Gte: within.Gte}, most: scanned, note: s.note}
+	q := jobQuery{keys: s.o.Keys, where: s.o.Of, started: v1.TimeTest{Lt: within.Lt}, stopped: v1.TimeTest{Gte: within.Gte}, most: scanned, note: s.note}
 	if key := q.mixed(); key != "" {
 		s.note("The largest jobs are not named: no single job says its %s of itself.", key)
 		return nil, nil
@@ -276,7 +276,7 @@ func (s *statement) jobsTable(ctx context.Context, list []large) (*Table, error)
 	t := &Table{
 		Name: "jobs", Title: "The largest jobs that ended",
 		Columns: []Column{
-			{Name: "record_id", Title: "Record", Kind: Text}, {Name: "user_id", Title: "User", Kind: Text}, {Name: "began", Title: "Began", Kind: Text},
+			{Name: "record_id", Title: "Record", Kind: Text}, {Name: s.o.Keys.User, Title: "User", Kind: Text}, {Name: "began", Title: "Began", Kind: Text},
 			{Name: "cores", Title: "Cores", Kind: Number}, {Name: "hours", Title: "Ran", Kind: Number, Unit: "hours"},
 			{Name: "core_hours", Title: "Cores", Kind: Number, Unit: "core-hours"}, {Name: "cost", Title: "Cost", Kind: Money, Unit: s.money},
 			{Name: "state", Title: "State", Kind: Text},
@@ -293,7 +293,7 @@ func (s *statement) jobsTable(ctx context.Context, list []large) (*Table, error)
 			cost = v1.Rat(total(a, "cost", nil))
 		}
 		t.Rows = append(t.Rows, []Cell{
-			v1.Words(j.RecordID), v1.Words(j.Meta.First("user_id")), v1.Words(j.StartTime.In(s.zone).Format(view.MinuteLayout)), v1.Rat(j.cores), v1.Rat(j.hours()), v1.Rat(j.used), cost, told(j.State),
+			v1.Words(j.RecordID), v1.Words(j.Meta.First(s.o.Keys.User)), v1.Words(j.StartTime.In(s.zone).Format(view.MinuteLayout)), v1.Rat(j.cores), v1.Rat(j.hours()), v1.Rat(j.used), cost, told(j.State),
 		})
 	}
 	if !s.costs {

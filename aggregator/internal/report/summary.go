@@ -19,11 +19,12 @@ import (
 type SummaryOptions struct {
 	Periods []string          // as in UsageOptions
 	Zone    string            // of days and months; "": the site's
-	By      []string          // keys of which each tuple is a line; none: group_id and user_id
+	By      []string          // keys of which each tuple is a line; none: groups and users
 	Measure []string          // none: all components
 	Where   map[string]string // of whom it is; empty: of all
 	Bucket  string            // of the course: day, week or month; "": day
 	Top     int               // the lines at most, and one of the others; 0: all
+	Keys    Keys
 	Now     time.Time
 }
 
@@ -48,7 +49,7 @@ of users come from the directory.`,
 		make: func(ctx context.Context, r v1.API, q Query) (*Document, error) {
 			return Summary(ctx, r, SummaryOptions{
 				Periods: q.All("period"), Zone: q.One("zone"), By: q.All("by"), Measure: q.All("measure"),
-				Bucket: q.One("bucket"), Where: q.Pairs("where"), Top: q.Number("top"), Now: q.Now,
+				Bucket: q.One("bucket"), Where: q.Pairs("where"), Top: q.Number("top"), Now: q.Now, Keys: q.Keys,
 			})
 		},
 	}
@@ -106,9 +107,9 @@ func Summary(ctx context.Context, r v1.API, o SummaryOptions) (*Document, error)
 }
 
 func (o *SummaryOptions) defaults() {
-	o.Periods = DefaultPeriods(o.Periods)
+	o.Periods, o.Keys = DefaultPeriods(o.Periods), o.Keys.Whole()
 	if len(o.By) == 0 {
-		o.By = []string{"group_id", "user_id"}
+		o.By = []string{o.Keys.Group, o.Keys.User}
 	}
 	if o.Bucket == "" {
 		o.Bucket = "day"

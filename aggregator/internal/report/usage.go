@@ -16,11 +16,12 @@ type UsageOptions struct {
 	// this year.
 	Periods []string
 	Zone    string            // of days and months; "": the site's
-	By      string            // a key that gives the lines; "": group_id
+	By      string            // a key that gives the lines; "": groups
 	Measure []string          // none: all components, records and people
 	Where   map[string]string // of whom it is; empty: of all
 	Order   string            // the measure that gives the order of lines; "": Cores where there are some
 	Top     int               // the lines at most, and one of the others; 0: all
+	Keys    Keys
 	Now     time.Time
 }
 
@@ -41,7 +42,7 @@ components.`,
 		make: func(ctx context.Context, r v1.API, q Query) (*Document, error) {
 			return Usage(ctx, r, UsageOptions{
 				Periods: q.All("period"), Zone: q.One("zone"), By: q.One("by"), Measure: q.All("measure"),
-				Order: q.One("order"), Where: q.Pairs("where"), Top: q.Number("top"), Now: q.Now,
+				Order: q.One("order"), Where: q.Pairs("where"), Top: q.Number("top"), Now: q.Now, Keys: q.Keys,
 			})
 		},
 	}
@@ -53,7 +54,7 @@ components.`,
 func Usage(ctx context.Context, r v1.API, o UsageOptions) (*Document, error) {
 	o.Periods = DefaultPeriods(o.Periods)
 	if o.By == "" {
-		o.By = "group_id"
+		o.By = o.Keys.Whole().Group
 	}
 	zone, err := clockOf(ctx, r, &o.Zone)
 	if err != nil {

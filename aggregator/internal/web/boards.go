@@ -14,42 +14,42 @@ import (
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
-// firstPage is where someone begins: a person at the own usage, who leads projects or a
+// firstPage is where someone begins (userKey is the meta key of users): a person at the own usage, who leads projects or a
 // group there, who only reads at the centre, and who keeps the cluster at the overview.
-func firstPage(who access.Principal) string {
+func firstPage(who access.Principal, userKey string) string {
 	switch {
 	case who.Rows.All() && who.May(identity.Monitor):
 		return "/ui/overview"
 	case who.Rows.All():
 		return "/ui/centre"
-	case seesOneself(who):
+	case seesOneself(who, userKey):
 		return "/ui/me"
 	}
 	return "/ui/projects"
 }
 
 // oneself is the user that the reader is; "" where that is not said.
-func oneself(who access.Principal) string {
+func oneself(who access.Principal, userKey string) string {
 	if who.Person != "" {
 		return who.Person
 	}
-	if only := who.Rows.Only("user_id"); len(only) == 1 {
+	if only := who.Rows.Only(userKey); len(only) == 1 {
 		return only[0]
 	}
 	return ""
 }
 
 // seesOneself reports whether the reader sees the own records, and no others.
-func seesOneself(who access.Principal) bool {
-	only := who.Rows.Only("user_id")
-	return len(only) == 1 && only[0] == oneself(who)
+func seesOneself(who access.Principal, userKey string) bool {
+	only := who.Rows.Only(userKey)
+	return len(only) == 1 && only[0] == oneself(who, userKey)
 }
 
 // byRole shows the overview to who begins there, and to who asks for a part of it by its
 // address; everyone else is sent to the own first page.
-func byRole(overview http.Handler) http.Handler {
+func (p *Pages) byRole(overview http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		to := firstPage(access.From(r.Context()))
+		to := firstPage(access.From(r.Context()), p.ownKeys().User)
 		if to == "/ui/overview" || r.URL.RawQuery != "" {
 			overview.ServeHTTP(w, r)
 			return
@@ -65,17 +65,17 @@ type navLink struct {
 }
 
 // navigation are the pages for a reader. What is of all records is not for who sees some.
-func navigation(who access.Principal, page string) (list []navLink) {
+func navigation(who access.Principal, userKey, page string) (list []navLink) {
 	for _, n := range []struct {
 		href, text string
 		pages      []string
 		is         bool
 	}{
-		{"/ui/me", "My usage", []string{"me"}, oneself(who) != ""},
-		{"/", "Overview", []string{"overview"}, firstPage(who) == "/ui/overview"},
-		{"/ui/overview", "Overview", []string{"overview"}, firstPage(who) != "/ui/overview"},
+		{"/ui/me", "My usage", []string{"me"}, oneself(who, userKey) != ""},
+		{"/", "Overview", []string{"overview"}, firstPage(who, userKey) == "/ui/overview"},
+		{"/ui/overview", "Overview", []string{"overview"}, firstPage(who, userKey) != "/ui/overview"},
 		{"/ui/centre", "Centre", []string{"centre"}, who.Rows.All()},
-		{"/ui/projects", map[bool]string{true: "Projects", false: "My projects"}[who.Rows.All()], []string{"projects"}, !seesOneself(who)},
+		{"/ui/projects", map[bool]string{true: "Projects", false: "My projects"}[who.Rows.All()], []string{"projects"}, !seesOneself(who, userKey)},
 		{"/ui/usage", "Usage", []string{"usage"}, true},
 		{"/ui/distributions", "Distributions", []string{"distributions"}, true},
 		{"/ui/budgets", "Budgets", []string{"budgets"}, true},
@@ -122,7 +122,7 @@ func (p *Pages) board(name string, choose func(r *http.Request, query url.Values
 		page := &boardPage{Path: r.URL.Path, Title: titles()[name]}
 		page.Needs = choose(r, query)
 		switch user := query.Get("user"); {
-		case name == "me" && user != "" && user != oneself(who):
+		case name == "me" && user != "" && user != oneself(who, p.ownKeys().User):
 			page.Title = "Usage of " + user
 		case name == "projects" && !who.Rows.All():
 			page.Title = "My projects"
@@ -135,6 +135,7 @@ func (p *Pages) board(name string, choose func(r *http.Request, query url.Values
 		if err != nil {
 			return nil, err
 		}
+		e = e.Own(p.ownKeys())
 		page.Form = p.offer(r.Context(), fields(e, query))
 		if p := e.Param("period"); p != nil {
 			page.Ranges = pick(cmp.Or(query.Get("period"), p.Default[0]), windows())
@@ -156,8 +157,8 @@ func (p *Pages) board(name string, choose func(r *http.Request, query url.Values
 }
 
 // me chooses the person: the reader, where there is no other one.
-func me(r *http.Request, query url.Values) string {
-	if own := oneself(access.From(r.Context())); query.Get("user") == "" && own != "" {
+func (p *Pages) me(r *http.Request, query url.Values) string {
+	if own := oneself(access.From(r.Context()), p.ownKeys().User); query.Get("user") == "" && own != "" {
 		query.Set("user", own)
 	}
 	if query.Get("user") == "" {

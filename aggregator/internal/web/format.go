@@ -16,7 +16,7 @@ func (p *Pages) functions() template.FuncMap {
 	return template.FuncMap{
 		"asset":   p.files.address,
 		"count":   view.Count,
-		"keyname": keyName,
+		"keyname": func(key string) string { return keyName(key, p.ownKeys()) },
 		"last":    func(i int, trail []crumb) bool { return i == len(trail)-1 },
 		"pattern": pattern,
 		"title":   view.Capital,

@@ -35,13 +35,13 @@ func (p *Pages) offer(ctx context.Context, form []entryField) []entryField {
 		var list []string
 		switch {
 		case f.Kind == report.ParamPairs:
-			for _, key := range []string{"site_id", "group_id", "project", "user_id"} {
+			for _, key := range []string{"site_id", p.ownKeys().Group, "project", p.ownKeys().User} {
 				for _, value := range values(key) {
 					list = append(list, key+"="+v1.JoinList(value))
 				}
 			}
 		case f.Name == "user":
-			list = values("user_id")
+			list = values(p.ownKeys().User)
 		}
 		if len(list) > 0 {
 			f.List, f.Offers = "words-"+f.Name, list

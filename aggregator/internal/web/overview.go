@@ -11,6 +11,7 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
 	"github.com/bursar-accounting/bursar/aggregator/internal/ingest"
+	"github.com/bursar-accounting/bursar/aggregator/internal/report"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 )
 
@@ -24,11 +25,12 @@ type overviewPage struct {
 	Top     top
 	Sources sourcesPart
 	Newest  []line
+	own     report.Keys
 	Lacks   string // why there is no Newest
 }
 
 // NewestTable are the newest records.
-func (p *overviewPage) NewestTable() recordTable { return tableOf(p.Newest, p.Clock) }
+func (p *overviewPage) NewestTable() recordTable { return tableOf(p.Newest, p.Clock, p.own) }
 
 // tile is a number with what it is.
 type tile struct {
@@ -71,7 +73,7 @@ const newest = 5
 
 func (p *Pages) overview(r *http.Request, v *access.View) (any, error) {
 	ctx := r.Context()
-	page := &overviewPage{Clock: p.clock().String(), Whole: v.Principal().Rows.All()}
+	page := &overviewPage{own: p.ownKeys(), Clock: p.clock().String(), Whole: v.Principal().Rows.All()}
 	if page.Whole {
 		page.Verdict = p.verdict(ctx)
 	}
@@ -88,7 +90,7 @@ func (p *Pages) overview(r *http.Request, v *access.View) (any, error) {
 	}
 	page.Sources = p.sourcesPart(ctx, v, &page.Top)
 	page.Lacks = p.lack(ctx, v.Query(ctx, store.Query{Order: store.BySeq, Desc: true, Limit: newest}, func(row *columns.Row) error {
-		page.Newest = append(page.Newest, lineOf(row))
+		page.Newest = append(page.Newest, lineOf(row, page.own))
 		return nil
 	}))
 	return page, nil

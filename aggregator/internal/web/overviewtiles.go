@@ -101,15 +101,15 @@ func (p *Pages) hoursTiles(ctx context.Context) []tile {
 		if component != "Cores" && today.Find(component) == nil && before.Find(component) == nil {
 			continue // a site without them
 		}
-		out = append(out, hoursTile(component, today, before, now.AddDate(0, 0, -7).Weekday()))
+		out = append(out, hoursTile(p.ownKeys().Group, component, today, before, now.AddDate(0, 0, -7).Weekday()))
 	}
 	return out
 }
 
-func hoursTile(component string, today, before *v1.Usage, day time.Weekday) tile {
+func hoursTile(groupKey, component string, today, before *v1.Usage, day time.Weekday) tile {
 	a, b := totalOf(today, component), totalOf(before, component)
 	t := tile{
-		Href: "/ui/usage?" + url.Values{"window": {"today"}, "by": {"group_id"}, "measure": {component}}.Encode(), Label: hoursOf(component) + " today",
+		Href: "/ui/usage?" + url.Values{"window": {"today"}, "by": {groupKey}, "measure": {component}}.Encode(), Label: hoursOf(component) + " today",
 		Value: written(report.Number, a), Exact: v1.Rat(a).String(),
 	}
 	then := "by this time last " + day.String()

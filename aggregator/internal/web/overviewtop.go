@@ -57,22 +57,25 @@ func topWindows() [][2]string {
 	return [][2]string{{"today", "today"}, {"7d", "last 7 days"}, {"last-week", "last week"}, {"this-month", "this month"}, {"last-month", "last month"}}
 }
 
-func topKeys() [][2]string {
-	return [][2]string{{"group_id", "groups"}, {"user_id", "users"}, {"site_id", "sites"}}
+func topKeys(own report.Keys) [][2]string {
+	return [][2]string{{own.Group, "groups"}, {own.User, "users"}, {"site_id", "sites"}}
 }
 
 // topAsk is what is asked for, as it stands in the address.
-type topAsk struct{ of, by, in string }
+type topAsk struct {
+	of, by, in string
+	own        report.Keys
+}
 
 // top asks who used most.
 func (p *Pages) top(ctx context.Context, q url.Values) top {
-	ask := topAsk{q.Get("of"), q.Get("by"), q.Get("in")}
+	ask := topAsk{q.Get("of"), q.Get("by"), q.Get("in"), p.ownKeys()}
 	if ask.in == "" {
 		ask.in = "7d"
 	}
 	a, err := p.topSums(ctx, &ask)
 	of := cmp.Or(ask.of, "Cores")
-	t := top{What: hoursOf(of), Who: called(topKeys(), ask.by), When: called(topWindows(), ask.in), answer: a}
+	t := top{What: hoursOf(of), Who: called(topKeys(ask.own), ask.by), When: called(topWindows(), ask.in), answer: a}
 	if err != nil {
 		t.answer, t.Problem = nil, p.lack(ctx, err)
 		t.Choices = ask.choices([]string{"Cores"})
@@ -91,7 +94,7 @@ func (p *Pages) topSums(ctx context.Context, ask *topAsk) (a *v1.Usage, err erro
 	keys := []string{ask.by}
 	if ask.by == "" {
 		keys = nil
-		for _, k := range topKeys() {
+		for _, k := range topKeys(ask.own) {
 			keys = append(keys, k[0])
 		}
 	}
@@ -178,7 +181,7 @@ func (k topAsk) choices(components []string) []topChoice {
 	for _, c := range components {
 		of.Links = append(of.Links, link(hoursOf(c), c == k.of || k.of == "" && c == "Cores", func(a *topAsk) { a.of = c }))
 	}
-	for _, w := range topKeys() {
+	for _, w := range topKeys(k.own) {
 		who.Links = append(who.Links, link(w[1], w[0] == k.by, func(a *topAsk) { a.by = w[0] }))
 	}
 	for _, w := range topWindows() {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
+	"github.com/bursar-accounting/bursar/aggregator/internal/report"
 	"github.com/bursar-accounting/bursar/aggregator/internal/view"
 	"github.com/bursar-accounting/bursar/proto/record"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
@@ -78,7 +79,7 @@ func (p *Pages) record(r *http.Request, v *access.View) (any, error) {
 		return nil, p.notFound(v, id)
 	}
 	page := &recordPage{
-		line: lineOf(&row), Submit: std(row.Record.Submit), Meta: metaLines(row.Record.Meta), Rank: row.Rank.String(),
+		line: lineOf(&row, p.ownKeys()), Submit: std(row.Record.Submit), Meta: metaLines(row.Record.Meta, p.ownKeys()), Rank: row.Rank.String(),
 		Received: std(row.Received), Changed: std(row.Changed), Seq: row.Seq, JSON: v1.GetEntryAddress(id, nil, ""),
 	}
 	shown := row.Record
@@ -124,8 +125,8 @@ func (p *Pages) notFound(v *access.View, id string) error {
 }
 
 // metaLines link each value to the records that have it.
-func metaLines(m record.Meta) (list []metaLine) {
-	own := map[string]string{"site_id": "site", "group_id": "group", "user_id": "user"}
+func metaLines(m record.Meta, keys report.Keys) (list []metaLine) {
+	own := fieldsOf(keys)
 	for _, e := range m {
 		l := metaLine{Key: e.Key}
 		for _, value := range e.Values {

@@ -155,7 +155,7 @@ func (p *Pages) siblings(ctx context.Context, j *jobPart, id, stem, user string,
 		{SortBy: v1.SortBy{Desc: "start_time"}, StartTime: v1.TimeTest{Gte: v1.Time{Time: start.Add(-siblingsReach)}, Lt: v1.Time{Time: start}}},
 		{SortBy: v1.SortBy{Asc: "start_time"}, StartTime: v1.TimeTest{Gte: v1.Time{Time: start}, Lt: v1.Time{Time: start.Add(siblingsReach)}}},
 	} {
-		q.Meta, q.Limit = map[string]v1.MetaTest{"user_id": {C: []string{user}}}, siblingsLook/2
+		q.Meta, q.Limit = map[string]v1.MetaTest{p.ownKeys().User: {C: []string{user}}}, siblingsLook/2
 		looked := 0
 		for r, err := range p.V1.ListRecordsLines(ctx, &q) {
 			if err != nil {

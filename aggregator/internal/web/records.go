@@ -18,6 +18,7 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
 	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
+	"github.com/bursar-accounting/bursar/aggregator/internal/report"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 	"github.com/bursar-accounting/bursar/aggregator/internal/view"
 	"github.com/bursar-accounting/bursar/hcl"
@@ -46,11 +47,11 @@ type part struct {
 	Scores []record.Score
 }
 
-func lineOf(row *columns.Row) line {
+func lineOf(row *columns.Row, own report.Keys) line {
 	r := row.Record
 	r.Stop = row.ShownStop()
 	l := line{
-		ID: r.ID, Site: first(r.Meta, "site_id"), Group: first(r.Meta, "group_id"), User: first(r.Meta, "user_id"), Job: cmp.Or(first(r.Meta, "job_name"), first(r.Meta, "job")),
+		ID: r.ID, Site: first(r.Meta, "site_id"), Group: first(r.Meta, own.Group), User: first(r.Meta, own.User), Job: cmp.Or(first(r.Meta, "job_name"), first(r.Meta, "job")),
 		Start: std(r.Start), Stop: std(r.Stop), Open: r.Open(), Negative: r.Negative(), State: r.State, Origin: row.Origin.String(),
 	}
 	if s, ok := r.Runtime(); ok {
@@ -81,6 +82,15 @@ type filter struct {
 	ID, Since, Until, RanSince, RanUntil, Site, Group, User, Key, Value, Component, Least, Runs, Sort string
 
 	zone *time.Location // of times without one; nil: UTC
+	own  report.Keys
+}
+
+// keys are those of users and groups.
+func (f filter) keys() report.Keys { return f.own.Whole() }
+
+// fieldsOf are the fields of the form that stand for meta keys.
+func fieldsOf(own report.Keys) map[string]string {
+	return map[string]string{"site_id": "site", own.Group: "group", own.User: "user"}
 }
 
 func (f filter) clock() *time.Location {
@@ -139,7 +149,7 @@ func (p *Pages) records(r *http.Request, v *access.View) (any, error) {
 		return nil, err
 	}
 	page := &recordsPage{Total: total}
-	page.Filter.zone = p.clock()
+	page.Filter.zone, page.Filter.own = p.clock(), p.ownKeys()
 	for name, field := range page.Filter.fields() {
 		*field = form.Get(name)
 	}
@@ -147,7 +157,7 @@ func (p *Pages) records(r *http.Request, v *access.View) (any, error) {
 		page.Find = form.Get("find")
 		return page, err
 	}
-	page.Chips, page.Sorts = page.Filter.chips(), pick(page.Filter.Sort, sorts())
+	page.Chips, page.Sorts = page.Filter.chips(), pick(page.Filter.Sort, sorts(page.Filter.keys()))
 	page.First = "/ui/records?" + page.Filter.query().Encode()
 	q, err := page.Filter.parse()
 	if err != nil {
@@ -180,7 +190,7 @@ func (p *recordsPage) find(ctx context.Context, v *access.View, q store.Query) e
 			more = true
 			return nil
 		}
-		p.Lines = append(p.Lines, lineOf(row))
+		p.Lines = append(p.Lines, lineOf(row, p.Filter.keys()))
 		last = q.PositionOf(row)
 		return nil
 	})
@@ -251,11 +261,11 @@ func (f filter) query() url.Values {
 }
 
 // sorts are the orders of the list.
-func sorts() []choice {
+func sorts(own report.Keys) []choice {
 	return []choice{
 		{Value: "", Text: "latest end first"}, {Value: "stop", Text: "earliest end first"}, {Value: "-start", Text: "latest start first"}, {Value: "start", Text: "earliest start first"},
 		{Value: "-runtime", Text: "longest first"}, {Value: "runtime", Text: "shortest first"}, {Value: "id", Text: "record"}, {Value: "-id", Text: "record, backwards"},
-		{Value: "meta.site_id", Text: "site"}, {Value: "meta.group_id", Text: "group"}, {Value: "meta.user_id", Text: "user"}, {Value: "meta.state", Text: "state"},
+		{Value: "meta.site_id", Text: "site"}, {Value: "meta." + own.Group, Text: "group"}, {Value: "meta." + own.User, Text: "user"}, {Value: "meta.state", Text: "state"},
 		{Value: "-component.Cores", Text: "most cores first"}, {Value: "-component.Memory", Text: "most memory first"}, {Value: "-component.GPUs", Text: "most GPUs first"},
 	}
 }
@@ -276,10 +286,10 @@ type sortHead struct {
 }
 
 // tableOf is a table of records, whose times are by a zone's clock.
-func tableOf(lines []line, clock string) recordTable {
+func tableOf(lines []line, clock string, own report.Keys) recordTable {
 	t := recordTable{Lines: lines, Jobs: slices.ContainsFunc(lines, func(l line) bool { return l.Job != "" })}
 	t.Heads = []sortHead{
-		{Text: "Record", By: "id"}, {Text: "Site", By: "meta.site_id"}, {Text: "Group", By: "meta.group_id"}, {Text: "User", By: "meta.user_id"}, {Text: "Job", By: "meta.job_name"},
+		{Text: "Record", By: "id"}, {Text: "Site", By: "meta.site_id"}, {Text: "Group", By: "meta." + own.Group}, {Text: "User", By: "meta." + own.User}, {Text: "Job", By: "meta.job_name"},
 		{Text: "Components", By: "-component.Cores"}, {Text: "Start (" + clock + ")", By: "-start"}, {Text: "End (" + clock + ")", By: "-stop"}, {Text: "Runtime", By: "-runtime", Num: true}, {Text: "State", By: "meta.state"},
 	}
 	if !t.Jobs {
@@ -290,7 +300,7 @@ func tableOf(lines []line, clock string) recordTable {
 
 // Table is the page's table, which each of its heads sorts.
 func (p *recordsPage) Table() recordTable {
-	t := tableOf(p.Lines, p.Filter.clock().String())
+	t := tableOf(p.Lines, p.Filter.clock().String(), p.Filter.keys())
 	for i := range t.Heads {
 		h, next := &t.Heads[i], p.Filter
 		word := strings.TrimPrefix(h.By, "-")
@@ -340,7 +350,7 @@ func (f *filter) find(text string) error {
 	for word := range strings.FieldsSeq(text) {
 		key, value, pair := strings.Cut(word, "=")
 		field := map[string]*string{
-			"site": &f.Site, "site_id": &f.Site, "group": &f.Group, "group_id": &f.Group, "user": &f.User, "user_id": &f.User, "id": &f.ID, "record": &f.ID,
+			"site": &f.Site, "site_id": &f.Site, "group": &f.Group, f.keys().Group: &f.Group, "user": &f.User, f.keys().User: &f.User, "id": &f.ID, "record": &f.ID,
 			"since": &f.Since, "until": &f.Until, "ran_since": &f.RanSince, "ran_until": &f.RanUntil,
 		}[key]
 		name, more := strings.CutSuffix(key, ">")
@@ -465,14 +475,14 @@ func (f filter) parse() (store.Query, error) {
 	if err := f.ran(&q); err != nil {
 		return q, err
 	}
-	for _, m := range []struct{ key, value string }{{"site_id", f.Site}, {"group_id", f.Group}, {"user_id", f.User}} {
+	for _, m := range []struct{ key, value string }{{"site_id", f.Site}, {f.keys().Group, f.Group}, {f.keys().User, f.User}} {
 		if m.value != "" {
 			q.Meta = append(q.Meta, store.MetaTest{Key: m.key, Any: v1.SplitList(m.value)})
 		}
 	}
 	switch {
 	case f.Value != "" && f.Key == "":
-		return q, bad("A value needs the key that has it, for example user_id.")
+		return q, bad("A value needs the key that has it, for example %s.", f.keys().User)
 	case f.Key != "" && f.Value == "":
 		q.Meta = append(q.Meta, store.MetaTest{Key: f.Key})
 	case f.Key != "":

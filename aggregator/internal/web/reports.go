@@ -134,6 +134,7 @@ func (p *Pages) reports(r *http.Request) (any, error) {
 	if err != nil {
 		return page, status{http.StatusNotFound, sentence(err.Error())}
 	}
+	e = e.Own(p.ownKeys())
 	compared(e, query)
 	page.Entry, page.Form = e, p.offer(r.Context(), fields(e, query))
 	if page.Needs = missed(e, query); len(page.Needs) > 0 {
@@ -162,7 +163,7 @@ func (p *Pages) report(ctx context.Context, e *report.Entry, query url.Values) (
 	case err != nil:
 		return nil, err
 	}
-	return showReport(d, query, page), nil
+	return showReport(p.ownKeys(), d, query, page), nil
 }
 
 // sentence is what an error says as one.
@@ -177,10 +178,10 @@ func sentence(text string) string {
 }
 
 // showReport writes the cells of a report as text, and its links.
-func showReport(d *report.Document, query url.Values, page int) *shownReport {
+func showReport(own report.Keys, d *report.Document, query url.Values, page int) *shownReport {
 	s := &shownReport{Document: d}
 	for i := range d.Tables {
-		s.Tables = append(s.Tables, showTable(d, d.Table(i), page))
+		s.Tables = append(s.Tables, showTable(own, d, d.Table(i), page))
 		if len(d.Tables[i].Rows) > page*rowsShown {
 			s.Later = pageOf(d.Report, query, page+1)
 		}
@@ -213,7 +214,7 @@ func pageOf(name string, query url.Values, page int) string {
 }
 
 // showTable shows a page of the lines of a table; of a shorter table its last one.
-func showTable(d *report.Document, t *report.Table, page int) shownTable {
+func showTable(own report.Keys, d *report.Document, t *report.Table, page int) shownTable {
 	out := shownTable{Name: t.Name, Title: t.Title, Chart: d.Chart(t)}
 	for i := range t.Columns {
 		c := &t.Columns[i]
@@ -238,7 +239,7 @@ func showTable(d *report.Document, t *report.Table, page int) shownTable {
 	out.Folded = out.Chart != "" && (len(t.Rows) > mostBeside || t.Chart.Kind == report.Columns || t.Chart.Kind == report.Heat)
 	for i := range out.Rows {
 		for k := range t.Columns {
-			out.Rows[i][k].Href = aboutPage(t.Columns[k].Name, t.Rows[from+i][k].String())
+			out.Rows[i][k].Href = aboutPage(own, t.Columns[k].Name, t.Rows[from+i][k].String())
 		}
 	}
 	return out
@@ -248,7 +249,7 @@ func showTable(d *report.Document, t *report.Table, page int) shownTable {
 const mostBeside = 12
 
 // aboutPage is the page about the value of a column; "" where there is none.
-func aboutPage(column, value string) string {
+func aboutPage(own report.Keys, column, value string) string {
 	switch {
 	case value == "" || value == view.NoValue || view.IsOthers(value):
 		return ""
@@ -256,7 +257,7 @@ func aboutPage(column, value string) string {
 		return "/ui/record?" + url.Values{"id": {value}}.Encode()
 	case column == "budget":
 		return "/ui/budgets?" + url.Values{"name": {value}}.Encode()
-	case slices.Contains(widest(), column):
+	case slices.Contains(widest(own), column):
 		return "/ui/usage?" + url.Values{"where[" + column + "]": {v1.JoinList(value)}, "window": {"30d"}}.Encode()
 	}
 	return ""

@@ -50,7 +50,7 @@ func (p *Pages) usagePage() http.Handler {
 }
 
 func (p *Pages) usage(r *http.Request, v *access.View) (any, error) {
-	ask, err := readUsage(r.URL.Query())
+	ask, err := readUsage(r.URL.Query(), p.ownKeys())
 	page := &usagePage{Ask: ask}
 	if err != nil {
 		page.Form = page.form(nil, nil)
@@ -83,7 +83,7 @@ func (a usageAsk) by(keys []string) string {
 	if a.By != "" {
 		return a.By
 	}
-	for _, key := range []string{"group_id", "user_id", "site_id"} {
+	for _, key := range []string{a.own.Group, a.own.User, "site_id"} {
 		if slices.Contains(keys, key) && !a.has(key) {
 			return key
 		}
@@ -93,7 +93,7 @@ func (a usageAsk) by(keys []string) string {
 			return v1.JoinList(key)
 		}
 	}
-	return "group_id"
+	return a.own.Group
 }
 
 // fillUsage asks /v1, first what there is in the window, then of whom.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
+	"github.com/bursar-accounting/bursar/aggregator/internal/report"
 	"github.com/bursar-accounting/bursar/aggregator/internal/view"
 	"github.com/bursar-accounting/bursar/hcl"
 	"github.com/bursar-accounting/bursar/proto/record"
@@ -25,6 +26,7 @@ type usageAsk struct {
 	Step        string // a bucket of /v1/usage, or empty for what fits the window
 	Kind        string // steps or bars
 	Top         int
+	own         report.Keys
 	Where       []condition // from the widest to the narrowest
 }
 
@@ -41,27 +43,27 @@ const (
 )
 
 // widest are keys from the widest to the narrowest.
-func widest() []string {
-	return []string{"site_id", "cluster", "partition", "pi", "project", "account", "group_id", "user_id"}
+func widest(own report.Keys) []string {
+	return []string{"site_id", "cluster", "partition", "pi", "project", "account", own.Group, own.User}
 }
 
 // below is the key by which one looks into a value of another; empty: at its records.
-func below(key string) string {
+func below(key string, own report.Keys) string {
 	switch key {
-	case "user_id":
+	case own.User:
 		return ""
 	case "pi":
 		return "project"
-	case "project", "account", "group_id":
-		return "user_id"
+	case "project", "account", own.Group:
+		return own.User
 	}
-	return "group_id"
+	return own.Group
 }
 
-func readUsage(q url.Values) (usageAsk, error) {
+func readUsage(q url.Values, own report.Keys) (usageAsk, error) {
 	a := usageAsk{
 		Window: q.Get("window"), From: q.Get("from"), To: q.Get("to"), Zone: q.Get("zone"), By: q.Get("by"), Measure: q.Get("measure"), Step: q.Get("step"),
-		Kind: q.Get("kind"), Top: usualTop,
+		Kind: q.Get("kind"), Top: usualTop, own: own,
 	}
 	for field := range q {
 		inner, is := strings.CutPrefix(field, "where[")
@@ -70,7 +72,7 @@ func readUsage(q url.Values) (usageAsk, error) {
 		}
 	}
 	slices.SortFunc(a.Where, func(x, y condition) int {
-		place := func(c condition) int { return slices.Index(widest(), c.Key) }
+		place := func(c condition) int { return slices.Index(widest(own), c.Key) }
 		if d := place(x) - place(y); d != 0 {
 			return d
 		}
@@ -168,8 +170,8 @@ func (a usageAsk) into(g *v1.UsageGroup, known []string) (next usageAsk, lacks b
 		}
 		a.Where = append(a.Where, condition{Key: key, Value: v1.JoinList(value)})
 	}
-	for a.By = below(keys[len(keys)-1]); a.By != "" && (a.has(a.By) || !slices.Contains(known, a.By)); {
-		a.By = below(a.By)
+	for a.By = below(keys[len(keys)-1], a.own); a.By != "" && (a.has(a.By) || !slices.Contains(known, a.By)); {
+		a.By = below(a.By, a.own)
 	}
 	return a, lacks
 }

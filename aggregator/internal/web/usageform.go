@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/report"
 	"github.com/bursar-accounting/bursar/aggregator/internal/view"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
@@ -45,10 +46,10 @@ func (page *usagePage) form(keys []string, known *v1.Usage) usageForm {
 		Tops:    pick(strconv.Itoa(a.Top), []choice{{Value: "5"}, {Value: "10"}, {Value: "20"}, {Value: "50"}}),
 	}
 	for _, key := range keys {
-		f.Keys = append(f.Keys, choice{Value: v1.JoinList(key), Text: keyName(key)})
+		f.Keys = append(f.Keys, choice{Value: v1.JoinList(key), Text: keyName(key, a.own)})
 	}
 	if !slices.ContainsFunc(f.Keys, func(c choice) bool { return c.Value == a.By }) && a.By != "" {
-		f.Keys = append(f.Keys, choice{Value: a.By, Text: keyNames(a.By)})
+		f.Keys = append(f.Keys, choice{Value: a.By, Text: keyNames(a.By, a.own)})
 	}
 	f.Keys = pick(a.By, f.Keys)
 	if known != nil {
@@ -106,13 +107,13 @@ func choose(list []choice, chosen string) (out []choices) {
 }
 
 // keyName is a key for people.
-func keyName(key string) string {
+func keyName(key string, own report.Keys) string {
 	switch key {
 	case "site_id":
 		return "site"
-	case "group_id":
+	case own.Group:
 		return "group"
-	case "user_id":
+	case own.User:
 		return "user"
 	case "pi":
 		return "principal investigator"
@@ -121,10 +122,10 @@ func keyName(key string) string {
 }
 
 // keyNames are the keys of a list for people.
-func keyNames(list string) string {
+func keyNames(list string, own report.Keys) string {
 	keys := v1.SplitList(list)
 	for i := range keys {
-		keys[i] = keyName(keys[i])
+		keys[i] = keyName(keys[i], own)
 	}
 	return strings.Join(keys, " and ")
 }

@@ -120,7 +120,7 @@ func (p *Pages) strange(ctx context.Context, a usageAsk, place int) (*nothing, e
 	if len(names) == 0 || slices.ContainsFunc(wanted, func(v string) bool { return slices.Contains(names, v) }) {
 		return nil, nil //nolint:nilnil // it is a known one
 	}
-	n := &nothing{Text: fmt.Sprintf("No record has the %s %q.", keyName(c.Key), named(c.Value))}
+	n := &nothing{Text: fmt.Sprintf("No record has the %s %q.", keyName(c.Key, p.ownKeys()), named(c.Value))}
 	if near := hcl.Suggest(wanted[0], names); near != "" {
 		n.Text += " Did you mean one of these?"
 		names = append([]string{near}, slices.DeleteFunc(names, func(s string) bool { return s == near })...)

@@ -70,7 +70,7 @@ type usageStep struct {
 }
 
 func (p *Pages) usageSheet(a usageAsk, keys []string, step string, answer *v1.Usage) *usageSheet {
-	s := &usageSheet{Measure: a.Measure, Key: keyNames(a.By), Step: step, Kind: a.Kind, Limited: answer.Complete.Limited, Notes: view.UsageNotes(answer, "hour")}
+	s := &usageSheet{Measure: a.Measure, Key: keyNames(a.By, a.own), Step: step, Kind: a.Kind, Limited: answer.Complete.Limited, Notes: view.UsageNotes(answer, "hour")}
 	m, jobs := answer.Find(a.Measure), answer.Find("jobs")
 	if m == nil || jobs == nil {
 		return s
@@ -220,7 +220,7 @@ func (p *Pages) recordsAddress(values []condition, from, to time.Time) (string, 
 	}
 	all := true
 	for _, c := range values {
-		field := map[string]string{"site_id": "site", "group_id": "group", "user_id": "user"}[c.Key]
+		field := fieldsOf(p.ownKeys())[c.Key]
 		derived := slices.ContainsFunc(p.book().Keys, func(k usage.Key) bool { return k.Name == c.Key })
 		switch {
 		case derived || slices.Contains(v1.SplitList(c.Value), ""):

@@ -15,6 +15,7 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/aggregator/internal/health"
 	"github.com/bursar-accounting/bursar/aggregator/internal/ingest"
+	"github.com/bursar-accounting/bursar/aggregator/internal/report"
 	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
 	"github.com/bursar-accounting/bursar/proto/client"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
@@ -29,7 +30,7 @@ type Reader interface {
 	Read(ctx context.Context, p access.Principal) (*access.View, error)
 }
 
-// Pages are the pages. All fields but Now, Book and Zone are required.
+// Pages are the pages. All fields but Now, Book, Zone and Keys are required.
 type Pages struct {
 	Reader Reader
 	// V1 asks /v1 with the rights of the principal in ctx. What a page says that /v1 says
@@ -49,9 +50,19 @@ type Pages struct {
 	Book func() *usage.Derivation
 	// Zone is the time zone of the site; nil: UTC.
 	Zone func() *time.Location
+	// Keys are the meta keys of users and groups; nil: the usual ones.
+	Keys func() report.Keys
 
 	files     assets
 	calendars calendars
+}
+
+// ownKeys are the meta keys of users and groups.
+func (p *Pages) ownKeys() report.Keys {
+	if p.Keys == nil {
+		return report.Keys{}.Whole()
+	}
+	return p.Keys().Whole()
 }
 
 // book is what the configuration adds.
@@ -70,9 +81,9 @@ func (p *Pages) Routes() map[string]http.Handler {
 	p.files = readAssets()
 	overview := p.page("overview", p.overview)
 	return map[string]http.Handler{
-		"GET /{$}":              byRole(overview),
+		"GET /{$}":              p.byRole(overview),
 		"GET /ui/overview":      overview,
-		"GET /ui/me":            p.board("me", me),
+		"GET /ui/me":            p.board("me", p.me),
 		"GET /ui/projects":      p.board("projects", anyone),
 		"GET /ui/centre":        p.board("centre", anyone),
 		"GET /ui/budgets":       p.board("budgets", anyone),
@@ -169,7 +180,7 @@ func (p *Pages) show(name string, fill func(r *http.Request, f *frame) int) http
 	t := template.Must(template.New("layout.html").Funcs(p.functions()).ParseFS(templateFiles, "templates/layout.html", "templates/parts.html", "templates/"+templateOf(name)))
 	return headers(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		f := frame{Page: name, Title: titles()[name], Node: p.Node, Version: p.Version, Now: p.now(), Refresh: refreshed(name), Session: access.SessionText(r) != ""}
-		f.Nav = navigation(access.From(r.Context()), name)
+		f.Nav = navigation(access.From(r.Context()), p.ownKeys().User, name)
 		if formed(name) {
 			r = withFormToken(w, r)
 		}
