@@ -12,6 +12,7 @@ import (
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/aggregator/internal/audit"
+	"github.com/bursar-accounting/bursar/aggregator/internal/enrol"
 	"github.com/bursar-accounting/bursar/proto/identity"
 	"github.com/bursar-accounting/bursar/proto/origin"
 )
@@ -56,7 +57,7 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, route string, p 
 	if s.complaints.due(about) {
 		s.opt.Log.Warn("a request was refused", "who", brief(p.Name), "from", r.RemoteAddr, "method", brief(r.Method), "path", brief(r.URL.Path), "reason", brief(why))
 		if p.Name != "" && !p.Plain && s.opt.Audit != nil { // who is proven, so that no one else fills the log
-			s.opt.Audit.Note(auditEntry(r, audit.Refusal, route, brief(why)))
+			s.opt.Audit.Note(auditEntry(r, audit.Refusal, route, brief(enrol.Hide(why))))
 		}
 	}
 	status := http.StatusForbidden

@@ -12,6 +12,7 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/aggregator/internal/audit"
 	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
+	"github.com/bursar-accounting/bursar/aggregator/internal/enrol"
 	"github.com/bursar-accounting/bursar/aggregator/internal/erasure"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 	"github.com/bursar-accounting/bursar/proto/record"
@@ -51,7 +52,7 @@ func (s *Server) auditRoutes() []route {
 func auditEntry(r *http.Request, kind audit.Kind, route, result string) audit.Entry {
 	p := access.From(r.Context())
 	return audit.Entry{
-		Kind: kind, Who: brief(p.Name), Roles: p.Rights.String(), From: r.RemoteAddr, Route: route, About: brief(askedAbout(r, route)), Result: result,
+		Kind: kind, Who: brief(p.Name), Roles: p.Rights.String(), From: r.RemoteAddr, Route: route, About: brief(enrol.Hide(askedAbout(r, route))), Result: result,
 	}
 }
 

@@ -14,8 +14,9 @@ import (
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
-// firstPage is where someone begins (userKey is the meta key of users): a person at the own usage, who leads projects or a
-// group there, who only reads at the centre, and who keeps the cluster at the overview.
+// firstPage is where someone begins: a person at the own usage, who leads projects or a group
+// there, who only reads at the centre, and who keeps the cluster at the overview. userKey is
+// the meta key of users.
 func firstPage(who access.Principal, userKey string) string {
 	switch {
 	case who.Rows.All() && who.May(identity.Monitor):
