@@ -20,8 +20,8 @@ type Tokens interface {
 	Session(ctx context.Context, text, from string) (*enrol.Session, *enrol.Bearer, error)
 }
 
-// AnotherToken says what to do when a token is refused.
-const AnotherToken = "ask an administrator of this cluster for another one (bursar token create -role read)"
+// AskForAnother says what to do when a token is refused.
+const AskForAnother = "ask an administrator of this cluster for another one (bursar token create -role read)"
 
 // SessionText is what the cookie of a session holds that a browser sent; "" for none.
 func SessionText(r *http.Request) string {
@@ -82,7 +82,7 @@ func (g *Gate) bearerOf(rules *Rules, r *http.Request) Principal {
 	from, _ := splitHost(r.RemoteAddr)
 	token, err := g.Tokens.Bearer(r.Context(), strings.TrimSpace(text), from)
 	if err != nil {
-		return Principal{Why: err.Error() + ": " + AnotherToken}
+		return Principal{Why: err.Error() + ": " + AskForAnother}
 	}
 	return g.principalOf(token)
 }

@@ -137,11 +137,11 @@ func TestToken_ExpiredWrongOrOfAnotherCluster_IsRefusedInOneSentence(t *testing.
 		bearer(g, time.Now().Add(-2*time.Hour)):          "the token has expired",
 	} {
 		status, text, header := g.logIn(g.tls, token)
-		if want := `role="alert">Login failed: ` + why + ": " + access.AnotherToken + ".</p>"; status != http.StatusUnauthorized || header != "" || !strings.Contains(text, want) || strings.Contains(text, token) {
+		if want := `role="alert">Login failed: ` + why + ": " + access.AskForAnother + ".</p>"; status != http.StatusUnauthorized || header != "" || !strings.Contains(text, want) || strings.Contains(text, token) {
 			t.Errorf("%s at the page: %d %s", why, status, text)
 		}
 		status, text = ask(t, g.stranger(), g.tls, "GET", "/v1/records", "Authorization: Bearer "+token)
-		if want := why + ": " + access.AnotherToken; status != http.StatusUnauthorized || !strings.Contains(text, want) || strings.Contains(text, token) {
+		if want := why + ": " + access.AskForAnother; status != http.StatusUnauthorized || !strings.Contains(text, want) || strings.Contains(text, token) {
 			t.Errorf("%s in the header: %d %s", why, status, text)
 		}
 	}

@@ -239,7 +239,7 @@ func (d *Door) takeToken(w http.ResponseWriter, r *http.Request) {
 	token, err := d.sessions.Bearer(r.Context(), given, from)
 	if enrol.IsRefusal(err) {
 		d.log.Warn("a login with a token failed", "from", r.RemoteAddr, "error", err)
-		d.showPage(w, r, http.StatusUnauthorized, "Login failed: "+err.Error()+": "+access.AnotherToken+".")
+		d.showPage(w, r, http.StatusUnauthorized, "Login failed: "+err.Error()+": "+access.AskForAnother+".")
 		return
 	}
 	var text string

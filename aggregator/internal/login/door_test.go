@@ -66,7 +66,7 @@ func TestToken_TypedAtThePage_IsTakenWhereOthersCannotReadIt(t *testing.T) {
 		{"http://agg1:8000", "192.0.2.7:4711", "good", nil, http.StatusForbidden, "api.tls_listen"},
 		{"https://agg1:8443", "192.0.2.7:4711", "", nil, http.StatusBadRequest, "Token missing"},
 		{"https://agg1:8443", "192.0.2.7:4711", strings.Repeat("x", 20_000), nil, http.StatusBadRequest, "Token missing"},
-		{"https://agg1:8443", "192.0.2.7:4711", "wrong", nil, http.StatusUnauthorized, "Login failed: token not found: " + access.AnotherToken + "."},
+		{"https://agg1:8443", "192.0.2.7:4711", "wrong", nil, http.StatusUnauthorized, "Login failed: token not found: " + access.AskForAnother + "."},
 		{"https://agg1:8443", "192.0.2.7:4711", "good", errors.New("no leader"), http.StatusServiceUnavailable, "no leader"},
 	} {
 		sessions := &known{t: t, err: c.err}
