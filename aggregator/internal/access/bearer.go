@@ -21,7 +21,7 @@ type Tokens interface {
 }
 
 // AskForAnother says what to do when a token is refused.
-const AskForAnother = "ask an administrator of this cluster for another one (bursar token create -role read)"
+const AskForAnother = "ask an administrator of this cluster for another one (bursar token create -role read)" //nolint:gosec // no token is in it
 
 // SessionText is what the cookie of a session holds that a browser sent; "" for none.
 func SessionText(r *http.Request) string {
