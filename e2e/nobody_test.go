@@ -100,10 +100,10 @@ func routes(t *testing.T, g *site.Aggregator) (list [][2]string) {
 	return list
 }
 
-// TestLocalUser_EveryRouteAndSocket_GetsHealthAlone: a local user, and a page of another
-// site in a browser of this machine, get nothing from a node and an agent that are
-// configured as they are installed.
-func TestLocalUser_EveryRouteAndSocket_GetsHealthAlone(t *testing.T) {
+// TestLocalUser_EveryRouteAndSocket_GetsHealthAndTheLoginPage: a local user, and a page of
+// another site in a browser of this machine, get nothing else from a node and an agent that
+// are configured as they are installed.
+func TestLocalUser_EveryRouteAndSocket_GetsHealthAndTheLoginPage(t *testing.T) {
 	t.Parallel()
 	s := site.New(t)
 	for dir := s.Dir; dir != "/"; dir = filepath.Dir(dir) { // the sockets keep the user out, not the folders above
@@ -147,6 +147,10 @@ func TestLocalUser_EveryRouteAndSocket_GetsHealthAlone(t *testing.T) {
 			t.Errorf("health: %s", a.Answer)
 		case a.Socket != "" && a.Answer != "PermissionError" && a.Answer != "closed" && a.Answer != "ConnectionResetError" && a.Answer != "BrokenPipeError":
 			t.Errorf("the socket %s: %s", a.Socket, a.Answer)
+		case a.Method == "GET" && a.URL == g.URL+"/ui/login" && a.Headers["Host"] == "":
+			if a.Answer != "200" {
+				t.Errorf("the page to log in: %s", a.Answer)
+			}
 		case i > 0 && a.Socket == "" && !refused(a.Answer):
 			t.Errorf("%s %s %v: %s", a.Method, a.URL, a.Headers, a.Answer)
 		}
