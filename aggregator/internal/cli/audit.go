@@ -20,7 +20,7 @@ What someone looked at is noted once a day for each question. The cluster keeps 
 12 months; retention { audit_months } in the block aggregator says otherwise. This needs the
 role admin.`,
 		Example: `  bursar audit
-  bursar audit -kind look -about user_id=alice -window 90d
+  bursar audit -kind look -about alice -window 90d
   bursar audit -who client/bob -format csv > bob.csv`,
 	}
 	fl := cmd.Flags()

@@ -26,7 +26,7 @@ func (a *Aggregator) keep() {
 		Node: a.set.Name, Dir: a.set.DataDir, Views: a.store, Writer: a.replica, Files: a.set.Files,
 		Obey: a.obey, Diff: config.Diff, Now: calendar.Now, Log: a.set.Log, Metrics: a.registry,
 		Committed: func(digest string) {
-			a.trail.Note(audit.Entry{Kind: audit.Change, Who: string(identity.Aggregator) + "/" + a.set.Name, About: "the files of " + a.set.Name, Result: "are the cluster's configuration now: " + digest})
+			a.trail.Note(audit.Entry{Kind: audit.Change, Who: string(identity.Aggregator) + "/" + a.set.Name, About: "the files of " + a.set.Name, Result: "are the cluster's configuration now: " + digest[:min(len(digest), 12)]})
 		},
 	})
 }
