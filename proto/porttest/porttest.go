@@ -24,12 +24,16 @@ func Free(t testing.TB) string {
 			continue
 		}
 		addr := fmt.Sprintf("127.0.0.1:%d", port)
-		l, err := net.Listen("tcp", addr)
-		if err != nil {
+		// It is asked and not listened on: a process that starts at that moment would have the
+		// listener too, and the port would be taken until it runs its own program.
+		conn, err := net.DialTimeout("tcp", addr, time.Second)
+		if err == nil {
+			conn.Close()
+		}
+		if !errors.Is(err, syscall.ECONNREFUSED) {
 			mine.Close()
 			continue
 		}
-		l.Close()
 		t.Cleanup(func() { mine.Close() })
 		return addr
 	}
