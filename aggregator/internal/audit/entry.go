@@ -39,7 +39,7 @@ type Entry struct {
 	About string `json:"about,omitempty"`
 	// Result says what came of it: the status, or words.
 	Result string `json:"result,omitempty"`
-	// Node is the one that noted it. It is that of the document.
+	// Node noted it. It stands in the document.
 	Node string `json:"-"`
 }
 

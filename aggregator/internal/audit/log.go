@@ -84,7 +84,7 @@ func newBatch() *batch { return &batch{done: make(chan struct{})} }
 func (l *Log) Note(e Entry) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.add(e)
+	l.addEntry(e)
 	signal(l.noted)
 }
 
@@ -96,13 +96,13 @@ func signal(to chan<- struct{}) {
 	}
 }
 
-// Commit is [Log.Note] for an entry that is no look, and waits until it is committed. The error
+// Commit is [Log.Note] for an entry of another kind than [Look], and waits until it is committed. The error
 // says that it is not yet: the log goes on trying.
 func (l *Log) Commit(ctx context.Context, e Entry) error {
 	l.mu.Lock()
-	b := l.add(e)
+	b := l.addEntry(e)
 	l.mu.Unlock()
-	return l.wait(ctx, b)
+	return l.awaitBatch(ctx, b)
 }
 
 // Flush waits until all entries of before are committed.
@@ -117,11 +117,11 @@ func (l *Log) Flush(ctx context.Context) error {
 		b = l.sealed[len(l.sealed)-1]
 	}
 	l.mu.Unlock()
-	return l.wait(ctx, b)
+	return l.awaitBatch(ctx, b)
 }
 
-// wait has what is pending committed now, and waits for a batch.
-func (l *Log) wait(ctx context.Context, b *batch) error {
+// awaitBatch has what is pending committed now, and waits for a batch.
+func (l *Log) awaitBatch(ctx context.Context, b *batch) error {
 	if b == nil {
 		return errors.New("too many entries of the audit log wait to be committed")
 	}
@@ -134,13 +134,13 @@ func (l *Log) wait(ctx context.Context, b *batch) error {
 	}
 }
 
-// add takes an entry into the open batch and returns that; nil where there is no room. The
+// addEntry takes an entry into the open batch and returns that; nil where the log is full. The
 // caller holds mu.
-func (l *Log) add(e Entry) *batch {
+func (l *Log) addEntry(e Entry) *batch {
 	e.At = l.opt.Now().UTC().Truncate(time.Microsecond)
 	if day := e.At.Format(time.DateOnly); day != l.day || len(l.seen) >= mostSeen {
 		if len(l.open.entries) > 0 {
-			l.seal()
+			l.sealBatch()
 		}
 		l.day, l.seen = day, map[[16]byte]struct{}{}
 	}
@@ -159,13 +159,13 @@ func (l *Log) add(e Entry) *batch {
 	l.open.entries = append(l.open.entries, e)
 	b := l.open
 	if len(b.entries) >= mostOfBatch {
-		l.seal()
+		l.sealBatch()
 	}
 	return b
 }
 
-// seal ends the open batch, which has entries of one day.
-func (l *Log) seal() {
+// sealBatch ends the open batch, which has entries of one day.
+func (l *Log) sealBatch() {
 	b := l.open
 	b.key = b.entries[0].At.Format(stampFormat) + rand.Text()[:8]
 	l.sealed, l.open = append(l.sealed, b), newBatch()
@@ -185,7 +185,7 @@ func (l *Log) Run(ctx context.Context) error {
 	defer prune.Stop()
 	failing := false
 	for ctx.Err() == nil {
-		err := l.flush(ctx)
+		err := l.commitBatches(ctx)
 		if err != nil && !failing && ctx.Err() == nil {
 			l.opt.Log.Warn("the audit log cannot be committed now; its entries wait", "error", err)
 		}
@@ -207,7 +207,7 @@ func (l *Log) Run(ctx context.Context) error {
 					due = time.After(every)
 				}
 			case <-prune.C:
-				if err := l.prune(ctx, l.opt.Now()); err != nil && ctx.Err() == nil {
+				if err := l.removeOld(ctx, l.opt.Now()); err != nil && ctx.Err() == nil {
 					l.opt.Log.Warn("old entries of the audit log could not be removed; the next try is in an hour", "error", err)
 				}
 			}
@@ -216,12 +216,12 @@ func (l *Log) Run(ctx context.Context) error {
 	return nil
 }
 
-// flush commits all batches.
-func (l *Log) flush(ctx context.Context) error {
+// commitBatches commits all batches.
+func (l *Log) commitBatches(ctx context.Context) error {
 	for {
 		l.mu.Lock()
 		if len(l.open.entries) > 0 {
-			l.seal()
+			l.sealBatch()
 		}
 		if len(l.sealed) == 0 {
 			l.mu.Unlock()
@@ -229,7 +229,7 @@ func (l *Log) flush(ctx context.Context) error {
 		}
 		b := l.sealed[0]
 		l.mu.Unlock()
-		if err := l.write(ctx, b); err != nil {
+		if err := l.writeBatch(ctx, b); err != nil {
 			return err
 		}
 		l.mu.Lock()
@@ -238,15 +238,15 @@ func (l *Log) flush(ctx context.Context) error {
 		if l.lost > 0 {
 			lost := Entry{Kind: Gap, Who: "bursar", Result: fmt.Sprintf("%d entries were not kept, since the cluster could not commit them", l.lost)}
 			l.lost = 0
-			l.add(lost)
+			l.addEntry(lost)
 		}
 		l.mu.Unlock()
 		close(b.done)
 	}
 }
 
-// write commits a batch. It may be written twice, under the same key.
-func (l *Log) write(ctx context.Context, b *batch) error {
+// writeBatch commits a batch. It may be written twice, under the same key.
+func (l *Log) writeBatch(ctx context.Context, b *batch) error {
 	value, err := json.Marshal(document{Format: format, Node: l.opt.Node, Entries: b.entries})
 	if err != nil {
 		return err
@@ -257,8 +257,8 @@ func (l *Log) write(ctx context.Context, b *batch) error {
 	return err
 }
 
-// prune removes the entries of the days that are too long ago.
-func (l *Log) prune(ctx context.Context, now time.Time) error {
+// removeOld removes the entries of the days that are too long ago.
+func (l *Log) removeOld(ctx context.Context, now time.Time) error {
 	first := now.UTC().AddDate(0, -l.opt.Months(), 0).Format(time.DateOnly)
 	errEnough := errors.New("enough")
 	for {
@@ -270,8 +270,11 @@ func (l *Log) prune(ctx context.Context, now time.Time) error {
 			old = append(old, store.Document{Space: space, Key: d.Key})
 			return nil
 		})
-		if err != nil && !errors.Is(err, errEnough) || len(old) == 0 {
-			return keepUnless(err, errEnough)
+		if err != nil && !errors.Is(err, errEnough) {
+			return err
+		}
+		if len(old) == 0 {
+			return nil
 		}
 		ctx, cancel := context.WithTimeout(ctx, writeTime)
 		_, err = l.opt.Write(ctx, &store.DocumentCommand{Sets: old})
@@ -280,12 +283,4 @@ func (l *Log) prune(ctx context.Context, now time.Time) error {
 			return err
 		}
 	}
-}
-
-// keepUnless returns an error unless it is another one.
-func keepUnless(err, other error) error {
-	if errors.Is(err, other) {
-		return nil
-	}
-	return err
 }

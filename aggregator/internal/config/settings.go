@@ -194,7 +194,7 @@ func (s *Settings) read() (*Shared, hcl.Diagnostics) {
 		out.Agents = append(out.Agents, SharedAgent{Name: s.Agents[i].Name.Value, Address: s.Agents[i].Address.String()})
 	}
 	if out.AgentSRV = s.AgentSRV.Value; out.AgentSRV != "" && strings.Trim(out.AgentSRV, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.") != "" || len(out.AgentSRV) > 253 {
-		diags.Add(hcl.Errorf(s.AgentSRV.Range, `invalid value for "agent_srv"`, "%q is no name of DNS; expected one like _bursar-agent._tcp.example.org", out.AgentSRV))
+		diags.Add(hcl.Errorf(s.AgentSRV.Range, `invalid value for "agent_srv"`, "invalid DNS name %q; use a name like _bursar-agent._tcp.example.org", out.AgentSRV))
 	}
 	diags.Extend(s.Metrics.validate())
 	diags.Extend(s.Usage.read(out))

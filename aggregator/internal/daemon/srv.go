@@ -75,7 +75,7 @@ func (a *Aggregator) findAgents(ctx context.Context, name string) ([]ingest.Agen
 		agent, _, _ := strings.Cut(host, ".")
 		switch i := slices.IndexFunc(list, func(l ingest.Agent) bool { return l.Name == agent }); {
 		case identity.CheckName(agent) != nil || r.Port == 0:
-			wrong = append(wrong, fmt.Errorf("%s: the service %q at port %d is no agent", name, r.Target, r.Port))
+			wrong = append(wrong, fmt.Errorf("%s: the service %q at port %d is not an agent", name, r.Target, r.Port))
 		case i >= 0:
 			wrong = append(wrong, fmt.Errorf("%s: %s and %s:%d are both named %s", name, list[i].Address, host, r.Port, agent))
 		default:
