@@ -1801,6 +1801,8 @@ type Token struct {
 	Rows     RowFilter `json:"rows,omitempty"`
 	// The user whose records it shows.
 	Person string `json:"person,omitempty"`
+	// It shows pseudonyms in the place of the names of persons.
+	Pseudonyms bool `json:"pseudonyms,omitempty"`
 }
 
 // NewToken is a part of an answer.
@@ -1817,6 +1819,9 @@ type NewToken struct {
 	// The user whose records it shows: their own, and those of the projects and groups that they lead
 	// by the directory.
 	Person string `json:"person,omitempty"`
+	// It shows pseudonyms in the place of the names of persons, and of other meta only keys of groups
+	// and places, and dimensions. It goes with the role read alone, and not with a person.
+	Pseudonyms bool `json:"pseudonyms,omitempty"`
 }
 
 // IssuedToken is a part of an answer.

@@ -94,7 +94,7 @@ func (g *Gate) principalOf(token *enrol.Bearer) Principal {
 
 // limitToScope gives a principal what a scope says.
 func (g *Gate) limitToScope(p Principal, s enrol.Scope) Principal {
-	p.Rights, p.Person, p.Rows = s.Rights(), s.Person, AllRows()
+	p.Rights, p.Person, p.Rows, p.Pseudonyms = s.Rights(), s.Person, AllRows(), s.Pseudonyms
 	if len(s.Rows) > 0 {
 		grants := make([]Grant, 0, len(s.Rows))
 		for _, row := range s.Rows {

@@ -20,6 +20,9 @@ func (v *View) Ledger(ctx context.Context, p store.LedgerPart, yield func(now, f
 	if err := v.ledgerKeys(); err != nil {
 		return err
 	}
+	if pseudonyms, seen := v.pseudonyms, yield; pseudonyms != nil {
+		yield = func(now, former *columns.Row) error { return seen(pseudonyms.row(now), pseudonyms.row(former)) }
+	}
 	if v.who.Rows.All() {
 		return v.view.Ledger(ctx, p, yield)
 	}
@@ -72,8 +75,17 @@ func (v *View) Epoch(name func(*store.View) (string, error)) (string, error) {
 	return name(v.view)
 }
 
-// Fingerprint tells filters apart: another filter has another one.
-func (r Rows) Fingerprint() string {
+// Fingerprint tells apart what principals see: other rows, or pseudonyms in the place of names,
+// have another one.
+func (v *View) Fingerprint() string {
+	if v.who.Pseudonyms {
+		return "pseudonyms " + v.who.Rows.fingerprint()
+	}
+	return v.who.Rows.fingerprint()
+}
+
+// fingerprint tells filters apart: another filter has another one.
+func (r Rows) fingerprint() string {
 	if r.all {
 		return ""
 	}

@@ -19,6 +19,8 @@ type Principal struct {
 	// Person is the user whose records these are, by the directory; "" where Rows do not
 	// follow from one.
 	Person string
+	// Pseudonyms says that it sees pseudonyms in the place of the names of persons.
+	Pseudonyms bool
 	// Why says why it has no roles, when that has a reason of its own.
 	Why string
 	// Stale says that a new connection would have to prove again who is there.
@@ -36,7 +38,7 @@ type Principal struct {
 func (p Principal) May(of identity.Rights) bool { return p.Rights.Any(of) }
 
 // SeesAll reports whether p reads all records, and so whatever is said of people.
-func (p Principal) SeesAll() bool { return p.May(identity.Read) && p.Rows.All() }
+func (p Principal) SeesAll() bool { return p.May(identity.Read) && p.Rows.All() && !p.Pseudonyms }
 
 // Refusal says in words why p may not do what takes one of the roles.
 func (p Principal) Refusal(what string, of identity.Rights) string {

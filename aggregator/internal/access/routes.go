@@ -22,6 +22,9 @@ type Need struct {
 	// Look notes in the audit log, once a day, that someone asked for this, since what it shows
 	// may be of persons.
 	Look bool
+	// Pseudonyms routes show pseudonyms to who sees these in the place of names, or name no one.
+	// Others refuse such readers.
+	Pseudonyms bool
 	// Hold breaks a refused connection off instead of answering it: the clients
 	// of the route take any answer for success and drop what they have.
 	Hold bool
@@ -106,6 +109,15 @@ func Routes() map[string]Need {
 	} {
 		need := table[route]
 		need.Look = true
+		table[route] = need
+	}
+	for _, route := range []string{
+		"GET /record/{record_id}", "GET /records", "GET /v1/records", "GET /v1/records/{id...}", "GET /v1/usage", "GET /v1/distributions",
+		"GET /v1/changes", "GET /v1/changes/digest", "GET /v1/capacity", "GET /v1/gaps", "GET /v1/completeness", "GET /v1/openapi.yaml",
+		"GET /{$}", "GET /ui/{$}", "GET /ui/static/{file}", "GET /ui/{anything...}", "GET /favicon.ico", "GET /ui/usage", "GET /ui/records", "GET /ui/record",
+	} {
+		need := table[route]
+		need.Pseudonyms = true
 		table[route] = need
 	}
 	return table

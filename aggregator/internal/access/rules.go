@@ -44,6 +44,8 @@ type GroupClient struct {
 	Rows   Rows
 	// Own gives each of them their own records, by the directory, in place of Rows.
 	Own bool
+	// Pseudonyms is that of [Principal].
+	Pseudonyms bool
 }
 
 // Denial says why a user of the provider with these groups may do nothing; "" when there is
@@ -61,7 +63,7 @@ func (o *OIDC) principalOf(p Principal, user string, groups []string) Principal 
 		if g.Group != AnyClient && !slices.Contains(groups, g.Group) {
 			continue
 		}
-		if p.Rights, p.Rows = g.Rights, g.Rows; g.Own {
+		if p.Rights, p.Rows, p.Pseudonyms = g.Rights, g.Rows, g.Pseudonyms; g.Own {
 			p.Person = user
 		}
 		return p
@@ -84,6 +86,8 @@ type Client struct {
 	// Person, when not empty, is the user whose records these are, by the directory, in
 	// place of Rows.
 	Person string
+	// Pseudonyms is that of [Principal].
+	Pseudonyms bool
 }
 
 // Of returns the principal that has proved to be id.
@@ -99,7 +103,7 @@ func (r *Rules) Of(id identity.Identity) Principal {
 			c, ok = r.Clients[AnyClient]
 		}
 		if ok {
-			p.Rows, p.Person = c.Rows, c.Person
+			p.Rows, p.Person, p.Pseudonyms = c.Rows, c.Person, c.Pseudonyms
 			if c.Rights != nil {
 				p.Rights = *c.Rights
 			}
@@ -168,8 +172,12 @@ func (g *Gate) Who(r *http.Request) Principal {
 	return g.limitToOwner(rules.Of(id))
 }
 
-// limitToOwner gives a principal that is of a person the rows of that person.
+// limitToOwner gives a principal that is of a person the rows of that person, and takes of one
+// that sees pseudonyms what beside reading needs names or changes them.
 func (g *Gate) limitToOwner(p Principal) Principal {
+	if p.Pseudonyms {
+		p.Rights = p.Rights.Whole() & identity.Read
+	}
 	if p.Person == "" {
 		return p
 	}

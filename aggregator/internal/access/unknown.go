@@ -16,7 +16,7 @@ var errFound = errors.New("found")
 
 // WhyUnknown says why no record of an id is shown: its job is quarantined. The id may be that
 // of the record or of the job. It returns "" where no reason is known, and for readers who
-// see some of the records only, of which quarantined jobs say nothing.
+// see some of the records only, or no names, of which quarantined jobs say nothing.
 func (v *View) WhyUnknown(id string) (reason string, err error) {
 	seen := 0
 	err = v.Quarantine(func(q *store.Quarantined) error {
@@ -29,7 +29,7 @@ func (v *View) WhyUnknown(id string) (reason string, err error) {
 		}
 		return nil
 	})
-	if errors.Is(err, errFound) || errors.Is(err, ErrRows) || errors.Is(err, ErrDenied) {
+	if errors.Is(err, errFound) || errors.Is(err, ErrRows) || errors.Is(err, ErrDenied) || errors.Is(err, ErrNames) {
 		err = nil
 	}
 	return reason, err

@@ -1,6 +1,7 @@
 package access
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -42,10 +43,25 @@ type Reader struct {
 	Usages Usages
 	// Reaches remembers what [View.Reach] found; nil looks each time.
 	Reaches *Reaches
+	// Pseudonyms are those of the cluster; where it is nil, principals that see them see no
+	// records.
+	Pseudonyms func(context.Context, *store.View) (*Pseudonyms, error)
+}
+
+// pseudonymsOf returns what p sees in the place of names; nil where p sees names.
+func (r Reader) pseudonymsOf(ctx context.Context, view *store.View, p Principal) (*Pseudonyms, error) {
+	switch {
+	case !p.Pseudonyms:
+		return nil, nil
+	case r.Pseudonyms == nil:
+		return nil, ErrNames
+	}
+	return r.Pseudonyms(ctx, view)
 }
 
 // Usage answers a question of the records that p may see, as they are now or later.
-// q.Where.Allowed does not count.
+// q.Where.Allowed does not count. Where p sees pseudonyms, tests of q are of these, but groups
+// have names still, from which others follow: only [View.Usage] shows them.
 func (r Reader) Usage(ctx context.Context, p Principal, q usage.Question) (*usage.Answer, error) {
 	if !p.May(identity.Read) {
 		return nil, ErrDenied
@@ -54,7 +70,11 @@ func (r Reader) Usage(ctx context.Context, p Principal, q usage.Question) (*usag
 	if err != nil {
 		return nil, unavailableError(err)
 	}
-	if err := view.Close(); err != nil {
+	names, err := r.pseudonymsOf(ctx, view, p)
+	if err == nil {
+		q.Where.Meta, err = names.asked(ctx, view, q.Where.Meta)
+	}
+	if err = errors.Join(err, view.Close()); err != nil {
 		return nil, err
 	}
 	q.Where.Allowed = p.Rows.allowedTests()
@@ -76,6 +96,9 @@ func (r Reader) Read(ctx context.Context, p Principal) (*View, error) {
 	}
 	v := NewView(view, p)
 	v.reaches = r.Reaches
+	if v.pseudonyms, err = r.pseudonymsOf(ctx, view, p); err != nil {
+		return nil, errors.Join(err, view.Close())
+	}
 	return v, nil
 }
 
@@ -84,9 +107,10 @@ func (r Reader) Read(ctx context.Context, p Principal) (*View, error) {
 // show records return [ErrDenied] to a principal that has no role to read. A view
 // belongs to one goroutine at a time and must be closed.
 type View struct {
-	view    *store.View
-	who     Principal
-	reaches *Reaches
+	view       *store.View
+	who        Principal
+	reaches    *Reaches
+	pseudonyms *Pseudonyms // nil: names are shown
 }
 
 // NewView takes a picture over for p. It is closed with the view.
@@ -112,16 +136,19 @@ func (v *View) Cluster() (id string, version uint32) { return v.view.Cluster() }
 
 // requireRows returns an error when the principal reads no records.
 func (v *View) requireRows() error {
-	if !v.who.May(identity.Read) {
+	switch {
+	case !v.who.May(identity.Read):
 		return ErrDenied
+	case v.who.Pseudonyms && v.pseudonyms == nil:
+		return ErrNames
 	}
 	return nil
 }
 
 // requireWhole returns an error when the principal does not see what is about all
-// records.
+// records, and may name persons.
 func (v *View) requireWhole() error {
-	if err := v.requireRows(); err != nil {
+	if err := errors.Join(v.requireRows(), v.requireNames()); err != nil {
 		return err
 	}
 	if !v.who.Rows.All() {
@@ -139,8 +166,14 @@ func (v *View) requireFigures() error {
 	if v.who.May(identity.Monitor) {
 		return nil
 	}
-	return v.requireWhole()
+	if err := v.requireRows(); err != nil || v.who.Rows.All() {
+		return err
+	}
+	return ErrRows
 }
+
+// requireNamedFigures is requireFigures for those that may name persons.
+func (v *View) requireNamedFigures() error { return cmp.Or(v.requireNames(), v.requireFigures()) }
 
 // MayFigures returns the error that figures of the whole would come with for the
 // principal: [ErrRows] or [ErrDenied], or none. It reads nothing.
@@ -181,7 +214,7 @@ func (v *View) Get(id string) (columns.Row, bool, error) {
 	if err != nil || !ok || !v.who.Rows.hasMeta(row.Record.Meta) {
 		return columns.Row{}, false, err
 	}
-	return row, true, nil
+	return *v.pseudonyms.row(&row), true, nil
 }
 
 // Entry returns what is held under the id; an id that is not known has an entry
@@ -192,10 +225,14 @@ func (v *View) Entry(id string) (record.Entry, error) {
 		return record.Entry{ID: id}, err
 	}
 	e, err := v.view.Entry(id)
-	if err != nil || v.cutEntry(&e) {
+	if err != nil {
 		return e, err
 	}
-	return record.Entry{ID: id}, nil
+	if !v.cutEntry(&e) {
+		return record.Entry{ID: id}, nil
+	}
+	v.pseudonyms.entry(&e)
+	return e, nil
 }
 
 // cutEntry takes out of an entry what the principal does not see; false when nothing
@@ -225,6 +262,14 @@ func (v *View) Query(ctx context.Context, q store.Query, yield func(*columns.Row
 	if err := v.requireRows(); err != nil {
 		return err
 	}
+	var err error
+	if q.Meta, err = v.pseudonyms.asked(ctx, v.view, q.Meta); err == nil {
+		err = v.pseudonyms.maySort(&q)
+	}
+	if err != nil {
+		return err
+	}
+	yield = v.pseudonyms.rows(yield)
 	if v.who.Rows.All() {
 		return v.view.Query(ctx, q, yield)
 	}
@@ -242,13 +287,21 @@ func (v *View) QueryWhole(ctx context.Context, q store.Query, details *store.Det
 	if err := v.requireRows(); err != nil {
 		return err
 	}
-	meta, limit := q.Meta, q.Limit
+	meta, err := v.pseudonyms.asked(ctx, v.view, q.Meta)
+	if err == nil {
+		err = v.pseudonyms.maySort(&q)
+	}
+	if err != nil {
+		return err
+	}
+	yield = v.pseudonyms.rows(yield)
+	limit := q.Limit
 	if len(q.Meta) > 0 || !v.who.Rows.All() {
 		q.Limit = 0
 	}
 	q.Meta, q.Details, q.Tombstones = nil, false, false
 	n := 0
-	err := v.view.Query(ctx, q, func(row *columns.Row) error {
+	err = v.view.Query(ctx, q, func(row *columns.Row) error {
 		whole, err := details.Whole(ctx, row)
 		if err != nil || !store.Match(meta, &whole.Record) || !v.who.Rows.hasMeta(whole.Record.Meta) {
 			return err
@@ -283,7 +336,7 @@ func (v *View) OpenRecords(ctx context.Context, yield func(*columns.Row) error) 
 
 // MetaCounts returns how many records have each value of the key.
 func (v *View) MetaCounts(ctx context.Context, key string) (map[string]uint64, error) {
-	if err := v.requireFigures(); err != nil {
+	if err := v.requireNamedFigures(); err != nil {
 		return nil, err
 	}
 	return v.view.MetaCounts(ctx, key)
@@ -298,6 +351,7 @@ func (v *View) Conflicts(yield func(*record.Entry) error) error {
 		if !v.cutEntry(e) || !e.Conflict() {
 			return nil
 		}
+		v.pseudonyms.entry(e)
 		return yield(e)
 	})
 }
@@ -390,7 +444,7 @@ func (v *View) Counters() ([]store.SourceCounts, error) {
 // Document returns a value of [store.DocumentCommand]; nil and false when there
 // is none. Documents are the daemon's own.
 func (v *View) Document(space, key string) ([]byte, bool, error) {
-	if err := v.requireFigures(); err != nil {
+	if err := v.requireNamedFigures(); err != nil {
 		return nil, false, err
 	}
 	return v.view.Document(space, key)
@@ -398,7 +452,7 @@ func (v *View) Document(space, key string) ([]byte, bool, error) {
 
 // Documents calls yield with the values of a space, as [store.View.Documents].
 func (v *View) Documents(space, prefix string, yield func(store.Document) error) error {
-	if err := v.requireFigures(); err != nil {
+	if err := v.requireNamedFigures(); err != nil {
 		return err
 	}
 	return v.view.Documents(space, prefix, yield)

@@ -37,6 +37,8 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, route string, h h
 		s.refuse(w, r, route, p, need, p.Refusal(route, need.Rights))
 	case need.Whole && !p.Rows.All():
 		s.refuse(w, r, route, p, need, route+": "+access.ErrRows.Error())
+	case p.Pseudonyms && !need.Pseudonyms:
+		s.refuse(w, r, route, p, need, route+": "+access.ErrNames.Error())
 	case need.Private && p.Plain:
 		s.refuse(w, r, route, p, need, route+" is not answered at a plain address: use the unix socket or a certificate")
 	case origin.CheckSite(r) != nil:

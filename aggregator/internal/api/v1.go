@@ -167,7 +167,7 @@ func (s *Server) refused(w http.ResponseWriter, r *http.Request, err error) {
 	switch {
 	case errors.As(err, &known):
 		failAs(w, problem{Type: cmp.Or(known.kind, "about:blank"), Status: known.status, Detail: known.detail})
-	case errors.Is(err, access.ErrDenied), errors.Is(err, access.ErrRows):
+	case errors.Is(err, access.ErrDenied), errors.Is(err, access.ErrRows), errors.Is(err, access.ErrNames):
 		fail(w, http.StatusForbidden, err.Error())
 	case errors.Is(err, store.ErrDetails):
 		failAs(w, problem{Type: v1.TypeArchive, Status: http.StatusServiceUnavailable, Detail: err.Error()})

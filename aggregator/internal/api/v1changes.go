@@ -280,7 +280,7 @@ func decodeLedgerCursor(s string) (*ledgerCursor, error) {
 
 // ledgerFeed is the rest of the part of the cursor or, behind it, the part from there to now.
 func (a *changesAsk) ledgerFeed(view *access.View, epoch string) (changeFeed, error) {
-	rows := view.Principal().Rows.Fingerprint()
+	rows := view.Fingerprint()
 	c := ledgerCursor{Epoch: epoch, Rows: rows}
 	if a.cursor != nil {
 		c = *a.cursor

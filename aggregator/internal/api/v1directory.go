@@ -52,7 +52,7 @@ func (s *Server) v1Directory(w http.ResponseWriter, r *http.Request, view *acces
 	switch words["unclaimed"] {
 	case "", "false":
 	case "true":
-		if out.Unclaimed, err = s.unclaimed(r.Context(), d, at); err != nil {
+		if out.Unclaimed, err = s.unclaimed(r.Context(), view, d, at); err != nil {
 			return err
 		}
 	default:
@@ -123,11 +123,11 @@ func worths(list []accounting.UnitRate) map[string]json.Number {
 func decimals(r *big.Rat) json.Number { return json.Number(r.FloatString(9)) }
 
 // unclaimed are the groups and users that have records and no project.
-func (s *Server) unclaimed(ctx context.Context, d *accounting.Directory, at record.Time) (*v1.Unclaimed, error) {
+func (s *Server) unclaimed(ctx context.Context, view *access.View, d *accounting.Directory, at record.Time) (*v1.Unclaimed, error) {
 	from := max(at-unclaimedDays*record.Day, record.MinTime)
 	out := &v1.Unclaimed{From: v1.Stamp(from), To: v1.Stamp(at), Lines: []v1.UnclaimedUsage{}}
 	set := d.Settings()
-	a, err := s.ask(ctx, usage.Query{Question: usage.Question{
+	a, err := s.usageOf(view)(ctx, usage.Query{Question: usage.Question{
 		Edges: []record.Time{from, max(at, from+1)}, By: []string{set.GroupKey, set.UserKey}, Counts: true, Components: []string{}, Now: s.now(),
 		Keep: func(values []string, _ []bool) bool {
 			_, claimed := d.Project(values[1], values[0], at)
@@ -155,12 +155,15 @@ func (s *Server) unclaimed(ctx context.Context, d *accounting.Directory, at reco
 	return out, nil
 }
 
-// ask answers a question as the principal of ctx.
-func (s *Server) ask(ctx context.Context, q usage.Query) (*usage.Result, error) {
-	if s.opt.Usage == nil {
-		return nil, refuse(http.StatusNotImplemented, "this server does not add up usage")
+// usageOf returns a function that answers questions as the principal of the view sees the
+// answers.
+func (s *Server) usageOf(view *access.View) usage.QueryFunc {
+	return func(ctx context.Context, q usage.Query) (*usage.Result, error) {
+		if s.opt.Usage == nil {
+			return nil, refuse(http.StatusNotImplemented, "this server does not add up usage")
+		}
+		return view.Usage(ctx, s.book(), func(ctx context.Context, q usage.Question) (*usage.Answer, error) {
+			return s.opt.Usage.Usage(ctx, view.Principal(), q)
+		}, q)
 	}
-	return s.book().Answer(ctx, func(ctx context.Context, q usage.Question) (*usage.Answer, error) {
-		return s.opt.Usage.Usage(ctx, access.From(ctx), q)
-	}, q)
 }

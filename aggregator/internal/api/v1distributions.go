@@ -46,7 +46,7 @@ func (s *Server) v1Distributions(w http.ResponseWriter, r *http.Request, view *a
 		return err
 	}
 	if runs == 0 && !lenient(r) {
-		u := unmatched{s, view, s.book(), s.ask}
+		u := unmatched{s, view, s.book(), s.usageOf(view)}
 		if err := u.refuse(r.Context(), &q, having); err != nil {
 			return err
 		}

@@ -33,7 +33,7 @@ func knownSpan(reach *access.Reach, zone *time.Location, now record.Time) usage.
 
 // sourceBegins returns from when on each source has all runs. Of a source that does not say it,
 // that is when the records of all are known.
-func (s *Server) sourceBegins(reach *access.Reach, known usage.Span) (list []usage.SourceBegin) {
+func (s *Server) sourceBegins(view *access.View, reach *access.Reach, known usage.Span) (list []usage.SourceBegin) {
 	var common map[record.Origin]record.Meta
 	if s.opt.Common != nil && len(reach.Sources) > 1 {
 		common = s.opt.Common()
@@ -43,7 +43,7 @@ func (s *Server) sourceBegins(reach *access.Reach, known usage.Span) (list []usa
 		if from == record.None {
 			from = known.From
 		}
-		list = append(list, usage.SourceBegin{Source: b.Source.String(), From: from, Common: common[b.Source]})
+		list = append(list, usage.SourceBegin{Source: b.Source.String(), From: from, Common: view.Shown(common[b.Source])})
 	}
 	return list
 }
@@ -56,7 +56,7 @@ func (s *Server) knownPart(ctx context.Context, view *access.View, w calendar.Wi
 		return nil, err
 	}
 	q := usage.Request{Window: w, Known: knownSpan(&reach, zone, now), NameSources: view.Principal().Rows.All()}
-	q.Sources, q.Where.Meta = s.sourceBegins(&reach, q.Known), tests
+	q.Sources, q.Where.Meta = s.sourceBegins(view, &reach, q.Known), tests
 	part, later := q.KnownPart()
 	if part.From == part.To {
 		return nil, nil

@@ -48,7 +48,7 @@ func (s *Server) v1Subscription(w http.ResponseWriter, r *http.Request, view *ac
 	}
 	sub, err := d.Subscription(r.Context(), func(ctx context.Context, q usage.Query) (*usage.Result, error) {
 		q.Having = having
-		return s.ask(ctx, q)
+		return s.usageOf(view)(ctx, q)
 	}, q)
 	if errors.Is(err, usage.ErrQuestion) {
 		return refuse(http.StatusBadRequest, "%v", err)
@@ -57,7 +57,7 @@ func (s *Server) v1Subscription(w http.ResponseWriter, r *http.Request, view *ac
 		return err
 	}
 	if sub.Used.Sign() == 0 && sub.Unclaimed.Sign() == 0 && !lenient(r) {
-		u := unmatched{s, view, s.book(), s.ask}
+		u := unmatched{s, view, s.book(), s.usageOf(view)}
 		if err := u.refuse(r.Context(), &store.Query{}, having); err != nil {
 			return err
 		}

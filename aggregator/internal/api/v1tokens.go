@@ -17,7 +17,7 @@ func (s *Server) apiToken(w http.ResponseWriter, r *http.Request, view *access.V
 		return refuse(http.StatusForbidden, "%v: a token could see more", access.ErrRows)
 	}
 	wanted := enrol.NewBearer{
-		Name: body.Name, By: by.Name, Scope: enrol.Scope{Roles: body.Role, Rows: body.Rows, Person: body.Person},
+		Name: body.Name, By: by.Name, Scope: enrol.Scope{Roles: body.Role, Rows: body.Rows, Person: body.Person, Pseudonyms: body.Pseudonyms},
 		Life: time.Duration(min(body.LifetimeSeconds, int64(enrol.MaxBearerLife/time.Second)+1)) * time.Second,
 	}
 	text, b, err := enrol.CreateBearer(r.Context(), view, s.commitResult, wanted, calendar.Now())
@@ -39,7 +39,7 @@ func apiTokens(view *access.View, now time.Time) ([]v1.Token, error) {
 		b := &bearers[i]
 		one := v1.Token{
 			ID: b.ID, Role: b.Scope.Roles, Name: b.Name, State: b.State(now), CreatedBy: b.By,
-			Created: v1.Time{Time: b.Made}, Expires: v1.Time{Time: b.Expires}, Rows: b.Scope.Rows, Person: b.Scope.Person,
+			Created: v1.Time{Time: b.Made}, Expires: v1.Time{Time: b.Expires}, Rows: b.Scope.Rows, Person: b.Scope.Person, Pseudonyms: b.Scope.Pseudonyms,
 		}
 		use, err := enrol.UsedBearer(view, b.ID)
 		if err != nil {

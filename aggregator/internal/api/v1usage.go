@@ -43,7 +43,7 @@ func (s *Server) v1Usage(w http.ResponseWriter, r *http.Request, view *access.Vi
 		return err
 	}
 	q.Known = knownSpan(&reach, q.Zone, now)
-	q.Sources, q.NameSources = s.sourceBegins(&reach, q.Known), view.Principal().Rows.All()
+	q.Sources, q.NameSources = s.sourceBegins(view, &reach, q.Known), view.Principal().Rows.All()
 	book := s.book()
 	q.Derived, q.Weights = book.KeyNames(), book.WeightNames()
 	switch {
@@ -54,11 +54,7 @@ func (s *Server) v1Usage(w http.ResponseWriter, r *http.Request, view *access.Vi
 	case q.OfCapacity(), slices.Contains(q.Measures, accounting.EnergyMeteredMeasure), slices.Contains(q.Measures, accounting.EnergyIdleMeasure): // a part of the records beside what all of them run on is no share
 		return access.ErrRows
 	}
-	ask := func(ctx context.Context, q usage.Query) (*usage.Result, error) {
-		return book.Answer(ctx, func(ctx context.Context, q usage.Question) (*usage.Answer, error) {
-			return s.opt.Usage.Usage(ctx, access.From(ctx), q)
-		}, q)
-	}
+	ask := s.usageOf(view)
 	page, err := usage.MakeTable(r.Context(), ask, q.Request)
 	if err != nil {
 		return usageError(r.Context(), view, book, err)

@@ -25,6 +25,7 @@ func (p *Program) tokenCommand() *cobra.Command {
 type newToken struct {
 	role, life, name, person string
 	where                    []string
+	pseudonyms               bool
 }
 
 // machine reports whether it is one by which a machine joins.
@@ -38,7 +39,7 @@ func (t *newToken) roles() []string {
 
 // wish checks the options.
 func (t *newToken) wish() (v1.NewToken, error) {
-	wish := v1.NewToken{Role: t.role, Name: t.name, Person: t.person}
+	wish := v1.NewToken{Role: t.role, Name: t.name, Person: t.person, Pseudonyms: t.pseudonyms}
 	if _, err := identity.ParseRights(t.role); err != nil && !t.machine() {
 		return wish, fmt.Errorf("-role: %q is none of %s", t.role, strings.Join(t.roles(), ", "))
 	}
@@ -80,7 +81,7 @@ cluster, so that no machine in between can pretend to be the cluster.
 With other roles, such as read or read,monitor, print a token of the API, which is shown
 this once: programs send it as "Authorization: Bearer TOKEN" by TLS, bursar takes it from
 BURSAR_TOKEN or -token-file, and people log in with it at /ui/login. -where and -person limit
-it to some of the records.
+it to some of the records, and -pseudonyms shows pseudonyms in the place of the names of persons.
 
 This needs the role admin.`,
 		Example: `  bursar token create -role agent
@@ -88,7 +89,8 @@ This needs the role admin.`,
   bursar token create -role agent -name nemo-head1
   bursar token create -role monitor -name prometheus -ttl 366d
   bursar token create -role read -where group_id=atlas -name atlas-dashboard
-  bursar token create -role read -person alice -ttl 90d`,
+  bursar token create -role read -person alice -ttl 90d
+  bursar token create -role read -pseudonyms -name funding-agency`,
 	}
 	conn := p.connect(cmd)
 	var f format
@@ -100,6 +102,7 @@ This needs the role admin.`,
 	fl.StringVar(&t.name, "name", "", "of a machine the only `name` that the token gives, where a machine of that name is replaced; of the API what you call it")
 	fl.StringArrayVar(&t.where, "where", nil, "the token shows only records with `key=value` in their meta; several values with commas, or several times, match any of them; a comma of a value is written \\,")
 	fl.StringVar(&t.person, "person", "", "the token shows only the records of this `user`, and of the projects and groups that they lead by the directory")
+	fl.BoolVar(&t.pseudonyms, "pseudonyms", false, "the token shows pseudonyms in the place of the names of persons, and of other meta only keys of groups and places, and dimensions")
 	p.completeKeys(cmd, conn)
 	_ = cmd.RegisterFlagCompletionFunc("role", cobra.FixedCompletions(roles, cobra.ShellCompDirectiveNoFileComp)) // the option exists
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -135,7 +138,7 @@ func (p *Program) tokenListCommand() *cobra.Command {
 	}, func(ctx context.Context, api v1.API, _ []string) (v1.Tokens, error) { return api.Tokens(ctx) }, func(list v1.Tokens, _ format, c *clock) page {
 		t := newTable("TOKEN", "ROLE", "?NAME", "?RECORDS", "STATE", "CREATED BY", "CREATED", "EXPIRES", "?USED", "?USED BY", "?FROM")
 		for _, k := range list.Tokens {
-			t.add(k.ID, k.Role, dash(k.Name), dash(rowsOf(k.Person, k.Rows)), k.State, k.CreatedBy, c.instant(k.Created), c.instant(k.Expires), c.instant(k.Used), dash(k.UsedBy), dash(k.UsedFrom))
+			t.add(k.ID, k.Role, dash(k.Name), dash(recordsOf(&k)), k.State, k.CreatedBy, c.instant(k.Created), c.instant(k.Expires), c.instant(k.Used), dash(k.UsedBy), dash(k.UsedFrom))
 		}
 		return page{table: t}
 	})
@@ -160,13 +163,16 @@ func rowFilter(where []pair) v1.RowFilter {
 	return v1.RowFilter{row}
 }
 
-// rowsOf says in words which records a token or a user sees; "" for all.
-func rowsOf(person string, rows v1.RowFilter) string {
-	if person != "" {
-		return "of " + person
-	}
+// recordsOf says in words which records a token shows, and how; "" for all with names.
+func recordsOf(k *v1.Token) string {
 	var words []string
-	for _, row := range rows {
+	if k.Person != "" {
+		words = append(words, "of "+k.Person)
+	}
+	if k.Pseudonyms {
+		words = append(words, "pseudonyms")
+	}
+	for _, row := range k.Rows {
 		for _, key := range slices.Sorted(maps.Keys(row)) {
 			words = append(words, key+"="+v1.JoinList(row[key]...))
 		}

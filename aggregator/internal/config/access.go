@@ -44,6 +44,10 @@ type AccessClient struct {
 	Rows []map[string][]hcl.String `hcl:"rows,optional"`
 	// RowsAt is where they are written.
 	RowsAt hcl.Range `hcl:"rows,attr_range"`
+	// Pseudonyms shows the client pseudonyms in the place of the names of persons.
+	Pseudonyms bool `hcl:"pseudonyms,optional"`
+	// PseudonymsAt is where that is written.
+	PseudonymsAt hcl.Range `hcl:"pseudonyms,attr_range"`
 }
 
 // noRole is the plain_role of a listener that only says how it is.
@@ -74,7 +78,7 @@ func (c *AccessClient) rules() access.Client {
 		rights, _ := c.rights()
 		out.Rights = &rights
 	}
-	out.Person = c.Person.Value
+	out.Person, out.Pseudonyms = c.Person.Value, c.Pseudonyms
 	if c.RowsAt != (hcl.Range{}) {
 		out.Rows = access.SomeRows(c.grants()...)
 	}
@@ -167,13 +171,27 @@ func (a *API) knownHosts() origin.Hosts {
 	return names
 }
 
+// checkPseudonyms says what cannot go with pseudonyms.
+func (c *AccessClient) checkPseudonyms(rights identity.Rights) hcl.Diagnostics {
+	switch {
+	case !c.Pseudonyms:
+		return nil
+	case c.RolesAt != (hcl.Range{}) && rights != identity.Read:
+		return hcl.Diagnostics{hcl.Errorf(c.PseudonymsAt, `invalid value for "pseudonyms"`, `it goes with roles = ["read"] alone; other roles show names or change them`)}
+	case c.Person.Range != (hcl.Range{}):
+		return hcl.Diagnostics{hcl.Errorf(c.PseudonymsAt, `invalid value for "pseudonyms"`, "a person and pseudonyms exclude each other: who sees the records of one person knows the name")}
+	}
+	return nil
+}
+
 func (c *AccessClient) validate() hcl.Diagnostics {
-	_, diags := c.rights()
+	rights, diags := c.rights()
+	diags.Extend(c.checkPseudonyms(rights))
 	if c.Name.Value == "" {
 		diags.Add(hcl.Errorf(c.Name.Range, "client without a name", "the label is the name in the certificate"))
 	}
-	if c.RolesAt == (hcl.Range{}) && c.RowsAt == (hcl.Range{}) && c.Person.Range == (hcl.Range{}) {
-		diags.Add(hcl.Errorf(c.Name.Range, "client without roles", "%q needs roles, rows or a person", c.Name.Value))
+	if c.RolesAt == (hcl.Range{}) && c.RowsAt == (hcl.Range{}) && c.Person.Range == (hcl.Range{}) && !c.Pseudonyms {
+		diags.Add(hcl.Errorf(c.Name.Range, "client without roles", "%q needs roles, rows, a person or pseudonyms", c.Name.Value))
 	}
 	if c.Person.Range != (hcl.Range{}) && (c.Person.Value == "" || c.RowsAt != (hcl.Range{})) {
 		diags.Add(hcl.Errorf(c.Person.Range, `invalid value for "person"`, "expected the name of a user, and no rows beside it"))

@@ -38,11 +38,14 @@ type OIDCGroup struct {
 	Own    bool                      `hcl:"own,optional"`
 	Rows   []map[string][]hcl.String `hcl:"rows,optional"`
 	RowsAt hcl.Range                 `hcl:"rows,attr_range"`
+	// Pseudonyms shows them pseudonyms in the place of the names of persons.
+	Pseudonyms   bool      `hcl:"pseudonyms,optional"`
+	PseudonymsAt hcl.Range `hcl:"pseudonyms,attr_range"`
 }
 
 // client says the same as a client of access.
 func (g *OIDCGroup) client() *AccessClient {
-	return &AccessClient{Name: g.Name, Roles: g.Roles, RolesAt: g.Name.Range, Rows: g.Rows, RowsAt: g.RowsAt}
+	return &AccessClient{Name: g.Name, Roles: g.Roles, RolesAt: g.Name.Range, Rows: g.Rows, RowsAt: g.RowsAt, Pseudonyms: g.Pseudonyms, PseudonymsAt: g.PseudonymsAt}
 }
 
 func (o *OIDC) rules() *access.OIDC {
@@ -56,7 +59,7 @@ func (o *OIDC) rules() *access.OIDC {
 	for i := range o.Groups {
 		g := &o.Groups[i]
 		c := g.client().rules()
-		out.Groups = append(out.Groups, access.GroupClient{Group: g.Name.Value, Rights: *c.Rights, Rows: c.Rows, Own: g.Own})
+		out.Groups = append(out.Groups, access.GroupClient{Group: g.Name.Value, Rights: *c.Rights, Rows: c.Rows, Own: g.Own, Pseudonyms: g.Pseudonyms})
 	}
 	return out
 }
@@ -81,6 +84,9 @@ func (o *OIDC) validate() hcl.Diagnostics {
 		diags.Extend(g.client().validate())
 		if g.Own && g.RowsAt != (hcl.Range{}) {
 			diags.Add(hcl.Errorf(g.RowsAt, `invalid value for "rows"`, "own and rows exclude each other"))
+		}
+		if g.Own && g.Pseudonyms {
+			diags.Add(hcl.Errorf(g.PseudonymsAt, `invalid value for "pseudonyms"`, "own and pseudonyms exclude each other: who sees the own records knows the name"))
 		}
 		if i+1 < len(o.Groups) && g.Name.Value == access.AnyClient {
 			diags.Add(hcl.Errorf(g.Name.Range, "groups that never count", `"*" is everyone, so the blocks after it never count; write it last`))

@@ -180,7 +180,7 @@ func (a *Aggregator) serve() {
 	pulls.answer()
 	a.usages = usage.NewKeeper(usage.Options{Views: a.store, Life: lifeOf, Dir: filepath.Join(a.set.DataDir, "usage"), MaySave: a.maySpill, MaxBytes: int(a.set.UsageMemory),
 		Whole: a.set.Compaction.Whole, Files: a.set.Compaction.Files}, a.set.Log, a.registry)
-	reader := access.Reader{Source: a.replica, Usages: a.usages, Reaches: &access.Reaches{}}
+	reader := access.Reader{Source: a.replica, Usages: a.usages, Reaches: &access.Reaches{}, Pseudonyms: a.pseudonyms}
 	a.set.Gauges.Reader, a.set.Gauges.Log = reader, a.set.Log
 	a.gauges = api.NewGauges(a.set.Gauges, a.registry)
 	newSupply(a.books, a.store, a.set.Log, a.registry)

@@ -38,6 +38,8 @@ type Scope struct {
 	// Person, when not empty, sees the records that the directory gives that person, and
 	// no others.
 	Person string `json:"person,omitempty"`
+	// Pseudonyms shows pseudonyms in the place of the names of persons.
+	Pseudonyms bool `json:"pseudonyms,omitempty"`
 }
 
 // Rights are the roles; none where a later version wrote some that are not known here.
@@ -51,10 +53,14 @@ func (s *Scope) Rights() identity.Rights {
 
 // check says what is wrong with a scope.
 func (s *Scope) check() error {
-	_, err := identity.ParseRights(s.Roles)
+	rights, err := identity.ParseRights(s.Roles)
 	switch {
 	case err != nil:
 		return fmt.Errorf("%w: %w", ErrRequest, err)
+	case s.Pseudonyms && s.Person != "":
+		return fmt.Errorf("%w: pseudonyms and a person exclude each other: who sees the records of one person knows the name", ErrRequest)
+	case s.Pseudonyms && rights != identity.Read:
+		return fmt.Errorf("%w: pseudonyms go with the role read alone; %s shows names or changes them", ErrRequest, rights)
 	case s.Person != "" && len(s.Rows) > 0:
 		return fmt.Errorf("%w: rows and a person exclude each other: name one of them", ErrRequest)
 	case len(s.Person) > maxText:

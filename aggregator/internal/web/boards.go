@@ -15,10 +15,12 @@ import (
 )
 
 // firstPage is where someone begins: a person at the own usage, who leads projects or a group
-// there, who only reads at the centre, and who keeps the cluster at the overview. userKey is
-// the meta key of users.
+// there, who only reads at the centre, who sees pseudonyms at the usage, and who keeps the
+// cluster at the overview. userKey is the meta key of users.
 func firstPage(who access.Principal, userKey string) string {
 	switch {
+	case who.Pseudonyms:
+		return "/ui/usage"
 	case who.Rows.All() && who.May(identity.Monitor):
 		return "/ui/overview"
 	case who.Rows.All():
@@ -94,7 +96,7 @@ func navigation(who access.Principal, userKey, page string) (list []navLink) {
 		}
 		need := access.Routes()["GET "+of]
 		figures := !need.Rights.Any(identity.Monitor) || who.Rows.All() || who.May(identity.Monitor)
-		if n.is && who.May(need.Rights) && figures {
+		if n.is && who.May(need.Rights) && figures && (need.Pseudonyms || !who.Pseudonyms) {
 			list = append(list, navLink{n.text, n.href, slices.Contains(n.pages, page)})
 		}
 	}

@@ -261,7 +261,7 @@ func (p *Pages) judge(r *http.Request, f *frame, err error) int {
 		f.Problem = problem.Detail
 		return problem.Status
 	}
-	if errors.Is(err, access.ErrDenied) || errors.Is(err, access.ErrRows) {
+	if errors.Is(err, access.ErrDenied) || errors.Is(err, access.ErrRows) || errors.Is(err, access.ErrNames) {
 		f.Content, f.Problem = nil, "This page is not for you: "+err.Error()+"."
 		return http.StatusForbidden
 	}
