@@ -338,12 +338,16 @@ func askMemory(scheduler string, n need) string {
 // advice makes the table of what jobs that began in the period wasted and what to request
 // instead; nil where nothing was found.
 func (b *board) advice(ctx context.Context) (*Table, error) {
-	q := jobQuery{keys: b.o.Keys, where: b.o.Of, started: span{b.periods[0].From.Time, b.periods[0].To.Time}.test(), most: mostAdvised, note: b.note}
-	if q.mixed() != "" {
-		return nil, nil
-	}
 	rules, found := adviceRules(), map[findingKey]*finding{}
-	all, err := q.scan(ctx, b.r, func(j *job) { findWaste(rules, found, j, b.o.Keys.User, b.o.MemoryPerGB) })
+	began := 0 // in the period
+	err := b.scanJobs(ctx, func(j *job) {
+		if j.StartTime.Before(b.periods[0].From.Time) {
+			return
+		}
+		if began++; began <= mostAdvised {
+			findWaste(rules, found, j, b.o.Keys.User, b.o.MemoryPerGB)
+		}
+	})
 	if err != nil || len(found) == 0 {
 		return nil, err
 	}
@@ -351,7 +355,7 @@ func (b *board) advice(ctx context.Context) (*Table, error) {
 		return cmp.Or(cmp.Compare(x.rule, y.rule), y.lost.Cmp(x.lost), strings.Compare(x.record, y.record), strings.Compare(x.requested, y.requested))
 	})
 	t, left := adviceTable(rules, list, b.o.Keys.User, max(b.o.Top/3, 1))
-	if !all {
+	if began > mostAdvised {
 		b.note("Advice is from the %d jobs that ran the longest.", mostAdvised)
 	}
 	if left > 0 {

@@ -78,6 +78,7 @@ func TestAdvice_JobsThatWaste_AreTotalledWithWhatToRequest(t *testing.T) {
 		job("short-timeout", func(j *apitest.Job) { j.Stop, j.CPU, j.State = "2026-10-03T00:06:00Z", 8*360, "TIMEOUT" }),
 		job("oom", func(j *apitest.Job) { j.Memory, j.State = 8192, "OUT_OF_MEMORY" }),
 		job("running", func(j *apitest.Job) { j.Stop, j.CPU = "", 1 }),
+		job("began-before", func(j *apitest.Job) { j.Start, j.CPU = "2026-09-30T23:59:59Z", 1 }),
 	}
 	query := url.Values{"user": {"ann"}, "period": {"2026-10"}}
 	lines := []string{

@@ -148,6 +148,7 @@ type statement struct {
 
 	standing *v1.Budgets         // what askBudgets was told; nil before
 	own      map[string][]string // what belongs has found; nil before
+	large    []large             // what scanJobs has found; nil before
 }
 
 func (s *statement) note(format string, args ...any) {

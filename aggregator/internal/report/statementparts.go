@@ -230,15 +230,31 @@ const scanned = 50_000
 
 // jobs are the largest jobs, by core-hours in the period.
 func (s *statement) jobs(ctx context.Context) (*Table, error) {
+	if s.large == nil {
+		if err := s.scanJobs(ctx, func(*job) {}); err != nil {
+			return nil, err
+		}
+	}
+	if len(s.large) == 0 {
+		return nil, nil
+	}
+	return s.jobsTable(ctx, s.large)
+}
+
+// scanJobs looks at the jobs that ran in the period, those that ran the longest first, keeps the
+// largest and passes each to more.
+func (s *statement) scanJobs(ctx context.Context, more func(*job)) error {
 	window := span{From: s.periods[0].From.Time, To: s.periods[0].To.Time}
 	within := window.test()
-	var list []large
+	list := []large{}
 	q := jobQuery{keys: s.o.Keys, where: s.o.Of, started: v1.TimeTest{Lt: within.Lt}, stopped: v1.TimeTest{Gte: within.Gte}, most: scanned, note: s.note}
 	if key := q.mixed(); key != "" {
 		s.note("The largest jobs are not named: no single job says its %s of itself.", key)
-		return nil, nil
+		s.large = list
+		return nil
 	}
 	whole, err := q.scan(ctx, s.r, func(j *job) {
+		more(j)
 		cores, _ := j.amount("Cores")
 		if cores == nil || j.StopTime.IsZero() {
 			return
@@ -249,15 +265,13 @@ func (s *statement) jobs(ctx context.Context) (*Table, error) {
 		list = slices.Insert(list, at, one)[:min(len(list)+1, s.o.Top)]
 	})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if !whole {
 		s.note("The largest jobs are those of the %d that ran the longest.", scanned)
 	}
-	if len(list) == 0 {
-		return nil, nil
-	}
-	return s.jobsTable(ctx, list)
+	s.large = list
+	return nil
 }
 
 // part is the time of a job that is within a window.
