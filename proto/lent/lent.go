@@ -8,9 +8,10 @@
 // Otherwise the functions do nothing.
 //
 // Types say what is lent: wire.Lender, store.Query with its field Lent, columns.Block
-// with its method Lend, follow.Line, and functions that hand what they lend to another
-// function until that returns. Everything else that the project's functions return
-// belongs to the caller, and so does all that the plugins' SDK returns.
+// with its method Lend, follow.Line, job.Lender of the HTCondor source, and functions that
+// hand what they lend to another function until that returns. Everything else that the
+// project's functions return belongs to the caller, and so does all that the plugins' SDK
+// returns.
 package lent
 
 // Text is what a text that was taken back says.

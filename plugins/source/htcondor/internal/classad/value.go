@@ -100,8 +100,10 @@ func word(text string) (Value, bool) {
 }
 
 func number(text string) (Value, bool) {
-	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
-		return Value{Kind: Int, Int: n}, true
+	if strings.IndexByte(text, '.') < 0 { // of a real, the error would cost more than the number
+		if n, err := strconv.ParseInt(text, 10, 64); err == nil {
+			return Value{Kind: Int, Int: n}, true
+		}
 	}
 	if strings.Trim(text, "0123456789+-.eE") != "" {
 		return Value{}, false

@@ -8,6 +8,7 @@ import (
 
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 	"github.com/bursar-accounting/bursar/plugins/source/htcondor/internal/classad"
+	"github.com/bursar-accounting/bursar/proto/lent"
 )
 
 // attribute is one line of the table.
@@ -16,14 +17,11 @@ type attribute struct {
 	value func(*Job) (sdk.Value, error)
 }
 
-// Plan makes values of the attributes that are wanted.
+// Plan says which attributes are wanted.
 type Plan struct {
 	table  []attribute
 	wanted []int
-	room   []sdk.Value // for the next jobs: one piece of memory for many is less work
 }
-
-const roomJobs = 64
 
 // NewPlan plans for the attributes that wants names.
 func NewPlan(wants func(attribute string) bool) *Plan {
@@ -46,29 +44,57 @@ func Attributes() []sdk.Attribute {
 	return out
 }
 
+// Lender makes values of the attributes that a plan wants, and lends the lists that they
+// stand in. It is for one goroutine.
+type Lender struct {
+	*Plan
+	lists [][]sdk.Value
+	used  int // of lists
+}
+
+// Lend makes a Lender.
+func (p *Plan) Lend() *Lender { return &Lender{Plan: p} }
+
 // Values returns the values of a job in the order of the attributes; those that are not
-// wanted, not known or not readable are null. Unread names the wanted ones that cannot be
-// read, with the column. It is for one goroutine.
-func (p *Plan) Values(j *Job) (values []sdk.Value, unread []sdk.Unread) {
-	n := len(p.table)
-	if len(p.room) < n {
-		p.room = make([]sdk.Value, roomJobs*n)
-	}
-	out := p.room[:n:n]
-	p.room = p.room[n:]
-	for _, i := range p.wanted {
+// wanted, not known or not readable are null. The list is lent until TakeBack. Unread names
+// the wanted ones that cannot be read, with the column.
+func (l *Lender) Values(j *Job) (values []sdk.Value, unread []sdk.Unread) {
+	out := l.list()
+	for _, i := range l.wanted {
 		j.unsure = nil
-		v, err := p.table[i].value(j)
+		v, err := l.table[i].value(j)
 		if err == nil {
 			err = j.unsure
 		}
 		if err != nil {
-			unread = append(unread, sdk.Unread{Attribute: p.table[i].Name, Problem: err.Error()})
-			continue
+			unread = append(unread, sdk.Unread{Attribute: l.table[i].Name, Problem: err.Error()})
+			v = sdk.Null()
 		}
 		out[i] = v
 	}
 	return out, unread
+}
+
+// lentTogether is how many lists are one piece of memory.
+const lentTogether = 64
+
+// list is one that is not lent. What is not wanted is null in it.
+func (l *Lender) list() []sdk.Value {
+	if n := len(l.table); l.used == len(l.lists) {
+		l.lists = slices.AppendSeq(l.lists, slices.Chunk(make([]sdk.Value, lentTogether*n), n))
+	}
+	l.used++
+	return l.lists[l.used-1]
+}
+
+// TakeBack takes back all lists that were lent: Values writes into them again.
+func (l *Lender) TakeBack() {
+	for _, list := range l.lists[:l.used] {
+		for _, i := range l.wanted { // the others stay null
+			lent.Slice(list[i:i+1], sdk.String(lent.Text))
+		}
+	}
+	l.used = 0
 }
 
 func table() []attribute {
@@ -167,10 +193,10 @@ func identity() []attribute {
 		str("vo", "VO of the proxy, by its name or its first FQAN, or the first group of the token with which the job came, without a leading /", (*Job).vo),
 		str("token_subject", "subject of the token with which the job came: orig_AuthTokenSubject of a job that a CE routed, else AuthTokenSubject", func(j *Job) string { subject, _, _ := j.token(); return subject }),
 		str("token_issuer", "issuer of that token", func(j *Job) string { _, issuer, _ := j.token(); return issuer }),
-		str("queue", "queue of the CE or behind it that the job was submitted to: NordugridQueue of ARC-CE, else remote_queue or BatchQueue", func(j *Job) string { return j.named("NordugridQueue", "remote_queue", "BatchQueue") }),
+		str("queue", "queue of the CE or behind it that the job was submitted to: NordugridQueue of ARC-CE, else remote_queue or BatchQueue", func(j *Job) string { return j.firstText(nordugridQueue, remoteQueue, batchQueue) }),
 		str("slot", "slot of the run, as slot1_2@node3", (*Job).slot),
 		str("host", "machine of the run: slot behind its @, or of MachineAttrMachine0", (*Job).Host),
-		str("glidein_site", "site of the pilot that the run was in", glideinSite()),
+		str("glidein_site", "site of the pilot that the run was in", func(j *Job) string { return j.firstText(siteOfOSG, siteOfWMS, siteOfMatch, siteOfMachine) }),
 		{sdk.Attribute{Name: "ad", Type: sdk.TypeMap, Doc: "the whole ad, for example job.ad[\"ProjectName\"]; expressions as their text, nested ads as maps"}, func(j *Job) (sdk.Value, error) { return j.asMap(), nil }},
 		{sdk.Attribute{Name: "ad_text", Type: sdk.TypeMap, Doc: "the whole ad as texts, as condor_history -af prints them, by names in lower case; without what is undefined"}, func(j *Job) (sdk.Value, error) { return j.asTexts(), nil }},
 	}
@@ -250,13 +276,13 @@ func FilterAttributes() []string {
 }
 
 // Project is the project; "" for none.
-func (j *Job) Project() string { return j.named("ProjectName") }
+func (j *Job) Project() string { return j.str(projectName) }
 
 func (j *Job) vo() string {
 	if vo := j.str(voName); vo != "" {
 		return vo
 	}
-	if vo := voOf(j.named("x509UserProxyFirstFQAN", "x509UserProxyFQAN")); vo != "" {
+	if vo := voOf(j.firstText(firstFQAN, allFQANs)); vo != "" {
 		return vo
 	}
 	_, _, groups := j.token()
@@ -267,13 +293,10 @@ func (j *Job) vo() string {
 // token is of the token with which the job came. A job that a CE routed has it as orig_, all
 // of it, and beside it the credential of the CE.
 func (j *Job) token() (subject, issuer, groups string) {
-	of := func(prefix string) {
-		subject, issuer, groups = j.named(prefix+"AuthTokenSubject"), j.named(prefix+"AuthTokenIssuer"), j.named(prefix+"AuthTokenGroups")
+	if subject, issuer, groups = j.str(routedSubject), j.str(routedIssuer), j.str(routedGroups); subject != "" || issuer != "" || groups != "" {
+		return subject, issuer, groups
 	}
-	if of("orig_"); subject == "" && issuer == "" && groups == "" {
-		of("")
-	}
-	return subject, issuer, groups
+	return j.str(tokenSubject), j.str(tokenIssuer), j.str(tokenGroups)
 }
 
 // voOf is the VO of a list with FQANs such as /atlas/usatlas/Role=production: the first group
@@ -293,20 +316,14 @@ func (j *Job) slot() string { return cmp.Or(j.str(remoteHost), j.str(lastRemoteH
 // Host is the machine of the run.
 func (j *Job) Host() string {
 	slot := j.slot()
-	return cmp.Or(j.named("MachineAttrMachine0"), slot[strings.LastIndexByte(slot, '@')+1:])
+	return cmp.Or(j.str(machineName), slot[strings.LastIndexByte(slot, '@')+1:])
 }
 
-func glideinSite() func(*Job) string {
-	return func(j *Job) string {
-		return j.named("MATCH_EXP_JOBGLIDEIN_Site", "MATCH_EXP_JOB_GLIDEIN_Site", "MATCH_GLIDEIN_Site", "MachineAttrGLIDEIN_Site0")
-	}
-}
-
-// named is the text of the first of the attributes that the ad has.
-func (j *Job) named(names ...string) string {
-	for _, name := range names {
-		if c := j.index.find(name); c >= 0 && j.str(c) != "" {
-			return j.str(c)
+// firstText is the text of the first of the columns that the ad has.
+func (j *Job) firstText(columns ...int) string {
+	for _, c := range columns {
+		if text := j.str(c); text != "" {
+			return text
 		}
 	}
 	return ""

@@ -15,7 +15,7 @@ func (j *Job) gpuDevice() string {
 	if n, _, err := j.gpus(); n == 0 && err == nil {
 		return ""
 	}
-	return j.named("MachineAttrGPUs_DeviceName0", "MachineAttrGPUs_GlobalDeviceName0", "MachineAttrCUDADeviceName0")
+	return j.str(gpuDeviceName)
 }
 
 // partialGPUs reports whether the run has slices of cards.

@@ -82,7 +82,24 @@ const (
 	acctGroup
 	accountingGroup
 	voName
-	authTokenGroups
+	tokenGroups
+	projectName
+	firstFQAN
+	allFQANs
+	tokenSubject
+	tokenIssuer
+	routedSubject
+	routedIssuer
+	routedGroups
+	nordugridQueue
+	remoteQueue
+	batchQueue
+	machineName
+	gpuDeviceName
+	siteOfOSG
+	siteOfWMS
+	siteOfMatch
+	siteOfMachine
 	named // how many columns the code names
 )
 
@@ -143,19 +160,32 @@ func essential() []column {
 		{"AccountingGroup", text, "accounting group with the user, as it is negotiated for"},
 		{"x509UserProxyVOName", text, "VO of the proxy"},
 		{"AuthTokenGroups", text, "groups of the token that submitted the job"},
+		{"ProjectName", text, "project (+ProjectName, as OSG has it)"},
+		{"x509UserProxyFirstFQAN", text, "first FQAN of the proxy"},
+		{"x509UserProxyFQAN", text, "subject and FQANs of the proxy"},
+		{"AuthTokenSubject", text, "subject of the token that submitted the job"},
+		{"AuthTokenIssuer", text, "issuer of the token that submitted the job"},
+		{"orig_AuthTokenSubject", text, "subject of the token with which the job came to the CE"},
+		{"orig_AuthTokenIssuer", text, "issuer of the token with which the job came to the CE"},
+		{"orig_AuthTokenGroups", text, "groups of the token with which the job came to the CE"},
+		{"NordugridQueue", text, "queue of ARC-CE in which the job was"},
+		{"remote_queue", text, "queue of the batch system behind the CE"},
+		{"BatchQueue", text, "queue of the batch system that a job of the grid universe asked for"},
+		{"MachineAttrMachine0", text, "machine of this run"},
+		{"MachineAttrGPUs_DeviceName0", text, "kind of the GPUs of this run"},
+		{"MATCH_EXP_JOBGLIDEIN_Site", text, "site of the pilot, as OSG has it"},
+		{"MATCH_EXP_JOB_GLIDEIN_Site", text, "site of the pilot, as glideinWMS has it"},
+		{"MATCH_GLIDEIN_Site", text, "site of the pilot, as glideinWMS has it"},
+		{"MachineAttrGLIDEIN_Site0", text, "site of the pilot"},
 	}
 }
 
 func further() []column {
 	return []column{
 		{"AcctGroupUser", text, "user of the accounting group"},
-		{"AuthTokenSubject", text, "subject of the token that submitted the job"},
-		{"AuthTokenIssuer", text, "issuer of the token that submitted the job"},
 		{"AuthTokenScopes", text, "scopes of the token that submitted the job"},
 		{"AuthTokenId", text, "number of the token that submitted the job"},
 		{"x509userproxysubject", text, "subject of the proxy"},
-		{"x509UserProxyFQAN", text, "subject and FQANs of the proxy"},
-		{"x509UserProxyFirstFQAN", text, "first FQAN of the proxy"},
 		{"x509UserProxyEmail", text, "address in the proxy"},
 		{"NTDomain", text, "Windows domain of the owner"},
 		{"Cmd", text, "program"},
@@ -163,7 +193,6 @@ func further() []column {
 		{"Arguments", text, "its arguments, where they have the new syntax"},
 		{"Iwd", text, "working directory"},
 		{"JobBatchName", text, "name of the batch"},
-		{"ProjectName", text, "project (+ProjectName, as OSG has it)"},
 		{"DAGManJobId", count, "cluster of the DAGMan job that submitted it"},
 		{"DAGNodeName", text, "node of the DAG"},
 		{"ConcurrencyLimits", text, "concurrency limits"},
@@ -198,33 +227,21 @@ func measured() []column {
 		{"GPUsAverageUsage", number, "GPUs that were busy on average"},
 		{"GPUsMemoryUsage", number, "MB of GPU memory that were used"},
 		{"MachineAttrSlotWeight0", number, "weight of the slot of this run"},
-		{"MachineAttrMachine0", text, "machine of this run"},
 		{"MachineAttrHEPScore0", number, "HEPScore of the machine, where the pool says it by SYSTEM_JOB_MACHINE_ATTRS"},
 		{"MachineAttrApelScaling0", number, "performance of the machine in proportion to the reference of HTCondor-CE"},
-		{"MachineAttrGPUs_DeviceName0", text, "kind of the GPUs of this run"},
 	}
 }
 
 // glidein are of pilots, and of jobs that went on elsewhere.
 func glidein() []column {
 	return []column{
-		{"MachineAttrGLIDEIN_Site0", text, "site of the pilot"},
 		{"MachineAttrGLIDEIN_ResourceName0", text, "resource of the pilot"},
-		{"MATCH_GLIDEIN_Site", text, "site of the pilot, as glideinWMS has it"},
-		{"MATCH_EXP_JOBGLIDEIN_Site", text, "site of the pilot, as OSG has it"},
 		{"MATCH_EXP_JOBGLIDEIN_ResourceName", text, "resource of the pilot, as OSG has it"},
-		{"MATCH_EXP_JOB_GLIDEIN_Site", text, "site of the pilot, as glideinWMS has it"},
 		{"GridResource", text, "where a job of the grid universe went"},
 		{"GridJobId", text, "its name there"},
 		{"RoutedFromJobId", text, "job of the CE that this one was made from"},
 		{"RoutedToJobId", text, "job that the CE made of this one"},
 		{"RouteName", text, "route of the CE"},
-		{"orig_AuthTokenSubject", text, "subject of the token with which the job came to the CE"},
-		{"orig_AuthTokenIssuer", text, "issuer of the token with which the job came to the CE"},
-		{"orig_AuthTokenGroups", text, "groups of the token with which the job came to the CE"},
-		{"NordugridQueue", text, "queue of ARC-CE in which the job was"},
-		{"remote_queue", text, "queue of the batch system behind the CE"},
-		{"BatchQueue", text, "queue of the batch system that a job of the grid universe asked for"},
 		{"ContainerImage", text, "container"},
 		{"DockerImage", text, "container"},
 		{"CondorVersion", text, "version of HTCondor that submitted it"},
@@ -234,13 +251,13 @@ func glidein() []column {
 
 // index finds the column of an attribute, whatever its case.
 type index struct {
-	slots []uint16 // number of the column + 1; 0: free
+	slots [1 << 10]uint16 // number of the column + 1; 0: free
 	names []string
 	kinds []kind
 }
 
 func newIndex() *index {
-	x := &index{slots: make([]uint16, 1024)}
+	x := new(index)
 	for i, c := range columns() {
 		x.names, x.kinds = append(x.names, c.name), append(x.kinds, c.kind)
 		at := hash(c.name)

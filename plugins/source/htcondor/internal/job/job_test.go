@@ -3,12 +3,16 @@ package job
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/bursar-accounting/bursar/plugins/sdk"
 	"github.com/bursar-accounting/bursar/plugins/source/htcondor/internal/classad"
 )
 
@@ -32,7 +36,7 @@ func entries(t testing.TB, name string) (out []string) {
 // told is what the ads of a file tell of their runs.
 func told(t *testing.T, name string) (out []string) {
 	t.Helper()
-	j, ad, plan := New(), new(classad.Ad), NewPlan(func(string) bool { return true })
+	j, ad, plan := New(), new(classad.Ad), NewPlan(func(string) bool { return true }).Lend()
 	for _, text := range entries(t, name) {
 		e := classad.ReadEntry(text)
 		if err := ad.Read(e.Text); err != nil {
@@ -79,5 +83,42 @@ func TestRuns_OfRealHistories_AreAsTheyWere(t *testing.T) {
 				t.Error(d)
 			}
 		})
+	}
+}
+
+// Of ads in any order and with any of the attributes left out or unreadable, a list that was
+// taken back has the values that a new one has.
+func TestLender_ListsThatWereTakenBack_HaveNothingOfOtherRuns(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 1))
+	texts := slices.Concat(entries(t, "kinds-history-23.9.6"), entries(t, "kinds-epochs-23.9.6"))
+	for range 6 {
+		wanted := random.IntN(3)
+		plan := NewPlan(func(string) bool { return wanted == 0 || random.IntN(1+wanted) == 0 })
+		lender, unlent, j, ad := plan.Lend(), plan.Lend(), New(), new(classad.Ad)
+		for range 4 {
+			var got, want [][]sdk.Value
+			for range random.IntN(2 * lentTogether) {
+				e := classad.ReadEntry(texts[random.IntN(len(texts))])
+				if err := ad.Read(e.Text); err != nil {
+					t.Fatal(err)
+				}
+				random.Shuffle(len(ad.Attributes), func(a, b int) {
+					ad.Attributes[a], ad.Attributes[b] = ad.Attributes[b], ad.Attributes[a]
+				})
+				ad.Attributes = ad.Attributes[:len(ad.Attributes)-random.IntN(len(ad.Attributes))]
+				ad.Attributes[random.IntN(len(ad.Attributes))].Text = "{ odd"
+				_ = j.Load(ad, e.Kind != "") // the error: it need not be a run
+				lent, unread := lender.Values(j)
+				kept, unreadToo := unlent.Values(j)
+				if !slices.Equal(unread, unreadToo) {
+					t.Fatalf("%v, want %v", unread, unreadToo)
+				}
+				got, want = append(got, lent), append(want, kept)
+			}
+			if !reflect.DeepEqual(got, want) {
+				t.Fatal(cmp.Diff(want, got, cmp.AllowUnexported(sdk.Value{})))
+			}
+			lender.TakeBack()
+		}
 	}
 }

@@ -37,7 +37,7 @@ func loaded(epoch bool, changes ...string) (*Job, error) {
 
 func attributes(t *testing.T, j *Job) map[string]sdk.Value {
 	t.Helper()
-	values, err := NewPlan(func(string) bool { return true }).Values(j)
+	values, err := NewPlan(func(string) bool { return true }).Lend().Values(j)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -238,7 +238,7 @@ func TestMilliGPUs_SlicesOfCards_CountByTheirProfile(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			values, _ := NewPlan(func(string) bool { return true }).Values(j)
+			values, _ := NewPlan(func(string) bool { return true }).Lend().Values(j)
 			for i, a := range Attributes() {
 				switch v := values[i]; a.Name {
 				case "milli_gpus":

@@ -32,8 +32,9 @@ type pass struct {
 	skipped    map[error]int64
 	said       *runs // that the history told of, where all of a time is sent again
 
-	ad      classad.Ad // that was read last
-	run     *job.Job   // of the ad
+	ad      classad.Ad  // that was read last
+	run     *job.Job    // of the ad
+	values  *job.Lender // of the runs in batch
 	batch   sdk.Batch
 	entries int // in batch
 	bytes   int64
@@ -265,8 +266,12 @@ func (p *pass) read(ctx context.Context, w *follow.Walk, r reading) error {
 	return nil
 }
 
+// empty begins a new batch. Nothing uses the last one any more.
 func (p *pass) empty() {
-	p.batch, p.entries, p.bytes, p.skips = sdk.Batch{}, 0, 0, map[error]int64{}
+	jobs := p.batch.Jobs
+	clear(jobs)
+	p.values.TakeBack()
+	p.batch, p.entries, p.bytes, p.skips = sdk.Batch{Jobs: jobs[:0]}, 0, 0, map[error]int64{}
 }
 
 // send sends the batch with the checkpoint behind it.

@@ -109,7 +109,7 @@ func (s *Source) Collect(ctx context.Context, from sdk.Start, out *sdk.Stream) e
 	if err != nil {
 		return err
 	}
-	p := &pass{Source: s, out: out, checkpoint: c, began: s.now().UTC(), skipped: map[error]int64{}, said: newRuns(), run: job.New()}
+	p := &pass{Source: s, out: out, checkpoint: c, began: s.now().UTC(), skipped: map[error]int64{}, said: newRuns(), run: job.New(), values: s.plan.Lend()}
 	defer p.tellSkipped()
 	switch {
 	case len(s.config.imports) > 0:

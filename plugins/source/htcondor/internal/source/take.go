@@ -134,7 +134,7 @@ func (p *pass) addAs(run, text string, r *reading, ended bool) {
 		p.refuse(run, fmt.Errorf("the filters of the source depend on it: %w", err), []byte(text), r)
 		return
 	}
-	values, unread := p.plan.Values(j)
+	values, unread := p.values.Values(j)
 	wanted = wanted && (p.config.Earliest.Time.IsZero() || !ended || !j.End.Before(p.config.Earliest.Time))
 	p.batch.Jobs = append(p.batch.Jobs, sdk.Job{Run: run, Values: values, Unread: unread, Ended: ended, Excluded: !wanted})
 }
