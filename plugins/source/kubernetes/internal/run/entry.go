@@ -24,8 +24,8 @@ type Entry struct {
 	Counted    bool                  `json:"counted,omitempty"`    // what never started has been counted
 	Whole      *Run                  `json:"whole,omitempty"`      // the pod as one run: only what was sent of it
 	FromJob    bool                  `json:"from_job,omitempty"`   // made of its job, since no one saw the pod
-	Holes      []journal.Hole        `json:"holes,omitempty"`      // that the daemon has not been told
-	Batch      uint64                `json:"batch,omitempty"`      // with which Holes, and what never started, were sent last; 0: they were not
+
+	journal.Once
 }
 
 // Labelled are labels and annotations of a namespace.
@@ -247,7 +247,7 @@ func (e *Entry) Over() bool { return !e.GoneAt.IsZero() || e.Pod.Status.Over() }
 func (e *Entry) Untold() bool { return len(e.Holes) > 0 || e.Over() && !e.Counted }
 
 // TellOnce notes that the daemon has been told of them.
-func (e *Entry) TellOnce() { e.Holes, e.Batch, e.Counted = nil, 0, e.Counted || e.Over() }
+func (e *Entry) TellOnce() { e.Once, e.Counted = journal.Once{}, e.Counted || e.Over() }
 
 // Untell has all runs sent again. What they used stays known.
 func (e *Entry) Untell() {

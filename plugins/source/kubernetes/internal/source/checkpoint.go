@@ -1,10 +1,6 @@
 package source
 
 import (
-	"fmt"
-	"time"
-
-	"github.com/bursar-accounting/bursar/plugins/internal/facts"
 	"github.com/bursar-accounting/bursar/plugins/internal/journal"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 	"github.com/bursar-accounting/bursar/plugins/source/kubernetes/internal/run"
@@ -13,51 +9,23 @@ import (
 // checkpoint is how far the source has come. What it knows of pods is in the journal that
 // it names.
 type checkpoint struct {
-	Versions map[string]string // by namespace, "" for all: every change up to this resource version has been sent
-	Look     time.Time         // when everything was last known to be sent
-	First    time.Time         // when they were listed first; zero: not known
-	Journal  string
-	Told     facts.Told
-	Granted  []string // rights beside that to pods which were there
-	Batches  uint64   // how many told of something that is told once
+	Versions map[string]string // by namespace, "" for all: every change up to this resource version was sent
+	journal.Reach
+	Granted []string // rights beside that to pods which were there
 }
 
-const (
-	checkpointVersion = 1
-	maxLook           = 253402300799e6 // the end of the year 9999
-)
+const checkpointVersion = 1
 
 // The written form: {"v":1,"versions":{"":"4711"},"look":1795239926160807,"journal":"9f86…"}.
 type wireCheckpoint struct {
 	Version  int               `json:"v"`
 	Versions map[string]string `json:"versions,omitempty"`
-	Look     int64             `json:"look"` // microseconds since 1970
-	First    int64             `json:"first,omitempty"`
-	Journal  string            `json:"journal,omitempty"`
-	Told     facts.Told        `json:"told,omitzero"`
-	Granted  []string          `json:"granted,omitempty"`
-	Batches  uint64            `json:"batches,omitempty"`
+	journal.WrittenReach
+	Granted []string `json:"granted,omitempty"`
 }
 
-// Check says what no plugin has written.
-func (w *wireCheckpoint) Check() error {
-	for _, at := range []int64{w.Look, w.First} {
-		if at < 0 || at > maxLook {
-			return fmt.Errorf("%d is not a time", at)
-		}
-	}
-	return nil
-}
-
-func (c checkpoint) encode() []byte {
-	w := wireCheckpoint{Version: checkpointVersion, Versions: c.Versions, Journal: c.Journal, Told: c.Told, Batches: c.Batches, Granted: c.Granted}
-	if !c.Look.IsZero() {
-		w.Look = c.Look.UnixMicro()
-	}
-	if !c.First.IsZero() {
-		w.First = c.First.UnixMicro()
-	}
-	return sdk.EncodeCheckpoint(w)
+func (c *checkpoint) encode() []byte {
+	return sdk.EncodeCheckpoint(wireCheckpoint{Version: checkpointVersion, Versions: c.Versions, WrittenReach: c.Written(), Granted: c.Granted})
 }
 
 // decodeCheckpoint reads what encode wrote. Nothing gives the zero checkpoint.
@@ -66,14 +34,7 @@ func decodeCheckpoint(b []byte) (checkpoint, error) {
 	if err := sdk.DecodeCheckpoint(b, checkpointVersion, &w); err != nil {
 		return checkpoint{}, err
 	}
-	c := checkpoint{Versions: w.Versions, Journal: w.Journal, Told: w.Told, Batches: w.Batches, Granted: w.Granted}
-	if w.Look > 0 {
-		c.Look = time.UnixMicro(w.Look).UTC()
-	}
-	if w.First > 0 {
-		c.First = time.UnixMicro(w.First).UTC()
-	}
-	return c, nil
+	return checkpoint{Versions: w.Versions, Reach: w.Reach(), Granted: w.Granted}, nil
 }
 
 // withBatches is a written checkpoint with another number of batches.

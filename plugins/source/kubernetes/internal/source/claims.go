@@ -59,9 +59,9 @@ func (p *pass) tellSharers(c *kube.Claim) {
 		return
 	}
 	for _, r := range c.Status.ReservedFor {
-		if e := p.open[r.UID]; e != nil {
+		if e := p.Open[r.UID]; e != nil {
 			e.ReadClaim(c)
-			p.touch(e)
+			p.Touch(e)
 		}
 	}
 }

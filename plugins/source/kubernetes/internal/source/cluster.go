@@ -119,8 +119,8 @@ func (p *pass) placeLate(ctx context.Context) error {
 	k := &p.cluster
 	if p.regained {
 		p.regained = false
-		for _, e := range p.open {
-			p.touch(e)
+		for _, e := range p.Open {
+			p.Touch(e)
 		}
 	}
 	var missing place // for any
@@ -152,7 +152,7 @@ func (p *pass) placeLate(ctx context.Context) error {
 			if err := p.placeAgain(uid, namespace); err != nil {
 				return err
 			}
-		} else if p.open[uid] == nil { // what a listing lacks is gone with its pod
+		} else if p.Open[uid] == nil { // what a listing lacks is gone with its pod
 			if nodes {
 				at.node = ""
 			}
@@ -170,13 +170,13 @@ func (p *pass) placeLate(ctx context.Context) error {
 // placeAgain has a pod sent again when the labels of its node are known now, or those of its
 // namespace are.
 func (p *pass) placeAgain(uid string, namespace bool) error {
-	e, err := p.entry(uid)
+	e, err := p.Entry(uid)
 	switch {
 	case err != nil:
 		return err
 	case namespace || p.cluster.knowsNode(p, e):
 		e.Untell()
-		p.touch(e)
+		p.Touch(e)
 	case p.over(e):
 		p.settle(e)
 	}

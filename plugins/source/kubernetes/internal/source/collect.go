@@ -2,11 +2,9 @@ package source
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"sync"
 	"time"
 
@@ -20,15 +18,11 @@ import (
 // pass is one Collect.
 type pass struct {
 	*Source
-	out     *sdk.Stream
-	client  *kube.Client
-	journal *journal.Journal[*run.Entry]
-	done    checkpoint // that is in effect once what was sent is acknowledged
-	start   checkpoint // with which the pass began
+	*journal.Book[*run.Entry] // of pods
+	client                    *kube.Client
+	done                      checkpoint // that is in effect once what was sent is acknowledged
+	start                     checkpoint // with which the pass began
 
-	open    map[string]*run.Entry      // of which more is expected
-	settled map[string]settled         // the others that the journal or Kubernetes has
-	seen    map[string]time.Time       // when an open one was last known to be as it is
 	absent  map[string]bool            // open ones that the last listing lacked
 	present map[string]map[string]bool // pods that the last listing of a scope had
 	alive   map[string]time.Time       // when a scope was last known to be whole
@@ -39,39 +33,25 @@ type pass struct {
 	// regained says that a right has come back, and that pods may lack what it is needed for.
 	regained bool
 
-	touched  []*run.Entry // that have news
-	noted    []*run.Entry // that the daemon has, which the journal does not know yet
-	batch    sdk.Batch
-	moved    bool   // the checkpoint, since the last batch
-	stands   []byte // the checkpoint that was sent last
+	moved    bool // the checkpoint, since the last batch
 	gaps     []sdk.Gap
 	renew    bool // send also what was sent before, of what ended since
 	since    time.Time
 	listings int
 	told     bool // the facts, in this pass
 	listed   time.Time
-	pruned   time.Time
 	usage    *usage
 	holding  holding
 }
 
-// settled is what is remembered of a pod of which nothing is expected.
-type settled struct {
-	version uint64
-	changed time.Time
-	ours    bool // the journal has it
-}
-
 // Timings of a pass.
 const (
-	gather     = 100 * time.Millisecond // events that come within it go together
-	patience   = 30 * time.Second       // how long a server may be away before it is an error
-	again      = 500 * time.Millisecond // pause before the next try
-	lockWait   = 10 * time.Second
-	pruneEvery = time.Hour
-	tick       = time.Second // how often it is looked for what is due
-	ahead      = 1000        // events that are read ahead
-	together   = 1000        // events that are sent at once, at most
+	gather   = 100 * time.Millisecond // events that come within it go together
+	patience = 30 * time.Second       // how long a server may be away before it is an error
+	again    = 500 * time.Millisecond // pause before the next try
+	tick     = time.Second            // how often it is looked for what is due
+	ahead    = 1000                   // events that are read ahead
+	together = 1000                   // events that are sent at once, at most
 )
 
 // Collect follows Kubernetes until ctx ends.
@@ -88,9 +68,8 @@ func (s *Source) Collect(ctx context.Context, from sdk.Start, out *sdk.Stream) (
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, p.journal.Close()) }()
-	err = p.run(ctx)
-	return errors.Join(err, p.journal.Put(unique(p.noted)...))
+	defer func() { err = errors.Join(err, p.Close()) }()
+	return p.run(ctx)
 }
 
 // run follows Kubernetes, and starts over when that breaks off.
@@ -132,14 +111,12 @@ func pause(ctx context.Context) bool {
 	}
 }
 
-var (
-	errServer = errors.New("kubernetes") // errors of the API server, which may pass
-	errDaemon = errors.New("send")       // errors of the daemon and of the journal
-)
+// errServer marks errors of the API server, which may pass.
+var errServer = errors.New("kubernetes")
 
 // blame marks an error as one of the API server's, unless it is the daemon's.
 func blame(ctx context.Context, err error) error {
-	if err == nil || ctx.Err() != nil || errors.Is(err, errDaemon) || errors.Is(err, errServer) {
+	if err == nil || ctx.Err() != nil || errors.Is(err, journal.ErrDaemon) || errors.Is(err, errServer) {
 		return err
 	}
 	return fmt.Errorf("%w: %w", errServer, err)
@@ -151,19 +128,17 @@ func (s *Source) begin(ctx context.Context, from sdk.Start, client *kube.Client,
 	if err != nil {
 		return nil, err
 	}
-	waiting, cancel := context.WithTimeout(ctx, lockWait)
-	defer cancel()
-	j, err := journalForm().Open(waiting, s.dir, rand.Text())
+	book, err := journal.OpenBook(ctx, journalForm(), s.dir, s.now(), from.Checkpoint)
 	if err != nil {
 		return nil, err
 	}
-	p := &pass{Source: s, out: out, client: client, journal: j, done: done, start: done, stands: from.Checkpoint, open: map[string]*run.Entry{},
-		settled: map[string]settled{}, seen: map[string]time.Time{}, absent: map[string]bool{}, present: map[string]map[string]bool{}, alive: map[string]time.Time{},
-		lost: map[string]bool{}, behind: map[string]uint64{}, refused: map[string]bool{}, pruned: s.now()}
+	p := &pass{Source: s, Book: book, client: client, done: done, start: done, absent: map[string]bool{}, present: map[string]map[string]bool{},
+		alive: map[string]time.Time{}, lost: map[string]bool{}, behind: map[string]uint64{}, refused: map[string]bool{}}
+	p.Way = p.way(out)
 	for _, what := range done.Granted {
 		s.granted[what] = true
 	}
-	if done.Journal != j.ID() && !p.first() {
+	if done.Journal != p.ID() && !p.first() {
 		p.gaps = append(p.gaps, sdk.Gap{From: done.Look, To: s.now().UTC(),
 			Reason: "the source's folder is not the one it had: what ran when it was last seen and is no longer in Kubernetes could not be closed"})
 	}
@@ -174,7 +149,7 @@ func (s *Source) begin(ctx context.Context, from sdk.Start, client *kube.Client,
 		}
 		p.done.Told = facts.Told{}
 	}
-	p.done.Journal = j.ID()
+	p.done.Journal = p.ID()
 	versions := map[string]string{}
 	for _, namespace := range s.scopes() {
 		if v := done.Versions[namespace]; v != "" {
@@ -201,14 +176,8 @@ func (s *Source) scopes() []string {
 
 // restore takes over what the journal has, and sends what the daemon may lack.
 func (p *pass) restore(ctx context.Context) error {
-	err := p.journal.Each(func(e *run.Entry) error {
-		if p.renew {
-			e.Untell()
-		}
-		if e.Batch > 0 && e.Batch <= p.done.Batches {
-			e.TellOnce()
-		}
-		whole := p.over(e) && e.Counted && len(e.Holes) == 0
+	err := p.Restore(p.renew, func(e *run.Entry) {
+		whole := p.over(e) && !e.Untold()
 		for _, v := range p.views(e) {
 			if whole && !v.Told() && (!p.renew || !v.Stop.Before(p.since)) {
 				whole = false
@@ -217,14 +186,13 @@ func (p *pass) restore(ctx context.Context) error {
 		p.cluster.await(e)
 		if whole {
 			p.settle(e)
-			return nil
+			return
 		}
-		p.open[e.UID()] = e
-		p.seen[e.UID()] = p.done.Look
+		p.Open[e.UID()] = e
+		p.Seen[e.UID()] = p.done.Look
 		if len(e.Containers) > 0 || e.Over() {
-			p.touch(e)
+			p.Touch(e)
 		}
-		return nil
 	})
 	if err != nil {
 		return err
@@ -242,11 +210,8 @@ func (p *pass) over(e *run.Entry) bool {
 }
 
 func (p *pass) settle(e *run.Entry) {
-	uid := e.UID()
-	p.settled[uid] = settled{version: e.Pod.Metadata.Version(), changed: changed(e), ours: true}
-	delete(p.open, uid)
-	delete(p.seen, uid)
-	delete(p.absent, uid)
+	p.Settle(e, e.Pod.Metadata.Version(), changed(e))
+	delete(p.absent, e.UID())
 }
 
 // changed is when a pod was last known to change.
@@ -316,7 +281,7 @@ func (p *pass) listAll(ctx context.Context, watch func(string)) error {
 	}
 	p.renew, p.listed = false, time.Now()
 	p.listings++
-	if err := p.prune(); err != nil {
+	if err := p.Prune(p.now(), p.config.Remember, p.listedLast); err != nil {
 		return err
 	}
 	return p.tell(ctx)
@@ -389,22 +354,9 @@ func (p *pass) whole(namespace string, at time.Time) {
 		at = earlier(at, p.alive[other])
 	}
 	if at.After(p.done.Look) {
-		if p.done.Look.IsZero() {
-			p.done.First = at
-		}
-		p.done.Look, p.batch.Watermark, p.moved = at, at.Add(-p.config.Lag), true
-		p.batch.CompleteFrom = p.completeFrom()
+		p.done.Advance(at)
+		p.Batch.Watermark, p.Batch.CompleteFrom, p.moved = at.Add(-p.config.Lag), p.done.CompleteFrom(p.config.Earliest.Time), true
 	}
-}
-
-// completeFrom is from when there are all runs: Kubernetes forgets pods, so what ended
-// before the first look may be missing. It is zero where that is not known, after an older
-// checkpoint.
-func (p *pass) completeFrom() time.Time {
-	if earliest := p.config.Earliest.Time; earliest.After(p.done.First) {
-		return earliest
-	}
-	return p.done.First
 }
 
 // ended goes on after the end of a watch.
@@ -460,10 +412,10 @@ func (p *pass) due(ctx context.Context, watch func(string)) error {
 // change takes a pod as a watch shows it.
 func (p *pass) change(pod *kube.Pod, deleted bool) error {
 	uid, version := pod.Metadata.UID, pod.Metadata.Version()
-	if old, known := p.settled[uid]; known && (version <= old.version || deleted) {
+	if old, known := p.Settled[uid]; known && (version <= old.Version || deleted) {
 		return nil
 	}
-	e, err := p.entry(uid)
+	e, err := p.Entry(uid)
 	if err != nil {
 		return err
 	}
@@ -472,76 +424,25 @@ func (p *pass) change(pod *kube.Pod, deleted bool) error {
 	}
 	if deleted {
 		e.Pod.Metadata.Finalizers = nil
-		p.touch(e)
+		p.Touch(e)
 	}
 	if deleted && e.GoneAt.IsZero() {
 		seen := p.now().UTC()
 		if p.listings == 0 { // it happened some time since
-			seen = p.lastSeen(uid)
+			seen = p.LastSeen(uid)
 		}
 		e.Gone(true, seen, p.now().UTC())
 	}
 	return nil
 }
 
-// entry finds what is known of a pod, or begins it.
-func (p *pass) entry(uid string) (*run.Entry, error) {
-	if e := p.open[uid]; e != nil {
-		return e, nil
-	}
-	at := slices.IndexFunc(p.noted, func(e *run.Entry) bool { return e.UID() == uid })
-	var e *run.Entry
-	switch {
-	case at >= 0:
-		e = p.noted[at]
-	case p.settled[uid].ours:
-		var err error
-		if e, _, err = p.journal.Get(uid); err != nil {
-			return nil, err
-		}
-	}
-	if e == nil {
-		e = run.New()
-	}
-	p.open[uid] = e
-	return e, nil
-}
-
 // observe adds what a pod tells to its entry.
 func (p *pass) observe(e *run.Entry, pod *kube.Pod) {
 	now := p.now().UTC()
-	e.Observe(pod, p.lastSeen(pod.Metadata.UID), now)
-	p.seen[pod.Metadata.UID] = now
-	p.touch(e)
+	e.Observe(pod, p.LastSeen(pod.Metadata.UID), now)
+	p.Seen[pod.Metadata.UID] = now
+	p.Touch(e)
 	p.holding.consider(p, e)
-}
-
-// lastSeen is when a pod was last known to be as it is remembered.
-func (p *pass) lastSeen(uid string) time.Time {
-	seen := p.seen[uid]
-	if p.done.Look.After(seen) {
-		return p.done.Look
-	}
-	return seen
-}
-
-func (p *pass) touch(e *run.Entry) { p.touched = append(p.touched, e) }
-
-// prune drops what Kubernetes has forgotten long ago.
-func (p *pass) prune() error {
-	now := p.now()
-	if now.Sub(p.pruned) < pruneEvery {
-		return nil
-	}
-	p.pruned = now
-	var old []string
-	for uid, was := range p.settled {
-		if !p.listedLast(uid) && now.Sub(was.changed) > p.config.Remember {
-			delete(p.settled, uid)
-			old = append(old, uid)
-		}
-	}
-	return p.journal.Delete(old...)
 }
 
 // listedLast reports whether Kubernetes had a pod when it was listed last.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/bursar-accounting/bursar/hcl"
 	"github.com/bursar-accounting/bursar/plugins/internal/facts"
+	"github.com/bursar-accounting/bursar/plugins/internal/journal"
 	"github.com/bursar-accounting/bursar/plugins/mapping"
 	"github.com/bursar-accounting/bursar/plugins/plugintest"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
@@ -113,14 +114,14 @@ func TestReadme_HasEverySetting(t *testing.T) {
 }
 
 func TestCheckpoint_Written_IsReadAgain(t *testing.T) {
-	for _, c := range []checkpoint{{}, {Versions: map[string]string{"": "47", "phys": "48"}, Look: noon(), Journal: "9f86", Told: facts.Told{Capacity: "a"}, Granted: []string{"a", "b"}}} {
+	for _, c := range []checkpoint{{}, {Versions: map[string]string{"": "47", "phys": "48"}, Reach: journal.Reach{Look: noon(), Journal: "9f86", Told: facts.Told{Capacity: "a"}}, Granted: []string{"a", "b"}}} {
 		got, err := decodeCheckpoint(c.encode())
 		if err != nil || !cmp.Equal(c, got) {
 			t.Errorf("%+v: %+v, %v", c, got, err)
 		}
 	}
 	const golden = `{"v":1,"versions":{"":"47"},"look":1778414400000000,"journal":"9f86","told":{"capacity":"a"}}`
-	c := checkpoint{Versions: map[string]string{"": "47"}, Look: noon(), Journal: "9f86", Told: facts.Told{Capacity: "a"}}
+	c := checkpoint{Versions: map[string]string{"": "47"}, Reach: journal.Reach{Look: noon(), Journal: "9f86", Told: facts.Told{Capacity: "a"}}}
 	if got := string(c.encode()); got != golden {
 		t.Errorf("%s, want %s", got, golden)
 	}

@@ -47,7 +47,7 @@ func (p *pass) factSettings() facts.Settings {
 // tellCensus counts the pods that run and wait, and those that suspended jobs wait for.
 func (p *pass) tellCensus(ctx context.Context) error {
 	counts := facts.Counts{}
-	for _, e := range p.open {
+	for _, e := range p.Open {
 		if !e.GoneAt.IsZero() || !p.config.wanted(&e.Pod.Metadata) {
 			continue
 		}
@@ -63,7 +63,7 @@ func (p *pass) tellCensus(ctx context.Context) error {
 		return err
 	}
 	rows, err := counts.Rows(facts.Most)
-	p.batch.Census = &sdk.Census{At: p.now().UTC(), Rows: rows}
+	p.Batch.Census = &sdk.Census{At: p.now().UTC(), Rows: rows}
 	return err
 }
 
@@ -106,7 +106,7 @@ func (p *pass) tellCapacity(ctx context.Context) error {
 	components, err := p.sum(nodes, offers)
 	if now := facts.Digest(components); now != p.done.Told.Capacity {
 		p.done.Told.Capacity, p.moved = now, true
-		p.batch.Capacity = &sdk.Capacity{From: p.now().UTC(), Components: components}
+		p.Batch.Capacity = &sdk.Capacity{From: p.now().UTC(), Components: components}
 	}
 	return err
 }

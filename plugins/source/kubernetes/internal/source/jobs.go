@@ -34,7 +34,7 @@ func (p *pass) leftovers(ctx context.Context, namespace string, until time.Time)
 }
 
 // knows reports whether there is an entry of that name.
-func (p *pass) knows(uid string) bool { return p.open[uid] != nil || p.settled[uid].ours }
+func (p *pass) knows(uid string) bool { return p.Open[uid] != nil || p.Settled[uid].Ours }
 
 // podsOfJobs counts the pods of each Job that have ended and are known.
 func (p *pass) podsOfJobs() (map[string]int64, error) {
@@ -44,11 +44,11 @@ func (p *pass) podsOfJobs() (map[string]int64, error) {
 			seen[o.UID]++
 		}
 	}
-	for _, e := range p.open {
+	for _, e := range p.Open {
 		count(e)
 	}
-	return seen, p.journal.Each(func(e *run.Entry) error {
-		if p.open[e.UID()] == nil {
+	return seen, p.Each(func(e *run.Entry) error {
+		if p.Open[e.UID()] == nil {
 			count(e)
 		}
 		return nil
@@ -94,6 +94,6 @@ func (p *pass) leftover(j *kube.Job, seen int64, until time.Time) {
 		e.Containers[c.Name] = &run.Container{Runs: []run.Run{{Start: j.Status.StartTime.UTC(), Stop: stop.UTC(), Exit: exit, Guessed: true, Estimated: true}}}
 	}
 	e.Namespace = p.cluster.namespaces[m.Namespace]
-	p.open[m.UID] = e
-	p.touch(e)
+	p.Open[m.UID] = e
+	p.Touch(e)
 }

@@ -52,7 +52,7 @@ func (p *pass) list(ctx context.Context, namespace string, alone bool) error {
 		p.done.Versions[namespace], p.moved = version, true
 		p.whole(namespace, began)
 	}
-	p.batch.Gaps = append(p.batch.Gaps, p.gaps...)
+	p.Batch.Gaps = append(p.Batch.Gaps, p.gaps...)
 	if err := p.flush(ctx); err != nil {
 		return err
 	}
@@ -84,8 +84,8 @@ func (p *pass) page(ctx context.Context, namespace string, page []*kube.Pod, bad
 			return err
 		}
 	}
-	if len(p.touched) > 0 && len(page) > 0 { // else they wait from before
-		p.batch.Progress = &sdk.Progress{Done: int64(len(listed)), Unit: "pods", At: page[0].Metadata.Namespace}
+	if len(p.Touched()) > 0 && len(page) > 0 { // else they wait from before
+		p.Batch.Progress = &sdk.Progress{Done: int64(len(listed)), Unit: "pods", At: page[0].Metadata.Namespace}
 	}
 	return p.finishTouched(ctx)
 }
@@ -95,15 +95,15 @@ func (p *pass) page(ctx context.Context, namespace string, page []*kube.Pod, bad
 func (p *pass) listedPod(pod *kube.Pod, start uint64) error {
 	uid, version := pod.Metadata.UID, pod.Metadata.Version()
 	again := p.renew && (!pod.Status.Over() || !ended(pod).Before(p.since))
-	old, known := p.settled[uid]
-	if known && old.version == version && version != 0 && !again {
+	old, known := p.Settled[uid]
+	if known && old.Version == version && version != 0 && !again {
 		return nil
 	}
-	if !known && p.open[uid] == nil && pod.Status.Over() && version != 0 && version <= start && !again && !holds(pod) {
-		p.settled[uid] = settled{version: version, changed: ended(pod)} // it was sent by a source with another journal
+	if !known && p.Open[uid] == nil && pod.Status.Over() && version != 0 && version <= start && !again && !holds(pod) {
+		p.Settled[uid] = journal.Settled{Version: version, Changed: ended(pod)} // it was sent by a source with another journal
 		return nil
 	}
-	e, err := p.entry(uid)
+	e, err := p.Entry(uid)
 	if err != nil || !again && e.UID() != "" && version != 0 && version <= e.Pod.Metadata.Version() {
 		return err
 	}
@@ -128,11 +128,11 @@ func ended(pod *kube.Pod) (last time.Time) {
 // restored from a backup.
 func (p *pass) older(version, before string) error {
 	p.log.Warn("Kubernetes' state is older than it was, as after a restore of etcd; everything is taken again", "version", version, "before", before)
-	for uid, s := range p.settled {
-		s.version = 0
-		p.settled[uid] = s
+	for uid, s := range p.Settled {
+		s.Version = 0
+		p.Settled[uid] = s
 	}
-	for _, e := range p.open {
+	for _, e := range p.Open {
 		e.Pod.Metadata.ResourceVersion = ""
 	}
 	for namespace := range p.done.Versions {
@@ -149,8 +149,8 @@ var errOlder = errors.New("its state is older than it was")
 // may still tell what became of them, they are asked for when the next listing lacks them
 // too.
 func (p *pass) vanished(ctx context.Context, namespace string, listed map[string]bool, version uint64, alone bool) error {
-	for _, uid := range slices.Sorted(maps.Keys(p.open)) {
-		e := p.open[uid]
+	for _, uid := range slices.Sorted(maps.Keys(p.Open)) {
+		e := p.Open[uid]
 		m := &e.Pod.Metadata
 		if !within(namespace, e) || !e.GoneAt.IsZero() || e.UID() == "" || m.Version() > version {
 			continue
@@ -178,11 +178,11 @@ func (p *pass) vanished(ctx context.Context, namespace string, listed map[string
 
 // forgotten closes what went on in a pod that Kubernetes does not have any more.
 func (p *pass) forgotten(e *run.Entry) {
-	seen := p.lastSeen(e.UID())
+	seen := p.LastSeen(e.UID())
 	lost := slices.ContainsFunc(p.views(e), func(v run.View) bool { return v.Open() })
 	e.Pod.Metadata.Finalizers = nil
 	e.Gone(false, seen, p.now().UTC())
-	p.touch(e)
+	p.Touch(e)
 	if lost {
 		m := &e.Pod.Metadata
 		p.log.Warn("a pod that was running is no longer in Kubernetes; its end is estimated", "namespace", m.Namespace, "pod", m.Name, "end", e.GoneAt)

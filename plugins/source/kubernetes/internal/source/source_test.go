@@ -618,7 +618,7 @@ func TestListing_EmptyPageWhilePodsWait_SendsThem(t *testing.T) {
 	if err := p.change(&waiting, false); err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(p.page(t.Context(), "", nil, nil, map[string]bool{}), p.journal.Close()); err != nil {
+	if err := errors.Join(p.page(t.Context(), "", nil, nil, map[string]bool{}), p.Close()); err != nil {
 		t.Fatal(err)
 	}
 	s.wantRuns(runName("a", "main", 1) + " open")

@@ -163,7 +163,7 @@ func (p *pass) questions(now time.Time) (out []*question) {
 			continue
 		}
 		delete(u.due, uid)
-		e := p.open[uid]
+		e := p.Open[uid]
 		if e == nil {
 			continue
 		}
@@ -257,7 +257,7 @@ func (p *pass) takeUsage(ctx context.Context) error {
 		case !u.note(v.Usage, q):
 			u.postpone(q.pod, now.Add(u.settings.Retry))
 		}
-		p.touch(v.Entry)
+		p.Touch(v.Entry)
 	}
 	p.facts.Judge(p.factSettings(), "usage", cmp.Or(r.err, refused))
 	return p.finishTouched(ctx)
@@ -278,14 +278,14 @@ func (p *pass) leaveUsage() {
 
 // wantUsage has the pod of a question asked for again.
 func (p *pass) wantUsage(q *question) {
-	if e := p.open[q.pod]; e != nil {
+	if e := p.Open[q.pod]; e != nil {
 		p.usage.want(e, p.views(e))
 	}
 }
 
 // lacking is the run of a question; nil where it has changed meanwhile.
 func (p *pass) lacking(q *question) *run.View {
-	e := p.open[q.pod]
+	e := p.Open[q.pod]
 	if e == nil {
 		return nil
 	}
