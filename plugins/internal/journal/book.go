@@ -65,7 +65,7 @@ type Way[E Entry] struct {
 	// in [Holes.Gap].
 	Place        func(E) string
 	Starts, Gone string
-	// Empty says that the journal need not have an entry yet.
+	// Empty says that the journal need not have an entry yet; nil: it is to have all.
 	Empty func(E) bool
 	// Numbered is a checkpoint with another number of batches.
 	Numbered func(checkpoint []byte, batches uint64) ([]byte, error)
@@ -245,7 +245,9 @@ func (b *Book[E]) number(touched []E) bool {
 // meanwhile. That needs no write of its own: what is not noted is sent once more after a
 // crash.
 func (b *Book[E]) keep(touched []E) error {
-	touched = slices.DeleteFunc(slices.Clone(touched), b.Way.Empty)
+	if b.Way.Empty != nil {
+		touched = slices.DeleteFunc(slices.Clone(touched), b.Way.Empty)
+	}
 	if len(touched) == 0 && len(b.noted) < maxNoted {
 		return nil
 	}

@@ -25,8 +25,7 @@ type Entry struct {
 	NoJob     bool      `json:"nojob,omitempty"`
 	Unstarted bool      `json:"unstarted,omitempty"` // the daemon has the number of tasks that never started
 
-	Holes []journal.Hole `json:"holes,omitempty"` // that the daemon has not been told
-	Batch uint64         `json:"batch,omitempty"` // with which Holes, and what never started, were sent last; 0: they were not
+	journal.Once
 }
 
 // Node is what is known of the node of an allocation.
@@ -152,12 +151,12 @@ func (e *Entry) Settled() bool {
 	return (e.Alloc.Over() || !e.GoneAt.IsZero()) && !e.NoJob
 }
 
-// Unsent reports whether the daemon lacks something beside runs: holes, or the number of tasks
+// Untold reports whether the daemon lacks something beside runs: holes, or the number of tasks
 // that never started.
-func (e *Entry) Unsent() bool { return len(e.Holes) > 0 || e.Alloc.Over() && !e.Unstarted }
+func (e *Entry) Untold() bool { return len(e.Holes) > 0 || e.Alloc.Over() && !e.Unstarted }
 
 // TellOnce notes that the daemon has been told of them.
-func (e *Entry) TellOnce() { e.Holes, e.Batch, e.Unstarted = nil, 0, e.Unstarted || e.Alloc.Over() }
+func (e *Entry) TellOnce() { e.Once, e.Unstarted = journal.Once{}, e.Unstarted || e.Alloc.Over() }
 
 // Ends are the rules for runs whose end Nomad does not tell.
 type Ends struct {

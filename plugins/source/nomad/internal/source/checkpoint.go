@@ -1,11 +1,8 @@
 package source
 
 import (
-	"fmt"
 	"maps"
-	"time"
 
-	"github.com/bursar-accounting/bursar/plugins/internal/facts"
 	"github.com/bursar-accounting/bursar/plugins/internal/journal"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 	"github.com/bursar-accounting/bursar/plugins/source/nomad/internal/run"
@@ -14,49 +11,21 @@ import (
 // checkpoint is how far the source has come. What it knows of allocations is in the
 // journal that it names.
 type checkpoint struct {
-	Index   uint64    // changes up to it have been sent
-	Look    time.Time // when all allocations were listed last
-	First   time.Time // when they were listed first; zero: not known
-	Journal string
-	Told    facts.Told
-	Batches uint64 // how many told of something that is told once
+	Index uint64 // changes up to it have been sent
+	journal.Reach
 }
 
-const (
-	checkpointVersion = 1
-	maxLook           = 253402300799e6 // the end of the year 9999
-)
+const checkpointVersion = 1
 
 // The written form: {"v":1,"index":47,"look":1795239926160807,"journal":"9f86…"}.
 type wireCheckpoint struct {
-	Version int        `json:"v"`
-	Index   uint64     `json:"index"`
-	Look    int64      `json:"look"` // microseconds since 1970
-	First   int64      `json:"first,omitempty"`
-	Journal string     `json:"journal,omitempty"`
-	Told    facts.Told `json:"told,omitzero"`
-	Batches uint64     `json:"batches,omitempty"`
+	Version int    `json:"v"`
+	Index   uint64 `json:"index"`
+	journal.WrittenReach
 }
 
-// Check says what no plugin has written.
-func (w *wireCheckpoint) Check() error {
-	for _, at := range []int64{w.Look, w.First} {
-		if at < 0 || at > maxLook {
-			return fmt.Errorf("%d is not a time", at)
-		}
-	}
-	return nil
-}
-
-func (c checkpoint) encode() []byte {
-	w := wireCheckpoint{Version: checkpointVersion, Index: c.Index, Journal: c.Journal, Told: c.Told, Batches: c.Batches}
-	if !c.Look.IsZero() {
-		w.Look = c.Look.UnixMicro()
-	}
-	if !c.First.IsZero() {
-		w.First = c.First.UnixMicro()
-	}
-	return sdk.EncodeCheckpoint(w)
+func (c *checkpoint) encode() []byte {
+	return sdk.EncodeCheckpoint(wireCheckpoint{Version: checkpointVersion, Index: c.Index, WrittenReach: c.Written()})
 }
 
 // decodeCheckpoint reads what encode wrote. Nothing gives the zero checkpoint.
@@ -65,14 +34,7 @@ func decodeCheckpoint(b []byte) (checkpoint, error) {
 	if err := sdk.DecodeCheckpoint(b, checkpointVersion, &w); err != nil {
 		return checkpoint{}, err
 	}
-	c := checkpoint{Index: w.Index, Journal: w.Journal, Told: w.Told, Batches: w.Batches}
-	if w.Look > 0 {
-		c.Look = time.UnixMicro(w.Look).UTC()
-	}
-	if w.First > 0 {
-		c.First = time.UnixMicro(w.First).UTC()
-	}
-	return c, nil
+	return checkpoint{Index: w.Index, Reach: w.Reach()}, nil
 }
 
 // withBatches is a written checkpoint with another number of batches.

@@ -3,10 +3,8 @@ package source
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/bursar-accounting/bursar/plugins/internal/facts"
@@ -19,19 +17,10 @@ import (
 // pass is one Collect.
 type pass struct {
 	*Source
-	out     *sdk.Stream
-	journal *journal.Journal[*run.Entry]
-	done    checkpoint // that is in effect once what was sent is acknowledged
-	stands  []byte     // the checkpoint that was sent last
-	start   uint64     // the index at which the pass began
+	*journal.Book[*run.Entry]            // of allocations
+	done                      checkpoint // that is in effect once what was sent is acknowledged
+	start                     uint64     // the index at which the pass began
 
-	open    map[string]*run.Entry // of which more is expected
-	settled map[string]settled    // the others that the journal or Nomad has
-	seen    map[string]time.Time  // when an open one was last known to be as it is
-
-	touched  []*run.Entry // that have news
-	noted    []*run.Entry // that the daemon has, which the journal does not know yet
-	batch    sdk.Batch
 	gaps     []sdk.Gap
 	nodes    map[string]nomad.Node
 	asked    time.Time // when nodes were asked for
@@ -39,14 +28,6 @@ type pass struct {
 	since    time.Time
 	blind    string // why there is no event stream; "" when there is one
 	listings int
-	pruned   time.Time
-}
-
-// settled is what is remembered of an allocation of which nothing is expected.
-type settled struct {
-	index   uint64
-	changed int64 // ns since 1970
-	ours    bool  // the journal has it
 }
 
 // Timings of a pass.
@@ -55,9 +36,7 @@ const (
 	patience   = 30 * time.Second       // how long a server may be away before it is an error
 	again      = 500 * time.Millisecond // pause before the next try
 	blindList  = 10 * time.Second       // between two listings without an event stream, and to the second one of a new stream
-	lockWait   = 10 * time.Second
-	replayWait = time.Second // for the first events
-	pruneEvery = time.Hour
+	replayWait = time.Second            // for the first events
 )
 
 // Collect follows Nomad until ctx ends.
@@ -69,9 +48,8 @@ func (s *Source) Collect(ctx context.Context, from sdk.Start, out *sdk.Stream) (
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, p.journal.Close()) }()
-	err = p.run(ctx)
-	return errors.Join(err, p.journal.Put(unique(p.noted)...))
+	defer func() { err = errors.Join(err, p.Close()) }()
+	return p.run(ctx)
 }
 
 // run follows Nomad, and starts over when that breaks off.
@@ -123,20 +101,18 @@ func (s *Source) begin(ctx context.Context, from sdk.Start, out *sdk.Stream) (*p
 	if err != nil {
 		return nil, err
 	}
-	waiting, cancel := context.WithTimeout(ctx, lockWait)
-	defer cancel()
-	j, err := journalForm().Open(waiting, s.dir, rand.Text())
+	book, err := journal.OpenBook(ctx, journalForm(), s.dir, s.now(), from.Checkpoint)
 	if err != nil {
 		return nil, err
 	}
-	p := &pass{Source: s, out: out, journal: j, done: done, stands: from.Checkpoint, start: done.Index, open: map[string]*run.Entry{},
-		settled: map[string]settled{}, seen: map[string]time.Time{}, nodes: map[string]nomad.Node{}, pruned: s.now()}
+	p := &pass{Source: s, Book: book, done: done, start: done.Index, nodes: map[string]nomad.Node{}}
+	p.Way = p.way(out)
 	p.away()
 	if from.Rewind > 0 {
 		p.renew, p.since = true, cmpTime(done.Look, s.now()).Add(-from.Rewind)
 		p.done.Told = facts.Told{}
 	}
-	p.done.Journal = j.ID()
+	p.done.Journal = p.ID()
 	return p, nil
 }
 
@@ -153,7 +129,7 @@ func (p *pass) away() {
 	now := p.now().UTC()
 	switch away := now.Sub(p.done.Look); {
 	case p.done.Look.IsZero():
-	case p.done.Journal != p.journal.ID():
+	case p.done.Journal != p.ID():
 		p.gaps = append(p.gaps, sdk.Gap{From: p.done.Look, To: now,
 			Reason: "the source's folder is not the one it had: what ran at the last listing and is no longer in Nomad could not be closed"})
 	case away > p.config.Kept:
@@ -164,14 +140,8 @@ func (p *pass) away() {
 
 // restore takes over what the journal has, and sends what the daemon may lack.
 func (p *pass) restore(ctx context.Context) error {
-	err := p.journal.Each(func(e *run.Entry) error {
-		if p.renew {
-			e.Untell()
-		}
-		if e.Batch > 0 && e.Batch <= p.done.Batches {
-			e.TellOnce()
-		}
-		whole := e.Settled() && !e.Unsent()
+	err := p.Restore(p.renew, func(e *run.Entry) {
+		whole := e.Settled() && !e.Untold()
 		for _, v := range e.Views(p.config.ends) {
 			if whole && !v.Told() && (!p.renew || !v.Stop.Before(p.since)) {
 				whole = false
@@ -179,25 +149,22 @@ func (p *pass) restore(ctx context.Context) error {
 		}
 		if whole {
 			p.settle(e)
-			return nil
+			return
 		}
-		p.open[e.Alloc.ID] = e
-		p.seen[e.Alloc.ID] = p.done.Look
-		if len(e.Views(p.config.ends)) > 0 || e.Unsent() {
-			p.touch(e)
+		p.Open[e.Alloc.ID] = e
+		p.Seen[e.Alloc.ID] = p.done.Look
+		if len(e.Views(p.config.ends)) > 0 || e.Untold() {
+			p.Touch(e)
 		}
-		return nil
 	})
 	if err != nil {
 		return err
 	}
-	return p.flush(ctx)
+	return p.Flush(ctx)
 }
 
 func (p *pass) settle(e *run.Entry) {
-	p.settled[e.Alloc.ID] = settled{index: e.Alloc.ModifyIndex, changed: e.Alloc.ModifyTime, ours: true}
-	delete(p.open, e.Alloc.ID)
-	delete(p.seen, e.Alloc.ID)
+	p.Settle(e, e.Alloc.ModifyIndex, time.Unix(0, e.Alloc.ModifyTime))
 }
 
 // follow lists all allocations and then takes events, with a listing now and then,
@@ -236,7 +203,7 @@ func (p *pass) follow(ctx context.Context) error {
 // replay takes what the server remembers of the time since the checkpoint, which
 // says more than a listing about what has been purged.
 func (p *pass) replay(ctx context.Context, feed *nomad.Feed) error {
-	if len(p.open) == 0 {
+	if len(p.Open) == 0 {
 		return nil
 	}
 	limit := time.NewTimer(replayWait)
@@ -333,7 +300,7 @@ func (p *pass) take(ctx context.Context, events []nomad.Event) error {
 // stopped finds out whether a job that was stopped was purged: then its allocations
 // are gone at once, and nothing tells when their tasks ended but the purge.
 func (p *pass) stopped(ctx context.Context, job *nomad.Evaluation) error {
-	for id, e := range p.open {
+	for id, e := range p.Open {
 		if e.Alloc.Namespace != job.Namespace || e.Alloc.JobID != job.JobID || e.Settled() || e.Alloc.CreateTime > job.CreateTime {
 			continue
 		}
@@ -344,7 +311,7 @@ func (p *pass) stopped(ctx context.Context, job *nomad.Evaluation) error {
 				return err
 			}
 			e.Purge(time.Unix(0, job.CreateTime).UTC())
-			p.touch(e)
+			p.Touch(e)
 		case err != nil:
 			return p.blame(ctx, err)
 		}
@@ -354,13 +321,13 @@ func (p *pass) stopped(ctx context.Context, job *nomad.Evaluation) error {
 
 // change takes the state of an allocation that an event told.
 func (p *pass) change(a *nomad.Allocation) error {
-	if old, known := p.settled[a.ID]; known && a.ModifyIndex <= old.index {
+	if old, known := p.Settled[a.ID]; known && a.ModifyIndex <= old.Version {
 		return nil
 	}
-	if _, open := p.open[a.ID]; !open && a.ModifyIndex <= p.start && a.Over() {
+	if _, open := p.Open[a.ID]; !open && a.ModifyIndex <= p.start && a.Over() {
 		return nil // it was sent before the pass began
 	}
-	e, err := p.entry(a.ID)
+	e, err := p.Entry(a.ID)
 	if err != nil || e.Alloc.ID != "" && a.ModifyIndex <= e.Alloc.ModifyIndex {
 		return err
 	}
@@ -368,43 +335,9 @@ func (p *pass) change(a *nomad.Allocation) error {
 	return nil
 }
 
-// entry finds what is known of an allocation, or begins it.
-func (p *pass) entry(id string) (*run.Entry, error) {
-	if e := p.open[id]; e != nil {
-		return e, nil
-	}
-	at := slices.IndexFunc(p.noted, func(e *run.Entry) bool { return e.Alloc.ID == id })
-	var e *run.Entry
-	switch {
-	case at >= 0:
-		e = p.noted[at]
-	case p.settled[id].ours:
-		var err error
-		if e, _, err = p.journal.Get(id); err != nil {
-			return nil, err
-		}
-	}
-	if e == nil {
-		e = run.New()
-	}
-	p.open[id] = e
-	return e, nil
-}
-
 // observe adds what an allocation tells to its entry.
 func (p *pass) observe(e *run.Entry, a *nomad.Allocation) {
-	e.Observe(a, p.lastSeen(a.ID))
-	p.seen[a.ID] = p.now().UTC()
-	p.touch(e)
+	e.Observe(a, p.LastSeen(a.ID))
+	p.Seen[a.ID] = p.now().UTC()
+	p.Touch(e)
 }
-
-// lastSeen is when an allocation was last known to be as it is remembered.
-func (p *pass) lastSeen(id string) time.Time {
-	seen := p.seen[id]
-	if p.done.Look.After(seen) {
-		seen = p.done.Look
-	}
-	return seen
-}
-
-func (p *pass) touch(e *run.Entry) { p.touched = append(p.touched, e) }

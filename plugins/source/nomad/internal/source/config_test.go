@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/bursar-accounting/bursar/plugins/internal/facts"
+	"github.com/bursar-accounting/bursar/plugins/internal/journal"
 	"github.com/bursar-accounting/bursar/plugins/plugintest"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 	"github.com/bursar-accounting/bursar/plugins/source/nomad/internal/run"
@@ -133,14 +134,14 @@ func TestEveryAttributeHasAnIdentifierOfItsOwnAndAMeaning(t *testing.T) {
 }
 
 func TestACheckpointIsReadAsItWasWritten(t *testing.T) {
-	for _, c := range []checkpoint{{}, {Index: 47, Look: noon(), Journal: "9f86", Told: facts.Told{Capacity: "a", Directory: "b"}}} {
+	for _, c := range []checkpoint{{}, {Index: 47, Reach: journal.Reach{Look: noon(), Journal: "9f86", Told: facts.Told{Capacity: "a", Directory: "b"}}}} {
 		got, err := decodeCheckpoint(c.encode())
 		if err != nil || !cmp.Equal(c, got) {
 			t.Errorf("%+v: %+v, %v", c, got, err)
 		}
 	}
 	const golden = `{"v":1,"index":47,"look":1778414400000000,"journal":"9f86","told":{"capacity":"a"}}`
-	c := checkpoint{Index: 47, Look: noon(), Journal: "9f86", Told: facts.Told{Capacity: "a"}}
+	c := checkpoint{Index: 47, Reach: journal.Reach{Look: noon(), Journal: "9f86", Told: facts.Told{Capacity: "a"}}}
 	if got := string(c.encode()); got != golden {
 		t.Errorf("%s, want %s", got, golden)
 	}

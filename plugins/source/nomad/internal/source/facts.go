@@ -25,7 +25,7 @@ func (p *pass) tell(ctx context.Context, people []sdk.Person, queue facts.Counts
 	}{
 		{facts.Census, func(context.Context) error {
 			rows, err := queue.Rows(facts.Most)
-			p.batch.Census = &sdk.Census{At: p.done.Look, Rows: rows}
+			p.Batch.Census = &sdk.Census{At: p.done.Look, Rows: rows}
 			return err
 		}},
 		{facts.Directory, func(context.Context) error { return p.tellDirectory(people) }},
@@ -36,9 +36,9 @@ func (p *pass) tell(ctx context.Context, people []sdk.Person, queue facts.Counts
 		}
 	}
 	if p.done.Told != before {
-		p.batch.Checkpoint = p.done.encode()
+		p.Batch.Checkpoint = p.done.encode()
 	}
-	err := p.flush(ctx)
+	err := p.Flush(ctx)
 	if err != nil {
 		p.facts.Forget()
 	}
@@ -64,7 +64,7 @@ func (p *pass) tellCapacity(ctx context.Context) error {
 	components := p.config.filter.sum(nodes)
 	if now := facts.Digest(components); now != p.done.Told.Capacity {
 		p.done.Told.Capacity = now
-		p.batch.Capacity = &sdk.Capacity{From: p.done.Look, Components: components}
+		p.Batch.Capacity = &sdk.Capacity{From: p.done.Look, Components: components}
 	}
 	return nil
 }
@@ -138,7 +138,7 @@ func (p *pass) tellDirectory(people []sdk.Person) error {
 	const name = "people"
 	known := map[string]sdk.Person{}
 	var before []sdk.Person
-	if text := p.journal.Setting(name); len(text) > 0 {
+	if text := p.Setting(name); len(text) > 0 {
 		if err := json.Unmarshal(text, &before); err != nil {
 			p.log.Warn("the people in the journal cannot be read; they are learned again", "error", err)
 		}
@@ -159,12 +159,12 @@ func (p *pass) tellDirectory(people []sdk.Person) error {
 	if err != nil {
 		return err
 	}
-	if err := p.journal.Set(name, text); err != nil {
+	if err := p.Set(name, text); err != nil {
 		return err
 	}
 	all, err = facts.Fit(all, facts.Most)
 	if now := facts.Digest(all); len(all) > 0 && now != p.done.Told.Directory {
-		p.done.Told.Directory, p.batch.Directory = now, all
+		p.done.Told.Directory, p.Batch.Directory = now, all
 	}
 	return err
 }

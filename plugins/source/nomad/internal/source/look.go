@@ -26,7 +26,7 @@ func (p *pass) look(ctx context.Context) error {
 	if err == nil && index < p.done.Index {
 		p.log.Warn("Nomad's state is older than it was, as after a restore of a snapshot; all is taken again", "index", index, "before", p.done.Index)
 		p.start, p.done.Index = 0, 0
-		for _, e := range p.open { // its indexes say nothing any more
+		for _, e := range p.Open { // its indexes say nothing any more
 			e.Alloc.CreateIndex, e.Alloc.ModifyIndex = 0, 0
 		}
 		listed, index, err = p.listAll(ctx)
@@ -40,33 +40,20 @@ func (p *pass) look(ctx context.Context) error {
 	if err := p.orphans(ctx); err != nil {
 		return err
 	}
-	if p.done.Look.IsZero() {
-		p.done.First = began
-	}
-	p.done.Index, p.done.Look = index, began
-	p.renew = false
-	if err := p.prune(listed); err != nil {
+	p.done.Advance(began)
+	p.done.Index, p.renew = index, false
+	if err := p.Prune(p.now(), p.config.Remember, func(id string) bool { return listed[id] }); err != nil {
 		return err
 	}
-	p.batch.Checkpoint = p.done.encode()
-	p.batch.Watermark, p.batch.CompleteFrom = began.Add(-p.config.Lag), p.completeFrom()
-	p.batch.Gaps = append(p.batch.Gaps, p.gaps...)
-	if err := p.flush(ctx); err != nil {
+	p.Batch.Checkpoint = p.done.encode()
+	p.Batch.Watermark, p.Batch.CompleteFrom = began.Add(-p.config.Lag), p.done.CompleteFrom(p.config.Earliest.Time)
+	p.Batch.Gaps = append(p.Batch.Gaps, p.gaps...)
+	if err := p.Flush(ctx); err != nil {
 		return err
 	}
 	p.gaps = nil
 	p.listings++
 	return p.tell(ctx, people, queue)
-}
-
-// completeFrom is from when there are all runs: Nomad forgets allocations, so what ended
-// before the first look may be missing. It is zero where that is not known, after an older
-// checkpoint.
-func (p *pass) completeFrom() time.Time {
-	if earliest := p.config.Earliest.Time; earliest.After(p.done.First) {
-		return earliest
-	}
-	return p.done.First
 }
 
 // listAll takes all allocations that have changed, and returns which there are and
@@ -80,8 +67,8 @@ func (p *pass) listAll(ctx context.Context) (map[string]bool, uint64, error) {
 				return err
 			}
 		}
-		if len(p.touched) > 0 && len(page) > 0 { // else they wait from before
-			p.batch.Progress = &sdk.Progress{Done: int64(len(listed)), Unit: "allocations", At: fmt.Sprintf("%s, %s", page[0].Namespace, page[0].JobID)}
+		if len(p.Touched()) > 0 && len(page) > 0 { // else they wait from before
+			p.Batch.Progress = &sdk.Progress{Done: int64(len(listed)), Unit: "allocations", At: fmt.Sprintf("%s, %s", page[0].Namespace, page[0].JobID)}
 		}
 		return p.finishTouched(ctx)
 	})
@@ -90,31 +77,28 @@ func (p *pass) listAll(ctx context.Context) (map[string]bool, uint64, error) {
 
 // blame marks an error as one of Nomad's, unless it is the daemon's.
 func (p *pass) blame(ctx context.Context, err error) error {
-	if ctx.Err() != nil || errors.Is(err, errDaemon) {
+	if ctx.Err() != nil || errors.Is(err, journal.ErrDaemon) {
 		return err
 	}
 	return ofServer(err)
 }
 
-// errDaemon marks errors of the daemon and of the journal.
-var errDaemon = errors.New("send")
-
 // listed takes an allocation of a listing when it has news.
 func (p *pass) listed(a *nomad.Allocation) error {
-	old, isSettled := p.settled[a.ID]
-	open := p.open[a.ID]
+	old, isSettled := p.Settled[a.ID]
+	open := p.Open[a.ID]
 	again := p.renew && (!a.Over() || a.ModifyTime >= p.since.UnixNano())
 	switch {
 	case again:
 	case open != nil && open.Alloc.ModifyIndex == a.ModifyIndex:
 		return nil
-	case isSettled && old.index == a.ModifyIndex:
+	case isSettled && old.Version == a.ModifyIndex:
 		return nil
 	case open == nil && !isSettled && a.Over() && a.ModifyIndex <= p.start:
-		p.settled[a.ID] = settled{index: a.ModifyIndex, changed: a.ModifyTime} // it was sent by a source with another journal
+		p.Settled[a.ID] = journal.Settled{Version: a.ModifyIndex, Changed: time.Unix(0, a.ModifyTime)} // it was sent by a source with another journal
 		return nil
 	}
-	e, err := p.entry(a.ID)
+	e, err := p.Entry(a.ID)
 	if err != nil {
 		return err
 	}
@@ -130,8 +114,8 @@ func (p *pass) listed(a *nomad.Allocation) error {
 
 // vanished asks for allocations that were expected in the listing and are not in it.
 func (p *pass) vanished(ctx context.Context, listed map[string]bool, index uint64) error {
-	for _, id := range slices.Sorted(maps.Keys(p.open)) {
-		e := p.open[id]
+	for _, id := range slices.Sorted(maps.Keys(p.Open)) {
+		e := p.Open[id]
 		if listed[id] || e.Alloc.CreateIndex > index || e.Settled() {
 			continue
 		}
@@ -150,13 +134,13 @@ func (p *pass) vanished(ctx context.Context, listed map[string]bool, index uint6
 
 // forgotten closes what went on in an allocation that Nomad does not know any more.
 func (p *pass) forgotten(e *run.Entry) {
-	seen := p.lastSeen(e.Alloc.ID)
+	seen := p.LastSeen(e.Alloc.ID)
 	lost := false
 	for _, v := range e.Views(p.config.ends) {
 		lost = lost || v.Stop.IsZero()
 	}
 	e.Forgotten(seen)
-	p.touch(e)
+	p.Touch(e)
 	if lost {
 		p.log.Warn("an allocation that was running is no longer in Nomad; its end is estimated", "allocation", e.Alloc.ID, "job", e.Alloc.JobID, "end", seen)
 		e.Holes = append(e.Holes, journal.Hole{From: seen, To: p.now().UTC()})
@@ -165,27 +149,10 @@ func (p *pass) forgotten(e *run.Entry) {
 
 // orphans tries again to find jobs that could not be found.
 func (p *pass) orphans(ctx context.Context) error {
-	for _, e := range p.open {
+	for _, e := range p.Open {
 		if e.NoJob {
-			p.touch(e)
+			p.Touch(e)
 		}
 	}
 	return p.finishTouched(ctx)
-}
-
-// prune drops what Nomad has forgotten long ago.
-func (p *pass) prune(listed map[string]bool) error {
-	now := p.now()
-	if now.Sub(p.pruned) < pruneEvery {
-		return nil
-	}
-	p.pruned = now
-	var ids []string
-	for id, s := range p.settled {
-		if !listed[id] && now.Sub(time.Unix(0, s.changed)) > p.config.Remember {
-			delete(p.settled, id)
-			ids = append(ids, id)
-		}
-	}
-	return p.journal.Delete(ids...)
 }

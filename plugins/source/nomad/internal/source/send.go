@@ -2,8 +2,6 @@ package source
 
 import (
 	"context"
-	"fmt"
-	"slices"
 	"time"
 
 	"github.com/bursar-accounting/bursar/plugins/internal/facts"
@@ -15,9 +13,8 @@ import (
 
 // finishTouched finds what the touched entries lack, and sends them.
 func (p *pass) finishTouched(ctx context.Context) error {
-	p.touched = unique(p.touched)
 	var lack []*run.Entry
-	for _, e := range p.touched {
+	for _, e := range p.Touched() {
 		if e.Job == nil || e.NoJob {
 			lack = append(lack, e)
 		}
@@ -30,16 +27,7 @@ func (p *pass) finishTouched(ctx context.Context) error {
 	if err := p.place(ctx); err != nil {
 		return err
 	}
-	return p.flush(ctx)
-}
-
-func unique(list []*run.Entry) []*run.Entry {
-	seen := make(map[*run.Entry]bool, len(list))
-	return slices.DeleteFunc(list, func(e *run.Entry) bool {
-		had := seen[e]
-		seen[e] = true
-		return had
-	})
+	return p.Flush(ctx)
 }
 
 // askNodes is how often nodes are asked for at most because of one that is not known.
@@ -47,7 +35,7 @@ const askNodes = 30 * time.Second
 
 // place says on which nodes the touched entries are.
 func (p *pass) place(ctx context.Context) error {
-	for _, e := range p.touched {
+	for _, e := range p.Touched() {
 		n, known := p.nodes[e.Alloc.NodeID]
 		if !known && e.Node == (run.Node{}) && e.Alloc.NodeID != "" {
 			if err := p.listNodes(ctx); err != nil {
@@ -79,94 +67,27 @@ func (p *pass) listNodes(ctx context.Context) error {
 	return nil
 }
 
-// flush writes what was learned into the journal, sends it, and notes that it was.
-func (p *pass) flush(ctx context.Context) error {
-	touched := unique(p.touched)
-	p.touched = nil
-	var sent []run.View
-	var missed journal.Holes
-	for _, e := range touched {
-		sent = append(sent, p.add(e)...)
-		missed.Add(e.Alloc.Namespace+"/"+e.Alloc.JobID, e.Holes)
-	}
-	if g, some := missed.Gap("starts of tasks were not seen, of which Nomad keeps no times", "running allocations disappeared from Nomad, whose ends are estimated"); some {
-		p.batch.Gaps = append(p.batch.Gaps, g)
-	}
-	once := p.number(touched)
-	if err := p.keep(touched); err != nil {
-		return err
-	}
-	b := p.batch
-	p.batch = sdk.Batch{}
-	if once {
-		stands := b.Checkpoint
-		if stands == nil {
-			stands = p.stands
-		}
-		var err error
-		if b.Checkpoint, err = withBatches(stands, p.done.Batches); err != nil {
-			return err
-		}
-	}
-	if b.Checkpoint != nil {
-		p.stands = b.Checkpoint
-	}
-	empty := len(b.Jobs)+len(b.Gaps)+len(b.Directory) == 0 && b.Skipped == 0 && b.Checkpoint == nil && b.Census == nil && b.Capacity == nil
-	if !empty {
-		if err := p.out.Send(ctx, b); err != nil {
-			return fmt.Errorf("%w: %w", errDaemon, err)
-		}
-	}
-	p.note(touched, sent)
-	return nil
-}
-
-// number gives the entries of which something is told once the number of the batch that tells
-// it. The checkpoint of that batch has the number too, so that a restart knows whether the
-// daemon has it. It reports whether there are any.
-func (p *pass) number(touched []*run.Entry) bool {
-	next := p.done.Batches + 1
-	for _, e := range touched {
-		if e.Unsent() {
-			e.Batch, p.done.Batches = next, next
-		}
-	}
-	return p.done.Batches == next
-}
-
-// keep writes entries into the journal, with those of which the daemon has got more
-// meanwhile. That needs no write of its own: what is not noted is sent once more
-// after a crash.
-func (p *pass) keep(touched []*run.Entry) error {
-	if len(touched) == 0 && len(p.noted) < maxNoted {
-		return nil
-	}
-	all := unique(append(p.noted, touched...))
-	p.noted = nil
-	if err := p.journal.Put(all...); err != nil {
-		return fmt.Errorf("%w: %w", errDaemon, err)
-	}
-	return nil
-}
-
-const maxNoted = 1000 // entries that wait to be written
-
-// note notes what the daemon has now.
-func (p *pass) note(touched []*run.Entry, sent []run.View) {
-	news := map[*run.Entry]bool{}
-	for i := range sent {
-		if sent[i].Tell() {
-			news[sent[i].Entry] = true
-		}
-	}
-	for _, e := range touched {
-		if news[e] || e.Unsent() {
-			e.TellOnce()
-			p.noted = append(p.noted, e)
-		}
-		if e.Settled() {
-			p.settle(e)
-		}
+// way is how the pass sends.
+func (p *pass) way(out *sdk.Stream) journal.Way[*run.Entry] {
+	return journal.Way[*run.Entry]{
+		Reach: &p.done.Reach, Out: out, Numbered: withBatches,
+		Add: func(e *run.Entry) func() bool {
+			runs := p.add(e)
+			return func() (news bool) {
+				for i := range runs {
+					news = runs[i].Tell() || news
+				}
+				return news
+			}
+		},
+		Place:  func(e *run.Entry) string { return e.Alloc.Namespace + "/" + e.Alloc.JobID },
+		Starts: "starts of tasks were not seen, of which Nomad keeps no times",
+		Gone:   "running allocations disappeared from Nomad, whose ends are estimated",
+		Sent: func(e *run.Entry) {
+			if e.Settled() {
+				p.settle(e)
+			}
+		},
 	}
 }
 
@@ -183,12 +104,12 @@ func (p *pass) add(e *run.Entry) []run.View {
 			continue
 		}
 		if job, send := p.jobOf(&v); send {
-			p.batch.Jobs = append(p.batch.Jobs, job)
+			p.Batch.Jobs = append(p.Batch.Jobs, job)
 		}
 		sent = append(sent, v)
 	}
 	if e.Alloc.Over() && !e.Unstarted {
-		p.batch.Skipped += unstarted(e)
+		p.Batch.Skipped += unstarted(e)
 	}
 	return sent
 }

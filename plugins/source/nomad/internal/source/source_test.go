@@ -547,10 +547,10 @@ func TestListing_EmptyPageWhileAllocationsWait_SendsThem(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer p.journal.Close()
+	defer p.Close()
 	e := sample("a")
-	p.open["a"] = e
-	p.touch(e)
+	p.Open["a"] = e
+	p.Touch(e)
 	if _, _, err := p.listAll(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"slices"
 	"time"
 
@@ -12,7 +11,6 @@ import (
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 	"github.com/bursar-accounting/bursar/plugins/source/nomad/internal/nomad"
 	"github.com/bursar-accounting/bursar/plugins/source/nomad/internal/run"
-	"github.com/bursar-accounting/bursar/proto/boltfile"
 )
 
 // batchRuns is how many runs of a window go together.
@@ -21,7 +19,7 @@ const batchRuns = 1000
 // recollect sends the runs that ended in a window, and those that go on if it
 // reaches to now, from what Nomad and the journal have.
 func (s *Source) recollect(ctx context.Context, w *sdk.Window, out *sdk.Stream) (err error) {
-	known, err := s.known(ctx)
+	known, err := journalForm().ReadOnly(ctx, s.dir) // without it a window has what Nomad has
 	if err != nil {
 		return err
 	}
@@ -114,20 +112,6 @@ func (r *recollection) send(ctx context.Context, entries []*run.Entry, last bool
 	b.Progress = &sdk.Progress{Done: r.done, Unit: "allocations"}
 	r.batch = sdk.Batch{}
 	return r.out.Send(ctx, b)
-}
-
-// known is what the journal has. Without it a window has what Nomad has.
-func (s *Source) known(ctx context.Context) (*journal.Journal[*run.Entry], error) {
-	if s.dir == "" {
-		return journalForm().Open(ctx, "", "")
-	}
-	waiting, cancel := context.WithTimeout(ctx, time.Second)
-	defer cancel()
-	j, err := journalForm().Read(waiting, s.dir)
-	if errors.Is(err, boltfile.ErrInUse) || errors.Is(err, fs.ErrNotExist) {
-		return journalForm().Open(ctx, "", "")
-	}
-	return j, err
 }
 
 // Count returns how many runs ended in a window as Nomad's listing has them now,
