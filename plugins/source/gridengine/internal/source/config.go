@@ -97,7 +97,7 @@ func readConfig(cfg *sdk.Config) config {
 	var c config
 	_ = cfg.Decode(&c.settings) // it is in what Err returns
 	c.checkStates(cfg)
-	c.imports = importsOf(cfg, c.Import)
+	c.imports = follow.ImportedFiles(cfg, c.Import)
 	c.readCells(cfg)
 	c.readImportCell(cfg)
 	c.readFacts()
@@ -106,7 +106,7 @@ func readConfig(cfg *sdk.Config) config {
 
 func (c *config) readCells(cfg *sdk.Config) {
 	root := cmp.Or(string(c.Root), defaultRoot())
-	checkPatterns(cfg.Body, c.Rotated)
+	follow.CheckPatterns(cfg.Body, "rotated", c.Rotated)
 	if len(c.Cells) == 0 {
 		name := cmp.Or(os.Getenv("SGE_CELL"), "default")
 		one := gridCell{sgeCell: name, root: root, commands: commandsIn(string(c.Commands), root)}
@@ -128,7 +128,7 @@ func (c *config) readCells(cfg *sdk.Config) {
 			at.Errorf("cell", "a cell has one label, its name: cell \"default\" { … }")
 			continue
 		}
-		checkPatterns(at, b.Rotated)
+		follow.CheckPatterns(at, "rotated", b.Rotated)
 		one := gridCell{name: b.Name.Value, sgeCell: b.Name.Value, root: cmp.Or(string(b.Root), root)}
 		one.log = follow.Log{Path: cmp.Or(string(b.Path), filepath.Join(one.root, one.name, "common/accounting")), More: b.Rotated}
 		one.commands = commandsIn(cmp.Or(string(b.Commands), string(c.Commands)), one.root)
@@ -186,39 +186,6 @@ func commandsIn(configured, root string) string {
 func isProgram(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o111 != 0
-}
-
-// importsOf are the files to import, with patterns expanded, in the order in which
-// they are written; those of a pattern by name.
-func importsOf(cfg *sdk.Config, patterns []string) []string {
-	var all []string
-	for i, pattern := range patterns {
-		if !filepath.IsAbs(pattern) {
-			cfg.ElementErrorf("import", i, "%q is not an absolute path", pattern)
-			continue
-		}
-		found, err := filepath.Glob(pattern)
-		switch {
-		case err != nil:
-			cfg.ElementErrorf("import", i, "%q is not a pattern: %s", pattern, err)
-		case len(found) == 0:
-			cfg.ElementErrorf("import", i, "there is no file %s", pattern)
-		}
-		for _, path := range found {
-			if !slices.Contains(all, path) {
-				all = append(all, path)
-			}
-		}
-	}
-	return all
-}
-
-func checkPatterns(b *sdk.Body, list []string) {
-	for i, pattern := range list {
-		if _, err := filepath.Match(pattern, ""); err != nil || !filepath.IsAbs(pattern) {
-			b.ElementErrorf("rotated", i, "%q is not an absolute path or pattern", pattern)
-		}
-	}
 }
 
 // filter says which runs are wanted. An empty list wants all.

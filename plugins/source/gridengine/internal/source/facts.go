@@ -111,7 +111,7 @@ func (t *teller) tell(ctx context.Context, p *pass, renew bool) error {
 	if p.checkpoint.Told != before {
 		b.Checkpoint = p.checkpoint.encode()
 	}
-	err := p.out.Send(ctx, b)
+	err := p.Out.Send(ctx, b)
 	if err != nil {
 		t.Forget()
 	}

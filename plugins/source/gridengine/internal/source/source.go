@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/bursar-accounting/bursar/plugins/internal/follow"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 	"github.com/bursar-accounting/bursar/plugins/source/gridengine/internal/accounting"
 )
@@ -99,7 +100,8 @@ func (s *Source) Collect(ctx context.Context, from sdk.Start, out *sdk.Stream) e
 	if err != nil {
 		return err
 	}
-	p := &pass{Source: s, out: out, checkpoint: c, began: s.now().UTC(), skipped: map[error]int64{}}
+	p := &pass{Source: s, checkpoint: c, began: s.now().UTC(), Pass: follow.Pass{Out: out, Log: s.log, Noted: s.noted, Skipped: map[error]int64{},
+		Most: follow.Most{Runs: s.batch, Bytes: batchBytes, Entries: batchLines}}}
 	defer p.tellSkipped()
 	switch {
 	case len(s.config.imports) > 0:
