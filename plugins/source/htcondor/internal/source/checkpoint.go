@@ -3,7 +3,6 @@ package source
 import (
 	"fmt"
 	"maps"
-	"time"
 
 	"github.com/bursar-accounting/bursar/plugins/internal/facts"
 	"github.com/bursar-accounting/bursar/plugins/internal/follow"
@@ -14,7 +13,7 @@ import (
 type checkpoint struct {
 	Version int              `json:"v"`
 	Schedds map[string]reach `json:"schedds,omitempty"` // by their names in the configuration
-	Import  *imported        `json:"import,omitempty"`
+	Import  *follow.Imported `json:"import,omitempty"`
 	Told    facts.Told       `json:"told,omitzero"`
 }
 
@@ -26,13 +25,7 @@ type reach struct {
 	Runs    *folder       `json:"runs,omitempty"`  // files of the epochs of one job each
 	Asked   *mark         `json:"asked,omitempty"` // what condor_history gave last
 	AskedOf *mark         `json:"epoch,omitempty"` // what condor_history -epochs gave last
-	At      int64         `json:"at,omitempty"`    // the latest end of a run that was read, milliseconds; 0: none
-}
-
-// imported is how far the files of an import were read.
-type imported struct {
-	Path   string `json:"path"` // of the file that was read last; those before it are done
-	Offset int64  `json:"offset"`
+	follow.LastEnd
 }
 
 const checkpointVersion = 1
@@ -78,25 +71,7 @@ func (c *checkpoint) Check() error {
 			}
 		}
 	}
-	if c.Import != nil && c.Import.Offset < 0 {
-		return fmt.Errorf("%d is not an offset", c.Import.Offset)
-	}
-	return nil
-}
-
-// last is the latest end of a run that was read; the zero time for none.
-func (r *reach) last() time.Time {
-	if r.At == 0 {
-		return time.Time{}
-	}
-	return time.UnixMilli(r.At).UTC()
-}
-
-// seen notes the end of a run. Those in the future, of a wrong clock, do not count.
-func (r *reach) seen(end, now time.Time) {
-	if end.Before(now.Add(time.Hour)) {
-		r.At = max(r.At, end.UnixMilli())
-	}
+	return c.Import.Check()
 }
 
 // log is how far the files of a kind were read.

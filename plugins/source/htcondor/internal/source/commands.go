@@ -30,18 +30,15 @@ func (m *mark) expression() string {
 // sent does the checkpoint move: what is asked for again is known to the daemon.
 func (p *pass) askFor(ctx context.Context, at *schedd, of kind) error {
 	reach := p.checkpoint.Schedds[at.name]
-	r := reading{schedd: at, seen: func(end time.Time) { reach.seen(end, p.began) }}
-	if of == history {
-		r.until = at.until(p.began)
-	}
+	r := p.newReading(at, of, &reach)
 	q := condor.Query{Epochs: of == epochs, Constraints: p.config.constraints()}
 	if last := reach.mark(of); last != nil {
 		q.Since = last.expression()
-		gap, err := p.lost(ctx, at, q, reach.last())
+		gap, err := p.lost(ctx, at, q, reach.Last())
 		if err != nil {
 			return p.withoutEpochs(of, err)
 		}
-		r.gap = gap
+		r.Gap = gap
 	}
 	var newest *mark
 	err := p.pull(ctx, at, q, r, func(v verdict) {
@@ -57,7 +54,7 @@ func (p *pass) askFor(ctx context.Context, at *schedd, of kind) error {
 	}
 	reach.setMark(of, newest)
 	p.checkpoint = p.checkpoint.with(at.name, reach)
-	return p.out.Send(ctx, sdk.Batch{Checkpoint: p.checkpoint.encode()})
+	return p.Out.Send(ctx, sdk.Batch{Checkpoint: p.checkpoint.encode()})
 }
 
 // withoutEpochs is nil for the error of a pool that writes no epochs.
@@ -87,33 +84,33 @@ func (p *pass) lost(ctx context.Context, at *schedd, q condor.Query, last time.T
 
 // pull sends the ads that condor_history gives. Looked is called behind each that was
 // taken, or left to the next pass.
-func (p *pass) pull(ctx context.Context, at *schedd, q condor.Query, r reading, looked func(verdict)) error {
-	p.empty()
+func (p *pass) pull(ctx context.Context, at *schedd, q condor.Query, r *reading, looked func(verdict)) error {
+	p.Begin()
 	flush := func() error {
-		err := p.send(ctx, r, &sdk.Progress{Unit: "ads", At: at.String() + ", " + p.last.Format(time.RFC3339)})
-		p.empty()
-		r.gap = nil
+		err := p.Send(ctx, &r.Reading, &sdk.Progress{Unit: "ads", At: at.String() + ", " + p.Last.Format(time.RFC3339)})
+		p.Begin()
+		r.Gap = nil
 		return err
 	}
 	err := at.client.History(ctx, q, func(ad *classad.Ad, raw []byte, err error) error {
 		if err != nil {
-			p.refuse("", err, raw, &r)
-			p.entries++
+			p.Refuse("", err, raw, &r.Reading)
+			p.Took(0)
 			return nil
 		}
 		p.ad = *ad
-		v := p.takeAd(q.Epochs, string(raw), &r)
+		v := p.takeAd(q.Epochs, string(raw), r)
 		if v == nextBatch {
 			if err := flush(); err != nil {
 				return err
 			}
-			v = p.takeAd(q.Epochs, string(raw), &r)
+			v = p.takeAd(q.Epochs, string(raw), r)
 		}
 		looked(v)
 		if v == nextPass {
 			return nil
 		}
-		if p.entries++; p.full() {
+		if p.Took(0); p.Full() {
 			return flush()
 		}
 		return nil
@@ -121,14 +118,14 @@ func (p *pass) pull(ctx context.Context, at *schedd, q condor.Query, r reading, 
 	if err != nil {
 		return err
 	}
-	if r.gap != nil {
-		p.batch.Gaps = append(p.batch.Gaps, *r.gap)
+	if r.Gap != nil {
+		p.Batch.Gaps = append(p.Batch.Gaps, *r.Gap)
 	}
 	return flush()
 }
 
 // askAgain sends the runs again that ended at since or later.
-func (p *pass) askAgain(ctx context.Context, at *schedd, since time.Time, r reading) error {
+func (p *pass) askAgain(ctx context.Context, at *schedd, since time.Time, r *reading) error {
 	// No run of a job ends behind its last change of status. What the history says of runs
 	// that ended shortly before is needed to leave out their epochs.
 	for _, of := range []kind{history, epochs} {

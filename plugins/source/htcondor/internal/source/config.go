@@ -225,28 +225,9 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// importsOf are the files to import, with patterns expanded, in the order in which they
-// are written but epochs first: the history has the last word on a run.
+// importsOf are the files to import, epochs first: the history has the last word on a run.
 func importsOf(cfg *sdk.Config, patterns []string) []string {
-	var all []string
-	for i, pattern := range patterns {
-		if !filepath.IsAbs(pattern) {
-			cfg.ElementErrorf("import", i, "%q is not an absolute path", pattern)
-			continue
-		}
-		found, err := filepath.Glob(pattern)
-		switch {
-		case err != nil:
-			cfg.ElementErrorf("import", i, "%q is not a pattern: %s", pattern, err)
-		case len(found) == 0:
-			cfg.ElementErrorf("import", i, "there is no file %s", pattern)
-		}
-		for _, path := range found {
-			if !slices.Contains(all, path) {
-				all = append(all, path)
-			}
-		}
-	}
+	all := follow.ImportedFiles(cfg, patterns)
 	slices.SortStableFunc(all, func(a, b string) int { return order(a) - order(b) })
 	return all
 }
@@ -260,13 +241,8 @@ func order(path string) int {
 }
 
 func checkPatterns(b *sdk.Body, f files) {
-	for name, list := range map[string][]string{"rotated": f.Rotated, "rotated_epochs": f.RotatedEpochs} {
-		for i, pattern := range list {
-			if _, err := filepath.Match(pattern, ""); err != nil || !filepath.IsAbs(pattern) {
-				b.ElementErrorf(name, i, "%q is not an absolute path or pattern", pattern)
-			}
-		}
-	}
+	follow.CheckPatterns(b, "rotated", f.Rotated)
+	follow.CheckPatterns(b, "rotated_epochs", f.RotatedEpochs)
 }
 
 // filter says which runs are wanted. An empty list wants all.

@@ -83,7 +83,7 @@ func (t *teller) tell(ctx context.Context, p *pass, renew bool) error {
 	if p.checkpoint.Told != before {
 		b.Checkpoint = p.checkpoint.encode()
 	}
-	err := p.out.Send(ctx, b)
+	err := p.Out.Send(ctx, b)
 	if err != nil {
 		t.Forget()
 	}
@@ -172,25 +172,25 @@ func (p *pass) open(ctx context.Context, at *schedd, keep func(start time.Time) 
 	if !p.config.Open {
 		return nil
 	}
-	p.empty()
-	r := reading{}
+	p.Begin()
+	r := new(reading)
 	err := p.config.queue(at).Queue(ctx, active, nil, func(ad *classad.Ad, raw []byte, err error) error {
 		// What cannot be read is refused when it has ended.
 		if err == nil && p.goesOn(ad) && keep(p.run.Start) {
-			p.entries++
-			p.addAs(p.run.ID(), string(raw), &r, false)
+			p.Took(0)
+			p.addAs(p.run.ID(), string(raw), r, false)
 		}
-		if !p.full() {
+		if !p.Full() {
 			return nil
 		}
-		err = p.send(ctx, r, nil)
-		p.empty()
+		err = p.Send(ctx, &r.Reading, nil)
+		p.Begin()
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	return p.send(ctx, r, nil)
+	return p.Send(ctx, &r.Reading, nil)
 }
 
 // goesOn reports whether the ad is of a run that has begun and not ended.
@@ -208,5 +208,5 @@ func (p *pass) finish(ctx context.Context, complete, renew bool) error {
 	if !complete || p.facts.Failed(facts.Census) {
 		return nil
 	}
-	return p.out.Send(ctx, sdk.Batch{Watermark: p.began.Add(-p.config.Lag), CompleteFrom: p.config.Earliest.Time})
+	return p.Out.Send(ctx, sdk.Batch{Watermark: p.began.Add(-p.config.Lag), CompleteFrom: p.config.Earliest.Time})
 }

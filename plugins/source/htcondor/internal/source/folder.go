@@ -231,28 +231,26 @@ func (p *pass) folder(ctx context.Context, at *schedd, of kind) error {
 	if err != nil {
 		return err
 	}
-	r := reading{schedd: at, seen: func(end time.Time) { reach.seen(end, p.began) }, bare: true, epoch: of == epochs}
-	if of == history {
-		r.until = at.until(p.began)
-	}
-	r.mark = func() ([]byte, error) {
+	r := p.newReading(at, of, &reach)
+	r.bare, r.epoch = true, of == epochs
+	r.Mark = func() ([]byte, error) {
 		reach.setFolder(of, w.folder())
 		return p.checkpoint.with(at.name, reach).encode(), nil
 	}
-	r.sent = func() { p.checkpoint = p.checkpoint.with(at.name, reach) }
+	r.Sent = func() { p.checkpoint = p.checkpoint.with(at.name, reach) }
 	return p.readJobs(ctx, w, r)
 }
 
 // readJobs sends the entries of files of one job each.
-func (p *pass) readJobs(ctx context.Context, w *jobWalk, r reading) error {
+func (p *pass) readJobs(ctx context.Context, w *jobWalk, r *reading) error {
 	for more := true; more; {
-		p.empty()
+		p.Begin()
 		sdk.Alive(ctx)
-		err := p.fillFrom(w, &r)
+		err := p.fillFrom(w, r)
 		if more = err == nil; err != nil && !errors.Is(err, io.EOF) {
 			return err
 		}
-		if err := p.send(ctx, r, &sdk.Progress{Unit: "files", At: p.last.Format(time.RFC3339)}); err != nil {
+		if err := p.Send(ctx, &r.Reading, &sdk.Progress{Unit: "files", At: p.Last.Format(time.RFC3339)}); err != nil {
 			return err
 		}
 	}
@@ -262,7 +260,7 @@ func (p *pass) readJobs(ctx context.Context, w *jobWalk, r reading) error {
 // fillFrom reads files until the batch is full; io.EOF at the end of the list.
 func (p *pass) fillFrom(w *jobWalk, r *reading) error {
 	for w.next < len(w.files) {
-		if p.full() {
+		if p.Full() {
 			return nil
 		}
 		f := &w.files[w.next]
@@ -296,14 +294,14 @@ func (p *pass) takeFile(f *jobFile, old bool, r *reading) (verdict, error) {
 		return taken, err
 	}
 	defer w.Close()
-	for !p.full() {
+	for !p.Full() {
 		line, err := w.Next()
 		if errors.Is(err, io.EOF) || errors.Is(err, fs.ErrNotExist) {
 			return taken, nil
 		}
 		if err != nil && f.isPacked() { // it stays so
-			p.refuse("", err, nil, r)
-			p.entries++
+			p.Refuse("", err, nil, &r.Reading)
+			p.Took(0)
 			return taken, nil
 		}
 		if err != nil {
@@ -325,21 +323,21 @@ func (p *pass) takeFile(f *jobFile, old bool, r *reading) (verdict, error) {
 			return v, nil
 		}
 		f.offset += line.Size
-		p.entries++
-		p.bytes += line.Size
+		p.Took(line.Size)
 	}
 	return nextBatch, nil
 }
 
 // folderAgain sends runs of files again that were changed at since or later.
-func (p *pass) folderAgain(ctx context.Context, at *schedd, of kind, since time.Time, r reading) error {
+func (p *pass) folderAgain(ctx context.Context, at *schedd, of kind, since time.Time, with *reading) error {
 	if at.folders[of] == "" {
 		return nil
 	}
+	r := *with
 	r.bare, r.epoch = true, of == epochs
 	w, err := listJobs(at.folders[of], of, folder{Changed: since.Add(-skew).UnixNano()}, 0, p.now)
 	if err == nil {
-		err = p.readJobs(ctx, w, r)
+		err = p.readJobs(ctx, w, &r)
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", at.folders[of], err)

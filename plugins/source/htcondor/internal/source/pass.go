@@ -3,12 +3,9 @@ package source
 import (
 	"context"
 	"errors"
-	"fmt"
 	"hash/maphash"
 	"io"
 	"io/fs"
-	"path/filepath"
-	"slices"
 	"time"
 
 	"github.com/bursar-accounting/bursar/plugins/internal/follow"
@@ -26,41 +23,36 @@ const (
 // pass is one Collect.
 type pass struct {
 	*Source
-	out        *sdk.Stream
+	follow.Pass
 	checkpoint checkpoint
 	began      time.Time
-	skipped    map[error]int64
 	said       *runs // that the history told of, where all of a time is sent again
 
-	ad      classad.Ad  // that was read last
-	run     *job.Job    // of the ad
-	values  *job.Lender // of the runs in batch
-	batch   sdk.Batch
-	entries int // in batch
-	bytes   int64
-	skips   map[error]int64 // in batch
-	last    time.Time       // end of the run that was read last
+	ad     classad.Ad  // that was read last
+	run    *job.Job    // of the ad
+	values *job.Lender // of the runs in the batch
 }
 
 // reading is how ads are read.
 type reading struct {
-	schedd *schedd // whose history or epochs they are; nil: of any
-
-	keep  func(time.Time) bool // by the end of a run; nil: all
-	until time.Time            // what the schedd was done with since waits; zero: nothing waits
-	gap   *sdk.Gap             // to be sent with the first batch; its end is that of the first run
-	seen  func(end time.Time)
-	bare  bool // the ads need no banners
-	epoch bool // of ads without banners: they are epochs
+	follow.Reading
+	schedd *schedd   // whose history or epochs they are; nil: of any
+	until  time.Time // what the schedd was done with since waits; zero: nothing waits
+	bare   bool      // the ads need no banners
+	epoch  bool      // of ads without banners: they are epochs
 
 	// Said are runs that the history tells of. Epochs of them are left out.
 	said *runs
+}
 
-	// Mark returns the checkpoint behind what was read; nil where there is none.
-	mark func() ([]byte, error)
-	// Moved reports whether the checkpoint has to be kept though nothing was read.
-	moved func() bool
-	sent  func()
+// newReading is how ads of a schedd are read, whose reach is moved.
+func (p *pass) newReading(at *schedd, of kind, reach *reach) *reading {
+	r := &reading{schedd: at}
+	r.Seen = func(end time.Time) { reach.Saw(end, p.began) }
+	if of == history {
+		r.until = at.until(p.began)
+	}
+	return r
 }
 
 // runs is a set of runs.
@@ -136,17 +128,14 @@ func (p *pass) filesOnce(ctx context.Context, at *schedd, of kind) error {
 		return err
 	}
 	defer w.Close()
-	p.warnClosed(w)
-	r := reading{schedd: at, seen: func(end time.Time) { reach.seen(end, p.began) }}
-	if of == history {
-		r.until = at.until(p.began)
-	}
+	p.WarnClosed(w)
+	r := p.newReading(at, of, &reach)
 	if lost := w.Lost(); lost != nil {
 		p.log.Error("entries of a file were not found again", "schedd", at.name, "reason", lost.Reason,
 			"remedy", "increase MAX_HISTORY_ROTATIONS; ads can be brought back with import")
-		r.gap = &sdk.Gap{From: reach.last(), To: p.began, Reason: lost.Reason}
+		r.Gap = &sdk.Gap{From: reach.Last(), To: p.began, Reason: lost.Reason}
 	}
-	r.mark = func() ([]byte, error) {
+	r.Mark = func() ([]byte, error) {
 		s, err := w.State()
 		if err != nil {
 			return nil, err
@@ -154,23 +143,12 @@ func (p *pass) filesOnce(ctx context.Context, at *schedd, of kind) error {
 		reach.setLog(of, s)
 		return p.checkpoint.with(at.name, reach).encode(), nil
 	}
-	r.moved = func() bool {
+	r.Moved = func() bool {
 		now := reach.log(of)
 		return before.Inode != now.Inode || (before.Before == nil) != (now.Before == nil)
 	}
-	r.sent = func() { p.checkpoint, before = p.checkpoint.with(at.name, reach), reach.log(of) }
+	r.Sent = func() { p.checkpoint, before = p.checkpoint.with(at.name, reach), reach.log(of) }
 	return p.read(ctx, w, r)
-}
-
-// warnClosed says once which files cannot be read.
-func (p *pass) warnClosed(w *follow.Walk) {
-	for _, path := range w.Closed() {
-		if !p.noted[path] {
-			p.noted[path] = true
-			p.log.Warn("a file of the rotation is compressed in a way that cannot be read; it is left out", "path", path,
-				"remedy", "compress with gzip, or unpack it and import it")
-		}
-	}
 }
 
 // skew is how far the clock of a schedd, which says when a run ended, may be ahead of
@@ -184,7 +162,7 @@ const edge = time.Hour
 // history comes first here: nothing is kept for the next pass, so what it has said is
 // remembered.
 func (p *pass) window(ctx context.Context, at *schedd, since time.Time, keep func(time.Time) bool) error {
-	r := reading{schedd: at, keep: keep, said: p.said}
+	r := &reading{Reading: follow.Reading{Keep: keep}, schedd: at, said: p.said}
 	if at.client != nil {
 		return p.askAgain(ctx, at, since, r)
 	}
@@ -214,114 +192,26 @@ func (p *pass) rewind(ctx context.Context, at *schedd, back time.Duration) error
 	if reach.At == 0 {
 		return nil
 	}
-	since := reach.last().Add(-back)
+	since := reach.Last().Add(-back)
 	return p.window(ctx, at, since, func(end time.Time) bool { return !end.Before(since) })
 }
 
 // load reads the files of an import, once.
 func (p *pass) load(ctx context.Context, from sdk.Start) error {
-	files, offset := p.config.imports, int64(0)
-	at := p.checkpoint.Import
-	if at != nil && from.Window == nil && from.Rewind == 0 {
-		if i := slices.Index(files, at.Path); i >= 0 {
-			files, offset = files[i:], at.Offset
-		}
-	}
-	w, err := (&follow.Log{Banner: classad.Banner}).Files(files, offset)
-	if err != nil {
-		return fmt.Errorf("import: %w", err)
-	}
-	defer w.Close()
-	r := reading{}
-	if from.Window != nil {
-		r.keep = from.Window.Holds
-	} else {
-		r.mark = func() ([]byte, error) {
-			return checkpoint{Import: &imported{Path: w.Path(), Offset: w.Offset()}}.encode(), nil
-		}
-	}
-	if err := p.read(ctx, w, r); err != nil {
-		return fmt.Errorf("import %s: %w", w.Path(), err)
-	}
-	return nil
+	r := new(reading)
+	mark := func(at *follow.Imported) []byte { return checkpoint{Import: at}.encode() }
+	of := follow.Import{Log: &follow.Log{Banner: classad.Banner}, Files: p.config.imports, At: p.checkpoint.Import, Mark: mark}
+	return p.ReadImport(ctx, from, of, &r.Reading, func(w *follow.Walk) error { return p.fill(w, r) })
 }
 
 // read sends the entries of a walk.
-func (p *pass) read(ctx context.Context, w *follow.Walk, r reading) error {
-	for more := true; more; {
-		p.empty()
-		sdk.Alive(ctx)
-		err := p.fill(w, &r)
-		if more = err == nil; err != nil && !errors.Is(err, io.EOF) {
-			return err
-		}
-		if !more && r.gap != nil {
-			p.batch.Gaps = append(p.batch.Gaps, *r.gap)
-		}
-		if err := p.send(ctx, r, progress(w, p.last)); err != nil {
-			return err
-		}
-		r.gap = nil
-	}
-	return nil
-}
-
-// empty begins a new batch. Nothing uses the last one any more.
-func (p *pass) empty() {
-	jobs := p.batch.Jobs
-	clear(jobs)
-	p.values.TakeBack()
-	p.batch, p.entries, p.bytes, p.skips = sdk.Batch{Jobs: jobs[:0]}, 0, 0, map[error]int64{}
-}
-
-// send sends the batch with the checkpoint behind it.
-func (p *pass) send(ctx context.Context, r reading, progress *sdk.Progress) error {
-	if r.mark != nil {
-		var err error
-		if p.batch.Checkpoint, err = r.mark(); err != nil {
-			return err
-		}
-	}
-	b := &p.batch
-	if p.entries == 0 && len(b.Gaps) == 0 && (r.moved == nil || !r.moved()) {
-		return nil
-	}
-	if r.keep != nil {
-		b.Skipped = 0
-		if len(b.Jobs)+len(b.Refused) == 0 {
-			return ctx.Err()
-		}
-	}
-	b.Progress = progress
-	if err := p.out.Send(ctx, *b); err != nil {
-		return err
-	}
-	if r.sent != nil {
-		r.sent()
-	}
-	for why, n := range p.skips {
-		p.skipped[why] += n
-	}
-	return nil
-}
-
-func progress(w *follow.Walk, last time.Time) *sdk.Progress {
-	done, total := w.Progress()
-	at := filepath.Base(w.Path())
-	if !last.IsZero() {
-		at += ", " + last.Format(time.RFC3339)
-	}
-	return &sdk.Progress{Done: done, Total: total, Unit: "bytes", At: at}
-}
-
-// full reports whether the batch has to be sent.
-func (p *pass) full() bool {
-	return len(p.batch.Jobs)+len(p.batch.Refused) >= p.Source.batch || p.bytes >= batchBytes || p.entries >= batchEntries
+func (p *pass) read(ctx context.Context, w *follow.Walk, r *reading) error {
+	return p.Read(ctx, w, &r.Reading, func() error { return p.fill(w, r) })
 }
 
 // fill reads entries until the batch is full; io.EOF when there are no more now.
 func (p *pass) fill(w *follow.Walk, r *reading) error {
-	for !p.full() {
+	for !p.Full() {
 		line, err := w.Next()
 		if err != nil {
 			return err
@@ -341,8 +231,7 @@ func (p *pass) fill(w *follow.Walk, r *reading) error {
 			w.Back(line)
 			return io.EOF
 		case taken:
-			p.entries++
-			p.bytes += line.Size
+			p.Took(line.Size)
 		}
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/bursar-accounting/bursar/plugins/internal/follow"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 	"github.com/bursar-accounting/bursar/plugins/source/htcondor/internal/job"
 )
@@ -109,7 +110,9 @@ func (s *Source) Collect(ctx context.Context, from sdk.Start, out *sdk.Stream) e
 	if err != nil {
 		return err
 	}
-	p := &pass{Source: s, out: out, checkpoint: c, began: s.now().UTC(), skipped: map[error]int64{}, said: newRuns(), run: job.New(), values: s.plan.Lend()}
+	p := &pass{Source: s, checkpoint: c, began: s.now().UTC(), said: newRuns(), run: job.New(), values: s.plan.Lend()}
+	p.Pass = follow.Pass{Out: out, Log: s.log, Noted: s.noted, Skipped: map[error]int64{}, Emptied: p.values.TakeBack,
+		Most: follow.Most{Runs: s.batch, Bytes: batchBytes, Entries: batchEntries}}
 	defer p.tellSkipped()
 	switch {
 	case len(s.config.imports) > 0:

@@ -30,30 +30,30 @@ var errCut = errors.New("the ad has no end: the file was cut here")
 func (p *pass) take(text string, offset int64, r *reading) verdict {
 	e := classad.ReadEntry(text)
 	if e.Kind != "" && e.Kind != "EPOCH" {
-		p.skip(job.ErrOtherEpoch)
+		p.Skip(job.ErrOtherEpoch)
 		return taken
 	}
 	// Where lines were removed by hand, the offset is too large, and no ad begins there.
 	if n := e.Offset - offset; n > 0 && n < int64(len(e.Text)) && classad.BeginsAt(e.Text, int(n)) {
-		p.refuse("", errCut, []byte(e.Text[:n]), r)
+		p.Refuse("", errCut, []byte(e.Text[:n]), &r.Reading)
 		e.Text = e.Text[n:]
 	}
 	if err := p.ad.Read(e.Text); err != nil {
 		if errors.Is(err, classad.ErrEmpty) {
-			p.skip(err)
+			p.Skip(err)
 		} else {
-			p.refuse(p.named(), err, []byte(e.Text), r)
+			p.Refuse(p.named(), err, []byte(e.Text), &r.Reading)
 		}
 		return taken
 	}
 	if p.ad.Cut != "" {
-		p.refuse("", errCut, []byte(p.ad.Cut), r)
+		p.Refuse("", errCut, []byte(p.ad.Cut), &r.Reading)
 	}
 	if whole := strings.HasSuffix(e.Text, "\n"); e.Missing && !(r.bare && !r.epoch && whole) {
 		if !whole {
 			p.ad.Attributes = p.ad.Attributes[:len(p.ad.Attributes)-1] // its value may be cut
 		}
-		p.refuse(p.named(), errCut, []byte(e.Text), r)
+		p.Refuse(p.named(), errCut, []byte(e.Text), &r.Reading)
 		return taken
 	}
 	return p.takeAd(e.Kind != "" || r.bare && r.epoch, e.Text, r)
@@ -76,7 +76,7 @@ func (p *pass) takeAd(epoch bool, text string, r *reading) verdict {
 	err := j.Load(&p.ad, epoch)
 	for _, why := range []error{job.ErrNeverRan, job.ErrNotJob} {
 		if errors.Is(err, why) {
-			p.skip(why)
+			p.Skip(why)
 			return taken
 		}
 	}
@@ -90,22 +90,16 @@ func (p *pass) takeAd(epoch bool, text string, r *reading) verdict {
 	switch {
 	case !epoch && !r.until.IsZero() && !j.Finished.Before(r.until) && j.Finished.Before(r.until.Add(edge)):
 		return nextPass
-	case run != "" && slices.ContainsFunc(p.batch.Refused, func(x sdk.Refused) bool { return x.Run == run }):
+	case run != "" && slices.ContainsFunc(p.Batch.Refused, func(x sdk.Refused) bool { return x.Run == run }):
 		return nextBatch
 	case err != nil:
-		p.refuse(run, err, []byte(text), r)
+		p.Refuse(run, err, []byte(text), &r.Reading)
 		return taken
 	}
-	if r.gap != nil {
-		if j.End.After(r.gap.From) && j.End.Before(r.gap.To) {
-			r.gap.To = j.End
-		}
-		p.batch.Gaps, r.gap = append(p.batch.Gaps, *r.gap), nil
-	}
-	p.last = j.End
+	p.Reach(j.End, &r.Reading)
 	if r.wants(epoch, run, j.End) {
-		if r.seen != nil {
-			r.seen(j.End)
+		if r.Seen != nil {
+			r.Seen(j.End)
 		}
 		p.addAs(run, text, r, true)
 	}
@@ -114,16 +108,16 @@ func (p *pass) takeAd(epoch bool, text string, r *reading) verdict {
 
 // wants reports whether a run is to be sent.
 func (r *reading) wants(epoch bool, run string, end time.Time) bool {
-	if r.keep == nil {
+	if r.Keep == nil {
 		return true
 	}
 	if r.said != nil && epoch && r.said.has(run) {
 		return false
 	}
-	if r.said != nil && !epoch && (r.keep(end) || r.keep(end.Add(edge)) || r.keep(end.Add(-edge))) {
+	if r.said != nil && !epoch && (r.Keep(end) || r.Keep(end.Add(edge)) || r.Keep(end.Add(-edge))) {
 		r.said.add(run)
 	}
-	return r.keep(end)
+	return r.Keep(end)
 }
 
 // addAs puts the run into the batch, as ended or going on.
@@ -131,35 +125,21 @@ func (p *pass) addAs(run, text string, r *reading, ended bool) {
 	j := p.run
 	wanted := false
 	if err := j.Sure(func() { wanted = p.config.wants(j) }); err != nil {
-		p.refuse(run, fmt.Errorf("the filters of the source depend on it: %w", err), []byte(text), r)
+		p.Refuse(run, fmt.Errorf("the filters of the source depend on it: %w", err), []byte(text), &r.Reading)
 		return
 	}
 	values, unread := p.values.Values(j)
 	wanted = wanted && (p.config.Earliest.Time.IsZero() || !ended || !j.End.Before(p.config.Earliest.Time))
-	p.batch.Jobs = append(p.batch.Jobs, sdk.Job{Run: run, Values: values, Unread: unread, Ended: ended, Excluded: !wanted})
-}
-
-// refuse sends an ad that cannot be read. Of a window they are not sent again: when
-// they belong to is not known.
-func (p *pass) refuse(run string, why error, text []byte, r *reading) {
-	if r.keep != nil {
-		return
-	}
-	p.batch.Refused = append(p.batch.Refused, sdk.Refused{Run: run, Message: why.Error(), Raw: slices.Clone(text)})
+	p.Batch.Jobs = append(p.Batch.Jobs, sdk.Job{Run: run, Values: values, Unread: unread, Ended: ended, Excluded: !wanted})
 }
 
 func (p *pass) refuseLong(line follow.Line, r *reading) {
-	p.refuse("", fmt.Errorf("an ad of %d bytes; at most %d are read", line.Size, follow.MaxLine), line.Text, r)
-}
-
-func (p *pass) skip(why error) {
-	p.batch.Skipped++
-	p.skips[why]++
+	p.Refuse("", fmt.Errorf("an ad of %d bytes; at most %d are read", line.Size, follow.MaxLine), line.Text, &r.Reading)
 }
 
 // tellSkipped says what was not a run, and why.
 func (p *pass) tellSkipped() {
-	for why, n := range p.skipped {
+	for why, n := range p.Skipped {
 		if errors.Is(why, job.ErrNeverRan) {
 			p.log.Info("ads of jobs that never ran were skipped", "reason", why.Error(), "ads", n)
 		} else {
