@@ -7,8 +7,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 )
@@ -42,6 +44,26 @@ func Digest(fact any) string {
 type Told struct {
 	Capacity  string `json:"capacity,omitempty"`
 	Directory string `json:"directory,omitempty"`
+}
+
+// News is the capacity since at, which has changed since it was told last; nil where it has
+// not.
+func (t *Told) News(at time.Time, components []sdk.Amount) *sdk.Capacity {
+	now := Digest(components)
+	if now == t.Capacity {
+		return nil
+	}
+	t.Capacity = now
+	return &sdk.Capacity{From: at, Components: components}
+}
+
+// Amounts are amounts in the order of their names.
+func Amounts(totals map[string]int64) []sdk.Amount {
+	var list []sdk.Amount
+	for _, name := range slices.Sorted(maps.Keys(totals)) {
+		list = append(list, sdk.Amount{Name: name, Amount: totals[name]})
+	}
+	return list
 }
 
 // Counts are jobs by user and queue.

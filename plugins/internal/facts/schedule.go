@@ -88,3 +88,24 @@ func (s *Schedule) Failed(name string) bool { return s.failed[name] != "" }
 
 // Forget makes all facts due, since the daemon did not get them.
 func (s *Schedule) Forget() { clear(s.looked) }
+
+// Fact is a fact with how it is asked for.
+type Fact struct {
+	Name string
+	Ask  func(context.Context) error
+}
+
+// Tell asks for the facts that are due, after the runs, and calls send: what is wrong with
+// them never holds up a record. With renew it asks for all, because the daemon has lost them.
+func (s *Schedule) Tell(ctx context.Context, with Settings, renew bool, list []Fact, send func() error) error {
+	for _, f := range list {
+		if err := s.Ask(ctx, with, f.Name, renew, f.Ask); err != nil {
+			return err
+		}
+	}
+	err := send()
+	if err != nil {
+		s.Forget()
+	}
+	return err
+}

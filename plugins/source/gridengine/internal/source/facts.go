@@ -96,26 +96,18 @@ func (t *teller) tell(ctx context.Context, p *pass, renew bool) error {
 	before := p.checkpoint.Told
 	with := t.settings()
 	var b sdk.Batch
-	for _, f := range []struct {
-		name string
-		ask  func(context.Context, *sdk.Batch, *facts.Told) error
-	}{{facts.Capacity, t.capacity}, {facts.Census, t.census}, {facts.Directory, t.directory}} {
-		ask := func(ctx context.Context) error { return f.ask(ctx, &b, &p.checkpoint.Told) }
-		if err := t.Ask(ctx, with, f.name, renew, ask); err != nil {
-			return err
+	as := func(ask func(context.Context, *sdk.Batch, *facts.Told) error) func(context.Context) error {
+		return func(ctx context.Context) error { return ask(ctx, &b, &p.checkpoint.Told) }
+	}
+	list := []facts.Fact{{Name: facts.Capacity, Ask: as(t.capacity)}, {Name: facts.Census, Ask: as(t.census)}, {Name: facts.Directory, Ask: as(t.directory)}}
+	return t.Tell(ctx, with, renew, list, func() error {
+		if p.checkpoint.Told != before {
+			b.Checkpoint = p.checkpoint.encode()
+		} else if b.Census == nil {
+			return nil
 		}
-	}
-	if b.Census == nil && p.checkpoint.Told == before {
-		return nil
-	}
-	if p.checkpoint.Told != before {
-		b.Checkpoint = p.checkpoint.encode()
-	}
-	err := p.Out.Send(ctx, b)
-	if err != nil {
-		t.Forget()
-	}
-	return err
+		return p.Out.Send(ctx, b)
+	})
 }
 
 // settings are those of the facts.
@@ -160,13 +152,8 @@ func (t *teller) capacity(ctx context.Context, b *sdk.Batch, told *facts.Told) e
 	if noGPUs != nil && told.Capacity != "" {
 		return nil
 	}
-	var list []sdk.Amount
-	for _, name := range slices.Sorted(maps.Keys(totals)) {
-		list = append(list, sdk.Amount{Name: name, Amount: totals[name]})
-	}
-	if now := facts.Digest(list); now != told.Capacity && len(list) > 0 {
-		told.Capacity = now
-		b.Capacity = &sdk.Capacity{From: t.now(), Components: list}
+	if list := facts.Amounts(totals); len(list) > 0 {
+		b.Capacity = told.News(t.now(), list)
 	}
 	return nil
 }

@@ -68,26 +68,18 @@ func (t *teller) tell(ctx context.Context, p *pass, renew bool) error {
 	before := p.checkpoint.Told
 	with := facts.Settings{Every: t.config.facts, Now: t.now, Log: t.log, Remedy: remedy}
 	var b sdk.Batch
-	for _, f := range []struct {
-		name string
-		ask  func(context.Context, *sdk.Batch, *facts.Told) error
-	}{{facts.Capacity, t.capacity}, {facts.Census, t.census}} {
-		ask := func(ctx context.Context) error { return f.ask(ctx, &b, &p.checkpoint.Told) }
-		if err := t.Ask(ctx, with, f.name, renew, ask); err != nil {
-			return err
+	as := func(ask func(context.Context, *sdk.Batch, *facts.Told) error) func(context.Context) error {
+		return func(ctx context.Context) error { return ask(ctx, &b, &p.checkpoint.Told) }
+	}
+	list := []facts.Fact{{Name: facts.Capacity, Ask: as(t.capacity)}, {Name: facts.Census, Ask: as(t.census)}}
+	return t.Tell(ctx, with, renew, list, func() error {
+		if p.checkpoint.Told != before {
+			b.Checkpoint = p.checkpoint.encode()
+		} else if b.Census == nil {
+			return nil
 		}
-	}
-	if b.Census == nil && p.checkpoint.Told == before {
-		return nil
-	}
-	if p.checkpoint.Told != before {
-		b.Checkpoint = p.checkpoint.encode()
-	}
-	err := p.Out.Send(ctx, b)
-	if err != nil {
-		t.Forget()
-	}
-	return err
+		return p.Out.Send(ctx, b)
+	})
 }
 
 // remedy says what to do about a fact that cannot be had.
@@ -127,13 +119,8 @@ func (t *teller) capacity(ctx context.Context, b *sdk.Batch, told *facts.Told) e
 	if n, err := mig.Thousandths(parts); err == nil && n > 0 {
 		totals["MilliGPUs"] = n
 	}
-	var list []sdk.Amount
-	for _, name := range slices.Sorted(maps.Keys(totals)) {
-		list = append(list, sdk.Amount{Name: name, Amount: totals[name]})
-	}
-	if now := facts.Digest(list); now != told.Capacity && len(list) > 0 {
-		told.Capacity = now
-		b.Capacity = &sdk.Capacity{From: t.now(), Components: list}
+	if list := facts.Amounts(totals); len(list) > 0 {
+		b.Capacity = told.News(t.now(), list)
 	}
 	return nil
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 	"strings"
 
 	"github.com/bursar-accounting/bursar/plugins/internal/facts"
@@ -19,20 +18,11 @@ import (
 // up a record.
 func (p *pass) tell(ctx context.Context) error {
 	renew := p.listings == 1 && !p.told
-	for _, f := range []struct {
-		name string
-		ask  func(context.Context) error
-	}{{facts.Census, p.tellCensus}, {facts.Capacity, p.tellCapacity}} {
-		if err := p.facts.Ask(ctx, p.factSettings(), f.name, renew, f.ask); err != nil {
-			return err
-		}
-	}
-	p.told = true
-	err := p.flush(ctx)
-	if err != nil {
-		p.facts.Forget()
-	}
-	return err
+	list := []facts.Fact{{Name: facts.Census, Ask: p.tellCensus}, {Name: facts.Capacity, Ask: p.tellCapacity}}
+	return p.facts.Tell(ctx, p.factSettings(), renew, list, func() error {
+		p.told = true
+		return p.flush(ctx)
+	})
 }
 
 func (p *pass) factSettings() facts.Settings {
@@ -104,9 +94,8 @@ func (p *pass) tellCapacity(ctx context.Context) error {
 		return err
 	}
 	components, err := p.sum(nodes, offers)
-	if now := facts.Digest(components); now != p.done.Told.Capacity {
-		p.done.Told.Capacity, p.moved = now, true
-		p.Batch.Capacity = &sdk.Capacity{From: p.now().UTC(), Components: components}
+	if news := p.done.Told.News(p.now().UTC(), components); news != nil {
+		p.Batch.Capacity, p.moved = news, true
 	}
 	return err
 }
@@ -164,11 +153,7 @@ func (p *pass) sum(nodes []*kube.Node, offers []*kube.Slice) ([]sdk.Amount, erro
 	for name := range unread {
 		p.leaveOut(total, name)
 	}
-	var out []sdk.Amount
-	for _, name := range slices.Sorted(maps.Keys(total)) {
-		out = append(out, sdk.Amount{Name: name, Amount: total[name]})
-	}
-	return out, problem
+	return facts.Amounts(total), problem
 }
 
 // leaveOut leaves the components that a resource is in out of the sums.

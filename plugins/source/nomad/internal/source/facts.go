@@ -19,30 +19,21 @@ import (
 // holds up a record.
 func (p *pass) tell(ctx context.Context, people []sdk.Person, queue facts.Counts) error {
 	before := p.done.Told
-	for _, f := range []struct {
-		name string
-		ask  func(context.Context) error
-	}{
-		{facts.Census, func(context.Context) error {
+	list := []facts.Fact{
+		{Name: facts.Census, Ask: func(context.Context) error {
 			rows, err := queue.Rows(facts.Most)
 			p.Batch.Census = &sdk.Census{At: p.done.Look, Rows: rows}
 			return err
 		}},
-		{facts.Directory, func(context.Context) error { return p.tellDirectory(people) }},
-		{facts.Capacity, p.tellCapacity},
-	} {
-		if err := p.facts.Ask(ctx, p.factSettings(), f.name, p.listings <= 1, f.ask); err != nil {
-			return err
+		{Name: facts.Directory, Ask: func(context.Context) error { return p.tellDirectory(people) }},
+		{Name: facts.Capacity, Ask: p.tellCapacity},
+	}
+	return p.facts.Tell(ctx, p.factSettings(), p.listings <= 1, list, func() error {
+		if p.done.Told != before {
+			p.Batch.Checkpoint = p.done.encode()
 		}
-	}
-	if p.done.Told != before {
-		p.Batch.Checkpoint = p.done.encode()
-	}
-	err := p.Flush(ctx)
-	if err != nil {
-		p.facts.Forget()
-	}
-	return err
+		return p.Flush(ctx)
+	})
 }
 
 func (p *pass) factSettings() facts.Settings {
@@ -61,10 +52,8 @@ func (p *pass) tellCapacity(ctx context.Context) error {
 	for _, n := range nodes {
 		p.nodes[n.ID] = n
 	}
-	components := p.config.filter.sum(nodes)
-	if now := facts.Digest(components); now != p.done.Told.Capacity {
-		p.done.Told.Capacity = now
-		p.Batch.Capacity = &sdk.Capacity{From: p.done.Look, Components: components}
+	if news := p.done.Told.News(p.done.Look, p.config.filter.sum(nodes)); news != nil {
+		p.Batch.Capacity = news
 	}
 	return nil
 }
@@ -97,11 +86,7 @@ func (f *filter) sum(nodes []nomad.Node) []sdk.Amount {
 	if n, err := mig.Thousandths(parts); err == nil && n > 0 {
 		total["MilliGPUs"] = n
 	}
-	var out []sdk.Amount
-	for _, name := range slices.Sorted(maps.Keys(total)) {
-		out = append(out, sdk.Amount{Name: name, Amount: total[name]})
-	}
-	return out
+	return facts.Amounts(total)
 }
 
 // count counts the allocations of a job.

@@ -21,25 +21,15 @@ func (p *pass) tellFacts(ctx context.Context, renew bool) error {
 	}
 	before := p.told
 	with := facts.Settings{Every: p.config.facts, Now: func() time.Time { return p.began }, Log: p.log, Remedy: remedyForFact}
-	for _, f := range []struct {
-		name string
-		ask  func(context.Context) error
-	}{{facts.Capacity, p.tellCapacity}, {facts.Census, p.tellCensus}, {facts.Directory, p.tellDirectory}} {
-		if err := p.facts.Ask(ctx, with, f.name, renew, f.ask); err != nil {
-			return err
+	list := []facts.Fact{{Name: facts.Capacity, Ask: p.tellCapacity}, {Name: facts.Census, Ask: p.tellCensus}, {Name: facts.Directory, Ask: p.tellDirectory}}
+	return p.facts.Tell(ctx, with, renew, list, func() error {
+		if p.told != before {
+			p.batch.Checkpoint = checkpoint{Done: p.done, Open: p.longRuns(p.open), Told: p.told}.encodeCheckpoint()
+		} else if p.batch.Census == nil {
+			return nil
 		}
-	}
-	if p.batch.Census == nil && p.told == before {
-		return nil
-	}
-	if p.told != before {
-		p.batch.Checkpoint = checkpoint{Done: p.done, Open: p.longRuns(p.open), Told: p.told}.encodeCheckpoint()
-	}
-	err := p.flushBatch(ctx)
-	if err != nil {
-		p.facts.Forget()
-	}
-	return err
+		return p.flushBatch(ctx)
+	})
 }
 
 // remedyForFact says what to do about a fact that cannot be had.
@@ -61,9 +51,8 @@ func (p *pass) tellCapacity(ctx context.Context) error {
 	if unknown != nil {
 		unknown = &facts.Remediable{Err: unknown, Remedy: "name the types of these GPUs in gres.conf with a model and a profile, such as a100_3g.20gb"}
 	}
-	if now := facts.Digest(components); now != p.told.Capacity {
-		p.told.Capacity = now
-		p.batch.Capacity = &sdk.Capacity{From: p.now, Components: components}
+	if news := p.told.News(p.now, components); news != nil {
+		p.batch.Capacity = news
 	}
 	return unknown
 }
