@@ -12,6 +12,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -23,10 +24,11 @@ import (
 // no filter and nothing of the parser that Collect uses. Files are read line by line;
 // condor_history is asked for a few columns. What the history tells of a run counts, its
 // epoch only where the history has none. A compressed file of a folder that cannot be read to
-// its end, which Collect puts in quarantine, counts as one run that ended when it was changed:
-// the day lacks it then.
+// its end, which Collect puts in quarantine, counts as one run that ended when it was changed,
+// unless epochs tell of that job: the day lacks it then.
 func (s *Source) Count(ctx context.Context, w sdk.Window) (int64, error) {
-	t := &tally{ctx: ctx, log: s.log, window: w, said: newRuns(), runs: newRuns()}
+	t := &tally{ctx: ctx, log: s.log, window: w, said: newRuns(), runs: newRuns(), broken: map[string]bool{}}
+	lacking := 0
 	for i := range s.config.schedds {
 		at := &s.config.schedds[i]
 		if len(s.config.imports) > 0 {
@@ -37,6 +39,8 @@ func (s *Source) Count(ctx context.Context, w sdk.Window) (int64, error) {
 				return 0, fmt.Errorf("count %s: %w", at, err)
 			}
 		}
+		lacking += len(t.broken)
+		clear(t.broken)
 	}
 	for _, of := range []bool{true, false} { // history first
 		for _, path := range s.config.imports {
@@ -48,7 +52,7 @@ func (s *Source) Count(ctx context.Context, w sdk.Window) (int64, error) {
 			}
 		}
 	}
-	return int64(len(t.runs.set)) + t.broken, nil
+	return int64(len(t.runs.set) + lacking), nil
 }
 
 // tally are the runs that were counted.
@@ -58,7 +62,7 @@ type tally struct {
 	window sdk.Window
 	said   *runs // of the history, whenever they ended
 	runs   *runs
-	broken int64 // files that changed in the window and cannot be read
+	broken map[string]bool // jobs of a schedd, as 12.0, whose files changed in the window and cannot be read
 	lines  int
 }
 
@@ -98,10 +102,16 @@ func (t *tally) folder(dir string, since time.Time) error {
 		case t.window.Holds(time.Unix(0, f.changed)):
 			t.log.Warn("a file of one job cannot be counted to its end; it counts as one run that ended when it was changed", "path", f.path, "error", err,
 				"remedy", "restore the file, and remove it from the quarantine")
-			t.broken++
+			t.broken[jobOfFile(f.path)] = true
 		}
 	}
 	return nil
+}
+
+// jobOfFile is the job of a file of a folder, as 12.0.
+func jobOfFile(path string) string {
+	name, _ := strings.CutPrefix(unpackedName(filepath.Base(path)), "history.")
+	return name
 }
 
 // ask counts what condor_history has.
@@ -221,9 +231,17 @@ func (t *tally) add(ad map[string]string, epoch bool) {
 	}
 	run := fmt.Sprint(strings.Trim(ad["GlobalJobId"], `"`), " ", start)
 	switch {
-	case end == 0, epoch && t.said.has(run):
+	case end == 0:
 		return
-	case !epoch:
+	case epoch:
+		if _, job, _ := strings.Cut(ad["GlobalJobId"], "#"); len(t.broken) > 0 {
+			job, _, _ = strings.Cut(job, "#")
+			delete(t.broken, job) // of which this may be the run that its file tells of
+		}
+		if t.said.has(run) {
+			return
+		}
+	default:
 		t.said.add(run)
 	}
 	if t.window.Holds(time.Unix(end, 0)) {

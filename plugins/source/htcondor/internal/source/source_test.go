@@ -767,6 +767,25 @@ func TestFolder_FileThatCannotBeUnpacked_IsRefusedAndTheOthersCome(t *testing.T)
 	}
 }
 
+// The epochs of a job tell of all of its runs, also of that in the history.
+func TestCount_FileThatCannotBeUnpackedOfAJobWithEpochs_CountsTheEpochsAlone(t *testing.T) {
+	s := newSite(t)
+	for _, name := range []string{"jobs/history.1.0.gz", "jobs/history.2.0.gz"} {
+		s.write(name, "no gzip")
+		s.must(os.Chtimes(s.path(name), time.Time{}, noon().Add(-8*time.Minute)))
+	}
+	s.write("runs/job.runs.1.0.ads", epoch(1, -20)+epoch(1, -9, again(-20)...))
+	s.restart(text("job_histories", s.path("jobs")), text("job_epochs", s.path("runs")))
+	s.poll()
+	w := sdk.Window{From: noon().Add(-time.Hour), To: noon()}
+	if n, err := s.source.Count(t.Context(), w); n != 3 || err != nil { // and the run of job 2
+		t.Errorf("counted %d, %v", n, err)
+	}
+	if len(s.refused) != 2 || len(s.jobs) != 2 {
+		t.Errorf("%d refused, %d runs", len(s.refused), len(s.jobs))
+	}
+}
+
 func TestFolder_CheckpointWithPaths_IsContinued(t *testing.T) {
 	s := newSite(t)
 	s.restart(text("job_histories", s.path("jobs")), text("job_epochs", s.path("runs")))
