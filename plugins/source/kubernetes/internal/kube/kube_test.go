@@ -2,6 +2,7 @@ package kube
 
 import (
 	"bytes"
+	"net/http"
 	"os"
 	"slices"
 	"testing"
@@ -91,4 +92,23 @@ func FuzzEvent(f *testing.F) {
 			e.Pod.Metadata.Version()
 		}
 	})
+}
+
+func TestRefusal_OfWhoAsks_SaysWhatToDo(t *testing.T) {
+	for _, c := range []struct {
+		code          int
+		account, want string
+	}{
+		{http.StatusUnauthorized, "", "/api/v1/pods: status 401: no; the token or certificate of the kubeconfig is not valid or has expired: renew it, the source reads it again"},
+		{http.StatusUnauthorized, "/account", "/api/v1/pods: status 401: no; the token of the pod's service account, /account/token, is not valid or has expired: " +
+			"the kubelet renews it, and the source reads it again; where it stays so, check that the service account exists, and delete the pod, so that it gets another token"},
+		{http.StatusForbidden, "", "/api/v1/pods: status 403: no; grant the user of the kubeconfig the rights in deploy/rbac.yaml"},
+		{http.StatusForbidden, "/account", "/api/v1/pods: status 403: no; apply the RBAC manifest in deploy/rbac.yaml, which grants the pod's service account its rights"},
+		{http.StatusNotFound, "/account", "/api/v1/pods: status 404: no"},
+	} {
+		err := &Refusal{Path: Pods, Code: c.code, Message: "no", account: c.account}
+		if err.Error() != c.want || Denied(err) != (c.code != http.StatusNotFound) || Unauthorized(err) != (c.code == http.StatusUnauthorized) {
+			t.Errorf("%s, denied %t, unauthorized %t; want %s", err, Denied(err), Unauthorized(err), c.want)
+		}
+	}
 }

@@ -165,3 +165,39 @@ func TestReadme_ComponentsOfItsExamples_Compile(t *testing.T) {
 		}
 	}
 }
+
+// A site names by labels of namespaces what pods need not name, and cannot name for others.
+func TestMapping_LabelOfNamespace_IsInTheRecordWhateverThePodSays(t *testing.T) {
+	file, diags := hcl.Parse("agent.hcl", []byte(`
+meta = {
+  cost_center = job.namespace_labels["cost-center"]
+  team        = try(job.labels["team"], job.namespace_labels["team"], null)
+  stage       = try(job.namespace_labels["stage"], "none")
+}`))
+	if diags.HasErrors() {
+		t.Fatal(diags)
+	}
+	a, b, elsewhere := pod("phys", "a", kube.Succeeded, over(0, 1, 9, 0)), pod("phys", "b", kube.Succeeded, over(0, 1, 9, 0)), pod("chem", "c", kube.Succeeded, over(0, 1, 9, 0))
+	a.Metadata.Labels = map[string]string{"user": "alice", "cost-center": "mine", "team": "theory"}
+	d, got := look(t, []kube.Pod{a, b, elsewhere},
+		kube.Namespace{Metadata: kube.Meta{Name: "phys", Labels: map[string]string{"cost-center": "4711", "team": "physics"}}},
+		kube.Namespace{Metadata: kube.Meta{Name: "chem", Labels: map[string]string{"cost-center": "4712", "stage": "test"}}})
+	m, diags := mapping.Compile(mapping.Options{Agent: "head1", Type: d.GetType(), Label: "test", Attributes: d.GetAttributes(), Default: d.GetMapping(), Record: file.Body})
+	if diags.HasErrors() {
+		t.Fatal(diags)
+	}
+	for _, job := range got.Jobs() {
+		r, keep, err := m.Map(job)
+		if err != nil || !keep {
+			t.Fatal(keep, err)
+		}
+		pod := strings.Join(r.Meta.Get("pod"), ",")
+		said := [3]string{strings.Join(r.Meta.Get("cost_center"), ","), strings.Join(r.Meta.Get("team"), ","), strings.Join(r.Meta.Get("stage"), ",")}
+		if want := map[string][3]string{"a": {"4711", "theory", "none"}, "b": {"4711", "physics", "none"}, "c": {"4712", "", "test"}}[pod]; said != want {
+			t.Errorf("pod %s: %q, want %q", pod, said, want)
+		}
+	}
+	if len(got.Jobs()) != 3 {
+		t.Errorf("%d jobs", len(got.Jobs()))
+	}
+}

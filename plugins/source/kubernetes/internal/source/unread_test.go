@@ -15,13 +15,16 @@ import (
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
 )
 
-// look is what a fresh source collects of some pods.
-func look(t *testing.T, pods []kube.Pod) (*bursarv1.DescribeResponse, *plugintest.Collected) {
+// look is what a fresh source collects of some pods, in these namespaces.
+func look(t *testing.T, pods []kube.Pod, namespaces ...kube.Namespace) (*bursarv1.DescribeResponse, *plugintest.Collected) {
 	t.Helper()
 	server := fakekube.New()
 	t.Cleanup(server.Close)
 	for _, p := range pods {
 		server.Put(p)
+	}
+	for _, n := range namespaces {
+		server.PutNamespace(n)
 	}
 	client := plugintest.Serve(t, func() sdk.Source {
 		s := New(slog.New(slog.DiscardHandler))
