@@ -42,7 +42,10 @@ func (l *Line) jobID() string {
 }
 
 // Site says how jobs of a site ask for what they need.
-type Site struct{ Memory, GPUs Ask }
+type Site struct {
+	Memory, GPUs Ask
+	GPUModels    []string // resources by which jobs ask for a model of GPU; the first that a job asked for counts
+}
 
 // Ask says how jobs ask for something.
 type Ask struct {
@@ -62,6 +65,7 @@ func (s *Site) amounts() []attribute {
 		}),
 		num("req_memory_bytes", "requested memory of the whole job in bytes", s.Memory.bytes),
 		num("gpus", "requested GPUs of the whole job; null when none were requested, and for slave tasks", s.GPUs.units),
+		str("gpu_model", "requested model of the GPUs; null when none or no single one was requested", s.gpuModel),
 		num("max_rss_bytes", "largest resident memory in bytes: maxrss where there is one, else ru_maxrss, which is that of the largest process", (*Line).rss),
 		num("max_vmem_bytes", "largest virtual memory in bytes: maxvmem", func(l *Line) (int64, bool, error) { return l.rounded(maxvmem, 1) }),
 		num("io_bytes", "data moved in bytes of io, whose GB are 2^30 bytes", func(l *Line) (int64, bool, error) { return l.rounded(io, 1<<30) }),
@@ -172,6 +176,23 @@ func (a *Ask) units(l *Line) (int64, bool, error) {
 		return n.Num().Int64(), true, nil
 	}
 	return 0, false, nil
+}
+
+// gpuModel is the model of GPU that the job asked for; "" where it may have got another: it
+// did not ask, or for a pattern, which others match too.
+func (s *Site) gpuModel(l *Line) string {
+	if n, known, err := s.GPUs.units(l); n == 0 || !known || err != nil {
+		return ""
+	}
+	for _, name := range s.GPUModels {
+		if model := l.request(name); model != "" {
+			if model == "TRUE" || strings.ContainsAny(model, "*?[]|&!()") {
+				return ""
+			}
+			return model
+		}
+	}
+	return ""
 }
 
 // rounded is a column times a unit.

@@ -31,6 +31,7 @@ type settings struct {
 	MemoryRequests    hcl.Strings   `hcl:"memory_requests,optional" default:"[\"h_vmem\", \"m_mem_free\", \"h_rss\", \"mem_free\", \"virtual_free\"]" doc:"resources by which jobs ask for memory; the first that a job asked for counts"`
 	MemoryPer         string        `hcl:"memory_per,optional" default:"slot" allowed:"slot job" doc:"for what that is asked"`
 	GPURequests       hcl.Strings   `hcl:"gpu_requests,optional" default:"[\"gpu\"]" doc:"resources by which jobs ask for GPUs, for example [\"gpu\", \"ngpus\"]; the first that a job asked for counts"`
+	GPUModelRequests  hcl.Strings   `hcl:"gpu_model_requests,optional" unset:"none" doc:"resources by which jobs ask for a model of GPU, for example [\"gpu_model\"]; the first that a job asked for counts"`
 	GPUPer            string        `hcl:"gpu_per,optional" default:"slot" allowed:"slot job host" doc:"for what that is asked"`
 	OneHost           hcl.Strings   `hcl:"one_host_pe,optional" unset:"none" doc:"parallel environments whose jobs run on one host, such as [\"smp\"], for gpu_per = \"host\""`
 	Lag               time.Duration `hcl:"lag,optional" default:"2m" max:"24h" doc:"how long qmaster may take to write a run; the source says that it is complete up to so long ago"`

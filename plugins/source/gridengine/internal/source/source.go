@@ -34,6 +34,7 @@ meta = {
   job_name   = job.job_name
   host       = job.hostname
   pe         = job.granted_pe
+  gpu_model  = job.gpu_model
   run_part   = job.slave ? "slave" : null # not counted as a job
 }
 
@@ -49,6 +50,10 @@ component "Memory" {
 component "GPUs" { # by request
   amount = job.gpus
   when   = try(job.gpus > 0, false)
+}
+component "GPUs:*" {
+  amounts = { (job.gpu_model) = job.gpus }
+  when    = job.gpu_model != null
 }
 component "TotalCPU" {
   amount = job.cpu_seconds
@@ -87,8 +92,9 @@ func (s *Source) Describe() sdk.Description {
 func (s *Source) Configure(_ context.Context, cfg *sdk.Config) error {
 	s.config = readConfig(cfg)
 	s.plan = accounting.NewPlan(cfg.Wants, accounting.Site{
-		Memory: accounting.Ask{Requests: s.config.MemoryRequests, PerJob: s.config.MemoryPer == "job"},
-		GPUs:   accounting.Ask{Requests: s.config.GPURequests, PerJob: s.config.GPUPer == "job", PerHost: s.config.GPUPer == "host", OneHost: s.config.OneHost},
+		Memory:    accounting.Ask{Requests: s.config.MemoryRequests, PerJob: s.config.MemoryPer == "job"},
+		GPUs:      accounting.Ask{Requests: s.config.GPURequests, PerJob: s.config.GPUPer == "job", PerHost: s.config.GPUPer == "host", OneHost: s.config.OneHost},
+		GPUModels: s.config.GPUModelRequests,
 	})
 	s.facts = newTeller(&s.config, s.now, s.log)
 	return cfg.Err()

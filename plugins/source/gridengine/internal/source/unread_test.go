@@ -16,13 +16,14 @@ import (
 )
 
 // look is what a fresh source collects of an accounting file.
-func look(t *testing.T, text string) (*bursarv1.DescribeResponse, *plugintest.Collected) {
+func look(t *testing.T, text string, more ...*bursarv1.Node) (*bursarv1.DescribeResponse, *plugintest.Collected) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "accounting")
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	config := plugintest.Block("config", plugintest.Attr("path", path), plugintest.Attr("capacity", false), plugintest.Attr("census", false))
+	settings := []*bursarv1.Node{plugintest.Attr("path", path), plugintest.Attr("capacity", false), plugintest.Attr("census", false)}
+	config := plugintest.Block("config", append(settings, more...)...)
 	return plugintest.CollectFresh(t, func() sdk.Source { return source.New(slog.New(slog.DiscardHandler)) }, &bursarv1.ConfigureRequest{Label: "test", Config: config, DataDir: t.TempDir()})
 }
 
