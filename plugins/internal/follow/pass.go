@@ -185,7 +185,7 @@ func (i *Imported) Check() error {
 	return nil
 }
 
-// Import is the Import of files, which were read up to there; nil: not yet.
+// Import is an import of files. At is how far they were read; nil: not at all.
 type Import struct {
 	Log   *Log
 	Files []string

@@ -58,8 +58,8 @@ type Settled struct {
 type Way[E Entry] struct {
 	Reach *Reach
 	Out   *sdk.Stream
-	// Add puts the runs of an entry into the batch that the daemon does not have. Tell notes that
-	// it has them, and says whether that is news.
+	// Add puts those runs of an entry into the batch that the daemon lacks. Tell notes that it
+	// has them, and says whether that is news.
 	Add func(E) (tell func() bool)
 	// Place says where an entry is, for people, and Starts and Gone what holes of entries are, as
 	// in [Holes.Gap].
@@ -92,8 +92,8 @@ func OpenBook[E Entry](ctx context.Context, f Form[E], dir string, now time.Time
 	return &Book[E]{Journal: j, Open: map[string]E{}, Settled: map[string]Settled{}, Seen: map[string]time.Time{}, stands: checkpoint, pruned: now}, nil
 }
 
-// ReadOnly is the journal in dir for one that only reads it: an empty one while another has it
-// open, and where there is none.
+// ReadOnly opens the journal in dir to read it. It is empty while another process has it open,
+// and where there is none.
 func (f Form[E]) ReadOnly(ctx context.Context, dir string) (*Journal[E], error) {
 	if dir == "" {
 		return f.Open(ctx, "", "")
