@@ -105,7 +105,9 @@ const (
 
 // columns are the attributes of ads that have a name of their own here, those that the
 // code names first.
-func columns() []column { return slices.Concat(essential(), further(), measured(), glidein()) }
+func columns() []column {
+	return slices.Concat(essential(), origin(), further(), measured(), glidein())
+}
 
 func essential() []column {
 	return []column{
@@ -159,6 +161,12 @@ func essential() []column {
 		{"AcctGroup", text, "accounting group, without the user"},
 		{"AccountingGroup", text, "accounting group with the user, as it is negotiated for"},
 		{"x509UserProxyVOName", text, "VO of the proxy"},
+	}
+}
+
+// origin are of the project, the credential, the queue and the machine of a run.
+func origin() []column {
+	return []column{
 		{"AuthTokenGroups", text, "groups of the token that submitted the job"},
 		{"ProjectName", text, "project (+ProjectName, as OSG has it)"},
 		{"x509UserProxyFirstFQAN", text, "first FQAN of the proxy"},
