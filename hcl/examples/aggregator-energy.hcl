@@ -16,7 +16,7 @@ energy {
   # A file with other columns, which are chosen by name; times without a zone are UTC.
   # factor_file {
   #   path    = "DE_2026_hourly.csv"
-  #   zone    = "DE" # of all rows; or columns.zone
+  #   zone    = "DE" # of all rows; beside a column of zones, of the rows that count; or columns.zone
   #   columns = { from = "Datetime (UTC)", g_per_kwh = "Carbon intensity gCO₂eq/kWh (direct)" }
   # }
   # The yearly file of Our World in Data: Entity, Code, Year, Carbon intensity of electricity.

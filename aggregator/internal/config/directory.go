@@ -50,6 +50,7 @@ type Table struct {
 	Range   hcl.Range  `hcl:",def_range"`
 
 	table accounting.DirectoryTable // with the lines, when it was read from the file
+	open  []int                     // rows of factors whose end is not in the file, in order
 }
 
 // Person is a block person "id" { … }.

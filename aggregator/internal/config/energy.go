@@ -25,7 +25,9 @@ type Energy struct {
 	Range  hcl.Range   `hcl:",def_range"`
 
 	tables []Table // what the files of factors say
-	meters []Table // and those of meters, by whose names they are called
+	// unclear are the times, by zone, that two factors have.
+	unclear map[string][]factorSpan
+	meters  []Table // and those of meters, by whose names they are called
 }
 
 // EnergyTables are the block energy { … } as it is committed, with what its files say.
@@ -34,6 +36,8 @@ type EnergyTables struct {
 	Tables []Table   `hcl:"file,block,repeat"`
 	Meters []Table   `hcl:"meter,block,repeat"`
 	Range  hcl.Range `hcl:",def_range"`
+
+	unclear map[string][]factorSpan // as of [Energy], where the files were read
 }
 
 // EnergyModel is what components draw.
@@ -100,7 +104,7 @@ func (e *Energy) committed() *EnergyTables {
 	if e == nil {
 		return nil
 	}
-	return &EnergyTables{EnergyModel: e.EnergyModel, Tables: e.tables, Meters: e.meters, Range: e.Range}
+	return &EnergyTables{EnergyModel: e.EnergyModel, Tables: e.tables, Meters: e.meters, Range: e.Range, unclear: e.unclear}
 }
 
 // readEnergy reads how energy follows from records.
@@ -123,7 +127,7 @@ func (s *Settings) readEnergy(to *Shared) hcl.Diagnostics {
 	slices.SortStableFunc(out.Factors, func(a, b accounting.CO2Factor) int {
 		return cmp.Or(cmp.Compare(a.Zone, b.Zone), cmp.Compare(a.From, b.From))
 	})
-	r.gaps(out.Factors, e.Range)
+	r.gaps(out.Factors, e.unclear, e.Range)
 	out.Meters = r.meters(e.Meters)
 	if _, err := out.Weights(); err != nil && !r.diags.HasErrors() {
 		at := e.Range

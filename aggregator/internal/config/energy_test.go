@@ -69,8 +69,6 @@ func TestEnergy_Committed_IsThatOfTheFiles(t *testing.T) {
 
 func TestEnergy_WrongFactors_AreErrorsWithTheirPlace(t *testing.T) {
 	for name, c := range map[string]struct{ csv, want string }{
-		"overlap":    {"zone,from,to,g_per_kwh\nDE,2026-01-01,2026-02-01,300\n\nDE,2026-01-15,,300\n", `co2.csv:4:1: invalid energy; the factor of zone "DE" from 2026-01-15T00:00:00Z (co2.csv:4) begins before the one from 2026-01-01T00:00:00Z (co2.csv:2) ends`},
-		"twice":      {"zone,from,g_per_kwh\nDE,2026-01-01,300\nDE,2026-01-01,300\n", `co2.csv:3:1: invalid energy; zone "DE" has two factors from 2026-01-01T00:00:00Z (co2.csv:2) (co2.csv:3)`},
 		"column":     {"zone,from,carbon\nDE,2026-01-01,300\n", `unknown column "carbon"`},
 		"no column":  {"zone,g_per_kwh\nDE,300\n", `column "from" is missing`},
 		"cells":      {"zone,from,g_per_kwh\nDE,2026-01-01\n", "wrong number of fields"},

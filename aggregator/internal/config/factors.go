@@ -31,7 +31,7 @@ type FactorFile struct {
 	Entity hcl.String `hcl:"entity,optional"`
 	// Columns are the names in the file of zone, from, to and g_per_kwh, where they have others.
 	Columns map[string]hcl.String `hcl:"columns,optional"`
-	// Zone is that of all rows, where no column is.
+	// Zone is that of all rows, or beside a column of zones that of the rows that count.
 	Zone hcl.String `hcl:"zone,optional"`
 	// Step is for how long a value without an end holds at most, or next: until the next row. By
 	// default it is the distance of the rows where that is regular.
@@ -59,6 +59,7 @@ func (e *Energy) load(offline bool) (diags hcl.Diagnostics) {
 		t, more := readTable(path, e.Range, offline)
 		if t != nil && !more.HasErrors() {
 			if f, known := newFactorTable(t); known {
+				more.Extend(f.leaveOutZones(e.usedZones()))
 				more.Extend(f.end(""))
 			}
 			e.tables = append(e.tables, *t)
@@ -71,11 +72,19 @@ func (e *Energy) load(offline bool) (diags hcl.Diagnostics) {
 		if t != nil && !more.HasErrors() {
 			more.Extend(f.choose(t))
 			if table, known := newFactorTable(t); known && !more.HasErrors() {
+				used := e.usedZones()
+				if f.Zone.Value != "" {
+					used = []string{f.Zone.Value}
+				}
+				more.Extend(table.leaveOutZones(used))
 				more.Extend(table.end(f.Step.Value))
 				e.tables = append(e.tables, *t)
 			}
 		}
 		diags.Extend(more)
+	}
+	if !diags.HasErrors() {
+		diags.Extend(e.settleOverlaps())
 	}
 	diags.Extend(e.loadMeters(offline))
 	return diags
@@ -156,12 +165,10 @@ func (f *FactorFile) choose(t *Table) (diags hcl.Diagnostics) {
 	switch {
 	case place[fromColumn] < 0 || place[gramsColumn] < 0:
 		return wrong(f.Path.Range, "columns of the time and of the factor not found: set columns = { from = …, g_per_kwh = … }; the file has %s", strings.Join(t.Columns, ", "))
-	case place[zoneColumn] >= 0 && f.secondZone(t, place[zoneColumn]) >= 0:
-		row := f.secondZone(t, place[zoneColumn])
-		return hcl.Diagnostics{hcl.Errorf(t.rowRange(row), "wrong file of factors", "%s: zone %q beside zone = %q of all rows: leave zone out, so that each row has that of its column, or keep only rows of one zone",
-			t.File.Value, strings.TrimSpace(t.Rows[row][place[zoneColumn]]), f.Zone.Value)}
-	case (place[zoneColumn] < 0) == (f.Zone.Value == ""):
+	case place[zoneColumn] < 0 && f.Zone.Value == "":
 		return wrong(f.Range, "set either zone, of all rows, or columns.zone")
+	case f.lacksZone(t, place[zoneColumn]):
+		return wrong(f.Zone.Range, "zone %q not found: the first row has %q", f.Zone.Value, strings.TrimSpace(t.Rows[0][place[zoneColumn]]))
 	}
 	is := func(row []string) bool {
 		return entity < 0 || row[entity] == f.Entity.Value || code >= 0 && row[code] == f.Entity.Value
@@ -172,12 +179,10 @@ func (f *FactorFile) choose(t *Table) (diags hcl.Diagnostics) {
 	return nil
 }
 
-// secondZone is the first row of another zone than that of all rows; -1 without one.
-func (f *FactorFile) secondZone(t *Table, column int) int {
-	if f.Zone.Value == "" {
-		return -1
-	}
-	return slices.IndexFunc(t.Rows, func(row []string) bool { return strings.TrimSpace(row[column]) != f.Zone.Value })
+// lacksZone reports whether no row has the zone of the block in its column.
+func (f *FactorFile) lacksZone(t *Table, column int) bool {
+	return column >= 0 && f.Zone.Value != "" && len(t.Rows) > 0 &&
+		!slices.ContainsFunc(t.Rows, func(row []string) bool { return strings.TrimSpace(row[column]) == f.Zone.Value })
 }
 
 // pick keeps the rows that is takes, with the columns of a committed file.
@@ -196,7 +201,9 @@ func (f *FactorFile) pick(t *Table, place map[string]int, is func(row []string) 
 			}
 			cells = append(cells, cell)
 		}
-		cells[0] = cmp.Or(f.Zone.Value, cells[0])
+		if place[zoneColumn] < 0 {
+			cells[0] = f.Zone.Value
+		}
 		if f.Format.Value == "owid" {
 			cells[1] = yearOf(cells[1])
 		}
@@ -272,15 +279,18 @@ const (
 // stepOf is for how long a value holds at most: the commonest distance of rows where they are
 // regular; 0 where they are not.
 func stepOf(rows []factorRow) record.Time {
-	if len(rows) < regularRows {
+	counts, all := map[record.Time]int{}, 0
+	for i := 1; i < len(rows); i++ {
+		if d := rows[i].from - rows[i-1].from; d > 0 {
+			counts[d]++
+			all++
+		}
+	}
+	if all+1 < regularRows {
 		return 0
 	}
-	counts := map[record.Time]int{}
-	for i := 1; i < len(rows); i++ {
-		counts[rows[i].from-rows[i-1].from]++
-	}
 	for step, n := range counts {
-		if step > 0 && step <= longestStep && n*regularPart >= (len(rows)-1)*(regularPart-1) {
+		if step <= longestStep && n*regularPart >= all*(regularPart-1) {
 			return step
 		}
 	}
@@ -316,13 +326,16 @@ func (f *factorTable) end(word string) hcl.Diagnostics {
 			step = stepOf(rows)
 		}
 		for i, r := range rows {
-			last := i+1 == len(rows)
+			later := rows[i+1:] // those that begin later, from the first instant at which one does
+			for len(later) > 0 && later[0].from == r.from {
+				later = later[1:]
+			}
 			switch {
 			case f.to >= 0 && strings.TrimSpace(f.Rows[r.row][f.to]) != "":
-			case step > 0 && (last || r.from+step < rows[i+1].from):
+			case step > 0 && (len(later) == 0 || r.from+step < later[0].from):
 				ends[r.row] = r.from + step
-			case !last && isEmptyCell(f.Rows[rows[i+1].row][f.grams]):
-				ends[r.row] = rows[i+1].from
+			case len(later) > 0 && f.isEmptyAt(later):
+				ends[r.row] = later[0].from
 			}
 		}
 	}
@@ -330,13 +343,34 @@ func (f *factorTable) end(word string) hcl.Diagnostics {
 	return nil
 }
 
+// isEmptyAt reports whether none of the rows that begin when the first of rows does has a value.
+func (f *factorTable) isEmptyAt(rows []factorRow) bool {
+	for _, r := range rows {
+		if r.from == rows[0].from && !isEmptyCell(f.Rows[r.row][f.grams]) {
+			return false
+		}
+		if r.from != rows[0].from {
+			break
+		}
+	}
+	return true
+}
+
+// addTo gives the rows the column to, where they have none.
+func (f *factorTable) addTo() {
+	if f.to >= 0 {
+		return
+	}
+	f.to, f.Columns = len(f.Columns), append(slices.Clone(f.Columns), toColumn)
+	for i := range f.Rows {
+		f.Rows[i] = append(slices.Clone(f.Rows[i]), "")
+	}
+}
+
 // write puts ends into rows, and leaves rows without a value out.
 func (f *factorTable) write(ends map[int]record.Time) {
-	if f.to < 0 && len(ends) > 0 {
-		f.to, f.Columns = len(f.Columns), append(slices.Clone(f.Columns), toColumn)
-		for i := range f.Rows {
-			f.Rows[i] = append(slices.Clone(f.Rows[i]), "")
-		}
+	if len(ends) > 0 {
+		f.addTo()
 	}
 	for i, at := range ends {
 		f.Rows[i][f.to] = at.String()
@@ -345,22 +379,25 @@ func (f *factorTable) write(ends map[int]record.Time) {
 	var lines []int
 	for i, row := range f.Rows {
 		if !isEmptyCell(row[f.grams]) {
+			if _, is := ends[i]; is {
+				f.open = append(f.open, len(kept))
+			}
 			kept, lines = append(kept, row), append(lines, f.table.Lines[i])
 		}
 	}
 	f.Rows, f.table.Lines = kept, lines
 }
 
-// gaps names where a zone has no factor between two others. list ascends in each zone.
-func (r *reader) gaps(list []accounting.CO2Factor, or hcl.Range) {
-	const most = 10
+// gaps names where a zone has no factor between two others, but for what unclear has. list
+// ascends in each zone.
+func (r *reader) gaps(list []accounting.CO2Factor, unclear map[string][]factorSpan, or hcl.Range) {
 	named, more, hidden := 0, 0, record.Time(0)
 	for i := 1; i < len(list); i++ {
 		before, next := &list[i-1], &list[i]
-		if before.Zone != next.Zone || !before.To.Present() || before.To >= next.From {
+		if before.Zone != next.Zone || !before.To.Present() || before.To >= next.From || isUnclear(unclear[next.Zone], before.To, next.From) {
 			continue
 		}
-		if named++; named > most {
+		if named++; named > namedFactors {
 			more, hidden = more+1, hidden+next.From-before.To
 			continue
 		}
