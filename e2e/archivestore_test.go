@@ -46,6 +46,15 @@ func newArchiving(t *testing.T, folder string) *archiving {
 	return &archiving{archive: archive{T: t, agg: agg, folder: folder}, postOffice: &postOffice{T: t, site: s, agg: agg}, site: s, last: time.Now()}
 }
 
+// inBucket has the archive in a bucket of a real server, and returns what the action needs for it.
+func (a *archiving) inBucket(t *testing.T) (place string) {
+	t.Helper()
+	s := newS3(t, a.site)
+	a.folder = s.Bucket("accounting")
+	return fmt.Sprintf("bucket {\n endpoint = \"https://%s\"\n bucket = \"accounting\"\n access_key = %q\n secret_key = file(%q)\n ca = %q\n}",
+		s.Address, s.AccessKey, a.site.Write("s3.secret", s.Secret), s.CA)
+}
+
 // fill starts the aggregator and posts records.
 func (a *archiving) fill(t *testing.T, n int) {
 	t.Helper()
@@ -131,10 +140,7 @@ func TestArchive_RemovedAndRestored_StateAndTotalsAreAsBefore(t *testing.T) {
 			a := newArchiving(t, t.TempDir())
 			place := fmt.Sprintf("directory = %q", a.folder)
 			if where == "bucket" {
-				s := newS3(t, a.site)
-				a.folder = s.Bucket("accounting")
-				place = fmt.Sprintf("bucket {\n endpoint = \"https://%s\"\n bucket = \"accounting\"\n access_key = %q\n secret_key = file(%q)\n ca = %q\n}",
-					s.Address, s.AccessKey, a.site.Write("s3.secret", s.Secret), s.CA)
+				place = a.inBucket(t)
 			}
 			a.archive.agg.Add(fmt.Sprintf(archiveAction, place))
 			a.fill(t, *archivedRecords)
@@ -236,6 +242,74 @@ func TestArchive_DiskFull_RemovesNothingAndGoesOn(t *testing.T) {
 	if records, sums := a.lake(); records != 5000 || !maps.Equal(sums, a.used()) {
 		t.Errorf("%d records, %v, want %v", records, sums, a.used())
 	}
+}
+
+// What left the store before the bucket went is in the bucket, and nothing leaves it meanwhile.
+func TestArchive_BucketGone_RemovesNothingAndGoesOnWhenItIsBack(t *testing.T) {
+	t.Parallel()
+	a := newArchiving(t, "")
+	a.archive.agg.Add(fmt.Sprintf(archiveAction, a.inBucket(t)))
+	a.fill(t, 5000)
+	before := a.records()
+	a.bursar("actions", "run", "archive/site")
+	a.site.Eventually("some months have left the store", func() (bool, string) {
+		list := a.archives()
+		return len(list) > 2, fmt.Sprint(len(list))
+	})
+	away := filepath.Join(filepath.Dir(filepath.Dir(a.folder)), "away")
+	if err := os.Rename(a.folder, away); err != nil {
+		t.Fatal(err)
+	}
+	named := func(command ...string) {
+		t.Helper()
+		a.site.Eventually(fmt.Sprint(command, " names the bucket"), func() (bool, string) {
+			out, _ := a.archive.agg.Bursar(command...)
+			return strings.Contains(out, "the bucket accounting is not there"), out
+		})
+	}
+	named("actions", "history", "archive/site", "1")
+	left := a.records()
+	inFiles := 0
+	for _, r := range a.archives() {
+		if _, err := os.Stat(filepath.Join(away, r.Manifest)); err != nil {
+			t.Error(err)
+		}
+		inFiles += int(r.Count)
+	}
+	if left.lines.Count == before.lines.Count || inFiles == 0 {
+		t.Errorf("%d lines of records are left of %d, and %d records are in files", left.lines.Count, before.lines.Count, inFiles)
+	}
+	named("status")
+	if got := a.records(); got != left {
+		t.Errorf("without the bucket %d lines of records are left, there were %d", got.lines.Count, left.lines.Count)
+	}
+	if err := os.Rename(away, a.folder); err != nil {
+		t.Fatal(err)
+	}
+	a.ran("archive/site", 1)
+	a.bursar("actions", "run", "archive/site")
+	if run := a.ran("archive/site", 2); run.Run.Done != run.Run.Effects {
+		t.Errorf("%+v", run.Run)
+	}
+	if out := a.bursar("archive", "verify", "archive/site"); !strings.Contains(out, agree) {
+		t.Error(out)
+	}
+	if a.records("-archived") != before {
+		t.Error("a record is not what it was")
+	}
+	if records, sums := a.lake(); records != 5000 || !maps.Equal(sums, a.used()) {
+		t.Errorf("%d records, %v, want %v", records, sums, a.used())
+	}
+}
+
+// archives are those of the store.
+func (a *archiving) archives() []v1.Archive {
+	a.archive.Helper()
+	var list v1.Archives
+	if err := a.archive.agg.Get("/v1/archives", &list); err != nil {
+		a.archive.Fatal(err)
+	}
+	return list.Archives
 }
 
 // Whenever the aggregator is killed, what has left its store is in files that can be read.

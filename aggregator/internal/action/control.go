@@ -50,6 +50,36 @@ func (s *Status) State() string {
 	return "healthy"
 }
 
+// retriedOften is after how many attempts in vain an effect is told apart from one that had to
+// wait for a moment.
+const retriedOften = 3
+
+// Retried are the effects of the run under way that were tried [retriedOften] times and wait to be
+// tried again; none where no run is under way.
+func (m *Manager) Retried(from Documents, s *Status) (list []Effect, err error) {
+	if s.Current == nil {
+		return nil, nil
+	}
+	for i := range s.Current.Effects {
+		e, err := readEffect(from, s.Name, s.Current.Number, i)
+		if err != nil {
+			return nil, err
+		}
+		if e.value != nil && e.value.Tries >= retriedOften && e.value.NotBefore > 0 && e.value.lastAttempt() != nil {
+			list = append(list, *e.value)
+		}
+	}
+	return list, nil
+}
+
+// Answered is what was said of the last attempt; "" without one.
+func (e *Effect) Answered() string {
+	if a := e.lastAttempt(); a != nil {
+		return a.Message
+	}
+	return ""
+}
+
 // List returns the actions that are configured or that something is kept of, by
 // name.
 func (m *Manager) List(from Documents) ([]Status, error) {

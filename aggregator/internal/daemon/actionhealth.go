@@ -25,6 +25,11 @@ func (d *healthMonitor) actions(_ context.Context, f *health.Facts) {
 				continue
 			}
 			out = append(out, actionFindings(s)...)
+			retried, err := d.agg.actions.Retried(v, s)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, retryFindings(s.Name.String(), s.Current, retried)...)
 			if s.Name.Type != alertType {
 				continue
 			}
@@ -70,6 +75,23 @@ func alertFindings(name string, state *alerts.State) (out []health.Finding) {
 		})
 	}
 	return out
+}
+
+// retryFindings are those of the effects of a run that are tried again and again.
+func retryFindings(name string, run *action.Run, retried []action.Effect) []health.Finding {
+	if len(retried) == 0 {
+		return nil
+	}
+	e := &retried[0]
+	since := e.First
+	for i := range retried {
+		since = min(since, retried[i].First)
+	}
+	public := fmt.Sprintf("action %s retries %d of %d effects of run %d", name, len(retried), run.Effects, run.Number)
+	return []health.Finding{{
+		Severity: health.Warning, ID: "action-retrying", About: name, Since: action.Instant(since), Do: fmt.Sprintf("bursar actions history %s %d", name, run.Number),
+		What: fmt.Sprintf("%s; %s: %s", public, e.Name, e.Answered()), Public: public,
+	}}
 }
 
 // reason is what follows a sentence that may have one.

@@ -32,6 +32,20 @@ func TestEachTroubleOfAnActionIsAFindingWithARemedy(t *testing.T) {
 	}
 }
 
+func TestAction_EffectsRetriedOften_AreOneFindingWithTheFirstAnswer(t *testing.T) {
+	run := &action.Run{Number: 7, Effects: 26}
+	found := retryFindings("archive/site", run, []action.Effect{
+		{Name: "write 2024-04", First: 2, Attempts: []action.Attempt{{Message: "503"}, {Message: "the bucket x is not there"}}}, {Name: "write 2024-05", First: 1},
+	})
+	if len(found) != 1 || found[0].What != "action archive/site retries 2 of 26 effects of run 7; write 2024-04: the bucket x is not there" ||
+		found[0].Public != "action archive/site retries 2 of 26 effects of run 7" || !found[0].Since.Equal(action.Instant(1)) {
+		t.Errorf("%+v", found)
+	}
+	if found := retryFindings("archive/site", run, nil); len(found) > 0 {
+		t.Errorf("%+v", found)
+	}
+}
+
 func TestAlert_ReceiversThatTakeNothing_AreOneFinding(t *testing.T) {
 	since := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	state := &alerts.State{
