@@ -9,6 +9,7 @@ import (
 	"encoding/xml"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
 	"net/url"
@@ -121,13 +122,10 @@ func (s *siteSettings) publish(ctx context.Context, payload []byte, templates *t
 	if err != nil {
 		return sdk.Result{Outcome: sdk.Rejected, Message: err.Error()}
 	}
-	switch there, err := s.entry(ctx, path.Join(p.Folder, entryFile)); {
-	case err == nil && there.Updated.After(p.Updated):
+	switch err := s.put(ctx, payload, &p); {
+	case errors.Is(err, errNewer):
 		return s.outdated(&p)
-	case err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, errNoEntry): // it may be newer
-		return sdk.Result{Outcome: sdk.Retry, Message: err.Error()}
-	}
-	if err := s.put(ctx, payload, &p); err != nil {
+	case err != nil:
 		return sdk.Result{Outcome: sdk.Retry, Message: err.Error()}
 	}
 	if err := s.index(ctx, templates); err != nil {
@@ -143,6 +141,9 @@ func (s *siteSettings) outdated(p *publication) sdk.Result {
 
 func (s *siteSettings) put(ctx context.Context, payload []byte, p *publication) error {
 	e := entry{Folder: p.Folder, Title: p.Title, Updated: p.Updated, Digest: sum(payload)}
+	if err := s.older(ctx, p); err != nil {
+		return err
+	}
 	files := map[string][]byte{}
 	maps.Copy(files, p.Data)
 	for name, text := range p.Files {
@@ -152,7 +153,7 @@ func (s *siteSettings) put(ctx context.Context, payload []byte, p *publication) 
 		if path.Base(name) != name {
 			return fmt.Errorf("%q is not a name of a file", name)
 		}
-		if err := filestore.WriteFile(ctx, s.files, path.Join(p.Folder, name), data); err != nil {
+		if err := s.write(ctx, p, name, data); err != nil {
 			return err
 		}
 		if name != indexPage {
@@ -164,7 +165,51 @@ func (s *siteSettings) put(ctx context.Context, payload []byte, p *publication) 
 	if err != nil {
 		return err
 	}
-	return filestore.WriteFile(ctx, s.files, path.Join(p.Folder, entryFile), text)
+	if err := s.write(ctx, p, entryFile, text); err != nil {
+		return err
+	}
+	return s.settle(ctx, p, files)
+}
+
+// settle writes again what an older page put in place of files of a page that is in its folder
+// now: from then on [siteSettings.write] keeps older ones out.
+func (s *siteSettings) settle(ctx context.Context, p *publication, files map[string][]byte) error {
+	for name, data := range files {
+		got, err := filestore.ReadFile(ctx, s.files, path.Join(p.Folder, name), int64(len(data)))
+		if err == nil && bytes.Equal(got, data) {
+			continue
+		}
+		if err := s.write(ctx, p, name, data); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// errNewer is of a page whose folder has a newer one.
+var errNewer = errors.New("a newer page is there")
+
+// older returns [errNewer] when the folder of a page has a newer one, and an error when it may.
+func (s *siteSettings) older(ctx context.Context, p *publication) error {
+	there, err := s.entry(ctx, path.Join(p.Folder, entryFile))
+	switch {
+	case errors.Is(err, fs.ErrNotExist) || errors.Is(err, errNoEntry):
+		return nil
+	case err == nil && there.Updated.After(p.Updated):
+		return errNewer
+	}
+	return err
+}
+
+// write writes a file of a page, unless a newer page came meanwhile: a leader that was stopped
+// between two files must not put those of its page among those of the next leader's.
+func (s *siteSettings) write(ctx context.Context, p *publication, name string, data []byte) error {
+	return s.files.Put(ctx, path.Join(p.Folder, name), func(w io.Writer) error {
+		if _, err := w.Write(data); err != nil {
+			return err
+		}
+		return s.older(ctx, p)
+	}, nil)
 }
 
 func sum(payload []byte) string { return fmt.Sprintf("%x", sha256.Sum256(payload)) }
@@ -204,13 +249,12 @@ func (s *siteSettings) entry(ctx context.Context, name string) (e entry, err err
 	return e, nil
 }
 
-// index makes the index and the feed of what is in the site, the newest first.
-func (s *siteSettings) index(ctx context.Context, templates *templates) error {
+// entries are those of the pages that are whole, the newest first.
+func (s *siteSettings) entries(ctx context.Context) (list []entry, err error) {
 	names, err := s.files.List(ctx, "")
 	if err != nil {
-		return err
+		return nil, err
 	}
-	var list []entry
 	for _, name := range names {
 		if path.Base(name) != entryFile || strings.Count(name, "/") != 1 {
 			continue
@@ -220,22 +264,45 @@ func (s *siteSettings) index(ctx context.Context, templates *templates) error {
 			continue
 		}
 		if err != nil {
-			return err
+			return nil, err
 		}
 		list = append(list, e)
 	}
 	slices.SortFunc(list, func(a, b entry) int {
 		return cmp.Or(b.Updated.Compare(a.Updated), strings.Compare(a.Folder, b.Folder))
 	})
-	page, err := templates.index(&index{s.Title, list})
+	return list, nil
+}
+
+// mostIndexed is how often the index and the feed are written in one attempt.
+const mostIndexed = 5
+
+// index writes the index and the feed, and writes them again when a page came meanwhile: another
+// leader may have written them in between, with what this one had not seen.
+func (s *siteSettings) index(ctx context.Context, templates *templates) error {
+	list, err := s.entries(ctx)
 	if err != nil {
 		return err
 	}
-	feed, err := s.feed(list)
-	if err != nil {
-		return err
+	for range mostIndexed {
+		page, err := templates.index(&index{s.Title, list})
+		if err != nil {
+			return err
+		}
+		feed, err := s.feed(list)
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(filestore.WriteFile(ctx, s.files, indexPage, page), filestore.WriteFile(ctx, s.files, feedPage, feed)); err != nil {
+			return err
+		}
+		now, err := s.entries(ctx)
+		if err != nil || slices.EqualFunc(now, list, func(a, b entry) bool { return a.Folder == b.Folder && a.Digest == b.Digest }) {
+			return err
+		}
+		list = now
 	}
-	return errors.Join(filestore.WriteFile(ctx, s.files, indexPage, page), filestore.WriteFile(ctx, s.files, feedPage, feed))
+	return errors.New("pages come faster than the index is written")
 }
 
 // index is what the template of the index is given.

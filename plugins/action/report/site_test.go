@@ -2,6 +2,7 @@ package main
 
 import (
 	"archive/zip"
+	"context"
 	"encoding/xml"
 	"fmt"
 	"io"
@@ -14,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/bursar-accounting/bursar/plugins/filestore"
 	"github.com/bursar-accounting/bursar/plugins/filestore/s3test"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 )
@@ -21,6 +23,17 @@ import (
 func siteAction(t *testing.T, dir, more string) *action {
 	t.Helper()
 	a, err := configureAll(t, fmt.Sprintf("report = \"usage\"\nattach = [\"csv\", \"html\"]\n%s\nsite {\n directory = %q\n url = \"https://www.example.org/reports\"\n}\n", more, dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// bucketAction is an action whose site is in a bucket.
+func bucketAction(t *testing.T, endpoint, prefix string) *action {
+	t.Helper()
+	a, err := configureAll(t, fmt.Sprintf("report = \"usage\"\nattach = [\"csv\", \"html\"]\neach = \"pi\"\nsite {\n url = \"https://www.example.org/reports\"\n"+
+		"bucket {\n endpoint = %q\n bucket = \"archive\"\n prefix = %q\n access_key = \"k\"\n secret_key = %q\n }\n}\n", endpoint, prefix, "s"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -173,15 +186,7 @@ func TestSite_InABucket_IsThatOfADirectory(t *testing.T) {
 	}}
 	h := httptest.NewServer(bucket)
 	t.Cleanup(h.Close)
-	secret := filepath.Join(t.TempDir(), "secret")
-	if err := os.WriteFile(secret, []byte("s"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	a, err := configureAll(t, fmt.Sprintf("report = \"usage\"\nattach = [\"csv\", \"html\"]\neach = \"pi\"\nsite {\n url = \"https://www.example.org/reports\"\n"+
-		"bucket {\n endpoint = %q\n bucket = \"archive\"\n prefix = \"www\"\n access_key = \"k\"\n secret_key = %q\n }\n}\n", h.URL, "s"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := bucketAction(t, h.URL, "www")
 	c.asked = nil // by which the time goes on
 	p := c.plans(a, nil, nil)
 	refuses = true
@@ -208,6 +213,102 @@ func TestSite_InABucket_IsThatOfADirectory(t *testing.T) {
 	for _, path := range want {
 		if got := string(bucket.Objects["archive/www/"+path]); got != contentOf(t, dir, path) {
 			t.Errorf("%s in the bucket: %q", path, got)
+		}
+	}
+}
+
+// gate is a store that stops once, before a step or before the first byte of a file.
+type gate struct {
+	filestore.Store
+
+	left int // steps until then
+	stop func()
+}
+
+func (g *gate) step() {
+	if g.left--; g.left == 0 {
+		g.stop()
+	}
+}
+
+func (g *gate) Open(ctx context.Context, name string) (*filestore.File, error) {
+	g.step()
+	return g.Store.Open(ctx, name)
+}
+
+func (g *gate) List(ctx context.Context, folder string) ([]string, error) {
+	g.step()
+	return g.Store.List(ctx, folder)
+}
+
+func (g *gate) Put(ctx context.Context, name string, write func(io.Writer) error, check func(*filestore.File) error) error {
+	g.step()
+	return g.Store.Put(ctx, name, func(w io.Writer) error { g.step(); return write(w) }, check)
+}
+
+// A leader that is stopped between two steps of a page, and goes on when another one has published
+// a newer or an older page there, leaves the newer one whole.
+func TestSite_StoppedBetweenAnySteps_IsWholeAndOfTheNewerPage(t *testing.T) {
+	c := newCluster(t)
+	planned := siteAction(t, t.TempDir(), "each = \"pi\"")
+	first := c.plans(planned, nil, nil)
+	c.hours["bell"] = 2000
+	second, err := planned.Plan(t.Context(), sdk.PlanStart{Now: now().Add(10 * time.Minute), State: first.State}, sdk.NewData(c))
+	if err != nil || len(second.Effects) != 1 {
+		t.Fatalf("%d effects, %v", len(second.Effects), err)
+	}
+	newer := second.Effects[0]
+	older := first.Effects[slices.IndexFunc(first.Effects, func(e sdk.Effect) bool { return e.Name == newer.Name })]
+	page, err := readPublication(newer.Payload)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := httptest.NewServer(&s3test.Server{})
+	t.Cleanup(h.Close)
+	for i, order := range []struct{ stopped, other sdk.Effect }{{older, newer}, {newer, older}} {
+		prefix := func(n int) string { return fmt.Sprintf("www/%d/%d", i, n) }
+		for n := 1; ; n++ {
+			one, other := bucketAction(t, h.URL, prefix(n)), bucketAction(t, h.URL, prefix(n))
+			there := other.config.Site.files
+			content := func(name string) string {
+				text, err := filestore.ReadFile(t.Context(), there, name, 1<<20)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return string(text)
+			}
+			g := &gate{Store: one.config.Site.files, left: n}
+			g.stop = func() {
+				if r := other.Execute(t.Context(), sdk.Attempt{Effect: order.other}, nil); r.Outcome != sdk.Done {
+					t.Fatalf("step %d: %+v", n, r)
+				}
+			}
+			one.config.Site.files = g
+			r := one.Execute(t.Context(), sdk.Attempt{Effect: order.stopped}, nil)
+			if g.left > 0 {
+				if n < 10 {
+					t.Errorf("a page has %d steps", n)
+				}
+				break
+			}
+			if r.Outcome != sdk.Done {
+				t.Fatalf("step %d: %+v", n, r)
+			}
+			for name, want := range page.Files {
+				if got := content(page.Folder + "/" + name); got != want {
+					t.Errorf("step %d: %s is not that of the newer page", n, name)
+				}
+			}
+			if p := other.Probe(t.Context(), sdk.Attempt{Effect: newer}, nil); p.Outcome != sdk.Done || strings.Contains(p.Message, "newer") {
+				t.Errorf("step %d: %+v", n, p)
+			}
+			var feed atom
+			if err := xml.Unmarshal([]byte(content("feed.xml")), &feed); err != nil {
+				t.Fatal(err)
+			}
+			if at := page.Updated.UTC().Format(time.RFC3339); len(feed.Entries) != 1 || feed.Updated != at || strings.Count(content("index.html"), "<li>") != 1 {
+				t.Errorf("step %d: the feed is of %s, the page of %s:\n%s", n, feed.Updated, at, content("index.html"))
+			}
 		}
 	}
 }
