@@ -175,8 +175,8 @@ func (a *Armed) counted(_ *Member, truth Truth, runs []Run) error {
 			value = all[i].Value
 		}
 	}
-	if value != strconv.Itoa(len(truth)) {
-		return fmt.Errorf("%w: %s has told its receiver %q records last, there are %d", ErrNotYet, a, value, len(truth))
+	if want := len(truth) + a.Old.len(); value != strconv.Itoa(want) {
+		return fmt.Errorf("%w: %s has told its receiver %q records last, there are %d", ErrNotYet, a, value, want)
 	}
 	return nil
 }

@@ -43,6 +43,8 @@ type Armed struct {
 	// LooksAgain says that a run looks at all again that one before it could not see, so that
 	// one may be partial.
 	LooksAgain bool
+	// Old are the records beside those of the schedulers' jobs.
+	Old *oldRecords
 	// Judge looks at what is special of the action when nothing changes any more: what
 	// is at the receiver, and the runs. It is asked again while it says ErrNotYet.
 	Judge func(node *Member, truth Truth, runs []Run) error
@@ -113,10 +115,16 @@ func Arm(s *Site, read APEL, serve MailServer) (armed []*Armed, text string, err
 	if err := os.Mkdir(www, 0o755); err != nil {
 		return nil, "", err
 	}
+	files := filepath.Join(dir, "archive")
+	if err := os.Mkdir(files, 0o755); err != nil {
+		return nil, "", err
+	}
+	archive, old := archive(files)
 	energy, block := energy(s, used, target("energy"), serve)
 	text += block
-	armed = append(armed, energy, plain, feed, apel, webhook(s, target("webhook")), report(s, target("report"), serve), webSite(www), alert(s, target("alert"), serve), priority(program, target("priority")))
+	armed = append(armed, archive, energy, plain, feed, apel, webhook(s, target("webhook")), report(s, target("report"), serve), webSite(www), alert(s, target("alert"), serve), priority(program, target("priority")))
 	for _, a := range armed {
+		a.Old = old
 		text += fmt.Sprintf("action %q %q {\n schedule = \"1s\"\n config {\n %s\n }\n}\n", a.Type, a.Label, a.Block)
 	}
 	return armed, text, os.Mkdir(ssm.dir, 0o755)

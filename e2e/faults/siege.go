@@ -158,6 +158,7 @@ func (g *Siege) open() {
 // some moment of its beginning. It returns when all actions go on.
 func (g *Siege) Kill(successors int) {
 	g.t.Helper()
+	g.age()
 	before := map[string]uint64{}
 	if g.chance.IntN(4) == 0 {
 		time.Sleep(time.Duration(g.chance.IntN(1500)) * time.Millisecond) // any moment
@@ -172,6 +173,9 @@ func (g *Siege) Kill(successors int) {
 	}
 	g.await("every action goes on", g.after(before))
 }
+
+// age sends old records, so that there is something to archive and to remove.
+func (g *Siege) age() { g.armed[0].Old.send(g, 1+g.chance.IntN(20)) }
 
 // fall kills the leader, and returns when there is another one and the old one has
 // been started again.
@@ -198,6 +202,7 @@ func (g *Siege) reignAfter(reigns int) func() error {
 // taken over, and has what it began happen as late as that, or not any more.
 func (g *Siege) Pause() {
 	g.t.Helper()
+	g.age()
 	before := map[string]uint64{}
 	stopped := g.close(Before)
 	g.await("the runs before", func() (err error) { before, err = g.newest(); return err })
