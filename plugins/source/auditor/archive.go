@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -74,26 +75,64 @@ func (a *archive) collect(ctx context.Context, c *collection, at *place) error {
 		if path != at.File {
 			at.File, at.Row = path, 0
 		}
-		var failed error // of handing on
+		if err := a.hand(ctx, c, path, at); err != nil {
+			return err
+		}
+		if at.Row < rows[path] {
+			c.bad(path, fmt.Errorf("it has %d records, and its end says %d", at.Row, rows[path]))
+		}
+	}
+	return nil
+}
+
+// hand hands on the records of a file from a place on. What cannot be read of a row group is
+// refused, and the next one is read. An error is one of handing on.
+func (a *archive) hand(ctx context.Context, c *collection, path string, at *place) error {
+	for {
+		var failed error
 		err := a.read(ctx, path, at.Row, func(raw []byte) error {
 			at.Row, at.Done = at.Row+1, at.Done+1
 			c.progress(at.Done, c.total, "records", filepath.Base(path))
 			_, _, failed = c.take(ctx, raw, c.kinds)
 			return failed
 		})
-		if failed != nil {
+		if failed != nil || err == nil {
 			return failed
 		}
-		if err != nil {
+		number, of, end := groupOf(path, at.Row)
+		if end <= at.Row { // the file cannot be opened any more
 			c.bad(path, fmt.Errorf("behind row %d: %w", at.Row, err))
+			at.Row = math.MaxInt64
+			return nil
 		}
+		c.refuseFile(fmt.Sprintf("%s, row group %d", filepath.Base(path), number), path,
+			fmt.Errorf("row group %d of %d is damaged behind row %d: %d records of it cannot be read: %w", number, of, at.Row, end-at.Row, err))
+		at.Done += end - at.Row
+		at.Row = end
 	}
-	return nil
+}
+
+// groupOf is the number of the row group, from 1, that a row of a file is in, of how many, and
+// the row behind it; 0 where the file cannot be read.
+func groupOf(path string, row int64) (number, of int, end int64) {
+	_ = opened(path, func(f *recordfile.File) error { // an error is end 0
+		groups := f.RowGroups()
+		for of = len(groups); number < of && end <= row; number++ {
+			end += groups[number].NumRows()
+		}
+		return nil
+	})
+	return number, of, end
 }
 
 // bad refuses an archive, or the rest of it.
 func (c *collection) bad(path string, why error) {
-	c.batch.Refused = append(c.batch.Refused, sdk.Refused{Run: filepath.Base(path), Message: fmt.Sprintf("%s: %v", path, why)})
+	c.refuseFile(filepath.Base(path), path, why)
+}
+
+// refuseFile refuses what is named run, of an archive.
+func (c *collection) refuseFile(run, path string, why error) {
+	c.batch.Refused = append(c.batch.Refused, sdk.Refused{Run: run, Message: fmt.Sprintf("%s: %v", path, why)})
 }
 
 // rowsOf is how many records a file has, as its end says.

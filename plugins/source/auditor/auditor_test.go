@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -381,6 +382,36 @@ func TestDefaultMapping_KeepsTheRecord(t *testing.T) {
 	}
 }
 
+func TestArchives_RowGroupDamaged_IsNamedAndTheOthersAreRead(t *testing.T) {
+	f, dir := newFake(t), t.TempDir()
+	f.fill(20)
+	whole := filepath.Join(dir, "whole.parquet")
+	writeArchive(t, whole, f, 7, &parquet.Gzip)
+	text, err := os.ReadFile(whole)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := parquet.OpenFile(bytes.NewReader(text), int64(len(text)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	groups := file.Metadata().RowGroups
+	begin := func(group int) int64 { return groups[group].Columns[0].MetaData.DataPageOffset }
+	for i := begin(1); i < begin(2); i++ {
+		text[i] ^= 0x55
+	}
+	path := filepath.Join(dir, "middle.parquet")
+	if err := os.WriteFile(path, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := newReader(t, sdk.Node{Name: "import", Value: sdk.Strings(path)})
+	r.must()
+	if len(r.runs) != 13 || len(r.refused) != 1 || r.refused[0].Run != "middle.parquet, row group 2" ||
+		!strings.Contains(r.refused[0].Message, "middle.parquet: row group 2 of 3 is damaged behind row 7: 7 records of it cannot be read") {
+		t.Error(len(r.runs), len(groups), r.refused)
+	}
+}
+
 func TestArchives_CutOrForeign_AreNamedAndTheOthersStay(t *testing.T) {
 	f, dir := newFake(t), t.TempDir()
 	f.fill(20)
@@ -400,7 +431,7 @@ func TestArchives_CutOrForeign_AreNamedAndTheOthersStay(t *testing.T) {
 	}{
 		"auditor_2026_04.parquet": {text[:len(text)/2], "auditor_2026_04.parquet: it is not a Parquet file"},
 		"b.parquet":               {nil, "b.parquet: it is not a Parquet file"},
-		"pages.parquet":           {damaged, "behind row"},
+		"pages.parquet":           {damaged, "row group 1 of 3 is damaged behind row 0: 7 records"},
 	} {
 		path := filepath.Join(dir, name)
 		if err := os.WriteFile(path, content.text, 0o600); err != nil {
@@ -408,7 +439,11 @@ func TestArchives_CutOrForeign_AreNamedAndTheOthersStay(t *testing.T) {
 		}
 		r := newReader(t, sdk.Node{Name: "import", Value: sdk.Strings(path, whole)})
 		r.must()
-		if len(r.runs) != 20 || len(r.refused) != 1 || !strings.Contains(r.refused[0].Message, content.want) {
+		refused := 1
+		if name == "pages.parquet" {
+			refused = 3 // each of its row groups
+		}
+		if len(r.runs) != 20 || len(r.refused) != refused || !strings.Contains(r.refused[0].Message, content.want) {
 			t.Error(len(r.runs), r.refused)
 		}
 	}
