@@ -13,7 +13,9 @@ import (
 	"net/mail"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"time"
 )
 
 // MailServer serves until the listener is closed. It takes each mail of which it sees the
@@ -132,6 +134,7 @@ func webSite(dir string) *Armed {
 // published judges a site: the folder of each page that the ledger says is done has all files of a
 // page, as a run has planned it, and the index is whole and has the folder.
 func (a *Armed) published(node *Member, dir string) error {
+	listed := time.Now()
 	runs, err := node.Runs(a.String())
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrNotYet, err)
@@ -164,7 +167,7 @@ func (a *Armed) published(node *Member, dir string) error {
 	}
 	pages := 0
 	for folder, isDone := range done {
-		if !isDone {
+		if !isDone || changedSince(filepath.Join(dir, folder), listed) { // it may be of a later run
 			continue
 		}
 		pages++
@@ -189,4 +192,13 @@ func (a *Armed) published(node *Member, dir string) error {
 		return fmt.Errorf("%w: %s: no page is done", ErrNotYet, a)
 	}
 	return nil
+}
+
+// changedSince reports whether a folder or a file of it changed after a time.
+func changedSince(folder string, at time.Time) bool {
+	files, _ := filepath.Glob(filepath.Join(folder, "*"))
+	return slices.ContainsFunc(append(files, folder), func(path string) bool {
+		info, err := os.Stat(path)
+		return err == nil && info.ModTime().After(at)
+	})
 }
