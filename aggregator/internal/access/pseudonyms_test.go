@@ -186,7 +186,9 @@ func TestPseudonyms_Usage_FollowsFromNamesAndShowsNone(t *testing.T) {
 	groups := []usage.Group{{Values: []string{"alice"}, Lacks: []bool{false}}, {Values: []string{"bob"}, Lacks: []bool{false}}, {Values: []string{""}, Lacks: []bool{true}}}
 	priced := 0
 	d := &usage.Derivation{
-		Keys: []usage.Key{{Name: "pi", From: []string{"user"}, Of: func(values []string, lacks []bool, _ record.Time) (string, bool) { return "boss of " + values[0], !lacks[0] }}},
+		Keys: []usage.Key{{Name: "pi", From: []string{"user"}, Of: func(values []string, lacks []bool, _ record.Time) (string, bool) {
+			return "boss of " + values[0], !lacks[0]
+		}}},
 		Weights: []usage.Weight{{Name: "cost", Unit: "EUR", Components: []string{"Cores"}, From: []string{"user"}, Of: func(_ string, _ record.Kind, values []string, lacks []bool, _ record.Time) (int64, bool) {
 			if values[0] == "alice" {
 				priced++

@@ -27,8 +27,8 @@ func (e *Energy) usedZones() (list []string) {
 	return slices.Compact(list)
 }
 
-// leaveOutZones takes the rows of zones that no one of used is out of a file that also has rows of
-// one of them, and names them. Where used is one zone, such a row stays as a row of it without
+// leaveOutZones takes the rows of zones that are not used out of a file that also has rows of
+// used ones, and names them. Where one zone is used, such a row stays as a row of it without
 // a value: it ends the row before, so its hours are unknown unless the zone has them itself.
 func (f *factorTable) leaveOutZones(used []string) (diags hcl.Diagnostics) {
 	zoneOf := func(row []string) string { return strings.TrimSpace(row[f.zone]) }
