@@ -30,6 +30,7 @@ PROTOC_GEN_GRPC := $(TOOLS)/protoc-gen-go-grpc-v1.6.2
 NFPM            := $(TOOLS)/nfpm-v2.45.0
 MD2MAN          := $(TOOLS)/go-md2man-v2.0.7
 GOTESTSUM       := $(TOOLS)/gotestsum-v1.13.0
+GOVULNCHECK     := $(TOOLS)/govulncheck-v1.9.0
 
 # Tests run through it: it tries again what failed, and says what failed and what was unstable.
 CHECK := go run ./e2e/check -gotestsum $(GOTESTSUM) $(if $(BUDGET),-budget $(BUDGET))
@@ -110,6 +111,10 @@ lint: $(GOLANGCI_LINT) ## gofmt, go vet, golangci-lint and a tidy go.mod.
 	go vet -tags e2e ./e2e/...
 	$(GOLANGCI_LINT) run ./...
 
+.PHONY: vulncheck
+vulncheck: $(GOVULNCHECK) ## Look for known vulnerabilities in Go and the modules that the programs use. Asks vuln.go.dev, or a copy: VULNDB=file:///folder.
+	$(GOVULNCHECK) $(if $(VULNDB),-db $(VULNDB)) ./...
+
 .PHONY: generate
 generate: $(BUF) $(PROTOC_GEN_GO) $(PROTOC_GEN_GRPC) ## Generate Go from the .proto files.
 	ln -sf $(PROTOC_GEN_GO) $(TOOLS)/protoc-gen-go
@@ -121,6 +126,7 @@ clean: ## Remove what was built.
 	rm -rf $(BIN)
 
 $(TOOLS)/gotestsum-%: ; $(call install,gotest.tools/gotestsum,$*)
+$(TOOLS)/govulncheck-%: ; $(call install,golang.org/x/vuln/cmd/govulncheck,$*)
 $(TOOLS)/golangci-lint-%: ; $(call install,github.com/golangci/golangci-lint/v2/cmd/golangci-lint,$*)
 $(TOOLS)/buf-%: ; $(call install,github.com/bufbuild/buf/cmd/buf,$*)
 $(TOOLS)/nfpm-%: ; $(call install,github.com/goreleaser/nfpm/v2/cmd/nfpm,$*)
