@@ -13,7 +13,7 @@ require (
 	// People log in by OpenID Connect; go-jose signs the tokens of its tests.
 	github.com/coreos/go-oidc/v3 v3.21.0
 	github.com/getkin/kin-openapi v0.152.0
-	github.com/go-jose/go-jose/v4 v4.1.4
+	github.com/go-jose/go-jose/v4 v4.1.9
 	// The tokenizer of encoding/json/v2, which the standard library has behind an
 	// experiment only; it has no releases.
 	github.com/go-json-experiment/json v0.0.0-20260213210345-44df1a37e875
