@@ -289,14 +289,14 @@ func (k *Keys) Problem() error {
 // Server returns a configuration that accepts only peers of the roles, by mutual
 // TLS 1.3.
 func (k *Keys) Server(roles ...Role) *tls.Config {
-	return k.serverConfig(tls.VersionTLS13, tls.RequireAndVerifyClientCert, requireRole("", roles...))
+	return k.serverConfig(tls.VersionTLS13, tls.RequireAndVerifyClientCert, requireRole("", roles...), "h2", "http/1.1")
 }
 
 // Public returns the configuration of a REST interface: mutual TLS from 1.2 on,
 // for clients and aggregators. An agent's certificate does not open it: who has
 // taken over a head node writes no records of other sites.
 func (k *Keys) Public() *tls.Config {
-	return k.serverConfig(tls.VersionTLS12, tls.RequireAndVerifyClientCert, requireRole("", Client, Aggregator))
+	return k.serverConfig(tls.VersionTLS12, tls.RequireAndVerifyClientCert, requireRole("", Client, Aggregator), "h2", "http/1.1")
 }
 
 // Open is as Public, and lets in who shows no certificate too. Who shows a certificate
@@ -308,7 +308,7 @@ func (k *Keys) Open() *tls.Config {
 			return nil
 		}
 		return known(state)
-	})
+	}, "h2", "http/1.1")
 }
 
 // Authorities returns the certificates of the authorities that are trusted.
@@ -317,7 +317,7 @@ func (k *Keys) Authorities() []*x509.Certificate { return k.currentContent().aut
 // Names returns the DNS names and addresses in the own certificate.
 func (k *Keys) Names() []string { return hostsOf(k.currentContent().cert.Leaf) }
 
-func (k *Keys) serverConfig(version uint16, auth tls.ClientAuthType, verify func(tls.ConnectionState) error) *tls.Config {
+func (k *Keys) serverConfig(version uint16, auth tls.ClientAuthType, verify func(tls.ConnectionState) error, protocols ...string) *tls.Config {
 	build := func() *tls.Config {
 		c := k.currentContent()
 		return &tls.Config{
@@ -330,7 +330,7 @@ func (k *Keys) serverConfig(version uint16, auth tls.ClientAuthType, verify func
 			SessionTicketsDisabled: true,
 
 			VerifyConnection: verify,
-			NextProtos:       []string{"h2", "http/1.1"},
+			NextProtos:       protocols,
 		}
 	}
 	c := build()

@@ -16,6 +16,7 @@ import (
 	"github.com/bursar-accounting/bursar/agent/internal/config"
 	"github.com/bursar-accounting/bursar/agent/internal/control"
 	"github.com/bursar-accounting/bursar/agent/internal/run"
+	"github.com/bursar-accounting/bursar/agent/internal/serve"
 	"github.com/bursar-accounting/bursar/hcl"
 	"github.com/bursar-accounting/bursar/proto/identity"
 )
@@ -51,7 +52,7 @@ func (a *app) doctorCommand() *cobra.Command {
 	return a.formats(&cobra.Command{
 		Use: "doctor", Short: "Find problems on this machine", Args: cobra.NoArgs,
 		Long: `Check the configuration, the plugins and their requirements, the certificates, the
-disk, the clock, the port and the running agent. The exit code is 0 when there is
+disk, the clock, the port, the aggregators to dial and the running agent. The exit code is 0 when there is
 nothing to report, and 2 when there are warnings or errors.`,
 		Example: "  bursar-agent doctor\n  bursar-agent doctor -format json",
 		RunE:    func(c *cobra.Command, _ []string) error { return a.doctor(c.Context()) },
@@ -70,6 +71,7 @@ func (a *app) doctor(ctx context.Context) error {
 	f.disk(cfg)
 	f.clock()
 	f.port(cfg, err == nil)
+	f.dial(ctx, cfg, status, err == nil)
 	f.agent(status, err)
 	return a.printFindings(f)
 }
@@ -237,6 +239,24 @@ func (f *findings) port(cfg *config.Config, running bool) {
 	f.add("port", good, "%s is free", address)
 }
 
+// dial looks whether the agent is connected to the aggregators at which it dials in, or
+// could be. While it runs no other connection is made: it would replace the agent's own.
+func (f *findings) dial(ctx context.Context, cfg *config.Config, status control.Status, running bool) {
+	if len(cfg.Agent.Dial) == 0 || run.CheckIdentity(cfg).HasErrors() {
+		return
+	}
+	for _, w := range run.Dial(ctx, cfg, status, running) {
+		switch w.State {
+		case serve.Connected:
+			f.add("dial", good, "%s: aggregator %s accepts this agent", w.Address, w.Aggregator)
+		case serve.Unreachable:
+			f.add("dial", bad, "%s: %s; address and port must be those of api.tls_listen on an aggregator, to which this machine may connect", w.Address, w.Problem)
+		default:
+			f.add("dial", doubtful, "%s: %s%s", w.Address, w.State, prefixed(": ", w.Problem))
+		}
+	}
+}
+
 // reachable is where a listener on all interfaces can be called.
 func reachable(address string) string {
 	host, port, err := net.SplitHostPort(address)
@@ -270,7 +290,7 @@ func (f *findings) agent(s control.Status, err error) {
 	for _, hint := range silent(s.Buffer, time.Now()) {
 		f.add("agent", doubtful, "%s", hint)
 	}
-	if len(s.Buffer.Clusters) == 0 && s.Listen != "" {
+	if len(s.Buffer.Clusters) == 0 && (s.Listen != "" || len(s.Dial) > 0) {
 		f.add("agent", doubtful, "no aggregator has pulled yet")
 	}
 }

@@ -55,7 +55,12 @@ func printStatus(w io.Writer, s control.Status, now time.Time) error {
 	fmt.Fprintf(t, "Agent\t%s\n", s.Name)
 	fmt.Fprintf(t, "Version\t%s\n", s.Version)
 	fmt.Fprintf(t, "Running for\t%s\n", ago(s.Started, now))
-	fmt.Fprintf(t, "Listening on\t%s\n", or(s.Listen, "nothing: no aggregator can pull"))
+	if s.Listen != "" || len(s.Dial) == 0 {
+		fmt.Fprintf(t, "Listening on\t%s\n", or(s.Listen, "nothing: no aggregator can pull"))
+	}
+	for _, d := range s.Dial {
+		fmt.Fprintf(t, "Dials in at\t%s: %s%s%s\n", d.Address, d.State, prefixed(" to ", d.Aggregator), prefixed(": ", d.Problem))
+	}
 	if c := s.Certificate; c != nil {
 		fmt.Fprintf(t, "Certificate\tuntil %s\n", c.Ends.Format("2006-01-02 15:04 MST"))
 	}

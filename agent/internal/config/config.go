@@ -32,9 +32,12 @@ type Agent struct {
 	// DataDir is where the buffer and the sources' own folders are; default
 	// /var/lib/bursar-agent.
 	DataDir hcl.Path `hcl:"data_dir,optional" default:"/var/lib/bursar-agent"`
-	// Listen is where aggregators pull; default port 7070 of all interfaces.
-	// Without a tls block there is no listener.
+	// Listen is where aggregators pull; default port 7070 of all interfaces. Without a tls
+	// block, and with Dial alone, there is no listener.
 	Listen hcl.Address `hcl:"listen,optional"`
+	// Dial are the TLS listeners (api.tls_listen) of all aggregators, at which the agent
+	// dials in where they cannot reach it.
+	Dial []hcl.Address `hcl:"dial,optional"`
 	// TLS are the agent's certificates; nil: no one can pull.
 	TLS *hcl.TLS `hcl:"tls,block"`
 	// Buffer bounds the buffer.
@@ -185,10 +188,18 @@ func (c *Config) Identity() identity.Files {
 	return identity.Files{CA: t.CA.Path, Cert: t.Cert.Path, Key: t.Key.Path}
 }
 
-// ListenAddress is where aggregators pull; "" when no one can.
+// DialAddresses are where the agent dials in at aggregators.
+func (c *Config) DialAddresses() (list []string) {
+	for _, a := range c.Agent.Dial {
+		list = append(list, a.String())
+	}
+	return list
+}
+
+// ListenAddress is where aggregators pull; "" when the agent does not listen.
 func (c *Config) ListenAddress() string {
 	switch {
-	case c.Agent.TLS == nil:
+	case c.Agent.TLS == nil, c.Agent.Listen.IsZero() && len(c.Agent.Dial) > 0:
 		return ""
 	case c.Agent.Listen.IsZero():
 		return defaultListen

@@ -57,11 +57,30 @@ func (a *Agent) check() hcl.Diagnostics {
 	if !a.Listen.IsZero() && a.TLS == nil {
 		diags.Add(hcl.Errorf(a.Listen.Range, "listen without tls", "aggregators pull by mutual TLS only; add a tls block with ca, cert and key to this agent block"))
 	}
-	if a.TLS == nil && a.Listen.IsZero() && a.Range != (hcl.Range{}) {
+	diags.Extend(a.checkDial())
+	if a.TLS == nil && a.Listen.IsZero() && len(a.Dial) == 0 && a.Range != (hcl.Range{}) {
 		diags.Add(hcl.Warnf(a.Range, "no aggregator can pull", "the agent collects into its buffer only, until it has a tls block with ca, cert and key"))
 	}
 	if m := a.Metrics; m != nil && !m.Listen.IsZero() && !loopback(m.Listen.Host) {
 		diags.Add(hcl.Warnf(m.Listen.Range, "metrics for everyone", "%s is no loopback address, and the page has no password", m.Listen))
+	}
+	return diags
+}
+
+// checkDial says what is wrong with the addresses to dial.
+func (a *Agent) checkDial() hcl.Diagnostics {
+	var diags hcl.Diagnostics
+	seen := map[string]bool{}
+	for i, to := range a.Dial {
+		switch address := to.String(); {
+		case to.Host == "" || to.Port == 0:
+			diags.Add(invalid(to.Range, "dial", "%q cannot be connected to; expected host:port of an aggregator", address))
+		case seen[address]:
+			diags.Add(invalid(to.Range, "dial", "%s is given more than once", address))
+		case i == 0 && a.TLS == nil:
+			diags.Add(hcl.Errorf(to.Range, "dial without tls", "aggregators pull by mutual TLS only; add a tls block with ca, cert and key to this agent block"))
+		}
+		seen[to.String()] = true
 	}
 	return diags
 }

@@ -16,10 +16,19 @@ type Status struct {
 	Version string    `json:"version"`
 	Started time.Time `json:"started"`
 	Listen  string    `json:"listen,omitempty"` // where aggregators pull; empty: nowhere
+	Dial    []Dial    `json:"dial,omitempty"`   // the aggregators at which the agent dials in
 	Buffer  Buffer    `json:"buffer"`
 	Sources []Source  `json:"sources"`
 	// Certificate is the agent's; nil: it has none.
 	Certificate *Certificate `json:"certificate,omitempty"`
+}
+
+// Dial is how the connection to an aggregator is doing at which the agent dials in.
+type Dial struct {
+	Address    string `json:"address"`
+	Aggregator string `json:"aggregator,omitempty"` // its name; "" while it is not connected
+	State      string `json:"state"`                // connecting, connected, not reachable, duplicate
+	Problem    string `json:"problem,omitempty"`    // why it is not connected
 }
 
 // Certificate is what the agent proves itself with.

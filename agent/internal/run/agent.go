@@ -49,11 +49,12 @@ type Agent struct {
 	opt     Options
 	started time.Time
 
-	buffer *buffer.Buffer
-	keys   *identity.Keys // nil: no one can pull
-	runner *errand.Runner // of programs of actions
-	listen string
-	alive  context.Context // ends with Run; for what a reload starts; nil before
+	buffer  *buffer.Buffer
+	keys    *identity.Keys // nil: no one can pull
+	runner  *errand.Runner // of programs of actions
+	listen  string
+	dialler *serve.Dialler  // nil: the agent does not dial in
+	alive   context.Context // ends with Run; for what a reload starts; nil before
 
 	reload  sync.Mutex // one reload at a time, and none while the agent starts or stops
 	mu      sync.Mutex
@@ -167,7 +168,7 @@ func (a *Agent) settle(ctx context.Context, cfg *config.Config, openings []*open
 	for _, w := range diags {
 		a.opt.Log.Warn("configuration", "warning", hcl.Diagnostics{w}.Error())
 	}
-	a.opt.Log.Info("the agent runs", "name", cfg.Agent.Name.Value, "version", a.opt.Version, "sources", len(openings), "configuring", a.configuring(), "listen", a.listen)
+	a.opt.Log.Info("the agent runs", "name", cfg.Agent.Name.Value, "version", a.opt.Version, "sources", len(openings), "configuring", a.configuring(), "listen", a.listen, "dial", cfg.DialAddresses())
 	if a.opt.Ready != nil {
 		a.opt.Ready()
 	}
@@ -222,14 +223,19 @@ func (a *Agent) parts(cfg *config.Config) (parts []part, err error) {
 			parts = nil
 		}
 	}()
+	server := &serve.Server{Buffer: a.buffer, Orders: orders{a}, Errands: errands{a.runner}, Reporter: a, Keys: a.keys, Log: a.opt.Log, Resumed: a.nudge}
 	if address := cfg.ListenAddress(); address != "" {
 		l, err := net.Listen("tcp", address)
 		if err != nil {
 			return parts, fmt.Errorf("listen for aggregators: %w", err)
 		}
 		a.listen = l.Addr().String()
-		server := &serve.Server{Buffer: a.buffer, Orders: orders{a}, Errands: errands{a.runner}, Reporter: a, Keys: a.keys, Log: a.opt.Log, Resumed: a.nudge}
 		parts = append(parts, part{l, func(ctx context.Context) error { return server.Run(ctx, l) }})
+	}
+	if list := cfg.DialAddresses(); len(list) > 0 {
+		d := serve.NewDialler(list, a.keys, a.opt.Log)
+		a.dialler = d
+		parts = append(parts, part{d, d.Run}, part{d, func(ctx context.Context) error { return server.Run(ctx, d) }})
 	}
 	if address, path := cfg.MetricsAddress(); address != "" {
 		l, err := net.Listen("tcp", address)

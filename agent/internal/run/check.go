@@ -3,9 +3,12 @@ package run
 import (
 	"cmp"
 	"context"
+	"sync"
+	"time"
 
 	"github.com/bursar-accounting/bursar/agent/internal/config"
 	"github.com/bursar-accounting/bursar/agent/internal/control"
+	"github.com/bursar-accounting/bursar/agent/internal/serve"
 	"github.com/bursar-accounting/bursar/hcl"
 	"github.com/bursar-accounting/bursar/hcl/preflight"
 	"github.com/bursar-accounting/bursar/proto/identity"
@@ -72,4 +75,39 @@ func CheckIdentity(cfg *config.Config) hcl.Diagnostics {
 		diags.Add(hcl.Errorf(t.Cert.Range, "certificate of another host", "%s is the certificate of %s; this agent is %s, and aggregators would refuse it", t.Cert, got, want))
 	}
 	return diags
+}
+
+// dialTime bounds the trial of all aggregators.
+const dialTime = 15 * time.Second
+
+// Dial says how the connections to the aggregators are at which the agent dials in: as the
+// agent says, when it runs, and otherwise as a trial of each finds. The certificates are
+// those that CheckIdentity has found nothing wrong with.
+func Dial(ctx context.Context, cfg *config.Config, status control.Status, running bool) []control.Dial {
+	if running {
+		return status.Dial
+	}
+	ctx, cancel := context.WithTimeout(ctx, dialTime)
+	defer cancel()
+	list := cfg.DialAddresses()
+	out := make([]control.Dial, len(list))
+	keys, err := identity.Load(cfg.Identity())
+	var all sync.WaitGroup
+	for i, address := range list {
+		out[i] = control.Dial{Address: address, State: serve.Unreachable}
+		if err != nil {
+			out[i].Problem = err.Error()
+			continue
+		}
+		all.Go(func() {
+			name, err := serve.Try(ctx, address, keys)
+			if err != nil {
+				out[i].Problem = err.Error()
+				return
+			}
+			out[i].State, out[i].Aggregator = serve.Connected, name
+		})
+	}
+	all.Wait()
+	return out
 }

@@ -78,6 +78,7 @@ func (a *Agent) keepFixed(next *config.Config) []string {
 	note(old.Agent.Name.Value == next.Agent.Name.Value, "agent.name")
 	note(old.Agent.DataDir.Path == next.Agent.DataDir.Path, "agent.data_dir")
 	note(old.ListenAddress() == next.ListenAddress(), "agent.listen")
+	note(slices.Equal(old.DialAddresses(), next.DialAddresses()), "agent.dial")
 	note(sameIdentity(old, next), "agent.tls")
 	note(old.BufferOptions().MaxSize == next.BufferOptions().MaxSize && old.BufferOptions().Retain == next.BufferOptions().Retain, "agent.buffer")
 	note(oldMetrics == newMetrics && oldPath == newPath, "agent.metrics")

@@ -31,6 +31,11 @@ func (a *Agent) Status() control.Status {
 	if a.keys != nil {
 		out.Certificate = certificateOf(a.keys)
 	}
+	if a.dialler != nil {
+		for _, w := range a.dialler.Ways() {
+			out.Dial = append(out.Dial, control.Dial(w))
+		}
+	}
 	for _, s := range a.running() {
 		out.Sources = append(out.Sources, sourceOf(s))
 	}

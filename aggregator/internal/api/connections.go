@@ -118,6 +118,14 @@ func (c *countedConn) Close() error {
 	return c.Conn.Close()
 }
 
+// Uncount no longer counts a connection that [Conns.Listener] has let in, because it turned
+// out to be none of a client's.
+func Uncount(conn net.Conn) {
+	if c, ok := conn.(*countedConn); ok {
+		c.once.Do(c.leave)
+	}
+}
+
 // NetConn returns the connection itself.
 func (c *countedConn) NetConn() net.Conn { return c.Conn }
 

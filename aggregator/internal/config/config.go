@@ -145,7 +145,12 @@ type Agent struct {
 	// Name is what the agent's certificate says.
 	Name hcl.String `hcl:"name,label" match:"[A-Za-z0-9._-]{1,128}" want:"letters, digits, '.', '-' and '_', at most 128"`
 	// Address is where the agent listens.
-	Address hcl.Address `hcl:"address"`
+	Address hcl.Address `hcl:"address,optional"`
+	// DialsIn says that the agent has no address, because no one reaches it: it dials in at
+	// the TLS listeners of all nodes.
+	DialsIn bool `hcl:"dials_in,optional"`
+	// Range is the header of the block.
+	Range hcl.Range `hcl:",def_range"`
 }
 
 // SocketPath is where the unix socket is. Runtime is systemd's RuntimeDirectory; "" is

@@ -34,6 +34,12 @@ func (c *Config) validate() hcl.Diagnostics {
 	if len(c.Agents) > 0 && a.TLS == nil && a.Range != (hcl.Range{}) {
 		diags.Add(hcl.Errorf(c.Agents[0].Name.Range, "agents need TLS", "agents talk to aggregators with a certificate only; add tls { ca cert key } to the aggregator block (bursar tls makes certificates)"))
 	}
+	for i := range c.Agents {
+		if g := &c.Agents[i]; g.DialsIn && len(a.API.TLSListen) == 0 && a.Range != (hcl.Range{}) {
+			diags.Add(hcl.Errorf(g.Range, "agents cannot dial in", "the agent %q dials in at the TLS listeners of the nodes, and this one has none; add tls_listen to the api block of the aggregator block", g.Name))
+			break
+		}
+	}
 	if c.AgentSRV.Value != "" && a.TLS == nil && a.Range != (hcl.Range{}) {
 		diags.Add(hcl.Errorf(c.AgentSRV.Range, "agents need TLS", "agents talk to aggregators with a certificate only; add tls { ca cert key } to the aggregator block (bursar tls makes certificates)"))
 	}
@@ -100,6 +106,12 @@ func (m *MetricKeys) validate() (diags hcl.Diagnostics) {
 }
 
 func (a *Agent) validate() (diags hcl.Diagnostics) {
+	switch listens := a.Address.Range != (hcl.Range{}); {
+	case listens && a.DialsIn:
+		diags.Add(hcl.Errorf(a.Address.Range, "both address and dials_in", "the agent %q is connected to at its address, or dials in: remove one of the two", a.Name))
+	case !listens && !a.DialsIn && a.Range != (hcl.Range{}):
+		diags.Add(hcl.Errorf(a.Range, "no address", "add address = \"HOST:PORT\", where the agent %q listens, or dials_in = true, if it can only connect to the aggregators", a.Name))
+	}
 	if a.Address.Range != (hcl.Range{}) && (a.Address.Host == "" || a.Address.Port == 0) {
 		diags.Add(hcl.Errorf(a.Address.Range, `invalid value for "address"`, "%s cannot be connected to; expected host:port", a.Address))
 	}

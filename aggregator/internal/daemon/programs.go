@@ -48,5 +48,5 @@ func (s *actors) dial(name string) (*grpc.ClientConn, error) {
 	case s.agg.set.Keys == nil:
 		return nil, fmt.Errorf("%s has no certificate, so it cannot talk to the agent %s; add tls { ca cert key } to its aggregator block", s.agg.set.Name, name)
 	}
-	return ingest.Dial(agent, s.agg.set.Keys)
+	return ingest.Dial(agent, s.agg.set.Keys, s.agg.arrivals)
 }

@@ -107,6 +107,7 @@ type Aggregator struct {
 	backups   *archive.Schedule
 	peer      *membership.Peer
 	manager   *ingest.Manager
+	arrivals  *ingest.Arrivals // of agents that dial in
 	server    *api.Server
 	gauges    *api.Gauges
 	keeper    *clusterconfig.Keeper
@@ -174,7 +175,8 @@ func buildInfo(version string) prometheus.Collector {
 
 // serve makes what reads and writes the replicated state.
 func (a *Aggregator) serve() {
-	a.manager = &ingest.Manager{Version: func() uint32 { _, v := a.store.Cluster(); return v }, Cursors: a.replica, Commit: a.replica, Keys: a.set.Keys, Log: a.set.Log, Metrics: ingest.NewMetrics(a.registry), Renew: a.renew}
+	a.arrivals = ingest.NewArrivals(a.set.Keys)
+	a.manager = &ingest.Manager{Arrivals: a.arrivals, Version: func() uint32 { _, v := a.store.Cluster(); return v }, Cursors: a.replica, Commit: a.replica, Keys: a.set.Keys, Log: a.set.Log, Metrics: ingest.NewMetrics(a.registry), Renew: a.renew}
 	a.peer.Renews(a.sign)
 	pulls := agents{a.manager, a.peer}
 	pulls.answer()

@@ -18,6 +18,7 @@ import (
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/api"
 	"github.com/bursar-accounting/bursar/aggregator/internal/cluster"
+	"github.com/bursar-accounting/bursar/proto/identity"
 )
 
 const (
@@ -43,6 +44,7 @@ func (a *Aggregator) listeners(ctx context.Context) error {
 	g.Go(func() error {
 		<-ctx.Done()
 		a.handOver(context.WithoutCancel(ctx))
+		a.arrivals.Close()
 		return nil
 	})
 	if l := a.set.Local; l != nil {
@@ -52,7 +54,7 @@ func (a *Aggregator) listeners(ctx context.Context) error {
 		g.Go(func() error { return a.newFront(ctx, l, nil).run(ctx, patience) })
 	}
 	for _, l := range a.set.TLS {
-		g.Go(func() error { return a.newFront(ctx, l, a.set.Keys.Open()).run(ctx, patience) })
+		g.Go(func() error { return a.newFront(ctx, l, a.set.Keys.OpenToAgents()).run(ctx, patience) })
 	}
 	return g.Wait()
 }
@@ -99,8 +101,19 @@ func (a *Aggregator) newFront(ctx context.Context, l net.Listener, secure *tls.C
 		ErrorLog:          log.New(refusals{a.set.Log}, "", 0),
 		BaseContext:       func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
 		ConnState:         f.note,
+		TLSNextProto:      map[string]func(*http.Server, *tls.Conn, http.Handler){identity.AgentProtocol: a.welcomeAgent},
+		Protocols:         new(http.Protocols),
 	}
+	f.server.Protocols.SetHTTP1(true)
+	f.server.Protocols.SetHTTP2(true) // TLSNextProto alone would end it
 	return f
+}
+
+// welcomeAgent keeps the connection of an agent that dials in until it ends. It is no client
+// of the REST interface: the bound of an address is not for many agents behind one.
+func (a *Aggregator) welcomeAgent(_ *http.Server, conn *tls.Conn, _ http.Handler) {
+	api.Uncount(conn.NetConn())
+	a.arrivals.Serve(conn)
 }
 
 // note follows the connections.

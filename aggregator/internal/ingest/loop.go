@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"cmp"
 	"context"
 	"crypto/x509"
 	"errors"
@@ -42,7 +43,7 @@ type Committer interface {
 // Status says how the pull from an agent is doing.
 type Status struct {
 	Name        string
-	Address     string
+	Address     string       // "": it dials in
 	Connected   bool         // the last call succeeded
 	Err         error        // why not; nil when all is well
 	Remedy      string       // the command that mends it, where trying again does not
@@ -157,9 +158,9 @@ func (l *Loop) noteFailure(err error, backoff time.Duration) {
 	l.Metrics.countFailure(l.Name)
 	switch {
 	case mend != "" && before.Remedy != mend:
-		l.Log.Error("pull failed; trying again will not help", "agent", l.Name, "address", l.Address, "error", err, "do", mend)
+		l.Log.Error("pull failed; trying again will not help", "agent", l.Name, "address", cmp.Or(l.Address, "dials in"), "error", err, "do", mend)
 	case before.Err == nil:
-		l.Log.Warn("pull failed; it is tried again", "agent", l.Name, "address", l.Address, "error", err, "next", backoff)
+		l.Log.Warn("pull failed; it is tried again", "agent", l.Name, "address", cmp.Or(l.Address, "dials in"), "error", err, "next", backoff)
 	}
 }
 

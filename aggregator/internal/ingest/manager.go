@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"cmp"
 	"context"
 	"crypto/x509"
 	"fmt"
@@ -23,7 +24,7 @@ import (
 // Agent is where an agent answers.
 type Agent struct {
 	Name    string
-	Address string // host:port
+	Address string // host:port; "": it dials in
 }
 
 // Manager keeps one loop for every agent of the configuration.
@@ -41,6 +42,8 @@ type Manager struct {
 	Metrics *Metrics
 	// Renew is that of [Loop].
 	Renew func(ctx context.Context, old *x509.Certificate) ([]byte, error)
+	// Arrivals have the connections of agents without an address.
+	Arrivals *Arrivals
 
 	mu     sync.Mutex
 	agents []Agent
@@ -138,7 +141,7 @@ func (m *Manager) beginLoop(ctx context.Context, a Agent) (*running, error) {
 		Cursors: m.Cursors, Commit: m.Commit, Log: m.Log, Metrics: m.Metrics, Renew: m.Renew,
 	}
 	generation := func() uint64 { return m.Keys.Generation() + loop.renewed.Load() }
-	conn, err := NewConnection(func() (*grpc.ClientConn, error) { return Dial(a, m.Keys) }, generation)
+	conn, err := NewConnection(func() (*grpc.ClientConn, error) { return Dial(a, m.Keys, m.Arrivals) }, generation)
 	if err != nil {
 		return nil, err
 	}
@@ -154,17 +157,25 @@ func (m *Manager) beginLoop(ctx context.Context, a Agent) (*running, error) {
 	return r, nil
 }
 
-// Dial prepares a connection to an agent by mutual TLS, which is made at the
-// first call. The caller closes it.
-func Dial(a Agent, keys *identity.Keys) (*grpc.ClientConn, error) {
-	conn, err := grpc.NewClient("passthrough:///"+a.Address,
-		grpc.WithTransportCredentials(&guarded{credentials.NewTLS(keys.Client(identity.Agent, a.Name)), keys}),
+// Dial prepares a connection to an agent by mutual TLS, which is made, or taken from the
+// arrivals where the agent dials in, at the first call. The caller closes it.
+func Dial(a Agent, keys *identity.Keys, arrivals *Arrivals) (*grpc.ClientConn, error) {
+	params := grpc.ConnectParams{Backoff: backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 5 * time.Second}, MinConnectTimeout: 5 * time.Second}
+	way := []grpc.DialOption{grpc.WithTransportCredentials(&guarded{credentials.NewTLS(keys.Client(identity.Agent, a.Name)), keys})}
+	if a.Address == "" {
+		params.Backoff.MaxDelay = time.Second // to look again costs nothing
+		way = []grpc.DialOption{
+			grpc.WithTransportCredentials(proven{}),
+			grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return arrivals.Take(ctx, a.Name) }),
+		}
+	}
+	conn, err := grpc.NewClient("passthrough:///"+cmp.Or(a.Address, a.Name), append(way,
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(8<<20)),
-		grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 5 * time.Second}, MinConnectTimeout: 5 * time.Second}),
+		grpc.WithConnectParams(params),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 20 * time.Second, Timeout: 10 * time.Second, PermitWithoutStream: true}),
-	)
+	)...)
 	if err != nil {
-		return nil, fmt.Errorf("connect to agent %s at %s: %w", a.Name, a.Address, err)
+		return nil, fmt.Errorf("connect to agent %s: %w", a.Name, err)
 	}
 	return conn, nil
 }
