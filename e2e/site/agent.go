@@ -16,6 +16,7 @@ import (
 type AgentSpec struct {
 	Name    string
 	Listen  string
+	Dial    []string // where it dials in; it does not listen then
 	DataDir string
 	Sources string   // HCL
 	Buffer  string   // HCL inside buffer { }
@@ -41,7 +42,7 @@ func (s *Site) Agent(spec AgentSpec) *Agent {
 		Name: spec.Name, spec: spec, DataDir: cmp.Or(spec.DataDir, s.path(spec.Name)), Config: s.path(spec.Name + ".hcl"),
 		Address: spec.Listen, files: s.Cert(identity.Agent, spec.Name),
 	}
-	if a.Address == "" {
+	if a.Address == "" && len(spec.Dial) == 0 {
 		a.Address = s.Address()
 	}
 	// -dev: the repository may lie below a folder such as /tmp.
@@ -62,10 +63,14 @@ func (a *Agent) Configure(sources string) {
 	for _, d := range append(a.spec.Plugins, filepath.Join(a.site.Bin, "plugins")) {
 		dirs = append(dirs, strconv.Quote(d))
 	}
+	way := fmt.Sprintf("listen      = %q", a.Address)
+	if len(a.spec.Dial) > 0 {
+		way = fmt.Sprintf(`dial        = ["%s"]`, strings.Join(a.spec.Dial, `", "`))
+	}
 	a.site.Write(filepath.Base(a.Config), fmt.Sprintf(`agent {
   name        = %q
   data_dir    = %q
-  listen      = %q
+  %s
   plugin_dirs = [%s]
   %s
   buffer {
@@ -74,7 +79,7 @@ func (a *Agent) Configure(sources string) {
 }
 
 %s
-`, a.Name, a.DataDir, a.Address, strings.Join(dirs, ", "), tlsBlock(a.files), a.spec.Buffer, sources))
+`, a.Name, a.DataDir, way, strings.Join(dirs, ", "), tlsBlock(a.files), a.spec.Buffer, sources))
 }
 
 // Reload writes the configuration with these sources and lets the agent take it, while

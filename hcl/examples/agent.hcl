@@ -5,6 +5,10 @@ agent {
   data_dir = "/var/lib/bursar-agent"
   listen   = "0.0.0.0:7070"
 
+  # Behind a firewall, in place of listen: the TLS listeners of all aggregators, to which the
+  # agent connects. Its block there is agent "nemo-head1" { dials_in = true }.
+  # dial = ["agg1.example.org:8443", "agg2.example.org:8443", "agg3.example.org:8443"]
+
   # Aggregators pull by mutual TLS only. `bursar tls cert create -role agent -name nemo-head1 -host head1.nemo.example.org` makes these.
   tls {
     ca   = "/etc/bursar/tls/ca.pem"

@@ -119,6 +119,10 @@ agent "atlas-head1" {
   address = "head1.atlas.example.org:7070"
 }
 
+# No one reaches this one: it connects to api.tls_listen of the aggregators, and is pulled
+# over its connections.
+# agent "edge-head1" { dials_in = true }
+
 # Who may do what. A certificate carries its roles (`bursar tls cert create -role
 # client -name alice -roles read`); here more is said of some, by the names in their
 # certificates, or by the common names in those of another authority. The roles are

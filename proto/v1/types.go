@@ -475,8 +475,11 @@ type Stretch struct {
 
 // Agent is a part of an answer.
 type Agent struct {
-	Name    string `json:"name"`
+	Name string `json:"name"`
+	// Where it listens; empty for one that dials in, and where it is unknown.
 	Address string `json:"address"`
+	// It has no address: it connects to the aggregators, and is pulled over its connections.
+	DialsIn bool `json:"dials_in"`
 	// The leader pulls from it.
 	Configured bool `json:"configured"`
 	// It joined by a token. An agent block of the same name in the configuration takes precedence.
@@ -1736,7 +1739,7 @@ type JoinRequest struct {
 	Role string `json:"role"`
 	// The name that the certificate is to have.
 	Name string `json:"name"`
-	// Where the cluster reaches the machine, as host:port.
+	// Where the cluster reaches the machine, as host:port; empty for an agent that dials in.
 	Address string `json:"address,omitempty"`
 	// DNS names and addresses of an aggregator.
 	Hosts []string `json:"hosts,omitempty"`
@@ -1757,6 +1760,9 @@ type Joined struct {
 	Authority string `json:"authority,omitempty"`
 	// For an aggregator: its key, in PEM.
 	AuthorityKey string `json:"authority_key,omitempty"`
+	// For an agent that dials in: the TLS addresses of the nodes, as host:port, first that of the node
+	// that answers.
+	Aggregators []string `json:"aggregators,omitempty"`
 	// For an aggregator: the nodes of the cluster.
 	Nodes []JoinNode `json:"nodes,omitempty"`
 	// For an aggregator: the block `retention` of the cluster's configuration, which all nodes have

@@ -33,6 +33,7 @@ type joining struct {
 	token          join.Token
 	name, address  string
 	dataDir, user  string
+	dialIn         bool
 	force, noStart bool
 	wait           time.Duration
 	files          identity.Files
@@ -48,10 +49,11 @@ certificate, write the configuration, start the unit, and wait until the cluster
 The token names the authority of the cluster; its secret is sent only to an aggregator that
 this authority has signed. The command can be repeated after a failure. A configuration
 that was edited stays, unless -force is given.`,
-		Example: "  bursar-agent join agg1.example.org:8443 b1_…\n  bursar-agent join agg1.example.org b1_… -name nemo-head1 -address head1.nemo.example.org:7070",
+		Example: "  bursar-agent join agg1.example.org:8443 b1_…\n  bursar-agent join agg1.example.org b1_… -name nemo-head1 -address head1.nemo.example.org:7070\n  bursar-agent join agg1.example.org b1_… -dial-in   # behind a firewall",
 	}
 	c.Flags().StringVar(&j.name, "name", "", "the agent's `NAME`; default the name of this machine")
 	c.Flags().StringVar(&j.address, "address", "", "`HOST:PORT` where the aggregators reach this machine; default the address from which it reaches them, port "+defaultPort)
+	c.Flags().BoolVar(&j.dialIn, "dial-in", false, "open no port: connect to the aggregators, which pull over these connections")
 	c.Flags().StringVar(&j.dataDir, "data-dir", "", "`FOLDER` of the buffer; default /var/lib/bursar-agent")
 	c.Flags().StringVar(&j.user, "user", unit, "`USER` that the agent runs as, to whom its certificates are given")
 	c.Flags().BoolVar(&j.force, "force", false, "replace a configuration that was edited")
@@ -74,7 +76,7 @@ func (a *app) join(ctx context.Context, j *joining) error {
 	path := a.paths[0] // the others hold more blocks
 	j.files = setup.Files(path, unit)
 	list := schedulers.Look(ctx)
-	text := j.configuration(list, a.missing(list))
+	text := j.configuration(list, a.missing(list), []string{j.host})
 	write, err := a.writes(j, path, text)
 	if err != nil {
 		return err
@@ -89,6 +91,9 @@ func (a *app) join(ctx context.Context, j *joining) error {
 	}
 	fmt.Fprintf(a.Out, "%s belongs to cluster %s\n", j.name, joined.Cluster)
 	if write {
+		if j.dialIn {
+			text = j.configuration(list, a.missing(list), j.aggregators(joined))
+		}
 		if err := owner.Root(path, text); err != nil {
 			return err
 		}
@@ -106,6 +111,12 @@ func (j *joining) defaults(ctx context.Context) (err error) {
 	}
 	if err := identity.CheckName(j.name); err != nil {
 		return fmt.Errorf("-name: %w", err)
+	}
+	if j.dialIn {
+		if j.address != "" {
+			return errors.New("both -dial-in and -address: an agent that dials in has no address; remove one of the two")
+		}
+		return nil
 	}
 	if j.address == "" {
 		j.address, err = join.Way(ctx, j.host)
@@ -134,15 +145,23 @@ func (a *app) missing(list []schedulers.Scheduler) (names []string) {
 }
 
 // configuration is the agent's, with a source for each scheduler whose plugin is installed.
-func (j *joining) configuration(list []schedulers.Scheduler, missing []string) []byte {
+// An agent that dials in does so at the aggregators.
+func (j *joining) configuration(list []schedulers.Scheduler, missing, aggregators []string) []byte {
 	var b strings.Builder
 	_, port, _ := net.SplitHostPort(j.address) // it was checked
 	fmt.Fprintf(&b, "# Written by bursar-agent join. All settings: man bursar-agent.hcl.\n\nagent {\n  name = %s\n", setup.Quote(j.name))
 	if j.dataDir != "" {
 		fmt.Fprintf(&b, "  data_dir = %s\n", setup.Quote(j.dataDir))
 	}
-	fmt.Fprintf(&b, "  listen = %s\n  tls {\n    ca   = %s\n    cert = %s\n    key  = %s\n  }\n}\n",
-		setup.Quote(net.JoinHostPort("0.0.0.0", port)), setup.Quote(j.files.CA), setup.Quote(j.files.Cert), setup.Quote(j.files.Key))
+	if j.dialIn {
+		for i := range aggregators {
+			aggregators[i] = setup.Quote(aggregators[i])
+		}
+		fmt.Fprintf(&b, "  dial = [%s] # all aggregators\n", strings.Join(aggregators, ", "))
+	} else {
+		fmt.Fprintf(&b, "  listen = %s\n", setup.Quote(net.JoinHostPort("0.0.0.0", port)))
+	}
+	fmt.Fprintf(&b, "  tls {\n    ca   = %s\n    cert = %s\n    key  = %s\n  }\n}\n", setup.Quote(j.files.CA), setup.Quote(j.files.Cert), setup.Quote(j.files.Key))
 	for _, s := range list {
 		body := "{}"
 		if s.Config != "" {
@@ -158,6 +177,18 @@ func (j *joining) configuration(list []schedulers.Scheduler, missing []string) [
 		b.WriteString("\n# No scheduler was found on this machine. Add a block such as\n#\n# source \"slurm\" \"mycluster\" {}\n")
 	}
 	return []byte(b.String())
+}
+
+// aggregators are where the agent dials in: at the node by which it joins, as it was
+// reached, and at the others.
+func (j *joining) aggregators(joined v1.Joined) []string {
+	list := []string{j.host}
+	for i, address := range joined.Aggregators {
+		if i > 0 && address != j.host {
+			list = append(list, address)
+		}
+	}
+	return list
 }
 
 // writes reports whether the configuration is to be written. An edited one that has the
@@ -236,11 +267,14 @@ func (a *app) awaitPull(ctx context.Context, j *joining, cfg *config.Config, clu
 	for {
 		status, err := a.ask(ctx, cfg)
 		if slices.ContainsFunc(status.Buffer.Clusters, func(c control.Cluster) bool { return c.ID == cluster }) {
-			fmt.Fprintf(a.Out, "the cluster pulls from %s\n", j.address)
+			fmt.Fprintf(a.Out, "the cluster pulls from %s\n", or(j.address, "this machine, which dials in"))
 			return nil
 		}
 		select {
 		case <-ctx.Done():
+			if j.dialIn {
+				return errors.Join(fmt.Errorf("the cluster has not pulled within %s: bursar-agent doctor says which aggregators this machine cannot connect to; dial in %s must have them all", j.wait, a.paths[0]), err)
+			}
 			return errors.Join(fmt.Errorf("the cluster has not pulled within %s: it tries to reach this machine at %s, which -address changes; bursar agents, on an aggregator, says why it cannot", j.wait, j.address), err)
 		case <-time.After(200 * time.Millisecond):
 		}

@@ -32,6 +32,8 @@ type Enrolment struct {
 	Taken func(role identity.Role, name string) bool
 	// Nodes are the nodes of the cluster.
 	Nodes func() []v1.JoinNode
+	// Aggregators are the TLS addresses of the nodes, first this one's.
+	Aggregators func() []string
 	// Cluster is the cluster's id.
 	Cluster func() string
 	// Retention says how long the cluster's records keep names; nil: for ever.
@@ -155,6 +157,9 @@ func (e *Enrolment) welcome(csr *x509.CertificateRequest, body *v1.JoinRequest) 
 		}
 		req.Hosts, out.Nodes, out.Retention = body.Hosts, e.Nodes(), e.retention()
 		out.Authority, out.AuthorityKey = string(identity.EncodeCertificates(e.Authority.Certificate())), string(key)
+	}
+	if req.Identity.Role == identity.Agent && body.Address == "" {
+		out.Aggregators = e.Aggregators()
 	}
 	certificate, err := e.Authority.Sign(csr, req, time.Now())
 	out.Certificate = string(certificate)

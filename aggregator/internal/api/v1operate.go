@@ -1,7 +1,6 @@
 package api
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -66,12 +65,15 @@ func (s *Server) agents(ctx context.Context, view *access.View) ([]v1.Agent, err
 	}
 	for _, st := range pulls {
 		a := find(st.Name)
-		a.Address, a.Configured, a.Connected, a.Error = st.Address, true, &st.Connected, st.Error
+		a.Address, a.DialsIn, a.Configured, a.Connected, a.Error = st.Address, st.Address == "", true, &st.Connected, st.Error
 		a.LastContact, a.Behind, a.Remedy = v1.Time{Time: st.LastContact}, &st.Behind, st.Remedy
 	}
 	for _, m := range joined {
 		a := find(m.Name)
-		a.Joined, a.Address = true, cmp.Or(a.Address, m.Address)
+		a.Joined = true
+		if !a.Configured {
+			a.Address, a.DialsIn = m.Address, m.Address == ""
+		}
 	}
 	for i := range cursors {
 		take(find(cursors[i].Agent), &cursors[i], counters)

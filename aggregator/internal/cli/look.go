@@ -131,7 +131,7 @@ func (c *clock) troubles(a *v1.Agent) (notes []string) {
 func (c *clock) agentTable(list []v1.Agent) *table {
 	t := newTable("AGENT", "?ADDRESS", "STATE", "?LAST CONTACT", "?>BEHIND", "?>GAPS", "SOURCE", "?SOURCE STATE", ">RECORDS", "?>QUARANTINED", "COMPLETE TO")
 	for _, a := range list {
-		head := []string{a.Name, dash(a.Address), agentState(&a), c.instant(a.LastContact), orNotKnown(a.Behind), strconv.Itoa(a.Gaps)}
+		head := []string{a.Name, agentPlace(&a), agentState(&a), c.instant(a.LastContact), orNotKnown(a.Behind), strconv.Itoa(a.Gaps)}
 		for _, s := range a.Sources {
 			t.add(append(head[:6:6], sourceName(&s), dash(s.State), strconv.FormatInt(s.Counts.Added, 10), strconv.FormatUint(s.Quarantined, 10), c.instant(s.CompleteTo))...)
 		}
@@ -140,6 +140,14 @@ func (c *clock) agentTable(list []v1.Agent) *table {
 		}
 	}
 	return t
+}
+
+// agentPlace is where the agent listens.
+func agentPlace(a *v1.Agent) string {
+	if a.DialsIn {
+		return "dials in"
+	}
+	return dash(a.Address)
 }
 
 func sourceName(s *v1.AgentSource) string {

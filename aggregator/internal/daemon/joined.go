@@ -105,7 +105,7 @@ func (a *Aggregator) enrolment() *api.Enrolment {
 		return nil
 	}
 	return &api.Enrolment{
-		Authority: a.set.Authority, Trusted: a.set.Keys.Authorities, Address: a.joinAddress, Nodes: a.nodes, Retention: a.retentionPolicy,
+		Authority: a.set.Authority, Trusted: a.set.Keys.Authorities, Address: a.joinAddress, Nodes: a.nodes, Aggregators: a.joinAddresses, Retention: a.retentionPolicy,
 		Cluster: func() string { id, _ := a.store.Cluster(); return id },
 		Taken: func(role identity.Role, name string) bool {
 			if role == identity.Agent {
@@ -131,6 +131,18 @@ func (a *Aggregator) joinAddress() string {
 		host = names[0]
 	}
 	return net.JoinHostPort(host, port)
+}
+
+// joinAddresses are the addresses by joinAddress of the nodes that were heard of, first this
+// one's.
+func (a *Aggregator) joinAddresses() []string {
+	list := []string{a.joinAddress()}
+	for _, f := range a.peer.Roster().Others() {
+		if f.API != "" && !slices.Contains(list, f.API) {
+			list = append(list, f.API)
+		}
+	}
+	return list
 }
 
 // nodes are the nodes of the cluster that are known by name.

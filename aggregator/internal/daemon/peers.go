@@ -157,8 +157,8 @@ func (a *Aggregator) ownFacts(f *membership.NodeFact) {
 	if a.set.Keys != nil {
 		f.CertEnds = a.set.Keys.Expires()
 	}
-	if len(a.set.TLS) > 0 {
-		f.API = a.set.TLS[0].Addr().String()
+	if a.set.Keys != nil {
+		f.API = a.joinAddress()
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -35,6 +36,7 @@ import (
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/web"
 	"github.com/bursar-accounting/bursar/proto/identity"
+	"github.com/bursar-accounting/bursar/proto/ratelog"
 	"github.com/bursar-accounting/bursar/proto/record"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
@@ -324,10 +326,18 @@ func (a *Aggregator) flushTrail(ctx context.Context) {
 }
 
 // refusals writes what net/http has to say of clients into the log.
-type refusals struct{ log *slog.Logger }
+type refusals struct {
+	log      *slog.Logger
+	diallers ratelog.Logger // of those who dialled in and are no agents
+}
 
 // Write implements io.Writer.
-func (r refusals) Write(p []byte) (int, error) {
+func (r *refusals) Write(p []byte) (int, error) {
+	// Of the protocols on these listeners only that of agents demands a certificate.
+	if text := string(p); strings.Contains(text, "accepts agent only") || strings.Contains(text, "client didn't provide a certificate") {
+		r.diallers.Tell(r.log, slog.LevelWarn, "refused a connection; only agents with a certificate of the cluster's authority may dial in", "error", text)
+		return len(p), nil
+	}
 	r.log.Warn("a connection ended", "error", string(p))
 	return len(p), nil
 }

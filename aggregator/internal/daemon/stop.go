@@ -98,7 +98,7 @@ func (a *Aggregator) newFront(ctx context.Context, l net.Listener, secure *tls.C
 		ReadHeaderTimeout: 5 * time.Second,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    64 << 10,
-		ErrorLog:          log.New(refusals{a.set.Log}, "", 0),
+		ErrorLog:          log.New(&refusals{log: a.set.Log}, "", 0),
 		BaseContext:       func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
 		ConnState:         f.note,
 		TLSNextProto:      map[string]func(*http.Server, *tls.Conn, http.Handler){identity.AgentProtocol: a.welcomeAgent},

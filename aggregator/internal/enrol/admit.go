@@ -18,7 +18,7 @@ import (
 type Machine struct {
 	Format  int             `json:"format"`
 	Name    string          `json:"name"`
-	Address string          `json:"address"` // where the cluster reaches it, as host:port
+	Address string          `json:"address"` // where the cluster reaches it, as host:port; "": an agent that dials in
 	Token   string          `json:"token"`   // the id of the token
 	Key     identity.Digest `json:"key"`     // of its public key
 	At      time.Time       `json:"at"`
@@ -49,6 +49,9 @@ func (a *Arrival) check() error {
 	}
 	if err := identity.CheckName(a.Name); err != nil {
 		return fmt.Errorf("%w: %w", ErrRequest, err)
+	}
+	if a.Role == identity.Agent && a.Address == "" {
+		return nil // it dials in
 	}
 	host, port, err := net.SplitHostPort(a.Address)
 	if n, bad := strconv.ParseUint(port, 10, 16); err != nil || bad != nil || n == 0 || host == "" {

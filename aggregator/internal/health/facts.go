@@ -139,7 +139,7 @@ func (d Disk) Share() float64 {
 // Agent is an agent as the leader sees it.
 type Agent struct {
 	Name      string    `json:"name"`
-	Address   string    `json:"address"`
+	Address   string    `json:"address"` // "": it dials in
 	Connected bool      `json:"connected"`
 	Error     string    `json:"error,omitempty"`
 	Remedy    string    `json:"remedy,omitempty"` // the command that mends it, where waiting does not

@@ -294,19 +294,19 @@ func (j *judge) agents() {
 		if a.Remedy != "" {
 			j.add(Finding{
 				Severity: Critical, ID: "agent-damaged", About: a.Name,
-				What: fmt.Sprintf("agent %s at %s cannot hand over what it holds: %s", a.Name, a.Address, a.Error), Do: a.Remedy,
+				What: fmt.Sprintf("agent %s cannot hand over what it holds: %s", a.place(), a.Error), Do: a.Remedy,
 			})
 			continue
 		}
 		f := Finding{Severity: Warning, ID: "agent-silent", About: a.Name, Since: a.Contact}
-		f.Do = "systemctl status bursar-agent   # on " + a.Name
+		f.Do = a.either("systemctl status bursar-agent", "bursar-agent doctor") + "   # on " + a.Name
 		switch {
 		case !a.Contact.IsZero() && j.Now.Sub(a.Contact) <= agentSilence, a.Contact.IsZero() && a.Error == "":
 			continue // it may be back in a moment
 		case a.Contact.IsZero():
-			f.What = fmt.Sprintf("agent %s at %s was never reached", a.Name, a.Address)
+			f.What = fmt.Sprintf("agent %s %s", a.place(), a.either("was never reached", "has not dialled in since this node leads"))
 		default:
-			f.What = fmt.Sprintf("agent %s at %s does not answer", a.Name, a.Address)
+			f.What = fmt.Sprintf("agent %s %s", a.place(), a.either("does not answer", "has not dialled in"))
 		}
 		if a.Error != "" {
 			f.What += ": " + a.Error
@@ -316,6 +316,17 @@ func (j *judge) agents() {
 		}
 		j.add(f)
 	}
+}
+
+// place names the agent and where it is.
+func (a *Agent) place() string { return a.Name + a.either(" at "+a.Address, ", which dials in,") }
+
+// either is what is said of an agent that has an address, and of one that dials in.
+func (a *Agent) either(listens, dials string) string {
+	if a.Address == "" {
+		return dials
+	}
+	return listens
 }
 
 // failing finds sources that do not collect although their agent answers.

@@ -13,4 +13,8 @@
 // on over the old one until the new one stands, and those that are under way there are
 // finished before it is closed, so that no call fails for it. Where the other end does
 // not accept the new certificate the old connection stays in use.
+//
+// An agent without an address dials in. Its connection waits in [Arrivals], on every node,
+// until the loop of the leader needs one; with it comes the proof of who the agent is, so
+// gRPC makes no handshake of its own.
 package ingest

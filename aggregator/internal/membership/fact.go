@@ -38,7 +38,7 @@ type NodeFact struct {
 	CertEnds           time.Time
 	Fenced             string // why it neither reads nor votes; "": it is well
 	LogStalled         time.Duration
-	API                string // an address of its REST interface
+	API                string // the TLS address of its REST interface, by which machines join and agents dial in
 
 	// Extra are the facts of parts that have no field of their own, by a name of
 	// the part.

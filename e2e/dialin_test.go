@@ -1,0 +1,51 @@
+//go:build e2e
+
+package e2e_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/bursar-accounting/bursar/e2e/site"
+)
+
+func TestAgent_DialsInAndKills_CountEachJobOnce(t *testing.T) {
+	t.Parallel()
+	s := site.New(t)
+	cluster := s.Cluster(3, `agent "head1" { dials_in = true }`)
+	var dial []string
+	for _, g := range cluster.Nodes {
+		dial = append(dial, strings.TrimPrefix(g.TLSURL, "https://"))
+	}
+	jobs := s.Jobs()
+	agent := s.Agent(site.AgentSpec{Name: "head1", Sources: jobs.Source(), Dial: dial})
+	jobs.Write(1000)
+	agent.Start()
+	cluster.Start()
+	for range 3 {
+		leader := cluster.Leader()
+		jobs.Write(1000)
+		jobs.Arrive(leader)
+		jobs.Write(1000)
+		leader.Kill()
+		next := cluster.Leader()
+		jobs.Arrive(next)
+		jobs.Write(1000)
+		agent.Restart()
+		jobs.Arrive(next)
+		leader.Start()
+		leader.AwaitReady()
+	}
+	leader := cluster.Leader()
+	checkConserved(t, leader)
+	s.Eventually("the agent shows that it is connected to all nodes, and listens nowhere", func() (bool, string) {
+		out, err := s.Run("bursar-agent", "status", "-config", agent.Config)
+		return err == nil && strings.Count(out, ": connected to agg") == 3 && !strings.Contains(out, "Listening"), out
+	})
+	if out, err := leader.Bursar("agents"); err != nil || !strings.Contains(out, "dials in") {
+		t.Error(out, err)
+	}
+	leader.Stop() // as upgrades do: it waits for no agent
+	jobs.Write(1000)
+	jobs.Arrive(cluster.Leader())
+}
