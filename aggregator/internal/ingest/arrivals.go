@@ -35,6 +35,9 @@ type Arrivals struct {
 	closed  bool
 }
 
+// end closes the connection. It may take its time: the other end may not read its farewell.
+func (c *arrival) end() { _ = c.Close() }
+
 // NewArrivals makes a place for connections. keys are this node's.
 func NewArrivals(keys *identity.Keys) *Arrivals {
 	return &Arrivals{keys: keys, waiting: map[string]*arrival{}, all: map[*arrival]struct{}{}, changed: make(chan struct{})}
@@ -88,7 +91,7 @@ func (a *Arrivals) add(c *arrival) bool {
 		return false
 	}
 	if older := a.waiting[c.agent]; older != nil {
-		go older.Close() // its other end may not read its farewell
+		go older.end()
 	}
 	a.waiting[c.agent], a.all[c] = c, struct{}{}
 	close(a.changed)
@@ -159,7 +162,7 @@ func (a *Arrivals) Take(ctx context.Context, agent string) (net.Conn, error) {
 		case c.generation == a.keys.Generation() && c.leaveWatch():
 			return c, nil
 		default:
-			go c.Close() // its other end may not read its farewell
+			go c.end()
 		}
 	}
 }
@@ -171,7 +174,7 @@ func (a *Arrivals) Close() {
 	defer a.mu.Unlock()
 	a.closed = true
 	for c := range a.all {
-		go c.Close() // its other end may not read its farewell
+		go c.end()
 	}
 }
 
