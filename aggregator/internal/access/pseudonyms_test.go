@@ -69,12 +69,15 @@ func TestPseudonyms_AnyQuery_ShowsTheSameRecordsAndNoName(t *testing.T) {
 	if rng.IntN(2) == 0 {
 		grants = access.SomeRows(access.Grant{"site": {"s0"}}, access.Grant{"user": {"alice"}})
 	}
-	real, seen := b.view(grants), b.pseudonymous(grants)
+	named, seen := b.view(grants), b.pseudonymous(grants)
 	names := map[string]string{} // by pseudonym
 	pseudonyms := map[string]string{}
 	check := func(row *columns.Row) {
 		t.Helper()
-		was := metas[row.Record.ID]
+		was, drawn := metas[row.Record.ID]
+		if !drawn { // of the box
+			return
+		}
 		for _, key := range []string{"user", "pi"} {
 			for i, p := range row.Record.Meta.Get(key) {
 				name := was.Get(key)[i]
@@ -99,7 +102,7 @@ func TestPseudonyms_AnyQuery_ShowsTheSameRecordsAndNoName(t *testing.T) {
 	}
 	for _, q := range []store.Query{{}, {Lent: true}, {Order: store.BySeq}, {Order: store.ByStop, Limit: 7}, {Order: store.ByMeta, By: "group"}, {Order: store.BySeq, Tombstones: true}} {
 		look(q)
-		if diff := cmp.Diff(b.ids(real, q), b.ids(seen, q)); diff != "" {
+		if diff := cmp.Diff(b.ids(named, q), b.ids(seen, q)); diff != "" {
 			t.Errorf("%+v: %s", q, diff)
 		}
 	}
@@ -119,7 +122,7 @@ func TestPseudonyms_AnyQuery_ShowsTheSameRecordsAndNoName(t *testing.T) {
 			of.Any, as.Any = []string{user, "alice"}, append(ask(user), ask("alice")...)
 		}
 		more := store.MetaTest{Key: "group", Any: []string{group}}
-		want, got := b.ids(real, store.Query{Meta: []store.MetaTest{more, of}}), b.ids(seen, store.Query{Meta: []store.MetaTest{more, as}})
+		want, got := b.ids(named, store.Query{Meta: []store.MetaTest{more, of}}), b.ids(seen, store.Query{Meta: []store.MetaTest{more, as}})
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Fatalf("%+v: %s", of, diff)
 		}
@@ -153,7 +156,7 @@ func TestPseudonyms_AnyQuery_ShowsTheSameRecordsAndNoName(t *testing.T) {
 	}
 	if err := seen.Ledger(t.Context(), store.LedgerPart{}, func(now, former *columns.Row) error {
 		for _, row := range []*columns.Row{now, former} {
-			if row != nil && metas[row.Record.ID] != nil {
+			if row != nil {
 				check(row)
 			}
 		}
