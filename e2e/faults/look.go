@@ -128,13 +128,20 @@ func (m *Member) Conserved() error {
 }
 
 // Leader is the node that leads as far as the nodes' logs tell; the first one when
-// they say nothing.
+// they say nothing. What it has found holds until a later line says something else, however
+// much a node writes meanwhile.
 func (s *Site) Leader() *Member {
-	leader, latest := s.Nodes[0], ""
+	s.leading.Lock()
+	defer s.leading.Unlock()
+	leader, latest := s.leader, s.led
+	if leader == nil {
+		leader = s.Nodes[0]
+	}
 	for _, n := range s.Nodes {
 		for line := range strings.Lines(n.Log(2000)) {
 			if at, ok := ledAt(line); ok && at > latest {
 				leader, latest = n, at
+				s.leader, s.led = n, at
 			}
 		}
 	}

@@ -50,6 +50,10 @@ type Site struct {
 	Network *Network
 
 	t testing.TB
+
+	leading sync.Mutex
+	leader  *Member // that Leader found last; nil before
+	led     string  // since when
 }
 
 // Plan says how large a site is.
