@@ -146,6 +146,8 @@ type Agent struct {
 	Name hcl.String `hcl:"name,label" match:"[A-Za-z0-9._-]{1,128}" want:"letters, digits, '.', '-' and '_', at most 128"`
 	// Address is where the agent listens.
 	Address hcl.Address `hcl:"address,optional"`
+	// AddressAt is where that is written.
+	AddressAt hcl.Range `hcl:"address,attr_range"`
 	// DialsIn says that the agent has no address, because no one reaches it: it dials in at
 	// the TLS listeners of all nodes.
 	DialsIn bool `hcl:"dials_in,optional"`

@@ -106,9 +106,9 @@ func (m *MetricKeys) validate() (diags hcl.Diagnostics) {
 }
 
 func (a *Agent) validate() (diags hcl.Diagnostics) {
-	switch listens := a.Address.Range != (hcl.Range{}); {
+	switch listens := a.AddressAt != (hcl.Range{}); {
 	case listens && a.DialsIn:
-		diags.Add(hcl.Errorf(a.Address.Range, "both address and dials_in", "the agent %q is connected to at its address, or dials in: remove one of the two", a.Name))
+		diags.Add(hcl.Errorf(a.AddressAt, "both address and dials_in", "the agent %q is connected to at its address, or dials in: remove one of the two", a.Name))
 	case !listens && !a.DialsIn && a.Range != (hcl.Range{}):
 		diags.Add(hcl.Errorf(a.Range, "no address", "add address = \"HOST:PORT\", where the agent %q listens, or dials_in = true, if it can only connect to the aggregators", a.Name))
 	}
