@@ -90,13 +90,13 @@ func gpusOf(typ string, models map[string]int64) map[string]*bursarv1.Value {
 	}
 	return map[string]map[string]*bursarv1.Value{
 		"slurm": {"gpus": number(sum), "gpus_by_type": all}, "slurm-epilog": {"gpus": number(sum), "gpus_by_type": all},
-		"nomad": {"gpus": number(sum), "gpus_by_model": all}, "kubernetes": {"gpus": number(sum), "gpu_model": one}, "htcondor": {"gpus": number(sum), "gpu_device": one},
+		"nomad": {"gpus": number(sum), "gpus_by_model": all}, "kubernetes": {"gpus": number(sum), "gpu_model": one}, "gridengine": {"gpus": number(sum), "gpu_model": one}, "htcondor": {"gpus": number(sum), "gpu_device": one},
 	}[typ]
 }
 
 // Reports ask for the model of GPUs by one meta key, whatever the source.
 func TestDefaultMapping_ModelOfGPUs_HasTheSameKey(t *testing.T) {
-	models := map[string]string{"slurm": "gpu_model", "slurm-epilog": "gpu_model", "nomad": "gpu_model", "kubernetes": "gpu_model", "htcondor": "gpu_device"}
+	models := map[string]string{"slurm": "gpu_model", "slurm-epilog": "gpu_model", "nomad": "gpu_model", "kubernetes": "gpu_model", "gridengine": "gpu_model", "htcondor": "gpu_device"}
 	for _, d := range describeAll(t) {
 		attribute, known := models[d.GetType()]
 		delete(models, d.GetType())
@@ -128,7 +128,7 @@ func TestDefaultMapping_GPUsOfModels_HaveAComponentEach(t *testing.T) {
 		}
 		for range 200 {
 			models, want, most := map[string]int64{}, map[string]int64{}, 3
-			if d.GetType() == "kubernetes" || d.GetType() == "htcondor" {
+			if slices.Contains([]string{"kubernetes", "htcondor", "gridengine"}, d.GetType()) {
 				most = 1
 			}
 			for _, model := range []string{"a100", "NVIDIA H200", "Tesla V100"}[:r.IntN(most+1)] {
@@ -162,7 +162,7 @@ func TestDefaultMapping_GPUsOfModels_HaveAComponentEach(t *testing.T) {
 			}
 		}
 	}
-	if known != 5 {
+	if known != 6 {
 		t.Errorf("%d sources know models", known)
 	}
 }
