@@ -100,27 +100,32 @@ func Routes() map[string]Need {
 		"GET /ui/{$}", "GET /ui/static/{file}", "GET /ui/{anything...}", "GET /favicon.ico")
 	add(Need{Rights: identity.Read}, "GET /{$}", "GET /ui/overview", "GET /ui/me", "GET /ui/projects", "GET /ui/centre", "GET /ui/budgets", "GET /ui/prices", "GET /ui/distributions", "GET /ui/records", "GET /ui/record", "GET /ui/quarantine", "GET /ui/conflicts", "GET /ui/usage", "GET /ui/reports")
 	add(Need{Rights: identity.Admin, Audit: true, Whole: true}, "GET /v1/audit", "POST /v1/audit:erase")
-	for _, route := range []string{
+	changeNeeds(table, func(n *Need) { n.Look = true },
 		"GET /record/{record_id}", "GET /records", "GET /v1/records", "GET /v1/records/{id...}", "GET /v1/usage", "GET /v1/distributions",
 		"GET /v1/directory", "GET /v1/subscription", "GET /v1/reports/{report}", "GET /v1/changes", "GET /v1/conflicts", "GET /v1/archives/rows",
 		"GET /v1/quarantine", "GET " + quarantined, "GET " + effect + "}", "GET " + page + "/runs/{run}/effects/{effect}",
 		"GET /ui/me", "GET /ui/projects", "GET /ui/centre", "GET /ui/distributions", "GET /ui/records", "GET /ui/record", "GET /ui/quarantine",
-		"GET /ui/conflicts", "GET /ui/usage", "GET /ui/reports",
-	} {
+		"GET /ui/conflicts", "GET /ui/usage", "GET /ui/reports")
+	changeNeeds(table, func(n *Need) { n.Pseudonyms = true }, pseudonymRoutes()...)
+	return table
+}
+
+// changeNeeds changes what some routes of a table take.
+func changeNeeds(table map[string]Need, change func(*Need), routes ...string) {
+	for _, route := range routes {
 		need := table[route]
-		need.Look = true
+		change(&need)
 		table[route] = need
 	}
-	for _, route := range []string{
+}
+
+// pseudonymRoutes are those that show pseudonyms in the place of names, or name no one.
+func pseudonymRoutes() []string {
+	return []string{
 		"GET /record/{record_id}", "GET /records", "GET /v1/records", "GET /v1/records/{id...}", "GET /v1/usage", "GET /v1/distributions",
 		"GET /v1/changes", "GET /v1/changes/digest", "GET /v1/capacity", "GET /v1/gaps", "GET /v1/completeness", "GET /v1/openapi.yaml",
 		"GET /{$}", "GET /ui/{$}", "GET /ui/static/{file}", "GET /ui/{anything...}", "GET /favicon.ico", "GET /ui/usage", "GET /ui/records", "GET /ui/record",
-	} {
-		need := table[route]
-		need.Pseudonyms = true
-		table[route] = need
 	}
-	return table
 }
 
 // rolesInWords writes roles as in "read or monitor".

@@ -16,7 +16,7 @@ import (
 // Entry is what a Book needs of an entry, a pointer to a type with a [Once].
 type Entry interface {
 	comparable
-	once() *Once
+	OnceTold() *Once
 	Untold() bool // the daemon is to be told of holes, or of something else that it is told once
 	TellOnce()    // notes that it has been told of them
 	Untell()      // has all runs sent again
@@ -28,7 +28,8 @@ type Once struct {
 	Batch uint64 `json:"batch,omitempty"` // with which Holes, and what never started, were sent last; 0: they were not
 }
 
-func (o *Once) once() *Once { return o }
+// OnceTold implements Entry.
+func (o *Once) OnceTold() *Once { return o }
 
 // Book is what one Collect of a source that follows its scheduler knows: entries of which
 // more is expected, what is remembered of the others, and which of them have news.
@@ -132,7 +133,7 @@ func (b *Book[E]) Restore(renew bool, take func(E)) error {
 		if renew {
 			e.Untell()
 		}
-		if n := e.once().Batch; n > 0 && n <= b.Way.Reach.Batches {
+		if n := e.OnceTold().Batch; n > 0 && n <= b.Way.Reach.Batches {
 			e.TellOnce()
 		}
 		take(e)
@@ -206,7 +207,7 @@ func (b *Book[E]) Flush(ctx context.Context) error {
 	tells := make([]func() bool, len(touched))
 	for i, e := range touched {
 		tells[i] = b.Way.Add(e)
-		missed.Add(b.Way.Place(e), e.once().Holes)
+		missed.Add(b.Way.Place(e), e.OnceTold().Holes)
 	}
 	if g, some := missed.Gap(b.Way.Starts, b.Way.Gone); some {
 		b.Batch.Gaps = append(b.Batch.Gaps, g)
@@ -235,7 +236,7 @@ func (b *Book[E]) number(touched []E) bool {
 	next := b.Way.Reach.Batches + 1
 	for _, e := range touched {
 		if e.Untold() {
-			e.once().Batch, b.Way.Reach.Batches = next, next
+			e.OnceTold().Batch, b.Way.Reach.Batches = next, next
 		}
 	}
 	return b.Way.Reach.Batches == next
