@@ -103,7 +103,7 @@ func Routes() map[string]Need {
 	changeNeeds(table, func(n *Need) { n.Look = true },
 		"GET /record/{record_id}", "GET /records", "GET /v1/records", "GET /v1/records/{id...}", "GET /v1/usage", "GET /v1/distributions",
 		"GET /v1/directory", "GET /v1/subscription", "GET /v1/reports/{report}", "GET /v1/changes", "GET /v1/conflicts", "GET /v1/archives/rows",
-		"GET /v1/quarantine", "GET " + quarantined, "GET " + effect + "}", "GET " + page + "/runs/{run}/effects/{effect}",
+		"GET /v1/quarantine", "GET "+quarantined, "GET "+effect+"}", "GET "+page+"/runs/{run}/effects/{effect}",
 		"GET /ui/me", "GET /ui/projects", "GET /ui/centre", "GET /ui/distributions", "GET /ui/records", "GET /ui/record", "GET /ui/quarantine",
 		"GET /ui/conflicts", "GET /ui/usage", "GET /ui/reports")
 	changeNeeds(table, func(n *Need) { n.Pseudonyms = true }, pseudonymRoutes()...)
