@@ -36,7 +36,10 @@ func mailPort(s *Site, target *Target, serve MailServer, read func(mail []byte) 
 	}
 	done := make(chan struct{})
 	go func() { defer close(done); serve(l, take) }()
-	s.t.Cleanup(func() { l.Close(); <-done })
+	s.t.Cleanup(func() { // a mail may wait at the gate
+		s.must(errors.Join(l.Close(), target.Open()))
+		<-done
+	})
 	_, port, err := net.SplitHostPort(l.Addr().String())
 	s.must(err)
 	return port

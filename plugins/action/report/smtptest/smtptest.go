@@ -30,6 +30,9 @@ type Server struct {
 	// connection, of which the command is CONNECT, and to the [End] of a mail; "": that of
 	// a server that takes all. It is asked one at a time, whatever the connections.
 	Say func(command string, mail []byte) string
+	// Take, when not nil, gives the answer to the [End] of a mail in the place of Say. It is
+	// asked by several connections at once, and may wait.
+	Take func(mail []byte) string
 
 	saying sync.Mutex
 	mu     sync.Mutex
@@ -139,7 +142,10 @@ func (s *session) obey(line string) bool {
 }
 
 func (s *session) ask(command string) string {
-	if s.Say == nil {
+	switch {
+	case command == End && s.Take != nil:
+		return s.Take(s.mail)
+	case s.Say == nil:
 		return ""
 	}
 	s.saying.Lock()
