@@ -476,7 +476,7 @@ type Stretch struct {
 // Agent is a part of an answer.
 type Agent struct {
 	Name string `json:"name"`
-	// Where it listens; empty for one that dials in, and where it is unknown.
+	// Where it listens; empty where it dials in, and where it is unknown.
 	Address string `json:"address"`
 	// It has no address: it connects to the aggregators, and is pulled over its connections.
 	DialsIn bool `json:"dials_in"`

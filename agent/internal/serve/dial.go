@@ -39,14 +39,14 @@ const (
 	// dialTime bounds the way to an aggregator, up to its welcome.
 	dialTime = 10 * time.Second
 	// idleTime is how long a connection waits for an aggregator to use it before another
-	// takes its place, so that one that is dead or shows old certificates does no harm.
+	// takes its place, so that a dead one, or old certificates, do no harm.
 	idleTime = 4 * time.Minute
-	// shortTime is how long a connection has to wait, at least, before its loss is no sign
+	// shortTime is how long a connection has to wait, at least, before its loss does not mean
 	// that the next one will be lost as well.
 	shortTime = time.Minute
 	// minPause and maxPause bound the pause after a failure.
 	minPause, maxPause = 500 * time.Millisecond, 30 * time.Second
-	// maxDialled bounds the connections to one address: the one that waits, those that pull,
+	// maxDialled bounds the connections to one address: the waiting one, those that pull,
 	// and one for each program that runs.
 	maxDialled = 32
 )
@@ -314,7 +314,7 @@ func reason(err error) string {
 	case errors.Is(err, context.DeadlineExceeded), isTimeout(err):
 		return "it does not answer within " + dialTime.String()
 	case strings.HasSuffix(text, "tls: no application protocol"):
-		return "what answers is no aggregator, or of a version at which agents cannot dial in: upgrade it"
+		return "what answers is not an aggregator, or its version lets no agent dial in: upgrade it"
 	}
 	return text
 }

@@ -22,7 +22,7 @@ var ErrNotDialled = errors.New("the agent has not dialled in: see its log, and r
 const welcomeTime = 5 * time.Second
 
 // Arrivals hold the connections of agents that dial in, until a pull takes them: one for each
-// name of an agent. A newer one replaces the one that waits, so of two agents with one name
+// name of an agent. A newer one replaces the waiting one, so of two agents with one name
 // the newest is pulled from. They wait on nodes that do not lead as well, since those may
 // lead next. The agent sends nothing before a pull does.
 type Arrivals struct {
@@ -69,7 +69,7 @@ func (a *Arrivals) Serve(conn *tls.Conn) {
 	state := conn.ConnectionState()
 	id, err := identity.Peer(state)
 	if err != nil || id.Role != identity.Agent {
-		_ = conn.Close() // the handshake lets no such one in
+		_ = conn.Close() // the handshake lets only agents in
 		return
 	}
 	c := &arrival{

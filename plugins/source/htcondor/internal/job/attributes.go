@@ -78,7 +78,7 @@ func (l *Lender) Values(j *Job) (values []sdk.Value, unread []sdk.Unread) {
 // lentTogether is how many lists are one piece of memory.
 const lentTogether = 64
 
-// list is one that is not lent. What is not wanted is null in it.
+// list returns a list that is not lent. What is not wanted is null in it.
 func (l *Lender) list() []sdk.Value {
 	if n := len(l.table); l.used == len(l.lists) {
 		l.lists = slices.AppendSeq(l.lists, slices.Chunk(make([]sdk.Value, lentTogether*n), n))
