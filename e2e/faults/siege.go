@@ -3,6 +3,8 @@
 package faults
 
 import (
+	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -44,7 +46,19 @@ func NewSiege(t testing.TB, seed uint64, read APEL, serve MailServer) *Siege {
 	g.await("every action has run", g.after(nil))
 	g.working.Go(g.work)
 	t.Cleanup(g.rest)
+	g.await("the first job is a record", g.counted)
 	return g
+}
+
+// counted asks whether there is a record.
+func (g *Siege) counted() error {
+	var answer struct {
+		Records []json.RawMessage `json:"records"`
+	}
+	if err := g.site.Leader().decode("/v1/records?limit=1", &answer); err != nil || len(answer.Records) == 0 {
+		return fmt.Errorf("%w: %w", ErrNotYet, cmp.Or(err, errors.New("there is none")))
+	}
+	return nil
 }
 
 // work makes up jobs until jobs is closed.
