@@ -19,6 +19,7 @@ import (
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
 	"github.com/bursar-accounting/bursar/proto/identity"
 	"github.com/bursar-accounting/bursar/proto/identity/identitytest"
+	"github.com/bursar-accounting/bursar/proto/logtest"
 )
 
 // hall is a network in memory with aggregators, at which an agent dials in.
@@ -27,7 +28,7 @@ type hall struct {
 	ca    *identitytest.CA
 	at    map[string]chan net.Conn // by address
 	agent *identity.Keys
-	log   strings.Builder
+	log   logtest.Log
 	*Dialler
 }
 
@@ -36,7 +37,7 @@ func newHall(t *testing.T, addresses ...string) *hall {
 	t.Helper()
 	ca := identitytest.New(t)
 	h := &hall{t: t, ca: ca, at: map[string]chan net.Conn{}, agent: ca.Keys(identity.Agent, "head1")}
-	h.Dialler = NewDialler(addresses, h.agent, slog.New(slog.NewTextHandler(&h.log, nil)))
+	h.Dialler = NewDialler(addresses, h.agent, h.log.Logger())
 	for _, a := range addresses {
 		h.at[a] = make(chan net.Conn)
 	}
