@@ -45,7 +45,7 @@ func (o *oldRecords) len() int {
 	return len(o.sent)
 }
 
-// send adds records by any node that takes them. Each is one that is there, whoever was killed.
+// send adds records by any node that takes them. Each that was sent is there, whoever was killed.
 func (o *oldRecords) send(g *Siege, n int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -33,7 +33,7 @@ type Agent struct {
 	// /var/lib/bursar-agent.
 	DataDir hcl.Path `hcl:"data_dir,optional" default:"/var/lib/bursar-agent"`
 	// Listen is where aggregators pull; default port 7070 of all interfaces. Without a tls
-	// block, and with Dial alone, there is no listener.
+	// block, and with Dial alone, the agent does not listen.
 	Listen hcl.Address `hcl:"listen,optional"`
 	// Dial are the TLS listeners (api.tls_listen) of all aggregators, at which the agent
 	// dials in where they cannot reach it.

@@ -50,8 +50,8 @@ func (s *Status) State() string {
 	return "healthy"
 }
 
-// retriedOften is how many attempts in vain tell an effect whose receiver is gone from one that
-// had to wait for a moment.
+// retriedOften is how many attempts in vain tell an effect whose receiver is gone from an effect
+// that had to wait for a moment.
 const retriedOften = 3
 
 // Retried are the effects of the run under way that were tried [retriedOften] times and wait to be

@@ -49,7 +49,7 @@ func (a *Aggregator) pseudonyms(ctx context.Context, view *store.View) (*access.
 }
 
 // makePseudonymSecret makes a secret, unless another node does so at the same time, and returns
-// the one that counts.
+// what counts.
 func (a *Aggregator) makePseudonymSecret(ctx context.Context) ([]byte, error) {
 	secret := make([]byte, sha256.Size)
 	_, _ = rand.Read(secret) // it never fails

@@ -109,7 +109,7 @@ func (a *Aggregator) newFront(ctx context.Context, l net.Listener, secure *tls.C
 	return f
 }
 
-// welcomeAgent keeps the connection of an agent that dials in until it ends. It is no client
+// welcomeAgent keeps the connection of an agent that dials in until it ends. It is not a client
 // of the REST interface: the bound of an address is not for many agents behind one.
 func (a *Aggregator) welcomeAgent(_ *http.Server, conn *tls.Conn, _ http.Handler) {
 	api.Uncount(conn.NetConn())

@@ -321,7 +321,7 @@ func (j *judge) agents() {
 // place names the agent and where it is.
 func (a *Agent) place() string { return a.Name + a.either(" at "+a.Address, ", which dials in,") }
 
-// either is what is said of an agent that has an address, and of one that dials in.
+// either returns what to say of an agent that listens, or of an agent that dials in.
 func (a *Agent) either(listens, dials string) string {
 	if a.Address == "" {
 		return dials

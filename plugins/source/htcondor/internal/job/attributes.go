@@ -57,7 +57,7 @@ func (p *Plan) Lend() *Lender { return &Lender{Plan: p} }
 
 // Values returns the values of a job in the order of the attributes; those that are not
 // wanted, not known or not readable are null. The list is lent until TakeBack. Unread names
-// the wanted ones that cannot be read, with the column.
+// which of the wanted cannot be read, with the column.
 func (l *Lender) Values(j *Job) (values []sdk.Value, unread []sdk.Unread) {
 	out := l.list()
 	for _, i := range l.wanted {
