@@ -53,7 +53,7 @@ aggregator {
   # are the defaults.
   compaction {
     every = "1m"
-    keep  = "1d"
+    keep  = "36h"
     whole = "1h"
     files = "1d"
   }
