@@ -65,7 +65,7 @@ func (n *Node) openDisk() error {
 
 func (n *Node) openBolt() error {
 	return guardRaftLog(n.conf, func() (err error) {
-		n.bolt, err = raftboltdb.New(raftboltdb.Options{
+		n.bolt, err = openBoltLog(raftboltdb.Options{
 			Path: n.conf.logPath(),
 			BoltOptions: &bbolt.Options{
 				Timeout:        n.conf.lockWait,
@@ -412,8 +412,16 @@ func (n *Node) keepLogShort() {
 
 // shortenLog takes a snapshot and leaves as many entries as fit into the budget.
 func (n *Node) shortenLog() error {
+	n.cutting.Lock()
+	defer n.cutting.Unlock()
+	return n.snapshot(min(max(n.entries.newestWithin(n.conf.TrailingBytes), minTrailing), maxTrailing))
+}
+
+// snapshot flushes the State and cuts the log; at least the newest entries stay, as many
+// as are said.
+func (n *Node) snapshot(newest uint64) error {
 	rc := n.raft.ReloadableConfig()
-	rc.TrailingLogs = min(max(n.entries.newestWithin(n.conf.TrailingBytes), minTrailing), maxTrailing)
+	rc.TrailingLogs = newest
 	if err := n.raft.ReloadConfig(rc); err != nil {
 		return fmt.Errorf("cluster: snapshot: %w", err)
 	}

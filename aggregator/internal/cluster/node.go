@@ -11,7 +11,6 @@ import (
 	"sync/atomic"
 
 	"github.com/hashicorp/raft"
-	raftboltdb "github.com/hashicorp/raft-boltdb/v2"
 
 	"github.com/bursar-accounting/bursar/proto/ratelog"
 )
@@ -23,7 +22,7 @@ type Node struct {
 	id     string
 	logger *slog.Logger
 
-	bolt    *raftboltdb.BoltStore
+	bolt    *boltLog
 	journal *journal // in front of it; nil when the log is only read
 	entries *entryLog
 	votes   *votes
@@ -57,6 +56,7 @@ type Node struct {
 	closing  atomic.Bool   // no more commands
 	stopOnce sync.Once     // Shutdown runs once
 	marking  sync.Mutex    // held by who writes the marker
+	cutting  sync.Mutex    // held by who cuts the log
 	begun    chan struct{} // closed when raft can be asked: it applies entries before
 	stopping chan struct{} // closed when Shutdown begins
 	ended    chan struct{} // closed when it is over

@@ -240,7 +240,7 @@ func (n *Node) openMarker() (member bool, err error) {
 // openReadOnly opens the log for reading, with what a journal holds.
 func (n *Node) openReadOnly() error {
 	return guardRaftLog(n.conf, func() (err error) {
-		n.bolt, err = raftboltdb.New(raftboltdb.Options{
+		n.bolt, err = openBoltLog(raftboltdb.Options{
 			Path:                    n.conf.logPath(),
 			BoltOptions:             &bbolt.Options{Timeout: n.conf.lockWait, ReadOnly: true},
 			MsgpackUseNewTimeFormat: true,

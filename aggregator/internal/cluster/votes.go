@@ -10,8 +10,6 @@ import (
 	"sync"
 	"syscall"
 	"time"
-
-	"github.com/hashicorp/raft"
 )
 
 // voteFormat is the first byte of a value in the stable store; the value and
@@ -24,10 +22,13 @@ const retryFull = time.Second
 // votes is a raft.StableStore, for term and vote, that notices damage. Raft
 // panics when it cannot store its term, so a full disk is waited for here.
 type votes struct {
-	under raft.StableStore
-	path  string
-	halt  func(error)
-	end   func()
+	under interface {
+		Set(key, value []byte) error
+		Get(key []byte) ([]byte, error)
+	}
+	path string
+	halt func(error)
+	end  func()
 	// voted is called once, after the first value that a member stores is on
 	// disk: all but the terms 0 and 1 of a node that is being bootstrapped.
 	voted    func() error

@@ -175,10 +175,12 @@ func (a *Aggregator) compact() {
 	a.replica.node.OnLeader(c.lead)
 }
 
-// rewrite takes what was dropped out of the node's files, until ctx ends.
+// rewrite takes what was dropped out of the node's files, until ctx ends: out of the database,
+// and once more a time later out of the log of Raft, so that members that were away for less
+// than that need no image.
 func (a *Aggregator) rewrite(ctx context.Context) error {
 	files := a.set.Compaction.withDefaults().Files
-	done := uint64(0)
+	done, logged := uint64(0), uint64(0) // logged: the last entry when the database was rewritten, until the log is cut
 	for wait := files; ; {
 		select {
 		case <-ctx.Done():
@@ -186,6 +188,14 @@ func (a *Aggregator) rewrite(ctx context.Context) error {
 		case <-time.After(wait):
 		}
 		wait = files
+		if logged > 0 {
+			if err := a.replica.node.ForgetLog(ctx, logged); err != nil {
+				wait = min(files, again)
+				a.set.Log.Warn("the raft log was not rewritten: what was deleted is in its files until it is; the node tries again", "error", err)
+				continue
+			}
+			logged = 0
+		}
 		drops := a.store.Drops()
 		if drops == done || a.replica.guard.CheckPull() != nil || a.replica.guard.State().Free < 2*a.store.BytesOnDisk() {
 			continue
@@ -200,6 +210,6 @@ func (a *Aggregator) rewrite(ctx context.Context) error {
 			a.set.Log.Warn("the database was not rewritten: what was deleted is in its files until it is; the node tries again", "error", err)
 			continue
 		}
-		done = drops
+		done, logged = drops, a.replica.node.Stats().Applied
 	}
 }

@@ -36,9 +36,8 @@ func filesWith(t *testing.T, dir, text string) (list []string) {
 	return list
 }
 
-// What was deleted leaves the database by itself; the log of Raft has it until it is
-// cut, see RUNBOOKS.md.
-func TestTheNameOfAPersonWhoseRecordsWereDeletedLeavesTheDatabase(t *testing.T) {
+// What was deleted leaves the database and the log of Raft by itself.
+func TestCompaction_RecordsOfAPersonAreDeleted_NameIsInNoFile(t *testing.T) {
 	const name = "erika.mustermann"
 	dir := t.TempDir()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -71,9 +70,8 @@ func TestTheNameOfAPersonWhoseRecordsWereDeletedLeavesTheDatabase(t *testing.T) 
 			t.Fatal(status, got)
 		}
 	}
-	store := filepath.Join(dir, "store")
 	end := time.Now().Add(patience)
-	for in := []string{"?"}; len(in) > 0; in = filesWith(t, store, name) {
+	for in := []string{"?"}; len(in) > 0; in = filesWith(t, dir, name) {
 		if time.Now().After(end) {
 			t.Fatal("the name is in ", in)
 		}
@@ -84,7 +82,7 @@ func TestTheNameOfAPersonWhoseRecordsWereDeletedLeavesTheDatabase(t *testing.T) 
 	}
 	stop()
 	if in := filesWith(t, dir, name); len(in) > 0 {
-		t.Log("until the log of Raft is cut the name is in ", in)
+		t.Error("the name is in ", in)
 	}
 	_, stop = start(t, dir)
 }
