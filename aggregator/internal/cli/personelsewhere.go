@@ -21,7 +21,7 @@ func (p *Program) sayElsewhere(ctx context.Context, who *person) {
 	if len(names) > 0 {
 		p.say("Not in this: records of others that name %s in the files of the archives %s.", who.name, strings.Join(names, ", "))
 	}
-	p.say("Not in this: backups and snapshots, former files of archives that were restored, the raft log until it is replaced, logs of the daemons, buffers of agents, the scheduler's own accounting, and the configuration.")
+	p.say("Not in this: backups and snapshots, former files of archives that were restored, logs of the daemons, buffers of agents, the scheduler's own accounting, and the configuration.")
 }
 
 // sayAccess names the tokens of the person.

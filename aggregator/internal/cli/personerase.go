@@ -79,7 +79,7 @@ Keys that describe a person in other words are yours to judge: -plan lists the k
 		if err := e.eraseFromAudit(ctx); err != nil {
 			return fmt.Errorf("the audit log still names %s: %w; go on with: bursar person erase %s -as %s", who.name, err, who.name, e.as)
 		}
-		p.say("Erased: %d records now say %s=%s. The values of these records leave the database by themselves (compaction in the configuration).", e.records, who.key, e.as)
+		p.say("Erased: %d records now say %s=%s. The values of these records leave the database and the raft log by themselves (compaction in the configuration).", e.records, who.key, e.as)
 		p.sayElsewhere(ctx, who)
 		return nil
 	})
