@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/bursar-accounting/bursar/proto/boltfile"
 	"github.com/bursar-accounting/bursar/proto/durable"
 	"github.com/hashicorp/raft"
 	raftboltdb "github.com/hashicorp/raft-boltdb/v2"
@@ -135,11 +136,13 @@ func rewriteBolt(path string) error {
 }
 
 func copyBolt(from, to string) error {
-	source, err := bbolt.Open(from, 0o600, &bbolt.Options{ReadOnly: true, Timeout: time.Second})
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	source, err := boltfile.Open(ctx, from, boltfile.Options{ReadOnly: true})
 	if err != nil {
 		return err
 	}
-	target, err := bbolt.Open(to, 0o600, &bbolt.Options{NoFreelistSync: true, NoSync: true})
+	target, err := boltfile.Open(ctx, to, boltfile.Options{NoSync: true})
 	if err != nil {
 		return errors.Join(err, source.Close())
 	}
