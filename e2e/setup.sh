@@ -6,8 +6,8 @@
 # a Nomad 1.11.3 that is built from its source with the Go of the machine, the API server
 # of Kubernetes 1.35.4 with etcd and kwok that are built likewise, as are versitygw, a server of
 # S3, and a provider of OpenID Connect, Chromium with axe-core, and Prometheus. Debian's
-# ClickHouse is unpacked, and not installed. AUDITOR 0.11.2 itself is built from its crate and
-# needs a Rust of 2025.
+# ClickHouse is unpacked, and not installed; chDB is the engine of a current one. AUDITOR 0.11.2
+# itself is built from its crate and needs a Rust of 2025.
 #
 #   e2e/setup.sh                 everything
 #   e2e/setup.sh host chroot     only these parts (host, postgres, chroot, gridengine, htcondor, python, packages, nomad,
@@ -66,6 +66,8 @@ kwok_version=0.7.0
 versitygw_version=1.8.0
 # Debian's ClickHouse: the oldest whose SQL the warehouse speaks.
 clickhouse_version=18.16.1
+# The engine of a current ClickHouse as a library, without what turns answers into data frames.
+chdb_packages=(--no-deps chdb-core==26.9.0)
 # A provider of OpenID Connect.
 oidc_version=3.51.17
 # The AUDITOR that bursar replaces, for a suite that is only run when it is asked for.
@@ -256,8 +258,9 @@ s3_part() {
 # --- ClickHouse -----------------------------------------------------------------
 
 # clickhouse_part: Debian's server with the libraries that the machine lacks, unpacked into
-# the cache: nothing is installed.
+# the cache: nothing is installed. Beside it a current engine in a Python environment.
 clickhouse_part() {
+  environment "$cache/chdb" "chdb.session" "${chdb_packages[@]}"
   local dir=$cache/clickhouse-$clickhouse_version new list
   if [ -e "$dir/usr/sbin/clickhouse-server" ]; then say "clickhouse: $dir is there"; return; fi
   say "clickhouse: fetching $dir"

@@ -29,7 +29,7 @@ import (
 var warehoused = flag.Int("warehoused", 20000, "records of the tests of the warehouse")
 
 const warehouseAction = `
-action "warehouse" "national" {
+action "warehouse" %q {
   schedule = "@change 1s"
   config {
     url           = %q
@@ -44,10 +44,11 @@ action "warehouse" "national" {
 type warehouse struct {
 	*testing.T
 
-	site *site.Site
-	agg  *site.Aggregator
-	ch   *rig.ClickHouse
-	rng  *rand.Rand
+	site  *site.Site
+	agg   *site.Aggregator
+	ch    *rig.ClickHouse
+	label string // of the action
+	rng   *rand.Rand
 }
 
 func newWarehouse(t *testing.T, seed uint64, settings string) *warehouse {
@@ -61,7 +62,7 @@ func newWarehouse(t *testing.T, seed uint64, settings string) *warehouse {
 func makeWarehouse(t *testing.T, seed uint64) *warehouse {
 	t.Helper()
 	s := site.New(t)
-	w := &warehouse{T: t, site: s, agg: s.Aggregator(), ch: rig.NewClickHouse(t, s.Address(), s.Address()), rng: rand.New(rand.NewPCG(seed, 34))}
+	w := &warehouse{T: t, site: s, agg: s.Aggregator(), ch: rig.NewClickHouse(t, s.Address(), s.Address()), label: "national", rng: rand.New(rand.NewPCG(seed, 34))}
 	w.ch.Start()
 	return w
 }
@@ -69,7 +70,7 @@ func makeWarehouse(t *testing.T, seed uint64) *warehouse {
 // begin starts the aggregator with the action.
 func (w *warehouse) begin(url, settings string) {
 	w.Helper()
-	w.agg.Add(fmt.Sprintf(warehouseAction, url, w.ch.PasswordFile(), settings))
+	w.agg.Add(fmt.Sprintf(warehouseAction, w.label, url, w.ch.PasswordFile(), settings))
 	w.agg.Start()
 	w.agg.AwaitReady()
 }
@@ -312,7 +313,7 @@ func TestWarehouse_CorrectionsAndDeletions_SumsAreThoseOfTheCluster(t *testing.T
 // order runs the action with an argument and waits until the history has a text.
 func (w *warehouse) order(argument, text string) {
 	w.Helper()
-	if out, err := w.agg.Bursar("actions", "run", "warehouse/national", argument); err != nil {
+	if out, err := w.agg.Bursar("actions", "run", "warehouse/"+w.label, argument); err != nil {
 		w.Fatal(out, err)
 	}
 	w.says(text)
@@ -330,12 +331,12 @@ func (w *warehouse) says(text string) {
 // said is what the last runs of the action have.
 func (w *warehouse) said() (all string) {
 	var list v1.ActionRuns
-	if err := w.agg.Get("/v1/actions/warehouse/national/runs?limit=3", &list); err != nil {
+	if err := w.agg.Get("/v1/actions/warehouse/"+w.label+"/runs?limit=3", &list); err != nil {
 		return err.Error()
 	}
 	for _, r := range list.Runs {
 		var one json.RawMessage
-		if w.agg.Get(fmt.Sprint("/v1/actions/warehouse/national/runs/", r.Run), &one) == nil {
+		if w.agg.Get(fmt.Sprint("/v1/actions/warehouse/", w.label, "/runs/", r.Run), &one) == nil {
 			all += string(one) + "\n"
 		}
 	}
@@ -586,7 +587,7 @@ func TestWarehouse_SitesOnShards_AreReadTogether(t *testing.T) {
 		if i > 0 {
 			own = site.New(t)
 		}
-		w := &warehouse{T: t, site: own, agg: own.Aggregator(), ch: rig.NewClickHouse(t, s.Address(), natives[i], natives...), rng: rand.New(rand.NewPCG(uint64(i), 36))}
+		w := &warehouse{T: t, site: own, agg: own.Aggregator(), ch: rig.NewClickHouse(t, s.Address(), natives[i], natives...), label: "national", rng: rand.New(rand.NewPCG(uint64(i), 36))}
 		w.ch.Start()
 		sites = append(sites, w)
 	}

@@ -9,20 +9,32 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 )
 
-// ClickHouse is a server of Debian's release, 18.16.1, which runs from the cache.
+// ClickHouse is a server of Debian's release, 18.16.1, which runs from the cache, or the engine
+// of a current release behind an HTTP interface.
 type ClickHouse struct {
 	Address, Native string // of HTTP and of other servers
 	Password        string // of the user default; reader has it, too, and may only read
 
-	t   testing.TB
-	dir string
-	srv *server
+	t       testing.TB
+	dir     string
+	srv     *server
+	current bool
+}
+
+// NewCurrentClickHouse is NewClickHouse of the engine of a current release, by chDB. It has no
+// native address, knows no users, and does one statement at a time.
+func NewCurrentClickHouse(t testing.TB, address string) *ClickHouse {
+	t.Helper()
+	c := &ClickHouse{Address: address, t: t, dir: tempDir(t, "clickhouse"), current: true}
+	t.Cleanup(c.Kill)
+	return c
 }
 
 // NewClickHouse makes a server with an address of 127.0.0.1 for HTTP and one for the others
@@ -82,13 +94,24 @@ func (c *ClickHouse) PasswordFile() string {
 	return filepath.Join(c.dir, "password")
 }
 
+// command is that of the server.
+func (c *ClickHouse) command() *exec.Cmd {
+	c.t.Helper()
+	if c.current {
+		_, file, _, _ := runtime.Caller(0)
+		return exec.Command(chDB(c.t), filepath.Join(filepath.Dir(file), "chdb_server.py"), c.Address, filepath.Join(c.dir, "data"))
+	}
+	root := filepath.Join(Cache(), "clickhouse-18.16.1")
+	cmd := exec.Command(installed(c.t, filepath.Join(root, "usr/sbin/clickhouse-server")), "--config-file="+filepath.Join(c.dir, "config.xml"))
+	cmd.Env = []string{"PATH=" + searchPath, "LD_LIBRARY_PATH=" + filepath.Join(root, "usr/lib/x86_64-linux-gnu") + ":" + filepath.Join(root, "lib/x86_64-linux-gnu")}
+	return cmd
+}
+
 // Start starts the server and waits until it answers.
 func (c *ClickHouse) Start() {
 	c.t.Helper()
-	root := filepath.Join(Cache(), "clickhouse-18.16.1")
-	cmd := exec.Command(installed(c.t, filepath.Join(root, "usr/sbin/clickhouse-server")), "--config-file="+filepath.Join(c.dir, "config.xml"))
+	cmd := c.command()
 	cmd.Dir = c.dir
-	cmd.Env = []string{"PATH=" + searchPath, "LD_LIBRARY_PATH=" + filepath.Join(root, "usr/lib/x86_64-linux-gnu") + ":" + filepath.Join(root, "lib/x86_64-linux-gnu")}
 	log, err := os.OpenFile(filepath.Join(c.dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		c.t.Fatal(err)

@@ -80,6 +80,12 @@ func Lake(t testing.TB) string {
 	return installed(t, filepath.Join(Cache(), "lake/bin/python"))
 }
 
+// chDB is the interpreter of the environment that has the engine of a current ClickHouse.
+func chDB(t testing.TB) string {
+	t.Helper()
+	return installed(t, filepath.Join(Cache(), "chdb/bin/python"))
+}
+
 // installed fails the test when path is not there.
 func installed(t testing.TB, path string) string {
 	t.Helper()
