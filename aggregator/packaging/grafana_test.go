@@ -35,6 +35,7 @@ type panel struct {
 		Datasource struct{ Type, UID string }
 		Expr       string
 		URL        string
+		RawSQL     string
 		Type       string
 		Selector   string `json:"root_selector"`
 		Columns    []struct{ Selector, Text, Type string }
@@ -45,6 +46,7 @@ type panel struct {
 const (
 	fromPrometheus = "prometheus"
 	fromJSON       = "yesoreyeram-infinity-datasource"
+	fromClickHouse = "grafana-clickhouse-datasource"
 )
 
 func boards(t *testing.T) map[string]board {
@@ -53,6 +55,7 @@ func boards(t *testing.T) map[string]board {
 	if err != nil || len(files) < 3 {
 		t.Fatal(files, err)
 	}
+	files = append(files, "../../plugins/action/warehouse/grafana/bursar.json")
 	all := map[string]board{}
 	for _, f := range files {
 		text, err := os.ReadFile(f)
@@ -125,6 +128,8 @@ func (p panel) check(t *testing.T, file string, sources map[string]string) {
 			t.Errorf("%s: %q asks %q", file, p.Title, q.Expr)
 		} else if kind == fromJSON && (!strings.HasPrefix(q.URL, "/v1/") || q.Type != "json" || !balanced(q.Selector) || len(q.Columns) == 0) {
 			t.Errorf("%s: %q asks %+v", file, p.Title, q)
+		} else if kind == fromClickHouse && (q.RawSQL == "" || !balanced(q.RawSQL)) {
+			t.Errorf("%s: %q asks %q", file, p.Title, q.RawSQL)
 		}
 	}
 }
@@ -341,7 +346,7 @@ func TestThePackageHasEveryDashboardAndTheAlerts(t *testing.T) {
 	}
 	want := []string{"aggregator/packaging/grafana/README.md", "aggregator/packaging/alerts.yaml", "agent/packaging/alerts.yaml"}
 	for file := range boards(t) {
-		want = append(want, "aggregator/packaging/"+file)
+		want = append(want, filepath.Join("aggregator/packaging", file))
 	}
 	for _, path := range want {
 		if !strings.Contains(string(text), "src: "+path+", dst: /usr/share/bursar/") {
