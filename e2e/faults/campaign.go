@@ -236,9 +236,12 @@ func (c *Campaign) settle() error {
 	for m, d := range c.damaged {
 		fate := "right all the same"
 		if err != nil {
-			if fate, err = c.remedy(m, d); err != nil {
-				return err
-			}
+			fate, err = c.remedy(m, d)
+		} else if !c.alone(m) { // or the bit is read cycles later, when another node may have lost its data
+			err = c.replace(m)
+		}
+		if err != nil {
+			return err
 		}
 		c.say("%s: %s", d, fate)
 		c.fate[d.Class+": "+fate]++
@@ -269,15 +272,24 @@ func (c *Campaign) remedy(m *Member, d Damage) (fate string, err error) {
 		fate = "refused"
 		c.say("%s refused:\n%s", m.Name, m.Log(3))
 	}
-	m.Kill()
-	switch {
-	case m.Jobs == nil && len(c.site.Nodes) == 1:
-		err = d.Turn()
-	default:
-		err = c.anew(m)
+	if !c.alone(m) {
+		return fate, c.replace(m)
 	}
+	m.Kill()
+	err = d.Turn()
 	m.Start()
 	return fate, err
+}
+
+// alone reports whether a daemon is the only aggregator.
+func (c *Campaign) alone(m *Member) bool { return m.Jobs == nil && len(c.site.Nodes) == 1 }
+
+// replace has a daemon start over without its data.
+func (c *Campaign) replace(m *Member) error {
+	m.Kill()
+	err := c.anew(m)
+	m.Start()
+	return err
 }
 
 // truth is what all schedulers together have made up.
