@@ -104,19 +104,23 @@ type Lab struct {
 	*site.Site
 
 	Agg *site.Aggregator
-	t   testing.TB
+	// Dashboard is the configured origin of a dashboard, see [newDashboard].
+	Dashboard string
+	t         testing.TB
+	as        map[string]string // the addresses of As, by client
 }
 
 // NewLab starts a lab and waits until it has all its records.
 func NewLab(t testing.TB) *Lab {
 	t.Helper()
-	l := &Lab{Site: site.New(t), t: t}
+	l := &Lab{Site: site.New(t), Dashboard: newDashboard(t), t: t, as: map[string]string{}}
 	now := time.Now().UTC()
 	jobs := l.Write("jobs.ndjson", jobsOf(now))
 	agent := l.Site.Agent(site.AgentSpec{Name: "head1", Sources: site.Replay(jobs, "1s")})
 	l.Agg = l.Site.Aggregator(agent)
 	script := l.Program("quota.sh", "#!/bin/sh\ncat > /dev/null\necho set\n")
-	l.Agg.Access = "  client \"curie\" {\n    roles = [\"read\"]\n    rows  = [{ group_id = [\"physics\"] }]\n  }\n"
+	l.Agg.Access = "  client \"curie\" {\n    roles = [\"read\"]\n    rows  = [{ group_id = [\"physics\"] }]\n  }\n" +
+		fmt.Sprintf("  widget_origins = [%q]\n", l.Dashboard)
 	l.Agg.Add(fmt.Sprintf(config, script))
 	l.Agg.Start()
 	l.Agg.AwaitReady()
@@ -295,6 +299,9 @@ func (l *Lab) Pages() string {
 // client's certificate. Chromium takes certificates only from a store of its own.
 func (l *Lab) As(name string) string {
 	l.t.Helper()
+	if at := l.as[name]; at != "" {
+		return at
+	}
 	files := l.Issue(identity.Identity{Role: identity.Client, Name: name, Rights: identity.Read})
 	cert, err := tls.LoadX509KeyPair(files.Cert, files.Key)
 	if err != nil {
@@ -316,5 +323,6 @@ func (l *Lab) As(name string) string {
 	}
 	server := httptest.NewServer(proxy)
 	l.t.Cleanup(server.Close)
+	l.as[name] = server.URL
 	return server.URL
 }

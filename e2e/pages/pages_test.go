@@ -27,6 +27,7 @@ func walked() []page {
 		{path: "/ui/centre", needs: "svg", table: true},
 		{path: "/ui/projects", needs: "svg", table: true},
 		{path: "/ui/me"},
+		{path: "/ui/widget", needs: ".tile"},
 		{path: "/ui/budgets"},
 		{path: "/ui/prices", table: true},
 		{path: "/ui/distributions", needs: "svg", table: true},
@@ -87,6 +88,7 @@ func TestPages_InABrowser_ShowWhatIsCounted(t *testing.T) {
 	t.Run("every page is sound in the light, in the dark and on a phone", d.everyLook)
 	t.Run("usage leads from a site to a group to a person to the jobs, and table, chart and v1 agree", d.drill)
 	t.Run("without script every table is there", d.withoutScript)
+	t.Run("a dashboard of a configured origin shows the widget, another origin does not", d.framedWidget)
 	t.Run("what dashboards make of the JSON of usage is what usage says", d.jsonata)
 	t.Run("who sees some of the records reads of no other on any page", d.someRows)
 	t.Run("a real Prometheus answers every query of the dashboards, and says when the node is down and when it is back", d.prometheus)

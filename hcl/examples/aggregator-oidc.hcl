@@ -14,6 +14,9 @@ aggregator {
 }
 
 access {
+  # Pages of this origin may show /ui/widget, the reader's own usage, in a frame.
+  widget_origins = ["https://ood.example.org"]
+
   oidc {
     issuer        = "https://sso.example.org/realms/hpc"
     client_id     = "bursar"

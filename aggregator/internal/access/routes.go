@@ -39,6 +39,10 @@ func (n Need) Roles() string {
 	return n.Rights.String()
 }
 
+// Widget is the path of the page that dashboards show in a frame. Who has not logged in gets
+// it without figures, since the page to log in is in no frame.
+const Widget = "/ui/widget"
+
 // Routes is what each route of the REST interface takes, pages included. The key
 // is the method and the pattern; HEAD is as GET. A route that is not here is
 // refused, whoever asks.
@@ -98,13 +102,13 @@ func Routes() map[string]Need {
 		"GET /v1/tokens", "POST /v1/tokens", "DELETE /v1/tokens/{id}", "DELETE /v1/agents/{name}")
 	add(Need{Rights: some}, "GET /v1/openapi.yaml",
 		"GET /ui/{$}", "GET /ui/static/{file}", "GET /ui/{anything...}", "GET /favicon.ico")
-	add(Need{Rights: identity.Read}, "GET /{$}", "GET /ui/overview", "GET /ui/me", "GET /ui/projects", "GET /ui/centre", "GET /ui/budgets", "GET /ui/prices", "GET /ui/distributions", "GET /ui/records", "GET /ui/record", "GET /ui/quarantine", "GET /ui/conflicts", "GET /ui/usage", "GET /ui/reports")
+	add(Need{Rights: identity.Read}, "GET /{$}", "GET /ui/overview", "GET /ui/me", "GET "+Widget, "GET /ui/projects", "GET /ui/centre", "GET /ui/budgets", "GET /ui/prices", "GET /ui/distributions", "GET /ui/records", "GET /ui/record", "GET /ui/quarantine", "GET /ui/conflicts", "GET /ui/usage", "GET /ui/reports")
 	add(Need{Rights: identity.Admin, Audit: true, Whole: true}, "GET /v1/audit", "POST /v1/audit:erase")
 	changeNeeds(table, func(n *Need) { n.Look = true },
 		"GET /record/{record_id}", "GET /records", "GET /v1/records", "GET /v1/records/{id...}", "GET /v1/usage", "GET /v1/distributions",
 		"GET /v1/directory", "GET /v1/subscription", "GET /v1/reports/{report}", "GET /v1/changes", "GET /v1/conflicts", "GET /v1/archives/rows",
 		"GET /v1/quarantine", "GET "+quarantined, "GET "+effect+"}", "GET "+page+"/runs/{run}/effects/{effect}",
-		"GET /ui/me", "GET /ui/projects", "GET /ui/centre", "GET /ui/distributions", "GET /ui/records", "GET /ui/record", "GET /ui/quarantine",
+		"GET /ui/me", "GET "+Widget, "GET /ui/projects", "GET /ui/centre", "GET /ui/distributions", "GET /ui/records", "GET /ui/record", "GET /ui/quarantine",
 		"GET /ui/conflicts", "GET /ui/usage", "GET /ui/reports")
 	changeNeeds(table, func(n *Need) { n.Pseudonyms = true }, pseudonymRoutes()...)
 	return table

@@ -24,6 +24,8 @@ type Rules struct {
 	Clients map[string]Client
 	// OIDC is the provider by which people log in at the pages; nil: there is none.
 	OIDC *OIDC
+	// Framers are the origins whose pages may show the widget in a frame.
+	Framers []string
 }
 
 // OIDC is a provider of OpenID Connect, and what the people may do whom it knows.
@@ -141,6 +143,14 @@ func (g *Gate) Set(r Rules) { g.rules.Store(&r) }
 func (g *Gate) OIDC() *OIDC {
 	if rules := g.rules.Load(); rules != nil {
 		return rules.OIDC
+	}
+	return nil
+}
+
+// Framers are the origins whose pages may show the widget in a frame.
+func (g *Gate) Framers() []string {
+	if rules := g.rules.Load(); rules != nil {
+		return rules.Framers
 	}
 	return nil
 }

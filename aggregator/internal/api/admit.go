@@ -90,6 +90,10 @@ func (s *Server) nobody(w http.ResponseWriter, r *http.Request) bool {
 		return false
 	}
 	if s.opt.Door != nil && !p.Misdirected && r.Method == http.MethodGet && (p.Name == "" || p.Plain) && strings.Contains(r.Header.Get("Accept"), "text/html") {
+		if widget := s.opt.Extra["GET "+access.Widget]; widget != nil && r.URL.Path == access.Widget {
+			widget.ServeHTTP(w, r)
+			return true
+		}
 		http.Redirect(w, r, loginPath+"?"+url.Values{"to": {r.URL.RequestURI()}}.Encode(), http.StatusSeeOther)
 		return true
 	}

@@ -3,6 +3,7 @@ package config
 import (
 	"maps"
 	"net/netip"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -24,6 +25,9 @@ type Access struct {
 	Clients []AccessClient `hcl:"client,block"`
 	// OIDC is where people log in to the pages; nil: nowhere.
 	OIDC *OIDC `hcl:"oidc,block"`
+	// WidgetOrigins are the origins, such as https://ood.example.org, whose pages may show
+	// /ui/widget, the reader's own usage, in a frame; not written, none may.
+	WidgetOrigins []hcl.String `hcl:"widget_origins,optional"`
 }
 
 // AccessClient is a block client "name" { … } of access.
@@ -58,7 +62,7 @@ const plainRights = identity.Monitor | identity.Read | identity.Write
 
 // Rules returns who may do what.
 func (c *Config) Rules() access.Rules {
-	r := access.Rules{Clients: map[string]access.Client{}, Hosts: c.Aggregator.API.knownHosts()}
+	r := access.Rules{Clients: map[string]access.Client{}, Hosts: c.Aggregator.API.knownHosts(), Framers: textsOf(c.Access.WidgetOrigins)}
 	if plain := c.Access.PlainRole.Value; plain != "" && plain != noRole {
 		r.Plain, _ = identity.ParseRights(plain) // an error gives none, and is reported by validate
 		r.Plain &= plainRights
@@ -128,7 +132,24 @@ func (a *Access) validate(api *API) hcl.Diagnostics {
 	if a.OIDC != nil {
 		diags.Extend(a.OIDC.validate())
 	}
+	for _, o := range a.WidgetOrigins {
+		if why := refuseOrigin(o.Value); why != "" {
+			diags.Add(hcl.Errorf(o.Range, `invalid value for "widget_origins"`, "%q; %s", o.Value, why))
+		}
+	}
 	return diags
+}
+
+// refuseOrigin says why no pages of an origin may show the widget; "" where they may.
+func refuseOrigin(origin string) string {
+	parts := regexp.MustCompile(`^(https?)://([A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?)(:[0-9]{1,5})?$`).FindStringSubmatch(origin)
+	switch {
+	case parts == nil:
+		return "expected an origin such as https://ood.example.org, with its port where that is not 443, and without a path or wildcards"
+	case parts[1] == "http" && !loopback(parts[2]):
+		return "expected https, since others on the way could put any page around the widget"
+	}
+	return ""
 }
 
 // plainRole reports roles that do not exist, and those that no plain listener gives.

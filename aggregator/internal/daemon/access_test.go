@@ -223,6 +223,7 @@ func matrix() map[string][2]string {
 		"GET /{$}":                       {"roa", "/"},
 		"GET /ui/overview":               {"roa", "/ui/overview"},
 		"GET /ui/me":                     {"roa", "/ui/me?user=mine"},
+		"GET /ui/widget":                 {"roa", "/ui/widget"},
 		"GET /ui/projects":               {"roa", "/ui/projects?period=2026-02"},
 		"GET /ui/centre":                 {"roa", "/ui/centre?period=2026-02"},
 		"GET /ui/budgets":                {"roa", "/ui/budgets"},

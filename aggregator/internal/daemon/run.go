@@ -196,6 +196,7 @@ func (a *Aggregator) serve() {
 	pages := &web.Pages{Reader: reader, Pulls: pulls.pulls, Health: a.doctor.Report, Node: a.set.Name, Version: a.set.Version, Log: a.set.Log, Book: a.books.Book, Zone: a.siteZone, Keys: a.ownKeys}
 	a.conns = api.NewConns(api.PerAddress, a.registry)
 	who := a.who()
+	pages.Framers = a.gate.Framers
 	a.door = login.New(a.gate.OIDC, logins{a}, a.noteLogin, a.set.Log)
 	a.server = api.New(api.Options{
 		Reader: reader, Writer: a.replica, Who: who, Log: a.set.Log, Sessions: &a.gate.Sessions, Pages: pagesAddress(a.set.Plain),

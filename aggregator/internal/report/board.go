@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/big"
 	"net/http"
+	"net/url"
 	"time"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/view"
@@ -46,6 +47,32 @@ func newBoard(ctx context.Context, r v1.API, q *Query, of map[string]string, nam
 	}
 	b.d.Periods = b.periods
 	return b, nil
+}
+
+// Brief is what a dashboard shows of a period, beside the one before it: the figures and the
+// budgets of one user; of all that the reader sees without one. Without records the error
+// wraps [ErrNothing].
+func Brief(ctx context.Context, r v1.API, user, period string, now time.Time) (*Document, error) {
+	keys, err := askKeys(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	given := url.Values{"period": {period}}
+	e, whose := centreEntry(), map[string]string{}
+	if user != "" {
+		e, whose = personEntry(), map[string]string{keys.User: user}
+		given.Set("user", user)
+	}
+	q, err := e.Own(keys).Query(given)
+	if err != nil {
+		return nil, err
+	}
+	q.Now, q.Keys = now, keys
+	b, err := newBoard(ctx, r, &q, listed(whose), "widget", "Usage")
+	if err != nil {
+		return nil, err
+	}
+	return b.fill(ctx, b.tiles, b.budgets)
 }
 
 // fill adds the tables that the parts make, and the notes.

@@ -182,24 +182,29 @@ func (b *boardPage) split() {
 		if b.Doc.Report == "person" && row[0].String() == "People" {
 			continue
 		}
-		t := tile{Value: v1.ShowIn(report.Number, row[1].String(), row[2]), Exact: row[2].String(), Label: row[0].String()}
-		switch unit := row[1].String(); {
-		case unit == "%":
-			t.Value += "\u202f%"
-		case strings.HasSuffix(unit, "-hours") && t.Label != "Unused":
-			t.Label = unit
-		case unit == "core-hours":
-			t.Label = "core-hours unused"
-		case unit != "":
-			t.Label += ", " + unit
-		}
-		if row[4].Known() {
-			t.Small = v1.Show(report.Change, row[4])
-		}
-		if row[3].Known() {
-			t.More = []string{v1.ShowIn(report.Number, row[1].String(), row[3]) + " before"}
-		}
-		b.Tiles = append(b.Tiles, t)
+		b.Tiles = append(b.Tiles, figureTile(row))
 	}
 	b.Doc.Tables = slices.Delete(b.Doc.Tables, i, i+1)
+}
+
+// figureTile is a row of the figures of a report.
+func figureTile(row []v1.Cell) tile {
+	t := tile{Value: v1.ShowIn(report.Number, row[1].String(), row[2]), Exact: row[2].String(), Label: row[0].String()}
+	switch unit := row[1].String(); {
+	case unit == "%":
+		t.Value += "\u202f%"
+	case strings.HasSuffix(unit, "-hours") && t.Label != "Unused":
+		t.Label = unit
+	case unit == "core-hours":
+		t.Label = "core-hours unused"
+	case unit != "":
+		t.Label += ", " + unit
+	}
+	if row[4].Known() {
+		t.Small = v1.Show(report.Change, row[4])
+	}
+	if row[3].Known() {
+		t.More = []string{v1.ShowIn(report.Number, row[1].String(), row[3]) + " before"}
+	}
+	return t
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
 	"github.com/bursar-accounting/bursar/aggregator/internal/report"
+	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 	"github.com/bursar-accounting/bursar/aggregator/internal/view"
 	"github.com/bursar-accounting/bursar/proto/client"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
@@ -142,10 +143,10 @@ func hoursOf(component string) string {
 	return unit
 }
 
-// runningTile counts what runs, and what waits where a source tells it.
-func (p *Pages) runningTile(ctx context.Context, v *access.View) (tile, error) {
+// countRunning makes the tile with how many jobs run for which tests hold.
+func countRunning(ctx context.Context, v *access.View, tests ...store.MetaTest) (tile, error) {
 	running, err := tally(func(one func() error) error {
-		return v.OpenRecords(ctx, func(row *columns.Row) error {
+		return v.Query(ctx, store.Query{Open: store.OnlyOpen, Meta: tests}, func(row *columns.Row) error {
 			if row.Record.Meta.IsPart() { // of a job that counts itself
 				return nil
 			}
@@ -158,6 +159,15 @@ func (p *Pages) runningTile(ctx context.Context, v *access.View) (tile, error) {
 	t := tile{Href: "/ui/records?runs=running", Value: view.Count(running.N), Label: "jobs running"}
 	if running.More {
 		t.Value += "+"
+	}
+	return t, nil
+}
+
+// runningTile counts what runs, and what waits where a source tells it.
+func (p *Pages) runningTile(ctx context.Context, v *access.View) (tile, error) {
+	t, err := countRunning(ctx, v)
+	if err != nil {
+		return tile{}, err
 	}
 	if !v.Principal().Rows.All() {
 		return t, nil // the census is of all

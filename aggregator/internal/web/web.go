@@ -30,7 +30,7 @@ type Reader interface {
 	Read(ctx context.Context, p access.Principal) (*access.View, error)
 }
 
-// Pages are the pages. All fields but Now, Book, Zone and Keys are required.
+// Pages are the pages. All fields but Now, Book, Zone, Keys and Framers are required.
 type Pages struct {
 	Reader Reader
 	// V1 asks /v1 with the rights of the principal in ctx. What a page says that /v1 says
@@ -52,6 +52,8 @@ type Pages struct {
 	Zone func() *time.Location
 	// Keys are the meta keys of users and groups; nil: the usual ones.
 	Keys func() report.Keys
+	// Framers are the origins whose pages may show the widget in a frame; nil: none.
+	Framers func() []string
 
 	files     assets
 	calendars calendars
@@ -73,8 +75,15 @@ func (p *Pages) book() *usage.Derivation {
 	return p.Book()
 }
 
-// policy lets a page load nothing but this server's own style sheet and script.
-const policy = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' blob:; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+// policy lets a page load nothing but this server's own style sheet and script, and lets the
+// pages of these origins show it in a frame.
+func policy(ancestors []string) string {
+	frames := "'none'"
+	if len(ancestors) > 0 {
+		frames = strings.Join(ancestors, " ")
+	}
+	return "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' blob:; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors " + frames
+}
 
 // Routes returns the handlers by pattern of http.ServeMux.
 func (p *Pages) Routes() map[string]http.Handler {
@@ -84,6 +93,7 @@ func (p *Pages) Routes() map[string]http.Handler {
 		"GET /{$}":              p.byRole(overview),
 		"GET /ui/overview":      overview,
 		"GET /ui/me":            p.board("me", p.me),
+		"GET " + access.Widget:  p.show("widget", p.fillWidget),
 		"GET /ui/projects":      p.board("projects", anyone),
 		"GET /ui/centre":        p.board("centre", anyone),
 		"GET /ui/budgets":       p.board("budgets", anyone),
@@ -115,7 +125,7 @@ func (p *Pages) Routes() map[string]http.Handler {
 func headers(h http.Handler, cache string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		head := w.Header()
-		head.Set("Content-Security-Policy", policy)
+		head.Set("Content-Security-Policy", policy(nil))
 		head.Set("X-Content-Type-Options", "nosniff")
 		head.Set("Referrer-Policy", "same-origin")
 		head.Set("Cache-Control", cache)
@@ -177,12 +187,15 @@ func (p *Pages) plain(name string, make func(r *http.Request) (any, error)) http
 // show makes the handler of a page from what fills its frame and returns the
 // status.
 func (p *Pages) show(name string, fill func(r *http.Request, f *frame) int) http.Handler {
-	t := template.Must(template.New("layout.html").Funcs(p.functions()).ParseFS(templateFiles, "templates/layout.html", "templates/parts.html", "templates/"+templateOf(name)))
+	t := template.Must(template.New(layoutOf(name)).Funcs(p.functions()).ParseFS(templateFiles, "templates/layout.html", "templates/parts.html", "templates/"+templateOf(name)))
 	return headers(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		f := frame{Page: name, Title: titles()[name], Node: p.Node, Version: p.Version, Now: p.now(), Refresh: refreshed(name), Session: access.SessionText(r) != ""}
 		f.Nav = navigation(access.From(r.Context()), p.ownKeys().User, name)
 		if formed(name) {
 			r = withFormToken(w, r)
+		}
+		if name == "widget" && p.Framers != nil {
+			w.Header().Set("Content-Security-Policy", policy(p.Framers()))
 		}
 		code := fill(r, &f)
 		if named, ok := f.Content.(titled); ok {
@@ -203,6 +216,14 @@ func (p *Pages) show(name string, fill func(r *http.Request, f *frame) int) http
 	}), "no-store")
 }
 
+// layoutOf is the file of what stands around a page.
+func layoutOf(name string) string {
+	if name == "widget" {
+		return "widget.html"
+	}
+	return "layout.html"
+}
+
 // templateOf is the file of a page.
 func templateOf(name string) string {
 	switch name {
@@ -218,7 +239,7 @@ func formed(name string) bool { return name == "action" || name == "plan" || nam
 func titles() map[string]string {
 	return map[string]string{
 		"me": "My usage", "projects": "Projects", "centre": "Centre", "budgets": "Budgets", "prices": "Prices", "distributions": "Distributions",
-		"overview": "Overview", "records": "Records", "record": "Record", "agents": "Agents",
+		"widget": "Usage this month", "overview": "Overview", "records": "Records", "record": "Record", "agents": "Agents",
 		"usage": "Usage", "reports": "Reports", "actions": "Actions", "alerts": "Alerts",
 		"action": "Action", "run": "Run", "effect": "Effect", "plan": "Plan",
 		"quarantine": "Quarantine", "conflicts": "Conflicts", "cluster": "Cluster", "missing": "Not found",

@@ -37,4 +37,8 @@ access {
   }
   client "a" { rows = [] }
   client "b" {}
+  widget_origins = [
+    "https://ood.example.org", "https://ood.example.org:8443", "http://127.0.0.1:3000",
+    "ood.example.org", "https://ood.example.org/", "https://*.example.org", "https://a; script-src *", "http://ood.example.org", "",
+  ]
 }
