@@ -39,6 +39,7 @@ func walked() []page {
 		{path: "/ui/reports?report=summary", needs: ".report", table: true},
 		{path: "/ui/reports?report=efficiency", needs: ".report", table: true},
 		{path: "/ui/reports?report=statement&of=group_id%3Dphysics&period=this-month", needs: ".report", table: true},
+		{path: "/ui/reports?report=job&job=40", needs: ".report", table: true},
 		{path: "/ui/agents", table: true},
 		{path: "/ui/quarantine", needs: ".card"},
 		{path: "/ui/conflicts", needs: ".card"},

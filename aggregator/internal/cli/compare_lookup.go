@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/view"
 	"github.com/bursar-accounting/bursar/proto/client"
 	"github.com/bursar-accounting/bursar/proto/record"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
@@ -96,20 +97,21 @@ func (c *comparison) askFilters(ctx context.Context) {
 
 // held is why bursar does not list what it has under an id.
 func (c *comparison) held(e v1.Entry) (cause, detail string) {
-	switch at := slices.IndexFunc(e.Holdings, func(h v1.Holding) bool { return h.Withdrawn }); {
-	case e.Deleted:
+	switch view.EntryState(&e) {
+	case view.StateDeleted:
 		return causeDeleted, ""
-	case e.Record != nil && e.Record.Archived:
+	case view.StateArchived:
 		return causeArchived, ""
-	case e.Record != nil:
+	case view.StateCounted, view.StateRunning:
 		stop := record.FromStd(e.Record.StopTime.Time)
 		if c.opt.window == "" {
 			return causeArrived, ""
 		}
 		return causeElsewhere, "start " + timeText(record.FromStd(e.Record.StartTime.Time)) + "; stop " + timeText(stop)
-	case at >= 0:
+	case view.StateWithdrawn:
+		at := slices.IndexFunc(e.Holdings, func(h v1.Holding) bool { return h.Withdrawn })
 		return causeWithdrawn, "by " + e.Holdings[at].Origin
-	case slices.ContainsFunc(e.Holdings, func(h v1.Holding) bool { return !h.WaitingStop.IsZero() }):
+	case view.StateStopOnly:
 		return causeStopOnly, ""
 	}
 	return "", ""

@@ -48,7 +48,7 @@ func (b *busyOnce) Stream(ctx context.Context, path string, query url.Values) it
 
 func TestReports_AnyQuestionIsRefusedAsBusy_AreNoDocument(t *testing.T) {
 	world := autumn(t).API()
-	given := map[string]url.Values{"person": {"user": {"ann"}}, "statement": {"of": {"group_id=cms"}}}
+	given := map[string]url.Values{"person": {"user": {"ann"}}, "job": {"job": {"1"}}, "statement": {"of": {"group_id=cms"}}}
 	records := 0
 	for _, e := range report.Catalogue() {
 		query := url.Values{}

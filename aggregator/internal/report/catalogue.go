@@ -57,6 +57,7 @@ func Catalogue() []Entry {
 		efficiencyEntry(),
 		statementEntry(),
 		summaryEntry(),
+		jobEntry(),
 		personEntry(),
 		projectsEntry(),
 		centreEntry(),

@@ -40,7 +40,7 @@ func TestZone_OfTheSite_IsThatOfReportsAndAnswers(t *testing.T) {
 		for _, e := range report.Catalogue() {
 			query := url.Values{}
 			for _, p := range e.Parameters {
-				if value, ok := map[string]string{"of": "group_id=cms", "user": "ann", "period": "2026-10"}[p.Name]; ok {
+				if value, ok := map[string]string{"of": "group_id=cms", "job": "1", "user": "ann", "period": "2026-10"}[p.Name]; ok {
 					query.Set(p.Name, value)
 				}
 			}

@@ -34,6 +34,7 @@ type recordPage struct {
 	Versions []version
 	Whole    bool // these are all versions
 	Job      jobPart
+	Why      string // the address of what is known of a job without a record
 }
 
 func (p *recordPage) title() string { return "Record " + p.ID }
@@ -76,7 +77,7 @@ func (p *Pages) record(r *http.Request, v *access.View) (any, error) {
 		return nil, err
 	}
 	if !found {
-		return nil, p.notFound(v, id)
+		return &recordPage{line: line{ID: id}, Why: jobAddress(id)}, p.notFound(v, id)
 	}
 	page := &recordPage{
 		line: lineOf(&row, p.ownKeys()), Submit: std(row.Record.Submit), Meta: metaLines(row.Record.Meta, p.ownKeys()), Rank: row.Rank.String(),
@@ -94,6 +95,11 @@ func (p *Pages) record(r *http.Request, v *access.View) (any, error) {
 	old, whole, err := v.History(&row, versionsShown)
 	page.Versions, page.Whole = versionsOf(append([]columns.Row{row}, old...)), whole
 	return page, err
+}
+
+// jobAddress is the page with what is known of a job, by its id or that of its record.
+func jobAddress(id string) string {
+	return "/ui/reports?" + url.Values{"report": {"job"}, "job": {id}}.Encode()
 }
 
 // notFound returns the error that says why no record of an id is shown, as far as is known.

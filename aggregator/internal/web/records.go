@@ -114,6 +114,7 @@ type recordsPage struct {
 	Lines  []line
 	Total  uint64
 	Hints  []string // why nothing is found
+	Why    string   // the address of what is known of the job whose id was looked for
 	CSV    string   // the address of all that is found; "" when /v1 has no such query
 	More   string   // the address of the next page
 	Paged  bool     // this is not the first page
@@ -175,6 +176,9 @@ func (p *Pages) records(r *http.Request, v *access.View) (any, error) {
 	}
 	if len(page.Lines) == 0 {
 		page.CSV = ""
+		if q.ID != "" {
+			page.Why = jobAddress(q.ID)
+		}
 		page.Hints, err = hints(r.Context(), v, &q)
 	}
 	return page, err
