@@ -7,6 +7,7 @@ import (
 	"crypto/x509"
 	"encoding/json"
 	"fmt"
+	"html"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
@@ -324,5 +325,17 @@ func (l *Lab) As(name string) string {
 	server := httptest.NewServer(proxy)
 	l.t.Cleanup(server.Close)
 	l.as[name] = server.URL
+	return server.URL
+}
+
+// newDashboard serves a page with a card that frames the address of the query, and returns its
+// origin.
+func newDashboard(t testing.TB) string {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		_, _ = fmt.Fprintf(w, `<!doctype html><title>Dashboard</title><link rel="icon" href="data:,"><iframe title="Usage" width="350" height="420" src="%s"></iframe>`, html.EscapeString(r.URL.Query().Get("card")))
+	}))
+	t.Cleanup(server.Close)
 	return server.URL
 }

@@ -7,9 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"html"
-	"net/http"
-	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
@@ -20,18 +17,6 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 )
-
-// newDashboard serves a page with a card that frames the address of the query, and returns its
-// origin.
-func newDashboard(t testing.TB) string {
-	t.Helper()
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		_, _ = fmt.Fprintf(w, `<!doctype html><title>Dashboard</title><link rel="icon" href="data:,"><iframe title="Usage" width="350" height="420" src="%s"></iframe>`, html.EscapeString(r.URL.Query().Get("card")))
-	}))
-	t.Cleanup(server.Close)
-	return server.URL
-}
 
 // framedWidget looks at the widget in the page of another origin.
 func (d *desk) framedWidget(t *testing.T) {
