@@ -95,7 +95,7 @@ type nodeLine struct {
 
 // cluster fills the page of the cluster. It needs no one who leads.
 func (p *Pages) cluster(r *http.Request, f *frame) int {
-	if who := access.From(r.Context()); !who.May(identity.Monitor) && (!who.May(identity.Read) || !who.Rows.All()) {
+	if !mayCluster(access.From(r.Context())) {
 		f.Problem = "This page is not for you: " + access.ErrDenied.Error() + "."
 		return http.StatusForbidden
 	}
@@ -103,6 +103,19 @@ func (p *Pages) cluster(r *http.Request, f *frame) int {
 		f.Problem = "Cluster health is not available on this node."
 		return http.StatusNotFound
 	}
+	page := p.clusterKnown(r)
+	p.figures(r, page)
+	f.Content = page
+	return http.StatusOK
+}
+
+// mayCluster reports whether a reader may see the page of the cluster.
+func mayCluster(who access.Principal) bool {
+	return who.May(identity.Monitor) || who.May(identity.Read) && who.Rows.All()
+}
+
+// clusterKnown is what this node knows of the cluster by itself.
+func (p *Pages) clusterKnown(r *http.Request) *clusterPage {
 	report := p.Health(r.Context())
 	page := &clusterPage{Verdict: verdictOf(&report, access.From(r.Context()).SeesAll()), Cluster: report.Facts.Cluster, Node: report.Facts.Node, Backup: report.Facts.Backup.Last}
 	for i := range report.Facts.Nodes {
@@ -111,9 +124,15 @@ func (p *Pages) cluster(r *http.Request, f *frame) int {
 	for _, list := range [][]nodeLine{page.Nodes, page.Differs, page.Backups} {
 		slices.SortStableFunc(list, func(a, b nodeLine) int { return cmp.Compare(a.Name, b.Name) })
 	}
-	p.figures(r, page)
-	f.Content = page
-	return http.StatusOK
+	return page
+}
+
+// fillOutage fills the overview while no figures can be read: with what this node knows of the
+// cluster, for who may see the page of the cluster.
+func (p *Pages) fillOutage(r *http.Request, f *frame) {
+	if p.Health != nil && mayCluster(access.From(r.Context())) {
+		f.Content = &overviewPage{Outage: p.clusterKnown(r)}
+	}
 }
 
 // add adds a node.

@@ -9,7 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/aggregator/internal/health"
+	"github.com/bursar-accounting/bursar/proto/identity"
 )
 
 func TestTheClusterPageShowsTheNodesAndThatAllIsWell(t *testing.T) {
@@ -86,5 +88,29 @@ func TestClusterPage_CommittedConfiguration_IsNamed(t *testing.T) {
 	code, body, _ := s.get("/ui/cluster")
 	if code != http.StatusOK || !strings.Contains(body, "<code>"+digest.Digest[:12]+"</code>, committed by bursar") {
 		t.Errorf("%d\n%s", code, body)
+	}
+}
+
+func TestOverview_WithoutLeader_SaysWhatClusterKnowsAndLeadsThere(t *testing.T) {
+	s := newSite(t)
+	s.Facts.Nodes[2].Seen = s.Facts.Now.Add(-time.Hour)
+	s.Facts.Leader, s.Facts.Nodes[0].Leader = "", false
+	s.Down = errors.New("the cluster has no leader")
+	for _, path := range []string{"/", "/ui/overview"} {
+		code, body, _ := s.get(path)
+		for _, want := range []string{"the cluster has no leader", "no leader", "since 2026-03-01 11:00:00", "unreachable", "<b>agg2</b>", `href="/ui/cluster">All that`, `data-refresh`} {
+			if !strings.Contains(body, want) {
+				t.Errorf("%s: no %q in %s", path, want, body)
+			}
+		}
+		if code != http.StatusServiceUnavailable || strings.Contains(body, `class="tiles"`) {
+			t.Errorf("%s: %d %s", path, code, body)
+		}
+	}
+	if _, body, _ := s.getAs(reader(identity.Read, access.Grant{"user_id": {"alice"}}), "/ui/overview"); strings.Contains(body, "agg2") || !strings.Contains(body, "the cluster has no leader") {
+		t.Errorf("who sees some records reads of nodes: %s", body)
+	}
+	if _, body, _ := s.get("/ui/records"); strings.Contains(body, "agg2") {
+		t.Errorf("another page: %s", body)
 	}
 }

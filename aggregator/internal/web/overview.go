@@ -18,9 +18,10 @@ import (
 // overviewPage is what the first page shows. A part that fails says so in its own
 // place, and the others stay.
 type overviewPage struct {
-	Clock   string   // of its times
-	Verdict *verdict // nil: no one judges
-	Whole   bool     // the reader sees all records, and what is about all
+	Outage  *clusterPage // in place of all others, while no figures can be read
+	Clock   string       // of its times
+	Verdict *verdict     // nil: no one judges
+	Whole   bool         // the reader sees all records, and what is about all
 	Tiles   []tile
 	Top     top
 	Sources sourcesPart

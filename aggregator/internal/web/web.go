@@ -257,6 +257,9 @@ func (p *Pages) fill(r *http.Request, make content, f *frame) int {
 	if err != nil {
 		p.Log.Warn("a page was refused", "path", r.URL.Path, "error", err)
 		f.Problem = "The " + strings.TrimPrefix(err.Error(), "the ")
+		if f.Page == "overview" {
+			p.fillOutage(r, f)
+		}
 		return http.StatusServiceUnavailable
 	}
 	r = r.WithContext(ctx)
