@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -48,6 +49,25 @@ func (p *Pages) offer(ctx context.Context, form []entryField) []entryField {
 		}
 	}
 	return form
+}
+
+// offered are the values that a field of a form offers.
+type offered struct {
+	List   string
+	Offers []string
+}
+
+// offerFields are the values of keys that the reader's records have, for the fields of these
+// names.
+func (p *Pages) offerFields(ctx context.Context, names map[string]string) (list []offered) {
+	ctx, cancel := context.WithTimeout(ctx, offerWait)
+	defer cancel()
+	for _, key := range slices.Sorted(maps.Keys(names)) {
+		if values := p.valuesOf(ctx, key); len(values) > 0 {
+			list = append(list, offered{"words-" + names[key], values})
+		}
+	}
+	return list
 }
 
 // valuesOf are the values of a key, those of the most records first; none where the key is

@@ -122,6 +122,7 @@ type recordsPage struct {
 	Find   string   // what was typed and is no filter yet
 	Chips  []crumb  // the filters, each with the address without it
 	Sorts  []choice
+	Offers []offered // values of the fields
 }
 
 // Found says how many records are shown.
@@ -154,6 +155,7 @@ func (p *Pages) records(r *http.Request, v *access.View) (any, error) {
 	for name, field := range page.Filter.fields() {
 		*field = form.Get(name)
 	}
+	page.Offers = p.offerFields(r.Context(), fieldsOf(p.ownKeys()))
 	if err := page.Filter.find(form.Get("find")); err != nil {
 		page.Find = form.Get("find")
 		return page, err
