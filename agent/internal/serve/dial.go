@@ -240,6 +240,9 @@ func welcomed(ctx context.Context, c *tls.Conn) (aggregator string, err error) {
 	if err := c.HandshakeContext(ctx); err != nil {
 		return "", err
 	}
+	if c.ConnectionState().NegotiatedProtocol != identity.AgentProtocol {
+		return "", errNoDialIn
+	}
 	id, err := identity.Of(c.ConnectionState().PeerCertificates[0]) // DialIn has verified it
 	if err != nil {
 		return "", err
@@ -262,6 +265,9 @@ func Try(ctx context.Context, address string, keys *identity.Keys) (aggregator s
 	}
 	return aggregator, c.Close()
 }
+
+// errNoDialIn says what answers where no agent can dial in.
+var errNoDialIn = errors.New("what answers is not an aggregator, or its version lets no agent dial in: upgrade it")
 
 // errDuplicate says that two addresses lead to one aggregator, at which one connection of
 // an agent waits: a second one would end the first.
@@ -314,7 +320,7 @@ func reason(err error) string {
 	case errors.Is(err, context.DeadlineExceeded), isTimeout(err):
 		return "it does not answer within " + dialTime.String()
 	case strings.HasSuffix(text, "tls: no application protocol"):
-		return "what answers is not an aggregator, or its version lets no agent dial in: upgrade it"
+		return errNoDialIn.Error()
 	}
 	return text
 }

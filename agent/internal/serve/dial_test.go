@@ -225,6 +225,50 @@ func TestDialler_WhatIsNoAggregatorOfTheCluster_IsRefusedWithAReason(t *testing.
 	})
 }
 
+func TestDialler_AggregatorsOfAFormerRelease_AreNamedAndTheOthersServed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHall(t, "agg1:1", "agg2:1", "proxy:1")
+		agg1, agg2 := h.ca.Keys(identity.Aggregator, "agg1"), h.ca.Keys(identity.Aggregator, "agg2")
+		silent := agg2.Open() // chooses no protocol where it knows none of those offered
+		hello := silent.GetConfigForClient
+		silent.GetConfigForClient = func(info *tls.ClientHelloInfo) (*tls.Config, error) {
+			c, err := hello(info)
+			if err == nil {
+				c = c.Clone()
+				c.NextProtos = nil
+			}
+			return c, err
+		}
+		h.run()
+		for address, config := range map[string]*tls.Config{"agg2:1": agg2.Open(), "proxy:1": silent} {
+			go func() {
+				for {
+					select {
+					case raw := <-h.at[address]:
+						c := tls.Server(raw, config)
+						if c.HandshakeContext(t.Context()) == nil {
+							gone(c)
+						}
+						raw.Close()
+					case <-t.Context().Done():
+						return
+					}
+				}
+			}()
+		}
+		go gone(h.welcome("agg1:1", agg1))
+		for range 5 {
+			time.Sleep(2 * time.Second)
+			h.want(0, "connected agg1")
+			h.want(1, "not reachable what answers is not an aggregator, or its version lets no agent dial in: upgrade it")
+			h.want(2, "not reachable what answers is not an aggregator, or its version lets no agent dial in: upgrade it")
+		}
+		if n := strings.Count(h.log.String(), "upgrade it"); n != 2 {
+			t.Errorf("logged %d times:\n%s", n, &h.log)
+		}
+	})
+}
+
 func TestServer_OverADialledConnection_AnswersTheAggregator(t *testing.T) {
 	ca := identitytest.New(t)
 	keys, agg1 := ca.Keys(identity.Agent, "head1"), ca.Keys(identity.Aggregator, "agg1")
