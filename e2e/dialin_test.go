@@ -9,16 +9,20 @@ import (
 	"github.com/bursar-accounting/bursar/e2e/site"
 )
 
+// tlsAddresses are where agents dial in.
+func tlsAddresses(nodes []*site.Aggregator) (list []string) {
+	for _, g := range nodes {
+		list = append(list, strings.TrimPrefix(g.TLSURL, "https://"))
+	}
+	return list
+}
+
 func TestAgent_DialsInAndKills_CountEachJobOnce(t *testing.T) {
 	t.Parallel()
 	s := site.New(t)
 	cluster := s.Cluster(3, `agent "head1" { dials_in = true }`)
-	var dial []string
-	for _, g := range cluster.Nodes {
-		dial = append(dial, strings.TrimPrefix(g.TLSURL, "https://"))
-	}
 	jobs := s.Jobs()
-	agent := s.Agent(site.AgentSpec{Name: "head1", Sources: jobs.Source(), Dial: dial})
+	agent := s.Agent(site.AgentSpec{Name: "head1", Sources: jobs.Source(), Dial: tlsAddresses(cluster.Nodes)})
 	jobs.Write(1000)
 	agent.Start()
 	cluster.Start()

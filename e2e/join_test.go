@@ -167,6 +167,61 @@ func TestSetUp_ByInitAndJoinThroughKills_CountsJobsOfSlurm(t *testing.T) {
 	}
 }
 
+func TestJoin_DialIn_NamesAllNodesAndDoctorSaysWhichFails(t *testing.T) {
+	t.Parallel()
+	f := newFounding(t)
+	nodes := []*machine{f.machine("agg1")}
+	f.must("bursar", nodes[0].init()...)
+	f.start(nodes[0], 1)
+	for _, name := range []string{"agg2", "agg3"} {
+		m := f.machine(name)
+		host, token := f.token(nodes[0], "-role", "aggregator")
+		f.must("bursar", m.init("-join", host, "-token", token)...)
+		f.start(m, len(nodes)+1)
+		nodes = append(nodes, m)
+	}
+	host, token := f.token(nodes[1], "-role", "agent")
+	dir := filepath.Join(f.site.Dir, "head1")
+	config := filepath.Join(dir, "agent.hcl")
+	f.must("bursar-agent", "join", host, token, "-config", config, "-data-dir", filepath.Join(dir, "data"), "-name", "head1", "-user", "root", "-no-start", "-dial-in")
+	text, err := os.ReadFile(config)
+	for _, m := range nodes {
+		if err != nil || !strings.Contains(string(text), `"`+m.api+`"`) {
+			t.Errorf("%v: %s at %s is missing in\n%s", err, m.name, m.api, text)
+		}
+	}
+	doctor := func(running bool, want string) {
+		t.Helper()
+		out, _ := f.run("bursar-agent", "doctor", "-config", config) // 2: there is no source
+		for _, m := range nodes {
+			line := ""
+			for l := range strings.Lines(out) {
+				if words := strings.Fields(l); len(words) > 2 && words[1] == "dial" && words[2] == m.api+":" {
+					line = l
+				}
+			}
+			if m != nodes[2] && !strings.Contains(line, "ok ") || m == nodes[2] && !strings.Contains(line, want) {
+				t.Errorf("agent runs: %t; %s at %s: %q\n%s", running, m.name, m.api, line, out)
+			}
+		}
+	}
+	doctor(false, "ok ")
+	agent := f.site.Daemon("head1", "bursar-agent", "-dev", "-config", config)
+	agent.Start()
+	f.site.Eventually("the agent is connected to all nodes", func() (bool, string) {
+		out, err := f.run("bursar-agent", "status", "-config", config)
+		return err == nil && strings.Count(out, ": connected to agg") == len(nodes), out
+	})
+	nodes[2].daemon.Kill()
+	f.site.Eventually("the agent has tried to dial the node that is down", func() (bool, string) {
+		out, err := f.run("bursar-agent", "status", "-config", config)
+		return err == nil && strings.Count(out, ": connected to agg") == 2 && strings.Contains(out, "connection refused"), out
+	})
+	doctor(true, "connection refused")
+	agent.Stop()
+	doctor(false, "connection refused")
+}
+
 func TestJoin_TokenThatIsNotGood_IsRefused(t *testing.T) {
 	t.Parallel()
 	f := newFounding(t)

@@ -31,7 +31,7 @@ type renewing struct {
 // certificateLife is that of all certificates of a renewing cluster.
 const certificateLife = time.Hour
 
-func newRenewing(t *testing.T) *renewing {
+func newRenewing(t *testing.T, dialsIn bool) *renewing {
 	t.Helper()
 	r := &renewing{t: t, site: site.New(t), made: map[string]identity.Files{}}
 	r.dir = filepath.Join(r.site.Dir, "ca")
@@ -39,8 +39,13 @@ func newRenewing(t *testing.T) *renewing {
 		t.Fatal(err)
 	}
 	r.jobs = r.site.Jobs()
-	r.agent = r.site.Agent(site.AgentSpec{Name: "head1", Sources: r.jobs.Source()})
-	r.Cluster = r.site.Cluster(3, "", r.agent)
+	if dialsIn {
+		r.Cluster = r.site.Cluster(3, `agent "head1" { dials_in = true }`)
+		r.agent = r.site.Agent(site.AgentSpec{Name: "head1", Sources: r.jobs.Source(), Dial: tlsAddresses(r.Nodes)})
+	} else {
+		r.agent = r.site.Agent(site.AgentSpec{Name: "head1", Sources: r.jobs.Source()})
+		r.Cluster = r.site.Cluster(3, "", r.agent)
+	}
 	for _, g := range r.Nodes {
 		g.Files = r.make(identity.Aggregator, g.Name)
 		g.Configure()
@@ -125,7 +130,7 @@ func unrenewed(g *site.Aggregator) (list []string, err error) {
 
 func TestCertificates_RenewedSeveralTimes_RecordsAreCounted(t *testing.T) {
 	t.Parallel()
-	r := newRenewing(t)
+	r := newRenewing(t, false)
 	r.agent.Start()
 	r.jobs.Write(100)
 	r.Start()
@@ -152,7 +157,7 @@ func TestCertificates_RenewedSeveralTimes_RecordsAreCounted(t *testing.T) {
 
 func TestCertificates_NodeWithTheAuthorityIsDown_OthersGoOnAndSaySo(t *testing.T) {
 	t.Parallel()
-	r := newRenewing(t)
+	r := newRenewing(t, false)
 	first, rest := r.Nodes[0], r.Nodes[1:]
 	r.agent.Start()
 	r.jobs.Write(100)
@@ -187,4 +192,79 @@ func TestCertificates_NodeWithTheAuthorityIsDown_OthersGoOnAndSaySo(t *testing.T
 			return err == nil && len(list) == 0, fmt.Sprint(list, err)
 		})
 	}
+}
+
+// rotateTo replaces the authority in the way of the runbook: both are trusted, the
+// certificates are those of the new one, and it is trusted alone.
+func (r *renewing) rotateTo(name string) {
+	r.t.Helper()
+	dir := filepath.Join(r.site.Dir, name)
+	if _, err := identity.CreateCA(dir, name, identity.LifetimeCA, time.Now()); err != nil {
+		r.t.Fatal(err)
+	}
+	old, next := filepath.Join(r.dir, "ca.pem"), filepath.Join(dir, "ca.pem")
+	r.replaceFiles("authorities=2", func(f identity.Files) error { _, err := identity.WriteBundle(f.CA, old, next); return err })
+	r.replaceFiles("issuer="+name, func(f identity.Files) error {
+		_, err := identity.Renew(dir, f, certificateLife, time.Now())
+		return err
+	})
+	r.replaceFiles("authorities=1", func(f identity.Files) error { _, err := identity.WriteBundle(f.CA, next); return err })
+	r.dir, r.Nodes[0].Settings = dir, fmt.Sprintf("authority = %q", dir)
+	r.Nodes[0].Configure() // for its next start
+}
+
+// replaceFiles replaces files of each daemon, and waits until each logs that it uses them.
+func (r *renewing) replaceFiles(logged string, replace func(identity.Files) error) {
+	r.t.Helper()
+	daemons := map[string]*site.Daemon{"head1": r.agent.Daemon}
+	for _, g := range r.Nodes {
+		daemons[g.Name] = g.Daemon
+	}
+	for name := range daemons {
+		if err := replace(r.made[name]); err != nil {
+			r.t.Fatal(err)
+		}
+	}
+	for name, d := range daemons {
+		r.site.Eventually(name+" uses its new files", func() (bool, string) {
+			last := ""
+			for line := range strings.Lines(d.Log(10_000)) {
+				if strings.Contains(line, "certificates renewed") {
+					last = line
+				}
+			}
+			return strings.Contains(last, logged), last
+		})
+	}
+}
+
+func TestCertificates_AgentThatDialsIn_IsRenewedAndOutlivesARotation(t *testing.T) {
+	t.Parallel()
+	r := newRenewing(t, true)
+	r.agent.Start()
+	r.jobs.Write(100)
+	r.Start()
+	r.renewed("agg1", "agg2", "agg3")
+	r.site.Eventually("the agent's certificate is renewed", func() (bool, string) {
+		keys, err := identity.Load(r.made["head1"])
+		return err == nil && time.Until(keys.Expires()) > certificateLife/2, fmt.Sprint(err)
+	})
+	r.agent.Restart()
+	r.jobs.Write(100)
+	r.jobs.Arrive(r.Leader())
+	r.rotateTo("next")
+	for range 2 {
+		leader := r.Leader()
+		r.jobs.Write(100)
+		r.jobs.Arrive(leader)
+		leader.Kill()
+		r.jobs.Write(100)
+		r.jobs.Arrive(r.Leader())
+		leader.Start()
+		leader.AwaitReady()
+	}
+	r.site.Eventually("the agent is connected to all nodes", func() (bool, string) {
+		out, err := r.site.Run("bursar-agent", "status", "-config", r.agent.Config)
+		return err == nil && strings.Count(out, ": connected to agg") == 3, out
+	})
 }
