@@ -33,6 +33,9 @@ type Archiver struct {
 	// Free returns the bytes that may be used in Scratch; nil: there is no limit.
 	Free func() (int64, error)
 	Now  func() time.Time
+	// Amend, which may be nil, returns what a restore changes in the image of an archive
+	// before it is installed, beside the incarnation.
+	Amend func(image *store.Image, m Meta) ([]store.Document, error)
 }
 
 // Sweep removes what a crash has left.
@@ -152,10 +155,27 @@ func (s *Archiver) takeArchive(ctx context.Context, r io.Reader, approve func(Me
 		return fmt.Errorf("backup: %w", err)
 	}
 	t.Life = life.nextIncarnation(&t.Meta, s.Now())
-	if err := t.Life.beginIn(t.Dir); err != nil {
+	amended, err := s.amend(t)
+	if err == nil {
+		err = t.Life.beginIn(t.Dir, amended)
+	}
+	if err != nil {
 		return fmt.Errorf("backup: %w", err)
 	}
 	return nil
+}
+
+// amend asks what the restore changes in the image.
+func (s *Archiver) amend(t *Taken) ([]store.Document, error) {
+	if s.Amend == nil {
+		return nil, nil
+	}
+	image, err := store.OpenImage(t.Dir)
+	if err != nil {
+		return nil, err
+	}
+	sets, err := s.Amend(image, t.Meta)
+	return sets, errors.Join(err, image.Close())
 }
 
 // ErrNoSpace says that the disk has too little space for the archive.

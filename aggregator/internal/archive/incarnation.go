@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
@@ -83,18 +84,19 @@ func decodeIncarnation(raw []byte) (i Incarnation, err error) {
 	return i, nil
 }
 
-// asCommand is what makes i the incarnation of a state.
-func (i Incarnation) asCommand() (store.Command, error) {
+// asCommand is what makes i the incarnation of a state, with other changes.
+func (i Incarnation) asCommand(others []store.Document) (store.Command, error) {
 	raw, err := json.Marshal(i)
 	if err != nil {
 		return nil, err
 	}
-	return &store.DocumentCommand{Sets: []store.Document{{Space: incarnationSpace, Key: incarnationKey, Value: raw}}}, nil
+	sets := append(slices.Clone(others), store.Document{Space: incarnationSpace, Key: incarnationKey, Value: raw})
+	return &store.DocumentCommand{Sets: sets}, nil
 }
 
-// beginIn makes i the incarnation of the image in dir.
-func (i Incarnation) beginIn(dir string) error {
-	cmd, err := i.asCommand()
+// beginIn makes i the incarnation of the image in dir, with other changes.
+func (i Incarnation) beginIn(dir string, others []store.Document) error {
+	cmd, err := i.asCommand(others)
 	if err != nil {
 		return err
 	}

@@ -37,6 +37,9 @@ func (a *Aggregator) newSnapshots() (*snapshots, error) {
 		Applied: func() uint64 { index, _ := a.store.Applied(); return index },
 		Store:   a.store, Scratch: filepath.Join(dir, "scratch"), Node: a.set.Name, Version: a.set.Version, Now: time.Now,
 		Free: func() (int64, error) { return spare(dir, a.replica.guard.Marks().ReadOnly) },
+		Amend: func(image *store.Image, m archive.Meta) ([]store.Document, error) {
+			return enrol.AmendSnapshot(image, m.Made)
+		},
 	}
 	return &snapshots{shop: shop, replica: a.replica, restored: make(chan struct{}, 1), seed: a.set.BootstrapFrom}, shop.Sweep()
 }

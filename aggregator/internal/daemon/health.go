@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -17,6 +18,7 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
 	"github.com/bursar-accounting/bursar/aggregator/internal/cluster"
 	"github.com/bursar-accounting/bursar/aggregator/internal/config"
+	"github.com/bursar-accounting/bursar/aggregator/internal/enrol"
 	"github.com/bursar-accounting/bursar/aggregator/internal/health"
 	"github.com/bursar-accounting/bursar/aggregator/internal/ingest"
 
@@ -56,7 +58,7 @@ func (a *Aggregator) attend() {
 		Level: func() health.DiskLevel { return a.replica.guard.State().Level }, Roomy: d.roomy,
 		HandOver: d.handOver,
 	}
-	d.watch = &health.Watch{Sources: []health.Source{d.cluster, d.strayed, d.agents, d.stored, d.actions, d.logins, d.agentSRV}, Log: a.set.Log}
+	d.watch = &health.Watch{Sources: []health.Source{d.cluster, d.strayed, d.agents, d.stored, d.actions, d.logins, d.restoredTokens, d.agentSRV}, Log: a.set.Log}
 	health.NewMetrics(d.watch, a.registry)
 	d.measure(a.registry)
 	a.peer.Source(membership.FactFunc(d.fill))
@@ -345,6 +347,32 @@ func (d *healthMonitor) stored(_ context.Context, f *health.Facts) {
 	for _, s := range d.pulse.Silent(record.FromStd(f.Now)) {
 		f.Data.Silent = append(f.Data.Silent, health.Silent{Agent: s.Source.Agent, Source: s.Source.String(), Since: s.Since.Std(), Allowed: time.Duration(s.Allowed) * time.Microsecond})
 	}
+}
+
+// restoredTokens says that tokens are valid because a snapshot has them.
+func (d *healthMonitor) restoredTokens(_ context.Context, f *health.Facts) {
+	var made time.Time
+	count, err := store.With(d.agg.store, func(v *store.View) (n int, err error) {
+		n, made, err = enrol.RestoredTokens(v, f.Now)
+		return n, err
+	})
+	switch {
+	case err != nil:
+		f.Unknown = append(f.Unknown, "the tokens cannot be read: "+err.Error())
+	case count > 0:
+		f.Others = append(f.Others, health.Finding{
+			Severity: health.Warning, ID: "tokens-restored", Count: int64(count), Since: made,
+			What: fmt.Sprintf("%s valid as in the snapshot of %s that was restored, even if revoked or used since", tokens(count), made.UTC().Format("2006-01-02 15:04 MST")),
+			Do:   "bursar token list   # bursar token revoke those that must not be valid; then acknowledge \"tokens-restored\" in the block health",
+		})
+	}
+}
+
+func tokens(n int) string {
+	if n == 1 {
+		return "1 token is"
+	}
+	return fmt.Sprintf("%d tokens are", n)
 }
 
 // listen learns how often sources speak.

@@ -2,8 +2,10 @@ package enrol
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"slices"
+	"time"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 )
@@ -14,7 +16,55 @@ type Access map[[2]string][]byte
 // accessSpaces have what a restore does not take back. A token or a session that was
 // revoked since the snapshot would be valid again.
 func accessSpaces() []string {
-	return []string{tokenSpace, bearerSpace, usedSpace, sessionSpace}
+	return []string{tokenSpace, bearerSpace, usedSpace, sessionSpace, restoredSpace}
+}
+
+// restoredSpace and restoredKey have the mark of a cluster whose tokens are those of a snapshot.
+const (
+	restoredSpace = "access-restored"
+	restoredKey   = "snapshot"
+)
+
+// restoredMark says of which snapshot the tokens are.
+type restoredMark struct {
+	Format int       `json:"format"`
+	Made   time.Time `json:"made"`
+}
+
+// AmendSnapshot returns what changes in a snapshot, made then, before it is restored: its
+// sessions end, and it is noted that the tokens are those of the snapshot. [Access.Put]
+// takes both back where the cluster of before was there to say what is valid.
+func AmendSnapshot(v View, made time.Time) (sets []store.Document, err error) {
+	err = v.Documents(sessionSpace, "", func(d store.Document) error {
+		sets = append(sets, store.Document{Space: sessionSpace, Key: d.Key})
+		return nil
+	})
+	return append(sets, document(restoredSpace, restoredKey, &restoredMark{Format: format, Made: made.UTC()})), err
+}
+
+// RestoredTokens counts the tokens that let someone in because a snapshot has them, whether
+// or not they were revoked or used since, and returns when it was made.
+func RestoredTokens(v View, now time.Time) (count int, made time.Time, err error) {
+	mark, _, err := find[restoredMark](v, restoredSpace, restoredKey)
+	if err != nil || mark == nil {
+		return 0, time.Time{}, err
+	}
+	bearers, err := Bearers(v)
+	if err != nil {
+		return 0, time.Time{}, err
+	}
+	joining, err := Tokens(v)
+	for i := range bearers {
+		if b := &bearers[i]; b.State(now) == "valid" && !b.Made.After(mark.Made) {
+			count++
+		}
+	}
+	for i := range joining {
+		if t := &joining[i]; t.State(now) == "unused" && !t.Made.After(mark.Made) {
+			count++
+		}
+	}
+	return count, mark.Made, err
 }
 
 // ReadAccess reads what is valid now.
@@ -52,10 +102,21 @@ func (a Access) Put(ctx context.Context, v View, write Write) error {
 			sets = append(sets, store.Document{Space: at[0], Key: at[1], Value: value})
 		}
 	}
+	slices.SortFunc(sets, func(x, y store.Document) int { // the mark last: until then tokens may be those of the snapshot
+		return cmp.Or(cmp.Compare(rank(x), rank(y)), cmp.Compare(x.Space, y.Space), cmp.Compare(x.Key, y.Key))
+	})
 	for part := range slices.Chunk(sets, setsAtOnce) {
 		if err := commit(ctx, write, &store.DocumentCommand{Sets: part}); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// rank orders what Put sets.
+func rank(d store.Document) int {
+	if d.Space == restoredSpace {
+		return 1
+	}
+	return 0
 }

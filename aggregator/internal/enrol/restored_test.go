@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/enrol"
+	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 )
 
 func TestAccess_AfterARestore_IsAsBeforeIt(t *testing.T) {
@@ -45,8 +46,23 @@ func TestAccess_AfterARestore_IsAsBeforeIt(t *testing.T) {
 	}
 	d = snapshot
 	delete(d, [2]string{"joined-agents", "head1"}) // joined after the snapshot
+	sets, err := enrol.AmendSnapshot(d, at(0))
+	if err == nil {
+		_, err = d.write(t.Context(), &store.DocumentCommand{Sets: sets})
+	}
+	if n, made, bad := enrol.RestoredTokens(d, at(2)); err != nil || bad != nil || n != 1 || !made.Equal(at(0)) {
+		t.Errorf("%d tokens of %s, %v, %v", n, made, err, bad)
+	}
+	for _, text := range []string{ended, kept} {
+		if _, err := enrol.FindSession(d, text, at(2)); err == nil {
+			t.Error("a session of the snapshot lives on")
+		}
+	}
 	if err := was.Put(t.Context(), d, d.write); err != nil {
 		t.Fatal(err)
+	}
+	if n, _, err := enrol.RestoredTokens(d, at(2)); n != 0 || err != nil {
+		t.Error(n, err)
 	}
 	delete(before, [2]string{"joined-agents", "head1"})
 	if !maps.EqualFunc(d, before, bytes.Equal) {

@@ -79,6 +79,12 @@ func (m *Image) Document(space, key string) ([]byte, bool, error) {
 	return get(m.disk.db, documentKey(space, key))
 }
 
+// Documents calls yield for the values of [DocumentCommand] in a space whose keys begin with
+// prefix, by key.
+func (m *Image) Documents(space, prefix string, yield func(Document) error) error {
+	return scanDocuments(m.disk.db, space, prefix, yield)
+}
+
 // Check reads the whole image and derives everything again that can be derived,
 // like [View.Check], the state hash among it.
 func (m *Image) Check(ctx context.Context) (wrong []string, err error) {

@@ -317,8 +317,12 @@ func (v *View) Document(space, key string) ([]byte, bool, error) {
 // Documents calls yield with the values of a space whose keys begin with prefix,
 // in the order of the keys. The document is yield's to keep.
 func (v *View) Documents(space, prefix string, yield func(Document) error) error {
+	return scanDocuments(v.snap, space, prefix, yield)
+}
+
+func scanDocuments(r pebble.Reader, space, prefix string, yield func(Document) error) error {
 	head := len(documentKey(space, ""))
-	return scan(v.snap, documentKey(space, prefix), func(key, value []byte) error {
+	return scan(r, documentKey(space, prefix), func(key, value []byte) error {
 		return yield(Document{Space: space, Key: string(key[head:]), Value: append([]byte{}, value...)})
 	})
 }

@@ -13,7 +13,7 @@ func findingKinds() []string {
 		"clock-apart", "config-differs", "config-disobeyed", "conflicts", "disk-low", "disk-readonly", "disk-stalled", "disk-warn", "gaps",
 		"login-provider",
 		"no-cluster", "no-leader", "node-behind", "node-fenced", "node-joins", "node-old-copy", "node-silent", "not-conserved", "other-cluster", "peer-address",
-		"progress-not-recorded", "pulls-paused", "quarantine", "records-odd", "runs-missing", "source-failing", "source-late", "source-silent", "state-differs",
+		"progress-not-recorded", "pulls-paused", "quarantine", "records-odd", "runs-missing", "source-failing", "source-late", "source-silent", "state-differs", "tokens-restored",
 		"two-histories", "two-voters", "unknown", "usage-unindexed", "versions-mixed", "waiting-stops",
 	}
 }
