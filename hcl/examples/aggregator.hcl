@@ -40,6 +40,7 @@ aggregator {
   # totals stay. Calendar months go whole. Without the block nothing is removed.
   # `bursar person retention` shows what would be. Entries of the audit log, which
   # `bursar audit` shows, go after audit_months, without the block too.
+  # RUNBOOKS.md has a table of all that may have names, under *Names leave old records*.
   # retention {
   #   names_months = 18
   #   drop         = ["job_name"]
