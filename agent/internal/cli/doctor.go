@@ -250,7 +250,11 @@ func (f *findings) dial(ctx context.Context, cfg *config.Config, status control.
 		case serve.Connected:
 			f.add("dial", good, "%s: aggregator %s accepts this agent", w.Address, w.Aggregator)
 		case serve.Unreachable:
-			f.add("dial", bad, "%s: %s; address and port must be those of api.tls_listen on an aggregator, to which this machine may connect", w.Address, w.Problem)
+			hint := ""
+			if w.Aggregator == "" { // else the address is right
+				hint = "; address and port must be those of api.tls_listen on an aggregator, to which this machine may connect"
+			}
+			f.add("dial", bad, "%s: %s%s", w.Address, w.Problem, hint)
 		default:
 			f.add("dial", doubtful, "%s: %s%s", w.Address, w.State, prefixed(": ", w.Problem))
 		}

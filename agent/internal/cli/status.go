@@ -15,6 +15,7 @@ import (
 
 	"github.com/bursar-accounting/bursar/agent/internal/config"
 	"github.com/bursar-accounting/bursar/agent/internal/control"
+	"github.com/bursar-accounting/bursar/agent/internal/serve"
 	"github.com/bursar-accounting/bursar/hcl"
 )
 
@@ -59,7 +60,11 @@ func printStatus(w io.Writer, s control.Status, now time.Time) error {
 		fmt.Fprintf(t, "Listening on\t%s\n", or(s.Listen, "nothing: no aggregator can pull"))
 	}
 	for _, d := range s.Dial {
-		fmt.Fprintf(t, "Dials in at\t%s: %s%s%s\n", d.Address, d.State, prefixed(" to ", d.Aggregator), prefixed(": ", d.Problem))
+		to := ""
+		if d.State == serve.Connected {
+			to = " to " + d.Aggregator
+		}
+		fmt.Fprintf(t, "Dials in at\t%s: %s%s%s\n", d.Address, d.State, to, prefixed(": ", d.Problem))
 	}
 	if c := s.Certificate; c != nil {
 		fmt.Fprintf(t, "Certificate\tuntil %s\n", c.Ends.Format("2006-01-02 15:04 MST"))

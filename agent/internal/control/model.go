@@ -26,7 +26,7 @@ type Status struct {
 // Dial is how the connection to an aggregator is doing at which the agent dials in.
 type Dial struct {
 	Address    string `json:"address"`
-	Aggregator string `json:"aggregator,omitempty"` // its name; "" while it is not connected
+	Aggregator string `json:"aggregator,omitempty"` // its name, where it has proved it
 	State      string `json:"state"`                // connecting, connected, not reachable, duplicate
 	Problem    string `json:"problem,omitempty"`    // why it is not connected
 }

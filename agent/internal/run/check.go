@@ -101,11 +101,11 @@ func Dial(ctx context.Context, cfg *config.Config, status control.Status, runnin
 		}
 		all.Go(func() {
 			name, err := serve.Try(ctx, address, keys)
-			if err != nil {
+			if out[i].Aggregator = name; err != nil {
 				out[i].Problem = err.Error()
 				return
 			}
-			out[i].State, out[i].Aggregator = serve.Connected, name
+			out[i].State = serve.Connected
 		})
 	}
 	all.Wait()

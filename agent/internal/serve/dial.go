@@ -30,7 +30,7 @@ const (
 // Way is how the connection to an aggregator is doing that the agent dials.
 type Way struct {
 	Address    string
-	Aggregator string // the name in its certificate; "" while unknown
+	Aggregator string // the name in its certificate; "" while unknown, and of a duplicate
 	State      string
 	Problem    string // why it is not connected
 }
@@ -145,7 +145,7 @@ func (d *Dialler) keepWaiting(ctx context.Context, way int) {
 			return
 		}
 		leave := sync.OnceFunc(func() { <-slots })
-		err := d.await(ctx, way, leave)
+		aggregator, err := d.await(ctx, way, leave)
 		if err == nil {
 			pause = 0
 			continue
@@ -157,9 +157,9 @@ func (d *Dialler) keepWaiting(ctx context.Context, way int) {
 		pause = min(max(2*pause, minPause), maxPause)
 		state := Unreachable
 		if errors.Is(err, errDuplicate) {
-			pause, state = maxPause, Duplicate
+			pause, state, aggregator = maxPause, Duplicate, ""
 		}
-		d.note(way, state, "", reason(err))
+		d.note(way, state, aggregator, reason(err))
 		select {
 		case <-ctx.Done():
 			return
@@ -169,18 +169,19 @@ func (d *Dialler) keepWaiting(ctx context.Context, way int) {
 }
 
 // await dials, waits for the first word of the aggregator and hands the connection out.
-// It returns nil when the next connection is to be dialled at once.
-func (d *Dialler) await(ctx context.Context, way int, leave func()) error {
+// It returns nil when the next connection is to be dialled at once, and otherwise the name of
+// the aggregator as well, where it has proved it.
+func (d *Dialler) await(ctx context.Context, way int, leave func()) (aggregator string, err error) {
 	c, aggregator, err := d.connect(ctx, d.ways[way].Address)
 	if err != nil {
-		return err
+		return aggregator, err
 	}
 	c.leave = leave
 	stop := context.AfterFunc(ctx, func() { _ = c.Close() }) // its reader is told
 	if !d.claim(way, aggregator) {
 		stop()
 		_ = c.Close() // it was not used
-		return errDuplicate
+		return aggregator, errDuplicate
 	}
 	since := time.Now()
 	d.note(way, Connected, aggregator, "")
@@ -190,13 +191,13 @@ func (d *Dialler) await(ctx context.Context, way int, leave func()) error {
 	}
 	switch {
 	case ctx.Err() != nil:
-		return ctx.Err()
+		return aggregator, ctx.Err()
 	case err == nil:
-		return d.hand(ctx, c)
+		return aggregator, d.hand(ctx, c)
 	case isTimeout(err), time.Since(since) >= shortTime:
-		return nil
+		return aggregator, nil
 	}
-	return fmt.Errorf("aggregator %s ended the connection: it stops, or another agent with the same name has dialled in: %w", aggregator, err)
+	return aggregator, fmt.Errorf("aggregator %s ended the connection: it stops, or another agent with the same name has dialled in: %w", aggregator, err)
 }
 
 // hand has Accept return the connection.
@@ -212,7 +213,7 @@ func (d *Dialler) hand(ctx context.Context, c *dialled) error {
 }
 
 // connect dials, proves both ends, and returns when the aggregator has said that it accepts
-// the agent, with the name of the aggregator.
+// the agent, with the name of the aggregator, which comes with an error too where it is known.
 func (d *Dialler) connect(ctx context.Context, address string) (c *dialled, aggregator string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTime)
 	defer cancel()
@@ -228,7 +229,7 @@ func (d *Dialler) connect(ctx context.Context, address string) (c *dialled, aggr
 	}
 	if err != nil {
 		_ = raw.Close() // the error says why
-		return nil, "", err
+		return nil, aggregator, err
 	}
 	state := secure.ConnectionState()
 	state.VerifiedChains = [][]*x509.Certificate{state.PeerCertificates} // by DialIn, which crypto/tls does not know
@@ -249,19 +250,20 @@ func welcomed(ctx context.Context, c *tls.Conn) (aggregator string, err error) {
 	}
 	var word [1]byte
 	if _, err := io.ReadFull(c, word[:]); err != nil {
-		return "", fmt.Errorf("aggregator %s has not accepted this agent: %w", id.Name, err)
+		return id.Name, fmt.Errorf("aggregator %s has not accepted this agent: %w", id.Name, err)
 	}
 	if word[0] != identity.AgentWelcome {
-		return "", fmt.Errorf("aggregator %s speaks another protocol", id.Name)
+		return id.Name, fmt.Errorf("aggregator %s speaks another protocol", id.Name)
 	}
 	return id.Name, nil
 }
 
-// Try dials in at an aggregator and goes again. It returns the name of the aggregator.
+// Try dials in at an aggregator and goes again. It returns the name of the aggregator, with an
+// error too where it is known.
 func Try(ctx context.Context, address string, keys *identity.Keys) (aggregator string, err error) {
 	c, aggregator, err := NewDialler(nil, keys, slog.New(slog.DiscardHandler)).connect(ctx, address)
 	if err != nil {
-		return "", errors.New(reason(err))
+		return aggregator, errors.New(reason(err))
 	}
 	return aggregator, c.Close()
 }

@@ -181,6 +181,9 @@ func TestDialler_ConnectionsThatAreEndedAtOnce_ComeMoreAndMoreSlowly(t *testing.
 			synctest.Wait()
 			c.Close()
 			h.want(0, "another agent with the same name")
+			if name := h.Ways()[0].Aggregator; name != "agg1" {
+				t.Errorf("ended by %q", name)
+			}
 		}
 		if last < maxPause/2 || last > maxPause {
 			t.Error("the last pause was", last)
