@@ -313,28 +313,51 @@ func TestWarehouse_CorrectionsAndDeletions_SumsAreThoseOfTheCluster(t *testing.T
 // order runs the action with an argument and waits until the history has a text.
 func (w *warehouse) order(argument, text string) {
 	w.Helper()
+	before := w.lastRun()
 	if out, err := w.agg.Bursar("actions", "run", "warehouse/"+w.label, argument); err != nil {
 		w.Fatal(out, err)
 	}
-	w.says(text)
+	w.saysSince(before, text)
+}
+
+// lastRun is the number of the newest run of the action.
+func (w *warehouse) lastRun() (last uint64) {
+	w.Helper()
+	var list v1.ActionRuns
+	if err := w.agg.Get("/v1/actions/warehouse/"+w.label+"/runs?limit=3", &list); err != nil {
+		w.Fatal(err)
+	}
+	for _, r := range list.Runs {
+		last = max(last, r.Run)
+	}
+	return last
 }
 
 // says waits until the last runs of the action have a text.
 func (w *warehouse) says(text string) {
 	w.Helper()
+	w.saysSince(0, text)
+}
+
+// saysSince waits until one of the last runs, which is newer than a run, has a text.
+func (w *warehouse) saysSince(run uint64, text string) {
+	w.Helper()
 	w.site.Eventually("the action says "+text, func() (bool, string) {
-		all := w.said()
+		all := w.said(run)
 		return strings.Contains(all, text), all
 	})
 }
 
-// said is what the last runs of the action have.
-func (w *warehouse) said() (all string) {
+// said is what the last runs of the action have that are newer than a run.
+func (w *warehouse) said(since uint64) (all string) {
 	var list v1.ActionRuns
 	if err := w.agg.Get("/v1/actions/warehouse/"+w.label+"/runs?limit=3", &list); err != nil {
 		return err.Error()
 	}
 	for _, r := range list.Runs {
+		if r.Run <= since {
+			continue
+		}
 		var one json.RawMessage
 		if w.agg.Get(fmt.Sprint("/v1/actions/warehouse/", w.label, "/runs/", r.Run), &one) == nil {
 			all += string(one) + "\n"
@@ -562,7 +585,7 @@ func (w *warehouse) saysAfterAll(text string) {
 	w.Helper()
 	w.site.Eventually("the action says "+text, func() (bool, string) {
 		out, err := w.agg.Bursar("actions", "run", "warehouse/national", "check=all")
-		said := w.said()
+		said := w.said(0)
 		return err == nil && strings.Contains(said, text), out + said
 	})
 }

@@ -140,7 +140,7 @@ func (d *desk) drill(t *testing.T) {
 	if Eval[string](tab, "location.pathname") != "/ui/records" {
 		tab.Follow(`main a[href^="/ui/records"]`, "")
 	}
-	page := tab.HTML()
+	page := Eval[string](tab, `document.querySelector("main table").textContent`) // the fields suggest others
 	if count(tab, rows) == 0 || !strings.Contains(page, "pauling") || strings.Contains(page, "hodgkin") {
 		t.Errorf("%s does not show the jobs of pauling", Eval[string](tab, "location.href"))
 	}

@@ -282,6 +282,7 @@ func (d *Door) endSession(w http.ResponseWriter, r *http.Request) {
 	}
 	http.SetCookie(w, access.SessionCookie(r, ""))
 	if conf := d.conf(); conf != nil && way == enrol.ByOIDC {
+		_, _ = d.provider.getProvider(r.Context(), conf, time.Now()) // without it the browser is sent to no provider
 		if to := d.provider.logoutAddress(conf); to != "" {
 			// A redirect would be one of the form, which its page allows to this server only.
 			d.writePage(w, http.StatusOK, leaveText, page{Issuer: conf.Issuer, To: to})
