@@ -326,6 +326,28 @@ func TestAPluginThatDoesNotStartIsDisabledButOneThatIsNotThereIsWaitedFor(t *tes
 	}
 }
 
+func TestOrder_ActionIsDisabledMeanwhile_IsInTheHistory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
+		p := fine(sdk.ClassSet, "@manual", 1)
+		p.broken = fmt.Errorf("start it: %w; exit status 3", host.ErrCrash)
+		n := c.lead(p)
+		m := n.manager()
+		defer n.run(m)()
+		accepted := uint64(0)
+		for s := n.status(m); s.State() != "disabled"; s = n.status(m) {
+			if _, err := m.Run(t.Context(), testName, "me", nil); err == nil {
+				accepted++
+			}
+			time.Sleep(300 * time.Millisecond)
+		}
+		time.Sleep(time.Minute)
+		if s := n.status(m); accepted == 0 || len(s.Card.Asked) > 0 || s.Card.Next-1 < accepted {
+			t.Errorf("of %d orders %d wait, and there are %d runs", accepted, len(s.Card.Asked), s.Card.Next-1)
+		}
+	})
+}
+
 func TestAnEffectThatFailsIsTriedAgainAndANewPlanTakesItsPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t)

@@ -176,12 +176,19 @@ func (r *runner) commitUnder(ctx context.Context, was []store.Document, sets ...
 	return commitDocuments(ctx, r.Writer, &store.DocumentCommand{If: append(was, r.life), Sets: sets})
 }
 
-// awaitChange waits for another configuration or binary.
+// awaitChange waits for another configuration or binary. What was ordered before the action
+// was disabled is in the history as runs that could not be planned.
 func (r *runner) awaitChange(ctx context.Context, p *picture) (time.Duration, error) {
 	r.closePlugin()
 	card := *p.card.value
 	if card.Disabled.Of == r.identityOf() {
-		return look, nil
+		run := requestedRun(&card)
+		if run == nil {
+			return look, nil
+		}
+		card.Asked = card.Asked[1:]
+		failed := r.unplannedRun(&card, p, run, cutText("the action is disabled: "+card.Disabled.Why, maxText))
+		return 0, r.writeUnder(ctx, p.card.unchangedCondition(), failed, p.card.changedTo(&card))
 	}
 	r.log.Info("the action is enabled again: its configuration or its plugin is another one")
 	card.Disabled, r.crashed = nil, nil

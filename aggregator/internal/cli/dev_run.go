@@ -5,9 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
+	"strconv"
+	"syscall"
 	"time"
 )
 
@@ -122,17 +125,29 @@ func follow(ctx context.Context, f *processes, s *site, opt DevOptions) error {
 	return err
 }
 
-// freePort returns an address of this machine that no one listens on.
-func freePort() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
+// freePort returns an address of a host, which is this machine, that no one listens on. It is
+// below the ports that the kernel gives to connections, so that none of them takes it until a
+// daemon listens there.
+func freePort(host string) (string, error) {
+	const lowest, count = 10_000, 22_000
+	for range 100 {
+		at := net.JoinHostPort(host, strconv.Itoa(lowest+rand.IntN(count)))
+		conn, err := net.DialTimeout("tcp", at, time.Second)
+		if err == nil {
+			err = conn.Close()
+		}
+		if errors.Is(err, syscall.ECONNREFUSED) {
+			return at, nil
+		}
 	}
-	return l.Addr().String(), l.Close()
+	return "", fmt.Errorf("no port of %s is free", host)
 }
 
 // address is where the pages will be.
 func address(opt DevOptions) (string, error) {
+	if host, port, err := net.SplitHostPort(opt.Listen); err == nil && port == "0" {
+		return freePort(host)
+	}
 	l, err := net.Listen("tcp", opt.Listen)
 	if err == nil {
 		at := l.Addr().String()
@@ -141,12 +156,15 @@ func address(opt DevOptions) (string, error) {
 	if opt.ListenChosen {
 		return "", fmt.Errorf("%w; -listen chooses another address", err)
 	}
-	at, other := freePort()
+	at, other := freePort(loopback)
 	if _, err := fmt.Fprintf(opt.Err, "%s is taken, so this is on %s.\n", opt.Listen, at); err != nil {
 		return at, err
 	}
 	return at, other
 }
+
+// loopback is the host of what only this machine reaches.
+const loopback = "127.0.0.1"
 
 // shortly is how long the first records are waited for.
 const shortly = 3 * time.Second

@@ -45,7 +45,7 @@ func prepare(ctx context.Context, opt DevOptions, dir string) (*site, error) {
 	if s.listen, err = address(opt); err != nil {
 		return nil, err
 	}
-	if s.agentListen, err = freePort(); err != nil {
+	if s.agentListen, err = freePort(loopback); err != nil {
 		return nil, err
 	}
 	if s.keys, err = certificates(filepath.Join(dir, "tls")); err != nil {

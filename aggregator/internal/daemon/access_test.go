@@ -452,8 +452,9 @@ func TestEveryRoute_AnActionFails_ShowsTheTextOnlyToWhoSeesAll(t *testing.T) {
 		return resp.Body.Close() == nil && resp.StatusCode == http.StatusAccepted
 	})
 	until("the action fails", func() bool {
-		_, text := ask(t, all, g.tls, "GET", "/v1/status")
-		return strings.Contains(text, secret)
+		_, status := ask(t, all, g.tls, "GET", "/v1/status")
+		_, runs := ask(t, all, g.tls, "GET", "/v1/actions/exec/x/runs") // a plan is tried again before there is a run
+		return strings.Contains(status, secret) && strings.Contains(runs, secret)
 	})
 	shown := map[string]bool{}
 	for _, route := range g.agg.server.Served() {
