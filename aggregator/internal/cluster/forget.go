@@ -101,8 +101,8 @@ func openBoltLog(options raftboltdb.Options) (*boltLog, error) {
 }
 
 // rewrite puts a copy of what can be read in the place of the file; reads and writes wait
-// meanwhile. After an error the file is the former one; one that wraps errLogLost says that
-// nothing can be read or written any more.
+// meanwhile. After an error the file is the former one; an error that wraps errLogLost says
+// that nothing can be read or written any more.
 func (b *boltLog) rewrite() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()

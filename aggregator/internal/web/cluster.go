@@ -128,7 +128,7 @@ func (p *Pages) clusterKnown(r *http.Request) *clusterPage {
 }
 
 // fillOutage fills the overview while no figures can be read: with what this node knows of the
-// cluster, for who may see the page of the cluster.
+// cluster, where the reader has access to the page of the cluster.
 func (p *Pages) fillOutage(r *http.Request, f *frame) {
 	if p.Health != nil && mayCluster(access.From(r.Context())) {
 		f.Content = &overviewPage{Outage: p.clusterKnown(r)}
