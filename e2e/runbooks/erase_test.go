@@ -3,40 +3,15 @@
 package runbooks
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-)
 
-// filesWith are the files below dir that have a text in them.
-func filesWith(t *testing.T, dir, text string) (list []string) {
-	t.Helper()
-	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if errors.Is(err, fs.ErrNotExist) { // the node removes files meanwhile
-			return nil
-		}
-		if err != nil || !d.Type().IsRegular() {
-			return err
-		}
-		raw, err := os.ReadFile(path)
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil
-		}
-		if bytes.Contains(raw, []byte(text)) {
-			list = append(list, path)
-		}
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return list
-}
+	"github.com/bursar-accounting/bursar/proto/filetest"
+)
 
 func TestRunbook_PersonErased_NameIsGone(t *testing.T) {
 	t.Parallel()
@@ -64,7 +39,7 @@ func TestRunbook_PersonErased_NameIsGone(t *testing.T) {
 		c.stop(g)
 	}
 	for _, g := range c.nodes {
-		if len(filesWith(t, filepath.Join(g.DataDir, "store"), "erika")) == 0 {
+		if len(filetest.Containing(t, filepath.Join(g.DataDir, "store"), "erika")) == 0 {
 			t.Error("the name was never in the database: the test proves nothing")
 		}
 	}
@@ -84,11 +59,11 @@ func TestRunbook_PersonErased_NameIsGone(t *testing.T) {
 	}
 	for _, g := range c.nodes {
 		c.site.Eventually("the name leaves the files", func() (bool, string) {
-			in := filesWith(t, g.DataDir, "erika")
+			in := filetest.Containing(t, g.DataDir, "erika")
 			return len(in) == 0, fmt.Sprint(in)
 		})
 		c.stop(g)
-		if in := filesWith(t, g.DataDir, "erika"); len(in) > 0 {
+		if in := filetest.Containing(t, g.DataDir, "erika"); len(in) > 0 {
 			t.Error("the runbook does not say that the name remains in", in)
 		}
 	}

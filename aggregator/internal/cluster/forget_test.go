@@ -4,10 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io/fs"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -16,29 +14,9 @@ import (
 	"github.com/hashicorp/raft"
 	raftboltdb "github.com/hashicorp/raft-boltdb/v2"
 	bolterrors "go.etcd.io/bbolt/errors"
-)
 
-// filesWith are the files below dir that contain text.
-func filesWith(t *testing.T, dir, text string) (list []string) {
-	t.Helper()
-	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil // removed meanwhile
-		}
-		if err != nil || d.IsDir() {
-			return err
-		}
-		raw, err := os.ReadFile(path)
-		if bytes.Contains(raw, []byte(text)) {
-			list = append(list, path)
-		}
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return list
-}
+	"github.com/bursar-accounting/bursar/proto/filetest"
+)
 
 // forget takes all entries of now out of the log's files, as soon as another one has followed.
 func forget(t *testing.T, n *Node) {
@@ -63,12 +41,12 @@ func TestForgetLog_SmallAndLargeEntries_AreInNoFileAndTheNodeGoesOn(t *testing.T
 			want = append(want, c)
 		}
 		raft := n.conf.raftDir()
-		if in := filesWith(t, raft, name); len(in) == 0 {
+		if in := filetest.Containing(t, raft, name); len(in) == 0 {
 			t.Fatal("no file of the log had the name: the test proves nothing")
 		}
 		forget(t, n.Node)
 		want = append(want, "behind")
-		if in := filesWith(t, raft, name); len(in) > 0 {
+		if in := filetest.Containing(t, raft, name); len(in) > 0 {
 			t.Errorf("round %d: the name is in %v", round, in)
 		}
 		info, err := os.Stat(n.conf.logPath())
@@ -204,4 +182,24 @@ func TestBoltLog_RewrittenWhileItIsUsed_HoldsTheSame(t *testing.T) {
 	}
 	defer again.Close()
 	sameLog(t, again, want)
+}
+
+// BenchmarkBoltLog_Rewrite is how long entries wait while a log of 64 MiB is rewritten.
+func BenchmarkBoltLog_Rewrite(b *testing.B) {
+	log, err := openBoltLog(raftboltdb.Options{Path: b.TempDir() + "/raft.db", MsgpackUseNewTimeFormat: true})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer log.Close()
+	data := make([]byte, 64<<10)
+	for i := range uint64(1024) {
+		if err := log.StoreLog(&raft.Log{Index: i + 1, Data: data}); err != nil {
+			b.Fatal(err)
+		}
+	}
+	for b.Loop() {
+		if err := log.rewrite(); err != nil {
+			b.Fatal(err)
+		}
+	}
 }

@@ -1,40 +1,17 @@
 package daemon_test
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"net"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/daemon"
+	"github.com/bursar-accounting/bursar/proto/filetest"
 )
-
-// filesWith are the files below dir that contain text.
-func filesWith(t *testing.T, dir, text string) (list []string) {
-	t.Helper()
-	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
-		}
-		raw, err := os.ReadFile(path)
-		if bytes.Contains(raw, []byte(text)) {
-			list = append(list, path)
-		}
-		return err
-	})
-	if err != nil && !errors.Is(err, fs.ErrNotExist) { // Pebble removes files meanwhile
-		t.Fatal(err)
-	}
-	return list
-}
 
 // What was deleted leaves the database and the log of Raft by itself.
 func TestCompaction_RecordsOfAPersonAreDeleted_NameIsInNoFile(t *testing.T) {
@@ -71,7 +48,7 @@ func TestCompaction_RecordsOfAPersonAreDeleted_NameIsInNoFile(t *testing.T) {
 		}
 	}
 	end := time.Now().Add(patience)
-	for in := []string{"?"}; len(in) > 0; in = filesWith(t, dir, name) {
+	for in := []string{"?"}; len(in) > 0; in = filetest.Containing(t, dir, name) {
 		if time.Now().After(end) {
 			t.Fatal("the name is in ", in)
 		}
@@ -81,7 +58,7 @@ func TestCompaction_RecordsOfAPersonAreDeleted_NameIsInNoFile(t *testing.T) {
 		t.Errorf("%d records are left", strings.Count(got, "\n"))
 	}
 	stop()
-	if in := filesWith(t, dir, name); len(in) > 0 {
+	if in := filetest.Containing(t, dir, name); len(in) > 0 {
 		t.Error("the name is in ", in)
 	}
 	_, stop = start(t, dir)

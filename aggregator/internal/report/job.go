@@ -50,6 +50,9 @@ type inquiry struct {
 	zone  *time.Location
 	when  v1.Window
 	found Table
+
+	agents []v1.Agent
+	some   bool // the reader sees only some of the records, and no agents
 }
 
 func reportJob(ctx context.Context, r v1.API, q Query) (*Document, error) {
@@ -70,7 +73,7 @@ func reportJob(ctx context.Context, r v1.API, q Query) (*Document, error) {
 			{Name: "record_id", Title: "Record", Kind: Text}, {Name: "state", Title: "State", Kind: Text}, {Name: "detail", Title: "Detail", Kind: Text},
 		}},
 	}
-	for _, part := range []func(context.Context) error{i.findRecords, i.findQuarantined, i.addSources} {
+	for _, part := range []func(context.Context) error{i.askAgents, i.findRecords, i.findQuarantined, i.addSources} {
 		if err := part(ctx); err != nil {
 			return nil, fmt.Errorf("report job: %w", err)
 		}
@@ -81,6 +84,16 @@ func reportJob(ctx context.Context, r v1.API, q Query) (*Document, error) {
 // note adds a note.
 func (i *inquiry) note(format string, args ...any) {
 	i.d.Notes = append(i.d.Notes, fmt.Sprintf(format, args...))
+}
+
+// askAgents asks for the agents.
+func (i *inquiry) askAgents(ctx context.Context) error {
+	list, err := i.r.Agents(ctx, nil)
+	if i.some = refused(err, http.StatusForbidden); i.some {
+		return nil
+	}
+	i.agents = list.Agents
+	return err
 }
 
 // mostSites is how many sites are tried before the id of a job.
@@ -95,11 +108,7 @@ func (i *inquiry) ids(ctx context.Context) ([]string, error) {
 			list = append(list, id)
 		}
 	}
-	agents, err := i.r.Agents(ctx, nil)
-	if err != nil && !refused(err, http.StatusForbidden) {
-		return nil, err
-	}
-	for _, a := range agents.Agents {
+	for _, a := range i.agents {
 		for _, s := range a.Sources {
 			add(s.Label)
 		}
@@ -169,13 +178,16 @@ func (i *inquiry) findQuarantined(ctx context.Context) error {
 		i.note("Whether the job is in quarantine is shown only to readers of all records.")
 	case err != nil:
 		return err
-	case list.More:
-		i.note("The job is not among the first %s in quarantine; not all of them were looked at.", view.Plural(len(list.Quarantine), "job"))
 	}
+	isFound := false
 	for _, q := range list.Quarantine {
-		if q.ID == i.id || q.RecordID == i.id || q.ID != "" && strings.HasSuffix(i.id, "-"+q.ID) {
+		if q.ID == i.id || q.RecordID == i.id || q.SourceLabel+"-"+q.ID == i.id {
+			isFound = true
 			i.add(cmp.Or(q.RecordID, q.ID), view.StateQuarantined, fmt.Sprintf("job %s of %s/%s/%s: %s: %s", q.ID, q.Agent, q.SourceType, q.SourceLabel, q.Reason, q.Message))
 		}
+	}
+	if list.More && !isFound {
+		i.note("The job is not among the first %s in quarantine; not all of them were looked at.", view.Plural(len(list.Quarantine), "job"))
 	}
 	if len(i.found.Rows) == 0 {
 		i.add(i.id, view.StateUnknown, "no source and no client has sent it, or it is of a record that you have no access to")
@@ -187,13 +199,9 @@ func (i *inquiry) findQuarantined(ctx context.Context) error {
 // addSources says of each source up to when it is complete, and why a job of the period may be
 // missing.
 func (i *inquiry) addSources(ctx context.Context) error {
-	agents, err := i.r.Agents(ctx, nil)
-	if refused(err, http.StatusForbidden) {
+	if i.some {
 		i.note("What sources lack is shown only to readers of all records.")
 		return nil
-	}
-	if err != nil {
-		return err
 	}
 	gaps, err := i.r.Gaps(ctx, nil)
 	if err != nil {
@@ -210,8 +218,8 @@ func (i *inquiry) addSources(ctx context.Context) error {
 	t := Table{Name: "sources", Title: "Why a job that ended then may be missing", Columns: []Column{
 		{Name: "source", Title: "Source", Kind: Text}, {Name: "complete_to", Title: "Complete to", Kind: Text}, {Name: "why", Title: "What is missing", Kind: Text},
 	}}
-	for a := range agents.Agents {
-		agent := &agents.Agents[a]
+	for a := range i.agents {
+		agent := &i.agents[a]
 		if len(agent.Sources) == 0 {
 			t.Rows = append(t.Rows, []Cell{v1.Words(agent.Name), {}, v1.Words(strings.Join(append(i.agentLacks(agent, gaps.Gaps), "nothing was received from it"), "; "))})
 		}

@@ -44,13 +44,14 @@ func TestJob_OfEachState_SaysWhyItIsCountedOrNot(t *testing.T) {
 	w := apitest.Filled(t)
 	w.Apply(&store.DeleteCommand{IDs: []string{"nemo-5"}, By: "root", Now: apitest.At("2026-03-01")})
 	for id, want := range map[string]string{
-		"nemo-2":    "nemo-2: " + view.StateCounted + " | start 2026-02-10 12:00",
-		"2":         "nemo-2: " + view.StateCounted, // behind the site
-		"nemo-7":    "nemo-7: " + view.StateRunning,
-		"nemo-5":    "nemo-5: " + view.StateDeleted,
-		"nemo-4711": "nemo-4711: " + view.StateQuarantined + " | job 4711/a of head1/slurm/nemo: mapping: agent.hcl:12:5: no attribute",
-		"4711/a":    "nemo-4711: " + view.StateQuarantined,
-		"99":        "99: " + view.StateUnknown,
+		"nemo-2":     "nemo-2: " + view.StateCounted + " | start 2026-02-10 12:00",
+		"2":          "nemo-2: " + view.StateCounted, // behind the site
+		"nemo-7":     "nemo-7: " + view.StateRunning,
+		"nemo-5":     "nemo-5: " + view.StateDeleted,
+		"nemo-4711":  "nemo-4711: " + view.StateQuarantined + " | job 4711/a of head1/slurm/nemo: mapping: agent.hcl:12:5: no attribute",
+		"4711/a":     "nemo-4711: " + view.StateQuarantined,
+		"lab-4711/a": "lab-4711/a: " + view.StateUnknown, // the job of another site
+		"99":         "99: " + view.StateUnknown,
 	} {
 		states, _, _ := told(t, w, access.Daemon(), url.Values{"job": {id}}.Encode())
 		name, says, _ := strings.Cut(want, ": ")

@@ -18,8 +18,8 @@ import (
 // dashboard of another site. Its links leave the frame.
 type widgetPage struct {
 	Title      string
-	Login      string // why there are no figures before the reader has logged in
-	Nothing    string // why there are no figures
+	Login      string // why figures are shown only after the login
+	Nothing    string // why figures are not shown
 	Tiles      []tile
 	Notes      []string
 	Href, Link string // where there is more
