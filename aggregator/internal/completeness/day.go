@@ -42,15 +42,15 @@ func Due(now record.Time) record.Time { return Begin(now - patience) }
 
 // Runs is how many runs there were: what the second route counted or, where
 // collecting gave more, what that gave.
-func (d *Day) Runs() int64 { return max(d.Count.Counted, d.given()) }
+func (d *Day) Runs() int64 { return max(d.Count.Counted, d.collectedRuns()) }
 
-// given is what collecting gives.
-func (d *Day) given() int64 {
+// collectedRuns is how many runs collecting gives.
+func (d *Day) collectedRuns() int64 {
 	return d.Count.Records + d.Count.Shared + d.Count.Filtered + d.Count.Quarantined
 }
 
-// balance is how many runs are more than what became of them.
-func (d *Day) balance() int64 {
+// excessRuns is how many runs are more than what became of them.
+func (d *Day) excessRuns() int64 {
 	return d.Runs() - d.Stored - d.Deleted - d.Count.Filtered - d.Count.Quarantined
 }
 
@@ -59,7 +59,7 @@ func (d *Day) Missing() int64 {
 	if !d.Count.At.Present() {
 		return 0
 	}
-	return max(0, d.balance())
+	return max(0, d.excessRuns())
 }
 
 // Surplus is how many records have no run.
@@ -67,13 +67,13 @@ func (d *Day) Surplus() int64 {
 	if !d.Count.At.Present() {
 		return 0
 	}
-	return max(0, -d.balance())
+	return max(0, -d.excessRuns())
 }
 
 // Unread are those of the missing that the source counts and does not collect:
 // collecting them again gives no more.
 func (d *Day) Unread() int64 {
-	return min(d.Missing(), max(0, d.Count.Counted-d.given()))
+	return min(d.Missing(), max(0, d.Count.Counted-d.collectedRuns()))
 }
 
 // Shared are those of the missing whose mapping gives them the record id of another
@@ -128,19 +128,19 @@ func Stretches(days []Day) (list []Stretch) {
 
 // Remedy is the command, on the agent, that collects the days again.
 func (s *Stretch) Remedy() string {
-	return "bursar-agent recollect -source " + s.Source.Type + "/" + s.Source.Label + " -from " + stamp(s.From) + " -to " + stamp(s.To)
+	return "bursar-agent recollect -source " + s.Source.Type + "/" + s.Source.Label + " -from " + formatDay(s.From) + " -to " + formatDay(s.To)
 }
 
-// stamp writes the start of a day as commands take it.
-func stamp(t record.Time) string {
+// formatDay writes the start of a day as commands take it.
+func formatDay(t record.Time) string {
 	if std := t.Std(); !std.Equal(std.Truncate(day)) {
 		return std.Format(time.RFC3339)
 	}
 	return t.Std().Format(time.DateOnly)
 }
 
-// sorted puts days in the order of sources and time.
-func sorted(days []Day) []Day {
+// sortDays puts days in the order of sources and time.
+func sortDays(days []Day) []Day {
 	slices.SortFunc(days, func(a, b Day) int {
 		return cmp.Or(a.Source.Compare(b.Source), cmp.Compare(a.From, b.From))
 	})

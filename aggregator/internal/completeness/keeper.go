@@ -19,7 +19,7 @@ type Keeper struct {
 	// View opens a view of the store, which the keeper closes.
 	View func() (*store.View, error)
 	Log  *slog.Logger
-	// Every is how often it looks; zero is 15 s.
+	// Every is how often it compares; zero is 15 s.
 	Every time.Duration
 	// Now is the clock; nil is the machine's.
 	Now func() time.Time
@@ -30,18 +30,18 @@ type Keeper struct {
 }
 
 const (
-	lookEvery = 15 * time.Second
-	// lookAll is how often all days are compared that were ever counted; those of
-	// the last recent days are at every look.
-	lookAll = time.Hour
-	recent  = 35
+	compareEvery = 15 * time.Second
+	// compareAllEvery is how often all days are compared that were ever counted; those of
+	// the last recent days are each time.
+	compareAllEvery = time.Hour
+	recent          = 35
 )
 
-// Run looks until ctx ends.
+// Run compares until ctx ends.
 func (k *Keeper) Run(ctx context.Context) error {
 	told, at := "", progress{}
-	repeat.Every(ctx, cmp.Or(k.Every, lookEvery), func() bool {
-		err := k.look(ctx, &at)
+	repeat.Every(ctx, cmp.Or(k.Every, compareEvery), func() bool {
+		err := k.compareChanged(ctx, &at)
 		if err != nil && ctx.Err() == nil && err.Error() != told {
 			k.Log.Error("the days cannot be compared with what the schedulers have", "error", err)
 			told = err.Error()
@@ -51,14 +51,14 @@ func (k *Keeper) Run(ctx context.Context) error {
 	return nil
 }
 
-// progress is what a look has seen.
+// progress is up to where the days are compared.
 type progress struct {
 	index uint64    // of the log
 	all   time.Time // when all days were compared
 }
 
-// look compares what may have changed.
-func (k *Keeper) look(ctx context.Context, at *progress) (err error) {
+// compareChanged compares the days that may have changed.
+func (k *Keeper) compareChanged(ctx context.Context, at *progress) (err error) {
 	view, err := k.View()
 	if err != nil {
 		return err
@@ -66,23 +66,23 @@ func (k *Keeper) look(ctx context.Context, at *progress) (err error) {
 	defer func() { err = errors.Join(err, view.Close()) }()
 	now := k.now()
 	index, _ := view.Applied()
-	whole := at.all.IsZero() || now.Sub(at.all) >= lookAll
+	whole := at.all.IsZero() || now.Sub(at.all) >= compareAllEvery
 	if index == at.index && !whole {
 		return nil
 	}
-	days, err := compare(ctx, view, now, whole)
+	days, err := compareCounted(ctx, view, now, whole)
 	if err != nil {
 		return err
 	}
 	if at.index = index; whole {
 		at.all = now
 	}
-	k.take(days, whole)
+	k.mergeDays(days, whole)
 	return nil
 }
 
-// compare looks at the counted days: the recent ones, or all.
-func compare(ctx context.Context, v View, now time.Time, whole bool) ([]Day, error) {
+// compareCounted compares the counted days: the recent ones, or all.
+func compareCounted(ctx context.Context, v View, now time.Time, whole bool) ([]Day, error) {
 	today := Begin(record.FromStd(now))
 	w := Window{From: today - recent*micro, To: today + micro}
 	if whole {
@@ -101,8 +101,8 @@ func compare(ctx context.Context, v View, now time.Time, whole bool) ([]Day, err
 // longest is how many days are compared at most: ten years.
 const longest = 3653
 
-// take remembers days in the place of those of the same time.
-func (k *Keeper) take(days []Day, whole bool) {
+// mergeDays remembers days in the place of those of the same time.
+func (k *Keeper) mergeDays(days []Day, whole bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if !whole && len(days) > 0 {
@@ -116,17 +116,17 @@ func (k *Keeper) take(days []Day, whole bool) {
 			}
 		}
 	}
-	k.days, k.ready = sorted(days), true
+	k.days, k.ready = sortDays(days), true
 }
 
 // Days returns what was found last of the days that begin in the window; false
-// before the first look.
+// before the first comparison.
 func (k *Keeper) Days(w Window) ([]Day, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	var out []Day
 	for i := range k.days {
-		if w.has(k.days[i].From) {
+		if w.hasDay(k.days[i].From) {
 			out = append(out, k.days[i])
 		}
 	}

@@ -246,7 +246,7 @@ func TestTheKeeperFindsWhatChanges(t *testing.T) {
 	var at progress
 	missing := func(want int) {
 		t.Helper()
-		if err := k.look(t.Context(), &at); err != nil {
+		if err := k.compareChanged(t.Context(), &at); err != nil {
 			t.Fatal(err)
 		}
 		days, ready := k.Days(Window{t0 - 500*record.Day, t0 + 5*record.Day})

@@ -27,7 +27,7 @@ type View interface {
 	Deletion(id string) (by string, at record.Time, ok bool, err error)
 }
 
-// Window are the days that are looked at: those that begin in [From, To).
+// Window are the days that are compared: those that begin in [From, To).
 type Window struct{ From, To record.Time }
 
 // Begin is the start of the day of t.
@@ -39,33 +39,33 @@ func Begin(t record.Time) record.Time {
 	return begin
 }
 
-// has reports whether the day that begins at t is looked at.
-func (w Window) has(t record.Time) bool { return t >= w.From && t < w.To }
+// hasDay reports whether the day that begins at t is in the window.
+func (w Window) hasDay(t record.Time) bool { return t >= w.From && t < w.To }
 
 // Look compares the days of a window of all sources that are known, by source and
 // time. Its cost is a scan of the window's records for each source.
 func Look(ctx context.Context, v View, w Window) ([]Day, error) {
-	counts, err := counted(v, w)
+	counts, err := countsByDay(v, w)
 	if err != nil {
 		return nil, err
 	}
-	sources, err := known(v, counts)
+	sources, err := listSources(v, counts)
 	if err != nil {
 		return nil, err
 	}
 	var out []Day
 	for _, source := range sources {
-		days, err := look(ctx, v, w, source, counts[source])
+		days, err := compareDays(ctx, v, w, source, counts[source])
 		if err != nil {
 			return nil, fmt.Errorf("compare the days of %s: %w", source, err)
 		}
 		out = append(out, days...)
 	}
-	return sorted(out), nil
+	return sortDays(out), nil
 }
 
-// counted are the counts of the window, by source and begin of the day.
-func counted(v View, w Window) (map[record.Origin]map[record.Time]wire.Count, error) {
+// countsByDay are the counts of the window, by source and begin of the day.
+func countsByDay(v View, w Window) (map[record.Origin]map[record.Time]wire.Count, error) {
 	facts, err := v.Facts(store.FactCount)
 	if err != nil {
 		return nil, err
@@ -79,15 +79,15 @@ func counted(v View, w Window) (map[record.Origin]map[record.Time]wire.Count, er
 		if out[facts[i].Source] == nil {
 			out[facts[i].Source] = map[record.Time]wire.Count{}
 		}
-		if w.has(f.Count.From) {
+		if w.hasDay(f.Count.From) {
 			out[facts[i].Source][f.Count.From] = f.Count
 		}
 	}
 	return out, nil
 }
 
-// known are the sources of agents, and those that have counted.
-func known(v View, counts map[record.Origin]map[record.Time]wire.Count) ([]record.Origin, error) {
+// listSources returns the sources of agents, and those that have counted.
+func listSources(v View, counts map[record.Origin]map[record.Time]wire.Count) ([]record.Origin, error) {
 	agents, err := v.Agents()
 	if err != nil {
 		return nil, err
@@ -107,22 +107,22 @@ func known(v View, counts map[record.Origin]map[record.Time]wire.Count) ([]recor
 	return slices.SortedFunc(maps.Keys(all), record.Origin.Compare), nil
 }
 
-// look compares the days of one source.
-func look(ctx context.Context, v View, w Window, source record.Origin, counts map[record.Time]wire.Count) ([]Day, error) {
-	stored, err := stored(ctx, v, w, source)
+// compareDays compares the days of one source.
+func compareDays(ctx context.Context, v View, w Window, source record.Origin, counts map[record.Time]wire.Count) ([]Day, error) {
+	stored, err := countStored(ctx, v, w, source)
 	if err != nil {
 		return nil, err
 	}
 	var out []Day
 	for from := Begin(w.From); from < w.To; from += micro {
-		if !w.has(from) {
+		if !w.hasDay(from) {
 			continue
 		}
 		d := Day{Source: source, From: from, To: from + micro, Stored: stored[from], Count: wire.Count{At: record.None}}
 		if c, ok := counts[from]; ok {
 			d.Count = c
 		}
-		if err := d.search(ctx, v); err != nil {
+		if err := d.countElsewhere(ctx, v); err != nil {
 			return nil, err
 		}
 		out = append(out, d)
@@ -130,17 +130,17 @@ func look(ctx context.Context, v View, w Window, source record.Origin, counts ma
 	return out, nil
 }
 
-// ends keeps the records that ended in [from, to).
-func ends(from, to record.Time) (q store.Query) {
+// endedBetween asks for the records that ended in [from, to).
+func endedBetween(from, to record.Time) (q store.Query) {
 	q.Stop.GTE(int64(from))
 	q.Stop.LTE(int64(to) - 1)
 	return q
 }
 
-// stored counts the shown records that the source says, by the day of their stop.
-func stored(ctx context.Context, v View, w Window, source record.Origin) (map[record.Time]int64, error) {
+// countStored counts the shown records that the source says, by the day of their stop.
+func countStored(ctx context.Context, v View, w Window, source record.Origin) (map[record.Time]int64, error) {
 	n := map[record.Time]int64{}
-	q := ends(w.From, Begin(w.To-1)+micro)
+	q := endedBetween(w.From, Begin(w.To-1)+micro)
 	q.Origin = &source
 	err := v.Scan(ctx, q, func(b *columns.Block, m columns.Mask) error {
 		stops, err := b.Stops()
@@ -158,14 +158,14 @@ func stored(ctx context.Context, v View, w Window, source record.Origin) (map[re
 	return n, err
 }
 
-// search looks, where something seems to be missing, for what the rows of the
+// countElsewhere counts, where something seems to be missing, what the rows of the
 // source do not show: records that another source said first, or says better, and
 // those that were deleted.
-func (d *Day) search(ctx context.Context, v View) error {
+func (d *Day) countElsewhere(ctx context.Context, v View) error {
 	if d.Missing() == 0 {
 		return nil
 	}
-	err := each(ctx, v, ends(d.From, d.To), func(row *columns.Row) error {
+	err := scanRows(ctx, v, endedBetween(d.From, d.To), func(row *columns.Row) error {
 		if row.Origin == d.Source {
 			return nil
 		}
@@ -180,9 +180,9 @@ func (d *Day) search(ctx context.Context, v View) error {
 	if err != nil || d.Missing() == 0 {
 		return err
 	}
-	q, ids := ends(d.From, d.To), map[string]bool{}
+	q, ids := endedBetween(d.From, d.To), map[string]bool{}
 	q.Origin, q.Superseded = &d.Source, true
-	err = each(ctx, v, q, func(row *columns.Row) error {
+	err = scanRows(ctx, v, q, func(row *columns.Row) error {
 		_, _, deleted, err := v.Deletion(row.Record.ID)
 		if deleted {
 			ids[row.Record.ID] = true
@@ -193,8 +193,8 @@ func (d *Day) search(ctx context.Context, v View) error {
 	return err
 }
 
-// each calls yield with the rows of q.
-func each(ctx context.Context, v View, q store.Query, yield func(*columns.Row) error) error {
+// scanRows calls yield with the rows of q.
+func scanRows(ctx context.Context, v View, q store.Query, yield func(*columns.Row) error) error {
 	return v.Scan(ctx, q, func(b *columns.Block, m columns.Mask) error {
 		for i := range m.Rows() {
 			row, err := b.Row(i)
