@@ -21,19 +21,19 @@ var ErrTooMany = fmt.Errorf("%w: there are too many groups", ErrQuestion)
 // Answer answers a question of the present state of the store. The error wraps
 // [ErrQuestion], or is that of ctx or of the disk.
 func (x *Index) Answer(ctx context.Context, q Question) (*Answer, error) {
-	if err := q.check(); err != nil {
+	if err := q.checkEdges(); err != nil {
 		return nil, err
 	}
-	if err := began(ctx); err != nil {
+	if err := leaseBase(ctx); err != nil {
 		return nil, err
 	}
 	q.classes = x.Classes
 	for range 3 {
-		v, err := x.follow(ctx)
+		v, err := x.followView(ctx)
 		if err != nil {
 			return nil, err
 		}
-		a, err := x.answer(ctx, v, &q)
+		a, err := x.answerView(ctx, v, &q)
 		err = errors.Join(err, v.Close())
 		if err != nil {
 			return nil, err
@@ -42,37 +42,37 @@ func (x *Index) Answer(ctx context.Context, q Question) (*Answer, error) {
 			return a, nil
 		}
 	}
-	return x.still(ctx, &q)
+	return x.answerLocked(ctx, &q)
 }
 
-// still answers while no one else moves the index.
-func (x *Index) still(ctx context.Context, q *Question) (*Answer, error) {
+// answerLocked answers while it has the lock, so that no one else moves the index.
+func (x *Index) answerLocked(ctx context.Context, q *Question) (*Answer, error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	v, err := x.Views.View()
 	if err != nil {
 		return nil, err
 	}
-	err = x.reach(ctx, v)
+	err = x.advanceTo(ctx, v)
 	var a *Answer
 	if err == nil {
-		a, err = x.stillAt(ctx, v, q)
+		a, err = x.answerLockedView(ctx, v, q)
 	}
 	return a, errors.Join(err, v.Close())
 }
 
-func (x *Index) stillAt(ctx context.Context, v *store.View, q *Question) (*Answer, error) {
-	t, away, err := x.sum(ctx, v, q)
+func (x *Index) answerLockedView(ctx context.Context, v *store.View, q *Question) (*Answer, error) {
+	t, away, err := x.sumInMemory(ctx, v, q)
 	if err == nil {
-		err = lost(away.tell(ctx, t))
+		err = asDamaged(away.addMonths(ctx, t))
 	}
 	if err != nil {
 		return nil, err
 	}
-	return t.finished(v)
+	return t.finishAnswer(v)
 }
 
-func (q *Question) check() error {
+func (q *Question) checkEdges() error {
 	if len(q.Edges) < 2 {
 		return fmt.Errorf("%w: no bucket", ErrQuestion)
 	}
@@ -86,10 +86,10 @@ func (q *Question) check() error {
 
 // Rows answers a question without an index, from the rows of the store.
 func Rows(ctx context.Context, views Views, q Question) (*Answer, error) {
-	if err := q.check(); err != nil {
+	if err := q.checkEdges(); err != nil {
 		return nil, err
 	}
-	if err := began(ctx); err != nil {
+	if err := leaseBase(ctx); err != nil {
 		return nil, err
 	}
 	v, err := views.View()
@@ -97,88 +97,89 @@ func Rows(ctx context.Context, views Views, q Question) (*Answer, error) {
 		return nil, err
 	}
 	var a *Answer
-	t, err := rows(ctx, v, &q)
+	t, err := sumRows(ctx, v, &q)
 	if err == nil {
-		a, err = t.finished(v)
+		a, err = t.finishAnswer(v)
 	}
 	return a, errors.Join(err, v.Close())
 }
 
-func rows(ctx context.Context, v *store.View, q *Question) (*tally, error) {
-	t, err := newTally(q, v)
+func sumRows(ctx context.Context, v *store.View, q *Question) (*accumulator, error) {
+	t, err := newAccumulator(q, v)
 	if err != nil {
 		return nil, err
 	}
 	t.memory, t.way = memoryOf(ctx), "scan"
-	return t, t.scan(ctx, v, q.pieces(), nil)
+	return t, t.scanRows(ctx, v, q.bucketPieces(), nil)
 }
 
-// answer is nil when the index has moved on since the view, or its files have. The index
+// answerView is nil when the index has moved on since the view, or its files have. The index
 // may move while files are read.
-func (x *Index) answer(ctx context.Context, v *store.View, q *Question) (*Answer, error) {
-	t, away, err := x.sumAt(ctx, v, q)
+func (x *Index) answerView(ctx context.Context, v *store.View, q *Question) (*Answer, error) {
+	t, away, err := x.sumAtView(ctx, v, q)
 	if t == nil || err != nil {
 		return nil, err
 	}
-	if err = away.tell(ctx, t); errors.Is(err, fs.ErrNotExist) {
+	if err = away.addMonths(ctx, t); errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	return t.finished(v)
+	return t.finishAnswer(v)
 }
 
-// sumAt is sum, or nil when the index is not at the view.
-func (x *Index) sumAt(ctx context.Context, v *store.View, q *Question) (*tally, *distant, error) {
+// sumAtView is sumInMemory, or nil when the index is not at the view.
+func (x *Index) sumAtView(ctx context.Context, v *store.View, q *Question) (*accumulator, *diskQuery, error) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	if x.seq != v.Seq() {
 		return nil, nil, nil
 	}
-	return x.sum(ctx, v, q)
+	return x.sumInMemory(ctx, v, q)
 }
 
-// sum adds up what the index has in memory at a view, and what rows must be read for, while
-// the index does not move. The rest is on disk.
-func (x *Index) sum(ctx context.Context, v *store.View, q *Question) (*tally, *distant, error) {
-	edges, can := x.can(q)
+// sumInMemory adds up what the index has in memory at a view, and what rows must be read
+// for, while the index does not move. The rest is on disk.
+func (x *Index) sumInMemory(ctx context.Context, v *store.View, q *Question) (*accumulator, *diskQuery, error) {
+	edges, can := x.edgePieces(q)
 	if !can {
-		t, err := rows(ctx, v, q)
+		t, err := sumRows(ctx, v, q)
 		return t, nil, err
 	}
-	t, err := newTally(q, v)
+	t, err := newAccumulator(q, v)
 	if err != nil {
 		return nil, nil, err
 	}
 	t.memory, t.way = memoryOf(ctx), "index"
-	k := &known{sums: &x.sums, groups: x.groupsOf(t), who: slices.Index(x.dims, t.q.People)}
-	x.tell(t, k)
+	k := &groupedSums{sums: &x.sums, groups: x.groupsOf(t), who: slices.Index(x.dims, t.q.People)}
+	x.addInMemory(t, k)
 	for i := range edges {
 		t.way = "index and scan"
 		k.lastingIn(t, edges[i])
-		if err := t.scan(ctx, v, edges[i:i+1], k); err != nil {
+		if err := t.scanRows(ctx, v, edges[i:i+1], k); err != nil {
 			return nil, nil, err
 		}
 	}
-	return t, x.distant(q, k, edges), nil
+	return t, x.diskQueryFor(q, k, edges), nil
 }
 
-func (t *tally) finished(v *store.View) (*Answer, error) {
-	if err := t.room(); err != nil {
+func (t *accumulator) finishAnswer(v *store.View) (*Answer, error) {
+	if err := t.checkLimits(); err != nil {
 		return nil, err
 	}
 	if t.tooMuch {
 		return nil, fmt.Errorf("%w: energy is more than can be added up", ErrQuestion)
 	}
-	a := t.answer()
+	a := t.buildAnswer()
 	a.Way, a.Seq = t.way, v.Seq()
 	a.Index, _ = v.Applied()
 	return a, nil
 }
 
-// room returns an error when there are more groups than the question allows.
-func (t *tally) room() error {
+// checkLimits returns an error when there are more groups than the question or the memory
+// allows.
+func (t *accumulator) checkLimits() error {
 	if most := t.q.MaxCells; most > 0 && len(t.groups.tuples)*t.buckets > most {
 		return ErrTooMany
 	}
@@ -186,13 +187,13 @@ func (t *tally) room() error {
 		t.known += more
 		t.grown += int64(more) * groupBytes
 	}
-	return t.enough()
+	return t.chargeMemory()
 }
 
-// can reports whether the index has the sums that the question asks for, and which
-// pieces at the edges it does not have because they are no whole days.
-func (x *Index) can(q *Question) (edges []piece, can bool) {
-	if q.ofRows() || !x.has(q) {
+// edgePieces returns the pieces at the edges that the index does not have because they are
+// no whole days; false when it does not have the other sums that the question asks for.
+func (x *Index) edgePieces(q *Question) (edges []piece, can bool) {
+	if q.ofRows() || !x.hasKeys(q) {
 		return nil, false
 	}
 	last := len(q.Edges) - 1
@@ -205,42 +206,42 @@ func (x *Index) can(q *Question) (edges []piece, can bool) {
 	if !x.grid.covers(from, to) {
 		return nil, false
 	}
-	first, end := x.grid.whole(q)
+	first, end := x.grid.wholeDays(q)
 	if first >= end {
 		return nil, false
 	}
-	if from != x.grid.start(first) {
-		edges = append(edges, piece{from: from, to: x.grid.start(first), bucket: 0, first: true})
+	if from != x.grid.dayStart(first) {
+		edges = append(edges, piece{from: from, to: x.grid.dayStart(first), bucket: 0, first: true})
 	}
-	if to != x.grid.start(end) {
-		edges = append(edges, piece{from: x.grid.start(end), to: to, bucket: last - 1})
+	if to != x.grid.dayStart(end) {
+		edges = append(edges, piece{from: x.grid.dayStart(end), to: to, bucket: last - 1})
 	}
 	return edges, true
 }
 
-// whole are the days that lie in the window: from first, included, to end.
-func (g *grid) whole(q *Question) (first, end day) {
-	first = g.day(q.Edges[0])
-	if g.start(first) != q.Edges[0] {
+// wholeDays are the days that lie in the window: from first, included, to end.
+func (g *grid) wholeDays(q *Question) (first, end day) {
+	first = g.dayOf(q.Edges[0])
+	if g.dayStart(first) != q.Edges[0] {
 		first++
 	}
-	return first, g.day(q.Edges[len(q.Edges)-1])
+	return first, g.dayOf(q.Edges[len(q.Edges)-1])
 }
 
-// suits reports whether the index has sums that help with the question.
-func (x *Index) suits(q *Question) bool {
-	if q.check() != nil {
+// canAnswer reports whether the index has the sums of the whole days of the question.
+func (x *Index) canAnswer(q *Question) bool {
+	if q.checkEdges() != nil {
 		return false
 	}
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	_, can := x.can(q)
+	_, can := x.edgePieces(q)
 	return can
 }
 
-// has reports whether the dimensions have all keys of the question, and no record
+// hasKeys reports whether the dimensions have all keys of the question, and no record
 // has more than one value for one of them.
-func (x *Index) has(q *Question) bool {
+func (x *Index) hasKeys(q *Question) bool {
 	names := slices.Clone(q.By)
 	if q.People != "" {
 		names = append(names, q.People)
@@ -261,8 +262,8 @@ func (x *Index) has(q *Question) bool {
 	return true
 }
 
-// tell adds what the index knows.
-func (x *Index) tell(t *tally, k *known) {
+// addInMemory adds what the index has in memory.
+func (x *Index) addInMemory(t *accumulator, k *groupedSums) {
 	list := make([]member, 0, len(x.series))
 	t.grown += int64(len(x.series))*24 + int64(len(x.tuples))*8
 	for _, s := range x.series {
@@ -270,34 +271,34 @@ func (x *Index) tell(t *tally, k *known) {
 			list = append(list, member{s, uint32(k.groups[s.tuple])})
 		}
 	}
-	if t.room() != nil {
-		return // of which finished tells
+	if t.checkLimits() != nil {
+		return // finishAnswer returns the error
 	}
-	x.members(t, list, k)
-	x.single(t, k)
+	x.addMembers(t, list, k)
+	x.addSingleRuns(t, k)
 }
 
-// single adds the runs that are kept one by one.
-func (x *Index) single(t *tally, k *known) {
-	pieces := t.q.pieces()
+// addSingleRuns adds the runs that are kept one by one.
+func (x *Index) addSingleRuns(t *accumulator, k *groupedSums) {
+	pieces := t.q.bucketPieces()
 	for _, r := range x.open { // sums: the order does not matter
-		k.add(t, r, pieces)
+		k.addToGroup(t, r, pieces)
 	}
 	for _, r := range x.long {
-		k.add(t, r, pieces)
+		k.addToGroup(t, r, pieces)
 	}
 }
 
-// add adds a run of the index.
-func (k *known) add(t *tally, r *run, pieces []piece) {
+// addToGroup adds a run of the index to its group.
+func (k *groupedSums) addToGroup(t *accumulator, r *run, pieces []piece) {
 	if g := k.groups[r.tuple]; g >= 0 {
-		t.add(r, uint32(g), k.person(r.tuple), pieces)
+		t.addRun(r, uint32(g), k.personOf(r.tuple), pieces)
 	}
 }
 
 // groupsOf returns the number of the group of each tuple of the index, or -1 when the
 // question's conditions leave it out.
-func (x *Index) groupsOf(t *tally) []int64 {
+func (x *Index) groupsOf(t *accumulator) []int64 {
 	at := make([]int, len(t.q.By))
 	for i, name := range t.q.By {
 		at[i] = slices.Index(x.dims, name)
@@ -309,7 +310,7 @@ func (x *Index) groupsOf(t *tally) []int64 {
 	return groups
 }
 
-func (x *Index) groupOf(t *tally, from *tuple, at []int) int64 {
+func (x *Index) groupOf(t *accumulator, from *tuple, at []int) int64 {
 	var m record.Meta
 	for i, name := range x.dims {
 		if !from.lacks[i] {
@@ -326,7 +327,7 @@ func (x *Index) groupOf(t *tally, from *tuple, at []int) int64 {
 	for i, k := range at {
 		to.values[i], to.lacks[i] = from.values[k], from.lacks[k]
 	}
-	n := t.groups.enter(to)
+	n := t.groups.addTuple(to)
 	if t.groups.dropped[n] {
 		return -1
 	}

@@ -7,27 +7,27 @@ import (
 	"path/filepath"
 )
 
-// roomy is how much memory an index takes when room was made: the days of some more
-// months have place then.
-func (x *Index) roomy() int { return x.MaxBytes / 4 * 3 }
+// targetBytes is how much memory an index takes after room was made: it then has place for
+// the days of some more months.
+func (x *Index) targetBytes() int { return x.MaxBytes / 4 * 3 }
 
-// full reports whether it is time to make room, before those who follow must.
-func (x *Index) full() bool {
+// isNearlyFull reports whether it is time to make room, before those who follow must.
+func (x *Index) isNearlyFull() bool {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	return x.Dir != "" && x.bytes > x.MaxBytes/8*7
 }
 
-// fits makes room when there is none. The error wraps [ErrTooLarge] when there can be
+// makeRoom drops days when memory is full. The error wraps [ErrTooLarge] when there can be
 // none. The caller has the lock.
-func (x *Index) fits() error {
+func (x *Index) makeRoom() error {
 	if x.bytes <= x.MaxBytes {
 		return nil
 	}
-	if err := x.spill(); err != nil {
+	if err := x.spillOldest(); err != nil {
 		return err
 	}
-	if x.bytes <= x.roomy() {
+	if x.bytes <= x.targetBytes() {
 		return nil
 	}
 	return fmt.Errorf("%w: %d series of %d tuples need more than %d MiB; "+
@@ -35,16 +35,16 @@ func (x *Index) fits() error {
 		ErrTooLarge, len(x.slots), len(x.tuples), x.MaxBytes>>20)
 }
 
-// spill drops the oldest days, after they were written to files that no head names yet,
-// until there is room. It does not wait until they are on the disk: should they get lost,
+// spillOldest drops the oldest days, after they were written to files that no head names
+// yet, until there is room. It does not wait until they are on the disk: should they get lost,
 // the index is made anew.
-func (x *Index) spill() error {
-	dir := x.folder()
+func (x *Index) spillOldest() error {
+	dir := x.sumsFolder()
 	if dir == "" {
 		return nil
 	}
 	ctx := context.Background() // an index with half of it is none
-	_, err := timely(ctx, func() (bool, error) { return true, os.MkdirAll(dir, 0o700) })
+	_, err := withDiskTimeout(ctx, func() (bool, error) { return true, os.MkdirAll(dir, 0o700) })
 	if err == nil && x.MaySave != nil {
 		err = x.MaySave()
 	}
@@ -55,7 +55,7 @@ func (x *Index) spill() error {
 	if alone {
 		defer x.saving.Unlock()
 	}
-	for n := int32(0); int(n) < len(x.held) && x.bytes > x.roomy(); n++ {
+	for n := int32(0); int(n) < len(x.held) && x.bytes > x.targetBytes(); n++ {
 		if !x.held[n] {
 			continue
 		}
@@ -70,44 +70,44 @@ func (x *Index) spill() error {
 // so that the files which it has are whole, and those that it needs no more can go.
 func (x *Index) spillMonth(ctx context.Context, dir string, n int32, alone bool) (err error) {
 	if m, stored := x.months[n]; alone && stored && !x.changed[n] {
-		x.leave(n, m)
+		x.evictMonth(n, m)
 		return nil
 	}
 	before, away := x.away[n]
 	var base *storedReader
 	if away {
-		if base, err = before.read(ctx, dir); err != nil {
-			return lost(err)
+		if base, err = before.readFile(ctx, dir); err != nil {
+			return asDamaged(err)
 		}
 	}
 	m, content, err := x.encodeMonth(n, base)
 	if err != nil {
 		return err
 	}
-	_, err = timely(ctx, func() (bool, error) { return true, os.WriteFile(filepath.Join(dir, m.name), content, 0o600) })
+	_, err = withDiskTimeout(ctx, func() (bool, error) { return true, os.WriteFile(filepath.Join(dir, m.name), content, 0o600) })
 	if err != nil {
 		return fmt.Errorf("%w, and the disk does not take a part of it: %w", ErrTooLarge, err)
 	}
-	x.leave(n, m)
+	x.evictMonth(n, m)
 	if away && alone && before != x.months[n] {
 		_ = os.Remove(filepath.Join(dir, before.name)) // what is left over goes with the next storing
 	}
 	return nil
 }
 
-// leave drops the days of a chunk, which a file has.
-func (s *sums) leave(n int32, m month) {
+// evictMonth drops the days of a chunk, which a file has.
+func (s *sums) evictMonth(n int32, m month) {
 	if s.held[n] {
 		_, before := s.away[n]
 		for _, se := range s.series {
 			if se != nil {
 				s.bytes -= se.bytes
-				se.drop(n, !before)
+				se.dropDays(n, !before)
 				s.bytes += se.bytes
 			}
 		}
 		if l := s.lasting[n]; l != nil {
-			s.bytes -= l.bytes()
+			s.bytes -= l.memoryBytes()
 		}
 	}
 	delete(s.lasting, n)
@@ -115,12 +115,12 @@ func (s *sums) leave(n int32, m month) {
 	s.held[n], s.away[n] = false, m
 }
 
-// shrink drops the oldest days that files have, until the sums take no more bytes than
+// evictOldest drops the oldest days that files have, until the sums take no more bytes than
 // that.
-func (s *sums) shrink(bytes int) {
+func (s *sums) evictOldest(bytes int) {
 	for n := int32(0); int(n) < len(s.held) && s.bytes > bytes; n++ {
 		if m, stored := s.months[n]; stored && s.held[n] && !s.changed[n] {
-			s.leave(n, m)
+			s.evictMonth(n, m)
 		}
 	}
 }

@@ -28,7 +28,7 @@ func wideBox(t *testing.T, seed uint64) *box {
 func (b *box) crash(x *Index) {
 	b.t.Helper()
 	named := map[string]bool{headFile: true}
-	if content, err := os.ReadFile(filepath.Join(x.folder(), headFile)); err == nil {
+	if content, err := os.ReadFile(filepath.Join(x.sumsFolder(), headFile)); err == nil {
 		h, err := x.readHead(content)
 		if err != nil {
 			b.t.Fatal(err)
@@ -37,12 +37,12 @@ func (b *box) crash(x *Index) {
 			named[m.name] = true
 		}
 	}
-	list, err := os.ReadDir(x.folder())
+	list, err := os.ReadDir(x.sumsFolder())
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		b.t.Fatal(err)
 	}
 	for _, f := range list {
-		path := filepath.Join(x.folder(), f.Name())
+		path := filepath.Join(x.sumsFolder(), f.Name())
 		switch {
 		case named[f.Name()]:
 		case b.rng.IntN(2) == 0:
@@ -68,8 +68,8 @@ func (b *box) compare(x *Index) {
 		q.People = "site"
 	}
 	step := day(pick(b.rng, 1, 1, 2, 10, 45, 120))
-	for d := x.grid.day(t0 + record.Time(b.rng.Int64N(int64(b.span/4)))); x.grid.start(d) < t0+b.span; d += step {
-		q.Edges = append(q.Edges, x.grid.start(d))
+	for d := x.grid.dayOf(t0 + record.Time(b.rng.Int64N(int64(b.span/4)))); x.grid.dayStart(d) < t0+b.span; d += step {
+		q.Edges = append(q.Edges, x.grid.dayStart(d))
 	}
 	if b.rng.IntN(2) == 0 {
 		q.Edges[0] -= record.Time(b.rng.Int64N(int64(record.Day)))
@@ -87,7 +87,7 @@ func (b *box) compare(x *Index) {
 		b.t.Fatal(err)
 	}
 	if got, want := flatten(a), flatten(want); !reflect.DeepEqual(got, want) {
-		for _, key := range union(got, want) {
+		for _, key := range unionNames(got, want) {
 			if got[key] != want[key] {
 				b.t.Errorf("%s: %q, want %q", key, got[key], want[key])
 			}
@@ -154,7 +154,7 @@ func TestDaysOnDisk_AnyOrderOfChanges_EqualTheSlowSum(t *testing.T) {
 			}
 			for i, x := range list {
 				x = b.happens(x, options[i], dims)
-				loaded += one(x != list[i] && x.Seq() > 0)
+				loaded += oneIf(x != list[i] && x.Seq() > 0)
 				list[i] = x
 				b.follow(x)
 				if found, err := x.Check(t.Context()); err != nil || len(found) > 0 {
@@ -168,7 +168,7 @@ func TestDaysOnDisk_AnyOrderOfChanges_EqualTheSlowSum(t *testing.T) {
 				}
 				away += len(x.away)
 				for n := range x.away {
-					merged += one(x.held[n])
+					merged += oneIf(x.held[n])
 				}
 			}
 		}
@@ -230,8 +230,8 @@ func TestDaysOnDisk_FilesReplacedWhileAsked_AnswersStayRight(t *testing.T) {
 // nearlyAll asks for all days of a wide box, and needs most of its months.
 func nearlyAll(g *grid) Question {
 	q := Question{By: []string{"site"}, Counts: true, Now: t0, CPU: "TotalCPU", Cores: "Cores"}
-	for d := g.day(t0); len(q.Edges) < 400; d++ {
-		q.Edges = append(q.Edges, g.start(d))
+	for d := g.dayOf(t0); len(q.Edges) < 400; d++ {
+		q.Edges = append(q.Edges, g.dayStart(d))
 	}
 	return q
 }
@@ -252,14 +252,14 @@ func TestDaysOnDisk_FileDamagedOrGone_IndexIsMadeAnew(t *testing.T) {
 	want := b.slow(&q)
 	for i := range max(3, racetest.Few(6)) {
 		way(t, k, q, "index")
-		x := k.indexes()[0]
+		x := k.currentIndexes()[0]
 		x.mu.RLock()
 		away := maps.Clone(x.away)
 		x.mu.RUnlock()
 		if len(away) < 5 {
 			t.Fatalf("%d months are on disk alone", len(away))
 		}
-		path := filepath.Join(x.folder(), pick(b.rng, slices.Collect(maps.Values(away))...).name)
+		path := filepath.Join(x.sumsFolder(), pick(b.rng, slices.Collect(maps.Values(away))...).name)
 		content, err := os.ReadFile(path)
 		if err == nil {
 			switch i % 3 {
@@ -283,7 +283,7 @@ func TestDaysOnDisk_FileDamagedOrGone_IndexIsMadeAnew(t *testing.T) {
 			t.Fatalf("%s: %v, want %v", a.Way, got, want)
 		}
 		way(t, k, q, "index")
-		if k.indexes()[0] == x {
+		if k.currentIndexes()[0] == x {
 			t.Fatal("the index is the one before")
 		}
 	}

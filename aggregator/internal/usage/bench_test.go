@@ -75,7 +75,7 @@ func BenchmarkUsage(b *testing.B) {
 	b.Logf("%d tuples, %d with a shape, %d MiB", len(x.series), len(x.slots), x.bytes>>20)
 	opt.Dir, opt.MaxBytes = b.TempDir(), x.bytes/4
 	small := newIndex(b, opt, dims)
-	if err := errFirst(small.Follow(context.Background()), small.Save(context.Background())); err != nil {
+	if err := firstError(small.Follow(context.Background()), small.Save(context.Background())); err != nil {
 		b.Fatal(err)
 	}
 	b.Logf("of %d months the days are on disk: %d MiB in memory, %d MiB in files", len(small.away), small.bytes>>20, small.awayBytes()>>20)

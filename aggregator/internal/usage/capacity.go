@@ -63,9 +63,9 @@ func (r *Request) demandOf(measure string) (demand, bool) {
 }
 
 // OfCapacity reports whether a measure is about what clusters have.
-func (r *Request) OfCapacity() bool { return len(r.demands()) > 0 }
+func (r *Request) OfCapacity() bool { return len(r.capacityDemands()) > 0 }
 
-func (r *Request) demands() (list []demand) {
+func (r *Request) capacityDemands() (list []demand) {
 	for _, m := range r.Measures {
 		if d, is := r.demandOf(m); is {
 			list = append(list, d)
@@ -74,8 +74,8 @@ func (r *Request) demands() (list []demand) {
 	return list
 }
 
-// expand puts the clusters in the place of groups of clusters in conditions.
-func (r *Request) expand() error {
+// expandClusters puts the clusters in the place of groups of clusters in conditions.
+func (r *Request) expandClusters() error {
 	if r.Capacity == nil {
 		return nil
 	}
@@ -101,8 +101,8 @@ func (r *Request) expand() error {
 	return nil
 }
 
-// scope are the clusters of which a record can pass the conditions.
-func (r *Request) scope() ([]string, error) {
+// clustersInScope are the clusters of which a record can pass the conditions.
+func (r *Request) clustersInScope() ([]string, error) {
 	clusters, err := r.Capacity.Clusters(nil)
 	tests := slices.Clone(r.Where.Meta)
 	for _, f := range r.Having {
@@ -115,8 +115,8 @@ func (r *Request) scope() ([]string, error) {
 	return r.Capacity.Among(clusters, tests), err
 }
 
-// suppliable refuses measures of what no cluster has.
-func (r *Request) suppliable(list []demand) error {
+// checkCapacity refuses measures of capacity that no cluster has.
+func (r *Request) checkCapacity(list []demand) error {
 	if len(list) == 0 {
 		return nil
 	}
@@ -125,14 +125,14 @@ func (r *Request) suppliable(list []demand) error {
 		have = r.Capacity.Components()
 	}
 	if len(have) == 0 {
-		return refuse("%s: no capacity configured or reported; add a cluster block to the configuration", list[0].name)
+		return requestError("%s: no capacity configured or reported; add a cluster block to the configuration", list[0].name)
 	}
 	for _, d := range list {
 		if !slices.Contains(have, d.component) {
-			return refuse("%s: no cluster has %s; there is %s", d.name, d.component, strings.Join(have, ", "))
+			return requestError("%s: no cluster has %s; there is %s", d.name, d.component, strings.Join(have, ", "))
 		}
 		if d.word == utilization && d.component == serviceUnits && !slices.Contains(r.Weights, serviceUnits) {
-			return refuse("%s: nothing says how many service units a record is worth", d.name)
+			return requestError("%s: nothing says how many service units a record is worth", d.name)
 		}
 	}
 	return nil
@@ -163,9 +163,9 @@ type capacitySpan struct {
 	begins map[string]record.Time // from when on the use of each cluster is known
 }
 
-// pieces cuts buckets where the capacity of a cluster begins or ends, and at the
-// present.
-func (r *Request) pieces(edges []record.Time, clusters []string, list []demand) capacitySpan {
+// capacityPieces are the buckets, cut where the capacity of a cluster begins or ends, and at
+// the present.
+func (r *Request) capacityPieces(edges []record.Time, clusters []string, list []demand) capacitySpan {
 	from, to := edges[0], edges[len(edges)-1]
 	all := slices.Clone(edges)
 	for _, d := range list {
@@ -194,9 +194,9 @@ func (r *Request) pieces(edges []record.Time, clusters []string, list []demand) 
 	return s
 }
 
-// has is what a cluster has in a piece; nothing where it is not known, and in the
+// capacityOf is what a cluster has in a piece; nothing where it is not known, and in the
 // time to come. For a utilization it is nothing where use is unknown.
-func (r *Request) has(cluster string, d demand, s *capacitySpan, piece int) Sum {
+func (r *Request) capacityOf(cluster string, d demand, s *capacitySpan, piece int) Sum {
 	if s.edges[piece] >= r.Now || d.word == utilization && !r.isUseKnown(cluster, s, piece) {
 		return Sum{}
 	}
@@ -213,54 +213,54 @@ func (r *Request) isUseKnown(cluster string, s *capacitySpan, piece int) bool {
 	return known.covers(s.edges[piece], s.edges[piece+1])
 }
 
-// table is what each cluster has in each bucket.
-func (r *Request) table(clusters []string, d demand, s *capacitySpan) []Sum {
+// capacityTable is what each cluster has in each bucket.
+func (r *Request) capacityTable(clusters []string, d demand, s *capacitySpan) []Sum {
 	out := make([]Sum, len(clusters)*s.most)
 	for i, name := range clusters {
 		for p, b := range s.bucket {
-			out[i*s.most+b] = out[i*s.most+b].Add(r.has(name, d, s, p))
+			out[i*s.most+b] = out[i*s.most+b].Add(r.capacityOf(name, d, s, p))
 		}
 	}
 	return out
 }
 
-// supply adds the columns about capacity.
-func (s *Table) supply(ctx context.Context, ask QueryFunc) error {
+// addCapacity adds the columns that are about capacity.
+func (s *Table) addCapacity(ctx context.Context, ask QueryFunc) error {
 	r := s.Request
-	clusters, span, a, err := r.used(ctx, ask, s.Edges)
+	clusters, span, a, err := r.useInScope(ctx, ask, s.Edges)
 	if err != nil {
 		return err
 	}
-	list := r.demands()
+	list := r.capacityDemands()
 	if len(list) == 0 {
 		return nil
 	}
-	s.idle(clusters, list, &span)
+	s.addIdleGroups(clusters, list, &span)
 	for _, d := range list {
-		u := &supply{component: d.component, clusters: clusters, now: r.table(clusters, d, &span), lines: len(r.By) == 0 || slices.Equal(r.By, []string{clusterKey})}
-		c := newColumn(d.name, Supply, figures{sum: make([]Sum, len(s.Groups)*s.buckets())})
-		c = c.time(r.Hours)
+		u := &supply{component: d.component, clusters: clusters, now: r.capacityTable(clusters, d, &span), lines: len(r.By) == 0 || slices.Equal(r.By, []string{clusterKey})}
+		c := newColumn(d.name, Supply, figures{sum: make([]Sum, len(s.Groups)*s.bucketCount())})
+		c = c.withTimeUnit(r.Hours)
 		if d.component == serviceUnits {
 			c.Unit = "SU"
 		}
 		if d.word == utilization {
 			c.Kind, c.Unit = Ratio, ""
 			c.cells.over = make([]Sum, len(c.cells.sum))
-			sum, lacking := s.use(a, u, &span)
+			sum, lacking := s.groupUse(a, u, &span)
 			c.cells.sum, c.lacking = sum, unlessZero(lacking)
 		}
-		whole := c.cells.totals(len(s.Groups), s.buckets())
-		if s.buckets() == 1 { // then it is the same
-			whole = c.cells.regroup(identity(len(s.Groups)), len(s.Groups), 1)
+		whole := c.cells.sumBuckets(len(s.Groups), s.bucketCount())
+		if s.bucketCount() == 1 { // then it is the same
+			whole = c.cells.regroupCells(identityPlaces(len(s.Groups)), len(s.Groups), 1)
 		}
 		c.supply, c.whole = u, &whole
 		s.Columns = append(s.Columns, c)
 	}
-	s.resupply()
+	s.updateCapacity()
 	return nil
 }
 
-func identity(n int) []int {
+func identityPlaces(n int) []int {
 	list := make([]int, n)
 	for i := range list {
 		list[i] = i
@@ -268,13 +268,13 @@ func identity(n int) []int {
 	return list
 }
 
-// idle adds lines for what no one used.
-func (s *Table) idle(clusters []string, list []demand, span *capacitySpan) {
+// addIdleGroups adds lines for what no one used.
+func (s *Table) addIdleGroups(clusters []string, list []demand, span *capacitySpan) {
 	r := s.Request
 	var groups []Group
 	for _, name := range clusters {
 		for _, d := range list {
-			if unlessZero(r.table([]string{name}, d, span)) == nil {
+			if unlessZero(r.capacityTable([]string{name}, d, span)) == nil {
 				continue
 			}
 			if len(r.By) == 0 {
@@ -286,21 +286,21 @@ func (s *Table) idle(clusters []string, list []demand, span *capacitySpan) {
 		}
 	}
 	if len(groups) > 0 {
-		s.unite(groups)
+		s.uniteGroups(groups)
 	}
 }
 
-// used returns the clusters in the scope, the pieces of buckets, and who used what there;
+// useInScope returns the clusters in the scope, the pieces of buckets, and who used what there;
 // nothing without a measure of capacity.
-func (r *Request) used(ctx context.Context, ask QueryFunc, edges []record.Time) (clusters []string, span capacitySpan, a *Result, err error) {
-	list := r.demands()
+func (r *Request) useInScope(ctx context.Context, ask QueryFunc, edges []record.Time) (clusters []string, span capacitySpan, a *Result, err error) {
+	list := r.capacityDemands()
 	if len(list) == 0 {
 		return nil, span, nil, nil
 	}
-	if clusters, err = r.scope(); err != nil {
+	if clusters, err = r.clustersInScope(); err != nil {
 		return nil, span, nil, err
 	}
-	span = r.pieces(edges, clusters, list)
+	span = r.capacityPieces(edges, clusters, list)
 	a, err = r.askUse(ctx, ask, &span, list)
 	return clusters, span, a, err
 }
@@ -335,17 +335,17 @@ func (r *Request) askUse(ctx context.Context, ask QueryFunc, s *capacitySpan, li
 	return a, err
 }
 
-// use is what each group used in each bucket of clusters that have something, and
+// groupUse is what each group used in each bucket of clusters that have something, and
 // apart what it used where no capacity is known.
-func (s *Table) use(a *Result, u *supply, span *capacitySpan) (sum, lacking []Sum) {
+func (s *Table) groupUse(a *Result, u *supply, span *capacitySpan) (sum, lacking []Sum) {
 	r := s.Request
 	sum, lacking = make([]Sum, len(s.Groups)*span.most), make([]Sum, len(s.Groups)*span.most)
-	columns := u.columns(a)
+	columns := u.useColumns(a)
 	pieces := len(span.bucket)
 	has := make([]bool, len(u.clusters)*pieces)
 	for i, name := range u.clusters {
 		for p := range pieces {
-			there := r.has(name, demand{word: utilization, component: u.component}, span, p)
+			there := r.capacityOf(name, demand{word: utilization, component: u.component}, span, p)
 			has[i*pieces+p] = !there.IsZero()
 		}
 	}
@@ -373,8 +373,8 @@ func (s *Table) use(a *Result, u *supply, span *capacitySpan) (sum, lacking []Su
 	return sum, lacking
 }
 
-// columns are those of an answer in which the use is.
-func (u *supply) columns(a *Result) (list [][]Sum) {
+// useColumns are the columns of an answer that have the use of the component.
+func (u *supply) useColumns(a *Result) (list [][]Sum) {
 	for i := range a.Worths {
 		if u.component == serviceUnits && a.Worths[i].Name == serviceUnits {
 			list = append(list, a.Worths[i].Sum)
@@ -388,10 +388,10 @@ func (u *supply) columns(a *Result) (list [][]Sum) {
 	return list
 }
 
-// supplyBefore adds the other window to the columns about capacity.
-func (s *Table) supplyBefore(ctx context.Context, ask QueryFunc) error {
+// addCapacityBefore adds the other window to the columns about capacity.
+func (s *Table) addCapacityBefore(ctx context.Context, ask QueryFunc) error {
 	r := s.Request
-	clusters, span, a, err := r.used(ctx, ask, []record.Time{r.Versus.From, r.Versus.To})
+	clusters, span, a, err := r.useInScope(ctx, ask, []record.Time{r.Versus.From, r.Versus.To})
 	if err != nil {
 		return err
 	}
@@ -401,42 +401,42 @@ func (s *Table) supplyBefore(ctx context.Context, ask QueryFunc) error {
 			continue
 		}
 		d, _ := r.demandOf(c.Name)
-		c.supply.before = r.table(clusters, d, &span)
+		c.supply.before = r.capacityTable(clusters, d, &span)
 		if c.Kind == Ratio {
-			c.before.sum, _ = s.use(a, c.supply, &span)
+			c.before.sum, _ = s.groupUse(a, c.supply, &span)
 		}
 	}
-	s.resupply()
+	s.updateCapacity()
 	return nil
 }
 
-// resupply sets the capacity of all groups: of groups that were put together it is
+// updateCapacity sets the capacity of all groups: of groups that were put together it is
 // that of all their clusters, each once.
-func (s *Table) resupply() {
+func (s *Table) updateCapacity() {
 	for i := range s.Columns {
 		c := &s.Columns[i]
 		if c.supply == nil {
 			continue
 		}
-		c.supply.set(s.Request, s.Groups)
-		c.supply.fill(c.supplied(&c.cells), c.supply.now, s.buckets())
-		c.supply.fill(c.supplied(c.whole), c.supply.totals(s.buckets()), 1)
+		c.supply.setClusters(s.Request, s.Groups)
+		c.supply.fillCells(c.capacityFigures(&c.cells), c.supply.now, s.bucketCount())
+		c.supply.fillCells(c.capacityFigures(c.whole), c.supply.sumClusterBuckets(s.bucketCount()), 1)
 		if c.before != nil && c.supply.before != nil {
-			c.supply.fill(c.supplied(c.before), c.supply.before, 1)
+			c.supply.fillCells(c.capacityFigures(c.before), c.supply.before, 1)
 		}
 	}
 }
 
-// supplied are the figures that are capacity.
-func (c *Column) supplied(f *figures) []Sum {
+// capacityFigures are the figures that are capacity.
+func (c *Column) capacityFigures(f *figures) []Sum {
 	if c.Kind == Ratio {
 		return f.over
 	}
 	return f.sum
 }
 
-// set finds the clusters of groups that are none of several.
-func (u *supply) set(r *Request, groups []TableGroup) {
+// setClusters finds the clusters of groups that are none of several.
+func (u *supply) setClusters(r *Request, groups []TableGroup) {
 	old := u.of
 	u.of = make([][]bool, len(groups))
 	for g := range groups {
@@ -444,7 +444,7 @@ func (u *supply) set(r *Request, groups []TableGroup) {
 			u.of[g] = old[g]
 			continue
 		}
-		names, told := u.named(r, &groups[g])
+		names, told := u.clustersOf(r, &groups[g])
 		if !told {
 			u.of = nil
 			return
@@ -456,8 +456,8 @@ func (u *supply) set(r *Request, groups []TableGroup) {
 	}
 }
 
-// named are the clusters of one group; false when the keys say nothing about clusters.
-func (u *supply) named(r *Request, g *TableGroup) ([]string, bool) {
+// clustersOf are the clusters of one group; false when the keys say nothing about clusters.
+func (u *supply) clustersOf(r *Request, g *TableGroup) ([]string, bool) {
 	at := slices.Index(r.By, clusterKey)
 	switch {
 	case at < 0:
@@ -468,8 +468,8 @@ func (u *supply) named(r *Request, g *TableGroup) ([]string, bool) {
 	return g.Values[at : at+1], true
 }
 
-// shared reports whether several groups have the capacity of the same cluster.
-func (u *supply) shared(groups int) bool {
+// isShared reports whether several groups have the capacity of the same cluster.
+func (u *supply) isShared(groups int) bool {
 	if u == nil || groups < 2 {
 		return false
 	}
@@ -490,8 +490,8 @@ func (u *supply) shared(groups int) bool {
 	return false
 }
 
-// regroup puts together what groups are of.
-func (u *supply) regroup(place []int, groups int) {
+// regroupClusters puts the clusters of groups together.
+func (u *supply) regroupClusters(place []int, groups int) {
 	if u == nil || u.of == nil {
 		return
 	}
@@ -509,15 +509,15 @@ func (u *supply) regroup(place []int, groups int) {
 	u.of = out
 }
 
-// totals adds up the buckets of each cluster.
-func (u *supply) totals(buckets int) []Sum {
+// sumClusterBuckets adds up the buckets of each cluster.
+func (u *supply) sumClusterBuckets(buckets int) []Sum {
 	f := figures{sum: u.now}
-	f = f.totals(len(u.clusters), buckets)
+	f = f.sumBuckets(len(u.clusters), buckets)
 	return f.sum
 }
 
-// fill sets the cells of all groups to what their clusters have.
-func (u *supply) fill(to, table []Sum, buckets int) {
+// fillCells sets the cells of all groups to what their clusters have.
+func (u *supply) fillCells(to, table []Sum, buckets int) {
 	for cell := range to {
 		g, b := cell/buckets, cell%buckets
 		to[cell] = Sum{}
@@ -529,31 +529,31 @@ func (u *supply) fill(to, table []Sum, buckets int) {
 	}
 }
 
-// all makes figures those of all groups together.
-func (c *Column) all(f *figures, buckets int) {
+// fillTotal sets the capacity of all groups together.
+func (c *Column) fillTotal(f *figures, buckets int) {
 	if c.supply == nil {
 		return
 	}
-	to := c.supplied(f)
+	to := c.capacityFigures(f)
 	to[0] = Sum{}
-	for _, sum := range c.supply.totals(buckets) {
+	for _, sum := range c.supply.sumClusterBuckets(buckets) {
 		to[0] = to[0].Add(sum)
 	}
 }
 
-// some reports whether there is anything in a cell. Capacity alone is nothing, unless
+// hasFigure reports whether there is anything in a cell. Capacity alone is nothing, unless
 // each cluster is in one line only.
-func (c *Column) some(f *figures, i int) bool {
+func (c *Column) hasFigure(f *figures, i int) bool {
 	switch {
 	case c.supply == nil || c.supply.lines:
-		return f.some(i) || c.supply != nil && f == &c.cells && c.lacking != nil && !c.lacking[i].IsZero()
+		return f.hasValue(i) || c.supply != nil && f == &c.cells && c.lacking != nil && !c.lacking[i].IsZero()
 	case c.Kind == Ratio:
 		return !f.sum[i].IsZero() || f == &c.cells && c.lacking != nil && !c.lacking[i].IsZero()
 	}
 	return false
 }
 
-// worth reports whether sums are in the unit of [Value].
-func (c *Column) worth() bool {
+// isInValueUnit reports whether sums are in the unit of [Value].
+func (c *Column) isInValueUnit() bool {
 	return c.Kind == Worth || c.supply != nil && c.supply.component == serviceUnits
 }

@@ -7,19 +7,19 @@ import (
 	"unicode/utf8"
 )
 
-// append writes cell i of figures of the column as a JSON number. It writes null
+// appendFigure writes cell i of figures of the column as a JSON number. It writes null
 // where there is none: the mean and the quotient of nothing.
-func (c *Column) append(b []byte, f *figures, i int) []byte {
+func (c *Column) appendFigure(b []byte, f *figures, i int) []byte {
 	switch c.Kind {
 	case Count:
 		return strconv.AppendUint(b, f.n[i], 10)
 	case Rate, Total, Worth:
-		if f.unknown(i) {
+		if f.isUnknown(i) {
 			break
 		}
 		return c.appendSum(b, f.sum[i])
 	case Weighted:
-		return appendReal(b, f.real[i]/c.scale())
+		return appendReal(b, f.real[i]/c.unitScale())
 	case Mean:
 		if f.n[i] == 0 {
 			break
@@ -30,7 +30,7 @@ func (c *Column) append(b []byte, f *figures, i int) []byte {
 			return c.appendSum(b, f.sum[i])
 		}
 	case Ratio, Level:
-		if v, ok := c.value(f, i); ok {
+		if v, ok := c.cellValue(f, i); ok {
 			return appendReal(b, v)
 		}
 	}
@@ -42,7 +42,7 @@ func (c *Column) appendSum(b []byte, s Sum) []byte {
 	if s.IsZero() {
 		return append(b, '0')
 	}
-	return c.millionths(s).AppendDecimal(b)
+	return c.toMillionths(s).AppendDecimal(b)
 }
 
 // appendReal writes a number that is not whole; without exponent, as spreadsheets
@@ -57,51 +57,51 @@ func appendReal(b []byte, v float64) []byte {
 	return strconv.AppendFloat(b, v, 'f', -1, 64)
 }
 
-// untold reports whether the column has no figure for a group: the same person may
+// hasNoFigure reports whether the column has no figure for a group: the same person may
 // be in several of those that were put together.
-func (s *Table) untold(c *Column, g int) bool { return c.apart && s.Groups[g].Others > 0 }
+func (s *Table) hasNoFigure(c *Column, g int) bool { return c.apart && s.Groups[g].Others > 0 }
 
 // appendCell writes the figure of a group in a bucket.
 func (s *Table) appendCell(b []byte, c *Column, g, bucket int) []byte {
-	if s.untold(c, g) || s.isUnknown(c, g, bucket) {
+	if s.hasNoFigure(c, g) || s.isUnknown(c, g, bucket) {
 		return append(b, "null"...)
 	}
-	return c.append(b, &c.cells, g*s.buckets()+bucket)
+	return c.appendFigure(b, &c.cells, g*s.bucketCount()+bucket)
 }
 
 // appendWhole writes the figure of a group in the whole window.
 func (s *Table) appendWhole(b []byte, c *Column, g int) []byte {
-	if c.whole == nil || s.untold(c, g) || s.isWholeUnknown(c, g) {
+	if c.whole == nil || s.hasNoFigure(c, g) || s.isWholeUnknown(c, g) {
 		return append(b, "null"...)
 	}
-	return c.append(b, c.whole, g)
+	return c.appendFigure(b, c.whole, g)
 }
 
 // appendBefore writes the figure of a group in the other window.
 func (s *Table) appendBefore(b []byte, c *Column, g int) []byte {
-	if s.untold(c, g) || s.isBeforeUnknown(c, g) {
+	if s.hasNoFigure(c, g) || s.isBeforeUnknown(c, g) {
 		return append(b, "null"...)
 	}
-	return c.append(b, c.before, g)
+	return c.appendFigure(b, c.before, g)
 }
 
 // appendDifference writes how much more there is in the window than in the other.
 func (s *Table) appendDifference(b []byte, c *Column, g int) []byte {
-	if c.whole == nil || s.untold(c, g) || !s.isComparable(c, g) {
+	if c.whole == nil || s.hasNoFigure(c, g) || !s.isComparable(c, g) {
 		return append(b, "null"...)
 	}
 	switch c.Kind {
 	case Count:
 		return strconv.AppendInt(b, int64(c.whole.n[g]-c.before.n[g]), 10)
 	case Rate, Total, Worth:
-		if c.whole.unknown(g) || c.before.unknown(g) {
+		if c.whole.isUnknown(g) || c.before.isUnknown(g) {
 			return append(b, "null"...)
 		}
 		return c.appendSum(b, c.whole.sum[g].Sub(c.before.sum[g]))
 	case Weighted, Mean, Ratio, Supply, Level:
 	}
-	now, ok := c.value(c.whole, g)
-	before, had := c.value(c.before, g)
+	now, ok := c.cellValue(c.whole, g)
+	before, had := c.cellValue(c.before, g)
 	if !ok || !had {
 		return append(b, "null"...)
 	}
@@ -111,11 +111,11 @@ func (s *Table) appendDifference(b []byte, c *Column, g int) []byte {
 // appendRelative writes the difference as a part of what was before: 1 is twice as
 // much. It is null where there was nothing.
 func (s *Table) appendRelative(b []byte, c *Column, g int) []byte {
-	if c.whole == nil || s.untold(c, g) || !s.isComparable(c, g) {
+	if c.whole == nil || s.hasNoFigure(c, g) || !s.isComparable(c, g) {
 		return append(b, "null"...)
 	}
-	now, ok := c.value(c.whole, g)
-	before, had := c.value(c.before, g)
+	now, ok := c.cellValue(c.whole, g)
+	before, had := c.cellValue(c.before, g)
 	if !ok || !had || before == 0 {
 		return append(b, "null"...)
 	}
@@ -141,8 +141,8 @@ func orNull(b []byte, s string) []byte {
 	return appendQuoted(b, s)
 }
 
-// comma separates element i from the one before.
-func comma(b []byte, i int) []byte {
+// appendComma separates element i from the one before.
+func appendComma(b []byte, i int) []byte {
 	if i > 0 {
 		return append(b, ',')
 	}

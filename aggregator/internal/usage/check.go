@@ -38,11 +38,11 @@ func (x *Index) Check(ctx context.Context) (differs []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &differences{zone: x.zone()}
-	if err = errors.Join(x.reach(ctx, v), fresh.reach(ctx, v)); err == nil {
-		err = d.indexes(ctx, x, fresh)
+	d := &differences{zone: x.zoneName()}
+	if err = errors.Join(x.advanceTo(ctx, v), fresh.advanceTo(ctx, v)); err == nil {
+		err = d.compareIndexes(ctx, x, fresh)
 	}
-	return d.told(), errors.Join(err, v.Close())
+	return d.listFound(), errors.Join(err, v.Close())
 }
 
 // tempFolder makes a folder for a time.
@@ -53,35 +53,35 @@ func tempFolder(dir string) (string, error) {
 	return os.MkdirTemp(dir, "check-")
 }
 
-// indexes compares indexes. Of what one of them has on disk alone both are read, one month
-// after the other.
-func (d *differences) indexes(ctx context.Context, is, should *Index) error {
+// compareIndexes compares what both have in memory, and month by month what one of them has
+// on disk alone.
+func (d *differences) compareIndexes(ctx context.Context, is, should *Index) error {
 	d.away = maps.Clone(is.away)
 	maps.Copy(d.away, should.away)
-	d.sums(&is.sums, &should.sums)
+	d.compareSums(&is.sums, &should.sums)
 	for n := range d.away { // in any order
-		have, err := is.alone(ctx, n)
+		have, err := is.sumsOfMonth(ctx, n)
 		if err != nil {
 			return err
 		}
-		want, err := should.alone(ctx, n)
+		want, err := should.sumsOfMonth(ctx, n)
 		if err != nil {
 			return err
 		}
 		apart := &differences{zone: d.zone}
-		apart.sums(have, want)
+		apart.compareSums(have, want)
 		d.n, d.list = d.n+apart.n, append(d.list, apart.list...)
 	}
 	return nil
 }
 
-// alone returns sums that have a chunk of days and nothing else. The caller has the lock.
-func (x *Index) alone(ctx context.Context, n int32) (*sums, error) {
+// sumsOfMonth returns sums of a chunk of days and nothing else. The caller has the lock.
+func (x *Index) sumsOfMonth(ctx context.Context, n int32) (*sums, error) {
 	var base *storedReader
 	if m, away := x.away[n]; away {
 		var err error
-		if base, err = m.read(ctx, x.folder()); err != nil {
-			return nil, lost(err)
+		if base, err = m.readFile(ctx, x.sumsFolder()); err != nil {
+			return nil, asDamaged(err)
 		}
 	}
 	m, content, err := x.encodeMonth(n, base)
@@ -93,7 +93,7 @@ func (x *Index) alone(ctx context.Context, n int32) (*sums, error) {
 	return &s, s.loadMonth(n, &storedReader{b: content[len(monthMagic):]})
 }
 
-func (x *Index) zone() string {
+func (x *Index) zoneName() string {
 	if x.Zone == nil {
 		return "UTC"
 	}
@@ -108,36 +108,36 @@ type differences struct {
 	away map[int32]month // chunks of which only the wholes are compared
 }
 
-func (d *differences) add(what string, is, should any) {
+func (d *differences) addDifference(what string, is, should any) {
 	if d.n++; d.n <= maxFound {
 		d.list = append(d.list, fmt.Sprintf("usage in %s: %s is %v, and the records say %v", d.zone, what, is, should))
 	}
 }
 
-// sums compares sums with what they should be.
-func (d *differences) sums(is, should *sums) {
+// compareSums compares sums with what they should be.
+func (d *differences) compareSums(is, should *sums) {
 	have, want := is.byName(), should.byName()
-	for _, name := range union(have, want) {
-		d.series(is.grid, name, have[name], want[name])
+	for _, name := range unionNames(have, want) {
+		d.compareSeries(is.grid, name, have[name], want[name])
 	}
-	alone, right := is.single(d.away), should.single(d.away)
-	for _, name := range union(alone, right) {
+	alone, right := is.singleRunsByName(d.away), should.singleRunsByName(d.away)
+	for _, name := range unionNames(alone, right) {
 		if alone[name] != right[name] {
-			d.add(name, alone[name], right[name])
+			d.addDifference(name, alone[name], right[name])
 		}
 	}
 }
 
-// told is what was found.
-func (d *differences) told() []string {
+// listFound returns the differences, or the first of very many.
+func (d *differences) listFound() []string {
 	if d.n > maxFound {
 		return append(d.list[:maxFound], fmt.Sprintf("usage in %s: and %d other differences", d.zone, d.n-maxFound))
 	}
 	return d.list
 }
 
-// union is the names of both, in their order.
-func union[V any](a, b map[string]V) []string {
+// unionNames are the names of both, in their order.
+func unionNames[V any](a, b map[string]V) []string {
 	names := slices.AppendSeq(slices.Collect(maps.Keys(a)), maps.Keys(b))
 	slices.Sort(names)
 	return slices.Compact(names)
@@ -148,14 +148,14 @@ func (s *sums) byName() map[string]*series {
 	out := map[string]*series{}
 	for _, se := range s.series {
 		if se != nil {
-			out[s.who(&s.tuples[se.tuple])] = se
+			out[s.tupleName(&s.tuples[se.tuple])] = se
 		}
 	}
 	return out
 }
 
-// name says what a run is about.
-func (s *sums) name(t *tuple, sh *layout) string { return s.who(t) + sh.String() }
+// runName says what a run is about.
+func (s *sums) runName(t *tuple, sh *layout) string { return s.tupleName(t) + sh.String() }
 
 func (s *layout) String() string {
 	var b strings.Builder
@@ -175,8 +175,8 @@ func (st *seriesKey) String() string {
 	return fmt.Sprintf("%s beside %v", text, st.mates)
 }
 
-// who says whom a series is about.
-func (s *sums) who(t *tuple) string {
+// tupleName says whom a series is about.
+func (s *sums) tupleName(t *tuple) string {
 	var b strings.Builder
 	for i, key := range s.names {
 		if !t.lacks[i] {
@@ -192,8 +192,8 @@ func (s *sums) who(t *tuple) string {
 	return b.String()
 }
 
-// series compares two series, of which one may be missing.
-func (d *differences) series(g *grid, name string, is, should *series) {
+// compareSeries compares two series, of which one may be missing.
+func (d *differences) compareSeries(g *grid, name string, is, should *series) {
 	if is == nil {
 		is = &series{}
 	}
@@ -201,13 +201,13 @@ func (d *differences) series(g *grid, name string, is, should *series) {
 		should = &series{}
 	}
 	have, want := is.linesByName(), should.linesByName()
-	for _, line := range union(have, want) {
-		d.line(g, name, line, have[line], want[line])
+	for _, line := range unionNames(have, want) {
+		d.compareLines(g, name, line, have[line], want[line])
 	}
-	d.ledger(g, name, &is.ledger, &should.ledger)
+	d.compareLedgers(g, name, &is.ledger, &should.ledger)
 	slots, right := is.slotsByName(), should.slotsByName()
-	for _, layout := range union(slots, right) {
-		d.counter(g, name+layout, slots[layout], right[layout])
+	for _, layout := range unionNames(slots, right) {
+		d.compareCounters(g, name+layout, slots[layout], right[layout])
 	}
 }
 
@@ -227,16 +227,16 @@ func (s *series) slotsByName() map[string]*counter {
 	return out
 }
 
-// on names a day of a series.
-func on(g *grid, name string, n int32, i int) string {
+// dayName names a day of a series.
+func dayName(g *grid, name string, n int32, i int) string {
 	return fmt.Sprintf("%son the day from %s, ", name, g.starts[int(n)<<5+i])
 }
 
 // eachChunk calls do with the chunks of both that have the same number.
 func eachChunk[Days any, Whole comparable](away map[int32]month, a, b *chunks[Days, Whole], do func(n int32, a, b *Days), whole func(n int32, a, b Whole)) {
-	for n := min(a.base, b.base); n < max(a.end(), b.end()); n++ {
+	for n := min(a.base, b.base); n < max(a.endNumber(), b.endNumber()); n++ {
 		if _, away := away[n]; !away {
-			do(n, a.peek(n), b.peek(n))
+			do(n, a.findChunk(n), b.findChunk(n))
 		}
 		if v, w := a.wholeOf(n), b.wholeOf(n); v != w {
 			whole(n, v, w)
@@ -244,12 +244,12 @@ func eachChunk[Days any, Whole comparable](away map[int32]month, a, b *chunks[Da
 	}
 }
 
-// whole returns what notes a difference of a whole chunk.
-func whole[Whole any](d *differences, g *grid, name, what string) func(n int32, a, b Whole) {
-	return func(n int32, a, b Whole) { d.add(on(g, name, n, 0)+what+" of a chunk of days", a, b) }
+// noteWholeChunk returns a function that notes the difference of a whole chunk.
+func noteWholeChunk[Whole any](d *differences, g *grid, name, what string) func(n int32, a, b Whole) {
+	return func(n int32, a, b Whole) { d.addDifference(dayName(g, name, n, 0)+what+" of a chunk of days", a, b) }
 }
 
-func (d *differences) line(g *grid, name, what string, is, should *line) {
+func (d *differences) compareLines(g *grid, name, what string, is, should *line) {
 	if is == nil {
 		is = &line{}
 	}
@@ -258,32 +258,32 @@ func (d *differences) line(g *grid, name, what string, is, should *line) {
 	}
 	eachChunk(d.away, &is.chunks, &should.chunks, func(n int32, x, y *lineChunk) {
 		for i := range chunkDays {
-			if a, b := is.sum(n, x, i), should.sum(n, y, i); a != b {
-				d.add(on(g, name, n, i)+what, a, b)
+			if a, b := is.daySum(n, x, i), should.daySum(n, y, i); a != b {
+				d.addDifference(dayName(g, name, n, i)+what, a, b)
 			}
 		}
-	}, whole[Sum](d, g, name, what))
+	}, noteWholeChunk[Sum](d, g, name, what))
 }
 
-func (d *differences) ledger(g *grid, name string, is, should *ledger) {
+func (d *differences) compareLedgers(g *grid, name string, is, should *ledger) {
 	eachChunk(d.away, &is.chunks, &should.chunks, func(n int32, x, y *ledgerChunk) {
 		for i := range chunkDays {
-			if a, b := x.on(i), y.on(i); a != b {
-				d.add(on(g, name, n, i)+"the number of runs", a, b)
+			if a, b := x.dayCounts(i), y.dayCounts(i); a != b {
+				d.addDifference(dayName(g, name, n, i)+"the number of runs", a, b)
 			}
 		}
-	}, whole[int64](d, g, name, "the number of runs"))
+	}, noteWholeChunk[int64](d, g, name, "the number of runs"))
 }
 
-// on are the numbers of runs of a day.
-func (c *ledgerChunk) on(i int) [5]int64 {
+// dayCounts are the numbers of runs of a day.
+func (c *ledgerChunk) dayCounts(i int) [5]int64 {
 	if c == nil {
 		return [5]int64{}
 	}
 	return [5]int64{int64(c.started[i]), int64(c.stopped[i]), int64(c.left[i]), int64(c.waiters[i]), c.waited[i]}
 }
 
-func (d *differences) counter(g *grid, name string, is, should *counter) {
+func (d *differences) compareCounters(g *grid, name string, is, should *counter) {
 	if is == nil {
 		is = &counter{}
 	}
@@ -292,23 +292,23 @@ func (d *differences) counter(g *grid, name string, is, should *counter) {
 	}
 	eachChunk(d.away, &is.chunks, &should.chunks, func(n int32, x, y *counterChunk) {
 		for i := range chunkDays {
-			if a, b := x.on(i), y.on(i); a != b {
-				d.add(on(g, name, n, i)+"the number of runs", a, b)
+			if a, b := x.dayCounts(i), y.dayCounts(i); a != b {
+				d.addDifference(dayName(g, name, n, i)+"the number of runs", a, b)
 			}
 		}
-	}, whole[counterWhole](d, g, name, "the number of runs"))
+	}, noteWholeChunk[counterWhole](d, g, name, "the number of runs"))
 }
 
-// on are the numbers of runs of a day.
-func (c *counterChunk) on(i int) [2]int32 {
+// dayCounts are the numbers of runs of a day.
+func (c *counterChunk) dayCounts(i int) [2]int32 {
 	if c == nil {
 		return [2]int32{}
 	}
 	return [2]int32{c.started[i], c.left[i]}
 }
 
-// single are the runs that are kept one by one, but for those of some chunks of days.
-func (s *sums) single(away map[int32]month) map[string]string {
+// singleRunsByName are the runs that are kept one by one, but for those of some chunks of days.
+func (s *sums) singleRunsByName(away map[int32]month) map[string]string {
 	out := map[string]string{}
 	add := func(kind string, r *run) {
 		stop := "now"
@@ -316,7 +316,7 @@ func (s *sums) single(away map[int32]month) map[string]string {
 			stop = r.stop.String()
 		}
 		name := fmt.Sprintf("the %s run %q, change %d", kind, r.id, r.seq)
-		out[name] = fmt.Sprintf("%s%d from %s to %s", s.name(&s.tuples[r.tuple], r.layout), r.amounts, r.start, stop)
+		out[name] = fmt.Sprintf("%s%d from %s to %s", s.runName(&s.tuples[r.tuple], r.layout), r.amounts, r.start, stop)
 	}
 	for _, r := range s.open {
 		add("open", r)
@@ -330,7 +330,7 @@ func (s *sums) single(away map[int32]month) map[string]string {
 		}
 		for i := range l.from {
 			r := &run{}
-			l.read(r, i, s.layouts)
+			l.readRun(r, i, s.layouts)
 			add(fmt.Sprintf("lasting, in chunk %d of days,", n), r)
 		}
 	}
@@ -341,7 +341,7 @@ func (s *sums) single(away map[int32]month) map[string]string {
 func (k *Keeper) Check(ctx context.Context) (found []string, err error) {
 	k.disk.Lock() // what it makes anew may be on disk
 	defer k.disk.Unlock()
-	for _, x := range k.indexes() {
+	for _, x := range k.currentIndexes() {
 		list, err := x.Check(ctx)
 		if err != nil {
 			return nil, err

@@ -34,8 +34,8 @@ func someDay(x *Index) (*lineChunk, *ledgerChunk, int) {
 		if s == nil || len(s.lines) == 0 {
 			continue
 		}
-		for n := s.ledger.base; n < s.ledger.end(); n++ {
-			c, l := s.ledger.peek(n), s.lines[0].peek(n)
+		for n := s.ledger.base; n < s.ledger.endNumber(); n++ {
+			c, l := s.ledger.findChunk(n), s.lines[0].findChunk(n)
 			for i := range chunkDays {
 				if c != nil && l != nil && c.started[i] > 0 {
 					return l, c, i

@@ -58,8 +58,8 @@ func basisOf(name string, classes []Class) basis {
 	return basis{meta: name}
 }
 
-// of returns the value for a first value of the meta key.
-func (s *basis) of(value string) (string, bool) {
+// valueOf returns the value for a first value of the meta key.
+func (s *basis) valueOf(value string) (string, bool) {
 	if s.class == nil {
 		return value, true
 	}

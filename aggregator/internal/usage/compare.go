@@ -8,39 +8,39 @@ import (
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
-// compare adds what the groups had in the other window, and the groups that were
+// addComparison adds what the groups had in the other window, and the groups that were
 // only there.
-func (s *Table) compare(ctx context.Context, ask QueryFunc) error {
+func (s *Table) addComparison(ctx context.Context, ask QueryFunc) error {
 	w := s.Request.Versus
-	a, err := s.Request.put(ctx, ask, []record.Time{w.From, w.To})
+	a, err := s.Request.askBuckets(ctx, ask, []record.Time{w.From, w.To})
 	if err != nil {
 		return err
 	}
-	place := s.unite(a.Groups)
-	if len(s.Groups)*s.buckets() > MaxCells {
-		return tooMany(s.buckets())
+	place := s.uniteGroups(a.Groups)
+	if len(s.Groups)*s.bucketCount() > MaxCells {
+		return tooMany(s.bucketCount())
 	}
-	other := s.Request.columns(a)
+	other := s.Request.answerColumns(a)
 	for i := range s.Columns {
-		s.Columns[i].compare(other, place, len(s.Groups))
+		s.Columns[i].setBefore(other, place, len(s.Groups))
 	}
-	s.gone(other)
-	return s.supplyBefore(ctx, ask)
+	s.addGoneColumns(other)
+	return s.addCapacityBefore(ctx, ask)
 }
 
-func (c *Column) compare(other []Column, place []int, groups int) {
+func (c *Column) setBefore(other []Column, place []int, groups int) {
 	at := slices.IndexFunc(other, func(o Column) bool {
 		return o.Component == c.Component && o.Score == c.Score && o.Kind == c.Kind && o.Unit == c.Unit && (c.Component != "" || o.Name == c.Name)
 	})
 	before := c.cells.emptyLike(groups)
 	if at >= 0 {
-		before = other[at].cells.regroup(place, groups, 1)
+		before = other[at].cells.regroupCells(place, groups, 1)
 	}
 	c.before = &before
 }
 
-// gone adds the columns that only the other window has.
-func (s *Table) gone(other []Column) {
+// addGoneColumns adds the columns that only the other window has.
+func (s *Table) addGoneColumns(other []Column) {
 	for i := range other {
 		o := &other[i]
 		if o.Component == "" || slices.ContainsFunc(s.Columns, func(c Column) bool {
@@ -51,15 +51,15 @@ func (s *Table) gone(other []Column) {
 		c := *o
 		c.lacking, c.without = nil, &s.Records
 		whole := o.cells.emptyLike(len(s.Groups))
-		c.cells, c.whole = o.cells.emptyLike(len(s.Groups)*s.buckets()), &whole
+		c.cells, c.whole = o.cells.emptyLike(len(s.Groups)*s.bucketCount()), &whole
 		s.Columns = append(s.Columns, c)
-		s.Columns[len(s.Columns)-1].compare(other, s.placeOf, len(s.Groups))
+		s.Columns[len(s.Columns)-1].setBefore(other, s.placeOf, len(s.Groups))
 	}
 }
 
-// unite adds the groups of another answer that the table has not, all in the order of
+// uniteGroups adds the groups of another answer that the table has not, all in the order of
 // their values, and returns where each of the others is.
-func (s *Table) unite(list []Group) []int {
+func (s *Table) uniteGroups(list []Group) []int {
 	union := slices.Clone(s.Groups)
 	for _, g := range list {
 		union = append(union, s.Request.tableGroup(&g))
@@ -76,10 +76,10 @@ func (s *Table) unite(list []Group) []int {
 			own[i] = find(g)
 		}
 		for i := range s.Columns {
-			s.Columns[i].regroup(own, len(union), s.buckets())
+			s.Columns[i].regroupFigures(own, len(union), s.bucketCount())
 		}
 		s.Groups = union
-		s.resupply()
+		s.updateCapacity()
 	}
 	place := make([]int, len(list))
 	for i, g := range list {

@@ -14,18 +14,18 @@ type chunks[Days, Whole any] struct {
 	whole []Whole
 }
 
-// at returns the chunk of that number, made when it is missing.
-func (c *chunks[Days, Whole]) at(n int32) (days *Days, whole *Whole, made bool) {
+// ensureChunk returns the chunk of that number, which it makes when it is missing.
+func (c *chunks[Days, Whole]) ensureChunk(n int32) (days *Days, whole *Whole, made bool) {
 	switch {
 	case len(c.list) == 0:
 		c.base = n
-		c.grow(1)
+		c.growBy(1)
 	case n < c.base:
 		c.list = slices.Concat(make([]*Days, c.base-n), c.list)
 		c.whole = slices.Concat(make([]Whole, c.base-n), c.whole)
 		c.base = n
 	case int(n-c.base) >= len(c.list):
-		c.grow(int(n-c.base) + 1 - len(c.list))
+		c.growBy(int(n-c.base) + 1 - len(c.list))
 	}
 	i := n - c.base
 	if days = c.list[i]; days == nil {
@@ -35,23 +35,23 @@ func (c *chunks[Days, Whole]) at(n int32) (days *Days, whole *Whole, made bool) 
 	return days, &c.whole[i], made
 }
 
-func (c *chunks[Days, Whole]) grow(more int) {
+func (c *chunks[Days, Whole]) growBy(more int) {
 	c.list = append(c.list, make([]*Days, more)...)
 	c.whole = append(c.whole, make([]Whole, more)...)
 }
 
-// peek is at for readers: nil where nothing is.
-func (c *chunks[Days, Whole]) peek(n int32) *Days {
+// findChunk returns the chunk of that number; nil where there is none.
+func (c *chunks[Days, Whole]) findChunk(n int32) *Days {
 	if i := n - c.base; i >= 0 && int(i) < len(c.list) {
 		return c.list[i]
 	}
 	return nil
 }
 
-// drop forgets the days of a chunk, but not what they come to as a whole, and reports
+// dropChunk forgets the days of a chunk, but not what they come to as a whole, and reports
 // whether there were any.
-func (c *chunks[Days, Whole]) drop(n int32) bool {
-	if c.peek(n) == nil {
+func (c *chunks[Days, Whole]) dropChunk(n int32) bool {
+	if c.findChunk(n) == nil {
 		return false
 	}
 	c.list[n-c.base] = nil
@@ -66,13 +66,13 @@ func (c *chunks[Days, Whole]) wholeOf(n int32) (none Whole) {
 	return none
 }
 
-// before are the chunks that end before the one of that number.
-func (c *chunks[Days, Whole]) before(n int32) []Whole {
+// wholesBefore are the chunks that end before the one of that number.
+func (c *chunks[Days, Whole]) wholesBefore(n int32) []Whole {
 	return c.whole[:max(0, min(len(c.whole), int(n-c.base)))]
 }
 
-// end is the number behind the last chunk.
-func (c *chunks[Days, Whole]) end() int32 { return c.base + int32(len(c.list)) }
+// endNumber is the number behind the last chunk.
+func (c *chunks[Days, Whole]) endNumber() int32 { return c.base + int32(len(c.list)) }
 
 func chunkOf(d day) (n int32, at int) { return int32(d >> 5), int(d & (chunkDays - 1)) }
 
@@ -92,17 +92,17 @@ const (
 	lineHighBytes  = chunkDays*8 + 16
 )
 
-// add adds to the sum of a day, and returns by how much the memory grew.
-func (l *line) add(d day, s Sum) (bytes int) {
+// addDay adds to the sum of a day, and returns by how much the memory grew.
+func (l *line) addDay(d day, s Sum) (bytes int) {
 	if s.IsZero() {
 		return 0
 	}
 	n, i := chunkOf(d)
-	c, whole, made := l.at(n)
+	c, whole, made := l.ensureChunk(n)
 	if made {
 		bytes = lineChunkBytes
 	}
-	v := l.sum(n, c, i).Add(s)
+	v := l.daySum(n, c, i).Add(s)
 	if c[i] = v.lo; v.hi != 0 || l.high != nil {
 		bytes += l.setHigh(n, i, v.hi)
 	}
@@ -110,11 +110,11 @@ func (l *line) add(d day, s Sum) (bytes int) {
 	return bytes
 }
 
-// plus adds the days of a chunk of another line.
-func (l *line) plus(o *line, n int32) {
-	if c := o.peek(n); c != nil {
+// addChunk adds the days of a chunk of another line.
+func (l *line) addChunk(o *line, n int32) {
+	if c := o.findChunk(n); c != nil {
 		for i := range chunkDays {
-			l.add(day(n<<5)+day(i), o.sum(n, c, i))
+			l.addDay(day(n<<5)+day(i), o.daySum(n, c, i))
 		}
 	}
 }
@@ -136,8 +136,8 @@ func (l *line) setHigh(n int32, i int, hi int64) (bytes int) {
 	return bytes
 }
 
-// sum is that of a day of chunk n, which is c; of none it is 0.
-func (l *line) sum(n int32, c *lineChunk, i int) Sum {
+// daySum is that of a day of chunk n, which is c; of none it is 0.
+func (l *line) daySum(n int32, c *lineChunk, i int) Sum {
 	if c == nil {
 		return Sum{}
 	}
@@ -150,10 +150,10 @@ func (l *line) sum(n int32, c *lineChunk, i int) Sum {
 	return s
 }
 
-// into adds the days of a window to a row of buckets.
-func (l *line) into(row []Sum, w *window) {
-	for n := max(w.firstChunk(), l.base); n < min(w.endChunk(), l.end()); n++ {
-		at, buckets := w.part(n)
+// addWindowTo adds the days of a window to a row of buckets.
+func (l *line) addWindowTo(row []Sum, w *window) {
+	for n := max(w.firstChunk(), l.base); n < min(w.endChunk(), l.endNumber()); n++ {
+		at, buckets := w.chunkPart(n)
 		c := l.list[n-l.base]
 		switch {
 		case w.inOne(buckets):
@@ -162,7 +162,7 @@ func (l *line) into(row []Sum, w *window) {
 		case c == nil:
 		case l.high != nil && l.high[n] != nil:
 			for i, b := range buckets {
-				row[b] = row[b].Add(l.sum(n, c, at+i))
+				row[b] = row[b].Add(l.daySum(n, c, at+i))
 			}
 		default:
 			addLow(row, buckets, c[at:])
@@ -207,34 +207,34 @@ const (
 	counterChunkBytes = chunkDays*8 + counterPlaceBytes
 )
 
-// touching is how many runs touch the days from first, included, to end; only those
+// countTouching is how many runs touch the days from first, included, to end; only those
 // that start in them when whole is false.
-func (c *counter) touching(first, end day, whole bool) int64 {
+func (c *counter) countTouching(first, end day, whole bool) int64 {
 	n, at := chunkOf(first)
 	last, to := chunkOf(end)
 	sum := int64(0)
 	if whole {
-		for _, w := range c.before(n) {
+		for _, w := range c.wholesBefore(n) {
 			sum += w.net
 		}
-		sum += c.peek(n).net(at)
+		sum += c.findChunk(n).netBefore(at)
 	}
 	if n == last {
-		return sum + c.peek(n).begun(at, to)
+		return sum + c.findChunk(n).countStarted(at, to)
 	}
-	sum += c.peek(last).begun(0, to)
+	sum += c.findChunk(last).countStarted(0, to)
 	if at > 0 {
-		sum += c.peek(n).begun(at, chunkDays)
+		sum += c.findChunk(n).countStarted(at, chunkDays)
 		n++
 	}
-	for _, w := range c.before(last)[len(c.before(n)):] {
+	for _, w := range c.wholesBefore(last)[len(c.wholesBefore(n)):] {
 		sum += w.begun
 	}
 	return sum
 }
 
-// begun is how many started on some days of the chunk.
-func (c *counterChunk) begun(at, to int) (sum int64) {
+// countStarted is how many started on some days of the chunk.
+func (c *counterChunk) countStarted(at, to int) (sum int64) {
 	if c == nil {
 		return 0
 	}
@@ -244,8 +244,8 @@ func (c *counterChunk) begun(at, to int) (sum int64) {
 	return sum
 }
 
-// net is how many started less how many left on the days before one of the chunk.
-func (c *counterChunk) net(at int) (sum int64) {
+// netBefore is how many started less how many left on the days before one of the chunk.
+func (c *counterChunk) netBefore(at int) (sum int64) {
 	if c == nil {
 		return 0
 	}
@@ -271,8 +271,8 @@ const (
 	ledgerChunkBytes = chunkDays*(4*4+8) + ledgerPlaceBytes
 )
 
-// net is how many started less how many left on the days before one of the chunk.
-func (c *ledgerChunk) net(at int) (sum int64) {
+// netBefore is how many started less how many left on the days before one of the chunk.
+func (c *ledgerChunk) netBefore(at int) (sum int64) {
 	if c == nil {
 		return 0
 	}

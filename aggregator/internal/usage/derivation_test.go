@@ -65,7 +65,7 @@ func (w derivedWorld) ask(_ context.Context, q Question) (*Answer, error) {
 		if g < 0 {
 			g = len(a.Groups)
 			a.Groups = append(a.Groups, Group{Values: values, Lacks: lacks})
-			for _, list := range a.numbers() {
+			for _, list := range a.countColumns() {
 				*list = grow(*list, buckets)
 			}
 			a.Waited = grow(a.Waited, buckets)
@@ -76,7 +76,7 @@ func (w derivedWorld) ask(_ context.Context, q Question) (*Answer, error) {
 			cores.Used[at] = cores.Used[at].Add(r.used(record.Rate, from, to))
 			joules.Used[at] = joules.Used[at].Add(r.used(record.Total, from, to))
 			started := r.start >= from && r.start < to
-			jobs := uint64(one(!r.part))
+			jobs := uint64(oneIf(!r.part))
 			if started {
 				a.Begun[at]++
 				a.Started[at] += jobs
@@ -132,7 +132,7 @@ func cost() Weight {
 		}}
 }
 
-func book() *Derivation {
+func testDerivation() *Derivation {
 	return &Derivation{Keys: []Key{projects(), classes()}, Weights: []Weight{cost()}}
 }
 
@@ -175,7 +175,7 @@ func slow(w derivedWorld, q Query) (cores, worth map[cell]Sum, records, jobs, pe
 				if r.start < at+50 && (r.start >= at || r.stop > at) {
 					if !been[c] {
 						records[c]++
-						jobs[c] += one(!r.part)
+						jobs[c] += oneIf(!r.part)
 					}
 					if name := fmt.Sprint(c, r.user); r.user != "" && !met[name] {
 						met[name] = true
@@ -216,7 +216,7 @@ func TestDerivedKeysAndWorthAreThoseOfTheObviousSlowSum(t *testing.T) {
 		if rapid.Bool().Draw(t, "having") {
 			q.Having = []Filter{{Key: "project", Values: []string{"p1"}}}
 		}
-		a, err := book().Answer(t.Context(), w.ask, q)
+		a, err := testDerivation().Answer(t.Context(), w.ask, q)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -277,7 +277,7 @@ func TestRecordsAndJobs_OfGroupsThatChange_CountOnceInAll(t *testing.T) {
 		if rapid.Bool().Draw(t, "one bucket") {
 			q.Edges = []record.Time{100, 1200}
 		}
-		by, err := book().Answer(t.Context(), w.ask, q)
+		by, err := testDerivation().Answer(t.Context(), w.ask, q)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -288,7 +288,7 @@ func TestRecordsAndJobs_OfGroupsThatChange_CountOnceInAll(t *testing.T) {
 				continue
 			}
 			runs++
-			jobs += uint64(one(!r.part))
+			jobs += uint64(oneIf(!r.part))
 			been := map[string]int{} // how often it came into a project
 			last := ""
 			for at := record.Time(100); at < 1200; at += 50 {
@@ -306,7 +306,7 @@ func TestRecordsAndJobs_OfGroupsThatChange_CountOnceInAll(t *testing.T) {
 			}
 			for project, times := range been {
 				of[project] += uint64(times)
-				jobsOf[project] += uint64(times * one(!r.part))
+				jobsOf[project] += uint64(times * oneIf(!r.part))
 			}
 		}
 		if by.AllRecords.All != runs || by.AllJobs.All != jobs {
@@ -326,7 +326,7 @@ func TestRecordsAndJobs_OfGroupsThatChange_CountOnceInAll(t *testing.T) {
 
 func TestWhatHasNoPriceIsCountedApart(t *testing.T) {
 	w := derivedWorld{{host: "h1", start: 0, stop: 800, cores: 2}, {host: "h0", start: 0, stop: 800, cores: 1}}
-	a, err := book().Answer(t.Context(), w.ask, Query{Weights: []string{"cost"}, Question: Question{Edges: []record.Time{0, 800}}})
+	a, err := testDerivation().Answer(t.Context(), w.ask, Query{Weights: []string{"cost"}, Question: Question{Edges: []record.Time{0, 800}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -342,7 +342,7 @@ func TestWhatHasNoPriceIsCountedApart(t *testing.T) {
 func TestAQuestionWithoutDerivedKeysIsAskedAsItIs(t *testing.T) {
 	asked := 0
 	q := Question{By: []string{"group"}, Edges: []record.Time{0, 1}}
-	_, err := book().Answer(t.Context(), func(_ context.Context, got Question) (*Answer, error) {
+	_, err := testDerivation().Answer(t.Context(), func(_ context.Context, got Question) (*Answer, error) {
 		asked++
 		if !slices.Equal(got.By, q.By) || !slices.Equal(got.Edges, q.Edges) {
 			t.Errorf("%+v", got)
@@ -361,7 +361,7 @@ func TestUnknownNamesAndTooManyCellsAreRefused(t *testing.T) {
 		`there is no weight "x"`: {Question: window, Weights: []string{"x"}},
 		"too many":               {Question: Question{Edges: []record.Time{0, 10}, By: []string{"project"}, MaxCells: 1}},
 	} {
-		if _, err := book().Answer(t.Context(), w.ask, q); !errors.Is(err, ErrQuestion) || !strings.Contains(err.Error(), want) {
+		if _, err := testDerivation().Answer(t.Context(), w.ask, q); !errors.Is(err, ErrQuestion) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", want, err)
 		}
 	}
@@ -369,7 +369,7 @@ func TestUnknownNamesAndTooManyCellsAreRefused(t *testing.T) {
 
 func TestATotalHasItsPriceByTheUnit(t *testing.T) {
 	w := derivedWorld{{start: 0, stop: 1000, joules: 3_000_000}}
-	a, err := book().Answer(t.Context(), w.ask, Query{Weights: []string{"cost"}, Question: Question{Edges: []record.Time{0, 1000}}})
+	a, err := testDerivation().Answer(t.Context(), w.ask, Query{Weights: []string{"cost"}, Question: Question{Edges: []record.Time{0, 1000}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,22 +6,22 @@ import (
 	"strconv"
 )
 
-// fold puts an answer of the base together to one of the question.
-func (p *plan) fold(a *Answer) (*Result, error) {
+// foldAnswer makes the answer to the question of the one to its base.
+func (p *plan) foldAnswer(a *Answer) (*Result, error) {
 	f := &folding{plan: p, base: a, target: make([]int, len(a.Groups)*len(p.phases)), of: map[string]int{}}
-	if err := f.groups(); err != nil {
+	if err := f.mapGroups(); err != nil {
 		return nil, err
 	}
 	out := *a
-	out.Edges, out.By, out.Groups = p.q.Edges, p.q.By, f.sorted()
-	f.cells = len(out.Groups) * f.buckets()
-	f.counts(&out)
-	f.used(&out)
+	out.Edges, out.By, out.Groups = p.q.Edges, p.q.By, f.sortGroups()
+	f.cells = len(out.Groups) * f.bucketCount()
+	f.foldCounts(&out)
+	f.foldComponents(&out)
 	out.People = f.countPeople()
-	worths, err := f.worths()
-	r := &Result{Answer: &out, Worths: worths, Basis: f.basis(), Bases: f.bases()}
+	worths, err := f.worthValues()
+	r := &Result{Answer: &out, Worths: worths, Basis: f.energyBasis(), Bases: f.energyBases()}
 	if f.q.Counts {
-		r.AllRecords, r.AllJobs = f.wholes(a.Records, a.Begun), f.wholes(a.Jobs, a.Started)
+		r.AllRecords, r.AllJobs = f.countWholes(a.Records, a.Begun), f.countWholes(a.Jobs, a.Started)
 	}
 	return r, err
 }
@@ -42,53 +42,53 @@ type folding struct {
 	cells  int
 }
 
-func (f *folding) buckets() int { return len(f.q.Edges) - 1 }
+func (f *folding) bucketCount() int { return len(f.q.Edges) - 1 }
 
-// groups finds the targets, and what the weights are, of all groups in all phases.
-func (f *folding) groups() error {
+// mapGroups finds the targets and the prices of all groups in all phases.
+func (f *folding) mapGroups() error {
 	f.prices, f.parts = make([][]price, len(f.weights)), make([][]valued, len(f.weights))
 	for i := range f.weights {
-		f.parts[i] = f.weights[i].parts(f.base)
+		f.parts[i] = f.weights[i].pricedParts(f.base)
 		f.prices[i] = make([]price, len(f.target)*len(f.parts[i]))
 	}
 	if f.people >= 0 {
 		f.who = make([]string, len(f.target))
 	}
-	if f.meters() != nil { // which count without any job
+	if f.wantedMeters() != nil { // which count without any job
 		f.list, f.of[""] = []Group{{Values: []string{}, Lacks: []bool{}}}, 0
 	}
 	var key []byte
 	for g := range f.base.Groups {
 		r := reading{plan: f.plan, values: f.base.Groups[g].Values, lacks: f.base.Groups[g].Lacks}
 		for phase := range f.phases {
-			r.turn(phase)
+			r.readPhase(phase)
 			at := g*len(f.phases) + phase
 			f.target[at] = -1
-			if !r.wanted() {
+			if !r.meetsConditions() {
 				continue
 			}
-			key = f.enter(key[:0], &r, at)
+			key = f.setTarget(key[:0], &r, at)
 			if f.people >= 0 {
 				f.who[at] = r.have[f.people]
 			}
 			for i := range f.weights {
-				f.weights[i].price(f.prices[i][at*len(f.parts[i]):], f.parts[i], &r, phase)
+				f.weights[i].setPrices(f.prices[i][at*len(f.parts[i]):], f.parts[i], &r, phase)
 			}
 		}
 	}
-	return f.room()
+	return f.checkCells()
 }
 
-// room returns an error when the question allows fewer cells.
-func (f *folding) room() error {
-	if most := f.q.MaxCells; most > 0 && len(f.list)*f.buckets() > most {
+// checkCells returns an error when the question allows fewer cells.
+func (f *folding) checkCells() error {
+	if most := f.q.MaxCells; most > 0 && len(f.list)*f.bucketCount() > most {
 		return ErrTooMany
 	}
 	return nil
 }
 
-// enter finds the target of what is read.
-func (f *folding) enter(key []byte, r *reading, at int) []byte {
+// setTarget sets the target of a group in a phase, which is what is read.
+func (f *folding) setTarget(key []byte, r *reading, at int) []byte {
 	for _, c := range f.by {
 		if r.missing[c] {
 			key = append(key, '-', ' ')
@@ -111,8 +111,8 @@ func (f *folding) enter(key []byte, r *reading, at int) []byte {
 	return key
 }
 
-// sorted puts the groups in order: those that lack a value first.
-func (f *folding) sorted() []Group {
+// sortGroups puts the groups in order: those that lack a value first.
+func (f *folding) sortGroups() []Group {
 	order := make([]int, len(f.list))
 	for i := range order {
 		order[i] = i
@@ -145,10 +145,10 @@ func compareDerived(a, b *Group) int {
 	return 0
 }
 
-// each calls do for all cells of the base that have a place in the answer: from is
+// eachCell calls do for all cells of the base that have a place in the answer: from is
 // the base's, to the answer's, at the number of group and phase. same says that the
 // piece before was in the same cell.
-func (f *folding) each(do func(from, to, at int, same bool)) {
+func (f *folding) eachCell(do func(from, to, at int, same bool)) {
 	pieces := len(f.pieces)
 	for g := range f.base.Groups {
 		before := -1
@@ -156,7 +156,7 @@ func (f *folding) each(do func(from, to, at int, same bool)) {
 			at := g*len(f.phases) + p.phase
 			to := -1
 			if n := f.target[at]; n >= 0 {
-				to = n*f.buckets() + p.bucket
+				to = n*f.bucketCount() + p.bucket
 				do(g*pieces+i, to, at, to == before)
 			}
 			before = to
@@ -164,24 +164,24 @@ func (f *folding) each(do func(from, to, at int, same bool)) {
 	}
 }
 
-// counts folds what is counted. A run that goes on from one piece of a bucket into
+// foldCounts folds what is counted. A run that goes on from one piece of a bucket into
 // the next is counted once.
-func (f *folding) counts(out *Answer) {
+func (f *folding) foldCounts(out *Answer) {
 	b := f.base
-	for _, list := range out.numbers() {
+	for _, list := range out.countColumns() {
 		*list = nil
 	}
 	out.Waited = nil
-	for of, to := range out.sums() {
-		*to = f.sums(*b.sums()[of])
+	for of, to := range out.sumColumns() {
+		*to = f.foldSums(*b.sumColumns()[of])
 	}
 	if !f.q.Counts {
 		return
 	}
-	for _, list := range out.numbers() {
+	for _, list := range out.countColumns() {
 		*list = make([]uint64, f.cells)
 	}
-	f.each(func(from, to, _ int, same bool) {
+	f.eachCell(func(from, to, _ int, same bool) {
 		for _, t := range []struct{ to, all, begun []uint64 }{{out.Records, b.Records, b.Begun}, {out.Jobs, b.Jobs, b.Started}} {
 			if !same || f.q.Credit == AtStop {
 				t.to[to] += t.all[from]
@@ -194,13 +194,13 @@ func (f *folding) counts(out *Answer) {
 		out.Stopped[to] += b.Stopped[from]
 		out.Waiters[to] += b.Waiters[from]
 	})
-	out.Waited = f.sums(b.Waited)
+	out.Waited = f.foldSums(b.Waited)
 }
 
-// wholes counts what touches cells of the base, or began in them, in all buckets together:
+// countWholes counts what touches cells of the base, or began in them, in all buckets together:
 // a run that goes on from one piece into the next is counted in the first one of those that
 // follow each other in a group, and of those that follow each other in any.
-func (f *folding) wholes(touching, begun []uint64) *Whole {
+func (f *folding) countWholes(touching, begun []uint64) *Whole {
 	w := &Whole{Groups: make([]uint64, len(f.list))}
 	for g := range f.base.Groups {
 		before := -1
@@ -228,31 +228,31 @@ func (f *folding) wholes(touching, begun []uint64) *Whole {
 	return w
 }
 
-// sums folds a column; nil stays nil.
-func (f *folding) sums(from []Sum) []Sum {
+// foldSums folds a column; nil stays nil.
+func (f *folding) foldSums(from []Sum) []Sum {
 	if from == nil {
 		return nil
 	}
 	out := make([]Sum, f.cells)
-	f.each(func(i, to, _ int, _ bool) { out[to] = out[to].Add(from[i]) })
+	f.eachCell(func(i, to, _ int, _ bool) { out[to] = out[to].Add(from[i]) })
 	return out
 }
 
-// used folds the components that the question asks for.
-func (f *folding) used(out *Answer) {
+// foldComponents folds the components that the question asks for.
+func (f *folding) foldComponents(out *Answer) {
 	out.Components = nil
 	for i := range f.base.Components {
 		c := f.base.Components[i]
 		if f.q.Components != nil && !slices.Contains(f.q.Components, c.Name) {
 			continue
 		}
-		c.Used = f.sums(c.Used)
+		c.Used = f.foldSums(c.Used)
 		c.Scores = slices.Clone(c.Scores)
 		for k := range c.Scores {
 			s := &c.Scores[k]
 			real := make([]float64, f.cells)
-			f.each(func(from, to, _ int, _ bool) { real[to] += s.Used[from] })
-			s.Used, s.Lacking = real, f.sums(s.Lacking)
+			f.eachCell(func(from, to, _ int, _ bool) { real[to] += s.Used[from] })
+			s.Used, s.Lacking = real, f.foldSums(s.Lacking)
 		}
 		out.Components = append(out.Components, c)
 	}
@@ -268,7 +268,7 @@ func (f *folding) countPeople() []uint64 {
 		name string
 	}
 	out, met := make([]uint64, f.cells), map[person]struct{}{}
-	f.each(func(from, to, at int, _ bool) {
+	f.eachCell(func(from, to, at int, _ bool) {
 		who := person{to, f.who[at]}
 		if _, twice := met[who]; who.name != "" && !twice && f.base.Records[from] > 0 {
 			met[who] = struct{}{}

@@ -37,11 +37,11 @@ func Digests(ctx context.Context, v *store.View, allowed [][]store.MetaTest) ([]
 		return nil, err
 	}
 	d := &digester{keys: newKeys([]string{digestKey}, nil), layouts: newLayouts(), sums: map[digestOf]*Digest{}}
-	err := v.Scan(ctx, store.Query{Allowed: allowed}, d.block, func(row *columns.Row) error {
-		d.add(runOf(d.keys, d.layouts, row))
+	err := v.Scan(ctx, store.Query{Allowed: allowed}, d.addBlock, func(row *columns.Row) error {
+		d.addRun(runOf(d.keys, d.layouts, row))
 		return nil
 	})
-	return d.list(), err
+	return d.sortedDigests(), err
 }
 
 // digestOf is what a digest is of: the number of a site's tuple, and a month or -1.
@@ -57,21 +57,21 @@ type digester struct {
 	run     run
 }
 
-func (d *digester) block(b *columns.Block, rows columns.Mask) error {
+func (d *digester) addBlock(b *columns.Block, rows columns.Mask) error {
 	t, err := newTable(b, d.keys, d.layouts)
 	if err != nil {
 		return err
 	}
 	for i := range rows.Rows() {
-		if err := t.read(&d.run, i); err != nil {
+		if err := t.readRun(&d.run, i); err != nil {
 			return err
 		}
-		d.add(&d.run)
+		d.addRun(&d.run)
 	}
 	return nil
 }
 
-func (d *digester) add(r *run) {
+func (d *digester) addRun(r *run) {
 	of := digestOf{r.tuple, -1}
 	if r.stop != record.None {
 		t := r.stop.Std()
@@ -86,19 +86,19 @@ func (d *digester) add(r *run) {
 		d.sums[of] = sum
 	}
 	sum.Records++
-	if r.stop == record.None || r.negative() {
+	if r.stop == record.None || r.isNegative() {
 		return
 	}
 	for k := range r.layout.parts {
 		if r.layout.parts[k].name == digestComponent {
-			sum.CoreSeconds = sum.CoreSeconds.Add(r.used(k, r.stop, r.start, r.stop))
+			sum.CoreSeconds = sum.CoreSeconds.Add(r.usedBetween(k, r.stop, r.start, r.stop))
 		}
 	}
 }
 
-// list puts the digests in order. Records of a site that are parts of runs and others have
-// different tuples.
-func (d *digester) list() []Digest {
+// sortedDigests returns the digests in order. Records of a site that are parts of runs and
+// others have different tuples.
+func (d *digester) sortedDigests() []Digest {
 	var list []Digest
 	for _, s := range d.sums {
 		list = append(list, *s)

@@ -88,8 +88,8 @@ type EnergySums struct {
 	Unmodelled []Unvalued
 }
 
-// portions are the columns by the portion that is added to them.
-func (e *EnergySums) portions() map[portion]*[]Sum {
+// columnsByPortion are the columns by the portion that is added to them.
+func (e *EnergySums) columnsByPortion() map[portion]*[]Sum {
 	return map[portion]*[]Sum{
 		measured: &e.Measured, modelled: &e.Modelled, co2Measured: &e.CO2Measured, co2Modelled: &e.CO2Modelled,
 		embodied: &e.Embodied, ungraded: &e.Ungraded, defaultPUE: &e.DefaultPUE, defaultLoad: &e.DefaultLoad,
@@ -114,15 +114,15 @@ type drawnPiece struct {
 	plain    bool // without a PUE that is set
 }
 
-// energy adds what a run took from from to to, which lie within its start and its end.
-func (t *tally) energy(r *run, end record.Time, group uint32, bucket int, from, to record.Time) {
+// addEnergy adds what a run took from from to to, which lie within its start and its end.
+func (t *accumulator) addEnergy(r *run, end record.Time, group uint32, bucket int, from, to record.Time) {
 	d := &t.drawn
 	if !d.known {
-		t.draw(d, r, end)
+		t.computeDraw(d, r, end)
 	}
 	add := func(name columnName, s Sum) {
 		if !s.IsZero() {
-			u := &t.row(t.column(name), group)[bucket]
+			u := &t.rowOf(t.columnFor(name), group)[bucket]
 			*u = u.Add(s)
 		}
 	}
@@ -131,11 +131,11 @@ func (t *tally) energy(r *run, end record.Time, group uint32, bucket int, from, 
 			return whole
 		}
 		s := spread{whole: whole, over: uint64(end - r.start)}
-		return s.until(uint64(to - r.start)).Sub(s.until(uint64(from - r.start)))
+		return s.givenUntil(uint64(to - r.start)).Sub(s.givenUntil(uint64(from - r.start)))
 	}
 	add(columnName{of: embodied}, share(d.embodied, from, to))
 	for _, k := range d.unknown {
-		add(columnName{name: r.layout.parts[k].name, kind: record.Rate, of: unmodelled}, r.used(k, end, from, to))
+		add(columnName{name: r.layout.parts[k].name, kind: record.Rate, of: unmodelled}, r.usedBetween(k, end, from, to))
 	}
 	for i := range d.pieces {
 		p := &d.pieces[i]
@@ -153,21 +153,21 @@ func (t *tally) energy(r *run, end record.Time, group uint32, bucket int, from, 
 			add(columnName{of: ungraded}, used)
 			continue
 		}
-		co2, without := r.class.Intensity.of(p.energy, r.start, end, from, to)
+		co2, without := r.class.Intensity.co2Of(p.energy, r.start, end, from, to)
 		add(columnName{of: d.co2}, co2)
 		add(columnName{of: ungraded}, without)
 	}
 }
 
-// draw computes what a run takes from its start to its end.
-func (t *tally) draw(d *drawn, r *run, end record.Time) {
+// computeDraw computes what a run takes from its start to its end.
+func (t *accumulator) computeDraw(d *drawn, r *run, end record.Time) {
 	*d = drawn{known: true, of: modelled, co2: co2Modelled, unknown: d.unknown[:0], pieces: d.pieces[:0]}
-	joules := r.total(t.q.Energy.Measured)
+	joules := r.totalOf(t.q.Energy.Measured)
 	if joules > 0 {
 		d.of, d.co2 = measured, co2Measured
 	}
 	list := r.class.Overheads
-	t.made(d, r, end, list[0].Powers)
+	t.computeEmbodied(d, r, end, list[0].Powers)
 	for i := range list {
 		p := drawnPiece{from: r.start, to: end, plain: list[i].IsDefault}
 		if i > 0 {
@@ -180,16 +180,16 @@ func (t *tally) draw(d *drawn, r *run, end record.Time) {
 			continue
 		}
 		if d.of == measured { // a joule is 10^12 of the unit, the PUE is in 10^-9
-			p.energy = t.fits(product(joules, 1000).Times(list[i].PUE))
+			p.energy = t.checkedSum(product(joules, 1000).Times(list[i].PUE))
 		} else {
-			p.energy, p.loaded = t.modelled(r, end, list[i].Powers)
+			p.energy, p.loaded = t.modelledEnergy(r, end, list[i].Powers)
 		}
 		d.pieces = append(d.pieces, p)
 	}
 }
 
-// total is an amount of the run; 0 where it has none.
-func (r *run) total(name string) int64 {
+// totalOf is an amount of the run; 0 where it has none.
+func (r *run) totalOf(name string) int64 {
 	for k := range r.layout.parts {
 		if p := &r.layout.parts[k]; p.name == name && p.kind == record.Total {
 			return r.amounts[k]
@@ -198,15 +198,16 @@ func (r *run) total(name string) int64 {
 	return 0
 }
 
-// made computes the CO2 of the making of what a run held, and lists what is not modelled.
-func (t *tally) made(d *drawn, r *run, end record.Time, powers []Power) {
+// computeEmbodied computes the CO2 of the making of what a run held, and lists what is not
+// modelled.
+func (t *accumulator) computeEmbodied(d *drawn, r *run, end record.Time, powers []Power) {
 	for k := range r.layout.parts {
 		p := &r.layout.parts[k]
 		if p.kind == record.Total {
 			continue
 		}
 		if power := powerOf(powers, p.name); power != nil {
-			d.embodied = d.embodied.Add(t.fits(product(r.amounts[k], int64(end-r.start)).Times(power.Embodied)))
+			d.embodied = d.embodied.Add(t.checkedSum(product(r.amounts[k], int64(end-r.start)).Times(power.Embodied)))
 		} else if list := t.q.Energy.Components; d.of == modelled && (len(list) == 0 || slices.Contains(list, p.name)) {
 			d.unknown = append(d.unknown, k)
 		}
@@ -214,16 +215,16 @@ func (t *tally) made(d *drawn, r *run, end record.Time, powers []Power) {
 	d.embodied = d.embodied.Over(million)
 }
 
-// modelled is what a run takes by the powers of its components, and of it what is at full load
-// because the run has no total of seconds under load.
-func (t *tally) modelled(r *run, end record.Time, powers []Power) (energy, loaded Sum) {
+// modelledEnergy is what a run takes by the powers of its components, and of it what is at
+// full load because the run has no total of seconds under load.
+func (t *accumulator) modelledEnergy(r *run, end record.Time, powers []Power) (energy, loaded Sum) {
 	for k := range r.layout.parts {
 		p := &r.layout.parts[k]
 		power := powerOf(powers, p.name)
 		if power == nil || p.kind == record.Total {
 			continue
 		}
-		taken, known := t.taken(power, r, product(r.amounts[k], int64(end-r.start)))
+		taken, known := t.componentEnergy(power, r, product(r.amounts[k], int64(end-r.start)))
 		if energy = energy.Add(taken); !known {
 			loaded = loaded.Add(taken)
 		}
@@ -231,10 +232,10 @@ func (t *tally) modelled(r *run, end record.Time, powers []Power) (energy, loade
 	return energy.Over(million), loaded.Over(million) // 10^-12 W × 10^-6 s are millionths of the unit, as embodied CO2 is
 }
 
-// taken is what a component took that was held for an amount × microseconds: under load for as
-// long as the run was busy, and at most for all of it. known is false where the run does not say
-// how long that was.
-func (t *tally) taken(p *Power, r *run, held Sum) (taken Sum, known bool) {
+// componentEnergy is what a component took that was held for an amount × microseconds: under
+// load for as long as the run was busy, and at most for all of it. known is false where the
+// run does not say how long that was.
+func (t *accumulator) componentEnergy(p *Power, r *run, held Sum) (taken Sum, known bool) {
 	busy, known := held, p.Busy == ""
 	for k := range r.layout.parts {
 		if o := &r.layout.parts[k]; p.Busy != "" && o.name == p.Busy && o.kind == record.Total {
@@ -244,11 +245,11 @@ func (t *tally) taken(p *Power, r *run, held Sum) (taken Sum, known bool) {
 			break
 		}
 	}
-	return t.fits(held.Times(p.Idle)).Add(t.fits(busy.Times(p.Full - p.Idle))), known
+	return t.checkedSum(held.Times(p.Idle)).Add(t.checkedSum(busy.Times(p.Full - p.Idle))), known
 }
 
-// fits notes a product that is no Sum.
-func (t *tally) fits(s Sum, ok bool) Sum {
+// checkedSum returns a product, and notes one that is no Sum.
+func (t *accumulator) checkedSum(s Sum, ok bool) Sum {
 	t.tooMuch = t.tooMuch || !ok
 	return s
 }
@@ -263,9 +264,10 @@ func powerOf(list []Power, component string) *Power {
 	return nil
 }
 
-// energy is a part of the energy or the CO2 in the unit of a [Value]. It is not known where the
-// sum is 0 and there is something beside it; the embodied part of CO2 does not make the rest known.
-func (f *folding) energy(w *Weight) Value {
+// energyValue is a part of the energy or the CO2 in the unit of a [Value]. It is not known
+// where the sum is 0 and there is something beside it; the embodied part of CO2 does not make
+// the rest known.
+func (f *folding) energyValue(w *Weight) Value {
 	e := &f.base.Energy
 	parts := []struct{ sum, beside [][]Sum }{
 		Energy:         {[][]Sum{e.Measured, e.Modelled}, nil},
@@ -280,26 +282,26 @@ func (f *folding) energy(w *Weight) Value {
 	}[w.Part]
 	out := Value{Name: w.Name, Unit: w.Unit, Sum: make([]Sum, f.cells), Beside: make([]Sum, f.cells)}
 	for _, p := range parts.sum {
-		addSums(out.Sum, f.sums(p))
+		addSums(out.Sum, f.foldSums(p))
 	}
 	for _, p := range parts.beside {
-		addSums(out.Beside, f.sums(p))
+		addSums(out.Beside, f.foldSums(p))
 	}
 	for _, u := range e.Unmodelled {
-		u.Used = f.sums(u.Used)
+		u.Used = f.foldSums(u.Used)
 		addSums(out.Beside, u.Used)
 		if w.Part != EnergyMeasured && w.Part != EnergyMetered && w.Part != CO2Measured {
 			out.Lacking = appendSome(out.Lacking, u)
 		}
 	}
 	if w.Part == CO2 {
-		out.Apart = f.sums(e.Embodied)
+		out.Apart = f.foldSums(e.Embodied)
 	}
 	if w.ofMeters() {
-		f.meter(&out, w.Part)
+		f.applyMeters(&out, w.Part)
 	}
 	if w.Part >= CO2 && w.Part != CO2Embodied {
-		u := Unvalued{Component: "energy", Kind: record.Total, Used: f.sums(e.Ungraded)}
+		u := Unvalued{Component: "energy", Kind: record.Total, Used: f.foldSums(e.Ungraded)}
 		for i := range u.Used {
 			u.Used[i] = Millionths(u.Used[i])
 		}
@@ -325,30 +327,30 @@ func (b *EnergyBasis) Add(o *EnergyBasis) {
 	b.DefaultPUE, b.DefaultLoad = b.DefaultPUE.Add(o.DefaultPUE), b.DefaultLoad.Add(o.DefaultLoad)
 }
 
-// basis is that of the answer; nil where neither energy nor CO2 is asked for.
-func (f *folding) basis() *EnergyBasis {
+// energyBasis is that of the answer; nil where neither energy nor CO2 is asked for.
+func (f *folding) energyBasis() *EnergyBasis {
 	columns := f.basisColumns()
 	if columns == nil {
 		return nil
 	}
 	b := &EnergyBasis{Meter: f.meterBasis()}
 	for _, c := range columns {
-		for _, s := range f.sums(c.sums) {
+		for _, s := range f.foldSums(c.sums) {
 			c.add(b, s)
 		}
 	}
 	return b
 }
 
-// bases are those of each cell; nil where they are not asked for.
-func (f *folding) bases() []EnergyBasis {
+// energyBases are those of each cell; nil where they are not asked for.
+func (f *folding) energyBases() []EnergyBasis {
 	columns := f.basisColumns()
 	if columns == nil || !f.q.Bases {
 		return nil
 	}
 	out := make([]EnergyBasis, f.cells)
 	for _, c := range columns {
-		for i, s := range f.sums(c.sums) {
+		for i, s := range f.foldSums(c.sums) {
 			c.add(&out[i], s)
 		}
 	}

@@ -60,8 +60,8 @@ func (f *figures) emptyLike(n int) figures {
 	return out
 }
 
-// add adds cell j of from to cell i.
-func (f *figures) add(i int, from *figures, j int) {
+// addCell adds cell j of from to cell i.
+func (f *figures) addCell(i int, from *figures, j int) {
 	if f.n != nil {
 		f.n[i] += from.n[j]
 	}
@@ -79,13 +79,13 @@ func (f *figures) add(i int, from *figures, j int) {
 	}
 }
 
-// some reports whether there is anything in a cell.
-func (f *figures) some(i int) bool {
+// hasValue reports whether there is anything in a cell.
+func (f *figures) hasValue(i int) bool {
 	return f.n != nil && f.n[i] != 0 || f.sum != nil && !f.sum[i].IsZero() || f.over != nil && !f.over[i].IsZero() || f.real != nil && f.real[i] != 0
 }
 
-// unknown reports whether a sum is not known, which only that of a worth can be.
-func (f *figures) unknown(i int) bool {
+// isUnknown reports whether a sum is not known, which only that of a worth can be.
+func (f *figures) isUnknown(i int) bool {
 	known := f.sum[i]
 	if f.apart != nil {
 		known = known.Sub(f.apart[i])
@@ -93,20 +93,20 @@ func (f *figures) unknown(i int) bool {
 	return f.over != nil && known.IsZero() && !f.over[i].IsZero()
 }
 
-// regroup puts the cells of group g into those of group place[g], unless that is
+// regroupCells puts the cells of group g into those of group place[g], unless that is
 // negative.
-func (f *figures) regroup(place []int, groups, buckets int) figures {
+func (f *figures) regroupCells(place []int, groups, buckets int) figures {
 	out := f.emptyLike(groups * buckets)
 	for g, p := range place {
 		for b := 0; p >= 0 && b < buckets; b++ {
-			out.add(p*buckets+b, f, g*buckets+b)
+			out.addCell(p*buckets+b, f, g*buckets+b)
 		}
 	}
 	return out
 }
 
-// totals adds up the buckets of each group.
-func (f *figures) totals(groups, buckets int) figures {
+// sumBuckets adds up the buckets of each group.
+func (f *figures) sumBuckets(groups, buckets int) figures {
 	if buckets == 1 {
 		return *f
 	}
@@ -119,25 +119,25 @@ func (f *figures) totals(groups, buckets int) figures {
 	}
 	for g := range groups {
 		for b := range buckets {
-			out.add(g, f, g*buckets+b)
+			out.addCell(g, f, g*buckets+b)
 		}
 	}
 	return out
 }
 
-// value is a cell as a number to compare by; false when it has none.
-func (c *Column) value(f *figures, i int) (float64, bool) {
+// cellValue is a cell as a number to compare by; false when it has none.
+func (c *Column) cellValue(f *figures, i int) (float64, bool) {
 	switch c.Kind {
 	case Count:
 		return float64(f.n[i]), true
 	case Rate, Total, Worth:
-		return f.sum[i].Float() / c.scale(), !f.unknown(i)
+		return f.sum[i].Float() / c.unitScale(), !f.isUnknown(i)
 	case Weighted:
-		return f.real[i] / c.scale(), true
+		return f.real[i] / c.unitScale(), true
 	case Mean:
 		return f.sum[i].Float() / 1e6 / float64(f.n[i]), f.n[i] > 0
 	case Supply:
-		return f.sum[i].Float() / c.scale(), !f.sum[i].IsZero()
+		return f.sum[i].Float() / c.unitScale(), !f.sum[i].IsZero()
 	case Ratio:
 		return f.sum[i].Float() / f.over[i].Float(), !f.over[i].IsZero()
 	case Level:
@@ -147,10 +147,10 @@ func (c *Column) value(f *figures, i int) (float64, bool) {
 	return 0, false
 }
 
-// scale is by how much figures are divided.
-func (c *Column) scale() float64 {
+// unitScale is by how much figures are divided.
+func (c *Column) unitScale() float64 {
 	switch {
-	case c.worth():
+	case c.isInValueUnit():
 		return 3600e15
 	case c.hours:
 		return 3600e6
@@ -191,8 +191,8 @@ func newColumn(name string, kind Kind, f figures) Column {
 	return Column{Name: name, Kind: kind, cells: f}
 }
 
-// time sets the unit of what is a time, or was used over one.
-func (c Column) time(hours bool) Column {
+// withTimeUnit sets the unit of what is a time, or was used over one.
+func (c Column) withTimeUnit(hours bool) Column {
 	c.Unit, c.hours = "second", hours
 	if hours {
 		c.Unit = "hour"
@@ -200,11 +200,11 @@ func (c Column) time(hours bool) Column {
 	return c
 }
 
-// columns are those of an answer.
-func (r *Request) columns(a *Result) []Column {
+// answerColumns are the columns of an answer.
+func (r *Request) answerColumns(a *Result) []Column {
 	var out []Column
 	for _, m := range wordMeasures() {
-		if r.wants(m.word) {
+		if r.wantsWord(m.word) {
 			out = append(out, m.column(r, a.Answer))
 		}
 	}
@@ -216,22 +216,22 @@ func (r *Request) columns(a *Result) []Column {
 		out = append(out, c)
 	}
 	for i := range a.Components {
-		out = r.components(out, a.Answer, &a.Components[i])
+		out = r.appendComponent(out, a.Answer, &a.Components[i])
 	}
-	rename(out)
+	renameDuplicates(out)
 	return out
 }
 
-// components appends the columns that are wanted of a component.
-func (r *Request) components(out []Column, a *Answer, c *Component) []Column {
-	whole := r.all() || slices.Contains(r.Components, c.Name)
+// appendComponent appends the columns that are wanted of a component.
+func (r *Request) appendComponent(out []Column, a *Answer, c *Component) []Column {
+	whole := r.wantsAll() || slices.Contains(r.Components, c.Name)
 	kind := Rate
 	if c.Kind == record.Total {
 		kind = Total
 	}
 	if whole || slices.Contains(r.Measures, c.Name) {
 		col := newColumn(c.Name, kind, figures{sum: c.Used})
-		col = r.of(col, c, "")
+		col = r.ofComponent(col, c, "")
 		lack := a.Runs - c.Runs
 		col.without = &lack
 		out = append(out, col)
@@ -239,7 +239,7 @@ func (r *Request) components(out []Column, a *Answer, c *Component) []Column {
 	for i := range c.Scores {
 		s := &c.Scores[i]
 		if name := c.Name + times + s.Name; whole || slices.Contains(r.Measures, name) {
-			col := r.of(newColumn(name, Weighted, figures{real: s.Used}), c, s.Name)
+			col := r.ofComponent(newColumn(name, Weighted, figures{real: s.Used}), c, s.Name)
 			col.lacking = unlessZero(s.Lacking)
 			lack := c.Runs - s.Runs
 			col.without = &lack
@@ -249,10 +249,10 @@ func (r *Request) components(out []Column, a *Answer, c *Component) []Column {
 	return out
 }
 
-func (r *Request) of(col Column, c *Component, score string) Column {
+func (r *Request) ofComponent(col Column, c *Component, score string) Column {
 	col.Component, col.Score = c.Name, score
 	if c.Kind != record.Total {
-		col = col.time(r.Hours)
+		col = col.withTimeUnit(r.Hours)
 	}
 	return col
 }
@@ -266,9 +266,9 @@ func unlessZero(list []Sum) []Sum {
 	return nil
 }
 
-// rename keeps the names of columns apart: a component may be a rate in one record
+// renameDuplicates keeps the names of columns apart: a component may be a rate in one record
 // and a total in another.
-func rename(list []Column) {
+func renameDuplicates(list []Column) {
 	seen := map[string]bool{}
 	for i := range list {
 		if c := &list[i]; seen[c.Name] {

@@ -8,14 +8,14 @@ import (
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
-// places are the groups of an answer in their order, and where those of a tally are.
+// places are the groups of an answer in their order, and where those of an accumulator are.
 type places struct {
 	groups []Group
 	of     []int
 }
 
-// order returns the places of the groups that there are.
-func (t *tally) order() *places {
+// groupPlaces returns the places of all groups.
+func (t *accumulator) groupPlaces() *places {
 	tuples := t.groups.tuples
 	if t.places != nil && len(t.places.of) == len(tuples) {
 		return t.places
@@ -39,9 +39,9 @@ func (t *tally) order() *places {
 	return p
 }
 
-// answer is what was told.
-func (t *tally) answer() *Answer {
-	p := t.order()
+// buildAnswer returns the sums as an answer.
+func (t *accumulator) buildAnswer() *Answer {
+	p := t.groupPlaces()
 	place := p.of
 	a := &Answer{Edges: t.q.Edges, By: t.q.By, Groups: p.groups, Open: t.open, Several: t.many}
 	t.answerCounts(a, place)
@@ -52,19 +52,19 @@ func (t *tally) answer() *Answer {
 }
 
 // answerRuns says how many runs have what.
-func (t *tally) answerRuns(a *Answer) {
+func (t *accumulator) answerRuns(a *Answer) {
 	for sh, n := range t.ofLayouts { // counts: the order does not matter
-		t.target(sh).runs += n
+		t.cachedTarget(sh).runs += n
 	}
 	for _, to := range t.targets { // as above
 		a.Runs += to.runs
 		for i := range a.Components {
-			a.Components[i].runs(to)
+			a.Components[i].addRuns(to)
 		}
 	}
 }
 
-func (o *Component) runs(to *target) {
+func (o *Component) addRuns(to *target) {
 	var have []*part
 	for k := range to.layout.parts {
 		if p := &to.layout.parts[k]; p.name == o.Name && p.kind == o.Kind {
@@ -86,7 +86,7 @@ func (o *Component) runs(to *target) {
 	}
 }
 
-func (t *tally) answerPeople(a *Answer, place []int) {
+func (t *accumulator) answerPeople(a *Answer, place []int) {
 	if t.q.People == "" {
 		return
 	}
@@ -97,16 +97,16 @@ func (t *tally) answerPeople(a *Answer, place []int) {
 		seen[p] += records
 	}
 	for p, records := range seen { // as above
-		a.People[p.cell] += uint64(one(records > 0))
+		a.People[p.cell] += uint64(oneIf(records > 0))
 	}
 }
 
-func (t *tally) answerCounts(a *Answer, place []int) {
+func (t *accumulator) answerCounts(a *Answer, place []int) {
 	if !t.q.Counts {
 		return
 	}
 	n := len(a.Groups) * t.buckets
-	for _, list := range a.numbers() {
+	for _, list := range a.countColumns() {
 		*list = make([]uint64, n)
 	}
 	a.Waited = make([]Sum, n)
@@ -129,33 +129,33 @@ func (t *tally) answerCounts(a *Answer, place []int) {
 
 // answerUsed puts the columns into the answer. It goes through them by name, so that
 // sums of floats are the same on all nodes.
-func (t *tally) answerUsed(a *Answer, place []int) {
+func (t *accumulator) answerUsed(a *Answer, place []int) {
 	slices.SortFunc(t.columns, func(x, y *column) int {
 		return cmp.Or(strings.Compare(x.name, y.name), cmp.Compare(x.kind, y.kind), cmp.Compare(x.of, y.of),
 			strings.Compare(x.score, y.score), cmp.Compare(x.value, y.value))
 	})
 	n := len(a.Groups) * t.buckets
-	sums := a.sums()
-	for _, of := range t.q.portions() {
+	sums := a.sumColumns()
+	for _, of := range t.q.wantedPortions() {
 		*sums[of] = make([]Sum, n)
 	}
 	for _, c := range t.columns {
 		switch {
 		case c.shared && c.cells == nil:
 		case c.of == all:
-			a.Components = append(a.Components, Component{Name: c.name, Kind: c.kind, Used: c.sums(n, place)})
+			a.Components = append(a.Components, Component{Name: c.name, Kind: c.kind, Used: c.cellSums(n, place)})
 		case c.of == scored:
-			a.Components[len(a.Components)-1].score(c, place)
+			a.Components[len(a.Components)-1].addScore(c, place)
 		case c.of == unmodelled:
-			a.Energy.Unmodelled = append(a.Energy.Unmodelled, Unvalued{Component: c.name, Kind: c.kind, Used: c.sums(n, place)})
+			a.Energy.Unmodelled = append(a.Energy.Unmodelled, Unvalued{Component: c.name, Kind: c.kind, Used: c.cellSums(n, place)})
 		default:
-			*sums[c.of] = c.sums(n, place)
+			*sums[c.of] = c.cellSums(n, place)
 		}
 	}
 }
 
-// sums are those of a column, n in all, as an answer has them.
-func (c *column) sums(n int, place []int) []Sum {
+// cellSums are the sums of a column, n in all, as an answer has them.
+func (c *column) cellSums(n int, place []int) []Sum {
 	if c.cells != nil {
 		return c.cells
 	}
@@ -168,13 +168,13 @@ func (c *column) sums(n int, place []int) []Sum {
 	return to
 }
 
-// score adds what has a score of one value.
-func (o *Component) score(c *column, place []int) {
+// addScore adds what has a score of one value.
+func (o *Component) addScore(c *column, place []int) {
 	if k := len(o.Scores); k == 0 || o.Scores[k-1].Name != c.score {
 		o.Scores = append(o.Scores, Score{Name: c.score, Used: make([]float64, len(o.Used)), Lacking: slices.Clone(o.Used)})
 	}
 	s := &o.Scores[len(o.Scores)-1]
-	for at, sum := range c.sums(len(o.Used), place) {
+	for at, sum := range c.cellSums(len(o.Used), place) {
 		s.Used[at] += c.value * sum.Float()
 		s.Lacking[at] = s.Lacking[at].Sub(sum)
 	}

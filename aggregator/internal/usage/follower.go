@@ -11,8 +11,8 @@ import (
 // follower brings an index to the state of a view.
 type follower struct {
 	*sums
-	view *store.View
-	fits func() error // makes room in memory
+	view     *store.View
+	makeRoom func() error // makes room in memory
 	*batch
 
 	progress func(seq, of uint64) // nil: no one is told
@@ -25,8 +25,8 @@ type batch struct {
 	order []uint64
 }
 
-// block books what changed in a block.
-func (f *follower) block(b *columns.Block, rows, shown columns.Mask) error {
+// followBlock applies what changed in a block.
+func (f *follower) followBlock(b *columns.Block, rows, shown columns.Mask) error {
 	supersedes, err := b.Supersedes()
 	if err != nil {
 		return err
@@ -39,7 +39,7 @@ func (f *follower) block(b *columns.Block, rows, shown columns.Mask) error {
 		if err != nil {
 			return err
 		}
-		if err := f.supersede(id, supersedes[i]); err != nil {
+		if err := f.removeSuperseded(id, supersedes[i]); err != nil {
 			return err
 		}
 	}
@@ -50,32 +50,32 @@ func (f *follower) block(b *columns.Block, rows, shown columns.Mask) error {
 	if err != nil {
 		return err
 	}
-	if err := f.bookAll(t, shown); err != nil {
+	if err := f.addRows(t, shown); err != nil {
 		return err
 	}
 	if f.progress != nil {
 		f.progress(t.seqs[len(t.seqs)-1], f.view.Seq())
 	}
-	return f.fits()
+	return f.makeRoom()
 }
 
-// bookAll adds the rows of a block that are shown, those of a series one after the
+// addRows adds the rows of a block that are shown, those of a series one after the
 // other: its sums are in the processor's cache then.
-func (f *follower) bookAll(t *table, shown columns.Mask) error {
+func (f *follower) addRows(t *table, shown columns.Mask) error {
 	f.order = f.order[:0]
 	if f.runs == nil {
 		f.runs = make([]run, columns.MaxRows)
 	}
 	for i := range shown.Rows() {
 		r := &f.runs[i]
-		if err := t.read(r, i); err != nil {
+		if err := t.readRun(r, i); err != nil {
 			return err
 		}
 		f.order = append(f.order, uint64(r.tuple)<<tupleShift|uint64(r.layout.id)<<rowBits|uint64(i))
 	}
 	slices.Sort(f.order)
 	for _, key := range f.order {
-		if err := f.book(t.block, int(key%(1<<rowBits))); err != nil {
+		if err := f.addRow(t.block, int(key%(1<<rowBits))); err != nil {
 			return err
 		}
 	}
@@ -89,15 +89,15 @@ const (
 	tupleShift = 32
 )
 
-// book adds the run of row i of b. Runs in blocks are closed.
-func (f *follower) book(b *columns.Block, i int) (err error) {
+// addRow adds the run of row i of b. Runs in blocks are closed.
+func (f *follower) addRow(b *columns.Block, i int) (err error) {
 	r := &f.runs[i]
-	f.waited(r)
-	if r.negative() {
+	f.noteWait(r)
+	if r.isNegative() {
 		return nil
 	}
-	if f.grid.holds(r) {
-		f.sums.book(r, 1)
+	if f.grid.holdsRun(r) {
+		f.sums.addToSeries(r, 1)
 		return nil
 	}
 	kept := *r
@@ -107,23 +107,23 @@ func (f *follower) book(b *columns.Block, i int) (err error) {
 	return err
 }
 
-// loose books a row that is in no block.
-func (f *follower) loose(row *columns.Row, shown bool) error {
+// followRow applies a row that is in no block.
+func (f *follower) followRow(row *columns.Row, shown bool) error {
 	if row.Supersedes != 0 {
-		if err := f.supersede(row.Record.ID, row.Supersedes); err != nil {
+		if err := f.removeSuperseded(row.Record.ID, row.Supersedes); err != nil {
 			return err
 		}
 	}
 	if shown {
-		f.add(runOf(f.keys, f.layouts, row))
+		f.addShown(runOf(f.keys, f.layouts, row))
 	}
 	return nil
 }
 
-// supersede takes out what was shown under the id before, as far as it is in the
+// removeSuperseded takes out what was shown under the id before, as far as it is in the
 // index. What came after the index's last change is not: of it only what is shown
 // now is added.
-func (f *follower) supersede(id string, seq uint64) error {
+func (f *follower) removeSuperseded(id string, seq uint64) error {
 	if open, ok := f.open[id]; ok {
 		// An open row that was superseded by another open one is gone from the
 		// store, so the number may be a later one.
@@ -144,6 +144,6 @@ func (f *follower) supersede(id string, seq uint64) error {
 	case row.Tombstone:
 		return nil
 	}
-	f.subtract(runOf(f.keys, f.layouts, &row))
+	f.subtractRun(runOf(f.keys, f.layouts, &row))
 	return nil
 }

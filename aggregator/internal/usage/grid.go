@@ -43,8 +43,8 @@ func (g *grid) covers(from, to record.Time) bool {
 	return from >= g.starts[0] && to < g.starts[len(g.starts)-1]
 }
 
-// day returns the day of an instant that is covered.
-func (g *grid) day(t record.Time) day {
+// dayOf returns the day of an instant that is covered.
+func (g *grid) dayOf(t record.Time) day {
 	d := min(int((t-g.starts[0])/record.Day), len(g.starts)-2)
 	for g.starts[d] > t {
 		d--
@@ -55,7 +55,7 @@ func (g *grid) day(t record.Time) day {
 	return day(d)
 }
 
-func (g *grid) start(d day) record.Time { return g.starts[d] }
+func (g *grid) dayStart(d day) record.Time { return g.starts[d] }
 
 // isStart reports whether a day begins at the instant.
 func (g *grid) isStart(t record.Time) bool {
@@ -63,26 +63,26 @@ func (g *grid) isStart(t record.Time) bool {
 	return is
 }
 
-// days are the first and the last day in which a run from start to stop uses
+// daysOf are the first and the last day in which a run from start to stop uses
 // something.
-func (g *grid) days(start, stop record.Time) (first, last day) {
-	first, last = g.day(start), g.day(stop)
-	if stop > start && g.start(last) == stop {
+func (g *grid) daysOf(start, stop record.Time) (first, last day) {
+	first, last = g.dayOf(start), g.dayOf(stop)
+	if stop > start && g.dayStart(last) == stop {
 		last--
 	}
 	return first, last
 }
 
-// holds reports whether a run is in the days of its series, with its time in the
+// holdsRun reports whether a run is in the days of its series, with its time in the
 // queue.
-func (g *grid) holds(r *run) bool {
+func (g *grid) holdsRun(r *run) bool {
 	from := r.start
-	if _, known := r.wait(); known {
+	if _, known := r.waitTime(); known {
 		from = r.submit
 	}
 	if !g.covers(from, r.stop) {
 		return false
 	}
-	first, last := g.days(from, r.stop)
+	first, last := g.daysOf(from, r.stop)
 	return last-first < longest
 }

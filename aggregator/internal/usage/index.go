@@ -101,7 +101,7 @@ type sums struct {
 	seriesKeys *seriesKeys
 	series     []*series              // by the number of the tuple; nil while it has no days
 	slots      map[uint64]*partialSum // by tuple and layout
-	booked     *partialSum            // the last to which a run was added
+	lastAdded  *partialSum            // the last to which a run was added
 	open       map[string]*run        // by record id
 	long       map[uint64]*run        // by seq: closed, but too long for days
 	// patience is no less than the longest wait of a run.
@@ -147,16 +147,16 @@ func (x *Index) Seq() uint64 {
 // Follow brings the index to the present state of the store. After an error it is
 // empty and starts over with the next call.
 func (x *Index) Follow(ctx context.Context) error {
-	v, err := x.follow(ctx)
+	v, err := x.followView(ctx)
 	if err != nil {
 		return err
 	}
 	return v.Close()
 }
 
-// follow returns the view that the index has followed; the caller closes it.
-func (x *Index) follow(ctx context.Context) (*store.View, error) {
-	if v, err := x.present(); v != nil || err != nil {
+// followView returns the view that the index has followed; the caller closes it.
+func (x *Index) followView(ctx context.Context) (*store.View, error) {
+	if v, err := x.presentView(); v != nil || err != nil {
 		return v, err
 	}
 	x.mu.Lock()
@@ -165,15 +165,15 @@ func (x *Index) follow(ctx context.Context) (*store.View, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := x.reach(ctx, v); err != nil {
+	if err := x.advanceTo(ctx, v); err != nil {
 		return nil, errors.Join(err, v.Close())
 	}
 	return v, nil
 }
 
-// present returns a view at which the index is already, nil when it is behind: while
+// presentView returns a view at which the index is already, nil when it is behind: while
 // nothing changes, questions do not wait for one another.
-func (x *Index) present() (*store.View, error) {
+func (x *Index) presentView() (*store.View, error) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	v, err := x.Views.View()
@@ -187,55 +187,55 @@ func (x *Index) present() (*store.View, error) {
 	return nil, errors.Join(err, v.Close())
 }
 
-// reach brings the index to the state of a view.
-func (x *Index) reach(ctx context.Context, v *store.View) error {
+// advanceTo brings the index to the state of a view.
+func (x *Index) advanceTo(ctx context.Context, v *store.View) error {
 	life, err := x.Life(v)
 	if err != nil {
 		return err
 	}
 	if life != x.sums.life || v.Seq() < x.seq || x.seq < v.Floor() {
-		x.begin()
+		x.resetSums()
 	}
 	if v.Seq() == x.seq {
 		return nil
 	}
-	err = x.advance(ctx, v)
+	err = x.applyChanges(ctx, v)
 	if errors.Is(err, errBehind) {
-		x.begin()
-		err = x.advance(ctx, v)
+		x.resetSums()
+		err = x.applyChanges(ctx, v)
 	}
 	if err != nil {
-		x.begin() // half of the changes may be in it
+		x.resetSums() // half of the changes may be in it
 		return fmt.Errorf("usage index: %w", err)
 	}
 	x.seq, x.sums.life = v.Seq(), life
 	return nil
 }
 
-// begin empties the sums.
-func (x *Index) begin() {
+// resetSums empties the sums.
+func (x *Index) resetSums() {
 	x.sums = newSums(x.grid, x.dims, x.Classes)
 	x.begun++
 }
 
-func (x *Index) advance(ctx context.Context, v *store.View) error {
-	f := &follower{sums: &x.sums, view: v, fits: x.fits, progress: x.Progress, batch: &x.batch}
-	return errFirst(v.Changes(ctx, x.seq, f.block, f.loose), x.fits())
+func (x *Index) applyChanges(ctx context.Context, v *store.View) error {
+	f := &follower{sums: &x.sums, view: v, makeRoom: x.makeRoom, progress: x.Progress, batch: &x.batch}
+	return firstError(v.Changes(ctx, x.seq, f.followBlock, f.followRow), x.makeRoom())
 }
 
 // partialSumFor returns where runs of a tuple with a layout go.
 func (s *sums) partialSumFor(tuple uint32, sh *layout) *partialSum {
-	if sl := s.booked; sl != nil && sl.tuple == tuple && sl.layout == sh {
+	if sl := s.lastAdded; sl != nil && sl.tuple == tuple && sl.layout == sh {
 		return sl
 	}
 	key := uint64(tuple)<<32 | uint64(sh.id)
 	sl, ok := s.slots[key]
 	if !ok {
-		sl = s.seriesFor(tuple).partialSum(sh, s.seriesKeys.ofLayout(sh))
+		sl = s.seriesFor(tuple).addPartialSum(sh, s.seriesKeys.ofLayout(sh))
 		s.slots[key] = sl
 		s.bytes += partialSumBytes
 	}
-	s.booked = sl
+	s.lastAdded = sl
 	return sl
 }
 
@@ -252,46 +252,46 @@ func (s *sums) seriesFor(tuple uint32) *series {
 	return se
 }
 
-// book adds a closed run to its series, or with sign -1 takes it out.
-func (s *sums) book(r *run, sign int64) {
+// addToSeries adds a closed run to its series, or with sign -1 takes it out.
+func (s *sums) addToSeries(r *run, sign int64) {
 	sl := s.partialSumFor(r.tuple, r.layout)
 	before := sl.bytes
-	first, last := sl.book(s.grid, r, sign)
+	first, last := sl.addToDays(s.grid, r, sign)
 	s.bytes += sl.bytes - before
 	for n := int32(first >> 5); n <= int32(last>>5); n++ {
 		s.changed[n], s.held[n] = true, true
 	}
-	s.apart(r, sign, first, last)
+	s.recordSpan(r, sign, first, last)
 }
 
-// add puts a shown run into the sums.
-func (s *sums) add(r *run) {
-	s.waited(r)
+// addShown puts a shown run into the sums.
+func (s *sums) addShown(r *run) {
+	s.noteWait(r)
 	switch {
 	case r.stop == record.None:
 		s.open[r.id] = r
-	case r.negative():
-	case !s.grid.holds(r):
+	case r.isNegative():
+	case !s.grid.holdsRun(r):
 		s.long[r.seq] = r
 	default:
-		s.book(r, 1)
+		s.addToSeries(r, 1)
 	}
 }
 
-// waited notes how long a run waited.
-func (s *sums) waited(r *run) {
-	if wait, known := r.wait(); known {
+// noteWait notes how long a run waited.
+func (s *sums) noteWait(r *run) {
+	if wait, known := r.waitTime(); known {
 		s.patience = max(s.patience, record.Time(wait))
 	}
 }
 
-// subtract takes a closed run out of the sums.
-func (s *sums) subtract(r *run) {
+// subtractRun takes a closed run out of the sums.
+func (s *sums) subtractRun(r *run) {
 	switch {
-	case r.negative():
-	case !s.grid.holds(r):
+	case r.isNegative():
+	case !s.grid.holdsRun(r):
 		delete(s.long, r.seq)
 	default:
-		s.book(r, -1)
+		s.addToSeries(r, -1)
 	}
 }

@@ -34,23 +34,23 @@ func NewIntensity(list []IntensityStep) *Intensity {
 	for i, s := range list {
 		step := intensityStep{IntensityStep: s}
 		if i > 0 {
-			step.grams, step.gap = n.steps[i-1].until(s.From)
+			step.grams, step.gap = n.steps[i-1].totalsUntil(s.From)
 		}
 		n.steps = append(n.steps, step)
 	}
 	return &n
 }
 
-// until is what there is before a time that is not before the step.
-func (s *intensityStep) until(at record.Time) (grams Sum, gap record.Time) {
+// totalsUntil is what there is before a time that is not before the step.
+func (s *intensityStep) totalsUntil(at record.Time) (grams Sum, gap record.Time) {
 	if s.Grams < 0 {
 		return s.grams, s.gap + at - s.From
 	}
 	return s.grams.Add(product(s.Grams, int64(at-s.From))), s.gap
 }
 
-// at is the last step that is not after a time; nil before the first.
-func (n *Intensity) at(t record.Time) *intensityStep {
+// stepAt is the last step that is not after a time; nil before the first.
+func (n *Intensity) stepAt(t record.Time) *intensityStep {
 	i, found := slices.BinarySearchFunc(n.steps, t, func(s intensityStep, t record.Time) int { return cmp.Compare(s.From, t) })
 	if found {
 		return &n.steps[i]
@@ -63,16 +63,16 @@ func (n *Intensity) at(t record.Time) *intensityStep {
 
 // At is the intensity at a time, in millionths of a gram; false where it is not known.
 func (n *Intensity) At(t record.Time) (grams int64, known bool) {
-	if s := n.at(t); s != nil && s.Grams >= 0 {
+	if s := n.stepAt(t); s != nil && s.Grams >= 0 {
 		return s.Grams, true
 	}
 	return 0, false
 }
 
-// until is what there is before a time, of which only differences have a meaning.
-func (n *Intensity) until(t record.Time) (grams Sum, gap record.Time) {
-	if s := n.at(t); s != nil {
-		return s.until(t)
+// totalsUntil is what there is before a time, of which only differences have a meaning.
+func (n *Intensity) totalsUntil(t record.Time) (grams Sum, gap record.Time) {
+	if s := n.stepAt(t); s != nil {
+		return s.totalsUntil(t)
 	}
 	if len(n.steps) == 0 {
 		return Sum{}, t
@@ -80,20 +80,20 @@ func (n *Intensity) until(t record.Time) (grams Sum, gap record.Time) {
 	return Sum{}, t - n.steps[0].From
 }
 
-// of is the CO2 of energy that is spread evenly from start to end, as far as it is from from to
+// co2Of is the CO2 of energy that is spread evenly from start to end, as far as it is from from to
 // to, and the energy there of which no intensity is known. Pieces add up to the whole.
-func (n *Intensity) of(energy Sum, start, end, from, to record.Time) (co2, without Sum) {
+func (n *Intensity) co2Of(energy Sum, start, end, from, to record.Time) (co2, without Sum) {
 	if start == end {
 		if grams, known := n.At(start); known {
-			return quotient(energy, SumOf(grams), ofKilogram), Sum{}
+			return mulDiv(energy, SumOf(grams), ofKilogram), Sum{}
 		}
 		return Sum{}, energy
 	}
-	grams, gap := n.until(start)
+	grams, gap := n.totalsUntil(start)
 	pieces := func(to record.Time) (co2, without Sum) {
-		g, gone := n.until(to)
+		g, gone := n.totalsUntil(to)
 		over := int64(end - start)
-		return quotient(energy, g.Sub(grams), ofKilogram, over), quotient(energy, SumOf(int64(gone-gap)), over)
+		return mulDiv(energy, g.Sub(grams), ofKilogram, over), mulDiv(energy, SumOf(int64(gone-gap)), over)
 	}
 	co2, without = pieces(to)
 	if from > start {
@@ -106,8 +106,8 @@ func (n *Intensity) of(energy Sum, start, end, from, to record.Time) (co2, witho
 // ofKilogram is how many millionths of a gram a kilogram has.
 const ofKilogram = 1_000_000_000
 
-// quotient is a × b ÷ the product of over, rounded down; none is negative.
-func quotient(a, b Sum, over ...int64) Sum {
+// mulDiv is a × b ÷ the product of over, rounded down; none is negative.
+func mulDiv(a, b Sum, over ...int64) Sum {
 	if b.IsZero() {
 		return Sum{}
 	}

@@ -21,7 +21,7 @@ func (s *Table) JSON(complete []byte, send func([]byte) error) error {
 	l.buf = append(b, `,"measures":[`...)
 	for i := range s.Columns {
 		c := &s.Columns[i]
-		l.buf = c.appendHead(comma(l.buf, i))
+		l.buf = c.appendHead(appendComma(l.buf, i))
 		if err := s.sendValues(l, c); err != nil {
 			return err
 		}
@@ -77,23 +77,23 @@ func (s *Table) appendBasis(b []byte) []byte {
 	b = kWh.appendSum(append(b, `,"without_factor":`...), s.Basis.WithoutFactor)
 	b = kWh.appendSum(append(b, `,"default_pue":`...), s.Basis.DefaultPUE)
 	b = kWh.appendSum(append(b, `,"default_load":`...), s.Basis.DefaultLoad)
-	return append(s.Basis.Meter.append(b), '}')
+	return append(s.Basis.Meter.appendJSON(b), '}')
 }
 
-// append writes where meters leave something unknown; nothing of nil.
-func (m *MeterBasis) append(b []byte) []byte {
+// appendJSON writes where meters leave something unknown; nothing of nil.
+func (m *MeterBasis) appendJSON(b []byte) []byte {
 	if m == nil {
 		return b
 	}
 	kWh := Column{Kind: Worth}
 	b = append(b, `,"meter":{"gaps":[`...)
 	for i, g := range m.Gaps {
-		b = appendQuoted(append(comma(b, i), `{"meter":`...), g.Meter)
+		b = appendQuoted(append(appendComma(b, i), `{"meter":`...), g.Meter)
 		b = append(appendTime(append(appendTime(append(b, `,"from":`...), g.From), `,"to":`...), g.To), '}')
 	}
 	b = append(b, `],"exceeded":[`...)
 	for i, e := range m.Exceeded {
-		b = appendTime(append(comma(b, i), `{"from":`...), e.From)
+		b = appendTime(append(appendComma(b, i), `{"from":`...), e.From)
 		b = append(kWh.appendSum(append(appendTime(append(b, `,"to":`...), e.To), `,"by":`...), e.By), '}')
 	}
 	return append(strconv.AppendInt(append(b, `],"more":`...), int64(m.More), 10), '}')
@@ -125,8 +125,8 @@ func (s *Table) appendKnown(b []byte) []byte {
 	}
 	b = appendTime(append(b, `{"from":`...), from)
 	b = append(appendTime(append(b, `,"to":`...), to), `,"later":[`...)
-	for i, s := range s.Request.later() {
-		b = appendQuoted(append(comma(b, i), `{"source":`...), s.Source)
+	for i, s := range s.Request.laterSources() {
+		b = appendQuoted(append(appendComma(b, i), `{"source":`...), s.Source)
 		b = append(appendTime(append(b, `,"from":`...), s.From), '}')
 	}
 	return append(b, "]}"...)
@@ -135,7 +135,7 @@ func (s *Table) appendKnown(b []byte) []byte {
 func appendBools(b []byte, list []bool) []byte {
 	b = append(b, '[')
 	for i, v := range list {
-		b = strconv.AppendBool(comma(b, i), v)
+		b = strconv.AppendBool(appendComma(b, i), v)
 	}
 	return append(b, ']')
 }
@@ -143,7 +143,7 @@ func appendBools(b []byte, list []bool) []byte {
 func (s *Table) appendEdges(b []byte) []byte {
 	b = append(b, '[')
 	for i, e := range s.Edges {
-		b = appendTime(comma(b, i), e)
+		b = appendTime(appendComma(b, i), e)
 	}
 	return append(b, ']')
 }
@@ -151,7 +151,7 @@ func (s *Table) appendEdges(b []byte) []byte {
 func appendTexts(b []byte, list []string) []byte {
 	b = append(b, '[')
 	for i, t := range list {
-		b = appendQuoted(comma(b, i), t)
+		b = appendQuoted(appendComma(b, i), t)
 	}
 	return append(b, ']')
 }
@@ -160,9 +160,9 @@ func (s *Table) appendGroups(b []byte) []byte {
 	b = append(b, '[')
 	for i := range s.Groups {
 		g := &s.Groups[i]
-		b = append(comma(b, i), `{"values":[`...)
+		b = append(appendComma(b, i), `{"values":[`...)
 		for k, v := range g.Values {
-			if b = comma(b, k); g.Lacks[k] {
+			if b = appendComma(b, k); g.Lacks[k] {
 				b = append(b, "null"...)
 			} else {
 				b = appendQuoted(b, v)
@@ -187,7 +187,7 @@ func (c *Column) appendHead(b []byte) []byte {
 func (s *Table) appendTotals(b []byte, c *Column) []byte {
 	b = append(b, `],"totals":[`...)
 	for g := range s.Groups {
-		b = s.appendWhole(comma(b, g), c, g)
+		b = s.appendWhole(appendComma(b, g), c, g)
 	}
 	b = s.appendAll(append(b, `],"total":`...), c)
 	b = s.appendLacking(append(b, `,"lacking":`...), c)
@@ -198,7 +198,7 @@ func (s *Table) appendTotals(b []byte, c *Column) []byte {
 	} else {
 		b = strconv.AppendUint(b, *c.without, 10)
 	}
-	b = strconv.AppendBool(append(b, `,"shared":`...), c.supply.shared(len(s.Groups)))
+	b = strconv.AppendBool(append(b, `,"shared":`...), c.supply.isShared(len(s.Groups)))
 	b = s.appendCompared(append(b, `,"compared":`...), c)
 	return append(b, '}')
 }
@@ -209,7 +209,7 @@ const pieceCells = 1 << 13
 // sendValues writes all cells: of many that is nearly all of the work, so that all
 // processors take part while the first are sent. Each has two pieces in hand.
 func (s *Table) sendValues(l *lines, c *Column) error {
-	step := max(1, pieceCells/s.buckets())
+	step := max(1, pieceCells/s.bucketCount())
 	pieces := (len(s.Groups) + step - 1) / step
 	writers := min(runtime.GOMAXPROCS(0), 8, pieces)
 	if writers < 2 {
@@ -232,7 +232,7 @@ func (s *Table) sendValues(l *lines, c *Column) error {
 			for n := i; n < pieces; n += writers {
 				select {
 				case b := <-free[i]:
-					ready[i] <- s.appendGroupValues(comma(b[:0], n), c, n*step, min((n+1)*step, len(s.Groups)))
+					ready[i] <- s.appendGroupValues(appendComma(b[:0], n), c, n*step, min((n+1)*step, len(s.Groups)))
 				case <-stop:
 					return
 				}
@@ -251,18 +251,18 @@ func (s *Table) sendValues(l *lines, c *Column) error {
 
 // appendGroupValues writes the cells of some groups.
 func (s *Table) appendGroupValues(b []byte, c *Column, from, to int) []byte {
-	sums := c.exact() && c.cells.over == nil && !slices.Contains(s.unknown, true)
-	at := from * s.buckets()
+	sums := c.isExact() && c.cells.over == nil && !slices.Contains(s.unknown, true)
+	at := from * s.bucketCount()
 	for g := from; g < to; g++ {
-		untold := s.untold(c, g)
-		for bucket := range s.buckets() {
+		untold := s.hasNoFigure(c, g)
+		for bucket := range s.bucketCount() {
 			switch {
 			case untold || s.isUnknown(c, g, bucket):
 				b = append(b, "null"...)
 			case sums:
 				b = c.appendSum(b, c.cells.sum[at])
 			default:
-				b = c.append(b, &c.cells, at)
+				b = c.appendFigure(b, &c.cells, at)
 			}
 			b = append(b, ',')
 			at++
@@ -276,18 +276,18 @@ func (s *Table) appendGroupValues(b []byte, c *Column, from, to int) []byte {
 
 // appendAll writes the total of all groups.
 func (s *Table) appendAll(b []byte, c *Column) []byte {
-	if c.whole == nil || c.apart && len(s.Groups) > 1 || len(s.Groups) == 1 && s.untold(c, 0) {
+	if c.whole == nil || c.apart && len(s.Groups) > 1 || len(s.Groups) == 1 && s.hasNoFigure(c, 0) {
 		return append(b, "null"...)
 	}
 	if c.once != nil {
 		return strconv.AppendUint(b, *c.once, 10)
 	}
-	f := c.whole.regroup(make([]int, len(s.Groups)), 1, 1)
-	c.all(&f, s.buckets())
-	if !slices.Contains(s.unknown, false) && !f.some(0) {
+	f := c.whole.regroupCells(make([]int, len(s.Groups)), 1, 1)
+	c.fillTotal(&f, s.bucketCount())
+	if !slices.Contains(s.unknown, false) && !f.hasValue(0) {
 		return append(b, "null"...)
 	}
-	return c.append(b, &f, 0)
+	return c.appendFigure(b, &f, 0)
 }
 
 // appendLacking writes what has no score, of all buckets together: the total and
@@ -297,12 +297,12 @@ func (s *Table) appendLacking(b []byte, c *Column) []byte {
 		return append(b, "null"...)
 	}
 	f := figures{sum: c.lacking}
-	groups := f.totals(len(s.Groups), s.buckets())
-	all := groups.regroup(make([]int, len(s.Groups)), 1, 1)
+	groups := f.sumBuckets(len(s.Groups), s.bucketCount())
+	all := groups.regroupCells(make([]int, len(s.Groups)), 1, 1)
 	b = c.appendSum(append(b, `{"total":`...), all.sum[0])
 	b = append(b, `,"totals":[`...)
 	for g := range s.Groups {
-		b = c.appendSum(comma(b, g), groups.sum[g])
+		b = c.appendSum(appendComma(b, g), groups.sum[g])
 	}
 	return append(b, "]}"...)
 }
@@ -318,12 +318,12 @@ func (s *Table) appendUnpriced(b []byte, c *Column) []byte {
 		l := &c.unpriced[i]
 		of := Column{Kind: Total}
 		if l.Kind != record.Total {
-			of = Column{Kind: Rate}.time(c.hours)
+			of = Column{Kind: Rate}.withTimeUnit(c.hours)
 		}
 		f := figures{sum: l.Used}
-		all := f.regroup(make([]int, len(s.Groups)), 1, s.buckets())
-		all = all.totals(1, s.buckets())
-		b = appendQuoted(append(comma(b, i), `{"component":`...), l.Component)
+		all := f.regroupCells(make([]int, len(s.Groups)), 1, s.bucketCount())
+		all = all.sumBuckets(1, s.bucketCount())
+		b = appendQuoted(append(appendComma(b, i), `{"component":`...), l.Component)
 		b = orNull(append(b, `,"unit":`...), of.Unit)
 		b = append(of.appendSum(append(b, `,"total":`...), all.sum[0]), '}')
 	}
@@ -341,7 +341,7 @@ func (s *Table) appendCompared(b []byte, c *Column) []byte {
 	}{{`{"before":[`, s.appendBefore}, {`],"difference":[`, s.appendDifference}, {`],"relative":[`, s.appendRelative}} {
 		b = append(b, part.head...)
 		for g := range s.Groups {
-			b = part.cell(comma(b, g), c, g)
+			b = part.cell(appendComma(b, g), c, g)
 		}
 	}
 	return append(b, "]}"...)

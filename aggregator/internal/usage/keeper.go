@@ -49,11 +49,11 @@ type Settings struct {
 
 // equal reports whether the same sums are kept.
 func (s Settings) equal(o Settings) bool {
-	return slices.Equal(s.Dimensions, o.Dimensions) && slices.Equal(s.Zones, o.Zones) && equalClasses(s.indexed(), o.indexed())
+	return slices.Equal(s.Dimensions, o.Dimensions) && slices.Equal(s.Zones, o.Zones) && equalClasses(s.indexedClasses(), o.indexedClasses())
 }
 
-// indexed are the classes that are dimensions.
-func (s Settings) indexed() (list []Class) {
+// indexedClasses are the classes that are dimensions.
+func (s Settings) indexedClasses() (list []Class) {
 	for _, c := range s.Classes {
 		if slices.Contains(s.Dimensions, c.Name) {
 			list = append(list, c)
@@ -68,7 +68,7 @@ func NewKeeper(o Options, log *slog.Logger, metrics prometheus.Registerer) *Keep
 	k := &Keeper{opt: o, log: log, changed: make(chan struct{}, 1)}
 	k.built.Store(math.Float64bits(1))
 	if metrics != nil {
-		metrics.MustRegister(k.gauges()...)
+		metrics.MustRegister(k.newGauges()...)
 	}
 	return k
 }
@@ -82,7 +82,7 @@ func (k *Keeper) Set(s Settings) {
 		classes := k.wanted.Classes
 		k.classes.Store(&classes)
 	}
-	k.again()
+	k.requestRenewal()
 }
 
 // followEvery is how far an index that no one asks may be behind. A question brings it
@@ -92,7 +92,7 @@ const followEvery = 200 * time.Millisecond
 // Run makes the indexes, follows the store until ctx ends, and stores the sums.
 func (k *Keeper) Run(ctx context.Context) error {
 	var saver sync.WaitGroup
-	saver.Go(func() { k.save(ctx) })
+	saver.Go(func() { k.saveLoop(ctx) })
 	defer saver.Wait()
 	var has Settings
 	tick := time.NewTicker(followEvery)
@@ -102,15 +102,15 @@ func (k *Keeper) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-k.changed:
-			has = k.renew(ctx, has)
+			has = k.renewIndexes(ctx, has)
 		case <-tick.C:
-			k.follow(ctx)
+			k.followAll(ctx)
 		}
 	}
 }
 
-// renew makes the indexes that are wanted, and returns what there is then.
-func (k *Keeper) renew(ctx context.Context, has Settings) Settings {
+// renewIndexes makes the indexes that are wanted, and returns what there is then.
+func (k *Keeper) renewIndexes(ctx context.Context, has Settings) Settings {
 	k.mu.Lock()
 	wanted := k.wanted
 	k.mu.Unlock()
@@ -130,9 +130,9 @@ func (k *Keeper) renew(ctx context.Context, has Settings) Settings {
 		return wanted
 	}
 	began := time.Now()
-	list, err := k.build(ctx, wanted, anew)
+	list, err := k.buildIndexes(ctx, wanted, anew)
 	if err != nil {
-		k.failed(ctx, err)
+		k.dropIndexes(ctx, err)
 		select {
 		case <-ctx.Done():
 		case <-time.After(time.Second):
@@ -146,7 +146,7 @@ func (k *Keeper) renew(ctx context.Context, has Settings) Settings {
 	return wanted
 }
 
-func (k *Keeper) build(ctx context.Context, wanted Settings, anew bool) ([]*Index, error) {
+func (k *Keeper) buildIndexes(ctx context.Context, wanted Settings, anew bool) ([]*Index, error) {
 	var list []*Index
 	defer k.built.Store(math.Float64bits(1))
 	k.disk.Lock()
@@ -157,14 +157,14 @@ func (k *Keeper) build(ctx context.Context, wanted Settings, anew bool) ([]*Inde
 			return nil, err
 		}
 		opt := k.opt
-		opt.Zone, opt.Classes = zone, wanted.indexed()
+		opt.Zone, opt.Classes = zone, wanted.indexedClasses()
 		opt.MaxBytes = cmp.Or(opt.MaxBytes, defaultMaxBytes) / len(wanted.Zones)
-		opt.Progress = k.progress(i, len(wanted.Zones))
+		opt.Progress = k.progressFunc(i, len(wanted.Zones))
 		x, err := NewIndex(opt, wanted.Dimensions)
 		if err == nil {
-			loaded := !anew && k.load(ctx, x)
+			loaded := !anew && k.loadSums(ctx, x)
 			if err = x.Follow(ctx); !loaded {
-				x.idle = x.gone()
+				x.idle = x.countGone()
 			}
 		}
 		if err != nil {
@@ -179,8 +179,8 @@ func (k *Keeper) build(ctx context.Context, wanted Settings, anew bool) ([]*Inde
 // sayEvery is how often the log says how far new indexes are.
 const sayEvery = 5 * time.Second
 
-// progress returns what notes how far index i of n is.
-func (k *Keeper) progress(i, n int) func(seq, of uint64) {
+// progressFunc returns a function that notes how far index i of n is.
+func (k *Keeper) progressFunc(i, n int) func(seq, of uint64) {
 	said := time.Now()
 	return func(seq, of uint64) {
 		share := (float64(i) + float64(seq)/float64(max(of, 1))) / float64(n)
@@ -192,26 +192,26 @@ func (k *Keeper) progress(i, n int) func(seq, of uint64) {
 	}
 }
 
-// indexes are those that there are.
-func (k *Keeper) indexes() []*Index {
+// currentIndexes are the indexes that there are.
+func (k *Keeper) currentIndexes() []*Index {
 	if list := k.current.Load(); list != nil {
 		return *list
 	}
 	return nil
 }
 
-func (k *Keeper) follow(ctx context.Context) {
-	for _, x := range k.indexes() {
+func (k *Keeper) followAll(ctx context.Context) {
+	for _, x := range k.currentIndexes() {
 		if err := x.Follow(ctx); err != nil {
-			k.failed(ctx, err)
+			k.dropIndexes(ctx, err)
 			return
 		}
 	}
 }
 
-// failed gives the index up: without one answers are slower, not wrong. What is not
+// dropIndexes gives the indexes up: without any answers are slower, not wrong. What is not
 // the size may pass, so it is made again.
-func (k *Keeper) failed(ctx context.Context, err error) {
+func (k *Keeper) dropIndexes(ctx context.Context, err error) {
 	if ctx.Err() != nil {
 		return
 	}
@@ -222,7 +222,7 @@ func (k *Keeper) failed(ctx context.Context, err error) {
 		return
 	}
 	k.anew.Store(true) // what is stored may be the reason
-	k.again()
+	k.requestRenewal()
 }
 
 // TooLarge returns why there is no usage index and will be none with these dimensions:
@@ -235,7 +235,7 @@ func (k *Keeper) TooLarge() error {
 	return nil
 }
 
-func (k *Keeper) again() {
+func (k *Keeper) requestRenewal() {
 	select {
 	case k.changed <- struct{}{}:
 	default:
@@ -244,16 +244,16 @@ func (k *Keeper) again() {
 
 // Answer answers a question of the present state of the store.
 func (k *Keeper) Answer(ctx context.Context, q Question) (*Answer, error) {
-	for _, x := range k.indexes() {
-		if !x.suits(&q) {
+	for _, x := range k.currentIndexes() {
+		if !x.canAnswer(&q) {
 			continue
 		}
 		a, err := x.Answer(ctx, q)
-		if err == nil || ctx.Err() != nil || errors.Is(err, ErrQuestion) || crowded(err) {
+		if err == nil || ctx.Err() != nil || errors.Is(err, ErrQuestion) || isOutOfMemory(err) {
 			return a, err
 		}
-		if slices.Contains(k.indexes(), x) { // the files of one before are gone
-			k.failed(ctx, err)
+		if slices.Contains(k.currentIndexes(), x) { // the files of one before are gone
+			k.dropIndexes(ctx, err)
 		}
 		break
 	}
@@ -263,12 +263,12 @@ func (k *Keeper) Answer(ctx context.Context, q Question) (*Answer, error) {
 	return Rows(ctx, k.opt.Views, q)
 }
 
-// gauges are what the keeper says of itself.
-func (k *Keeper) gauges() []prometheus.Collector {
+// newGauges are the metrics of the keeper.
+func (k *Keeper) newGauges() []prometheus.Collector {
 	gauge := func(name, help string, of func(*Index) int) prometheus.Collector {
 		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 {
 			n := 0
-			for _, x := range k.indexes() {
+			for _, x := range k.currentIndexes() {
 				x.mu.RLock()
 				n += of(x)
 				x.mu.RUnlock()

@@ -61,8 +61,8 @@ func isEnd(name string, classes []Class) bool {
 	return record.IsEndKey(name) && !isClass(classes, name)
 }
 
-// values returns what a record has for a basis.
-func (k *keys) values(i int, r *record.Record) []string {
+// valuesOf returns what a record has for a basis.
+func (k *keys) valuesOf(i int, r *record.Record) []string {
 	if k.ends && k.bases[i].class == nil {
 		values, _ := r.Values(k.bases[i].meta)
 		return values
@@ -70,24 +70,24 @@ func (k *keys) values(i int, r *record.Record) []string {
 	return r.Meta.Get(k.bases[i].meta)
 }
 
-// number returns the number of what a record has for the keys. Of the record the meta counts,
+// numberOf returns the number of what a record has for the keys. Of the record the meta counts,
 // and the state and exit where the keys have ends.
-func (k *keys) number(r *record.Record) uint32 {
+func (k *keys) numberOf(r *record.Record) uint32 {
 	t := emptyTuple(len(k.names))
 	t.part = r.Meta.IsPart()
 	for i := range k.bases {
-		list := k.values(i, r)
+		list := k.valuesOf(i, r)
 		t.lacks[i], t.several[i] = len(list) == 0, len(list) > 1
 		if len(list) > 0 {
-			value, has := k.bases[i].of(list[0])
+			value, has := k.bases[i].valueOf(list[0])
 			t.values[i], t.lacks[i] = value, !has
 		}
 	}
-	return k.enter(t)
+	return k.addTuple(t)
 }
 
-func (k *keys) enter(t tuple) uint32 {
-	key := string(t.append(nil))
+func (k *keys) addTuple(t tuple) uint32 {
+	key := string(t.appendTo(nil))
 	n, ok := k.of[key]
 	if !ok {
 		n = uint32(len(k.tuples))
@@ -104,8 +104,8 @@ func (k *keys) enter(t tuple) uint32 {
 // partFlag is set in the flags of a tuple's values where the tuple is of parts of runs.
 const partFlag = 4
 
-// append writes a tuple so that equal ones are equal bytes.
-func (t *tuple) append(b []byte) []byte {
+// appendTo writes a tuple so that equal ones are equal bytes.
+func (t *tuple) appendTo(b []byte) []byte {
 	part := byte(0)
 	if t.part {
 		part = partFlag
@@ -137,7 +137,7 @@ func newLayouts() *layouts {
 	return &layouts{of: map[string]*layout{}, templates: map[uint32]*layout{}}
 }
 
-func (s *layouts) layout(cs []record.Component) *layout {
+func (s *layouts) layoutOf(cs []record.Component) *layout {
 	key := layoutKey(nil, cs)
 	sh, ok := s.of[string(key)]
 	if !ok {
@@ -151,7 +151,7 @@ func (s *layouts) layout(cs []record.Component) *layout {
 // runOf reads a row that is no tombstone.
 func runOf(k *keys, s *layouts, row *columns.Row) *run {
 	r := &run{
-		seq: row.Seq, id: row.Record.ID, tuple: k.number(&row.Record), layout: s.layout(row.Record.Components),
+		seq: row.Seq, id: row.Record.ID, tuple: k.numberOf(&row.Record), layout: s.layoutOf(row.Record.Components),
 		start: row.Record.Start, stop: row.ShownStop(), submit: row.Record.Submit,
 		origin: row.Origin,
 	}
@@ -196,21 +196,21 @@ func newTable(b *columns.Block, k *keys, s *layouts) (*table, error) {
 	return t, err
 }
 
-// read sets r to the run of row i. Its amounts are overwritten by the next one, and
+// readRun sets r to the run of row i. Its amounts are overwritten by the next one, and
 // it has no id.
-func (t *table) read(r *run, i int) (err error) {
-	if r.tuple, err = t.tuple(i); err != nil {
+func (t *table) readRun(r *run, i int) (err error) {
+	if r.tuple, err = t.tupleOfRow(i); err != nil {
 		return err
 	}
 	r.seq, r.start, r.stop, r.submit = t.seqs[i], t.starts[i], t.stops[i], t.submits[i]
 	r.amounts = r.amounts[:0]
 	if id := t.templates[i]; id != 0 {
-		return t.shared(r, i, id)
+		return t.readTemplate(r, i, id)
 	}
-	return t.own(r, i)
+	return t.readOwnComponents(r, i)
 }
 
-func (t *table) tuple(i int) (uint32, error) {
+func (t *table) tupleOfRow(i int) (uint32, error) {
 	set := t.sets[i]
 	known := numberAt(t.keys.ofSet, set)
 	if known != 0 && known != varies {
@@ -220,7 +220,7 @@ func (t *table) tuple(i int) (uint32, error) {
 	if err != nil {
 		return 0, err
 	}
-	n := t.keys.number(&record.Record{Meta: m})
+	n := t.keys.numberOf(&record.Record{Meta: m})
 	if known == varies {
 		return n, nil
 	}
@@ -253,8 +253,8 @@ func withNumber(list []uint32, i, v uint32) []uint32 {
 	return list
 }
 
-// shared reads components of which the store has a template.
-func (t *table) shared(r *run, i int, id uint32) error {
+// readTemplate reads components of which the store has a template.
+func (t *table) readTemplate(r *run, i int, id uint32) error {
 	sh, ok := t.layouts.templates[id]
 	if !ok {
 		cs, err := t.block.Template(id)
@@ -262,9 +262,9 @@ func (t *table) shared(r *run, i int, id uint32) error {
 			return err
 		}
 		if len(cs) > columns.MaxAmounts {
-			return t.own(r, i)
+			return t.readOwnComponents(r, i)
 		}
-		sh = t.layouts.layout(slices.Clone(cs))
+		sh = t.layouts.layoutOf(slices.Clone(cs))
 		t.layouts.templates[id] = sh
 	}
 	r.layout = sh
@@ -285,13 +285,13 @@ func (t *table) shared(r *run, i int, id uint32) error {
 	return nil
 }
 
-// own reads components that are in the row itself.
-func (t *table) own(r *run, i int) error {
+// readOwnComponents reads components that are in the row itself.
+func (t *table) readOwnComponents(r *run, i int) error {
 	cs, err := t.block.Components(i)
 	if err != nil {
 		return fmt.Errorf("row %d: %w", t.seqs[i], err)
 	}
-	r.layout = t.layouts.layout(cs)
+	r.layout = t.layouts.layoutOf(cs)
 	for k := range cs {
 		r.amounts = append(r.amounts, cs[k].Amount)
 	}

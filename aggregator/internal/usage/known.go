@@ -124,16 +124,16 @@ func (r *Request) beginOfGroup(g *TableGroup) record.Time {
 // conditions, with the same ends where none is, and the sources that begin within it.
 func (r *Request) KnownPart() (part Span, later []SourceBegin) {
 	r.narrowKnown()
-	part.From, part.To = r.Known.part(r.Window.From, r.Window.To)
-	return part, r.later()
+	part.From, part.To = r.Known.overlapWith(r.Window.From, r.Window.To)
+	return part, r.laterSources()
 }
 
-// later returns the sources that begin within the known part of the window.
-func (r *Request) later() (list []SourceBegin) {
+// laterSources returns the sources that begin within the known part of the window.
+func (r *Request) laterSources() (list []SourceBegin) {
 	if !r.NameSources {
 		return nil
 	}
-	from, to := r.Known.part(r.Window.From, r.Window.To)
+	from, to := r.Known.overlapWith(r.Window.From, r.Window.To)
 	for i := range r.Sources {
 		if b := &r.Sources[i]; b.From > from && b.From < to && r.mayHave(b, nil) {
 			list = append(list, *b)
@@ -142,9 +142,9 @@ func (r *Request) later() (list []SourceBegin) {
 	return list
 }
 
-// part returns the part of a time that lies in the span; it is empty, with the same ends,
+// overlapWith returns the part of a time that lies in the span; it is empty, with the same ends,
 // where none does.
-func (s Span) part(from, to record.Time) (record.Time, record.Time) {
+func (s Span) overlapWith(from, to record.Time) (record.Time, record.Time) {
 	if s == (Span{}) {
 		return from, to
 	}
@@ -152,20 +152,20 @@ func (s Span) part(from, to record.Time) (record.Time, record.Time) {
 	return begin, max(min(to, s.To), begin)
 }
 
-// length is how much of a time lies in the span.
-func (s Span) length(from, to record.Time) record.Time {
-	from, to = s.part(from, to)
+// overlapLength is how much of a time lies in the span.
+func (s Span) overlapLength(from, to record.Time) record.Time {
+	from, to = s.overlapWith(from, to)
 	return to - from
 }
 
 // covers reports whether all of a time lies in the span.
-func (s Span) covers(from, to record.Time) bool { return s.length(from, to) == to-from }
+func (s Span) covers(from, to record.Time) bool { return s.overlapLength(from, to) == to-from }
 
-// cut returns the edges of buckets that have a part in the span, moved to its ends, and
+// cutEdges returns the edges of buckets that have a part in the span, moved to its ends, and
 // which bucket the first of them is.
-func (s Span) cut(edges []record.Time) (first int, out []record.Time) {
+func (s Span) cutEdges(edges []record.Time) (first int, out []record.Time) {
 	for i := range len(edges) - 1 {
-		from, to := s.part(edges[i], edges[i+1])
+		from, to := s.overlapWith(edges[i], edges[i+1])
 		if from == to {
 			continue
 		}
@@ -185,11 +185,11 @@ func (r *Request) setLevels(ctx context.Context, ask QueryFunc, a *Result, edges
 	}
 	clear(a.Running)
 	clear(a.Queued)
-	first, known := r.Known.cut(edges)
+	first, known := r.Known.cutEdges(edges)
 	if known == nil {
 		return nil
 	}
-	q := r.question(known)
+	q := r.queryFor(known)
 	q.Counts, q.People, q.CPU, q.Cores, q.Energy = false, "", "", "", nil
 	q.Components, q.Unscored, q.Weights = []string{}, nil, nil
 	b, err := ask(ctx, q)
@@ -211,10 +211,10 @@ func (r *Request) setLevels(ctx context.Context, ask QueryFunc, a *Result, edges
 // markUnknown notes which buckets lie wholly outside of the known time, and which are a part
 // of an interval or have a part that is unknown.
 func (s *Table) markUnknown() {
-	r, last := s.Request, s.buckets()-1
+	r, last := s.Request, s.bucketCount()-1
 	s.partial, s.unknown = make([]bool, last+1), make([]bool, last+1)
 	for i := range s.partial {
-		known := r.Known.length(s.Edges[i], s.Edges[i+1])
+		known := r.Known.overlapLength(s.Edges[i], s.Edges[i+1])
 		s.unknown[i] = known == 0
 		s.partial[i] = known < s.Edges[i+1]-s.Edges[i] ||
 			i == 0 && !r.Bucket.Starts(s.Edges[0], r.Zone) || i == last && !r.Bucket.Starts(s.Edges[last+1], r.Zone)
@@ -223,24 +223,24 @@ func (s *Table) markUnknown() {
 
 // Known returns the known part of the window; from is to where none of it is known.
 func (s *Table) Known() (from, to record.Time) {
-	return s.Request.Known.part(s.Request.Window.From, s.Request.Window.To)
+	return s.Request.Known.overlapWith(s.Request.Window.From, s.Request.Window.To)
 }
 
 // isUnknown reports whether a cell is unknown: nothing is recorded in it, and nothing would
 // be. What runs that were recorded later used before is there all the same.
 func (s *Table) isUnknown(c *Column, g, bucket int) bool {
-	return (s.unknown[bucket] || s.beginsAfter(g, s.Edges[bucket+1])) && !c.cells.some(g*s.buckets()+bucket)
+	return (s.unknown[bucket] || s.beginsAfter(g, s.Edges[bucket+1])) && !c.cells.hasValue(g*s.bucketCount()+bucket)
 }
 
 // isWholeUnknown reports whether a group's figure of the whole window is unknown.
 func (s *Table) isWholeUnknown(c *Column, g int) bool {
-	return (!slices.Contains(s.unknown, false) || s.beginsAfter(g, s.Edges[len(s.Edges)-1])) && !c.whole.some(g)
+	return (!slices.Contains(s.unknown, false) || s.beginsAfter(g, s.Edges[len(s.Edges)-1])) && !c.whole.hasValue(g)
 }
 
 // isBeforeUnknown is as isWholeUnknown, for the other window.
 func (s *Table) isBeforeUnknown(c *Column, g int) bool {
 	v := s.Request.Versus
-	return s.knownOf(g).length(v.From, v.To) == 0 && !c.before.some(g)
+	return s.knownOf(g).overlapLength(v.From, v.To) == 0 && !c.before.hasValue(g)
 }
 
 // beginsAfter reports whether the runs of a group are known from a time on, or from later.

@@ -38,7 +38,7 @@ func TestHowManyRanAtATimeIsAMeanOverTimeAndASumOverGroups(t *testing.T) {
 	c := &s.Columns[0]
 	var cells []string
 	for g := range s.Groups {
-		for b := range s.buckets() {
+		for b := range s.bucketCount() {
 			cells = append(cells, string(s.appendCell(nil, c, g, b)))
 		}
 		cells = append(cells, string(s.appendWhole(nil, c, g)))

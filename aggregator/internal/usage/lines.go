@@ -33,8 +33,8 @@ func (s *Table) NDJSON(complete []byte, send func([]byte) error) error {
 	l.buf = append(s.AppendAbout(append(l.buf, `{"about":{`...), complete), "}}\n"...)
 	for g := range s.Groups {
 		group := s.groupObject(g)
-		for bucket := range s.buckets() {
-			if s.emptyCell(g*s.buckets() + bucket) {
+		for bucket := range s.bucketCount() {
+			if s.emptyCell(g*s.bucketCount() + bucket) {
 				continue
 			}
 			l.buf = s.appendObject(append(l.buf, group...), g, bucket)
@@ -48,7 +48,7 @@ func (s *Table) NDJSON(complete []byte, send func([]byte) error) error {
 
 func (s *Table) emptyCell(i int) bool {
 	for k := range s.Columns {
-		if s.Columns[k].some(&s.Columns[k].cells, i) {
+		if s.Columns[k].hasFigure(&s.Columns[k].cells, i) {
 			return false
 		}
 	}
@@ -59,7 +59,7 @@ func (s *Table) emptyCell(i int) bool {
 func (s *Table) groupObject(g int) []byte {
 	b, group := []byte(`{"group":{`), &s.Groups[g]
 	for k := range group.Values {
-		b = append(appendQuoted(comma(b, k), s.Request.By[k]), ':')
+		b = append(appendQuoted(appendComma(b, k), s.Request.By[k]), ':')
 		if group.Lacks[k] {
 			b = append(b, "null"...)
 		} else {
@@ -78,7 +78,7 @@ func (s *Table) appendObject(b []byte, g, bucket int) []byte {
 	b = append(b, `,"measures":{`...)
 	for i := range s.Columns {
 		c := &s.Columns[i]
-		b = append(appendQuoted(comma(b, i), c.Name), ':')
+		b = append(appendQuoted(appendComma(b, i), c.Name), ':')
 		b = s.appendCell(b, c, g, bucket)
 	}
 	b = append(b, '}')
@@ -96,7 +96,7 @@ func (s *Table) appendBeforeObject(b []byte, g int) []byte {
 	b = append(b, `,"compared":{`...)
 	for i := range s.Columns {
 		c := &s.Columns[i]
-		b = append(appendQuoted(comma(b, i), c.Name), `:{"before":`...)
+		b = append(appendQuoted(appendComma(b, i), c.Name), `:{"before":`...)
 		b = s.appendBefore(b, c, g)
 		b = s.appendDifference(append(b, `,"difference":`...), c, g)
 		b = s.appendRelative(append(b, `,"relative":`...), c, g)
@@ -113,7 +113,7 @@ func (s *Table) CSV(send func([]byte) error) error {
 	buckets := s.csvBuckets()
 	for g := range s.Groups {
 		group := s.csvGroup(g)
-		for bucket := range s.buckets() {
+		for bucket := range s.bucketCount() {
 			l.buf = append(append(l.buf, group...), buckets[bucket]...)
 			l.buf = s.csvCells(l.buf, g, bucket)
 			if err := l.flush(tablePiece); err != nil {
@@ -130,7 +130,7 @@ func (s *Table) csvHead(b []byte) []byte {
 	}
 	b = append(b, "bucket,from,to"...)
 	for i := range s.Columns {
-		b = appendField(append(b, ','), s.Columns[i].head())
+		b = appendField(append(b, ','), s.Columns[i].titleWithUnit())
 		if s.hasBefore() {
 			for _, more := range []string{" before", " difference", " relative"} {
 				b = appendField(append(b, ','), s.Columns[i].Name+more)
@@ -140,8 +140,8 @@ func (s *Table) csvHead(b []byte) []byte {
 	return append(b, '\n')
 }
 
-// head is the name with the unit.
-func (c *Column) head() string {
+// titleWithUnit is the name with the unit.
+func (c *Column) titleWithUnit() string {
 	if c.Unit == "" {
 		return c.Name
 	}
@@ -150,7 +150,7 @@ func (c *Column) head() string {
 
 // csvBuckets is what the lines have of each bucket.
 func (s *Table) csvBuckets() [][]byte {
-	out := make([][]byte, s.buckets())
+	out := make([][]byte, s.bucketCount())
 	for i := range out {
 		b := append([]byte(s.Labels[i]), ',')
 		b = append(s.Edges[i].Append(b), ',')

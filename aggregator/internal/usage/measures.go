@@ -30,7 +30,7 @@ func wordMeasures() []measure {
 	}
 	level := func(word string, of portion) measure {
 		return measure{word, levels, func(r *Request, a *Answer) Column {
-			return newColumn(word, Level, figures{sum: *a.sums()[of], spans: r.spans(a)})
+			return newColumn(word, Level, figures{sum: *a.sumColumns()[of], spans: r.knownSpans(a)})
 		}}
 	}
 	return []measure{
@@ -44,7 +44,7 @@ func wordMeasures() []measure {
 			return c
 		}},
 		{"wait", counts, func(_ *Request, a *Answer) Column {
-			return newColumn("wait", Mean, figures{sum: a.Waited, n: a.Waiters}).time(false)
+			return newColumn("wait", Mean, figures{sum: a.Waited, n: a.Waiters}).withTimeUnit(false)
 		}},
 		{"efficiency", func(q *Question, r *Request) { q.CPU, q.Cores = r.CPU, r.Cores }, func(_ *Request, a *Answer) Column {
 			return newColumn("efficiency", Ratio, figures{sum: a.CPU, over: a.Cores})
@@ -62,11 +62,11 @@ func MeasureWords() (words []string) {
 	return words
 }
 
-// spans are how long the known parts of an answer's buckets are.
-func (r *Request) spans(a *Answer) []record.Time {
+// knownSpans are how long the known parts of an answer's buckets are.
+func (r *Request) knownSpans(a *Answer) []record.Time {
 	list := make([]record.Time, len(a.Edges)-1)
 	for i := range list {
-		list[i] = r.Known.length(a.Edges[i], a.Edges[i+1])
+		list[i] = r.Known.overlapLength(a.Edges[i], a.Edges[i+1])
 	}
 	return list
 }

@@ -17,36 +17,36 @@ type member struct {
 // fewMembers is how many series one goroutine adds up faster than two would.
 const fewMembers = 64
 
-// members adds the days of series, on all processors where there are many: each
+// addMembers adds the days of series, on all processors where there are many: each
 // adds up some of the groups. Sums are whole numbers, so the answer is the same
 // however many take part.
-func (x *Index) members(t *tally, list []member, k *known) {
-	t.places = t.order()
+func (x *Index) addMembers(t *accumulator, list []member, k *groupedSums) {
+	t.places = t.groupPlaces()
 	place := func(m *member) int { return t.places.of[m.group] }
 	slices.SortFunc(list, func(a, b member) int { return cmp.Or(cmp.Compare(place(&a), place(&b)), cmp.Compare(a.tuple, b.tuple)) })
 	w := newWindow(t.q, x.grid)
 	workers := max(1, min(runtime.GOMAXPROCS(0), len(list)/fewMembers, 16))
-	cuts := cut(list, workers, place)
+	cuts := cutByPlace(list, workers, place)
 	shared := cuts != nil
 	if shared {
-		t.share(x.seriesKeys.list)
+		t.shareColumns(x.seriesKeys.list)
 	} else {
 		for i := range workers + 1 {
 			cuts = append(cuts, len(list)*i/workers)
 		}
 	}
-	parts := make([]*tally, workers)
+	parts := make([]*accumulator, workers)
 	var wait sync.WaitGroup
 	for i := range parts {
 		parts[i] = t
 		if i > 0 {
-			parts[i] = emptyTally(t.q)
+			parts[i] = emptyAccumulator(t.q)
 			if shared {
-				parts[i] = t.shares()
+				parts[i] = t.withSharedColumns()
 			}
 			parts[i].groups, parts[i].memory, parts[i].known = t.groups, t.memory, math.MaxInt
 		}
-		wait.Go(func() { x.some(parts[i], list[cuts[i]:cuts[i+1]], k, w) })
+		wait.Go(func() { x.addMemberRange(parts[i], list[cuts[i]:cuts[i+1]], k, w) })
 	}
 	wait.Wait()
 	for _, part := range parts[1:] {
@@ -54,9 +54,9 @@ func (x *Index) members(t *tally, list []member, k *known) {
 	}
 }
 
-// cut shares a list out so that no two have the same place; nil when there are too few
+// cutByPlace shares a list out so that no two have the same place; nil when there are too few
 // places for all to have the same to do.
-func cut(list []member, workers int, place func(*member) int) (cuts []int) {
+func cutByPlace(list []member, workers int, place func(*member) int) (cuts []int) {
 	cuts = []int{0}
 	for i := 1; i < workers; i++ {
 		even := len(list) * i / workers
@@ -72,25 +72,25 @@ func cut(list []member, workers int, place func(*member) int) (cuts []int) {
 	return append(cuts, len(list))
 }
 
-// some adds the days of some of the series.
-func (x *Index) some(t *tally, list []member, k *known, w *window) {
+// addMemberRange adds the days of some series.
+func (x *Index) addMemberRange(t *accumulator, list []member, k *groupedSums, w *window) {
 	for i := range list {
-		t.series(list[i].series, list[i].group, k.person(list[i].tuple), w)
-		if t.enough() != nil {
-			return // of which finished tells
+		t.addSeries(list[i].series, list[i].group, k.personOf(list[i].tuple), w)
+		if t.chargeMemory() != nil {
+			return // finishAnswer returns the error
 		}
 	}
 }
 
-// merge adds what another was told, and takes what it has over.
-func (t *tally) merge(o *tally) {
+// merge adds what another has; it may take its rows over.
+func (t *accumulator) merge(o *accumulator) {
 	for _, c := range o.columns {
-		to := t.column(c.columnName)
+		to := t.columnFor(c.columnName)
 		for group, row := range c.rows {
 			switch {
 			case row == nil || to == c:
 			case to.shared:
-				addSums(t.row(to, uint32(group)), row)
+				addSums(t.rowOf(to, uint32(group)), row)
 			default:
 				to.rows = mergeRow(to.rows, group, row, addSums)
 			}
@@ -119,16 +119,16 @@ func (t *tally) merge(o *tally) {
 	}
 }
 
-// mergeGroups is merge of a tally that has groups of its own.
-func (t *tally) mergeGroups(o *tally) {
+// mergeGroups merges an accumulator that has groups of its own.
+func (t *accumulator) mergeGroups(o *accumulator) {
 	numbers := make([]uint32, len(o.groups.tuples))
 	for i := range numbers {
-		numbers[i] = t.groups.enter(o.groups.tuples[i])
+		numbers[i] = t.groups.addTuple(o.groups.tuples[i])
 	}
 	for _, c := range o.columns {
-		c.rows = renumbered(c.rows, numbers)
+		c.rows = renumberRows(c.rows, numbers)
 	}
-	o.cells = renumbered(o.cells, numbers)
+	o.cells = renumberRows(o.cells, numbers)
 	people := o.people
 	o.people = make(map[person]uint64, len(people))
 	for p, records := range people {
@@ -139,8 +139,8 @@ func (t *tally) mergeGroups(o *tally) {
 	t.merge(o)
 }
 
-// renumbered has row i at numbers[i].
-func renumbered[T any](rows [][]T, numbers []uint32) [][]T {
+// renumberRows has row i at numbers[i].
+func renumberRows[T any](rows [][]T, numbers []uint32) [][]T {
 	var out [][]T
 	for i, row := range rows {
 		if row != nil {

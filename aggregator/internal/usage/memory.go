@@ -8,7 +8,7 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 )
 
-// What an answer takes, about, for each thing that a tally notes: there is a copy in
+// What an answer takes, about, for each thing that an accumulator notes: there is a copy in
 // the answer, one on the table, and its text.
 const (
 	copies      = 3
@@ -40,9 +40,9 @@ func memoryOf(ctx context.Context) *memory {
 	return nil
 }
 
-// use takes n more bytes, without waiting: an index must not stand still for it. The
+// useBytes takes n more bytes, without waiting: an index must not stand still for it. The
 // error stays.
-func (m *memory) use(n int64) error {
+func (m *memory) useBytes(n int64) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.err == nil {
@@ -51,9 +51,9 @@ func (m *memory) use(n int64) error {
 	return m.err
 }
 
-// began takes what every answer needs, and waits for it, so that it must happen before
-// anything is held that others want.
-func began(ctx context.Context) error {
+// leaseBase takes the memory that every answer needs, and waits for it, so that it must
+// happen before anything is held that others want.
+func leaseBase(ctx context.Context) error {
 	l := store.LeaseOf(ctx)
 	if l.Began() && !l.OfSeveral() {
 		return nil // an answer may ask several questions
@@ -61,8 +61,8 @@ func began(ctx context.Context) error {
 	return l.Use(ctx, baseBytes)
 }
 
-// enough returns an error when what the tally has grown to is more than there is.
-func (t *tally) enough() error {
+// chargeMemory returns an error when what the accumulator has grown to is more than there is.
+func (t *accumulator) chargeMemory() error {
 	if t.memory == nil {
 		return nil
 	}
@@ -71,12 +71,12 @@ func (t *tally) enough() error {
 		n = 0
 	}
 	t.grown -= n
-	return t.memory.use(n)
+	return t.memory.useBytes(n)
 }
 
-// crowded reports whether an answer failed for want of memory, which is no fault of an
-// index.
-func crowded(err error) bool {
+// isOutOfMemory reports whether an answer failed for want of memory, which is no fault of
+// an index.
+func isOutOfMemory(err error) bool {
 	_, more := errors.AsType[*store.MoreError](err)
 	return more || errors.Is(err, store.ErrNoRoom) || errors.Is(err, store.ErrTooMuch)
 }

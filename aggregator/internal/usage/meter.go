@@ -33,8 +33,8 @@ func NewMeter(name string, readings []MeterReading) *Meter {
 	return m
 }
 
-// after is the number of the first reading that ends after a time.
-func (m *Meter) after(at record.Time) int {
+// readingAfter is the number of the first reading that ends after a time.
+func (m *Meter) readingAfter(at record.Time) int {
 	i, found := slices.BinarySearchFunc(m.readings, at, func(r MeterReading, at record.Time) int { return cmp.Compare(r.To, at) })
 	if found {
 		i++
@@ -42,9 +42,9 @@ func (m *Meter) after(at record.Time) int {
 	return i
 }
 
-// until is what all readings counted before a time.
-func (m *Meter) until(at record.Time) Sum {
-	i := m.after(at)
+// countedUntil is what all readings counted before a time.
+func (m *Meter) countedUntil(at record.Time) Sum {
+	i := m.readingAfter(at)
 	if i == len(m.readings) {
 		if i == 0 {
 			return Sum{}
@@ -56,12 +56,12 @@ func (m *Meter) until(at record.Time) Sum {
 		return m.before[i]
 	}
 	part := spread{whole: r.Energy, over: uint64(r.To - r.From)}
-	return m.before[i].Add(part.until(uint64(at - r.From)))
+	return m.before[i].Add(part.givenUntil(uint64(at - r.From)))
 }
 
-// gaps calls gap with the parts of the time from from to to that no reading has.
-func (m *Meter) gaps(from, to record.Time, gap func(from, to record.Time)) {
-	for i := m.after(from); i < len(m.readings) && m.readings[i].From < to; i++ {
+// eachGap calls gap with the parts of the time from from to to that no reading has.
+func (m *Meter) eachGap(from, to record.Time, gap func(from, to record.Time)) {
+	for i := m.readingAfter(from); i < len(m.readings) && m.readings[i].From < to; i++ {
 		if r := &m.readings[i]; from < r.From {
 			gap(from, r.From)
 		}
@@ -75,7 +75,7 @@ func (m *Meter) gaps(from, to record.Time, gap func(from, to record.Time)) {
 // covers reports whether readings have all of a time.
 func (m *Meter) covers(from, to record.Time) bool {
 	all := true
-	m.gaps(from, to, func(_, _ record.Time) { all = false })
+	m.eachGap(from, to, func(_, _ record.Time) { all = false })
 	return all
 }
 
@@ -104,8 +104,8 @@ type MeterExcess struct {
 // mostNamed bounds the lists of a [MeterBasis].
 const mostNamed = 20
 
-// meters are those that a weight asks for; nil: none does.
-func (p *plan) meters() []*Meter {
+// wantedMeters are the meters that a weight asks for; nil: none does.
+func (p *plan) wantedMeters() []*Meter {
 	for i := range p.weights {
 		if w := p.weights[i].Weight; w.ofMeters() {
 			return w.Energy.Meters
@@ -123,7 +123,7 @@ func (w *Weight) ofMeters() bool {
 // draw.
 func (p *plan) checkMeters() error {
 	q := p.q
-	if p.meters() == nil {
+	if p.wantedMeters() == nil {
 		return nil
 	}
 	switch {
@@ -143,33 +143,33 @@ func isFiltered(q *store.Query) bool {
 		len(q.Meta) > 0 || q.Allowed != nil || len(q.Amounts) > 0 || q.Open != store.OpenTest(0) || q.Origin != nil
 }
 
-// present is where the part of a bucket that has passed ends.
-func (f *folding) present(bucket int) (from, to record.Time) {
+// passedPart is the part of a bucket that has passed.
+func (f *folding) passedPart(bucket int) (from, to record.Time) {
 	from = f.q.Edges[bucket]
 	return from, max(from, min(f.q.Edges[bucket+1], f.q.Now))
 }
 
-// metered is what the meters counted in each bucket. Unknown is not 0 where one has no reading
-// for a part of the bucket that has passed.
-func (f *folding) metered() (sum, unknown []Sum) {
+// meteredEnergy is what the meters counted in each bucket. Unknown is not 0 where one has no
+// reading for a part of the bucket that has passed.
+func (f *folding) meteredEnergy() (sum, unknown []Sum) {
 	sum, unknown = make([]Sum, f.cells), make([]Sum, f.cells)
 	for b := range sum {
-		from, to := f.present(b)
-		for _, m := range f.meters() {
+		from, to := f.passedPart(b)
+		for _, m := range f.wantedMeters() {
 			if from == to || !m.covers(from, to) {
 				sum[b], unknown[b] = Sum{}, SumOf(1)
 				break
 			}
-			sum[b] = sum[b].Add(m.until(to).Sub(m.until(from)))
+			sum[b] = sum[b].Add(m.countedUntil(to).Sub(m.countedUntil(from)))
 		}
 	}
 	return sum, unknown
 }
 
-// meter makes of the energy of the jobs that of the meters, or the rest, which is the idle
+// applyMeters turns the energy of the jobs into that of the meters, or the rest, which is the idle
 // part: jobs and rest are the meter. It is negative where the jobs exceed the meter.
-func (f *folding) meter(v *Value, part EnergyPart) {
-	sum, unknown := f.metered()
+func (f *folding) applyMeters(v *Value, part EnergyPart) {
+	sum, unknown := f.meteredEnergy()
 	v.Strict = true
 	if part == EnergyMetered {
 		v.Sum, v.Beside = sum, unknown
@@ -178,7 +178,7 @@ func (f *folding) meter(v *Value, part EnergyPart) {
 	for b := range sum {
 		jobless := v.Sum[b].IsZero() && !v.Beside[b].IsZero()
 		v.Beside[b] = unknown[b]
-		if from, to := f.present(b); !unknown[b].IsZero() || jobless || !f.q.Known.covers(from, to) {
+		if from, to := f.passedPart(b); !unknown[b].IsZero() || jobless || !f.q.Known.covers(from, to) {
 			v.Sum[b], v.Beside[b] = Sum{}, SumOf(1)
 			continue
 		}
@@ -188,14 +188,14 @@ func (f *folding) meter(v *Value, part EnergyPart) {
 
 // meterBasis is what the meters leave unknown or contradict; nil where none is asked for.
 func (f *folding) meterBasis() *MeterBasis {
-	meters := f.meters()
+	meters := f.wantedMeters()
 	if meters == nil {
 		return nil
 	}
 	b := &MeterBasis{}
 	from, to := f.q.Edges[0], f.q.Edges[len(f.q.Edges)-1]
 	for _, m := range meters {
-		m.gaps(from, max(from, min(to, f.q.Now)), func(from, to record.Time) {
+		m.eachGap(from, max(from, min(to, f.q.Now)), func(from, to record.Time) {
 			if len(b.Gaps) < mostNamed {
 				b.Gaps = append(b.Gaps, MeterGap{m.Name, from, to})
 			} else {
@@ -204,9 +204,9 @@ func (f *folding) meterBasis() *MeterBasis {
 		})
 	}
 	idle := Value{Sum: make([]Sum, f.cells), Beside: make([]Sum, f.cells)}
-	addSums(idle.Sum, f.sums(f.base.Energy.Measured))
-	addSums(idle.Sum, f.sums(f.base.Energy.Modelled))
-	f.meter(&idle, EnergyIdle)
+	addSums(idle.Sum, f.foldSums(f.base.Energy.Measured))
+	addSums(idle.Sum, f.foldSums(f.base.Energy.Modelled))
+	f.applyMeters(&idle, EnergyIdle)
 	for i, s := range idle.Sum {
 		if !s.Less(Sum{}) {
 			continue
@@ -215,7 +215,7 @@ func (f *folding) meterBasis() *MeterBasis {
 			b.More++
 			continue
 		}
-		from, to := f.present(i)
+		from, to := f.passedPart(i)
 		b.Exceeded = append(b.Exceeded, MeterExcess{from, to, Sum{}.Sub(s)})
 	}
 	return b

@@ -42,13 +42,13 @@ func (s *sums) encodeMonth(n int32, base *storedReader) (m month, content []byte
 	last := s.lasting[n]
 	s.storeSeries(w, n, base)
 	if base != nil {
-		last = loadLasting(base, s).with(last, s.removed[n], s.layouts)
+		last = loadLasting(base, s).mergeWith(last, s.removed[n], s.layouts)
 		if base.err != nil {
 			return month{}, nil, fmt.Errorf("%w: %s", base.err, s.away[n].name)
 		}
 	}
-	last.store(w)
-	m = month{name: fmt.Sprintf("month-%d-%s", n, rand.Text()), size: int64(len(w.b)), sum: crc32.Checksum(w.b, castagnoli())}
+	last.writeTo(w)
+	m = month{name: fmt.Sprintf("month-%d-%s", n, rand.Text()), size: int64(len(w.b)), sum: crc32.Checksum(w.b, castagnoliTable())}
 	return m, w.b, nil
 }
 
@@ -62,7 +62,7 @@ func (s *sums) storeSeries(w *storedWriter, n int32, base *storedReader) {
 		case tuple != int(se.tuple)+1:
 			se.storeMonth(w, n)
 		default:
-			if s.addSeries(w, n, se, parts) != nil {
+			if s.writeMergedSeries(w, n, se, parts) != nil {
 				base.fail()
 			}
 			tuple, parts = base.nextSeries(len(s.tuples))
@@ -71,21 +71,21 @@ func (s *sums) storeSeries(w *storedWriter, n int32, base *storedReader) {
 	if tuple != 0 {
 		base.fail() // each series of the file is in memory
 	}
-	w.uint(0)
+	w.putUint(0)
 }
 
-// addSeries writes what a series has of a chunk of days, in memory and in these parts.
-func (s *sums) addSeries(w *storedWriter, n int32, se *series, parts []byte) error {
-	if !se.has(n) {
-		w.uint(uint64(se.tuple) + 1)
+// writeMergedSeries writes what a series has of a chunk of days, in memory and in these parts.
+func (s *sums) writeMergedSeries(w *storedWriter, n int32, se *series, parts []byte) error {
+	if !se.hasChunk(n) {
+		w.putUint(uint64(se.tuple) + 1)
 		w.b = append(w.b, parts...)
 		return nil
 	}
 	sum, r := &series{tuple: se.tuple}, &storedReader{b: parts}
-	for part := r.uint(); part != partEnd && r.err == nil; part = r.uint() {
+	for part := r.readUint(); part != partEnd && r.err == nil; part = r.readUint() {
 		s.loadPart(r, sum, n, part, sum.slotOf)
 	}
-	sum.plus(se, n)
+	sum.addChunk(se, n)
 	sum.storeMonth(w, n)
 	return r.err
 }
@@ -96,11 +96,11 @@ func (r *storedReader) nextSeries(tuples int) (tuple int, parts []byte) {
 	if r == nil {
 		return 0, nil
 	}
-	if tuple = r.below(tuples + 1); tuple == 0 {
+	if tuple = r.readBelow(tuples + 1); tuple == 0 {
 		return 0, nil
 	}
 	parts = r.b
-	for part := r.uint(); part != partEnd && r.err == nil; part = r.uint() {
+	for part := r.readUint(); part != partEnd && r.err == nil; part = r.readUint() {
 		r.skipPart(part)
 	}
 	return tuple, parts[:len(parts)-len(r.b)]
@@ -110,12 +110,12 @@ func (r *storedReader) nextSeries(tuples int) (tuple int, parts []byte) {
 func (r *storedReader) skipPart(part uint64) {
 	switch {
 	case part == partLedger:
-		r.skip(5 * chunkDays)
+		r.skipNumbers(5 * chunkDays)
 	case part%2 == 1 && part > partLine:
-		r.skip(2 * chunkDays)
+		r.skipNumbers(2 * chunkDays)
 	default:
-		mask, high := r.mask(), r.below(2)
-		r.skip(bits.OnesCount32(mask) * (1 + high))
+		mask, high := r.readMask(), r.readBelow(2)
+		r.skipNumbers(bits.OnesCount32(mask) * (1 + high))
 	}
 }
 
@@ -124,78 +124,78 @@ func (s *series) storeMonth(w *storedWriter, n int32) {
 	begun := false
 	begin := func(part uint64) {
 		if !begun {
-			w.uint(uint64(s.tuple) + 1)
+			w.putUint(uint64(s.tuple) + 1)
 			begun = true
 		}
-		w.uint(part)
+		w.putUint(part)
 	}
 	line := func(part uint64, l *line) {
-		if c := l.peek(n); c != nil {
+		if c := l.findChunk(n); c != nil {
 			begin(part)
-			l.store(w, n, c)
+			l.writeChunk(w, n, c)
 		}
 	}
 	line(partRunning, &s.running)
 	line(partQueued, &s.queued)
-	if c := s.ledger.peek(n); c != nil {
+	if c := s.ledger.findChunk(n); c != nil {
 		begin(partLedger)
-		c.store(w)
+		c.writeTo(w)
 	}
 	for _, l := range s.lines {
 		line(partLine+2*uint64(l.n), &l.line)
 	}
 	for _, sl := range s.slots {
-		if c := sl.runs.peek(n); c != nil {
+		if c := sl.runs.findChunk(n); c != nil {
 			begin(partCounter + 2*uint64(sl.layout.id))
-			c.store(w)
+			c.writeTo(w)
 		}
 	}
 	if begun {
-		w.uint(partEnd)
+		w.putUint(partEnd)
 	}
 }
 
-// store writes which days of a chunk have something, then what: the lower halves, and
+// writeChunk writes which days of a chunk have something, then what: the lower halves, and
 // the upper ones where there are some.
-func (l *line) store(w *storedWriter, n int32, c *lineChunk) {
+func (l *line) writeChunk(w *storedWriter, n int32, c *lineChunk) {
 	mask := uint32(0)
 	for i := range chunkDays {
-		if !l.sum(n, c, i).IsZero() {
+		if !l.daySum(n, c, i).IsZero() {
 			mask |= 1 << i
 		}
 	}
-	w.mask(mask)
+	w.putMask(mask)
 	high := l.high[n]
-	w.uint(uint64(one(high != nil)))
+	w.putUint(uint64(oneIf(high != nil)))
 	for ; mask != 0; mask &= mask - 1 {
 		i := bits.TrailingZeros32(mask)
-		w.uint(c[i])
+		w.putUint(c[i])
 		if high != nil {
-			w.int(high[i])
+			w.putInt(high[i])
 		}
 	}
 }
 
-// load reads what store wrote into a chunk that is not there yet, and returns how much
-// memory it takes.
-func (l *line) load(r *storedReader, n int32) (bytes int) {
-	c, whole, _ := l.at(n)
-	mask, high := r.mask(), r.below(2) == 1
+// readChunk reads what writeChunk wrote into a chunk that is not there yet, and returns how
+// much memory it takes.
+func (l *line) readChunk(r *storedReader, n int32) (bytes int) {
+	c, whole, _ := l.ensureChunk(n)
+	mask, high := r.readMask(), r.readBelow(2) == 1
 	bytes = lineChunkBytes
 	for ; mask != 0; mask &= mask - 1 {
 		i := bits.TrailingZeros32(mask)
-		c[i] = r.uint()
+		c[i] = r.readUint()
 		if high {
-			bytes += l.setHigh(n, i, r.int())
+			bytes += l.setHigh(n, i, r.readInt())
 		}
-		*whole = whole.Add(l.sum(n, c, i))
+		*whole = whole.Add(l.daySum(n, c, i))
 	}
 	return bytes
 }
 
-func (c *counterChunk) store(w *storedWriter) { storeCounts(w, c.started[:], c.left[:]) }
+func (c *counterChunk) writeTo(w *storedWriter) { storeCounts(w, c.started[:], c.left[:]) }
 
-func (c *counterChunk) load(r *storedReader) (whole counterWhole) {
+func (c *counterChunk) readFrom(r *storedReader) (whole counterWhole) {
 	loadCounts(r, c.started[:], c.left[:])
 	for i := range chunkDays {
 		whole.begun += int64(c.started[i])
@@ -204,17 +204,17 @@ func (c *counterChunk) load(r *storedReader) (whole counterWhole) {
 	return whole
 }
 
-func (c *ledgerChunk) store(w *storedWriter) {
+func (c *ledgerChunk) writeTo(w *storedWriter) {
 	storeCounts(w, c.started[:], c.stopped[:], c.left[:], c.waiters[:])
 	for _, v := range c.waited {
-		w.uint(uint64(v))
+		w.putUint(uint64(v))
 	}
 }
 
-func (c *ledgerChunk) load(r *storedReader) (net int64) {
+func (c *ledgerChunk) readFrom(r *storedReader) (net int64) {
 	loadCounts(r, c.started[:], c.stopped[:], c.left[:], c.waiters[:])
 	for i := range chunkDays {
-		c.waited[i] = int64(r.uint())
+		c.waited[i] = int64(r.readUint())
 		net += int64(c.started[i]) - int64(c.left[i])
 	}
 	return net
@@ -223,7 +223,7 @@ func (c *ledgerChunk) load(r *storedReader) (net int64) {
 func storeCounts(w *storedWriter, lists ...[]int32) {
 	for _, list := range lists {
 		for _, v := range list {
-			w.uint(uint64(uint32(v)))
+			w.putUint(uint64(uint32(v)))
 		}
 	}
 }
@@ -231,25 +231,25 @@ func storeCounts(w *storedWriter, lists ...[]int32) {
 func loadCounts(r *storedReader, lists ...[]int32) {
 	for _, list := range lists {
 		for i := range list {
-			list[i] = int32(r.below(1 << 32))
+			list[i] = int32(r.readBelow(1 << 32))
 		}
 	}
 }
 
-// read returns what a file of a month has, if it is the file that was written.
-func (m *month) read(ctx context.Context, dir string) (*storedReader, error) {
-	b, err := timely(ctx, func() ([]byte, error) { return os.ReadFile(filepath.Join(dir, m.name)) })
+// readFile returns the content of a file of a month, if it is the file that was written.
+func (m *month) readFile(ctx context.Context, dir string) (*storedReader, error) {
+	b, err := withDiskTimeout(ctx, func() ([]byte, error) { return os.ReadFile(filepath.Join(dir, m.name)) })
 	if err != nil {
 		return nil, err
 	}
-	if int64(len(b)) != m.size || crc32.Checksum(b, castagnoli()) != m.sum || len(b) < len(monthMagic) || string(b[:len(monthMagic)]) != monthMagic {
+	if int64(len(b)) != m.size || crc32.Checksum(b, castagnoliTable()) != m.sum || len(b) < len(monthMagic) || string(b[:len(monthMagic)]) != monthMagic {
 		return nil, fmt.Errorf("%w: %s", errStored, m.name)
 	}
 	return &storedReader{b: b[len(monthMagic):]}, nil
 }
 
-// timely calls what asks the disk, and does not wait longer than diskWithin for it.
-func timely[T any](ctx context.Context, do func() (T, error)) (T, error) {
+// withDiskTimeout calls what reads or writes the disk, and waits no longer than diskWithin.
+func withDiskTimeout[T any](ctx context.Context, do func() (T, error)) (T, error) {
 	type result struct {
 		value T
 		err   error
@@ -279,20 +279,20 @@ var errDisk = errors.New("the disk did not answer within 30 s")
 func (s *sums) loadMonth(n int32, r *storedReader) error {
 	s.held[n] = true
 	for {
-		tuple := r.below(len(s.tuples) + 1)
+		tuple := r.readBelow(len(s.tuples) + 1)
 		if r.err != nil || tuple == 0 {
 			break
 		}
 		se := s.seriesFor(uint32(tuple - 1))
 		s.bytes -= se.bytes
-		for part := r.uint(); part != partEnd && r.err == nil; part = r.uint() {
+		for part := r.readUint(); part != partEnd && r.err == nil; part = r.readUint() {
 			s.loadPart(r, se, n, part, func(l *layout) *partialSum { return s.partialSumFor(se.tuple, l) })
 		}
 		s.bytes += se.bytes
 	}
 	if l := loadLasting(r, s); l != nil {
 		s.lasting[n] = l
-		s.bytes += l.bytes()
+		s.bytes += l.memoryBytes()
 	}
 	if r.err == nil && len(r.b) > 0 {
 		r.fail()
@@ -305,7 +305,7 @@ func (s *sums) loadMonth(n int32, r *storedReader) error {
 
 // loadPart reads a part of a series, whose partial sum of a layout slot returns.
 func (s *sums) loadPart(r *storedReader, se *series, n int32, part uint64, slot func(*layout) *partialSum) {
-	line := func(l *line) { se.bytes += l.load(r, n) }
+	line := func(l *line) { se.bytes += l.readChunk(r, n) }
 	switch number := int(min(part-partLine, 1<<40) / 2); {
 	case part == partRunning:
 		line(&se.running)
@@ -313,13 +313,13 @@ func (s *sums) loadPart(r *storedReader, se *series, n int32, part uint64, slot 
 		line(&se.queued)
 	case part == partLedger:
 		c, net := se.ledgerAt(n)
-		*net = c.load(r)
+		*net = c.readFrom(r)
 	case part%2 == 0 && number < len(s.seriesKeys.list):
-		line(&se.line(s.seriesKeys.list[number]).line)
+		line(&se.lineOf(s.seriesKeys.list[number]).line)
 	case part%2 == 1 && number < len(s.layouts.list):
 		sl := slot(s.layouts.list[number])
 		c, whole := sl.counterAt(n)
-		*whole = c.load(r)
+		*whole = c.readFrom(r)
 	default:
 		r.fail()
 	}

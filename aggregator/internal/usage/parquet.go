@@ -16,7 +16,7 @@ func (s *Table) Parquet(complete []byte, send func([]byte) error) error {
 	about := append(s.AppendAbout([]byte("{"), complete), '}')
 	w := parquetfile.NewWriter(sender(send), "usage", s.parquetSchema(), parquet.KeyValueMetadata("bursar", string(about)))
 	for g := range s.Groups {
-		for bucket := range s.buckets() {
+		for bucket := range s.bucketCount() {
 			if err := w.Write(s.parquetRow(g, bucket)); err != nil {
 				return err
 			}
@@ -45,7 +45,7 @@ func (s *Table) parquetSchema() *parquetfile.Columns {
 	o.Add("to", parquet.Timestamp(parquet.Microsecond))
 	for i := range s.Columns {
 		c := &s.Columns[i]
-		o.Add(c.head(), parquet.Optional(c.parquetNode()))
+		o.Add(c.titleWithUnit(), parquet.Optional(c.parquetNode()))
 		if s.hasBefore() {
 			o.Add(c.Name+" before", parquet.Optional(c.parquetNode()))
 		}
@@ -53,11 +53,11 @@ func (s *Table) parquetSchema() *parquetfile.Columns {
 	return o
 }
 
-func (c *Column) exact() bool { return c.Kind == Rate || c.Kind == Total || c.Kind == Worth }
+func (c *Column) isExact() bool { return c.Kind == Rate || c.Kind == Total || c.Kind == Worth }
 
 func (c *Column) parquetNode() parquet.Node {
 	switch {
-	case c.exact():
+	case c.isExact():
 		return parquet.Decimal(6, 38, parquet.FixedLenByteArrayType(16))
 	case c.Kind == Count:
 		return parquet.Int(64)
@@ -82,9 +82,9 @@ func (s *Table) parquetRow(g, bucket int) (row parquetfile.Row) {
 	}
 	for i := range s.Columns {
 		c := &s.Columns[i]
-		row.PutOptional(c.parquetValue(&c.cells, g*s.buckets()+bucket, s.untold(c, g) || s.isUnknown(c, g, bucket)))
+		row.PutOptional(c.parquetValue(&c.cells, g*s.bucketCount()+bucket, s.hasNoFigure(c, g) || s.isUnknown(c, g, bucket)))
 		if s.hasBefore() {
-			row.PutOptional(c.parquetValue(c.before, g, s.untold(c, g) || s.isBeforeUnknown(c, g)))
+			row.PutOptional(c.parquetValue(c.before, g, s.hasNoFigure(c, g) || s.isBeforeUnknown(c, g)))
 		}
 	}
 	return row
@@ -93,22 +93,22 @@ func (s *Table) parquetRow(g, bucket int) (row parquetfile.Row) {
 // parquetValue is a cell; false where it has no figure.
 func (c *Column) parquetValue(f *figures, i int, untold bool) (parquet.Value, bool) {
 	switch {
-	case untold, c.exact() && f.unknown(i):
+	case untold, c.isExact() && f.isUnknown(i):
 		return parquet.Value{}, false
-	case c.exact():
-		b := c.millionths(f.sum[i]).Bytes()
+	case c.isExact():
+		b := c.toMillionths(f.sum[i]).Bytes()
 		return parquet.FixedLenByteArrayValue(b[:]), true
 	case c.Kind == Count:
 		return parquet.Int64Value(int64(f.n[i])), true
 	}
-	v, ok := c.value(f, i)
+	v, ok := c.cellValue(f, i)
 	return parquet.DoubleValue(v), ok
 }
 
-// millionths is a sum in the column's unit, in millionths.
-func (c *Column) millionths(s Sum) Sum {
+// toMillionths is a sum in the column's unit, in millionths.
+func (c *Column) toMillionths(s Sum) Sum {
 	switch {
-	case c.worth():
+	case c.isInValueUnit():
 		return Millionths(s)
 	case c.hours:
 		return s.Over(3600)

@@ -32,7 +32,7 @@ func (b *Derivation) Weight(name string) (*Weight, bool) {
 
 // Answer answers a question. Errors are those of ask, or wrap [ErrQuestion].
 func (b *Derivation) Answer(ctx context.Context, ask AskFunc, q Query) (*Result, error) {
-	p, err := b.plan(&q)
+	p, err := b.planQuery(&q)
 	if err != nil {
 		return nil, err
 	}
@@ -44,7 +44,7 @@ func (b *Derivation) Answer(ctx context.Context, ask AskFunc, q Query) (*Result,
 	if err != nil {
 		return nil, err
 	}
-	return p.fold(a)
+	return p.foldAnswer(a)
 }
 
 // plan is how a question is answered by one without derived keys.
@@ -79,8 +79,8 @@ type weighing struct {
 	columns []int
 }
 
-// plan is nil when the question can be asked as it is.
-func (b *Derivation) plan(q *Query) (*plan, error) {
+// planQuery returns nil when the question can be asked as it is.
+func (b *Derivation) planQuery(q *Query) (*plan, error) {
 	p := &plan{q: q, base: q.Question, people: -1}
 	p.base.By, p.base.MaxCells = nil, maxCells
 	derived := len(q.Weights) > 0 || len(q.Having) > 0
@@ -93,30 +93,30 @@ func (b *Derivation) plan(q *Query) (*plan, error) {
 		return nil, nil
 	}
 	for _, name := range q.By {
-		p.by = append(p.by, p.column(b, name))
+		p.by = append(p.by, p.columnFor(b, name))
 	}
 	for _, f := range q.Having {
-		p.having = append(p.having, p.column(b, f.Key))
+		p.having = append(p.having, p.columnFor(b, f.Key))
 	}
 	if q.People != "" {
-		p.people = p.column(b, q.People)
+		p.people = p.columnFor(b, q.People)
 		p.base.People, p.base.Counts = "", true
 	}
-	if err := p.weigh(b); err != nil {
+	if err := p.addWeights(b); err != nil {
 		return nil, err
 	}
 	if err := p.checkMeters(); err != nil {
 		return nil, err
 	}
-	p.cut()
+	p.cutPieces()
 	if len(q.Having) > 0 {
-		p.base.Keep = p.keep
+		p.base.Keep = p.keepsGroup
 	}
 	return p, nil
 }
 
-// column returns the number of the column of a key, made when it is missing.
-func (p *plan) column(b *Derivation, name string) int {
+// columnFor returns the number of the column of a key, made when it is missing.
+func (p *plan) columnFor(b *Derivation, name string) int {
 	if at := slices.IndexFunc(p.columns, func(c keyColumn) bool { return c.name == name }); at >= 0 {
 		return at
 	}
@@ -137,8 +137,8 @@ func (p *plan) column(b *Derivation, name string) int {
 	return len(p.columns) - 1
 }
 
-// weigh adds what the weights need.
-func (p *plan) weigh(b *Derivation) error {
+// addWeights adds what the weights need.
+func (p *plan) addWeights(b *Derivation) error {
 	for _, name := range p.q.Weights {
 		w, is := b.Weight(name)
 		if !is {
@@ -151,19 +151,19 @@ func (p *plan) weigh(b *Derivation) error {
 			continue
 		}
 		for _, key := range w.From {
-			use.columns = append(use.columns, p.column(b, key))
+			use.columns = append(use.columns, p.columnFor(b, key))
 		}
 		p.weights = append(p.weights, use)
 		if w.Priced != nil {
 			p.base.Energy = w.Priced
 		}
-		p.need(w.Components)
+		p.addComponents(w.Components)
 	}
 	return nil
 }
 
-// need asks for components that the question may have left out.
-func (p *plan) need(names []string) {
+// addComponents asks for components that the question may have left out.
+func (p *plan) addComponents(names []string) {
 	if p.base.Components == nil {
 		return
 	}
@@ -175,8 +175,8 @@ func (p *plan) need(names []string) {
 	}
 }
 
-// cut lays out the pieces.
-func (p *plan) cut() {
+// cutPieces lays out the pieces.
+func (p *plan) cutPieces() {
 	edges := p.q.Edges
 	var cuts []record.Time
 	for _, c := range p.columns {
@@ -208,12 +208,12 @@ func (p *plan) cut() {
 	}
 }
 
-// keep reports whether the conditions hold for a group at any time.
-func (p *plan) keep(values []string, lacks []bool) bool {
+// keepsGroup reports whether the conditions hold for a group at any time.
+func (p *plan) keepsGroup(values []string, lacks []bool) bool {
 	r := reading{plan: p, values: values, lacks: lacks}
 	for phase := range p.phases {
-		r.turn(phase)
-		if r.wanted() {
+		r.readPhase(phase)
+		if r.meetsConditions() {
 			return true
 		}
 	}

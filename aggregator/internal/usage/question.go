@@ -150,20 +150,20 @@ func (q *Question) metaKeys() (keys []string) {
 	return keys
 }
 
-// numbers are the columns of the answer that have numbers of records.
-func (a *Answer) numbers() []*[]uint64 {
+// countColumns are the columns of the answer that have numbers of records.
+func (a *Answer) countColumns() []*[]uint64 {
 	return []*[]uint64{&a.Records, &a.Begun, &a.Jobs, &a.Started, &a.Stopped, &a.Waiters}
 }
 
-// sums are the columns of the answer that are of no single component.
-func (a *Answer) sums() map[portion]*[]Sum {
+// sumColumns are the columns of the answer that are of no single component.
+func (a *Answer) sumColumns() map[portion]*[]Sum {
 	list := map[portion]*[]Sum{usedCPU: &a.CPU, heldCores: &a.Cores, running: &a.Running, queued: &a.Queued}
-	maps.Copy(list, a.Energy.portions())
+	maps.Copy(list, a.Energy.columnsByPortion())
 	return list
 }
 
-// portions are those of [Answer.sums] that the question asks for.
-func (q *Question) portions() (list []portion) {
+// wantedPortions are those of [Answer.sumColumns] that the question asks for.
+func (q *Question) wantedPortions() (list []portion) {
 	if q.CPU != "" && q.Cores != "" {
 		list = append(list, usedCPU, heldCores)
 	}

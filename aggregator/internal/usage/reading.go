@@ -15,9 +15,9 @@ type reading struct {
 	fromLack []bool
 }
 
-// turn reads the columns in a phase. Phases come one after the other from 0 on: what
+// readPhase reads the columns in a phase. Phases come one after the other from 0 on: what
 // does not change stays.
-func (r *reading) turn(phase int) {
+func (r *reading) readPhase(phase int) {
 	if r.have == nil {
 		r.have, r.missing = make([]string, len(r.columns)), make([]bool, len(r.columns))
 	}
@@ -30,7 +30,7 @@ func (r *reading) turn(phase int) {
 		case c.key == nil:
 		case phase > 0 && !slices.Contains(c.key.Cuts, at):
 		default:
-			r.gather(c.from)
+			r.gatherValues(c.from)
 			value, has := c.key.Of(r.from, r.fromLack, at)
 			if !has {
 				value = ""
@@ -40,24 +40,24 @@ func (r *reading) turn(phase int) {
 	}
 }
 
-// gather sets from to values of the group.
-func (r *reading) gather(places []int) {
+// gatherValues sets from to values of the group.
+func (r *reading) gatherValues(places []int) {
 	r.from, r.fromLack = r.from[:0], r.fromLack[:0]
 	for _, k := range places {
 		r.from, r.fromLack = append(r.from, r.values[k]), append(r.fromLack, r.lacks[k])
 	}
 }
 
-// pick sets from to what columns have.
-func (r *reading) pick(columns []int) {
+// pickColumns sets from to what columns have.
+func (r *reading) pickColumns(columns []int) {
 	r.from, r.fromLack = r.from[:0], r.fromLack[:0]
 	for _, k := range columns {
 		r.from, r.fromLack = append(r.from, r.have[k]), append(r.fromLack, r.missing[k])
 	}
 }
 
-// wanted reports whether all conditions hold.
-func (r *reading) wanted() bool {
+// meetsConditions reports whether all conditions hold.
+func (r *reading) meetsConditions() bool {
 	for i, column := range r.having {
 		if !slices.Contains(r.q.Having[i].Values, r.have[column]) {
 			return false

@@ -27,7 +27,7 @@ type wrong struct{ error }
 
 func (w wrong) Unwrap() []error { return []error{ErrRequest, w.error} }
 
-func refuse(format string, args ...any) error { return wrong{fmt.Errorf(format, args...)} }
+func requestError(format string, args ...any) error { return wrong{fmt.Errorf(format, args...)} }
 
 // QueryFunc answers questions about usage.
 type QueryFunc func(context.Context, Query) (*Result, error)
@@ -89,7 +89,7 @@ const usualPeople = "user_id"
 // times stands between a component and its score.
 const times = "*"
 
-func (r *Request) defaults() {
+func (r *Request) setDefaults() {
 	for _, d := range []struct {
 		name *string
 		def  string
@@ -103,53 +103,55 @@ func (r *Request) defaults() {
 	}
 }
 
-// all reports whether nothing special is asked for.
-func (r *Request) all() bool { return r.Measures == nil && r.Components == nil }
+// wantsAll reports whether nothing special is asked for.
+func (r *Request) wantsAll() bool { return r.Measures == nil && r.Components == nil }
 
-// wants reports whether a word is among the measures.
-func (r *Request) wants(word string) bool {
+// wantsWord reports whether a word is among the measures.
+func (r *Request) wantsWord(word string) bool {
 	if word == records && r.Measures == nil {
 		return true
 	}
 	return slices.Contains(r.Measures, word)
 }
 
-// word reports whether a measure is no component.
-func (r *Request) word(measure string) bool {
+// isWordMeasure reports whether a measure is no component.
+func (r *Request) isWordMeasure(measure string) bool {
 	_, supply := r.demandOf(measure)
 	return supply || slices.Contains(MeasureWords(), measure) || slices.Contains(r.Weights, measure)
 }
 
-// words are the measures that are no component.
-func (r *Request) words() []string { return slices.Concat(MeasureWords(), CapacityWords(), r.Weights) }
+// allWords are the measures that are no component.
+func (r *Request) allWords() []string {
+	return slices.Concat(MeasureWords(), CapacityWords(), r.Weights)
+}
 
-// question is what is to be asked for the buckets between edges.
-func (r *Request) question(edges []record.Time) Query {
+// queryFor is what is to be asked for the buckets between edges.
+func (r *Request) queryFor(edges []record.Time) Query {
 	q := Question{Edges: edges, By: r.By, Where: r.Where, Credit: r.Credit, Now: r.Now, MaxCells: MaxCells}
 	for _, m := range wordMeasures() {
-		if r.wants(m.word) {
+		if r.wantsWord(m.word) {
 			m.ask(&q, r)
 		}
 	}
-	if !r.all() {
-		q.Components, q.Unscored = r.names(), r.unscored()
+	if !r.wantsAll() {
+		q.Components, q.Unscored = r.componentNames(), r.unscoredNames()
 	}
 	weights := slices.DeleteFunc(slices.Clone(r.Weights), func(name string) bool { return !slices.Contains(r.Measures, name) })
 	return Query{Question: q, Weights: weights, Having: r.Having, Known: r.Known}
 }
 
-// unscored are the components of which no score is asked for.
-func (r *Request) unscored() []string {
-	return slices.DeleteFunc(r.names(), func(name string) bool {
+// unscoredNames are the components of which no score is asked for.
+func (r *Request) unscoredNames() []string {
+	return slices.DeleteFunc(r.componentNames(), func(name string) bool {
 		return slices.Contains(r.Components, name) || slices.ContainsFunc(r.Measures, func(m string) bool { return strings.HasPrefix(m, name+times) })
 	})
 }
 
-// names are the components that are asked for, never nil.
-func (r *Request) names() []string {
+// componentNames are the components that are asked for, never nil.
+func (r *Request) componentNames() []string {
 	names := slices.Concat([]string{}, r.Components)
 	for _, m := range r.Measures {
-		if !r.word(m) {
+		if !r.isWordMeasure(m) {
 			name, _, _ := strings.Cut(m, times)
 			names = append(names, name)
 		}
@@ -158,21 +160,21 @@ func (r *Request) names() []string {
 	return slices.Compact(names)
 }
 
-func (r *Request) check() error {
+func (r *Request) checkFields() error {
 	for _, list := range [][]string{r.By, r.Measures, r.Components} {
 		for i, name := range list {
 			if name == "" || slices.Contains(list[:i], name) {
-				return refuse("%q is duplicate or empty in %s", name, strings.Join(list, ", "))
+				return requestError("%q is duplicate or empty in %s", name, strings.Join(list, ", "))
 			}
 		}
 	}
 	if r.Top < 0 {
-		return refuse("the top %d groups; want a number of groups, or 0 for all", r.Top)
+		return requestError("the top %d groups; want a number of groups, or 0 for all", r.Top)
 	}
-	if err := r.expand(); err != nil {
+	if err := r.expandClusters(); err != nil {
 		return err
 	}
-	return r.suppliable(r.demands())
+	return r.checkCapacity(r.capacityDemands())
 }
 
 // Ever asks for all that there ever was by some keys.
@@ -181,25 +183,25 @@ func (r *Request) Ever(ctx context.Context, ask QueryFunc, by ...string) (*Resul
 	return ask(ctx, Query{Question: q})
 }
 
-// known returns an error when a key of By, or the one whose values are people, is in no
+// checkKeys returns an error when a key of By, or the one whose values are people, is in no
 // record at all.
-func (r *Request) known(ctx context.Context, ask QueryFunc, a *Result) error {
+func (r *Request) checkKeys(ctx context.Context, ask QueryFunc, a *Result) error {
 	for i, key := range r.By {
 		if slices.ContainsFunc(a.Groups, func(g Group) bool { return !g.Lacks[i] }) {
 			continue
 		}
-		if err := r.knownKey(ctx, ask, key); err != nil {
+		if err := r.checkKey(ctx, ask, key); err != nil {
 			return err
 		}
 	}
-	if r.People == usualPeople || !r.wants(people) || slices.ContainsFunc(a.People, func(n uint64) bool { return n > 0 }) {
+	if r.People == usualPeople || !r.wantsWord(people) || slices.ContainsFunc(a.People, func(n uint64) bool { return n > 0 }) {
 		return nil
 	}
-	return r.knownKey(ctx, ask, r.People)
+	return r.checkKey(ctx, ask, r.People)
 }
 
-// knownKey returns an error when there are records and none has the key.
-func (r *Request) knownKey(ctx context.Context, ask QueryFunc, key string) error {
+// checkKey returns an error when there are records and none has the key.
+func (r *Request) checkKey(ctx context.Context, ask QueryFunc, key string) error {
 	if slices.Contains(r.Derived, key) {
 		return nil
 	}

@@ -37,13 +37,13 @@ type run struct {
 	class       *EnergyClass  // where energy is asked for
 }
 
-// negative reports whether the run stopped before it started: it used nothing and
+// isNegative reports whether the run stopped before it started: it used nothing and
 // touches no time.
-func (r *run) negative() bool { return r.stop != record.None && r.stop < r.start }
+func (r *run) isNegative() bool { return r.stop != record.None && r.stop < r.start }
 
-// used is what part k of the run used from from to to, which lie within start and
+// usedBetween is what part k of the run used from from to to, which lie within start and
 // stop. The pieces of a run add up to the whole, whatever the cuts.
-func (r *run) used(k int, stop, from, to record.Time) Sum {
+func (r *run) usedBetween(k int, stop, from, to record.Time) Sum {
 	amount := r.amounts[k]
 	if r.layout.parts[k].kind != record.Total {
 		return product(amount, int64(to-from))
@@ -52,7 +52,7 @@ func (r *run) used(k int, stop, from, to record.Time) Sum {
 		return product(amount, million)
 	}
 	s := spread{whole: product(amount, million), over: uint64(stop - r.start)}
-	return s.until(uint64(to - r.start)).Sub(s.until(uint64(from - r.start)))
+	return s.givenUntil(uint64(to - r.start)).Sub(s.givenUntil(uint64(from - r.start)))
 }
 
 const million = 1_000_000
@@ -64,8 +64,8 @@ type spread struct {
 	over  uint64
 }
 
-// until is what was given out at a time not after the end.
-func (s spread) until(at uint64) Sum {
+// givenUntil is what was given out at a time not after the end.
+func (s spread) givenUntil(at uint64) Sum {
 	if at == s.over {
 		return s.whole
 	}
@@ -78,8 +78,8 @@ func (s spread) until(at uint64) Sum {
 	return out.Add(Sum{lo: part})
 }
 
-// wait is how long the run waited; false when that is not known.
-func (r *run) wait() (int64, bool) {
+// waitTime is how long the run waited; false when that is not known.
+func (r *run) waitTime() (int64, bool) {
 	if r.submit == record.None || r.submit > r.start {
 		return 0, false
 	}

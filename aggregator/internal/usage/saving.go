@@ -20,21 +20,21 @@ const (
 	saveWithin  = 5 * time.Second
 )
 
-// load takes over the stored sums of an index, and reports whether it did.
-func (k *Keeper) load(ctx context.Context, x *Index) (loaded bool) {
+// loadSums takes over the stored sums of an index, and reports whether it did.
+func (k *Keeper) loadSums(ctx context.Context, x *Index) (loaded bool) {
 	loaded, err := x.Load(ctx)
 	switch {
 	case ctx.Err() != nil:
 	case err != nil:
-		k.log.Warn("the stored sums by day are not used; they are made anew from the records", "zone", x.zone(), "error", err)
+		k.log.Warn("the stored sums by day are not used; they are made anew from the records", "zone", x.zoneName(), "error", err)
 	case loaded:
-		k.log.Info("the stored sums by day are loaded", "zone", x.zone(), "changes", x.Seq())
+		k.log.Info("the stored sums by day are loaded", "zone", x.zoneName(), "changes", x.Seq())
 	}
 	return loaded
 }
 
-// save stores the sums now and then until ctx ends, and once more then.
-func (k *Keeper) save(ctx context.Context) {
+// saveLoop stores the sums now and then until ctx ends, and once more then.
+func (k *Keeper) saveLoop(ctx context.Context) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	last := map[*Index]time.Time{}
@@ -47,16 +47,16 @@ func (k *Keeper) save(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		for _, x := range k.indexes() {
-			full := x.full()
+		for _, x := range k.currentIndexes() {
+			full := x.isNearlyFull()
 			at, known := last[x]
 			since := time.Since(at)
-			if known && (since < roomEvery || !full && since < saveEvery) || !full && !x.unsaved() || !k.disk.TryLock() {
+			if known && (since < roomEvery || !full && since < saveEvery) || !full && !x.shouldSave() || !k.disk.TryLock() {
 				continue
 			}
 			last[x] = time.Now()
 			k.saveIndex(ctx, x)
-			k.tidy()
+			k.removeUnwanted()
 			k.disk.Unlock()
 		}
 		if time.Now().After(look) {
@@ -66,7 +66,7 @@ func (k *Keeper) save(ctx context.Context) {
 			}
 		}
 		for x := range last {
-			if !slices.Contains(k.indexes(), x) {
+			if !slices.Contains(k.currentIndexes(), x) {
 				delete(last, x)
 			}
 		}
@@ -77,24 +77,24 @@ func (k *Keeper) save(ctx context.Context) {
 // record has any more: these must leave memory and disk as the records have. It reports
 // whether they are.
 func (k *Keeper) forgetGone() bool {
-	is := slices.ContainsFunc(k.indexes(), func(x *Index) bool { return x.gone() > x.idle || x.outlived() })
+	is := slices.ContainsFunc(k.currentIndexes(), func(x *Index) bool { return x.countGone() > x.idle || x.hasStaleFiles() })
 	if is {
 		k.anew.Store(true)
-		k.again()
+		k.requestRenewal()
 	}
 	return is
 }
 
-// outlived reports whether the files are of sums that the index has begun again since: it
+// hasStaleFiles reports whether the files are of sums that the index has begun again since: it
 // no longer knows which of the values in them are gone.
-func (x *Index) outlived() bool {
+func (x *Index) hasStaleFiles() bool {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	return x.saved.seq > 0 && x.saved.begun != x.begun
 }
 
-// gone is how many tuples have no run.
-func (x *Index) gone() (n int) {
+// countGone is how many tuples have no run.
+func (x *Index) countGone() (n int) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	has := make([]bool, len(x.tuples))
@@ -115,7 +115,7 @@ func (x *Index) gone() (n int) {
 		has[r.tuple] = true
 	}
 	for _, is := range has {
-		n += one(!is)
+		n += oneIf(!is)
 	}
 	return n
 }
@@ -132,7 +132,7 @@ func (k *Keeper) saveLast(ctx context.Context) {
 			return // new indexes are being made: those that there are shall not be any more
 		}
 		defer k.disk.Unlock()
-		for _, x := range k.indexes() {
+		for _, x := range k.currentIndexes() {
 			if x.Seq() != x.savedSeq() {
 				k.saveIndex(ctx, x)
 			}
@@ -156,22 +156,22 @@ func (k *Keeper) saveIndex(ctx context.Context, x *Index) {
 		err = x.Save(ctx)
 	}
 	if after, bytes := x.onDisk(); after > before {
-		k.log.Info("old sums by day have left the memory: questions about these days read the disk", "zone", x.zone(),
+		k.log.Info("old sums by day have left the memory: questions about these days read the disk", "zone", x.zoneName(),
 			"months", after, "bytes", bytes, "limit", x.MaxBytes)
 	}
 	if errors.Is(err, errStored) {
-		k.failed(ctx, err)
+		k.dropIndexes(ctx, err)
 		return
 	}
 	if err != nil && !errors.Is(err, context.Canceled) {
-		k.log.Warn("the sums by day are not stored; a node that starts makes them anew from the records", "zone", x.zone(), "error", err)
+		k.log.Warn("the sums by day are not stored; a node that starts makes them anew from the records", "zone", x.zoneName(), "error", err)
 	}
 }
 
-// unsaved reports whether it is worth while to store the sums again: the first time,
+// shouldSave reports whether it is worth while to store the sums again: the first time,
 // after many changes, and when the store has dropped rows that would have to be
 // subtracted from what is stored.
-func (x *Index) unsaved() bool {
+func (x *Index) shouldSave() bool {
 	saved, seq := x.savedSeq(), x.Seq()
 	if x.Dir == "" || saved == seq {
 		return false
@@ -198,11 +198,11 @@ func (x *Index) savedSeq() uint64 {
 	return x.saved.seq
 }
 
-// tidy removes the sums of dimensions and zones that are not wanted any more.
-func (k *Keeper) tidy() {
+// removeUnwanted removes the sums of dimensions and zones that are not wanted any more.
+func (k *Keeper) removeUnwanted() {
 	var keep []string
-	for _, x := range k.indexes() {
-		keep = append(keep, x.folder())
+	for _, x := range k.currentIndexes() {
+		keep = append(keep, x.sumsFolder())
 	}
 	if k.opt.Dir == "" || keep == nil {
 		return

@@ -11,10 +11,10 @@ import (
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
-// scan adds the rows of the view that the question asks for, as far as they are in the
+// scanRows adds the rows of the view that the question asks for, as far as they are in the
 // pieces. With sums of an index at the same view it adds only the short runs that the
 // index has in days. All processors take part.
-func (t *tally) scan(ctx context.Context, v *store.View, pieces []piece, known *known) error {
+func (t *accumulator) scanRows(ctx context.Context, v *store.View, pieces []piece, known *groupedSums) error {
 	q := t.q.Where
 	from, to := pieces[0].from, pieces[len(pieces)-1].to
 	if from > record.MinTime {
@@ -28,28 +28,28 @@ func (t *tally) scan(ctx context.Context, v *store.View, pieces []piece, known *
 		to += min(patience, record.MaxTime-to)
 	}
 	if known != nil {
-		q.Reads = known.before(pieces[len(pieces)-1].to)
+		q.Reads = known.shortBefore(pieces[len(pieces)-1].to)
 	}
 	q.Running = &store.Window{From: from, To: to}
 	parts := make([]store.Scanner, min(runtime.GOMAXPROCS(0), 16))
-	tallies := make([]*tally, len(parts))
+	partial := make([]*accumulator, len(parts))
 	for i := range parts {
-		tallies[i] = t
+		partial[i] = t
 		if i > 0 {
-			tallies[i] = emptyTally(t.q)
-			tallies[i].groups, tallies[i].ends, tallies[i].memory = t.groups, t.ends, t.memory
+			partial[i] = emptyAccumulator(t.q)
+			partial[i].groups, partial[i].ends, partial[i].memory = t.groups, t.ends, t.memory
 			if known == nil {
-				tallies[i].groups = keysOfRows(t.q.By, t.q.classes)
-				tallies[i].groups.keep = t.q.Keep
+				partial[i].groups = keysOfRows(t.q.By, t.q.classes)
+				partial[i].groups.keep = t.q.Keep
 			}
 		}
-		s := newScanner(tallies[i], pieces, known)
-		parts[i] = store.Scanner{Block: s.block, Loose: s.loose}
+		s := newScanner(partial[i], pieces, known)
+		parts[i] = store.Scanner{Block: s.addBlock, Loose: s.addLoose}
 	}
 	if err := v.ScanBy(ctx, q, parts); err != nil {
 		return err
 	}
-	for _, part := range tallies[1:] {
+	for _, part := range partial[1:] {
 		if known == nil {
 			t.mergeGroups(part)
 		} else {
@@ -59,18 +59,19 @@ func (t *tally) scan(ctx context.Context, v *store.View, pieces []piece, known *
 	return nil
 }
 
-// known is an index for those who scan, which does not move meanwhile.
-type known struct {
+// groupedSums are the sums of an index that does not move meanwhile, with the group of each
+// tuple.
+type groupedSums struct {
 	*sums
 	groups []int64 // of each tuple the group of the answer; negative: it is left out
 	who    int     // which dimension names people; negative: people are not counted
 }
 
-// scanner adds rows to a tally.
+// scanner adds rows to an accumulator.
 type scanner struct {
-	*tally
+	*accumulator
 	pieces  []piece
-	known   *known // nil: no index
+	known   *groupedSums // nil: no index
 	layouts *layouts
 	people  *keys // nil: people are not counted, or the index knows
 
@@ -90,8 +91,8 @@ type blockRows struct {
 	loaded                 [columns.MaxAmounts]bool
 }
 
-func newScanner(t *tally, pieces []piece, known *known) *scanner {
-	s := &scanner{tally: t, pieces: pieces, known: known, layouts: newLayouts()}
+func newScanner(t *accumulator, pieces []piece, known *groupedSums) *scanner {
+	s := &scanner{accumulator: t, pieces: pieces, known: known, layouts: newLayouts()}
 	s.tupleOf.keys = t.groups
 	switch {
 	case known != nil:
@@ -115,8 +116,8 @@ func (s *scanner) classOf(n uint32) *EnergyClass {
 	return s.classes[n]
 }
 
-func (s *scanner) block(b *columns.Block, m columns.Mask) (err error) {
-	if err := s.room(); err != nil {
+func (s *scanner) addBlock(b *columns.Block, m columns.Mask) (err error) {
+	if err := s.checkLimits(); err != nil {
 		return err
 	}
 	r := &s.rows
@@ -137,21 +138,21 @@ func (s *scanner) block(b *columns.Block, m columns.Mask) (err error) {
 		return err
 	}
 	for i := range m.Rows() {
-		if err := s.row(i); err != nil {
+		if err := s.addRow(i); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// row adds a row of the block.
-func (s *scanner) row(i int) (err error) {
+// addRow adds a row of the block.
+func (s *scanner) addRow(i int) (err error) {
 	r := &s.run
 	r.start, r.stop, r.submit = s.rows.starts[i], s.rows.stops[i], s.rows.submits[i]
-	if s.known != nil && (!s.known.inDays(r) || r.lasting()) {
+	if s.known != nil && (!s.known.inDays(r) || r.isLasting()) {
 		return nil
 	}
-	if r.tuple, err = s.tupleOf.row(s.rows.Block, s.rows.sets[i], i); err != nil {
+	if r.tuple, err = s.tupleOf.numberOfRow(s.rows.Block, s.rows.sets[i], i); err != nil {
 		return err
 	}
 	group, name, wanted := s.groupOf(r.tuple)
@@ -159,23 +160,23 @@ func (s *scanner) row(i int) (err error) {
 		return nil
 	}
 	if s.people != nil {
-		n, err := s.whoIs.row(s.rows.Block, s.rows.sets[i], i)
+		n, err := s.whoIs.numberOfRow(s.rows.Block, s.rows.sets[i], i)
 		if err != nil {
 			return err
 		}
 		name = s.people.tuples[n].values[0]
 	}
 	if s.q.Energy != nil {
-		n, err := s.drawers.row(s.rows.Block, s.rows.sets[i], i)
+		n, err := s.drawers.numberOfRow(s.rows.Block, s.rows.sets[i], i)
 		if err != nil {
 			return err
 		}
 		r.class = s.classOf(n)
 	}
-	if err := s.components(i); err != nil {
+	if err := s.readComponents(i); err != nil {
 		return err
 	}
-	s.add(r, group, name, s.pieces)
+	s.addRun(r, group, name, s.pieces)
 	return nil
 }
 
@@ -186,20 +187,20 @@ func (s *scanner) groupOf(tuple uint32) (group uint32, who string, wanted bool) 
 		return tuple, "", !s.groups.dropped[tuple]
 	}
 	g := s.known.groups[tuple]
-	return uint32(g), s.known.person(tuple), g >= 0
+	return uint32(g), s.known.personOf(tuple), g >= 0
 }
 
-// person is the value of a tuple that names people.
-func (k *known) person(tuple uint32) string {
+// personOf is the value of a tuple that names people.
+func (k *groupedSums) personOf(tuple uint32) string {
 	if k.who < 0 {
 		return ""
 	}
 	return k.tuples[tuple].values[k.who]
 }
 
-// components reads the components of a row, and of the amounts those that are added
+// readComponents reads the components of a row, and of the amounts those that are added
 // to something.
-func (s *scanner) components(i int) error {
+func (s *scanner) readComponents(i int) error {
 	id := s.rows.templates[i]
 	sh, ok := s.layouts.templates[id]
 	if !ok && id != 0 {
@@ -207,16 +208,16 @@ func (s *scanner) components(i int) error {
 		if err != nil {
 			return err
 		}
-		sh = s.layouts.layout(slices.Clone(cs))
+		sh = s.layouts.layoutOf(slices.Clone(cs))
 		s.layouts.templates[id] = sh
 	}
 	r := &s.run
 	r.amounts = r.amounts[:0]
 	if id == 0 || len(sh.parts) > columns.MaxAmounts {
-		return s.own(i)
+		return s.readOwnComponents(i)
 	}
 	r.layout = sh
-	for k, columns := range s.target(sh).of {
+	for k, columns := range s.cachedTarget(sh).of {
 		amount := int64(0)
 		if len(columns) > 0 || s.q.Energy != nil {
 			list, err := s.rows.amountsOf(k)
@@ -232,13 +233,13 @@ func (s *scanner) components(i int) error {
 	return nil
 }
 
-// own reads components that are in the row itself.
-func (s *scanner) own(i int) error {
+// readOwnComponents reads components that are in the row itself.
+func (s *scanner) readOwnComponents(i int) error {
 	cs, err := s.rows.Components(i)
 	if err != nil {
 		return fmt.Errorf("row %d of a block: %w", i, err)
 	}
-	s.run.layout = s.layouts.layout(cs)
+	s.run.layout = s.layouts.layoutOf(cs)
 	for k := range cs {
 		s.run.amounts = append(s.run.amounts, cs[k].Amount)
 	}
@@ -256,12 +257,12 @@ func (r *blockRows) amountsOf(k int) (list []int64, err error) {
 	return r.amounts[k], nil
 }
 
-func (s *scanner) loose(row *columns.Row) error {
-	if err := s.room(); err != nil {
+func (s *scanner) addLoose(row *columns.Row) error {
+	if err := s.checkLimits(); err != nil {
 		return err
 	}
 	r := runOf(s.tupleOf.keys, s.layouts, row)
-	if s.known != nil && (!s.known.inDays(r) || r.lasting()) {
+	if s.known != nil && (!s.known.inDays(r) || r.isLasting()) {
 		return nil
 	}
 	tuple, err := s.tupleOf.ofIndex(r.tuple)
@@ -273,17 +274,17 @@ func (s *scanner) loose(row *columns.Row) error {
 		return nil
 	}
 	if s.people != nil {
-		name = s.people.tuples[s.people.number(&row.Record)].values[0]
+		name = s.people.tuples[s.people.numberOf(&row.Record)].values[0]
 	}
 	if s.q.Energy != nil {
-		r.class = s.classOf(s.drawers.keys.number(&row.Record))
+		r.class = s.classOf(s.drawers.keys.numberOf(&row.Record))
 	}
-	s.add(r, group, name, s.pieces)
+	s.addRun(r, group, name, s.pieces)
 	return nil
 }
 
 // inDays reports whether an index has the run in its days.
-func (s *sums) inDays(r *run) bool { return r.stop != record.None && s.grid.holds(r) }
+func (s *sums) inDays(r *run) bool { return r.stop != record.None && s.grid.holdsRun(r) }
 
 // numbers finds the numbers of tuples of some keys by the number of a meta set. With an
 // index, whose keys these are, they are its numbers; what it knows of sets is not read
@@ -295,10 +296,10 @@ type numbers struct {
 	ofEnd map[uint64]uint32 // the number by meta set and end, of keys with ends
 }
 
-// row returns the number of what a row of a block with that meta set has.
-func (n *numbers) row(b *columns.Block, set uint32, i int) (uint32, error) {
+// numberOfRow returns the number of what a row of a block with that meta set has.
+func (n *numbers) numberOfRow(b *columns.Block, set uint32, i int) (uint32, error) {
 	if n.keys.ends {
-		return n.ended(b, set, i)
+		return n.numberOfEnd(b, set, i)
 	}
 	if number := numberAt(n.ofSet, set); number != 0 {
 		return number - 1, nil
@@ -312,7 +313,7 @@ func (n *numbers) row(b *columns.Block, set uint32, i int) (uint32, error) {
 	if err != nil {
 		return 0, err
 	}
-	number, err := n.ofIndex(n.keys.number(&record.Record{Meta: m}))
+	number, err := n.ofIndex(n.keys.numberOf(&record.Record{Meta: m}))
 	if err != nil {
 		return 0, err
 	}
@@ -323,8 +324,8 @@ func (n *numbers) row(b *columns.Block, set uint32, i int) (uint32, error) {
 	return number, err
 }
 
-// ended is row for keys of which some are of how runs ended.
-func (n *numbers) ended(b *columns.Block, set uint32, i int) (uint32, error) {
+// numberOfEnd is numberOfRow for keys of which some are of how runs ended.
+func (n *numbers) numberOfEnd(b *columns.Block, set uint32, i int) (uint32, error) {
 	ends, err := b.Ends()
 	if err != nil {
 		return 0, err
@@ -340,7 +341,7 @@ func (n *numbers) ended(b *columns.Block, set uint32, i int) (uint32, error) {
 	if r.State, r.Exit, err = b.End(i); err != nil {
 		return 0, err
 	}
-	number := n.keys.number(&r)
+	number := n.keys.numberOf(&r)
 	differ, err := b.Varies(set, n.keys.metas)
 	if err == nil && !differ && ends[i] != 0 {
 		if n.ofEnd == nil {
@@ -358,7 +359,7 @@ func (n *numbers) ofIndex(number uint32) (uint32, error) {
 		return number, nil
 	}
 	t := &n.keys.tuples[number]
-	known, ok := n.known.of[string(t.append(nil))]
+	known, ok := n.known.of[string(t.appendTo(nil))]
 	if !ok {
 		return 0, fmt.Errorf("the index does not know %q", t.values)
 	}

@@ -34,17 +34,17 @@ const (
 	partialSumBytes = 128
 )
 
-// partialSum returns the one of a layout, which is new.
-func (s *series) partialSum(sh *layout, list []*seriesKey) *partialSum {
+// addPartialSum adds the partial sum of a layout, and returns it.
+func (s *series) addPartialSum(sh *layout, list []*seriesKey) *partialSum {
 	sl := &partialSum{series: s, layout: sh}
 	for _, st := range list {
-		sl.lines = append(sl.lines, s.line(st))
+		sl.lines = append(sl.lines, s.lineOf(st))
 	}
 	s.slots = append(s.slots, sl)
 	return sl
 }
 
-func (s *series) line(st *seriesKey) *seriesKeyLine {
+func (s *series) lineOf(st *seriesKey) *seriesKeyLine {
 	for _, l := range s.lines {
 		if l.seriesKey == st {
 			return l
@@ -55,43 +55,43 @@ func (s *series) line(st *seriesKey) *seriesKeyLine {
 	return l
 }
 
-// book adds a closed run to its days, or with sign -1 takes it out. It returns the first
+// addToDays adds a closed run to its days, or with sign -1 takes it out. It returns the first
 // and the last day that have changed.
-func (s *partialSum) book(g *grid, r *run, sign int64) (first, last day) {
-	first, last = g.days(r.start, r.stop)
+func (s *partialSum) addToDays(g *grid, r *run, sign int64) (first, last day) {
+	first, last = g.daysOf(r.start, r.stop)
 	for d := first; d <= last; d++ {
-		from, to := max(r.start, g.start(d)), min(r.stop, g.start(d+1))
+		from, to := max(r.start, g.dayStart(d)), min(r.stop, g.dayStart(d+1))
 		for k, l := range s.lines {
-			used := r.used(k, r.stop, from, to)
+			used := r.usedBetween(k, r.stop, from, to)
 			if sign < 0 {
 				used = Sum{}.Sub(used)
 			}
-			s.bytes += l.add(d, used)
+			s.bytes += l.addDay(d, used)
 		}
-		s.bytes += s.running.add(d, SumOf(sign*int64(to-from)))
+		s.bytes += s.running.addDay(d, SumOf(sign*int64(to-from)))
 	}
-	stop := s.count(g, r, last, sign)
-	if _, known := r.wait(); known {
-		first = s.wait(g, r, sign)
+	stop := s.countRun(g, r, last, sign)
+	if _, known := r.waitTime(); known {
+		first = s.addWait(g, r, sign)
 	}
 	return first, stop
 }
 
-// wait adds the time in the queue, and returns its first day.
-func (s *series) wait(g *grid, r *run, sign int64) (first day) {
-	first, last := g.days(r.submit, r.start)
+// addWait adds the time in the queue, and returns its first day.
+func (s *series) addWait(g *grid, r *run, sign int64) (first day) {
+	first, last := g.daysOf(r.submit, r.start)
 	for d := first; d <= last; d++ {
-		from, to := max(r.submit, g.start(d)), min(r.start, g.start(d+1))
-		s.bytes += s.queued.add(d, SumOf(sign*int64(to-from)))
+		from, to := max(r.submit, g.dayStart(d)), min(r.start, g.dayStart(d+1))
+		s.bytes += s.queued.addDay(d, SumOf(sign*int64(to-from)))
 	}
 	return first
 }
 
-// count counts the run, which touches no day behind last, and returns the day on which
+// countRun counts the run, which touches no day behind last, and returns the day on which
 // it stopped.
-func (s *partialSum) count(g *grid, r *run, last day, sign int64) (stop day) {
+func (s *partialSum) countRun(g *grid, r *run, last day, sign int64) (stop day) {
 	step := int32(sign)
-	n, i := chunkOf(g.day(r.start))
+	n, i := chunkOf(g.dayOf(r.start))
 	c, whole := s.counterAt(n)
 	c.started[i] += step
 	whole.begun += sign
@@ -99,7 +99,7 @@ func (s *partialSum) count(g *grid, r *run, last day, sign int64) (stop day) {
 	all, net := s.ledgerAt(n)
 	all.started[i] += step
 	*net += sign
-	if wait, known := r.wait(); known {
+	if wait, known := r.waitTime(); known {
 		all.waiters[i] += step
 		all.waited[i] += sign * wait
 	}
@@ -110,7 +110,7 @@ func (s *partialSum) count(g *grid, r *run, last day, sign int64) (stop day) {
 	all, net = s.ledgerAt(n)
 	all.left[i] += step
 	*net -= sign
-	stop = g.day(r.stop)
+	stop = g.dayOf(r.stop)
 	n, i = chunkOf(stop)
 	all, _ = s.ledgerAt(n)
 	all.stopped[i] += step
@@ -124,25 +124,25 @@ func (s *series) slotOf(sh *layout) *partialSum {
 			return sl
 		}
 	}
-	return s.partialSum(sh, nil)
+	return s.addPartialSum(sh, nil)
 }
 
-// has reports whether memory has something of a chunk of days.
-func (s *series) has(n int32) bool {
-	return s.running.peek(n) != nil || s.queued.peek(n) != nil || s.ledger.peek(n) != nil ||
-		slices.ContainsFunc(s.lines, func(l *seriesKeyLine) bool { return l.peek(n) != nil }) ||
-		slices.ContainsFunc(s.slots, func(sl *partialSum) bool { return sl.runs.peek(n) != nil })
+// hasChunk reports whether memory has something of a chunk of days.
+func (s *series) hasChunk(n int32) bool {
+	return s.running.findChunk(n) != nil || s.queued.findChunk(n) != nil || s.ledger.findChunk(n) != nil ||
+		slices.ContainsFunc(s.lines, func(l *seriesKeyLine) bool { return l.findChunk(n) != nil }) ||
+		slices.ContainsFunc(s.slots, func(sl *partialSum) bool { return sl.runs.findChunk(n) != nil })
 }
 
-// plus adds what another series has of a chunk of days, but not what it comes to as a
+// addChunk adds what another series has of a chunk of days, but not what it comes to as a
 // whole.
-func (s *series) plus(o *series, n int32) {
-	s.running.plus(&o.running, n)
-	s.queued.plus(&o.queued, n)
+func (s *series) addChunk(o *series, n int32) {
+	s.running.addChunk(&o.running, n)
+	s.queued.addChunk(&o.queued, n)
 	for _, l := range o.lines {
-		s.line(l.seriesKey).plus(&l.line, n)
+		s.lineOf(l.seriesKey).addChunk(&l.line, n)
 	}
-	if from := o.ledger.peek(n); from != nil {
+	if from := o.ledger.findChunk(n); from != nil {
 		to, _ := s.ledgerAt(n)
 		addCells(to.started[:], from.started[:])
 		addCells(to.stopped[:], from.stopped[:])
@@ -151,7 +151,7 @@ func (s *series) plus(o *series, n int32) {
 		addCells(to.waited[:], from.waited[:])
 	}
 	for _, sl := range o.slots {
-		if from := sl.runs.peek(n); from != nil {
+		if from := sl.runs.findChunk(n); from != nil {
 			to, _ := s.slotOf(sl.layout).counterAt(n)
 			addCells(to.started[:], from.started[:])
 			addCells(to.left[:], from.left[:])
@@ -165,17 +165,17 @@ func addCells[T int32 | int64](to, from []T) {
 	}
 }
 
-// drop forgets the days of a chunk, and returns how much memory they took. What has a
+// dropDays forgets the days of a chunk, and returns how much memory they took. What has a
 // place for the chunk keeps it, and what the chunk comes to as a whole with it; places are
 // counted as memory from the first time on.
-func (s *series) drop(n int32, first bool) {
+func (s *series) dropDays(n int32, first bool) {
 	places := 0
 	line := func(l *line) {
 		if l.high[n] != nil {
 			delete(l.high, n)
 			s.bytes -= lineHighBytes
 		}
-		if l.drop(n) {
+		if l.dropChunk(n) {
 			s.bytes -= lineChunkBytes
 			places += linePlaceBytes
 		}
@@ -185,12 +185,12 @@ func (s *series) drop(n int32, first bool) {
 	for _, l := range s.lines {
 		line(&l.line)
 	}
-	if s.ledger.drop(n) {
+	if s.ledger.dropChunk(n) {
 		s.bytes -= ledgerChunkBytes
 		places += ledgerPlaceBytes
 	}
 	for _, sl := range s.slots {
-		if sl.runs.drop(n) {
+		if sl.runs.dropChunk(n) {
 			s.bytes -= counterChunkBytes
 			places += counterPlaceBytes
 		}
@@ -201,7 +201,7 @@ func (s *series) drop(n int32, first bool) {
 }
 
 func (s *partialSum) counterAt(n int32) (*counterChunk, *counterWhole) {
-	c, whole, made := s.runs.at(n)
+	c, whole, made := s.runs.ensureChunk(n)
 	if made {
 		s.bytes += counterChunkBytes
 	}
@@ -209,7 +209,7 @@ func (s *partialSum) counterAt(n int32) (*counterChunk, *counterWhole) {
 }
 
 func (s *series) ledgerAt(n int32) (*ledgerChunk, *int64) {
-	c, net, made := s.ledger.at(n)
+	c, net, made := s.ledger.ensureChunk(n)
 	if made {
 		s.bytes += ledgerChunkBytes
 	}

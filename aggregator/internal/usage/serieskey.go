@@ -34,7 +34,7 @@ func (s *seriesKeys) ofLayout(sh *layout) []*seriesKey {
 	list, ok := s.known[sh]
 	if !ok {
 		for k := range sh.parts {
-			list = append(list, s.enter(seriesKeyOf(sh, k)))
+			list = append(list, s.addKey(seriesKeyOf(sh, k)))
 		}
 		s.known[sh] = list
 	}
@@ -56,9 +56,9 @@ func seriesKeyOf(sh *layout, k int) *seriesKey {
 	return st
 }
 
-// enter returns the key that is equal.
-func (s *seriesKeys) enter(st *seriesKey) *seriesKey {
-	key := string(st.key())
+// addKey returns the key that is equal, which is st when there was none.
+func (s *seriesKeys) addKey(st *seriesKey) *seriesKey {
+	key := string(st.mapKey())
 	old, ok := s.of[key]
 	if ok {
 		return old
@@ -69,8 +69,8 @@ func (s *seriesKeys) enter(st *seriesKey) *seriesKey {
 	return st
 }
 
-// key is equal for equal series.
-func (st *seriesKey) key() []byte {
+// mapKey is equal for equal series keys.
+func (st *seriesKey) mapKey() []byte {
 	b := layoutKey(nil, []record.Component{{Name: st.name, Kind: st.kind, Scores: st.scores}})
 	b = binary.AppendUvarint(b, uint64(len(st.mates)))
 	for _, name := range st.mates {
@@ -82,9 +82,9 @@ func (st *seriesKey) key() []byte {
 	return append(b, 0)
 }
 
-// efficient reports whether the series counts in the efficiency of a total of CPU
+// countsInEfficiency reports whether the series counts in the efficiency of a total of CPU
 // seconds and a rate of cores.
-func (st *seriesKey) efficient(cpu, cores string) bool {
+func (st *seriesKey) countsInEfficiency(cpu, cores string) bool {
 	if cpu == "" || cores == "" || st.again {
 		return false
 	}

@@ -40,49 +40,49 @@ type savedState struct {
 // under the numbers of all anchors has the history that the sums are of.
 type anchor struct{ seq, hash uint64 }
 
-// identity is what an index is of, whatever the state of the store.
-func (x *Index) identity() []byte {
+// identityHash is the hash of what an index is of, whatever the state of the store.
+func (x *Index) identityHash() []byte {
 	w := &storedWriter{}
-	w.text(x.zone())
+	w.putText(x.zoneName())
 	for _, t := range x.grid.starts {
-		w.int(int64(t))
+		w.putInt(int64(t))
 	}
-	w.texts(x.dims)
+	w.putTexts(x.dims)
 	for i := range x.Classes {
 		c := &x.Classes[i]
-		w.texts([]string{c.Name, c.From})
+		w.putTexts([]string{c.Name, c.From})
 		for _, rule := range c.Rules {
-			w.texts([]string{rule.Pattern.String(), rule.Value})
+			w.putTexts([]string{rule.Pattern.String(), rule.Value})
 		}
 	}
 	sum := sha256.Sum256(w.b)
 	return sum[:]
 }
 
-// folder is where the sums are stored; "" when they are not.
-func (x *Index) folder() string {
+// sumsFolder is where the sums are stored; "" when they are not.
+func (x *Index) sumsFolder() string {
 	if x.Dir == "" {
 		return ""
 	}
-	return filepath.Join(x.Dir, hex.EncodeToString(x.identity()[:8]))
+	return filepath.Join(x.Dir, hex.EncodeToString(x.identityHash()[:8]))
 }
 
 // Load takes over the sums that were stored, if they are of the store; false when there
 // are none. An error says why they are not taken: they are removed then, and the index
 // is as it was.
 func (x *Index) Load(ctx context.Context) (loaded bool, err error) {
-	dir := x.folder()
+	dir := x.sumsFolder()
 	if dir == "" {
 		return false, nil
 	}
-	loaded, err = x.load(ctx, dir)
+	loaded, err = x.loadFrom(ctx, dir)
 	if err != nil && ctx.Err() == nil {
 		err = errors.Join(err, os.RemoveAll(dir))
 	}
 	return loaded, err
 }
 
-func (x *Index) load(ctx context.Context, dir string) (bool, error) {
+func (x *Index) loadFrom(ctx context.Context, dir string) (bool, error) {
 	b, err := os.ReadFile(filepath.Join(dir, headFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
@@ -94,20 +94,20 @@ func (x *Index) load(ctx context.Context, dir string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if _, err := store.With(x.Views, func(v *store.View) (bool, error) { return true, x.matches(v, h) }); err != nil {
+	if _, err := store.With(x.Views, func(v *store.View) (bool, error) { return true, x.checkHead(v, h) }); err != nil {
 		return false, err
 	}
 	size := int64(len(b))
 	for _, n := range slices.Sorted(maps.Keys(h.months)) {
 		m := h.months[n]
-		r, err := m.read(ctx, dir)
+		r, err := m.readFile(ctx, dir)
 		if err == nil {
 			err = h.loadMonth(n, r)
 		}
-		if err := errFirst(ctx.Err(), err); err != nil {
+		if err := firstError(ctx.Err(), err); err != nil {
 			return false, err
 		}
-		h.shrink(x.roomy())
+		h.evictOldest(x.targetBytes())
 		size += m.size
 	}
 	x.mu.Lock()
@@ -124,8 +124,8 @@ type head struct {
 	anchors []anchor
 }
 
-// matches returns an error unless the sums are of a state that the view came from.
-func (x *Index) matches(v *store.View, h *head) error {
+// checkHead returns an error unless the sums are of a state that the view came from.
+func (x *Index) checkHead(v *store.View, h *head) error {
 	life, err := x.Life(v)
 	if err != nil {
 		return err
@@ -179,131 +179,131 @@ func anchorsAt(seq uint64) (list []anchor) {
 // hashRow tells rows apart.
 func hashRow(row *columns.Row) uint64 {
 	w := &storedWriter{}
-	w.text(row.Record.ID)
+	w.putText(row.Record.ID)
 	for _, v := range []int64{int64(row.Record.Start), int64(row.ShownStop()), int64(row.Record.Submit), row.Version.Observed, int64(row.Received), int64(row.Changed)} {
-		w.int(v)
+		w.putInt(v)
 	}
-	w.uint(row.Supersedes)
+	w.putUint(row.Supersedes)
 	for i := range row.Record.Components {
-		w.int(row.Record.Components[i].Amount)
+		w.putInt(row.Record.Components[i].Amount)
 	}
 	sum := sha256.Sum256(w.b)
 	return binary.LittleEndian.Uint64(sum[:])
 }
 
-// head begins the file of that name; the anchors follow.
-func (s *sums) head(identity []byte, index uint64) *storedWriter {
+// writeHead begins the file of that name; the anchors follow.
+func (s *sums) writeHead(identity []byte, index uint64) *storedWriter {
 	w := &storedWriter{}
 	w.b = append(w.b, headMagic...)
 	w.b = append(w.b, identity...)
-	w.text(s.life)
-	w.uint(s.seq)
-	w.uint(index)
-	w.int(int64(s.patience))
-	w.uint(uint64(len(s.tuples)))
+	w.putText(s.life)
+	w.putUint(s.seq)
+	w.putUint(index)
+	w.putInt(int64(s.patience))
+	w.putUint(uint64(len(s.tuples)))
 	for i := range s.tuples {
-		w.b = s.tuples[i].append(w.b)
+		w.b = s.tuples[i].appendTo(w.b)
 	}
-	w.uint(uint64(len(s.layouts.list)))
+	w.putUint(uint64(len(s.layouts.list)))
 	for _, sh := range s.layouts.list {
-		w.uint(uint64(len(sh.parts)))
+		w.putUint(uint64(len(sh.parts)))
 		for i := range sh.parts {
-			w.part(&sh.parts[i])
+			w.putPart(&sh.parts[i])
 		}
 	}
-	w.uint(uint64(len(s.seriesKeys.list)))
+	w.putUint(uint64(len(s.seriesKeys.list)))
 	for _, k := range s.seriesKeys.list {
-		w.part(&k.part)
-		w.texts(k.mates)
-		w.uint(uint64(one(k.again)))
+		w.putPart(&k.part)
+		w.putTexts(k.mates)
+		w.putUint(uint64(oneIf(k.again)))
 	}
-	w.uint(uint64(len(s.ofSet)))
+	w.putUint(uint64(len(s.ofSet)))
 	for _, n := range s.ofSet {
-		w.uint(uint64(n))
+		w.putUint(uint64(n))
 	}
-	w.uint(uint64(len(s.short)))
+	w.putUint(uint64(len(s.short)))
 	for _, from := range s.short {
-		w.int(int64(from))
+		w.putInt(int64(from))
 	}
-	w.runs(slices.Collect(maps.Values(s.open)))
-	w.runs(slices.Collect(maps.Values(s.long)))
-	w.uint(uint64(len(s.months)))
+	w.putRuns(slices.Collect(maps.Values(s.open)))
+	w.putRuns(slices.Collect(maps.Values(s.long)))
+	w.putUint(uint64(len(s.months)))
 	for _, n := range slices.Sorted(maps.Keys(s.months)) {
 		m := s.months[n]
-		w.uint(uint64(n))
-		w.text(m.name)
-		w.uint(uint64(m.size))
-		w.uint(uint64(m.sum))
+		w.putUint(uint64(n))
+		w.putText(m.name)
+		w.putUint(uint64(m.size))
+		w.putUint(uint64(m.sum))
 	}
 	return w
 }
 
-// finish returns the file of the head with the anchors at its end.
-func (w *storedWriter) finish(anchors []anchor) []byte {
-	w.uint(uint64(len(anchors)))
+// finishHead returns the file of the head with the anchors at its end.
+func (w *storedWriter) finishHead(anchors []anchor) []byte {
+	w.putUint(uint64(len(anchors)))
 	for _, a := range anchors {
-		w.uint(a.seq)
-		w.fixed(a.hash)
+		w.putUint(a.seq)
+		w.putFixed(a.hash)
 	}
-	return binary.LittleEndian.AppendUint32(w.b, crc32.Checksum(w.b, castagnoli()))
+	return binary.LittleEndian.AppendUint32(w.b, crc32.Checksum(w.b, castagnoliTable()))
 }
 
-func one(is bool) int {
+func oneIf(is bool) int {
 	if is {
 		return 1
 	}
 	return 0
 }
 
-// readHead reads what head gave, and checks that it is of this index.
+// readHead reads what writeHead and finishHead wrote, and checks that it is of this index.
 func (x *Index) readHead(b []byte) (*head, error) {
 	end := len(b) - 4
-	if end < len(headMagic) || crc32.Checksum(b[:end], castagnoli()) != binary.LittleEndian.Uint32(b[end:]) {
+	if end < len(headMagic) || crc32.Checksum(b[:end], castagnoliTable()) != binary.LittleEndian.Uint32(b[end:]) {
 		return nil, fmt.Errorf("%w: %s", errStored, headFile)
 	}
 	r := &storedReader{b: b[:end]}
-	if magic := r.take(uint64(len(headMagic))); string(magic) != headMagic {
+	if magic := r.readBytes(uint64(len(headMagic))); string(magic) != headMagic {
 		return nil, fmt.Errorf("%w: it has another format", errOther)
 	}
-	if id := r.take(sha256.Size); !slices.Equal(id, x.identity()) {
+	if id := r.readBytes(sha256.Size); !slices.Equal(id, x.identityHash()) {
 		return nil, fmt.Errorf("%w: they are of other dimensions or another zone", errOther)
 	}
 	h := &head{sums: newSums(x.grid, x.dims, x.Classes)}
-	h.life, h.seq, h.index = r.text(), r.uint(), r.uint()
-	h.patience = record.Time(r.int())
-	for range r.count() {
-		h.enter(r.tuple(len(x.dims)))
+	h.life, h.seq, h.index = r.readText(), r.readUint(), r.readUint()
+	h.patience = record.Time(r.readInt())
+	for range r.readCount() {
+		h.addTuple(r.readTuple(len(x.dims)))
 	}
-	for range r.count() {
-		h.layouts.read(r)
+	for range r.readCount() {
+		h.layouts.readLayout(r)
 	}
-	for range r.count() {
-		h.seriesKeys.enter(&seriesKey{part: r.part(), mates: r.texts(), again: r.below(2) == 1})
+	for range r.readCount() {
+		h.seriesKeys.addKey(&seriesKey{part: r.readPart(), mates: r.readTexts(), again: r.readBelow(2) == 1})
 	}
-	h.ofSet = make([]uint32, r.count())
+	h.ofSet = make([]uint32, r.readCount())
 	for i := range h.ofSet {
-		h.ofSet[i] = uint32(r.below(varies + 1))
+		h.ofSet[i] = uint32(r.readBelow(varies + 1))
 		if n := h.ofSet[i]; n != varies && int(n) > len(h.tuples) {
 			r.fail()
 		}
 	}
-	for range r.count() {
-		h.short = append(h.short, record.Time(r.int()))
+	for range r.readCount() {
+		h.short = append(h.short, record.Time(r.readInt()))
 	}
-	for range r.count() {
-		run := r.run(&h.sums)
+	for range r.readCount() {
+		run := r.readRun(&h.sums)
 		h.open[run.id] = run
 	}
-	for range r.count() {
-		run := r.run(&h.sums)
+	for range r.readCount() {
+		run := r.readRun(&h.sums)
 		h.long[run.seq] = run
 	}
-	for range r.count() {
-		n := int32(r.below(len(h.changed)))
-		h.months[n] = month{name: filepath.Base(r.text()), size: int64(r.uint()), sum: uint32(r.uint())}
+	for range r.readCount() {
+		n := int32(r.readBelow(len(h.changed)))
+		h.months[n] = month{name: filepath.Base(r.readText()), size: int64(r.readUint()), sum: uint32(r.readUint())}
 	}
-	for range r.count() {
-		h.anchors = append(h.anchors, anchor{seq: r.uint(), hash: r.fixed()})
+	for range r.readCount() {
+		h.anchors = append(h.anchors, anchor{seq: r.readUint(), hash: r.readFixed()})
 	}
 	if r.err == nil && len(r.b) > 0 {
 		r.fail()
@@ -314,36 +314,36 @@ func (x *Index) readHead(b []byte) (*head, error) {
 	return h, nil
 }
 
-// tuple reads what [tuple.append] wrote of n values.
-func (r *storedReader) tuple(n int) tuple {
+// readTuple reads what [tuple.appendTo] wrote of n values.
+func (r *storedReader) readTuple(n int) tuple {
 	t := emptyTuple(n)
 	if n == 0 {
-		t.part = r.below(2*partFlag) == partFlag
+		t.part = r.readBelow(2*partFlag) == partFlag
 	}
 	for i := range t.values {
-		flags := r.below(2 * partFlag)
+		flags := r.readBelow(2 * partFlag)
 		t.part = flags&partFlag != 0
 		t.lacks[i], t.several[i] = flags&1 != 0, flags&2 != 0
-		t.values[i] = r.text()
+		t.values[i] = r.readText()
 	}
 	return t
 }
 
-// read reads a layout and enters it.
-func (s *layouts) read(r *storedReader) {
+// readLayout reads a layout and adds it.
+func (s *layouts) readLayout(r *storedReader) {
 	var cs []record.Component
-	for range r.count() {
-		p := r.part()
+	for range r.readCount() {
+		p := r.readPart()
 		cs = append(cs, record.Component{Name: p.name, Kind: p.kind, Scores: p.scores})
 	}
-	s.layout(cs)
+	s.layoutOf(cs)
 }
 
 // Save stores the sums, so that a node that starts again has them. Questions are answered
 // meanwhile, and the index does not wait for the disk. An error leaves what was stored
 // before.
 func (x *Index) Save(ctx context.Context) error {
-	dir := x.folder()
+	dir := x.sumsFolder()
 	if dir == "" {
 		return nil
 	}
@@ -353,9 +353,9 @@ func (x *Index) Save(ctx context.Context) error {
 		return err
 	}
 	w := &saver{Index: x, dir: dir}
-	err := w.save(ctx)
+	err := w.saveAll(ctx)
 	if err != nil {
-		err = errors.Join(fmt.Errorf("store the sums by day: %w", err), w.undo())
+		err = errors.Join(fmt.Errorf("store the sums by day: %w", err), w.undoWrites())
 	}
 	return err
 }
@@ -369,14 +369,14 @@ type saver struct {
 	saved savedState
 }
 
-func (w *saver) save(ctx context.Context) error {
+func (w *saver) saveAll(ctx context.Context) error {
 	w.wrote = map[int32]month{}
 	for n := range int32(len(w.changed)) { // most of the work, with the index free in between
-		if err := errFirst(ctx.Err(), w.month(ctx, n)); err != nil {
+		if err := firstError(ctx.Err(), w.saveMonth(ctx, n)); err != nil {
 			return err
 		}
 	}
-	view, head, files, err := w.rest(ctx)
+	view, head, files, err := w.encodeRest(ctx)
 	if err != nil {
 		return err
 	}
@@ -385,14 +385,14 @@ func (w *saver) save(ctx context.Context) error {
 		return err
 	}
 	for _, f := range files {
-		if err := errFirst(ctx.Err(), f.store(w.dir)); err != nil {
+		if err := firstError(ctx.Err(), f.writeFile(w.dir)); err != nil {
 			return err
 		}
 	}
-	if err := errFirst(ctx.Err(), durable.SyncDir(w.dir)); err != nil {
+	if err := firstError(ctx.Err(), durable.SyncDir(w.dir)); err != nil {
 		return err
 	}
-	file := head.finish(anchors)
+	file := head.finishHead(anchors)
 	if err := durable.Replace(filepath.Join(w.dir, headFile), file); err != nil {
 		return err
 	}
@@ -401,8 +401,8 @@ func (w *saver) save(ctx context.Context) error {
 	w.mu.Lock()
 	w.Index.saved = w.saved
 	w.mu.Unlock()
-	w.settle()
-	return w.tidy()
+	w.evictSaved()
+	return w.removeLeftovers()
 }
 
 // monthFile is a file of a month that is to be on the disk.
@@ -411,8 +411,8 @@ type monthFile struct {
 	content []byte // nil: it is written, but a loss of power may take it away
 }
 
-// store returns when a file is on the disk, but for its name.
-func (f *monthFile) store(dir string) error {
+// writeFile returns when the content is on the disk, though maybe not the name of the file.
+func (f *monthFile) writeFile(dir string) error {
 	flags := os.O_CREATE | os.O_EXCL | os.O_WRONLY
 	if f.content == nil {
 		flags = os.O_WRONLY
@@ -425,9 +425,9 @@ func (f *monthFile) store(dir string) error {
 	return errors.Join(err, file.Sync(), file.Close())
 }
 
-// encode returns the file of a chunk of days if it has changed; nil otherwise. The index
+// encodeChanged returns the file of a chunk of days if it has changed; nil otherwise. The index
 // does not move meanwhile. Of a chunk that is away, base is the file that has it.
-func (w *saver) encode(n int32, base *storedReader) (*monthFile, error) {
+func (w *saver) encodeChanged(n int32, base *storedReader) (*monthFile, error) {
 	switch m, away := w.away[n]; {
 	case !w.changed[n]:
 		return nil, nil
@@ -448,70 +448,70 @@ func (w *saver) encode(n int32, base *storedReader) (*monthFile, error) {
 	return &monthFile{name: m.name, content: content}, nil
 }
 
-// month writes a chunk of days if it has changed. What the disk has of it is read while
+// saveMonth writes a chunk of days if it has changed. What the disk has of it is read while
 // the index may move.
-func (w *saver) month(ctx context.Context, n int32) error {
+func (w *saver) saveMonth(ctx context.Context, n int32) error {
 	w.mu.RLock()
-	before, merge := w.merges(n)
+	before, merge := w.fileToMerge(n)
 	w.mu.RUnlock()
 	var base *storedReader
 	if merge {
 		var err error
-		if base, err = before.read(ctx, w.dir); err != nil {
+		if base, err = before.readFile(ctx, w.dir); err != nil {
 			return w.baseError(n, before, err)
 		}
 	}
 	w.mu.RLock()
 	var f *monthFile
 	var err error
-	if now, merge := w.merges(n); !merge || now == before {
-		f, err = w.encode(n, base)
-	} // else the rest has it
+	if now, merge := w.fileToMerge(n); !merge || now == before {
+		f, err = w.encodeChanged(n, base)
+	} // else encodeRest does it
 	w.mu.RUnlock()
 	if f != nil && err == nil {
-		err = f.store(w.dir)
+		err = f.writeFile(w.dir)
 	}
 	return err
 }
 
-// merges returns the file to which what memory has of a chunk must be added.
-func (w *saver) merges(n int32) (m month, merges bool) {
+// fileToMerge returns the file to which what memory has of a chunk must be added.
+func (w *saver) fileToMerge(n int32) (m month, merge bool) {
 	m, away := w.away[n]
 	return m, away && w.held[n] && w.changed[n]
 }
 
 // baseError is the error of reading the file that had a chunk of days; nil when another
-// file has it by now, which the rest reads.
+// file has it by now, which encodeRest reads.
 func (w *saver) baseError(n int32, m month, err error) error {
 	w.mu.RLock()
 	defer w.mu.RUnlock()
 	if now := w.away[n]; now != m {
 		return nil
 	}
-	return lost(err)
+	return asDamaged(err)
 }
 
-// lost makes of the lack of a file that the index needs what damage to it is.
-func lost(err error) error {
+// asDamaged makes the lack of a file that the index needs the same error as damage to it.
+func asDamaged(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%w: %w", errStored, err)
 	}
 	return err
 }
 
-// rest returns the files of what has changed meanwhile, and the beginning of the head: at
+// encodeRest returns the files of what has changed meanwhile, and the beginning of the head: at
 // one state, which the view is not before. The caller closes it.
-func (w *saver) rest(ctx context.Context) (view *store.View, head *storedWriter, files []*monthFile, err error) {
+func (w *saver) encodeRest(ctx context.Context) (view *store.View, head *storedWriter, files []*monthFile, err error) {
 	w.mu.RLock()
 	defer w.mu.RUnlock()
 	for n := range int32(len(w.changed)) {
 		var base *storedReader
-		if m, merge := w.merges(n); merge {
-			if base, err = m.read(ctx, w.dir); err != nil {
-				return nil, nil, nil, lost(err)
+		if m, merge := w.fileToMerge(n); merge {
+			if base, err = m.readFile(ctx, w.dir); err != nil {
+				return nil, nil, nil, asDamaged(err)
 			}
 		}
-		f, err := w.encode(n, base)
+		f, err := w.encodeChanged(n, base)
 		if err != nil {
 			return nil, nil, nil, err
 		}
@@ -525,13 +525,13 @@ func (w *saver) rest(ctx context.Context) (view *store.View, head *storedWriter,
 	}
 	if view, err = w.Views.View(); err == nil {
 		index, _ := view.Applied()
-		head = w.head(w.identity(), index)
+		head = w.writeHead(w.identityHash(), index)
 	}
 	return view, head, files, err
 }
 
-// errFirst is the first error.
-func errFirst(errs ...error) error {
+// firstError is the first error.
+func firstError(errs ...error) error {
 	for _, err := range errs {
 		if err != nil {
 			return err
@@ -540,8 +540,8 @@ func errFirst(errs ...error) error {
 	return nil
 }
 
-// undo forgets what was written: it counts as changed again.
-func (w *saver) undo() error {
+// undoWrites forgets what was written: it counts as changed again.
+func (w *saver) undoWrites() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var errs []error
@@ -557,21 +557,21 @@ func (w *saver) undo() error {
 	return errors.Join(errs...)
 }
 
-// settle drops what memory has of the chunks that are away, now that files have it, and
+// evictSaved drops what memory has of the chunks that are away, now that files have it, and
 // then of the oldest others, until there is room. The index may move in between.
-func (w *saver) settle() {
+func (w *saver) evictSaved() {
 	for n := range int32(len(w.changed)) {
 		w.mu.Lock()
 		m, stored := w.months[n]
-		if _, away := w.away[n]; stored && !w.changed[n] && (away || w.held[n] && w.bytes > w.roomy()) {
-			w.leave(n, m)
+		if _, away := w.away[n]; stored && !w.changed[n] && (away || w.held[n] && w.bytes > w.targetBytes()) {
+			w.evictMonth(n, m)
 		}
 		w.mu.Unlock()
 	}
 }
 
-// tidy removes the files that are left over.
-func (w *saver) tidy() error {
+// removeLeftovers removes the files that are left over.
+func (w *saver) removeLeftovers() error {
 	list, err := os.ReadDir(w.dir)
 	used := map[string]bool{headFile: true}
 	w.mu.RLock()

@@ -144,7 +144,7 @@ func filesOf(t *testing.T, dir string) (names []string) {
 func TestStoredSums_DamagedAnywhere_AreNotLoaded(t *testing.T) {
 	b, x, o := storedIndex(t, 21)
 	whole := filepath.Join(t.TempDir(), "whole")
-	copyFolder(t, x.folder(), whole)
+	copyFolder(t, x.sumsFolder(), whole)
 	for _, name := range filesOf(t, whole) {
 		content, err := os.ReadFile(filepath.Join(whole, name))
 		if err != nil {
@@ -161,30 +161,30 @@ func TestStoredSums_DamagedAnywhere_AreNotLoaded(t *testing.T) {
 			default:
 				damaged[at] ^= 1 << b.rng.IntN(8)
 			}
-			copyFolder(t, whole, x.folder())
-			if err := os.WriteFile(filepath.Join(x.folder(), name), damaged, 0o600); err != nil {
+			copyFolder(t, whole, x.sumsFolder())
+			if err := os.WriteFile(filepath.Join(x.sumsFolder(), name), damaged, 0o600); err != nil {
 				t.Fatal(err)
 			}
 			again, loaded, err := restarted(t, o, []string{"site"})
 			if loaded || !errors.Is(err, errStored) {
 				t.Fatalf("%s: loaded %t, %v", what, loaded, err)
 			}
-			if _, err := os.Stat(x.folder()); !errors.Is(err, os.ErrNotExist) {
+			if _, err := os.Stat(x.sumsFolder()); !errors.Is(err, os.ErrNotExist) {
 				t.Fatalf("%s: it is left: %v", what, err)
 			}
 			if b.rng.IntN(20) == 0 {
 				b.isRight(again)
 			}
 		}
-		copyFolder(t, whole, x.folder())
-		if err := os.Remove(filepath.Join(x.folder(), name)); err != nil {
+		copyFolder(t, whole, x.sumsFolder())
+		if err := os.Remove(filepath.Join(x.sumsFolder(), name)); err != nil {
 			t.Fatal(err)
 		}
 		if _, loaded, err := restarted(t, o, []string{"site"}); loaded || name != headFile && err == nil {
 			t.Fatalf("without %s: loaded %t, %v", name, loaded, err)
 		}
 	}
-	copyFolder(t, whole, x.folder())
+	copyFolder(t, whole, x.sumsFolder())
 	again, loaded, err := restarted(t, o, []string{"site"})
 	if !loaded || err != nil {
 		t.Fatal(loaded, err)
@@ -197,13 +197,13 @@ func TestStoredSums_CrashWhileSaving_LeavesThoseBefore(t *testing.T) {
 	b, x, o := storedIndex(t, 22)
 	before, after := filepath.Join(t.TempDir(), "before"), filepath.Join(t.TempDir(), "after")
 	for range racetest.Few(10) {
-		copyFolder(t, x.folder(), before)
+		copyFolder(t, x.sumsFolder(), before)
 		seq := x.Seq()
 		b.ingest(record.None, b.put(b.next()), b.put(b.some()))
 		b.save(x)
-		copyFolder(t, x.folder(), after)
+		copyFolder(t, x.sumsFolder(), after)
 		for range 10 {
-			copyFolder(t, before, x.folder())
+			copyFolder(t, before, x.sumsFolder())
 			for _, name := range filesOf(t, after) {
 				content, err := os.ReadFile(filepath.Join(after, name))
 				if err != nil {
@@ -219,7 +219,7 @@ func TestStoredSums_CrashWhileSaving_LeavesThoseBefore(t *testing.T) {
 				if b.rng.IntN(4) == 0 || err == nil {
 					continue
 				}
-				if err := os.WriteFile(filepath.Join(x.folder(), name), content, 0o600); err != nil {
+				if err := os.WriteFile(filepath.Join(x.sumsFolder(), name), content, 0o600); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -228,11 +228,11 @@ func TestStoredSums_CrashWhileSaving_LeavesThoseBefore(t *testing.T) {
 				t.Fatal(loaded, err, again.Seq(), seq)
 			}
 			b.save(again)
-			if names := filesOf(t, x.folder()); strings.Contains(strings.Join(names, " "), ".new") || len(names) != len(again.months)+1 {
+			if names := filesOf(t, x.sumsFolder()); strings.Contains(strings.Join(names, " "), ".new") || len(names) != len(again.months)+1 {
 				t.Fatalf("files are left: %q", names)
 			}
 		}
-		copyFolder(t, after, x.folder())
+		copyFolder(t, after, x.sumsFolder())
 		b.isRight(x)
 	}
 }
@@ -241,11 +241,11 @@ func TestStoredSums_OfAnotherStore_AreNotLoaded(t *testing.T) {
 	t.Parallel()
 	b, x, o := storedIndex(t, 23)
 	whole := filepath.Join(t.TempDir(), "whole")
-	copyFolder(t, x.folder(), whole)
+	copyFolder(t, x.sumsFolder(), whole)
 	refused := func(what string, o Options, dims ...string) {
 		t.Helper()
 		again := newIndex(t, o, dims)
-		copyFolder(t, whole, again.folder())
+		copyFolder(t, whole, again.sumsFolder())
 		if loaded, err := again.Load(t.Context()); loaded || !errors.Is(err, errOther) {
 			t.Errorf("%s: loaded %t, %v", what, loaded, err)
 		}
@@ -383,9 +383,9 @@ func TestKeeper_RecordsOfAUserDeleted_NameLeavesMemoryAndDisk(t *testing.T) {
 	}
 	way(t, k, Question{Edges: []record.Time{t0, t0 + record.Day}, By: []string{"user"}}, "index")
 	stored := func() bool {
-		x := k.indexes()[0]
+		x := k.currentIndexes()[0]
 		b.save(x)
-		head, err := os.ReadFile(filepath.Join(x.folder(), headFile))
+		head, err := os.ReadFile(filepath.Join(x.sumsFolder(), headFile))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -398,7 +398,7 @@ func TestKeeper_RecordsOfAUserDeleted_NameLeavesMemoryAndDisk(t *testing.T) {
 		t.Fatal("all names are in use")
 	}
 	b.apply(&store.DeleteCommand{IDs: []string{"vanishing"}, Now: t0})
-	b.follow(k.indexes()[0])
+	b.follow(k.currentIndexes()[0])
 	if !k.forgetGone() {
 		t.Fatal("a name is not in use any more")
 	}

@@ -50,8 +50,8 @@ type TableGroup struct {
 // MakeTable asks for what is on the table. Errors that wrap [ErrRequest] say what is wrong
 // with the request.
 func MakeTable(ctx context.Context, ask QueryFunc, r Request) (*Table, error) {
-	r.defaults()
-	if err := r.check(); err != nil {
+	r.setDefaults()
+	if err := r.checkFields(); err != nil {
 		return nil, err
 	}
 	r.narrowKnown()
@@ -59,40 +59,41 @@ func MakeTable(ctx context.Context, ask QueryFunc, r Request) (*Table, error) {
 	if err != nil {
 		return nil, wrong{err}
 	}
-	a, err := r.ask(ctx, ask, edges)
+	a, err := r.askChecked(ctx, ask, edges)
 	if err != nil {
 		return nil, err
 	}
 	s := &Table{Request: &r, Index: a.Index, Seq: a.Seq, Way: a.Way, Open: a.Open, Several: a.Several, Records: a.Runs, Basis: a.Basis, Edges: edges, Labels: calendar.Labels(edges, r.Bucket, r.Zone)}
 	s.markUnknown()
-	s.take(a)
-	if err := s.supply(ctx, ask); err != nil {
+	s.setColumns(a)
+	if err := s.addCapacity(ctx, ask); err != nil {
 		return nil, err
 	}
 	if r.Versus != nil {
-		if err := s.compare(ctx, ask); err != nil {
+		if err := s.addComparison(ctx, ask); err != nil {
 			return nil, err
 		}
 	}
-	s.prune()
-	return s, s.order()
+	s.pruneGroups()
+	return s, s.orderGroups()
 }
 
-// ask asks for the buckets between edges, and refuses what is not known.
-func (r *Request) ask(ctx context.Context, ask QueryFunc, edges []record.Time) (*Result, error) {
-	a, err := r.put(ctx, ask, edges)
+// askChecked asks for the buckets between edges, and refuses keys and components that are in
+// no record.
+func (r *Request) askChecked(ctx context.Context, ask QueryFunc, edges []record.Time) (*Result, error) {
+	a, err := r.askBuckets(ctx, ask, edges)
 	if err != nil {
 		return nil, err
 	}
-	if err := r.known(ctx, ask, a); err != nil {
+	if err := r.checkKeys(ctx, ask, a); err != nil {
 		return nil, err
 	}
-	return a, r.complete(ctx, ask, a)
+	return a, r.completeComponents(ctx, ask, a)
 }
 
-// put asks for the buckets between edges.
-func (r *Request) put(ctx context.Context, ask QueryFunc, edges []record.Time) (*Result, error) {
-	a, err := ask(ctx, r.question(edges))
+// askBuckets asks for the buckets between edges.
+func (r *Request) askBuckets(ctx context.Context, ask QueryFunc, edges []record.Time) (*Result, error) {
+	a, err := ask(ctx, r.queryFor(edges))
 	if errors.Is(err, ErrTooMany) || err == nil && len(a.Groups)*(len(edges)-1) > MaxCells {
 		return nil, tooMany(len(edges) - 1)
 	}
@@ -103,18 +104,18 @@ func (r *Request) put(ctx context.Context, ask QueryFunc, edges []record.Time) (
 }
 
 func tooMany(buckets int) error {
-	return refuse("the groups in %d buckets are more than the %d cells that are answered at once; ask for longer buckets, a shorter window, fewer keys or a filter", buckets, MaxCells)
+	return requestError("the groups in %d buckets are more than the %d cells that are answered at once; ask for longer buckets, a shorter window, fewer keys or a filter", buckets, MaxCells)
 }
 
-// take makes the columns of the whole window.
-func (s *Table) take(a *Result) {
+// setColumns makes the groups and the columns of an answer.
+func (s *Table) setColumns(a *Result) {
 	for _, g := range a.Groups {
 		s.Groups = append(s.Groups, s.Request.tableGroup(&g))
 	}
-	s.Columns = s.Request.columns(a)
+	s.Columns = s.Request.answerColumns(a)
 	for i := range s.Columns {
 		c := &s.Columns[i]
-		c.whole = s.whole(c, a)
+		c.whole = s.wholeFigures(c, a)
 	}
 }
 
@@ -125,11 +126,11 @@ func (r *Request) tableGroup(g *Group) TableGroup {
 	return t
 }
 
-func (s *Table) buckets() int { return len(s.Edges) - 1 }
+func (s *Table) bucketCount() int { return len(s.Edges) - 1 }
 
-// whole is a column of the whole window; nil when it does not follow from the buckets.
-func (s *Table) whole(c *Column, a *Result) *figures {
-	groups, buckets := len(s.Groups), s.buckets()
+// wholeFigures is a column of the whole window; nil when it does not follow from the buckets.
+func (s *Table) wholeFigures(c *Column, a *Result) *figures {
+	groups, buckets := len(s.Groups), s.bucketCount()
 	if c.Name == people && buckets > 1 {
 		return nil
 	}
@@ -146,9 +147,9 @@ func (s *Table) whole(c *Column, a *Result) *figures {
 			return touchingAny(touching, begun, groups, buckets)
 		}
 	}
-	out := c.cells.totals(groups, buckets)
+	out := c.cells.sumBuckets(groups, buckets)
 	for i := range c.cells.sum {
-		if c.strict && c.cells.unknown(i) {
+		if c.strict && c.cells.isUnknown(i) {
 			out.sum[i/buckets], out.over[i/buckets] = Sum{}, SumOf(1)
 		}
 	}
@@ -168,8 +169,8 @@ func touchingAny(touching, begun []uint64, groups, buckets int) *figures {
 	return &out
 }
 
-// order puts the groups in the order that is asked for, and the small ones together.
-func (s *Table) order() error {
+// orderGroups puts the groups in the order that is asked for, and the small ones together.
+func (s *Table) orderGroups() error {
 	r := s.Request
 	if r.Top == 0 && r.Order == "" {
 		return nil
@@ -183,7 +184,7 @@ func (s *Table) order() error {
 	for g := range order {
 		order[g] = g
 		if by != nil {
-			if v, ok := by.value(by.whole, g); ok {
+			if v, ok := by.cellValue(by.whole, g); ok {
 				values[g] = v
 			}
 		}
@@ -196,7 +197,7 @@ func (s *Table) order() error {
 			place[g] = min(at, r.Top)
 		}
 	}
-	s.regroup(place)
+	s.moveGroups(place)
 	return nil
 }
 
@@ -219,9 +220,9 @@ func (s *Table) orderColumn() (*Column, error) {
 		return found, nil
 	}
 	if near := spelling.Suggest(want, names); near != "" {
-		return nil, refuse("invalid order %q: did you mean %q?", want, near)
+		return nil, requestError("invalid order %q: did you mean %q?", want, near)
 	}
-	return nil, refuse("invalid order %q: use one of %s", want, strings.Join(names, ", "))
+	return nil, requestError("invalid order %q: use one of %s", want, strings.Join(names, ", "))
 }
 
 // orderName is the measure to order by: the one that is asked for, or the first of
@@ -233,33 +234,33 @@ func (r *Request) orderName() string {
 	return r.Order
 }
 
-// prune leaves groups out that have nothing in any column: whether the answer has
+// pruneGroups leaves groups out that have nothing in any column: whether the answer has
 // them depends on how it was found.
-func (s *Table) prune() {
+func (s *Table) pruneGroups() {
 	if len(s.Request.By) == 0 {
 		return
 	}
 	place, left := make([]int, len(s.Groups)), 0
 	for g := range place {
-		if place[g] = -1; s.some(g) {
+		if place[g] = -1; s.hasFigures(g) {
 			place[g] = left
 			left++
 		}
 	}
 	if left < len(place) {
-		s.regroup(place)
+		s.moveGroups(place)
 	}
 }
 
-// some reports whether a group has anything.
-func (s *Table) some(g int) bool {
+// hasFigures reports whether a group has anything.
+func (s *Table) hasFigures(g int) bool {
 	for i := range s.Columns {
 		c := &s.Columns[i]
-		if c.before != nil && c.some(c.before, g) {
+		if c.before != nil && c.hasFigure(c.before, g) {
 			return true
 		}
-		for b := range s.buckets() {
-			if c.some(&c.cells, g*s.buckets()+b) {
+		for b := range s.bucketCount() {
+			if c.hasFigure(&c.cells, g*s.bucketCount()+b) {
 				return true
 			}
 		}
@@ -267,9 +268,9 @@ func (s *Table) some(g int) bool {
 	return false
 }
 
-// regroup moves group g to place[g], and leaves it out where that is negative; those
+// moveGroups moves group g to place[g], and leaves it out where that is negative; those
 // that meet are added up.
-func (s *Table) regroup(place []int) {
+func (s *Table) moveGroups(place []int) {
 	groups := 0
 	for _, p := range place {
 		groups = max(groups, p+1)
@@ -295,34 +296,34 @@ func (s *Table) regroup(place []int) {
 		}
 	}
 	for i := range s.Columns {
-		s.Columns[i].regroup(place, groups, s.buckets())
+		s.Columns[i].regroupFigures(place, groups, s.bucketCount())
 	}
-	s.resupply()
+	s.updateCapacity()
 }
 
-func (c *Column) regroup(place []int, groups, buckets int) {
-	c.supply.regroup(place, groups)
-	c.cells = c.cells.regroup(place, groups, buckets)
+func (c *Column) regroupFigures(place []int, groups, buckets int) {
+	c.supply.regroupClusters(place, groups)
+	c.cells = c.cells.regroupCells(place, groups, buckets)
 	for _, f := range []**figures{&c.whole, &c.before} {
 		if *f != nil {
-			out := (*f).regroup(place, groups, 1)
+			out := (*f).regroupCells(place, groups, 1)
 			*f = &out
 		}
 	}
 	if c.lacking != nil {
 		f := figures{sum: c.lacking}
-		c.lacking = f.regroup(place, groups, buckets).sum
+		c.lacking = f.regroupCells(place, groups, buckets).sum
 	}
 	for i := range c.unpriced {
 		f := figures{sum: c.unpriced[i].Used}
-		c.unpriced[i].Used = f.regroup(place, groups, buckets).sum
+		c.unpriced[i].Used = f.regroupCells(place, groups, buckets).sum
 	}
 }
 
-// complete adds the components that are asked for and of which there is nothing in
-// the window, and refuses those that are in no record at all.
-func (r *Request) complete(ctx context.Context, ask QueryFunc, a *Result) error {
-	if r.all() || len(r.missing(a)) == 0 {
+// completeComponents adds the components that are asked for and of which there is nothing
+// in the window, and refuses those that are in no record at all.
+func (r *Request) completeComponents(ctx context.Context, ask QueryFunc, a *Result) error {
+	if r.wantsAll() || len(r.missingMeasures(a)) == 0 {
 		return nil
 	}
 	all, err := r.Ever(ctx, ask)
@@ -331,19 +332,19 @@ func (r *Request) complete(ctx context.Context, ask QueryFunc, a *Result) error 
 	}
 	for i := range all.Components {
 		c := &all.Components[i]
-		if slices.Contains(r.names(), c.Name) {
-			a.Components = with(a.Components, c, len(a.Groups)*(len(a.Edges)-1))
+		if slices.Contains(r.componentNames(), c.Name) {
+			a.Components = withComponent(a.Components, c, len(a.Groups)*(len(a.Edges)-1))
 		}
 	}
-	if list := r.missing(a); len(list) > 0 {
-		return &UnknownMeasureError{list[0], append(r.words(), measures(all)...), units(all)}
+	if list := r.missingMeasures(a); len(list) > 0 {
+		return &UnknownMeasureError{list[0], append(r.allWords(), measureNames(all)...), componentsByUnit(all)}
 	}
 	return nil
 }
 
-// units are the components by the units that people say for them, such as core-hours.
+// componentsByUnit are the components by the units that people say for them, such as core-hours.
 // CPU-hours are those of CPU seconds or, without any, of cores.
-func units(a *Result) map[string]string {
+func componentsByUnit(a *Result) map[string]string {
 	of := map[string]string{}
 	for i := range a.Components {
 		c := &a.Components[i]
@@ -365,19 +366,19 @@ func units(a *Result) map[string]string {
 
 const cpuHours = "CPU-hours"
 
-// missing are the measures that the answer has no component for.
-func (r *Request) missing(a *Result) (list []string) {
-	have := measures(a)
+// missingMeasures are the measures that the answer has no component for.
+func (r *Request) missingMeasures(a *Result) (list []string) {
+	have := measureNames(a)
 	for _, m := range slices.Concat(r.Components, r.Measures) {
-		if !r.word(m) && !slices.Contains(have, m) {
+		if !r.isWordMeasure(m) && !slices.Contains(have, m) {
 			list = append(list, m)
 		}
 	}
 	return list
 }
 
-// measures are the names of an answer's components, alone and with each score.
-func measures(a *Result) (list []string) {
+// measureNames are the names of an answer's components, alone and with each score.
+func measureNames(a *Result) (list []string) {
 	for i := range a.Components {
 		c := &a.Components[i]
 		if !slices.Contains(list, c.Name) {
@@ -392,8 +393,8 @@ func measures(a *Result) (list []string) {
 	return list
 }
 
-// with adds what a list has not of a component, with nothing used.
-func with(list []Component, c *Component, cells int) []Component {
+// withComponent adds what a list has not of a component, with nothing used.
+func withComponent(list []Component, c *Component, cells int) []Component {
 	at := slices.IndexFunc(list, func(o Component) bool { return o.Name == c.Name && o.Kind == c.Kind })
 	if at < 0 {
 		at = slices.IndexFunc(list, func(o Component) bool { return o.Name > c.Name || o.Name == c.Name && o.Kind > c.Kind })

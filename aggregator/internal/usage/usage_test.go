@@ -83,12 +83,12 @@ func (b *box) question(g *grid) Question {
 	at := t0 + record.Time(rng.Int64N(int64(b.span/4*3)))
 	whole := rng.IntN(3)
 	if whole > 0 {
-		at = g.start(g.day(at))
+		at = g.dayStart(g.dayOf(at))
 	}
 	q.Edges = append(q.Edges, at)
 	for range 1 + rng.IntN(6) {
 		if whole > 0 {
-			at = g.start(g.day(at) + 1 + day(rng.Int64N(int64(b.span/record.Day/10))))
+			at = g.dayStart(g.dayOf(at) + 1 + day(rng.Int64N(int64(b.span/record.Day/10))))
 		} else {
 			at += pick(rng, record.Hour, 3*record.Hour+1, record.Day, 2*record.Day)
 		}

@@ -17,10 +17,10 @@ type span struct {
 // newWindow lays out the whole days of a question.
 func newWindow(q *Question, g *grid) *window {
 	w := &window{spans: make([]span, len(q.Edges)-1)}
-	w.first, w.end = g.whole(q)
+	w.first, w.end = g.wholeDays(q)
 	for i := range w.spans {
-		from, to := g.day(q.Edges[i]), g.day(q.Edges[i+1])
-		s := span{from: max(from, w.first), to: min(to, w.end), first: g.start(from) == q.Edges[i]}
+		from, to := g.dayOf(q.Edges[i]), g.dayOf(q.Edges[i+1])
+		s := span{from: max(from, w.first), to: min(to, w.end), first: g.dayStart(from) == q.Edges[i]}
 		for range s.to - s.from {
 			w.bucketOf = append(w.bucketOf, int32(i))
 		}
@@ -33,9 +33,9 @@ func newWindow(q *Question, g *grid) *window {
 func (w *window) firstChunk() int32 { return int32(w.first >> 5) }
 func (w *window) endChunk() int32   { return int32((w.end-1)>>5) + 1 }
 
-// part says from which of its days on a chunk is in the window, and to which buckets
+// chunkPart says from which of its days on a chunk is in the window, and to which buckets
 // these days go.
-func (w *window) part(n int32) (at int, buckets []int32) {
+func (w *window) chunkPart(n int32) (at int, buckets []int32) {
 	begin := day(n << 5)
 	from, end := max(begin, w.first), min(begin+chunkDays, w.end)
 	return int(from - begin), w.bucketOf[from-w.first : end-w.first]
@@ -46,50 +46,50 @@ func (w *window) inOne(buckets []int32) bool {
 	return len(buckets) == chunkDays && buckets[0] == buckets[chunkDays-1]
 }
 
-// series adds the days of a series to a group.
-func (t *tally) series(s *series, group uint32, who string, w *window) {
+// addSeries adds the days of a series to a group.
+func (t *accumulator) addSeries(s *series, group uint32, who string, w *window) {
 	for _, sl := range s.slots {
-		t.layoutRuns(sl.layout, uint64(sl.runs.touching(w.first, w.end, w.spans[0].first)))
+		t.layoutRuns(sl.layout, uint64(sl.runs.countTouching(w.first, w.end, w.spans[0].first)))
 	}
 	for _, l := range s.lines {
-		for _, column := range t.ofSeriesKey(l.seriesKey) {
-			l.into(t.row(column, group), w)
+		for _, column := range t.columnsOfSeriesKey(l.seriesKey) {
+			l.addWindowTo(t.rowOf(column, group), w)
 		}
 	}
 	if t.levelsOf(group) {
-		s.running.into(t.row(t.column(columnName{of: running}), group), w)
-		s.queued.into(t.row(t.column(columnName{of: queued}), group), w)
+		s.running.addWindowTo(t.rowOf(t.columnFor(columnName{of: running}), group), w)
+		s.queued.addWindowTo(t.rowOf(t.columnFor(columnName{of: queued}), group), w)
 	}
 	if t.q.Counts || t.q.People != "" {
-		t.runs(&s.ledger, group, who, w)
+		t.addLedger(&s.ledger, group, who, w)
 	}
 }
 
-// runs counts the runs of a series.
-func (t *tally) runs(l *ledger, group uint32, who string, w *window) {
+// addLedger adds the numbers of runs of a series to a group.
+func (t *accumulator) addLedger(l *ledger, group uint32, who string, w *window) {
 	going := int64(0) // as a chunk begins
-	for _, net := range l.before(w.firstChunk()) {
+	for _, net := range l.wholesBefore(w.firstChunk()) {
 		going += net
 	}
-	row := t.counting()
+	row := t.zeroCounts()
 	for n := w.firstChunk(); n < w.endChunk(); n++ {
-		l.peek(n).count(row, w, n, going)
+		l.findChunk(n).addToBuckets(row, w, n, going)
 		going += l.wholeOf(n)
 	}
-	t.counted(group, who, 0, t.buckets)
+	t.addCounted(group, who, 0, t.buckets)
 }
 
-// counting is a row of zeros, to count runs of a group in.
-func (t *tally) counting() []counts {
+// zeroCounts is a row of zeros, to count runs of a group in.
+func (t *accumulator) zeroCounts() []counts {
 	if t.scratch == nil {
 		t.scratch = make([]counts, t.buckets)
 	}
 	return t.scratch
 }
 
-// counted adds what was counted in some buckets of that row to a group, and makes them
+// addCounted adds what was counted in some buckets of that row to a group, and makes them
 // zeros again.
-func (t *tally) counted(group uint32, who string, from, to int) {
+func (t *accumulator) addCounted(group uint32, who string, from, to int) {
 	row := t.countsOf(group)
 	for b := from; b < to; b++ {
 		c := &t.scratch[b]
@@ -97,7 +97,7 @@ func (t *tally) counted(group uint32, who string, from, to int) {
 			continue
 		}
 		if c.records != 0 && t.q.People != "" {
-			t.met(group, b, who, c.records)
+			t.notePerson(group, b, who, c.records)
 		}
 		if t.q.Counts {
 			row[b].add(c)
@@ -106,11 +106,11 @@ func (t *tally) counted(group uint32, who string, from, to int) {
 	}
 }
 
-// count adds the days of chunk n that are in a window to a row of buckets; nil has none.
+// addToBuckets adds the days of chunk n that are in a window to a row of buckets; nil has none.
 // So many runs go on as the chunk begins.
-func (c *ledgerChunk) count(row []counts, w *window, n int32, going int64) {
-	at, buckets := w.part(n)
-	going += c.net(at)
+func (c *ledgerChunk) addToBuckets(row []counts, w *window, n int32, going int64) {
+	at, buckets := w.chunkPart(n)
+	going += c.netBefore(at)
 	for i := 0; i < len(buckets); {
 		to, s := &row[buckets[i]], &w.spans[buckets[i]]
 		day := day(n<<5) + day(at+i)
@@ -119,14 +119,14 @@ func (c *ledgerChunk) count(row []counts, w *window, n int32, going int64) {
 		}
 		next := min(len(buckets), i+int(s.to-day))
 		if c != nil {
-			going += c.add(to, at+i, at+next)
+			going += c.addDays(to, at+i, at+next)
 		}
 		i = next
 	}
 }
 
-// add adds some days to a bucket, and returns by how many more runs go on after them.
-func (c *ledgerChunk) add(to *counts, at, end int) (more int64) {
+// addDays adds some days to a bucket, and returns by how many more runs go on after them.
+func (c *ledgerChunk) addDays(to *counts, at, end int) (more int64) {
 	for i := at; i < end; i++ {
 		to.records += uint64(c.started[i])
 		to.started += uint64(c.started[i])

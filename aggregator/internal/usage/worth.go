@@ -26,8 +26,8 @@ type valued struct {
 	unknown []Unvalued
 }
 
-// parts are what of an answer has a worth.
-func (w *weighing) parts(a *Answer) (list []valued) {
+// pricedParts are what of an answer has a worth.
+func (w *weighing) pricedParts(a *Answer) (list []valued) {
 	if w.Energy != nil {
 		return nil
 	}
@@ -81,20 +81,20 @@ func (w *weighing) energyParts(a *Answer) (list []valued) {
 	return list
 }
 
-// price sets to to the prices of parts.
-func (w *weighing) price(to []price, parts []valued, r *reading, phase int) {
+// setPrices sets to to the prices of parts.
+func (w *weighing) setPrices(to []price, parts []valued, r *reading, phase int) {
 	for k := range parts {
-		r.pick(w.columns)
+		r.pickColumns(w.columns)
 		p := &to[k]
 		p.billionths, p.known = w.Of(parts[k].name, parts[k].kind, r.from, r.fromLack, r.phases[phase])
 	}
 }
 
-// worths is what was used in the units of the weights.
-func (f *folding) worths() ([]Value, error) {
+// worthValues is what was used in the units of the weights.
+func (f *folding) worthValues() ([]Value, error) {
 	var out []Value
 	for i := range f.weights {
-		w, err := f.worth(i)
+		w, err := f.worthValue(i)
 		if err != nil {
 			return nil, err
 		}
@@ -103,10 +103,10 @@ func (f *folding) worths() ([]Value, error) {
 	return out, nil
 }
 
-func (f *folding) worth(i int) (Value, error) {
+func (f *folding) worthValue(i int) (Value, error) {
 	w := &f.weights[i]
 	if w.Energy != nil {
-		return f.energy(w.Weight), nil
+		return f.energyValue(w.Weight), nil
 	}
 	out := Value{Name: w.Name, Unit: w.Unit, Sum: make([]Sum, f.cells)}
 	parts := f.parts[i]
@@ -114,7 +114,7 @@ func (f *folding) worth(i int) (Value, error) {
 	for k := range parts {
 		c := &parts[k]
 		lacking := Unvalued{Component: c.name, Kind: c.kind}
-		f.each(func(from, to, at int, _ bool) {
+		f.eachCell(func(from, to, at int, _ bool) {
 			p := f.prices[i][at*len(parts)+k]
 			switch {
 			case c.used[from].IsZero():
@@ -122,16 +122,16 @@ func (f *folding) worth(i int) (Value, error) {
 				if lacking.Used == nil {
 					lacking.Used = make([]Sum, f.cells)
 				}
-				lacking.Used[to] = lacking.Used[to].Add(c.lack(from))
+				lacking.Used[to] = lacking.Used[to].Add(c.unpricedPart(from))
 			default:
-				value, ok := c.worth(c.used[from], p.billionths)
+				value, ok := c.worthOf(c.used[from], p.billionths)
 				fits = fits && ok
 				out.Sum[to] = out.Sum[to].Add(value)
 			}
 		})
 		out.Lacking = appendSome(out.Lacking, lacking)
 		for _, u := range c.unknown {
-			u.Used = f.sums(u.Used)
+			u.Used = f.foldSums(u.Used)
 			out.Lacking = appendSome(out.Lacking, u)
 		}
 	}
@@ -147,8 +147,8 @@ const billion = 1_000_000_000
 // are amounts for a microsecond and have their price by the hour.
 const hour = 3600
 
-// worth is used × price in the unit of [Value.Sum]; false when it does not fit.
-func (p *valued) worth(used Sum, billionths int64) (Sum, bool) {
+// worthOf is used × price in the unit of [Value.Sum]; false when it does not fit.
+func (p *valued) worthOf(used Sum, billionths int64) (Sum, bool) {
 	value, ok := used.Times(billionths)
 	value, fits := value.Times(p.scale)
 	if p.over > 1 {
@@ -157,8 +157,8 @@ func (p *valued) worth(used Sum, billionths int64) (Sum, bool) {
 	return value, ok && fits
 }
 
-// lack is a cell in the unit of [Unvalued].
-func (p *valued) lack(cell int) Sum {
+// unpricedPart is a cell in the unit of [Unvalued].
+func (p *valued) unpricedPart(cell int) Sum {
 	if p.over == billion {
 		return Millionths(p.used[cell])
 	}

@@ -12,17 +12,17 @@ import (
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
-// distant is what a question needs of the months that are on disk alone. It adds to what
+// diskQuery is what a question needs of the months that are on disk alone. It adds to what
 // memory has: sums, and numbers of runs, add up. The index may move meanwhile.
-type distant struct {
-	*known // with lists that do not grow any more
-	dir    string
-	window *window
-	months []distantMonth
+type diskQuery struct {
+	*groupedSums // with lists that do not grow any more
+	dir          string
+	window       *window
+	months       []diskMonth
 }
 
-// distantMonth is a month on disk.
-type distantMonth struct {
+// diskMonth is a month on disk.
+type diskMonth struct {
 	n int32
 	month
 	days    bool            // whether the sums of its days are wanted
@@ -30,14 +30,14 @@ type distantMonth struct {
 	removed map[uint64]bool // runs that last, and are in the index no more
 }
 
-// distant returns what a question needs of the disk; nil is nothing. The index does not
+// diskQueryFor returns what a question needs of the disk; nil is nothing. The index does not
 // move meanwhile.
-func (x *Index) distant(q *Question, k *known, edges []piece) *distant {
+func (x *Index) diskQueryFor(q *Question, k *groupedSums, edges []piece) *diskQuery {
 	if len(x.away) == 0 {
 		return nil
 	}
-	d := &distant{dir: x.folder(), window: newWindow(q, x.grid)}
-	d.known = &known{groups: k.groups, who: k.who, sums: &sums{
+	d := &diskQuery{dir: x.sumsFolder(), window: newWindow(q, x.grid)}
+	d.groupedSums = &groupedSums{groups: k.groups, who: k.who, sums: &sums{
 		keys: &keys{tuples: x.tuples}, layouts: &layouts{list: x.layouts.list}, seriesKeys: &seriesKeys{list: x.seriesKeys.list},
 	}}
 	first, last := chunkAt(x.grid, q.Edges[0]), chunkAt(x.grid, q.Edges[len(q.Edges)-1])
@@ -46,9 +46,9 @@ func (x *Index) distant(q *Question, k *known, edges []piece) *distant {
 		if !away {
 			continue
 		}
-		m := distantMonth{n: n, month: file}
+		m := diskMonth{n: n, month: file}
 		if n >= d.window.firstChunk() && n < d.window.endChunk() {
-			_, buckets := d.window.part(n)
+			_, buckets := d.window.chunkPart(n)
 			m.days = q.Counts || q.People != "" || !d.window.inOne(buckets)
 		}
 		for _, p := range edges {
@@ -66,20 +66,20 @@ func (x *Index) distant(q *Question, k *known, edges []piece) *distant {
 	return d
 }
 
-// tell adds the months to a tally, on all processors. A file that is not there has been
-// replaced, if the index moved.
-func (d *distant) tell(ctx context.Context, t *tally) error {
+// addMonths adds the months to an accumulator, on all processors. A file that is not there
+// has been replaced, if the index moved.
+func (d *diskQuery) addMonths(ctx context.Context, t *accumulator) error {
 	if d == nil {
 		return nil
 	}
 	var next atomic.Int64
-	parts := make([]*tally, min(len(d.months), runtime.GOMAXPROCS(0), 16))
+	parts := make([]*accumulator, min(len(d.months), runtime.GOMAXPROCS(0), 16))
 	errs := make([]error, len(parts))
 	var wait sync.WaitGroup
 	for i := range parts {
 		parts[i] = t
 		if i > 0 {
-			parts[i] = emptyTally(t.q)
+			parts[i] = emptyAccumulator(t.q)
 			parts[i].groups, parts[i].memory, parts[i].known = t.groups, t.memory, math.MaxInt
 		}
 		wait.Go(func() {
@@ -88,8 +88,8 @@ func (d *distant) tell(ctx context.Context, t *tally) error {
 				m := &d.months[k]
 				parts[i].grown += max(0, m.size-charged)
 				charged = max(charged, m.size)
-				if errs[i] = parts[i].enough(); errs[i] == nil {
-					errs[i] = d.month(ctx, parts[i], m)
+				if errs[i] = parts[i].chargeMemory(); errs[i] == nil {
+					errs[i] = d.addMonth(ctx, parts[i], m)
 				}
 			}
 		})
@@ -98,20 +98,20 @@ func (d *distant) tell(ctx context.Context, t *tally) error {
 	for _, part := range parts[1:] {
 		t.merge(part)
 	}
-	return errFirst(errs...)
+	return firstError(errs...)
 }
 
-// month adds a month.
-func (d *distant) month(ctx context.Context, t *tally, m *distantMonth) error {
-	r, err := m.read(ctx, d.dir)
+// addMonth adds a month.
+func (d *diskQuery) addMonth(ctx context.Context, t *accumulator, m *diskMonth) error {
+	r, err := m.readFile(ctx, d.dir)
 	if err != nil {
 		return err
 	}
 	for tuple, parts := r.nextSeries(len(d.tuples)); tuple != 0; tuple, parts = r.nextSeries(len(d.tuples)) {
 		if group := d.groups[tuple-1]; m.days && group >= 0 {
 			s := &storedReader{b: parts}
-			for part := s.uint(); part != partEnd && s.err == nil; part = s.uint() {
-				d.part(t, s, m.n, part, uint32(group), uint32(tuple-1))
+			for part := s.readUint(); part != partEnd && s.err == nil; part = s.readUint() {
+				d.addPart(t, s, m.n, part, uint32(group), uint32(tuple-1))
 			}
 			if s.err != nil {
 				return s.err
@@ -131,27 +131,27 @@ func (d *distant) month(ctx context.Context, t *tally, m *distantMonth) error {
 	return r.err
 }
 
-// part adds a part of a series.
-func (d *distant) part(t *tally, r *storedReader, n int32, part uint64, group, tuple uint32) {
-	at, buckets := d.window.part(n)
+// addPart adds a part of a series.
+func (d *diskQuery) addPart(t *accumulator, r *storedReader, n int32, part uint64, group, tuple uint32) {
+	at, buckets := d.window.chunkPart(n)
 	switch number := int(min(part-partLine, 1<<40) / 2); {
 	case part == partRunning && t.levelsOf(group):
-		d.line(t, r, n, group, []*column{t.column(columnName{of: running})})
+		d.addLine(t, r, n, group, []*column{t.columnFor(columnName{of: running})})
 	case part == partQueued && t.levelsOf(group):
-		d.line(t, r, n, group, []*column{t.column(columnName{of: queued})})
+		d.addLine(t, r, n, group, []*column{t.columnFor(columnName{of: queued})})
 	case part == partLedger && (t.q.Counts || t.q.People != ""):
 		var c ledgerChunk
-		c.load(r)
-		c.count(t.counting(), d.window, n, 0)
-		t.counted(group, d.person(tuple), int(buckets[0]), int(buckets[len(buckets)-1])+1)
+		c.readFrom(r)
+		c.addToBuckets(t.zeroCounts(), d.window, n, 0)
+		t.addCounted(group, d.personOf(tuple), int(buckets[0]), int(buckets[len(buckets)-1])+1)
 	case part >= partLine && part%2 == 0 && number < len(d.seriesKeys.list):
-		d.line(t, r, n, group, t.ofSeriesKey(d.seriesKeys.list[number]))
+		d.addLine(t, r, n, group, t.columnsOfSeriesKey(d.seriesKeys.list[number]))
 	case part >= partLine && part%2 == 1 && number < len(d.layouts.list) && len(buckets) < chunkDays:
 		var c counterChunk
-		c.load(r)
-		runs := c.begun(at, at+len(buckets))
+		c.readFrom(r)
+		runs := c.countStarted(at, at+len(buckets))
 		if n == d.window.firstChunk() && d.window.spans[0].first {
-			runs += c.net(at)
+			runs += c.netBefore(at)
 		}
 		t.layoutRuns(d.layouts.list[number], uint64(runs))
 	default:
@@ -159,31 +159,31 @@ func (d *distant) part(t *tally, r *storedReader, n int32, part uint64, group, t
 	}
 }
 
-// line adds the days of a line to columns, unless memory has what the chunk comes to.
-func (d *distant) line(t *tally, r *storedReader, n int32, group uint32, columns []*column) {
-	at, buckets := d.window.part(n)
-	mask, high := r.mask(), r.below(2)
+// addLine adds the days of a line to columns, unless memory has what the chunk comes to.
+func (d *diskQuery) addLine(t *accumulator, r *storedReader, n int32, group uint32, columns []*column) {
+	at, buckets := d.window.chunkPart(n)
+	mask, high := r.readMask(), r.readBelow(2)
 	if len(columns) == 0 || d.window.inOne(buckets) {
-		r.skip(bits.OnesCount32(mask) * (1 + high))
+		r.skipNumbers(bits.OnesCount32(mask) * (1 + high))
 		return
 	}
 	for ; mask != 0; mask &= mask - 1 {
-		sum := Sum{lo: r.uint()}
+		sum := Sum{lo: r.readUint()}
 		if high == 1 {
-			sum.hi = r.int()
+			sum.hi = r.readInt()
 		}
 		i := bits.TrailingZeros32(mask) - at
 		if i < 0 || i >= len(buckets) {
 			continue
 		}
 		for _, c := range columns {
-			to := &t.row(c, group)[buckets[i]]
+			to := &t.rowOf(c, group)[buckets[i]]
 			*to = to.Add(sum)
 		}
 	}
 }
 
 func chunkAt(g *grid, t record.Time) int32 {
-	n, _ := chunkOf(g.day(t))
+	n, _ := chunkOf(g.dayOf(t))
 	return n
 }

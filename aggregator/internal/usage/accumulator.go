@@ -9,9 +9,9 @@ import (
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
-// tally puts an answer together. Everything in it is whole numbers, so that the
-// order in which it is told things does not matter.
-type tally struct {
+// accumulator puts an answer together. Everything in it is whole numbers, so that the
+// order in which things are added does not matter.
+type accumulator struct {
 	q       *Question
 	buckets int
 	groups  *keys
@@ -107,8 +107,8 @@ type person struct {
 	name string
 }
 
-func newTally(q *Question, v *store.View) (*tally, error) {
-	t := emptyTally(q)
+func newAccumulator(q *Question, v *store.View) (*accumulator, error) {
+	t := emptyAccumulator(q)
 	t.groups, t.ends = keysOfRows(q.By, q.classes), map[record.Origin]record.Time{}
 	t.groups.keep = q.Keep
 	if err := v.HasKeys(q.Edges[0], q.Edges[len(q.Edges)-1], q.metaKeys()...); err != nil {
@@ -126,16 +126,16 @@ func newTally(q *Question, v *store.View) (*tally, error) {
 	return t, nil
 }
 
-// emptyTally has no groups.
-func emptyTally(q *Question) *tally {
-	return &tally{
+// emptyAccumulator has no groups.
+func emptyAccumulator(q *Question) *accumulator {
+	return &accumulator{
 		q: q, buckets: len(q.Edges) - 1,
 		columnOf: map[columnName]*column{}, targets: map[string]*target{}, ofLayouts: map[*layout]uint64{}, people: map[person]uint64{},
 	}
 }
 
-// target returns that of a layout.
-func (t *tally) target(sh *layout) *target {
+// cachedTarget returns the target of a layout.
+func (t *accumulator) cachedTarget(sh *layout) *target {
 	if t.last != nil && t.last.layout == sh {
 		return t.last
 	}
@@ -143,61 +143,61 @@ func (t *tally) target(sh *layout) *target {
 	return t.last
 }
 
-func (t *tally) targetOf(sh *layout) *target {
+func (t *accumulator) targetOf(sh *layout) *target {
 	if to, ok := t.targets[sh.key]; ok {
 		to.layout = sh
 		return to
 	}
 	to := &target{layout: sh, of: make([][]*column, len(sh.parts))}
 	for k := range sh.parts {
-		to.of[k] = t.ofPart(&sh.parts[k])
+		to.of[k] = t.columnsOfPart(&sh.parts[k])
 	}
-	t.efficiency(to, sh)
+	t.addEfficiency(to, sh)
 	t.targets[sh.key] = to
 	return to
 }
 
-// ofPart are the columns of a part, without the efficiency.
-func (t *tally) ofPart(p *part) (list []*column) {
-	if !t.asked(p.name) {
+// columnsOfPart are the columns of a part, without the efficiency.
+func (t *accumulator) columnsOfPart(p *part) (list []*column) {
+	if !t.wantsComponent(p.name) {
 		return nil
 	}
-	list = append(list, t.column(columnName{name: p.name, kind: p.kind}))
+	list = append(list, t.columnFor(columnName{name: p.name, kind: p.kind}))
 	if slices.Contains(t.q.Unscored, p.name) {
 		return list
 	}
 	for i, s := range p.scores {
 		if !slices.ContainsFunc(p.scores[:i], func(o record.Score) bool { return o.Name == s.Name }) {
-			list = append(list, t.column(columnName{name: p.name, kind: p.kind, of: scored, score: s.Name, value: s.Value}))
+			list = append(list, t.columnFor(columnName{name: p.name, kind: p.kind, of: scored, score: s.Name, value: s.Value}))
 		}
 	}
 	return list
 }
 
-// ofSeriesKey are the columns of a series.
-func (t *tally) ofSeriesKey(st *seriesKey) []*column {
+// columnsOfSeriesKey are the columns of a series.
+func (t *accumulator) columnsOfSeriesKey(st *seriesKey) []*column {
 	for st.n >= len(t.ofSeriesKeys) {
 		t.ofSeriesKeys = append(t.ofSeriesKeys, make([]seriesKeyColumns, st.n+1)...)
 	}
 	c := &t.ofSeriesKeys[st.n]
 	if !c.known {
-		c.known, c.list = true, t.ofPart(&st.part)
-		if st.efficient(t.q.CPU, t.q.Cores) {
+		c.known, c.list = true, t.columnsOfPart(&st.part)
+		if st.countsInEfficiency(t.q.CPU, t.q.Cores) {
 			of := usedCPU
 			if st.kind == record.Rate {
 				of = heldCores
 			}
-			c.list = append(c.list, t.column(columnName{of: of}))
+			c.list = append(c.list, t.columnFor(columnName{of: of}))
 		}
 	}
 	return c.list
 }
 
 // layoutRuns counts runs of the index.
-func (t *tally) layoutRuns(sh *layout, n uint64) { t.ofLayouts[sh] += n }
+func (t *accumulator) layoutRuns(sh *layout, n uint64) { t.ofLayouts[sh] += n }
 
-// efficiency adds the columns of a layout that has both of the question's components.
-func (t *tally) efficiency(to *target, sh *layout) {
+// addEfficiency adds the columns of a layout that has both of the question's components.
+func (t *accumulator) addEfficiency(to *target, sh *layout) {
 	if t.q.CPU == "" || t.q.Cores == "" {
 		return
 	}
@@ -206,17 +206,17 @@ func (t *tally) efficiency(to *target, sh *layout) {
 	if cpu < 0 || cores < 0 {
 		return
 	}
-	to.add(cpu, t.column(columnName{of: usedCPU}))
-	to.add(cores, t.column(columnName{of: heldCores}))
+	to.addColumn(cpu, t.columnFor(columnName{of: usedCPU}))
+	to.addColumn(cores, t.columnFor(columnName{of: heldCores}))
 }
 
-func (to *target) add(part int, c *column) { to.of[part] = append(to.of[part], c) }
+func (to *target) addColumn(part int, c *column) { to.of[part] = append(to.of[part], c) }
 
-func (t *tally) asked(name string) bool {
+func (t *accumulator) wantsComponent(name string) bool {
 	return t.q.Components == nil || slices.Contains(t.q.Components, name)
 }
 
-func (t *tally) column(name columnName) *column {
+func (t *accumulator) columnFor(name columnName) *column {
 	c, ok := t.columnOf[name]
 	if !ok {
 		c = &column{columnName: name}
@@ -226,8 +226,8 @@ func (t *tally) column(name columnName) *column {
 	return c
 }
 
-// row returns the sums of a group.
-func (t *tally) row(c *column, group uint32) []Sum {
+// rowOf returns the sums of a group.
+func (t *accumulator) rowOf(c *column, group uint32) []Sum {
 	for int(group) >= len(c.rows) {
 		c.rows = append(c.rows, nil)
 	}
@@ -240,7 +240,7 @@ func (t *tally) row(c *column, group uint32) []Sum {
 
 // newRow makes the sums of a group: where the groups are known, in the place that they
 // have in the answer.
-func (t *tally) newRow(c *column, group uint32) []Sum {
+func (t *accumulator) newRow(c *column, group uint32) []Sum {
 	if !c.shared {
 		return make([]Sum, t.buckets)
 	}
@@ -249,30 +249,31 @@ func (t *tally) newRow(c *column, group uint32) []Sum {
 	return c.cells[at : at+t.buckets : at+t.buckets]
 }
 
-// share makes the columns that series of the index can be added to, so that several can
+// shareColumns makes the columns that series of the index can be added to, so that several can
 // do so at once. All groups are known, and nothing else is added meanwhile.
-func (t *tally) share(list []*seriesKey) {
+func (t *accumulator) shareColumns(list []*seriesKey) {
 	if t.q.Levels {
-		t.column(columnName{of: running})
-		t.column(columnName{of: queued})
+		t.columnFor(columnName{of: running})
+		t.columnFor(columnName{of: queued})
 	}
 	for _, k := range list {
-		t.ofSeriesKey(k)
+		t.columnsOfSeriesKey(k)
 	}
 	for _, c := range t.columns {
 		c.shared, c.rows = true, make([][]Sum, len(t.groups.tuples))
 	}
 }
 
-// shares returns a tally that adds to the same columns, to rows of other groups.
-func (t *tally) shares() *tally {
-	o := emptyTally(t.q)
+// withSharedColumns returns an accumulator that adds to the same columns, to rows of other
+// groups.
+func (t *accumulator) withSharedColumns() *accumulator {
+	o := emptyAccumulator(t.q)
 	o.columns, o.columnOf, o.ofSeriesKeys, o.places = t.columns, t.columnOf, t.ofSeriesKeys, t.places
 	return o
 }
 
 // countsOf returns the counts of a group.
-func (t *tally) countsOf(group uint32) []counts {
+func (t *accumulator) countsOf(group uint32) []counts {
 	if !t.q.Counts {
 		return nil
 	}
@@ -286,8 +287,8 @@ func (t *tally) countsOf(group uint32) []counts {
 	return t.cells[group]
 }
 
-// met notes records of a person; "" is ignored.
-func (t *tally) met(group uint32, bucket int, name string, records uint64) {
+// notePerson notes records of a person; "" is ignored.
+func (t *accumulator) notePerson(group uint32, bucket int, name string, records uint64) {
 	if name != "" {
 		t.grown += personBytes
 		t.people[person{uint64(group)*uint64(t.buckets) + uint64(bucket), name}] += records
@@ -303,10 +304,10 @@ type piece struct {
 	first bool
 }
 
-func (p *piece) has(at record.Time) bool { return p.from <= at && at < p.to }
+func (p *piece) hasInstant(at record.Time) bool { return p.from <= at && at < p.to }
 
-// pieces are the whole buckets.
-func (q *Question) pieces() []piece {
+// bucketPieces are the whole buckets.
+func (q *Question) bucketPieces() []piece {
 	list := make([]piece, len(q.Edges)-1)
 	for i := range list {
 		list[i] = piece{from: q.Edges[i], to: q.Edges[i+1], bucket: i, first: true}
@@ -314,8 +315,8 @@ func (q *Question) pieces() []piece {
 	return list
 }
 
-// end is up to when a run is counted.
-func (t *tally) end(r *run) record.Time {
+// endOf is the time up to which a run is counted.
+func (t *accumulator) endOf(r *run) record.Time {
 	if r.stop != record.None {
 		return r.stop
 	}
@@ -326,10 +327,10 @@ func (t *tally) end(r *run) record.Time {
 	return max(end, r.start)
 }
 
-// add counts a run in the pieces, which ascend. who is its value of the question's
+// addRun counts a run in the pieces, which ascend. who is its value of the question's
 // key of people.
-func (t *tally) add(r *run, group uint32, who string, pieces []piece) {
-	end := t.end(r)
+func (t *accumulator) addRun(r *run, group uint32, who string, pieces []piece) {
+	end := t.endOf(r)
 	if end < r.start || t.groups.dropped[group] {
 		return
 	}
@@ -340,15 +341,15 @@ func (t *tally) add(r *run, group uint32, who string, pieces []piece) {
 		return 1
 	})
 	if t.levelsOf(group) {
-		t.levels(r, end, group, pieces)
+		t.addLevels(r, end, group, pieces)
 	}
 	touched := false
 	t.drawn.known = false
 	for ; i < len(pieces) && pieces[i].from <= end; i++ {
 		p := &pieces[i]
-		touched = t.count(r, end, group, who, p) || touched
-		if from, to, some := t.portion(r, end, p); some {
-			t.use(r, end, group, p.bucket, from, to)
+		touched = t.countRun(r, end, group, who, p) || touched
+		if from, to, some := t.timeInPiece(r, end, p); some {
+			t.addUse(r, end, group, p.bucket, from, to)
 		}
 	}
 	if touched && r.stop == record.None {
@@ -361,69 +362,69 @@ func (t *tally) add(r *run, group uint32, who string, pieces []piece) {
 
 // levelsOf reports whether the times of a group's runs are asked for. Parts of runs have
 // none of their own.
-func (t *tally) levelsOf(group uint32) bool { return t.q.Levels && !t.groups.tuples[group].part }
+func (t *accumulator) levelsOf(group uint32) bool { return t.q.Levels && !t.groups.tuples[group].part }
 
-// levels adds the time that a run takes and the time that it waited, whatever the
+// addLevels adds the time that a run takes and the time that it waited, whatever the
 // credit.
-func (t *tally) levels(r *run, end record.Time, group uint32, pieces []piece) {
-	t.over(columnName{of: running}, group, pieces, r.start, end)
-	if _, known := r.wait(); known {
-		t.over(columnName{of: queued}, group, pieces, r.submit, r.start)
+func (t *accumulator) addLevels(r *run, end record.Time, group uint32, pieces []piece) {
+	t.addTime(columnName{of: running}, group, pieces, r.start, end)
+	if _, known := r.waitTime(); known {
+		t.addTime(columnName{of: queued}, group, pieces, r.submit, r.start)
 	}
 }
 
-// over adds the time from from to to.
-func (t *tally) over(name columnName, group uint32, pieces []piece, from, to record.Time) {
+// addTime adds the time from from to to.
+func (t *accumulator) addTime(name columnName, group uint32, pieces []piece, from, to record.Time) {
 	if from >= to {
 		return
 	}
 	i := sort.Search(len(pieces), func(i int) bool { return pieces[i].to > from })
-	row := t.row(t.column(name), group)
+	row := t.rowOf(t.columnFor(name), group)
 	for ; i < len(pieces) && pieces[i].from < to; i++ {
 		p := &pieces[i]
 		row[p.bucket] = row[p.bucket].Add(SumOf(int64(min(to, p.to) - max(from, p.from))))
 	}
 }
 
-// portion is the time of a run that a piece gets; false when it is none.
-func (t *tally) portion(r *run, end record.Time, p *piece) (from, to record.Time, some bool) {
+// timeInPiece is the time of a run that a piece gets; false when it is none.
+func (t *accumulator) timeInPiece(r *run, end record.Time, p *piece) (from, to record.Time, some bool) {
 	if t.q.Credit == AtStop {
-		return r.start, end, r.stop != record.None && p.has(end)
+		return r.start, end, r.stop != record.None && p.hasInstant(end)
 	}
 	from, to = max(r.start, p.from), min(end, p.to)
-	return from, to, from < to || from == to && r.start == end && p.has(r.start)
+	return from, to, from < to || from == to && r.start == end && p.hasInstant(r.start)
 }
 
-// use adds what a run used from from to to.
-func (t *tally) use(r *run, end record.Time, group uint32, bucket int, from, to record.Time) {
+// addUse adds what a run used from from to to.
+func (t *accumulator) addUse(r *run, end record.Time, group uint32, bucket int, from, to record.Time) {
 	if t.q.Energy != nil {
-		t.energy(r, end, group, bucket, from, to)
+		t.addEnergy(r, end, group, bucket, from, to)
 	}
-	for k, columns := range t.target(r.layout).of {
+	for k, columns := range t.cachedTarget(r.layout).of {
 		if len(columns) == 0 {
 			continue
 		}
-		used := r.used(k, end, from, to)
+		used := r.usedBetween(k, end, from, to)
 		for _, c := range columns {
-			u := &t.row(c, group)[bucket]
+			u := &t.rowOf(c, group)[bucket]
 			*u = u.Add(used)
 		}
 	}
 }
 
-// count counts a run in a piece, and reports whether it is one of its records.
-func (t *tally) count(r *run, end record.Time, group uint32, who string, p *piece) bool {
-	started, stopped := p.has(r.start), r.stop != record.None && p.has(r.stop)
+// countRun counts a run in a piece, and reports whether it is one of its records.
+func (t *accumulator) countRun(r *run, end record.Time, group uint32, who string, p *piece) bool {
+	started, stopped := p.hasInstant(r.start), r.stop != record.None && p.hasInstant(r.stop)
 	is := started || p.first && r.start < p.from && end > p.from
 	if t.q.Credit == AtStop {
 		is = stopped
 	}
 	// A run is counted where it starts, or in the first bucket when it came before.
 	if is && (started || p.bucket == 0 || t.q.Credit == AtStop) {
-		t.target(r.layout).runs++
+		t.cachedTarget(r.layout).runs++
 	}
 	if is && t.q.People != "" {
-		t.met(group, p.bucket, who, 1)
+		t.notePerson(group, p.bucket, who, 1)
 	}
 	if !t.q.Counts {
 		return is
@@ -437,7 +438,7 @@ func (t *tally) count(r *run, end record.Time, group uint32, who string, p *piec
 	}
 	if started {
 		c.started++
-		if wait, known := r.wait(); known {
+		if wait, known := r.waitTime(); known {
 			c.waiters++
 			c.waited = c.waited.Add(SumOf(wait))
 		}
