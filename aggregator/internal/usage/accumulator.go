@@ -447,4 +447,4 @@ func (t *accumulator) countRun(r *run, end record.Time, group uint32, who string
 }
 
 // compareTuples orders tuples by what they show.
-func compareTuples(a, b *tuple) int { return compareValues(a.values, b.values, a.lacks, b.lacks) }
+func compareTuples(a, b *tuple) int { return CompareValues(a.values, b.values, a.lacks, b.lacks) }

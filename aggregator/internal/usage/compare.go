@@ -3,7 +3,6 @@ package usage
 import (
 	"context"
 	"slices"
-	"strings"
 
 	"github.com/bursar-accounting/bursar/proto/record"
 )
@@ -91,21 +90,5 @@ func (s *Table) uniteGroups(list []Group) []int {
 
 // compareTableGroups orders groups as answers do.
 func compareTableGroups(a, b TableGroup) int {
-	return compareValues(a.Values, b.Values, a.Lacks, b.Lacks)
-}
-
-// compareValues orders values of keys: those that lack a key come first.
-func compareValues(a, b []string, lacksA, lacksB []bool) int {
-	for i := range a {
-		if lacksA[i] != lacksB[i] {
-			if lacksA[i] {
-				return -1
-			}
-			return 1
-		}
-		if c := strings.Compare(a[i], b[i]); c != 0 {
-			return c
-		}
-	}
-	return 0
+	return CompareValues(a.Values, b.Values, a.Lacks, b.Lacks)
 }

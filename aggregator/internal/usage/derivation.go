@@ -117,14 +117,6 @@ type Value struct {
 	Lacking []Unvalued
 }
 
-// Unvalued is the part of a component that a weight does not know.
-type Unvalued struct {
-	Component string
-	Kind      record.Kind
-	// Used is for each cell, as [Component.Used].
-	Used []Sum
-}
-
 // AskFunc answers questions without derived keys.
 type AskFunc func(context.Context, Question) (*Answer, error)
 

@@ -1,7 +1,6 @@
 package usage
 
 import (
-	"cmp"
 	"slices"
 	"strconv"
 )
@@ -117,7 +116,9 @@ func (f *folding) sortGroups() []Group {
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortFunc(order, func(a, b int) int { return compareDerived(&f.list[a], &f.list[b]) })
+	slices.SortFunc(order, func(a, b int) int {
+		return CompareValues(f.list[a].Values, f.list[b].Values, f.list[a].Lacks, f.list[b].Lacks)
+	})
 	place, out := make([]int, len(order)), make([]Group, len(order))
 	for at, n := range order {
 		place[n], out[at] = at, f.list[n]
@@ -128,21 +129,6 @@ func (f *folding) sortGroups() []Group {
 		}
 	}
 	return out
-}
-
-func compareDerived(a, b *Group) int {
-	for i := range a.Values {
-		if a.Lacks[i] != b.Lacks[i] {
-			if a.Lacks[i] {
-				return -1
-			}
-			return 1
-		}
-		if c := cmp.Compare(a.Values[i], b.Values[i]); c != 0 {
-			return c
-		}
-	}
-	return 0
 }
 
 // eachCell calls do for all cells of the base that have a place in the answer: from is
@@ -164,23 +150,17 @@ func (f *folding) eachCell(do func(from, to, at int, same bool)) {
 	}
 }
 
-// foldCounts folds what is counted. A run that goes on from one piece of a bucket into
+// foldCounts folds what is counted of out, which is a copy of the base. A run that goes on from one piece of a bucket into
 // the next is counted once.
 func (f *folding) foldCounts(out *Answer) {
 	b := f.base
-	for _, list := range out.countColumns() {
-		*list = nil
-	}
+	out.EachCount(func(list *[]uint64) { *list = nil })
 	out.Waited = nil
-	for of, to := range out.sumColumns() {
-		*to = f.foldSums(*b.sumColumns()[of])
-	}
+	out.EachSum(func(list *[]Sum) { *list = f.foldSums(*list) })
 	if !f.q.Counts {
 		return
 	}
-	for _, list := range out.countColumns() {
-		*list = make([]uint64, f.cells)
-	}
+	out.EachCount(func(list *[]uint64) { *list = make([]uint64, f.cells) })
 	f.eachCell(func(from, to, _ int, same bool) {
 		for _, t := range []struct{ to, all, begun []uint64 }{{out.Records, b.Records, b.Begun}, {out.Jobs, b.Jobs, b.Started}} {
 			if !same || f.q.Credit == AtStop {

@@ -162,7 +162,7 @@ func (c *column) cellSums(n int, place []int) []Sum {
 	to := make([]Sum, n)
 	for group, row := range c.rows {
 		if row != nil {
-			addSums(to[place[group]*len(row):][:len(row)], row)
+			AddSums(to[place[group]*len(row):][:len(row)], row)
 		}
 	}
 	return to

@@ -198,7 +198,7 @@ func (r *Request) setLevels(ctx context.Context, ask QueryFunc, a *Result, edges
 	}
 	buckets, width := len(edges)-1, len(known)-1
 	for g := range b.Groups {
-		at, found := slices.BinarySearchFunc(a.Groups, b.Groups[g], func(x, y Group) int { return compareValues(x.Values, y.Values, x.Lacks, y.Lacks) })
+		at, found := slices.BinarySearchFunc(a.Groups, b.Groups[g], func(x, y Group) int { return CompareValues(x.Values, y.Values, x.Lacks, y.Lacks) })
 		if !found {
 			continue // it came after the other groups were asked for
 		}

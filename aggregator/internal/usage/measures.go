@@ -28,9 +28,9 @@ func wordMeasures() []measure {
 	count := func(word string, numbers func(*Answer) []uint64) measure {
 		return measure{word, counts, func(_ *Request, a *Answer) Column { return newColumn(word, Count, figures{n: numbers(a)}) }}
 	}
-	level := func(word string, of portion) measure {
+	level := func(word string, sums func(*Answer) []Sum) measure {
 		return measure{word, levels, func(r *Request, a *Answer) Column {
-			return newColumn(word, Level, figures{sum: *a.sumColumns()[of], spans: r.knownSpans(a)})
+			return newColumn(word, Level, figures{sum: sums(a), spans: r.knownSpans(a)})
 		}}
 	}
 	return []measure{
@@ -49,8 +49,8 @@ func wordMeasures() []measure {
 		{"efficiency", func(q *Question, r *Request) { q.CPU, q.Cores = r.CPU, r.Cores }, func(_ *Request, a *Answer) Column {
 			return newColumn("efficiency", Ratio, figures{sum: a.CPU, over: a.Cores})
 		}},
-		level("running", running),
-		level("queued", queued),
+		level("running", func(a *Answer) []Sum { return a.Running }),
+		level("queued", func(a *Answer) []Sum { return a.Queued }),
 	}
 }
 

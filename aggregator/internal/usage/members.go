@@ -90,9 +90,9 @@ func (t *accumulator) merge(o *accumulator) {
 			switch {
 			case row == nil || to == c:
 			case to.shared:
-				addSums(t.rowOf(to, uint32(group)), row)
+				AddSums(t.rowOf(to, uint32(group)), row)
 			default:
-				to.rows = mergeRow(to.rows, group, row, addSums)
+				to.rows = mergeRow(to.rows, group, row, AddSums)
 			}
 		}
 	}
@@ -163,7 +163,8 @@ func mergeRow[T any](rows [][]T, group int, row []T, add func(to, from []T)) [][
 	return rows
 }
 
-func addSums(to, from []Sum) {
+// AddSums adds from to to, element by element.
+func AddSums(to, from []Sum) {
 	for i := range to {
 		to[i] = to[i].Add(from[i])
 	}

@@ -1,6 +1,7 @@
 package usage
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
@@ -150,6 +151,20 @@ func (q *Question) metaKeys() (keys []string) {
 	return keys
 }
 
+// EachCount calls do with each column of the answer that has numbers of records.
+func (a *Answer) EachCount(do func(*[]uint64)) {
+	for _, column := range a.countColumns() {
+		do(column)
+	}
+}
+
+// EachSum calls do with each column of the answer that has sums of no single component.
+func (a *Answer) EachSum(do func(*[]Sum)) {
+	for _, column := range a.sumColumns() {
+		do(column)
+	}
+}
+
 // countColumns are the columns of the answer that have numbers of records.
 func (a *Answer) countColumns() []*[]uint64 {
 	return []*[]uint64{&a.Records, &a.Begun, &a.Jobs, &a.Started, &a.Stopped, &a.Waiters}
@@ -209,4 +224,21 @@ type Score struct {
 	Lacking []Sum
 	// Runs is how many of the component's Runs have the score.
 	Runs uint64
+}
+
+// CompareValues orders values of keys as the groups of answers are: those that lack a key come
+// first.
+func CompareValues(a, b []string, lacksA, lacksB []bool) int {
+	for i := range a {
+		if lacksA[i] != lacksB[i] {
+			if lacksA[i] {
+				return -1
+			}
+			return 1
+		}
+		if c := cmp.Compare(a[i], b[i]); c != 0 {
+			return c
+		}
+	}
+	return 0
 }

@@ -64,7 +64,7 @@ func (w *weighing) energyParts(a *Answer) (list []valued) {
 		}
 		p := valued{name: of.name, kind: record.Total, used: make([]Sum, len(a.Groups)*(len(a.Edges)-1)), scale: 1, over: billion}
 		for _, sums := range of.sums {
-			addSums(p.used, sums)
+			AddSums(p.used, sums)
 		}
 		for _, u := range e.Unmodelled {
 			p.unknown = append(p.unknown, Unvalued{Component: of.name + " of " + u.Component, Kind: u.Kind, Used: u.Used})
