@@ -80,11 +80,11 @@ func New() *Server {
 		s.mu.Unlock()
 		switch {
 		case down:
-			status(w, http.StatusServiceUnavailable, "ServiceUnavailable", "the server is currently unable to handle the request")
+			writeStatus(w, http.StatusServiceUnavailable, "ServiceUnavailable", "the server is currently unable to handle the request")
 		case token != "" && r.Header.Get("Authorization") != "Bearer "+token:
-			status(w, http.StatusUnauthorized, "Unauthorized", "Unauthorized")
+			writeStatus(w, http.StatusUnauthorized, "Unauthorized", "Unauthorized")
 		case s.Deny[what], may != nil && !may[rightOf(r, parts)]:
-			status(w, http.StatusForbidden, "Forbidden", rightOf(r, parts)+" is forbidden")
+			writeStatus(w, http.StatusForbidden, "Forbidden", rightOf(r, parts)+" is forbidden")
 		default:
 			mux.ServeHTTP(w, r)
 		}
@@ -104,17 +104,17 @@ func rightOf(r *http.Request, parts []string) string {
 	return verb + " " + resource
 }
 
-func status(w http.ResponseWriter, code int, reason, message string) {
+func writeStatus(w http.ResponseWriter, code int, reason, message string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
 	_, _ = w.Write(statusText(code, reason, message)) // a client that is gone
 }
 
 func statusText(code int, reason, message string) []byte {
-	return must(map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": message, "reason": reason, "code": code})
+	return mustJSON(map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": message, "reason": reason, "code": code})
 }
 
-func must(v any) []byte {
+func mustJSON(v any) []byte {
 	text, err := json.Marshal(v)
 	if err != nil {
 		panic(err)
@@ -167,7 +167,7 @@ func (s *Server) Down(down bool) {
 	s.mu.Lock()
 	s.down = down
 	s.epoch++
-	s.wake()
+	s.wakeWatches()
 	s.mu.Unlock()
 }
 
@@ -176,30 +176,30 @@ func (s *Server) Compact() {
 	s.mu.Lock()
 	s.version++
 	s.compacted, s.events = s.version, nil
-	s.wake()
+	s.wakeWatches()
 	s.mu.Unlock()
 }
 
-// wake is called with s.mu held.
-func (s *Server) wake() {
+// wakeWatches has the watches send what is new. s.mu is held.
+func (s *Server) wakeWatches() {
 	close(s.changed)
 	s.changed = make(chan struct{})
 }
 
-// emit adds an event. s.mu is held.
-func (s *Server) emit(typ, namespace string, object any) {
-	s.events = append(s.events, event{s.version, namespace, append(must(map[string]any{"type": typ, "object": object}), '\n')})
-	s.wake()
+// emitEvent adds an event. s.mu is held.
+func (s *Server) emitEvent(typ, namespace string, object any) {
+	s.events = append(s.events, event{s.version, namespace, append(mustJSON(map[string]any{"type": typ, "object": object}), '\n')})
+	s.wakeWatches()
 }
 
 // Put makes a pod, or changes it.
 func (s *Server) Put(p kube.Pod) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.put(&p)
+	s.putPod(&p)
 }
 
-func (s *Server) put(p *kube.Pod) {
+func (s *Server) putPod(p *kube.Pod) {
 	key := p.Metadata.Namespace + "/" + p.Metadata.Name
 	typ := "MODIFIED"
 	if s.pods[key] == nil {
@@ -208,9 +208,9 @@ func (s *Server) put(p *kube.Pod) {
 	s.version++
 	p.Metadata.ResourceVersion = strconv.Itoa(s.version)
 	s.pods[key] = p
-	s.emit(typ, p.Metadata.Namespace, p)
+	s.emitEvent(typ, p.Metadata.Namespace, p)
 	if p.Metadata.Removed() && len(p.Metadata.Finalizers) == 0 {
-		s.remove(key)
+		s.removePod(key)
 	}
 }
 
@@ -220,7 +220,7 @@ func (s *Server) PutRaw(namespace, name string, object json.RawMessage) {
 	defer s.mu.Unlock()
 	s.version++
 	s.raw[namespace+"/"+name] = object
-	s.emit("ADDED", namespace, object)
+	s.emitEvent("ADDED", namespace, object)
 }
 
 // Delete deletes a pod now; one with finalizers waits for them.
@@ -232,18 +232,18 @@ func (s *Server) Delete(namespace, name string, at time.Time) {
 	if len(p.Metadata.Finalizers) > 0 {
 		zero := int64(0)
 		p.Metadata.DeletionTimestamp, p.Metadata.DeletionGrace = &at, &zero
-		s.put(&p)
+		s.putPod(&p)
 		return
 	}
-	s.remove(key)
+	s.removePod(key)
 }
 
-func (s *Server) remove(key string) {
+func (s *Server) removePod(key string) {
 	p := *s.pods[key]
 	delete(s.pods, key)
 	s.version++
 	p.Metadata.ResourceVersion = strconv.Itoa(s.version)
-	s.emit("DELETED", p.Metadata.Namespace, &p)
+	s.emitEvent("DELETED", p.Metadata.Namespace, &p)
 }
 
 // Pod returns a pod; nil when there is none.
@@ -327,10 +327,10 @@ func (s *Server) getPod(w http.ResponseWriter, r *http.Request) {
 
 func answer[T any](w http.ResponseWriter, object *T) {
 	if object == nil {
-		status(w, http.StatusNotFound, "NotFound", "not found")
+		writeStatus(w, http.StatusNotFound, "NotFound", "not found")
 		return
 	}
-	_, _ = w.Write(must(object))
+	_, _ = w.Write(mustJSON(object))
 }
 
 func (s *Server) patchPod(w http.ResponseWriter, r *http.Request) {
@@ -341,7 +341,7 @@ func (s *Server) patchPod(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	if err := json.NewDecoder(r.Body).Decode(&patch); err != nil {
-		status(w, http.StatusBadRequest, "BadRequest", err.Error())
+		writeStatus(w, http.StatusBadRequest, "BadRequest", err.Error())
 		return
 	}
 	s.mu.Lock()
@@ -349,21 +349,21 @@ func (s *Server) patchPod(w http.ResponseWriter, r *http.Request) {
 	old := s.pods[r.PathValue("namespace")+"/"+r.PathValue("name")]
 	switch {
 	case old == nil:
-		status(w, http.StatusNotFound, "NotFound", "not found")
+		writeStatus(w, http.StatusNotFound, "NotFound", "not found")
 	case old.Metadata.UID != patch.Metadata.UID || old.Metadata.ResourceVersion != patch.Metadata.ResourceVersion:
-		status(w, http.StatusConflict, "Conflict", "the object has been modified")
+		writeStatus(w, http.StatusConflict, "Conflict", "the object has been modified")
 	default:
 		p := *old
 		p.Metadata.Finalizers = patch.Metadata.Finalizers
-		s.put(&p)
-		_, _ = w.Write(must(&p))
+		s.putPod(&p)
+		_, _ = w.Write(mustJSON(&p))
 	}
 }
 
 func (s *Server) listPods(w http.ResponseWriter, r *http.Request) {
 	q, namespace := r.URL.Query(), r.PathValue("namespace")
 	if q.Get("watch") != "" {
-		s.watch(w, r, namespace)
+		s.serveWatch(w, r, namespace)
 		return
 	}
 	all := map[string]any{}
@@ -389,7 +389,7 @@ func (s *Server) listPage(w http.ResponseWriter, r *http.Request, all map[string
 		after = key
 		if version < s.compacted {
 			s.mu.Unlock()
-			status(w, http.StatusGone, "Expired", "The provided continue parameter is too old")
+			writeStatus(w, http.StatusGone, "Expired", "The provided continue parameter is too old")
 			return
 		}
 	}
@@ -406,7 +406,7 @@ func (s *Server) listPage(w http.ResponseWriter, r *http.Request, all map[string
 		}
 		items, after = append(items, all[key]), key
 	}
-	text := must(map[string]any{"metadata": meta, "items": items})
+	text := mustJSON(map[string]any{"metadata": meta, "items": items})
 	what := r.URL.Path[strings.LastIndex(r.URL.Path, "/")+1:]
 	onPage := s.OnPage
 	pages := s.asked["GET "+what]
@@ -417,7 +417,7 @@ func (s *Server) listPage(w http.ResponseWriter, r *http.Request, all map[string
 	}
 }
 
-func (s *Server) watch(w http.ResponseWriter, r *http.Request, namespace string) {
+func (s *Server) serveWatch(w http.ResponseWriter, r *http.Request, namespace string) {
 	from, _ := strconv.Atoi(r.URL.Query().Get("resourceVersion"))
 	s.mu.Lock()
 	epoch := s.epoch
@@ -438,7 +438,7 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, namespace string)
 		}
 		if from < s.compacted {
 			s.mu.Unlock()
-			text := must(map[string]any{"type": "ERROR", "object": json.RawMessage(statusText(http.StatusGone, "Expired", fmt.Sprintf("too old resource version: %d", from)))})
+			text := mustJSON(map[string]any{"type": "ERROR", "object": json.RawMessage(statusText(http.StatusGone, "Expired", fmt.Sprintf("too old resource version: %d", from)))})
 			_, _ = w.Write(append(text, '\n'))
 			return
 		}
@@ -463,7 +463,7 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, namespace string)
 			return
 		case <-changed:
 		case <-bookmark.C:
-			_, _ = w.Write(append(must(map[string]any{"type": "BOOKMARK", "object": map[string]any{"kind": "Pod", "apiVersion": "v1",
+			_, _ = w.Write(append(mustJSON(map[string]any{"type": "BOOKMARK", "object": map[string]any{"kind": "Pod", "apiVersion": "v1",
 				"metadata": map[string]any{"resourceVersion": strconv.Itoa(from), "creationTimestamp": nil}}}), '\n'))
 			flush.Flush()
 		}
@@ -494,7 +494,7 @@ func (s *Server) Restore(version int) {
 		p.Metadata.ResourceVersion = "1"
 	}
 	s.epoch++
-	s.wake()
+	s.wakeWatches()
 	s.mu.Unlock()
 }
 

@@ -44,28 +44,28 @@ const serviceAccount = "/var/run/secrets/kubernetes.io/serviceaccount"
 
 // NewClient reads the kubeconfig and the files that it names.
 func NewClient(c Config) (*Client, error) {
-	conf, err := c.load()
+	conf, err := c.restConfig()
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", c.name(), err)
+		return nil, fmt.Errorf("%s: %w", c.accessName(), err)
 	}
 	conf.UserAgent = "bursar-source-kubernetes"
 	base, _, err := rest.DefaultServerUrlFor(conf)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", c.name(), err)
+		return nil, fmt.Errorf("%s: %w", c.accessName(), err)
 	}
 	client, err := rest.HTTPClientFor(conf)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", c.name(), err)
+		return nil, fmt.Errorf("%s: %w", c.accessName(), err)
 	}
 	return &Client{config: c, base: base, http: client}, nil
 }
 
-func (c *Config) load() (*rest.Config, error) {
+func (c *Config) restConfig() (*rest.Config, error) {
 	if c.Kubeconfig != "" {
 		return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
 			&clientcmd.ClientConfigLoadingRules{ExplicitPath: c.Kubeconfig}, &clientcmd.ConfigOverrides{CurrentContext: c.Context}).ClientConfig()
 	}
-	account := c.account()
+	account := c.accountFolder()
 	token := filepath.Join(account, "token")
 	if _, err := os.Stat(token); err != nil {
 		return nil, fmt.Errorf("%w: set kubeconfig, or run the agent as a pod with a service account", err)
@@ -78,16 +78,16 @@ func (c *Config) load() (*rest.Config, error) {
 	}, nil
 }
 
-// name is what says how the cluster is reached.
-func (c *Config) name() string {
-	if c.account() != "" {
+// accessName is what says how the cluster is reached.
+func (c *Config) accessName() string {
+	if c.accountFolder() != "" {
 		return "service account"
 	}
 	return "kubeconfig"
 }
 
-// account is the folder with the service account that is asked with; "" with a kubeconfig.
-func (c *Config) account() string {
+// accountFolder is the folder with the service account that is asked with; "" with a kubeconfig.
+func (c *Config) accountFolder() string {
 	if c.Kubeconfig != "" {
 		return ""
 	}
@@ -150,8 +150,8 @@ func Missing(err error) bool {
 	return ok && r.Code == http.StatusNotFound
 }
 
-// ask sends a request. The answer's status is 2xx.
-func (c *Client) ask(ctx context.Context, method, path string, query url.Values, body io.Reader, kind string) (*http.Response, error) {
+// sendRequest sends a request. The answer's status is 2xx.
+func (c *Client) sendRequest(ctx context.Context, method, path string, query url.Values, body io.Reader, kind string) (*http.Response, error) {
 	u := *c.base
 	u.Path = strings.TrimSuffix(u.Path, "/") + path
 	u.RawQuery = query.Encode()
@@ -172,13 +172,13 @@ func (c *Client) ask(ctx context.Context, method, path string, query url.Values,
 	}
 	defer res.Body.Close()
 	answer, _ := io.ReadAll(io.LimitReader(res.Body, 64<<10)) // what there is of it
-	r := refusal(path, res.StatusCode, answer)
-	r.account = c.config.account()
+	r := readRefusal(path, res.StatusCode, answer)
+	r.account = c.config.accountFolder()
 	return nil, r
 }
 
-// refusal reads a Status object.
-func refusal(path string, code int, answer []byte) *Refusal {
+// readRefusal reads a Status object.
+func readRefusal(path string, code int, answer []byte) *Refusal {
 	var status struct {
 		Code            int
 		Reason, Message string
@@ -189,12 +189,12 @@ func refusal(path string, code int, answer []byte) *Refusal {
 	return &Refusal{Path: path, Code: cmp.Or(status.Code, code), Reason: status.Reason, Message: status.Message}
 }
 
-// do sends a request and reads the whole answer.
-func (c *Client) do(ctx context.Context, method, path string, query url.Values, body, kind string, into any) error {
+// roundTrip sends a request and reads the whole answer.
+func (c *Client) roundTrip(ctx context.Context, method, path string, query url.Values, body, kind string, into any) error {
 	defer sdk.Idle(ctx)()
 	ctx, cancel := context.WithTimeout(ctx, c.config.Timeout)
 	defer cancel()
-	res, err := c.ask(ctx, method, path, query, strings.NewReader(body), kind)
+	res, err := c.sendRequest(ctx, method, path, query, strings.NewReader(body), kind)
 	if err != nil {
 		return err
 	}
@@ -267,7 +267,7 @@ func listPages[T any](ctx context.Context, c *Client, path string, size int, yie
 	}
 	for {
 		var answer json.RawMessage
-		if err := c.do(ctx, http.MethodGet, path, query, "", "", &answer); err != nil {
+		if err := c.roundTrip(ctx, http.MethodGet, path, query, "", "", &answer); err != nil {
 			return "", err
 		}
 		list, bad, err := decodeList[T](answer)
@@ -288,7 +288,7 @@ func listPages[T any](ctx context.Context, c *Client, path string, size int, yie
 func Get[T any](ctx context.Context, c *Client, listing, namespace, name string) (*T, error) {
 	path := In(listing, namespace) + "/" + url.PathEscape(name)
 	var raw json.RawMessage
-	if err := c.do(ctx, http.MethodGet, path, nil, "", "", &raw); err != nil {
+	if err := c.roundTrip(ctx, http.MethodGet, path, nil, "", "", &raw); err != nil {
 		return nil, err
 	}
 	out, bad := decode[T](raw)
@@ -301,7 +301,7 @@ func Get[T any](ctx context.Context, c *Client, listing, namespace, name string)
 // Patch changes the metadata of a pod, as a JSON merge patch says.
 func (c *Client) Patch(ctx context.Context, namespace, name, patch string) (*Pod, error) {
 	out := new(Pod)
-	err := c.do(ctx, http.MethodPatch, In(Pods, namespace)+"/"+url.PathEscape(name), nil, patch, "application/merge-patch+json", out)
+	err := c.roundTrip(ctx, http.MethodPatch, In(Pods, namespace)+"/"+url.PathEscape(name), nil, patch, "application/merge-patch+json", out)
 	return out, err
 }
 

@@ -38,7 +38,7 @@ func (c *Client) Watch(ctx context.Context, namespace, version string, yield fun
 	defer cancel()
 	quiet := time.AfterFunc(silence, cancel)
 	defer quiet.Stop()
-	res, err := c.ask(ctx, http.MethodGet, In(Pods, namespace),
+	res, err := c.sendRequest(ctx, http.MethodGet, In(Pods, namespace),
 		url.Values{"watch": {"1"}, "allowWatchBookmarks": {"true"}, "resourceVersion": {version}}, nil, "")
 	if err != nil {
 		return err
@@ -85,7 +85,7 @@ func oddEvent(line []byte) (Event, error) {
 		return Event{}, fmt.Errorf("watch of pods: %w", err)
 	}
 	if in.Type == "ERROR" {
-		return Event{}, refusal("watch of pods", http.StatusInternalServerError, in.Object)
+		return Event{}, readRefusal("watch of pods", http.StatusInternalServerError, in.Object)
 	}
 	_, bad := decode[Pod](in.Object)
 	if bad == nil {

@@ -75,8 +75,8 @@ func OfContainers(query string) bool {
 	return slices.Contains(names, "$selector") || slices.Contains(names, "$container")
 }
 
-// expand puts a target into a query.
-func (t *Target) expand(query string) string {
+// expandQuery puts a target into a query.
+func (t *Target) expandQuery(query string) string {
 	return placeholder.ReplaceAllStringFunc(query, func(name string) string {
 		switch name {
 		case "$selector":
@@ -101,7 +101,7 @@ func (e *QueryError) Error() string { return "prometheus: " + e.problem }
 // Query asks for one number at the end of a target; nil when Prometheus has none. The error is
 // a [QueryError] where Prometheus refuses the query or finds several numbers.
 func (c *Client) Query(ctx context.Context, query string, t Target) (*float64, error) {
-	form := url.Values{"query": {t.expand(query)}, "time": {strconv.FormatInt(t.To.Unix(), 10)}}
+	form := url.Values{"query": {t.expandQuery(query)}, "time": {strconv.FormatInt(t.To.Unix(), 10)}}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.address+"/api/v1/query", strings.NewReader(form.Encode()))
 	if err != nil {
 		return nil, err
@@ -134,11 +134,11 @@ func (c *Client) Query(ctx context.Context, query string, t Target) (*float64, e
 		}
 		return nil, errors.New("prometheus: " + why)
 	}
-	return number(answer.Data.ResultType, answer.Data.Result)
+	return resultNumber(answer.Data.ResultType, answer.Data.Result)
 }
 
-// number is the one number of a result.
-func number(typ string, result json.RawMessage) (*float64, error) {
+// resultNumber is the one number of a result.
+func resultNumber(typ string, result json.RawMessage) (*float64, error) {
 	var series []struct{ Value [2]any }
 	if typ != "vector" || json.Unmarshal(result, &series) != nil || len(series) > 1 {
 		return nil, &QueryError{fmt.Sprintf("a query must give one number, not a %s of %d", typ, len(series))}

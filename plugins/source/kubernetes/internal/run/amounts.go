@@ -29,7 +29,7 @@ const unreadable = -1
 func ParseAmounts(q kube.Quantities) (out Amounts, err error) {
 	out = make(Amounts, len(q))
 	for _, name := range slices.Sorted(maps.Keys(q)) {
-		n, problem := amount(q, name)
+		n, problem := parseAmount(q, name)
 		if problem != nil {
 			err = errors.Join(err, problem)
 			continue
@@ -39,11 +39,11 @@ func ParseAmounts(q kube.Quantities) (out Amounts, err error) {
 	return out, err
 }
 
-// readable are quantities as far as they can be read.
-func readable(q kube.Quantities) Amounts {
+// readableAmounts are quantities as far as they can be read.
+func readableAmounts(q kube.Quantities) Amounts {
 	out := make(Amounts, len(q))
 	for name := range q {
-		n, err := amount(q, name)
+		n, err := parseAmount(q, name)
 		if err != nil {
 			n = unreadable
 		}
@@ -52,7 +52,7 @@ func readable(q kube.Quantities) Amounts {
 	return out
 }
 
-func amount(q kube.Quantities, name string) (int64, error) {
+func parseAmount(q kube.Quantities, name string) (int64, error) {
 	unit := kube.One
 	if name == cpu {
 		unit = kube.Milli
@@ -65,11 +65,11 @@ func amount(q kube.Quantities, name string) (int64, error) {
 }
 
 // Add adds amounts. A sum is below what an integer holds: each amount has its bound.
-func (a Amounts) Add(b Amounts) { a.with(b, func(x, y int64) int64 { return x + y }) }
+func (a Amounts) Add(b Amounts) { a.mergeWith(b, func(x, y int64) int64 { return x + y }) }
 
-func (a Amounts) raise(b Amounts) { a.with(b, func(x, y int64) int64 { return max(x, y) }) }
+func (a Amounts) raiseTo(b Amounts) { a.mergeWith(b, func(x, y int64) int64 { return max(x, y) }) }
 
-func (a Amounts) with(b Amounts, both func(x, y int64) int64) {
+func (a Amounts) mergeWith(b Amounts, both func(x, y int64) int64) {
 	for name, n := range b {
 		if n == unreadable || a[name] == unreadable {
 			a[name] = unreadable
@@ -94,29 +94,29 @@ const (
 	limits   side = true
 )
 
-func (of side) in(r *kube.Resources) kube.Quantities {
+func (of side) quantitiesOf(r *kube.Resources) kube.Quantities {
 	if of == limits {
 		return r.Limits
 	}
 	return r.Requests
 }
 
-// amounts are what the run asked for, or might use.
-func (v *View) amounts(of side) Amounts {
-	whole := v.pod(of)
+// runAmounts are what the run asked for, or might use.
+func (v *View) runAmounts(of side) Amounts {
+	whole := v.podAmounts(of)
 	if v.Container == "" {
 		return whole
 	}
-	out := v.container(v.Container, of)
-	if v.Container != v.leading() {
+	out := v.containerAmounts(v.Container, of)
+	if v.Container != v.leadingContainer() {
 		return out
 	}
 	// What is given to the pod and to none of its containers goes with the leading one.
-	given := v.steady(of)
-	given.raise(v.start(of))
+	given := v.steadyAmounts(of)
+	given.raiseTo(v.startAmounts(of))
 	for name, n := range whole {
 		_, limited := out[name]
-		_, podLimited := of.in(&v.Pod.Spec.Resources)[name]
+		_, podLimited := of.quantitiesOf(&v.Pod.Spec.Resources)[name]
 		switch rest := n - given[name]; {
 		case of == limits && !limited && !podLimited: // the overhead makes none
 		case n == unreadable || given[name] == unreadable:
@@ -128,33 +128,35 @@ func (v *View) amounts(of side) Amounts {
 	return out
 }
 
-// container are the amounts of one container: those that are in effect, where its status
+// containerAmounts are the amounts of one container: those that are in effect, where its status
 // says so, else those that it asked for.
-func (e *Entry) container(name string, of side) Amounts { return readable(e.quantities(name, of)) }
+func (e *Entry) containerAmounts(name string, of side) Amounts {
+	return readableAmounts(e.containerQuantities(name, of))
+}
 
-func (e *Entry) quantities(name string, of side) kube.Quantities {
+func (e *Entry) containerQuantities(name string, of side) kube.Quantities {
 	for _, list := range [][]kube.ContainerStatus{e.Pod.Status.ContainerStatuses, e.Pod.Status.InitContainerStatuses} {
 		for i := range list {
 			if list[i].Name == name && list[i].Resources != nil {
-				return of.in(list[i].Resources)
+				return of.quantitiesOf(list[i].Resources)
 			}
 		}
 	}
 	if c, _ := e.Find(name); c != nil {
-		return of.in(&c.Resources)
+		return of.quantitiesOf(&c.Resources)
 	}
 	return nil
 }
 
-// problem is why an amount of a resource is unreadable.
-func (e *Entry) problem(of side, name string) error {
-	all := []kube.Quantities{of.in(&e.Pod.Spec.Resources), e.Pod.Spec.Overhead}
+// amountProblem is why an amount of a resource is unreadable.
+func (e *Entry) amountProblem(of side, name string) error {
+	all := []kube.Quantities{of.quantitiesOf(&e.Pod.Spec.Resources), e.Pod.Spec.Overhead}
 	for _, c := range slices.Concat(e.Pod.Spec.Containers, e.Pod.Spec.InitContainers, e.Pod.Spec.EphemeralContainers) {
-		all = append(all, e.quantities(c.Name, of))
+		all = append(all, e.containerQuantities(c.Name, of))
 	}
 	for _, q := range all {
 		if _, some := q[name]; some {
-			if _, err := amount(q, name); err != nil {
+			if _, err := parseAmount(q, name); err != nil {
 				return err
 			}
 		}
@@ -162,49 +164,49 @@ func (e *Entry) problem(of side, name string) error {
 	return fmt.Errorf("%s: unreadable", name)
 }
 
-// leading is the first main container.
-func (e *Entry) leading() string {
+// leadingContainer is the first main container.
+func (e *Entry) leadingContainer() string {
 	if len(e.Pod.Spec.Containers) == 0 {
 		return ""
 	}
 	return e.Pod.Spec.Containers[0].Name
 }
 
-// steady is the sum over the containers that run beside each other.
-func (e *Entry) steady(of side) Amounts {
+// steadyAmounts is the sum over the containers that run beside each other.
+func (e *Entry) steadyAmounts(of side) Amounts {
 	sum := Amounts{}
 	for _, c := range slices.Concat(e.Pod.Spec.Containers, e.Pod.Spec.InitContainers) {
 		if _, kind := e.Find(c.Name); kind != Init {
-			sum.Add(e.container(c.Name, of))
+			sum.Add(e.containerAmounts(c.Name, of))
 		}
 	}
 	return sum
 }
 
-// start is the most that the pod needs while its init containers run: each of them beside
+// startAmounts is the most that the pod needs while its init containers run: each of them beside
 // the sidecars that came before it.
-func (e *Entry) start(of side) Amounts {
+func (e *Entry) startAmounts(of side) Amounts {
 	most, sidecars := Amounts{}, Amounts{}
 	for _, c := range e.Pod.Spec.InitContainers {
-		one := e.container(c.Name, of)
+		one := e.containerAmounts(c.Name, of)
 		if c.RestartPolicy == "Always" {
 			sidecars.Add(one)
 			continue
 		}
 		one.Add(sidecars)
-		most.raise(one)
+		most.raiseTo(one)
 	}
 	return most
 }
 
-// pod is what the scheduler reserves for the pod: the greater of what its containers ask
+// podAmounts is what the scheduler reserves for the pod: the greater of what its containers ask
 // for beside each other and one after the other, or what the pod itself asks for, and the
 // overhead of its runtime.
-func (e *Entry) pod(of side) Amounts {
-	sum := e.steady(of)
-	sum.raise(e.start(of))
-	maps.Copy(sum, readable(of.in(&e.Pod.Spec.Resources)))
-	overhead := readable(e.Pod.Spec.Overhead)
+func (e *Entry) podAmounts(of side) Amounts {
+	sum := e.steadyAmounts(of)
+	sum.raiseTo(e.startAmounts(of))
+	maps.Copy(sum, readableAmounts(of.quantitiesOf(&e.Pod.Spec.Resources)))
+	overhead := readableAmounts(e.Pod.Spec.Overhead)
 	if of == limits { // as in Kubernetes: it makes no limit where there is none
 		maps.DeleteFunc(overhead, func(name string, _ int64) bool { return sum[name] == 0 })
 	}

@@ -17,8 +17,10 @@ type Rules struct {
 	Driver        func(string) bool // whether the devices of a driver are GPUs
 }
 
-// counted reports whether a resource is GPUs that are counted by it, and not by devices.
-func (r *Rules) counted(name string) bool { return r.GPU(name) && !strings.HasPrefix(name, implicit) }
+// isCountedGPU reports whether a resource is GPUs that are counted by it, and not by devices.
+func (r *Rules) isCountedGPU(name string) bool {
+	return r.GPU(name) && !strings.HasPrefix(name, implicit)
+}
 
 // subject is a run with what its attributes are made of.
 type subject struct {
@@ -31,14 +33,14 @@ type subject struct {
 	unsure error // why the value that is made cannot be told
 }
 
-// request is a request, limit a limit.
-func (s *subject) request(name string) int64 { return s.amount(s.requests, requests, name) }
-func (s *subject) limit(name string) int64   { return s.amount(s.limits, limits, name) }
+// requestOf is a requested amount, limitOf a limit.
+func (s *subject) requestOf(name string) int64 { return s.amountOf(s.requests, requests, name) }
+func (s *subject) limitOf(name string) int64   { return s.amountOf(s.limits, limits, name) }
 
-// amount is one of some amounts. What is made of it cannot be told where it cannot be read.
-func (s *subject) amount(all Amounts, of side, name string) int64 {
+// amountOf is one of some amounts. What is made of it cannot be told where it cannot be read.
+func (s *subject) amountOf(all Amounts, of side, name string) int64 {
 	if all[name] == unreadable && s.unsure == nil {
-		s.unsure = s.problem(of, name)
+		s.unsure = s.amountProblem(of, name)
 	}
 	return all[name]
 }
@@ -51,7 +53,7 @@ type attribute struct {
 
 // Attributes are the columns of a run.
 func Attributes() []sdk.Attribute {
-	all := columns()
+	all := allColumns()
 	out := make([]sdk.Attribute, len(all))
 	for i := range all {
 		out[i] = all[i].Attribute
@@ -68,14 +70,14 @@ type Columns struct {
 
 // NewColumns makes the attributes that wants names; the others stay null.
 func NewColumns(rules *Rules, wants func(string) bool) *Columns {
-	return &Columns{all: columns(), wants: wants, rules: rules}
+	return &Columns{all: allColumns(), wants: wants, rules: rules}
 }
 
 // Values are the values of a run in the order of Attributes. Unread names the wanted ones
 // that cannot be read; they are null, or a map without what cannot be read.
 func (c *Columns) Values(v *View) (values []sdk.Value, unread []sdk.Unread) {
-	s := &subject{View: v, rules: c.rules, requests: v.amounts(requests), limits: v.amounts(limits)}
-	s.devices, s.devicesErr = v.devices()
+	s := &subject{View: v, rules: c.rules, requests: v.runAmounts(requests), limits: v.runAmounts(limits)}
+	s.devices, s.devicesErr = v.countedDevices()
 	values = make([]sdk.Value, len(c.all))
 	for i := range c.all {
 		a := &c.all[i]
@@ -95,125 +97,125 @@ func (c *Columns) Values(v *View) (values []sdk.Value, unread []sdk.Unread) {
 	return values, unread
 }
 
-func columns() []attribute {
-	all := append(identity(), times()...)
-	all = append(all, owners()...)
-	all = append(all, resources()...)
-	return append(all, ends()...)
+func allColumns() []attribute {
+	all := append(identityColumns(), timeColumns()...)
+	all = append(all, ownerColumns()...)
+	all = append(all, resourceColumns()...)
+	return append(all, endColumns()...)
 }
 
-func column(name string, typ sdk.Type, doc string, value func(*subject) sdk.Value) attribute {
+func newColumn(name string, typ sdk.Type, doc string, value func(*subject) sdk.Value) attribute {
 	return attribute{sdk.Attribute{Name: name, Type: typ, Doc: doc}, value}
 }
 
-func text(name, doc string, value func(*subject) string) attribute {
-	return column(name, sdk.TypeString, doc, func(s *subject) sdk.Value { return some(value(s)) })
+func textColumn(name, doc string, value func(*subject) string) attribute {
+	return newColumn(name, sdk.TypeString, doc, func(s *subject) sdk.Value { return stringOrNull(value(s)) })
 }
 
-// some is null for an empty text.
-func some(s string) sdk.Value {
+// stringOrNull is null for an empty text.
+func stringOrNull(s string) sdk.Value {
 	if s == "" {
 		return sdk.Null()
 	}
 	return sdk.String(s)
 }
 
-func identity() []attribute {
+func identityColumns() []attribute {
 	return []attribute{
-		text("id", "id of the run: \"<uid>-<container>@<start in s since 1970>\"; of a pod as one run \"<namespace>-<pod>-<uid>\"", func(s *subject) string { return s.Name() }),
-		text("uid", "uid of the pod", func(s *subject) string { return s.UID() }),
-		text("pod", "name of the pod", func(s *subject) string { return s.Pod.Metadata.Name }),
-		text("namespace", "namespace", func(s *subject) string { return s.Pod.Metadata.Namespace }),
-		text("container", "name of the container; null for a pod as one run", func(s *subject) string { return s.Container }),
-		text("kind", "kind of the container: main, init, sidecar or ephemeral; pod for a pod as one run", func(s *subject) string {
+		textColumn("id", "id of the run: \"<uid>-<container>@<start in s since 1970>\"; of a pod as one run \"<namespace>-<pod>-<uid>\"", func(s *subject) string { return s.Name() }),
+		textColumn("uid", "uid of the pod", func(s *subject) string { return s.UID() }),
+		textColumn("pod", "name of the pod", func(s *subject) string { return s.Pod.Metadata.Name }),
+		textColumn("namespace", "namespace", func(s *subject) string { return s.Pod.Metadata.Namespace }),
+		textColumn("container", "name of the container; null for a pod as one run", func(s *subject) string { return s.Container }),
+		textColumn("kind", "kind of the container: main, init, sidecar or ephemeral; pod for a pod as one run", func(s *subject) string {
 			if s.Container == "" {
 				return "pod"
 			}
 			return s.Kind
 		}),
-		column("restart", sdk.TypeBool, "whether it is a later start of the container in its pod, as far as is known", func(s *subject) sdk.Value { return sdk.Bool(!s.First) }),
-		text("image", "image of the container; of a pod as one run, of its first container", func(s *subject) string { return s.description().Image }),
-		text("node", "name of the node", func(s *subject) string { return s.Pod.Spec.NodeName }),
-		column("node_labels", sdk.TypeMap, "labels of the node, for example job.node_labels[\"topology.kubernetes.io/zone\"]", func(s *subject) sdk.Value { return sdk.StringMap(s.Node) }),
-		text("service_account", "service account of the pod", func(s *subject) string { return s.Pod.Spec.ServiceAccountName }),
-		text("scheduler", "scheduler that placed the pod", func(s *subject) string { return s.Pod.Spec.SchedulerName }),
-		text("runtime_class", "runtime class of the pod", func(s *subject) string { return s.Pod.Spec.RuntimeClassName }),
-		text("priority_class", "priority class of the pod", func(s *subject) string { return s.Pod.Spec.PriorityClassName }),
-		column("priority", sdk.TypeInt, "priority of the pod", func(s *subject) sdk.Value {
+		newColumn("restart", sdk.TypeBool, "whether it is a later start of the container in its pod, as far as is known", func(s *subject) sdk.Value { return sdk.Bool(!s.First) }),
+		textColumn("image", "image of the container; of a pod as one run, of its first container", func(s *subject) string { return s.containerSpec().Image }),
+		textColumn("node", "name of the node", func(s *subject) string { return s.Pod.Spec.NodeName }),
+		newColumn("node_labels", sdk.TypeMap, "labels of the node, for example job.node_labels[\"topology.kubernetes.io/zone\"]", func(s *subject) sdk.Value { return sdk.StringMap(s.Node) }),
+		textColumn("service_account", "service account of the pod", func(s *subject) string { return s.Pod.Spec.ServiceAccountName }),
+		textColumn("scheduler", "scheduler that placed the pod", func(s *subject) string { return s.Pod.Spec.SchedulerName }),
+		textColumn("runtime_class", "runtime class of the pod", func(s *subject) string { return s.Pod.Spec.RuntimeClassName }),
+		textColumn("priority_class", "priority class of the pod", func(s *subject) string { return s.Pod.Spec.PriorityClassName }),
+		newColumn("priority", sdk.TypeInt, "priority of the pod", func(s *subject) sdk.Value {
 			if p := s.Pod.Spec.Priority; p != nil {
 				return sdk.Int(*p)
 			}
 			return sdk.Null()
 		}),
-		text("qos", "quality of service: Guaranteed, Burstable or BestEffort", func(s *subject) string { return s.Pod.Status.QOSClass }),
+		textColumn("qos", "quality of service: Guaranteed, Burstable or BestEffort", func(s *subject) string { return s.Pod.Status.QOSClass }),
 	}
 }
 
-// description is that of the container, or of the leading one.
-func (s *subject) description() kube.Container {
-	if c, _ := s.Find(cmp.Or(s.Container, s.leading())); c != nil {
+// containerSpec is that of the container, or of the leading one.
+func (s *subject) containerSpec() kube.Container {
+	if c, _ := s.Find(cmp.Or(s.Container, s.leadingContainer())); c != nil {
 		return *c
 	}
 	return kube.Container{}
 }
 
-func times() []attribute {
+func timeColumns() []attribute {
 	at := func(name, doc string, value func(*subject) time.Time) attribute {
-		return column(name, sdk.TypeTime, doc, func(s *subject) sdk.Value { return sdk.Time(value(s)) })
+		return newColumn(name, sdk.TypeTime, doc, func(s *subject) sdk.Value { return sdk.Time(value(s)) })
 	}
 	return []attribute{
 		at("start", "when the container started; of a pod as one run, when its node took it", func(s *subject) time.Time { return s.Start }),
 		at("stop", "when it stopped; null while it runs", func(s *subject) time.Time { return s.Stop }),
 		at("submit", "when the pod was created", func(s *subject) time.Time { return s.Pod.Metadata.CreationTimestamp }),
-		column("wait_seconds", sdk.TypeFloat, "seconds from the pod's creation to the container's first start; null for later ones", func(s *subject) sdk.Value {
+		newColumn("wait_seconds", sdk.TypeFloat, "seconds from the pod's creation to the container's first start; null for later ones", func(s *subject) sdk.Value {
 			if created := s.Pod.Metadata.CreationTimestamp; s.First && !s.Start.Before(created) {
 				return sdk.Float(s.Start.Sub(created).Seconds())
 			}
 			return sdk.Null()
 		}),
-		column("runtime_seconds", sdk.TypeFloat, "seconds from start to stop; null while it runs", func(s *subject) sdk.Value {
+		newColumn("runtime_seconds", sdk.TypeFloat, "seconds from start to stop; null while it runs", func(s *subject) sdk.Value {
 			if s.Open() {
 				return sdk.Null()
 			}
 			return sdk.Float(s.Stop.Sub(s.Start).Seconds())
 		}),
-		column("estimated", sdk.TypeBool, "whether start or stop is not what Kubernetes said, but follows from the deletion of the pod, from its job, or from when it was last seen", func(s *subject) sdk.Value {
+		newColumn("estimated", sdk.TypeBool, "whether start or stop is not what Kubernetes said, but follows from the deletion of the pod, from its job, or from when it was last seen", func(s *subject) sdk.Value {
 			return sdk.Bool(s.Estimated || s.Guessed)
 		}),
 	}
 }
 
-func owners() []attribute {
+func ownerColumns() []attribute {
 	maps := func(name, doc string, value func(*subject) map[string]string) attribute {
-		return column(name, sdk.TypeMap, doc, func(s *subject) sdk.Value { return sdk.StringMap(value(s)) })
+		return newColumn(name, sdk.TypeMap, doc, func(s *subject) sdk.Value { return sdk.StringMap(value(s)) })
 	}
 	return []attribute{
-		text("user", "user, from the annotations and labels that the setting user names", func(s *subject) string { return s.Lookup(s.rules.User) }),
-		text("project", "project, from the annotations and labels that the setting project names", func(s *subject) string { return s.Lookup(s.rules.Project) }),
-		text("owner_kind", "kind of what made the pod, for example Job, StatefulSet or Workflow", func(s *subject) string { return s.owner().Kind }),
-		text("owner", "name of what made the pod", func(s *subject) string { return s.owner().Name }),
-		text("job", "name of the Job that made the pod", func(s *subject) string {
+		textColumn("user", "user, from the annotations and labels that the setting user names", func(s *subject) string { return s.Lookup(s.rules.User) }),
+		textColumn("project", "project, from the annotations and labels that the setting project names", func(s *subject) string { return s.Lookup(s.rules.Project) }),
+		textColumn("owner_kind", "kind of what made the pod, for example Job, StatefulSet or Workflow", func(s *subject) string { return s.owner().Kind }),
+		textColumn("owner", "name of what made the pod", func(s *subject) string { return s.owner().Name }),
+		textColumn("job", "name of the Job that made the pod", func(s *subject) string {
 			if o := s.owner(); o.Kind == "Job" {
 				return o.Name
 			}
 			return ""
 		}),
-		text("cron_job", "name of the CronJob that made the Job", func(s *subject) string {
+		textColumn("cron_job", "name of the CronJob that made the Job", func(s *subject) string {
 			if s.Job == nil {
 				return ""
 			}
 			return s.Job.Cron
 		}),
-		text("job_owner_kind", "kind of what made the Job where that is not a CronJob, for example JobSet or Workflow", func(s *subject) string { return s.top().Kind }),
-		text("job_owner", "name of what made the Job where that is not a CronJob", func(s *subject) string { return s.top().Name }),
-		text("queue", "queue of Kueue (LocalQueue) that admitted the pod, or that the pod or its Job was submitted to", func(s *subject) string { return s.queue() }),
-		text("cluster_queue", "Kueue's ClusterQueue that admitted the pod; null before Kueue 0.17", func(s *subject) string { return s.Pod.Metadata.Labels[kueue+"cluster-queue-name"] }),
-		text("workflow", "name of the workflow that the pod is a part of", func(s *subject) string { _, name := s.workflow(); return name }),
-		text("workflow_tool", "the tool that runs the workflow: argo, tekton, nextflow, airflow, kubeflow, volcano, jobset, ray, spark, reana or dask", func(s *subject) string { tool, _ := s.workflow(); return tool }),
+		textColumn("job_owner_kind", "kind of what made the Job where that is not a CronJob, for example JobSet or Workflow", func(s *subject) string { return s.jobOwner().Kind }),
+		textColumn("job_owner", "name of what made the Job where that is not a CronJob", func(s *subject) string { return s.jobOwner().Name }),
+		textColumn("queue", "queue of Kueue (LocalQueue) that admitted the pod, or that the pod or its Job was submitted to", func(s *subject) string { return s.kueueQueue() }),
+		textColumn("cluster_queue", "Kueue's ClusterQueue that admitted the pod; null before Kueue 0.17", func(s *subject) string { return s.Pod.Metadata.Labels[kueue+"cluster-queue-name"] }),
+		textColumn("workflow", "name of the workflow that the pod is a part of", func(s *subject) string { _, name := s.workflow(); return name }),
+		textColumn("workflow_tool", "the tool that runs the workflow: argo, tekton, nextflow, airflow, kubeflow, volcano, jobset, ray, spark, reana or dask", func(s *subject) string { tool, _ := s.workflow(); return tool }),
 		maps("labels", "labels of the pod, for example job.labels[\"app\"]", func(s *subject) map[string]string { return s.Pod.Metadata.Labels }),
 		maps("annotations", "annotations of the pod", func(s *subject) map[string]string { return s.Pod.Metadata.Annotations }),
-		maps("namespace_labels", "labels of the namespace", func(s *subject) map[string]string { return s.namespace().Labels }),
-		maps("namespace_annotations", "annotations of the namespace", func(s *subject) map[string]string { return s.namespace().Annotations }),
+		maps("namespace_labels", "labels of the namespace", func(s *subject) map[string]string { return s.namespaceMeta().Labels }),
+		maps("namespace_annotations", "annotations of the namespace", func(s *subject) map[string]string { return s.namespaceMeta().Annotations }),
 	}
 }
 
@@ -224,8 +226,8 @@ func (e *Entry) owner() kube.Owner {
 	return kube.Owner{}
 }
 
-// top is the owner of the pod's job, where that is not a CronJob.
-func (e *Entry) top() kube.Owner {
+// jobOwner is the owner of the pod's job, where that is not a CronJob.
+func (e *Entry) jobOwner() kube.Owner {
 	if e.Job != nil {
 		return e.Job.Top
 	}
@@ -238,8 +240,8 @@ const kueue = "kueue.x-k8s.io/"
 // QueueLabel is the label by which something is submitted to a queue of Kueue.
 const QueueLabel = kueue + "queue-name"
 
-// queue is the queue of Kueue: what it says itself comes before what was asked for.
-func (e *Entry) queue() string {
+// kueueQueue is the queue of Kueue: what it says itself comes before what was asked for.
+func (e *Entry) kueueQueue() string {
 	labels, job := e.Pod.Metadata.Labels, ""
 	if e.Job != nil {
 		job = e.Job.Queue
@@ -247,7 +249,7 @@ func (e *Entry) queue() string {
 	return cmp.Or(labels[kueue+"local-queue-name"], labels[QueueLabel], job)
 }
 
-func (e *Entry) namespace() Labelled {
+func (e *Entry) namespaceMeta() Labelled {
 	if e.Namespace != nil {
 		return *e.Namespace
 	}
@@ -257,7 +259,7 @@ func (e *Entry) namespace() Labelled {
 // Lookup finds the first of some keys that the pod's annotations or labels have, or else
 // those of its namespace.
 func (e *Entry) Lookup(keys []string) string {
-	n := e.namespace()
+	n := e.namespaceMeta()
 	for _, both := range [][2]map[string]string{{e.Pod.Metadata.Annotations, e.Pod.Metadata.Labels}, {n.Annotations, n.Labels}} {
 		for _, key := range keys {
 			if value := cmp.Or(both[0][key], both[1][key]); value != "" {

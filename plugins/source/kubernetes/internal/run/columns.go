@@ -10,57 +10,57 @@ import (
 
 const mega = 1 << 20
 
-// resources are what the run asked for and what it used.
-func resources() []attribute {
+// resourceColumns are what the run asked for and what it used.
+func resourceColumns() []attribute {
 	number := func(name, doc string, value func(*subject) int64) attribute {
-		return column(name, sdk.TypeInt, doc, func(s *subject) sdk.Value { return sdk.Int(value(s)) })
+		return newColumn(name, sdk.TypeInt, doc, func(s *subject) sdk.Value { return sdk.Int(value(s)) })
 	}
 	mb := func(n int64) int64 { return (n + mega - 1) / mega }
 	return []attribute{
-		number("cpu_millicores", "requested CPU in thousandths of a core", func(s *subject) int64 { return s.request(cpu) }),
-		number("cpu_limit_millicores", "limit of CPU in thousandths of a core; 0 for none", func(s *subject) int64 { return s.limit(cpu) }),
-		number("memory_mb", "requested memory in MB of 2^20 bytes, rounded up", func(s *subject) int64 { return mb(s.request(memory)) }),
-		number("memory_limit_mb", "limit of memory in MB; 0 for none", func(s *subject) int64 { return mb(s.limit(memory)) }),
-		number("disk_mb", "requested ephemeral storage in MB", func(s *subject) int64 { return mb(s.request(storage)) }),
+		number("cpu_millicores", "requested CPU in thousandths of a core", func(s *subject) int64 { return s.requestOf(cpu) }),
+		number("cpu_limit_millicores", "limit of CPU in thousandths of a core; 0 for none", func(s *subject) int64 { return s.limitOf(cpu) }),
+		number("memory_mb", "requested memory in MB of 2^20 bytes, rounded up", func(s *subject) int64 { return mb(s.requestOf(memory)) }),
+		number("memory_limit_mb", "limit of memory in MB; 0 for none", func(s *subject) int64 { return mb(s.limitOf(memory)) }),
+		number("disk_mb", "requested ephemeral storage in MB", func(s *subject) int64 { return mb(s.requestOf(storage)) }),
 		number("gpus", "GPUs: resources that the setting gpus names, and whole cards of claims; null where a claim could not be read", func(s *subject) int64 {
 			_, n := s.deviceCards()
 			for name := range s.requests {
-				if s.rules.counted(name) {
-					n += s.request(name)
+				if s.rules.isCountedGPU(name) {
+					n += s.requestOf(name)
 				}
 			}
 			return n
 		}),
-		column("milli_gpus", sdk.TypeInt, "thousandths of cards: 1000 for a whole GPU, less for slices (MIG), replicas (time-slicing, MPS) and shares (HAMi); null where the node or the driver does not say how much", (*subject).milliGPUs),
-		text("gpu_model", "model of the GPUs of a run that has some or slices of some, by the node's label, else by the driver (DRA)", func(s *subject) string { return s.model() }),
-		column("extended", sdk.TypeMap, "extended resources by name, for example job.extended[\"nvidia.com/mig-1g.5gb\"]", func(s *subject) sdk.Value {
-			return s.counts(s.requests, requests, Extended)
+		newColumn("milli_gpus", sdk.TypeInt, "thousandths of cards: 1000 for a whole GPU, less for slices (MIG), replicas (time-slicing, MPS) and shares (HAMi); null where the node or the driver does not say how much", (*subject).milliGPUs),
+		textColumn("gpu_model", "model of the GPUs of a run that has some or slices of some, by the node's label, else by the driver (DRA)", func(s *subject) string { return s.gpuModel() }),
+		newColumn("extended", sdk.TypeMap, "extended resources by name, for example job.extended[\"nvidia.com/mig-1g.5gb\"]", func(s *subject) sdk.Value {
+			return s.amountMap(s.requests, requests, Extended)
 		}),
-		column("devices", sdk.TypeMap, "devices of resource claims (DRA) by their driver, for example job.devices[\"gpu.nvidia.com\"]; without those for administration", (*subject).countDevices),
-		column("requests", sdk.TypeMap, "all requests by name: cpu in thousandths of a core, others in their unit", func(s *subject) sdk.Value { return s.counts(s.requests, requests, everything) }),
-		column("limits", sdk.TypeMap, "all limits by name, as requests", func(s *subject) sdk.Value { return s.counts(s.limits, limits, everything) }),
-		column("cpu_limit_seconds", sdk.TypeFloat, "seconds of each main container times its limit of CPU in cores, added up; null while one runs and where one has no limit", func(s *subject) sdk.Value {
+		newColumn("devices", sdk.TypeMap, "devices of resource claims (DRA) by their driver, for example job.devices[\"gpu.nvidia.com\"]; without those for administration", (*subject).countDevices),
+		newColumn("requests", sdk.TypeMap, "all requests by name: cpu in thousandths of a core, others in their unit", func(s *subject) sdk.Value { return s.amountMap(s.requests, requests, anyResource) }),
+		newColumn("limits", sdk.TypeMap, "all limits by name, as requests", func(s *subject) sdk.Value { return s.amountMap(s.limits, limits, anyResource) }),
+		newColumn("cpu_limit_seconds", sdk.TypeFloat, "seconds of each main container times its limit of CPU in cores, added up; null while one runs and where one has no limit", func(s *subject) sdk.Value {
 			return s.limitSeconds()
 		}),
-		column("cpu_seconds", sdk.TypeFloat, "CPU time that Prometheus has; null when it has none", func(s *subject) sdk.Value {
+		newColumn("cpu_seconds", sdk.TypeFloat, "CPU time that Prometheus has; null when it has none", func(s *subject) sdk.Value {
 			if s.Usage == nil || s.Usage.CPU == nil {
 				return sdk.Null()
 			}
 			return sdk.Float(*s.Usage.CPU)
 		}),
-		column("memory_max_mb", sdk.TypeInt, "most memory in use at once that Prometheus has, in MB; null when it has none", func(s *subject) sdk.Value {
+		newColumn("memory_max_mb", sdk.TypeInt, "most memory in use at once that Prometheus has, in MB; null when it has none", func(s *subject) sdk.Value {
 			if s.Usage == nil || s.Usage.Memory == nil {
 				return sdk.Null()
 			}
 			return sdk.Int(mb(*s.Usage.Memory))
 		}),
-		column("memory_max_bytes", sdk.TypeInt, "the same in bytes", func(s *subject) sdk.Value {
+		newColumn("memory_max_bytes", sdk.TypeInt, "the same in bytes", func(s *subject) sdk.Value {
 			if s.Usage == nil || s.Usage.Memory == nil {
 				return sdk.Null()
 			}
 			return sdk.Int(*s.Usage.Memory)
 		}),
-		text("usage", "whether Prometheus has told what an ended run used: pending, complete or missing; null without Prometheus and while it runs", func(s *subject) string { return s.usage() }),
+		textColumn("usage", "whether Prometheus has told what an ended run used: pending, complete or missing; null without Prometheus and while it runs", func(s *subject) string { return s.usageState() }),
 	}
 }
 
@@ -76,9 +76,9 @@ func (s *subject) limitSeconds() sdk.Value {
 		if s.Container == "" && v.Kind != Main {
 			continue
 		}
-		limit := v.container(v.Container, limits)[cpu]
+		limit := v.containerAmounts(v.Container, limits)[cpu]
 		if limit == unreadable {
-			s.unsure = s.problem(limits, cpu)
+			s.unsure = s.amountProblem(limits, cpu)
 		}
 		if limit <= 0 || v.Open() {
 			return sdk.Null()
@@ -88,7 +88,7 @@ func (s *subject) limitSeconds() sdk.Value {
 	return sdk.Float(sum)
 }
 
-func (s *subject) usage() string {
+func (s *subject) usageState() string {
 	switch u := s.Usage; {
 	case u == nil || s.Open():
 		return ""
@@ -100,9 +100,9 @@ func (s *subject) usage() string {
 	return "complete"
 }
 
-// model is that of the node's GPUs, or of the devices where the node has no label with it and
+// gpuModel is that of the node's GPUs, or of the devices where the node has no label with it and
 // they are of one model.
-func (s *subject) model() string {
+func (s *subject) gpuModel() string {
 	models := map[string]bool{}
 	for i := range s.devices {
 		if d := &s.devices[i]; s.rules.Driver(d.Driver) && d.Kind != nil {
@@ -133,26 +133,26 @@ func Model(labels map[string]string, keys []string) string {
 	return ""
 }
 
-func everything(string) bool { return true }
+func anyResource(string) bool { return true }
 
-// counts are the amounts of some resources, without those that cannot be read.
-func (s *subject) counts(all Amounts, of side, some func(string) bool) sdk.Value {
+// amountMap are the amounts of some resources, without those that cannot be read.
+func (s *subject) amountMap(all Amounts, of side, some func(string) bool) sdk.Value {
 	out := make(map[string]sdk.Value, len(all))
 	for name := range all {
 		if !some(name) {
 			continue
 		}
-		if n := s.amount(all, of, name); n != unreadable {
+		if n := s.amountOf(all, of, name); n != unreadable {
 			out[name] = sdk.Int(n)
 		}
 	}
 	return sdk.Map(out)
 }
 
-// ends are the columns about how it went.
-func ends() []attribute {
+// endColumns are the columns about how it went.
+func endColumns() []attribute {
 	number := func(name, doc string, value func(*Exit) int) attribute {
-		return column(name, sdk.TypeInt, doc, func(s *subject) sdk.Value {
+		return newColumn(name, sdk.TypeInt, doc, func(s *subject) sdk.Value {
 			if s.Exit == nil {
 				return sdk.Null()
 			}
@@ -160,15 +160,15 @@ func ends() []attribute {
 		})
 	}
 	return []attribute{
-		text("state", "running, complete, failed, oom, evicted, preempted, timeout, deleted (its pod was), lost (its node was) or forgotten (its pod vanished)", func(s *subject) string { return s.state() }),
+		textColumn("state", "running, complete, failed, oom, evicted, preempted, timeout, deleted (its pod was), lost (its node was) or forgotten (its pod vanished)", func(s *subject) string { return s.state() }),
 		number("exit_code", "exit code; null while it runs and when unknown", func(x *Exit) int { return x.Code }),
 		number("exit_signal", "signal that ended it, 0 for none", func(x *Exit) int { return x.Signal }),
-		text("reason", "why the container ended, or why the pod is as it is, in Kubernetes' words", func(s *subject) string {
+		textColumn("reason", "why the container ended, or why the pod is as it is, in Kubernetes' words", func(s *subject) string {
 			if s.Exit != nil {
 				return cmp.Or(s.Exit.Reason, s.Pod.Status.Reason)
 			}
 			return s.Pod.Status.Reason
 		}),
-		text("phase", "phase of the pod: Pending, Running, Succeeded or Failed", func(s *subject) string { return s.Pod.Status.Phase }),
+		textColumn("phase", "phase of the pod: Pending, Running, Succeeded or Failed", func(s *subject) string { return s.Pod.Status.Phase }),
 	}
 }

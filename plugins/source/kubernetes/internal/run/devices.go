@@ -59,8 +59,8 @@ type claim struct {
 // use is that a container uses the devices of a request of a claim; "": of all requests.
 type use struct{ container, request string }
 
-// claims are those of the pod.
-func (e *Entry) claims() (out []claim) {
+// podClaims are the resource claims of the pod.
+func (e *Entry) podClaims() (out []claim) {
 	for _, c := range e.Pod.Spec.ResourceClaims {
 		object, needed := c.Object, true
 		for _, s := range e.Pod.Status.ResourceClaimStatuses {
@@ -125,7 +125,7 @@ func (e *Entry) extendedUses(container, resource string) (out []use) {
 
 // UnreadClaims are the names of the ResourceClaims of the pod of which nothing is known.
 func (e *Entry) UnreadClaims() (out []string) {
-	for _, c := range e.claims() {
+	for _, c := range e.podClaims() {
 		if c.object != "" && e.Claims[c.object] == nil {
 			out = append(out, c.object)
 		}
@@ -159,10 +159,10 @@ func (e *Entry) ReadClaim(c *kube.Claim) {
 	e.Claims[c.Metadata.Name] = out
 }
 
-// counts reports whether devices of a request of a claim count for the run: for the pod, for
+// countsDevices reports whether devices of a request of a claim count for the run: for the pod, for
 // each init container that uses them, and for the first of the containers beside each other
 // that does. What no container uses goes with the leading one.
-func (v *View) counts(c *claim, request string) bool {
+func (v *View) countsDevices(c *claim, request string) bool {
 	covers := func(u use) bool { return u.request == "" || u.request == request }
 	uses := func(name string) bool {
 		return slices.ContainsFunc(c.uses, func(u use) bool { return u.container == name && covers(u) })
@@ -181,17 +181,17 @@ func (v *View) counts(c *claim, request string) bool {
 			return other.Name == v.Container
 		}
 	}
-	return v.Container == v.leading() && !slices.ContainsFunc(c.uses, covers)
+	return v.Container == v.leadingContainer() && !slices.ContainsFunc(c.uses, covers)
 }
 
-// devices are those that count for the run, as far as they are known; the error names a
+// countedDevices are those that count for the run, as far as they are known; the error names a
 // claim of which they are not.
-func (v *View) devices() (out []Device, err error) {
-	for _, c := range v.claims() {
+func (v *View) countedDevices() (out []Device, err error) {
+	for _, c := range v.podClaims() {
 		known := v.Claims[c.object]
 		if known == nil {
 			requests := []use{{}}
-			if slices.ContainsFunc(append(requests, c.uses...), func(u use) bool { return v.counts(&c, u.request) }) {
+			if slices.ContainsFunc(append(requests, c.uses...), func(u use) bool { return v.countsDevices(&c, u.request) }) {
 				err = fmt.Errorf("resource claim %s: not read while the pod had it", c.names[0])
 			}
 			continue
@@ -199,7 +199,7 @@ func (v *View) devices() (out []Device, err error) {
 		for _, d := range known.Devices {
 			request, _, _ := strings.Cut(d.Request, "/")
 			switch {
-			case !v.counts(&c, request):
+			case !v.countsDevices(&c, request):
 			case known.Shared:
 				err = fmt.Errorf("resource claim %s: several pods share it", c.names[0])
 			default:
@@ -210,9 +210,9 @@ func (v *View) devices() (out []Device, err error) {
 	return out, err
 }
 
-// share returns how much of a card a device is, and whether it is a whole card that is not
+// cardShare returns how much of a card a device is, and whether it is a whole card that is not
 // cut; nil for devices that are not GPUs.
-func (r *Rules) share(d *Device) (part *big.Rat, whole bool, err error) {
+func (r *Rules) cardShare(d *Device) (part *big.Rat, whole bool, err error) {
 	if !r.Driver(d.Driver) {
 		return nil, false, nil
 	}
@@ -241,7 +241,7 @@ func (s *subject) deviceCards() (sum *big.Rat, whole int64) {
 		s.unsure = s.devicesErr
 	}
 	for i := range s.devices {
-		part, uncut, err := s.rules.share(&s.devices[i])
+		part, uncut, err := s.rules.cardShare(&s.devices[i])
 		switch {
 		case err != nil:
 			s.unsure = cmp.Or(s.unsure, err)

@@ -69,7 +69,7 @@ func TestClaim_Model_IsThatOfTheNodeElseOfTheDevices(t *testing.T) {
 		e.Node = map[string]string{"model": c.node}
 		s := &subject{View: &View{Entry: e, Container: "a"}, rules: gpuRules(), devices: devices}
 		s.rules.Model = []string{"model"}
-		if got := s.model(); got != c.want {
+		if got := s.gpuModel(); got != c.want {
 			t.Errorf("%+v: %q", c, got)
 		}
 	}

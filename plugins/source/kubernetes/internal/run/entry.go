@@ -107,7 +107,7 @@ func (e *Entry) Observe(p *kube.Pod, seen, now time.Time) {
 			if c == nil {
 				c = &Container{}
 			}
-			if hole, some := c.observe(&group[i], p, seen); some {
+			if hole, some := c.observeStatus(&group[i], p, seen); some {
 				e.Holes = append(e.Holes, hole)
 			}
 			if len(c.Runs) > 0 || c.Failed > 0 {
@@ -120,20 +120,20 @@ func (e *Entry) Observe(p *kube.Pod, seen, now time.Time) {
 	}
 }
 
-// observe takes what the status of a container says of its last two runs.
-func (c *Container) observe(s *kube.ContainerStatus, p *kube.Pod, seen time.Time) (journal.Hole, bool) {
+// observeStatus takes what the status of a container says of its last two runs.
+func (c *Container) observeStatus(s *kube.ContainerStatus, p *kube.Pod, seen time.Time) (journal.Hole, bool) {
 	known := len(c.Runs)
-	c.ended(s.LastState.Terminated, p, seen)
-	c.ended(s.State.Terminated, p, seen)
+	c.addTerminated(s.LastState.Terminated, p, seen)
+	c.addTerminated(s.State.Terminated, p, seen)
 	if r := s.State.Running; r != nil {
-		c.at(r.StartedAt, s.ContainerID, seen)
+		c.findOrBeginRun(r.StartedAt, s.ContainerID, seen)
 	}
 	starts := s.RestartCount
 	if s.State.Waiting == nil && (s.State.Running != nil || s.State.Terminated != nil) {
 		starts++
 	}
 	missed := starts - int64(len(c.Runs)) - c.Failed - c.Missed
-	if missed > 0 && (failed(s.State.Terminated) || s.State.Running == nil && failed(s.LastState.Terminated)) {
+	if missed > 0 && (neverRan(s.State.Terminated) || s.State.Running == nil && neverRan(s.LastState.Terminated)) {
 		c.Failed, missed = c.Failed+missed, 0 // so did the ones before it, as far as is known
 	}
 	if missed <= 0 || len(c.Runs) == 0 {
@@ -147,16 +147,16 @@ func (c *Container) observe(s *kube.ContainerStatus, p *kube.Pod, seen time.Time
 	return hole, true
 }
 
-// ended takes a run that is over.
-func (c *Container) ended(t *kube.Terminated, p *kube.Pod, seen time.Time) {
-	if t == nil || failed(t) {
+// addTerminated takes a run that is over.
+func (c *Container) addTerminated(t *kube.Terminated, p *kube.Pod, seen time.Time) {
+	if t == nil || neverRan(t) {
 		return
 	}
 	var r *Run
 	if t.StartedAt.IsZero() { // the node has lost the container
-		r = c.lost(p)
+		r = c.lostRun(p)
 	} else {
-		r = c.at(t.StartedAt, t.ContainerID, seen)
+		r = c.findOrBeginRun(t.StartedAt, t.ContainerID, seen)
 	}
 	r.Exit = &Exit{Code: t.ExitCode, Signal: t.Signal, Reason: t.Reason}
 	switch {
@@ -170,14 +170,14 @@ func (c *Container) ended(t *kube.Terminated, p *kube.Pod, seen time.Time) {
 	}
 }
 
-// failed reports whether a container ended without having run: its runtime gives 1970 as
+// neverRan reports whether a container ended without having run: its runtime gives 1970 as
 // the time of its start.
-func failed(t *kube.Terminated) bool {
+func neverRan(t *kube.Terminated) bool {
 	return t != nil && !t.StartedAt.IsZero() && t.StartedAt.Unix() <= 0
 }
 
-// lost finds the run of which the node has lost the container: the one that goes on.
-func (c *Container) lost(p *kube.Pod) *Run {
+// lostRun finds the run of which the node has lost the container: the one that goes on.
+func (c *Container) lostRun(p *kube.Pod) *Run {
 	if n := len(c.Runs); n > 0 {
 		return &c.Runs[n-1]
 	}
@@ -189,8 +189,8 @@ func (c *Container) lost(p *kube.Pod) *Run {
 	return &c.Runs[0]
 }
 
-// at finds the run that started then, or begins it. The ones before it are over.
-func (c *Container) at(start time.Time, id string, seen time.Time) *Run {
+// findOrBeginRun finds the run that started then, or begins it. The ones before it are over.
+func (c *Container) findOrBeginRun(start time.Time, id string, seen time.Time) *Run {
 	start = start.UTC()
 	same := func(r *Run) bool { return r.ID == "" || id == "" || r.ID == id }
 	twin := 0

@@ -57,7 +57,7 @@ func (r *Rules) sumCards(amounts Amounts, node map[string]string, percent int64)
 		if amounts[name] == 0 { // a device plugin has had it
 			continue
 		}
-		part, err := r.card(name, node)
+		part, err := r.cardPart(name, node)
 		switch {
 		case err != nil:
 			return nil, fmt.Errorf("%s: %w", name, err)
@@ -73,9 +73,9 @@ func (r *Rules) sumCards(amounts Amounts, node map[string]string, percent int64)
 	return sum, nil
 }
 
-// card returns how much of a card one of a resource is; nil for other resources.
-func (r *Rules) card(name string, node map[string]string) (*big.Rat, error) {
-	if name == nvidia && !r.counted(name) {
+// cardPart returns how much of a card one of a resource is; nil for other resources.
+func (r *Rules) cardPart(name string, node map[string]string) (*big.Rat, error) {
+	if name == nvidia && !r.isCountedGPU(name) {
 		return nil, nil //nolint:nilnil // the site counts others
 	}
 	part := big.NewRat(1, 1)
@@ -93,7 +93,7 @@ func (r *Rules) card(name string, node map[string]string) (*big.Rat, error) {
 		if err != nil {
 			return nil, err
 		}
-	case name != nvidiaShared && !r.counted(name):
+	case name != nvidiaShared && !r.isCountedGPU(name):
 		return nil, nil //nolint:nilnil // another resource
 	}
 	label := strings.TrimSuffix(name, ".shared") + replicas
@@ -113,7 +113,7 @@ func (r *Rules) card(name string, node map[string]string) (*big.Rat, error) {
 // Cards reports whether a pod asks for cards or parts of cards.
 func (r *Rules) Cards(e *Entry) bool {
 	s := subject{View: &View{Entry: e}, rules: r}
-	for name := range s.amounts(requests) {
+	for name := range s.runAmounts(requests) {
 		if s.ofCards(name) {
 			return true
 		}
@@ -123,7 +123,7 @@ func (r *Rules) Cards(e *Entry) bool {
 
 // ofCards reports whether a resource is cards or parts of cards.
 func (s *subject) ofCards(name string) bool {
-	part, err := s.rules.card(name, s.Node)
+	part, err := s.rules.cardPart(name, s.Node)
 	return part != nil || err != nil
 }
 
@@ -132,7 +132,7 @@ func (s *subject) milliGPUs() sdk.Value {
 	gpus, some := Amounts{}, false
 	for name := range s.requests {
 		if s.ofCards(name) {
-			gpus[name] = s.request(name)
+			gpus[name] = s.requestOf(name)
 			some = some || gpus[name] > 0
 		}
 	}
@@ -140,7 +140,7 @@ func (s *subject) milliGPUs() sdk.Value {
 		s.unsure = fmt.Errorf("the labels of the node %q were not read, which say how much of a card a run has", cmp.Or(s.Pod.Spec.NodeName, "unknown"))
 	}
 	devices, _ := s.deviceCards()
-	percent, err := s.percent()
+	percent, err := s.cardPercent()
 	if s.unsure != nil {
 		return sdk.Null()
 	}
@@ -156,8 +156,8 @@ func (s *subject) milliGPUs() sdk.Value {
 	return sdk.Int(n)
 }
 
-// percent is how much of each of its cards a run may compute on, as HAMi has it.
-func (s *subject) percent() (int64, error) {
+// cardPercent is how much of each of its cards a run may compute on, as HAMi has it.
+func (s *subject) cardPercent() (int64, error) {
 	cores, ofCores := s.requests[hamiCores]
 	_, ofMemory := s.requests[hamiMemory]
 	_, ofPart := s.requests[hamiMemory+"-percentage"]
@@ -170,7 +170,7 @@ func (s *subject) percent() (int64, error) {
 	switch {
 	case s.requests[nvidia] == 0 || !ofCores && !ofMemory && !ofPart:
 		return 100, nil
-	case s.request(hamiCores) == 0:
+	case s.requestOf(hamiCores) == 0:
 		return 0, fmt.Errorf("%s is not requested, which says how much of a card it has", hamiCores)
 	case cores > 100:
 		return 0, fmt.Errorf("%s: invalid share %d: use at most 100 per cent", hamiCores, cores)

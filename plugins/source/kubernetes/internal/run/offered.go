@@ -37,13 +37,13 @@ func (r *Rules) Offered(slices []*kube.Slice, labels func(node string) (map[stri
 		}
 	}
 	for _, pool := range pools {
-		out.add(r, pool)
+		out.addPool(r, pool)
 	}
 	return out
 }
 
-// add adds the devices of a pool.
-func (o *Offered) add(r *Rules, pool []*kube.Slice) {
+// addPool adds the devices of a pool.
+func (o *Offered) addPool(r *Rules, pool []*kube.Slice) {
 	users := map[string]int{} // of a counter set
 	whole := map[string]bool{}
 	each := func(f func(s *kube.Slice, d *kube.Device, part *big.Rat, uncut bool)) {
@@ -51,7 +51,7 @@ func (o *Offered) add(r *Rules, pool []*kube.Slice) {
 			for i := range s.Spec.Devices {
 				d := &s.Spec.Devices[i]
 				kind := KindOf(s.Spec.Driver, d)
-				part, uncut, _ := r.share(&Device{Driver: s.Spec.Driver, Name: d.Name, Kind: kind}) // of an unknown type: nil
+				part, uncut, _ := r.cardShare(&Device{Driver: s.Spec.Driver, Name: d.Name, Kind: kind}) // of an unknown type: nil
 				f(s, d, part, uncut)
 			}
 		}

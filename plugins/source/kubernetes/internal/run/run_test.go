@@ -40,12 +40,12 @@ func TestAmounts_OfPodAndContainers_AddUpAsTheScheduler(t *testing.T) {
 	} {
 		e := New()
 		e.Pod.Spec = c.spec
-		whole := (&View{Entry: e}).amounts(requests)
+		whole := (&View{Entry: e}).runAmounts(requests)
 		if whole["cpu"] != c.pod {
 			t.Errorf("%s: the pod has %d; want %d", c.name, whole["cpu"], c.pod)
 		}
 		for name, want := range c.each {
-			if got := (&View{Entry: e, Container: name}).amounts(requests); got["cpu"] != want {
+			if got := (&View{Entry: e, Container: name}).runAmounts(requests); got["cpu"] != want {
 				t.Errorf("%s: %s has %d; want %d", c.name, name, got["cpu"], want)
 			}
 		}
@@ -76,7 +76,7 @@ func TestAmounts_OverheadWithoutALimit_IsNoLimit(t *testing.T) {
 		if c.ofPod != "" {
 			e.Pod.Spec.Resources.Limits = kube.Quantities{"cpu": c.ofPod}
 		}
-		pod, first := (&View{Entry: e}).amounts(limits), (&View{Entry: e, Container: "a"}).amounts(limits)
+		pod, first := (&View{Entry: e}).runAmounts(limits), (&View{Entry: e, Container: "a"}).runAmounts(limits)
 		got := Amounts{}
 		for key, amounts := range map[string]Amounts{"pod": pod, "first": first} {
 			if n, some := amounts["cpu"]; some {
@@ -89,7 +89,7 @@ func TestAmounts_OverheadWithoutALimit_IsNoLimit(t *testing.T) {
 		if !maps.Equal(got, c.want) {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
-		if n := (&View{Entry: e}).amounts(requests)["memory"]; n != 64<<20 {
+		if n := (&View{Entry: e}).runAmounts(requests)["memory"]; n != 64<<20 {
 			t.Errorf("%s: the pod requests %d bytes", name, n)
 		}
 	}
@@ -103,8 +103,8 @@ func TestModel_OfARunWithoutGPUs_IsNull(t *testing.T) {
 		rules := gpuRules()
 		rules.Model = []string{"nvidia.com/gpu.product"}
 		s := subject{View: &View{Entry: e, Container: "a"}, rules: rules}
-		s.requests = s.amounts(requests)
-		if got := s.model(); (got == "H200") != want {
+		s.requests = s.runAmounts(requests)
+		if got := s.gpuModel(); (got == "H200") != want {
 			t.Errorf("%s: model %q", asked, got)
 		}
 	}
@@ -145,9 +145,9 @@ func TestState_OfWhatEndedBeforeItsPod_IsItsOwn(t *testing.T) {
 
 func TestWorkflow_OfEachTool_IsNamedByItsLabel(t *testing.T) {
 	const doc = "the tool that runs the workflow: "
-	at := slices.IndexFunc(columns(), func(a attribute) bool { return a.Name == "workflow_tool" })
+	at := slices.IndexFunc(allColumns(), func(a attribute) bool { return a.Name == "workflow_tool" })
 	tools := map[string]bool{} // that the README names
-	for _, tool := range strings.FieldsFunc(strings.TrimPrefix(columns()[at].Doc, doc), func(r rune) bool { return r == ',' || r == ' ' }) {
+	for _, tool := range strings.FieldsFunc(strings.TrimPrefix(allColumns()[at].Doc, doc), func(r rune) bool { return r == ',' || r == ' ' }) {
 		tools[tool] = tool == "or"
 	}
 	for _, c := range []struct{ tool, key string }{
@@ -201,7 +201,7 @@ func TestAmounts_AfterAResize_AreThoseInEffect(t *testing.T) {
 	e := New()
 	e.Pod.Spec.Containers = []kube.Container{asks("a", "1", "")}
 	e.Pod.Status.ContainerStatuses = []kube.ContainerStatus{{Name: "a", Resources: &kube.Resources{Requests: kube.Quantities{"cpu": "3"}}}}
-	if got := (&View{Entry: e, Container: "a"}).amounts(requests); got["cpu"] != 3000 {
+	if got := (&View{Entry: e, Container: "a"}).runAmounts(requests); got["cpu"] != 3000 {
 		t.Errorf("%v", got)
 	}
 }

@@ -27,7 +27,7 @@ type View struct {
 // pod as one run.
 func (e *Entry) Views(pods bool) []View {
 	if pods {
-		return e.whole()
+		return e.podAsRun()
 	}
 	var out []View
 	for _, name := range slices.Sorted(maps.Keys(e.Containers)) {
@@ -36,7 +36,7 @@ func (e *Entry) Views(pods bool) []View {
 		for i := range runs {
 			v := View{Entry: e, Container: name, Kind: kind, Run: runs[i], First: i == 0, Last: i == len(runs)-1, at: &runs[i]}
 			if v.Stop.IsZero() {
-				v.end()
+				v.estimateEnd()
 			}
 			out = append(out, v)
 		}
@@ -44,8 +44,8 @@ func (e *Entry) Views(pods bool) []View {
 	return out
 }
 
-// whole is the pod as one run: from when its node took it until its last container ended.
-func (e *Entry) whole() []View {
+// podAsRun is the pod as one run: from when its node took it until its last container ended.
+func (e *Entry) podAsRun() []View {
 	parts := e.Views(false)
 	if len(parts) == 0 {
 		return nil
@@ -73,8 +73,8 @@ func (e *Entry) whole() []View {
 	return []View{v}
 }
 
-// end gives a run an end that its container's status does not tell, where it has one.
-func (v *View) end() {
+// estimateEnd gives a run an end that its container's status does not tell, where it has one.
+func (v *View) estimateEnd() {
 	var stop time.Time
 	switch {
 	case v.Pod.Status.Over():
@@ -102,14 +102,14 @@ func (e *Entry) overAt() time.Time {
 // Open reports whether the run goes on.
 func (v *View) Open() bool { return v.Stop.IsZero() }
 
-// mark says how much of an ended run has been told: its end, and whether with its usage.
-func (v *View) mark() string {
+// toldMark says how much of an ended run has been told: its end, and whether with its usage.
+func (v *View) toldMark() string {
 	given := v.Usage != nil && v.Usage.Given
 	return fmt.Sprintf("%d %t %t", v.Stop.Unix(), v.Estimated, given)
 }
 
 // Told reports whether the daemon has the run as the view shows it.
-func (v *View) Told() bool { return !v.Open() && v.at.Told == v.mark() }
+func (v *View) Told() bool { return !v.Open() && v.at.Told == v.toldMark() }
 
 // Tell notes that the daemon has the run as the view shows it, and says whether that is
 // news.
@@ -117,8 +117,8 @@ func (v *View) Tell() bool {
 	if v.Open() {
 		return false
 	}
-	news := v.at.Told != v.mark()
-	v.at.Told = v.mark()
+	news := v.at.Told != v.toldMark()
+	v.at.Told = v.toldMark()
 	return news
 }
 
@@ -133,17 +133,17 @@ const maxName = 200
 // waits for the next.
 func (v *View) Name() string {
 	if v.Container == "" {
-		return shorten(v.Pod.Metadata.Namespace + "-" + v.Pod.Metadata.Name + "-" + v.UID())
+		return shortenName(v.Pod.Metadata.Namespace + "-" + v.Pod.Metadata.Name + "-" + v.UID())
 	}
 	name := fmt.Sprintf("%s-%s@%d", v.UID(), v.Container, v.Start.Unix())
 	if v.Twin > 0 {
 		name += fmt.Sprintf(".%d", v.Twin)
 	}
-	return shorten(name)
+	return shortenName(name)
 }
 
-// shorten keeps a name within what an id may have.
-func shorten(name string) string {
+// shortenName keeps a name within what an id may have.
+func shortenName(name string) string {
 	if len(name) <= maxName {
 		return name
 	}
@@ -165,7 +165,7 @@ func (v *View) state() string {
 		return "failed"
 	case s.Reason == "Evicted":
 		return "evicted"
-	case disrupted(s, "PreemptionByScheduler"), s.Reason == "Preempting":
+	case hasDisruption(s, "PreemptionByScheduler"), s.Reason == "Preempting":
 		return "preempted"
 	case s.Reason == "DeadlineExceeded":
 		return "timeout"
@@ -190,7 +190,7 @@ func (v *View) endedByItself() bool {
 	return v.Exit != nil && (!v.Last || v.Kind == Init && v.Exit.Code == 0 && v.Exit.Signal == 0)
 }
 
-func disrupted(s *kube.PodStatus, reason string) bool {
+func hasDisruption(s *kube.PodStatus, reason string) bool {
 	return slices.ContainsFunc(s.Conditions, func(c kube.Condition) bool {
 		return c.Type == "DisruptionTarget" && c.Status == "True" && c.Reason == reason
 	})

@@ -24,7 +24,7 @@ type wireCheckpoint struct {
 	Granted []string `json:"granted,omitempty"`
 }
 
-func (c *checkpoint) encode() []byte {
+func (c *checkpoint) encodeWire() []byte {
 	return sdk.EncodeCheckpoint(wireCheckpoint{Version: checkpointVersion, Versions: c.Versions, WrittenReach: c.Written(), Granted: c.Granted})
 }
 
@@ -41,7 +41,7 @@ func decodeCheckpoint(b []byte) (checkpoint, error) {
 func withBatches(b []byte, n uint64) ([]byte, error) {
 	c, err := decodeCheckpoint(b)
 	c.Batches = n
-	return c.encode(), err
+	return c.encodeWire(), err
 }
 
 // journalForm says how what is known of pods is kept.

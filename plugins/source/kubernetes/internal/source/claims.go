@@ -39,7 +39,7 @@ func (k *cluster) findClaims(ctx context.Context, p *pass, pods []*run.Entry) er
 	}
 	err := group.Wait()
 	if len(asked) > 0 {
-		if err := p.tolerate(ctx, "devices of claims", err); err != nil {
+		if err := p.tolerateDenial(ctx, "devices of claims", err); err != nil {
 			return err
 		}
 	}
@@ -76,8 +76,8 @@ func (k *cluster) describeDevices(ctx context.Context, p *pass, pods []*run.Entr
 					continue
 				}
 				key := run.DeviceKey(d.Driver, d.Pool, d.Name)
-				if k.devices[key] == nil && k.due(p, "devices") {
-					if err := p.tolerate(ctx, "attributes of devices", k.listDevices(ctx, p)); err != nil {
+				if k.devices[key] == nil && k.mayListAgain(p, "devices") {
+					if err := p.tolerateDenial(ctx, "attributes of devices", k.listDevices(ctx, p)); err != nil {
 						return err
 					}
 				}

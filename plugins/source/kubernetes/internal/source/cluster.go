@@ -38,20 +38,20 @@ const (
 	askAgain = 30 * time.Second // how often a listing is asked for because of a name that is not in it
 )
 
-// forget has everything asked for anew.
-func (k *cluster) forget() { *k = cluster{jobs: k.jobs, unplaced: k.unplaced} }
+// resetListings has everything asked for anew.
+func (k *cluster) resetListings() { *k = cluster{jobs: k.jobs, unplaced: k.unplaced} }
 
-// complete adds to pods what is known of their nodes, namespaces, jobs and devices. That a right
+// completePods adds to pods what is known of their nodes, namespaces, jobs and devices. That a right
 // is missing is no reason to stop.
-func (k *cluster) complete(ctx context.Context, p *pass, pods []*run.Entry) error {
+func (k *cluster) completePods(ctx context.Context, p *pass, pods []*run.Entry) error {
 	for _, e := range pods {
 		if e.FromJob {
 			continue
 		}
-		if err := k.place(ctx, p, e); err != nil {
+		if err := k.addLabels(ctx, p, e); err != nil {
 			return err
 		}
-		k.await(e)
+		k.noteUnplaced(e)
 	}
 	if err := k.findJobs(ctx, p, pods); err != nil {
 		return err
@@ -59,13 +59,13 @@ func (k *cluster) complete(ctx context.Context, p *pass, pods []*run.Entry) erro
 	return k.findClaims(ctx, p, pods)
 }
 
-// place adds the labels of the node and of the namespace.
-func (k *cluster) place(ctx context.Context, p *pass, e *run.Entry) error {
+// addLabels adds the labels of the node and of the namespace.
+func (k *cluster) addLabels(ctx context.Context, p *pass, e *run.Entry) error {
 	node, namespace := e.Pod.Spec.NodeName, e.Pod.Metadata.Namespace
 	known := k.knowsNode(p, e)
-	if !known && node != "" && k.due(p, "nodes") {
+	if !known && node != "" && k.mayListAgain(p, "nodes") {
 		_, err := k.listNodes(ctx, p)
-		if err := p.tolerate(ctx, nodeLabels, err); err != nil {
+		if err := p.tolerateDenial(ctx, nodeLabels, err); err != nil {
 			return err
 		}
 		known = k.knowsNode(p, e)
@@ -73,8 +73,8 @@ func (k *cluster) place(ctx context.Context, p *pass, e *run.Entry) error {
 	if known {
 		e.Node = k.nodes[node]
 	}
-	if _, known := k.namespaces[namespace]; !known && k.due(p, "namespaces") {
-		if err := p.tolerate(ctx, namespaceLabels, k.listNamespaces(ctx, p)); err != nil {
+	if _, known := k.namespaces[namespace]; !known && k.mayListAgain(p, "namespaces") {
+		if err := p.tolerateDenial(ctx, namespaceLabels, k.listNamespaces(ctx, p)); err != nil {
 			return err
 		}
 	}
@@ -93,8 +93,8 @@ func (k *cluster) knowsNode(p *pass, e *run.Entry) bool {
 	return known && (e.Node != nil || !k.young[node] || start != nil && k.listed.After(*start) || !p.config.rules.Cards(e))
 }
 
-// await notes what a pod names and what is not known yet.
-func (k *cluster) await(e *run.Entry) {
+// noteUnplaced notes what a pod names and what is not known yet.
+func (k *cluster) noteUnplaced(e *run.Entry) {
 	var missing place
 	if e.Node == nil {
 		missing.node = e.Pod.Spec.NodeName
@@ -128,16 +128,16 @@ func (p *pass) placeLate(ctx context.Context) error {
 		missing.node, missing.namespace = cmp.Or(missing.node, at.node), cmp.Or(missing.namespace, at.namespace)
 	}
 	nodes, namespaces := false, false // that were listed
-	if missing.node != "" && k.due(p, "nodes") {
+	if missing.node != "" && k.mayListAgain(p, "nodes") {
 		nodes = true
 		_, err := k.listNodes(ctx, p)
-		if err := p.tolerate(ctx, nodeLabels, err); err != nil {
+		if err := p.tolerateDenial(ctx, nodeLabels, err); err != nil {
 			return err
 		}
 	}
-	if missing.namespace != "" && k.due(p, "namespaces") {
+	if missing.namespace != "" && k.mayListAgain(p, "namespaces") {
 		namespaces = true
-		if err := p.tolerate(ctx, namespaceLabels, k.listNamespaces(ctx, p)); err != nil {
+		if err := p.tolerateDenial(ctx, namespaceLabels, k.listNamespaces(ctx, p)); err != nil {
 			return err
 		}
 	}
@@ -148,7 +148,7 @@ func (p *pass) placeLate(ctx context.Context) error {
 	for uid, at := range k.unplaced {
 		_, node := k.nodes[at.node]
 		_, namespace := k.namespaces[at.namespace]
-		if (node || namespace) && p.knows(uid) {
+		if (node || namespace) && p.hasEntry(uid) {
 			if err := p.placeAgain(uid, namespace); err != nil {
 				return err
 			}
@@ -177,16 +177,16 @@ func (p *pass) placeAgain(uid string, namespace bool) error {
 	case namespace || p.cluster.knowsNode(p, e):
 		e.Untell()
 		p.Touch(e)
-	case p.over(e):
-		p.settle(e)
+	case p.isOver(e):
+		p.closePod(e)
 	}
 	return nil
 }
 
-// tolerate logs that a right is missing, once, and goes on without it. The loss of a right
+// tolerateDenial logs that a right is missing, once, and goes on without it. The loss of a right
 // that was there is an error at first, which is retried: an API server that has just started
 // does not know rights yet. Any other error is to be retried, too.
-func (p *pass) tolerate(ctx context.Context, what string, err error) error {
+func (p *pass) tolerateDenial(ctx context.Context, what string, err error) error {
 	now := p.now()
 	_, missing := p.denied[what]
 	switch {
@@ -198,7 +198,7 @@ func (p *pass) tolerate(ctx context.Context, what string, err error) error {
 		}
 		delete(p.denied, what)
 	case !kube.Denied(err):
-		return blame(ctx, err)
+		return markServerError(ctx, err)
 	case !missing:
 		p.denied[what] = denial{now, err}
 	}
@@ -210,7 +210,7 @@ func (p *pass) tolerate(ctx context.Context, what string, err error) error {
 			}
 		}
 		if now.Sub(first) < patience {
-			return blame(ctx, err)
+			return markServerError(ctx, err)
 		}
 	}
 	p.facts.Judge(p.factSettings(), what, err)
@@ -230,9 +230,9 @@ type denial struct {
 	err   error
 }
 
-// findings name the rights that were taken away and for which a run lacks something. What a
+// rightFindings name the rights that were taken away and for which a run lacks something. What a
 // run lacks of devices is named as unread.
-func (s *Source) findings(e *run.Entry) (out []sdk.Finding) {
+func (s *Source) rightFindings(e *run.Entry) (out []sdk.Finding) {
 	o := e.Pod.Metadata.Controller()
 	for _, c := range []struct {
 		what  string
@@ -250,8 +250,8 @@ func (s *Source) findings(e *run.Entry) (out []sdk.Finding) {
 	return out
 }
 
-// due reports whether a listing may be asked for again.
-func (k *cluster) due(p *pass, what string) bool {
+// mayListAgain reports whether a listing may be asked for again.
+func (k *cluster) mayListAgain(p *pass, what string) bool {
 	now := p.now()
 	if passed := now.Sub(k.asked[what]); passed >= 0 && passed < askAgain {
 		return false
@@ -321,7 +321,7 @@ func (k *cluster) findJobs(ctx context.Context, p *pass, pods []*run.Entry) erro
 	}
 	err := group.Wait()
 	if len(found) > 0 {
-		if err := p.tolerate(ctx, jobOwners, err); err != nil {
+		if err := p.tolerateDenial(ctx, jobOwners, err); err != nil {
 			return err
 		}
 	}

@@ -62,25 +62,25 @@ func (s *Source) Collect(ctx context.Context, from sdk.Start, out *sdk.Stream) (
 	}
 	defer client.Close()
 	if from.Window != nil {
-		return s.recollect(ctx, client, from.Window, out)
+		return s.collectWindow(ctx, client, from.Window, out)
 	}
-	p, err := s.begin(ctx, from, client, out)
+	p, err := s.beginPass(ctx, from, client, out)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, p.Close()) }()
-	return p.run(ctx)
+	return p.runWithRetries(ctx)
 }
 
-// run follows Kubernetes, and starts over when that breaks off.
-func (p *pass) run(ctx context.Context) error {
-	if err := p.restore(ctx); err != nil {
+// runWithRetries follows Kubernetes, and starts over when that breaks off.
+func (p *pass) runWithRetries(ctx context.Context) error {
+	if err := p.restoreJournal(ctx); err != nil {
 		return err
 	}
 	well := time.Time{}
 	for {
 		listed := p.listings
-		err := p.follow(ctx)
+		err := p.followPods(ctx)
 		if err == nil {
 			return nil
 		}
@@ -94,14 +94,14 @@ func (p *pass) run(ctx context.Context) error {
 			return err
 		}
 		p.log.Debug("the connection to Kubernetes broke off", "error", err)
-		if !pause(ctx) {
+		if !pauseBeforeRetry(ctx) {
 			return ctx.Err()
 		}
 	}
 }
 
-// pause waits before the next try. It is false when ctx has ended.
-func pause(ctx context.Context) bool {
+// pauseBeforeRetry waits before the next try. It is false when ctx has ended.
+func pauseBeforeRetry(ctx context.Context) bool {
 	defer sdk.Idle(ctx)()
 	select {
 	case <-ctx.Done():
@@ -114,16 +114,16 @@ func pause(ctx context.Context) bool {
 // errServer marks errors of the API server, which may pass.
 var errServer = errors.New("kubernetes")
 
-// blame marks an error as one of the API server's, unless it is the daemon's.
-func blame(ctx context.Context, err error) error {
+// markServerError marks an error as one of the API server's, unless it is the daemon's.
+func markServerError(ctx context.Context, err error) error {
 	if err == nil || ctx.Err() != nil || errors.Is(err, journal.ErrDaemon) || errors.Is(err, errServer) {
 		return err
 	}
 	return fmt.Errorf("%w: %w", errServer, err)
 }
 
-// begin makes ready for a pass.
-func (s *Source) begin(ctx context.Context, from sdk.Start, client *kube.Client, out *sdk.Stream) (*pass, error) {
+// beginPass makes ready for a pass.
+func (s *Source) beginPass(ctx context.Context, from sdk.Start, client *kube.Client, out *sdk.Stream) (*pass, error) {
 	done, err := decodeCheckpoint(from.Checkpoint)
 	if err != nil {
 		return nil, err
@@ -134,17 +134,17 @@ func (s *Source) begin(ctx context.Context, from sdk.Start, client *kube.Client,
 	}
 	p := &pass{Source: s, Book: book, client: client, done: done, start: done, absent: map[string]bool{}, present: map[string]map[string]bool{},
 		alive: map[string]time.Time{}, lost: map[string]bool{}, behind: map[string]uint64{}, refused: map[string]bool{}}
-	p.Way = p.way(out)
+	p.Way = p.journalWay(out)
 	for _, what := range done.Granted {
 		s.granted[what] = true
 	}
-	if done.Journal != p.ID() && !p.first() {
+	if done.Journal != p.ID() && !p.isFirst() {
 		p.gaps = append(p.gaps, sdk.Gap{From: done.Look, To: s.now().UTC(),
 			Reason: "the source's folder is not the one it had: what ran when it was last seen and is no longer in Kubernetes could not be closed"})
 	}
 	if from.Rewind > 0 {
 		p.renew, p.since = true, s.now().Add(-from.Rewind)
-		if !p.first() {
+		if !p.isFirst() {
 			p.since = done.Look.Add(-from.Rewind)
 		}
 		p.done.Told = facts.Told{}
@@ -163,8 +163,8 @@ func (s *Source) begin(ctx context.Context, from sdk.Start, client *kube.Client,
 	return p, nil
 }
 
-// first reports whether nothing was collected before the pass.
-func (p *pass) first() bool { return p.start.Look.IsZero() }
+// isFirst reports whether nothing was collected before the pass.
+func (p *pass) isFirst() bool { return p.start.Look.IsZero() }
 
 // scopes are the namespaces that are asked for, each by itself; "" is all of them.
 func (s *Source) scopes() []string {
@@ -174,18 +174,18 @@ func (s *Source) scopes() []string {
 	return s.config.Namespaces
 }
 
-// restore takes over what the journal has, and sends what the daemon may lack.
-func (p *pass) restore(ctx context.Context) error {
+// restoreJournal takes over what the journal has, and sends what the daemon may lack.
+func (p *pass) restoreJournal(ctx context.Context) error {
 	err := p.Restore(p.renew, func(e *run.Entry) {
-		whole := p.over(e) && !e.Untold()
-		for _, v := range p.views(e) {
+		whole := p.isOver(e) && !e.Untold()
+		for _, v := range p.runViews(e) {
 			if whole && !v.Told() && (!p.renew || !v.Stop.Before(p.since)) {
 				whole = false
 			}
 		}
-		p.cluster.await(e)
+		p.cluster.noteUnplaced(e)
 		if whole {
-			p.settle(e)
+			p.closePod(e)
 			return
 		}
 		p.Open[e.UID()] = e
@@ -200,22 +200,22 @@ func (p *pass) restore(ctx context.Context) error {
 	return p.flush(ctx)
 }
 
-// views are the runs of a pod.
-func (s *Source) views(e *run.Entry) []run.View { return e.Views(s.config.Runs == "pods") }
+// runViews are the runs of a pod.
+func (s *Source) runViews(e *run.Entry) []run.View { return e.Views(s.config.Runs == "pods") }
 
-// over reports whether nothing more is expected of a pod: its containers have ended, what
+// isOver reports whether nothing more is expected of a pod: its containers have ended, what
 // they used is known or given up, and this source does not hold it.
-func (p *pass) over(e *run.Entry) bool {
-	return e.Over() && !held(e) && p.usage.known(p.views(e))
+func (p *pass) isOver(e *run.Entry) bool {
+	return e.Over() && !isHeld(e) && p.usage.isComplete(p.runViews(e))
 }
 
-func (p *pass) settle(e *run.Entry) {
-	p.Settle(e, e.Pod.Metadata.Version(), changed(e))
+func (p *pass) closePod(e *run.Entry) {
+	p.Settle(e, e.Pod.Metadata.Version(), lastChange(e))
 	delete(p.absent, e.UID())
 }
 
-// changed is when a pod was last known to change.
-func changed(e *run.Entry) time.Time {
+// lastChange is when a pod was last known to change.
+func lastChange(e *run.Entry) time.Time {
 	out := e.Pod.Metadata.CreationTimestamp
 	for _, t := range []time.Time{e.GoneAt, e.OverAt} {
 		if t.After(out) {
@@ -232,9 +232,9 @@ type event struct {
 	end       error
 }
 
-// follow watches all pods from where it was, lists them now and then, until something
+// followPods watches all pods from where it was, lists them now and then, until something
 // breaks.
-func (p *pass) follow(parent context.Context) error {
+func (p *pass) followPods(parent context.Context) error {
 	ctx, cancel := context.WithCancel(parent)
 	var watches sync.WaitGroup
 	defer watches.Wait()
@@ -263,16 +263,16 @@ func (p *pass) follow(parent context.Context) error {
 	if err := p.listAll(ctx, watch); err != nil || p.oneLook {
 		return err
 	}
-	return p.listen(ctx, events, watch)
+	return p.handleEvents(ctx, events, watch)
 }
 
 // listAll lists the pods of all scopes and tells what is due. A scope that had no watch
 // gets one, from its listing on.
 func (p *pass) listAll(ctx context.Context, watch func(string)) error {
-	p.cluster.forget()
+	p.cluster.resetListings()
 	for _, namespace := range p.scopes() {
 		_, watched := p.done.Versions[namespace]
-		if err := p.list(ctx, namespace, !watched); err != nil {
+		if err := p.listPods(ctx, namespace, !watched); err != nil {
 			return err
 		}
 		if !watched {
@@ -284,11 +284,11 @@ func (p *pass) listAll(ctx context.Context, watch func(string)) error {
 	if err := p.Prune(p.now(), p.config.Remember, p.listedLast); err != nil {
 		return err
 	}
-	return p.tell(ctx)
+	return p.sendFacts(ctx)
 }
 
-// listen takes events until a watch ends for good.
-func (p *pass) listen(ctx context.Context, events <-chan event, watch func(string)) error {
+// handleEvents takes events until a watch ends for good.
+func (p *pass) handleEvents(ctx context.Context, events <-chan event, watch func(string)) error {
 	ticks := time.NewTicker(tick)
 	defer ticks.Stop()
 	broken := map[string]time.Time{} // since when a watch has brought nothing but ends
@@ -302,53 +302,53 @@ func (p *pass) listen(ctx context.Context, events <-chan event, watch func(strin
 		case e := <-events:
 			some = append(some, e)
 			time.Sleep(gather)
-		case <-p.usage.answers():
+		case <-p.usage.roundDone():
 		case <-ticks.C:
 		}
 		busy()
 		for len(events) > 0 && len(some) < together {
 			some = append(some, <-events)
 		}
-		if err := p.take(ctx, some, len(events) == 0); err != nil {
+		if err := p.applyEvents(ctx, some, len(events) == 0); err != nil {
 			return err
 		}
 		for _, e := range some {
-			if err := p.ended(ctx, e, broken, watch); err != nil {
+			if err := p.handleWatchEnd(ctx, e, broken, watch); err != nil {
 				return err
 			}
 		}
-		if err := p.due(ctx, watch); err != nil {
+		if err := p.runDueTasks(ctx, watch); err != nil {
 			return err
 		}
 	}
 }
 
-// take takes what watches say, and moves the checkpoint. All says that nothing waits.
-func (p *pass) take(ctx context.Context, events []event, all bool) error {
+// applyEvents takes what watches say, and moves the checkpoint. All says that nothing waits.
+func (p *pass) applyEvents(ctx context.Context, events []event, all bool) error {
 	for _, e := range events {
 		switch {
 		case e.Bad != nil:
-			p.refuse(e.Bad)
+			p.refusePod(e.Bad)
 		case e.Pod != nil:
-			if err := p.change(e.Pod, e.Deleted); err != nil {
+			if err := p.applyPod(e.Pod, e.Deleted); err != nil {
 				return err
 			}
 		}
 		if e.Version != "" {
 			p.done.Versions[e.namespace], p.moved = e.Version, true
-			if bookmark := e.Pod == nil && e.Bad == nil; bookmark || number(e.Version) >= p.behind[e.namespace] {
+			if bookmark := e.Pod == nil && e.Bad == nil; bookmark || versionNumber(e.Version) >= p.behind[e.namespace] {
 				delete(p.behind, e.namespace)
 			}
 		}
 		if all && e.end == nil && p.behind[e.namespace] == 0 {
-			p.whole(e.namespace, p.now().UTC())
+			p.advanceScope(e.namespace, p.now().UTC())
 		}
 	}
 	return p.finishTouched(ctx)
 }
 
-// whole notes that everything of a scope is known up to then.
-func (p *pass) whole(namespace string, at time.Time) {
+// advanceScope notes that everything of a scope is known up to then.
+func (p *pass) advanceScope(namespace string, at time.Time) {
 	p.alive[namespace] = at
 	for _, other := range p.scopes() {
 		at = earlier(at, p.alive[other])
@@ -359,8 +359,8 @@ func (p *pass) whole(namespace string, at time.Time) {
 	}
 }
 
-// ended goes on after the end of a watch.
-func (p *pass) ended(ctx context.Context, e event, broken map[string]time.Time, watch func(string)) error {
+// handleWatchEnd goes on after the end of a watch.
+func (p *pass) handleWatchEnd(ctx context.Context, e event, broken map[string]time.Time, watch func(string)) error {
 	switch {
 	case e.end == nil:
 		delete(broken, e.namespace)
@@ -371,19 +371,19 @@ func (p *pass) ended(ctx context.Context, e event, broken map[string]time.Time, 
 		p.log.Info("Kubernetes no longer has all changes since the last one that was seen; all pods are listed", "error", e.end)
 		delete(p.done.Versions, e.namespace)
 		p.lost[e.namespace] = true
-		if err := p.list(ctx, e.namespace, true); err != nil {
+		if err := p.listPods(ctx, e.namespace, true); err != nil {
 			return err
 		}
 	case kube.Unauthorized(e.end):
-		return blame(ctx, e.end)
+		return markServerError(ctx, e.end)
 	default:
 		if broken[e.namespace].IsZero() {
 			broken[e.namespace] = time.Now()
 		}
 		if time.Since(broken[e.namespace]) > patience {
-			return blame(ctx, e.end)
+			return markServerError(ctx, e.end)
 		}
-		if !pause(ctx) {
+		if !pauseBeforeRetry(ctx) {
 			return ctx.Err()
 		}
 		p.behind[e.namespace] = math.MaxUint64 // until a bookmark, or a listing says it
@@ -392,25 +392,25 @@ func (p *pass) ended(ctx context.Context, e event, broken map[string]time.Time, 
 	return nil
 }
 
-// due does what is due beside the watch.
-func (p *pass) due(ctx context.Context, watch func(string)) error {
+// runDueTasks does what is due beside the watch.
+func (p *pass) runDueTasks(ctx context.Context, watch func(string)) error {
 	if err := p.askUsage(ctx); err != nil {
 		return err
 	}
-	if err := p.hold(ctx); err != nil {
+	if err := p.applyHolds(ctx); err != nil {
 		return err
 	}
 	if err := p.placeLate(ctx); err != nil {
 		return err
 	}
 	if time.Since(p.listed) < p.config.ListInterval {
-		return p.tell(ctx)
+		return p.sendFacts(ctx)
 	}
 	return p.listAll(ctx, watch)
 }
 
-// change takes a pod as a watch shows it.
-func (p *pass) change(pod *kube.Pod, deleted bool) error {
+// applyPod takes a pod as a watch shows it.
+func (p *pass) applyPod(pod *kube.Pod, deleted bool) error {
 	uid, version := pod.Metadata.UID, pod.Metadata.Version()
 	if old, known := p.Settled[uid]; known && (version <= old.Version || deleted) {
 		return nil
@@ -420,7 +420,7 @@ func (p *pass) change(pod *kube.Pod, deleted bool) error {
 		return err
 	}
 	if e.UID() == "" || version == 0 || version > e.Pod.Metadata.Version() {
-		p.observe(e, pod)
+		p.observePod(e, pod)
 	}
 	if deleted {
 		e.Pod.Metadata.Finalizers = nil
@@ -436,13 +436,13 @@ func (p *pass) change(pod *kube.Pod, deleted bool) error {
 	return nil
 }
 
-// observe adds what a pod tells to its entry.
-func (p *pass) observe(e *run.Entry, pod *kube.Pod) {
+// observePod adds what a pod tells to its entry.
+func (p *pass) observePod(e *run.Entry, pod *kube.Pod) {
 	now := p.now().UTC()
 	e.Observe(pod, p.LastSeen(pod.Metadata.UID), now)
 	p.Seen[pod.Metadata.UID] = now
 	p.Touch(e)
-	p.holding.consider(p, e)
+	p.holding.updateHold(p, e)
 }
 
 // listedLast reports whether Kubernetes had a pod when it was listed last.

@@ -64,13 +64,13 @@ func readConfig(cfg *sdk.Config) config {
 	c := config{facts: map[string]time.Duration{}}
 	_ = cfg.Decode(&c.settings) // it is in what Err returns
 	c.server = kube.Config{Kubeconfig: cmp.Or(c.Kubeconfig, os.Getenv("KUBECONFIG")), Context: c.Context, Timeout: c.Timeout, PageSize: c.PageSize}
-	c.Prometheus.check(cfg.Block("prometheus"))
+	c.Prometheus.checkSettings(cfg.Block("prometheus"))
 	var err error
 	if c.labels, err = labels.Parse(c.Labels); err != nil {
 		cfg.Errorf("labels", "%v; expected something like \"tier=batch,!internal\"", err)
 	}
-	c.rules = run.Rules{User: c.User, Project: c.Project, Model: c.GPUModel, GPU: func(name string) bool { return match(c.GPUs, name) },
-		Driver: func(name string) bool { return match(c.Drivers, name) }}
+	c.rules = run.Rules{User: c.User, Project: c.Project, Model: c.GPUModel, GPU: func(name string) bool { return matchesAny(c.GPUs, name) },
+		Driver: func(name string) bool { return matchesAny(c.Drivers, name) }}
 	if !cfg.Has("user") {
 		c.rules.User = []string{"accounting/user", "user", "owner", "hub.jupyter.org/username",
 			"workflows.argoproj.io/creator-preferred-username", "workflows.argoproj.io/creator"}
@@ -108,9 +108,9 @@ type filter struct {
 	Labels        string            `hcl:"labels,optional" unset:"all" doc:"only pods whose labels match this selector, for example \"tier=batch,!internal\""`
 }
 
-// wanted applies the filters.
-func (c *config) wanted(m *kube.Meta) bool {
-	return (len(c.Namespaces) == 0 || slices.Contains(c.Namespaces, m.Namespace)) && !match(c.NotNamespaces, m.Namespace) && c.labels.Matches(labels.Set(m.Labels))
+// wantsPod reports whether the filters let a pod through.
+func (c *config) wantsPod(m *kube.Meta) bool {
+	return (len(c.Namespaces) == 0 || slices.Contains(c.Namespaces, m.Namespace)) && !matchesAny(c.NotNamespaces, m.Namespace) && c.labels.Matches(labels.Set(m.Labels))
 }
 
 // pattern is a text in which * stands for any text and ? for any character.
@@ -125,6 +125,6 @@ func (p *pattern) UnmarshalText(text []byte) (err error) {
 	return err
 }
 
-func match(list []pattern, s string) bool {
+func matchesAny(list []pattern, s string) bool {
 	return slices.ContainsFunc(list, func(r pattern) bool { return r.MatchString(s) })
 }

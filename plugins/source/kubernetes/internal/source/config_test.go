@@ -73,7 +73,7 @@ func TestConfig_Filters_AreAppliedTogether(t *testing.T) {
 		{"phys", map[string]string{"tier": "batch"}, true}, {"kube-system", map[string]string{"tier": "batch"}, false},
 		{"phys", nil, false}, {"phys", map[string]string{"tier": "batch", "internal": ""}, false},
 	} {
-		if got := c.wanted(&kube.Meta{Namespace: m.namespace, Labels: m.labels}); got != m.want {
+		if got := c.wantsPod(&kube.Meta{Namespace: m.namespace, Labels: m.labels}); got != m.want {
 			t.Errorf("%s %v: %t, want %t", m.namespace, m.labels, got, m.want)
 		}
 	}
@@ -115,14 +115,14 @@ func TestReadme_HasEverySetting(t *testing.T) {
 
 func TestCheckpoint_Written_IsReadAgain(t *testing.T) {
 	for _, c := range []checkpoint{{}, {Versions: map[string]string{"": "47", "phys": "48"}, Reach: journal.Reach{Look: noon(), Journal: "9f86", Told: facts.Told{Capacity: "a"}}, Granted: []string{"a", "b"}}} {
-		got, err := decodeCheckpoint(c.encode())
+		got, err := decodeCheckpoint(c.encodeWire())
 		if err != nil || !cmp.Equal(c, got) {
 			t.Errorf("%+v: %+v, %v", c, got, err)
 		}
 	}
 	const golden = `{"v":1,"versions":{"":"47"},"look":1778414400000000,"journal":"9f86","told":{"capacity":"a"}}`
 	c := checkpoint{Versions: map[string]string{"": "47"}, Reach: journal.Reach{Look: noon(), Journal: "9f86", Told: facts.Told{Capacity: "a"}}}
-	if got := string(c.encode()); got != golden {
+	if got := string(c.encodeWire()); got != golden {
 		t.Errorf("%s, want %s", got, golden)
 	}
 	for _, bad := range []string{"x", "{}", `{"v":2}`, `{"v":1,"look":-1}`, strings.Repeat(" ", 4<<20+1)} {
@@ -139,7 +139,7 @@ func FuzzCheckpoint(f *testing.F) {
 		if err != nil || len(b) == 0 {
 			return
 		}
-		if again, err := decodeCheckpoint(c.encode()); err != nil || string(again.encode()) != string(c.encode()) {
+		if again, err := decodeCheckpoint(c.encodeWire()); err != nil || string(again.encodeWire()) != string(c.encodeWire()) {
 			t.Errorf("%+v: %+v, %v", c, again, err)
 		}
 	})

@@ -14,9 +14,9 @@ import (
 	"github.com/bursar-accounting/bursar/plugins/source/kubernetes/internal/run"
 )
 
-// tell sends the facts that are due, after the runs: what is wrong with them never holds
+// sendFacts sends the facts that are due, after the runs: what is wrong with them never holds
 // up a record.
-func (p *pass) tell(ctx context.Context) error {
+func (p *pass) sendFacts(ctx context.Context) error {
 	renew := p.listings == 1 && !p.told
 	list := []facts.Fact{{Name: facts.Census, Ask: p.tellCensus}, {Name: facts.Capacity, Ask: p.tellCapacity}}
 	return p.facts.Tell(ctx, p.factSettings(), renew, list, func() error {
@@ -38,7 +38,7 @@ func (p *pass) factSettings() facts.Settings {
 func (p *pass) tellCensus(ctx context.Context) error {
 	counts := facts.Counts{}
 	for _, e := range p.Open {
-		if !e.GoneAt.IsZero() || !p.config.wanted(&e.Pod.Metadata) {
+		if !e.GoneAt.IsZero() || !p.config.wantsPod(&e.Pod.Metadata) {
 			continue
 		}
 		at := facts.Place{User: e.Lookup(p.config.rules.User), Queue: e.Pod.Metadata.Namespace}
@@ -61,17 +61,17 @@ func (p *pass) tellCensus(ctx context.Context) error {
 func (p *pass) countSuspended(ctx context.Context, counts facts.Counts) error {
 	for _, namespace := range p.scopes() {
 		suspended, err := kube.ListAll(ctx, p.client, kube.In(kube.Jobs, namespace), func(j *kube.Job) bool { return j.Waiting() > 0 })
-		if err := p.tolerate(ctx, "listing of jobs", err); err != nil {
+		if err := p.tolerateDenial(ctx, "listing of jobs", err); err != nil {
 			return err
 		}
 		for _, j := range suspended {
 			e := run.New()
 			e.Pod.Metadata = j.Spec.Template.Metadata
 			e.Pod.Metadata.Namespace = j.Metadata.Namespace
-			if !p.config.wanted(&e.Pod.Metadata) {
+			if !p.config.wantsPod(&e.Pod.Metadata) {
 				continue
 			}
-			if err := p.cluster.place(ctx, p, e); err != nil {
+			if err := p.cluster.addLabels(ctx, p, e); err != nil {
 				return err
 			}
 			counts.Add(facts.Place{User: e.Lookup(p.config.rules.User), Queue: j.Metadata.Namespace}, 0, j.Waiting())
@@ -90,20 +90,20 @@ func (p *pass) tellCapacity(ctx context.Context) error {
 	if kube.Denied(err) && p.granted["attributes of devices"] { // the capacity of before is better than one without devices
 		return err
 	}
-	if err := p.tolerate(ctx, "attributes of devices", err); err != nil {
+	if err := p.tolerateDenial(ctx, "attributes of devices", err); err != nil {
 		return err
 	}
-	components, err := p.sum(nodes, offers)
+	components, err := p.sumCapacity(nodes, offers)
 	if news := p.done.Told.News(p.now().UTC(), components); news != nil {
 		p.Batch.Capacity, p.moved = news, true
 	}
 	return err
 }
 
-// sum adds up what pods may take of the nodes that are ready. A node that offers GPUs by a
+// sumCapacity adds up what pods may take of the nodes that are ready. A node that offers GPUs by a
 // device plugin has no others by ResourceSlices: where both are there, they are the same. A
 // resource that cannot be read of some node is in no sum, and the error names it.
-func (p *pass) sum(nodes []*kube.Node, offers []*kube.Slice) ([]sdk.Amount, error) {
+func (p *pass) sumCapacity(nodes []*kube.Node, offers []*kube.Slice) ([]sdk.Amount, error) {
 	total := map[string]int64{"MilliCores": 0, "Memory": 0}
 	byDevices := map[string]map[string]string{} // labels by node
 	var problem error

@@ -20,27 +20,27 @@ const maxHolds = 200
 // holding are the pods that are to be held or released.
 type holding map[string]*run.Entry
 
-func holds(pod *kube.Pod) bool { return slices.Contains(pod.Metadata.Finalizers, finalizer) }
+func hasFinalizer(pod *kube.Pod) bool { return slices.Contains(pod.Metadata.Finalizers, finalizer) }
 
-func held(e *run.Entry) bool { return holds(&e.Pod) }
+func isHeld(e *run.Entry) bool { return hasFinalizer(&e.Pod) }
 
 // wantsHeld reports whether a pod is to have the finalizer: until the daemon has all that
 // it will ever be told of its runs, but for what they used.
 func (p *pass) wantsHeld(e *run.Entry) bool {
-	if !p.config.Finalizer || !p.config.wanted(&e.Pod.Metadata) {
+	if !p.config.Finalizer || !p.config.wantsPod(&e.Pod.Metadata) {
 		return false
 	}
 	if !e.Over() {
 		// A pod that is being deleted cannot get it any more.
-		return held(e) || e.Pod.Metadata.DeletionTimestamp == nil
+		return isHeld(e) || e.Pod.Metadata.DeletionTimestamp == nil
 	}
 	// A pod that is over before it was held does not need it.
-	return held(e) && slices.ContainsFunc(p.views(e), func(v run.View) bool { return !v.Recorded() })
+	return isHeld(e) && slices.ContainsFunc(p.runViews(e), func(v run.View) bool { return !v.Recorded() })
 }
 
-// consider notes a pod that is to be held or released.
-func (h *holding) consider(p *pass, e *run.Entry) {
-	if held(e) == p.wantsHeld(e) {
+// updateHold notes a pod that is to be held or released.
+func (h *holding) updateHold(p *pass, e *run.Entry) {
+	if isHeld(e) == p.wantsHeld(e) {
 		delete(*h, e.UID())
 		return
 	}
@@ -50,9 +50,9 @@ func (h *holding) consider(p *pass, e *run.Entry) {
 	(*h)[e.UID()] = e
 }
 
-// hold holds and releases pods. What fails is tried again with the next change of the pod,
+// applyHolds holds and releases pods. What fails is tried again with the next change of the pod,
 // or at the next look.
-func (p *pass) hold(ctx context.Context) error {
+func (p *pass) applyHolds(ctx context.Context) error {
 	if len(p.holding) == 0 {
 		return nil
 	}
@@ -69,7 +69,7 @@ func (p *pass) hold(ctx context.Context) error {
 	for i, e := range pods {
 		group.Go(func() (err error) {
 			m := &e.Pod.Metadata
-			answers[i], err = p.client.Patch(ctx, m.Namespace, m.Name, patch(m))
+			answers[i], err = p.client.Patch(ctx, m.Namespace, m.Name, finalizerPatch(m))
 			if kube.Missing(err) || kube.Conflict(err) { // a newer state is on its way
 				answers[i], err = nil, nil
 			}
@@ -84,19 +84,19 @@ func (p *pass) hold(ctx context.Context) error {
 	for i, pod := range answers {
 		switch {
 		case pod != nil && pod.Metadata.UID == pods[i].UID():
-			if err := p.change(pod, false); err != nil {
+			if err := p.applyPod(pod, false); err != nil {
 				return err
 			}
 		case err != nil && pod == nil:
-			p.holding.consider(p, pods[i])
+			p.holding.updateHold(p, pods[i])
 		}
 	}
 	return p.finishTouched(ctx)
 }
 
-// patch sets the finalizers of a pod with or without that of this source, unless the pod
+// finalizerPatch sets the finalizers of a pod with or without that of this source, unless the pod
 // has changed meanwhile.
-func patch(m *kube.Meta) string {
+func finalizerPatch(m *kube.Meta) string {
 	others := slices.DeleteFunc(slices.Clone(m.Finalizers), func(f string) bool { return f == finalizer })
 	if len(others) == len(m.Finalizers) {
 		others = append(others, finalizer)

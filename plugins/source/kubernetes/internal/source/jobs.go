@@ -11,16 +11,16 @@ import (
 	"github.com/bursar-accounting/bursar/plugins/source/kubernetes/internal/run"
 )
 
-// leftovers finds out from Jobs which of their pods came and went without being seen. Of
+// recoverJobs finds out from Jobs which of their pods came and went without being seen. Of
 // a Job whose only pod that was, it makes the run, with the times of the Job; of others a
 // gap tells how many are missing. A Job that was there when everything was last known
 // says nothing new of the pods of then, so only Jobs that began since count.
-func (p *pass) leftovers(ctx context.Context, namespace string, until time.Time) error {
+func (p *pass) recoverJobs(ctx context.Context, namespace string, until time.Time) error {
 	jobs, err := kube.ListAll(ctx, p.client, kube.In(kube.Jobs, namespace), func(j *kube.Job) bool {
 		start := j.Status.StartTime
-		return start != nil && (p.first() || !start.Before(p.done.Look)) && !p.knows(j.Metadata.UID)
+		return start != nil && (p.isFirst() || !start.Before(p.done.Look)) && !p.hasEntry(j.Metadata.UID)
 	})
-	if err := p.tolerate(ctx, "listing of jobs", err); err != nil || len(jobs) == 0 {
+	if err := p.tolerateDenial(ctx, "listing of jobs", err); err != nil || len(jobs) == 0 {
 		return err
 	}
 	seen, err := p.podsOfJobs()
@@ -28,13 +28,13 @@ func (p *pass) leftovers(ctx context.Context, namespace string, until time.Time)
 		return err
 	}
 	for _, j := range jobs {
-		p.leftover(j, seen[j.Metadata.UID], until)
+		p.recoverJob(j, seen[j.Metadata.UID], until)
 	}
 	return p.finishTouched(ctx)
 }
 
-// knows reports whether there is an entry of that name.
-func (p *pass) knows(uid string) bool { return p.Open[uid] != nil || p.Settled[uid].Ours }
+// hasEntry reports whether there is an entry of that name.
+func (p *pass) hasEntry(uid string) bool { return p.Open[uid] != nil || p.Settled[uid].Ours }
 
 // podsOfJobs counts the pods of each Job that have ended and are known.
 func (p *pass) podsOfJobs() (map[string]int64, error) {
@@ -55,8 +55,8 @@ func (p *pass) podsOfJobs() (map[string]int64, error) {
 	})
 }
 
-// leftover takes a Job of which so many ended pods were seen.
-func (p *pass) leftover(j *kube.Job, seen int64, until time.Time) {
+// recoverJob takes a Job of which so many ended pods were seen.
+func (p *pass) recoverJob(j *kube.Job, seen int64, until time.Time) {
 	m := &j.Metadata
 	all := j.Status.Succeeded + j.Status.Failed
 	stop := until

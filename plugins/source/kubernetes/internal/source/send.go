@@ -13,14 +13,14 @@ import (
 
 // finishTouched finds what the touched pods lack, and sends them.
 func (p *pass) finishTouched(ctx context.Context) error {
-	if err := p.cluster.complete(ctx, p, p.Touched()); err != nil {
+	if err := p.cluster.completePods(ctx, p, p.Touched()); err != nil {
 		return err
 	}
 	return p.flush(ctx)
 }
 
-// refuse tells of a pod that is none, once.
-func (p *pass) refuse(b *kube.BadObject) {
+// refusePod tells of a pod that is none, once.
+func (p *pass) refusePod(b *kube.BadObject) {
 	if key := b.Name + string(b.Raw); !p.refused[key] {
 		p.refused[key] = true
 		p.Batch.Refused = append(p.Batch.Refused, sdk.Refused{Run: b.UID, Message: "pod " + b.Error(), Raw: b.Raw})
@@ -30,19 +30,19 @@ func (p *pass) refuse(b *kube.BadObject) {
 // flush sends what was learned.
 func (p *pass) flush(ctx context.Context) error {
 	if p.moved {
-		p.Batch.Checkpoint = p.done.encode()
+		p.Batch.Checkpoint = p.done.encodeWire()
 	}
 	err := p.Flush(ctx)
 	p.moved = p.moved && err != nil
 	return err
 }
 
-// way is how the pass sends.
-func (p *pass) way(out *sdk.Stream) journal.Way[*run.Entry] {
+// journalWay is how the pass sends.
+func (p *pass) journalWay(out *sdk.Stream) journal.Way[*run.Entry] {
 	return journal.Way[*run.Entry]{
-		Reach: &p.done.Reach, Out: out, Numbered: withBatches, Sent: p.sent,
+		Reach: &p.done.Reach, Out: out, Numbered: withBatches, Sent: p.afterSend,
 		Add: func(e *run.Entry) func() bool {
-			runs := p.add(e)
+			runs := p.addToBatch(e)
 			return func() (news bool) {
 				for i := range runs {
 					news = runs[i].Tell() || news
@@ -57,20 +57,20 @@ func (p *pass) way(out *sdk.Stream) journal.Way[*run.Entry] {
 	}
 }
 
-// sent goes on with a pod of which the daemon has the news.
-func (p *pass) sent(e *run.Entry) {
-	p.usage.want(e, p.views(e))
-	p.holding.consider(p, e)
-	if p.over(e) {
-		p.settle(e)
+// afterSend goes on with a pod of which the daemon has the news.
+func (p *pass) afterSend(e *run.Entry) {
+	p.usage.schedulePod(e, p.runViews(e))
+	p.holding.updateHold(p, e)
+	if p.isOver(e) {
+		p.closePod(e)
 	}
 }
 
-// add puts the runs of a pod into the batch that are not told, and the last one of each
+// addToBatch puts the runs of a pod into the batch that are not told, and the last one of each
 // container, of which more than the end may have changed.
-func (p *pass) add(e *run.Entry) []run.View {
+func (p *pass) addToBatch(e *run.Entry) []run.View {
 	var sent []run.View
-	views := p.views(e)
+	views := p.runViews(e)
 	for i := range views {
 		v := &views[i]
 		if v.Told() && !v.Last {
@@ -80,7 +80,7 @@ func (p *pass) add(e *run.Entry) []run.View {
 			sent = append(sent, *v) // it was told long ago
 			continue
 		}
-		p.usage.expect(v)
+		p.usage.expectUsage(v)
 		if job, send := p.jobOf(v); send {
 			p.Batch.Jobs = append(p.Batch.Jobs, job)
 		}
@@ -89,7 +89,7 @@ func (p *pass) add(e *run.Entry) []run.View {
 	if e.Over() && !e.Counted {
 		p.Batch.Skipped += e.Unstarted()
 		if e.Pod.Status.Phase == kube.Succeeded && len(views) == 0 {
-			p.refuse(&kube.BadObject{Name: e.Pod.Metadata.Namespace + "/" + e.Pod.Metadata.Name, UID: e.UID(), Raw: raw(e), Err: errNoStatus})
+			p.refusePod(&kube.BadObject{Name: e.Pod.Metadata.Namespace + "/" + e.Pod.Metadata.Name, UID: e.UID(), Raw: rawPod(e), Err: errNoStatus})
 		}
 	}
 	return sent
@@ -97,7 +97,7 @@ func (p *pass) add(e *run.Entry) []run.View {
 
 var errNoStatus = fmt.Errorf("has succeeded, but its status has no times of its containers")
 
-func raw(e *run.Entry) []byte {
+func rawPod(e *run.Entry) []byte {
 	text, _ := json.Marshal(&e.Pod) // a pod that was read can be written
 	return text
 }
@@ -108,6 +108,6 @@ func (s *Source) jobOf(v *run.View) (job sdk.Job, send bool) {
 		return sdk.Job{}, false
 	}
 	values, unread := s.columns.Values(v)
-	wanted := s.config.wanted(&v.Pod.Metadata) && (v.Open() || !v.Stop.Before(s.config.Earliest.Time))
-	return sdk.Job{Run: v.Name(), Values: values, Unread: unread, Ended: !v.Open(), Excluded: !wanted, Findings: s.findings(v.Entry)}, true
+	wanted := s.config.wantsPod(&v.Pod.Metadata) && (v.Open() || !v.Stop.Before(s.config.Earliest.Time))
+	return sdk.Job{Run: v.Name(), Values: values, Unread: unread, Ended: !v.Open(), Excluded: !wanted, Findings: s.rightFindings(v.Entry)}, true
 }

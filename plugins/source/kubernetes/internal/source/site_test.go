@@ -224,10 +224,10 @@ func (s *site) await(what string, ok func() bool) {
 // seen waits until the source has sent all changes.
 func (s *site) seen() {
 	s.t.Helper()
-	version := number(s.server.Version())
+	version := versionNumber(s.server.Version())
 	s.await("all changes", func() bool {
 		c, err := decodeCheckpoint(s.checkpoint)
-		return err == nil && number(c.Versions[""]) >= version
+		return err == nil && versionNumber(c.Versions[""]) >= version
 	})
 }
 

@@ -464,14 +464,14 @@ func TestAgentAway_ChangesAreReplayedSlowly_WatermarkWaitsForTheLast(t *testing.
 	s.seen()
 	s.stop()
 	s.server.Put(pod("phys", "a", kube.Succeeded, over(0, 1, 5, 0)))
-	first := number(s.server.Version())
+	first := versionNumber(s.server.Version())
 	s.server.Put(pod("phys", "b", kube.Succeeded, over(0, 6, 8, 3)))
 	s.server.Delete("phys", "b", at(8))
 	s.set(at(60))
 	s.start()
 	s.await("the first event", func() bool {
 		c, err := decodeCheckpoint(s.checkpoint)
-		return err == nil && number(c.Versions[""]) >= first
+		return err == nil && versionNumber(c.Versions[""]) >= first
 	})
 	if got := s.soFar(); !got.watermark.Before(at(0)) || len(got.jobs) != 1 {
 		t.Errorf("before the last event: watermark %s, runs %v", got.watermark, got.runs())
@@ -495,13 +495,13 @@ func TestWatch_BreaksOff_WatermarkWaitsForWhatItReplays(t *testing.T) {
 	s.server.Down(true)
 	s.await("the end of the watch", func() bool { return s.server.Asked("GET pods") > had })
 	s.server.Put(pod("phys", "a", kube.Succeeded, over(0, 1, 5, 0)))
-	first := number(s.server.Version())
+	first := versionNumber(s.server.Version())
 	s.server.Put(pod("phys", "b", kube.Succeeded, over(0, 6, 8, 3)))
 	s.set(at(60))
 	s.server.Down(false)
 	s.await("the first event", func() bool {
 		c, err := decodeCheckpoint(s.checkpoint)
-		return err == nil && number(c.Versions[""]) >= first
+		return err == nil && versionNumber(c.Versions[""]) >= first
 	})
 	if got := s.soFar(); !got.watermark.Before(at(0)) || len(got.jobs) != 1 {
 		t.Errorf("before the last event: watermark %s, runs %v", got.watermark, got.runs())
@@ -610,15 +610,15 @@ func TestListing_EmptyPageWhilePodsWait_SendsThem(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	p, err := source.begin(t.Context(), sdk.Start{}, client, sdk.NewStream(run.Attributes(), s.take))
+	p, err := source.beginPass(t.Context(), sdk.Start{}, client, sdk.NewStream(run.Attributes(), s.take))
 	if err != nil {
 		t.Fatal(err)
 	}
 	waiting := pod("phys", "a", kube.Running, running(0, 1))
-	if err := p.change(&waiting, false); err != nil {
+	if err := p.applyPod(&waiting, false); err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(p.page(t.Context(), "", nil, nil, map[string]bool{}), p.Close()); err != nil {
+	if err := errors.Join(p.applyPage(t.Context(), "", nil, nil, map[string]bool{}), p.Close()); err != nil {
 		t.Fatal(err)
 	}
 	s.wantRuns(runName("a", "main", 1) + " open")

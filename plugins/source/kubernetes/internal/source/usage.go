@@ -76,27 +76,27 @@ type part struct {
 
 func newUsage(s *prometheus) *usage { return &usage{settings: s, due: map[string]time.Time{}} }
 
-// expect marks an ended run as one of which more is to come.
-func (u *usage) expect(v *run.View) {
+// expectUsage marks an ended run as one of which more is to come.
+func (u *usage) expectUsage(v *run.View) {
 	if u != nil && !v.Open() && v.Usage == nil {
 		v.SetUsage(&run.Usage{})
 	}
 }
 
-// known reports whether nothing more is expected of runs.
-func (u *usage) known(views []run.View) bool {
-	return u == nil || !slices.ContainsFunc(views, lacks)
+// isComplete reports whether nothing more is expected of runs.
+func (u *usage) isComplete(views []run.View) bool {
+	return u == nil || !slices.ContainsFunc(views, lacksUsage)
 }
 
-func lacks(v run.View) bool { return v.Usage == nil || !v.Usage.Given }
+func lacksUsage(v run.View) bool { return v.Usage == nil || !v.Usage.Given }
 
-// want has a pod asked for, when the last of its ended runs that lacks it may be known.
-func (u *usage) want(e *run.Entry, views []run.View) {
-	if u == nil || u.asks(e.UID()) {
+// schedulePod has a pod asked for, when the last of its ended runs that lacks it may be known.
+func (u *usage) schedulePod(e *run.Entry, views []run.View) {
+	if u == nil || u.isAsking(e.UID()) {
 		return
 	}
 	for i := range views {
-		if v := &views[i]; !v.Open() && lacks(*v) {
+		if v := &views[i]; !v.Open() && lacksUsage(*v) {
 			u.postpone(e.UID(), v.Stop.Add(u.settings.Delay))
 		}
 	}
@@ -109,13 +109,13 @@ func (u *usage) postpone(pod string, at time.Time) {
 	}
 }
 
-// asks reports whether the round that is under way asks for a pod.
-func (u *usage) asks(pod string) bool {
+// isAsking reports whether the round that is under way asks for a pod.
+func (u *usage) isAsking(pod string) bool {
 	return u.round != nil && slices.ContainsFunc(u.round.questions, func(q *question) bool { return q.pod == pod })
 }
 
-// answers is closed when the answers of a round are there; nil: none is under way.
-func (u *usage) answers() <-chan struct{} {
+// roundDone is closed when the answers of a round are there; nil: none is under way.
+func (u *usage) roundDone() <-chan struct{} {
 	if u == nil || u.round == nil {
 		return nil
 	}
@@ -135,7 +135,7 @@ func (p *pass) askUsage(ctx context.Context) error {
 		default:
 			return nil
 		}
-		if err := p.takeUsage(ctx); err != nil {
+		if err := p.applyUsage(ctx); err != nil {
 			return err
 		}
 	}
@@ -143,20 +143,20 @@ func (p *pass) askUsage(ctx context.Context) error {
 	if now.Before(u.paused) {
 		return nil
 	}
-	if questions := p.questions(now); len(questions) > 0 {
+	if questions := p.dueQuestions(now); len(questions) > 0 {
 		r := &round{questions: questions, done: make(chan struct{})}
 		u.round = r
 		go func() {
 			defer close(r.done)
-			r.err = u.ask(ctx, questions)
+			r.err = u.queryRuns(ctx, questions)
 		}()
 	}
 	return nil
 }
 
-// questions are those about the runs that are due, as many as go into a round. A run goes as a
+// dueQuestions are those about the runs that are due, as many as go into a round. A run goes as a
 // whole.
-func (p *pass) questions(now time.Time) (out []*question) {
+func (p *pass) dueQuestions(now time.Time) (out []*question) {
 	u, n := p.usage, 0
 	for uid, at := range u.due {
 		if at.After(now) {
@@ -167,11 +167,11 @@ func (p *pass) questions(now time.Time) (out []*question) {
 		if e == nil {
 			continue
 		}
-		for _, v := range p.views(e) {
+		for _, v := range p.runViews(e) {
 			if v.Open() || v.Usage == nil || v.Usage.Given {
 				continue
 			}
-			q := &question{pod: uid, run: v.Name(), stop: v.Stop, cpu: parts(u.cpuQuery(), &v), memory: parts(u.memoryQuery(), &v)}
+			q := &question{pod: uid, run: v.Name(), stop: v.Stop, cpu: queryParts(u.cpuQuery(), &v), memory: queryParts(u.memoryQuery(), &v)}
 			if n += len(q.cpu) + len(q.memory); n > maxQuestions && len(out) > 0 {
 				u.due[uid] = at
 				return out
@@ -182,12 +182,12 @@ func (p *pass) questions(now time.Time) (out []*question) {
 	return out
 }
 
-func (u *usage) cpuQuery() string    { return or(u.settings.CPU, cpuQuery) }
-func (u *usage) memoryQuery() string { return or(u.settings.Memory, memoryQuery) }
+func (u *usage) cpuQuery() string    { return cmp.Or(u.settings.CPU, cpuQuery) }
+func (u *usage) memoryQuery() string { return cmp.Or(u.settings.Memory, memoryQuery) }
 
-// parts are what a query is asked for of a run. Of a pod as one run a query of containers is
+// queryParts are what a query is asked for of a run. Of a pod as one run a query of containers is
 // asked for each start of each of them, since their counters begin at 0.
-func parts(query string, v *run.View) (out []part) {
+func queryParts(query string, v *run.View) (out []part) {
 	views := []run.View{*v}
 	if v.Container == "" && prom.OfContainers(query) {
 		views = v.Views(false)
@@ -199,8 +199,8 @@ func parts(query string, v *run.View) (out []part) {
 	return out
 }
 
-// ask asks for the usage of runs, until Prometheus cannot be asked.
-func (u *usage) ask(ctx context.Context, questions []*question) (err error) {
+// queryRuns asks for the usage of runs, until Prometheus cannot be asked.
+func (u *usage) queryRuns(ctx context.Context, questions []*question) (err error) {
 	if u.client == nil {
 		s := u.settings
 		if u.client, err = prom.New(prom.Config{Address: s.Address, Token: s.Token.Value, TokenFile: s.TokenFile, CA: s.CA, Timeout: s.Timeout}); err != nil {
@@ -237,9 +237,9 @@ func (u *usage) askOfRun(ctx context.Context, q *question) error {
 	return err
 }
 
-// takeUsage notes what Prometheus has answered, and sends it. A run costs no try where
+// applyUsage notes what Prometheus has answered, and sends it. A run costs no try where
 // Prometheus could not be asked.
-func (p *pass) takeUsage(ctx context.Context) error {
+func (p *pass) applyUsage(ctx context.Context) error {
 	u := p.usage
 	r, now := u.round, p.now()
 	u.round = nil
@@ -249,12 +249,12 @@ func (p *pass) takeUsage(ctx context.Context) error {
 	var refused error
 	for _, q := range r.questions {
 		refused = cmp.Or(refused, q.refused)
-		v := p.lacking(q)
+		v := p.runOfQuestion(q)
 		switch {
 		case v == nil || !q.answered:
 			p.wantUsage(q)
 			continue
-		case !u.note(v.Usage, q):
+		case !u.addAnswer(v.Usage, q):
 			u.postpone(q.pod, now.Add(u.settings.Retry))
 		}
 		p.Touch(v.Entry)
@@ -279,17 +279,17 @@ func (p *pass) leaveUsage() {
 // wantUsage has the pod of a question asked for again.
 func (p *pass) wantUsage(q *question) {
 	if e := p.Open[q.pod]; e != nil {
-		p.usage.want(e, p.views(e))
+		p.usage.schedulePod(e, p.runViews(e))
 	}
 }
 
-// lacking is the run of a question; nil where it has changed meanwhile.
-func (p *pass) lacking(q *question) *run.View {
+// runOfQuestion is the run of a question; nil where it has changed meanwhile.
+func (p *pass) runOfQuestion(q *question) *run.View {
 	e := p.Open[q.pod]
 	if e == nil {
 		return nil
 	}
-	for _, v := range p.views(e) {
+	for _, v := range p.runViews(e) {
 		if v.Name() == q.run && v.Stop.Equal(q.stop) && v.Usage != nil && !v.Usage.Given {
 			return &v
 		}
@@ -297,11 +297,11 @@ func (p *pass) lacking(q *question) *run.View {
 	return nil
 }
 
-// note notes an answer, and reports whether nothing more is to be asked for. What was known
+// addAnswer notes an answer, and reports whether nothing more is to be asked for. What was known
 // stays: Prometheus may no longer have it.
-func (u *usage) note(n *run.Usage, q *question) bool {
-	n.CPU = cmp.Or(sum(q.cpu), n.CPU)
-	if most := peak(q.memory); most != nil {
+func (u *usage) addAnswer(n *run.Usage, q *question) bool {
+	n.CPU = cmp.Or(sumParts(q.cpu), n.CPU)
+	if most := peakOfParts(q.memory); most != nil {
 		n.Memory = new(int64(*most))
 	}
 	if n.Tries++; n.CPU != nil && n.Memory != nil {
@@ -311,8 +311,8 @@ func (u *usage) note(n *run.Usage, q *question) bool {
 	return n.Given
 }
 
-// sum adds up what parts used; nil where nothing is known of any.
-func sum(parts []part) (out *float64) {
+// sumParts adds up what parts used; nil where nothing is known of any.
+func sumParts(parts []part) (out *float64) {
 	for _, p := range parts {
 		if p.amount != nil && out == nil {
 			out = new(0.0)
@@ -324,10 +324,10 @@ func sum(parts []part) (out *float64) {
 	return out
 }
 
-// peak is the greatest sum of the amounts of parts that were there at the same time; nil where
+// peakOfParts is the greatest sum of the amounts of parts that were there at the same time; nil where
 // nothing is known of any. It is at least what all of them had at once, since each may have
 // had its own at another time.
-func peak(parts []part) *float64 {
+func peakOfParts(parts []part) *float64 {
 	known := slices.DeleteFunc(slices.Clone(parts), func(p part) bool { return p.amount == nil })
 	if len(known) == 0 {
 		return nil
@@ -345,15 +345,8 @@ func peak(parts []part) *float64 {
 	return &most
 }
 
-func or(text, other string) string {
-	if text == "" {
-		return other
-	}
-	return text
-}
-
-// check says what is wrong with the settings.
-func (s *prometheus) check(b *sdk.Body) {
+// checkSettings says what is wrong with the settings.
+func (s *prometheus) checkSettings(b *sdk.Body) {
 	if s == nil {
 		return
 	}

@@ -372,7 +372,7 @@ func TestUsage_OneOfTwoIsKnown_ItStaysWhileTheOtherIsAskedFor(t *testing.T) {
 
 func TestUsage_BothAreKnown_TriesCountNoMore(t *testing.T) {
 	u, n := newUsage(&prometheus{Retries: 3}), &run.Usage{Tries: 2}
-	if known := u.note(n, &question{cpu: []part{{amount: new(7.0)}}, memory: []part{{amount: new(8.0)}}}); !known || !n.Given || n.Tries != 0 {
+	if known := u.addAnswer(n, &question{cpu: []part{{amount: new(7.0)}}, memory: []part{{amount: new(8.0)}}}); !known || !n.Given || n.Tries != 0 {
 		t.Errorf("known %t, %+v", known, n)
 	}
 }

@@ -16,9 +16,9 @@ import (
 // batchRuns is how many runs of a window go together.
 const batchRuns = 1000
 
-// recollect sends the runs that ended in a window, and those that go on if it reaches to
+// collectWindow sends the runs that ended in a window, and those that go on if it reaches to
 // now, from what Kubernetes and the journal have.
-func (s *Source) recollect(ctx context.Context, client *kube.Client, w *sdk.Window, out *sdk.Stream) (err error) {
+func (s *Source) collectWindow(ctx context.Context, client *kube.Client, w *sdk.Window, out *sdk.Stream) (err error) {
 	known, err := journalForm().ReadOnly(ctx, s.dir) // without it a window has what Kubernetes has
 	if err != nil {
 		return err
@@ -26,7 +26,7 @@ func (s *Source) recollect(ctx context.Context, client *kube.Client, w *sdk.Wind
 	p := &pass{Source: s, client: client, Book: new(journal.Book[*run.Entry])}
 	r := &recollection{pass: p, window: w, out: out, now: s.now(), journal: known, listed: map[string]bool{}}
 	defer func() { err = errors.Join(err, known.Close()) }()
-	return r.run(ctx)
+	return r.sendWindow(ctx)
 }
 
 // recollection is one Collect of a window.
@@ -41,9 +41,9 @@ type recollection struct {
 	done    int64
 }
 
-func (r *recollection) run(ctx context.Context) error {
+func (r *recollection) sendWindow(ctx context.Context) error {
 	for _, namespace := range r.scopes() {
-		if _, err := kube.List(ctx, r.client, kube.In(kube.Pods, namespace), func(page []*kube.Pod, _ []*kube.BadObject) error { return r.page(ctx, page) }); err != nil {
+		if _, err := kube.List(ctx, r.client, kube.In(kube.Pods, namespace), func(page []*kube.Pod, _ []*kube.BadObject) error { return r.sendPage(ctx, page) }); err != nil {
 			return err
 		}
 	}
@@ -51,15 +51,15 @@ func (r *recollection) run(ctx context.Context) error {
 		if r.listed[e.UID()] {
 			return nil
 		}
-		return r.send(ctx, []*run.Entry{e}, false)
+		return r.sendRuns(ctx, []*run.Entry{e}, false)
 	})
 	if err != nil {
 		return err
 	}
-	return r.send(ctx, nil, true)
+	return r.sendRuns(ctx, nil, true)
 }
 
-func (r *recollection) page(ctx context.Context, page []*kube.Pod) error {
+func (r *recollection) sendPage(ctx context.Context, page []*kube.Pod) error {
 	var entries []*run.Entry
 	for _, pod := range page {
 		if r.listed[pod.Metadata.UID] {
@@ -74,14 +74,14 @@ func (r *recollection) page(ctx context.Context, page []*kube.Pod) error {
 			e = run.New()
 		}
 		e.Observe(pod, r.now, r.now)
-		if slices.ContainsFunc(r.views(e), func(v run.View) bool { return r.wantsRun(&v) }) {
+		if slices.ContainsFunc(r.runViews(e), func(v run.View) bool { return r.wantsRun(&v) }) {
 			entries = append(entries, e)
 		}
 	}
-	if err := r.cluster.complete(ctx, r.pass, entries); err != nil {
+	if err := r.cluster.completePods(ctx, r.pass, entries); err != nil {
 		return err
 	}
-	return r.send(ctx, entries, false)
+	return r.sendRuns(ctx, entries, false)
 }
 
 // wantsRun reports whether a run belongs to the window.
@@ -92,10 +92,10 @@ func (r *recollection) wantsRun(v *run.View) bool {
 	return r.window.Holds(v.Stop)
 }
 
-// send puts the runs of pods into the batch, and sends it when it is large or the last one.
-func (r *recollection) send(ctx context.Context, entries []*run.Entry, last bool) error {
+// sendRuns puts the runs of pods into the batch, and sends it when it is large or the last one.
+func (r *recollection) sendRuns(ctx context.Context, entries []*run.Entry, last bool) error {
 	for _, e := range entries {
-		for _, v := range r.views(e) {
+		for _, v := range r.runViews(e) {
 			if !r.wantsRun(&v) {
 				continue
 			}
@@ -131,7 +131,7 @@ func (s *Source) Count(ctx context.Context, w sdk.Window) (int64, error) {
 				e := run.New()
 				e.Observe(pod, now, now)
 				n := int64(0)
-				for _, v := range s.views(e) {
+				for _, v := range s.runViews(e) {
 					if !v.Open() && w.Holds(v.Stop) {
 						n++
 					}

@@ -16,41 +16,41 @@ import (
 	"github.com/bursar-accounting/bursar/plugins/source/kubernetes/internal/run"
 )
 
-// list lists the pods of a scope, takes what has changed, and finds out about those that
+// listPods lists the pods of a scope, takes what has changed, and finds out about those that
 // are gone. Where there is no watch the checkpoint moves to the listing; where there is
 // one, what the listing lacks may still be on its way.
-func (p *pass) list(ctx context.Context, namespace string, alone bool) error {
+func (p *pass) listPods(ctx context.Context, namespace string, alone bool) error {
 	began := p.now().UTC()
 	before := p.done.Versions[namespace]
 	listed := map[string]bool{}
 	version, err := kube.List(ctx, p.client, kube.In(kube.Pods, namespace), func(page []*kube.Pod, bad []*kube.BadObject) error {
-		return p.page(ctx, namespace, page, bad, listed)
+		return p.applyPage(ctx, namespace, page, bad, listed)
 	})
 	if err != nil {
-		return blame(ctx, err)
+		return markServerError(ctx, err)
 	}
-	if number(version) < number(before) {
-		return p.older(version, before)
+	if versionNumber(version) < versionNumber(before) {
+		return p.resetToOlder(version, before)
 	}
-	if err := p.vanished(ctx, namespace, listed, number(version), alone); err != nil {
+	if err := p.checkVanished(ctx, namespace, listed, versionNumber(version), alone); err != nil {
 		return err
 	}
 	p.present[namespace] = listed
 	if p.behind[namespace] == math.MaxUint64 {
-		p.behind[namespace] = number(version)
+		p.behind[namespace] = versionNumber(version)
 	}
 	if alone {
 		delete(p.behind, namespace)
 		if p.lost[namespace] {
-			p.gaps = append(p.gaps, p.missing(namespace, began))
+			p.gaps = append(p.gaps, p.changesGap(namespace, began))
 		}
-		if p.lost[namespace] || p.first() {
-			if err := p.leftovers(ctx, namespace, began); err != nil {
+		if p.lost[namespace] || p.isFirst() {
+			if err := p.recoverJobs(ctx, namespace, began); err != nil {
 				return err
 			}
 		}
 		p.done.Versions[namespace], p.moved = version, true
-		p.whole(namespace, began)
+		p.advanceScope(namespace, began)
 	}
 	p.Batch.Gaps = append(p.Batch.Gaps, p.gaps...)
 	if err := p.flush(ctx); err != nil {
@@ -61,26 +61,26 @@ func (p *pass) list(ctx context.Context, namespace string, alone bool) error {
 	return nil
 }
 
-// number is a resource version as a number; 0 where it is not one.
-func number(version string) uint64 {
+// versionNumber is a resource version as a number; 0 where it is not one.
+func versionNumber(version string) uint64 {
 	n, _ := strconv.ParseUint(version, 10, 64) // 0 is the answer
 	return n
 }
 
-// within reports whether a pod belongs to a scope.
-func within(namespace string, e *run.Entry) bool {
+// inScope reports whether a pod belongs to a scope.
+func inScope(namespace string, e *run.Entry) bool {
 	return namespace == "" || e.Pod.Metadata.Namespace == namespace
 }
 
-// page takes the pods of a page of a listing that have news.
-func (p *pass) page(ctx context.Context, namespace string, page []*kube.Pod, bad []*kube.BadObject, listed map[string]bool) error {
+// applyPage takes the pods of a page of a listing that have news.
+func (p *pass) applyPage(ctx context.Context, namespace string, page []*kube.Pod, bad []*kube.BadObject, listed map[string]bool) error {
 	for _, b := range bad {
 		listed[b.UID] = true
-		p.refuse(b)
+		p.refusePod(b)
 	}
 	for _, pod := range page {
 		listed[pod.Metadata.UID] = true
-		if err := p.listedPod(pod, number(p.start.Versions[namespace])); err != nil {
+		if err := p.applyListed(pod, versionNumber(p.start.Versions[namespace])); err != nil {
 			return err
 		}
 	}
@@ -90,17 +90,17 @@ func (p *pass) page(ctx context.Context, namespace string, page []*kube.Pod, bad
 	return p.finishTouched(ctx)
 }
 
-// listedPod takes a pod of a listing when it has news: it has changed since the pass
+// applyListed takes a pod of a listing when it has news: it has changed since the pass
 // began at that version, or it goes on.
-func (p *pass) listedPod(pod *kube.Pod, start uint64) error {
+func (p *pass) applyListed(pod *kube.Pod, start uint64) error {
 	uid, version := pod.Metadata.UID, pod.Metadata.Version()
-	again := p.renew && (!pod.Status.Over() || !ended(pod).Before(p.since))
+	again := p.renew && (!pod.Status.Over() || !lastContainerEnd(pod).Before(p.since))
 	old, known := p.Settled[uid]
 	if known && old.Version == version && version != 0 && !again {
 		return nil
 	}
-	if !known && p.Open[uid] == nil && pod.Status.Over() && version != 0 && version <= start && !again && !holds(pod) {
-		p.Settled[uid] = journal.Settled{Version: version, Changed: ended(pod)} // it was sent by a source with another journal
+	if !known && p.Open[uid] == nil && pod.Status.Over() && version != 0 && version <= start && !again && !hasFinalizer(pod) {
+		p.Settled[uid] = journal.Settled{Version: version, Changed: lastContainerEnd(pod)} // it was sent by a source with another journal
 		return nil
 	}
 	e, err := p.Entry(uid)
@@ -110,12 +110,12 @@ func (p *pass) listedPod(pod *kube.Pod, start uint64) error {
 	if again {
 		e.Untell()
 	}
-	p.observe(e, pod)
+	p.observePod(e, pod)
 	return nil
 }
 
-// ended is when the last container of a pod ended.
-func ended(pod *kube.Pod) (last time.Time) {
+// lastContainerEnd is when the last container of a pod ended.
+func lastContainerEnd(pod *kube.Pod) (last time.Time) {
 	for _, s := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
 		if t := s.State.Terminated; t != nil && t.FinishedAt.After(last) {
 			last = t.FinishedAt
@@ -124,9 +124,9 @@ func ended(pod *kube.Pod) (last time.Time) {
 	return last
 }
 
-// older starts over with a Kubernetes whose state is of before, as after its etcd was
+// resetToOlder starts over with a Kubernetes whose state is of before, as after its etcd was
 // restored from a backup.
-func (p *pass) older(version, before string) error {
+func (p *pass) resetToOlder(version, before string) error {
 	p.log.Warn("Kubernetes' state is older than it was, as after a restore of etcd; everything is taken again", "version", version, "before", before)
 	for uid, s := range p.Settled {
 		s.Version = 0
@@ -145,14 +145,14 @@ func (p *pass) older(version, before string) error {
 
 var errOlder = errors.New("its state is older than it was")
 
-// vanished asks for pods that were expected in a listing and are not in it. While a watch
+// checkVanished asks for pods that were expected in a listing and are not in it. While a watch
 // may still tell what became of them, they are asked for when the next listing lacks them
 // too.
-func (p *pass) vanished(ctx context.Context, namespace string, listed map[string]bool, version uint64, alone bool) error {
+func (p *pass) checkVanished(ctx context.Context, namespace string, listed map[string]bool, version uint64, alone bool) error {
 	for _, uid := range slices.Sorted(maps.Keys(p.Open)) {
 		e := p.Open[uid]
 		m := &e.Pod.Metadata
-		if !within(namespace, e) || !e.GoneAt.IsZero() || e.UID() == "" || m.Version() > version {
+		if !inScope(namespace, e) || !e.GoneAt.IsZero() || e.UID() == "" || m.Version() > version {
 			continue
 		}
 		if listed[uid] {
@@ -166,20 +166,20 @@ func (p *pass) vanished(ctx context.Context, namespace string, listed map[string
 		pod, err := kube.Get[kube.Pod](ctx, p.client, kube.Pods, m.Namespace, m.Name)
 		switch {
 		case kube.Missing(err), err == nil && pod.Metadata.UID != uid:
-			p.forgotten(e)
+			p.closeForgotten(e)
 		case err != nil:
-			return blame(ctx, err)
+			return markServerError(ctx, err)
 		default:
-			p.observe(e, pod)
+			p.observePod(e, pod)
 		}
 	}
 	return p.finishTouched(ctx)
 }
 
-// forgotten closes what went on in a pod that Kubernetes does not have any more.
-func (p *pass) forgotten(e *run.Entry) {
+// closeForgotten closes what went on in a pod that Kubernetes does not have any more.
+func (p *pass) closeForgotten(e *run.Entry) {
 	seen := p.LastSeen(e.UID())
-	lost := slices.ContainsFunc(p.views(e), func(v run.View) bool { return v.Open() })
+	lost := slices.ContainsFunc(p.runViews(e), func(v run.View) bool { return v.Open() })
 	e.Pod.Metadata.Finalizers = nil
 	e.Gone(false, seen, p.now().UTC())
 	p.Touch(e)
@@ -190,8 +190,8 @@ func (p *pass) forgotten(e *run.Entry) {
 	}
 }
 
-// missing is the gap of a scope whose changes Kubernetes no longer has.
-func (p *pass) missing(namespace string, until time.Time) sdk.Gap {
+// changesGap is the gap of a scope whose changes Kubernetes no longer has.
+func (p *pass) changesGap(namespace string, until time.Time) sdk.Gap {
 	where := "Kubernetes"
 	if namespace != "" {
 		where = "the namespace " + namespace
