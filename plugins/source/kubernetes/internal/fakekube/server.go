@@ -311,21 +311,21 @@ func (s *Server) getJob(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	j := s.jobs[r.PathValue("namespace")+"/"+r.PathValue("name")]
 	s.mu.Unlock()
-	answer(w, j)
+	writeObject(w, j)
 }
 
 func (s *Server) getClaim(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	c := s.claims[r.PathValue("namespace")+"/"+r.PathValue("name")]
 	s.mu.Unlock()
-	answer(w, c)
+	writeObject(w, c)
 }
 
 func (s *Server) getPod(w http.ResponseWriter, r *http.Request) {
-	answer(w, s.Pod(r.PathValue("namespace"), r.PathValue("name")))
+	writeObject(w, s.Pod(r.PathValue("namespace"), r.PathValue("name")))
 }
 
-func answer[T any](w http.ResponseWriter, object *T) {
+func writeObject[T any](w http.ResponseWriter, object *T) {
 	if object == nil {
 		writeStatus(w, http.StatusNotFound, "NotFound", "not found")
 		return

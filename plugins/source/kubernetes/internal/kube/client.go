@@ -291,7 +291,7 @@ func Get[T any](ctx context.Context, c *Client, listing, namespace, name string)
 	if err := c.roundTrip(ctx, http.MethodGet, path, nil, "", "", &raw); err != nil {
 		return nil, err
 	}
-	out, bad := decode[T](raw)
+	out, bad := decodeObject[T](raw)
 	if bad != nil {
 		return nil, &Refusal{Path: path, Code: http.StatusNotFound, Message: bad.Error()}
 	}

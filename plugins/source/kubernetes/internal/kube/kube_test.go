@@ -41,11 +41,11 @@ func TestWatch_RecordedEvents_AreDecoded(t *testing.T) {
 }
 
 func TestDecode_RecordedNodeAndPod(t *testing.T) {
-	n, bad := decode[Node](recorded(t, "kwok-node.json"))
+	n, bad := decodeObject[Node](recorded(t, "kwok-node.json"))
 	if bad != nil || !n.Ready() || n.Status.Allocatable["memory"] != "512Gi" {
 		t.Errorf("%+v, %v", n, bad)
 	}
-	p, bad := decode[Pod](recorded(t, "kwok-pod-running.json"))
+	p, bad := decodeObject[Pod](recorded(t, "kwok-pod-running.json"))
 	if bad != nil || p.Status.ContainerStatuses[0].State.Running == nil || p.Status.StartTime == nil {
 		t.Errorf("%+v, %v", p, bad)
 	}

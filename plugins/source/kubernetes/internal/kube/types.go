@@ -352,8 +352,8 @@ type BadObject struct {
 // Error implements error.
 func (b *BadObject) Error() string { return fmt.Sprintf("%s: %v", b.Name, b.Err) }
 
-// decode reads one object. A *BadObject is an error of that object alone.
-func decode[T any](raw []byte) (*T, *BadObject) {
+// decodeObject reads one object. A *BadObject is an error of that object alone.
+func decodeObject[T any](raw []byte) (*T, *BadObject) {
 	out := new(T)
 	err := json.Unmarshal(raw, out)
 	if err == nil {
@@ -387,7 +387,7 @@ func decodeList[T any](answer []byte) (list listOf[*T], bad []*BadObject, err er
 	}
 	list = listOf[*T]{Metadata: raw.Metadata}
 	for _, text := range raw.Items {
-		if one, wrong := decode[T](text); wrong != nil {
+		if one, wrong := decodeObject[T](text); wrong != nil {
 			bad = append(bad, wrong)
 		} else {
 			list.Items = append(list.Items, one)

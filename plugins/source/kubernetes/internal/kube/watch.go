@@ -66,7 +66,7 @@ func parseEvent(line []byte) (Event, error) {
 		Object *Pod   `json:"object"`
 	}
 	if json.Unmarshal(line, &in) != nil || in.Object == nil || in.Type == "ERROR" {
-		return oddEvent(line)
+		return readBadEvent(line)
 	}
 	e := Event{Version: in.Object.Metadata.ResourceVersion, Deleted: in.Type == "DELETED"}
 	if in.Type != "BOOKMARK" {
@@ -75,8 +75,8 @@ func parseEvent(line []byte) (Event, error) {
 	return e, nil
 }
 
-// oddEvent reads a line whose object is no pod that can be decoded.
-func oddEvent(line []byte) (Event, error) {
+// readBadEvent reads a line whose object is no pod that can be decoded.
+func readBadEvent(line []byte) (Event, error) {
 	var in struct {
 		Type   string
 		Object json.RawMessage
@@ -87,7 +87,7 @@ func oddEvent(line []byte) (Event, error) {
 	if in.Type == "ERROR" {
 		return Event{}, readRefusal("watch of pods", http.StatusInternalServerError, in.Object)
 	}
-	_, bad := decode[Pod](in.Object)
+	_, bad := decodeObject[Pod](in.Object)
 	if bad == nil {
 		return Event{}, fmt.Errorf("watch of pods: an event without an object: %.100s", line)
 	}

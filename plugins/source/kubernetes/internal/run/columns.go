@@ -10,7 +10,7 @@ import (
 
 const mega = 1 << 20
 
-// resourceColumns are what the run asked for and what it used.
+// resourceColumns are the columns of what the run asked for and what it used.
 func resourceColumns() []attribute {
 	number := func(name, doc string, value func(*subject) int64) attribute {
 		return newColumn(name, sdk.TypeInt, doc, func(s *subject) sdk.Value { return sdk.Int(value(s)) })
