@@ -39,17 +39,17 @@ func (a *Ad) Read(text string) error {
 	identity := 0 // how many lines name the cluster
 	for at := 0; at < len(text); {
 		line, next := lineAt(text, at)
-		name, value, ok := cut(line)
+		name, value, ok := cutAttribute(line)
 		if !ok {
-			if blank(line) {
+			if isBlank(line) {
 				at = next
 				continue
 			}
 			return fmt.Errorf("%.80q is not an attribute", line)
 		}
-		if opens(value) {
+		if hasOpenString(value) {
 			var err error
-			if value, next, err = joined(text, at+len(line)-len(value), next); err != nil {
+			if value, next, err = joinLines(text, at+len(line)-len(value), next); err != nil {
 				return fmt.Errorf("%s: %w", name, err)
 			}
 		}
@@ -91,13 +91,13 @@ func (a *Ad) behindCut(text string) {
 // the order of the names breaks there, and the ClusterId is still to come.
 func BeginsAt(text string, offset int) bool {
 	line, _ := lineAt(text, offset)
-	name, _, ok := cut(line)
+	name, _, ok := cutAttribute(line)
 	if !ok || !strings.Contains("\n"+text[offset:], "\n"+clusterID+" = ") {
 		return false
 	}
 	for before := text[:offset]; ; {
 		begin := strings.LastIndexByte(strings.TrimSuffix(before, "\n"), '\n') + 1
-		last, _, ok := cut(strings.TrimSuffix(before[begin:], "\n"))
+		last, _, ok := cutAttribute(strings.TrimSuffix(before[begin:], "\n"))
 		switch {
 		case ok:
 			within := len(before) < offset && name[0] >= 'a' && name[0] <= 'z' // within a name
@@ -117,8 +117,8 @@ func lineAt(text string, at int) (line string, next int) {
 	return text[at:], len(text)
 }
 
-// cut splits a line into name and value.
-func cut(line string) (name, value string, ok bool) {
+// cutAttribute splits a line into name and value.
+func cutAttribute(line string) (name, value string, ok bool) {
 	n := 0
 	for n < len(line) && isName(line[n]) {
 		n++
@@ -142,21 +142,21 @@ func isName(c byte) bool {
 	return letter >= 'a' && letter <= 'z' || c == '_' || c >= '0' && c <= '9' || c == '.'
 }
 
-// blank reports whether a line may stand between attributes.
-func blank(line string) bool {
+// isBlank reports whether a line may stand between attributes.
+func isBlank(line string) bool {
 	line = strings.TrimSpace(line)
 	return line == "" || line[0] == '#'
 }
 
-// opens reports whether a value has a string that does not end on its line.
-func opens(value string) bool {
+// hasOpenString reports whether a value has a string that does not end on its line.
+func hasOpenString(value string) bool {
 	if len(value) > 1 && value[0] == '"' && value[len(value)-1] == '"' && value[len(value)-2] != '\\' {
 		return false
 	}
-	return strings.IndexByte(value, '"') >= 0 && unclosed(value)
+	return strings.IndexByte(value, '"') >= 0 && isUnclosed(value)
 }
 
-func unclosed(text string) bool {
+func isUnclosed(text string) bool {
 	open := false
 	for i := 0; i < len(text); i++ {
 		switch text[i] {
@@ -171,15 +171,15 @@ func unclosed(text string) bool {
 	return open
 }
 
-// joined is a value from an offset on whose string ends on a later line.
-func joined(text string, from, next int) (value string, after int, err error) {
+// joinLines returns the value from an offset on whose string ends on a later line.
+func joinLines(text string, from, next int) (value string, after int, err error) {
 	for next < len(text) {
 		line, behind := lineAt(text, next)
-		if _, _, isAttribute := cut(line); isAttribute {
+		if _, _, isAttribute := cutAttribute(line); isAttribute {
 			break // the end is missing; what follows has its own meaning
 		}
 		next = behind
-		if value := strings.TrimRight(text[from:next], " \t\n"); !unclosed(value) {
+		if value := strings.TrimRight(text[from:next], " \t\n"); !isUnclosed(value) {
 			return value, next, nil
 		}
 	}

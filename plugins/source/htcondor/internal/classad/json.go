@@ -42,9 +42,9 @@ func ReadJSON(r io.Reader, yield func(a *Ad, raw []byte, err error) error) error
 // readJSON reads an ad that is a JSON object.
 func (a *Ad) readJSON(raw []byte) error {
 	a.Attributes, a.Cut = a.Attributes[:0], ""
-	members, err := object(raw)
+	members, err := readObject(raw)
 	for _, m := range members {
-		a.Attributes = append(a.Attributes, Attribute{Name: m.name, Text: m.value.long()})
+		a.Attributes = append(a.Attributes, Attribute{Name: m.name, Text: m.value.longForm()})
 	}
 	if err == nil && len(a.Attributes) == 0 {
 		err = ErrEmpty
@@ -60,8 +60,8 @@ type member struct {
 // plain is a JSON value.
 type plain json.RawMessage
 
-// object reads the members of an object in their order.
-func object(raw []byte) (out []member, err error) {
+// readObject reads the members of an object in their order.
+func readObject(raw []byte) (out []member, err error) {
 	in := json.NewDecoder(bytes.NewReader(raw))
 	if t, err := in.Token(); err != nil || t != json.Delim('{') {
 		return nil, errors.Join(errors.New("it is not a JSON object"), err)
@@ -80,26 +80,26 @@ func object(raw []byte) (out []member, err error) {
 	return out, nil
 }
 
-// long is the value as the long form has it, where strings have the old syntax.
-func (p plain) long() string {
-	s, ok := p.str()
+// longForm is the value as the long form has it, where strings have the old syntax.
+func (p plain) longForm() string {
+	s, ok := p.stringValue()
 	if !ok {
-		return p.nested()
+		return p.nestedForm()
 	}
-	if e, ok := expression(s); ok {
+	if e, ok := cutExpression(s); ok {
 		return e
 	}
 	return `"` + strings.ReplaceAll(s, `"`, `\"`) + `"`
 }
 
-// nested is the value within a list or an ad, which have the new syntax.
-func (p plain) nested() string {
-	switch s, ok := p.str(); {
+// nestedForm is the value within a list or an ad, which have the new syntax.
+func (p plain) nestedForm() string {
+	switch s, ok := p.stringValue(); {
 	case ok:
-		if e, ok := expression(s); ok {
+		if e, ok := cutExpression(s); ok {
 			return e
 		}
-		return quote(s)
+		return quoteString(s)
 	case p[0] == '[':
 		var parts []json.RawMessage
 		if json.Unmarshal(p, &parts) != nil {
@@ -107,17 +107,17 @@ func (p plain) nested() string {
 		}
 		texts := make([]string, len(parts))
 		for i := range parts {
-			texts[i] = plain(parts[i]).nested()
+			texts[i] = plain(parts[i]).nestedForm()
 		}
 		return "{ " + strings.Join(texts, ", ") + " }"
 	case p[0] == '{':
-		members, err := object(p)
+		members, err := readObject(p)
 		if err != nil {
 			return "error"
 		}
 		texts := make([]string, len(members))
 		for i, m := range members {
-			texts[i] = m.name + " = " + m.value.nested()
+			texts[i] = m.name + " = " + m.value.nestedForm()
 		}
 		return "[ " + strings.Join(texts, "; ") + " ]"
 	case string(p) == "null":
@@ -126,12 +126,12 @@ func (p plain) nested() string {
 	return string(p) // a number or a truth value
 }
 
-func (p plain) str() (s string, ok bool) {
+func (p plain) stringValue() (s string, ok bool) {
 	return s, len(p) > 0 && p[0] == '"' && json.Unmarshal(p, &s) == nil
 }
 
-// expression is the text of an expression, which JSON has as "/Expr(text)/".
-func expression(s string) (string, bool) {
+// cutExpression is the text of an expression, which JSON has as "/Expr(text)/".
+func cutExpression(s string) (string, bool) {
 	inner, ok := strings.CutPrefix(s, "/Expr(")
 	if !ok {
 		return "", false
@@ -139,8 +139,8 @@ func expression(s string) (string, bool) {
 	return strings.CutSuffix(inner, ")/")
 }
 
-// quote writes a string in the new syntax.
-func quote(s string) string {
+// quoteString writes a string in the new syntax.
+func quoteString(s string) string {
 	var out strings.Builder
 	out.WriteByte('"')
 	for i := range len(s) {

@@ -49,17 +49,17 @@ func Parse(text string) Value {
 		}
 		return Value{Kind: Expression, Text: text}
 	}
-	return parse(text, maxDepth)
+	return parseValue(text, maxDepth)
 }
 
-// parse reads a value in the new syntax, which is that of lists and nested ads.
-func parse(text string, depth int) Value {
+// parseValue reads a value in the new syntax, which is that of lists and nested ads.
+func parseValue(text string, depth int) Value {
 	if text == "" || depth == 0 {
 		return Value{Kind: Expression, Text: text}
 	}
 	switch c := text[0]; {
 	case c >= '0' && c <= '9', c == '-', c == '+', c == '.':
-		if v, ok := number(text); ok {
+		if v, ok := parseNumber(text); ok {
 			return v
 		}
 	case c == '"':
@@ -67,24 +67,24 @@ func parse(text string, depth int) Value {
 			return Value{Kind: String, Text: s}
 		}
 	case c == '{' && text[len(text)-1] == '}':
-		if parts, ok := split(text[1:len(text)-1], ','); ok {
-			return list(parts, depth)
+		if parts, ok := splitParts(text[1:len(text)-1], ','); ok {
+			return parseList(parts, depth)
 		}
 	case c == '[' && text[len(text)-1] == ']':
-		if parts, ok := split(text[1:len(text)-1], ';'); ok {
-			if v, ok := nested(parts, depth); ok {
+		if parts, ok := splitParts(text[1:len(text)-1], ';'); ok {
+			if v, ok := parseNested(parts, depth); ok {
 				return v
 			}
 		}
 	default:
-		if v, ok := word(text); ok {
+		if v, ok := parseWord(text); ok {
 			return v
 		}
 	}
 	return Value{Kind: Expression, Text: text}
 }
 
-func word(text string) (Value, bool) {
+func parseWord(text string) (Value, bool) {
 	switch {
 	case len(text) > len("undefined"):
 	case strings.EqualFold(text, "true"):
@@ -99,7 +99,7 @@ func word(text string) (Value, bool) {
 	return Value{}, false
 }
 
-func number(text string) (Value, bool) {
+func parseNumber(text string) (Value, bool) {
 	if strings.IndexByte(text, '.') < 0 { // of a real, the error would cost more than the number
 		if n, err := strconv.ParseInt(text, 10, 64); err == nil {
 			return Value{Kind: Int, Int: n}, true
@@ -112,34 +112,34 @@ func number(text string) (Value, bool) {
 	return Value{Kind: Real, Real: f}, err == nil
 }
 
-func list(parts []string, depth int) Value {
+func parseList(parts []string, depth int) Value {
 	v := Value{Kind: List}
 	for _, part := range parts {
-		v.List = append(v.List, parse(part, depth-1))
+		v.List = append(v.List, parseValue(part, depth-1))
 	}
 	return v
 }
 
-func nested(parts []string, depth int) (Value, bool) {
+func parseNested(parts []string, depth int) (Value, bool) {
 	v := Value{Kind: Nested}
 	for _, part := range parts {
 		name, text, ok := strings.Cut(part, "=")
 		if name = strings.Trim(strings.TrimSpace(name), "'"); !ok || name == "" {
 			return Value{}, false
 		}
-		v.Ad = append(v.Ad, Member{Name: name, Value: parse(strings.TrimSpace(text), depth-1)})
+		v.Ad = append(v.Ad, Member{Name: name, Value: parseValue(strings.TrimSpace(text), depth-1)})
 	}
 	return v, true
 }
 
-// split splits at a separator that is in no string, list, ad or parentheses. An empty
+// splitParts splits at a separator that is in no string, list, ad or parentheses. An empty
 // last part is left out.
-func split(text string, at byte) (parts []string, ok bool) {
+func splitParts(text string, at byte) (parts []string, ok bool) {
 	depth, from := 0, 0
 	for i := 0; i < len(text); i++ {
 		switch c := text[i]; c {
 		case '"', '\'':
-			if i = closing(text, i, c); i < 0 {
+			if i = closingQuote(text, i, c); i < 0 {
 				return nil, false
 			}
 		case '(', '[', '{':
@@ -158,8 +158,8 @@ func split(text string, at byte) (parts []string, ok bool) {
 	return parts, depth == 0
 }
 
-// closing is where the quote at i is closed; -1 where it is not.
-func closing(text string, i int, quote byte) int {
+// closingQuote is where the quote at i is closed; -1 where it is not.
+func closingQuote(text string, i int, quote byte) int {
 	for i++; i < len(text); i++ {
 		switch text[i] {
 		case '\\':
@@ -195,7 +195,7 @@ func oldString(text string) (string, bool) {
 
 // newString reads a string with escapes that is all of text.
 func newString(text string) (string, bool) {
-	if closing(text, 0, '"') != len(text)-1 {
+	if closingQuote(text, 0, '"') != len(text)-1 {
 		return "", false
 	}
 	inner := text[1 : len(text)-1]
@@ -208,7 +208,7 @@ func newString(text string) (string, bool) {
 		if c == '\\' && i+1 < len(inner) {
 			i++
 			var n int
-			if c, n = escaped(inner[i:]); n > 1 {
+			if c, n = unescapeByte(inner[i:]); n > 1 {
 				i += n - 1
 			}
 		}
@@ -217,8 +217,8 @@ func newString(text string) (string, bool) {
 	return string(out), true
 }
 
-// escaped is the byte that stands behind a backslash, and how many bytes it takes.
-func escaped(text string) (byte, int) {
+// unescapeByte returns the byte that stands behind a backslash, and how many bytes it takes.
+func unescapeByte(text string) (byte, int) {
 	if i := strings.IndexByte("abfnrtv", text[0]); i >= 0 {
 		return "\a\b\f\n\r\t\v"[i], 1
 	}

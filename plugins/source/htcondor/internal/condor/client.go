@@ -26,8 +26,8 @@ type Client struct {
 	Timeout time.Duration // without any output, > 0
 }
 
-func (c *Client) run(ctx context.Context, name string, read func(io.Reader) error, args ...string) error {
-	t := process.Tool{Name: name, Path: filepath.Join(c.Dir, name), Args: args, Env: c.environment(), Timeout: c.Timeout,
+func (c *Client) runTool(ctx context.Context, name string, read func(io.Reader) error, args ...string) error {
+	t := process.Tool{Name: name, Path: filepath.Join(c.Dir, name), Args: args, Env: c.toolEnvironment(), Timeout: c.Timeout,
 		Known: map[string]error{"No Job Run Instance recordings": ErrNoEpochs}}
 	return t.Run(ctx, func(r io.Reader) error {
 		if err := read(r); err != nil {
@@ -37,7 +37,7 @@ func (c *Client) run(ctx context.Context, name string, read func(io.Reader) erro
 	})
 }
 
-func (c *Client) environment() []string {
+func (c *Client) toolEnvironment() []string {
 	env := []string{"TZ=UTC", "LC_ALL=C"}
 	if c.Config != "" {
 		env = append(env, "CONDOR_CONFIG="+c.Config)
@@ -52,8 +52,8 @@ func (c *Client) environment() []string {
 	return env
 }
 
-// where are the arguments that say whom to ask.
-func (c *Client) where() (args []string) {
+// scheddArgs are the arguments that say whom to ask.
+func (c *Client) scheddArgs() (args []string) {
 	if c.Schedd != "" {
 		args = append(args, "-name", c.Schedd)
 	}
@@ -66,7 +66,7 @@ func (c *Client) where() (args []string) {
 // Value is a parameter of HTCondor's configuration.
 func (c *Client) Value(ctx context.Context, name string) (string, error) {
 	var text []byte
-	err := c.run(ctx, "condor_config_val", func(r io.Reader) (err error) {
+	err := c.runTool(ctx, "condor_config_val", func(r io.Reader) (err error) {
 		text, err = io.ReadAll(io.LimitReader(r, 64<<10))
 		return err
 	}, name)
@@ -86,7 +86,7 @@ type Query struct {
 
 // History calls yield for the ads of past jobs or their runs, the newest first.
 func (c *Client) History(ctx context.Context, q Query, yield Yield) error {
-	args := c.where()
+	args := c.scheddArgs()
 	if q.Epochs {
 		args = append(args, "-epochs")
 	}
@@ -100,7 +100,7 @@ func (c *Client) History(ctx context.Context, q Query, yield Yield) error {
 	if q.Limit > 0 {
 		args = append(args, "-limit", fmt.Sprint(q.Limit))
 	}
-	return c.run(ctx, "condor_history", func(r io.Reader) error { return classad.ReadJSON(r, yield) }, args...)
+	return c.runTool(ctx, "condor_history", func(r io.Reader) error { return classad.ReadJSON(r, yield) }, args...)
 }
 
 // ErrNoEpochs is the error of a pool that writes no epochs.
@@ -109,12 +109,12 @@ var ErrNoEpochs = errors.New("the pool writes no epoch history")
 // Columns calls yield with the values of attributes of past jobs, or of their runs, for
 // which an expression is true.
 func (c *Client) Columns(ctx context.Context, epochs bool, constraint string, names []string, yield func([]string) error) error {
-	args := c.where()
+	args := c.scheddArgs()
 	if epochs {
 		args = append(args, "-epochs")
 	}
 	args = append(args, "-constraint", constraint, "-af:t")
-	return c.run(ctx, "condor_history", func(r io.Reader) error {
+	return c.runTool(ctx, "condor_history", func(r io.Reader) error {
 		lines := bufio.NewScanner(r)
 		lines.Buffer(nil, 1<<20)
 		for lines.Scan() {

@@ -21,9 +21,9 @@ func deviceNames() []string {
 	return []string{"GPUs_DeviceName", "GPUs_GlobalDeviceName", "CUDADeviceName"}
 }
 
-func device(ad *classad.Ad) string {
+func deviceName(ad *classad.Ad) string {
 	for _, name := range deviceNames() {
-		if device := text(ad, name); device != "" {
+		if device := textAttribute(ad, name); device != "" {
 			return device
 		}
 	}
@@ -37,19 +37,19 @@ func (c *Client) Slots(ctx context.Context) (slots []Slot, err error) {
 	if c.Pool != "" {
 		args = append(args, "-pool", c.Pool)
 	}
-	err = c.run(ctx, "condor_status", func(r io.Reader) error {
+	err = c.runTool(ctx, "condor_status", func(r io.Reader) error {
 		return classad.ReadJSON(r, func(ad *classad.Ad, _ []byte, err error) error {
 			if err != nil {
 				return err
 			}
-			of := numbers(ad)
+			of := numberAttributes(ad)
 			whole := func(name string) int64 {
 				if n, ok := of["totalslot"+name]; ok {
 					return n
 				}
 				return of[name]
 			}
-			slots = append(slots, Slot{Name: text(ad, "Name"), Cpus: whole("cpus"), Memory: whole("memory"), GPUs: whole("gpus"), Device: device(ad)})
+			slots = append(slots, Slot{Name: textAttribute(ad, "Name"), Cpus: whole("cpus"), Memory: whole("memory"), GPUs: whole("gpus"), Device: deviceName(ad)})
 			return nil
 		})
 	}, args...)
@@ -63,7 +63,7 @@ func (c *Client) Jobs(ctx context.Context, attributes []string, yield func(ad *c
 		if err != nil {
 			return err
 		}
-		status := numbers(ad)["jobstatus"]
+		status := numberAttributes(ad)["jobstatus"]
 		yield(ad, status == 2 || status == 6 || status == 7) // running, transferring, suspended
 		return nil
 	})
@@ -72,15 +72,15 @@ func (c *Client) Jobs(ctx context.Context, attributes []string, yield func(ad *c
 // Queue calls yield for the ads of the queue for which an expression is true; all of
 // their attributes where none are named.
 func (c *Client) Queue(ctx context.Context, constraint string, attributes []string, yield Yield) error {
-	args := append(c.where(), "-allusers", "-json", "-constraint", constraint)
+	args := append(c.scheddArgs(), "-allusers", "-json", "-constraint", constraint)
 	if len(attributes) > 0 {
 		args = append(args, "-attributes", strings.Join(attributes, ","))
 	}
-	return c.run(ctx, "condor_q", func(r io.Reader) error { return classad.ReadJSON(r, yield) }, args...)
+	return c.runTool(ctx, "condor_q", func(r io.Reader) error { return classad.ReadJSON(r, yield) }, args...)
 }
 
-// numbers are the numbers of an ad by their names in lower case.
-func numbers(ad *classad.Ad) map[string]int64 {
+// numberAttributes are the numbers of an ad by their names in lower case.
+func numberAttributes(ad *classad.Ad) map[string]int64 {
 	out := map[string]int64{}
 	for i := range ad.Attributes {
 		switch v := ad.Attributes[i].Value(); v.Kind {
@@ -93,7 +93,7 @@ func numbers(ad *classad.Ad) map[string]int64 {
 	return out
 }
 
-func text(ad *classad.Ad, name string) string {
+func textAttribute(ad *classad.Ad, name string) string {
 	for i := range ad.Attributes {
 		if a := &ad.Attributes[i]; strings.EqualFold(a.Name, name) {
 			if v := a.Value(); v.Kind == classad.String {

@@ -25,7 +25,7 @@ type Plan struct {
 
 // NewPlan plans for the attributes that wants names.
 func NewPlan(wants func(attribute string) bool) *Plan {
-	p := &Plan{table: table()}
+	p := &Plan{table: attributeTable()}
 	for i := range p.table {
 		if wants(p.table[i].Name) {
 			p.wanted = append(p.wanted, i)
@@ -36,7 +36,7 @@ func NewPlan(wants func(attribute string) bool) *Plan {
 
 // Attributes are those that a mapping may name.
 func Attributes() []sdk.Attribute {
-	all := table()
+	all := attributeTable()
 	out := make([]sdk.Attribute, len(all))
 	for i := range all {
 		out[i] = all[i].Attribute
@@ -59,7 +59,7 @@ func (p *Plan) Lend() *Lender { return &Lender{Plan: p} }
 // wanted, not known or not readable are null. The list is lent until TakeBack. Unread names
 // which of the wanted cannot be read, with the column.
 func (l *Lender) Values(j *Job) (values []sdk.Value, unread []sdk.Unread) {
-	out := l.list()
+	out := l.freeList()
 	for _, i := range l.wanted {
 		j.unsure = nil
 		v, err := l.table[i].value(j)
@@ -78,8 +78,8 @@ func (l *Lender) Values(j *Job) (values []sdk.Value, unread []sdk.Unread) {
 // lentTogether is how many lists are one piece of memory.
 const lentTogether = 64
 
-// list returns a list that is not lent. What is not wanted is null in it.
-func (l *Lender) list() []sdk.Value {
+// freeList returns a list that is not lent. What is not wanted is null in it.
+func (l *Lender) freeList() []sdk.Value {
 	if n := len(l.table); l.used == len(l.lists) {
 		l.lists = slices.AppendSeq(l.lists, slices.Chunk(make([]sdk.Value, lentTogether*n), n))
 	}
@@ -97,22 +97,22 @@ func (l *Lender) TakeBack() {
 	l.used = 0
 }
 
-func table() []attribute {
-	out := derived()
-	for i, c := range columns() {
-		out = append(out, attribute{sdk.Attribute{Name: c.name, Type: c.kind.typeOf(), Doc: c.doc}, reading(i, c.kind)})
+func attributeTable() []attribute {
+	out := derivedAttributes()
+	for i, c := range allColumns() {
+		out = append(out, attribute{sdk.Attribute{Name: c.name, Type: c.kind.typeOf(), Doc: c.doc}, columnReader(i, c.kind)})
 	}
 	return out
 }
 
-// reading reads a column.
-func reading(c int, k kind) func(*Job) (sdk.Value, error) {
+// columnReader reads a column.
+func columnReader(c int, k kind) func(*Job) (sdk.Value, error) {
 	switch k {
 	case count, formula:
-		return func(j *Job) (sdk.Value, error) { return orNull(j.whole(c)) }
+		return func(j *Job) (sdk.Value, error) { return orNull(j.wholeNumber(c)) }
 	case number:
 		return func(j *Job) (sdk.Value, error) {
-			f, known, err := j.decimal(c)
+			f, known, err := j.decimalOf(c)
 			if !known {
 				return sdk.Null(), err
 			}
@@ -120,24 +120,24 @@ func reading(c int, k kind) func(*Job) (sdk.Value, error) {
 		}
 	case instant:
 		return func(j *Job) (sdk.Value, error) {
-			n, err := j.moment(c)
-			return sdk.Time(seconds(n)), err
+			n, err := j.unixSeconds(c)
+			return sdk.Time(unixTime(n)), err
 		}
 	case flag:
 		return func(j *Job) (sdk.Value, error) {
-			yes, known, err := j.truth(c)
+			yes, known, err := j.truthValue(c)
 			if !known {
 				return sdk.Null(), err
 			}
 			return sdk.Bool(yes), nil
 		}
 	}
-	return func(j *Job) (sdk.Value, error) { return textOrNull(j.str(c)), nil }
+	return func(j *Job) (sdk.Value, error) { return textOrNull(j.columnText(c)), nil }
 }
 
-// moment is a time in seconds since 1970; not above 0 where there is none.
-func (j *Job) moment(c int) (int64, error) {
-	n, _, err := j.whole(c)
+// unixSeconds is a time in seconds since 1970; not above 0 where there is none.
+func (j *Job) unixSeconds(c int) (int64, error) {
+	n, _, err := j.wholeNumber(c)
 	if n > lastTime {
 		err = fmt.Errorf("%s is %d, not a time", j.index.names[c], n)
 	}
@@ -158,83 +158,83 @@ func orNull(n int64, known bool, err error) (sdk.Value, error) {
 	return sdk.Int(n), nil
 }
 
-func str(name, doc string, f func(*Job) string) attribute {
+func stringAttribute(name, doc string, f func(*Job) string) attribute {
 	return attribute{sdk.Attribute{Name: name, Type: sdk.TypeString, Doc: doc}, func(j *Job) (sdk.Value, error) { return textOrNull(f(j)), nil }}
 }
 
-func num(name, doc string, f func(*Job) (n int64, known bool, err error)) attribute {
+func intAttribute(name, doc string, f func(*Job) (n int64, known bool, err error)) attribute {
 	return attribute{sdk.Attribute{Name: name, Type: sdk.TypeInt, Doc: doc}, func(j *Job) (sdk.Value, error) { return orNull(f(j)) }}
 }
 
-// derived are the attributes that are computed.
-func derived() []attribute {
-	return slices.Concat(identity(), amounts(), cards(), usage())
+// derivedAttributes are the attributes that are computed.
+func derivedAttributes() []attribute {
+	return slices.Concat(identityAttributes(), amountAttributes(), gpuAttributes(), usageAttributes())
 }
 
-func identity() []attribute {
+func identityAttributes() []attribute {
 	return []attribute{
-		str("id", "id of the run: GlobalJobId, with a dash and the second of the start behind it when the run is not the job's first", (*Job).ID),
-		str("job_id", "cluster and process: 12.0", func(j *Job) string { return j.str(clusterID) + "." + j.str(procID) }),
-		str("schedd", "name of the schedd, of GlobalJobId", (*Job).Schedd),
+		stringAttribute("id", "id of the run: GlobalJobId, with a dash and the second of the start behind it when the run is not the job's first", (*Job).ID),
+		stringAttribute("job_id", "cluster and process: 12.0", func(j *Job) string { return j.columnText(clusterID) + "." + j.columnText(procID) }),
+		stringAttribute("schedd", "name of the schedd, of GlobalJobId", (*Job).Schedd),
 		{sdk.Attribute{Name: "start_time", Type: sdk.TypeTime, Doc: "when the run began"}, func(j *Job) (sdk.Value, error) { return sdk.Time(j.Start), nil }},
 		{sdk.Attribute{Name: "end_time", Type: sdk.TypeTime, Doc: "when it ended; null while it goes on"}, func(j *Job) (sdk.Value, error) { return sdk.Time(j.End), nil }},
-		str("state", "how the run ended: COMPLETED, FAILED, KILLED, CANCELLED, TIMEOUT, OUT_OF_MEMORY, HELD, EVICTED; or RUNNING", (*Job).State),
-		num("exit_code", "exit code of the program; null when the run ended without it, and 0 behind a signal", func(j *Job) (int64, bool, error) {
+		stringAttribute("state", "how the run ended: COMPLETED, FAILED, KILLED, CANCELLED, TIMEOUT, OUT_OF_MEMORY, HELD, EVICTED; or RUNNING", (*Job).State),
+		intAttribute("exit_code", "exit code of the program; null when the run ended without it, and 0 behind a signal", func(j *Job) (int64, bool, error) {
 			code, _ := j.Exit()
-			return code, j.ended(), nil
+			return code, j.programEnded(), nil
 		}),
-		num("exit_signal", "signal that ended the program, 0 for none; null when the run ended without it", func(j *Job) (int64, bool, error) {
+		intAttribute("exit_signal", "signal that ended the program, 0 for none; null when the run ended without it", func(j *Job) (int64, bool, error) {
 			_, signal := j.Exit()
-			return signal, j.ended(), nil
+			return signal, j.programEnded(), nil
 		}),
 		{sdk.Attribute{Name: "epoch", Type: sdk.TypeBool, Doc: "the run is known from its epoch alone so far: the job may not have ended"}, func(j *Job) (sdk.Value, error) { return sdk.Bool(j.Epoch), nil }},
-		str("universe", "vanilla, parallel, scheduler, local, grid, java, vm, standard, mpi, or the number of another", (*Job).UniverseName),
-		str("group", "accounting group without the user; of jobs without one the VO", (*Job).Group),
-		str("vo", "VO of the proxy, by its name or its first FQAN, or the first group of the token with which the job came, without a leading /", (*Job).vo),
-		str("token_subject", "subject of the token with which the job came: orig_AuthTokenSubject of a job that a CE routed, else AuthTokenSubject", func(j *Job) string { subject, _, _ := j.token(); return subject }),
-		str("token_issuer", "issuer of that token", func(j *Job) string { _, issuer, _ := j.token(); return issuer }),
-		str("queue", "queue of the CE or behind it that the job was submitted to: NordugridQueue of ARC-CE, else remote_queue or BatchQueue", func(j *Job) string { return j.firstText(nordugridQueue, remoteQueue, batchQueue) }),
-		str("slot", "slot of the run, as slot1_2@node3", (*Job).slot),
-		str("host", "machine of the run: slot behind its @, or of MachineAttrMachine0", (*Job).Host),
-		str("glidein_site", "site of the pilot that the run was in", func(j *Job) string { return j.firstText(siteOfOSG, siteOfWMS, siteOfMatch, siteOfMachine) }),
+		stringAttribute("universe", "vanilla, parallel, scheduler, local, grid, java, vm, standard, mpi, or the number of another", (*Job).UniverseName),
+		stringAttribute("group", "accounting group without the user; of jobs without one the VO", (*Job).Group),
+		stringAttribute("vo", "VO of the proxy, by its name or its first FQAN, or the first group of the token with which the job came, without a leading /", (*Job).vo),
+		stringAttribute("token_subject", "subject of the token with which the job came: orig_AuthTokenSubject of a job that a CE routed, else AuthTokenSubject", func(j *Job) string { subject, _, _ := j.tokenFields(); return subject }),
+		stringAttribute("token_issuer", "issuer of that token", func(j *Job) string { _, issuer, _ := j.tokenFields(); return issuer }),
+		stringAttribute("queue", "queue of the CE or behind it that the job was submitted to: NordugridQueue of ARC-CE, else remote_queue or BatchQueue", func(j *Job) string { return j.firstText(nordugridQueue, remoteQueue, batchQueue) }),
+		stringAttribute("slot", "slot of the run, as slot1_2@node3", (*Job).slot),
+		stringAttribute("host", "machine of the run: slot behind its @, or of MachineAttrMachine0", (*Job).Host),
+		stringAttribute("glidein_site", "site of the pilot that the run was in", func(j *Job) string { return j.firstText(siteOfOSG, siteOfWMS, siteOfMatch, siteOfMachine) }),
 		{sdk.Attribute{Name: "ad", Type: sdk.TypeMap, Doc: "the whole ad, for example job.ad[\"ProjectName\"]; expressions as their text, nested ads as maps"}, func(j *Job) (sdk.Value, error) { return j.asMap(), nil }},
 		{sdk.Attribute{Name: "ad_text", Type: sdk.TypeMap, Doc: "the whole ad as texts, as condor_history -af prints them, by names in lower case; without what is undefined"}, func(j *Job) (sdk.Value, error) { return j.asTexts(), nil }},
 	}
 }
 
-func amounts() []attribute {
+func amountAttributes() []attribute {
 	return []attribute{
-		num("cores", "cores of the run: CpusProvisioned, MachineAttrCpus0 or RequestCpus, times the machines of a parallel job", func(j *Job) (int64, bool, error) {
+		intAttribute("cores", "cores of the run: CpusProvisioned, MachineAttrCpus0 or RequestCpus, times the machines of a parallel job", func(j *Job) (int64, bool, error) {
 			return j.ofAll(cpusProvisioned, machineAttrCpus0, requestCpus)
 		}),
-		num("memory_mb", "memory of the run in MB of 2^20 bytes: MemoryProvisioned or RequestMemory, times the machines of a parallel job", func(j *Job) (int64, bool, error) {
+		intAttribute("memory_mb", "memory of the run in MB of 2^20 bytes: MemoryProvisioned or RequestMemory, times the machines of a parallel job", func(j *Job) (int64, bool, error) {
 			return j.ofAll(memoryProvisioned, requestMemory)
 		}),
-		num("disk_kb", "disk of the run in KiB: DiskProvisioned or RequestDisk, times the machines of a parallel job", func(j *Job) (int64, bool, error) {
+		intAttribute("disk_kb", "disk of the run in KiB: DiskProvisioned or RequestDisk, times the machines of a parallel job", func(j *Job) (int64, bool, error) {
 			return j.ofAll(diskProvisioned, requestDisk)
 		}),
 	}
 }
 
-func usage() []attribute {
+func usageAttributes() []attribute {
 	return []attribute{
-		num("cpu_seconds", "CPU seconds of the run, of users and the kernel: RemoteUserCpu and RemoteSysCpu", func(j *Job) (int64, bool, error) {
-			return j.cpu(remoteUserCPU, remoteSysCPU)
+		intAttribute("cpu_seconds", "CPU seconds of the run, of users and the kernel: RemoteUserCpu and RemoteSysCpu", func(j *Job) (int64, bool, error) {
+			return j.cpuSeconds(remoteUserCPU, remoteSysCPU)
 		}),
-		num("user_cpu_seconds", "CPU seconds of the run in user mode: RemoteUserCpu, rounded half to even", func(j *Job) (int64, bool, error) { return j.cpu(remoteUserCPU) }),
-		num("system_cpu_seconds", "CPU seconds of the run in the kernel: RemoteSysCpu, rounded half to even", func(j *Job) (int64, bool, error) { return j.cpu(remoteSysCPU) }),
-		num("max_rss_bytes", "largest resident memory in bytes; null when it was not measured", func(j *Job) (int64, bool, error) {
-			n, known, err := j.first(residentSetSizeRaw, residentSetSize)
+		intAttribute("user_cpu_seconds", "CPU seconds of the run in user mode: RemoteUserCpu, rounded half to even", func(j *Job) (int64, bool, error) { return j.cpuSeconds(remoteUserCPU) }),
+		intAttribute("system_cpu_seconds", "CPU seconds of the run in the kernel: RemoteSysCpu, rounded half to even", func(j *Job) (int64, bool, error) { return j.cpuSeconds(remoteSysCPU) }),
+		intAttribute("max_rss_bytes", "largest resident memory in bytes; null when it was not measured", func(j *Job) (int64, bool, error) {
+			n, known, err := j.firstNumber(residentSetSizeRaw, residentSetSize)
 			if n > 1<<52 {
 				err = fmt.Errorf("%d KiB of resident memory are too much", n)
 			}
 			return n << 10, known && n > 0, err
 		}),
-		num("runtime_seconds", "seconds from start to end; null while the run goes on", func(j *Job) (int64, bool, error) {
+		intAttribute("runtime_seconds", "seconds from start to end; null while the run goes on", func(j *Job) (int64, bool, error) {
 			return int64(j.End.Sub(j.Start).Seconds()), !j.End.IsZero(), nil
 		}),
-		num("wait_seconds", "seconds from submission to start", func(j *Job) (int64, bool, error) {
-			n, err := j.moment(qDate)
+		intAttribute("wait_seconds", "seconds from submission to start", func(j *Job) (int64, bool, error) {
+			n, err := j.unixSeconds(qDate)
 			return max(0, j.Start.Unix()-n), n > 0, err
 		}),
 	}
@@ -248,7 +248,7 @@ func (j *Job) Schedd() string {
 
 // UniverseName is the name of the universe.
 func (j *Job) UniverseName() string {
-	n := j.at(jobUniverse)
+	n := j.numberAt(jobUniverse)
 	if name, ok := j.universes[n]; ok {
 		return name
 	}
@@ -257,10 +257,10 @@ func (j *Job) UniverseName() string {
 
 // Group is the accounting group, or the VO.
 func (j *Job) Group() string {
-	group := j.str(acctGroup)
-	if group == "" && j.str(accountingGroup) != "" { // as group.user
-		group = strings.TrimSuffix(j.str(accountingGroup), "."+j.Owner)
-		if group == j.str(accountingGroup) {
+	group := j.columnText(acctGroup)
+	if group == "" && j.columnText(accountingGroup) != "" { // as group.user
+		group = strings.TrimSuffix(j.columnText(accountingGroup), "."+j.Owner)
+		if group == j.columnText(accountingGroup) {
 			group = ""
 		}
 	}
@@ -276,27 +276,27 @@ func FilterAttributes() []string {
 }
 
 // Project is the project; "" for none.
-func (j *Job) Project() string { return j.str(projectName) }
+func (j *Job) Project() string { return j.columnText(projectName) }
 
 func (j *Job) vo() string {
-	if vo := j.str(voName); vo != "" {
+	if vo := j.columnText(voName); vo != "" {
 		return vo
 	}
 	if vo := voOf(j.firstText(firstFQAN, allFQANs)); vo != "" {
 		return vo
 	}
-	_, _, groups := j.token()
+	_, _, groups := j.tokenFields()
 	first, _, _ := strings.Cut(groups, ",")
 	return strings.TrimPrefix(strings.TrimSpace(first), "/")
 }
 
-// token is of the token with which the job came. A job that a CE routed has it as orig_, all
+// tokenFields are subject, issuer and groups of the token with which the job came. A job that a CE routed has it as orig_, all
 // of it, and beside it the credential of the CE.
-func (j *Job) token() (subject, issuer, groups string) {
-	if subject, issuer, groups = j.str(routedSubject), j.str(routedIssuer), j.str(routedGroups); subject != "" || issuer != "" || groups != "" {
+func (j *Job) tokenFields() (subject, issuer, groups string) {
+	if subject, issuer, groups = j.columnText(routedSubject), j.columnText(routedIssuer), j.columnText(routedGroups); subject != "" || issuer != "" || groups != "" {
 		return subject, issuer, groups
 	}
-	return j.str(tokenSubject), j.str(tokenIssuer), j.str(tokenGroups)
+	return j.columnText(tokenSubject), j.columnText(tokenIssuer), j.columnText(tokenGroups)
 }
 
 // voOf is the VO of a list with FQANs such as /atlas/usatlas/Role=production: the first group
@@ -311,36 +311,36 @@ func voOf(fqans string) string {
 	return ""
 }
 
-func (j *Job) slot() string { return cmp.Or(j.str(remoteHost), j.str(lastRemoteHost)) }
+func (j *Job) slot() string { return cmp.Or(j.columnText(remoteHost), j.columnText(lastRemoteHost)) }
 
 // Host is the machine of the run.
 func (j *Job) Host() string {
 	slot := j.slot()
-	return cmp.Or(j.str(machineName), slot[strings.LastIndexByte(slot, '@')+1:])
+	return cmp.Or(j.columnText(machineName), slot[strings.LastIndexByte(slot, '@')+1:])
 }
 
 // firstText is the text of the first of the columns that the ad has.
 func (j *Job) firstText(columns ...int) string {
 	for _, c := range columns {
-		if text := j.str(c); text != "" {
+		if text := j.columnText(c); text != "" {
 			return text
 		}
 	}
 	return ""
 }
 
-// machines is how many machines the run has.
-func (j *Job) machines() int64 {
-	if j.at(jobUniverse) != parallel {
+// machineCount is how many machines the run has.
+func (j *Job) machineCount() int64 {
+	if j.numberAt(jobUniverse) != parallel {
 		return 1
 	}
-	return max(1, j.at(maxHosts))
+	return max(1, j.numberAt(maxHosts))
 }
 
-// first is the first of the columns that is a number.
-func (j *Job) first(columns ...int) (n int64, known bool, err error) {
+// firstNumber is the first of the columns that is a number.
+func (j *Job) firstNumber(columns ...int) (n int64, known bool, err error) {
 	for _, c := range columns {
-		if n, known, err = j.whole(c); known || err != nil {
+		if n, known, err = j.wholeNumber(c); known || err != nil {
 			return n, known, err
 		}
 	}
@@ -349,19 +349,19 @@ func (j *Job) first(columns ...int) (n int64, known bool, err error) {
 
 // ofAll is the first of the columns that is a number, for all machines of the run.
 func (j *Job) ofAll(columns ...int) (int64, bool, error) {
-	n, known, err := j.first(columns...)
-	m := j.machines()
+	n, known, err := j.firstNumber(columns...)
+	m := j.machineCount()
 	if n < 0 || n > (1<<62)/m {
 		return 0, false, fmt.Errorf("%d is out of range", n)
 	}
 	return n * m, known, err
 }
 
-func (j *Job) gpus() (int64, bool, error) {
+func (j *Job) gpuCount() (int64, bool, error) {
 	n, known, err := j.ofAll(gpusProvisioned)
 	if !known && err == nil {
 		if names := j.gpuNames(); len(names) > 0 {
-			return int64(len(names)) * j.machines(), true, nil
+			return int64(len(names)) * j.machineCount(), true, nil
 		}
 		if n, known, err = j.ofAll(requestGPUs); !known && err == nil {
 			kind := classad.Parse(j.fields[requestGPUs]).Kind
@@ -372,14 +372,14 @@ func (j *Job) gpus() (int64, bool, error) {
 }
 
 func (j *Job) gpuNames() []string {
-	return strings.FieldsFunc(j.str(assignedGPUs), func(r rune) bool { return r == ',' || r == ' ' })
+	return strings.FieldsFunc(j.columnText(assignedGPUs), func(r rune) bool { return r == ',' || r == ' ' })
 }
 
-// cpu is the sum of columns of CPU seconds.
-func (j *Job) cpu(columns ...int) (int64, bool, error) {
+// cpuSeconds is the sum of columns of CPU seconds.
+func (j *Job) cpuSeconds(columns ...int) (int64, bool, error) {
 	sum, any := 0.0, false
 	for _, c := range columns {
-		f, known, err := j.decimal(c)
+		f, known, err := j.decimalOf(c)
 		if err != nil {
 			return 0, false, err
 		}
@@ -388,9 +388,9 @@ func (j *Job) cpu(columns ...int) (int64, bool, error) {
 		}
 		sum, any = sum+f, any || known
 	}
-	n, err := rounded(sum)
+	n, err := roundHalfEven(sum)
 	// Of runs that had to leave, HTCondor writes 0 where it was not told.
-	return n, any && (n > 0 || j.ended()), err
+	return n, any && (n > 0 || j.programEnded()), err
 }
 
 // asMap is the ad.

@@ -12,10 +12,10 @@ import (
 
 // gpuDevice is the kind of the run's GPUs; "" where it has none, or the pool does not say it.
 func (j *Job) gpuDevice() string {
-	if n, _, err := j.gpus(); n == 0 && err == nil {
+	if n, _, err := j.gpuCount(); n == 0 && err == nil {
 		return ""
 	}
-	return j.str(gpuDeviceName)
+	return j.columnText(gpuDeviceName)
 }
 
 // partialGPUs reports whether the run has slices of cards.
@@ -26,7 +26,7 @@ func (j *Job) partialGPUs() bool {
 
 // milliGPUs are the cards of the run in thousandths, rounded half up.
 func (j *Job) milliGPUs() (int64, bool, error) {
-	n, known, err := j.gpus()
+	n, known, err := j.gpuCount()
 	if n == 0 || !known || err != nil {
 		return 0, known, err
 	}
@@ -42,13 +42,13 @@ func (j *Job) milliGPUs() (int64, bool, error) {
 	return milli, err == nil, err
 }
 
-// cards are the attributes of GPUs.
-func cards() []attribute {
+// gpuAttributes are the attributes of GPUs.
+func gpuAttributes() []attribute {
 	return []attribute{
-		num("gpus", "GPUs of the run: GPUsProvisioned, the names in AssignedGPUs or RequestGPUs, times the machines of a parallel job; 0 without any", (*Job).gpus),
+		intAttribute("gpus", "GPUs of the run: GPUsProvisioned, the names in AssignedGPUs or RequestGPUs, times the machines of a parallel job; 0 without any", (*Job).gpuCount),
 		{sdk.Attribute{Name: "gpu_names", Type: sdk.TypeList, Doc: "names of the GPUs of the run, as GPU-3b04f9a2"}, func(j *Job) (sdk.Value, error) { return sdk.Strings(j.gpuNames()...), nil }},
-		str("gpu_device", "kind of the GPUs, where the pool says it: MachineAttrGPUs_DeviceName0", (*Job).gpuDevice),
-		num("milli_gpus", "thousandths of cards: 1000 for a whole GPU, less for slices (MIG) by the profile in gpu_device; null where it is not known", (*Job).milliGPUs),
+		stringAttribute("gpu_device", "kind of the GPUs, where the pool says it: MachineAttrGPUs_DeviceName0", (*Job).gpuDevice),
+		intAttribute("milli_gpus", "thousandths of cards: 1000 for a whole GPU, less for slices (MIG) by the profile in gpu_device; null where it is not known", (*Job).milliGPUs),
 		{sdk.Attribute{Name: "partial_gpus", Type: sdk.TypeBool, Doc: "whether the run has slices of cards (MIG)"}, func(j *Job) (sdk.Value, error) { return sdk.Bool(j.partialGPUs()), nil }},
 	}
 }

@@ -103,13 +103,13 @@ const (
 	named // how many columns the code names
 )
 
-// columns are the attributes of ads that have a name of their own here, those that the
+// allColumns are the attributes of ads that have a name of their own here, those that the
 // code names first.
-func columns() []column {
-	return slices.Concat(essential(), origin(), further(), measured(), glidein())
+func allColumns() []column {
+	return slices.Concat(essentialColumns(), originColumns(), furtherColumns(), measuredColumns(), glideinColumns())
 }
 
-func essential() []column {
+func essentialColumns() []column {
 	return []column{
 		{"GlobalJobId", text, "name of the job: <schedd>#<cluster>.<process>#<submission>"},
 		{"ClusterId", count, "number of the submission"},
@@ -164,8 +164,8 @@ func essential() []column {
 	}
 }
 
-// origin are of the project, the credential, the queue and the machine of a run.
-func origin() []column {
+// originColumns are those of the project, the credential, the queue and the machine of a run.
+func originColumns() []column {
 	return []column{
 		{"AuthTokenGroups", text, "groups of the token that submitted the job"},
 		{"ProjectName", text, "project (+ProjectName, as OSG has it)"},
@@ -188,7 +188,7 @@ func origin() []column {
 	}
 }
 
-func further() []column {
+func furtherColumns() []column {
 	return []column{
 		{"AcctGroupUser", text, "user of the accounting group"},
 		{"AuthTokenScopes", text, "scopes of the token that submitted the job"},
@@ -217,7 +217,7 @@ func further() []column {
 	}
 }
 
-func measured() []column {
+func measuredColumns() []column {
 	return []column{
 		{"CommittedTime", number, "seconds of runs whose work was kept"},
 		{"CumulativeSlotTime", number, "seconds of all runs, times the slots' weights"},
@@ -240,8 +240,8 @@ func measured() []column {
 	}
 }
 
-// glidein are of pilots, and of jobs that went on elsewhere.
-func glidein() []column {
+// glideinColumns are those of pilots, and of jobs that went on elsewhere.
+func glideinColumns() []column {
 	return []column{
 		{"MachineAttrGLIDEIN_ResourceName0", text, "resource of the pilot"},
 		{"MATCH_EXP_JOBGLIDEIN_ResourceName", text, "resource of the pilot, as OSG has it"},
@@ -266,9 +266,9 @@ type index struct {
 
 func newIndex() *index {
 	x := new(index)
-	for i, c := range columns() {
+	for i, c := range allColumns() {
 		x.names, x.kinds = append(x.names, c.name), append(x.kinds, c.kind)
-		at := hash(c.name)
+		at := hashName(c.name)
 		for x.slots[at%uint32(len(x.slots))] != 0 {
 			at++
 		}
@@ -277,9 +277,9 @@ func newIndex() *index {
 	return x
 }
 
-// find returns the number of the column; -1 where there is none.
-func (x *index) find(name string) int {
-	for at := hash(name); ; at++ {
+// findColumn returns the number of the column; -1 where there is none.
+func (x *index) findColumn(name string) int {
+	for at := hashName(name); ; at++ {
 		i := int(x.slots[at%uint32(len(x.slots))]) - 1
 		if i < 0 || x.names[i] == name || len(x.names[i]) == len(name) && strings.EqualFold(x.names[i], name) {
 			return i
@@ -287,9 +287,9 @@ func (x *index) find(name string) int {
 	}
 }
 
-// hash is one of a name whatever its case: of its length and some of its letters, which tell
+// hashName is the hash of a name whatever its case: of its length and some of its letters, which tell
 // the names in ads apart.
-func hash(name string) uint32 {
+func hashName(name string) uint32 {
 	n := len(name)
 	if n == 0 {
 		return 0

@@ -38,7 +38,7 @@ var (
 
 // New makes a job to load ads into.
 func New() *Job {
-	return &Job{index: newIndex(), fields: make([]string, len(columns())), universes: universes()}
+	return &Job{index: newIndex(), fields: make([]string, len(allColumns())), universes: universeNames()}
 }
 
 // Load makes j the run that the ad tells of. The error is one of those above where the ad
@@ -48,26 +48,26 @@ func (j *Job) Load(ad *classad.Ad, epoch bool) error {
 	clear(j.fields)
 	for i := range ad.Attributes {
 		a := &ad.Attributes[i]
-		if c := j.index.find(a.Name); c >= 0 {
+		if c := j.index.findColumn(a.Name); c >= 0 {
 			j.fields[c] = a.Text
 		}
 	}
-	j.GlobalID, j.Owner = j.str(globalJobID), j.str(owner)
+	j.GlobalID, j.Owner = j.columnText(globalJobID), j.columnText(owner)
 	if j.GlobalID == "" {
 		return errors.New("the ad has no GlobalJobId")
 	}
-	return j.times()
+	return j.readTimes()
 }
 
-// times reads when the run and the job's first one began, and when the run ended.
-func (j *Job) times() error {
+// readTimes reads when the run and the job's first one began, and when the run ended.
+func (j *Job) readTimes() error {
 	start, err := j.firstSet(jobCurrentStartDate, shadowBday, jobStartDate)
-	first, wrong := j.set(jobStartDate)
-	status, unknown := j.set(jobStatus)
+	first, wrong := j.positiveNumber(jobStartDate)
+	status, unknown := j.positiveNumber(jobStatus)
 	if j.Epoch {
 		unknown = nil // it says nothing of an epoch
 	}
-	j.Finished = seconds(max(j.at(enteredCurrentStatus), j.at(jobFinishedHookDone)))
+	j.Finished = unixTime(max(j.numberAt(enteredCurrentStatus), j.numberAt(jobFinishedHookDone)))
 	j.unsure = nil
 	switch {
 	case strings.HasPrefix(j.fields[procID], "-"):
@@ -77,18 +77,18 @@ func (j *Job) times() error {
 	case start == 0:
 		return ErrNeverRan
 	}
-	j.Start, j.began = seconds(start), first
+	j.Start, j.began = unixTime(start), first
 	if !j.Epoch && status != removed && status != completed {
 		return nil // it runs
 	}
 	// What was written for an earlier run stays in the ad, and is before the start.
 	for _, c := range []int{completionDate, lastVacateTime, epochWriteDate, enteredCurrentStatus} {
-		at, err := j.set(c)
+		at, err := j.positiveNumber(c)
 		if err != nil {
 			return err
 		}
 		if at >= start {
-			j.End = seconds(at)
+			j.End = unixTime(at)
 			return nil
 		}
 	}
@@ -109,16 +109,16 @@ const (
 // lastTime is the last second of the year 9999.
 const lastTime = 253402300799
 
-func seconds(n int64) time.Time {
+func unixTime(n int64) time.Time {
 	if n <= 0 {
 		return time.Time{}
 	}
 	return time.Unix(n, 0).UTC()
 }
 
-// set is a number above 0; 0 where the ad has none.
-func (j *Job) set(c int) (int64, error) {
-	n, known, err := j.whole(c)
+// positiveNumber is a number above 0; 0 where the ad has none.
+func (j *Job) positiveNumber(c int) (int64, error) {
+	n, known, err := j.wholeNumber(c)
 	if err != nil || !known || n < 0 || n > lastTime {
 		return 0, err
 	}
@@ -129,7 +129,7 @@ func (j *Job) set(c int) (int64, error) {
 // readable.
 func (j *Job) firstSet(columns ...int) (n int64, err error) {
 	for _, c := range columns {
-		if n, err = j.set(c); n > 0 || err != nil {
+		if n, err = j.positiveNumber(c); n > 0 || err != nil {
 			return n, err
 		}
 	}
@@ -144,14 +144,14 @@ func (j *Job) Sure(f func()) error {
 	return j.unsure
 }
 
-// doubt notes that a column cannot be read.
-func (j *Job) doubt(c int) {
+// noteUnreadable notes that a column cannot be read.
+func (j *Job) noteUnreadable(c int) {
 	if j.unsure == nil {
-		j.unsure = j.unreadable(c)
+		j.unsure = j.unreadableError(c)
 	}
 }
 
-func (j *Job) unreadable(c int) error {
+func (j *Job) unreadableError(c int) error {
 	want := "number"
 	if j.index.kinds[c] == flag {
 		want = "truth value"
@@ -174,8 +174,8 @@ func (j *Job) ID() string {
 // IsIdentified reports whether the ad has all that tells which run of which job it is.
 func (j *Job) IsIdentified() bool { return j.ID() != "" && j.began > 0 }
 
-// str is the text of a column.
-func (j *Job) str(c int) string {
+// columnText is the text of a column.
+func (j *Job) columnText(c int) string {
 	t := j.fields[c]
 	if t == "" {
 		return ""
@@ -183,11 +183,11 @@ func (j *Job) str(c int) string {
 	if n := len(t) - 1; n > 0 && t[0] == '"' && t[n] == '"' && strings.IndexByte(t[1:n], '"') < 0 {
 		return t[1:n] // as nearly all are
 	}
-	return plain(classad.Parse(t))
+	return valueText(classad.Parse(t))
 }
 
-// plain is a value as text; "" of what is not known.
-func plain(v classad.Value) string {
+// valueText is a value as text; "" of what is not known.
+func valueText(v classad.Value) string {
 	switch v.Kind {
 	case classad.String, classad.Expression:
 		return v.Text
@@ -200,16 +200,16 @@ func plain(v classad.Value) string {
 	case classad.List:
 		parts := make([]string, len(v.List))
 		for i := range v.List {
-			parts[i] = plain(v.List[i])
+			parts[i] = valueText(v.List[i])
 		}
 		return strings.Join(parts, ",")
 	}
 	return ""
 }
 
-// decimal is the number of a column. It is not known where it is undefined or an error, or,
+// decimalOf is the number of a column. It is not known where it is undefined or an error, or,
 // where it may be one, an expression, which only HTCondor can evaluate.
-func (j *Job) decimal(c int) (f float64, known bool, err error) {
+func (j *Job) decimalOf(c int) (f float64, known bool, err error) {
 	t := j.fields[c]
 	if t == "" {
 		return 0, false, nil
@@ -228,31 +228,31 @@ func (j *Job) decimal(c int) (f float64, known bool, err error) {
 			return 0, false, nil
 		}
 	}
-	return 0, false, j.unreadable(c)
+	return 0, false, j.unreadableError(c)
 }
 
-// whole is the number of a column, rounded half to even.
-func (j *Job) whole(c int) (n int64, known bool, err error) {
-	if n, ok := digits(j.fields[c]); ok {
+// wholeNumber is the number of a column, rounded half to even.
+func (j *Job) wholeNumber(c int) (n int64, known bool, err error) {
+	if n, ok := parseDigits(j.fields[c]); ok {
 		return n, true, nil
 	}
-	f, known, err := j.decimal(c)
+	f, known, err := j.decimalOf(c)
 	if err == nil {
-		n, err = rounded(f)
+		n, err = roundHalfEven(f)
 	}
 	return n, known, err
 }
 
-// rounded rounds half to even.
-func rounded(f float64) (int64, error) {
+// roundHalfEven rounds half to even.
+func roundHalfEven(f float64) (int64, error) {
 	if f = math.RoundToEven(f); math.Abs(f) >= 1<<63 {
 		return 0, fmt.Errorf("%g is too large", f)
 	}
 	return int64(f), nil
 }
 
-// digits reads a whole number.
-func digits(s string) (n int64, ok bool) {
+// parseDigits reads a whole number.
+func parseDigits(s string) (n int64, ok bool) {
 	if s == "" || len(s) > 18 {
 		return 0, false
 	}
@@ -271,5 +271,5 @@ func (j *Job) Written() int64 {
 	if !j.Epoch {
 		return 0
 	}
-	return j.at(epochWriteDate)
+	return j.numberAt(epochWriteDate)
 }

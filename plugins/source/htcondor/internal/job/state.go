@@ -41,7 +41,7 @@ func (j *Job) State() string {
 	if j.End.IsZero() {
 		return Running
 	}
-	if j.ended() {
+	if j.programEnded() {
 		switch code, signal := j.Exit(); {
 		case signal != 0:
 			return Killed
@@ -50,10 +50,10 @@ func (j *Job) State() string {
 		}
 		return Completed
 	}
-	at := j.at(lastVacateTime)
+	at := j.numberAt(lastVacateTime)
 	left := at > 0 && at >= j.Start.Unix() // this run
-	before := j.at(lastJobStatus)
-	switch code := j.reason(); {
+	before := j.numberAt(lastJobStatus)
+	switch code := j.vacateReason(); {
 	case !j.Epoch && (before == running || before == transferring || before == suspended):
 		return Cancelled
 	case left && code == memoryExceeded:
@@ -68,67 +68,67 @@ func (j *Job) State() string {
 	return Cancelled
 }
 
-// ended reports whether the program of this run ended, not the run alone. A job that stays in
+// programEnded reports whether the program of this run ended, not the run alone. A job that stays in
 // the queue when it has completed may be removed then.
-func (j *Job) ended() bool {
-	done := j.at(completionDate) >= j.Start.Unix()
+func (j *Job) programEnded() bool {
+	done := j.numberAt(completionDate) >= j.Start.Unix()
 	if !j.Epoch {
-		status := j.at(jobStatus)
+		status := j.numberAt(jobStatus)
 		return status == completed || status == removed && done
 	}
 	if done {
 		return true
 	}
-	if v, ok := j.member("ToE", "When"); ok {
+	if v, ok := j.nestedMember("ToE", "When"); ok {
 		return v.Int >= j.Start.Unix()
 	}
-	return j.fields[exitCode]+j.fields[exitSignal] != "" && j.at(lastVacateTime) < j.Start.Unix()
+	return j.fields[exitCode]+j.fields[exitSignal] != "" && j.numberAt(lastVacateTime) < j.Start.Unix()
 }
 
-// reason is why the run was vacated, as a code. HTCondor 23 has none of a run whose job a
+// vacateReason is why the run was vacated, as a code. HTCondor 23 has none of a run whose job a
 // user has held; it says so of the job.
-func (j *Job) reason() int64 {
-	code := j.at(vacateReasonCode)
+func (j *Job) vacateReason() int64 {
+	code := j.numberAt(vacateReasonCode)
 	switch {
 	case code > 0:
 		return code
-	case j.Epoch || j.at(jobStatus) == held:
-		return j.at(holdReasonCode)
-	case j.at(lastJobStatus) == held:
-		return j.at(lastHoldReasonCode)
+	case j.Epoch || j.numberAt(jobStatus) == held:
+		return j.numberAt(holdReasonCode)
+	case j.numberAt(lastJobStatus) == held:
+		return j.numberAt(lastHoldReasonCode)
 	}
 	return 0
 }
 
 // Exit is the exit code and the signal of the run; 0, 0 where the program did not end.
 func (j *Job) Exit() (code, signal int64) {
-	if j.yes(exitBySignal) {
-		return 0, j.at(exitSignal)
+	if j.isTrue(exitBySignal) {
+		return 0, j.numberAt(exitSignal)
 	}
-	return j.at(exitCode), 0
+	return j.numberAt(exitCode), 0
 }
 
-// at is a whole number, 0 where there is none. What is told by it is not sure where it
+// numberAt is a whole number, 0 where there is none. What is told by it is not sure where it
 // cannot be read.
-func (j *Job) at(c int) int64 {
-	n, _, err := j.whole(c)
+func (j *Job) numberAt(c int) int64 {
+	n, _, err := j.wholeNumber(c)
 	if err != nil {
-		j.doubt(c)
+		j.noteUnreadable(c)
 	}
 	return n
 }
 
-// yes is a truth value, false where there is none, likewise.
-func (j *Job) yes(c int) bool {
-	yes, _, err := j.truth(c)
+// isTrue is a truth value, false where there is none, likewise.
+func (j *Job) isTrue(c int) bool {
+	yes, _, err := j.truthValue(c)
 	if err != nil {
-		j.doubt(c)
+		j.noteUnreadable(c)
 	}
 	return yes
 }
 
-// truth is the truth value of a column.
-func (j *Job) truth(c int) (yes, known bool, err error) {
+// truthValue is the truth value of a column.
+func (j *Job) truthValue(c int) (yes, known bool, err error) {
 	if j.fields[c] == "" {
 		return false, false, nil
 	}
@@ -138,11 +138,11 @@ func (j *Job) truth(c int) (yes, known bool, err error) {
 	case classad.Undefined, classad.Error:
 		return false, false, nil
 	}
-	return false, false, j.unreadable(c)
+	return false, false, j.unreadableError(c)
 }
 
-// member is a member of a nested ad.
-func (j *Job) member(attribute, name string) (classad.Value, bool) {
+// nestedMember is a member of a nested ad.
+func (j *Job) nestedMember(attribute, name string) (classad.Value, bool) {
 	for i := range j.ad.Attributes {
 		if a := &j.ad.Attributes[i]; strings.EqualFold(a.Name, attribute) {
 			v := a.Value()
@@ -159,12 +159,12 @@ func (j *Job) member(attribute, name string) (classad.Value, bool) {
 	return classad.Value{}, false
 }
 
-// universes are the names of JobUniverse.
-func universes() map[int64]string {
+// universeNames are the names of JobUniverse.
+func universeNames() map[int64]string {
 	return map[int64]string{1: "standard", 5: "vanilla", 7: "scheduler", 8: "mpi", 9: "grid", 10: "java", 11: "parallel", 12: "local", 13: "vm"}
 }
 
 const parallel = 11
 
 // Universes are the names of the universes.
-func Universes() []string { return slices.Sorted(maps.Values(universes())) }
+func Universes() []string { return slices.Sorted(maps.Values(universeNames())) }

@@ -30,13 +30,13 @@ type reach struct {
 
 const checkpointVersion = 1
 
-func (c checkpoint) encode() []byte {
+func (c checkpoint) encodeVersioned() []byte {
 	c.Version = checkpointVersion
 	return sdk.EncodeCheckpoint(c)
 }
 
-// with is c with another reach of a schedd.
-func (c checkpoint) with(name string, r reach) checkpoint {
+// withReach is c with another reach of a schedd.
+func (c checkpoint) withReach(name string, r reach) checkpoint {
 	c.Schedds = maps.Clone(c.Schedds)
 	if c.Schedds == nil {
 		c.Schedds = map[string]reach{}
@@ -74,8 +74,8 @@ func (c *checkpoint) Check() error {
 	return c.Import.Check()
 }
 
-// log is how far the files of a kind were read.
-func (r *reach) log(of kind) follow.State {
+// logState is how far the files of a kind were read.
+func (r *reach) logState(of kind) follow.State {
 	if s := [...]*follow.State{epochs: r.Epochs, history: r.History}[of]; s != nil {
 		return *s
 	}
@@ -86,8 +86,8 @@ func (r *reach) setLog(of kind, s follow.State) {
 	*[...]**follow.State{epochs: &r.Epochs, history: &r.History}[of] = &s
 }
 
-// folder is how far the files of one job each were read.
-func (r *reach) folder(of kind) folder {
+// folderState is how far the files of one job each were read.
+func (r *reach) folderState(of kind) folder {
 	if f := [...]*folder{epochs: r.Runs, history: r.Jobs}[of]; f != nil {
 		return *f
 	}

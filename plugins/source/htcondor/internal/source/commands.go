@@ -17,9 +17,9 @@ type mark struct {
 	At  int64  `json:"at,omitempty"` // of an epoch, EpochWriteDate
 }
 
-// expression is true for the ad alone.
-func (m *mark) expression() string {
-	text := "GlobalJobId =?= " + quoted(m.Job)
+// adExpression is true for the ad alone.
+func (m *mark) adExpression() string {
+	text := "GlobalJobId =?= " + quoteString(m.Job)
 	if m.At != 0 {
 		text += fmt.Sprintf(" && EpochWriteDate =?= %d", m.At)
 	}
@@ -31,17 +31,17 @@ func (m *mark) expression() string {
 func (p *pass) askFor(ctx context.Context, at *schedd, of kind) error {
 	reach := p.checkpoint.Schedds[at.name]
 	r := p.newReading(at, of, &reach)
-	q := condor.Query{Epochs: of == epochs, Constraints: p.config.constraints()}
-	if last := reach.mark(of); last != nil {
-		q.Since = last.expression()
-		gap, err := p.lost(ctx, at, q, reach.Last())
+	q := condor.Query{Epochs: of == epochs, Constraints: p.config.constraintList()}
+	if last := reach.markOf(of); last != nil {
+		q.Since = last.adExpression()
+		gap, err := p.lostGap(ctx, at, q, reach.Last())
 		if err != nil {
 			return p.withoutEpochs(of, err)
 		}
 		r.Gap = gap
 	}
 	var newest *mark
-	err := p.pull(ctx, at, q, r, func(v verdict) {
+	err := p.pullHistory(ctx, at, q, r, func(v verdict) {
 		switch {
 		case v == nextPass:
 			newest = nil // those before, which are newer, are asked for again with it
@@ -53,8 +53,8 @@ func (p *pass) askFor(ctx context.Context, at *schedd, of kind) error {
 		return p.withoutEpochs(of, err)
 	}
 	reach.setMark(of, newest)
-	p.checkpoint = p.checkpoint.with(at.name, reach)
-	return p.Out.Send(ctx, sdk.Batch{Checkpoint: p.checkpoint.encode()})
+	p.checkpoint = p.checkpoint.withReach(at.name, reach)
+	return p.Out.Send(ctx, sdk.Batch{Checkpoint: p.checkpoint.encodeVersioned()})
 }
 
 // withoutEpochs is nil for the error of a pool that writes no epochs.
@@ -65,8 +65,8 @@ func (p *pass) withoutEpochs(of kind, err error) error {
 	return err
 }
 
-// lost is a gap where the newest ad that was read is not in the history any more.
-func (p *pass) lost(ctx context.Context, at *schedd, q condor.Query, last time.Time) (*sdk.Gap, error) {
+// lostGap is a gap where the newest ad that was read is not in the history any more.
+func (p *pass) lostGap(ctx context.Context, at *schedd, q condor.Query, last time.Time) (*sdk.Gap, error) {
 	there := false
 	q.Constraints, q.Since, q.Limit = []string{q.Since}, "", 1
 	err := at.client.History(ctx, q, func(*classad.Ad, []byte, error) error {
@@ -82,9 +82,9 @@ func (p *pass) lost(ctx context.Context, at *schedd, q condor.Query, last time.T
 	return &sdk.Gap{From: last, To: p.began, Reason: reason}, nil
 }
 
-// pull sends the ads that condor_history gives. Looked is called behind each that was
+// pullHistory sends the ads that condor_history gives. Looked is called behind each that was
 // taken, or left to the next pass.
-func (p *pass) pull(ctx context.Context, at *schedd, q condor.Query, r *reading, looked func(verdict)) error {
+func (p *pass) pullHistory(ctx context.Context, at *schedd, q condor.Query, r *reading, looked func(verdict)) error {
 	p.Begin()
 	flush := func() error {
 		err := p.Send(ctx, &r.Reading, &sdk.Progress{Unit: "ads", At: at.String() + ", " + p.Last.Format(time.RFC3339)})
@@ -99,12 +99,12 @@ func (p *pass) pull(ctx context.Context, at *schedd, q condor.Query, r *reading,
 			return nil
 		}
 		p.ad = *ad
-		v := p.takeAd(q.Epochs, string(raw), r)
+		v := p.addAd(q.Epochs, string(raw), r)
 		if v == nextBatch {
 			if err := flush(); err != nil {
 				return err
 			}
-			v = p.takeAd(q.Epochs, string(raw), r)
+			v = p.addAd(q.Epochs, string(raw), r)
 		}
 		looked(v)
 		if v == nextPass {
@@ -130,22 +130,22 @@ func (p *pass) askAgain(ctx context.Context, at *schedd, since time.Time, r *rea
 	// that ended shortly before is needed to leave out their epochs.
 	for _, of := range []kind{history, epochs} {
 		name := [...]string{epochs: "EpochWriteDate", history: "EnteredCurrentStatus"}[of]
-		q := condor.Query{Epochs: of == epochs, Constraints: append(p.config.constraints(), fmt.Sprintf("%s >= %d", name, since.Add(-edge).Unix()))}
-		if err := p.withoutEpochs(of, p.pull(ctx, at, q, r, func(verdict) {})); err != nil {
+		q := condor.Query{Epochs: of == epochs, Constraints: append(p.config.constraintList(), fmt.Sprintf("%s >= %d", name, since.Add(-edge).Unix()))}
+		if err := p.withoutEpochs(of, p.pullHistory(ctx, at, q, r, func(verdict) {})); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (c *config) constraints() []string {
+func (c *config) constraintList() []string {
 	if c.Constraint == "" {
 		return nil
 	}
 	return []string{c.Constraint}
 }
 
-func (r *reach) mark(of kind) *mark { return [...]*mark{epochs: r.AskedOf, history: r.Asked}[of] }
+func (r *reach) markOf(of kind) *mark { return [...]*mark{epochs: r.AskedOf, history: r.Asked}[of] }
 
 func (r *reach) setMark(of kind, m *mark) {
 	*[...]**mark{epochs: &r.AskedOf, history: &r.Asked}[of] = m

@@ -107,24 +107,24 @@ func (c *config) hasEpochsApart(name string, at *schedd) bool {
 	return at != nil && name != at.name && slices.ContainsFunc(c.schedds, func(s schedd) bool { return s.name == name && s.hasEpochs() })
 }
 
-// until is when the schedd must be done with a job for its history to be read now.
-func (s *schedd) until(began time.Time) time.Time {
+// readUntil is when the schedd must be done with a job for its history to be read now.
+func (s *schedd) readUntil(began time.Time) time.Time {
 	if !s.waits {
 		return time.Time{}
 	}
 	return began.Truncate(time.Second)
 }
 
-// explain says what to do about a file that is not there.
-func (s *schedd) explain(err error) error {
+// explainMissing says what to do about a file that is not there.
+func (s *schedd) explainMissing(err error) error {
 	if s.client != nil || !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return fmt.Errorf("%w: the schedd makes it when the first job ends; if it is elsewhere, set history, epochs, or through = \"commands\" in the source's config block", err)
 }
 
-// usual are where the history usually is, by packages.
-func usual() []string {
+// usualPaths are where the history usually is, by packages.
+func usualPaths() []string {
 	return []string{"/var/lib/condor/spool/history", "/var/spool/condor/history"}
 }
 
@@ -146,7 +146,7 @@ func readConfig(ctx context.Context, cfg *sdk.Config) config {
 	return c
 }
 
-func (c *config) client(name, pool string) *condor.Client {
+func (c *config) newClient(name, pool string) *condor.Client {
 	return &condor.Client{Dir: string(c.Commands), Config: string(c.Config), Schedd: name, Pool: cmp.Or(pool, c.Pool), Timeout: c.Timeout}
 }
 
@@ -154,9 +154,9 @@ func (c *config) readSchedds(ctx context.Context, cfg *sdk.Config) {
 	if len(c.Schedds) == 0 {
 		one := schedd{}
 		if c.Through == "commands" {
-			one.client = c.client("", c.Pool)
+			one.client = c.newClient("", c.Pool)
 		} else if len(c.imports) == 0 {
-			c.find(ctx, &one, c.settings.files)
+			c.findFiles(ctx, &one, c.settings.files)
 		}
 		checkPatterns(cfg.Body, c.settings.files)
 		c.schedds = []schedd{one}
@@ -174,34 +174,34 @@ func (c *config) readSchedds(ctx context.Context, cfg *sdk.Config) {
 		f := files{b.History, b.Epochs, b.Rotated, b.RotatedEpochs, b.JobHistories, b.JobEpochs}
 		checkPatterns(at, f)
 		if b.History == "" && b.JobHistories == "" {
-			one.client = c.client(one.name, one.pool)
+			one.client = c.newClient(one.name, one.pool)
 		} else {
-			c.find(ctx, &one, f)
+			c.findFiles(ctx, &one, f)
 		}
 		c.schedds = append(c.schedds, one)
 	}
 }
 
-// find sets where the files of a schedd are. What is not configured is asked of HTCondor,
+// findFiles sets where the files of a schedd are. What is not configured is asked of HTCondor,
 // and looked for in the usual places.
-func (c *config) find(ctx context.Context, s *schedd, f files) {
+func (c *config) findFiles(ctx context.Context, s *schedd, f files) {
 	path := string(f.History)
 	if path == "" && f.JobHistories == "" {
-		path = c.value(ctx, "HISTORY")
-		for _, u := range usual() {
-			if path == "" && exists(u) {
+		path = c.configPath(ctx, "HISTORY")
+		for _, u := range usualPaths() {
+			if path == "" && fileExists(u) {
 				path = u
 			}
 		}
-		path = cmp.Or(path, usual()[0])
+		path = cmp.Or(path, usualPaths()[0])
 	}
 	runs := string(f.Epochs)
 	if runs == "" && f.JobEpochs == "" {
 		s.optional[epochs] = true
 		if f.History == "" {
-			runs = c.value(ctx, "JOB_EPOCH_HISTORY")
+			runs = c.configPath(ctx, "JOB_EPOCH_HISTORY")
 		}
-		if beside := filepath.Join(filepath.Dir(path), "epoch_history"); runs == "" && path != "" && exists(beside) {
+		if beside := filepath.Join(filepath.Dir(path), "epoch_history"); runs == "" && path != "" && fileExists(beside) {
 			runs = beside
 		}
 	}
@@ -210,17 +210,17 @@ func (c *config) find(ctx context.Context, s *schedd, f files) {
 	s.folders = [2]string{epochs: string(f.JobEpochs), history: string(f.JobHistories)}
 }
 
-// value is an absolute path that HTCondor's configuration has; "" where it has none or
+// configPath is an absolute path that HTCondor's configuration has; "" where it has none or
 // cannot be asked.
-func (c *config) value(ctx context.Context, name string) string {
-	path, err := c.client("", "").Value(ctx, name)
+func (c *config) configPath(ctx context.Context, name string) string {
+	path, err := c.newClient("", "").Value(ctx, name)
 	if err != nil || !filepath.IsAbs(path) {
 		return ""
 	}
 	return path
 }
 
-func exists(path string) bool {
+func fileExists(path string) bool {
 	_, err := os.Stat(path)
 	return err == nil
 }
@@ -228,12 +228,12 @@ func exists(path string) bool {
 // importsOf are the files to import, epochs first: the history has the last word on a run.
 func importsOf(cfg *sdk.Config, patterns []string) []string {
 	all := follow.ImportedFiles(cfg, patterns)
-	slices.SortStableFunc(all, func(a, b string) int { return order(a) - order(b) })
+	slices.SortStableFunc(all, func(a, b string) int { return fileRank(a) - fileRank(b) })
 	return all
 }
 
-// order is 0 of a file of epochs, 1 of others.
-func order(path string) int {
+// fileRank is 0 of a file of epochs, 1 of others.
+func fileRank(path string) int {
 	if base := filepath.Base(path); strings.Contains(base, "epoch") || strings.Contains(base, ".runs.") {
 		return 0
 	}
@@ -275,14 +275,14 @@ func (f *filter) checkFilter(cfg *sdk.Config) {
 	}
 }
 
-func (f *filter) wants(j *job.Job) bool {
+func (f *filter) wantsJob(j *job.Job) bool {
 	return f.wantsQueued(j) && (len(f.States) == 0 || slices.Contains(f.States, j.State()))
 }
 
 // wantsQueued reports whether the runs of a job in the queue are wanted, however they end.
 func (f *filter) wantsQueued(j *job.Job) bool {
-	return (len(f.Universes) == 0 || slices.Contains(f.Universes, j.UniverseName())) && among(f.Users, j.Owner) &&
+	return (len(f.Universes) == 0 || slices.Contains(f.Universes, j.UniverseName())) && inList(f.Users, j.Owner) &&
 		(len(f.Groups) == 0 || slices.Contains(f.Groups, j.Group())) && (len(f.Projects) == 0 || slices.Contains(f.Projects, j.Project()))
 }
 
-func among(list []string, value string) bool { return len(list) == 0 || slices.Contains(list, value) }
+func inList(list []string, value string) bool { return len(list) == 0 || slices.Contains(list, value) }

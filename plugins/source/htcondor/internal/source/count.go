@@ -27,7 +27,7 @@ import (
 // its end, which Collect puts in quarantine, counts as one run that ended when it was changed,
 // unless epochs tell of that job: the day lacks it then.
 func (s *Source) Count(ctx context.Context, w sdk.Window) (int64, error) {
-	t := &tally{ctx: ctx, log: s.log, window: w, said: newRuns(), runs: newRuns(), broken: map[string]bool{}}
+	t := &runCounter{ctx: ctx, log: s.log, window: w, said: newRuns(), runs: newRuns(), broken: map[string]bool{}}
 	lacking := 0
 	for i := range s.config.schedds {
 		at := &s.config.schedds[i]
@@ -35,7 +35,7 @@ func (s *Source) Count(ctx context.Context, w sdk.Window) (int64, error) {
 			break
 		}
 		for _, of := range []kind{history, epochs} {
-			if err := t.schedd(at, of); err != nil {
+			if err := t.countSchedd(at, of); err != nil {
 				return 0, fmt.Errorf("count %s: %w", at, err)
 			}
 		}
@@ -44,10 +44,10 @@ func (s *Source) Count(ctx context.Context, w sdk.Window) (int64, error) {
 	}
 	for _, of := range []bool{true, false} { // history first
 		for _, path := range s.config.imports {
-			if of != (order(path) == 1) {
+			if of != (fileRank(path) == 1) {
 				continue
 			}
-			if err := t.file(path, isJobHistory(path)); err != nil {
+			if err := t.countFile(path, isJobHistory(path)); err != nil {
 				return 0, fmt.Errorf("count %s: %w", path, err)
 			}
 		}
@@ -55,8 +55,8 @@ func (s *Source) Count(ctx context.Context, w sdk.Window) (int64, error) {
 	return int64(len(t.runs.set) + lacking), nil
 }
 
-// tally are the runs that were counted.
-type tally struct {
+// runCounter counts runs, each once.
+type runCounter struct {
 	ctx    context.Context //nolint:containedctx // of the one Count
 	log    *slog.Logger
 	window sdk.Window
@@ -66,9 +66,9 @@ type tally struct {
 	lines  int
 }
 
-func (t *tally) schedd(at *schedd, of kind) error {
+func (t *runCounter) countSchedd(at *schedd, of kind) error {
 	if at.client != nil {
-		return t.ask(at, of)
+		return t.countHistory(at, of)
 	}
 	since := t.window.From.Add(-skew)
 	if at.logs[of].Path != "" {
@@ -77,25 +77,25 @@ func (t *tally) schedd(at *schedd, of kind) error {
 			return err
 		}
 		for _, path := range paths {
-			if err := t.file(path, false); err != nil {
+			if err := t.countFile(path, false); err != nil {
 				return fmt.Errorf("%s: %w", path, err)
 			}
 		}
 	}
 	if at.folders[of] != "" {
-		return t.folder(at.folders[of], since)
+		return t.countFolder(at.folders[of], since)
 	}
 	return nil
 }
 
-// folder counts what files of one job each have that were changed at since or later.
-func (t *tally) folder(dir string, since time.Time) error {
+// countFolder counts what files of one job each have that were changed at since or later.
+func (t *runCounter) countFolder(dir string, since time.Time) error {
 	list, err := jobFiles(dir, since.UnixNano())
 	if err != nil {
 		return err
 	}
 	for _, f := range list {
-		switch err := t.file(f.path, true); {
+		switch err := t.countFile(f.path, true); {
 		case err == nil, errors.Is(err, fs.ErrNotExist): // it was removed, or compressed just now
 		case t.ctx.Err() != nil || !f.isPacked():
 			return fmt.Errorf("%s: %w", f.path, err)
@@ -114,21 +114,21 @@ func jobOfFile(path string) string {
 	return name
 }
 
-// ask counts what condor_history has.
-func (t *tally) ask(at *schedd, of kind) error {
+// countHistory counts what condor_history has.
+func (t *runCounter) countHistory(at *schedd, of kind) error {
 	from := fmt.Sprintf("%s >= %d", [...]string{epochs: "EpochWriteDate", history: "EnteredCurrentStatus"}[of], t.window.From.Add(-edge).Unix())
-	err := at.client.Columns(t.ctx, of == epochs, from, wanted(), func(values []string) error {
+	err := at.client.Columns(t.ctx, of == epochs, from, countedAttributes(), func(values []string) error {
 		ad := map[string]string{}
-		for i, name := range wanted() {
+		for i, name := range countedAttributes() {
 			ad[name] = values[i]
 		}
-		t.add(ad, of == epochs)
-		return t.alive()
+		t.countRun(ad, of == epochs)
+		return t.reportAlive()
 	})
 	return (*pass)(nil).withoutEpochs(of, err)
 }
 
-func (t *tally) file(path string, bare bool) error {
+func (t *runCounter) countFile(path string, bare bool) error {
 	f, err := os.Open(path)
 	if err != nil {
 		return err
@@ -148,14 +148,14 @@ func (t *tally) file(path string, bare bool) error {
 	lines.Buffer(make([]byte, 64<<10), 64<<20)
 	ad := map[string]string{}
 	for lines.Scan() {
-		if err := t.alive(); err != nil {
+		if err := t.reportAlive(); err != nil {
 			return err
 		}
 		line := lines.Bytes()
 		if banner, ok := bytes.CutPrefix(line, []byte("*** ")); ok {
 			epoch := bytes.HasPrefix(banner, []byte("EPOCH "))
 			if epoch || bytes.Contains(banner, []byte(" = ")) { // others have no spaces there
-				t.add(ad, epoch)
+				t.countRun(ad, epoch)
 			}
 			clear(ad)
 			continue
@@ -169,7 +169,7 @@ func (t *tally) file(path string, bare bool) error {
 		return err
 	}
 	if bare && len(ad) > 0 && last == '\n' { // without it, the ad may be cut
-		t.add(ad, false)
+		t.countRun(ad, false)
 	}
 	return nil
 }
@@ -185,15 +185,15 @@ func (l *lastByte) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func (t *tally) alive() error {
+func (t *runCounter) reportAlive() error {
 	if t.lines++; t.lines%100_000 == 0 {
 		sdk.Alive(t.ctx)
 	}
 	return t.ctx.Err()
 }
 
-// wanted are the attributes by which runs are counted.
-func wanted() []string {
+// countedAttributes are the attributes by which runs are counted.
+func countedAttributes() []string {
 	return []string{"GlobalJobId", "ProcId", "JobStatus",
 		"JobCurrentStartDate", "ShadowBday", "JobStartDate", "CompletionDate", "LastVacateTime", "EpochWriteDate", "EnteredCurrentStatus"}
 }
@@ -207,8 +207,8 @@ func isWanted(name string) bool {
 	return false
 }
 
-// add counts the run of an ad whose end lies in the window, unless it has no start.
-func (t *tally) add(ad map[string]string, epoch bool) {
+// countRun counts the run of an ad whose end lies in the window, unless it has no start.
+func (t *runCounter) countRun(ad map[string]string, epoch bool) {
 	number := func(names ...string) int64 {
 		for _, name := range names {
 			if n, err := strconv.ParseInt(ad[name], 10, 64); err == nil && n > 0 {
@@ -238,13 +238,13 @@ func (t *tally) add(ad map[string]string, epoch bool) {
 			job, _, _ = strings.Cut(job, "#")
 			delete(t.broken, job) // of which this may be the run that its file tells of
 		}
-		if t.said.has(run) {
+		if t.said.hasRun(run) {
 			return
 		}
 	default:
-		t.said.add(run)
+		t.said.addRun(run)
 	}
 	if t.window.Holds(time.Unix(end, 0)) {
-		t.runs.add(run)
+		t.runs.addRun(run)
 	}
 }

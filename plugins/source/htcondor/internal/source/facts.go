@@ -40,9 +40,9 @@ func isProgram(path string) bool {
 	return err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o111 != 0
 }
 
-// queue is the client that asks for the queue of a schedd.
-func (c *config) queue(at *schedd) *condor.Client {
-	return cmp.Or(at.client, c.client(at.name, at.pool))
+// queueClient is the client that asks for the queue of a schedd.
+func (c *config) queueClient(at *schedd) *condor.Client {
+	return cmp.Or(at.client, c.newClient(at.name, at.pool))
 }
 
 // teller tells the facts, and remembers what saves work or words.
@@ -58,23 +58,23 @@ func newTeller(c *config, now func() time.Time, log *slog.Logger) *teller {
 	return &teller{config: c, now: now, log: log}
 }
 
-// tell sends the facts that are due, after the runs: what is wrong with them never holds
+// sendFacts sends the facts that are due, after the runs: what is wrong with them never holds
 // up a record. With renew it sends also what was sent before, because the daemon has
 // lost it.
-func (t *teller) tell(ctx context.Context, p *pass, renew bool) error {
+func (t *teller) sendFacts(ctx context.Context, p *pass, renew bool) error {
 	if renew {
 		p.checkpoint.Told = facts.Told{}
 	}
 	before := p.checkpoint.Told
-	with := facts.Settings{Every: t.config.facts, Now: t.now, Log: t.log, Remedy: remedy}
+	with := facts.Settings{Every: t.config.facts, Now: t.now, Log: t.log, Remedy: factRemedy}
 	var b sdk.Batch
 	as := func(ask func(context.Context, *sdk.Batch, *facts.Told) error) func(context.Context) error {
 		return func(ctx context.Context) error { return ask(ctx, &b, &p.checkpoint.Told) }
 	}
-	list := []facts.Fact{{Name: facts.Capacity, Ask: as(t.capacity)}, {Name: facts.Census, Ask: as(t.census)}}
+	list := []facts.Fact{{Name: facts.Capacity, Ask: as(t.tellCapacity)}, {Name: facts.Census, Ask: as(t.tellCensus)}}
 	return t.Tell(ctx, with, renew, list, func() error {
 		if p.checkpoint.Told != before {
-			b.Checkpoint = p.checkpoint.encode()
+			b.Checkpoint = p.checkpoint.encodeVersioned()
 		} else if b.Census == nil {
 			return nil
 		}
@@ -82,16 +82,16 @@ func (t *teller) tell(ctx context.Context, p *pass, renew bool) error {
 	})
 }
 
-// remedy says what to do about a fact that cannot be had.
-func remedy(name string) string {
+// factRemedy says what to do about a fact that cannot be had.
+func factRemedy(name string) string {
 	return "make the command work for this user, or set " + name + " = false in the source's config block"
 }
 
-// capacity tells what the pools have when that has changed.
-func (t *teller) capacity(ctx context.Context, b *sdk.Batch, told *facts.Told) error {
+// tellCapacity tells what the pools have when that has changed.
+func (t *teller) tellCapacity(ctx context.Context, b *sdk.Batch, told *facts.Told) error {
 	pools := map[string]*condor.Client{}
 	for i := range t.config.schedds {
-		client := t.config.queue(&t.config.schedds[i])
+		client := t.config.queueClient(&t.config.schedds[i])
 		pools[client.Pool] = client
 	}
 	totals, parts := map[string]int64{}, new(big.Rat)
@@ -125,13 +125,13 @@ func (t *teller) capacity(ctx context.Context, b *sdk.Batch, told *facts.Told) e
 	return nil
 }
 
-// census tells how many jobs run and wait now of those whose runs are wanted, by user and schedd.
-func (t *teller) census(ctx context.Context, b *sdk.Batch, _ *facts.Told) error {
+// tellCensus tells how many jobs run and wait now of those whose runs are wanted, by user and schedd.
+func (t *teller) tellCensus(ctx context.Context, b *sdk.Batch, _ *facts.Told) error {
 	at, counts := t.now(), facts.Counts{}
 	queued := job.New()
 	for i := range t.config.schedds {
 		s := &t.config.schedds[i]
-		err := t.config.queue(s).Jobs(ctx, job.FilterAttributes(), func(ad *classad.Ad, running bool) {
+		err := t.config.queueClient(s).Jobs(ctx, job.FilterAttributes(), func(ad *classad.Ad, running bool) {
 			_ = queued.Load(ad, false) // the error: these attributes alone do not make a run
 			place := facts.Place{User: strings.Clone(queued.Owner), Queue: s.name}
 			switch {
@@ -154,14 +154,14 @@ func (t *teller) census(ctx context.Context, b *sdk.Batch, _ *facts.Told) error 
 // active is true for jobs that run.
 const active = "JobStatus == 2 || JobStatus == 6 || JobStatus == 7"
 
-// open sends the runs that go on and that keep wants, where they are to be sent.
-func (p *pass) open(ctx context.Context, at *schedd, keep func(start time.Time) bool) error {
+// sendOpenRuns sends the runs that go on and that keep wants, where they are to be sent.
+func (p *pass) sendOpenRuns(ctx context.Context, at *schedd, keep func(start time.Time) bool) error {
 	if !p.config.Open {
 		return nil
 	}
 	p.Begin()
 	r := new(reading)
-	err := p.config.queue(at).Queue(ctx, active, nil, func(ad *classad.Ad, raw []byte, err error) error {
+	err := p.config.queueClient(at).Queue(ctx, active, nil, func(ad *classad.Ad, raw []byte, err error) error {
 		// What cannot be read is refused when it has ended.
 		if err == nil && p.goesOn(ad) && keep(p.run.Start) {
 			p.Took(0)
@@ -186,9 +186,9 @@ func (p *pass) goesOn(ad *classad.Ad) bool {
 	return p.run.Load(&p.ad, false) == nil && p.run.End.IsZero()
 }
 
-// finish sends the facts and the watermark.
-func (p *pass) finish(ctx context.Context, complete, renew bool) error {
-	if err := p.facts.tell(ctx, p, renew); err != nil {
+// finishPass sends the facts and the watermark.
+func (p *pass) finishPass(ctx context.Context, complete, renew bool) error {
+	if err := p.facts.sendFacts(ctx, p, renew); err != nil {
 		return err
 	}
 	// While the schedd does not answer, runs end that it writes later.

@@ -61,11 +61,11 @@ func (f *folder) Check() error {
 	return nil
 }
 
-// offsets are how far files were read, by their keys.
-func (f *folder) offsets(of kind) map[[keyBytes]byte]int64 {
+// fileOffsets are how far files were read, by their keys.
+func (f *folder) fileOffsets(of kind) map[[keyBytes]byte]int64 {
 	out := make(map[[keyBytes]byte]int64, len(f.Names)/keyBytes+len(f.Read))
 	for path, r := range f.Read {
-		out[jobFile{path: path, changed: r.Changed}.key(of)] = r.Offset
+		out[jobFile{path: path, changed: r.Changed}.checkpointKey(of)] = r.Offset
 	}
 	for i := range len(f.Names) / keyBytes {
 		offset := int64(0)
@@ -94,9 +94,9 @@ func unpackedName(path string) string {
 // isPacked reports whether the file is compressed. Then nothing is written to it any more.
 func (f jobFile) isPacked() bool { return unpackedName(f.path) != f.path }
 
-// key identifies the file in a checkpoint. A history that changed is another file, a compressed
+// checkpointKey identifies the file in a checkpoint. A history that changed is another file, a compressed
 // history is the same.
-func (f jobFile) key(of kind) [keyBytes]byte {
+func (f jobFile) checkpointKey(of kind) [keyBytes]byte {
 	text := unpackedName(filepath.Base(f.path))
 	if of == history {
 		text += fmt.Sprint("/", f.changed)
@@ -105,8 +105,8 @@ func (f jobFile) key(of kind) [keyBytes]byte {
 	return [keyBytes]byte(sum[:])
 }
 
-// compare orders files by their change, the oldest first.
-func (f jobFile) compare(with jobFile) int {
+// compareAge orders files by their change, the oldest first.
+func (f jobFile) compareAge(with jobFile) int {
 	return cmp.Or(cmp.Compare(f.changed, with.changed), strings.Compare(filepath.Base(f.path), filepath.Base(with.path)))
 }
 
@@ -142,7 +142,7 @@ func jobFiles(dir string, since int64) ([]jobFile, error) {
 			out = append(out, jobFile{path: filepath.Join(dir, e.Name()), size: info.Size(), changed: at})
 		}
 	}
-	slices.SortFunc(out, jobFile.compare)
+	slices.SortFunc(out, jobFile.compareAge)
 	return out, nil
 }
 
@@ -163,12 +163,12 @@ func listJobs(dir string, of kind, state folder, most int, now func() time.Time)
 		return nil, err
 	}
 	w := &jobWalk{of: of, most: most, now: now().UnixNano(), state: folder{Changed: state.Changed, Behind: state.Behind}}
-	before := state.offsets(of)
+	before := state.fileOffsets(of)
 	for _, f := range list {
-		if state.Behind != nil && f.compare(jobFile{path: state.Behind.Name, changed: state.Behind.Changed}) <= 0 {
+		if state.Behind != nil && f.compareAge(jobFile{path: state.Behind.Name, changed: state.Behind.Changed}) <= 0 {
 			continue
 		}
-		if f.offset, f.read = before[f.key(of)]; f.read && of == history {
+		if f.offset, f.read = before[f.checkpointKey(of)]; f.read && of == history {
 			f.offset = f.size
 		}
 		w.files = append(w.files, f)
@@ -176,9 +176,9 @@ func listJobs(dir string, of kind, state folder, most int, now func() time.Time)
 	return w, nil
 }
 
-// pass goes on behind the next file, which was read. The change of one in the future, of a
+// advanceFile goes on behind the next file, which was read. The change of one in the future, of a
 // wrong clock, does not count as the latest: files of now would be older.
-func (w *jobWalk) pass() {
+func (w *jobWalk) advanceFile() {
 	f := &w.files[w.next]
 	f.read = true
 	if f.changed <= w.now {
@@ -187,9 +187,9 @@ func (w *jobWalk) pass() {
 	w.next++
 }
 
-// folder is how far the files were read. Those that were changed too long ago to be listed
+// folderState is how far the files were read. Those that were changed too long ago to be listed
 // again are left out.
-func (w *jobWalk) folder() *folder {
+func (w *jobWalk) folderState() *folder {
 	out := w.state
 	var named []jobFile
 	spare := 0 // how many of them come before all that were not read
@@ -212,7 +212,7 @@ func (w *jobWalk) folder() *folder {
 		}
 	}
 	for _, f := range named {
-		key := f.key(w.of)
+		key := f.checkpointKey(w.of)
 		out.Names = append(out.Names, key[:]...)
 		if w.of == epochs {
 			out.Offsets = append(out.Offsets, f.offset)
@@ -221,23 +221,23 @@ func (w *jobWalk) folder() *folder {
 	return &out
 }
 
-// folder sends what is new in a folder of files of one job each.
-func (p *pass) folder(ctx context.Context, at *schedd, of kind) error {
+// sendFolder sends what is new in a folder of files of one job each.
+func (p *pass) sendFolder(ctx context.Context, at *schedd, of kind) error {
 	if at.folders[of] == "" {
 		return nil
 	}
 	reach := p.checkpoint.Schedds[at.name]
-	w, err := listJobs(at.folders[of], of, reach.folder(of), p.names/len(p.config.schedds), p.now)
+	w, err := listJobs(at.folders[of], of, reach.folderState(of), p.names/len(p.config.schedds), p.now)
 	if err != nil {
 		return err
 	}
 	r := p.newReading(at, of, &reach)
 	r.bare, r.epoch = true, of == epochs
 	r.Mark = func() ([]byte, error) {
-		reach.setFolder(of, w.folder())
-		return p.checkpoint.with(at.name, reach).encode(), nil
+		reach.setFolder(of, w.folderState())
+		return p.checkpoint.withReach(at.name, reach).encodeVersioned(), nil
 	}
-	r.Sent = func() { p.checkpoint = p.checkpoint.with(at.name, reach) }
+	r.Sent = func() { p.checkpoint = p.checkpoint.withReach(at.name, reach) }
 	return p.readJobs(ctx, w, r)
 }
 
@@ -265,7 +265,7 @@ func (p *pass) fillFrom(w *jobWalk, r *reading) error {
 		}
 		f := &w.files[w.next]
 		if f.offset < f.size && !f.isPacked() || f.isPacked() && !f.read {
-			verdict, err := p.takeFile(f, w.now-f.changed > int64(lateName), r)
+			verdict, err := p.addFile(f, w.now-f.changed > int64(lateName), r)
 			switch {
 			case err != nil:
 				return err
@@ -278,14 +278,14 @@ func (p *pass) fillFrom(w *jobWalk, r *reading) error {
 				continue
 			}
 		}
-		w.pass()
+		w.advanceFile()
 	}
 	return io.EOF
 }
 
-// takeFile takes the entries of a file that were not read yet. What has no end is taken of
+// addFile takes the entries of a file that were not read yet. What has no end is taken of
 // a file that is old.
-func (p *pass) takeFile(f *jobFile, old bool, r *reading) (verdict, error) {
+func (p *pass) addFile(f *jobFile, old bool, r *reading) (verdict, error) {
 	w, err := (&follow.Log{Banner: classad.Banner}).Files([]string{f.path}, f.offset)
 	if errors.Is(err, fs.ErrNotExist) {
 		return taken, nil
@@ -317,7 +317,7 @@ func (p *pass) takeFile(f *jobFile, old bool, r *reading) (verdict, error) {
 		case !f.isPacked() && !old && e.Missing && !strings.HasSuffix(text, "\n"):
 			return unended, nil
 		default:
-			v = p.take(text, f.offset, r)
+			v = p.addEntry(text, f.offset, r)
 		}
 		if v != taken {
 			return v, nil

@@ -50,7 +50,7 @@ func (p *pass) newReading(at *schedd, of kind, reach *reach) *reading {
 	r := &reading{schedd: at}
 	r.Seen = func(end time.Time) { reach.Saw(end, p.began) }
 	if of == history {
-		r.until = at.until(p.began)
+		r.until = at.readUntil(p.began)
 	}
 	return r
 }
@@ -63,9 +63,9 @@ type runs struct {
 
 func newRuns() *runs { return &runs{seed: maphash.MakeSeed(), set: map[uint64]struct{}{}} }
 
-func (r *runs) add(id string) { r.set[maphash.String(r.seed, id)] = struct{}{} }
+func (r *runs) addRun(id string) { r.set[maphash.String(r.seed, id)] = struct{}{} }
 
-func (r *runs) has(id string) bool {
+func (r *runs) hasRun(id string) bool {
 	_, ok := r.set[maphash.String(r.seed, id)]
 	return ok
 }
@@ -73,14 +73,14 @@ func (r *runs) has(id string) bool {
 // attempts at a file that changes under our hands.
 const attempts = 3
 
-// follow sends what all schedds have written since the checkpoint: first the epochs, then
+// followSchedds sends what all schedds have written since the checkpoint: first the epochs, then
 // the history, which has the last word on the last run of each job. The history of a schedd
 // whose epochs could not be read waits for the next pass; so does a job that ends in
 // between, which is in the history read before its epoch is.
-func (p *pass) follow(ctx context.Context) error {
+func (p *pass) followSchedds(ctx context.Context) error {
 	behind := map[*schedd]bool{} // epochs could not be read
 	unread := false              // neither could those of some file, which may be anyone's
-	err := p.each(ctx, func(at *schedd) error {
+	err := p.forEachSchedd(ctx, func(at *schedd) error {
 		err := p.followKind(ctx, at, epochs)
 		behind[at] = err != nil
 		unread = unread || err != nil && at.client == nil
@@ -90,11 +90,11 @@ func (p *pass) follow(ctx context.Context) error {
 		return err
 	}
 	all := func(time.Time) bool { return true }
-	return errors.Join(err, p.each(ctx, func(at *schedd) (err error) {
+	return errors.Join(err, p.forEachSchedd(ctx, func(at *schedd) (err error) {
 		if !behind[at] && (at.hasEpochs() || !unread) {
 			err = p.followKind(ctx, at, history)
 		}
-		return errors.Join(err, p.open(ctx, at, all))
+		return errors.Join(err, p.sendOpenRuns(ctx, at, all))
 	}))
 }
 
@@ -102,15 +102,15 @@ func (p *pass) followKind(ctx context.Context, at *schedd, of kind) error {
 	if at.client != nil {
 		return p.askFor(ctx, at, of)
 	}
-	return errors.Join(p.files(ctx, at, of), p.folder(ctx, at, of))
+	return errors.Join(p.sendFiles(ctx, at, of), p.sendFolder(ctx, at, of))
 }
 
-func (p *pass) files(ctx context.Context, at *schedd, of kind) error {
+func (p *pass) sendFiles(ctx context.Context, at *schedd, of kind) error {
 	if at.logs[of].Path == "" {
 		return nil
 	}
 	for n := 1; ; n++ {
-		err := p.filesOnce(ctx, at, of)
+		err := p.sendFilesOnce(ctx, at, of)
 		if errors.Is(err, fs.ErrNotExist) && at.optional[of] {
 			return nil
 		}
@@ -120,9 +120,9 @@ func (p *pass) files(ctx context.Context, at *schedd, of kind) error {
 	}
 }
 
-func (p *pass) filesOnce(ctx context.Context, at *schedd, of kind) error {
+func (p *pass) sendFilesOnce(ctx context.Context, at *schedd, of kind) error {
 	reach := p.checkpoint.Schedds[at.name]
-	before := reach.log(of)
+	before := reach.logState(of)
 	w, err := at.logs[of].Follow(before, p.began)
 	if err != nil {
 		return err
@@ -141,14 +141,14 @@ func (p *pass) filesOnce(ctx context.Context, at *schedd, of kind) error {
 			return nil, err
 		}
 		reach.setLog(of, s)
-		return p.checkpoint.with(at.name, reach).encode(), nil
+		return p.checkpoint.withReach(at.name, reach).encodeVersioned(), nil
 	}
 	r.Moved = func() bool {
-		now := reach.log(of)
+		now := reach.logState(of)
 		return before.Inode != now.Inode || (before.Before == nil) != (now.Before == nil)
 	}
-	r.Sent = func() { p.checkpoint, before = p.checkpoint.with(at.name, reach), reach.log(of) }
-	return p.read(ctx, w, r)
+	r.Sent = func() { p.checkpoint, before = p.checkpoint.withReach(at.name, reach), reach.logState(of) }
+	return p.sendWalk(ctx, w, r)
 }
 
 // skew is how far the clock of a schedd, which says when a run ended, may be ahead of
@@ -158,10 +158,10 @@ const skew = 24 * time.Hour
 // edge is how far the ends that an epoch and the history give one run may be apart.
 const edge = time.Hour
 
-// window sends the runs again that ended at since or later and that keep wants. The
+// resendWindow sends the runs again that ended at since or later and that keep wants. The
 // history comes first here: nothing is kept for the next pass, so what it has said is
 // remembered.
-func (p *pass) window(ctx context.Context, at *schedd, since time.Time, keep func(time.Time) bool) error {
+func (p *pass) resendWindow(ctx context.Context, at *schedd, since time.Time, keep func(time.Time) bool) error {
 	r := &reading{Reading: follow.Reading{Keep: keep}, schedd: at, said: p.said}
 	if at.client != nil {
 		return p.askAgain(ctx, at, since, r)
@@ -177,7 +177,7 @@ func (p *pass) window(ctx context.Context, at *schedd, since time.Time, keep fun
 		if err != nil {
 			return err
 		}
-		err = p.read(ctx, w, r)
+		err = p.sendWalk(ctx, w, r)
 		w.Close()
 		if err != nil {
 			return err
@@ -186,31 +186,31 @@ func (p *pass) window(ctx context.Context, at *schedd, since time.Time, keep fun
 	return errors.Join(p.folderAgain(ctx, at, history, since, r), p.folderAgain(ctx, at, epochs, since, r))
 }
 
-// rewind sends again what ended less than so long before the checkpoint.
-func (p *pass) rewind(ctx context.Context, at *schedd, back time.Duration) error {
+// rewindSchedd sends again what ended less than so long before the checkpoint.
+func (p *pass) rewindSchedd(ctx context.Context, at *schedd, back time.Duration) error {
 	reach := p.checkpoint.Schedds[at.name]
 	if reach.At == 0 {
 		return nil
 	}
 	since := reach.Last().Add(-back)
-	return p.window(ctx, at, since, func(end time.Time) bool { return !end.Before(since) })
+	return p.resendWindow(ctx, at, since, func(end time.Time) bool { return !end.Before(since) })
 }
 
-// load reads the files of an import, once.
-func (p *pass) load(ctx context.Context, from sdk.Start) error {
+// importFiles reads the files of an import, once.
+func (p *pass) importFiles(ctx context.Context, from sdk.Start) error {
 	r := new(reading)
-	mark := func(at *follow.Imported) []byte { return checkpoint{Import: at}.encode() }
+	mark := func(at *follow.Imported) []byte { return checkpoint{Import: at}.encodeVersioned() }
 	of := follow.Import{Log: &follow.Log{Banner: classad.Banner}, Files: p.config.imports, At: p.checkpoint.Import, Mark: mark}
-	return p.ReadImport(ctx, from, of, &r.Reading, func(w *follow.Walk) error { return p.fill(w, r) })
+	return p.ReadImport(ctx, from, of, &r.Reading, func(w *follow.Walk) error { return p.fillBatch(w, r) })
 }
 
-// read sends the entries of a walk.
-func (p *pass) read(ctx context.Context, w *follow.Walk, r *reading) error {
-	return p.Read(ctx, w, &r.Reading, func() error { return p.fill(w, r) })
+// sendWalk sends the entries of a walk.
+func (p *pass) sendWalk(ctx context.Context, w *follow.Walk, r *reading) error {
+	return p.Read(ctx, w, &r.Reading, func() error { return p.fillBatch(w, r) })
 }
 
-// fill reads entries until the batch is full; io.EOF when there are no more now.
-func (p *pass) fill(w *follow.Walk, r *reading) error {
+// fillBatch reads entries until the batch is full; io.EOF when there are no more now.
+func (p *pass) fillBatch(w *follow.Walk, r *reading) error {
 	for !p.Full() {
 		line, err := w.Next()
 		if err != nil {
@@ -221,7 +221,7 @@ func (p *pass) fill(w *follow.Walk, r *reading) error {
 			p.refuseLong(line, r)
 		} else {
 			r.bare = len(p.config.imports) > 0 && isJobHistory(w.Path())
-			verdict = p.take(string(line.Text), w.Offset()-line.Size, r)
+			verdict = p.addEntry(string(line.Text), w.Offset()-line.Size, r)
 		}
 		switch verdict {
 		case nextBatch:

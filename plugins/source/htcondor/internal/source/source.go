@@ -116,31 +116,31 @@ func (s *Source) Collect(ctx context.Context, from sdk.Start, out *sdk.Stream) e
 	defer p.tellSkipped()
 	switch {
 	case len(s.config.imports) > 0:
-		return p.load(ctx, from)
+		return p.importFiles(ctx, from)
 	case from.Window != nil:
-		return p.each(ctx, func(at *schedd) error {
-			return errors.Join(p.window(ctx, at, from.Window.From, from.Window.Holds), p.open(ctx, at, from.Window.Holds))
+		return p.forEachSchedd(ctx, func(at *schedd) error {
+			return errors.Join(p.resendWindow(ctx, at, from.Window.From, from.Window.Holds), p.sendOpenRuns(ctx, at, from.Window.Holds))
 		})
 	}
 	if from.Rewind > 0 {
-		if err := p.each(ctx, func(at *schedd) error { return p.rewind(ctx, at, from.Rewind) }); err != nil {
+		if err := p.forEachSchedd(ctx, func(at *schedd) error { return p.rewindSchedd(ctx, at, from.Rewind) }); err != nil {
 			return err
 		}
 	}
-	err = p.follow(ctx)
+	err = p.followSchedds(ctx)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	return errors.Join(err, p.finish(ctx, err == nil, from.Rewind > 0))
+	return errors.Join(err, p.finishPass(ctx, err == nil, from.Rewind > 0))
 }
 
-// each does one thing for all schedds, also where it fails for some.
-func (p *pass) each(ctx context.Context, do func(*schedd) error) error {
+// forEachSchedd does one thing for all schedds, also where it fails for some.
+func (p *pass) forEachSchedd(ctx context.Context, do func(*schedd) error) error {
 	var failed []error
 	for i := range p.config.schedds {
 		at := &p.config.schedds[i]
 		if err := do(at); err != nil {
-			failed = append(failed, fmt.Errorf("%s: %w", at, at.explain(err)))
+			failed = append(failed, fmt.Errorf("%s: %w", at, at.explainMissing(err)))
 		}
 		if ctx.Err() != nil {
 			return ctx.Err()

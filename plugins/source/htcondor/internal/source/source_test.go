@@ -794,7 +794,7 @@ func TestFolder_CheckpointWithPaths_IsContinued(t *testing.T) {
 	read := func(name string, size int) *folder {
 		return &folder{Changed: changed.UnixNano(), Read: map[string]readFile{s.path(name): {Offset: int64(size), Changed: changed.UnixNano()}}}
 	}
-	s.checkpoint = checkpoint{Schedds: map[string]reach{"": {Jobs: read("jobs/history.1.0", len(ad(1, -9))), Runs: read("runs/job.runs.1.0.ads", len(epoch(1, -9)))}}}.encode()
+	s.checkpoint = checkpoint{Schedds: map[string]reach{"": {Jobs: read("jobs/history.1.0", len(ad(1, -9))), Runs: read("runs/job.runs.1.0.ads", len(epoch(1, -9)))}}}.encodeVersioned()
 	s.poll()
 	s.wantTwice(0)
 	s.write("runs/job.runs.1.0.ads", epoch(1, -7, again(-9)...))

@@ -26,8 +26,8 @@ const (
 // errCut is why a part of an ad is refused.
 var errCut = errors.New("the ad has no end: the file was cut here")
 
-// take puts an entry of a file, which begins at an offset in it, into the batch.
-func (p *pass) take(text string, offset int64, r *reading) verdict {
+// addEntry puts an entry of a file, which begins at an offset in it, into the batch.
+func (p *pass) addEntry(text string, offset int64, r *reading) verdict {
 	e := classad.ReadEntry(text)
 	if e.Kind != "" && e.Kind != "EPOCH" {
 		p.Skip(job.ErrOtherEpoch)
@@ -42,7 +42,7 @@ func (p *pass) take(text string, offset int64, r *reading) verdict {
 		if errors.Is(err, classad.ErrEmpty) {
 			p.Skip(err)
 		} else {
-			p.Refuse(p.named(), err, []byte(e.Text), &r.Reading)
+			p.Refuse(p.runName(), err, []byte(e.Text), &r.Reading)
 		}
 		return taken
 	}
@@ -53,14 +53,14 @@ func (p *pass) take(text string, offset int64, r *reading) verdict {
 		if !whole {
 			p.ad.Attributes = p.ad.Attributes[:len(p.ad.Attributes)-1] // its value may be cut
 		}
-		p.Refuse(p.named(), errCut, []byte(e.Text), &r.Reading)
+		p.Refuse(p.runName(), errCut, []byte(e.Text), &r.Reading)
 		return taken
 	}
-	return p.takeAd(e.Kind != "" || r.bare && r.epoch, e.Text, r)
+	return p.addAd(e.Kind != "" || r.bare && r.epoch, e.Text, r)
 }
 
-// named names the run that the ad tells of; "" where the part that was read does not say which.
-func (p *pass) named() string {
+// runName names the run that the ad tells of; "" where the part that was read does not say which.
+func (p *pass) runName() string {
 	_ = p.run.Load(&p.ad, false) // the error: a part may not be a run
 	if !p.run.IsIdentified() {
 		return ""
@@ -68,10 +68,10 @@ func (p *pass) named() string {
 	return p.run.ID()
 }
 
-// takeAd puts the ad into the batch. It refuses to when the batch has an ad of the same
+// addAd puts the ad into the batch. It refuses to when the batch has an ad of the same
 // run that could not be read: within a batch, jobs come before those, and the run would
 // stay in quarantine.
-func (p *pass) takeAd(epoch bool, text string, r *reading) verdict {
+func (p *pass) addAd(epoch bool, text string, r *reading) verdict {
 	j := p.run
 	err := j.Load(&p.ad, epoch)
 	for _, why := range []error{job.ErrNeverRan, job.ErrNotJob} {
@@ -97,7 +97,7 @@ func (p *pass) takeAd(epoch bool, text string, r *reading) verdict {
 		return taken
 	}
 	p.Reach(j.End, &r.Reading)
-	if r.wants(epoch, run, j.End) {
+	if r.wantsRun(epoch, run, j.End) {
 		if r.Seen != nil {
 			r.Seen(j.End)
 		}
@@ -106,16 +106,16 @@ func (p *pass) takeAd(epoch bool, text string, r *reading) verdict {
 	return taken
 }
 
-// wants reports whether a run is to be sent.
-func (r *reading) wants(epoch bool, run string, end time.Time) bool {
+// wantsRun reports whether a run is to be sent.
+func (r *reading) wantsRun(epoch bool, run string, end time.Time) bool {
 	if r.Keep == nil {
 		return true
 	}
-	if r.said != nil && epoch && r.said.has(run) {
+	if r.said != nil && epoch && r.said.hasRun(run) {
 		return false
 	}
 	if r.said != nil && !epoch && (r.Keep(end) || r.Keep(end.Add(edge)) || r.Keep(end.Add(-edge))) {
-		r.said.add(run)
+		r.said.addRun(run)
 	}
 	return r.Keep(end)
 }
@@ -124,7 +124,7 @@ func (r *reading) wants(epoch bool, run string, end time.Time) bool {
 func (p *pass) addAs(run, text string, r *reading, ended bool) {
 	j := p.run
 	wanted := false
-	if err := j.Sure(func() { wanted = p.config.wants(j) }); err != nil {
+	if err := j.Sure(func() { wanted = p.config.wantsJob(j) }); err != nil {
 		p.Refuse(run, fmt.Errorf("the filters of the source depend on it: %w", err), []byte(text), &r.Reading)
 		return
 	}
@@ -148,7 +148,7 @@ func (p *pass) tellSkipped() {
 	}
 }
 
-// quoted is a text as a ClassAd expression has it.
-func quoted(s string) string {
+// quoteString is a text as a ClassAd expression has it.
+func quoteString(s string) string {
 	return fmt.Sprintf(`"%s"`, strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(s))
 }
