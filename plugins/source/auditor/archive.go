@@ -24,8 +24,8 @@ type archive struct {
 // name implements input.
 func (a *archive) name() string { return a.path }
 
-// files are those of the path, in the order of their names, which is that of months.
-func (a *archive) files() ([]string, error) {
+// archiveFiles are those of the path, in the order of their names, which is that of months.
+func (a *archive) archiveFiles() ([]string, error) {
 	found, err := filepath.Glob(a.path)
 	if err != nil || len(found) == 0 {
 		found = []string{a.path}
@@ -50,10 +50,10 @@ func (a *archive) files() ([]string, error) {
 	return slices.Compact(all), nil
 }
 
-// collect implements input. What cannot be read of a file is refused, and the others go on.
+// collectRecords implements input. What cannot be read of a file is refused, and the others go on.
 // Files that come later are read if their names are behind.
-func (a *archive) collect(ctx context.Context, c *collection, at *place) error {
-	files, err := a.files()
+func (a *archive) collectRecords(ctx context.Context, c *collection, at *place) error {
+	files, err := a.archiveFiles()
 	if err != nil {
 		return err
 	}
@@ -63,7 +63,7 @@ func (a *archive) collect(ctx context.Context, c *collection, at *place) error {
 	rows := map[string]int64{}
 	for _, path := range files {
 		if rows[path], err = rowsOf(path); err != nil {
-			c.bad(path, err)
+			c.refuseArchive(path, err)
 			delete(rows, path)
 		}
 		c.total += rows[path]
@@ -75,25 +75,25 @@ func (a *archive) collect(ctx context.Context, c *collection, at *place) error {
 		if path != at.File {
 			at.File, at.Row = path, 0
 		}
-		if err := a.hand(ctx, c, path, at); err != nil {
+		if err := a.sendFile(ctx, c, path, at); err != nil {
 			return err
 		}
 		if at.Row < rows[path] {
-			c.bad(path, fmt.Errorf("it has %d records, and its end says %d", at.Row, rows[path]))
+			c.refuseArchive(path, fmt.Errorf("it has %d records, and its end says %d", at.Row, rows[path]))
 		}
 	}
 	return nil
 }
 
-// hand hands on the records of a file from a place on. What cannot be read of a row group is
+// sendFile hands on the records of a file from a place on. What cannot be read of a row group is
 // refused, and the next one is read. An error is one of handing on.
-func (a *archive) hand(ctx context.Context, c *collection, path string, at *place) error {
+func (a *archive) sendFile(ctx context.Context, c *collection, path string, at *place) error {
 	for {
 		var failed error
-		err := a.read(ctx, path, at.Row, func(raw []byte) error {
+		err := a.readLines(ctx, path, at.Row, func(raw []byte) error {
 			at.Row, at.Done = at.Row+1, at.Done+1
-			c.progress(at.Done, c.total, "records", filepath.Base(path))
-			_, _, failed = c.take(ctx, raw, c.kinds)
+			c.setProgress(at.Done, c.total, "records", filepath.Base(path))
+			_, _, failed = c.decodeAndAdd(ctx, raw, c.kinds)
 			return failed
 		})
 		if failed != nil || err == nil {
@@ -101,7 +101,7 @@ func (a *archive) hand(ctx context.Context, c *collection, path string, at *plac
 		}
 		number, of, end := groupOf(path, at.Row)
 		if end <= at.Row { // the file cannot be opened any more
-			c.bad(path, fmt.Errorf("behind row %d: %w", at.Row, err))
+			c.refuseArchive(path, fmt.Errorf("behind row %d: %w", at.Row, err))
 			at.Row = math.MaxInt64
 			return nil
 		}
@@ -115,7 +115,7 @@ func (a *archive) hand(ctx context.Context, c *collection, path string, at *plac
 // groupOf is the number of the row group, from 1, that a row of a file is in, of how many, and
 // the row behind it; 0 where the file cannot be read.
 func groupOf(path string, row int64) (number, of int, end int64) {
-	_ = opened(path, func(f *recordfile.File) error { // an error is end 0
+	_ = withFile(path, func(f *recordfile.File) error { // an error is end 0
 		groups := f.RowGroups()
 		for of = len(groups); number < of && end <= row; number++ {
 			end += groups[number].NumRows()
@@ -125,8 +125,8 @@ func groupOf(path string, row int64) (number, of int, end int64) {
 	return number, of, end
 }
 
-// bad refuses an archive, or the rest of it.
-func (c *collection) bad(path string, why error) {
+// refuseArchive refuses an archive, or the rest of it.
+func (c *collection) refuseArchive(path string, why error) {
 	c.refuseFile(filepath.Base(path), path, why)
 }
 
@@ -137,11 +137,11 @@ func (c *collection) refuseFile(run, path string, why error) {
 
 // rowsOf is how many records a file has, as its end says.
 func rowsOf(path string) (n int64, err error) {
-	err = opened(path, func(f *recordfile.File) error { n = f.NumRows(); return nil })
+	err = withFile(path, func(f *recordfile.File) error { n = f.NumRows(); return nil })
 	return n, err
 }
 
-func opened(path string, do func(*recordfile.File) error) error {
+func withFile(path string, do func(*recordfile.File) error) error {
 	in, err := os.Open(path)
 	if err != nil {
 		return err
@@ -158,10 +158,10 @@ func opened(path string, do func(*recordfile.File) error) error {
 	return do(f)
 }
 
-// read yields the records behind a row as a server gives them. A record is valid until
+// readLines yields the records behind a row as a server gives them. A record is valid until
 // yield returns.
-func (a *archive) read(ctx context.Context, path string, from int64, yield func([]byte) error) error {
-	return opened(path, func(f *recordfile.File) error {
+func (a *archive) readLines(ctx context.Context, path string, from int64, yield func([]byte) error) error {
+	return withFile(path, func(f *recordfile.File) error {
 		return f.Lines(from, func(line []byte) error {
 			sdk.Alive(ctx)
 			return yield(line)
@@ -169,14 +169,14 @@ func (a *archive) read(ctx context.Context, path string, from int64, yield func(
 	})
 }
 
-// count implements input.
-func (a *archive) count(ctx context.Context, w sdk.Window) (n int64, err error) {
-	files, err := a.files()
+// countWindow implements input.
+func (a *archive) countWindow(ctx context.Context, w sdk.Window) (n int64, err error) {
+	files, err := a.archiveFiles()
 	if err != nil {
 		return 0, err
 	}
 	for _, path := range files {
-		err := a.read(ctx, path, 0, func(raw []byte) error {
+		err := a.readLines(ctx, path, 0, func(raw []byte) error {
 			var r struct {
 				Stop time.Time `json:"stop_time"`
 			}

@@ -117,7 +117,7 @@ func TestReadme_HasSettingsMappingAndAttributes(t *testing.T) {
 	if !strings.Contains(string(readme), "```hcl"+defaultMapping+"```") {
 		t.Error("the default mapping is another one")
 	}
-	for _, a := range attributes() {
+	for _, a := range recordAttributes() {
 		if line := fmt.Sprintf("| `%s` | %s | %s |", a.Name, a.Type, a.Doc); !strings.Contains(string(readme), line) {
 			t.Errorf("no line %s", line)
 		}
@@ -162,7 +162,7 @@ func (r *reader) take(_ context.Context, b sdk.Batch) error {
 }
 
 func (r *reader) collect() error {
-	return r.source.Collect(r.t.Context(), sdk.Start{Checkpoint: r.at}, sdk.NewStream(attributes(), r.take))
+	return r.source.Collect(r.t.Context(), sdk.Start{Checkpoint: r.at}, sdk.NewStream(recordAttributes(), r.take))
 }
 
 func (r *reader) must() {

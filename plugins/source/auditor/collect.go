@@ -78,21 +78,21 @@ func (s *source) Collect(ctx context.Context, from sdk.Start, out *sdk.Stream) e
 	}
 	var failed error // of inputs, each named: the others are read
 	for i, in := range s.inputs {
-		err := in.collect(ctx, c, &c.at.Places[i])
+		err := in.collectRecords(ctx, c, &c.at.Places[i])
 		if c.unsent != nil || ctx.Err() != nil {
 			return cmp.Or(c.unsent, err, ctx.Err())
 		}
-		failed = errors.Join(failed, s.of(in, err))
+		failed = errors.Join(failed, s.nameInput(in, err))
 	}
 	return errors.Join(failed, c.flush(ctx))
 }
 
-// decode reads a record as AUDITOR or /v1 has it. Kinds are those of components that do not
+// decodeRecord reads a record as AUDITOR or /v1 has it. Kinds are those of components that do not
 // say theirs. Ok is false where it is none, which is refused.
-func (c *collection) decode(raw []byte, kinds record.Kinds) (r record.Record, ok bool) {
+func (c *collection) decodeRecord(raw []byte, kinds record.Kinds) (r record.Record, ok bool) {
 	r, err := wire.DecodeRecordJSON(raw)
 	if err != nil {
-		c.refuse(raw, err)
+		c.refuseRecord(raw, err)
 		return r, false
 	}
 	if changed, any := kinds.Apply(&r); any {
@@ -101,23 +101,23 @@ func (c *collection) decode(raw []byte, kinds record.Kinds) (r record.Record, ok
 	return r, true
 }
 
-// take decodes a record and hands it on.
-func (c *collection) take(ctx context.Context, raw []byte, kinds record.Kinds) (r record.Record, ok bool, err error) {
-	if r, ok = c.decode(raw, kinds); ok {
-		c.add(&r)
+// decodeAndAdd decodes a record and hands it on.
+func (c *collection) decodeAndAdd(ctx context.Context, raw []byte, kinds record.Kinds) (r record.Record, ok bool, err error) {
+	if r, ok = c.decodeRecord(raw, kinds); ok {
+		c.addRecord(&r)
 	}
-	return r, ok, c.full(ctx)
+	return r, ok, c.flushIfFull(ctx)
 }
 
-// add hands on a record with the next batch.
-func (c *collection) add(r *record.Record) {
+// addRecord hands on a record with the next batch.
+func (c *collection) addRecord(r *record.Record) {
 	if w := c.from.Window; w == nil || r.Open() && w.Holds(r.Start.Std()) || !r.Open() && w.Holds(r.Stop.Std()) {
-		c.batch.Jobs = append(c.batch.Jobs, c.job(r))
+		c.batch.Jobs = append(c.batch.Jobs, c.jobOf(r))
 	}
 }
 
-// refuse hands on what is not a valid record. Its run is its id, as far as it has one.
-func (c *collection) refuse(raw []byte, why error) {
+// refuseRecord hands on what is not a valid record. Its run is its id, as far as it has one.
+func (c *collection) refuseRecord(raw []byte, why error) {
 	var named struct {
 		ID any `json:"record_id"`
 	}
@@ -126,8 +126,8 @@ func (c *collection) refuse(raw []byte, why error) {
 	c.batch.Refused = append(c.batch.Refused, sdk.Refused{Run: id, Message: fmt.Sprintf("record %q of AUDITOR: %v", id, why), Raw: raw})
 }
 
-// full hands on a batch that is large enough.
-func (c *collection) full(ctx context.Context) error {
+// flushIfFull hands on a batch that is large enough.
+func (c *collection) flushIfFull(ctx context.Context) error {
 	if len(c.batch.Jobs)+len(c.batch.Refused) < perBatch {
 		return nil
 	}
@@ -144,13 +144,13 @@ func (c *collection) flush(ctx context.Context) error {
 	return c.unsent
 }
 
-// progress says how far it is, with the next batch.
-func (c *collection) progress(done, total int64, unit, at string) {
+// setProgress says how far it is, with the next batch.
+func (c *collection) setProgress(done, total int64, unit, at string) {
 	c.batch.Progress = &sdk.Progress{Done: min(done, max(total, done)), Total: total, Unit: unit, At: at}
 }
 
-// micros is a time for a place.
-func micros(t time.Time) int64 {
+// unixMicros is a time as a place has it; 0 for none.
+func unixMicros(t time.Time) int64 {
 	if t.IsZero() {
 		return 0
 	}

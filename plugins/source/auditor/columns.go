@@ -6,8 +6,8 @@ import (
 	"github.com/bursar-accounting/bursar/proto/wire"
 )
 
-// attributes are the columns of a record.
-func attributes() []sdk.Attribute {
+// recordAttributes are the columns of a record.
+func recordAttributes() []sdk.Attribute {
 	return []sdk.Attribute{
 		{Name: "id", Type: sdk.TypeString, Doc: "the record's id, as it is there"},
 		{Name: "start", Type: sdk.TypeTime, Doc: "when the run began"},
@@ -35,8 +35,8 @@ meta        = job.meta
 components  = job.components
 `
 
-// job is a record as the daemon gets it.
-func (s *source) job(r *record.Record) sdk.Job {
+// jobOf is a record as the daemon gets it.
+func (s *source) jobOf(r *record.Record) sdk.Job {
 	runtime, code, signal := sdk.Null(), sdk.Null(), sdk.Null()
 	if n, ended := r.Runtime(); ended {
 		runtime = sdk.Int(n)
@@ -55,20 +55,20 @@ func (s *source) job(r *record.Record) sdk.Job {
 	if s.wanted["components"] {
 		components = sdk.String(string(wire.AppendComponentsJSON(nil, r.Components)))
 	}
-	return sdk.Job{Run: r.ID, Ended: !r.Open(), Excluded: s.excluded(r), Values: []sdk.Value{
-		sdk.String(r.ID), moment(r.Start), moment(r.Stop), runtime, meta, components, moment(r.Submit), text(r.State), code, signal,
+	return sdk.Job{Run: r.ID, Ended: !r.Open(), Excluded: s.isExcluded(r), Values: []sdk.Value{
+		sdk.String(r.ID), timeOrNull(r.Start), timeOrNull(r.Stop), runtime, meta, components, timeOrNull(r.Submit), textOrNull(r.State), code, signal,
 	}}
 }
 
-func moment(t record.Time) sdk.Value {
+func timeOrNull(t record.Time) sdk.Value {
 	if t == record.None {
 		return sdk.Null()
 	}
 	return sdk.Time(t.Std())
 }
 
-// text is null where there is none.
-func text(s string) sdk.Value {
+// textOrNull is null where there is none.
+func textOrNull(s string) sdk.Value {
 	if s == "" {
 		return sdk.Null()
 	}

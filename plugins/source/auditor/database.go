@@ -45,8 +45,8 @@ const (
 	ORDER BY record_id LIMIT $2`
 )
 
-// within calls do in a transaction that reads one state of the table and writes nothing.
-func (d *database) within(ctx context.Context, do func(tx pgx.Tx) error) (err error) {
+// inTransaction calls do in a transaction that reads one state of the table and writes nothing.
+func (d *database) inTransaction(ctx context.Context, do func(tx pgx.Tx) error) (err error) {
 	busy := sdk.Idle(ctx) // a connection has a deadline
 	conn, err := pgx.ConnectConfig(ctx, d.config)
 	busy()
@@ -68,43 +68,43 @@ func (d *database) within(ctx context.Context, do func(tx pgx.Tx) error) (err er
 	return err
 }
 
-// collect implements input: all by id once, and then what has changed.
-func (d *database) collect(ctx context.Context, c *collection, at *place) error {
-	return d.within(ctx, func(tx pgx.Tx) error {
+// collectRecords implements input: all by id once, and then what has changed.
+func (d *database) collectRecords(ctx context.Context, c *collection, at *place) error {
+	return d.inTransaction(ctx, func(tx pgx.Tx) error {
 		switch w := c.from.Window; {
 		case w != nil:
-			return d.pages(ctx, tx, c, at, byStop, func() []any { return []any{w.From, w.To} })
+			return d.sendPages(ctx, tx, c, at, byStop, func() []any { return []any{w.From, w.To} })
 		case c.from.Rewind > 0:
 			at.ID, at.Since = "", at.Since-c.from.Rewind.Microseconds()
 		}
 		if at.All {
-			return d.changes(ctx, tx, c, at)
+			return d.sendChanges(ctx, tx, c, at)
 		}
 		continued := at.ID != ""
-		total, err := d.whole(ctx, tx, at)
+		total, err := d.countAll(ctx, tx, at)
 		if err != nil {
 			return err
 		}
 		c.total = total
-		if err := d.pages(ctx, tx, c, at, byID, func() []any { return nil }); err != nil {
+		if err := d.sendPages(ctx, tx, c, at, byID, func() []any { return nil }); err != nil {
 			return err
 		}
 		at.All, at.ID = true, ""
 		if continued { // what changed since the first part was read
-			return d.changes(ctx, tx, c, at)
+			return d.sendChanges(ctx, tx, c, at)
 		}
 		return c.flush(ctx)
 	})
 }
 
-// changes hands on what has changed since the last look.
-func (d *database) changes(ctx context.Context, tx pgx.Tx, c *collection, at *place) error {
+// sendChanges hands on what has changed since the last look.
+func (d *database) sendChanges(ctx context.Context, tx pgx.Tx, c *collection, at *place) error {
 	at.ID, at.Since = "", max(at.Since-c.Overlap.Microseconds(), 0)
-	return d.pages(ctx, tx, c, at, byChange, func() []any { return []any{time.UnixMicro(at.Since)} })
+	return d.sendPages(ctx, tx, c, at, byChange, func() []any { return []any{time.UnixMicro(at.Since)} })
 }
 
-// whole says how many records there are, and notes from which change on to follow.
-func (d *database) whole(ctx context.Context, tx pgx.Tx, at *place) (total int64, err error) {
+// countAll says how many records there are, and notes from which change on to follow.
+func (d *database) countAll(ctx context.Context, tx pgx.Tx, at *place) (total int64, err error) {
 	var last *time.Time
 	busy := sdk.Idle(ctx) // statement_timeout
 	defer busy()
@@ -117,9 +117,9 @@ func (d *database) whole(ctx context.Context, tx pgx.Tx, at *place) (total int64
 	return total, nil
 }
 
-// pages hands on what the question gives, page by page. More are its parameters behind
+// sendPages hands on what the question gives, page by page. More are its parameters behind
 // the id and the limit.
-func (d *database) pages(ctx context.Context, tx pgx.Tx, c *collection, at *place, question string, more func() []any) error {
+func (d *database) sendPages(ctx context.Context, tx pgx.Tx, c *collection, at *place, question string, more func() []any) error {
 	for {
 		busy := sdk.Idle(ctx) // statement_timeout
 		rows, err := tx.Query(ctx, question, append([]any{at.ID, c.Page}, more()...)...)
@@ -137,9 +137,9 @@ func (d *database) pages(ctx context.Context, tx pgx.Tx, c *collection, at *plac
 				at.Since = r.Changed.UnixMicro()
 			}
 			if c.total > 0 {
-				c.progress(at.Done, c.total, "records", r.ID)
+				c.setProgress(at.Done, c.total, "records", r.ID)
 			}
-			if _, _, err := c.take(ctx, r.Record, c.kinds); err != nil {
+			if _, _, err := c.decodeAndAdd(ctx, r.Record, c.kinds); err != nil {
 				return err
 			}
 		}
@@ -156,9 +156,9 @@ type stored struct {
 	Record  []byte // as JSON
 }
 
-// count implements input.
-func (d *database) count(ctx context.Context, w sdk.Window) (n int64, err error) {
-	err = d.within(ctx, func(tx pgx.Tx) error {
+// countWindow implements input.
+func (d *database) countWindow(ctx context.Context, w sdk.Window) (n int64, err error) {
+	err = d.inTransaction(ctx, func(tx pgx.Tx) error {
 		busy := sdk.Idle(ctx) // statement_timeout
 		defer busy()
 		return tx.QueryRow(ctx, `SELECT count(*) FROM auditor_accounting WHERE stop_time >= $1 AND stop_time < $2`, w.From, w.To).Scan(&n)

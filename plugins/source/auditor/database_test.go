@@ -161,7 +161,7 @@ func TestDatabase_IsNeverWritten(t *testing.T) {
 	}
 	db.config.ConnectTimeout = time.Minute
 	db.config.RuntimeParams["statement_timeout"] = "0"
-	err = db.within(t.Context(), func(tx pgx.Tx) error {
+	err = db.inTransaction(t.Context(), func(tx pgx.Tx) error {
 		_, err := tx.Exec(t.Context(), "DELETE FROM auditor_accounting")
 		return err
 	})

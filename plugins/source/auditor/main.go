@@ -33,10 +33,10 @@ type source struct {
 
 // input is where records are.
 type input interface {
-	// collect hands on the records behind a place, and moves the place.
-	collect(ctx context.Context, c *collection, at *place) error
-	// count returns how many records stop in a window, by another way.
-	count(ctx context.Context, w sdk.Window) (int64, error)
+	// collectRecords hands on the records behind a place, and moves the place.
+	collectRecords(ctx context.Context, c *collection, at *place) error
+	// countWindow returns how many records stop in a window, by another way.
+	countWindow(ctx context.Context, w sdk.Window) (int64, error)
 	// name is its address without secrets, or its path.
 	name() string
 }
@@ -68,7 +68,7 @@ type settings struct {
 // Describe implements sdk.Source.
 func (s *source) Describe() sdk.Description {
 	return sdk.Description{
-		Type: "auditor", Version: version, Rank: sdk.RankImport, ReusesIDs: true, Interval: 5 * time.Minute, Attributes: attributes(), Mapping: defaultMapping,
+		Type: "auditor", Version: version, Rank: sdk.RankImport, ReusesIDs: true, Interval: 5 * time.Minute, Attributes: recordAttributes(), Mapping: defaultMapping,
 		Settings: new(settings),
 	}
 }
@@ -83,19 +83,19 @@ func (s *source) Configure(_ context.Context, cfg *sdk.Config) error {
 		kinds[c.Name], _ = record.ParseKind(c.Kind) // what is none has been reported
 	}
 	s.kinds, s.wanted = auditor.Kinds(kinds), map[string]bool{}
-	for _, a := range attributes() {
+	for _, a := range recordAttributes() {
 		s.wanted[a.Name] = cfg.Wants(a.Name)
 	}
 	places := []string(s.Import)
 	if len(places) == 0 {
 		for _, name := range []string{"url", "database"} {
 			if cfg.Has(name) {
-				s.add(cfg, name, cfg.Value(name).Str(), func(format string, args ...any) { cfg.Errorf(name, format, args...) })
+				s.addInput(cfg, name, cfg.Value(name).Str(), func(format string, args ...any) { cfg.Errorf(name, format, args...) })
 			}
 		}
 	}
 	for i, p := range places {
-		s.add(cfg, "import", p, func(format string, args ...any) { cfg.ElementErrorf("import", i, format, args...) })
+		s.addInput(cfg, "import", p, func(format string, args ...any) { cfg.ElementErrorf("import", i, format, args...) })
 	}
 	if !cfg.Has("url") && !cfg.Has("database") && !cfg.Has("import") {
 		cfg.Errorf("url", `url or database must be set, for example url = "http://127.0.0.1:8000"`)
@@ -103,8 +103,8 @@ func (s *source) Configure(_ context.Context, cfg *sdk.Config) error {
 	return cfg.Err()
 }
 
-// add takes an address, or the path of archives. Fail reports what is wrong with it.
-func (s *source) add(cfg *sdk.Config, name, text string, fail func(string, ...any)) {
+// addInput takes an address, or the path of archives. Fail reports what is wrong with it.
+func (s *source) addInput(cfg *sdk.Config, name, text string, fail func(string, ...any)) {
 	scheme, _, _ := strings.Cut(text, "://")
 	switch {
 	case scheme == "postgres" || scheme == "postgresql" || name == "database":
@@ -133,8 +133,8 @@ func (s *source) Count(ctx context.Context, w sdk.Window) (int64, error) {
 	var n int64
 	var failed error
 	for _, in := range s.inputs {
-		more, err := in.count(ctx, w)
-		failed = errors.Join(failed, s.of(in, err))
+		more, err := in.countWindow(ctx, w)
+		failed = errors.Join(failed, s.nameInput(in, err))
 		n += more
 	}
 	if failed != nil {
@@ -143,16 +143,16 @@ func (s *source) Count(ctx context.Context, w sdk.Window) (int64, error) {
 	return n, nil
 }
 
-// of names the input that failed, where there are several.
-func (s *source) of(in input, err error) error {
+// nameInput names the input that failed, where there are several.
+func (s *source) nameInput(in input, err error) error {
 	if err == nil || len(s.inputs) == 1 {
 		return err
 	}
 	return fmt.Errorf("%s: %w", in.name(), err)
 }
 
-// excluded reports whether the configuration leaves a record out.
-func (s *source) excluded(r *record.Record) bool {
+// isExcluded reports whether the configuration leaves a record out.
+func (s *source) isExcluded(r *record.Record) bool {
 	if r.Open() {
 		return !s.Running
 	}

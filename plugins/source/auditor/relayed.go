@@ -21,9 +21,9 @@ type relays struct {
 // imports is the agent of which bursar says what bursar import brought.
 const imports = "import"
 
-// note reports whether a record of a bursar is relayed, and remembers its origin. What was
+// noteRelayed reports whether a record of a bursar is relayed, and remembers its origin. What was
 // imported once began there for all that is known.
-func (r *relays) note(raw []byte) bool {
+func (r *relays) noteRelayed(raw []byte) bool {
 	if !bytes.Contains(raw, []byte("/auditor/")) {
 		return false
 	}
@@ -44,8 +44,8 @@ func (r *relays) note(raw []byte) bool {
 	return true
 }
 
-// refused are the noted origins, each as what is refused, and forgets them.
-func (r *relays) refused() (out []sdk.Refused) {
+// drainRefused returns the noted origins, each as what is refused, and forgets them.
+func (r *relays) drainRefused() (out []sdk.Refused) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, origin := range slices.Sorted(maps.Keys(r.origins)) {

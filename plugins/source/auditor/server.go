@@ -56,13 +56,13 @@ const (
 	auditorPath = "/records"
 )
 
-// open finds out what the server is.
-func (s *server) open(ctx context.Context) error {
+// detectServer finds out what the server is.
+func (s *server) detectServer(ctx context.Context) error {
 	if s.path != "" {
 		return nil
 	}
 	s.path = ownPath
-	err := s.fetch(ctx, url.Values{"limit": {"1"}}, func([]byte) error { return nil })
+	err := s.fetchRecords(ctx, url.Values{"limit": {"1"}}, func([]byte) error { return nil })
 	if errors.Is(err, client.ErrNotFound) {
 		s.path, err = auditorPath, nil
 	}
@@ -72,16 +72,16 @@ func (s *server) open(ctx context.Context) error {
 	return err
 }
 
-// kinds are those of components that the server's answers do not say.
-func (s *server) kinds() record.Kinds {
+// defaultKinds are those of components that the server's answers do not say.
+func (s *server) defaultKinds() record.Kinds {
 	if s.path == ownPath {
 		return nil
 	}
 	return s.source.kinds
 }
 
-// fetch asks for records, and yields each as it comes.
-func (s *server) fetch(ctx context.Context, query url.Values, yield func(raw []byte) error) error {
+// fetchRecords asks for records, and yields each as it comes.
+func (s *server) fetchRecords(ctx context.Context, query url.Values, yield func(raw []byte) error) error {
 	if s.path == ownPath {
 		query.Set("format", "ndjson")
 	}
@@ -92,7 +92,7 @@ func (s *server) fetch(ctx context.Context, query url.Values, yield func(raw []b
 		if err != nil {
 			return err
 		}
-		if s.path != ownPath || s.source.Relayed || !s.relays.note(raw) {
+		if s.path != ownPath || s.source.Relayed || !s.relays.noteRelayed(raw) {
 			if err := yield(raw); err != nil {
 				return err
 			}
@@ -109,18 +109,18 @@ const archivedField = "archived"
 // Archives that it cannot read are refused by name, and the other records come.
 func (s *server) fetchWhole(ctx context.Context, c *collection, query url.Values, from int64, to time.Time, yield func(raw []byte) error) error {
 	if s.path != ownPath {
-		return s.fetch(ctx, query, yield)
+		return s.fetchRecords(ctx, query, yield)
 	}
 	whole := maps.Clone(query)
 	whole.Set(archivedField, "true")
-	err := s.fetch(ctx, whole, yield)
+	err := s.fetchRecords(ctx, whole, yield)
 	if !errors.Is(err, client.ErrArchive) {
 		return err
 	}
 	if err := s.refuseArchives(ctx, c, from, to, err); err != nil {
 		return err
 	}
-	return s.fetch(ctx, query, yield)
+	return s.fetchRecords(ctx, query, yield)
 }
 
 // refuseArchives refuses each archive of the time, once in a collection.
@@ -131,7 +131,7 @@ func (s *server) refuseArchives(ctx context.Context, c *collection, from int64, 
 	}
 	for i := range list.Archives {
 		a := &list.Archives[i]
-		if a.State == "checking" || micros(a.To.Time) <= from || !to.IsZero() && !a.From.Before(to) || c.unread[a.Name] {
+		if a.State == "checking" || unixMicros(a.To.Time) <= from || !to.IsZero() && !a.From.Before(to) || c.unread[a.Name] {
 			continue
 		}
 		c.unread[a.Name] = true
@@ -157,17 +157,17 @@ func stopQuery(from int64, to time.Time) url.Values {
 	return q
 }
 
-// collect implements input: pages in the order of stop, and then the open records. All that a
+// collectRecords implements input: pages in the order of stop, and then the open records. All that a
 // bursar has is one page, since it reads an archive again for each answer.
-func (s *server) collect(ctx context.Context, c *collection, at *place) error {
-	if err := s.open(ctx); err != nil {
+func (s *server) collectRecords(ctx context.Context, c *collection, at *place) error {
+	if err := s.detectServer(ctx); err != nil {
 		return err
 	}
-	from, to, deep := s.begin(c, at)
+	from, to, deep := s.readRange(c, at)
 	p := &pages{server: s, collection: c, at: at, to: to, from: from, limit: c.Page, begun: from}
 	for more := true; more; {
 		var err error
-		if more, err = p.next(ctx); err != nil {
+		if more, err = p.nextPage(ctx); err != nil {
 			return err
 		}
 	}
@@ -175,20 +175,20 @@ func (s *server) collect(ctx context.Context, c *collection, at *place) error {
 	if err := s.client.Health(ctx); err != nil {
 		return fmt.Errorf("health check behind the last record: %w", err)
 	}
-	if err := s.running(ctx, c, at); err != nil {
+	if err := s.collectOpen(ctx, c, at); err != nil {
 		return err
 	}
 	if deep {
 		c.deep = c.now()
 	}
-	c.batch.Refused = append(c.batch.Refused, s.relays.refused()...)
+	c.batch.Refused = append(c.batch.Refused, s.relays.drainRefused()...)
 	return c.flush(ctx)
 }
 
-// begin is from when on and until when to read, and whether that is by deep_overlap.
-func (s *server) begin(c *collection, at *place) (from int64, to time.Time, deep bool) {
+// readRange is from when on and until when to read, and whether that is by deep_overlap.
+func (s *server) readRange(c *collection, at *place) (from int64, to time.Time, deep bool) {
 	if w := c.from.Window; w != nil {
-		return max(micros(w.From), 0), w.To, false
+		return max(unixMicros(w.From), 0), w.To, false
 	}
 	overlap := c.Overlap
 	if deep = c.now().Sub(c.deep) >= c.DeepInterval; deep {
@@ -210,8 +210,8 @@ type pages struct {
 	begun      int64
 }
 
-// next reads a page; more is false when there was nothing new in it.
-func (p *pages) next(ctx context.Context) (more bool, err error) {
+// nextPage reads a page; more is false when there was nothing new in it.
+func (p *pages) nextPage(ctx context.Context) (more bool, err error) {
 	query := stopQuery(p.from, p.to)
 	if p.path != ownPath {
 		query.Set("limit", strconv.Itoa(p.limit))
@@ -220,7 +220,7 @@ func (p *pages) next(ctx context.Context) (more bool, err error) {
 	var failed error // of what was read
 	err = p.fetchWhole(ctx, p.collection, query, p.from, p.to, func(raw []byte) error {
 		n++
-		last, failed = p.take(ctx, raw, last)
+		last, failed = p.addInOrder(ctx, raw, last)
 		return failed
 	})
 	advanced := last > p.from
@@ -239,12 +239,12 @@ func (p *pages) next(ctx context.Context) (more bool, err error) {
 	return advanced || full, nil
 }
 
-// take hands on a record behind the one that stopped last, and returns its stop.
-func (p *pages) take(ctx context.Context, raw []byte, last int64) (int64, error) {
-	r, ok := p.collection.decode(raw, p.kinds())
+// addInOrder hands on a record behind the one that stopped last, and returns its stop.
+func (p *pages) addInOrder(ctx context.Context, raw []byte, last int64) (int64, error) {
+	r, ok := p.collection.decodeRecord(raw, p.defaultKinds())
 	switch {
 	case !ok || r.Open():
-		return last, p.collection.full(ctx)
+		return last, p.collection.flushIfFull(ctx)
 	case int64(r.Stop) < last:
 		return last, fmt.Errorf("the server's records are not in the order of their stop: %s has %s behind %s", r.ID, r.Stop, record.Time(last))
 	case int64(r.Stop) > last || p.same == nil:
@@ -253,30 +253,30 @@ func (p *pages) take(ctx context.Context, raw []byte, last int64) (int64, error)
 		return last, nil
 	}
 	last, p.same[r.ID] = int64(r.Stop), true
-	p.collection.add(&r)
+	p.collection.addRecord(&r)
 	p.at.Stop, p.at.Done = max(p.at.Stop, last), p.at.Done+1
-	p.say(last)
-	return last, p.collection.full(ctx)
+	p.reportProgress(last)
+	return last, p.collection.flushIfFull(ctx)
 }
 
-// say reports how far the walk is, in days.
-func (p *pages) say(last int64) {
+// reportProgress reports how far the walk is, in days.
+func (p *pages) reportProgress(last int64) {
 	const day = int64(24 * time.Hour / time.Microsecond)
 	if p.begun == 0 {
 		p.begun = last
 	}
-	end := cmp.Or(micros(p.to), p.collection.now().UnixMicro())
-	p.collection.progress((last-p.begun)/day, max(end-p.begun, day)/day, "days", record.Time(last).String())
+	end := cmp.Or(unixMicros(p.to), p.collection.now().UnixMicro())
+	p.collection.setProgress((last-p.begun)/day, max(end-p.begun, day)/day, "days", record.Time(last).String())
 }
 
 // mostOpen is how many open records are remembered.
 const mostOpen = 20_000
 
-// running hands on the records that have no stop, and the ends of those that had none.
-func (s *server) running(ctx context.Context, c *collection, at *place) error {
+// collectOpen hands on the records that have no stop, and the ends of those that had none.
+func (s *server) collectOpen(ctx context.Context, c *collection, at *place) error {
 	open := map[string]bool{}
 	take := func(raw []byte) error {
-		r, ok, err := c.take(ctx, raw, s.kinds())
+		r, ok, err := c.decodeAndAdd(ctx, raw, s.defaultKinds())
 		if ok && r.Open() && len(open) < mostOpen {
 			open[r.ID] = true
 		}
@@ -292,7 +292,7 @@ func (s *server) running(ctx context.Context, c *collection, at *place) error {
 		if open[id] {
 			continue
 		}
-		if err := s.find(ctx, c, id, take); err != nil {
+		if err := s.findRecord(ctx, c, id, take); err != nil {
 			return err
 		}
 	}
@@ -304,10 +304,10 @@ func (s *server) running(ctx context.Context, c *collection, at *place) error {
 	return nil
 }
 
-// find yields a record, which may be archived meanwhile.
-func (s *server) find(ctx context.Context, c *collection, id string, take func([]byte) error) error {
+// findRecord yields a record, which may be archived meanwhile.
+func (s *server) findRecord(ctx context.Context, c *collection, id string, take func([]byte) error) error {
 	query, found := url.Values{"record_id": {id}}, false
-	err := s.fetch(ctx, query, func(raw []byte) error { found = true; return take(raw) })
+	err := s.fetchRecords(ctx, query, func(raw []byte) error { found = true; return take(raw) })
 	if err != nil || found || s.path != ownPath {
 		return err
 	}
@@ -321,11 +321,11 @@ var errEnough = errors.New("enough")
 // the reverse order.
 func (s *server) listOpen(ctx context.Context, c *collection, take func([]byte) error) error {
 	if s.path == ownPath {
-		return s.fetch(ctx, url.Values{"open": {"true"}}, take)
+		return s.fetchRecords(ctx, url.Values{"open": {"true"}}, take)
 	}
 	for limit := c.Page; ; limit *= 4 {
 		n := 0
-		err := s.fetch(ctx, url.Values{"sort_by[desc]": {"stop_time"}, "limit": {strconv.Itoa(limit)}}, func(raw []byte) error {
+		err := s.fetchRecords(ctx, url.Values{"sort_by[desc]": {"stop_time"}, "limit": {strconv.Itoa(limit)}}, func(raw []byte) error {
 			if n++; !withoutStop(raw) {
 				return errEnough
 			}
@@ -351,18 +351,18 @@ func withoutStop(raw []byte) bool {
 	return json.Unmarshal(raw, &r) == nil && r.Stop == nil
 }
 
-// count implements input, in one answer in another order. That of a bursar is still one of
+// countWindow implements input, in one answer in another order. That of a bursar is still one of
 // time, so that it reads one archive behind the other.
-func (s *server) count(ctx context.Context, w sdk.Window) (n int64, err error) {
-	if err := s.open(ctx); err != nil {
+func (s *server) countWindow(ctx context.Context, w sdk.Window) (n int64, err error) {
+	if err := s.detectServer(ctx); err != nil {
 		return 0, err
 	}
-	query := stopQuery(max(micros(w.From), 0), w.To)
+	query := stopQuery(max(unixMicros(w.From), 0), w.To)
 	if query.Set("sort_by[desc]", "record_id"); s.path == ownPath {
 		query.Set("sort_by[desc]", "stop_time")
 		query.Set(archivedField, "true")
 	}
-	err = s.fetch(ctx, query, func([]byte) error { n++; return nil })
+	err = s.fetchRecords(ctx, query, func([]byte) error { n++; return nil })
 	if err == nil {
 		err = s.client.Health(ctx)
 	}
