@@ -18,7 +18,7 @@ type checkpoint struct {
 	Sent   int    `json:"sent"`
 }
 
-func (c *checkpoint) encode() []byte {
+func (c *checkpoint) encodeFormat() []byte {
 	c.Format = 1
 	return sdk.EncodeCheckpoint(c)
 }
@@ -45,7 +45,7 @@ const (
 
 // Collect implements sdk.Source.
 func (s *source) Collect(ctx context.Context, from sdk.Start, out *sdk.Stream) error {
-	files, err := list(s.Import)
+	files, err := findFiles(s.Import)
 	if err != nil {
 		return err
 	}
@@ -53,7 +53,7 @@ func (s *source) Collect(ctx context.Context, from sdk.Start, out *sdk.Stream) e
 	if err != nil {
 		return err
 	}
-	if d := digest(files); at.Files != d || from.Rewind > 0 || from.Window != nil {
+	if d := filesDigest(files); at.Files != d || from.Rewind > 0 || from.Window != nil {
 		at = checkpoint{Files: d}
 	}
 	c := &collection{source: s, out: out, window: from.Window, history: newHistory()}
@@ -62,11 +62,11 @@ func (s *source) Collect(ctx context.Context, from sdk.Start, out *sdk.Stream) e
 	}
 	for i := range files {
 		sdk.Alive(ctx)
-		if err := c.read(ctx, &files[i]); err != nil {
+		if err := c.readFile(ctx, &files[i]); err != nil {
 			return err
 		}
 	}
-	return c.send(ctx, at)
+	return c.sendRuns(ctx, at)
 }
 
 // collection is one reading of all files.
@@ -81,13 +81,13 @@ type collection struct {
 	done, total, said int64 // bytes
 }
 
-// read takes a file into the history. What does not fit in it is refused.
-func (c *collection) read(ctx context.Context, f *file) error {
+// readFile takes a file into the history. What does not fit in it is refused.
+func (c *collection) readFile(ctx context.Context, f *file) error {
 	name := filepath.Base(f.path)
 	c.done += f.size
 	if f.at.IsZero() {
-		c.refuse(name, bad{err: fmt.Errorf("the name says no time, as in 2025-03-01T08:00:30.json; nothing of it was read")})
-		return c.say(ctx, name)
+		c.refusePart(name, bad{err: fmt.Errorf("the name says no time, as in 2025-03-01T08:00:30.json; nothing of it was read")})
+		return c.sendProgress(ctx, name)
 	}
 	in, err := os.Open(f.path)
 	if err != nil {
@@ -95,16 +95,16 @@ func (c *collection) read(ctx context.Context, f *file) error {
 	}
 	defer in.Close()
 	c.history.times = append(c.history.times, f.at)
-	err = readSnapshot(in, c.zone, func(s *sighting) { c.history.add(f.at, s) }, func(b bad) { c.refuse(name, b) })
+	err = readSnapshot(in, c.zone, func(s *sighting) { c.history.addSighting(f.at, s) }, func(b bad) { c.refusePart(name, b) })
 	if err != nil {
 		return fmt.Errorf("%s: %w", f.path, err)
 	}
-	return c.say(ctx, name)
+	return c.sendProgress(ctx, name)
 }
 
-// refuse hands on a part of a file that could not be read. Its run is the place,
+// refusePart hands on a part of a file that could not be read. Its run is the place,
 // so that it replaces itself when it is read again.
-func (c *collection) refuse(name string, b bad) {
+func (c *collection) refusePart(name string, b bad) {
 	place := name
 	if b.where != "" {
 		place += ": " + b.where
@@ -112,8 +112,8 @@ func (c *collection) refuse(name string, b bad) {
 	c.batch.Refused = append(c.batch.Refused, sdk.Refused{Run: place, Message: fmt.Sprintf("%s: %v", place, b.err), Raw: b.raw})
 }
 
-// say sends what there is to say while files are read.
-func (c *collection) say(ctx context.Context, name string) error {
+// sendProgress sends what there is to say while files are read.
+func (c *collection) sendProgress(ctx context.Context, name string) error {
 	if c.done-c.said < perSay && len(c.batch.Refused) < perBatch && c.done < c.total {
 		return nil
 	}
@@ -124,22 +124,22 @@ func (c *collection) say(ctx context.Context, name string) error {
 	return err
 }
 
-// send sends the runs behind the checkpoint, and at the end what is said once.
-func (c *collection) send(ctx context.Context, at checkpoint) error {
-	runs := c.history.list()
+// sendRuns sends the runs behind the checkpoint, and at the end what is said once.
+func (c *collection) sendRuns(ctx context.Context, at checkpoint) error {
+	runs := c.history.sortedRuns()
 	for first := true; first || at.Sent < len(runs); first = false {
 		b := sdk.Batch{Progress: &sdk.Progress{Done: c.total, Total: c.total, Unit: "bytes"}}
 		for ; at.Sent < len(runs) && len(b.Jobs) < perBatch; at.Sent++ {
 			r := runs[at.Sent]
-			if stop, _ := r.end(); within(c.window, stop) {
-				b.Jobs = append(b.Jobs, r.encode(c.history.create(r), c.excluded(r)))
+			if stop, _ := r.endAndState(); inWindow(c.window, stop) {
+				b.Jobs = append(b.Jobs, r.toJob(c.history.createTime(r), c.isExcluded(r)))
 			}
 		}
 		if at.Sent >= len(runs) {
-			c.finish(&b)
+			c.addSummary(&b)
 		}
 		if c.window == nil {
-			b.Checkpoint = at.encode()
+			b.Checkpoint = at.encodeFormat()
 		}
 		if err := c.out.Send(ctx, b); err != nil {
 			return err
@@ -148,14 +148,14 @@ func (c *collection) send(ctx context.Context, at checkpoint) error {
 	return nil
 }
 
-// finish adds the jobs that no snapshot saw running, and where snapshots are
+// addSummary adds the jobs that no snapshot saw running, and where snapshots are
 // missing.
-func (c *collection) finish(b *sdk.Batch) {
+func (c *collection) addSummary(b *sdk.Batch) {
 	if c.window != nil {
 		return
 	}
 	b.Skipped = int64(len(c.history.waiting))
-	for _, g := range c.history.gaps() {
+	for _, g := range c.history.snapshotGaps() {
 		b.Gaps = append(b.Gaps, sdk.Gap{From: g[0], To: g[1], Reason: fmt.Sprintf(
 			"there is no snapshot for %s; what began and ended between is not known", g[1].Sub(g[0]).Round(time.Second))})
 	}

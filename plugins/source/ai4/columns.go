@@ -7,8 +7,8 @@ import (
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 )
 
-// attributes are the columns of a job.
-func attributes() []sdk.Attribute {
+// jobAttributes are the columns of a job.
+func jobAttributes() []sdk.Attribute {
 	return []sdk.Attribute{
 		{Name: "id", Type: sdk.TypeString, Doc: "id of the run, as the source nomad gives it: \"<allocation>-main\" for the first start, with \"@<start in ms since 1970>\" for later ones"},
 		{Name: "start", Type: sdk.TypeTime, Doc: "when the main task began"},
@@ -83,47 +83,47 @@ component "GPUs" {
 }
 `
 
-// encode gives a run as the daemon gets it.
-func (r *run) encode(create time.Time, excluded bool) sdk.Job {
-	names := r.names()
-	job := r.named(names[0], create)
+// toJob gives a run as the daemon gets it.
+func (r *run) toJob(create time.Time, excluded bool) sdk.Job {
+	names := r.possibleIDs()
+	job := r.jobNamed(names[0], create)
 	job.Excluded = excluded
 	for _, other := range names[1:] {
-		job.Formerly = append(job.Formerly, r.named(other, create))
+		job.Formerly = append(job.Formerly, r.jobNamed(other, create))
 	}
 	return job
 }
 
-// named is the run with an id.
-func (r *run) named(id string, create time.Time) sdk.Job {
-	stop, state := r.end()
+// jobNamed is the run with an id.
+func (r *run) jobNamed(id string, create time.Time) sdk.Job {
+	stop, state := r.endAndState()
 	unread := r.unread
 	if r.undated != "" && create.IsZero() {
 		unread = append(slices.Clip(unread), sdk.Unread{Attribute: "create", Problem: r.undated})
 	}
 	return sdk.Job{Run: id, Ended: true, Unread: unread, Values: []sdk.Value{
-		sdk.String(id), sdk.Time(r.start), sdk.Time(stop), sdk.Time(r.submit), sdk.Time(create), sdk.Bool(r.estimated()), sdk.String(state),
-		sdk.String(r.namespace), text(r.owner), sdk.String(r.job), sdk.String(r.alloc), text(r.name), sdk.String("main"), text(r.title), text(r.description),
-		text(r.image), text(r.command), text(r.datacenter), text(r.problem),
-		number(r.use.cores), number(r.use.mhz), number(r.use.memory), number(r.use.disk), number(r.use.gpus),
+		sdk.String(id), sdk.Time(r.start), sdk.Time(stop), sdk.Time(r.submit), sdk.Time(create), sdk.Bool(r.isEstimated()), sdk.String(state),
+		sdk.String(r.namespace), textOrNull(r.owner), sdk.String(r.job), sdk.String(r.alloc), textOrNull(r.name), sdk.String("main"), textOrNull(r.title), textOrNull(r.description),
+		textOrNull(r.image), textOrNull(r.command), textOrNull(r.datacenter), textOrNull(r.problem),
+		intOrNull(r.use.cores), intOrNull(r.use.mhz), intOrNull(r.use.memory), intOrNull(r.use.disk), intOrNull(r.use.gpus),
 		sdk.Time(r.first), sdk.Time(r.last), sdk.Int(int64(r.seen)),
 	}}
 }
 
-// text is null where there is none.
-func text(s string) sdk.Value {
+// textOrNull is null where there is none.
+func textOrNull(s string) sdk.Value {
 	if s == "" {
 		return sdk.Null()
 	}
 	return sdk.String(s)
 }
 
-func number(n *int64) sdk.Value {
+func intOrNull(n *int64) sdk.Value {
 	if n == nil {
 		return sdk.Null()
 	}
 	return sdk.Int(*n)
 }
 
-// within reports whether a Collect wants a run that ended then.
-func within(w *sdk.Window, stop time.Time) bool { return w == nil || w.Holds(stop) }
+// inWindow reports whether a Collect wants a run that ended then.
+func inWindow(w *sdk.Window, stop time.Time) bool { return w == nil || w.Holds(stop) }

@@ -50,7 +50,7 @@ func TestTheReadmeHasTheMappingAndTheAttributes(t *testing.T) {
 	if !strings.Contains(text, "```hcl"+defaultMapping+"```") {
 		t.Error("the default mapping is another one")
 	}
-	for _, a := range attributes() {
+	for _, a := range jobAttributes() {
 		doc := strings.NewReplacer(`"`, "`", "|", `\|`).Replace(a.Doc)
 		if line := fmt.Sprintf("| `%s` | %s | %s |", a.Name, a.Type, doc); !strings.Contains(text, line) {
 			t.Errorf("no line %s", line)
@@ -65,7 +65,7 @@ func FuzzSnapshot(f *testing.F) {
 	at := time.Date(2025, 6, 1, 4, 0, 30, 0, time.UTC)
 	f.Fuzz(func(t *testing.T, text []byte) {
 		h, n := newHistory(), 0
-		err := readSnapshot(bytes.NewReader(text), time.UTC, func(s *sighting) { n++; h.add(at, s) }, func(b bad) {
+		err := readSnapshot(bytes.NewReader(text), time.UTC, func(s *sighting) { n++; h.addSighting(at, s) }, func(b bad) {
 			if b.err == nil || b.where == "" {
 				t.Errorf("refused without a place or a reason: %+v", b)
 			}
@@ -73,12 +73,12 @@ func FuzzSnapshot(f *testing.F) {
 		if err != nil {
 			t.Errorf("bytes in memory gave %v", err)
 		}
-		runs := h.list()
+		runs := h.sortedRuns()
 		if len(runs) > n {
 			t.Errorf("%d runs of %d sightings", len(runs), n)
 		}
 		for _, r := range runs {
-			if job := r.encode(h.create(r), false); job.Run == "" || len(job.Values) != len(attributes()) || r.start.IsZero() {
+			if job := r.toJob(h.createTime(r), false); job.Run == "" || len(job.Values) != len(jobAttributes()) || r.start.IsZero() {
 				t.Error(fmt.Sprint("odd run ", job))
 			}
 		}

@@ -20,10 +20,10 @@ type file struct {
 	size int64
 }
 
-// list finds the files that the paths name, in the order of their times: files,
+// findFiles finds the files that the paths name, in the order of their times: files,
 // patterns, and folders, of which the *.json count. A file that is named twice
 // counts once.
-func list[P ~string](paths []P) ([]file, error) {
+func findFiles[P ~string](paths []P) ([]file, error) {
 	var all []file
 	for _, p := range paths {
 		found, err := filepath.Glob(string(p))
@@ -31,7 +31,7 @@ func list[P ~string](paths []P) ([]file, error) {
 			found = []string{string(p)}
 		}
 		for _, one := range found {
-			more, err := look(one)
+			more, err := listFiles(one)
 			if err != nil {
 				return nil, err
 			}
@@ -46,7 +46,7 @@ func list[P ~string](paths []P) ([]file, error) {
 	return all, nil
 }
 
-func look(path string) ([]file, error) {
+func listFiles(path string) ([]file, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, err
@@ -64,7 +64,7 @@ func look(path string) ([]file, error) {
 		if e.IsDir() || filepath.Ext(e.Name()) != ".json" {
 			continue
 		}
-		one, err := look(filepath.Join(path, e.Name()))
+		one, err := listFiles(filepath.Join(path, e.Name()))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
@@ -76,8 +76,8 @@ func look(path string) ([]file, error) {
 	return all, nil
 }
 
-// digest tells a list of files from others.
-func digest(files []file) string {
+// filesDigest tells a list of files from others.
+func filesDigest(files []file) string {
 	h := fnv.New64a()
 	for _, f := range files {
 		fmt.Fprintf(h, "%s\x00%d\x00", f.path, f.size)

@@ -50,8 +50,8 @@ func newHistory() *history {
 	return &history{runs: map[runKey]*run{}, allocs: map[string]bool{}, waiting: map[place]time.Time{}, jobs: map[place]time.Time{}}
 }
 
-// add takes what the snapshot of a time saw. Calls come in the order of time.
-func (h *history) add(at time.Time, s *sighting) {
+// addSighting takes what the snapshot of a time saw. Calls come in the order of time.
+func (h *history) addSighting(at time.Time, s *sighting) {
 	job, alloc := place{s.namespace, s.job, ""}, place{s.namespace, s.job, s.alloc}
 	before := h.jobs[job]
 	h.jobs[job] = at
@@ -75,16 +75,16 @@ func (h *history) add(at time.Time, s *sighting) {
 		h.runs[key] = r
 	}
 	if r.stop.IsZero() || !s.stop.IsZero() {
-		r.take(at, s)
+		r.setLast(at, s)
 	}
 	r.seen++
 }
 
-// take makes a sighting the run's last one.
-func (r *run) take(at time.Time, s *sighting) {
+// setLast makes a sighting the run's last one.
+func (r *run) setLast(at time.Time, s *sighting) {
 	before := r.sighting
 	r.sighting = *s
-	r.recall(&before)
+	r.fillUnread(&before)
 	if before.alloc != "" && !before.submit.IsZero() && before.submit.Before(s.submit) {
 		r.submit = before.submit
 	}
@@ -93,9 +93,9 @@ func (r *run) take(at time.Time, s *sighting) {
 	}
 }
 
-// list returns the runs by when they began. Those of one allocation follow each
+// sortedRuns returns the runs by when they began. Those of one allocation follow each
 // other, so that each ends when the next begins at the latest.
-func (h *history) list() []*run {
+func (h *history) sortedRuns() []*run {
 	byAlloc := map[string][]*run{}
 	all := make([]*run, 0, len(h.runs))
 	for k, r := range h.runs {
@@ -112,12 +112,12 @@ func (h *history) list() []*run {
 	return all
 }
 
-// names are the ids that the source nomad may have given the run, the most likely one
+// possibleIDs are the ids that the source nomad may have given the run, the most likely one
 // first. The first start of a task has the plain id, and later ones have their time.
 // The earliest start that a snapshot saw is most likely the first one; but the task may
 // have been restarted before. The source nomad has the time of the start's event, which
 // is some microseconds before alloc_start, and so may be in the millisecond before.
-func (r *run) names() []string {
+func (r *run) possibleIDs() []string {
 	plain := r.alloc + "-main"
 	timed := func(t time.Time) string { return fmt.Sprintf("%s@%d", plain, t.UnixMilli()) }
 	names := []string{plain, timed(r.start), timed(r.start.Add(-time.Millisecond))}
@@ -127,15 +127,15 @@ func (r *run) names() []string {
 	return names
 }
 
-// estimated reports whether no snapshot saw the run's end.
-func (r *run) estimated() bool { return r.stop.IsZero() || !r.next.IsZero() && r.stop.After(r.next) }
+// isEstimated reports whether no snapshot saw the run's end.
+func (r *run) isEstimated() bool { return r.stop.IsZero() || !r.next.IsZero() && r.stop.After(r.next) }
 
-// end is when the run ended, and its state then. A task that began again in its
+// endAndState is when the run ended, and its state then. A task that began again in its
 // allocation had that all the time, so the run before went on up to there. Any
 // other end that was not seen was at the last sighting or later.
-func (r *run) end() (time.Time, string) {
+func (r *run) endAndState() (time.Time, string) {
 	switch {
-	case !r.estimated():
+	case !r.isEstimated():
 		return r.stop, r.status
 	case !r.next.IsZero():
 		return r.next, "restarted"
@@ -145,10 +145,10 @@ func (r *run) end() (time.Time, string) {
 	return r.last, r.status
 }
 
-// create is when the run's allocation was made, as far as snapshots tell: when the first
+// createTime is when the run's allocation was made, as far as snapshots tell: when the first
 // one saw it. A job that none saw, though some were taken between its submission and its
 // start, did not wait for a place: they show jobs that do. Zero: nothing tells.
-func (h *history) create(r *run) time.Time {
+func (h *history) createTime(r *run) time.Time {
 	switch at, _ := slices.BinarySearchFunc(h.times, r.submit, time.Time.Compare); {
 	case !r.placed.IsZero():
 		return r.placed
@@ -158,9 +158,9 @@ func (h *history) create(r *run) time.Time {
 	return time.Time{}
 }
 
-// gaps are where snapshots are missing: two that follow each other are further
+// snapshotGaps are where snapshots are missing: two that follow each other are further
 // apart than one and a half times what is usual.
-func (h *history) gaps() (gaps [][2]time.Time) {
+func (h *history) snapshotGaps() (gaps [][2]time.Time) {
 	var apart []time.Duration
 	for i := 1; i < len(h.times); i++ {
 		apart = append(apart, h.times[i].Sub(h.times[i-1]))

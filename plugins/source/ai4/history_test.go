@@ -34,7 +34,7 @@ func collect(t *testing.T, s *source) *gathered {
 	if s.zone == nil {
 		s.zone = time.UTC
 	}
-	names, out := attributes(), &gathered{}
+	names, out := jobAttributes(), &gathered{}
 	stream := sdk.NewStream(names, func(_ context.Context, b sdk.Batch) error {
 		for _, j := range b.Jobs {
 			values := map[string]sdk.Value{"excluded": sdk.Bool(j.Excluded)}

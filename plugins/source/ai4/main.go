@@ -34,7 +34,7 @@ type settings struct {
 // Describe implements sdk.Source.
 func (s *source) Describe() sdk.Description {
 	return sdk.Description{
-		Type: "ai4", Version: version, Rank: sdk.RankImport, Interval: time.Hour, Attributes: attributes(), Mapping: defaultMapping,
+		Type: "ai4", Version: version, Rank: sdk.RankImport, Interval: time.Hour, Attributes: jobAttributes(), Mapping: defaultMapping,
 		Settings: new(settings),
 	}
 }
@@ -50,7 +50,7 @@ func (s *source) Configure(_ context.Context, cfg *sdk.Config) error {
 	return cfg.Err()
 }
 
-// excluded reports whether the configuration leaves a run out.
-func (s *source) excluded(r *run) bool {
+// isExcluded reports whether the configuration leaves a run out.
+func (s *source) isExcluded(r *run) bool {
 	return len(s.Namespaces) > 0 && !slices.Contains(s.Namespaces, r.namespace) || !s.Until.IsZero() && !r.start.Before(s.Until.Time)
 }

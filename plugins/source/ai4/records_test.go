@@ -21,7 +21,7 @@ var update = flag.Bool("update", false, "write the golden file")
 func TestImport_RecordedSnapshots_GiveTheGoldenRecords(t *testing.T) {
 	const path = "testdata/records.ndjson"
 	var columns []*bursarv1.Attribute
-	for _, a := range attributes() {
+	for _, a := range jobAttributes() {
 		columns = append(columns, &bursarv1.Attribute{Name: a.Name, Type: bursarv1.Type(a.Type)})
 	}
 	m, diags := mapping.Compile(mapping.Options{Agent: "import", Type: "ai4", Label: "cloud", Attributes: columns, Default: defaultMapping})
@@ -29,7 +29,7 @@ func TestImport_RecordedSnapshots_GiveTheGoldenRecords(t *testing.T) {
 		t.Fatal(diags)
 	}
 	var out []byte
-	stream := sdk.NewStream(attributes(), func(_ context.Context, b sdk.Batch) error {
+	stream := sdk.NewStream(jobAttributes(), func(_ context.Context, b sdk.Batch) error {
 		for _, j := range b.Jobs {
 			r, keep, err := m.Map(sent(j))
 			if err != nil {
@@ -62,7 +62,7 @@ func TestImport_RecordedSnapshots_GiveTheGoldenRecords(t *testing.T) {
 // sent is a job as it comes to the daemon.
 func sent(j sdk.Job) *bursarv1.Job {
 	out := &bursarv1.Job{Run: j.Run, Ended: j.Ended}
-	for i, a := range attributes() {
+	for i, a := range jobAttributes() {
 		v := j.Values[i]
 		one := &bursarv1.Value{}
 		switch {

@@ -65,7 +65,7 @@ type bad struct {
 // is used up to there; that it is so is refused too. The error is that of r.
 func readSnapshot(r io.Reader, zone *time.Location, each func(*sighting), refuse func(bad)) error {
 	p := parser{dec: json.NewDecoder(r), zone: zone, each: each, refuse: refuse}
-	err := p.file()
+	err := p.parseFile()
 	if err == nil {
 		return nil
 	}
@@ -90,9 +90,9 @@ type parser struct {
 	refuse func(bad)
 }
 
-// file reads {"namespace": [job…]…}.
-func (p *parser) file() error {
-	if err := p.delim('{'); err != nil {
+// parseFile reads {"namespace": [job…]…}.
+func (p *parser) parseFile() error {
+	if err := p.expectDelim('{'); err != nil {
 		return err
 	}
 	for p.dec.More() {
@@ -100,11 +100,11 @@ func (p *parser) file() error {
 		if err != nil {
 			return err
 		}
-		if err := p.namespace(fmt.Sprint(key)); err != nil {
+		if err := p.parseNamespace(fmt.Sprint(key)); err != nil {
 			return err
 		}
 	}
-	if err := p.delim('}'); err != nil {
+	if err := p.expectDelim('}'); err != nil {
 		return err
 	}
 	if _, err := p.dec.Token(); !errors.Is(err, io.EOF) {
@@ -113,8 +113,8 @@ func (p *parser) file() error {
 	return nil
 }
 
-func (p *parser) namespace(name string) error {
-	if err := p.delim('['); err != nil {
+func (p *parser) parseNamespace(name string) error {
+	if err := p.expectDelim('['); err != nil {
 		return err
 	}
 	for i := 0; p.dec.More(); i++ {
@@ -122,12 +122,12 @@ func (p *parser) namespace(name string) error {
 		if err := p.dec.Decode(&raw); err != nil {
 			return err
 		}
-		p.entry(name, i, raw)
+		p.parseEntry(name, i, raw)
 	}
-	return p.delim(']')
+	return p.expectDelim(']')
 }
 
-func (p *parser) delim(want json.Delim) error {
+func (p *parser) expectDelim(want json.Delim) error {
 	token, err := p.dec.Token()
 	if err == nil && token != want {
 		err = errShape
@@ -135,8 +135,8 @@ func (p *parser) delim(want json.Delim) error {
 	return err
 }
 
-// entry reads one job.
-func (p *parser) entry(namespace string, i int, raw json.RawMessage) {
+// parseEntry reads one job.
+func (p *parser) parseEntry(namespace string, i int, raw json.RawMessage) {
 	s, err := readEntry(namespace, raw, p.zone)
 	if err != nil {
 		p.refuse(bad{where: fmt.Sprintf("%s[%d]", namespace, i), raw: raw, err: err})
@@ -148,7 +148,7 @@ func (p *parser) entry(namespace string, i int, raw json.RawMessage) {
 func readEntry(namespace string, raw []byte, zone *time.Location) (*sighting, error) {
 	var e entry
 	if err := json.Unmarshal(raw, &e); err != nil {
-		return nil, plainer(err)
+		return nil, plainError(err)
 	}
 	switch {
 	case e.Job == nil || *e.Job == "":
@@ -157,53 +157,53 @@ func readEntry(namespace string, raw []byte, zone *time.Location) (*sighting, er
 		return nil, errors.New("status is missing")
 	case e.Resources == nil:
 		return nil, errors.New("resources are missing or null")
-	case len(word(e.Alloc)) > maxID:
-		return nil, fmt.Errorf("alloc_ID has %d bytes, more than %d", len(word(e.Alloc)), maxID)
+	case len(textOf(e.Alloc)) > maxID:
+		return nil, fmt.Errorf("alloc_ID has %d bytes, more than %d", len(textOf(e.Alloc)), maxID)
 	}
 	s := &sighting{
-		namespace: namespace, job: *e.Job, alloc: word(e.Alloc), status: *e.Status, name: words(e.Name), owner: words(e.Owner), title: words(e.Title),
-		description: words(e.Description), image: words(e.Image), command: words(e.Command), datacenter: words(e.Datacenter), problem: words(e.Problem),
+		namespace: namespace, job: *e.Job, alloc: textOf(e.Alloc), status: *e.Status, name: textOrJSON(e.Name), owner: textOrJSON(e.Owner), title: textOrJSON(e.Title),
+		description: textOrJSON(e.Description), image: textOrJSON(e.Image), command: textOrJSON(e.Command), datacenter: textOrJSON(e.Datacenter), problem: textOrJSON(e.Problem),
 	}
-	submit := words(e.Submit)
-	s.optional("submit", instant("submit_time", &submit, zone, &s.submit))
-	s.optional("cores", amount("cpu_num", e.Resources.Cores, &s.use.cores))
-	s.optional("cpu_mhz", amount("cpu_MHz", e.Resources.MHz, &s.use.mhz))
-	s.optional("gpus", amount("gpu_num", e.Resources.GPUs, &s.use.gpus))
-	s.optional("memory_mb", amount("memory_MB", e.Resources.Memory, &s.use.memory))
-	s.optional("disk_mb", amount("disk_MB", e.Resources.Disk, &s.use.disk))
-	return s, errors.Join(instant("alloc_start", e.Start, time.UTC, &s.start), instant("alloc_end", e.Stop, time.UTC, &s.stop))
+	submit := textOrJSON(e.Submit)
+	s.noteUnread("submit", parseTime("submit_time", &submit, zone, &s.submit))
+	s.noteUnread("cores", parseAmount("cpu_num", e.Resources.Cores, &s.use.cores))
+	s.noteUnread("cpu_mhz", parseAmount("cpu_MHz", e.Resources.MHz, &s.use.mhz))
+	s.noteUnread("gpus", parseAmount("gpu_num", e.Resources.GPUs, &s.use.gpus))
+	s.noteUnread("memory_mb", parseAmount("memory_MB", e.Resources.Memory, &s.use.memory))
+	s.noteUnread("disk_mb", parseAmount("disk_MB", e.Resources.Disk, &s.use.disk))
+	return s, errors.Join(parseTime("alloc_start", e.Start, time.UTC, &s.start), parseTime("alloc_end", e.Stop, time.UTC, &s.stop))
 }
 
-// optional notes that an attribute cannot be read without which the run can be told.
-func (s *sighting) optional(attribute string, err error) {
+// noteUnread notes that an attribute cannot be read without which the run can be told.
+func (s *sighting) noteUnread(attribute string, err error) {
 	if err != nil {
 		s.unread = append(s.unread, sdk.Unread{Attribute: attribute, Problem: err.Error()})
 	}
 }
 
-// recall takes over from an earlier sighting what cannot be read in this one.
-func (s *sighting) recall(before *sighting) {
+// fillUnread takes over from an earlier sighting what cannot be read in this one.
+func (s *sighting) fillUnread(before *sighting) {
 	s.unread = slices.DeleteFunc(slices.Clone(s.unread), func(u sdk.Unread) bool {
 		if u.Attribute == "submit" {
 			s.submit = before.submit
 			return !s.submit.IsZero()
 		}
-		into, from := s.use.named(u.Attribute), before.use.named(u.Attribute)
+		into, from := s.use.amountOf(u.Attribute), before.use.amountOf(u.Attribute)
 		*into = *from
 		return *into != nil
 	})
 }
 
-// named is the amount of an attribute.
-func (a *amounts) named(attribute string) **int64 {
+// amountOf is the amount of an attribute.
+func (a *amounts) amountOf(attribute string) **int64 {
 	return map[string]**int64{"cores": &a.cores, "cpu_mhz": &a.mhz, "gpus": &a.gpus, "memory_mb": &a.memory, "disk_mb": &a.disk}[attribute]
 }
 
 // maxID bounds the id of an allocation, so that what is made of it can name a run.
 const maxID = 512
 
-// plainer says what is wrong in the words of the file.
-func plainer(err error) error {
+// plainError says what is wrong in the words of the file.
+func plainError(err error) error {
 	if typ, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		if typ.Field == "" {
 			return fmt.Errorf("it is a %s, not a job", typ.Value)
@@ -213,15 +213,15 @@ func plainer(err error) error {
 	return err
 }
 
-func word(s *string) string {
+func textOf(s *string) string {
 	if s == nil {
 		return ""
 	}
 	return *s
 }
 
-// words is a text of the user's; what is none is written as JSON.
-func words(v any) string {
+// textOrJSON is a text of the user's; what is none is written as JSON.
+func textOrJSON(v any) string {
 	switch v := v.(type) {
 	case nil:
 		return ""
@@ -238,9 +238,9 @@ func words(v any) string {
 // The ways in which times are written, beside RFC 3339.
 const plainTime = "2006-01-02 15:04:05"
 
-// instant reads a time, which may be missing. Nomad writes a time that is not
+// parseTime reads a time, which may be missing. Nomad writes a time that is not
 // set as null or as the first moment of the year 1.
-func instant(name string, text *string, zone *time.Location, into *time.Time) error {
+func parseTime(name string, text *string, zone *time.Location, into *time.Time) error {
 	if text == nil || *text == "" {
 		return nil
 	}
@@ -260,8 +260,8 @@ func instant(name string, text *string, zone *time.Location, into *time.Time) er
 	return nil
 }
 
-// amount reads a number that is not negative, which may be missing.
-func amount(name string, raw json.RawMessage, into **int64) error {
+// parseAmount reads a number that is not negative, which may be missing.
+func parseAmount(name string, raw json.RawMessage, into **int64) error {
 	var n *json.Number // also of a text
 	err := json.Unmarshal(raw, &n)
 	if len(raw) == 0 || err == nil && n == nil {
