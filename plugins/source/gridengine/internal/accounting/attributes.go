@@ -15,7 +15,7 @@ type attribute struct {
 }
 
 // Name is what accounting(5) calls a column.
-func Name(column int) string { return columns()[column].name }
+func Name(column int) string { return fileColumns()[column].name }
 
 // kind says how a column is written.
 type kind uint8
@@ -35,8 +35,8 @@ type column struct {
 	doc  string
 }
 
-// columns are those of accounting(5), in their order.
-func columns() []column {
+// fileColumns are those of accounting(5), in their order.
+func fileColumns() []column {
 	return []column{
 		{"qname", text, "cluster queue"},
 		{"hostname", text, "host of the run; of a parallel job, of its master"},
@@ -108,39 +108,39 @@ func (k kind) typeOf() sdk.Type {
 	return sdk.TypeString
 }
 
-func raw() []attribute {
+func rawAttributes() []attribute {
 	var out []attribute
-	for i, c := range columns() {
-		out = append(out, attribute{sdk.Attribute{Name: c.name, Type: c.kind.typeOf(), Doc: c.doc}, reading(i, c)})
+	for i, c := range fileColumns() {
+		out = append(out, attribute{sdk.Attribute{Name: c.name, Type: c.kind.typeOf(), Doc: c.doc}, columnReader(i, c)})
 	}
 	return out
 }
 
-// reading reads a column. One that the line does not have, or that is empty, is null.
-func reading(i int, c column) func(*Line) (sdk.Value, error) {
+// columnReader reads a column. One that the line does not have, or that is empty, is null.
+func columnReader(i int, c column) func(*Line) (sdk.Value, error) {
 	read := func(s string, l *Line) (sdk.Value, error) {
 		switch c.kind {
 		case word:
 			return sdk.String(s), nil
 		case count:
-			n, err := whole(s)
-			return sdk.Int(n), cmp.Or(l.readable(i), err)
+			n, err := parseRounded(s)
+			return sdk.Int(n), cmp.Or(l.readError(i), err)
 		case number:
-			f, err := decimal(s)
+			f, err := parseDecimal(s)
 			if err != nil {
 				return sdk.Null(), err
 			}
-			measured, err := l.measured(i)
+			measured, err := l.isMeasured(i)
 			if err != nil || !measured {
 				return sdk.Null(), err
 			}
 			return sdk.Float(f), nil
 		case instant:
-			n, err := integer(s)
+			n, err := parseInteger(s)
 			if err == nil && (n > lastTime || !l.millis && n >= firstMilli) {
 				err = fmt.Errorf("%q is not a time", s)
 			}
-			return sdk.Time(l.time(n)), err
+			return sdk.Time(l.toTime(n)), err
 		case masked:
 			s = strings.ReplaceAll(s, "\xff", ":")
 		}
@@ -162,7 +162,7 @@ func reading(i int, c column) func(*Line) (sdk.Value, error) {
 	}
 }
 
-func str(name, doc string, f func(*Line) string) attribute {
+func stringAttribute(name, doc string, f func(*Line) string) attribute {
 	return attribute{sdk.Attribute{Name: name, Type: sdk.TypeString, Doc: doc}, func(l *Line) (sdk.Value, error) {
 		s := f(l)
 		if s == "" {
@@ -172,8 +172,8 @@ func str(name, doc string, f func(*Line) string) attribute {
 	}}
 }
 
-// told is a text, or why it cannot be told.
-func told(name, doc string, f func(*Line) (string, error)) attribute {
+// textAttribute is a text, or why it cannot be told.
+func textAttribute(name, doc string, f func(*Line) (string, error)) attribute {
 	return attribute{sdk.Attribute{Name: name, Type: sdk.TypeString, Doc: doc}, func(l *Line) (sdk.Value, error) {
 		s, err := f(l)
 		if s == "" || err != nil {
@@ -183,7 +183,7 @@ func told(name, doc string, f func(*Line) (string, error)) attribute {
 	}}
 }
 
-func num(name, doc string, f func(*Line) (n int64, known bool, err error)) attribute {
+func intAttribute(name, doc string, f func(*Line) (n int64, known bool, err error)) attribute {
 	return attribute{sdk.Attribute{Name: name, Type: sdk.TypeInt, Doc: doc}, func(l *Line) (sdk.Value, error) {
 		n, known, err := f(l)
 		if err != nil || !known {

@@ -120,14 +120,14 @@ func (l *Line) Parse(text string) error {
 	case text[0] == '{':
 		return errors.New("it is JSON, which is not read; with old_accounting=true in reporting_params (sge_conf) qmaster writes lines that are")
 	}
-	if err := l.split(strings.TrimSuffix(text, "\r")); err != nil {
+	if err := l.splitColumns(strings.TrimSuffix(text, "\r")); err != nil {
 		return err
 	}
-	return l.read()
+	return l.readRequired()
 }
 
-// split cuts the line at its colons.
-func (l *Line) split(rest string) error {
+// splitColumns cuts the line at its colons.
+func (l *Line) splitColumns(rest string) error {
 	for l.count = 1; ; l.count++ {
 		field, after, more := strings.Cut(rest, ":")
 		if l.count <= known {
@@ -148,13 +148,13 @@ func (l *Line) split(rest string) error {
 	return nil
 }
 
-// read reads what every run has. Where a name has a colon in it the columns are
+// readRequired reads what every run has. Where a name has a colon in it the columns are
 // shifted, and this fails.
-func (l *Line) read() error {
+func (l *Line) readRequired() error {
 	var err error
 	number := func(column int) (n int64) {
 		if err == nil {
-			if n, err = integer(l.fields[column]); err != nil {
+			if n, err = parseInteger(l.fields[column]); err != nil {
 				err = fmt.Errorf("column %s: %w", Name(column), err)
 			}
 		}
@@ -163,14 +163,14 @@ func (l *Line) read() error {
 	l.Job, l.Task = number(jobNumber), number(taskNumber)
 	start, end := number(startTime), number(endTime)
 	if err == nil {
-		err = l.shifted()
+		err = l.shiftError()
 	}
 	if err != nil {
 		return err
 	}
-	l.failed, l.exit, l.slots = l.optional(failed), l.optional(exitStatus), l.optional(slots)
+	l.failed, l.exit, l.slots = l.optionalInt(failed), l.optionalInt(exitStatus), l.optionalInt(slots)
 	l.millis = max(start, end) >= firstMilli
-	l.Start, l.End = l.time(start), l.time(end)
+	l.Start, l.End = l.toTime(start), l.toTime(end)
 	switch {
 	case start == 0:
 		return ErrNeverStarted
@@ -182,19 +182,19 @@ func (l *Line) read() error {
 	return nil
 }
 
-// shifted returns an error where columns are shifted: a colon in a text moves at least two
+// shiftError returns an error where columns are shifted: a colon in a text moves at least two
 // of the columns behind it to where they cannot be. One alone is just not readable.
-func (l *Line) shifted() (first error) {
+func (l *Line) shiftError() (first error) {
 	signs := 0
 	for _, column := range []int{slots, iow, maxvmem, arid, arSubmissionTime} {
 		if s := l.fields[column]; s != "" {
-			if _, err := decimal(s); err != nil {
+			if _, err := parseDecimal(s); err != nil {
 				signs++
 				first = cmp.Or(first, fmt.Errorf("column %s: %w", Name(column), err))
 			}
 		}
 	}
-	if _, err := decimal(l.fields[peTaskID]); err == nil {
+	if _, err := parseDecimal(l.fields[peTaskID]); err == nil {
 		signs++ // a slave task has the name of its host, too
 	}
 	if signs < 2 {
@@ -203,9 +203,9 @@ func (l *Line) shifted() (first error) {
 	return first
 }
 
-// optional reads a column without which the run can be told.
-func (l *Line) optional(column int) int64 {
-	n, err := integer(l.fields[column])
+// optionalInt reads a column without which the run can be told.
+func (l *Line) optionalInt(column int) int64 {
+	n, err := parseInteger(l.fields[column])
 	if err != nil {
 		if l.unread == nil {
 			l.unread = map[int]error{}
@@ -215,8 +215,8 @@ func (l *Line) optional(column int) int64 {
 	return n
 }
 
-// readable returns why one of the columns that [Line.optional] reads cannot be read.
-func (l *Line) readable(columns ...int) error {
+// readError returns why one of the columns that [Line.optionalInt] reads cannot be read.
+func (l *Line) readError(columns ...int) error {
 	for _, c := range columns {
 		if err := l.unread[c]; err != nil {
 			return err
@@ -232,7 +232,7 @@ const firstMilli = 100_000_000_000
 // lastTime is the end of the year 9999 in milliseconds.
 const lastTime = 253402300799999
 
-func (l *Line) time(n int64) time.Time {
+func (l *Line) toTime(n int64) time.Time {
 	switch {
 	case n == 0:
 		return time.Time{}
@@ -242,8 +242,8 @@ func (l *Line) time(n int64) time.Time {
 	return time.Unix(n, 0).UTC()
 }
 
-// field returns a column, and "" where there is nothing in it.
-func (l *Line) field(column int) string {
+// fieldOrEmpty returns a column, and "" where there is nothing in it.
+func (l *Line) fieldOrEmpty(column int) string {
 	if s := l.fields[column]; s != none {
 		return s
 	}
@@ -253,7 +253,7 @@ func (l *Line) field(column int) string {
 // IsSlave reports whether the line is of a task of a parallel job that the job
 // started on its hosts (qrsh -inherit). The line of the job itself, which has no
 // pe_taskid, tells the slots of all.
-func (l *Line) IsSlave() bool { return l.field(peTaskID) != "" }
+func (l *Line) IsSlave() bool { return l.fieldOrEmpty(peTaskID) != "" }
 
 // ID names the run: job, array task, start, and task of a parallel job. It follows
 // from the line alone, and keeps reruns of a job and jobs of the same number apart.
@@ -270,7 +270,7 @@ func (l *Line) ID() string {
 	b.WriteString(l.fields[startTime])
 	if l.IsSlave() {
 		b.WriteByte('-')
-		b.WriteString(l.field(peTaskID))
+		b.WriteString(l.fieldOrEmpty(peTaskID))
 	}
 	return b.String()
 }
@@ -286,19 +286,19 @@ func (l *Line) QualifiedID() string {
 // The columns that a site chooses by.
 
 // Queue is the queue that the run was in.
-func (l *Line) Queue() string { return l.field(qname) }
+func (l *Line) Queue() string { return l.fieldOrEmpty(qname) }
 
 // Host is the host that the run, or its master, was on.
-func (l *Line) Host() string { return l.field(hostname) }
+func (l *Line) Host() string { return l.fieldOrEmpty(hostname) }
 
 // Owner is the user.
-func (l *Line) Owner() string { return l.field(owner) }
+func (l *Line) Owner() string { return l.fieldOrEmpty(owner) }
 
 // Group is the Unix group of the user.
-func (l *Line) Group() string { return l.field(group) }
+func (l *Line) Group() string { return l.fieldOrEmpty(group) }
 
 // Project is the project; "" for none.
-func (l *Line) Project() string { return l.field(project) }
+func (l *Line) Project() string { return l.fieldOrEmpty(project) }
 
 // Department is the department; "" for none.
-func (l *Line) Department() string { return l.field(department) }
+func (l *Line) Department() string { return l.fieldOrEmpty(department) }

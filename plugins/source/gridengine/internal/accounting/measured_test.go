@@ -23,7 +23,7 @@ func valuesOf(t *testing.T, text string) map[string]sdk.Value {
 func usage(changes ...string) string {
 	f := strings.Split("all.q:n1:phys:ann:job:7:sge:0:1700000000:1700000010:1700000110:0:0:100:1:1:4096:0:0:0:0:10:0:0:0:0:0:0:0:0:0:NONE:defaultdepartment:NONE:1:0:2.5:1:1:NONE:0.5:NONE:1000:0:0", ":")
 	for i := 0; i < len(changes); i += 2 {
-		for n, c := range columns() {
+		for n, c := range fileColumns() {
 			if c.name == changes[i] {
 				f[n] = changes[i+1]
 			}

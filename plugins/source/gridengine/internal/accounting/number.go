@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// digits reads a whole number.
-func digits(s string) (n int64, ok bool) {
+// parseDigits reads a whole number.
+func parseDigits(s string) (n int64, ok bool) {
 	if len(s) == 0 || len(s) > 18 {
 		return 0, false
 	}
@@ -22,19 +22,19 @@ func digits(s string) (n int64, ok bool) {
 	return n, true
 }
 
-// integer is digits with an error.
-func integer(s string) (int64, error) {
-	n, ok := digits(s)
+// parseInteger is parseDigits with an error.
+func parseInteger(s string) (int64, error) {
+	n, ok := parseDigits(s)
 	if !ok {
 		return 0, fmt.Errorf("%q is not a whole number", s)
 	}
 	return n, nil
 }
 
-// decimal reads a number with or without a fraction. Amounts are never negative, nor more
+// parseDecimal reads a number with or without a fraction. Amounts are never negative, nor more
 // than an integer holds: those have run over.
-func decimal(s string) (float64, error) {
-	if n, ok := digits(s); ok {
+func parseDecimal(s string) (float64, error) {
+	if n, ok := parseDigits(s); ok {
 		return float64(n), nil
 	}
 	f, err := strconv.ParseFloat(s, 64)
@@ -47,21 +47,21 @@ func decimal(s string) (float64, error) {
 	return f, nil
 }
 
-// whole reads a number that is written with or without a fraction and rounds it
+// parseRounded reads a number that is written with or without a fraction and rounds it
 // half to even.
-func whole(s string) (int64, error) {
-	if n, ok := digits(s); ok {
+func parseRounded(s string) (int64, error) {
+	if n, ok := parseDigits(s); ok {
 		return n, nil
 	}
-	f, err := decimal(s)
+	f, err := parseDecimal(s)
 	if err != nil {
 		return 0, err
 	}
-	return rounded(f)
+	return roundHalfEven(f)
 }
 
-// rounded rounds half to even.
-func rounded(f float64) (int64, error) {
+// roundHalfEven rounds half to even.
+func roundHalfEven(f float64) (int64, error) {
 	if f = math.RoundToEven(f); math.Abs(f) >= 1<<63 {
 		return 0, fmt.Errorf("%g is too large", f)
 	}
@@ -84,11 +84,11 @@ func Bytes(s string) (n int64, ok bool) {
 	if unit > 1 {
 		s = s[:len(s)-1]
 	}
-	f, err := decimal(s)
+	f, err := parseDecimal(s)
 	if err != nil || f < 0 {
 		return 0, false
 	}
-	n, err = rounded(f * unit)
+	n, err = roundHalfEven(f * unit)
 	return n, err == nil
 }
 
@@ -102,7 +102,7 @@ func Seconds(s string) (n int64, ok bool) {
 		if part == "" {
 			part = "0"
 		}
-		k, ok := digits(part)
+		k, ok := parseDigits(part)
 		if !ok || len(part) > 12 {
 			return 0, false
 		}

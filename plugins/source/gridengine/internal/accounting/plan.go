@@ -15,7 +15,7 @@ const roomLines = 64
 
 // NewPlan plans for the attributes that wants names.
 func NewPlan(wants func(attribute string) bool, s Site) *Plan {
-	p := &Plan{table: s.table()}
+	p := &Plan{table: s.attributeTable()}
 	for i := range p.table {
 		if wants(p.table[i].Name) {
 			p.wanted = append(p.wanted, i)
@@ -24,11 +24,11 @@ func NewPlan(wants func(attribute string) bool, s Site) *Plan {
 	return p
 }
 
-func (s *Site) table() []attribute { return append(s.derived(), raw()...) }
+func (s *Site) attributeTable() []attribute { return append(s.derivedAttributes(), rawAttributes()...) }
 
 // Attributes are those that a mapping may name.
 func Attributes() []sdk.Attribute {
-	table := new(Site).table()
+	table := new(Site).attributeTable()
 	out := make([]sdk.Attribute, len(table))
 	for i := range table {
 		out[i] = table[i].Attribute

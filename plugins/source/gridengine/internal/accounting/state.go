@@ -28,13 +28,13 @@ func (l *Line) State() string {
 	switch {
 	case l.failed == 0 && l.exit == 0:
 		return Completed
-	case l.field(qdelInfo) != "":
+	case l.fieldOrEmpty(qdelInfo) != "":
 		return Cancelled
 	case l.failed == 0:
 		return Fail
 	case l.failed == rescheduling || l.failed == migrating:
 		return Requeued
-	case l.failed == limit, l.failed == afterJob && l.overran():
+	case l.failed == limit, l.failed == afterJob && l.exceededLimit():
 		return Timeout
 	case l.failed == afterJob:
 		return Killed
@@ -42,10 +42,10 @@ func (l *Line) State() string {
 	return Fail
 }
 
-// overran reports whether a run that was killed had used up the time that it had
+// exceededLimit reports whether a run that was killed had used up the time that it had
 // asked for.
-func (l *Line) overran() bool {
-	asked, ok := Seconds(l.request("h_rt"))
+func (l *Line) exceededLimit() bool {
+	asked, ok := Seconds(l.requestOf("h_rt"))
 	return ok && asked > 0 && l.Signal() > 0 && int64(l.End.Sub(l.Start).Seconds()) >= asked
 }
 
@@ -65,13 +65,13 @@ func (l *Line) Failure() string {
 	if l.failed == 0 {
 		return ""
 	}
-	if text, ok := failures()[l.failed]; ok {
+	if text, ok := failureNames()[l.failed]; ok {
 		return text
 	}
 	return fmt.Sprintf("failure %d", l.failed)
 }
 
-func failures() map[int64]string {
+func failureNames() map[int64]string {
 	return map[int64]string{
 		1: "assumedly before job", 3: "before writing config", 4: "before writing PID", 5: "on reading config file",
 		6: "setting processor set", 7: "before prolog", 8: "in prolog", 9: "before pestart", 10: "in pestart",

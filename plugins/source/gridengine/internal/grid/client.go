@@ -23,8 +23,8 @@ type Client struct {
 	Timeout    time.Duration // without any output, > 0
 }
 
-func (c *Client) run(ctx context.Context, name, path string, read func(io.Reader) error, args ...string) error {
-	t := process.Tool{Name: name, Path: path, Args: args, Env: c.environment(), Timeout: c.Timeout}
+func (c *Client) runTool(ctx context.Context, name, path string, read func(io.Reader) error, args ...string) error {
+	t := process.Tool{Name: name, Path: path, Args: args, Env: c.toolEnvironment(), Timeout: c.Timeout}
 	return t.Run(ctx, func(r io.Reader) error {
 		if err := read(r); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
@@ -33,9 +33,9 @@ func (c *Client) run(ctx context.Context, name, path string, read func(io.Reader
 	})
 }
 
-// environment is that of this process without what shapes the output of the
+// toolEnvironment is that of this process without what shapes the output of the
 // commands.
-func (c *Client) environment() []string {
+func (c *Client) toolEnvironment() []string {
 	env := []string{"TZ=UTC", "LC_ALL=C"}
 	if c.Root != "" {
 		env = append(env, "SGE_ROOT="+c.Root)
@@ -57,7 +57,7 @@ func (c *Client) environment() []string {
 
 // Hosts returns the hosts with their queues.
 func (c *Client) Hosts(ctx context.Context) (hosts []Host, err error) {
-	err = c.run(ctx, "qhost", filepath.Join(c.Dir, "qhost"), func(r io.Reader) error {
+	err = c.runTool(ctx, "qhost", filepath.Join(c.Dir, "qhost"), func(r io.Reader) error {
 		hosts, err = ReadHosts(r)
 		return err
 	}, "-F", "mem_total", "-q", "-xml")
@@ -66,12 +66,12 @@ func (c *Client) Hosts(ctx context.Context) (hosts []Host, err error) {
 
 // Jobs calls yield for the jobs that run and wait.
 func (c *Client) Jobs(ctx context.Context, yield func(Job)) error {
-	return c.run(ctx, "qstat", filepath.Join(c.Dir, "qstat"), func(r io.Reader) error { return ReadJobs(r, yield) }, "-u", "*", "-xml")
+	return c.runTool(ctx, "qstat", filepath.Join(c.Dir, "qstat"), func(r io.Reader) error { return ReadJobs(r, yield) }, "-u", "*", "-xml")
 }
 
 // Groups returns the groups of all users, as far as getent names their members.
 func (c *Client) Groups(ctx context.Context) (groups map[string][]string, err error) {
-	err = c.run(ctx, "getent", c.Getent, func(r io.Reader) error {
+	err = c.runTool(ctx, "getent", c.Getent, func(r io.Reader) error {
 		groups, err = getent.ReadGroups(r)
 		return err
 	}, "group")
@@ -82,7 +82,7 @@ const notAll = 2 // getent's status when it does not know all of them
 
 // Names returns the names of those users that have one.
 func (c *Client) Names(ctx context.Context, users []string) (names map[string]string, err error) {
-	err = c.run(ctx, "getent", c.Getent, func(r io.Reader) error {
+	err = c.runTool(ctx, "getent", c.Getent, func(r io.Reader) error {
 		names, err = getent.ReadNames(r)
 		return err
 	}, append([]string{"passwd", "--"}, users...)...)

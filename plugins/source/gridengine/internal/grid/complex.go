@@ -21,7 +21,7 @@ func (c *Client) Consumables(ctx context.Context, names, hosts []string) (map[st
 	}
 	var known []string
 	qconf := filepath.Join(c.Dir, "qconf")
-	if err := c.run(ctx, "qconf", qconf, func(r io.Reader) (err error) {
+	if err := c.runTool(ctx, "qconf", qconf, func(r io.Reader) (err error) {
 		known, err = readConsumables(r)
 		return err
 	}, "-sc"); err != nil {
@@ -33,7 +33,7 @@ func (c *Client) Consumables(ctx context.Context, names, hosts []string) (map[st
 	}
 	for _, host := range hosts {
 		var values map[string]string
-		err := c.run(ctx, "qconf", qconf, func(r io.Reader) (err error) {
+		err := c.runTool(ctx, "qconf", qconf, func(r io.Reader) (err error) {
 			values, err = readComplexValues(r)
 			return err
 		}, "-se", host)
@@ -45,7 +45,7 @@ func (c *Client) Consumables(ctx context.Context, names, hosts []string) (map[st
 			if !has {
 				continue
 			}
-			if out[host], err = count(text); err != nil {
+			if out[host], err = parseCount(text); err != nil {
 				return nil, fmt.Errorf("host %s: %s: %w", host, name, err)
 			}
 			break

@@ -42,7 +42,7 @@ func TestHostsOfARealQhost(t *testing.T) {
 
 func TestTasksOfAList(t *testing.T) {
 	for list, want := range map[string]int64{"": 1, "4": 1, "1-100:1": 100, "1-10:3": 4, "3,7-9:1": 4, "1-2147483647": 2147483647, "x": -1, "9-1": -1, "1-2:0": -1, "1,": -1} {
-		n, err := tasks(list)
+		n, err := taskCount(list)
 		if err != nil {
 			n = -1
 		}

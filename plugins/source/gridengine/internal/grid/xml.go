@@ -27,12 +27,12 @@ func ReadJobs(r io.Reader, yield func(Job)) error {
 		Queue string `xml:"queue_name"`
 		Tasks string `xml:"tasks"`
 	}
-	return elements(r, "job_info", "job_list", func(d *xml.Decoder, start *xml.StartElement) error {
+	return eachElement(r, "job_info", "job_list", func(d *xml.Decoder, start *xml.StartElement) error {
 		var e entry
 		if err := d.DecodeElement(&e, start); err != nil {
 			return err
 		}
-		n, err := tasks(e.Tasks)
+		n, err := taskCount(e.Tasks)
 		if err != nil {
 			return err
 		}
@@ -52,9 +52,9 @@ func ReadJobs(r io.Reader, yield func(Job)) error {
 	})
 }
 
-// tasks counts the tasks of a list such as 4, 1-100:2 or 3,7-9:1; one where there is
+// taskCount counts the tasks of a list such as 4, 1-100:2 or 3,7-9:1; one where there is
 // none.
-func tasks(list string) (int64, error) {
+func taskCount(list string) (int64, error) {
 	if list = strings.TrimSpace(list); list == "" {
 		return 1, nil
 	}
@@ -107,7 +107,7 @@ func ReadHosts(r io.Reader) ([]Host, error) {
 		} `xml:"queue"`
 	}
 	var hosts []Host
-	err := elements(r, "qhost", "host", func(d *xml.Decoder, start *xml.StartElement) error {
+	err := eachElement(r, "qhost", "host", func(d *xml.Decoder, start *xml.StartElement) error {
 		var e entry
 		if err := d.DecodeElement(&e, start); err != nil {
 			return err
@@ -117,7 +117,7 @@ func ReadHosts(r io.Reader) ([]Host, error) {
 		}
 		h := Host{Name: e.Name, Slots: map[string]int64{}}
 		for _, v := range append(e.Values, e.Finer...) {
-			if err := h.take(v.Name, strings.TrimSpace(v.Text)); err != nil {
+			if err := h.setValue(v.Name, strings.TrimSpace(v.Text)); err != nil {
 				return fmt.Errorf("host %s: %w", e.Name, err)
 			}
 		}
@@ -126,7 +126,7 @@ func ReadHosts(r io.Reader) ([]Host, error) {
 				if v.Name != "slots" {
 					continue
 				}
-				n, err := count(strings.TrimSpace(v.Text))
+				n, err := parseCount(strings.TrimSpace(v.Text))
 				if err != nil {
 					return fmt.Errorf("host %s: queue %s: %w", e.Name, q.Name, err)
 				}
@@ -142,13 +142,13 @@ func ReadHosts(r io.Reader) ([]Host, error) {
 	return hosts, err
 }
 
-func (h *Host) take(name, text string) (err error) {
+func (h *Host) setValue(name, text string) (err error) {
 	if text == unknown {
 		return nil
 	}
 	switch name {
 	case "num_proc":
-		h.Cores, err = count(strings.TrimSuffix(text, ".000000"))
+		h.Cores, err = parseCount(strings.TrimSuffix(text, ".000000"))
 	case "mem_total":
 		n, ok := accounting.Bytes(text)
 		if !ok || n > maxBytes {
@@ -165,7 +165,7 @@ const (
 	maxCount = 1 << 40
 )
 
-func count(s string) (int64, error) {
+func parseCount(s string) (int64, error) {
 	n, err := strconv.ParseUint(s, 10, 63)
 	if err != nil || n > maxCount {
 		return 0, fmt.Errorf("%q is not a number", s)
@@ -173,9 +173,9 @@ func count(s string) (int64, error) {
 	return int64(n), nil
 }
 
-// elements calls use at each element of that name. The whole document must be
+// eachElement calls use at each element of that name. The whole document must be
 // there, and root its outermost element.
-func elements(r io.Reader, root, name string, use func(*xml.Decoder, *xml.StartElement) error) error {
+func eachElement(r io.Reader, root, name string, use func(*xml.Decoder, *xml.StartElement) error) error {
 	d := xml.NewDecoder(&printable{r})
 	seen := false
 	for {

@@ -25,13 +25,13 @@ type cell struct {
 
 const checkpointVersion = 1
 
-func (c checkpoint) encode() []byte {
+func (c checkpoint) encodeVersioned() []byte {
 	c.Version = checkpointVersion
 	return sdk.EncodeCheckpoint(c)
 }
 
-// with is c with another state of a cell.
-func (c checkpoint) with(name string, s cell) checkpoint {
+// withCell is c with another state of a cell.
+func (c checkpoint) withCell(name string, s cell) checkpoint {
 	c.Cells = maps.Clone(c.Cells)
 	if c.Cells == nil {
 		c.Cells = map[string]cell{}

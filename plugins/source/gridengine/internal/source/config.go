@@ -76,8 +76,8 @@ type gridCell struct {
 	log      follow.Log
 }
 
-// explain says what to do about an accounting file that is not there.
-func (c *gridCell) explain(err error) error {
+// explainMissing says what to do about an accounting file that is not there.
+func (c *gridCell) explainMissing(err error) error {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%s: %w", c.log.Path, err)
 	}
@@ -88,8 +88,8 @@ func (c *gridCell) explain(err error) error {
 	return fmt.Errorf("there is no accounting file at %s: %s (%w)", c.log.Path, hint, fs.ErrNotExist)
 }
 
-// roots are where Grid Engine usually is.
-func roots() []string {
+// usualRoots are where Grid Engine usually is.
+func usualRoots() []string {
 	return []string{"/var/lib/gridengine", "/opt/sge", "/opt/gridengine", "/usr/share/gridengine", "/usr/local/sge", "/gridware/sge", "/sge", "/opt/uge", "/opt/age"}
 }
 
@@ -161,12 +161,12 @@ func defaultRoot() string {
 	if root := os.Getenv("SGE_ROOT"); root != "" {
 		return root
 	}
-	for _, root := range roots() {
+	for _, root := range usualRoots() {
 		if _, err := os.Stat(root); err == nil {
 			return root
 		}
 	}
-	return roots()[0]
+	return usualRoots()[0]
 }
 
 // commandsIn finds the folder of Grid Engine's commands. Other schedulers have a
@@ -213,10 +213,10 @@ func (f *filter) checkStates(cfg *sdk.Config) {
 	}
 }
 
-func (f *filter) wants(l *accounting.Line) bool {
-	return among(f.Queues, l.Queue()) && among(f.Users, l.Owner()) && among(f.Groups, l.Group()) &&
-		among(f.Projects, l.Project()) && among(f.Departments, l.Department()) &&
+func (f *filter) wantsLine(l *accounting.Line) bool {
+	return inList(f.Queues, l.Queue()) && inList(f.Users, l.Owner()) && inList(f.Groups, l.Group()) &&
+		inList(f.Projects, l.Project()) && inList(f.Departments, l.Department()) &&
 		(len(f.States) == 0 || slices.Contains(f.States, l.State()))
 }
 
-func among(list []string, value string) bool { return len(list) == 0 || slices.Contains(list, value) }
+func inList(list []string, value string) bool { return len(list) == 0 || slices.Contains(list, value) }

@@ -23,7 +23,7 @@ import (
 // files, old ones included: no checkpoint, no filter and nothing of the parser that
 // Collect uses. A run that stands in two files, as in a copy, counts once.
 func (s *Source) Count(ctx context.Context, w sdk.Window) (int64, error) {
-	t := &tally{ctx: ctx, window: w, seed: maphash.MakeSeed(), runs: map[uint64]struct{}{}}
+	t := &runCounter{ctx: ctx, window: w, seed: maphash.MakeSeed(), runs: map[uint64]struct{}{}}
 	for i := range s.config.cells {
 		if len(s.config.imports) > 0 {
 			break
@@ -31,36 +31,36 @@ func (s *Source) Count(ctx context.Context, w sdk.Window) (int64, error) {
 		c := &s.config.cells[i]
 		paths, err := c.log.Paths(w.From.Add(-skew))
 		if err != nil {
-			return 0, c.explain(err)
+			return 0, c.explainMissing(err)
 		}
-		if err := t.files(c.name, paths); err != nil {
+		if err := t.countFiles(c.name, paths); err != nil {
 			return 0, err
 		}
 	}
-	if err := t.files(s.config.importCell, s.config.imports); err != nil {
+	if err := t.countFiles(s.config.importCell, s.config.imports); err != nil {
 		return 0, err
 	}
 	return int64(len(t.runs)), nil
 }
 
-// tally are the runs that were counted.
-type tally struct {
+// runCounter counts runs, each once.
+type runCounter struct {
 	ctx    context.Context
 	window sdk.Window
 	seed   maphash.Seed
 	runs   map[uint64]struct{} // hashes of their keys
 }
 
-func (t *tally) files(cell string, paths []string) error {
+func (t *runCounter) countFiles(cell string, paths []string) error {
 	for _, path := range paths {
-		if err := t.file(cell, path); err != nil {
+		if err := t.countFile(cell, path); err != nil {
 			return fmt.Errorf("count %s: %w", path, err)
 		}
 	}
 	return nil
 }
 
-func (t *tally) file(cell, path string) error {
+func (t *runCounter) countFile(cell, path string) error {
 	f, err := os.Open(path)
 	if err != nil {
 		return err
@@ -84,19 +84,19 @@ func (t *tally) file(cell, path string) error {
 				return err
 			}
 		}
-		t.line(cell, lines.Bytes())
+		t.countLine(cell, lines.Bytes())
 	}
 	return lines.Err()
 }
 
-// line counts a line whose end lies in the window, unless it has no start.
-func (t *tally) line(cell string, line []byte) {
+// countLine counts a line whose end lies in the window, unless it has no start.
+func (t *runCounter) countLine(cell string, line []byte) {
 	f := bytes.SplitN(line, []byte(":"), 43)
 	if len(f) < 43 || line[0] == '#' {
 		return
 	}
 	start, end := f[9], f[10]
-	if string(start) == "0" || string(end) == "0" || !digits(start) || !digits(end) || !t.window.Holds(stamp(end)) {
+	if string(start) == "0" || string(end) == "0" || !isDigits(start) || !isDigits(end) || !t.window.Holds(parseStamp(end)) {
 		return
 	}
 	var h maphash.Hash
@@ -108,12 +108,12 @@ func (t *tally) line(cell string, line []byte) {
 	t.runs[h.Sum64()] = struct{}{}
 }
 
-func digits(b []byte) bool {
+func isDigits(b []byte) bool {
 	return len(b) > 0 && len(b) <= 15 && len(bytes.Trim(b, "0123456789")) == 0
 }
 
-// stamp reads digits: twelve or more are milliseconds.
-func stamp(b []byte) time.Time {
+// parseStamp reads digits: twelve or more are milliseconds.
+func parseStamp(b []byte) time.Time {
 	n, _ := strconv.ParseInt(string(b), 10, 64) // digits only
 	if len(b) >= 12 {
 		return time.UnixMilli(n)
@@ -121,8 +121,8 @@ func stamp(b []byte) time.Time {
 	return time.Unix(n, 0)
 }
 
-// owners calls saw for the lines of a file that tell of a run.
-func owners(in io.Reader, saw func(*accounting.Line)) {
+// forEachRun calls saw for the lines of a file that tell of a run.
+func forEachRun(in io.Reader, saw func(*accounting.Line)) {
 	lines := bufio.NewScanner(in)
 	lines.Buffer(make([]byte, 64<<10), follow.MaxLine)
 	l := new(accounting.Line)

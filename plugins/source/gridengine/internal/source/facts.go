@@ -65,8 +65,8 @@ func newTeller(c *config, now func() time.Time, log *slog.Logger) *teller {
 	return t
 }
 
-// saw notes whose run a line tells of.
-func (t *teller) saw(l *accounting.Line) {
+// noteOwner notes whose run a line tells of.
+func (t *teller) noteOwner(l *accounting.Line) {
 	user := l.Owner()
 	groups := t.users[user]
 	if groups == nil {
@@ -82,27 +82,27 @@ func (t *teller) saw(l *accounting.Line) {
 	}
 }
 
-// answered reports whether all that was asked of qmaster last was answered: while
+// allAnswered reports whether all that was asked of qmaster last was answered: while
 // it is down runs end that it writes later.
-func (t *teller) answered() bool { return !t.Failed(facts.Census) && !t.Failed(facts.Capacity) }
+func (t *teller) allAnswered() bool { return !t.Failed(facts.Census) && !t.Failed(facts.Capacity) }
 
-// tell sends the facts that are due, after the runs: what is wrong with them never
+// sendFacts sends the facts that are due, after the runs: what is wrong with them never
 // holds up a record. With renew it sends also what was sent before, because someone
 // has lost it.
-func (t *teller) tell(ctx context.Context, p *pass, renew bool) error {
+func (t *teller) sendFacts(ctx context.Context, p *pass, renew bool) error {
 	if renew {
 		p.checkpoint.Told = facts.Told{}
 	}
 	before := p.checkpoint.Told
-	with := t.settings()
+	with := t.factSettings()
 	var b sdk.Batch
 	as := func(ask func(context.Context, *sdk.Batch, *facts.Told) error) func(context.Context) error {
 		return func(ctx context.Context) error { return ask(ctx, &b, &p.checkpoint.Told) }
 	}
-	list := []facts.Fact{{Name: facts.Capacity, Ask: as(t.capacity)}, {Name: facts.Census, Ask: as(t.census)}, {Name: facts.Directory, Ask: as(t.directory)}}
+	list := []facts.Fact{{Name: facts.Capacity, Ask: as(t.tellCapacity)}, {Name: facts.Census, Ask: as(t.tellCensus)}, {Name: facts.Directory, Ask: as(t.tellDirectory)}}
 	return t.Tell(ctx, with, renew, list, func() error {
 		if p.checkpoint.Told != before {
-			b.Checkpoint = p.checkpoint.encode()
+			b.Checkpoint = p.checkpoint.encodeVersioned()
 		} else if b.Census == nil {
 			return nil
 		}
@@ -110,13 +110,13 @@ func (t *teller) tell(ctx context.Context, p *pass, renew bool) error {
 	})
 }
 
-// settings are those of the facts.
-func (t *teller) settings() facts.Settings {
-	return facts.Settings{Every: t.config.facts, Now: t.now, Log: t.log, Remedy: remedy}
+// factSettings are those of the facts.
+func (t *teller) factSettings() facts.Settings {
+	return facts.Settings{Every: t.config.facts, Now: t.now, Log: t.log, Remedy: factRemedy}
 }
 
-// remedy says what to do about a fact that cannot be had.
-func remedy(name string) string {
+// factRemedy says what to do about a fact that cannot be had.
+func factRemedy(name string) string {
 	if name == capacityOfGPUs {
 		return "make qconf work for this user, or set gpu_requests = [] in the source's config block"
 	}
@@ -130,9 +130,9 @@ func remedy(name string) string {
 // capacityOfGPUs is what is told of the hosts' GPUs, by a command that the rest does not need.
 const capacityOfGPUs = "capacity of GPUs"
 
-// capacity tells what the cells have when that has changed. While GPUs cannot be asked for,
+// tellCapacity tells what the cells have when that has changed. While GPUs cannot be asked for,
 // what was told before holds.
-func (t *teller) capacity(ctx context.Context, b *sdk.Batch, told *facts.Told) error {
+func (t *teller) tellCapacity(ctx context.Context, b *sdk.Batch, told *facts.Told) error {
 	totals := map[string]int64{}
 	var noGPUs error
 	for i, cell := range t.cells {
@@ -142,13 +142,13 @@ func (t *teller) capacity(ctx context.Context, b *sdk.Batch, told *facts.Told) e
 		}
 		noGPUs = cmp.Or(noGPUs, t.addGPUs(ctx, cell, hosts))
 		for _, h := range hosts {
-			t.config.filter.sum(totals, t.filled(t.config.cells[i].name, h))
+			t.config.filter.addHost(totals, t.fillUnknown(t.config.cells[i].name, h))
 		}
 	}
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	t.Judge(t.settings(), capacityOfGPUs, noGPUs)
+	t.Judge(t.factSettings(), capacityOfGPUs, noGPUs)
 	if noGPUs != nil && told.Capacity != "" {
 		return nil
 	}
@@ -162,7 +162,7 @@ func (t *teller) capacity(ctx context.Context, b *sdk.Batch, told *facts.Told) e
 func (t *teller) addGPUs(ctx context.Context, cell asker, hosts []grid.Host) error {
 	var names []string
 	for _, h := range hosts {
-		if slots, _ := t.config.filter.slots(h); slots > 0 {
+		if slots, _ := t.config.filter.slotCounts(h); slots > 0 {
 			names = append(names, h.Name)
 		}
 	}
@@ -173,9 +173,9 @@ func (t *teller) addGPUs(ctx context.Context, cell asker, hosts []grid.Host) err
 	return err
 }
 
-// filled is a host with what it had when it was seen last in place of what is not
+// fillUnknown is a host with what it had when it was seen last in place of what is not
 // known, as of one that is down.
-func (t *teller) filled(cell string, h grid.Host) grid.Host {
+func (t *teller) fillUnknown(cell string, h grid.Host) grid.Host {
 	key := cell + "/" + h.Name
 	before := t.known[key]
 	h.Cores, h.MemoryMB = cmp.Or(h.Cores, before.Cores), cmp.Or(h.MemoryMB, before.MemoryMB)
@@ -183,24 +183,24 @@ func (t *teller) filled(cell string, h grid.Host) grid.Host {
 	return h
 }
 
-// slots are those of a host in the wanted queues, and those of the largest of them.
-func (f *filter) slots(h grid.Host) (all, largest int64) {
+// slotCounts are those of a host in the wanted queues, and those of the largest of them.
+func (f *filter) slotCounts(h grid.Host) (all, largest int64) {
 	for queue, n := range h.Slots {
-		if among(f.Queues, queue) {
+		if inList(f.Queues, queue) {
 			all, largest = all+n, max(largest, n)
 		}
 	}
 	return all, largest
 }
 
-// sum adds what jobs in the wanted queues can use of a host.
-func (f *filter) sum(totals map[string]int64, h grid.Host) {
+// addHost adds what jobs in the wanted queues can use of a host.
+func (f *filter) addHost(totals map[string]int64, h grid.Host) {
 	for queue, n := range h.Slots {
-		if among(f.Queues, queue) {
+		if inList(f.Queues, queue) {
 			totals["Slots:"+queue] += n
 		}
 	}
-	all, largest := f.slots(h)
+	all, largest := f.slotCounts(h)
 	if all == 0 {
 		return
 	}
@@ -211,15 +211,15 @@ func (f *filter) sum(totals map[string]int64, h grid.Host) {
 	}
 }
 
-// census tells how many jobs run and wait now.
-func (t *teller) census(ctx context.Context, b *sdk.Batch, _ *facts.Told) error {
+// tellCensus tells how many jobs run and wait now.
+func (t *teller) tellCensus(ctx context.Context, b *sdk.Batch, _ *facts.Told) error {
 	at, queue := t.now(), facts.Counts{}
 	f := &t.config.filter
 	for _, cell := range t.cells {
 		err := cell.Jobs(ctx, func(j grid.Job) {
 			switch {
-			case !among(f.Users, j.User):
-			case j.Running && among(f.Queues, j.Queue):
+			case !inList(f.Users, j.User):
+			case j.Running && inList(f.Queues, j.Queue):
 				queue.Add(facts.Place{User: j.User, Queue: j.Queue}, j.Tasks, 0)
 			case !j.Running:
 				queue.Add(facts.Place{User: j.User}, 0, j.Tasks)
@@ -234,12 +234,12 @@ func (t *teller) census(ctx context.Context, b *sdk.Batch, _ *facts.Told) error 
 	return err
 }
 
-// directory tells who is in which groups when that has changed.
-func (t *teller) directory(ctx context.Context, b *sdk.Batch, told *facts.Told) error {
+// tellDirectory tells who is in which groups when that has changed.
+func (t *teller) tellDirectory(ctx context.Context, b *sdk.Batch, told *facts.Told) error {
 	if len(t.cells) == 0 {
 		return nil
 	}
-	t.prime()
+	t.learnOwners()
 	groups, err := t.cells[0].Groups(ctx)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -251,7 +251,7 @@ func (t *teller) directory(ctx context.Context, b *sdk.Batch, told *facts.Told) 
 		people = append(people, sdk.Person{User: user, Groups: slices.Compact(all)})
 	}
 	if err == nil {
-		err = t.name(ctx, people)
+		err = t.addNames(ctx, people)
 	}
 	people, crowded := facts.Fit(people, facts.Most)
 	if now := facts.Digest(people); len(people) > 0 && now != told.Directory {
@@ -262,8 +262,8 @@ func (t *teller) directory(ctx context.Context, b *sdk.Batch, told *facts.Told) 
 
 const askNames = 200 // users in one question
 
-// name puts the names of users where they are known.
-func (t *teller) name(ctx context.Context, people []sdk.Person) error {
+// addNames puts the names of users where they are known.
+func (t *teller) addNames(ctx context.Context, people []sdk.Person) error {
 	if !t.config.Names {
 		return nil
 	}
@@ -283,9 +283,9 @@ func (t *teller) name(ctx context.Context, people []sdk.Person) error {
 	return nil
 }
 
-// prime learns the owners of the runs in the current files, once: after a restart
+// learnOwners learns the owners of the runs in the current files, once: after a restart
 // nothing of them is read again.
-func (t *teller) prime() {
+func (t *teller) learnOwners() {
 	if t.primed {
 		return
 	}
@@ -295,7 +295,7 @@ func (t *teller) prime() {
 		if err != nil {
 			continue // it is told where it counts
 		}
-		owners(f, t.saw)
+		forEachRun(f, t.noteOwner)
 		f.Close()
 	}
 }

@@ -36,8 +36,8 @@ type reading struct {
 // attempts at a file that changes under our hands.
 const attempts = 3
 
-// follow sends what has come in a cell since the checkpoint.
-func (p *pass) follow(ctx context.Context, c *gridCell) error {
+// followCell sends what has come in a cell since the checkpoint.
+func (p *pass) followCell(ctx context.Context, c *gridCell) error {
 	for n := 1; ; n++ {
 		err := p.followOnce(ctx, c)
 		if !errors.Is(err, follow.ErrChanged) || n == attempts {
@@ -66,29 +66,29 @@ func (p *pass) followOnce(ctx context.Context, c *gridCell) error {
 		if state.State, err = w.State(); err != nil {
 			return nil, err
 		}
-		return p.checkpoint.with(c.name, state).encode(), nil
+		return p.checkpoint.withCell(c.name, state).encodeVersioned(), nil
 	}
 	r.Moved = func() bool {
 		before := p.checkpoint.Cells[c.name]
 		return before.Inode != state.Inode || (before.Before == nil) != (state.Before == nil)
 	}
-	r.Sent = func() { p.checkpoint = p.checkpoint.with(c.name, state) }
-	return p.read(ctx, w, r)
+	r.Sent = func() { p.checkpoint = p.checkpoint.withCell(c.name, state) }
+	return p.sendWalk(ctx, w, r)
 }
 
-// window sends the runs of a window again.
-func (p *pass) window(ctx context.Context, w sdk.Window) error {
+// resendWindow sends the runs of a window again.
+func (p *pass) resendWindow(ctx context.Context, w sdk.Window) error {
 	for i := range p.config.cells {
 		c := &p.config.cells[i]
-		if err := p.again(ctx, c, w.From, w.Holds); err != nil {
-			return c.explain(err)
+		if err := p.resendCell(ctx, c, w.From, w.Holds); err != nil {
+			return c.explainMissing(err)
 		}
 	}
 	return nil
 }
 
-// rewind sends again what ended less than so long before the checkpoint.
-func (p *pass) rewind(ctx context.Context, back time.Duration) error {
+// rewindCells sends again what ended less than so long before the checkpoint.
+func (p *pass) rewindCells(ctx context.Context, back time.Duration) error {
 	for i := range p.config.cells {
 		c := &p.config.cells[i]
 		state := p.checkpoint.Cells[c.name]
@@ -96,8 +96,8 @@ func (p *pass) rewind(ctx context.Context, back time.Duration) error {
 			continue
 		}
 		since := state.Last().Add(-back)
-		if err := p.again(ctx, c, since, func(end time.Time) bool { return !end.Before(since) }); err != nil {
-			return c.explain(err)
+		if err := p.resendCell(ctx, c, since, func(end time.Time) bool { return !end.Before(since) }); err != nil {
+			return c.explainMissing(err)
 		}
 	}
 	return nil
@@ -107,44 +107,44 @@ func (p *pass) rewind(ctx context.Context, back time.Duration) error {
 // that which says when a file was changed.
 const skew = 24 * time.Hour
 
-// again reads all files of a cell that may hold runs that ended at since or later.
-func (p *pass) again(ctx context.Context, c *gridCell, since time.Time, keep func(time.Time) bool) error {
+// resendCell reads all files of a cell that may hold runs that ended at since or later.
+func (p *pass) resendCell(ctx context.Context, c *gridCell, since time.Time, keep func(time.Time) bool) error {
 	w, err := c.log.Read(since.Add(-skew), p.began)
 	if err != nil {
 		return err
 	}
 	defer w.Close()
-	return p.read(ctx, w, &reading{Reading: follow.Reading{Keep: keep}, cell: c.name})
+	return p.sendWalk(ctx, w, &reading{Reading: follow.Reading{Keep: keep}, cell: c.name})
 }
 
-// load reads the files of an import, once.
-func (p *pass) load(ctx context.Context, from sdk.Start) error {
+// importFiles reads the files of an import, once.
+func (p *pass) importFiles(ctx context.Context, from sdk.Start) error {
 	r := &reading{cell: p.config.importCell}
-	mark := func(at *follow.Imported) []byte { return checkpoint{Import: at}.encode() }
+	mark := func(at *follow.Imported) []byte { return checkpoint{Import: at}.encodeVersioned() }
 	of := follow.Import{Log: new(follow.Log), Files: p.config.imports, At: p.checkpoint.Import, Mark: mark}
-	return p.ReadImport(ctx, from, of, &r.Reading, func(w *follow.Walk) error { return p.fill(w, r) })
+	return p.ReadImport(ctx, from, of, &r.Reading, func(w *follow.Walk) error { return p.fillBatch(w, r) })
 }
 
-// read sends the lines of a walk.
-func (p *pass) read(ctx context.Context, w *follow.Walk, r *reading) error {
-	return p.Read(ctx, w, &r.Reading, func() error { return p.fill(w, r) })
+// sendWalk sends the lines of a walk.
+func (p *pass) sendWalk(ctx context.Context, w *follow.Walk, r *reading) error {
+	return p.Read(ctx, w, &r.Reading, func() error { return p.fillBatch(w, r) })
 }
 
-// fill reads lines until the batch is full; io.EOF when there are no more.
-func (p *pass) fill(w *follow.Walk, r *reading) error {
+// fillBatch reads lines until the batch is full; io.EOF when there are no more.
+func (p *pass) fillBatch(w *follow.Walk, r *reading) error {
 	for !p.Full() {
 		line, err := w.Next()
 		if err != nil {
 			return err
 		}
-		p.take(line, r)
+		p.addLine(line, r)
 		p.Took(line.Size)
 	}
 	return nil
 }
 
-// take puts a line into the batch.
-func (p *pass) take(line follow.Line, r *reading) {
+// addLine puts a line into the batch.
+func (p *pass) addLine(line follow.Line, r *reading) {
 	if line.Long() {
 		p.Refuse("", fmt.Errorf("a line of %d bytes; at most %d are read", line.Size, follow.MaxLine), line.Text, &r.Reading)
 		return
@@ -167,15 +167,15 @@ func (p *pass) take(line follow.Line, r *reading) {
 	if r.Seen != nil {
 		r.Seen(l.End)
 	}
-	p.add(l)
+	p.addRun(l)
 }
 
-// add puts a run into the batch.
-func (p *pass) add(l *accounting.Line) {
+// addRun puts a run into the batch.
+func (p *pass) addRun(l *accounting.Line) {
 	values, unread := p.plan.Values(l)
-	wanted := p.config.filter.wants(l) && (p.config.Earliest.Time.IsZero() || !l.End.Before(p.config.Earliest.Time))
+	wanted := p.config.filter.wantsLine(l) && (p.config.Earliest.Time.IsZero() || !l.End.Before(p.config.Earliest.Time))
 	p.Batch.Jobs = append(p.Batch.Jobs, sdk.Job{Run: runOf(l), Values: values, Unread: unread, Ended: true, Excluded: !wanted})
-	p.facts.saw(l)
+	p.facts.noteOwner(l)
 }
 
 // runOf names the run within the source.
@@ -197,12 +197,12 @@ func (p *pass) tellSkipped() {
 	}
 }
 
-// finish sends the watermark and the facts.
-func (p *pass) finish(ctx context.Context, complete, renew bool) error {
-	if err := p.facts.tell(ctx, p, renew); err != nil {
+// finishPass sends the watermark and the facts.
+func (p *pass) finishPass(ctx context.Context, complete, renew bool) error {
+	if err := p.facts.sendFacts(ctx, p, renew); err != nil {
 		return err
 	}
-	if !complete || !p.facts.answered() {
+	if !complete || !p.facts.allAnswered() {
 		return nil
 	}
 	return p.Out.Send(ctx, sdk.Batch{Watermark: p.began.Add(-p.config.Lag), CompleteFrom: p.config.Earliest.Time})

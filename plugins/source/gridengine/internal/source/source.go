@@ -111,24 +111,24 @@ func (s *Source) Collect(ctx context.Context, from sdk.Start, out *sdk.Stream) e
 	defer p.tellSkipped()
 	switch {
 	case len(s.config.imports) > 0:
-		return p.load(ctx, from)
+		return p.importFiles(ctx, from)
 	case from.Window != nil:
-		return p.window(ctx, *from.Window)
+		return p.resendWindow(ctx, *from.Window)
 	}
 	if from.Rewind > 0 {
-		if err := p.rewind(ctx, from.Rewind); err != nil {
+		if err := p.rewindCells(ctx, from.Rewind); err != nil {
 			return err
 		}
 	}
 	var failed []error
 	for i := range s.config.cells {
-		err := p.follow(ctx, &s.config.cells[i])
+		err := p.followCell(ctx, &s.config.cells[i])
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
 		if err != nil {
-			failed = append(failed, s.config.cells[i].explain(err))
+			failed = append(failed, s.config.cells[i].explainMissing(err))
 		}
 	}
-	return errors.Join(append(failed, p.finish(ctx, len(failed) == 0, from.Rewind > 0))...)
+	return errors.Join(append(failed, p.finishPass(ctx, len(failed) == 0, from.Rewind > 0))...)
 }
