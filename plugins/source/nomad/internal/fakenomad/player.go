@@ -61,34 +61,34 @@ func NewPlayer(s *Server, w *World) *Player {
 	where := map[string]string{}
 	for _, j := range w.Jobs {
 		where[j.ID] = j.NS
-		p.on(j.Submit, func() {
+		p.addChange(j.Submit, func() {
 			s.Register(nomad.Job{ID: j.ID, Name: j.Name, Namespace: j.NS, Type: "service", NodePool: "default", Meta: j.Meta,
 				SubmitTime: j.Submit.UnixNano(), TaskGroups: []nomad.Group{{Name: "g", Tasks: []nomad.Task{{Name: "main", Driver: "docker"}}}}})
 		})
 		if j.Gone != nil {
-			p.on(*j.Gone, func() { s.Purge(j.NS, j.ID, *j.Gone) })
+			p.addChange(*j.Gone, func() { s.Purge(j.NS, j.ID, *j.Gone) })
 		}
 	}
 	for i := range w.Allocs {
-		p.allocation(w, i, where)
+		p.planAllocation(w, i, where)
 	}
 	slices.SortStableFunc(p.changes, func(a, b change) int { return a.at.Compare(b.at) })
 	return p
 }
 
-func (p *Player) on(at time.Time, do func()) { p.changes = append(p.changes, change{at, do}) }
+func (p *Player) addChange(at time.Time, do func()) { p.changes = append(p.changes, change{at, do}) }
 
-// allocation plans all changes of one allocation.
-func (p *Player) allocation(w *World, i int, where map[string]string) {
+// planAllocation plans all changes of one allocation.
+func (p *Player) planAllocation(w *World, i int, where map[string]string) {
 	a := &w.Allocs[i]
 	now := nomad.Allocation{ID: a.ID, Namespace: where[a.Job], JobID: a.Job, Name: a.Job + ".g[0]", TaskGroup: "g", NodeID: "n1", NodeName: "n1",
-		AllocatedResources: given(a.Cores, a.GPUs, a.Mem, a.Disk, a.MHz, cmp.Or(a.GPUModel, "Tesla T4")), DesiredStatus: "run",
+		AllocatedResources: newResources(a.Cores, a.GPUs, a.Mem, a.Disk, a.MHz, cmp.Or(a.GPUModel, "Tesla T4")), DesiredStatus: "run",
 		ClientStatus: nomad.Pending, CreateTime: a.Created.UnixNano()}
 	put := func(at time.Time) {
 		now.ModifyTime = at.UnixNano()
 		p.server.Put(now)
 	}
-	p.on(a.Created, func() { put(a.Created) })
+	p.addChange(a.Created, func() { put(a.Created) })
 	state := nomad.TaskState{State: "pending"}
 	event := func(at time.Time, typ string) {
 		e := nomad.TaskEvent{Type: typ, Time: at.UnixNano()}
@@ -105,7 +105,7 @@ func (p *Player) allocation(w *World, i int, where map[string]string) {
 		put(at)
 	}
 	for n, start := range a.Starts {
-		p.on(start, func() {
+		p.addChange(start, func() {
 			if n == 0 {
 				event(a.Created, "Received")
 				event(a.Created, "Task Setup")
@@ -120,10 +120,10 @@ func (p *Player) allocation(w *World, i int, where map[string]string) {
 		})
 	}
 	if a.UnknownFrom != nil {
-		p.on(*a.UnknownFrom, func() { set(*a.UnknownFrom, nomad.Unknown, "running") })
+		p.addChange(*a.UnknownFrom, func() { set(*a.UnknownFrom, nomad.Unknown, "running") })
 	}
 	if a.End != nil {
-		p.on(*a.End, func() {
+		p.addChange(*a.End, func() {
 			event(*a.End, "Terminated")
 			state.FinishedAt = *a.End
 			set(*a.End, nomad.Complete, "dead")
@@ -131,7 +131,7 @@ func (p *Player) allocation(w *World, i int, where map[string]string) {
 	}
 }
 
-func given(cores, gpus, memory, disk, mhz int64, model string) *nomad.Resources {
+func newResources(cores, gpus, memory, disk, mhz int64, model string) *nomad.Resources {
 	r := &nomad.Resources{Tasks: map[string]*nomad.TaskResources{"main": new(nomad.TaskResources)}}
 	t := r.Tasks["main"]
 	for i := range cores {

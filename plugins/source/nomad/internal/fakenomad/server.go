@@ -55,11 +55,11 @@ func New() *Server {
 func (s *Server) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /v1/allocations", s.listAllocations)
-	mux.HandleFunc("GET /v1/allocation/{id}", s.allocation)
+	mux.HandleFunc("GET /v1/allocation/{id}", s.serveAllocation)
 	mux.HandleFunc("GET /v1/jobs", s.listJobs)
-	mux.HandleFunc("GET /v1/job/{id}", s.job)
+	mux.HandleFunc("GET /v1/job/{id}", s.serveJob)
 	mux.HandleFunc("GET /v1/nodes", s.listNodes)
-	mux.HandleFunc("GET /v1/event/stream", s.stream)
+	mux.HandleFunc("GET /v1/event/stream", s.serveStream)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.mu.Lock()
 		what, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/v1/"), "/")
@@ -98,8 +98,8 @@ type event struct {
 	Payload                     map[string]any
 }
 
-// emit adds a line to the stream. s.mu is held.
-func (s *Server) emit(events ...event) {
+// emitEvents adds a line to the stream. s.mu is held.
+func (s *Server) emitEvents(events ...event) {
 	for i := range events {
 		events[i].Index = s.index
 	}
@@ -128,7 +128,7 @@ func (s *Server) Register(j nomad.Job) {
 	}
 	j.JobModifyIndex = s.index
 	s.jobs[key] = &j
-	s.emit(event{Topic: "Job", Type: "JobRegistered", Key: j.ID, Namespace: j.Namespace, Payload: map[string]any{"Job": j}})
+	s.emitEvents(event{Topic: "Job", Type: "JobRegistered", Key: j.ID, Namespace: j.Namespace, Payload: map[string]any{"Job": j}})
 }
 
 // Purge removes a job with all of its allocations, whether they run or not, and
@@ -141,7 +141,7 @@ func (s *Server) Purge(namespace, id string, at time.Time) {
 	delete(s.jobs, [2]string{namespace, id})
 	maps.DeleteFunc(s.allocs, func(_ string, a *nomad.Allocation) bool { return a.Namespace == namespace && a.JobID == id })
 	if j != nil {
-		s.emit(event{Topic: "Job", Type: "JobDeregistered", Key: id, Namespace: namespace, Payload: map[string]any{"Job": *j}},
+		s.emitEvents(event{Topic: "Job", Type: "JobDeregistered", Key: id, Namespace: namespace, Payload: map[string]any{"Job": *j}},
 			event{Topic: "Evaluation", Type: "JobDeregistered", Key: "e", Namespace: namespace,
 				Payload: map[string]any{"Evaluation": nomad.Evaluation{Namespace: namespace, JobID: id, TriggeredBy: "job-deregister", CreateTime: at.UnixNano()}}})
 	}
@@ -168,7 +168,7 @@ func (s *Server) Put(a nomad.Allocation) {
 	s.allocs[a.ID] = &a
 	told := a
 	told.Job = nil
-	s.emit(event{Topic: "Allocation", Type: typ, Key: a.ID, Namespace: a.Namespace, Payload: map[string]any{"Allocation": told}})
+	s.emitEvents(event{Topic: "Allocation", Type: typ, Key: a.ID, Namespace: a.Namespace, Payload: map[string]any{"Allocation": told}})
 }
 
 // Collect removes an allocation, as Nomad's garbage collection does: without an event.
@@ -230,8 +230,8 @@ func (s *Server) Continue() {
 	s.down = false
 }
 
-// page answers with one page of objects that have an order.
-func page[T any](s *Server, w http.ResponseWriter, r *http.Request, objects []T, key func(T) string) {
+// writePage answers with one page of objects that have an order.
+func writePage[T any](s *Server, w http.ResponseWriter, r *http.Request, objects []T, key func(T) string) {
 	slices.SortFunc(objects, func(a, b T) int { return cmp.Compare(key(a), key(b)) })
 	if next := r.URL.Query().Get("next_token"); next != "" {
 		at, _ := slices.BinarySearchFunc(objects, next, func(o T, k string) int { return cmp.Compare(key(o), k) })
@@ -263,10 +263,10 @@ func (s *Server) listAllocations(w http.ResponseWriter, r *http.Request) {
 		}
 		all = append(all, stub)
 	}
-	page(s, w, r, all, func(a nomad.Allocation) string { return fmt.Sprintf("%020d.%s", a.CreateIndex, a.ID) })
+	writePage(s, w, r, all, func(a nomad.Allocation) string { return fmt.Sprintf("%020d.%s", a.CreateIndex, a.ID) })
 }
 
-func (s *Server) allocation(w http.ResponseWriter, r *http.Request) {
+func (s *Server) serveAllocation(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	a := s.allocs[r.PathValue("id")]
@@ -277,7 +277,7 @@ func (s *Server) allocation(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(a)
 }
 
-func (s *Server) job(w http.ResponseWriter, r *http.Request) {
+func (s *Server) serveJob(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	j := s.jobs[[2]string{r.URL.Query().Get("namespace"), r.PathValue("id")}]
@@ -315,17 +315,17 @@ func (s *Server) listJobs(w http.ResponseWriter, r *http.Request) {
 		}{map[string]struct{ Queued, Running, Starting, Unknown int64 }{"g": sum}}
 		all = append(all, stub)
 	}
-	page(s, w, r, all, func(j nomad.JobStub) string { return j.Namespace + "." + j.ID })
+	writePage(s, w, r, all, func(j nomad.JobStub) string { return j.Namespace + "." + j.ID })
 }
 
 func (s *Server) listNodes(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	page(s, w, r, slices.Collect(maps.Values(s.nodes)), func(n nomad.Node) string { return n.ID })
+	writePage(s, w, r, slices.Collect(maps.Values(s.nodes)), func(n nomad.Node) string { return n.ID })
 }
 
-// stream sends events from an index on until the client goes or the server restarts.
-func (s *Server) stream(w http.ResponseWriter, r *http.Request) {
+// serveStream sends events from an index on until the client goes or the server restarts.
+func (s *Server) serveStream(w http.ResponseWriter, r *http.Request) {
 	if s.NoStream {
 		http.Error(w, "event broker is not enabled", http.StatusBadRequest)
 		return

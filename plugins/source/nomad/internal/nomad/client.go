@@ -45,20 +45,20 @@ func NewClient(c Config) *Client { return &Client{config: c} }
 
 // Ready reads the files, and says what is wrong with them.
 func (c *Client) Ready() error {
-	_, _, err := c.client()
+	_, _, err := c.currentClient()
 	return err
 }
 
-// client is the client for the certificates of now, and the token of now.
-func (c *Client) client() (*api.Client, string, error) {
+// currentClient is the client for the certificates of now, and the token of now.
+func (c *Client) currentClient() (*api.Client, string, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	changed, err := c.keys.refresh(c.config.Files)
+	changed, err := c.keys.refreshFiles(c.config.Files)
 	if err != nil && c.api == nil {
 		return nil, "", err
 	}
 	if c.api == nil || changed {
-		if err := c.renew(); err != nil {
+		if err := c.renewClient(); err != nil {
 			return nil, "", err
 		}
 	}
@@ -68,8 +68,8 @@ func (c *Client) client() (*api.Client, string, error) {
 	return c.api, c.config.Token, nil
 }
 
-// renew makes the client again. c.mu is held.
-func (c *Client) renew() error {
+// renewClient makes the client again. c.mu is held.
+func (c *Client) renewClient() error {
 	conf := &api.Config{Address: c.config.Address, Region: c.config.Region}
 	if !strings.HasPrefix(c.config.Address, "unix:") {
 		transport := http.DefaultTransport.(*http.Transport).Clone()
@@ -87,9 +87,9 @@ func (c *Client) renew() error {
 	return nil
 }
 
-// get asks for one answer.
-func (c *Client) get(ctx context.Context, path string, q api.QueryOptions, into any) (*api.QueryMeta, error) {
-	client, token, err := c.client()
+// queryOnce asks for one answer.
+func (c *Client) queryOnce(ctx context.Context, path string, q api.QueryOptions, into any) (*api.QueryMeta, error) {
+	client, token, err := c.currentClient()
 	if err != nil {
 		return nil, err
 	}
@@ -98,11 +98,11 @@ func (c *Client) get(ctx context.Context, path string, q api.QueryOptions, into 
 	defer cancel()
 	q.AuthToken = token
 	meta, err := client.Raw().Query(path, into, q.WithContext(ctx))
-	return meta, explain(path, err)
+	return meta, explainError(path, err)
 }
 
-// explain makes an error tell what to do.
-func explain(path string, err error) error {
+// explainError makes an error tell what to do.
+func explainError(path string, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -127,14 +127,14 @@ func (d *Denied) Error() string {
 	return fmt.Sprintf("%s: %s; the token needs namespace \"*\" { capabilities = [\"read-job\"] } and node { policy = \"read\" }", d.Path, text.Cut(d.Text, maxText))
 }
 
-// list asks for all pages of a listing and returns the index of the first one:
+// listPages asks for all pages of a listing and returns the index of the first one:
 // every change up to it is in the listing.
-func list[T any](ctx context.Context, c *Client, path string, params map[string]string, yield func([]T) error) (uint64, error) {
+func listPages[T any](ctx context.Context, c *Client, path string, params map[string]string, yield func([]T) error) (uint64, error) {
 	q := api.QueryOptions{Namespace: "*", PerPage: c.config.PerPage, Params: params}
 	var first uint64
 	for page := 0; ; page++ {
 		var objects []T
-		meta, err := c.get(ctx, path, q, &objects)
+		meta, err := c.queryOnce(ctx, path, q, &objects)
 		if err != nil {
 			return 0, err
 		}
@@ -154,19 +154,19 @@ func list[T any](ctx context.Context, c *Client, path string, params map[string]
 // Allocations lists all allocations, a page at a time, and returns the index up to
 // which every change is in what was listed.
 func (c *Client) Allocations(ctx context.Context, yield func([]*Allocation) error) (uint64, error) {
-	return list(ctx, c, "/v1/allocations", map[string]string{"resources": "true", "task_states": "true"}, yield)
+	return listPages(ctx, c, "/v1/allocations", map[string]string{"resources": "true", "task_states": "true"}, yield)
 }
 
 // Jobs lists all jobs with their meta, a page at a time.
 func (c *Client) Jobs(ctx context.Context, yield func([]*JobStub) error) error {
-	_, err := list(ctx, c, "/v1/jobs", map[string]string{"meta": "true"}, yield)
+	_, err := listPages(ctx, c, "/v1/jobs", map[string]string{"meta": "true"}, yield)
 	return err
 }
 
 // Nodes lists all nodes.
 func (c *Client) Nodes(ctx context.Context) ([]Node, error) {
 	var all []Node
-	_, err := list(ctx, c, "/v1/nodes", map[string]string{"resources": "true"}, func(page []Node) error {
+	_, err := listPages(ctx, c, "/v1/nodes", map[string]string{"resources": "true"}, func(page []Node) error {
 		all = append(all, page...)
 		return nil
 	})
@@ -176,7 +176,7 @@ func (c *Client) Nodes(ctx context.Context) ([]Node, error) {
 // Allocation returns an allocation with its job; ErrGone when there is none.
 func (c *Client) Allocation(ctx context.Context, namespace, id string) (*Allocation, error) {
 	var a Allocation
-	if _, err := c.get(ctx, "/v1/allocation/"+url.PathEscape(id), api.QueryOptions{Namespace: namespace}, &a); err != nil {
+	if _, err := c.queryOnce(ctx, "/v1/allocation/"+url.PathEscape(id), api.QueryOptions{Namespace: namespace}, &a); err != nil {
 		return nil, err
 	}
 	return &a, nil
@@ -185,20 +185,20 @@ func (c *Client) Allocation(ctx context.Context, namespace, id string) (*Allocat
 // Job returns the newest version of a job; ErrGone when there is none.
 func (c *Client) Job(ctx context.Context, namespace, id string) (*Job, error) {
 	var j Job
-	if _, err := c.get(ctx, "/v1/job/"+url.PathEscape(id), api.QueryOptions{Namespace: namespace}, &j); err != nil {
+	if _, err := c.queryOnce(ctx, "/v1/job/"+url.PathEscape(id), api.QueryOptions{Namespace: namespace}, &j); err != nil {
 		return nil, err
 	}
 	return &j, nil
 }
 
-// stream opens the event stream at an index.
-func (c *Client) stream(ctx context.Context, index uint64) (io.ReadCloser, error) {
-	client, token, err := c.client()
+// openStream opens the event stream at an index.
+func (c *Client) openStream(ctx context.Context, index uint64) (io.ReadCloser, error) {
+	client, token, err := c.currentClient()
 	if err != nil {
 		return nil, err
 	}
 	const path = "/v1/event/stream"
 	q := &api.QueryOptions{Namespace: "*", AuthToken: token, Params: map[string]string{"index": strconv.FormatUint(index, 10)}}
 	body, err := client.Raw().Response(path+"?topic=Allocation&topic=Job&topic=Evaluation", q.WithContext(ctx))
-	return body, explain(path, err)
+	return body, explainError(path, err)
 }

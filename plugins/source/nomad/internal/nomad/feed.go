@@ -91,7 +91,7 @@ func (c *Client) Follow(ctx context.Context, index uint64) *Feed {
 	f := &Feed{cancel: cancel, done: make(chan struct{}), ready: make(chan struct{}, 1)}
 	go func() {
 		defer close(f.done)
-		f.end(f.read(ctx, c, index))
+		f.endWith(f.readStream(ctx, c, index))
 	}()
 	return f
 }
@@ -121,25 +121,25 @@ func (f *Feed) Take() ([]Event, error) {
 	return events, f.err
 }
 
-func (f *Feed) end(err error) {
+func (f *Feed) endWith(err error) {
 	f.mu.Lock()
 	f.err = err
 	f.mu.Unlock()
-	f.wake()
+	f.wakeReader()
 }
 
 // Wake makes Ready give a value.
-func (f *Feed) Wake() { f.wake() }
+func (f *Feed) Wake() { f.wakeReader() }
 
-func (f *Feed) wake() {
+func (f *Feed) wakeReader() {
 	select {
 	case f.ready <- struct{}{}:
 	default:
 	}
 }
 
-// put lets the events of a line wait, unless too many do. The error is ErrSlow then.
-func (f *Feed) put(events []Event, line int) error {
+// addEvents lets the events of a line wait, unless too many do. The error is ErrSlow then.
+func (f *Feed) addEvents(events []Event, line int) error {
 	f.mu.Lock()
 	f.opened = true
 	n := len(f.queue)
@@ -150,7 +150,7 @@ func (f *Feed) put(events []Event, line int) error {
 	}
 	f.mu.Unlock()
 	if len(events) > 0 {
-		f.wake()
+		f.wakeReader()
 	}
 	if full {
 		return ErrSlow
@@ -158,12 +158,12 @@ func (f *Feed) put(events []Event, line int) error {
 	return nil
 }
 
-func (f *Feed) read(ctx context.Context, c *Client, index uint64) error {
+func (f *Feed) readStream(ctx context.Context, c *Client, index uint64) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	silence := time.AfterFunc(heartbeat, cancel)
 	defer silence.Stop()
-	body, err := c.stream(ctx, index)
+	body, err := c.openStream(ctx, index)
 	if err != nil {
 		return err
 	}
@@ -180,7 +180,7 @@ func (f *Feed) read(ctx context.Context, c *Client, index uint64) error {
 		if err != nil {
 			return err
 		}
-		if err := f.put(events, len(line)); err != nil {
+		if err := f.addEvents(events, len(line)); err != nil {
 			return err
 		}
 	}

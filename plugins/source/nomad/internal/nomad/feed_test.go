@@ -115,7 +115,7 @@ func TestWhatWaitsIsBoundedInNumberAndBytes(t *testing.T) {
 		for range 1_000_000 {
 			n := rapid.SampledFrom([]int{0, 1, 1, 10, 5000, 40_000}).Draw(t, "events")
 			line := rapid.SampledFrom([]int{100, 10_000, 1 << 20, 20 << 20, 40 << 20}).Draw(t, "bytes")
-			if err = f.put(make([]Event, n), line); err != nil {
+			if err = f.addEvents(make([]Event, n), line); err != nil {
 				break
 			}
 			if n > 0 {
@@ -144,10 +144,10 @@ func TestWhatWaitsIsBoundedInNumberAndBytes(t *testing.T) {
 func TestALineThatIsTooLargeAloneIsTaken(t *testing.T) {
 	f := &Feed{ready: make(chan struct{}, 1)}
 	for range 3 {
-		if err := f.put(make([]Event, 1), maxLine); err != nil {
+		if err := f.addEvents(make([]Event, 1), maxLine); err != nil {
 			t.Fatal(err)
 		}
-		if err := f.put(make([]Event, 1), 1); !errors.Is(err, ErrSlow) {
+		if err := f.addEvents(make([]Event, 1), 1); !errors.Is(err, ErrSlow) {
 			t.Fatal(err)
 		}
 		if events, _ := f.Take(); len(events) != 1 {

@@ -31,11 +31,11 @@ type stamp struct {
 	size int64
 }
 
-// refresh reads the files that have changed, and says whether the certificates have.
+// refreshFiles reads the files that have changed, and says whether the certificates have.
 // What cannot be read now leaves what was read before.
-func (k *keys) refresh(f Files) (changed bool, err error) {
+func (k *keys) refreshFiles(f Files) (changed bool, err error) {
 	if f.Token != "" {
-		if now, isNew := k.look(f.Token); isNew {
+		if now, isNew := k.statFile(f.Token); isNew {
 			text, err := os.ReadFile(f.Token)
 			if err != nil {
 				return false, fmt.Errorf("token: %w", err)
@@ -46,14 +46,14 @@ func (k *keys) refresh(f Files) (changed bool, err error) {
 	}
 	next := map[string]stamp{}
 	for _, path := range []string{f.CA, f.Cert, f.Key} {
-		if now, isNew := k.look(path); path != "" && isNew {
+		if now, isNew := k.statFile(path); path != "" && isNew {
 			next[path] = now
 		}
 	}
 	if k.tls != nil && len(next) == 0 {
 		return false, nil
 	}
-	conf, err := f.load()
+	conf, err := f.tlsConfig()
 	if err != nil {
 		return false, err
 	}
@@ -62,7 +62,7 @@ func (k *keys) refresh(f Files) (changed bool, err error) {
 	return true, nil
 }
 
-func (k *keys) look(path string) (stamp, bool) {
+func (k *keys) statFile(path string) (stamp, bool) {
 	if k.stamps == nil {
 		k.stamps = map[string]stamp{}
 	}
@@ -74,8 +74,8 @@ func (k *keys) look(path string) (stamp, bool) {
 	return now, k.stamps[path] != now
 }
 
-// load reads the certificates.
-func (f Files) load() (*tls.Config, error) {
+// tlsConfig reads the certificates.
+func (f Files) tlsConfig() (*tls.Config, error) {
 	conf := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: f.ServerName}
 	if f.CA != "" {
 		text, err := os.ReadFile(f.CA)

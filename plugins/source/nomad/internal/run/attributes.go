@@ -10,8 +10,8 @@ import (
 	"github.com/bursar-accounting/bursar/plugins/source/nomad/internal/nomad"
 )
 
-// shorten keeps a name within what an id may have.
-func shorten(name string) string {
+// shortenName keeps a name within what an id may have.
+func shortenName(name string) string {
 	if len(name) <= maxName {
 		return name
 	}
@@ -30,7 +30,7 @@ type attribute struct {
 
 // Attributes are the columns of a run.
 func Attributes() []sdk.Attribute {
-	all := columns()
+	all := allColumns()
 	out := make([]sdk.Attribute, len(all))
 	for i := range all {
 		out[i] = all[i].Attribute
@@ -41,7 +41,7 @@ func Attributes() []sdk.Attribute {
 // Values are the values of a run in the order of Attributes; those that no one
 // wants are null. Unread names the wanted attributes that cannot be read, which are null too.
 func (v *View) Values(owner Owner, wants func(string) bool) (values []sdk.Value, unread []sdk.Unread) {
-	all := columns()
+	all := allColumns()
 	values = make([]sdk.Value, len(all))
 	for i := range all {
 		if !wants(all[i].Name) {
@@ -57,93 +57,93 @@ func (v *View) Values(owner Owner, wants func(string) bool) (values []sdk.Value,
 	return values, unread
 }
 
-func columns() []attribute {
-	all := append(identity(), times()...)
-	all = append(all, jobs()...)
-	all = append(all, amounts()...)
-	all = append(all, cards()...)
-	return append(all, ends()...)
+func allColumns() []attribute {
+	all := append(identityColumns(), timeColumns()...)
+	all = append(all, jobColumns()...)
+	all = append(all, amountColumns()...)
+	all = append(all, gpuColumns()...)
+	return append(all, endColumns()...)
 }
 
-func column(name string, typ sdk.Type, doc string, value func(*View, Owner) sdk.Value) attribute {
+func newColumn(name string, typ sdk.Type, doc string, value func(*View, Owner) sdk.Value) attribute {
 	return attribute{sdk.Attribute{Name: name, Type: typ, Doc: doc}, func(v *View, o Owner) (sdk.Value, error) { return value(v, o), nil }}
 }
 
-func text(name, doc string, value func(*View) string) attribute {
-	return column(name, sdk.TypeString, doc, func(v *View, _ Owner) sdk.Value { return some(value(v)) })
+func textColumn(name, doc string, value func(*View) string) attribute {
+	return newColumn(name, sdk.TypeString, doc, func(v *View, _ Owner) sdk.Value { return stringOrNull(value(v)) })
 }
 
-// some is null for an empty text.
-func some(s string) sdk.Value {
+// stringOrNull is null for an empty text.
+func stringOrNull(s string) sdk.Value {
 	if s == "" {
 		return sdk.Null()
 	}
 	return sdk.String(s)
 }
 
-func identity() []attribute {
+func identityColumns() []attribute {
 	return []attribute{
-		text("id", "id of the run: \"<allocation>-<task>\" for a task's first start, with \"@<start in ms since 1970>\" for later ones", func(v *View) string { return v.Name() }),
-		text("alloc_id", "id of the allocation", func(v *View) string { return v.Alloc.ID }),
-		text("alloc_name", "name of the allocation, for example web.cache[0]", func(v *View) string { return v.Alloc.Name }),
-		text("task", "name of the task", func(v *View) string { return v.Task }),
-		text("group", "name of the task group", func(v *View) string { return v.Alloc.TaskGroup }),
-		text("namespace", "namespace", func(v *View) string { return v.Alloc.Namespace }),
-		text("node", "name of the node", func(v *View) string { return v.Alloc.NodeName }),
-		text("node_id", "id of the node", func(v *View) string { return v.Alloc.NodeID }),
-		text("node_class", "class of the node", func(v *View) string { return v.Node.Class }),
-		text("node_pool", "pool of the node; the job's while the node is not known", (*View).pool),
-		text("datacenter", "datacenter of the node", func(v *View) string { return v.Node.Datacenter }),
-		text("lifecycle", "when a task runs that is no main task: prestart, poststart or poststop; null for a main task", (*View).hook),
-		column("sidecar", sdk.TypeBool, "whether the task runs beside the main ones for as long as they do", func(v *View, _ Owner) sdk.Value {
+		textColumn("id", "id of the run: \"<allocation>-<task>\" for a task's first start, with \"@<start in ms since 1970>\" for later ones", func(v *View) string { return v.Name() }),
+		textColumn("alloc_id", "id of the allocation", func(v *View) string { return v.Alloc.ID }),
+		textColumn("alloc_name", "name of the allocation, for example web.cache[0]", func(v *View) string { return v.Alloc.Name }),
+		textColumn("task", "name of the task", func(v *View) string { return v.Task }),
+		textColumn("group", "name of the task group", func(v *View) string { return v.Alloc.TaskGroup }),
+		textColumn("namespace", "namespace", func(v *View) string { return v.Alloc.Namespace }),
+		textColumn("node", "name of the node", func(v *View) string { return v.Alloc.NodeName }),
+		textColumn("node_id", "id of the node", func(v *View) string { return v.Alloc.NodeID }),
+		textColumn("node_class", "class of the node", func(v *View) string { return v.Node.Class }),
+		textColumn("node_pool", "pool of the node; the job's while the node is not known", (*View).nodePool),
+		textColumn("datacenter", "datacenter of the node", func(v *View) string { return v.Node.Datacenter }),
+		textColumn("lifecycle", "when a task runs that is no main task: prestart, poststart or poststop; null for a main task", (*View).hook),
+		newColumn("sidecar", sdk.TypeBool, "whether the task runs beside the main ones for as long as they do", func(v *View, _ Owner) sdk.Value {
 			l := v.lifecycle()
 			return sdk.Bool(l != nil && l.Sidecar)
 		}),
-		column("restart", sdk.TypeBool, "whether it is a later start of the task in its allocation", func(v *View, _ Owner) sdk.Value { return sdk.Bool(!v.First) }),
-		text("previous_alloc", "allocation that this one replaces", func(v *View) string { return v.Alloc.PreviousAllocation }),
-		text("next_alloc", "allocation that replaces this one", func(v *View) string { return v.Alloc.NextAllocation }),
-		text("preempted_by", "allocation that this one had to make room for", func(v *View) string { return v.Alloc.PreemptedBy }),
+		newColumn("restart", sdk.TypeBool, "whether it is a later start of the task in its allocation", func(v *View, _ Owner) sdk.Value { return sdk.Bool(!v.First) }),
+		textColumn("previous_alloc", "allocation that this one replaces", func(v *View) string { return v.Alloc.PreviousAllocation }),
+		textColumn("next_alloc", "allocation that replaces this one", func(v *View) string { return v.Alloc.NextAllocation }),
+		textColumn("preempted_by", "allocation that this one had to make room for", func(v *View) string { return v.Alloc.PreemptedBy }),
 	}
 }
 
-func times() []attribute {
+func timeColumns() []attribute {
 	at := func(name, doc string, value func(*View) time.Time) attribute {
-		return column(name, sdk.TypeTime, doc, func(v *View, _ Owner) sdk.Value { return sdk.Time(value(v)) })
+		return newColumn(name, sdk.TypeTime, doc, func(v *View, _ Owner) sdk.Value { return sdk.Time(value(v)) })
 	}
 	return []attribute{
 		at("start", "when the task started", func(v *View) time.Time { return v.Start }),
 		at("stop", "when it stopped; null while it runs", func(v *View) time.Time { return v.Stop }),
-		at("submit", "when the job's version was submitted; for an allocation that replaces another, when it was made", (*View).submit),
-		at("create", "when the allocation was made", func(v *View) time.Time { return nanos(v.Alloc.CreateTime) }),
-		column("wait_seconds", sdk.TypeFloat, "seconds from submit to the task's first start; null for later ones", func(v *View, _ Owner) sdk.Value {
-			if submit := v.submit(); v.First && v.Start.After(submit) {
+		at("submit", "when the job's version was submitted; for an allocation that replaces another, when it was made", (*View).submitTime),
+		at("create", "when the allocation was made", func(v *View) time.Time { return nanoTime(v.Alloc.CreateTime) }),
+		newColumn("wait_seconds", sdk.TypeFloat, "seconds from submit to the task's first start; null for later ones", func(v *View, _ Owner) sdk.Value {
+			if submit := v.submitTime(); v.First && v.Start.After(submit) {
 				return sdk.Float(v.Start.Sub(submit).Seconds())
 			}
 			return sdk.Null()
 		}),
-		column("runtime_seconds", sdk.TypeFloat, "seconds from start to stop; null while it runs", func(v *View, _ Owner) sdk.Value {
+		newColumn("runtime_seconds", sdk.TypeFloat, "seconds from start to stop; null while it runs", func(v *View, _ Owner) sdk.Value {
 			if v.Stop.IsZero() {
 				return sdk.Null()
 			}
 			return sdk.Float(v.Stop.Sub(v.Start).Seconds())
 		}),
-		column("estimated", sdk.TypeBool, "whether the stop is not what Nomad said, but when the run was last known to go on or was given up", func(v *View, _ Owner) sdk.Value { return sdk.Bool(v.Estimated) }),
+		newColumn("estimated", sdk.TypeBool, "whether the stop is not what Nomad said, but when the run was last known to go on or was given up", func(v *View, _ Owner) sdk.Value { return sdk.Bool(v.Estimated) }),
 	}
 }
 
-func (v *View) submit() time.Time {
-	create := nanos(v.Alloc.CreateTime)
+func (v *View) submitTime() time.Time {
+	create := nanoTime(v.Alloc.CreateTime)
 	if v.Job == nil || v.Job.SubmitTime <= 0 || v.Alloc.PreviousAllocation != "" {
 		return create
 	}
-	if t := nanos(v.Job.SubmitTime); t.Before(create) {
+	if t := nanoTime(v.Job.SubmitTime); t.Before(create) {
 		return t
 	}
 	return create
 }
 
-// pool is the node's pool.
-func (v *View) pool() string {
+// nodePool is the node's pool.
+func (v *View) nodePool() string {
 	if v.Node.Pool == "" && v.Job != nil {
 		return v.Job.NodePool
 	}
@@ -151,7 +151,7 @@ func (v *View) pool() string {
 }
 
 func (v *View) lifecycle() *nomad.Lifecycle {
-	if t := v.task(); t != nil && t.Lifecycle != nil {
+	if t := v.findTask(); t != nil && t.Lifecycle != nil {
 		return t.Lifecycle
 	}
 	if r := v.Alloc.AllocatedResources; r != nil {
@@ -167,8 +167,8 @@ func (v *View) hook() string {
 	return ""
 }
 
-// spec is the task's description in the job; nil when it is not known.
-func (v *View) task() *nomad.Task {
+// findTask finds the task in the job; nil when it is not known.
+func (v *View) findTask() *nomad.Task {
 	if v.Job == nil {
 		return nil
 	}

@@ -15,36 +15,36 @@ import (
 // gpu is the type of devices that are GPUs.
 const gpu = "gpu"
 
-// cards are the attributes of GPUs.
-func cards() []attribute {
+// gpuColumns are the attributes of GPUs.
+func gpuColumns() []attribute {
 	return []attribute{
-		column("gpus", sdk.TypeInt, "GPUs: devices of the type gpu; a slice (MIG) counts as one", func(v *View, _ Owner) sdk.Value {
-			if v.given() == nil {
+		newColumn("gpus", sdk.TypeInt, "GPUs: devices of the type gpu; a slice (MIG) counts as one", func(v *View, _ Owner) sdk.Value {
+			if v.taskResources() == nil {
 				return sdk.Null()
 			}
-			return sdk.Int(sum(v.given(), func(d nomad.Device) string { return d.Type })[gpu])
+			return sdk.Int(sumDevices(v.taskResources(), func(d nomad.Device) string { return d.Type })[gpu])
 		}),
-		text("gpu_model", "model of the GPUs; several are joined by commas", func(v *View) string {
-			return strings.Join(slices.Sorted(maps.Keys(v.gpus())), ",")
+		textColumn("gpu_model", "model of the GPUs; several are joined by commas", func(v *View) string {
+			return strings.Join(slices.Sorted(maps.Keys(v.gpusByModel())), ",")
 		}),
-		column("gpus_by_model", sdk.TypeMap, "GPUs by model, for example job.gpus_by_model[\"Tesla V100\"]", func(v *View, _ Owner) sdk.Value { return counts(v.gpus()) }),
+		newColumn("gpus_by_model", sdk.TypeMap, "GPUs by model, for example job.gpus_by_model[\"Tesla V100\"]", func(v *View, _ Owner) sdk.Value { return countMap(v.gpusByModel()) }),
 		{sdk.Attribute{Name: "milli_gpus", Type: sdk.TypeInt, Doc: "thousandths of cards: 1000 for a whole GPU, less for slices (MIG) by the profile in their model; null where it is not known"},
 			func(v *View, _ Owner) (sdk.Value, error) { return v.milliGPUs() }},
-		column("partial_gpus", sdk.TypeBool, "whether the task has slices of cards (MIG)", func(v *View, _ Owner) sdk.Value {
-			if v.given() == nil {
+		newColumn("partial_gpus", sdk.TypeBool, "whether the task has slices of cards (MIG)", func(v *View, _ Owner) sdk.Value {
+			if v.taskResources() == nil {
 				return sdk.Null()
 			}
-			return sdk.Bool(slices.ContainsFunc(v.given().Devices, isSliced))
+			return sdk.Bool(slices.ContainsFunc(v.taskResources().Devices, isSliced))
 		}),
 	}
 }
 
-func (v *View) gpus() map[string]int64 {
-	r := v.given()
+func (v *View) gpusByModel() map[string]int64 {
+	r := v.taskResources()
 	if r == nil {
 		return nil
 	}
-	return sum(r, func(d nomad.Device) string {
+	return sumDevices(r, func(d nomad.Device) string {
 		if d.Type == gpu {
 			return d.Name
 		}
@@ -60,11 +60,11 @@ func isSliced(d nomad.Device) bool {
 
 // milliGPUs are the cards of the task in thousandths, rounded half up.
 func (v *View) milliGPUs() (sdk.Value, error) {
-	if v.given() == nil {
+	if v.taskResources() == nil {
 		return sdk.Null(), nil
 	}
 	all := new(big.Rat)
-	for _, d := range v.given().Devices {
+	for _, d := range v.taskResources().Devices {
 		if d.Type != gpu {
 			continue
 		}

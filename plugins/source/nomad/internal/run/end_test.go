@@ -38,8 +38,8 @@ func TestEnd_NotTold_IsLastEventAndStays(t *testing.T) {
 			index++
 			entry.Observe(&nomad.Allocation{
 				ID: "a", ClientStatus: client, CreateTime: second(0), ModifyTime: second(at), ModifyIndex: index,
-				TaskStates: map[string]*nomad.TaskState{"main": {State: state, StartedAt: nanos(second(start)), Events: events}},
-			}, nanos(second(at)))
+				TaskStates: map[string]*nomad.TaskState{"main": {State: state, StartedAt: nanoTime(second(start)), Events: events}},
+			}, nanoTime(second(at)))
 		}
 		if rapid.Bool().Draw(t, "seen running") {
 			observe(nomad.Running, running, start)
@@ -47,8 +47,8 @@ func TestEnd_NotTold_IsLastEventAndStays(t *testing.T) {
 		observe(client, state, touched)
 		for n := rapid.IntRange(0, 4).Draw(t, "touches"); n >= 0; n-- {
 			views := entry.Views(Ends{AtDisconnect: rapid.Bool().Draw(t, "rule")})
-			if len(views) != 1 || !views[0].Stop.Equal(nanos(want)) || !views[0].Estimated {
-				t.Fatalf("%+v\nends at %s, want %s", views, views[0].Stop, nanos(want))
+			if len(views) != 1 || !views[0].Stop.Equal(nanoTime(want)) || !views[0].Estimated {
+				t.Fatalf("%+v\nends at %s, want %s", views, views[0].Stop, nanoTime(want))
 			}
 			switch rapid.SampledFrom([]string{"touch", "new event", "restart", "forget"}).Draw(t, "then") {
 			case "new event":
@@ -61,7 +61,7 @@ func TestEnd_NotTold_IsLastEventAndStays(t *testing.T) {
 			case "restart":
 				entry = again(t, entry)
 			case "forget":
-				entry.Forgotten(nanos(second(touched + 7)))
+				entry.Forgotten(nanoTime(second(touched + 7)))
 			}
 		}
 	})
@@ -88,9 +88,9 @@ func TestEnd_ToldLater_ReplacesEstimate(t *testing.T) {
 	}
 	e := New()
 	begin := nomad.TaskEvent{Type: started, Time: minute(1)}
-	e.Observe(alloc(1, begin, nomad.TaskEvent{Type: killing, Time: minute(5)}), nanos(minute(100)))
-	e.Observe(alloc(2, begin, nomad.TaskEvent{Type: killing, Time: minute(5)}, nomad.TaskEvent{Type: terminated, Time: minute(7)}), nanos(minute(100)))
-	if v := e.Views(Ends{})[0]; !v.Stop.Equal(nanos(minute(7))) || v.Estimated {
+	e.Observe(alloc(1, begin, nomad.TaskEvent{Type: killing, Time: minute(5)}), nanoTime(minute(100)))
+	e.Observe(alloc(2, begin, nomad.TaskEvent{Type: killing, Time: minute(5)}, nomad.TaskEvent{Type: terminated, Time: minute(7)}), nanoTime(minute(100)))
+	if v := e.Views(Ends{})[0]; !v.Stop.Equal(nanoTime(minute(7))) || v.Estimated {
 		t.Errorf("%+v", v.Run)
 	}
 }

@@ -54,31 +54,31 @@ func (e *Entry) Observe(a *nomad.Allocation, seen time.Time) {
 			t = new(Task)
 			e.Tasks[name] = t
 		}
-		if h := t.Observe(state, nanos(a.CreateTime), seen); h != nil {
+		if h := t.Observe(state, nanoTime(a.CreateTime), seen); h != nil {
 			e.Holes = append(e.Holes, *h)
 		}
 	}
-	e.settle(a)
-	e.note(a)
+	e.estimateEnds(a)
+	e.storeState(a)
 }
 
-// settle ends the runs of tasks that are over without a time of their end.
-func (e *Entry) settle(a *nomad.Allocation) {
+// estimateEnds ends the runs of tasks that are over without a time of their end.
+func (e *Entry) estimateEnds(a *nomad.Allocation) {
 	for name, t := range e.Tasks {
 		state := a.TaskStates[name]
-		if ended(a) || state != nil && state.State == dead {
-			t.settle(nanos(a.ModifyTime), ended(&e.Alloc))
+		if hasEnded(a) || state != nil && state.State == dead {
+			t.estimateEnd(nanoTime(a.ModifyTime), hasEnded(&e.Alloc))
 		}
 	}
 }
 
-// ended reports whether Nomad says that all tasks of an allocation have ended.
-func ended(a *nomad.Allocation) bool {
+// hasEnded reports whether Nomad says that all tasks of an allocation have ended.
+func hasEnded(a *nomad.Allocation) bool {
 	return a.ClientStatus == nomad.Complete || a.ClientStatus == nomad.Failed
 }
 
-// note keeps the newest state.
-func (e *Entry) note(a *nomad.Allocation) {
+// storeState keeps the newest state.
+func (e *Entry) storeState(a *nomad.Allocation) {
 	next := *a
 	next.Job, next.TaskStates, next.AllocStates = nil, nil, nil
 	if next.PreviousAllocation == "" { // listings do not have it
@@ -87,16 +87,16 @@ func (e *Entry) note(a *nomad.Allocation) {
 	if next.AllocatedResources == nil {
 		next.AllocatedResources = e.Alloc.AllocatedResources
 	}
-	e.LostAt = since(e.LostAt, a, nomad.Lost)
-	e.AwayAt = since(e.AwayAt, a, nomad.Unknown)
+	e.LostAt = stateSince(e.LostAt, a, nomad.Lost)
+	e.AwayAt = stateSince(e.AwayAt, a, nomad.Unknown)
 	e.Alloc, e.GoneAt, e.Purged = next, time.Time{}, false
 	if a.Job != nil {
 		e.SetJob(a.Job)
 	}
 }
 
-// since is when the allocation came into a state in which it is.
-func since(known time.Time, a *nomad.Allocation, state string) time.Time {
+// stateSince is when the allocation came into a state in which it is.
+func stateSince(known time.Time, a *nomad.Allocation, state string) time.Time {
 	if a.ClientStatus != state {
 		return time.Time{}
 	}
@@ -106,7 +106,7 @@ func since(known time.Time, a *nomad.Allocation, state string) time.Time {
 		}
 	}
 	if known.IsZero() {
-		return nanos(a.ModifyTime)
+		return nanoTime(a.ModifyTime)
 	}
 	return known
 }
@@ -182,7 +182,7 @@ func (e *Entry) Views(rule Ends) []View {
 		for i := range runs {
 			v := View{Entry: e, Task: name, Run: runs[i], Last: i == len(runs)-1, at: &runs[i]}
 			if v.Stop.IsZero() {
-				v.end(rule)
+				v.estimateEnd(rule)
 			}
 			out = append(out, v)
 		}
@@ -190,8 +190,8 @@ func (e *Entry) Views(rule Ends) []View {
 	return out
 }
 
-// end gives a run an end that Nomad does not tell, where it has one.
-func (v *View) end(rule Ends) {
+// estimateEnd gives a run an end that Nomad does not tell, where it has one.
+func (v *View) estimateEnd(rule Ends) {
 	var stop time.Time
 	switch {
 	case !v.LostAt.IsZero() && rule.AtDisconnect && !v.AwayAt.IsZero() && v.AwayAt.Before(v.LostAt):
@@ -200,8 +200,8 @@ func (v *View) end(rule Ends) {
 		stop = v.LostAt
 	case !v.AwayAt.IsZero() && rule.AtDisconnect:
 		stop = v.AwayAt
-	case ended(&v.Alloc): // an entry of a release that did not settle it
-		stop = cmp.Or(v.at.Told, nanos(v.Alloc.ModifyTime))
+	case hasEnded(&v.Alloc): // an entry of a release that did not settle it
+		stop = cmp.Or(v.at.Told, nanoTime(v.Alloc.ModifyTime))
 	case !v.GoneAt.IsZero():
 		stop = v.GoneAt
 	default:
@@ -233,5 +233,5 @@ func (v *View) Name() string {
 	if !v.First {
 		name += fmt.Sprintf("@%d", v.Start.UnixMilli())
 	}
-	return shorten(name)
+	return shortenName(name)
 }

@@ -54,15 +54,15 @@ type segment struct {
 func (t *Task) Observe(s *nomad.TaskState, born, seen time.Time) *journal.Hole {
 	events := slices.Clone(s.Events)
 	slices.SortStableFunc(events, func(a, b nomad.TaskEvent) int { return cmp.Compare(a.Time, b.Time) })
-	hole := t.missed(s, events, born)
-	for _, g := range segments(s, events) {
+	hole := t.missedRestarts(s, events, born)
+	for _, g := range readSegments(s, events) {
 		switch {
 		case !g.start.IsZero():
-			t.merge(g, s.Restarts)
-		case hole == nil && t.find(g) >= 0: // else no one knows which run ended
-			t.merge(g, s.Restarts)
+			t.mergeSegment(g, s.Restarts)
+		case hole == nil && t.findRun(g) >= 0: // else no one knows which run ended
+			t.mergeSegment(g, s.Restarts)
 		case hole == nil && g.stop.UnixNano() > t.LastEvent:
-			hole = &journal.Hole{From: t.last(born), To: g.stop, Starts: 1}
+			hole = &journal.Hole{From: t.lastEvent(born), To: g.stop, Starts: 1}
 		}
 	}
 	t.closeEarlier(seen)
@@ -73,8 +73,8 @@ func (t *Task) Observe(s *nomad.TaskState, born, seen time.Time) *journal.Hole {
 	return hole
 }
 
-// missed says which restarts neither the events nor memory have.
-func (t *Task) missed(s *nomad.TaskState, events []nomad.TaskEvent, born time.Time) *journal.Hole {
+// missedRestarts says which restarts neither the events nor memory have.
+func (t *Task) missedRestarts(s *nomad.TaskState, events []nomad.TaskEvent, born time.Time) *journal.Hole {
 	known := t.Restarts
 	for _, e := range events {
 		if e.Type == restarting && e.Time > t.LastEvent {
@@ -84,17 +84,17 @@ func (t *Task) missed(s *nomad.TaskState, events []nomad.TaskEvent, born time.Ti
 	if s.Restarts <= known || len(events) == 0 {
 		return nil
 	}
-	from, to := t.last(born), nanos(events[0].Time)
+	from, to := t.lastEvent(born), nanoTime(events[0].Time)
 	if !to.After(from) {
 		return nil
 	}
 	return &journal.Hole{From: from, To: to, Starts: int64(s.Restarts - known)} //nolint:gosec // a count of restarts
 }
 
-// last is the time of the newest event that was seen, or born.
-func (t *Task) last(born time.Time) time.Time {
+// lastEvent is the time of the newest event that was seen, or born.
+func (t *Task) lastEvent(born time.Time) time.Time {
 	if t.LastEvent > 0 {
-		return nanos(t.LastEvent)
+		return nanoTime(t.LastEvent)
 	}
 	return born
 }
@@ -115,8 +115,8 @@ const (
 	dead    = "dead"
 )
 
-// segments reads the events from the oldest on.
-func segments(s *nomad.TaskState, events []nomad.TaskEvent) []segment {
+// readSegments reads the events from the oldest on.
+func readSegments(s *nomad.TaskState, events []nomad.TaskEvent) []segment {
 	var out []segment
 	goesOn, kill := false, false
 	failed := len(events) > 0 && events[0].Type == received // whether no start was before the events
@@ -126,7 +126,7 @@ func segments(s *nomad.TaskState, events []nomad.TaskEvent) []segment {
 		case "Driver Failure", "Setup Failure", "Failed Validation", "Failed Artifact Download", "Task hook failed":
 			failed = true
 		case started:
-			out = append(out, segment{start: nanos(e.Time)})
+			out = append(out, segment{start: nanoTime(e.Time)})
 			goesOn, kill = true, false
 		case killing:
 			kill = true
@@ -136,14 +136,14 @@ func segments(s *nomad.TaskState, events []nomad.TaskEvent) []segment {
 			}
 			if goesOn {
 				g := &out[last]
-				g.stop, g.killed, goesOn = nanos(e.Time), kill || e.Type == killed, false
+				g.stop, g.killed, goesOn = nanoTime(e.Time), kill || e.Type == killed, false
 				if e.Type == terminated {
 					g.exit = exitOf(e)
 				}
 			}
 		case restarting:
 			if len(out) == 0 && !failed {
-				out = append(out, segment{stop: nanos(e.Time), guess: true})
+				out = append(out, segment{stop: nanoTime(e.Time), guess: true})
 			}
 			for i := range out {
 				out[i].later++
@@ -151,11 +151,11 @@ func segments(s *nomad.TaskState, events []nomad.TaskEvent) []segment {
 			goesOn, kill = false, false
 		}
 	}
-	return complete(s, out)
+	return addState(s, out)
 }
 
-// complete adds what the state tells beside the events, about the last start.
-func complete(s *nomad.TaskState, out []segment) []segment {
+// addState adds what the state tells beside the events, about the last start.
+func addState(s *nomad.TaskState, out []segment) []segment {
 	hasStart := slices.ContainsFunc(out, func(g segment) bool { return !g.start.IsZero() })
 	if !hasStart && !s.StartedAt.IsZero() && s.StartedAt.Year() > 1 {
 		if len(out) == 0 {
@@ -172,9 +172,9 @@ func complete(s *nomad.TaskState, out []segment) []segment {
 	return out
 }
 
-// merge adds a segment to what is remembered.
-func (t *Task) merge(g segment, restarts uint64) {
-	at := t.find(g)
+// mergeSegment adds a segment to what is remembered.
+func (t *Task) mergeSegment(g segment, restarts uint64) {
+	at := t.findRun(g)
 	if at < 0 {
 		t.Runs = append(t.Runs, Run{Start: g.start, First: len(t.Runs) == 0 && g.later == restarts})
 		slices.SortStableFunc(t.Runs, func(a, b Run) int { return a.Start.Compare(b.Start) })
@@ -193,8 +193,8 @@ func (t *Task) merge(g segment, restarts uint64) {
 // roughly is by how much StartedAt may be behind the event of the start.
 const roughly = time.Second
 
-// find finds the run of a segment, and -1 when it is a new one.
-func (t *Task) find(g segment) int {
+// findRun finds the run of a segment, and -1 when it is a new one.
+func (t *Task) findRun(g segment) int {
 	for i := len(t.Runs) - 1; i >= 0; i-- {
 		r := &t.Runs[i]
 		switch {
@@ -221,8 +221,8 @@ func (t *Task) closeEarlier(seen time.Time) {
 			continue
 		}
 		stop := seen
-		if t.LastEvent > 0 && nanos(t.LastEvent).After(stop) {
-			stop = nanos(t.LastEvent)
+		if t.LastEvent > 0 && nanoTime(t.LastEvent).After(stop) {
+			stop = nanoTime(t.LastEvent)
 		}
 		if stop.After(next.Start) {
 			stop = next.Start
@@ -234,17 +234,17 @@ func (t *Task) closeEarlier(seen time.Time) {
 	}
 }
 
-// settle gives the last run, which is over, an end that Nomad does not tell: the newest
+// estimateEnd gives the last run, which is over, an end that Nomad does not tell: the newest
 // event behind its start, or when its allocation was changed to what says that it is over.
 // Later events and changes do not move it; an end that Nomad tells later replaces it.
 // Known says that the run was over before, so that what the daemon has of it stays.
-func (t *Task) settle(changed time.Time, known bool) {
+func (t *Task) estimateEnd(changed time.Time, known bool) {
 	if !t.GoesOn() {
 		return
 	}
 	r := &t.Runs[len(t.Runs)-1]
 	r.Estimated = true
-	switch event := nanos(t.LastEvent); {
+	switch event := nanoTime(t.LastEvent); {
 	case known && !r.Told.IsZero():
 		r.Stop = r.Told
 	case event.After(r.Start):
@@ -273,4 +273,4 @@ func exitOf(e nomad.TaskEvent) *Exit {
 	return x
 }
 
-func nanos(n int64) time.Time { return time.Unix(0, n).UTC() }
+func nanoTime(n int64) time.Time { return time.Unix(0, n).UTC() }

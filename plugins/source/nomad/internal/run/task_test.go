@@ -45,21 +45,21 @@ func tell(t *rapid.T) *story {
 			event("Driver Failure")
 		} else {
 			event(started)
-			r := Run{Start: nanos(now), First: state.Restarts == 0}
-			state.State, state.StartedAt = running, nanos(now+20_000)
+			r := Run{Start: nanoTime(now), First: state.Restarts == 0}
+			state.State, state.StartedAt = running, nanoTime(now+20_000)
 			note()
 			for range rapid.IntRange(0, 4).Draw(t, "signals") {
 				event("Signaling")
 				note()
 			}
 			event(terminated)
-			r.Stop, r.Exit = nanos(now), new(Exit)
+			r.Stop, r.Exit = nanoTime(now), new(Exit)
 			s.runs = append(s.runs, r)
 		}
 		if n == starts-1 {
 			event("Not Restarting")
 			now++
-			state.State, state.FinishedAt = dead, nanos(now)
+			state.State, state.FinishedAt = dead, nanoTime(now)
 			note()
 			break
 		}
@@ -147,9 +147,9 @@ func TestAPrestartTaskThatIsRunAgainByAnOperatorIsALaterRun(t *testing.T) {
 	task := new(Task)
 	at := func(s int64) int64 { return s * 1e9 }
 	first := nomad.TaskState{State: dead, Events: []nomad.TaskEvent{{Type: started, Time: at(1)}, {Type: terminated, Time: at(2)}}}
-	task.Observe(&first, nanos(0), nanos(2))
+	task.Observe(&first, nanoTime(0), nanoTime(2))
 	again := nomad.TaskState{State: running, Events: append(first.Events, nomad.TaskEvent{Type: "Restart Signaled", Time: at(5)}, nomad.TaskEvent{Type: started, Time: at(6)})}
-	task.Observe(&again, nanos(0), nanos(6))
+	task.Observe(&again, nanoTime(0), nanoTime(6))
 	if len(task.Runs) != 2 || !task.Runs[0].First || task.Runs[1].First || !task.Runs[1].Stop.IsZero() {
 		t.Errorf("%+v", task.Runs)
 	}
@@ -180,7 +180,7 @@ func TestTheRecordedAllocationsBecomeTheirRuns(t *testing.T) {
 				entry = New()
 				entries[e.Allocation.ID] = entry
 			}
-			if entry.Observe(e.Allocation, nanos(e.Allocation.ModifyTime)); len(entry.Holes) > 0 {
+			if entry.Observe(e.Allocation, nanoTime(e.Allocation.ModifyTime)); len(entry.Holes) > 0 {
 				t.Errorf("%s: %+v", e.Allocation.JobID, entry.Holes)
 			}
 		}
@@ -221,7 +221,7 @@ func TestALongNameIsShortenedAndStaysOne(t *testing.T) {
 	e := New()
 	e.Alloc.ID = "a"
 	task := string(bytes.Repeat([]byte("t"), 300))
-	e.Tasks[task+"1"], e.Tasks[task+"2"] = &Task{Runs: []Run{{Start: nanos(1), First: true}}}, &Task{Runs: []Run{{Start: nanos(1), First: true}}}
+	e.Tasks[task+"1"], e.Tasks[task+"2"] = &Task{Runs: []Run{{Start: nanoTime(1), First: true}}}, &Task{Runs: []Run{{Start: nanoTime(1), First: true}}}
 	views := e.Views(Ends{})
 	a, b := views[0].Name(), views[1].Name()
 	if a == b || len(a) > maxName || a != views[0].Name() {

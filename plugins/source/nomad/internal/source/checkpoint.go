@@ -24,7 +24,7 @@ type wireCheckpoint struct {
 	journal.WrittenReach
 }
 
-func (c *checkpoint) encode() []byte {
+func (c *checkpoint) encodeWire() []byte {
 	return sdk.EncodeCheckpoint(wireCheckpoint{Version: checkpointVersion, Index: c.Index, WrittenReach: c.Written()})
 }
 
@@ -41,7 +41,7 @@ func decodeCheckpoint(b []byte) (checkpoint, error) {
 func withBatches(b []byte, n uint64) ([]byte, error) {
 	c, err := decodeCheckpoint(b)
 	c.Batches = n
-	return c.encode(), err
+	return c.encodeWire(), err
 }
 
 // journalForm says how what is known of allocations is kept.

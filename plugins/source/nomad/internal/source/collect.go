@@ -42,25 +42,25 @@ const (
 // Collect follows Nomad until ctx ends.
 func (s *Source) Collect(ctx context.Context, from sdk.Start, out *sdk.Stream) (err error) {
 	if from.Window != nil {
-		return s.recollect(ctx, from.Window, out)
+		return s.collectWindow(ctx, from.Window, out)
 	}
-	p, err := s.begin(ctx, from, out)
+	p, err := s.beginPass(ctx, from, out)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, p.Close()) }()
-	return p.run(ctx)
+	return p.runWithRetries(ctx)
 }
 
-// run follows Nomad, and starts over when that breaks off.
-func (p *pass) run(ctx context.Context) error {
-	if err := p.restore(ctx); err != nil {
+// runWithRetries follows Nomad, and starts over when that breaks off.
+func (p *pass) runWithRetries(ctx context.Context) error {
+	if err := p.restoreJournal(ctx); err != nil {
 		return err
 	}
 	well := time.Time{}
 	for {
 		listed := p.listings
-		err := p.follow(ctx)
+		err := p.followEvents(ctx)
 		if err == nil {
 			return nil
 		}
@@ -95,8 +95,8 @@ func ofServer(err error) error {
 	return fmt.Errorf("%w: %w", errServer, err)
 }
 
-// begin makes ready for a pass.
-func (s *Source) begin(ctx context.Context, from sdk.Start, out *sdk.Stream) (*pass, error) {
+// beginPass makes ready for a pass.
+func (s *Source) beginPass(ctx context.Context, from sdk.Start, out *sdk.Stream) (*pass, error) {
 	done, err := decodeCheckpoint(from.Checkpoint)
 	if err != nil {
 		return nil, err
@@ -106,8 +106,8 @@ func (s *Source) begin(ctx context.Context, from sdk.Start, out *sdk.Stream) (*p
 		return nil, err
 	}
 	p := &pass{Source: s, Book: book, done: done, start: done.Index, nodes: map[string]nomad.Node{}}
-	p.Way = p.way(out)
-	p.away()
+	p.Way = p.journalWay(out)
+	p.noteDowntime()
 	if from.Rewind > 0 {
 		p.renew, p.since = true, cmpTime(done.Look, s.now()).Add(-from.Rewind)
 		p.done.Told = facts.Told{}
@@ -124,8 +124,8 @@ func cmpTime(a, b time.Time) time.Time {
 	return a
 }
 
-// away tells what may have been missed since the last listing.
-func (p *pass) away() {
+// noteDowntime tells what may have been missed since the last listing.
+func (p *pass) noteDowntime() {
 	now := p.now().UTC()
 	switch away := now.Sub(p.done.Look); {
 	case p.done.Look.IsZero():
@@ -138,8 +138,8 @@ func (p *pass) away() {
 	}
 }
 
-// restore takes over what the journal has, and sends what the daemon may lack.
-func (p *pass) restore(ctx context.Context) error {
+// restoreJournal takes over what the journal has, and sends what the daemon may lack.
+func (p *pass) restoreJournal(ctx context.Context) error {
 	err := p.Restore(p.renew, func(e *run.Entry) {
 		whole := e.Settled() && !e.Untold()
 		for _, v := range e.Views(p.config.ends) {
@@ -148,7 +148,7 @@ func (p *pass) restore(ctx context.Context) error {
 			}
 		}
 		if whole {
-			p.settle(e)
+			p.closeEntry(e)
 			return
 		}
 		p.Open[e.Alloc.ID] = e
@@ -163,21 +163,21 @@ func (p *pass) restore(ctx context.Context) error {
 	return p.Flush(ctx)
 }
 
-func (p *pass) settle(e *run.Entry) {
+func (p *pass) closeEntry(e *run.Entry) {
 	p.Settle(e, e.Alloc.ModifyIndex, time.Unix(0, e.Alloc.ModifyTime))
 }
 
-// follow lists all allocations and then takes events, with a listing now and then,
+// followEvents lists all allocations and then takes events, with a listing now and then,
 // until something breaks.
-func (p *pass) follow(ctx context.Context) error {
+func (p *pass) followEvents(ctx context.Context) error {
 	from := p.done.Index
 	feed := p.nomad.Follow(ctx, from)
 	defer func() { feed.Close() }()
-	if err := p.replay(ctx, feed); err != nil {
+	if err := p.replayEvents(ctx, feed); err != nil {
 		return err
 	}
 	for fresh := true; ; fresh = false {
-		if err := p.look(ctx); err != nil || p.oneLook {
+		if err := p.syncListing(ctx); err != nil || p.oneLook {
 			return err
 		}
 		if p.done.Index < from { // the stream would wait until Nomad is there again
@@ -187,7 +187,7 @@ func (p *pass) follow(ctx context.Context) error {
 		if p.blind != "" || fresh { // a server that has just started may tell less than it knows
 			every = min(every, blindList)
 		}
-		broken, err := p.listen(ctx, feed, every)
+		broken, err := p.handleEvents(ctx, feed, every)
 		switch {
 		case err != nil:
 			return err
@@ -200,9 +200,9 @@ func (p *pass) follow(ctx context.Context) error {
 	}
 }
 
-// replay takes what the server remembers of the time since the checkpoint, which
+// replayEvents takes what the server remembers of the time since the checkpoint, which
 // says more than a listing about what has been purged.
-func (p *pass) replay(ctx context.Context, feed *nomad.Feed) error {
+func (p *pass) replayEvents(ctx context.Context, feed *nomad.Feed) error {
 	if len(p.Open) == 0 {
 		return nil
 	}
@@ -222,11 +222,11 @@ func (p *pass) replay(ctx context.Context, feed *nomad.Feed) error {
 	}
 	events, _ := feed.Take() // a failure stays and is taken again
 	feed.Wake()
-	return p.take(ctx, events)
+	return p.applyEvents(ctx, events)
 }
 
-// listen takes events for a while. Broken is why there will be no more.
-func (p *pass) listen(ctx context.Context, feed *nomad.Feed, while time.Duration) (broken, err error) {
+// handleEvents takes events for a while. Broken is why there will be no more.
+func (p *pass) handleEvents(ctx context.Context, feed *nomad.Feed, while time.Duration) (broken, err error) {
 	end := time.NewTimer(while)
 	defer end.Stop()
 	for {
@@ -247,11 +247,11 @@ func (p *pass) listen(ctx context.Context, feed *nomad.Feed, while time.Duration
 		case <-time.After(gather):
 		}
 		events, failure := feed.Take()
-		if err := p.take(ctx, events); err != nil {
+		if err := p.applyEvents(ctx, events); err != nil {
 			return nil, err
 		}
 		if failure == nil {
-			p.see()
+			p.noteStream()
 			continue
 		}
 		if broken = failure; !p.withoutStream(failure) {
@@ -275,20 +275,20 @@ func (p *pass) withoutStream(err error) bool {
 	return true
 }
 
-// see notes that there is an event stream.
-func (p *pass) see() { p.blind = "" }
+// noteStream notes that there is an event stream.
+func (p *pass) noteStream() { p.blind = "" }
 
-// take takes events.
-func (p *pass) take(ctx context.Context, events []nomad.Event) error {
+// applyEvents takes events.
+func (p *pass) applyEvents(ctx context.Context, events []nomad.Event) error {
 	for i := range events {
 		var err error
 		switch e := &events[i]; {
 		case e.Job != nil:
-			p.jobs.add(e.Job)
+			p.jobs.addVersion(e.Job)
 		case e.Stopped != nil:
-			err = p.stopped(ctx, e.Stopped)
+			err = p.checkStopped(ctx, e.Stopped)
 		default:
-			err = p.change(e.Allocation)
+			err = p.applyAllocation(e.Allocation)
 		}
 		if err != nil {
 			return err
@@ -297,9 +297,9 @@ func (p *pass) take(ctx context.Context, events []nomad.Event) error {
 	return p.finishTouched(ctx)
 }
 
-// stopped finds out whether a job that was stopped was purged: then its allocations
+// checkStopped finds out whether a job that was stopped was purged: then its allocations
 // are gone at once, and nothing tells when their tasks ended but the purge.
-func (p *pass) stopped(ctx context.Context, job *nomad.Evaluation) error {
+func (p *pass) checkStopped(ctx context.Context, job *nomad.Evaluation) error {
 	for id, e := range p.Open {
 		if e.Alloc.Namespace != job.Namespace || e.Alloc.JobID != job.JobID || e.Settled() || e.Alloc.CreateTime > job.CreateTime {
 			continue
@@ -313,14 +313,14 @@ func (p *pass) stopped(ctx context.Context, job *nomad.Evaluation) error {
 			e.Purge(time.Unix(0, job.CreateTime).UTC())
 			p.Touch(e)
 		case err != nil:
-			return p.blame(ctx, err)
+			return p.markServerError(ctx, err)
 		}
 	}
 	return nil
 }
 
-// change takes the state of an allocation that an event told.
-func (p *pass) change(a *nomad.Allocation) error {
+// applyAllocation takes the state of an allocation that an event told.
+func (p *pass) applyAllocation(a *nomad.Allocation) error {
 	if old, known := p.Settled[a.ID]; known && a.ModifyIndex <= old.Version {
 		return nil
 	}
@@ -331,12 +331,12 @@ func (p *pass) change(a *nomad.Allocation) error {
 	if err != nil || e.Alloc.ID != "" && a.ModifyIndex <= e.Alloc.ModifyIndex {
 		return err
 	}
-	p.observe(e, a)
+	p.observeAllocation(e, a)
 	return nil
 }
 
-// observe adds what an allocation tells to its entry.
-func (p *pass) observe(e *run.Entry, a *nomad.Allocation) {
+// observeAllocation adds what an allocation tells to its entry.
+func (p *pass) observeAllocation(e *run.Entry, a *nomad.Allocation) {
 	e.Observe(a, p.LastSeen(a.ID))
 	p.Seen[a.ID] = p.now().UTC()
 	p.Touch(e)

@@ -120,10 +120,10 @@ type filter struct {
 	Pools         hcl.List[pattern] `hcl:"node_pools,optional" unset:"all" doc:"only runs on nodes, and capacity of nodes, in pools that match one of these patterns"`
 }
 
-// wants applies the filter to a run's namespace, job and node pool.
-func (f *filter) wants(namespace, job, pool string) bool {
-	return take(f.Namespaces, namespace) && !match(f.NotNamespaces, namespace) &&
-		take(f.Jobs, job) && !match(f.NotJobs, job) && take(f.Pools, pool)
+// wantsJob applies the filter to a run's namespace, job and node pool.
+func (f *filter) wantsJob(namespace, job, pool string) bool {
+	return allowedBy(f.Namespaces, namespace) && !matchesAny(f.NotNamespaces, namespace) &&
+		allowedBy(f.Jobs, job) && !matchesAny(f.NotJobs, job) && allowedBy(f.Pools, pool)
 }
 
 // pattern is a text in which * stands for any text and ? for any character.
@@ -138,9 +138,9 @@ func (p *pattern) UnmarshalText(text []byte) (err error) {
 	return err
 }
 
-func match(list []pattern, s string) bool {
+func matchesAny(list []pattern, s string) bool {
 	return slices.ContainsFunc(list, func(r pattern) bool { return r.MatchString(s) })
 }
 
-// take is match, and true when there are no patterns.
-func take(list []pattern, s string) bool { return len(list) == 0 || match(list, s) }
+// allowedBy is matchesAny, and true when there are no patterns.
+func allowedBy(list []pattern, s string) bool { return len(list) == 0 || matchesAny(list, s) }

@@ -135,14 +135,14 @@ func TestEveryAttributeHasAnIdentifierOfItsOwnAndAMeaning(t *testing.T) {
 
 func TestACheckpointIsReadAsItWasWritten(t *testing.T) {
 	for _, c := range []checkpoint{{}, {Index: 47, Reach: journal.Reach{Look: noon(), Journal: "9f86", Told: facts.Told{Capacity: "a", Directory: "b"}}}} {
-		got, err := decodeCheckpoint(c.encode())
+		got, err := decodeCheckpoint(c.encodeWire())
 		if err != nil || !cmp.Equal(c, got) {
 			t.Errorf("%+v: %+v, %v", c, got, err)
 		}
 	}
 	const golden = `{"v":1,"index":47,"look":1778414400000000,"journal":"9f86","told":{"capacity":"a"}}`
 	c := checkpoint{Index: 47, Reach: journal.Reach{Look: noon(), Journal: "9f86", Told: facts.Told{Capacity: "a"}}}
-	if got := string(c.encode()); got != golden {
+	if got := string(c.encodeWire()); got != golden {
 		t.Errorf("%s, want %s", got, golden)
 	}
 	for _, bad := range []string{"x", "{}", `{"v":2}`, `{"v":1,"look":-1}`, strings.Repeat(" ", 4<<20+1)} {
@@ -159,7 +159,7 @@ func FuzzCheckpoint(f *testing.F) {
 		if err != nil || len(b) == 0 {
 			return
 		}
-		if again, err := decodeCheckpoint(c.encode()); err != nil || !cmp.Equal(c, again) {
+		if again, err := decodeCheckpoint(c.encodeWire()); err != nil || !cmp.Equal(c, again) {
 			t.Errorf("%+v: %+v, %v", c, again, err)
 		}
 	})

@@ -15,9 +15,9 @@ import (
 	"github.com/bursar-accounting/bursar/plugins/source/nomad/internal/run"
 )
 
-// tell sends the facts that are due, after the runs: what is wrong with them never
+// sendFacts sends the facts that are due, after the runs: what is wrong with them never
 // holds up a record.
-func (p *pass) tell(ctx context.Context, people []sdk.Person, queue facts.Counts) error {
+func (p *pass) sendFacts(ctx context.Context, people []sdk.Person, queue facts.Counts) error {
 	before := p.done.Told
 	list := []facts.Fact{
 		{Name: facts.Census, Ask: func(context.Context) error {
@@ -30,7 +30,7 @@ func (p *pass) tell(ctx context.Context, people []sdk.Person, queue facts.Counts
 	}
 	return p.facts.Tell(ctx, p.factSettings(), p.listings <= 1, list, func() error {
 		if p.done.Told != before {
-			p.Batch.Checkpoint = p.done.encode()
+			p.Batch.Checkpoint = p.done.encodeWire()
 		}
 		return p.Flush(ctx)
 	})
@@ -52,17 +52,17 @@ func (p *pass) tellCapacity(ctx context.Context) error {
 	for _, n := range nodes {
 		p.nodes[n.ID] = n
 	}
-	if news := p.done.Told.News(p.done.Look, p.config.filter.sum(nodes)); news != nil {
+	if news := p.done.Told.News(p.done.Look, p.config.filter.sumCapacity(nodes)); news != nil {
 		p.Batch.Capacity = news
 	}
 	return nil
 }
 
-// sum adds up what the nodes of the wanted pools have that are ready.
-func (f *filter) sum(nodes []nomad.Node) []sdk.Amount {
+// sumCapacity adds up what the nodes of the wanted pools have that are ready.
+func (f *filter) sumCapacity(nodes []nomad.Node) []sdk.Amount {
 	total, parts := map[string]int64{"Cores": 0, "MHz": 0, "Memory": 0, "Disk": 0}, new(big.Rat)
 	for _, n := range nodes {
-		if n.Status != "ready" || n.NodeResources == nil || !take(f.Pools, n.NodePool) {
+		if n.Status != "ready" || n.NodeResources == nil || !allowedBy(f.Pools, n.NodePool) {
 			continue
 		}
 		r := n.NodeResources
@@ -89,8 +89,8 @@ func (f *filter) sum(nodes []nomad.Node) []sdk.Amount {
 	return facts.Amounts(total)
 }
 
-// count counts the allocations of a job.
-func count(c facts.Counts, j *nomad.JobStub, owner, queue string) {
+// countAllocations counts the allocations of a job.
+func countAllocations(c facts.Counts, j *nomad.JobStub, owner, queue string) {
 	if j.JobSummary == nil {
 		return
 	}
@@ -108,8 +108,8 @@ func count(c facts.Counts, j *nomad.JobStub, owner, queue string) {
 	}
 }
 
-// person is the owner of a job; none when its meta names none.
-func person(j *nomad.JobStub, keys run.Owner) []sdk.Person {
+// ownerOf is the owner of a job; none when its meta names none.
+func ownerOf(j *nomad.JobStub, keys run.Owner) []sdk.Person {
 	id := j.Meta[keys.ID]
 	if id == "" {
 		return nil

@@ -25,8 +25,8 @@ const maxJobs = 20_000 // versions that are remembered
 
 func newJobs() *jobs { return &jobs{versions: map[jobKey][]*nomad.Job{}} }
 
-// add remembers a version.
-func (k *jobs) add(j *nomad.Job) {
+// addVersion remembers a version.
+func (k *jobs) addVersion(j *nomad.Job) {
 	if k.count >= maxJobs {
 		clear(k.versions)
 		k.count = 0
@@ -44,8 +44,8 @@ func (k *jobs) add(j *nomad.Job) {
 	k.count++
 }
 
-// at returns the version that was the newest when an allocation was made.
-func (k *jobs) at(a *nomad.Allocation) *nomad.Job {
+// versionAt returns the version that was the newest when an allocation was made.
+func (k *jobs) versionAt(a *nomad.Allocation) *nomad.Job {
 	for _, j := range slices.Backward(k.versions[jobKey{a.Namespace, a.JobID}]) {
 		if j.JobModifyIndex <= a.CreateIndex {
 			return j
@@ -56,10 +56,10 @@ func (k *jobs) at(a *nomad.Allocation) *nomad.Job {
 
 const lookups = 8 // at the same time
 
-// resolve finds the jobs of entries that lack theirs, and calls observe with each
+// resolveJobs finds the jobs of entries that lack theirs, and calls observe with each
 // allocation that it asked for. Nomad is asked at once, since a purged job stays only
 // with its allocations. What cannot be found now is tried again with the next listing.
-func (s *Source) resolve(ctx context.Context, entries []*run.Entry, observe func(*run.Entry, *nomad.Allocation)) error {
+func (s *Source) resolveJobs(ctx context.Context, entries []*run.Entry, observe func(*run.Entry, *nomad.Allocation)) error {
 	var group errgroup.Group
 	group.SetLimit(lookups)
 	found := make([]*nomad.Allocation, len(entries))
@@ -82,7 +82,7 @@ func (s *Source) resolve(ctx context.Context, entries []*run.Entry, observe func
 			observe(e, a)
 			continue
 		}
-		job, problem := s.job(ctx, e)
+		job, problem := s.findJob(ctx, e)
 		if job != nil {
 			e.SetJob(job)
 		}
@@ -97,24 +97,24 @@ func (s *Source) resolve(ctx context.Context, entries []*run.Entry, observe func
 	return ctx.Err()
 }
 
-// job finds the job of an allocation that Nomad does not know, or cannot be asked
+// findJob finds the job of an allocation that Nomad does not know, or cannot be asked
 // for now.
-func (s *Source) job(ctx context.Context, e *run.Entry) (*nomad.Job, error) {
+func (s *Source) findJob(ctx context.Context, e *run.Entry) (*nomad.Job, error) {
 	a := &e.Alloc
-	if j := s.jobs.at(a); j != nil {
+	if j := s.jobs.versionAt(a); j != nil {
 		return j, nil
 	}
 	j, err := s.nomad.Job(ctx, a.Namespace, a.JobID)
 	switch {
 	case errors.Is(err, nomad.ErrGone) || err == nil && j.CreateIndex > a.CreateIndex:
-		return nobody(a), nil
+		return forgottenJob(a), nil
 	case err != nil:
 		return nil, err
 	}
 	return j, nil
 }
 
-// no one stands for a job that Nomad has forgotten.
-func nobody(a *nomad.Allocation) *nomad.Job {
+// forgottenJob stands for a job that Nomad has forgotten.
+func forgottenJob(a *nomad.Allocation) *nomad.Job {
 	return &nomad.Job{ID: a.JobID, Name: a.JobID, Namespace: a.Namespace, SubmitTime: a.CreateTime}
 }

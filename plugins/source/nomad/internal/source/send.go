@@ -20,11 +20,11 @@ func (p *pass) finishTouched(ctx context.Context) error {
 		}
 	}
 	if len(lack) > 0 {
-		if err := p.resolve(ctx, lack, p.observe); err != nil {
+		if err := p.resolveJobs(ctx, lack, p.observeAllocation); err != nil {
 			return err
 		}
 	}
-	if err := p.place(ctx); err != nil {
+	if err := p.addNodes(ctx); err != nil {
 		return err
 	}
 	return p.Flush(ctx)
@@ -33,8 +33,8 @@ func (p *pass) finishTouched(ctx context.Context) error {
 // askNodes is how often nodes are asked for at most because of one that is not known.
 const askNodes = 30 * time.Second
 
-// place says on which nodes the touched entries are.
-func (p *pass) place(ctx context.Context) error {
+// addNodes adds to the touched entries on which nodes they are.
+func (p *pass) addNodes(ctx context.Context) error {
 	for _, e := range p.Touched() {
 		n, known := p.nodes[e.Alloc.NodeID]
 		if !known && e.Node == (run.Node{}) && e.Alloc.NodeID != "" {
@@ -67,12 +67,12 @@ func (p *pass) listNodes(ctx context.Context) error {
 	return nil
 }
 
-// way is how the pass sends.
-func (p *pass) way(out *sdk.Stream) journal.Way[*run.Entry] {
+// journalWay is how the pass sends.
+func (p *pass) journalWay(out *sdk.Stream) journal.Way[*run.Entry] {
 	return journal.Way[*run.Entry]{
 		Reach: &p.done.Reach, Out: out, Numbered: withBatches,
 		Add: func(e *run.Entry) func() bool {
-			runs := p.add(e)
+			runs := p.addToBatch(e)
 			return func() (news bool) {
 				for i := range runs {
 					news = runs[i].Tell() || news
@@ -85,15 +85,15 @@ func (p *pass) way(out *sdk.Stream) journal.Way[*run.Entry] {
 		Gone:   "running allocations disappeared from Nomad, whose ends are estimated",
 		Sent: func(e *run.Entry) {
 			if e.Settled() {
-				p.settle(e)
+				p.closeEntry(e)
 			}
 		},
 	}
 }
 
-// add puts the runs of an entry into the batch that are not told, and the last one of
+// addToBatch puts the runs of an entry into the batch that are not told, and the last one of
 // each task, of which more than the end may have changed.
-func (p *pass) add(e *run.Entry) []run.View {
+func (p *pass) addToBatch(e *run.Entry) []run.View {
 	var sent []run.View
 	for _, v := range e.Views(p.config.ends) {
 		if v.Told() && !v.Last {
@@ -109,7 +109,7 @@ func (p *pass) add(e *run.Entry) []run.View {
 		sent = append(sent, v)
 	}
 	if e.Alloc.Over() && !e.Unstarted {
-		p.Batch.Skipped += unstarted(e)
+		p.Batch.Skipped += countUnstarted(e)
 	}
 	return sent
 }
@@ -120,13 +120,13 @@ func (s *Source) jobOf(v *run.View) (job sdk.Job, send bool) {
 	if !ended && !s.config.Running {
 		return sdk.Job{}, false
 	}
-	wanted := s.wanted(v) && (!ended || !v.Stop.Before(s.config.Earliest.Time))
+	wanted := s.wantsView(v) && (!ended || !v.Stop.Before(s.config.Earliest.Time))
 	values, unread := v.Values(s.config.owner, s.wants)
 	return sdk.Job{Run: v.Name(), Values: values, Unread: unread, Ended: ended, Excluded: !wanted}, true
 }
 
-// wanted applies the filters.
-func (s *Source) wanted(v *run.View) bool {
+// wantsView reports whether the filters let a run through.
+func (s *Source) wantsView(v *run.View) bool {
 	name, pool := v.Alloc.JobID, v.Node.Pool
 	if v.Job != nil {
 		name = v.Job.Name
@@ -134,11 +134,11 @@ func (s *Source) wanted(v *run.View) bool {
 			pool = v.Job.NodePool
 		}
 	}
-	return s.config.filter.wants(v.Alloc.Namespace, name, pool)
+	return s.config.filter.wantsJob(v.Alloc.Namespace, name, pool)
 }
 
-// unstarted counts the tasks of an allocation that is over which never started.
-func unstarted(e *run.Entry) (n int64) {
+// countUnstarted counts the tasks of an allocation that is over which never started.
+func countUnstarted(e *run.Entry) (n int64) {
 	if len(e.Tasks) == 0 {
 		return 1
 	}
@@ -156,16 +156,16 @@ func (p *pass) listJobs(ctx context.Context) ([]sdk.Person, facts.Counts, error)
 	queue := facts.Counts{}
 	err := p.nomad.Jobs(ctx, func(page []*nomad.JobStub) error {
 		for _, j := range page {
-			if !p.config.filter.wants(j.Namespace, j.Name, j.NodePool) {
+			if !p.config.filter.wantsJob(j.Namespace, j.Name, j.NodePool) {
 				continue
 			}
-			count(queue, j, p.config.owner.ID, p.config.Queue)
-			people = append(people, person(j, p.config.owner)...)
+			countAllocations(queue, j, p.config.owner.ID, p.config.Queue)
+			people = append(people, ownerOf(j, p.config.owner)...)
 		}
 		return nil
 	})
 	if err != nil {
-		return nil, nil, p.blame(ctx, err)
+		return nil, nil, p.markServerError(ctx, err)
 	}
 	return people, queue, nil
 }

@@ -388,7 +388,7 @@ func TestCapacity_SlicesOfCards_AreThousandthsOfCards(t *testing.T) {
 		}{"nvidia", "gpu", name, make([]struct{ ID string }, n)})
 	}
 	got := map[string]int64{}
-	for _, a := range (&filter{}).sum([]nomad.Node{node, node}) {
+	for _, a := range (&filter{}).sumCapacity([]nomad.Node{node, node}) {
 		if strings.Contains(a.Name, "GPUs") {
 			got[a.Name] = a.Amount
 		}
@@ -543,7 +543,7 @@ func TestAJobThatIsPurgedWhileItRunsEndsWithThePurge(t *testing.T) {
 // Allocations may wait to be sent from before, when Nomad broke off.
 func TestListing_EmptyPageWhileAllocationsWait_SendsThem(t *testing.T) {
 	s := newSite(t)
-	p, err := s.configured().begin(t.Context(), sdk.Start{}, sdk.NewStream(run.Attributes(), s.take))
+	p, err := s.configured().beginPass(t.Context(), sdk.Start{}, sdk.NewStream(run.Attributes(), s.take))
 	if err != nil {
 		t.Fatal(err)
 	}

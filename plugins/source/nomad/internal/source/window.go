@@ -16,16 +16,16 @@ import (
 // batchRuns is how many runs of a window go together.
 const batchRuns = 1000
 
-// recollect sends the runs that ended in a window, and those that go on if it
+// collectWindow sends the runs that ended in a window, and those that go on if it
 // reaches to now, from what Nomad and the journal have.
-func (s *Source) recollect(ctx context.Context, w *sdk.Window, out *sdk.Stream) (err error) {
+func (s *Source) collectWindow(ctx context.Context, w *sdk.Window, out *sdk.Stream) (err error) {
 	known, err := journalForm().ReadOnly(ctx, s.dir) // without it a window has what Nomad has
 	if err != nil {
 		return err
 	}
 	r := &recollection{Source: s, window: w, out: out, now: s.now(), known: known, listed: map[string]bool{}}
 	defer func() { err = errors.Join(err, known.Close()) }()
-	return r.run(ctx)
+	return r.sendWindow(ctx)
 }
 
 // recollection is one Collect of a window.
@@ -40,7 +40,7 @@ type recollection struct {
 	done   int64
 }
 
-func (r *recollection) run(ctx context.Context) error {
+func (r *recollection) sendWindow(ctx context.Context) error {
 	_, err := r.nomad.Allocations(ctx, func(page []*nomad.Allocation) error {
 		var entries []*run.Entry
 		for _, a := range page {
@@ -55,51 +55,51 @@ func (r *recollection) run(ctx context.Context) error {
 			e.Observe(a, r.now)
 			entries = append(entries, e)
 		}
-		return r.send(ctx, entries, false)
+		return r.sendRuns(ctx, entries, false)
 	})
 	if err != nil {
 		return err
 	}
 	err = r.known.Each(func(e *run.Entry) error {
-		if r.listed[e.Alloc.ID] || !r.has(e) {
+		if r.listed[e.Alloc.ID] || !r.hasRuns(e) {
 			return nil
 		}
-		return r.send(ctx, []*run.Entry{e}, false)
+		return r.sendRuns(ctx, []*run.Entry{e}, false)
 	})
 	if err != nil {
 		return err
 	}
-	return r.send(ctx, nil, true)
+	return r.sendRuns(ctx, nil, true)
 }
 
-// wants reports whether a run belongs to the window.
-func (r *recollection) wants(v *run.View) bool {
+// wantsRun reports whether a run belongs to the window.
+func (r *recollection) wantsRun(v *run.View) bool {
 	if v.Stop.IsZero() {
 		return v.Start.Before(r.window.To) && r.window.To.After(r.now)
 	}
 	return r.window.Holds(v.Stop)
 }
 
-// has reports whether an entry has runs in the window.
-func (r *recollection) has(e *run.Entry) bool {
-	return slices.ContainsFunc(e.Views(r.config.ends), func(v run.View) bool { return r.wants(&v) })
+// hasRuns reports whether an entry has runs in the window.
+func (r *recollection) hasRuns(e *run.Entry) bool {
+	return slices.ContainsFunc(e.Views(r.config.ends), func(v run.View) bool { return r.wantsRun(&v) })
 }
 
-// send puts the runs of entries into the batch, and sends it when it is large or the
+// sendRuns puts the runs of entries into the batch, and sends it when it is large or the
 // last one.
-func (r *recollection) send(ctx context.Context, entries []*run.Entry, last bool) error {
+func (r *recollection) sendRuns(ctx context.Context, entries []*run.Entry, last bool) error {
 	var lack []*run.Entry
 	for _, e := range entries {
-		if e.Job == nil && r.has(e) {
+		if e.Job == nil && r.hasRuns(e) {
 			lack = append(lack, e)
 		}
 	}
-	if err := r.resolve(ctx, lack, func(e *run.Entry, a *nomad.Allocation) { e.Observe(a, r.now) }); err != nil {
+	if err := r.resolveJobs(ctx, lack, func(e *run.Entry, a *nomad.Allocation) { e.Observe(a, r.now) }); err != nil {
 		return err
 	}
 	for _, e := range entries {
 		for _, v := range e.Views(r.config.ends) {
-			if job, ok := r.jobOf(&v); ok && r.wants(&v) {
+			if job, ok := r.jobOf(&v); ok && r.wantsRun(&v) {
 				r.batch.Jobs = append(r.batch.Jobs, job)
 			}
 		}

@@ -14,9 +14,9 @@ import (
 	"github.com/bursar-accounting/bursar/plugins/source/nomad/internal/run"
 )
 
-// look lists all allocations, takes what has changed, finds out about those that
+// syncListing lists all allocations, takes what has changed, finds out about those that
 // are gone, and moves the checkpoint.
-func (p *pass) look(ctx context.Context) error {
+func (p *pass) syncListing(ctx context.Context) error {
 	began := p.now().UTC()
 	people, queue, err := p.listJobs(ctx)
 	if err != nil {
@@ -32,12 +32,12 @@ func (p *pass) look(ctx context.Context) error {
 		listed, index, err = p.listAll(ctx)
 	}
 	if err != nil {
-		return p.blame(ctx, err)
+		return p.markServerError(ctx, err)
 	}
-	if err := p.vanished(ctx, listed, index); err != nil {
+	if err := p.checkVanished(ctx, listed, index); err != nil {
 		return err
 	}
-	if err := p.orphans(ctx); err != nil {
+	if err := p.retryOrphans(ctx); err != nil {
 		return err
 	}
 	p.done.Advance(began)
@@ -45,7 +45,7 @@ func (p *pass) look(ctx context.Context) error {
 	if err := p.Prune(p.now(), p.config.Remember, func(id string) bool { return listed[id] }); err != nil {
 		return err
 	}
-	p.Batch.Checkpoint = p.done.encode()
+	p.Batch.Checkpoint = p.done.encodeWire()
 	p.Batch.Watermark, p.Batch.CompleteFrom = began.Add(-p.config.Lag), p.done.CompleteFrom(p.config.Earliest.Time)
 	p.Batch.Gaps = append(p.Batch.Gaps, p.gaps...)
 	if err := p.Flush(ctx); err != nil {
@@ -53,7 +53,7 @@ func (p *pass) look(ctx context.Context) error {
 	}
 	p.gaps = nil
 	p.listings++
-	return p.tell(ctx, people, queue)
+	return p.sendFacts(ctx, people, queue)
 }
 
 // listAll takes all allocations that have changed, and returns which there are and
@@ -63,7 +63,7 @@ func (p *pass) listAll(ctx context.Context) (map[string]bool, uint64, error) {
 	index, err := p.nomad.Allocations(ctx, func(page []*nomad.Allocation) error {
 		for _, a := range page {
 			listed[a.ID] = true
-			if err := p.listed(a); err != nil {
+			if err := p.applyListed(a); err != nil {
 				return err
 			}
 		}
@@ -75,16 +75,16 @@ func (p *pass) listAll(ctx context.Context) (map[string]bool, uint64, error) {
 	return listed, index, err
 }
 
-// blame marks an error as one of Nomad's, unless it is the daemon's.
-func (p *pass) blame(ctx context.Context, err error) error {
+// markServerError marks an error as one of Nomad's, unless it is the daemon's.
+func (p *pass) markServerError(ctx context.Context, err error) error {
 	if ctx.Err() != nil || errors.Is(err, journal.ErrDaemon) {
 		return err
 	}
 	return ofServer(err)
 }
 
-// listed takes an allocation of a listing when it has news.
-func (p *pass) listed(a *nomad.Allocation) error {
+// applyListed takes an allocation of a listing when it has news.
+func (p *pass) applyListed(a *nomad.Allocation) error {
 	old, isSettled := p.Settled[a.ID]
 	open := p.Open[a.ID]
 	again := p.renew && (!a.Over() || a.ModifyTime >= p.since.UnixNano())
@@ -108,12 +108,12 @@ func (p *pass) listed(a *nomad.Allocation) error {
 	if again {
 		e.Untell()
 	}
-	p.observe(e, a)
+	p.observeAllocation(e, a)
 	return nil
 }
 
-// vanished asks for allocations that were expected in the listing and are not in it.
-func (p *pass) vanished(ctx context.Context, listed map[string]bool, index uint64) error {
+// checkVanished asks for allocations that were expected in the listing and are not in it.
+func (p *pass) checkVanished(ctx context.Context, listed map[string]bool, index uint64) error {
 	for _, id := range slices.Sorted(maps.Keys(p.Open)) {
 		e := p.Open[id]
 		if listed[id] || e.Alloc.CreateIndex > index || e.Settled() {
@@ -122,18 +122,18 @@ func (p *pass) vanished(ctx context.Context, listed map[string]bool, index uint6
 		a, err := p.nomad.Allocation(ctx, e.Alloc.Namespace, id)
 		switch {
 		case errors.Is(err, nomad.ErrGone):
-			p.forgotten(e)
+			p.closeForgotten(e)
 		case err != nil:
-			return p.blame(ctx, err)
+			return p.markServerError(ctx, err)
 		default:
-			p.observe(e, a)
+			p.observeAllocation(e, a)
 		}
 	}
 	return p.finishTouched(ctx)
 }
 
-// forgotten closes what went on in an allocation that Nomad does not know any more.
-func (p *pass) forgotten(e *run.Entry) {
+// closeForgotten closes what went on in an allocation that Nomad does not know any more.
+func (p *pass) closeForgotten(e *run.Entry) {
 	seen := p.LastSeen(e.Alloc.ID)
 	lost := false
 	for _, v := range e.Views(p.config.ends) {
@@ -147,8 +147,8 @@ func (p *pass) forgotten(e *run.Entry) {
 	}
 }
 
-// orphans tries again to find jobs that could not be found.
-func (p *pass) orphans(ctx context.Context) error {
+// retryOrphans tries again to find jobs that could not be found.
+func (p *pass) retryOrphans(ctx context.Context) error {
 	for _, e := range p.Open {
 		if e.NoJob {
 			p.Touch(e)
