@@ -58,8 +58,8 @@ const (
 	share = 8
 	// answerTime is how long a client may take to fetch an answer.
 	answerTime = time.Minute
-	// keep is how much of a body is read that is refused for its size.
-	keep = 64 << 10
+	// maxRefusedBody is how much of a body is read that is refused for its size.
+	maxRefusedBody = 64 << 10
 	// lingering is how long a client may take to send that much.
 	lingering = 10 * time.Second
 )
@@ -71,8 +71,8 @@ func New(opt Options) *Door {
 
 // ServeHTTP implements http.Handler.
 func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	defer d.guard(r)
-	d.extend(w)
+	defer d.recoverPanic(r)
+	d.extendDeadline(w)
 	if r.TLS == nil {
 		if err := d.opt.Hosts.Check(r); err != nil {
 			d.breakOff(r, "a request for an unknown host was refused; add the host to hosts if it is this machine's", err)
@@ -80,23 +80,23 @@ func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	switch r.URL.EscapedPath() {
 	case "/health_check":
-		d.route(w, r, map[string]http.HandlerFunc{http.MethodGet: d.health})
+		d.routeMethod(w, r, map[string]http.HandlerFunc{http.MethodGet: d.serveHealth})
 	case "/record":
-		d.route(w, r, map[string]http.HandlerFunc{http.MethodPost: d.writing(d.add), http.MethodPut: d.writing(d.update)})
+		d.routeMethod(w, r, map[string]http.HandlerFunc{http.MethodPost: d.requireWriter(d.addRecord), http.MethodPut: d.requireWriter(d.updateRecord)})
 	case "/records":
-		d.route(w, r, map[string]http.HandlerFunc{http.MethodPost: d.writing(d.addMany)})
+		d.routeMethod(w, r, map[string]http.HandlerFunc{http.MethodPost: d.requireWriter(d.addMany)})
 	default:
 		auditor.Text(w, http.StatusNotFound, auditor.NotFound)
 	}
 }
 
-// extend gives the answer its time.
-func (d *Door) extend(w http.ResponseWriter) {
+// extendDeadline gives the answer its time.
+func (d *Door) extendDeadline(w http.ResponseWriter) {
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(d.opt.Patience + answerTime)) // a writer that cannot is a test's
 }
 
-// guard makes of a defect a connection that breaks.
-func (d *Door) guard(r *http.Request) {
+// recoverPanic makes of a defect a connection that breaks.
+func (d *Door) recoverPanic(r *http.Request) {
 	cause := recover()
 	if cause == nil {
 		return
@@ -107,7 +107,7 @@ func (d *Door) guard(r *http.Request) {
 	auditor.BreakOff()
 }
 
-func (d *Door) route(w http.ResponseWriter, r *http.Request, methods map[string]http.HandlerFunc) {
+func (d *Door) routeMethod(w http.ResponseWriter, r *http.Request, methods map[string]http.HandlerFunc) {
 	if h, ok := methods[r.Method]; ok {
 		h(w, r)
 		return
@@ -120,9 +120,9 @@ func (d *Door) route(w http.ResponseWriter, r *http.Request, methods map[string]
 	auditor.NotAllowed(w, allow...)
 }
 
-// writing lets only those write who may. The others are not answered, because what
+// requireWriter lets only those write who may. The others are not answered, because what
 // they push would be lost by any answer.
-func (d *Door) writing(h http.HandlerFunc) http.HandlerFunc {
+func (d *Door) requireWriter(h http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		err := origin.CheckSite(r)
 		if err == nil {
@@ -135,8 +135,8 @@ func (d *Door) writing(h http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-// health says whether a push would be taken now.
-func (d *Door) health(w http.ResponseWriter, _ *http.Request) {
+// serveHealth says whether a push would be taken now.
+func (d *Door) serveHealth(w http.ResponseWriter, _ *http.Request) {
 	if d.opt.Queue.Ready() {
 		auditor.Empty(w, http.StatusOK)
 		return
@@ -144,9 +144,9 @@ func (d *Door) health(w http.ResponseWriter, _ *http.Request) {
 	auditor.Empty(w, http.StatusInternalServerError)
 }
 
-// add is POST /record.
-func (d *Door) add(w http.ResponseWriter, r *http.Request) {
-	d.take(w, r, func(body []byte) (queue.Push, error) {
+// addRecord is POST /record.
+func (d *Door) addRecord(w http.ResponseWriter, r *http.Request) {
+	d.acceptPush(w, r, func(body []byte) (queue.Push, error) {
 		rec, err := wire.DecodeAdd(body, d.opt.Kinds)
 		return queue.Push{Records: []record.Record{rec}}, err
 	}, auditor.OneIgnored)
@@ -154,7 +154,7 @@ func (d *Door) add(w http.ResponseWriter, r *http.Request) {
 
 // addMany is POST /records.
 func (d *Door) addMany(w http.ResponseWriter, r *http.Request) {
-	d.take(w, r, func(body []byte) (p queue.Push, err error) {
+	d.acceptPush(w, r, func(body []byte) (p queue.Push, err error) {
 		err = wire.DecodeAdds(body, d.opt.Kinds, func(rec record.Record) error {
 			p.Records = append(p.Records, rec)
 			return nil
@@ -163,36 +163,36 @@ func (d *Door) addMany(w http.ResponseWriter, r *http.Request) {
 	}, auditor.SomeIgnored)
 }
 
-// update is PUT /record. It is taken whether the record is known here or not: it may
+// updateRecord is PUT /record. It is taken whether the record is known here or not: it may
 // be with another agent or at the aggregator, or be on its way.
-func (d *Door) update(w http.ResponseWriter, r *http.Request) {
-	d.take(w, r, func(body []byte) (queue.Push, error) {
+func (d *Door) updateRecord(w http.ResponseWriter, r *http.Request) {
+	d.acceptPush(w, r, func(body []byte) (queue.Push, error) {
 		id, stop, err := wire.DecodeUpdate(body)
 		return queue.Push{Stop: &sdk.Stop{ID: id, At: stop}}, err
 	}, "")
 }
 
-// take reads a body and answers when what it says is on the agent's disk.
-func (d *Door) take(w http.ResponseWriter, r *http.Request, decode func([]byte) (queue.Push, error), ignored string) {
+// acceptPush reads a body and answers when what it says is on the agent's disk.
+func (d *Door) acceptPush(w http.ResponseWriter, r *http.Request, decode func([]byte) (queue.Push, error), ignored string) {
 	err := d.bodies.Take(w, r, func(body []byte, no *auditor.Refusal) {
-		d.extend(w)
+		d.extendDeadline(w)
 		if no == nil && !auditor.IsJSON(r) {
 			no = auditor.TypeRefusal()
 		}
 		if no != nil {
-			d.refuse(w, r, body, no)
+			d.refusePush(w, r, body, no)
 			return
 		}
 		push, err := decode(body)
 		switch {
 		case err != nil:
-			d.refuse(w, r, body, &auditor.Refusal{Status: http.StatusBadRequest, Text: err.Error()})
+			d.refusePush(w, r, body, &auditor.Refusal{Status: http.StatusBadRequest, Text: err.Error()})
 		case push.Stop == nil && len(push.Records) == 0:
 			auditor.Empty(w, http.StatusOK)
 		case tooLarge(&push):
-			d.refuse(w, r, body, &auditor.Refusal{Status: http.StatusRequestEntityTooLarge, Text: "the records are too large to be kept together"})
+			d.refusePush(w, r, body, &auditor.Refusal{Status: http.StatusRequestEntityTooLarge, Text: "the records are too large to be kept together"})
 		default:
-			answer(w, d.keep(r, push), ignored)
+			writeAnswer(w, d.waitStored(r, push), ignored)
 		}
 	})
 	if err != nil {
@@ -209,8 +209,8 @@ func tooLarge(p *queue.Push) bool {
 	return size > sdk.MaxPushed
 }
 
-// keep waits until a push is on the agent's disk, or breaks the connection off.
-func (d *Door) keep(r *http.Request, p queue.Push) queue.Result {
+// waitStored waits until a push is on the agent's disk, or breaks the connection off.
+func (d *Door) waitStored(r *http.Request, p queue.Push) queue.Result {
 	ctx, cancel := context.WithTimeout(r.Context(), d.opt.Patience)
 	defer cancel()
 	result, err := d.opt.Queue.Do(ctx, p)
@@ -223,13 +223,13 @@ func (d *Door) keep(r *http.Request, p queue.Push) queue.Result {
 // breakOff ends the connection without an answer, and says why, but not for each of
 // many.
 func (d *Door) breakOff(r *http.Request, what string, err error) {
-	if before, due := d.quiet.due(what, time.Now()); due {
+	if before, due := d.quiet.shouldLog(what, time.Now()); due {
 		d.opt.Log.Warn(what, "from", r.RemoteAddr, "path", r.URL.Path, "error", err, "unsaid", before)
 	}
 	auditor.BreakOff()
 }
 
-func answer(w http.ResponseWriter, result queue.Result, ignored string) {
+func writeAnswer(w http.ResponseWriter, result queue.Result, ignored string) {
 	switch result {
 	case queue.Exists:
 		auditor.AlreadyExists(w)
@@ -241,31 +241,31 @@ func answer(w http.ResponseWriter, result queue.Result, ignored string) {
 	}
 }
 
-// refuse answers that a push is not understood, once it is kept in quarantine.
-func (d *Door) refuse(w http.ResponseWriter, r *http.Request, body []byte, no *auditor.Refusal) {
+// refusePush answers that a push is not understood, once it is kept in quarantine.
+func (d *Door) refusePush(w http.ResponseWriter, r *http.Request, body []byte, no *auditor.Refusal) {
 	if len(body) == 0 {
-		body = d.head(w, r)
+		body = d.readHead(w, r)
 	}
-	d.keep(r, queue.Push{Refused: &sdk.Refused{
-		Message: fmt.Sprintf("%s %s by %s was answered with %d: %s", r.Method, r.URL.Path, who(r), no.Status, no.Text),
-		Raw:     bytes.Clone(body[:min(len(body), keep+1)]),
+	d.waitStored(r, queue.Push{Refused: &sdk.Refused{
+		Message: fmt.Sprintf("%s %s by %s was answered with %d: %s", r.Method, r.URL.Path, senderName(r), no.Status, no.Text),
+		Raw:     bytes.Clone(body[:min(len(body), maxRefusedBody+1)]),
 	}})
 	auditor.Text(w, no.Status, no.Text)
 }
 
-// head reads the start of a body that was not read because of its size.
-func (d *Door) head(w http.ResponseWriter, r *http.Request) []byte {
+// readHead reads the start of a body that was not read because of its size.
+func (d *Door) readHead(w http.ResponseWriter, r *http.Request) []byte {
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(lingering)) // a writer that cannot is a test's
-	head, err := io.ReadAll(io.LimitReader(r.Body, keep+1))
+	head, err := io.ReadAll(io.LimitReader(r.Body, maxRefusedBody+1))
 	if err != nil && !errors.Is(err, io.EOF) {
 		d.opt.Log.Debug("the rest of a body that is refused", "error", err)
 	}
 	return head
 }
 
-// who names the sender of a request, for people. A port would make each try another
+// senderName names the sender of a request, for people. A port would make each try another
 // one in quarantine.
-func who(r *http.Request) string {
+func senderName(r *http.Request) string {
 	if r.TLS != nil && len(r.TLS.PeerCertificates) > 0 {
 		return r.TLS.PeerCertificates[0].Subject.CommonName
 	}

@@ -178,7 +178,7 @@ func TestOfABodyThatIsTooLargeTheBeginIsKept(t *testing.T) {
 			if status != 413 || !strings.Contains(text, "JSON payload") {
 				t.Error(status, text)
 			}
-			if len(b.pushes) != 1 || len(b.pushes[0].Refused.Raw) != keep+1 {
+			if len(b.pushes) != 1 || len(b.pushes[0].Refused.Raw) != maxRefusedBody+1 {
 				t.Errorf("%d pushes", len(b.pushes))
 			}
 		})
@@ -307,12 +307,12 @@ func TestWhatHappensManyTimesIsSaidOnceAWhile(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	said := 0
 	for range 100 {
-		if _, due := q.due("x", now); due {
+		if _, due := q.shouldLog("x", now); due {
 			said++
 		}
 		now = now.Add(time.Second)
 	}
-	if unsaid, due := q.due("x", now.Add(time.Hour)); said != 10 || !due || unsaid != 9 {
+	if unsaid, due := q.shouldLog("x", now.Add(time.Hour)); said != 10 || !due || unsaid != 9 {
 		t.Error(said, unsaid, due)
 	}
 }

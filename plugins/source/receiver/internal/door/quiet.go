@@ -15,9 +15,9 @@ type quiet struct {
 	left map[string]int
 }
 
-// due reports whether something is to be said now, and how often it was not since
+// shouldLog reports whether something is to be said now, and how often it was not since
 // the last time.
-func (q *quiet) due(what string, now time.Time) (unsaid int, due bool) {
+func (q *quiet) shouldLog(what string, now time.Time) (unsaid int, due bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.last == nil {

@@ -67,7 +67,7 @@ const lockTimeout = 20 * time.Second
 // new one begun, because nothing is lost with it: a client that pushes again is
 // heard again.
 func Open(path string, opt Options) (*IDs, error) {
-	k, err := open(path, opt)
+	k, err := openFile(path, opt)
 	if err == nil || errors.Is(err, boltfile.ErrInUse) || errors.Is(err, os.ErrPermission) {
 		return k, err
 	}
@@ -76,10 +76,10 @@ func Open(path string, opt Options) (*IDs, error) {
 	if err := os.Rename(path, aside); err != nil {
 		return nil, err
 	}
-	return open(path, opt)
+	return openFile(path, opt)
 }
 
-func open(path string, opt Options) (*IDs, error) {
+func openFile(path string, opt Options) (*IDs, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), lockTimeout)
 	defer cancel()
 	db, err := boltfile.Open(ctx, path, boltfile.Options{NoSync: opt.NoSync})
@@ -87,19 +87,19 @@ func open(path string, opt Options) (*IDs, error) {
 		return nil, err
 	}
 	k := &IDs{opt: opt, db: db}
-	if err := db.Update(k.load); err != nil {
+	if err := db.Update(k.loadMeta); err != nil {
 		return nil, errors.Join(fmt.Errorf("%s: %w", path, err), db.Close())
 	}
 	return k, nil
 }
 
-// load reads meta, and writes it into a new file.
-func (k *IDs) load(tx *bbolt.Tx) error {
+// loadMeta reads meta, and writes it into a new file.
+func (k *IDs) loadMeta(tx *bbolt.Tx) error {
 	if tx.Bucket(bucketMeta) == nil {
 		if _, err := rand.Read(k.file[:]); err != nil {
 			return err
 		}
-		return k.begin(tx)
+		return k.createMeta(tx)
 	}
 	meta := tx.Bucket(bucketMeta)
 	if f := meta.Get(keyFormat); len(f) != 1 || f[0] != fileFormat {
@@ -117,12 +117,12 @@ func (k *IDs) load(tx *bbolt.Tx) error {
 	return nil
 }
 
-func (k *IDs) begin(tx *bbolt.Tx) error {
+func (k *IDs) createMeta(tx *bbolt.Tx) error {
 	meta, err := tx.CreateBucket(bucketMeta)
 	if err != nil {
 		return err
 	}
-	return errors.Join(meta.Put(keyFormat, []byte{fileFormat}), meta.Put(keyFile, k.file[:]), meta.Put(keyLast, number(0)))
+	return errors.Join(meta.Put(keyFormat, []byte{fileFormat}), meta.Put(keyFile, k.file[:]), meta.Put(keyLast, encodeNumber(0)))
 }
 
 // Close closes the file.
@@ -147,7 +147,7 @@ func (k *IDs) Resume(checkpoint []byte) (whole bool, err error) {
 	}
 	err = k.db.Update(func(tx *bbolt.Tx) error {
 		meta := tx.Bucket(bucketMeta)
-		return errors.Join(meta.Put(keyLast, number(next)), meta.Put(keyDead, spansBytes(dead)))
+		return errors.Join(meta.Put(keyLast, encodeNumber(next)), meta.Put(keyDead, spansBytes(dead)))
 	})
 	if err != nil {
 		return false, fmt.Errorf("known ids: %w", err)
@@ -180,7 +180,7 @@ func (k *IDs) Known(ids []string) (map[string]bool, error) {
 	err := k.db.View(func(tx *bbolt.Tx) error {
 		months := monthsOf(tx)
 		for _, id := range ids {
-			if k.knows(tx, months, hash(id)) {
+			if k.hasKey(tx, months, hashID(id)) {
 				known[id] = true
 			}
 		}
@@ -192,7 +192,7 @@ func (k *IDs) Known(ids []string) (map[string]bool, error) {
 	return known, nil
 }
 
-func (k *IDs) knows(tx *bbolt.Tx, months []string, key []byte) bool {
+func (k *IDs) hasKey(tx *bbolt.Tx, months []string, key []byte) bool {
 	for _, month := range months {
 		if v := tx.Bucket([]byte(month)).Get(key); len(v) == 8 && k.Alive(binary.BigEndian.Uint64(v)) {
 			return true
@@ -208,7 +208,7 @@ func (k *IDs) Put(ids []string) (Checkpoint, error) {
 	next := Checkpoint{File: k.file, Batch: k.last + 1}
 	now := k.opt.Now().UTC()
 	err := k.db.Update(func(tx *bbolt.Tx) error {
-		if err := k.forget(tx, now); err != nil {
+		if err := k.dropMonths(tx, now); err != nil {
 			return err
 		}
 		month, err := tx.CreateBucketIfNotExists([]byte(now.Format(monthLayout)))
@@ -216,11 +216,11 @@ func (k *IDs) Put(ids []string) (Checkpoint, error) {
 			return err
 		}
 		for _, id := range ids {
-			if err := month.Put(hash(id), number(next.Batch)); err != nil {
+			if err := month.Put(hashID(id), encodeNumber(next.Batch)); err != nil {
 				return err
 			}
 		}
-		return tx.Bucket(bucketMeta).Put(keyLast, number(next.Batch))
+		return tx.Bucket(bucketMeta).Put(keyLast, encodeNumber(next.Batch))
 	})
 	if err != nil {
 		return Checkpoint{}, fmt.Errorf("known ids: %w", err)
@@ -229,8 +229,8 @@ func (k *IDs) Put(ids []string) (Checkpoint, error) {
 	return next, nil
 }
 
-// forget drops the months that ended before all that is to be remembered.
-func (k *IDs) forget(tx *bbolt.Tx, now time.Time) error {
+// dropMonths drops the months that ended before all that is to be remembered.
+func (k *IDs) dropMonths(tx *bbolt.Tx, now time.Time) error {
 	for _, month := range monthsOf(tx) {
 		begin, err := time.Parse(monthLayout, month)
 		if err == nil && begin.AddDate(0, 1, 0).Before(now.Add(-k.opt.Remember)) {
@@ -255,13 +255,13 @@ func monthsOf(tx *bbolt.Tx) []string {
 	return months
 }
 
-// hash stands for an id. Two ids of one hash would cost a record, so it is long.
-func hash(id string) []byte {
+// hashID stands for an id. Two ids of one hash would cost a record, so it is long.
+func hashID(id string) []byte {
 	sum := sha256.Sum256([]byte(id))
 	return sum[:hashSize]
 }
 
-func number(n uint64) []byte { return binary.BigEndian.AppendUint64(nil, n) }
+func encodeNumber(n uint64) []byte { return binary.BigEndian.AppendUint64(nil, n) }
 
 // addSpan adds a span that ends at the last batch there is, or later than all.
 func addSpan(dead []span, s span) []span {
@@ -275,7 +275,7 @@ func addSpan(dead []span, s span) []span {
 func spansBytes(dead []span) []byte {
 	var b []byte
 	for _, s := range dead {
-		b = append(append(b, number(s.from)...), number(s.to)...)
+		b = append(append(b, encodeNumber(s.from)...), encodeNumber(s.to)...)
 	}
 	return b
 }

@@ -17,9 +17,9 @@ type group struct {
 	numbered bool   // it has one
 }
 
-// form puts a group together. What is known, or comes a second time in the group, is
+// formGroup puts a group together. What is known, or comes a second time in the group, is
 // left out.
-func form(entries []*entry, ids *known.IDs, ignoreKnown bool) (*group, error) {
+func formGroup(entries []*entry, ids *known.IDs, ignoreKnown bool) (*group, error) {
 	var all []string
 	for _, e := range entries {
 		for i := range e.push.Records {
@@ -32,20 +32,20 @@ func form(entries []*entry, ids *known.IDs, ignoreKnown bool) (*group, error) {
 	}
 	g := &group{entries: entries}
 	for _, e := range entries {
-		g.results = append(g.results, g.add(&e.push, there, ignoreKnown))
+		g.results = append(g.results, g.addPush(&e.push, there, ignoreKnown))
 	}
 	return g, nil
 }
 
-// add takes a push in; there are the ids that are known, to which it adds its own.
-func (g *group) add(p *Push, there map[string]bool, ignoreKnown bool) Result {
+// addPush adds a push; there are the ids that are known, to which it adds its own.
+func (g *group) addPush(p *Push, there map[string]bool, ignoreKnown bool) Result {
 	if p.Stop != nil {
 		g.out.Stops = append(g.out.Stops, *p.Stop)
 	}
 	if p.Refused != nil {
 		g.out.Refused = append(g.out.Refused, *p.Refused)
 	}
-	fresh := unknown(p.Records, there)
+	fresh := newRecords(p.Records, there)
 	result := Taken
 	if len(fresh) < len(p.Records) {
 		if !ignoreKnown {
@@ -61,8 +61,8 @@ func (g *group) add(p *Push, there map[string]bool, ignoreKnown bool) Result {
 	return result
 }
 
-// unknown returns the records whose ids are not there, each id once.
-func unknown(records []record.Record, there map[string]bool) []record.Record {
+// newRecords returns the records whose ids are not there, each id once.
+func newRecords(records []record.Record, there map[string]bool) []record.Record {
 	var fresh []record.Record
 	mine := map[string]bool{}
 	for i := range records {
@@ -75,6 +75,6 @@ func unknown(records []record.Record, there map[string]bool) []record.Record {
 	return fresh
 }
 
-func (g *group) empty() bool {
+func (g *group) isEmpty() bool {
 	return len(g.out.Records)+len(g.out.Stops)+len(g.out.Refused) == 0
 }

@@ -73,11 +73,11 @@ type entry struct {
 // Do queues a push and waits for what becomes of it. When ctx ends before, the error
 // is [ErrNotNow].
 func (q *Queue) Do(ctx context.Context, p Push) (Result, error) {
-	e := &entry{push: p, size: p.size(), answer: make(chan Result, 1)}
+	e := &entry{push: p, size: p.byteSize(), answer: make(chan Result, 1)}
 	q.mu.Lock()
 	q.waiting = append(q.waiting, e)
 	q.mu.Unlock()
-	q.nudge()
+	q.wakeWriter()
 	select {
 	case r := <-e.answer:
 		return r, nil
@@ -95,7 +95,7 @@ func (q *Queue) Do(ctx context.Context, p Push) (Result, error) {
 	}
 }
 
-func (p *Push) size() int {
+func (p *Push) byteSize() int {
 	n := 64
 	for i := range p.Records {
 		n += sdk.SizePushed(&p.Records[i])
@@ -109,7 +109,7 @@ func (p *Push) size() int {
 	return n
 }
 
-func (q *Queue) nudge() {
+func (q *Queue) wakeWriter() {
 	select {
 	case q.wake <- struct{}{}:
 	default:
@@ -127,7 +127,7 @@ func (q *Queue) Ready() bool {
 	return q.running && (q.since.IsZero() || time.Since(q.since) < stuckAfter)
 }
 
-func (q *Queue) set(running bool, since time.Time) {
+func (q *Queue) setRunning(running bool, since time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.running, q.since = running, since
@@ -136,25 +136,25 @@ func (q *Queue) set(running bool, since time.Time) {
 // Run sends what is queued until ctx ends or sending fails. What it could not finish
 // waits for the next Run, whose checkpoint tells whether it got there.
 func (q *Queue) Run(ctx context.Context, from sdk.Start, ids *known.IDs, out *sdk.Stream) error {
-	defer q.set(false, time.Time{})
-	if err := q.resume(ctx, from, ids, out); err != nil {
+	defer q.setRunning(false, time.Time{})
+	if err := q.resumeGroup(ctx, from, ids, out); err != nil {
 		return err
 	}
-	q.set(true, time.Time{})
+	q.setRunning(true, time.Time{})
 	for {
-		entries, err := q.take(ctx)
+		entries, err := q.waitForPushes(ctx)
 		if err != nil {
 			return err
 		}
-		if err := q.send(ctx, entries, ids, out); err != nil {
+		if err := q.sendGroup(ctx, entries, ids, out); err != nil {
 			return err
 		}
 	}
 }
 
-// resume settles what the last Run left, and tells the agent where the source is
+// resumeGroup finishes or puts back the group that the last Run left, and tells the agent where the source is
 // when it does not know.
-func (q *Queue) resume(ctx context.Context, from sdk.Start, ids *known.IDs, out *sdk.Stream) error {
+func (q *Queue) resumeGroup(ctx context.Context, from sdk.Start, ids *known.IDs, out *sdk.Stream) error {
 	whole, err := ids.Resume(from.Checkpoint)
 	if err != nil {
 		return err
@@ -162,7 +162,7 @@ func (q *Queue) resume(ctx context.Context, from sdk.Start, ids *known.IDs, out 
 	if g := q.group; g != nil {
 		q.group = nil
 		if g.numbered && ids.Alive(g.batch) {
-			q.finish(g)
+			q.answerGroup(g)
 		} else {
 			q.putBack(g.entries)
 		}
@@ -187,13 +187,13 @@ func (q *Queue) dropGone() {
 	q.waiting = slices.DeleteFunc(q.waiting, func(e *entry) bool { return e.gone })
 }
 
-// take waits for pushes and returns as many as a group may have. Those for whose
+// waitForPushes waits for pushes and returns as many as a group may have. Those for whose
 // answer no one waits any more are dropped: their clients know that they do not know.
-func (q *Queue) take(ctx context.Context) ([]*entry, error) {
+func (q *Queue) waitForPushes(ctx context.Context) ([]*entry, error) {
 	busy := sdk.Idle(ctx)
 	defer busy()
 	for {
-		if entries := q.first(); len(entries) > 0 {
+		if entries := q.firstPushes(); len(entries) > 0 {
 			return entries, nil
 		}
 		select {
@@ -204,7 +204,7 @@ func (q *Queue) take(ctx context.Context) ([]*entry, error) {
 	}
 }
 
-func (q *Queue) first() []*entry {
+func (q *Queue) firstPushes() []*entry {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	n, size, records := 0, 0, 0
@@ -221,19 +221,19 @@ func (q *Queue) first() []*entry {
 	return entries
 }
 
-// send writes one group.
-func (q *Queue) send(ctx context.Context, entries []*entry, ids *known.IDs, out *sdk.Stream) error {
-	q.set(true, time.Now())
-	defer q.set(true, time.Time{})
-	g, err := form(entries, ids, q.ignoreKnown)
+// sendGroup writes one group.
+func (q *Queue) sendGroup(ctx context.Context, entries []*entry, ids *known.IDs, out *sdk.Stream) error {
+	q.setRunning(true, time.Now())
+	defer q.setRunning(true, time.Time{})
+	g, err := formGroup(entries, ids, q.ignoreKnown)
 	if err != nil {
 		q.putBack(entries)
 		return err
 	}
 	q.group = g
-	if g.empty() {
+	if g.isEmpty() {
 		q.group = nil
-		q.finish(g)
+		q.answerGroup(g)
 		return nil
 	}
 	at, err := ids.Put(g.ids)
@@ -246,12 +246,12 @@ func (q *Queue) send(ctx context.Context, entries []*entry, ids *known.IDs, out 
 		return err
 	}
 	q.group = nil
-	q.finish(g)
+	q.answerGroup(g)
 	return nil
 }
 
-// finish answers all of a group, which the agent has on disk.
-func (q *Queue) finish(g *group) {
+// answerGroup answers all of a group, which the agent has on disk.
+func (q *Queue) answerGroup(g *group) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for i, e := range g.entries {

@@ -50,7 +50,7 @@ type settings struct {
 	file   string // of the known ids
 }
 
-func read(cfg *sdk.Config) (settings, error) {
+func readSettings(cfg *sdk.Config) (settings, error) {
 	var s settings
 	_ = cfg.Decode(&s.document) // it is in what Err returns
 	s.socket = string(s.Socket)
@@ -64,7 +64,7 @@ func read(cfg *sdk.Config) (settings, error) {
 		cfg.CheckSocket("socket", s.socket)
 	case err != nil || port == "":
 		cfg.Errorf("listen", "%q is not an address; write one such as \"127.0.0.1:8000\"", s.Listen)
-	case s.TLS == nil && !loopback(host):
+	case s.TLS == nil && !isLoopback(host):
 		cfg.Errorf("listen", "%q is not on loopback: without certificates, anybody who can reach it could write records; add a tls block", s.Listen)
 	case s.TLS == nil && !s.AllowLocalUsers:
 		cfg.Errorf("listen", "every user of this machine could push records to %s: add a tls block, use the socket by leaving listen out, or accept it with allow_local_users = true", s.Listen)
@@ -102,7 +102,7 @@ func (s *settings) readUsers(cfg *sdk.Config) {
 	}
 }
 
-func loopback(host string) bool {
+func isLoopback(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }

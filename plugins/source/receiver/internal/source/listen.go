@@ -43,9 +43,9 @@ type listener struct {
 	err   error         // why
 }
 
-// listen opens the port and serves it until close.
-func listen(ctx context.Context, s *settings, q *queue.Queue, log *slog.Logger) (*listener, error) {
-	port, err := open(ctx, s, log)
+// startListener opens the port and serves it until close.
+func startListener(ctx context.Context, s *settings, q *queue.Queue, log *slog.Logger) (*listener, error) {
+	port, err := openPort(ctx, s, log)
 	if err != nil {
 		return nil, err
 	}
@@ -57,11 +57,11 @@ func listen(ctx context.Context, s *settings, q *queue.Queue, log *slog.Logger) 
 	alive, cancel := context.WithCancel(context.Background())
 	l.cancel = cancel
 	l.server = &http.Server{
-		Handler:           renew(s.keys, door.New(door.Options{Queue: q, May: may, Hosts: append(slices.Clone([]string(s.Hosts)), s.Listen), Kinds: s.kinds, MaxBody: s.MaxBody.Bytes, Patience: s.Patience, Log: log})),
+		Handler:           endOldConns(s.keys, door.New(door.Options{Queue: q, May: may, Hosts: append(slices.Clone([]string(s.Hosts)), s.Listen), Kinds: s.kinds, MaxBody: s.MaxBody.Bytes, Patience: s.Patience, Log: log})),
 		ReadHeaderTimeout: headerTime,
 		IdleTimeout:       idleTime,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
-		ConnContext:       born(s.keys),
+		ConnContext:       connGeneration(s.keys),
 	}
 	port = netutil.LimitListener(port, maxConnections)
 	if s.keys != nil {
@@ -69,20 +69,20 @@ func listen(ctx context.Context, s *settings, q *queue.Queue, log *slog.Logger) 
 		l.tasks.Go(func() { _ = s.keys.Run(alive, log) }) // it returns nil only
 	}
 	log.Info("clients of AUDITOR can push", "address", l.addr.String(), "tls", s.keys != nil)
-	l.tasks.Go(func() { l.serve(port) })
+	l.tasks.Go(func() { l.servePort(port) })
 	return l, nil
 }
 
-// open opens the port, or the socket where there is no address.
-func open(ctx context.Context, s *settings, log *slog.Logger) (net.Listener, error) {
+// openPort opens the port, or the socket where there is no address.
+func openPort(ctx context.Context, s *settings, log *slog.Logger) (net.Listener, error) {
 	if s.Listen != "" {
 		var config net.ListenConfig
-		return await(ctx, func() (net.Listener, error) { return config.Listen(ctx, "tcp", s.Listen) })
+		return waitForPort(ctx, func() (net.Listener, error) { return config.Listen(ctx, "tcp", s.Listen) })
 	}
 	if err := os.MkdirAll(filepath.Dir(s.socket), 0o755); err != nil { //nolint:gosec // other users have to get to the socket
 		return nil, fmt.Errorf("socket %s: %w", s.socket, err)
 	}
-	l, err := await(ctx, func() (net.Listener, error) { return local.Listen(s.socket, 0o666) })
+	l, err := waitForPort(ctx, func() (net.Listener, error) { return local.Listen(s.socket, 0o666) })
 	if err != nil {
 		return nil, err
 	}
@@ -113,8 +113,8 @@ func (p *peers) Accept() (net.Conn, error) {
 	}
 }
 
-// await opens the port, and waits for it while another process has it.
-func await(ctx context.Context, open func() (net.Listener, error)) (net.Listener, error) {
+// waitForPort opens the port, and waits for it while another process has it.
+func waitForPort(ctx context.Context, open func() (net.Listener, error)) (net.Listener, error) {
 	end := time.Now().Add(portTime)
 	for {
 		port, err := open()
@@ -129,7 +129,7 @@ func await(ctx context.Context, open func() (net.Listener, error)) (net.Listener
 	}
 }
 
-func (l *listener) serve(port net.Listener) {
+func (l *listener) servePort(port net.Listener) {
 	defer close(l.ended)
 	if l.server.TLSConfig != nil {
 		l.err = l.server.ServeTLS(port, "", "")
@@ -162,7 +162,7 @@ func (l *listener) close() error {
 // bornKey is that of the generation of certificates in which a connection began.
 type bornKey struct{}
 
-func born(keys *identity.Keys) func(context.Context, net.Conn) context.Context {
+func connGeneration(keys *identity.Keys) func(context.Context, net.Conn) context.Context {
 	if keys == nil {
 		return nil
 	}
@@ -171,8 +171,8 @@ func born(keys *identity.Keys) func(context.Context, net.Conn) context.Context {
 	}
 }
 
-// renew ends connections that show certificates of old, after their answer.
-func renew(keys *identity.Keys, next http.Handler) http.Handler {
+// endOldConns ends connections that show certificates of old, after their answer.
+func endOldConns(keys *identity.Keys, next http.Handler) http.Handler {
 	if keys == nil {
 		return next
 	}

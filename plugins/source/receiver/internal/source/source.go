@@ -39,7 +39,7 @@ func (s *Source) Describe() sdk.Description {
 
 // Configure implements sdk.Source.
 func (s *Source) Configure(_ context.Context, cfg *sdk.Config) (err error) {
-	s.settings, err = read(cfg)
+	s.settings, err = readSettings(cfg)
 	s.settings.file = filepath.Join(cfg.DataDir, "known.db")
 	s.queue = queue.New(s.settings.IgnoreKnown, s.log)
 	return err
@@ -51,7 +51,7 @@ func (s *Source) Collect(ctx context.Context, from sdk.Start, out *sdk.Stream) e
 	if from.Window != nil {
 		return nil
 	}
-	if err := s.open(ctx); err != nil {
+	if err := s.openAll(ctx); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -66,15 +66,15 @@ func (s *Source) Collect(ctx context.Context, from sdk.Start, out *sdk.Stream) e
 	return err
 }
 
-// open opens what is not open yet.
-func (s *Source) open(ctx context.Context) (err error) {
+// openAll opens what is not open yet.
+func (s *Source) openAll(ctx context.Context) (err error) {
 	if s.ids == nil {
 		if s.ids, err = known.Open(s.settings.file, known.Options{Remember: s.settings.Remember, Now: time.Now, Log: s.log}); err != nil {
 			return err
 		}
 	}
 	if s.listener == nil {
-		s.listener, err = listen(ctx, &s.settings, s.queue, s.log)
+		s.listener, err = startListener(ctx, &s.settings, s.queue, s.log)
 	}
 	return err
 }

@@ -238,7 +238,7 @@ func TestAPortThatIsStillInUseIsWaitedFor(t *testing.T) {
 	former := porttest.Listen(t)
 	got := make(chan error, 1)
 	go func() {
-		l, err := open(t.Context(), &settings{document: document{Listen: former.Addr().String()}}, slog.New(slog.DiscardHandler))
+		l, err := openPort(t.Context(), &settings{document: document{Listen: former.Addr().String()}}, slog.New(slog.DiscardHandler))
 		if err == nil {
 			l.Close()
 		}
@@ -253,7 +253,7 @@ func TestAPortThatIsStillInUseIsWaitedFor(t *testing.T) {
 func TestSocket_ProcessesOfItsUsersAlone(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s")
 	for uid, may := range map[int]bool{os.Geteuid(): true, os.Geteuid() + 1: false} {
-		l, err := open(t.Context(), &settings{socket: path, uids: []int{uid}}, slog.New(slog.DiscardHandler))
+		l, err := openPort(t.Context(), &settings{socket: path, uids: []int{uid}}, slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)
 		}
