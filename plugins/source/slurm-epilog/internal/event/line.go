@@ -23,13 +23,13 @@ type line struct {
 }
 
 // Line writes e with a newline behind it.
-func (e *Event) Line() ([]byte, error) { return encode(line{Format, *e}) }
+func (e *Event) Line() ([]byte, error) { return encodeLine(line{Format, *e}) }
 
 // Parse reads a line. What it does not know in it is left out; what does not fit is
 // an error.
 func Parse(text []byte) (Event, error) {
 	var l line
-	if err := decode(text, &l.Format, &l); err != nil {
+	if err := decodeLine(text, &l.Format, &l); err != nil {
 		return Event{}, fmt.Errorf("event: %w", err)
 	}
 	if err := l.Check(); err != nil {
@@ -55,19 +55,19 @@ func (a Answer) Line() ([]byte, error) {
 	if len(a.Error) > maxText {
 		a.Error = a.Error[:maxText]
 	}
-	return encode(answerLine{Format, a.ID, a.Error})
+	return encodeLine(answerLine{Format, a.ID, a.Error})
 }
 
 // ParseAnswer reads an answer.
 func ParseAnswer(text []byte) (Answer, error) {
 	var l answerLine
-	if err := decode(text, &l.Format, &l); err != nil {
+	if err := decodeLine(text, &l.Format, &l); err != nil {
 		return Answer{}, fmt.Errorf("answer: %w", err)
 	}
 	return Answer{l.ID, l.Error}, nil
 }
 
-func encode(v any) ([]byte, error) {
+func encodeLine(v any) ([]byte, error) {
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)
 	encoder.SetEscapeHTML(false)
@@ -80,7 +80,7 @@ func encode(v any) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-func decode(text []byte, format *int, v any) error {
+func decodeLine(text []byte, format *int, v any) error {
 	if len(text) > MaxLine {
 		return fmt.Errorf("a line of %d bytes; at most %d are allowed", len(text), MaxLine)
 	}

@@ -44,7 +44,7 @@ type Line struct {
 
 // Dial connects. The connection ends at the deadline of ctx.
 func Dial(ctx context.Context, t *Target) (*Line, error) {
-	conn, err := dial(ctx, t)
+	conn, err := dialTarget(ctx, t)
 	if err != nil {
 		return nil, err
 	}
@@ -54,7 +54,7 @@ func Dial(ctx context.Context, t *Target) (*Line, error) {
 	return &Line{conn, bufio.NewReaderSize(conn, event.MaxLine)}, nil
 }
 
-func dial(ctx context.Context, t *Target) (net.Conn, error) {
+func dialTarget(ctx context.Context, t *Target) (net.Conn, error) {
 	if t.Address == "" {
 		return local.Dial(ctx, t.Socket)
 	}
@@ -76,7 +76,7 @@ func (l *Line) Give(e event.Event) error {
 	if err != nil {
 		return err
 	}
-	a, err := l.ask(line)
+	a, err := l.roundTrip(line)
 	switch {
 	case err != nil:
 		return err
@@ -90,14 +90,14 @@ func (l *Line) Give(e event.Event) error {
 
 // Ping asks whether the plugin listens, and lets this process in.
 func (l *Line) Ping() error {
-	a, err := l.ask([]byte("\n"))
+	a, err := l.roundTrip([]byte("\n"))
 	if err == nil && a.Error != "" {
 		err = errors.New(a.Error)
 	}
 	return err
 }
 
-func (l *Line) ask(line []byte) (event.Answer, error) {
+func (l *Line) roundTrip(line []byte) (event.Answer, error) {
 	if _, err := l.conn.Write(line); err != nil {
 		return event.Answer{}, err
 	}

@@ -58,7 +58,7 @@ func (in *Intake) Serve(l net.Listener, door Door) {
 		return
 	}
 	in.listeners[l] = true
-	in.serving.Go(func() { in.accept(l, door) })
+	in.serving.Go(func() { in.acceptConns(l, door) })
 }
 
 // Close ends all connections and waits until they have ended. Those who were not
@@ -76,14 +76,14 @@ func (in *Intake) Close() {
 	in.serving.Wait()
 }
 
-func (in *Intake) accept(l net.Listener, door Door) {
+func (in *Intake) acceptConns(l net.Listener, door Door) {
 	for {
 		conn, err := l.Accept()
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}
 		if err != nil {
-			in.refused("accept", err)
+			in.logRefused("accept", err)
 			time.Sleep(pause) // no more file descriptors, most likely
 			continue
 		}
@@ -93,19 +93,19 @@ func (in *Intake) accept(l net.Listener, door Door) {
 			conn.Close() // who knocks keeps the event and comes again
 			continue
 		}
-		if !in.enter(conn) {
+		if !in.addConn(conn) {
 			<-in.room
 			return
 		}
 		in.serving.Go(func() {
 			defer func() { <-in.room }()
-			defer in.leave(conn)
-			in.speak(conn, door)
+			defer in.removeConn(conn)
+			in.serveConn(conn, door)
 		})
 	}
 }
 
-func (in *Intake) enter(conn net.Conn) bool {
+func (in *Intake) addConn(conn net.Conn) bool {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	if in.closed {
@@ -116,21 +116,21 @@ func (in *Intake) enter(conn net.Conn) bool {
 	return true
 }
 
-func (in *Intake) leave(conn net.Conn) {
+func (in *Intake) removeConn(conn net.Conn) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	delete(in.conns, conn)
 	conn.Close()
 }
 
-// speak admits one connection and answers its lines.
-func (in *Intake) speak(raw net.Conn, door Door) {
+// serveConn admits one connection and answers its lines.
+func (in *Intake) serveConn(raw net.Conn, door Door) {
 	ctx, cancel := context.WithTimeout(context.Background(), idle)
 	defer cancel()
 	_ = raw.SetDeadline(time.Now().Add(idle)) // a connection that is closed says so when it is read
 	conn, err := door.Admit(ctx, raw)
 	if err != nil {
-		in.refused(host(raw), err)
+		in.logRefused(remoteHost(raw), err)
 		return
 	}
 	lines := bufio.NewReaderSize(conn, event.MaxLine)
@@ -138,41 +138,41 @@ func (in *Intake) speak(raw net.Conn, door Door) {
 		_ = raw.SetDeadline(time.Now().Add(idle))
 		line, err := lines.ReadSlice('\n')
 		if errors.Is(err, bufio.ErrBufferFull) {
-			in.refused(host(raw), errors.New("a line is too long"))
-			answer(conn, event.Answer{Error: "the line is too long"})
+			in.logRefused(remoteHost(raw), errors.New("a line is too long"))
+			writeAnswer(conn, event.Answer{Error: "the line is too long"})
 			return
 		}
 		if err != nil {
 			if !errors.Is(err, io.EOF) && len(line) > 0 {
-				in.refused(host(raw), err)
+				in.logRefused(remoteHost(raw), err)
 			}
 			return
 		}
 		_ = raw.SetDeadline(time.Time{}) // the disk may take its time
-		if !answer(conn, in.hear(host(raw), bytes.TrimSpace(line))) {
+		if !writeAnswer(conn, in.handleLine(remoteHost(raw), bytes.TrimSpace(line))) {
 			return
 		}
 	}
 }
 
-// hear takes one line.
-func (in *Intake) hear(from string, line []byte) event.Answer {
+// handleLine takes one line.
+func (in *Intake) handleLine(from string, line []byte) event.Answer {
 	if len(line) == 0 {
 		return event.Answer{}
 	}
 	e, err := event.Parse(line)
 	if err != nil {
-		in.refused(from, err)
+		in.logRefused(from, err)
 		return event.Answer{Error: err.Error()}
 	}
 	if err := in.take(e); err != nil {
-		in.refused("journal", err)
+		in.logRefused("journal", err)
 		return event.Answer{ID: e.ID, Error: err.Error()}
 	}
 	return event.Answer{ID: e.ID}
 }
 
-func answer(conn net.Conn, a event.Answer) bool {
+func writeAnswer(conn net.Conn, a event.Answer) bool {
 	line, err := a.Line()
 	if err != nil {
 		return false
@@ -182,8 +182,8 @@ func answer(conn net.Conn, a event.Answer) bool {
 	return err == nil
 }
 
-// host is who is at the other end, without a port, which differs each time.
-func host(conn net.Conn) string {
+// remoteHost is who is at the other end, without a port, which differs each time.
+func remoteHost(conn net.Conn) string {
 	h, _, err := net.SplitHostPort(conn.RemoteAddr().String())
 	if err != nil {
 		return "this machine"
@@ -196,15 +196,15 @@ const (
 	maxSaid  = 10_000
 )
 
-// refused logs why something was not taken, the same from the same at most once a
+// logRefused logs why something was not taken, the same from the same at most once a
 // minute.
-func (in *Intake) refused(from string, err error) {
-	if in.first(from+" "+err.Error(), time.Now()) {
+func (in *Intake) logRefused(from string, err error) {
+	if in.shouldLog(from+" "+err.Error(), time.Now()) {
 		in.log.Warn("an epilog was not taken", "from", from, "error", err)
 	}
 }
 
-func (in *Intake) first(what string, now time.Time) bool {
+func (in *Intake) shouldLog(what string, now time.Time) bool {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	if len(in.said) > maxSaid {

@@ -24,10 +24,10 @@ func encodeEntry(e *Entry) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return append(fmt.Appendf(nil, "%s ", sum(text)), text...), nil
+	return append(fmt.Appendf(nil, "%s ", lineChecksum(text)), text...), nil
 }
 
-func sum(text []byte) []byte {
+func lineChecksum(text []byte) []byte {
 	return fmt.Appendf(nil, "%08x", crc32.Checksum(text, crc32.MakeTable(crc32.Castagnoli)))
 }
 
@@ -35,7 +35,7 @@ func parseEntry(line []byte) (e Entry, err error) {
 	if len(line) <= sumLength+1 || line[sumLength] != ' ' {
 		return Entry{}, fmt.Errorf("invalid entry %.40q", line)
 	}
-	if text := line[sumLength+1:]; !bytes.Equal(line[:sumLength], sum(text)) {
+	if text := line[sumLength+1:]; !bytes.Equal(line[:sumLength], lineChecksum(text)) {
 		return Entry{}, fmt.Errorf("wrong checksum of %.40q", line)
 	} else if err := json.Unmarshal(text, &e); err != nil {
 		return Entry{}, err

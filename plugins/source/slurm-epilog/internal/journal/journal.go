@@ -79,15 +79,15 @@ func Open(ctx context.Context, opt Options) (*Journal, error) {
 		return nil, fmt.Errorf("journal: %w", err)
 	}
 	j := &Journal{opt: opt, db: db, queue: make(chan *write), closing: make(chan struct{})}
-	if err := errors.Join(j.adopt(ctx), j.load()); err != nil {
+	if err := errors.Join(j.adoptSegments(ctx), j.loadState()); err != nil {
 		return nil, errors.Join(fmt.Errorf("journal: %w", err), db.Close())
 	}
-	j.wrote.Go(j.run)
+	j.wrote.Go(j.commitLoop)
 	return j, nil
 }
 
-// load finds the last stamp and the newest ids.
-func (j *Journal) load() error {
+// loadState finds the last stamp and the newest ids.
+func (j *Journal) loadState() error {
 	return j.db.Update(func(tx *bbolt.Tx) error {
 		b, err := tx.CreateBucketIfNotExists(bucket)
 		if err != nil {
@@ -100,7 +100,7 @@ func (j *Journal) load() error {
 		}
 		for n := 0; k != nil && n < generation; n++ {
 			if e, err := parseEntry(line); err == nil {
-				j.recent.add(e.ID)
+				j.recent.addID(e.ID)
 			}
 			k, line = c.Prev()
 		}
@@ -108,7 +108,7 @@ func (j *Journal) load() error {
 	})
 }
 
-func key(stamp int64) []byte { return binary.BigEndian.AppendUint64(nil, uint64(stamp)) } //nolint:gosec // stamps are positive
+func keyOf(stamp int64) []byte { return binary.BigEndian.AppendUint64(nil, uint64(stamp)) } //nolint:gosec // stamps are positive
 
 func stampOf(key []byte) int64 { return int64(binary.BigEndian.Uint64(key)) } //nolint:gosec // stamps are positive
 
@@ -140,19 +140,19 @@ func (j *Journal) AppendAll(events []event.Event) error {
 // maxGroup is how many events share one sync.
 const maxGroup = 512
 
-func (j *Journal) run() {
+func (j *Journal) commitLoop() {
 	for {
 		select {
 		case w := <-j.queue:
-			j.commit(j.gather(w))
+			j.commitGroup(j.gatherGroup(w))
 		case <-j.closing:
 			return
 		}
 	}
 }
 
-// gather takes what waits beside w.
-func (j *Journal) gather(w *write) []*write {
+// gatherGroup takes what waits beside w.
+func (j *Journal) gatherGroup(w *write) []*write {
 	group := []*write{w}
 	for len(group) < maxGroup {
 		select {
@@ -165,9 +165,9 @@ func (j *Journal) gather(w *write) []*write {
 	return group
 }
 
-// commit writes a group and answers those who wait.
-func (j *Journal) commit(group []*write) {
-	entries, err := j.write(group)
+// commitGroup writes a group and answers those who wait.
+func (j *Journal) commitGroup(group []*write) {
+	entries, err := j.writeGroup(group)
 	if err == nil && len(entries) > 0 && j.opt.Committed != nil {
 		j.opt.Committed(entries)
 	}
@@ -176,20 +176,20 @@ func (j *Journal) commit(group []*write) {
 	}
 }
 
-// write puts the events of a group that are new into the file, in one transaction.
-func (j *Journal) write(group []*write) ([]Entry, error) {
+// writeGroup puts the events of a group that are new into the file, in one transaction.
+func (j *Journal) writeGroup(group []*write) ([]Entry, error) {
 	var entries []Entry
 	fresh := map[string]bool{}
 	for _, w := range group {
-		if !j.recent.has(w.event.ID) && !fresh[w.event.ID] {
+		if !j.recent.hasID(w.event.ID) && !fresh[w.event.ID] {
 			fresh[w.event.ID] = true
-			entries = append(entries, Entry{j.stamp(), w.event})
+			entries = append(entries, Entry{j.nextStamp(), w.event})
 		}
 	}
 	if len(entries) == 0 {
 		return nil, nil
 	}
-	if used := j.used(); used > j.opt.MaxSize {
+	if used := j.usedBytes(); used > j.opt.MaxSize {
 		return nil, fmt.Errorf("%w: %d bytes in %s wait for slurmdbd, or are kept for a recollection", ErrFull, used, j.db.Path())
 	}
 	err := j.db.Update(func(tx *bbolt.Tx) error {
@@ -200,7 +200,7 @@ func (j *Journal) write(group []*write) ([]Entry, error) {
 			if err != nil {
 				return err
 			}
-			if err := b.Put(key(entries[i].Stamp), line); err != nil {
+			if err := b.Put(keyOf(entries[i].Stamp), line); err != nil {
 				return err
 			}
 		}
@@ -210,13 +210,13 @@ func (j *Journal) write(group []*write) ([]Entry, error) {
 		return nil, fmt.Errorf("journal: %w", err)
 	}
 	for id := range fresh {
-		j.recent.add(id)
+		j.recent.addID(id)
 	}
 	return entries, nil
 }
 
-// used is how many bytes of the file hold something.
-func (j *Journal) used() (bytes int64) {
+// usedBytes is how many bytes of the file hold something.
+func (j *Journal) usedBytes() (bytes int64) {
 	_ = j.db.View(func(tx *bbolt.Tx) error { // only what the function returns
 		bytes = tx.Size()
 		return nil
@@ -225,8 +225,8 @@ func (j *Journal) used() (bytes int64) {
 	return bytes - int64(free.FreePageN+free.PendingPageN)*int64(j.db.Info().PageSize)
 }
 
-// stamp returns the next one.
-func (j *Journal) stamp() int64 {
+// nextStamp returns the next one.
+func (j *Journal) nextStamp() int64 {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.last = max(j.last+1, time.Now().UnixMicro())
@@ -259,11 +259,11 @@ func (j *Journal) After(stamp int64, yield func(Entry) error) error {
 		var entries []Entry
 		err := j.db.View(func(tx *bbolt.Tx) error {
 			c := tx.Bucket(bucket).Cursor()
-			k, line := c.Seek(key(from + 1))
+			k, line := c.Seek(keyOf(from + 1))
 			for n := 0; k != nil && n < page; n++ {
 				stamp = stampOf(k)
 				if e, err := parseEntry(line); err != nil {
-					j.corrupt(j.db.Path(), err)
+					j.logCorrupt(j.db.Path(), err)
 				} else {
 					entries = append(entries, e)
 				}
@@ -285,7 +285,7 @@ func (j *Journal) After(stamp int64, yield func(Entry) error) error {
 	}
 }
 
-func (j *Journal) corrupt(path string, err error) {
+func (j *Journal) logCorrupt(path string, err error) {
 	j.opt.Log.Warn("skipping corrupt entry of the journal", "file", path, "error", err)
 }
 
@@ -294,11 +294,11 @@ func (j *Journal) corrupt(path string, err error) {
 // journal uses more than half of its size. The last entry stays: it has the last stamp.
 func (j *Journal) Settled(stamp int64) {
 	limit := stamp
-	if j.used() < j.opt.MaxSize/2 {
+	if j.usedBytes() < j.opt.MaxSize/2 {
 		limit = min(stamp, time.Now().Add(-j.opt.Keep).UnixMicro())
 	}
 	for more := true; more; {
-		keys, err := j.first(limit)
+		keys, err := j.firstKeys(limit)
 		if err == nil && len(keys) > 0 {
 			err = j.db.Update(func(tx *bbolt.Tx) error {
 				for _, k := range keys {
@@ -316,9 +316,9 @@ func (j *Journal) Settled(stamp int64) {
 	}
 }
 
-// first returns the keys of the first entries up to a stamp, but not that of the last
+// firstKeys returns the keys of the first entries up to a stamp, but not that of the last
 // entry.
-func (j *Journal) first(limit int64) (keys [][]byte, err error) {
+func (j *Journal) firstKeys(limit int64) (keys [][]byte, err error) {
 	err = j.db.View(func(tx *bbolt.Tx) error {
 		c := tx.Bucket(bucket).Cursor()
 		last, _ := c.Last()

@@ -20,8 +20,8 @@ const (
 	segments = "[0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9].log"
 )
 
-// adopt moves the entries of segments into the database.
-func (j *Journal) adopt(ctx context.Context) error {
+// adoptSegments moves the entries of segments into the database.
+func (j *Journal) adoptSegments(ctx context.Context) error {
 	lock, err := os.OpenFile(filepath.Join(j.opt.Dir, "lock"), os.O_RDWR, 0)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil // there are none
@@ -67,10 +67,10 @@ func (j *Journal) adoptSegment(path string) error {
 			line = bytes.TrimSuffix(line, []byte("\n"))
 			e, err := parseEntry(line)
 			if err != nil { // damage, or the rest of a write that a crash cut off
-				j.corrupt(path, err)
+				j.logCorrupt(path, err)
 				continue
 			}
-			if err := b.Put(key(e.Stamp), line); err != nil {
+			if err := b.Put(keyOf(e.Stamp), line); err != nil {
 				return err
 			}
 		}

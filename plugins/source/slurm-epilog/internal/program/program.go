@@ -33,7 +33,7 @@ type Program struct {
 // is always 0.
 func (p *Program) Run(args []string) (status int) {
 	began := time.Now()
-	s, usage, config := read(args, p.Stderr)
+	s, usage, config := readSettings(args, p.Stderr)
 	switch {
 	case errors.Is(usage, flag.ErrHelp):
 		return 0
@@ -41,42 +41,42 @@ func (p *Program) Run(args []string) (status int) {
 		fmt.Fprintln(p.Stderr, "bursar-epilog:", usage)
 		return 2
 	case usage != nil: // a job must not pay for a mistake on the command line
-		p.say(usage)
-		s, _, config = read(nil, p.Stderr)
+		p.reportError(usage)
+		s, _, config = readSettings(nil, p.Stderr)
 	}
 	if config != nil {
-		p.say(config)
+		p.reportError(config)
 	}
 	switch {
 	case s.about:
 		fmt.Fprintln(p.Stdout, "bursar-epilog", p.Version)
 		return 0
 	case s.check:
-		return p.check(s, config)
+		return p.checkSetup(s, config)
 	case s.drain:
 		return p.drainAll(s)
 	}
-	return p.epilog(s, began)
+	return p.runEpilog(s, began)
 }
 
-// say tells the operator.
-func (p *Program) say(err error) {
+// reportError tells the operator.
+func (p *Program) reportError(err error) {
 	fmt.Fprintln(p.Stderr, "bursar-epilog:", err)
 	if p.Syslog != nil {
 		p.Syslog(err.Error())
 	}
 }
 
-// epilog tells of one job. Half of the time is for the agent, the other half for the
+// runEpilog tells of one job. Half of the time is for the agent, the other half for the
 // spool.
-func (p *Program) epilog(s *settings, began time.Time) (status int) {
+func (p *Program) runEpilog(s *settings, began time.Time) (status int) {
 	end := began.Add(s.timeout)
 	dog := time.AfterFunc(time.Until(end), func() { p.giveUp(s) })
 	defer dog.Stop()
 	host, _ := os.Hostname() // without a name the event is as good
 	e, err := event.FromEnvironment(p.Getenv, host, began)
 	if err != nil {
-		p.say(err)
+		p.reportError(err)
 		if errors.Is(err, event.ErrNoJob) {
 			fmt.Fprintln(p.Stderr, "bursar-epilog: -h says how it is used")
 		}
@@ -84,15 +84,15 @@ func (p *Program) epilog(s *settings, began time.Time) (status int) {
 	}
 	ctx, cancel := context.WithDeadline(context.Background(), began.Add(s.timeout/2))
 	defer cancel()
-	if err := p.give(ctx, s, e); err != nil {
-		p.keep(s, &e, err)
+	if err := p.sendEvent(ctx, s, e); err != nil {
+		p.spoolEvent(s, &e, err)
 	}
 	return 0
 }
 
 // giveUp ends the process: a job does not wait for a disk that hangs.
 func (p *Program) giveUp(s *settings) {
-	go p.say(fmt.Errorf("job %s may be lost to the epilog: neither %s nor the disk answered within %s", p.Getenv("SLURM_JOB_ID"), s.Target.String(), s.timeout))
+	go p.reportError(fmt.Errorf("job %s may be lost to the epilog: neither %s nor the disk answered within %s", p.Getenv("SLURM_JOB_ID"), s.Target.String(), s.timeout))
 	time.Sleep(lastWords)
 	p.Exit(0)
 }
@@ -105,8 +105,8 @@ const (
 	drainTime = 100 * time.Millisecond
 )
 
-// give hands the event over, and then some of what waits.
-func (p *Program) give(ctx context.Context, s *settings, e event.Event) error {
+// sendEvent sends the event to the agent, and then some of what waits.
+func (p *Program) sendEvent(ctx context.Context, s *settings, e event.Event) error {
 	line, err := hand.Dial(ctx, &s.Target)
 	if err != nil {
 		return err
@@ -123,7 +123,7 @@ func (p *Program) give(ctx context.Context, s *settings, e event.Event) error {
 		return skipRefused(line.Give(e))
 	})
 	if err != nil && !errors.Is(err, errLater) && !errors.Is(err, spool.ErrBusy) {
-		p.say(fmt.Errorf("drain the spool: %w", err))
+		p.reportError(fmt.Errorf("drain the spool: %w", err))
 	}
 	return nil
 }
@@ -137,15 +137,15 @@ func skipRefused(err error) error {
 	return err
 }
 
-// keep puts the event into the spool.
-func (p *Program) keep(s *settings, e *event.Event, why error) {
+// spoolEvent puts the event into the spool.
+func (p *Program) spoolEvent(s *settings, e *event.Event, why error) {
 	err := spool.Of(s.spool, p.UID).Put(e)
 	if err == nil {
-		p.say(fmt.Errorf("job %s waits in %s, since %s did not take it: %w", e.JobID(), s.spool, s.Target.String(), why))
+		p.reportError(fmt.Errorf("job %s waits in %s, since %s did not take it: %w", e.JobID(), s.spool, s.Target.String(), why))
 		return
 	}
 	line, _ := e.Line() // it could be written, as it was read
-	p.say(fmt.Errorf("job %s is lost to the epilog, which could neither tell %s (%w) nor keep it (%w): %s", e.JobID(), s.Target.String(), why, err, line))
+	p.reportError(fmt.Errorf("job %s is lost to the epilog, which could neither tell %s (%w) nor keep it (%w): %s", e.JobID(), s.Target.String(), why, err, line))
 }
 
 // drainTimeout bounds how long one event may take while the spool is drained.
@@ -155,12 +155,12 @@ const drainTimeout = 30 * time.Second
 func (p *Program) drainAll(s *settings) (status int) {
 	all, err := spool.All(s.spool, p.UID)
 	if err != nil {
-		p.say(err)
+		p.reportError(err)
 		return 1
 	}
 	for _, one := range all {
 		if err := p.drainOne(s, one); err != nil {
-			p.say(fmt.Errorf("drain %s: %w", one.Dir, err))
+			p.reportError(fmt.Errorf("drain %s: %w", one.Dir, err))
 			status = 1
 		}
 	}
@@ -200,8 +200,8 @@ func (p *Program) drainSome(s *settings, from spool.Spool) (int, error) {
 	return from.Drain(drainOnce, func(e event.Event) error { return skipRefused(line.Give(e)) })
 }
 
-// check says whether an epilog would work here.
-func (p *Program) check(s *settings, config error) (status int) {
+// checkSetup says whether an epilog would work here.
+func (p *Program) checkSetup(s *settings, config error) (status int) {
 	ctx, cancel := context.WithTimeout(context.Background(), s.timeout)
 	defer cancel()
 	tell := func(what string, err error) {
@@ -213,7 +213,7 @@ func (p *Program) check(s *settings, config error) (status int) {
 		fmt.Fprintf(p.Stdout, "%s: good\n", what)
 	}
 	tell("settings", config)
-	tell("agent at "+s.Target.String(), ping(ctx, s))
+	tell("agent at "+s.Target.String(), pingAgent(ctx, s))
 	mine := spool.Of(s.spool, p.UID)
 	tell("spool "+mine.Dir, mine.Try())
 	if n, err := mine.Waiting(); err != nil || n > 0 {
@@ -222,7 +222,7 @@ func (p *Program) check(s *settings, config error) (status int) {
 	return status
 }
 
-func ping(ctx context.Context, s *settings) error {
+func pingAgent(ctx context.Context, s *settings) error {
 	line, err := hand.Dial(ctx, &s.Target)
 	if err != nil {
 		return err

@@ -305,7 +305,7 @@ func TestATimeoutThatCannotBeIsMended(t *testing.T) {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		s, usage, config := read([]string{"-config", path}, io.Discard)
+		s, usage, config := readSettings([]string{"-config", path}, io.Discard)
 		if usage != nil || config == nil || s.timeout != defaultTimeout {
 			t.Errorf("%s: %v, %v, %s", text, usage, config, s.timeout)
 		}
@@ -323,7 +323,7 @@ func TestTheFileIsHCL(t *testing.T) {
 		t.Fatal("the shipped file offers no settings")
 	}
 	for _, text := range []string{string(shipped), uncommented, "socket = \"/a \\\"b\\\" é\\n\" # why\n\n// more\nspool=\"/x\" // there\n"} {
-		values, problems := parse("epilog.hcl", []byte(text))
+		values, problems := parseFile("epilog.hcl", []byte(text))
 		if len(problems) > 0 {
 			t.Errorf("%s: %v", text, problems)
 		}
@@ -347,7 +347,7 @@ func FuzzSettings(f *testing.F) {
 	f.Add([]byte("socket = \"/run/x\" # why\n\naddress=\"a:1\"\n"))
 	f.Add([]byte("a = \"\\"))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		values, problems := parse("f", text)
+		values, problems := parseFile("f", text)
 		if n := bytes.Count(text, []byte("\n")) + 1; len(values)+len(problems) > n+1 {
 			t.Errorf("%d values and %d problems in %d lines", len(values), len(problems), n)
 		}

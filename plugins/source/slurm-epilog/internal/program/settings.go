@@ -34,8 +34,8 @@ const (
 	defaultTimeout = 2 * time.Second
 )
 
-// set is a flag set of all settings; those with file true may stand in the file too.
-func (s *settings) set(out io.Writer) (all *flag.FlagSet, inFile func(name string) bool) {
+// flagSet is a flag set of all settings; those with file true may stand in the file too.
+func (s *settings) flagSet(out io.Writer) (all *flag.FlagSet, inFile func(name string) bool) {
 	f := flag.NewFlagSet("bursar-epilog", flag.ContinueOnError)
 	f.SetOutput(out)
 	f.StringVar(&s.Socket, "socket", defaultSocket, "unix `socket` of the agent's plugin, on the agent's machine")
@@ -52,11 +52,11 @@ func (s *settings) set(out io.Writer) (all *flag.FlagSet, inFile func(name strin
 	f.BoolVar(&s.drain, "drain", false, "hand over what is in the spool, instead of a job; for a timer")
 	f.BoolVar(&s.check, "check", false, "say whether the agent answers and the spool can be written, and how many wait")
 	f.BoolVar(&s.about, "version", false, "print the version")
-	f.Usage = func() { usage(f) }
+	f.Usage = func() { printUsage(f) }
 	return f, func(name string) bool { return file[name] }
 }
 
-func usage(f *flag.FlagSet) {
+func printUsage(f *flag.FlagSet) {
 	fmt.Fprint(f.Output(), `Usage: bursar-epilog [flags]
 
 Report the end of a run of a job to bursar's agent. Slurm calls it, in slurm.conf:
@@ -83,11 +83,11 @@ Flags:
 	f.PrintDefaults()
 }
 
-// read reads the command line and the file, which the command line overrides. What
+// readSettings reads the command line and the file, which the command line overrides. What
 // is wrong with the file is the second error: what could be read of it counts.
-func read(args []string, out io.Writer) (s *settings, usage, config error) {
+func readSettings(args []string, out io.Writer) (s *settings, usage, config error) {
 	s = &settings{}
-	f, inFile := s.set(out)
+	f, inFile := s.flagSet(out)
 	if err := f.Parse(args); err != nil {
 		return nil, err, nil
 	}
@@ -98,12 +98,12 @@ func read(args []string, out io.Writer) (s *settings, usage, config error) {
 	f.Visit(func(f *flag.Flag) { given[f.Name] = true })
 	text, err := os.ReadFile(s.config)
 	if errors.Is(err, fs.ErrNotExist) && !given["config"] {
-		return s, nil, s.sound()
+		return s, nil, s.fixTimeout()
 	}
 	if err != nil {
-		return s, nil, errors.Join(err, s.sound())
+		return s, nil, errors.Join(err, s.fixTimeout())
 	}
-	values, problems := parse(s.config, text)
+	values, problems := parseFile(s.config, text)
 	for _, v := range values {
 		switch {
 		case !inFile(v.name):
@@ -115,7 +115,7 @@ func read(args []string, out io.Writer) (s *settings, usage, config error) {
 			}
 		}
 	}
-	return s, nil, errors.Join(append(problems, s.sound())...)
+	return s, nil, errors.Join(append(problems, s.fixTimeout())...)
 }
 
 const (
@@ -123,8 +123,8 @@ const (
 	mostTimeout  = time.Minute
 )
 
-// sound mends what cannot be and says so.
-func (s *settings) sound() error {
+// fixTimeout replaces a timeout that is out of range by the default, and says so.
+func (s *settings) fixTimeout() error {
 	if s.timeout >= leastTimeout && s.timeout <= mostTimeout {
 		return nil
 	}
@@ -136,10 +136,10 @@ func (s *settings) sound() error {
 // value is a line of the file.
 type value struct{ name, text, place string }
 
-// parse reads the file: HCL with one attribute a line, whose value is a text. That
+// parseFile reads the file: HCL with one attribute a line, whose value is a text. That
 // much of the language needs no library, which would take longer to load than all
 // the rest of this program.
-func parse(path string, text []byte) (values []value, problems []error) {
+func parseFile(path string, text []byte) (values []value, problems []error) {
 	in := bufio.NewScanner(bytes.NewReader(text))
 	for number := 1; in.Scan(); number++ {
 		place := fmt.Sprintf("%s:%d", path, number)

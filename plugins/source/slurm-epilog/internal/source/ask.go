@@ -16,11 +16,11 @@ import (
 // answer is what slurmdbd has of a job.
 type answer struct {
 	runs []*job.Run // in the order of their starts
-	odd  []odd
+	bad  []badRow
 }
 
-// odd is a row that is no run.
-type odd struct {
+// badRow is a row that is no run.
+type badRow struct {
 	name string
 	err  error
 	raw  []byte
@@ -71,7 +71,7 @@ func askFor(w *waiting) string {
 }
 
 // readRow reads a job's row and returns its run, unless it is of a job that was not
-// asked for, or odd.
+// asked for, or bad.
 func (p *pass) readRow(row sacct.Row, found map[int64]*answer) *job.Run {
 	number, err := strconv.ParseInt(row.Fields[0], 10, 64)
 	if err != nil {
@@ -92,7 +92,7 @@ func (p *pass) readRow(row sacct.Row, found map[int64]*answer) *job.Run {
 		if r.ID.Job != "" {
 			name = r.RunName()
 		}
-		a.odd = append(a.odd, odd{name, err, p.plan.Show(row.Fields)})
+		a.bad = append(a.bad, badRow{name, err, p.plan.Show(row.Fields)})
 		return nil
 	}
 	a.runs = append(a.runs, r)

@@ -65,7 +65,7 @@ func (s *Source) Collect(ctx context.Context, from sdk.Start, out *sdk.Stream) e
 	}
 	p := &pass{Source: s, plan: plan, out: out}
 	if from.Window != nil {
-		return p.lookAgain(ctx, from.Window)
+		return p.recheckWindow(ctx, from.Window)
 	}
 	if err := p.resumePending(ctx, from, done); err != nil {
 		return err
@@ -109,8 +109,8 @@ func (p *pass) resumePending(ctx context.Context, from sdk.Start, done int64) er
 func (p *pass) followEvents(ctx context.Context) error {
 	var not time.Time // sacct is not asked before
 	for p.pending.awaitDue(ctx, not, p.now) {
-		due := p.pending.takeDue(p.now(), p.most)
-		err := p.settleEvents(ctx, due)
+		due := p.pending.popDue(p.now(), p.most)
+		err := p.resolveEvents(ctx, due)
 		if err != nil {
 			p.pending.putBack(due)
 			return err
@@ -122,9 +122,9 @@ func (p *pass) followEvents(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// settleEvents asks about the runs of some events, sends those that ended, and forgets the
+// resolveEvents asks about the runs of some events, sends those that ended, and forgets the
 // events that are settled by them.
-func (p *pass) settleEvents(ctx context.Context, due []*waiting) error {
+func (p *pass) resolveEvents(ctx context.Context, due []*waiting) error {
 	found, err := p.askRuns(ctx, due)
 	if err != nil {
 		return err
@@ -142,18 +142,18 @@ func (p *pass) settleEvents(ctx context.Context, due []*waiting) error {
 			open = append(open, w)
 		}
 	}
-	if err := p.watchSettled(settled); err != nil {
+	if err := p.journalTold(settled); err != nil {
 		return err
 	}
 	if len(settled) > 0 || d.hasSome() {
-		done := p.pending.settledWithout(settled)
+		done := p.pending.doneUpTo(settled)
 		d.batch.Checkpoint = encodeCheckpoint(done)
 		if err := p.out.Send(ctx, d.batch); err != nil {
 			return err
 		}
 		p.rememberDraft(d)
 		p.at = d.batch.Checkpoint
-		p.pending.forgetSettled(settled)
+		p.pending.dropResolved(settled)
 		p.journal.Settled(done)
 	}
 	for _, w := range open {
@@ -177,9 +177,9 @@ func (p *pass) postponeEvent(w *waiting) {
 	w.asked++
 }
 
-// watchSettled writes into the journal what was told now without slurmdbd's word, before it
+// journalTold writes into the journal what was told now without slurmdbd's word, before it
 // is sent: the checkpoint passes its epilog then.
-func (p *pass) watchSettled(settled []*waiting) error {
+func (p *pass) journalTold(settled []*waiting) error {
 	var again []event.Event
 	_, told := p.pending.countWaiting()
 	for _, w := range settled {
@@ -221,11 +221,11 @@ func (p *pass) rememberDraft(d *draft) {
 	}
 }
 
-// lookAgain looks at the events of a window once more.
-func (p *pass) lookAgain(ctx context.Context, w *sdk.Window) error {
+// recheckWindow looks at the events of a window once more.
+func (p *pass) recheckWindow(ctx context.Context, w *sdk.Window) error {
 	var events []*waiting
 	flush := func() error {
-		err := p.settleWindow(ctx, events, w)
+		err := p.resolveWindow(ctx, events, w)
 		events = nil
 		return err
 	}
@@ -248,7 +248,7 @@ func (p *pass) lookAgain(ctx context.Context, w *sdk.Window) error {
 	return nil
 }
 
-func (p *pass) settleWindow(ctx context.Context, events []*waiting, w *sdk.Window) error {
+func (p *pass) resolveWindow(ctx context.Context, events []*waiting, w *sdk.Window) error {
 	if len(events) == 0 {
 		return nil
 	}

@@ -38,7 +38,7 @@ func (d *draft) hasSome() bool {
 // w.news is the job id under which that was told.
 func (d *draft) judgeEvent(w *waiting, a *answer) (settled bool) {
 	w.news = ""
-	for _, o := range a.odd {
+	for _, o := range a.bad {
 		d.refuseRow(o.name, o.err, o.raw)
 	}
 	var last *job.Run // that had begun when the epilog ran
@@ -69,7 +69,7 @@ func (d *draft) judgeEvent(w *waiting, a *answer) (settled bool) {
 			w.news = last.Name()
 		}
 		return true
-	case last == nil && len(a.odd) > 0:
+	case last == nil && len(a.bad) > 0:
 		return true // what there is of it is in quarantine
 	case w.Told != "":
 		return d.giveUp(w)
@@ -151,7 +151,7 @@ func (d *draft) addRun(r *job.Run, filter setting.Filter, again bool, told strin
 		return
 	}
 	if at, in := d.in[r.Key]; in {
-		d.takeOver(at, r, told)
+		d.addFormerID(at, r, told)
 		return
 	}
 	if end, sent := d.pass.sent[r.Key]; sent && end == r.End.Unix() && d.window == nil && !again {
@@ -161,12 +161,12 @@ func (d *draft) addRun(r *job.Run, filter setting.Filter, again bool, told strin
 	wanted := filter.Wants(r) && !r.End.Before(d.config.Earliest.Time)
 	d.in[r.Key] = len(d.batch.Jobs)
 	d.batch.Jobs = append(d.batch.Jobs, sdk.Job{Run: r.RunName(), Values: values, Unread: unread, Ended: true, Excluded: !wanted})
-	d.takeOver(d.in[r.Key], r, told)
+	d.addFormerID(d.in[r.Key], r, told)
 	d.sent = append(d.sent, r)
 }
 
-// takeOver adds the job id under which a job of the batch was told before.
-func (d *draft) takeOver(at int, r *job.Run, told string) {
+// addFormerID adds the job id under which a job of the batch was told before.
+func (d *draft) addFormerID(at int, r *job.Run, told string) {
 	if told == "" || at < 0 || told == r.Name() {
 		return
 	}

@@ -157,7 +157,7 @@ func TestAPrologMakesNothing(t *testing.T) {
 		for i, c := range []string{"prolog_slurmd", "prolog_slurmctld", "prolog_task", "epilog_task", "prolog_srun", "epilog_srun"} {
 			s.tell(int64(7+i), ofSlurmd(time.Now().Unix()-5), func(e *event.Event) { e.Context = c })
 			e := event.Event{ID: fmt.Sprintf("%031x0", i), At: time.Now().UnixMicro(), Job: 99, Context: c}
-			if err := s.source.takeEvent(e); err != nil {
+			if err := s.source.acceptEvent(e); err != nil {
 				t.Error(err)
 			}
 		}

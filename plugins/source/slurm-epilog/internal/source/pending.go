@@ -87,8 +87,8 @@ func (p *pending) countWaiting() (fresh, told int) {
 	return len(p.byStamp) - p.told, p.told
 }
 
-// takeDue removes from the queue, but not from what waits, at most so many that are due.
-func (p *pending) takeDue(now time.Time, most int) []*waiting {
+// popDue removes from the queue, but not from what waits, at most so many that are due.
+func (p *pending) popDue(now time.Time, most int) []*waiting {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var out []*waiting
@@ -98,7 +98,7 @@ func (p *pending) takeDue(now time.Time, most int) []*waiting {
 	return out
 }
 
-// putBack returns to the queue what take gave.
+// putBack returns to the queue what popDue gave.
 func (p *pending) putBack(list []*waiting) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -109,8 +109,8 @@ func (p *pending) putBack(list []*waiting) {
 	}
 }
 
-// forgetSettled forgets those.
-func (p *pending) forgetSettled(list []*waiting) {
+// dropResolved forgets events that are done with.
+func (p *pending) dropResolved(list []*waiting) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, w := range list {
@@ -121,8 +121,8 @@ func (p *pending) forgetSettled(list []*waiting) {
 	}
 }
 
-// settledWithout is the stamp up to which nothing waits but those.
-func (p *pending) settledWithout(those []*waiting) int64 {
+// doneUpTo is the stamp up to which nothing waits but those.
+func (p *pending) doneUpTo(those []*waiting) int64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for len(p.order) > 0 && p.byStamp[p.order[0]] == nil {

@@ -88,7 +88,7 @@ func (s *Source) openJournal(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	in := intake.New(s.takeEvent, s.log)
+	in := intake.New(s.acceptEvent, s.log)
 	if err := s.listenForEvents(ctx, in); err != nil {
 		in.Close()
 		return err
@@ -120,8 +120,8 @@ func (s *Source) listenForEvents(ctx context.Context, in *intake.Intake) error {
 // maxPending bounds the events in memory that wait for sacct.
 const maxPending = 200_000
 
-// takeEvent returns when the event is on disk.
-func (s *Source) takeEvent(e event.Event) error {
+// acceptEvent returns when the event is on disk.
+func (s *Source) acceptEvent(e event.Event) error {
 	if !e.OfEnd() {
 		s.log.Warn("bursar-epilog was called where no job ends; nothing is made of it", "context", e.Context, "job", e.Job, "host", e.Host)
 		return nil

@@ -135,7 +135,7 @@ func (s *site) collect(long time.Duration, from sdk.Start) error {
 	}
 	p := &pass{Source: s.source, plan: plan, out: sdk.NewStream(job.Attributes(), s.take)}
 	if from.Window != nil {
-		return p.lookAgain(ctx, from.Window)
+		return p.recheckWindow(ctx, from.Window)
 	}
 	if err := p.resumePending(ctx, from, done); err != nil {
 		return err

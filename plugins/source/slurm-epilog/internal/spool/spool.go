@@ -68,11 +68,11 @@ func (s Spool) Put(e *event.Event) error {
 	if err != nil {
 		return err
 	}
-	if err := s.make(); err != nil {
+	if err := s.makeFolder(); err != nil {
 		return err
 	}
 	path := filepath.Join(s.Dir, fmt.Sprintf("%020d-%s", e.At, e.ID))
-	if err := write(path+unfinished, line); err != nil {
+	if err := writeFile(path+unfinished, line); err != nil {
 		return err
 	}
 	if err := os.Rename(path+unfinished, path+suffix); err != nil {
@@ -81,8 +81,8 @@ func (s Spool) Put(e *event.Event) error {
 	return durable.SyncDir(s.Dir)
 }
 
-// make makes the folder; others may pass the one of root on the way to theirs.
-func (s Spool) make() error {
+// makeFolder makes the folder; others may pass the one of root on the way to theirs.
+func (s Spool) makeFolder() error {
 	if info, err := os.Stat(s.Dir); err == nil && info.IsDir() {
 		return nil
 	}
@@ -95,7 +95,7 @@ func (s Spool) make() error {
 	return nil
 }
 
-func write(path string, text []byte) error {
+func writeFile(path string, text []byte) error {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
@@ -130,13 +130,13 @@ func (s Spool) Drain(most int, give func(event.Event) error) (given int, err err
 		}
 		return 0, err
 	}
-	names, err := files(d)
+	names, err := listFiles(d)
 	if err != nil {
 		return 0, err
 	}
 	var odd []error
 	for _, name := range names[:min(len(names), most)] {
-		err := s.give(filepath.Join(s.Dir, name), give)
+		err := s.giveFile(filepath.Join(s.Dir, name), give)
 		switch {
 		case errors.Is(err, ErrSkip):
 			odd = append(odd, fmt.Errorf("%s: %w", name, err))
@@ -153,8 +153,8 @@ func (s Spool) Drain(most int, give func(event.Event) error) (given int, err err
 // while others may.
 var ErrSkip = errors.New("left in the spool")
 
-// files are the names of the finished files, the oldest first.
-func files(d *os.File) ([]string, error) {
+// listFiles are the names of the finished files, the oldest first.
+func listFiles(d *os.File) ([]string, error) {
 	names, err := d.Readdirnames(maxListed)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, err
@@ -164,8 +164,8 @@ func files(d *os.File) ([]string, error) {
 	return names, nil
 }
 
-func (s Spool) give(path string, give func(event.Event) error) error {
-	text, err := s.read(path)
+func (s Spool) giveFile(path string, give func(event.Event) error) error {
+	text, err := s.readFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil // an operator took it
 	}
@@ -182,8 +182,8 @@ func (s Spool) give(path string, give func(event.Event) error) error {
 	return os.Remove(path)
 }
 
-// read reads a file that is what Put wrote.
-func (s Spool) read(path string) ([]byte, error) {
+// readFile reads a file that is what Put wrote.
+func (s Spool) readFile(path string) ([]byte, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
@@ -210,17 +210,17 @@ func (s Spool) Waiting() (int, error) {
 		return 0, err
 	}
 	defer d.Close()
-	names, err := files(d)
+	names, err := listFiles(d)
 	return len(names), err
 }
 
 // Try says whether Put would work, by making a file and removing it.
 func (s Spool) Try() error {
-	if err := s.make(); err != nil {
+	if err := s.makeFolder(); err != nil {
 		return err
 	}
 	path := filepath.Join(s.Dir, fmt.Sprintf("try-%d%s", os.Getpid(), unfinished))
-	if err := write(path, []byte("\n")); err != nil {
+	if err := writeFile(path, []byte("\n")); err != nil {
 		return err
 	}
 	return os.Remove(path)
