@@ -103,14 +103,14 @@ func (s *Source) beginPass(ctx context.Context, from sdk.Start, out *sdk.Stream)
 	p := &pass{Source: s, plan: plan, out: out, began: now, now: now.UTC().Truncate(time.Second), done: c.Done,
 		again: from.Window != nil, told: c.Told, open: map[job.Key]openRun{}, seen: map[job.Key]bool{}, met: map[job.Key]bool{}, renaming: map[job.Key]string{}, counting: map[job.Key]time.Time{}}
 	plan.Part = p.partOf(ctx)
-	p.from = p.lookBackFrom(c.Done, from.Rewind)
+	p.from = p.queryStart(c.Done, from.Rewind)
 	s.width = min(s.width, s.config.Window) // it may have grown in quieter times
 	return p, nil
 }
 
-// lookBackFrom says how far back a pass looks: by the overlap, now and then and after a
+// queryStart says from when on a pass asks: back by the overlap, now and then and after a
 // restart by the deep one, by what the daemon asks for, never before earliest.
-func (p *pass) lookBackFrom(done time.Time, rewind time.Duration) time.Time {
+func (p *pass) queryStart(done time.Time, rewind time.Duration) time.Time {
 	first := p.config.Earliest.Time
 	if first.IsZero() {
 		first = earliestJobTime()
@@ -222,7 +222,7 @@ func (p *pass) readRuns(ctx context.Context, q sacct.Query, rows *int, belongs f
 		case step && run != nil && id == raw:
 			run.Step(row.Fields, p.tooLong(row))
 		case !step:
-			run, raw = p.takeRow(row, belongs), id
+			run, raw = p.readRow(row, belongs), id
 			// The runs before this one are complete.
 			if len(p.runs) > batchRuns || p.bytes > batchBytes {
 				return p.sendAllBut(ctx, run)
@@ -236,8 +236,8 @@ func (p *pass) readRuns(ctx context.Context, q sacct.Query, rows *int, belongs f
 	return p.prepareJobs(ctx, nil)
 }
 
-// takeRow reads a job's row and returns the run when it is to be sent.
-func (p *pass) takeRow(row sacct.Row, belongs func(*job.Run) bool) *job.Run {
+// readRow reads a job's row and returns the run when it is to be sent.
+func (p *pass) readRow(row sacct.Row, belongs func(*job.Run) bool) *job.Run {
 	r, err := p.plan.Run(row.Fields)
 	if err == nil && !belongs(r) {
 		return nil

@@ -127,16 +127,16 @@ func (p *pass) askVanished(ctx context.Context) error {
 		}
 	}
 	for key := range lost {
-		p.settleLost(key)
+		p.resolveLost(key)
 	}
 	return nil
 }
 
 const maxAskSteps = 500
 
-// settleLost keeps asking for a run that sacct no longer knows, and takes it back
+// resolveLost keeps asking for a run that sacct no longer knows, and takes it back
 // after a day: slurmdbd says that there was none.
-func (p *pass) settleLost(key job.Key) {
+func (p *pass) resolveLost(key job.Key) {
 	if _, goesOn := p.open[key]; goesOn || p.seen[key] {
 		delete(p.missing, key)
 		return
@@ -152,11 +152,11 @@ func (p *pass) settleLost(key job.Key) {
 		return
 	}
 	delete(p.missing, key)
-	p.takeBack(run)
+	p.retractRun(run)
 }
 
-// takeBack sends a run as one that is not wanted.
-func (p *pass) takeBack(o openRun) {
+// retractRun sends a run as one that is not wanted.
+func (p *pass) retractRun(o openRun) {
 	r, err := p.plan.Lost(o.Key, o.JobID, o.Start)
 	if err != nil {
 		p.log.Warn("a job that was running is no longer in slurmdbd", "job", o.JobID, "error", err)
