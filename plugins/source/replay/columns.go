@@ -124,7 +124,7 @@ func parseJob(line []byte, columns []sdk.Attribute, keys []string, fields bool) 
 		}
 	}
 	if last := len(columns) - 1; fields {
-		if job.Values[last], err = keptValue(object, maxDepth); err != nil {
+		if job.Values[last], err = jsonValue(object, maxDepth); err != nil {
 			odd(&columns[last], err)
 		}
 	}
@@ -234,8 +234,8 @@ func instantValue(s string, n json.Number) (sdk.Value, error) {
 	return sdk.Time(time.UnixMicro(int64(math.Round(seconds * 1e6)))), nil
 }
 
-// keptValue keeps what JSON says.
-func keptValue(v any, depth int) (sdk.Value, error) {
+// jsonValue is a value of JSON as it is.
+func jsonValue(v any, depth int) (sdk.Value, error) {
 	if depth == 0 {
 		return sdk.Null(), fmt.Errorf("nested more than %d deep", maxDepth)
 	}
@@ -269,7 +269,7 @@ func listValue(vs []any, depth int) (sdk.Value, error) {
 	out := make([]sdk.Value, len(vs))
 	for i, v := range vs {
 		var err error
-		if out[i], err = keptValue(v, depth-1); err != nil {
+		if out[i], err = jsonValue(v, depth-1); err != nil {
 			return sdk.Null(), err
 		}
 	}
@@ -280,7 +280,7 @@ func objectValue(m map[string]any, depth int) (sdk.Value, error) {
 	out := make(map[string]sdk.Value, len(m))
 	for k, v := range m {
 		var err error
-		if out[k], err = keptValue(v, depth-1); err != nil {
+		if out[k], err = jsonValue(v, depth-1); err != nil {
 			return sdk.Null(), err
 		}
 	}

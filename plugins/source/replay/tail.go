@@ -41,7 +41,7 @@ func (t *tail) collectJobs(ctx context.Context, from sdk.Start, out *sdk.Stream)
 		return r.readEverything(ctx)
 	}
 	if from.Rewind > 0 && at.lastTime() != (time.Time{}) {
-		back := &reading{tail: t, out: out, columns: r.columns, again: true, keep: keepSince(at.lastTime().Add(-from.Rewind))}
+		back := &reading{tail: t, out: out, columns: r.columns, again: true, keep: notBefore(at.lastTime().Add(-from.Rewind))}
 		if err := back.readEverything(ctx); err != nil {
 			return err
 		}
@@ -54,7 +54,7 @@ type keeper func(time.Time) bool
 
 func inWindow(w *sdk.Window) keeper { return w.Holds }
 
-func keepSince(t time.Time) keeper { return func(x time.Time) bool { return !x.Before(t) } }
+func notBefore(t time.Time) keeper { return func(x time.Time) bool { return !x.Before(t) } }
 
 // reading is one Collect.
 type reading struct {
@@ -130,7 +130,7 @@ func (r *reading) fillBatch(w *follow.Walk) (b sdk.Batch, err error) {
 		if err != nil {
 			return b, err
 		}
-		if !r.takeLine(&b, line) {
+		if !r.addLine(&b, line) {
 			w.Back(line)
 			return b, nil
 		}
@@ -139,10 +139,10 @@ func (r *reading) fillBatch(w *follow.Walk) (b sdk.Batch, err error) {
 	return b, nil
 }
 
-// takeLine takes one line into the batch. It refuses to when the batch has a line of
+// addLine takes one line into the batch. It refuses to when the batch has a line of
 // the same run that was no job: within a batch, jobs come before those, and the
 // run would stay in quarantine.
-func (r *reading) takeLine(b *sdk.Batch, line follow.Line) bool {
+func (r *reading) addLine(b *sdk.Batch, line follow.Line) bool {
 	text := bytes.TrimSpace(line.Text)
 	if len(text) == 0 {
 		return true
