@@ -74,20 +74,20 @@ type Place struct{ User, Queue string }
 
 // Add counts jobs at a place.
 func (c Counts) Add(p Place, running, pending int64) {
-	row := c.at(p)
+	row := c.rowAt(p)
 	row.Running += running
 	row.Pending += pending
 }
 
-func (c Counts) at(p Place) *sdk.CensusRow {
+func (c Counts) rowAt(p Place) *sdk.CensusRow {
 	if c[p] == nil {
 		c[p] = &sdk.CensusRow{User: p.User, Queue: p.Queue}
 	}
 	return c[p]
 }
 
-// fold counts together what has the same place after change.
-func (c Counts) fold(change func(Place) Place) Counts {
+// foldPlaces counts together what has the same place after change.
+func (c Counts) foldPlaces(change func(Place) Place) Counts {
 	out := Counts{}
 	for p, row := range c {
 		out.Add(change(p), row.Running, row.Pending)
@@ -102,26 +102,26 @@ func (c Counts) Rows(most int) ([]sdk.CensusRow, error) {
 	byUser := func(p Place) Place { return Place{User: p.User} }
 	byQueue := func(p Place) Place { return Place{Queue: p.Queue} }
 	all := func(Place) Place { return Place{} }
-	if c.size() <= most {
-		return c.sorted(), nil
+	if c.wireSize() <= most {
+		return c.sortedRows(), nil
 	}
-	if users := c.fold(byUser); users.size() <= most {
-		return users.sorted(), crowded("the queues of each user are counted together")
+	if users := c.foldPlaces(byUser); users.wireSize() <= most {
+		return users.sortedRows(), tooLargeError("the queues of each user are counted together")
 	}
-	if queues := c.fold(byQueue); queues.size() <= most {
-		return queues.sorted(), crowded("the users of each queue are counted together")
+	if queues := c.foldPlaces(byQueue); queues.wireSize() <= most {
+		return queues.sortedRows(), tooLargeError("the users of each queue are counted together")
 	}
-	return c.fold(all).sorted(), crowded("all jobs are counted together")
+	return c.foldPlaces(all).sortedRows(), tooLargeError("all jobs are counted together")
 }
 
-func crowded(what string) error {
+func tooLargeError(what string) error {
 	return &Remediable{errors.New("it is too large for one frame: " + what), "leave it, or choose fewer jobs in the source's config block"}
 }
 
 // rowOverhead is what a row or a text takes on the wire beside texts, at most.
 const rowOverhead = 32
 
-func (c Counts) size() (n int) {
+func (c Counts) wireSize() (n int) {
 	for p := range c {
 		n += wireLen(p.User) + wireLen(p.Queue) + rowOverhead
 	}
@@ -131,7 +131,7 @@ func (c Counts) size() (n int) {
 // wireLen is the length of s as it is sent: bytes that are no UTF-8 are replaced.
 func wireLen(s string) int { return len(strings.ToValidUTF8(s, "\uFFFD")) }
 
-func (c Counts) sorted() []sdk.CensusRow {
+func (c Counts) sortedRows() []sdk.CensusRow {
 	out := make([]sdk.CensusRow, 0, len(c))
 	for _, row := range c {
 		out = append(out, *row)
