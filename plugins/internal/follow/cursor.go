@@ -46,9 +46,9 @@ func (c *Cursor) isWeak() bool { return c.Length < headBytes }
 // walk from the last state finds the rest where the rotation put it.
 var ErrChanged = errors.New("it was truncated or rewritten while it was read")
 
-// takeMarks takes the marks of the file that was read up to offset. Known are those
+// readMarks takes the marks of the file that was read up to offset. Known are those
 // that it had before, which must still hold.
-func takeMarks(f *os.File, offset int64, known Cursor) (Cursor, error) {
+func readMarks(f *os.File, offset int64, known Cursor) (Cursor, error) {
 	info, err := f.Stat()
 	if err != nil {
 		return known, err
@@ -105,7 +105,7 @@ func (c *Cursor) isFile(f file, copied bool) (bool, error) {
 	if info.Size() < c.Offset {
 		return copied && !c.isWeak() && c.hasHead(in), nil
 	}
-	now, err := takeMarks(in, c.Offset, Cursor{})
+	now, err := readMarks(in, c.Offset, Cursor{})
 	if errors.Is(err, ErrChanged) {
 		return false, nil
 	}

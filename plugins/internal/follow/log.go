@@ -76,7 +76,7 @@ func (l *Log) rotationNames() ([]string, error) {
 	var paths []string
 	for _, e := range entries {
 		rest, ok := strings.CutPrefix(e.Name(), base)
-		for _, pack := range append(compressions(), closedPacks()...) {
+		for _, pack := range append(packSuffixes(), closedPacks()...) {
 			rest = strings.TrimSuffix(rest, pack)
 		}
 		if ok && suffix.MatchString(rest) {

@@ -11,15 +11,15 @@ import (
 	"slices"
 )
 
-// compressions are the ways to compress that can be read.
-func compressions() []string { return []string{".gz", ".bz2"} }
+// packSuffixes are the suffixes of compressed files that can be read.
+func packSuffixes() []string { return []string{".gz", ".bz2"} }
 
 // closedPacks are the ways to compress that cannot be read.
 func closedPacks() []string { return []string{".xz", ".zst", ".lz4", ".Z", ".lzma"} }
 
 // packOf returns the ending of a name that says how the file is compressed.
 func packOf(path string) string {
-	if ext := filepath.Ext(path); slices.Contains(compressions(), ext) {
+	if ext := filepath.Ext(path); slices.Contains(packSuffixes(), ext) {
 		return ext
 	}
 	return ""

@@ -112,7 +112,7 @@ func (p *Pass) Read(ctx context.Context, w *Walk, r *Reading, fill func() error)
 		if !more && r.Gap != nil {
 			p.Batch.Gaps = append(p.Batch.Gaps, *r.Gap)
 		}
-		if err := p.Send(ctx, r, p.progress(w)); err != nil {
+		if err := p.Send(ctx, r, p.walkProgress(w)); err != nil {
 			return err
 		}
 		r.Gap = nil
@@ -120,7 +120,7 @@ func (p *Pass) Read(ctx context.Context, w *Walk, r *Reading, fill func() error)
 	return nil
 }
 
-func (p *Pass) progress(w *Walk) *sdk.Progress {
+func (p *Pass) walkProgress(w *Walk) *sdk.Progress {
 	done, total := w.Progress()
 	at := filepath.Base(w.Path())
 	if !p.Last.IsZero() {

@@ -191,7 +191,7 @@ func (r *reader) cursorState() (Cursor, error) {
 		r.cursor.Head = checksumOf(r.head[:r.cursor.Length])
 		return r.cursor, nil
 	}
-	c, err := takeMarks(r.plain, r.cursor.Offset, r.cursor)
+	c, err := readMarks(r.plain, r.cursor.Offset, r.cursor)
 	if err != nil {
 		return r.cursor, fmt.Errorf("read %s: %w", r.path, err)
 	}

@@ -29,9 +29,9 @@ func (s *State) Check() error {
 	return s.Cursor.Check()
 }
 
-// settled is how long after its last change no one writes to a file any more that
+// idleTime is how long after its last change no one writes to a file any more that
 // a rotation has put aside.
-const settled = 10 * time.Minute
+const idleTime = 10 * time.Minute
 
 // Lost says that lines were not found again.
 type Lost struct{ Reason string }
@@ -107,7 +107,7 @@ func (l *Log) followFrom(s State, now time.Time) (*Walk, error) {
 		}
 	}
 	files = files[first:]
-	if err := w.planLateLook(old, files[0], now); err != nil {
+	if err := w.planRecheck(old, files[0], now); err != nil {
 		return nil, err
 	}
 	w.planParts(files, from, current, now)
@@ -131,7 +131,7 @@ func (w *Walk) planParts(files []file, from Cursor, current file, now time.Time)
 		newest--
 	}
 	for i, f := range files {
-		p := part{file: f, closed: i < newest || i == newest && now.Sub(f.modified) > settled}
+		p := part{file: f, closed: i < newest || i == newest && now.Sub(f.modified) > idleTime}
 		p.newest = i == newest && current.path != ""
 		if i == 0 {
 			p.from = from
@@ -229,8 +229,8 @@ func (w *Walk) noteLost(path string) {
 	w.state.Cursor = Cursor{}
 }
 
-// planLateLook plans to look again at the file that was current before first.
-func (w *Walk) planLateLook(old []file, first file, now time.Time) error {
+// planRecheck plans to look again at the file that was current before first.
+func (w *Walk) planRecheck(old []file, first file, now time.Time) error {
 	c := w.state.Before
 	if c == nil {
 		return nil
@@ -244,7 +244,7 @@ func (w *Walk) planLateLook(old []file, first file, now time.Time) error {
 			return err
 		}
 		if same {
-			w.addPart(part{file: f, from: *c, closed: now.Sub(f.modified) > settled, before: true})
+			w.addPart(part{file: f, from: *c, closed: now.Sub(f.modified) > idleTime, before: true})
 			return nil
 		}
 	}
