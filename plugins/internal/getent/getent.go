@@ -12,7 +12,7 @@ import (
 // its first comma. Users without a name are left out.
 func ReadNames(r io.Reader) (map[string]string, error) {
 	names := map[string]string{}
-	err := each(r, 7, func(f []string) {
+	err := eachLine(r, 7, func(f []string) {
 		name, _, _ := strings.Cut(f[4], ",")
 		if name = strings.TrimSpace(name); name != "" {
 			names[f[0]] = name
@@ -25,7 +25,7 @@ func ReadNames(r io.Reader) (map[string]string, error) {
 // as a member. A user's own group usually does not.
 func ReadGroups(r io.Reader) (map[string][]string, error) {
 	groups := map[string][]string{}
-	err := each(r, 4, func(f []string) {
+	err := eachLine(r, 4, func(f []string) {
 		for user := range strings.SplitSeq(f[3], ",") {
 			if user = strings.TrimSpace(user); user != "" && f[0] != "" {
 				groups[user] = append(groups[user], f[0])
@@ -38,9 +38,9 @@ func ReadGroups(r io.Reader) (map[string][]string, error) {
 // maxLine of a group with very many members.
 const maxLine = 16 << 20
 
-// each calls use with the fields of every line that has at least so many. A line
+// eachLine calls use with the fields of every line that has at least so many. A line
 // that does not end is an error: the rest is missing.
-func each(r io.Reader, least int, use func([]string)) error {
+func eachLine(r io.Reader, least int, use func([]string)) error {
 	whole := &endings{r: r, last: '\n'}
 	lines := bufio.NewScanner(whole)
 	lines.Buffer(nil, maxLine)
