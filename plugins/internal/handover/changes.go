@@ -30,7 +30,7 @@ type changesPage struct {
 // manual run begins elsewhere.
 func (q *Question) makeChanges(ctx context.Context, start sdk.PlanStart, data *sdk.Data) (Handover, error) {
 	var h Handover
-	after, err := position(start)
+	after, err := lastNumber(start)
 	if err != nil {
 		return h, err
 	}
@@ -43,7 +43,7 @@ func (q *Question) makeChanges(ctx context.Context, start sdk.PlanStart, data *s
 			after = page.Last
 			break
 		}
-		d, err := page.document(start, after)
+		d, err := page.toDocument(start, after)
 		if err != nil {
 			return h, err
 		}
@@ -63,11 +63,11 @@ func (q *Question) makeChanges(ctx context.Context, start sdk.PlanStart, data *s
 	return h, nil
 }
 
-// document is what hands the page over.
-func (p *changesPage) document(start sdk.PlanStart, after uint64) (Document, error) {
+// toDocument makes the document that hands the page over.
+func (p *changesPage) toDocument(start sdk.PlanStart, after uint64) (Document, error) {
 	d := newDocument(start)
 	d.Changes = p.Changes
-	text, err := d.text()
+	text, err := d.jsonText()
 	return Document{
 		Text: text,
 		What: fmt.Sprintf("%d changes, up to number %d", len(p.Changes), p.Last),
@@ -75,8 +75,8 @@ func (p *changesPage) document(start sdk.PlanStart, after uint64) (Document, err
 	}, err
 }
 
-// position is the number of the last change that was handed over.
-func position(start sdk.PlanStart) (uint64, error) {
+// lastNumber is the number of the last change that was handed over.
+func lastNumber(start sdk.PlanStart) (uint64, error) {
 	text := string(start.State)
 	if given, ok := start.Arguments["after"]; ok {
 		text = given

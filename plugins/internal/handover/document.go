@@ -46,8 +46,8 @@ func newDocument(start sdk.PlanStart) *document {
 	return d
 }
 
-// text is the document as it is handed over.
-func (d *document) text() ([]byte, error) {
+// jsonText is the document as it is sent, as JSON.
+func (d *document) jsonText() ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
@@ -68,7 +68,7 @@ func (q *Question) Make(ctx context.Context, start sdk.PlanStart, data *sdk.Data
 	case q.usage != nil:
 		return q.makeUsage(ctx, start, data)
 	}
-	text, err := newDocument(start).text()
+	text, err := newDocument(start).jsonText()
 	return Handover{Documents: []Document{{Text: text}}}, err
 }
 
@@ -100,7 +100,7 @@ func (q *Question) makeUsage(ctx context.Context, start sdk.PlanStart, data *sdk
 	if len(d.Usage) == 0 && q.quiet {
 		return Handover{Notes: []string{"nothing was used, so nothing is handed over"}}, nil
 	}
-	text, err := d.text()
+	text, err := d.jsonText()
 	return Handover{Documents: []Document{{Text: text, What: fmt.Sprintf("%d rows of usage", len(d.Usage))}}}, err
 }
 
