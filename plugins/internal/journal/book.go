@@ -113,11 +113,11 @@ func (b *Book[E]) Touch(e E) { b.touched = append(b.touched, e) }
 
 // Touched are the entries that have news, each once.
 func (b *Book[E]) Touched() []E {
-	b.touched = unique(b.touched)
+	b.touched = dropDuplicates(b.touched)
 	return b.touched
 }
 
-func unique[E comparable](list []E) []E {
+func dropDuplicates[E comparable](list []E) []E {
 	seen := make(map[E]bool, len(list))
 	return slices.DeleteFunc(list, func(e E) bool {
 		had := seen[e]
@@ -212,11 +212,11 @@ func (b *Book[E]) Flush(ctx context.Context) error {
 	if g, some := missed.Gap(b.Way.Starts, b.Way.Gone); some {
 		b.Batch.Gaps = append(b.Batch.Gaps, g)
 	}
-	once := b.number(touched)
-	if err := b.keep(touched); err != nil {
+	once := b.numberBatch(touched)
+	if err := b.saveTouched(touched); err != nil {
 		return err
 	}
-	if err := b.send(ctx, once); err != nil {
+	if err := b.sendBatch(ctx, once); err != nil {
 		return err
 	}
 	for i, e := range touched {
@@ -229,10 +229,10 @@ func (b *Book[E]) Flush(ctx context.Context) error {
 	return nil
 }
 
-// number gives the entries of which something is told once the number of the batch that tells
+// numberBatch gives the entries of which something is told once the number of the batch that tells
 // it. The checkpoint of that batch has the number too, so that a restart knows whether the
 // daemon has it. It reports whether there are any.
-func (b *Book[E]) number(touched []E) bool {
+func (b *Book[E]) numberBatch(touched []E) bool {
 	next := b.Way.Reach.Batches + 1
 	for _, e := range touched {
 		if e.Untold() {
@@ -242,10 +242,10 @@ func (b *Book[E]) number(touched []E) bool {
 	return b.Way.Reach.Batches == next
 }
 
-// keep writes entries into the journal, with those of which the daemon has got more
+// saveTouched writes entries into the journal, with those of which the daemon has got more
 // meanwhile. That needs no write of its own: what is not noted is sent once more after a
 // crash.
-func (b *Book[E]) keep(touched []E) error {
+func (b *Book[E]) saveTouched(touched []E) error {
 	if b.Way.Empty != nil {
 		touched = slices.DeleteFunc(slices.Clone(touched), b.Way.Empty)
 	}
@@ -258,7 +258,7 @@ func (b *Book[E]) keep(touched []E) error {
 const maxNoted = 1000 // entries that wait to be written
 
 func (b *Book[E]) putNoted(more []E) error {
-	all := unique(append(b.noted, more...))
+	all := dropDuplicates(append(b.noted, more...))
 	b.noted = nil
 	if err := b.Put(all...); err != nil {
 		return fmt.Errorf("%w: %w", ErrDaemon, err)
@@ -266,8 +266,8 @@ func (b *Book[E]) putNoted(more []E) error {
 	return nil
 }
 
-// send sends the batch, if there is anything in it or it tells of something once.
-func (b *Book[E]) send(ctx context.Context, once bool) error {
+// sendBatch sends the batch, if there is anything in it or it tells of something once.
+func (b *Book[E]) sendBatch(ctx context.Context, once bool) error {
 	out := b.Batch
 	b.Batch = sdk.Batch{}
 	if once {

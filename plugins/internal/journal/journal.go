@@ -37,7 +37,7 @@ const settings = "settings"
 // another process has it open, Open waits until ctx ends; the error then wraps
 // [boltfile.ErrInUse]. With an empty dir the journal is temporary.
 func (f Form[E]) Open(ctx context.Context, dir, id string) (*Journal[E], error) {
-	db, err := f.open(ctx, dir)
+	db, err := f.openDB(ctx, dir)
 	if errors.Is(err, boltfile.ErrDamaged) {
 		return nil, fmt.Errorf("journal: %w; remove the file: %s", err, f.Remedy)
 	}
@@ -63,7 +63,7 @@ func (f Form[E]) Open(ctx context.Context, dir, id string) (*Journal[E], error) 
 	return j, nil
 }
 
-func (f Form[E]) open(ctx context.Context, dir string) (*bbolt.DB, error) {
+func (f Form[E]) openDB(ctx context.Context, dir string) (*bbolt.DB, error) {
 	if dir == "" {
 		return boltfile.Temporary(ctx)
 	}
@@ -91,7 +91,7 @@ func (j *Journal[E]) Put(entries ...E) error {
 	if len(entries) == 0 {
 		return nil
 	}
-	return j.update(j.form.Bucket, func(b *bbolt.Bucket) error {
+	return j.updateBucket(j.form.Bucket, func(b *bbolt.Bucket) error {
 		for _, e := range entries {
 			text, err := j.form.Encode(e)
 			if err != nil {
@@ -110,7 +110,7 @@ func (j *Journal[E]) Delete(keys ...string) error {
 	if len(keys) == 0 {
 		return nil
 	}
-	return j.update(j.form.Bucket, func(b *bbolt.Bucket) error {
+	return j.updateBucket(j.form.Bucket, func(b *bbolt.Bucket) error {
 		for _, key := range keys {
 			if err := b.Delete([]byte(key)); err != nil {
 				return err
@@ -122,10 +122,10 @@ func (j *Journal[E]) Delete(keys ...string) error {
 
 // Set stores a value under a name.
 func (j *Journal[E]) Set(name string, value []byte) error {
-	return j.update(settings, func(b *bbolt.Bucket) error { return b.Put([]byte(name), value) })
+	return j.updateBucket(settings, func(b *bbolt.Bucket) error { return b.Put([]byte(name), value) })
 }
 
-func (j *Journal[E]) update(bucket string, change func(*bbolt.Bucket) error) error {
+func (j *Journal[E]) updateBucket(bucket string, change func(*bbolt.Bucket) error) error {
 	err := j.db.Update(func(tx *bbolt.Tx) error { return change(tx.Bucket([]byte(bucket))) })
 	if err != nil {
 		return fmt.Errorf("journal: %w", err)

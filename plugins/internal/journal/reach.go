@@ -40,7 +40,7 @@ func (w *WrittenReach) Check() error {
 
 // Written is r as a checkpoint has it.
 func (r *Reach) Written() WrittenReach {
-	return WrittenReach{Look: micros(r.Look), First: micros(r.First), Journal: r.Journal, Told: r.Told, Batches: r.Batches}
+	return WrittenReach{Look: unixMicros(r.Look), First: unixMicros(r.First), Journal: r.Journal, Told: r.Told, Batches: r.Batches}
 }
 
 // Reach is what was written.
@@ -48,7 +48,7 @@ func (w *WrittenReach) Reach() Reach {
 	return Reach{Look: timeOf(w.Look), First: timeOf(w.First), Journal: w.Journal, Told: w.Told, Batches: w.Batches}
 }
 
-func micros(t time.Time) int64 {
+func unixMicros(t time.Time) int64 {
 	if t.IsZero() {
 		return 0
 	}
