@@ -45,7 +45,7 @@ func (m *Settings) Read(b *sdk.Body, sound func() bool) *Server {
 	if _, err := netmail.ParseAddress(m.ReplyTo); err != nil && m.ReplyTo != "" {
 		b.Errorf("reply_to", "invalid address %q: %v", m.ReplyTo, err)
 	}
-	if m.TLS == "none" && !m.AllowPlain && !loopback(m.Host) {
+	if m.TLS == "none" && !m.AllowPlain && !isLoopback(m.Host) {
 		b.Errorf("tls", "without TLS everyone on the way can read the mails: use starttls or tls, or set allow_plain = true on a network of your own")
 	}
 	if (m.User == "") != (m.Password == "") {
@@ -58,7 +58,7 @@ func (m *Settings) Read(b *sdk.Body, sound func() bool) *Server {
 	if !sound() {
 		return s
 	}
-	if _, err := s.password(); err != nil {
+	if _, err := s.readPassword(); err != nil {
 		b.Errorf("password_file", "%v", err)
 	}
 	if _, err := s.tlsConfig(); err != nil {
@@ -121,14 +121,14 @@ func (s *Server) Domain() string {
 	return domain
 }
 
-// loopback reports whether a host is this machine.
-func loopback(host string) bool {
+// isLoopback reports whether a host is this machine.
+func isLoopback(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// password is what the file of the password has; empty without one.
-func (s *Server) password() (string, error) {
+// readPassword returns what the file of the password has; empty without one.
+func (s *Server) readPassword() (string, error) {
 	if s.Password == "" {
 		return "", nil
 	}

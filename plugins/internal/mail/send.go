@@ -50,15 +50,15 @@ const (
 	silentPause = time.Hour
 )
 
-// pause returns until when nothing is to be sent; false when something may be.
-func (s *silence) pause(now time.Time) (time.Time, bool) {
+// pausedUntil returns until when nothing is to be sent; false when something may be.
+func (s *silence) pausedUntil(now time.Time) (time.Time, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.until, now.Before(s.until)
 }
 
-// hear notes what became of a mail.
-func (s *silence) hear(now time.Time, outcome sdk.Outcome) {
+// noteOutcome notes what became of a mail.
+func (s *silence) noteOutcome(now time.Time, outcome sdk.Outcome) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch outcome {
@@ -75,16 +75,16 @@ func (s *silence) hear(now time.Time, outcome sdk.Outcome) {
 // sent the server cannot have taken it; after that, only its answer tells. The envelope is
 // that of its header, From and To, which has one address.
 func (s *Server) Send(ctx context.Context, text []byte) sdk.Result {
-	if until, wait := s.pause(time.Now()); wait {
+	if until, wait := s.pausedUntil(time.Now()); wait {
 		return sdk.Result{Outcome: sdk.Retry, RetryAfter: time.Until(until), Message: fmt.Sprintf("nothing was sent: the server did not say of the last %d mails whether it took them; the next one is sent after %s UTC", silentMails, until.UTC().Format("15:04"))}
 	}
-	word, err := s.password()
+	word, err := s.readPassword()
 	if err != nil {
 		return sdk.Result{Outcome: sdk.Retry, Message: "nothing was sent: " + err.Error()}
 	}
-	result := s.deliver(ctx, text, word)
+	result := s.deliverMail(ctx, text, word)
 	if ctx.Err() == nil { // else it is not the server that said nothing
-		s.hear(time.Now(), result.Outcome)
+		s.noteOutcome(time.Now(), result.Outcome)
 	}
 	if len(word) > 3 {
 		result.Message = strings.ReplaceAll(result.Message, word, "***")
@@ -92,28 +92,28 @@ func (s *Server) Send(ctx context.Context, text []byte) sdk.Result {
 	return result
 }
 
-func (s *Server) deliver(ctx context.Context, text []byte, word string) sdk.Result {
-	from, to, err := envelope(text)
+func (s *Server) deliverMail(ctx context.Context, text []byte, word string) sdk.Result {
+	from, to, err := parseEnvelope(text)
 	if err != nil {
 		return sdk.Result{Outcome: sdk.Rejected, Message: err.Error()}
 	}
-	client, end, err := s.connect(ctx, word)
+	client, end, err := s.connectSMTP(ctx, word)
 	if err != nil {
-		return sdk.Result{Outcome: sdk.Retry, Message: "nothing was sent: " + s.explain(err)}
+		return sdk.Result{Outcome: sdk.Retry, Message: "nothing was sent: " + s.explainError(err)}
 	}
 	defer end()
-	if err := s.step(client, func() error { return client.Mail(from.String()) }); err != nil {
-		return refused("the sender "+from.Address, err)
+	if err := s.withDeadline(client, func() error { return client.Mail(from.String()) }); err != nil {
+		return refusalResult("the sender "+from.Address, err)
 	}
-	if err := s.step(client, func() error { return client.Rcpt(to.String()) }); err != nil {
-		return refused(to.Address, err)
+	if err := s.withDeadline(client, func() error { return client.Rcpt(to.String()) }); err != nil {
+		return refusalResult(to.Address, err)
 	}
 	var body interface {
 		Write([]byte) (int, error)
 		Close() error
 	}
-	if err := s.step(client, func() error { body, err = client.Data(); return err }); err != nil {
-		return refused("the mail to "+to.Address, err)
+	if err := s.withDeadline(client, func() error { body, err = client.Data(); return err }); err != nil {
+		return refusalResult("the mail to "+to.Address, err)
 	}
 	if err := client.UpdateDeadline(s.accept); err != nil {
 		return sdk.Result{Outcome: sdk.Retry, Message: "nothing was sent: " + err.Error()}
@@ -123,7 +123,7 @@ func (s *Server) deliver(ctx context.Context, text []byte, word string) sdk.Resu
 	}
 	err = errors.Join(client.UpdateDeadline(s.accept), body.Close())
 	if _, answered := errors.AsType[*textproto.Error](err); answered {
-		return refused("the mail to "+to.Address, err)
+		return refusalResult("the mail to "+to.Address, err)
 	}
 	if err != nil {
 		return sdk.Result{Outcome: sdk.Unknown, Message: "the server did not say whether it took the mail: " + err.Error()}
@@ -137,8 +137,8 @@ func (s *Server) deliver(ctx context.Context, text []byte, word string) sdk.Resu
 	return sdk.Result{Outcome: sdk.Done, Message: said, Reference: said}
 }
 
-// envelope is from whom and to whom a mail goes, as its header says.
-func envelope(text []byte) (from, to *netmail.Address, err error) {
+// parseEnvelope returns from whom and to whom a mail goes, as its header says.
+func parseEnvelope(text []byte) (from, to *netmail.Address, err error) {
 	m, err := netmail.ReadMessage(bytes.NewReader(text))
 	if err != nil {
 		return nil, nil, fmt.Errorf("the effect is not a mail: %w", err)
@@ -155,8 +155,8 @@ func envelope(text []byte) (from, to *netmail.Address, err error) {
 	return sender, receiver, nil
 }
 
-// refused is what an error before the end of a mail means: 4yz is for now, 5yz for good.
-func refused(what string, err error) sdk.Result {
+// refusalResult is what an error before the end of a mail means: 4yz is for now, 5yz for good.
+func refusalResult(what string, err error) sdk.Result {
 	answer, ok := errors.AsType[*textproto.Error](err)
 	words := func() string { return fmt.Sprintf("%d %s", answer.Code, answer.Msg) }
 	switch {
@@ -168,16 +168,16 @@ func refused(what string, err error) sdk.Result {
 	return sdk.Result{Outcome: sdk.Retry, Message: fmt.Sprintf("the server does not take %s now: %s", what, words())}
 }
 
-// step has the server answer in time.
-func (s *Server) step(client *smtp.Client, do func() error) error {
+// withDeadline has the server answer in time.
+func (s *Server) withDeadline(client *smtp.Client, do func() error) error {
 	if err := client.UpdateDeadline(s.Timeout); err != nil {
 		return err
 	}
 	return do()
 }
 
-// connect logs in. The connection ends with the context, and with end.
-func (s *Server) connect(ctx context.Context, word string) (_ *smtp.Client, end func(), err error) {
+// connectSMTP connects and logs in. The connection ends with the context, and with end.
+func (s *Server) connectSMTP(ctx context.Context, word string) (_ *smtp.Client, end func(), err error) {
 	conf, err := s.tlsConfig()
 	if err != nil {
 		return nil, nil, err
@@ -247,8 +247,8 @@ func (s *Server) tlsConfig() (*tls.Config, error) {
 	return conf, nil
 }
 
-// explain says what to do about a connection that cannot be used.
-func (s *Server) explain(err error) string {
+// explainError says what to do about a connection that cannot be used.
+func (s *Server) explainError(err error) string {
 	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		return fmt.Sprintf("%v; ca in the mail block names the authority of the server's certificate", err)
 	}

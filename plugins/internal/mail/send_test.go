@@ -175,7 +175,7 @@ func TestSend_ServerSaysNothingOfSeveralMails_GetsNoMoreForAnHour(t *testing.T) 
 		if r := s.Send(t.Context(), []byte(aMail)); r.Outcome != want || (want == sdk.Retry) != (r.RetryAfter > silentPause/2) || (want == sdk.Retry) != strings.Contains(r.Message, "nothing was sent: the server did not say of the last 3 mails") {
 			t.Errorf("after an answer %v: %+v", answered, r)
 		}
-		if _, wait := s.pause(time.Now().Add(silentPause)); wait {
+		if _, wait := s.pausedUntil(time.Now().Add(silentPause)); wait {
 			t.Error("it waits for more than an hour")
 		}
 	}
@@ -197,7 +197,7 @@ func TestSend_CallsEnd_AreNoSilenceOfTheServer(t *testing.T) {
 			t.Errorf("%+v", r)
 		}
 	}
-	if until, wait := s.pause(time.Now()); wait {
+	if until, wait := s.pausedUntil(time.Now()); wait {
 		t.Errorf("nothing is sent before %s", until)
 	}
 }
