@@ -26,8 +26,8 @@ const (
 // release is what may stand behind the name of a program.
 var release = regexp.MustCompile(`[-.0-9]+$`)
 
-// kinds are the programs that run programs, by their names without a release.
-func kinds() map[string]kind {
+// programKinds are the programs that run programs, by their names without a release.
+func programKinds() map[string]kind {
 	out := map[string]kind{}
 	for k, names := range map[kind]string{
 		shell:       "sh bash rbash dash ash zsh ksh mksh pdksh yash csh tcsh fish",
@@ -71,11 +71,11 @@ func kindOf(known map[string]kind, word string) kind {
 //     absolute path of a script, which is not open; what is behind it is for the script.
 //     Without open words and such input it may be anything.
 func Check(words []string, open func(i int) bool, input bool) (at int, why string) {
-	if at, why := unfit(words, open); why != "" {
+	if at, why := whyUnfit(words, open); why != "" {
 		return at, why
 	}
-	known, behind := kinds(), ""
-	anyOpen := slices.ContainsFunc(indices(words), open)
+	known, behind := programKinds(), ""
+	anyOpen := slices.ContainsFunc(allIndices(words), open)
 	for i := 0; i < len(words); i++ {
 		word := words[i]
 		if behind != "" && open(i) {
@@ -89,7 +89,7 @@ func Check(words []string, open func(i int) bool, input bool) (at int, why strin
 			if named {
 				behind = filepath.Base(word)
 			}
-			if n := set(words[i+1:]); k == setter && i == 0 && len(words) > n+1 && filepath.IsAbs(words[n+1]) && !slices.ContainsFunc(indices(words[:n+2]), open) {
+			if n := countAssignments(words[i+1:]); k == setter && i == 0 && len(words) > n+1 && filepath.IsAbs(words[n+1]) && !slices.ContainsFunc(allIndices(words[:n+2]), open) {
 				behind = ""
 				i = n // the next word is that of the program
 			}
@@ -104,8 +104,8 @@ func Check(words []string, open func(i int) bool, input bool) (at int, why strin
 	return -1, ""
 }
 
-// unfit is Check without regard to what the program does.
-func unfit(words []string, open func(i int) bool) (at int, why string) {
+// whyUnfit is Check without regard to what the program does.
+func whyUnfit(words []string, open func(i int) bool) (at int, why string) {
 	switch {
 	case len(words) == 0:
 		return 0, "empty command; the first element is the path of the program"
@@ -120,8 +120,8 @@ func unfit(words []string, open func(i int) bool) (at int, why string) {
 	return -1, ""
 }
 
-// set is how many words set variables.
-func set(words []string) int {
+// countAssignments is how many words set variables.
+func countAssignments(words []string) int {
 	n := slices.IndexFunc(words, func(w string) bool { return strings.HasPrefix(w, "-") || !strings.Contains(w, "=") })
 	if n < 0 {
 		return len(words)
@@ -129,7 +129,7 @@ func set(words []string) int {
 	return n
 }
 
-func indices(words []string) []int {
+func allIndices(words []string) []int {
 	out := make([]int, len(words))
 	for i := range out {
 		out[i] = i
@@ -140,7 +140,7 @@ func indices(words []string) []int {
 // Script returns the script that an interpreter which a command names is given; "" where
 // there is none.
 func Script(words []string) string {
-	known := kinds()
+	known := programKinds()
 	for i, word := range words[:max(0, len(words)-1)] {
 		if k := kindOf(known, word); (k == shell || k == interpreter) && (i == 0 || filepath.IsAbs(word)) && filepath.IsAbs(words[i+1]) {
 			return words[i+1]

@@ -70,21 +70,21 @@ func (t *Tool) Run(ctx context.Context, use func(io.Reader) error) error {
 	if useErr != nil {
 		cancel(useErr)
 	}
-	dog.resume() // it may also hang in its end
+	dog.resumeTimer() // it may also hang in its end
 	waitErr := <-ended
 	dog.stop()
-	return t.verdict(ctx, useErr, waitErr, string(stderr.Kept))
+	return t.exitError(ctx, useErr, waitErr, string(stderr.Kept))
 }
 
-// verdict tells the cause from its consequences.
-func (t *Tool) verdict(ctx context.Context, useErr, waitErr error, stderr string) error {
-	said := t.errors(stderr)
+// exitError is the error of a run: it tells the cause from its consequences.
+func (t *Tool) exitError(ctx context.Context, useErr, waitErr error, stderr string) error {
+	said := t.errorLines(stderr)
 	cause := context.Cause(ctx)
 	switch {
 	case errors.Is(cause, ErrHung), cause != nil && !errors.Is(useErr, cause):
 		return withText(fmt.Errorf("%s: %w", t.Name, cause), said)
-	case t.known(stderr) != nil:
-		return withText(fmt.Errorf("%s: %w", t.Name, t.known(stderr)), said)
+	case t.knownError(stderr) != nil:
+		return withText(fmt.Errorf("%s: %w", t.Name, t.knownError(stderr)), said)
 	case waitErr != nil && useErr == nil, said != "" && useErr == nil:
 		return withText(fmt.Errorf("%s: %w", t.Name, orFailed(waitErr)), stderr)
 	case useErr != nil:
@@ -93,7 +93,7 @@ func (t *Tool) verdict(ctx context.Context, useErr, waitErr error, stderr string
 	return nil
 }
 
-func (t *Tool) known(stderr string) error {
+func (t *Tool) knownError(stderr string) error {
 	for text, err := range t.Known {
 		if strings.Contains(stderr, text) {
 			return err
@@ -116,8 +116,8 @@ func withText(err error, stderr string) error {
 	return fmt.Errorf("%w: %s", err, strings.Join(strings.Fields(stderr), " "))
 }
 
-// errors returns the lines of standard error that tell of an error.
-func (t *Tool) errors(stderr string) string {
+// errorLines returns the lines of standard error that tell of an error.
+func (t *Tool) errorLines(stderr string) string {
 	var out []string
 	for line := range strings.SplitSeq(stderr, "\n") {
 		harmless := slices.ContainsFunc(t.Ignore, func(s string) bool { return strings.Contains(line, s) })
@@ -174,12 +174,12 @@ func newWatchdog(ctx context.Context, r io.Reader, timeout time.Duration, bark f
 
 // Read reads with the watchdog awake.
 func (w *watchdog) Read(p []byte) (int, error) {
-	w.resume()
+	w.resumeTimer()
 	defer w.stop()
 	return w.r.Read(p)
 }
 
-func (w *watchdog) resume() {
+func (w *watchdog) resumeTimer() {
 	if !w.barked.Load() {
 		w.timer.Reset(w.timeout)
 	}
