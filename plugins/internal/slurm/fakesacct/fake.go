@@ -47,7 +47,7 @@ func Main() {
 	if dir == "" {
 		return
 	}
-	if err := serve(dir, os.Args[1:]); err != nil {
+	if err := serveQuery(dir, os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "sacct:", err)
 		os.Exit(1)
 	}
@@ -129,7 +129,7 @@ type query struct {
 	allocations, help                 bool
 }
 
-func parse(args []string) (query, error) {
+func parseArgs(args []string) (query, error) {
 	var q query
 	f := flag.NewFlagSet("sacct", flag.ContinueOnError)
 	must := map[string]*bool{}
@@ -159,7 +159,7 @@ func parse(args []string) (query, error) {
 	return q, nil
 }
 
-func serve(dir string, args []string) error {
+func serveQuery(dir string, args []string) error {
 	b, err := os.ReadFile(filepath.Join(dir, "db"))
 	if err != nil {
 		return err
@@ -174,7 +174,7 @@ func serve(dir string, args []string) error {
 	}
 	fmt.Fprintln(log, strings.Join(args, " "))
 	log.Close()
-	q, err := parse(args)
+	q, err := parseArgs(args)
 	if err != nil {
 		return err
 	}
@@ -182,11 +182,11 @@ func serve(dir string, args []string) error {
 		fmt.Println(strings.Join(db.Columns, " "))
 		return nil
 	}
-	return db.answer(q)
+	return db.printRows(q)
 }
 
-// answer prints what q asks for.
-func (db *DB) answer(q query) error {
+// printRows prints what q asks for.
+func (db *DB) printRows(q query) error {
 	fmt.Fprint(os.Stderr, db.Stderr)
 	columns := strings.Split(q.format, ",")
 	for _, c := range columns {
@@ -194,7 +194,7 @@ func (db *DB) answer(q query) error {
 			return fmt.Errorf("error: Invalid field requested: %q", c)
 		}
 	}
-	from, to, err := q.window()
+	from, to, err := q.timeWindow()
 	if err != nil {
 		return err
 	}
@@ -211,7 +211,7 @@ func (db *DB) answer(q query) error {
 	for _, r := range db.Rows {
 		step := strings.Contains(r["JobIDRaw"], ".")
 		if !step {
-			mine = r.matches(q, jobs, from, to)
+			mine = r.matchesQuery(q, jobs, from, to)
 		}
 		if !mine || (step && q.allocations) {
 			continue
@@ -235,7 +235,7 @@ func (db *DB) answer(q query) error {
 	return nil
 }
 
-func (q query) window() (from, to int64, err error) {
+func (q query) timeWindow() (from, to int64, err error) {
 	const layout = "2006-01-02T15:04:05"
 	s, err := time.Parse(layout, q.start)
 	if err != nil {
@@ -248,10 +248,10 @@ func (q query) window() (from, to int64, err error) {
 	return s.Unix(), e.Unix(), err
 }
 
-// matches is how slurmdbd selects jobs: those that were eligible before the end
+// matchesQuery selects jobs as slurmdbd does: those that were eligible before the end
 // of the window and did not end before its start, or those of an id; with states,
 // those that ended in the window in one of them.
-func (r Row) matches(q query, jobs map[string]bool, from, to int64) bool {
+func (r Row) matchesQuery(q query, jobs map[string]bool, from, to int64) bool {
 	if q.clusters != "" && q.clusters != "all" && !slices.Contains(strings.Split(q.clusters, ","), r["Cluster"]) {
 		return false
 	}
@@ -260,7 +260,7 @@ func (r Row) matches(q query, jobs map[string]bool, from, to int64) bool {
 		het, _, _ := strings.Cut(r["JobID"], "+")
 		return jobs[r["JobIDRaw"]] || jobs[r["JobID"]] || jobs[array] || jobs[het]
 	}
-	eligible, end := r.number("Eligible"), r.number("End")
+	eligible, end := r.numberIn("Eligible"), r.numberIn("End")
 	if q.states != "" {
 		state, _, _ := strings.Cut(r["State"], " ")
 		return slices.Contains(strings.Split(q.states, ","), state) && end >= from && end <= to && end != 0
@@ -268,14 +268,14 @@ func (r Row) matches(q query, jobs map[string]bool, from, to int64) bool {
 	return eligible != 0 && eligible < to && (end >= from || end == 0)
 }
 
-func (r Row) number(column string) int64 {
+func (r Row) numberIn(column string) int64 {
 	n, _ := strconv.ParseInt(r[column], 10, 64)
 	return n
 }
 
 // Shift moves a time by so many seconds.
 func (r Row) Shift(column string, seconds int64) {
-	if n := r.number(column); n > 0 {
+	if n := r.numberIn(column); n > 0 {
 		r[column] = strconv.FormatInt(n+seconds, 10)
 	}
 }

@@ -23,17 +23,17 @@ func ParseJobID(s string) (JobID, error) {
 	id := JobID{Task: -1, Offset: -1}
 	job, step, stepped := cutStep(s)
 	id.Job, id.Step = job, step
-	number, rest := leading(job)
+	number, rest := splitDigits(job)
 	n, err := strconv.ParseInt(number, 10, 64)
-	if err != nil || (stepped && step == "") || !id.read(rest) {
+	if err != nil || (stepped && step == "") || !id.readSuffix(rest) {
 		return JobID{}, fmt.Errorf("%q is not a job id", s)
 	}
 	id.Number = n
 	return id, nil
 }
 
-// read takes what follows the job number.
-func (id *JobID) read(rest string) bool {
+// readSuffix takes what follows the job number.
+func (id *JobID) readSuffix(rest string) bool {
 	switch {
 	case rest == "":
 		return true
@@ -41,15 +41,15 @@ func (id *JobID) read(rest string) bool {
 		id.Range = true
 		return strings.HasSuffix(rest, "]")
 	case rest[0] == '_':
-		return index(rest[1:], &id.Task)
+		return parseIndex(rest[1:], &id.Task)
 	case rest[0] == '+':
-		return index(rest[1:], &id.Offset)
+		return parseIndex(rest[1:], &id.Offset)
 	}
 	return false
 }
 
-func index(s string, to *int64) bool {
-	number, rest := leading(s)
+func parseIndex(s string, to *int64) bool {
+	number, rest := splitDigits(s)
 	n, err := strconv.ParseInt(number, 10, 64)
 	*to = n
 	return err == nil && rest == ""
@@ -65,7 +65,7 @@ func cutStep(s string) (job, step string, found bool) {
 	return s[:from] + job, step, found
 }
 
-func leading(s string) (number, rest string) {
+func splitDigits(s string) (number, rest string) {
 	i := 0
 	for i < len(s) && s[i] >= '0' && s[i] <= '9' {
 		i++

@@ -66,16 +66,16 @@ func ParseJobstats(s string) (j Jobstats, known bool, err error) {
 		if n == nil {
 			continue
 		}
-		j.CPUSeconds.add(n.CPUSeconds, maxSeconds, maxSeconds)
-		j.Memory.add(n.Memory, maxBytes, maxBytes)
+		j.CPUSeconds.addValue(n.CPUSeconds, maxSeconds, maxSeconds)
+		j.Memory.addValue(n.Memory, maxBytes, maxBytes)
 		for _, v := range n.GPUUse {
-			j.GPUUse.add(v, 100, maxBytes)
+			j.GPUUse.addValue(v, 100, maxBytes)
 		}
 		for _, v := range n.GPUMemory {
-			j.GPUMemory.add(v, maxBytes, maxBytes)
+			j.GPUMemory.addValue(v, maxBytes, maxBytes)
 		}
 		for _, v := range n.GPUTotal {
-			j.GPUTotal.add(v, maxBytes, maxBytes)
+			j.GPUTotal.addValue(v, maxBytes, maxBytes)
 		}
 	}
 	return j, true, nil
@@ -105,8 +105,8 @@ func unpackJobstats(packed string) (map[string]*jobstatsNode, error) {
 	return summary.Nodes, nil
 }
 
-// add adds a value up to most; nil is unknown.
-func (m *Measured) add(v *float64, most, mostSum float64) {
+// addValue adds a value up to most; nil is unknown.
+func (m *Measured) addValue(v *float64, most, mostSum float64) {
 	switch {
 	case v == nil || m.Err != nil:
 	case !(*v >= 0 && *v <= most):

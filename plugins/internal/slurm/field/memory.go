@@ -37,7 +37,7 @@ func Memory(s string) (bytes int64, per Per, known bool, err error) {
 }
 
 // MB returns bytes in units of 2^20, rounded half to even.
-func MB(bytes int64) int64 { return divide(bytes, 1<<20) }
+func MB(bytes int64) int64 { return divideHalfEven(bytes, 1<<20) }
 
 // Size reads a number of bytes or pieces with an optional unit of 1024. Known is
 // false for nothing, INVALID and the numbers by which Slurm says "no value".
@@ -51,7 +51,7 @@ func Size(s string) (n int64, known bool, err error) {
 		number, unit = s[:len(s)-1], 1<<(10*(i+1))
 	}
 	whole, fraction, dotted := strings.Cut(number, ".")
-	w, ok := digits(whole, math.MaxInt64)
+	w, ok := parseDigits(whole, math.MaxInt64)
 	if !ok || w > uint64(math.MaxInt64/unit)-1 {
 		return 0, false, fmt.Errorf("%q is not a number", s)
 	}
@@ -59,7 +59,7 @@ func Size(s string) (n int64, known bool, err error) {
 	if !dotted {
 		return n, true, nil
 	}
-	if _, ok := digits(fraction, math.MaxUint64); !ok {
+	if _, ok := parseDigits(fraction, math.MaxUint64); !ok {
 		return 0, false, fmt.Errorf("%q is not a number", s)
 	}
 	f, err := strconv.ParseFloat("0."+fraction, 64)
@@ -76,7 +76,7 @@ func Count(s string) (n int64, known bool, err error) {
 	case "", "Unknown", "UNLIMITED", "Partition_Limit", "INVALID", "None", "N/A", "18446744073709551614", "18446744073709551615", "4294967294", "4294967295":
 		return 0, false, nil
 	}
-	u, ok := digits(s, math.MaxInt64)
+	u, ok := parseDigits(s, math.MaxInt64)
 	if !ok {
 		return 0, false, fmt.Errorf("%q is not a whole number", s)
 	}

@@ -36,7 +36,7 @@ const maxSecond = 253402300799
 type Micros int64
 
 // Seconds returns the whole seconds of m, rounded half to even.
-func (m Micros) Seconds() int64 { return divide(int64(m), 1_000_000) }
+func (m Micros) Seconds() int64 { return divideHalfEven(int64(m), 1_000_000) }
 
 // Float returns m in seconds.
 func (m Micros) Float() float64 { return float64(m) / 1e6 }
@@ -49,17 +49,17 @@ func Duration(s string) (m Micros, known bool, err error) {
 	case "", "UNLIMITED", "PARTITION_LIMIT", "INVALID", "UNKNOWN", "NONE", "N/A":
 		return 0, false, nil
 	}
-	total, ok := clock(s)
+	total, ok := parseClock(s)
 	if !ok {
 		return 0, false, fmt.Errorf("%q is not a duration", s)
 	}
 	return total, true, nil
 }
 
-func clock(s string) (Micros, bool) {
+func parseClock(s string) (Micros, bool) {
 	var days uint64
 	if d, rest, found := strings.Cut(s, "-"); found {
-		n, ok := digits(d, maxDays)
+		n, ok := parseDigits(d, maxDays)
 		if !ok || strings.Count(rest, ":") != 2 {
 			return 0, false
 		}
@@ -76,7 +76,7 @@ func clock(s string) (Micros, bool) {
 		seconds *= 60
 	}
 	for i, p := range parts {
-		n, ok := digits(p, maxHours)
+		n, ok := parseDigits(p, maxHours)
 		if !ok {
 			return 0, false
 		}
@@ -97,7 +97,7 @@ const (
 	maxHours = 2_400_000_000
 )
 
-func digits(s string, limit uint64) (uint64, bool) {
+func parseDigits(s string, limit uint64) (uint64, bool) {
 	for _, c := range []byte(s) {
 		if c < '0' || c > '9' {
 			return 0, false
@@ -116,14 +116,14 @@ func fractionOf(s string, dotted bool) (uint64, bool) {
 	if s == "" || len(s) > 18 {
 		return 0, false
 	}
-	if _, ok := digits(s, math.MaxUint64); !ok {
+	if _, ok := parseDigits(s, math.MaxUint64); !ok {
 		return 0, false
 	}
-	return digits((s + "000000")[:6], math.MaxUint64)
+	return parseDigits((s + "000000")[:6], math.MaxUint64)
 }
 
-// divide returns n/d rounded half to even, for n ≥ 0 and d > 0.
-func divide(n, d int64) int64 {
+// divideHalfEven returns n/d rounded half to even, for n ≥ 0 and d > 0.
+func divideHalfEven(n, d int64) int64 {
 	q, r := n/d, n%d
 	if r > d-r || (r == d-r && q%2 == 1) {
 		q++

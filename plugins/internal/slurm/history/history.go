@@ -38,8 +38,8 @@ const (
 // Settle sets Later of all runs, and asks sacct once for every few thousand jobs
 // that it does not know yet.
 func (h *History) Settle(ctx context.Context, ask Asker, runs []*job.Run) error {
-	for batch := range slices.Chunk(h.unknown(runs), maxAsk) {
-		if err := h.ask(ctx, ask, batch); err != nil {
+	for batch := range slices.Chunk(h.unknownIDs(runs), maxAsk) {
+		if err := h.learnFirst(ctx, ask, batch); err != nil {
 			return fmt.Errorf("look for earlier runs: %w", err)
 		}
 	}
@@ -55,8 +55,8 @@ func (h *History) Settle(ctx context.Context, ask Asker, runs []*job.Run) error 
 	return nil
 }
 
-// unknown are the ids of the jobs that must be asked for.
-func (h *History) unknown(runs []*job.Run) []string {
+// unknownIDs are the ids of the jobs that must be asked for.
+func (h *History) unknownIDs(runs []*job.Run) []string {
 	if h.first == nil || len(h.first) > maxHistory {
 		h.first = map[jobKey]int64{}
 	}
@@ -71,10 +71,10 @@ func (h *History) unknown(runs []*job.Run) []string {
 	return ids
 }
 
-// ask learns the first submissions of jobs. Other tasks of an array, which sacct
+// learnFirst learns the first submissions of jobs. Other tasks of an array, which sacct
 // gives too, are learned only where all of their rows are in the answer: each
 // row names its own job, and sacct gives all rows of a job.
-func (h *History) ask(ctx context.Context, ask Asker, ids []string) error {
+func (h *History) learnFirst(ctx context.Context, ask Asker, ids []string) error {
 	q := sacct.Query{Columns: []string{"JobIDRaw", "Submit", "Cluster"}, Jobs: ids}
 	return ask.Rows(ctx, q, func(row sacct.Row) error {
 		raw, badID := strconv.ParseInt(row.Fields[0], 10, 64)

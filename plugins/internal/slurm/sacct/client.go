@@ -39,7 +39,7 @@ type Query struct {
 // Columns returns the columns that this version of sacct has.
 func (c *Client) Columns(ctx context.Context) ([]string, error) {
 	var names []string
-	err := c.command("--helpformat").Run(ctx, func(r io.Reader) error {
+	err := c.sacctTool("--helpformat").Run(ctx, func(r io.Reader) error {
 		text, err := io.ReadAll(io.LimitReader(r, 1<<20))
 		names = strings.Fields(string(text))
 		return err
@@ -54,7 +54,7 @@ func (c *Client) Columns(ctx context.Context) ([]string, error) {
 // steps. An error of yield ends it and is returned.
 func (c *Client) Rows(ctx context.Context, q Query, yield func(Row) error) error {
 	delimiter := newDelimiter()
-	return c.command(c.arguments(q, delimiter)...).Run(ctx, func(r io.Reader) error {
+	return c.sacctTool(c.sacctArgs(q, delimiter)...).Run(ctx, func(r io.Reader) error {
 		rows := NewRows(r, delimiter, len(q.Columns))
 		for {
 			row, err := rows.Next()
@@ -71,12 +71,12 @@ func (c *Client) Rows(ctx context.Context, q Query, yield func(Row) error) error
 	})
 }
 
-func (c *Client) command(args ...string) *process.Tool {
+func (c *Client) sacctTool(args ...string) *process.Tool {
 	return &process.Tool{Name: "sacct", Path: c.Path, Args: args, Env: process.Environment(c.SlurmConf), Timeout: c.Timeout, Ignore: c.Ignore,
 		Known: map[string]error{"Too wide of a date range": ErrTooWide}}
 }
 
-func (c *Client) arguments(q Query, delimiter string) []string {
+func (c *Client) sacctArgs(q Query, delimiter string) []string {
 	args := []string{"--allusers", "--duplicates", "--noheader", "--noconvert", "--parsable",
 		"--delimiter=" + delimiter, "--format=" + strings.Join(q.Columns, ",")}
 	if len(c.Clusters) > 0 {
@@ -86,16 +86,16 @@ func (c *Client) arguments(q Query, delimiter string) []string {
 		args = append(args, "--allocations")
 	}
 	if len(q.Jobs) > 0 {
-		return append(args, "--jobs="+strings.Join(q.Jobs, ","), "--starttime="+stamp(time.Unix(86400, 0)))
+		return append(args, "--jobs="+strings.Join(q.Jobs, ","), "--starttime="+formatTime(time.Unix(86400, 0)))
 	}
 	if len(q.States) > 0 {
 		args = append(args, "--state="+strings.Join(q.States, ","))
 	}
-	return append(args, "--starttime="+stamp(q.From), "--endtime="+stamp(q.To))
+	return append(args, "--starttime="+formatTime(q.From), "--endtime="+formatTime(q.To))
 }
 
-// stamp writes a time as sacct reads it with TZ=UTC.
-func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05") }
+// formatTime writes a time as sacct reads it with TZ=UTC.
+func formatTime(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05") }
 
 // newDelimiter makes a delimiter that no one could know beforehand.
 func newDelimiter() string {

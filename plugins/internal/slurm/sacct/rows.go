@@ -44,34 +44,34 @@ func (r *Rows) Next() (Row, error) {
 	for {
 		chunk, err := r.in.ReadSlice('\n')
 		if len(chunk) == 0 && errors.Is(err, io.EOF) {
-			return r.end()
+			return r.endOfRows()
 		}
 		if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, bufio.ErrBufferFull) {
 			return Row{}, fmt.Errorf("row %d: %w", r.number, err)
 		}
-		if done, err := r.take(chunk); done || err != nil {
-			return r.finish(), err
+		if done, err := r.addChunk(chunk); done || err != nil {
+			return r.finishRow(), err
 		}
 	}
 }
 
-// end is the end of the output. Lines that a wrapper printed are no row.
-func (r *Rows) end() (Row, error) {
+// endOfRows is the end of the output. Lines that a wrapper printed are no row.
+func (r *Rows) endOfRows() (Row, error) {
 	if len(r.row) == 0 || (r.number == 1 && len(r.ends) == 0 && r.row[len(r.row)-1] == '\n') {
 		return Row{}, io.EOF
 	}
 	return Row{}, fmt.Errorf("row %d: sacct's output ends after %d of %d columns", r.number, len(r.ends), r.columns)
 }
 
-// take adds a piece of output, which ends with a newline if it can, and says
+// addChunk adds a piece of output, which ends with a newline if it can, and says
 // whether the row is complete.
-func (r *Rows) take(chunk []byte) (bool, error) {
+func (r *Rows) addChunk(chunk []byte) (bool, error) {
 	r.row = append(r.row, chunk...)
 	for len(r.ends) < r.columns {
 		i := bytes.Index(r.row[r.search:], r.delimiter)
 		if i < 0 {
 			r.search = max(r.search, len(r.row)-len(r.delimiter)+1)
-			r.shorten()
+			r.dropExcess()
 			return false, nil
 		}
 		r.ends = append(r.ends, r.search+i)
@@ -86,9 +86,9 @@ func (r *Rows) take(chunk []byte) (bool, error) {
 	return false, fmt.Errorf("row %d: sacct's output has more than the %d columns that were asked for", r.number, r.columns)
 }
 
-// shorten drops what a field has beyond MaxField, except what may be the
+// dropExcess drops what a field has beyond MaxField, except what may be the
 // beginning of a delimiter.
-func (r *Rows) shorten() {
+func (r *Rows) dropExcess() {
 	start := 0
 	if n := len(r.ends); n > 0 {
 		start = r.ends[n-1] + len(r.delimiter)
@@ -103,7 +103,7 @@ func (r *Rows) shorten() {
 	r.search = start + MaxField
 }
 
-func (r *Rows) finish() Row {
+func (r *Rows) finishRow() Row {
 	if len(r.ends) < r.columns {
 		return Row{}
 	}
