@@ -290,8 +290,8 @@ func (j *Job) vo() string {
 	return strings.TrimPrefix(strings.TrimSpace(first), "/")
 }
 
-// tokenFields are subject, issuer and groups of the token with which the job came. A job that a CE routed has it as orig_, all
-// of it, and beside it the credential of the CE.
+// tokenFields are subject, issuer and groups of the token with which the job came. A job that
+// a CE routed has it as orig_, all of it, and beside it the credential of the CE.
 func (j *Job) tokenFields() (subject, issuer, groups string) {
 	if subject, issuer, groups = j.columnText(routedSubject), j.columnText(routedIssuer), j.columnText(routedGroups); subject != "" || issuer != "" || groups != "" {
 		return subject, issuer, groups
