@@ -152,8 +152,8 @@ func (q *Queue) Run(ctx context.Context, from sdk.Start, ids *known.IDs, out *sd
 	}
 }
 
-// resumeGroup finishes or puts back the group that the last Run left, and tells the agent where the source is
-// when it does not know.
+// resumeGroup finishes or puts back the group that the last Run left, and tells the agent
+// where the source is when it does not know.
 func (q *Queue) resumeGroup(ctx context.Context, from sdk.Start, ids *known.IDs, out *sdk.Stream) error {
 	whole, err := ids.Resume(from.Checkpoint)
 	if err != nil {
