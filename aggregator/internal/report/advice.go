@@ -86,7 +86,7 @@ func adviceRules() []adviceRule {
 		{
 			title: "GPUs used below 15 %", unit: "GPU-hours",
 			lost:      func(j *advised) *big.Rat { return j.lostGPUs(big.NewRat(1, 100), big.NewRat(15, 100)) },
-			need:      func(j *advised) need { return need{gpus: roundUp(divided(j.gpuHours, j.hours))} },
+			need:      func(j *advised) need { return need{gpus: roundUp(dividedBy(j.gpuHours, j.hours))} },
 			requested: (*advised).requestedGPUs,
 			ask:       askGPUs,
 		},
@@ -100,7 +100,7 @@ func adviceRules() []adviceRule {
 		{
 			title: "Cores used below 50 %", unit: "core-hours",
 			lost:      func(j *advised) *big.Rat { return j.lostCores(false) },
-			need:      func(j *advised) need { return need{cores: roundUp(divided(j.coreHours, j.hours))} },
+			need:      func(j *advised) need { return need{cores: roundUp(dividedBy(j.coreHours, j.hours))} },
 			requested: (*advised).requestedCores,
 			ask:       askCores,
 		},
@@ -131,18 +131,18 @@ func adviceRules() []adviceRule {
 // adviseOn returns what a job booked and used.
 func adviseOn(j *job, memoryPerGB float64) advised {
 	amount := func(name, kind string) *big.Rat {
-		if n, is := j.amount(name); is == kind {
+		if n, is := j.componentAmount(name); is == kind {
 			return n
 		}
 		return nil
 	}
 	inMiB := func(n *big.Rat) *big.Rat {
-		return divided(n, divided(decimal(memoryPerGB), big.NewRat(1024, 1)))
+		return dividedBy(n, dividedBy(exactDecimal(memoryPerGB), big.NewRat(1024, 1)))
 	}
 	hour := big.NewRat(3600, 1)
 	a := advised{
-		job: j, hours: j.hours(), cores: amount("Cores", "rate"), memory: inMiB(amount("Memory", "rate")), gpus: amount("GPUs", "rate"),
-		coreHours: divided(amount("TotalCPU", "total"), hour), peak: inMiB(amount(usedMemory, "rate")), gpuHours: divided(amount(usedGPUs, "total"), hour),
+		job: j, hours: j.runtimeHours(), cores: amount("Cores", "rate"), memory: inMiB(amount("Memory", "rate")), gpus: amount("GPUs", "rate"),
+		coreHours: dividedBy(amount("TotalCPU", "total"), hour), peak: inMiB(amount(usedMemory, "rate")), gpuHours: dividedBy(amount(usedGPUs, "total"), hour),
 	}
 	times := func(n *big.Rat) *big.Rat {
 		if n == nil {
@@ -160,7 +160,7 @@ func (j *advised) lostGPUs(from, below *big.Rat) *big.Rat {
 	if j.gpuHours == nil || j.bookedGPUHours == nil || j.bookedGPUHours.Sign() <= 0 {
 		return nil
 	}
-	share := divided(j.gpuHours, j.bookedGPUHours)
+	share := dividedBy(j.gpuHours, j.bookedGPUHours)
 	if from != nil && share.Cmp(from) < 0 || share.Cmp(below) >= 0 {
 		return nil
 	}
@@ -173,15 +173,15 @@ func (j *advised) lostCores(serial bool) *big.Rat {
 	if j.coreHours == nil || j.cores == nil || j.cores.Cmp(big.NewRat(2, 1)) < 0 || j.hours.Sign() == 0 {
 		return nil
 	}
-	atMostOne := divided(j.coreHours, j.hours).Cmp(big.NewRat(11, 10)) <= 0
-	half := divided(j.bookedCoreHours, big.NewRat(2, 1))
+	atMostOne := dividedBy(j.coreHours, j.hours).Cmp(big.NewRat(11, 10)) <= 0
+	half := dividedBy(j.bookedCoreHours, big.NewRat(2, 1))
 	if atMostOne != serial || !serial && j.coreHours.Cmp(half) >= 0 {
 		return nil
 	}
 	if serial && j.gpus != nil && j.gpus.Sign() > 0 { // its cores feed a GPU
 		return nil
 	}
-	return less(j.bookedCoreHours, j.coreHours)
+	return subtractUsed(j.bookedCoreHours, j.coreHours)
 }
 
 // lostMemory returns the unused GiB-hours of a job that used less than a fifth of its memory
@@ -190,11 +190,11 @@ func (j *advised) lostMemory() *big.Rat {
 	if j.memory == nil || j.peak == nil || j.peak.Sign() == 0 {
 		return nil
 	}
-	spare := less(j.memory, j.peak)
-	if spare.Cmp(big.NewRat(4096, 1)) <= 0 || j.peak.Cmp(divided(j.memory, big.NewRat(5, 1))) >= 0 {
+	spare := subtractUsed(j.memory, j.peak)
+	if spare.Cmp(big.NewRat(4096, 1)) <= 0 || j.peak.Cmp(dividedBy(j.memory, big.NewRat(5, 1))) >= 0 {
 		return nil
 	}
-	return divided(new(big.Rat).Mul(spare, j.hours), big.NewRat(1024, 1))
+	return dividedBy(new(big.Rat).Mul(spare, j.hours), big.NewRat(1024, 1))
 }
 
 // lostBy returns the core-hours of a job that ended in one of the states.
@@ -212,18 +212,18 @@ func (j *advised) needMemory(amount, reserve *big.Rat) need {
 	}
 	n := need{memory: new(big.Rat).Mul(amount, reserve)}
 	if j.cores != nil && j.cores.Sign() > 0 {
-		n.perCore = divided(n.memory, j.cores)
+		n.perCore = dividedBy(n.memory, j.cores)
 	}
 	return n
 }
 
-// add widens the need to that of another job.
-func (n *need) add(o need) {
+// widenTo widens the need to that of another job.
+func (n *need) widenTo(o need) {
 	n.cores, n.gpus = max(n.cores, o.cores), max(n.gpus, o.gpus)
-	n.memory, n.perCore = greater(n.memory, o.memory), greater(n.perCore, o.perCore)
+	n.memory, n.perCore = greaterOf(n.memory, o.memory), greaterOf(n.perCore, o.perCore)
 }
 
-func greater(a, b *big.Rat) *big.Rat {
+func greaterOf(a, b *big.Rat) *big.Rat {
 	if a == nil || b != nil && b.Cmp(a) > 0 {
 		return b
 	}
@@ -236,9 +236,9 @@ func roundUp(r *big.Rat) int64 {
 	return max(n.Quo(n, r.Denom()).Int64(), 1)
 }
 
-func (j *advised) requestedGPUs() string { return count(j.gpus, "GPU") }
+func (j *advised) requestedGPUs() string { return countText(j.gpus, "GPU") }
 
-func (j *advised) requestedCores() string { return count(j.cores, "core") }
+func (j *advised) requestedCores() string { return countText(j.cores, "core") }
 
 func (j *advised) requestedMemory() string {
 	if j.memory == nil {
@@ -247,8 +247,8 @@ func (j *advised) requestedMemory() string {
 	return memoryText(j.memory, " GiB", " MiB")
 }
 
-// count is a number of things; "" of an unknown one.
-func count(n *big.Rat, thing string) string {
+// countText writes a number of things; "" for an unknown one.
+func countText(n *big.Rat, thing string) string {
 	if n == nil {
 		return ""
 	}
@@ -258,10 +258,10 @@ func count(n *big.Rat, thing string) string {
 // memoryText is an amount of memory in MiB, rounded up: to GiB where it has 8 or more, else
 // to hundreds of MiB.
 func memoryText(mib *big.Rat, gib, hundreds string) string {
-	if in := divided(mib, big.NewRat(1024, 1)); in.Cmp(big.NewRat(8, 1)) >= 0 {
+	if in := dividedBy(mib, big.NewRat(1024, 1)); in.Cmp(big.NewRat(8, 1)) >= 0 {
 		return fmt.Sprint(roundUp(in)) + gib
 	}
-	return fmt.Sprint(100*roundUp(divided(mib, big.NewRat(100, 1)))) + hundreds
+	return fmt.Sprint(100*roundUp(dividedBy(mib, big.NewRat(100, 1)))) + hundreds
 }
 
 // schedulerOf is the type of source that a record comes from, as in agent/slurm/main.
@@ -330,14 +330,14 @@ func askMemory(scheduler string, n need) string {
 	case "kubernetes":
 		return "requests: memory: " + memoryText(n.memory, "Gi", "Mi")
 	case "nomad":
-		return fmt.Sprintf("resources { memory = %d }", 100*roundUp(divided(n.memory, big.NewRat(100, 1))))
+		return fmt.Sprintf("resources { memory = %d }", 100*roundUp(dividedBy(n.memory, big.NewRat(100, 1))))
 	}
 	return memoryText(n.memory, " GiB", " MiB") + " of memory"
 }
 
-// advice makes the table of what jobs that began in the period wasted and what to request
+// buildAdvice makes the table of what jobs that began in the period wasted and what to request
 // instead; nil where nothing was found.
-func (b *board) advice(ctx context.Context) (*Table, error) {
+func (b *board) buildAdvice(ctx context.Context) (*Table, error) {
 	rules, found := adviceRules(), map[findingKey]*finding{}
 	began := 0 // in the period
 	err := b.scanJobs(ctx, func(j *job) {
@@ -356,12 +356,12 @@ func (b *board) advice(ctx context.Context) (*Table, error) {
 	})
 	t, left := adviceTable(rules, list, b.o.Keys.User, max(b.o.Top/3, 1))
 	if began > mostAdvised {
-		b.note("Advice is from the %d jobs that ran the longest.", mostAdvised)
+		b.addNote("Advice is from the %d jobs that ran the longest.", mostAdvised)
 	}
 	if left > 0 {
-		b.note("Of each kind of advice, what wasted most is shown; %s left out.", view.Plural(int64(left), "line"))
+		b.addNote("Of each kind of advice, what wasted most is shown; %s left out.", view.Plural(int64(left), "line"))
 	}
-	b.note("What to request instead is the most that one of the jobs needed, memory with a reserve of 20 %%; of a job that its memory limit ended, half as much again.")
+	b.addNote("What to request instead is the most that one of the jobs needed, memory with a reserve of 20 %%; of a job that its memory limit ended, half as much again.")
 	return t, nil
 }
 
@@ -383,14 +383,14 @@ func findWaste(rules []adviceRule, found map[findingKey]*finding, j *job, userKe
 		if found[k] == nil {
 			found[k] = &finding{findingKey: k, lost: new(big.Rat)}
 		}
-		found[k].add(&a, lost, rules[i].need(&a))
+		found[k].addJob(&a, lost, rules[i].need(&a))
 	}
 }
 
-func (f *finding) add(j *advised, lost *big.Rat, n need) {
+func (f *finding) addJob(j *advised, lost *big.Rat, n need) {
 	f.jobs++
 	f.lost.Add(f.lost, lost)
-	f.need.add(n)
+	f.need.widenTo(n)
 	if f.worst == nil || lost.Cmp(f.worst) > 0 || lost.Cmp(f.worst) == 0 && j.RecordID < f.record {
 		f.worst, f.record = lost, j.RecordID
 	}
@@ -414,7 +414,7 @@ func adviceTable(rules []adviceRule, list []*finding, userKey string, most int) 
 		}
 		rule := &rules[f.rule]
 		t.Rows = append(t.Rows, []Cell{
-			v1.Words(rule.title), told(v1.Text(f.user)), v1.Rat(new(big.Rat).SetInt64(f.jobs)), v1.Rat(f.lost), v1.Words(rule.unit), told(v1.Text(f.requested)),
+			v1.Words(rule.title), textCell(v1.Text(f.user)), v1.Rat(new(big.Rat).SetInt64(f.jobs)), v1.Rat(f.lost), v1.Words(rule.unit), textCell(v1.Text(f.requested)),
 			v1.Words(rule.ask(f.scheduler, f.need)), v1.Words(f.record),
 		})
 	}

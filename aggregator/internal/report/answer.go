@@ -18,15 +18,15 @@ type span struct {
 	To   time.Time `json:"to"`
 }
 
-// period names a window, which was asked for by a word, for people.
-func (s span) period(word string, zone *time.Location) Period {
-	return Period{Name: s.name(word, zone), From: v1.Time{Time: s.From}, To: v1.Time{Time: s.To}}
+// namedPeriod names a window, which was asked for by a word, for people.
+func (s span) namedPeriod(word string, zone *time.Location) Period {
+	return Period{Name: s.periodName(word, zone), From: v1.Time{Time: s.From}, To: v1.Time{Time: s.To}}
 }
 
-// word is the window in a word of /v1/usage.
-func (s span) word(zone *time.Location) string {
+// windowWord is the window in a word of /v1/usage.
+func (s span) windowWord(zone *time.Location) string {
 	from, to := s.From.In(zone), s.To.In(zone)
-	day := func(t time.Time) bool { return t.Equal(floor(t, "day")) }
+	day := func(t time.Time) bool { return t.Equal(intervalStart(t, "day")) }
 	if day(from) && day(to) {
 		return from.Format(time.DateOnly) + ".." + to.AddDate(0, 0, -1).Format(time.DateOnly)
 	}
@@ -35,11 +35,11 @@ func (s span) word(zone *time.Location) string {
 
 // PeriodOf names the window [from, to), which was asked for by a word, for people.
 func PeriodOf(word string, from, to time.Time, zone *time.Location) Period {
-	return span{from, to}.period(word, zone)
+	return span{from, to}.namedPeriod(word, zone)
 }
 
-// name is the month or the year that a window is, or its days.
-func (s span) name(word string, zone *time.Location) string {
+// periodName is the month or the year that a window is, or its days.
+func (s span) periodName(word string, zone *time.Location) string {
 	return v1.Window{From: v1.Time{Time: s.From}, To: v1.Time{Time: s.To}}.Name(word, zone)
 }
 

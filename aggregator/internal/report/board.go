@@ -33,7 +33,7 @@ func boardParams(list ...Param) []Param {
 // of /v1/usage.
 func newBoard(ctx context.Context, r v1.API, q *Query, of map[string]string, name, title string) (*board, error) {
 	o := &StatementOptions{Of: of, Period: q.One("period"), Zone: q.One("zone"), Top: q.Number("top"), MemoryPerGB: 1024, Now: q.Now, Keys: q.Keys}
-	if err := within(bounds{"top", float64(o.Top), 1, mostJobs}); err != nil {
+	if err := checkBounds(bounds{"top", float64(o.Top), 1, mostJobs}); err != nil {
 		return nil, err
 	}
 	zone, err := clockOf(ctx, r, &o.Zone)
@@ -41,8 +41,8 @@ func newBoard(ctx context.Context, r v1.API, q *Query, of map[string]string, nam
 		return nil, fmt.Errorf("report %s: %w", name, err)
 	}
 	b := &board{statement: statement{o: o, r: r, zone: zone}}
-	b.d = &Document{Format: Format, Report: name, Title: title, Subject: subject(o.Of), Made: v1.Time{Time: o.Now.UTC()}, Zone: zone.String()}
-	if err := b.ask(ctx); err != nil {
+	b.d = &Document{Format: Format, Report: name, Title: title, Subject: subjectText(o.Of), Made: v1.Time{Time: o.Now.UTC()}, Zone: zone.String()}
+	if err := b.resolvePeriods(ctx); err != nil {
 		return nil, err
 	}
 	b.d.Periods = b.periods
@@ -68,15 +68,15 @@ func Brief(ctx context.Context, r v1.API, user, period string, now time.Time) (*
 		return nil, err
 	}
 	q.Now, q.Keys = now, keys
-	b, err := newBoard(ctx, r, &q, listed(whose), "widget", "Usage")
+	b, err := newBoard(ctx, r, &q, exactConditions(whose), "widget", "Usage")
 	if err != nil {
 		return nil, err
 	}
-	return b.fill(ctx, b.tiles, b.budgets)
+	return b.addParts(ctx, b.figureTiles, b.buildBudgets)
 }
 
-// fill adds the tables that the parts make, and the notes.
-func (b *board) fill(ctx context.Context, parts ...func(context.Context) (*Table, error)) (*Document, error) {
+// addParts adds the tables that the parts make, and the notes.
+func (b *board) addParts(ctx context.Context, parts ...func(context.Context) (*Table, error)) (*Document, error) {
 	for _, part := range parts {
 		t, err := part(ctx)
 		if err != nil {
@@ -90,28 +90,28 @@ func (b *board) fill(ctx context.Context, parts ...func(context.Context) (*Table
 	return b.d, b.d.Check()
 }
 
-// perhaps asks for what may not be configured or not be for the reader: nil where it is so.
-func (b *board) perhaps(ctx context.Context, q v1.UsageQuery, period int) (*v1.Usage, error) {
-	a, err := b.usage(ctx, q, period)
-	if refused(err, http.StatusBadRequest, http.StatusForbidden) {
+// optionalUsage asks for what may not be configured, or is not for the reader; then it is nil.
+func (b *board) optionalUsage(ctx context.Context, q v1.UsageQuery, period int) (*v1.Usage, error) {
+	a, err := b.usageOfPeriod(ctx, q, period)
+	if hasStatus(err, http.StatusBadRequest, http.StatusForbidden) {
 		return nil, nil
 	}
 	return a, err
 }
 
-// saying are the jobs whose records say how much of their cores they used.
-func saying() map[string]v1.NumberTest {
+// cpuTimeTests select the jobs whose records say how much of their cores they used.
+func cpuTimeTests() map[string]v1.NumberTest {
 	return map[string]v1.NumberTest{"Cores": {Gte: new(0)}, "TotalCPU": {Gte: new(0)}}
 }
 
-// unused are the core-hours of groups that no process used, of the jobs that say what they
+// unusedCoreHours are the core-hours of groups that no process used, of the jobs that say what they
 // used; nil where none does.
-func unused(a *v1.Usage, group int) *big.Rat {
-	booked, used := of(a, "Cores", group, nil), of(a, "TotalCPU", group, big.NewRat(3600, 1))
-	return less(booked, used)
+func unusedCoreHours(a *v1.Usage, group int) *big.Rat {
+	booked, used := groupTotal(a, "Cores", group, nil), groupTotal(a, "TotalCPU", group, big.NewRat(3600, 1))
+	return subtractUsed(booked, used)
 }
 
-func less(booked, used *big.Rat) *big.Rat {
+func subtractUsed(booked, used *big.Rat) *big.Rat {
 	if booked == nil || used == nil {
 		return nil
 	}
@@ -121,20 +121,20 @@ func less(booked, used *big.Rat) *big.Rat {
 	return new(big.Rat)
 }
 
-// quality are how long jobs waited and what they used, in one period.
-func (b *board) quality(ctx context.Context, period int) (wait, efficiency, spare *big.Rat, err error) {
-	a, err := b.usage(ctx, v1.UsageQuery{Measure: "wait,efficiency"}, period)
+// waitAndEfficiency returns how long jobs waited and what they used and left unused, in one period.
+func (b *board) waitAndEfficiency(ctx context.Context, period int) (wait, efficiency, spare *big.Rat, err error) {
+	a, err := b.usageOfPeriod(ctx, v1.UsageQuery{Measure: "wait,efficiency"}, period)
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	said, err := b.perhaps(ctx, v1.UsageQuery{Measure: "Cores,TotalCPU", Component: saying()}, period)
+	said, err := b.optionalUsage(ctx, v1.UsageQuery{Measure: "Cores,TotalCPU", Component: cpuTimeTests()}, period)
 	if err != nil {
 		return nil, nil, nil, err
 	}
 	if said != nil {
-		spare = less(total(said, "Cores", nil), total(said, "TotalCPU", big.NewRat(3600, 1)))
+		spare = subtractUsed(totalOf(said, "Cores", nil), totalOf(said, "TotalCPU", big.NewRat(3600, 1)))
 	}
-	return inMinutes(a.Find("wait"), total(a, "wait", nil)), percentOf(total(a, "efficiency", nil)), spare, nil
+	return inMinutes(a.Find("wait"), totalOf(a, "wait", nil)), percentOf(totalOf(a, "efficiency", nil)), spare, nil
 }
 
 // inMinutes is a time of a measure in minutes.
@@ -145,7 +145,7 @@ func inMinutes(m *v1.Measure, n *big.Rat) *big.Rat {
 	if m.Unit == "hour" {
 		return new(big.Rat).Mul(n, big.NewRat(60, 1))
 	}
-	return divided(n, big.NewRat(60, 1))
+	return dividedBy(n, big.NewRat(60, 1))
 }
 
 // percentOf is a quotient in per cent.
@@ -156,9 +156,9 @@ func percentOf(n *big.Rat) *big.Rat {
 	return new(big.Rat).Mul(n, big.NewRat(100, 1))
 }
 
-// tiles are the figures of the statement with those of quality, energy and utilization.
-func (b *board) tiles(ctx context.Context) (*Table, error) {
-	t, err := b.figures(ctx)
+// figureTiles are the figures of the statement with those of waits, efficiency, energy and utilization.
+func (b *board) figureTiles(ctx context.Context) (*Table, error) {
+	t, err := b.usageFigures(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -172,25 +172,25 @@ func (b *board) tiles(ctx context.Context) (*Table, error) {
 	}
 	var wait, efficiency, spare, full [2]*big.Rat
 	for i := range wait {
-		if wait[i], efficiency[i], spare[i], err = b.quality(ctx, i); err != nil {
+		if wait[i], efficiency[i], spare[i], err = b.waitAndEfficiency(ctx, i); err != nil {
 			return nil, err
 		}
-		a, err := b.perhaps(ctx, v1.UsageQuery{Measure: "utilization"}, i)
+		a, err := b.optionalUsage(ctx, v1.UsageQuery{Measure: "utilization"}, i)
 		if err != nil {
 			return nil, err
 		}
 		if a != nil {
-			full[i] = total(a, "utilization", nil)
+			full[i] = totalOf(a, "utilization", nil)
 		}
 	}
-	add("Mean wait", "minutes", wait[0], wait[1], change)
-	add("CPU efficiency", "%", efficiency[0], efficiency[1], change)
-	add("Unused", "core-hours", spare[0], spare[1], b.change)
+	add("Mean wait", "minutes", wait[0], wait[1], relativeChange)
+	add("CPU efficiency", "%", efficiency[0], efficiency[1], relativeChange)
+	add("Unused", "core-hours", spare[0], spare[1], b.changeOfSum)
 	if err := b.addEnergy(ctx, t); err != nil {
 		return nil, err
 	}
 	if len(b.o.Of) == 0 {
-		add("Utilization", "%", percentOf(full[0]), percentOf(full[1]), change)
+		add("Utilization", "%", percentOf(full[0]), percentOf(full[1]), relativeChange)
 	}
 	return t, nil
 }
@@ -204,14 +204,14 @@ func (b *board) addEnergy(ctx context.Context, t *Table) error {
 		if i == 1 && b.before.Records == 0 {
 			break
 		}
-		a, err := b.perhaps(ctx, v1.UsageQuery{Measure: "energy"}, i)
+		a, err := b.optionalUsage(ctx, v1.UsageQuery{Measure: "energy"}, i)
 		if err != nil {
 			return err
 		}
 		if a == nil {
 			continue
 		}
-		energy[i] = total(a, "energy", nil)
+		energy[i] = totalOf(a, "energy", nil)
 		b.notes = append(b.notes, view.Of(b.periods[i].Name, view.ValueNotes(a))...)
 		if what == "" {
 			what = "Energy"
@@ -221,7 +221,7 @@ func (b *board) addEnergy(ctx context.Context, t *Table) error {
 		}
 	}
 	if what != "" {
-		t.Rows = append(t.Rows, []Cell{v1.Words(what), v1.Words("kWh"), v1.Rat(energy[0]), v1.Rat(energy[1]), b.change(energy[0], energy[1])})
+		t.Rows = append(t.Rows, []Cell{v1.Words(what), v1.Words("kWh"), v1.Rat(energy[0]), v1.Rat(energy[1]), b.changeOfSum(energy[0], energy[1])})
 	}
 	return nil
 }
@@ -242,18 +242,18 @@ func Interval(long time.Duration) string {
 	return "year"
 }
 
-// whole is the period in whole intervals: the first begins before it, and one that goes on
-// is left out.
-func (b *board) whole(step string) (from, to time.Time) {
-	from, to = floor(b.periods[0].From.In(b.zone), step), b.periods[0].To.In(b.zone)
-	if last := floor(to, step); last.After(from) {
+// wholeIntervals widens the period to whole intervals: the first begins before it, and one that goes
+// on is left out.
+func (b *board) wholeIntervals(step string) (from, to time.Time) {
+	from, to = intervalStart(b.periods[0].From.In(b.zone), step), b.periods[0].To.In(b.zone)
+	if last := intervalStart(to, step); last.After(from) {
 		to = last
 	}
 	return from, to
 }
 
-// floor is the start of the interval of a time, by the clock of its zone.
-func floor(t time.Time, step string) time.Time {
+// intervalStart is the start of the interval of a time, by the clock of its zone.
+func intervalStart(t time.Time, step string) time.Time {
 	y, m, d := t.Date()
 	day := time.Date(y, m, d, 0, 0, 0, 0, t.Location())
 	switch step {
@@ -269,17 +269,17 @@ func floor(t time.Time, step string) time.Time {
 	return day
 }
 
-// course makes the table of how what was used went, interval by interval, by a key, with
+// usageOverTime makes the table of how what was used went, interval by interval, by a key, with
 // the capacity where it is known and wanted.
-func (b *board) course(by string, capacity bool) func(context.Context) (*Table, error) {
+func (b *board) usageOverTime(by string, capacity bool) func(context.Context) (*Table, error) {
 	return func(ctx context.Context) (*Table, error) {
 		step := Interval(b.periods[0].To.Sub(b.periods[0].From.Time))
-		from, to := b.whole(step)
+		from, to := b.wholeIntervals(step)
 		q := v1.UsageQuery{
 			From: from.Format(time.RFC3339), To: to.Format(time.RFC3339), Bucket: step, By: by, Measure: "Cores", Order: "Cores", Top: mostAreas, Unit: "hour", Zone: b.o.Zone, Where: b.o.Of,
 		}
 		a, err := askUsage(ctx, b.r, q)
-		if refused(err, http.StatusBadRequest) { // nothing has cores
+		if hasStatus(err, http.StatusBadRequest) { // nothing has cores
 			return nil, nil
 		}
 		if err != nil {
@@ -291,8 +291,8 @@ func (b *board) course(by string, capacity bool) func(context.Context) (*Table, 
 		}
 		q.By, q.Measure, q.Order, q.Top = "", "capacity", "", 0
 		has, err := askUsage(ctx, b.r, q)
-		if refused(err, http.StatusBadRequest, http.StatusForbidden) {
-			b.note("No capacity is known, so that the chart has no line of it.")
+		if hasStatus(err, http.StatusBadRequest, http.StatusForbidden) {
+			b.addNote("No capacity is known, so that the chart has no line of it.")
 			return t, nil
 		}
 		if err != nil {
@@ -331,15 +331,15 @@ func areaTable(a *v1.Usage, title, step, unit string) *Table {
 func (t *Table) addColumn(c Column, values []*json.Number) {
 	t.Columns = append(t.Columns, c)
 	for i := range t.Rows {
-		t.Rows[i] = append(t.Rows[i], at(values, i))
+		t.Rows[i] = append(t.Rows[i], figureAt(values, i))
 	}
 }
 
-// latest are the jobs that began last.
-func (b *board) latest(ctx context.Context) (*Table, error) {
+// latestJobs are the jobs that began last.
+func (b *board) latestJobs(ctx context.Context) (*Table, error) {
 	q := jobQuery{keys: b.o.Keys, where: b.o.Of}
-	filter, err := q.filter(ctx, b.r)
-	if err != nil || q.mixed() != "" {
+	filter, err := q.buildFilter(ctx, b.r)
+	if err != nil || q.mixedKey() != "" {
 		return nil, err
 	}
 	t := &Table{
@@ -355,8 +355,8 @@ func (b *board) latest(ctx context.Context) (*Table, error) {
 		if err != nil {
 			return nil, err
 		}
-		if j := job(record); filter.takes(&j) {
-			t.Rows = append(t.Rows, j.cells(b.o.Keys, b.zone))
+		if j := job(record); filter.matchesJob(&j) {
+			t.Rows = append(t.Rows, j.latestRow(b.o.Keys, b.zone))
 		}
 	}
 	if len(t.Rows) == 0 {
@@ -365,22 +365,22 @@ func (b *board) latest(ctx context.Context) (*Table, error) {
 	return t, nil
 }
 
-// cells are those of a row of the latest jobs. What is not known yet is empty.
-func (j *job) cells(keys Keys, zone *time.Location) []Cell {
-	cores, _ := j.amount("Cores")
-	used, _ := j.amount("TotalCPU")
+// latestRow is the job's row in the table of the latest jobs. What is not known yet is empty.
+func (j *job) latestRow(keys Keys, zone *time.Location) []Cell {
+	cores, _ := j.componentAmount("Cores")
+	used, _ := j.componentAmount("TotalCPU")
 	var ran, waited *big.Rat
 	efficiency := Cell{}
 	if !j.StopTime.IsZero() {
-		ran = j.hours()
+		ran = j.runtimeHours()
 	}
 	if !j.SubmitTime.IsZero() {
 		waited = new(big.Rat).Mul(hoursOf(j.StartTime.Sub(j.SubmitTime.Time)), big.NewRat(60, 1))
 	}
 	if ran != nil && cores != nil && used != nil {
-		efficiency = Quotient(divided(used, big.NewRat(3600, 1)), new(big.Rat).Mul(ran, cores))
+		efficiency = Quotient(dividedBy(used, big.NewRat(3600, 1)), new(big.Rat).Mul(ran, cores))
 	}
 	return []Cell{
-		v1.Words(j.RecordID), v1.Words(j.Meta.First(keys.User)), v1.Words(j.StartTime.In(zone).Format(view.MinuteLayout)), v1.Rat(waited), v1.Rat(ran), v1.Rat(cores), efficiency, told(j.State),
+		v1.Words(j.RecordID), v1.Words(j.Meta.First(keys.User)), v1.Words(j.StartTime.In(zone).Format(view.MinuteLayout)), v1.Rat(waited), v1.Rat(ran), v1.Rat(cores), efficiency, textCell(j.State),
 	}
 }

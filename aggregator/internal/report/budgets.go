@@ -37,7 +37,7 @@ what is left day by day, what would be left at an even pace, and the forecast.`,
 
 // Budgets says how budgets stand and how they are used up.
 func Budgets(ctx context.Context, r v1.API, q *Query) (*Document, error) {
-	if err := within(bounds{"top", float64(q.Number("top")), 0, 50}); err != nil {
+	if err := checkBounds(bounds{"top", float64(q.Number("top")), 0, 50}); err != nil {
 		return nil, err
 	}
 	zoneName := q.One("zone")
@@ -51,9 +51,9 @@ func Budgets(ctx context.Context, r v1.API, q *Query) (*Document, error) {
 	}
 	a, err := r.Budgets(ctx, &v1.BudgetsQuery{Name: q.One("name"), At: at})
 	switch {
-	case refused(err, http.StatusForbidden):
+	case hasStatus(err, http.StatusForbidden):
 		return nil, fmt.Errorf("%w: you have access to some of the records only, and no budget is of these alone", ErrNothing)
-	case refused(err, http.StatusNotFound):
+	case hasStatus(err, http.StatusNotFound):
 		return nil, fmt.Errorf("%w: %w", ErrNothing, err)
 	}
 	if err != nil {
@@ -68,12 +68,12 @@ func Budgets(ctx context.Context, r v1.API, q *Query) (*Document, error) {
 	t := budgetTable()
 	sortBudgets(a.Budgets)
 	for i := range a.Budgets {
-		t.Rows = append(t.Rows, s.budget(&a.Budgets[i], now))
+		t.Rows = append(t.Rows, s.budgetRow(&a.Budgets[i], now))
 	}
 	s.notes = append(s.notes, view.BudgetNotes(a.Budgets)...)
 	d.Add(*t)
 	for i := range a.Budgets[:min(len(a.Budgets), q.Number("top"))] {
-		down, err := burndown(ctx, r, &a.Budgets[i], i+1, now)
+		down, err := burndownTable(ctx, r, &a.Budgets[i], i+1, now)
 		if err != nil {
 			return nil, fmt.Errorf("report budgets: %w", err)
 		}
@@ -94,7 +94,7 @@ func sortBudgets(list []v1.Budget) {
 		return v1.Figure(b.Share)
 	}
 	slices.SortFunc(list, func(x, y v1.Budget) int {
-		return cmp.Or(compare(share(&y), share(&x)), strings.Compare(x.Name, y.Name))
+		return cmp.Or(compareCells(share(&y), share(&x)), strings.Compare(x.Name, y.Name))
 	})
 }
 
@@ -111,9 +111,9 @@ func emptyBurndown(b *v1.Budget, n int, amount *big.Rat) *Table {
 	}
 }
 
-// burndown is the table of what is left of a budget, interval by interval, with an even
+// burndownTable is the table of what is left of a budget, interval by interval, with an even
 // pace and a forecast; nil where there are no figures of it.
-func burndown(ctx context.Context, r v1.API, b *v1.Budget, n int, now time.Time) (*Table, error) {
+func burndownTable(ctx context.Context, r v1.API, b *v1.Budget, n int, now time.Time) (*Table, error) {
 	zone, err := time.LoadLocation(b.Period.Zone)
 	if err != nil || b.BudgetStanding == nil || b.Used == nil || b.Period.To.IsZero() || !b.Period.From.Before(now) {
 		return nil, nil //nolint:nilerr // a budget without figures has no chart
@@ -130,7 +130,7 @@ func burndown(ctx context.Context, r v1.API, b *v1.Budget, n int, now time.Time)
 	}
 	measure := b.Measure
 	a, err := askUsage(ctx, r, v1.UsageQuery{From: from.Format(time.RFC3339Nano), To: to.Format(time.RFC3339Nano), Zone: b.Period.Zone, Bucket: step, Measure: v1.JoinList(measure), Unit: "hour", Where: where})
-	if refused(err, http.StatusBadRequest, http.StatusForbidden) {
+	if hasStatus(err, http.StatusBadRequest, http.StatusForbidden) {
 		return nil, nil
 	}
 	if err != nil {
@@ -153,7 +153,7 @@ func burndown(ctx context.Context, r v1.API, b *v1.Budget, n int, now time.Time)
 		}
 		var used *big.Rat
 		if m != nil {
-			used = at(m.Values, i-1).Number()
+			used = figureAt(m.Values, i-1).Number()
 		}
 		if known = known || used != nil; known {
 			add(until, left, nil)
@@ -179,7 +179,7 @@ func forecastRows(step string, from, end time.Time, left, pace *big.Rat, add fun
 	if pace == nil {
 		return
 	}
-	for at := floor(from, step); at.Before(end); {
+	for at := intervalStart(from, step); at.Before(end); {
 		switch step {
 		case "hour":
 			at = at.Add(time.Hour)
@@ -193,7 +193,7 @@ func forecastRows(step string, from, end time.Time, left, pace *big.Rat, add fun
 		if at.After(end) {
 			at = end
 		}
-		days := divided(hoursOf(at.Sub(from)), big.NewRat(24, 1))
+		days := dividedBy(hoursOf(at.Sub(from)), big.NewRat(24, 1))
 		add(at, nil, new(big.Rat).Sub(left, days.Mul(days, pace)))
 	}
 }

@@ -106,7 +106,7 @@ func Make(ctx context.Context, r v1.API, name string, query url.Values, now time
 		return nil, err
 	}
 	q.Now, q.Keys = now, keys
-	if err := q.compare(ctx, r, e.whole); err != nil {
+	if err := q.resolvePrevious(ctx, r, e.whole); err != nil {
 		return nil, err
 	}
 	var d *Document
@@ -116,7 +116,7 @@ func Make(ctx context.Context, r v1.API, name string, query url.Values, now time
 		}
 		lease := store.LeaseOf(ctx)
 		lease.Free(lease.Used()) // the answers
-		return lease.Use(ctx, d.memory())
+		return lease.Use(ctx, d.estimateMemory())
 	})
 	if err != nil {
 		return nil, err
@@ -127,8 +127,8 @@ func Make(ctx context.Context, r v1.API, name string, query url.Values, now time
 // cellBytes is about what a cell takes in memory, as it is and as it is written.
 const cellBytes = 512
 
-// memory is about what a document takes.
-func (d *Document) memory() (n int64) {
+// estimateMemory returns about how many bytes a document needs.
+func (d *Document) estimateMemory() (n int64) {
 	for i := range d.Tables {
 		n += int64(len(d.Tables[i].Rows)+1) * int64(len(d.Tables[i].Columns)) * cellBytes
 	}
@@ -179,7 +179,7 @@ func (e *Entry) Query(query url.Values) (Query, error) {
 		name, inner, bracket := strings.Cut(key, "[")
 		p := e.Param(name)
 		if p == nil || bracket && (p.Kind != ParamPairs || !strings.HasSuffix(inner, "]")) {
-			return q, fmt.Errorf("%w: the report %s knows no %.60q%s", ErrQuery, e.Name, key, Suggestion(name, e.params()))
+			return q, fmt.Errorf("%w: the report %s knows no %.60q%s", ErrQuery, e.Name, key, Suggestion(name, e.paramNames()))
 		}
 		for _, value := range query[key] {
 			if bracket {
@@ -187,7 +187,7 @@ func (e *Entry) Query(query url.Values) (Query, error) {
 			} else if value == "" {
 				continue
 			}
-			if err := q.add(p, value); err != nil {
+			if err := q.addValue(p, value); err != nil {
 				return q, err
 			}
 		}
@@ -199,7 +199,7 @@ func (e *Entry) Query(query url.Values) (Query, error) {
 		case given > p.Most && p.Kind != ParamList:
 			return q, fmt.Errorf("%w: %s given %d times; give it at most %d times", ErrQuery, p.Name, given, p.Most)
 		case given == 0 && p.Needed:
-			return q, fmt.Errorf("%w: %s needs %s", ErrQuery, e.Name, needed(p))
+			return q, fmt.Errorf("%w: %s needs %s", ErrQuery, e.Name, flagHint(p))
 		case given == 0:
 			q.values[p.Name] = p.Default
 		}
@@ -207,8 +207,8 @@ func (e *Entry) Query(query url.Values) (Query, error) {
 	return q, nil
 }
 
-// needed says how a parameter is given.
-func needed(p *Param) string {
+// flagHint says how a parameter is given.
+func flagHint(p *Param) string {
 	flag := "-" + strings.ReplaceAll(p.Name, "_", "-")
 	if p.Kind == ParamPairs {
 		return fmt.Sprintf("%s KEY=VALUE, such as %[1]s %s", flag, p.Words[0])
@@ -216,9 +216,9 @@ func needed(p *Param) string {
 	return flag + ": " + strings.ToLower(p.About[:1]) + strings.TrimSuffix(p.About[1:], ".")
 }
 
-// compare puts the window before the first period in the place of the word previous, and
-// drops the word none. With whole, the first period begins with a whole interval.
-func (q *Query) compare(ctx context.Context, r v1.API, whole bool) error {
+// resolvePrevious replaces the word previous by the window before the first period, and drops the
+// word none. With whole, the first period begins with a whole interval.
+func (q *Query) resolvePrevious(ctx context.Context, r v1.API, whole bool) error {
 	list := q.All("period")
 	if len(list) > 1 && list[1] == Alone {
 		q.values["period"] = list[:1]
@@ -235,7 +235,7 @@ func (q *Query) compare(ctx context.Context, r v1.API, whole bool) error {
 	if err != nil {
 		return fmt.Errorf("%w: period: %w", ErrQuery, err)
 	}
-	s := earlier(list[0], span{From: time.UnixMicro(int64(w.From)), To: time.UnixMicro(int64(w.To))}, q.Now, zone)
+	s := previousWindow(list[0], span{From: time.UnixMicro(int64(w.From)), To: time.UnixMicro(int64(w.To))}, q.Now, zone)
 	if whole {
 		unit, err := calendar.ParseUnit(cmp.Or(q.One("bucket"), "day"))
 		if err != nil {
@@ -245,7 +245,7 @@ func (q *Query) compare(ctx context.Context, r v1.API, whole bool) error {
 			s = span{From: time.UnixMicro(int64(from - (w.To - from))), To: time.UnixMicro(int64(from))}
 		}
 	}
-	q.values["period"] = []string{list[0], s.word(zone)}
+	q.values["period"] = []string{list[0], s.windowWord(zone)}
 	return nil
 }
 
@@ -259,19 +259,18 @@ func (e *Entry) Param(name string) *Param {
 	return nil
 }
 
-// params are the names of the parameters.
-func (e *Entry) params() (names []string) {
+func (e *Entry) paramNames() (names []string) {
 	for i := range e.Parameters {
 		names = append(names, e.Parameters[i].Name)
 	}
 	return names
 }
 
-// add takes a value of a parameter.
-func (q *Query) add(p *Param, value string) error {
+// addValue adds a value of a parameter, if it is one.
+func (q *Query) addValue(p *Param, value string) error {
 	switch p.Kind {
 	case ParamPairs:
-		return q.pair(p, value)
+		return q.addPair(p, value)
 	case ParamList:
 		for _, part := range v1.SplitList(value) {
 			q.values[p.Name] = append(q.values[p.Name], strings.TrimSpace(part))
@@ -294,7 +293,7 @@ func (q *Query) add(p *Param, value string) error {
 	return nil
 }
 
-func (q *Query) pair(p *Param, text string) error {
+func (q *Query) addPair(p *Param, text string) error {
 	key, value, ok := strings.Cut(text, "=")
 	if !ok || key == "" {
 		return fmt.Errorf("%w: %s is %.60q; want KEY=VALUE, such as %s", ErrQuery, p.Name, text, p.Words[0])

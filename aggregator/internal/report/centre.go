@@ -28,28 +28,28 @@ fell most, and each month of this year beside that of last year.`,
 			if err != nil {
 				return nil, err
 			}
-			return b.fill(ctx, b.tiles, b.course("", true), b.members("groups", "The largest groups", b.o.Keys.Group), b.fallen, b.years)
+			return b.addParts(ctx, b.figureTiles, b.usageOverTime("", true), b.membersTable("groups", "The largest groups", b.o.Keys.Group), b.declinedGroups, b.yearOverYear)
 		},
 	}
 }
 
-// fallen are the groups that used less than in the period before, the greatest loss first; none
-// where the periods cannot be compared.
-func (b *board) fallen(ctx context.Context) (*Table, error) {
+// declinedGroups are the groups that used less than in the period before, the greatest loss first;
+// none where the periods cannot be compared.
+func (b *board) declinedGroups(ctx context.Context) (*Table, error) {
 	if b.before.Records == 0 || !b.known || b.now.Find("Cores") == nil {
 		return nil, nil
 	}
-	now, err := b.usage(ctx, v1.UsageQuery{By: b.o.Keys.Group, Measure: "Cores"}, 0)
+	now, err := b.usageOfPeriod(ctx, v1.UsageQuery{By: b.o.Keys.Group, Measure: "Cores"}, 0)
 	if err != nil {
 		return nil, err
 	}
-	past, err := b.perhaps(ctx, v1.UsageQuery{By: b.o.Keys.Group, Measure: "Cores"}, 1)
+	past, err := b.optionalUsage(ctx, v1.UsageQuery{By: b.o.Keys.Group, Measure: "Cores"}, 1)
 	if err != nil || past == nil {
 		return nil, err
 	}
 	used := map[string]*big.Rat{}
 	for g := range now.Groups {
-		used[view.GroupName(&now.Groups[g])] = of(now, "Cores", g, nil)
+		used[view.GroupName(&now.Groups[g])] = groupTotal(now, "Cores", g, nil)
 	}
 	t := &Table{
 		Name: "fallen", Title: "Groups that used less",
@@ -59,14 +59,14 @@ func (b *board) fallen(ctx context.Context) (*Table, error) {
 		},
 	}
 	for g := range past.Groups {
-		name, was := view.GroupName(&past.Groups[g]), of(past, "Cores", g, nil)
+		name, was := view.GroupName(&past.Groups[g]), groupTotal(past, "Cores", g, nil)
 		is := cmp.Or(used[name], new(big.Rat))
 		if was == nil || is.Cmp(was) >= 0 {
 			continue
 		}
-		t.Rows = append(t.Rows, []Cell{v1.Words(name), v1.Rat(is), v1.Rat(was), v1.Rat(new(big.Rat).Sub(was, is)), change(is, was)})
+		t.Rows = append(t.Rows, []Cell{v1.Words(name), v1.Rat(is), v1.Rat(was), v1.Rat(new(big.Rat).Sub(was, is)), relativeChange(is, was)})
 	}
-	slices.SortStableFunc(t.Rows, func(x, y []Cell) int { return compare(y[3], x[3]) })
+	slices.SortStableFunc(t.Rows, func(x, y []Cell) int { return compareCells(y[3], x[3]) })
 	t.Rows = t.Rows[:min(len(t.Rows), b.o.Top)]
 	if len(t.Rows) == 0 {
 		return nil, nil
@@ -83,9 +83,9 @@ func (b *board) notePartialMonths(a *v1.Usage, end time.Time) {
 	}
 }
 
-// years is each month of the year that the period ends in, beside that of the year before.
+// yearOverYear has each month of the year that the period ends in, beside that of the year before.
 // A month that goes on stands beside all of the other one, and its row says so.
-func (b *board) years(ctx context.Context) (*Table, error) {
+func (b *board) yearOverYear(ctx context.Context) (*Table, error) {
 	end := b.periods[0].To.In(b.zone)
 	year := end.Add(-time.Nanosecond).Year()
 	t := &Table{
@@ -107,7 +107,7 @@ func (b *board) years(ctx context.Context) (*Table, error) {
 				to = end
 			}
 			a, err := askUsage(ctx, b.r, v1.UsageQuery{From: from.Format(time.RFC3339), To: to.Format(time.RFC3339), Bucket: "month", Measure: measure.name, Unit: "hour", Zone: b.o.Zone})
-			if refused(err, http.StatusBadRequest, http.StatusForbidden) {
+			if hasStatus(err, http.StatusBadRequest, http.StatusForbidden) {
 				continue
 			}
 			if err != nil {
@@ -116,7 +116,7 @@ func (b *board) years(ctx context.Context) (*Table, error) {
 			if m := a.Find(measure.name); m != nil && a.Records > 0 {
 				name := measure.title + from.Format("2006")
 				for i := 0; i < len(m.Values) && !seen; i++ {
-					if seen = m.Values[i] != nil && !zero(*m.Values[i]); !seen {
+					if seen = m.Values[i] != nil && !isZero(*m.Values[i]); !seen {
 						m.Values[i] = nil
 					}
 				}

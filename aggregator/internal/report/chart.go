@@ -8,9 +8,9 @@ func (d *Document) Chart(t *Table) template.HTML {
 	if d.Check() != nil {
 		return ""
 	}
-	return t.draw(d.Periods)
+	return t.drawChart(d.Periods)
 }
 
 // Below is what stands below a column's title: its unit, and its period where there
 // are two.
-func (d *Document) Below(c *Column) string { return below(c, d.Periods) }
+func (d *Document) Below(c *Column) string { return columnSubtitle(c, d.Periods) }

@@ -38,22 +38,22 @@ func Paints(names []string) []Paint {
 	return out
 }
 
-// fill is how a shape of a table's chart is filled: with the colour, or with the pattern
-// that [canvas.patterns] defines.
-func (p *Paint) fill(table string) string {
+// svgFill is how a shape of a table's chart is filled: with the colour, or with the pattern
+// that [canvas.definePatterns] defines.
+func (p *Paint) svgFill(table string) string {
 	if p.Pattern == 0 {
 		return p.Colour
 	}
-	return "url(#" + p.id(table) + ")"
+	return "url(#" + p.patternID(table) + ")"
 }
 
-func (p *Paint) id(table string) string {
+func (p *Paint) patternID(table string) string {
 	return fmt.Sprintf("%s-%s-%d", table, p.Colour[1:], p.Pattern)
 }
 
-// patterns defines those of paints that have one: lines in a square of 6, which repeat when
+// definePatterns defines those of paints that have one: lines in a square of 6, which repeat when
 // there are more names of a colour.
-func (c *canvas) patterns(table string, paints []Paint) {
+func (c *canvas) definePatterns(table string, paints []Paint) {
 	seen := map[Paint]bool{}
 	list := []string{"M-1 1l2-2M0 6l6-6M5 7l2-2", "M-1 5l2 2M0 0l6 6M5-1l2 2", "M0 3h6", "M3 0v6", "M0 3h6M3 0v6", "M0 6l6-6M0 0l6 6"}
 	for _, p := range paints {
@@ -61,7 +61,7 @@ func (c *canvas) patterns(table string, paints []Paint) {
 			continue
 		}
 		seen[p] = true
-		c.add(`<pattern id="%s" width="6" height="6" patternUnits="userSpaceOnUse"><rect width="6" height="6" fill="%s"/><path d="%s" stroke="#fff" stroke-width="1.2"/></pattern>`,
-			p.id(table), p.Colour, list[(p.Pattern-1)%len(list)])
+		c.addMarkup(`<pattern id="%s" width="6" height="6" patternUnits="userSpaceOnUse"><rect width="6" height="6" fill="%s"/><path d="%s" stroke="#fff" stroke-width="1.2"/></pattern>`,
+			p.patternID(table), p.Colour, list[(p.Pattern-1)%len(list)])
 	}
 }

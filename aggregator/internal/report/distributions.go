@@ -29,11 +29,11 @@ func distributionsEntry() Entry {
 factor, and by what they used of their cores, memory and GPUs, where records say so; the
 mean load and the mean wait by weekday and hour; and how many jobs ran and waited.`,
 		Example: "  bursar report distributions -o distributions.html\n  bursar report distributions -where group_id=atlas -period last-month",
-		make:    distributions,
+		make:    reportDistributions,
 	}
 }
 
-func distributions(ctx context.Context, r v1.API, q Query) (*Document, error) {
+func reportDistributions(ctx context.Context, r v1.API, q Query) (*Document, error) {
 	zoneName := q.One("zone")
 	zone, err := clockOf(ctx, r, &zoneName)
 	if err != nil {
@@ -44,17 +44,17 @@ func distributions(ctx context.Context, r v1.API, q Query) (*Document, error) {
 	if err != nil {
 		return nil, fmt.Errorf("report distributions of %s: %w", period, err)
 	}
-	d := &Document{Format: Format, Report: "distributions", Title: "Distributions", Subject: subject(where), Made: v1.Time{Time: q.Now.UTC()}, Zone: zone.String()}
+	d := &Document{Format: Format, Report: "distributions", Title: "Distributions", Subject: subjectText(where), Made: v1.Time{Time: q.Now.UTC()}, Zone: zone.String()}
 	in := span{a.Window.From.Time, a.Window.To.Time}
 	if a.Records == 0 {
 		n := absent{of: "report distributions", where: where, zone: zoneName, periods: []string{period}, begin: in.From}
-		return nil, n.error(ctx, r)
+		return nil, n.explainAbsence(ctx, r)
 	}
-	d.Periods = []Period{in.period(period, zone)}
+	d.Periods = []Period{in.namedPeriod(period, zone)}
 	d.Notes = view.Of(d.Periods[0].Name, append(view.SpanNotes(a.Known, a.Window.From, a.Window.To, d.Zone), view.CompleteNotes(&a.Complete, d.Zone)...))
 	for i := range a.Histograms {
 		h := &a.Histograms[i]
-		if t := histogram(h, a.Records); t != nil {
+		if t := histogramTable(h, a.Records); t != nil {
 			d.Add(*t)
 		}
 		if h.Unknown > 0 {
@@ -68,8 +68,8 @@ func distributions(ctx context.Context, r v1.API, q Query) (*Document, error) {
 	return d, d.Check()
 }
 
-// histogram is the table of a figure; nil where it is known of no job.
-func histogram(h *v1.Histogram, records int) *Table {
+// histogramTable is the table of a figure; nil where it is known of no job.
+func histogramTable(h *v1.Histogram, records int) *Table {
 	if h.Unknown == records {
 		return nil
 	}
@@ -84,7 +84,7 @@ func histogram(h *v1.Histogram, records int) *Table {
 	if h.Mean != nil {
 		t.Title += ", mean " + binEdge(h, *h.Mean)
 	}
-	t.Title += ", " + percentile(h, records-h.Unknown, 50, "half") + ", " + percentile(h, records-h.Unknown, 90, "90\u202f%")
+	t.Title += ", " + percentileText(h, records-h.Unknown, 50, "half") + ", " + percentileText(h, records-h.Unknown, 90, "90\u202f%")
 	first, last := -1, 0 // bins without jobs at both ends say nothing
 	for i, n := range h.Records {
 		if n > 0 {
@@ -103,10 +103,10 @@ func histogram(h *v1.Histogram, records int) *Table {
 	return t
 }
 
-// percentile says below which edge of a bin at least so many per cent of the known jobs are,
+// percentileText says below which edge of a bin at least so many per cent of the known jobs are,
 // which are called share; and where they reach into the last bin, which has no end, that fewer
 // are below its beginning.
-func percentile(h *v1.Histogram, known, percent int, share string) string {
+func percentileText(h *v1.Histogram, known, percent int, share string) string {
 	upTo, last := 0, len(h.From)-1
 	for i := range last {
 		if upTo += h.Records[i]; upTo*100 >= known*percent {
@@ -142,13 +142,13 @@ func binEdge(h *v1.Histogram, n json.Number) string {
 	case h.Unit != "second":
 		return strconv.FormatFloat(math.Round(f*100)/100, 'f', -1, 64)
 	case f < 60:
-		return number(f) + "\u202fs"
+		return formatTenth(f) + "\u202fs"
 	case f < 3600:
-		return number(f/60) + "\u202fmin"
+		return formatTenth(f/60) + "\u202fmin"
 	case f < 48*3600 && f != 24*3600:
-		return number(f/3600) + "\u202fh"
+		return formatTenth(f/3600) + "\u202fh"
 	}
-	return number(f/86400) + "\u202fd"
+	return formatTenth(f/86400) + "\u202fd"
 }
 
 // mostHours is how many hours are asked for at once.
@@ -156,7 +156,7 @@ const mostHours = 100 * 24
 
 // byHour adds the tables by weekday and hour, and the queue.
 func byHour(ctx context.Context, r v1.API, d *Document, q v1.UsageQuery, in span, zone *time.Location) error {
-	from, to := floor(in.From.In(zone), "hour"), floor(in.To.In(zone), "hour")
+	from, to := intervalStart(in.From.In(zone), "hour"), intervalStart(in.To.In(zone), "hour")
 	if to.Sub(from) > mostHours*time.Hour {
 		from = to.Add(-mostHours * time.Hour)
 		d.Notes = append(d.Notes, "Load and wait by weekday and hour, and the queue, are of the last 100 days of the period.")
@@ -169,7 +169,7 @@ func byHour(ctx context.Context, r v1.API, d *Document, q v1.UsageQuery, in span
 	for _, measure := range []string{"Cores", "wait,started", "queued,running"} { // what no job has is refused
 		q.Measure = measure
 		a, err := askUsage(ctx, r, q)
-		if refused(err, http.StatusBadRequest) {
+		if hasStatus(err, http.StatusBadRequest) {
 			a, err = nil, nil
 		}
 		if err != nil {
@@ -178,13 +178,13 @@ func byHour(ctx context.Context, r v1.API, d *Document, q v1.UsageQuery, in span
 		parts = append(parts, a)
 	}
 	if a := parts[0]; a != nil {
-		d.Add(week(a, "load", "Mean load by weekday and hour", "cores in use", zone, func(b int) (sum, n *big.Rat) {
-			return v1.Figure(value(a, "Cores", b)).Number(), big.NewRat(1, 1)
+		d.Add(weekHeatmap(a, "load", "Mean load by weekday and hour", "cores in use", zone, func(b int) (sum, n *big.Rat) {
+			return v1.Figure(valueAt(a, "Cores", b)).Number(), big.NewRat(1, 1)
 		}))
 	}
 	if a := parts[1]; a != nil {
-		d.Add(week(a, "waits", "Mean wait by weekday and hour of start", "minutes", zone, func(b int) (sum, n *big.Rat) {
-			mean, jobs := inMinutes(a.Find("wait"), v1.Figure(value(a, "wait", b)).Number()), v1.Figure(value(a, "started", b)).Number()
+		d.Add(weekHeatmap(a, "waits", "Mean wait by weekday and hour of start", "minutes", zone, func(b int) (sum, n *big.Rat) {
+			mean, jobs := inMinutes(a.Find("wait"), v1.Figure(valueAt(a, "wait", b)).Number()), v1.Figure(valueAt(a, "started", b)).Number()
 			if mean == nil || jobs == nil {
 				return nil, nil
 			}
@@ -192,29 +192,29 @@ func byHour(ctx context.Context, r v1.API, d *Document, q v1.UsageQuery, in span
 		}))
 	}
 	if a := parts[2]; a != nil {
-		d.Add(queue(a))
+		d.Add(queueTable(a))
 	}
 	d.Notes = append(d.Notes, "Queue: jobs that have not started yet are not known, so the last hours are too low.")
 	return nil
 }
 
-// value is that of a measure in an interval; nil where it is not known.
-func value(a *v1.Usage, name string, b int) *json.Number {
+// valueAt is the value of a measure in an interval; nil where it is not known.
+func valueAt(a *v1.Usage, name string, b int) *json.Number {
 	if m := a.Find(name); m != nil && b < len(m.Values) {
 		return m.Values[b]
 	}
 	return nil
 }
 
-// week is a map of heat: a row for each day of the week, a column for each hour. An hour of
-// which a part is unknown does not count.
-func week(a *v1.Usage, name, title, unit string, zone *time.Location, of func(b int) (sum, n *big.Rat)) Table {
+// weekHeatmap has a row for each day of the week and a column for each hour. An hour of which a part
+// is unknown does not count.
+func weekHeatmap(a *v1.Usage, name, title, unit string, zone *time.Location, of func(b int) (sum, n *big.Rat)) Table {
 	var sums, counts [7][24]*big.Rat
 	for b := range len(a.Edges) - 1 {
 		at := a.Edges[b].In(zone)
 		day, hour := (int(at.Weekday())+6)%7, at.Hour()
 		sum, n := of(b)
-		if sum == nil || n == nil || knownLength(a, b) < a.Edges[b+1].Sub(a.Edges[b].Time) {
+		if sum == nil || n == nil || coveredLength(a, b) < a.Edges[b+1].Sub(a.Edges[b].Time) {
 			continue
 		}
 		if sums[day][hour] == nil {
@@ -239,8 +239,8 @@ func week(a *v1.Usage, name, title, unit string, zone *time.Location, of func(b 
 	return t
 }
 
-// queue is how many jobs ran and waited, on average of each day.
-func queue(a *v1.Usage) Table {
+// queueTable has how many jobs ran and waited, on average of each day.
+func queueTable(a *v1.Usage) Table {
 	t := Table{
 		Name: "queue", Title: "Jobs that ran and waited, on average of each day", Columns: []Column{{Name: "day", Title: "Day", Kind: Text}},
 		Chart: &Chart{Kind: Line, Label: "day"},
@@ -254,7 +254,7 @@ func queue(a *v1.Usage) Table {
 			t.Rows = append(t.Rows, []Cell{v1.Words(label)})
 		}
 		for k, name := range []string{"running", "queued"} {
-			if n := v1.Figure(value(a, name, b)).Number(); n != nil {
+			if n := v1.Figure(valueAt(a, name, b)).Number(); n != nil {
 				sum := &rows[days[label]][k]
 				sum[0].Add(sum[0], n)
 				sum[1].Add(sum[1], big.NewRat(1, 1))

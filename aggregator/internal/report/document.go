@@ -43,12 +43,11 @@ func (d *Document) Add(list ...Table) {
 	}
 }
 
-// show is cell i of a row as people read it.
-func (t *Table) show(row []Cell, i int) string { return (*v1.DocumentTable)(t).Show(row, i) }
+// showCell is cell i of a row as people read it.
+func (t *Table) showCell(row []Cell, i int) string { return (*v1.DocumentTable)(t).Show(row, i) }
 
-// below is what stands below a column's title: its unit, and its period where there
-// are two.
-func below(c *Column, periods []Period) string {
+// columnSubtitle is a column's unit, and its period where there are two.
+func columnSubtitle(c *Column, periods []Period) string {
 	var parts []string
 	if c.Unit != "" {
 		parts = append(parts, c.Unit)
@@ -59,8 +58,8 @@ func below(c *Column, periods []Period) string {
 	return strings.Join(parts, ", ")
 }
 
-// long is a column's title with its period where there are two.
-func long(c *Column, periods []Period) string {
+// longTitle is a column's title with its period where there are two.
+func longTitle(c *Column, periods []Period) string {
 	if c.Period > 0 && len(periods) > 1 {
 		return c.Title + ", " + periods[c.Period-1].Name
 	}
@@ -91,14 +90,14 @@ const (
 // Check returns what is wrong with the shape of a document.
 func (d *Document) Check() error {
 	for i := range d.Tables {
-		if err := d.Table(i).check(len(d.Periods)); err != nil {
+		if err := d.Table(i).checkShape(len(d.Periods)); err != nil {
 			return fmt.Errorf("report %s: table %s: %w", d.Report, d.Tables[i].Name, err)
 		}
 	}
 	return nil
 }
 
-func (t *Table) check(periods int) error {
+func (t *Table) checkShape(periods int) error {
 	names := map[string]bool{}
 	for _, c := range t.Columns {
 		if names[c.Name] || c.Period < 0 || c.Period > periods {
@@ -125,8 +124,8 @@ func (t *Table) check(periods int) error {
 	return nil
 }
 
-// column returns the place of a column; -1 when it is not there.
-func (t *Table) column(name string) int {
+// columnIndex returns -1 when the column is not there.
+func (t *Table) columnIndex(name string) int {
 	for i := range t.Columns {
 		if t.Columns[i].Name == name {
 			return i

@@ -80,12 +80,12 @@ by those of your site; the report names their origin.`,
 			o := EfficiencyOptions{Periods: q.All("period"), Zone: q.One("zone"), By: q.One("by"), Where: q.Pairs("where"), Top: q.Number("top"), Now: q.Now, Keys: q.Keys}
 			o.Worst, o.Scan = q.Number("jobs"), q.Number("scan")
 			o.CPU, o.Memory, o.GPUs = q.One("cpu"), q.One("memory_used"), q.One("gpus_used")
-			err := q.factors(
+			err := q.readFactors(
 				factor{"kwh_per_core_hour", &o.Factors.CoreHour}, factor{"kwh_per_gb_hour", &o.Factors.GBHour}, factor{"kwh_per_gpu_hour", &o.Factors.GPUHour},
 				factor{"pue", &o.Factors.PUE}, factor{"carbon_per_kwh", &o.Factors.Carbon}, factor{"memory_per_gb", &o.MemoryPerGB},
 			)
 			if err == nil { // 0 is no default here
-				err = o.check()
+				err = o.checkOptions()
 			}
 			if err != nil {
 				return nil, err
@@ -122,7 +122,7 @@ const (
 	defaultScan  = 50_000
 )
 
-func (o *EfficiencyOptions) fill() {
+func (o *EfficiencyOptions) setDefaults() {
 	o.Periods, o.Keys = DefaultPeriods(o.Periods), o.Keys.Whole()
 	for _, d := range []struct {
 		at    *string
@@ -148,10 +148,10 @@ func (o *EfficiencyOptions) fill() {
 	}
 }
 
-// check returns what no report can be made with. The error wraps [ErrQuery].
-func (o *EfficiencyOptions) check() error {
+// checkOptions returns what no report can be made with. The error wraps [ErrQuery].
+func (o *EfficiencyOptions) checkOptions() error {
 	f := &o.Factors
-	return within(
+	return checkBounds(
 		bounds{"top", float64(o.Top), 0, math.MaxInt32}, bounds{"jobs", float64(o.Worst), 1, mostJobs}, bounds{"scan", float64(o.Scan), 1, 10_000_000},
 		bounds{"memory_per_gb", o.MemoryPerGB, leastMemory, mostFactor}, bounds{"kwh_per_core_hour", f.CoreHour, 0, mostFactor}, bounds{"kwh_per_gb_hour", f.GBHour, 0, mostFactor},
 		bounds{"kwh_per_gpu_hour", f.GPUHour, 0, mostFactor}, bounds{"pue", f.PUE, 1, 100}, bounds{"carbon_per_kwh", f.Carbon, 0, mostFactor},
@@ -169,9 +169,11 @@ type resource struct {
 	kWh          *big.Rat // of one for an hour, with all that the site draws; nil: it draws nothing of its own
 }
 
-func (o *EfficiencyOptions) resources() []resource {
-	drawn := func(perHour float64) *big.Rat { return new(big.Rat).Mul(decimal(perHour), decimal(o.Factors.PUE)) }
-	one, hour, gb, mib := big.NewRat(1, 1), big.NewRat(3600, 1), decimal(o.MemoryPerGB), big.NewRat(1024, 1)
+func (o *EfficiencyOptions) allResources() []resource {
+	drawn := func(perHour float64) *big.Rat {
+		return new(big.Rat).Mul(exactDecimal(perHour), exactDecimal(o.Factors.PUE))
+	}
+	one, hour, gb, mib := big.NewRat(1, 1), big.NewRat(3600, 1), exactDecimal(o.MemoryPerGB), big.NewRat(1024, 1)
 	return []resource{
 		{"cores", "Cores", "core-hours", "Cores", o.CPU, "total", one, hour, drawn(o.Factors.CoreHour)},
 		{"memory", "Memory", "GiB-hours", "Memory", o.Memory, "rate", gb, gb, drawn(o.Factors.GBHour)},
@@ -180,8 +182,8 @@ func (o *EfficiencyOptions) resources() []resource {
 	}
 }
 
-// decimal is a factor as it was written: the shortest decimal of the number.
-func decimal(f float64) *big.Rat {
+// exactDecimal returns a factor as it was written: the shortest decimal of the number.
+func exactDecimal(f float64) *big.Rat {
 	if r := v1.Rational(strconv.FormatFloat(f, 'g', -1, 64)); r != nil {
 		return r
 	}
@@ -193,20 +195,20 @@ func decimal(f float64) *big.Rat {
 // the energy and the carbon dioxide that go with it. What records do not say is not
 // taken for 0 but named in the notes.
 func Efficiency(ctx context.Context, r v1.API, o EfficiencyOptions) (*Document, error) {
-	o.fill()
-	if err := o.check(); err != nil {
+	o.setDefaults()
+	if err := o.checkOptions(); err != nil {
 		return nil, err
 	}
 	zone, err := clockOf(ctx, r, &o.Zone)
 	if err != nil {
 		return nil, fmt.Errorf("report efficiency: %w", err)
 	}
-	d := &Document{Format: Format, Report: "efficiency", Title: "Booked and used by " + o.By, Subject: subject(o.Where), Made: v1.Time{Time: o.Now.UTC()}, Zone: zone.String()}
+	d := &Document{Format: Format, Report: "efficiency", Title: "Booked and used by " + o.By, Subject: subjectText(o.Where), Made: v1.Time{Time: o.Now.UTC()}, Zone: zone.String()}
 	found := false
 	var first span
 	for i, window := range o.Periods {
 		p := &efficiencyPeriod{o: &o, r: r, window: window, number: i + 1, known: map[string]string{}}
-		if err := p.build(ctx, zone); err != nil {
+		if err := p.buildTables(ctx, zone); err != nil {
 			return nil, fmt.Errorf("report efficiency of %s: %w", window, err)
 		}
 		if i == 0 {
@@ -219,13 +221,13 @@ func Efficiency(ctx context.Context, r v1.API, o EfficiencyOptions) (*Document, 
 	}
 	if !found {
 		n := absent{of: "report efficiency", where: o.Where, zone: o.Zone, periods: o.Periods, begin: first.From}
-		return nil, n.error(ctx, r)
+		return nil, n.explainAbsence(ctx, r)
 	}
-	d.Notes = append(d.Notes, o.method()...)
+	d.Notes = append(d.Notes, o.methodNotes()...)
 	return d, d.Check()
 }
 
-func (o *EfficiencyOptions) method() []string {
+func (o *EfficiencyOptions) methodNotes() []string {
 	f := &o.Factors
 	return []string{
 		"Used of cores is CPU time; used of memory is the peak of each job, as if it had been used all the time; used of GPUs is their mean utilization over the run; only jobs whose records say both are in a table of what was booked and used. Could be saved is booked − used of each line, and in all the sum of that: who used more than was booked does not make up for others.",
@@ -250,25 +252,25 @@ type efficiencyPeriod struct {
 	notes   []string
 }
 
-func (p *efficiencyPeriod) note(format string, args ...any) {
+func (p *efficiencyPeriod) addNote(format string, args ...any) {
 	p.notes = append(p.notes, p.Name+": "+fmt.Sprintf(format, args...))
 }
 
-func (p *efficiencyPeriod) ask(ctx context.Context, q v1.UsageQuery) (*v1.Usage, error) {
+func (p *efficiencyPeriod) queryUsage(ctx context.Context, q v1.UsageQuery) (*v1.Usage, error) {
 	q.Window, q.Unit, q.Zone, q.Where = p.window, "hour", p.o.Zone, p.o.Where
 	return askUsage(ctx, p.r, q)
 }
 
-func (p *efficiencyPeriod) build(ctx context.Context, zone *time.Location) error {
-	all, err := p.ask(ctx, v1.UsageQuery{By: p.o.By})
+func (p *efficiencyPeriod) buildTables(ctx context.Context, zone *time.Location) error {
+	all, err := p.queryUsage(ctx, v1.UsageQuery{By: p.o.By})
 	if err != nil {
 		return err
 	}
-	p.span, p.Period = windowOf(all), windowOf(all).period(p.window, zone)
+	p.span, p.Period = windowOf(all), windowOf(all).namedPeriod(p.window, zone)
 	p.notes = append(p.notes, view.Of(p.Name, append(view.KnownNotes(&all.UsageAbout), view.CompleteNotes(&all.Complete, zone.String())...))...)
 	p.records = int64(all.Records)
 	if p.records == 0 {
-		p.note("no record ran.")
+		p.addNote("no record ran.")
 		return nil
 	}
 	p.lacks = map[string]int64{}
@@ -285,8 +287,8 @@ func (p *efficiencyPeriod) build(ctx context.Context, zone *time.Location) error
 	}
 	var saved []savings
 	var tables []Table
-	for _, res := range p.o.resources() {
-		s, err := p.savings(ctx, all, res)
+	for _, res := range p.o.allResources() {
+		s, err := p.resourceSavings(ctx, all, res)
 		if err != nil {
 			return err
 		}
@@ -298,8 +300,8 @@ func (p *efficiencyPeriod) build(ctx context.Context, zone *time.Location) error
 			tables = append(tables, p.byKey(s))
 		}
 	}
-	p.tables = append([]Table{p.summary(saved)}, tables...)
-	return p.jobs(ctx, all)
+	p.tables = append([]Table{p.savingsTable(saved)}, tables...)
+	return p.addJobTables(ctx, all)
 }
 
 // savings are what was booked and used of a resource, in all and by group.
@@ -317,8 +319,8 @@ type share struct {
 	saved        *big.Rat // the sum of what several groups could save; nil: it is of one
 }
 
-// savings asks for a resource; nil when no one had any.
-func (p *efficiencyPeriod) savings(ctx context.Context, all *v1.Usage, res resource) (*savings, error) {
+// resourceSavings asks for a resource; nil when no one had any.
+func (p *efficiencyPeriod) resourceSavings(ctx context.Context, all *v1.Usage, res resource) (*savings, error) {
 	if p.known[res.booked] == "" {
 		return nil, nil
 	}
@@ -326,12 +328,12 @@ func (p *efficiencyPeriod) savings(ctx context.Context, all *v1.Usage, res resou
 	switch kind := p.known[res.used]; kind {
 	case res.kind:
 	case "":
-		p.note("how much of the %s was used is not in the records: none has the component %s. %s", res.title, res.used, p.hint(res))
-		s.total = share{booked: total(all, res.booked, res.perBooked)}
+		p.addNote("how much of the %s was used is not in the records: none has the component %s. %s", res.title, res.used, p.missingHint(res))
+		s.total = share{booked: totalOf(all, res.booked, res.perBooked)}
 		return s, nil
 	default:
-		p.note("how much of the %s was used is not known: the component %s is a %s, and is wanted as a %s. %s", res.title, res.used, kind, res.kind, p.hint(res))
-		s.total = share{booked: total(all, res.booked, res.perBooked)}
+		p.addNote("how much of the %s was used is not known: the component %s is a %s, and is wanted as a %s. %s", res.title, res.used, kind, res.kind, p.missingHint(res))
+		s.total = share{booked: totalOf(all, res.booked, res.perBooked)}
 		return s, nil
 	}
 	q := v1.UsageQuery{By: p.o.By, Measure: v1.JoinList("jobs", res.booked, res.used)}
@@ -340,25 +342,25 @@ func (p *efficiencyPeriod) savings(ctx context.Context, all *v1.Usage, res resou
 		known := v1.NumberTest{Gte: new(0)}
 		q.Component = map[string]v1.NumberTest{res.used: known, res.booked: known}
 	}
-	a, err := p.ask(ctx, q)
+	a, err := p.queryUsage(ctx, q)
 	if err != nil {
 		return nil, err
 	}
 	if both := int64(a.Records); max(booked, used) > both {
-		p.note("%d of %d records with %s do not say how much they used, and %d that used some do not say how much they booked; they are not in its figures.", booked-both, booked, res.title, used-both)
+		p.addNote("%d of %d records with %s do not say how much they used, and %d that used some do not say how much they booked; they are not in its figures.", booked-both, booked, res.title, used-both)
 	}
-	s.total = share{jobs: total(a, "jobs", nil), booked: total(a, res.booked, res.perBooked), used: total(a, res.used, res.perUsed)}
+	s.total = share{jobs: totalOf(a, "jobs", nil), booked: totalOf(a, res.booked, res.perBooked), used: totalOf(a, res.used, res.perUsed)}
 	for g := range a.Groups {
-		s.groups = append(s.groups, share{name: view.GroupName(&a.Groups[g]), jobs: of(a, "jobs", g, nil), booked: of(a, res.booked, g, res.perBooked), used: of(a, res.used, g, res.perUsed)})
+		s.groups = append(s.groups, share{name: view.GroupName(&a.Groups[g]), jobs: groupTotal(a, "jobs", g, nil), booked: groupTotal(a, res.booked, g, res.perBooked), used: groupTotal(a, res.used, g, res.perUsed)})
 	}
-	s.total.saved = spares(s.groups)
-	slices.SortStableFunc(s.groups, func(x, y share) int { return y.spare().Cmp(x.spare()) })
-	s.cut(p.o.Top)
+	s.total.saved = sumUnused(s.groups)
+	slices.SortStableFunc(s.groups, func(x, y share) int { return y.unusedAmount().Cmp(x.unusedAmount()) })
+	s.mergeRest(p.o.Top)
 	return s, nil
 }
 
-// hint says how a site comes to know what is missing.
-func (p *efficiencyPeriod) hint(res resource) string {
+// missingHint says how a site comes to know what is missing.
+func (p *efficiencyPeriod) missingHint(res resource) string {
 	switch res.name {
 	case "memory":
 		return "The sources for Slurm report it where Jobstats measures jobs, that for Kubernetes where it has a Prometheus, and a mapping can, as the one in hcl/examples/slurm.hcl: the peak, a rate in the unit of Memory."
@@ -370,18 +372,18 @@ func (p *efficiencyPeriod) hint(res resource) string {
 	return "A mapping can tell it in this component, a total in seconds."
 }
 
-// spares are what groups could save in all: what one used beyond what it booked does not
+// sumUnused is what groups could save in all: what one used beyond what it booked does not
 // make up for what another did not use.
-func spares(groups []share) *big.Rat {
+func sumUnused(groups []share) *big.Rat {
 	sum := new(big.Rat)
 	for i := range groups {
-		sum.Add(sum, groups[i].spare())
+		sum.Add(sum, groups[i].unusedAmount())
 	}
 	return sum
 }
 
-// spare is what was booked and not used; 0 where more was used than booked.
-func (s *share) spare() *big.Rat {
+// unusedAmount is what was booked and not used; 0 where more was used than booked.
+func (s *share) unusedAmount() *big.Rat {
 	if s.saved != nil {
 		return s.saved
 	}
@@ -391,12 +393,12 @@ func (s *share) spare() *big.Rat {
 	return new(big.Rat).Sub(s.booked, s.used)
 }
 
-// cut puts all but the first so many groups together.
-func (s *savings) cut(top int) {
+// mergeRest merges all but the first so many groups into one.
+func (s *savings) mergeRest(top int) {
 	if top <= 0 || len(s.groups) <= top {
 		return
 	}
-	rest := share{name: view.Others(len(s.groups) - top), jobs: new(big.Rat), booked: new(big.Rat), used: new(big.Rat), saved: spares(s.groups[top:])}
+	rest := share{name: view.Others(len(s.groups) - top), jobs: new(big.Rat), booked: new(big.Rat), used: new(big.Rat), saved: sumUnused(s.groups[top:])}
 	for _, g := range s.groups[top:] {
 		for _, part := range []struct{ to, from *big.Rat }{{rest.jobs, g.jobs}, {rest.booked, g.booked}, {rest.used, g.used}} {
 			if part.from != nil {
@@ -407,25 +409,25 @@ func (s *savings) cut(top int) {
 	s.groups = append(s.groups[:top:top], rest)
 }
 
-// total is a measure of all groups, divided; nil when it is not there.
-func total(a *v1.Usage, name string, by *big.Rat) *big.Rat {
+// totalOf is a measure of all groups, divided; nil when it is not there.
+func totalOf(a *v1.Usage, name string, by *big.Rat) *big.Rat {
 	m := a.Find(name)
 	if m == nil {
 		return nil
 	}
-	return divided(v1.Figure(m.Total).Number(), by)
+	return dividedBy(v1.Figure(m.Total).Number(), by)
 }
 
-// of is a measure of a group, divided; nil when it is not there.
-func of(a *v1.Usage, name string, group int, by *big.Rat) *big.Rat {
+// groupTotal is a measure of a group, divided; nil when it is not there.
+func groupTotal(a *v1.Usage, name string, group int, by *big.Rat) *big.Rat {
 	m := a.Find(name)
 	if m == nil || group >= len(m.Totals) {
 		return nil
 	}
-	return divided(v1.Figure(m.Totals[group]).Number(), by)
+	return dividedBy(v1.Figure(m.Totals[group]).Number(), by)
 }
 
-func divided(n, by *big.Rat) *big.Rat {
+func dividedBy(n, by *big.Rat) *big.Rat {
 	if n == nil || by == nil || by.Sign() == 0 {
 		return n
 	}

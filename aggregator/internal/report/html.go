@@ -24,21 +24,21 @@ func (d *Document) WriteHTML(w io.Writer) error {
 		return fmt.Errorf("write the report %s as HTML: %w", d.Report, err)
 	}
 	t, err := template.New("report").Funcs(template.FuncMap{
-		"chart": func(t v1.DocumentTable) template.HTML { return (*Table)(&t).draw(d.Periods) },
-		"parts": func(t v1.DocumentTable) []part { return (*Table)(&t).parts(d.Periods) },
-		"show":  func(t part, row []Cell, i int) string { return t.show(row, i) },
+		"chart": func(t v1.DocumentTable) template.HTML { return (*Table)(&t).drawChart(d.Periods) },
+		"parts": func(t v1.DocumentTable) []part { return (*Table)(&t).pageParts(d.Periods) },
+		"show":  func(t part, row []Cell, i int) string { return t.showCell(row, i) },
 		"total": func(t part, row []Cell, i int) string {
 			if !row[i].Known() {
 				return ""
 			}
-			return t.show(row, i)
+			return t.showCell(row, i)
 		},
 		"exact": Cell.String,
 		"right": func(t part, i int) bool { return t.Columns[i].Kind != Text },
 		"label": func(t part, i int) string {
 			c := t.Columns[i]
 			if t.Heads != nil && c.Period > 0 {
-				return c.Title + ", " + below(&c, d.Periods)
+				return c.Title + ", " + columnSubtitle(&c, d.Periods)
 			}
 			if c.Unit != "" {
 				return c.Title + " (" + c.Unit + ")"

@@ -66,7 +66,7 @@ func TestPeriodsHaveTheNamesThatPeopleGiveThem(t *testing.T) {
 		{"2026-07-01 12:00", "2026-07-02 00:00", "", "2026-07-01 12:00 to 2026-07-02 00:00"},
 	} {
 		s := span{From: at(c.from), To: at(c.to)}
-		if got := s.name(c.word, berlin); got != c.want {
+		if got := s.periodName(c.word, berlin); got != c.want {
 			t.Errorf("%s %s: %q, want %q", c.from, c.to, got, c.want)
 		}
 	}
@@ -182,7 +182,7 @@ func TestChart_UnknownFigures_AreGaps(t *testing.T) {
 		}
 		for _, kind := range []string{Line, Steps} {
 			table.Chart = &Chart{Kind: kind, Label: "day", Values: []string{"a"}}
-			drawn := string(table.draw(nil))
+			drawn := string(table.drawChart(nil))
 			points := strings.Count(drawn, "<circle")
 			if kind == Steps {
 				points = strings.Count(drawn, `fill-opacity=".8"`)
@@ -209,7 +209,7 @@ func TestLinesAndStepsAreDrawnAsTheirTableSays(t *testing.T) {
 	}
 	for _, kind := range []string{Steps, Line} {
 		table.Chart = &Chart{Kind: kind, Label: "day", Values: []string{"a", "b"}}
-		golden(t, kind+".svg", []byte(table.draw(nil)))
+		golden(t, kind+".svg", []byte(table.drawChart(nil)))
 	}
 	table.Chart.Values = []string{"c"}
 	if err := (&Document{Tables: []v1.DocumentTable{v1.DocumentTable(table)}}).WriteHTML(&bytes.Buffer{}); err == nil {
@@ -254,7 +254,7 @@ func TestAPeriodIsComparedWithTheOneBeforeIt(t *testing.T) {
 		{"2026", "2026-01-01 00:00", "2027-01-01 00:00", "2025-01-01 00:00 2025-11-22 13:00"},
 		{"2d", "2026-11-20 13:00", today, "2026-11-18 13:00 2026-11-20 13:00"},
 	} {
-		got := earlier(c.word, span{From: at(c.from), To: at(c.to)}, at(today), time.UTC)
+		got := previousWindow(c.word, span{From: at(c.from), To: at(c.to)}, at(today), time.UTC)
 		if text := got.From.UTC().Format(view.MinuteLayout) + " " + got.To.UTC().Format(view.MinuteLayout); text != c.want {
 			t.Errorf("%s: %s, want %s", c.word, text, c.want)
 		}
@@ -263,7 +263,7 @@ func TestAPeriodIsComparedWithTheOneBeforeIt(t *testing.T) {
 
 func TestTheMedianOfTwoIsTheirMean(t *testing.T) {
 	for want, list := range map[time.Duration][]time.Duration{3: {9, 3, 1}, 2: {3, 1}, 7: {7}} {
-		if got := (&waits{list: list}).median(); got != want {
+		if got := (&waits{list: list}).medianWait(); got != want {
 			t.Errorf("%v: %d, want %d", list, got, want)
 		}
 	}
@@ -307,7 +307,7 @@ func TestTheTableByDayHasABoundAndSaysWhatIsLeftOut(t *testing.T) {
 	}
 	for most, want := range map[int]string{3: "", 2: "The table by day has the first 2 lines, up to 2026-10-01; 1 more are not in it."} {
 		s := &summary{o: SummaryOptions{By: []string{"user_id"}, Bucket: "day"}, periods: []Period{{Name: "October 2026"}}, answers: []*v1.Usage{&answer}}
-		rows, notes := s.daily(most).Rows, strings.Join(s.notes, " ")
+		rows, notes := s.dailyTable(most).Rows, strings.Join(s.notes, " ")
 		if len(rows) != most || !strings.HasPrefix(notes, want) || (want == "") != (notes == "") {
 			t.Errorf("%d: %v %s", most, rows, notes)
 		}
@@ -332,7 +332,7 @@ func (emptied) Call(_ context.Context, _, _ string, query url.Values, _, into an
 
 func TestWhoNeverHadARecordIsNamed(t *testing.T) {
 	n := absent{of: "report summary", where: map[string]string{"group_id": "cms"}, periods: []string{"2031"}}
-	if err := n.all(t.Context(), v1.API{Caller: emptied{}}, []*v1.Usage{{}}); !errors.Is(err, ErrNothing) || !strings.Contains(err.Error(), "no record of group_id cms ran in 2031, nor in any other month") {
+	if err := n.checkAnswers(t.Context(), v1.API{Caller: emptied{}}, []*v1.Usage{{}}); !errors.Is(err, ErrNothing) || !strings.Contains(err.Error(), "no record of group_id cms ran in 2031, nor in any other month") {
 		t.Error(err)
 	}
 }
@@ -352,7 +352,7 @@ func TestChart_OfPercentages_HasAxisToHundred(t *testing.T) {
 		}
 		for _, chart := range []string{Line, Steps, Columns} {
 			table.Chart = &Chart{Kind: chart, Label: "who", Values: []string{"a"}}
-			drawn := string(table.draw(nil))
+			drawn := string(table.drawChart(nil))
 			ticks := regexp.MustCompile(`text-anchor="end">([0-9.]+)\x{202f}%<`).FindAllStringSubmatch(drawn, -1)
 			if len(ticks) < 2 || len(ticks) > 9 {
 				t.Fatalf("%s of %v has the ticks %v: %s", chart, most, ticks, drawn)
@@ -363,8 +363,8 @@ func TestChart_OfPercentages_HasAxisToHundred(t *testing.T) {
 			}
 		}
 		table.Chart = &Chart{Kind: Bars, Label: "who", Values: []string{"a"}}
-		want := fmt.Sprintf(`width="%s"`, number(most/max(most, 1)*(chartWidth-labelWidth-figureWidth)))
-		if drawn := string(table.draw(nil)); !strings.Contains(drawn, want) {
+		want := fmt.Sprintf(`width="%s"`, formatTenth(most/max(most, 1)*(chartWidth-labelWidth-figureWidth)))
+		if drawn := string(table.drawChart(nil)); !strings.Contains(drawn, want) {
 			t.Fatalf("bars of %v lack %s: %s", most, want, drawn)
 		}
 	}

@@ -68,7 +68,7 @@ func reportJob(ctx context.Context, r v1.API, q Query) (*Document, error) {
 	span := span{From: w.From.Std(), To: w.To.Std()}
 	i := &inquiry{
 		r: r, id: q.One("job"), zone: zone, when: v1.Window{From: v1.Stamp(w.From), To: v1.Stamp(w.To)},
-		d: &Document{Format: Format, Report: "job", Title: "Job", Subject: q.One("job"), Made: v1.Time{Time: q.Now.UTC()}, Zone: zone.String(), Periods: []Period{span.period(q.One("period"), zone)}},
+		d: &Document{Format: Format, Report: "job", Title: "Job", Subject: q.One("job"), Made: v1.Time{Time: q.Now.UTC()}, Zone: zone.String(), Periods: []Period{span.namedPeriod(q.One("period"), zone)}},
 		found: Table{Name: "found", Title: "What is known", Columns: []Column{
 			{Name: "record_id", Title: "Record", Kind: Text}, {Name: "state", Title: "State", Kind: Text}, {Name: "detail", Title: "Detail", Kind: Text},
 		}},
@@ -81,15 +81,14 @@ func reportJob(ctx context.Context, r v1.API, q Query) (*Document, error) {
 	return i.d, i.d.Check()
 }
 
-// note adds a note.
-func (i *inquiry) note(format string, args ...any) {
+func (i *inquiry) addNote(format string, args ...any) {
 	i.d.Notes = append(i.d.Notes, fmt.Sprintf(format, args...))
 }
 
 // askAgents asks for the agents.
 func (i *inquiry) askAgents(ctx context.Context) error {
 	list, err := i.r.Agents(ctx, nil)
-	if i.some = refused(err, http.StatusForbidden); i.some {
+	if i.some = hasStatus(err, http.StatusForbidden); i.some {
 		return nil
 	}
 	i.agents = list.Agents
@@ -99,9 +98,9 @@ func (i *inquiry) askAgents(ctx context.Context) error {
 // mostSites is how many sites are tried before the id of a job.
 const mostSites = 100
 
-// ids are those under which the record of the job may be: as it is, and behind the labels of
-// sources and the names of sites.
-func (i *inquiry) ids(ctx context.Context) ([]string, error) {
+// possibleIDs are those under which the record of the job may be: the id as it is, and behind the
+// labels of sources and the names of sites.
+func (i *inquiry) possibleIDs(ctx context.Context) ([]string, error) {
 	list := []string{i.id}
 	add := func(before string) {
 		if id := before + "-" + i.id; before != "" && !slices.Contains(list, id) && len(list) <= mostSites {
@@ -114,7 +113,7 @@ func (i *inquiry) ids(ctx context.Context) ([]string, error) {
 		}
 	}
 	sites, err := askUsage(ctx, i.r, v1.UsageQuery{Window: "365d", By: "site_id", Measure: "records", Order: "records", Top: mostSites})
-	if err != nil && !refused(err, http.StatusBadRequest, http.StatusForbidden) {
+	if err != nil && !hasStatus(err, http.StatusBadRequest, http.StatusForbidden) {
 		return nil, err
 	}
 	if err == nil {
@@ -127,29 +126,29 @@ func (i *inquiry) ids(ctx context.Context) ([]string, error) {
 
 // findRecords asks what is held under the ids.
 func (i *inquiry) findRecords(ctx context.Context) error {
-	ids, err := i.ids(ctx)
+	ids, err := i.possibleIDs(ctx)
 	if err != nil {
 		return err
 	}
 	for _, id := range ids {
 		e, err := i.r.GetEntry(ctx, id, nil)
-		if errors.Is(err, client.ErrNotFound) || refused(err, http.StatusBadRequest) { // or it is the id of no record
+		if errors.Is(err, client.ErrNotFound) || hasStatus(err, http.StatusBadRequest) { // or it is the id of no record
 			continue
 		}
 		if err != nil {
 			return err
 		}
-		i.add(id, view.EntryState(&e), i.detail(&e))
+		i.addRow(id, view.EntryState(&e), i.entryDetail(&e))
 	}
 	return nil
 }
 
-func (i *inquiry) add(id, state, detail string) {
+func (i *inquiry) addRow(id, state, detail string) {
 	i.found.Rows = append(i.found.Rows, []Cell{v1.Words(id), v1.Words(state), v1.Words(detail)})
 }
 
-// detail is when a record ran, and who said so.
-func (i *inquiry) detail(e *v1.Entry) string {
+// entryDetail says when a record ran, and who said so.
+func (i *inquiry) entryDetail(e *v1.Entry) string {
 	var parts []string
 	if r := e.Record; r != nil {
 		parts = append(parts, "start "+view.Instant(r.StartTime, i.zone.String()))
@@ -174,8 +173,8 @@ func (i *inquiry) detail(e *v1.Entry) string {
 func (i *inquiry) findQuarantined(ctx context.Context) error {
 	list, err := i.r.Quarantine(ctx, nil)
 	switch {
-	case refused(err, http.StatusForbidden):
-		i.note("Whether the job is in quarantine is shown only to readers of all records.")
+	case hasStatus(err, http.StatusForbidden):
+		i.addNote("Whether the job is in quarantine is shown only to readers of all records.")
 	case err != nil:
 		return err
 	}
@@ -183,14 +182,14 @@ func (i *inquiry) findQuarantined(ctx context.Context) error {
 	for _, q := range list.Quarantine {
 		if q.ID == i.id || q.RecordID == i.id || q.SourceLabel+"-"+q.ID == i.id {
 			isFound = true
-			i.add(cmp.Or(q.RecordID, q.ID), view.StateQuarantined, fmt.Sprintf("job %s of %s/%s/%s: %s: %s", q.ID, q.Agent, q.SourceType, q.SourceLabel, q.Reason, q.Message))
+			i.addRow(cmp.Or(q.RecordID, q.ID), view.StateQuarantined, fmt.Sprintf("job %s of %s/%s/%s: %s: %s", q.ID, q.Agent, q.SourceType, q.SourceLabel, q.Reason, q.Message))
 		}
 	}
 	if list.More && !isFound {
-		i.note("The job is not among the first %s in quarantine; not all of them were looked at.", view.Plural(len(list.Quarantine), "job"))
+		i.addNote("The job is not among the first %s in quarantine; not all of them were looked at.", view.Plural(len(list.Quarantine), "job"))
 	}
 	if len(i.found.Rows) == 0 {
-		i.add(i.id, view.StateUnknown, "no source and no client has sent it, or it is of a record that you have no access to")
+		i.addRow(i.id, view.StateUnknown, "no source and no client has sent it, or it is of a record that you have no access to")
 	}
 	i.d.Add(i.found)
 	return nil
@@ -200,7 +199,7 @@ func (i *inquiry) findQuarantined(ctx context.Context) error {
 // missing.
 func (i *inquiry) addSources(ctx context.Context) error {
 	if i.some {
-		i.note("What sources lack is shown only to readers of all records.")
+		i.addNote("What sources lack is shown only to readers of all records.")
 		return nil
 	}
 	gaps, err := i.r.Gaps(ctx, nil)
@@ -208,8 +207,8 @@ func (i *inquiry) addSources(ctx context.Context) error {
 		return err
 	}
 	days, err := i.r.Completeness(ctx, &v1.CompletenessQuery{From: i.when.From.UTC().Format(time.DateOnly), To: i.when.To.Add(24*time.Hour - 1).UTC().Format(time.DateOnly)})
-	if refused(err, http.StatusBadRequest) {
-		i.note("How many jobs sources leave out is not known of this period: %v.", err)
+	if hasStatus(err, http.StatusBadRequest) {
+		i.addNote("How many jobs sources leave out is not known of this period: %v.", err)
 		err = nil
 	}
 	if err != nil {
@@ -238,13 +237,13 @@ func (i *inquiry) addSources(ctx context.Context) error {
 		}
 	}
 	if gaps.More {
-		i.note("There are more gaps than were looked at.")
+		i.addNote("There are more gaps than were looked at.")
 	}
-	i.note("Sources send no ids of jobs that their configuration leaves out: only their number by day is known, in UTC.")
+	i.addNote("Sources send no ids of jobs that their configuration leaves out: only their number by day is known, in UTC.")
 	if len(t.Rows) > 0 {
 		i.d.Add(t)
 	} else {
-		i.note("No agent is known.")
+		i.addNote("No agent is known.")
 	}
 	return nil
 }

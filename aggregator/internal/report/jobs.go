@@ -21,8 +21,8 @@ type job v1.FullRecord
 // isPart reports whether it is no job but a part of one.
 func (j *job) isPart() bool { return len(j.Meta[record.PartKey]) > 0 }
 
-// amount is that of a component, and its kind; nil when the record has none.
-func (j *job) amount(name string) (amount *big.Rat, kind string) {
+// componentAmount is the amount of a component, and its kind; nil when the record has none.
+func (j *job) componentAmount(name string) (amount *big.Rat, kind string) {
 	for i := range j.Components {
 		if c := &j.Components[i]; c.Name == name {
 			return new(big.Rat).SetInt64(c.Amount), c.Kind
@@ -31,8 +31,8 @@ func (j *job) amount(name string) (amount *big.Rat, kind string) {
 	return nil, ""
 }
 
-// first is the first value of a key, of its meta or of how it ended; "" without one.
-func (j *job) first(key string) string {
+// firstValue is the first value of a key, of its meta or of how it ended; "" without one.
+func (j *job) firstValue(key string) string {
 	values, has := j.Meta[key]
 	if !has {
 		exit := record.Exit{Known: j.ExitCode != nil && j.ExitSignal != nil}
@@ -47,9 +47,9 @@ func (j *job) first(key string) string {
 	return values[0]
 }
 
-// hours is how long the job ran; 0 while it has no end, and where that is before its
+// runtimeHours is how long the job ran; 0 while it has no end, and where that is before its
 // begin.
-func (j *job) hours() *big.Rat {
+func (j *job) runtimeHours() *big.Rat {
 	if j.StopTime.IsZero() {
 		return new(big.Rat)
 	}
@@ -69,11 +69,11 @@ type jobQuery struct {
 	note             func(format string, args ...any)
 }
 
-// scan calls each for the jobs, those in archives included, and reports whether it was all of
+// forEachJob calls each for the jobs, those in archives included, and reports whether it was all of
 // them; where archives cannot be read, it notes that. They are asked for once: the store sorts
-// them in one reading. Where jobs are mixed it must not be called.
-func (q *jobQuery) scan(ctx context.Context, r v1.API, each func(*job)) (all bool, err error) {
-	filter, err := q.filter(ctx, r)
+// them in one reading. Where the query has a mixed key it must not be called.
+func (q *jobQuery) forEachJob(ctx context.Context, r v1.API, each func(*job)) (all bool, err error) {
+	filter, err := q.buildFilter(ctx, r)
 	if err != nil {
 		return false, err
 	}
@@ -98,7 +98,7 @@ func (q *jobQuery) scanPage(ctx context.Context, r v1.API, query *v1.ListRecords
 		if seen++; seen > q.most {
 			continue // the last one
 		}
-		if j := job(full); !j.isPart() && filter.takes(&j) {
+		if j := job(full); !j.isPart() && filter.matchesJob(&j) {
 			each(&j)
 		}
 	}
@@ -114,9 +114,9 @@ type jobFilter struct {
 	keys   Keys
 }
 
-func (f *jobFilter) takes(j *job) bool {
+func (f *jobFilter) matchesJob(j *job) bool {
 	for key, values := range f.first {
-		if !slices.Contains(values, j.first(key)) {
+		if !slices.Contains(values, j.firstValue(key)) {
 			return false
 		}
 	}
@@ -129,14 +129,14 @@ func derivedKeys() map[string]bool {
 	return map[string]bool{"project": true, "pi": true, "cluster": false, "host_class": false}
 }
 
-// derived reports whether a key is one that no record says of itself.
-func derived(key string) bool {
+// isDerivedKey reports whether a key is one that no record says of itself.
+func isDerivedKey(key string) bool {
 	_, is := derivedKeys()[key]
 	return is
 }
 
-// mixed is a key of the query by which single jobs cannot be told apart; "" without one.
-func (q *jobQuery) mixed() string {
+// mixedKey is a key of the query by which single jobs cannot be told apart; "" without one.
+func (q *jobQuery) mixedKey() string {
 	for _, key := range slices.Sorted(maps.Keys(q.where)) {
 		if owned, is := derivedKeys()[key]; is && !owned {
 			return key
@@ -145,11 +145,11 @@ func (q *jobQuery) mixed() string {
 	return ""
 }
 
-func (q *jobQuery) filter(ctx context.Context, r v1.API) (*jobFilter, error) {
+func (q *jobQuery) buildFilter(ctx context.Context, r v1.API) (*jobFilter, error) {
 	f := &jobFilter{keys: q.keys, meta: map[string]v1.MetaTest{}, first: map[string][]string{}}
 	var followed bool
 	for key, value := range q.where {
-		if derived(key) {
+		if isDerivedKey(key) {
 			followed = true
 			continue
 		}
@@ -170,7 +170,7 @@ func (q *jobQuery) filter(ctx context.Context, r v1.API) (*jobFilter, error) {
 	}
 	a, err := askUsage(ctx, r, who)
 	if err != nil {
-		return nil, fmt.Errorf("the jobs of the report: who is in %s: %w", subject(q.where), err)
+		return nil, fmt.Errorf("the jobs of the report: who is in %s: %w", subjectText(q.where), err)
 	}
 	f.owners = map[[2]string]bool{}
 	for _, g := range a.Groups {
@@ -185,7 +185,7 @@ func (q *jobQuery) filter(ctx context.Context, r v1.API) (*jobFilter, error) {
 	return f, nil
 }
 
-// test is the condition for instants in a window.
-func (s span) test() v1.TimeTest {
+// timeTest is the condition for instants in a window.
+func (s span) timeTest() v1.TimeTest {
 	return v1.TimeTest{Gte: v1.Time{Time: s.From}, Lt: v1.Time{Time: s.To}}
 }

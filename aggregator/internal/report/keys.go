@@ -42,31 +42,31 @@ func (e *Entry) Own(k Keys) *Entry {
 	own.Parameters = slices.Clone(e.Parameters)
 	for i := range own.Parameters {
 		p := &own.Parameters[i]
-		p.Words, p.Default = k.texts(p.Words), k.texts(p.Default)
-		p.About = k.text(p.About)
+		p.Words, p.Default = k.replaceKeysInList(p.Words), k.replaceKeysInList(p.Default)
+		p.About = k.replaceKeys(p.About)
 	}
 	return &own
 }
 
-// text puts the keys in place of the usual ones in a text.
-func (k Keys) text(text string) string {
+// replaceKeys puts the keys in place of the usual ones in a text.
+func (k Keys) replaceKeys(text string) string {
 	return strings.NewReplacer(usualUser, k.User, usualGroup, k.Group).Replace(text)
 }
 
-func (k Keys) texts(list []string) []string {
+func (k Keys) replaceKeysInList(list []string) []string {
 	if list == nil {
 		return nil
 	}
 	out := make([]string, len(list))
 	for i := range list {
-		out[i] = k.text(list[i])
+		out[i] = k.replaceKeys(list[i])
 	}
 	return out
 }
 
-// title is what a column of the key is called; the key itself where it names neither users nor
+// columnTitle is what a column of the key is called; the key itself where it names neither users nor
 // groups nor projects.
-func (k Keys) title(key string) string {
+func (k Keys) columnTitle(key string) string {
 	switch key {
 	case k.User:
 		return "User"

@@ -5,8 +5,8 @@ import "slices"
 // wide is how many columns fit on a page of A4 side by side.
 const wide = 9
 
-// periods are those of which the table has columns, counted from 1.
-func (t *Table) periods() (list []int) {
+// columnPeriods are the periods of which the table has columns, counted from 1.
+func (t *Table) columnPeriods() (list []int) {
 	for i := range t.Columns {
 		if n := t.Columns[i].Period; n > 0 && !slices.Contains(list, n) {
 			list = append(list, n)
@@ -29,24 +29,24 @@ type head struct {
 	Span  int
 }
 
-// parts lays a table out: as it is, with a line above the columns that names the
+// pageParts lays a table out: as it is, with a line above the columns that names the
 // periods, or cut into one table for each period where it is too wide for a page.
-func (t *Table) parts(periods []Period) []part {
-	of := t.periods()
+func (t *Table) pageParts(periods []Period) []part {
+	of := t.columnPeriods()
 	switch {
 	case len(of) < 2:
 		return []part{{Table: *t}}
 	case len(t.Columns) <= wide:
-		return []part{{Table: *t, Heads: t.heads(periods)}}
+		return []part{{Table: *t, Heads: t.periodHeads(periods)}}
 	}
 	var out []part
 	for _, n := range of {
-		out = append(out, part{Table: t.of(n), Period: periods[n-1].Name})
+		out = append(out, part{Table: t.tableOfPeriod(n), Period: periods[n-1].Name})
 	}
 	return out
 }
 
-func (t *Table) heads(periods []Period) (list []head) {
+func (t *Table) periodHeads(periods []Period) (list []head) {
 	last := -1
 	for i := range t.Columns {
 		n := t.Columns[i].Period
@@ -64,9 +64,9 @@ func (t *Table) heads(periods []Period) (list []head) {
 	return list
 }
 
-// of is the table with the columns of a period and of none. A row of which nothing is
+// tableOfPeriod has the columns of a period and those of none. A row of which nothing is
 // known in the period is not in it.
-func (t *Table) of(period int) Table {
+func (t *Table) tableOfPeriod(period int) Table {
 	out := Table{Name: t.Name, Title: t.Title}
 	pick := func(row []Cell) (cells []Cell, some bool) {
 		for i, c := range row {

@@ -23,7 +23,7 @@ func isLost(state string) bool {
 // lostByState makes the table of core-hours by the state in which jobs ended; nil where no
 // record has a state or cores.
 func (b *board) lostByState(ctx context.Context) (*Table, error) {
-	a, err := b.perhaps(ctx, v1.UsageQuery{By: "state", Measure: "jobs,Cores", Order: "Cores"}, 0)
+	a, err := b.optionalUsage(ctx, v1.UsageQuery{By: "state", Measure: "jobs,Cores", Order: "Cores"}, 0)
 	if err != nil || a == nil {
 		return nil, err
 	}
@@ -35,12 +35,12 @@ func (b *board) lostByState(ctx context.Context) (*Table, error) {
 		},
 		Chart: &Chart{Kind: Bars, Label: "state", Values: []string{"used", "lost"}},
 	}
-	whole, lost := total(a, "Cores", nil), new(big.Rat)
+	whole, lost := totalOf(a, "Cores", nil), new(big.Rat)
 	known := false
 	for g := range a.Groups {
 		values := a.Groups[g].Values
-		used := of(a, "Cores", g, nil)
-		row := []Cell{v1.Words(view.GroupName(&a.Groups[g])), v1.Rat(of(a, "jobs", g, nil)), v1.Rat(used), Quotient(used, whole), {}}
+		used := groupTotal(a, "Cores", g, nil)
+		row := []Cell{v1.Words(view.GroupName(&a.Groups[g])), v1.Rat(groupTotal(a, "jobs", g, nil)), v1.Rat(used), Quotient(used, whole), {}}
 		if len(values) == 1 && values[0] != nil {
 			known = true
 			if used != nil && isLost(*values[0]) {
@@ -54,8 +54,8 @@ func (b *board) lostByState(ctx context.Context) (*Table, error) {
 		return nil, nil
 	}
 	if len(t.Rows) > 1 {
-		t.Totals = []Cell{v1.Words("Total"), v1.Rat(total(a, "jobs", nil)), v1.Rat(whole), {}, v1.Rat(lost)}
+		t.Totals = []Cell{v1.Words("Total"), v1.Rat(totalOf(a, "jobs", nil)), v1.Rat(whole), {}, v1.Rat(lost)}
 	}
-	b.note("Lost are the core-hours of runs that failed, were ended by a limit, by the system or by hand, or have to run again; what a checkpoint saved of them is not known.")
+	b.addNote("Lost are the core-hours of runs that failed, were ended by a limit, by the system or by hand, or have to run again; what a checkpoint saved of them is not known.")
 	return t, nil
 }

@@ -18,8 +18,8 @@ type bounds struct {
 	value, least, most float64
 }
 
-// within returns an error that wraps [ErrQuery] for the first number out of its limits.
-func within(list ...bounds) error {
+// checkBounds returns an error that wraps [ErrQuery] for the first number out of its limits.
+func checkBounds(list ...bounds) error {
 	for _, l := range list {
 		if !(l.value >= l.least && l.value <= l.most) { // also what is not a number
 			return fmt.Errorf("%w: %s is %g; want a number from %g to %g", ErrQuery, l.name, l.value, l.least, l.most)
@@ -101,8 +101,8 @@ type factor struct {
 	to   *float64
 }
 
-// factors reads parameters that are numbers, none of which may be less than 0.
-func (q *Query) factors(list ...factor) error {
+// readFactors reads parameters that are numbers, none of which may be less than 0.
+func (q *Query) readFactors(list ...factor) error {
 	for _, f := range list {
 		n, err := strconv.ParseFloat(q.One(f.name), 64)
 		if err != nil || !(n >= 0 && n <= 1e12) {

@@ -9,9 +9,9 @@ import (
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
-// parts is a report about subscriptions by something that contributes nothing, such as
+// reportParts is a report about subscriptions by something that contributes nothing, such as
 // projects or users: what part each has of the service units that all used.
-func parts(ctx context.Context, r v1.API, o SubscriptionOptions) (*Document, error) {
+func reportParts(ctx context.Context, r v1.API, o SubscriptionOptions) (*Document, error) {
 	zone, err := clockOf(ctx, r, &o.Zone)
 	if err != nil {
 		return nil, fmt.Errorf("report subscription: %w", err)
@@ -30,14 +30,14 @@ func parts(ctx context.Context, r v1.API, o SubscriptionOptions) (*Document, err
 			begin = windowOf(a).From
 		}
 		found = found || a.Records > 0
-		p := windowOf(a).period(window, zone)
+		p := windowOf(a).namedPeriod(window, zone)
 		d.Periods = append(d.Periods, p)
 		d.Add(partsTable(a, o.By, i+1, p.Name))
 		d.Notes = append(d.Notes, usageNotes(a, p.Name, "hour")...)
 	}
 	if !found {
 		n := absent{of: "report subscription", where: o.Where, zone: o.Zone, periods: o.Periods, begin: begin}
-		return nil, n.error(ctx, r)
+		return nil, n.explainAbsence(ctx, r)
 	}
 	d.Notes = append(d.Notes, "Shares are of all used service units; those without an owner have their own row.")
 	return d, d.Check()
@@ -58,13 +58,13 @@ func partsTable(a *v1.Usage, by string, period int, name string) Table {
 		},
 		Chart: &Chart{Kind: Bars, Label: by, Values: []string{"used_share"}},
 	}
-	all := total(a, "su", nil)
+	all := totalOf(a, "su", nil)
 	for g := range a.Groups {
-		used := of(a, "su", g, nil)
-		t.Rows = append(t.Rows, []Cell{v1.Words(view.GroupName(&a.Groups[g])), v1.Rat(of(a, "jobs", g, nil)), v1.Rat(used), Quotient(used, all)})
+		used := groupTotal(a, "su", g, nil)
+		t.Rows = append(t.Rows, []Cell{v1.Words(view.GroupName(&a.Groups[g])), v1.Rat(groupTotal(a, "jobs", g, nil)), v1.Rat(used), Quotient(used, all)})
 	}
 	if len(t.Rows) > 1 {
-		t.Totals = []Cell{v1.Words("Total"), v1.Rat(total(a, "jobs", nil)), v1.Rat(all), {}}
+		t.Totals = []Cell{v1.Words("Total"), v1.Rat(totalOf(a, "jobs", nil)), v1.Rat(all), {}}
 	}
 	return t
 }

@@ -38,9 +38,9 @@ func askDirectory(ctx context.Context, r v1.API) (*directory, error) {
 	return d, nil
 }
 
-// project is that which claims the user, else the group, else what the directory says
+// projectOf is the project that claims the user, else the group, else what the directory says
 // of the user.
-func (d *directory) project(user, group string) v1.Text {
+func (d *directory) projectOf(user, group string) v1.Text {
 	for i := range d.Projects {
 		if p := &d.Projects[i]; user != "" && slices.Contains(p.Users, user) {
 			return v1.Text(p.ID)
@@ -57,8 +57,8 @@ func (d *directory) project(user, group string) v1.Text {
 	return ""
 }
 
-// told is a cell with a text that may not be known.
-func told(s v1.Text) Cell {
+// textCell is a cell with a text that may not be known.
+func textCell(s v1.Text) Cell {
 	if s == "" {
 		return Cell{}
 	}

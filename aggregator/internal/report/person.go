@@ -22,11 +22,11 @@ were lost; advice; and the largest and the latest jobs.
 ` + adviceHelp,
 		Example: "  bursar report person -user alice\n  bursar report person -user alice -period last-month -o alice.html",
 		make: func(ctx context.Context, r v1.API, q Query) (*Document, error) {
-			b, err := newBoard(ctx, r, &q, listed(map[string]string{q.Keys.User: q.One("user")}), "person", "Usage of one person")
+			b, err := newBoard(ctx, r, &q, exactConditions(map[string]string{q.Keys.User: q.One("user")}), "person", "Usage of one person")
 			if err != nil {
 				return nil, err
 			}
-			return b.fill(ctx, b.tiles, b.course(q.Keys.Group, false), b.budgets, b.lostByState, b.advice, b.jobs, b.latest)
+			return b.addParts(ctx, b.figureTiles, b.usageOverTime(q.Keys.Group, false), b.buildBudgets, b.lostByState, b.buildAdvice, b.largestJobs, b.latestJobs)
 		},
 	}
 }

@@ -62,7 +62,7 @@ func reportPrices(ctx context.Context, r v1.API, q Query) (*Document, error) {
 		for i := range list {
 			if p := &list[i]; part.has(p) {
 				whom := cmp.Or(view.Conditions(p.Match), "all")
-				rows = append(rows, []Cell{v1.Words(p.Component), v1.Words(whom), v1.Words(p.Price.Price.String() + " " + currency + " per " + p.PerText()), s.day(p.From), s.day(p.To), v1.Words(p.List)})
+				rows = append(rows, []Cell{v1.Words(p.Component), v1.Words(whom), v1.Words(p.Price.Price.String() + " " + currency + " per " + p.PerText()), s.dayCell(p.From), s.dayCell(p.To), v1.Words(p.List)})
 			}
 		}
 		if len(rows) > 0 {
@@ -80,7 +80,7 @@ func instantOf(ctx context.Context, r v1.API, word string) (v1.Time, error) {
 		word = ""
 	}
 	a, err := r.Prices(ctx, &v1.PricesQuery{At: word})
-	if refused(err, http.StatusBadRequest) {
+	if hasStatus(err, http.StatusBadRequest) {
 		a, err = r.Prices(ctx, &v1.PricesQuery{Window: word})
 	}
 	return a.At, err

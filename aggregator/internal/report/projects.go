@@ -35,20 +35,20 @@ see. Where no project is configured the lines are groups.
 			if err != nil {
 				return nil, err
 			}
-			parts := []func(context.Context) (*Table, error){b.tiles, b.members("projects", q.Keys.title(key)+"s", key), b.course(key, false), b.budgets}
-			down, err := b.burndowns(ctx)
+			parts := []func(context.Context) (*Table, error){b.figureTiles, b.membersTable("projects", q.Keys.columnTitle(key)+"s", key), b.usageOverTime(key, false), b.buildBudgets}
+			down, err := b.burndownParts(ctx)
 			if err != nil {
 				return nil, err
 			}
 			parts = append(parts, down...)
-			return b.fill(ctx, append(parts, b.members("members", "Members", q.Keys.User), b.lostByState, b.advice, b.jobs)...)
+			return b.addParts(ctx, append(parts, b.membersTable("members", "Members", q.Keys.User), b.lostByState, b.buildAdvice, b.largestJobs)...)
 		},
 	}
 }
 
 // projectKey is the key of the lines: the project, or the group where there are none.
 func (b *board) projectKey(ctx context.Context) (string, error) {
-	a, err := b.perhaps(ctx, v1.UsageQuery{By: "project", Measure: "records", Top: 2}, 0)
+	a, err := b.optionalUsage(ctx, v1.UsageQuery{By: "project", Measure: "records", Top: 2}, 0)
 	if err != nil {
 		return "", err
 	}
@@ -58,8 +58,8 @@ func (b *board) projectKey(ctx context.Context) (string, error) {
 	return "project", nil
 }
 
-// members makes the table of who used what, with what was left unused.
-func (b *board) members(name, title, key string) func(context.Context) (*Table, error) {
+// membersTable makes the table of who used what, with what was left unused.
+func (b *board) membersTable(name, title, key string) func(context.Context) (*Table, error) {
 	return func(ctx context.Context) (*Table, error) {
 		order := "jobs"
 		measures := "jobs,wait,efficiency"
@@ -67,32 +67,32 @@ func (b *board) members(name, title, key string) func(context.Context) (*Table, 
 			order, measures = "Cores", "Cores,"+measures
 		}
 		q := v1.UsageQuery{By: key, Measure: measures, Order: order, Top: b.o.Top}
-		a, err := b.usage(ctx, q, 0)
+		a, err := b.usageOfPeriod(ctx, q, 0)
 		if err != nil {
 			return nil, err
 		}
 		spare := map[string]*big.Rat{}
-		said, err := b.perhaps(ctx, v1.UsageQuery{By: key, Measure: "Cores,TotalCPU", Component: saying()}, 0)
+		said, err := b.optionalUsage(ctx, v1.UsageQuery{By: key, Measure: "Cores,TotalCPU", Component: cpuTimeTests()}, 0)
 		if err != nil {
 			return nil, err
 		}
 		if said != nil {
 			for g := range said.Groups {
-				spare[view.GroupName(&said.Groups[g])] = unused(said, g)
+				spare[view.GroupName(&said.Groups[g])] = unusedCoreHours(said, g)
 			}
 		}
 		before := map[string]*big.Rat{}
-		if past, err := b.usage(ctx, v1.UsageQuery{By: key, Measure: order}, 1); err == nil {
+		if past, err := b.usageOfPeriod(ctx, v1.UsageQuery{By: key, Measure: order}, 1); err == nil {
 			for g := range past.Groups {
-				before[view.GroupName(&past.Groups[g])] = of(past, order, g, nil)
+				before[view.GroupName(&past.Groups[g])] = groupTotal(past, order, g, nil)
 			}
-		} else if !refused(err, http.StatusBadRequest) {
+		} else if !hasStatus(err, http.StatusBadRequest) {
 			return nil, err
 		}
 		t := &Table{
 			Name: name, Title: title,
 			Columns: []Column{
-				{Name: key, Title: b.o.Keys.title(key), Kind: Text}, {Name: "jobs", Title: "Jobs", Kind: Number},
+				{Name: key, Title: b.o.Keys.columnTitle(key), Kind: Text}, {Name: "jobs", Title: "Jobs", Kind: Number},
 				{Name: "used", Title: "Used", Kind: Number, Unit: "core-hours"}, {Name: "share", Title: "Share", Kind: Share}, {Name: "change", Title: "Change", Kind: Change},
 				{Name: "wait", Title: "Mean wait", Kind: Number, Unit: "minutes"}, {Name: "efficiency", Title: "CPU efficiency", Kind: Share},
 				{Name: "unused", Title: "Unused", Kind: Number, Unit: "core-hours"},
@@ -101,10 +101,10 @@ func (b *board) members(name, title, key string) func(context.Context) (*Table, 
 		}
 		for g := range a.Groups {
 			who := view.GroupName(&a.Groups[g])
-			used := of(a, "Cores", g, nil)
+			used := groupTotal(a, "Cores", g, nil)
 			t.Rows = append(t.Rows, []Cell{
-				v1.Words(who), v1.Rat(of(a, "jobs", g, nil)), v1.Rat(used), Quotient(used, total(a, "Cores", nil)), b.change(of(a, order, g, nil), before[who]),
-				v1.Rat(inMinutes(a.Find("wait"), of(a, "wait", g, nil))), v1.Rat(of(a, "efficiency", g, nil)), v1.Rat(spare[who]),
+				v1.Words(who), v1.Rat(groupTotal(a, "jobs", g, nil)), v1.Rat(used), Quotient(used, totalOf(a, "Cores", nil)), b.changeOfSum(groupTotal(a, order, g, nil), before[who]),
+				v1.Rat(inMinutes(a.Find("wait"), groupTotal(a, "wait", g, nil))), v1.Rat(groupTotal(a, "efficiency", g, nil)), v1.Rat(spare[who]),
 			})
 		}
 		return t, nil
@@ -114,23 +114,23 @@ func (b *board) members(name, title, key string) func(context.Context) (*Table, 
 // mostBurndowns is of how many budgets a report has a chart.
 const mostBurndowns = 12
 
-// burndowns are parts with how each budget is used up on which the subject draws.
-func (b *board) burndowns(ctx context.Context) (parts []func(context.Context) (*Table, error), err error) {
+// burndownParts make a table for each budget on which the subject draws: how it is used up.
+func (b *board) burndownParts(ctx context.Context) (parts []func(context.Context) (*Table, error), err error) {
 	a, err := b.askBudgets(ctx)
-	if refused(err, http.StatusForbidden) {
+	if hasStatus(err, http.StatusForbidden) {
 		return nil, nil // the table of budgets has said so
 	}
 	if err != nil {
 		return nil, err
 	}
-	belongs, err := b.belongs(ctx)
+	belongs, err := b.recordValues(ctx)
 	if err != nil {
 		return nil, err
 	}
 	for i := range a.Budgets {
-		if one := &a.Budgets[i]; (len(b.o.Of) == 0 || draws(one.Match, belongs)) && len(parts) < mostBurndowns {
+		if one := &a.Budgets[i]; (len(b.o.Of) == 0 || budgetApplies(one.Match, belongs)) && len(parts) < mostBurndowns {
 			parts = append(parts, func(ctx context.Context) (*Table, error) {
-				return burndown(ctx, b.r, one, i+1, cmp.Or(a.Now.Time, b.o.Now))
+				return burndownTable(ctx, b.r, one, i+1, cmp.Or(a.Now.Time, b.o.Now))
 			})
 		}
 	}

@@ -51,10 +51,10 @@ budgets that it draws on, with a forecast; usage by user; and the largest jobs.`
 		Example: "  bursar report statement -of group_id=atlas -o atlas.html\n  bursar report statement -of pi=curie -period 2026-10\n  bursar report statement -of user_id=alice -period this-month -format csv",
 		make: func(ctx context.Context, r v1.API, q Query) (*Document, error) {
 			o := StatementOptions{Of: q.Pairs("of"), Period: q.One("period"), Zone: q.One("zone"), Top: q.Number("top"), Now: q.Now, Keys: q.Keys}
-			if err := q.factors(factor{"memory_per_gb", &o.MemoryPerGB}); err != nil {
+			if err := q.readFactors(factor{"memory_per_gb", &o.MemoryPerGB}); err != nil {
 				return nil, err
 			}
-			if err := within(bounds{"top", float64(o.Top), 1, mostJobs}, bounds{"memory_per_gb", o.MemoryPerGB, leastMemory, mostFactor}); err != nil {
+			if err := checkBounds(bounds{"top", float64(o.Top), 1, mostJobs}, bounds{"memory_per_gb", o.MemoryPerGB, leastMemory, mostFactor}); err != nil {
 				return nil, err // 0 is no default here
 			}
 			return Statement(ctx, r, o)
@@ -66,7 +66,7 @@ budgets that it draws on, with a forecast; usage by user; and the largest jobs.`
 // used and what it costs beside the month before, what is left of the budgets and how
 // long it lasts, who used it, the largest jobs, and the prices that held.
 func Statement(ctx context.Context, r v1.API, o StatementOptions) (*Document, error) {
-	if err := o.whose(); err != nil {
+	if err := o.checkSubject(); err != nil {
 		return nil, err
 	}
 	o.Keys = o.Keys.Whole()
@@ -79,7 +79,7 @@ func Statement(ctx context.Context, r v1.API, o StatementOptions) (*Document, er
 	if o.MemoryPerGB == 0 {
 		o.MemoryPerGB = 1024
 	}
-	if err := within(bounds{"top", float64(o.Top), 1, mostJobs}, bounds{"memory_per_gb", o.MemoryPerGB, leastMemory, mostFactor}); err != nil {
+	if err := checkBounds(bounds{"top", float64(o.Top), 1, mostJobs}, bounds{"memory_per_gb", o.MemoryPerGB, leastMemory, mostFactor}); err != nil {
 		return nil, err
 	}
 	zone, err := clockOf(ctx, r, &o.Zone)
@@ -87,12 +87,12 @@ func Statement(ctx context.Context, r v1.API, o StatementOptions) (*Document, er
 		return nil, fmt.Errorf("report statement: %w", err)
 	}
 	s := &statement{o: &o, r: r, zone: zone}
-	d := &Document{Format: Format, Report: "statement", Title: "Statement", Subject: subject(o.Of), Made: v1.Time{Time: o.Now.UTC()}, Zone: zone.String()}
-	if err := s.ask(ctx); err != nil {
+	d := &Document{Format: Format, Report: "statement", Title: "Statement", Subject: subjectText(o.Of), Made: v1.Time{Time: o.Now.UTC()}, Zone: zone.String()}
+	if err := s.resolvePeriods(ctx); err != nil {
 		return nil, err
 	}
 	d.Periods = s.periods
-	for _, part := range []func(context.Context) (*Table, error){s.figures, s.budgets, s.people, s.jobs, s.prices} {
+	for _, part := range []func(context.Context) (*Table, error){s.usageFigures, s.buildBudgets, s.buildPeople, s.largestJobs, s.buildPrices} {
 		t, err := part(ctx)
 		if err != nil {
 			return nil, fmt.Errorf("report statement: %w", err)
@@ -105,9 +105,9 @@ func Statement(ctx context.Context, r v1.API, o StatementOptions) (*Document, er
 	return d, d.Check()
 }
 
-// whose returns an error where it is not said of whom the statement is: it is of one,
+// checkSubject returns an error where it is not said of whom the statement is: it is of one,
 // whose values /v1/usage does not take for several or for those of none.
-func (o *StatementOptions) whose() error {
+func (o *StatementOptions) checkSubject() error {
 	if len(o.Of) == 0 {
 		return fmt.Errorf("%w: of whom the statement is is not said", ErrQuery)
 	}
@@ -122,8 +122,8 @@ func (o *StatementOptions) whose() error {
 	return nil
 }
 
-// values are those of the subject, by key.
-func (o *StatementOptions) values() map[string][]string {
+// subjectValues are the values of the subject, by key.
+func (o *StatementOptions) subjectValues() map[string][]string {
 	out := map[string][]string{}
 	for key, list := range o.Of {
 		out[key] = v1.SplitList(list)
@@ -151,43 +151,43 @@ type statement struct {
 	large    []large             // what scanJobs has found; nil before
 }
 
-func (s *statement) note(format string, args ...any) {
+func (s *statement) addNote(format string, args ...any) {
 	s.notes = append(s.notes, fmt.Sprintf(format, args...))
 }
 
-// usage asks for the usage of the subject in one of the two periods.
-func (s *statement) usage(ctx context.Context, q v1.UsageQuery, period int) (*v1.Usage, error) {
+// usageOfPeriod asks for the usage of the subject in one of the two periods.
+func (s *statement) usageOfPeriod(ctx context.Context, q v1.UsageQuery, period int) (*v1.Usage, error) {
 	q.From, q.To = s.periods[period].From.UTC().Format(time.RFC3339Nano), s.periods[period].To.UTC().Format(time.RFC3339Nano)
 	q.Unit, q.Zone, q.Where = "hour", s.o.Zone, s.o.Of
 	return askUsage(ctx, s.r, q)
 }
 
-// ask finds out what the period is, what it is compared with, and whether there is
+// resolvePeriods finds out what the period is, what it is compared with, and whether there is
 // anything in it.
-func (s *statement) ask(ctx context.Context) error {
+func (s *statement) resolvePeriods(ctx context.Context) error {
 	var err error
 	if s.now, err = askUsage(ctx, s.r, v1.UsageQuery{Window: s.o.Period, Unit: "hour", Zone: s.o.Zone, Where: s.o.Of}); err != nil {
 		return fmt.Errorf("report statement of %s: %w", s.o.Period, err)
 	}
 	if s.now.Records == 0 {
 		n := absent{of: "report statement", where: s.o.Of, zone: s.o.Zone, periods: []string{s.o.Period}, begin: windowOf(s.now).From}
-		return n.error(ctx, s.r)
+		return n.explainAbsence(ctx, s.r)
 	}
-	before := earlier(s.o.Period, windowOf(s.now), s.o.Now, s.zone)
-	s.periods = []Period{windowOf(s.now).period(s.o.Period, s.zone), before.period("", s.zone)}
+	before := previousWindow(s.o.Period, windowOf(s.now), s.o.Now, s.zone)
+	s.periods = []Period{windowOf(s.now).namedPeriod(s.o.Period, s.zone), before.namedPeriod("", s.zone)}
 	if name := &s.periods[0].Name; windowOf(s.now).To.After(s.o.Now) && !strings.HasSuffix(*name, v1.ToDate) {
 		*name += v1.ToDate
 	}
 	if begin := before.From.In(s.zone); before.To.Before(windowOf(s.now).From) && begin.Day() == 1 {
 		s.periods[1].Name = begin.Format("January 2006") + " to the same day"
 	}
-	if s.before, err = s.usage(ctx, v1.UsageQuery{}, 1); err != nil {
+	if s.before, err = s.usageOfPeriod(ctx, v1.UsageQuery{}, 1); err != nil {
 		return fmt.Errorf("report statement of %s: %w", s.periods[1].Name, err)
 	}
 	if s.before.Records == 0 {
-		s.note("%s: no record ran, so that nothing is compared with it.", s.periods[1].Name)
+		s.addNote("%s: no record ran, so that nothing is compared with it.", s.periods[1].Name)
 	}
-	s.known = isKnownFromStart(s.now) && isKnownFromStart(s.before) && !s.before.Known.To.Before(s.before.Window.To.Time)
+	s.known = coversStart(s.now) && coversStart(s.before) && !s.before.Known.To.Before(s.before.Window.To.Time)
 	if s.money, s.list, err = pricesOf(ctx, s.r, s.periods[0]); err == nil && s.money != "" {
 		_, s.past, err = pricesOf(ctx, s.r, s.periods[1])
 	}
@@ -197,8 +197,8 @@ func (s *statement) ask(ctx context.Context) error {
 	return nil
 }
 
-// isKnownFromStart reports whether a window is known from its start on.
-func isKnownFromStart(a *v1.Usage) bool {
+// coversStart reports whether a window is known from its start on.
+func coversStart(a *v1.Usage) bool {
 	return a.Known != nil && !a.Known.From.After(a.Window.From.Time)
 }
 
@@ -207,42 +207,42 @@ func (s *statement) aboutNotes() []string {
 	return view.PeriodNotes(s.now, s.before, s.periods[0].Name, s.periods[1].Name, s.known)
 }
 
-// change is the part by which a sum grew; not known where not all of both periods is. A mean
-// or a quotient is of the known part of either.
-func (s *statement) change(now, before *big.Rat) Cell {
+// changeOfSum is the part by which a sum grew; not known where not all of both periods is. A mean
+// or a quotient has [relativeChange], of the known part of either.
+func (s *statement) changeOfSum(now, before *big.Rat) Cell {
 	if !s.known {
 		return Cell{}
 	}
-	return change(now, before)
+	return relativeChange(now, before)
 }
 
-// of are the prices of one of the two periods.
-func (s *statement) of(period int) []price {
+// pricesOfPeriod returns the prices of the first period, 0, or of the one before.
+func (s *statement) pricesOfPeriod(period int) []price {
 	if period == 0 {
 		return s.list
 	}
 	return s.past
 }
 
-// cost is that of a period; not known where nothing is priced of what was used in it.
-func (s *statement) cost(a *v1.Usage, period int) *big.Rat {
+// costOfPeriod returns nil where nothing is priced of what was used in the period.
+func (s *statement) costOfPeriod(a *v1.Usage, period int) *big.Rat {
 	used := s.now
 	if period > 0 {
 		used = s.before
 	}
-	sum := total(a, "cost", nil)
+	sum := totalOf(a, "cost", nil)
 	priced := func(p price) bool {
-		return s.concerns(p.Match) && used.Find(p.Component) != nil
+		return s.canMatch(p.Match) && used.Find(p.Component) != nil
 	}
-	if sum != nil && sum.Sign() == 0 && !slices.ContainsFunc(s.of(period), priced) {
+	if sum != nil && sum.Sign() == 0 && !slices.ContainsFunc(s.pricesOfPeriod(period), priced) {
 		return nil
 	}
 	return sum
 }
 
-// earlier is the window before that of a word, as /v1/usage compares: the month before a
+// previousWindow is the window before that of a word, as /v1/usage compares: the month before a
 // month, and of what goes on the start of it.
-func earlier(word string, s span, now time.Time, zone *time.Location) span {
+func previousWindow(word string, s span, now time.Time, zone *time.Location) span {
 	at := record.Time(now.UnixMicro())
 	w, err := calendar.ParseWindow(word, at, zone)
 	if err != nil {
@@ -255,8 +255,8 @@ func earlier(word string, s span, now time.Time, zone *time.Location) span {
 	return span{From: time.UnixMicro(int64(before.From)), To: time.UnixMicro(int64(before.To))}
 }
 
-// figures are what was used in all, beside the time before.
-func (s *statement) figures(ctx context.Context) (*Table, error) {
+// usageFigures are what was used in all, beside the time before.
+func (s *statement) usageFigures(ctx context.Context) (*Table, error) {
 	t := &Table{
 		Name: "figures", Title: "What was used",
 		Columns: []Column{
@@ -274,7 +274,7 @@ func (s *statement) figures(ctx context.Context) (*Table, error) {
 	var both [2]*v1.Usage
 	for i := range both {
 		var err error
-		if both[i], err = s.usage(ctx, v1.UsageQuery{Measure: measure}, i); err != nil {
+		if both[i], err = s.usageOfPeriod(ctx, v1.UsageQuery{Measure: measure}, i); err != nil {
 			return nil, err
 		}
 	}
@@ -282,23 +282,23 @@ func (s *statement) figures(ctx context.Context) (*Table, error) {
 		if s.before.Records == 0 {
 			before = nil
 		}
-		t.Rows = append(t.Rows, []Cell{v1.Words(what), v1.Words(unit), v1.Rat(now), v1.Rat(before), s.change(now, before)})
+		t.Rows = append(t.Rows, []Cell{v1.Words(what), v1.Words(unit), v1.Rat(now), v1.Rat(before), s.changeOfSum(now, before)})
 	}
 	sum := func(name string) {
-		add(wordFor(name), "", total(both[0], name, nil), total(both[1], name, nil))
+		add(wordFor(name), "", totalOf(both[0], name, nil), totalOf(both[1], name, nil))
 	}
 	if s.money != "" {
-		now := s.cost(both[0], 0)
+		now := s.costOfPeriod(both[0], 0)
 		s.costs = now != nil
-		add(wordFor("cost"), s.money, now, s.cost(both[1], 1))
+		add(wordFor("cost"), s.money, now, s.costOfPeriod(both[1], 1))
 		for i := range both {
-			s.unpriced(both[i], i)
+			s.noteUnpriced(both[i], i)
 		}
 	}
 	for i := range s.now.Measures {
 		if m := &s.now.Measures[i]; m.Kind == "rate" {
-			by := s.scale(m.Name)
-			add(m.Name, componentUnit(m.Name), divided(v1.Figure(m.Total).Number(), by), total(s.before, m.Name, by))
+			by := s.unitDivisor(m.Name)
+			add(m.Name, componentUnit(m.Name), dividedBy(v1.Figure(m.Total).Number(), by), totalOf(s.before, m.Name, by))
 		}
 	}
 	sum("jobs")
@@ -306,8 +306,8 @@ func (s *statement) figures(ctx context.Context) (*Table, error) {
 	return t, nil
 }
 
-// unpriced notes what has no price in a period, all of it or at its time.
-func (s *statement) unpriced(a *v1.Usage, period int) {
+// noteUnpriced notes what has no price in a period, all of it or at its time.
+func (s *statement) noteUnpriced(a *v1.Usage, period int) {
 	m := a.Find("cost")
 	if m == nil {
 		return
@@ -315,29 +315,29 @@ func (s *statement) unpriced(a *v1.Usage, period int) {
 	var never []string
 	for _, u := range m.Unpriced {
 		switch {
-		case zero(u.Total):
-		case !s.priced(u.Component, period):
+		case isZero(u.Total):
+		case !s.hasPrice(u.Component, period):
 			never = append(never, u.Component)
 		default:
-			used := v1.Rat(divided(v1.Rational(u.Total.String()), s.scale(u.Component)))
+			used := v1.Rat(dividedBy(v1.Rational(u.Total.String()), s.unitDivisor(u.Component)))
 			unit := u.UnitText()
-			if s.scale(u.Component) != nil {
+			if s.unitDivisor(u.Component) != nil {
 				unit = componentUnit(u.Component)
 			}
 			s.notes = append(s.notes, view.Of(s.periods[period].Name, view.UnpricedNote(used, unit, u.Component, s.money, "the cost"))...)
 		}
 	}
 	if len(never) > 0 {
-		s.note("%s: nothing of %s has a price, and it is not in the cost.", s.periods[period].Name, strings.Join(never, ", "))
+		s.addNote("%s: nothing of %s has a price, and it is not in the cost.", s.periods[period].Name, strings.Join(never, ", "))
 	}
 }
 
-// priced reports whether a component has a price at all in a period.
-func (s *statement) priced(component string, period int) bool {
+// hasPrice reports whether a component has a price at all in a period.
+func (s *statement) hasPrice(component string, period int) bool {
 	if measure, _, is := v1.EnergyOf(component); is {
 		component = measure
 	}
-	return slices.ContainsFunc(s.of(period), func(p price) bool { return p.Component == component })
+	return slices.ContainsFunc(s.pricesOfPeriod(period), func(p price) bool { return p.Component == component })
 }
 
 func wordFor(measure string) string {
@@ -352,33 +352,33 @@ func componentUnit(name string) string {
 	return v1.UsageUnit(name, "hour")
 }
 
-// scale is by how much a component is divided for its unit.
-func (s *statement) scale(name string) *big.Rat {
+// unitDivisor is by what a component is divided for its unit; nil where it is not.
+func (s *statement) unitDivisor(name string) *big.Rat {
 	if name == "Memory" || name == usedMemory {
-		return decimal(s.o.MemoryPerGB)
+		return exactDecimal(s.o.MemoryPerGB)
 	}
 	return nil
 }
 
-// change is the part by which something grew; not known where there was nothing.
-func change(now, before *big.Rat) Cell {
+// relativeChange is the part by which something grew; not known where there was nothing.
+func relativeChange(now, before *big.Rat) Cell {
 	if now == nil || before == nil || before.Sign() == 0 {
 		return Cell{}
 	}
 	return v1.Rat(new(big.Rat).Quo(new(big.Rat).Sub(now, before), before))
 }
 
-// key is of what the lines of the table of people are: the users of a group, and the
+// peopleKey is the key of the lines of the table of people: the users of a group, and the
 // groups of a user.
-func (s *statement) key() string {
+func (s *statement) peopleKey() string {
 	if _, one := s.o.Of[s.o.Keys.User]; one {
 		return s.o.Keys.Group
 	}
 	return s.o.Keys.User
 }
 
-// people are who used it.
-func (s *statement) people(ctx context.Context) (*Table, error) {
+// buildPeople makes the table of who used it.
+func (s *statement) buildPeople(ctx context.Context) (*Table, error) {
 	order, measure := "Cores", "jobs"
 	if s.now.Find("Cores") != nil {
 		measure += ",Cores"
@@ -389,13 +389,13 @@ func (s *statement) people(ctx context.Context) (*Table, error) {
 	if !strings.Contains(measure, order) {
 		order = "jobs"
 	}
-	q := v1.UsageQuery{By: s.key(), Measure: measure, Order: order, Top: s.o.Top}
-	a, err := s.usage(ctx, q, 0)
+	q := v1.UsageQuery{By: s.peopleKey(), Measure: measure, Order: order, Top: s.o.Top}
+	a, err := s.usageOfPeriod(ctx, q, 0)
 	if err != nil {
 		return nil, err
 	}
-	before, err := s.usage(ctx, v1.UsageQuery{By: s.key(), Measure: order}, 1)
-	if refused(err, http.StatusBadRequest) { // there was no such component
+	before, err := s.usageOfPeriod(ctx, v1.UsageQuery{By: s.peopleKey(), Measure: order}, 1)
+	if hasStatus(err, http.StatusBadRequest) { // there was no such component
 		before, err = &v1.Usage{}, nil
 	}
 	if err != nil {
@@ -414,9 +414,9 @@ func (s *statement) peopleTable(a, before *v1.Usage, order string) *Table {
 		unit, word = "", "Jobs"
 	}
 	t := &Table{
-		Name: "people", Title: map[bool]string{true: "Who used it", false: "In which groups"}[s.key() == s.o.Keys.User],
+		Name: "people", Title: map[bool]string{true: "Who used it", false: "In which groups"}[s.peopleKey() == s.o.Keys.User],
 		Columns: []Column{
-			{Name: s.key(), Title: s.key(), Kind: Text},
+			{Name: s.peopleKey(), Title: s.peopleKey(), Kind: Text},
 			{Name: "jobs", Title: "Jobs", Kind: Number},
 			{Name: "cores", Title: "Cores", Kind: Number, Unit: componentUnit("Cores")},
 			{Name: "value", Title: word, Kind: kind, Unit: unit},
@@ -424,40 +424,40 @@ func (s *statement) peopleTable(a, before *v1.Usage, order string) *Table {
 			{Name: "before", Title: word + ", " + s.periods[1].Name, Kind: kind, Unit: unit},
 			{Name: "change", Title: "Change", Kind: Change},
 		},
-		Chart: &Chart{Kind: Bars, Label: s.key(), Values: []string{"value", "before"}},
+		Chart: &Chart{Kind: Bars, Label: s.peopleKey(), Values: []string{"value", "before"}},
 	}
 	if s.before.Records == 0 {
 		t.Chart.Values = t.Chart.Values[:1]
 	}
-	if order == "cost" && s.cost(before, 1) == nil { // 0 would be no cost
+	if order == "cost" && s.costOfPeriod(before, 1) == nil { // 0 would be no cost
 		before = &v1.Usage{}
 	}
 	past := map[string]*big.Rat{}
 	for g := range before.Groups {
-		past[view.GroupName(&before.Groups[g])] = of(before, order, g, nil)
+		past[view.GroupName(&before.Groups[g])] = groupTotal(before, order, g, nil)
 	}
-	whole := total(a, order, nil)
+	whole := totalOf(a, order, nil)
 	for g := range a.Groups {
-		name, value := view.GroupName(&a.Groups[g]), of(a, order, g, nil)
+		name, value := view.GroupName(&a.Groups[g]), groupTotal(a, order, g, nil)
 		t.Rows = append(t.Rows, []Cell{
-			v1.Words(name), v1.Rat(of(a, "jobs", g, nil)), v1.Rat(of(a, "Cores", g, nil)), v1.Rat(value), Quotient(value, whole), v1.Rat(past[name]), s.change(value, past[name]),
+			v1.Words(name), v1.Rat(groupTotal(a, "jobs", g, nil)), v1.Rat(groupTotal(a, "Cores", g, nil)), v1.Rat(value), Quotient(value, whole), v1.Rat(past[name]), s.changeOfSum(value, past[name]),
 		})
 	}
 	if len(t.Rows) > 1 {
 		var was *big.Rat
 		if s.before.Records > 0 {
-			was = total(before, order, nil)
+			was = totalOf(before, order, nil)
 		}
-		t.Totals = []Cell{v1.Words("Total"), v1.Rat(total(a, "jobs", nil)), v1.Rat(total(a, "Cores", nil)), v1.Rat(whole), {}, v1.Rat(was), s.change(whole, was)}
+		t.Totals = []Cell{v1.Words("Total"), v1.Rat(totalOf(a, "jobs", nil)), v1.Rat(totalOf(a, "Cores", nil)), v1.Rat(whole), {}, v1.Rat(was), s.changeOfSum(whole, was)}
 	}
 	if order != "cost" { // once is enough
-		t.without(map[string]string{"Cores": "cores", "jobs": "jobs"}[order])
+		t.dropColumn(map[string]string{"Cores": "cores", "jobs": "jobs"}[order])
 	}
 	return t
 }
 
-// refused reports whether an answer was a problem with one of these statuses.
-func refused(err error, statuses ...int) bool {
+// hasStatus reports whether an answer was a problem with one of these statuses.
+func hasStatus(err error, statuses ...int) bool {
 	p, ok := errors.AsType[*client.Problem](err)
 	return ok && slices.Contains(statuses, p.Status)
 }

@@ -26,22 +26,22 @@ func pricesOf(ctx context.Context, r v1.API, p Period) (currency string, list []
 	for i := range a.Prices {
 		list = append(list, price{a.Prices[i]})
 	}
-	slices.SortStableFunc(list, func(a, b price) int { return a.begin().Compare(b.begin()) })
+	slices.SortStableFunc(list, func(a, b price) int { return a.validFrom().Compare(b.validFrom()) })
 	return string(a.Currency), list, nil
 }
 
-// begin is from when a price holds; the zero time where it has always held.
-func (p *price) begin() time.Time {
+// validFrom is from when a price holds; the zero time where it has always held.
+func (p *price) validFrom() time.Time {
 	return p.From.Time
 }
 
-// prices are those that held.
-func (s *statement) prices(context.Context) (*Table, error) {
+// buildPrices makes the table of the prices that held.
+func (s *statement) buildPrices(context.Context) (*Table, error) {
 	if s.money == "" {
-		s.note("No prices configured; showing usage only.")
+		s.addNote("No prices configured; showing usage only.")
 		return nil, nil
 	}
-	s.note("Cost is what was used × the price that held at that instant; a run over a change of prices, or over the end of the period, is split there to the microsecond. The most specific price counts.")
+	s.addNote("Cost is what was used × the price that held at that instant; a run over a change of prices, or over the end of the period, is split there to the microsecond. The most specific price counts.")
 	t := &Table{
 		Name: "prices", Title: "Prices that held",
 		Columns: []Column{
@@ -51,11 +51,11 @@ func (s *statement) prices(context.Context) (*Table, error) {
 	}
 	for i := range s.list {
 		p := &s.list[i]
-		if !s.concerns(p.Match) {
+		if !s.canMatch(p.Match) {
 			continue
 		}
-		match := cmp.Or(subject(listed(p.Match)), "all")
-		t.Rows = append(t.Rows, []Cell{v1.Words(p.Component), v1.Words(match), v1.Words(p.Price.Price.String() + " " + s.money + " per " + p.PerText()), s.day(p.From), s.day(p.To), v1.Words(p.List)})
+		match := cmp.Or(subjectText(exactConditions(p.Match)), "all")
+		t.Rows = append(t.Rows, []Cell{v1.Words(p.Component), v1.Words(match), v1.Words(p.Price.Price.String() + " " + s.money + " per " + p.PerText()), s.dayCell(p.From), s.dayCell(p.To), v1.Words(p.List)})
 	}
 	if len(t.Rows) == 0 {
 		return nil, nil
@@ -63,10 +63,10 @@ func (s *statement) prices(context.Context) (*Table, error) {
 	return t, nil
 }
 
-// concerns reports whether a condition can be met by the subject: it says nothing else of
+// canMatch reports whether a condition can be met by the subject: it says nothing else of
 // what is known of that.
-func (s *statement) concerns(match map[string]string) bool {
-	for key, values := range s.o.values() {
+func (s *statement) canMatch(match map[string]string) bool {
+	for key, values := range s.o.subjectValues() {
 		if other, ok := match[key]; ok && !slices.Contains(values, other) {
 			return false
 		}
@@ -74,8 +74,8 @@ func (s *statement) concerns(match map[string]string) bool {
 	return true
 }
 
-// day is a point in time as a cell; not known where there is none.
-func (s *statement) day(at v1.Time) Cell {
+// dayCell is a point in time as a cell; not known where there is none.
+func (s *statement) dayCell(at v1.Time) Cell {
 	if at.IsZero() {
 		return Cell{}
 	}
@@ -104,37 +104,37 @@ func (s *statement) askBudgets(ctx context.Context) (v1.Budgets, error) {
 	return a, err
 }
 
-// budgets are those that the subject draws on.
-func (s *statement) budgets(ctx context.Context) (*Table, error) {
+// buildBudgets makes the table of the budgets that the subject draws on.
+func (s *statement) buildBudgets(ctx context.Context) (*Table, error) {
 	a, err := s.askBudgets(ctx)
-	if refused(err, http.StatusForbidden) {
-		s.note("Budgets are shown only to readers of all records.")
+	if hasStatus(err, http.StatusForbidden) {
+		s.addNote("Budgets are shown only to readers of all records.")
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	belongs, err := s.belongs(ctx)
+	belongs, err := s.recordValues(ctx)
 	if err != nil {
 		return nil, err
 	}
 	t := budgetTable()
 	var list []v1.Budget
 	for _, b := range a.Budgets {
-		if len(s.o.Of) == 0 || draws(b.Match, belongs) {
+		if len(s.o.Of) == 0 || budgetApplies(b.Match, belongs) {
 			list = append(list, b)
-			t.Rows = append(t.Rows, s.budget(&b, a.Now.Time))
+			t.Rows = append(t.Rows, s.budgetRow(&b, a.Now.Time))
 		}
 	}
 	s.notes = append(s.notes, view.BudgetNotes(list)...)
 	if len(t.Rows) == 0 {
-		s.note("No budget of the configuration is for %s.", subject(s.o.Of))
+		s.addNote("No budget of the configuration is for %s.", subjectText(s.o.Of))
 		return nil, nil
 	}
 	if !a.Now.IsZero() {
-		s.note("Budgets are as of %s %s, each of its whole period, also beyond that of the statement.", a.Now.In(s.zone).Format(view.MinuteLayout), s.zone)
+		s.addNote("Budgets are as of %s %s, each of its whole period, also beyond that of the statement.", a.Now.In(s.zone).Format(view.MinuteLayout), s.zone)
 	}
-	s.note("Left of a budget is what is neither used nor reserved by jobs that run. Forecast at end is a forecast: what is used, and the pace of the last days until then. A budget has all records of its own conditions, also of others than the subject.")
+	s.addNote("Left of a budget is what is neither used nor reserved by jobs that run. Forecast at end is a forecast: what is used, and the pace of the last days until then. A budget has all records of its own conditions, also of others than the subject.")
 	return t, nil
 }
 
@@ -151,28 +151,28 @@ func budgetTable() *Table {
 	}
 }
 
-func (s *statement) budget(b *v1.Budget, now time.Time) []Cell {
+func (s *statement) budgetRow(b *v1.Budget, now time.Time) []Cell {
 	period := span{From: b.Period.From.Time, To: b.Period.To.Time}
-	of := period.name("", s.zone)
+	of := period.periodName("", s.zone)
 	of = cmp.Or(string(b.Period.Name), of)
 	row := []Cell{v1.Words(b.Name), v1.Words(of), v1.Words(b.Unit), v1.Figure(&b.Amount)}
 	if b.Problem != "" || b.BudgetStanding == nil {
 		return append(row, Cell{}, Cell{}, Cell{}, Cell{}, Cell{}, Cell{})
 	}
-	gone := s.day(b.GoneAt)
+	gone := s.dayCell(b.GoneAt)
 	if !gone.Known() && b.Used != nil {
 		gone = v1.Words("lasts")
 	}
-	return append(row, v1.Figure(b.Used), v1.Figure(&b.Reserved), v1.Figure(b.Left), v1.Figure(b.Share), v1.Rat(forecast(b, now)), gone)
+	return append(row, v1.Figure(b.Used), v1.Figure(&b.Reserved), v1.Figure(b.Left), v1.Figure(b.Share), v1.Rat(forecastUse(b, now)), gone)
 }
 
-// forecast is what will be used at the end of a budget's period.
-func forecast(b *v1.Budget, now time.Time) *big.Rat {
+// forecastUse is what will be used at the end of a budget's period.
+func forecastUse(b *v1.Budget, now time.Time) *big.Rat {
 	used := v1.Figure(b.Used).Number()
 	if used == nil || b.Period.State != "present" || b.Pace == nil {
 		return used
 	}
-	days := divided(hoursOf(b.Period.To.Sub(now)), big.NewRat(24, 1))
+	days := dividedBy(hoursOf(b.Period.To.Sub(now)), big.NewRat(24, 1))
 	pace := v1.Figure(&b.Pace.PerDay).Number()
 	if pace == nil {
 		return used
@@ -180,19 +180,19 @@ func forecast(b *v1.Budget, now time.Time) *big.Rat {
 	return new(big.Rat).Add(used, days.Mul(days, pace))
 }
 
-// belongs are the values that the records of the subject have: its project and
+// recordValues are the values that the records of the subject have: its project and
 // investigator beside what was asked for. It asks once.
-func (s *statement) belongs(ctx context.Context) (map[string][]string, error) {
+func (s *statement) recordValues(ctx context.Context) (map[string][]string, error) {
 	if s.own != nil {
 		return s.own, nil
 	}
-	out := s.o.values()
+	out := s.o.subjectValues()
 	for _, key := range []string{s.o.Keys.Group, "project", "pi"} {
 		if _, given := out[key]; given {
 			continue
 		}
-		a, err := s.usage(ctx, v1.UsageQuery{By: key, Measure: "records"}, 0)
-		if refused(err, http.StatusBadRequest) { // there is no such key
+		a, err := s.usageOfPeriod(ctx, v1.UsageQuery{By: key, Measure: "records"}, 0)
+		if hasStatus(err, http.StatusBadRequest) { // there is no such key
 			continue
 		}
 		if err != nil {
@@ -208,9 +208,9 @@ func (s *statement) belongs(ctx context.Context) (map[string][]string, error) {
 	return out, nil
 }
 
-// draws reports whether a budget counts records of the subject: each of its conditions
+// budgetApplies reports whether a budget counts records of the subject: each of its conditions
 // is one that some of these meet.
-func draws(match map[string]string, belongs map[string][]string) bool {
+func budgetApplies(match map[string]string, belongs map[string][]string) bool {
 	for key, value := range match {
 		if !slices.Contains(belongs[strings.TrimPrefix(key, "meta.")], value) {
 			return false
@@ -228,8 +228,8 @@ type large struct {
 // scanned is how many jobs are looked at for the largest.
 const scanned = 50_000
 
-// jobs are the largest jobs, by core-hours in the period.
-func (s *statement) jobs(ctx context.Context) (*Table, error) {
+// largestJobs are the largest jobs, by core-hours in the period.
+func (s *statement) largestJobs(ctx context.Context) (*Table, error) {
 	if s.large == nil {
 		if err := s.scanJobs(ctx, func(*job) {}); err != nil {
 			return nil, err
@@ -245,21 +245,21 @@ func (s *statement) jobs(ctx context.Context) (*Table, error) {
 // largest and passes each to more.
 func (s *statement) scanJobs(ctx context.Context, more func(*job)) error {
 	window := span{From: s.periods[0].From.Time, To: s.periods[0].To.Time}
-	within := window.test()
+	within := window.timeTest()
 	list := []large{}
-	q := jobQuery{keys: s.o.Keys, where: s.o.Of, started: v1.TimeTest{Lt: within.Lt}, stopped: v1.TimeTest{Gte: within.Gte}, most: scanned, note: s.note}
-	if key := q.mixed(); key != "" {
-		s.note("The largest jobs are not named: no single job says its %s of itself.", key)
+	q := jobQuery{keys: s.o.Keys, where: s.o.Of, started: v1.TimeTest{Lt: within.Lt}, stopped: v1.TimeTest{Gte: within.Gte}, most: scanned, note: s.addNote}
+	if key := q.mixedKey(); key != "" {
+		s.addNote("The largest jobs are not named: no single job says its %s of itself.", key)
 		s.large = list
 		return nil
 	}
-	whole, err := q.scan(ctx, s.r, func(j *job) {
+	whole, err := q.forEachJob(ctx, s.r, func(j *job) {
 		more(j)
-		cores, _ := j.amount("Cores")
+		cores, _ := j.componentAmount("Cores")
 		if cores == nil || j.StopTime.IsZero() {
 			return
 		}
-		from, to := window.part(j)
+		from, to := window.clipJob(j)
 		one := large{job: *j, cores: cores, used: new(big.Rat).Mul(cores, hoursOf(to.Sub(from)))}
 		at, _ := slices.BinarySearchFunc(list, one, func(a, b large) int { return cmp.Or(b.used.Cmp(a.used), strings.Compare(a.RecordID, b.RecordID)) })
 		list = slices.Insert(list, at, one)[:min(len(list)+1, s.o.Top)]
@@ -268,14 +268,14 @@ func (s *statement) scanJobs(ctx context.Context, more func(*job)) error {
 		return err
 	}
 	if !whole {
-		s.note("The largest jobs are those of the %d that ran the longest.", scanned)
+		s.addNote("The largest jobs are those of the %d that ran the longest.", scanned)
 	}
 	s.large = list
 	return nil
 }
 
-// part is the time of a job that is within a window.
-func (s span) part(j *job) (from, to time.Time) {
+// clipJob returns the part of a job's time that is within the window.
+func (s span) clipJob(j *job) (from, to time.Time) {
 	from, to = j.StartTime.Time, j.StopTime.Time
 	if from.Before(s.From) {
 		from = s.From
@@ -300,19 +300,19 @@ func (s *statement) jobsTable(ctx context.Context, list []large) (*Table, error)
 		j := &list[i]
 		cost := Cell{}
 		if s.costs {
-			a, err := s.usage(ctx, v1.UsageQuery{Measure: "cost", RecordID: j.RecordID}, 0)
+			a, err := s.usageOfPeriod(ctx, v1.UsageQuery{Measure: "cost", RecordID: j.RecordID}, 0)
 			if err != nil {
 				return nil, err
 			}
-			cost = v1.Rat(total(a, "cost", nil))
+			cost = v1.Rat(totalOf(a, "cost", nil))
 		}
 		t.Rows = append(t.Rows, []Cell{
-			v1.Words(j.RecordID), v1.Words(j.Meta.First(s.o.Keys.User)), v1.Words(j.StartTime.In(s.zone).Format(view.MinuteLayout)), v1.Rat(j.cores), v1.Rat(j.hours()), v1.Rat(j.used), cost, told(j.State),
+			v1.Words(j.RecordID), v1.Words(j.Meta.First(s.o.Keys.User)), v1.Words(j.StartTime.In(s.zone).Format(view.MinuteLayout)), v1.Rat(j.cores), v1.Rat(j.runtimeHours()), v1.Rat(j.used), cost, textCell(j.State),
 		})
 	}
 	if !s.costs {
-		t.without("cost")
+		t.dropColumn("cost")
 	}
-	s.note("Core-hours and cost of a job are those in the period; a job that runs is not in the list.")
+	s.addNote("Core-hours and cost of a job are those in the period; a job that runs is not in the list.")
 	return t, nil
 }

@@ -15,8 +15,8 @@ import (
 // firstRecords is before any record that a report is asked for.
 const firstRecords = "2000-01-01"
 
-// subject says of whom a report is, by conditions of /v1/usage.
-func subject(where map[string]string) string {
+// subjectText says of whom a report is, from conditions of /v1/usage.
+func subjectText(where map[string]string) string {
 	var parts []string
 	for _, key := range slices.Sorted(maps.Keys(where)) {
 		parts = append(parts, key+" "+strings.Join(v1.SplitList(where[key]), " or "))
@@ -24,8 +24,8 @@ func subject(where map[string]string) string {
 	return strings.Join(parts, ", ")
 }
 
-// listed are conditions of /v1/usage, each of which is that a key has one value.
-func listed(values map[string]string) map[string]string {
+// exactConditions are conditions of /v1/usage, each of which is that a key has one value.
+func exactConditions(values map[string]string) map[string]string {
 	where := map[string]string{}
 	for key, value := range values {
 		where[key] = v1.JoinList(value)
@@ -49,10 +49,10 @@ type absent struct {
 	begin   time.Time // of the first period
 }
 
-func (n *absent) error(ctx context.Context, r v1.API) error {
+func (n *absent) explainAbsence(ctx context.Context, r v1.API) error {
 	periods := strings.Join(n.periods, " and ")
 	for _, key := range slices.Sorted(maps.Keys(n.where)) {
-		known, err := n.values(ctx, r, key)
+		known, err := n.allValues(ctx, r, key)
 		if err != nil {
 			return err
 		}
@@ -66,13 +66,13 @@ func (n *absent) error(ctx context.Context, r v1.API) error {
 		}
 		return fmt.Errorf("%w: no record of %s has the %s %q; there are %s", ErrNothing, periods, key, value, SomeOf(known))
 	}
-	months, err := n.months(ctx, r)
+	months, err := n.monthsWithRecords(ctx, r)
 	if err != nil {
 		return err
 	}
 	what := "no record"
 	if len(n.where) > 0 {
-		what += " of " + subject(n.where)
+		what += " of " + subjectText(n.where)
 	}
 	if months == "" {
 		return fmt.Errorf("%w: %s ran in %s, nor in any other month", ErrNothing, what, periods)
@@ -80,20 +80,20 @@ func (n *absent) error(ctx context.Context, r v1.API) error {
 	return fmt.Errorf("%w: %s ran in %s; the nearest months that have some are %s", ErrNothing, what, periods, months)
 }
 
-// all returns an error when all answers are empty: it says whether there is such a
+// checkAnswers returns an error when all answers are empty: it says whether there is such a
 // subject at all. The first answer is of the first period.
-func (n *absent) all(ctx context.Context, r v1.API, answers []*v1.Usage) error {
+func (n *absent) checkAnswers(ctx context.Context, r v1.API, answers []*v1.Usage) error {
 	for _, a := range answers {
 		if a.Records != 0 {
 			return nil
 		}
 	}
 	n.begin = windowOf(answers[0]).From
-	return n.error(ctx, r)
+	return n.explainAbsence(ctx, r)
 }
 
-// ever asks /v1/usage for the number of records, from the first one to now.
-func (n *absent) ever(ctx context.Context, r v1.API, q v1.UsageQuery) (*v1.Usage, error) {
+// queryAllTime asks /v1/usage for the number of records, from the first one to now.
+func (n *absent) queryAllTime(ctx context.Context, r v1.API, q v1.UsageQuery) (*v1.Usage, error) {
 	q.From, q.To, q.Measure, q.Zone = firstRecords, "now", "records", n.zone
 	a, err := askUsage(ctx, r, q)
 	if err != nil {
@@ -102,9 +102,9 @@ func (n *absent) ever(ctx context.Context, r v1.API, q v1.UsageQuery) (*v1.Usage
 	return a, nil
 }
 
-// values are all that records have of a key.
-func (n *absent) values(ctx context.Context, r v1.API, key string) (known []string, err error) {
-	a, err := n.ever(ctx, r, v1.UsageQuery{By: v1.JoinList(key)})
+// allValues are all values of a key that records have.
+func (n *absent) allValues(ctx context.Context, r v1.API, key string) (known []string, err error) {
+	a, err := n.queryAllTime(ctx, r, v1.UsageQuery{By: v1.JoinList(key)})
 	if err != nil {
 		return nil, err
 	}
@@ -116,16 +116,16 @@ func (n *absent) values(ctx context.Context, r v1.API, key string) (known []stri
 	return known, nil
 }
 
-// months are up to three that have records, the nearest to what was asked for.
-func (n *absent) months(ctx context.Context, r v1.API) (string, error) {
-	a, err := n.ever(ctx, r, v1.UsageQuery{Bucket: "month", Where: n.where})
+// monthsWithRecords names up to three, the nearest to what was asked for.
+func (n *absent) monthsWithRecords(ctx context.Context, r v1.API) (string, error) {
+	a, err := n.queryAllTime(ctx, r, v1.UsageQuery{Bucket: "month", Where: n.where})
 	if err != nil {
 		return "", err
 	}
 	var known []string
 	for i, label := range a.Labels {
 		for _, m := range a.Measures {
-			if i < len(m.Values) && m.Values[i] != nil && !zero(*m.Values[i]) {
+			if i < len(m.Values) && m.Values[i] != nil && !isZero(*m.Values[i]) {
 				known = append(known, label)
 			}
 		}

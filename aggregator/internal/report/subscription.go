@@ -48,7 +48,7 @@ project, group or user in the service units.`,
 func Subscription(ctx context.Context, r v1.API, o SubscriptionOptions) (*Document, error) {
 	o.Periods = DefaultPeriods(o.Periods)
 	if o.By != "" && o.By != "pi" {
-		return parts(ctx, r, o)
+		return reportParts(ctx, r, o)
 	}
 	zone, err := clockOf(ctx, r, &o.Zone)
 	if err != nil {
@@ -74,7 +74,7 @@ func Subscription(ctx context.Context, r v1.API, o SubscriptionOptions) (*Docume
 	return d, d.Check()
 }
 
-func zero(n json.Number) bool {
+func isZero(n json.Number) bool {
 	c := v1.Figure(&n)
 	return c.Number() == nil || c.Number().Sign() == 0
 }
@@ -102,7 +102,7 @@ func subscriptionTable(a *v1.Subscription, period int, name string) Table {
 			named = v1.Words(string(s.Name))
 		}
 		t.Rows = append(t.Rows, []Cell{
-			v1.Words(s.PI), named, v1.Figure(&s.Used), v1.Figure(s.UsedShare), v1.Figure(&s.Contributed), v1.Figure(s.ContributionShare), v1.Figure(s.Ratio), standing(s.State),
+			v1.Words(s.PI), named, v1.Figure(&s.Used), v1.Figure(s.UsedShare), v1.Figure(&s.Contributed), v1.Figure(s.ContributionShare), v1.Figure(s.Ratio), stateCell(s.State),
 		})
 	}
 	if len(t.Rows) > 1 {
@@ -111,8 +111,8 @@ func subscriptionTable(a *v1.Subscription, period int, name string) Table {
 	return t
 }
 
-// standing is the word for a state; a ratio says enough where there is one.
-func standing(state string) Cell {
+// stateCell is the word for a state; a ratio says enough where there is one.
+func stateCell(state string) Cell {
 	switch state {
 	case "exempt":
 		return v1.Words("Exempt")

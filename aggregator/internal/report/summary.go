@@ -68,7 +68,7 @@ const (
 // went on and waited. Who the users are comes from the directory. It is what
 // ai4-accounting's summaries are, weighted with time and exact.
 func Summary(ctx context.Context, r v1.API, o SummaryOptions) (*Document, error) {
-	o.defaults()
+	o.setDefaults()
 	zone, err := clockOf(ctx, r, &o.Zone)
 	if err != nil {
 		return nil, fmt.Errorf("report summary: %w", err)
@@ -77,23 +77,23 @@ func Summary(ctx context.Context, r v1.API, o SummaryOptions) (*Document, error)
 	if s.people, err = askDirectory(ctx, r); err != nil {
 		return nil, fmt.Errorf("report summary: %w", err)
 	}
-	d := &Document{Format: Format, Report: "summary", Title: "Summary by " + strings.Join(o.By, " and "), Subject: subject(o.Where), Made: v1.Time{Time: o.Now.UTC()}, Zone: zone.String()}
+	d := &Document{Format: Format, Report: "summary", Title: "Summary by " + strings.Join(o.By, " and "), Subject: subjectText(o.Where), Made: v1.Time{Time: o.Now.UTC()}, Zone: zone.String()}
 	for i, window := range o.Periods {
-		a, err := s.ask(ctx, window, i == 0)
+		a, err := s.queryPeriod(ctx, window, i == 0)
 		if err != nil {
 			return nil, err
 		}
 		s.answers = append(s.answers, a)
-		p := windowOf(a).period(window, zone)
+		p := windowOf(a).namedPeriod(window, zone)
 		d.Periods = append(d.Periods, p)
 		d.Notes = append(d.Notes, usageNotes(a, p.Name, "second")...)
 	}
 	n := absent{of: "report summary", where: o.Where, zone: o.Zone, periods: o.Periods}
-	if err := n.all(ctx, r, s.answers); err != nil {
+	if err := n.checkAnswers(ctx, r, s.answers); err != nil {
 		return nil, err
 	}
 	s.periods = d.Periods
-	tables, err := s.tables(ctx)
+	tables, err := s.buildTables(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +106,7 @@ func Summary(ctx context.Context, r v1.API, o SummaryOptions) (*Document, error)
 	return d, d.Check()
 }
 
-func (o *SummaryOptions) defaults() {
+func (o *SummaryOptions) setDefaults() {
 	o.Periods, o.Keys = DefaultPeriods(o.Periods), o.Keys.Whole()
 	if len(o.By) == 0 {
 		o.By = []string{o.Keys.Group, o.Keys.User}
@@ -126,7 +126,7 @@ type summary struct {
 	notes   []string
 }
 
-func (s *summary) get(ctx context.Context, window string, q v1.UsageQuery) (*v1.Usage, error) {
+func (s *summary) queryWindow(ctx context.Context, window string, q v1.UsageQuery) (*v1.Usage, error) {
 	q.Window, q.Zone, q.Where = window, s.o.Zone, s.o.Where
 	a, err := askUsage(ctx, s.r, q)
 	if err != nil {
@@ -135,11 +135,11 @@ func (s *summary) get(ctx context.Context, window string, q v1.UsageQuery) (*v1.
 	return a, nil
 }
 
-// ask asks for all that a period needs; of the first one also its course.
-func (s *summary) ask(ctx context.Context, window string, course bool) (*v1.Usage, error) {
+// queryPeriod asks for all that a period needs; of the first one also its course.
+func (s *summary) queryPeriod(ctx context.Context, window string, course bool) (*v1.Usage, error) {
 	measure := slices.Clone(s.o.Measure)
 	if len(measure) == 0 {
-		all, err := s.get(ctx, window, v1.UsageQuery{})
+		all, err := s.queryWindow(ctx, window, v1.UsageQuery{})
 		if err != nil {
 			return nil, err
 		}
@@ -159,14 +159,14 @@ func (s *summary) ask(ctx context.Context, window string, course bool) (*v1.Usag
 		q.Bucket = s.o.Bucket
 	}
 	if s.o.Top > 0 {
-		q.Top, q.Order = s.o.Top, order(measure)
+		q.Top, q.Order = s.o.Top, orderMeasure(measure)
 	}
-	return s.get(ctx, window, q)
+	return s.queryWindow(ctx, window, q)
 }
 
-// order is the measure by which lines are the largest: Cores, or the first that is no
+// orderMeasure is the measure by which lines are the largest: Cores, or the first that is no
 // count.
-func order(measure []string) string {
+func orderMeasure(measure []string) string {
 	if slices.Contains(measure, "Cores") {
 		return "Cores"
 	}
@@ -178,22 +178,22 @@ func order(measure []string) string {
 	return measure[0]
 }
 
-// tables are the periods side by side, the models of GPUs, and the course of the first
-// period, whole and line by line.
-func (s *summary) tables(ctx context.Context) ([]Table, error) {
-	list := []Table{s.whole("summary", "By "+strings.Join(s.o.By, " and "), s.answers)}
-	models, err := s.models(ctx)
+// buildTables makes those of the periods side by side, of the models of GPUs, and of the course of
+// the first period, whole and line by line.
+func (s *summary) buildTables(ctx context.Context) ([]Table, error) {
+	list := []Table{s.sideBySide("summary", "By "+strings.Join(s.o.By, " and "), s.answers)}
+	models, err := s.gpuModels(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if models != nil {
 		list = append(list, *models)
 	}
-	course, err := s.course(ctx)
+	course, err := s.buildCourse(ctx)
 	if err != nil {
 		return nil, err
 	}
-	for _, t := range []Table{course, s.daily(mostDaily)} {
+	for _, t := range []Table{course, s.dailyTable(mostDaily)} {
 		if len(t.Rows) > 0 {
 			list = append(list, t)
 		}
@@ -201,11 +201,11 @@ func (s *summary) tables(ctx context.Context) ([]Table, error) {
 	return list, nil
 }
 
-// whole puts the answers side by side: a line for each tuple of values.
-func (s *summary) whole(name, title string, answers []*v1.Usage) Table {
+// sideBySide puts the answers side by side: a line for each tuple of values.
+func (s *summary) sideBySide(name, title string, answers []*v1.Usage) Table {
 	keys := answers[0].By
 	t := Table{Name: name, Title: title, Columns: keyColumns(keys)}
-	who := s.who(keys, answers)
+	who := s.newPersonColumns(keys, answers)
 	t.Columns = append(t.Columns, who.columns...)
 	first := len(t.Columns)
 	lines, totals := map[string][]Cell{}, make([]Cell, first)
@@ -213,11 +213,11 @@ func (s *summary) whole(name, title string, answers []*v1.Usage) Table {
 	for p, a := range answers {
 		for i := range a.Measures {
 			m := &a.Measures[i]
-			c := Column{Name: m.Name, Title: m.Name, Kind: view.MeasureKind(m), Unit: hourly(m), Period: p + 1}
+			c := Column{Name: m.Name, Title: m.Name, Kind: view.MeasureKind(m), Unit: hourlyUnit(m), Period: p + 1}
 			if len(answers) > 1 {
 				c.Name = m.Name + " " + s.periods[p].Name
 			}
-			if t.column(c.Name) >= 0 { // both periods are the same, or a key is called so
+			if t.columnIndex(c.Name) >= 0 { // both periods are the same, or a key is called so
 				c.Name += " again"
 			}
 			t.Columns = append(t.Columns, c)
@@ -228,7 +228,7 @@ func (s *summary) whole(name, title string, answers []*v1.Usage) Table {
 			row, ok := lines[id]
 			if !ok {
 				order = append(order, id)
-				row = append(groupCells(&a.Groups[g], len(keys)), who.cells(&a.Groups[g])...)
+				row = append(groupCells(&a.Groups[g], len(keys)), who.personCells(&a.Groups[g])...)
 			}
 			row = append(row, make([]Cell, len(t.Columns)-len(a.Measures)-len(row))...)
 			for i := range a.Measures {
@@ -244,12 +244,12 @@ func (s *summary) whole(name, title string, answers []*v1.Usage) Table {
 		t.Totals = totals
 		t.Totals[0] = v1.Words("Total")
 	}
-	t.descend(first)
+	t.sortDescending(first)
 	return t
 }
 
-// descend puts the largest first, by the first column that has a unit.
-func (t *Table) descend(from int) {
+// sortDescending puts the largest first, by the first column that has a unit.
+func (t *Table) sortDescending(from int) {
 	at := slices.IndexFunc(t.Columns, func(c Column) bool { return c.Kind != Text && c.Unit != "" })
 	if at < 0 {
 		at = from
@@ -258,18 +258,18 @@ func (t *Table) descend(from int) {
 		return
 	}
 	if from == 1 {
-		t.Chart = &Chart{Kind: Bars, Label: t.Columns[0].Name, Values: t.same(at)}
+		t.Chart = &Chart{Kind: Bars, Label: t.Columns[0].Name, Values: t.sameTitleColumns(at)}
 	}
 	slices.SortStableFunc(t.Rows, func(a, b []Cell) int {
 		if x, y := view.IsOthers(a[0].String()), view.IsOthers(b[0].String()); x != y {
 			return map[bool]int{true: 1, false: -1}[x]
 		}
-		return compare(b[at], a[at])
+		return compareCells(b[at], a[at])
 	})
 }
 
-// same are the columns with the title of one.
-func (t *Table) same(at int) (names []string) {
+// sameTitleColumns are the columns with the title of one.
+func (t *Table) sameTitleColumns(at int) (names []string) {
 	for i := range t.Columns {
 		if t.Columns[i].Kind != Text && t.Columns[i].Title == t.Columns[at].Title {
 			names = append(names, t.Columns[i].Name)
@@ -278,8 +278,8 @@ func (t *Table) same(at int) (names []string) {
 	return names
 }
 
-// models is the use of GPUs by their model; nil where no record names one.
-func (s *summary) models(ctx context.Context) (*Table, error) {
+// gpuModels is the use of GPUs by their model; nil where no record names one.
+func (s *summary) gpuModels(ctx context.Context) (*Table, error) {
 	if slices.Contains(s.o.By, modelKey) {
 		return nil, nil //nolint:nilnil // no table is a good answer
 	}
@@ -290,7 +290,7 @@ func (s *summary) models(ctx context.Context) (*Table, error) {
 			answers = append(answers, &v1.Usage{UsageAbout: v1.UsageAbout{By: append(slices.Clone(s.o.By), modelKey)}})
 			continue
 		}
-		a, err := s.get(ctx, window, v1.UsageQuery{By: v1.JoinList(append(slices.Clone(s.o.By), modelKey)...), Measure: allGPUs})
+		a, err := s.queryWindow(ctx, window, v1.UsageQuery{By: v1.JoinList(append(slices.Clone(s.o.By), modelKey)...), Measure: allGPUs})
 		if p, ok := errors.AsType[*client.Problem](err); ok && p.Status == http.StatusBadRequest {
 			return nil, nil //nolint:nilnil // no record has the key
 		}
@@ -302,7 +302,7 @@ func (s *summary) models(ctx context.Context) (*Table, error) {
 	if !found {
 		return nil, nil //nolint:nilnil // nobody used any
 	}
-	t := s.whole("gpus", "GPUs by model", answers)
+	t := s.sideBySide("gpus", "GPUs by model", answers)
 	return &t, nil
 }
 
@@ -310,7 +310,7 @@ func (s *summary) models(ctx context.Context) (*Table, error) {
 func mainMeasure(a *v1.Usage) int {
 	at := slices.IndexFunc(a.Measures, func(m v1.Measure) bool { return m.Name == "Cores" })
 	if at < 0 {
-		at = slices.IndexFunc(a.Measures, func(m v1.Measure) bool { return lasting(&m) })
+		at = slices.IndexFunc(a.Measures, func(m v1.Measure) bool { return addsOverTime(&m) })
 	}
 	return at
 }
@@ -318,26 +318,25 @@ func mainMeasure(a *v1.Usage) int {
 // mostLines is how many lines of a chart can be told apart.
 const mostLines = 7
 
-// course is what the values of the first key had in use, bucket by bucket.
-func (s *summary) course(ctx context.Context) (Table, error) {
+// buildCourse makes the table of what the values of the first key had in use, bucket by bucket.
+func (s *summary) buildCourse(ctx context.Context) (Table, error) {
 	a := s.answers[0]
 	at := mainMeasure(a)
 	if at < 0 || len(a.Groups) == 0 {
 		return Table{}, nil
 	}
 	if s.o.Top == 0 {
-		return s.drawn(a, at), nil
+		return s.measureCourse(a, at), nil
 	}
 	// The line of all others is of several values of the first key.
-	a, err := s.get(ctx, s.o.Periods[0], v1.UsageQuery{By: v1.JoinList(s.o.By[0]), Measure: v1.JoinList(a.Measures[at].Name), Bucket: s.o.Bucket})
+	a, err := s.queryWindow(ctx, s.o.Periods[0], v1.UsageQuery{By: v1.JoinList(s.o.By[0]), Measure: v1.JoinList(a.Measures[at].Name), Bucket: s.o.Bucket})
 	if err != nil || len(a.Measures) == 0 {
 		return Table{}, err
 	}
-	return s.drawn(a, 0), nil
+	return s.measureCourse(a, 0), nil
 }
 
-// drawn is the course of a measure.
-func (s *summary) drawn(a *v1.Usage, at int) Table {
+func (s *summary) measureCourse(a *v1.Usage, at int) Table {
 	m := &a.Measures[at]
 	t := Table{
 		Name: "course", Title: m.Name + " by " + s.o.Bucket + ", " + s.periods[0].Name,
@@ -399,9 +398,9 @@ func firstGroups(a *v1.Usage, m *v1.Measure) (names []string) {
 // and no one reads more.
 const mostDaily = 20_000
 
-// daily is the course of each tuple; what had nothing in a bucket has no line there. Of
+// dailyTable has the course of each tuple; what had nothing in a bucket has no line there. Of
 // more than most lines it has the first, and a note says so.
-func (s *summary) daily(most int) Table {
+func (s *summary) dailyTable(most int) Table {
 	a := s.answers[0]
 	t := Table{
 		Name: "daily", Title: "By " + s.o.Bucket + ", " + strings.Join(s.o.By, " and ") + ", " + s.periods[0].Name,

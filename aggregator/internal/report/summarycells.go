@@ -14,12 +14,12 @@ import (
 // second is the unit of what adds up over time.
 const second = "second"
 
-// lasting reports whether a measure adds up over time.
-func lasting(m *v1.Measure) bool { return m.Unit == second && m.Kind != "mean" }
+// addsOverTime reports whether a measure adds up over time.
+func addsOverTime(m *v1.Measure) bool { return m.Unit == second && m.Kind != "mean" }
 
-// hourly is the unit in which a summary has a measure.
-func hourly(m *v1.Measure) string {
-	if lasting(m) {
+// hourlyUnit is the unit in which a summary has a measure: hours of what adds up over time.
+func hourlyUnit(m *v1.Measure) string {
+	if addsOverTime(m) {
 		in := *m
 		in.Unit = "hour"
 		return in.UnitText()
@@ -30,7 +30,7 @@ func hourly(m *v1.Measure) string {
 // meanUnit is the unit of the mean of a measure, see [meanOf].
 func meanUnit(m *v1.Measure) string {
 	switch {
-	case !lasting(m):
+	case !addsOverTime(m):
 		return m.UnitText()
 	case m.Score != "":
 		return string(m.Score)
@@ -43,15 +43,15 @@ func meanUnit(m *v1.Measure) string {
 // inHours is a figure of a measure, in hours when it is one over time.
 func inHours(m *v1.Measure, n *json.Number) Cell {
 	c := v1.Figure(n)
-	if !lasting(m) || c.Number() == nil {
+	if !addsOverTime(m) || c.Number() == nil {
 		return c
 	}
 	return v1.Rat(new(big.Rat).Quo(c.Number(), big.NewRat(3600, 1)))
 }
 
-// knownLength is how much of a bucket is known from its start on; 0 where its start is not,
+// coveredLength is how much of a bucket is known from its start on; 0 where its start is not,
 // since runs that are known used something there too.
-func knownLength(a *v1.Usage, bucket int) time.Duration {
+func coveredLength(a *v1.Usage, bucket int) time.Duration {
 	from, to := a.Edges[bucket].Time, a.Edges[bucket+1].Time
 	if a.Known == nil || a.Known.From.After(from) {
 		return 0
@@ -65,11 +65,11 @@ func knownLength(a *v1.Usage, bucket int) time.Duration {
 // meanOf is a figure of a bucket: of what adds up over time, what there was of it in the
 // mean up to now; of anything else all of it.
 func meanOf(a *v1.Usage, m *v1.Measure, g, bucket int) Cell {
-	c := at(m.Values, g*len(a.Labels)+bucket)
-	if !lasting(m) || c.Number() == nil || bucket+1 >= len(a.Edges) {
+	c := figureAt(m.Values, g*len(a.Labels)+bucket)
+	if !addsOverTime(m) || c.Number() == nil || bucket+1 >= len(a.Edges) {
 		return c
 	}
-	length := knownLength(a, bucket)
+	length := coveredLength(a, bucket)
 	if length <= 0 {
 		return Cell{}
 	}
@@ -113,16 +113,16 @@ func groupCells(g *v1.UsageGroup, n int) (out []Cell) {
 // groupFirst is the value of the first key.
 func groupFirst(g *v1.UsageGroup) string { return groupCells(g, 1)[0].String() }
 
-// who adds what the directory knows to lines.
-type who struct {
+// personColumns adds what the directory knows to lines.
+type personColumns struct {
 	people      *directory
 	user, group int // the places of the keys; -1: not among them
 	columns     []Column
 }
 
-// who is of lines by keys: it has columns where something is known.
-func (s *summary) who(keys []string, answers []*v1.Usage) *who {
-	w := &who{people: s.people, user: -1, group: -1}
+// newPersonColumns makes those of lines by keys: it has columns where something is known.
+func (s *summary) newPersonColumns(keys []string, answers []*v1.Usage) *personColumns {
+	w := &personColumns{people: s.people, user: -1, group: -1}
 	named, claimed := false, false
 	apart := slices.Contains(keys, "project") // it says so itself, and of each instant
 	for i, key := range keys {
@@ -135,7 +135,7 @@ func (s *summary) who(keys []string, answers []*v1.Usage) *who {
 	}
 	for _, a := range answers {
 		for g := range a.Groups {
-			p, project := w.of(&a.Groups[g])
+			p, project := w.personOf(&a.Groups[g])
 			named = named || (p != nil && (p.Name != "" || p.Email != ""))
 			claimed = claimed || (project != "" && !apart)
 		}
@@ -156,8 +156,8 @@ func (s *summary) who(keys []string, answers []*v1.Usage) *who {
 	return w
 }
 
-// of is who a group is of.
-func (w *who) of(g *v1.UsageGroup) (*v1.Person, v1.Text) {
+// personOf returns whom a group is of, and the project.
+func (w *personColumns) personOf(g *v1.UsageGroup) (*v1.Person, v1.Text) {
 	value := func(i int) string {
 		if i < 0 || i >= len(g.Values) || g.Others > 0 || g.Values[i] == nil {
 			return ""
@@ -165,23 +165,23 @@ func (w *who) of(g *v1.UsageGroup) (*v1.Person, v1.Text) {
 		return *g.Values[i]
 	}
 	user, group := value(w.user), value(w.group)
-	return w.people.byID[user], w.people.project(user, group)
+	return w.people.byID[user], w.people.projectOf(user, group)
 }
 
-// cells are those of the columns.
-func (w *who) cells(g *v1.UsageGroup) (out []Cell) {
-	p, project := w.of(g)
+// personCells are the cells of a group in these columns.
+func (w *personColumns) personCells(g *v1.UsageGroup) (out []Cell) {
+	p, project := w.personOf(g)
 	if p == nil {
 		p = &v1.Person{}
 	}
 	for _, c := range w.columns {
 		switch c.Title {
 		case "Name":
-			out = append(out, told(p.Name))
+			out = append(out, textCell(p.Name))
 		case "E-mail":
-			out = append(out, told(p.Email))
+			out = append(out, textCell(p.Email))
 		default:
-			out = append(out, told(project))
+			out = append(out, textCell(project))
 		}
 	}
 	return out

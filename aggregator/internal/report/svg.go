@@ -49,22 +49,22 @@ const (
 	mostMarks   = 16
 )
 
-// draw returns the SVG of a table's chart; empty where there is nothing to draw.
-func (t *Table) draw(periods []Period) template.HTML {
+// drawChart returns the SVG of a table's chart; empty where there is nothing to draw.
+func (t *Table) drawChart(periods []Period) template.HTML {
 	if t.Chart == nil || len(t.Rows) == 0 {
 		return ""
 	}
 	switch t.Chart.Kind {
 	case Bars:
-		return t.bars(periods)
+		return t.drawBars(periods)
 	case Steps:
-		return t.steps(periods)
+		return t.drawSteps(periods)
 	case Line:
-		return t.lines(periods)
+		return t.drawLines(periods)
 	case Columns:
-		return t.upright(periods)
+		return t.drawColumns(periods)
 	case Heat:
-		return t.heat()
+		return t.drawHeat()
 	default:
 		return ""
 	}
@@ -73,28 +73,28 @@ func (t *Table) draw(periods []Period) template.HTML {
 // canvas collects an SVG.
 type canvas struct{ strings.Builder }
 
-func (c *canvas) add(format string, args ...any) { fmt.Fprintf(&c.Builder, format, args...) }
+func (c *canvas) addMarkup(format string, args ...any) { fmt.Fprintf(&c.Builder, format, args...) }
 
-// open begins an image that screen readers skip: the table beside it says the same.
-func (c *canvas) open(width, height int, title string) {
-	c.add(`<svg viewBox="0 0 %d %d" role="img" aria-label="%s" xmlns="http://www.w3.org/2000/svg">`, width, height, template.HTMLEscapeString(title))
+// openImage begins an image that screen readers skip: the table beside it says the same.
+func (c *canvas) openImage(width, height int, title string) {
+	c.addMarkup(`<svg viewBox="0 0 %d %d" role="img" aria-label="%s" xmlns="http://www.w3.org/2000/svg">`, width, height, template.HTMLEscapeString(title))
 }
 
-func (c *canvas) done() template.HTML {
-	c.add("</svg>")
+func (c *canvas) closeImage() template.HTML {
+	c.addMarkup("</svg>")
 	return template.HTML(c.String()) //nolint:gosec // all texts in it are escaped
 }
 
-// values are the columns that a chart draws.
-func (t *Table) values() (label int, list []int) {
+// chartColumns are the columns that a chart draws.
+func (t *Table) chartColumns() (label int, list []int) {
 	for _, name := range t.Chart.Values {
-		list = append(list, t.column(name))
+		list = append(list, t.columnIndex(name))
 	}
-	return t.column(t.Chart.Label), list
+	return t.columnIndex(t.Chart.Label), list
 }
 
-// size is a number for the eye; 0 where there is none, which is not to be drawn.
-func size(c Cell) float64 {
+// drawnSize is a cell's number for the eye; 0 where there is none, which is not to be drawn.
+func drawnSize(c Cell) float64 {
 	if c.Number() == nil {
 		return 0
 	}
@@ -102,24 +102,24 @@ func size(c Cell) float64 {
 	return max(f, 0)
 }
 
-// greatest is the greatest number of the columns.
-func greatest(rows [][]Cell, columns []int) float64 {
+// greatestIn is the greatest number of the columns.
+func greatestIn(rows [][]Cell, columns []int) float64 {
 	most := 0.0
 	for _, row := range rows {
 		for _, i := range columns {
-			most = max(most, size(row[i]))
+			most = max(most, drawnSize(row[i]))
 		}
 	}
 	return most
 }
 
-// bars draws a bar for each row and column. Rows of one colour are told apart by a
+// drawBars draws a bar for each row and column. Rows of one colour are told apart by a
 // pattern, and the columns of a row by how full it is.
-func (t *Table) bars(periods []Period) template.HTML {
-	label, columns := t.values()
+func (t *Table) drawBars(periods []Period) template.HTML {
+	label, columns := t.chartColumns()
 	rows := t.Rows[:min(len(t.Rows), maxBars)]
 	high := len(columns)*barHeight + rowGap
-	most := t.reach(greatest(rows, columns))
+	most := t.axisEnd(greatestIn(rows, columns))
 	if most == 0 {
 		return ""
 	}
@@ -129,39 +129,39 @@ func (t *Table) bars(periods []Period) template.HTML {
 	}
 	paints := Paints(names)
 	var c canvas
-	c.open(chartWidth, len(rows)*high+rowGap+18, t.Title)
-	c.patterns(t.Name, paints)
-	c.legend(t, columns, periods)
+	c.openImage(chartWidth, len(rows)*high+rowGap+18, t.Title)
+	c.definePatterns(t.Name, paints)
+	c.drawLegend(t, columns, periods)
 	for i, row := range rows {
 		y := 18 + rowGap + i*high
-		c.add(`<text x="%d" y="%d" text-anchor="end">%s</text>`, labelWidth-8, y+high/2-1, template.HTMLEscapeString(shorten(names[i], 22)))
+		c.addMarkup(`<text x="%d" y="%d" text-anchor="end">%s</text>`, labelWidth-8, y+high/2-1, template.HTMLEscapeString(shorten(names[i], 22)))
 		for k, at := range columns {
 			if !row[at].Known() {
-				c.add(`<text x="%d" y="%d" class="figure">–</text>`, labelWidth+4, y+k*barHeight+barHeight-2)
+				c.addMarkup(`<text x="%d" y="%d" class="figure">–</text>`, labelWidth+4, y+k*barHeight+barHeight-2)
 				continue
 			}
-			width := size(row[at]) / most * (chartWidth - labelWidth - figureWidth)
-			c.add(`<rect x="%d" y="%d" width="%s" height="%d" fill="%s"%s><title>%s</title></rect>`, labelWidth, y+k*barHeight, number(width), barHeight-1,
-				paints[i].fill(t.Name), faded(k), template.HTMLEscapeString(names[i]+", "+long(&t.Columns[at], periods)+": "+t.show(row, at)))
-			c.add(`<text x="%s" y="%d" class="figure">%s</text>`, number(labelWidth+width+4), y+k*barHeight+barHeight-2, template.HTMLEscapeString(t.show(row, at)))
+			width := drawnSize(row[at]) / most * (chartWidth - labelWidth - figureWidth)
+			c.addMarkup(`<rect x="%d" y="%d" width="%s" height="%d" fill="%s"%s><title>%s</title></rect>`, labelWidth, y+k*barHeight, formatTenth(width), barHeight-1,
+				paints[i].svgFill(t.Name), opacityAttrs(k), template.HTMLEscapeString(names[i]+", "+longTitle(&t.Columns[at], periods)+": "+t.showCell(row, at)))
+			c.addMarkup(`<text x="%s" y="%d" class="figure">%s</text>`, formatTenth(labelWidth+width+4), y+k*barHeight+barHeight-2, template.HTMLEscapeString(t.showCell(row, at)))
 		}
 	}
-	return c.done()
+	return c.closeImage()
 }
 
-// faded tells the bars of one row apart.
-func faded(k int) string {
+// opacityAttrs tells the bars of one row apart.
+func opacityAttrs(k int) string {
 	if k == 0 {
 		return ""
 	}
-	return ` fill-opacity="` + number(max(0.2, 0.5-0.2*float64(k-1))) + `" stroke="currentColor" stroke-width=".4"`
+	return ` fill-opacity="` + formatTenth(max(0.2, 0.5-0.2*float64(k-1))) + `" stroke="currentColor" stroke-width=".4"`
 }
 
-// legend says what the bars of a row are. One needs none.
-func (c *canvas) legend(t *Table, columns []int, periods []Period) {
+// drawLegend says what the bars of a row are. One needs none.
+func (c *canvas) drawLegend(t *Table, columns []int, periods []Period) {
 	for k, at := range columns {
 		x := labelWidth + k*240
-		c.add(`<rect x="%d" y="4" width="9" height="9" fill="currentColor"%s/><text x="%d" y="12">%s</text>`, x, faded(k), x+14, template.HTMLEscapeString(t.legendOf(&t.Columns[at], periods)))
+		c.addMarkup(`<rect x="%d" y="4" width="9" height="9" fill="currentColor"%s/><text x="%d" y="12">%s</text>`, x, opacityAttrs(k), x+14, template.HTMLEscapeString(t.legendOf(&t.Columns[at], periods)))
 	}
 }
 
@@ -169,8 +169,8 @@ func (c *canvas) legend(t *Table, columns []int, periods []Period) {
 // the table have another one.
 func (t *Table) legendOf(c *Column, periods []Period) string {
 	title := c.Title
-	if len(t.periods()) > 1 {
-		title = long(c, periods)
+	if len(t.columnPeriods()) > 1 {
+		title = longTitle(c, periods)
 	}
 	if c.Unit != "" {
 		title += " (" + c.Unit + ")"
@@ -186,4 +186,4 @@ func shorten(s string, most int) string {
 	return s
 }
 
-func number(f float64) string { return strconv.FormatFloat(math.Round(f*10)/10, 'f', -1, 64) }
+func formatTenth(f float64) string { return strconv.FormatFloat(math.Round(f*10)/10, 'f', -1, 64) }

@@ -60,20 +60,20 @@ func Usage(ctx context.Context, r v1.API, o UsageOptions) (*Document, error) {
 	if err != nil {
 		return nil, fmt.Errorf("report usage: %w", err)
 	}
-	d := &Document{Format: Format, Report: "usage", Title: "Usage by " + o.By, Subject: subject(o.Where), Made: v1.Time{Time: o.Now.UTC()}, Zone: zone.String()}
+	d := &Document{Format: Format, Report: "usage", Title: "Usage by " + o.By, Subject: subjectText(o.Where), Made: v1.Time{Time: o.Now.UTC()}, Zone: zone.String()}
 	var answers []*v1.Usage
 	for _, window := range o.Periods {
-		a, err := o.ask(ctx, r, window)
+		a, err := o.queryWindow(ctx, r, window)
 		if err != nil {
 			return nil, err
 		}
 		answers = append(answers, a)
-		p := windowOf(a).period(window, zone)
+		p := windowOf(a).namedPeriod(window, zone)
 		d.Periods = append(d.Periods, p)
 		d.Notes = append(d.Notes, usageNotes(a, p.Name, "hour")...)
 	}
 	n := absent{of: "report usage", where: o.Where, zone: o.Zone, periods: o.Periods}
-	if err := n.all(ctx, r, answers); err != nil {
+	if err := n.checkAnswers(ctx, r, answers); err != nil {
 		return nil, err
 	}
 	d.Add(usageTable(o.By, d.Periods, answers))
@@ -89,7 +89,7 @@ func DefaultPeriods(periods []string) []string {
 	return periods
 }
 
-func (o *UsageOptions) ask(ctx context.Context, r v1.API, window string) (*v1.Usage, error) {
+func (o *UsageOptions) queryWindow(ctx context.Context, r v1.API, window string) (*v1.Usage, error) {
 	a, err := askUsage(ctx, r, v1.UsageQuery{
 		Window: window, By: o.By, Unit: "hour", Zone: o.Zone, Measure: v1.JoinList(o.Measure...), Order: o.Order, Top: max(o.Top, 0), Where: o.Where,
 	})
@@ -119,7 +119,7 @@ func usageTable(by string, periods []Period, answers []*v1.Usage) Table {
 			if len(answers) > 1 {
 				c.Name = fmt.Sprintf("%s %s", m.Name, periods[p].Name)
 			}
-			if t.column(c.Name) >= 0 { // both periods are the same
+			if t.columnIndex(c.Name) >= 0 { // both periods are the same
 				c.Name += " again"
 			}
 			t.Columns = append(t.Columns, c)
@@ -148,27 +148,27 @@ func usageTable(by string, periods []Period, answers []*v1.Usage) Table {
 		t.Totals = append([]Cell{v1.Words("Total")}, totals...)
 	}
 	t.Chart = usageChart(&t)
-	t.sort()
+	t.sortRows()
 	return t
 }
 
-// sort puts the lines in the order of what the chart draws first, the largest first;
+// sortRows puts the lines in the order of what the chart draws first, the largest first;
 // the line of all others stays at the end.
-func (t *Table) sort() {
+func (t *Table) sortRows() {
 	if t.Chart == nil {
 		return
 	}
-	by := t.column(t.Chart.Values[0])
+	by := t.columnIndex(t.Chart.Values[0])
 	slices.SortStableFunc(t.Rows, func(a, b []Cell) int {
 		if x, y := view.IsOthers(a[0].String()), view.IsOthers(b[0].String()); x != y {
 			return map[bool]int{true: 1, false: -1}[x]
 		}
-		return compare(b[by], a[by])
+		return compareCells(b[by], a[by])
 	})
 }
 
-// compare orders cells by their numbers; who has none is the least.
-func compare(a, b Cell) int {
+// compareCells orders cells by their numbers; who has none is the least.
+func compareCells(a, b Cell) int {
 	switch x, y := a.Number(), b.Number(); {
 	case x == nil && y == nil:
 		return 0

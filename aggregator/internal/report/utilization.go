@@ -52,19 +52,19 @@ func Utilization(ctx context.Context, r v1.API, o UtilizationOptions) (*Document
 	}
 	d := &Document{Format: Format, Report: "utilization", Title: "Utilization of clusters", Subject: o.Component, Made: v1.Time{Time: o.Now.UTC()}, Zone: zone.String()}
 	for i, window := range o.Periods {
-		a, err := o.ask(ctx, r, window, "")
+		a, err := o.queryWindow(ctx, r, window, "")
 		if err != nil {
 			return nil, err
 		}
-		p := windowOf(a).period(window, zone)
+		p := windowOf(a).namedPeriod(window, zone)
 		d.Periods = append(d.Periods, p)
 		d.Add(clusterTable(a, i+1, p.Name))
 		d.Notes = append(d.Notes, usageNotes(a, p.Name, "hour")...)
 	}
-	if !known(d) {
+	if !hasCapacity(d) {
 		return nil, fmt.Errorf("%w: no capacity configured or reported for these periods; add a cluster block to the configuration: bursar capacity", ErrNothing)
 	}
-	series, err := o.ask(ctx, r, o.Periods[0], o.Bucket)
+	series, err := o.queryWindow(ctx, r, o.Periods[0], o.Bucket)
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +73,7 @@ func Utilization(ctx context.Context, r v1.API, o UtilizationOptions) (*Document
 	return d, d.Check()
 }
 
-func (o *UtilizationOptions) ask(ctx context.Context, r v1.API, window, bucket string) (*v1.Usage, error) {
+func (o *UtilizationOptions) queryWindow(ctx context.Context, r v1.API, window, bucket string) (*v1.Usage, error) {
 	measure := "capacity,utilization"
 	if o.Component != "" {
 		measure = "capacity*" + o.Component + ",utilization*" + o.Component
@@ -88,10 +88,10 @@ func (o *UtilizationOptions) ask(ctx context.Context, r v1.API, window, bucket s
 	return a, nil
 }
 
-// known reports whether there is a capacity in one of the tables.
-func known(d *Document) bool {
+// hasCapacity reports whether there is a capacity in one of the tables.
+func hasCapacity(d *Document) bool {
 	for i := range d.Tables {
-		at := d.Table(i).column("capacity")
+		at := d.Table(i).columnIndex("capacity")
 		for _, row := range d.Tables[i].Rows {
 			if n := row[at].Number(); n != nil && n.Sign() > 0 {
 				return true
@@ -115,7 +115,7 @@ func clusterTable(a *v1.Usage, period int, name string) Table {
 		Chart: &Chart{Kind: Bars, Label: "cluster", Values: []string{"utilization"}},
 	}
 	for g := range a.Groups {
-		t.Rows = append(t.Rows, []Cell{v1.Words(view.GroupName(&a.Groups[g])), at(capacity.Totals, g), at(used.Totals, g)})
+		t.Rows = append(t.Rows, []Cell{v1.Words(view.GroupName(&a.Groups[g])), figureAt(capacity.Totals, g), figureAt(used.Totals, g)})
 	}
 	if len(t.Rows) > 1 {
 		t.Totals = []Cell{v1.Words("Total"), v1.Figure(capacity.Total), v1.Figure(used.Total)}
@@ -146,12 +146,12 @@ func courseTable(a *v1.Usage, bucket, name string) Table {
 	for b := range a.Labels {
 		row := []Cell{v1.Words(view.PartialLabel(a, b))}
 		for g := range a.Groups {
-			row = append(row, at(a.Measures[1].Values, g*len(a.Labels)+b))
+			row = append(row, figureAt(a.Measures[1].Values, g*len(a.Labels)+b))
 		}
 		t.Rows = append(t.Rows, row)
 	}
 	return t
 }
 
-// at is the cell of a figure of a list.
-func at(list []*json.Number, i int) Cell { return v1.Figure(view.At(list, i)) }
+// figureAt is the cell of a figure of a list.
+func figureAt(list []*json.Number, i int) Cell { return v1.Figure(view.At(list, i)) }
