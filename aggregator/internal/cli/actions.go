@@ -18,14 +18,14 @@ import (
 func actionName(a *v1.Action) string { return a.Type + "/" + a.Label }
 
 func (p *Program) actionsCommand() *cobra.Command {
-	return group("actions", "List, plan and run actions", "  bursar actions list\n  bursar actions plan priority/nemo\n  bursar actions run priority/nemo",
+	return groupCommand("actions", "List, plan and run actions", "  bursar actions list\n  bursar actions plan priority/nemo\n  bursar actions run priority/nemo",
 		p.actionsList(), p.actionsPlan(),
 		p.actionsRun(),
 		p.actionsOrder("pause", "Stop starting new runs; running ones finish", v1.API.PauseAction, true),
 		p.actionsOrder("resume", "Resume a paused or disabled action", v1.API.ResumeAction, false),
 		p.actionsHistory(), p.actionsPayload(),
-		p.actionsSettle("retry", "Retry an effect that is unknown, rejected, skipped or superseded", v1.API.RetryEffect),
-		p.actionsSettle("skip", "Skip an effect that is pending, unknown or rejected", v1.API.SkipEffect))
+		p.actionsOnEffect("retry", "Retry an effect that is unknown, rejected, skipped or superseded", v1.API.RetryEffect),
+		p.actionsOnEffect("skip", "Skip an effect that is pending, unknown or rejected", v1.API.SkipEffect))
 }
 
 func (p *Program) actionsList() *cobra.Command {
@@ -41,7 +41,7 @@ outcome of an effect is unknown.`,
 	}
 	cmd.Flags().BoolVar(&check, "check", false, "exit with 2 when an action is not healthy")
 	ask := func(ctx context.Context, api v1.API, _ []string) (v1.Actions, error) { return api.Actions(ctx, nil) }
-	return look(p, cmd, ask, func(list v1.Actions, f format, c *clock) page {
+	return queryCommand(p, cmd, ask, func(list v1.Actions, f format, c *clock) page {
 		if len(list.Actions) == 0 && f == asTable {
 			return page{notes: []string{`There are no actions; a block action "type" "label" { … } in aggregator.hcl makes one.`}}
 		}
@@ -51,7 +51,7 @@ outcome of an effect is unknown.`,
 			out.notes = append(out.notes, c.actionTrouble(&list.Actions[i])...)
 		}
 		if check && len(bad) > 0 {
-			out.found = found("not healthy: %s", strings.Join(bad, ", "))
+			out.found = newFinding("not healthy: %s", strings.Join(bad, ", "))
 		}
 		return out
 	})
@@ -61,11 +61,11 @@ func (c *clock) actionTable(list []v1.Action) (t *table, bad []string) {
 	t = newTable("ACTION", "STATE", "?SCHEDULE", "?RUNS ON", "?>RUN", "PLANNED", "~OUTCOME", "?LAST SUCCESS", "?>ORDERS")
 	for i := range list {
 		a := &list[i]
-		row := []string{actionName(a), a.State, dash(string(a.Schedule)), dash(string(a.RunOn)), "-", "-", "-", c.instant(a.LastSuccess), strconv.Itoa(a.Orders)}
+		row := []string{actionName(a), a.State, orDash(string(a.Schedule)), orDash(string(a.RunOn)), "-", "-", "-", c.instantText(a.LastSuccess), strconv.Itoa(a.Orders)}
 		if r := a.Last; r != nil {
-			row[4], row[5], row[6] = strconv.FormatUint(r.Run, 10), c.instant(r.Planned), r.Outcome()
+			row[4], row[5], row[6] = strconv.FormatUint(r.Run, 10), c.instantText(r.Planned), r.Outcome()
 		}
-		t.add(row...)
+		t.addRow(row...)
 		paint := ""
 		switch a.State {
 		case "failing", "disabled", "unknown", "paused":
@@ -82,14 +82,14 @@ func (c *clock) actionTrouble(a *v1.Action) (notes []string) {
 	name := actionName(a)
 	add := func(text string, args ...any) { notes = append(notes, name+": "+fmt.Sprintf(text, args...)) }
 	if m := a.Paused; m != nil {
-		add("paused by %s at %s%s", string(m.By), c.instant(m.At), reason(m))
+		add("paused by %s at %s%s", string(m.By), c.instantText(m.At), reasonSuffix(m))
 	}
 	if m := a.Disabled; m != nil {
-		add("disabled%s", reason(m))
+		add("disabled%s", reasonSuffix(m))
 		add("do first: bursar actions resume %s", name)
 	}
 	if m := a.Problem; m != nil {
-		add("no plan since %s%s", c.instant(m.At), reason(m))
+		add("no plan since %s%s", c.instantText(m.At), reasonSuffix(m))
 	}
 	for _, run := range a.Doubtful {
 		add("run %d has effects that may have happened: bursar actions history %s %d, then retry or skip", run, name, run)
@@ -97,8 +97,8 @@ func (c *clock) actionTrouble(a *v1.Action) (notes []string) {
 	return notes
 }
 
-// reason is what follows a sentence: the reason of a mark, which may have none.
-func reason(m *v1.ActionMark) string {
+// reasonSuffix is what follows a sentence: the reason of a mark, if it has one.
+func reasonSuffix(m *v1.ActionMark) string {
 	if m.Why == "" {
 		return ""
 	}
@@ -148,13 +148,13 @@ func (p *Program) actionsPlan() *cobra.Command {
 		}
 		return api.PlanAction(ctx, typ, label, v1.ActionOrder{Arguments: arguments})
 	}
-	return looking(p, cmd, planTime, ask, func(plan v1.ActionPlan, f format, _ *clock) page { return showPlan(&plan, f, verbose) }, asTable, asJSON, asCSV)
+	return queryCommandWith(p, cmd, planTime, ask, func(plan v1.ActionPlan, f format, _ *clock) page { return showPlan(&plan, f, verbose) }, asTable, asJSON, asCSV)
 }
 
 func showPlan(plan *v1.ActionPlan, f format, verbose bool) page {
 	var out page
 	if plan.Partial {
-		out.found = found("something is missing from the plan; the notes name it")
+		out.found = newFinding("something is missing from the plan; the notes name it")
 	}
 	if len(plan.Effects) == 0 && f == asTable {
 		out.notes = append([]string{"There is nothing to do."}, plan.Notes...)
@@ -163,7 +163,7 @@ func showPlan(plan *v1.ActionPlan, f format, verbose bool) page {
 	t := newTable("EFFECT", "~WHAT", "?>BYTES")
 	var full []string
 	for _, e := range plan.Effects {
-		t.add(e.Name, e.Summary, strconv.Itoa(e.Size))
+		t.addRow(e.Name, e.Summary, strconv.Itoa(e.Size))
 		if verbose && e.Show != "" {
 			full = append(full, e.Name+"\n"+e.Show)
 		}
@@ -181,7 +181,7 @@ func showPlan(plan *v1.ActionPlan, f format, verbose bool) page {
 func (p *Program) actionsOrder(verb, short string, do func(v1.API, context.Context, string, string, v1.ActionOrder) (v1.Message, error), reason bool) *cobra.Command {
 	var why string
 	cmd := &cobra.Command{Use: verb + " ACTION", Short: short, Example: "  bursar actions " + verb + " priority/nemo", Args: cobra.ExactArgs(1)}
-	conn := p.connect(cmd)
+	conn := p.connectionFlags(cmd)
 	if reason {
 		cmd.Flags().StringVar(&why, "why", "", "the `reason`, for those who look later")
 	}
@@ -190,16 +190,16 @@ func (p *Program) actionsOrder(verb, short string, do func(v1.API, context.Conte
 		if err != nil {
 			return commandline.UsageError(cmd, err)
 		}
-		return p.order(conn, func(api v1.API) (v1.Message, error) {
+		return p.sendOrder(conn, func(api v1.API) (v1.Message, error) {
 			return do(api, cmd.Context(), typ, label, v1.ActionOrder{Why: why})
 		})
 	}
 	return cmd
 }
 
-// order gives an order and says what the server says.
-func (p *Program) order(conn *connection, do func(api v1.API) (v1.Message, error)) error {
-	c, err := conn.open(p)
+// sendOrder sends an order and says what the server answers.
+func (p *Program) sendOrder(conn *connection, do func(api v1.API) (v1.Message, error)) error {
+	c, err := conn.openClient(p)
 	if err != nil {
 		return err
 	}
@@ -212,18 +212,18 @@ func (p *Program) order(conn *connection, do func(api v1.API) (v1.Message, error
 	return nil
 }
 
-func (p *Program) actionsSettle(verb, short string, do func(v1.API, context.Context, string, string, uint64, int, v1.ActionOrder) (v1.Message, error)) *cobra.Command {
+func (p *Program) actionsOnEffect(verb, short string, do func(v1.API, context.Context, string, string, uint64, int, v1.ActionOrder) (v1.Message, error)) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: verb + " ACTION RUN EFFECT", Short: short, Args: cobra.ExactArgs(3),
 		Example: "  bursar actions history mail/monthly 12\n  bursar actions " + verb + " mail/monthly 12 0",
 	}
-	conn := p.connect(cmd)
+	conn := p.connectionFlags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		e, err := effectOf(args)
 		if err != nil {
 			return commandline.UsageError(cmd, err)
 		}
-		return p.order(conn, func(api v1.API) (v1.Message, error) {
+		return p.sendOrder(conn, func(api v1.API) (v1.Message, error) {
 			return do(api, cmd.Context(), e.typ, e.label, e.run, e.effect, v1.ActionOrder{})
 		})
 	}
@@ -251,7 +251,7 @@ func (p *Program) actionsHistory() *cobra.Command {
 		}
 		return api.ActionRun(ctx, typ, label, run, nil)
 	}
-	return look(p, cmd, ask, func(answer any, _ format, c *clock) page {
+	return queryCommand(p, cmd, ask, func(answer any, _ format, c *clock) page {
 		switch a := answer.(type) {
 		case v1.ActionRuns:
 			return page{table: c.runTable(a.Runs)}
@@ -266,7 +266,7 @@ func (c *clock) runTable(list []v1.ActionRun) *table {
 	t := newTable(">RUN", "WHY", "?BY", "PLANNED", "?ENDED", ">EFFECTS", "~OUTCOME")
 	for i := range list {
 		r := &list[i]
-		t.add(strconv.FormatUint(r.Run, 10), r.Why, dash(string(r.By)), c.instant(r.Planned), c.instant(r.Ended), strconv.Itoa(r.Effects), r.Outcome())
+		t.addRow(strconv.FormatUint(r.Run, 10), r.Why, orDash(string(r.By)), c.instantText(r.Planned), c.instantText(r.Ended), strconv.Itoa(r.Effects), r.Outcome())
 	}
 	return t
 }
@@ -276,10 +276,10 @@ func (c *clock) effectTable(list []v1.ActionEffect) *table {
 	for _, e := range list {
 		number := strconv.Itoa(e.Effect)
 		if len(e.Attempts) == 0 {
-			t.add(number, e.Name, e.State, "-", "-", "-", "-", "-", e.Summary)
+			t.addRow(number, e.Name, e.State, "-", "-", "-", "-", "-", e.Summary)
 		}
 		for _, n := range e.Attempts {
-			t.add(number, e.Name, e.State, strconv.Itoa(n.Number), n.Node, strconv.FormatUint(n.Fence, 10), c.instant(n.Begun), dash(string(n.Outcome)), n.Message)
+			t.addRow(number, e.Name, e.State, strconv.Itoa(n.Number), n.Node, strconv.FormatUint(n.Fence, 10), c.instantText(n.Begun), orDash(string(n.Outcome)), n.Message)
 		}
 	}
 	return t

@@ -18,14 +18,14 @@ func (p *Program) actionsPayload() *cobra.Command {
 recorded in the ledger. With -show, print the plugin's readable form of them.`,
 		Example: "  bursar actions history apel/egi 12\n  bursar actions payload apel/egi 12 0 > message",
 	}
-	conn := p.connect(cmd)
+	conn := p.connectionFlags(cmd)
 	cmd.Flags().BoolVar(&show, "show", false, "print it as plan -v shows it")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		e, err := effectOf(args)
 		if err != nil {
 			return commandline.UsageError(cmd, err)
 		}
-		c, err := conn.open(p)
+		c, err := conn.openClient(p)
 		if err != nil {
 			return err
 		}
@@ -35,7 +35,7 @@ recorded in the ledger. With -show, print the plugin's readable form of them.`,
 			return err
 		}
 		if show {
-			_, err = fmt.Fprintln(p.Stdout, lines(answer.Show))
+			_, err = fmt.Fprintln(p.Stdout, printableLines(answer.Show))
 			return err
 		}
 		_, err = p.Stdout.Write(answer.Payload)

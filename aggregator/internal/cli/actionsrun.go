@@ -26,7 +26,7 @@ code is 1 when the run cannot be planned, and 2 when something is missing from i
 records that an action leaves out. Ctrl-C stops the waiting, not the run.`,
 		Example: "  bursar actions run priority/nemo\n  bursar actions run apel/site month=2026-10", Args: cobra.MinimumNArgs(1),
 	}
-	conn := p.connect(cmd)
+	conn := p.connectionFlags(cmd)
 	cmd.Flags().BoolVar(&detach, "detach", false, "do not wait until the run is planned")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		typ, label, err := actionOf(args[0])
@@ -37,7 +37,7 @@ records that an action leaves out. Ctrl-C stops the waiting, not the run.`,
 		if err != nil {
 			return commandline.UsageError(cmd, err)
 		}
-		c, err := conn.open(p)
+		c, err := conn.openClient(p)
 		if err != nil {
 			return err
 		}
@@ -73,7 +73,7 @@ func (p *Program) awaitPlan(ctx context.Context, api v1.API, typ, label string, 
 	for {
 		list, err := api.ActionRuns(ctx, typ, label, &v1.ActionRunsQuery{Limit: 100})
 		if i := slices.IndexFunc(list.Runs, func(r v1.ActionRun) bool { return r.Ordered.Equal(ordered.Time) }); err == nil && i >= 0 {
-			return p.planned(&list.Runs[i], name)
+			return p.reportPlan(&list.Runs[i], name)
 		}
 		if stopped != nil {
 			return stopped
@@ -81,7 +81,7 @@ func (p *Program) awaitPlan(ctx context.Context, api v1.API, typ, label string, 
 		if err == nil {
 			stopped, err = stoppedAction(ctx, api, name) // the run may have been planned before
 		}
-		if late := nap(ctx, planPause); late != nil {
+		if late := sleepContext(ctx, planPause); late != nil {
 			return fmt.Errorf("run of %s ordered, but not planned yet: %w; look later with: bursar actions history %s", printable(name), errors.Join(late, err), printable(name))
 		}
 	}
@@ -99,14 +99,14 @@ func stoppedAction(ctx context.Context, api v1.API, name string) (stopped, err e
 		case a.Paused != nil:
 			return fmt.Errorf("run of %s ordered, but the action has been paused since: it is planned after: bursar actions resume %s", printable(name), printable(name)), nil
 		case a.Disabled != nil:
-			return fmt.Errorf("run of %s ordered, but the action has been disabled since%s; it is planned after: bursar actions resume %s", printable(name), printable(reason(a.Disabled)), printable(name)), nil
+			return fmt.Errorf("run of %s ordered, but the action has been disabled since%s; it is planned after: bursar actions resume %s", printable(name), printable(reasonSuffix(a.Disabled)), printable(name)), nil
 		}
 	}
 	return nil, err
 }
 
-// nap sleeps; the error is that of ctx, when it ends first.
-func nap(ctx context.Context, d time.Duration) error {
+// sleepContext sleeps; the error is the context's, when that ends first.
+func sleepContext(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
@@ -117,8 +117,8 @@ func nap(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// planned says what came of the plan of a run.
-func (p *Program) planned(r *v1.ActionRun, name string) error {
+// reportPlan says what became of the plan of a run.
+func (p *Program) reportPlan(r *v1.ActionRun, name string) error {
 	name = printable(name)
 	if r.Failure != "" {
 		return fmt.Errorf("run %d of %s failed: it cannot be planned: %s; fix the cause and run it again", r.Run, name, printable(string(r.Failure)))
@@ -128,7 +128,7 @@ func (p *Program) planned(r *v1.ActionRun, name string) error {
 		p.say("%s", n)
 	}
 	if r.Partial {
-		return found("something is missing from run %d of %s; the notes name it", r.Run, name)
+		return newFinding("something is missing from run %d of %s; the notes name it", r.Run, name)
 	}
 	return nil
 }

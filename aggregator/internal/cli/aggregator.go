@@ -33,13 +33,13 @@ settings that need a restart are reported. A second SIGINT stops at once.`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if check {
-				return p.check(cmd.Context(), paths, dev)
+				return p.checkConfig(cmd.Context(), paths, dev)
 			}
 			if seed == "" {
-				return p.serve(cmd, paths, dev, "")
+				return p.runDaemon(cmd, paths, dev, "")
 			}
 			conf, _, _ := config.Load(paths...) // serve says what is wrong with it
-			return keepOwner(conf.Aggregator.DataDir.Path, func() error { return p.serve(cmd, paths, dev, seed) })
+			return preserveOwner(conf.Aggregator.DataDir.Path, func() error { return p.runDaemon(cmd, paths, dev, seed) })
 		},
 	}
 	cmd.Flags().StringArrayVar(&paths, "config", []string{defaultConfig}, "`file` or directory with the configuration; may be repeated")
@@ -50,19 +50,19 @@ settings that need a restart are reported. A second SIGINT stops at once.`,
 	return cmd
 }
 
-// check loads the configuration and looks whether this machine has what it names.
-func (p *Program) check(ctx context.Context, paths []string, dev bool) error {
+// checkConfig loads the configuration and checks whether this machine has what it names.
+func (p *Program) checkConfig(ctx context.Context, paths []string, dev bool) error {
 	conf, file, diags := config.Load(paths...)
 	if !diags.HasErrors() {
 		diags.Extend(conf.Check())
 		diags.Extend(conf.CheckMachine(ctx, runtimeDir(p.Getenv)))
 		diags.Extend(daemon.CheckActions(ctx, conf, dev))
 	}
-	return p.verdict(diags, file.Sources, "Configuration is valid.")
+	return p.writeDiagnostics(diags, file.Sources, "Configuration is valid.")
 }
 
-// verdict writes what is wrong; errors become an error.
-func (p *Program) verdict(diags hcl.Diagnostics, sources hcl.Sources, fine string) error {
+// writeDiagnostics writes what is wrong; errors become an error.
+func (p *Program) writeDiagnostics(diags hcl.Diagnostics, sources hcl.Sources, fine string) error {
 	if diags.HasErrors() {
 		return troubled{diags, sources}
 	}
@@ -73,8 +73,7 @@ func (p *Program) verdict(diags hcl.Diagnostics, sources hcl.Sources, fine strin
 	return nil
 }
 
-// serve runs the daemon.
-func (p *Program) serve(cmd *cobra.Command, paths []string, dev bool, seed string) error {
+func (p *Program) runDaemon(cmd *cobra.Command, paths []string, dev bool, seed string) error {
 	var sources hcl.Sources
 	d := &daemon.Daemon{
 		Load: func() (*config.Config, hcl.Diagnostics) {
@@ -89,16 +88,16 @@ func (p *Program) serve(cmd *cobra.Command, paths []string, dev bool, seed strin
 	if diags, ok := errors.AsType[hcl.Diagnostics](err); ok {
 		return unmendable{troubled{diags, sources}, systemd.ExitConfig}
 	}
-	if fenced(err) {
+	if needsOperator(err) {
 		return unmendable{err, systemd.ExitFenced}
 	}
 	return err
 }
 
-// fenced reports whether an operator has to look at the node before it goes on: its
+// needsOperator reports whether an operator has to look at the node before it goes on: its
 // state is lost, damaged, another than that of the others, or of a newer version
 // than the program.
-func fenced(err error) bool {
+func needsOperator(err error) bool {
 	for _, reason := range []error{
 		cluster.ErrForgotten, cluster.ErrMismatch, cluster.ErrForked, cluster.ErrCorrupt, cluster.ErrFormat,
 		store.ErrCorrupt, store.ErrFormat, membership.ErrFenced, membership.ErrProgramTooOld,

@@ -16,7 +16,7 @@ import (
 )
 
 func (p *Program) alertsCommand() *cobra.Command {
-	return group("alerts", "List alerts and silence them", "  bursar alerts list\n  bursar alerts silence rule=backup -for 2h -comment 'the disk is being replaced'",
+	return groupCommand("alerts", "List alerts and silence them", "  bursar alerts list\n  bursar alerts silence rule=backup -for 2h -comment 'the disk is being replaced'",
 		p.alertsList(), p.alertsSilence(), p.alertsExpire())
 }
 
@@ -33,7 +33,7 @@ With -check the exit code is 2 when an alert fires that is not silenced.`,
 	}
 	cmd.Flags().BoolVar(&check, "check", false, "exit with 2 when an alert fires that is not silenced")
 	ask := func(ctx context.Context, api v1.API, _ []string) (v1.Alerts, error) { return api.Alerts(ctx, nil) }
-	return look(p, cmd, ask, func(list v1.Alerts, f format, c *clock) page {
+	return queryCommand(p, cmd, ask, func(list v1.Alerts, f format, c *clock) page {
 		out := page{table: c.alertTable(list.Alerts), notes: c.alertNotes(&list)}
 		if len(list.Alerts) == 0 && f == asTable {
 			out.table = nil
@@ -46,7 +46,7 @@ With -check the exit code is 2 when an alert fires that is not silenced.`,
 			}
 		}
 		if check && firing > 0 {
-			out.found = found("%d alerts fire", firing)
+			out.found = newFinding("%d alerts fire", firing)
 		}
 		return out
 	})
@@ -56,7 +56,7 @@ func (c *clock) alertTable(list []v1.Alert) *table {
 	t := newTable("STATE", "SEVERITY", "RULE", "ABOUT", "SINCE", "~WHAT", "?~DO FIRST", "?ACTION")
 	for i := range list {
 		a := &list[i]
-		t.add(a.State, a.Severity, a.Rule, dash(a.About), c.instant(a.Since), a.What, dash(a.Do), a.Action)
+		t.addRow(a.State, a.Severity, a.Rule, orDash(a.About), c.instantText(a.Since), a.What, orDash(a.Do), a.Action)
 		paint := ""
 		if a.State == "firing" && a.Severity != "notice" {
 			paint = "31"
@@ -70,7 +70,7 @@ func (c *clock) alertTable(list []v1.Alert) *table {
 func (c *clock) alertNotes(list *v1.Alerts) (notes []string) {
 	for i := range list.Silences {
 		q := &list.Silences[i]
-		text := fmt.Sprintf("silence %s of alert/%s: %s, until %s, by %s", q.ID, q.Action, matchers(q.Match), c.instant(q.Until), q.Author)
+		text := fmt.Sprintf("silence %s of alert/%s: %s, until %s, by %s", q.ID, q.Action, matchersText(q.Match), c.instantText(q.Until), q.Author)
 		if q.Comment != "" {
 			text += ": " + q.Comment
 		}
@@ -78,7 +78,7 @@ func (c *clock) alertNotes(list *v1.Alerts) (notes []string) {
 	}
 	for _, r := range list.Receivers {
 		if r.Problem != "" {
-			notes = append(notes, fmt.Sprintf("alert/%s: %s takes nothing since %s: %s", r.Action, r.Name, c.instant(r.FailingSince), r.Problem))
+			notes = append(notes, fmt.Sprintf("alert/%s: %s takes nothing since %s: %s", r.Action, r.Name, c.instantText(r.FailingSince), r.Problem))
 		}
 	}
 	for _, r := range list.Rules {
@@ -87,8 +87,8 @@ func (c *clock) alertNotes(list *v1.Alerts) (notes []string) {
 	return notes
 }
 
-// matchers writes those of a silence as they are given.
-func matchers(match map[string]string) string {
+// matchersText writes those of a silence as they are given.
+func matchersText(match map[string]string) string {
 	var parts []string
 	for _, key := range slices.Sorted(maps.Keys(match)) {
 		parts = append(parts, key+"="+match[key])
@@ -109,7 +109,7 @@ The exit code is 1 when the silence cannot be made; it waits until it holds.`,
 		Example: "  bursar alerts silence rule=backup -for 2h -comment 'the disk is being replaced'\n  bursar alerts silence 'about=head1/*' -for 1d",
 		Args:    cobra.MinimumNArgs(1),
 	}
-	conn := p.connect(cmd)
+	conn := p.connectionFlags(cmd)
 	cmd.Flags().StringVar(&length, "for", "2h", "how `long`, such as 30m, 2h or 7d")
 	cmd.Flags().StringVar(&comment, "comment", "", "the `reason`, for those who look later")
 	cmd.Flags().StringVar(&label, "action", "", "the `label` of the action; without it all")
@@ -132,7 +132,7 @@ func (p *Program) alertsExpire() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "expire SILENCE", Short: "End a silence", Example: "  bursar alerts list\n  bursar alerts expire k3v9x2m4qa", Args: cobra.ExactArgs(1),
 	}
-	conn := p.connect(cmd)
+	conn := p.connectionFlags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return p.orderAlerts(cmd.Context(), conn, func(ctx context.Context, api v1.API) (v1.AlertOrdered, error) { return api.ExpireSilence(ctx, args[0]) })
 	}
@@ -141,7 +141,7 @@ func (p *Program) alertsExpire() *cobra.Command {
 
 // orderAlerts gives an order and waits until the run of each action has taken it over.
 func (p *Program) orderAlerts(ctx context.Context, conn *connection, do func(context.Context, v1.API) (v1.AlertOrdered, error)) error {
-	c, err := conn.open(p)
+	c, err := conn.openClient(p)
 	if err != nil {
 		return err
 	}

@@ -16,7 +16,7 @@ import (
 )
 
 func (p *Program) archiveCommand() *cobra.Command {
-	return group("archive", "List, verify and restore archived months",
+	return groupCommand("archive", "List, verify and restore archived months",
 		"  bursar archive list\n  bursar archive verify archive/site\n  bursar archive restore archive/site 2024-03",
 		p.archiveList(), p.archiveOrder("verify", "Read the files of archives and compare them with their manifests and the store",
 			`Read the files of an archive, or of all, and compare them with their manifests and with what
@@ -39,14 +39,14 @@ func (p *Program) archiveList() *cobra.Command {
 		err = api.Caller.Call(ctx, "GET", "/v1/archives", nil, nil, &out)
 		return out, err
 	}
-	return look(p, cmd, ask, func(list archives, f format, _ *clock) page {
+	return queryCommand(p, cmd, ask, func(list archives, f format, _ *clock) page {
 		if len(list.Archives) == 0 && f == asTable {
 			return page{notes: []string{"No records were removed from the store."}}
 		}
 		t := newTable("ARCHIVE", "STATE", ">RECORDS", ">REMOVED", "?~LOCATION", "?~MANIFEST")
 		for i := range list.Archives {
 			a := &list.Archives[i]
-			t.add(a.Name, a.State, strconv.FormatUint(a.Count, 10), strconv.FormatUint(a.Removed, 10), a.Location, a.Manifest)
+			t.addRow(a.Name, a.State, strconv.FormatUint(a.Count, 10), strconv.FormatUint(a.Removed, 10), a.Location, a.Manifest)
 		}
 		return page{table: t}
 	})
@@ -79,19 +79,19 @@ func (p *Program) archiveOrder(do, short, long string) *cobra.Command {
 		}
 		ctx, cancel := context.WithTimeout(ctx, archiveTime)
 		defer cancel()
-		return ended(ctx, api, typ, label, answer.Ordered)
+		return awaitRunEnd(ctx, api, typ, label, answer.Ordered)
 	}
-	return looking(p, cmd, 0, ask, func(run v1.ActionRunEffects, _ format, c *clock) page {
+	return queryCommandWith(p, cmd, 0, ask, func(run v1.ActionRunEffects, _ format, c *clock) page {
 		out := page{table: c.effectTable(run.Effects), notes: run.Run.Notes}
 		if run.Run.Done < run.Run.Effects {
-			out.found = found("%d of %d archives: %s did not succeed", run.Run.Effects-run.Run.Done, run.Run.Effects, do)
+			out.found = newFinding("%d of %d archives: %s did not succeed", run.Run.Effects-run.Run.Done, run.Run.Effects, do)
 		}
 		return out
 	}, asTable, asJSON)
 }
 
-// ended waits until the run that was ordered at that time has ended.
-func ended(ctx context.Context, api v1.API, typ, label string, ordered v1.Time) (v1.ActionRunEffects, error) {
+// awaitRunEnd waits until the run that was ordered at that time has ended.
+func awaitRunEnd(ctx context.Context, api v1.API, typ, label string, ordered v1.Time) (v1.ActionRunEffects, error) {
 	for {
 		list, err := api.ActionRuns(ctx, typ, label, &v1.ActionRunsQuery{Limit: 100})
 		i := slices.IndexFunc(list.Runs, func(r v1.ActionRun) bool { return r.Ordered.Equal(ordered.Time) })
@@ -103,7 +103,7 @@ func ended(ctx context.Context, api v1.API, typ, label string, ordered v1.Time) 
 				return api.ActionRun(ctx, typ, label, r.Run, nil)
 			}
 		}
-		if late := nap(ctx, planPause); late != nil {
+		if late := sleepContext(ctx, planPause); late != nil {
 			return v1.ActionRunEffects{}, fmt.Errorf("the run of %s/%s goes on: %w; look later with: bursar actions history %s/%s",
 				printable(typ), printable(label), errors.Join(late, err), printable(typ), printable(label))
 		}

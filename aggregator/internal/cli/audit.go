@@ -32,17 +32,17 @@ role admin.`,
 	fl.IntVar(&q.Limit, "limit", q.Limit, "at most so many entries, the newest; up to 100000")
 	_ = cmd.RegisterFlagCompletionFunc("kind", cobra.FixedCompletions(kinds, cobra.ShellCompDirectiveNoFileComp))           // the option exists
 	_ = cmd.RegisterFlagCompletionFunc("window", cobra.FixedCompletions(windowWords(), cobra.ShellCompDirectiveNoFileComp)) // the option exists
-	return look(p, cmd, func(ctx context.Context, api v1.API, _ []string) (v1.Audit, error) {
+	return queryCommand(p, cmd, func(ctx context.Context, api v1.API, _ []string) (v1.Audit, error) {
 		return api.Audit(ctx, &q)
 	}, func(list v1.Audit, _ format, c *clock) page {
 		t := newTable("TIME", "KIND", "WHO", "WHAT", "?~ABOUT", "RESULT", "?FROM", "?NODE")
 		for i := range list.Entries {
 			e := &list.Entries[i]
-			t.add(c.instant(e.Time), e.Kind, e.Who, dash(e.Route), dash(e.About), dash(e.Result), dash(e.From), dash(e.Node))
+			t.addRow(c.instantText(e.Time), e.Kind, e.Who, orDash(e.Route), orDash(e.About), orDash(e.Result), orDash(e.From), orDash(e.Node))
 		}
 		out := page{table: t}
 		if list.More {
-			out.found = found("there are older entries: use a shorter -window or a greater -limit")
+			out.found = newFinding("there are older entries: use a shorter -window or a greater -limit")
 		}
 		return out
 	})

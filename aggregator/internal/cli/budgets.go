@@ -45,32 +45,32 @@ With -check the exit code is 2 when there is such a budget.`,
 	ask := func(ctx context.Context, api v1.API, args []string) (v1.Budgets, error) {
 		return api.Budgets(ctx, &v1.BudgetsQuery{At: at, Name: cmp.Or(args...)})
 	}
-	return look(p, cmd, ask, func(answer v1.Budgets, _ format, c *clock) page {
-		return (*budgets)(&answer).shown(p.Width, check, c.zone.String())
+	return queryCommand(p, cmd, ask, func(answer v1.Budgets, _ format, c *clock) page {
+		return (*budgets)(&answer).buildPage(p.Width, check, c.zone.String())
 	})
 }
 
-// shown shows budgets, with times of notes by the clock of a zone; with check, an exhausted budget is a finding.
-func (a *budgets) shown(width int, check bool, zone string) page {
+// buildPage shows the budgets, with times of notes by the clock of a zone; with check, an exhausted budget is a finding.
+func (a *budgets) buildPage(width int, check bool, zone string) page {
 	if len(a.Budgets) == 0 {
-		return page{exact: a.list(), notes: []string{"There are no budgets; a block budget \"name\" { … } in aggregator.hcl makes one."}}
+		return page{exact: a.exactTable(), notes: []string{"There are no budgets; a block budget \"name\" { … } in aggregator.hcl makes one."}}
 	}
-	a = a.standing()
-	out := page{table: a.table(width), exact: a.list(), notes: a.notes(zone)}
+	a = a.withEmptyStandings()
+	out := page{table: a.budgetTable(width), exact: a.exactTable(), notes: a.budgetNotes(zone)}
 	var gone []string
 	for i := range a.Budgets {
-		if b := (*budget)(&a.Budgets[i]); b.gone() {
+		if b := (*budget)(&a.Budgets[i]); b.runsOut() {
 			gone = append(gone, b.Name)
 		}
 	}
 	if check && len(gone) > 0 {
-		out.found = found("gone, or will be before the period ends: %s", strings.Join(gone, ", "))
+		out.found = newFinding("gone, or will be before the period ends: %s", strings.Join(gone, ", "))
 	}
 	return out
 }
 
-// standing are budgets of which those with a problem stand at nothing.
-func (a *budgets) standing() *budgets {
+// withEmptyStandings returns the budgets, of which those with a problem stand at nothing.
+func (a *budgets) withEmptyStandings() *budgets {
 	out := budgets(v1.Budgets(*a))
 	out.Budgets = slices.Clone(a.Budgets)
 	for i := range out.Budgets {
@@ -81,11 +81,11 @@ func (a *budgets) standing() *budgets {
 	return &out
 }
 
-// gone reports whether the budget is gone or will be within the period.
-func (b *budget) gone() bool { return b.Exhausted || !b.GoneAt.IsZero() }
+// runsOut reports whether the budget is gone or will be within the period.
+func (b *budget) runsOut() bool { return b.Exhausted || !b.GoneAt.IsZero() }
 
-// period is its name, or the day on which a single one begins.
-func (b *budget) period() string {
+// periodText is the name of the period, or the day on which a single one begins.
+func (b *budget) periodText() string {
 	if b.Period.Name != "" {
 		return string(b.Period.Name)
 	}
@@ -104,40 +104,40 @@ func (b *budget) goneAt() string {
 	return text[:len("2006-01-02")]
 }
 
-// table is for people, with bars where a terminal has room for them.
-func (a *budgets) table(width int) *table {
+// budgetTable is the table for people, with bars where a terminal has room for them.
+func (a *budgets) budgetTable(width int) *table {
 	t := newTable("~BUDGET", "?PERIOD", "UNIT", "?>AMOUNT", ">USED", ">USED %", "?>RESERVED", ">LEFT", "?>A DAY", "EXHAUSTED")
 	t.paint = make([]string, len(a.Budgets))
 	for i := range a.Budgets {
 		b := (*budget)(&a.Budgets[i])
 		if b.Problem != "" {
-			t.add(b.Name, b.period(), b.Unit, b.figure(b.Amount), "-", "-", "-", "-", "-", "-")
+			t.addRow(b.Name, b.periodText(), b.Unit, b.figureText(b.Amount), "-", "-", "-", "-", "-", "-")
 			continue
 		}
-		reserved, day := b.figure(b.Reserved), "-"
+		reserved, day := b.figureText(b.Reserved), "-"
 		if b.AtLeast {
 			reserved = "≥ " + reserved
 		}
 		if b.Pace != nil {
-			day = b.figure(b.Pace.PerDay)
+			day = b.figureText(b.Pace.PerDay)
 		}
-		t.add(b.Name, b.period(), b.Unit, b.figure(b.Amount), b.cell(b.Used), strings.TrimSuffix(v1.Show(report.Share, v1.Figure(b.Share)), "\u202f%"), reserved, b.cell(b.Left), day, b.goneAt())
-		if b.gone() {
+		t.addRow(b.Name, b.periodText(), b.Unit, b.figureText(b.Amount), b.figureOrDash(b.Used), strings.TrimSuffix(v1.Show(report.Share, v1.Figure(b.Share)), "\u202f%"), reserved, b.figureOrDash(b.Left), day, b.goneAt())
+		if b.runsOut() {
 			t.paint[i] = "31"
 		}
 	}
-	if n := width - total(t.fit(width)) - len(gap); n >= leastBar {
+	if n := width - totalWidth(t.fitWidths(width)) - len(gap); n >= leastBar {
 		t.head, t.look = append(t.head, ""), append(t.look, column{leave: true})
 		for i := range t.rows {
-			t.rows[i] = append(t.rows[i], (*budget)(&a.Budgets[i]).bar(min(n, mostBar)))
+			t.rows[i] = append(t.rows[i], (*budget)(&a.Budgets[i]).drawBar(min(n, mostBar)))
 		}
 	}
 	return t
 }
 
-// bar draws what is used, what is reserved and what is left.
-func (b *budget) bar(width int) string {
-	amount := float(b.Amount)
+// drawBar draws what is used, what is reserved and what is left.
+func (b *budget) drawBar(width int) string {
+	amount := floatOrZero(b.Amount)
 	if b.Problem != "" || amount <= 0 {
 		return ""
 	}
@@ -145,12 +145,12 @@ func (b *budget) bar(width int) string {
 	if b.Used == nil {
 		return ""
 	}
-	used := part(float(*b.Used))
-	reserved := part(float(*b.Used)+float(b.Reserved)) - used
+	used := part(floatOrZero(*b.Used))
+	reserved := part(floatOrZero(*b.Used)+floatOrZero(b.Reserved)) - used
 	return strings.Repeat("█", used) + strings.Repeat("░", reserved) + strings.Repeat("·", width-used-reserved)
 }
 
-func float(n json.Number) float64 {
+func floatOrZero(n json.Number) float64 {
 	v, err := n.Float64()
 	if err != nil {
 		return 0
@@ -158,14 +158,14 @@ func float(n json.Number) float64 {
 	return v
 }
 
-// figure is an amount in the unit of the budget for people.
-func (b *budget) figure(n json.Number) string { return b.cell(&n) }
+// figureText is an amount in the unit of the budget for people.
+func (b *budget) figureText(n json.Number) string { return b.figureOrDash(&n) }
 
-// cell is as figure; a dash where the amount is unknown.
-func (b *budget) cell(n *json.Number) string { return view.Number(b.Unit, v1.Figure(n)) }
+// figureOrDash is as figureText; a dash where the amount is unknown.
+func (b *budget) figureOrDash(n *json.Number) string { return view.Number(b.Unit, v1.Figure(n)) }
 
-// list is for machines.
-func (a *budgets) list() *table {
+// exactTable is the table for machines.
+func (a *budgets) exactTable() *table {
 	t := newTable("BUDGET", "MATCH", "PERIOD", "FROM", "TO", "STATE", "UNIT", "COMPONENT", "AMOUNT", "USED", "SHARE", "RESERVED", "LEFT", "AT LEAST", "RUNNING", "UNLIMITED", "PER DAY", "EXHAUSTED", "GONE AT", "PROBLEM", "KNOWN FROM")
 	for i := range a.Budgets {
 		b := (*budget)(&a.Budgets[i])
@@ -173,13 +173,13 @@ func (a *budgets) list() *table {
 		if b.Pace != nil {
 			day = b.Pace.PerDay.String()
 		}
-		t.add(b.Name, view.Conditions(b.Match), string(b.Period.Name), b.Period.From.String(), b.Period.To.String(), b.Period.State, b.Unit, string(b.Component), b.Amount.String(),
+		t.addRow(b.Name, view.Conditions(b.Match), string(b.Period.Name), b.Period.From.String(), b.Period.To.String(), b.Period.State, b.Unit, string(b.Component), b.Amount.String(),
 			v1.Figure(b.Used).String(), v1.Figure(b.Share).String(), b.Reserved.String(), v1.Figure(b.Left).String(), fmt.Sprint(b.AtLeast), fmt.Sprint(b.Running), fmt.Sprint(b.Unlimited), day, fmt.Sprint(b.Exhausted), b.GoneAt.String(), string(b.Problem), b.KnownFrom.String())
 	}
 	return t
 }
 
-// notes are what people must know of the budgets to read their table rightly.
-func (a *budgets) notes(zone string) []string {
+// budgetNotes are what people must know of the budgets to read their table rightly.
+func (a *budgets) budgetNotes(zone string) []string {
 	return append(view.BudgetNotes(a.Budgets), view.CompleteNotes(&a.Complete, zone)...)
 }

@@ -48,19 +48,19 @@ For utilization, run "bursar usage -measure utilization".`,
 	ask := func(ctx context.Context, api v1.API, _ []string) (v1.Capacity, error) {
 		return api.Capacity(ctx, &v1.CapacityQuery{At: at, Window: window, Zone: zone})
 	}
-	return look(p, cmd, ask, func(answer v1.Capacity, f format, c *clock) page {
+	return queryCommand(p, cmd, ask, func(answer v1.Capacity, f format, c *clock) page {
 		a := (*capacity)(&answer)
 		if named, err := time.LoadLocation(zone); zone != "" && err == nil {
 			c = clockFor(f, named)
 		}
-		out := page{table: a.table(window != "", c)}
+		out := page{table: a.capacityTable(window != "", c)}
 		if f == asTable {
 			for i, name := range out.table.head {
 				out.table.head[i] = strings.TrimSpace(name + " " + v1.AmountUnit(name))
 			}
 		}
 		if zone != "" {
-			out.notes = append(out.notes, c.notes()...)
+			out.notes = append(out.notes, c.zoneNotes()...)
 		}
 		if len(a.Clusters) == 0 {
 			out.notes = append(out.notes, "No capacity configured or reported: add a cluster block to the configuration.")
@@ -74,11 +74,11 @@ For utilization, run "bursar usage -measure utilization".`,
 	})
 }
 
-// table has a line for each cluster and group, or for each of their changes, whose times
+// capacityTable has a line for each cluster and group, or for each of their changes, whose times
 // are by a clock.
-func (a *capacity) table(changes bool, at *clock) *table {
+func (a *capacity) capacityTable(changes bool, at *clock) *table {
 	var components []string
-	all := a.rows()
+	all := a.capacityRows()
 	for i := range all {
 		for name := range all[i].components {
 			components = append(components, name)
@@ -97,7 +97,7 @@ func (a *capacity) table(changes bool, at *clock) *table {
 	line := func(c *capacityRow, from v1.Time, amounts v1.Amounts) {
 		cells := []string{c.name}
 		if changes {
-			cells = append(cells, at.instant(from))
+			cells = append(cells, at.instantText(from))
 		}
 		for _, name := range components {
 			text := "-"
@@ -106,7 +106,7 @@ func (a *capacity) table(changes bool, at *clock) *table {
 			}
 			cells = append(cells, text)
 		}
-		t.add(append(cells, c.saidBy)...)
+		t.addRow(append(cells, c.saidBy)...)
 	}
 	for i := range all {
 		c := &all[i]
@@ -120,8 +120,8 @@ func (a *capacity) table(changes bool, at *clock) *table {
 	return t
 }
 
-// rows are the clusters, and then the groups.
-func (a *capacity) rows() (all []capacityRow) {
+// capacityRows are those of the clusters, and then of the groups.
+func (a *capacity) capacityRows() (all []capacityRow) {
 	for _, c := range a.Clusters {
 		var words []string
 		if c.Configured {
@@ -150,7 +150,7 @@ each source's report is below the table.`,
 	cmd.Flags().Var(&choice{&by, words}, "by", "a line for each: "+strings.Join(words, ", "))
 	_ = cmd.RegisterFlagCompletionFunc("by", cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)) // the option exists
 	ask := func(ctx context.Context, api v1.API, _ []string) (v1.Capacity, error) { return api.Capacity(ctx, nil) }
-	return look(p, cmd, ask, func(answer v1.Capacity, f format, c *clock) page {
+	return queryCommand(p, cmd, ask, func(answer v1.Capacity, f format, c *clock) page {
 		a := (*capacity)(&answer)
 		t, hidden := a.censusTable(by)
 		out := page{table: t, answer: a.Census}
@@ -168,10 +168,10 @@ each source's report is below the table.`,
 			cells := make([]string, len(t.head))
 			cells[0] = "TOTAL"
 			cells[len(cells)-2], cells[len(cells)-1] = strconv.FormatInt(a.Census.Running, 10), strconv.FormatInt(a.Census.Pending, 10)
-			t.add(cells...)
+			t.addRow(cells...)
 		}
 		for _, s := range a.Census.Sources {
-			out.notes = append(out.notes, s.Source+" looked at "+c.stamp(s.At)+".")
+			out.notes = append(out.notes, s.Source+" looked at "+c.timeWithZone(s.At)+".")
 		}
 		if len(a.Census.Sources) == 0 {
 			out.notes = append(out.notes, "No source has said how many jobs it has.")
@@ -224,7 +224,7 @@ func (a *capacity) censusTable(by string) (t *table, hidden bool) {
 		return cmp.Or(cmp.Compare(b.running+b.pending, a.running+a.pending), slices.Compare(a.cells, b.cells))
 	})
 	for _, l := range lines {
-		t.add(append(l.cells, strconv.FormatInt(l.running, 10), strconv.FormatInt(l.pending, 10))...)
+		t.addRow(append(l.cells, strconv.FormatInt(l.running, 10), strconv.FormatInt(l.pending, 10))...)
 	}
 	return t, hidden
 }

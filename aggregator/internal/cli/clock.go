@@ -20,8 +20,8 @@ func clockFor(f format, site *time.Location) *clock {
 	return &clock{zone: site}
 }
 
-// instant is a time cut to seconds; "-" for none.
-func (c *clock) instant(t v1.Time) string {
+// instantText writes a time cut to seconds; "-" for none.
+func (c *clock) instantText(t v1.Time) string {
 	if t.IsZero() {
 		return "-"
 	}
@@ -29,13 +29,13 @@ func (c *clock) instant(t v1.Time) string {
 	return t.In(c.zone).Format(time.DateTime)
 }
 
-// stamp is a time with the name of the zone.
-func (c *clock) stamp(t v1.Time) string {
+// timeWithZone writes a time with the name of the zone.
+func (c *clock) timeWithZone(t v1.Time) string {
 	return t.In(c.zone).Format(time.DateTime) + " " + c.zone.String()
 }
 
-// notes says which zone the times are of, where some are and it is not UTC.
-func (c *clock) notes() []string {
+// zoneNotes say which zone the times are of, where some are and it is not UTC.
+func (c *clock) zoneNotes() []string {
 	if !c.used || c.zone.String() == "UTC" {
 		return nil
 	}

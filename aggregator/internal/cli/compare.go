@@ -48,7 +48,7 @@ compared to the millisecond. All records of both sides go through temporary file
 The exit code is 2 when something differs, and 0 when all is equal.`
 
 func (p *Program) compareCommand() *cobra.Command {
-	return group("compare", "Compare bursar with another accounting system",
+	return groupCommand("compare", "Compare bursar with another accounting system",
 		"  bursar compare auditor http://127.0.0.1:8000 -window last-month -by group_id\n  bursar compare csv jobs.csv -unit hour -window 2026-03",
 		p.compareAuditorCommand(), p.compareListCommand())
 }
@@ -80,14 +80,14 @@ to differ, such as -ignore meta.host,Memory; -ignore meta leaves out all meta.` 
 			names[i] = withoutSecrets(a)
 		}
 		opt.other = strings.Join(names, ", ")
-		return p.compare(cmd, opt, func(ctx context.Context, c *comparison) error { return p.readAuditor(ctx, spec, c) })
+		return p.runComparison(cmd, opt, func(ctx context.Context, c *comparison) error { return p.readAuditor(ctx, spec, c) })
 	}
 	return cmd
 }
 
 // compareFlags adds the options of all comparisons.
 func (p *Program) compareFlags(cmd *cobra.Command) *compareOptions {
-	opt := &compareOptions{conn: p.connect(cmd), out: outletFlags(cmd)}
+	opt := &compareOptions{conn: p.connectionFlags(cmd), out: outletFlags(cmd)}
 	f := cmd.Flags()
 	f.StringVar(&opt.window, "window", "", "the `time` that counts, by a word as of bursar usage; default all")
 	f.StringSliceVar(&opt.by, "by", nil, "a table for each of these meta `keys`")
@@ -115,13 +115,13 @@ func withoutSecrets(address string) string {
 	return u.Scheme + "://" + u.Host + u.Path
 }
 
-// compare compares both sides, of which read reads the other one, and writes the result.
-func (p *Program) compare(cmd *cobra.Command, opt *compareOptions, read func(ctx context.Context, c *comparison) error) (err error) {
+// runComparison compares both sides, of which read reads the other one, and writes the result.
+func (p *Program) runComparison(cmd *cobra.Command, opt *compareOptions, read func(ctx context.Context, c *comparison) error) (err error) {
 	ctx := cmd.Context()
-	if err := opt.out.choose(cmd); err != nil {
+	if err := opt.out.chooseFormat(cmd); err != nil {
 		return commandline.UsageError(cmd, err)
 	}
-	remote, err := opt.conn.open(p)
+	remote, err := opt.conn.openClient(p)
 	if err != nil {
 		return err
 	}
@@ -138,15 +138,15 @@ func (p *Program) compare(cmd *cobra.Command, opt *compareOptions, read func(ctx
 		return err
 	}
 	c.ended = record.FromStd(p.Now())
-	if err := c.settle(ctx); err != nil {
+	if err := c.compareJobs(ctx); err != nil {
 		return err
 	}
 	c.askFilters(ctx)
-	if err := p.deliver(opt.out, c.document(p.Now())); err != nil {
+	if err := p.deliverDocument(opt.out, c.buildDocument(p.Now())); err != nil {
 		return err
 	}
-	if n := c.differences(); n > 0 {
-		return found("%s", view.Plural(n, "difference"))
+	if n := c.differenceCount(); n > 0 {
+		return newFinding("%s", view.Plural(n, "difference"))
 	}
 	return nil
 }
@@ -221,8 +221,8 @@ func (p *Program) beginComparison(ctx context.Context, remote *client.Client, op
 	return c, err
 }
 
-// holds reports whether a record is in the window.
-func (c *comparison) holds(r *record.Record) bool {
+// isInWindow reports whether a record is in the window.
+func (c *comparison) isInWindow(r *record.Record) bool {
 	at := r.Stop
 	if r.Open() {
 		at = r.Start
@@ -230,8 +230,8 @@ func (c *comparison) holds(r *record.Record) bool {
 	return at == record.None || at >= c.from && at < c.to // of a list: not known
 }
 
-// span is the window with its margin.
-func (c *comparison) span() (from, to record.Time) {
+// widenedWindow is the window with its margin.
+func (c *comparison) widenedWindow() (from, to record.Time) {
 	return max(c.from, record.MinTime+compareMargin) - compareMargin, min(c.to, record.MaxTime-compareMargin) + compareMargin
 }
 
@@ -244,15 +244,15 @@ func (p *Program) readAuditor(ctx context.Context, spec ImportSpec, c *compariso
 	}
 	defer func() { _ = src.Close() }() // a plugin that does not end by itself is killed
 	if c.opt.window != "" {
-		from, to := c.span()
+		from, to := c.widenedWindow()
 		src.window = &bursarv1.CollectRequest_Window{From: int64(from), To: int64(to)}
 	}
 	bar := p.newBar("there", 0)
-	defer bar.end()
+	defer bar.clearLine()
 	at := ""
 	result, err := src.Read(ctx, compareSink{Nowhere{}, c}, true, false, nil, func(r *ImportResult, progress *bursarv1.Progress) {
 		at = cmp.Or(progress.GetAt(), at)
-		bar.jobs(r.Records, progress)
+		bar.showJobs(r.Records, progress)
 	})
 	if err != nil && result.Records > 0 {
 		err = fmt.Errorf("behind %s, at %s: %w", view.Plural(result.Records, "record"), cmp.Or(at, "the first"), err)
@@ -273,23 +273,23 @@ func (s compareSink) Take(f *wire.Frame) error {
 	switch q := &f.Quarantine; f.Kind {
 	case wire.KindRecord:
 	case wire.KindWithdraw: // the mapping leaves it out
-		e = placeholder(sideLeftOut, f.ID, "")
+		e = newPlaceholder(sideLeftOut, f.ID, "")
 	case wire.KindQuarantine:
-		e = placeholder(sideInvalid, cmp.Or(q.RecordID, q.ID), q.Message)
+		e = newPlaceholder(sideInvalid, cmp.Or(q.RecordID, q.ID), q.Message)
 	default:
 		return nil
 	}
-	return s.c.spool.add(e)
+	return s.c.spool.addEntry(e)
 }
 
 // readHere reads bursar's records: running ones first, since they may end meanwhile.
 func (p *Program) readHere(ctx context.Context, c *comparison) error {
 	bar := p.newBar("here", c.known)
 	bar.amount = func(n int64) string { return fmt.Sprintf("%d records", n) }
-	defer bar.end()
+	defer bar.clearLine()
 	ended := url.Values{"open": {"false"}}
 	if c.opt.window != "" {
-		from, to := c.span()
+		from, to := c.widenedWindow()
 		ended.Set("stop_time[gte]", from.String())
 		ended.Set("stop_time[lt]", to.String())
 	}
@@ -306,17 +306,17 @@ func (p *Program) readHere(ctx context.Context, c *comparison) error {
 			if err != nil {
 				return fmt.Errorf("a record of the cluster: %w", err)
 			}
-			if err := c.spool.add(&comparand{Record: r, side: sideHere}); err != nil {
+			if err := c.spool.addEntry(&comparand{Record: r, side: sideHere}); err != nil {
 				return err
 			}
-			bar.add(1)
+			bar.advanceBy(1)
 		}
 	}
 	return nil
 }
 
-// usage is what was used of the component, in its unit; nil where that is not known.
-func (c *comparison) usage(e *comparand) *big.Rat {
+// componentUsage is what was used of the component, in its unit; nil where that is not known.
+func (c *comparison) componentUsage(e *comparand) *big.Rat {
 	if e == nil {
 		return nil
 	}
@@ -349,8 +349,8 @@ func (c *comparison) unitTime() record.Time {
 	return record.Second
 }
 
-// ignored reports whether a field may differ.
-func (c *comparison) ignored(field string) bool {
+// isIgnored reports whether a field may differ.
+func (c *comparison) isIgnored(field string) bool {
 	before, _, _ := strings.Cut(field, ".")
 	return slices.Contains(c.opt.ignore, field) || before == "meta" && slices.Contains(c.opt.ignore, before)
 }

@@ -45,25 +45,25 @@ type example struct {
 	detail string
 }
 
-// count adds what is in the window of both sides, either of which may be nil, to the sums.
-func (c *comparison) count(kind string, there, here *comparand) {
+// addToSums adds what is in the window of both sides, either of which may be nil, to the sums.
+func (c *comparison) addToSums(kind string, there, here *comparand) {
 	for _, e := range []*comparand{there, here} {
-		if e == nil || !c.holds(&e.Record) {
+		if e == nil || !c.isInWindow(&e.Record) {
 			continue
 		}
 		about := e // that says when, and whose it is
 		if c.listed {
 			about = here
 		}
-		used := c.usage(e)
-		sumOf(c.kinds, kind).add(e.side, used)
-		sumOf(c.days, c.dayOf(about)).add(e.side, used)
+		used := c.componentUsage(e)
+		sumOf(c.kinds, kind).addUsage(e.side, used)
+		sumOf(c.days, c.dayOf(about)).addUsage(e.side, used)
 		for i, key := range c.opt.by {
 			value := ""
 			if about != nil {
 				value = v1.JoinList(about.Meta.Get(key)...)
 			}
-			sumOf(c.groups[i], value).add(e.side, used)
+			sumOf(c.groups[i], value).addUsage(e.side, used)
 		}
 	}
 }
@@ -82,7 +82,7 @@ func sumOf(sums map[string]*sideSums, name string) *sideSums {
 	return sums[name]
 }
 
-func (s *sideSums) add(of side, used *big.Rat) {
+func (s *sideSums) addUsage(of side, used *big.Rat) {
 	n, sum, unknown := &s.here, &s.usedHere, &s.unknownHere
 	if of == sideThere {
 		n, sum, unknown = &s.there, &s.usedThere, &s.unknownThere
@@ -108,8 +108,8 @@ func (c *comparison) dayOf(e *comparand) string {
 	return e.Stop.Std().In(c.zone).Format(time.DateOnly)
 }
 
-// note adds a difference, and keeps it when it is one of the first of its cause.
-func (c *comparison) note(kind, cause string, e *comparand, detail string) {
+// addDifference counts a difference, and stores it when it is one of the first of its cause.
+func (c *comparison) addDifference(kind, cause string, e *comparand, detail string) {
 	c.results[kind]++
 	key := causeKey{kind, cause}
 	g := c.causes[key]
@@ -131,8 +131,8 @@ func (c *comparison) note(kind, cause string, e *comparand, detail string) {
 	g.first = g.first[:min(len(g.first), compareExamples)]
 }
 
-// differences is how many records are not equal.
-func (c *comparison) differences() (n int64) {
+// differenceCount is how many records are not equal.
+func (c *comparison) differenceCount() (n int64) {
 	for kind, count := range c.results {
 		if kind != kindEqual {
 			n += count
@@ -141,17 +141,17 @@ func (c *comparison) differences() (n int64) {
 	return n
 }
 
-// document is the result as a report.
-func (c *comparison) document(now time.Time) *report.Document {
-	d := &report.Document{Format: report.Format, Report: "compare", Title: "bursar and " + c.opt.other, Periods: []report.Period{}, Made: v1.Time{Time: now.UTC()}, Zone: c.zone.String(), Notes: c.notes()}
+// buildDocument makes a report of the result.
+func (c *comparison) buildDocument(now time.Time) *report.Document {
+	d := &report.Document{Format: report.Format, Report: "compare", Title: "bursar and " + c.opt.other, Periods: []report.Period{}, Made: v1.Time{Time: now.UTC()}, Zone: c.zone.String(), Notes: c.comparisonNotes()}
 	if c.opt.window != "" {
 		w := v1.Window{From: v1.Stamp(c.from), To: v1.Stamp(c.to)}
 		d.Periods = append(d.Periods, report.Period{Name: w.Name(c.opt.window, c.zone), From: w.From, To: w.To})
 		d.Title += ", " + d.Periods[0].Name
 	}
-	kinds := report.Table{Name: "results", Title: "Results", Columns: slices.Insert(c.columns("result", "Result"), 1, numberColumn("count", "Count"))}
+	kinds := report.Table{Name: "results", Title: "Results", Columns: slices.Insert(c.sumColumns("result", "Result"), 1, numberColumn("count", "Count"))}
 	for _, kind := range []string{kindEqual, kindMissingHere, kindMissingThere, kindDifferent, kindInvalid} {
-		kinds.Rows = append(kinds.Rows, slices.Insert(sumOf(c.kinds, kind).row(kind), 1, cellOf(c.results[kind])))
+		kinds.Rows = append(kinds.Rows, slices.Insert(sumOf(c.kinds, kind).sumRow(kind), 1, cellOf(c.results[kind])))
 	}
 	d.Add(kinds)
 	d.Add(c.causeTables()...)
@@ -172,8 +172,7 @@ func numberColumn(name, title string) report.Column {
 
 func cellOf(n int64) report.Cell { return v1.Rat(new(big.Rat).SetInt64(n)) }
 
-// columns are those of sums.
-func (c *comparison) columns(name, title string) []report.Column {
+func (c *comparison) sumColumns(name, title string) []report.Column {
 	per := c.opt.unit
 	if c.totals {
 		per = ""
@@ -188,8 +187,8 @@ func (c *comparison) columns(name, title string) []report.Column {
 	}
 }
 
-// row is the line of a name. What no record says is not zero.
-func (s *sideSums) row(name string) []report.Cell {
+// sumRow is the row of a name. What no record says is not zero.
+func (s *sideSums) sumRow(name string) []report.Cell {
 	label, there, here, less := v1.Words(name), v1.Rat(&s.usedThere), v1.Rat(&s.usedHere), v1.Rat(new(big.Rat).Sub(&s.usedHere, &s.usedThere))
 	if name == "" {
 		label = report.Cell{}
@@ -205,14 +204,14 @@ func (s *sideSums) row(name string) []report.Cell {
 
 // sumTable has a line for each name, and last what is not known.
 func (c *comparison) sumTable(name, column, title string, sums map[string]*sideSums) report.Table {
-	t := report.Table{Name: name, Title: title, Columns: c.columns(column, strings.ToUpper(column[:1])+column[1:]), Rows: [][]report.Cell{}}
+	t := report.Table{Name: name, Title: title, Columns: c.sumColumns(column, strings.ToUpper(column[:1])+column[1:]), Rows: [][]report.Cell{}}
 	for _, one := range slices.Sorted(maps.Keys(sums)) {
 		if one != "" {
-			t.Rows = append(t.Rows, sums[one].row(one))
+			t.Rows = append(t.Rows, sums[one].sumRow(one))
 		}
 	}
 	if s := sums[""]; s != nil {
-		t.Rows = append(t.Rows, s.row(""))
+		t.Rows = append(t.Rows, s.sumRow(""))
 	}
 	return t
 }
@@ -257,8 +256,8 @@ func (c *comparison) causeTables() (list []report.Table) {
 	return list
 }
 
-// notes say what the figures are of.
-func (c *comparison) notes() []string {
+// comparisonNotes say what the figures are of.
+func (c *comparison) comparisonNotes() []string {
 	list := []string{"Here is bursar; there is " + c.opt.other + ". Records count on the day of their stop; running ones have no usage of a rate yet."}
 	add := func(when bool, format string, args ...any) {
 		if when {

@@ -47,7 +47,7 @@ may be - for stdin. A list has no times: give the window that it covers.` + comp
 		if opt.other = filepath.Base(args[0]); args[0] == "-" {
 			opt.other = "stdin"
 		}
-		return p.compare(cmd, opt, func(ctx context.Context, c *comparison) error { return p.readList(ctx, args[0], &list, c) })
+		return p.runComparison(cmd, opt, func(ctx context.Context, c *comparison) error { return p.readList(ctx, args[0], &list, c) })
 	}
 	return cmd
 }
@@ -68,8 +68,8 @@ func (p *Program) readList(ctx context.Context, path string, opt *listOptions, c
 		in = f
 	}
 	bar := p.newBar("there", size)
-	defer bar.end()
-	in = bar.reader(ctx, in)
+	defer bar.clearLine()
+	in = bar.wrapReader(ctx, in)
 	lines := bufio.NewReaderSize(in, mostLine)
 	if mark, _ := lines.Peek(3); string(mark) == "\ufeff" {
 		_, _ = lines.Discard(3) // they are there
@@ -80,7 +80,7 @@ func (p *Program) readList(ctx context.Context, path string, opt *listOptions, c
 	}
 	id, amount := slices.Index(head, opt.id), slices.Index(head, opt.amount)
 	if id < 0 || amount < 0 {
-		return fmt.Errorf("columns %q and %q not found in the first line: it has %s; use -id and -amount", opt.id, opt.amount, cut(strings.Join(head, ", "), 200))
+		return fmt.Errorf("columns %q and %q not found in the first line: it has %s; use -id and -amount", opt.id, opt.amount, cutToWidth(strings.Join(head, ", "), 200))
 	}
 	for n := 2; ; n++ {
 		row, err := listRow(lines)
@@ -93,17 +93,17 @@ func (p *Program) readList(ctx context.Context, path string, opt *listOptions, c
 		case err == nil && len(row) == 0: // blank
 			continue
 		case err == nil:
-			e, err = opt.entry(row, id, amount)
+			e, err = opt.parseEntry(row, id, amount)
 		case is:
 			err = broken.Err
 		case !errors.Is(err, bufio.ErrBufferFull):
 			return fmt.Errorf("line %d: %w", n, err)
 		}
 		if err != nil {
-			c.note(kindInvalid, "not a line of the list", placeholder(sideInvalid, fmt.Sprintf("line %d", n), ""), err.Error())
+			c.addDifference(kindInvalid, "not a line of the list", newPlaceholder(sideInvalid, fmt.Sprintf("line %d", n), ""), err.Error())
 			continue
 		}
-		if err := c.spool.add(e); err != nil {
+		if err := c.spool.addEntry(e); err != nil {
 			return err
 		}
 	}
@@ -130,17 +130,17 @@ func listRow(in *bufio.Reader) ([]string, error) {
 	return rows.Read()
 }
 
-// entry is a line of the list.
-func (o *listOptions) entry(row []string, id, amount int) (*comparand, error) {
+// parseEntry reads a line of the list.
+func (o *listOptions) parseEntry(row []string, id, amount int) (*comparand, error) {
 	if len(row) <= max(id, amount) {
 		return nil, fmt.Errorf("missing columns: it has %d", len(row))
 	}
-	e := placeholder(sideThere, o.prefix+strings.TrimSpace(row[id]), strings.TrimSpace(row[amount]))
+	e := newPlaceholder(sideThere, o.prefix+strings.TrimSpace(row[id]), strings.TrimSpace(row[amount]))
 	if err := record.ValidateID(e.ID); err != nil || strings.TrimSpace(row[id]) == "" {
-		return nil, fmt.Errorf("invalid id %q", cut(row[id], 60))
+		return nil, fmt.Errorf("invalid id %q", cutToWidth(row[id], 60))
 	}
 	if n := v1.Rational(e.note); n == nil || n.Sign() < 0 {
-		return nil, fmt.Errorf("invalid amount %q of %s: use a number, such as 3600 or 1.5", cut(e.note, 60), e.ID)
+		return nil, fmt.Errorf("invalid amount %q of %s: use a number, such as 3600 or 1.5", cutToWidth(e.note, 60), e.ID)
 	}
 	return e, nil
 }

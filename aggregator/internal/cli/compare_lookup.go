@@ -20,9 +20,9 @@ import (
 // mostLookups is how many records that are missing here are looked up by id.
 const mostLookups = 10_000
 
-// settleMissing settles records of the other side that bursar did not list: it asks what
+// lookUpMissing finds out why bursar did not list records of the other side: it asks what
 // bursar has under their ids.
-func (c *comparison) settleMissing(ctx context.Context, missing []*comparand, jobs map[string][]*comparand) error {
+func (c *comparison) lookUpMissing(ctx context.Context, missing []*comparand, jobs map[string][]*comparand) error {
 	slices.SortFunc(missing, func(a, b *comparand) int { return cmp.Compare(a.ID, b.ID) })
 	known := map[string]v1.Entry{}
 	var mu sync.Mutex
@@ -46,19 +46,19 @@ func (c *comparison) settleMissing(ctx context.Context, missing []*comparand, jo
 		return err
 	}
 	for i, e := range missing {
-		cause, detail := c.held(known[e.ID])
+		cause, detail := c.unlistedCause(known[e.ID])
 		if q, is := c.quarantine[e.ID]; cause == "" && is {
 			cause, detail = causeQuarantined, cmp.Or(q.Message, q.Reason)
 		}
-		cause = cmp.Or(cause, c.cause(e, jobs[jobID(e.ID)]))
+		cause = cmp.Or(cause, c.oneSidedCause(e, jobs[jobID(e.ID)]))
 		if cause == "" && i >= len(ids) {
 			cause = causeNotLooked
 		}
 		if cause == "" && e.Stop != record.None {
 			c.unknownFrom, c.unknownTo = min(c.unknownFrom, e.Stop), max(c.unknownTo, e.Stop)
 		}
-		c.count(kindMissingHere, e, nil)
-		c.note(kindMissingHere, cause, e, detail)
+		c.addToSums(kindMissingHere, e, nil)
+		c.addDifference(kindMissingHere, cause, e, detail)
 	}
 	return nil
 }
@@ -95,8 +95,8 @@ func (c *comparison) askFilters(ctx context.Context) {
 	}
 }
 
-// held is why bursar does not list what it has under an id.
-func (c *comparison) held(e v1.Entry) (cause, detail string) {
+// unlistedCause is why bursar does not list what it has under an id.
+func (c *comparison) unlistedCause(e v1.Entry) (cause, detail string) {
 	switch view.EntryState(&e) {
 	case view.StateDeleted:
 		return causeDeleted, ""

@@ -43,9 +43,9 @@ const (
 // compareRecent is how recent a stop is that one side may not have yet.
 const compareRecent = 10 * record.Minute
 
-// settle compares both sides job by job.
-func (c *comparison) settle(ctx context.Context) error {
-	for part, err := range c.spool.parts() {
+// compareJobs compares both sides job by job.
+func (c *comparison) compareJobs(ctx context.Context) error {
+	for part, err := range c.spool.eachPart() {
 		if err != nil {
 			return err
 		}
@@ -55,51 +55,51 @@ func (c *comparison) settle(ctx context.Context) error {
 		}
 		var missing []*comparand
 		for _, job := range slices.Sorted(maps.Keys(jobs)) {
-			missing = append(missing, c.settleJob(jobs[job])...)
+			missing = append(missing, c.compareJob(jobs[job])...)
 		}
-		if err := c.settleMissing(ctx, missing, jobs); err != nil {
+		if err := c.lookUpMissing(ctx, missing, jobs); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// settleJob compares the runs of a job: those of one id, then those that began together,
+// compareJob compares the runs of a job: those of one id, then those that began together,
 // since both sides may form ids in other ways, and then other runs of one id. It returns
 // what is missing here.
-func (c *comparison) settleJob(job []*comparand) (missing []*comparand) {
+func (c *comparison) compareJob(job []*comparand) (missing []*comparand) {
 	var rest []*comparand
 	for _, e := range c.byID(job) {
 		here, there, invalid, leftOut := e[sideHere], e[sideThere], e[sideInvalid], e[sideLeftOut]
 		switch {
 		case there == nil && invalid != nil:
-			c.count(kindInvalid, nil, here)
-			c.note(kindInvalid, "not a valid record", invalid, invalid.note)
+			c.addToSums(kindInvalid, nil, here)
+			c.addDifference(kindInvalid, "not a valid record", invalid, invalid.note)
 		case there == nil && leftOut != nil:
 			if c.leftOut++; here != nil {
 				c.missingThere(here, causeMapping)
 			}
-		case here != nil && there != nil && (c.listed || !disjoint(&here.Record, &there.Record)):
-			c.judge(there, here, "")
+		case here != nil && there != nil && (c.listed || !areDisjoint(&here.Record, &there.Record)):
+			c.compareRecords(there, here, "")
 		default:
 			rest = append(rest, slices.DeleteFunc([]*comparand{here, there}, func(e *comparand) bool { return e == nil })...)
 		}
 	}
 	for _, e := range c.matchRuns(rest) {
 		switch {
-		case e.side == sideThere && c.holds(&e.Record):
+		case e.side == sideThere && c.isInWindow(&e.Record):
 			missing = append(missing, e)
 		case e.side == sideHere && !(c.listed && e.Open()): // a list is of what ended
-			c.missingThere(e, c.cause(e, job))
+			c.missingThere(e, c.oneSidedCause(e, job))
 		}
 	}
 	return missing
 }
 
 func (c *comparison) missingThere(here *comparand, cause string) {
-	if c.holds(&here.Record) {
-		c.count(kindMissingThere, nil, here)
-		c.note(kindMissingThere, cause, here, "")
+	if c.isInWindow(&here.Record) {
+		c.addToSums(kindMissingThere, nil, here)
+		c.addDifference(kindMissingThere, cause, here, "")
 	}
 }
 
@@ -116,7 +116,7 @@ func (c *comparison) byID(job []*comparand) map[string]*[4]*comparand {
 		}
 		switch before := at[e.side]; {
 		case before != nil && e.side == sideThere && c.listed:
-			c.note(kindInvalid, "id given more than once; the first amount counts", e, e.note)
+			c.addDifference(kindInvalid, "id given more than once; the first amount counts", e, e.note)
 		case before == nil || !e.Open() || before.Open():
 			at[e.side] = e
 		}
@@ -124,12 +124,12 @@ func (c *comparison) byID(job []*comparand) map[string]*[4]*comparand {
 	return ids
 }
 
-// disjoint reports whether one of two runs had ended when the other began.
-func disjoint(a, b *record.Record) bool {
-	return !near(a.Start, b.Start) && (!a.Open() && a.Stop <= b.Start || !b.Open() && b.Stop <= a.Start)
+// areDisjoint reports whether one of two runs had ended when the other began.
+func areDisjoint(a, b *record.Record) bool {
+	return !startsNear(a.Start, b.Start) && (!a.Open() && a.Stop <= b.Start || !b.Open() && b.Stop <= a.Start)
 }
 
-func near(a, b record.Time) bool {
+func startsNear(a, b record.Time) bool {
 	return a != record.None && b != record.None && max(a, b)-min(a, b) <= sameStart
 }
 
@@ -157,11 +157,11 @@ func (c *comparison) matchRuns(runs []*comparand) (rest []*comparand) {
 			a, b = b, a
 		}
 		done[a], done[b] = true, true
-		c.judge(a, b, cause)
+		c.compareRecords(a, b, cause)
 	}
 	var last *comparand // that is not matched
 	for _, e := range runs {
-		if last != nil && last.side != e.side && near(last.Start, e.Start) {
+		if last != nil && last.side != e.side && startsNear(last.Start, e.Start) {
 			match("", last, e)
 			last = nil
 			continue
@@ -179,9 +179,9 @@ func (c *comparison) matchRuns(runs []*comparand) (rest []*comparand) {
 	return slices.DeleteFunc(slices.Clone(runs), func(e *comparand) bool { return done[e] })
 }
 
-// cause is why a record is on one side only, as far as the records show it.
-func (c *comparison) cause(e *comparand, runs []*comparand) string {
-	other := func(o *comparand) bool { return o.side <= sideThere && o.ID != e.ID && !near(o.Start, e.Start) }
+// oneSidedCause is why a record is on one side only, as far as the records show it.
+func (c *comparison) oneSidedCause(e *comparand, runs []*comparand) string {
+	other := func(o *comparand) bool { return o.side <= sideThere && o.ID != e.ID && !startsNear(o.Start, e.Start) }
 	suffix := e.ID[len(jobID(e.ID)):]
 	switch {
 	case suffix != "" && (suffix == string(record.AppendSuffix(nil, &e.Record)) || suffix == "@"+strconv.FormatInt(int64(e.Start)/1000, 10)), slices.ContainsFunc(runs, other):
@@ -194,23 +194,23 @@ func (c *comparison) cause(e *comparand, runs []*comparand) string {
 	return ""
 }
 
-// judge compares two records of a run.
-func (c *comparison) judge(there, here *comparand, cause string) {
+// compareRecords compares the two records of a run.
+func (c *comparison) compareRecords(there, here *comparand, cause string) {
 	switch {
-	case c.listed && !here.Open() && !c.holds(&here.Record):
-		c.count(kindMissingHere, there, nil)
-		c.note(kindMissingHere, causeElsewhere, there, "stop "+timeText(here.Stop))
+	case c.listed && !here.Open() && !c.isInWindow(&here.Record):
+		c.addToSums(kindMissingHere, there, nil)
+		c.addDifference(kindMissingHere, causeElsewhere, there, "stop "+timeText(here.Stop))
 		return
-	case !c.holds(&here.Record) && !c.holds(&there.Record):
+	case !c.isInWindow(&here.Record) && !c.isInWindow(&there.Record):
 		return
 	}
-	fields := c.differing(there, here)
+	fields := c.differingFields(there, here)
 	if len(fields) == 0 {
-		c.count(kindEqual, there, here)
+		c.addToSums(kindEqual, there, here)
 		c.results[kindEqual]++
 		return
 	}
-	c.count(kindDifferent, there, here)
+	c.addToSums(kindDifferent, there, here)
 	var texts []string
 	for _, f := range fields {
 		if _, known := c.fields[f.name]; known || len(c.fields) < compareGroups {
@@ -225,24 +225,24 @@ func (c *comparison) judge(there, here *comparand, cause string) {
 	case there.Open() && !here.Open() && !c.listed:
 		cause = causeOpenThere
 	}
-	c.note(kindDifferent, cause, here, strings.Join(texts, "; "))
+	c.addDifference(kindDifferent, cause, here, strings.Join(texts, "; "))
 }
 
 // fieldDifference is a field with the values of both sides.
 type fieldDifference struct{ name, there, here string }
 
-// differing are the fields in which two records differ.
-func (c *comparison) differing(there, here *comparand) (list []fieldDifference) {
+// differingFields are the fields in which two records differ.
+func (c *comparison) differingFields(there, here *comparand) (list []fieldDifference) {
 	if c.listed {
-		a, b := c.usage(there), c.usage(here)
-		if b == nil || new(big.Rat).Abs(new(big.Rat).Sub(a, b)).Cmp(precision(there.note)) > 0 {
+		a, b := c.componentUsage(there), c.componentUsage(here)
+		if b == nil || new(big.Rat).Abs(new(big.Rat).Sub(a, b)).Cmp(roundingTolerance(there.note)) > 0 {
 			list = append(list, fieldDifference{c.opt.component, there.note, cmp.Or(v1.Rat(b).String(), "–")})
 		}
 		return list
 	}
 	add := func(name, a, b string) {
-		if a != b && !c.ignored(name) {
-			list = append(list, fieldDifference{name, cut(cmp.Or(a, "–"), 60), cut(cmp.Or(b, "–"), 60)})
+		if a != b && !c.isIgnored(name) {
+			list = append(list, fieldDifference{name, cutToWidth(cmp.Or(a, "–"), 60), cutToWidth(cmp.Or(b, "–"), 60)})
 		}
 	}
 	for _, t := range []struct {
@@ -301,8 +301,8 @@ func amountText(r *record.Record, name string) string {
 	return strings.Join(parts, " + ")
 }
 
-// precision is by how much an amount may differ that was rounded to its digits.
-func precision(amount string) *big.Rat {
+// roundingTolerance is by how much an amount may differ that was rounded to its digits.
+func roundingTolerance(amount string) *big.Rat {
 	_, behind, _ := strings.Cut(amount, ".")
 	if strings.ContainsAny(amount, "eE") {
 		return new(big.Rat)

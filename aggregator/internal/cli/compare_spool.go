@@ -35,8 +35,8 @@ type comparand struct {
 	note string // of a list the amount as it is written; of what is not a record, why
 }
 
-// placeholder is an entry without a record.
-func placeholder(s side, id, note string) *comparand {
+// newPlaceholder makes an entry without a record.
+func newPlaceholder(s side, id, note string) *comparand {
 	return &comparand{record.Record{ID: id, Start: record.None, Stop: record.None, Submit: record.None}, s, note}
 }
 
@@ -72,8 +72,8 @@ func (s *spool) close() error {
 	return errors.Join(err, os.RemoveAll(s.dir))
 }
 
-// add keeps an entry with those of its job.
-func (s *spool) add(e *comparand) error {
+// addEntry writes an entry to the file of its job.
+func (s *spool) addEntry(e *comparand) error {
 	i := xxhash.Sum64String(jobID(e.ID)) % spoolParts
 	if s.files[i] == nil {
 		f, err := os.Create(filepath.Join(s.dir, strconv.FormatUint(i, 10)))
@@ -93,15 +93,15 @@ func (s *spool) add(e *comparand) error {
 	return err
 }
 
-// parts yields all entries, those of a job together and in the order in which they came.
+// eachPart yields all entries, those of a job in one part and in the order in which they came.
 // An error is the last that it yields. Nothing can be added any more.
-func (s *spool) parts() iter.Seq2[[]*comparand, error] {
+func (s *spool) eachPart() iter.Seq2[[]*comparand, error] {
 	return func(yield func([]*comparand, error) bool) {
 		for i, f := range s.files {
 			if f == nil {
 				continue
 			}
-			part, err := s.part(i)
+			part, err := s.readPart(i)
 			if !yield(part, err) || err != nil {
 				return
 			}
@@ -109,7 +109,7 @@ func (s *spool) parts() iter.Seq2[[]*comparand, error] {
 	}
 }
 
-func (s *spool) part(i int) (list []*comparand, err error) {
+func (s *spool) readPart(i int) (list []*comparand, err error) {
 	if err := s.out[i].Flush(); err != nil {
 		return nil, err
 	}

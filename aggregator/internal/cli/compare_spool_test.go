@@ -54,16 +54,16 @@ func TestSpool_AnyEntries_ComeBackByJobInOrder(t *testing.T) {
 	text := func(e *comparand) string { return fmt.Sprint(e.side, e.note, e.Record) }
 	for i := range 3000 {
 		id := "nemo-" + strconv.Itoa(rng.IntN(500)) + []string{"", "", "-1770000000", "@1770000000000", "-7"}[rng.IntN(5)]
-		e := placeholder(side(rng.IntN(4)), id, strings.Repeat("x", rng.IntN(300)))
+		e := newPlaceholder(side(rng.IntN(4)), id, strings.Repeat("x", rng.IntN(300)))
 		if i%2 == 0 {
 			e.Record = runOf(id, record.Time(rng.Int64N(1e15)))
 		}
 		want[jobID(id)] = append(want[jobID(id)], text(e))
-		if err := s.add(e); err != nil {
+		if err := s.addEntry(e); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for part, err := range s.parts() {
+	for part, err := range s.eachPart() {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -86,7 +86,7 @@ func TestSpool_FileCutShort_IsAnError(t *testing.T) {
 	for cut := range int64(60) { // of the last entry, which is longer
 		s := newTestComparison(t).spool
 		for i := range 10 {
-			if err := s.add(&comparand{Record: runOf("nemo-1-1770000000", record.Time(i)), note: "x"}); err != nil {
+			if err := s.addEntry(&comparand{Record: runOf("nemo-1-1770000000", record.Time(i)), note: "x"}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -102,7 +102,7 @@ func TestSpool_FileCutShort_IsAnError(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		for _, err := range s.parts() {
+		for _, err := range s.eachPart() {
 			if (err == nil) != (cut == 0) {
 				t.Errorf("%d bytes less: %v", cut, err)
 			}
@@ -119,20 +119,20 @@ func TestComparison_ManyMissingAndGroups_AreBounded(t *testing.T) {
 	c := newTestComparison(t)
 	c.client, c.lookups = remote, 5
 	for i := range 12 {
-		if err := c.spool.add(&comparand{Record: runOf(strconv.Itoa(i), record.Time(i)), side: sideThere}); err != nil {
+		if err := c.spool.addEntry(&comparand{Record: runOf(strconv.Itoa(i), record.Time(i)), side: sideThere}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := c.settle(t.Context()); err != nil {
+	if err := c.compareJobs(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	looked, not := c.causes[causeKey{kindMissingHere, ""}], c.causes[causeKey{kindMissingHere, causeNotLooked}]
-	if looked == nil || not == nil || looked.count != 5 || not.count != 7 || c.differences() != 12 {
+	if looked == nil || not == nil || looked.count != 5 || not.count != 7 || c.differenceCount() != 12 {
 		t.Errorf("%+v, %+v", looked, not)
 	}
 	sums := map[string]*sideSums{}
 	for i := range compareGroups + 50 {
-		sumOf(sums, strconv.Itoa(i)).add(sideHere, nil)
+		sumOf(sums, strconv.Itoa(i)).addUsage(sideHere, nil)
 	}
 	if len(sums) != compareGroups+1 || sums["others"].here != 50 {
 		t.Errorf("%d groups, others %+v", len(sums), sums["others"])
@@ -146,12 +146,12 @@ func TestComparison_ManyRecords_NeedAPartOfTheirMemory(t *testing.T) {
 	for i := range *compareMany {
 		r := runOf("nemo-"+strconv.Itoa(i), record.Time(i)*record.Second+record.Day)
 		for _, s := range []side{sideThere, sideHere} {
-			if err := c.spool.add(&comparand{Record: r, side: s}); err != nil {
+			if err := c.spool.addEntry(&comparand{Record: r, side: s}); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	for part, err := range c.spool.parts() {
+	for part, err := range c.spool.eachPart() {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -160,7 +160,7 @@ func TestComparison_ManyRecords_NeedAPartOfTheirMemory(t *testing.T) {
 			jobs[jobID(e.ID)] = append(jobs[jobID(e.ID)], e)
 		}
 		for _, job := range jobs {
-			if missing := c.settleJob(job); len(missing) > 0 {
+			if missing := c.compareJob(job); len(missing) > 0 {
 				t.Fatal(missing)
 			}
 		}

@@ -17,14 +17,14 @@ import (
 // days is an answer of GET /v1/completeness.
 type days v1.Completeness
 
-// daysAsked are the options of bursar completeness.
-type daysAsked struct {
+// completenessOptions are the options of bursar completeness.
+type completenessOptions struct {
 	source, window, from, to string
 	all, calendar, check     bool
 }
 
 func (p *Program) completenessCommand() *cobra.Command {
-	o := &daysAsked{}
+	o := &completenessOptions{}
 	cmd := &cobra.Command{
 		Use: "completeness", Short: "Compare, day by day, what schedulers have with what is stored",
 		Long: `Compare, by source and day, what the schedulers have with what is stored.
@@ -50,25 +50,25 @@ With -check the exit code is 2 when runs are missing.`,
 	ask := func(ctx context.Context, api v1.API, _ []string) (v1.Completeness, error) {
 		return api.Completeness(ctx, &v1.CompletenessQuery{Source: o.source, Window: o.window, From: o.from, To: o.to})
 	}
-	return look(p, cmd, ask, func(answer v1.Completeness, f format, _ *clock) page {
+	return queryCommand(p, cmd, ask, func(answer v1.Completeness, f format, _ *clock) page {
 		a := (*days)(&answer)
-		out := page{exact: a.table(true)}
+		out := page{exact: a.dayTable(true)}
 		if o.check && a.Missing > 0 {
-			out.found = found("%s missing", view.Are(a.Missing, "run"))
+			out.found = newFinding("%s missing", view.Are(a.Missing, "run"))
 		}
-		if o.calendar || a.span() > longWindow && p.Color {
-			out.text = a.calendar(p.Color)
-			out.notes = append(out.notes, strings.Join(legend(a), ", "))
+		if o.calendar || a.dayCount() > longWindow && p.Color {
+			out.text = a.drawCalendar(p.Color)
+			out.notes = append(out.notes, strings.Join(signLegend(a), ", "))
 		} else {
-			out.table, out.notes = a.listed(o.all)
+			out.table, out.notes = a.listDays(o.all)
 		}
-		out.notes = append(out.notes, a.remedies()...)
+		out.notes = append(out.notes, a.remedyNotes()...)
 		return out
 	})
 }
 
-// remedies say how what is missing is collected again.
-func (a *days) remedies() (notes []string) {
+// remedyNotes say how to collect what is missing again.
+func (a *days) remedyNotes() (notes []string) {
 	for _, s := range a.Stretches {
 		switch {
 		case s.Lost > 0:
@@ -83,16 +83,16 @@ func (a *days) remedies() (notes []string) {
 	return notes
 }
 
-// listed are days for people, or why there are none.
-func (a *days) listed(all bool) (*table, []string) {
-	t := a.table(all)
+// listDays makes the table of days for people, or says why there are none.
+func (a *days) listDays(all bool) (*table, []string) {
+	t := a.dayTable(all)
 	switch {
 	case len(a.Days) == 0:
 		return nil, []string{"No source is known yet."}
-	case len(t.rows) == 0 && a.counted() == 0:
+	case len(t.rows) == 0 && a.countedDays() == 0:
 		return nil, []string{"No day was counted yet: an agent counts a past day of a source that has a second route two hours after its end; -all lists the days."}
 	case len(t.rows) == 0:
-		return nil, []string{fmt.Sprintf("All %d days of %s that were counted are complete; -all lists them.", a.counted(), view.Plural(a.sources(), "source"))}
+		return nil, []string{fmt.Sprintf("All %d days of %s that were counted are complete; -all lists them.", a.countedDays(), view.Plural(a.countedSources(), "source"))}
 	}
 	return t, nil
 }
@@ -100,8 +100,7 @@ func (a *days) listed(all bool) (*table, []string) {
 // longWindow is how many days are better seen as a calendar.
 const longWindow = 45
 
-// span is the number of different days.
-func (a *days) span() int {
+func (a *days) dayCount() int {
 	days := map[string]bool{}
 	for i := range a.Days {
 		days[a.Days[i].Day] = true
@@ -109,8 +108,8 @@ func (a *days) span() int {
 	return len(days)
 }
 
-// counted is how many days were compared.
-func (a *days) counted() (n int) {
+// countedDays is how many days were counted and compared.
+func (a *days) countedDays() (n int) {
 	for i := range a.Days {
 		if a.Days[i].Runs != nil {
 			n++
@@ -119,8 +118,8 @@ func (a *days) counted() (n int) {
 	return n
 }
 
-// sources is how many sources have a day that was compared.
-func (a *days) sources() int {
+// countedSources is how many sources have a day that was compared.
+func (a *days) countedSources() int {
 	names := map[string]bool{}
 	for i := range a.Days {
 		if a.Days[i].Runs != nil {
@@ -130,11 +129,11 @@ func (a *days) sources() int {
 	return len(names)
 }
 
-// usual reports whether a day needs no line of its own. Days that were not counted
+// isUsual reports whether a day needs no line of its own. Days that were not counted
 // are those of sources that cannot, or of before there was an agent.
-func usual(d *v1.Day) bool { return d.State == "ok" || d.State == "open" || d.State == "unchecked" }
+func isUsual(d *v1.Day) bool { return d.State == "ok" || d.State == "open" || d.State == "unchecked" }
 
-func (a *days) table(all bool) *table {
+func (a *days) dayTable(all bool) *table {
 	t := newTable("SOURCE", "DAY", "STATE", ">COUNTED", ">STORED", "?>FILTERED", "?>QUARANTINED", "?>DELETED", ">MISSING", "?>SURPLUS")
 	number := func(n *int64) string {
 		if n == nil {
@@ -144,16 +143,16 @@ func (a *days) table(all bool) *table {
 	}
 	for i := range a.Days {
 		d := &a.Days[i]
-		if !all && usual(d) {
+		if !all && isUsual(d) {
 			continue
 		}
-		t.add(d.Source, d.Day, d.State, number(d.Runs), number(&d.Stored), number(d.Filtered), number(d.Quarantined), number(&d.Deleted), number(&d.Missing), number(&d.Surplus))
+		t.addRow(d.Source, d.Day, d.State, number(d.Runs), number(&d.Stored), number(d.Filtered), number(d.Quarantined), number(&d.Deleted), number(&d.Missing), number(&d.Surplus))
 	}
 	return t
 }
 
 // marks are the signs of a calendar, with their colours.
-func mark(state string) (sign, colour string) {
+func stateSign(state string) (sign, colour string) {
 	switch state {
 	case "ok":
 		return "■", "\x1b[32m"
@@ -167,8 +166,8 @@ func mark(state string) (sign, colour string) {
 	return "·", ""
 }
 
-// calendar shows each source as lines of a month, with a sign for each day.
-func (a *days) calendar(color bool) string {
+// drawCalendar draws each source as lines of a month, with a sign for each day.
+func (a *days) drawCalendar(color bool) string {
 	var b strings.Builder
 	source, month, at := "", "", 0
 	for i := range a.Days {
@@ -189,7 +188,7 @@ func (a *days) calendar(color bool) string {
 			month, at = m, 1
 		}
 		b.WriteString(strings.Repeat(" ", max(0, date.Day()-at)))
-		sign, colour := mark(d.State)
+		sign, colour := stateSign(d.State)
 		if color && colour != "" {
 			sign = colour + sign + "\x1b[0m"
 		}
@@ -202,12 +201,12 @@ func (a *days) calendar(color bool) string {
 	return b.String()
 }
 
-// legend says what the signs mean that are there.
-func legend(a *days) (list []string) {
+// signLegend says what the signs mean that are there.
+func signLegend(a *days) (list []string) {
 	words := map[string]string{"ok": "complete", "missing": "runs are missing", "surplus": "more records than runs", "open": "not counted yet", "unchecked": "not counted"}
 	for _, state := range []string{"ok", "missing", "surplus", "open", "unchecked"} {
 		if slices.ContainsFunc(a.Days, func(d v1.Day) bool { return d.State == state }) {
-			sign, _ := mark(state)
+			sign, _ := stateSign(state)
 			list = append(list, sign+" "+words[state])
 		}
 	}

@@ -24,12 +24,12 @@ const (
 	completionValues  = 1000
 )
 
-// completing makes a completion that asks the cluster. Without an answer there is none.
-func (p *Program) completing(conn *connection, words func(ctx context.Context, c *client.Client, start string) ([]string, error)) completes {
+// clusterCompletion makes a completion that asks the cluster. Without an answer nothing is completed.
+func (p *Program) clusterCompletion(conn *connection, words func(ctx context.Context, c *client.Client, start string) ([]string, error)) completes {
 	return func(cmd *cobra.Command, args []string, start string) ([]string, cobra.ShellCompDirective) {
 		ctx, cancel := context.WithTimeout(cmd.Context(), completionTime)
 		defer cancel()
-		c, err := conn.open(p)
+		c, err := conn.openClient(p)
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
@@ -49,7 +49,7 @@ func (p *Program) completing(conn *connection, words func(ctx context.Context, c
 
 // completeActions completes the first argument: the name of an action.
 func (p *Program) completeActions(conn *connection) completes {
-	names := p.completing(conn, func(ctx context.Context, c *client.Client, _ string) (list []string, err error) {
+	names := p.clusterCompletion(conn, func(ctx context.Context, c *client.Client, _ string) (list []string, err error) {
 		all, err := c.Actions(ctx, nil)
 		for i := range all.Actions {
 			list = append(list, all.Actions[i].Type+"/"+all.Actions[i].Label)
@@ -69,7 +69,7 @@ func (p *Program) completeActions(conn *connection) completes {
 func (p *Program) completeKeys(cmd *cobra.Command, conn *connection) {
 	for name, words := range map[string]func(context.Context, *client.Client, string) ([]string, error){"by": keysAfter, "where": pairsAfter} {
 		if cmd.Flags().Lookup(name) != nil {
-			_ = cmd.RegisterFlagCompletionFunc(name, p.completing(conn, words)) // the option exists
+			_ = cmd.RegisterFlagCompletionFunc(name, p.clusterCompletion(conn, words)) // the option exists
 		}
 	}
 }
@@ -86,7 +86,7 @@ func (p *Program) completePairs(cmd *cobra.Command, conn *connection, option str
 		}
 		return list, err
 	}
-	_ = cmd.RegisterFlagCompletionFunc(option, p.completing(conn, words)) // the option exists
+	_ = cmd.RegisterFlagCompletionFunc(option, p.clusterCompletion(conn, words)) // the option exists
 }
 
 // keysAfter are keys behind those that stand there with commas.

@@ -17,7 +17,7 @@ import (
 )
 
 func (p *Program) configCommand() *cobra.Command {
-	return group("config", "Check, format, compare, commit and convert configuration files", "  bursar config validate aggregator.hcl\n  bursar config fmt -check /etc/bursar\n  bursar config diff", p.validateCommand(), p.fmtCommand(), p.diffCommand(), p.commitCommand(), p.convertCommand())
+	return groupCommand("config", "Check, format, compare, commit and convert configuration files", "  bursar config validate aggregator.hcl\n  bursar config fmt -check /etc/bursar\n  bursar config diff", p.validateCommand(), p.fmtCommand(), p.diffCommand(), p.commitCommand(), p.convertCommand())
 }
 
 func (p *Program) validateCommand() *cobra.Command {
@@ -35,7 +35,7 @@ Only the text is checked, so this works on any machine;
 			if forAgent(file) {
 				return errors.New("this is the configuration of an agent: bursar-agent -config FILE -check checks it")
 			}
-			return p.verdict(diags, file.Sources, "Configuration is valid.")
+			return p.writeDiagnostics(diags, file.Sources, "Configuration is valid.")
 		},
 	}
 }
@@ -60,7 +60,7 @@ The names of files that change are printed.`,
 		RunE: func(_ *cobra.Command, args []string) error {
 			changed, err := p.layOut(args, check)
 			if err == nil && check && changed > 0 {
-				err = found("not in layout: %d", changed)
+				err = newFinding("not in layout: %d", changed)
 			}
 			return err
 		},
@@ -73,7 +73,7 @@ The names of files that change are printed.`,
 func (p *Program) layOut(paths []string, check bool) (changed int, err error) {
 	for _, path := range paths {
 		if path == "-" {
-			return changed, p.filter()
+			return changed, p.formatStdin()
 		}
 		files, err := filesOf(path)
 		if err != nil {
@@ -117,11 +117,11 @@ func layOutFile(name string, check bool) (differs bool, err error) {
 	if bytes.Equal(src, out) || check {
 		return !bytes.Equal(src, out), nil
 	}
-	return true, replace(name, out)
+	return true, replaceContent(name, out)
 }
 
-// replace gives a file new content, whole or not at all, with its old mode.
-func replace(name string, content []byte) error {
+// replaceContent gives a file new content, whole or not at all, with its old mode.
+func replaceContent(name string, content []byte) error {
 	info, err := os.Stat(name)
 	if err != nil {
 		return err
@@ -132,8 +132,8 @@ func replace(name string, content []byte) error {
 	})
 }
 
-// filter formats stdin to stdout.
-func (p *Program) filter() error {
+// formatStdin formats stdin to stdout.
+func (p *Program) formatStdin() error {
 	src, err := io.ReadAll(p.Stdin)
 	if err != nil {
 		return err

@@ -33,13 +33,13 @@ A file that cannot be converted is left out and named, and so are statements and
 that are not understood. The exit code is 2 then, and 1 when no file could be converted.`,
 		Example: "  bursar config convert /etc/auditor/auditor-slurm-collector.yml > agent.hcl\n  bursar config convert -o /etc/bursar /etc/auditor/*.yml\n  bursar config convert -o new tables.sql /etc/security/access.conf",
 		Args:    cobra.MinimumNArgs(1),
-		RunE:    func(_ *cobra.Command, args []string) error { return p.convert(args, dir) },
+		RunE:    func(_ *cobra.Command, args []string) error { return p.convertFiles(args, dir) },
 	}
 	cmd.Flags().StringVarP(&dir, "output", "o", "", "`directory` for agent.hcl and aggregator.hcl, which must not exist there; made if it is missing")
 	return cmd
 }
 
-func (p *Program) convert(paths []string, dir string) error {
+func (p *Program) convertFiles(paths []string, dir string) error {
 	var inputs []convert.Input
 	var problems []convert.Problem
 	for _, path := range paths {
@@ -68,7 +68,7 @@ func (p *Program) convert(paths []string, dir string) error {
 		return err
 	}
 	if len(problems) > 0 {
-		return found("%s; the rest is converted", view.Plural(len(problems), "problem"))
+		return newFinding("%s; the rest is converted", view.Plural(len(problems), "problem"))
 	}
 	return nil
 }
@@ -81,7 +81,7 @@ func (p *Program) writeConverted(out *convert.Result, dir string) (err error) {
 		if err = os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // as packages make it: it has no secrets
 			return err
 		}
-		err = errors.Join(p.create(filepath.Join(dir, "agent.hcl"), out.Agent), p.create(filepath.Join(dir, "aggregator.hcl"), out.Aggregator))
+		err = errors.Join(p.createFile(filepath.Join(dir, "agent.hcl"), out.Agent), p.createFile(filepath.Join(dir, "aggregator.hcl"), out.Aggregator))
 	case out.Agent != "" && out.Aggregator != "":
 		err = errors.New("the files become agent.hcl and aggregator.hcl: give the directory for them with -o")
 	default:
@@ -92,14 +92,14 @@ func (p *Program) writeConverted(out *convert.Result, dir string) (err error) {
 	}
 	t := newTable("FILE", "SETTING", "BEFORE", "NOW")
 	for _, c := range out.Changes {
-		t.add(c.File, c.Setting, c.Before, c.Now)
+		t.addRow(c.File, c.Setting, c.Before, c.Now)
 	}
-	_, err = t.text(p.Stderr, 0, p.Color)
+	_, err = t.writeText(p.Stderr, 0, p.Color)
 	return err
 }
 
-// create makes a file that does not exist; an empty one is not made.
-func (p *Program) create(path, text string) error {
+// createFile makes a file that does not exist; an empty one is not made.
+func (p *Program) createFile(path, text string) error {
 	if text == "" {
 		return nil
 	}

@@ -26,10 +26,10 @@ line with its place. Exit code 2 means that there are differences.`,
 		Example: "  bursar config diff\n  bursar config diff -config /etc/bursar/aggregator.d -address https://agg1:8443",
 		Args:    cobra.NoArgs,
 	}
-	conn := p.connect(cmd)
+	conn := p.connectionFlags(cmd)
 	filesFlag(cmd, &paths)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		c, err := conn.open(p)
+		c, err := conn.openClient(p)
 		if err != nil {
 			return err
 		}
@@ -38,7 +38,7 @@ line with its place. Exit code 2 means that there are differences.`,
 			return err
 		}
 		if len(known.differences) > 0 {
-			return found("the files differ from the cluster's configuration: %d", len(known.differences))
+			return newFinding("the files differ from the cluster's configuration: %d", len(known.differences))
 		}
 		p.say("the files agree with the cluster's configuration, committed by %s at %s", known.by, known.at)
 		return nil
@@ -58,10 +58,10 @@ changes is printed as "bursar config diff" does.`,
 		Example: "  bursar config diff && bursar config commit\n  bursar config commit -config /etc/bursar/aggregator.d -address https://agg1:8443",
 		Args:    cobra.NoArgs,
 	}
-	conn := p.connect(cmd)
+	conn := p.connectionFlags(cmd)
 	filesFlag(cmd, &paths)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		c, err := conn.open(p)
+		c, err := conn.openClient(p)
 		if err != nil {
 			return err
 		}
@@ -113,7 +113,7 @@ func (p *Program) compareConfig(cmd *cobra.Command, c *client.Client, paths []st
 	if err != nil {
 		return nil, fmt.Errorf("the cluster's configuration: %w (is this program as new as the cluster?)", err)
 	}
-	out := &compared{files: conf.Shared(), digest: string(answer.Digest), by: string(answer.CommittedBy), at: clockFor(asTable, c.Zone()).stamp(answer.CommittedAt)}
+	out := &compared{files: conf.Shared(), digest: string(answer.Digest), by: string(answer.CommittedBy), at: clockFor(asTable, c.Zone()).timeWithZone(answer.CommittedAt)}
 	out.differences = config.Diff(out.files, obeyed)
 	for _, d := range out.differences {
 		if _, err := fmt.Fprintln(p.Stdout, printable(d.String())); err != nil {

@@ -32,8 +32,8 @@ type connection struct {
 // commands that find no unix socket.
 const defaultAddress = "http://127.0.0.1:8000"
 
-// connect adds the options of a connection to a command.
-func (p *Program) connect(cmd *cobra.Command) *connection {
+// connectionFlags adds those of a connection to a command.
+func (p *Program) connectionFlags(cmd *cobra.Command) *connection {
 	f := cmd.Flags()
 	c := &connection{flags: f}
 	f.StringVar(&c.address, "address", p.Getenv("BURSAR_ADDR"), "the aggregator's `url`, or several with commas, or unix:PATH; BURSAR_ADDR (default: that of the context, the unix socket of this machine, or else "+defaultAddress+")")
@@ -50,16 +50,15 @@ func (p *Program) connect(cmd *cobra.Command) *connection {
 	return c
 }
 
-func or(a, b string) string {
+func firstNonEmpty(a, b string) string {
 	if a != "" {
 		return a
 	}
 	return b
 }
 
-// open makes the client.
-func (c *connection) open(p *Program) (*client.Client, error) {
-	if err := c.named(p); err != nil {
+func (c *connection) openClient(p *Program) (*client.Client, error) {
+	if err := c.resolveAddress(p); err != nil {
 		return nil, err
 	}
 	token, err := c.readToken()
@@ -78,7 +77,7 @@ func (c *connection) open(p *Program) (*client.Client, error) {
 			return nil, err
 		}
 	}
-	opt.Explain = func(server string, err error) error { return c.explain(p, server, err) }
+	opt.Explain = func(server string, err error) error { return c.explainRefusal(p, server, err) }
 	made, err := client.New(opt)
 	if err != nil {
 		return nil, c.wrongAddress(p, err)
@@ -86,32 +85,32 @@ func (c *connection) open(p *Program) (*client.Client, error) {
 	return made, nil
 }
 
-// named takes the address of the context, unless -address says another, or BURSAR_ADDR does
+// resolveAddress takes the address of the context, unless -address says another, or BURSAR_ADDR does
 // and no context is asked for.
-func (c *connection) named(p *Program) error {
+func (c *connection) resolveAddress(p *Program) error {
 	if c.flags.Changed("address") || c.address != "" && c.context == "" {
-		c.origin = c.whence(p, "address", "BURSAR_ADDR")
+		c.origin = c.valueOrigin(p, "address", "BURSAR_ADDR")
 		return nil
 	}
-	all, err := p.contexts()
+	all, err := p.readContexts()
 	if err != nil {
 		return err
 	}
-	one, err := all.find(c.context)
+	one, err := all.findContext(c.context)
 	switch {
 	case err != nil:
 		return err
 	case one == nil:
-		near := p.nearest()
+		near := p.nearestAddress()
 		c.address, c.origin, c.denied, c.local = near.address, near.origin, near.denied, true
 		return nil
 	}
 	c.inContext = fmt.Sprintf("from the context %s of %s", one.Name, all.path)
 	c.origin = c.inContext
-	c.address, c.ca = one.Address, or(c.ca, one.CA)
-	c.cert, c.key = or(c.cert, one.Cert), or(c.key, one.Key)
+	c.address, c.ca = one.Address, firstNonEmpty(c.ca, one.CA)
+	c.cert, c.key = firstNonEmpty(c.cert, one.Cert), firstNonEmpty(c.key, one.Key)
 	if c.token == "" {
-		c.tokenFile = or(c.tokenFile, one.TokenFile)
+		c.tokenFile = firstNonEmpty(c.tokenFile, one.TokenFile)
 	}
 	return nil
 }
@@ -128,4 +127,4 @@ func (c *connection) readToken() (string, error) {
 	return strings.TrimSpace(string(text)), nil
 }
 
-func dash(s string) string { return or(strings.TrimSpace(s), "-") }
+func orDash(s string) string { return firstNonEmpty(strings.TrimSpace(s), "-") }

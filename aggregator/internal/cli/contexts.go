@@ -37,8 +37,8 @@ type namedCluster struct {
 	TokenFile string `hcl:"token_file,optional"`
 }
 
-// contexts reads the file; without one there are none.
-func (p *Program) contexts() (*contexts, error) {
+// readContexts reads the file of contexts; without one there are none.
+func (p *Program) readContexts() (*contexts, error) {
 	dir := p.Getenv("XDG_CONFIG_HOME")
 	if home := p.Getenv("HOME"); dir == "" && home != "" {
 		dir = filepath.Join(home, ".config")
@@ -58,21 +58,21 @@ func (p *Program) contexts() (*contexts, error) {
 	return c, nil
 }
 
-// find returns the context of that name, or the current one where the name is empty; nil
+// findContext returns the context of that name, or the current one where the name is empty; nil
 // where none is current.
-func (c *contexts) find(name string) (*namedCluster, error) {
+func (c *contexts) findContext(name string) (*namedCluster, error) {
 	if name == "" && c.Current == "" {
 		return nil, nil //nolint:nilnil // there is none
 	}
 	name = cmp.Or(name, c.Current)
 	i := slices.IndexFunc(c.List, func(one namedCluster) bool { return one.Name == name })
 	if i < 0 {
-		return nil, fmt.Errorf("there is no context %q; %s", name, hcl.DidYouMean(name, c.names()))
+		return nil, fmt.Errorf("there is no context %q; %s", name, hcl.DidYouMean(name, c.listNames()))
 	}
 	return &c.List[i], nil
 }
 
-func (c *contexts) names() []string {
+func (c *contexts) listNames() []string {
 	var names []string
 	for i := range c.List {
 		names = append(names, c.List[i].Name)
@@ -80,8 +80,8 @@ func (c *contexts) names() []string {
 	return names
 }
 
-// save writes the file, which its owner alone reads.
-func (c *contexts) save() error {
+// saveFile writes the file, which only its owner can read.
+func (c *contexts) saveFile() error {
 	if c.path == "" {
 		return errors.New("contexts are kept below the home folder: set HOME")
 	}
@@ -108,7 +108,7 @@ func (c *contexts) save() error {
 }
 
 func (p *Program) contextCommand() *cobra.Command {
-	return group("context", "Name clusters, and choose which one commands ask", "  bursar context add nemo -address https://agg1.example.org:8443,https://agg2.example.org:8443 \\\n    -ca-cert ca.pem -client-cert alice.pem -client-key alice.key\n  bursar context use nemo",
+	return groupCommand("context", "Name clusters, and choose which one commands ask", "  bursar context add nemo -address https://agg1.example.org:8443,https://agg2.example.org:8443 \\\n    -ca-cert ca.pem -client-cert alice.pem -client-key alice.key\n  bursar context use nemo",
 		p.contextAdd(), p.contextUse(), p.contextList(), p.contextRemove())
 }
 
@@ -120,13 +120,13 @@ commands from then on; BURSAR_ADDR and -address come before it. Several nodes of
 cluster have commas between them: commands go to the next where one cannot be reached.`,
 		Example: "  bursar context add nemo -address https://agg1.example.org:8443,https://agg2.example.org:8443 -ca-cert ca.pem -client-cert alice.pem -client-key alice.key\n  bursar context add nemo -address https://agg1.example.org:8443 -ca-cert ca.pem -token-file ~/.bursar-token\n  bursar context add here -address unix:/run/bursar/api.sock",
 	}
-	conn := p.connect(cmd)
+	conn := p.connectionFlags(cmd)
 	_ = cmd.Flags().MarkHidden("context") // the option exists
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if conn.address == "" {
 			return commandline.UsageError(cmd, errors.New("-address is needed"))
 		}
-		all, err := p.contexts()
+		all, err := p.readContexts()
 		if err != nil {
 			return err
 		}
@@ -142,12 +142,12 @@ cluster have commas between them: commands go to the next where one cannot be re
 				return err
 			}
 		}
-		if err := one.usable(); err != nil {
+		if err := one.checkUsable(); err != nil {
 			return err
 		}
 		all.List = append(slices.DeleteFunc(all.List, func(old namedCluster) bool { return old.Name == one.Name }), one)
 		all.Current = cmp.Or(all.Current, one.Name)
-		if err := all.save(); err != nil {
+		if err := all.saveFile(); err != nil {
 			return err
 		}
 		p.say("Commands use %s; %s has it", all.Current, all.path)
@@ -156,8 +156,8 @@ cluster have commas between them: commands go to the next where one cannot be re
 	return cmd
 }
 
-// usable reports what is wrong with the address or the files.
-func (c *namedCluster) usable() error {
+// checkUsable reports what is wrong with the address or the files.
+func (c *namedCluster) checkUsable() error {
 	opt := client.Options{Address: c.Address}
 	if c.CA != "" || c.Cert != "" || c.Key != "" {
 		var err error
@@ -191,26 +191,26 @@ func (p *Program) contextChange(use, short string, change func(all *contexts, na
 		Use: use + " NAME", Short: short, Example: "  bursar context " + use + " nemo", Args: cobra.ExactArgs(1),
 		ValidArgsFunction: p.contextNames,
 		RunE: func(_ *cobra.Command, args []string) error {
-			all, err := p.contexts()
+			all, err := p.readContexts()
 			if err != nil {
 				return err
 			}
-			if _, err := all.find(args[0]); err != nil {
+			if _, err := all.findContext(args[0]); err != nil {
 				return err
 			}
 			change(all, args[0])
-			return all.save()
+			return all.saveFile()
 		},
 	}
 }
 
 // contextNames completes names of contexts.
 func (p *Program) contextNames(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	all, err := p.contexts()
+	all, err := p.readContexts()
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}
-	return all.names(), cobra.ShellCompDirectiveNoFileComp
+	return all.listNames(), cobra.ShellCompDirectiveNoFileComp
 }
 
 func (p *Program) contextList() *cobra.Command {
@@ -218,7 +218,7 @@ func (p *Program) contextList() *cobra.Command {
 	cmd := &cobra.Command{Use: "list", Short: "List the names of clusters", Example: "  bursar context list", Args: cobra.NoArgs}
 	formatFlag(cmd, &f, asTable, asJSON, asCSV)
 	cmd.RunE = func(*cobra.Command, []string) error {
-		all, err := p.contexts()
+		all, err := p.readContexts()
 		if err != nil {
 			return err
 		}
@@ -237,9 +237,9 @@ func (p *Program) contextList() *cobra.Command {
 			if one.Name == all.Current {
 				used = "yes"
 			}
-			t.add(one.Name, used, one.Address, dash(one.Cert))
+			t.addRow(one.Name, used, one.Address, orDash(one.Cert))
 		}
-		return p.write(rows, f, page{table: t})
+		return p.writeAnswer(rows, f, page{table: t})
 	}
 	return cmd
 }

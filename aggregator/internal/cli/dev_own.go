@@ -41,7 +41,7 @@ func sortOut(folder string) (own, error) {
 			return slices.Contains(demoBlocks(), b.Type)
 		})
 		out.access = out.access || slices.ContainsFunc(headers, func(b hcl.Header) bool { return b.Type == "access" })
-		agents, others := share(headers)
+		agents, others := blockOwners(headers)
 		switch {
 		case agents != "" && others != "":
 			return out, fmt.Errorf("%s: a block %q is for the agent and a block %q for the aggregator; put them into two files", path, agents, others)
@@ -54,8 +54,8 @@ func sortOut(folder string) (own, error) {
 	return out, nil
 }
 
-// share names a block of the agent's and one of the aggregator's, if there are any.
-func share(blocks []hcl.Header) (agents, others string) {
+// blockOwners names a block of the agent's and one of the aggregator's, if there are any.
+func blockOwners(blocks []hcl.Header) (agents, others string) {
 	for _, b := range blocks {
 		switch {
 		case b.Type == "source", b.Type == "allow_action", b.Type == "plugin" && len(b.Labels) > 0 && b.Labels[0] == "source":

@@ -62,11 +62,11 @@ func (f *processes) startAll() {
 	}
 }
 
-// close ends what the daemons need beside their processes. Call it after stop.
+// close ends what the daemons need beside their processes. Call it after stopAll.
 func (f *processes) close() { close(f.starts) }
 
-// start starts a daemon and watches it.
-func (f *processes) start(name, program string, args ...string) error {
+// startDaemon starts a daemon, and a goroutine that watches it.
+func (f *processes) startDaemon(name, program string, args ...string) error {
 	if err := os.MkdirAll(f.logs, 0o750); err != nil {
 		return err
 	}
@@ -89,16 +89,16 @@ func (f *processes) start(name, program string, args ...string) error {
 	f.mu.Lock()
 	f.children = append(f.children, c)
 	f.mu.Unlock()
-	go f.watch(c, out)
+	go f.watchDaemon(c, out)
 	return nil
 }
 
-// watch keeps what the daemon writes and waits for its end.
-func (f *processes) watch(c *child, out *os.File) {
+// watchDaemon logs what the daemon writes and waits for its end.
+func (f *processes) watchDaemon(c *child, out *os.File) {
 	read := make(chan struct{})
 	go func() {
 		defer close(read)
-		f.keep(c, out)
+		f.logOutput(c, out)
 	}()
 	err := c.cmd.Wait()
 	select {
@@ -116,19 +116,19 @@ func (f *processes) watch(c *child, out *os.File) {
 		return
 	}
 	select {
-	case f.ended <- f.report(c):
+	case f.ended <- f.describeEnd(c):
 	default:
 	}
 }
 
-// keep writes the daemon's lines into its file and shows those that matter.
-func (f *processes) keep(c *child, out io.Reader) {
+// logOutput writes the daemon's lines into its log file and shows those that are worth it.
+func (f *processes) logOutput(c *child, out io.Reader) {
 	lines := bufio.NewReaderSize(out, 64<<10)
 	for {
 		line, err := lines.ReadString('\n')
 		if line != "" {
 			_, _ = c.log.WriteString(line) // a log file only
-			if f.matters(line) {
+			if f.isWorthShowing(line) {
 				_, _ = fmt.Fprintf(f.opt.Err, "[%s] %s\n", c.name, strings.TrimRight(line, "\n"))
 			}
 		}
@@ -138,9 +138,9 @@ func (f *processes) keep(c *child, out io.Reader) {
 	}
 }
 
-// matters reports whether the user wants to see the line. While all is stopped,
+// isWorthShowing reports whether the user wants to see the line. While all is stopped,
 // the daemons complain of each other, and what is wrong in the demo on purpose is no news.
-func (f *processes) matters(line string) bool {
+func (f *processes) isWorthShowing(line string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.opt.Verbose || !f.stopping && !strings.Contains(line, `="demo: `) && (strings.Contains(line, "level=WARN") || strings.Contains(line, "level=ERROR"))
@@ -149,8 +149,8 @@ func (f *processes) matters(line string) bool {
 // lastLines is how much of a log is shown when a daemon has failed.
 const lastLines = 20
 
-// report says how a daemon ended that should not have, with its last words.
-func (f *processes) report(c *child) error {
+// describeEnd says how a daemon ended that should not have, with its last lines.
+func (f *processes) describeEnd(c *child) error {
 	how := "it ended"
 	if c.err != nil {
 		how = c.err.Error()
@@ -167,9 +167,9 @@ func (f *processes) report(c *child) error {
 // patience is how long a daemon may take to stop.
 const patience = 15 * time.Second
 
-// stop ends all daemons, those that were started last first, and whatever they
+// stopAll ends all daemons, those that were started last first, and whatever they
 // have started.
-func (f *processes) stop() error {
+func (f *processes) stopAll() error {
 	f.mu.Lock()
 	f.stopping = true
 	children := f.children

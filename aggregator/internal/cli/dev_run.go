@@ -43,12 +43,12 @@ type DevOptions struct {
 // RunDev starts everything and waits until ctx ends. Then, or when one of the
 // daemons ends by itself, which is an error, it stops all of them.
 func RunDev(ctx context.Context, opt DevOptions) (err error) {
-	dir, remove, err := folder(opt.DataDir)
+	dir, remove, err := makeRunFolder(opt.DataDir)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, remove()) }()
-	site, err := prepare(ctx, opt, dir)
+	site, err := prepareSite(ctx, opt, dir)
 	if err != nil {
 		return err
 	}
@@ -59,18 +59,18 @@ func RunDev(ctx context.Context, opt DevOptions) (err error) {
 	}
 	daemons := newProcesses(filepath.Join(dir, "log"), opt)
 	defer daemons.close()
-	if err := start(ctx, daemons, site); err != nil {
-		return errors.Join(err, daemons.stop())
+	if err := startSite(ctx, daemons, site); err != nil {
+		return errors.Join(err, daemons.stopAll())
 	}
-	if err := follow(ctx, daemons, site, opt); err != nil && ctx.Err() == nil {
-		return errors.Join(err, daemons.stop())
+	if err := followSite(ctx, daemons, site, opt); err != nil && ctx.Err() == nil {
+		return errors.Join(err, daemons.stopAll())
 	}
 	_, err = fmt.Fprintln(opt.Out, "\nStopping.")
-	return errors.Join(err, daemons.stop())
+	return errors.Join(err, daemons.stopAll())
 }
 
-// folder makes the folder of a run, and what removes it.
-func folder(chosen string) (dir string, remove func() error, err error) {
+// makeRunFolder makes the folder of a run, and returns what removes it.
+func makeRunFolder(chosen string) (dir string, remove func() error, err error) {
 	if chosen == "" {
 		dir, err = os.MkdirTemp("", "bursar-dev-")
 		return dir, func() error { return os.RemoveAll(dir) }, err
@@ -82,27 +82,27 @@ func folder(chosen string) (dir string, remove func() error, err error) {
 	return dir, func() error { return nil }, err
 }
 
-// start starts the agent, and when it listens the aggregator.
-func start(ctx context.Context, f *processes, s *site) error {
-	if err := f.start("agent", s.agent, with(s.configs.agent, "-dev")...); err != nil {
+// startSite starts the agent, and when it listens the aggregator.
+func startSite(ctx context.Context, f *processes, s *site) error {
+	if err := f.startDaemon("agent", s.agent, withConfigs(s.configs.agent, "-dev")...); err != nil {
 		return err
 	}
 	if err := s.awaitAgent(ctx); err != nil {
 		return err
 	}
-	return f.start("aggregator", s.bursar, with(s.configs.aggregator, "aggregator", "-dev")...)
+	return f.startDaemon("aggregator", s.bursar, withConfigs(s.configs.aggregator, "aggregator", "-dev")...)
 }
 
-// with adds configuration files to arguments.
-func with(files []string, args ...string) []string {
+// withConfigs adds an option for each configuration file to arguments.
+func withConfigs(files []string, args ...string) []string {
 	for _, path := range files {
 		args = append(args, "-config", path)
 	}
 	return args
 }
 
-// follow tells the user what is there, and waits.
-func follow(ctx context.Context, f *processes, s *site, opt DevOptions) error {
+// followSite tells the user what is there, and waits for the end.
+func followSite(ctx context.Context, f *processes, s *site, opt DevOptions) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	go func() {
@@ -112,9 +112,9 @@ func follow(ctx context.Context, f *processes, s *site, opt DevOptions) error {
 		case <-ctx.Done():
 		}
 	}()
-	records, err := s.await(ctx)
+	records, err := s.awaitRecords(ctx)
 	if err == nil {
-		if err := s.welcome(ctx, opt.Out, records); err != nil {
+		if err := s.printWelcome(ctx, opt.Out, records); err != nil {
 			return err
 		}
 		<-ctx.Done()
@@ -143,8 +143,8 @@ func freePort(host string) (string, error) {
 	return "", fmt.Errorf("no port of %s is free", host)
 }
 
-// address is where the pages will be.
-func address(opt DevOptions) (string, error) {
+// listenAddress finds the address where the pages will be.
+func listenAddress(opt DevOptions) (string, error) {
 	if host, port, err := net.SplitHostPort(opt.Listen); err == nil && port == "0" {
 		return freePort(host)
 	}

@@ -34,21 +34,21 @@ type site struct {
 	demo            bool // the aggregator has the configuration of the demo
 }
 
-// prepare finds the programs and the schedulers and writes certificates and
+// prepareSite finds the programs and the schedulers and writes certificates and
 // configurations into dir.
-func prepare(ctx context.Context, opt DevOptions, dir string) (*site, error) {
+func prepareSite(ctx context.Context, opt DevOptions, dir string) (*site, error) {
 	s := &site{bursar: opt.Executable, dir: dir, socket: filepath.Join(dir, "api.sock"), temporary: opt.DataDir == ""}
 	var err error
-	if s.agent, err = beside(opt.Executable, "bursar-agent"); err != nil {
+	if s.agent, err = findBeside(opt.Executable, "bursar-agent"); err != nil {
 		return nil, err
 	}
-	if s.listen, err = address(opt); err != nil {
+	if s.listen, err = listenAddress(opt); err != nil {
 		return nil, err
 	}
 	if s.agentListen, err = freePort(loopback); err != nil {
 		return nil, err
 	}
-	if s.keys, err = certificates(filepath.Join(dir, "tls")); err != nil {
+	if s.keys, err = makeCertificates(filepath.Join(dir, "tls")); err != nil {
 		return nil, fmt.Errorf("make certificates: %w", err)
 	}
 	if s.configs, err = sortOut(opt.Config); err != nil {
@@ -58,7 +58,7 @@ func prepare(ctx context.Context, opt DevOptions, dir string) (*site, error) {
 	if !s.configs.access {
 		s.blocks += "\naccess {\n  plain_role = \"none\"\n}\n"
 	}
-	source, err := s.sources(ctx, opt, plugins)
+	source, err := s.sourceBlocks(ctx, opt, plugins)
 	if err != nil {
 		return nil, err
 	}
@@ -71,8 +71,8 @@ func prepare(ctx context.Context, opt DevOptions, dir string) (*site, error) {
 	)
 }
 
-// beside finds a program that was built or installed together with this one.
-func beside(executable, program string) (string, error) {
+// findBeside finds a program that was built or installed together with this one.
+func findBeside(executable, program string) (string, error) {
 	if real, err := filepath.EvalSymlinks(executable); err == nil {
 		executable = real
 	}
@@ -93,9 +93,9 @@ func pluginDirs(executable string) []string {
 	return []string{filepath.Join(filepath.Dir(executable), "plugins"), "/usr/libexec/bursar/plugins"}
 }
 
-// certificates makes an authority and the certificates of both daemons, new ones
+// makeCertificates makes an authority and the certificates of both daemons, new ones
 // each time, and returns those of the aggregator.
-func certificates(dir string) (aggregator identity.Files, err error) {
+func makeCertificates(dir string) (aggregator identity.Files, err error) {
 	if err := os.RemoveAll(dir); err != nil {
 		return aggregator, err
 	}
@@ -113,9 +113,9 @@ func certificates(dir string) (aggregator identity.Files, err error) {
 	return issue(identity.Aggregator)
 }
 
-// sources returns the source blocks: those of the user, a scheduler that answers
+// sourceBlocks returns the source blocks: those of the user, a scheduler that answers
 // on this machine, or the demo's recorded clusters.
-func (s *site) sources(ctx context.Context, opt DevOptions, plugins []string) (string, error) {
+func (s *site) sourceBlocks(ctx context.Context, opt DevOptions, plugins []string) (string, error) {
 	s.waitsForRecords = true
 	switch {
 	case len(s.configs.agent) > 0:
@@ -170,7 +170,7 @@ aggregator {
 
 agent %s { address = %s }
 `, setup.Quote(name), setup.Quote(filepath.Join(dir, "aggregator")), setup.Quote(socket), setup.Quote(listen),
-		pem(dir, "ca.pem"), pem(dir, "aggregator", name+".pem"), pem(dir, "aggregator", name+".key"), setup.Quote(name), setup.Quote(agent))
+		pemPath(dir, "ca.pem"), pemPath(dir, "aggregator", name+".pem"), pemPath(dir, "aggregator", name+".key"), setup.Quote(name), setup.Quote(agent))
 }
 
 func agentHCL(dir, listen string, plugins []string) string {
@@ -190,9 +190,9 @@ agent {
   }
 }
 `, setup.Quote(name), setup.Quote(filepath.Join(dir, "agent")), setup.Quote(listen), strings.Join(plugins, ", "),
-		pem(dir, "ca.pem"), pem(dir, "agent", name+".pem"), pem(dir, "agent", name+".key"))
+		pemPath(dir, "ca.pem"), pemPath(dir, "agent", name+".pem"), pemPath(dir, "agent", name+".key"))
 }
 
-func pem(dir string, parts ...string) string {
+func pemPath(dir string, parts ...string) string {
 	return setup.Quote(filepath.Join(append([]string{dir, "tls"}, parts...)...))
 }

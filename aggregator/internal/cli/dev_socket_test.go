@@ -51,7 +51,7 @@ func TestNearest_RunsOfDev_NewestThatLives(t *testing.T) {
 		if run != nil {
 			address = "unix:" + run.link
 		}
-		if got := p.nearest().address; got != address {
+		if got := p.nearestAddress().address; got != address {
 			t.Errorf("%s: %s, want %s", how, got, address)
 		}
 	}

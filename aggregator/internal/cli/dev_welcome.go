@@ -34,22 +34,22 @@ func (s *site) awaitAgent(ctx context.Context) error {
 			_ = conn.Close() // it was only to see
 			return nil
 		}
-		if pause(ctx) != nil {
+		if pauseBriefly(ctx) != nil {
 			return nil
 		}
 	}
 }
 
-// await waits until the aggregator serves, and a little for the first records. It
+// awaitRecords waits until the aggregator serves, and a little for the first records. It
 // returns how many there are.
-func (s *site) await(ctx context.Context) (uint64, error) {
+func (s *site) awaitRecords(ctx context.Context) (uint64, error) {
 	c, err := client.New(client.Options{Address: "unix:" + s.socket, Timeout: 2 * time.Second})
 	if err != nil {
 		return 0, err
 	}
 	defer c.Close()
 	for c.Health(ctx) != nil {
-		if err := pause(ctx); err != nil {
+		if err := pauseBriefly(ctx); err != nil {
 			return 0, err
 		}
 	}
@@ -63,18 +63,18 @@ func (s *site) await(ctx context.Context) (uint64, error) {
 		switch {
 		case now.Records == nil && late:
 			return 0, errors.New("the aggregator cannot count its records")
-		case now.Records != nil && (late || complete(&now, began) || !s.waitsForRecords):
+		case now.Records != nil && (late || isComplete(&now, began) || !s.waitsForRecords):
 			return *now.Records, nil
 		}
-		if err := pause(ctx); err != nil {
+		if err := pauseBriefly(ctx); err != nil {
 			return 0, err
 		}
 	}
 }
 
-// complete reports whether a source has told all that there was about a minute
+// isComplete reports whether a source has told all that there was about a minute
 // before that moment.
-func complete(s *v1.Status, at time.Time) bool {
+func isComplete(s *v1.Status, at time.Time) bool {
 	for _, a := range s.Agents {
 		for _, source := range a.Sources {
 			if source.CompleteTo.After(at.Add(-time.Minute)) {
@@ -85,7 +85,7 @@ func complete(s *v1.Status, at time.Time) bool {
 	return false
 }
 
-func pause(ctx context.Context) error {
+func pauseBriefly(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
@@ -94,8 +94,8 @@ func pause(ctx context.Context) error {
 	}
 }
 
-// call is how the user calls the program.
-func (s *site) call() string {
+// commandName is by what the user calls the program.
+func (s *site) commandName() string {
 	if found, err := exec.LookPath("bursar"); err == nil && found == s.bursar {
 		return "bursar"
 	}
@@ -107,8 +107,8 @@ func (s *site) call() string {
 	return s.bursar
 }
 
-// link is the address that opens the pages in one browser.
-func (s *site) link(ctx context.Context) (string, error) {
+// sessionLink is the address that opens the pages in one browser.
+func (s *site) sessionLink(ctx context.Context) (string, error) {
 	c, err := client.New(client.Options{Address: "unix:" + s.socket, Timeout: 10 * time.Second})
 	if err != nil {
 		return "", err
@@ -118,13 +118,13 @@ func (s *site) link(ctx context.Context) (string, error) {
 	return session.URL, err
 }
 
-// welcome tells the user what is there and what to try.
-func (s *site) welcome(ctx context.Context, w io.Writer, records uint64) error {
-	link, err := s.link(ctx)
+// printWelcome tells the user what is there and what to try.
+func (s *site) printWelcome(ctx context.Context, w io.Writer, records uint64) error {
+	link, err := s.sessionLink(ctx)
 	if err != nil {
 		return err
 	}
-	call := s.call()
+	call := s.commandName()
 	notes := ""
 	if s.temporary {
 		notes = ", removed at the end"

@@ -55,12 +55,12 @@ there are some. json has all of it, csv what the table has.`,
 		}
 		return api.Directory(ctx, &v1.DirectoryQuery{At: at, Unclaimed: unclaimed})
 	}
-	return look(p, cmd, ask, func(answer v1.Directory, f format, c *clock) page {
+	return queryCommand(p, cmd, ask, func(answer v1.Directory, f format, c *clock) page {
 		d := (*directory)(&answer)
-		t, notes := d.table(part, f, c)
+		t, notes := d.partTable(part, f, c)
 		out := page{table: t, notes: notes}
 		if part == "unclaimed" && len(t.rows) > 0 {
-			out.found = found("%d groups or users belong to no project", len(t.rows)+d.Unclaimed.More)
+			out.found = newFinding("%d groups or users belong to no project", len(t.rows)+d.Unclaimed.More)
 		}
 		return out
 	})
@@ -69,29 +69,29 @@ there are some. json has all of it, csv what the table has.`,
 // directory is an answer of GET /v1/directory.
 type directory v1.Directory
 
-// table is a part of the directory with what must be known of it.
-func (d *directory) table(part string, f format, c *clock) (t *table, notes []string) {
+// partTable shows a part of the directory, with notes on how to read it.
+func (d *directory) partTable(part string, f format, c *clock) (t *table, notes []string) {
 	switch part {
 	case "people":
 		t = newTable("ID", "~NAME", "?EMAIL", "~GROUPS", "PROJECT", "PI")
 		for _, p := range d.People {
-			t.add(p.ID, dash(string(p.Name)), dash(string(p.Email)), dash(v1.JoinList(p.Groups...)), dash(string(p.Project)), dash(string(p.PI)))
+			t.addRow(p.ID, orDash(string(p.Name)), orDash(string(p.Email)), orDash(v1.JoinList(p.Groups...)), orDash(string(p.Project)), orDash(string(p.PI)))
 		}
 		return t, []string{"The project is that of records without a group."}
 	case "classes":
 		t = newTable("CLASS", "~PATTERN", ">FACTOR")
 		for _, class := range d.HostClasses {
-			t.add(class.ID, class.Pattern, decimal(class.SUFactor))
+			t.addRow(class.ID, class.Pattern, trimDecimal(class.SUFactor))
 		}
 		return t, d.classNotes()
 	case "contributions":
 		t = newTable("~CONTRIBUTION", "BY", "CREDIT", ">AMOUNT", ">SPLIT", ">FACTOR", ">UNITS", "?FROM", "?TO")
 		for _, n := range d.Contributions {
-			t.add(n.ID, n.By, n.Credit, decimal(&n.Amount), decimal(&n.Split), decimal(&n.SUFactor), decimal(&n.Units), c.instant(n.From), c.instant(n.To))
+			t.addRow(n.ID, n.By, n.Credit, trimDecimal(&n.Amount), trimDecimal(&n.Split), trimDecimal(&n.SUFactor), trimDecimal(&n.Units), c.instantText(n.From), c.instantText(n.To))
 		}
 		return t, nil
 	case "unclaimed":
-		return d.unclaimed(f, c)
+		return d.unclaimedTable(f, c)
 	}
 	t = newTable("PROJECT", "PI", "?NAME", "~GROUPS", "~USERS", "?EXEMPT", "?SINCE", "?UNTIL")
 	for _, p := range d.Projects {
@@ -99,10 +99,10 @@ func (d *directory) table(part string, f format, c *clock) (t *table, notes []st
 		if p.Exempt {
 			exempt = "yes"
 		}
-		t.add(p.ID, dash(string(p.PI)), dash(string(p.PIName)), dash(v1.JoinList(p.Groups...)), dash(v1.JoinList(p.Users...)), exempt, c.instant(p.Since), c.instant(p.Until))
+		t.addRow(p.ID, orDash(string(p.PI)), orDash(string(p.PIName)), orDash(v1.JoinList(p.Groups...)), orDash(v1.JoinList(p.Users...)), exempt, c.instantText(p.Since), c.instantText(p.Until))
 	}
 	return t, []string{fmt.Sprintf("As it is at %s. There are more parts: people (%d), classes of hosts (%d), contributions (%d); see bursar directory -h.",
-		c.stamp(d.At), len(d.People), len(d.HostClasses), len(d.Contributions))}
+		c.timeWithZone(d.At), len(d.People), len(d.HostClasses), len(d.Contributions))}
 }
 
 func (d *directory) classNotes() []string {
@@ -112,12 +112,12 @@ func (d *directory) classNotes() []string {
 	case d.ServiceUnits.DefaultFactor == nil:
 		note += " What has no factor is counted apart."
 	default:
-		note += " What has no factor has " + decimal(d.ServiceUnits.DefaultFactor) + "."
+		note += " What has no factor has " + trimDecimal(d.ServiceUnits.DefaultFactor) + "."
 	}
 	return []string{note}
 }
 
-func (d *directory) unclaimed(f format, c *clock) (t *table, notes []string) {
+func (d *directory) unclaimedTable(f format, c *clock) (t *table, notes []string) {
 	t = newTable("GROUP", "USER", ">RECORDS")
 	none := "-"
 	if f == asTable {
@@ -127,19 +127,19 @@ func (d *directory) unclaimed(f format, c *clock) (t *table, notes []string) {
 		return t, nil
 	}
 	for _, l := range d.Unclaimed.Lines {
-		t.add(or(string(l.Group), none), or(string(l.User), none), fmt.Sprint(l.Records))
+		t.addRow(firstNonEmpty(string(l.Group), none), firstNonEmpty(string(l.User), none), fmt.Sprint(l.Records))
 	}
 	if d.Unclaimed.More > 0 {
 		notes = append(notes, fmt.Sprintf("There are %d more with fewer records.", d.Unclaimed.More))
 	}
 	if len(t.rows) == 0 {
-		notes = append(notes, "The projects of "+c.stamp(d.At)+" claim everything that ran since "+c.stamp(d.Unclaimed.From)+".")
+		notes = append(notes, "The projects of "+c.timeWithZone(d.At)+" claim everything that ran since "+c.timeWithZone(d.Unclaimed.From)+".")
 	}
 	return t, notes
 }
 
-// decimal is a number without zeros that say nothing.
-func decimal(n *json.Number) string {
+// trimDecimal writes a number without zeros at its end that say nothing.
+func trimDecimal(n *json.Number) string {
 	if n == nil {
 		return "-"
 	}

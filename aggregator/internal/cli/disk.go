@@ -8,7 +8,7 @@ import (
 )
 
 func (p *Program) diskCommand() *cobra.Command {
-	return group("disk", "Manage the disk of a node", "  bursar operator disk free-ballast -config /etc/bursar/aggregator.hcl", p.freeBallastCommand())
+	return groupCommand("disk", "Manage the disk of a node", "  bursar operator disk free-ballast -config /etc/bursar/aggregator.hcl", p.freeBallastCommand())
 }
 
 func (p *Program) freeBallastCommand() *cobra.Command {
@@ -35,7 +35,7 @@ there is space again.`,
 				return err
 			}
 			if freed == 0 {
-				return found("%s has no ballast, it has been given up already: make room by other means", dir)
+				return newFinding("%s has no ballast, it has been given up already: make room by other means", dir)
 			}
 			p.say("%d MiB are free again; find what takes the space: du -xh --max-depth=2 %s | sort -h", freed>>20, dir)
 			return nil

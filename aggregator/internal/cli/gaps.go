@@ -24,7 +24,7 @@ collects a window of a source again. A gap stays in the list afterwards.`,
 	ask := func(ctx context.Context, api v1.API, _ []string) (v1.Gaps, error) {
 		return api.Gaps(ctx, &v1.GapsQuery{Agent: agent})
 	}
-	return look(p, cmd, ask, showGaps)
+	return queryCommand(p, cmd, ask, showGaps)
 }
 
 func showGaps(list v1.Gaps, _ format, c *clock) page {
@@ -34,7 +34,7 @@ func showGaps(list v1.Gaps, _ format, c *clock) page {
 		if source == "/" {
 			source = "-" // of the whole agent
 		}
-		t.add(g.Agent, source, c.instant(g.From), c.instant(g.To), c.instant(g.Noticed), g.Reason)
+		t.addRow(g.Agent, source, c.instantText(g.From), c.instantText(g.To), c.instantText(g.Noticed), g.Reason)
 	}
 	return page{table: t, found: cutOff(list.More)}
 }

@@ -66,10 +66,10 @@ code is 2 when there were such jobs or records.`,
 			opt.spec.Type, opt.spec.Files = args[0], args[1:]
 			opt.compare = opt.compare || opt.spec.Type == "auditor" && !cmd.Flags().Changed("compare")
 			opt.spec.Env = p.postgresEnv()
-			return p.load(cmd.Context(), &opt)
+			return p.runImport(cmd.Context(), &opt)
 		},
 	}
-	opt.conn = p.connect(cmd)
+	opt.conn = p.connectionFlags(cmd)
 	f := cmd.Flags()
 	f.StringVar(&opt.spec.Label, "label", "", "`label` of the source, with which the ids begin; without -config the type, if it is not given")
 	f.StringVar(&opt.spec.Config, "config", "", "`file` or folder with a block source \"TYPE\" \"LABEL\", as an agent has it; its config and record blocks count")
@@ -124,8 +124,8 @@ func (p *Program) openSource(ctx context.Context, spec ImportSpec) (*ImportSourc
 	return src, nil
 }
 
-// load imports and shows what came of it.
-func (p *Program) load(ctx context.Context, opt *importOptions) error {
+// runImport imports and shows what came of it.
+func (p *Program) runImport(ctx context.Context, opt *importOptions) error {
 	opt.spec.Log = slog.New(slog.NewTextHandler(p.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	src, err := p.openSource(ctx, opt.spec)
 	if err != nil {
@@ -138,7 +138,7 @@ func (p *Program) load(ctx context.Context, opt *importOptions) error {
 	done := false
 	defer func() { _ = src.position.close(done) }() // another import begins at the start then
 	began := time.Now()
-	result, committed, err := p.read(ctx, src, opt)
+	result, committed, err := p.readFiles(ctx, src, opt)
 	if err != nil {
 		return err
 	}
@@ -152,7 +152,7 @@ func (p *Program) load(ctx context.Context, opt *importOptions) error {
 	if err := p.showImport(opt.format, out); err != nil {
 		return err
 	}
-	return out.verdict()
+	return out.resultFinding()
 }
 
 // postgresEnv is what PostgreSQL's clients read of the environment.
@@ -166,16 +166,16 @@ func (p *Program) postgresEnv() map[string]string {
 	return env
 }
 
-// read reads the files into the cluster, or nowhere.
-func (p *Program) read(ctx context.Context, src *ImportSource, opt *importOptions) (*ImportResult, *v1.Counts, error) {
+// readFiles imports the files into the cluster, or reads them only.
+func (p *Program) readFiles(ctx context.Context, src *ImportSource, opt *importOptions) (*ImportResult, *v1.Counts, error) {
 	bar := p.newBar("import", 0)
-	show := func(r *ImportResult, at *bursarv1.Progress) { bar.jobs(r.Records, at) }
+	show := func(r *ImportResult, at *bursarv1.Progress) { bar.showJobs(r.Records, at) }
 	if opt.dry {
 		result, err := src.Read(ctx, Nowhere{}, opt.withdraw, false, nil, show)
-		bar.end()
+		bar.clearLine()
 		return result, nil, err
 	}
-	c, err := opt.conn.open(p)
+	c, err := opt.conn.openClient(p)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -189,7 +189,7 @@ func (p *Program) read(ctx context.Context, src *ImportSource, opt *importOption
 		cluster.Stop(err)
 	}
 	counts, unsent := cluster.Close()
-	bar.end()
+	bar.clearLine()
 	return result, &counts, brokenOff(ctx, err, unsent)
 }
 
@@ -255,9 +255,9 @@ func importAnswer(src *ImportSource, opt *importOptions, r *ImportResult, commit
 // showImport writes the answer, and for people the first problems.
 func (p *Program) showImport(f format, out *jsonImport) error {
 	if f == asJSON {
-		return p.json(out)
+		return p.printJSON(out)
 	}
-	if err := p.print(importTable(out)); err != nil {
+	if err := p.printTable(importTable(out)); err != nil {
 		return err
 	}
 	if out.Compared != nil {
@@ -282,7 +282,7 @@ func (p *Program) showImport(f format, out *jsonImport) error {
 
 func importTable(out *jsonImport) *table {
 	t := newTable("WHAT", ">COUNT")
-	add := func(what string, n int64) { t.add(what, strconv.FormatInt(n, 10)) }
+	add := func(what string, n int64) { t.addRow(what, strconv.FormatInt(n, 10)) }
 	some := func(what string, n int64) {
 		if n != 0 {
 			add(what, n)
@@ -312,22 +312,22 @@ func importTable(out *jsonImport) *table {
 	return t
 }
 
-// verdict is a finding when not all became records.
-func (out *jsonImport) verdict() error {
+// resultFinding returns a finding when not all became records.
+func (out *jsonImport) resultFinding() error {
 	failed := out.Quarantined + out.Refused
 	switch {
 	case out.Compared != nil && out.Compared.differ && out.Type == "auditor":
-		return found("what was read and what the cluster shows differ; bursar compare auditor shows which records")
+		return newFinding("what was read and what the cluster shows differ; bursar compare auditor shows which records")
 	case out.Compared != nil && out.Compared.differ:
-		return found("what was read and what the cluster shows differ")
+		return newFinding("what was read and what the cluster shows differ")
 	case out.Compared != nil && out.Compared.Uncounted != "" && failed == 0:
-		return found("the records at the source could not be counted by a second route")
+		return newFinding("the records at the source could not be counted by a second route")
 	case failed == 0 && len(out.Findings) > 0:
-		return found("all jobs are counted, with %s", view.Plural(len(out.Findings), "finding"))
+		return newFinding("all jobs are counted, with %s", view.Plural(len(out.Findings), "finding"))
 	case failed == 0:
 		return nil
 	case out.DryRun:
-		return found("%d would go to quarantine", failed)
+		return newFinding("%d would go to quarantine", failed)
 	}
-	return found("%d went to quarantine; bursar quarantine list shows them", failed)
+	return newFinding("%d went to quarantine; bursar quarantine list shows them", failed)
 }

@@ -74,22 +74,22 @@ func BeginImport(ctx context.Context, c *client.Client, src *ImportSource, say f
 		client: c, name: src.Name, epoch: begun.Epoch, log: say, clock: begun.Observed, settle: map[string]bool{}, counts: v1.Counts{Conserved: true},
 		builder: frame.NewBuilder(1, frame.Digest{}), chunks: make(chan marked, 1), position: src.position, done: make(chan struct{}),
 	}
-	if out.before, err = src.position.begin(&begun, say); err != nil {
+	if out.before, err = src.position.resumeFrom(&begun, say); err != nil {
 		return nil, err
 	}
 	if out.before != nil {
 		out.counts = src.position.last.Counts
 	}
-	if err := out.quarantined(ctx, src); err != nil {
+	if err := out.lookUpQuarantined(ctx, src); err != nil {
 		return nil, err
 	}
 	out.ctx, out.stop = context.WithCancelCause(ctx)
-	go out.send()
+	go out.sendChunks()
 	return out, nil
 }
 
-// quarantined looks up which jobs of the source are in quarantine.
-func (c *ImportCluster) quarantined(ctx context.Context, src *ImportSource) error {
+// lookUpQuarantined looks up which jobs of the source are in quarantine.
+func (c *ImportCluster) lookUpQuarantined(ctx context.Context, src *ImportSource) error {
 	list, err := c.client.Quarantine(ctx, nil)
 	if err != nil {
 		return err
@@ -152,16 +152,16 @@ func (c *ImportCluster) Close() (v1.Counts, error) {
 // Stop gives up what is not committed yet, because of err.
 func (c *ImportCluster) Stop(err error) { c.stop(err) }
 
-// send sends the chunks until there are no more or one fails.
-func (c *ImportCluster) send() {
+// sendChunks sends the chunks until there are no more or one fails.
+func (c *ImportCluster) sendChunks() {
 	defer close(c.done)
 	for next := range c.chunks {
 		if c.ctx.Err() != nil {
 			continue
 		}
-		err := c.deliver(next.chunk)
+		err := c.deliverChunk(next.chunk)
 		if err == nil {
-			err = c.keep(&next.mark)
+			err = c.writeMark(&next.mark)
 		}
 		if err != nil {
 			c.stop(err)
@@ -169,9 +169,9 @@ func (c *ImportCluster) send() {
 	}
 }
 
-// deliver sends a chunk until it is committed. One whose answer was lost is sent
+// deliverChunk posts a chunk until it is committed. One whose answer was lost is sent
 // again, which commits nothing twice.
-func (c *ImportCluster) deliver(chunk []byte) error {
+func (c *ImportCluster) deliverChunk(chunk []byte) error {
 	if chunk == nil {
 		return nil
 	}
@@ -179,12 +179,12 @@ func (c *ImportCluster) deliver(chunk []byte) error {
 	defer cancel()
 	said := false
 	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
-		counts, err := c.post(ctx, chunk)
+		counts, err := c.postChunk(ctx, chunk)
 		if err == nil {
 			addCounts(&c.counts, counts)
 			return nil
 		}
-		if !passing(err) || ctx.Err() != nil {
+		if !isTransient(err) || ctx.Err() != nil {
 			return err
 		}
 		if !said {
@@ -199,16 +199,16 @@ func (c *ImportCluster) deliver(chunk []byte) error {
 	}
 }
 
-func (c *ImportCluster) post(ctx context.Context, chunk []byte) (v1.Counts, error) {
+func (c *ImportCluster) postChunk(ctx context.Context, chunk []byte) (v1.Counts, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	answer, err := c.client.ImportChunk(ctx, c.name, c.epoch, bytes.NewReader(chunk))
 	return answer.Counts, err
 }
 
-// passing reports whether a later try may succeed: the server cannot now, or did
+// isTransient reports whether a later try may succeed: the server cannot now, or did
 // not answer.
-func passing(err error) bool {
+func isTransient(err error) bool {
 	p, ok := errors.AsType[*client.Problem](err)
 	return !ok || p.Status >= http.StatusInternalServerError || p.Status == http.StatusTooManyRequests
 }

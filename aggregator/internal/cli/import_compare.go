@@ -64,9 +64,9 @@ func newImportSums() *ImportSums {
 	return &ImportSums{Components: map[importComponent]*big.Int{}, ids: map[uint64]struct{}{}, First: record.MaxTime, Last: record.MinTime}
 }
 
-// read adds a record that was read, and reports whether it is the first of its id. Nil
+// addRecord adds a record that was read, and reports whether it is the first of its id. Nil
 // adds nothing and knows none.
-func (s *ImportSums) read(r *record.Record) (first bool) {
+func (s *ImportSums) addRecord(r *record.Record) (first bool) {
 	if s == nil {
 		return true
 	}
@@ -76,11 +76,11 @@ func (s *ImportSums) read(r *record.Record) (first bool) {
 	}
 	s.ids[id] = struct{}{}
 	s.fresh = binary.LittleEndian.AppendUint64(s.fresh, id)
-	s.add(r)
+	s.addTotals(r)
 	return true
 }
 
-func (s *ImportSums) add(r *record.Record) {
+func (s *ImportSums) addTotals(r *record.Record) {
 	seconds, ended := r.Runtime()
 	if ended {
 		s.Ended++
@@ -127,13 +127,13 @@ type ComparisonLine struct {
 
 // compareImport asks the cluster for the records that were read.
 func (p *Program) compareImport(ctx context.Context, src *ImportSource, opt *importOptions, r *ImportResult) (*Comparison, error) {
-	c, err := opt.conn.open(p)
+	c, err := opt.conn.openClient(p)
 	if err != nil {
 		return nil, err
 	}
 	defer c.Close()
-	cluster := shownRecords{wanted: r.Sums, own: src.own(), moved: map[uint64]bool{}}
-	if err := cluster.read(func(query url.Values) iter.Seq2[json.RawMessage, error] { return c.Raw(ctx, "/v1/records", query) }); err != nil {
+	cluster := shownRecords{wanted: r.Sums, own: src.originText(), moved: map[uint64]bool{}}
+	if err := cluster.readAnswers(func(query url.Values) iter.Seq2[json.RawMessage, error] { return c.Raw(ctx, "/v1/records", query) }); err != nil {
 		return nil, err
 	}
 	out := &Comparison{Others: cluster.others, Lines: compareSums(r.Sums, cluster.sums)}
@@ -157,9 +157,9 @@ func (p *Program) compareImport(ctx context.Context, src *ImportSource, opt *imp
 	return out, nil
 }
 
-// queries are for the records, and others: those with a stop about the same time, and the
+// recordQueries are for the records, and others: those with a stop about the same time, and the
 // open ones.
-func (s *ImportSums) queries() (all []url.Values) {
+func (s *ImportSums) recordQueries() (all []url.Values) {
 	const margin = 24 * time.Hour // another source may have a later stop
 	if s.Ended > 0 {
 		all = append(all, url.Values{
@@ -180,15 +180,15 @@ type shownRecords struct {
 	moved map[uint64]bool
 }
 
-func (s *shownRecords) read(answer func(query url.Values) iter.Seq2[json.RawMessage, error]) error {
+func (s *shownRecords) readAnswers(answer func(query url.Values) iter.Seq2[json.RawMessage, error]) error {
 	for known := -1; known < len(s.moved); { // again where ids were found to be another run's
 		known, s.others, s.sums = len(s.moved), 0, newImportSums()
-		for _, query := range s.wanted.queries() {
+		for _, query := range s.wanted.recordQueries() {
 			for raw, err := range answer(query) {
 				if err != nil {
 					return err
 				}
-				if err := s.add(raw); err != nil {
+				if err := s.addAnswer(raw); err != nil {
 					return err
 				}
 			}
@@ -197,7 +197,7 @@ func (s *shownRecords) read(answer func(query url.Values) iter.Seq2[json.RawMess
 	return nil
 }
 
-func (s *shownRecords) add(raw []byte) error {
+func (s *shownRecords) addAnswer(raw []byte) error {
 	r, err := wire.DecodeRecordJSON(raw)
 	if err != nil {
 		return fmt.Errorf("a record of the cluster: %w", err)
@@ -221,7 +221,7 @@ func (s *shownRecords) add(raw []byte) error {
 	case !own:
 		s.others++
 	}
-	s.sums.read(&r)
+	s.sums.addRecord(&r)
 	return nil
 }
 
@@ -263,9 +263,9 @@ func (p *Program) showComparison(c *Comparison) error {
 		if i == 0 && c.Counted != nil {
 			counted = strconv.FormatInt(*c.Counted, 10)
 		}
-		t.add(l.What, counted, l.Read, l.Cluster)
+		t.addRow(l.What, counted, l.Read, l.Cluster)
 	}
-	if err := p.print(t); err != nil {
+	if err := p.printTable(t); err != nil {
 		return err
 	}
 	if c.Others > 0 {

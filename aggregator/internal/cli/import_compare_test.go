@@ -16,7 +16,7 @@ func TestShownRecords_NumberGivenAgain_ComparesTheRunThatWasRead(t *testing.T) {
 	read := newImportSums()
 	for n, cores := range map[int]int64{7: 2, 8: 4} {
 		start := record.Time(n) * record.Hour
-		read.read(&record.Record{ID: fmt.Sprint("nemo-", n), Start: start, Stop: start + record.Hour, Submit: record.None, Components: []record.Component{{Name: "Cores", Amount: cores}}})
+		read.addRecord(&record.Record{ID: fmt.Sprint("nemo-", n), Start: start, Stop: start + record.Hour, Submit: record.None, Components: []record.Component{{Name: "Cores", Amount: cores}}})
 	}
 	row := func(id, origin string, hour, cores int) []byte {
 		return fmt.Appendf(nil, `{"record_id":%q,"origin":%q,"start_time":"1970-01-01T%02d:00:00Z","stop_time":"1970-01-01T%02d:00:00Z","meta":{},"components":[{"name":"Cores","amount":%d,"scores":[]}]}`, id, origin, hour, hour+1, cores)
@@ -27,7 +27,7 @@ func TestShownRecords_NumberGivenAgain_ComparesTheRunThatWasRead(t *testing.T) {
 	}
 	for range 2 {
 		shown := shownRecords{wanted: read, own: "import/auditor/nemo", moved: map[uint64]bool{}}
-		err := shown.read(func(query url.Values) iter.Seq2[json.RawMessage, error] {
+		err := shown.readAnswers(func(query url.Values) iter.Seq2[json.RawMessage, error] {
 			return func(yield func(json.RawMessage, error) bool) {
 				for _, row := range rows {
 					if query.Has("open") || !yield(row, nil) {

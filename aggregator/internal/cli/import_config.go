@@ -44,12 +44,12 @@ type settings struct {
 	sources hcl.Sources
 }
 
-// configure reads the configuration of an import, if it has one.
-func configure(spec *ImportSpec) (*settings, hcl.Diagnostics) {
+// readSettings reads the configuration of an import, if it has one.
+func readSettings(spec *ImportSpec) (*settings, hcl.Diagnostics) {
 	s := &settings{label: spec.Label, dirs: spec.Dirs, tree: host.EmptyTree(hcl.Range{})}
 	var diags hcl.Diagnostics
 	if spec.Config != "" {
-		diags = s.read(spec)
+		diags = s.loadImportConfig(spec)
 	}
 	if s.label == "" {
 		s.label = spec.Type
@@ -61,7 +61,7 @@ func configure(spec *ImportSpec) (*settings, hcl.Diagnostics) {
 	return s, diags
 }
 
-func (s *settings) read(spec *ImportSpec) hcl.Diagnostics {
+func (s *settings) loadImportConfig(spec *ImportSpec) hcl.Diagnostics {
 	var cfg file
 	loaded, diags := hcl.Load(spec.Config)
 	diags.Extend(hcl.Decode(loaded, &cfg, loaded.Context()))
@@ -79,7 +79,7 @@ func (s *settings) read(spec *ImportSpec) hcl.Diagnostics {
 			s.plugin = p
 		}
 	}
-	b, err := cfg.pick(spec)
+	b, err := cfg.pickSource(spec)
 	if err != nil {
 		diags.Add(hcl.Errorf(hcl.Range{Filename: spec.Config}, "no source to import as", "%v", err))
 		return diags
@@ -93,8 +93,8 @@ func (s *settings) read(spec *ImportSpec) hcl.Diagnostics {
 	return diags
 }
 
-// pick finds the source block of the type: that of the label, or the only one.
-func (f *file) pick(spec *ImportSpec) (*sourceBlock, error) {
+// pickSource finds the source block of the type: that of the label, or the only one.
+func (f *file) pickSource(spec *ImportSpec) (*sourceBlock, error) {
 	var found []*sourceBlock
 	var labels []string
 	for i := range f.Sources {
@@ -137,10 +137,10 @@ func importNode(files []string) *bursarv1.Node {
 	return n
 }
 
-// absolute makes the names independent of the folder in which a plugin runs.
+// absolutePaths makes the names independent of the folder in which a plugin runs.
 // Sources take them for patterns; a file that is there is meant as it is written. Addresses
 // stay as they are.
-func absolute(files []string) ([]string, error) {
+func absolutePaths(files []string) ([]string, error) {
 	out := make([]string, len(files))
 	for i, f := range files {
 		if strings.Contains(f, "://") { // an address

@@ -52,7 +52,7 @@ func TestTheSourceBlockOfAnImportIsFoundByTypeAndLabel(t *testing.T) {
 		if c.config != "" {
 			spec.Config = text(t, c.config)
 		}
-		cfg, diags := configure(&spec)
+		cfg, diags := readSettings(&spec)
 		got := cfg.label
 		if diags.HasErrors() {
 			got = "error: " + diags.Error()
@@ -65,7 +65,7 @@ func TestTheSourceBlockOfAnImportIsFoundByTypeAndLabel(t *testing.T) {
 
 func TestTheFilesTakeThePlaceOfThoseInTheConfiguration(t *testing.T) {
 	spec := ImportSpec{Type: "gridengine", Label: "katana", Config: text(t, two), Files: []string{"/new/a", "/new/b"}}
-	cfg, diags := configure(&spec)
+	cfg, diags := readSettings(&spec)
 	if diags.HasErrors() {
 		t.Fatal(diags.Error())
 	}
@@ -91,7 +91,7 @@ func TestTheShippedExamplesAreRight(t *testing.T) {
 	}
 	for _, path := range files {
 		typ := strings.TrimSuffix(strings.TrimPrefix(filepath.Base(path), "import-"), ".hcl")
-		cfg, diags := configure(&ImportSpec{Type: typ, Config: path, Files: []string{"/f"}})
+		cfg, diags := readSettings(&ImportSpec{Type: typ, Config: path, Files: []string{"/f"}})
 		if len(diags) > 0 || cfg.record == nil {
 			t.Errorf("%s: %v", path, diags)
 		}
@@ -108,7 +108,7 @@ func TestOnlyFilesThatAreThereAreImportedAndNamesAreNoPatterns(t *testing.T) {
 	if err := os.WriteFile(odd, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	out, err := absolute([]string{odd, dir + "/a*"})
+	out, err := absolutePaths([]string{odd, dir + "/a*"})
 	if err != nil || out[1] != dir+"/a*" {
 		t.Fatal(out, err)
 	}
@@ -117,10 +117,10 @@ func TestOnlyFilesThatAreThereAreImportedAndNamesAreNoPatterns(t *testing.T) {
 			t.Errorf("%s finds %v, %v", pattern, found, err)
 		}
 	}
-	if _, err := absolute([]string{odd, dir + "/b"}); err == nil || !strings.Contains(err.Error(), dir+"/b") {
+	if _, err := absolutePaths([]string{odd, dir + "/b"}); err == nil || !strings.Contains(err.Error(), dir+"/b") {
 		t.Error(err)
 	}
-	if out, err := absolute([]string{"import_config.go"}); err != nil || !filepath.IsAbs(out[0]) {
+	if out, err := absolutePaths([]string{"import_config.go"}); err != nil || !filepath.IsAbs(out[0]) {
 		t.Error(out, err)
 	}
 }

@@ -27,9 +27,9 @@ type ImportRun struct {
 // of a start is a little before the state that follows it.
 const sameStart = record.Second
 
-// has reports whether some origin that is wanted has a run that began then, and
+// hasRun reports whether some origin that is wanted has a run that began then, and
 // whether any has one that began at another time.
-func (k *KnownRecord) has(start record.Time, wanted func(origin string) bool) (same, other bool) {
+func (k *KnownRecord) hasRun(start record.Time, wanted func(origin string) bool) (same, other bool) {
 	for _, r := range k.Runs {
 		near := max(r.Start, start)-min(r.Start, start) <= sameStart
 		same = same || near && wanted(r.Origin)
@@ -38,18 +38,18 @@ func (k *KnownRecord) has(start record.Time, wanted func(origin string) bool) (s
 	return same, other
 }
 
-// choose returns which of the ids a run has that began then, and those under which
+// chooseID returns which of the ids a run has that began then, and those under which
 // own, the import itself, has brought it. The first id is the source's own choice.
 //
 // Where another source has the run under one of the ids, it is that one. An id under
 // which another run is known is the last resort. One that was deleted stands for the
 // run: what was erased does not come back by another name.
-func choose(ids []string, known map[string]KnownRecord, start record.Time, own string) (id string, brought []string) {
+func chooseID(ids []string, known map[string]KnownRecord, start record.Time, own string) (id string, brought []string) {
 	best := -1
 	for _, candidate := range ids {
 		k := known[candidate]
-		theirs, other := k.has(start, func(o string) bool { return o != own })
-		if mine, _ := k.has(start, func(o string) bool { return o == own }); mine {
+		theirs, other := k.hasRun(start, func(o string) bool { return o != own })
+		if mine, _ := k.hasRun(start, func(o string) bool { return o == own }); mine {
 			brought = append(brought, candidate)
 		}
 		if rank := rankOf(&k, theirs, other); rank > best {
@@ -71,14 +71,14 @@ func rankOf(k *KnownRecord, theirs, other bool) int {
 	return 1
 }
 
-// ids are the valid ids that a job's run may have, each once, the source's choice
+// possibleIDs are the valid ids that a job's run may have, each once, the source's choice
 // first.
-func (r *reader) ids(job *bursarv1.Job, first string) []string {
+func (r *reader) possibleIDs(job *bursarv1.Job, first string) []string {
 	out := []string{first}
 	seen := map[string]bool{first: true}
 	for _, other := range job.GetFormerly() {
 		id, err := r.src.session.Mapper.ID(other)
-		if err == nil && valid(id) && !seen[id] {
+		if err == nil && isValidID(id) && !seen[id] {
 			seen[id] = true
 			out = append(out, id)
 		}
@@ -86,15 +86,15 @@ func (r *reader) ids(job *bursarv1.Job, first string) []string {
 	return out
 }
 
-// look asks the sink about the ids of all jobs of a batch whose runs may have several.
-func (r *reader) look(ctx context.Context, jobs []*bursarv1.Job) error {
+// lookUpIDs asks the sink about the ids of all jobs of a batch whose runs may have several.
+func (r *reader) lookUpIDs(ctx context.Context, jobs []*bursarv1.Job) error {
 	var ids []string
 	for _, job := range jobs {
 		if len(job.GetFormerly()) == 0 {
 			continue
 		}
 		if first, err := r.src.session.Mapper.ID(job); err == nil {
-			ids = append(ids, r.ids(job, first)...)
+			ids = append(ids, r.possibleIDs(job, first)...)
 		}
 	}
 	var err error
@@ -116,7 +116,7 @@ func (c *ImportCluster) Look(ctx context.Context, ids []string) (map[string]Know
 	out := make(map[string]KnownRecord, len(ids))
 	var mu sync.Mutex
 	err := eachID(ctx, ids, func(ctx context.Context, id string) error {
-		k, err := c.entry(ctx, id)
+		k, err := c.lookUpEntry(ctx, id)
 		mu.Lock()
 		defer mu.Unlock()
 		if err == nil && (k.Deleted || len(k.Runs) > 0) {
@@ -153,13 +153,13 @@ func eachID(ctx context.Context, ids []string, do func(ctx context.Context, id s
 	return context.Cause(ctx)
 }
 
-// entry asks what the cluster has under an id, again while it cannot answer.
-func (c *ImportCluster) entry(ctx context.Context, id string) (k KnownRecord, err error) {
+// lookUpEntry asks what the cluster has under an id, again while it cannot answer.
+func (c *ImportCluster) lookUpEntry(ctx context.Context, id string) (k KnownRecord, err error) {
 	ctx, cancel := context.WithTimeout(ctx, importPatience)
 	defer cancel()
 	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
-		k, err = c.ask(ctx, id)
-		if err == nil || !passing(err) || ctx.Err() != nil {
+		k, err = c.fetchEntry(ctx, id)
+		if err == nil || !isTransient(err) || ctx.Err() != nil {
 			return k, err
 		}
 		select {
@@ -170,7 +170,7 @@ func (c *ImportCluster) entry(ctx context.Context, id string) (k KnownRecord, er
 	}
 }
 
-func (c *ImportCluster) ask(ctx context.Context, id string) (KnownRecord, error) {
+func (c *ImportCluster) fetchEntry(ctx context.Context, id string) (KnownRecord, error) {
 	answer, err := c.client.GetEntry(ctx, id, nil)
 	if errors.Is(err, client.ErrNotFound) {
 		return KnownRecord{}, nil

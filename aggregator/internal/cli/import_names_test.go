@@ -120,7 +120,7 @@ func (c importedCluster) load(all []began, from int, at int64) {
 			ids[0], ids[1] = ids[1], ids[0]
 		}
 		later = true
-		id, brought := choose(ids, known, s.state, imported.String())
+		id, brought := chooseID(ids, known, s.state, imported.String())
 		c.put(imported, record.RankImport, at, id, s.state, s.stop)
 		for _, old := range brought {
 			if old != id {

@@ -48,8 +48,8 @@ type positionLine struct {
 	IDs    []byte          `json:"ids"` // since the line before, as in ImportSums
 }
 
-// inputs identify what an import reads, and what becomes of it.
-func (s *settings) inputs(spec *ImportSpec, plugin string) (string, error) {
+// inputDigest identifies what an import reads, and how it is mapped.
+func (s *settings) inputDigest(spec *ImportSpec, plugin string) (string, error) {
 	tree, err := proto.MarshalOptions{Deterministic: true}.Marshal(s.tree)
 	if err != nil {
 		return "", err
@@ -84,15 +84,15 @@ func (p *Program) openPosition(src *ImportSource, opt *importOptions) (*importPo
 		return nil, errors.Join(fmt.Errorf("position %s: another import uses it; wait for its end, or give this one another -name", path), file.Close())
 	}
 	of := fmt.Sprintf("%s withdraw=%t compare=%t", src.inputs, opt.withdraw, opt.compare)
-	at := &importPosition{file: file, head: positionHead{Format: 1, Source: src.own(), Inputs: of}}
-	if err := at.load(); err != nil {
+	at := &importPosition{file: file, head: positionHead{Format: 1, Source: src.originText(), Inputs: of}}
+	if err := at.readLines(); err != nil {
 		return nil, errors.Join(fmt.Errorf("position %s: %w", path, err), file.Close())
 	}
 	return at, nil
 }
 
-// load reads the lines up to the first that broke off.
-func (a *importPosition) load() error {
+// readLines reads the file up to the first line that broke off.
+func (a *importPosition) readLines() error {
 	for in := bufio.NewReader(a.file); ; {
 		text, err := in.ReadBytes('\n')
 		if errors.Is(err, io.EOF) {
@@ -115,13 +115,13 @@ func (a *importPosition) load() error {
 	}
 }
 
-// begin returns from where on to read, as the cluster began the import: the counts of what
+// resumeFrom returns from where on to read, as the cluster began the import: the counts of what
 // it has, nil from the start.
-func (a *importPosition) begin(begun *v1.Import, say func(string, ...any)) (*ImportResult, error) {
+func (a *importPosition) resumeFrom(begun *v1.Import, say func(string, ...any)) (*ImportResult, error) {
 	if a == nil {
 		return nil, nil //nolint:nilnil // from the start
 	}
-	result, err := a.usable(begun)
+	result, err := a.usableCounts(begun)
 	switch {
 	case err != nil:
 		say("Reading from the start, since the position %s cannot be used: %v", a.file.Name(), err)
@@ -135,16 +135,16 @@ func (a *importPosition) begin(begun *v1.Import, say func(string, ...any)) (*Imp
 		return nil, err
 	}
 	if a.size == 0 {
-		if err := a.append(&a.head); err != nil {
+		if err := a.appendLine(&a.head); err != nil {
 			return nil, err
 		}
 	}
 	a.last.Epoch, a.last.Frames = begun.Epoch, 0
-	return result, a.append(&a.last)
+	return result, a.appendLine(&a.last)
 }
 
-// usable returns the counts of the position; the error says why it is none of this import.
-func (a *importPosition) usable(begun *v1.Import) (*ImportResult, error) {
+// usableCounts returns the counts of the position; the error says why it is none of this import.
+func (a *importPosition) usableCounts(begun *v1.Import) (*ImportResult, error) {
 	switch {
 	case a.was == positionHead{}:
 		return nil, nil //nolint:nilnil // it is new
@@ -168,8 +168,8 @@ func (a *importPosition) usable(begun *v1.Import) (*ImportResult, error) {
 	return result, nil
 }
 
-// append writes a line to the disk.
-func (a *importPosition) append(line any) error {
+// appendLine writes a line, with fsync.
+func (a *importPosition) appendLine(line any) error {
 	text, err := json.Marshal(line)
 	if err != nil {
 		return err
@@ -198,7 +198,7 @@ func (a *importPosition) close(done bool) error {
 // the checkpoint.
 func (c *ImportCluster) Mark(checkpoint []byte, r *ImportResult) error {
 	if c.position == nil {
-		r.Sums.takeFresh()
+		r.Sums.drainFresh()
 		return nil
 	}
 	if len(checkpoint) == 0 {
@@ -206,12 +206,12 @@ func (c *ImportCluster) Mark(checkpoint []byte, r *ImportResult) error {
 	}
 	text, err := json.Marshal(r)
 	c.mark.At, c.mark.Result, c.mark.Frames = bytes.Clone(checkpoint), text, c.builder.Last()
-	c.mark.IDs = append(c.mark.IDs, r.Sums.takeFresh()...)
+	c.mark.IDs = append(c.mark.IDs, r.Sums.drainFresh()...)
 	return err
 }
 
-// takeFresh returns the ids since the last call, until the next record is read.
-func (s *ImportSums) takeFresh() []byte {
+// drainFresh returns the ids since the last call, until the next record is read.
+func (s *ImportSums) drainFresh() []byte {
 	if s == nil {
 		return nil
 	}
@@ -220,13 +220,13 @@ func (s *ImportSums) takeFresh() []byte {
 	return ids
 }
 
-// keep writes a mark whose frames are committed.
-func (c *ImportCluster) keep(mark *positionLine) error {
+// writeMark writes a mark whose frames are committed.
+func (c *ImportCluster) writeMark(mark *positionLine) error {
 	if len(mark.At) == 0 {
 		return nil
 	}
 	mark.Epoch, mark.Counts = c.epoch, c.counts
-	if err := c.position.append(mark); err != nil {
+	if err := c.position.appendLine(mark); err != nil {
 		return fmt.Errorf("position %s: %w", c.position.file.Name(), err)
 	}
 	return nil

@@ -87,7 +87,7 @@ func (s *ImportSource) Read(ctx context.Context, sink ImportSink, withdraw, sums
 		r.result.Sums = newImportSums()
 	}
 	err := s.session.Stream(ctx, start, func(resp *bursarv1.CollectResponse) error {
-		if err := r.batch(ctx, resp); err != nil {
+		if err := r.importBatch(ctx, resp); err != nil {
 			return err
 		}
 		if err := sink.Mark(resp.GetCheckpoint(), &r.result); err != nil {
@@ -100,17 +100,17 @@ func (s *ImportSource) Read(ctx context.Context, sink ImportSink, withdraw, sums
 	return &r.result, err
 }
 
-func (r *reader) batch(ctx context.Context, resp *bursarv1.CollectResponse) error {
-	if err := r.look(ctx, resp.GetJobs()); err != nil {
+func (r *reader) importBatch(ctx context.Context, resp *bursarv1.CollectResponse) error {
+	if err := r.lookUpIDs(ctx, resp.GetJobs()); err != nil {
 		return err
 	}
 	for _, job := range resp.GetJobs() {
-		if err := r.job(job); err != nil {
+		if err := r.importJob(job); err != nil {
 			return err
 		}
 	}
 	for _, refused := range resp.GetRefused() {
-		if err := r.refuse(refused); err != nil {
+		if err := r.refuseInput(refused); err != nil {
 			return err
 		}
 	}
@@ -118,73 +118,73 @@ func (r *reader) batch(ctx context.Context, resp *bursarv1.CollectResponse) erro
 	for _, f := range resp.GetFrames() {
 		out, refused := host.Extra(f)
 		if refused != nil {
-			if err := r.refuse(refused); err != nil {
+			if err := r.refuseInput(refused); err != nil {
 				return err
 			}
 			continue
 		}
-		if err := r.frame(out); err != nil {
+		if err := r.sendFrame(out); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// frame stamps f and hands it on.
-func (r *reader) frame(f *wire.Frame) error {
+// sendFrame adds the source to f and gives it to the sink.
+func (r *reader) sendFrame(f *wire.Frame) error {
 	f.SourceType, f.SourceLabel, f.Rank = r.src.Type, r.src.Label, record.RankImport
 	f.IDReused = r.src.session.Description.GetReusesIds()
 	return r.sink.Take(f)
 }
 
-// write is frame for what the store counts.
-func (r *reader) write(f *wire.Frame) error {
+// writeFrame is sendFrame for what the store counts.
+func (r *reader) writeFrame(f *wire.Frame) error {
 	r.result.Frames++
-	return r.frame(f)
+	return r.sendFrame(f)
 }
 
-func (r *reader) job(job *bursarv1.Job) error {
+func (r *reader) importJob(job *bursarv1.Job) error {
 	if problem := host.Nameless(job.GetRun()); problem != "" {
 		raw, _ := host.Raw(job, r.src.session.Description.GetAttributes())
-		return r.refuse(&bursarv1.Refused{Message: problem, Raw: raw})
+		return r.refuseInput(&bursarv1.Refused{Message: problem, Raw: raw})
 	}
-	rec, keep, err := r.apply(job)
+	rec, keep, err := r.mapJob(job)
 	switch {
 	case err != nil:
 		r.result.Quarantined++
-		return r.quarantine(host.QuarantineFailed(job, r.src.session.Description.GetAttributes(), err))
+		return r.writeQuarantine(host.QuarantineFailed(job, r.src.session.Description.GetAttributes(), err))
 	case !keep:
 		return r.leaveOut(job, rec.ID)
 	}
 	r.found.Note(r.src.session.Mapper, job, &rec, time.Now())
-	id, brought := choose(r.ids(job, rec.ID), r.known, rec.Start, r.src.own())
+	id, brought := chooseID(r.possibleIDs(job, rec.ID), r.known, rec.Start, r.src.originText())
 	rec.ID = id
-	if r.result.Sums.read(&rec) { // behind a position some come again
-		r.count(&rec)
+	if r.result.Sums.addRecord(&rec) { // behind a position some come again
+		r.countRecord(&rec)
 	}
 	f := &wire.Frame{Kind: wire.KindRecord, ID: rec.ID, Record: rec, Version: record.Version{Ended: !rec.Open()}}
-	f.Settles = r.settles(job)
-	if err := r.write(f); err != nil {
+	f.Settles = r.quarantinedID(job)
+	if err := r.writeFrame(f); err != nil {
 		return err
 	}
 	for _, other := range job.GetFormerly() { // it may be in quarantine by another name
-		if f.Settles = r.settles(other); f.Settles != "" {
-			if err := r.write(f); err != nil {
+		if f.Settles = r.quarantinedID(other); f.Settles != "" {
+			if err := r.writeFrame(f); err != nil {
 				return err
 			}
 		}
 	}
 	old := slices.DeleteFunc(brought, func(o string) bool { return o == id })
 	r.result.Renamed += int64(len(old))
-	return r.withdraw(job, old, "", true)
+	return r.withdrawIDs(job, old, "", true)
 }
 
-// withdraw takes ids back, the first of which settles a job in quarantine, if one is
+// withdrawIDs withdraws ids; the frame of the first one settles a job in quarantine, if one is
 // given.
-func (r *reader) withdraw(job *bursarv1.Job, ids []string, settles string, ended bool) error {
+func (r *reader) withdrawIDs(job *bursarv1.Job, ids []string, settles string, ended bool) error {
 	run := wire.RunOf(r.src.session.Mapper.Start(job), r.src.session.Mapper.Submit(job))
 	for _, id := range ids {
-		if err := r.write(&wire.Frame{Kind: wire.KindWithdraw, ID: id, Run: run, Settles: settles, Version: record.Version{Ended: ended}}); err != nil {
+		if err := r.writeFrame(&wire.Frame{Kind: wire.KindWithdraw, ID: id, Run: run, Settles: settles, Version: record.Version{Ended: ended}}); err != nil {
 			return err
 		}
 		settles = ""
@@ -192,8 +192,8 @@ func (r *reader) withdraw(job *bursarv1.Job, ids []string, settles string, ended
 	return nil
 }
 
-// apply maps the job; what the source leaves out only gets its id.
-func (r *reader) apply(job *bursarv1.Job) (rec record.Record, keep bool, err error) {
+// mapJob maps the job; what the source leaves out only gets its id.
+func (r *reader) mapJob(job *bursarv1.Job) (rec record.Record, keep bool, err error) {
 	if !job.GetExcluded() {
 		return r.src.session.Mapper.Map(job)
 	}
@@ -201,7 +201,7 @@ func (r *reader) apply(job *bursarv1.Job) (rec record.Record, keep bool, err err
 	return rec, false, err
 }
 
-func (r *reader) count(rec *record.Record) {
+func (r *reader) countRecord(rec *record.Record) {
 	r.result.Records++
 	at := rec.Stop
 	if rec.Open() {
@@ -215,17 +215,17 @@ func (r *reader) count(rec *record.Record) {
 // or where it was in quarantine.
 func (r *reader) leaveOut(job *bursarv1.Job, id string) error {
 	r.result.Filtered++
-	settles := r.settles(job)
+	settles := r.quarantinedID(job)
 	wanted := r.back || settles != ""
-	if !wanted || !valid(id) {
+	if !wanted || !isValidID(id) {
 		return nil
 	}
 	ids := []string{id}
 	if len(job.GetFormerly()) > 0 { // under the ids that an import gave it
 		start := r.src.session.Mapper.Start(job)
-		chosen, brought := choose(r.ids(job, id), r.known, start, r.src.own())
+		chosen, brought := chooseID(r.possibleIDs(job, id), r.known, start, r.src.originText())
 		k := r.known[chosen]
-		if _, another := k.has(start, nobody); another && len(brought) == 0 {
+		if _, another := k.hasRun(start, matchNoOrigin); another && len(brought) == 0 {
 			return nil
 		}
 		if ids = brought; len(ids) == 0 {
@@ -233,30 +233,29 @@ func (r *reader) leaveOut(job *bursarv1.Job, id string) error {
 		}
 	}
 	r.result.Withdrawn++
-	return r.withdraw(job, ids, settles, job.GetEnded())
+	return r.withdrawIDs(job, ids, settles, job.GetEnded())
 }
 
-func nobody(string) bool { return false }
+func matchNoOrigin(string) bool { return false }
 
-// valid reports whether a record can have the id.
-func valid(id string) bool { return record.ValidateID(id) == nil }
+func isValidID(id string) bool { return record.ValidateID(id) == nil }
 
-// settles is the quarantined job that the job's frame settles; "" for none.
-func (r *reader) settles(job *bursarv1.Job) string {
+// quarantinedID is the id in quarantine that the job's frame releases; "" for none.
+func (r *reader) quarantinedID(job *bursarv1.Job) string {
 	if id := host.QuarantineID(job.GetRun()); r.sink.Settles(id) {
 		return id
 	}
 	return ""
 }
 
-func (r *reader) refuse(refused *bursarv1.Refused) error {
+func (r *reader) refuseInput(refused *bursarv1.Refused) error {
 	r.result.Refused++
-	return r.quarantine(host.QuarantineRefused(refused))
+	return r.writeQuarantine(host.QuarantineRefused(refused))
 }
 
-func (r *reader) quarantine(q wire.Quarantine) error {
+func (r *reader) writeQuarantine(q wire.Quarantine) error {
 	if len(r.result.Problems) < maxProblems {
 		r.result.Problems = append(r.result.Problems, Problem{q.ID, q.Reason, q.Message})
 	}
-	return r.write(&wire.Frame{Kind: wire.KindQuarantine, Quarantine: q})
+	return r.writeFrame(&wire.Frame{Kind: wire.KindQuarantine, Quarantine: q})
 }

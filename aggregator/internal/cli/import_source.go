@@ -54,8 +54,8 @@ type ImportSource struct {
 	window   *bursarv1.CollectRequest_Window // that is read; nil: all
 }
 
-// own is the import as an origin.
-func (s *ImportSource) own() string {
+// originText is the import as an origin.
+func (s *ImportSource) originText() string {
 	return record.Origin{Agent: s.Name, Type: s.Type, Label: s.Label}.String()
 }
 
@@ -69,10 +69,10 @@ func OpenImport(ctx context.Context, spec ImportSpec) (src *ImportSource, diags 
 	if err := identity.CheckName(spec.Name); err != nil {
 		return nil, nil, nil, fmt.Errorf("name of the import: %w", err)
 	}
-	if spec.Files, err = absolute(spec.Files); err != nil {
+	if spec.Files, err = absolutePaths(spec.Files); err != nil {
 		return nil, nil, nil, err
 	}
-	cfg, diags := configure(&spec)
+	cfg, diags := readSettings(&spec)
 	if diags.HasErrors() {
 		return nil, diags, cfg.sources, nil
 	}
@@ -84,7 +84,7 @@ func OpenImport(ctx context.Context, spec ImportSpec) (src *ImportSource, diags 
 
 // startSource starts the plugin and makes a session with it.
 func startSource(ctx context.Context, spec *ImportSpec, cfg *settings) (*ImportSource, hcl.Diagnostics, error) {
-	path, err := cfg.find(spec)
+	path, err := cfg.findPlugin(spec)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -94,21 +94,21 @@ func startSource(ctx context.Context, spec *ImportSpec, cfg *settings) (*ImportS
 	}
 	src := &ImportSource{Name: spec.Name, Type: spec.Type, Label: cfg.label, folder: folder}
 	var diags hcl.Diagnostics
-	src.session, diags, err = launch(ctx, spec, cfg, path, folder)
+	src.session, diags, err = launchPlugin(ctx, spec, cfg, path, folder)
 	if src.session == nil {
 		return nil, diags, errors.Join(err, os.RemoveAll(folder))
 	}
 	if src.session.Description.GetPush() || src.session.Description.GetPushed() {
 		return nil, diags, errors.Join(fmt.Errorf("the source %s takes jobs as they come and reads no files", spec.Type), src.Close())
 	}
-	if src.inputs, err = cfg.inputs(spec, src.session.Description.GetVersion()); err != nil {
+	if src.inputs, err = cfg.inputDigest(spec, src.session.Description.GetVersion()); err != nil {
 		return nil, diags, errors.Join(err, src.Close())
 	}
 	return src, diags, nil
 }
 
-// launch starts the plugin's process and configures it.
-func launch(ctx context.Context, spec *ImportSpec, cfg *settings, path, folder string) (*host.Session, hcl.Diagnostics, error) {
+// launchPlugin starts the plugin's process and configures it.
+func launchPlugin(ctx context.Context, spec *ImportSpec, cfg *settings, path, folder string) (*host.Session, hcl.Diagnostics, error) {
 	env := maps.Clone(spec.Env)
 	if env == nil {
 		env = map[string]string{}
@@ -134,8 +134,8 @@ func launch(ctx context.Context, spec *ImportSpec, cfg *settings, path, folder s
 	return opened, diags, nil
 }
 
-// find returns where the plugin is.
-func (s *settings) find(spec *ImportSpec) (string, error) {
+// findPlugin returns the path of the plugin.
+func (s *settings) findPlugin(spec *ImportSpec) (string, error) {
 	if s.plugin.Path != nil {
 		return filepath.Abs(s.plugin.Path.Path)
 	}

@@ -74,7 +74,7 @@ node can let machines join.`,
 		if (s.join == "") != (s.token == "") {
 			return commandline.UsageError(cmd, errors.New("-join and -token belong together"))
 		}
-		if err := s.defaults(); err != nil {
+		if err := s.setDefaults(); err != nil {
 			return err
 		}
 		return p.setUp(cmd.Context(), &s)
@@ -82,8 +82,8 @@ node can let machines join.`,
 	return cmd
 }
 
-// defaults finds out what was not said.
-func (s *founding) defaults() (err error) {
+// setDefaults finds out what was not given.
+func (s *founding) setDefaults() (err error) {
 	if s.name == "" {
 		if s.name, err = setup.Name(); err != nil {
 			return err
@@ -105,11 +105,11 @@ func (s *founding) defaults() (err error) {
 	if !slices.Contains(s.hosts, host) {
 		s.hosts = slices.Insert(s.hosts, 0, host)
 	}
-	s.authority, s.files = filepath.Join(s.dir, "ca"), setup.Files(s.path(), "aggregator")
+	s.authority, s.files = filepath.Join(s.dir, "ca"), setup.Files(s.configPath(), "aggregator")
 	return identity.CheckName(s.name)
 }
 
-func (s *founding) path() string { return filepath.Join(s.dir, "aggregator.hcl") }
+func (s *founding) configPath() string { return filepath.Join(s.dir, "aggregator.hcl") }
 
 // setUp sets up the node.
 func (p *Program) setUp(ctx context.Context, s *founding) error {
@@ -117,10 +117,10 @@ func (p *Program) setUp(ctx context.Context, s *founding) error {
 	if err != nil {
 		return err
 	}
-	fits := s.fits()
+	fits := s.configFits()
 	if !fits && !s.force {
-		if err := setup.Replaceable(s.path(), packaging.Configuration, nil); err != nil {
-			return fmt.Errorf("%w%s", err, s.configuration())
+		if err := setup.Replaceable(s.configPath(), packaging.Configuration, nil); err != nil {
+			return fmt.Errorf("%w%s", err, s.configText())
 		}
 	}
 	if err := errors.Join(setup.Public(s.dir), owner.Dir(s.authority, 0o700), owner.Folder(s.files)); err != nil {
@@ -128,31 +128,31 @@ func (p *Program) setUp(ctx context.Context, s *founding) error {
 	}
 	if s.join == "" {
 		s.retention = &v1.JoinRetention{NamesMonths: retentionMonths, AuditMonths: erasure.AuditMonths}
-		err = s.found(owner, p.Now())
+		err = s.foundCluster(owner, p.Now())
 	} else {
-		err = s.enter(ctx, owner)
+		err = s.joinCluster(ctx, owner)
 	}
 	if err == nil && !fits {
-		err = owner.Root(s.path(), s.configuration())
+		err = owner.Root(s.configPath(), s.configText())
 	}
 	if err != nil {
 		return err
 	}
-	p.say("%s is set up: %s", s.name, s.path())
-	return p.begin(ctx, s)
+	p.say("%s is set up: %s", s.name, s.configPath())
+	return p.startNode(ctx, s)
 }
 
-// fits reports whether the configuration that is there is of this node already.
-func (s *founding) fits() bool {
-	if _, err := os.Stat(s.path()); err != nil {
+// configFits reports whether there is a configuration already, and it is this node's.
+func (s *founding) configFits() bool {
+	if _, err := os.Stat(s.configPath()); err != nil {
 		return false
 	}
-	conf, _, diags := config.Load(s.path())
+	conf, _, diags := config.Load(s.configPath())
 	return !diags.HasErrors() && conf.Aggregator.Name.Value == s.name && conf.Files() == s.files
 }
 
-// found makes the authority and the certificate of a first node.
-func (s *founding) found(owner setup.Owner, now time.Time) error {
+// foundCluster makes the authority and the certificate of the first node.
+func (s *founding) foundCluster(owner setup.Owner, now time.Time) error {
 	if err := s.makeAuthority(owner, now); err != nil {
 		return err
 	}
@@ -182,7 +182,7 @@ func (s *founding) found(owner setup.Owner, now time.Time) error {
 		return err
 	}
 	ca := identity.EncodeCertificates(authority.Certificate())
-	return s.write(owner, v1.Joined{Certificate: string(certificate), Authorities: string(ca), Authority: string(ca), AuthorityKey: string(secret)})
+	return s.writeCertificates(owner, v1.Joined{Certificate: string(certificate), Authorities: string(ca), Authority: string(ca), AuthorityKey: string(secret)})
 }
 
 // makeAuthority makes the authority where there is none. Its key comes last, so that an
@@ -207,8 +207,8 @@ func (s *founding) makeAuthority(owner setup.Owner, now time.Time) error {
 	return errors.Join(err, os.RemoveAll(dir))
 }
 
-// enter exchanges the token for a certificate and the authority.
-func (s *founding) enter(ctx context.Context, owner setup.Owner) error {
+// joinCluster exchanges the token for a certificate and the authority.
+func (s *founding) joinCluster(ctx context.Context, owner setup.Owner) error {
 	token, err := join.Parse(s.token)
 	if err != nil {
 		return err
@@ -224,11 +224,11 @@ func (s *founding) enter(ctx context.Context, owner setup.Owner) error {
 		return join.Explain(err, join.Address(s.join), "{} -join HOST:PORT -token TOKEN", string(identity.Aggregator))
 	}
 	s.nodes, s.retention = joined.Nodes, joined.Retention
-	return s.write(owner, joined)
+	return s.writeCertificates(owner, joined)
 }
 
-// write puts the certificates in their places.
-func (s *founding) write(owner setup.Owner, j v1.Joined) error {
+// writeCertificates puts the certificates in their places.
+func (s *founding) writeCertificates(owner setup.Owner, j v1.Joined) error {
 	return errors.Join(
 		owner.Write(filepath.Join(s.authority, "ca.key"), []byte(j.AuthorityKey), 0o600),
 		owner.Write(filepath.Join(s.authority, "ca.pem"), []byte(j.Authority), 0o644),
@@ -237,10 +237,10 @@ func (s *founding) write(owner setup.Owner, j v1.Joined) error {
 	)
 }
 
-// configuration is the node's.
-func (s *founding) configuration() []byte {
+// configText is the configuration of the node.
+func (s *founding) configText() []byte {
 	var b strings.Builder
-	_, api, _ := net.SplitHostPort(s.address) // defaults has looked
+	_, api, _ := net.SplitHostPort(s.address) // setDefaults has checked it
 	_, raft, _ := net.SplitHostPort(s.raft)
 	plain := ""
 	if s.plain != "" {
@@ -266,7 +266,7 @@ aggregator {
     peers = {
 `, setup.Quote(s.name), setup.Quote(s.dataDir), setup.Quote(s.authority), plain, setup.Quote(net.JoinHostPort("0.0.0.0", api)),
 		setup.Quote(s.files.CA), setup.Quote(s.files.Cert), setup.Quote(s.files.Key), setup.Quote(net.JoinHostPort("0.0.0.0", raft)))
-	for _, n := range s.peers() {
+	for _, n := range s.allPeers() {
 		fmt.Fprintf(&b, "      %s = %s\n", setup.Quote(n.Name), setup.Quote(n.Address))
 	}
 	b.WriteString("    }\n  }\n" + retentionBlock(s.retention) + "}\n\naccess {\n  plain_role = \"none\"\n}\n")
@@ -296,18 +296,18 @@ func retentionBlock(r *v1.JoinRetention) string {
 	return fmt.Sprintf("  # Older records lose the names of users; totals stay. See: bursar person retention\n  retention {\n    names_months = %d\n%s  }\n", r.NamesMonths, drop)
 }
 
-// peers are all nodes, this one included.
-func (s *founding) peers() []v1.JoinNode {
+// allPeers are the nodes, this one included, by name.
+func (s *founding) allPeers() []v1.JoinNode {
 	list := slices.DeleteFunc(slices.Clone(s.nodes), func(n v1.JoinNode) bool { return n.Name == s.name })
 	list = append(list, v1.JoinNode{Name: s.name, Address: s.raft})
 	slices.SortFunc(list, func(a, b v1.JoinNode) int { return strings.Compare(a.Name, b.Name) })
 	return list
 }
 
-// begin starts the node, waits until it has a vote, and says what to run next.
-func (p *Program) begin(ctx context.Context, s *founding) error {
+// startNode starts the daemon, waits until it has a vote, and says what to run next.
+func (p *Program) startNode(ctx context.Context, s *founding) error {
 	if s.noStart || !setup.Systemd() {
-		p.say("Start it: bursar aggregator -config %s", s.path())
+		p.say("Start it: bursar aggregator -config %s", s.configPath())
 		return nil
 	}
 	if err := setup.Start(ctx, unit); err != nil {
@@ -328,7 +328,7 @@ func (p *Program) begin(ctx context.Context, s *founding) error {
 func (p *Program) awaitVote(ctx context.Context, s *founding) error {
 	ctx, cancel := context.WithTimeout(ctx, s.wait)
 	defer cancel()
-	c, err := client.New(client.Options{Address: p.nearest().address, UserAgent: "bursar/" + p.Version})
+	c, err := client.New(client.Options{Address: p.nearestAddress().address, UserAgent: "bursar/" + p.Version})
 	if err != nil {
 		return err
 	}

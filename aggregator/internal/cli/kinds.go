@@ -28,10 +28,10 @@ it was interrupted.`,
 		Args:    cobra.NoArgs,
 	}
 	cmd.Flags().BoolVar(&plan, "plan", false, "print what would be changed, and change nothing")
-	conn := p.connect(cmd)
+	conn := p.connectionFlags(cmd)
 	conn.timeout = time.Hour
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		c, err := conn.open(p)
+		c, err := conn.openClient(p)
 		if err != nil {
 			return err
 		}
@@ -51,9 +51,9 @@ func (p *Program) planKinds(ctx context.Context, c *client.Client) error {
 	}
 	t := newTable("COMPONENT", "STORED", "BECOMES", ">RECORDS")
 	for _, k := range answer.Kinds {
-		t.add(k.Component, k.Stored, k.Kind, strconv.Itoa(k.Records))
+		t.addRow(k.Component, k.Stored, k.Kind, strconv.Itoa(k.Records))
 	}
-	if err := p.print(t); err != nil {
+	if err := p.printTable(t); err != nil {
 		return err
 	}
 	p.say("%d records would be changed", answer.Records)

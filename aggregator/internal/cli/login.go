@@ -18,9 +18,9 @@ The address of the link is the first one of api.listen. From another machine, fo
 it: ssh -L 8000:127.0.0.1:8000 HOST.`,
 		Example: "  bursar login\n  sudo bursar login", Args: cobra.NoArgs,
 	}
-	conn := p.connect(cmd)
+	conn := p.connectionFlags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		c, err := conn.open(p)
+		c, err := conn.openClient(p)
 		if err != nil {
 			return err
 		}

@@ -14,7 +14,7 @@ import (
 )
 
 func (p *Program) operatorCommand() *cobra.Command {
-	return group("operator", "Manage a node and its cluster", "  bursar operator check -config /etc/bursar/aggregator.hcl\n  bursar operator raft list-peers",
+	return groupCommand("operator", "Manage a node and its cluster", "  bursar operator check -config /etc/bursar/aggregator.hcl\n  bursar operator raft list-peers",
 		p.checkCommand(), p.diskCommand(), p.kindsCommand(), p.raftCommand(), p.recoverCommand())
 }
 
@@ -45,21 +45,21 @@ meanwhile.`,
 				}
 				dir = conf.Aggregator.DataDir.Path
 			}
-			return keepOwner(dir, func() error { return p.checkStore(cmd.Context(), filepath.Join(dir, "store")) })
+			return preserveOwner(dir, func() error { return p.checkStore(cmd.Context(), filepath.Join(dir, "store")) })
 		},
 	}
 	cmd.Flags().StringArrayVar(&paths, "config", []string{defaultConfig}, "`file` or directory with the node's configuration")
 	cmd.Flags().StringVar(&dir, "data-dir", "", "the node's data `folder`, instead of the one that its configuration names")
 	cmd.Flags().BoolVar(&live, "live", false, "ask a node that runs to check itself")
 	cmd.Flags().Lookup("config").DefValue = defaultConfig
-	conn = p.connect(cmd)
+	conn = p.connectionFlags(cmd)
 	conn.timeout = time.Hour
 	return cmd
 }
 
 // checkLive asks a node to check itself.
 func (p *Program) checkLive(ctx context.Context, conn *connection) error {
-	c, err := conn.open(p)
+	c, err := conn.openClient(p)
 	if err != nil {
 		return err
 	}
@@ -74,7 +74,7 @@ func (p *Program) checkLive(ctx context.Context, conn *connection) error {
 		}
 	}
 	if len(answer.Wrong) > 0 {
-		return found("the node is not sound: differences: %d", len(answer.Wrong))
+		return newFinding("the node is not sound: differences: %d", len(answer.Wrong))
 	}
 	p.say("the node is sound at index %d", answer.Index)
 	return nil
@@ -86,7 +86,7 @@ func (p *Program) checkStore(ctx context.Context, dir string) (err error) {
 	}
 	s, err := store.Open(store.Options{Dir: dir})
 	if errors.Is(err, store.ErrCorrupt) {
-		return found("the store does not read: %w", err)
+		return newFinding("the store does not read: %w", err)
 	}
 	if err != nil {
 		return fmt.Errorf("open the store (does the aggregator run?): %w", err)
@@ -99,7 +99,7 @@ func (p *Program) checkStore(ctx context.Context, dir string) (err error) {
 	defer func() { err = errors.Join(err, view.Close()) }()
 	wrong, err := view.Check(ctx)
 	if errors.Is(err, store.ErrCorrupt) {
-		return found("the store does not read: %w", err)
+		return newFinding("the store does not read: %w", err)
 	}
 	if err != nil {
 		return err
@@ -110,7 +110,7 @@ func (p *Program) checkStore(ctx context.Context, dir string) (err error) {
 		}
 	}
 	if len(wrong) > 0 {
-		return found("the store is not sound: %d differences", len(wrong))
+		return newFinding("the store is not sound: %d differences", len(wrong))
 	}
 	index, _ := view.Applied()
 	p.say("the store is sound: %d records at index %d, state hash %s", view.Count(), index, view.Hash())

@@ -97,11 +97,11 @@ func newTable(head ...string) *table {
 	return t
 }
 
-func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
+func (t *table) addRow(cells ...string) { t.rows = append(t.rows, cells) }
 
-// csv writes the table as comma separated values, for machines: an empty value is
+// writeCSV writes the table as comma separated values, for machines: an empty value is
 // empty, and the heads are words.
-func (t *table) csv(w io.Writer) error {
+func (t *table) writeCSV(w io.Writer) error {
 	all := [][]string{make([]string, len(t.head))}
 	for i, h := range t.head {
 		all[0][i] = csvtext.Harmless(strings.ToLower(strings.ReplaceAll(h, " ", "_")))
@@ -126,16 +126,16 @@ func (t *table) csv(w io.Writer) error {
 // gap stands between columns.
 const gap = "  "
 
-// text writes the table for people, at most width columns wide unless width is 0.
+// writeText writes the table for people, at most width columns wide unless width is 0.
 // It returns the columns that had no room.
-func (t *table) text(w io.Writer, width int, color bool) (left []string, err error) {
+func (t *table) writeText(w io.Writer, width int, color bool) (left []string, err error) {
 	var b strings.Builder
-	widths := t.fit(width)
+	widths := t.fitWidths(width)
 	line := func(cells []string) string {
 		var parts []string
 		for i, c := range cells {
 			if widths[i] > 0 {
-				parts = append(parts, pad(cut(printable(c), widths[i]), widths[i], t.look[i].right))
+				parts = append(parts, padToWidth(cutToWidth(printable(c), widths[i]), widths[i], t.look[i].right))
 			}
 		}
 		return strings.TrimRight(strings.Join(parts, gap), " ")
@@ -168,9 +168,9 @@ const (
 	narrowest = 6
 )
 
-// fit returns the widths of the columns so that all fit into limit, 0 for those
+// fitWidths returns the widths of the columns so that all fit into limit, 0 for those
 // that are left out.
-func (t *table) fit(limit int) []int {
+func (t *table) fitWidths(limit int) []int {
 	w := make([]int, len(t.head))
 	for i := range w {
 		w[i] = uniseg.StringWidth(t.head[i])
@@ -181,19 +181,19 @@ func (t *table) fit(limit int) []int {
 	if limit == 0 {
 		return w
 	}
-	shrink(w, limit, narrow, func(i int) bool { return t.look[i].first })
+	shrinkWidest(w, limit, narrow, func(i int) bool { return t.look[i].first })
 	for i := range w {
-		if t.look[i].leave && total(w) > limit {
+		if t.look[i].leave && totalWidth(w) > limit {
 			w[i] = 0
 		}
 	}
-	shrink(w, limit, narrowest, func(int) bool { return true })
+	shrinkWidest(w, limit, narrowest, func(int) bool { return true })
 	return w
 }
 
-// shrink cuts the widest of some columns until all fit or none is above least.
-func shrink(w []int, limit, least int, may func(int) bool) {
-	for total(w) > limit {
+// shrinkWidest narrows the widest of some columns until all fit or none is above least.
+func shrinkWidest(w []int, limit, least int, may func(int) bool) {
+	for totalWidth(w) > limit {
 		at := -1
 		for i := range w {
 			if may(i) && w[i] > least && (at < 0 || w[i] > w[at]) {
@@ -207,8 +207,8 @@ func shrink(w []int, limit, least int, may func(int) bool) {
 	}
 }
 
-// total is the width of a line.
-func total(w []int) (sum int) {
+// totalWidth is the width of a line of such columns.
+func totalWidth(w []int) (sum int) {
 	for _, n := range w {
 		if n > 0 {
 			sum += n + len(gap)
@@ -217,8 +217,8 @@ func total(w []int) (sum int) {
 	return sum - len(gap)
 }
 
-// cut shortens s to a width.
-func cut(s string, width int) string {
+// cutToWidth shortens s to a width.
+func cutToWidth(s string, width int) string {
 	if uniseg.StringWidth(s) <= width {
 		return s
 	}
@@ -230,7 +230,7 @@ func cut(s string, width int) string {
 	return b.String() + "…"
 }
 
-func pad(s string, width int, right bool) string {
+func padToWidth(s string, width int, right bool) string {
 	blank := strings.Repeat(" ", max(0, width-uniseg.StringWidth(s)))
 	if right {
 		return blank + s
@@ -249,8 +249,8 @@ func printable(s string) string {
 	}, s)
 }
 
-// lines makes each line of a text printable.
-func lines(text string) string {
+// printableLines makes each line of a text printable.
+func printableLines(text string) string {
 	list := strings.Split(strings.TrimRight(text, "\n"), "\n")
 	for i := range list {
 		list[i] = printable(list[i])
@@ -258,19 +258,19 @@ func lines(text string) string {
 	return strings.Join(list, "\n")
 }
 
-// print writes a table for people.
-func (p *Program) print(t *table) error {
-	left, err := t.text(p.Stdout, p.Width, p.Color)
+// printTable writes a table for people.
+func (p *Program) printTable(t *table) error {
+	left, err := t.writeText(p.Stdout, p.Width, p.Color)
 	if len(left) > 0 {
 		p.say("No room for %s: a wider terminal or -format csv shows all.", strings.Join(left, ", "))
 	}
 	if err == nil && t.below != "" {
-		_, err = fmt.Fprintf(p.Stdout, "\n%s\n", lines(t.below))
+		_, err = fmt.Fprintf(p.Stdout, "\n%s\n", printableLines(t.below))
 	}
 	return err
 }
 
-func (p *Program) json(answer any) error {
+func (p *Program) printJSON(answer any) error {
 	text, err := json.MarshalIndent(answer, "", "  ")
 	if err != nil {
 		return err
@@ -281,5 +281,5 @@ func (p *Program) json(answer any) error {
 
 // say writes a message for people.
 func (p *Program) say(text string, args ...any) {
-	fmt.Fprintln(p.Stderr, lines(fmt.Sprintf(text, args...)))
+	fmt.Fprintln(p.Stderr, printableLines(fmt.Sprintf(text, args...)))
 }

@@ -8,23 +8,23 @@ import (
 	"syscall"
 )
 
-// keepOwner calls do, which may write below a node's data folder, and gives what
+// preserveOwner calls do, which may write below a node's data folder, and then gives what
 // root has made there to whom the folder belongs: the daemon, which is another
 // user, could not read it.
-func keepOwner(dir string, do func() error) error {
-	uid, gid, ok := owner(dir)
+func preserveOwner(dir string, do func() error) error {
+	uid, gid, ok := ownerOf(dir)
 	err := do()
 	if !ok || uid == 0 || os.Geteuid() != 0 {
 		return err
 	}
-	if failed := give(dir, uid, gid); failed != nil {
+	if failed := chownTree(dir, uid, gid); failed != nil {
 		return errors.Join(err, fmt.Errorf("give %s to its owner again: %w", dir, failed))
 	}
 	return err
 }
 
-// owner returns to whom a folder belongs; false when there is none.
-func owner(dir string) (uid, gid int, ok bool) {
+// ownerOf returns to whom a folder belongs; false when there is none.
+func ownerOf(dir string) (uid, gid int, ok bool) {
 	info, err := os.Stat(dir)
 	if err != nil {
 		return 0, 0, false
@@ -36,9 +36,9 @@ func owner(dir string) (uid, gid int, ok bool) {
 	return int(st.Uid), int(st.Gid), true
 }
 
-// give gives what belongs to root below a folder to another user. A file with a
-// second name stays: no one knows where that one is.
-func give(dir string, uid, gid int) (err error) {
+// chownTree gives what belongs to root below a folder to another user. A file with a
+// second name stays root's: no one knows where that one is.
+func chownTree(dir string, uid, gid int) (err error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return err

@@ -18,7 +18,7 @@ import (
 )
 
 func (p *Program) personCommand() *cobra.Command {
-	return group("person", "Export or erase what is stored about persons",
+	return groupCommand("person", "Export or erase what is stored about persons",
 		"  bursar person export erika > erika.ndjson\n  bursar person erase erika\n  bursar person retention", p.personExport(), p.personErase(), p.personRetention())
 }
 
@@ -32,11 +32,11 @@ type person struct {
 
 // onPerson makes a command about the person of its argument.
 func (p *Program) onPerson(cmd *cobra.Command, run func(context.Context, *person) error) *cobra.Command {
-	conn, key := p.connect(cmd), ""
+	conn, key := p.connectionFlags(cmd), ""
 	cmd.Args = cobra.ExactArgs(1)
 	cmd.Flags().StringVar(&key, "key", "", "the meta `key` that names people; the default is the directory's, user_id")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		c, err := conn.open(p)
+		c, err := conn.openClient(p)
 		if err != nil {
 			return err
 		}
@@ -73,7 +73,7 @@ func (p *Program) personExport() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		jobs, err := who.quarantined(ctx)
+		jobs, err := who.quarantinedJobs(ctx)
 		if err == nil && len(jobs) == 0 {
 			err = none // near names
 		}
@@ -92,13 +92,13 @@ func (p *Program) personExport() *cobra.Command {
 // exportRecords writes the person's records, those of archives too. Where there are none, none
 // says which names are near.
 func (who *person) exportRecords(ctx context.Context, out *counted) (none, err error) {
-	q := who.query()
+	q := who.personQuery()
 	if len(who.archives) > 0 {
 		q.Archived = new(true)
 	}
 	err = who.api.ListRecordsAs(ctx, q, "application/x-ndjson", out)
 	if err == nil && out.lines == 0 && q.Archived != nil { // the answer is empty then, without near names
-		none, q.Archived = found("no record has %s %q", who.key, who.name), nil
+		none, q.Archived = newFinding("no record has %s %q", who.key, who.name), nil
 		if near := who.api.ListRecordsAs(ctx, q, "application/x-ndjson", out); errors.Is(near, client.ErrNoMatch) {
 			none = near
 		}
@@ -110,8 +110,7 @@ func (who *person) exportRecords(ctx context.Context, out *counted) (none, err e
 	return nil, err
 }
 
-// query selects the records of the person.
-func (who *person) query() *v1.ListRecordsQuery {
+func (who *person) personQuery() *v1.ListRecordsQuery {
 	return &v1.ListRecordsQuery{Meta: map[string]v1.MetaTest{who.key: {C: []string{who.name}}}}
 }
 
@@ -127,7 +126,7 @@ func (who *person) archivedRecords(ctx context.Context) (n int, names []string, 
 			continue
 		}
 		seen[at] = true
-		q := who.query()
+		q := who.personQuery()
 		q.StopTime.Gte, q.StopTime.Lt = a.From, a.To
 		// All come first, so that what is archived meanwhile is counted.
 		q.Archived = new(true)
@@ -158,8 +157,8 @@ func (who *person) countRecords(ctx context.Context, q *v1.ListRecordsQuery) (n 
 	return n, nil
 }
 
-// quarantined are the jobs in quarantine that have the name in them.
-func (who *person) quarantined(ctx context.Context) (jobs []v1.Quarantined, err error) {
+// quarantinedJobs are the jobs in quarantine that have the name in them.
+func (who *person) quarantinedJobs(ctx context.Context) (jobs []v1.Quarantined, err error) {
 	list, err := who.api.Quarantine(ctx, nil)
 	if err != nil {
 		return nil, err

@@ -61,7 +61,7 @@ Keys that describe a person in other words are yours to judge: -plan lists the k
 		case e.keys.Totals[who.key]:
 			return fmt.Errorf("invalid -key %q: totals depend on it; use a key that names users", who.key)
 		}
-		if err := e.look(ctx); err != nil {
+		if err := e.checkErasable(ctx); err != nil {
 			if errors.Is(err, client.ErrNoMatch) && !plan {
 				err = errors.Join(err, e.eraseFromAudit(ctx)) // who looked for the name is there, too
 			}
@@ -73,7 +73,7 @@ Keys that describe a person in other words are yours to judge: -plan lists the k
 			p.sayElsewhere(ctx, who)
 			return nil
 		}
-		if err := e.erase(ctx); err != nil {
+		if err := e.eraseRecords(ctx); err != nil {
 			return fmt.Errorf("not all is erased: %w; go on with: bursar person erase %s -as %s", err, who.name, e.as)
 		}
 		if err := e.eraseFromAudit(ctx); err != nil {
@@ -117,9 +117,9 @@ func (e *personErasure) sayWhatStays() {
 	}
 }
 
-// batch calls yield with at most so many records of the person; 0 is all.
-func (e *personErasure) batch(ctx context.Context, most int, yield func(*record.Record) error) error {
-	q := e.query()
+// streamRecords calls yield for at most so many records of the person; 0 is all.
+func (e *personErasure) streamRecords(ctx context.Context, most int, yield func(*record.Record) error) error {
+	q := e.personQuery()
 	q.Limit = most
 	address, err := url.Parse(v1.ListRecordsAddress(q, ""))
 	if err != nil {
@@ -140,15 +140,15 @@ func (e *personErasure) batch(ctx context.Context, most int, yield func(*record.
 	return nil
 }
 
-// look counts, and refuses what cannot be erased yet.
-func (e *personErasure) look(ctx context.Context) error {
+// checkErasable counts the records, and refuses what cannot be erased yet.
+func (e *personErasure) checkErasable(ctx context.Context) error {
 	open := 0
-	none := e.batch(ctx, 0, func(r *record.Record) error {
+	none := e.streamRecords(ctx, 0, func(r *record.Record) error {
 		e.records++
 		if r.Open() {
 			open++
 		}
-		for _, m := range e.substitute(r).Meta {
+		for _, m := range e.substituteOf(r).Meta {
 			e.stays[m.Key] = true
 			for _, v := range m.Values {
 				if e.keys.Totals[m.Key] && erasure.HasWord(v, e.name) {
@@ -168,7 +168,7 @@ func (e *personErasure) look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if e.jobs, err = e.quarantined(ctx); err == nil && len(e.jobs) == 0 {
+	if e.jobs, err = e.quarantinedJobs(ctx); err == nil && len(e.jobs) == 0 {
 		err = none // near names
 	}
 	return err
@@ -193,9 +193,9 @@ func (e *personErasure) refuseArchivedSince(ctx context.Context) error {
 	return e.refuseArchived(ctx)
 }
 
-// substitute is a record in the place of one: the same without the person. Its id follows from
+// substituteOf is the record in the place of one: the same without the person. Its id follows from
 // the other's, so that a repeated erasure adds none twice.
-func (e *personErasure) substitute(r *record.Record) record.Record {
+func (e *personErasure) substituteOf(r *record.Record) record.Record {
 	out := *r
 	out.ID, out.Meta = erasure.ID(r.ID), e.keys.Meta(r.Meta, e.name, e.as)
 	return out
@@ -216,17 +216,17 @@ const (
 	eraseImport = "erased"
 )
 
-// erase replaces the records, some at a time, and drops the jobs.
-func (e *personErasure) erase(ctx context.Context) error {
+// eraseRecords replaces the records, some at a time, and drops the jobs.
+func (e *personErasure) eraseRecords(ctx context.Context) error {
 	for {
 		var ids []string
 		into, err := BeginImport(ctx, e.api, &ImportSource{Name: eraseImport, Type: eraseImport, Label: eraseImport}, e.say)
 		if err != nil {
 			return err
 		}
-		err = e.batch(ctx, eraseAtOnce, func(r *record.Record) error {
+		err = e.streamRecords(ctx, eraseAtOnce, func(r *record.Record) error {
 			ids = append(ids, r.ID)
-			s := e.substitute(r)
+			s := e.substituteOf(r)
 			return into.Take(&wire.Frame{Kind: wire.KindRecord, SourceType: eraseImport, SourceLabel: eraseImport, Rank: record.RankImport, ID: s.ID, Record: s, Version: record.Version{Ended: true}})
 		})
 		if err != nil && !errors.Is(err, client.ErrNoMatch) {
@@ -239,7 +239,7 @@ func (e *personErasure) erase(ctx context.Context) error {
 		case counts.Quarantined+counts.Deleted+counts.Conflicting > 0:
 			return fmt.Errorf("the cluster did not take all substitutes: %+v", counts)
 		case len(ids) == 0:
-			return errors.Join(e.drop(ctx), e.refuseArchivedSince(ctx))
+			return errors.Join(e.dropJobs(ctx), e.refuseArchivedSince(ctx))
 		}
 		for _, id := range ids {
 			if err := e.api.DeleteRecord(ctx, id); err != nil {
@@ -259,7 +259,7 @@ func (e *personErasure) eraseFromAudit(ctx context.Context) error {
 	return err
 }
 
-func (e *personErasure) drop(ctx context.Context) error {
+func (e *personErasure) dropJobs(ctx context.Context) error {
 	for i := range e.jobs {
 		j := &e.jobs[i]
 		if err := e.api.DropQuarantined(ctx, j.Agent, j.SourceType, j.SourceLabel, j.ID); err != nil {

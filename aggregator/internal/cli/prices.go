@@ -21,7 +21,7 @@ record meets applies.`,
 	}
 	cmd.Flags().StringVar(&q.Window, "window", "", "all prices in effect at some time of this `window`, such as last-month or 2026-Q3")
 	cmd.Flags().StringVar(&q.At, "at", "", "the `time` at which they hold, such as 2025 or 2026-03-01; default now")
-	return look(p, cmd, func(ctx context.Context, api v1.API, _ []string) (v1.Prices, error) { return api.Prices(ctx, &q) }, showPrices)
+	return queryCommand(p, cmd, func(ctx context.Context, api v1.API, _ []string) (v1.Prices, error) { return api.Prices(ctx, &q) }, showPrices)
 }
 
 // showPrices is a table of prices.
@@ -32,7 +32,7 @@ func showPrices(a v1.Prices, f format, c *clock) page {
 		if f == asTable {
 			whom, per = cmp.Or(whom, "all"), x.PerText()
 		}
-		t.add(x.Component, per, x.Price.String(), string(a.Currency), whom, x.List, c.instant(x.From), c.instant(x.To))
+		t.addRow(x.Component, per, x.Price.String(), string(a.Currency), whom, x.List, c.instantText(x.From), c.instantText(x.To))
 	}
 	if f == asTable && len(a.Prices) == 0 {
 		return page{notes: []string{"No prices are in effect then; add a block price \"name\" { … } to aggregator.hcl."}}

@@ -49,8 +49,7 @@ const (
 // finding is an error of a command that worked and found something.
 type finding struct{ error }
 
-// found makes a finding.
-func found(format string, args ...any) error { return finding{fmt.Errorf(format, args...)} }
+func newFinding(format string, args ...any) error { return finding{fmt.Errorf(format, args...)} }
 
 // troubled is an error about configuration, to be shown with the source.
 type troubled struct {
@@ -64,7 +63,7 @@ func (t troubled) Error() string { return t.Diagnostics.Error() }
 // Run executes the command line without the program's name and returns the exit
 // code. Ending ctx asks a daemon to stop in order.
 func (p *Program) Run(ctx context.Context, args []string) int {
-	root := p.root()
+	root := p.rootCommand()
 	root.SetArgs(commandline.TwoDashes(root, args))
 	root.SetIn(p.Stdin)
 	root.SetOut(p.Stdout)

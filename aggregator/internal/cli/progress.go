@@ -31,13 +31,13 @@ func (p *Program) newBar(what string, total int64) *bar {
 	return &bar{p: p, what: what, total: total, began: time.Now()}
 }
 
-func (b *bar) add(n int) {
+func (b *bar) advanceBy(n int) {
 	b.done += int64(n)
 	b.draw()
 }
 
-// jobs shows how far a source is; nil is unknown.
-func (b *bar) jobs(records int64, at *bursarv1.Progress) {
+// showJobs draws how far a source is; nil is unknown.
+func (b *bar) showJobs(records int64, at *bursarv1.Progress) {
 	if at != nil {
 		b.done, b.total = at.GetDone(), at.GetTotal()
 		if unit := at.GetUnit(); unit != "bytes" {
@@ -54,11 +54,11 @@ func (b *bar) draw() {
 		return
 	}
 	b.shown = time.Now()
-	fmt.Fprint(b.p.Stderr, "\r"+b.line(time.Since(b.began))+"\x1b[K")
+	fmt.Fprint(b.p.Stderr, "\r"+b.barLine(time.Since(b.began))+"\x1b[K")
 }
 
-// line is what the bar says after some time.
-func (b *bar) line(passed time.Duration) string {
+// barLine is the text of the bar after some time.
+func (b *bar) barLine(passed time.Duration) string {
 	amount := b.amount
 	if amount == nil {
 		amount = func(n int64) string { return view.Size(n) }
@@ -76,8 +76,8 @@ func (b *bar) line(passed time.Duration) string {
 	return text + b.note
 }
 
-// end takes the bar away.
-func (b *bar) end() {
+// clearLine removes the bar.
+func (b *bar) clearLine() {
 	if b.p.Color && !b.shown.IsZero() {
 		fmt.Fprint(b.p.Stderr, "\r\x1b[K")
 	}
@@ -92,8 +92,8 @@ func (b *bar) newline() string {
 	return ""
 }
 
-// reader counts what is read through it, and ends with ctx.
-func (b *bar) reader(ctx context.Context, r io.Reader) io.Reader { return barred{ctx, b, r} }
+// wrapReader returns a reader that counts what is read through it, and ends with ctx.
+func (b *bar) wrapReader(ctx context.Context, r io.Reader) io.Reader { return barred{ctx, b, r} }
 
 type barred struct {
 	ctx context.Context
@@ -107,6 +107,6 @@ func (r barred) Read(p []byte) (int, error) {
 		return 0, err
 	}
 	n, err := r.r.Read(p)
-	r.bar.add(n)
+	r.bar.advanceBy(n)
 	return n, err
 }

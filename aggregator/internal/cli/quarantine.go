@@ -15,23 +15,23 @@ import (
 
 // quarantineKey names the job on the command line; "-" stands for an empty part.
 func quarantineKey(q *v1.Quarantined) string {
-	return dash(q.Agent) + "/" + dash(q.SourceType) + "/" + dash(q.SourceLabel) + "/" + q.ID
+	return orDash(q.Agent) + "/" + orDash(q.SourceType) + "/" + orDash(q.SourceLabel) + "/" + q.ID
 }
 
 func (p *Program) quarantineCommand() *cobra.Command {
-	return group("quarantine", "List, retry and drop quarantined jobs", "  bursar quarantine list\n  bursar quarantine retry -all",
-		p.quarantineList(), p.quarantineShow(), p.quarantineSettle("retry", "Map jobs again, after the agent's mapping was fixed", retry), p.quarantineSettle("drop", "Forget jobs", drop))
+	return groupCommand("quarantine", "List, retry and drop quarantined jobs", "  bursar quarantine list\n  bursar quarantine retry -all",
+		p.quarantineList(), p.quarantineShow(), p.quarantineEach("retry", "Map jobs again, after the agent's mapping was fixed", retryJob), p.quarantineEach("drop", "Forget jobs", dropJob))
 }
 
 func (p *Program) quarantineList() *cobra.Command {
-	return look(p, &cobra.Command{
+	return queryCommand(p, &cobra.Command{
 		Use: "list", Short: "List quarantined jobs", Example: "  bursar quarantine list\n  bursar quarantine list -format json",
 	}, func(ctx context.Context, api v1.API, _ []string) (v1.Quarantine, error) {
 		return api.Quarantine(ctx, nil)
 	}, func(list v1.Quarantine, _ format, c *clock) page {
 		t := newTable("KEY", "REASON", "?LAST", "?>COUNT", "~MESSAGE")
 		for _, q := range list.Quarantine {
-			t.add(quarantineKey(&q), q.Reason, c.instant(q.Last), strconv.FormatInt(q.Count, 10), q.Message)
+			t.addRow(quarantineKey(&q), q.Reason, c.instantText(q.Last), strconv.FormatInt(q.Count, 10), q.Message)
 		}
 		return page{table: t, found: cutOff(list.More)}
 	})
@@ -48,18 +48,18 @@ func (p *Program) quarantineShow() *cobra.Command {
 		}
 		return api.Quarantined(ctx, k[0], k[1], k[2], k[3], nil)
 	}
-	return looking(p, cmd, 0, ask, showQuarantined, asTable, asJSON)
+	return queryCommandWith(p, cmd, 0, ask, showQuarantined, asTable, asJSON)
 }
 
 func showQuarantined(q v1.Quarantined, _ format, c *clock) page {
 	t := newTable("WHAT", "VALUE")
-	t.add("key", quarantineKey(&q))
-	t.add("reason", q.Reason)
-	t.add("message", q.Message)
-	t.add("record", dash(q.RecordID))
-	t.add("first", c.instant(q.First))
-	t.add("last", c.instant(q.Last))
-	t.add("count", strconv.FormatInt(q.Count, 10))
+	t.addRow("key", quarantineKey(&q))
+	t.addRow("reason", q.Reason)
+	t.addRow("message", q.Message)
+	t.addRow("record", orDash(q.RecordID))
+	t.addRow("first", c.instantText(q.First))
+	t.addRow("last", c.instantText(q.Last))
+	t.addRow("count", strconv.FormatInt(q.Count, 10))
 	t.below = q.Raw
 	out := page{table: t}
 	if q.Instead != "" {
@@ -79,42 +79,42 @@ func jobOf(key string) (parts [4]string, err error) {
 	return parts, nil
 }
 
-func retry(ctx context.Context, api v1.API, k [4]string) error {
+func retryJob(ctx context.Context, api v1.API, k [4]string) error {
 	_, err := api.RetryQuarantined(ctx, k[0], k[1], k[2], k[3])
 	return err
 }
 
-func drop(ctx context.Context, api v1.API, k [4]string) error {
+func dropJob(ctx context.Context, api v1.API, k [4]string) error {
 	return api.DropQuarantined(ctx, k[0], k[1], k[2], k[3])
 }
 
-// quarantineSettle makes a command that does something to each of some jobs.
-func (p *Program) quarantineSettle(verb, short string, act func(context.Context, v1.API, [4]string) error) *cobra.Command {
+// quarantineEach makes a command that does something to each of some jobs.
+func (p *Program) quarantineEach(verb, short string, act func(context.Context, v1.API, [4]string) error) *cobra.Command {
 	var all bool
 	cmd := &cobra.Command{
 		Use: verb + " KEY…", Short: short,
 		Example: "  bursar quarantine " + verb + " nemo-head1/slurm/nemo/4711\n  bursar quarantine " + verb + " -all",
 	}
-	conn := p.connect(cmd)
+	conn := p.connectionFlags(cmd)
 	cmd.Flags().BoolVar(&all, "all", false, "all jobs in quarantine")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if all == (len(args) > 0) {
 			return commandline.UsageError(cmd, errors.New("either keys or -all must be given"))
 		}
-		c, err := conn.open(p)
+		c, err := conn.openClient(p)
 		if err != nil {
 			return err
 		}
 		defer c.Close()
 		if !all {
-			return p.settle(cmd, c.API, args, verb, act)
+			return p.actOnKeys(cmd, c.API, args, verb, act)
 		}
 		keys, input, err := p.allKeys(cmd.Context(), c.API, verb == "retry")
 		if err == nil && (len(keys) > 0 || input == 0) {
-			err = p.settle(cmd, c.API, keys, verb, act)
+			err = p.actOnKeys(cmd, c.API, keys, verb, act)
 		}
 		if err == nil && input > 0 {
-			err = found("%d in quarantine cannot be mapped again", input)
+			err = newFinding("%d in quarantine cannot be mapped again", input)
 		}
 		return err
 	}
@@ -140,8 +140,8 @@ func (p *Program) allKeys(ctx context.Context, api v1.API, mapped bool) (keys []
 	return keys, input, err
 }
 
-// settle acts on every key and goes on where one fails.
-func (p *Program) settle(cmd *cobra.Command, api v1.API, keys []string, verb string, act func(context.Context, v1.API, [4]string) error) error {
+// actOnKeys calls act for every key and goes on where one fails.
+func (p *Program) actOnKeys(cmd *cobra.Command, api v1.API, keys []string, verb string, act func(context.Context, v1.API, [4]string) error) error {
 	failed := 0
 	for _, key := range keys {
 		k, err := jobOf(key)
@@ -163,5 +163,5 @@ func (p *Program) settle(cmd *cobra.Command, api v1.API, keys []string, verb str
 	case failed == len(keys):
 		return errors.New("nothing was done")
 	}
-	return found("%d of %d failed", failed, len(keys))
+	return newFinding("%d of %d failed", failed, len(keys))
 }

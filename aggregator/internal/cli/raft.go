@@ -11,13 +11,13 @@ import (
 )
 
 func (p *Program) raftCommand() *cobra.Command {
-	return group("raft", "List and change cluster members",
+	return groupCommand("raft", "List and change cluster members",
 		"  bursar operator raft list-peers\n  bursar operator raft remove 7f1c5d0e-0000-4000-8000-000000000000",
 		p.listPeersCommand(), p.addPeerCommand(), p.removePeerCommand(), p.transferCommand(), p.raftInspectCommand())
 }
 
 func (p *Program) listPeersCommand() *cobra.Command {
-	return look(p, &cobra.Command{
+	return queryCommand(p, &cobra.Command{
 		Use: "list-peers", Short: "List the members of the cluster",
 		Long: `List the members of the cluster as the queried node knows them, also without a
 quorum. MATCH is the newest entry that the leader knows a member to hold, LAST CONTACT
@@ -28,7 +28,7 @@ their configuration has for a name, and a leader makes the list follow its own.`
 	}, func(ctx context.Context, api v1.API, _ []string) (v1.Members, error) { return api.ListMembers(ctx) }, func(list v1.Members, _ format, c *clock) page {
 		t := newTable("NAME", "ID", "ADDRESS", "STATE", ">APPLIED", "?>MATCH", "?LAST CONTACT", "?VERSION")
 		for _, m := range list.Members {
-			t.add(dash(m.Name), m.ID, m.Address, memberState(&m), count(m.Applied), count(m.Match), c.instant(m.LastContact), dash(m.Version))
+			t.addRow(orDash(m.Name), m.ID, m.Address, memberState(&m), countOrDash(m.Applied), countOrDash(m.Match), c.instantText(m.LastContact), orDash(m.Version))
 		}
 		out := page{table: t}
 		for _, m := range list.Members {
@@ -50,18 +50,18 @@ func memberState(m *v1.Member) string {
 	return "non-voter"
 }
 
-func count(n uint64) string {
+func countOrDash(n uint64) string {
 	if n == 0 {
 		return "-"
 	}
 	return strconv.FormatUint(n, 10)
 }
 
-// change makes a command that changes the cluster.
-func (p *Program) change(cmd *cobra.Command, do func(ctx context.Context, api v1.API, args []string) (v1.Message, error)) *cobra.Command {
-	conn := p.connect(cmd)
+// changeCommand completes a command that orders a change of the cluster and says what was done.
+func (p *Program) changeCommand(cmd *cobra.Command, do func(ctx context.Context, api v1.API, args []string) (v1.Message, error)) *cobra.Command {
+	conn := p.connectionFlags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return p.order(conn, func(api v1.API) (v1.Message, error) { return do(cmd.Context(), api, args) })
+		return p.sendOrder(conn, func(api v1.API) (v1.Message, error) { return do(cmd.Context(), api, args) })
 	}
 	return cmd
 }
@@ -76,7 +76,7 @@ command.`,
 		Example: "  bursar operator raft add 7f1c5d0e-0000-4000-8000-000000000000 agg4.example.org:8701",
 		Args:    cobra.ExactArgs(2),
 	}
-	return p.change(cmd, func(ctx context.Context, api v1.API, args []string) (v1.Message, error) {
+	return p.changeCommand(cmd, func(ctx context.Context, api v1.API, args []string) (v1.Message, error) {
 		return api.AddMember(ctx, v1.NewMember{ID: args[0], Address: args[1]})
 	})
 }
@@ -90,7 +90,7 @@ an empty data folder.`,
 		Example: "  bursar operator raft remove 7f1c5d0e-0000-4000-8000-000000000000",
 		Args:    cobra.ExactArgs(1),
 	}
-	return p.change(cmd, func(ctx context.Context, api v1.API, args []string) (v1.Message, error) {
+	return p.changeCommand(cmd, func(ctx context.Context, api v1.API, args []string) (v1.Message, error) {
 		return api.RemoveMember(ctx, args[0])
 	})
 }
@@ -103,7 +103,7 @@ machine is stopped. A daemon that stops in order does so by itself.`,
 		Example: "  bursar operator raft transfer-leader",
 		Args:    cobra.NoArgs,
 	}
-	return p.change(cmd, func(ctx context.Context, api v1.API, _ []string) (v1.Message, error) {
+	return p.changeCommand(cmd, func(ctx context.Context, api v1.API, _ []string) (v1.Message, error) {
 		answer, err := api.TransferLeader(ctx)
 		if err != nil {
 			return answer, fmt.Errorf("transfer the leadership: %w", err)

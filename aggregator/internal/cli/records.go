@@ -53,9 +53,9 @@ Archived records are left out unless -archived is given.`,
 		Example: "  bursar records -since 7d -where group_id=atlas\n  bursar records -open\n  bursar records -since 2026-01-01 -until 2026-02-01 -format csv > january.csv",
 		Args:    cobra.NoArgs,
 	}
-	conn := p.connect(cmd)
+	conn := p.connectionFlags(cmd)
 	formatFlag(cmd, &f, asTable, asJSON, asCSV)
-	s.flags(cmd)
+	s.addFlags(cmd)
 	p.completeKeys(cmd, conn)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if s.limit < -1 {
@@ -65,11 +65,11 @@ Archived records are left out unless -archived is given.`,
 		if err != nil {
 			return commandline.UsageError(cmd, err)
 		}
-		query, err := s.query(p.Now(), where, time.UTC)
+		query, err := s.selectionQuery(p.Now(), where, time.UTC)
 		if err != nil {
 			return commandline.UsageError(cmd, err)
 		}
-		c, err := conn.open(p)
+		c, err := conn.openClient(p)
 		if err != nil {
 			return err
 		}
@@ -79,26 +79,26 @@ Archived records are left out unless -archived is given.`,
 			if err != nil {
 				return err
 			}
-			query, _ = s.query(p.Now(), where, zone) // which was right above
+			query, _ = s.selectionQuery(p.Now(), where, zone) // which was right above
 		}
-		n, err := p.records(cmd.Context(), c, query, f, s.limit)
+		n, err := p.writeRecords(cmd.Context(), c, query, f, s.limit)
 		switch {
 		case err != nil || n > 0 || len(where) == 0 && s.id == "":
 			return err
 		case s.id != "":
-			return found("there is no record %q, or it does not match the other options", s.id)
+			return newFinding("there is no record %q, or it does not match the other options", s.id)
 		}
-		return found("no record matches")
+		return newFinding("no record matches")
 	}
 	return cmd
 }
 
-func sortings() []string {
+func sortOrders() []string {
 	return []string{"stop_time", "start_time", "runtime", "record_id", "meta.user_id", "meta.group_id", "component.Cores"}
 }
 
-// flags adds those of a selection.
-func (s *selection) flags(cmd *cobra.Command) {
+// addFlags adds the flags of a selection to a command.
+func (s *selection) addFlags(cmd *cobra.Command) {
 	fl := cmd.Flags()
 	fl.StringVar(&s.since, "since", "", "records that ended at this `time` or later")
 	fl.StringVar(&s.until, "until", "", "records that ended before this `time`")
@@ -112,12 +112,12 @@ func (s *selection) flags(cmd *cobra.Command) {
 	fl.StringVar(&s.sort, "sort", "", "the order: stop_time, start_time, runtime, record_id, meta.KEY or component.NAME, such as meta.user_id or component.Cores")
 	fl.BoolVar(&s.ascending, "ascending", false, "turn the order round")
 	fl.IntVar(&s.limit, "limit", 0, "at most this `number` of records; a table has 50, -1 is all")
-	_ = cmd.RegisterFlagCompletionFunc("sort", cobra.FixedCompletions(sortings(), cobra.ShellCompDirectiveNoFileComp)) // the option exists
+	_ = cmd.RegisterFlagCompletionFunc("sort", cobra.FixedCompletions(sortOrders(), cobra.ShellCompDirectiveNoFileComp)) // the option exists
 }
 
-// query is the selection, without the limit. Times that name no zone are by the clock of
-// zone.
-func (s *selection) query(now time.Time, where []pair, zone *time.Location) (*v1.ListRecordsQuery, error) {
+// selectionQuery is the query of the selection, without the limit. Times that name no zone are by
+// the clock of zone.
+func (s *selection) selectionQuery(now time.Time, where []pair, zone *time.Location) (*v1.ListRecordsQuery, error) {
 	tests, err := metaTests("-where", where)
 	if err != nil {
 		return nil, err
@@ -130,7 +130,7 @@ func (s *selection) query(now time.Time, where []pair, zone *time.Location) (*v1
 		if bound.text == "" {
 			continue
 		}
-		t, err := moment(bound.text, now, zone)
+		t, err := parseMoment(bound.text, now, zone)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", bound.name, err)
 		}
@@ -145,16 +145,16 @@ func (s *selection) query(now time.Time, where []pair, zone *time.Location) (*v1
 	if s.open || s.ended {
 		q.Open = new(s.open)
 	}
-	return q, s.order(q)
+	return q, s.setOrder(q)
 }
 
-// order puts the order into the query.
-func (s *selection) order(q *v1.ListRecordsQuery) error {
+// setOrder puts the order into the query.
+func (s *selection) setOrder(q *v1.ListRecordsQuery) error {
 	word := cmp.Or(s.sort, "stop_time")
 	kind, name, named := strings.Cut(word, ".")
 	switch {
 	case !named && !slices.Contains([]string{"stop_time", "start_time", "runtime", "record_id"}, word), named && (name == "" || kind != "meta" && kind != "component"):
-		return fmt.Errorf("-sort: invalid order %q: use one of %s", s.sort, strings.Join(sortings(), ", "))
+		return fmt.Errorf("-sort: invalid order %q: use one of %s", s.sort, strings.Join(sortOrders(), ", "))
 	case named && s.ascending:
 		q.Order = word
 	case named:
@@ -218,8 +218,8 @@ func metaTests(option string, list []pair) (map[string]v1.MetaTest, error) {
 	return tests, nil
 }
 
-// moment reads a time, or how long it is ago. A time without a zone is in zone.
-func moment(s string, now time.Time, zone *time.Location) (time.Time, error) {
+// parseMoment reads a time, or how long ago it is. A time without a zone is in zone.
+func parseMoment(s string, now time.Time, zone *time.Location) (time.Time, error) {
 	for _, layout := range []string{time.RFC3339Nano, time.DateOnly, time.DateTime, "2006-01-02 15:04", "2006-01-02T15:04:05", "2006-01-02T15:04"} {
 		if t, err := time.ParseInLocation(layout, s, zone); err == nil {
 			return t, nil
@@ -234,8 +234,8 @@ func moment(s string, now time.Time, zone *time.Location) (time.Time, error) {
 	return now, fmt.Errorf("invalid time %q: use a time, like 2026-01-31 or 2026-01-31T12:00:00Z, or how long ago, like 36h or 7d", s)
 }
 
-// records writes the answer in the format, and returns how many records it has.
-func (p *Program) records(ctx context.Context, c *client.Client, query *v1.ListRecordsQuery, f format, limit int) (n int, err error) {
+// writeRecords writes the answer in the format, and returns how many records it has.
+func (p *Program) writeRecords(ctx context.Context, c *client.Client, query *v1.ListRecordsQuery, f format, limit int) (n int, err error) {
 	query.Limit = max(limit, 0)
 	out := &counted{Writer: p.Stdout}
 	switch f {
@@ -267,10 +267,10 @@ func (p *Program) recordTable(ctx context.Context, c *client.Client, query *v1.L
 		list = list[:limit]
 	}
 	at := clockFor(asTable, c.Zone())
-	if err := p.print(tableOf(list, at)); err != nil {
+	if err := p.printTable(tableOf(list, at)); err != nil {
 		return 0, err
 	}
-	for _, note := range at.notes() {
+	for _, note := range at.zoneNotes() {
 		p.say("%s", note)
 	}
 	if more {
@@ -287,7 +287,7 @@ func tableOf(list []v1.FullRecord, c *clock) *table {
 	keys = slices.DeleteFunc(keys, func(k string) bool {
 		return !slices.ContainsFunc(list, func(r v1.FullRecord) bool { return len(valuesOf(&r, k)) > 0 })
 	})
-	head := append(append([]string{"RECORD"}, upper(keys)...), "~COMPONENTS", "?START", "STOP", ">RUNTIME")
+	head := append(append([]string{"RECORD"}, upperHeads(keys)...), "~COMPONENTS", "?START", "STOP", ">RUNTIME")
 	ended := slices.ContainsFunc(list, func(r v1.FullRecord) bool { return r.State != "" })
 	if ended {
 		head = append(head, "?STATE")
@@ -300,16 +300,16 @@ func tableOf(list []v1.FullRecord, c *clock) *table {
 	for _, r := range list {
 		cells := []string{r.RecordID}
 		for _, k := range keys {
-			cells = append(cells, dash(v1.JoinList(valuesOf(&r, k)...)))
+			cells = append(cells, orDash(v1.JoinList(valuesOf(&r, k)...)))
 		}
-		cells = append(cells, dash(components(r.Components)), c.instant(r.StartTime), c.stopText(r.StopTime), runtimeText(r.Runtime))
+		cells = append(cells, orDash(componentsText(r.Components)), c.instantText(r.StartTime), c.stopText(r.StopTime), runtimeText(r.Runtime))
 		if ended {
-			cells = append(cells, dash(string(r.State)))
+			cells = append(cells, orDash(string(r.State)))
 		}
 		if exits {
 			cells = append(cells, exitText(&r))
 		}
-		t.add(cells...)
+		t.addRow(cells...)
 	}
 	return t
 }
@@ -330,10 +330,10 @@ func exitText(r *v1.FullRecord) string {
 			parts = append(parts, strconv.FormatInt(*n, 10))
 		}
 	}
-	return dash(strings.Join(parts, ":"))
+	return orDash(strings.Join(parts, ":"))
 }
 
-func upper(keys []string) []string {
+func upperHeads(keys []string) []string {
 	out := make([]string, len(keys))
 	for i, k := range keys {
 		out[i] = strings.ToUpper(strings.TrimSuffix(strings.TrimSuffix(k, "_id"), "_name"))
@@ -344,7 +344,7 @@ func upper(keys []string) []string {
 	return out
 }
 
-func components(list []v1.FullComponent) string {
+func componentsText(list []v1.FullComponent) string {
 	var parts []string
 	for _, c := range list {
 		parts = append(parts, c.Name+"="+strconv.FormatInt(c.Amount, 10)+v1.AmountUnit(c.Name))
@@ -356,7 +356,7 @@ func (c *clock) stopText(stop v1.Time) string {
 	if stop.IsZero() {
 		return "running"
 	}
-	return c.instant(stop)
+	return c.instantText(stop)
 }
 
 // runtimeText is written like a scheduler does: days-hours:minutes:seconds.

@@ -40,23 +40,23 @@ are lost. Folders of other machines can be copied here first. Nothing is changed
 		Example: "  bursar operator raft inspect /var/lib/bursar\n  bursar operator raft inspect /mnt/agg1 /mnt/agg2",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			list, err := inspect(args)
+			list, err := inspectFolders(args)
 			if err != nil {
 				return err
 			}
 			t := newTable("DIR", "ID", ">LAST ENTRY", ">OF TERM", ">TERM", ">FLUSHED", ">MEMBERS", "STATE")
 			number := func(n uint64) string { return strconv.FormatUint(n, 10) }
 			for _, n := range list {
-				t.add(n.Dir, n.ID, number(n.Last), number(n.LastTerm), number(n.Term), number(n.Flushed), strconv.Itoa(len(n.Members)), n.state())
+				t.addRow(n.Dir, n.ID, number(n.Last), number(n.LastTerm), number(n.Term), number(n.Flushed), strconv.Itoa(len(n.Members)), n.stateText())
 			}
-			return p.write(map[string]any{"nodes": list}, f, page{table: t})
+			return p.writeAnswer(map[string]any{"nodes": list}, f, page{table: t})
 		},
 	}
 	formatFlag(cmd, &f, asTable, asJSON, asCSV)
 	return cmd
 }
 
-func (n *inspected) state() string {
+func (n *inspected) stateText() string {
 	switch {
 	case n.Recovering:
 		return "a recovery was cut short"
@@ -66,8 +66,8 @@ func (n *inspected) state() string {
 	return "-"
 }
 
-// inspect looks into data folders and marks those of which none is further.
-func inspect(dirs []string) ([]inspected, error) {
+// inspectFolders inspects data folders and marks those of which none is further.
+func inspectFolders(dirs []string) ([]inspected, error) {
 	found := make([]cluster.Inspection, len(dirs))
 	list := make([]inspected, len(dirs))
 	for i, dir := range dirs {
@@ -113,9 +113,9 @@ and comes back from the agents as far as they retain it.`,
 					return troubled{diags, file.Sources}
 				}
 				a := &conf.Aggregator
-				dir, address = or(dir, a.DataDir.Path), or(address, or(a.PeerAddresses()[a.Name.Value], a.Name.Value))
+				dir, address = firstNonEmpty(dir, a.DataDir.Path), firstNonEmpty(address, firstNonEmpty(a.PeerAddresses()[a.Name.Value], a.Name.Value))
 			}
-			return keepOwner(dir, func() error { return p.recover(dir, address, yes) })
+			return preserveOwner(dir, func() error { return p.recoverNode(dir, address, yes) })
 		},
 	}
 	cmd.Flags().StringArrayVar(&paths, "config", []string{defaultConfig}, "`file` or directory with the node's configuration")
@@ -126,8 +126,8 @@ and comes back from the agents as far as they retain it.`,
 	return cmd
 }
 
-func (p *Program) recover(dir, address string, yes bool) error {
-	list, err := inspect([]string{dir})
+func (p *Program) recoverNode(dir, address string, yes bool) error {
+	list, err := inspectFolders([]string{dir})
 	if err != nil {
 		return err
 	}

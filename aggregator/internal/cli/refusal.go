@@ -11,54 +11,54 @@ import (
 	"github.com/bursar-accounting/bursar/proto/commandline"
 )
 
-// explain makes a refusal of what failed for the address, the files or the token.
-func (c *connection) explain(p *Program, server string, err error) error {
+// explainRefusal makes a refusal of what failed for the address, the files or the token.
+func (c *connection) explainRefusal(p *Program, server string, err error) error {
 	fault := client.FaultOf(err)
 	if fault == client.OtherFault {
 		return err
 	}
-	r := commandline.Refusal{Err: err, Tried: server + ", " + c.origin, Do: c.remedy(server, fault, err)}
+	r := commandline.Refusal{Err: err, Tried: server + ", " + c.origin, Do: c.remedyCommand(server, fault, err)}
 	switch fault {
 	case client.UnknownAuthority:
-		r.Tried += "; " + c.given(p, "the authority", c.ca, "ca-cert", "BURSAR_CACERT")
+		r.Tried += "; " + c.fileOrigin(p, "the authority", c.ca, "ca-cert", "BURSAR_CACERT")
 	case client.WantsCertificate:
-		r.Tried += "; " + c.given(p, "a certificate", c.cert, "client-cert", "BURSAR_CLIENT_CERT")
+		r.Tried += "; " + c.fileOrigin(p, "a certificate", c.cert, "client-cert", "BURSAR_CLIENT_CERT")
 	case client.Unauthorized, client.TokenExposed:
-		r.Tried += "; " + c.proof(p)
+		r.Tried += "; " + c.credentialText(p)
 	}
 	return r
 }
 
-// given says which file was used and whence, or that none was. what has an article.
-func (c *connection) given(p *Program, what, file, flag, env string) string {
+// fileOrigin says which file was used and where its name is from, or that none was. what has an article.
+func (c *connection) fileOrigin(p *Program, what, file, flag, env string) string {
 	if file == "" {
 		return "without -" + flag
 	}
-	return what + " is " + file + ", " + c.whence(p, flag, env)
+	return what + " is " + file + ", " + c.valueOrigin(p, flag, env)
 }
 
-// proof says by what the aggregator may know who asks.
-func (c *connection) proof(p *Program) string {
+// credentialText says by what credential the aggregator may know who asks.
+func (c *connection) credentialText(p *Program) string {
 	switch {
 	case c.token != "" && !c.flags.Changed("token-file"):
 		return "with the token of BURSAR_TOKEN"
 	case c.tokenFile != "":
-		return c.given(p, "the token", c.tokenFile, "token-file", "BURSAR_TOKEN_FILE")
+		return c.fileOrigin(p, "the token", c.tokenFile, "token-file", "BURSAR_TOKEN_FILE")
 	case c.cert != "":
-		return c.given(p, "the certificate", c.cert, "client-cert", "BURSAR_CLIENT_CERT")
+		return c.fileOrigin(p, "the certificate", c.cert, "client-cert", "BURSAR_CLIENT_CERT")
 	}
 	return "without a token or a certificate"
 }
 
-// remedy is what to type.
-func (c *connection) remedy(server string, fault client.Fault, err error) string {
+// remedyCommand is what to type, with a comment.
+func (c *connection) remedyCommand(server string, fault client.Fault, err error) string {
 	_, host, _ := strings.Cut(server, "://")
 	socket := strings.HasPrefix(server, "unix:")
 	switch fault {
 	case client.UnknownAuthority:
 		return "{} -ca-cert FILE   # or BURSAR_CACERT: ca.pem of the aggregator that you mean"
 	case client.OtherName:
-		return "{} -address https://" + certified(host, err) + "   # or BURSAR_ADDR; the certificate is for another name"
+		return "{} -address https://" + certifiedAddress(host, err) + "   # or BURSAR_ADDR; the certificate is for another name"
 	case client.InvalidCertificate:
 		return "date   # is the clock right? If so, the aggregator needs another certificate: bursar status, on its node"
 	case client.NoTLS:
@@ -90,8 +90,8 @@ func (c *connection) remedy(server string, fault client.Fault, err error) string
 	return "{} -address https://HOST:8443   # or BURSAR_ADDR: does the aggregator run at " + cmp.Or(host, server) + "?"
 }
 
-// certified is the host and port of a server, by a name for which its certificate is.
-func certified(host string, err error) string {
+// certifiedAddress is the host and port of a server, by a name for which its certificate is.
+func certifiedAddress(host string, err error) string {
 	_, port, _ := net.SplitHostPort(host)
 	name := "NAME"
 	if wrong, _ := errors.AsType[x509.HostnameError](err); wrong.Certificate != nil {
@@ -108,13 +108,13 @@ func certified(host string, err error) string {
 // wrongAddress says of an address or a file that cannot be used whence it is.
 func (c *connection) wrongAddress(p *Program, err error) error {
 	if client.FaultOf(err) != client.OtherFault {
-		return c.explain(p, c.address, err)
+		return c.explainRefusal(p, c.address, err)
 	}
 	return commandline.Refusal{Err: err, Tried: c.address + ", " + c.origin, Do: "{} -address https://HOST:8443   # or http://HOST:PORT, or unix:PATH; or BURSAR_ADDR"}
 }
 
-// whence says where a value is from: an option, a variable or the context.
-func (c *connection) whence(p *Program, flag, env string) string {
+// valueOrigin says from where a value is: an option, a variable or the context.
+func (c *connection) valueOrigin(p *Program, flag, env string) string {
 	switch {
 	case c.flags.Changed(flag):
 		return "from -" + flag

@@ -33,17 +33,17 @@ type builder func(ctx context.Context, c *client.Client) (*report.Document, erro
 func (p *Program) reportCommand() *cobra.Command {
 	var list []*cobra.Command
 	for _, e := range report.Catalogue() {
-		list = append(list, p.report(&e))
+		list = append(list, p.catalogueCommand(&e))
 	}
-	return group("report", "Make a report to read, print or share",
+	return groupCommand("report", "Make a report to read, print or share",
 		"  bursar report usage -by group_id\n  bursar report usage -where project=bell -format html -o bell.html\n  bursar report subscription -period 2026-Q3\n  bursar report statement -of group_id=atlas -o atlas.html",
 		list...)
 }
 
-// report is the command of a report of the catalogue.
-func (p *Program) report(e *report.Entry) *cobra.Command {
+// catalogueCommand makes the command of a report of the catalogue.
+func (p *Program) catalogueCommand(e *report.Entry) *cobra.Command {
 	cmd := &cobra.Command{Use: e.Name, Short: strings.TrimSuffix(e.About, "."), Long: e.Long, Example: e.Example, Args: cobra.NoArgs}
-	asked := parameters(cmd, e)
+	asked := parameterFlags(cmd, e)
 	var build builder = func(ctx context.Context, c *client.Client) (*report.Document, error) {
 		query := asked()
 		for i := range e.Parameters { // what is not given is the cluster's to say
@@ -64,7 +64,7 @@ func (p *Program) report(e *report.Entry) *cobra.Command {
 	case "subscription":
 		build = p.likeClusterAccountant(cmd, e, asked, build)
 	}
-	conn := p.connect(cmd)
+	conn := p.connectionFlags(cmd)
 	for i := range e.Parameters {
 		if param := &e.Parameters[i]; param.Kind == report.ParamPairs {
 			p.completePairs(cmd, conn, param.Name, param.Words)
@@ -72,10 +72,10 @@ func (p *Program) report(e *report.Entry) *cobra.Command {
 	}
 	out := outletFlags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if err := out.choose(cmd); err != nil {
+		if err := out.chooseFormat(cmd); err != nil {
 			return commandline.UsageError(cmd, err)
 		}
-		c, err := conn.open(p)
+		c, err := conn.openClient(p)
 		if err != nil {
 			return err
 		}
@@ -87,7 +87,7 @@ func (p *Program) report(e *report.Entry) *cobra.Command {
 		case err != nil || d == nil:
 			return err
 		}
-		return p.deliver(out, d)
+		return p.deliverDocument(out, d)
 	}
 	return cmd
 }
@@ -106,16 +106,16 @@ func outletFlags(cmd *cobra.Command) *outlet {
 	return o
 }
 
-// choose takes the format of the file's ending where none is given.
-func (o *outlet) choose(cmd *cobra.Command) (err error) {
+// chooseFormat sets the format of the file's ending where none is given.
+func (o *outlet) chooseFormat(cmd *cobra.Command) (err error) {
 	if compat := cmd.Flag("compat"); !cmd.Flags().Changed("format") && (compat == nil || !compat.Changed) { // whose output may be a folder
 		o.f, err = byEnding(o.file)
 	}
 	return err
 }
 
-// deliver writes a document.
-func (p *Program) deliver(o *outlet, d *report.Document) error {
+// deliverDocument writes a document to stdout or to a file.
+func (p *Program) deliverDocument(o *outlet, d *report.Document) error {
 	if o.file == "" && o.f == asXLSX && p.Width > 0 {
 		return errors.New("-format xlsx is not text for a terminal; write it to a file: -o report.xlsx")
 	}
@@ -151,9 +151,9 @@ func (f *parameter) Type() string {
 	return cmp.Or(map[string]string{report.ParamPairs: "key=value", report.ParamChoice: "word"}[f.Kind], f.Kind)
 }
 
-// parameters adds a flag for each parameter of a report, and returns what gives their
+// parameterFlags adds a flag for each parameter of a report, and returns what gives their
 // values. The terminal has all rows where a page has the first hundred.
-func parameters(cmd *cobra.Command, e *report.Entry) (asked func() url.Values) {
+func parameterFlags(cmd *cobra.Command, e *report.Entry) (asked func() url.Values) {
 	flags := map[string]*parameter{}
 	for _, param := range e.Parameters {
 		if param.Name == "top" && e.Name == "summary" {
@@ -248,7 +248,7 @@ func (p *Program) reportText(w io.Writer, d *report.Document, width int) error {
 		}
 	}
 	for _, note := range d.Notes {
-		p.say("%s", wrap(note, p.Width, 0))
+		p.say("%s", wrapText(note, p.Width, 0))
 	}
 	return nil
 }
@@ -276,7 +276,7 @@ func (p *Program) reportPart(w io.Writer, d *report.Document, t *report.Table, p
 	if _, err := fmt.Fprintf(w, "\n%s\n", printable(title)); err != nil {
 		return err
 	}
-	left, err := reportTable(t, period).text(w, width, p.Color && w == p.Stdout)
+	left, err := reportTable(t, period).writeText(w, width, p.Color && w == p.Stdout)
 	if len(left) > 0 {
 		p.say("The terminal has no room for: %s.", strings.Join(left, ", "))
 	}
@@ -307,7 +307,7 @@ func reportTable(t *report.Table, period int) *table {
 		for _, i := range shown {
 			cells = append(cells, (*v1.DocumentTable)(t).Show(row, i))
 		}
-		out.add(cells...)
+		out.addRow(cells...)
 	}
 	for _, row := range t.Rows {
 		add(row)

@@ -34,7 +34,7 @@ type ai4Flags struct {
 	namespaces               []string
 }
 
-func (f *ai4Flags) add(cmd *cobra.Command, about string) {
+func (f *ai4Flags) addFlags(cmd *cobra.Command, about string) {
 	fl := cmd.Flags()
 	fl.Var(&choice{&f.compat, []string{asAI4}}, "compat", about)
 	fl.StringVar(&f.every, "every", "", "with -compat ai4: how far its snapshots are apart, a `duration`; default 4h")
@@ -42,16 +42,16 @@ func (f *ai4Flags) add(cmd *cobra.Command, about string) {
 	fl.StringArrayVar(&f.namespaces, "namespace", nil, "with -compat ai4: include these `namespaces` even if they have no records; a comma-separated list")
 }
 
-// exact makes the report of bursar itself, for which the other flags have no meaning.
-func (f *ai4Flags) exact(ctx context.Context, cmd *cobra.Command, c *client.Client, exact builder) (*report.Document, error) {
+// buildExact makes the report of bursar itself, with which the other flags have no meaning.
+func (f *ai4Flags) buildExact(ctx context.Context, cmd *cobra.Command, c *client.Client, exact builder) (*report.Document, error) {
 	if f.every != "" || f.snapshots != "" || f.namespaces != nil {
 		return nil, commandline.UsageError(cmd, errors.New("-every, -snapshots and -namespace are for -compat ai4"))
 	}
 	return exact(ctx, c)
 }
 
-// options are those of a report like ai4-accounting's.
-func (f *ai4Flags) options(cmd *cobra.Command, asked func() url.Values, now time.Time) (o compat.AI4Options, err error) {
+// readOptions returns the options of a report like ai4-accounting's.
+func (f *ai4Flags) readOptions(cmd *cobra.Command, asked func() url.Values, now time.Time) (o compat.AI4Options, err error) {
 	o.Now = now
 	for name := range asked() {
 		if name != "period" && cmd.Flags().Changed(name) {
@@ -77,7 +77,7 @@ func (f *ai4Flags) options(cmd *cobra.Command, asked func() url.Values, now time
 			return o, commandline.UsageError(cmd, fmt.Errorf("-every: %w", err))
 		}
 	}
-	o.Namespaces = lists(f.namespaces)
+	o.Namespaces = splitLists(f.namespaces)
 	if f.snapshots != "" {
 		var listed []string
 		o.Snapshots, o.Waiting, listed, err = readSnapshots(f.snapshots)
@@ -94,12 +94,12 @@ func (p *Program) likeUsageStats(cmd *cobra.Command, asked func() url.Values, ex
 -compat ai4 prints the tables of ai4-accounting's usage_stats with its figures,
 which lack what no snapshot saw.`
 	var f ai4Flags
-	f.add(cmd, "print the tables of another program, with its figures: ai4")
+	f.addFlags(cmd, "print the tables of another program, with its figures: ai4")
 	return func(ctx context.Context, c *client.Client) (*report.Document, error) {
 		if f.compat == "" {
-			return f.exact(ctx, cmd, c, exact)
+			return f.buildExact(ctx, cmd, c, exact)
 		}
-		o, err := f.options(cmd, asked, p.Now())
+		o, err := f.readOptions(cmd, asked, p.Now())
 		if err != nil {
 			return nil, err
 		}
@@ -140,20 +140,20 @@ directory, also those of batch jobs; what is over counts as listed for four hour
 whoever purged it. Where records do not say when they were "allocated", jobs that are
 starting count as queued.`
 	var f ai4Flags
-	f.add(cmd, "write the files of another program into the directory of -o: ai4")
+	f.addFlags(cmd, "write the files of another program into the directory of -o: ai4")
 	return func(ctx context.Context, c *client.Client) (*report.Document, error) {
 		if f.compat == "" {
-			return f.exact(ctx, cmd, c, exact)
+			return f.buildExact(ctx, cmd, c, exact)
 		}
 		dir := cmd.Flags().Lookup("output").Value.String()
 		if dir == "" {
 			return nil, commandline.UsageError(cmd, errors.New("-compat ai4 writes several files; name their directory with -o"))
 		}
-		o, err := f.options(cmd, asked, p.Now())
+		o, err := f.readOptions(cmd, asked, p.Now())
 		if err != nil {
 			return nil, err
 		}
-		if o.Known, err = knownUsers(filepath.Join(dir, filepath.FromSlash(compat.AI4Users))); err != nil {
+		if o.Known, err = readUsers(filepath.Join(dir, filepath.FromSlash(compat.AI4Users))); err != nil {
 			return nil, err
 		}
 		out, err := compat.AI4(ctx, c.API, o)
@@ -166,7 +166,7 @@ starting count as queued.`
 			}
 		}
 		for _, note := range out.Notes {
-			p.say("%s", wrap(printable(note), p.Width, 0))
+			p.say("%s", wrapText(printable(note), p.Width, 0))
 		}
 		p.say("%d files are written in %s.", len(out.Files), dir)
 		return nil, nil
@@ -238,8 +238,8 @@ func waitingIn(jobs map[string][]snapshotJob) (list []compat.AI4Waiting) {
 	return list
 }
 
-// knownUsers reads the users that were written before; none where there is no file.
-func knownUsers(path string) (known map[string]compat.AI4User, err error) {
+// readUsers reads the users that an earlier run wrote; none where there is no file.
+func readUsers(path string) (known map[string]compat.AI4User, err error) {
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -273,8 +273,8 @@ func replaceFile(path string, text []byte) error {
 	return nil
 }
 
-// lists are the values of lists that are not empty, without spaces around them.
-func lists(values []string) (out []string) {
+// splitLists returns the values of lists that are not empty, without spaces around them.
+func splitLists(values []string) (out []string) {
 	for _, one := range v1.SplitList(values...) {
 		if one = strings.TrimSpace(one); one != "" {
 			out = append(out, one)

@@ -54,7 +54,7 @@ Its sums of 32 bits, in which small jobs vanish, are exact here.`
 	fl.StringArrayVar(&files.accounting, "accounting", nil, "with -compat: a `file` of Grid Engine's accounting; may be repeated")
 	fl.StringVar(&files.tables, "tables", "", "with -compat: a `file` with the dump of ClusterAccountant's tables")
 	return func(ctx context.Context, c *client.Client) (*report.Document, error) {
-		if err := files.check(cmd); err != nil {
+		if err := files.checkFlags(cmd); err != nil {
 			return nil, err
 		}
 		if files.compat == "" {
@@ -64,12 +64,12 @@ Its sums of 32 bits, in which small jobs vanish, are exact here.`
 		if err != nil {
 			return nil, err
 		}
-		return files.report(report.SubscriptionOptions{Periods: q.All("period"), Zone: cmp.Or(q.One("zone"), "UTC"), Where: q.Pairs("where"), Now: p.Now()})
+		return files.buildReport(report.SubscriptionOptions{Periods: q.All("period"), Zone: cmp.Or(q.One("zone"), "UTC"), Where: q.Pairs("where"), Now: p.Now()})
 	}
 }
 
-// check returns what is wrong with the options.
-func (f *originals) check(cmd *cobra.Command) error {
+// checkFlags returns what is wrong with the options.
+func (f *originals) checkFlags(cmd *cobra.Command) error {
 	given := f.tables != "" || len(f.accounting) > 0
 	switch {
 	case f.compat == "" && given:
@@ -85,8 +85,8 @@ func (f *originals) check(cmd *cobra.Command) error {
 	return nil
 }
 
-// report makes the report of the files.
-func (f *originals) report(o report.SubscriptionOptions) (*report.Document, error) {
+// buildReport makes the report of the files.
+func (f *originals) buildReport(o report.SubscriptionOptions) (*report.Document, error) {
 	zone, err := time.LoadLocation(o.Zone)
 	if err != nil {
 		return nil, err

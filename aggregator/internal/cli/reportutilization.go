@@ -29,12 +29,12 @@ type auditorFlags struct {
 	sites  []string // SITE=WATTS
 }
 
-// names are the flags that have a meaning with -compat only.
-func (f *auditorFlags) names() []string {
+// flagNames are those of the flags that have a meaning with -compat only.
+func (f *auditorFlags) flagNames() []string {
 	return []string{"grouped-by", "grouped-list", "watt-per-core", "watt-per-core-of", "site-key", "carbon-per-kwh", "collector-type", "cores", "total-cpu", "benchmark"}
 }
 
-func (f *auditorFlags) add(cmd *cobra.Command) {
+func (f *auditorFlags) addFlags(cmd *cobra.Command) {
 	fl, r := cmd.Flags(), &f.rules
 	r.Collector = utilization.DefaultCollector
 	fl.Var(&choice{&f.compat, []string{asAuditor}}, "compat", "print the table of another program, by its rules: auditor")
@@ -50,9 +50,9 @@ func (f *auditorFlags) add(cmd *cobra.Command) {
 	fl.StringVar(&r.Benchmark, "benchmark", "HEPScore23", "with -compat: the `score` of cores for khs23h")
 }
 
-// read reads the lists.
-func (f *auditorFlags) read() error {
-	f.rules.GroupedList = lists(f.lists)
+// readLists reads the options that are lists.
+func (f *auditorFlags) readLists() error {
+	f.rules.GroupedList = splitLists(f.lists)
 	f.rules.Sites = map[string]float64{}
 	for _, text := range f.sites {
 		site, number, _ := strings.Cut(text, "=")
@@ -65,9 +65,9 @@ func (f *auditorFlags) read() error {
 	return nil
 }
 
-// period is the month of -period, the last one without it. Other parameters of the report have
+// chosenMonth is that of -period, the last one without it. Other parameters of the report have
 // no meaning for AUDITOR's.
-func (f *auditorFlags) period(cmd *cobra.Command, asked url.Values) (string, error) {
+func (f *auditorFlags) chosenMonth(cmd *cobra.Command, asked url.Values) (string, error) {
 	for name := range asked {
 		if name != "period" && cmd.Flags().Changed(name) {
 			return "", fmt.Errorf("-%s has no meaning with -compat auditor, which has a form of its own", name)
@@ -98,16 +98,16 @@ ended. All of a run counts at its stop, in whole seconds; a user's records are t
 whose user matches the name as a pattern; the CPU efficiency is the mean of the days'.
 The action energy writes and mails the same each month.`
 	var f auditorFlags
-	f.add(cmd)
+	f.addFlags(cmd)
 	return func(ctx context.Context, c *client.Client) (*report.Document, error) {
 		if f.compat == "" {
-			if i := slices.IndexFunc(f.names(), cmd.Flags().Changed); i >= 0 {
-				return nil, commandline.UsageError(cmd, fmt.Errorf("-%s is for -compat auditor", f.names()[i]))
+			if i := slices.IndexFunc(f.flagNames(), cmd.Flags().Changed); i >= 0 {
+				return nil, commandline.UsageError(cmd, fmt.Errorf("-%s is for -compat auditor", f.flagNames()[i]))
 			}
 			return exact(ctx, c)
 		}
-		period, err := f.period(cmd, asked())
-		if err := errors.Join(err, f.read()); err != nil {
+		period, err := f.chosenMonth(cmd, asked())
+		if err := errors.Join(err, f.readLists()); err != nil {
 			return nil, commandline.UsageError(cmd, err)
 		}
 		text, err := compat.AuditorUtilization(ctx, c.API, &f.rules, period, p.Now())

@@ -9,10 +9,10 @@ import (
 )
 
 // Commands is the tree of all commands, for those who describe it.
-func (p *Program) Commands() *cobra.Command { return p.root() }
+func (p *Program) Commands() *cobra.Command { return p.rootCommand() }
 
-// root builds the tree of commands.
-func (p *Program) root() *cobra.Command {
+// rootCommand builds the tree of commands.
+func (p *Program) rootCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "bursar",
 		Short: "Counts what every job on every cluster used, exactly once",
@@ -24,7 +24,7 @@ Exit codes: 0 success, 1 error, 2 success with findings.`,
 		Example:       "  bursar dev\n  bursar usage -window last-month -by group_id\n  bursar records -since 24h -where user_id=alice",
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		Args:          known,
+		Args:          refuseUnknown,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.CompletionOptions.DisableDefaultCmd = true
@@ -49,15 +49,15 @@ Exit codes: 0 success, 1 error, 2 success with findings.`,
 	return root
 }
 
-// group is a command that only holds others.
-func group(use, short, example string, sub ...*cobra.Command) *cobra.Command {
-	cmd := &cobra.Command{Use: use, Short: short, Example: example, Args: known, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
+// groupCommand makes a command that only holds others.
+func groupCommand(use, short, example string, sub ...*cobra.Command) *cobra.Command {
+	cmd := &cobra.Command{Use: use, Short: short, Example: example, Args: refuseUnknown, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
 	cmd.AddCommand(sub...)
 	return cmd
 }
 
-// known refuses a command that does not exist, and suggests what may be meant.
-func known(cmd *cobra.Command, args []string) error {
+// refuseUnknown refuses a command that does not exist, and suggests what may be meant.
+func refuseUnknown(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}

@@ -13,7 +13,7 @@ func (p *Program) versionCommand() *cobra.Command {
 		Use: "version", Short: "Print the version", Example: "  bursar version\n  bursar version -format json", Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			if f == asJSON {
-				return p.json(map[string]string{"version": p.Version, "go": runtime.Version(), "os": runtime.GOOS, "arch": runtime.GOARCH})
+				return p.printJSON(map[string]string{"version": p.Version, "go": runtime.Version(), "os": runtime.GOOS, "arch": runtime.GOARCH})
 			}
 			_, err := fmt.Fprintln(p.Stdout, p.versionText())
 			return err

@@ -15,7 +15,7 @@ import (
 )
 
 func (p *Program) snapshotCommand() *cobra.Command {
-	return group("snapshot", "Save the cluster's state to a file, and restore it",
+	return groupCommand("snapshot", "Save the cluster's state to a file, and restore it",
 		"  bursar snapshot save bursar.snapshot\n  bursar snapshot verify bursar.snapshot",
 		p.snapshotSaveCommand(), p.snapshotRestoreCommand(), p.snapshotInspectCommand(), p.snapshotVerifyCommand())
 }
@@ -48,15 +48,15 @@ read: "bursar snapshot verify" checks all of it.`,
 func (p *Program) showMeta(f format, meta *archive.Meta) error {
 	t := newTable("WHAT", "VALUE")
 	for _, row := range [][2]string{
-		{"cluster", dash(meta.Cluster)}, {"incarnation", dash(meta.Incarnation)}, {"cluster version", strconv.FormatUint(uint64(meta.ClusterVersion), 10)},
+		{"cluster", orDash(meta.Cluster)}, {"incarnation", orDash(meta.Incarnation)}, {"cluster version", strconv.FormatUint(uint64(meta.ClusterVersion), 10)},
 		{"records", strconv.FormatUint(meta.Records, 10)}, {"changes", strconv.FormatUint(meta.Changes, 10)},
 		{"index", strconv.FormatUint(meta.Index, 10)}, {"term", strconv.FormatUint(meta.Term, 10)}, {"state hash", meta.Hash},
-		{"made", meta.Made.UTC().Format(time.DateTime + " MST")}, {"node", dash(meta.Node)}, {"version", dash(meta.Version)},
+		{"made", meta.Made.UTC().Format(time.DateTime + " MST")}, {"node", orDash(meta.Node)}, {"version", orDash(meta.Version)},
 		{"files", strconv.Itoa(meta.Files)}, {"bytes unpacked", strconv.FormatInt(meta.Bytes, 10)}, {"format", strconv.Itoa(meta.Format)},
 	} {
-		t.add(row[0], row[1])
+		t.addRow(row[0], row[1])
 	}
-	return p.write(meta, f, page{table: t})
+	return p.writeAnswer(meta, f, page{table: t})
 }
 
 func (p *Program) snapshotVerifyCommand() *cobra.Command {
@@ -89,8 +89,8 @@ func (p *Program) verifySnapshot(ctx context.Context, path, dir string) error {
 	}
 	defer file.Close()
 	bar := p.newBar("read", size)
-	meta, err := archive.Unpack(bar.reader(ctx, file), dir, nil)
-	bar.end()
+	meta, err := archive.Unpack(bar.wrapReader(ctx, file), dir, nil)
+	bar.clearLine()
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}

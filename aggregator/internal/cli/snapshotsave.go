@@ -27,14 +27,14 @@ existing file only when it is complete and on disk. Any node can answer.`,
 		Example: "  bursar snapshot save /var/backups/bursar.snapshot\n  bursar snapshot save -address https://agg2.example.org:8443 bursar.snapshot",
 		Args:    cobra.ExactArgs(1),
 	}
-	conn := p.connect(cmd)
+	conn := p.connectionFlags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		c, err := conn.open(p)
+		c, err := conn.openClient(p)
 		if err != nil {
 			return err
 		}
 		defer c.Close()
-		meta, err := p.save(cmd.Context(), c, args[0])
+		meta, err := p.saveSnapshot(cmd.Context(), c, args[0])
 		if err == nil {
 			p.say("%s: %d records at index %d, state hash %s", args[0], meta.Records, meta.Index, meta.Hash)
 		}
@@ -43,17 +43,17 @@ existing file only when it is complete and on disk. Any node can answer.`,
 	return cmd
 }
 
-// save writes the archive to path, or leaves what is there.
-func (p *Program) save(ctx context.Context, c *client.Client, path string) (meta archive.Meta, err error) {
+// saveSnapshot writes the archive to path; when it fails, what was there stays.
+func (p *Program) saveSnapshot(ctx context.Context, c *client.Client, path string) (meta archive.Meta, err error) {
 	err = durable.ReplaceWith(path, 0o600, func(f *os.File) error {
-		meta, err = p.receive(ctx, c, f)
+		meta, err = p.receiveSnapshot(ctx, c, f)
 		return err
 	})
 	return meta, err
 }
 
-// receive verifies the archive while it is written.
-func (p *Program) receive(ctx context.Context, c *client.Client, into io.Writer) (meta archive.Meta, err error) {
+// receiveSnapshot writes the archive, and verifies it meanwhile.
+func (p *Program) receiveSnapshot(ctx context.Context, c *client.Client, into io.Writer) (meta archive.Meta, err error) {
 	pr, pw := io.Pipe()
 	done := make(chan error, 1)
 	go func() {
@@ -67,10 +67,10 @@ func (p *Program) receive(ctx context.Context, c *client.Client, into io.Writer)
 		bar.total = m.Bytes
 		return nil
 	}, func(_ string, _ int64, content io.Reader) error {
-		_, err := io.Copy(io.Discard, bar.reader(ctx, content))
+		_, err := io.Copy(io.Discard, bar.wrapReader(ctx, content))
 		return err
 	})
-	bar.end()
+	bar.clearLine()
 	pr.CloseWithError(errors.Join(err, errors.New("the rest is not wanted")))
 	if sent := <-done; sent != nil && (err == nil || errors.Is(err, sent)) {
 		return meta, sent // in its own words
@@ -93,21 +93,21 @@ it, for a cluster that no longer exists.`,
 		Example: "  bursar snapshot restore bursar.snapshot\n  bursar snapshot restore -yes bursar.snapshot",
 		Args:    cobra.ExactArgs(1),
 	}
-	conn := p.connect(cmd)
+	conn := p.connectionFlags(cmd)
 	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
 	cmd.Flags().BoolVar(&foreign, "foreign", false, "take the snapshot of another cluster")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		c, err := conn.open(p)
+		c, err := conn.openClient(p)
 		if err != nil {
 			return err
 		}
 		defer c.Close()
-		return p.restore(cmd.Context(), c, args[0], yes, foreign)
+		return p.restoreSnapshot(cmd.Context(), c, args[0], yes, foreign)
 	}
 	return cmd
 }
 
-func (p *Program) restore(ctx context.Context, c *client.Client, path string, yes, foreign bool) error {
+func (p *Program) restoreSnapshot(ctx context.Context, c *client.Client, path string, yes, foreign bool) error {
 	file, size, err := openSized(path)
 	if err != nil {
 		return err
@@ -125,8 +125,8 @@ func (p *Program) restore(ctx context.Context, c *client.Client, path string, ye
 		return err
 	}
 	bar := p.newBar("restore", size)
-	done, err := c.RestoreSnapshot(ctx, &v1.RestoreSnapshotQuery{Foreign: foreign}, bar.reader(ctx, file))
-	bar.end()
+	done, err := c.RestoreSnapshot(ctx, &v1.RestoreSnapshotQuery{Foreign: foreign}, bar.wrapReader(ctx, file))
+	bar.clearLine()
 	if err != nil {
 		return err
 	}

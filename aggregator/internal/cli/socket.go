@@ -12,18 +12,18 @@ import (
 	"github.com/bursar-accounting/bursar/proto/local"
 )
 
-// sockets are where an aggregator of this machine has its unix socket: the one of the
+// socketPaths are where an aggregator of this machine has its unix socket: the one of the
 // package, that one without systemd, and those of the user's own `bursar dev`, the newest
 // first.
-func (p *Program) sockets() []string {
+func (p *Program) socketPaths() []string {
 	if p.Sockets != nil {
 		return p.Sockets
 	}
-	return append(packaged(), devSockets(p.Getenv)...)
+	return append(packagedSockets(), devSockets(p.Getenv)...)
 }
 
-// packaged are the sockets of the package.
-func packaged() []string { return []string{"/run/bursar/api.sock", "/var/lib/bursar/api.sock"} }
+// packagedSockets are those of the installed package.
+func packagedSockets() []string { return []string{"/run/bursar/api.sock", "/var/lib/bursar/api.sock"} }
 
 // nearby is an address of this machine, how it was found, and the sockets that are not for
 // this user.
@@ -32,19 +32,19 @@ type nearby struct {
 	denied          []string
 }
 
-// nearest is the address of the aggregator that commands without one speak with: the
+// nearestAddress is the address of the aggregator that commands without one speak with: the
 // first socket that takes a connection, and otherwise a plain address.
-func (p *Program) nearest() nearby {
+func (p *Program) nearestAddress() nearby {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	var n nearby
 	var tried []string
-	for i, path := range p.sockets() {
+	for i, path := range p.socketPaths() {
 		conn, err := local.Dial(ctx, path)
 		if err == nil {
 			_ = conn.Close() // it was only to see
 			n.address, n.origin = "unix:"+path, "the socket of this machine"
-			if p.Sockets == nil && i >= len(packaged()) {
+			if p.Sockets == nil && i >= len(packagedSockets()) {
 				n.origin = "the socket of the newest bursar dev that runs"
 			}
 			return n

@@ -19,7 +19,7 @@ import (
 type clusterStatus v1.Status
 
 func (p *Program) statusCommand() *cobra.Command {
-	return look(p, &cobra.Command{
+	return queryCommand(p, &cobra.Command{
 		Use: "status", Short: "Show in ten lines whether the cluster is healthy, and if not what to do first",
 		Long: `Show in ten lines whether the cluster is healthy, and if not what to do first.
 
@@ -38,8 +38,8 @@ because the node does not answer.`,
 
 func (p *Program) showStatus(s *clusterStatus, c *clock) page {
 	out := page{exact: newTable("WHAT", "VALUE")}
-	for _, l := range append([]line{{"state", s.State}}, s.lines(p.Now(), c)...) {
-		out.exact.add(l.what, l.value)
+	for _, l := range append([]line{{"state", s.State}}, s.statusLines(p.Now(), c)...) {
+		out.exact.addRow(l.what, l.value)
 	}
 	switch s.State {
 	case "healthy":
@@ -49,14 +49,14 @@ func (p *Program) showStatus(s *clusterStatus, c *clock) page {
 		out.found = errors.New("health unknown: this aggregator gives no verdict")
 	}
 	var b strings.Builder
-	b.WriteString(p.strong(s, wrap(s.headline(p.Now()), p.Width, 0)) + "\n")
-	for _, l := range s.lines(p.Now(), c) {
+	b.WriteString(p.highlightLine(s, wrapText(s.headline(p.Now()), p.Width, 0)) + "\n")
+	for _, l := range s.statusLines(p.Now(), c) {
 		text := fmt.Sprintf("%-*s%s", labelWidth, l.what, printable(l.value))
 		switch {
 		case l.what == labelDo:
-			text = wrap(text, p.Width, labelWidth)
+			text = wrapText(text, p.Width, labelWidth)
 		case p.Width > 0:
-			text = cut(text, p.Width)
+			text = cutToWidth(text, p.Width)
 		}
 		b.WriteString(strings.TrimRight(text, " ") + "\n")
 	}
@@ -64,9 +64,9 @@ func (p *Program) showStatus(s *clusterStatus, c *clock) page {
 	return out
 }
 
-// strong colours the first line: green when healthy, red when something is
+// highlightLine colours the headline: green when healthy, red when something is
 // broken.
-func (p *Program) strong(s *clusterStatus, text string) string {
+func (p *Program) highlightLine(s *clusterStatus, text string) string {
 	code, ok := map[string]string{"healthy": "32", "degraded": "33", "failing": "31"}[s.State]
 	if !p.Color || !ok {
 		return text
@@ -84,8 +84,8 @@ const (
 	more = 2
 )
 
-// todo are the findings that ask for something.
-func (s *clusterStatus) todo() (list []v1.Finding) {
+// openFindings are those that ask for something to be done.
+func (s *clusterStatus) openFindings() (list []v1.Finding) {
 	for _, f := range s.Findings {
 		if f.Severity != "notice" {
 			list = append(list, f)
@@ -96,7 +96,7 @@ func (s *clusterStatus) todo() (list []v1.Finding) {
 
 // headline is the first line.
 func (s *clusterStatus) headline(now time.Time) string {
-	list := s.todo()
+	list := s.openFindings()
 	switch {
 	case s.State == "healthy":
 		return "Healthy."
@@ -116,10 +116,10 @@ func findingText(f *v1.Finding, now time.Time) string {
 	return f.What
 }
 
-// lines are the others: what to do, and the facts.
-func (s *clusterStatus) lines(now time.Time, c *clock) (out []line) {
-	if list := s.todo(); len(list) > 0 {
-		out = append(out, line{labelDo, dash(list[0].Do)})
+// statusLines are those below the headline: what to do, and the facts.
+func (s *clusterStatus) statusLines(now time.Time, c *clock) (out []line) {
+	if list := s.openFindings(); len(list) > 0 {
+		out = append(out, line{labelDo, orDash(list[0].Do)})
 		rest := list[1:]
 		for i := range min(more, len(rest)) {
 			text := findingText(&rest[i], now)
@@ -139,7 +139,7 @@ func (s *clusterStatus) lines(now time.Time, c *clock) (out []line) {
 
 func (s *clusterStatus) clusterLine() string {
 	if len(s.Nodes) == 0 {
-		return dash(s.Cluster) + ", version " + dash(s.Version)
+		return orDash(s.Cluster) + ", version " + orDash(s.Version)
 	}
 	heard, leader, lag := 0, "no leader", "lag not known"
 	var behind *uint64
@@ -155,16 +155,16 @@ func (s *clusterStatus) clusterLine() string {
 			lag = fmt.Sprintf("at most %d entries behind", *behind)
 		}
 	}
-	return fmt.Sprintf("%s: %d of %d nodes reachable%s, %s, %s, version %s", dash(s.Cluster), heard, len(s.Nodes), s.sights(), leader, lag, dash(s.Version))
+	return fmt.Sprintf("%s: %d of %d nodes reachable%s, %s, %s, version %s", orDash(s.Cluster), heard, len(s.Nodes), s.unheardNodes(), leader, lag, orDash(s.Version))
 }
 
 // freshSight is how old what is known of a node may be without being said: nodes ask each
 // other every two seconds.
 const freshSight = 3.0
 
-// sights says how long ago nodes were heard that are not heard now, or not lately; "" when
+// unheardNodes says how long ago nodes were heard that are not heard now, or were not lately; "" when
 // all were.
-func (s *clusterStatus) sights() string {
+func (s *clusterStatus) unheardNodes() string {
 	var list []string
 	for _, n := range s.Nodes {
 		switch {
@@ -172,7 +172,7 @@ func (s *clusterStatus) sights() string {
 		case n.AgeSeconds == nil:
 			list = append(list, n.Name+" never heard")
 		case !n.Heard || *n.AgeSeconds > freshSight:
-			list = append(list, n.Name+" last heard "+view.Span(seconds(*n.AgeSeconds))+" ago")
+			list = append(list, n.Name+" last heard "+view.Span(secondsOf(*n.AgeSeconds))+" ago")
 		}
 	}
 	if len(list) == 0 {
@@ -199,10 +199,10 @@ func (s *clusterStatus) recordsLine(c *clock) string {
 	case s.AgeSeconds == nil:
 		text += " on this node, not confirmed"
 	default:
-		text += " on this node, confirmed " + view.Span(seconds(*s.AgeSeconds)) + " ago"
+		text += " on this node, confirmed " + view.Span(secondsOf(*s.AgeSeconds)) + " ago"
 	}
 	if !oldest.IsZero() {
-		text += ", complete to " + c.instant(oldest)
+		text += ", complete to " + c.instantText(oldest)
 	}
 	return text
 }
@@ -252,17 +252,17 @@ func (s *clusterStatus) disksLine() string {
 			parts = append(parts, fmt.Sprintf("%s %d %% free", n.Name, 100*n.DiskFreeBytes/n.DiskSizeBytes))
 		}
 	}
-	return dash(strings.Join(parts, ", "))
+	return orDash(strings.Join(parts, ", "))
 }
 
-// seconds is a duration in seconds.
-func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+// secondsOf makes a duration of seconds.
+func secondsOf(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
 // notKnown stands for what no one could be asked.
 const notKnown = "not known"
 
-// orNotKnown writes a number that may not be known.
-func orNotKnown(n *uint64) string {
+// numberOrUnknown writes a number that may not have been told.
+func numberOrUnknown(n *uint64) string {
 	if n == nil {
 		return notKnown
 	}
@@ -279,17 +279,17 @@ func (s *clusterStatus) datesLine(c *clock) string {
 	}
 	var parts []string
 	if !first.IsZero() {
-		parts = append(parts, "certificates to "+c.instant(first))
+		parts = append(parts, "certificates to "+c.instantText(first))
 	}
 	if !s.LastSnapshot.IsZero() {
-		parts = append(parts, "last snapshot saved "+c.instant(s.LastSnapshot))
+		parts = append(parts, "last snapshot saved "+c.instantText(s.LastSnapshot))
 	}
-	return dash(strings.Join(parts, ", "))
+	return orDash(strings.Join(parts, ", "))
 }
 
-// wrap breaks text at blanks into lines of at most width columns; what follows
+// wrapText breaks text at blanks into lines of at most width columns; what follows
 // the first line is indented. Zero does not break.
-func wrap(text string, width, indent int) string {
+func wrapText(text string, width, indent int) string {
 	if width == 0 || uniseg.StringWidth(text) <= width {
 		return text
 	}

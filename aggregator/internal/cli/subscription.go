@@ -42,26 +42,26 @@ A window is as for "bursar usage".`,
 		}
 		return api.Subscription(ctx, &v1.SubscriptionQuery{Window: window, From: from, To: to, Zone: zone, Credit: credit, Where: pairs})
 	}
-	return look(p, cmd, ask, func(answer v1.Subscription, _ format, _ *clock) page {
+	return queryCommand(p, cmd, ask, func(answer v1.Subscription, _ format, _ *clock) page {
 		s := (*subscription)(&answer)
-		return page{table: s.table(), exact: s.exact(), notes: append([]string{view.WindowNote(s.Window.From, s.Window.To, nil, s.Zone, s.Credit)}, view.SubscriptionNotes(&answer)...)}
+		return page{table: s.shareTable(), exact: s.exactTable(), notes: append([]string{view.WindowNote(s.Window.From, s.Window.To, nil, s.Zone, s.Credit)}, view.SubscriptionNotes(&answer)...)}
 	})
 }
 
 // subscription is an answer of GET /v1/subscription.
 type subscription v1.Subscription
 
-// exact is the table with all digits.
-func (s *subscription) exact() *table {
+// exactTable is the table with all digits, for machines.
+func (s *subscription) exactTable() *table {
 	t := newTable("PI", "NAME", "USED", "EXEMPT USED", "USED SHARE", "CONTRIBUTED", "CONTRIBUTION SHARE", "RATIO", "STATE")
 	for i := range s.Shares {
 		sh := &s.Shares[i]
-		t.add(sh.PI, string(sh.Name), decimal(&sh.Used), decimal(&sh.ExemptUsed), decimal(sh.UsedShare), decimal(&sh.Contributed), decimal(sh.ContributionShare), decimal(sh.Ratio), sh.State)
+		t.addRow(sh.PI, string(sh.Name), trimDecimal(&sh.Used), trimDecimal(&sh.ExemptUsed), trimDecimal(sh.UsedShare), trimDecimal(&sh.Contributed), trimDecimal(sh.ContributionShare), trimDecimal(sh.Ratio), sh.State)
 	}
 	return t
 }
 
-func (s *subscription) table() *table {
+func (s *subscription) shareTable() *table {
 	t := newTable("PI", "~?NAME", ">USED "+s.Unit, ">SHARE", "?>CONTRIBUTED", ">SHARE", ">SUBSCRIPTION", "EXEMPT")
 	for i := range s.Shares {
 		sh := &s.Shares[i]
@@ -69,10 +69,10 @@ func (s *subscription) table() *table {
 		if sh.State == "exempt" {
 			exempt = "yes"
 		}
-		t.add(sh.PI, dash(string(sh.Name)), view.Number(s.Unit, v1.Figure(&sh.Used)), figureAs(report.Share, sh.UsedShare), view.Number(s.Unit, v1.Figure(&sh.Contributed)), figureAs(report.Share, sh.ContributionShare), shareText(sh), exempt)
+		t.addRow(sh.PI, orDash(string(sh.Name)), view.Number(s.Unit, v1.Figure(&sh.Used)), figureAs(report.Share, sh.UsedShare), view.Number(s.Unit, v1.Figure(&sh.Contributed)), figureAs(report.Share, sh.ContributionShare), shareText(sh), exempt)
 	}
 	if len(t.rows) > 1 {
-		t.add("TOTAL", "", view.Number(s.Unit, v1.Figure(&s.Used)), "", view.Number(s.Unit, v1.Figure(&s.Contributed)), "", "", "")
+		t.addRow("TOTAL", "", view.Number(s.Unit, v1.Figure(&s.Used)), "", view.Number(s.Unit, v1.Figure(&s.Contributed)), "", "", "")
 	}
 	return t
 }

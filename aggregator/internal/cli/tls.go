@@ -13,9 +13,9 @@ import (
 )
 
 func (p *Program) tlsCommand() *cobra.Command {
-	return group("tls", "Make certificates for aggregators, agents and clients", "  bursar tls ca create -dir tls\n  bursar tls cert create -ca-dir tls -dir tls -role agent -name nemo-head1 -host head1.example.org",
-		group("ca", "Make a certificate authority", "  bursar tls ca create -dir tls", p.caCommand(), p.bundleCommand()),
-		group("cert", "Make certificates", "  bursar tls cert create -ca-dir tls -role aggregator -name agg1 -host agg1.example.org", p.certCommand(), p.renewCommand()),
+	return groupCommand("tls", "Make certificates for aggregators, agents and clients", "  bursar tls ca create -dir tls\n  bursar tls cert create -ca-dir tls -dir tls -role agent -name nemo-head1 -host head1.example.org",
+		groupCommand("ca", "Make a certificate authority", "  bursar tls ca create -dir tls", p.caCommand(), p.bundleCommand()),
+		groupCommand("cert", "Make certificates", "  bursar tls cert create -ca-dir tls -role aggregator -name agg1 -host agg1.example.org", p.certCommand(), p.renewCommand()),
 		p.showCertCommand(),
 	)
 }

@@ -92,7 +92,7 @@ func (p *Program) showCertCommand() *cobra.Command {
 // showCert shows the certificates of a file, or of a daemon.
 func (p *Program) showCert(ctx context.Context, arg string) error {
 	if isAddress(arg) {
-		s, err := lookAt(ctx, arg)
+		s, err := probeTLS(ctx, arg)
 		if err == nil {
 			fmt.Fprintf(p.Stdout, "%s: %s\n", arg, s)
 		}
@@ -115,7 +115,7 @@ func describeCert(c *x509.Certificate) string {
 	case err != nil:
 		return fmt.Sprintf("%v; by %s, %s", err, c.Issuer.CommonName, end)
 	case id.Role == identity.Client:
-		return fmt.Sprintf("%s with the roles %s, by %s, %s", id, or(id.Rights.String(), "of the configuration"), c.Issuer.CommonName, end)
+		return fmt.Sprintf("%s with the roles %s, by %s, %s", id, firstNonEmpty(id.Rights.String(), "of the configuration"), c.Issuer.CommonName, end)
 	}
 	return fmt.Sprintf("%s, by %s, %s", id, c.Issuer.CommonName, end)
 }

@@ -17,7 +17,7 @@ import (
 )
 
 func (p *Program) tokenCommand() *cobra.Command {
-	return group("token", "Let machines join the cluster, and programs use its API", "  bursar token create -role agent\n  bursar token create -role read -name grafana -ttl 90d\n  bursar token list\n  bursar token revoke 0123456789abcdef",
+	return groupCommand("token", "Let machines join the cluster, and programs use its API", "  bursar token create -role agent\n  bursar token create -role read -name grafana -ttl 90d\n  bursar token list\n  bursar token revoke 0123456789abcdef",
 		p.tokenCreateCommand(), p.tokenListCommand(), p.tokenRevokeCommand())
 }
 
@@ -28,24 +28,24 @@ type newToken struct {
 	pseudonyms               bool
 }
 
-// machine reports whether it is one by which a machine joins.
-func (t *newToken) machine() bool {
+// isMachine reports whether the token is one by which a machine joins.
+func (t *newToken) isMachine() bool {
 	return t.role == string(identity.Agent) || t.role == string(identity.Aggregator)
 }
 
-func (t *newToken) roles() []string {
+func (t *newToken) allRoles() []string {
 	return append([]string{string(identity.Agent), string(identity.Aggregator)}, identity.RightNames()...)
 }
 
-// wish checks the options.
-func (t *newToken) wish() (v1.NewToken, error) {
+// buildRequest checks the options and makes the request of them.
+func (t *newToken) buildRequest() (v1.NewToken, error) {
 	wish := v1.NewToken{Role: t.role, Name: t.name, Person: t.person, Pseudonyms: t.pseudonyms}
-	if _, err := identity.ParseRights(t.role); err != nil && !t.machine() {
-		return wish, fmt.Errorf("-role: %q is none of %s", t.role, strings.Join(t.roles(), ", "))
+	if _, err := identity.ParseRights(t.role); err != nil && !t.isMachine() {
+		return wish, fmt.Errorf("-role: %q is none of %s", t.role, strings.Join(t.allRoles(), ", "))
 	}
 	if t.life == "" {
 		t.life = "90d"
-		if t.machine() {
+		if t.isMachine() {
 			t.life = "1h"
 		}
 	}
@@ -58,17 +58,17 @@ func (t *newToken) wish() (v1.NewToken, error) {
 	return wish, err
 }
 
-// line is what the command prints.
-func (t *newToken) line(made *v1.IssuedToken, c *clock) (line, hint string) {
+// joinLine is what the command prints: the command that joins, or the token, and a hint.
+func (t *newToken) joinLine(made *v1.IssuedToken, c *clock) (line, hint string) {
 	switch t.role {
 	case string(identity.Agent):
 		line = fmt.Sprintf("bursar-agent join %s %s", made.Address, made.Token)
 	case string(identity.Aggregator):
 		line = fmt.Sprintf("bursar init -join %s -token %s", made.Address, made.Token)
 	default:
-		return made.Token, "This token is shown once. It works until " + c.stamp(made.Expires) + "."
+		return made.Token, "This token is shown once. It works until " + c.timeWithZone(made.Expires) + "."
 	}
-	return line, "Run this line as root on the other machine, once, before " + c.stamp(made.Expires) + "."
+	return line, "Run this line as root on the other machine, once, before " + c.timeWithZone(made.Expires) + "."
 }
 
 func (p *Program) tokenCreateCommand() *cobra.Command {
@@ -92,11 +92,11 @@ This needs the role admin.`,
   bursar token create -role read -person alice -ttl 90d
   bursar token create -role read -pseudonyms -name funding-agency`,
 	}
-	conn := p.connect(cmd)
+	conn := p.connectionFlags(cmd)
 	var f format
 	formatFlag(cmd, &f, asTable, asJSON)
 	var t newToken
-	fl, roles := cmd.Flags(), t.roles()
+	fl, roles := cmd.Flags(), t.allRoles()
 	fl.StringVar(&t.role, "role", roles[0], "what joins: agent, aggregator; or `roles` of the API with commas: "+strings.Join(identity.RightNames(), ", "))
 	fl.StringVar(&t.life, "ttl", "", "how `long` the token works: of a machine at most 7d, of the API at most 366d (default 1h and 90d)")
 	fl.StringVar(&t.name, "name", "", "of a machine the only `name` that the token gives, where a machine of that name is replaced; of the API what you call it")
@@ -106,11 +106,11 @@ This needs the role admin.`,
 	p.completeKeys(cmd, conn)
 	_ = cmd.RegisterFlagCompletionFunc("role", cobra.FixedCompletions(roles, cobra.ShellCompDirectiveNoFileComp)) // the option exists
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		wish, err := t.wish()
+		wish, err := t.buildRequest()
 		if err != nil {
 			return commandline.UsageError(cmd, err)
 		}
-		c, err := conn.open(p)
+		c, err := conn.openClient(p)
 		if err != nil {
 			return err
 		}
@@ -120,9 +120,9 @@ This needs the role admin.`,
 			return err
 		}
 		if f == asJSON {
-			return p.json(made)
+			return p.printJSON(made)
 		}
-		line, hint := t.line(&made, clockFor(asTable, c.Zone()))
+		line, hint := t.joinLine(&made, clockFor(asTable, c.Zone()))
 		if _, err := fmt.Fprintln(p.Stdout, line); err != nil {
 			return err
 		}
@@ -133,19 +133,19 @@ This needs the role admin.`,
 }
 
 func (p *Program) tokenListCommand() *cobra.Command {
-	return look(p, &cobra.Command{
+	return queryCommand(p, &cobra.Command{
 		Use: "list", Short: "List the tokens, and their last use", Example: "  bursar token list\n  bursar token list -format json",
 	}, func(ctx context.Context, api v1.API, _ []string) (v1.Tokens, error) { return api.Tokens(ctx) }, func(list v1.Tokens, _ format, c *clock) page {
 		t := newTable("TOKEN", "ROLE", "?NAME", "?RECORDS", "STATE", "CREATED BY", "CREATED", "EXPIRES", "?USED", "?USED BY", "?FROM")
 		for _, k := range list.Tokens {
-			t.add(k.ID, k.Role, dash(k.Name), dash(recordsOf(&k)), k.State, k.CreatedBy, c.instant(k.Created), c.instant(k.Expires), c.instant(k.Used), dash(k.UsedBy), dash(k.UsedFrom))
+			t.addRow(k.ID, k.Role, orDash(k.Name), orDash(recordsOf(&k)), k.State, k.CreatedBy, c.instantText(k.Created), c.instantText(k.Expires), c.instantText(k.Used), orDash(k.UsedBy), orDash(k.UsedFrom))
 		}
 		return page{table: t}
 	})
 }
 
 func (p *Program) tokenRevokeCommand() *cobra.Command {
-	return p.done(&cobra.Command{
+	return p.changeByArg(&cobra.Command{
 		Use: "revoke TOKEN", Short: "Revoke a token", Args: cobra.ExactArgs(1), Example: "  bursar token revoke 0123456789abcdef",
 		Long: "Revoke a token by its id, which bursar token list prints. A token of the API works no more\nat once. A certificate that a token has given stays valid until it ends;\nbursar agents remove takes an agent away.",
 	}, v1.API.RevokeToken)
@@ -181,17 +181,17 @@ func recordsOf(k *v1.Token) string {
 }
 
 func (p *Program) agentRemoveCommand() *cobra.Command {
-	return p.done(&cobra.Command{
+	return p.changeByArg(&cobra.Command{
 		Use: "remove NAME", Short: "Take away an agent that joined by a token", Args: cobra.ExactArgs(1), Example: "  bursar agents remove nemo-head1",
 		Long: "Take away an agent that joined by a token: the leader pulls from it no more. Its records\nstay. An agent of the configuration is taken away there.",
 	}, v1.API.RemoveAgent)
 }
 
-// done makes a command of one argument that asks for a change and says what was done.
-func (p *Program) done(cmd *cobra.Command, ask func(v1.API, context.Context, string) (v1.Message, error)) *cobra.Command {
-	conn := p.connect(cmd)
+// changeByArg completes a command of one argument that orders a change and says what was done.
+func (p *Program) changeByArg(cmd *cobra.Command, ask func(v1.API, context.Context, string) (v1.Message, error)) *cobra.Command {
+	conn := p.connectionFlags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		c, err := conn.open(p)
+		c, err := conn.openClient(p)
 		if err != nil {
 			return err
 		}

@@ -8,7 +8,7 @@ import (
 
 func TestComponents_WithUnits_ShowThem(t *testing.T) {
 	list := []v1.FullComponent{{Name: "Cores", Amount: 8}, {Name: "Memory", Amount: 16000}, {Name: "TotalCPU", Amount: 5}, {Name: "Licences", Amount: 2}}
-	if got, want := components(list), "Cores=8 Memory=16000MiB TotalCPU=5s Licences=2"; got != want {
+	if got, want := componentsText(list), "Cores=8 Memory=16000MiB TotalCPU=5s Licences=2"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 	for want, m := range map[string]v1.Measure{

@@ -69,9 +69,9 @@ of all measures.`,
   bursar usage -from 2026-03-01 -to 2026-03-15 -by user_id -bucket day -where group_id=atlas -format csv > atlas.csv`,
 		Args: cobra.NoArgs,
 	}
-	conn := p.connect(cmd)
+	conn := p.connectionFlags(cmd)
 	formatFlag(cmd, &f, asTable, asJSON, asCSV, asParquet)
-	o.flags(cmd)
+	o.addFlags(cmd)
 	p.completeKeys(cmd, conn)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		where, err := pairsOf("-where", o.where)
@@ -82,21 +82,21 @@ of all measures.`,
 		if err != nil {
 			return commandline.UsageError(cmd, err)
 		}
-		query, err := o.query(f, where, meta)
+		query, err := o.usageQuery(f, where, meta)
 		if err != nil {
 			return commandline.UsageError(cmd, err)
 		}
-		c, err := conn.open(p)
+		c, err := conn.openClient(p)
 		if err != nil {
 			return err
 		}
 		defer c.Close()
-		return p.usage(cmd.Context(), c, query, f)
+		return p.writeUsage(cmd.Context(), c, query, f)
 	}
 	return cmd
 }
 
-func (o *usageOptions) flags(cmd *cobra.Command) {
+func (o *usageOptions) addFlags(cmd *cobra.Command) {
 	fl := cmd.Flags()
 	fl.StringVar(&o.window, "window", "", "the `time` that counts, by a word; default this-month")
 	fl.StringVar(&o.from, "from", "", "the `time` from which on usage counts")
@@ -128,8 +128,8 @@ func windowWords() []string {
 	return []string{"today", "yesterday", "this-week", "this-month", "this-quarter", "this-year", "last-week", "last-month", "last-quarter", "last-year", "7d", "30d"}
 }
 
-// query is what is asked.
-func (o *usageOptions) query(f format, where, meta []pair) (q *v1.UsageQuery, err error) {
+// usageQuery checks the options and makes the query of them.
+func (o *usageOptions) usageQuery(f format, where, meta []pair) (q *v1.UsageQuery, err error) {
 	q = &v1.UsageQuery{
 		Window: o.window, From: o.from, To: o.to, Zone: o.zone, Bucket: o.bucket, Unit: cmp.Or(o.unit, "hour"), Credit: o.credit,
 		Order: o.order, Compare: o.compare, People: o.people, Where: map[string]string{},
@@ -159,8 +159,8 @@ func (o *usageOptions) query(f format, where, meta []pair) (q *v1.UsageQuery, er
 // oneList is the list of the values of several, for a query that takes one.
 func oneList(lists []string) string { return v1.JoinList(v1.SplitList(lists...)...) }
 
-// usage writes the answer in the format.
-func (p *Program) usage(ctx context.Context, c *client.Client, query *v1.UsageQuery, f format) error {
+// writeUsage asks for the usage and writes the answer in the format.
+func (p *Program) writeUsage(ctx context.Context, c *client.Client, query *v1.UsageQuery, f format) error {
 	switch {
 	case f == asCSV:
 		return c.UsageAs(ctx, query, "text/csv", p.Stdout)
@@ -174,9 +174,9 @@ func (p *Program) usage(ctx context.Context, c *client.Client, query *v1.UsageQu
 		return err
 	}
 	u := usageAnswer{answer, query.Unit}
-	shown := page{table: u.table(p.Width), notes: u.notes()}
+	shown := page{table: u.usageTable(p.Width), notes: u.usageNotes()}
 	if answer.Records == 0 && len(query.Where)+len(query.Meta) > 0 {
-		shown.found = found("no record matches")
+		shown.found = newFinding("no record matches")
 	}
-	return p.write(answer, f, shown)
+	return p.writeAnswer(answer, f, shown)
 }

@@ -20,8 +20,8 @@ type usageAnswer struct {
 	unit string // that was asked for
 }
 
-// notes are what people must know of an answer to read its table rightly.
-func (u *usageAnswer) notes() []string {
+// usageNotes are what people must know of an answer to read its table rightly.
+func (u *usageAnswer) usageNotes() []string {
 	notes := []string{view.WindowNote(u.Window.From, u.Window.To, u.ComparedWith, u.Zone, u.Credit)}
 	if u.ComparedWith != nil && u.Bucket != "" {
 		notes = append(notes, "The table has the difference without -bucket.")
@@ -32,32 +32,32 @@ func (u *usageAnswer) notes() []string {
 	return append(notes, view.UsageNotes(&u.Usage, u.unit)...)
 }
 
-// table is the answer for people, with bars where a terminal has room for them.
-func (u *usageAnswer) table(width int) *table {
-	t := newTable(u.head()...)
+// usageTable is the answer for people, with bars where a terminal has room for them.
+func (u *usageAnswer) usageTable(width int) *table {
+	t := newTable(u.tableHead()...)
 	var lengths []*json.Number // what the bars show
 	for g := range u.Groups {
 		for b := range u.Labels {
-			if u.nothing(g, b) {
+			if u.isEmptyLine(g, b) {
 				continue
 			}
-			t.add(u.row(g, b)...)
-			if m := u.shown(); m != nil {
+			t.addRow(u.groupRow(g, b)...)
+			if m := u.barMeasure(); m != nil {
 				lengths = append(lengths, m.Values[g*len(u.Labels)+b])
 			}
 		}
 	}
-	if n := width - total(t.fit(width)) - len(gap); n >= leastBar && len(lengths) == len(t.rows) {
-		t.bars(lengths, min(n, mostBar))
+	if n := width - totalWidth(t.fitWidths(width)) - len(gap); n >= leastBar && len(lengths) == len(t.rows) {
+		t.addBars(lengths, min(n, mostBar))
 	}
 	if len(t.rows) > 1 {
-		t.add(u.totalRow(len(t.head))...)
+		t.addRow(u.totalRow(len(t.head))...)
 	}
 	return t
 }
 
-// shown is the measure of the bars and of the comparison: the first component.
-func (u *usageAnswer) shown() *v1.Measure {
+// barMeasure is the measure of the bars and of the comparison: the first component.
+func (u *usageAnswer) barMeasure() *v1.Measure {
 	for i := range u.Measures {
 		if u.Measures[i].Component != "" {
 			return &u.Measures[i]
@@ -69,7 +69,7 @@ func (u *usageAnswer) shown() *v1.Measure {
 	return &u.Measures[0]
 }
 
-func (u *usageAnswer) head() []string {
+func (u *usageAnswer) tableHead() []string {
 	var head []string
 	for _, key := range u.By {
 		head = append(head, strings.ToUpper(strings.TrimSuffix(key, "_id")))
@@ -79,21 +79,21 @@ func (u *usageAnswer) head() []string {
 	}
 	for i := range u.Measures {
 		m, leave := &u.Measures[i], ""
-		if i > 0 && m != u.shown() {
+		if i > 0 && m != u.barMeasure() {
 			leave = "?"
 		}
 		head = append(head, leave+">"+measureTitle(m))
-		if u.compares(m) {
+		if u.hasComparison(m) {
 			head = append(head, "?>BEFORE", ">CHANGE")
 		}
 	}
 	return head
 }
 
-// compares reports whether lines have the other window, which is compared as a whole:
+// hasComparison reports whether lines have a column of the other window, which is compared as a whole:
 // of one measure, since more have no room.
-func (u *usageAnswer) compares(m *v1.Measure) bool {
-	return u.ComparedWith != nil && u.Bucket == "" && m == u.shown()
+func (u *usageAnswer) hasComparison(m *v1.Measure) bool {
+	return u.ComparedWith != nil && u.Bucket == "" && m == u.barMeasure()
 }
 
 // measureTitle is a measure with its unit, such as Memory MiB-hours.
@@ -111,24 +111,24 @@ func measureTitle(m *v1.Measure) string {
 	return name
 }
 
-// nothing reports whether a line of several would be empty.
-func (u *usageAnswer) nothing(g, b int) bool {
+// isEmptyLine reports whether a line of several would be empty.
+func (u *usageAnswer) isEmptyLine(g, b int) bool {
 	if len(u.Labels) == 1 || len(u.By) == 0 {
 		return false
 	}
-	return !slices.ContainsFunc(u.Measures, func(m v1.Measure) bool { v := m.Values[g*len(u.Labels)+b]; return v != nil && float(*v) != 0 })
+	return !slices.ContainsFunc(u.Measures, func(m v1.Measure) bool { v := m.Values[g*len(u.Labels)+b]; return v != nil && floatOrZero(*v) != 0 })
 }
 
-func (u *usageAnswer) row(g, b int) []string {
+func (u *usageAnswer) groupRow(g, b int) []string {
 	cells := view.GroupValues(&u.Groups[g], len(u.By))
 	if u.Bucket != "" {
 		cells = append(cells, view.PartialLabel(&u.Usage, b))
 	}
 	for i := range u.Measures {
 		m := &u.Measures[i]
-		cells = append(cells, figure(m, m.Values[g*len(u.Labels)+b]))
-		if u.compares(m) {
-			cells = append(cells, figure(m, m.Compared.Before[g]), figureAs(report.Change, m.Compared.Relative[g]))
+		cells = append(cells, measureText(m, m.Values[g*len(u.Labels)+b]))
+		if u.hasComparison(m) {
+			cells = append(cells, measureText(m, m.Compared.Before[g]), figureAs(report.Change, m.Compared.Relative[g]))
 		}
 	}
 	return cells
@@ -143,8 +143,8 @@ func (u *usageAnswer) totalRow(columns int) []string {
 		cells[0] = "TOTAL"
 	}
 	for i := range u.Measures {
-		cells = append(cells, figure(&u.Measures[i], u.Measures[i].Total))
-		if u.compares(&u.Measures[i]) {
+		cells = append(cells, measureText(&u.Measures[i], u.Measures[i].Total))
+		if u.hasComparison(&u.Measures[i]) {
 			cells = append(cells, totalBefore(&u.Measures[i])...)
 		}
 	}
@@ -174,10 +174,10 @@ func totalBefore(m *v1.Measure) []string {
 	return []string{view.Number(m.Unit, v1.Rat(before)), v1.Show(report.Change, v1.Rat(relative.Sub(relative, big.NewRat(1, 1))))}
 }
 
-// figure is one of a measure for people.
-func figure(m *v1.Measure, n *json.Number) string {
+// measureText writes a figure of a measure for people.
+func measureText(m *v1.Measure, n *json.Number) string {
 	if m.Kind == "mean" && n != nil {
-		return view.Runtime(int64(math.Round(float(*n))))
+		return view.Runtime(int64(math.Round(floatOrZero(*n))))
 	}
 	return figureAs(view.MeasureKind(m), n, m.Unit)
 }
@@ -196,26 +196,26 @@ const (
 	mostBar  = 40
 )
 
-// bars adds a column with a bar for each row, the longest of a width.
-func (t *table) bars(values []*json.Number, width int) {
+// addBars adds a column with a bar for each row, the longest of a width.
+func (t *table) addBars(values []*json.Number, width int) {
 	longest := 0.0
 	for _, v := range values {
 		if v != nil {
-			longest = max(longest, float(*v))
+			longest = max(longest, floatOrZero(*v))
 		}
 	}
 	t.head, t.look = append(t.head, ""), append(t.look, column{leave: true})
 	for i, v := range values {
 		text := ""
-		if v != nil && longest > 0 && float(*v) > 0 {
-			text = blocks(float(*v)/longest, width)
+		if v != nil && longest > 0 && floatOrZero(*v) > 0 {
+			text = blockBar(floatOrZero(*v)/longest, width)
 		}
 		t.rows[i] = append(t.rows[i], text)
 	}
 }
 
-// blocks draws a part of a width, to an eighth of a column; the smallest part shows.
-func blocks(part float64, width int) string {
+// blockBar draws a part of a width, to an eighth of a column; the smallest part is seen.
+func blockBar(part float64, width int) string {
 	eighths := max(1, int(math.Round(part*float64(8*width))))
 	text := strings.Repeat("█", eighths/8)
 	if rest := eighths % 8; rest > 0 {

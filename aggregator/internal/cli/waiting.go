@@ -25,11 +25,11 @@ func waitingStop(w *v1.Entry) v1.Time {
 }
 
 func (p *Program) waitingCommand() *cobra.Command {
-	return group("waiting", "List and dismiss job ends that have no record yet", "  bursar waiting list\n  bursar waiting dismiss -older 30d", p.waitingList(), p.waitingDismiss())
+	return groupCommand("waiting", "List and dismiss job ends that have no record yet", "  bursar waiting list\n  bursar waiting dismiss -older 30d", p.waitingList(), p.waitingDismiss())
 }
 
 func (p *Program) waitingList() *cobra.Command {
-	return look(p, &cobra.Command{
+	return queryCommand(p, &cobra.Command{
 		Use: "list", Short: "List job ends that have no record yet",
 		Long: `List job ends that have no record yet. A client pushed the end of a run, and its
 record is still on its way from another agent or does not exist: TARDIS pushes the end
@@ -38,7 +38,7 @@ of drones that never became available.`,
 	}, func(ctx context.Context, api v1.API, _ []string) (v1.Waiting, error) { return api.Waiting(ctx, nil) }, func(list v1.Waiting, _ format, c *clock) page {
 		t := newTable("RECORD", "STOP")
 		for _, w := range list.Waiting {
-			t.add(w.RecordID, c.instant(waitingStop(&w)))
+			t.addRow(w.RecordID, c.instantText(waitingStop(&w)))
 		}
 		return page{table: t, found: cutOff(list.More)}
 	})
@@ -54,25 +54,25 @@ until a client pushes its end again. To forget them automatically, add
 waiting_stops { expire_after = "30d" } to the aggregator block.`,
 		Example: "  bursar waiting dismiss drone-4711\n  bursar waiting dismiss -older 30d\n  bursar waiting dismiss -all",
 	}
-	conn := p.connect(cmd)
+	conn := p.connectionFlags(cmd)
 	cmd.Flags().BoolVar(&all, "all", false, "all stops that wait")
 	cmd.Flags().StringVar(&older, "older", "", "stops of runs that ended before this `time`, or so long ago, such as 30d")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if older != "" {
-			if _, err := moment(older, p.Now(), time.UTC); err != nil {
+			if _, err := parseMoment(older, p.Now(), time.UTC); err != nil {
 				return commandline.UsageError(cmd, fmt.Errorf("-older: %w", err))
 			}
 		}
 		if n := len(args); (n > 0) == (all || older != "") || all && older != "" {
 			return commandline.UsageError(cmd, errors.New("give IDs, -older or -all, one of them"))
 		}
-		c, err := conn.open(p)
+		c, err := conn.openClient(p)
 		if err != nil {
 			return err
 		}
 		defer c.Close()
 		if len(args) > 0 {
-			return p.dismiss(cmd.Context(), c, args)
+			return p.dismissStops(cmd.Context(), c, args)
 		}
 		return p.dismissListed(cmd.Context(), c, older)
 	}
@@ -88,7 +88,7 @@ func (p *Program) dismissListed(ctx context.Context, c *client.Client, older str
 	}
 	before := time.Time{}
 	if older != "" {
-		before, _ = moment(older, p.Now(), cmp.Or(c.Zone(), time.UTC)) // which was right before
+		before, _ = parseMoment(older, p.Now(), cmp.Or(c.Zone(), time.UTC)) // which was right before
 	}
 	var ids []string
 	for i := range answer.Waiting {
@@ -100,10 +100,10 @@ func (p *Program) dismissListed(ctx context.Context, c *client.Client, older str
 	if answer.More {
 		p.say("The server lists 1 000 at once: repeat this command afterwards.")
 	}
-	return p.dismiss(ctx, c, ids)
+	return p.dismissStops(ctx, c, ids)
 }
 
-func (p *Program) dismiss(ctx context.Context, c *client.Client, ids []string) error {
+func (p *Program) dismissStops(ctx context.Context, c *client.Client, ids []string) error {
 	failed := 0
 	for _, id := range ids {
 		if err := c.DismissStop(ctx, id); err != nil {
@@ -116,7 +116,7 @@ func (p *Program) dismiss(ctx context.Context, c *client.Client, ids []string) e
 	}
 	p.say("dismissed %d of %d stops", len(ids)-failed, len(ids))
 	if failed > 0 {
-		return found("%d of %d failed", failed, len(ids))
+		return newFinding("%d of %d failed", failed, len(ids))
 	}
 	return nil
 }

@@ -26,23 +26,23 @@ type page struct {
 // display says how an answer is shown.
 type display[T any] func(answer T, f format, c *clock) page
 
-// look makes a command ask one route and show the answer as a table, JSON or CSV. Without
+// queryCommand makes a command query one route and show the answer as a table, JSON or CSV. Without
 // Args of its own it takes none.
-func look[T any](p *Program, cmd *cobra.Command, ask func(ctx context.Context, api v1.API, args []string) (T, error), show display[T]) *cobra.Command {
-	return looking(p, cmd, 0, ask, show, asTable, asJSON, asCSV)
+func queryCommand[T any](p *Program, cmd *cobra.Command, ask func(ctx context.Context, api v1.API, args []string) (T, error), show display[T]) *cobra.Command {
+	return queryCommandWith(p, cmd, 0, ask, show, asTable, asJSON, asCSV)
 }
 
-// looking is look with a timeout, 0 for the usual one, and formats of its own.
-func looking[T any](p *Program, cmd *cobra.Command, timeout time.Duration, ask func(ctx context.Context, api v1.API, args []string) (T, error), show display[T], formats ...format) *cobra.Command {
+// queryCommandWith is queryCommand with a timeout, 0 for the usual one, and formats of its own.
+func queryCommandWith[T any](p *Program, cmd *cobra.Command, timeout time.Duration, ask func(ctx context.Context, api v1.API, args []string) (T, error), show display[T], formats ...format) *cobra.Command {
 	var f format
-	conn := p.connect(cmd)
+	conn := p.connectionFlags(cmd)
 	conn.timeout = timeout
 	formatFlag(cmd, &f, formats...)
 	if cmd.Args == nil {
 		cmd.Args = cobra.NoArgs
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		remote, err := conn.open(p)
+		remote, err := conn.openClient(p)
 		if err != nil {
 			return err
 		}
@@ -53,28 +53,28 @@ func looking[T any](p *Program, cmd *cobra.Command, timeout time.Duration, ask f
 		}
 		c := clockFor(f, remote.Zone())
 		out := show(answer, f, c)
-		out.notes = append(out.notes, c.notes()...)
-		return p.write(answer, f, out)
+		out.notes = append(out.notes, c.zoneNotes()...)
+		return p.writeAnswer(answer, f, out)
 	}
 	return cmd
 }
 
-// write writes an answer in a format: JSON is the answer itself.
-func (p *Program) write(answer any, f format, s page) error {
+// writeAnswer writes an answer in a format: JSON is the answer itself.
+func (p *Program) writeAnswer(answer any, f format, s page) error {
 	var err error
 	switch {
 	case f == asJSON:
-		err = p.json(cmp.Or(s.answer, answer))
+		err = p.printJSON(cmp.Or(s.answer, answer))
 	case f == asCSV:
-		err = cmp.Or(s.exact, s.table).csv(p.Stdout)
+		err = cmp.Or(s.exact, s.table).writeCSV(p.Stdout)
 	case s.table != nil:
-		err = p.print(s.table)
+		err = p.printTable(s.table)
 	default:
 		_, err = io.WriteString(p.Stdout, s.text)
 	}
 	if f == asTable && err == nil {
 		for _, note := range s.notes {
-			p.say("%s", wrap(note, p.Width, 0))
+			p.say("%s", wrapText(note, p.Width, 0))
 		}
 	}
 	return cmp.Or(err, s.found)
@@ -85,17 +85,17 @@ func cutOff(is bool) error {
 	if !is {
 		return nil
 	}
-	return found("there are more than the server lists at once")
+	return newFinding("there are more than the server lists at once")
 }
 
 func (p *Program) agentsCommand() *cobra.Command {
-	cmd := look(p, &cobra.Command{
+	cmd := queryCommand(p, &cobra.Command{
 		Use: "agents", Short: "List agents and their sources, with lag, completeness and gaps",
 		Example: "  bursar agents\n  bursar agents -format json",
 	}, func(ctx context.Context, api v1.API, _ []string) (v1.Agents, error) { return api.Agents(ctx, nil) }, func(list v1.Agents, _ format, c *clock) page {
 		out := page{table: c.agentTable(list.Agents)}
 		for _, a := range list.Agents {
-			out.notes = append(out.notes, c.troubles(&a)...)
+			out.notes = append(out.notes, c.agentNotes(&a)...)
 		}
 		return out
 	})
@@ -103,8 +103,8 @@ func (p *Program) agentsCommand() *cobra.Command {
 	return cmd
 }
 
-// troubles says what is wrong with an agent, and what to do.
-func (c *clock) troubles(a *v1.Agent) (notes []string) {
+// agentNotes say what is wrong with an agent, and what to do.
+func (c *clock) agentNotes(a *v1.Agent) (notes []string) {
 	if a.Error != "" {
 		notes = append(notes, a.Name+": "+a.Error)
 	}
@@ -116,7 +116,7 @@ func (c *clock) troubles(a *v1.Agent) (notes []string) {
 		case s.Error != "":
 			notes = append(notes, fmt.Sprintf("%s: %s is not collected: %s", a.Name, sourceName(&s), s.Error))
 		case s.Silent:
-			notes = append(notes, fmt.Sprintf("%s: %s says nothing for longer than is usual; it is complete to %s", a.Name, sourceName(&s), c.instant(s.CompleteTo)))
+			notes = append(notes, fmt.Sprintf("%s: %s says nothing for longer than is usual; it is complete to %s", a.Name, sourceName(&s), c.instantText(s.CompleteTo)))
 		}
 	}
 	if a.Joined && !a.Configured {
@@ -131,12 +131,12 @@ func (c *clock) troubles(a *v1.Agent) (notes []string) {
 func (c *clock) agentTable(list []v1.Agent) *table {
 	t := newTable("AGENT", "?ADDRESS", "STATE", "?LAST CONTACT", "?>BEHIND", "?>GAPS", "SOURCE", "?SOURCE STATE", ">RECORDS", "?>QUARANTINED", "COMPLETE TO")
 	for _, a := range list {
-		head := []string{a.Name, agentPlace(&a), agentState(&a), c.instant(a.LastContact), orNotKnown(a.Behind), strconv.Itoa(a.Gaps)}
+		head := []string{a.Name, agentPlace(&a), agentState(&a), c.instantText(a.LastContact), numberOrUnknown(a.Behind), strconv.Itoa(a.Gaps)}
 		for _, s := range a.Sources {
-			t.add(append(head[:6:6], sourceName(&s), dash(s.State), strconv.FormatInt(s.Counts.Added, 10), strconv.FormatUint(s.Quarantined, 10), c.instant(s.CompleteTo))...)
+			t.addRow(append(head[:6:6], sourceName(&s), orDash(s.State), strconv.FormatInt(s.Counts.Added, 10), strconv.FormatUint(s.Quarantined, 10), c.instantText(s.CompleteTo))...)
 		}
 		if len(a.Sources) == 0 {
-			t.add(append(head[:6:6], "-", "-", "0", "0", "-")...)
+			t.addRow(append(head[:6:6], "-", "-", "0", "0", "-")...)
 		}
 	}
 	return t
@@ -147,7 +147,7 @@ func agentPlace(a *v1.Agent) string {
 	if a.DialsIn {
 		return "dials in"
 	}
-	return dash(a.Address)
+	return orDash(a.Address)
 }
 
 func sourceName(s *v1.AgentSource) string {
@@ -180,7 +180,7 @@ func agentState(a *v1.Agent) string {
 }
 
 func (p *Program) conflictsCommand() *cobra.Command {
-	return look(p, &cobra.Command{
+	return queryCommand(p, &cobra.Command{
 		Use: "conflicts", Short: "List runs whose sources disagree about the start",
 		Example: "  bursar conflicts\n  bursar conflicts -format csv",
 	}, func(ctx context.Context, api v1.API, _ []string) (v1.Conflicts, error) {
@@ -191,9 +191,9 @@ func (p *Program) conflictsCommand() *cobra.Command {
 			for _, h := range e.Holdings {
 				start, stop := "-", "-"
 				if h.Record != nil {
-					start, stop = c.instant(h.Record.StartTime), c.instant(h.Record.StopTime)
+					start, stop = c.instantText(h.Record.StartTime), c.instantText(h.Record.StopTime)
 				}
-				t.add(e.RecordID, h.Origin, h.Rank, start, stop, c.instant(h.Observed))
+				t.addRow(e.RecordID, h.Origin, h.Rank, start, stop, c.instantText(h.Observed))
 			}
 		}
 		return page{table: t, found: cutOff(list.More)}

@@ -12,11 +12,11 @@ import (
 	"time"
 )
 
-// lookTime bounds the look at a daemon.
-const lookTime = 10 * time.Second
+// probeTimeout bounds the probe of a daemon.
+const probeTimeout = 10 * time.Second
 
-// shown is what a daemon shows to everyone who connects.
-type shown struct {
+// tlsProbe is what a daemon shows everyone who connects.
+type tlsProbe struct {
 	cert   *x509.Certificate
 	trusts []string // names of authorities
 }
@@ -27,15 +27,15 @@ func isAddress(arg string) bool {
 	return err == nil && host != "" && port != "" && !strings.Contains(arg, "/")
 }
 
-// lookAt connects to a daemon without a certificate and ends before it is let in.
-func lookAt(ctx context.Context, address string) (s shown, err error) {
-	ctx, cancel := context.WithTimeout(ctx, lookTime)
+// probeTLS connects to a daemon without a certificate and ends before it is let in.
+func probeTLS(ctx context.Context, address string) (s tlsProbe, err error) {
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	dialer := tls.Dialer{Config: &tls.Config{
 		MinVersion:         tls.VersionTLS12,
 		InsecureSkipVerify: true, //nolint:gosec // nothing is said to it; who it is is what is looked at
 		GetClientCertificate: func(info *tls.CertificateRequestInfo) (*tls.Certificate, error) {
-			s.trusts = names(info.AcceptableCAs)
+			s.trusts = authorityNames(info.AcceptableCAs)
 			return new(tls.Certificate), nil
 		},
 		VerifyConnection: func(state tls.ConnectionState) error {
@@ -53,8 +53,8 @@ func lookAt(ctx context.Context, address string) (s shown, err error) {
 	return s, fmt.Errorf("look at %s: %w", address, err)
 }
 
-// names are the common names of authorities.
-func names(raw [][]byte) (list []string) {
+// authorityNames are the common names of authorities.
+func authorityNames(raw [][]byte) (list []string) {
 	for _, der := range raw {
 		var name pkix.Name
 		var rdn pkix.RDNSequence
@@ -67,6 +67,6 @@ func names(raw [][]byte) (list []string) {
 }
 
 // String says it in a line.
-func (s shown) String() string {
-	return fmt.Sprintf("%s; it trusts %s", describeCert(s.cert), or(strings.Join(s.trusts, ", "), "everyone"))
+func (s tlsProbe) String() string {
+	return fmt.Sprintf("%s; it trusts %s", describeCert(s.cert), firstNonEmpty(strings.Join(s.trusts, ", "), "everyone"))
 }
