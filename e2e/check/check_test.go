@@ -89,8 +89,8 @@ func TestSelectSuites_ByNameAndByChange_HasTheirTests(t *testing.T) {
 		t.Fatal(cores, err)
 	}
 	core := cores[0]
-	if !strings.Contains(core.run(), "^TestPackages$") || strings.Contains(core.run(), "TestHTCondor") || slices.Contains(core.setup, "kubernetes") {
-		t.Errorf("core: %s, set-up %v", core.run(), core.setup)
+	if !strings.Contains(core.runPattern(), "^TestPackages$") || strings.Contains(core.runPattern(), "TestHTCondor") || slices.Contains(core.setup, "kubernetes") {
+		t.Errorf("core: %s, set-up %v", core.runPattern(), core.setup)
 	}
 	one, err := selectSuites("nomad", nil, day)
 	if err != nil || len(one) != 1 || !slices.Equal(one[0].packages, []string{"./e2e"}) || !slices.Equal(one[0].setup, []string{"nomad"}) {
@@ -119,8 +119,8 @@ func TestSelectSuites_Changed_BeginWithTheCoreAndTheNewestChange(t *testing.T) {
 	seen := map[string]bool{}
 	for i, s := range selected {
 		for _, test := range want[i] {
-			if !strings.Contains(s.run(), test) {
-				t.Errorf("part %d: %s lacks %s", i, s.run(), test)
+			if !strings.Contains(s.runPattern(), test) {
+				t.Errorf("part %d: %s lacks %s", i, s.runPattern(), test)
 			}
 		}
 		for _, pattern := range s.patterns {
@@ -129,8 +129,8 @@ func TestSelectSuites_Changed_BeginWithTheCoreAndTheNewestChange(t *testing.T) {
 			}
 			seen[pattern] = true
 		}
-		if strings.Contains(s.run(), "TestKubernetes") {
-			t.Errorf("part %d: %s", i, s.run())
+		if strings.Contains(s.runPattern(), "TestKubernetes") {
+			t.Errorf("part %d: %s", i, s.runPattern())
 		}
 	}
 	if setup := mergeSetup(selected); !slices.Contains(setup, "oidc") || !slices.Contains(setup, "chroot") || slices.Contains(setup, "kubernetes") {
@@ -183,7 +183,7 @@ func TestUnstable(t *testing.T) {
 	all = append(all, events(t, dir, "-count=1", "-run=^TestBroken$", ".")...)
 	all = append(all, events(t, dir, "-count=1", "-run=^TestUnstable$", ".")...)
 	var r result
-	if err := r.read(bytes.NewReader(all), io.Discard); err != nil {
+	if err := r.readEvents(bytes.NewReader(all), io.Discard); err != nil {
 		t.Fatal(err)
 	}
 	if r.Tests != 6 || r.Skipped != 1 || len(r.Failed) != 1 || len(r.Unstable) != 1 {
@@ -211,7 +211,7 @@ func TestReadResult_PanicExitAndNoBuild_AreFailuresWithTheirLine(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var r result
-			if err := r.read(bytes.NewReader(events(t, writeModule(t, c.source), ".")), io.Discard); err != nil {
+			if err := r.readEvents(bytes.NewReader(events(t, writeModule(t, c.source), ".")), io.Discard); err != nil {
 				t.Fatal(err)
 			}
 			if len(r.Failed) != 1 || !strings.Contains(r.Failed[0].Line, c.line) {
@@ -277,7 +277,7 @@ test "$WORD" = pass
 	} {
 		t.Setenv("WORD", c.word)
 		run := testRun{step: "race", parts: []testPart{{names: []string{"a"}}, {names: []string{"b", "c"}}, {names: []string{"d"}}}, budget: c.budget}
-		if err := run.run(t.Context(), gotestsum); (err != nil) != (c.failed > 0) {
+		if err := run.runParts(t.Context(), gotestsum); (err != nil) != (c.failed > 0) {
 			t.Error(err)
 		}
 		r, _, err := readStepResult("race")

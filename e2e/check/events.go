@@ -47,7 +47,7 @@ type attempts struct {
 	failure  []string // the output of the first one that failed
 }
 
-func (a *attempts) end(outcome string) {
+func (a *attempts) endAttempt(outcome string) {
 	if outcome == "fail" && a.failure == nil {
 		a.failure = a.output
 	}
@@ -55,7 +55,7 @@ func (a *attempts) end(outcome string) {
 	a.output = nil
 }
 
-func (a *attempts) failures() int {
+func (a *attempts) countFailures() int {
 	n := 0
 	for _, o := range a.outcomes {
 		if o == "fail" {
@@ -81,7 +81,7 @@ type packageRuns struct {
 	text  []string // all that it printed, whoever printed it
 }
 
-func (p *packageRuns) test(name string) *attempts {
+func (p *packageRuns) attemptsOf(name string) *attempts {
 	a := p.tests[name]
 	if a == nil {
 		a = &attempts{test: name}
@@ -90,24 +90,24 @@ func (p *packageRuns) test(name string) *attempts {
 	return a
 }
 
-func (p *packageRuns) add(e event) {
+func (p *packageRuns) addEvent(e event) {
 	a := &p.whole
 	if e.Test != "" {
-		a = p.test(e.Test)
+		a = p.attemptsOf(e.Test)
 	}
 	switch e.Action {
 	case "output", "build-output":
 		a.output, p.text = append(a.output, e.Output), append(p.text, e.Output)
 	case "pass", "fail", "skip":
-		a.end(e.Action)
+		a.endAttempt(e.Action)
 	case "build-fail":
-		a.end("fail")
+		a.endAttempt("fail")
 	}
 }
 
-// read adds what the events of a run and its repeats say. What they say in words goes to
+// readEvents adds what the events of a run and its repeats say. What they say in words goes to
 // log, package by package.
-func (r *result) read(events io.Reader, log io.Writer) error {
+func (r *result) readEvents(events io.Reader, log io.Writer) error {
 	packages, order, err := readPackages(events)
 	if err != nil {
 		return err
@@ -132,7 +132,7 @@ func readPackages(events io.Reader) (packages map[string]*packageRuns, order []s
 				packages[name] = &packageRuns{name: name, tests: map[string]*attempts{}}
 				order = append(order, name)
 			}
-			packages[name].add(e)
+			packages[name].addEvent(e)
 		}
 		if err == io.EOF {
 			return packages, order, nil
@@ -144,25 +144,25 @@ func readPackages(events io.Reader) (packages map[string]*packageRuns, order []s
 }
 
 func (r *result) addPackage(p *packageRuns) {
-	failed := slices.DeleteFunc(slices.Clone(p.order), func(name string) bool { return p.tests[name].failures() == 0 })
+	failed := slices.DeleteFunc(slices.Clone(p.order), func(name string) bool { return p.tests[name].countFailures() == 0 })
 	for _, name := range p.order {
 		a := p.tests[name]
 		r.Tests++
 		if a.last() == "skip" {
 			r.Skipped++
 		}
-		if a.failures() == 0 || hasSubtest(failed, name) {
+		if a.countFailures() == 0 || hasSubtest(failed, name) {
 			continue
 		}
-		f := finding{relativePackage(p.name), name, len(a.outcomes), a.failures(), usefulLine(a.failure), a.failure}
+		f := finding{relativePackage(p.name), name, len(a.outcomes), a.countFailures(), usefulLine(a.failure), a.failure}
 		if a.last() == "fail" {
 			r.Failed = append(r.Failed, f)
 		} else {
 			r.Unstable = append(r.Unstable, f)
 		}
 	}
-	if len(failed) == 0 && p.whole.failures() > 0 {
-		r.Failed = append(r.Failed, finding{relativePackage(p.name), "", len(p.whole.outcomes), p.whole.failures(), usefulLine(p.text), p.text})
+	if len(failed) == 0 && p.whole.countFailures() > 0 {
+		r.Failed = append(r.Failed, finding{relativePackage(p.name), "", len(p.whole.outcomes), p.whole.countFailures(), usefulLine(p.text), p.text})
 	}
 }
 

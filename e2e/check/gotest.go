@@ -33,14 +33,14 @@ type testPart struct {
 	args     []string // of go test, after those of the step
 }
 
-// run runs the parts, and names those for which no time was left. A test that fails is run
+// runParts runs the parts, and names those for which no time was left. A test that fails is run
 // again, alone, at most twice, and where at most ten of its part failed; after a data race
 // or a panic nothing of it is. It returns an error where the run is red.
-func (t testRun) run(ctx context.Context, gotestsum string) error {
+func (t testRun) runParts(ctx context.Context, gotestsum string) error {
 	if err := os.MkdirAll(logs, 0o755); err != nil {
 		return err
 	}
-	log, err := os.Create(t.log())
+	log, err := os.Create(t.logPath())
 	if err != nil {
 		return err
 	}
@@ -62,14 +62,14 @@ func (t testRun) run(ctx context.Context, gotestsum string) error {
 		return err
 	}
 	printFindings(os.Stdout, found, t.args)
-	fmt.Printf("whole log: %s\n", t.log())
+	fmt.Printf("whole log: %s\n", t.logPath())
 	if !green {
 		return fmt.Errorf("%s failed", t.step)
 	}
 	return nil
 }
 
-func (t testRun) log() string { return filepath.Join(logs, t.step+".log") }
+func (t testRun) logPath() string { return filepath.Join(logs, t.step+".log") }
 
 // runPart runs part i and adds what it found; its output goes to log, package by package.
 // It returns an error where it cannot tell what the tests found.
@@ -90,7 +90,7 @@ func (t testRun) runPart(ctx context.Context, gotestsum string, i int, log io.Wr
 		return false, errors.Join(runErr, err)
 	}
 	defer events.Close()
-	return runErr == nil, found.read(events, log)
+	return runErr == nil, found.readEvents(events, log)
 }
 
 func runCommand(ctx context.Context, name string, args ...string) error {

@@ -64,7 +64,7 @@ func (o options) runMode(ctx context.Context, args []string) error {
 		return runAll(ctx)
 	case len(args) > 1 && args[0] == "test":
 		packages, rest := cutArgs(args[1:])
-		return testRun{step: "test", parts: []testPart{{names: packages, packages: packages}}, args: rest}.run(ctx, o.gotestsum)
+		return testRun{step: "test", parts: []testPart{{names: packages, packages: packages}}, args: rest}.runParts(ctx, o.gotestsum)
 	case len(args) == 2 && args[0] == "race":
 		return o.runRace(ctx, args[1])
 	case len(args) == 2 && args[0] == "e2e":
@@ -109,7 +109,7 @@ func (o options) runRace(ctx context.Context, which string) error {
 	} else if which != "all" {
 		return fmt.Errorf("invalid packages %q: use all or changed", which)
 	}
-	return run.run(ctx, o.gotestsum)
+	return run.runParts(ctx, o.gotestsum)
 }
 
 func (o options) runEndToEnd(ctx context.Context, which string) error {
@@ -120,14 +120,14 @@ func (o options) runEndToEnd(ctx context.Context, which string) error {
 	run := testRun{step: "e2e", args: testArgs("e2e"), budget: o.budget}
 	for _, s := range selected {
 		fmt.Printf("suites: %v\n", s.names)
-		run.parts = append(run.parts, testPart{s.names, s.packages, []string{"-run", s.run()}})
+		run.parts = append(run.parts, testPart{s.names, s.packages, []string{"-run", s.runPattern()}})
 	}
 	if setup := mergeSetup(selected); len(setup) > 0 { // without a part it would install everything
 		if err := runCommand(ctx, "e2e/setup.sh", setup...); err != nil {
 			return fmt.Errorf("set-up of %v failed: %w", setup, err)
 		}
 	}
-	return run.run(ctx, o.gotestsum)
+	return run.runParts(ctx, o.gotestsum)
 }
 
 // selectNow returns the end-to-end tests of which, by what changed until now.

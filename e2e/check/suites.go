@@ -126,7 +126,7 @@ type selection struct {
 	setup    []string
 }
 
-func (s *selection) add(suite suite, patterns []string) {
+func (s *selection) addSuite(suite suite, patterns []string) {
 	s.names = append(s.names, suite.name)
 	s.patterns = append(s.patterns, patterns...)
 	if folder := "./" + suite.folder; !slices.Contains(s.packages, folder) {
@@ -139,8 +139,8 @@ func (s *selection) add(suite suite, patterns []string) {
 	}
 }
 
-// run returns the value of -run.
-func (s *selection) run() string {
+// runPattern returns the value of -run.
+func (s *selection) runPattern() string {
 	patterns := slices.Clone(s.patterns)
 	for i, p := range patterns {
 		top, sub, nested := strings.Cut(p, "/")
@@ -185,9 +185,9 @@ func selectTogether(names []string, withCore bool) (selection, error) {
 			if err != nil {
 				return s, err
 			}
-			s.add(one, tests)
+			s.addSuite(one, tests)
 		case withCore && len(one.core) > 0:
-			s.add(one, one.core)
+			s.addSuite(one, one.core)
 		}
 	}
 	return s, nil
@@ -278,7 +278,7 @@ func (s suite) testFiles() (map[string][]string, error) {
 	own := map[string][]string{}
 	for file, tests := range all {
 		for _, test := range tests {
-			if s.has(test) {
+			if s.hasTest(test) {
 				own[file] = append(own[file], test)
 			}
 		}
@@ -286,7 +286,7 @@ func (s suite) testFiles() (map[string][]string, error) {
 	return own, nil
 }
 
-func (s suite) has(test string) bool {
+func (s suite) hasTest(test string) bool {
 	return len(s.tests) == 0 || slices.ContainsFunc(s.tests, func(begin string) bool { return strings.HasPrefix(test, begin) })
 }
 

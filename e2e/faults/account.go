@@ -14,7 +14,7 @@ import (
 // are the attempts, as [Happened.String] names them, that a leader may have finished
 // after another one had begun.
 func (a *Armed) Account(node *Member, stale map[string]bool) ([]Run, error) {
-	first, err := a.happened()
+	first, err := a.readHappened()
 	if err != nil {
 		return nil, err
 	}
@@ -22,7 +22,7 @@ func (a *Armed) Account(node *Member, stale map[string]bool) ([]Run, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrNotYet, err)
 	}
-	last, err := a.happened() // what is done in the ledger happened before this
+	last, err := a.readHappened() // what is done in the ledger happened before this
 	if err != nil {
 		return nil, err
 	}
@@ -48,13 +48,13 @@ func (a *Armed) Compare(runs []Run, first, last []Happened, stale map[string]boo
 			effects[e.Key] = e
 		}
 	}
-	if err := a.known(first, effects, stale); err != nil {
+	if err := a.judgeHappened(first, effects, stale); err != nil {
 		return fmt.Errorf("%s: %w", a, err)
 	}
-	return a.done(last, effects)
+	return a.judgeDone(last, effects)
 }
 
-func (a *Armed) happened() ([]Happened, error) {
+func (a *Armed) readHappened() ([]Happened, error) {
 	if a.Target == nil {
 		return nil, nil
 	}
@@ -106,8 +106,8 @@ func (a *Armed) inOrder(runs []Run) error {
 	return nil
 }
 
-// known checks that what happened is in the ledger, as it happened, and not too often.
-func (a *Armed) known(all []Happened, effects map[string]*Effect, stale map[string]bool) error {
+// judgeHappened checks that what happened is in the ledger, as it happened, and not too often.
+func (a *Armed) judgeHappened(all []Happened, effects map[string]*Effect, stale map[string]bool) error {
 	times, fence := map[string]int{}, uint64(0)
 	for i := range all {
 		h := &all[i]
@@ -116,7 +116,7 @@ func (a *Armed) known(all []Happened, effects map[string]*Effect, stale map[stri
 			return fmt.Errorf("%+v has happened, and the ledger has %+v", *h, e)
 		}
 		times[h.Key]++
-		if n := times[h.Key]; n > e.Tries || n > 1 && a.Class.once() {
+		if n := times[h.Key]; n > e.Tries || n > 1 && a.Class.isOnce() {
 			return fmt.Errorf("%+v happened %d times; the ledger has %+v", *h, n, *e)
 		}
 		for _, t := range e.Attempts {
@@ -132,8 +132,8 @@ func (a *Armed) known(all []Happened, effects map[string]*Effect, stale map[stri
 	return nil
 }
 
-// done checks that what the ledger says is done has happened.
-func (a *Armed) done(all []Happened, effects map[string]*Effect) error {
+// judgeDone checks that what the ledger says is done has happened.
+func (a *Armed) judgeDone(all []Happened, effects map[string]*Effect) error {
 	there := map[string]bool{}
 	for i := range all {
 		there[all[i].Key] = true
@@ -142,16 +142,16 @@ func (a *Armed) done(all []Happened, effects map[string]*Effect) error {
 		switch {
 		case e.State == "done" && !there[key]:
 			return fmt.Errorf("%s: %+v is done and has not happened", a, *e)
-		case e.State == "unknown" && (!a.Class.once() || a.Class == Probed && len(e.Attempts) == 0):
+		case e.State == "unknown" && (!a.Class.isOnce() || a.Class == Probed && len(e.Attempts) == 0):
 			return fmt.Errorf("%s: %+v is unknown; effects of this class never are", a, *e)
 		}
 	}
 	return nil
 }
 
-// counted judges the plugin that counts: no state of a plan was lost or counted twice,
+// judgeCount judges the plugin that counts: no state of a plan was lost or counted twice,
 // and in the end the receiver has the right number.
-func (a *Armed) counted(_ *Member, truth Truth, runs []Run) error {
+func (a *Armed) judgeCount(_ *Member, truth Truth, runs []Run) error {
 	want := 0
 	for i := range runs {
 		r := &runs[i]
@@ -161,11 +161,11 @@ func (a *Armed) counted(_ *Member, truth Truth, runs []Run) error {
 		if len(r.Ledger) != 2 || r.Ledger[1].Summary != strconv.Itoa(want) {
 			return fmt.Errorf("%s: run %d should say %d: %+v", a, r.Number, want, r.Ledger)
 		}
-		if a.Class.once() || r.Ended != nil && r.well() {
+		if a.Class.isOnce() || r.Ended != nil && r.isDone() {
 			want++
 		}
 	}
-	all, err := a.happened()
+	all, err := a.readHappened()
 	if err != nil {
 		return err
 	}
@@ -181,9 +181,9 @@ func (a *Armed) counted(_ *Member, truth Truth, runs []Run) error {
 	return nil
 }
 
-// fed judges the program that is handed the changes: each one is in one run.
-func (a *Armed) fed(node *Member, _ Truth, runs []Run) error {
-	all, err := a.happened()
+// judgeFed judges the program that is handed the changes: each one is in one run.
+func (a *Armed) judgeFed(node *Member, _ Truth, runs []Run) error {
+	all, err := a.readHappened()
 	if err != nil {
 		return err
 	}
@@ -194,7 +194,7 @@ func (a *Armed) fed(node *Member, _ Truth, runs []Run) error {
 	last, planned := uint64(0), map[uint64]bool{}
 	for i := range runs {
 		for j, e := range runs[i].Ledger {
-			seqs, err := node.handed(a.String(), runs[i].Number, j)
+			seqs, err := node.changesOfEffect(a.String(), runs[i].Number, j)
 			if err != nil {
 				return fmt.Errorf("%w: %w", ErrNotYet, err)
 			}
@@ -212,9 +212,9 @@ func (a *Armed) fed(node *Member, _ Truth, runs []Run) error {
 	return node.allIn(planned)
 }
 
-// mirrored judges a receiver of changes that remembers keys: it has got all.
-func (a *Armed) mirrored(node *Member, _ Truth, _ []Run) error {
-	all, err := a.happened()
+// judgeMirror judges a receiver of changes that remembers keys: it has got all.
+func (a *Armed) judgeMirror(node *Member, _ Truth, _ []Run) error {
+	all, err := a.readHappened()
 	if err != nil {
 		return err
 	}
@@ -231,9 +231,9 @@ func (a *Armed) mirrored(node *Member, _ Truth, _ []Run) error {
 	return node.allIn(got)
 }
 
-// handed are the changes of the input of an effect.
-func (m *Member) handed(action string, run uint64, effect int) (seqs []uint64, err error) {
-	text, err := m.payload(action, run, effect)
+// changesOfEffect are the changes of the input of an effect.
+func (m *Member) changesOfEffect(action string, run uint64, effect int) (seqs []uint64, err error) {
+	text, err := m.effectPayload(action, run, effect)
 	if err != nil {
 		return nil, err
 	}
@@ -261,7 +261,7 @@ func (m *Member) allIn(planned map[uint64]bool) error {
 			Last uint64 `json:"last"`
 			More bool   `json:"more"`
 		}
-		if err := m.decode(fmt.Sprintf("/v1/changes?after=%d&limit=1000", after), &page); err != nil {
+		if err := m.fetchJSON(fmt.Sprintf("/v1/changes?after=%d&limit=1000", after), &page); err != nil {
 			return fmt.Errorf("%w: %w", ErrNotYet, err)
 		}
 		for _, c := range page.Changes {

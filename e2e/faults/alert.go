@@ -16,24 +16,24 @@ import (
 	"strings"
 )
 
-// bounds are the numbers of records at which the rules of the alert change, each once.
-func bounds() (list []int) {
+// alertBounds are the numbers of records at which the rules of the alert change, each once.
+func alertBounds() (list []int) {
 	for n := 10; n < 1_000_000; n = n*3/2 + 1 {
 		list = append(list, n)
 	}
 	return list
 }
 
-// alert is the action that mails what its rules find: of each bound a rule that fires when there
+// alertAction is the action that mails what its rules find: of each bound a rule that fires when there
 // are more records, and one that fires at once and recovers then.
-func alert(s *Site, target *Target, serve MailServer) *Armed {
+func alertAction(s *Site, target *Target, serve MailServer) *Armed {
 	read := func(text []byte) (string, error) {
 		changes, err := toldIn(text)
 		return strings.Join(changes, ","), err
 	}
 	a := &Armed{Type: "alert", Label: "watch", Class: Probed, Target: target, Nameless: true, Rejects: true, LooksAgain: true}
 	a.Block = "keep = \"0s\"\n"
-	for _, n := range bounds() {
+	for _, n := range alertBounds() {
 		for _, side := range []string{"above", "below"} {
 			a.Block += fmt.Sprintf("rule \"%s-%d\" {\n usage {\n measure = \"records\"\n window = \"last-month\"\n %s = %d\n }\n}\n", side, n, side, n)
 		}
@@ -43,7 +43,7 @@ func alert(s *Site, target *Target, serve MailServer) *Armed {
 		if err == nil {
 			var changes []string
 			changes, err = toldIn(body)
-			err = errors.Join(err, target.happen(Happened{Value: strings.Join(changes, ",")}))
+			err = errors.Join(err, target.applyEffect(Happened{Value: strings.Join(changes, ",")}))
 		}
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusServiceUnavailable)
@@ -60,7 +60,7 @@ func alert(s *Site, target *Target, serve MailServer) *Armed {
    tls = "none"
   }
  }`, mailPort(s, target, serve, read))
-	a.Judge = a.told
+	a.Judge = a.judgeNotices
 	return a
 }
 
@@ -104,11 +104,11 @@ func toldIn(text []byte) (list []string, err error) {
 	return list, nil
 }
 
-// told judges mails and posts by their changes: none was mailed twice, none was planned again that was
+// judgeNotices judges mails and posts by their changes: none was mailed twice, none was planned again that was
 // done or may have arrived, those arrived that the ledger says are done, and in the end each
 // address was told of each change, or a mail that has it is unknown.
-func (a *Armed) told(node *Member, truth Truth, _ []Run) error {
-	first, err := a.happened()
+func (a *Armed) judgeNotices(node *Member, truth Truth, _ []Run) error {
+	first, err := a.readHappened()
 	if err != nil {
 		return err
 	}
@@ -116,7 +116,7 @@ func (a *Armed) told(node *Member, truth Truth, _ []Run) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrNotYet, err)
 	}
-	last, err := a.happened()
+	last, err := a.readHappened()
 	if err != nil {
 		return err
 	}
@@ -130,7 +130,7 @@ func (a *Armed) told(node *Member, truth Truth, _ []Run) error {
 	}
 	for i := range runs {
 		for j, e := range runs[i].Ledger {
-			text, err := node.payload(a.String(), runs[i].Number, j)
+			text, err := node.effectPayload(a.String(), runs[i].Number, j)
 			if err != nil {
 				return fmt.Errorf("%w: %w", ErrNotYet, err)
 			}
@@ -161,11 +161,11 @@ func (a *Armed) told(node *Member, truth Truth, _ []Run) error {
 			}
 		}
 	}
-	return a.all(truth, settled)
+	return a.judgeAllTold(truth, settled)
 }
 
-// all checks that each address and the webhook were told of each change that the records make.
-func (a *Armed) all(truth Truth, settled map[string]string) error {
+// judgeAllTold checks that each address and the webhook were told of each change that the records make.
+func (a *Armed) judgeAllTold(truth Truth, settled map[string]string) error {
 	for c, state := range maps.Clone(settled) {
 		if words := strings.Fields(c); words[0]+" " == posted {
 			c = posted + words[2] + " " + words[3]
@@ -175,7 +175,7 @@ func (a *Armed) all(truth Truth, settled map[string]string) error {
 			settled[c] = state
 		}
 	}
-	for _, n := range bounds() {
+	for _, n := range alertBounds() {
 		for _, to := range []string{"ann@example.org ", "bob@example.org ", posted} {
 			if c := fmt.Sprintf("%sabove-%d FIRING", to, n); len(truth) > n && settled[c] == "" {
 				return fmt.Errorf("%w: %s was not told, and there are %d records", ErrNotYet, c, len(truth))

@@ -24,14 +24,14 @@ type oldRecords struct {
 	sent map[string]Register
 }
 
-// archive is the action that writes the month of old records and removes it, again and again with
+// archiveAction is the action that writes the month of old records and removes it, again and again with
 // those that came since.
-func archive(dir string) (*Armed, *oldRecords) {
+func archiveAction(dir string) (*Armed, *oldRecords) {
 	now := time.Now().UTC()
 	old := &oldRecords{month: time.Date(now.Year(), now.Month()-2, 1, 0, 0, 0, 0, time.UTC), sent: map[string]Register{}}
 	a := &Armed{Type: "archive", Label: "old", Class: Keyed, Rejects: true}
 	a.Block = fmt.Sprintf("directory = %q\n write_after = \"0s\"\n remove_after_months = 1", dir)
-	a.Judge = func(node *Member, _ Truth, _ []Run) error { return old.judge(node) }
+	a.Judge = func(node *Member, _ Truth, _ []Run) error { return old.judgeArchived(node) }
 	return a, old
 }
 
@@ -45,8 +45,8 @@ func (o *oldRecords) len() int {
 	return len(o.sent)
 }
 
-// send adds records by any node that takes them. Each that was sent is there, whoever was killed.
-func (o *oldRecords) send(g *Siege, n int) {
+// sendRecords adds records by any node that takes them. Each that was sent is there, whoever was killed.
+func (o *oldRecords) sendRecords(g *Siege, n int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for range n {
@@ -57,13 +57,13 @@ func (o *oldRecords) send(g *Siege, n int) {
 		g.await("a node takes "+id, func() error {
 			node := g.site.Nodes[next%len(g.site.Nodes)]
 			next++
-			return post(node, id, r)
+			return postRecord(node, id, r)
 		})
 		o.sent[id] = r
 	}
 }
 
-func post(node *Member, id string, r Register) error {
+func postRecord(node *Member, id string, r Register) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	body := fmt.Sprintf(`{"record_id":%q,"meta":{},"components":[],"start_time":%q,"stop_time":%q}`, id, r.Start, r.Stop)
@@ -84,17 +84,17 @@ func post(node *Member, id string, r Register) error {
 	return fmt.Errorf("%w: %s: %s %s, %w", ErrNotYet, node.Name, resp.Status, text, err)
 }
 
-// judge asks that no old record has its details in the store any more, and that each is, once and
+// judgeArchived asks that no old record has its details in the store any more, and that each is, once and
 // as it was sent, in the files, as a node reads them.
-func (o *oldRecords) judge(node *Member) error {
+func (o *oldRecords) judgeArchived(node *Member) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	left, read := NewHolding(), NewHolding()
 	query := "/v1/records?format=ndjson&stop_time%5Blt%5D=" + o.month.AddDate(0, 1, 0).Format(time.RFC3339)
-	if err := node.fetch(query, time.Minute, left.read); err != nil {
+	if err := node.fetch(query, time.Minute, left.readRecords); err != nil {
 		return fmt.Errorf("%w: %w", ErrNotYet, err)
 	}
-	if err := node.fetch(query+"&archived=true", Recovery, read.read); err != nil {
+	if err := node.fetch(query+"&archived=true", Recovery, read.readRecords); err != nil {
 		return fmt.Errorf("%w: %w", ErrNotYet, err)
 	}
 	if len(read.Doubled) > 0 || len(read.Pushed)+len(read.Jobs) != len(o.sent) {

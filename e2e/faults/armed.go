@@ -24,8 +24,8 @@ const (
 	Probed     Class = "at-most-once, probed"
 )
 
-// once reports whether no effect may happen twice.
-func (c Class) once() bool { return c == AtMostOnce || c == Probed }
+// isOnce reports whether no effect may happen twice.
+func (c Class) isOnce() bool { return c == AtMostOnce || c == Probed }
 
 // Armed is an action with the fake target of its effects.
 type Armed struct {
@@ -59,12 +59,12 @@ type kind struct {
 	class Class
 }
 
-func kinds() []kind {
+func actionKinds() []kind {
 	return []kind{{"countset", Set}, {"countkeyed", Keyed}, {"countonce", AtMostOnce}, {"countprobe", Probed}}
 }
 
-// armory builds the programs of the fake targets.
-func armory(s *Site) (dir string, err error) {
+// buildTargets builds the programs of the fake targets.
+func buildTargets(s *Site) (dir string, err error) {
 	dir = filepath.Join(s.Bin, "faults", "plugins")
 	program := filepath.Join(dir, "counting")
 	build := exec.Command("go", "build", "-o", program, "./testdata/counting")
@@ -73,7 +73,7 @@ func armory(s *Site) (dir string, err error) {
 		return "", fmt.Errorf("%w\n%s", err, out)
 	}
 	binary, err := os.ReadFile(program)
-	for _, k := range kinds() {
+	for _, k := range actionKinds() {
 		name := filepath.Join(dir, "bursar-action-"+k.name)
 		err = errors.Join(err, os.WriteFile(name+".new", binary, 0o755), os.Rename(name+".new", name))
 	}
@@ -83,7 +83,7 @@ func armory(s *Site) (dir string, err error) {
 // Arm returns all actions that there are, each with its target, and what the files
 // of the aggregators have of them.
 func Arm(s *Site, read APEL, serve MailServer) (armed []*Armed, text string, err error) {
-	plugins, err := armory(s)
+	plugins, err := buildTargets(s)
 	if err != nil {
 		return nil, "", err
 	}
@@ -92,21 +92,21 @@ func Arm(s *Site, read APEL, serve MailServer) (armed []*Armed, text string, err
 		return nil, "", err
 	}
 	target := func(name string) *Target { return &Target{path: filepath.Join(dir, name)} }
-	for _, k := range kinds() {
+	for _, k := range actionKinds() {
 		a := &Armed{Type: k.name, Label: "a", Class: k.class, Target: target(k.name)}
-		a.Block = fmt.Sprintf("target = %q\n gate = %q", a.Target.path, a.Target.gate())
-		a.Judge = a.counted
+		a.Block = fmt.Sprintf("target = %q\n gate = %q", a.Target.path, a.Target.gatePath())
+		a.Judge = a.judgeCount
 		armed = append(armed, a)
 		text += fmt.Sprintf("plugin \"action\" %q { path = %q }\n", k.name, filepath.Join(plugins, "bursar-action-"+k.name))
 	}
 	program := filepath.Join(plugins, "counting")
 	plain := &Armed{Type: "exec", Label: "plain", Class: AtMostOnce, Target: target("plain")}
-	plain.Block = fmt.Sprintf("command = [%q, \"take\", %q, %q]", program, plain.Target.path, plain.Target.gate())
+	plain.Block = fmt.Sprintf("command = [%q, \"take\", %q, %q]", program, plain.Target.path, plain.Target.gatePath())
 	feed := &Armed{Type: "exec", Label: "feed", Class: AtMostOnce, Target: target("feed")}
-	feed.Block = fmt.Sprintf("command = [%q, \"take\", %q, %q]\n input = \"changes\"\n batch = 300", program, feed.Target.path, feed.Target.gate())
-	feed.Judge = feed.fed
+	feed.Block = fmt.Sprintf("command = [%q, \"take\", %q, %q]\n input = \"changes\"\n batch = 300", program, feed.Target.path, feed.Target.gatePath())
+	feed.Judge = feed.judgeFed
 	ssm := &spool{filepath.Join(dir, "outgoing"), read}
-	apel := &Armed{Type: "apel", Label: "egi", Class: Keyed, Judge: ssm.judge, Block: ssm.block(s.Agents[0].Jobs.now)}
+	apel := &Armed{Type: "apel", Label: "egi", Class: Keyed, Judge: ssm.judgeMessages, Block: ssm.configBlock(s.Agents[0].Jobs.now)}
 	used := filepath.Join(dir, "utilization")
 	if err := os.Mkdir(used, 0o755); err != nil {
 		return nil, "", err
@@ -119,10 +119,10 @@ func Arm(s *Site, read APEL, serve MailServer) (armed []*Armed, text string, err
 	if err := os.Mkdir(files, 0o755); err != nil {
 		return nil, "", err
 	}
-	archive, old := archive(files)
-	energy, block := energy(s, used, target("energy"), serve)
+	archive, old := archiveAction(files)
+	energy, block := energyAction(s, used, target("energy"), serve)
 	text += block
-	armed = append(armed, archive, energy, plain, feed, apel, webhook(s, target("webhook")), report(s, target("report"), serve), webSite(www), alert(s, target("alert"), serve), priority(program, target("priority")))
+	armed = append(armed, archive, energy, plain, feed, apel, webhookAction(s, target("webhook")), reportAction(s, target("report"), serve), webSite(www), alertAction(s, target("alert"), serve), priorityAction(program, target("priority")))
 	for _, a := range armed {
 		a.Old = old
 		text += fmt.Sprintf("action %q %q {\n schedule = \"1s\"\n config {\n %s\n }\n}\n", a.Type, a.Label, a.Block)
@@ -130,8 +130,8 @@ func Arm(s *Site, read APEL, serve MailServer) (armed []*Armed, text string, err
 	return armed, text, os.Mkdir(ssm.dir, 0o755)
 }
 
-// lately is the tenth day of the last month: jobs that APEL is told begin there.
-func lately() record.Time {
+// dayOfLastMonth is the tenth day of the last month: jobs that APEL is told begin there.
+func dayOfLastMonth() record.Time {
 	now := time.Now().UTC()
 	return record.FromStd(time.Date(now.Year(), now.Month()-1, 10, 0, 0, 0, 0, time.UTC))
 }

@@ -71,7 +71,7 @@ func (c *Campaign) Run(plan []Cycle) {
 func (c *Campaign) Try(plan []Cycle) error {
 	for i, cycle := range plan {
 		c.say("cycle %d of %d", i+1, len(plan))
-		if err := c.cycle(i, cycle); err != nil {
+		if err := c.runCycle(i, cycle); err != nil {
 			return err
 		}
 	}
@@ -85,17 +85,17 @@ func (c *Campaign) fail(err error) {
 	}
 }
 
-// cycle lets jobs and writes of clients flow while things go wrong, heals all, and
+// runCycle lets jobs and writes of clients flow while things go wrong, heals all, and
 // compares.
-func (c *Campaign) cycle(n int, cycle Cycle) error {
+func (c *Campaign) runCycle(n int, runCycle Cycle) error {
 	stop := make(chan struct{})
 	var working sync.WaitGroup
 	var jobs, seen, tended error
 	clients := NewClients(c.site.Nodes, fmt.Sprint(n), 4, c.seed+uint64(n))
-	working.Go(func() { jobs = c.write(cycle.Jobs) })
-	working.Go(func() { seen = c.watch(stop) })
+	working.Go(func() { jobs = c.writeJobs(runCycle.Jobs) })
+	working.Go(func() { seen = c.watchNodes(stop) })
 	working.Go(func() { clients.Run(stop) })
-	struck := c.strikes(cycle.Faults)
+	struck := c.runFaults(runCycle.Faults)
 	c.site.Network.Heal()
 	began := time.Now()
 	time.Sleep(aftermath)
@@ -105,8 +105,8 @@ func (c *Campaign) cycle(n int, cycle Cycle) error {
 		return err
 	}
 	stop = make(chan struct{})
-	working.Go(func() { tended = c.tend(stop) })
-	settled := c.settle()
+	working.Go(func() { tended = c.restartEnded(stop) })
+	settled := c.awaitSettled()
 	close(stop)
 	working.Wait()
 	if err := errors.Join(tended, settled); err != nil {
@@ -116,11 +116,11 @@ func (c *Campaign) cycle(n int, cycle Cycle) error {
 		m.full = false
 	}
 	c.slowest = max(c.slowest, time.Since(began))
-	return c.linearizable(clients)
+	return c.checkLinearizable(clients)
 }
 
-// linearizable reads once more what the clients wrote, and checks their history.
-func (c *Campaign) linearizable(clients *Clients) error {
+// checkLinearizable reads once more what the clients wrote, and checks their history.
+func (c *Campaign) checkLinearizable(clients *Clients) error {
 	last, err := clients.Read()
 	if err != nil {
 		return err
@@ -137,8 +137,8 @@ func (c *Campaign) linearizable(clients *Clients) error {
 	return nil
 }
 
-// write makes the schedulers make up jobs, a few at a time.
-func (c *Campaign) write(n int) error {
+// writeJobs makes the schedulers make up jobs, a few at a time.
+func (c *Campaign) writeJobs(n int) error {
 	const pieces = 5
 	for range pieces {
 		for _, a := range c.site.Agents {
@@ -151,9 +151,9 @@ func (c *Campaign) write(n int) error {
 	return nil
 }
 
-// watch asks the nodes by turns until stop, and compares each answer with the one
+// watchNodes asks the nodes by turns until stop, and compares each answer with the one
 // before.
-func (c *Campaign) watch(stop <-chan struct{}) error {
+func (c *Campaign) watchNodes(stop <-chan struct{}) error {
 	for i := 0; ; i++ {
 		select {
 		case <-stop:
@@ -162,28 +162,28 @@ func (c *Campaign) watch(stop <-chan struct{}) error {
 		}
 		node := c.site.Nodes[i%len(c.site.Nodes)]
 		if cursors, err := node.Cursors(); err == nil {
-			if err := c.progress.take(cursors); err != nil {
+			if err := c.progress.compareCursors(cursors); err != nil {
 				return fmt.Errorf("%s: %w", node.Name, err)
 			}
 		}
 	}
 }
 
-// strikes runs the faults of a cycle, which may overlap, to their ends.
-func (c *Campaign) strikes(faults []Fault) error {
+// runFaults runs the faults of a cycle, which may overlap, to their ends.
+func (c *Campaign) runFaults(faults []Fault) error {
 	errs := make([]error, len(faults))
 	var all sync.WaitGroup
 	for i, f := range faults {
 		time.Sleep(f.After)
-		all.Go(func() { errs[i] = c.strike(f) })
+		all.Go(func() { errs[i] = c.runFault(f) })
 	}
 	all.Wait()
 	return errors.Join(errs...)
 }
 
-// tend starts what has ended by itself again, as a service manager does, until
+// restartEnded starts what has ended by itself again, as a service manager does, until
 // stop. Only a daemon whose disk is full may end, and says so.
-func (c *Campaign) tend(stop <-chan struct{}) error {
+func (c *Campaign) restartEnded(stop <-chan struct{}) error {
 	for {
 		select {
 		case <-stop:
@@ -191,19 +191,19 @@ func (c *Campaign) tend(stop <-chan struct{}) error {
 		case <-time.After(200 * time.Millisecond):
 		}
 		for _, m := range c.site.All() {
-			if err := c.revive(m); err != nil {
+			if err := c.restartMember(m); err != nil {
 				return err
 			}
 		}
 	}
 }
 
-func (c *Campaign) revive(m *Member) error {
+func (c *Campaign) restartMember(m *Member) error {
 	if !m.struck.TryLock() {
 		return nil // the fault sees to it
 	}
 	defer m.struck.Unlock()
-	if _, damaged := c.damage(m); damaged || !m.Ended() {
+	if _, damaged := c.damageOf(m); damaged || !m.Ended() {
 		return nil
 	}
 	last := m.Log(100)
@@ -217,28 +217,28 @@ func (c *Campaign) revive(m *Member) error {
 	return nil
 }
 
-func (c *Campaign) damage(m *Member) (Damage, bool) {
+func (c *Campaign) damageOf(m *Member) (Damage, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	d, damaged := c.damaged[m]
 	return d, damaged
 }
 
-// settle waits until all is there, with the remedy for what was damaged.
-func (c *Campaign) settle() error {
+// awaitSettled waits until all is there, with the remedy for what was damaged.
+func (c *Campaign) awaitSettled() error {
 	if len(c.damaged) == 0 {
 		return c.Settle(Recovery)
 	}
-	err := c.settleUnless(c.refused, untilRemedy)
+	err := c.settleUnless(c.hasRefused, untilRemedy)
 	if err != nil && !errors.Is(err, ErrNotYet) {
 		return err
 	}
 	for m, d := range c.damaged {
 		fate := "right all the same"
 		if err != nil {
-			fate, err = c.remedy(m, d)
-		} else if !c.alone(m) { // or the bit is read cycles later, when another node may have lost its data
-			err = c.replace(m)
+			fate, err = c.repairMember(m, d)
+		} else if !c.isAlone(m) { // or the bit is read cycles later, when another node may have lost its data
+			err = c.replaceMember(m)
 		}
 		if err != nil {
 			return err
@@ -254,8 +254,8 @@ func (c *Campaign) settle() error {
 // damaged and has not ended.
 const untilRemedy = 15 * time.Second
 
-// refused reports whether a damaged daemon has ended.
-func (c *Campaign) refused() bool {
+// hasRefused reports whether a damaged daemon has ended.
+func (c *Campaign) hasRefused() bool {
 	for m := range c.damaged {
 		if m.Ended() {
 			return true
@@ -264,16 +264,16 @@ func (c *Campaign) refused() bool {
 	return false
 }
 
-// remedy does what an operator does with a daemon whose data are damaged: a node
+// repairMember does what an operator does with a daemon whose data are damaged: a node
 // of three and an agent start over, a node alone gets its data back from a copy.
-func (c *Campaign) remedy(m *Member, d Damage) (fate string, err error) {
+func (c *Campaign) repairMember(m *Member, d Damage) (fate string, err error) {
 	fate = "did not go on, did not end"
 	if m.Ended() {
 		fate = "refused"
 		c.say("%s refused:\n%s", m.Name, m.Log(3))
 	}
-	if !c.alone(m) {
-		return fate, c.replace(m)
+	if !c.isAlone(m) {
+		return fate, c.replaceMember(m)
 	}
 	m.Kill()
 	err = d.Turn()
@@ -281,19 +281,19 @@ func (c *Campaign) remedy(m *Member, d Damage) (fate string, err error) {
 	return fate, err
 }
 
-// alone reports whether a daemon is the only aggregator.
-func (c *Campaign) alone(m *Member) bool { return m.Jobs == nil && len(c.site.Nodes) == 1 }
+// isAlone reports whether a daemon is the only aggregator.
+func (c *Campaign) isAlone(m *Member) bool { return m.Jobs == nil && len(c.site.Nodes) == 1 }
 
-// replace has a daemon start over without its data.
-func (c *Campaign) replace(m *Member) error {
+// replaceMember has a daemon start over without its data.
+func (c *Campaign) replaceMember(m *Member) error {
 	m.Kill()
-	err := c.anew(m)
+	err := c.wipeData(m)
 	m.Start()
 	return err
 }
 
-// truth is what all schedulers together have made up.
-func (c *Campaign) truth() Truth {
+// truthOfAll is what all schedulers together have made up.
+func (c *Campaign) truthOfAll() Truth {
 	all := Truth{}
 	for _, a := range c.site.Agents {
 		maps.Copy(all, a.Jobs.truth)
@@ -308,9 +308,9 @@ func (c *Campaign) Settle(within time.Duration) error {
 }
 
 func (c *Campaign) settleUnless(giveUp func() bool, within time.Duration) error {
-	truth := c.truth()
+	truth := c.truthOfAll()
 	for end := time.Now().Add(within); ; time.Sleep(100 * time.Millisecond) {
-		err := c.settled(truth)
+		err := c.checkSettled(truth)
 		if err == nil || !errors.Is(err, ErrNotYet) {
 			return err
 		}
@@ -320,8 +320,8 @@ func (c *Campaign) settleUnless(giveUp func() bool, within time.Duration) error 
 	}
 }
 
-func (c *Campaign) settled(truth Truth) error {
-	if c.promoted > 0 && c.site.promotions() < c.promoted {
+func (c *Campaign) checkSettled(truth Truth) error {
+	if c.promoted > 0 && c.site.countPromotions() < c.promoted {
 		return fmt.Errorf("%w: a node that began anew has no vote yet", ErrNotYet)
 	}
 	for _, n := range c.site.Nodes {
@@ -352,11 +352,11 @@ func (c *Campaign) settled(truth Truth) error {
 		}
 	}
 	c.promoted = 0
-	return c.same()
+	return c.checkHashes()
 }
 
-// same checks that the nodes have one hash, as far as they are at one index.
-func (c *Campaign) same() error {
+// checkHashes checks that the nodes have one hash, as far as they are at one index.
+func (c *Campaign) checkHashes() error {
 	first, err := c.site.Nodes[0].Status()
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrNotYet, err)

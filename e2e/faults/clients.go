@@ -49,12 +49,12 @@ func NewClients(nodes []*Member, name string, count int, seed uint64) *Clients {
 func (c *Clients) Run(stop <-chan struct{}) {
 	var all sync.WaitGroup
 	for i := range c.count {
-		all.Go(func() { c.client(i, stop) })
+		all.Go(func() { c.runClient(i, stop) })
 	}
 	all.Wait()
 }
 
-func (c *Clients) client(n int, stop <-chan struct{}) {
+func (c *Clients) runClient(n int, stop <-chan struct{}) {
 	chance := rand.New(rand.NewPCG(c.seed, uint64(n)))
 	node := n
 	for {
@@ -66,61 +66,61 @@ func (c *Clients) client(n int, stop <-chan struct{}) {
 		q := Request{ID: fmt.Sprintf("%s%s-%d", Pushed, c.name, time.Since(c.history.began)/era), Verb: Get}
 		switch chance.IntN(5) {
 		case 0:
-			q.Verb, q.Value = Add, c.value()
+			q.Verb, q.Value = Add, c.nextValue()
 		case 1, 2:
-			q.Verb, q.Value = Update, c.value()
+			q.Verb, q.Value = Update, c.nextValue()
 		}
-		if !c.do(n, c.nodes[node%len(c.nodes)], q) {
+		if !c.sendAndRecord(n, c.nodes[node%len(c.nodes)], q) {
 			node++ // as a client does that has a list of them
 		}
 	}
 }
 
-func (c *Clients) value() record.Time {
+func (c *Clients) nextValue() record.Time {
 	return record.Time(1_770_000_000_000_000 + c.values.Add(1))
 }
 
-// do sends a request, and keeps it in the history with its answer. It returns
+// sendAndRecord sends a request, and keeps it in the history with its answer. It returns
 // false when the client should go to another node.
-func (c *Clients) do(client int, node *Member, q Request) bool {
-	call := c.history.now()
-	status, body, err := c.send(node, q)
+func (c *Clients) sendAndRecord(client int, node *Member, q Request) bool {
+	call := c.history.sinceBegin()
+	status, body, err := c.sendRequest(node, q)
 	var a Answer
 	switch {
-	case refused(err):
+	case isRefused(err):
 		return false // it was never sent
 	case err != nil && q.Verb == Get:
 		return false
 	case err != nil:
 		a.Unknown = true
 	default:
-		if a, err = answer(q.Verb, status, body); err != nil {
-			c.history.strange(fmt.Errorf("%s: %s %s: %w", node.Name, q.Verb, q.ID, err))
+		if a, err = decodeAnswer(q.Verb, status, body); err != nil {
+			c.history.noteStrange(fmt.Errorf("%s: %s %s: %w", node.Name, q.Verb, q.ID, err))
 			return false
 		}
 		if q.Verb == Get && a.Unknown {
 			return false // it had nothing to say
 		}
 	}
-	c.history.take(client, q, a, call)
+	c.history.addOperation(client, q, a, call)
 	return !a.Unknown
 }
 
-// refused reports whether an error says that there was no connection.
-func refused(err error) bool {
+// isRefused reports whether an error says that there was no connection.
+func isRefused(err error) bool {
 	var dial *net.OpError
 	return errors.As(err, &dial) && dial.Op == "dial"
 }
 
-func (c *Clients) send(node *Member, q Request) (status int, body []byte, err error) {
+func (c *Clients) sendRequest(node *Member, q Request) (status int, body []byte, err error) {
 	method, path, payload := http.MethodGet, "/record/"+q.ID, ""
 	switch q.Verb {
 	case Add:
 		method, path = http.MethodPost, "/record"
-		payload = fmt.Sprintf(`{"record_id":%q,"meta":{},"components":[],"start_time":%q}`, q.ID, stamp(q.Value))
+		payload = fmt.Sprintf(`{"record_id":%q,"meta":{},"components":[],"start_time":%q}`, q.ID, formatTime(q.Value))
 	case Update:
 		method, path = http.MethodPut, "/record"
-		payload = fmt.Sprintf(`{"record_id":%q,"meta":{},"components":[],"start_time":%q,"stop_time":%q}`, q.ID, stamp(1), stamp(q.Value))
+		payload = fmt.Sprintf(`{"record_id":%q,"meta":{},"components":[],"start_time":%q,"stop_time":%q}`, q.ID, formatTime(1), formatTime(q.Value))
 	case Get:
 		if c.stale {
 			path = "/v1/records/" + q.ID + "?consistency=stale"
@@ -142,13 +142,13 @@ func (c *Clients) send(node *Member, q Request) (status int, body []byte, err er
 	return resp.StatusCode, body, err
 }
 
-func stamp(t record.Time) string {
+func formatTime(t record.Time) string {
 	return time.UnixMicro(int64(t)).UTC().Format("2006-01-02T15:04:05.000000Z")
 }
 
-// answer reads what a server has answered. Of a write that was not committed there
+// decodeAnswer reads what a server has answered. Of a write that was not committed there
 // must be no answer at all; of a read, any error will do.
-func answer(v Verb, status int, body []byte) (Answer, error) {
+func decodeAnswer(v Verb, status int, body []byte) (Answer, error) {
 	switch {
 	case v == Get && status == http.StatusOK:
 		r, err := wire.DecodeRecordJSON(body)
@@ -172,9 +172,9 @@ func answer(v Verb, status int, body []byte) (Answer, error) {
 func (c *Clients) Read() (map[string]Register, error) {
 	seen := map[string]Register{}
 	for i, node := range c.nodes {
-		for _, id := range c.history.ids() {
+		for _, id := range c.history.registerIDs() {
 			before := c.history.Len()
-			if !c.do(c.count+i, node, Request{ID: id, Verb: Get}) {
+			if !c.sendAndRecord(c.count+i, node, Request{ID: id, Verb: Get}) {
 				return nil, fmt.Errorf("%w: %s does not answer", ErrNotYet, node.Name)
 			}
 			c.history.mu.Lock()

@@ -29,8 +29,8 @@ func (d Damage) String() string {
 
 var digits = regexp.MustCompile(`[0-9]+`)
 
-// class names the kind of a file: its folder and name, without the numbers.
-func class(name string) string { return digits.ReplaceAllString(name, "N") }
+// fileClass names the kind of a file: its folder and name, without the numbers.
+func fileClass(name string) string { return digits.ReplaceAllString(name, "N") }
 
 // FlipBit turns over one bit of one file below a data directory, whose daemon does
 // not run. It takes a kind of file that was damaged least often so far.
@@ -43,7 +43,7 @@ func FlipBit(data string, salt uint64, before map[string]int) (Damage, error) {
 		}
 		info, err := e.Info()
 		if err == nil && info.Size() > 0 {
-			c := class(path[len(data)+1:])
+			c := fileClass(path[len(data)+1:])
 			files[c] = append(files[c], path)
 		}
 		return err
@@ -64,13 +64,13 @@ func FlipBit(data string, salt uint64, before map[string]int) (Damage, error) {
 		return d, err
 	}
 	before[d.Class]++
-	d.At, d.Bit = place(chance, info.Size()), uint(chance.IntN(8))
+	d.At, d.Bit = drawOffset(chance, info.Size()), uint(chance.IntN(8))
 	return d, d.Turn()
 }
 
-// place is a byte of a file: in its first pages, where most programs keep what the
+// drawOffset is a byte of a file: in its first pages, where most programs keep what the
 // rest hangs on, in its last ones, or anywhere.
-func place(chance *rand.Rand, size int64) int64 {
+func drawOffset(chance *rand.Rand, size int64) int64 {
 	const pages = 16 << 10
 	near := chance.Int64N(min(size, pages))
 	switch chance.IntN(3) {

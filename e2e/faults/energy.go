@@ -14,9 +14,9 @@ import (
 	"time"
 )
 
-// energy is the action that writes and mails the utilization of a period that has ended. Runs
+// energyAction is the action that writes and mails the utilization of a period that has ended. Runs
 // of one day after another are requested of it, since each period is written and mailed once.
-func energy(s *Site, dir string, target *Target, serve MailServer) (a *Armed, block string) {
+func energyAction(s *Site, dir string, target *Target, serve MailServer) (a *Armed, block string) {
 	a = &Armed{Type: "energy", Label: "days", Class: Probed, Target: target, Nameless: true}
 	a.Block = fmt.Sprintf(`period = "2000-01-01"
  by = ["site_id"]
@@ -30,17 +30,17 @@ func energy(s *Site, dir string, target *Target, serve MailServer) (a *Armed, bl
   tls = "none"
  }`, dir, mailPort(s, target, serve, messageID))
 	a.Judge = func(node *Member, truth Truth, runs []Run) error {
-		return errors.Join(a.written(node, dir), a.mailed(node, truth, runs))
+		return errors.Join(a.judgeFiles(node, dir), a.judgeMails(node, truth, runs))
 	}
 	done := make(chan struct{})
 	var asking sync.WaitGroup
-	asking.Go(func() { a.ask(s, done) })
+	asking.Go(func() { a.requestRuns(s, done) })
 	s.t.Cleanup(func() { close(done); asking.Wait() })
 	return a, "energy {\n class \"all\" {\n per \"Cores\" { watts = 10 }\n }\n}\n"
 }
 
-// ask requests a run for each day, of any node that takes the request, until done is closed.
-func (a *Armed) ask(s *Site, done <-chan struct{}) {
+// requestRuns requests a run for each day, of any node that takes the request, until done is closed.
+func (a *Armed) requestRuns(s *Site, done <-chan struct{}) {
 	day := time.Date(2000, 1, 2, 0, 0, 0, 0, time.UTC)
 	for i := 0; ; i++ {
 		select {
@@ -49,15 +49,15 @@ func (a *Armed) ask(s *Site, done <-chan struct{}) {
 		case <-time.After(500 * time.Millisecond):
 		}
 		order := fmt.Sprintf(`{"arguments":{"period":%q}}`, day.Format(time.DateOnly))
-		if s.Nodes[i%len(s.Nodes)].order(a.String(), "run", order) == nil {
+		if s.Nodes[i%len(s.Nodes)].orderAction(a.String(), "run", order) == nil {
 			day = day.AddDate(0, 0, 1)
 		}
 	}
 }
 
-// written judges the files: each was planned once, is whole if it is there, and is there if the
+// judgeFiles judges the files: each was planned once, is whole if it is there, and is there if the
 // ledger says that it is done.
-func (a *Armed) written(node *Member, dir string) error {
+func (a *Armed) judgeFiles(node *Member, dir string) error {
 	there, err := filepath.Glob(filepath.Join(dir, "[^.]*")) // one that a kill cut off keeps its hidden name
 	if err != nil {
 		return err
@@ -69,7 +69,7 @@ func (a *Armed) written(node *Member, dir string) error {
 	var planned []string
 	for i := range runs {
 		for j, e := range runs[i].Ledger {
-			payload, err := node.payload(a.String(), runs[i].Number, j)
+			payload, err := node.effectPayload(a.String(), runs[i].Number, j)
 			if err != nil {
 				return fmt.Errorf("%w: %w", ErrNotYet, err)
 			}

@@ -18,24 +18,24 @@ import (
 // it takes, whoever is gone meanwhile.
 type hook struct{ target *Target }
 
-// webhook is an action that posts what has changed to a hook.
-func webhook(s *Site, target *Target) *Armed {
+// webhookAction is an action that posts what has changed to a hook.
+func webhookAction(s *Site, target *Target) *Armed {
 	server := httptest.NewServer(hook{target})
 	s.t.Cleanup(server.Close)
 	a := &Armed{Type: "webhook", Label: "mirror", Class: Keyed, Target: target}
 	a.Block = fmt.Sprintf("url = %q\n unsigned = true\n input = \"changes\"\n batch = 100\n timeout = \"5m\"", server.URL)
-	a.Judge = a.mirrored
+	a.Judge = a.judgeMirror
 	return a
 }
 
 // ServeHTTP implements http.Handler.
 func (h hook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if err := h.take(r); err != nil {
+	if err := h.receiveChange(r); err != nil {
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)
 	}
 }
 
-func (h hook) take(r *http.Request) error {
+func (h hook) receiveChange(r *http.Request) error {
 	var in struct {
 		Changes []struct {
 			Seq uint64 `json:"seq"`
@@ -53,20 +53,20 @@ func (h hook) take(r *http.Request) error {
 	for _, c := range in.Changes {
 		line.Value += fmt.Sprint(c.Seq, " ")
 	}
-	return h.target.happen(line)
+	return h.target.applyEffect(line)
 }
 
-// happen has an effect happen in the target, as the program counting does.
-func (t *Target) happen(line Happened) error {
-	t.stop(Before, line)
-	if err := put(t.path, line); err != nil {
+// applyEffect has an effect happen in the target, as the program counting does.
+func (t *Target) applyEffect(line Happened) error {
+	t.waitAtGate(Before, line)
+	if err := appendHappened(t.path, line); err != nil {
 		return err
 	}
-	t.stop(After, line)
+	t.waitAtGate(After, line)
 	return nil
 }
 
-func put(path string, line Happened) error {
+func appendHappened(path string, line Happened) error {
 	text, err := json.Marshal(line)
 	if err != nil {
 		return err
@@ -79,16 +79,16 @@ func put(path string, line Happened) error {
 	return errors.Join(err, f.Sync(), f.Close())
 }
 
-// stop waits while the gate names this point.
-func (t *Target) stop(point string, line Happened) {
+// waitAtGate waits while the gate names this point.
+func (t *Target) waitAtGate(point string, line Happened) {
 	for told := false; ; time.Sleep(5 * time.Millisecond) {
-		text, err := os.ReadFile(t.gate())
+		text, err := os.ReadFile(t.gatePath())
 		at, begun, _ := strings.Cut(string(text), " ")
 		if err != nil || at != point {
 			return
 		}
 		if !told {
-			told = put(begun, line) == nil
+			told = appendHappened(begun, line) == nil
 		}
 	}
 }

@@ -28,8 +28,8 @@ type Run struct {
 	Ledger     []Effect   `json:"-"`
 }
 
-// well reports whether all effects are done.
-func (r *Run) well() bool { return r.Rejected+r.Unknown+r.Superseded == 0 }
+// isDone reports whether all effects are done.
+func (r *Run) isDone() bool { return r.Rejected+r.Unknown+r.Superseded == 0 }
 
 // Effect is an effect of a run.
 type Effect struct {
@@ -64,8 +64,8 @@ type ActionStatus struct {
 	} `json:"problem"`
 }
 
-// newest is the number of the newest run; 0: there is none.
-func (s *ActionStatus) newest() uint64 {
+// newestRun is the number of the newest run; 0: there is none.
+func (s *ActionStatus) newestRun() uint64 {
 	if s.Last == nil {
 		return 0
 	}
@@ -77,7 +77,7 @@ func (m *Member) Actions() (map[string]ActionStatus, error) {
 	var answer struct {
 		Actions []ActionStatus `json:"actions"`
 	}
-	if err := m.decode("/v1/actions", &answer); err != nil {
+	if err := m.fetchJSON("/v1/actions", &answer); err != nil {
 		return nil, err
 	}
 	out := map[string]ActionStatus{}
@@ -95,8 +95,8 @@ func (m *Member) Runs(action string) ([]Run, error) {
 	}
 	status := all[action]
 	var out []Run
-	for n := uint64(1); n <= status.newest(); n++ {
-		r, err := m.run(action, n)
+	for n := uint64(1); n <= status.newestRun(); n++ {
+		r, err := m.fetchRun(action, n)
 		if err != nil {
 			return nil, err
 		}
@@ -105,21 +105,21 @@ func (m *Member) Runs(action string) ([]Run, error) {
 	return out, nil
 }
 
-// run asks a node for a run with its effects.
-func (m *Member) run(action string, number uint64) (Run, error) {
+// fetchRun asks a node for a run with its effects.
+func (m *Member) fetchRun(action string, number uint64) (Run, error) {
 	var answer struct {
 		Run     Run      `json:"run"`
 		Effects []Effect `json:"effects"`
 	}
-	err := m.decode(fmt.Sprintf("/v1/actions/%s/runs/%d", action, number), &answer)
+	err := m.fetchJSON(fmt.Sprintf("/v1/actions/%s/runs/%d", action, number), &answer)
 	answer.Run.Ledger = answer.Effects
 	return answer.Run, err
 }
 
 // Order tells an action to pause or resume.
-func (m *Member) Order(action, verb string) error { return m.order(action, verb, "") }
+func (m *Member) Order(action, verb string) error { return m.orderAction(action, verb, "") }
 
-func (m *Member) order(action, verb, body string) error {
+func (m *Member) orderAction(action, verb, body string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://localhost/v1/actions/"+action+":"+verb, strings.NewReader(body))

@@ -34,7 +34,7 @@ func IsLiar() bool { return len(os.Args) > 2 && os.Args[1] == liarMark }
 // RunLiar becomes the program that the arguments name. It does not return.
 func RunLiar() {
 	runtime.LockOSThread() // the filter is one of the thread that executes
-	err := lie()
+	err := installFilter()
 	if err == nil {
 		var path string
 		if path, err = exec.LookPath(os.Args[2]); err == nil {
@@ -45,8 +45,8 @@ func RunLiar() {
 	os.Exit(1)
 }
 
-// lie installs the filter.
-func lie() error {
+// installFilter installs the filter.
+func installFilter() error {
 	syncs := []uint32{unix.SYS_FSYNC, unix.SYS_FDATASYNC, unix.SYS_MSYNC, unix.SYS_SYNC, unix.SYS_SYNCFS, unix.SYS_SYNC_FILE_RANGE}
 	const nr = 0 // offset of the number of the call in struct seccomp_data
 	filter := []unix.SockFilter{{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: nr}}

@@ -53,8 +53,8 @@ func (m *Member) fetch(path string, within time.Duration, read func(io.Reader) e
 	return read(resp.Body)
 }
 
-// decode fetches an answer that is one JSON value.
-func (m *Member) decode(path string, into any) error {
+// fetchJSON fetches an answer that is one JSON value.
+func (m *Member) fetchJSON(path string, into any) error {
 	return m.fetch(path, 10*time.Second, func(body io.Reader) error { return json.NewDecoder(body).Decode(into) })
 }
 
@@ -63,14 +63,14 @@ func (m *Member) Cursors() ([]Cursor, error) {
 	var answer struct {
 		Agents []Cursor `json:"agents"`
 	}
-	err := m.decode("/v1/agents", &answer)
+	err := m.fetchJSON("/v1/agents", &answer)
 	return answer.Agents, err
 }
 
 // Status asks a node.
 func (m *Member) Status() (Status, error) {
 	var st Status
-	err := m.decode("/v1/status", &st)
+	err := m.fetchJSON("/v1/status", &st)
 	if err == nil && st.Confirmed != nil && !*st.Confirmed {
 		err = errors.New(m.Name + " knows no majority that confirms its status")
 	}
@@ -83,15 +83,15 @@ const Pushed = "pushed-"
 // Holding reads all that a node holds of the schedulers' jobs.
 func (m *Member) Holding() (*Holding, error) {
 	h := NewHolding()
-	err := m.fetch("/v1/records?format=ndjson", time.Minute, h.read)
+	err := m.fetch("/v1/records?format=ndjson", time.Minute, h.readRecords)
 	if err != nil {
 		return nil, fmt.Errorf("records of %s: %w", m.Name, err)
 	}
 	return h, nil
 }
 
-// read takes records, one a line.
-func (h *Holding) read(body io.Reader) error {
+// readRecords takes records, one a line.
+func (h *Holding) readRecords(body io.Reader) error {
 	for lines := bufio.NewReaderSize(body, 1<<20); ; {
 		line, err := lines.ReadBytes('\n')
 		if errors.Is(err, io.EOF) && len(line) == 0 {
@@ -116,7 +116,7 @@ func (m *Member) Conserved() error {
 			Conserved bool   `json:"conserved"`
 		} `json:"counters"`
 	}
-	if err := m.decode("/v1/counters", &answer); err != nil {
+	if err := m.fetchJSON("/v1/counters", &answer); err != nil {
 		return fmt.Errorf("%w: %w", ErrNotYet, err)
 	}
 	for _, c := range answer.Counters {
@@ -162,16 +162,16 @@ func ledAt(line string) (at string, ok bool) {
 	return at, true
 }
 
-// reigns counts how often a node has begun to lead.
-func (s *Site) reigns() (n int) {
+// countReigns counts how often a node has begun to lead.
+func (s *Site) countReigns() (n int) {
 	for _, m := range s.Nodes {
 		n += strings.Count(m.Log(math.MaxInt), leads)
 	}
 	return n
 }
 
-// promotions counts how often a new node was given its vote.
-func (s *Site) promotions() (n int) {
+// countPromotions counts how often a new node was given its vote.
+func (s *Site) countPromotions() (n int) {
 	for _, m := range s.Nodes {
 		n += strings.Count(m.Log(math.MaxInt), "change=promote")
 	}
@@ -183,8 +183,8 @@ type progress struct {
 	cursors map[string]uint64 // by agent and epoch
 }
 
-// take compares an answer with the ones before it.
-func (p *progress) take(agents []Cursor) error {
+// compareCursors compares an answer with the ones before it.
+func (p *progress) compareCursors(agents []Cursor) error {
 	for _, a := range agents {
 		key := a.Name + " in epoch " + a.Epoch
 		if a.Cursor < p.cursors[key] {

@@ -80,34 +80,34 @@ func NewSite(t testing.TB, p Plan) *Site {
 	}
 	disks := filepath.Join(dir, "disks")
 	s := &Site{t: t, Network: NewNetwork()}
-	t.Cleanup(func() { s.clear(dir, disks) })
+	t.Cleanup(func() { s.removeDirs(dir, disks) })
 	s.must(os.Mkdir(disks, 0o755))
 	s.must(syscall.Mount("tmpfs", disks, "tmpfs", 0, "mode=755"))
 	s.Site = site.NewIn(t, dir)
 	for i := range p.Nodes {
-		s.Nodes = append(s.Nodes, s.member(fmt.Sprintf("agg%d", i+1)))
+		s.Nodes = append(s.Nodes, s.newMember(fmt.Sprintf("agg%d", i+1)))
 	}
 	for i := range p.Agents {
-		a := s.member(fmt.Sprintf("head%d", i+1))
+		a := s.newMember(fmt.Sprintf("head%d", i+1))
 		a.Jobs = NewScheduler(fmt.Sprintf("lab%d", i+1), filepath.Join(dir, a.Name+".ndjson"), p.Seed+uint64(i)<<32)
 		s.Agents = append(s.Agents, a)
 	}
 	for _, a := range s.Agents {
-		s.agent(a)
+		s.addAgent(a)
 	}
 	actions := ""
 	if p.Actions != nil {
 		actions = p.Actions(s)
 	}
 	for _, n := range s.Nodes {
-		s.aggregator(n, p.Settings, actions)
+		s.addAggregator(n, p.Settings, actions)
 	}
 	s.must(os.Mkdir(filepath.Join(dir, "tmp"), 0o755))
 	for _, m := range s.All() {
 		m.Env = []string{"TMPDIR=" + filepath.Join(dir, "tmp")} // who is killed leaves things there
 	}
 	if p.Liar {
-		s.lie()
+		s.dropSyncs()
 	}
 	return s
 }
@@ -119,38 +119,38 @@ func (s *Site) must(err error) {
 	}
 }
 
-// member makes what aggregators and agents have in common.
-func (s *Site) member(name string) *Member {
+// newMember makes what aggregators and agents have in common.
+func (s *Site) newMember(name string) *Member {
 	s.t.Helper()
 	m := &Member{Name: name, Data: filepath.Join(s.Dir, name, "data"), listen: s.Address()}
 	var err error
 	m.Disk, err = NewDisk(filepath.Join(s.Dir, "disks", name), filepath.Join(s.Dir, name))
 	s.must(err)
-	proxy, err := s.Network.Proxy(name, s.Address(), m.listen, s.who)
+	proxy, err := s.Network.Proxy(name, s.Address(), m.listen, s.nameOfDialler)
 	s.must(err)
 	m.reach = proxy.Addr
 	return m
 }
 
-// who names the daemon that has dialled; "" is a stranger.
-func (s *Site) who(addr *net.TCPAddr) string {
+// nameOfDialler names the daemon that has dialled; "" is a stranger.
+func (s *Site) nameOfDialler(addr *net.TCPAddr) string {
 	pids := map[int]string{}
 	for _, m := range s.All() {
 		if pid := m.pid.Load(); pid != 0 {
 			pids[int(pid)] = m.Name
 		}
 	}
-	return owner(addr, pids)
+	return socketOwner(addr, pids)
 }
 
 // All returns aggregators and agents.
 func (s *Site) All() []*Member { return append(append([]*Member{}, s.Nodes...), s.Agents...) }
 
-func (s *Site) agent(m *Member) {
+func (s *Site) addAgent(m *Member) {
 	m.Daemon = s.Site.Agent(site.AgentSpec{Name: m.Name, DataDir: m.Data, Listen: m.listen, Sources: m.Jobs.Source()}).Daemon
 }
 
-func (s *Site) aggregator(m *Member, settings, actions string) {
+func (s *Site) addAggregator(m *Member, settings, actions string) {
 	spec := site.NodeSpec{
 		Name: m.Name, DataDir: m.Data, Listen: m.listen, Agents: map[string]string{},
 		Settings: settings, API: `patience = "10s"`, Blocks: actions,
@@ -167,8 +167,8 @@ func (s *Site) aggregator(m *Member, settings, actions string) {
 	m.Daemon, m.URL = g.Daemon, g.URL
 }
 
-// lie gives all daemons syncs that do nothing.
-func (s *Site) lie() {
+// dropSyncs gives all daemons syncs that do nothing.
+func (s *Site) dropSyncs() {
 	via, err := Liar()
 	s.must(err)
 	for _, m := range s.All() {
@@ -236,8 +236,8 @@ func (m *Member) Ended() bool {
 	return m.up && m.Daemon.Ended()
 }
 
-// clear takes everything away but, after a failure, the directory with the data.
-func (s *Site) clear(dir, disks string) {
+// removeDirs takes everything away but, after a failure, the directory with the data.
+func (s *Site) removeDirs(dir, disks string) {
 	s.Network.Close()
 	errs := []error{os.MkdirAll(filepath.Join(dir, "kept"), 0o755)}
 	for _, m := range s.All() {

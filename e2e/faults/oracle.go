@@ -68,10 +68,10 @@ func (t Truth) Compare(h *Holding) error {
 		}
 	}
 	if len(wrong) > 0 {
-		return fmt.Errorf("%d records are wrong: %s", len(wrong), some(wrong))
+		return fmt.Errorf("%d records are wrong: %s", len(wrong), beginningOf(wrong))
 	}
 	if len(missing)+len(open) > 0 {
-		return fmt.Errorf("%w: of %d jobs %d are missing (%s), %d have no end (%s)", ErrNotYet, len(t), len(missing), some(missing), len(open), some(open))
+		return fmt.Errorf("%w: of %d jobs %d are missing (%s), %d have no end (%s)", ErrNotYet, len(t), len(missing), beginningOf(missing), len(open), beginningOf(open))
 	}
 	if got, want := h.Jobs.Usage(), t.Usage(); got != want {
 		return fmt.Errorf("the sum of cores times microseconds is %d, was %d", got, want)
@@ -89,8 +89,8 @@ func (h *Holding) Keeps(registers map[string]Register) error {
 	return nil
 }
 
-// some is the beginning of a list.
-func some(list []string) string {
+// beginningOf is the beginning of a list.
+func beginningOf(list []string) string {
 	slices.Sort(list)
 	if len(list) > 5 {
 		return fmt.Sprintf("%v and %d more", list[:5], len(list)-5)

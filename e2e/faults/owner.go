@@ -11,9 +11,9 @@ import (
 	"strings"
 )
 
-// owner returns the name of the process, out of those given by id, that has the
+// socketOwner returns the name of the process, out of those given by id, that has the
 // socket bound to addr; "" when none has.
-func owner(addr *net.TCPAddr, pids map[int]string) string {
+func socketOwner(addr *net.TCPAddr, pids map[int]string) string {
 	inode := inodeOf(addr)
 	if inode == "" {
 		return ""

@@ -32,7 +32,7 @@ func mailPort(s *Site, target *Target, serve MailServer, read func(mail []byte) 
 		if err != nil {
 			return err
 		}
-		return target.happen(Happened{Value: value})
+		return target.applyEffect(Happened{Value: value})
 	}
 	done := make(chan struct{})
 	go func() { defer close(done); serve(l, take) }()
@@ -45,9 +45,9 @@ func mailPort(s *Site, target *Target, serve MailServer, read func(mail []byte) 
 	return port
 }
 
-// report is an action that mails what was used in the last second to two people, by a
+// reportAction is an action that mails what was used in the last second to two people, by a
 // server of mail that counts in a target.
-func report(s *Site, target *Target, serve MailServer) *Armed {
+func reportAction(s *Site, target *Target, serve MailServer) *Armed {
 	a := &Armed{Type: "report", Label: "mail", Class: Probed, Target: target, Nameless: true}
 	a.Block = fmt.Sprintf(`report = "usage"
  period = "1s"
@@ -59,7 +59,7 @@ func report(s *Site, target *Target, serve MailServer) *Armed {
   port = %s
   tls = "none"
  }`, mailPort(s, target, serve, messageID))
-	a.Judge = a.mailed
+	a.Judge = a.judgeMails
 	return a
 }
 
@@ -71,10 +71,10 @@ func messageID(text []byte) (string, error) {
 	return m.Header.Get("Message-Id"), nil
 }
 
-// mailed judges the mails by their ids: each that was planned has one of its own, none
+// judgeMails judges the mails by their ids: each that was planned has one of its own, none
 // arrived twice, those arrived that the ledger says are done, and no others were planned.
-func (a *Armed) mailed(node *Member, _ Truth, _ []Run) error {
-	first, err := a.happened()
+func (a *Armed) judgeMails(node *Member, _ Truth, _ []Run) error {
+	first, err := a.readHappened()
 	if err != nil {
 		return err
 	}
@@ -82,7 +82,7 @@ func (a *Armed) mailed(node *Member, _ Truth, _ []Run) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrNotYet, err)
 	}
-	last, err := a.happened() // what these say is done is in this
+	last, err := a.readHappened() // what these say is done is in this
 	if err != nil {
 		return err
 	}
@@ -92,7 +92,7 @@ func (a *Armed) mailed(node *Member, _ Truth, _ []Run) error {
 	}
 	for i := range runs {
 		for j, e := range runs[i].Ledger {
-			text, err := node.payload(a.String(), runs[i].Number, j)
+			text, err := node.effectPayload(a.String(), runs[i].Number, j)
 			if err != nil {
 				return fmt.Errorf("%w: %w", ErrNotYet, err)
 			}
@@ -117,12 +117,12 @@ func (a *Armed) mailed(node *Member, _ Truth, _ []Run) error {
 	return nil
 }
 
-// payload is what an effect does, byte by byte.
-func (m *Member) payload(action string, run uint64, effect int) ([]byte, error) {
+// effectPayload is what an effect does, byte by byte.
+func (m *Member) effectPayload(action string, run uint64, effect int) ([]byte, error) {
 	var answer struct {
 		Payload []byte `json:"payload"`
 	}
-	err := m.decode(fmt.Sprintf("/v1/actions/%s/runs/%d/effects/%d", action, run, effect), &answer)
+	err := m.fetchJSON(fmt.Sprintf("/v1/actions/%s/runs/%d/effects/%d", action, run, effect), &answer)
 	return answer.Payload, err
 }
 
@@ -130,13 +130,13 @@ func (m *Member) payload(action string, run uint64, effect int) ([]byte, error) 
 func webSite(dir string) *Armed {
 	a := &Armed{Type: "report", Label: "site", Class: Probed}
 	a.Block = fmt.Sprintf("report = \"usage\"\n period = \"1m\"\n query = { by = \"site_id\" }\n without_usage = \"mail\"\n site { directory = %q }", dir)
-	a.Judge = func(node *Member, _ Truth, _ []Run) error { return a.published(node, dir) }
+	a.Judge = func(node *Member, _ Truth, _ []Run) error { return a.judgePages(node, dir) }
 	return a
 }
 
-// published judges a site: the folder of each page that the ledger says is done has all files of a
+// judgePages judges a site: the folder of each page that the ledger says is done has all files of a
 // page, as a run has planned it, and the index is whole and has the folder.
-func (a *Armed) published(node *Member, dir string) error {
+func (a *Armed) judgePages(node *Member, dir string) error {
 	listed := time.Now()
 	runs, err := node.Runs(a.String())
 	if err != nil {
@@ -145,7 +145,7 @@ func (a *Armed) published(node *Member, dir string) error {
 	planned, done := map[string]map[string]string{}, map[string]bool{} // files of a page by its digest, and folders
 	for i := range runs {
 		for j, e := range runs[i].Ledger {
-			payload, err := node.payload(a.String(), runs[i].Number, j)
+			payload, err := node.effectPayload(a.String(), runs[i].Number, j)
 			if err != nil {
 				return fmt.Errorf("%w: %w", ErrNotYet, err)
 			}

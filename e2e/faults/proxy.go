@@ -51,16 +51,16 @@ func (n *Network) Heal() {
 	n.changed = make(chan struct{})
 }
 
-func (n *Network) link(from, to string) (Link, <-chan struct{}) {
+func (n *Network) linkState(from, to string) (Link, <-chan struct{}) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.links[[2]string{from, to}], n.changed
 }
 
-// pass returns once something may go over the link, or quit is closed.
-func (n *Network) pass(from, to string, quit <-chan struct{}) bool {
+// awaitOpen returns once something may go over the link, or quit is closed.
+func (n *Network) awaitOpen(from, to string, quit <-chan struct{}) bool {
 	for {
-		l, changed := n.link(from, to)
+		l, changed := n.linkState(from, to)
 		switch {
 		case l.Held:
 			select {
@@ -74,7 +74,7 @@ func (n *Network) pass(from, to string, quit <-chan struct{}) bool {
 			case <-quit:
 				return false
 			}
-			if l, _ = n.link(from, to); !l.Held {
+			if l, _ = n.linkState(from, to); !l.Held {
 				return true
 			}
 		default:
@@ -89,7 +89,7 @@ func (n *Network) Reset(name string) {
 	proxies := n.proxies
 	n.mu.Unlock()
 	for _, p := range proxies {
-		p.reset(name)
+		p.resetCrossings(name)
 	}
 }
 
@@ -146,22 +146,22 @@ func (n *Network) Proxy(name, addr, target string, who func(*net.TCPAddr) string
 	n.mu.Lock()
 	n.proxies = append(n.proxies, p)
 	n.mu.Unlock()
-	p.done.Go(p.accept)
+	p.done.Go(p.acceptConns)
 	return p, nil
 }
 
-func (p *Proxy) accept() {
+func (p *Proxy) acceptConns() {
 	for {
 		conn, err := p.lis.Accept()
 		if err != nil {
 			return
 		}
-		p.done.Go(func() { p.carry(conn) })
+		p.done.Go(func() { p.carryConn(conn) })
 	}
 }
 
-// carry copies both directions of one connection until both have ended.
-func (p *Proxy) carry(conn net.Conn) {
+// carryConn copies both directions of one connection until both have ended.
+func (p *Proxy) carryConn(conn net.Conn) {
 	from := p.who(conn.RemoteAddr().(*net.TCPAddr))
 	target, err := net.DialTimeout("tcp", p.target, 10*time.Second)
 	if err != nil {
@@ -170,13 +170,13 @@ func (p *Proxy) carry(conn net.Conn) {
 		return
 	}
 	c := &crossing{from: from, a: conn, b: target, quit: make(chan struct{})}
-	if !p.add(c) {
+	if !p.addCrossing(c) {
 		c.end()
 		return
 	}
 	var both sync.WaitGroup
-	both.Go(func() { p.copy(c, c.b, c.a, from, p.name) })
-	both.Go(func() { p.copy(c, c.a, c.b, p.name, from) })
+	both.Go(func() { p.copyDirection(c, c.b, c.a, from, p.name) })
+	both.Go(func() { p.copyDirection(c, c.a, c.b, p.name, from) })
 	both.Wait()
 	c.end()
 	p.mu.Lock()
@@ -184,7 +184,7 @@ func (p *Proxy) carry(conn net.Conn) {
 	p.mu.Unlock()
 }
 
-func (p *Proxy) add(c *crossing) bool {
+func (p *Proxy) addCrossing(c *crossing) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.ended {
@@ -193,13 +193,13 @@ func (p *Proxy) add(c *crossing) bool {
 	return !p.ended
 }
 
-// copy carries one direction. An end in good order crosses as such, when the link
+// copyDirection carries one direction. An end in good order crosses as such, when the link
 // lets it; anything else breaks the connection.
-func (p *Proxy) copy(c *crossing, to, from net.Conn, src, dst string) {
+func (p *Proxy) copyDirection(c *crossing, to, from net.Conn, src, dst string) {
 	piece := make([]byte, 32<<10)
 	for {
 		n, err := from.Read(piece)
-		if !p.network.pass(src, dst, c.quit) {
+		if !p.network.awaitOpen(src, dst, c.quit) {
 			return
 		}
 		if n > 0 {
@@ -219,7 +219,7 @@ func (p *Proxy) copy(c *crossing, to, from net.Conn, src, dst string) {
 	}
 }
 
-func (p *Proxy) reset(name string) {
+func (p *Proxy) resetCrossings(name string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for c := range p.conns {

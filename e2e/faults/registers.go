@@ -52,14 +52,14 @@ func Registers() porcupine.Model {
 		Partition: byID,
 		Init:      func() any { return Register{} },
 		Step: func(state, input, output any) (bool, any) {
-			return step(state.(Register), input.(Request), output.(Answer))
+			return stepRegister(state.(Register), input.(Request), output.(Answer))
 		},
 		DescribeOperation: func(input, output any) string { return fmt.Sprintf("%+v -> %+v", input, output) },
 	}
 }
 
-// step says whether a register may answer so, and what it is then.
-func step(now Register, q Request, a Answer) (bool, Register) {
+// stepRegister says whether a register may answer so, and what it is then.
+func stepRegister(now Register, q Request, a Answer) (bool, Register) {
 	there := now != Register{}
 	next := now
 	switch q.Verb {
@@ -108,14 +108,14 @@ type History struct {
 // NewHistory is an empty one.
 func NewHistory() *History { return &History{began: time.Now(), open: map[string]bool{}} }
 
-// now is the time that operations are compared by.
-func (h *History) now() int64 { return int64(time.Since(h.began)) }
+// sinceBegin is the time that operations are compared by.
+func (h *History) sinceBegin() int64 { return int64(time.Since(h.began)) }
 
-// take adds an operation that was called at a time and has returned now.
-func (h *History) take(client int, q Request, a Answer, call int64) {
+// addOperation adds an operation that was called at a time and has returned now.
+func (h *History) addOperation(client int, q Request, a Answer, call int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	end := h.now()
+	end := h.sinceBegin()
 	if a.Unknown {
 		end = math.MaxInt64 // it may still happen
 		h.open[q.ID] = true
@@ -123,8 +123,8 @@ func (h *History) take(client int, q Request, a Answer, call int64) {
 	h.ops = append(h.ops, porcupine.Operation{ClientId: client, Input: q, Output: a, Call: call, Return: end})
 }
 
-// strange notes an answer that no client may get.
-func (h *History) strange(err error) {
+// noteStrange notes an answer that no client may get.
+func (h *History) noteStrange(err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.odd = append(h.odd, err)
@@ -137,8 +137,8 @@ func (h *History) Len() int {
 	return len(h.ops)
 }
 
-// ids are all registers that were asked for.
-func (h *History) ids() []string {
+// registerIDs are all registers that were asked for.
+func (h *History) registerIDs() []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	var ids []string

@@ -13,10 +13,10 @@ import (
 // nothing is 1.
 const mostPriority = 65335
 
-// priority is an action that sets the priority of each of the schedulers' sites by
+// priorityAction is an action that sets the priority of each of the schedulers' sites by
 // what its jobs have used.
-func priority(program string, target *Target) *Armed {
-	a := &Armed{Type: "priority", Label: "sites", Class: Set, Target: target, Nameless: true, Judge: (&scales{target}).judge}
+func priorityAction(program string, target *Target) *Armed {
+	a := &Armed{Type: "priority", Label: "sites", Class: Set, Target: target, Nameless: true, Judge: (&scales{target}).judgePriorities}
 	a.Block = fmt.Sprintf(`components = { Cores = "" }
   running    = false
   group_meta = "site_id"
@@ -27,7 +27,7 @@ func priority(program string, target *Target) *Armed {
     command = [%q, "get", %q, "{group}"]
     pattern = "value = ([0-9]+)"
   }
-`, mostPriority, program, target.path, target.gate(), program, target.path)
+`, mostPriority, program, target.path, target.gatePath(), program, target.path)
 	for i := range schedulerSites {
 		a.Block += fmt.Sprintf("group \"site%d\" { }\n", i)
 	}
@@ -37,8 +37,8 @@ func priority(program string, target *Target) *Armed {
 // scales is what a scheduler has been told of priorities.
 type scales struct{ target *Target }
 
-// judge compares the last priorities with what the jobs have used.
-func (s *scales) judge(_ *Member, truth Truth, _ []Run) error {
+// judgePriorities compares the last priorities with what the jobs have used.
+func (s *scales) judgePriorities(_ *Member, truth Truth, _ []Run) error {
 	used, sum := [schedulerSites]int64{}, int64(0)
 	for _, j := range truth {
 		if j.Stop != record.None {
@@ -55,7 +55,7 @@ func (s *scales) judge(_ *Member, truth Truth, _ []Run) error {
 		last[all[i].Name] = all[i].Value
 	}
 	for i, v := range used {
-		name, want := fmt.Sprint("site", i), share(v, sum)
+		name, want := fmt.Sprint("site", i), priorityOfShare(v, sum)
 		if last[name] != want {
 			return fmt.Errorf("%w: the priority of %s is %s, should be %s", ErrNotYet, name, last[name], want)
 		}
@@ -63,8 +63,8 @@ func (s *scales) judge(_ *Member, truth Truth, _ []Run) error {
 	return nil
 }
 
-// share is the priority of who has used v of a sum, a half rounded upwards.
-func share(v, sum int64) string {
+// priorityOfShare is the priority of who has used v of a sum, a half rounded upwards.
+func priorityOfShare(v, sum int64) string {
 	twice := new(big.Int).Mul(big.NewInt(2*(mostPriority-1)), big.NewInt(v))
 	twice.Add(twice, big.NewInt(sum))
 	twice.Div(twice, new(big.Int).Mul(big.NewInt(2), big.NewInt(sum)))

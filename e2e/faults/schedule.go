@@ -51,8 +51,8 @@ type Fault struct {
 	Salt  uint64        // for what else the fault has to choose
 }
 
-// loses reports whether the fault may cost a machine its data.
-func (f Fault) loses() bool { return f.Kind == Flip || f.Kind == Wipe }
+// losesData reports whether the fault may cost a machine its data.
+func (f Fault) losesData() bool { return f.Kind == Flip || f.Kind == Wipe }
 
 // String is how a plan is printed.
 func (f Fault) String() string {
@@ -75,8 +75,8 @@ type choice struct {
 
 var nodesAndAgents = []string{Leader, Follower, Agent}
 
-// choices are all kinds; one is left out where the site cannot have it.
-func choices(nodes int) []choice {
+// faultChoices are all kinds; one is left out where the site cannot have it.
+func faultChoices(nodes int) []choice {
 	all := []choice{
 		{Kill, 6, nodesAndAgents, 0},
 		{KillAll, 1, []string{Leader}, 0},
@@ -108,7 +108,7 @@ func choices(nodes int) []choice {
 // Schedule makes a plan of so many cycles: the same for the same seed and size.
 func Schedule(seed uint64, cycles, nodes, agents int, only Kind) []Cycle {
 	chance := rand.New(rand.NewPCG(seed, 3))
-	kinds := choices(nodes)
+	kinds := faultChoices(nodes)
 	if only != "" {
 		var one []choice
 		for _, k := range kinds {
@@ -127,12 +127,12 @@ func Schedule(seed uint64, cycles, nodes, agents int, only Kind) []Cycle {
 	plan := make([]Cycle, cycles)
 	for i := range plan {
 		plan[i].Jobs = 100 + chance.IntN(400)
-		first := draw(chance, bag, nodes, agents)
+		first := drawFault(chance, bag, nodes, agents)
 		plan[i].Faults = []Fault{first}
 		if chance.IntN(2) == 0 && only == "" {
-			second := draw(chance, bag, nodes, agents)
-			for second.loses() { // what three nodes survive is the loss of one
-				second = draw(chance, bag, nodes, agents)
+			second := drawFault(chance, bag, nodes, agents)
+			for second.losesData() { // what three nodes survive is the loss of one
+				second = drawFault(chance, bag, nodes, agents)
 			}
 			plan[i].Faults = append(plan[i].Faults, second)
 		}
@@ -140,7 +140,7 @@ func Schedule(seed uint64, cycles, nodes, agents int, only Kind) []Cycle {
 	return plan
 }
 
-func draw(chance *rand.Rand, bag []choice, nodes, agents int) Fault {
+func drawFault(chance *rand.Rand, bag []choice, nodes, agents int) Fault {
 	c := bag[chance.IntN(len(bag))]
 	f := Fault{Kind: c.kind, Whom: c.whom[chance.IntN(len(c.whom))], Salt: chance.Uint64() >> 32}
 	if f.Whom == Follower && nodes == 1 {

@@ -34,7 +34,7 @@ func NewSiege(t testing.TB, seed uint64, read APEL, serve MailServer) *Siege {
 	g := &Siege{t: t, chance: rand.New(rand.NewPCG(seed, 4)), stale: map[string]bool{}, jobs: make(chan struct{})}
 	g.site = NewSite(t, Plan{Nodes: 3, Agents: 2, Seed: seed, Actions: func(s *Site) string {
 		for _, a := range s.Agents {
-			a.Jobs.now = lately()
+			a.Jobs.now = dayOfLastMonth()
 		}
 		armed, text, err := Arm(s, read, serve)
 		s.must(err)
@@ -43,26 +43,26 @@ func NewSiege(t testing.TB, seed uint64, read APEL, serve MailServer) *Siege {
 	}})
 	g.campaign = NewCampaign(t, g.site, seed)
 	g.campaign.Begin()
-	g.await("every action has run", g.after(nil))
-	g.working.Go(g.work)
-	t.Cleanup(g.rest)
-	g.await("the first job is a record", g.counted)
+	g.await("every action has run", g.newerThan(nil))
+	g.working.Go(g.makeJobs)
+	t.Cleanup(g.stopJobs)
+	g.await("the first job is a record", g.hasRecords)
 	return g
 }
 
-// counted asks whether there is a record.
-func (g *Siege) counted() error {
+// hasRecords asks whether there is a record.
+func (g *Siege) hasRecords() error {
 	var answer struct {
 		Records []json.RawMessage `json:"records"`
 	}
-	if err := g.site.Leader().decode("/v1/records?limit=1", &answer); err != nil || len(answer.Records) == 0 {
+	if err := g.site.Leader().fetchJSON("/v1/records?limit=1", &answer); err != nil || len(answer.Records) == 0 {
 		return fmt.Errorf("%w: %w", ErrNotYet, cmp.Or(err, errors.New("there is none")))
 	}
 	return nil
 }
 
-// work makes up jobs until jobs is closed.
-func (g *Siege) work() {
+// makeJobs makes up jobs until jobs is closed.
+func (g *Siege) makeJobs() {
 	for {
 		for _, a := range g.site.Agents {
 			if err := a.Jobs.Write(10); err != nil {
@@ -78,8 +78,8 @@ func (g *Siege) work() {
 	}
 }
 
-// rest ends the work.
-func (g *Siege) rest() {
+// stopJobs ends the work.
+func (g *Siege) stopJobs() {
 	select {
 	case <-g.jobs:
 	default:
@@ -103,8 +103,8 @@ func (g *Siege) await(what string, ask func() error) {
 	g.t.Fatalf("%s: %v", what, err)
 }
 
-// newest are the newest runs of all actions, as any node says; nil while none does.
-func (g *Siege) newest() (map[string]uint64, error) {
+// newestRuns are the newest runs of all actions, as any node says; nil while none does.
+func (g *Siege) newestRuns() (map[string]uint64, error) {
 	all, err := g.site.Leader().Actions()
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrNotYet, err)
@@ -115,15 +115,15 @@ func (g *Siege) newest() (map[string]uint64, error) {
 		if s.Disabled != nil || s.Problem != nil {
 			return nil, fmt.Errorf("%w: %s is %s: %+v %+v", ErrNotYet, a, s.State, s.Disabled, s.Problem)
 		}
-		out[a.String()] = s.newest()
+		out[a.String()] = s.newestRun()
 	}
 	return out, nil
 }
 
-// after asks whether all actions have newer runs than those.
-func (g *Siege) after(runs map[string]uint64) func() error {
+// newerThan asks whether all actions have newer runs than those.
+func (g *Siege) newerThan(runs map[string]uint64) func() error {
 	return func() error {
-		now, err := g.newest()
+		now, err := g.newestRuns()
 		if err != nil {
 			return err
 		}
@@ -136,8 +136,8 @@ func (g *Siege) after(runs map[string]uint64) func() error {
 	}
 }
 
-// close lets some actions stop at their gates, and returns them when they have.
-func (g *Siege) close(points ...string) []*Armed {
+// closeGates lets some actions stop at their gates, and returns them when they have.
+func (g *Siege) closeGates(points ...string) []*Armed {
 	g.t.Helper()
 	var stopped []*Armed
 	for _, i := range g.chance.Perm(len(g.armed)) {
@@ -160,7 +160,7 @@ func (g *Siege) close(points ...string) []*Armed {
 	return stopped
 }
 
-func (g *Siege) open() {
+func (g *Siege) openGates() {
 	for _, a := range g.armed {
 		if a.Target != nil {
 			g.site.must(a.Target.Open())
@@ -172,30 +172,30 @@ func (g *Siege) open() {
 // some moment of its beginning. It returns when all actions go on.
 func (g *Siege) Kill(successors int) {
 	g.t.Helper()
-	g.age()
+	g.sendOldRecords()
 	before := map[string]uint64{}
 	if g.chance.IntN(4) == 0 {
 		time.Sleep(time.Duration(g.chance.IntN(1500)) * time.Millisecond) // any moment
 	} else {
-		g.close(Before, After)
+		g.closeGates(Before, After)
 	}
-	g.await("the runs before", func() (err error) { before, err = g.newest(); return err })
-	g.fall(g.open)
+	g.await("the runs before", func() (err error) { before, err = g.newestRuns(); return err })
+	g.killLeader(g.openGates)
 	for range successors {
 		time.Sleep(time.Duration(g.chance.IntN(4000)) * time.Millisecond) // any moment
-		g.fall(g.open)
+		g.killLeader(g.openGates)
 	}
-	g.await("every action goes on", g.after(before))
+	g.await("every action goes on", g.newerThan(before))
 }
 
-// age sends old records, so that there is something to archive and to remove.
-func (g *Siege) age() { g.armed[0].Old.send(g, 1+g.chance.IntN(20)) }
+// sendOldRecords sends old records, so that there is something to archive and to remove.
+func (g *Siege) sendOldRecords() { g.armed[0].Old.sendRecords(g, 1+g.chance.IntN(20)) }
 
-// fall kills the leader, and returns when there is another one and the old one has
+// killLeader kills the leader, and returns when there is another one and the old one has
 // been started again.
-func (g *Siege) fall(then func()) {
+func (g *Siege) killLeader(then func()) {
 	g.t.Helper()
-	leader, reigns := g.site.Leader(), g.site.reigns()
+	leader, reigns := g.site.Leader(), g.site.countReigns()
 	leader.Kill()
 	then()
 	leader.Start()
@@ -205,7 +205,7 @@ func (g *Siege) fall(then func()) {
 
 func (g *Siege) reignAfter(reigns int) func() error {
 	return func() error {
-		if g.site.reigns() == reigns {
+		if g.site.countReigns() == reigns {
 			return ErrNotYet
 		}
 		return nil
@@ -216,15 +216,15 @@ func (g *Siege) reignAfter(reigns int) func() error {
 // taken over, and has what it began happen as late as that, or not any more.
 func (g *Siege) Pause() {
 	g.t.Helper()
-	g.age()
+	g.sendOldRecords()
 	before := map[string]uint64{}
-	stopped := g.close(Before)
-	g.await("the runs before", func() (err error) { before, err = g.newest(); return err })
-	leader, reigns := g.site.Leader(), g.site.reigns()
+	stopped := g.closeGates(Before)
+	g.await("the runs before", func() (err error) { before, err = g.newestRuns(); return err })
+	leader, reigns := g.site.Leader(), g.site.countReigns()
 	g.site.must(leader.Signal(syscall.SIGSTOP))
 	g.campaign.say("%s was paused while it led", leader.Name)
 	g.await("another leader", g.reignAfter(reigns))
-	g.await("what "+leader.Name+" had begun", func() error { return g.unheard(leader.Name) })
+	g.await("what "+leader.Name+" had begun", func() error { return g.noteStale(leader.Name) })
 	late := map[*Armed][]Happened{}
 	for _, a := range stopped {
 		begun, err := a.Target.Begun()
@@ -234,28 +234,28 @@ func (g *Siege) Pause() {
 		g.await("the new leader goes on with "+a.String(), func() error { return g.wentOn(a, before) })
 	}
 	if g.chance.IntN(2) == 0 {
-		g.open()
+		g.openGates()
 		for a, list := range late {
-			g.await("what the old leader began of "+a.String(), func() error { return a.has(list[0]) })
+			g.await("what the old leader began of "+a.String(), func() error { return a.hasHappened(list[0]) })
 		}
 		g.site.must(leader.Signal(syscall.SIGCONT))
 	} else { // it finds out that it leads no longer, and may come to do it before it ends it
 		g.site.must(leader.Signal(syscall.SIGCONT))
 		time.Sleep(time.Duration(g.chance.IntN(2500)) * time.Millisecond) // any moment
-		g.open()
+		g.openGates()
 	}
-	g.await("every action goes on", g.after(before))
+	g.await("every action goes on", g.newerThan(before))
 }
 
-// unheard notes as stale what a node has begun in the newest runs and did not say how it ended: the
+// noteStale notes as stale what a node has begun in the newest runs and did not say how it ended: the
 // node may have been paused just before it had its plugin do it.
-func (g *Siege) unheard(node string) error {
-	newest, err := g.newest()
+func (g *Siege) noteStale(node string) error {
+	newest, err := g.newestRuns()
 	if err != nil {
 		return err
 	}
 	for _, a := range g.armed {
-		run, err := g.site.Leader().run(a.String(), newest[a.String()])
+		run, err := g.site.Leader().fetchRun(a.String(), newest[a.String()])
 		if err != nil {
 			return fmt.Errorf("%w: %w", ErrNotYet, err)
 		}
@@ -276,15 +276,15 @@ func (g *Siege) wentOn(a *Armed, before map[string]uint64) error {
 	if err != nil || len(begun) > 1 {
 		return err
 	}
-	now, err := g.newest()
+	now, err := g.newestRuns()
 	if err == nil && now[a.String()] <= before[a.String()] {
 		err = fmt.Errorf("%w: its newest run is still %d", ErrNotYet, now[a.String()])
 	}
 	return err
 }
 
-// has asks whether an attempt has happened.
-func (a *Armed) has(want Happened) error {
+// hasHappened asks whether an attempt has happened.
+func (a *Armed) hasHappened(want Happened) error {
 	all, err := a.Target.Happened()
 	if slices.Contains(all, want) {
 		return nil
@@ -296,8 +296,8 @@ func (a *Armed) has(want Happened) error {
 // nodes with each other.
 func (g *Siege) Judge() {
 	g.t.Helper()
-	g.rest()
-	truth := g.campaign.truth()
+	g.stopJobs()
+	truth := g.campaign.truthOfAll()
 	node := g.site.Leader()
 	for _, a := range g.armed {
 		var runs []Run

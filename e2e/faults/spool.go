@@ -27,8 +27,8 @@ type spool struct {
 // schedulerSites are the sites of the jobs that schedulers make up.
 const schedulerSites = 3
 
-// block is the config block of an action that writes there, for jobs since from.
-func (s *spool) block(from record.Time) string {
+// configBlock is the config block of an action that writes there, for jobs since from.
+func (s *spool) configBlock(from record.Time) string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "from = %q\n recheck = 2\n", time.UnixMicro(int64(from)).UTC().Format("2006-01"))
 	for i := range schedulerSites {
@@ -44,9 +44,9 @@ directory { path = %q }`, s.dir)
 	return text.String()
 }
 
-// judge compares the number of jobs of each site, as the receiver has them.
-func (s *spool) judge(_ *Member, truth Truth, _ []Run) error {
-	messages, err := s.messages()
+// judgeMessages compares the number of jobs of each site, as the receiver has them.
+func (s *spool) judgeMessages(_ *Member, truth Truth, _ []Run) error {
+	messages, err := s.readMessages()
 	if err != nil {
 		return err
 	}
@@ -66,8 +66,8 @@ func (s *spool) judge(_ *Member, truth Truth, _ []Run) error {
 	return nil
 }
 
-// messages are all there are, in the order in which they came.
-func (s *spool) messages() (messages []string, err error) {
+// readMessages are all there are, in the order in which they came.
+func (s *spool) readMessages() (readMessages []string, err error) {
 	files, err := filepath.Glob(filepath.Join(s.dir, "????????", "??????????????"))
 	if err != nil {
 		return nil, err
@@ -86,7 +86,7 @@ func (s *spool) messages() (messages []string, err error) {
 		if err != nil {
 			return nil, err
 		}
-		messages = append(messages, string(text))
+		readMessages = append(readMessages, string(text))
 	}
-	return messages, nil
+	return readMessages, nil
 }

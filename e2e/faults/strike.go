@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// pick finds whom a fault strikes.
-func (c *Campaign) pick(f Fault) *Member {
+// pickMember finds whom a fault strikes.
+func (c *Campaign) pickMember(f Fault) *Member {
 	s := c.site
 	if f.Whom == Agent {
 		return s.Agents[f.Which]
@@ -30,13 +30,13 @@ func (c *Campaign) pick(f Fault) *Member {
 	return followers[f.Which%len(followers)]
 }
 
-// strike does what the fault says, to its end.
-func (c *Campaign) strike(f Fault) error {
-	m := c.pick(f)
+// runFault does what the fault says, to its end.
+func (c *Campaign) runFault(f Fault) error {
+	m := c.pickMember(f)
 	c.say("%s strikes %s", f, m.Name)
 	switch f.Kind {
 	case Isolate, Deafen, Mute, Part, Lag, Reset:
-		c.disturb(f, m)
+		c.disturbNetwork(f, m)
 		return nil
 	case KillAll, CutAll:
 		return c.strikeAll(f)
@@ -63,7 +63,7 @@ func (c *Campaign) strike(f Fault) error {
 	case Pause:
 		m.Pause(f.For)
 	case FillDisk:
-		return m.fill(f.For)
+		return m.fillDisk(f.For)
 	case SlowDisk:
 		m.Disk.Slow(time.Duration(20+f.Salt%200)*time.Millisecond, 20*time.Millisecond, f.For)
 	case HangDisk:
@@ -71,12 +71,12 @@ func (c *Campaign) strike(f Fault) error {
 		time.Sleep(f.For)
 		m.Disk.Thaw()
 	case Jump:
-		return c.jump(f, m)
+		return c.jumpClock(f, m)
 	case Flip:
-		return c.flip(f, m)
+		return c.flipBit(f, m)
 	case Wipe:
 		m.Kill()
-		err := c.anew(m)
+		err := c.wipeData(m)
 		m.Start()
 		return err
 	case KillAll, CutAll, Isolate, Deafen, Mute, Part, Lag, Reset: // above
@@ -84,8 +84,8 @@ func (c *Campaign) strike(f Fault) error {
 	return nil
 }
 
-// fill fills the disk for a time.
-func (m *Member) fill(d time.Duration) error {
+// fillDisk fills the disk for a time.
+func (m *Member) fillDisk(d time.Duration) error {
 	m.mu.Lock()
 	m.full = true
 	m.mu.Unlock()
@@ -123,8 +123,8 @@ func (c *Campaign) strikeAll(f Fault) error {
 	return nil
 }
 
-// disturb lets the network do what the fault says, for its time.
-func (c *Campaign) disturb(f Fault, m *Member) {
+// disturbNetwork lets the network do what the fault says, for its time.
+func (c *Campaign) disturbNetwork(f Fault, m *Member) {
 	net := c.site.Network
 	others := c.site.All()
 	if f.Kind == Part {
@@ -165,9 +165,9 @@ func (c *Campaign) disturb(f Fault, m *Member) {
 	}
 }
 
-// flip turns over a bit while the daemon is down. What becomes of that is seen
+// flipBit turns over a bit while the daemon is down. What becomes of that is seen
 // when the cycle ends.
-func (c *Campaign) flip(f Fault, m *Member) error {
+func (c *Campaign) flipBit(f Fault, m *Member) error {
 	m.Kill()
 	c.mu.Lock()
 	d, err := FlipBit(m.Data, f.Salt, c.flips)
@@ -181,17 +181,17 @@ func (c *Campaign) flip(f Fault, m *Member) error {
 	return nil
 }
 
-// again takes all data from a daemon that does not run.
-func (c *Campaign) anew(m *Member) error {
+// wipeData takes all data from a daemon that does not run.
+func (c *Campaign) wipeData(m *Member) error {
 	if m.Jobs == nil {
-		c.promoted = c.site.promotions() + 1
+		c.promoted = c.site.countPromotions() + 1
 	}
 	return m.Disk.Wipe()
 }
 
-// jump lets an aggregator run for a time with a clock that is wrong. It is the
+// jumpClock lets an aggregator run for a time with a clock that is wrong. It is the
 // program of make e2e that can be told so.
-func (c *Campaign) jump(f Fault, m *Member) error {
+func (c *Campaign) jumpClock(f Fault, m *Member) error {
 	offsets := []time.Duration{-25 * time.Hour, -time.Hour, -time.Minute, time.Minute, time.Hour, 25 * time.Hour}
 	program, env := filepath.Join(c.site.Bin, "faults", "bursar"), m.Env
 	if _, err := os.Stat(program); err != nil {

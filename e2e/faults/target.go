@@ -27,7 +27,7 @@ type Happened struct {
 	Value   string `json:"value"`
 }
 
-func (t *Target) gate() string { return t.path + ".gate" }
+func (t *Target) gatePath() string { return t.path + ".gate" }
 
 // The points at which an effect can be stopped.
 const (
@@ -35,22 +35,22 @@ const (
 	After  = "after"  // it has happened, and no one knows
 )
 
-// begun is where effects write that they wait at the gate. Each closing has a file of its own:
+// begunPath is where effects write that they wait at the gate. Each closing has a file of its own:
 // an effect that saw an earlier one may write so late.
-func (t *Target) begun() string { return fmt.Sprint(t.gate(), ".begun-", t.closed) }
+func (t *Target) begunPath() string { return fmt.Sprint(t.gatePath(), ".begun-", t.closed) }
 
 // Close lets effects wait at a point.
 func (t *Target) Close(point string) error {
 	t.closed++
-	if err := os.WriteFile(t.gate()+".new", []byte(point+" "+t.begun()), 0o644); err != nil {
+	if err := os.WriteFile(t.gatePath()+".new", []byte(point+" "+t.begunPath()), 0o644); err != nil {
 		return err
 	}
-	return os.Rename(t.gate()+".new", t.gate())
+	return os.Rename(t.gatePath()+".new", t.gatePath())
 }
 
 // Open lets effects go on.
 func (t *Target) Open() error {
-	err := os.Remove(t.gate())
+	err := os.Remove(t.gatePath())
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -58,12 +58,12 @@ func (t *Target) Open() error {
 }
 
 // Begun are the effects that have come to the gate since it was last closed.
-func (t *Target) Begun() ([]Happened, error) { return happened(t.begun()) }
+func (t *Target) Begun() ([]Happened, error) { return readTarget(t.begunPath()) }
 
 // Happened are the effects that have happened, in order.
-func (t *Target) Happened() ([]Happened, error) { return happened(t.path) }
+func (t *Target) Happened() ([]Happened, error) { return readTarget(t.path) }
 
-func happened(path string) (all []Happened, err error) {
+func readTarget(path string) (all []Happened, err error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil

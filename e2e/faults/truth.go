@@ -74,41 +74,41 @@ func (s *Scheduler) Write(n int) error {
 			still = append(still, id)
 			continue
 		}
-		job := s.truth[s.record(id)]
-		job.Stop = max(s.tick(), job.Start) // ticks are reported late, and no job ends before it starts
-		s.line(w, id, job)
+		job := s.truth[s.recordID(id)]
+		job.Stop = max(s.nextTime(), job.Start) // ticks are reported late, and no job ends before it starts
+		s.writeJobLine(w, id, job)
 	}
 	s.open = still
 	for range n {
 		s.next++
 		id := fmt.Sprint(s.next)
-		job := Job{Start: s.tick(), Stop: record.None, Cores: 1 + s.chance.Int64N(256)}
+		job := Job{Start: s.nextTime(), Stop: record.None, Cores: 1 + s.chance.Int64N(256)}
 		if s.chance.IntN(20) == 0 {
 			s.open = append(s.open, id)
 		} else {
 			job.Stop = job.Start
 			job.Start -= record.Time(1 + s.chance.Int64N(10*3600*1e6)) // up to ten hours, to the microsecond
 		}
-		s.line(w, id, job)
+		s.writeJobLine(w, id, job)
 	}
 	return errors.Join(w.Flush(), f.Close())
 }
 
-// tick is when something happens: about a second after what happened before, and
+// nextTime is when something happens: about a second after what happened before, and
 // reported up to a minute late.
-func (s *Scheduler) tick() record.Time {
+func (s *Scheduler) nextTime() record.Time {
 	s.now += record.Time(s.chance.Int64N(2e6))
 	return s.now - record.Time(s.chance.Int64N(60e6))
 }
 
-func (s *Scheduler) record(id string) string { return s.label + "-" + id }
+func (s *Scheduler) recordID(id string) string { return s.label + "-" + id }
 
-func (s *Scheduler) line(w *bufio.Writer, id string, j Job) {
+func (s *Scheduler) writeJobLine(w *bufio.Writer, id string, j Job) {
 	stamp := func(t record.Time) string { return time.UnixMicro(int64(t)).UTC().Format(time.RFC3339Nano) }
 	fmt.Fprintf(w, `{"id":%q,"start":%q,"user":"u%d","site":"site%d","cpus":%d`, id, stamp(j.Start), len(id)%7, j.Cores%3, j.Cores)
 	if j.Stop != record.None {
 		fmt.Fprintf(w, `,"stop":%q,"state":"COMPLETED"`, stamp(j.Stop))
 	}
 	fmt.Fprintln(w, "}")
-	s.truth[s.record(id)] = j
+	s.truth[s.recordID(id)] = j
 }

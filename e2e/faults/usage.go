@@ -55,7 +55,7 @@ func (m *Member) Used(end record.Time) (*big.Rat, error) {
 		} `json:"measures"`
 	}
 	query := url.Values{"from": {before}, "to": {time.UnixMicro(int64(end)).UTC().Format(time.RFC3339Nano)}, "measure": {"Cores"}}
-	if err := m.decode("/v1/usage?"+query.Encode(), &answer); err != nil {
+	if err := m.fetchJSON("/v1/usage?"+query.Encode(), &answer); err != nil {
 		return nil, err
 	}
 	if len(answer.Measures) != 1 || answer.Measures[0].Name != "Cores" {

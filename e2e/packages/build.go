@@ -29,9 +29,9 @@ func command(t testing.TB, dir string, env []string, name string, args ...string
 	return strings.TrimSpace(string(out))
 }
 
-// build makes the packages of the sources in src, for this machine's architecture,
+// buildPackages makes the packages of the sources in src, for this machine's architecture,
 // with the tools of this repository, and returns the folder that they are in.
-func build(t testing.TB, src string, env ...string) string {
+func buildPackages(t testing.TB, src string, env ...string) string {
 	t.Helper()
 	if src != site.Top() {
 		if err := os.MkdirAll(filepath.Join(src, "bin"), 0o755); err != nil {
@@ -47,23 +47,23 @@ func build(t testing.TB, src string, env ...string) string {
 	return dist
 }
 
-// previous makes the packages of the commit before this one; where there is none, or
+// buildPrevious makes the packages of the commit before this one; where there is none, or
 // it had no packages yet, those of the same sources. Their version is a lower one.
-func previous(t testing.TB) string {
+func buildPrevious(t testing.TB) string {
 	t.Helper()
 	env := []string{"PACKAGE_VERSION=0.0.0+0.before", "SOURCE_DATE_EPOCH=" + command(t, site.Top(), nil, "git", "log", "-1", "--format=%ct")}
 	if exec.Command("git", "-C", site.Top(), "cat-file", "-e", "HEAD~1:agent/packaging/build.sh").Run() != nil {
 		t.Log("no commit before this one has packages: the same sources are built with a lower version")
-		return build(t, site.Top(), env...)
+		return buildPackages(t, site.Top(), env...)
 	}
 	src := t.TempDir()
 	command(t, site.Top(), nil, "/bin/sh", "-c", "git archive HEAD~1 | tar -x -C "+src)
-	return build(t, src, env...)
+	return buildPackages(t, src, env...)
 }
 
-// duplicate copies the sources, without what is built and without git, to another
+// copySources copies the sources, without what is built and without git, to another
 // folder.
-func duplicate(t testing.TB) string {
+func copySources(t testing.TB) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "another-place")
 	if err := os.Mkdir(dir, 0o700); err != nil {
@@ -73,12 +73,12 @@ func duplicate(t testing.TB) string {
 	return dir
 }
 
-// files are the packages in a folder, by the name of the package, for rpm or deb. The
+// packageFiles are the packages in a folder, by the name of the package, for rpm or deb. The
 // old ones may lack what is new.
-func files(t testing.TB, dir, format string) map[string]string {
+func packageFiles(t testing.TB, dir, format string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
-	for _, name := range names(t) {
+	for _, name := range packageNames(t) {
 		pattern := fmt.Sprintf("%s[_\\-][0-9]*.%s", name, format)
 		found, err := filepath.Glob(filepath.Join(dir, pattern))
 		if err == nil && len(found) == 0 && filepath.Base(dir) == "old" {
@@ -92,9 +92,9 @@ func files(t testing.TB, dir, format string) map[string]string {
 	return all
 }
 
-// system makes system.rpm in dir: a package without files that stands for what rpm
+// makeSystemRPM makes system.rpm in dir: a package without files that stands for what rpm
 // machines have.
-func system(t testing.TB, dir string) {
+func makeSystemRPM(t testing.TB, dir string) {
 	t.Helper()
 	config := filepath.Join(t.TempDir(), "nfpm.yaml")
 	text := "name: systemd\narch: all\nplatform: linux\nversion: \"252\"\nmaintainer: nobody <nobody@example.org>\ndescription: stands for the system\n"
@@ -108,9 +108,9 @@ func system(t testing.TB, dir string) {
 	command(t, dir, nil, found[0], "package", "-f", config, "-p", "rpm", "-t", filepath.Join(dir, "system.rpm"))
 }
 
-// names are the packages in an order in which they can be installed one by one: the
+// packageNames are the packages in an order in which they can be installed one by one: the
 // daemons, and a package for each plugin but the example.
-func names(t testing.TB) []string {
+func packageNames(t testing.TB) []string {
 	t.Helper()
 	list := []string{"bursar", "bursar-agent", "bursar-epilog"}
 	found, err := filepath.Glob(filepath.Join(site.Top(), "plugins/*/*/main.go"))

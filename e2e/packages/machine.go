@@ -66,9 +66,9 @@ type machine struct {
 	done chan struct{}
 }
 
-// start starts a machine that sees the packages, with a network of its own, or with
+// startMachine starts a machine that sees the packages, with a network of its own, or with
 // that of a process when network is not 0. It is gone when the test ends.
-func start(t testing.TB, packages string, network int) *machine {
+func startMachine(t testing.TB, packages string, network int) *machine {
 	t.Helper()
 	base := filepath.Join(rig.Cache(), "bookworm")
 	if _, err := os.Stat(filepath.Join(base, ".bursar-e2e")); err != nil {
@@ -100,8 +100,8 @@ func start(t testing.TB, packages string, network int) *machine {
 		_ = cmd.Wait() // it is killed
 		close(m.done)
 	}()
-	t.Cleanup(func() { m.stop(cmd.Process.Pid) })
-	m.await(cmd.Process.Pid, &out)
+	t.Cleanup(func() { m.killMachine(cmd.Process.Pid) })
+	m.awaitBoot(cmd.Process.Pid, &out)
 	return m
 }
 
@@ -138,8 +138,8 @@ func newGroup(t testing.TB) string {
 	return group
 }
 
-// await waits until systemd has started everything.
-func (m *machine) await(parent int, out *bytes.Buffer) {
+// awaitBoot waits until systemd has started everything.
+func (m *machine) awaitBoot(parent int, out *bytes.Buffer) {
 	m.t.Helper()
 	m.eventually("systemd runs", func() (bool, string) {
 		select {
@@ -152,15 +152,15 @@ func (m *machine) await(parent int, out *bytes.Buffer) {
 		if comm, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", m.pid)); strings.TrimSpace(string(comm)) != "systemd" {
 			return false, "no systemd yet"
 		}
-		state, _ := m.run("systemctl", "is-system-running")
+		state, _ := m.runCommand("systemctl", "is-system-running")
 		return strings.HasPrefix(state, "running"), state
 	})
 }
 
-// stop kills the machine and waits until it is gone.
-func (m *machine) stop(parent int) {
+// killMachine kills the machine and waits until it is gone.
+func (m *machine) killMachine(parent int) {
 	if m.t.Failed() && m.pid != 0 {
-		log, _ := m.run("journalctl", "--no-pager", "-q", "-n", "60", "-o", "short")
+		log, _ := m.runCommand("journalctl", "--no-pager", "-q", "-n", "60", "-o", "short")
 		m.t.Logf("the end of the machine's journal:\n%s", log)
 	}
 	if m.pid != 0 {
@@ -173,8 +173,8 @@ func (m *machine) stop(parent int) {
 // commandLimit is how long a command may take on a machine.
 const commandLimit = 3 * time.Minute
 
-// run runs a command on the machine as root and returns all that it prints.
-func (m *machine) run(name string, args ...string) (string, error) {
+// runCommand runs a command on the machine as root and returns all that it prints.
+func (m *machine) runCommand(name string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), commandLimit)
 	defer cancel()
 	line := append([]string{"-t", strconv.Itoa(m.pid), "--all", "env", "-i", "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C.UTF-8", "SYSTEMD_PAGER=", "HOME=/root", name}, args...)
@@ -187,34 +187,34 @@ func (m *machine) run(name string, args ...string) (string, error) {
 	return string(out), err
 }
 
-// must is run of what has to work.
-func (m *machine) must(name string, args ...string) string {
+// mustRun is run of what has to work.
+func (m *machine) mustRun(name string, args ...string) string {
 	m.t.Helper()
-	out, err := m.run(name, args...)
+	out, err := m.runCommand(name, args...)
 	if err != nil {
 		m.t.Fatal(err)
 	}
 	return strings.TrimSpace(out)
 }
 
-// path is where the test finds a file of the machine.
-func (m *machine) path(path string) string { return fmt.Sprintf("/proc/%d/root%s", m.pid, path) }
+// pathOf is where the test finds a file of the machine.
+func (m *machine) pathOf(pathOf string) string { return fmt.Sprintf("/proc/%d/root%s", m.pid, pathOf) }
 
-func (m *machine) read(path string) string {
+func (m *machine) readFile(path string) string {
 	m.t.Helper()
-	text, err := os.ReadFile(m.path(path))
+	text, err := os.ReadFile(m.pathOf(path))
 	if err != nil {
 		m.t.Fatal(err)
 	}
 	return string(text)
 }
 
-func (m *machine) write(path, text string) {
+func (m *machine) writeFile(path, text string) {
 	m.t.Helper()
-	if err := os.MkdirAll(filepath.Dir(m.path(path)), 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Dir(m.pathOf(path)), 0o755); err != nil {
 		m.t.Fatal(err)
 	}
-	if err := os.WriteFile(m.path(path), []byte(text), 0o644); err != nil {
+	if err := os.WriteFile(m.pathOf(path), []byte(text), 0o644); err != nil {
 		m.t.Fatal(err)
 	}
 }
@@ -222,7 +222,7 @@ func (m *machine) write(path, text string) {
 // property is what systemd says of a unit.
 func (m *machine) property(unit, name string) string {
 	m.t.Helper()
-	return m.must("systemctl", "show", "-P", name, unit)
+	return m.mustRun("systemctl", "show", "-P", name, unit)
 }
 
 // eventually is [site.Eventually].

@@ -55,7 +55,7 @@ func checkMinutes(t *testing.T, dir string, tool tool) {
 	for _, name := range []string{"agg1", "agg2", "agg3"} {
 		m := f.machines[name]
 		m.eventually("the job is counted", func() (bool, string) {
-			out, err := m.run("bursar", "records", "-ended", "-limit", "-1", "-format", "json")
+			out, err := m.runCommand("bursar", "records", "-ended", "-limit", "-1", "-format", "json")
 			return err == nil && strings.Count(out, fmt.Sprintf(`-%s"`, job)) == 1, fmt.Sprint(out, err)
 		})
 	}
@@ -74,7 +74,7 @@ func checkMinutes(t *testing.T, dir string, tool tool) {
 			"/etc/bursar/ca": "bursar 700", "/etc/bursar/ca/ca.key": "bursar 600", "/etc/bursar/tls/aggregator/aggregator.key": "bursar 600",
 			"/etc/bursar/aggregator.hcl": "root 640",
 		} {
-			if got := m.must("stat", "-c", "%U %a", path); got != want {
+			if got := m.mustRun("stat", "-c", "%U %a", path); got != want {
 				t.Errorf("%s on %s is %s, want %s", path, name, got, want)
 			}
 		}
@@ -109,7 +109,7 @@ func (f *fresh) run(name, line string) string {
 	f.t.Helper()
 	f.count[name]++
 	begun := time.Now()
-	out := f.machines[name].must("/bin/sh", "-c", "cd /packages/new && yes | "+line)
+	out := f.machines[name].mustRun("/bin/sh", "-c", "cd /packages/new && yes | "+line)
 	f.t.Logf("%5.1f s, %s: %s", time.Since(begun).Seconds(), name, regexp.MustCompile(`b1_\S+`).ReplaceAllString(line, "b1_…"))
 	return out
 }
@@ -135,23 +135,23 @@ func (f *fresh) boot(dir string, tool tool) {
 	ip(slurm, "link", "set", "br0", "up")
 	for i := range 3 {
 		name, port := fmt.Sprintf("agg%d", i+1), fmt.Sprintf("port%d", i+1)
-		m := start(f.t, dir, 0)
+		m := startMachine(f.t, dir, 0)
 		ip(slurm, "link", "add", port, "type", "veth", "peer", "name", "eth0", "netns", strconv.Itoa(m.pid))
 		ip(slurm, "link", "set", port, "master", "br0", "up")
 		ip(m.pid, "address", "add", fmt.Sprintf("10.99.0.%d/24", 11+i), "dev", "eth0")
 		ip(m.pid, "link", "set", "eth0", "up")
 		f.machines[name] = m
 	}
-	head := start(f.t, dir, slurm)
+	head := startMachine(f.t, dir, slurm)
 	joinSlurm(f.t, head, f.cluster)
-	head.must("systemctl", "enable", "--now", "munge")
+	head.mustRun("systemctl", "enable", "--now", "munge")
 	f.machines["head1"] = head
 	for name, m := range f.machines {
-		m.write("/etc/hosts", hosts)
-		m.must("hostname", name+".example.org")
+		m.writeFile("/etc/hosts", hosts)
+		m.mustRun("hostname", name+".example.org")
 		tool.prepare(m)
 		if tool.format() == "rpm" {
-			m.write("/etc/dnf/vars/releasever", "9\n")
+			m.writeFile("/etc/dnf/vars/releasever", "9\n")
 		}
 	}
 }

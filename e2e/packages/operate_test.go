@@ -8,13 +8,13 @@ import "strings"
 // the daemon, which is another user, goes on with what is there.
 func checkOperated(m *machine, records int) {
 	m.t.Helper()
-	m.must("systemctl", "stop", "bursar")
-	m.must("bursar", "operator", "check")
-	m.must("bursar", "operator", "raft", "inspect", "/var/lib/bursar")
-	m.must("bursar", "operator", "recover", "-yes")
-	if out := m.must("find", "/var/lib/bursar", "!", "-user", "bursar"); strings.TrimSpace(out) != "" {
+	m.mustRun("systemctl", "stop", "bursar")
+	m.mustRun("bursar", "operator", "check")
+	m.mustRun("bursar", "operator", "raft", "inspect", "/var/lib/bursar")
+	m.mustRun("bursar", "operator", "recover", "-yes")
+	if out := m.mustRun("find", "/var/lib/bursar", "!", "-user", "bursar"); strings.TrimSpace(out) != "" {
 		m.t.Errorf("these are not the daemon's any more:\n%s", out)
 	}
-	m.must("systemctl", "start", "bursar")
+	m.mustRun("systemctl", "start", "bursar")
 	awaitRecords(m, records)
 }

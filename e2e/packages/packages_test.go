@@ -22,7 +22,7 @@ import (
 // TestPackages builds the packages once for all that is tested of them.
 func TestPackages(t *testing.T) {
 	dir := made(t)
-	system(t, dir)
+	makeSystemRPM(t, dir)
 	t.Run("the same sources give the same bytes in another folder", func(t *testing.T) {
 		t.Parallel()
 		checkSame(t, dir)
@@ -53,8 +53,8 @@ func made(t *testing.T) string {
 		return dir
 	}
 	dir := t.TempDir()
-	place(t, build(t, site.Top()), filepath.Join(dir, "new")) // first: it makes the tools
-	place(t, previous(t), filepath.Join(dir, "old"))
+	place(t, buildPackages(t, site.Top()), filepath.Join(dir, "new")) // first: it makes the tools
+	place(t, buildPrevious(t), filepath.Join(dir, "old"))
 	return dir
 }
 
@@ -67,15 +67,15 @@ func place(t *testing.T, from, to string) {
 
 // checkSame builds the packages again, elsewhere, and compares them.
 func checkSame(t *testing.T, dir string) {
-	name := files(t, filepath.Join(dir, "new"), "deb")["bursar"]
+	name := packageFiles(t, filepath.Join(dir, "new"), "deb")["bursar"]
 	version := regexp.MustCompile(`^bursar_(.*)-1_`).FindStringSubmatch(name)
 	if version == nil {
 		t.Fatal("no version in", name)
 	}
 	epoch := command(t, site.Top(), nil, "git", "log", "-1", "--format=%ct")
-	again := build(t, duplicate(t), "PACKAGE_VERSION="+version[1], "SOURCE_DATE_EPOCH="+epoch, "TZ=Asia/Tokyo", "USER=nobody")
+	again := buildPackages(t, copySources(t), "PACKAGE_VERSION="+version[1], "SOURCE_DATE_EPOCH="+epoch, "TZ=Asia/Tokyo", "USER=nobody")
 	for _, format := range []string{"rpm", "deb"} {
-		for name, file := range files(t, filepath.Join(dir, "new"), format) {
+		for name, file := range packageFiles(t, filepath.Join(dir, "new"), format) {
 			first, err := os.ReadFile(filepath.Join(dir, "new", file))
 			if err != nil {
 				t.Fatal(err)
@@ -95,8 +95,8 @@ func checkSame(t *testing.T, dir string) {
 func at(t *testing.T, dir, age, format string) []string {
 	t.Helper()
 	var paths []string
-	all := files(t, filepath.Join(dir, age), format)
-	for _, name := range names(t) {
+	all := packageFiles(t, filepath.Join(dir, age), format)
+	for _, name := range packageNames(t) {
 		if file, ok := all[name]; ok {
 			paths = append(paths, filepath.Join("/packages", age, file))
 		}
@@ -106,14 +106,14 @@ func at(t *testing.T, dir, age, format string) []string {
 
 // life is that of the packages on a machine: it begins with the old ones.
 func life(t *testing.T, dir string, tool tool) {
-	m := start(t, dir, 0)
+	m := startMachine(t, dir, 0)
 	older, newer := at(t, dir, "old", tool.format()), at(t, dir, "new", tool.format())
 	tool.prepare(m)
 	tool.install(m, older)
 	checkInstalled(m)
 	configure(m, replaySource)
 	for _, unit := range []string{"bursar-agent", "bursar"} {
-		m.must("systemctl", "enable", "--now", unit)
+		m.mustRun("systemctl", "enable", "--now", unit)
 	}
 	awaitRecords(m, 1)
 
@@ -163,7 +163,7 @@ func checkInstalled(m *machine) {
 		"/usr/share/man/man1/bursar.1.gz":                 "644 root root",
 		"/usr/share/bash-completion/completions/bursar":   "644 root root",
 	} {
-		if got, err := m.run("stat", "-c", "%a %U %G", path); strings.TrimSpace(got) != want {
+		if got, err := m.runCommand("stat", "-c", "%a %U %G", path); strings.TrimSpace(got) != want {
 			m.t.Errorf("%s is %q, not %q (%v)", path, strings.TrimSpace(got), want, err)
 		}
 	}
@@ -172,8 +172,8 @@ func checkInstalled(m *machine) {
 			m.t.Errorf("%s is %s before it was asked for", unit, state)
 		}
 	}
-	m.must("bursar-agent", "-check")
-	m.must("bursar", "aggregator", "-check")
+	m.mustRun("bursar-agent", "-check")
+	m.mustRun("bursar", "aggregator", "-check")
 }
 
 const replaySource = `
@@ -189,17 +189,17 @@ source "replay" "lab" {
 // configure is what an admin does: certificates and settings.
 func configure(m *machine, source string) {
 	m.t.Helper()
-	m.must("bursar", "tls", "ca", "create", "-dir", "/srv/ca")
+	m.mustRun("bursar", "tls", "ca", "create", "-dir", "/srv/ca")
 	for _, d := range []struct{ role, name, group string }{{"agent", "head1", "bursar-agent"}, {"aggregator", "agg1", "bursar"}} {
-		m.must("bursar", "tls", "cert", "create", "-ca-dir", "/srv/ca", "-dir", "/srv/ca", "-role", d.role, "-name", d.name, "-host", "127.0.0.1")
-		m.must("install", "-o", "root", "-g", d.group, "-m", "0640", "/srv/ca/"+d.name+".key", "/etc/bursar/tls/")
-		m.must("install", "-m", "0644", "/srv/ca/ca.pem", "/srv/ca/"+d.name+".pem", "/etc/bursar/tls/")
+		m.mustRun("bursar", "tls", "cert", "create", "-ca-dir", "/srv/ca", "-dir", "/srv/ca", "-role", d.role, "-name", d.name, "-host", "127.0.0.1")
+		m.mustRun("install", "-o", "root", "-g", d.group, "-m", "0640", "/srv/ca/"+d.name+".key", "/etc/bursar/tls/")
+		m.mustRun("install", "-m", "0644", "/srv/ca/ca.pem", "/srv/ca/"+d.name+".pem", "/etc/bursar/tls/")
 	}
 	tls := func(name string) string {
 		return fmt.Sprintf("  tls {\n    ca = \"/etc/bursar/tls/ca.pem\"\n    cert = \"/etc/bursar/tls/%s.pem\"\n    key = \"/etc/bursar/tls/%[1]s.key\"\n  }\n", name)
 	}
-	m.write("/etc/bursar/agent.hcl", "# the admin's own\nagent {\n  name = \"head1\"\n  listen = \"127.0.0.1:7070\"\n"+tls("head1")+"}\n"+source)
-	m.write("/etc/bursar/aggregator.hcl", "# the admin's own\naggregator {\n  name = \"agg1\"\n  data_dir = \"/var/lib/bursar\"\n  min_free = \"32MiB\"\n"+tls("agg1")+"}\nagent \"head1\" { address = \"127.0.0.1:7070\" }\n")
+	m.writeFile("/etc/bursar/agent.hcl", "# the admin's own\nagent {\n  name = \"head1\"\n  listen = \"127.0.0.1:7070\"\n"+tls("head1")+"}\n"+source)
+	m.writeFile("/etc/bursar/aggregator.hcl", "# the admin's own\naggregator {\n  name = \"agg1\"\n  data_dir = \"/var/lib/bursar\"\n  min_free = \"32MiB\"\n"+tls("agg1")+"}\nagent \"head1\" { address = \"127.0.0.1:7070\" }\n")
 }
 
 // awaitRecords waits until the aggregator has at least so many records, and both
@@ -207,7 +207,7 @@ func configure(m *machine, source string) {
 func awaitRecords(m *machine, least int) (count int) {
 	m.t.Helper()
 	m.eventually(fmt.Sprintf("%d records", least), func() (bool, string) {
-		out, err := m.run("bursar", "records", "-limit", "-1", "-format", "csv")
+		out, err := m.runCommand("bursar", "records", "-limit", "-1", "-format", "csv")
 		count = strings.Count(out, "\n") - 1
 		return err == nil && count >= least, fmt.Sprint(count, err)
 	})
@@ -224,7 +224,7 @@ func agentVersion(m *machine) string {
 	m.t.Helper()
 	var status struct{ Version string }
 	m.eventually("the agent answers", func() (bool, string) {
-		out, err := m.run("bursar-agent", "status", "-format", "json")
+		out, err := m.runCommand("bursar-agent", "status", "-format", "json")
 		return err == nil && json.Unmarshal([]byte(out), &status) == nil, out
 	})
 	return status.Version
@@ -234,12 +234,12 @@ func agentVersion(m *machine) string {
 func checkKept(m *machine) {
 	m.t.Helper()
 	for _, path := range []string{"/etc/bursar/agent.hcl", "/etc/bursar/aggregator.hcl"} {
-		if text := m.read(path); !strings.HasPrefix(text, "# the admin's own\n") {
+		if text := m.readFile(path); !strings.HasPrefix(text, "# the admin's own\n") {
 			m.t.Errorf("%s is not the admin's any more:\n%s", path, text)
 		}
 	}
 	for _, unit := range []string{"bursar-agent", "bursar"} {
-		if out, _ := m.run("systemctl", "is-enabled", unit); strings.TrimSpace(out) != "enabled" {
+		if out, _ := m.runCommand("systemctl", "is-enabled", unit); strings.TrimSpace(out) != "enabled" {
 			m.t.Errorf("%s is %s", unit, out)
 		}
 	}
@@ -249,10 +249,10 @@ func checkKept(m *machine) {
 func checkUnits(m *machine) {
 	m.t.Helper()
 	for unit, limit := range map[string]float64{"bursar.service": 1.5, "bursar-agent.service": 2} {
-		if out, err := m.run("systemd-analyze", "verify", "--man=no", "/usr/lib/systemd/system/"+unit); err != nil || strings.TrimSpace(out) != "" {
+		if out, err := m.runCommand("systemd-analyze", "verify", "--man=no", "/usr/lib/systemd/system/"+unit); err != nil || strings.TrimSpace(out) != "" {
 			m.t.Errorf("verify %s: %v %s", unit, err, out)
 		}
-		out := m.must("systemd-analyze", "security", "--no-pager", unit)
+		out := m.mustRun("systemd-analyze", "security", "--no-pager", unit)
 		found := regexp.MustCompile(`Overall exposure level for \S+: ([0-9.]+)`).FindStringSubmatch(out)
 		if found == nil {
 			m.t.Fatalf("no score of %s in %s", unit, out)
@@ -269,14 +269,14 @@ func checkUnits(m *machine) {
 func checkReload(m *machine) {
 	m.t.Helper()
 	for unit, path := range map[string]string{"bursar-agent": "/etc/bursar/agent.hcl", "bursar": "/etc/bursar/aggregator.hcl"} {
-		good, pid := m.read(path), m.property(unit, "MainPID")
-		m.must("systemctl", "reload", unit)
-		m.write(path, good+"\nnonsense {}\n")
-		if out, err := m.run("systemctl", "reload", unit); err == nil {
+		good, pid := m.readFile(path), m.property(unit, "MainPID")
+		m.mustRun("systemctl", "reload", unit)
+		m.writeFile(path, good+"\nnonsense {}\n")
+		if out, err := m.runCommand("systemctl", "reload", unit); err == nil {
 			m.t.Errorf("the reload of %s takes nonsense: %s", unit, out)
 		}
-		m.write(path, good)
-		m.must("systemctl", "reload", unit)
+		m.writeFile(path, good)
+		m.mustRun("systemctl", "reload", unit)
 		m.eventually(unit+" is active", func() (bool, string) {
 			state := m.property(unit, "ActiveState")
 			return state == "active", state
@@ -300,19 +300,19 @@ action "exec" "packaged" {
 func checkAction(m *machine) {
 	m.t.Helper()
 	const path = "/etc/bursar/aggregator.hcl"
-	before := m.read(path)
-	m.write(path, before+packagedAction)
-	m.must("systemctl", "reload", "bursar")
+	before := m.readFile(path)
+	m.writeFile(path, before+packagedAction)
+	m.mustRun("systemctl", "reload", "bursar")
 	m.eventually("the action is there", func() (bool, string) {
-		out, err := m.run("bursar", "actions", "run", "exec/packaged")
+		out, err := m.runCommand("bursar", "actions", "run", "exec/packaged")
 		return err == nil, out
 	})
 	m.eventually("the action has run", func() (bool, string) {
-		out, err := m.run("bursar", "actions", "history", "exec/packaged", "1")
+		out, err := m.runCommand("bursar", "actions", "history", "exec/packaged", "1")
 		return err == nil && strings.Contains(out, "it ran"), out
 	})
-	m.write(path, before)
-	m.must("systemctl", "reload", "bursar")
+	m.writeFile(path, before)
+	m.mustRun("systemctl", "reload", "bursar")
 }
 
 // checkRestarts lets the daemons hang, and gives them a configuration that is
@@ -320,27 +320,27 @@ func checkAction(m *machine) {
 func checkRestarts(m *machine) {
 	m.t.Helper()
 	for unit, path := range map[string]string{"bursar-agent": "/etc/bursar/agent.hcl", "bursar": "/etc/bursar/aggregator.hcl"} {
-		m.write("/run/systemd/system/"+unit+".service.d/soon.conf", "[Service]\nWatchdogSec=3\nRestartSec=100ms\nTimeoutAbortSec=1\n")
-		m.must("systemctl", "daemon-reload")
-		m.must("systemctl", "restart", unit)
+		m.writeFile("/run/systemd/system/"+unit+".service.d/soon.conf", "[Service]\nWatchdogSec=3\nRestartSec=100ms\nTimeoutAbortSec=1\n")
+		m.mustRun("systemctl", "daemon-reload")
+		m.mustRun("systemctl", "restart", unit)
 		pid := m.property(unit, "MainPID")
-		m.must("kill", "-STOP", pid)
+		m.mustRun("kill", "-STOP", pid)
 		m.eventually(unit+" is started again when it hangs", func() (bool, string) {
 			now, state := m.property(unit, "MainPID"), m.property(unit, "ActiveState")
 			return now != pid && now != "0" && state == "active", now + " " + state
 		})
-		good := m.read(path)
-		m.write(path, "nonsense {}\n")
-		if out, err := m.run("systemctl", "restart", unit); err == nil {
+		good := m.readFile(path)
+		m.writeFile(path, "nonsense {}\n")
+		if out, err := m.runCommand("systemctl", "restart", unit); err == nil {
 			m.t.Errorf("%s starts with nonsense: %s", unit, out)
 		}
 		if state, code := m.property(unit, "ActiveState"), m.property(unit, "ExecMainStatus"); state != "failed" || code != "78" {
 			m.t.Errorf("%s is %s after exit code %s", unit, state, code)
 		}
-		m.write(path, good)
-		m.must("rm", "-r", "/run/systemd/system/"+unit+".service.d")
-		m.must("systemctl", "daemon-reload")
-		m.must("systemctl", "restart", unit)
+		m.writeFile(path, good)
+		m.mustRun("rm", "-r", "/run/systemd/system/"+unit+".service.d")
+		m.mustRun("systemctl", "daemon-reload")
+		m.mustRun("systemctl", "restart", unit)
 	}
 }
 
@@ -348,12 +348,12 @@ func checkRestarts(m *machine) {
 func checkErased(m *machine, tool tool) {
 	m.t.Helper()
 	for _, path := range []string{"/usr/bin/bursar", "/usr/bin/bursar-agent", "/usr/lib/systemd/system/bursar.service", "/usr/libexec/bursar/plugins"} {
-		if _, err := os.Lstat(m.path(path)); err == nil {
+		if _, err := os.Lstat(m.pathOf(path)); err == nil {
 			m.t.Errorf("%s is still there", path)
 		}
 	}
 	for _, path := range []string{"/var/lib/bursar-agent/buffer.db", "/var/lib/bursar/store", "/etc/bursar/tls/head1.key", "/etc/bursar/agent.hcl" + tool.saved()} {
-		if _, err := os.Lstat(m.path(path)); err != nil {
+		if _, err := os.Lstat(m.pathOf(path)); err != nil {
 			m.t.Errorf("what should stay is gone: %v", err)
 		}
 	}
@@ -361,9 +361,9 @@ func checkErased(m *machine, tool tool) {
 		if state := m.property(unit+".service", "ActiveState"); state == "active" {
 			m.t.Errorf("%s still runs", unit)
 		}
-		m.must("id", unit)
+		m.mustRun("id", unit)
 	}
-	if out, _ := m.run("systemctl", "--failed", "--no-legend"); strings.TrimSpace(out) != "" {
+	if out, _ := m.runCommand("systemctl", "--failed", "--no-legend"); strings.TrimSpace(out) != "" {
 		m.t.Errorf("failed: %s", out)
 	}
 }
@@ -371,12 +371,12 @@ func checkErased(m *machine, tool tool) {
 // checkSlurm installs an agent on the head node of a real cluster.
 func checkSlurm(t *testing.T, dir string) {
 	c := rig.Slurm(t, rig.Host)
-	m := start(t, dir, c.Init())
+	m := startMachine(t, dir, c.Init())
 	dpkg{}.install(m, at(t, dir, "new", "deb"))
 	joinSlurm(t, m, c)
 	configure(m, "source \"slurm\" \"rig\" {\n  interval = \"1s\"\n}\n")
 	for _, unit := range []string{"munge", "bursar-agent", "bursar"} {
-		m.must("systemctl", "enable", "--now", unit)
+		m.mustRun("systemctl", "enable", "--now", unit)
 	}
 	for _, line := range [][]string{{"/usr/bin/squeue"}, {"/usr/bin/scontrol", "show", "nodes"}, {"/usr/bin/sacct", "-X"}, {"/usr/bin/munge", "-n"}} {
 		confined(m, line)
@@ -396,7 +396,7 @@ func checkSlurm(t *testing.T, dir string) {
 // counted reports whether the aggregator has the run.
 func counted(m *machine, run rig.Run) (bool, string) {
 	m.t.Helper()
-	out, err := m.run("bursar", "records", "-ended", "-limit", "-1", "-format", "json")
+	out, err := m.runCommand("bursar", "records", "-ended", "-limit", "-1", "-format", "json")
 	if err != nil {
 		return false, err.Error()
 	}
@@ -426,29 +426,29 @@ func joinSlurm(t *testing.T, m *machine, c *rig.Cluster) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.write("/etc/slurm/slurm.conf", string(conf))
-	m.write("/etc/munge/munge.key", string(key))
-	m.write("/etc/hosts", "127.0.0.1 localhost rig\n")
-	m.must("chown", "munge:munge", "/etc/munge/munge.key")
-	m.must("chmod", "0400", "/etc/munge/munge.key")
-	if _, err := m.run("id", "slurm"); err != nil {
-		m.must("useradd", "-r", "-d", "/nonexistent", "-s", "/usr/sbin/nologin", "slurm")
+	m.writeFile("/etc/slurm/slurm.conf", string(conf))
+	m.writeFile("/etc/munge/munge.key", string(key))
+	m.writeFile("/etc/hosts", "127.0.0.1 localhost rig\n")
+	m.mustRun("chown", "munge:munge", "/etc/munge/munge.key")
+	m.mustRun("chmod", "0400", "/etc/munge/munge.key")
+	if _, err := m.runCommand("id", "slurm"); err != nil {
+		m.mustRun("useradd", "-r", "-d", "/nonexistent", "-s", "/usr/sbin/nologin", "slurm")
 	}
-	m.must("rm", "-f", "/etc/systemd/system/munge.service")
-	m.must("systemctl", "daemon-reload")
+	m.mustRun("rm", "-f", "/etc/systemd/system/munge.service")
+	m.mustRun("systemctl", "daemon-reload")
 }
 
 // confined runs a command as the agent's unit lets its plugins run one.
 func confined(m *machine, line []string) {
 	m.t.Helper()
-	unit := m.read("/usr/lib/systemd/system/bursar-agent.service")
+	unit := m.readFile("/usr/lib/systemd/system/bursar-agent.service")
 	for key, value := range map[string]string{"ExecStart": strings.Join(line, " "), "ExecReload": "", "Type": "oneshot", "Restart": "no", "WatchdogSec": "0", "RestartSec": "0", "StateDirectory": "probe"} {
 		unit = regexp.MustCompile(`(?m)^`+key+`=.*$`).ReplaceAllLiteralString(unit, key+"="+value)
 	}
-	m.write("/run/systemd/system/probe.service", unit)
-	m.must("systemctl", "daemon-reload")
-	if _, err := m.run("systemctl", "start", "probe"); err != nil {
-		log, _ := m.run("journalctl", "--no-pager", "-q", "-u", "probe", "-n", "10", "-o", "cat")
+	m.writeFile("/run/systemd/system/probe.service", unit)
+	m.mustRun("systemctl", "daemon-reload")
+	if _, err := m.runCommand("systemctl", "start", "probe"); err != nil {
+		log, _ := m.runCommand("journalctl", "--no-pager", "-q", "-u", "probe", "-n", "10", "-o", "cat")
 		m.t.Errorf("%s does not work in the agent's unit: %s", strings.Join(line, " "), log)
 	}
 }

@@ -27,28 +27,28 @@ func (rpm) format() string { return "rpm" }
 func (rpm) saved() string  { return ".rpmsave" }
 
 func (rpm) prepare(m *machine) {
-	m.must("rpm", "--initdb")
-	if _, err := os.Stat(m.path("/usr/bin/systemctl")); err != nil {
+	m.mustRun("rpm", "--initdb")
+	if _, err := os.Stat(m.pathOf("/usr/bin/systemctl")); err != nil {
 		m.t.Fatal(err)
 	}
 }
 
 func (rpm) install(m *machine, paths []string) {
 	m.t.Helper()
-	m.must("rpm", append([]string{"-U", "--nodeps"}, paths...)...)
+	m.mustRun("rpm", append([]string{"-U", "--nodeps"}, paths...)...)
 }
 
 func (rpm) downgrade(m *machine, paths []string) {
 	m.t.Helper()
-	if _, err := m.run("rpm", append([]string{"-U", "--nodeps"}, paths...)...); err == nil {
+	if _, err := m.runCommand("rpm", append([]string{"-U", "--nodeps"}, paths...)...); err == nil {
 		m.t.Error("rpm -U takes an older version without --oldpackage")
 	}
-	m.must("rpm", append([]string{"-U", "--nodeps", "--oldpackage"}, paths...)...)
+	m.mustRun("rpm", append([]string{"-U", "--nodeps", "--oldpackage"}, paths...)...)
 }
 
 func (rpm) erase(m *machine) {
 	m.t.Helper()
-	m.must("rpm", append([]string{"-e"}, names(m.t)...)...)
+	m.mustRun("rpm", append([]string{"-e"}, packageNames(m.t)...)...)
 }
 
 // dnf is the tool dnf, with the dependencies on the system's own packages met by
@@ -60,24 +60,24 @@ func (dnf) saved() string  { return ".rpmsave" }
 
 func (d dnf) prepare(m *machine) {
 	m.t.Helper()
-	m.must("rpm", "--initdb")
-	m.write("/etc/dnf/dnf.conf", "[main]\nreposdir=/nonexistent\nplugins=0\ngpgcheck=0\nlocalpkg_gpgcheck=0\nkeepcache=0\n")
-	m.must("rpm", "-U", "/packages/system.rpm")
+	m.mustRun("rpm", "--initdb")
+	m.writeFile("/etc/dnf/dnf.conf", "[main]\nreposdir=/nonexistent\nplugins=0\ngpgcheck=0\nlocalpkg_gpgcheck=0\nkeepcache=0\n")
+	m.mustRun("rpm", "-U", "/packages/system.rpm")
 }
 
 func (dnf) install(m *machine, paths []string) {
 	m.t.Helper()
-	m.must("dnf", append([]string{"-y", "--releasever=9", "install"}, paths...)...)
+	m.mustRun("dnf", append([]string{"-y", "--releasever=9", "install"}, paths...)...)
 }
 
 func (dnf) downgrade(m *machine, paths []string) {
 	m.t.Helper()
-	m.must("dnf", append([]string{"-y", "--releasever=9", "downgrade"}, paths...)...)
+	m.mustRun("dnf", append([]string{"-y", "--releasever=9", "downgrade"}, paths...)...)
 }
 
 func (dnf) erase(m *machine) {
 	m.t.Helper()
-	m.must("dnf", append([]string{"-y", "--releasever=9", "remove"}, names(m.t)...)...)
+	m.mustRun("dnf", append([]string{"-y", "--releasever=9", "remove"}, packageNames(m.t)...)...)
 }
 
 // dpkg is the tool dpkg.
@@ -89,7 +89,7 @@ func (dpkg) prepare(*machine) {}
 
 func (dpkg) install(m *machine, paths []string) {
 	m.t.Helper()
-	m.must("dpkg", append([]string{"-i"}, paths...)...)
+	m.mustRun("dpkg", append([]string{"-i"}, paths...)...)
 }
 
 func (d dpkg) downgrade(m *machine, paths []string) {
@@ -99,5 +99,5 @@ func (d dpkg) downgrade(m *machine, paths []string) {
 
 func (dpkg) erase(m *machine) {
 	m.t.Helper()
-	m.must("dpkg", append([]string{"-r"}, names(m.t)...)...)
+	m.mustRun("dpkg", append([]string{"-r"}, packageNames(m.t)...)...)
 }

@@ -12,16 +12,16 @@ import (
 	"github.com/bursar-accounting/bursar/e2e/rig"
 )
 
-// libraries are the folders of scripts in the cache: the versions that are pinned in
+// libraryFolders are the folders of scripts in the cache: the versions that are pinned in
 // npm_packages of e2e/setup.sh, and no others that may be there.
-func libraries() map[string]string {
+func libraryFolders() map[string]string {
 	return map[string]string{"axe": "axe-core-4.14.1", "jsonata": "jsonata-2.2.2"}
 }
 
 // Library is the text of a script that e2e/setup.sh has fetched: axe or jsonata.
 func Library(t testing.TB, name string) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(rig.Cache(), libraries()[name], name+".min.js"))
+	text, err := os.ReadFile(filepath.Join(rig.Cache(), libraryFolders()[name], name+".min.js"))
 	if err != nil {
 		t.Fatalf("%s is missing: %v; run e2e/setup.sh browser", name, err)
 	}

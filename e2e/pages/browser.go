@@ -21,19 +21,19 @@ type Browser struct {
 // NewBrowser starts a Chromium that ends with the test.
 func NewBrowser(t testing.TB) *Browser {
 	t.Helper()
-	return start(t)
+	return startBrowser(t)
 }
 
 // NewTrustingBrowser is NewBrowser for servers with certificates of their own, and with
 // localhost in their addresses.
 func NewTrustingBrowser(t testing.TB) *Browser {
 	t.Helper()
-	return start(t, chromedp.IgnoreCertErrors,
+	return startBrowser(t, chromedp.IgnoreCertErrors,
 		chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND , EXCLUDE 127.0.0.1 , EXCLUDE localhost"))
 }
 
-// start starts a Chromium. More options count over its own.
-func start(t testing.TB, more ...chromedp.ExecAllocatorOption) *Browser {
+// startBrowser starts a Chromium. More options count over its own.
+func startBrowser(t testing.TB, more ...chromedp.ExecAllocatorOption) *Browser {
 	t.Helper()
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath("chromium"), chromedp.UserDataDir(t.TempDir()), chromedp.NoSandbox, chromedp.DisableGPU,

@@ -126,15 +126,15 @@ func NewLab(t testing.TB) *Lab {
 	l.Agg.Start()
 	l.Agg.AwaitReady()
 	records := recordsOf(now)
-	l.post(records)
-	agent.Start()                              // one of its jobs has been posted: the other way round the post is refused
-	l.await(int64(len(records) + labJobs - 2)) // one in conflict, one in quarantine
-	l.act()
+	l.postRecords(records)
+	agent.Start()                                     // one of its jobs has been posted: the other way round the post is refused
+	l.awaitRecords(int64(len(records) + labJobs - 2)) // one in conflict, one in quarantine
+	l.runActions()
 	return l
 }
 
-// await waits until all is there that the pages show.
-func (l *Lab) await(records int64) {
+// awaitRecords waits until all is there that the pages show.
+func (l *Lab) awaitRecords(records int64) {
 	l.t.Helper()
 	l.Eventually("all records, a conflict and an entry of the quarantine", func() (bool, string) {
 		s, err := l.Agg.Status()
@@ -142,8 +142,8 @@ func (l *Lab) await(records int64) {
 	})
 }
 
-// act runs the actions once.
-func (l *Lab) act() {
+// runActions runs the actions once.
+func (l *Lab) runActions() {
 	l.t.Helper()
 	for _, name := range []string{"exec/quota", "alert/lab"} {
 		l.Eventually("the action is run", func() (bool, string) {
@@ -268,8 +268,8 @@ func jobsOf(now time.Time) string {
 	return b.String()
 }
 
-// post hands in records as AUDITOR's clients do.
-func (l *Lab) post(records []job) {
+// postRecords hands in records as AUDITOR's clients do.
+func (l *Lab) postRecords(records []job) {
 	l.t.Helper()
 	for chunk := range slices.Chunk(records, 1000) {
 		body, err := json.Marshal(chunk)

@@ -41,7 +41,7 @@ func (b *Browser) Tab(t testing.TB, base string) *Tab {
 		t.Fatal(err)
 	}
 	tab := &Tab{t: t, base: at}
-	ctx, cancel := chromedp.NewContext(b.ctx, chromedp.WithListener(tab.hear))
+	ctx, cancel := chromedp.NewContext(b.ctx, chromedp.WithListener(tab.hearEvent))
 	t.Cleanup(cancel)
 	// The first run opens the tab, which lives as long as the context of that run.
 	if err := chromedp.Do(ctx); err != nil {
@@ -51,39 +51,39 @@ func (b *Browser) Tab(t testing.TB, base string) *Tab {
 	return tab
 }
 
-// hear keeps what must not be.
-func (tab *Tab) hear(event any) {
+// hearEvent keeps what must not be.
+func (tab *Tab) hearEvent(event any) {
 	switch e := event.(type) {
 	case *runtime.EventExceptionThrown:
-		tab.note("exception: %s", thrown(e.ExceptionDetails))
+		tab.noteFault("exception: %s", exceptionText(e.ExceptionDetails))
 	case *runtime.EventConsoleAPICalled:
 		if e.Type == "error" || e.Type == "assert" {
-			tab.note("console: %s", spoken(e.Args))
+			tab.noteFault("console: %s", consoleText(e.Args))
 		}
 	case *cdplog.EventEntryAdded:
-		if e.Entry.Level == cdplog.EntryLevelError && (e.Entry.Source != cdplog.EntrySourceNetwork || !tab.expected(e.Entry.URL)) {
-			tab.note("log: %s %s", e.Entry.Text, e.Entry.URL)
+		if e.Entry.Level == cdplog.EntryLevelError && (e.Entry.Source != cdplog.EntrySourceNetwork || !tab.isExpected(e.Entry.URL)) {
+			tab.noteFault("log: %s %s", e.Entry.Text, e.Entry.URL)
 		}
 	case *network.EventRequestWillBeSent:
 		// Chromium draws the icon of a field for a date from a data: address of its own.
 		if at, err := url.Parse(e.Request.URL); err != nil || at.Scheme != "data" && at.Host != tab.base.Host {
-			tab.note("a request to another host: %.200s", e.Request.URL)
+			tab.noteFault("a request to another host: %.200s", e.Request.URL)
 		}
 	case *network.EventResponseReceived:
-		if e.Response.Status >= 400 && !tab.expected(e.Response.URL) {
-			tab.note("%s: status %d", e.Response.URL, e.Response.Status)
+		if e.Response.Status >= 400 && !tab.isExpected(e.Response.URL) {
+			tab.noteFault("%s: status %d", e.Response.URL, e.Response.Status)
 		}
 	}
 }
 
-func thrown(e *runtime.ExceptionDetails) string {
+func exceptionText(e *runtime.ExceptionDetails) string {
 	if e.Exception != nil {
 		return e.Text + " " + e.Exception.Description + string(e.Exception.Value)
 	}
 	return e.Text
 }
 
-func spoken(args []*runtime.RemoteObject) string {
+func consoleText(args []*runtime.RemoteObject) string {
 	var words []string
 	for _, a := range args {
 		words = append(words, string(a.Value)+a.Description)
@@ -91,13 +91,13 @@ func spoken(args []*runtime.RemoteObject) string {
 	return strings.Join(words, " ")
 }
 
-func (tab *Tab) note(format string, args ...any) {
+func (tab *Tab) noteFault(format string, args ...any) {
 	tab.mu.Lock()
 	defer tab.mu.Unlock()
 	tab.problems = append(tab.problems, fmt.Sprintf(format, args...))
 }
 
-func (tab *Tab) expected(address string) bool {
+func (tab *Tab) isExpected(address string) bool {
 	tab.mu.Lock()
 	defer tab.mu.Unlock()
 	return address == tab.missing
@@ -124,8 +124,8 @@ func get[T any](tab *Tab, what string, action chromedp.Action[T]) T {
 	return value
 }
 
-// call sends a command of the protocol.
-func (tab *Tab) call(what string, send func(ctx context.Context) error) {
+// callProtocol sends a command of the protocol.
+func (tab *Tab) callProtocol(what string, send func(ctx context.Context) error) {
 	tab.t.Helper()
 	get(tab, what, chromedp.Func(func(ctx context.Context, _ *chromedp.Target) error { return send(ctx) }))
 }
@@ -134,7 +134,7 @@ func (tab *Tab) call(what string, send func(ctx context.Context) error) {
 // of which size. One that is narrower than 500 px is a phone.
 func (tab *Tab) Look(scheme string, width, height int64) {
 	tab.t.Helper()
-	tab.call("change the look", func(ctx context.Context) error {
+	tab.callProtocol("change the look", func(ctx context.Context) error {
 		features := []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}, {Name: "prefers-reduced-motion", Value: "reduce"}}
 		if _, err := chromedp.Call(ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: features}); err != nil {
 			return err
@@ -148,7 +148,7 @@ func (tab *Tab) Look(scheme string, width, height int64) {
 // Script turns the pages' own scripts on or off.
 func (tab *Tab) Script(on bool) {
 	tab.t.Helper()
-	tab.call("turn scripts on or off", func(ctx context.Context) error {
+	tab.callProtocol("turn scripts on or off", func(ctx context.Context) error {
 		_, err := chromedp.Call(ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: !on})
 		return err
 	})
@@ -165,7 +165,7 @@ func (tab *Tab) Open(path string, status int64) {
 // Load is Open without waiting for scripts.
 func (tab *Tab) Load(path string, status int64) {
 	tab.t.Helper()
-	if got := tab.load(path, status >= 400); got != status {
+	if got := tab.loadPage(path, status >= 400); got != status {
 		tab.t.Errorf("%s: status %d, want %d", path, got, status)
 	}
 }
@@ -173,14 +173,14 @@ func (tab *Tab) Load(path string, status int64) {
 // Refused is Open of a page that may be refused.
 func (tab *Tab) Refused(path string) {
 	tab.t.Helper()
-	if status := tab.load(path, true); status != 200 && status != 403 && status != 404 {
+	if status := tab.loadPage(path, true); status != 200 && status != 403 && status != 404 {
 		tab.t.Errorf("%s: status %d", path, status)
 	}
 	tab.Ready()
 }
 
-// load opens a page and returns its status, which may be an error.
-func (tab *Tab) load(path string, refused bool) int64 {
+// loadPage opens a page and returns its status, which may be an error.
+func (tab *Tab) loadPage(path string, refused bool) int64 {
 	tab.t.Helper()
 	at, err := tab.base.Parse(path)
 	if err != nil {
@@ -217,15 +217,15 @@ func (tab *Tab) Await(expression string) {
 			return
 		case ctx.Err() != nil:
 			tab.t.Fatalf("not within %s: %s: %v; before that: %q", patience, expression, err, tab.Problems())
-		case err != nil && !replaced(err):
+		case err != nil && !isReplaced(err):
 			tab.t.Fatalf("%s: %v; before that: %q", expression, err, tab.Problems())
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
 }
 
-// replaced says that an expression was not evaluated because another page came.
-func replaced(err error) bool {
+// isReplaced says that an expression was not evaluated because another page came.
+func isReplaced(err error) bool {
 	says, ok := errors.AsType[*cdproto.Error](err)
 	return ok && (strings.Contains(says.Message, "navigated") || strings.Contains(says.Message, "context"))
 }

@@ -24,7 +24,7 @@ const auditorVersion = "0.11.2"
 // stopped at the end of the test.
 func AuditorServer(t testing.TB, folder string) string {
 	t.Helper()
-	program := installed(t, filepath.Join(Cache(), "auditor-"+auditorVersion, "bin/auditor"))
+	program := requireInstalled(t, filepath.Join(Cache(), "auditor-"+auditorVersion, "bin/auditor"))
 	dir := tempDir(t, "auditor")
 	_, port, err := net.SplitHostPort(porttest.Free(t))
 	if err != nil {

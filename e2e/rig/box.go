@@ -111,10 +111,10 @@ func (b *box) close() {
 	_ = b.init.Wait()
 }
 
-// enter is the command line that runs what follows it inside the box. With inPID it
+// enterCommand is the command line that runs what follows it inside the box. With inPID it
 // also joins the process namespace, so what runs ends with the box at the latest;
 // without, the started process itself becomes the command and takes its signals.
-func (b *box) enter(inPID bool) []string {
+func (b *box) enterCommand(inPID bool) []string {
 	line := []string{"nsenter", "-t", strconv.Itoa(b.init.Process.Pid), "-m", "-u", "-i", "-n"}
 	if inPID {
 		line = append(line, "-p")
@@ -129,7 +129,7 @@ func (b *box) enter(inPID bool) []string {
 // command prepares a command inside the box, run as user in the directory wd, with
 // the environment env beside PATH, HOME and USER.
 func (b *box) command(ctx context.Context, user, wd string, env []string, name string, args ...string) *exec.Cmd {
-	line := b.enter(true)
+	line := b.enterCommand(true)
 	if user != "root" {
 		line = append(line, "setpriv", "--reuid", user, "--regid", user, "--init-groups")
 	}
@@ -142,10 +142,10 @@ func (b *box) command(ctx context.Context, user, wd string, env []string, name s
 	return cmd
 }
 
-// wrapper writes a script at path that runs program inside the box as whoever calls
+// writeWrapper writes a script at path that runs program inside the box as whoever calls
 // it, with the caller's environment and env on top.
-func (b *box) wrapper(path string, env []string, program string) error {
-	line := append(b.enter(false), append(append([]string{"env"}, env...), program)...)
+func (b *box) writeWrapper(path string, env []string, program string) error {
+	line := append(b.enterCommand(false), append(append([]string{"env"}, env...), program)...)
 	text := "#!/bin/sh\nexec " + strings.Join(line, " ") + " \"$@\"\n"
 	return programtest.WriteProgram(path, text)
 }

@@ -43,7 +43,7 @@ func NewCurrentClickHouse(t testing.TB, address string) *ClickHouse {
 func NewClickHouse(t testing.TB, address, native string, shards ...string) *ClickHouse {
 	t.Helper()
 	c := &ClickHouse{Address: address, Native: native, Password: "e2e clickhouse s3cret", t: t, dir: tempDir(t, "clickhouse")}
-	c.write("users.xml", fmt.Sprintf(`<yandex>
+	c.writeFile("users.xml", fmt.Sprintf(`<yandex>
 <profiles><default><max_memory_usage>2000000000</max_memory_usage></default><reader><readonly>1</readonly></reader></profiles>
 <quotas><default></default></quotas>
 <users>
@@ -61,7 +61,7 @@ func NewClickHouse(t testing.TB, address, native string, shards ...string) *Clic
 	}
 	_, http, _ := strings.Cut(address, ":")
 	_, tcp, _ := strings.Cut(native, ":")
-	c.write("config.xml", fmt.Sprintf(`<yandex>
+	c.writeFile("config.xml", fmt.Sprintf(`<yandex>
 <logger><level>warning</level><console>1</console></logger>
 <listen_host>127.0.0.1</listen_host><http_port>%s</http_port><tcp_port>%s</tcp_port>
 <path>%[3]s/data/</path><tmp_path>%[3]s/tmp/</tmp_path><users_config>%[3]s/users.xml</users_config>
@@ -74,7 +74,7 @@ func NewClickHouse(t testing.TB, address, native string, shards ...string) *Clic
 	return c
 }
 
-func (c *ClickHouse) write(name, text string) {
+func (c *ClickHouse) writeFile(name, text string) {
 	c.t.Helper()
 	if err := os.WriteFile(filepath.Join(c.dir, name), []byte(text), 0o600); err != nil {
 		c.t.Fatal(err)
@@ -90,19 +90,19 @@ func (c *ClickHouse) Data() string { return filepath.Join(c.dir, "data") }
 // PasswordFile is a file with the password.
 func (c *ClickHouse) PasswordFile() string {
 	c.t.Helper()
-	c.write("password", c.Password+"\n")
+	c.writeFile("password", c.Password+"\n")
 	return filepath.Join(c.dir, "password")
 }
 
-// command is that of the server.
-func (c *ClickHouse) command() *exec.Cmd {
+// serverCommand is that of the server.
+func (c *ClickHouse) serverCommand() *exec.Cmd {
 	c.t.Helper()
 	if c.current {
 		_, file, _, _ := runtime.Caller(0)
 		return exec.Command(chDB(c.t), filepath.Join(filepath.Dir(file), "chdb_server.py"), c.Address, filepath.Join(c.dir, "data"))
 	}
 	root := filepath.Join(Cache(), "clickhouse-18.16.1")
-	cmd := exec.Command(installed(c.t, filepath.Join(root, "usr/sbin/clickhouse-server")), "--config-file="+filepath.Join(c.dir, "config.xml"))
+	cmd := exec.Command(requireInstalled(c.t, filepath.Join(root, "usr/sbin/clickhouse-server")), "--config-file="+filepath.Join(c.dir, "config.xml"))
 	cmd.Env = []string{"PATH=" + searchPath, "LD_LIBRARY_PATH=" + filepath.Join(root, "usr/lib/x86_64-linux-gnu") + ":" + filepath.Join(root, "lib/x86_64-linux-gnu")}
 	return cmd
 }
@@ -110,7 +110,7 @@ func (c *ClickHouse) command() *exec.Cmd {
 // Start starts the server and waits until it answers.
 func (c *ClickHouse) Start() {
 	c.t.Helper()
-	cmd := c.command()
+	cmd := c.serverCommand()
 	cmd.Dir = c.dir
 	log, err := os.OpenFile(filepath.Join(c.dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {

@@ -35,9 +35,9 @@ type Pool struct {
 // are lines of its configuration. It needs root. Several may run at the same time.
 func Condor(t testing.TB, settings ...string) *Pool {
 	t.Helper()
-	root := installed(t, filepath.Join(Cache(), "htcondor"))
+	root := requireInstalled(t, filepath.Join(Cache(), "htcondor"))
 	p := &Pool{t: t, dir: tempDir(t, "condor")}
-	err := p.prepare(root, settings)
+	err := p.writeConfig(root, settings)
 	if err == nil {
 		p.box, err = newBox(p.dir, root, nil)
 	}
@@ -45,15 +45,15 @@ func Condor(t testing.TB, settings ...string) *Pool {
 		t.Fatalf("rig: prepare HTCondor: %v", err)
 	}
 	t.Cleanup(p.close)
-	if err := p.boot(); err != nil {
-		t.Fatalf("rig: start HTCondor: %v\n%s", err, p.logs())
+	if err := p.startDaemons(); err != nil {
+		t.Fatalf("rig: start HTCondor: %v\n%s", err, p.logEnds())
 	}
 	return p
 }
 
 func (p *Pool) close() {
 	if p.t.Failed() {
-		p.t.Logf("rig: HTCondor, logs:\n%s", p.logs())
+		p.t.Logf("rig: HTCondor, logs:\n%s", p.logEnds())
 	}
 	p.box.close()
 }
@@ -135,7 +135,7 @@ MAX_EPOCH_HISTORY_LOG = 60000
 MAX_EPOCH_HISTORY_ROTATIONS = 1000
 `
 
-func (p *Pool) prepare(root string, settings []string) error {
+func (p *Pool) writeConfig(root string, settings []string) error {
 	if err := os.Mkdir(filepath.Join(p.dir, "etc"), 0o755); err != nil {
 		return err
 	}
@@ -183,9 +183,9 @@ func idsOf(passwd, user string) (uid, gid int, err error) {
 
 func (p *Pool) env() []string { return []string{"CONDOR_CONFIG=" + p.Config()} }
 
-func (p *Pool) boot() error {
+func (p *Pool) startDaemons() error {
 	for _, name := range []string{"condor_history", "condor_q", "condor_status", "condor_config_val"} {
-		if err := p.box.wrapper(filepath.Join(p.Commands(), name), p.env(), "/usr/bin/"+name); err != nil {
+		if err := p.box.writeWrapper(filepath.Join(p.Commands(), name), p.env(), "/usr/bin/"+name); err != nil {
 			return err
 		}
 	}
@@ -296,8 +296,8 @@ func (p *Pool) CutNetwork() {
 	p.t.Logf("rig: cut %d connections", strings.Count(string(out), "\n")-1)
 }
 
-// logs are the ends of all logs.
-func (p *Pool) logs() string {
+// logEnds are the ends of all logs.
+func (p *Pool) logEnds() string {
 	var out strings.Builder
 	paths, _ := filepath.Glob(filepath.Join(p.dir, "log/*Log*")) // a pattern that is right
 	for _, path := range paths {

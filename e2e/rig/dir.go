@@ -20,7 +20,7 @@ const dirPrefix = "bursar-rig-"
 // end of the test. Directories of tests that were killed are removed first.
 func tempDir(t testing.TB, what string) string {
 	t.Helper()
-	sweep(os.TempDir())
+	removeLeftDirs(os.TempDir())
 	dir, err := os.MkdirTemp("", fmt.Sprintf("%s%d-%s-", dirPrefix, os.Getpid(), what))
 	if err != nil {
 		t.Fatalf("rig: %v", err)
@@ -32,8 +32,8 @@ func tempDir(t testing.TB, what string) string {
 	return dir
 }
 
-// sweep removes the directories below parent whose test process is gone.
-func sweep(parent string) {
+// removeLeftDirs removes the directories below parent whose test process is gone.
+func removeLeftDirs(parent string) {
 	dirs, _ := filepath.Glob(filepath.Join(parent, dirPrefix+"*"))
 	for _, dir := range dirs {
 		owner, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(dir), dirPrefix), "-")
@@ -59,35 +59,35 @@ func Cache() string {
 // Python is the interpreter of the environment that has pyauditor and tzlocal.
 func Python(t testing.TB) string {
 	t.Helper()
-	return installed(t, filepath.Join(Cache(), "python/bin/python"))
+	return requireInstalled(t, filepath.Join(Cache(), "python/bin/python"))
 }
 
 // Tardis is the interpreter of the environment that has TARDIS, as PyPI has it.
 func Tardis(t testing.TB) string {
 	t.Helper()
-	return installed(t, filepath.Join(Cache(), "tardis/bin/python"))
+	return requireInstalled(t, filepath.Join(Cache(), "tardis/bin/python"))
 }
 
 // AuditorPlugin is a program of the environment that has AUDITOR's plugins, as PyPI has them.
 func AuditorPlugin(t testing.TB, name string) string {
 	t.Helper()
-	return installed(t, filepath.Join(Cache(), "auditor-plugins/bin", name))
+	return requireInstalled(t, filepath.Join(Cache(), "auditor-plugins/bin", name))
 }
 
 // Lake is the interpreter of the environment that has pyarrow, duckdb and openpyxl.
 func Lake(t testing.TB) string {
 	t.Helper()
-	return installed(t, filepath.Join(Cache(), "lake/bin/python"))
+	return requireInstalled(t, filepath.Join(Cache(), "lake/bin/python"))
 }
 
 // chDB is the interpreter of the environment that has the engine of a current ClickHouse.
 func chDB(t testing.TB) string {
 	t.Helper()
-	return installed(t, filepath.Join(Cache(), "chdb/bin/python"))
+	return requireInstalled(t, filepath.Join(Cache(), "chdb/bin/python"))
 }
 
-// installed fails the test when path is not there.
-func installed(t testing.TB, path string) string {
+// requireInstalled fails the test when path is not there.
+func requireInstalled(t testing.TB, path string) string {
 	t.Helper()
 	if _, err := os.Stat(path); err != nil {
 		t.Fatalf("rig: %s is missing; run e2e/setup.sh as root: %v", path, err)

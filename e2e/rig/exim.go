@@ -87,7 +87,7 @@ type Exim struct {
 func NewExim(t testing.TB, address, cert, key, account, password string) *Exim {
 	t.Helper()
 	const program = "/usr/sbin/exim4"
-	installed(t, program)
+	requireInstalled(t, program)
 	e := &Exim{t, tempDir(t, "exim")}
 	u, err := user.Lookup("Debian-exim")
 	if err != nil {

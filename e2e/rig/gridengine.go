@@ -35,9 +35,9 @@ type Grid struct {
 // ready. It needs root. Several may run at the same time.
 func GridEngine(t testing.TB) *Grid {
 	t.Helper()
-	installed(t, "/usr/sbin/sge_qmaster")
+	requireInstalled(t, "/usr/sbin/sge_qmaster")
 	g := &Grid{t: t, dir: tempDir(t, "grid")}
-	if err := g.prepare(); err != nil {
+	if err := g.copyCell(); err != nil {
 		t.Fatalf("rig: prepare Grid Engine: %v", err)
 	}
 	var err error
@@ -45,21 +45,21 @@ func GridEngine(t testing.TB) *Grid {
 		t.Fatalf("rig: %v", err)
 	}
 	t.Cleanup(g.close)
-	if err := g.boot(); err != nil {
-		t.Fatalf("rig: start Grid Engine: %v\n%s", err, g.messages())
+	if err := g.startDaemons(); err != nil {
+		t.Fatalf("rig: start Grid Engine: %v\n%s", err, g.messageEnds())
 	}
 	return g
 }
 
 func (g *Grid) close() {
 	if g.t.Failed() {
-		g.t.Logf("rig: Grid Engine, messages:\n%s", g.messages())
+		g.t.Logf("rig: Grid Engine, messages:\n%s", g.messageEnds())
 	}
 	g.box.close()
 }
 
-// prepare copies the cell that the packages made, and names its host.
-func (g *Grid) prepare() error {
+// copyCell copies the cell that the packages made, and names its host.
+func (g *Grid) copyCell() error {
 	for _, d := range []string{"etc", "home", "bin", "jobs"} {
 		if err := os.Mkdir(filepath.Join(g.dir, d), 0o755); err != nil {
 			return err
@@ -84,19 +84,19 @@ func (g *Grid) prepare() error {
 		}
 	}
 	for name, text := range map[string]string{"act_qmaster": boxHost + "\n", "host_aliases": boxHost + " localhost\n"} {
-		if err := os.WriteFile(g.common(name), []byte(text), 0o644); err != nil {
+		if err := os.WriteFile(g.commonPath(name), []byte(text), 0o644); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (g *Grid) common(name string) string {
+func (g *Grid) commonPath(name string) string {
 	return filepath.Join(g.dir, "root", gridCell, "common", name)
 }
 
 // Accounting is the path of the accounting file.
-func (g *Grid) Accounting() string { return g.common("accounting") }
+func (g *Grid) Accounting() string { return g.commonPath("accounting") }
 
 // Dir is Grid Engine's own directory.
 func (g *Grid) Dir() string { return g.dir }
@@ -105,28 +105,28 @@ func (g *Grid) Dir() string { return g.dir }
 // anywhere on the machine.
 func (g *Grid) Commands() string { return filepath.Join(g.dir, "bin") }
 
-func (g *Grid) boot() error {
+func (g *Grid) startDaemons() error {
 	for _, name := range []string{"qstat", "qhost", "qconf", "qacct", "qsub", "qdel"} {
-		if err := g.box.wrapper(filepath.Join(g.Commands(), name), g.env(), "/usr/bin/"+name); err != nil {
+		if err := g.box.writeWrapper(filepath.Join(g.Commands(), name), g.env(), "/usr/bin/"+name); err != nil {
 			return err
 		}
 	}
 	for from, to := range map[string]string{"root": gridRoot, "spool": gridSpool} {
-		if _, err := g.run("mount", "--bind", filepath.Join(g.dir, from), to); err != nil {
+		if _, err := g.runAsRoot("mount", "--bind", filepath.Join(g.dir, from), to); err != nil {
 			return err
 		}
 	}
 	if err := g.startMaster(); err != nil {
 		return err
 	}
-	if err := g.configure(); err != nil {
+	if err := g.configureQueue(); err != nil {
 		return fmt.Errorf("configure: %w", err)
 	}
-	if err := g.launch("sge_execd"); err != nil {
+	if err := g.startDaemon("sge_execd"); err != nil {
 		return err
 	}
-	return g.until(func() error {
-		out, err := g.run("qstat", "-f")
+	return g.awaitReady(func() error {
+		out, err := g.runAsRoot("qstat", "-f")
 		if err == nil && !strings.Contains(out, "lx-") || strings.Contains(out, " au") {
 			err = errors.New("the queue is not there: " + out)
 		}
@@ -137,15 +137,15 @@ func (g *Grid) boot() error {
 func (g *Grid) env() []string { return []string{"SGE_ROOT=" + gridRoot, "SGE_CELL=" + gridCell} }
 
 func (g *Grid) startMaster() error {
-	if err := g.launch("sge_qmaster"); err != nil {
+	if err := g.startDaemon("sge_qmaster"); err != nil {
 		return err
 	}
-	return g.until(func() error { _, err := g.run("qconf", "-sss"); return err })
+	return g.awaitReady(func() error { _, err := g.runAsRoot("qconf", "-sss"); return err })
 }
 
-// launch starts a daemon, which goes into the background.
-func (g *Grid) launch(name string) error {
-	_, err := g.run("/bin/sh", "-c", "install -d -o "+gridAdmin+" /run/gridengine && "+
+// startDaemon starts a daemon, which goes into the background.
+func (g *Grid) startDaemon(name string) error {
+	_, err := g.runAsRoot("/bin/sh", "-c", "install -d -o "+gridAdmin+" /run/gridengine && "+
 		"SGE_MASTER_PIDFILE=/run/gridengine/qmaster.pid SGE_EXECD_PIDFILE=/run/gridengine/execd.pid /usr/sbin/"+name+" </dev/null >/dev/null 2>&1")
 	return err
 }
@@ -153,11 +153,11 @@ func (g *Grid) launch(name string) error {
 // KillMaster kills the qmaster; StartMaster brings it back with the state it had.
 func (g *Grid) KillMaster() {
 	g.t.Helper()
-	if _, err := g.run("pkill", "-KILL", "-x", "sge_qmaster"); err != nil {
+	if _, err := g.runAsRoot("pkill", "-KILL", "-x", "sge_qmaster"); err != nil {
 		g.t.Fatalf("rig: kill qmaster: %v", err)
 	}
 	waitFor(g.t, "end of qmaster", bootLimit, func() error {
-		if _, err := g.run("pgrep", "-x", "sge_qmaster"); err == nil {
+		if _, err := g.runAsRoot("pgrep", "-x", "sge_qmaster"); err == nil {
 			return errors.New("it still runs")
 		}
 		return nil
@@ -170,30 +170,30 @@ func (g *Grid) StartMaster() {
 	g.t.Helper()
 	err := g.startMaster()
 	if err == nil {
-		_, _ = g.run("pkill", "-KILL", "-x", "sge_execd") // it may have ended
-		err = g.launch("sge_execd")
+		_, _ = g.runAsRoot("pkill", "-KILL", "-x", "sge_execd") // it may have ended
+		err = g.startDaemon("sge_execd")
 	}
 	if err != nil {
 		g.t.Fatalf("rig: start qmaster: %v", err)
 	}
 }
 
-// configure makes host, queue, projects and parallel environments, and lets all
+// configureQueue makes host, queue, projects and parallel environments, and lets all
 // happen within a second.
-func (g *Grid) configure() error {
+func (g *Grid) configureQueue() error {
 	objects := []struct{ verb, text string }{
 		{"-Ae", "hostname " + boxHost + "\nload_scaling NONE\ncomplex_values NONE\nuser_lists NONE\nxuser_lists NONE\nprojects NONE\nxprojects NONE\nusage_scaling NONE\nreport_variables NONE\n"},
 		{"-Ahgrp", "group_name @allhosts\nhostlist " + boxHost + "\n"},
 		{"-Aprj", "name astro\noticket 0\nfshare 0\nacl NONE\nxacl NONE\n"},
 		{"-Aprj", "name bio\noticket 0\nfshare 0\nacl NONE\nxacl NONE\n"},
-		{"-Ap", environment("smp", "$pe_slots", "FALSE", "FALSE")},
-		{"-Ap", environment("make", "$round_robin", "TRUE", "FALSE")},
-		{"-Ap", environment("sum", "$round_robin", "TRUE", "TRUE")},
+		{"-Ap", parallelEnvironment("smp", "$pe_slots", "FALSE", "FALSE")},
+		{"-Ap", parallelEnvironment("make", "$round_robin", "TRUE", "FALSE")},
+		{"-Ap", parallelEnvironment("sum", "$round_robin", "TRUE", "TRUE")},
 		{"-Aq", gridQueue()},
 	}
 	admin := func(args ...string) error {
 		line := append([]string{"--reuid", gridAdmin, "--regid", gridAdmin, "--clear-groups", "qconf"}, args...)
-		_, err := g.run("setpriv", line...)
+		_, err := g.runAsRoot("setpriv", line...)
 		return err
 	}
 	if err := errors.Join(admin("-ah", boxHost), admin("-as", boxHost)); err != nil {
@@ -208,11 +208,11 @@ func (g *Grid) configure() error {
 			return err
 		}
 	}
-	return g.hasten(admin)
+	return g.scheduleAtOnce(admin)
 }
 
-// hasten makes Grid Engine schedule and write at once.
-func (g *Grid) hasten(admin func(...string) error) error {
+// scheduleAtOnce makes Grid Engine schedule and write at once.
+func (g *Grid) scheduleAtOnce(admin func(...string) error) error {
 	for _, c := range []struct {
 		show, change, file string
 		set                map[string]string
@@ -220,7 +220,7 @@ func (g *Grid) hasten(admin func(...string) error) error {
 		{"-ssconf", "-Msconf", "sched", map[string]string{"schedule_interval": "0:0:1", "flush_submit_sec": "1", "flush_finish_sec": "1", "load_formula": "np_load_avg"}},
 		{"-sconf", "-Mconf", "global", map[string]string{"reporting_params": "accounting=true reporting=false flush_time=00:00:01 joblog=false sharelog=00:00:00"}},
 	} {
-		text, err := g.run("qconf", c.show)
+		text, err := g.runAsRoot("qconf", c.show)
 		if err != nil {
 			return err
 		}
@@ -245,7 +245,7 @@ func (g *Grid) hasten(admin func(...string) error) error {
 	return nil
 }
 
-func environment(name, rule, slaves, summary string) string {
+func parallelEnvironment(name, rule, slaves, summary string) string {
 	return "pe_name " + name + "\nslots 999\nuser_lists NONE\nxuser_lists NONE\nstart_proc_args NONE\nstop_proc_args NONE\nallocation_rule " + rule +
 		"\ncontrol_slaves " + slaves + "\njob_is_first_task FALSE\nurgency_slots min\naccounting_summary " + summary + "\nqsort_args NONE\n"
 }
@@ -269,7 +269,7 @@ func gridQueue() string {
 	return b.String()
 }
 
-func (g *Grid) until(ready func() error) error {
+func (g *Grid) awaitReady(ready func() error) error {
 	deadline := time.Now().Add(bootLimit)
 	for {
 		err := ready()
@@ -280,8 +280,8 @@ func (g *Grid) until(ready func() error) error {
 	}
 }
 
-// run runs a command as root inside the box.
-func (g *Grid) run(name string, args ...string) (string, error) {
+// runAsRoot runs a command as root inside the box.
+func (g *Grid) runAsRoot(name string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), clientLimit)
 	defer cancel()
 	return output(g.box.command(ctx, "root", g.dir, g.env(), name, args...))
@@ -308,10 +308,10 @@ func (g *Grid) Submit(user, line string, args ...string) string {
 }
 
 // Run runs one of Grid Engine's commands as root.
-func (g *Grid) Run(name string, args ...string) (string, error) { return g.run(name, args...) }
+func (g *Grid) Run(name string, args ...string) (string, error) { return g.runAsRoot(name, args...) }
 
-// messages are the ends of what the daemons have written.
-func (g *Grid) messages() string {
+// messageEnds are the ends of what the daemons have written.
+func (g *Grid) messageEnds() string {
 	var b strings.Builder
 	paths, _ := filepath.Glob(filepath.Join(g.dir, "spool/*/messages"))
 	more, _ := filepath.Glob(filepath.Join(g.dir, "spool/*/*/messages"))

@@ -48,7 +48,7 @@ agenttoken,system:serviceaccount:bursar:bursar-agent,agent,system:serviceaccount
 func Kubernetes(t testing.TB) *KubeCluster {
 	t.Helper()
 	home := filepath.Join(Cache(), "kubernetes-"+kubernetesVersion)
-	installed(t, filepath.Join(home, "kube-apiserver"))
+	requireInstalled(t, filepath.Join(home, "kube-apiserver"))
 	c := &KubeCluster{t: t, dir: tempDir(t, "kubernetes"), home: home}
 	c.client = &http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{ //nolint:gosec // its own certificate, on loopback
 		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
@@ -67,26 +67,26 @@ func Kubernetes(t testing.TB) *KubeCluster {
 			}
 		}
 	})
-	c.write("tokens.csv", kubeTokens)
-	c.write("stages.yaml", kubeStages)
-	c.key()
+	c.writeFile("tokens.csv", kubeTokens)
+	c.writeFile("stages.yaml", kubeStages)
+	c.makeSigningKey()
 	peer := "http://" + porttest.Free(t)
-	c.etcd = c.start("etcd", "--data-dir", "etcd-data", "--listen-client-urls", c.etcdURL, "--advertise-client-urls", c.etcdURL,
+	c.etcd = c.startServer("etcd", "--data-dir", "etcd-data", "--listen-client-urls", c.etcdURL, "--advertise-client-urls", c.etcdURL,
 		"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--initial-cluster", "default="+peer)
 	c.StartAPI()
 	c.AwaitAPI()
-	c.kwok = c.start("kwok", "--kubeconfig", c.Kubeconfig("admintoken"), "--manage-all-nodes=true", "--config", "stages.yaml", "--server-address", "")
+	c.kwok = c.startServer("kwok", "--kubeconfig", c.Kubeconfig("admintoken"), "--manage-all-nodes=true", "--config", "stages.yaml", "--server-address", "")
 	c.Do(http.MethodPost, "/api/v1/nodes", map[string]any{"apiVersion": "v1", "kind": "Node",
 		"metadata": map[string]any{"name": "n1", "labels": map[string]any{"nvidia.com/gpu.product": "NVIDIA-H200"}},
 		"status":   map[string]any{"capacity": kubeNode, "allocatable": kubeNode}}, nil)
-	waitFor(t, "a ready node of Kubernetes", 2*time.Minute, c.ready)
+	waitFor(t, "a ready node of Kubernetes", 2*time.Minute, c.checkReady)
 	return c
 }
 
 // kubeNode is what the node has.
 var kubeNode = map[string]any{"cpu": "6400", "memory": "51200Gi", "nvidia.com/gpu": "800", "nvidia.com/mig-1g.5gb": "700", "pods": "20000"}
 
-func (c *KubeCluster) write(name, text string) string {
+func (c *KubeCluster) writeFile(name, text string) string {
 	path := filepath.Join(c.dir, name)
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		c.t.Fatalf("rig: %v", err)
@@ -94,8 +94,8 @@ func (c *KubeCluster) write(name, text string) string {
 	return path
 }
 
-// key makes the key that tokens of service accounts are signed with.
-func (c *KubeCluster) key() {
+// makeSigningKey makes the key that tokens of service accounts are signed with.
+func (c *KubeCluster) makeSigningKey() {
 	for _, args := range [][]string{{"genrsa", "-out", "sa.key", "2048"}, {"rsa", "-in", "sa.key", "-pubout", "-out", "sa.pub"}} {
 		cmd := exec.Command("openssl", args...)
 		cmd.Dir = c.dir
@@ -105,7 +105,7 @@ func (c *KubeCluster) key() {
 	}
 }
 
-func (c *KubeCluster) start(name string, args ...string) *server {
+func (c *KubeCluster) startServer(name string, args ...string) *server {
 	c.t.Helper()
 	log, err := os.OpenFile(filepath.Join(c.dir, name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
@@ -128,7 +128,7 @@ func (c *KubeCluster) StartAPI() {
 	if err != nil {
 		c.t.Fatalf("rig: %v", err)
 	}
-	c.api = c.start("kube-apiserver", "--etcd-servers="+c.etcdURL, "--bind-address=127.0.0.1", "--secure-port="+port, "--cert-dir=certs",
+	c.api = c.startServer("kube-apiserver", "--etcd-servers="+c.etcdURL, "--bind-address=127.0.0.1", "--secure-port="+port, "--cert-dir=certs",
 		"--service-account-issuer=https://127.0.0.1", "--service-account-key-file=sa.pub", "--service-account-signing-key-file=sa.key",
 		"--token-auth-file=tokens.csv", "--authorization-mode=RBAC", "--service-cluster-ip-range=10.0.0.0/24",
 		"--disable-admission-plugins=ServiceAccount", "--allow-privileged=true", "--feature-gates=MutatingAdmissionPolicy=true",
@@ -156,14 +156,14 @@ func (c *KubeCluster) Compact() {
 	c.t.Helper()
 	waitFor(c.t, "a compaction", time.Minute, func() error {
 		var now struct{ Header struct{ Revision string } }
-		if err := c.send(http.MethodPost, c.etcdURL+"/v3/kv/range", map[string]any{"key": "eA=="}, &now); err != nil {
+		if err := c.sendJSON(http.MethodPost, c.etcdURL+"/v3/kv/range", map[string]any{"key": "eA=="}, &now); err != nil {
 			return err
 		}
-		return c.send(http.MethodPost, c.etcdURL+"/v3/kv/compaction", map[string]any{"revision": now.Header.Revision, "physical": true}, nil)
+		return c.sendJSON(http.MethodPost, c.etcdURL+"/v3/kv/compaction", map[string]any{"revision": now.Header.Revision, "physical": true}, nil)
 	})
 }
 
-func (c *KubeCluster) ready() error {
+func (c *KubeCluster) checkReady() error {
 	var n struct {
 		Status struct {
 			Conditions []struct{ Type, Status string }
@@ -191,12 +191,12 @@ func (c *KubeCluster) Kubeconfig(token string) string {
 	if err != nil {
 		c.t.Fatalf("rig: %v", err)
 	}
-	return c.write("kubeconfig-"+token, string(text))
+	return c.writeFile("kubeconfig-"+token, string(text))
 }
 
 // Ask asks the API server as an administrator. Body may be nil; text is YAML or a patch.
 func (c *KubeCluster) Ask(method, path string, body, into any) error {
-	return c.send(method, c.URL+path, body, into)
+	return c.sendJSON(method, c.URL+path, body, into)
 }
 
 // Do is Ask that fails the test when it is not answered within a minute. What is there
@@ -218,7 +218,7 @@ var (
 	ErrMissing = errors.New("not found")
 )
 
-func (c *KubeCluster) send(method, url string, body, into any) error {
+func (c *KubeCluster) sendJSON(method, url string, body, into any) error {
 	var text []byte
 	kind := "application/json"
 	switch b := body.(type) {

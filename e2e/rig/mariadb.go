@@ -21,7 +21,7 @@ type MariaDB struct{ socket string }
 // the end of the test.
 func StartMariaDB(t testing.TB) MariaDB {
 	t.Helper()
-	installed(t, "/usr/sbin/mariadbd")
+	requireInstalled(t, "/usr/sbin/mariadbd")
 	dir := tempDir(t, "mariadb")
 	cred := serverUser(t, dir, "mysql")
 	command := func(ctx context.Context, name string, args ...string) *exec.Cmd {

@@ -95,7 +95,7 @@ plugin "nomad-device-example" {
 func Nomad(t testing.TB) *NomadCluster {
 	t.Helper()
 	home := filepath.Join(Cache(), "nomad-"+nomadVersion)
-	c := &NomadCluster{t: t, dir: tempDir(t, "nomad"), bin: installed(t, filepath.Join(home, "nomad"))}
+	c := &NomadCluster{t: t, dir: tempDir(t, "nomad"), bin: requireInstalled(t, filepath.Join(home, "nomad"))}
 	port := func() string {
 		_, p, err := net.SplitHostPort(porttest.Free(t))
 		if err != nil {
@@ -106,14 +106,14 @@ func Nomad(t testing.TB) *NomadCluster {
 	web, rpc := port(), port()
 	c.URL = "http://127.0.0.1:" + web
 	devices := filepath.Join(c.dir, "devices")
-	c.write("server.hcl", fmt.Sprintf(nomadServer, web, rpc, port()))
-	c.write("client.hcl", fmt.Sprintf(nomadClient, filepath.Join(home, "plugins"), rpc, port(), devices))
+	c.writeFile("server.hcl", fmt.Sprintf(nomadServer, web, rpc, port()))
+	c.writeFile("client.hcl", fmt.Sprintf(nomadClient, filepath.Join(home, "plugins"), rpc, port(), devices))
 	for _, device := range []string{"dev0", "dev1"} {
-		c.write("devices/"+device, "")
+		c.writeFile("devices/"+device, "")
 	}
 	t.Cleanup(func() {
-		c.stop(&c.client)
-		c.stop(&c.server)
+		c.stopServer(&c.client)
+		c.stopServer(&c.server)
 		c.unmount()
 		if t.Failed() {
 			for _, name := range []string{"server", "client"} {
@@ -123,12 +123,12 @@ func Nomad(t testing.TB) *NomadCluster {
 		}
 	})
 	c.StartServer()
-	c.client = c.start("client")
-	waitFor(t, "a ready node of Nomad", 2*time.Minute, c.ready)
+	c.client = c.startServer("client")
+	waitFor(t, "a ready node of Nomad", 2*time.Minute, c.checkReady)
 	return c
 }
 
-func (c *NomadCluster) write(name, text string) {
+func (c *NomadCluster) writeFile(name, text string) {
 	path := filepath.Join(c.dir, name)
 	err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o644))
 	if err != nil {
@@ -136,7 +136,7 @@ func (c *NomadCluster) write(name, text string) {
 	}
 }
 
-func (c *NomadCluster) start(name string) *server {
+func (c *NomadCluster) startServer(name string) *server {
 	c.t.Helper()
 	log, err := os.OpenFile(filepath.Join(c.dir, name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
@@ -153,7 +153,7 @@ func (c *NomadCluster) start(name string) *server {
 	return s
 }
 
-func (c *NomadCluster) stop(s **server) {
+func (c *NomadCluster) stopServer(s **server) {
 	if *s != nil {
 		_ = syscall.Kill(-(*s).cmd.Process.Pid, syscall.SIGKILL) // its plugins, too
 		(*s).stop(syscall.SIGKILL, 10*time.Second)
@@ -171,7 +171,7 @@ func (c *NomadCluster) unmount() {
 	}
 }
 
-func (c *NomadCluster) ready() error {
+func (c *NomadCluster) checkReady() error {
 	select {
 	case <-c.server.done:
 		c.t.Fatal("rig: Nomad's server has ended")
@@ -192,11 +192,11 @@ func (c *NomadCluster) ready() error {
 // StartServer starts the server; it need not be ready when StartServer returns.
 func (c *NomadCluster) StartServer() {
 	c.t.Helper()
-	c.server = c.start("server")
+	c.server = c.startServer("server")
 }
 
 // KillServer ends the server as a power cut would. The client and its tasks go on.
-func (c *NomadCluster) KillServer() { c.stop(&c.server) }
+func (c *NomadCluster) KillServer() { c.stopServer(&c.server) }
 
 // AwaitServer waits until the server has a leader and answers.
 func (c *NomadCluster) AwaitServer() {
@@ -211,16 +211,18 @@ func (c *NomadCluster) AwaitServer() {
 }
 
 // Get asks the server.
-func (c *NomadCluster) Get(path string, into any) error { return c.do(http.MethodGet, path, nil, into) }
+func (c *NomadCluster) Get(path string, into any) error {
+	return c.doJSON(http.MethodGet, path, nil, into)
+}
 
 // Do sends body, which may be nil, and fails the test when the server does not take
 // it within a minute.
 func (c *NomadCluster) Do(method, path string, body, into any) {
 	c.t.Helper()
-	waitFor(c.t, method+" "+path, time.Minute, func() error { return c.do(method, path, body, into) })
+	waitFor(c.t, method+" "+path, time.Minute, func() error { return c.doJSON(method, path, body, into) })
 }
 
-func (c *NomadCluster) do(method, path string, body, into any) error {
+func (c *NomadCluster) doJSON(method, path string, body, into any) error {
 	var text bytes.Buffer
 	if body != nil {
 		if err := json.NewEncoder(&text).Encode(body); err != nil {

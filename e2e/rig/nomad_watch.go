@@ -62,7 +62,7 @@ func (c *NomadCluster) Watch() *NomadWatch {
 	w := &NomadWatch{cluster: c, stop: make(chan struct{}), starts: map[NomadTask]map[int64]bool{}, ends: map[NomadTask]map[int64]bool{}, allocs: map[string]NomadAllocation{}}
 	w.done.Go(func() {
 		for {
-			w.look()
+			w.askOnce()
 			select {
 			case <-w.stop:
 				return
@@ -77,8 +77,8 @@ func (c *NomadCluster) Watch() *NomadWatch {
 	return w
 }
 
-// look asks once. A server that is away is asked again later.
-func (w *NomadWatch) look() {
+// askOnce asks once. A server that is away is asked again later.
+func (w *NomadWatch) askOnce() {
 	var all []NomadAllocation
 	if w.cluster.Get("/v1/allocations?namespace=*&resources=true&task_states=true", &all) != nil {
 		return
@@ -92,16 +92,16 @@ func (w *NomadWatch) look() {
 			for _, e := range state.Events {
 				switch e.Type {
 				case "Started":
-					note(w.starts, key, e.Time)
+					noteTime(w.starts, key, e.Time)
 				case "Terminated":
-					note(w.ends, key, e.Time)
+					noteTime(w.ends, key, e.Time)
 				}
 			}
 		}
 	}
 }
 
-func note(m map[NomadTask]map[int64]bool, key NomadTask, at int64) {
+func noteTime(m map[NomadTask]map[int64]bool, key NomadTask, at int64) {
 	if m[key] == nil {
 		m[key] = map[int64]bool{}
 	}

@@ -50,7 +50,7 @@ func NewOIDC(t testing.TB, address string, users []OIDCUser, callbacks ...string
 		t.Fatal(err)
 	}
 	p := &OIDC{Issuer: "http://localhost:" + port + "/", Client: "web", Secret: "secret", Other: "api"}
-	cmd := exec.Command(installed(t, filepath.Join(Cache(), "oidc-3.51.17/server")))
+	cmd := exec.Command(requireInstalled(t, filepath.Join(Cache(), "oidc-3.51.17/server")))
 	cmd.Env = append(os.Environ(), "PORT="+port, "USERS_FILE="+file, "REDIRECT_URI="+strings.Join(callbacks, ","))
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out

@@ -23,7 +23,7 @@ const postgresBin = "/usr/lib/postgresql/15/bin"
 // superuser. It is stopped and removed at the end of the test.
 func Postgres(t testing.TB) string {
 	t.Helper()
-	installed(t, filepath.Join(postgresBin, "postgres"))
+	requireInstalled(t, filepath.Join(postgresBin, "postgres"))
 	dir := tempDir(t, "postgres")
 	cred := serverUser(t, dir, "postgres")
 	postgresRun(t, dir, cred, "initdb", "-D", dir+"/data", "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8", "--no-sync")

@@ -53,7 +53,7 @@ func (s *S3) Start() {
 	if err := os.MkdirAll(meta, 0o755); err != nil {
 		s.t.Fatal(err)
 	}
-	s.cmd = exec.Command(installed(s.t, filepath.Join(Cache(), "versitygw-1.8.0/versitygw")), "--port", s.Address, "--cert", s.cert, "--key", s.key,
+	s.cmd = exec.Command(requireInstalled(s.t, filepath.Join(Cache(), "versitygw-1.8.0/versitygw")), "--port", s.Address, "--cert", s.cert, "--key", s.key,
 		"--access", s.AccessKey, "--secret", s.Secret, "--quiet", "posix", "--sidecar", meta, filepath.Join(s.dir, "buckets"))
 	s.cmd.Stdout, s.cmd.Stderr = &s.out, &s.out
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}

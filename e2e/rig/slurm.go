@@ -95,16 +95,16 @@ func Slurm(t testing.TB, v Variant, opts ...Option) *Cluster {
 		opt(&o)
 	}
 	c := &Cluster{t: t, variant: v, dir: tempDir(t, "slurm"), running: map[string]*server{}}
-	if err := c.prepare(o); err != nil {
+	if err := c.writeConfig(o); err != nil {
 		t.Fatalf("rig: prepare Slurm %s: %v", v, err)
 	}
-	b, err := newBox(c.dir, c.root(), o.show)
+	b, err := newBox(c.dir, c.rootOfVariant(), o.show)
 	if err != nil {
 		t.Fatalf("rig: %v", err)
 	}
 	c.box = b
 	t.Cleanup(c.close)
-	if err := c.boot(); err != nil {
+	if err := c.startDaemons(); err != nil {
 		t.Fatalf("rig: start Slurm %s: %v\n%s", v, err, c.logTails())
 	}
 	return c
@@ -124,10 +124,10 @@ func (c *Cluster) Clear() {
 	for _, user := range []string{Alice, Bob} {
 		c.Scancel(user, "--user="+user)
 	}
-	c.settle("an idle cluster", func() error {
-		drained, err := c.run("sinfo", "-h", "-N", "-p", Compute, "-t", "drain", "-o", "%N")
+	c.awaitOrFail("an idle cluster", func() error {
+		drained, err := c.runAsRoot("sinfo", "-h", "-N", "-p", Compute, "-t", "drain", "-o", "%N")
 		for node := range strings.FieldsSeq(drained) {
-			_, wrong := c.run("scontrol", "update", "NodeName="+node, "State=RESUME")
+			_, wrong := c.runAsRoot("scontrol", "update", "NodeName="+node, "State=RESUME")
 			err = errors.Join(err, wrong)
 		}
 		return errors.Join(err, c.allIdle())
@@ -153,10 +153,10 @@ func (c *Cluster) BeginAnew() {
 	c.Clear()
 }
 
-// root is the directory that holds the variant's Debian; "" is the machine's own.
-func (c *Cluster) root() string {
+// rootOfVariant is the directory that holds the variant's Debian; "" is the machine's own.
+func (c *Cluster) rootOfVariant() string {
 	if c.variant == Chroot {
-		return installed(c.t, filepath.Join(Cache(), "trixie"))
+		return requireInstalled(c.t, filepath.Join(Cache(), "trixie"))
 	}
 	return ""
 }
@@ -169,8 +169,8 @@ func (c *Cluster) close() {
 	c.box.close()
 }
 
-// boot starts the daemons in order, each when what it needs answers.
-func (c *Cluster) boot() error {
+// startDaemons starts the daemons in order, each when what it needs answers.
+func (c *Cluster) startDaemons() error {
 	c.daemons = c.daemonSet()
 	if err := c.writeWrappers(); err != nil {
 		return err
@@ -193,23 +193,23 @@ func (c *Cluster) boot() error {
 }
 
 func (c *Cluster) bootMunge() error {
-	if err := c.launch("munged"); err != nil {
+	if err := c.startDaemon("munged"); err != nil {
 		return err
 	}
-	return c.until(func() error { _, err := c.run("munge", "-n"); return err })
+	return c.awaitReady(func() error { _, err := c.runAsRoot("munge", "-n"); return err })
 }
 
 func (c *Cluster) bootDatabase() error {
 	// In /tmp, two that are made at the same time would share names.
-	_, err := c.run("mariadb-install-db", "--no-defaults", "--user=mysql", "--datadir="+c.dir+"/db", "--tmpdir="+c.dir+"/dbtmp",
+	_, err := c.runAsRoot("mariadb-install-db", "--no-defaults", "--user=mysql", "--datadir="+c.dir+"/db", "--tmpdir="+c.dir+"/dbtmp",
 		"--auth-root-authentication-method=socket", "--skip-test-db", "--skip-name-resolve")
 	if err != nil {
 		return err
 	}
-	if err := c.launch("mariadbd"); err != nil {
+	if err := c.startDaemon("mariadbd"); err != nil {
 		return err
 	}
-	if err := c.until(func() error { _, err := c.sqlIn("mysql", "select 1"); return err }); err != nil {
+	if err := c.awaitReady(func() error { _, err := c.sqlIn("mysql", "select 1"); return err }); err != nil {
 		return err
 	}
 	_, err = c.sqlIn("mysql", "create database "+dbName+"; create user slurm@localhost identified by '"+dbPassword+
@@ -219,14 +219,14 @@ func (c *Cluster) bootDatabase() error {
 }
 
 func (c *Cluster) bootAccounting() error {
-	if err := c.launch("slurmdbd"); err != nil {
+	if err := c.startDaemon("slurmdbd"); err != nil {
 		return err
 	}
-	if err := c.until(func() error { _, err := c.run("sacctmgr", "-n", "show", "cluster"); return err }); err != nil {
+	if err := c.awaitReady(func() error { _, err := c.runAsRoot("sacctmgr", "-n", "show", "cluster"); return err }); err != nil {
 		return err
 	}
 	for _, line := range associations {
-		if _, err := c.run("sacctmgr", append([]string{"-i", "-Q"}, strings.Fields(line)...)...); err != nil {
+		if _, err := c.runAsRoot("sacctmgr", append([]string{"-i", "-Q"}, strings.Fields(line)...)...); err != nil {
 			return err
 		}
 	}
@@ -242,11 +242,11 @@ var associations = []string{
 }
 
 func (c *Cluster) bootController() error {
-	if err := c.launch("slurmctld"); err != nil {
+	if err := c.startDaemon("slurmctld"); err != nil {
 		return err
 	}
-	return c.until(func() error {
-		out, err := c.run("scontrol", "ping")
+	return c.awaitReady(func() error {
+		out, err := c.runAsRoot("scontrol", "ping")
 		if err == nil && !strings.Contains(out, "UP") {
 			return errors.New(strings.TrimSpace(out))
 		}
@@ -255,17 +255,17 @@ func (c *Cluster) bootController() error {
 }
 
 func (c *Cluster) bootNodes() error {
-	for _, n := range nodes() {
-		if err := c.launch("slurmd-" + n.name); err != nil {
+	for _, n := range clusterNodes() {
+		if err := c.startDaemon("slurmd-" + n.name); err != nil {
 			return err
 		}
 	}
-	return c.until(c.allIdle)
+	return c.awaitReady(c.allIdle)
 }
 
 func (c *Cluster) allIdle() error {
-	out, err := c.run("sinfo", "-h", "-N", "-p", Compute, "-o", "%N %t")
-	if err == nil && strings.Count(out, " idle\n") != len(nodes()) {
+	out, err := c.runAsRoot("sinfo", "-h", "-N", "-p", Compute, "-o", "%N %t")
+	if err == nil && strings.Count(out, " idle\n") != len(clusterNodes()) {
 		return errors.New(strings.TrimSpace(out))
 	}
 	return err
@@ -274,7 +274,7 @@ func (c *Cluster) allIdle() error {
 // bootLimit is how long a daemon may take to answer, on a loaded machine too.
 const bootLimit = 6 * time.Minute
 
-func (c *Cluster) until(ready func() error) error {
+func (c *Cluster) awaitReady(ready func() error) error {
 	deadline := time.Now().Add(bootLimit)
 	for {
 		err := ready()
@@ -297,8 +297,8 @@ func (c *Cluster) anyDead() bool {
 	return false
 }
 
-// run runs a command as root inside the box and returns its standard output.
-func (c *Cluster) run(name string, args ...string) (string, error) {
+// runAsRoot runs a command as root inside the box and returns its standard output.
+func (c *Cluster) runAsRoot(name string, args ...string) (string, error) {
 	return output(c.command(context.Background(), "root", name, args...))
 }
 

@@ -30,7 +30,7 @@ func (c *Cluster) SacctPath() string { return filepath.Join(c.BinDir(), "sacct")
 
 func (c *Cluster) writeWrappers() error {
 	for _, name := range clients {
-		err := c.box.wrapper(filepath.Join(c.BinDir(), name), []string{"SLURM_CONF=" + c.ConfPath()}, "/usr/bin/"+name)
+		err := c.box.writeWrapper(filepath.Join(c.BinDir(), name), []string{"SLURM_CONF=" + c.ConfPath()}, "/usr/bin/"+name)
 		if err != nil {
 			return err
 		}
@@ -67,21 +67,24 @@ func (c *Cluster) TrySubmit(user string, args ...string) (string, error) {
 }
 
 // Sacct runs sacct as root and returns what it prints.
-func (c *Cluster) Sacct(args ...string) string { c.t.Helper(); return c.must("root", "sacct", args...) }
+func (c *Cluster) Sacct(args ...string) string {
+	c.t.Helper()
+	return c.mustRun("root", "sacct", args...)
+}
 
 // Scontrol runs scontrol as root and returns what it prints.
 func (c *Cluster) Scontrol(args ...string) string {
 	c.t.Helper()
-	return c.must("root", "scontrol", args...)
+	return c.mustRun("root", "scontrol", args...)
 }
 
 // Scancel runs scancel as user.
 func (c *Cluster) Scancel(user string, args ...string) {
 	c.t.Helper()
-	c.must(user, "scancel", args...)
+	c.mustRun(user, "scancel", args...)
 }
 
-func (c *Cluster) must(user, name string, args ...string) string {
+func (c *Cluster) mustRun(user, name string, args ...string) string {
 	c.t.Helper()
 	out, err := c.Run(user, name, args...)
 	if err != nil {
@@ -96,7 +99,7 @@ func (c *Cluster) must(user, name string, args ...string) string {
 func (c *Cluster) WaitState(job string, states ...string) string {
 	c.t.Helper()
 	var state string
-	c.settle(fmt.Sprintf("job %s in %s", job, strings.Join(states, " or ")), func() error {
+	c.awaitOrFail(fmt.Sprintf("job %s in %s", job, strings.Join(states, " or ")), func() error {
 		var err error
 		if state, err = c.State(job); err == nil && !slices.Contains(states, state) {
 			err = fmt.Errorf("job %s is %q", job, state)

@@ -27,19 +27,19 @@ type node struct {
 	gpus int
 }
 
-func nodes() []node {
+func clusterNodes() []node {
 	return []node{{"n1", nodePort, 2}, {"n2", nodePort + 1, 0}, {"n3", nodePort + 2, 0}}
 }
 
-// prepare writes all files that the daemons read and makes the directories that
+// writeConfig writes all files that the daemons read and makes the directories that
 // they write.
-func (c *Cluster) prepare(o options) error {
+func (c *Cluster) writeConfig(o options) error {
 	for _, d := range []string{"bin", "dev", "etc", "log", "db", "dbtmp", "munge", "run", "state", "home", "jobs"} {
 		if err := os.MkdirAll(filepath.Join(c.dir, d), 0o755); err != nil {
 			return err
 		}
 	}
-	if err := writeEtc(c.dir, c.root(), []account{{Alice, AliceID}, {Bob, BobID}}); err != nil {
+	if err := writeEtc(c.dir, c.rootOfVariant(), []account{{Alice, AliceID}, {Bob, BobID}}); err != nil {
 		return err
 	}
 	if err := c.writeFiles(o); err != nil {
@@ -64,7 +64,7 @@ func (c *Cluster) writeFiles(o options) error {
 		{"etc/cgroup.conf", 0o644, c.cgroupConf()},
 		{"munge/munge.key", 0o400, string(key)},
 	}
-	for _, n := range nodes() {
+	for _, n := range clusterNodes() {
 		for i := range n.gpus {
 			files = append(files, struct {
 				path string
@@ -178,7 +178,7 @@ func (c *Cluster) slurmConf(extra []string) string {
 
 func nodeLines() []string {
 	var lines, names []string
-	for _, n := range nodes() {
+	for _, n := range clusterNodes() {
 		gres := ""
 		if n.gpus > 0 {
 			gres = fmt.Sprintf(" Gres=gpu:tesla:%d", n.gpus)
@@ -197,7 +197,7 @@ func nodeLines() []string {
 func (c *Cluster) gresConf() string {
 	var b strings.Builder
 	b.WriteString("AutoDetect=off\n")
-	for _, n := range nodes() {
+	for _, n := range clusterNodes() {
 		for i := range n.gpus {
 			fmt.Fprintf(&b, "NodeName=%s Name=gpu Type=tesla File=%s\n", n.name, filepath.Join(c.dir, gpuFile(n, i)))
 		}

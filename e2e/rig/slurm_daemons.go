@@ -31,7 +31,7 @@ func (c *Cluster) daemonSet() map[string]daemon {
 		"slurmdbd":  {"slurm", []string{"slurmdbd", "-D"}},
 		"slurmctld": {"slurm", []string{"slurmctld", "-D"}},
 	}
-	for _, n := range nodes() {
+	for _, n := range clusterNodes() {
 		set["slurmd-"+n.name] = daemon{"root", []string{"slurmd", "-D", "-N", n.name}}
 	}
 	return set
@@ -39,8 +39,8 @@ func (c *Cluster) daemonSet() map[string]daemon {
 
 func (c *Cluster) socket() string { return c.dir + "/db/mysql.sock" }
 
-// launch starts a daemon; what it prints goes to log/NAME.out.
-func (c *Cluster) launch(name string) error {
+// startDaemon starts a daemon; what it prints goes to log/NAME.out.
+func (c *Cluster) startDaemon(name string) error {
 	d, ok := c.daemons[name]
 	if !ok {
 		return fmt.Errorf("no daemon %q", name)
@@ -66,11 +66,11 @@ func (c *Cluster) StopDaemon(name string) {
 	c.t.Helper()
 	pattern := strings.Join(c.daemons[name].line, " ")
 	delete(c.running, name)
-	if _, err := c.run("pkill", "-KILL", "-x", "-f", pattern); err != nil {
+	if _, err := c.runAsRoot("pkill", "-KILL", "-x", "-f", pattern); err != nil {
 		c.t.Fatalf("rig: stop %s: %v", name, err)
 	}
-	c.settle("end of "+name, func() error {
-		if _, err := c.run("pgrep", "-x", "-f", pattern); err == nil {
+	c.awaitOrFail("end of "+name, func() error {
+		if _, err := c.runAsRoot("pgrep", "-x", "-f", pattern); err == nil {
 			return fmt.Errorf("%s still runs", name)
 		}
 		return nil
@@ -80,7 +80,7 @@ func (c *Cluster) StopDaemon(name string) {
 // StartDaemon starts a daemon that StopDaemon ended and returns when it answers.
 func (c *Cluster) StartDaemon(name string) {
 	c.t.Helper()
-	if err := c.launch(name); err != nil {
+	if err := c.startDaemon(name); err != nil {
 		c.t.Fatalf("rig: start %s: %v", name, err)
 	}
 	probe := map[string][]string{
@@ -92,11 +92,11 @@ func (c *Cluster) StartDaemon(name string) {
 	if probe == nil {
 		return
 	}
-	c.settle(name, func() error { _, err := c.run(probe[0], probe[1:]...); return err })
+	c.awaitOrFail(name, func() error { _, err := c.runAsRoot(probe[0], probe[1:]...); return err })
 }
 
-// settle waits until ready returns nil and fails the test when that takes too long.
-func (c *Cluster) settle(what string, ready func() error) {
+// awaitOrFail waits until ready returns nil and fails the test when that takes too long.
+func (c *Cluster) awaitOrFail(what string, ready func() error) {
 	c.t.Helper()
 	waitFor(c.t, what, 6*time.Minute, ready)
 }

@@ -38,7 +38,7 @@ func (c *Cluster) Fill(n, days int, until time.Time) Filled {
 		ByAccount: map[string]int64{}, ByUser: map[string]int64{}, ByState: map[string]int{},
 	}
 	for s := int64(1); s <= int64(n); s++ {
-		f.add(fillJob(s, int64(n), f.Start.Unix(), until.Unix()))
+		f.addRun(fillJob(s, int64(n), f.Start.Unix(), until.Unix()))
 	}
 	c.SQL(fillStatements(base, n, f.Start.Unix(), until.Unix()))
 	return f
@@ -52,7 +52,7 @@ func (c *Cluster) fillBase() uint32 {
 	return top + fillGap
 }
 
-func (f *Filled) add(r Run) {
+func (f *Filled) addRun(r Run) {
 	f.CoreSeconds += r.Cores * r.Elapsed()
 	f.GPUSeconds += r.GPUs * r.Elapsed()
 	f.CPUSeconds += r.Cores*r.Elapsed()*9/10 + 5

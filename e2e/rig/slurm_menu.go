@@ -60,15 +60,15 @@ const (
 // cancelled-held, dependency-never, array, array-pending, het, requeued, suspended,
 // gpu, multi-node, comment, not-utf8, odd-name, salloc, interactive, srun, steps,
 // held, running.
-func (c *Cluster) Menu() []Fact { c.t.Helper(); return c.menu(menuCases()) }
+func (c *Cluster) Menu() []Fact { c.t.Helper(); return c.runMenu(menuCases()) }
 
 // MenuWithTimeout is Menu with one case more, timeout, which takes up to two minutes.
 func (c *Cluster) MenuWithTimeout() []Fact {
 	c.t.Helper()
-	return c.menu(append([]menuCase{timeoutCase()}, menuCases()...))
+	return c.runMenu(append([]menuCase{timeoutCase()}, menuCases()...))
 }
 
-func (c *Cluster) menu(cases []menuCase) []Fact {
+func (c *Cluster) runMenu(cases []menuCase) []Fact {
 	c.t.Helper()
 	ids := make([]string, len(cases))
 	for i, m := range cases {
@@ -107,7 +107,7 @@ func matchCases(cases []menuCase, ids []string, runs []Run) ([]Fact, error) {
 				wrong = append(wrong, fmt.Sprintf("%s: no row %s%s (%s)", m.name, ids[i], w.suffix, w.state))
 				continue
 			}
-			if diff := w.diff(m, rows[at]); diff != "" {
+			if diff := w.diffRun(m, rows[at]); diff != "" {
 				wrong = append(wrong, m.name+": "+rows[at].JobID+" "+diff)
 			}
 			facts = append(facts, Fact{m.name, rows[at]})
@@ -135,8 +135,8 @@ func caseRows(id string, runs []Run) []Run {
 	return rows
 }
 
-// diff is what r has other than wanted, "" if nothing.
-func (w want) diff(m menuCase, r Run) string {
+// diffRun is what r has other than wanted, "" if nothing.
+func (w want) diffRun(m menuCase, r Run) string {
 	steps := w.steps
 	if steps == nil && !w.never {
 		steps = []string{"batch", "extern"}

@@ -120,11 +120,11 @@ func requeue(c *Cluster, id string) {
 	c.WaitState(id, "RUNNING")
 	pause()
 	c.Scontrol("requeue", id)
-	c.settle("requeued job "+id+" pending", func() error {
+	c.awaitOrFail("requeued job "+id+" pending", func() error {
 		if out := c.Scontrol("-o", "show", "job", id); !strings.Contains(out, "JobState=PENDING") {
 			return fmt.Errorf("%s", out)
 		}
-		if daemons, err := c.run("pgrep", "-a", "-f", `^slurmstepd: \[`+id+`\.`); err == nil {
+		if daemons, err := c.runAsRoot("pgrep", "-a", "-f", `^slurmstepd: \[`+id+`\.`); err == nil {
 			return fmt.Errorf("still there: %s", daemons)
 		}
 		return nil
@@ -162,7 +162,7 @@ func startDependent(c *Cluster, m menuCase) string {
 func foreground(name string, args ...string) func(*Cluster, menuCase) string {
 	return func(c *Cluster, m menuCase) string {
 		c.t.Helper()
-		c.must(m.user, name, append([]string{"-J", m.name}, args...)...)
+		c.mustRun(m.user, name, append([]string{"-J", m.name}, args...)...)
 		return c.idByName(m.name)
 	}
 }
@@ -171,7 +171,7 @@ func foreground(name string, args ...string) func(*Cluster, menuCase) string {
 func (c *Cluster) idByName(name string) string {
 	c.t.Helper()
 	var id string
-	c.settle("job "+name, func() error {
+	c.awaitOrFail("job "+name, func() error {
 		id = strings.TrimSpace(c.Sacct("-a", "-n", "-X", "-P", "--name", name, "-o", "JobID"))
 		if id == "" || strings.Contains(id, "\n") {
 			return fmt.Errorf("sacct has ids %q", id)

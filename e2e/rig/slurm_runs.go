@@ -82,19 +82,19 @@ type row struct {
 	err  error
 }
 
-func (r *row) text() string {
+func (r *row) nextText() string {
 	raw, err := hex.DecodeString(r.cols[0])
-	r.next(err)
+	r.nextField(err)
 	return string(raw)
 }
 
-func (r *row) number() uint64 {
+func (r *row) nextNumber() uint64 {
 	n, err := strconv.ParseUint(r.cols[0], 10, 64)
-	r.next(err)
+	r.nextField(err)
 	return n
 }
 
-func (r *row) next(err error) {
+func (r *row) nextField(err error) {
 	r.cols = r.cols[1:]
 	if r.err == nil {
 		r.err = err
@@ -106,15 +106,15 @@ func parseRun(cols []string) (Run, error) {
 		return Run{}, fmt.Errorf("%d columns", len(cols))
 	}
 	in := &row{cols: cols}
-	r := Run{DBIndex: in.number(), RawID: uint32(in.number())}
-	r.JobID = printedID(uint64(r.RawID), in.number(), in.number(), in.text(), in.number(), in.number())
-	r.User = userName(in.number())
-	r.Account, r.Partition, r.Name, r.Comment, r.AdminComment = in.text(), in.text(), in.text(), in.text(), in.text()
-	r.State = stateName(in.number())
-	r.setExit(in.number())
-	r.Submit, r.Start, r.End, r.Suspended = int64(in.number()), int64(in.number()), int64(in.number()), int64(in.number())
-	r.setTRES(in.text())
-	r.setSteps(in.text())
+	r := Run{DBIndex: in.nextNumber(), RawID: uint32(in.nextNumber())}
+	r.JobID = printedID(uint64(r.RawID), in.nextNumber(), in.nextNumber(), in.nextText(), in.nextNumber(), in.nextNumber())
+	r.User = userName(in.nextNumber())
+	r.Account, r.Partition, r.Name, r.Comment, r.AdminComment = in.nextText(), in.nextText(), in.nextText(), in.nextText(), in.nextText()
+	r.State = stateName(in.nextNumber())
+	r.setExit(in.nextNumber())
+	r.Submit, r.Start, r.End, r.Suspended = int64(in.nextNumber()), int64(in.nextNumber()), int64(in.nextNumber()), int64(in.nextNumber())
+	r.setTRES(in.nextText())
+	r.setSteps(in.nextText())
 	return r, in.err
 }
 

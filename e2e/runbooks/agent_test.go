@@ -13,24 +13,24 @@ import (
 func TestRunbook_Gap_Holds(t *testing.T) {
 	t.Parallel()
 	c := newClusterWith(t, `max_size = "1MiB"`)
-	c.begin(200)
-	c.follow(blocks(t, "Save a snapshot")[0], c.nodes[0])
+	c.startNodes(200)
+	c.runBlock(commandBlocks(t, "Save a snapshot")[0], c.nodes[0])
 	c.jobs.Pad = 100
 	c.jobs.Write(16_000) // more than the agent keeps
-	c.whole(c.nodes...)
-	c.follow(blocks(t, "Restore a snapshot")[1], c.Leader())
-	c.await(c.nodes[0], true, "gaps")
-	steps := blocks(t, "There is a gap")
-	c.told(c.follow(steps[0], c.nodes[1]), c.agent.Name)
-	c.told(c.follow(put(steps[1], "slurm/nemo", "replay/lab"), c.nodes[0]), "Recollected replay/lab")
-	c.whole(c.nodes...)
+	c.awaitWhole(c.nodes...)
+	c.runBlock(commandBlocks(t, "Restore a snapshot")[1], c.Leader())
+	c.awaitFinding(c.nodes[0], true, "gaps")
+	steps := commandBlocks(t, "There is a gap")
+	c.requireText(c.runBlock(steps[0], c.nodes[1]), c.agent.Name)
+	c.requireText(c.runBlock(putValue(steps[1], "slurm/nemo", "replay/lab"), c.nodes[0]), "Recollected replay/lab")
+	c.awaitWhole(c.nodes...)
 }
 
 func TestRunbook_AgentsBufferDamaged_Holds(t *testing.T) {
 	t.Parallel()
-	c := running(t)
+	c := startCluster(t)
 	for _, g := range c.nodes {
-		c.stop(g)
+		c.stopNode(g)
 	}
 	c.jobs.Write(100)
 	c.site.Eventually("the agent has what no node has", func() (bool, string) {
@@ -41,10 +41,10 @@ func TestRunbook_AgentsBufferDamaged_Holds(t *testing.T) {
 	site.DamageLast(t, filepath.Join(c.agent.DataDir, "buffer.db"), "chunks") // the newest frames
 	c.agent.Start()
 	c.Start()
-	c.await(c.nodes[0], true, "agent-damaged")
-	steps := blocks(t, "An agent's buffer is damaged")
-	c.told(c.sh("bursar status", c.nodes[0]), "buffer.db")
-	c.follow(steps[0], c.nodes[0])
+	c.awaitFinding(c.nodes[0], true, "agent-damaged")
+	steps := commandBlocks(t, "An agent's buffer is damaged")
+	c.requireText(c.runCommand("bursar status", c.nodes[0]), "buffer.db")
+	c.runBlock(steps[0], c.nodes[0])
 	c.jobs.Write(100)
-	c.whole(c.nodes...)
+	c.awaitWhole(c.nodes...)
 }

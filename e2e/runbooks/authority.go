@@ -31,8 +31,8 @@ type estate struct {
 	pids   []int
 }
 
-// machines are those of the runbooks.
-func machines() []string { return []string{"alice", "head1", "agg1", "agg2", "agg3"} }
+// machineNames are those of the runbooks.
+func machineNames() []string { return []string{"alice", "head1", "agg1", "agg2", "agg3"} }
 
 // scp copies into the folder of a machine.
 const scp = `#!/bin/sh
@@ -54,8 +54,8 @@ func newEstate(t *testing.T) *estate {
 	if _, err := identity.CreateCA(e.path("srv/bursar-ca"), "bursar 1", identity.LifetimeCA, time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	for _, m := range machines() {
-		if err := os.MkdirAll(filepath.Dir(e.files(m).CA), 0o755); err != nil {
+	for _, m := range machineNames() {
+		if err := os.MkdirAll(filepath.Dir(e.filesOf(m).CA), 0o755); err != nil {
 			t.Fatal(err)
 		}
 		id := identity.Identity{Role: identity.Aggregator, Name: m}
@@ -65,32 +65,32 @@ func newEstate(t *testing.T) *estate {
 		case "head1":
 			id.Role = identity.Agent
 		}
-		e.issue("srv/bursar-ca", "srv/bursar-ca", id)
-		e.admin([]string{fmt.Sprintf("cd /srv/bursar-ca && scp ca.pem %s.pem %s.key %s:/etc/bursar/tls/", m, m, m)})
+		e.issueCertificate("srv/bursar-ca", "srv/bursar-ca", id)
+		e.runAsAdmin([]string{fmt.Sprintf("cd /srv/bursar-ca && scp ca.pem %s.pem %s.key %s:/etc/bursar/tls/", m, m, m)})
 	}
-	e.agent.Use(e.files("head1"))
+	e.agent.Use(e.filesOf("head1"))
 	for _, g := range e.nodes {
-		g.Files = e.files(g.Name)
+		g.Files = e.filesOf(g.Name)
 		g.Configure()
 	}
 	e.agent.Start()
 	e.jobs.Write(100)
 	e.Start()
-	e.whole(e.nodes...)
-	e.pids = e.running()
+	e.awaitWhole(e.nodes...)
+	e.pids = e.runningPIDs()
 	return e
 }
 
 func (e *estate) path(name string) string { return filepath.Join(e.site.Dir, name) }
 
-// files are where a machine has its certificates.
-func (e *estate) files(machine string) identity.Files {
+// filesOf are where a machine has its certificates.
+func (e *estate) filesOf(machine string) identity.Files {
 	dir := e.path("machines/" + machine + "/etc/bursar/tls")
 	return identity.Files{CA: dir + "/ca.pem", Cert: dir + "/" + machine + ".pem", Key: dir + "/" + machine + ".key"}
 }
 
-// issue makes a certificate.
-func (e *estate) issue(ca, dir string, id identity.Identity) identity.Files {
+// issueCertificate makes a certificate.
+func (e *estate) issueCertificate(ca, dir string, id identity.Identity) identity.Files {
 	e.t.Helper()
 	files, err := identity.CreateCert(e.path(ca), e.path(dir), identity.Request{Identity: id, Hosts: []string{"127.0.0.1"}, Lifetime: 30 * 24 * time.Hour}, time.Now())
 	if err != nil {
@@ -99,30 +99,30 @@ func (e *estate) issue(ca, dir string, id identity.Identity) identity.Files {
 	return files
 }
 
-// admin executes a block on the machine that keeps the authority.
-func (e *estate) admin(block []string) string {
+// runAsAdmin executes a block on the machine that keeps the authority.
+func (e *estate) runAsAdmin(block []string) string {
 	e.t.Helper()
-	out, err := e.try(block)
+	out, err := e.tryAsAdmin(block)
 	if err != nil {
 		e.t.Fatalf("%s: %v\n%s", strings.Join(block, "\n"), err, out)
 	}
 	return out
 }
 
-func (e *estate) try(block []string) (string, error) {
+func (e *estate) tryAsAdmin(block []string) (string, error) {
 	cmd := exec.Command("sh", "-ec", e.places.Replace(strings.Join(block, "\n")))
 	cmd.Env = append(os.Environ(), fmt.Sprintf("PATH=%s:%s:%s", e.path("shims"), e.site.Bin, os.Getenv("PATH")))
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }
 
-// changed waits until each daemon shows another certificate than in what was shown
+// awaitChanged waits until each daemon shows another certificate than in what was shown
 // before.
-func (e *estate) changed(before string) {
+func (e *estate) awaitChanged(before string) {
 	e.t.Helper()
-	block := blocks(e.t, "Certificates are renewed")[1]
+	block := commandBlocks(e.t, "Certificates are renewed")[1]
 	e.site.Eventually("each daemon shows a new certificate", func() (bool, string) {
-		out, err := e.try(block)
+		out, err := e.tryAsAdmin(block)
 		for line := range strings.Lines(out) {
 			if strings.Contains(before, line) {
 				return false, out
@@ -132,12 +132,12 @@ func (e *estate) changed(before string) {
 	})
 }
 
-// show waits until each line of what the daemons show has all the words.
-func (e *estate) show(words ...string) {
+// awaitShown waits until each line of what the daemons show has all the words.
+func (e *estate) awaitShown(words ...string) {
 	e.t.Helper()
-	block := blocks(e.t, "Certificates are renewed")[1]
+	block := commandBlocks(e.t, "Certificates are renewed")[1]
 	e.site.Eventually("each daemon shows "+strings.Join(words, " and "), func() (bool, string) {
-		out, err := e.try(block)
+		out, err := e.tryAsAdmin(block)
 		if err != nil {
 			return false, out
 		}
@@ -152,8 +152,8 @@ func (e *estate) show(words ...string) {
 	})
 }
 
-// running are the ids of all processes; none may have ended.
-func (e *estate) running() (pids []int) {
+// runningPIDs are the ids of all processes; none may have ended.
+func (e *estate) runningPIDs() (pids []int) {
 	e.t.Helper()
 	for _, g := range e.nodes {
 		if g.Ended() {
@@ -177,17 +177,17 @@ type load struct {
 	workers sync.WaitGroup
 }
 
-func (e *estate) load() *load {
+func (e *estate) startLoad() *load {
 	l := &load{e: e, fresh: make([]atomic.Int64, 3), stop: make(chan struct{})}
 	for i := range l.fresh {
-		l.workers.Go(func() { l.work(i) })
+		l.workers.Go(func() { l.writeAndRead(i) })
 	}
-	e.t.Cleanup(func() { l.end() })
+	e.t.Cleanup(func() { l.endLoad() })
 	return l
 }
 
-// end stops the workers and returns how many records they wrote.
-func (l *load) end() int {
+// endLoad stops the workers and returns how many records they wrote.
+func (l *load) endLoad() int {
 	select {
 	case <-l.stop:
 	default:
@@ -197,7 +197,7 @@ func (l *load) end() int {
 	return int(l.done.Load())
 }
 
-func (l *load) stopped() bool {
+func (l *load) isStopped() bool {
 	select {
 	case <-l.stop:
 		return true
@@ -206,20 +206,20 @@ func (l *load) stopped() bool {
 	}
 }
 
-// work writes and reads until it is stopped. It keeps its connections for some
+// writeAndRead writes and reads until it is stopped. It keeps its connections for some
 // requests, as clients do for up to an hour.
-func (l *load) work(worker int) {
-	for n := 0; !l.stopped(); {
-		keys, err := identity.Load(l.e.files("alice"))
+func (l *load) writeAndRead(worker int) {
+	for n := 0; !l.isStopped(); {
+		keys, err := identity.Load(l.e.filesOf("alice"))
 		if err != nil {
 			continue // they are being copied
 		}
 		l.fresh[worker].Add(1)
 		transport := &http.Transport{TLSClientConfig: keys.Client(identity.Aggregator, "")}
 		client := &http.Client{Transport: transport, Timeout: site.Patience}
-		for end := n + 20; n < end && !l.stopped(); n++ {
+		for end := n + 20; n < end && !l.isStopped(); n++ {
 			node := l.e.nodes[(worker+n)%len(l.e.nodes)]
-			if err := l.round(client, node.TLSURL, fmt.Sprintf("load-%d-%d", worker, n)); err != nil {
+			if err := l.writeOne(client, node.TLSURL, fmt.Sprintf("load-%d-%d", worker, n)); err != nil {
 				l.e.t.Errorf("a request of the load to %s: %v", node.TLSURL, err)
 			}
 		}
@@ -227,24 +227,24 @@ func (l *load) work(worker int) {
 	}
 }
 
-// round writes a record and reads it.
-func (l *load) round(c *http.Client, url, id string) error {
+// writeOne writes a record and reads it.
+func (l *load) writeOne(c *http.Client, url, id string) error {
 	body := `{"record_id":"` + id + `","meta":{},"components":[{"name":"Cores","amount":8,"scores":[]}],"start_time":"2023-02-24T00:00:00Z","stop_time":"2023-02-24T01:00:00Z"}`
 	resp, err := c.Post(url+"/record", "application/json", strings.NewReader(body))
 	if err == nil {
-		err = ok(resp)
+		err = checkStatus(resp)
 	}
 	if err != nil {
 		return err
 	}
 	l.done.Add(1)
 	if resp, err = c.Get(url + "/record/" + id); err == nil {
-		err = ok(resp)
+		err = checkStatus(resp)
 	}
 	return err
 }
 
-func ok(resp *http.Response) error {
+func checkStatus(resp *http.Response) error {
 	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)
 	if err == nil && resp.StatusCode != http.StatusOK {
@@ -253,8 +253,8 @@ func ok(resp *http.Response) error {
 	return err
 }
 
-// renewed waits until all connections of the client are of the files of now.
-func (l *load) renewed() {
+// awaitRenewed waits until all connections of the client are of the files of now.
+func (l *load) awaitRenewed() {
 	l.e.t.Helper()
 	for i := range l.fresh {
 		before := l.fresh[i].Load()
@@ -265,8 +265,8 @@ func (l *load) renewed() {
 	}
 }
 
-// more waits until the load has written some more.
-func (l *load) more(n int64) {
+// awaitMore waits until the load has written some more.
+func (l *load) awaitMore(n int64) {
 	l.e.t.Helper()
 	before := l.done.Load()
 	l.e.site.Eventually("the load goes on", func() (bool, string) { return l.done.Load() >= before+n, fmt.Sprint(l.done.Load()) })
@@ -279,7 +279,7 @@ type door struct {
 	role                    identity.Role
 }
 
-func (e *estate) doors() (list []door) {
+func (e *estate) listeners() (list []door) {
 	h2 := append([]byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), 0, 0, 0, 4, 0, 0, 0, 0, 0)
 	for i, g := range e.nodes {
 		list = append(list,
@@ -290,8 +290,8 @@ func (e *estate) doors() (list []door) {
 	return append(list, door{"pull", e.agent.Address, "h2", h2, identity.Aggregator})
 }
 
-// knock returns the connection when the daemon answers to who has these files.
-func (d door) knock(files identity.Files) (net.Conn, error) {
+// dialAs returns the connection when the daemon answers to who has these files.
+func (d door) dialAs(files identity.Files) (net.Conn, error) {
 	cert, err := tls.LoadX509KeyPair(files.Cert, files.Key)
 	if err != nil {
 		return nil, err
@@ -327,7 +327,7 @@ func (d door) knock(files identity.Files) (net.Conn, error) {
 // thief is someone with certificates of an authority.
 type thief map[identity.Role]identity.Files
 
-func (e *estate) thief(name, ca string) thief {
+func (e *estate) makeThief(name, ca string) thief {
 	e.t.Helper()
 	th := thief{}
 	for _, role := range []identity.Role{identity.Client, identity.Aggregator} {
@@ -335,7 +335,7 @@ func (e *estate) thief(name, ca string) thief {
 		if role == identity.Client {
 			id.Rights = identity.Admin
 		}
-		th[role] = e.issue(ca, "thieves/"+name+"-"+string(role), id)
+		th[role] = e.issueCertificate(ca, "thieves/"+name+"-"+string(role), id)
 	}
 	return th
 }
@@ -343,8 +343,8 @@ func (e *estate) thief(name, ca string) thief {
 // comesIn knocks at all doors, and says where it is otherwise than wanted.
 func (e *estate) comesIn(th thief, want bool) {
 	e.t.Helper()
-	for _, d := range e.doors() {
-		conn, err := d.knock(th[d.role])
+	for _, d := range e.listeners() {
+		conn, err := d.dialAs(th[d.role])
 		if err == nil {
 			conn.Close()
 		}
@@ -354,22 +354,22 @@ func (e *estate) comesIn(th thief, want bool) {
 	}
 }
 
-// dwell opens a connection of raft and one to the agent, which stay open as long as
+// holdConnections opens a connection of raft and one to the agent, which stay open as long as
 // they may. Each channel is closed when the other end closes the connection.
-func (e *estate) dwell(th thief) (raft, agent <-chan struct{}) {
+func (e *estate) holdConnections(th thief) (raft, agent <-chan struct{}) {
 	e.t.Helper()
 	list, err := e.nodes[0].Members()
 	if err != nil {
 		e.t.Fatal(err)
 	}
-	doors := e.doors()
+	doors := e.listeners()
 	for _, m := range list {
 		if m.Name == "agg1" {
 			doors[1].hello = append([]byte{1, 'R', byte(len(m.ID))}, m.ID+"\x01b"...)
 		}
 	}
 	stay := func(d door, live func(net.Conn)) <-chan struct{} {
-		conn, err := d.knock(th[d.role])
+		conn, err := d.dialAs(th[d.role])
 		if err != nil {
 			e.t.Fatalf("%s: %v", d.name, err)
 		}
@@ -412,8 +412,8 @@ func answerPings(conn net.Conn) {
 	}
 }
 
-// ends waits until the other end closes the connection.
-func (e *estate) ends(connection <-chan struct{}) {
+// awaitEnd waits until the other end closes the connection.
+func (e *estate) awaitEnd(connection <-chan struct{}) {
 	e.t.Helper()
 	select {
 	case <-connection:

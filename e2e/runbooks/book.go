@@ -15,8 +15,8 @@ import (
 	"github.com/bursar-accounting/bursar/e2e/site"
 )
 
-// book returns the runbooks.
-func book(t *testing.T) string {
+// readRunbooks returns the runbooks.
+func readRunbooks(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(site.Top(), "aggregator", "RUNBOOKS.md"))
 	if err != nil {
@@ -28,10 +28,10 @@ func book(t *testing.T) string {
 // executed marks the heading of a runbook that a test executes.
 const executed = " (executed)"
 
-// blocks returns the commands below a heading, block by block.
-func blocks(t *testing.T, heading string) (list [][]string) {
+// commandBlocks returns the commands below a heading, block by block.
+func commandBlocks(t *testing.T, heading string) (list [][]string) {
 	t.Helper()
-	_, body, found := strings.Cut(book(t), "\n## "+heading+executed+"\n")
+	_, body, found := strings.Cut(readRunbooks(t), "\n## "+heading+executed+"\n")
 	if !found {
 		t.Fatalf("there is no runbook %q that is executed", heading)
 	}
@@ -47,15 +47,15 @@ func blocks(t *testing.T, heading string) (list [][]string) {
 	return list
 }
 
-// put gives what stands for something in a block its value.
-func put(block []string, name, value string) []string {
+// putValue gives what stands for something in a block its value.
+func putValue(block []string, name, value string) []string {
 	return strings.Split(strings.ReplaceAll(strings.Join(block, "\n"), name, value), "\n")
 }
 
-// follow executes a block, line by line, on the machines of all these nodes at
+// runBlock executes a block, line by line, on the machines of all these nodes at
 // once: what the packages put into /etc and /var lies in the site's directory, and
 // systemd is the test. It returns what was printed.
-func (c *cluster) follow(block []string, nodes ...*site.Aggregator) (printed string) {
+func (c *cluster) runBlock(block []string, nodes ...*site.Aggregator) (printed string) {
 	c.t.Helper()
 	for _, line := range block {
 		line = strings.TrimSpace(line)
@@ -67,9 +67,9 @@ func (c *cluster) follow(block []string, nodes ...*site.Aggregator) (printed str
 			case line == "systemctl start bursar-agent":
 				c.agent.Start()
 			case line == "systemctl stop bursar":
-				c.stop(g)
+				c.stopNode(g)
 			default:
-				printed += c.sh(line, g)
+				printed += c.runCommand(line, g)
 			}
 		}
 		if line == "systemctl start bursar" {
@@ -79,8 +79,8 @@ func (c *cluster) follow(block []string, nodes ...*site.Aggregator) (printed str
 	return printed
 }
 
-// stop ends a node in order, unless it has ended.
-func (c *cluster) stop(g *site.Aggregator) {
+// stopNode ends a node in order, unless it has ended.
+func (c *cluster) stopNode(g *site.Aggregator) {
 	c.t.Helper()
 	if !g.Ended() {
 		if err := g.Terminate(site.Patience); err != nil {
@@ -90,11 +90,11 @@ func (c *cluster) stop(g *site.Aggregator) {
 	g.Kill()
 }
 
-// sh executes a command on a node's machine and returns what it printed. Exit code
+// runCommand executes a command on a node's machine and returns what it printed. Exit code
 // 2 says that it worked and found something.
-func (c *cluster) sh(line string, g *site.Aggregator) string {
+func (c *cluster) runCommand(line string, g *site.Aggregator) string {
 	c.t.Helper()
-	cmd := exec.Command("sh", "-c", c.placed(line, g))
+	cmd := exec.Command("sh", "-c", c.placePaths(line, g))
 	cmd.Env = append(os.Environ(), "BURSAR_ADDR="+g.Admin(), fmt.Sprintf("PATH=%s:%s", c.site.Bin, os.Getenv("PATH")))
 	out, err := cmd.CombinedOutput()
 	if err != nil && cmd.ProcessState.ExitCode() != 2 {
@@ -103,8 +103,8 @@ func (c *cluster) sh(line string, g *site.Aggregator) string {
 	return string(out)
 }
 
-// placed puts a command where the site's files are.
-func (c *cluster) placed(line string, g *site.Aggregator) string {
+// placePaths puts a command where the site's files are.
+func (c *cluster) placePaths(line string, g *site.Aggregator) string {
 	if strings.HasPrefix(line, "bursar-agent ") {
 		return line + " -config " + c.agent.Config
 	}

@@ -28,21 +28,21 @@ func newCluster(t *testing.T) *cluster {
 	return newClusterWith(t, "")
 }
 
-// running is a cluster that runs and holds the first jobs.
-func running(t *testing.T) *cluster {
+// startCluster is a cluster that runs and holds the first jobs.
+func startCluster(t *testing.T) *cluster {
 	t.Helper()
 	c := newCluster(t)
-	c.begin(200)
+	c.startNodes(200)
 	return c
 }
 
-// begin starts everything, and waits until all nodes hold the first n jobs.
-func (c *cluster) begin(n int) {
+// startNodes starts everything, and waits until all nodes hold the first n jobs.
+func (c *cluster) startNodes(n int) {
 	c.t.Helper()
 	c.agent.Start()
 	c.jobs.Write(n)
 	c.Start()
-	c.whole(c.nodes...)
+	c.awaitWhole(c.nodes...)
 }
 
 // newClusterWith is newCluster with settings of the agent's buffer.
@@ -53,20 +53,20 @@ func newClusterWith(t *testing.T, buffer string) *cluster {
 	c.agent = c.site.Agent(site.AgentSpec{Name: "head1", Buffer: buffer, Sources: c.jobs.Source()})
 	c.Cluster = c.site.Cluster(3, "", c.agent)
 	c.nodes = c.Nodes
-	c.configure(`min_free = "1MiB"`)
+	c.setSettings(`min_free = "1MiB"`)
 	return c
 }
 
-// configure gives all nodes settings.
-func (c *cluster) configure(settings string) {
+// setSettings gives all nodes settings.
+func (c *cluster) setSettings(settings string) {
 	for _, g := range c.nodes {
 		g.Settings = settings
 		g.Configure()
 	}
 }
 
-// whole waits until the nodes hold every job, are all voters, and agree.
-func (c *cluster) whole(nodes ...*site.Aggregator) {
+// awaitWhole waits until the nodes hold every job, are all voters, and agree.
+func (c *cluster) awaitWhole(nodes ...*site.Aggregator) {
 	c.t.Helper()
 	for _, g := range nodes {
 		g.AwaitRecords(int64(c.jobs.Count))
@@ -88,8 +88,8 @@ func (c *cluster) whole(nodes ...*site.Aggregator) {
 	}
 }
 
-// await waits until a node's status has one of these findings, or none of them.
-func (c *cluster) await(g *site.Aggregator, there bool, findings ...string) {
+// awaitFinding waits until a node's status has one of these findings, or none of them.
+func (c *cluster) awaitFinding(g *site.Aggregator, there bool, findings ...string) {
 	c.t.Helper()
 	c.site.Eventually(fmt.Sprintf("the status has %v: %v", findings, there), func() (bool, string) {
 		all, err := g.Findings()
@@ -98,8 +98,8 @@ func (c *cluster) await(g *site.Aggregator, there bool, findings ...string) {
 	})
 }
 
-// others are all nodes but one.
-func (c *cluster) others(but *site.Aggregator) (list []*site.Aggregator) {
+// otherNodes are all nodes but one.
+func (c *cluster) otherNodes(but *site.Aggregator) (list []*site.Aggregator) {
 	for _, g := range c.nodes {
 		if g != but {
 			list = append(list, g)
@@ -108,8 +108,8 @@ func (c *cluster) others(but *site.Aggregator) (list []*site.Aggregator) {
 	return list
 }
 
-// told is a text that has to say something.
-func (c *cluster) told(text, want string) {
+// requireText is a text that has to say something.
+func (c *cluster) requireText(text, want string) {
 	c.t.Helper()
 	if !strings.Contains(text, want) {
 		c.t.Errorf("want %q in:\n%s", want, text)

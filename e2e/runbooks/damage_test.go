@@ -29,15 +29,15 @@ func TestRunbook_DiskFull_Holds(t *testing.T) {
 	for _, g := range c.nodes {
 		disks[g] = c.site.SmallDisk(g.DataDir, "256m")
 	}
-	c.begin(200)
+	c.startNodes(200)
 	full := c.Leader()
 	disks[full].Fill(0)
 	c.jobs.Write(2000)
-	for _, g := range c.others(full) {
+	for _, g := range c.otherNodes(full) {
 		g.AwaitRecords(int64(c.jobs.Count))
 	}
-	c.await(c.others(full)[0], true, "disk-low", "disk-readonly", "node-silent")
-	c.told(c.follow(blocks(t, "A disk is full")[0], full), "MiB are free again")
+	c.awaitFinding(c.otherNodes(full)[0], true, "disk-low", "disk-readonly", "node-silent")
+	c.requireText(c.runBlock(commandBlocks(t, "A disk is full")[0], full), "MiB are free again")
 	disks[full].Empty()
 	if full.Ended() { // systemd would have tried all the time
 		if code := full.Exit(); code != exitDisk || strings.Contains(full.Log(200), "goroutine ") {
@@ -47,7 +47,7 @@ func TestRunbook_DiskFull_Holds(t *testing.T) {
 		full.Start()
 	}
 	c.jobs.Write(100)
-	c.whole(c.nodes...)
+	c.awaitWhole(c.nodes...)
 }
 
 // refuses waits until a node that was started ends since it must not go on, and
@@ -57,38 +57,38 @@ func (c *cluster) refuses(g *site.Aggregator, why string) {
 	if code := g.Exit(); code != systemd.ExitFenced {
 		c.t.Errorf("it has ended with %d", code)
 	}
-	c.told(g.Log(10), why)
+	c.requireText(g.Log(10), why)
 }
 
 func TestRunbook_RaftDBDamaged_Holds(t *testing.T) {
 	t.Parallel()
-	c := running(t)
+	c := startCluster(t)
 	bad := c.nodes[1]
-	c.stop(bad)
+	c.stopNode(bad)
 	site.DamageLast(t, filepath.Join(bad.DataDir, "raft", "raft.db"), "logs") // the newest entry
 	bad.Start()
 	c.refuses(bad, "raft.db: entry ")
 	c.jobs.Write(100)
-	c.follow(blocks(t, "raft.db is damaged")[0], bad)
-	c.whole(c.nodes...)
+	c.runBlock(commandBlocks(t, "raft.db is damaged")[0], bad)
+	c.awaitWhole(c.nodes...)
 
 	bad = c.nodes[2] // whose newest entries are in the journal when it is killed
 	c.jobs.Write(100)
-	c.whole(c.nodes...)
+	c.awaitWhole(c.nodes...)
 	bad.Kill()
 	site.Flip(t, filepath.Join(bad.DataDir, "raft", "journal-a"), 60)
 	bad.Start()
 	c.refuses(bad, "journal-a: a stored batch of entries is damaged")
-	c.follow(blocks(t, "raft.db is damaged")[0], bad)
-	c.whole(c.nodes...)
+	c.runBlock(commandBlocks(t, "raft.db is damaged")[0], bad)
+	c.awaitWhole(c.nodes...)
 }
 
 func TestOlderCopyOfNodeData_DoesNotVoteUntilCaughtUp(t *testing.T) {
 	t.Parallel()
-	c := running(t)
+	c := startCluster(t)
 	whole, back, lagging := c.nodes[0], c.nodes[1], c.nodes[2]
-	c.stop(lagging)
-	c.stop(back)
+	c.stopNode(lagging)
+	c.stopNode(back)
 	older := back.DataDir + ".older"
 	if err := os.CopyFS(older, os.DirFS(back.DataDir)); err != nil {
 		t.Fatal(err)
@@ -97,43 +97,43 @@ func TestOlderCopyOfNodeData_DoesNotVoteUntilCaughtUp(t *testing.T) {
 	c.jobs.Write(300)
 	whole.AwaitRecords(int64(c.jobs.Count))
 	back.AwaitRecords(int64(c.jobs.Count))
-	c.stop(back)
+	c.stopNode(back)
 	whole.Kill()
 	if err := errors.Join(os.RemoveAll(back.DataDir), os.Rename(older, back.DataDir)); err != nil {
 		t.Fatal(err)
 	}
 	back.Start()
 	lagging.Start()
-	c.await(back, true, "node-old-copy")
-	c.await(lagging, true, "no-leader")
-	c.follow(blocks(t, "A node's data are an older copy")[0], whole)
-	c.whole(c.nodes...)
-	c.await(back, false, "node-old-copy")
+	c.awaitFinding(back, true, "node-old-copy")
+	c.awaitFinding(lagging, true, "no-leader")
+	c.runBlock(commandBlocks(t, "A node's data are an older copy")[0], whole)
+	c.awaitWhole(c.nodes...)
+	c.awaitFinding(back, false, "node-old-copy")
 }
 
 // Where the record of the progress went back as well, the nodes that lack what was
 // confirmed lead. The node that has it says so and stops, and either history can stay.
 func TestRunbook_TwoHistories_EitherStays(t *testing.T) {
 	t.Parallel()
-	c := running(t)
+	c := startCluster(t)
 	whole, back, lagging := c.nodes[0], c.nodes[1], c.nodes[2]
 	for _, keep := range []bool{true, false} {
 		c.fork(whole, back, lagging)
 		c.refuses(whole, "two histories")
 		whole.Start()
 		c.refuses(whole, "two histories")
-		steps := blocks(t, "There are two histories")
+		steps := commandBlocks(t, "There are two histories")
 		if keep {
-			c.follow(steps[0], c.others(whole)...)
-			c.follow(steps[1], whole)
+			c.runBlock(steps[0], c.otherNodes(whole)...)
+			c.runBlock(steps[1], whole)
 			whole.AwaitRecords(int64(c.jobs.Count))
-			c.follow(steps[2], c.others(whole)...)
+			c.runBlock(steps[2], c.otherNodes(whole)...)
 		} else {
-			c.follow(steps[3], whole)
+			c.runBlock(steps[3], whole)
 		}
-		c.whole(c.nodes...)
-		for _, g := range c.others(whole) {
-			c.await(g, false, "two-histories", "node-silent")
+		c.awaitWhole(c.nodes...)
+		for _, g := range c.otherNodes(whole) {
+			c.awaitFinding(g, false, "two-histories", "node-silent")
 		}
 	}
 }
@@ -142,8 +142,8 @@ func TestRunbook_TwoHistories_EitherStays(t *testing.T) {
 // lags, and starts the third, which has all, when these two lead.
 func (c *cluster) fork(whole, back, lagging *site.Aggregator) {
 	c.t.Helper()
-	c.stop(lagging)
-	c.stop(back)
+	c.stopNode(lagging)
+	c.stopNode(back)
 	folders := []string{back.DataDir, back.DataDir + "-progress"}
 	for _, dir := range folders {
 		if err := os.CopyFS(dir+".older", os.DirFS(dir)); err != nil {
@@ -165,23 +165,23 @@ func (c *cluster) fork(whole, back, lagging *site.Aggregator) {
 	c.jobs.Write(10)
 	back.AwaitRecords(int64(c.jobs.Count))
 	whole.Start()
-	c.await(back, true, "two-histories")
-	c.await(lagging, true, "two-histories")
+	c.awaitFinding(back, true, "two-histories")
+	c.awaitFinding(lagging, true, "two-histories")
 }
 
 func TestRunbook_StoreDamaged_Holds(t *testing.T) {
 	t.Parallel()
-	c := running(t)
+	c := startCluster(t)
 	bad := c.nodes[0]
-	c.stop(bad)
+	c.stopNode(bad)
 	site.Start(bad) // what was in Pebble's log is in tables now
-	c.stop(bad)
+	c.stopNode(bad)
 	c.damageTables(bad.DataDir)
 	bad.Start()
 	c.refuses(bad, ".sst")
 	c.jobs.Write(100)
-	c.told(c.follow(blocks(t, "The store is damaged")[0], bad), "does not read")
-	c.whole(c.nodes...)
+	c.requireText(c.runBlock(commandBlocks(t, "The store is damaged")[0], bad), "does not read")
+	c.awaitWhole(c.nodes...)
 }
 
 // damageTables turns over bits in the tables of a store.
@@ -207,42 +207,42 @@ func (c *cluster) damageTables(data string) {
 
 func TestRunbook_NodeFenced_Holds(t *testing.T) {
 	t.Parallel()
-	c := running(t)
+	c := startCluster(t)
 	bad := c.nodes[2]
-	c.stop(bad)
+	c.stopNode(bad)
 	c.falsify(bad, 1)
 	bad.Start()
-	c.sh("bursar operator raft transfer-leader", c.nodes[0]) // who begins to lead compares
+	c.runCommand("bursar operator raft transfer-leader", c.nodes[0]) // who begins to lead compares
 	c.refuses(bad, "this node is fenced")
 	bad.Start()
 	c.refuses(bad, "this node is fenced")
 	c.jobs.Write(100)
-	c.told(c.follow(blocks(t, "A node is fenced")[0], bad), "the store is not sound")
-	c.whole(c.nodes...)
+	c.requireText(c.runBlock(commandBlocks(t, "A node is fenced")[0], bad), "the store is not sound")
+	c.awaitWhole(c.nodes...)
 }
 
 func TestRunbook_AllNodesDiffer_Holds(t *testing.T) {
 	t.Parallel()
-	c := running(t)
+	c := startCluster(t)
 	for _, g := range c.nodes {
-		c.stop(g)
+		c.stopNode(g)
 	}
 	sound := c.nodes[1]
-	for i, g := range c.others(sound) {
+	for i, g := range c.otherNodes(sound) {
 		c.falsify(g, byte(i+1))
 	}
 	c.Start()
-	c.await(sound, true, "state-differs")
+	c.awaitFinding(sound, true, "state-differs")
 	c.jobs.Write(100)
 	for _, g := range c.nodes {
-		said := c.follow(blocks(t, "A node is fenced")[1], g)
+		said := c.runBlock(commandBlocks(t, "A node is fenced")[1], g)
 		if g == sound {
-			c.told(said, "the store is sound")
+			c.requireText(said, "the store is sound")
 		} else {
-			c.told(said, "the store is not sound")
+			c.requireText(said, "the store is not sound")
 		}
 	}
-	for _, g := range c.others(sound) {
+	for _, g := range c.otherNodes(sound) {
 		g.Kill()
 	}
 	c.goOnWith(sound)
@@ -299,24 +299,24 @@ func TestRunbook_ClockWrong_Holds(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	clocks := c.ownClocks()
-	c.begin(200)
+	c.startNodes(200)
 	late := c.Leader()
 	if err := os.WriteFile(clocks[late], []byte("-1h"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c.await(c.others(late)[0], true, "clock-apart")
+	c.awaitFinding(c.otherNodes(late)[0], true, "clock-apart")
 	c.site.Eventually("another node leads", func() (bool, string) { return c.Leader() != late, late.Log(3) })
-	c.told(late.Log(200), "this node proposes nothing until its clock is right")
+	c.requireText(late.Log(200), "this node proposes nothing until its clock is right")
 	c.jobs.Write(100)
-	c.whole(c.nodes...)
-	c.await(late, true, "clock-apart")
-	c.told(c.follow(blocks(t, "A clock is wrong")[0], late), "the clocks of ")
+	c.awaitWhole(c.nodes...)
+	c.awaitFinding(late, true, "clock-apart")
+	c.requireText(c.runBlock(commandBlocks(t, "A clock is wrong")[0], late), "the clocks of ")
 	if err := os.Remove(clocks[late]); err != nil {
 		t.Fatal(err)
 	}
-	c.await(late, false, "clock-apart")
+	c.awaitFinding(late, false, "clock-apart")
 	c.jobs.Write(100)
-	c.whole(c.nodes...)
+	c.awaitWhole(c.nodes...)
 }
 
 // ownClocks gives each node a clock that is off by what a file says. It needs the

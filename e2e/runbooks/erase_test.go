@@ -16,14 +16,14 @@ import (
 func TestRunbook_PersonErased_NameIsGone(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
-	c.configure(`min_free = "1MiB"
+	c.setSettings(`min_free = "1MiB"
   compaction {
     keep  = "1s"
     every = "1s"
     whole = "2s"
     files = "2s"
   }`)
-	c.begin(3000)
+	c.startNodes(3000)
 	f, err := os.OpenFile(c.jobs.Path, os.O_APPEND|os.O_WRONLY, 0)
 	for i := range 100 {
 		c.jobs.Count++
@@ -34,9 +34,9 @@ func TestRunbook_PersonErased_NameIsGone(t *testing.T) {
 	if err := errors.Join(err, f.Close()); err != nil {
 		t.Fatal(err)
 	}
-	c.whole(c.nodes...)
+	c.awaitWhole(c.nodes...)
 	for _, g := range c.nodes { // what a node has in memory only is in its files then
-		c.stop(g)
+		c.stopNode(g)
 	}
 	for _, g := range c.nodes {
 		if len(filetest.Containing(t, filepath.Join(g.DataDir, "store"), "erika")) == 0 {
@@ -44,17 +44,17 @@ func TestRunbook_PersonErased_NameIsGone(t *testing.T) {
 		}
 	}
 	c.Start()
-	c.whole(c.nodes...)
+	c.awaitWhole(c.nodes...)
 	totals := func() string {
-		return c.sh("bursar usage -window 2025 -bucket day -measure records,started,stopped,people,Cores -format csv", c.nodes[1])
+		return c.runCommand("bursar usage -window 2025 -bucket day -measure records,started,stopped,people,Cores -format csv", c.nodes[1])
 	}
 	before := totals()
-	c.follow(blocks(t, "A person's records are erased")[0], c.nodes[0])
-	c.whole(c.nodes...)
+	c.runBlock(commandBlocks(t, "A person's records are erased")[0], c.nodes[0])
+	c.awaitWhole(c.nodes...)
 	if after := totals(); after != before || strings.Count(before, "\n") < 2 {
 		t.Errorf("totals before\n%s\nand after\n%s", before, after)
 	}
-	if got := c.sh("bursar records -limit -1 -format json", c.nodes[1]); strings.Count(got, "record_id") != c.jobs.Count || strings.Contains(got, "erika") {
+	if got := c.runCommand("bursar records -limit -1 -format json", c.nodes[1]); strings.Count(got, "record_id") != c.jobs.Count || strings.Contains(got, "erika") {
 		t.Errorf("%d records are left of %d", strings.Count(got, "record_id"), c.jobs.Count)
 	}
 	for _, g := range c.nodes {
@@ -62,7 +62,7 @@ func TestRunbook_PersonErased_NameIsGone(t *testing.T) {
 			in := filetest.Containing(t, g.DataDir, "erika")
 			return len(in) == 0, fmt.Sprint(in)
 		})
-		c.stop(g)
+		c.stopNode(g)
 		if in := filetest.Containing(t, g.DataDir, "erika"); len(in) > 0 {
 			t.Error("the runbook does not say that the name remains in", in)
 		}

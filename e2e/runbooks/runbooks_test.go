@@ -28,7 +28,7 @@ func TestRunbooks_MarkedExecuted_AreExecuted(t *testing.T) {
 		}
 		tests.Write(text)
 	}
-	for line := range strings.Lines(book(t)) {
+	for line := range strings.Lines(readRunbooks(t)) {
 		heading, marked := strings.CutSuffix(strings.TrimSpace(line), executed)
 		heading, is := strings.CutPrefix(heading, "## ")
 		if is && marked && !strings.Contains(tests.String(), `t, "`+heading+`")`) {
@@ -40,7 +40,7 @@ func TestRunbooks_MarkedExecuted_AreExecuted(t *testing.T) {
 func TestRunbooks_EveryCommand_Exists(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
-	commands := regexp.MustCompile("(?m)(?:^|`)(bursar(?:-agent)? [^`#|>\n]+)").FindAllStringSubmatch(book(t), -1)
+	commands := regexp.MustCompile("(?m)(?:^|`)(bursar(?:-agent)? [^`#|>\n]+)").FindAllStringSubmatch(readRunbooks(t), -1)
 	word := regexp.MustCompile("^[a-z][a-z-]*$")
 	if len(commands) < 20 {
 		t.Fatal("only", commands)
@@ -57,12 +57,12 @@ func TestRunbooks_EveryCommand_Exists(t *testing.T) {
 
 func TestRunbook_NodeLost_Holds(t *testing.T) {
 	t.Parallel()
-	c := running(t)
+	c := startCluster(t)
 	lost := c.nodes[2]
 	c.lose(lost)
 	c.jobs.Write(100)
-	c.follow(blocks(t, "A node is lost and replaced")[0], lost)
-	c.whole(c.nodes...)
+	c.runBlock(commandBlocks(t, "A node is lost and replaced")[0], lost)
+	c.awaitWhole(c.nodes...)
 }
 
 // lose ends nodes and takes their data away.
@@ -78,15 +78,15 @@ func (c *cluster) lose(nodes ...*site.Aggregator) {
 
 func TestRunbook_DataFolderEmptied_Holds(t *testing.T) {
 	t.Parallel()
-	c := running(t)
-	c.follow(blocks(t, "A node's data folder was emptied")[0], c.nodes[1])
+	c := startCluster(t)
+	c.runBlock(commandBlocks(t, "A node's data folder was emptied")[0], c.nodes[1])
 	c.jobs.Write(100)
-	c.whole(c.nodes...)
+	c.awaitWhole(c.nodes...)
 }
 
 func TestRunbook_TwoNodesLost_Holds(t *testing.T) {
 	t.Parallel()
-	c := running(t)
+	c := startCluster(t)
 	for _, g := range c.nodes[1:] {
 		g.Kill()
 	}
@@ -97,54 +97,54 @@ func TestRunbook_TwoNodesLost_Holds(t *testing.T) {
 // goOnWith follows the runbook of a node that is the only one left.
 func (c *cluster) goOnWith(left *site.Aggregator) {
 	c.t.Helper()
-	steps := blocks(c.t, "Two of three nodes are lost for good")
-	c.follow(steps[0], left)
+	steps := commandBlocks(c.t, "Two of three nodes are lost for good")
+	c.runBlock(steps[0], left)
 	left.AwaitRecords(int64(c.jobs.Count))
-	c.follow(steps[1], c.others(left)...)
-	c.whole(c.nodes...)
+	c.runBlock(steps[1], c.otherNodes(left)...)
+	c.awaitWhole(c.nodes...)
 }
 
 func TestRunbook_SnapshotRestored_AgentRefills(t *testing.T) {
 	t.Parallel()
-	c := running(t)
-	c.follow(blocks(t, "Save a snapshot")[0], c.nodes[1])
+	c := startCluster(t)
+	c.runBlock(commandBlocks(t, "Save a snapshot")[0], c.nodes[1])
 	c.jobs.Write(150)
-	c.whole(c.nodes...)
-	steps := blocks(t, "Restore a snapshot")
-	c.follow(steps[0], c.nodes[2])
-	c.follow(steps[1], c.Leader())
-	c.whole(c.nodes...)
+	c.awaitWhole(c.nodes...)
+	steps := commandBlocks(t, "Restore a snapshot")
+	c.runBlock(steps[0], c.nodes[2])
+	c.runBlock(steps[1], c.Leader())
+	c.awaitWhole(c.nodes...)
 	c.jobs.Write(50)
-	c.whole(c.nodes...)
+	c.awaitWhole(c.nodes...)
 }
 
 func TestRunbook_AllNodesLostWithBackup_Holds(t *testing.T) {
 	t.Parallel()
-	c := running(t)
-	c.follow(blocks(t, "Save a snapshot")[0], c.nodes[0])
+	c := startCluster(t)
+	c.runBlock(commandBlocks(t, "Save a snapshot")[0], c.nodes[0])
 	c.jobs.Write(100)
-	c.whole(c.nodes...)
+	c.awaitWhole(c.nodes...)
 	c.lose(c.nodes...)
 	first := c.nodes[0]
-	step := blocks(t, "All nodes are lost, and there is a backup")[0]
+	step := commandBlocks(t, "All nodes are lost, and there is a backup")[0]
 	serve := ""
 	for i, line := range step {
 		if strings.HasPrefix(line, "bursar aggregator ") { // it stays
 			serve, step[i] = line, ""
 		}
 	}
-	c.follow(step, first)
+	c.runBlock(step, first)
 	c.seed(serve)
 	site.Start(first)
 	site.Start(c.nodes[1:]...)
-	c.whole(c.nodes...)
+	c.awaitWhole(c.nodes...)
 }
 
 // seed runs the command that begins a cluster until it serves, and interrupts it.
 func (c *cluster) seed(line string) {
 	c.t.Helper()
 	first := c.nodes[0]
-	args := strings.Fields(c.placed(line, first))
+	args := strings.Fields(c.placePaths(line, first))
 	if len(args) < 2 {
 		c.t.Fatal("the runbook has no such command")
 	}
@@ -166,7 +166,7 @@ func TestRunbook_AllNodesLostWithoutBackup_Holds(t *testing.T) {
 	t.Parallel()
 	c := newClusterWith(t, `max_size = "1MiB"`)
 	c.jobs.Pad = 100
-	c.begin(16_000)
+	c.startNodes(16_000)
 	old, _ := c.clusters("")
 	if len(old) != 1 {
 		t.Fatal("the agent knows the clusters", old)
@@ -174,8 +174,8 @@ func TestRunbook_AllNodesLostWithoutBackup_Holds(t *testing.T) {
 	for _, g := range c.nodes {
 		g.Kill()
 	}
-	steps := blocks(t, "All nodes are lost, and there is no backup")
-	c.follow(steps[0], c.nodes...)
+	steps := commandBlocks(t, "All nodes are lost, and there is no backup")
+	c.runBlock(steps[0], c.nodes...)
 	c.jobs.Write(10)
 	c.site.Eventually("the new cluster has what the agent retains", func() (bool, string) {
 		ids, behind := c.clusters(old[0])
@@ -184,12 +184,12 @@ func TestRunbook_AllNodesLostWithoutBackup_Holds(t *testing.T) {
 	if s, err := c.nodes[0].Status(); err != nil || s.Records < 10 || s.Records >= int64(c.jobs.Count) {
 		t.Fatalf("of %d jobs the new cluster has %d, %v; there is nothing to recollect", c.jobs.Count, s.Records, err)
 	}
-	c.told(c.follow(put(steps[1], "OLDID", old[0]), c.nodes[0]), "Forgot cluster "+old[0])
+	c.requireText(c.runBlock(putValue(steps[1], "OLDID", old[0]), c.nodes[0]), "Forgot cluster "+old[0])
 	if ids, _ := c.clusters(""); len(ids) != 1 || ids[0] == old[0] {
 		t.Error("the agent still knows the clusters", ids)
 	}
-	c.told(c.follow(put(steps[2], "slurm/nemo", "replay/lab"), c.nodes[0]), "Recollected replay/lab")
-	c.whole(c.nodes...)
+	c.requireText(c.runBlock(putValue(steps[2], "slurm/nemo", "replay/lab"), c.nodes[0]), "Recollected replay/lab")
+	c.awaitWhole(c.nodes...)
 }
 
 // clusters returns the ids of the clusters that the agent knows, but one, and how
@@ -220,12 +220,12 @@ func TestRunbook_OneNodeGrowsToThree_Holds(t *testing.T) {
 	c.agent.Start()
 	c.jobs.Write(200)
 	site.Start(c.nodes[0])
-	c.whole(c.nodes[0])
+	c.awaitWhole(c.nodes[0])
 	first.Peers = peers
 	first.Configure()
-	steps := blocks(t, "Grow from one node to three")
-	c.follow(steps[0], c.nodes[0])
-	c.follow(steps[1], c.nodes[1])
-	c.follow(steps[1], c.nodes[2])
-	c.whole(c.nodes...)
+	steps := commandBlocks(t, "Grow from one node to three")
+	c.runBlock(steps[0], c.nodes[0])
+	c.runBlock(steps[1], c.nodes[1])
+	c.runBlock(steps[1], c.nodes[2])
+	c.awaitWhole(c.nodes...)
 }

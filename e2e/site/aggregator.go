@@ -109,10 +109,10 @@ func (s *Site) Aggregator(agents ...*Agent) *Aggregator {
 // AggregatorWith is Aggregator with settings, HCL for the aggregator block.
 func (s *Site) AggregatorWith(settings string, agents ...*Agent) *Aggregator {
 	s.t.Helper()
-	return s.Node(NodeSpec{Settings: settings, Agents: addresses(agents)})
+	return s.Node(NodeSpec{Settings: settings, Agents: agentAddresses(agents)})
 }
 
-func addresses(agents []*Agent) map[string]string {
+func agentAddresses(agents []*Agent) map[string]string {
 	all := map[string]string{}
 	for _, a := range agents {
 		all[a.Name] = a.Address
@@ -125,7 +125,7 @@ func (g *Aggregator) Admin() string { return "unix:" + filepath.Join(g.DataDir, 
 
 // Bursar runs the operator's command on the node, see [Site.Run].
 func (g *Aggregator) Bursar(args ...string) (string, error) {
-	return g.site.run([]string{"BURSAR_ADDR=" + g.Admin()}, "bursar", args...)
+	return g.site.runProgram([]string{"BURSAR_ADDR=" + g.Admin()}, "bursar", args...)
 }
 
 // Import imports files or a folder of the source typ as label, into the node.

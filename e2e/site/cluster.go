@@ -22,7 +22,7 @@ func (s *Site) Cluster(n int, blocks string, agents ...*Agent) *Cluster {
 	c := &Cluster{site: s}
 	for i := range n {
 		c.Nodes = append(c.Nodes, s.Node(NodeSpec{
-			Name: fmt.Sprintf("agg%d", i+1), Listen: listen[i], Peers: peers, Agents: addresses(agents), Blocks: blocks,
+			Name: fmt.Sprintf("agg%d", i+1), Listen: listen[i], Peers: peers, Agents: agentAddresses(agents), Blocks: blocks,
 		}))
 	}
 	return c

@@ -184,10 +184,10 @@ func (d *Daemon) Log(lines int) string {
 // Run runs one of the programs to its end and returns what it printed; the error
 // holds what it said on stderr.
 func (s *Site) Run(program string, args ...string) (string, error) {
-	return s.run(nil, program, args...)
+	return s.runProgram(nil, program, args...)
 }
 
-func (s *Site) run(env []string, program string, args ...string) (string, error) {
+func (s *Site) runProgram(env []string, program string, args ...string) (string, error) {
 	cmd := exec.Command(filepath.Join(s.Bin, program), args...)
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr, cmd.Env = &out, &errs, append(os.Environ(), env...)

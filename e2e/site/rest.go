@@ -134,12 +134,12 @@ func (g *Aggregator) AwaitRecords(n int64) {
 // grammar.
 func (g *Aggregator) Records(query url.Values, yield func(record.Record)) {
 	g.site.t.Helper()
-	g.records("/records", query, yield)
+	g.readRecords("/records", query, yield)
 }
 
-// records reads a path that answers with a record a line, from a node that may just
+// readRecords reads a path that answers with a record a line, from a node that may just
 // have been started.
-func (g *Aggregator) records(path string, query url.Values, yield func(record.Record)) {
+func (g *Aggregator) readRecords(path string, query url.Values, yield func(record.Record)) {
 	g.site.t.Helper()
 	g.AwaitReady()
 	resp, err := client().Get(g.URL + path + "?" + query.Encode())

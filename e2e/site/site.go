@@ -64,18 +64,18 @@ func (s *Site) path(elem ...string) string { return filepath.Join(append([]strin
 // Write writes a file below the site's directory and returns its path.
 func (s *Site) Write(name, text string) string {
 	s.t.Helper()
-	return s.place(name, func(path string) error { return os.WriteFile(path, []byte(text), 0o644) })
+	return s.writeBelow(name, func(path string) error { return os.WriteFile(path, []byte(text), 0o644) })
 }
 
 // Program writes a program below the site's directory, which can be started at once, and
 // returns its path.
 func (s *Site) Program(name, text string) string {
 	s.t.Helper()
-	return s.place(name, func(path string) error { return programtest.WriteProgram(path, text) })
+	return s.writeBelow(name, func(path string) error { return programtest.WriteProgram(path, text) })
 }
 
-// place has a file below the site's directory written and returns its path.
-func (s *Site) place(name string, write func(path string) error) string {
+// writeBelow has a file below the site's directory written and returns its path.
+func (s *Site) writeBelow(name string, write func(path string) error) string {
 	s.t.Helper()
 	path := s.path(name)
 	err := os.MkdirAll(filepath.Dir(path), 0o755)

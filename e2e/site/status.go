@@ -69,7 +69,7 @@ func (s AgentStatus) Source(label string) SourceStatus {
 func (g *Aggregator) Whole() map[string]record.Record {
 	g.site.t.Helper()
 	all := map[string]record.Record{}
-	g.records("/v1/records", url.Values{"format": {"ndjson"}}, func(r record.Record) {
+	g.readRecords("/v1/records", url.Values{"format": {"ndjson"}}, func(r record.Record) {
 		if _, twice := all[r.ID]; twice {
 			g.site.t.Errorf("the record %s is there twice", r.ID)
 		}
