@@ -87,15 +87,15 @@ func (c *Campaign) fail(err error) {
 
 // runCycle lets jobs and writes of clients flow while things go wrong, heals all, and
 // compares.
-func (c *Campaign) runCycle(n int, runCycle Cycle) error {
+func (c *Campaign) runCycle(n int, cycle Cycle) error {
 	stop := make(chan struct{})
 	var working sync.WaitGroup
 	var jobs, seen, tended error
 	clients := NewClients(c.site.Nodes, fmt.Sprint(n), 4, c.seed+uint64(n))
-	working.Go(func() { jobs = c.writeJobs(runCycle.Jobs) })
+	working.Go(func() { jobs = c.writeJobs(cycle.Jobs) })
 	working.Go(func() { seen = c.watchNodes(stop) })
 	working.Go(func() { clients.Run(stop) })
-	struck := c.runFaults(runCycle.Faults)
+	struck := c.runFaults(cycle.Faults)
 	c.site.Network.Heal()
 	began := time.Now()
 	time.Sleep(aftermath)

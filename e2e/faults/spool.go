@@ -67,7 +67,7 @@ func (s *spool) judgeMessages(_ *Member, truth Truth, _ []Run) error {
 }
 
 // readMessages are all there are, in the order in which they came.
-func (s *spool) readMessages() (readMessages []string, err error) {
+func (s *spool) readMessages() (messages []string, err error) {
 	files, err := filepath.Glob(filepath.Join(s.dir, "????????", "??????????????"))
 	if err != nil {
 		return nil, err
@@ -86,7 +86,7 @@ func (s *spool) readMessages() (readMessages []string, err error) {
 		if err != nil {
 			return nil, err
 		}
-		readMessages = append(readMessages, string(text))
+		messages = append(messages, string(text))
 	}
-	return readMessages, nil
+	return messages, nil
 }

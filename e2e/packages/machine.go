@@ -198,7 +198,7 @@ func (m *machine) mustRun(name string, args ...string) string {
 }
 
 // pathOf is where the test finds a file of the machine.
-func (m *machine) pathOf(pathOf string) string { return fmt.Sprintf("/proc/%d/root%s", m.pid, pathOf) }
+func (m *machine) pathOf(path string) string { return fmt.Sprintf("/proc/%d/root%s", m.pid, path) }
 
 func (m *machine) readFile(path string) string {
 	m.t.Helper()
