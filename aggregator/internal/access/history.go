@@ -16,7 +16,7 @@ func (v *View) History(row *columns.Row, most int) (list []columns.Row, whole bo
 			return list, false, err
 		}
 		if v.who.Rows.hasMeta(old.Record.Meta) {
-			list = append(list, *v.pseudonyms.row(&old))
+			list = append(list, *v.pseudonyms.maskRow(&old))
 		}
 		seq = old.Supersedes
 	}

@@ -21,7 +21,9 @@ func (v *View) Ledger(ctx context.Context, p store.LedgerPart, yield func(now, f
 		return err
 	}
 	if pseudonyms, seen := v.pseudonyms, yield; pseudonyms != nil {
-		yield = func(now, former *columns.Row) error { return seen(pseudonyms.row(now), pseudonyms.row(former)) }
+		yield = func(now, former *columns.Row) error {
+			return seen(pseudonyms.maskRow(now), pseudonyms.maskRow(former))
+		}
 	}
 	if v.who.Rows.All() {
 		return v.view.Ledger(ctx, p, yield)

@@ -56,8 +56,8 @@ func (p *Pseudonyms) Of(name string) string {
 	return PseudonymPrefix + strings.ToLower(base32.StdEncoding.EncodeToString(h.Sum(nil)[:10]))
 }
 
-// meta returns what a reader sees of a record's meta, which stays as it is.
-func (p *Pseudonyms) meta(m record.Meta) (out record.Meta) {
+// maskMeta returns what a reader sees of a record's meta, which stays as it is.
+func (p *Pseudonyms) maskMeta(m record.Meta) (out record.Meta) {
 	for _, e := range m {
 		switch {
 		case p.persons[e.Key]:
@@ -73,26 +73,26 @@ func (p *Pseudonyms) meta(m record.Meta) (out record.Meta) {
 	return out
 }
 
-// row returns a copy of a row as a reader sees it; nil for nil. Of what is lent, it is lent too.
-func (p *Pseudonyms) row(row *columns.Row) *columns.Row {
+// maskRow returns a copy of a row as a reader sees it; nil for nil. Of what is lent, it is lent too.
+func (p *Pseudonyms) maskRow(row *columns.Row) *columns.Row {
 	if p == nil || row == nil {
 		return row
 	}
 	out := *row
-	out.Record.Meta = p.meta(row.Record.Meta)
+	out.Record.Meta = p.maskMeta(row.Record.Meta)
 	return &out
 }
 
-// rows returns a function that gives yield each row as a reader sees it.
-func (p *Pseudonyms) rows(yield func(*columns.Row) error) func(*columns.Row) error {
+// maskRows returns a function that gives yield each row as a reader sees it.
+func (p *Pseudonyms) maskRows(yield func(*columns.Row) error) func(*columns.Row) error {
 	if p == nil {
 		return yield
 	}
-	return func(row *columns.Row) error { return yield(p.row(row)) }
+	return func(row *columns.Row) error { return yield(p.maskRow(row)) }
 }
 
-// entry puts what a reader sees in the place of the records of an entry.
-func (p *Pseudonyms) entry(e *record.Entry) {
+// maskEntry puts what a reader sees in the place of the records of an entry.
+func (p *Pseudonyms) maskEntry(e *record.Entry) {
 	if p == nil {
 		return
 	}
@@ -100,15 +100,15 @@ func (p *Pseudonyms) entry(e *record.Entry) {
 	for i := range e.Holdings {
 		if r := e.Holdings[i].Record; r != nil {
 			seen := *r
-			seen.Meta = p.meta(r.Meta)
+			seen.Meta = p.maskMeta(r.Meta)
 			e.Holdings[i].Record = &seen
 		}
 	}
 }
 
-// asked returns tests of names in the place of tests of pseudonyms. The error wraps [ErrNames]
+// resolveTests returns tests of names in the place of tests of pseudonyms. The error wraps [ErrNames]
 // where a test is of a key that the reader does not see.
-func (p *Pseudonyms) asked(ctx context.Context, view *store.View, tests []store.MetaTest) ([]store.MetaTest, error) {
+func (p *Pseudonyms) resolveTests(ctx context.Context, view *store.View, tests []store.MetaTest) ([]store.MetaTest, error) {
 	if p == nil {
 		return tests, nil
 	}
@@ -171,9 +171,9 @@ func (p *Pseudonyms) mayAsk(key string) error {
 // meta key begins so.
 const realName = "\x00"
 
-// derivation returns what follows from meta keys, with pseudonyms in the place of names. What is
+// maskDerivation returns what follows from meta keys, with pseudonyms in the place of names. What is
 // worth what still follows from the names.
-func (p *Pseudonyms) derivation(d *usage.Derivation) *usage.Derivation {
+func (p *Pseudonyms) maskDerivation(d *usage.Derivation) *usage.Derivation {
 	if p == nil {
 		return d
 	}
@@ -214,7 +214,7 @@ func (v *View) Usage(ctx context.Context, d *usage.Derivation, ask usage.AskFunc
 	for _, f := range q.Having {
 		keys = append(keys, f.Key)
 	}
-	d = v.pseudonyms.derivation(d)
+	d = v.pseudonyms.maskDerivation(d)
 	for _, key := range keys {
 		if _, derived := d.Key(key); !derived {
 			if err := v.pseudonyms.mayAsk(key); err != nil {
@@ -230,7 +230,7 @@ func (v *View) Shown(m record.Meta) record.Meta {
 	if v.pseudonyms == nil {
 		return m
 	}
-	return v.pseudonyms.meta(m)
+	return v.pseudonyms.maskMeta(m)
 }
 
 // requireNames returns an error when the principal sees pseudonyms.

@@ -43,7 +43,7 @@ func (s *Sessions) Token(who string) (token string, end time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	token, end = rand.Text(), time.Now().Add(tokenTime)
-	s.tokens = keepGrant(s.tokens, token, grant{who, end})
+	s.tokens = addGrant(s.tokens, token, grant{who, end})
 	return token, end
 }
 
@@ -58,7 +58,7 @@ func (s *Sessions) Redeem(token, host string) (*http.Cookie, bool) {
 		return nil, false
 	}
 	value := rand.Text()
-	s.open = keepGrant(s.open, value, grant{g.by, time.Now().Add(sessionTime)})
+	s.open = addGrant(s.open, value, grant{g.by, time.Now().Add(sessionTime)})
 	return &http.Cookie{ //nolint:gosec // not Secure: the listener is a plain one of this machine
 		Name: CookieName("session", host), Value: value, Path: "/", MaxAge: int(sessionTime / time.Second),
 		HttpOnly: true, SameSite: http.SameSiteLaxMode,
@@ -95,9 +95,9 @@ func CookieName(purpose, host string) string {
 
 func hashSecret(text string) secret { return sha256.Sum256([]byte(text)) }
 
-// keepGrant adds a grant, and takes away those that have ended, and the first to end when
+// addGrant adds a grant, and takes away those that have ended, and the first to end when
 // there are too many.
-func keepGrant(all map[secret]grant, text string, g grant) map[secret]grant {
+func addGrant(all map[secret]grant, text string, g grant) map[secret]grant {
 	if all == nil {
 		all = map[secret]grant{}
 	}

@@ -72,7 +72,7 @@ func (r Reader) Usage(ctx context.Context, p Principal, q usage.Question) (*usag
 	}
 	names, err := r.pseudonymsOf(ctx, view, p)
 	if err == nil {
-		q.Where.Meta, err = names.asked(ctx, view, q.Where.Meta)
+		q.Where.Meta, err = names.resolveTests(ctx, view, q.Where.Meta)
 	}
 	if err = errors.Join(err, view.Close()); err != nil {
 		return nil, err
@@ -214,7 +214,7 @@ func (v *View) Get(id string) (columns.Row, bool, error) {
 	if err != nil || !ok || !v.who.Rows.hasMeta(row.Record.Meta) {
 		return columns.Row{}, false, err
 	}
-	return *v.pseudonyms.row(&row), true, nil
+	return *v.pseudonyms.maskRow(&row), true, nil
 }
 
 // Entry returns what is held under the id; an id that is not known has an entry
@@ -231,7 +231,7 @@ func (v *View) Entry(id string) (record.Entry, error) {
 	if !v.cutEntry(&e) {
 		return record.Entry{ID: id}, nil
 	}
-	v.pseudonyms.entry(&e)
+	v.pseudonyms.maskEntry(&e)
 	return e, nil
 }
 
@@ -263,13 +263,13 @@ func (v *View) Query(ctx context.Context, q store.Query, yield func(*columns.Row
 		return err
 	}
 	var err error
-	if q.Meta, err = v.pseudonyms.asked(ctx, v.view, q.Meta); err == nil {
+	if q.Meta, err = v.pseudonyms.resolveTests(ctx, v.view, q.Meta); err == nil {
 		err = v.pseudonyms.maySort(&q)
 	}
 	if err != nil {
 		return err
 	}
-	yield = v.pseudonyms.rows(yield)
+	yield = v.pseudonyms.maskRows(yield)
 	if v.who.Rows.All() {
 		return v.view.Query(ctx, q, yield)
 	}
@@ -287,14 +287,14 @@ func (v *View) QueryWhole(ctx context.Context, q store.Query, details *store.Det
 	if err := v.requireRows(); err != nil {
 		return err
 	}
-	meta, err := v.pseudonyms.asked(ctx, v.view, q.Meta)
+	meta, err := v.pseudonyms.resolveTests(ctx, v.view, q.Meta)
 	if err == nil {
 		err = v.pseudonyms.maySort(&q)
 	}
 	if err != nil {
 		return err
 	}
-	yield = v.pseudonyms.rows(yield)
+	yield = v.pseudonyms.maskRows(yield)
 	limit := q.Limit
 	if len(q.Meta) > 0 || !v.who.Rows.All() {
 		q.Limit = 0
@@ -351,7 +351,7 @@ func (v *View) Conflicts(yield func(*record.Entry) error) error {
 		if !v.cutEntry(e) || !e.Conflict() {
 			return nil
 		}
-		v.pseudonyms.entry(e)
+		v.pseudonyms.maskEntry(e)
 		return yield(e)
 	})
 }
