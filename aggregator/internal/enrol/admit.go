@@ -25,10 +25,10 @@ type Machine struct {
 }
 
 // Agents lists the agents that have joined, by name.
-func Agents(v View) ([]Machine, error) { return all[Machine](v, agentSpace) }
+func Agents(v View) ([]Machine, error) { return listValues[Machine](v, agentSpace) }
 
 // Nodes lists the nodes that have joined, by name.
-func Nodes(v View) ([]Machine, error) { return all[Machine](v, nodeSpace) }
+func Nodes(v View) ([]Machine, error) { return listValues[Machine](v, nodeSpace) }
 
 // Arrival is a machine that wants to join.
 type Arrival struct {
@@ -42,8 +42,8 @@ type Arrival struct {
 	Taken bool
 }
 
-// check says what is wrong with an arrival before its token is looked at.
-func (a *Arrival) check() error {
+// checkFields says what is wrong with an arrival before its token is looked at.
+func (a *Arrival) checkFields() error {
 	if a.Role != identity.Agent && a.Role != identity.Aggregator {
 		return fmt.Errorf("%w: the role is agent or aggregator, not %q", ErrRequest, a.Role)
 	}
@@ -63,10 +63,10 @@ func (a *Arrival) check() error {
 // Admit takes a token and notes the machine, in one step. The same token with the same key
 // and name is taken again, so that an answer that was lost can be had once more.
 func Admit(ctx context.Context, v View, write Write, a *Arrival, now time.Time) error {
-	if err := a.check(); err != nil {
+	if err := a.checkFields(); err != nil {
 		return err
 	}
-	t, raw, err := usable(v, a.Token, a.Key, now)
+	t, raw, err := findUsable(v, a.Token, a.Key, now)
 	if err != nil {
 		return err
 	}
@@ -74,7 +74,7 @@ func Admit(ctx context.Context, v View, write Write, a *Arrival, now time.Time) 
 	if a.Role == identity.Aggregator {
 		space = nodeSpace
 	}
-	machine, was, err := find[Machine](v, space, a.Name)
+	machine, was, err := findValue[Machine](v, space, a.Name)
 	switch {
 	case err != nil:
 		return err
@@ -88,20 +88,20 @@ func Admit(ctx context.Context, v View, write Write, a *Arrival, now time.Time) 
 		return ErrSpent
 	case t.Name == "" && machine == nil && a.Taken, t.Name == "" && machine != nil && machine.Key != a.Key:
 		return fmt.Errorf("%w: there is %s %s already; use another -name, or replace that machine with a token made by bursar token create -name %s",
-			ErrName, article(a.Role), a.Name, a.Name)
+			ErrName, withArticle(a.Role), a.Name, a.Name)
 	}
 	next := Machine{Format: format, Name: a.Name, Address: a.Address, Token: t.ID, Key: a.Key, At: now.UTC()}
 	if t.Use != nil && machine != nil && machine.Token == t.ID && machine.Address == a.Address {
 		return nil // it is a repetition
 	}
 	t.Use = &Use{At: now.UTC(), Name: a.Name, From: a.From, Key: a.Key}
-	return commit(ctx, write, &store.DocumentCommand{
+	return commitDocuments(ctx, write, &store.DocumentCommand{
 		If:   []store.Document{{Space: tokenSpace, Key: t.ID, Value: raw}, {Space: space, Key: a.Name, Value: was}},
-		Sets: []store.Document{document(tokenSpace, t.ID, t), document(space, a.Name, &next)},
+		Sets: []store.Document{encodeDocument(tokenSpace, t.ID, t), encodeDocument(space, a.Name, &next)},
 	})
 }
 
-func article(r identity.Role) string {
+func withArticle(r identity.Role) string {
 	if r == identity.Agent {
 		return "an agent"
 	}
@@ -114,7 +114,7 @@ var ErrNoAgent = errors.New("no agent of that name has joined by a token")
 // Remove takes an agent away that has joined, and revokes its token, which could bring it
 // back.
 func Remove(ctx context.Context, v View, write Write, name, by string, now time.Time) error {
-	machine, raw, err := find[Machine](v, agentSpace, name)
+	machine, raw, err := findValue[Machine](v, agentSpace, name)
 	if err == nil && machine == nil {
 		err = ErrNoAgent
 	}
@@ -124,16 +124,16 @@ func Remove(ctx context.Context, v View, write Write, name, by string, now time.
 	c := &store.DocumentCommand{
 		If: []store.Document{{Space: agentSpace, Key: name, Value: raw}}, Sets: []store.Document{{Space: agentSpace, Key: name}},
 	}
-	t, was, err := find[Token](v, tokenSpace, machine.Token)
+	t, was, err := findValue[Token](v, tokenSpace, machine.Token)
 	if err != nil {
 		return err
 	}
 	if t != nil && t.Revoked.IsZero() {
 		t.Revoked, t.RevokedBy = now.UTC(), by
 		c.If = append(c.If, store.Document{Space: tokenSpace, Key: t.ID, Value: was})
-		c.Sets = append(c.Sets, document(tokenSpace, t.ID, t))
+		c.Sets = append(c.Sets, encodeDocument(tokenSpace, t.ID, t))
 	}
-	return commit(ctx, write, c)
+	return commitDocuments(ctx, write, c)
 }
 
 // Has reports whether a machine of that name is in a list.

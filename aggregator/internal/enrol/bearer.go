@@ -51,8 +51,8 @@ func (s *Scope) Rights() identity.Rights {
 	return rights
 }
 
-// check says what is wrong with a scope.
-func (s *Scope) check() error {
+// checkFields says what is wrong with a scope.
+func (s *Scope) checkFields() error {
 	rights, err := identity.ParseRights(s.Roles)
 	switch {
 	case err != nil:
@@ -148,7 +148,7 @@ func secretID(mark, text string) (string, bool) {
 
 // CreateBearer makes a token of the API, and returns its text, which is nowhere else.
 func CreateBearer(ctx context.Context, v View, write Write, w NewBearer, now time.Time) (string, *Bearer, error) {
-	switch err := w.Scope.check(); {
+	switch err := w.Scope.checkFields(); {
 	case err != nil:
 		return "", nil, err
 	case w.Life < MinLife || w.Life > MaxBearerLife:
@@ -162,7 +162,7 @@ func CreateBearer(ctx context.Context, v View, write Write, w NewBearer, now tim
 	}
 	c := &store.DocumentCommand{}
 	for i := range list {
-		if now.Sub(list[i].Expires) > keep {
+		if now.Sub(list[i].Expires) > listedFor {
 			c.Sets = append(c.Sets, store.Document{Space: bearerSpace, Key: list[i].ID}, store.Document{Space: usedSpace, Key: list[i].ID})
 		}
 	}
@@ -174,20 +174,20 @@ func CreateBearer(ctx context.Context, v View, write Write, w NewBearer, now tim
 		Format: format, ID: id, Hash: hash, Name: w.Name, Scope: w.Scope, By: w.By, Made: now.UTC(), Expires: now.Add(w.Life).UTC(),
 	}
 	c.If = append(c.If, store.Document{Space: bearerSpace, Key: id})
-	c.Sets = append(c.Sets, document(bearerSpace, id, b))
-	return text, b, commit(ctx, write, c)
+	c.Sets = append(c.Sets, encodeDocument(bearerSpace, id, b))
+	return text, b, commitDocuments(ctx, write, c)
 }
 
 // Bearers lists the tokens of the API, the newest first.
 func Bearers(v View) ([]Bearer, error) {
-	list, err := all[Bearer](v, bearerSpace)
+	list, err := listValues[Bearer](v, bearerSpace)
 	slices.SortFunc(list, func(a, b Bearer) int { return b.Made.Compare(a.Made) })
 	return list, err
 }
 
 // UsedBearer is the last use of a token of the API that was noted; nil: none was.
 func UsedBearer(v View, id string) (*BearerUse, error) {
-	use, _, err := find[BearerUse](v, usedSpace, id)
+	use, _, err := findValue[BearerUse](v, usedSpace, id)
 	return use, err
 }
 
@@ -200,7 +200,7 @@ func FindBearer(v View, text string, now time.Time) (*Bearer, error) {
 	} else if !ok {
 		return nil, fmt.Errorf("%w: a token of the API begins with %s", ErrUnknown, bearerMark)
 	}
-	b, _, err := find[Bearer](v, bearerSpace, id)
+	b, _, err := findValue[Bearer](v, bearerSpace, id)
 	if err != nil {
 		return nil, err
 	}
@@ -208,7 +208,7 @@ func FindBearer(v View, text string, now time.Time) (*Bearer, error) {
 	if b == nil || subtle.ConstantTimeCompare(hash[:], b.Hash[:]) != 1 {
 		return nil, ErrUnknown
 	}
-	return b.valid(now)
+	return b.checkValid(now)
 }
 
 // IsRefusal reports whether an error of [FindBearer] says that the token is not good.
@@ -218,15 +218,15 @@ func IsRefusal(err error) bool {
 
 // SessionBearer returns the token of the API whose session it is, or why it is refused now.
 func SessionBearer(v View, s *Session, now time.Time) (*Bearer, error) {
-	b, _, err := find[Bearer](v, bearerSpace, s.Token)
+	b, _, err := findValue[Bearer](v, bearerSpace, s.Token)
 	if err != nil || b == nil {
-		return nil, errors.Join(err, absent(b == nil, ErrUnknown))
+		return nil, errors.Join(err, errorIf(b == nil, ErrUnknown))
 	}
-	return b.valid(now)
+	return b.checkValid(now)
 }
 
-// valid returns the token where it is good now, or why it is refused.
-func (b *Bearer) valid(now time.Time) (*Bearer, error) {
+// checkValid returns the token where it is good now, or why it is refused.
+func (b *Bearer) checkValid(now time.Time) (*Bearer, error) {
 	switch {
 	case !b.Revoked.IsZero():
 		return nil, ErrRevoked
@@ -241,11 +241,11 @@ func (b *Bearer) valid(now time.Time) (*Bearer, error) {
 func NoteUses(ctx context.Context, v View, write Write, uses map[string]BearerUse) error {
 	c := &store.DocumentCommand{}
 	for id, use := range uses {
-		_, raw, err := find[Bearer](v, bearerSpace, id)
+		_, raw, err := findValue[Bearer](v, bearerSpace, id)
 		if err != nil {
 			return err
 		}
-		old, _, err := find[BearerUse](v, usedSpace, id)
+		old, _, err := findValue[BearerUse](v, usedSpace, id)
 		if err != nil {
 			return err
 		}
@@ -254,25 +254,25 @@ func NoteUses(ctx context.Context, v View, write Write, uses map[string]BearerUs
 		}
 		use.Format = format
 		c.If = append(c.If, store.Document{Space: bearerSpace, Key: id, Value: raw})
-		c.Sets = append(c.Sets, document(usedSpace, id, &use))
+		c.Sets = append(c.Sets, encodeDocument(usedSpace, id, &use))
 	}
 	if len(c.Sets) == 0 {
 		return nil
 	}
-	return commit(ctx, write, c)
+	return commitDocuments(ctx, write, c)
 }
 
 // revokeBearer makes a token of the API worthless at once; [ErrUnknown] where there is none.
 func revokeBearer(ctx context.Context, v View, write Write, id, by string, now time.Time) error {
-	b, raw, err := find[Bearer](v, bearerSpace, id)
+	b, raw, err := findValue[Bearer](v, bearerSpace, id)
 	if err != nil || b == nil {
-		return errors.Join(err, absent(b == nil, ErrUnknown))
+		return errors.Join(err, errorIf(b == nil, ErrUnknown))
 	}
 	if !b.Revoked.IsZero() {
 		return nil
 	}
 	b.Revoked, b.RevokedBy = now.UTC(), by
-	return commit(ctx, write, &store.DocumentCommand{
-		If: []store.Document{{Space: bearerSpace, Key: id, Value: raw}}, Sets: []store.Document{document(bearerSpace, id, b)},
+	return commitDocuments(ctx, write, &store.DocumentCommand{
+		If: []store.Document{{Space: bearerSpace, Key: id, Value: raw}}, Sets: []store.Document{encodeDocument(bearerSpace, id, b)},
 	})
 }

@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// secrets finds what a text has of the secrets of tokens and sessions, and of tokens by which
+// secretPattern matches what a text has of the secrets of tokens and sessions, and of tokens by which
 // machines join. What is before a secret names it.
-func secrets() *regexp.Regexp {
+func secretPattern() *regexp.Regexp {
 	return regexp.MustCompile(`(b[ts]1_[0-9a-f]{16}_)[0-9A-Za-z_-]+|\b(b1_)[0-9A-Za-z_-]{12,}|(b1_)[0-9A-Za-z_-]{38,}`)
 }
 
@@ -18,7 +18,7 @@ func Hide(text string) string {
 	if !strings.Contains(text, "1_") { // as nearly all
 		return text
 	}
-	return secrets().ReplaceAllString(text, "$1$2$3***")
+	return secretPattern().ReplaceAllString(text, "$1$2$3***")
 }
 
 // HideInLog returns a handler that hands on to next what it gets, without the secrets of

@@ -39,13 +39,13 @@ func AmendSnapshot(v View, made time.Time) (sets []store.Document, err error) {
 		sets = append(sets, store.Document{Space: sessionSpace, Key: d.Key})
 		return nil
 	})
-	return append(sets, document(restoredSpace, restoredKey, &restoredMark{Format: format, Made: made.UTC()})), err
+	return append(sets, encodeDocument(restoredSpace, restoredKey, &restoredMark{Format: format, Made: made.UTC()})), err
 }
 
 // RestoredTokens counts the tokens that let someone in because a snapshot has them, whether
 // or not they were revoked or used since, and returns when it was made.
 func RestoredTokens(v View, now time.Time) (count int, made time.Time, err error) {
-	mark, _, err := find[restoredMark](v, restoredSpace, restoredKey)
+	mark, _, err := findValue[restoredMark](v, restoredSpace, restoredKey)
 	if err != nil || mark == nil {
 		return 0, time.Time{}, err
 	}
@@ -103,18 +103,18 @@ func (a Access) Put(ctx context.Context, v View, write Write) error {
 		}
 	}
 	slices.SortFunc(sets, func(x, y store.Document) int { // the mark last: until then tokens may be those of the snapshot
-		return cmp.Or(cmp.Compare(rank(x), rank(y)), cmp.Compare(x.Space, y.Space), cmp.Compare(x.Key, y.Key))
+		return cmp.Or(cmp.Compare(putOrder(x), putOrder(y)), cmp.Compare(x.Space, y.Space), cmp.Compare(x.Key, y.Key))
 	})
 	for part := range slices.Chunk(sets, setsAtOnce) {
-		if err := commit(ctx, write, &store.DocumentCommand{Sets: part}); err != nil {
+		if err := commitDocuments(ctx, write, &store.DocumentCommand{Sets: part}); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// rank orders what Put sets.
-func rank(d store.Document) int {
+// putOrder is the place of a document among those that Put sets.
+func putOrder(d store.Document) int {
 	if d.Space == restoredSpace {
 		return 1
 	}

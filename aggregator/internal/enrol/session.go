@@ -52,7 +52,7 @@ type NewSession struct {
 
 // Begin begins a session, and returns what its cookie holds. Sessions that have ended go.
 func Begin(ctx context.Context, v View, write Write, w NewSession, now time.Time) (string, error) {
-	list, err := all[Session](v, sessionSpace)
+	list, err := listValues[Session](v, sessionSpace)
 	if err != nil {
 		return "", err
 	}
@@ -83,8 +83,8 @@ func Begin(ctx context.Context, v View, write Write, w NewSession, now time.Time
 	if len(list)-len(c.Sets) >= maxCount {
 		return "", fmt.Errorf("%w: there are %d sessions already", ErrRequest, maxCount)
 	}
-	c.Sets = append(c.Sets, document(sessionSpace, id, s))
-	return text, commit(ctx, write, c)
+	c.Sets = append(c.Sets, encodeDocument(sessionSpace, id, s))
+	return text, commitDocuments(ctx, write, c)
 }
 
 // FindSession returns the session of a cookie, or why there is none.
@@ -93,7 +93,7 @@ func FindSession(v View, text string, now time.Time) (*Session, error) {
 	if !ok {
 		return nil, ErrUnknown
 	}
-	s, _, err := find[Session](v, sessionSpace, id)
+	s, _, err := findValue[Session](v, sessionSpace, id)
 	if err != nil {
 		return nil, err
 	}
@@ -106,5 +106,5 @@ func FindSession(v View, text string, now time.Time) (*Session, error) {
 
 // End ends a session.
 func End(ctx context.Context, write Write, s *Session) error {
-	return commit(ctx, write, &store.DocumentCommand{Sets: []store.Document{{Space: sessionSpace, Key: s.ID}}})
+	return commitDocuments(ctx, write, &store.DocumentCommand{Sets: []store.Document{{Space: sessionSpace, Key: s.ID}}})
 }

@@ -27,10 +27,10 @@ const format = 1
 
 // Bounds of tokens.
 const (
-	MinLife  = time.Minute
-	MaxLife  = 7 * 24 * time.Hour
-	keep     = 30 * 24 * time.Hour // how long an ended token is listed
-	maxCount = 10_000
+	MinLife   = time.Minute
+	MaxLife   = 7 * 24 * time.Hour
+	listedFor = 30 * 24 * time.Hour // how long an ended token is listed
+	maxCount  = 10_000
 )
 
 // View reads documents of the replicated state.
@@ -117,7 +117,7 @@ func Create(ctx context.Context, v View, write Write, w Wanted, authority identi
 	}
 	c := &store.DocumentCommand{}
 	for i := range list {
-		if now.Sub(list[i].Expires) > keep {
+		if now.Sub(list[i].Expires) > listedFor {
 			c.Sets = append(c.Sets, store.Document{Space: tokenSpace, Key: list[i].ID})
 		}
 	}
@@ -129,13 +129,13 @@ func Create(ctx context.Context, v View, write Write, w Wanted, authority identi
 		Made: now.UTC(), Expires: now.Add(w.Life).UTC(),
 	}
 	c.If = append(c.If, store.Document{Space: tokenSpace, Key: next.ID})
-	c.Sets = append(c.Sets, document(tokenSpace, next.ID, &next))
-	return t, commit(ctx, write, c)
+	c.Sets = append(c.Sets, encodeDocument(tokenSpace, next.ID, &next))
+	return t, commitDocuments(ctx, write, c)
 }
 
 // Tokens lists the tokens, the newest first.
 func Tokens(v View) ([]Token, error) {
-	list, err := all[Token](v, tokenSpace)
+	list, err := listValues[Token](v, tokenSpace)
 	slices.SortFunc(list, func(a, b Token) int { return b.Made.Compare(a.Made) })
 	return list, err
 }
@@ -143,7 +143,7 @@ func Tokens(v View) ([]Token, error) {
 // Revoke makes a token of either kind worthless. A certificate that it has given stays
 // valid.
 func Revoke(ctx context.Context, v View, write Write, id, by string, now time.Time) error {
-	t, raw, err := find[Token](v, tokenSpace, id)
+	t, raw, err := findValue[Token](v, tokenSpace, id)
 	if err != nil {
 		return err
 	}
@@ -154,22 +154,22 @@ func Revoke(ctx context.Context, v View, write Write, id, by string, now time.Ti
 		return nil
 	}
 	t.Revoked, t.RevokedBy = now.UTC(), by
-	return commit(ctx, write, &store.DocumentCommand{
-		If: []store.Document{{Space: tokenSpace, Key: id, Value: raw}}, Sets: []store.Document{document(tokenSpace, id, t)},
+	return commitDocuments(ctx, write, &store.DocumentCommand{
+		If: []store.Document{{Space: tokenSpace, Key: id, Value: raw}}, Sets: []store.Document{encodeDocument(tokenSpace, id, t)},
 	})
 }
 
-func absent(is bool, err error) error {
+func errorIf(is bool, err error) error {
 	if is {
 		return err
 	}
 	return nil
 }
 
-// usable returns the stored token of a secret, or why it is refused. Who does not have the
+// findUsable returns the stored token of a secret, or why it is refused. Who does not have the
 // secret learns nothing of the token.
-func usable(v View, t join.Token, key identity.Digest, now time.Time) (*Token, []byte, error) {
-	stored, raw, err := find[Token](v, tokenSpace, t.Name())
+func findUsable(v View, t join.Token, key identity.Digest, now time.Time) (*Token, []byte, error) {
+	stored, raw, err := findValue[Token](v, tokenSpace, t.Name())
 	if err != nil {
 		return nil, nil, err
 	}
@@ -187,8 +187,8 @@ func usable(v View, t join.Token, key identity.Digest, now time.Time) (*Token, [
 	return stored, raw, nil
 }
 
-// document is a value that is stored.
-func document(space, key string, value any) store.Document {
+// encodeDocument makes the document of a value that is stored.
+func encodeDocument(space, key string, value any) store.Document {
 	raw, err := json.Marshal(value)
 	if err != nil {
 		panic(fmt.Sprintf("enrol: encode: %v", err)) // strings, times and numbers cannot fail
@@ -196,17 +196,17 @@ func document(space, key string, value any) store.Document {
 	return store.Document{Space: space, Key: key, Value: raw}
 }
 
-// find returns a stored value and its bytes; nil when there is none.
-func find[T any](v View, space, key string) (*T, []byte, error) {
+// findValue returns a stored value and its bytes; nil when there is none.
+func findValue[T any](v View, space, key string) (*T, []byte, error) {
 	raw, ok, err := v.Document(space, key)
 	if err != nil || !ok {
 		return nil, nil, err
 	}
-	value, err := decode[T](space, key, raw)
+	value, err := decodeValue[T](space, key, raw)
 	return value, raw, err
 }
 
-func decode[T any](space, key string, raw []byte) (*T, error) {
+func decodeValue[T any](space, key string, raw []byte) (*T, error) {
 	value := new(T)
 	var version struct {
 		Format int `json:"format"`
@@ -220,10 +220,10 @@ func decode[T any](space, key string, raw []byte) (*T, error) {
 	return value, nil
 }
 
-// all lists the values of a space.
-func all[T any](v View, space string) (list []T, err error) {
+// listValues lists the values of a space.
+func listValues[T any](v View, space string) (list []T, err error) {
 	err = v.Documents(space, "", func(d store.Document) error {
-		value, err := decode[T](space, d.Key, d.Value)
+		value, err := decodeValue[T](space, d.Key, d.Value)
 		if err == nil {
 			list = append(list, *value)
 		}
@@ -232,8 +232,8 @@ func all[T any](v View, space string) (list []T, err error) {
 	return list, err
 }
 
-// commit writes a command whose conditions must hold.
-func commit(ctx context.Context, write Write, c *store.DocumentCommand) error {
+// commitDocuments writes a command whose conditions must hold.
+func commitDocuments(ctx context.Context, write Write, c *store.DocumentCommand) error {
 	result, err := write(ctx, c)
 	if err != nil {
 		return err
