@@ -34,19 +34,19 @@ func (p Policy) KeptAudit() int { return cmp.Or(p.AuditMonths, AuditMonths) }
 // when their first day is so many months ago: no record keeps names for longer, and how many
 // people a month had stays as it is.
 func (p Policy) Until(now time.Time) record.Time {
-	t := now.In(p.zone())
-	return record.FromStd(time.Date(t.Year(), t.Month()-time.Month(p.Months)+1, 1, 0, 0, 0, 0, p.zone()))
+	t := now.In(p.timeZone())
+	return record.FromStd(time.Date(t.Year(), t.Month()-time.Month(p.Months)+1, 1, 0, 0, 0, 0, p.timeZone()))
 }
 
-func (p Policy) zone() *time.Location {
+func (p Policy) timeZone() *time.Location {
 	if p.Zone == nil {
 		return time.UTC
 	}
 	return p.Zone
 }
 
-// month names the calendar month of an instant.
-func (p Policy) month(at record.Time) string { return at.Std().In(p.zone()).Format("2006-01") }
+// monthName names the calendar month of an instant.
+func (p Policy) monthName(at record.Time) string { return at.Std().In(p.timeZone()).Format("2006-01") }
 
 // Source is a picture of all records.
 type Source interface {
@@ -74,10 +74,10 @@ type Due struct {
 func Look(ctx context.Context, from Source, policy Policy, keys *Keys, now time.Time) (*Due, error) {
 	due := &Due{Until: policy.Until(now), Archives: archivesBefore(from, policy.Until(now)), Keys: map[string]int{}}
 	people := map[string]bool{}
-	err := from.Query(ctx, before(due.Until), func(row *columns.Row) error {
-		names := keys.names(row.Record.Meta)
+	err := from.Query(ctx, stoppedBefore(due.Until), func(row *columns.Row) error {
+		names := keys.userNames(row.Record.Meta)
 		switch {
-		case !keys.due(row.Record.Meta, names):
+		case !keys.hasDue(row.Record.Meta, names):
 			return nil
 		case row.Archived:
 			due.Archived++
@@ -88,7 +88,7 @@ func Look(ctx context.Context, from Source, policy Policy, keys *Keys, now time.
 			people[strings.Clone(name)] = true
 		}
 		for i := range row.Record.Meta {
-			if key := row.Record.Meta[i].Key; !keys.drops(key) {
+			if key := row.Record.Meta[i].Key; !keys.isDropped(key) {
 				due.Keys[key]++
 			}
 		}
@@ -106,8 +106,8 @@ func Look(ctx context.Context, from Source, policy Policy, keys *Keys, now time.
 	})
 }
 
-// before selects the records that stopped before a time, in the order of their numbers.
-func before(until record.Time) (q store.Query) {
+// stoppedBefore selects the records that stopped before a time, in the order of their numbers.
+func stoppedBefore(until record.Time) (q store.Query) {
 	q.Stop.LT(int64(until))
 	q.Order = store.BySeq
 	return q
@@ -123,8 +123,8 @@ func archivesBefore(from Source, until record.Time) (names []string) {
 	return names
 }
 
-// names are the users that a record names, those without a name left out.
-func (k *Keys) names(m record.Meta) (list []string) {
+// userNames are the users that a record names, those without a name left out.
+func (k *Keys) userNames(m record.Meta) (list []string) {
 	for i := range m {
 		if !k.Users[m[i].Key] {
 			continue
@@ -138,10 +138,10 @@ func (k *Keys) names(m record.Meta) (list []string) {
 	return list
 }
 
-// due reports whether a record with these names has something to lose.
-func (k *Keys) due(m record.Meta, names []string) bool {
+// hasDue reports whether a record with these names has something to lose.
+func (k *Keys) hasDue(m record.Meta, names []string) bool {
 	for i := range m {
-		if k.drops(m[i].Key) {
+		if k.isDropped(m[i].Key) {
 			return true
 		}
 	}

@@ -35,8 +35,8 @@ type Retainer struct {
 }
 
 const (
-	// lookAtOnce is how many records are in memory at a time.
-	lookAtOnce = 2000
+	// readAtOnce is how many records are in memory at a time.
+	readAtOnce = 2000
 	// replaceAtOnce is how many records one command replaces, and replaceBytes about how large
 	// it is at most, unless one record is larger.
 	replaceAtOnce = 200
@@ -83,15 +83,15 @@ func (r *Retainer) Run(ctx context.Context) (*State, error) {
 	archived, more := 0, true
 	for after := uint64(0); more; {
 		var list []columns.Row
-		list, after, more, err = r.next(ctx, until, after, &archived)
+		list, after, more, err = r.nextBatch(ctx, until, after, &archived)
 		if err == nil {
-			err = r.replace(ctx, list)
+			err = r.replaceRecords(ctx, list)
 		}
 		if err != nil {
 			return nil, err
 		}
 	}
-	dropped, err := r.drop(ctx, until)
+	dropped, err := r.dropQuarantined(ctx, until)
 	if err != nil {
 		return nil, err
 	}
@@ -102,31 +102,31 @@ func (r *Retainer) Run(ctx context.Context) (*State, error) {
 	s := r.state
 	s.Last, s.Records, s.Total, s.Quarantined, s.Archived = record.FromStd(r.Now), total-s.Total, total, dropped, archived
 	s.Keys = nil
-	return s, r.keep(ctx)
+	return s, r.writeState(ctx)
 }
 
 var errEnough = errors.New("enough")
 
-// next returns records that have names, of those with greater numbers. It counts those that
+// nextBatch returns records that have names, of those with greater numbers. It counts those that
 // are archived.
-func (r *Retainer) next(ctx context.Context, until record.Time, after uint64, archived *int) (list []columns.Row, last uint64, more bool, err error) {
+func (r *Retainer) nextBatch(ctx context.Context, until record.Time, after uint64, archived *int) (list []columns.Row, last uint64, more bool, err error) {
 	view, err := r.Views.View()
 	if err != nil {
 		return nil, 0, false, err
 	}
-	q := before(until)
+	q := stoppedBefore(until)
 	q.After = after
 	last = after
 	err = view.Query(ctx, q, func(row *columns.Row) error {
 		last = row.Seq
 		switch {
-		case !r.keys.due(row.Record.Meta, r.keys.names(row.Record.Meta)):
+		case !r.keys.hasDue(row.Record.Meta, r.keys.userNames(row.Record.Meta)):
 		case row.Archived:
 			*archived++
 		default:
 			list = append(list, *row)
 		}
-		if len(list) == lookAtOnce {
+		if len(list) == readAtOnce {
 			return errEnough
 		}
 		return nil
@@ -137,15 +137,15 @@ func (r *Retainer) next(ctx context.Context, until record.Time, after uint64, ar
 	return list, last, more, errors.Join(err, view.Close())
 }
 
-// replace puts substitutes in the place of records.
-func (r *Retainer) replace(ctx context.Context, list []columns.Row) error {
+// replaceRecords puts substitutes in the place of records.
+func (r *Retainer) replaceRecords(ctx context.Context, list []columns.Row) error {
 	if err := r.makeKeys(ctx, list); err != nil {
 		return err
 	}
 	for len(list) > 0 {
 		c := &store.ReplaceCommand{By: by, Now: record.FromStd(r.Now)}
 		for size := 0; len(list) > 0 && len(c.Replacements) < replaceAtOnce && size < replaceBytes; list = list[1:] {
-			one := r.substitute(&list[0])
+			one := r.substituteOf(&list[0])
 			c.Replacements = append(c.Replacements, one)
 			size += sizeOf(one.Write.Record)
 		}
@@ -177,34 +177,33 @@ func (r *Retainer) makeKeys(ctx context.Context, list []columns.Row) error {
 		r.state.Keys = map[string][]byte{}
 	}
 	for i := range list {
-		if month := r.Policy.month(list[i].ShownStop()); r.state.Keys[month] == nil {
+		if month := r.Policy.monthName(list[i].ShownStop()); r.state.Keys[month] == nil {
 			secret := make([]byte, sha256.Size)
 			_, _ = rand.Read(secret) // it never fails
 			r.state.Keys[month] = secret
 		}
 	}
-	return r.keep(ctx)
+	return r.writeState(ctx)
 }
 
-// keep writes the state.
-func (r *Retainer) keep(ctx context.Context) error {
-	c, err := r.state.command()
+func (r *Retainer) writeState(ctx context.Context) error {
+	c, err := r.state.writeCommand()
 	if err == nil {
 		_, err = r.Write(ctx, c)
 	}
 	return err
 }
 
-// substitute is the record in the place of one: the same without its users' names.
-func (r *Retainer) substitute(row *columns.Row) store.Replacement {
+// substituteOf is the record in the place of one: the same without its users' names.
+func (r *Retainer) substituteOf(row *columns.Row) store.Replacement {
 	out := row.Shown()
-	secret := r.state.Keys[r.Policy.month(out.Stop)]
-	out.ID = Prefix + hex.EncodeToString(seal(secret, "id", strconv.FormatUint(row.Seq, 10), row.Record.ID)[:16])
+	secret := r.state.Keys[r.Policy.monthName(out.Stop)]
+	out.ID = Prefix + hex.EncodeToString(keyedHash(secret, "id", strconv.FormatUint(row.Seq, 10), row.Record.ID)[:16])
 	group := ""
 	if values := row.Record.Meta.Get(r.Directory.Settings().GroupKey); len(values) > 0 {
 		group = values[0]
 	}
-	names := r.keys.names(row.Record.Meta)
+	names := r.keys.userNames(row.Record.Meta)
 	out.Meta = r.keys.Meta(out.Meta, "", "")
 	for _, name := range names {
 		out.Meta = r.keys.Meta(out.Meta, name, r.pseudonym(secret, name, group, out.Start))
@@ -221,7 +220,7 @@ func (r *Retainer) substitute(row *columns.Row) store.Replacement {
 // pseudonym is what takes the place of a name. It keeps the project, where that follows from
 // the user.
 func (r *Retainer) pseudonym(secret []byte, name, group string, at record.Time) string {
-	code := strings.ToLower(base32.StdEncoding.EncodeToString(seal(secret, "name", name)))[:12]
+	code := strings.ToLower(base32.StdEncoding.EncodeToString(keyedHash(secret, "name", name)))[:12]
 	project, _ := r.Directory.Project(name, group, at)
 	if other, _ := r.Directory.Project(accounting.ErasedUser(code, ""), group, at); other == project {
 		project = ""
@@ -229,8 +228,8 @@ func (r *Retainer) pseudonym(secret []byte, name, group string, at record.Time) 
 	return accounting.ErasedUser(code, project)
 }
 
-// seal is a keyed hash of texts.
-func seal(secret []byte, texts ...string) []byte {
+// keyedHash is a keyed hash of texts.
+func keyedHash(secret []byte, texts ...string) []byte {
 	h := hmac.New(sha256.New, secret)
 	for _, text := range texts {
 		_, _ = fmt.Fprintf(h, "%d:%s", len(text), text)
@@ -238,8 +237,8 @@ func seal(secret []byte, texts ...string) []byte {
 	return h.Sum(nil)
 }
 
-// drop drops the jobs in quarantine that last came before a time.
-func (r *Retainer) drop(ctx context.Context, until record.Time) (dropped int, err error) {
+// dropQuarantined drops the jobs in quarantine that last came before a time.
+func (r *Retainer) dropQuarantined(ctx context.Context, until record.Time) (dropped int, err error) {
 	var list []store.Settled
 	_, err = store.With(r.Views, func(v *store.View) (struct{}, error) {
 		return struct{}{}, v.Quarantine(func(q *store.Quarantined) error {

@@ -53,8 +53,8 @@ func ReadState(from Documents) (*State, error) {
 	return s, nil
 }
 
-// command keeps the state.
-func (s *State) command() (*store.DocumentCommand, error) {
+// writeCommand is the command that writes the state.
+func (s *State) writeCommand() (*store.DocumentCommand, error) {
 	text, err := json.Marshal(s)
 	return &store.DocumentCommand{Sets: []store.Document{{Space: stateSpace, Key: stateKey, Value: text}}}, err
 }

@@ -56,7 +56,7 @@ func (k *Keys) Replace(key, value, name, by string) string {
 // Meta returns the meta of a substitute. The keys that are dropped are left out.
 func (k *Keys) Meta(m record.Meta, name, by string) (out record.Meta) {
 	for _, e := range m {
-		if k.drops(e.Key) {
+		if k.isDropped(e.Key) {
 			continue
 		}
 		values := slices.Clone(e.Values)
@@ -68,8 +68,8 @@ func (k *Keys) Meta(m record.Meta, name, by string) (out record.Meta) {
 	return out
 }
 
-// drops reports whether substitutes lack a key.
-func (k *Keys) drops(key string) bool { return slices.Contains(k.Drop, key) }
+// isDropped reports whether substitutes lack a key.
+func (k *Keys) isDropped(key string) bool { return slices.Contains(k.Drop, key) }
 
 // ID is the id of the substitute of a record, which follows from its id.
 func ID(id string) string {
