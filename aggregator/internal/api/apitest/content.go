@@ -86,17 +86,17 @@ func Records(jobs ...Job) (list []record.Record) {
 // Nemo is the source of most records of [Filled].
 func Nemo() record.Origin { return record.Origin{Agent: "head1", Type: "slurm", Label: "nemo"} }
 
-// quiet is a source of which nothing has been heard for long; its label is one that no
+// quietSource is a source of which nothing has been heard for long; its label is one that no
 // terminal may be shown.
-func quiet() record.Origin {
+func quietSource() record.Origin {
 	return record.Origin{Agent: "head2", Type: "slurm", Label: "tiny\x1b[2J"}
 }
 
 // Hostile is a name that no terminal may be shown.
 const Hostile = "group with a long name \x1b[31m"
 
-// jobs are those of nemo, from January to the first of March.
-func jobs() []Job {
+// nemoJobs are those of nemo, from January to the first of March.
+func nemoJobs() []Job {
 	nemo := map[string]string{"site_id": "nemo", "host": "node-1"}
 	return []Job{
 		{ID: "nemo-1", Group: "atlas", User: "alice", Submit: "2026-01-30T21:56:55Z", Start: "2026-02-01", Stop: "2026-02-02T03:04:05.5Z", Cores: 8, Memory: 16000, MemoryUsed: 8000, CPU: 400_000, HS: 10, State: "COMPLETED", Meta: nemo},
@@ -117,18 +117,18 @@ func Filled(t testing.TB) *World {
 	t.Helper()
 	w := New(t)
 	w.Apply(&store.SetClusterCommand{ID: "CLUSTERID"})
-	list := Records(jobs()...)
+	list := Records(nemoJobs()...)
 	another := list[0]
 	another.Start -= record.Hour
 	w.Post(another)
 	pushed := Job{ID: "pushed-1", Group: "atlas", User: "alice", Start: "2026-02-27", Stop: "2026-02-28", Cores: 4, Meta: map[string]string{"site_id": "elsewhere"}}
 	w.Collect(record.Origin{Agent: "head1"}, Records(pushed), nil)
-	w.Collect(Nemo(), list, beside(list))
-	tiny := Job{ID: "tiny-1", Group: "chem", User: "eve", Start: "2026-02-16", Stop: "2026-02-16T08:00:00Z", Cores: 4, State: "COMPLETED", Meta: map[string]string{"site_id": quiet().Label}}
-	w.Collect(quiet(), Records(tiny), &store.IngestCommand{
+	w.Collect(Nemo(), list, nemoReport(list))
+	tiny := Job{ID: "tiny-1", Group: "chem", User: "eve", Start: "2026-02-16", Stop: "2026-02-16T08:00:00Z", Cores: 4, State: "COMPLETED", Meta: map[string]string{"site_id": quietSource().Label}}
+	w.Collect(quietSource(), Records(tiny), &store.IngestCommand{
 		Now:        At("2026-03-01T11:50:00Z"),
-		Watermarks: []store.Watermark{{Source: quiet(), CompleteTo: At("2026-02-20")}},
-		Facts:      []store.Fact{census(quiet(), "2026-03-01T11:50:00Z", wire.CensusRow{User: "eve\x1b", Queue: "q", Running: 3}), Capacity(quiet(), "2026-02-01", 4)},
+		Watermarks: []store.Watermark{{Source: quietSource(), CompleteTo: At("2026-02-20")}},
+		Facts:      []store.Fact{censusFact(quietSource(), "2026-03-01T11:50:00Z", wire.CensusRow{User: "eve\x1b", Queue: "q", Running: 3}), Capacity(quietSource(), "2026-02-01", 4)},
 	})
 	w.Options.Agents = Agents{
 		{Name: "head1", Address: "head1:7070", Connected: true, LastContact: time.Date(2026, 3, 1, 11, 59, 59, 123_456_000, time.UTC), Behind: 12, States: map[string]string{"slurm/nemo": "waiting"}},
@@ -139,8 +139,8 @@ func Filled(t testing.TB) *World {
 	return w
 }
 
-// beside is what nemo says beside its records.
-func beside(list []record.Record) *store.IngestCommand {
+// nemoReport is what nemo says beside its records.
+func nemoReport(list []record.Record) *store.IngestCommand {
 	c := &store.IngestCommand{
 		Now: At("2026-03-01T00:00:00Z"),
 		Quarantine: []store.Quarantined{{
@@ -151,7 +151,7 @@ func beside(list []record.Record) *store.IngestCommand {
 			{Source: record.Origin{Agent: "head1"}, From: record.None, To: At("2026-02-28T10:00:00Z"), Reason: "the agent's buffer no longer has the frames 1 to 60, which cluster C lacks", Noticed: At("2026-03-01T09:00:00Z")},
 			{Source: Nemo(), From: At("2025-01-01"), To: At("2025-02-01"), Reason: "purged\x1b[2J", Noticed: At("2026-03-01T08:00:00Z")},
 		},
-		Facts: []store.Fact{census(Nemo(), "2026-03-01T11:59:30Z",
+		Facts: []store.Fact{censusFact(Nemo(), "2026-03-01T11:59:30Z",
 			wire.CensusRow{User: "alice", Queue: "gpu", Running: 2, Pending: 40}, wire.CensusRow{User: "bob", Queue: "long", Running: 3}, wire.CensusRow{User: "alice", Queue: "long", Running: 4, Pending: 5})},
 	}
 	stopped := map[record.Time]int64{}
@@ -177,7 +177,7 @@ func beside(list []record.Record) *store.IngestCommand {
 	return c
 }
 
-func census(source record.Origin, at string, rows ...wire.CensusRow) store.Fact {
+func censusFact(source record.Origin, at string, rows ...wire.CensusRow) store.Fact {
 	f := wire.Frame{SourceType: source.Type, SourceLabel: source.Label, Kind: wire.KindCensus, Census: wire.Census{At: At(at), Rows: rows}}
 	return store.Fact{Kind: store.FactCensus, Source: source, At: At(at), Data: wire.AppendFrame(nil, &f)}
 }
@@ -191,10 +191,10 @@ func Capacity(source record.Origin, from string, cores int64) store.Fact {
 
 // Settings are the people, prices, budgets and clusters of [Filled].
 func Settings() accounting.Settings {
-	return accounting.Settings{Directory: directory(), Money: money(), Capacity: plan()}
+	return accounting.Settings{Directory: directorySettings(), Money: priceSettings(), Capacity: capacityPlan()}
 }
 
-func directory() accounting.DirectorySettings {
+func directorySettings() accounting.DirectorySettings {
 	one, factor, yes := accounting.One, accounting.Decimal(1_900_000_000), true
 	return accounting.DirectorySettings{
 		People: []accounting.Person{
@@ -218,7 +218,7 @@ func directory() accounting.DirectorySettings {
 	}
 }
 
-func money() accounting.PriceSettings {
+func priceSettings() accounting.PriceSettings {
 	amount := func(n int64) *big.Int { return new(big.Int).Mul(big.NewInt(n), big.NewInt(1e9)) }
 	is := func(key, value string) []accounting.PriceCondition {
 		return []accounting.PriceCondition{{Key: key, Value: value}}
@@ -239,7 +239,7 @@ func money() accounting.PriceSettings {
 	}
 }
 
-func plan() accounting.CapacityPlan {
+func capacityPlan() accounting.CapacityPlan {
 	return accounting.CapacityPlan{
 		Clusters: []accounting.Cluster{{
 			Name: "nemo", Match: []accounting.NodeMatch{{Key: "site_id", Values: []string{"nemo"}}}, Factor: 1_900_000_000,

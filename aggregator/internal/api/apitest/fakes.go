@@ -56,21 +56,21 @@ type Actions struct {
 	State    []byte // that counts, of each action
 	Ordered  int64  // when the newest run was ordered, in microseconds
 
-	mu    sync.Mutex
-	asked []string
+	mu       sync.Mutex
+	requests []string
 }
 
 // Asked are the requests so far.
 func (a *Actions) Asked() []string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.asked
+	return a.requests
 }
 
-func (a *Actions) note(what ...any) error {
+func (a *Actions) addRequest(what ...any) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.asked = append(a.asked, strings.TrimSpace(fmt.Sprintln(what...)))
+	a.requests = append(a.requests, strings.TrimSpace(fmt.Sprintln(what...)))
 	return nil
 }
 
@@ -107,7 +107,7 @@ func (a *Actions) Kept(action.Documents, action.Name) ([]byte, error) { return a
 
 // Plan implements [api.Actions]. There is none for the month "never".
 func (a *Actions) Plan(_ context.Context, name action.Name, arguments map[string]string) (*sdk.Plan, *action.Run, error) {
-	if err := a.note("plan", name, arguments); err != nil || arguments["month"] == "never" {
+	if err := a.addRequest("plan", name, arguments); err != nil || arguments["month"] == "never" {
 		return nil, nil, errors.Join(err, errors.New("never is no month"))
 	}
 	return a.Planned, &action.Run{Arguments: arguments}, nil
@@ -115,25 +115,27 @@ func (a *Actions) Plan(_ context.Context, name action.Name, arguments map[string
 
 // Run implements [api.Actions].
 func (a *Actions) Run(_ context.Context, name action.Name, by string, arguments map[string]string) (int64, error) {
-	return a.Ordered, a.note("run", name, by, arguments)
+	return a.Ordered, a.addRequest("run", name, by, arguments)
 }
 
 // Pause implements [api.Actions].
 func (a *Actions) Pause(_ context.Context, name action.Name, by, why string) error {
-	return a.note("pause", name, by, why)
+	return a.addRequest("pause", name, by, why)
 }
 
 // Resume implements [api.Actions].
-func (a *Actions) Resume(_ context.Context, name action.Name) error { return a.note("resume", name) }
+func (a *Actions) Resume(_ context.Context, name action.Name) error {
+	return a.addRequest("resume", name)
+}
 
 // Retry implements [api.Actions].
 func (a *Actions) Retry(_ context.Context, name action.Name, by string, run uint64, effect int) error {
-	return a.note("retry", name, by, run, effect)
+	return a.addRequest("retry", name, by, run, effect)
 }
 
 // Skip implements [api.Actions].
 func (a *Actions) Skip(_ context.Context, name action.Name, by string, run uint64, effect int) error {
-	return a.note("skip", name, by, run, effect)
+	return a.addRequest("skip", name, by, run, effect)
 }
 
 // Watching is a cluster with an action that watches rules: an alert in each state, a silence, a

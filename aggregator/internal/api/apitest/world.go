@@ -47,10 +47,10 @@ type World struct {
 	// Down is why the store cannot be read; nil: it can.
 	Down error
 
-	mu    sync.Mutex
-	index uint64
-	asked []string
-	seq   map[string]uint64 // of the last frame, by agent
+	mu       sync.Mutex
+	index    uint64
+	requests []string
+	seq      map[string]uint64 // of the last frame, by agent
 }
 
 // New makes a world without records, prices, people, clusters or actions.
@@ -78,7 +78,7 @@ func New(t testing.TB) *World {
 		Book:      w.Books.Book,
 		Directory: func() *accounting.Directory { return w.Books.Now().Directory },
 		Capacity:  w.Books.Capacity,
-		Common:    w.common,
+		Common:    w.commonMeta,
 		Money: func() api.Money {
 			return api.Money{Prices: w.Books.Now().Prices, Budgets: w.Books.Now().Budgets}
 		},
@@ -86,8 +86,8 @@ func New(t testing.TB) *World {
 	return w
 }
 
-// common is what the records of each source have in common now.
-func (w *World) common() map[record.Origin]record.Meta {
+// commonMeta is what the records of each source have in common now.
+func (w *World) commonMeta() map[record.Origin]record.Meta {
 	s := health.Survey{View: w.Store.View, Life: func(*store.View) (string, error) { return "", nil }, Log: slog.New(slog.DiscardHandler)}
 	if err := s.Follow(w.T.Context()); err != nil {
 		w.T.Error(err)
@@ -215,13 +215,13 @@ func (w *World) Serve() string { return Listen(w.T, w) }
 
 // ServeHTTP implements http.Handler.
 func (w *World) ServeHTTP(out http.ResponseWriter, r *http.Request) {
-	note, ok := noted(r)
+	note, ok := requestLine(r)
 	if !ok {
 		http.Error(out, "the body broke off", http.StatusBadRequest)
 		return
 	}
 	w.mu.Lock()
-	w.asked = append(w.asked, note)
+	w.requests = append(w.requests, note)
 	w.mu.Unlock()
 	api.New(w.Options).ServeHTTP(out, r)
 }
@@ -231,13 +231,13 @@ func (w *World) ServeHTTP(out http.ResponseWriter, r *http.Request) {
 func (w *World) Asked() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	list := w.asked
-	w.asked = nil
+	list := w.requests
+	w.requests = nil
 	return list
 }
 
-// noted is what a request asks for.
-func noted(r *http.Request) (string, bool) {
+// requestLine is what a request asks for.
+func requestLine(r *http.Request) (string, bool) {
 	body, err := io.ReadAll(r.Body)
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	return strings.TrimSpace(r.Method + " " + r.URL.RequestURI() + " " + string(body)), err == nil
@@ -249,15 +249,15 @@ type Answers struct {
 	Status int // 0: 200
 	Value  any // nil: no body
 
-	mu    sync.Mutex
-	asked []string
+	mu       sync.Mutex
+	requests []string
 }
 
 // ServeHTTP implements http.Handler.
 func (a *Answers) ServeHTTP(out http.ResponseWriter, r *http.Request) {
-	note, _ := noted(r)
+	note, _ := requestLine(r)
 	a.mu.Lock()
-	a.asked = append(a.asked, note)
+	a.requests = append(a.requests, note)
 	a.mu.Unlock()
 	kind, status := "application/json", a.Status
 	if status == 0 {
@@ -279,7 +279,7 @@ func (a *Answers) ServeHTTP(out http.ResponseWriter, r *http.Request) {
 func (a *Answers) Asked() []string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.asked
+	return a.requests
 }
 
 // Listen serves a handler until the test ends, and returns its address.
