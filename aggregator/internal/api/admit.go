@@ -17,49 +17,49 @@ import (
 	"github.com/bursar-accounting/bursar/proto/origin"
 )
 
-// someone is any role.
+// somebody is any role.
 const somebody = identity.Monitor | identity.Read | identity.Write | identity.Operate | identity.Admin
 
-// admit calls h when the principal of the request may use the route, which is its
+// admitRequest calls h when the principal of the request may use the route, which is its
 // method and its pattern, and refuses it otherwise.
-func (s *Server) admit(w http.ResponseWriter, r *http.Request, route string, h http.HandlerFunc) {
+func (s *Server) admitRequest(w http.ResponseWriter, r *http.Request, route string, h http.HandlerFunc) {
 	need, known := s.needs[route]
 	p := access.From(r.Context())
 	switch {
 	case !known:
 		s.opt.Log.Error("a route has no rule of access and is refused", "route", route)
-		s.refuse(w, r, route, p, need, route+" is denied: no access rule is defined for it")
+		s.denyRequest(w, r, route, p, need, route+" is denied: no access rule is defined for it")
 	case need.Open && origin.CheckSite(r) != nil:
-		s.refuse(w, r, route, p, need, origin.ErrSite.Error()+": "+route)
+		s.denyRequest(w, r, route, p, need, origin.ErrSite.Error()+": "+route)
 	case need.Open && !(need.Private && p.Plain):
 		h(w, r)
 	case !p.May(need.Rights):
-		s.refuse(w, r, route, p, need, p.Refusal(route, need.Rights))
+		s.denyRequest(w, r, route, p, need, p.Refusal(route, need.Rights))
 	case need.Whole && !p.Rows.All():
-		s.refuse(w, r, route, p, need, route+": "+access.ErrRows.Error())
+		s.denyRequest(w, r, route, p, need, route+": "+access.ErrRows.Error())
 	case p.Pseudonyms && !need.Pseudonyms:
-		s.refuse(w, r, route, p, need, route+": "+access.ErrNames.Error())
+		s.denyRequest(w, r, route, p, need, route+": "+access.ErrNames.Error())
 	case need.Private && p.Plain:
-		s.refuse(w, r, route, p, need, route+" is not answered at a plain address: use the unix socket or a certificate")
+		s.denyRequest(w, r, route, p, need, route+" is not answered at a plain address: use the unix socket or a certificate")
 	case origin.CheckSite(r) != nil:
-		s.refuse(w, r, route, p, need, origin.ErrSite.Error()+": "+route)
+		s.denyRequest(w, r, route, p, need, origin.ErrSite.Error()+": "+route)
 	case need.Audit:
-		s.audited(w, r, route, h)
+		s.serveAudited(w, r, route, h)
 	case need.Look:
-		s.looked(w, r, route, h)
+		s.serveAuditedRead(w, r, route, h)
 	default:
 		h(w, r)
 	}
 }
 
-// refuse answers who may not do what it asks, in the form of the route.
+// denyRequest answers who may not do what it asks, in the form of the route.
 // route is its pattern; "" when it was not looked for. The same is said once a minute.
-func (s *Server) refuse(w http.ResponseWriter, r *http.Request, route string, p access.Principal, need access.Need, why string) {
-	about := fmt.Sprint(brief(p.Name), " ", route, " ", p.Misdirected, p.Stale) // nothing that a client makes up
-	if s.complaints.due(about) {
-		s.opt.Log.Warn("a request was refused", "who", brief(p.Name), "from", r.RemoteAddr, "method", brief(r.Method), "path", brief(r.URL.Path), "reason", brief(why))
+func (s *Server) denyRequest(w http.ResponseWriter, r *http.Request, route string, p access.Principal, need access.Need, why string) {
+	about := fmt.Sprint(truncateForLog(p.Name), " ", route, " ", p.Misdirected, p.Stale) // nothing that a client makes up
+	if s.complaints.isDue(about) {
+		s.opt.Log.Warn("a request was refused", "who", truncateForLog(p.Name), "from", r.RemoteAddr, "method", truncateForLog(r.Method), "path", truncateForLog(r.URL.Path), "reason", truncateForLog(why))
 		if p.Name != "" && !p.Plain && s.opt.Audit != nil { // who is proven, so that no one else fills the log
-			s.opt.Audit.Note(auditEntry(r, audit.Refusal, route, brief(enrol.Hide(why))))
+			s.opt.Audit.Note(auditEntry(r, audit.Refusal, route, truncateForLog(enrol.Hide(why))))
 		}
 	}
 	status := http.StatusForbidden
@@ -74,19 +74,19 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, route string, p 
 	problem := strings.HasPrefix(r.URL.Path, "/v1/") || strings.Contains(r.Header.Get("Accept"), "application/problem+json")
 	switch {
 	case problem:
-		fail(w, status, why)
+		answerProblem(w, status, why)
 	case need.Hold:
 		breakOff()
 	default:
-		text(w, status, "Insufficient permissions: "+why)
+		answerText(w, status, "Insufficient permissions: "+why)
 	}
 }
 
-// no one refuses who has no role at all, whatever is asked for: it is not told
+// denyWithoutRole refuses who has no role at all, whatever is asked for: it is not told
 // what there is. True: it was refused.
-func (s *Server) nobody(w http.ResponseWriter, r *http.Request) bool {
+func (s *Server) denyWithoutRole(w http.ResponseWriter, r *http.Request) bool {
 	p := access.From(r.Context())
-	if p.Rights != 0 || r.URL.Path == "/health_check" || (entrance(r.URL.Path) || r.URL.Path == joinPath && !p.Plain) && !p.Misdirected {
+	if p.Rights != 0 || r.URL.Path == "/health_check" || (isLoginPath(r.URL.Path) || r.URL.Path == joinPath && !p.Plain) && !p.Misdirected {
 		return false
 	}
 	if s.opt.Door != nil && !p.Misdirected && r.Method == http.MethodGet && (p.Name == "" || p.Plain) && strings.Contains(r.Header.Get("Accept"), "text/html") {
@@ -98,17 +98,17 @@ func (s *Server) nobody(w http.ResponseWriter, r *http.Request) bool {
 		return true
 	}
 	hold := r.Method != http.MethodGet && r.Method != http.MethodHead && !strings.HasPrefix(r.URL.Path, "/ui/")
-	s.refuse(w, r, "", p, access.Need{Hold: hold}, p.Refusal(r.Method+" "+r.URL.Path, somebody))
+	s.denyRequest(w, r, "", p, access.Need{Hold: hold}, p.Refusal(r.Method+" "+r.URL.Path, somebody))
 	return true
 }
 
-// entrance reports whether a path is one where people log in and out.
-func entrance(path string) bool {
+// isLoginPath reports whether a path is one where people log in and out.
+func isLoginPath(path string) bool {
 	return path == loginPath || strings.HasPrefix(path, loginPath+"/") || path == "/ui/logout"
 }
 
-// brief cuts what a client made up to what a line of the log should have.
-func brief(s string) string {
+// truncateForLog cuts what a client made up to what a line of the log should have.
+func truncateForLog(s string) string {
 	const most = 300
 	if len(s) <= most {
 		return s
@@ -116,8 +116,8 @@ func brief(s string) string {
 	return strings.ToValidUTF8(s[:most], "") + "…"
 }
 
-// audited calls h and notes who did it and what came of it.
-func (s *Server) audited(w http.ResponseWriter, r *http.Request, route string, h http.HandlerFunc) {
+// serveAudited calls h and notes who did it and what came of it.
+func (s *Server) serveAudited(w http.ResponseWriter, r *http.Request, route string, h http.HandlerFunc) {
 	seen := &outcome{ResponseWriter: w}
 	begin := time.Now()
 	defer func() {
@@ -128,8 +128,8 @@ func (s *Server) audited(w http.ResponseWriter, r *http.Request, route string, h
 		}
 		p := access.From(r.Context())
 		s.opt.Log.Info("audit", "who", p.Name, "roles", p.Rights.String(), "from", r.RemoteAddr, "route", route,
-			"path", r.URL.Path, "result", result, "status", seen.status, "took", time.Since(begin).Round(time.Millisecond), "certificate", serial(r))
-		s.noteAudited(r, route, seen.result())
+			"path", r.URL.Path, "result", result, "status", seen.status, "took", time.Since(begin).Round(time.Millisecond), "certificate", certificateSerial(r))
+		s.noteAudited(r, route, seen.statusText())
 		if cause != nil {
 			panic(cause)
 		}
@@ -137,8 +137,8 @@ func (s *Server) audited(w http.ResponseWriter, r *http.Request, route string, h
 	h(seen, r)
 }
 
-// serial is the number of the certificate by which a request came; "" without.
-func serial(r *http.Request) string {
+// certificateSerial is the number of the certificate by which a request came; "" without.
+func certificateSerial(r *http.Request) string {
 	if r.TLS == nil || len(r.TLS.PeerCertificates) == 0 {
 		return ""
 	}
@@ -170,8 +170,8 @@ func (o *outcome) Write(p []byte) (int, error) {
 	return o.ResponseWriter.Write(p)
 }
 
-// result says what came of the request.
-func (o *outcome) result() string {
+// statusText says what came of the request.
+func (o *outcome) statusText() string {
 	if o.status == 0 {
 		return brokenOff
 	}
@@ -192,7 +192,7 @@ const (
 	maxComplaints = 1000
 )
 
-func (c *complaints) due(what string) bool {
+func (c *complaints) isDue(what string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := time.Now()

@@ -19,7 +19,7 @@ func TestRefuse_PathsOfAClientFillNeitherLogNorMemory(t *testing.T) {
 		r := httptest.NewRequest("GET", "/", nil)
 		r.URL.Path = path
 		r = r.WithContext(access.With(r.Context(), access.Principal{Name: "reader.example"}))
-		if w := httptest.NewRecorder(); !s.nobody(w, r) || w.Code < 400 {
+		if w := httptest.NewRecorder(); !s.denyWithoutRole(w, r) || w.Code < 400 {
 			t.Fatalf("%d bytes of path: %d", len(path), w.Code)
 		}
 	}
@@ -31,7 +31,7 @@ func TestRefuse_PathsOfAClientFillNeitherLogNorMemory(t *testing.T) {
 	}
 	r := httptest.NewRequest("GET", "/"+strings.Repeat("y", 100_000), nil)
 	r = r.WithContext(access.With(r.Context(), access.Principal{Name: "another"}))
-	s.nobody(httptest.NewRecorder(), r)
+	s.denyWithoutRole(httptest.NewRecorder(), r)
 	if log.Len() > 4000 {
 		t.Errorf("a line has %d bytes", log.Len())
 	}

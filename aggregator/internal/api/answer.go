@@ -12,19 +12,19 @@ import (
 // each piece of it.
 const answerTime = time.Minute
 
-// text answers with plain text.
-func text(w http.ResponseWriter, status int, body string) { auditor.Text(w, status, body) }
+// answerText answers with plain text.
+func answerText(w http.ResponseWriter, status int, body string) { auditor.Text(w, status, body) }
 
-// bare answers with a body; the content type is the caller's, or none.
-func bare(w http.ResponseWriter, status int, body []byte) { auditor.Bare(w, status, body) }
+// answerBytes answers with a body; the content type is the caller's, or none.
+func answerBytes(w http.ResponseWriter, status int, body []byte) { auditor.Bare(w, status, body) }
 
-// empty answers without a body.
-func empty(w http.ResponseWriter, status int) { auditor.Empty(w, status) }
+// answerEmpty answers without a body.
+func answerEmpty(w http.ResponseWriter, status int) { auditor.Empty(w, status) }
 
-// raw answers with JSON that is written already.
-func raw(w http.ResponseWriter, status int, body []byte) {
+// answerRawJSON answers with JSON that is written already.
+func answerRawJSON(w http.ResponseWriter, status int, body []byte) {
 	w.Header().Set("Content-Type", "application/json")
-	bare(w, status, body)
+	answerBytes(w, status, body)
 }
 
 // jsonError answers {"error": …}, as AUDITOR's query errors are.
@@ -33,25 +33,25 @@ func jsonError(w http.ResponseWriter, status int, message string) {
 	if err != nil {
 		body = []byte(`{"error":"unprintable"}`)
 	}
-	raw(w, status, body)
+	answerRawJSON(w, status, body)
 }
 
 // breakOff ends the connection without an answer, so that the client knows that
 // it does not know.
 func breakOff() { auditor.BreakOff() }
 
-// body reads a request's body of JSON, decompressed, and hands it to use; what
+// readBody reads a request's body of JSON, decompressed, and hands it to use; what
 // the body holds must not be used afterwards. It answers what AUDITOR answers
 // when there is no such body.
-func (s *Server) body(w http.ResponseWriter, r *http.Request, use func([]byte)) {
+func (s *Server) readBody(w http.ResponseWriter, r *http.Request, use func([]byte)) {
 	if !auditor.IsJSON(r) {
 		no := auditor.TypeRefusal()
-		text(w, no.Status, no.Text)
+		answerText(w, no.Status, no.Text)
 		return
 	}
 	err := s.bodies.Take(w, r, func(data []byte, no *auditor.Refusal) {
 		if no != nil {
-			text(w, no.Status, no.Text)
+			answerText(w, no.Status, no.Text)
 			return
 		}
 		s.extendWrite(w)

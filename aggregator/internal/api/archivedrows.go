@@ -28,10 +28,10 @@ const (
 	archivedField = "archived"
 )
 
-// listed returns what reads the records of a list: those with their details, where a header
+// rowSource returns what reads the records of a list: those with their details, where a header
 // names the archives of the others, or, when the query asks for them, all. The caller calls
 // done at the end. Missing files are an error here, before anything is sent.
-func (s *Server) listed(w http.ResponseWriter, r *http.Request, view *access.View, q *store.Query, archived string) (read rows, done func(), err error) {
+func (s *Server) rowSource(w http.ResponseWriter, r *http.Request, view *access.View, q *store.Query, archived string) (read rows, done func(), err error) {
 	names := view.ArchivesOf(q)
 	switch archived {
 	case "", "false":
@@ -40,7 +40,7 @@ func (s *Server) listed(w http.ResponseWriter, r *http.Request, view *access.Vie
 		}
 	case "true":
 	default:
-		return nil, nil, refuse(http.StatusBadRequest, "archived is %q, want true or false", archived)
+		return nil, nil, newRefusal(http.StatusBadRequest, "archived is %q, want true or false", archived)
 	}
 	if archived != "true" || len(names) == 0 { // it keeps no reader of archives from others
 		q.Details = true
@@ -83,18 +83,18 @@ type patientFiles struct {
 
 // Check implements store.ArchiveFiles.
 func (p patientFiles) Check(ctx context.Context, archives []string) error {
-	defer p.wait()()
+	defer p.extendUntilEnd()()
 	return p.files.Check(ctx, archives)
 }
 
 // Rows implements store.ArchiveFiles.
 func (p patientFiles) Rows(ctx context.Context, archive string, yield func(row []byte) error) error {
-	defer p.wait()()
+	defer p.extendUntilEnd()()
 	return p.files.Rows(ctx, archive, yield)
 }
 
-// wait gives the answer its time again and again, until the end.
-func (p patientFiles) wait() (end func()) {
+// extendUntilEnd gives the answer its time again and again, until the end.
+func (p patientFiles) extendUntilEnd() (end func()) {
 	over := make(chan struct{})
 	var ended sync.WaitGroup
 	ended.Go(func() {

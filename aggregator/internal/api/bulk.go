@@ -24,9 +24,9 @@ type bulk struct {
 // builders keeps what batches are made with for the next bulk.
 type builders struct{ pool sync.Pool }
 
-// bulk calls fill with an empty bulk and returns its batches. The error is that
+// buildBatches calls fill with an empty bulk and returns its batches. The error is that
 // of fill, or names a record that fits into no entry.
-func (bs *builders) bulk(fill func(*bulk) error) (parts [][]byte, err error) {
+func (bs *builders) buildBatches(fill func(*bulk) error) (parts [][]byte, err error) {
 	builder, ok := bs.pool.Get().(*columns.Builder)
 	if !ok {
 		builder = columns.NewBuilder()
@@ -37,16 +37,16 @@ func (bs *builders) bulk(fill func(*bulk) error) (parts [][]byte, err error) {
 		bs.pool.Put(builder)
 		return nil, err
 	}
-	parts, err = b.done()
+	parts, err = b.finishParts()
 	bs.pool.Put(builder)
 	return parts, err
 }
 
-// one returns the batch of records that fit into one entry.
-func (bs *builders) one(records iter.Seq[*record.Record]) ([]byte, error) {
-	parts, err := bs.bulk(func(b *bulk) error {
+// buildOne returns the batch of records that fit into one entry.
+func (bs *builders) buildOne(records iter.Seq[*record.Record]) ([]byte, error) {
+	parts, err := bs.buildBatches(func(b *bulk) error {
 		for r := range records {
-			b.add(r)
+			b.addRecord(r)
 		}
 		return nil
 	})
@@ -62,32 +62,32 @@ func (bs *builders) one(records iter.Seq[*record.Record]) ([]byte, error) {
 // errRecordSize is wrapped when a record fits into no entry.
 var errRecordSize = errors.New("larger than allowed")
 
-// add takes a record in. Its strings must stay until the bulk is done.
-func (b *bulk) add(r *record.Record) {
+// addRecord takes a record in. Its strings must stay until the bulk is done.
+func (b *bulk) addRecord(r *record.Record) {
 	if n := b.builder.Len(); n == columns.MaxRows || n > 0 && b.builder.Size()+sizeOf(r) > columns.MaxBatch {
-		b.flush()
+		b.flushBuilder()
 	}
 	b.row = columns.Row{Record: *r, Rank: record.RankPush, Version: record.Version{Ended: !r.Open()}, Stop: record.None}
 	b.builder.Add(&b.row)
 }
 
-func (b *bulk) flush() {
+func (b *bulk) flushBuilder() {
 	part := b.builder.Bytes()
 	b.builder.Reset()
-	b.keep(part)
+	b.addPart(part)
 }
 
-// done returns the batches. The error names a record that fits into none.
-func (b *bulk) done() ([][]byte, error) {
+// finishParts returns the batches. The error names a record that fits into none.
+func (b *bulk) finishParts() ([][]byte, error) {
 	if b.builder.Len() > 0 {
-		b.flush()
+		b.flushBuilder()
 	}
 	return b.parts, b.err
 }
 
-// keep takes a batch, in halves when it is too large: an odd value can widen a
+// addPart takes a batch, in halves when it is too large: an odd value can widen a
 // column for all rows that are in it already.
-func (b *bulk) keep(part []byte) {
+func (b *bulk) addPart(part []byte) {
 	if len(part) <= maxPart {
 		b.parts = append(b.parts, part)
 		return
@@ -100,13 +100,13 @@ func (b *bulk) keep(part []byte) {
 		b.err = fmt.Errorf("the record %s is %w (%d bytes, limit: %d bytes)", batch.ID(0), errRecordSize, len(part), maxPart)
 	default:
 		half := batch.Len() / 2
-		b.keep(some(batch, 0, half))
-		b.keep(some(batch, half, batch.Len()))
+		b.addPart(sliceBatch(batch, 0, half))
+		b.addPart(sliceBatch(batch, half, batch.Len()))
 	}
 }
 
-// some makes a batch of some rows of another.
-func some(batch *columns.Batch, from, to int) []byte {
+// sliceBatch makes a batch of some rows of another.
+func sliceBatch(batch *columns.Batch, from, to int) []byte {
 	out := columns.NewBuilder()
 	for i := from; i < to; i++ {
 		row := batch.Row(i)

@@ -50,8 +50,8 @@ func (l *listener) Accept() (net.Conn, error) {
 			return nil, err
 		}
 		from := addressOf(conn.RemoteAddr())
-		if l.conns.enter(from) {
-			return &countedConn{Conn: conn, leave: func() { l.conns.leave(from) }}, nil
+		if l.conns.admitAddress(from) {
+			return &countedConn{Conn: conn, leave: func() { l.conns.releaseAddress(from) }}, nil
 		}
 		l.conns.refused.Inc()
 		conn.Close()
@@ -79,7 +79,7 @@ func addressOf(a net.Addr) netip.Addr {
 	return ip
 }
 
-func (c *Conns) enter(from netip.Addr) bool {
+func (c *Conns) admitAddress(from netip.Addr) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if from.IsValid() {
@@ -92,7 +92,7 @@ func (c *Conns) enter(from netip.Addr) bool {
 	return true
 }
 
-func (c *Conns) leave(from netip.Addr) {
+func (c *Conns) releaseAddress(from netip.Addr) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.total.Add(-1)

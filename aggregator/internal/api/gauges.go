@@ -20,7 +20,7 @@ type Gauges struct {
 	age   *prometheus.Desc
 	all   []perValue // of every kind there is; the key says what is counted, "" nothing
 	keys  atomic.Pointer[[3]string]
-	last  atomic.Pointer[counted]
+	last  atomic.Pointer[recordCounts]
 }
 
 // GaugeOptions say which gauges there are. The zero value has the total only.
@@ -35,8 +35,8 @@ type GaugeOptions struct {
 
 type perValue struct{ desc *prometheus.Desc }
 
-// counted is one count of everything.
-type counted struct {
+// recordCounts is one count of everything.
+type recordCounts struct {
 	seq   uint64
 	total uint64
 	keys  [3]string
@@ -119,21 +119,21 @@ func (g *Gauges) Refresh(ctx context.Context) error {
 		return err
 	}
 	defer view.Close() //nolint:errcheck // a view of a closed store
-	next := &counted{seq: view.Seq(), keys: *g.keys.Load(), at: time.Now()}
+	next := &recordCounts{seq: view.Seq(), keys: *g.keys.Load(), at: time.Now()}
 	if next.total, err = view.Count(ctx); err != nil {
 		return err
 	}
 	if last := g.last.Load(); last != nil && last.seq == next.seq && last.keys == next.keys {
 		next.per = last.per
-	} else if err = next.count(ctx, view); err != nil {
+	} else if err = next.countByKeys(ctx, view); err != nil {
 		return err
 	}
 	g.last.Store(next)
 	return nil
 }
 
-// count counts by every key that is set.
-func (c *counted) count(ctx context.Context, view *access.View) (err error) {
+// countByKeys counts by every key that is set.
+func (c *recordCounts) countByKeys(ctx context.Context, view *access.View) (err error) {
 	for i, key := range c.keys {
 		if key == "" {
 			continue

@@ -28,19 +28,19 @@ func (s *Server) Call(ctx context.Context, method, path string, query url.Values
 			return fmt.Errorf("%s %s: %w", method, path, err)
 		}
 	}
-	w := &kept{head: http.Header{}, status: http.StatusOK}
-	err := keeping(ctx, func() (int, error) {
-		err := s.into(ctx, w, method, path, query, body)
+	w := &bufferedResponse{head: http.Header{}, status: http.StatusOK}
+	err := chargeDecoded(ctx, func() (int, error) {
+		err := s.serveInProcess(ctx, w, method, path, query, body)
 		return w.body.Len(), err
 	})
 	if err != nil {
 		return fmt.Errorf("%s %s: %w", method, path, err)
 	}
-	return w.read(method+" "+path, out)
+	return w.decodeInto(method+" "+path, out)
 }
 
-// read fills out from an answer, unless it is nil, or says why there is none.
-func (k *kept) read(what string, out any) error {
+// decodeInto fills out from an answer, unless it is nil, or says why there is none.
+func (k *bufferedResponse) decodeInto(what string, out any) error {
 	if k.status/100 != 2 {
 		p := &client.Problem{Status: k.status}
 		if json.Unmarshal(k.body.Bytes(), p) != nil {
@@ -67,21 +67,21 @@ func (s *Server) Stream(ctx context.Context, path string, query url.Values) iter
 			query = url.Values{}
 		}
 		query.Set("format", "ndjson")
-		lines := &lined{kept: kept{head: http.Header{}, status: http.StatusOK}, yield: yield}
-		err := s.into(ctx, lines, http.MethodGet, path, query, nil)
+		lines := &lineResponse{bufferedResponse: bufferedResponse{head: http.Header{}, status: http.StatusOK}, yield: yield}
+		err := s.serveInProcess(ctx, lines, http.MethodGet, path, query, nil)
 		switch {
 		case lines.left:
 		case err != nil:
 			yield(nil, fmt.Errorf("GET %s: %w", path, err))
 		case lines.status != http.StatusOK:
-			yield(nil, lines.read(http.MethodGet+" "+path, nil))
+			yield(nil, lines.decodeInto(http.MethodGet+" "+path, nil))
 		}
 	}
 }
 
-// lined yields an answer line by line; a refusal it keeps.
-type lined struct {
-	kept
+// lineResponse yields an answer line by line; a refusal it keeps.
+type lineResponse struct {
+	bufferedResponse
 
 	yield func(json.RawMessage, error) bool
 	left  bool // no more is wanted
@@ -91,7 +91,7 @@ type lined struct {
 var errLeft = errors.New("no more of the answer is wanted")
 
 // Write implements http.ResponseWriter.
-func (l *lined) Write(p []byte) (int, error) {
+func (l *lineResponse) Write(p []byte) (int, error) {
 	_, _ = l.body.Write(p) // never fails
 	for l.status == http.StatusOK && !l.left {
 		n := bytes.IndexByte(l.body.Bytes(), '\n')
@@ -115,8 +115,8 @@ type insideKey struct{}
 
 func isInside(ctx context.Context) bool { return ctx.Value(insideKey{}) != nil }
 
-// into lets the handler of a path answer.
-func (s *Server) into(ctx context.Context, w http.ResponseWriter, method, path string, query url.Values, body []byte) (err error) {
+// serveInProcess lets the handler of a path answer.
+func (s *Server) serveInProcess(ctx context.Context, w http.ResponseWriter, method, path string, query url.Values, body []byte) (err error) {
 	ctx = context.WithValue(ctx, insideKey{}, true)
 	r, err := http.NewRequestWithContext(ctx, method, path, bytes.NewReader(body))
 	if err != nil {
@@ -137,32 +137,32 @@ func (s *Server) into(ctx context.Context, w http.ResponseWriter, method, path s
 	}()
 	for i := range s.routes {
 		route := &s.routes[i]
-		values, ok := match(route.pattern, path)
+		values, ok := matchPath(route.pattern, path)
 		if !ok || route.method != method {
 			continue
 		}
 		for name, value := range values {
 			r.SetPathValue(name, value)
 		}
-		s.admit(w, r, route.method+" "+route.pattern, route.handle)
+		s.admitRequest(w, r, route.method+" "+route.pattern, route.handle)
 		return nil
 	}
-	fail(w, http.StatusNotFound, "there is no "+method+" "+path)
+	answerProblem(w, http.StatusNotFound, "there is no "+method+" "+path)
 	return nil
 }
 
-// kept is an answer in memory.
-type kept struct {
+// bufferedResponse is an answer in memory.
+type bufferedResponse struct {
 	head   http.Header
 	status int
 	body   bytes.Buffer
 }
 
 // Header implements http.ResponseWriter.
-func (k *kept) Header() http.Header { return k.head }
+func (k *bufferedResponse) Header() http.Header { return k.head }
 
 // WriteHeader implements http.ResponseWriter.
-func (k *kept) WriteHeader(status int) { k.status = status }
+func (k *bufferedResponse) WriteHeader(status int) { k.status = status }
 
 // Write implements http.ResponseWriter.
-func (k *kept) Write(p []byte) (int, error) { return k.body.Write(p) }
+func (k *bufferedResponse) Write(p []byte) (int, error) { return k.body.Write(p) }

@@ -14,17 +14,17 @@ const loginPath = "/ui/login"
 // v1Session makes a link by which one browser, once, comes to the pages.
 func (s *Server) v1Session(w http.ResponseWriter, r *http.Request) {
 	if s.opt.Sessions == nil || s.opt.Pages == "" {
-		fail(w, http.StatusConflict, "no link can be made: this node has no plain address; open its tls_listen with a certificate in the browser")
+		answerProblem(w, http.StatusConflict, "no link can be made: this node has no plain address; open its tls_listen with a certificate in the browser")
 		return
 	}
 	token, end := s.opt.Sessions.Token(access.From(r.Context()).Name)
-	answer(w, http.StatusCreated, v1.Session{
+	answerJSON(w, http.StatusCreated, v1.Session{
 		URL: s.opt.Pages + loginPath + "?" + url.Values{"token": {token}}.Encode(), Expires: v1.Time{Time: end},
 	})
 }
 
-// login opens a session for a browser that brings a token.
-func (s *Server) login(w http.ResponseWriter, r *http.Request) {
+// serveLogin opens a session for a browser that brings a token.
+func (s *Server) serveLogin(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("Referrer-Policy", "no-referrer")
 	if p := access.From(r.Context()); p.Rights == 0 || r.URL.Query().Has("token") {
@@ -34,7 +34,7 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		if !ok && p.Rights == 0 {
-			text(w, http.StatusGone, "This link was used already, or has expired: `bursar login` prints another one.")
+			answerText(w, http.StatusGone, "This link was used already, or has expired: `bursar login` prints another one.")
 			return
 		}
 		if ok {

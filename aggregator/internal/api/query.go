@@ -91,18 +91,18 @@ func parseQuery(raw string, extra map[string]*string) (recordsQuery, error) {
 		if pair == "" {
 			continue
 		}
-		if err := p.pair(pair); err != nil {
+		if err := p.parsePair(pair); err != nil {
 			return p.q, err
 		}
 	}
-	p.finish()
+	p.finishQuery()
 	return p.q, nil
 }
 
 // maxDepth is how many brackets a key may have.
 const maxDepth = 5
 
-func (p *parser) pair(pair string) error {
+func (p *parser) parsePair(pair string) error {
 	rawKey, rawValue, _ := strings.Cut(pair, "=")
 	key, err := url.QueryUnescape(rawKey)
 	if err != nil {
@@ -116,7 +116,7 @@ func (p *parser) pair(pair string) error {
 	if err != nil {
 		return err
 	}
-	return p.field(key, field, path, value)
+	return p.parseField(key, field, path, value)
 }
 
 // splitKey cuts a[b][c] into a and [b c]. Brackets that are percent-encoded count
@@ -148,36 +148,36 @@ func splitKey(raw, key string) (field string, path []string, err error) {
 	return field, path, nil
 }
 
-func fields() []string {
+func fieldNames() []string {
 	return []string{"record_id", "start_time", "stop_time", "runtime", "meta", "component", "sort_by", "limit"}
 }
 
-func (p *parser) field(key, field string, path []string, value string) error {
+func (p *parser) parseField(key, field string, path []string, value string) error {
 	if out, ok := p.extra[field]; ok {
-		return p.scalar(key, path, value, func() error { *out = value; return nil })
+		return p.setScalar(key, path, value, func() error { *out = value; return nil })
 	}
 	switch field {
 	case "record_id":
-		return p.scalar(key, path, value, func() error { p.q.RecordID = value; return nil })
+		return p.setScalar(key, path, value, func() error { p.q.RecordID = value; return nil })
 	case "limit":
-		return p.scalar(key, path, value, func() (err error) { p.q.Limit, err = parseCount(value); return err })
+		return p.setScalar(key, path, value, func() (err error) { p.q.Limit, err = parseCount(value); return err })
 	case "start_time":
-		return p.condition(key, path, value, parseInstant, &p.q.Start)
+		return p.addCondition(key, path, value, parseInstant, &p.q.Start)
 	case "stop_time":
-		return p.condition(key, path, value, parseInstant, &p.q.Stop)
+		return p.addCondition(key, path, value, parseInstant, &p.q.Stop)
 	case "runtime":
-		return p.condition(key, path, value, parseCount, &p.q.Runtime)
+		return p.addCondition(key, path, value, parseCount, &p.q.Runtime)
 	case "component":
-		return p.component(key, path, value)
+		return p.addComponent(key, path, value)
 	case "meta":
-		return p.metaPair(key, path, value)
+		return p.addMetaPair(key, path, value)
 	case "sort_by":
-		return p.sort(key, path, value)
+		return p.setOrder(key, path, value)
 	}
-	return fmt.Errorf("unknown field `%s`, expected one of %s", field, quoted(fields()))
+	return fmt.Errorf("unknown field `%s`, expected one of %s", field, quoteWords(fieldNames()))
 }
 
-func quoted(words []string) string {
+func quoteWords(words []string) string {
 	out := make([]string, len(words))
 	for i, w := range words {
 		out[i] = "`" + w + "`"
@@ -185,8 +185,8 @@ func quoted(words []string) string {
 	return strings.Join(out, ", ")
 }
 
-// once refuses a scalar key that is there twice.
-func (p *parser) once(key string) error {
+// checkRepeated refuses a scalar key that is there twice.
+func (p *parser) checkRepeated(key string) error {
 	if p.seen[key] {
 		return fmt.Errorf("Multiple values for one key: %q", key) //nolint:revive,staticcheck // AUDITOR's text
 	}
@@ -194,36 +194,36 @@ func (p *parser) once(key string) error {
 	return nil
 }
 
-// scalar takes a value without brackets; an empty one is absent.
-func (p *parser) scalar(key string, path []string, value string, set func() error) error {
+// setScalar takes a value without brackets; an empty one is absent.
+func (p *parser) setScalar(key string, path []string, value string, set func() error) error {
 	if len(path) > 0 {
 		field, _, _ := strings.Cut(key, "[")
 		return fmt.Errorf("`%s` takes a plain value, as in %s=…", field, field)
 	}
-	if err := p.once(key); err != nil || value == "" {
+	if err := p.checkRepeated(key); err != nil || value == "" {
 		return err
 	}
 	return set()
 }
 
-func (p *parser) condition(key string, path []string, value string, parse func(string) (int64, error), out *[]condition) error {
+func (p *parser) addCondition(key string, path []string, value string, parse func(string) (int64, error), out *[]condition) error {
 	field, _, _ := strings.Cut(key, "[")
 	if len(path) != 1 {
 		return fmt.Errorf("`%s` takes an operator, as in %s[gte]=…", field, field)
 	}
-	c, err := p.compare(key, path[0], value, parse)
+	c, err := p.parseCondition(key, path[0], value, parse)
 	if err == nil && c != nil {
 		*out = append(*out, *c)
 	}
 	return err
 }
 
-// compare reads one comparison; nil when the value is empty and so absent.
-func (p *parser) compare(key, op, value string, parse func(string) (int64, error)) (*condition, error) {
+// parseCondition reads one comparison; nil when the value is empty and so absent.
+func (p *parser) parseCondition(key, op, value string, parse func(string) (int64, error)) (*condition, error) {
 	if !slices.Contains(operators(), operator(op)) {
 		return nil, fmt.Errorf("unknown variant `%s`, expected one of `gt`, `gte`, `lt`, `lte`, `equals`", op)
 	}
-	if err := p.once(key); err != nil || value == "" {
+	if err := p.checkRepeated(key); err != nil || value == "" {
 		return nil, err
 	}
 	v, err := parse(value)
@@ -246,26 +246,26 @@ func parseCount(s string) (int64, error) {
 	return n, nil
 }
 
-func (p *parser) component(key string, path []string, value string) error {
+func (p *parser) addComponent(key string, path []string, value string) error {
 	if len(path) != 2 {
 		return errors.New("`component` takes a name and an operator, as in component[Cores][gte]=8")
 	}
-	c, err := p.compare(key, path[1], value, parseCount)
+	c, err := p.parseCondition(key, path[1], value, parseCount)
 	if err == nil && c != nil {
 		p.q.Components = append(p.q.Components, componentCondition{path[0], *c})
 	}
 	return err
 }
 
-func (p *parser) sort(key string, path []string, value string) error {
+func (p *parser) setOrder(key string, path []string, value string) error {
 	if len(path) != 1 || path[0] != "asc" && path[0] != "desc" {
 		return errors.New("`sort_by` takes asc or desc, as in sort_by[desc]=start_time")
 	}
-	if err := p.once(key); err != nil || value == "" {
+	if err := p.checkRepeated(key); err != nil || value == "" {
 		return err
 	}
 	if !slices.Contains(sortColumns(), value) {
-		return fmt.Errorf("unknown variant `%s`, expected one of %s", value, quoted(sortColumns()))
+		return fmt.Errorf("unknown variant `%s`, expected one of %s", value, quoteWords(sortColumns()))
 	}
 	if path[0] == "asc" {
 		p.asc = value
@@ -277,9 +277,9 @@ func (p *parser) sort(key string, path []string, value string) error {
 
 func sortColumns() []string { return []string{"start_time", "stop_time", "runtime", "record_id"} }
 
-// metaPair takes meta[key][c][0]=v, meta[key][c][]=v and meta[key][c]=v, and the
+// addMetaPair takes meta[key][c][0]=v, meta[key][c][]=v and meta[key][c]=v, and the
 // same with dnc and with any, which AUDITOR does not have.
-func (p *parser) metaPair(key string, path []string, value string) error {
+func (p *parser) addMetaPair(key string, path []string, value string) error {
 	if len(path) < 2 || len(path) > 3 || !slices.Contains([]string{"c", "dnc", "any"}, path[1]) {
 		return errors.New("`meta` takes a key and c (contains), dnc (does not contain) or any (contains one of several), as in meta[site_id][c][0]=…")
 	}
@@ -290,7 +290,7 @@ func (p *parser) metaPair(key string, path []string, value string) error {
 			return fmt.Errorf("%q: want the index of a list, as in [0]", path[2])
 		}
 		at = int(n)
-		if err := p.once(key); err != nil {
+		if err := p.checkRepeated(key); err != nil {
 			return err
 		}
 	}
@@ -307,10 +307,10 @@ func (p *parser) metaPair(key string, path []string, value string) error {
 	return nil
 }
 
-func (p *parser) finish() {
+func (p *parser) finishQuery() {
 	for _, key := range slices.Sorted(maps.Keys(p.meta)) {
 		lists := p.meta[key]
-		p.q.Meta = append(p.q.Meta, metaCondition{key, inOrder(lists.contains), inOrder(lists.without), inOrder(lists.any)})
+		p.q.Meta = append(p.q.Meta, metaCondition{key, valuesInOrder(lists.contains), valuesInOrder(lists.without), valuesInOrder(lists.any)})
 	}
 	switch {
 	case p.asc != "":
@@ -320,7 +320,7 @@ func (p *parser) finish() {
 	}
 }
 
-func inOrder(list []indexed) []string {
+func valuesInOrder(list []indexed) []string {
 	slices.SortStableFunc(list, func(a, b indexed) int { return a.at - b.at })
 	var out []string
 	for _, e := range list {

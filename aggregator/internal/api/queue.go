@@ -45,7 +45,7 @@ type post struct {
 	archived string // the archive that has a record with another stop
 	size     int
 	group    *group        // that it is sent with; nil while it waits
-	lead     chan struct{} // has an element when this post is to commit the next group
+	leads    chan struct{} // has an element when this post is to commit the next group
 	done     chan struct{} // closed after known and err are set
 	known    bool          // a record of this id was there before; for a stop, is shown
 	err      error
@@ -53,9 +53,9 @@ type post struct {
 
 // group are posts that go together. When all their clients have left, it is given up.
 type group struct {
-	posts  []*post
-	stay   int // clients that have not left
-	giveUp context.CancelFunc
+	posts   []*post
+	clients int // that have not left
+	giveUp  context.CancelFunc
 }
 
 // errNoAnswer says that the store's result is not one of a post.
@@ -63,47 +63,47 @@ var errNoAnswer = errors.New("unexpected result of a post")
 
 // newPost is a post of a record, which must be valid and stay as it is until it is added.
 func newPost(r *record.Record) *post {
-	return &post{id: r.ID, rec: r, size: sizeOf(r), lead: make(chan struct{}, 1), done: make(chan struct{})}
+	return &post{id: r.ID, rec: r, size: sizeOf(r), leads: make(chan struct{}, 1), done: make(chan struct{})}
 }
 
 // newPut is a post of a stop.
 func newPut(id string, stop record.Time) *post {
-	return &post{id: id, stop: stop, size: len(id) + 16, lead: make(chan struct{}, 1), done: make(chan struct{})}
+	return &post{id: id, stop: stop, size: len(id) + 16, leads: make(chan struct{}, 1), done: make(chan struct{})}
 }
 
-// alone reports whether the record is too large to wait for others.
-func (p *post) alone() bool { return p.size > queueBytes/2 }
+// exceedsGroup reports whether the record is too large to wait for others.
+func (p *post) exceedsGroup() bool { return p.size > queueBytes/2 }
 
-// add commits a post, which must not be alone. It reports whether a record of its id was
+// commitPost commits a post, which must not exceed a group. It reports whether a record of its id was
 // known: then a record was not stored, and a stop was. The error
 // wraps [ErrNotNow] when nothing was written; after any other one the outcome is unknown. When
 // ctx ends, a record that has not been sent is taken back; a record in flight is waited for.
-func (q *postQueue) add(ctx context.Context, p *post) (known bool, err error) {
+func (q *postQueue) commitPost(ctx context.Context, p *post) (known bool, err error) {
 	q.mu.Lock()
 	q.waiting = append(q.waiting, p)
 	if !q.busy {
-		q.next()
+		q.chooseLeader()
 	}
 	q.mu.Unlock()
 	select {
-	case <-p.lead:
-		q.commit(ctx)
+	case <-p.leads:
+		q.commitNext(ctx)
 	case <-p.done:
 	case <-ctx.Done():
 		if q.withdraw(p) {
 			return false, fmt.Errorf("%w: %w", ErrNotNow, ctx.Err())
 		}
-		q.leave(p.group)
+		q.leaveGroup(p.group)
 		<-p.done // it is on its way, and its memory is in use
 	}
 	return p.known, p.err
 }
 
-// next chooses the oldest post that waits to commit the next group.
-func (q *postQueue) next() {
+// chooseLeader chooses the oldest post that waits to commit the next group.
+func (q *postQueue) chooseLeader() {
 	q.busy = len(q.waiting) > 0
 	if q.busy {
-		q.waiting[0].lead <- struct{}{}
+		q.waiting[0].leads <- struct{}{}
 	}
 }
 
@@ -116,45 +116,45 @@ func (q *postQueue) withdraw(p *post) bool {
 		return false
 	}
 	q.waiting = slices.Delete(q.waiting, i, i+1)
-	if len(p.lead) > 0 {
-		q.next()
+	if len(p.leads) > 0 {
+		q.chooseLeader()
 	}
 	return true
 }
 
-// leave notes that the client of one post of a group has left.
-func (q *postQueue) leave(g *group) {
+// leaveGroup notes that the client of one post of a group has left.
+func (q *postQueue) leaveGroup(g *group) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if g.stay--; g.stay == 0 {
+	if g.clients--; g.clients == 0 {
 		g.giveUp()
 	}
 }
 
-// commit commits the oldest posts that wait, the caller's first.
-func (q *postQueue) commit(ctx context.Context) {
+// commitNext commits the oldest posts that wait, the caller's first.
+func (q *postQueue) commitNext(ctx context.Context) {
 	work, cancel := context.WithCancel(context.WithoutCancel(ctx)) // one client may leave, the others wait
 	defer cancel()
-	g := q.take(cancel)
-	defer context.AfterFunc(ctx, func() { q.leave(g) })()
+	g := q.dequeueGroup(cancel)
+	defer context.AfterFunc(ctx, func() { q.leaveGroup(g) })()
 	known, err := map[string]bool(nil), errNoAnswer
 	defer func() { // after a panic too: the others and those who come later must not wait for ever
 		for _, p := range g.posts {
 			p.known, p.err = known[p.id], err
 		}
 		q.mu.Lock()
-		q.next()
+		q.chooseLeader()
 		q.mu.Unlock()
 		for _, p := range g.posts {
 			close(p.done)
 		}
 	}()
-	known, err = q.write(work, g.posts)
+	known, err = q.writeGroup(work, g.posts)
 }
 
-// take takes the oldest posts that go into one command: all records, or all stops. Of two with
+// dequeueGroup takes the oldest posts that go into one command: all records, or all stops. Of two with
 // one id the second waits for the next command, which finds that the id is known.
-func (q *postQueue) take(giveUp context.CancelFunc) *group {
+func (q *postQueue) dequeueGroup(giveUp context.CancelFunc) *group {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	n, size, ids := 0, 0, map[string]bool{}
@@ -171,7 +171,7 @@ func (q *postQueue) take(giveUp context.CancelFunc) *group {
 		ids[p.id] = true
 		n++
 	}
-	g := &group{posts: slices.Clone(q.waiting[:n]), stay: n, giveUp: giveUp}
+	g := &group{posts: slices.Clone(q.waiting[:n]), clients: n, giveUp: giveUp}
 	for _, p := range g.posts {
 		p.group = g
 	}
@@ -179,10 +179,10 @@ func (q *postQueue) take(giveUp context.CancelFunc) *group {
 	return g
 }
 
-// write commits a group and returns which of its ids were known.
-func (q *postQueue) write(ctx context.Context, group []*post) (known map[string]bool, err error) {
+// writeGroup commits a group and returns which of its ids were known.
+func (q *postQueue) writeGroup(ctx context.Context, group []*post) (known map[string]bool, err error) {
 	if group[0].rec == nil {
-		return q.put(ctx, group)
+		return q.writeStops(ctx, group)
 	}
 	rows, err := q.encode(func(yield func(*record.Record) bool) {
 		for _, p := range group {
@@ -194,7 +194,7 @@ func (q *postQueue) write(ctx context.Context, group []*post) (known map[string]
 	if err != nil {
 		return nil, err
 	}
-	result, err := q.try(ctx, &store.PostCommand{Rows: rows, IgnoreExisting: true, Now: now()})
+	result, err := q.try(ctx, &store.PostCommand{Rows: rows, IgnoreExisting: true, Now: clockNow()})
 	if err != nil {
 		return nil, err
 	}
@@ -209,15 +209,15 @@ func (q *postQueue) write(ctx context.Context, group []*post) (known map[string]
 	return known, nil
 }
 
-// put commits a group of stops and returns which of its ids show a record.
-func (q *postQueue) put(ctx context.Context, group []*post) (known map[string]bool, err error) {
-	c := store.Command(&store.PutStopCommand{ID: group[0].id, Stop: group[0].stop, Now: now()})
+// writeStops commits a group of stops and returns which of its ids show a record.
+func (q *postQueue) writeStops(ctx context.Context, group []*post) (known map[string]bool, err error) {
+	c := store.Command(&store.PutStopCommand{ID: group[0].id, Stop: group[0].stop, Now: clockNow()})
 	if len(group) > 1 {
 		puts := make([]store.PutStop, len(group))
 		for i, p := range group {
 			puts[i] = store.PutStop{ID: p.id, Stop: p.stop}
 		}
-		c = &store.PutStopsCommand{Puts: puts, Now: now()}
+		c = &store.PutStopsCommand{Puts: puts, Now: clockNow()}
 	}
 	result, err := q.try(ctx, c)
 	if err != nil {

@@ -88,7 +88,7 @@ func TestPostQueue_OneAfterTheOther_EachGoesAtOnceAndAlone(t *testing.T) {
 		q, s := newQueue()
 		begun := time.Now()
 		for i := range 10 {
-			if known, err := q.add(t.Context(), newPost(queued(fmt.Sprint(i)))); known || err != nil {
+			if known, err := q.commitPost(t.Context(), newPost(queued(fmt.Sprint(i)))); known || err != nil {
 				t.Fatal(known, err)
 			}
 		}
@@ -105,7 +105,7 @@ func TestPostQueue_WhileOneIsOnItsWay_AllOthersGoTogether(t *testing.T) {
 			var g sync.WaitGroup
 			for i := range n + 1 {
 				g.Go(func() {
-					if known, err := q.add(t.Context(), newPost(queued(fmt.Sprint(i)))); known || err != nil {
+					if known, err := q.commitPost(t.Context(), newPost(queued(fmt.Sprint(i)))); known || err != nil {
 						t.Error(i, known, err)
 					}
 				})
@@ -129,7 +129,7 @@ func TestPostQueue_StopsBetweenRecords_GoTogetherInTheirOrder(t *testing.T) {
 			var g sync.WaitGroup
 			add := func(p *post, want bool) {
 				g.Go(func() {
-					if known, err := q.add(t.Context(), p); known != want || err != nil {
+					if known, err := q.commitPost(t.Context(), p); known != want || err != nil {
 						t.Error(p.id, known, err)
 					}
 				})
@@ -175,7 +175,7 @@ func TestPostQueue_ManyPostsOfTheSameIds_ExactlyOneOfEachIsNew(t *testing.T) {
 					time.Sleep(wait)
 					ctx, cancel := context.WithTimeout(t.Context(), patience)
 					defer cancel()
-					known, err := q.add(ctx, newPost(r))
+					known, err := q.commitPost(ctx, newPost(r))
 					mu.Lock()
 					defer mu.Unlock()
 					switch {
@@ -213,7 +213,7 @@ func TestPostQueue_AllClientsOfACommandLeave_ItIsGivenUp(t *testing.T) {
 			g.Go(func() {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(1+i%5)*time.Second)
 				defer cancel()
-				if _, err := q.add(ctx, newPost(queued(fmt.Sprint(i)))); !errors.Is(err, ErrNotNow) {
+				if _, err := q.commitPost(ctx, newPost(queued(fmt.Sprint(i)))); !errors.Is(err, ErrNotNow) {
 					t.Error(err)
 				}
 			})
@@ -231,20 +231,20 @@ func TestPostQueue_ACommandThatFailsOrPanics_FailsItsPostsAndNoOthers(t *testing
 	synctest.Test(t, func(t *testing.T) {
 		q, s := newQueue()
 		s.fail = errors.New("no leader")
-		if _, err := q.add(t.Context(), newPost(queued("a"))); !errors.Is(err, s.fail) {
+		if _, err := q.commitPost(t.Context(), newPost(queued("a"))); !errors.Is(err, s.fail) {
 			t.Error(err)
 		}
 		q.try = func(context.Context, store.Command) (any, error) { time.Sleep(time.Millisecond); panic("a defect") }
 		var g sync.WaitGroup
 		g.Go(func() {
 			defer func() { _ = recover() }()
-			_, _ = q.add(t.Context(), newPost(queued("b")))
+			_, _ = q.commitPost(t.Context(), newPost(queued("b")))
 			t.Error("no panic")
 		})
 		synctest.Wait()
 		q.try = s.try
 		s.fail = nil
-		if known, err := q.add(t.Context(), newPost(queued("c"))); known || err != nil {
+		if known, err := q.commitPost(t.Context(), newPost(queued("c"))); known || err != nil {
 			t.Error(known, err)
 		}
 		g.Wait()

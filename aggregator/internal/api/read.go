@@ -14,19 +14,19 @@ import (
 // healthPatience is how long a health check waits for the quorum.
 const healthPatience = 2 * time.Second
 
-// health is GET /health_check: 200 when a quorum confirms this node's picture.
-func (s *Server) health(w http.ResponseWriter, r *http.Request) {
+// getHealth is GET /health_check: 200 when a quorum confirms this node's picture.
+func (s *Server) getHealth(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), healthPatience)
 	defer cancel()
 	view, err := s.opt.Reader.Read(ctx, access.From(ctx))
 	if err != nil {
 		s.opt.Log.Warn("health check failed", "error", err)
 		w.Header().Set("Retry-After", afterLeader)
-		empty(w, http.StatusServiceUnavailable)
+		answerEmpty(w, http.StatusServiceUnavailable)
 		return
 	}
-	s.close(view)
-	empty(w, http.StatusOK)
+	s.closeView(view)
+	answerEmpty(w, http.StatusOK)
 }
 
 const recordPrefix = "/record/"
@@ -44,20 +44,20 @@ func (s *Server) getRecord(w http.ResponseWriter, r *http.Request) {
 	}
 	view, err := s.opt.Reader.Read(r.Context(), access.From(r.Context()))
 	if err != nil {
-		s.failed(w, r, err)
+		s.answerReadError(w, r, err)
 		return
 	}
-	defer s.close(view)
+	defer s.closeView(view)
 	row, found, err := view.Get(id)
 	switch {
 	case err != nil:
-		s.failed(w, r, err)
+		s.answerReadError(w, r, err)
 	case !found:
 		jsonError(w, http.StatusNotFound, "there is no record "+id)
 	case row.Archived:
 		jsonError(w, http.StatusGone, "the details of record "+id+" are archived; restore its archive to read them")
 	default:
 		rec := row.Shown()
-		raw(w, http.StatusOK, wire.AppendJSON(nil, &rec))
+		answerRawJSON(w, http.StatusOK, wire.AppendJSON(nil, &rec))
 	}
 }

@@ -26,30 +26,30 @@ func (s *Server) getRecords(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer s.traffic.lists.Give()
-	err = s.within(w, r, func(r *http.Request) error {
+	err = s.withLease(w, r, func(r *http.Request) error {
 		view, err := s.opt.Reader.Read(r.Context(), access.From(r.Context()))
 		if err != nil {
 			return err
 		}
-		defer s.close(view)
+		defer s.closeView(view)
 		if q.Limit == 0 { // no rows; for the store it is no limit
 			w.Header().Set("Content-Type", "application/json")
-			empty(w, http.StatusOK)
+			answerEmpty(w, http.StatusOK)
 			return nil
 		}
-		query := q.store()
+		query := q.storeQuery()
 		for i := range query.Meta {
 			query.Meta[i].OfMeta = true // AUDITOR knows no other keys
 		}
-		read, done, err := s.listed(w, r, view, &query, archived)
+		read, done, err := s.rowSource(w, r, view, &query, archived)
 		if err != nil {
 			return err
 		}
 		defer done()
-		return s.stream(w, r, read, query, format{contentType: "application/json", add: appendAuditor})
+		return s.streamRows(w, r, read, query, format{contentType: "application/json", add: appendAuditor})
 	})
 	if err != nil {
-		s.failed(w, r, err)
+		s.answerReadError(w, r, err)
 	}
 }
 
@@ -83,18 +83,18 @@ func spellBackslashes(text []byte) []byte {
 	return out
 }
 
-// store translates a query for the store.
-func (q *recordsQuery) store() store.Query {
+// storeQuery translates a query for the store.
+func (q *recordsQuery) storeQuery() store.Query {
 	out := store.Query{ID: q.RecordID, Desc: q.Descending, Limit: int(max(q.Limit, 0))}
-	apply(&out.Start, q.Start)
-	apply(&out.Stop, q.Stop)
-	apply(&out.Runtime, q.Runtime)
+	addToRange(&out.Start, q.Start)
+	addToRange(&out.Stop, q.Stop)
+	addToRange(&out.Runtime, q.Runtime)
 	for _, m := range q.Meta {
 		out.Meta = append(out.Meta, store.MetaTest{Key: m.Key, Contains: m.Contains, Lacks: m.Without, Any: m.Any})
 	}
 	for _, c := range q.Components {
 		test := store.AmountTest{Name: c.Name}
-		apply(&test.Amount, []condition{c.condition})
+		addToRange(&test.Amount, []condition{c.condition})
 		out.Amounts = append(out.Amounts, test)
 	}
 	switch q.SortBy {
@@ -110,7 +110,7 @@ func (q *recordsQuery) store() store.Query {
 	return out
 }
 
-func apply(r *store.Range, conditions []condition) {
+func addToRange(r *store.Range, conditions []condition) {
 	for _, c := range conditions {
 		switch c.Op {
 		case opGt:

@@ -8,20 +8,20 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 )
 
-// within lets do answer a request within the memory for answers. When it turns out
+// withLease lets do answer a request within the memory for answers. When it turns out
 // that there must be more, do is called again, once that much is free; it has sent
 // nothing until then. One of several answers shares their memory, and fails when there
 // must be more.
-func (s *Server) within(w http.ResponseWriter, r *http.Request, do func(r *http.Request) error) error {
+func (s *Server) withLease(w http.ResponseWriter, r *http.Request, do func(r *http.Request) error) error {
 	if store.LeaseOf(r.Context()).OfSeveral() {
 		err := do(r)
 		if more, ok := errors.AsType[*store.MoreError](err); ok {
-			return refuse(http.StatusServiceUnavailable, "%v", more)
+			return newRefusal(http.StatusServiceUnavailable, "%v", more)
 		}
 		return err
 	}
 	for first := int64(0); ; {
-		more, err := s.attempt(w, r, first, do)
+		more, err := s.tryWithLease(w, r, first, do)
 		if more == 0 {
 			return err
 		}
@@ -29,9 +29,9 @@ func (s *Server) within(w http.ResponseWriter, r *http.Request, do func(r *http.
 	}
 }
 
-// attempt calls do with so much memory. More is what it needs beyond that; 0 when it
+// tryWithLease calls do with so much memory. More is what it needs beyond that; 0 when it
 // is done.
-func (s *Server) attempt(w http.ResponseWriter, r *http.Request, first int64, do func(r *http.Request) error) (more int64, err error) {
+func (s *Server) tryWithLease(w http.ResponseWriter, r *http.Request, first int64, do func(r *http.Request) error) (more int64, err error) {
 	lease, err := s.opt.Memory.Begin(r.Context(), first)
 	if err != nil {
 		return 0, err
@@ -47,16 +47,18 @@ func (s *Server) attempt(w http.ResponseWriter, r *http.Request, first int64, do
 	return 0, err
 }
 
-// busy reports whether an answer failed for want of room, which may be there later.
-func busy(err error) bool { return errors.Is(err, store.ErrNoRoom) || errors.Is(err, store.ErrSpill) }
+// isMemoryShortage reports whether an answer failed for want of room, which may be there later.
+func isMemoryShortage(err error) bool {
+	return errors.Is(err, store.ErrNoRoom) || errors.Is(err, store.ErrSpill)
+}
 
 // decodedBytes is about how much each byte of an answer's JSON takes once it is
 // decoded, together with the text itself.
 const decodedBytes = 8
 
-// keeping lets ask fetch one of several answers, and counts what is kept of it: what is
+// chargeDecoded lets ask fetch one of several answers, and counts what is kept of it: what is
 // decoded from a text of n bytes, in place of what it took to make the text.
-func keeping(ctx context.Context, ask func() (n int, err error)) error {
+func chargeDecoded(ctx context.Context, ask func() (n int, err error)) error {
 	lease := store.LeaseOf(ctx)
 	if !lease.OfSeveral() {
 		_, err := ask()
@@ -104,8 +106,8 @@ func (p *pageRoom) grow(n int) error {
 	return nil
 }
 
-// settle gives back what a body of n bytes does not need any more.
-func (p *pageRoom) settle(n int) {
+// shrink gives back what a body of n bytes does not need any more.
+func (p *pageRoom) shrink(n int) {
 	if less := p.taken - int64(n); less > 0 {
 		p.lease.Free(less)
 		p.taken = int64(n)

@@ -18,19 +18,19 @@ type route struct {
 	handle  http.HandlerFunc
 }
 
-// v1 answers what is below /v1.
-func (s *Server) v1(w http.ResponseWriter, r *http.Request) {
+// serveV1 answers what is below /v1.
+func (s *Server) serveV1(w http.ResponseWriter, r *http.Request) {
 	path := r.URL.EscapedPath()
 	var allow []string
 	for i := range s.routes {
 		route := &s.routes[i]
-		values, ok := match(route.pattern, path)
+		values, ok := matchPath(route.pattern, path)
 		if !ok {
 			continue
 		}
-		named(w, route.pattern)
-		if route.takes(r.Method) {
-			leave, ok := s.enter(w, route.pattern)
+		setRoute(w, route.pattern)
+		if route.allowsMethod(r.Method) {
+			leave, ok := s.acquireSlot(w, route.pattern)
 			if !ok {
 				return
 			}
@@ -38,7 +38,7 @@ func (s *Server) v1(w http.ResponseWriter, r *http.Request) {
 			for name, value := range values {
 				r.SetPathValue(name, value)
 			}
-			s.admit(w, r, route.method+" "+route.pattern, route.handle)
+			s.admitRequest(w, r, route.method+" "+route.pattern, route.handle)
 			return
 		}
 		allow = append(allow, route.method)
@@ -46,18 +46,18 @@ func (s *Server) v1(w http.ResponseWriter, r *http.Request) {
 	if len(allow) > 0 {
 		slices.Sort(allow)
 		w.Header().Set("Allow", strings.Join(slices.Compact(allow), ", "))
-		fail(w, http.StatusMethodNotAllowed, "method "+r.Method+" not allowed")
+		answerProblem(w, http.StatusMethodNotAllowed, "method "+r.Method+" not allowed")
 		return
 	}
-	fail(w, http.StatusNotFound, "there is no "+r.Method+" "+r.URL.Path+"; GET /v1/openapi.yaml lists what there is")
+	answerProblem(w, http.StatusNotFound, "there is no "+r.Method+" "+r.URL.Path+"; GET /v1/openapi.yaml lists what there is")
 }
 
-func (rt *route) takes(method string) bool {
+func (rt *route) allowsMethod(method string) bool {
 	return rt.method == method || method == http.MethodHead && rt.method == http.MethodGet
 }
 
-// match returns the values of a pattern in an escaped path, unescaped.
-func match(pattern, path string) (map[string]string, bool) {
+// matchPath returns the values of a pattern in an escaped path, unescaped.
+func matchPath(pattern, path string) (map[string]string, bool) {
 	values := map[string]string{}
 	for {
 		want, morePattern, patternGoesOn := strings.Cut(pattern, "/")

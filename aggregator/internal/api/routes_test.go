@@ -64,7 +64,7 @@ func TestPathsAreTakenApartBeforeTheyAreUnescaped(t *testing.T) {
 		{"/v1/records", "/v1/records/", "", false},
 	}
 	for _, c := range cases {
-		values, ok := match(c.pattern, c.path)
+		values, ok := matchPath(c.pattern, c.path)
 		if got := values["agent"] + "|" + values["id"]; ok != c.ok || ok && got != c.want {
 			t.Errorf("%s in %s: %q %v, want %q %v", c.pattern, c.path, got, ok, c.want, c.ok)
 		}

@@ -171,7 +171,7 @@ func New(opt Options) *Server {
 		opt.Kinds = func() record.Kinds { return kinds }
 	}
 	s := &Server{opt: opt, bodies: auditor.NewBodies(opt.MaxBody, opt.Patience, 1), extra: http.NewServeMux(), needs: access.Routes(), traffic: newTraffic(opt.MaxInFlight, opt.Registerer)}
-	s.queue = postQueue{encode: s.builders.one, try: s.try, together: func() bool {
+	s.queue = postQueue{encode: s.builders.buildOne, try: s.tryCommit, together: func() bool {
 		return opt.Agreed == nil || opt.Agreed() >= store.VersionOf(&store.PutStopsCommand{})
 	}}
 	s.routes = s.v1Routes()
@@ -183,42 +183,42 @@ func New(opt Options) *Server {
 
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	seen := s.traffic.begin(w, r)
-	defer seen.end()
-	s.serve(seen, r)
+	seen := s.traffic.beginRequest(w, r)
+	defer seen.endRequest()
+	s.serveRoute(seen, r)
 	seen.whole = true
 }
 
-// serve finds who answers a request.
-func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
-	defer s.guard(r)
+// serveRoute finds who answers a request.
+func (s *Server) serveRoute(w http.ResponseWriter, r *http.Request) {
+	defer s.breakOffOnPanic(r)
 	s.extendWrite(w)
 	w.Header().Set("Cache-Control", "no-store") // it depends on who asks; pages set their own
 	if s.opt.Who != nil {
 		r = r.WithContext(access.With(r.Context(), s.opt.Who(r)))
 	}
-	if s.nobody(w, r) {
+	if s.denyWithoutRole(w, r) {
 		return
 	}
 	path := r.URL.EscapedPath()
 	switch {
 	case path == "/health_check":
-		s.only(w, r, path, methods{http.MethodGet: s.health})
+		s.serveMethod(w, r, path, methods{http.MethodGet: s.getHealth})
 	case path == loginPath && s.opt.Sessions != nil && r.Method != http.MethodPost:
-		s.only(w, r, path, methods{http.MethodGet: s.login})
+		s.serveMethod(w, r, path, methods{http.MethodGet: s.serveLogin})
 	case path == "/metrics" && s.opt.Metrics != nil:
-		s.only(w, r, path, methods{http.MethodGet: s.opt.Metrics.ServeHTTP})
+		s.serveMethod(w, r, path, methods{http.MethodGet: s.opt.Metrics.ServeHTTP})
 	case path == "/record":
-		s.only(w, r, path, methods{http.MethodPost: s.postRecord, http.MethodPut: s.putRecord})
+		s.serveMethod(w, r, path, methods{http.MethodPost: s.postRecord, http.MethodPut: s.putRecord})
 	case path == "/records":
-		s.only(w, r, path, methods{http.MethodPost: s.postRecords, http.MethodGet: s.getRecords})
+		s.serveMethod(w, r, path, methods{http.MethodPost: s.postRecords, http.MethodGet: s.getRecords})
 	case strings.HasPrefix(path, recordPrefix) && len(path) > len(recordPrefix):
-		s.only(w, r, recordPrefix+"{record_id}", methods{http.MethodGet: s.getRecord})
+		s.serveMethod(w, r, recordPrefix+"{record_id}", methods{http.MethodGet: s.getRecord})
 	case strings.HasPrefix(path, "/v1/"):
-		w.Header().Set(v1.ZoneHeader, s.site().String())
-		s.v1(w, r)
+		w.Header().Set(v1.ZoneHeader, s.siteZone().String())
+		s.serveV1(w, r)
 	default:
-		s.other(w, r)
+		s.serveExtra(w, r)
 	}
 }
 
@@ -227,9 +227,9 @@ func rootRoutes() []string {
 	return []string{"GET /health_check", "GET " + loginPath, "GET /metrics", "POST /record", "PUT /record", "GET /record/{record_id}", "POST /records", "GET /records"}
 }
 
-// guard makes of a panic in a handler a connection that breaks: nothing else
+// breakOffOnPanic makes of a panic in a handler a connection that breaks: nothing else
 // suffers, and the client does not take a half answer for a whole one.
-func (s *Server) guard(r *http.Request) {
+func (s *Server) breakOffOnPanic(r *http.Request) {
 	cause := recover()
 	if cause == nil {
 		return
@@ -247,34 +247,34 @@ func (s *Server) extendWrite(w http.ResponseWriter) {
 	_ = http.NewResponseController(w).SetWriteDeadline(end) // a writer that cannot is a test's
 }
 
-// other answers what is neither AUDITOR's nor below /v1.
-func (s *Server) other(w http.ResponseWriter, r *http.Request) {
+// serveExtra answers what is neither AUDITOR's nor below /v1.
+func (s *Server) serveExtra(w http.ResponseWriter, r *http.Request) {
 	if _, pattern := s.extra.Handler(r); pattern != "" {
-		named(w, pattern[strings.IndexByte(pattern, '/'):])
-		leave, ok := s.enter(w, pattern)
+		setRoute(w, pattern[strings.IndexByte(pattern, '/'):])
+		leave, ok := s.acquireSlot(w, pattern)
 		if !ok {
 			return
 		}
 		defer leave()
-		err := s.within(w, r, func(r *http.Request) error {
-			s.admit(w, r, pattern, s.extra.ServeHTTP)
+		err := s.withLease(w, r, func(r *http.Request) error {
+			s.admitRequest(w, r, pattern, s.extra.ServeHTTP)
 			return nil
 		})
 		if err != nil {
-			s.refused(w, r, err) // not reached: a lease of nothing does not fail
+			s.answerError(w, r, err) // not reached: a lease of nothing does not fail
 		}
 		return
 	}
-	text(w, http.StatusNotFound, auditor.NotFound)
+	answerText(w, http.StatusNotFound, auditor.NotFound)
 }
 
 // methods are the handlers of one path.
 type methods map[string]http.HandlerFunc
 
-// only calls the method's handler, or answers 405 with what is allowed.
-func (s *Server) only(w http.ResponseWriter, r *http.Request, pattern string, m methods) {
+// serveMethod calls the method's handler, or answers 405 with what is allowed.
+func (s *Server) serveMethod(w http.ResponseWriter, r *http.Request, pattern string, m methods) {
 	if h, ok := m[r.Method]; ok {
-		s.admit(w, r, r.Method+" "+pattern, h)
+		s.admitRequest(w, r, r.Method+" "+pattern, h)
 		return
 	}
 	var allow []string
@@ -284,10 +284,10 @@ func (s *Server) only(w http.ResponseWriter, r *http.Request, pattern string, m 
 		}
 	}
 	w.Header().Set("Allow", strings.Join(allow, ", "))
-	empty(w, http.StatusMethodNotAllowed)
+	answerEmpty(w, http.StatusMethodNotAllowed)
 }
 
-func (s *Server) close(v *access.View) {
+func (s *Server) closeView(v *access.View) {
 	if err := v.Close(); err != nil {
 		s.opt.Log.Error("close a view", "error", err)
 	}

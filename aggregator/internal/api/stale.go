@@ -34,8 +34,8 @@ func StaleOf(ctx context.Context) *Stale {
 	return s
 }
 
-// header says how old the answer may be: X-Last-Contact is in milliseconds.
-func (s *Stale) header(h http.Header, index uint64) {
+// setHeaders says how old the answer may be: X-Last-Contact is in milliseconds.
+func (s *Stale) setHeaders(h http.Header, index uint64) {
 	if s == nil {
 		return
 	}
@@ -46,8 +46,8 @@ func (s *Stale) header(h http.Header, index uint64) {
 	}
 }
 
-// seconds is the age for an answer: 0 for what is not stale, nil where it is not known.
-func (s *Stale) seconds() *float64 {
+// ageSeconds is the age for an answer: 0 for what is not stale, nil where it is not known.
+func (s *Stale) ageSeconds() *float64 {
 	switch {
 	case s == nil:
 		return new(0.0)
@@ -57,9 +57,9 @@ func (s *Stale) seconds() *float64 {
 	return new(s.Age.Seconds())
 }
 
-// consistency takes ?consistency= and ?max_age= out of a request below /v1. The
+// extractConsistency takes ?consistency= and ?max_age= out of a request below /v1. The
 // Stale is nil for a linearizable read.
-func consistency(r *http.Request) (*http.Request, *Stale, error) {
+func extractConsistency(r *http.Request) (*http.Request, *Stale, error) {
 	if !strings.Contains(r.URL.RawQuery, "consistency=") && !strings.Contains(r.URL.RawQuery, "max_age=") {
 		return r, nil, nil
 	}
@@ -67,12 +67,12 @@ func consistency(r *http.Request) (*http.Request, *Stale, error) {
 	if err != nil {
 		return r, nil, err
 	}
-	stale, err := staleness(level, age)
+	stale, err := parseConsistency(level, age)
 	if err != nil {
 		return r, nil, err
 	}
 	if stale != nil && r.Method != http.MethodGet && r.Method != http.MethodHead {
-		return r, nil, refuse(http.StatusBadRequest, "consistency=stale is only allowed on reads, not on %s", r.Method)
+		return r, nil, newRefusal(http.StatusBadRequest, "consistency=stale is only allowed on reads, not on %s", r.Method)
 	}
 	plain := *r.URL
 	plain.RawQuery = rest
@@ -95,7 +95,7 @@ func splitConsistency(query string) (level, age, rest string, err error) {
 			continue
 		}
 		if value, err = url.QueryUnescape(value); err != nil {
-			return "", "", "", refuse(http.StatusBadRequest, "%s: %v", key, err)
+			return "", "", "", newRefusal(http.StatusBadRequest, "%s: %v", key, err)
 		}
 		if key == "consistency" {
 			level = value
@@ -106,23 +106,23 @@ func splitConsistency(query string) (level, age, rest string, err error) {
 	return level, age, strings.Join(others, "&"), nil
 }
 
-func staleness(level, age string) (*Stale, error) {
+func parseConsistency(level, age string) (*Stale, error) {
 	switch level {
 	case "", "linearizable":
 		if age != "" {
-			return nil, refuse(http.StatusBadRequest, "max_age goes with consistency=stale only; other reads are the newest there is")
+			return nil, newRefusal(http.StatusBadRequest, "max_age goes with consistency=stale only; other reads are the newest there is")
 		}
 		return nil, nil //nolint:nilnil // the read is not stale
 	case "stale":
 	default:
-		return nil, refuse(http.StatusBadRequest, "consistency is linearizable or stale, not %q", level)
+		return nil, newRefusal(http.StatusBadRequest, "consistency is linearizable or stale, not %q", level)
 	}
 	if age == "" {
 		return &Stale{MaxAge: -1}, nil
 	}
 	most, err := time.ParseDuration(age)
 	if err != nil || most < 0 {
-		return nil, refuse(http.StatusBadRequest, "max_age is a time such as 500ms, 10s or 5m, not %q", age)
+		return nil, newRefusal(http.StatusBadRequest, "max_age is a time such as 500ms, 10s or 5m, not %q", age)
 	}
 	return &Stale{MaxAge: most}, nil
 }

@@ -18,11 +18,11 @@ const pieceSize = 64 << 10
 // pauses together are no longer than what a pace allows. While others wait for the
 // memory that its answer holds, the pace is higher.
 const (
-	slowGrace  = time.Minute
-	slowPace   = 16 << 10 // bytes a second
-	pressGrace = 20 * time.Second
-	pressPace  = 256 << 10
-	pressLook  = time.Second // how often it is looked whether others wait
+	slowGrace       = time.Minute
+	slowPace        = 16 << 10 // bytes a second
+	pressGrace      = 20 * time.Second
+	pressPace       = 256 << 10
+	pressCheckEvery = time.Second // how often it is looked whether others wait
 )
 
 // errSlow breaks off an answer that its client reads too slowly.
@@ -56,10 +56,10 @@ type format struct {
 // rows calls yield with the rows of a query, as [access.View.Query] does.
 type rows func(ctx context.Context, q store.Query, yield func(*columns.Row) error) error
 
-// stream sends all rows of a query. What fails before the first piece is
+// streamRows sends all rows of a query. What fails before the first piece is
 // returned, and nothing has been sent; what fails later breaks off the
 // connection.
-func (s *Server) stream(w http.ResponseWriter, r *http.Request, read rows, q store.Query, f format) error {
+func (s *Server) streamRows(w http.ResponseWriter, r *http.Request, read rows, q store.Query, f format) error {
 	q.Lent = true // each row is written out at once
 	out := newStream(w, r, f.contentType)
 	out.buf = []byte(f.head)
@@ -98,8 +98,8 @@ func (s *stream) flush() error {
 		s.sent = true
 	}
 	begun := time.Now()
-	_ = s.rc.SetWriteDeadline(begun.Add(min(answerTime, s.left(slowGrace, slowPace)))) // a writer that cannot is a test's
-	watch := s.watch(begun)
+	_ = s.rc.SetWriteDeadline(begun.Add(min(answerTime, s.pauseLeft(slowGrace, slowPace)))) // a writer that cannot is a test's
+	watch := s.watchSlowness(begun)
 	_, err := s.w.Write(s.buf) //nolint:gosec // JSON, and its content type says so
 	slow := watch()
 	s.bytes += int64(len(s.buf))
@@ -111,26 +111,26 @@ func (s *stream) flush() error {
 	return err
 }
 
-// left is how much longer the client may pause at a pace.
-func (s *stream) left(grace time.Duration, pace int64) time.Duration {
+// pauseLeft is how much longer the client may pause at a pace.
+func (s *stream) pauseLeft(grace time.Duration, pace int64) time.Duration {
 	return max(grace+time.Duration(s.bytes/pace)*time.Second-s.waited, 0)
 }
 
-// watch ends a write that began at begun when the client is too slow for others that
+// watchSlowness ends a write that began at begun when the client is too slow for others that
 // wait. What it returns ends the watch, and says whether it ended the write.
-func (s *stream) watch(begun time.Time) (stop func() bool) {
+func (s *stream) watchSlowness(begun time.Time) (stop func() bool) {
 	if s.lease == nil {
 		return func() bool { return false }
 	}
-	left, cut := s.left(pressGrace, pressPace), false
+	left, cut := s.pauseLeft(pressGrace, pressPace), false
 	if left == 0 && s.lease.Pressed() { // many short pauses count as a long one does
 		_ = s.rc.SetWriteDeadline(begun)
 		return func() bool { return true }
 	}
 	end, done := make(chan struct{}), make(chan struct{})
-	begin := time.AfterFunc(min(max(left, pressLook), answerTime), func() {
+	begin := time.AfterFunc(min(max(left, pressCheckEvery), answerTime), func() {
 		defer close(done)
-		tick := time.NewTicker(pressLook)
+		tick := time.NewTicker(pressCheckEvery)
 		defer tick.Stop()
 		for {
 			if s.lease.Pressed() {

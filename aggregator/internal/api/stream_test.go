@@ -140,7 +140,7 @@ func TestStream_SlowReader_IsCutOffSoonerWhileOthersWait(t *testing.T) {
 			from := time.Duration(rand.Int64N(int64(10 * time.Second)))
 			sent, took, err := sendTo(t, leases(t, from), endless, pausesFor(pace)...)
 			allowed := pressGrace + time.Duration(sent/pressPace)*time.Second
-			if !errors.Is(err, errSlow) || took < allowed || took > allowed+2*pressLook {
+			if !errors.Is(err, errSlow) || took < allowed || took > allowed+2*pressCheckEvery {
 				t.Errorf("%d bytes a second: %d bytes in %s of %s: %v", pace, sent, took, allowed, err)
 			}
 		}

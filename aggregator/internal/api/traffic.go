@@ -41,8 +41,8 @@ func newTraffic(inFlight int, reg prometheus.Registerer) *traffic {
 	return t
 }
 
-// seen is an answer that is measured.
-type seen struct {
+// measuredResponse is an answer that is measured.
+type measuredResponse struct {
 	http.ResponseWriter
 
 	traffic *traffic
@@ -53,12 +53,12 @@ type seen struct {
 	begun   time.Time
 }
 
-func (t *traffic) begin(w http.ResponseWriter, r *http.Request) *seen {
+func (t *traffic) beginRequest(w http.ResponseWriter, r *http.Request) *measuredResponse {
 	t.inFlight.Inc()
-	return &seen{ResponseWriter: w, traffic: t, method: knownMethod(r.Method), route: rootRoute(r.URL.EscapedPath()), code: http.StatusOK, begun: time.Now()}
+	return &measuredResponse{ResponseWriter: w, traffic: t, method: methodLabel(r.Method), route: rootRouteLabel(r.URL.EscapedPath()), code: http.StatusOK, begun: time.Now()}
 }
 
-func (s *seen) end() {
+func (s *measuredResponse) endRequest() {
 	code := strconv.Itoa(s.code)
 	if !s.whole {
 		code = "broken"
@@ -68,31 +68,31 @@ func (s *seen) end() {
 }
 
 // WriteHeader implements http.ResponseWriter.
-func (s *seen) WriteHeader(code int) {
+func (s *measuredResponse) WriteHeader(code int) {
 	s.code = code
 	s.ResponseWriter.WriteHeader(code)
 }
 
 // Unwrap is for http.ResponseController.
-func (s *seen) Unwrap() http.ResponseWriter { return s.ResponseWriter }
+func (s *measuredResponse) Unwrap() http.ResponseWriter { return s.ResponseWriter }
 
-// named says which route answers.
-func named(w http.ResponseWriter, route string) {
-	if s, ok := w.(*seen); ok {
+// setRoute says which route answers.
+func setRoute(w http.ResponseWriter, route string) {
+	if s, ok := w.(*measuredResponse); ok {
 		s.route = route
 	}
 }
 
-// knownMethod keeps clients from making new metrics.
-func knownMethod(method string) string {
+// methodLabel is a method as metrics have it, of which clients can make no new ones.
+func methodLabel(method string) string {
 	if slices.Contains([]string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodDelete, http.MethodPatch, http.MethodOptions}, method) {
 		return method
 	}
 	return "other"
 }
 
-// rootRoute is the route of a path at the root.
-func rootRoute(path string) string {
+// rootRouteLabel is the route of a path at the root.
+func rootRouteLabel(path string) string {
 	switch {
 	case path == "/health_check", path == "/metrics", path == "/record", path == "/records":
 		return path
@@ -102,16 +102,16 @@ func rootRoute(path string) string {
 	return "other"
 }
 
-// enter takes a slot for a request to /v1, or answers 429. The routes that an
+// acquireSlot takes a slot for a request to /v1, or answers 429. The routes that an
 // operator looks at when all is taken need none.
-func (s *Server) enter(w http.ResponseWriter, pattern string) (leave func(), ok bool) {
+func (s *Server) acquireSlot(w http.ResponseWriter, pattern string) (leave func(), ok bool) {
 	if slices.Contains([]string{"/v1/status", "/v1/cluster", "/v1/openapi.yaml", "GET /ui/static/{file}", "GET /ui/cluster"}, pattern) {
 		return func() {}, true
 	}
 	if !s.traffic.slots.Take() {
 		s.traffic.refused.Inc()
 		w.Header().Set("Retry-After", "1")
-		fail(w, http.StatusTooManyRequests, "too many concurrent requests; retry later")
+		answerProblem(w, http.StatusTooManyRequests, "too many concurrent requests; retry later")
 		return nil, false
 	}
 	return s.traffic.slots.Give, true

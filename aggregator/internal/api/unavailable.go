@@ -23,7 +23,7 @@ func retryAfter(err error) string {
 	switch {
 	case errors.As(err, &known):
 		return known.after
-	case busy(err):
+	case isMemoryShortage(err):
 		return afterRoom
 	case errors.Is(err, access.ErrUnavailable), errors.Is(err, store.ErrClosed), errors.Is(err, ErrNotNow):
 		return afterLeader
@@ -31,21 +31,21 @@ func retryAfter(err error) string {
 	return ""
 }
 
-// passing returns the words for an error of which [retryAfter] says that it passes.
-func passing(err error) string {
+// retryText returns the words for an error of which [retryAfter] says that it passes.
+func retryText(err error) string {
 	if errors.Is(err, access.ErrUnavailable) {
 		return err.Error() // it says so
 	}
 	return err.Error() + "; try again in a moment"
 }
 
-// later refuses a request that may be sent again as it is.
-func later(format string, args ...any) error {
+// newRetryableRefusal is the refusal of a request that may be sent again as it is.
+func newRetryableRefusal(format string, args ...any) error {
 	return &refusal{status: http.StatusServiceUnavailable, detail: fmt.Sprintf(format, args...), after: afterLeader}
 }
 
-// failed answers the error of one of AUDITOR's reads.
-func (s *Server) failed(w http.ResponseWriter, r *http.Request, err error) {
+// answerReadError answers the error of one of AUDITOR's reads.
+func (s *Server) answerReadError(w http.ResponseWriter, r *http.Request, err error) {
 	after := retryAfter(err)
 	if after != "" {
 		w.Header().Set("Retry-After", after)
@@ -55,10 +55,10 @@ func (s *Server) failed(w http.ResponseWriter, r *http.Request, err error) {
 	case refused:
 		jsonError(w, known.status, known.detail)
 	case after != "":
-		if !busy(err) {
+		if !isMemoryShortage(err) {
 			s.opt.Log.Warn("a read was refused", "path", r.URL.Path, "error", err)
 		}
-		jsonError(w, http.StatusServiceUnavailable, passing(err))
+		jsonError(w, http.StatusServiceUnavailable, retryText(err))
 	default:
 		if r.Context().Err() == nil {
 			s.opt.Log.Error("an answer failed", "path", r.URL.Path, "error", err)

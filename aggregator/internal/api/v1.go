@@ -49,19 +49,19 @@ type problem struct {
 	Detail string `json:"detail"`
 }
 
-func fail(w http.ResponseWriter, status int, detail string) {
-	failAs(w, problem{Type: "about:blank", Status: status, Detail: detail})
+func answerProblem(w http.ResponseWriter, status int, detail string) {
+	answerTypedProblem(w, problem{Type: "about:blank", Status: status, Detail: detail})
 }
 
-// failAs answers a problem of a type that programs know.
-func failAs(w http.ResponseWriter, p problem) {
+// answerTypedProblem answers a problem of a type that programs know.
+func answerTypedProblem(w http.ResponseWriter, p problem) {
 	w.Header().Set("Content-Type", "application/problem+json")
 	p.Title = http.StatusText(p.Status)
-	answer(w, p.Status, p)
+	answerJSON(w, p.Status, p)
 }
 
-// answer sends v as JSON.
-func answer(w http.ResponseWriter, status int, v any) {
+// answerJSON sends v as JSON.
+func answerJSON(w http.ResponseWriter, status int, v any) {
 	body, err := json.Marshal(v)
 	if err != nil {
 		status, body = http.StatusInternalServerError, []byte(`{"type":"about:blank","title":"Internal Server Error","status":500,"detail":"the answer cannot be written as JSON"}`)
@@ -70,7 +70,7 @@ func answer(w http.ResponseWriter, status int, v any) {
 	if w.Header().Get("Content-Type") == "" {
 		w.Header().Set("Content-Type", "application/json")
 	}
-	bare(w, status, append(body, '\n'))
+	answerBytes(w, status, append(body, '\n'))
 }
 
 // v1Routes returns what there is below /v1.
@@ -79,39 +79,39 @@ func (s *Server) v1Routes() []route {
 	parts := slices.Concat(s.snapshotRoutes(), s.memberRoutes(), s.importRoutes(), s.actionRoutes(), s.alertRoutes(), s.reportRoutes(),
 		s.joinRoutes(), s.archiveRoutes(), s.auditRoutes())
 	return append(parts, []route{
-		{http.MethodGet, "/v1/records", s.viewing(s.v1Records)},
-		{http.MethodGet, "/v1/records/{id...}", s.viewing(s.v1Record)},
-		{http.MethodDelete, "/v1/records/{id...}", s.viewing(s.v1Delete)},
-		{http.MethodPost, "/v1/records/{id...}:undelete", s.viewing(s.v1Undelete)},
-		{http.MethodGet, "/v1/usage", s.viewing(s.v1Usage)},
-		{http.MethodGet, "/v1/distributions", s.viewing(s.v1Distributions)},
-		{http.MethodGet, "/v1/directory", s.viewing(s.v1Directory)},
-		{http.MethodGet, "/v1/subscription", s.viewing(s.v1Subscription)},
-		{http.MethodGet, "/v1/capacity", s.viewing(s.v1Capacity)},
-		{http.MethodGet, "/v1/budgets", s.viewing(s.v1Budgets)},
-		{http.MethodGet, "/v1/prices", s.viewing(s.v1Prices)},
-		{http.MethodGet, "/v1/changes", s.viewing(s.v1Changes)},
-		{http.MethodGet, "/v1/changes/digest", s.viewing(s.v1ChangesDigest)},
-		{http.MethodGet, "/v1/agents", s.tabled("agents", s.viewing(s.v1Agents))},
-		{http.MethodGet, "/v1/counters", s.tabled("counters", s.viewing(s.v1Counters))},
-		{http.MethodGet, "/v1/quarantine", s.tabled("quarantine", s.viewing(s.v1Quarantine))},
-		{http.MethodGet, quarantined, s.viewing(s.v1Quarantined)},
-		{http.MethodDelete, quarantined, s.viewing(s.v1QuarantineDrop)},
-		{http.MethodPost, quarantined + ":retry", s.viewing(s.v1QuarantineRetry)},
-		{http.MethodGet, "/v1/conflicts", s.tabled("conflicts", s.viewing(s.v1Conflicts))},
-		{http.MethodGet, "/v1/waiting", s.tabled("waiting", s.viewing(s.v1Waiting))},
-		{http.MethodDelete, "/v1/waiting/{id...}", s.viewing(s.v1Dismiss)},
-		{http.MethodGet, "/v1/retention", s.viewing(s.v1Retention)},
-		{http.MethodGet, "/v1/kinds", s.tabled("kinds", s.viewing(s.v1Kinds))},
-		{http.MethodPost, "/v1/kinds:repair", s.viewing(s.v1KindsRepair)},
-		{http.MethodGet, "/v1/gaps", s.tabled("gaps", s.viewing(s.v1Gaps))},
-		{http.MethodGet, "/v1/completeness", s.tabled("days", s.viewing(s.v1Completeness))},
+		{http.MethodGet, "/v1/records", s.withView(s.v1Records)},
+		{http.MethodGet, "/v1/records/{id...}", s.withView(s.v1Record)},
+		{http.MethodDelete, "/v1/records/{id...}", s.withView(s.v1Delete)},
+		{http.MethodPost, "/v1/records/{id...}:undelete", s.withView(s.v1Undelete)},
+		{http.MethodGet, "/v1/usage", s.withView(s.v1Usage)},
+		{http.MethodGet, "/v1/distributions", s.withView(s.v1Distributions)},
+		{http.MethodGet, "/v1/directory", s.withView(s.v1Directory)},
+		{http.MethodGet, "/v1/subscription", s.withView(s.v1Subscription)},
+		{http.MethodGet, "/v1/capacity", s.withView(s.v1Capacity)},
+		{http.MethodGet, "/v1/budgets", s.withView(s.v1Budgets)},
+		{http.MethodGet, "/v1/prices", s.withView(s.v1Prices)},
+		{http.MethodGet, "/v1/changes", s.withView(s.v1Changes)},
+		{http.MethodGet, "/v1/changes/digest", s.withView(s.v1ChangesDigest)},
+		{http.MethodGet, "/v1/agents", s.withTable("agents", s.withView(s.v1Agents))},
+		{http.MethodGet, "/v1/counters", s.withTable("counters", s.withView(s.v1Counters))},
+		{http.MethodGet, "/v1/quarantine", s.withTable("quarantine", s.withView(s.v1Quarantine))},
+		{http.MethodGet, quarantined, s.withView(s.v1Quarantined)},
+		{http.MethodDelete, quarantined, s.withView(s.v1QuarantineDrop)},
+		{http.MethodPost, quarantined + ":retry", s.withView(s.v1QuarantineRetry)},
+		{http.MethodGet, "/v1/conflicts", s.withTable("conflicts", s.withView(s.v1Conflicts))},
+		{http.MethodGet, "/v1/waiting", s.withTable("waiting", s.withView(s.v1Waiting))},
+		{http.MethodDelete, "/v1/waiting/{id...}", s.withView(s.v1Dismiss)},
+		{http.MethodGet, "/v1/retention", s.withView(s.v1Retention)},
+		{http.MethodGet, "/v1/kinds", s.withTable("kinds", s.withView(s.v1Kinds))},
+		{http.MethodPost, "/v1/kinds:repair", s.withView(s.v1KindsRepair)},
+		{http.MethodGet, "/v1/gaps", s.withTable("gaps", s.withView(s.v1Gaps))},
+		{http.MethodGet, "/v1/completeness", s.withTable("days", s.withView(s.v1Completeness))},
 		{http.MethodPost, "/v1/check", s.v1Check},
 		{http.MethodPost, "/v1/sessions", s.v1Session},
 		{http.MethodGet, "/v1/status", s.v1Status},
-		{http.MethodGet, "/v1/cluster", s.tabled("nodes", s.v1Cluster)},
-		{http.MethodGet, "/v1/config", s.viewing(s.v1Config)},
-		{http.MethodPut, "/v1/config", s.viewing(s.v1ConfigCommit)},
+		{http.MethodGet, "/v1/cluster", s.withTable("nodes", s.v1Cluster)},
+		{http.MethodGet, "/v1/config", s.withView(s.v1Config)},
+		{http.MethodPut, "/v1/config", s.withView(s.v1ConfigCommit)},
 		{http.MethodGet, "/v1/openapi.yaml", openAPI},
 	}...)
 }
@@ -126,39 +126,39 @@ type refusal struct {
 
 func (e *refusal) Error() string { return e.detail }
 
-func refuse(status int, format string, args ...any) error {
+func newRefusal(status int, format string, args ...any) error {
 	return &refusal{status: status, detail: fmt.Sprintf(format, args...)}
 }
 
-// viewing gives a handler a picture of the store, and answers its error; a
+// withView gives a handler a picture of the store, and answers its error; a
 // handler that returns one has sent nothing.
-func (s *Server) viewing(h func(http.ResponseWriter, *http.Request, *access.View) error) http.HandlerFunc {
+func (s *Server) withView(h func(http.ResponseWriter, *http.Request, *access.View) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		r, stale, err := consistency(r)
+		r, stale, err := extractConsistency(r)
 		if err != nil {
-			s.refused(w, r, err)
+			s.answerError(w, r, err)
 			return
 		}
-		err = s.within(w, r, func(r *http.Request) error {
+		err = s.withLease(w, r, func(r *http.Request) error {
 			view, err := s.opt.Reader.Read(r.Context(), access.From(r.Context()))
 			if err != nil {
 				s.opt.Log.Warn("a read was refused", "path", r.URL.Path, "error", err)
 				return err
 			}
-			defer s.close(view)
+			defer s.closeView(view)
 			index, _ := view.Applied()
 			w.Header().Set("X-Bursar-Index", strconv.FormatUint(index, 10))
-			stale.header(w.Header(), index)
+			stale.setHeaders(w.Header(), index)
 			return h(w, r, view)
 		})
 		if err != nil {
-			s.refused(w, r, err)
+			s.answerError(w, r, err)
 		}
 	}
 }
 
-// refused answers the error of a handler.
-func (s *Server) refused(w http.ResponseWriter, r *http.Request, err error) {
+// answerError answers the error of a handler.
+func (s *Server) answerError(w http.ResponseWriter, r *http.Request, err error) {
 	var known *refusal
 	after := retryAfter(err)
 	if after != "" {
@@ -166,46 +166,46 @@ func (s *Server) refused(w http.ResponseWriter, r *http.Request, err error) {
 	}
 	switch {
 	case errors.As(err, &known):
-		failAs(w, problem{Type: cmp.Or(known.kind, "about:blank"), Status: known.status, Detail: known.detail})
+		answerTypedProblem(w, problem{Type: cmp.Or(known.kind, "about:blank"), Status: known.status, Detail: known.detail})
 	case errors.Is(err, access.ErrDenied), errors.Is(err, access.ErrRows), errors.Is(err, access.ErrNames):
-		fail(w, http.StatusForbidden, err.Error())
+		answerProblem(w, http.StatusForbidden, err.Error())
 	case errors.Is(err, store.ErrDetails):
-		failAs(w, problem{Type: v1.TypeArchive, Status: http.StatusServiceUnavailable, Detail: err.Error()})
+		answerTypedProblem(w, problem{Type: v1.TypeArchive, Status: http.StatusServiceUnavailable, Detail: err.Error()})
 	case errors.Is(err, store.ErrCompacted):
-		fail(w, http.StatusGone, "the ledger cannot be continued: "+err.Error()+"; "+beginAnew)
+		answerProblem(w, http.StatusGone, "the ledger cannot be continued: "+err.Error()+"; "+beginAnew)
 	case errors.Is(err, store.ErrArchived):
-		fail(w, http.StatusUnprocessableEntity, err.Error())
+		answerProblem(w, http.StatusUnprocessableEntity, err.Error())
 	case errors.Is(err, store.ErrQuery):
-		fail(w, http.StatusBadRequest, err.Error())
+		answerProblem(w, http.StatusBadRequest, err.Error())
 	case errors.Is(err, store.ErrTooMuch):
-		fail(w, http.StatusUnprocessableEntity, err.Error()+"; ask for less at a time: a shorter window, longer buckets, fewer keys, smaller pages")
+		answerProblem(w, http.StatusUnprocessableEntity, err.Error()+"; ask for less at a time: a shorter window, longer buckets, fewer keys, smaller pages")
 	case errors.Is(err, ErrUnknown):
-		fail(w, http.StatusServiceUnavailable, "outcome unknown; check before retrying: "+err.Error())
+		answerProblem(w, http.StatusServiceUnavailable, "outcome unknown; check before retrying: "+err.Error())
 	case after != "":
-		fail(w, http.StatusServiceUnavailable, passing(err))
+		answerProblem(w, http.StatusServiceUnavailable, retryText(err))
 	default:
 		if r.Context().Err() == nil {
 			s.opt.Log.Error("an answer failed", "path", r.URL.Path, "error", err)
 		}
-		fail(w, http.StatusInternalServerError, err.Error())
+		answerProblem(w, http.StatusInternalServerError, err.Error())
 	}
 }
 
-// commit writes a command of /v1, where it may be answered that it cannot be done
+// commitCommand writes a command of /v1, where it may be answered that it cannot be done
 // now.
-func (s *Server) commit(ctx context.Context, c store.Command) error {
+func (s *Server) commitCommand(ctx context.Context, c store.Command) error {
 	_, err := s.commitResult(ctx, c)
 	return err
 }
 
 // commitResult is commit with the store's result.
 func (s *Server) commitResult(ctx context.Context, c store.Command) (any, error) {
-	result, err := s.try(ctx, c)
+	result, err := s.tryCommit(ctx, c)
 	switch {
 	case errors.Is(err, ErrNotNow):
-		return nil, later("nothing was done: %v", err)
+		return nil, newRetryableRefusal("nothing was done: %v", err)
 	case err != nil:
-		return nil, refuse(http.StatusServiceUnavailable, "outcome unknown; check before retrying: %v", err)
+		return nil, newRefusal(http.StatusServiceUnavailable, "outcome unknown; check before retrying: %v", err)
 	}
 	return result, nil
 }

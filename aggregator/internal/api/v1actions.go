@@ -106,24 +106,24 @@ func (s *Server) actionRoutes() []route {
 	const verb = "/v1/actions/{type}/{label...}"
 	const effect = one + "/runs/{run}/effects/{effect"
 	return []route{
-		{http.MethodGet, "/v1/actions", s.tabled("actions", s.viewing(s.acting(s.v1Actions)))},
-		{http.MethodGet, one + "/runs", s.tabled("runs", s.viewing(s.acting(s.v1Runs)))},
-		{http.MethodGet, one + "/runs/{run}", s.tabled("effects", s.viewing(s.acting(s.v1Run)))},
-		{http.MethodGet, effect + "}", s.viewing(s.acting(s.v1Effect))},
-		{http.MethodPost, effect + "...}:retry", s.ordering(s.v1EffectOrder("effect %d of run %d is tried again as soon as nothing else of this action is under way", Actions.Retry))},
-		{http.MethodPost, effect + "...}:skip", s.ordering(s.v1EffectOrder("effect %d of run %d is settled: it will not be done", Actions.Skip))},
-		{http.MethodPost, verb + ":plan", s.ordering(s.v1ActionPlan)},
-		{http.MethodPost, verb + ":run", s.ordering(s.v1ActionRun)},
-		{http.MethodPost, verb + ":pause", s.ordering(s.v1ActionPause)},
-		{http.MethodPost, verb + ":resume", s.ordering(s.v1ActionResume)},
+		{http.MethodGet, "/v1/actions", s.withTable("actions", s.withView(s.withActions(s.v1Actions)))},
+		{http.MethodGet, one + "/runs", s.withTable("runs", s.withView(s.withActions(s.v1Runs)))},
+		{http.MethodGet, one + "/runs/{run}", s.withTable("effects", s.withView(s.withActions(s.v1Run)))},
+		{http.MethodGet, effect + "}", s.withView(s.withActions(s.v1Effect))},
+		{http.MethodPost, effect + "...}:retry", s.withActionOrder(s.v1EffectOrder("effect %d of run %d is tried again as soon as nothing else of this action is under way", Actions.Retry))},
+		{http.MethodPost, effect + "...}:skip", s.withActionOrder(s.v1EffectOrder("effect %d of run %d is settled: it will not be done", Actions.Skip))},
+		{http.MethodPost, verb + ":plan", s.withActionOrder(s.v1ActionPlan)},
+		{http.MethodPost, verb + ":run", s.withActionOrder(s.v1ActionRun)},
+		{http.MethodPost, verb + ":pause", s.withActionOrder(s.v1ActionPause)},
+		{http.MethodPost, verb + ":resume", s.withActionOrder(s.v1ActionResume)},
 	}
 }
 
-// acting is for handlers that show actions.
-func (s *Server) acting(h func(http.ResponseWriter, *http.Request, *access.View) error) func(http.ResponseWriter, *http.Request, *access.View) error {
+// withActions is for handlers that show actions.
+func (s *Server) withActions(h func(http.ResponseWriter, *http.Request, *access.View) error) func(http.ResponseWriter, *http.Request, *access.View) error {
 	return func(w http.ResponseWriter, r *http.Request, view *access.View) error {
 		if s.opt.Actions == nil {
-			return refuse(http.StatusNotFound, "this server has no actions")
+			return newRefusal(http.StatusNotFound, "this server has no actions")
 		}
 		return actionError(h(w, r, view))
 	}
@@ -138,17 +138,17 @@ type actionOrder struct {
 // maxOrder bounds the body of an order.
 const maxOrder = 64 << 10
 
-// ordering is for handlers that order something of an action.
-func (s *Server) ordering(h func(http.ResponseWriter, *http.Request, action.Name, *actionOrder) error) http.HandlerFunc {
+// withActionOrder is for handlers that order something of an action.
+func (s *Server) withActionOrder(h func(http.ResponseWriter, *http.Request, action.Name, *actionOrder) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if s.opt.Actions == nil {
-			fail(w, http.StatusNotFound, "this server has no actions")
+			answerProblem(w, http.StatusNotFound, "this server has no actions")
 			return
 		}
 		name, err := action.ParseName(r.PathValue("type") + "/" + r.PathValue("label"))
 		order := &actionOrder{}
 		if err != nil {
-			err = refuse(http.StatusNotFound, "%v", err)
+			err = newRefusal(http.StatusNotFound, "%v", err)
 		} else {
 			err = readOrder(w, r, order)
 		}
@@ -156,7 +156,7 @@ func (s *Server) ordering(h func(http.ResponseWriter, *http.Request, action.Name
 			err = actionError(h(w, r, name, order))
 		}
 		if err != nil {
-			s.refused(w, r, err)
+			s.answerError(w, r, err)
 		}
 	}
 }
@@ -166,7 +166,7 @@ func readOrder(w http.ResponseWriter, r *http.Request, order *actionOrder) error
 	in := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxOrder))
 	in.DisallowUnknownFields()
 	if err := in.Decode(order); err != nil && !errors.Is(err, io.EOF) {
-		return refuse(http.StatusBadRequest, `the body must be empty or like {"arguments": {"month": "2026-10"}} or {"why": "…"}: %v`, err)
+		return newRefusal(http.StatusBadRequest, `the body must be empty or like {"arguments": {"month": "2026-10"}} or {"why": "…"}: %v`, err)
 	}
 	return nil
 }
@@ -175,11 +175,11 @@ func readOrder(w http.ResponseWriter, r *http.Request, order *actionOrder) error
 func actionError(err error) error {
 	switch {
 	case errors.Is(err, action.ErrNone):
-		return refuse(http.StatusNotFound, "%v", err)
+		return newRefusal(http.StatusNotFound, "%v", err)
 	case errors.Is(err, action.ErrRefused), errors.Is(err, action.ErrChanged):
-		return refuse(http.StatusConflict, "%v", err)
+		return newRefusal(http.StatusConflict, "%v", err)
 	case errors.Is(err, ErrNotNow):
-		return later("nothing was done: %v", err)
+		return newRetryableRefusal("nothing was done: %v", err)
 	}
 	return err
 }
@@ -194,7 +194,7 @@ func (s *Server) v1Actions(w http.ResponseWriter, _ *http.Request, view *access.
 	for i := range list {
 		out = append(out, actionJSON(&list[i], view))
 	}
-	answer(w, http.StatusOK, v1.Actions{Actions: out})
+	answerJSON(w, http.StatusOK, v1.Actions{Actions: out})
 	return nil
 }
 
@@ -206,14 +206,14 @@ func pathAction(r *http.Request) action.Name {
 func pathNumber(r *http.Request, name string) (uint64, error) {
 	n, err := strconv.ParseUint(r.PathValue(name), 10, 31)
 	if err != nil {
-		return 0, refuse(http.StatusNotFound, "%q is no number of a %s", r.PathValue(name), name)
+		return 0, newRefusal(http.StatusNotFound, "%q is no number of a %s", r.PathValue(name), name)
 	}
 	return n, nil
 }
 
 // v1Runs is GET /v1/actions/{type}/{label}/runs: the newest first.
 func (s *Server) v1Runs(w http.ResponseWriter, r *http.Request, view *access.View) error {
-	words, err := readWords(r.URL.RawQuery, "limit")
+	words, err := parseWords(r.URL.RawQuery, "limit")
 	if err != nil {
 		return err
 	}
@@ -229,7 +229,7 @@ func (s *Server) v1Runs(w http.ResponseWriter, r *http.Request, view *access.Vie
 		return !out.More
 	})
 	if err == nil {
-		answer(w, http.StatusOK, out)
+		answerJSON(w, http.StatusOK, out)
 	}
 	return err
 }
@@ -250,7 +250,7 @@ func (s *Server) v1Run(w http.ResponseWriter, r *http.Request, view *access.View
 			out.Effects = append(out.Effects, effectJSON(i, &effects[i]))
 		}
 	}
-	answer(w, http.StatusOK, out)
+	answerJSON(w, http.StatusOK, out)
 	return nil
 }
 
@@ -269,7 +269,7 @@ func (s *Server) v1Effect(w http.ResponseWriter, r *http.Request, view *access.V
 	}
 	payload, show, err := s.opt.Actions.Payload(view, pathAction(r), run, int(effect))
 	if err == nil {
-		answer(w, http.StatusOK, v1.EffectPayload{Show: show, Payload: append([]byte{}, payload...)})
+		answerJSON(w, http.StatusOK, v1.EffectPayload{Show: show, Payload: append([]byte{}, payload...)})
 	}
 	return err
 }
@@ -283,33 +283,33 @@ func (s *Server) v1EffectOrder(done string, do func(Actions, context.Context, ac
 		}
 		effect, err := pathNumber(r, "effect")
 		if err == nil {
-			err = do(s.opt.Actions, r.Context(), name, caller(r), run, int(effect))
+			err = do(s.opt.Actions, r.Context(), name, callerName(r), run, int(effect))
 		}
-		return s.ordered(w, err, fmt.Sprintf(done, effect, run))
+		return s.answerOrdered(w, err, fmt.Sprintf(done, effect, run))
 	}
 }
 
-func (s *Server) ordered(w http.ResponseWriter, err error, message string) error {
+func (s *Server) answerOrdered(w http.ResponseWriter, err error, message string) error {
 	if err == nil {
-		answer(w, http.StatusAccepted, v1.Message{Message: message})
+		answerJSON(w, http.StatusAccepted, v1.Message{Message: message})
 	}
 	return err
 }
 
 func (s *Server) v1ActionRun(w http.ResponseWriter, r *http.Request, name action.Name, o *actionOrder) error {
-	at, err := s.opt.Actions.Run(r.Context(), name, caller(r), o.Arguments)
+	at, err := s.opt.Actions.Run(r.Context(), name, callerName(r), o.Arguments)
 	if err == nil {
-		answer(w, http.StatusAccepted, v1.ActionOrdered{Message: "the run begins when what is under way has ended", Ordered: stampMicros(at)})
+		answerJSON(w, http.StatusAccepted, v1.ActionOrdered{Message: "the run begins when what is under way has ended", Ordered: stampMicros(at)})
 	}
 	return err
 }
 
 func (s *Server) v1ActionPause(w http.ResponseWriter, r *http.Request, name action.Name, o *actionOrder) error {
-	return s.ordered(w, s.opt.Actions.Pause(r.Context(), name, caller(r), o.Why), "action paused: no new runs start; running ones finish")
+	return s.answerOrdered(w, s.opt.Actions.Pause(r.Context(), name, callerName(r), o.Why), "action paused: no new runs start; running ones finish")
 }
 
 func (s *Server) v1ActionResume(w http.ResponseWriter, r *http.Request, name action.Name, _ *actionOrder) error {
-	return s.ordered(w, s.opt.Actions.Resume(r.Context(), name), "action resumed")
+	return s.answerOrdered(w, s.opt.Actions.Resume(r.Context(), name), "action resumed")
 }
 
 // v1ActionPlan is POST …:plan: what a run would do now. Nothing is done.
@@ -324,13 +324,13 @@ func (s *Server) v1ActionPlan(w http.ResponseWriter, r *http.Request, name actio
 	case errors.Is(err, action.ErrNone):
 		return err
 	case err != nil:
-		return refuse(http.StatusUnprocessableEntity, "no plan can be made: %v", err)
+		return newRefusal(http.StatusUnprocessableEntity, "no plan can be made: %v", err)
 	}
 	out := []v1.PlannedEffect{}
 	for _, e := range plan.Effects {
 		out = append(out, v1.PlannedEffect{Name: e.Name, Summary: e.Summary, Size: len(e.Payload), Show: e.Show})
 	}
-	answer(w, http.StatusOK, v1.ActionPlan{
+	answerJSON(w, http.StatusOK, v1.ActionPlan{
 		Planned: stampMicros(run.Planned), Index: run.Index, Version: run.Version, RunOn: v1.Text(run.RunOn), Class: sdk.EffectClass(run.Class).String(),
 		Effects: out, Notes: append([]string{}, run.Notes...), Partial: run.Partial,
 	})

@@ -22,9 +22,9 @@ const alertType = "alert"
 // alertRoutes returns the routes about alerts.
 func (s *Server) alertRoutes() []route {
 	return []route{
-		{http.MethodGet, "/v1/alerts", s.tabled("alerts", s.viewing(s.acting(s.v1Alerts)))},
-		{http.MethodPost, "/v1/alerts/silences", s.viewing(s.acting(s.v1Silence))},
-		{http.MethodDelete, "/v1/alerts/silences/{id...}", s.viewing(s.acting(s.v1ExpireSilence))},
+		{http.MethodGet, "/v1/alerts", s.withTable("alerts", s.withView(s.withActions(s.v1Alerts)))},
+		{http.MethodPost, "/v1/alerts/silences", s.withView(s.withActions(s.v1Silence))},
+		{http.MethodDelete, "/v1/alerts/silences/{id...}", s.withView(s.withActions(s.v1ExpireSilence))},
 	}
 }
 
@@ -60,7 +60,7 @@ func (s *Server) v1Alerts(w http.ResponseWriter, _ *http.Request, view *access.V
 		return err
 	}
 	out := v1.Alerts{Alerts: []v1.Alert{}, Silences: []v1.AlertSilence{}, Receivers: []v1.AlertReceiver{}, Rules: []v1.AlertRule{}}
-	now := s.now().Std()
+	now := s.currentTime().Std()
 	at := func(t time.Time) v1.Time { return v1.Time{Time: t} }
 	for _, label := range slices.Sorted(maps.Keys(states)) {
 		state := states[label]
@@ -94,7 +94,7 @@ func (s *Server) v1Alerts(w http.ResponseWriter, _ *http.Request, view *access.V
 			out.Rules = append(out.Rules, v1.AlertRule{Action: label, Rule: p.Rule, Problem: p.Why, Since: at(p.Since)})
 		}
 	}
-	answer(w, http.StatusOK, out)
+	answerJSON(w, http.StatusOK, out)
 	return nil
 }
 
@@ -104,22 +104,22 @@ func (s *Server) v1Silence(w http.ResponseWriter, r *http.Request, view *access.
 	in := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxOrder))
 	in.DisallowUnknownFields()
 	if err := in.Decode(&body); err != nil {
-		return refuse(http.StatusBadRequest, `the body must be like {"match": {"rule": "backup"}, "seconds": 7200, "comment": "…"}: %v`, err)
+		return newRefusal(http.StatusBadRequest, `the body must be like {"match": {"rule": "backup"}, "seconds": 7200, "comment": "…"}: %v`, err)
 	}
-	now := s.now().Std()
+	now := s.currentTime().Std()
 	q := alerts.Silence{
-		ID: strings.ToLower(rand.Text()[:10]), Match: body.Match, From: now, Author: caller(r), Comment: body.Comment,
+		ID: strings.ToLower(rand.Text()[:10]), Match: body.Match, From: now, Author: callerName(r), Comment: body.Comment,
 		Until: now.Add(time.Duration(min(max(body.Seconds, 0), 1<<32)) * time.Second),
 	}
 	if err := q.Check(now); err != nil {
-		return refuse(http.StatusBadRequest, "%v", err)
+		return newRefusal(http.StatusBadRequest, "%v", err)
 	}
 	states, err := s.alertStates(view)
 	if err != nil {
 		return err
 	}
 	if body.Action != "" && states[body.Action] == nil {
-		return refuse(http.StatusNotFound, "there is no action alert/%s", body.Action)
+		return newRefusal(http.StatusNotFound, "there is no action alert/%s", body.Action)
 	}
 	text, err := json.Marshal(q)
 	if err != nil {
@@ -140,7 +140,7 @@ func (s *Server) v1ExpireSilence(w http.ResponseWriter, r *http.Request, view *a
 		return !slices.ContainsFunc(state.Silences, func(q alerts.Silence) bool { return q.ID == id })
 	})
 	if len(states) == 0 {
-		return refuse(http.StatusNotFound, "there is no silence %q", id)
+		return newRefusal(http.StatusNotFound, "there is no silence %q", id)
 	}
 	return s.orderAlerts(r.Context(), w, states, id, "expire", id)
 }
@@ -149,7 +149,7 @@ func (s *Server) v1ExpireSilence(w http.ResponseWriter, r *http.Request, view *a
 func (s *Server) orderAlerts(ctx context.Context, w http.ResponseWriter, states map[string]*alerts.State, id, argument, value string) error {
 	out := v1.AlertOrdered{ID: id, Message: "the next run of each action takes it over", Orders: []v1.AlertOrder{}}
 	if len(states) == 0 {
-		return refuse(http.StatusNotFound, `there is no action of the type alert; a block action "alert" "LABEL" { … } in aggregator.hcl makes one`)
+		return newRefusal(http.StatusNotFound, `there is no action of the type alert; a block action "alert" "LABEL" { … } in aggregator.hcl makes one`)
 	}
 	for _, label := range slices.Sorted(maps.Keys(states)) {
 		at, err := s.opt.Actions.Run(ctx, action.Name{Type: alertType, Label: label}, access.From(ctx).Name, map[string]string{argument: value})
@@ -158,6 +158,6 @@ func (s *Server) orderAlerts(ctx context.Context, w http.ResponseWriter, states 
 		}
 		out.Orders = append(out.Orders, v1.AlertOrder{Action: label, Ordered: stampMicros(at)})
 	}
-	answer(w, http.StatusAccepted, out)
+	answerJSON(w, http.StatusAccepted, out)
 	return nil
 }

@@ -17,11 +17,11 @@ import (
 
 func (s *Server) archiveRoutes() []route {
 	return []route{
-		{http.MethodGet, "/v1/archives", s.viewing(s.v1Archives)},
-		{http.MethodGet, "/v1/archives/rows", s.viewing(s.v1ArchiveRows)},
-		{http.MethodPut, "/v1/archives/{name}", s.archiving(s.v1Archive)},
-		{http.MethodPost, "/v1/archives/{name...}:restore", s.archiving(s.v1ArchiveRestore)},
-		{http.MethodDelete, "/v1/archives/{name}", s.archiving(s.v1ArchiveEnd)},
+		{http.MethodGet, "/v1/archives", s.withView(s.v1Archives)},
+		{http.MethodGet, "/v1/archives/rows", s.withView(s.v1ArchiveRows)},
+		{http.MethodPut, "/v1/archives/{name}", s.withArchiveName(s.v1Archive)},
+		{http.MethodPost, "/v1/archives/{name...}:restore", s.withArchiveName(s.v1ArchiveRestore)},
+		{http.MethodDelete, "/v1/archives/{name}", s.withArchiveName(s.v1ArchiveEnd)},
 	}
 }
 
@@ -40,7 +40,7 @@ func (s *Server) v1Archives(w http.ResponseWriter, _ *http.Request, view *access
 	for i := range list {
 		out.Archives = append(out.Archives, archiveJSON(&list[i]))
 	}
-	answer(w, http.StatusOK, out)
+	answerJSON(w, http.StatusOK, out)
 	return nil
 }
 
@@ -70,14 +70,14 @@ func (s *Server) v1ArchiveRows(w http.ResponseWriter, r *http.Request, view *acc
 	if err := view.Whole(); err != nil {
 		return err
 	}
-	words, err := readWords(r.URL.RawQuery, "from", "to")
+	words, err := parseWords(r.URL.RawQuery, "from", "to")
 	if err != nil {
 		return err
 	}
 	var period [2]record.Time
 	for i, name := range []string{"from", "to"} {
 		if period[i], err = record.ParseTime(words[name]); err != nil {
-			return refuse(http.StatusBadRequest, "invalid %s %q: %v", name, words[name], err)
+			return newRefusal(http.StatusBadRequest, "invalid %s %q: %v", name, words[name], err)
 		}
 	}
 	q := store.Query{Open: store.OnlyClosed, Details: true, Order: store.ByStop, Lent: true}
@@ -103,21 +103,21 @@ func (s *Server) v1ArchiveRows(w http.ResponseWriter, r *http.Request, view *acc
 	return s.endStream(r, out, err)
 }
 
-// archiving gives a handler the name of an archive, when the principal sees all records
+// withArchiveName gives a handler the name of an archive, when the principal sees all records
 // and all nodes know archives. It holds no picture of the store: it may take long.
-func (s *Server) archiving(h func(w http.ResponseWriter, r *http.Request, name string) error) http.HandlerFunc {
+func (s *Server) withArchiveName(h func(w http.ResponseWriter, r *http.Request, name string) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		err := s.within(w, r, func(r *http.Request) error {
+		err := s.withLease(w, r, func(r *http.Request) error {
 			switch {
 			case !access.From(r.Context()).Rows.All():
 				return access.ErrRows
 			case s.opt.Agreed != nil && s.opt.Agreed() < store.VersionOf(&store.ArchiveCommand{}):
-				return refuse(http.StatusServiceUnavailable, "archives need all nodes at the same version; upgrade the others first")
+				return newRefusal(http.StatusServiceUnavailable, "archives need all nodes at the same version; upgrade the others first")
 			}
 			return h(w, r, r.PathValue("name"))
 		})
 		if err != nil {
-			s.refused(w, r, err)
+			s.answerError(w, r, err)
 		}
 	}
 }
@@ -128,11 +128,11 @@ func (s *Server) v1Archive(w http.ResponseWriter, r *http.Request, name string) 
 	var want archived.Statement
 	in := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxStatement))
 	if err := in.Decode(&want); err != nil {
-		return refuse(http.StatusBadRequest, "invalid statement: %v", err)
+		return newRefusal(http.StatusBadRequest, "invalid statement: %v", err)
 	}
 	rows, err := archived.ParseSum(want.Count, want.Digest)
 	if err != nil {
-		return refuse(http.StatusBadRequest, "%v", err)
+		return newRefusal(http.StatusBadRequest, "%v", err)
 	}
 	c := &store.ArchiveCommand{Op: store.ArchiveRemove, Archive: store.ArchiveStatement{
 		Name: name, From: record.FromStd(want.From), To: record.FromStd(want.To), UpTo: want.UpTo, Rows: rows,
@@ -141,7 +141,7 @@ func (s *Server) v1Archive(w http.ResponseWriter, r *http.Request, name string) 
 	for _, name := range slices.Sorted(maps.Keys(want.Sums)) {
 		c.Archive.Sums = append(c.Archive.Sums, store.ArchiveTotal{Name: name, Value: want.Sums[name]})
 	}
-	if c.Archive.Keep, err = s.keptKeys(r.Context(), name, want.Keep); err != nil {
+	if c.Archive.Keep, err = s.archiveKeys(r.Context(), name, want.Keep); err != nil {
 		return err
 	}
 	if _, err := s.archiveSteps(w, r, c); err != nil {
@@ -150,12 +150,12 @@ func (s *Server) v1Archive(w http.ResponseWriter, r *http.Request, name string) 
 	return s.answerArchive(w, r, name)
 }
 
-// keptKeys are the keys that stay: those of the archive when it has begun, else those
+// archiveKeys are the keys that stay: those of the archive when it has begun, else those
 // that are asked for and those that usage needs now.
-func (s *Server) keptKeys(ctx context.Context, name string, asked []string) ([]string, error) {
-	begun, err := s.archive(ctx, name)
+func (s *Server) archiveKeys(ctx context.Context, name string, asked []string) ([]string, error) {
+	begun, err := s.findArchive(ctx, name)
 	if err != nil || begun != nil {
-		return begunKeys(begun), err
+		return keysOfArchive(begun), err
 	}
 	keys := slices.Clone(asked)
 	if s.opt.UsageKeys != nil {
@@ -165,20 +165,20 @@ func (s *Server) keptKeys(ctx context.Context, name string, asked []string) ([]s
 	return slices.Compact(keys), nil
 }
 
-func begunKeys(a *store.Archive) []string {
+func keysOfArchive(a *store.Archive) []string {
 	if a == nil {
 		return nil
 	}
 	return a.Keep
 }
 
-// archive returns the archive of the name; nil for none.
-func (s *Server) archive(ctx context.Context, name string) (*store.Archive, error) {
+// findArchive returns the archive of the name; nil for none.
+func (s *Server) findArchive(ctx context.Context, name string) (*store.Archive, error) {
 	view, err := s.opt.Reader.Read(ctx, access.From(ctx))
 	if err != nil {
 		return nil, err
 	}
-	defer s.close(view)
+	defer s.closeView(view)
 	list, err := view.Archives()
 	for i := range list {
 		if list[i].Name == name {
@@ -189,14 +189,14 @@ func (s *Server) archive(ctx context.Context, name string) (*store.Archive, erro
 }
 
 func (s *Server) answerArchive(w http.ResponseWriter, r *http.Request, name string) error {
-	a, err := s.archive(r.Context(), name)
+	a, err := s.findArchive(r.Context(), name)
 	if err != nil {
 		return err
 	}
 	if a == nil {
-		return refuse(http.StatusConflict, "archive %q was restored meanwhile", name)
+		return newRefusal(http.StatusConflict, "archive %q was restored meanwhile", name)
 	}
-	answer(w, http.StatusOK, archiveJSON(a))
+	answerJSON(w, http.StatusOK, archiveJSON(a))
 	return nil
 }
 
@@ -215,9 +215,9 @@ func (s *Server) archiveSteps(w http.ResponseWriter, r *http.Request, c *store.A
 		step, ok := result.(store.ArchiveResult)
 		switch {
 		case !ok:
-			return step, refuse(http.StatusServiceUnavailable, "outcome unknown; check before retrying: %T", result)
+			return step, newRefusal(http.StatusServiceUnavailable, "outcome unknown; check before retrying: %T", result)
 		case step.Refused != "":
-			return step, refuse(http.StatusConflict, "%s", step.Refused)
+			return step, newRefusal(http.StatusConflict, "%s", step.Refused)
 		case step.Done:
 			return step, nil
 		}
@@ -253,19 +253,19 @@ func (s *Server) v1ArchiveRestore(w http.ResponseWriter, r *http.Request, name s
 		err = commit()
 	}
 	if errors.Is(err, archived.ErrRow) {
-		return refuse(http.StatusBadRequest, "%v", err)
+		return newRefusal(http.StatusBadRequest, "%v", err)
 	}
 	if err != nil {
 		return err
 	}
-	answer(w, http.StatusOK, out)
+	answerJSON(w, http.StatusOK, out)
 	return nil
 }
 
 // v1ArchiveEnd is DELETE /v1/archives/{name}: it forgets an archive of which all rows have
 // their details.
 func (s *Server) v1ArchiveEnd(w http.ResponseWriter, r *http.Request, name string) error {
-	known, err := s.archive(r.Context(), name)
+	known, err := s.findArchive(r.Context(), name)
 	if err != nil {
 		return err
 	}
@@ -277,6 +277,6 @@ func (s *Server) v1ArchiveEnd(w http.ResponseWriter, r *http.Request, name strin
 		}
 		out.Left = step.Left
 	}
-	answer(w, http.StatusOK, out)
+	answerJSON(w, http.StatusOK, out)
 	return nil
 }

@@ -43,8 +43,8 @@ const (
 
 func (s *Server) auditRoutes() []route {
 	return []route{
-		{http.MethodGet, "/v1/audit", s.tabled("entries", s.flushing(s.viewing(s.v1Audit)))},
-		{http.MethodPost, "/v1/audit:erase", s.flushing(s.viewing(s.v1AuditErase))},
+		{http.MethodGet, "/v1/audit", s.withTable("entries", s.flushAuditBefore(s.withView(s.v1Audit)))},
+		{http.MethodPost, "/v1/audit:erase", s.flushAuditBefore(s.withView(s.v1AuditErase))},
 	}
 }
 
@@ -52,21 +52,21 @@ func (s *Server) auditRoutes() []route {
 func auditEntry(r *http.Request, kind audit.Kind, route, result string) audit.Entry {
 	p := access.From(r.Context())
 	return audit.Entry{
-		Kind: kind, Who: brief(p.Name), Roles: p.Rights.String(), From: r.RemoteAddr, Route: route, About: brief(enrol.Hide(askedAbout(r, route))), Result: result,
+		Kind: kind, Who: truncateForLog(p.Name), Roles: p.Rights.String(), From: r.RemoteAddr, Route: route, About: truncateForLog(enrol.Hide(auditSubject(r, route))), Result: result,
 	}
 }
 
-// askedAbout is the path of a request, where it is not its route, and what its query asks for.
+// auditSubject is the path of a request, where it is not its route, and what its query asks for.
 // How much of it, in which form and of which time is left out, or dashboards would ask
 // something else each minute, and so is what may be a secret.
-func askedAbout(r *http.Request, route string) string {
+func auditSubject(r *http.Request, route string) string {
 	var parts []string
 	if strings.Contains(route, "{") {
 		parts = append(parts, r.URL.Path)
 	}
 	query := r.URL.Query()
 	for field := range query {
-		if name, _, _ := strings.Cut(field, "["); slices.Contains(unaudited(), name) {
+		if name, _, _ := strings.Cut(field, "["); slices.Contains(unauditedFields(), name) {
 			query.Del(field)
 		}
 	}
@@ -76,23 +76,23 @@ func askedAbout(r *http.Request, route string) string {
 	return strings.Join(parts, "?")
 }
 
-// unaudited are the fields of queries that the audit log leaves out.
-func unaudited() []string {
+// unauditedFields are the fields of queries that the audit log leaves out.
+func unauditedFields() []string {
 	return []string{
 		"token", "code", "state", "session_state", "format", "limit", "after", "order", "page", "step", "max_age", "consistency", "top", "measure", "unit", "zone", "bucket",
 		"from", "to", "at", "until", "ran_since", "start_time", "stop_time", "runtime", "sort_by",
 	}
 }
 
-// looked calls h and notes that someone looked. What a page or a report asks for within the
+// serveAuditedRead calls h and notes that someone looked. What a page or a report asks for within the
 // process is noted as that page or report.
-func (s *Server) looked(w http.ResponseWriter, r *http.Request, route string, h http.HandlerFunc) {
+func (s *Server) serveAuditedRead(w http.ResponseWriter, r *http.Request, route string, h http.HandlerFunc) {
 	if s.opt.Audit == nil || isInside(r.Context()) {
 		h(w, r)
 		return
 	}
 	seen := &outcome{ResponseWriter: w}
-	defer func() { s.opt.Audit.Note(auditEntry(r, audit.Look, route, seen.result())) }()
+	defer func() { s.opt.Audit.Note(auditEntry(r, audit.Look, route, seen.statusText())) }()
 	h(seen, r)
 }
 
@@ -120,8 +120,8 @@ func (s *Server) commitAudit(r *http.Request, e audit.Entry) {
 	}
 }
 
-// flushing calls h when the entries of this node are committed, or take too long.
-func (s *Server) flushing(h http.HandlerFunc) http.HandlerFunc {
+// flushAuditBefore calls h when the entries of this node are committed, or take too long.
+func (s *Server) flushAuditBefore(h http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if s.opt.Audit != nil {
 			ctx, cancel := context.WithTimeout(r.Context(), auditTime)
@@ -142,13 +142,13 @@ type auditQuery struct {
 	limit      int
 }
 
-func (s *Server) auditAsked(rawQuery string) (q auditQuery, err error) {
-	words, err := readWords(rawQuery, "window", "from", "to", "who", "kind", "about", "limit")
+func (s *Server) parseAuditQuery(rawQuery string) (q auditQuery, err error) {
+	words, err := parseWords(rawQuery, "window", "from", "to", "who", "kind", "about", "limit")
 	if err != nil {
 		return q, err
 	}
-	now := s.now()
-	window, err := words.window(now, s.site())
+	now := s.currentTime()
+	window, err := words.parseWindow(now, s.siteZone())
 	if err != nil {
 		return q, err
 	}
@@ -157,16 +157,16 @@ func (s *Server) auditAsked(rawQuery string) (q auditQuery, err error) {
 	}
 	q = auditQuery{window: *window, who: words["who"], about: words["about"], kind: audit.Kind(words["kind"]), limit: auditEntries}
 	if q.kind != "" && !slices.Contains(audit.Kinds(), q.kind) {
-		return q, refuse(http.StatusBadRequest, "kind is %q, want one of %v", words["kind"], audit.Kinds())
+		return q, newRefusal(http.StatusBadRequest, "kind is %q, want one of %v", words["kind"], audit.Kinds())
 	}
 	if text := words["limit"]; text != "" {
 		if q.limit, err = strconv.Atoi(text); err != nil || q.limit < 1 || q.limit > mostAuditEntries {
-			return q, refuse(http.StatusBadRequest, "invalid limit %q: use a number from 1 to %d", text, mostAuditEntries)
+			return q, newRefusal(http.StatusBadRequest, "invalid limit %q: use a number from 1 to %d", text, mostAuditEntries)
 		}
 	}
 	q.window.To = min(q.window.To, now+aDay)
 	if q.window.To-q.window.From > auditDays*aDay {
-		return q, refuse(http.StatusBadRequest, "the window has more than %d days", auditDays)
+		return q, newRefusal(http.StatusBadRequest, "the window has more than %d days", auditDays)
 	}
 	return q, nil
 }
@@ -181,12 +181,12 @@ func (s *Server) v1Audit(w http.ResponseWriter, r *http.Request, view *access.Vi
 	if err := view.Whole(); err != nil {
 		return err
 	}
-	q, err := s.auditAsked(r.URL.RawQuery)
+	q, err := s.parseAuditQuery(r.URL.RawQuery)
 	if err != nil {
 		return err
 	}
 	out := v1.Audit{
-		Window: v1.Window{From: v1.Stamp(q.window.From), To: v1.Stamp(q.window.To)}, Entries: []v1.AuditEntry{}, KeptMonths: int64(s.policy().KeptAudit()),
+		Window: v1.Window{From: v1.Stamp(q.window.From), To: v1.Stamp(q.window.To)}, Entries: []v1.AuditEntry{}, KeptMonths: int64(s.retentionPolicy().KeptAudit()),
 	}
 	err = audit.Read(view, q.window.From.Std(), q.window.To.Std(), func(e *audit.Entry) bool {
 		switch {
@@ -201,7 +201,7 @@ func (s *Server) v1Audit(w http.ResponseWriter, r *http.Request, view *access.Vi
 		return !out.More
 	})
 	if err == nil {
-		answer(w, http.StatusOK, out)
+		answerJSON(w, http.StatusOK, out)
 	}
 	return err
 }
@@ -213,13 +213,13 @@ func (s *Server) v1AuditErase(w http.ResponseWriter, r *http.Request, view *acce
 		return err
 	}
 	if body.Name == "" || body.As == "" || erasure.HasWord(body.As, body.Name) {
-		return refuse(http.StatusBadRequest, `the body must be like {"name": "erika", "as": "erased-x"}, and the name not in what replaces it`)
+		return newRefusal(http.StatusBadRequest, `the body must be like {"name": "erika", "as": "erased-x"}, and the name not in what replaces it`)
 	}
-	write := func(c store.Command) error { return s.commit(r.Context(), c) }
+	write := func(c store.Command) error { return s.commitCommand(r.Context(), c) }
 	n, err := audit.Replace(view, write, func(text string) string { return erasure.ReplaceWord(text, body.Name, body.As) })
 	if err != nil {
 		return err
 	}
-	answer(w, http.StatusOK, v1.AuditErased{Entries: int64(n)})
+	answerJSON(w, http.StatusOK, v1.AuditErased{Entries: int64(n)})
 	return nil
 }

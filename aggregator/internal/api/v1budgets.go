@@ -24,16 +24,16 @@ const amountDigits = 6
 // v1Budgets is GET /v1/budgets: how budgets stand.
 func (s *Server) v1Budgets(w http.ResponseWriter, r *http.Request, view *access.View) error {
 	if s.opt.Usage == nil {
-		return refuse(http.StatusNotImplemented, "this server does not add up usage")
+		return newRefusal(http.StatusNotImplemented, "this server does not add up usage")
 	}
-	words, err := readWords(r.URL.RawQuery, "name", "at")
+	words, err := parseWords(r.URL.RawQuery, "name", "at")
 	if err != nil {
 		return err
 	}
-	has, now := s.money(), s.now()
+	has, now := s.currentMoney(), s.currentTime()
 	whole := view
 	if p := view.Principal(); !p.Rows.All() {
-		if has.Budgets = has.Budgets.Only(s.covered(p)); len(has.Budgets.Names()) == 0 {
+		if has.Budgets = has.Budgets.Only(s.budgetFilter(p)); len(has.Budgets.Names()) == 0 {
 			return access.ErrRows
 		}
 		// All records of these budgets are the reader's; how complete sources are is not.
@@ -42,14 +42,14 @@ func (s *Server) v1Budgets(w http.ResponseWriter, r *http.Request, view *access.
 		}
 		defer func() { _ = whole.Close() }() // nothing is written
 	}
-	list, open, err := has.Report(r.Context(), whole, s.opt.Usage, s.book(), accounting.StatementRequest{Name: words["name"], At: words["at"], Now: now})
+	list, open, err := has.Report(r.Context(), whole, s.opt.Usage, s.derivation(), accounting.StatementRequest{Name: words["name"], At: words["at"], Now: now})
 	switch {
 	case errors.Is(err, accounting.ErrTime):
-		return refuse(http.StatusBadRequest, "at: %v", err)
+		return newRefusal(http.StatusBadRequest, "at: %v", err)
 	case errors.Is(err, accounting.ErrBudget):
-		return refuse(http.StatusNotFound, "%v; the budgets are %s", err, quoted(has.Budgets.Names()))
+		return newRefusal(http.StatusNotFound, "%v; the budgets are %s", err, quoteWords(has.Budgets.Names()))
 	case errors.Is(err, usage.ErrQuestion):
-		return refuse(http.StatusBadRequest, "%v", err)
+		return newRefusal(http.StatusBadRequest, "%v", err)
 	case err != nil:
 		return err
 	}
@@ -59,20 +59,20 @@ func (s *Server) v1Budgets(w http.ResponseWriter, r *http.Request, view *access.
 	}
 	out := []v1.Budget{}
 	for i := range list {
-		out = append(out, budgetOf(&list[i]))
+		out = append(out, budgetJSON(&list[i]))
 	}
 	known.Open = uint64(open) //nolint:gosec // a count
-	answer(w, http.StatusOK, v1.Budgets{Now: v1.Stamp(now), Budgets: out, Complete: known.Complete})
+	answerJSON(w, http.StatusOK, v1.Budgets{Now: v1.Stamp(now), Budgets: out, Complete: known.Complete})
 	return nil
 }
 
-// covered reports which budgets a reader of some records sees: those of which every record
+// budgetFilter returns what reports which budgets a reader of some records sees: those of which every record
 // is among them, and those of projects and groups that a person leads, each as it stands.
-func (s *Server) covered(p access.Principal) func(*accounting.Budget) bool {
-	d, err := s.directory()
-	at := s.now()
+func (s *Server) budgetFilter(p access.Principal) func(*accounting.Budget) bool {
+	d, err := s.currentDirectory()
+	at := s.currentTime()
 	derived := map[string]bool{}
-	for _, k := range s.book().Keys {
+	for _, k := range s.derivation().Keys {
 		derived[k.Name] = true
 	}
 	return func(b *accounting.Budget) bool {
@@ -112,14 +112,14 @@ func (m Money) Report(ctx context.Context, view *access.View, usages Usage, book
 			}, q)
 		},
 		Running: func(ctx context.Context, yield func(*record.Record, record.Time) error) error {
-			return running(ctx, view, yield)
+			return runningRecords(ctx, view, yield)
 		},
 	}, ask)
 }
 
-// running calls yield with the runs that go on, and up to when each one's source is
+// runningRecords calls yield with the runs that go on, and up to when each one's source is
 // complete.
-func running(ctx context.Context, view *access.View, yield func(*record.Record, record.Time) error) error {
+func runningRecords(ctx context.Context, view *access.View, yield func(*record.Record, record.Time) error) error {
 	agents, err := view.Agents()
 	if err != nil {
 		return err
@@ -139,10 +139,10 @@ func running(ctx context.Context, view *access.View, yield func(*record.Record, 
 	})
 }
 
-func budgetOf(s *accounting.Statement) v1.Budget {
+func budgetJSON(s *accounting.Statement) v1.Budget {
 	b := s.Budget
 	out := v1.Budget{
-		Name: b.Name, Match: map[string]string{}, Unit: s.Unit, Component: v1.Text(b.Component), Measure: b.Measure(), Amount: jsonAmount(b.Amount()), Problem: v1.Text(s.Problem),
+		Name: b.Name, Match: map[string]string{}, Unit: s.Unit, Component: v1.Text(b.Component), Measure: b.Measure(), Amount: amountJSON(b.Amount()), Problem: v1.Text(s.Problem),
 		Period: v1.BudgetPeriod{Name: v1.Text(s.Period.Name), Every: v1.Text(b.Every.String()), From: v1.Stamp(s.Period.From), To: v1.Stamp(s.Period.To), Zone: b.Zone, State: s.State()},
 	}
 	if b.Unit == accounting.HoursOf {
@@ -155,28 +155,28 @@ func budgetOf(s *accounting.Statement) v1.Budget {
 		out.Match[c.Key] = c.Value
 	}
 	if s.Problem == "" {
-		out.BudgetStanding = standingOf(s)
+		out.BudgetStanding = budgetStandingJSON(s)
 	}
 	return out
 }
 
-func standingOf(s *accounting.Statement) *v1.BudgetStanding {
+func budgetStandingJSON(s *accounting.Statement) *v1.BudgetStanding {
 	out := &v1.BudgetStanding{
-		Reserved: jsonAmount(s.Reserved), Energy: energyOf(s.Energy),
+		Reserved: amountJSON(s.Reserved), Energy: energyJSON(s.Energy),
 		AtLeast: s.AtLeast(), Running: s.Running, Unlimited: s.Unlimited, Unvalued: s.Unvalued, Unpriced: []v1.BudgetUnpriced{}, Exhausted: s.Exhausted(), GoneAt: v1.Stamp(s.Gone),
 	}
 	if !s.Unknown() {
-		out.Used, out.Left = new(jsonAmount(s.Used)), new(jsonAmount(s.Left()))
+		out.Used, out.Left = new(amountJSON(s.Used)), new(amountJSON(s.Left()))
 		out.Share = new(json.Number(s.Used.Share(s.Budget.Amount(), amountDigits)))
 	}
 	if s.Begun() {
 		out.KnownFrom = v1.Stamp(s.KnownFrom)
 	}
 	if s.Paced && !s.Unknown() {
-		out.Pace = &v1.BudgetPace{PerDay: jsonAmount(s.PerDay()), From: v1.Stamp(s.PaceFrom), To: v1.Stamp(s.Now)}
+		out.Pace = &v1.BudgetPace{PerDay: amountJSON(s.PerDay()), From: v1.Stamp(s.PaceFrom), To: v1.Stamp(s.Now)}
 	}
 	for _, u := range s.Unpriced {
-		j := v1.BudgetUnpriced{Component: u.Component, Kind: u.Kind.String(), Unit: "hour", Used: jsonAmount(accounting.AmountOfHours(u.Used))}
+		j := v1.BudgetUnpriced{Component: u.Component, Kind: u.Kind.String(), Unit: "hour", Used: amountJSON(accounting.AmountOfHours(u.Used))}
 		if u.Kind == record.Total {
 			j.Unit, j.Used = "unit", json.Number(u.Used.AppendDecimal(nil))
 		}
@@ -185,13 +185,13 @@ func standingOf(s *accounting.Statement) *v1.BudgetStanding {
 	return out
 }
 
-// energyOf is what energy or CO2 rests on, in kWh; nil of nil.
-func energyOf(b *usage.EnergyBasis) *v1.UsageEnergy {
+// energyJSON is what energy or CO2 rests on, in kWh; nil of nil.
+func energyJSON(b *usage.EnergyBasis) *v1.UsageEnergy {
 	if b == nil {
 		return nil
 	}
-	kWh := func(s usage.Sum) json.Number { return jsonAmount(accounting.AmountOf(s)) }
+	kWh := func(s usage.Sum) json.Number { return amountJSON(accounting.AmountOf(s)) }
 	return &v1.UsageEnergy{Total: kWh(b.Total), Measured: kWh(b.Measured), WithoutFactor: kWh(b.WithoutFactor), DefaultPue: kWh(b.DefaultPUE), DefaultLoad: kWh(b.DefaultLoad)}
 }
 
-func jsonAmount(a accounting.Amount) json.Number { return json.Number(a.Decimal(amountDigits)) }
+func amountJSON(a accounting.Amount) json.Number { return json.Number(a.Decimal(amountDigits)) }

@@ -27,7 +27,7 @@ func (s *Server) v1Capacity(w http.ResponseWriter, r *http.Request, view *access
 	if !view.Principal().Rows.All() {
 		return access.ErrRows // it names clusters whose records the principal may not see
 	}
-	q, err := s.parseCapacity(r.URL.RawQuery, s.now())
+	q, err := s.parseCapacity(r.URL.RawQuery, s.currentTime())
 	if err != nil {
 		return err
 	}
@@ -36,33 +36,33 @@ func (s *Server) v1Capacity(w http.ResponseWriter, r *http.Request, view *access
 		out.Window = &v1.Window{From: v1.Stamp(q.window.From), To: v1.Stamp(q.window.To)}
 	}
 	if s.opt.Capacity != nil {
-		q.clusters(&out, s.opt.Capacity())
+		q.addClusters(&out, s.opt.Capacity())
 	}
 	if out.Census, err = censusOf(view); err != nil {
 		return err
 	}
-	answer(w, http.StatusOK, out)
+	answerJSON(w, http.StatusOK, out)
 	return nil
 }
 
 func (s *Server) parseCapacity(rawQuery string, now record.Time) (q capacityQuery, err error) {
-	words, err := readWords(rawQuery, "at", "window", "from", "to", "zone")
+	words, err := parseWords(rawQuery, "at", "window", "from", "to", "zone")
 	if err != nil {
 		return q, err
 	}
-	zone, err := s.zone(words["zone"])
+	zone, err := s.parseZone(words["zone"])
 	if err != nil {
-		return q, refuse(http.StatusBadRequest, "%v", err)
+		return q, newRefusal(http.StatusBadRequest, "%v", err)
 	}
-	if q.at, err = words.at(now, zone); err != nil {
+	if q.at, err = words.parseAt(now, zone); err != nil {
 		return q, err
 	}
-	q.window, err = words.window(now, zone)
+	q.window, err = words.parseWindow(now, zone)
 	return q, err
 }
 
-// clusters tells what there is.
-func (q *capacityQuery) clusters(out *v1.Capacity, all *accounting.Capacities) {
+// addClusters adds the clusters and groups that there are.
+func (q *capacityQuery) addClusters(out *v1.Capacity, all *accounting.Capacities) {
 	for _, c := range all.List() {
 		j := v1.Cluster{Name: c.Name, Configured: c.Configured, Match: map[string][]string{}, Sources: []string{}, Parts: []v1.ClusterPart{}}
 		for _, m := range c.Match {
@@ -75,14 +75,14 @@ func (q *capacityQuery) clusters(out *v1.Capacity, all *accounting.Capacities) {
 			p := &c.Parts[i]
 			j.Parts = append(j.Parts, v1.ClusterPart{Name: p.Name, From: v1.Stamp(p.From), To: v1.Stamp(p.To), Components: p.Components})
 		}
-		j.Components, j.Steps = q.amounts(all, c.Name, c.Components)
+		j.Components, j.Steps = q.amountSteps(all, c.Name, c.Components)
 		out.Clusters = append(out.Clusters, j)
 	}
 	for _, g := range all.Groups() {
 		j := v1.ClusterGroup{Name: g.Name, Clusters: orEmpty(g.Clusters), Groups: orEmpty(g.Groups)}
 		members, unknown := all.Members(g.Name)
 		j.Members, j.Unknown = orEmpty(members), orEmpty(unknown)
-		j.Components, j.Steps = q.amounts(all, g.Name, all.Components())
+		j.Components, j.Steps = q.amountSteps(all, g.Name, all.Components())
 		out.Groups = append(out.Groups, j)
 	}
 }
@@ -94,13 +94,13 @@ func orEmpty(list []string) []string {
 	return list
 }
 
-// amounts are what a cluster or a group has at the instant and, with a window, at
+// amountSteps are what a cluster or a group has at the instant and, with a window, at
 // each at which something changes in it.
-func (q *capacityQuery) amounts(all *accounting.Capacities, name string, components []string) (now v1.Amounts, list []v1.CapacityStep) {
+func (q *capacityQuery) amountSteps(all *accounting.Capacities, name string, components []string) (now v1.Amounts, list []v1.CapacityStep) {
 	at := func(t record.Time) v1.Amounts {
 		out := v1.Amounts{}
 		for _, component := range components {
-			out[component] = amount(all.At(name, component, t), component)
+			out[component] = capacityAmount(all.At(name, component, t), component)
 		}
 		return out
 	}
@@ -121,8 +121,8 @@ func (q *capacityQuery) amounts(all *accounting.Capacities, name string, compone
 	return at(q.at), list
 }
 
-// amount is nil where it is not known.
-func amount(s accounting.CapacityStep, component string) *json.Number {
+// capacityAmount is nil where it is not known.
+func capacityAmount(s accounting.CapacityStep, component string) *json.Number {
 	if !s.Known {
 		return nil
 	}

@@ -34,14 +34,14 @@ func (s *Server) v1Changes(w http.ResponseWriter, r *http.Request, view *access.
 	if err != nil {
 		return err
 	}
-	f := ask.plain(view)
+	f := ask.plainFeed(view)
 	switch {
 	case ask.ledger:
 		if f, err = ask.ledgerFeed(view, epoch); err != nil {
 			return err
 		}
 	case ask.after > view.Seq():
-		return refuse(http.StatusBadRequest, "after is %d, but the feed ends at %d: the position is not of this cluster", ask.after, view.Seq())
+		return newRefusal(http.StatusBadRequest, "after is %d, but the feed ends at %d: the position is not of this cluster", ask.after, view.Seq())
 	}
 	if ask.format == "ndjson" {
 		return s.changeLines(w, r, head, &f)
@@ -49,23 +49,23 @@ func (s *Server) v1Changes(w http.ResponseWriter, r *http.Request, view *access.
 	body := append(head[:len(head)-1], `,"changes":[`...)
 	room := newPageRoom(r, ask.limit)
 	begun := len(body)
-	err = f.each(r.Context(), func(now, former *columns.Row) error {
+	err = f.eachChange(r.Context(), func(now, former *columns.Row) error {
 		if err := room.grow(len(body)); err != nil {
 			return err
 		}
 		if len(body) > begun {
 			body = append(body, ',')
 		}
-		body = f.add(body, now, former)
+		body = f.appendChange(body, now, former)
 		return nil
 	})
 	if err != nil {
 		return err
 	}
 	body = append(body, `],`...)
-	body = append(f.end(body), "}\n"...)
-	room.settle(len(body))
-	raw(w, http.StatusOK, body)
+	body = append(f.appendPosition(body), "}\n"...)
+	room.shrink(len(body))
+	answerRawJSON(w, http.StatusOK, body)
 	return nil
 }
 
@@ -75,14 +75,14 @@ func (s *Server) changeLines(w http.ResponseWriter, r *http.Request, head []byte
 	out := newStream(w, r, "application/x-ndjson")
 	out.buf = append(head, '\n')
 	out.lease.Also(streamBytes)
-	err := f.each(r.Context(), func(now, former *columns.Row) error {
-		if out.buf = append(f.add(out.buf, now, former), '\n'); len(out.buf) < pieceSize {
+	err := f.eachChange(r.Context(), func(now, former *columns.Row) error {
+		if out.buf = append(f.appendChange(out.buf, now, former), '\n'); len(out.buf) < pieceSize {
 			return nil
 		}
 		return out.flush()
 	})
 	if err == nil {
-		out.buf = append(f.end(append(out.buf, '{')), "}\n"...)
+		out.buf = append(f.appendPosition(append(out.buf, '{')), "}\n"...)
 		err = out.flush()
 	}
 	return s.endStream(r, out, err)
@@ -101,7 +101,7 @@ type changesAsk struct {
 // parseChanges refuses every filter: one that is passed over would be a feed with holes.
 func parseChanges(r *http.Request) (a changesAsk, err error) {
 	a.format = formatOf(r.Header.Get("Accept"))
-	words, err := readWords(r.URL.RawQuery, "after", "limit", "format", "ledger", "cursor", "until")
+	words, err := parseWords(r.URL.RawQuery, "after", "limit", "format", "ledger", "cursor", "until")
 	if err != nil {
 		return a, err
 	}
@@ -111,7 +111,7 @@ func parseChanges(r *http.Request) (a changesAsk, err error) {
 		a.format = "json"
 	}
 	if a.format != "json" && a.format != "ndjson" {
-		return a, refuse(http.StatusBadRequest, "invalid format %q: use json or ndjson", a.format)
+		return a, newRefusal(http.StatusBadRequest, "invalid format %q: use json or ndjson", a.format)
 	}
 	if a.format == "json" {
 		a.limit = defaultPage
@@ -130,14 +130,14 @@ func parseChanges(r *http.Request) (a changesAsk, err error) {
 		}
 		a.ledger = true
 	}
-	return a, a.positions(words)
+	return a, a.parsePositions(words)
 }
 
-// positions reads after and until.
-func (a *changesAsk) positions(words words) (err error) {
+// parsePositions reads after and until.
+func (a *changesAsk) parsePositions(words queryWords) (err error) {
 	if text, given := words["after"]; given {
 		if a.ledger {
-			return refuse(http.StatusBadRequest, "after cannot be combined with ledger or cursor; use cursor with the next of the former answer")
+			return newRefusal(http.StatusBadRequest, "after cannot be combined with ledger or cursor; use cursor with the next of the former answer")
 		}
 		if a.after, err = parsePosition(text); err != nil {
 			return err
@@ -145,11 +145,11 @@ func (a *changesAsk) positions(words words) (err error) {
 	}
 	if text, given := words["until"]; given {
 		if !a.ledger {
-			return refuse(http.StatusBadRequest, "until is only allowed with ledger=true or a cursor")
+			return newRefusal(http.StatusBadRequest, "until is only allowed with ledger=true or a cursor")
 		}
 		n, err := strconv.ParseUint(text, 10, 64)
 		if err != nil {
-			return refuse(http.StatusBadRequest, "invalid until %q: use the number of a change, such as last of /v1/changes/digest", text)
+			return newRefusal(http.StatusBadRequest, "invalid until %q: use the number of a change, such as last of /v1/changes/digest", text)
 		}
 		a.until = &n
 	}
@@ -164,13 +164,13 @@ func parseFlag(name, text string) (bool, error) {
 	case "true":
 		return true, nil
 	}
-	return false, refuse(http.StatusBadRequest, "invalid %s %q: use true or false", name, text)
+	return false, newRefusal(http.StatusBadRequest, "invalid %s %q: use true or false", name, text)
 }
 
 func parsePosition(s string) (uint64, error) {
 	n, err := strconv.ParseUint(s, 10, 64)
 	if err != nil {
-		return 0, refuse(http.StatusBadRequest, "after is %q, want the number of a change", s)
+		return 0, newRefusal(http.StatusBadRequest, "after is %q, want the number of a change", s)
 	}
 	return n, nil
 }
@@ -178,7 +178,7 @@ func parsePosition(s string) (uint64, error) {
 func parsePageSize(s string) (int, error) {
 	n, err := strconv.Atoi(s)
 	if err != nil || n < 1 || n > maxPage {
-		return 0, refuse(http.StatusBadRequest, "limit is %q, want a number from 1 to %d", s, maxPage)
+		return 0, newRefusal(http.StatusBadRequest, "limit is %q, want a number from 1 to %d", s, maxPage)
 	}
 	return n, nil
 }
@@ -194,8 +194,8 @@ type changeFeed struct {
 
 var errPageFull = errors.New("the page is full")
 
-// each calls yield with at most limit changes, and finds the position behind them.
-func (f *changeFeed) each(ctx context.Context, yield func(now, former *columns.Row) error) error {
+// eachChange calls yield with at most limit changes, and finds the position behind them.
+func (f *changeFeed) eachChange(ctx context.Context, yield func(now, former *columns.Row) error) error {
 	n, last := 0, uint64(0)
 	err := f.read(ctx, func(now, former *columns.Row) error {
 		if err := yield(now, former); err != nil {
@@ -213,9 +213,9 @@ func (f *changeFeed) each(ctx context.Context, yield func(now, former *columns.R
 	return err
 }
 
-// add appends {"seq":…,"record_id":…,"record":…}; record is null when the id shows nothing any
+// appendChange appends {"seq":…,"record_id":…,"record":…}; record is null when the id shows nothing any
 // more. In the ledger there is what the change supersedes, or null.
-func (f *changeFeed) add(b []byte, now, former *columns.Row) []byte {
+func (f *changeFeed) appendChange(b []byte, now, former *columns.Row) []byte {
 	b = strconv.AppendUint(append(b, `{"seq":`...), now.Seq, 10)
 	id, _ := json.Marshal(now.Record.ID) // a string always has a JSON text
 	b = append(append(b, `,"record_id":`...), id...)
@@ -233,8 +233,8 @@ func appendRowOrNull(b []byte, row *columns.Row) []byte {
 	return appendV1(b, row)
 }
 
-// end appends the position to ask from next.
-func (f *changeFeed) end(b []byte) []byte {
+// appendPosition appends the position to ask from next.
+func (f *changeFeed) appendPosition(b []byte) []byte {
 	b = strconv.AppendUint(append(b, `"last":`...), f.last, 10)
 	if f.cursor == nil {
 		return b
@@ -242,11 +242,11 @@ func (f *changeFeed) end(b []byte) []byte {
 	next := *f.cursor
 	next.At = f.last
 	b = strconv.AppendBool(append(b, `,"more":`...), f.full)
-	return strconv.AppendQuote(append(b, `,"next":`...), next.encode())
+	return strconv.AppendQuote(append(b, `,"next":`...), next.encodeLedgerCursor())
 }
 
-// plain is the feed of what each id shows now.
-func (a *changesAsk) plain(view *access.View) changeFeed {
+// plainFeed is the feed of what each id shows now.
+func (a *changesAsk) plainFeed(view *access.View) changeFeed {
 	q := store.Query{Order: store.BySeq, Tombstones: true, Limit: a.limit, Lent: true, After: a.after}
 	return changeFeed{limit: a.limit, last: view.Seq(), read: func(ctx context.Context, yield func(now, former *columns.Row) error) error {
 		return view.Query(ctx, q, func(row *columns.Row) error { return yield(row, nil) })
@@ -261,7 +261,7 @@ type ledgerCursor struct {
 	From, To, At uint64
 }
 
-func (c *ledgerCursor) encode() string {
+func (c *ledgerCursor) encodeLedgerCursor() string {
 	text, _ := json.Marshal(c) // has only texts and numbers
 	return base64.RawURLEncoding.EncodeToString(text)
 }
@@ -273,7 +273,7 @@ func decodeLedgerCursor(s string) (*ledgerCursor, error) {
 		err = json.Unmarshal(text, c)
 	}
 	if err != nil || c.From > c.At || c.At > c.To {
-		return nil, refuse(http.StatusBadRequest, "invalid cursor: use next of the former answer as it was given")
+		return nil, newRefusal(http.StatusBadRequest, "invalid cursor: use next of the former answer as it was given")
 	}
 	return c, nil
 }
@@ -287,9 +287,9 @@ func (a *changesAsk) ledgerFeed(view *access.View, epoch string) (changeFeed, er
 	}
 	switch {
 	case c.Epoch != epoch:
-		return changeFeed{}, refuse(http.StatusGone, "the cursor is of the epoch %q, and the cluster is in %q: it was rebuilt or restored; %s", c.Epoch, epoch, beginAnew)
+		return changeFeed{}, newRefusal(http.StatusGone, "the cursor is of the epoch %q, and the cluster is in %q: it was rebuilt or restored; %s", c.Epoch, epoch, beginAnew)
 	case c.Rows != rows:
-		return changeFeed{}, refuse(http.StatusGone, "the records that you may see have changed since the cursor was given; %s", beginAnew)
+		return changeFeed{}, newRefusal(http.StatusGone, "the records that you may see have changed since the cursor was given; %s", beginAnew)
 	}
 	if c.At == c.To {
 		c.From, c.To = c.To, view.Seq()
@@ -297,7 +297,7 @@ func (a *changesAsk) ledgerFeed(view *access.View, epoch string) (changeFeed, er
 			c.To = *a.until
 		}
 		if c.To < c.From {
-			return changeFeed{}, refuse(http.StatusBadRequest, "until is %d, and the cursor is at %d already; use a later change", c.To, c.From)
+			return changeFeed{}, newRefusal(http.StatusBadRequest, "until is %d, and the cursor is at %d already; use a later change", c.To, c.From)
 		}
 	}
 	part := store.LedgerPart{From: c.From, To: c.To, After: c.At}
@@ -308,7 +308,7 @@ func (a *changesAsk) ledgerFeed(view *access.View, epoch string) (changeFeed, er
 
 // v1ChangesDigest is GET /v1/changes/digest.
 func (s *Server) v1ChangesDigest(w http.ResponseWriter, r *http.Request, view *access.View) error {
-	if _, err := readWords(r.URL.RawQuery); err != nil {
+	if _, err := parseWords(r.URL.RawQuery); err != nil {
 		return err
 	}
 	epoch, err := view.Epoch(archive.Epoch)
@@ -329,6 +329,6 @@ func (s *Server) v1ChangesDigest(w http.ResponseWriter, r *http.Request, view *a
 		}
 		out.Digests = append(out.Digests, line)
 	}
-	answer(w, http.StatusOK, out)
+	answerJSON(w, http.StatusOK, out)
 	return nil
 }

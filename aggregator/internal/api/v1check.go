@@ -23,11 +23,11 @@ const checkTime = time.Hour
 // time.
 func (s *Server) v1Check(w http.ResponseWriter, r *http.Request) {
 	if s.opt.Checker == nil {
-		fail(w, http.StatusNotFound, "this server cannot check itself")
+		answerProblem(w, http.StatusNotFound, "this server cannot check itself")
 		return
 	}
 	if !s.checking.TryLock() {
-		fail(w, http.StatusConflict, "another check runs on this node")
+		answerProblem(w, http.StatusConflict, "another check runs on this node")
 		return
 	}
 	defer s.checking.Unlock()
@@ -35,7 +35,7 @@ func (s *Server) v1Check(w http.ResponseWriter, r *http.Request) {
 	s.opt.Log.Info("a check begins", "by", access.From(r.Context()).Name)
 	index, wrong, err := s.opt.Checker.Check(r.Context())
 	if err != nil {
-		s.refused(w, r, err)
+		s.answerError(w, r, err)
 		return
 	}
 	if wrong == nil {
@@ -44,5 +44,5 @@ func (s *Server) v1Check(w http.ResponseWriter, r *http.Request) {
 	for _, what := range wrong {
 		s.opt.Log.Error("the check has found a difference", "what", what)
 	}
-	answer(w, http.StatusOK, v1.Check{Index: index, Wrong: wrong})
+	answerJSON(w, http.StatusOK, v1.Check{Index: index, Wrong: wrong})
 }

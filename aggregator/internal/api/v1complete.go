@@ -24,8 +24,8 @@ type Silence interface {
 	Silent(now record.Time) []health.Silence
 }
 
-// allowed is how long nothing must have come of a source for it to be silent.
-func (s *Server) allowed(source record.Origin) record.Time {
+// allowedSilence is how long nothing must have come of a source for it to be silent.
+func (s *Server) allowedSilence(source record.Origin) record.Time {
 	if s.opt.Pulse == nil {
 		return health.DefaultSilence
 	}
@@ -37,7 +37,7 @@ type complete struct{ v1.Complete }
 
 // completeness looks up how complete a window is.
 func (s *Server) completeness(view *access.View, w calendar.Window, now record.Time) (*complete, error) {
-	c := &complete{v1.Complete{Sources: []v1.CompleteSource{}, Gaps: []v1.CompleteGap{}, Missing: s.missing(w), Unknown: []v1.CompleteUnknown{}, Findings: []v1.CompleteFinding{}}}
+	c := &complete{v1.Complete{Sources: []v1.CompleteSource{}, Gaps: []v1.CompleteGap{}, Missing: s.missingStretches(w), Unknown: []v1.CompleteUnknown{}, Findings: []v1.CompleteFinding{}}}
 	agents, err := view.Agents()
 	if errors.Is(err, access.ErrRows) || errors.Is(err, access.ErrDenied) {
 		c.Limited, c.Missing = true, []v1.CompleteMissing{}
@@ -46,8 +46,8 @@ func (s *Server) completeness(view *access.View, w calendar.Window, now record.T
 	if err != nil {
 		return nil, err
 	}
-	c.sources(agents, min(w.To, now), s.allowed)
-	if c.Unknown, err = s.unknown(view, agents, w, now); err != nil {
+	c.addSources(agents, min(w.To, now), s.allowedSilence)
+	if c.Unknown, err = s.unknownSources(view, agents, w, now); err != nil {
 		return nil, err
 	}
 	gaps, err := view.Gaps()
@@ -59,14 +59,14 @@ func (s *Server) completeness(view *access.View, w calendar.Window, now record.T
 			c.Gaps = append(c.Gaps, v1.CompleteGap{Source: g.Source.String(), From: v1.Stamp(g.From), To: v1.Stamp(g.To), Reason: g.Reason})
 		}
 	}
-	c.Findings = s.found(w)
+	c.Findings = s.findingsIn(w)
 	n, err := view.QuarantineCount()
 	c.Quarantined = &n
 	return c, err
 }
 
-// found are the findings about records that touch the window.
-func (s *Server) found(w calendar.Window) []v1.CompleteFinding {
+// findingsIn are the findings about records that touch the window.
+func (s *Server) findingsIn(w calendar.Window) []v1.CompleteFinding {
 	out := []v1.CompleteFinding{}
 	if s.opt.Found == nil {
 		return out
@@ -82,8 +82,8 @@ func (s *Server) found(w calendar.Window) []v1.CompleteFinding {
 	return out
 }
 
-// missing are the days of the window that lack runs, as they were compared last.
-func (s *Server) missing(w calendar.Window) []v1.CompleteMissing {
+// missingStretches are the days of the window that lack runs, as they were compared last.
+func (s *Server) missingStretches(w calendar.Window) []v1.CompleteMissing {
 	out := []v1.CompleteMissing{}
 	if s.opt.Days == nil {
 		return out
@@ -95,8 +95,8 @@ func (s *Server) missing(w calendar.Window) []v1.CompleteMissing {
 	return out
 }
 
-// sources adds those of agents; end is up to when something is to be known.
-func (c *complete) sources(agents []store.Cursor, end record.Time, allowed func(record.Origin) record.Time) {
+// addSources adds those of agents; end is up to when something is to be known.
+func (c *complete) addSources(agents []store.Cursor, end record.Time, allowed func(record.Origin) record.Time) {
 	least := record.None
 	for i := range agents {
 		a := &agents[i]
@@ -128,8 +128,8 @@ func (c *complete) sources(agents []store.Cursor, end record.Time, allowed func(
 	c.CompleteTo = v1.Stamp(least)
 }
 
-// json is what the answer says of it.
-func (c *complete) json(page *usage.Table) []byte {
+// encodeJSON writes what the answer says of it.
+func (c *complete) encodeJSON(page *usage.Table) []byte {
 	c.Open = page.Open
 	text, err := json.Marshal(c)
 	if err != nil {
@@ -138,8 +138,8 @@ func (c *complete) json(page *usage.Table) []byte {
 	return text
 }
 
-// header says in short what there is no room for in a table.
-func (c *complete) header(h http.Header, page *usage.Table) {
+// setHeaders says in short what there is no room for in a table.
+func (c *complete) setHeaders(h http.Header, page *usage.Table) {
 	h.Set("X-Bursar-Index", strconv.FormatUint(page.Index, 10))
 	from, to := page.Known()
 	h.Set("X-Bursar-Known", "none")

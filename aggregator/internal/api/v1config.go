@@ -34,11 +34,11 @@ func (s *Server) v1Config(w http.ResponseWriter, _ *http.Request, view *access.V
 	if err != nil {
 		return err
 	}
-	answer(w, http.StatusOK, s.config(committed))
+	answerJSON(w, http.StatusOK, s.configJSON(committed))
 	return nil
 }
 
-func (s *Server) config(c *clusterconfig.Committed) v1.Config {
+func (s *Server) configJSON(c *clusterconfig.Committed) v1.Config {
 	out := v1.Config{Document: (&clusterconfig.Document{}).Encode(), Nodes: []v1.ConfigFiles{}}
 	if c != nil {
 		out.Digest, out.CommittedBy, out.CommittedAt = v1.Text(c.Digest.String()), v1.Text(c.By), v1.Time{Time: c.At}
@@ -55,7 +55,7 @@ func (s *Server) config(c *clusterconfig.Committed) v1.Config {
 // v1ConfigCommit is PUT /v1/config: the body becomes the cluster's configuration,
 // if what it replaces is what the caller has seen.
 func (s *Server) v1ConfigCommit(w http.ResponseWriter, r *http.Request, view *access.View) error {
-	words, err := readWords(r.URL.RawQuery, "replaces")
+	words, err := parseWords(r.URL.RawQuery, "replaces")
 	if err != nil {
 		return err
 	}
@@ -68,16 +68,16 @@ func (s *Server) v1ConfigCommit(w http.ResponseWriter, r *http.Request, view *ac
 		seen = before.Digest.String()
 	}
 	if got := words["replaces"]; got != seen {
-		return refuse(http.StatusConflict, "the cluster's configuration is another one than you have seen: its digest is %q, not %q; look at it again (bursar config diff)", seen, got)
+		return newRefusal(http.StatusConflict, "the cluster's configuration is another one than you have seen: its digest is %q, not %q; look at it again (bursar config diff)", seen, got)
 	}
 	var refused error
-	s.body(w, r, func(body []byte) {
+	s.readBody(w, r, func(body []byte) {
 		d, err := clusterconfig.Decode(body)
 		if err == nil && s.opt.Config != nil {
 			err = s.opt.Config.Acceptable(d)
 		}
 		if err != nil {
-			refused = refuse(http.StatusBadRequest, "%v", err)
+			refused = newRefusal(http.StatusBadRequest, "%v", err)
 			return
 		}
 		refused = s.commitConfig(w, r, view, d, before)
@@ -86,23 +86,23 @@ func (s *Server) v1ConfigCommit(w http.ResponseWriter, r *http.Request, view *ac
 }
 
 func (s *Server) commitConfig(w http.ResponseWriter, r *http.Request, view *access.View, d *clusterconfig.Document, before *clusterconfig.Committed) error {
-	steps, err := clusterconfig.Plan(view, d, before, caller(r), calendar.Now())
+	steps, err := clusterconfig.Plan(view, d, before, callerName(r), calendar.Now())
 	if errors.Is(err, clusterconfig.ErrTooLarge) {
-		return refuse(http.StatusRequestEntityTooLarge, "%v", err)
+		return newRefusal(http.StatusRequestEntityTooLarge, "%v", err)
 	}
 	done := false
 	if err == nil {
-		done, err = clusterconfig.Execute(r.Context(), s.try, steps)
+		done, err = clusterconfig.Execute(r.Context(), s.tryCommit, steps)
 	}
 	switch {
 	case errors.Is(err, ErrNotNow):
-		return later("nothing was done: %v", err)
+		return newRetryableRefusal("nothing was done: %v", err)
 	case err != nil:
-		return refuse(http.StatusServiceUnavailable, "outcome unknown; check before retrying: %v", err)
+		return newRefusal(http.StatusServiceUnavailable, "outcome unknown; check before retrying: %v", err)
 	}
 	if !done {
-		return refuse(http.StatusConflict, "something else was committed at the same moment; look at it again (bursar config diff)")
+		return newRefusal(http.StatusConflict, "something else was committed at the same moment; look at it again (bursar config diff)")
 	}
-	answer(w, http.StatusOK, v1.ConfigDigest{Digest: d.Digest().String()})
+	answerJSON(w, http.StatusOK, v1.ConfigDigest{Digest: d.Digest().String()})
 	return nil
 }

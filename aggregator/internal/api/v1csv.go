@@ -34,17 +34,17 @@ func columnsOf(ctx context.Context, read rows, q store.Query) (*csvColumns, erro
 	c := &csvColumns{map[string]bool{}, map[string]map[string]bool{}, 0}
 	q.Lent = true
 	err := read(ctx, q, func(row *columns.Row) error {
-		c.add(row)
+		c.addNames(row)
 		if c.count > mostColumns {
-			return refuse(http.StatusUnprocessableEntity, "these records have more than %d keys and components, too many for a table; ask for fewer records, or for format=ndjson", mostColumns)
+			return newRefusal(http.StatusUnprocessableEntity, "these records have more than %d keys and components, too many for a table; ask for fewer records, or for format=ndjson", mostColumns)
 		}
 		return nil
 	})
 	return c, err
 }
 
-// add adds the names of a row that is lent.
-func (c *csvColumns) add(row *columns.Row) {
+// addNames adds the names of a row that is lent.
+func (c *csvColumns) addNames(row *columns.Row) {
 	for i := range row.Record.Meta {
 		if key := row.Record.Meta[i].Key; !c.keys[key] {
 			c.keys[strings.Clone(key)] = true
@@ -82,9 +82,9 @@ type csvComponent struct {
 	scores []string
 }
 
-// row returns what writes rows under the columns, and the head of the table. A key or
+// newRow returns what writes rows under the columns, and the head of the table. A key or
 // component whose name another column has gets "meta." or "component." before it.
-func (c *csvColumns) row() (row *csvRow, head string) {
+func (c *csvColumns) newRow() (row *csvRow, head string) {
 	names := strings.Split(fixedColumns, ",")
 	column := func(kind, name string) {
 		for slices.Contains(names, name) {
@@ -112,54 +112,54 @@ func (c *csvColumns) row() (row *csvRow, head string) {
 	return row, string(line)
 }
 
-// add appends a row.
-func (c *csvRow) add(b []byte, row *columns.Row) ([]byte, error) {
+// appendRow appends a row.
+func (c *csvRow) appendRow(b []byte, row *columns.Row) ([]byte, error) {
 	r := row.Shown()
 	c.line = appendCSV(b, csvtext.Harmless(r.ID))
-	c.time(r.Start)
-	c.time(r.Stop)
+	c.appendTime(r.Start)
+	c.appendTime(r.Stop)
 	runtime, ok := r.Runtime()
-	c.int(runtime, ok)
-	c.time(r.Submit)
-	c.int(int64(r.Start-r.Submit)/int64(record.Second), r.Submit.Present() && r.Submit <= r.Start)
-	c.text(r.State)
-	c.int(int64(r.Exit.Code), r.Exit.Known)
-	c.int(int64(r.Exit.Signal), r.Exit.Known)
-	c.text(row.Origin.String())
-	c.text(row.Rank.String())
+	c.appendInt(runtime, ok)
+	c.appendTime(r.Submit)
+	c.appendInt(int64(r.Start-r.Submit)/int64(record.Second), r.Submit.Present() && r.Submit <= r.Start)
+	c.appendText(r.State)
+	c.appendInt(int64(r.Exit.Code), r.Exit.Known)
+	c.appendInt(int64(r.Exit.Signal), r.Exit.Known)
+	c.appendText(row.Origin.String())
+	c.appendText(row.Rank.String())
 	for _, key := range c.keys {
-		c.text(v1.JoinList(r.Meta.Get(key)...))
+		c.appendText(v1.JoinList(r.Meta.Get(key)...))
 	}
 	for i := range c.components {
-		c.component(&c.components[i], r.Component(c.components[i].name))
+		c.appendComponent(&c.components[i], r.Component(c.components[i].name))
 	}
 	return append(c.line, '\n'), nil
 }
 
-func (c *csvRow) text(s string) { c.line = appendCSV(append(c.line, ','), csvtext.Harmless(s)) }
+func (c *csvRow) appendText(s string) { c.line = appendCSV(append(c.line, ','), csvtext.Harmless(s)) }
 
-func (c *csvRow) time(t record.Time) {
+func (c *csvRow) appendTime(t record.Time) {
 	c.line = append(c.line, ',')
 	if t.Present() {
 		c.line = t.Append(c.line)
 	}
 }
 
-func (c *csvRow) int(n int64, known bool) {
+func (c *csvRow) appendInt(n int64, known bool) {
 	c.line = append(c.line, ',')
 	if known {
 		c.line = strconv.AppendInt(c.line, n, 10)
 	}
 }
 
-// component writes the amount and the scores of a component; nil where the record has none
+// appendComponent writes the amount and the scores of a component; nil where the record has none
 // of that name.
-func (c *csvRow) component(column *csvComponent, one *record.Component) {
+func (c *csvRow) appendComponent(column *csvComponent, one *record.Component) {
 	if one == nil {
 		one = &record.Component{}
 		c.line = append(c.line, ',')
 	} else {
-		c.int(one.Amount, true)
+		c.appendInt(one.Amount, true)
 	}
 	for _, name := range column.scores {
 		c.line = append(c.line, ',')

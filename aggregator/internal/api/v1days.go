@@ -23,44 +23,44 @@ const (
 // v1Completeness is GET /v1/completeness: by source and day, what the scheduler has
 // and what is stored of it.
 func (s *Server) v1Completeness(w http.ResponseWriter, r *http.Request, view *access.View) error {
-	now := s.now()
-	source, window, err := daysAsked(r.URL.RawQuery, now)
+	now := s.currentTime()
+	source, window, err := parseDaysQuery(r.URL.RawQuery, now)
 	if err != nil {
 		return err
 	}
 	if window.To-window.From > maxDays*aDay {
-		return refuse(http.StatusBadRequest, "the window has more than %d days", maxDays)
+		return newRefusal(http.StatusBadRequest, "the window has more than %d days", maxDays)
 	}
 	days, err := view.Days(r.Context(), window)
 	if err != nil {
 		return err
 	}
 	if source != "" {
-		days = slices.DeleteFunc(days, func(d completeness.Day) bool { return !names(d.Source, source) })
+		days = slices.DeleteFunc(days, func(d completeness.Day) bool { return !matchesSource(d.Source, source) })
 	}
 	list, missing := []v1.Day{}, int64(0)
 	for i := range days {
-		list = append(list, dayOf(&days[i], now))
+		list = append(list, dayJSON(&days[i], now))
 		missing += days[i].Missing()
 	}
-	answer(w, http.StatusOK, v1.Completeness{
-		Window: v1.Window{From: v1.Stamp(window.From), To: v1.Stamp(window.To)}, Days: list, Stretches: stretchesOf(days), Missing: missing,
+	answerJSON(w, http.StatusOK, v1.Completeness{
+		Window: v1.Window{From: v1.Stamp(window.From), To: v1.Stamp(window.To)}, Days: list, Stretches: stretchesJSON(days), Missing: missing,
 	})
 	return nil
 }
 
-// names reports whether a word of a user's names the source: agent/type/label, or
+// matchesSource reports whether a word of a user's names the source: agent/type/label, or
 // type/label.
-func names(o record.Origin, word string) bool {
+func matchesSource(o record.Origin, word string) bool {
 	return word == o.String() || word == o.Type+"/"+o.Label
 }
 
-func daysAsked(rawQuery string, now record.Time) (source string, w completeness.Window, err error) {
-	words, err := readWords(rawQuery, "source", "window", "from", "to")
+func parseDaysQuery(rawQuery string, now record.Time) (source string, w completeness.Window, err error) {
+	words, err := parseWords(rawQuery, "source", "window", "from", "to")
 	if err != nil {
 		return "", w, err
 	}
-	asked, err := words.window(now, time.UTC)
+	asked, err := words.parseWindow(now, time.UTC)
 	if err != nil {
 		return "", w, err
 	}
@@ -72,7 +72,7 @@ func daysAsked(rawQuery string, now record.Time) (source string, w completeness.
 	return words["source"], w, nil
 }
 
-func dayOf(d *completeness.Day, now record.Time) v1.Day {
+func dayJSON(d *completeness.Day, now record.Time) v1.Day {
 	out := v1.Day{
 		Source: d.Source.String(), Day: d.From.Std().Format(time.DateOnly), State: string(d.State(now)), Stored: d.Stored, Deleted: d.Deleted,
 		Missing: d.Missing(), Surplus: d.Surplus(), Unread: d.Unread(), CountedAt: v1.Stamp(d.Count.At),
@@ -84,7 +84,7 @@ func dayOf(d *completeness.Day, now record.Time) v1.Day {
 	return out
 }
 
-func stretchesOf(days []completeness.Day) []v1.Stretch {
+func stretchesJSON(days []completeness.Day) []v1.Stretch {
 	list := []v1.Stretch{}
 	for _, t := range completeness.Stretches(days) {
 		list = append(list, v1.Stretch{

@@ -22,8 +22,8 @@ const (
 	maxUnclaimed  = 1000
 )
 
-// directory is who belongs where now.
-func (s *Server) directory() (*accounting.Directory, error) {
+// currentDirectory is who belongs where now.
+func (s *Server) currentDirectory() (*accounting.Directory, error) {
 	if s.opt.Directory != nil {
 		return s.opt.Directory(), nil
 	}
@@ -36,15 +36,15 @@ func (s *Server) v1Directory(w http.ResponseWriter, r *http.Request, view *acces
 	if err := view.Whole(); err != nil {
 		return err
 	}
-	words, err := readWords(r.URL.RawQuery, "at", "unclaimed")
+	words, err := parseWords(r.URL.RawQuery, "at", "unclaimed")
 	if err != nil {
 		return err
 	}
-	at, err := words.at(s.now(), s.site())
+	at, err := words.parseAt(s.currentTime(), s.siteZone())
 	if err != nil {
 		return err
 	}
-	d, err := s.directory()
+	d, err := s.currentDirectory()
 	if err != nil {
 		return err
 	}
@@ -52,13 +52,13 @@ func (s *Server) v1Directory(w http.ResponseWriter, r *http.Request, view *acces
 	switch words["unclaimed"] {
 	case "", "false":
 	case "true":
-		if out.Unclaimed, err = s.unclaimed(r.Context(), view, d, at); err != nil {
+		if out.Unclaimed, err = s.unclaimedUsage(r.Context(), view, d, at); err != nil {
 			return err
 		}
 	default:
-		return refuse(http.StatusBadRequest, "unclaimed is %q, want true or false", words["unclaimed"])
+		return newRefusal(http.StatusBadRequest, "unclaimed is %q, want true or false", words["unclaimed"])
 	}
-	answer(w, http.StatusOK, out)
+	answerJSON(w, http.StatusOK, out)
 	return nil
 }
 
@@ -72,20 +72,20 @@ func describeDirectory(d *accounting.Directory, at record.Time) *v1.Directory {
 	for _, p := range d.Projects(at) {
 		name, _ := d.Name(p.PI)
 		out.Projects = append(out.Projects, v1.Project{
-			ID: p.ID, PI: v1.Text(p.PI), PIName: v1.Text(name), Groups: list(p.Groups), Users: list(p.Users), Exempt: p.Exempt, Since: v1.Stamp(p.Since), Until: v1.Stamp(p.Until),
+			ID: p.ID, PI: v1.Text(p.PI), PIName: v1.Text(name), Groups: listJSON(p.Groups), Users: listJSON(p.Users), Exempt: p.Exempt, Since: v1.Stamp(p.Since), Until: v1.Stamp(p.Until),
 		})
 	}
 	for _, c := range d.ClassesAt(at) {
-		out.HostClasses = append(out.HostClasses, v1.HostClass{ID: c.ID, Pattern: c.Pattern, SUFactor: number(c.Factor)})
+		out.HostClasses = append(out.HostClasses, v1.HostClass{ID: c.ID, Pattern: c.Pattern, SUFactor: decimalJSON(c.Factor)})
 	}
 	if _, ok := d.Units(); ok {
 		u := set.Units
-		out.ServiceUnits = &v1.ServiceUnits{Unit: u.Name, Components: worths(u.Rates), Seconds: worths(u.Seconds), DefaultFactor: number(u.Default)}
+		out.ServiceUnits = &v1.ServiceUnits{Unit: u.Name, Components: ratesJSON(u.Rates), Seconds: ratesJSON(u.Seconds), DefaultFactor: decimalJSON(u.Default)}
 	}
 	for _, c := range d.Contributions(at) {
 		out.Contributions = append(out.Contributions, v1.Contribution{
 			ID: c.ID, By: c.By, Credit: c.Credit, Amount: json.Number(c.Amount.String()), Split: json.Number(c.Split.String()),
-			SUFactor: json.Number(c.Factor.String()), Units: decimals(c.Units), From: v1.Stamp(c.From), To: v1.Stamp(c.To),
+			SUFactor: json.Number(c.Factor.String()), Units: ratJSON(c.Units), From: v1.Stamp(c.From), To: v1.Stamp(c.To),
 		})
 	}
 	return out
@@ -93,7 +93,7 @@ func describeDirectory(d *accounting.Directory, at record.Time) *v1.Directory {
 
 func describePerson(d *accounting.Directory, id string, at record.Time) v1.Person {
 	name, email := d.Name(id)
-	p := v1.Person{ID: id, Name: v1.Text(name), Email: v1.Text(email), Groups: list(d.Groups(id, at))}
+	p := v1.Person{ID: id, Name: v1.Text(name), Email: v1.Text(email), Groups: listJSON(d.Groups(id, at))}
 	if project, ok := d.Project(id, "", at); ok {
 		pi, _ := d.PI(project, at)
 		p.Project, p.PI = v1.Text(project), v1.Text(pi)
@@ -101,9 +101,9 @@ func describePerson(d *accounting.Directory, id string, at record.Time) v1.Perso
 	return p
 }
 
-func list(s []string) []string { return append([]string{}, s...) }
+func listJSON(s []string) []string { return append([]string{}, s...) }
 
-func number(d *accounting.Decimal) *json.Number {
+func decimalJSON(d *accounting.Decimal) *json.Number {
 	if d == nil {
 		return nil
 	}
@@ -111,7 +111,7 @@ func number(d *accounting.Decimal) *json.Number {
 	return &n
 }
 
-func worths(list []accounting.UnitRate) map[string]json.Number {
+func ratesJSON(list []accounting.UnitRate) map[string]json.Number {
 	out := map[string]json.Number{}
 	for _, w := range list {
 		out[w.Component] = json.Number(w.Worth.String())
@@ -119,16 +119,16 @@ func worths(list []accounting.UnitRate) map[string]json.Number {
 	return out
 }
 
-// decimals writes a figure with nine digits after the point.
-func decimals(r *big.Rat) json.Number { return json.Number(r.FloatString(9)) }
+// ratJSON writes a figure with nine digits after the point.
+func ratJSON(r *big.Rat) json.Number { return json.Number(r.FloatString(9)) }
 
-// unclaimed are the groups and users that have records and no project.
-func (s *Server) unclaimed(ctx context.Context, view *access.View, d *accounting.Directory, at record.Time) (*v1.Unclaimed, error) {
+// unclaimedUsage are the groups and users that have records and no project.
+func (s *Server) unclaimedUsage(ctx context.Context, view *access.View, d *accounting.Directory, at record.Time) (*v1.Unclaimed, error) {
 	from := max(at-unclaimedDays*record.Day, record.MinTime)
 	out := &v1.Unclaimed{From: v1.Stamp(from), To: v1.Stamp(at), Lines: []v1.UnclaimedUsage{}}
 	set := d.Settings()
 	a, err := s.usageOf(view)(ctx, usage.Query{Question: usage.Question{
-		Edges: []record.Time{from, max(at, from+1)}, By: []string{set.GroupKey, set.UserKey}, Counts: true, Components: []string{}, Now: s.now(),
+		Edges: []record.Time{from, max(at, from+1)}, By: []string{set.GroupKey, set.UserKey}, Counts: true, Components: []string{}, Now: s.currentTime(),
 		Keep: func(values []string, _ []bool) bool {
 			_, claimed := d.Project(values[1], values[0], at)
 			return !claimed
@@ -160,9 +160,9 @@ func (s *Server) unclaimed(ctx context.Context, view *access.View, d *accounting
 func (s *Server) usageOf(view *access.View) usage.QueryFunc {
 	return func(ctx context.Context, q usage.Query) (*usage.Result, error) {
 		if s.opt.Usage == nil {
-			return nil, refuse(http.StatusNotImplemented, "this server does not add up usage")
+			return nil, newRefusal(http.StatusNotImplemented, "this server does not add up usage")
 		}
-		return view.Usage(ctx, s.book(), func(ctx context.Context, q usage.Question) (*usage.Answer, error) {
+		return view.Usage(ctx, s.derivation(), func(ctx context.Context, q usage.Question) (*usage.Answer, error) {
 			return s.opt.Usage.Usage(ctx, view.Principal(), q)
 		}, q)
 	}

@@ -21,7 +21,7 @@ import (
 // v1Distributions is GET /v1/distributions: histograms of the runs that ended in a window.
 // It reads each of them, and keeps no more than the bins.
 func (s *Server) v1Distributions(w http.ResponseWriter, r *http.Request, view *access.View) error {
-	now := s.now()
+	now := s.currentTime()
 	q, zone, having, err := s.parseDistributions(r.URL.RawQuery, now)
 	if err != nil {
 		return err
@@ -30,24 +30,24 @@ func (s *Server) v1Distributions(w http.ResponseWriter, r *http.Request, view *a
 	if err != nil {
 		return err
 	}
-	list, runs := histograms(), 0
+	list, runs := newHistograms(), 0
 	err = view.Query(r.Context(), q, func(row *columns.Row) error {
 		if row.Record.Meta.IsPart() || !firstValues(having, &row.Record) {
 			return nil
 		}
 		runs++
-		run := measured(&row.Record)
+		run := figuresOfRun(&row.Record)
 		for i := range list {
-			list[i].add(&run)
+			list[i].addRun(&run)
 		}
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	if runs == 0 && !lenient(r) {
-		u := unmatched{s, view, s.book(), s.usageOf(view)}
-		if err := u.refuse(r.Context(), &q, having); err != nil {
+	if runs == 0 && !isLenient(r) {
+		u := unmatched{s, view, s.derivation(), s.usageOf(view)}
+		if err := u.checkFilters(r.Context(), &q, having); err != nil {
 			return err
 		}
 	}
@@ -56,57 +56,57 @@ func (s *Server) v1Distributions(w http.ResponseWriter, r *http.Request, view *a
 		return err
 	}
 	for i := range list {
-		out.Histograms = append(out.Histograms, list[i].json())
+		out.Histograms = append(out.Histograms, list[i].histogramJSON())
 	}
-	answer(w, http.StatusOK, out)
+	answerJSON(w, http.StatusOK, out)
 	return nil
 }
 
-// zoned is a window by the clock of a zone.
-type zoned struct {
+// zonedWindow is a window by the clock of a zone.
+type zonedWindow struct {
 	zone   *time.Location
 	window *calendar.Window
 }
 
 // parseDistributions reads the window, the filters of /v1/records, and conditions on the
 // first values of meta keys.
-func (s *Server) parseDistributions(rawQuery string, now record.Time) (q store.Query, in zoned, having []usage.Filter, err error) {
+func (s *Server) parseDistributions(rawQuery string, now record.Time) (q store.Query, in zonedWindow, having []usage.Filter, err error) {
 	fields, filters, err := splitUsage(rawQuery)
 	if err != nil {
-		return q, in, nil, refuse(http.StatusBadRequest, "%v", err)
+		return q, in, nil, newRefusal(http.StatusBadRequest, "%v", err)
 	}
-	having = fields.having()
-	w := words{}
+	having = fields.conditions()
+	w := queryWords{}
 	for field := range fields {
 		switch {
 		case slices.Contains([]string{"window", "from", "to", "zone"}, field):
-			w[field] = fields.one(field)
+			w[field] = fields.onlyValue(field)
 		case !isCondition(field):
-			return q, in, nil, refuse(http.StatusBadRequest, "unknown field `%s`, expected one of `window`, `from`, `to`, `zone`, `where[KEY]` and the filters of /v1/records", field)
+			return q, in, nil, newRefusal(http.StatusBadRequest, "unknown field `%s`, expected one of `window`, `from`, `to`, `zone`, `where[KEY]` and the filters of /v1/records", field)
 		}
 	}
-	zone, err := s.zone(w["zone"])
+	zone, err := s.parseZone(w["zone"])
 	if err != nil {
-		return q, in, nil, refuse(http.StatusBadRequest, "%v", err)
+		return q, in, nil, newRefusal(http.StatusBadRequest, "%v", err)
 	}
 	in.zone = zone
-	if in.window, err = w.window(now, zone); err == nil && in.window == nil {
-		err = refuse(http.StatusBadRequest, "no time is given; want window=, one of %s, or from= and to=", calendar.Words)
+	if in.window, err = w.parseWindow(now, zone); err == nil && in.window == nil {
+		err = newRefusal(http.StatusBadRequest, "no time is given; want window=, one of %s, or from= and to=", calendar.Words)
 	}
 	if err != nil {
 		return q, in, nil, err
 	}
 	records, err := parseQuery(filters, nil)
 	if err != nil {
-		return q, in, nil, refuse(http.StatusBadRequest, "%v", err)
+		return q, in, nil, newRefusal(http.StatusBadRequest, "%v", err)
 	}
-	q = records.store()
+	q = records.storeQuery()
 	q.Order, q.Open, q.Lent, q.Limit = store.BySeq, store.OnlyClosed, true, 0
 	q.Stop.GTE(int64(in.window.From))
 	q.Stop.LT(int64(in.window.To))
 	for _, f := range having {
-		if slices.ContainsFunc(s.book().Keys, func(k usage.Key) bool { return k.Name == f.Key }) {
-			return q, in, nil, refuse(http.StatusBadRequest, "where[%s]: no record says its %s of itself; filter by a meta key, such as group_id or user_id", f.Key, f.Key)
+		if slices.ContainsFunc(s.derivation().Keys, func(k usage.Key) bool { return k.Name == f.Key }) {
+			return q, in, nil, newRefusal(http.StatusBadRequest, "where[%s]: no record says its %s of itself; filter by a meta key, such as group_id or user_id", f.Key, f.Key)
 		}
 		if !slices.Contains(f.Values, "") {
 			q.Meta = append(q.Meta, store.MetaTest{Key: f.Key, Any: f.Values})
@@ -143,8 +143,8 @@ type runFigures struct {
 // leastRun is what a shorter run counts as in the expansion factor, in seconds.
 const leastRun = 10
 
-// measured are the figures of a run that has ended.
-func measured(r *record.Record) runFigures {
+// figuresOfRun are the figures of a run that has ended.
+func figuresOfRun(r *record.Record) runFigures {
 	nan := math.NaN()
 	amount := func(name string, kind record.Kind) float64 {
 		for i := range r.Components {
@@ -185,7 +185,7 @@ type histogram struct {
 	sum               float64
 }
 
-func histograms() []histogram {
+func newHistograms() []histogram {
 	var sizes []float64
 	for size := 1.0; size <= 1<<16; size *= 2 {
 		sizes = append(sizes, size)
@@ -212,7 +212,7 @@ func histograms() []histogram {
 	return list
 }
 
-func (h *histogram) add(f *runFigures) {
+func (h *histogram) addRun(f *runFigures) {
 	value := h.of(f)
 	if math.IsNaN(value) || value < h.from[0] {
 		h.unknown++
@@ -226,7 +226,7 @@ func (h *histogram) add(f *runFigures) {
 	}
 }
 
-func (h *histogram) json() v1.Histogram {
+func (h *histogram) histogramJSON() v1.Histogram {
 	number := func(n float64, digits int) json.Number { return json.Number(strconv.FormatFloat(n, 'f', digits, 64)) }
 	out := v1.Histogram{Name: h.name, Title: h.title, Unit: v1.Text(h.unit), Records: h.records, Unknown: h.unknown}
 	known := 0

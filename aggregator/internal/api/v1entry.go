@@ -13,7 +13,7 @@ import (
 
 // v1Record is GET /v1/records/{id}: what is shown, and what everyone says.
 func (s *Server) v1Record(w http.ResponseWriter, r *http.Request, view *access.View) error {
-	entry, err := known(view, r.PathValue("id"))
+	entry, err := findEntry(view, r.PathValue("id"))
 	if err != nil {
 		return err
 	}
@@ -31,14 +31,14 @@ func (s *Server) v1Record(w http.ResponseWriter, r *http.Request, view *access.V
 			return err
 		}
 	}
-	answer(w, http.StatusOK, out)
+	answerJSON(w, http.StatusOK, out)
 	return nil
 }
 
-// known returns the entry of an id of which anything is known.
-func known(view *access.View, id string) (record.Entry, error) {
+// findEntry returns the entry of an id of which anything is known.
+func findEntry(view *access.View, id string) (record.Entry, error) {
 	if err := record.ValidateID(id); err != nil {
-		return record.Entry{}, refuse(http.StatusBadRequest, "%v", err)
+		return record.Entry{}, newRefusal(http.StatusBadRequest, "%v", err)
 	}
 	entry, err := view.Entry(id)
 	if err != nil || len(entry.Holdings) > 0 || entry.Deleted {
@@ -51,15 +51,15 @@ func known(view *access.View, id string) (record.Entry, error) {
 	if why != "" {
 		why = "; " + why
 	}
-	return entry, refuse(http.StatusNotFound, "record %s not found%s", id, why)
+	return entry, newRefusal(http.StatusNotFound, "record %s not found%s", id, why)
 }
 
 // v1Delete is DELETE /v1/records/{id}: the id stays, marked, and beats every
 // later write.
 func (s *Server) v1Delete(w http.ResponseWriter, r *http.Request, view *access.View) error {
-	entry, err := known(view, r.PathValue("id"))
+	entry, err := findEntry(view, r.PathValue("id"))
 	if err == nil && !entry.Deleted {
-		err = s.commit(r.Context(), &store.DeleteCommand{IDs: []string{entry.ID}, By: caller(r), Now: now()})
+		err = s.commitCommand(r.Context(), &store.DeleteCommand{IDs: []string{entry.ID}, By: callerName(r), Now: clockNow()})
 	}
 	if err == nil {
 		w.WriteHeader(http.StatusNoContent)
@@ -70,9 +70,9 @@ func (s *Server) v1Delete(w http.ResponseWriter, r *http.Request, view *access.V
 // v1Undelete is POST /v1/records/{id}:undelete: the mark goes, and the next write
 // counts again.
 func (s *Server) v1Undelete(w http.ResponseWriter, r *http.Request, view *access.View) error {
-	entry, err := known(view, r.PathValue("id"))
+	entry, err := findEntry(view, r.PathValue("id"))
 	if err == nil && entry.Deleted {
-		err = s.commit(r.Context(), &store.UndeleteCommand{IDs: []string{entry.ID}, By: caller(r), Now: now()})
+		err = s.commitCommand(r.Context(), &store.UndeleteCommand{IDs: []string{entry.ID}, By: callerName(r), Now: clockNow()})
 	}
 	if err == nil {
 		w.WriteHeader(http.StatusNoContent)
@@ -80,8 +80,8 @@ func (s *Server) v1Undelete(w http.ResponseWriter, r *http.Request, view *access
 	return err
 }
 
-// caller names who asks.
-func caller(r *http.Request) string { return access.From(r.Context()).Name }
+// callerName names who asks.
+func callerName(r *http.Request) string { return access.From(r.Context()).Name }
 
 func entryJSON(e *record.Entry) (v1.Entry, error) {
 	out := v1.Entry{RecordID: e.ID, Deleted: e.Deleted, Conflict: e.Conflict(), Holdings: []v1.Holding{}}

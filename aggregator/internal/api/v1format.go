@@ -5,13 +5,13 @@ import (
 	"github.com/bursar-accounting/bursar/proto/wire"
 )
 
-// ndjson is a record of /v1 a line.
-func ndjson() format { return format{contentType: "application/x-ndjson", add: appendLine} }
+// ndjsonFormat is a record of /v1 a line.
+func ndjsonFormat() format { return format{contentType: "application/x-ndjson", add: appendLine} }
 
 // csvFormat is a table with the columns.
 func csvFormat(c *csvColumns) format {
-	row, head := c.row()
-	return format{contentType: "text/csv; charset=utf-8", head: head, add: row.add}
+	row, head := c.newRow()
+	return format{contentType: "text/csv; charset=utf-8", head: head, add: row.appendRow}
 }
 
 // appendV1 writes a row as /v1 shows it.

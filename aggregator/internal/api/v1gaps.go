@@ -10,7 +10,7 @@ import (
 
 // v1Gaps is GET /v1/gaps: what agents and sources could not hand over.
 func (s *Server) v1Gaps(w http.ResponseWriter, r *http.Request, view *access.View) error {
-	words, err := readWords(r.URL.RawQuery, "agent")
+	words, err := parseWords(r.URL.RawQuery, "agent")
 	if err != nil {
 		return err
 	}
@@ -32,12 +32,12 @@ func (s *Server) v1Gaps(w http.ResponseWriter, r *http.Request, view *access.Vie
 			From: v1.Stamp(g.From), To: v1.Stamp(g.To), Reason: g.Reason, Noticed: v1.Stamp(g.Noticed),
 		})
 	}
-	answer(w, http.StatusOK, out)
+	answerJSON(w, http.StatusOK, out)
 	return nil
 }
 
-// lacks counts a gap of a source of the agent, or of all of it.
-func lacks(a *v1.Agent, source record.Origin) {
+// countGap counts a gap of a source of the agent, or of all of it.
+func countGap(a *v1.Agent, source record.Origin) {
 	a.Gaps++
 	for i := range a.Sources {
 		if s := &a.Sources[i]; s.Type == source.Type && s.Label == source.Label {

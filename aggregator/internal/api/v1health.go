@@ -35,39 +35,39 @@ const statusPatience = 2 * time.Second
 // v1Status is GET /v1/status: the verdict, and the cluster in a few numbers. It
 // answers on any node, also while no one leads.
 func (s *Server) v1Status(w http.ResponseWriter, r *http.Request) {
-	r, stale, err := consistency(r)
+	r, stale, err := extractConsistency(r)
 	if err != nil {
-		s.refused(w, r, err)
+		s.answerError(w, r, err)
 		return
 	}
-	out, err := s.figures(r.Context(), w, stale)
+	out, err := s.statusFigures(r.Context(), w, stale)
 	if err != nil && (s.opt.Health == nil || !access.From(r.Context()).May(identity.Monitor)) {
-		s.refused(w, r, err)
+		s.answerError(w, r, err)
 		return
 	}
 	if err != nil { // no majority confirms it: what this node has
 		own := &Stale{MaxAge: -1}
-		out, err = s.figures(WithStale(r.Context(), own), w, own)
+		out, err = s.statusFigures(WithStale(r.Context(), own), w, own)
 	}
 	if s.opt.Health != nil {
 		report := s.opt.Health.Report(r.Context())
 		if err != nil {
 			out = &v1.Status{Version: s.opt.Version, Cluster: report.Facts.Cluster, Agents: []v1.Agent{}}
 		}
-		out.Verdict = verdict(&report, access.From(r.Context()).SeesAll())
+		out.Verdict = verdictJSON(&report, access.From(r.Context()).SeesAll())
 	}
-	answer(w, http.StatusOK, out)
+	answerJSON(w, http.StatusOK, out)
 }
 
-// figures are the numbers of a picture that a majority confirms, or that is stale.
-func (s *Server) figures(ctx context.Context, w http.ResponseWriter, stale *Stale) (*v1.Status, error) {
+// statusFigures are the numbers of a picture that a majority confirms, or that is stale.
+func (s *Server) statusFigures(ctx context.Context, w http.ResponseWriter, stale *Stale) (*v1.Status, error) {
 	ctx, cancel := context.WithTimeout(ctx, statusPatience)
 	defer cancel()
 	view, err := s.opt.Reader.Read(ctx, access.From(ctx))
 	if err != nil {
 		return nil, err
 	}
-	defer s.close(view)
+	defer s.closeView(view)
 	odd, err := view.Figures()
 	if err != nil {
 		return nil, err
@@ -76,27 +76,27 @@ func (s *Server) figures(ctx context.Context, w http.ResponseWriter, stale *Stal
 	if err != nil {
 		return nil, err
 	}
-	agents, err := s.agents(ctx, view)
+	agents, err := s.listAgents(ctx, view)
 	if err != nil {
 		return nil, err
 	}
-	retention, err := s.retention(view)
+	retention, err := s.retentionState(view)
 	if err != nil {
 		return nil, err
 	}
 	index, term := view.Applied()
 	id, version := view.Cluster()
 	w.Header().Set("X-Bursar-Index", strconv.FormatUint(index, 10))
-	stale.header(w.Header(), index)
+	stale.setHeaders(w.Header(), index)
 	return &v1.Status{
-		Version: s.opt.Version, Cluster: id, ClusterVersion: new(int(version)), Index: &index, Term: &term, Hash: view.Hash().String(), Confirmed: stale == nil, AgeSeconds: stale.seconds(),
+		Version: s.opt.Version, Cluster: id, ClusterVersion: new(int(version)), Index: &index, Term: &term, Hash: view.Hash().String(), Confirmed: stale == nil, AgeSeconds: stale.ageSeconds(),
 		Records: &records, LastChange: new(view.Seq()), Quarantined: &odd.Quarantined, Conflicts: &odd.Conflicts, WaitingStops: &odd.Waiting, Agents: agents, Retention: retention,
 	}, nil
 }
 
-// verdict is what a report adds to the status; only who sees all records is told the texts
+// verdictJSON is what a report adds to the status; only who sees all records is told the texts
 // of failures.
-func verdict(r *health.Report, seesAll bool) *v1.Verdict {
+func verdictJSON(r *health.Report, seesAll bool) *v1.Verdict {
 	findings := []v1.Finding{}
 	for i := range r.Findings {
 		f := &r.Findings[i]
@@ -112,7 +112,7 @@ func nodesJSON(r *health.Report) []v1.Node {
 	for i := range r.Facts.Nodes {
 		n := &r.Facts.Nodes[i]
 		j := v1.Node{
-			Name: n.Name, ID: n.ID, Address: n.Address, ListedAddress: n.Listed, Role: role(n), Voter: n.Voter, Self: n.Self, Heard: r.Heard(n), LastContact: v1.Time{Time: n.Seen},
+			Name: n.Name, ID: n.ID, Address: n.Address, ListedAddress: n.Listed, Role: roleOfNode(n), Voter: n.Voter, Self: n.Self, Heard: r.Heard(n), LastContact: v1.Time{Time: n.Seen},
 			AppliedIndex: n.Applied, Version: n.Version, DiskFreeBytes: n.Disk.Free, DiskSizeBytes: n.Disk.Size, DiskLevel: string(n.Disk.Level), BallastBytes: n.Disk.Ballast,
 			ClockOffsetSeconds: n.ClockOffset.Seconds(), Hash: n.Hash, HashIndex: n.HashIndex, Fenced: n.Fenced, Paused: n.Paused, ConfigDiffers: n.ConfigDiffers,
 			CertificateUntil: v1.Time{Time: n.CertEnds}, Backup: backupJSON(n.Backup),
@@ -131,8 +131,8 @@ func nodesJSON(r *health.Report) []v1.Node {
 	return list
 }
 
-// role is what a node does in the cluster, in a word.
-func role(n *health.Node) string {
+// roleOfNode is what a node does in the cluster, in a word.
+func roleOfNode(n *health.Node) string {
 	switch {
 	case n.Leader:
 		return "leader"
@@ -145,15 +145,15 @@ func role(n *health.Node) string {
 // v1Cluster is GET /v1/cluster: the nodes, as this one knows them.
 func (s *Server) v1Cluster(w http.ResponseWriter, r *http.Request) {
 	if s.opt.Health == nil {
-		fail(w, http.StatusNotFound, "this node does not watch its cluster")
+		answerProblem(w, http.StatusNotFound, "this node does not watch its cluster")
 		return
 	}
 	if who := access.From(r.Context()); !who.May(identity.Monitor) && (!who.May(identity.Read) || !who.Rows.All()) {
-		s.refused(w, r, access.ErrDenied)
+		s.answerError(w, r, access.ErrDenied)
 		return
 	}
 	report := s.opt.Health.Report(r.Context())
-	answer(w, http.StatusOK, v1.ClusterNodes{
+	answerJSON(w, http.StatusOK, v1.ClusterNodes{
 		Cluster: report.Facts.Cluster, Node: report.Facts.Node, Leader: leaderOf(&report.Facts), Nodes: nodesJSON(&report),
 	})
 }

@@ -28,8 +28,8 @@ const maxChunk = frame.MaxBody + 1<<10
 // importRoutes returns the routes of imports.
 func (s *Server) importRoutes() []route {
 	return []route{
-		{http.MethodPost, "/v1/imports/{name}", s.viewing(s.v1ImportBegin)},
-		{http.MethodPost, "/v1/imports/{name}/{epoch}", s.viewing(s.v1ImportChunk)},
+		{http.MethodPost, "/v1/imports/{name}", s.withView(s.v1ImportBegin)},
+		{http.MethodPost, "/v1/imports/{name}/{epoch}", s.withView(s.v1ImportChunk)},
 	}
 }
 
@@ -46,19 +46,19 @@ func (s *Server) v1ImportBegin(w http.ResponseWriter, r *http.Request, view *acc
 	if _, err := rand.Read(epoch[len(store.ImportMark):]); err != nil {
 		return err
 	}
-	_, err = s.ingest(r.Context(), &store.IngestCommand{
-		Agent: name, Epoch: epoch, From: 1, Now: now(),
+	_, err = s.commitIngest(r.Context(), &store.IngestCommand{
+		Agent: name, Epoch: epoch, From: 1, Now: clockNow(),
 		Begin: &store.Begin{Replaces: cursor.Epoch, ReplacesSeq: cursor.Seq, ReplacesDigest: cursor.Digest},
 	})
 	if err != nil {
 		return err
 	}
-	s.opt.Log.Info("an import begins", "name", name, "by", caller(r))
+	s.opt.Log.Info("an import begins", "name", name, "by", callerName(r))
 	out := v1.Import{Name: name, Epoch: hex.EncodeToString(epoch[:]), Observed: cursor.Observed}
 	if store.IsImport(cursor.Epoch) {
 		out.Previous, out.PreviousFrames = hex.EncodeToString(cursor.Epoch[:]), int64(cursor.Seq)
 	}
-	answer(w, http.StatusOK, out)
+	answerJSON(w, http.StatusOK, out)
 	return nil
 }
 
@@ -66,22 +66,22 @@ func (s *Server) v1ImportBegin(w http.ResponseWriter, r *http.Request, view *acc
 // that of an agent.
 func (s *Server) importCursor(ctx context.Context, view *access.View, name string) (store.Cursor, error) {
 	if s.opt.Cut == nil {
-		return store.Cursor{}, refuse(http.StatusNotFound, "nothing can be imported here")
+		return store.Cursor{}, newRefusal(http.StatusNotFound, "nothing can be imported here")
 	}
 	if err := identity.CheckName(name); err != nil {
-		return store.Cursor{}, refuse(http.StatusBadRequest, "the name of the import: %v", err)
+		return store.Cursor{}, newRefusal(http.StatusBadRequest, "the name of the import: %v", err)
 	}
 	cursor, err := cursorOf(view, name)
 	if err != nil {
 		return cursor, err
 	}
-	pulls, err := s.pulls(ctx)
+	pulls, err := s.pullStatus(ctx)
 	if err != nil {
-		return cursor, later("nothing was done: %v", err)
+		return cursor, newRetryableRefusal("nothing was done: %v", err)
 	}
 	configured := slices.ContainsFunc(pulls, func(a AgentStatus) bool { return a.Name == name })
 	if configured || cursor.Epoch != (store.Epoch{}) && !store.IsImport(cursor.Epoch) {
-		return cursor, refuse(http.StatusConflict, "%s is an agent, so an import cannot have its name; choose another one", name)
+		return cursor, newRefusal(http.StatusConflict, "%s is an agent, so an import cannot have its name; choose another one", name)
 	}
 	return cursor, nil
 }
@@ -97,17 +97,17 @@ func cursorOf(view *access.View, name string) (store.Cursor, error) {
 	return store.Cursor{Agent: name}, err
 }
 
-// ingest commits a command that has to continue its cursor.
-func (s *Server) ingest(ctx context.Context, c *store.IngestCommand) (store.IngestResult, error) {
-	result, err := s.try(ctx, c)
+// commitIngest commits a command that has to continue its cursor.
+func (s *Server) commitIngest(ctx context.Context, c *store.IngestCommand) (store.IngestResult, error) {
+	result, err := s.tryCommit(ctx, c)
 	ingest, ok := result.(store.IngestResult)
 	switch {
 	case errors.Is(err, ErrNotNow):
-		return ingest, later("not all was committed, send it again: %v", err)
+		return ingest, newRetryableRefusal("not all was committed, send it again: %v", err)
 	case err != nil:
-		return ingest, later("outcome unknown; send it again: %v", err)
+		return ingest, newRetryableRefusal("outcome unknown; send it again: %v", err)
 	case !ok || !ingest.Accepted:
-		return ingest, later("something else of that name was committed at the same moment, send it again")
+		return ingest, newRetryableRefusal("something else of that name was committed at the same moment, send it again")
 	}
 	return ingest, nil
 }
@@ -121,12 +121,12 @@ func (s *Server) v1ImportChunk(w http.ResponseWriter, r *http.Request, view *acc
 		return err
 	}
 	if s.opt.Cut == nil || !store.IsImport(cursor.Epoch) || hex.EncodeToString(cursor.Epoch[:]) != r.PathValue("epoch") {
-		return refuse(http.StatusConflict, "this is not the import of the name %s that began last; another one began, or none did", r.PathValue("name"))
+		return newRefusal(http.StatusConflict, "this is not the import of the name %s that began last; another one began, or none did", r.PathValue("name"))
 	}
-	return s.chunk(w, r, func(chunk []byte) error {
+	return s.readChunk(w, r, func(chunk []byte) error {
 		var counts store.Counts
 		err := s.opt.Cut(cursor, chunk, func(c *store.IngestCommand) error {
-			result, err := s.ingest(r.Context(), c)
+			result, err := s.commitIngest(r.Context(), c)
 			counts.Add(result.Counts)
 			if err == nil {
 				cursor = result.Cursor
@@ -134,36 +134,36 @@ func (s *Server) v1ImportChunk(w http.ResponseWriter, r *http.Request, view *acc
 			return err
 		})
 		if err != nil {
-			return misfit(err)
+			return chunkRefusal(err)
 		}
-		answer(w, http.StatusOK, v1.ImportProgress{Cursor: cursor.Seq, Counts: countsJSON(counts)})
+		answerJSON(w, http.StatusOK, v1.ImportProgress{Cursor: cursor.Seq, Counts: countsJSON(counts)})
 		return nil
 	})
 }
 
-// misfit is why a chunk was not taken, or not all of it.
-func misfit(err error) error {
+// chunkRefusal is why a chunk was not taken, or not all of it.
+func chunkRefusal(err error) error {
 	if _, ok := errors.AsType[*refusal](err); ok {
 		return err
 	}
 	if errors.Is(err, frame.ErrChain) || errors.Is(err, frame.ErrRange) {
-		return refuse(http.StatusConflict, "the chunk does not continue the import: %v", err)
+		return newRefusal(http.StatusConflict, "the chunk does not continue the import: %v", err)
 	}
-	return refuse(http.StatusBadRequest, "%v", err)
+	return newRefusal(http.StatusBadRequest, "%v", err)
 }
 
-// chunk reads a chunk and hands it to use. What use returns is answered.
-func (s *Server) chunk(w http.ResponseWriter, r *http.Request, use func([]byte) error) error {
+// readChunk reads a chunk and hands it to use. What use returns is answered.
+func (s *Server) readChunk(w http.ResponseWriter, r *http.Request, use func([]byte) error) error {
 	if r.ContentLength > maxChunk {
-		return refuse(http.StatusRequestEntityTooLarge, "the chunk has %d bytes; at most %d are allowed", r.ContentLength, maxChunk)
+		return newRefusal(http.StatusRequestEntityTooLarge, "the chunk has %d bytes; at most %d are allowed", r.ContentLength, maxChunk)
 	}
 	var result error
 	err := s.bodies.Take(w, r, func(data []byte, no *auditor.Refusal) {
 		switch {
 		case no != nil:
-			result = refuse(no.Status, "%s", no.Text)
+			result = newRefusal(no.Status, "%s", no.Text)
 		case len(data) > maxChunk:
-			result = refuse(http.StatusRequestEntityTooLarge, "the chunk has more than %d bytes", maxChunk)
+			result = newRefusal(http.StatusRequestEntityTooLarge, "the chunk has more than %d bytes", maxChunk)
 		default:
 			s.extendWrite(w)
 			result = use(data)

@@ -47,60 +47,60 @@ func (s *Server) joinRoutes() []route {
 	return []route{
 		{http.MethodGet, joinPath, s.v1JoinOffer},
 		{http.MethodPost, joinPath, s.v1Join},
-		{http.MethodGet, "/v1/tokens", s.viewing(s.v1Tokens)},
-		{http.MethodPost, "/v1/tokens", s.viewing(s.v1TokenCreate)},
-		{http.MethodDelete, "/v1/tokens/{id}", s.viewing(s.v1TokenRevoke)},
-		{http.MethodDelete, "/v1/agents/{name}", s.viewing(s.v1AgentRemove)},
+		{http.MethodGet, "/v1/tokens", s.withView(s.v1Tokens)},
+		{http.MethodPost, "/v1/tokens", s.withView(s.v1TokenCreate)},
+		{http.MethodDelete, "/v1/tokens/{id}", s.withView(s.v1TokenRevoke)},
+		{http.MethodDelete, "/v1/agents/{name}", s.withView(s.v1AgentRemove)},
 	}
 }
 
-// enrolment returns what lets machines join, or why none can join here.
-func (s *Server) enrolment() (*Enrolment, error) {
+// activeEnrolment returns what lets machines join, or why none can join here.
+func (s *Server) activeEnrolment() (*Enrolment, error) {
 	e := s.opt.Enrolment
 	switch {
 	case e == nil || e.Authority == nil:
-		return nil, refuse(http.StatusConflict, "this node does not have the cluster's authority: ask a node whose configuration has aggregator.authority, or make certificates with bursar tls")
+		return nil, newRefusal(http.StatusConflict, "this node does not have the cluster's authority: ask a node whose configuration has aggregator.authority, or make certificates with bursar tls")
 	case e.Address() == "":
-		return nil, refuse(http.StatusConflict, "no machine can join here: api.tls_listen of this node's configuration is empty")
+		return nil, newRefusal(http.StatusConflict, "no machine can join here: api.tls_listen of this node's configuration is empty")
 	}
 	return e, nil
 }
 
 // v1JoinOffer is GET /v1/join.
 func (s *Server) v1JoinOffer(w http.ResponseWriter, r *http.Request) {
-	e, err := s.enrolment()
+	e, err := s.activeEnrolment()
 	if err != nil {
-		s.refused(w, r, err)
+		s.answerError(w, r, err)
 		return
 	}
 	list := append([]*x509.Certificate{e.Authority.Certificate()}, e.Trusted()...)
-	answer(w, http.StatusOK, v1.JoinOffer{Authorities: string(identity.EncodeCertificates(list...))})
+	answerJSON(w, http.StatusOK, v1.JoinOffer{Authorities: string(identity.EncodeCertificates(list...))})
 }
 
 // v1Join is POST /v1/join.
 func (s *Server) v1Join(w http.ResponseWriter, r *http.Request) {
-	err := s.within(w, r, func(r *http.Request) error {
+	err := s.withLease(w, r, func(r *http.Request) error {
 		from, _, _ := net.SplitHostPort(r.RemoteAddr)
 		if r.TLS == nil {
-			return refuse(http.StatusBadRequest, "machines join over TLS only: use the address of api.tls_listen")
+			return newRefusal(http.StatusBadRequest, "machines join over TLS only: use the address of api.tls_listen")
 		}
-		if s.failures.many(from, time.Now()) {
+		if s.failures.tooMany(from, time.Now()) {
 			w.Header().Set("Retry-After", "60")
-			return refuse(http.StatusTooManyRequests, "too many wrong tokens came from %s: wait a minute", from)
+			return newRefusal(http.StatusTooManyRequests, "too many wrong tokens came from %s: wait a minute", from)
 		}
-		joined, err := s.join(w, r, from)
+		joined, err := s.joinMachine(w, r, from)
 		if err == nil {
-			answer(w, http.StatusOK, joined)
+			answerJSON(w, http.StatusOK, joined)
 		}
 		return err
 	})
 	if err != nil {
-		s.refused(w, r, err)
+		s.answerError(w, r, err)
 	}
 }
 
-func (s *Server) join(w http.ResponseWriter, r *http.Request, from string) (*v1.Joined, error) {
-	e, err := s.enrolment()
+func (s *Server) joinMachine(w http.ResponseWriter, r *http.Request, from string) (*v1.Joined, error) {
+	e, err := s.activeEnrolment()
 	if err != nil {
 		return nil, err
 	}
@@ -110,44 +110,44 @@ func (s *Server) join(w http.ResponseWriter, r *http.Request, from string) (*v1.
 	}
 	token, err := join.Parse(body.Token)
 	if err != nil {
-		s.failures.note(from, time.Now())
-		return nil, refuse(http.StatusUnauthorized, "%v", err)
+		s.failures.countFailure(from, time.Now())
+		return nil, newRefusal(http.StatusUnauthorized, "%v", err)
 	}
 	csr, err := identity.ParseRequest([]byte(body.Request))
 	if err != nil {
-		return nil, refuse(http.StatusBadRequest, "the certificate signing request is not valid: %v", err)
+		return nil, newRefusal(http.StatusBadRequest, "the certificate signing request is not valid: %v", err)
 	}
 	role := identity.Role(body.Role)
 	a := &enrol.Arrival{
 		Token: token, Role: role, Name: body.Name, Address: body.Address, From: from, Key: identity.KeyDigest(csr), Taken: e.Taken(role, body.Name),
 	}
-	if err := s.arrive(r, a); err != nil {
+	if err := s.redeemToken(r, a); err != nil {
 		if errors.Is(err, enrol.ErrUnknown) {
-			s.failures.note(from, time.Now())
+			s.failures.countFailure(from, time.Now())
 		}
-		s.opt.Log.Warn("a machine could not join", "token", token.Name(), "role", brief(body.Role), "name", brief(body.Name), "from", from, "reason", brief(err.Error()))
-		return nil, s.enrolled(err)
+		s.opt.Log.Warn("a machine could not join", "token", token.Name(), "role", truncateForLog(body.Role), "name", truncateForLog(body.Name), "from", from, "reason", truncateForLog(err.Error()))
+		return nil, s.enrolRefusal(err)
 	}
-	s.opt.Log.Info("audit", "who", string(role)+"/"+body.Name, "from", r.RemoteAddr, "route", "POST "+joinPath, "token", token.Name(), "result", "joined", "address", brief(body.Address))
+	s.opt.Log.Info("audit", "who", string(role)+"/"+body.Name, "from", r.RemoteAddr, "route", "POST "+joinPath, "token", token.Name(), "result", "joined", "address", truncateForLog(body.Address))
 	s.commitAudit(r, audit.Entry{
-		Kind: audit.Login, Who: string(role) + "/" + body.Name, From: r.RemoteAddr, Route: "POST " + joinPath, About: brief(body.Address), Result: "joined by the token " + token.Name(),
+		Kind: audit.Login, Who: string(role) + "/" + body.Name, From: r.RemoteAddr, Route: "POST " + joinPath, About: truncateForLog(body.Address), Result: "joined by the token " + token.Name(),
 	})
-	return e.welcome(csr, &body)
+	return e.joinedAnswer(csr, &body)
 }
 
-// arrive has the token taken.
-func (s *Server) arrive(r *http.Request, a *enrol.Arrival) error {
+// redeemToken uses the token up for the machine that arrives.
+func (s *Server) redeemToken(r *http.Request, a *enrol.Arrival) error {
 	view, err := s.opt.Reader.Read(r.Context(), access.Daemon())
 	if err != nil {
 		return err
 	}
-	defer s.close(view)
+	defer s.closeView(view)
 	return enrol.Admit(r.Context(), view, s.commitResult, a, calendar.Now())
 }
 
-// welcome is what a machine gets whose token was taken. Names of hosts are for nodes only:
+// joinedAnswer is what a machine gets whose token was taken. Names of hosts are for nodes only:
 // a certificate of an agent must not serve as one of a node's address.
-func (e *Enrolment) welcome(csr *x509.CertificateRequest, body *v1.JoinRequest) (*v1.Joined, error) {
+func (e *Enrolment) joinedAnswer(csr *x509.CertificateRequest, body *v1.JoinRequest) (*v1.Joined, error) {
 	req := identity.Request{Identity: identity.Identity{Role: identity.Role(body.Role), Name: body.Name}}
 	out := &v1.Joined{Name: body.Name, Cluster: e.Cluster(), Authorities: string(identity.EncodeCertificates(e.Trusted()...))}
 	if req.Identity.Role == identity.Aggregator {
@@ -155,7 +155,7 @@ func (e *Enrolment) welcome(csr *x509.CertificateRequest, body *v1.JoinRequest) 
 		if err != nil {
 			return nil, err
 		}
-		req.Hosts, out.Nodes, out.Retention = body.Hosts, e.Nodes(), e.retention()
+		req.Hosts, out.Nodes, out.Retention = body.Hosts, e.Nodes(), e.retentionJSON()
 		out.Authority, out.AuthorityKey = string(identity.EncodeCertificates(e.Authority.Certificate())), string(key)
 	}
 	if req.Identity.Role == identity.Agent && body.Address == "" {
@@ -166,8 +166,8 @@ func (e *Enrolment) welcome(csr *x509.CertificateRequest, body *v1.JoinRequest) 
 	return out, err
 }
 
-// retention is the block of the cluster's configuration.
-func (e *Enrolment) retention() *v1.JoinRetention {
+// retentionJSON is the block of the cluster's configuration.
+func (e *Enrolment) retentionJSON() *v1.JoinRetention {
 	if e.Retention == nil || e.Retention().Months == 0 {
 		return nil
 	}
@@ -175,8 +175,8 @@ func (e *Enrolment) retention() *v1.JoinRetention {
 	return &v1.JoinRetention{NamesMonths: p.Months, Drop: textList(p.Drop), AuditMonths: p.KeptAudit()}
 }
 
-// enrolled gives an error of package enrol its status.
-func (s *Server) enrolled(err error) error {
+// enrolRefusal gives an error of package enrol its status.
+func (s *Server) enrolRefusal(err error) error {
 	for status, reasons := range map[int][]error{
 		http.StatusUnauthorized: {enrol.ErrUnknown, enrol.ErrExpired, enrol.ErrUsed, enrol.ErrSpent, enrol.ErrRevoked},
 		http.StatusForbidden:    {enrol.ErrRole},
@@ -186,7 +186,7 @@ func (s *Server) enrolled(err error) error {
 	} {
 		for _, reason := range reasons {
 			if errors.Is(err, reason) {
-				return refuse(status, "%v", err)
+				return newRefusal(status, "%v", err)
 			}
 		}
 	}
@@ -200,7 +200,7 @@ func decodeBody(w http.ResponseWriter, r *http.Request, into any) error {
 	in := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxJoin))
 	in.DisallowUnknownFields()
 	if err := in.Decode(into); err != nil {
-		return refuse(http.StatusBadRequest, "the body is not as /v1/openapi.yaml says: %v", err)
+		return newRefusal(http.StatusBadRequest, "the body is not as /v1/openapi.yaml says: %v", err)
 	}
 	return nil
 }
@@ -227,7 +227,7 @@ func (s *Server) v1Tokens(w http.ResponseWriter, _ *http.Request, view *access.V
 		}
 		out.Tokens = append(out.Tokens, one)
 	}
-	answer(w, http.StatusOK, out)
+	answerJSON(w, http.StatusOK, out)
 	return nil
 }
 
@@ -246,21 +246,21 @@ func (s *Server) v1TokenCreate(w http.ResponseWriter, r *http.Request, view *acc
 
 // joinToken makes a token by which a machine joins.
 func (s *Server) joinToken(w http.ResponseWriter, r *http.Request, view *access.View, body *v1.NewToken) error {
-	e, err := s.enrolment()
+	e, err := s.activeEnrolment()
 	if err != nil {
 		return err
 	}
 	if len(body.Rows) > 0 || body.Person != "" {
-		return refuse(http.StatusBadRequest, "a token by which a machine joins gives no records: rows and person are for other roles")
+		return newRefusal(http.StatusBadRequest, "a token by which a machine joins gives no records: rows and person are for other roles")
 	}
 	life := time.Duration(min(body.LifetimeSeconds, int64(enrol.MaxLife/time.Second)+1)) * time.Second
 	now := calendar.Now()
 	wanted := enrol.Wanted{Role: identity.Role(body.Role), Name: body.Name, Life: life, By: access.From(r.Context()).Name}
 	t, err := enrol.Create(r.Context(), view, s.commitResult, wanted, identity.Fingerprint(e.Authority.Certificate()), now)
 	if err != nil {
-		return s.enrolled(err)
+		return s.enrolRefusal(err)
 	}
-	answer(w, http.StatusCreated, v1.IssuedToken{ID: t.Name(), Token: t.String(), Address: e.Address(), Expires: v1.Time{Time: now.Add(life).UTC()}})
+	answerJSON(w, http.StatusCreated, v1.IssuedToken{ID: t.Name(), Token: t.String(), Address: e.Address(), Expires: v1.Time{Time: now.Add(life).UTC()}})
 	return nil
 }
 
@@ -269,11 +269,11 @@ func (s *Server) v1TokenRevoke(w http.ResponseWriter, r *http.Request, view *acc
 	id := r.PathValue("id")
 	if err := enrol.Revoke(r.Context(), view, s.commitResult, id, access.From(r.Context()).Name, calendar.Now()); err != nil {
 		if errors.Is(err, enrol.ErrUnknown) {
-			return refuse(http.StatusNotFound, "%v: %s; bursar token list has those that there are", err, enrol.Hide(id))
+			return newRefusal(http.StatusNotFound, "%v: %s; bursar token list has those that there are", err, enrol.Hide(id))
 		}
-		return s.enrolled(err)
+		return s.enrolRefusal(err)
 	}
-	answer(w, http.StatusOK, v1.Message{Message: "revoked: " + id})
+	answerJSON(w, http.StatusOK, v1.Message{Message: "revoked: " + id})
 	return nil
 }
 
@@ -281,9 +281,9 @@ func (s *Server) v1TokenRevoke(w http.ResponseWriter, r *http.Request, view *acc
 func (s *Server) v1AgentRemove(w http.ResponseWriter, r *http.Request, view *access.View) error {
 	name := r.PathValue("name")
 	if err := enrol.Remove(r.Context(), view, s.commitResult, name, access.From(r.Context()).Name, calendar.Now()); err != nil {
-		return s.enrolled(err)
+		return s.enrolRefusal(err)
 	}
-	answer(w, http.StatusOK, v1.Message{Message: "removed: " + name})
+	answerJSON(w, http.StatusOK, v1.Message{Message: "removed: " + name})
 	return nil
 }
 
@@ -310,8 +310,8 @@ func networkOf(from string) string {
 	return network.String()
 }
 
-// note counts a wrong token.
-func (f *failures) note(from string, now time.Time) {
+// countFailure counts a wrong token.
+func (f *failures) countFailure(from string, now time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if now.Sub(f.since) > time.Minute || len(f.count) >= mostAddresses {
@@ -320,8 +320,8 @@ func (f *failures) note(from string, now time.Time) {
 	f.count[networkOf(from)]++
 }
 
-// many reports whether too many wrong tokens came from an address.
-func (f *failures) many(from string, now time.Time) bool {
+// tooMany reports whether too many wrong tokens came from an address.
+func (f *failures) tooMany(from string, now time.Time) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return now.Sub(f.since) <= time.Minute && f.count[networkOf(from)] >= mostFailures

@@ -19,16 +19,16 @@ func TestFailures_OfOneIPv6Network_CountTogether(t *testing.T) {
 	} {
 		var f failures
 		for i := range mostFailures {
-			if f.many(c.same, now) {
+			if f.tooMany(c.same, now) {
 				t.Errorf("%s: %d are too many", c.same, i)
 			}
 			from := c.from
 			if len(from) > 0 && from[0] != ':' && from[0] != '1' {
 				from = fmt.Sprintf(from, i+1)
 			}
-			f.note(from, now)
+			f.countFailure(from, now)
 		}
-		if !f.many(c.same, now) || f.many(c.other, now) || f.many(c.same, now.Add(time.Minute+1)) {
+		if !f.tooMany(c.same, now) || f.tooMany(c.other, now) || f.tooMany(c.same, now.Add(time.Minute+1)) {
 			t.Errorf("%+v: %v", c, f.count)
 		}
 	}

@@ -40,8 +40,8 @@ func (s *Server) v1Kinds(w http.ResponseWriter, r *http.Request, view *access.Vi
 		}
 	}
 	err := errors.Join(
-		pushed(r.Context(), view, kinds, 0, func(row *columns.Row) error { count(&row.Record); return nil }),
-		hidden(view, kinds, func(e *record.Entry) error { count(e.Holding(record.Pushed).Record); return nil }),
+		eachPushedMismatch(r.Context(), view, kinds, 0, func(row *columns.Row) error { count(&row.Record); return nil }),
+		eachHiddenMismatch(view, kinds, func(e *record.Entry) error { count(e.Holding(record.Pushed).Record); return nil }),
 	)
 	if err != nil {
 		return err
@@ -55,7 +55,7 @@ func (s *Server) v1Kinds(w http.ResponseWriter, r *http.Request, view *access.Vi
 		return cmp.Or(cmp.Compare(a.Component, b.Component), cmp.Compare(a.Stored, b.Stored))
 	})
 	s.extendWrite(w)
-	answer(w, http.StatusOK, v1.Kinds{Records: records, Kinds: list})
+	answerJSON(w, http.StatusOK, v1.Kinds{Records: records, Kinds: list})
 	return nil
 }
 
@@ -65,17 +65,17 @@ func (s *Server) v1KindsRepair(w http.ResponseWriter, r *http.Request, view *acc
 	if err := view.Whole(); err != nil {
 		return err
 	}
-	words, err := readWords(r.URL.RawQuery, "after")
+	words, err := parseWords(r.URL.RawQuery, "after")
 	if err != nil {
 		return err
 	}
 	after, err := strconv.ParseUint(cmp.Or(words["after"], "0"), 10, 64)
 	if err != nil {
-		return refuse(http.StatusBadRequest, "invalid after %q: it must be that of the last answer", words["after"])
+		return newRefusal(http.StatusBadRequest, "invalid after %q: it must be that of the last answer", words["after"])
 	}
 	c, kinds := corrections{server: s, ctx: r.Context()}, s.opt.Kinds()
 	more := false
-	err = pushed(r.Context(), view, kinds, after, func(row *columns.Row) error {
+	err = eachPushedMismatch(r.Context(), view, kinds, after, func(row *columns.Row) error {
 		if more = c.seen == kindsAtOnce; more {
 			return errEnough
 		}
@@ -84,25 +84,25 @@ func (s *Server) v1KindsRepair(w http.ResponseWriter, r *http.Request, view *acc
 		if err != nil {
 			return err
 		}
-		return c.add(&e, kinds)
+		return c.addEntry(&e, kinds)
 	})
 	if err == nil {
-		err = hidden(view, kinds, func(e *record.Entry) error { return c.add(e, kinds) })
+		err = eachHiddenMismatch(view, kinds, func(e *record.Entry) error { return c.addEntry(e, kinds) })
 	}
 	if err == nil || errors.Is(err, errEnough) {
-		err = c.flush()
+		err = c.commitWrites()
 	}
 	if err != nil {
 		return err
 	}
 	s.extendWrite(w)
-	answer(w, http.StatusOK, v1.KindsRepair{Repaired: c.changed, After: after, More: more})
+	answerJSON(w, http.StatusOK, v1.KindsRepair{Repaired: c.changed, After: after, More: more})
 	return nil
 }
 
-// pushed calls yield with the rows of clients, in the order of their changes, of which
+// eachPushedMismatch calls yield with the rows of clients, in the order of their changes, of which
 // a component has another kind than kinds says.
-func pushed(ctx context.Context, view *access.View, kinds record.Kinds, after uint64, yield func(*columns.Row) error) error {
+func eachPushedMismatch(ctx context.Context, view *access.View, kinds record.Kinds, after uint64, yield func(*columns.Row) error) error {
 	return view.Query(ctx, store.Query{Origin: &record.Origin{}, After: after, Order: store.BySeq}, func(row *columns.Row) error {
 		if _, wrong := kinds.Apply(&row.Record); !wrong {
 			return nil
@@ -111,8 +111,8 @@ func pushed(ctx context.Context, view *access.View, kinds record.Kinds, after ui
 	})
 }
 
-// hidden is the same for what clients pushed and another origin is shown for.
-func hidden(view *access.View, kinds record.Kinds, yield func(*record.Entry) error) error {
+// eachHiddenMismatch is the same for what clients pushed and another origin is shown for.
+func eachHiddenMismatch(view *access.View, kinds record.Kinds, yield func(*record.Entry) error) error {
 	return view.Held(func(e *record.Entry) error {
 		h, best := e.Holding(record.Pushed), e.Best()
 		if h == nil || h.Record == nil || best == nil || best.Origin.IsPushed() {
@@ -135,8 +135,8 @@ type corrections struct {
 	changed int // of these, by the store's word
 }
 
-// add takes in what e shows of clients with the kinds in the place of its own.
-func (c *corrections) add(e *record.Entry, kinds record.Kinds) error {
+// addEntry takes in what e shows of clients with the kinds in the place of its own.
+func (c *corrections) addEntry(e *record.Entry, kinds record.Kinds) error {
 	h := e.Holding(record.Pushed)
 	if h == nil || h.Record == nil {
 		return nil
@@ -154,14 +154,14 @@ func (c *corrections) add(e *record.Entry, kinds record.Kinds) error {
 	if c.size < kindsBytes && len(c.writes) < kindsMost {
 		return nil
 	}
-	return c.flush()
+	return c.commitWrites()
 }
 
-func (c *corrections) flush() error {
+func (c *corrections) commitWrites() error {
 	if len(c.writes) == 0 {
 		return nil
 	}
-	result, err := c.server.commitResult(c.ctx, &store.CorrectCommand{Writes: c.writes, Now: now()})
+	result, err := c.server.commitResult(c.ctx, &store.CorrectCommand{Writes: c.writes, Now: clockNow()})
 	if err != nil {
 		return err
 	}

@@ -12,41 +12,41 @@ import (
 	"github.com/bursar-accounting/bursar/proto/csvtext"
 )
 
-// tabled answers what h answers, and with format=csv the list of that name in it as
+// withTable answers what h answers, and with format=csv the list of that name in it as
 // a table: a column for each field, in the order of the fields, and lists and objects
 // in a field as JSON. No text in it is a formula for a spreadsheet.
-func (s *Server) tabled(list string, h http.HandlerFunc) http.HandlerFunc {
+func (s *Server) withTable(list string, h http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		r, format, err := formatAsked(r)
+		r, format, err := extractFormat(r)
 		switch {
 		case err != nil:
-			s.refused(w, r, err)
+			s.answerError(w, r, err)
 		case format == "csv":
-			k := &kept{head: http.Header{}, status: http.StatusOK}
+			k := &bufferedResponse{head: http.Header{}, status: http.StatusOK}
 			h(k, r)
-			if err := k.table(list); err != nil {
-				s.refused(w, r, err)
+			if err := k.makeTable(list); err != nil {
+				s.answerError(w, r, err)
 				return
 			}
 			maps.Copy(w.Header(), k.head)
-			bare(w, k.status, k.body.Bytes())
+			answerBytes(w, k.status, k.body.Bytes())
 		default:
 			h(w, r)
 		}
 	}
 }
 
-// formatAsked takes the format out of a request.
-func formatAsked(r *http.Request) (_ *http.Request, format string, err error) {
+// extractFormat takes the format out of a request.
+func extractFormat(r *http.Request) (_ *http.Request, format string, err error) {
 	values := r.URL.Query()
 	list, asked := values["format"]
 	switch {
 	case !asked:
 		return r, formatOf(r.Header.Get("Accept")), nil
 	case len(list) > 1:
-		return r, "", refuse(http.StatusBadRequest, "format given more than once")
+		return r, "", newRefusal(http.StatusBadRequest, "format given more than once")
 	case list[0] != "json" && list[0] != "csv":
-		return r, "", refuse(http.StatusBadRequest, "format is %q, want json or csv", list[0])
+		return r, "", newRefusal(http.StatusBadRequest, "format is %q, want json or csv", list[0])
 	}
 	values.Del("format")
 	out := r.Clone(r.Context())
@@ -54,8 +54,8 @@ func formatAsked(r *http.Request) (_ *http.Request, format string, err error) {
 	return out, list[0], nil
 }
 
-// table makes a table of a list in an answer. What is no answer stays as it is.
-func (k *kept) table(name string) error {
+// makeTable makes a table of a list in an answer. What is no answer stays as it is.
+func (k *bufferedResponse) makeTable(name string) error {
 	if k.status != http.StatusOK {
 		return nil
 	}
@@ -68,14 +68,14 @@ func (k *kept) table(name string) error {
 		return fmt.Errorf("make a table of %s: %w", name, err)
 	}
 	if string(all["more"]) == "true" {
-		return refuse(http.StatusUnprocessableEntity, "there are more than %d, and a table of some would look as if it were all; format=json says so", len(list))
+		return newRefusal(http.StatusUnprocessableEntity, "there are more than %d, and a table of some would look as if it were all; format=json says so", len(list))
 	}
 	k.body.Reset()
 	k.head.Set("Content-Type", "text/csv; charset=utf-8")
-	return tableOf(list, csv.NewWriter(&k.body))
+	return writeTable(list, csv.NewWriter(&k.body))
 }
 
-func tableOf(list []cells, out *csv.Writer) error {
+func writeTable(list []cells, out *csv.Writer) error {
 	var head []string
 	for _, row := range list {
 		for _, f := range row {

@@ -45,9 +45,9 @@ type Member struct {
 func (s *Server) memberRoutes() []route {
 	return []route{
 		{http.MethodGet, "/v1/cluster/members", s.v1Members},
-		{http.MethodPost, "/v1/cluster/members", s.clustered(s.v1AddMember)},
-		{http.MethodDelete, "/v1/cluster/members/{id}", s.clustered(s.v1RemoveMember)},
-		{http.MethodPost, "/v1/cluster/leader:transfer", s.clustered(s.v1Transfer)},
+		{http.MethodPost, "/v1/cluster/members", s.withCluster(s.v1AddMember)},
+		{http.MethodDelete, "/v1/cluster/members/{id}", s.withCluster(s.v1RemoveMember)},
+		{http.MethodPost, "/v1/cluster/leader:transfer", s.withCluster(s.v1Transfer)},
 	}
 }
 
@@ -55,11 +55,11 @@ func (s *Server) memberRoutes() []route {
 // quorum.
 func (s *Server) v1Members(w http.ResponseWriter, r *http.Request) {
 	if who := access.From(r.Context()); who.Rights == 0 {
-		fail(w, http.StatusForbidden, "access denied: this certificate has no role")
+		answerProblem(w, http.StatusForbidden, "access denied: this certificate has no role")
 		return
 	}
 	if s.opt.Members == nil {
-		fail(w, http.StatusNotFound, "this server knows no cluster")
+		answerProblem(w, http.StatusNotFound, "this server knows no cluster")
 		return
 	}
 	list := []v1.Member{}
@@ -69,7 +69,7 @@ func (s *Server) v1Members(w http.ResponseWriter, r *http.Request) {
 			Applied: m.Applied, Match: m.Match, LastContact: v1.Time{Time: m.LastContact},
 		})
 	}
-	answer(w, http.StatusOK, v1.Members{Members: list})
+	answerJSON(w, http.StatusOK, v1.Members{Members: list})
 }
 
 // maxMember bounds the body that names a node.
@@ -84,12 +84,12 @@ func (s *Server) v1AddMember(w http.ResponseWriter, r *http.Request) error {
 	in := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxMember))
 	in.DisallowUnknownFields()
 	if err := in.Decode(&node); err != nil {
-		return refuse(http.StatusBadRequest, `the body must be like {"id": "…", "address": "host:port"}: %v`, err)
+		return newRefusal(http.StatusBadRequest, `the body must be like {"id": "…", "address": "host:port"}: %v`, err)
 	}
 	if node.ID == "" || node.Address == "" {
-		return refuse(http.StatusBadRequest, "a node has an id and an address")
+		return newRefusal(http.StatusBadRequest, "a node has an id and an address")
 	}
-	return s.changed(w, r, "add "+node.ID+" at "+node.Address, s.opt.Members.Add(r.Context(), node.ID, node.Address))
+	return s.answerChange(w, r, "add "+node.ID+" at "+node.Address, s.opt.Members.Add(r.Context(), node.ID, node.Address))
 }
 
 // v1RemoveMember is DELETE /v1/cluster/members/{id}.
@@ -97,28 +97,28 @@ func (s *Server) v1RemoveMember(w http.ResponseWriter, r *http.Request) error {
 	id := r.PathValue("id")
 	for _, m := range s.opt.Members.Members() {
 		if m.ID == id {
-			return s.changed(w, r, "remove "+id, s.opt.Members.Remove(r.Context(), id))
+			return s.answerChange(w, r, "remove "+id, s.opt.Members.Remove(r.Context(), id))
 		}
 	}
-	return refuse(http.StatusNotFound, "the cluster has no member %q", id)
+	return newRefusal(http.StatusNotFound, "the cluster has no member %q", id)
 }
 
 // v1Transfer is POST /v1/cluster/leader:transfer.
 func (s *Server) v1Transfer(w http.ResponseWriter, r *http.Request) error {
-	return s.changed(w, r, "hand over the leadership", s.opt.Members.Transfer(r.Context()))
+	return s.answerChange(w, r, "hand over the leadership", s.opt.Members.Transfer(r.Context()))
 }
 
-// changed answers a change of the cluster.
-func (s *Server) changed(w http.ResponseWriter, r *http.Request, what string, err error) error {
+// answerChange answers a change of the cluster.
+func (s *Server) answerChange(w http.ResponseWriter, r *http.Request, what string, err error) error {
 	switch {
 	case errors.Is(err, ErrNotNow):
-		return later("nothing was done: %v", err)
+		return newRetryableRefusal("nothing was done: %v", err)
 	case errors.Is(err, ErrRefused):
-		return refuse(http.StatusConflict, "nothing was done: %v", err)
+		return newRefusal(http.StatusConflict, "nothing was done: %v", err)
 	case err != nil:
-		return refuse(http.StatusServiceUnavailable, "outcome unknown; check before retrying: %v", err)
+		return newRefusal(http.StatusServiceUnavailable, "outcome unknown; check before retrying: %v", err)
 	}
 	s.opt.Log.Warn("the cluster was changed", "what", what, "by", access.From(r.Context()).Name)
-	answer(w, http.StatusOK, v1.Message{Message: "done: " + what})
+	answerJSON(w, http.StatusOK, v1.Message{Message: "done: " + what})
 	return nil
 }

@@ -20,7 +20,7 @@ type Money struct {
 	Value func(m record.Meta, key string) (string, bool)
 }
 
-func (s *Server) money() Money {
+func (s *Server) currentMoney() Money {
 	if s.opt.Money == nil {
 		return Money{Prices: &accounting.Prices{}, Budgets: &accounting.Budgets{}}
 	}
@@ -33,9 +33,9 @@ func (s *Server) v1Prices(w http.ResponseWriter, r *http.Request, view *access.V
 	if err != nil {
 		return err
 	}
-	prices, list := s.money().Prices, []v1.Price{}
+	prices, list := s.currentMoney().Prices, []v1.Price{}
 	for _, h := range prices.Within(from, to) {
-		if !concerns(h.Rule.When, view.Principal().Rows) {
+		if !isVisiblePrice(h.Rule.When, view.Principal().Rows) {
 			continue
 		}
 		p := v1.Price{
@@ -50,33 +50,33 @@ func (s *Server) v1Prices(w http.ResponseWriter, r *http.Request, view *access.V
 		}
 		list = append(list, p)
 	}
-	answer(w, http.StatusOK, v1.Prices{At: v1.Stamp(from), Currency: v1.Text(prices.Currency()), Prices: list})
+	answerJSON(w, http.StatusOK, v1.Prices{At: v1.Stamp(from), Currency: v1.Text(prices.Currency()), Prices: list})
 	return nil
 }
 
 // pricesWindow is the window that a question about prices names, or the instant.
 func (s *Server) pricesWindow(query string) (from, to record.Time, err error) {
-	words, err := readWords(query, "at", "window", "from", "to")
+	words, err := parseWords(query, "at", "window", "from", "to")
 	if err != nil {
 		return 0, 0, err
 	}
-	window, err := words.window(s.now(), s.site())
+	window, err := words.parseWindow(s.currentTime(), s.siteZone())
 	if err != nil {
 		return 0, 0, err
 	}
 	if window == nil {
-		from, err = words.at(s.now(), s.site())
+		from, err = words.parseAt(s.currentTime(), s.siteZone())
 		return from, from + 1, err
 	}
 	if words["at"] != "" {
-		return 0, 0, refuse(http.StatusBadRequest, "at cannot be combined with window, from or to")
+		return 0, 0, newRefusal(http.StatusBadRequest, "at cannot be combined with window, from or to")
 	}
 	return window.From, window.To, nil
 }
 
-// concerns reports whether conditions of a price name nothing but classes of hosts and
+// isVisiblePrice reports whether conditions of a price name nothing but classes of hosts and
 // what the grants of a reader name: others would tell whose records there are.
-func concerns(when []accounting.PriceCondition, rows access.Rows) bool {
+func isVisiblePrice(when []accounting.PriceCondition, rows access.Rows) bool {
 	return !slices.ContainsFunc(when, func(c accounting.PriceCondition) bool {
 		return c.Key != accounting.ClassKey && !rows.Names(c.Key, c.Value)
 	})

@@ -27,17 +27,17 @@ func countsJSON(c store.Counts) v1.Counts {
 // v1Agents is GET /v1/agents: the agents of the configuration, and those that
 // were pulled from before.
 func (s *Server) v1Agents(w http.ResponseWriter, r *http.Request, view *access.View) error {
-	agents, err := s.agents(r.Context(), view)
+	agents, err := s.listAgents(r.Context(), view)
 	if err == nil {
-		answer(w, http.StatusOK, v1.Agents{Agents: agents})
+		answerJSON(w, http.StatusOK, v1.Agents{Agents: agents})
 	}
 	return err
 }
 
-func (s *Server) agents(ctx context.Context, view *access.View) ([]v1.Agent, error) {
-	pulls, deaf := s.pulls(ctx)
+func (s *Server) listAgents(ctx context.Context, view *access.View) ([]v1.Agent, error) {
+	pulls, deaf := s.pullStatus(ctx)
 	if deaf != nil && StaleOf(ctx) == nil {
-		return nil, refuse(http.StatusServiceUnavailable, "%v", deaf)
+		return nil, newRefusal(http.StatusServiceUnavailable, "%v", deaf)
 	}
 	cursors, err := view.Agents()
 	if err != nil {
@@ -76,12 +76,12 @@ func (s *Server) agents(ctx context.Context, view *access.View) ([]v1.Agent, err
 		}
 	}
 	for i := range cursors {
-		take(find(cursors[i].Agent), &cursors[i], counters)
+		addCursor(find(cursors[i].Agent), &cursors[i], counters)
 	}
 	for i := range gaps {
-		lacks(find(gaps[i].Source.Agent), gaps[i].Source)
+		countGap(find(gaps[i].Source.Agent), gaps[i].Source)
 	}
-	s.moods(byName, pulls)
+	s.addSourceStates(byName, pulls)
 	if err := quarantinedBySource(view, byName); err != nil {
 		return nil, err
 	}
@@ -108,15 +108,15 @@ func quarantinedBySource(view *access.View, agents map[string]*v1.Agent) (err er
 	return nil
 }
 
-func (s *Server) pulls(ctx context.Context) ([]AgentStatus, error) {
+func (s *Server) pullStatus(ctx context.Context) ([]AgentStatus, error) {
 	if s.opt.Agents == nil {
 		return nil, nil
 	}
 	return s.opt.Agents.Agents(ctx)
 }
 
-// take adds what the store knows of the agent.
-func take(a *v1.Agent, c *store.Cursor, counters []store.SourceCounts) {
+// addCursor adds what the store knows of the agent.
+func addCursor(a *v1.Agent, c *store.Cursor, counters []store.SourceCounts) {
 	a.Import = store.IsImport(c.Epoch)
 	a.Cursor, a.Epoch, a.LastFrames = c.Seq, fmt.Sprintf("%x", c.Epoch), v1.Stamp(c.Pulled)
 	complete := map[record.Origin]v1.Time{}
@@ -140,24 +140,24 @@ func (s *Server) v1Counters(w http.ResponseWriter, _ *http.Request, view *access
 	for _, c := range counters {
 		rows = append(rows, v1.SourceCounts{Source: c.Source.String(), Counts: countsJSON(c.Counts)})
 	}
-	answer(w, http.StatusOK, v1.Counters{Counters: rows})
+	answerJSON(w, http.StatusOK, v1.Counters{Counters: rows})
 	return nil
 }
 
 // v1Conflicts is GET /v1/conflicts.
 func (s *Server) v1Conflicts(w http.ResponseWriter, _ *http.Request, view *access.View) error {
-	list, more, err := entries(view.Conflicts)
+	list, more, err := listEntries(view.Conflicts)
 	if err == nil {
-		answer(w, http.StatusOK, v1.Conflicts{Conflicts: list, More: more})
+		answerJSON(w, http.StatusOK, v1.Conflicts{Conflicts: list, More: more})
 	}
 	return err
 }
 
 // v1Waiting is GET /v1/waiting: stops that have no record yet.
 func (s *Server) v1Waiting(w http.ResponseWriter, _ *http.Request, view *access.View) error {
-	list, more, err := entries(view.WaitingStops)
+	list, more, err := listEntries(view.WaitingStops)
 	if err == nil {
-		answer(w, http.StatusOK, v1.Waiting{Waiting: list, More: more})
+		answerJSON(w, http.StatusOK, v1.Waiting{Waiting: list, More: more})
 	}
 	return err
 }
@@ -168,22 +168,22 @@ func (s *Server) v1Dismiss(w http.ResponseWriter, r *http.Request, view *access.
 		return err
 	}
 	id := r.PathValue("id")
-	entry, err := known(view, id)
+	entry, err := findEntry(view, id)
 	if err != nil {
 		return err
 	}
 	if h := entry.Holding(record.Pushed); h == nil || !h.Waiting() {
-		return refuse(http.StatusNotFound, "no stop waits for a record %s", id)
+		return newRefusal(http.StatusNotFound, "no stop waits for a record %s", id)
 	}
-	if err := s.commit(r.Context(), &store.DismissStopsCommand{IDs: []string{id}, Until: math.MaxInt64}); err != nil {
+	if err := s.commitCommand(r.Context(), &store.DismissStopsCommand{IDs: []string{id}, Until: math.MaxInt64}); err != nil {
 		return err
 	}
 	w.WriteHeader(http.StatusNoContent)
 	return nil
 }
 
-// entries lists entries, at most a page.
-func entries(each func(func(*record.Entry) error) error) (list []v1.Entry, more bool, err error) {
+// listEntries lists entries, at most a page.
+func listEntries(each func(func(*record.Entry) error) error) (list []v1.Entry, more bool, err error) {
 	list = []v1.Entry{}
 	err = each(func(e *record.Entry) error {
 		if more = len(list) == defaultPage; more {
@@ -199,13 +199,13 @@ func entries(each func(func(*record.Entry) error) error) (list []v1.Entry, more 
 	return list, more, err
 }
 
-// moods says in which state sources are, which fail and which are silent. A source of
+// addSourceStates says in which state sources are, which fail and which are silent. A source of
 // which the agent speaks is listed also when nothing has come from it yet.
-func (s *Server) moods(byName map[string]*v1.Agent, pulls []AgentStatus) {
+func (s *Server) addSourceStates(byName map[string]*v1.Agent, pulls []AgentStatus) {
 	if s.opt.Pulse != nil {
-		for _, silent := range s.opt.Pulse.Silent(s.now()) {
+		for _, silent := range s.opt.Pulse.Silent(s.currentTime()) {
 			if a := byName[silent.Source.Agent]; a != nil {
-				if of := sourceIn(a, silent.Source.Type, silent.Source.Label); of != nil {
+				if of := findSource(a, silent.Source.Type, silent.Source.Label); of != nil {
 					of.Silent = true
 				}
 			}
@@ -221,7 +221,7 @@ func (s *Server) moods(byName map[string]*v1.Agent, pulls []AgentStatus) {
 		maps.Copy(names, p.States)
 		for _, name := range slices.Sorted(maps.Keys(names)) {
 			typ, label, _ := strings.Cut(name, "/")
-			of := sourceIn(a, typ, label)
+			of := findSource(a, typ, label)
 			if of == nil {
 				a.Sources = append(a.Sources, v1.AgentSource{Type: typ, Label: label, Counts: countsJSON(store.Counts{})})
 				of = &a.Sources[len(a.Sources)-1]
@@ -231,8 +231,8 @@ func (s *Server) moods(byName map[string]*v1.Agent, pulls []AgentStatus) {
 	}
 }
 
-// sourceIn returns the source of an agent; nil when it is not listed.
-func sourceIn(a *v1.Agent, typ, label string) *v1.AgentSource {
+// findSource returns the source of an agent; nil when it is not listed.
+func findSource(a *v1.Agent, typ, label string) *v1.AgentSource {
 	i := slices.IndexFunc(a.Sources, func(s v1.AgentSource) bool { return s.Type == typ && s.Label == label })
 	if i < 0 {
 		return nil

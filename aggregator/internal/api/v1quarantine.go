@@ -39,7 +39,7 @@ func (s *Server) v1Quarantine(w http.ResponseWriter, _ *http.Request, view *acce
 	if err != nil && !errors.Is(err, errEnough) {
 		return err
 	}
-	answer(w, http.StatusOK, out)
+	answerJSON(w, http.StatusOK, out)
 	return nil
 }
 
@@ -55,10 +55,10 @@ func quarantineKey(r *http.Request) store.Settled {
 	return store.Settled{Source: record.Origin{Agent: part("agent"), Type: part("type"), Label: part("label")}, ID: r.PathValue("id")}
 }
 
-func (s *Server) quarantined(view *access.View, key store.Settled) (store.Quarantined, error) {
+func (s *Server) findQuarantined(view *access.View, key store.Settled) (store.Quarantined, error) {
 	q, found, err := view.Quarantined(key.Source, key.ID)
 	if err == nil && !found {
-		err = refuse(http.StatusNotFound, "there is no quarantined job %s of %s", key.ID, key.Source)
+		err = newRefusal(http.StatusNotFound, "there is no quarantined job %s of %s", key.ID, key.Source)
 	}
 	return q, err
 }
@@ -66,7 +66,7 @@ func (s *Server) quarantined(view *access.View, key store.Settled) (store.Quaran
 // v1Quarantined is GET /v1/quarantine/{agent}/{type}/{label}/{id}, with the raw
 // input.
 func (s *Server) v1Quarantined(w http.ResponseWriter, r *http.Request, view *access.View) error {
-	q, err := s.quarantined(view, quarantineKey(r))
+	q, err := s.findQuarantined(view, quarantineKey(r))
 	if err != nil {
 		return err
 	}
@@ -80,17 +80,17 @@ func (s *Server) v1Quarantined(w http.ResponseWriter, r *http.Request, view *acc
 		raw = strings.ToValidUTF8(raw, "\uFFFD")
 	}
 	out.Raw = raw
-	answer(w, http.StatusOK, out)
+	answerJSON(w, http.StatusOK, out)
 	return nil
 }
 
 // v1QuarantineDrop is DELETE of a quarantined job.
 func (s *Server) v1QuarantineDrop(w http.ResponseWriter, r *http.Request, view *access.View) error {
 	key := quarantineKey(r)
-	if _, err := s.quarantined(view, key); err != nil {
+	if _, err := s.findQuarantined(view, key); err != nil {
 		return err
 	}
-	if err := s.commit(r.Context(), &store.QuarantineDropCommand{Keys: []store.Settled{key}}); err != nil {
+	if err := s.commitCommand(r.Context(), &store.QuarantineDropCommand{Keys: []store.Settled{key}}); err != nil {
 		return err
 	}
 	w.WriteHeader(http.StatusNoContent)
@@ -99,7 +99,7 @@ func (s *Server) v1QuarantineDrop(w http.ResponseWriter, r *http.Request, view *
 
 // v1QuarantineRetry is POST …:retry: the agent maps the job again.
 func (s *Server) v1QuarantineRetry(w http.ResponseWriter, r *http.Request, view *access.View) error {
-	q, err := s.quarantined(view, quarantineKey(r))
+	q, err := s.findQuarantined(view, quarantineKey(r))
 	if err != nil {
 		return err
 	}
@@ -108,14 +108,14 @@ func (s *Server) v1QuarantineRetry(w http.ResponseWriter, r *http.Request, view 
 		return err
 	}
 	if what := instead(&q); what != "" {
-		return refuse(http.StatusConflict, "no agent can map the job again: %s", what)
+		return newRefusal(http.StatusConflict, "no agent can map the job again: %s", what)
 	}
 	if s.opt.Agents == nil {
-		return refuse(http.StatusServiceUnavailable, "this node pulls from no agents")
+		return newRefusal(http.StatusServiceUnavailable, "this node pulls from no agents")
 	}
 	if err := s.opt.Agents.Retry(r.Context(), &q); err != nil {
-		return refuse(http.StatusConflict, "%v", err)
+		return newRefusal(http.StatusConflict, "%v", err)
 	}
-	answer(w, http.StatusAccepted, v1.Message{Message: "the agent has mapped the job; its record comes with the next pull and settles the quarantine"})
+	answerJSON(w, http.StatusAccepted, v1.Message{Message: "the agent has mapped the job; its record comes with the next pull and settles the quarantine"})
 	return nil
 }

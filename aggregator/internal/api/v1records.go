@@ -28,19 +28,19 @@ func (s *Server) v1Records(w http.ResponseWriter, r *http.Request, view *access.
 	if err != nil {
 		return err
 	}
-	if p.cursor == "" && p.archived != "true" && !lenient(r) {
-		if err := s.matched(r.Context(), view, p.query); err != nil {
+	if p.cursor == "" && p.archived != "true" && !isLenient(r) {
+		if err := s.checkNames(r.Context(), view, p.query); err != nil {
 			return err
 		}
 	}
-	read, done, err := s.listed(w, r, view, &p.query, p.archived)
+	read, done, err := s.rowSource(w, r, view, &p.query, p.archived)
 	if err != nil {
 		return err
 	}
 	defer done()
 	switch p.format {
 	case "ndjson":
-		return s.stream(w, r, read, p.query, ndjson())
+		return s.streamRows(w, r, read, p.query, ndjsonFormat())
 	case "csv":
 		return s.recordsTable(w, r, read, p)
 	}
@@ -59,20 +59,20 @@ func (s *Server) recordsTable(w http.ResponseWriter, r *http.Request, read rows,
 		return err
 	}
 	s.extendWrite(w)
-	return s.stream(w, r, read, p.query, csvFormat(c))
+	return s.streamRows(w, r, read, p.query, csvFormat(c))
 }
 
-// matched refuses a query that finds nothing when that is due to a name that no record
+// checkNames refuses a query that finds nothing when that is due to a name that no record
 // has, and an order by such a name.
-func (s *Server) matched(ctx context.Context, view *access.View, q store.Query) error {
+func (s *Server) checkNames(ctx context.Context, view *access.View, q store.Query) error {
 	u := unmatched{s, view, &usage.Derivation{}, nil}
-	if err := u.order(ctx, &q); err != nil || len(q.Meta)+len(q.Amounts) == 0 {
+	if err := u.checkOrder(ctx, &q); err != nil || len(q.Meta)+len(q.Amounts) == 0 {
 		return err
 	}
-	if some, err := u.some(ctx, q); err != nil || some {
+	if some, err := u.anyRecord(ctx, q); err != nil || some {
 		return err
 	}
-	return u.refuse(ctx, &q, nil)
+	return u.checkFilters(ctx, &q, nil)
 }
 
 // recordsPage answers {"records": […], "next": "cursor"}; next is null on the
@@ -83,7 +83,7 @@ func (s *Server) recordsPage(w http.ResponseWriter, r *http.Request, read rows, 
 		size = defaultPage
 	}
 	if size > maxPage {
-		return refuse(http.StatusBadRequest, "a page has at most %d records; ask for more pages by cursor, or for format=ndjson", maxPage)
+		return newRefusal(http.StatusBadRequest, "a page has at most %d records; ask for more pages by cursor, or for format=ndjson", maxPage)
 	}
 	q.Limit = size + 1
 	body, n, next := []byte(`{"records":[`), 0, "null"
@@ -108,8 +108,8 @@ func (s *Server) recordsPage(w http.ResponseWriter, r *http.Request, read rows, 
 		return err
 	}
 	body = append(append(body, `],"next":`...), next...)
-	room.settle(len(body))
-	raw(w, http.StatusOK, append(body, "}\n"...))
+	room.shrink(len(body))
+	answerRawJSON(w, http.StatusOK, append(body, "}\n"...))
 	return nil
 }
 
@@ -135,25 +135,25 @@ func parsePage(r *http.Request) (page, error) {
 		archivedField: &p.archived}
 	q, err := parseQuery(r.URL.RawQuery, fields)
 	if err != nil {
-		return p, refuse(http.StatusBadRequest, "%v", err)
+		return p, newRefusal(http.StatusBadRequest, "%v", err)
 	}
 	if q.Limit == 0 {
-		return p, refuse(http.StatusBadRequest, "limit is 0, want at least 1")
+		return p, newRefusal(http.StatusBadRequest, "limit is 0, want at least 1")
 	}
-	p.query = q.store()
+	p.query = q.storeQuery()
 	if after != "" {
 		if p.query.After, err = parsePosition(after); err != nil {
 			return p, err
 		}
 	}
-	if err := p.running(); err != nil {
+	if err := p.setRunning(); err != nil {
 		return p, err
 	}
-	return p, p.choose(q.SortBy != "")
+	return p, p.setChoices(q.SortBy != "")
 }
 
-// running keeps the records that ran in a window.
-func (p *page) running() error {
+// setRunning has the query find only records that ran in the window, where there is one.
+func (p *page) setRunning() error {
 	w := store.Window{From: record.None, To: math.MaxInt64}
 	for i, end := range []*record.Time{&w.From, &w.To} {
 		if p.ran[i] == "" {
@@ -161,7 +161,7 @@ func (p *page) running() error {
 		}
 		t, err := record.ParseTime(p.ran[i])
 		if err != nil {
-			return refuse(http.StatusBadRequest, "%s: %v", []string{"ran_from", "ran_to"}[i], err)
+			return newRefusal(http.StatusBadRequest, "%s: %v", []string{"ran_from", "ran_to"}[i], err)
 		}
 		*end, p.query.Running = t, &w
 	}
@@ -179,7 +179,7 @@ func formatOf(accept string) string {
 	return "json"
 }
 
-func (p *page) choose(sorted bool) (err error) {
+func (p *page) setChoices(sorted bool) (err error) {
 	switch p.open {
 	case "":
 	case "true":
@@ -187,21 +187,21 @@ func (p *page) choose(sorted bool) (err error) {
 	case "false":
 		p.query.Open = store.OnlyClosed
 	default:
-		return refuse(http.StatusBadRequest, "open is %q, want true or false", p.open)
+		return newRefusal(http.StatusBadRequest, "open is %q, want true or false", p.open)
 	}
 	switch {
 	case p.order == "":
 	case sorted:
-		return refuse(http.StatusBadRequest, "order and sort_by cannot be combined; use one of them")
+		return newRefusal(http.StatusBadRequest, "order and sort_by cannot be combined; use one of them")
 	default:
-		if err := orderOf(&p.query, p.order); err != nil {
+		if err := parseOrder(&p.query, p.order); err != nil {
 			return err
 		}
 	}
 	switch p.format {
 	case "json", "ndjson", "csv":
 	default:
-		return refuse(http.StatusBadRequest, "format is %q, want json, ndjson or csv", p.format)
+		return newRefusal(http.StatusBadRequest, "format is %q, want json, ndjson or csv", p.format)
 	}
 	if p.cursor != "" {
 		p.query.Resume, err = decodeCursor(p.cursor)
@@ -209,9 +209,9 @@ func (p *page) choose(sorted bool) (err error) {
 	return err
 }
 
-// orderOf reads an order of records: change, or a column behind a minus where the greatest
+// parseOrder reads an order of records: change, or a column behind a minus where the greatest
 // comes first.
-func orderOf(q *store.Query, text string) error {
+func parseOrder(q *store.Query, text string) error {
 	word, desc := strings.CutPrefix(text, "-")
 	q.Desc = desc
 	kind, by, named := strings.Cut(word, ".")
@@ -231,7 +231,7 @@ func orderOf(q *store.Query, text string) error {
 	case named && by != "" && kind == "component":
 		q.Order, q.By = store.ByAmount, by
 	default:
-		return refuse(http.StatusBadRequest, "invalid order %q: use change, stop_time, start_time, runtime, record_id, meta.KEY or component.NAME; with a leading minus the greatest come first", text)
+		return newRefusal(http.StatusBadRequest, "invalid order %q: use change, stop_time, start_time, runtime, record_id, meta.KEY or component.NAME; with a leading minus the greatest come first", text)
 	}
 	return nil
 }
@@ -249,7 +249,7 @@ func decodeCursor(s string) (*store.Position, error) {
 		err = json.Unmarshal(text, p)
 	}
 	if err != nil {
-		return nil, refuse(http.StatusBadRequest, "the cursor is not one that this server gave")
+		return nil, newRefusal(http.StatusBadRequest, "the cursor is not one that this server gave")
 	}
 	return p, nil
 }

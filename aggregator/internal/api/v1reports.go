@@ -22,19 +22,19 @@ import (
 func (s *Server) reportRoutes() []route {
 	return []route{
 		{http.MethodGet, "/v1/reports", s.v1Reports},
-		{http.MethodGet, "/v1/reports/{report}", s.viewing(s.v1Report)},
+		{http.MethodGet, "/v1/reports/{report}", s.withView(s.v1Report)},
 	}
 }
 
 // v1Reports is GET /v1/reports: which reports there are and what they take.
 func (s *Server) v1Reports(w http.ResponseWriter, r *http.Request) {
 	if len(r.URL.RawQuery) > 0 {
-		fail(w, http.StatusBadRequest, "the list of reports takes no parameters; a report does: GET /v1/reports/{report}?"+r.URL.RawQuery)
+		answerProblem(w, http.StatusBadRequest, "the list of reports takes no parameters; a report does: GET /v1/reports/{report}?"+r.URL.RawQuery)
 		return
 	}
-	d, err := s.directory()
+	d, err := s.currentDirectory()
 	if err != nil {
-		s.refused(w, r, err)
+		s.answerError(w, r, err)
 		return
 	}
 	set := d.Settings()
@@ -42,7 +42,7 @@ func (s *Server) v1Reports(w http.ResponseWriter, r *http.Request) {
 	for _, e := range report.Catalogue() {
 		out.Reports = append(out.Reports, e.Own(report.Keys(out.Keys)).Report)
 	}
-	answer(w, http.StatusOK, out)
+	answerJSON(w, http.StatusOK, out)
 }
 
 // v1Report is GET /v1/reports/{report}. The report asks /v1 within the process, so it
@@ -51,22 +51,22 @@ func (s *Server) v1Reports(w http.ResponseWriter, r *http.Request) {
 func (s *Server) v1Report(w http.ResponseWriter, r *http.Request, _ *access.View) error {
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
-		return refuse(http.StatusBadRequest, "%v", err)
+		return newRefusal(http.StatusBadRequest, "%v", err)
 	}
 	f, err := reportFormOf(query)
 	if err != nil {
 		return err
 	}
-	d, err := report.Make(r.Context(), v1.API{Caller: s}, r.PathValue("report"), query, s.now().Std())
+	d, err := report.Make(r.Context(), v1.API{Caller: s}, r.PathValue("report"), query, s.currentTime().Std())
 	if err != nil {
 		return reportRefusal(err)
 	}
 	var out bytes.Buffer
-	if err := f.write(d, &out); err != nil {
+	if err := f.writeReport(d, &out); err != nil {
 		return err
 	}
-	f.head(w.Header(), d, out.Bytes())
-	bare(w, http.StatusOK, out.Bytes())
+	f.setHeaders(w.Header(), d, out.Bytes())
+	answerBytes(w, http.StatusOK, out.Bytes())
 	return nil
 }
 
@@ -75,9 +75,9 @@ func reportRefusal(err error) error {
 	problem, refused := errors.AsType[*client.Problem](err)
 	switch {
 	case errors.Is(err, report.ErrUnknown), errors.Is(err, report.ErrNothing):
-		return refuse(http.StatusNotFound, "%v", err)
+		return newRefusal(http.StatusNotFound, "%v", err)
 	case errors.Is(err, report.ErrQuery):
-		return refuse(http.StatusBadRequest, "%v", err)
+		return newRefusal(http.StatusBadRequest, "%v", err)
 	case refused:
 		return &refusal{status: problem.Status, detail: problem.Detail, after: problem.RetryAfter}
 	}
@@ -100,7 +100,7 @@ func reportFormOf(query url.Values) (f reportForm, err error) {
 			continue
 		}
 		if len(list) > 1 || !slices.Contains(words, list[0]) {
-			return f, refuse(http.StatusBadRequest, "%s is %q, want one of %s", name, list, strings.Join(words, ", "))
+			return f, newRefusal(http.StatusBadRequest, "%s is %q, want one of %s", name, list, strings.Join(words, ", "))
 		}
 		if name == "format" {
 			f.format = list[0]
@@ -111,7 +111,7 @@ func reportFormOf(query url.Values) (f reportForm, err error) {
 	return f, nil
 }
 
-func (f *reportForm) write(d *report.Document, out *bytes.Buffer) error {
+func (f *reportForm) writeReport(d *report.Document, out *bytes.Buffer) error {
 	switch f.format {
 	case "csv":
 		return d.WriteCSV(out)
@@ -124,9 +124,9 @@ func (f *reportForm) write(d *report.Document, out *bytes.Buffer) error {
 	}
 }
 
-// head says what is sent. A document of HTML may use its own style sheet and do
+// setHeaders says what is sent. A document of HTML may use its own style sheet and do
 // nothing else, whatever stands in it.
-func (f *reportForm) head(h http.Header, d *report.Document, body []byte) {
+func (f *reportForm) setHeaders(h http.Header, d *report.Document, body []byte) {
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Content-Type-Options", "nosniff")
 	switch f.format {

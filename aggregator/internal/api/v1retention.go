@@ -14,17 +14,17 @@ import (
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
-// policy says how long records keep names.
-func (s *Server) policy() erasure.Policy {
+// retentionPolicy says how long records keep names.
+func (s *Server) retentionPolicy() erasure.Policy {
 	if s.opt.Retention == nil {
 		return erasure.Policy{}
 	}
 	return s.opt.Retention()
 }
 
-// retention says how long records keep names, and when names were removed last.
-func (s *Server) retention(view *access.View) (*v1.Retention, error) {
-	policy := s.policy()
+// retentionState says how long records keep names, and when names were removed last.
+func (s *Server) retentionState(view *access.View) (*v1.Retention, error) {
+	policy := s.retentionPolicy()
 	state, err := erasure.ReadState(view)
 	if err != nil {
 		return nil, err
@@ -43,44 +43,44 @@ func (s *Server) v1Retention(w http.ResponseWriter, r *http.Request, view *acces
 	if err := view.Whole(); err != nil {
 		return err
 	}
-	retention, err := s.retention(view)
+	retention, err := s.retentionState(view)
 	if err != nil {
 		return err
 	}
-	words, err := readWords(r.URL.RawQuery, "months")
+	words, err := parseWords(r.URL.RawQuery, "months")
 	if err != nil {
 		return err
 	}
-	policy := s.policy()
+	policy := s.retentionPolicy()
 	if text := words["months"]; text != "" {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 1 || n > 1200 {
-			return refuse(http.StatusBadRequest, "invalid months %q: use a number from 1 to 1200", text)
+			return newRefusal(http.StatusBadRequest, "invalid months %q: use a number from 1 to 1200", text)
 		}
 		policy.Months = n
 	}
 	out := v1.RetentionPlan{Retention: *retention}
 	if policy.Months > 0 {
-		if out.Due, err = s.due(r.Context(), view, policy); err != nil {
+		if out.Due, err = s.dueRemovals(r.Context(), view, policy); err != nil {
 			return err
 		}
 	}
-	answer(w, http.StatusOK, out)
+	answerJSON(w, http.StatusOK, out)
 	return nil
 }
 
-// due says what a policy would remove now.
-func (s *Server) due(ctx context.Context, view *access.View, policy erasure.Policy) (*v1.RetentionDue, error) {
+// dueRemovals says what a policy would remove now.
+func (s *Server) dueRemovals(ctx context.Context, view *access.View, policy erasure.Policy) (*v1.RetentionDue, error) {
 	from := wholeView{View: view}
 	var err error
 	if from.archives, err = view.Archives(); err != nil {
 		return nil, err
 	}
-	directory, err := s.directory()
+	directory, err := s.currentDirectory()
 	if err != nil {
 		return nil, err
 	}
-	due, err := erasure.Look(ctx, from, policy, erasure.NewPolicyKeys(directory, policy), s.now().Std())
+	due, err := erasure.Look(ctx, from, policy, erasure.NewPolicyKeys(directory, policy), s.currentTime().Std())
 	if err != nil {
 		return nil, err
 	}

@@ -37,20 +37,20 @@ const typeSnapshot = "application/zstd"
 // snapshotRoutes returns the routes about snapshots.
 func (s *Server) snapshotRoutes() []route {
 	return []route{
-		{http.MethodGet, "/v1/snapshot", s.clustered(s.v1Save)},
-		{http.MethodPost, "/v1/snapshot:restore", s.clustered(s.v1Restore)},
+		{http.MethodGet, "/v1/snapshot", s.withCluster(s.v1Save)},
+		{http.MethodPost, "/v1/snapshot:restore", s.withCluster(s.v1Restore)},
 	}
 }
 
-// clustered answers a handler's error; a handler that returns one has sent nothing.
-func (s *Server) clustered(h func(http.ResponseWriter, *http.Request) error) http.HandlerFunc {
+// withCluster answers a handler's error; a handler that returns one has sent nothing.
+func (s *Server) withCluster(h func(http.ResponseWriter, *http.Request) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if s.opt.Snapshots == nil || s.opt.Members == nil {
-			fail(w, http.StatusNotFound, "this server knows no cluster")
+			answerProblem(w, http.StatusNotFound, "this server knows no cluster")
 			return
 		}
 		if err := h(w, r); err != nil {
-			s.refused(w, r, err)
+			s.answerError(w, r, err)
 		}
 	}
 }
@@ -59,7 +59,7 @@ func (s *Server) clustered(h func(http.ResponseWriter, *http.Request) error) htt
 func (s *Server) v1Save(w http.ResponseWriter, r *http.Request) error {
 	image, err := s.opt.Snapshots.Save(r.Context())
 	if err != nil {
-		return refuse(http.StatusServiceUnavailable, "no snapshot can be made now: %v", err)
+		return newRefusal(http.StatusServiceUnavailable, "no snapshot can be made now: %v", err)
 	}
 	defer func() {
 		if err := image.Close(); err != nil {
@@ -120,20 +120,20 @@ func (s *Server) v1Restore(w http.ResponseWriter, r *http.Request) error {
 	done, err := s.opt.Snapshots.Restore(r.Context(), &arriving{r.Body, rc.SetReadDeadline}, r.URL.Query().Get("foreign") == "true")
 	switch {
 	case errors.Is(err, ErrElsewhere):
-		return refuse(http.StatusMisdirectedRequest, "nothing was restored: %v", err)
+		return newRefusal(http.StatusMisdirectedRequest, "nothing was restored: %v", err)
 	case errors.Is(err, archive.ErrDamaged), errors.Is(err, archive.ErrFormat), errors.Is(err, archive.ErrForeign):
-		return refuse(http.StatusUnprocessableEntity, "nothing was restored: %v", err)
+		return newRefusal(http.StatusUnprocessableEntity, "nothing was restored: %v", err)
 	case errors.Is(err, archive.ErrNoSpace):
-		return refuse(http.StatusInsufficientStorage, "nothing was restored: %v", err)
+		return newRefusal(http.StatusInsufficientStorage, "nothing was restored: %v", err)
 	case errors.Is(err, ErrAccess):
-		return refuse(http.StatusServiceUnavailable, "%v", err)
+		return newRefusal(http.StatusServiceUnavailable, "%v", err)
 	case err != nil && done == nil:
-		return refuse(http.StatusServiceUnavailable, "nothing was restored: %v", err)
+		return newRefusal(http.StatusServiceUnavailable, "nothing was restored: %v", err)
 	case err != nil:
-		return refuse(http.StatusServiceUnavailable, "the snapshot may or may not have been restored; if `bursar status` shows the incarnation %s it was: %v", done.Life.ID, err)
+		return newRefusal(http.StatusServiceUnavailable, "the snapshot may or may not have been restored; if `bursar status` shows the incarnation %s it was: %v", done.Life.ID, err)
 	}
 	s.opt.Log.Warn("the cluster was restored", "by", who, "index", done.Meta.Index, "records", done.Meta.Records, "made", done.Meta.Made, "incarnation", done.Life.ID)
-	answer(w, http.StatusOK, v1.Restored{
+	answerJSON(w, http.StatusOK, v1.Restored{
 		Cluster: done.Meta.Cluster, Incarnation: done.Life.ID, Restores: done.Life.Restores, Records: done.Meta.Records,
 		FromIndex: done.Meta.Index, Hash: done.Meta.Hash, Made: v1.Time{Time: done.Meta.Made},
 	})

@@ -26,19 +26,19 @@ func (s *Server) v1Subscription(w http.ResponseWriter, r *http.Request, view *ac
 	if err := view.Whole(); err != nil {
 		return err
 	}
-	having, rest, err := whereOf(r.URL.RawQuery)
+	having, rest, err := splitConditions(r.URL.RawQuery)
 	if err != nil {
-		return refuse(http.StatusBadRequest, "%v", err)
+		return newRefusal(http.StatusBadRequest, "%v", err)
 	}
-	words, err := readWords(rest, "window", "from", "to", "zone", "credit")
-	if err != nil {
-		return err
-	}
-	q, zone, err := s.subscriptionWindow(words, s.now())
+	words, err := parseWords(rest, "window", "from", "to", "zone", "credit")
 	if err != nil {
 		return err
 	}
-	d, err := s.directory()
+	q, zone, err := s.subscriptionWindow(words, s.currentTime())
+	if err != nil {
+		return err
+	}
+	d, err := s.currentDirectory()
 	if err != nil {
 		return err
 	}
@@ -51,14 +51,14 @@ func (s *Server) v1Subscription(w http.ResponseWriter, r *http.Request, view *ac
 		return s.usageOf(view)(ctx, q)
 	}, q)
 	if errors.Is(err, usage.ErrQuestion) {
-		return refuse(http.StatusBadRequest, "%v", err)
+		return newRefusal(http.StatusBadRequest, "%v", err)
 	}
 	if err != nil {
 		return err
 	}
-	if sub.Used.Sign() == 0 && sub.Unclaimed.Sign() == 0 && !lenient(r) {
-		u := unmatched{s, view, s.book(), s.usageOf(view)}
-		if err := u.refuse(r.Context(), &store.Query{}, having); err != nil {
+	if sub.Used.Sign() == 0 && sub.Unclaimed.Sign() == 0 && !isLenient(r) {
+		u := unmatched{s, view, s.derivation(), s.usageOf(view)}
+		if err := u.checkFilters(r.Context(), &store.Query{}, having); err != nil {
 			return err
 		}
 	}
@@ -72,19 +72,19 @@ func (s *Server) v1Subscription(w http.ResponseWriter, r *http.Request, view *ac
 	}
 	known.Open = sub.Open
 	out.Complete = known.Complete
-	answer(w, http.StatusOK, out)
+	answerJSON(w, http.StatusOK, out)
 	return nil
 }
 
 // subscriptionWindow reads the time of a query; without one it is this month.
-func (s *Server) subscriptionWindow(w words, now record.Time) (q usage.Question, zone *time.Location, err error) {
-	if zone, err = s.zone(w["zone"]); err != nil {
-		return q, nil, refuse(http.StatusBadRequest, "%v", err)
+func (s *Server) subscriptionWindow(w queryWords, now record.Time) (q usage.Question, zone *time.Location, err error) {
+	if zone, err = s.parseZone(w["zone"]); err != nil {
+		return q, nil, newRefusal(http.StatusBadRequest, "%v", err)
 	}
 	if w["window"]+w["from"]+w["to"] == "" {
 		w["window"] = "this-month"
 	}
-	window, err := w.window(now, zone)
+	window, err := w.parseWindow(now, zone)
 	if err != nil {
 		return q, nil, err
 	}
@@ -94,7 +94,7 @@ func (s *Server) subscriptionWindow(w words, now record.Time) (q usage.Question,
 	case "stop":
 		q.Credit = usage.AtStop
 	default:
-		return q, nil, refuse(http.StatusBadRequest, "invalid credit %q: must be spread or stop", w["credit"])
+		return q, nil, newRefusal(http.StatusBadRequest, "invalid credit %q: must be spread or stop", w["credit"])
 	}
 	return q, zone, nil
 }
@@ -102,19 +102,19 @@ func (s *Server) subscriptionWindow(w words, now record.Time) (q usage.Question,
 func describeSubscription(s *accounting.Subscription) *v1.Subscription {
 	out := &v1.Subscription{
 		Index: s.Index, Window: v1.Window{From: v1.Stamp(s.From), To: v1.Stamp(s.To)}, Unit: s.Unit,
-		Used: decimals(s.Used), Contributed: decimals(s.Contributed), Unclaimed: decimals(s.Unclaimed), Unpriced: []v1.SubscriptionUnpriced{}, Shares: []v1.SubscriptionShare{},
+		Used: ratJSON(s.Used), Contributed: ratJSON(s.Contributed), Unclaimed: ratJSON(s.Unclaimed), Unpriced: []v1.SubscriptionUnpriced{}, Shares: []v1.SubscriptionShare{},
 	}
 	for _, component := range slices.Sorted(maps.Keys(s.Lacking)) {
-		out.Unpriced = append(out.Unpriced, v1.SubscriptionUnpriced{Component: component, Total: decimals(s.Lacking[component])})
+		out.Unpriced = append(out.Unpriced, v1.SubscriptionUnpriced{Component: component, Total: ratJSON(s.Lacking[component])})
 	}
 	for i := range s.Shares {
 		sh := &s.Shares[i]
 		line := v1.SubscriptionShare{
-			PI: sh.PI, Name: v1.Text(sh.Name), State: string(sh.State), Used: decimals(sh.Used), ExemptUsed: decimals(sh.ExemptUsed), Contributed: decimals(sh.Contributed),
-			UsedShare: quotient(sh.Used, s.Used), ContributionShare: quotient(sh.Contributed, s.Contributed),
+			PI: sh.PI, Name: v1.Text(sh.Name), State: string(sh.State), Used: ratJSON(sh.Used), ExemptUsed: ratJSON(sh.ExemptUsed), Contributed: ratJSON(sh.Contributed),
+			UsedShare: quotientJSON(sh.Used, s.Used), ContributionShare: quotientJSON(sh.Contributed, s.Contributed),
 		}
 		if sh.Ratio != nil {
-			n := decimals(sh.Ratio)
+			n := ratJSON(sh.Ratio)
 			line.Ratio = &n
 		}
 		out.Shares = append(out.Shares, line)
@@ -122,11 +122,11 @@ func describeSubscription(s *accounting.Subscription) *v1.Subscription {
 	return out
 }
 
-// quotient is nil where there is none.
-func quotient(a, b *big.Rat) *json.Number {
+// quotientJSON is nil where there is none.
+func quotientJSON(a, b *big.Rat) *json.Number {
 	if b.Sign() == 0 {
 		return nil
 	}
-	n := decimals(new(big.Rat).Quo(a, b))
+	n := ratJSON(new(big.Rat).Quo(a, b))
 	return &n
 }

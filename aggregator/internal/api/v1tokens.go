@@ -14,7 +14,7 @@ import (
 func (s *Server) apiToken(w http.ResponseWriter, r *http.Request, view *access.View, body *v1.NewToken) error {
 	by := access.From(r.Context())
 	if !by.Rows.All() {
-		return refuse(http.StatusForbidden, "%v: a token could see more", access.ErrRows)
+		return newRefusal(http.StatusForbidden, "%v: a token could see more", access.ErrRows)
 	}
 	wanted := enrol.NewBearer{
 		Name: body.Name, By: by.Name, Scope: enrol.Scope{Roles: body.Role, Rows: body.Rows, Person: body.Person, Pseudonyms: body.Pseudonyms},
@@ -22,9 +22,9 @@ func (s *Server) apiToken(w http.ResponseWriter, r *http.Request, view *access.V
 	}
 	text, b, err := enrol.CreateBearer(r.Context(), view, s.commitResult, wanted, calendar.Now())
 	if err != nil {
-		return s.enrolled(err)
+		return s.enrolRefusal(err)
 	}
-	answer(w, http.StatusCreated, v1.IssuedToken{ID: b.ID, Token: text, Expires: v1.Time{Time: b.Expires}})
+	answerJSON(w, http.StatusCreated, v1.IssuedToken{ID: b.ID, Token: text, Expires: v1.Time{Time: b.Expires}})
 	return nil
 }
 

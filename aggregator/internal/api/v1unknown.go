@@ -21,8 +21,8 @@ const (
 	notCounted  = "not_counted"  // the runs of days were not compared with the scheduler
 )
 
-// unknown lists the sources of which it is unknown how complete the window is.
-func (s *Server) unknown(view *access.View, agents []store.Cursor, w calendar.Window, now record.Time) ([]v1.CompleteUnknown, error) {
+// unknownSources lists the sources of which it is unknown how complete the window is.
+func (s *Server) unknownSources(view *access.View, agents []store.Cursor, w calendar.Window, now record.Time) ([]v1.CompleteUnknown, error) {
 	counters, err := view.Counters()
 	if err != nil {
 		return nil, err
@@ -46,7 +46,7 @@ func (s *Server) unknown(view *access.View, agents []store.Cursor, w calendar.Wi
 		}
 	}
 	list := []v1.CompleteUnknown{}
-	for _, name := range s.expected(agents) {
+	for _, name := range s.expectedAgents(agents) {
 		if !heard[name] {
 			list = append(list, v1.CompleteUnknown{Source: name, Reason: noData})
 		}
@@ -54,7 +54,7 @@ func (s *Server) unknown(view *access.View, agents []store.Cursor, w calendar.Wi
 	for source, known := range complete {
 		if !known {
 			list = append(list, v1.CompleteUnknown{Source: source.String(), Reason: noWatermark})
-		} else if n := s.uncounted(source, w, now); n > 0 {
+		} else if n := s.uncountedDays(source, w, now); n > 0 {
 			list = append(list, v1.CompleteUnknown{Source: source.String(), Reason: notCounted, Days: n})
 		}
 	}
@@ -65,8 +65,8 @@ func (s *Server) unknown(view *access.View, agents []store.Cursor, w calendar.Wi
 	return list, nil
 }
 
-// expected are the names of the agents that are configured or were pulled from.
-func (s *Server) expected(agents []store.Cursor) (names []string) {
+// expectedAgents are the names of the agents that are configured or were pulled from.
+func (s *Server) expectedAgents(agents []store.Cursor) (names []string) {
 	if s.opt.Configured != nil {
 		names = s.opt.Configured()
 	}
@@ -77,8 +77,8 @@ func (s *Server) expected(agents []store.Cursor) (names []string) {
 	return slices.Compact(names)
 }
 
-// uncounted is how many days of a window should have been counted and were not.
-func (s *Server) uncounted(source record.Origin, w calendar.Window, now record.Time) (n int64) {
+// uncountedDays is how many days of a window should have been counted and were not.
+func (s *Server) uncountedDays(source record.Origin, w calendar.Window, now record.Time) (n int64) {
 	if s.opt.Days == nil {
 		return 0
 	}

@@ -20,9 +20,9 @@ import (
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
-// lenient reports whether a client takes an empty answer to a filter that nothing can
+// isLenient reports whether a client takes an empty answer to a filter that nothing can
 // match, as actions do: a group may have its first job later.
-func lenient(r *http.Request) bool {
+func isLenient(r *http.Request) bool {
 	return slices.ContainsFunc(r.Header.Values("Prefer"), func(v string) bool { return strings.Contains(v, "handling=lenient") })
 }
 
@@ -35,15 +35,15 @@ type unmatched struct {
 	ask  usage.QueryFunc // nil: filters have no derived keys
 }
 
-// refuse refuses an empty answer when no record that the principal sees ever had a key
+// checkFilters refuses an empty answer when no record that the principal sees ever had a key
 // or a value that a filter names, and says which ones are near. Where there is no
 // record at all nothing can be said of names.
-func (u *unmatched) refuse(ctx context.Context, where *store.Query, having []usage.Filter) error {
+func (u *unmatched) checkFilters(ctx context.Context, where *store.Query, having []usage.Filter) error {
 	tests := where.Meta
 	if len(tests)+len(where.Amounts)+len(having) == 0 {
 		return nil
 	}
-	if some, err := u.some(ctx, store.Query{}); err != nil || !some {
+	if some, err := u.anyRecord(ctx, store.Query{}); err != nil || !some {
 		return err
 	}
 	for i := range tests {
@@ -55,24 +55,24 @@ func (u *unmatched) refuse(ctx context.Context, where *store.Query, having []usa
 		}
 	}
 	for _, f := range having {
-		if err := u.filter(ctx, f); err != nil {
+		if err := u.checkFilter(ctx, f); err != nil {
 			return err
 		}
 	}
 	for i := range where.Amounts {
-		if err := u.component(ctx, where.Amounts[i].Name); err != nil {
+		if err := u.checkComponent(ctx, where.Amounts[i].Name); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// filter refuses one that no record can pass.
-func (u *unmatched) filter(ctx context.Context, f usage.Filter) error {
+// checkFilter refuses a filter that no record can pass.
+func (u *unmatched) checkFilter(ctx context.Context, f usage.Filter) error {
 	if slices.ContainsFunc(u.book.Keys, func(k usage.Key) bool { return k.Name == f.Key }) {
-		return u.derived(ctx, f)
+		return u.checkDerived(ctx, f)
 	}
-	has, err := u.some(ctx, store.Query{Meta: []store.MetaTest{{Key: f.Key}}})
+	has, err := u.anyRecord(ctx, store.Query{Meta: []store.MetaTest{{Key: f.Key}}})
 	if err != nil {
 		return err
 	}
@@ -81,12 +81,12 @@ func (u *unmatched) filter(ctx context.Context, f usage.Filter) error {
 		if err != nil {
 			return err
 		}
-		return noMatch("no record has a meta key %q%s", f.Key, near(f.Key, keys))
+		return noMatch("no record has a meta key %q%s", f.Key, describeNear(f.Key, keys))
 	}
 	if slices.Contains(f.Values, "") { // of those without a value
 		return nil
 	}
-	if has, err = u.some(ctx, store.Query{Meta: []store.MetaTest{{Key: f.Key, Any: f.Values}}}); err != nil || has {
+	if has, err = u.anyRecord(ctx, store.Query{Meta: []store.MetaTest{{Key: f.Key, Any: f.Values}}}); err != nil || has {
 		return err
 	}
 	known, err := u.view.Names(ctx, []string{f.Key})
@@ -96,21 +96,21 @@ func (u *unmatched) filter(ctx context.Context, f usage.Filter) error {
 	return noValue(f, slices.Collect(maps.Keys(known.Values[f.Key])))
 }
 
-// component refuses a filter on a component that no record has.
-func (u *unmatched) component(ctx context.Context, name string) error {
-	if has, err := u.some(ctx, store.Query{Amounts: []store.AmountTest{anyAmount(name)}}); err != nil || has {
+// checkComponent refuses a filter on a component that no record has.
+func (u *unmatched) checkComponent(ctx context.Context, name string) error {
+	if has, err := u.anyRecord(ctx, store.Query{Amounts: []store.AmountTest{anyAmount(name)}}); err != nil || has {
 		return err
 	}
 	known, err := u.view.Names(ctx, nil)
 	if err != nil {
 		return err
 	}
-	return noMatch("no record has a component %q%s", name, near(name, slices.Collect(maps.Keys(known.Components))))
+	return noMatch("no record has a component %q%s", name, describeNear(name, slices.Collect(maps.Keys(known.Components))))
 }
 
-// order refuses one by a key or a component that no record has where another is near. By
+// checkOrder refuses an order by a key or a component that no record has where another is near. By
 // others, such as a column of a page that no record has, all records are equal.
-func (u *unmatched) order(ctx context.Context, q *store.Query) error {
+func (u *unmatched) checkOrder(ctx context.Context, q *store.Query) error {
 	having, what := store.Query{}, "meta key"
 	switch q.Order {
 	case store.ByMeta:
@@ -120,7 +120,7 @@ func (u *unmatched) order(ctx context.Context, q *store.Query) error {
 	default:
 		return nil
 	}
-	if has, err := u.some(ctx, having); err != nil || has {
+	if has, err := u.anyRecord(ctx, having); err != nil || has {
 		return err
 	}
 	known, err := u.view.Names(ctx, nil)
@@ -131,8 +131,8 @@ func (u *unmatched) order(ctx context.Context, q *store.Query) error {
 	if q.Order == store.ByAmount {
 		names = known.Components
 	}
-	if near := meant(q.By, slices.Collect(maps.Keys(names))); near != "" {
-		return refuse(http.StatusBadRequest, "no record has a %s %q; did you mean %q?", what, q.By, near)
+	if near := nearestName(q.By, slices.Collect(maps.Keys(names))); near != "" {
+		return newRefusal(http.StatusBadRequest, "no record has a %s %q; did you mean %q?", what, q.By, near)
 	}
 	return nil
 }
@@ -144,13 +144,13 @@ func anyAmount(name string) store.AmountTest {
 	return t
 }
 
-// derived refuses a value that neither a record nor the directory has. Who sees some of
+// checkDerived refuses a value that neither a record nor the directory has. Who sees some of
 // the records only is told of those alone.
-func (u *unmatched) derived(ctx context.Context, f usage.Filter) error {
+func (u *unmatched) checkDerived(ctx context.Context, f usage.Filter) error {
 	if u.ask == nil || f.Key == clusterKey || slices.Contains(f.Values, "") { // unknown clusters are refused before
 		return nil
 	}
-	r := usage.Request{Now: u.now()}
+	r := usage.Request{Now: u.currentTime()}
 	all, err := r.Ever(ctx, u.ask, f.Key)
 	if err != nil {
 		return err
@@ -186,7 +186,7 @@ func noValue(f usage.Filter, names []string) error {
 	for _, v := range f.Values {
 		values = append(values, strconv.Quote(v))
 	}
-	return noMatch("no record has %s %s%s", f.Key, strings.Join(values, " or "), near(f.Values[0], names))
+	return noMatch("no record has %s %s%s", f.Key, strings.Join(values, " or "), describeNear(f.Values[0], names))
 }
 
 // noMatch refuses a filter that no record can pass.
@@ -194,14 +194,14 @@ func noMatch(format string, args ...any) error {
 	return &refusal{status: http.StatusBadRequest, detail: fmt.Sprintf(format, args...), kind: v1.TypeNoMatch}
 }
 
-// near says what there is in the place of a name that there is not.
-func near(name string, names []string) string {
+// describeNear says what there is in the place of a name that there is not.
+func describeNear(name string, names []string) string {
 	slices.Sort(names)
 	names = slices.Compact(names)
 	if slices.Contains(names, name) {
 		return ""
 	}
-	if best := meant(name, names); best != "" {
+	if best := nearestName(name, names); best != "" {
 		return fmt.Sprintf("; did you mean %q?", best)
 	}
 	more := ""
@@ -215,9 +215,9 @@ func near(name string, names []string) string {
 	return "; known are " + strings.Join(names, ", ") + more
 }
 
-// meant is the name that is near to another, or has it in it, such as project of proj; ""
+// nearestName is the name that is near to another, or has it in it, such as project of proj; ""
 // where there is none.
-func meant(name string, names []string) string {
+func nearestName(name string, names []string) string {
 	best := hcl.Suggest(name, names)
 	for _, n := range names {
 		if best == "" && len(name) > 2 && strings.Contains(strings.ToLower(n), strings.ToLower(name)) {
@@ -229,8 +229,8 @@ func meant(name string, names []string) string {
 
 var errFound = errors.New("found")
 
-// some reports whether a record that the principal sees passes.
-func (u *unmatched) some(ctx context.Context, q store.Query) (bool, error) {
+// anyRecord reports whether a record that the principal sees passes.
+func (u *unmatched) anyRecord(ctx context.Context, q store.Query) (bool, error) {
 	q.Order, q.Lent, q.Limit = store.BySeq, true, 1
 	err := u.view.Query(ctx, q, func(*columns.Row) error { return errFound })
 	if errors.Is(err, errFound) {

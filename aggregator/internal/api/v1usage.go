@@ -26,12 +26,12 @@ type Usage interface {
 // v1Usage is GET /v1/usage.
 func (s *Server) v1Usage(w http.ResponseWriter, r *http.Request, view *access.View) error {
 	if s.opt.Usage == nil {
-		return refuse(http.StatusNotImplemented, "this server does not add up usage")
+		return newRefusal(http.StatusNotImplemented, "this server does not add up usage")
 	}
-	now := s.now()
+	now := s.currentTime()
 	q, err := s.parseUsage(r, now)
 	if err != nil {
-		return refuse(http.StatusBadRequest, "%v", err)
+		return newRefusal(http.StatusBadRequest, "%v", err)
 	}
 	// Before the sums: what is said to be complete is in them.
 	about, err := s.completeness(view, q.Window, now)
@@ -44,7 +44,7 @@ func (s *Server) v1Usage(w http.ResponseWriter, r *http.Request, view *access.Vi
 	}
 	q.Known = knownSpan(&reach, q.Zone, now)
 	q.Sources, q.NameSources = s.sourceBegins(view, &reach, q.Known), view.Principal().Rows.All()
-	book := s.book()
+	book := s.derivation()
 	q.Derived, q.Weights = book.KeyNames(), book.WeightNames()
 	switch {
 	case view.Principal().Rows.All():
@@ -59,25 +59,25 @@ func (s *Server) v1Usage(w http.ResponseWriter, r *http.Request, view *access.Vi
 	if err != nil {
 		return usageError(r.Context(), view, book, err)
 	}
-	if page.Records == 0 && !lenient(r) {
+	if page.Records == 0 && !isLenient(r) {
 		u := unmatched{s, view, book, ask}
-		if err := u.refuse(r.Context(), &q.Where, q.Having); err != nil {
+		if err := u.checkFilters(r.Context(), &q.Where, q.Having); err != nil {
 			return err
 		}
 	}
-	about.header(w.Header(), page)
+	about.setHeaders(w.Header(), page)
 	return s.sendUsage(w, r, q.format, page, about)
 }
 
-func (s *Server) now() record.Time {
+func (s *Server) currentTime() record.Time {
 	if s.opt.Now != nil {
 		return record.FromStd(s.opt.Now())
 	}
 	return record.FromStd(time.Now())
 }
 
-// book is what derives.
-func (s *Server) book() *usage.Derivation {
+// derivation is what keys and weights follow from others by now.
+func (s *Server) derivation() *usage.Derivation {
 	if s.opt.Book == nil {
 		return &usage.Derivation{}
 	}
@@ -93,7 +93,7 @@ func usageError(ctx context.Context, view *access.View, book *usage.Derivation, 
 		return unknownMeasure(ctx, view, book, unknown)
 	}
 	if errors.Is(err, usage.ErrRequest) || errors.Is(err, usage.ErrQuestion) {
-		return refuse(http.StatusBadRequest, "%v", err)
+		return newRefusal(http.StatusBadRequest, "%v", err)
 	}
 	return err
 }
@@ -110,38 +110,38 @@ func unknownKey(ctx context.Context, view *access.View, book *usage.Derivation, 
 		return err
 	}
 	if lack := accounting.Unconfigured(unknown.Key); lack != "" && !slices.Contains(book.WeightNames(), unknown.Key) {
-		return refuse(http.StatusBadRequest, "invalid key %q: it is a measure, and %s", unknown.Key, lack)
+		return newRefusal(http.StatusBadRequest, "invalid key %q: it is a measure, and %s", unknown.Key, lack)
 	}
-	key := meant(unknown.Key, keys)
+	key := nearestName(unknown.Key, keys)
 	for _, measure := range slices.Concat(usage.MeasureWords(), usage.CapacityWords(), book.WeightNames(), slices.Sorted(maps.Keys(known.Components))) {
 		if measure == unknown.Key || key == "" && strings.EqualFold(measure, unknown.Key) {
-			return refuse(http.StatusBadRequest, "invalid key %q: it is a measure; use -measure %s, or measure=%s in /v1", unknown.Key, measure, measure)
+			return newRefusal(http.StatusBadRequest, "invalid key %q: it is a measure; use -measure %s, or measure=%s in /v1", unknown.Key, measure, measure)
 		}
 	}
 	if key != "" {
-		return refuse(http.StatusBadRequest, "%v; did you mean %q?", unknown, key)
+		return newRefusal(http.StatusBadRequest, "%v; did you mean %q?", unknown, key)
 	}
-	return refuse(http.StatusBadRequest, "%v; the keys are %s", unknown, strings.Join(keys, ", "))
+	return newRefusal(http.StatusBadRequest, "%v; the keys are %s", unknown, strings.Join(keys, ", "))
 }
 
 // unknownMeasure refuses a measure that there is not, and says which is meant, what it
 // needs, or that it is a key.
 func unknownMeasure(ctx context.Context, view *access.View, book *usage.Derivation, unknown *usage.UnknownMeasureError) error {
 	if lack := accounting.Unconfigured(unknown.Name); lack != "" {
-		return refuse(http.StatusBadRequest, "invalid measure %q: %s", unknown.Name, lack)
+		return newRefusal(http.StatusBadRequest, "invalid measure %q: %s", unknown.Name, lack)
 	}
 	keys, err := keysOf(ctx, view, book)
 	if err != nil {
 		return err
 	}
 	if slices.Contains(keys, unknown.Name) {
-		return refuse(http.StatusBadRequest, "invalid measure %q: it is a key; use -by %s, or by=%s in /v1", unknown.Name, unknown.Name, unknown.Name)
+		return newRefusal(http.StatusBadRequest, "invalid measure %q: it is a key; use -by %s, or by=%s in /v1", unknown.Name, unknown.Name, unknown.Name)
 	}
-	near := meant(unknown.Name, append(unknown.Measures, slices.Sorted(maps.Keys(unknown.Units))...))
+	near := nearestName(unknown.Name, append(unknown.Measures, slices.Sorted(maps.Keys(unknown.Units))...))
 	if near = cmp.Or(unknown.Units[near], near); near != "" {
-		return refuse(http.StatusBadRequest, "%v; did you mean %q?", unknown, near)
+		return newRefusal(http.StatusBadRequest, "%v; did you mean %q?", unknown, near)
 	}
-	return refuse(http.StatusBadRequest, "%v; the measures are %s", unknown, strings.Join(unknown.Measures, ", "))
+	return newRefusal(http.StatusBadRequest, "%v; the measures are %s", unknown, strings.Join(unknown.Measures, ", "))
 }
 
 // keysOf are the keys of the newest records that the principal sees, and the derived ones.
@@ -153,21 +153,21 @@ func keysOf(ctx context.Context, view *access.View, book *usage.Derivation) ([]s
 const parquetType = "application/vnd.apache.parquet"
 
 func (s *Server) sendUsage(w http.ResponseWriter, r *http.Request, format string, page *usage.Table, known *complete) error {
-	about := known.json(page)
+	about := known.encodeJSON(page)
 	switch format {
 	case "ndjson":
-		return s.pieces(w, r, "application/x-ndjson", func(send func([]byte) error) error { return page.NDJSON(about, send) })
+		return s.sendPieces(w, r, "application/x-ndjson", func(send func([]byte) error) error { return page.NDJSON(about, send) })
 	case "csv":
-		return s.pieces(w, r, "text/csv; charset=utf-8", page.CSV)
+		return s.sendPieces(w, r, "text/csv; charset=utf-8", page.CSV)
 	case "parquet":
-		return s.pieces(w, r, parquetType, func(send func([]byte) error) error { return page.Parquet(about, send) })
+		return s.sendPieces(w, r, parquetType, func(send func([]byte) error) error { return page.Parquet(about, send) })
 	}
-	return s.pieces(w, r, "application/json", func(send func([]byte) error) error { return page.JSON(about, send) })
+	return s.sendPieces(w, r, "application/json", func(send func([]byte) error) error { return page.JSON(about, send) })
 }
 
-// pieces sends an answer piece by piece. What fails breaks off the connection: only
+// sendPieces sends an answer piece by piece. What fails breaks off the connection: only
 // the client can be the reason.
-func (s *Server) pieces(w http.ResponseWriter, r *http.Request, typ string, write func(send func([]byte) error) error) error {
+func (s *Server) sendPieces(w http.ResponseWriter, r *http.Request, typ string, write func(send func([]byte) error) error) error {
 	out := newStream(w, r, typ)
 	err := write(func(b []byte) error {
 		out.buf = b

@@ -51,18 +51,18 @@ func (s *Server) parseUsage(r *http.Request, now record.Time) (q usageQuery, err
 	if err != nil {
 		return q, err
 	}
-	q.Where, q.Now = records.store(), now
-	if q.Zone, err = s.zone(words.one("zone")); err != nil {
+	q.Where, q.Now = records.storeQuery(), now
+	if q.Zone, err = s.parseZone(words.onlyValue("zone")); err != nil {
 		return q, err
 	}
-	q.format = words.one("format")
+	q.format = words.onlyValue("format")
 	if accept := r.Header.Get("Accept"); q.format == "" {
 		q.format = formatOf(accept)
 		if strings.Contains(accept, parquetType) {
 			q.format = "parquet"
 		}
 	}
-	for _, read := range []func(usageWords) error{q.times, q.figures, q.choices} {
+	for _, read := range []func(usageWords) error{q.parseTimes, q.parseFigures, q.parseChoices} {
 		if err := read(words); err != nil {
 			return q, err
 		}
@@ -85,14 +85,14 @@ func splitUsage(query string) (words usageWords, rest string, err error) {
 		}
 		field, inner, _ := strings.Cut(key, "[")
 		if field == "where" {
-			if err := words.where(strings.TrimSuffix(inner, "]"), rawValue); err != nil {
+			if err := words.addCondition(strings.TrimSuffix(inner, "]"), rawValue); err != nil {
 				return nil, "", err
 			}
 			continue
 		}
 		if !slices.Contains(usageFields(), key) {
 			if !slices.Contains(usageFilters(), field) {
-				return nil, "", fmt.Errorf("unknown field `%s`, expected one of %s", field, quoted(slices.Concat(usageFields(), []string{"where[KEY]"}, usageFilters()[:5])))
+				return nil, "", fmt.Errorf("unknown field `%s`, expected one of %s", field, quoteWords(slices.Concat(usageFields(), []string{"where[KEY]"}, usageFilters()[:5])))
 			}
 			others = append(others, pair)
 			continue
@@ -101,15 +101,15 @@ func splitUsage(query string) (words usageWords, rest string, err error) {
 		if err != nil {
 			return nil, "", fmt.Errorf("the value of %s is not percent-encoded: %q", key, rawValue)
 		}
-		if err := words.add(key, value); err != nil {
+		if err := words.addValue(key, value); err != nil {
 			return nil, "", err
 		}
 	}
 	return words, strings.Join(others, "&"), nil
 }
 
-// where is the field of a condition on a key: its values, of which one is wanted.
-func (u usageWords) where(key, rawValue string) error {
+// addCondition adds the field of a condition on a key: its values, of which one is wanted.
+func (u usageWords) addCondition(key, rawValue string) error {
 	value, err := url.QueryUnescape(rawValue)
 	if err != nil {
 		return fmt.Errorf("the value of where[%s] is not percent-encoded: %q", key, rawValue)
@@ -124,8 +124,8 @@ func (u usageWords) where(key, rawValue string) error {
 	return nil
 }
 
-// having are the conditions on keys, sorted by key.
-func (u usageWords) having() (list []usage.Filter) {
+// conditions are the conditions on keys, sorted by key.
+func (u usageWords) conditions() (list []usage.Filter) {
 	for _, field := range slices.Sorted(maps.Keys(u)) {
 		if key, is := strings.CutPrefix(field, whereKey); is {
 			list = append(list, usage.Filter{Key: key, Values: u[field]})
@@ -134,28 +134,28 @@ func (u usageWords) having() (list []usage.Filter) {
 	return list
 }
 
-// whereOf takes the conditions on keys out of a query.
-func whereOf(query string) (having []usage.Filter, rest string, err error) {
+// splitConditions takes the conditions on keys out of a query.
+func splitConditions(query string) (having []usage.Filter, rest string, err error) {
 	words := usageWords{}
 	var others []string
 	for pair := range strings.SplitSeq(query, "&") {
 		rawKey, rawValue, _ := strings.Cut(pair, "=")
 		key, err := url.QueryUnescape(rawKey)
 		if inner, is := strings.CutPrefix(key, whereKey); err == nil && is {
-			if err := words.where(strings.TrimSuffix(inner, "]"), rawValue); err != nil {
+			if err := words.addCondition(strings.TrimSuffix(inner, "]"), rawValue); err != nil {
 				return nil, "", err
 			}
 			continue
 		}
 		others = append(others, pair)
 	}
-	return words.having(), strings.Join(others, "&"), nil
+	return words.conditions(), strings.Join(others, "&"), nil
 }
 
 // whereKey begins the names of conditions among the words.
 const whereKey = "where["
 
-func (u usageWords) add(key, value string) error {
+func (u usageWords) addValue(key, value string) error {
 	switch {
 	case slices.Contains(usageLists(), key):
 		if value != "" {
@@ -169,24 +169,24 @@ func (u usageWords) add(key, value string) error {
 	return nil
 }
 
-// one is the only value of a field, "" when it is not there.
-func (u usageWords) one(key string) string {
+// onlyValue is the only value of a field, "" when it is not there.
+func (u usageWords) onlyValue(key string) string {
 	if u[key] == nil {
 		return ""
 	}
 	return u[key][0]
 }
 
-// times reads window or from and to, bucket and compare.
-func (q *usageQuery) times(u usageWords) (err error) {
-	if err := q.window(u); err != nil {
+// parseTimes reads window or from and to, bucket and compare.
+func (q *usageQuery) parseTimes(u usageWords) (err error) {
+	if err := q.setWindow(u); err != nil {
 		return err
 	}
-	if q.Bucket, err = calendar.ParseUnit(u.one("bucket")); err != nil {
+	if q.Bucket, err = calendar.ParseUnit(u.onlyValue("bucket")); err != nil {
 		return err
 	}
 	q.Window = q.Window.InIntervals(q.Bucket, q.Zone)
-	if q.VersusWord = u.one("compare"); q.VersusWord == "" {
+	if q.VersusWord = u.onlyValue("compare"); q.VersusWord == "" {
 		return nil
 	}
 	other, err := q.Window.Comparison(q.VersusWord, q.Now, q.Zone)
@@ -197,12 +197,12 @@ func (q *usageQuery) times(u usageWords) (err error) {
 	return err
 }
 
-func (q *usageQuery) window(u usageWords) error {
-	w := words{"window": u.one("window"), "from": u.one("from"), "to": u.one("to")}
+func (q *usageQuery) setWindow(u usageWords) error {
+	w := queryWords{"window": u.onlyValue("window"), "from": u.onlyValue("from"), "to": u.onlyValue("to")}
 	if w["window"]+w["from"] == "" {
 		return fmt.Errorf("no time is given; want window=, one of %s, or from= and to=", calendar.Words)
 	}
-	window, err := w.window(q.Now, q.Zone)
+	window, err := w.parseWindow(q.Now, q.Zone)
 	if err != nil {
 		return err
 	}
@@ -210,18 +210,18 @@ func (q *usageQuery) window(u usageWords) error {
 	return nil
 }
 
-// figures reads what is to be shown of whom.
-func (q *usageQuery) figures(u usageWords) error {
+// parseFigures reads what is to be shown of whom.
+func (q *usageQuery) parseFigures(u usageWords) error {
 	q.By, q.Measures, q.Components = u["by"], u["measure"], u["component"]
-	q.People, q.CPU, q.Cores = u.one("people"), u.one("cpu"), u.one("cores")
+	q.People, q.CPU, q.Cores = u.onlyValue("people"), u.onlyValue("cpu"), u.onlyValue("cores")
 	for _, key := range q.By {
 		if wrong := record.ValidateName(key); wrong != "" {
 			return fmt.Errorf("by: invalid meta key %q: %s", key, wrong)
 		}
 	}
-	q.Having = u.having()
-	q.Order = u.one("order")
-	top := u.one("top")
+	q.Having = u.conditions()
+	q.Order = u.onlyValue("order")
+	top := u.onlyValue("top")
 	if top == "" {
 		return nil
 	}
@@ -233,8 +233,8 @@ func (q *usageQuery) figures(u usageWords) error {
 	return nil
 }
 
-// choices reads fields that have a few words.
-func (q *usageQuery) choices(u usageWords) error {
+// parseChoices reads fields that have a few words.
+func (q *usageQuery) parseChoices(u usageWords) error {
 	for _, c := range []struct {
 		field string
 		words []string
@@ -242,15 +242,15 @@ func (q *usageQuery) choices(u usageWords) error {
 		{"credit", []string{"", "spread", "stop"}}, {"unit", []string{"", "second", "hour"}},
 		{"open", []string{"", "true", "false"}}, {"format", []string{"", "json", "ndjson", "csv", "parquet"}},
 	} {
-		if word := u.one(c.field); !slices.Contains(c.words, word) {
+		if word := u.onlyValue(c.field); !slices.Contains(c.words, word) {
 			return fmt.Errorf("%s is %q, want %s", c.field, word, strings.Join(c.words[1:], " or "))
 		}
 	}
-	if u.one("credit") == "stop" {
+	if u.onlyValue("credit") == "stop" {
 		q.Credit = usage.AtStop
 	}
-	q.Hours = u.one("unit") == "hour"
-	switch u.one("open") {
+	q.Hours = u.onlyValue("unit") == "hour"
+	switch u.onlyValue("open") {
 	case "true":
 		q.Where.Open = store.OnlyOpen
 	case "false":

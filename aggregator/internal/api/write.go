@@ -26,12 +26,12 @@ var ErrUnknown = errors.New("outcome unknown")
 // writePause is how long a write that cannot be done now waits for the next try.
 const writePause = 50 * time.Millisecond
 
-func now() record.Time { return record.FromStd(calendar.Now()) }
+func clockNow() record.Time { return record.FromStd(calendar.Now()) }
 
-// try commits a command and waits while the cluster cannot, as long as patience
+// tryCommit commits a command and waits while the cluster cannot, as long as patience
 // lasts. The error wraps [ErrNotNow] when nothing was written; after any other
 // one no one knows.
-func (s *Server) try(ctx context.Context, c store.Command) (any, error) {
+func (s *Server) tryCommit(ctx context.Context, c store.Command) (any, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.opt.Patience)
 	defer cancel()
 	for {
@@ -47,71 +47,71 @@ func (s *Server) try(ctx context.Context, c store.Command) (any, error) {
 	}
 }
 
-// write commits a command of AUDITOR's interface. When it could not be committed,
+// commitOrBreakOff commits a command of AUDITOR's interface. When it could not be committed,
 // or no one knows, the connection is broken off.
-func (s *Server) write(r *http.Request, c store.Command) any {
-	result, err := s.try(r.Context(), c)
+func (s *Server) commitOrBreakOff(r *http.Request, c store.Command) any {
+	result, err := s.tryCommit(r.Context(), c)
 	if err != nil {
-		s.lost(r, err)
+		s.breakOffLost(r, err)
 	}
 	return result
 }
 
-// lost breaks off after a write that was not committed, or perhaps was.
-func (s *Server) lost(r *http.Request, err error) {
+// breakOffLost breaks off after a write that was not committed, or perhaps was.
+func (s *Server) breakOffLost(r *http.Request, err error) {
 	s.opt.Log.Warn("a write was not committed; its connection is broken off", "path", r.URL.Path, "error", err)
 	breakOff()
 }
 
-// odd breaks off after a result that says nothing about what was written.
-func (s *Server) odd(r *http.Request, result any) {
+// breakOffUnexpected breaks off after a result that says nothing about what was written.
+func (s *Server) breakOffUnexpected(r *http.Request, result any) {
 	s.opt.Log.Error("unexpected result of a write; its connection is broken off", "path", r.URL.Path, "result", fmt.Sprintf("%T %+v", result, result))
 	breakOff()
 }
 
 // postRecord is POST /record.
 func (s *Server) postRecord(w http.ResponseWriter, r *http.Request) {
-	s.body(w, r, func(body []byte) {
+	s.readBody(w, r, func(body []byte) {
 		rec, err := new(wire.Lender).Add(body, s.opt.Kinds()) // what it lends is used until the answer
 		if err != nil {
-			text(w, http.StatusBadRequest, err.Error())
+			answerText(w, http.StatusBadRequest, err.Error())
 			return
 		}
 		p := newPost(&rec)
-		if p.alone() {
-			s.post(w, r, auditor.OneIgnored, func(b *bulk) error { b.add(&rec); return nil })
+		if p.exceedsGroup() {
+			s.commitBulk(w, r, auditor.OneIgnored, func(b *bulk) error { b.addRecord(&rec); return nil })
 			return
 		}
 		switch {
-		case !s.queued(r, p):
-			empty(w, http.StatusOK)
+		case !s.commitQueued(r, p):
+			answerEmpty(w, http.StatusOK)
 		case s.opt.IgnoreExisting:
-			raw(w, http.StatusOK, []byte(auditor.OneIgnored))
+			answerRawJSON(w, http.StatusOK, []byte(auditor.OneIgnored))
 		default:
 			auditor.AlreadyExists(w)
 		}
 	})
 }
 
-// queued commits a post with others that come at the same time, and reports whether a record
+// commitQueued commits a post with others that come at the same time, and reports whether a record
 // of its id was known.
-func (s *Server) queued(r *http.Request, p *post) (known bool) {
+func (s *Server) commitQueued(r *http.Request, p *post) (known bool) {
 	ctx, cancel := context.WithTimeout(r.Context(), s.opt.Patience)
 	defer cancel()
-	known, err := s.queue.add(ctx, p)
+	known, err := s.queue.commitPost(ctx, p)
 	if err != nil {
-		s.lost(r, err)
+		s.breakOffLost(r, err)
 	}
 	return known
 }
 
 // postRecords is POST /records: all or nothing at any size.
 func (s *Server) postRecords(w http.ResponseWriter, r *http.Request) {
-	s.body(w, r, func(body []byte) {
-		s.post(w, r, auditor.SomeIgnored, func(b *bulk) error {
+	s.readBody(w, r, func(body []byte) {
+		s.commitBulk(w, r, auditor.SomeIgnored, func(b *bulk) error {
 			var lender wire.Lender
 			return lender.Adds(body, s.opt.Kinds(), func(rec record.Record) error {
-				b.add(&rec)
+				b.addRecord(&rec)
 				lender.Reset() // of the record, b has its texts
 				return nil
 			})
@@ -119,70 +119,70 @@ func (s *Server) postRecords(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// post commits the records with which fill fills a bulk and answers what became of them.
-func (s *Server) post(w http.ResponseWriter, r *http.Request, ignored string, fill func(*bulk) error) {
-	parts, err := s.builders.bulk(fill)
+// commitBulk commits the records with which fill fills a bulk and answers what became of them.
+func (s *Server) commitBulk(w http.ResponseWriter, r *http.Request, ignored string, fill func(*bulk) error) {
+	parts, err := s.builders.buildBatches(fill)
 	switch {
 	case errors.Is(err, errRecordSize):
-		text(w, http.StatusRequestEntityTooLarge, err.Error())
+		answerText(w, http.StatusRequestEntityTooLarge, err.Error())
 	case err != nil:
-		text(w, http.StatusBadRequest, err.Error())
+		answerText(w, http.StatusBadRequest, err.Error())
 	case len(parts) == 0:
-		empty(w, http.StatusOK)
+		answerEmpty(w, http.StatusOK)
 	case len(parts) == 1:
-		s.posted(w, r, s.write(r, &store.PostCommand{Rows: parts[0], IgnoreExisting: s.opt.IgnoreExisting, Now: now()}), ignored)
+		s.answerPost(w, r, s.commitOrBreakOff(r, &store.PostCommand{Rows: parts[0], IgnoreExisting: s.opt.IgnoreExisting, Now: clockNow()}), ignored)
 	default:
-		s.posted(w, r, s.stage(r, parts), ignored)
+		s.answerPost(w, r, s.commitStaged(r, parts), ignored)
 	}
 }
 
-// posted answers what became of a post.
-func (s *Server) posted(w http.ResponseWriter, r *http.Request, result any, ignored string) {
+// answerPost answers what became of a post.
+func (s *Server) answerPost(w http.ResponseWriter, r *http.Request, result any, ignored string) {
 	post, ok := result.(store.PostResult)
 	switch {
 	case !ok || post.Unknown:
-		s.odd(r, result)
+		s.breakOffUnexpected(r, result)
 	case post.Refused != "":
-		text(w, http.StatusBadRequest, post.Refused)
+		answerText(w, http.StatusBadRequest, post.Refused)
 	case len(post.Existing) == 0:
-		empty(w, http.StatusOK)
+		answerEmpty(w, http.StatusOK)
 	case s.opt.IgnoreExisting:
-		raw(w, http.StatusOK, []byte(ignored))
+		answerRawJSON(w, http.StatusOK, []byte(ignored))
 	default:
 		auditor.AlreadyExists(w)
 	}
 }
 
-// stage commits a post that is larger than one entry: its parts are kept unseen,
+// commitStaged commits a post that is larger than one entry: its parts are kept unseen,
 // and one last entry makes all of them visible. Parts of a post that is not
 // finished are forgotten by the store.
-func (s *Server) stage(r *http.Request, parts [][]byte) any {
+func (s *Server) commitStaged(r *http.Request, parts [][]byte) any {
 	var upload store.Upload
 	if _, err := rand.Read(upload[:]); err != nil {
-		s.odd(r, err)
+		s.breakOffUnexpected(r, err)
 	}
 	for i, rows := range parts {
-		s.write(r, &store.StageCommand{Upload: upload, Part: uint32(i), Rows: rows, Now: now()})
+		s.commitOrBreakOff(r, &store.StageCommand{Upload: upload, Part: uint32(i), Rows: rows, Now: clockNow()})
 	}
-	return s.write(r, &store.CommitStageCommand{Upload: upload, Parts: uint32(len(parts)), IgnoreExisting: s.opt.IgnoreExisting, Now: now()})
+	return s.commitOrBreakOff(r, &store.CommitStageCommand{Upload: upload, Parts: uint32(len(parts)), IgnoreExisting: s.opt.IgnoreExisting, Now: clockNow()})
 }
 
 // putRecord is PUT /record: it sets the stop of the shown record.
 func (s *Server) putRecord(w http.ResponseWriter, r *http.Request) {
-	s.body(w, r, func(body []byte) {
+	s.readBody(w, r, func(body []byte) {
 		id, stop, err := wire.DecodeUpdate(body)
 		if err != nil {
-			text(w, http.StatusBadRequest, err.Error())
+			answerText(w, http.StatusBadRequest, err.Error())
 			return
 		}
 		p := newPut(id, stop)
 		switch {
-		case !s.queued(r, p):
-			text(w, http.StatusNotFound, "Updating unknown record "+id+" not possible.")
+		case !s.commitQueued(r, p):
+			answerText(w, http.StatusNotFound, "Updating unknown record "+id+" not possible.")
 		case p.archived != "":
-			text(w, http.StatusConflict, fmt.Sprintf("Updating record %s not possible: it is in archive %s with another stop; restore the archive first.", id, p.archived))
+			answerText(w, http.StatusConflict, fmt.Sprintf("Updating record %s not possible: it is in archive %s with another stop; restore the archive first.", id, p.archived))
 		default:
-			empty(w, http.StatusOK)
+			answerEmpty(w, http.StatusOK)
 		}
 	})
 }
