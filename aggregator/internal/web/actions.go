@@ -145,7 +145,7 @@ func actionPath(root, typ, label string, more ...string) string {
 // actionsPage is what the page of actions shows.
 type actionsPage struct{ Actions []actionView }
 
-func (p *Pages) actions(r *http.Request) (any, error) {
+func (p *Pages) actionsContent(r *http.Request) (any, error) {
 	list, err := p.listActions(r)
 	return &actionsPage{list}, err
 }
@@ -156,7 +156,7 @@ func (p *Pages) listActions(r *http.Request) ([]actionView, error) {
 	if problem, ok := errors.AsType[*client.Problem](err); ok && problem.Status == http.StatusNotFound {
 		err = nil
 	}
-	return views(answer.Actions, viewAction), err
+	return mapViews(answer.Actions, viewAction), err
 }
 
 // findAction is the action that a path names.
@@ -194,12 +194,12 @@ type actionPage struct {
 	Arguments string
 }
 
-func (p *actionPage) title() string { return "Action " + p.Name() }
+func (p *actionPage) pageTitle() string { return "Action " + p.Name() }
 
 // runsShown is how many runs the page of an action shows, when nothing is asked.
 const runsShown = 50
 
-func (p *Pages) action(r *http.Request) (any, error) {
+func (p *Pages) actionContent(r *http.Request) (any, error) {
 	a, err := p.findAction(r)
 	if err != nil {
 		return nil, err
@@ -207,14 +207,14 @@ func (p *Pages) action(r *http.Request) (any, error) {
 	limit := runsShown
 	if text := r.URL.Query().Get("runs"); text != "" {
 		if limit, err = strconv.Atoi(text); err != nil || limit < 1 || limit > 10_000 {
-			return nil, bad("%q is no number of runs from 1 to 10000.", text)
+			return nil, badRequest("%q is no number of runs from 1 to 10000.", text)
 		}
 	}
 	list, err := p.V1.ActionRuns(r.Context(), a.Type, a.Label, &v1.ActionRunsQuery{Limit: limit})
 	if err != nil {
 		return nil, err
 	}
-	page := &actionPage{actionView: a, Runs: views(list.Runs, viewRun), PlanPath: a.Path() + "/plan", Token: formToken(r)}
+	page := &actionPage{actionView: a, Runs: mapViews(list.Runs, viewRun), PlanPath: a.Path() + "/plan", Token: formToken(r)}
 	if list.More {
 		page.More = a.Path() + "?runs=" + strconv.Itoa(min(limit*4, 10_000))
 	}
@@ -223,7 +223,7 @@ func (p *Pages) action(r *http.Request) (any, error) {
 	}
 	who := access.From(r.Context())
 	page.Orders = who.May(identity.Operate) && who.Rows.All()
-	page.Settings, err = p.settings(r, a)
+	page.Settings, err = p.actionSettings(r, a)
 	return page, err
 }
 
@@ -236,7 +236,7 @@ type runPage struct {
 	Payload bool // the reader may see what effects do
 }
 
-func (p *runPage) title() string { return fmt.Sprintf("Run %d of %s", p.Run.Run, p.Action.Name()) }
+func (p *runPage) pageTitle() string { return fmt.Sprintf("Run %d of %s", p.Run.Run, p.Action.Name()) }
 
 // PayloadPath is the address of what an effect does.
 func (p *runPage) PayloadPath(effect int) string {
@@ -252,7 +252,7 @@ func numberIn(r *http.Request, name string) (uint64, error) {
 	return n, nil
 }
 
-func (p *Pages) run(r *http.Request) (any, error) {
+func (p *Pages) runContent(r *http.Request) (any, error) {
 	a, err := p.findAction(r)
 	if err != nil {
 		return nil, err
@@ -267,7 +267,7 @@ func (p *Pages) run(r *http.Request) (any, error) {
 	}
 	who := access.From(r.Context())
 	csv := v1.ActionRunAddress(a.Type, a.Label, number, nil, "csv")
-	return &runPage{Action: a, Run: viewRun(answer.Run), Effects: views(answer.Effects, viewEffect), CSV: csv, Payload: who.May(identity.Read) && who.Rows.All()}, nil
+	return &runPage{Action: a, Run: viewRun(answer.Run), Effects: mapViews(answer.Effects, viewEffect), CSV: csv, Payload: who.May(identity.Read) && who.Rows.All()}, nil
 }
 
 // effectPage is what the page of an effect shows.
@@ -279,7 +279,7 @@ type effectPage struct {
 	Cut, Unprinted bool
 }
 
-func (p *effectPage) title() string {
+func (p *effectPage) pageTitle() string {
 	return fmt.Sprintf("Effect %s of run %s of %s", p.Effect, p.Run, p.Action.Name())
 }
 
@@ -289,7 +289,7 @@ func (p *effectPage) RunPath() string { return actionPath(p.Action.Path(), "runs
 // payloadShown bounds the payload in a page.
 const payloadShown = 64 << 10
 
-func (p *Pages) effect(r *http.Request) (any, error) {
+func (p *Pages) effectContent(r *http.Request) (any, error) {
 	a, err := p.findAction(r)
 	if err != nil {
 		return nil, err
@@ -309,6 +309,6 @@ func (p *Pages) effect(r *http.Request) (any, error) {
 	}
 	page.Show, page.Size = answer.Show, uint64(len(answer.Payload))
 	page.Unprinted = !utf8.Valid(answer.Payload)
-	page.Payload, page.Cut = readable(answer.Payload, payloadShown)
+	page.Payload, page.Cut = validText(answer.Payload, payloadShown)
 	return page, nil
 }

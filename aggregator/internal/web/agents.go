@@ -20,8 +20,8 @@ type tab struct {
 	Warn       bool // something waits there
 }
 
-// tabs are the pages about agents and sources that the principal may see.
-func tabs(v *access.View, current string) ([]tab, error) {
+// agentTabs are the pages about agents and sources that the principal may see.
+func agentTabs(v *access.View, current string) ([]tab, error) {
 	list := []tab{}
 	if v.MayFigures() == nil {
 		list = append(list, tab{Name: "Agents and sources", Path: "/ui/agents"})
@@ -53,7 +53,7 @@ func conflictCount(v *access.View) (bounded, error) {
 		f, err := v.Figures()
 		return bounded{N: f.Conflicts}, err
 	}
-	return tally(func(one func() error) error { return v.Conflicts(func(*record.Entry) error { return one() }) })
+	return countBounded(func(one func() error) error { return v.Conflicts(func(*record.Entry) error { return one() }) })
 }
 
 // agentsPage is what the page of agents and sources shows.
@@ -74,7 +74,7 @@ type agentView struct {
 }
 
 func viewAgent(a v1.Agent) agentView {
-	return agentView{a, views(a.Sources, func(s v1.AgentSource) sourceView { return sourceView(s) })}
+	return agentView{a, mapViews(a.Sources, func(s v1.AgentSource) sourceView { return sourceView(s) })}
 }
 
 type sourceView v1.AgentSource
@@ -90,7 +90,7 @@ func (a agentView) State() string {
 	case a.Connected == nil && a.Error != "":
 		return "unknown" // no leader says
 	}
-	return a.line().State()
+	return a.statusLine().State()
 }
 
 // Tone is the colour of the state.
@@ -98,10 +98,10 @@ func (a agentView) Tone() string {
 	if a.Import {
 		return "dim"
 	}
-	return a.line().Tone()
+	return a.statusLine().Tone()
 }
 
-func (a agentView) line() agentLine {
+func (a agentView) statusLine() agentLine {
 	l := agentLine{Configured: a.Configured, Error: a.Error}
 	if a.Connected != nil {
 		l.Connected = *a.Connected
@@ -163,7 +163,7 @@ func (g gapView) Source() string {
 // gapsShown is how many gaps the page shows, the newest first.
 const gapsShown = 20
 
-func (p *Pages) agents(r *http.Request, v *access.View) (any, error) {
+func (p *Pages) agentsContent(r *http.Request, v *access.View) (any, error) {
 	if err := v.MayFigures(); err != nil {
 		return nil, err
 	}
@@ -172,19 +172,19 @@ func (p *Pages) agents(r *http.Request, v *access.View) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	page.Agents = views(answer.Agents, viewAgent)
+	page.Agents = mapViews(answer.Agents, viewAgent)
 	for i := range page.Agents {
 		page.Sources = page.Sources || len(page.Agents[i].Sources) > 0
 	}
-	if page.Tabs, err = tabs(v, "agents"); err != nil {
+	if page.Tabs, err = agentTabs(v, "agents"); err != nil {
 		return nil, err
 	}
 	known, err := p.V1.Gaps(r.Context(), nil)
 	if err != nil {
 		return nil, err
 	}
-	gaps := views(known.Gaps, func(g v1.Gap) gapView { return gapView(g) })
-	page.Calendar, err = p.calendar(r, gaps)
+	gaps := mapViews(known.Gaps, func(g v1.Gap) gapView { return gapView(g) })
+	page.Calendar, err = p.makeCalendar(r, gaps)
 	slices.SortStableFunc(gaps, func(a, b gapView) int { return b.Noticed.Compare(a.Noticed.Time) })
 	page.Gaps = gaps[:min(len(gaps), gapsShown)]
 	page.MoreGaps = len(gaps) - len(page.Gaps)

@@ -72,19 +72,19 @@ func (p *Pages) listAlerts(ctx context.Context) (list v1.Alerts, watched bool, e
 	return list, true, err
 }
 
-// worst puts what fires first, the most severe at the top.
-func worst(list []v1.Alert) {
+// sortBySeverity puts what fires first, the most severe at the top.
+func sortBySeverity(list []v1.Alert) {
 	order := func(a v1.Alert) int {
 		return 4*slices.Index([]string{"firing", "silenced", "pending"}, a.State) + slices.Index([]string{"critical", "warning", "notice"}, a.Severity)
 	}
 	slices.SortStableFunc(list, func(a, b v1.Alert) int { return cmp.Compare(order(a), order(b)) })
 }
 
-func (p *Pages) alerts(r *http.Request) (any, error) {
+func (p *Pages) alertsContent(r *http.Request) (any, error) {
 	list, watched, err := p.listAlerts(r.Context())
-	worst(list.Alerts)
+	sortBySeverity(list.Alerts)
 	return &alertsPage{
-		Alerts: views(list.Alerts, viewAlert), Silences: views(list.Silences, viewSilence), Rules: list.Rules, Watched: watched,
+		Alerts: mapViews(list.Alerts, viewAlert), Silences: mapViews(list.Silences, viewSilence), Rules: list.Rules, Watched: watched,
 		Receivers: slices.DeleteFunc(list.Receivers, func(r v1.AlertReceiver) bool { return r.Problem == "" }),
 	}, err
 }
@@ -95,12 +95,12 @@ func (p *Pages) alertsTile(ctx context.Context) []tile {
 	t := tile{Href: "/ui/alerts", Value: "–", Label: "alerts"}
 	switch {
 	case err != nil:
-		t.More = []string{p.lack(ctx, err)}
+		t.More = []string{p.lackText(ctx, err)}
 		return []tile{t}
 	case !watched:
 		return nil
 	}
-	worst(list.Alerts)
+	sortBySeverity(list.Alerts)
 	counts := map[string]int{}
 	for i := range list.Alerts {
 		a := &list.Alerts[i]

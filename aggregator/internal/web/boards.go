@@ -25,14 +25,14 @@ func firstPage(who access.Principal, userKey string) string {
 		return "/ui/overview"
 	case who.Rows.All():
 		return "/ui/centre"
-	case seesOneself(who, userKey):
+	case seesOnlyOwn(who, userKey):
 		return "/ui/me"
 	}
 	return "/ui/projects"
 }
 
-// oneself is the user that the reader is; "" where that is not said.
-func oneself(who access.Principal, userKey string) string {
+// ownUser is the user that the reader is; "" where that is not said.
+func ownUser(who access.Principal, userKey string) string {
 	if who.Person != "" {
 		return who.Person
 	}
@@ -42,10 +42,10 @@ func oneself(who access.Principal, userKey string) string {
 	return ""
 }
 
-// seesOneself reports whether the reader sees the own records, and no others.
-func seesOneself(who access.Principal, userKey string) bool {
+// seesOnlyOwn reports whether the reader sees the own records, and no others.
+func seesOnlyOwn(who access.Principal, userKey string) bool {
 	only := who.Rows.Only(userKey)
-	return len(only) == 1 && only[0] == oneself(who, userKey)
+	return len(only) == 1 && only[0] == ownUser(who, userKey)
 }
 
 // byRole shows the overview to who begins there, and to who asks for a part of it by its
@@ -67,18 +67,18 @@ type navLink struct {
 	Here       bool
 }
 
-// navigation are the pages for a reader. What is of all records is not for who sees some.
-func navigation(who access.Principal, userKey, page string) (list []navLink) {
+// navLinks are the pages for a reader. What is of all records is not for who sees some.
+func navLinks(who access.Principal, userKey, page string) (list []navLink) {
 	for _, n := range []struct {
 		href, text string
 		pages      []string
 		is         bool
 	}{
-		{"/ui/me", "My usage", []string{"me"}, oneself(who, userKey) != ""},
+		{"/ui/me", "My usage", []string{"me"}, ownUser(who, userKey) != ""},
 		{"/", "Overview", []string{"overview"}, firstPage(who, userKey) == "/ui/overview"},
 		{"/ui/overview", "Overview", []string{"overview"}, firstPage(who, userKey) != "/ui/overview"},
 		{"/ui/centre", "Centre", []string{"centre"}, who.Rows.All()},
-		{"/ui/projects", map[bool]string{true: "Projects", false: "My projects"}[who.Rows.All()], []string{"projects"}, !seesOneself(who, userKey)},
+		{"/ui/projects", map[bool]string{true: "Projects", false: "My projects"}[who.Rows.All()], []string{"projects"}, !seesOnlyOwn(who, userKey)},
 		{"/ui/usage", "Usage", []string{"usage"}, true},
 		{"/ui/distributions", "Distributions", []string{"distributions"}, true},
 		{"/ui/budgets", "Budgets", []string{"budgets"}, true},
@@ -115,17 +115,18 @@ type boardPage struct {
 	Title  string
 }
 
-func (b *boardPage) title() string { return b.Title }
+func (b *boardPage) pageTitle() string { return b.Title }
 
-// board makes a page of a report; fixed are the values that the page itself gives.
-func (p *Pages) board(name string, choose func(r *http.Request, query url.Values) (needs string)) http.Handler {
-	return p.plain(name, func(r *http.Request) (any, error) {
+// boardHandler makes the handler of a page of a report. choose sets the values that the page
+// itself gives, and says what must be chosen first.
+func (p *Pages) boardHandler(name string, choose func(r *http.Request, query url.Values) (needs string)) http.Handler {
+	return p.plainHandler(name, func(r *http.Request) (any, error) {
 		query := r.URL.Query()
 		who := access.From(r.Context())
-		page := &boardPage{Path: r.URL.Path, Title: titles()[name]}
+		page := &boardPage{Path: r.URL.Path, Title: pageTitles()[name]}
 		page.Needs = choose(r, query)
 		switch user := query.Get("user"); {
-		case name == "me" && user != "" && user != oneself(who, p.ownKeys().User):
+		case name == "me" && user != "" && user != ownUser(who, p.ownKeys().User):
 			page.Title = "Usage of " + user
 		case name == "projects" && !who.Rows.All():
 			page.Title = "My projects"
@@ -139,14 +140,14 @@ func (p *Pages) board(name string, choose func(r *http.Request, query url.Values
 			return nil, err
 		}
 		e = e.Own(p.ownKeys())
-		page.Form = p.offer(r.Context(), fields(e, query))
+		page.Form = p.offerValues(r.Context(), formFields(e, query))
 		if p := e.Param("period"); p != nil {
-			page.Ranges = pick(cmp.Or(query.Get("period"), p.Default[0]), windows())
+			page.Ranges = markChosen(cmp.Or(query.Get("period"), p.Default[0]), windowChoices())
 		}
 		if page.Needs != "" {
 			return page, nil
 		}
-		if page.Doc, err = p.report(r.Context(), e, query); err != nil {
+		if page.Doc, err = p.makeReport(r.Context(), e, query); err != nil {
 			var s status
 			if errors.As(err, &s) && s.code == http.StatusNotFound { // nothing is an answer
 				page.Needs, err = s.text, nil
@@ -154,14 +155,14 @@ func (p *Pages) board(name string, choose func(r *http.Request, query url.Values
 			return page, err
 		}
 		page.Report = "/ui/reports?report=" + of + "&" + query.Encode()
-		page.split()
+		page.splitFigures()
 		return page, nil
 	})
 }
 
-// me chooses the person: the reader, where there is no other one.
-func (p *Pages) me(r *http.Request, query url.Values) string {
-	if own := oneself(access.From(r.Context()), p.ownKeys().User); query.Get("user") == "" && own != "" {
+// chooseOwnUser chooses the person: the reader, where there is no other one.
+func (p *Pages) chooseOwnUser(r *http.Request, query url.Values) string {
+	if own := ownUser(access.From(r.Context()), p.ownKeys().User); query.Get("user") == "" && own != "" {
 		query.Set("user", own)
 	}
 	if query.Get("user") == "" {
@@ -170,10 +171,10 @@ func (p *Pages) me(r *http.Request, query url.Values) string {
 	return ""
 }
 
-func anyone(*http.Request, url.Values) string { return "" }
+func chooseNothing(*http.Request, url.Values) string { return "" }
 
-// split takes the figures out of the tables, and makes tiles of them.
-func (b *boardPage) split() {
+// splitFigures takes the figures out of the tables, and makes tiles of them.
+func (b *boardPage) splitFigures() {
 	i := slices.IndexFunc(b.Doc.Tables, func(t shownTable) bool { return t.Name == "figures" })
 	if i < 0 {
 		return

@@ -50,8 +50,8 @@ type square struct {
 // sign says how a day is, without a colour.
 type sign struct{ Class, Sign, Words string }
 
-// signs are all of them, the worst first.
-func signs() []sign {
+// calendarSigns are all of them, the worst first.
+func calendarSigns() []sign {
 	return []sign{
 		{"missing", "✗", "runs are missing"},
 		{"gap", "▲", "a gap: it could not be read"},
@@ -63,7 +63,7 @@ func signs() []sign {
 }
 
 func signOf(class string) sign {
-	for _, s := range signs() {
+	for _, s := range calendarSigns() {
 		if s.Class == class {
 			return s
 		}
@@ -112,19 +112,19 @@ func (s stretchView) Last() time.Time { return s.To.Add(-time.Microsecond) }
 // maxMonths bounds what the calendar shows.
 const maxMonths = 12
 
-// monthsAsked reads which months an address asks for; the present one and the two
+// parseMonths reads which months an address asks for; the present one and the two
 // before it when it says nothing.
-func monthsAsked(form url.Values, now time.Time) (last time.Time, months int, err error) {
+func parseMonths(form url.Values, now time.Time) (last time.Time, months int, err error) {
 	present := time.Date(now.Year(), now.Month(), 1, 0, 0, 0, 0, time.UTC)
 	last, months = present, 3
 	if text := form.Get("month"); text != "" {
 		if last, err = time.Parse("2006-01", text); err != nil || last.Year() < 1970 {
-			return last, months, bad("%q is no month; write it like %s.", text, present.Format("2006-01"))
+			return last, months, badRequest("%q is no month; write it like %s.", text, present.Format("2006-01"))
 		}
 	}
 	if text := form.Get("months"); text != "" {
 		if months, err = strconv.Atoi(text); err != nil || months < 1 || months > maxMonths {
-			return last, months, bad("%q is no number of months from 1 to %d.", text, maxMonths)
+			return last, months, badRequest("%q is no number of months from 1 to %d.", text, maxMonths)
 		}
 	}
 	if last.After(present) {
@@ -133,15 +133,15 @@ func monthsAsked(form url.Values, now time.Time) (last time.Time, months int, er
 	return last, months, nil
 }
 
-// calendar makes the calendar that an address asks for.
-func (p *Pages) calendar(r *http.Request, gaps []gapView) (*calendarPage, error) {
-	now := p.now()
-	last, months, err := monthsAsked(r.URL.Query(), now)
+// makeCalendar makes the calendar that an address asks for.
+func (p *Pages) makeCalendar(r *http.Request, gaps []gapView) (*calendarPage, error) {
+	now := p.currentTime()
+	last, months, err := parseMonths(r.URL.Query(), now)
 	if err != nil {
 		return nil, err
 	}
 	first, end := last.AddDate(0, 1-months, 0), last.AddDate(0, 1, 0)
-	a, err := p.compared(r.Context(), first, end)
+	a, err := p.comparedDays(r.Context(), first, end)
 	if err != nil {
 		return nil, err
 	}
@@ -152,7 +152,7 @@ func (p *Pages) calendar(r *http.Request, gaps []gapView) (*calendarPage, error)
 	if end.Before(now) {
 		c.Later = monthsPath(last.AddDate(0, months, 0), months)
 	}
-	c.fill(a.Days, gaps, first, end)
+	c.fillMonths(a.Days, gaps, first, end)
 	return c, nil
 }
 
@@ -171,8 +171,8 @@ type daysView struct {
 // the records of months, while pages renew themselves every few seconds; and all who
 // may have it get the same.
 type calendars struct {
-	mu   sync.Mutex
-	kept map[v1.CompletenessQuery]calendarAnswer
+	mu      sync.Mutex
+	answers map[v1.CompletenessQuery]calendarAnswer
 }
 
 type calendarAnswer struct {
@@ -181,35 +181,35 @@ type calendarAnswer struct {
 }
 
 const (
-	calendarAge   = time.Minute // after which the days are compared again
-	calendarsKept = 32
+	calendarAge  = time.Minute // after which the days are compared again
+	maxCalendars = 32
 )
 
-// fresh returns the answer to a query; nil when there is none that is new enough.
-func (c *calendars) fresh(query v1.CompletenessQuery, now time.Time) *daysView {
+// freshAnswer returns the answer to a query; nil when there is none that is new enough.
+func (c *calendars) freshAnswer(query v1.CompletenessQuery, now time.Time) *daysView {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	a, ok := c.kept[query]
+	a, ok := c.answers[query]
 	if age := now.Sub(a.at); !ok || age < 0 || age >= calendarAge {
 		return nil
 	}
 	return a.days
 }
 
-// keep remembers an answer, which no one changes any more.
-func (c *calendars) keep(query v1.CompletenessQuery, days *daysView, now time.Time) {
+// addAnswer remembers an answer, which no one changes any more.
+func (c *calendars) addAnswer(query v1.CompletenessQuery, days *daysView, now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.kept == nil || len(c.kept) >= calendarsKept {
-		c.kept = map[v1.CompletenessQuery]calendarAnswer{}
+	if c.answers == nil || len(c.answers) >= maxCalendars {
+		c.answers = map[v1.CompletenessQuery]calendarAnswer{}
 	}
-	c.kept[query] = calendarAnswer{days, now}
+	c.answers[query] = calendarAnswer{days, now}
 }
 
-// compared asks for the days of a window. The reader must be one who may see them.
-func (p *Pages) compared(ctx context.Context, first, end time.Time) (*daysView, error) {
-	query, now := daysQuery(first, end), p.now()
-	if a := p.calendars.fresh(*query, now); a != nil {
+// comparedDays asks for the days of a window. The reader must be one who may see them.
+func (p *Pages) comparedDays(ctx context.Context, first, end time.Time) (*daysView, error) {
+	query, now := daysQuery(first, end), p.currentTime()
+	if a := p.calendars.freshAnswer(*query, now); a != nil {
 		return a, nil
 	}
 	answer, err := p.V1.Completeness(ctx, query)
@@ -217,11 +217,11 @@ func (p *Pages) compared(ctx context.Context, first, end time.Time) (*daysView, 
 		return nil, err
 	}
 	a := &daysView{
-		Days:      views(answer.Days, func(d v1.Day) dayView { return dayView(d) }),
-		Stretches: views(answer.Stretches, func(s v1.Stretch) stretchView { return stretchView(s) }),
+		Days:      mapViews(answer.Days, func(d v1.Day) dayView { return dayView(d) }),
+		Stretches: mapViews(answer.Stretches, func(s v1.Stretch) stretchView { return stretchView(s) }),
 		Missing:   answer.Missing,
 	}
-	p.calendars.keep(*query, a, now)
+	p.calendars.addAnswer(*query, a, now)
 	return a, nil
 }
 
@@ -229,26 +229,26 @@ func monthsPath(last time.Time, months int) string {
 	return "/ui/agents?" + url.Values{"month": {last.Format("2006-01")}, "months": {strconv.Itoa(months)}}.Encode() + "#calendar"
 }
 
-// fill makes the months of each source.
-func (c *calendarPage) fill(days []dayView, gaps []gapView, first, end time.Time) {
+// fillMonths makes the months of each source.
+func (c *calendarPage) fillMonths(days []dayView, gaps []gapView, first, end time.Time) {
 	used := map[string]bool{}
 	for len(days) > 0 {
 		n := 1
 		for n < len(days) && days[n].Source == days[0].Source {
 			n++
 		}
-		c.source(days[:n], gaps, first, end, used)
+		c.addSource(days[:n], gaps, first, end, used)
 		days = days[n:]
 	}
-	for _, s := range signs() {
+	for _, s := range calendarSigns() {
 		if used[s.Class] {
 			c.Legend = append(c.Legend, s)
 		}
 	}
 }
 
-// source adds the months of a source of which a day was compared.
-func (c *calendarPage) source(days []dayView, gaps []gapView, first, end time.Time, used map[string]bool) {
+// addSource adds the months of a source of which a day was compared.
+func (c *calendarPage) addSource(days []dayView, gaps []gapView, first, end time.Time, used map[string]bool) {
 	name, byDay, compared := days[0].Source, map[string]square{}, 0
 	tally := map[string]int{}
 	for i := range days {
@@ -272,7 +272,7 @@ func (c *calendarPage) source(days []dayView, gaps []gapView, first, end time.Ti
 		out.Months = append(out.Months, monthOf(m, byDay))
 	}
 	var words []string
-	for _, s := range signs() {
+	for _, s := range calendarSigns() {
 		if n := tally[s.Class]; n > 0 {
 			used[s.Class] = true
 			words = append(words, s.Words+" on "+view.Plural(n, "day"))

@@ -30,8 +30,8 @@ type found struct {
 	Since      time.Time
 }
 
-// verdict asks for one now; nil when no one judges.
-func (p *Pages) verdict(ctx context.Context) *verdict {
+// currentVerdict judges the cluster now; nil when no one judges.
+func (p *Pages) currentVerdict(ctx context.Context) *verdict {
 	if p.Health == nil {
 		return nil
 	}
@@ -93,8 +93,8 @@ type nodeLine struct {
 	Offset         string // of the clock
 }
 
-// cluster fills the page of the cluster. It needs no one who leads.
-func (p *Pages) cluster(r *http.Request, f *frame) int {
+// fillCluster fills the page of the cluster. It needs no one who leads.
+func (p *Pages) fillCluster(r *http.Request, f *frame) int {
 	if !mayCluster(access.From(r.Context())) {
 		f.Problem = "This page is not for you: " + access.ErrDenied.Error() + "."
 		return http.StatusForbidden
@@ -103,8 +103,8 @@ func (p *Pages) cluster(r *http.Request, f *frame) int {
 		f.Problem = "Cluster health is not available on this node."
 		return http.StatusNotFound
 	}
-	page := p.clusterKnown(r)
-	p.figures(r, page)
+	page := p.localClusterPage(r)
+	p.addStatus(r, page)
 	f.Content = page
 	return http.StatusOK
 }
@@ -114,12 +114,12 @@ func mayCluster(who access.Principal) bool {
 	return who.May(identity.Monitor) || who.May(identity.Read) && who.Rows.All()
 }
 
-// clusterKnown is what this node knows of the cluster by itself.
-func (p *Pages) clusterKnown(r *http.Request) *clusterPage {
+// localClusterPage is what this node knows of the cluster by itself.
+func (p *Pages) localClusterPage(r *http.Request) *clusterPage {
 	report := p.Health(r.Context())
 	page := &clusterPage{Verdict: verdictOf(&report, access.From(r.Context()).SeesAll()), Cluster: report.Facts.Cluster, Node: report.Facts.Node, Backup: report.Facts.Backup.Last}
 	for i := range report.Facts.Nodes {
-		page.add(lineOfNode(&report, &report.Facts.Nodes[i]))
+		page.addNode(lineOfNode(&report, &report.Facts.Nodes[i]))
 	}
 	for _, list := range [][]nodeLine{page.Nodes, page.Differs, page.Backups} {
 		slices.SortStableFunc(list, func(a, b nodeLine) int { return cmp.Compare(a.Name, b.Name) })
@@ -131,12 +131,12 @@ func (p *Pages) clusterKnown(r *http.Request) *clusterPage {
 // cluster, where the reader has access to the page of the cluster.
 func (p *Pages) fillOutage(r *http.Request, f *frame) {
 	if p.Health != nil && mayCluster(access.From(r.Context())) {
-		f.Content = &overviewPage{Outage: p.clusterKnown(r)}
+		f.Content = &overviewPage{Outage: p.localClusterPage(r)}
 	}
 }
 
-// add adds a node.
-func (p *clusterPage) add(n nodeLine) {
+// addNode adds a node to the tables that it belongs to.
+func (p *clusterPage) addNode(n nodeLine) {
 	p.Nodes = append(p.Nodes, n)
 	if n.Leader {
 		p.Leader = n.Name
@@ -149,9 +149,9 @@ func (p *clusterPage) add(n nodeLine) {
 	}
 }
 
-// figures adds what /v1 says of the cluster; the page goes without while it says
+// addStatus adds what /v1 says of the cluster; the page goes without while it says
 // nothing.
-func (p *Pages) figures(r *http.Request, page *clusterPage) {
+func (p *Pages) addStatus(r *http.Request, page *clusterPage) {
 	if figures, err := p.V1.Status(r.Context(), nil); err == nil {
 		page.Figures = &figures
 	}

@@ -36,7 +36,7 @@ func formToken(r *http.Request) string {
 // that its browser was given.
 func checkForm(r *http.Request) error {
 	if token := formToken(r); token == "" || subtle.ConstantTimeCompare([]byte(r.PostForm.Get(formField)), []byte(token)) != 1 {
-		return bad("This form was not sent from a page of this server, or its page is too old. Send it again.")
+		return badRequest("This form was not sent from a page of this server, or its page is too old. Send it again.")
 	}
 	return nil
 }

@@ -17,9 +17,9 @@ const (
 	offerWait   = 300 * time.Millisecond
 )
 
-// offer gives the fields of a form the values that the reader's records have: without them
+// offerValues gives the fields of a form the values that the reader's records have: without them
 // the examples of the catalogue stay.
-func (p *Pages) offer(ctx context.Context, form []entryField) []entryField {
+func (p *Pages) offerValues(ctx context.Context, form []entryField) []entryField {
 	ctx, cancel := context.WithTimeout(ctx, offerWait)
 	defer cancel()
 	known := map[string][]string{}
@@ -73,7 +73,7 @@ func (p *Pages) offerFields(ctx context.Context, names map[string]string) (list 
 // valuesOf are the values of a key, those of the most records first; none where the key is
 // not known or takes too long.
 func (p *Pages) valuesOf(ctx context.Context, key string) (list []string) {
-	answer, err := p.sums(ctx, v1.UsageQuery{Window: offeredOf, By: key, Measure: "records", Order: "records", Top: mostOffered})
+	answer, err := p.usageInHours(ctx, v1.UsageQuery{Window: offeredOf, By: key, Measure: "records", Order: "records", Top: mostOffered})
 	if err != nil {
 		return nil
 	}

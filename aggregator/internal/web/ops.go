@@ -16,10 +16,10 @@ const (
 )
 
 // titled is what a page shows when it has a title of its own.
-type titled interface{ title() string }
+type titled interface{ pageTitle() string }
 
-// refreshed reports whether a page renews itself.
-func refreshed(page string) bool {
+// isRefreshed reports whether a page renews itself.
+func isRefreshed(page string) bool {
 	switch page {
 	case "overview", "agents", "cluster", "actions", "alerts", "action", "run":
 		return true
@@ -33,8 +33,8 @@ func mayConfig(r *http.Request) bool {
 	return who.May(identity.Read) && who.Rows.All()
 }
 
-// views are what pages show of a list.
-func views[T, V any](list []T, view func(T) V) []V {
+// mapViews returns what pages show of a list.
+func mapViews[T, V any](list []T, view func(T) V) []V {
 	out := make([]V, len(list))
 	for i := range list {
 		out[i] = view(list[i])

@@ -53,8 +53,8 @@ const countUp = 10_000
 
 var errEnough = errors.New("enough")
 
-// tally counts how often each calls its argument.
-func tally(each func(one func() error) error) (b bounded, err error) {
+// countBounded counts how often each calls its argument.
+func countBounded(each func(one func() error) error) (b bounded, err error) {
 	err = each(func() error {
 		if b.N == countUp {
 			b.More = true
@@ -72,17 +72,17 @@ func tally(each func(one func() error) error) (b bounded, err error) {
 // newest is how many records the overview shows.
 const newest = 5
 
-func (p *Pages) overview(r *http.Request, v *access.View) (any, error) {
+func (p *Pages) overviewContent(r *http.Request, v *access.View) (any, error) {
 	ctx := r.Context()
-	page := &overviewPage{own: p.ownKeys(), Clock: p.clock().String(), Whole: v.Principal().Rows.All()}
+	page := &overviewPage{own: p.ownKeys(), Clock: p.siteZone().String(), Whole: v.Principal().Rows.All()}
 	if page.Whole {
-		page.Verdict = p.verdict(ctx)
+		page.Verdict = p.currentVerdict(ctx)
 	}
 	running, err := p.runningTile(ctx, v)
 	if err != nil {
 		return nil, err // who may not even see this sees nothing here
 	}
-	page.Top = p.top(ctx, r.URL.Query())
+	page.Top = p.makeTop(ctx, r.URL.Query())
 	page.Tiles = append(page.Tiles, p.utilizationTile(ctx))
 	page.Tiles = append(page.Tiles, p.hoursTiles(ctx)...)
 	page.Tiles = append(page.Tiles, running, p.recordsTile(ctx, v, &page.Top))
@@ -90,7 +90,7 @@ func (p *Pages) overview(r *http.Request, v *access.View) (any, error) {
 		page.Tiles = append(page.Tiles, p.alertsTile(ctx)...)
 	}
 	page.Sources = p.sourcesPart(ctx, v, &page.Top)
-	page.Lacks = p.lack(ctx, v.Query(ctx, store.Query{Order: store.BySeq, Desc: true, Limit: newest}, func(row *columns.Row) error {
+	page.Lacks = p.lackText(ctx, v.Query(ctx, store.Query{Order: store.BySeq, Desc: true, Limit: newest}, func(row *columns.Row) error {
 		page.Newest = append(page.Newest, lineOf(row, page.own))
 		return nil
 	}))
@@ -161,10 +161,10 @@ func (p *Pages) agentLines(ctx context.Context, v *access.View) ([]agentLine, er
 	for _, c := range cursors {
 		a := all[c.Agent]
 		if a == nil {
-			a = &agentLine{Name: c.Agent, Contact: std(c.Pulled)}
+			a = &agentLine{Name: c.Agent, Contact: stdTime(c.Pulled)}
 			all[c.Agent] = a
 		}
-		a.Sources = sources(c, counters)
+		a.Sources = sourceLines(c, counters)
 	}
 	lines := make([]agentLine, 0, len(all))
 	for _, a := range all {
@@ -185,8 +185,8 @@ func fromStatus(s ingest.Status) *agentLine {
 	return a
 }
 
-// sources are those of an agent, with the time up to which each is complete.
-func sources(c store.Cursor, counters []store.SourceCounts) []sourceLine {
+// sourceLines are those of an agent, with the time up to which each is complete.
+func sourceLines(c store.Cursor, counters []store.SourceCounts) []sourceLine {
 	var out []sourceLine
 	for _, n := range counters {
 		if n.Source.Agent != c.Agent {
@@ -198,7 +198,7 @@ func sources(c store.Cursor, counters []store.SourceCounts) []sourceLine {
 		}
 		for _, w := range c.Watermarks {
 			if w.Source == n.Source {
-				s.CompleteTo = std(w.CompleteTo)
+				s.CompleteTo = stdTime(w.CompleteTo)
 			}
 		}
 		out = append(out, s)

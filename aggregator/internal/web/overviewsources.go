@@ -41,12 +41,12 @@ func (p *Pages) sourcesPart(ctx context.Context, v *access.View, t *top) sources
 		odd = []tile{countTile("/ui/conflicts", "conflicts", conflicts)}
 	}
 	if !v.Principal().Rows.All() {
-		s.Tiles, s.Problem = odd, p.lack(ctx, conflictsErr)
+		s.Tiles, s.Problem = odd, p.lackText(ctx, conflictsErr)
 		return s
 	}
 	agents, agentsErr := p.agentLines(ctx, v)
 	if agentsErr == nil {
-		s.Tiles, s.None = p.healthTiles(agents, p.now()), len(agents) == 0
+		s.Tiles, s.None = p.healthTiles(agents, p.currentTime()), len(agents) == 0
 	}
 	quarantine, quarantineErr := v.QuarantineCount()
 	if quarantineErr == nil {
@@ -56,7 +56,7 @@ func (p *Pages) sourcesPart(ctx context.Context, v *access.View, t *top) sources
 	for i := range agents {
 		s.Lines = append(s.Lines, healthOf(&agents[i], t.answer)...)
 	}
-	s.Problem = p.lack(ctx, errors.Join(conflictsErr, agentsErr, quarantineErr))
+	s.Problem = p.lackText(ctx, errors.Join(conflictsErr, agentsErr, quarantineErr))
 	return s
 }
 
@@ -97,7 +97,7 @@ func (p *Pages) healthTiles(agents []agentLine, now time.Time) []tile {
 	}
 	complete := tile{Href: "/ui/agents", Label: "complete to", Value: "–"}
 	if !least.IsZero() {
-		complete.Value, complete.Exact = ago(now.Sub(least), least), p.when(least)+" "+p.clock().String()
+		complete.Value, complete.Exact = formatAge(now.Sub(least), least), p.formatTime(least)+" "+p.siteZone().String()
 	}
 	return []tile{answer, complete}
 }
@@ -114,15 +114,15 @@ func healthOf(a *agentLine, known *v1.Usage) []sourceHealth {
 		l.Source, l.CompleteTo = s.Name, s.CompleteTo
 		line.Error = "" // once
 		if known != nil {
-			l.add(known, a.Name+"/"+s.Name)
+			l.addCompleteness(known, a.Name+"/"+s.Name)
 		}
 		out = append(out, l)
 	}
 	return out
 }
 
-// add puts in what an answer says of the source.
-func (s *sourceHealth) add(known *v1.Usage, name string) {
+// addCompleteness puts in what an answer says of the source.
+func (s *sourceHealth) addCompleteness(known *v1.Usage, name string) {
 	for _, c := range known.Complete.Sources {
 		if c.Source == name && c.Silent && s.Tone == "good" {
 			s.State, s.Tone = "silent", "warn"

@@ -29,41 +29,41 @@ func totalOf(a *v1.Usage, name string) *big.Rat {
 	return new(big.Rat)
 }
 
-// sums asks for usage in hours.
-func (p *Pages) sums(ctx context.Context, q v1.UsageQuery) (*v1.Usage, error) {
+// usageInHours asks for usage in hours.
+func (p *Pages) usageInHours(ctx context.Context, q v1.UsageQuery) (*v1.Usage, error) {
 	q.Unit = "hour"
 	return p.askUsage(ctx, &q)
 }
 
-// lack says to people why a part of a page is not there; "" without an error.
-func (p *Pages) lack(ctx context.Context, err error) string {
+// lackText says to people why a part of a page is not there; "" without an error.
+func (p *Pages) lackText(ctx context.Context, err error) string {
 	if err == nil {
 		return ""
 	}
 	if problem, ok := errors.AsType[*client.Problem](err); ok {
-		return sentence(problem.Detail)
+		return asSentence(problem.Detail)
 	}
 	if ctx.Err() == nil {
 		p.Log.Error("a part of a page failed", "error", err)
 	}
-	return sentence(err.Error())
+	return asSentence(err.Error())
 }
 
-// written is a number for the eye.
-func written(kind string, n *big.Rat) string {
+// showNumber writes a number for the eye.
+func showNumber(kind string, n *big.Rat) string {
 	return v1.Show(kind, v1.Rat(n))
 }
 
 // utilizationTile says how full the clusters are.
 func (p *Pages) utilizationTile(ctx context.Context) tile {
 	t := tile{Href: "/ui/reports?report=utilization&period=7d", Value: "–", Label: "of all cores used today"}
-	a, err := p.sums(ctx, v1.UsageQuery{Window: "today", Measure: "utilization"})
+	a, err := p.usageInHours(ctx, v1.UsageQuery{Window: "today", Measure: "utilization"})
 	if err != nil {
-		_, why, cut := strings.Cut(p.lack(ctx, err), "Utilization: ")
+		_, why, cut := strings.Cut(p.lackText(ctx, err), "Utilization: ")
 		if !cut {
-			why = p.lack(ctx, err)
+			why = p.lackText(ctx, err)
 		}
-		t.Label, t.More = "utilization", []string{sentence(why)}
+		t.Label, t.More = "utilization", []string{asSentence(why)}
 		return t
 	}
 	m := a.Find("utilization")
@@ -73,8 +73,8 @@ func (p *Pages) utilizationTile(ctx context.Context) tile {
 	}
 	share := v1.Figure(m.Total)
 	t.Value, t.Exact = v1.Show(report.Ratio, share), share.String()
-	if hour, err := p.sums(ctx, v1.UsageQuery{Window: "1h", Measure: "utilization"}); err != nil {
-		t.More = append(t.More, p.lack(ctx, err))
+	if hour, err := p.usageInHours(ctx, v1.UsageQuery{Window: "1h", Measure: "utilization"}); err != nil {
+		t.More = append(t.More, p.lackText(ctx, err))
 	} else if m := hour.Find("utilization"); m != nil && m.Total != nil {
 		t.More = append(t.More, v1.Show(report.Ratio, v1.Figure(m.Total))+" in the last hour")
 	}
@@ -86,16 +86,16 @@ func (p *Pages) utilizationTile(ctx context.Context) tile {
 
 // hoursTiles are what was used today, beside the same part of the same day last week.
 func (p *Pages) hoursTiles(ctx context.Context) []tile {
-	now := p.now().In(p.clock())
+	now := p.currentTime().In(p.siteZone())
 	midnight := time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, now.Location())
 	stamp := func(t time.Time) string { return t.AddDate(0, 0, -7).Format(time.RFC3339Nano) }
-	today, err := p.sums(ctx, v1.UsageQuery{Window: "today"})
+	today, err := p.usageInHours(ctx, v1.UsageQuery{Window: "today"})
 	before := &v1.Usage{}
 	if err == nil {
-		before, err = p.sums(ctx, v1.UsageQuery{From: stamp(midnight), To: stamp(now)})
+		before, err = p.usageInHours(ctx, v1.UsageQuery{From: stamp(midnight), To: stamp(now)})
 	}
 	if err != nil {
-		return []tile{{Href: "/ui/usage?window=today", Value: "–", Label: "core-hours today", More: []string{p.lack(ctx, err)}}}
+		return []tile{{Href: "/ui/usage?window=today", Value: "–", Label: "core-hours today", More: []string{p.lackText(ctx, err)}}}
 	}
 	var out []tile
 	for _, component := range []string{"Cores", "GPUs"} {
@@ -111,7 +111,7 @@ func hoursTile(groupKey, component string, today, before *v1.Usage, day time.Wee
 	a, b := totalOf(today, component), totalOf(before, component)
 	t := tile{
 		Href: "/ui/usage?" + url.Values{"window": {"today"}, "by": {groupKey}, "measure": {component}}.Encode(), Label: hoursOf(component) + " today",
-		Value: written(report.Number, a), Exact: v1.Rat(a).String(),
+		Value: showNumber(report.Number, a), Exact: v1.Rat(a).String(),
 	}
 	then := "by this time last " + day.String()
 	switch {
@@ -122,15 +122,15 @@ func hoursTile(groupKey, component string, today, before *v1.Usage, day time.Wee
 		t.More = []string{"none " + then}
 		return t
 	case a == nil:
-		t.More = []string{written(report.Number, b) + " " + then}
+		t.More = []string{showNumber(report.Number, b) + " " + then}
 		return t
 	}
 	change := new(big.Rat).Quo(new(big.Rat).Sub(a, b), b)
-	t.Small = written(report.Change, change)
+	t.Small = showNumber(report.Change, change)
 	if change.Sign() == 0 {
 		t.Small = "±0\u202f%"
 	}
-	t.More = []string{written(report.Number, b) + " " + then}
+	t.More = []string{showNumber(report.Number, b) + " " + then}
 	return t
 }
 
@@ -145,7 +145,7 @@ func hoursOf(component string) string {
 
 // countRunning makes the tile with how many jobs run for which tests hold.
 func countRunning(ctx context.Context, v *access.View, tests ...store.MetaTest) (tile, error) {
-	running, err := tally(func(one func() error) error {
+	running, err := countBounded(func(one func() error) error {
 		return v.Query(ctx, store.Query{Open: store.OnlyOpen, Meta: tests}, func(row *columns.Row) error {
 			if row.Record.Meta.IsPart() { // of a job that counts itself
 				return nil
@@ -174,7 +174,7 @@ func (p *Pages) runningTile(ctx context.Context, v *access.View) (tile, error) {
 	}
 	switch a, err := p.V1.Capacity(ctx, nil); {
 	case err != nil:
-		t.More = []string{p.lack(ctx, err)}
+		t.More = []string{p.lackText(ctx, err)}
 	case a.Census == nil: // not for those who read no records
 	case len(a.Census.Sources) == 0:
 		t.More = []string{"queue length unavailable"}
@@ -197,7 +197,7 @@ func (p *Pages) recordsTile(ctx context.Context, v *access.View, top *top) tile 
 	}
 	n, err := v.Count(ctx)
 	if err != nil {
-		t.Value, t.More = "–", []string{p.lack(ctx, err)}
+		t.Value, t.More = "–", []string{p.lackText(ctx, err)}
 		return t
 	}
 	t.Value = view.Count(n)

@@ -67,24 +67,24 @@ type topAsk struct {
 	own        report.Keys
 }
 
-// top asks who used most.
-func (p *Pages) top(ctx context.Context, q url.Values) top {
+// makeTop asks who used most.
+func (p *Pages) makeTop(ctx context.Context, q url.Values) top {
 	ask := topAsk{q.Get("of"), q.Get("by"), q.Get("in"), p.ownKeys()}
 	if ask.in == "" {
 		ask.in = "7d"
 	}
 	a, err := p.topSums(ctx, &ask)
 	of := cmp.Or(ask.of, "Cores")
-	t := top{What: hoursOf(of), Who: called(topKeys(ask.own), ask.by), When: called(topWindows(), ask.in), answer: a}
+	t := top{What: hoursOf(of), Who: labelOf(topKeys(ask.own), ask.by), When: labelOf(topWindows(), ask.in), answer: a}
 	if err != nil {
-		t.answer, t.Problem = nil, p.lack(ctx, err)
-		t.Choices = ask.choices([]string{"Cores"})
+		t.answer, t.Problem = nil, p.lackText(ctx, err)
+		t.Choices = ask.topChoices([]string{"Cores"})
 		return t
 	}
-	t.Choices = ask.choices(rates(a))
+	t.Choices = ask.topChoices(rateComponents(a))
 	ask.of = of
-	t.fill(a, ask)
-	t.paint()
+	t.makeBars(a, ask)
+	t.paintBars()
 	return t
 }
 
@@ -114,7 +114,7 @@ func (p *Pages) topSums(ctx context.Context, ask *topAsk) (a *v1.Usage, err erro
 // is, or where no one has any, of the first component that is used over time.
 func (p *Pages) mostOf(ctx context.Context, ask *topAsk) (*v1.Usage, error) {
 	by := func(of string) (*v1.Usage, error) {
-		return p.sums(ctx, v1.UsageQuery{Window: ask.in, By: ask.by, Top: topBars, Order: of})
+		return p.usageInHours(ctx, v1.UsageQuery{Window: ask.in, By: ask.by, Top: topBars, Order: of})
 	}
 	a, err := by(cmp.Or(ask.of, "Cores"))
 	if ask.of != "" || !refusedAsBad(err) {
@@ -123,7 +123,7 @@ func (p *Pages) mostOf(ctx context.Context, ask *topAsk) (*v1.Usage, error) {
 	if a, err = by(""); err != nil {
 		return a, err
 	}
-	if components := rates(a); len(components) > 0 {
+	if components := rateComponents(a); len(components) > 0 {
 		ask.of = components[0]
 		return by(ask.of)
 	}
@@ -136,8 +136,8 @@ func refusedAsBad(err error) bool {
 	return ok && problem.Status == http.StatusBadRequest
 }
 
-// called is what a word is called; itself where there is no other name.
-func called(list [][2]string, word string) string {
+// labelOf is what a word is called; itself where there is no other name.
+func labelOf(list [][2]string, word string) string {
 	for _, w := range list {
 		if w[0] == word {
 			return w[1]
@@ -146,8 +146,8 @@ func called(list [][2]string, word string) string {
 	return word
 }
 
-// rates are the components of an answer that are used over time.
-func rates(a *v1.Usage) (out []string) {
+// rateComponents are the components of an answer that are used over time.
+func rateComponents(a *v1.Usage) (out []string) {
 	for i := range a.Measures {
 		if a.Measures[i].Kind == "rate" {
 			out = append(out, a.Measures[i].Name)
@@ -156,8 +156,8 @@ func rates(a *v1.Usage) (out []string) {
 	return out
 }
 
-// href is the address of the overview with other words.
-func (k topAsk) href() string {
+// pageAddress is the address of the overview with other words.
+func (k topAsk) pageAddress() string {
 	q := url.Values{}
 	for name, word := range map[string]string{"of": k.of, "by": k.by, "in": k.in} {
 		if word != "" {
@@ -167,12 +167,12 @@ func (k topAsk) href() string {
 	return "/?" + q.Encode() + "#top"
 }
 
-// choices are the links to the same of other components, groups and times.
-func (k topAsk) choices(components []string) []topChoice {
+// topChoices are the links to the same of other components, groups and times.
+func (k topAsk) topChoices(components []string) []topChoice {
 	link := func(text string, chosen bool, change func(*topAsk)) topLink {
 		other := k
 		change(&other)
-		return topLink{Text: text, Href: other.href(), Chosen: chosen}
+		return topLink{Text: text, Href: other.pageAddress(), Chosen: chosen}
 	}
 	of, who, when := topChoice{Name: "Of what"}, topChoice{Name: "Of whom"}, topChoice{Name: "When"}
 	if k.of != "" && !slices.Contains(components, k.of) {
@@ -190,8 +190,8 @@ func (k topAsk) choices(components []string) []topChoice {
 	return []topChoice{of, when, who}
 }
 
-// fill makes the bars.
-func (t *top) fill(a *v1.Usage, ask topAsk) {
+// makeBars makes a bar for each group that used something.
+func (t *top) makeBars(a *v1.Usage, ask topAsk) {
 	query := url.Values{"window": {ask.in}, "by": {ask.by}, "measure": {ask.of}}
 	t.Usage = "/ui/usage?" + query.Encode()
 	t.CSV = v1.UsageAddress(&v1.UsageQuery{Window: ask.in, By: ask.by, Measure: v1.JoinList(ask.of), Order: ask.of, Unit: "hour"}, "csv")
@@ -201,7 +201,7 @@ func (t *top) fill(a *v1.Usage, ask topAsk) {
 		t.Nothing = fmt.Sprintf("No %s are known of %s.", t.What, t.When)
 		return
 	}
-	t.Sum, t.Exact = written(report.Number, all), v1.Rat(all).String()
+	t.Sum, t.Exact = showNumber(report.Number, all), v1.Rat(all).String()
 	most := new(big.Rat)
 	values := make([]*big.Rat, len(a.Groups))
 	for g := range a.Groups {
@@ -216,8 +216,8 @@ func (t *top) fill(a *v1.Usage, ask topAsk) {
 		if n == nil || n.Sign() <= 0 {
 			continue
 		}
-		b := t.bar(&a.Groups[g], ask)
-		b.Value, b.Exact, b.Share = written(report.Number, n), v1.Rat(n).String(), written(report.Share, new(big.Rat).Quo(n, all))
+		b := t.groupBar(&a.Groups[g], ask)
+		b.Value, b.Exact, b.Share = showNumber(report.Number, n), v1.Rat(n).String(), showNumber(report.Share, new(big.Rat).Quo(n, all))
 		if most.Sign() > 0 {
 			part, _ := new(big.Rat).Quo(n, most).Float64()
 			b.Width = fmt.Sprintf("%.1f", 100*min(part, 1))
@@ -226,8 +226,8 @@ func (t *top) fill(a *v1.Usage, ask topAsk) {
 	}
 }
 
-// paint gives the bars the colours of their names.
-func (t *top) paint() {
+// paintBars gives the bars the colours of their names.
+func (t *top) paintBars() {
 	names := make([]string, len(t.Bars))
 	for i := range t.Bars {
 		names[i] = t.Bars[i].Name
@@ -237,11 +237,11 @@ func (t *top) paint() {
 	}
 }
 
-// bar names a group and leads to what it used.
-func (t *top) bar(g *v1.UsageGroup, ask topAsk) bar {
+// groupBar names a group and leads to what it used.
+func (t *top) groupBar(g *v1.UsageGroup, ask topAsk) bar {
 	if g.Others > 0 {
 		return bar{Name: view.GroupName(g), Href: t.Usage}
 	}
-	next, _ := usageAsk{Window: ask.in, By: ask.by, Measure: ask.of, Kind: stepped, Top: usualTop}.into(g, nil) // that page chooses the key
-	return bar{Name: groupName(g), Href: next.address()}
+	next, _ := usageAsk{Window: ask.in, By: ask.by, Measure: ask.of, Kind: stepped, Top: usualTop}.drillDown(g, nil) // that page chooses the key
+	return bar{Name: groupName(g), Href: next.pageAddress()}
 }

@@ -23,7 +23,7 @@ type planPage struct {
 	Plan      *v1.ActionPlan // nil: there is none
 }
 
-func (p *planPage) title() string { return "Plan of " + p.Action.Name() }
+func (p *planPage) pageTitle() string { return "Plan of " + p.Action.Name() }
 
 // PlanPath is the address at which the plan is made.
 func (p *planPage) PlanPath() string { return p.Action.Path() + "/plan" }
@@ -34,12 +34,12 @@ const (
 	planForm     = 64 << 10
 )
 
-// planned makes the handler that makes a plan. It changes nothing.
-func (p *Pages) planned() http.Handler {
-	page := p.show("plan", func(r *http.Request, f *frame) int {
+// planHandler makes the handler that makes a plan. It changes nothing.
+func (p *Pages) planHandler() http.Handler {
+	page := p.frameHandler("plan", func(r *http.Request, f *frame) int {
 		var err error
-		f.Content, err = p.plan(r)
-		return p.judge(r, f, err)
+		f.Content, err = p.planContent(r)
+		return p.showFailure(r, f, err)
 	})
 	return http.MaxBytesHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(planPatience)) // a writer that cannot is a test's
@@ -47,13 +47,13 @@ func (p *Pages) planned() http.Handler {
 	}), planForm)
 }
 
-func (p *Pages) plan(r *http.Request) (any, error) {
+func (p *Pages) planContent(r *http.Request) (any, error) {
 	a, err := p.findAction(r)
 	if err != nil {
 		return nil, err
 	}
 	if err := r.ParseForm(); err != nil {
-		return nil, bad("The form does not read: %v.", err)
+		return nil, badRequest("The form does not read: %v.", err)
 	}
 	page := &planPage{Action: a, Token: formToken(r), Arguments: r.PostForm.Get("arguments"), Command: "bursar actions plan " + a.Name()}
 	if err := checkForm(r); err != nil {
@@ -66,12 +66,12 @@ func (p *Pages) plan(r *http.Request) (any, error) {
 		}
 		name, value, ok := strings.Cut(line, "=")
 		if !ok || name == "" {
-			return page, bad("%q is not NAME=VALUE.", line)
+			return page, badRequest("%q is not NAME=VALUE.", line)
 		}
 		arguments[name] = value
 	}
 	for _, name := range slices.Sorted(maps.Keys(arguments)) {
-		page.Command += " " + quoted(name+"="+arguments[name])
+		page.Command += " " + shellQuoted(name+"="+arguments[name])
 	}
 	plan, err := p.V1.PlanAction(r.Context(), a.Type, a.Label, v1.ActionOrder{Arguments: arguments})
 	if problem, ok := errors.AsType[*client.Problem](err); ok {
@@ -83,8 +83,8 @@ func (p *Pages) plan(r *http.Request) (any, error) {
 	return page, err
 }
 
-// quoted is a word as a shell takes it.
-func quoted(word string) string {
+// shellQuoted is a word as a shell takes it.
+func shellQuoted(word string) string {
 	plain := func(c rune) bool {
 		return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.ContainsRune("-_./=:,@+", c)
 	}
@@ -102,9 +102,9 @@ type apiBlock struct {
 	Blocks []apiBlock                 `json:"blocks"`
 }
 
-// settings are those of an action as the cluster's configuration has them, in which
+// actionSettings are those of an action as the cluster's configuration has them, in which
 // secrets are not; "" where the principal may not see it.
-func (p *Pages) settings(r *http.Request, a *actionView) (string, error) {
+func (p *Pages) actionSettings(r *http.Request, a *actionView) (string, error) {
 	if !mayConfig(r) {
 		return "", nil
 	}
@@ -125,15 +125,15 @@ func (p *Pages) settings(r *http.Request, a *actionView) (string, error) {
 		b := &document.Blocks[i]
 		if b.Type == "action" && slices.Equal(b.Labels, []string{a.Type, a.Label}) {
 			var out strings.Builder
-			b.write(&out, "")
+			b.writeBlock(&out, "")
 			return out.String(), nil
 		}
 	}
 	return "", nil
 }
 
-// write writes a block as in a file.
-func (b *apiBlock) write(out *strings.Builder, indent string) {
+// writeBlock writes a block as in a file.
+func (b *apiBlock) writeBlock(out *strings.Builder, indent string) {
 	out.WriteString(indent + b.Type)
 	for _, l := range b.Labels {
 		fmt.Fprintf(out, " %q", l)
@@ -143,7 +143,7 @@ func (b *apiBlock) write(out *strings.Builder, indent string) {
 		out.WriteString(indent + "  " + name + " = " + valueText(b.Values[name]) + "\n")
 	}
 	for i := range b.Blocks {
-		b.Blocks[i].write(out, indent+"  ")
+		b.Blocks[i].writeBlock(out, indent+"  ")
 	}
 	out.WriteString(indent + "}\n")
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
-// listed bounds the lists of what is odd.
-const listed = 200
+// maxListed bounds the lists of what is odd.
+const maxListed = 200
 
 // quarantinePage is what the quarantine page shows.
 type quarantinePage struct {
@@ -40,11 +40,11 @@ type quarantined struct {
 	Instead                               string // what to do where no agent can map it again
 }
 
-func (p *Pages) quarantine(r *http.Request, v *access.View) (any, error) {
+func (p *Pages) quarantineContent(r *http.Request, v *access.View) (any, error) {
 	who := access.From(r.Context())
 	page := &quarantinePage{Token: formToken(r), Operate: who.May(identity.Operate) && who.Rows.All()}
 	var err error
-	if page.Tabs, err = tabs(v, "quarantine"); err != nil {
+	if page.Tabs, err = agentTabs(v, "quarantine"); err != nil {
 		return nil, err
 	}
 	instead, err := v.InsteadOfRetry()
@@ -52,7 +52,7 @@ func (p *Pages) quarantine(r *http.Request, v *access.View) (any, error) {
 		return nil, err
 	}
 	err = v.Quarantine(func(q *store.Quarantined) error {
-		if len(page.Jobs) == listed {
+		if len(page.Jobs) == maxListed {
 			page.More = true
 			return errEnough
 		}
@@ -65,17 +65,17 @@ func (p *Pages) quarantine(r *http.Request, v *access.View) (any, error) {
 	return page, err
 }
 
-// settleForm bounds the form that retries or drops a job.
-const settleForm = 64 << 10
+// maxQuarantineForm bounds the form that retries or drops a job.
+const maxQuarantineForm = 64 << 10
 
-// settleQuarantined makes the handler of the forms of the quarantine page. Its answer is
+// quarantineFormHandler makes the handler of the forms of the quarantine page. Its answer is
 // that page, with what was done or why it failed.
-func (p *Pages) settleQuarantined() http.Handler {
-	return http.MaxBytesHandler(p.show("quarantine", func(r *http.Request, f *frame) int {
-		done, err := p.settleJob(r)
-		failed := p.judge(r, f, err)
+func (p *Pages) quarantineFormHandler() http.Handler {
+	return http.MaxBytesHandler(p.frameHandler("quarantine", func(r *http.Request, f *frame) int {
+		done, err := p.retryOrDropJob(r)
+		failed := p.showFailure(r, f, err)
 		why := f.Problem
-		if code := p.fill(r, p.quarantine, f); code != http.StatusOK {
+		if code := p.fillFromView(r, p.quarantineContent, f); code != http.StatusOK {
 			return code
 		}
 		if err != nil {
@@ -86,13 +86,13 @@ func (p *Pages) settleQuarantined() http.Handler {
 			page.Done = done
 		}
 		return http.StatusOK
-	}), settleForm)
+	}), maxQuarantineForm)
 }
 
-// settleJob retries or drops the job that a form names, and returns what was done.
-func (p *Pages) settleJob(r *http.Request) (done string, err error) {
+// retryOrDropJob retries or drops the job that a form names, and returns what was done.
+func (p *Pages) retryOrDropJob(r *http.Request) (done string, err error) {
 	if err := r.ParseForm(); err != nil {
-		return "", bad("The form cannot be read: %v.", err)
+		return "", badRequest("The form cannot be read: %v.", err)
 	}
 	if err := checkForm(r); err != nil {
 		return "", err
@@ -117,7 +117,7 @@ func (p *Pages) settleJob(r *http.Request) (done string, err error) {
 		}
 		return "Job " + id + " is dropped; its usage is not counted.", nil
 	default:
-		return "", bad("Invalid order %q: use retry or drop.", do)
+		return "", badRequest("Invalid order %q: use retry or drop.", do)
 	}
 }
 
@@ -125,15 +125,15 @@ func (p *Pages) settleJob(r *http.Request) (done string, err error) {
 const rawShown = 4096
 
 func quarantinedOf(q *store.Quarantined, instead string) quarantined {
-	raw, cut := readable(q.Raw, rawShown)
+	raw, cut := validText(q.Raw, rawShown)
 	return quarantined{
 		Agent: q.Source.Agent, Type: q.Source.Type, Label: q.Source.Label, Source: q.Source.Type + "/" + q.Source.Label, ID: q.ID, Reason: q.Reason, Message: q.Message, RecordID: q.RecordID,
-		First: std(q.First), Last: std(q.Last), Count: q.Count, Raw: raw, Cut: cut || q.Truncated, Instead: instead,
+		First: stdTime(q.First), Last: stdTime(q.Last), Count: q.Count, Raw: raw, Cut: cut || q.Truncated, Instead: instead,
 	}
 }
 
-// readable is the beginning of raw as valid text.
-func readable(raw []byte, limit int) (text string, cut bool) {
+// validText is the beginning of raw as valid text.
+func validText(raw []byte, limit int) (text string, cut bool) {
 	if len(raw) > limit {
 		raw, cut = raw[:limit], true
 	}
@@ -154,20 +154,20 @@ type conflict struct {
 	Sayings []saying
 }
 
-func (p *Pages) conflicts(_ *http.Request, v *access.View) (any, error) {
+func (p *Pages) conflictsContent(_ *http.Request, v *access.View) (any, error) {
 	page := &conflictsPage{}
 	collect := func(into *[]conflict) func(*record.Entry) error {
 		return func(e *record.Entry) error {
-			if len(*into) == listed {
+			if len(*into) == maxListed {
 				page.More = true
 				return errEnough
 			}
-			*into = append(*into, conflict{ID: e.ID, Sayings: sayings(e)})
+			*into = append(*into, conflict{ID: e.ID, Sayings: sayingsOf(e)})
 			return nil
 		}
 	}
 	var err error
-	if page.Tabs, err = tabs(v, "conflicts"); err != nil {
+	if page.Tabs, err = agentTabs(v, "conflicts"); err != nil {
 		return nil, err
 	}
 	err = v.Conflicts(collect(&page.Conflicts))
@@ -180,16 +180,16 @@ func (p *Pages) conflicts(_ *http.Request, v *access.View) (any, error) {
 	return page, err
 }
 
-// sayings is what each origin says about a run.
-func sayings(e *record.Entry) []saying {
+// sayingsOf is what each origin says about a run.
+func sayingsOf(e *record.Entry) []saying {
 	var out []saying
 	for i := range e.Holdings {
 		h := &e.Holdings[i]
 		s := saying{Origin: h.Origin.String(), Rank: h.Rank.String(), Withdrawn: h.Withdrawn(), Waiting: h.Waiting()}
 		if r := h.Shown(); r != nil {
-			s.Start, s.Stop = std(r.Start), std(r.Stop)
+			s.Start, s.Stop = stdTime(r.Start), stdTime(r.Stop)
 		} else {
-			s.Stop = std(h.Stop)
+			s.Stop = stdTime(h.Stop)
 		}
 		if o := h.Effective().Observed; o != 0 {
 			s.Observed = time.UnixMicro(o).UTC()

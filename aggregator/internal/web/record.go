@@ -37,7 +37,7 @@ type recordPage struct {
 	Why      string // the address of what is known of a job without a record
 }
 
-func (p *recordPage) title() string { return "Record " + p.ID }
+func (p *recordPage) pageTitle() string { return "Record " + p.ID }
 
 // metaLine is a key with its values, each with the address of the records that have it.
 type metaLine struct {
@@ -70,7 +70,7 @@ type version struct {
 // versionsShown bounds the history of a record.
 const versionsShown = 50
 
-func (p *Pages) record(r *http.Request, v *access.View) (any, error) {
+func (p *Pages) recordContent(r *http.Request, v *access.View) (any, error) {
 	id := r.URL.Query().Get("id")
 	row, found, err := v.Get(id)
 	if err != nil {
@@ -80,18 +80,18 @@ func (p *Pages) record(r *http.Request, v *access.View) (any, error) {
 		return &recordPage{line: line{ID: id}, Why: jobAddress(id)}, p.notFound(v, id)
 	}
 	page := &recordPage{
-		line: lineOf(&row, p.ownKeys()), Submit: std(row.Record.Submit), Meta: metaLines(row.Record.Meta, p.ownKeys()), Rank: row.Rank.String(),
-		Received: std(row.Received), Changed: std(row.Changed), Seq: row.Seq, JSON: v1.GetEntryAddress(id, nil, ""),
+		line: lineOf(&row, p.ownKeys()), Submit: stdTime(row.Record.Submit), Meta: metaLines(row.Record.Meta, p.ownKeys()), Rank: row.Rank.String(),
+		Received: stdTime(row.Received), Changed: stdTime(row.Changed), Seq: row.Seq, JSON: v1.GetEntryAddress(id, nil, ""),
 	}
 	shown := row.Record
 	shown.Stop = row.ShownStop()
-	page.Job = p.job(r.Context(), &shown, page.User)
+	page.Job = p.describeJob(r.Context(), &shown, page.User)
 	page.Agents = v.MayFigures() == nil
 	entry, err := v.Entry(id)
 	if err != nil {
 		return nil, err
 	}
-	page.Others, page.Conflict = sayings(&entry), entry.Conflict()
+	page.Others, page.Conflict = sayingsOf(&entry), entry.Conflict()
 	old, whole, err := v.History(&row, versionsShown)
 	page.Versions, page.Whole = versionsOf(append([]columns.Row{row}, old...)), whole
 	return page, err
@@ -111,7 +111,7 @@ func (p *Pages) notFound(v *access.View, id string) error {
 	}
 	switch {
 	case entry.Deleted && entry.DeletedAt.Present():
-		text = fmt.Sprintf("Record %q was deleted on %s; its usage is not counted.", id, p.when(std(entry.DeletedAt)))
+		text = fmt.Sprintf("Record %q was deleted on %s; its usage is not counted.", id, p.formatTime(stdTime(entry.DeletedAt)))
 	case entry.Deleted:
 		text = fmt.Sprintf("Record %q was deleted; its usage is not counted.", id)
 	case slices.ContainsFunc(entry.Holdings, func(h record.Holding) bool { return h.Waiting() }):
@@ -153,13 +153,13 @@ func metaLines(m record.Meta, keys report.Keys) (list []metaLine) {
 func versionsOf(rows []columns.Row) (list []version) {
 	for i := range rows {
 		row := &rows[i]
-		w := version{Seq: row.Seq, Changed: std(row.Changed), Gone: row.Tombstone}
+		w := version{Seq: row.Seq, Changed: stdTime(row.Changed), Gone: row.Tombstone}
 		if !row.Tombstone {
-			w.Origin, w.Start, w.Stop, w.State = row.Origin.String(), std(row.Record.Start), std(row.ShownStop()), row.Record.State
+			w.Origin, w.Start, w.Stop, w.State = row.Origin.String(), stdTime(row.Record.Start), stdTime(row.ShownStop()), row.Record.State
 		}
 		switch {
 		case i+1 < len(rows):
-			w.New = strings.Join(changes(&rows[i+1], row), ", ")
+			w.New = strings.Join(changesBetween(&rows[i+1], row), ", ")
 		case row.Supersedes == 0:
 			w.New = "the first"
 		}
@@ -168,8 +168,8 @@ func versionsOf(rows []columns.Row) (list []version) {
 	return list
 }
 
-// changes says what of a record is otherwise than before.
-func changes(before, now *columns.Row) (list []string) {
+// changesBetween says what of a record is otherwise than before.
+func changesBetween(before, now *columns.Row) (list []string) {
 	switch {
 	case now.Tombstone:
 		return []string{"not shown any more"}

@@ -40,9 +40,9 @@ type sibling struct {
 
 // Bounds of the timeline.
 const (
-	siblingsShown = 60
-	siblingsLook  = 20_000
-	siblingsReach = 31 * 24 * time.Hour
+	siblingsShown   = 60
+	siblingsScanned = 20_000
+	siblingsReach   = 31 * 24 * time.Hour
 )
 
 // jobOf names the job that a run is of. Sources add to its name the task of an array and, of
@@ -65,22 +65,22 @@ func jobOf(id string) string {
 	return id
 }
 
-// job says of a record what /v1 says of its job.
-func (p *Pages) job(ctx context.Context, r *record.Record, user string) jobPart {
+// describeJob says of a record what /v1 says of its job.
+func (p *Pages) describeJob(ctx context.Context, r *record.Record, user string) jobPart {
 	var j jobPart
-	start, stop := std(r.Start), std(r.Stop)
-	if submit := std(r.Submit); !submit.IsZero() && !submit.After(start) {
+	start, stop := stdTime(r.Start), stdTime(r.Stop)
+	if submit := stdTime(r.Submit); !submit.IsZero() && !submit.After(start) {
 		j.Waited = view.Span(start.Sub(submit))
 	}
 	if stop.IsZero() {
-		stop = p.now()
+		stop = p.currentTime()
 	}
 	if stop.After(start) {
 		j.Figures, j.Lacks = p.jobFigures(ctx, r, start, stop)
 	}
 	if stem := jobOf(r.ID); stem != "" && user != "" {
-		if err := p.siblings(ctx, &j, r.ID, stem, user, start); err != nil {
-			j.Lacks = p.lack(ctx, err)
+		if err := p.findSiblings(ctx, &j, r.ID, stem, user, start); err != nil {
+			j.Lacks = p.lackText(ctx, err)
 		}
 	}
 	return j
@@ -91,7 +91,7 @@ func (p *Pages) jobFigures(ctx context.Context, r *record.Record, start, stop ti
 	q := v1.UsageQuery{From: start.Format(time.RFC3339Nano), To: stop.Format(time.RFC3339Nano), RecordID: r.ID, Unit: "hour"}
 	used, err := p.askUsage(ctx, &q)
 	if err != nil {
-		return nil, p.lack(ctx, err)
+		return nil, p.lackText(ctx, err)
 	}
 	add := func(label, kind string, n *big.Rat, unit string) {
 		if n != nil {
@@ -142,31 +142,31 @@ func (p *Pages) jobFigures(ctx context.Context, r *record.Record, start, stop ti
 				}
 			}
 		} else if !refusedAsBad(err) {
-			lacks = p.lack(ctx, err)
+			lacks = p.lackText(ctx, err)
 		}
 	}
 	return list, lacks
 }
 
-// siblings finds the other runs of the job and of its array among those of the user that
+// findSiblings finds the other runs of the job and of its array among those of the user that
 // began within a month of it, as far as the reader sees them; of very many the nearest.
-func (p *Pages) siblings(ctx context.Context, j *jobPart, id, stem, user string, start time.Time) error {
+func (p *Pages) findSiblings(ctx context.Context, j *jobPart, id, stem, user string, start time.Time) error {
 	for _, q := range []v1.ListRecordsQuery{
 		{SortBy: v1.SortBy{Desc: "start_time"}, StartTime: v1.TimeTest{Gte: v1.Time{Time: start.Add(-siblingsReach)}, Lt: v1.Time{Time: start}}},
 		{SortBy: v1.SortBy{Asc: "start_time"}, StartTime: v1.TimeTest{Gte: v1.Time{Time: start}, Lt: v1.Time{Time: start.Add(siblingsReach)}}},
 	} {
-		q.Meta, q.Limit = map[string]v1.MetaTest{p.ownKeys().User: {C: []string{user}}}, siblingsLook/2
+		q.Meta, q.Limit = map[string]v1.MetaTest{p.ownKeys().User: {C: []string{user}}}, siblingsScanned/2
 		looked := 0
 		for r, err := range p.V1.ListRecordsLines(ctx, &q) {
 			if err != nil {
 				return fmt.Errorf("the other runs of %s: %w", stem, err)
 			}
 			if looked++; jobOf(r.RecordID) == stem {
-				j.Runs = append(j.Runs, p.sibling(&r, id))
+				j.Runs = append(j.Runs, p.siblingOf(&r, id))
 			}
 		}
-		if looked == siblingsLook/2 {
-			j.Looked = siblingsLook
+		if looked == siblingsScanned/2 {
+			j.Looked = siblingsScanned
 		}
 	}
 	if len(j.Runs) < 2 && j.Looked == 0 {
@@ -178,23 +178,23 @@ func (p *Pages) siblings(ctx context.Context, j *jobPart, id, stem, user string,
 		from := min(max(at-siblingsShown/2, 0), len(j.Runs)-siblingsShown)
 		j.Runs, j.More = j.Runs[from:from+siblingsShown], true
 	}
-	j.draw()
+	j.placeRuns()
 	return nil
 }
 
-func (p *Pages) sibling(r *v1.FullRecord, this string) sibling {
+func (p *Pages) siblingOf(r *v1.FullRecord, this string) sibling {
 	s := sibling{ID: r.RecordID, State: string(r.State), This: r.RecordID == this, submit: r.SubmitTime.Time, start: r.StartTime.Time, stop: r.StopTime.Time}
 	if s.submit.IsZero() || s.submit.After(s.start) {
 		s.submit = s.start
 	}
 	if s.Open = s.stop.IsZero(); s.Open {
-		s.stop = p.now()
+		s.stop = p.currentTime()
 	}
 	return s
 }
 
-// draw places the runs on the timeline.
-func (j *jobPart) draw() {
+// placeRuns places the runs on the timeline.
+func (j *jobPart) placeRuns() {
 	for i, s := range j.Runs {
 		if i == 0 || s.submit.Before(j.From) {
 			j.From = s.submit

@@ -51,8 +51,8 @@ func lineOf(row *columns.Row, own report.Keys) line {
 	r := row.Record
 	r.Stop = row.ShownStop()
 	l := line{
-		ID: r.ID, Site: first(r.Meta, "site_id"), Group: first(r.Meta, own.Group), User: first(r.Meta, own.User), Job: cmp.Or(first(r.Meta, "job_name"), first(r.Meta, "job")),
-		Start: std(r.Start), Stop: std(r.Stop), Open: r.Open(), Negative: r.Negative(), State: r.State, Origin: row.Origin.String(),
+		ID: r.ID, Site: firstValue(r.Meta, "site_id"), Group: firstValue(r.Meta, own.Group), User: firstValue(r.Meta, own.User), Job: cmp.Or(firstValue(r.Meta, "job_name"), firstValue(r.Meta, "job")),
+		Start: stdTime(r.Start), Stop: stdTime(r.Stop), Open: r.Open(), Negative: r.Negative(), State: r.State, Origin: row.Origin.String(),
 	}
 	if s, ok := r.Runtime(); ok {
 		l.Runtime = view.Runtime(s)
@@ -69,7 +69,7 @@ func lineOf(row *columns.Row, own report.Keys) line {
 	return l
 }
 
-func first(m record.Meta, key string) string {
+func firstValue(m record.Meta, key string) string {
 	if v := m.Get(key); len(v) > 0 {
 		return v[0]
 	}
@@ -85,23 +85,23 @@ type filter struct {
 	own  report.Keys
 }
 
-// keys are those of users and groups.
-func (f filter) keys() report.Keys { return f.own.Whole() }
+// wholeKeys are those of users and groups.
+func (f filter) wholeKeys() report.Keys { return f.own.Whole() }
 
 // fieldsOf are the fields of the form that stand for meta keys.
 func fieldsOf(own report.Keys) map[string]string {
 	return map[string]string{"site_id": "site", own.Group: "group", own.User: "user"}
 }
 
-func (f filter) clock() *time.Location {
+func (f filter) timeZone() *time.Location {
 	if f.zone == nil {
 		return time.UTC
 	}
 	return f.zone
 }
 
-// fields are the fields of the form by their names in an address.
-func (f *filter) fields() map[string]*string {
+// fieldPointers are the fields of the form by their names in an address.
+func (f *filter) fieldPointers() map[string]*string {
 	return map[string]*string{
 		"id": &f.ID, "since": &f.Since, "until": &f.Until, "ran_since": &f.RanSince, "ran_until": &f.RanUntil, "site": &f.Site, "group": &f.Group, "user": &f.User,
 		"key": &f.Key, "value": &f.Value, "component": &f.Component, "least": &f.Least, "runs": &f.Runs, "sort": &f.Sort,
@@ -144,36 +144,36 @@ func (p *recordsPage) Found() string {
 // pageSize is how many records a page shows.
 const pageSize = 50
 
-func (p *Pages) records(r *http.Request, v *access.View) (any, error) {
+func (p *Pages) recordsContent(r *http.Request, v *access.View) (any, error) {
 	form := r.URL.Query()
 	total, err := v.Count(r.Context())
 	if err != nil {
 		return nil, err
 	}
 	page := &recordsPage{Total: total}
-	page.Filter.zone, page.Filter.own = p.clock(), p.ownKeys()
-	for name, field := range page.Filter.fields() {
+	page.Filter.zone, page.Filter.own = p.siteZone(), p.ownKeys()
+	for name, field := range page.Filter.fieldPointers() {
 		*field = form.Get(name)
 	}
 	page.Offers = p.offerFields(r.Context(), fieldsOf(p.ownKeys()))
-	if err := page.Filter.find(form.Get("find")); err != nil {
+	if err := page.Filter.addSearch(form.Get("find")); err != nil {
 		page.Find = form.Get("find")
 		return page, err
 	}
-	page.Chips, page.Sorts = page.Filter.chips(), pick(page.Filter.Sort, sorts(page.Filter.keys()))
-	page.First = "/ui/records?" + page.Filter.query().Encode()
-	q, err := page.Filter.parse()
+	page.Chips, page.Sorts = page.Filter.filterChips(), markChosen(page.Filter.Sort, sortChoices(page.Filter.wholeKeys()))
+	page.First = "/ui/records?" + page.Filter.addressQuery().Encode()
+	q, err := page.Filter.storeQuery()
 	if err != nil {
 		return page, err
 	}
-	page.CSV = page.Filter.csv(&q)
+	page.CSV = page.Filter.csvAddress(&q)
 	if token := form.Get("after"); token != "" {
-		if q.Resume, err = position(token, &q); err != nil {
+		if q.Resume, err = decodePosition(token, &q); err != nil {
 			return page, err
 		}
 		page.Paged = true
 	}
-	if err := page.find(r.Context(), v, q); err != nil {
+	if err := page.fillLines(r.Context(), v, q); err != nil {
 		return page, err
 	}
 	if len(page.Lines) == 0 {
@@ -181,13 +181,13 @@ func (p *Pages) records(r *http.Request, v *access.View) (any, error) {
 		if q.ID != "" {
 			page.Why = jobAddress(q.ID)
 		}
-		page.Hints, err = hints(r.Context(), v, &q)
+		page.Hints, err = missingHints(r.Context(), v, &q)
 	}
 	return page, err
 }
 
-// find fills the lines of the page.
-func (p *recordsPage) find(ctx context.Context, v *access.View, q store.Query) error {
+// fillLines fills the lines of the page.
+func (p *recordsPage) fillLines(ctx context.Context, v *access.View, q store.Query) error {
 	var last store.Position
 	more := false
 	q.Details = true
@@ -196,22 +196,22 @@ func (p *recordsPage) find(ctx context.Context, v *access.View, q store.Query) e
 			more = true
 			return nil
 		}
-		p.Lines = append(p.Lines, lineOf(row, p.Filter.keys()))
+		p.Lines = append(p.Lines, lineOf(row, p.Filter.wholeKeys()))
 		last = q.PositionOf(row)
 		return nil
 	})
 	if more {
-		next := p.Filter.query()
-		next.Set("after", token(last))
+		next := p.Filter.addressQuery()
+		next.Set("after", encodePosition(last))
 		p.More = "/ui/records?" + next.Encode()
 	}
 	return err
 }
 
-// hints say which of the values no record has that the reader sees, and which one is
+// missingHints say which of the values no record has that the reader sees, and which one is
 // near. Of many records only the newest are looked at, since the page is asked for while
 // someone types.
-func hints(ctx context.Context, v *access.View, q *store.Query) (list []string, err error) {
+func missingHints(ctx context.Context, v *access.View, q *store.Query) (list []string, err error) {
 	if len(q.Meta)+len(q.Amounts) == 0 {
 		return nil, nil
 	}
@@ -231,21 +231,21 @@ func hints(ctx context.Context, v *access.View, q *store.Query) (list []string, 
 		values := known.Values[t.Key]
 		switch {
 		case len(values) == 0:
-			list = append(list, fmt.Sprintf("%s the meta key %s%s", none, t.Key, near(t.Key, slices.Sorted(maps.Keys(known.Keys)))))
+			list = append(list, fmt.Sprintf("%s the meta key %s%s", none, t.Key, suggestNear(t.Key, slices.Sorted(maps.Keys(known.Keys)))))
 		case len(t.Any) > 0 && !slices.ContainsFunc(t.Any, func(v string) bool { return values[v] }):
-			list = append(list, fmt.Sprintf("%s the %s %s%s", none, t.Key, strings.Join(t.Any, " or "), near(t.Any[0], slices.Sorted(maps.Keys(values)))))
+			list = append(list, fmt.Sprintf("%s the %s %s%s", none, t.Key, strings.Join(t.Any, " or "), suggestNear(t.Any[0], slices.Sorted(maps.Keys(values)))))
 		}
 	}
 	for _, t := range q.Amounts {
 		if !known.Components[t.Name] {
-			list = append(list, fmt.Sprintf("%s the component %s%s", none, t.Name, near(t.Name, slices.Sorted(maps.Keys(known.Components)))))
+			list = append(list, fmt.Sprintf("%s the component %s%s", none, t.Name, suggestNear(t.Name, slices.Sorted(maps.Keys(known.Components)))))
 		}
 	}
 	return list, nil
 }
 
-// near names what was perhaps meant.
-func near(word string, known []string) string {
+// suggestNear names what was perhaps meant.
+func suggestNear(word string, known []string) string {
 	if s := hcl.Suggest(word, known); s != "" {
 		return "; did you mean " + s + "?"
 	}
@@ -255,10 +255,10 @@ func near(word string, known []string) string {
 	return "."
 }
 
-// query is the filter as the query of an address.
-func (f filter) query() url.Values {
+// addressQuery is the filter as the query of an address.
+func (f filter) addressQuery() url.Values {
 	q := url.Values{}
-	for name, value := range f.fields() {
+	for name, value := range f.fieldPointers() {
 		if *value != "" {
 			q.Set(name, *value)
 		}
@@ -266,8 +266,8 @@ func (f filter) query() url.Values {
 	return q
 }
 
-// sorts are the orders of the list.
-func sorts(own report.Keys) []choice {
+// sortChoices are the orders of the list.
+func sortChoices(own report.Keys) []choice {
 	return []choice{
 		{Value: "", Text: "latest end first"}, {Value: "stop", Text: "earliest end first"}, {Value: "-start", Text: "latest start first"}, {Value: "start", Text: "earliest start first"},
 		{Value: "-runtime", Text: "longest first"}, {Value: "runtime", Text: "shortest first"}, {Value: "id", Text: "record"}, {Value: "-id", Text: "record, backwards"},
@@ -306,7 +306,7 @@ func tableOf(lines []line, clock string, own report.Keys) recordTable {
 
 // Table is the page's table, which each of its heads sorts.
 func (p *recordsPage) Table() recordTable {
-	t := tableOf(p.Lines, p.Filter.clock().String(), p.Filter.keys())
+	t := tableOf(p.Lines, p.Filter.timeZone().String(), p.Filter.wholeKeys())
 	for i := range t.Heads {
 		h, next := &t.Heads[i], p.Filter
 		word := strings.TrimPrefix(h.By, "-")
@@ -318,13 +318,13 @@ func (p *recordsPage) Table() recordTable {
 		default:
 			next.Sort = h.By
 		}
-		h.Address = "/ui/records?" + next.query().Encode()
+		h.Address = "/ui/records?" + next.addressQuery().Encode()
 	}
 	return t
 }
 
-// order is that of the list, and its name in /v1.
-func (f filter) order(q *store.Query) (name string, err error) {
+// setOrder sets the order of the list, and returns its name in /v1.
+func (f filter) setOrder(q *store.Query) (name string, err error) {
 	word, down := strings.CutPrefix(f.Sort, "-")
 	q.Desc = down || f.Sort == ""
 	if key, ok := strings.CutPrefix(word, "meta."); ok && key != "" {
@@ -345,18 +345,18 @@ func (f filter) order(q *store.Query) (name string, err error) {
 	case "id":
 		q.Order, name = store.ByID, "record_id"
 	default:
-		return "", bad("%q is no order.", f.Sort)
+		return "", badRequest("%q is no order.", f.Sort)
 	}
 	return name, nil
 }
 
-// find makes filters of the words of the search field: KEY=VALUE, COMPONENT>=AMOUNT,
+// addSearch makes filters of the words of the search field: KEY=VALUE, COMPONENT>=AMOUNT,
 // running, ended, or the id of a record.
-func (f *filter) find(text string) error {
+func (f *filter) addSearch(text string) error {
 	for word := range strings.FieldsSeq(text) {
 		key, value, pair := strings.Cut(word, "=")
 		field := map[string]*string{
-			"site": &f.Site, "site_id": &f.Site, "group": &f.Group, f.keys().Group: &f.Group, "user": &f.User, f.keys().User: &f.User, "id": &f.ID, "record": &f.ID,
+			"site": &f.Site, "site_id": &f.Site, "group": &f.Group, f.wholeKeys().Group: &f.Group, "user": &f.User, f.wholeKeys().User: &f.User, "id": &f.ID, "record": &f.ID,
 			"since": &f.Since, "until": &f.Until, "ran_since": &f.RanSince, "ran_until": &f.RanUntil,
 		}[key]
 		name, more := strings.CutSuffix(key, ">")
@@ -370,7 +370,7 @@ func (f *filter) find(text string) error {
 		case field != nil:
 			*field = value
 		case f.Key != "" && f.Key != key:
-			return bad("The list filters by one meta key beside site, group and user: %s or %s.", f.Key, key)
+			return badRequest("The list filters by one meta key beside site, group and user: %s or %s.", f.Key, key)
 		default:
 			f.Key, f.Value = key, value
 		}
@@ -378,13 +378,13 @@ func (f *filter) find(text string) error {
 	return nil
 }
 
-// chips are the filters with the addresses of the list without each.
-func (f filter) chips() (list []crumb) {
+// filterChips are the filters with the addresses of the list without each.
+func (f filter) filterChips() (list []crumb) {
 	add := func(key, value string, fields ...string) {
 		if value == "" {
 			return
 		}
-		rest := f.query()
+		rest := f.addressQuery()
 		for _, field := range fields {
 			rest.Del(field)
 		}
@@ -393,7 +393,7 @@ func (f filter) chips() (list []crumb) {
 	add("record", f.ID, "id")
 	for _, m := range []struct{ name, list string }{{"site", f.Site}, {"group", f.Group}, {"user", f.User}} {
 		if m.list != "" {
-			add(m.name, named(m.list), m.name)
+			add(m.name, valuesText(m.list), m.name)
 		}
 	}
 	add("ended since", f.Since, "since")
@@ -407,18 +407,18 @@ func (f filter) chips() (list []crumb) {
 		add("component", f.Component, "component")
 	}
 	if f.Value != "" {
-		add(f.Key, named(f.Value), "key", "value")
+		add(f.Key, valuesText(f.Value), "key", "value")
 	} else {
 		add("has", f.Key, "key")
 	}
 	return list
 }
 
-// csv is the address at which /v1 has all that is found, in the same order; "" when
+// csvAddress is the address at which /v1 has all that is found, in the same order; "" when
 // it cannot be asked that.
-func (f filter) csv(q *store.Query) string {
+func (f filter) csvAddress(q *store.Query) string {
 	out := v1.ListRecordsQuery{RecordID: q.ID, Meta: map[string]v1.MetaTest{}, Component: map[string]v1.NumberTest{}}
-	switch name, _ := f.order(&store.Query{}); { // it was parsed before
+	switch name, _ := f.setOrder(&store.Query{}); { // it was parsed before
 	case q.By != "":
 		out.Order = f.Sort
 	case q.Desc:
@@ -429,7 +429,7 @@ func (f filter) csv(q *store.Query) string {
 	if q.Stop.Min != nil {
 		out.StopTime.Gte = v1.Stamp(record.Time(*q.Stop.Min))
 	}
-	if until, ok, _ := moment(f.Until, f.clock()); ok { // it was parsed before
+	if until, ok, _ := parseMoment(f.Until, f.timeZone()); ok { // it was parsed before
 		out.StopTime.Lt = v1.Stamp(until)
 	}
 	if w := q.Running; w != nil {
@@ -461,40 +461,40 @@ func (f filter) csv(q *store.Query) string {
 	return v1.ListRecordsAddress(&out, "csv")
 }
 
-// parse turns the filter into a query: without another order the newest first, running
+// storeQuery turns the filter into a query: without another order the newest first, running
 // ones before all others.
-func (f filter) parse() (store.Query, error) {
+func (f filter) storeQuery() (store.Query, error) {
 	q := store.Query{ID: strings.TrimSpace(f.ID), Limit: pageSize + 1}
-	if _, err := f.order(&q); err != nil {
+	if _, err := f.setOrder(&q); err != nil {
 		return q, err
 	}
-	if since, ok, err := moment(f.Since, f.clock()); err != nil {
+	if since, ok, err := parseMoment(f.Since, f.timeZone()); err != nil {
 		return q, err
 	} else if ok {
 		q.Stop.GTE(int64(since))
 	}
-	if until, ok, err := moment(f.Until, f.clock()); err != nil {
+	if until, ok, err := parseMoment(f.Until, f.timeZone()); err != nil {
 		return q, err
 	} else if ok {
 		q.Stop.LT(int64(until))
 	}
-	if err := f.ran(&q); err != nil {
+	if err := f.addWindow(&q); err != nil {
 		return q, err
 	}
-	for _, m := range []struct{ key, value string }{{"site_id", f.Site}, {f.keys().Group, f.Group}, {f.keys().User, f.User}} {
+	for _, m := range []struct{ key, value string }{{"site_id", f.Site}, {f.wholeKeys().Group, f.Group}, {f.wholeKeys().User, f.User}} {
 		if m.value != "" {
 			q.Meta = append(q.Meta, store.MetaTest{Key: m.key, Any: v1.SplitList(m.value)})
 		}
 	}
 	switch {
 	case f.Value != "" && f.Key == "":
-		return q, bad("A value needs the key that has it, for example %s.", f.keys().User)
+		return q, badRequest("A value needs the key that has it, for example %s.", f.wholeKeys().User)
 	case f.Key != "" && f.Value == "":
 		q.Meta = append(q.Meta, store.MetaTest{Key: f.Key})
 	case f.Key != "":
 		q.Meta = append(q.Meta, store.MetaTest{Key: f.Key, Any: v1.SplitList(f.Value)})
 	}
-	if err := f.amount(&q); err != nil {
+	if err := f.addAmount(&q); err != nil {
 		return q, err
 	}
 	switch f.Runs {
@@ -504,19 +504,19 @@ func (f filter) parse() (store.Query, error) {
 	case "ended":
 		q.Open = store.OnlyClosed
 	default:
-		return q, bad("%q is no choice of runs.", f.Runs)
+		return q, badRequest("%q is no choice of runs.", f.Runs)
 	}
 	return q, nil
 }
 
-// ran adds the window in which runs went on for some of the time.
-func (f filter) ran(q *store.Query) error {
+// addWindow adds the window in which runs went on for some of the time.
+func (f filter) addWindow(q *store.Query) error {
 	w := store.Window{From: record.None, To: math.MaxInt64}
 	for _, end := range []struct {
 		text string
 		at   *record.Time
 	}{{f.RanSince, &w.From}, {f.RanUntil, &w.To}} {
-		t, ok, err := moment(end.text, f.clock())
+		t, ok, err := parseMoment(end.text, f.timeZone())
 		if err != nil {
 			return err
 		}
@@ -527,11 +527,11 @@ func (f filter) ran(q *store.Query) error {
 	return nil
 }
 
-// amount adds the test of a component.
-func (f filter) amount(q *store.Query) error {
+// addAmount adds the test of a component.
+func (f filter) addAmount(q *store.Query) error {
 	if f.Component == "" {
 		if f.Least != "" {
-			return bad("An amount needs the component that has it, for example Cores.")
+			return badRequest("An amount needs the component that has it, for example Cores.")
 		}
 		return nil
 	}
@@ -539,7 +539,7 @@ func (f filter) amount(q *store.Query) error {
 	if f.Least != "" {
 		n, err := strconv.ParseInt(strings.TrimSpace(f.Least), 10, 64)
 		if err != nil || n < 0 {
-			return bad("%q is no amount; write a whole number.", f.Least)
+			return badRequest("%q is no amount; write a whole number.", f.Least)
 		}
 		least = n
 	}
@@ -549,9 +549,9 @@ func (f filter) amount(q *store.Query) error {
 	return nil
 }
 
-// moment reads a date, a date with a time, or RFC 3339; by the clock of the zone if it
+// parseMoment reads a date, a date with a time, or RFC 3339; by the clock of the zone if it
 // says nothing else.
-func moment(s string, zone *time.Location) (record.Time, bool, error) {
+func parseMoment(s string, zone *time.Location) (record.Time, bool, error) {
 	if s = strings.TrimSpace(s); s == "" {
 		return 0, false, nil
 	}
@@ -561,25 +561,25 @@ func moment(s string, zone *time.Location) (record.Time, bool, error) {
 		}
 	}
 	if why := calendar.Impossible(s); why != "" {
-		return 0, false, bad("%q is not a time: %s.", s, why)
+		return 0, false, badRequest("%q is not a time: %s.", s, why)
 	}
-	return 0, false, bad("%q is not a time; write it like 2026-01-31, 2026-01-31 12:00 or 2026-01-31T12:00:00Z.", s)
+	return 0, false, badRequest("%q is not a time; write it like 2026-01-31, 2026-01-31 12:00 or 2026-01-31T12:00:00Z.", s)
 }
 
-// token writes a position for an address.
-func token(p store.Position) string {
+// encodePosition writes a position for an address.
+func encodePosition(p store.Position) string {
 	text, _ := json.Marshal(p) // numbers and text only
 	return base64.RawURLEncoding.EncodeToString(text)
 }
 
-func position(token string, q *store.Query) (*store.Position, error) {
+func decodePosition(token string, q *store.Query) (*store.Position, error) {
 	var p store.Position
 	text, err := base64.RawURLEncoding.DecodeString(token)
 	if err == nil {
 		err = json.Unmarshal(text, &p)
 	}
 	if err != nil || p.Order != q.Order || p.By != q.By || p.Desc != q.Desc {
-		return nil, bad("This page of the list does not exist; start with the first one.")
+		return nil, badRequest("This page of the list does not exist; start with the first one.")
 	}
 	return &p, nil
 }

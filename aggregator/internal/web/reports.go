@@ -34,7 +34,7 @@ type reportsPage struct {
 func (*reportsPage) Links(e report.Entry) []topLink {
 	base := "/ui/reports?report=" + e.Name
 	p := e.Param("period")
-	if p == nil || len(missed(&e, url.Values{})) > 0 {
+	if p == nil || len(missingTitles(&e, url.Values{})) > 0 {
 		return []topLink{{Text: "Choose of whom", Href: base}}
 	}
 	usual := strings.ReplaceAll(strings.Join(p.Default, " beside "), "-", " ")
@@ -45,8 +45,8 @@ func (*reportsPage) Links(e report.Entry) []topLink {
 	return links
 }
 
-// compared sets the period before beside one that is alone, where a report takes two.
-func compared(e *report.Entry, query url.Values) {
+// addPreviousPeriod sets the period before beside one that is alone, where a report takes two.
+func addPreviousPeriod(e *report.Entry, query url.Values) {
 	p := e.Param("period")
 	if p == nil || p.Most < 2 {
 		return
@@ -61,10 +61,10 @@ func compared(e *report.Entry, query url.Values) {
 	query["period"] = list
 }
 
-// missed are the titles of what a report needs and was not told.
-func missed(e *report.Entry, query url.Values) (titles []string) {
+// missingTitles are the titles of what a report needs and was not told.
+func missingTitles(e *report.Entry, query url.Values) (titles []string) {
 	for i := range e.Parameters {
-		if p := &e.Parameters[i]; p.Needed && len(given(p, query)) == 0 {
+		if p := &e.Parameters[i]; p.Needed && len(givenValues(p, query)) == 0 {
 			titles = append(titles, p.Title)
 		}
 	}
@@ -121,8 +121,8 @@ type shownCell struct {
 	Num                bool
 }
 
-// reports is the page of reports.
-func (p *Pages) reports(r *http.Request) (any, error) {
+// reportsContent is what the page of reports shows.
+func (p *Pages) reportsContent(r *http.Request) (any, error) {
 	page := &reportsPage{List: report.Catalogue()}
 	query := r.URL.Query()
 	name := query.Get("report")
@@ -132,42 +132,42 @@ func (p *Pages) reports(r *http.Request) (any, error) {
 	}
 	e, err := report.Find(name)
 	if err != nil {
-		return page, status{http.StatusNotFound, sentence(err.Error())}
+		return page, status{http.StatusNotFound, asSentence(err.Error())}
 	}
 	e = e.Own(p.ownKeys())
-	compared(e, query)
-	page.Entry, page.Form = e, p.offer(r.Context(), fields(e, query))
-	if page.Needs = missed(e, query); len(page.Needs) > 0 {
+	addPreviousPeriod(e, query)
+	page.Entry, page.Form = e, p.offerValues(r.Context(), formFields(e, query))
+	if page.Needs = missingTitles(e, query); len(page.Needs) > 0 {
 		return page, nil
 	}
-	page.Doc, err = p.report(r.Context(), e, query)
+	page.Doc, err = p.makeReport(r.Context(), e, query)
 	return page, err
 }
 
-// report makes a report ready to be shown.
-func (p *Pages) report(ctx context.Context, e *report.Entry, query url.Values) (*shownReport, error) {
+// makeReport makes a report ready to be shown.
+func (p *Pages) makeReport(ctx context.Context, e *report.Entry, query url.Values) (*shownReport, error) {
 	page, err := strconv.Atoi(cmp.Or(query.Get("page"), "1"))
 	if err != nil || page < 1 {
-		return nil, bad("page is %q, want a number from 1.", query.Get("page"))
+		return nil, badRequest("page is %q, want a number from 1.", query.Get("page"))
 	}
 	query.Del("page")
-	d, err := report.Make(ctx, p.V1, e.Name, query, p.now())
+	d, err := report.Make(ctx, p.V1, e.Name, query, p.currentTime())
 	problem, refused := errors.AsType[*client.Problem](err)
 	switch {
 	case refused && problem.Status < http.StatusInternalServerError:
-		return nil, status{problem.Status, sentence(problem.Detail)}
+		return nil, status{problem.Status, asSentence(problem.Detail)}
 	case errors.Is(err, report.ErrNothing):
-		return nil, status{http.StatusNotFound, sentence(err.Error())}
+		return nil, status{http.StatusNotFound, asSentence(err.Error())}
 	case errors.Is(err, report.ErrQuery):
-		return nil, status{http.StatusBadRequest, sentence(err.Error())}
+		return nil, status{http.StatusBadRequest, asSentence(err.Error())}
 	case err != nil:
 		return nil, err
 	}
 	return showReport(p.ownKeys(), d, query, page), nil
 }
 
-// sentence is what an error says as one.
-func sentence(text string) string {
+// asSentence is what an error says as a sentence.
+func asSentence(text string) string {
 	if text == "" {
 		return text
 	}
@@ -201,7 +201,7 @@ func showReport(own report.Keys, d *report.Document, query url.Values, page int)
 		return v1.ReportAddress(d.Report, nil, "") + "?" + rest + q.Encode()
 	}
 	s.CSV, s.XLSX, s.JSON, s.HTML, s.Print = link("csv", "1"), link("xlsx", "1"), link("json", ""), link("html", "1"), link("html", "")
-	s.Fixed = fixed(d, query)
+	s.Fixed = fixedAddress(d, query)
 	return s
 }
 
@@ -228,13 +228,13 @@ func showTable(own report.Keys, d *report.Document, t *report.Table, page int) s
 	from := min((page-1)*rowsShown, max(len(t.Rows)-1, 0)/rowsShown*rowsShown)
 	to := min(from+rowsShown, len(t.Rows))
 	for _, row := range t.Rows[from:to] {
-		out.Rows = append(out.Rows, out.cells(t, row))
+		out.Rows = append(out.Rows, out.showCells(t, row))
 	}
 	if to-from < len(t.Rows) {
 		out.Part = fmt.Sprintf("Rows %s to %s of %s.", view.Count(from+1), view.Count(to), view.Count(len(t.Rows)))
 	}
 	if t.Totals != nil {
-		out.Totals = out.cells(t, t.Totals)
+		out.Totals = out.showCells(t, t.Totals)
 	}
 	out.Folded = out.Chart != "" && (len(t.Rows) > mostBeside || t.Chart.Kind == report.Columns || t.Chart.Kind == report.Heat)
 	for i := range out.Rows {
@@ -257,13 +257,13 @@ func aboutPage(own report.Keys, column, value string) string {
 		return "/ui/record?" + url.Values{"id": {value}}.Encode()
 	case column == "budget":
 		return "/ui/budgets?" + url.Values{"name": {value}}.Encode()
-	case slices.Contains(widest(own), column):
+	case slices.Contains(keysWidestFirst(own), column):
 		return "/ui/usage?" + url.Values{"where[" + column + "]": {v1.JoinList(value)}, "window": {"30d"}}.Encode()
 	}
 	return ""
 }
 
-func (s *shownTable) cells(t *report.Table, row []report.Cell) []shownCell {
+func (s *shownTable) showCells(t *report.Table, row []report.Cell) []shownCell {
 	var out []shownCell
 	for i, c := range row {
 		cell := shownCell{Text: (*v1.DocumentTable)(t).Show(row, i), Label: s.Head[i].Label, Num: s.Head[i].Num}
@@ -275,13 +275,13 @@ func (s *shownTable) cells(t *report.Table, row []report.Cell) []shownCell {
 	return out
 }
 
-// fields are those of the form: what was given, and else the defaults, with an empty
+// formFields are those of the form: what was given, and else the defaults, with an empty
 // one more where another may be given.
-func fields(e *report.Entry, query url.Values) []entryField {
+func formFields(e *report.Entry, query url.Values) []entryField {
 	var out []entryField
 	for i := range e.Parameters {
 		p := &e.Parameters[i]
-		f := entryField{Param: p, Values: given(p, query)}
+		f := entryField{Param: p, Values: givenValues(p, query)}
 		if len(f.Values) == 0 {
 			f.Values = slices.Clone(p.Default)
 		}
@@ -297,8 +297,8 @@ func fields(e *report.Entry, query url.Values) []entryField {
 	return out
 }
 
-// given are the values of a parameter in a query.
-func given(p *report.Param, query url.Values) (out []string) {
+// givenValues are the values of a parameter in a query.
+func givenValues(p *report.Param, query url.Values) (out []string) {
 	for _, key := range slices.Sorted(maps.Keys(query)) {
 		name, inner, bracket := strings.Cut(key, "[")
 		if name != p.Name {
@@ -319,9 +319,9 @@ func given(p *report.Param, query url.Values) (out []string) {
 	return out
 }
 
-// fixed is the address of the same report with its periods by their dates, so that it
+// fixedAddress is the address of the same report with its periods by their dates, so that it
 // shows the same when it is opened next month; "" where no period follows the clock.
-func fixed(d *report.Document, query url.Values) string {
+func fixedAddress(d *report.Document, query url.Values) string {
 	words := slices.DeleteFunc(slices.Clone(query["period"]), func(s string) bool { return s == "" })
 	if e, err := report.Find(d.Report); err == nil && len(words) == 0 && e.Param("period") != nil {
 		words = slices.Clone(e.Param("period").Default)
@@ -332,7 +332,7 @@ func fixed(d *report.Document, query url.Values) string {
 	}
 	moves := false
 	for i, word := range words[:min(len(words), len(d.Periods))] { // of which the second may be none
-		date := dated(word, d.Periods[i].From.In(zone))
+		date := datedPeriod(word, d.Periods[i].From.In(zone))
 		moves = moves || date != word
 		words[i] = date
 	}
@@ -345,8 +345,8 @@ func fixed(d *report.Document, query url.Values) string {
 	return "/ui/reports?" + q.Encode()
 }
 
-// dated is a period by its date, given its start.
-func dated(word string, from time.Time) string {
+// datedPeriod is a period by its date, given its start.
+func datedPeriod(word string, from time.Time) string {
 	switch {
 	case word == "today", word == "yesterday":
 		return from.Format(time.DateOnly)
@@ -367,9 +367,9 @@ func dated(word string, from time.Time) string {
 	return word
 }
 
-// dates puts the two dates of a form in the place of its first period; false where there
+// mergeDates puts the two dates of a form in the place of its first period; false where there
 // are none. A date that is missing is today.
-func dates(query url.Values) bool {
+func mergeDates(query url.Values) bool {
 	from, until := query.Get("from"), query.Get("until")
 	if from == "" && until == "" {
 		return false
@@ -381,12 +381,12 @@ func dates(query url.Values) bool {
 	return true
 }
 
-// tidy sends a browser from the address that a form makes to the one without the fields
+// redirectTidy sends a browser from the address that a form makes to the one without the fields
 // that were left empty, which is shorter to pass on.
-func tidy(h http.Handler) http.Handler {
+func redirectTidy(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		query := r.URL.Query()
-		changed := dates(query)
+		changed := mergeDates(query)
 		for key, list := range query {
 			kept := slices.DeleteFunc(slices.Clone(list), func(v string) bool { return v == "" && !strings.Contains(key, "[") })
 			if changed = changed || len(kept) < len(list); len(kept) == 0 {

@@ -47,7 +47,7 @@ func readAssets() assets {
 		sum := sha256.Sum256(body)
 		list[e.Name()] = &asset{
 			body: body, version: hex.EncodeToString(sum[:])[:versionDigits], typ: typeOf(e.Name()),
-			packed: sync.OnceValue(func() []byte { return pack(body) }),
+			packed: sync.OnceValue(func() []byte { return gzipBody(body) }),
 		}
 	}
 	return list
@@ -69,7 +69,7 @@ func typeOf(name string) string {
 	}
 }
 
-func pack(body []byte) []byte {
+func gzipBody(body []byte) []byte {
 	var out bytes.Buffer
 	w, err := gzip.NewWriterLevel(&out, gzip.BestCompression)
 	if err == nil {
@@ -84,9 +84,9 @@ func pack(body []byte) []byte {
 	return out.Bytes()
 }
 
-// address is where a file is, with the version of its content: what is there never
+// assetAddress is where a file is, with the version of its content: what is there never
 // changes. It is empty for a file that is not there.
-func (a assets) address(name string) string {
+func (a assets) assetAddress(name string) string {
 	if a[name] == nil {
 		return ""
 	}
@@ -120,7 +120,7 @@ func (a assets) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	head.Set("Content-Type", f.typ)
 	head.Add("Vary", "Accept-Encoding")
 	body, tag := f.body, f.version
-	if packed := f.packed(); packed != nil && takesGzip(r.Header.Values("Accept-Encoding")) {
+	if packed := f.packed(); packed != nil && acceptsGzip(r.Header.Values("Accept-Encoding")) {
 		body, tag = packed, f.version+"-gzip"
 		head.Set("Content-Encoding", "gzip")
 	}
@@ -128,8 +128,8 @@ func (a assets) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(body))
 }
 
-// takesGzip reports whether the header Accept-Encoding allows gzip.
-func takesGzip(accept []string) bool {
+// acceptsGzip reports whether the header Accept-Encoding allows gzip.
+func acceptsGzip(accept []string) bool {
 	takes, named := false, false
 	for part := range strings.SplitSeq(strings.Join(accept, ","), ",") {
 		coding, parameter, _ := strings.Cut(part, ";")

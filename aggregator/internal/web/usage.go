@@ -38,8 +38,8 @@ type usagePage struct {
 // crumb is a step of the way down.
 type crumb struct{ Key, Value, Address string }
 
-func (p *Pages) usagePage() http.Handler {
-	show := p.page("usage", p.usage)
+func (p *Pages) usageHandler() http.Handler {
+	show := p.pageHandler("usage", p.usageContent)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if q, changed := tidyUsage(r.URL.Query()); changed {
 			http.Redirect(w, r, "/ui/usage?"+q.Encode(), http.StatusSeeOther) //nolint:gosec // to this page itself
@@ -49,47 +49,47 @@ func (p *Pages) usagePage() http.Handler {
 	})
 }
 
-func (p *Pages) usage(r *http.Request, v *access.View) (any, error) {
+func (p *Pages) usageContent(r *http.Request, v *access.View) (any, error) {
 	ask, err := readUsage(r.URL.Query(), p.ownKeys())
 	page := &usagePage{Ask: ask}
 	if err != nil {
-		page.Form = page.form(nil, nil)
+		page.Form = page.makeForm(nil, nil)
 		return page, err
 	}
-	keys, err := p.keys(r.Context(), v)
+	keys, err := p.usageKeys(r.Context(), v)
 	if err != nil {
 		return nil, err
 	}
-	page.Ask.By = ask.by(keys)
-	page.Form = page.form(keys, nil)
+	page.Ask.By = ask.groupingKey(keys)
+	page.Form = page.makeForm(keys, nil)
 	return page, p.fillUsage(r.Context(), page, keys)
 }
 
-// keys are those that usage can be asked by.
-func (p *Pages) keys(ctx context.Context, v *access.View) ([]string, error) {
+// usageKeys are those that usage can be asked by.
+func (p *Pages) usageKeys(ctx context.Context, v *access.View) ([]string, error) {
 	keys, err := v.Keys(ctx)
 	if err != nil {
 		return nil, err
 	}
-	for i := range p.book().Keys {
-		keys = append(keys, p.book().Keys[i].Name)
+	for i := range p.derivation().Keys {
+		keys = append(keys, p.derivation().Keys[i].Name)
 	}
 	slices.Sort(keys)
 	return slices.Compact(keys), nil
 }
 
-// by is the list of the keys that give the lines.
-func (a usageAsk) by(keys []string) string {
+// groupingKey is the list of the keys that give the lines.
+func (a usageAsk) groupingKey(keys []string) string {
 	if a.By != "" {
 		return a.By
 	}
 	for _, key := range []string{a.own.Group, a.own.User, "site_id"} {
-		if slices.Contains(keys, key) && !a.has(key) {
+		if slices.Contains(keys, key) && !a.hasCondition(key) {
 			return key
 		}
 	}
 	for _, key := range keys {
-		if !a.has(key) {
+		if !a.hasCondition(key) {
 			return v1.JoinList(key)
 		}
 	}
@@ -98,53 +98,53 @@ func (a usageAsk) by(keys []string) string {
 
 // fillUsage asks /v1, first what there is in the window, then of whom.
 func (p *Pages) fillUsage(ctx context.Context, page *usagePage, keys []string) error {
-	page.Trail, page.Chips = page.trail(), page.chips()
-	known, err := p.settle(ctx, page)
+	page.Trail, page.Chips = page.conditionTrail(), page.conditionChips()
+	known, err := p.chooseWindow(ctx, page)
 	if err != nil {
 		return err
 	}
 	page.Ask.Clock = known.Zone
 	page.From, page.To, page.Zone = known.Window.From.Time, known.Window.To.Time, known.Zone
-	page.Form = page.form(keys, known)
-	page.neighbours(p.now())
-	measures := p.measures(known)
+	page.Form = page.makeForm(keys, known)
+	page.linkNeighbours(p.currentTime())
+	measures := p.measureChoices(known)
 	if known.Records == 0 {
 		if page.Ask.Measure == "" {
 			measures = append([]choice{{Text: "automatic"}}, measures...)
 		}
-		page.Form.Measures = choose(measures, page.Ask.Measure)
-		page.Nothing, err = p.nothing(ctx, page.Ask, known)
+		page.Form.Measures = groupChoices(measures, page.Ask.Measure)
+		page.Nothing, err = p.explainNothing(ctx, page.Ask, known)
 		return err
 	}
 	if page.Ask.Measure == "" {
 		page.Ask.Measure = usualMeasure(known)
 	}
-	page.Form = page.form(keys, known)
-	page.Form.Measures = choose(measures, page.Ask.Measure)
-	if !slices.ContainsFunc(measures, func(c choice) bool { return c.Value == page.Ask.Measure }) && component(page.Ask.Measure) {
+	page.Form = page.makeForm(keys, known)
+	page.Form.Measures = groupChoices(measures, page.Ask.Measure)
+	if !slices.ContainsFunc(measures, func(c choice) bool { return c.Value == page.Ask.Measure }) && isComponent(page.Ask.Measure) {
 		page.Nothing = page.Ask.notUsed(measures)
 		return nil
 	}
-	return p.sheet(ctx, page, keys)
+	return p.fillSheet(ctx, page, keys)
 }
 
-// component reports whether a measure can be one of a record's components.
-func component(measure string) bool {
+// isComponent reports whether a measure can be one of a record's components.
+func isComponent(measure string) bool {
 	name, _, _ := strings.Cut(measure, "*")
 	return !slices.Contains([]string{"capacity", "utilization", "records", "jobs", "started", "stopped", "people", "wait", "efficiency", "running", "queued"}, name)
 }
 
-// settle asks what there is in the window, and chooses one where none is asked for.
-func (p *Pages) settle(ctx context.Context, page *usagePage) (*v1.Usage, error) {
+// chooseWindow asks what there is in the window, and chooses one where none is asked for.
+func (p *Pages) chooseWindow(ctx context.Context, page *usagePage) (*v1.Usage, error) {
 	chosen := page.Ask.Window == "" && page.Ask.From == ""
 	if chosen {
 		page.Ask.Window = usualWindow
 	}
-	known, err := p.askUsage(ctx, page.Ask.times())
+	known, err := p.askUsage(ctx, page.Ask.usageQuery())
 	if err != nil || !chosen || known.Records != 0 {
 		return known, err
 	}
-	first, last, err := p.extent(ctx, page.Ask)
+	first, last, err := p.recordExtent(ctx, page.Ask)
 	if err != nil || last.IsZero() {
 		return known, err
 	}
@@ -152,9 +152,9 @@ func (p *Pages) settle(ctx context.Context, page *usagePage) (*v1.Usage, error) 
 		first = month
 	}
 	zone := view.Zone(known.Zone)
-	page.Ask = page.Ask.between(clockTime(first, zone), clockTime(last, zone))
+	page.Ask = page.Ask.withWindow(clockTime(first, zone), clockTime(last, zone))
 	page.Settled = "Nothing ran in the last 7 days. These are the newest days with records."
-	return p.askUsage(ctx, page.Ask.times())
+	return p.askUsage(ctx, page.Ask.usageQuery())
 }
 
 func (p *Pages) askUsage(ctx context.Context, q *v1.UsageQuery) (*v1.Usage, error) {
@@ -165,15 +165,15 @@ func (p *Pages) askUsage(ctx context.Context, q *v1.UsageQuery) (*v1.Usage, erro
 	return &a, nil
 }
 
-// sheet asks for the figures and makes the tables of them.
-func (p *Pages) sheet(ctx context.Context, page *usagePage, keys []string) error {
+// fillSheet asks for the figures and makes the tables of them.
+func (p *Pages) fillSheet(ctx context.Context, page *usagePage, keys []string) error {
 	a := &page.Ask
 	step := a.Step
 	if step == "" {
 		step = report.Interval(page.To.Sub(page.From))
 	}
 	page.From = a.inIntervals(page.From, page.To, step)
-	q := a.times()
+	q := a.usageQuery()
 	q.Window, q.From, q.To = "", page.From.Format(time.RFC3339Nano), page.To.Format(time.RFC3339Nano) // what is downloaded is what is seen
 	q.By, q.Measure, q.Order, q.Top = a.By, v1.JoinList(a.Measure), a.Measure, a.Top
 	if a.Measure != "jobs" {
@@ -183,28 +183,28 @@ func (p *Pages) sheet(ctx context.Context, page *usagePage, keys []string) error
 		step = "" // people of two days cannot be added
 	}
 	q.Bucket = step
-	if n := steps(page.From, page.To, step); n > mostSteps {
-		return bad("From %s to %s are about %d steps of one %s; choose a longer step, or none, which fits the period.", p.when(page.From), p.when(page.To), n, step)
+	if n := stepCount(page.From, page.To, step); n > mostSteps {
+		return badRequest("From %s to %s are about %d steps of one %s; choose a longer step, or none, which fits the period.", p.formatTime(page.From), p.formatTime(page.To), n, step)
 	}
 	answer, err := p.askUsage(ctx, q)
 	if err != nil {
 		if problem := asProblem(err); problem != nil && problem.Status == http.StatusBadRequest {
-			return bad("%s.", strings.TrimSuffix(problem.Detail, "."))
+			return badRequest("%s.", strings.TrimSuffix(problem.Detail, "."))
 		}
 		return err
 	}
 	page.Sheet = p.usageSheet(*a, keys, step, answer)
-	page.Sheet.compare(p.earlier(ctx, *q), a.Measure)
-	if err := p.once(ctx, page.Sheet, *q, answer); err != nil {
+	page.Sheet.addChanges(p.previousUsage(ctx, *q), a.Measure)
+	if err := p.correctTotals(ctx, page.Sheet, *q, answer); err != nil {
 		return err
 	}
 	page.Sheet.JSON, page.Sheet.CSV = v1.UsageAddress(q, ""), v1.UsageAddress(q, "csv")
 	return nil
 }
 
-// earlier asks for the same of the whole window beside the one before it; nil where there is
+// previousUsage asks for the same of the whole window beside the one before it; nil where there is
 // no answer, without which the page is whole.
-func (p *Pages) earlier(ctx context.Context, q v1.UsageQuery) *v1.Usage {
+func (p *Pages) previousUsage(ctx context.Context, q v1.UsageQuery) *v1.Usage {
 	q.Bucket, q.Compare = "", "previous"
 	answer, err := p.askUsage(ctx, &q)
 	if err != nil {
@@ -216,14 +216,14 @@ func (p *Pages) earlier(ctx context.Context, q v1.UsageQuery) *v1.Usage {
 // mostSteps bounds the steps of a page.
 const mostSteps = 1000
 
-// lengths are those of steps, about.
-func lengths() map[string]time.Duration {
+// stepLengths are those of steps, about.
+func stepLengths() map[string]time.Duration {
 	const day = 24 * time.Hour
 	return map[string]time.Duration{"hour": time.Hour, "day": day, "week": 7 * day, "month": 30 * day, "quarter": 91 * day, "year": 365 * day}
 }
 
-func steps(from, to time.Time, step string) int {
-	long := lengths()[step]
+func stepCount(from, to time.Time, step string) int {
+	long := stepLengths()[step]
 	if long == 0 {
 		return 1
 	}
@@ -245,26 +245,26 @@ func usualMeasure(known *v1.Usage) string {
 	return measure
 }
 
-func (page *usagePage) trail() []crumb {
-	list := []crumb{{Value: "All", Address: page.Ask.up(0).address()}}
+func (page *usagePage) conditionTrail() []crumb {
+	list := []crumb{{Value: "All", Address: page.Ask.drillUp(0).pageAddress()}}
 	for i, c := range page.Ask.Where {
-		list = append(list, crumb{Key: c.Key, Value: named(c.Value), Address: page.Ask.up(i + 1).address()})
+		list = append(list, crumb{Key: c.Key, Value: valuesText(c.Value), Address: page.Ask.drillUp(i + 1).pageAddress()})
 	}
 	return list
 }
 
-// chips are the conditions with the addresses of the page without each.
-func (page *usagePage) chips() (list []crumb) {
+// conditionChips are the conditions with the addresses of the page without each.
+func (page *usagePage) conditionChips() (list []crumb) {
 	for i, c := range page.Ask.Where {
 		without := page.Ask
 		without.Where = slices.Delete(slices.Clone(page.Ask.Where), i, i+1)
-		list = append(list, crumb{Key: c.Key, Value: named(c.Value), Address: without.address()})
+		list = append(list, crumb{Key: c.Key, Value: valuesText(c.Value), Address: without.pageAddress()})
 	}
 	return list
 }
 
-// named is a list of values for people.
-func named(list string) string {
+// valuesText is a list of values for people.
+func valuesText(list string) string {
 	values := v1.SplitList(list)
 	for i := range values {
 		values[i] = cmp.Or(values[i], view.NoValue)
@@ -272,12 +272,12 @@ func named(list string) string {
 	return strings.Join(values, " or ")
 }
 
-// neighbours are the windows beside this one, and the one around it.
-func (page *usagePage) neighbours(now time.Time) {
+// linkNeighbours sets the addresses of the windows beside this one, and of the one around it.
+func (page *usagePage) linkNeighbours(now time.Time) {
 	a, long := page.Ask, page.To.Sub(page.From)
 	zone := view.Zone(a.Clock)
 	link := func(from, to time.Time) string {
-		return a.between(clockTime(from, zone), clockTime(to, zone)).address()
+		return a.withWindow(clockTime(from, zone), clockTime(to, zone)).pageAddress()
 	}
 	if months := wholeMonths(page.From.In(zone), page.To.In(zone)); months > 0 {
 		page.Earlier = link(page.From.In(zone).AddDate(0, -months, 0), page.From)
@@ -314,13 +314,13 @@ func clockTime(t time.Time, zone *time.Location) string {
 	return t.Format("2006-01-02T15:04")
 }
 
-// measures are what can be shown, of what is in the window and what is known by the
+// measureChoices are what can be shown, of what is in the window and what is known by the
 // configuration.
-func (p *Pages) measures(known *v1.Usage) []choice {
+func (p *Pages) measureChoices(known *v1.Usage) []choice {
 	var list []choice
 	worths := map[string]bool{}
-	for i := range p.book().Weights {
-		worths[p.book().Weights[i].Name] = true
+	for i := range p.derivation().Weights {
+		worths[p.derivation().Weights[i].Name] = true
 	}
 	for i := range known.Measures {
 		if m := &known.Measures[i]; m.Component != "" && !worths[m.Name] {

@@ -42,13 +42,13 @@ const (
 	bars        = "bars"
 )
 
-// widest are keys from the widest to the narrowest.
-func widest(own report.Keys) []string {
+// keysWidestFirst are keys from the widest to the narrowest.
+func keysWidestFirst(own report.Keys) []string {
 	return []string{"site_id", "cluster", "partition", "pi", "project", "account", own.Group, own.User}
 }
 
-// below is the key by which one looks into a value of another; empty: at its records.
-func below(key string, own report.Keys) string {
+// narrowerKey is the key by which one looks into a value of another; empty: at its records.
+func narrowerKey(key string, own report.Keys) string {
 	switch key {
 	case own.User:
 		return ""
@@ -72,7 +72,7 @@ func readUsage(q url.Values, own report.Keys) (usageAsk, error) {
 		}
 	}
 	slices.SortFunc(a.Where, func(x, y condition) int {
-		place := func(c condition) int { return slices.Index(widest(own), c.Key) }
+		place := func(c condition) int { return slices.Index(keysWidestFirst(own), c.Key) }
 		if d := place(x) - place(y); d != 0 {
 			return d
 		}
@@ -83,20 +83,20 @@ func readUsage(q url.Values, own report.Keys) (usageAsk, error) {
 	}
 	if a.Kind != stepped && a.Kind != bars {
 		a.Kind = stepped
-		return a, bad("invalid kind %q: use steps or bars.", q.Get("kind"))
+		return a, badRequest("invalid kind %q: use steps or bars.", q.Get("kind"))
 	}
 	if top := q.Get("top"); top != "" {
 		n, err := strconv.Atoi(top)
 		if err != nil || n < 1 || n > mostTop {
-			return a, bad("top is %q, want how many groups have a line of their own, from 1 to %d.", top, mostTop)
+			return a, badRequest("top is %q, want how many groups have a line of their own, from 1 to %d.", top, mostTop)
 		}
 		a.Top = n
 	}
 	return a, nil
 }
 
-// address is the page that shows this.
-func (a usageAsk) address() string {
+// pageAddress is the page that shows this.
+func (a usageAsk) pageAddress() string {
 	q := url.Values{}
 	fields := map[string]string{"by": a.By, "measure": a.Measure, "step": a.Step, "zone": a.Zone}
 	if a.Window != "" {
@@ -121,8 +121,8 @@ func (a usageAsk) address() string {
 	return "/ui/usage?" + q.Encode()
 }
 
-// times say when and of whom.
-func (a usageAsk) times() *v1.UsageQuery {
+// usageQuery says when and of whom.
+func (a usageAsk) usageQuery() *v1.UsageQuery {
 	q := &v1.UsageQuery{Unit: "hour", Zone: a.Zone, Window: a.Window, Where: map[string]string{}}
 	if a.Window == "" {
 		q.From, q.To = a.From, a.To
@@ -147,19 +147,19 @@ func (a usageAsk) inIntervals(from, to time.Time, step string) time.Time {
 	return w.InIntervals(unit, zone).From.Std()
 }
 
-// between is the same with another window.
-func (a usageAsk) between(from, to string) usageAsk {
+// withWindow is the same with another window.
+func (a usageAsk) withWindow(from, to string) usageAsk {
 	a.Window, a.From, a.To, a.Step = "", from, to, ""
 	return a
 }
 
-// keys are those that give the lines.
-func (a usageAsk) keys() []string { return v1.SplitList(a.By) }
+// byKeys are those that give the lines.
+func (a usageAsk) byKeys() []string { return v1.SplitList(a.By) }
 
-// into looks into one line, by the next narrower of the known keys; lacks says that the line
+// drillDown looks into one line, by the next narrower of the known keys; lacks says that the line
 // has no value of a key.
-func (a usageAsk) into(g *v1.UsageGroup, known []string) (next usageAsk, lacks bool) {
-	keys := a.keys()
+func (a usageAsk) drillDown(g *v1.UsageGroup, known []string) (next usageAsk, lacks bool) {
+	keys := a.byKeys()
 	a.Where = slices.DeleteFunc(slices.Clone(a.Where), func(c condition) bool { return slices.Contains(keys, c.Key) })
 	for i, key := range keys {
 		value := ""
@@ -170,18 +170,18 @@ func (a usageAsk) into(g *v1.UsageGroup, known []string) (next usageAsk, lacks b
 		}
 		a.Where = append(a.Where, condition{Key: key, Value: v1.JoinList(value)})
 	}
-	for a.By = below(keys[len(keys)-1], a.own); a.By != "" && (a.has(a.By) || !slices.Contains(known, a.By)); {
-		a.By = below(a.By, a.own)
+	for a.By = narrowerKey(keys[len(keys)-1], a.own); a.By != "" && (a.hasCondition(a.By) || !slices.Contains(known, a.By)); {
+		a.By = narrowerKey(a.By, a.own)
 	}
 	return a, lacks
 }
 
-func (a usageAsk) has(key string) bool {
+func (a usageAsk) hasCondition(key string) bool {
 	return slices.ContainsFunc(a.Where, func(c condition) bool { return c.Key == key })
 }
 
-// up shows the first n steps of the way down, by the key of the one that follows.
-func (a usageAsk) up(n int) usageAsk {
+// drillUp shows the first n steps of the way down, by the key of the one that follows.
+func (a usageAsk) drillUp(n int) usageAsk {
 	if n < len(a.Where) {
 		a.By = v1.JoinList(a.Where[n].Key)
 	}

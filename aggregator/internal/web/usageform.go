@@ -36,14 +36,14 @@ type usageForm struct {
 	Tops     []choice
 }
 
-func (page *usagePage) form(keys []string, known *v1.Usage) usageForm {
+func (page *usagePage) makeForm(keys []string, known *v1.Usage) usageForm {
 	a := page.Ask
 	f := usageForm{
 		Custom:  a.Window == "" && a.From != "",
-		Windows: pick(a.Window, windows()),
-		Kinds:   pick(a.Kind, []choice{{Value: stepped, Text: "Steps"}, {Value: bars, Text: "Bars"}}),
-		Steps:   pick(a.Step, stepChoices()),
-		Tops:    pick(strconv.Itoa(a.Top), []choice{{Value: "5"}, {Value: "10"}, {Value: "20"}, {Value: "50"}}),
+		Windows: markChosen(a.Window, windowChoices()),
+		Kinds:   markChosen(a.Kind, []choice{{Value: stepped, Text: "Steps"}, {Value: bars, Text: "Bars"}}),
+		Steps:   markChosen(a.Step, stepChoices()),
+		Tops:    markChosen(strconv.Itoa(a.Top), []choice{{Value: "5"}, {Value: "10"}, {Value: "20"}, {Value: "50"}}),
 	}
 	for _, key := range keys {
 		f.Keys = append(f.Keys, choice{Value: v1.JoinList(key), Text: keyName(key, a.own)})
@@ -51,21 +51,23 @@ func (page *usagePage) form(keys []string, known *v1.Usage) usageForm {
 	if !slices.ContainsFunc(f.Keys, func(c choice) bool { return c.Value == a.By }) && a.By != "" {
 		f.Keys = append(f.Keys, choice{Value: a.By, Text: keyNames(a.By, a.own)})
 	}
-	f.Keys = pick(a.By, f.Keys)
+	f.Keys = markChosen(a.By, f.Keys)
 	if known != nil {
 		zone := view.Zone(a.Clock)
-		f.From, f.To = field(known.Window.From.Time, zone), field(known.Window.To.Time, zone)
+		f.From, f.To = formatField(known.Window.From.Time, zone), formatField(known.Window.To.Time, zone)
 	}
 	if a.Measure != "" {
-		f.Measures = choose(nil, a.Measure)
+		f.Measures = groupChoices(nil, a.Measure)
 	}
 	return f
 }
 
-// field is a time as a field of a form has it.
-func field(t time.Time, zone *time.Location) string { return t.In(zone).Format("2006-01-02T15:04") }
+// formatField is a time as a field of a form has it.
+func formatField(t time.Time, zone *time.Location) string {
+	return t.In(zone).Format("2006-01-02T15:04")
+}
 
-func windows() []choice {
+func windowChoices() []choice {
 	return []choice{
 		{Value: "today", Text: "Today"}, {Value: "7d", Text: "Last 7 days"}, {Value: "30d", Text: "Last 30 days"},
 		{Value: "this-week", Text: "This week"}, {Value: "last-week", Text: "Last week"}, {Value: "this-month", Text: "This month"}, {Value: "last-month", Text: "Last month"},
@@ -77,8 +79,8 @@ func stepChoices() []choice {
 	return []choice{{Value: "", Text: "automatic"}, {Value: "hour"}, {Value: "day"}, {Value: "week"}, {Value: "month"}, {Value: "quarter"}, {Value: "year"}}
 }
 
-// pick marks the chosen one, and adds it where it is not there.
-func pick(chosen string, list []choice) []choice {
+// markChosen marks the chosen one, and adds it where it is not there.
+func markChosen(chosen string, list []choice) []choice {
 	found := false
 	for i := range list {
 		c := &list[i]
@@ -94,9 +96,9 @@ func pick(chosen string, list []choice) []choice {
 	return list
 }
 
-// choose is pick with headings.
-func choose(list []choice, chosen string) (out []choices) {
-	for _, c := range pick(chosen, slices.Clone(list)) {
+// groupChoices is markChosen with headings.
+func groupChoices(list []choice, chosen string) (out []choices) {
+	for _, c := range markChosen(chosen, slices.Clone(list)) {
 		if n := len(out); n == 0 || out[n-1].Title != c.Group {
 			out = append(out, choices{Title: c.Group})
 		}
@@ -130,9 +132,9 @@ func keyNames(list string, own report.Keys) string {
 	return strings.Join(keys, " and ")
 }
 
-// pattern is the path that draws the pattern of a series on a square of 12; empty for
+// patternPath is the path that draws the pattern of a series on a square of 12; empty for
 // the first.
-func pattern(n int) string {
+func patternPath(n int) string {
 	if n == 0 {
 		return ""
 	}

@@ -25,15 +25,15 @@ type pointer struct{ Text, Address string }
 // beginning is before all records.
 const beginning = "1970-01-01"
 
-// extent is from when to when records ran, in days; zero when there are none. The years that
+// recordExtent is from when to when records ran, in days; zero when there are none. The years that
 // have records are found first: all days since the beginning would be an answer of a megabyte.
-func (p *Pages) extent(ctx context.Context, a usageAsk) (first, last time.Time, err error) {
-	years, err := p.bucketsWithRecords(ctx, a.between(beginning, ""), "year")
+func (p *Pages) recordExtent(ctx context.Context, a usageAsk) (first, last time.Time, err error) {
+	years, err := p.bucketsWithRecords(ctx, a.withWindow(beginning, ""), "year")
 	if err != nil || len(years) == 0 {
 		return first, last, err
 	}
 	for _, year := range []v1.Window{years[0], years[len(years)-1]} {
-		days, err := p.bucketsWithRecords(ctx, a.between(year.From.Format(time.RFC3339), year.To.Format(time.RFC3339)), "day")
+		days, err := p.bucketsWithRecords(ctx, a.withWindow(year.From.Format(time.RFC3339), year.To.Format(time.RFC3339)), "day")
 		if err != nil || len(days) == 0 {
 			return time.Time{}, time.Time{}, err
 		}
@@ -47,7 +47,7 @@ func (p *Pages) extent(ctx context.Context, a usageAsk) (first, last time.Time, 
 
 // bucketsWithRecords are those of a window in which records ran.
 func (p *Pages) bucketsWithRecords(ctx context.Context, a usageAsk, bucket string) (list []v1.Window, err error) {
-	q := a.times()
+	q := a.usageQuery()
 	q.Measure, q.Bucket = "records", bucket
 	u, err := p.askUsage(ctx, q)
 	if err != nil || len(u.Measures) == 0 {
@@ -61,15 +61,15 @@ func (p *Pages) bucketsWithRecords(ctx context.Context, a usageAsk, bucket strin
 	return list, nil
 }
 
-// nothing finds out why there is nothing, and what there is.
-func (p *Pages) nothing(ctx context.Context, a usageAsk, known *v1.Usage) (*nothing, error) {
+// explainNothing finds out why there is nothing, and what there is.
+func (p *Pages) explainNothing(ctx context.Context, a usageAsk, known *v1.Usage) (*nothing, error) {
 	for i := range a.Where {
-		n, err := p.strange(ctx, a, i)
+		n, err := p.explainUnknownValue(ctx, a, i)
 		if n != nil || err != nil {
 			return n, err
 		}
 	}
-	first, last, err := p.extent(ctx, a)
+	first, last, err := p.recordExtent(ctx, a)
 	if err != nil {
 		return nil, err
 	}
@@ -81,30 +81,30 @@ func (p *Pages) nothing(ctx context.Context, a usageAsk, known *v1.Usage) (*noth
 			n.Text = "There are no records yet that you may see."
 		case len(a.Where) > 0:
 			n.Text = "No record ever had all of these values together."
-			n.Links = []pointer{{Text: "All usage", Address: a.up(0).address()}}
+			n.Links = []pointer{{Text: "All usage", Address: a.drillUp(0).pageAddress()}}
 		}
 		return n, nil
 	}
 	day := func(t time.Time) string { return t.In(zone).Format(time.DateOnly) }
 	end := last.Add(-time.Second)
 	n := &nothing{Text: fmt.Sprintf("Nothing ran from %s to %s. The records here begin on %s and end on %s.", whenIn(known.Window.From.Time, zone), whenIn(known.Window.To.Time, zone), day(first), day(end))}
-	n.Links = append(n.Links, pointer{Text: fmt.Sprintf("Show %s to %s", day(first), day(end)), Address: a.between(clockTime(first, zone), clockTime(last, zone)).address()})
+	n.Links = append(n.Links, pointer{Text: fmt.Sprintf("Show %s to %s", day(first), day(end)), Address: a.withWindow(clockTime(first, zone), clockTime(last, zone)).pageAddress()})
 	return n, nil
 }
 
 func whenIn(t time.Time, zone *time.Location) string { return t.In(zone).Format(view.MinuteLayout) }
 
-// strange says that a value of the way down is one that no record has; nil when some
+// explainUnknownValue says that a value of the way down is one that no record has; nil when some
 // have it.
-func (p *Pages) strange(ctx context.Context, a usageAsk, place int) (*nothing, error) {
+func (p *Pages) explainUnknownValue(ctx context.Context, a usageAsk, place int) (*nothing, error) {
 	c := a.Where[place]
-	around := a.up(place)
-	q := around.between(beginning, "").times()
+	around := a.drillUp(place)
+	q := around.withWindow(beginning, "").usageQuery()
 	q.By, q.Measure, q.Order = v1.JoinList(c.Key), "records", "records"
 	values, err := p.askUsage(ctx, q)
 	if err != nil {
 		if problem := asProblem(err); problem != nil && problem.Status < 500 {
-			return nil, bad("%s", problem.Detail)
+			return nil, badRequest("%s", problem.Detail)
 		}
 		return nil, err
 	}
@@ -120,7 +120,7 @@ func (p *Pages) strange(ctx context.Context, a usageAsk, place int) (*nothing, e
 	if len(names) == 0 || slices.ContainsFunc(wanted, func(v string) bool { return slices.Contains(names, v) }) {
 		return nil, nil //nolint:nilnil // it is a known one
 	}
-	n := &nothing{Text: fmt.Sprintf("No record has the %s %q.", keyName(c.Key, p.ownKeys()), named(c.Value))}
+	n := &nothing{Text: fmt.Sprintf("No record has the %s %q.", keyName(c.Key, p.ownKeys()), valuesText(c.Value))}
 	if near := hcl.Suggest(wanted[0], names); near != "" {
 		n.Text += " Did you mean one of these?"
 		names = append([]string{near}, slices.DeleteFunc(names, func(s string) bool { return s == near })...)
@@ -131,7 +131,7 @@ func (p *Pages) strange(ctx context.Context, a usageAsk, place int) (*nothing, e
 		to := a
 		to.Where = slices.Clone(a.Where)
 		to.Where[place].Value = v1.JoinList(name)
-		n.Links = append(n.Links, pointer{Text: name, Address: to.address()})
+		n.Links = append(n.Links, pointer{Text: name, Address: to.pageAddress()})
 	}
 	return n, nil
 }
@@ -143,7 +143,7 @@ func (a usageAsk) notUsed(measures []choice) *nothing {
 		if c.Group == "Resources" || c.Group == "Worth" {
 			to := a
 			to.Measure = c.Value
-			n.Links = append(n.Links, pointer{Text: c.Text, Address: to.address()})
+			n.Links = append(n.Links, pointer{Text: c.Text, Address: to.pageAddress()})
 		}
 	}
 	return n

@@ -75,7 +75,7 @@ func (p *Pages) usageSheet(a usageAsk, keys []string, step string, answer *v1.Us
 	if m == nil || jobs == nil {
 		return s
 	}
-	s.Unit, s.Stack = unitText(m), adds(m)
+	s.Unit, s.Stack = unitText(m), isAdditive(m)
 	s.Measure = measureName(a.Measure)
 	s.Percent = m.Kind == "ratio"
 	if s.Axis = s.Unit; s.Stack && m.Kind != "level" && s.Unit != "" && step != "" {
@@ -87,27 +87,27 @@ func (p *Pages) usageSheet(a usageAsk, keys []string, step string, answer *v1.Us
 	if len(answer.Edges) < 4 {
 		s.Kind = bars // too few points for a line
 	}
-	s.Total, s.Jobs = show(m, m.Total), show(jobs, jobs.Total)
+	s.Total, s.Jobs = showFigure(m, m.Total), showFigure(jobs, jobs.Total)
 	names := make([]string, len(answer.Groups))
 	for g := range answer.Groups {
 		names[g] = groupName(&answer.Groups[g])
 	}
 	for g, paint := range report.Paints(names) {
-		row := p.row(a, keys, answer, g)
-		row.Paint, row.Value, row.Jobs = paint, show(m, view.At(m.Totals, g)), show(jobs, view.At(jobs.Totals, g))
+		row := p.groupRow(a, keys, answer, g)
+		row.Paint, row.Value, row.Jobs = paint, showFigure(m, view.At(m.Totals, g)), showFigure(jobs, view.At(jobs.Totals, g))
 		if s.Stack {
 			row.Share, row.Width = view.Share(v1.Figure(view.At(m.Totals, g)).Number(), v1.Figure(m.Total).Number())
 		}
 		s.Rows = append(s.Rows, row)
 		s.Groups += max(1, answer.Groups[g].Others)
 	}
-	s.steps(a, answer, m)
-	s.About = s.about()
+	s.addSteps(a, answer, m)
+	s.About = s.chartText()
 	return s
 }
 
-// compare says how much each group has changed since the window before.
-func (s *usageSheet) compare(a *v1.Usage, measure string) {
+// addChanges says how much each group has changed since the window before.
+func (s *usageSheet) addChanges(a *v1.Usage, measure string) {
 	if a == nil || a.ComparedWith == nil {
 		return
 	}
@@ -131,8 +131,8 @@ func (s *usageSheet) compare(a *v1.Usage, measure string) {
 	}
 }
 
-// adds reports whether the figures of groups add up to that of all.
-func adds(m *v1.Measure) bool {
+// isAdditive reports whether the figures of groups add up to that of all.
+func isAdditive(m *v1.Measure) bool {
 	return m.Name != "people" && slices.Contains([]string{"count", "rate", "total", "weighted", "worth", "level"}, m.Kind)
 }
 
@@ -175,8 +175,8 @@ func measureName(name string) string {
 	return name
 }
 
-// show is a figure of a measure.
-func show(m *v1.Measure, n *json.Number) shown {
+// showFigure writes a figure of a measure.
+func showFigure(m *v1.Measure, n *json.Number) shown {
 	cell := v1.Figure(n)
 	return shown{Exact: cell.String(), Text: v1.ShowIn(view.MeasureKind(m), string(m.Unit), cell)}
 }
@@ -184,19 +184,19 @@ func show(m *v1.Measure, n *json.Number) shown {
 // groupName is what a group is called.
 func groupName(g *v1.UsageGroup) string { return cmp.Or(view.GroupName(g), "all") }
 
-// row is a group with where it leads.
-func (p *Pages) row(a usageAsk, keys []string, answer *v1.Usage, g int) usageRow {
+// groupRow is a group with where it leads.
+func (p *Pages) groupRow(a usageAsk, keys []string, answer *v1.Usage, g int) usageRow {
 	group := &answer.Groups[g]
 	row := usageRow{Name: groupName(group)}
 	if group.Others > 0 {
 		row.Others = true
 		if a.Top < mostTop {
 			a.Top = min(2*a.Top, mostTop)
-			row.Address = a.address()
+			row.Address = a.pageAddress()
 		}
 		return row
 	}
-	next, lacks := a.into(group, keys)
+	next, lacks := a.drillDown(group, keys)
 	row.Lacks = lacks
 	records, whole := p.recordsAddress(next.Where, answer.Window.From.Time, answer.Window.To.Time)
 	if whole {
@@ -204,7 +204,7 @@ func (p *Pages) row(a usageAsk, keys []string, answer *v1.Usage, g int) usageRow
 	}
 	switch {
 	case next.By != "":
-		row.Address = next.address()
+		row.Address = next.pageAddress()
 	case !row.Lacks:
 		row.Address = records
 	}
@@ -215,13 +215,13 @@ func (p *Pages) row(a usageAsk, keys []string, answer *v1.Usage, g int) usageRow
 // is false where that page cannot say all of it.
 func (p *Pages) recordsAddress(values []condition, from, to time.Time) (string, bool) {
 	q := url.Values{"ran_since": {from.UTC().Truncate(time.Second).Format(time.RFC3339)}}
-	if to.Before(p.now().Add(-time.Minute)) {
+	if to.Before(p.currentTime().Add(-time.Minute)) {
 		q.Set("ran_until", to.UTC().Format(time.RFC3339))
 	}
 	all := true
 	for _, c := range values {
 		field := fieldsOf(p.ownKeys())[c.Key]
-		derived := slices.ContainsFunc(p.book().Keys, func(k usage.Key) bool { return k.Name == c.Key })
+		derived := slices.ContainsFunc(p.derivation().Keys, func(k usage.Key) bool { return k.Name == c.Key })
 		switch {
 		case derived || slices.Contains(v1.SplitList(c.Value), ""):
 			all = false
@@ -237,21 +237,21 @@ func (p *Pages) recordsAddress(values []condition, from, to time.Time) (string, 
 	return "/ui/records?" + q.Encode(), all
 }
 
-// steps makes the second table: the figures that the chart draws.
-func (s *usageSheet) steps(a usageAsk, answer *v1.Usage, m *v1.Measure) {
+// addSteps adds the second table: the figures that the chart draws.
+func (s *usageSheet) addSteps(a usageAsk, answer *v1.Usage, m *v1.Measure) {
 	n := len(answer.Edges) - 1
 	zone := view.Zone(a.Clock)
 	for b := range n {
 		step := usageStep{From: answer.Edges[b].Time, To: answer.Edges[b+1].Time}
-		step.Label = labelOf(answer, b, zone)
+		step.Label = stepLabel(answer, b, zone)
 		step.Partial = n > 1 && view.IsPartial(answer, b)
 		if n > 1 {
-			step.Address = a.between(clockTime(step.From, zone), clockTime(step.To, zone)).address()
+			step.Address = a.withWindow(clockTime(step.From, zone), clockTime(step.To, zone)).pageAddress()
 		}
 		sum, known := new(big.Rat), false
 		for g := range answer.Groups {
 			value := view.At(m.Values, g*n+b)
-			step.Cells = append(step.Cells, show(m, value))
+			step.Cells = append(step.Cells, showFigure(m, value))
 			if number := v1.Figure(value).Number(); number != nil {
 				sum.Add(sum, number)
 				known = s.Stack
@@ -265,10 +265,10 @@ func (s *usageSheet) steps(a usageAsk, answer *v1.Usage, m *v1.Measure) {
 	}
 }
 
-// once gives the steps the number of all jobs or records, of which those whose group changes
+// correctTotals gives the steps the number of all jobs or records, of which those whose group changes
 // are in two lines: it is asked for without the key.
-func (p *Pages) once(ctx context.Context, s *usageSheet, q v1.UsageQuery, answer *v1.Usage) error {
-	if q.Order != "records" && q.Order != "jobs" || !slices.ContainsFunc(p.book().Keys, func(k usage.Key) bool { return slices.Contains(answer.By, k.Name) }) {
+func (p *Pages) correctTotals(ctx context.Context, s *usageSheet, q v1.UsageQuery, answer *v1.Usage) error {
+	if q.Order != "records" && q.Order != "jobs" || !slices.ContainsFunc(p.derivation().Keys, func(k usage.Key) bool { return slices.Contains(answer.By, k.Name) }) {
 		return nil
 	}
 	measure := q.Order
@@ -279,14 +279,14 @@ func (p *Pages) once(ctx context.Context, s *usageSheet, q v1.UsageQuery, answer
 	}
 	if m := all.Find(measure); m != nil {
 		for b := range s.Steps {
-			s.Steps[b].Total = show(m, view.At(m.Values, b))
+			s.Steps[b].Total = showFigure(m, view.At(m.Values, b))
 		}
 	}
 	return nil
 }
 
-// labelOf is what a step is called, by the zone's clock.
-func labelOf(answer *v1.Usage, b int, zone *time.Location) string {
+// stepLabel is what a step is called, by the zone's clock.
+func stepLabel(answer *v1.Usage, b int, zone *time.Location) string {
 	if b < len(answer.Labels) && answer.Labels[b] != "" && !strings.Contains(answer.Labels[b], "T") {
 		return answer.Labels[b]
 	}
@@ -301,8 +301,8 @@ func labelOf(answer *v1.Usage, b int, zone *time.Location) string {
 	return label
 }
 
-// about says what the chart shows.
-func (s *usageSheet) about() string {
+// chartText says what the chart shows.
+func (s *usageSheet) chartText() string {
 	var b strings.Builder
 	b.WriteString(s.Measure)
 	if s.Unit != "" && s.Unit != strings.ToLower(s.Measure) && s.Unit != "jobs" {

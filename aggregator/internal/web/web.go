@@ -67,17 +67,17 @@ func (p *Pages) ownKeys() report.Keys {
 	return p.Keys().Whole()
 }
 
-// book is what the configuration adds.
-func (p *Pages) book() *usage.Derivation {
+// derivation is what the configuration adds.
+func (p *Pages) derivation() *usage.Derivation {
 	if p.Book == nil {
 		return &usage.Derivation{}
 	}
 	return p.Book()
 }
 
-// policy lets a page load nothing but this server's own style sheet and script, and lets the
+// contentPolicy lets a page load nothing but this server's own style sheet and script, and lets the
 // pages of these origins show it in a frame.
-func policy(ancestors []string) string {
+func contentPolicy(ancestors []string) string {
 	frames := "'none'"
 	if len(ancestors) > 0 {
 		frames = strings.Join(ancestors, " ")
@@ -88,44 +88,44 @@ func policy(ancestors []string) string {
 // Routes returns the handlers by pattern of http.ServeMux.
 func (p *Pages) Routes() map[string]http.Handler {
 	p.files = readAssets()
-	overview := p.page("overview", p.overview)
+	overview := p.pageHandler("overview", p.overviewContent)
 	return map[string]http.Handler{
 		"GET /{$}":              p.byRole(overview),
 		"GET /ui/overview":      overview,
-		"GET /ui/me":            p.board("me", p.me),
-		"GET " + access.Widget:  p.show("widget", p.fillWidget),
-		"GET /ui/projects":      p.board("projects", anyone),
-		"GET /ui/centre":        p.board("centre", anyone),
-		"GET /ui/budgets":       p.board("budgets", anyone),
-		"GET /ui/prices":        p.board("prices", anyone),
-		"GET /ui/distributions": p.board("distributions", anyone),
+		"GET /ui/me":            p.boardHandler("me", p.chooseOwnUser),
+		"GET " + access.Widget:  p.frameHandler("widget", p.fillWidget),
+		"GET /ui/projects":      p.boardHandler("projects", chooseNothing),
+		"GET /ui/centre":        p.boardHandler("centre", chooseNothing),
+		"GET /ui/budgets":       p.boardHandler("budgets", chooseNothing),
+		"GET /ui/prices":        p.boardHandler("prices", chooseNothing),
+		"GET /ui/distributions": p.boardHandler("distributions", chooseNothing),
 		"GET /ui/{$}":           http.RedirectHandler("/", http.StatusFound),
-		"GET /ui/usage":         p.usagePage(),
-		"GET /ui/records":       p.page("records", p.records),
-		"GET /ui/record":        p.page("record", p.record),
-		"GET /ui/agents":        p.page("agents", p.agents),
-		"GET /ui/quarantine":    p.page("quarantine", p.quarantine),
-		"POST /ui/quarantine":   p.settleQuarantined(),
-		"GET /ui/conflicts":     p.page("conflicts", p.conflicts),
-		"GET /ui/reports":       tidy(p.plain("reports", p.reports)),
-		"GET /ui/actions":       p.plain("actions", p.actions),
-		"GET " + actionRoute:    p.plain("action", p.action),
-		"GET " + runRoute:       p.plain("run", p.run),
-		"GET " + effectRoute:    p.plain("effect", p.effect),
-		"POST " + planRoute:     p.planned(),
-		"GET /ui/alerts":        p.plain("alerts", p.alerts),
-		"GET /ui/cluster":       p.show("cluster", p.cluster),
-		"GET /ui/static/{file}": headers(p.files, briefly),
-		"GET /favicon.ico":      headers(http.RedirectHandler("/ui/static/icon.svg", http.StatusFound), briefly),
-		"GET /ui/{anything...}": p.page("missing", missing),
+		"GET /ui/usage":         p.usageHandler(),
+		"GET /ui/records":       p.pageHandler("records", p.recordsContent),
+		"GET /ui/record":        p.pageHandler("record", p.recordContent),
+		"GET /ui/agents":        p.pageHandler("agents", p.agentsContent),
+		"GET /ui/quarantine":    p.pageHandler("quarantine", p.quarantineContent),
+		"POST /ui/quarantine":   p.quarantineFormHandler(),
+		"GET /ui/conflicts":     p.pageHandler("conflicts", p.conflictsContent),
+		"GET /ui/reports":       redirectTidy(p.plainHandler("reports", p.reportsContent)),
+		"GET /ui/actions":       p.plainHandler("actions", p.actionsContent),
+		"GET " + actionRoute:    p.plainHandler("action", p.actionContent),
+		"GET " + runRoute:       p.plainHandler("run", p.runContent),
+		"GET " + effectRoute:    p.plainHandler("effect", p.effectContent),
+		"POST " + planRoute:     p.planHandler(),
+		"GET /ui/alerts":        p.plainHandler("alerts", p.alertsContent),
+		"GET /ui/cluster":       p.frameHandler("cluster", p.fillCluster),
+		"GET /ui/static/{file}": withHeaders(p.files, briefly),
+		"GET /favicon.ico":      withHeaders(http.RedirectHandler("/ui/static/icon.svg", http.StatusFound), briefly),
+		"GET /ui/{anything...}": p.pageHandler("missing", missingContent),
 	}
 }
 
-// headers sets what every answer carries.
-func headers(h http.Handler, cache string) http.Handler {
+// withHeaders sets what every answer carries.
+func withHeaders(h http.Handler, cache string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		head := w.Header()
-		head.Set("Content-Security-Policy", policy(nil))
+		head.Set("Content-Security-Policy", contentPolicy(nil))
 		head.Set("X-Content-Type-Options", "nosniff")
 		head.Set("Referrer-Policy", "same-origin")
 		head.Set("Cache-Control", cache)
@@ -155,12 +155,12 @@ type status struct {
 
 func (s status) Error() string { return s.text }
 
-// bad is a request that makes no sense.
-func bad(format string, args ...any) error {
+// badRequest is a request that makes no sense.
+func badRequest(format string, args ...any) error {
 	return status{http.StatusBadRequest, fmt.Sprintf(format, args...)}
 }
 
-func missing(*http.Request, *access.View) (any, error) {
+func missingContent(*http.Request, *access.View) (any, error) {
 	return nil, status{http.StatusNotFound, "Page not found."}
 }
 
@@ -168,38 +168,38 @@ func missing(*http.Request, *access.View) (any, error) {
 // come with an error, which is then shown above it.
 type content func(r *http.Request, v *access.View) (any, error)
 
-func (p *Pages) page(name string, make content) http.Handler {
-	return p.show(name, func(r *http.Request, f *frame) int { return p.fill(r, make, f) })
+func (p *Pages) pageHandler(name string, make content) http.Handler {
+	return p.frameHandler(name, func(r *http.Request, f *frame) int { return p.fillFromView(r, make, f) })
 }
 
-// plain makes the handler of a page that needs no picture of the store, but asks /v1.
-func (p *Pages) plain(name string, make func(r *http.Request) (any, error)) http.Handler {
-	return p.show(name, func(r *http.Request, f *frame) int {
+// plainHandler makes the handler of a page that needs no picture of the store, but asks /v1.
+func (p *Pages) plainHandler(name string, make func(r *http.Request) (any, error)) http.Handler {
+	return p.frameHandler(name, func(r *http.Request, f *frame) int {
 		ctx, cancel := context.WithTimeout(r.Context(), readPatience)
 		defer cancel()
 		var err error
 		r = r.WithContext(ctx)
 		f.Content, err = make(r)
-		return p.judge(r, f, err)
+		return p.showFailure(r, f, err)
 	})
 }
 
-// show makes the handler of a page from what fills its frame and returns the
+// frameHandler makes the handler of a page from what fills its frame and returns the
 // status.
-func (p *Pages) show(name string, fill func(r *http.Request, f *frame) int) http.Handler {
-	t := template.Must(template.New(layoutOf(name)).Funcs(p.functions()).ParseFS(templateFiles, "templates/layout.html", "templates/parts.html", "templates/"+templateOf(name)))
-	return headers(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		f := frame{Page: name, Title: titles()[name], Node: p.Node, Version: p.Version, Now: p.now(), Refresh: refreshed(name), Session: access.SessionText(r) != ""}
-		f.Nav = navigation(access.From(r.Context()), p.ownKeys().User, name)
-		if formed(name) {
+func (p *Pages) frameHandler(name string, fill func(r *http.Request, f *frame) int) http.Handler {
+	t := template.Must(template.New(layoutOf(name)).Funcs(p.templateFunctions()).ParseFS(templateFiles, "templates/layout.html", "templates/parts.html", "templates/"+templateOf(name)))
+	return withHeaders(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		f := frame{Page: name, Title: pageTitles()[name], Node: p.Node, Version: p.Version, Now: p.currentTime(), Refresh: isRefreshed(name), Session: access.SessionText(r) != ""}
+		f.Nav = navLinks(access.From(r.Context()), p.ownKeys().User, name)
+		if hasForm(name) {
 			r = withFormToken(w, r)
 		}
 		if name == "widget" && p.Framers != nil {
-			w.Header().Set("Content-Security-Policy", policy(p.Framers()))
+			w.Header().Set("Content-Security-Policy", contentPolicy(p.Framers()))
 		}
 		code := fill(r, &f)
 		if named, ok := f.Content.(titled); ok {
-			f.Title = named.title()
+			f.Title = named.pageTitle()
 		}
 		var out bytes.Buffer
 		if err := t.Execute(&out, f); err != nil {
@@ -233,10 +233,10 @@ func templateOf(name string) string {
 	return name + ".html"
 }
 
-// formed reports whether a page has a form that asks for more than to be shown.
-func formed(name string) bool { return name == "action" || name == "plan" || name == "quarantine" }
+// hasForm reports whether a page has a form that asks for more than to be shown.
+func hasForm(name string) bool { return name == "action" || name == "plan" || name == "quarantine" }
 
-func titles() map[string]string {
+func pageTitles() map[string]string {
 	return map[string]string{
 		"me": "My usage", "projects": "Projects", "centre": "Centre", "budgets": "Budgets", "prices": "Prices", "distributions": "Distributions",
 		"widget": "Usage this month", "overview": "Overview", "records": "Records", "record": "Record", "agents": "Agents",
@@ -249,8 +249,8 @@ func titles() map[string]string {
 // readPatience is how long a page may take, its wait for a picture of the store included.
 const readPatience = 10 * time.Second
 
-// fill makes the content of a page, or says why there is none.
-func (p *Pages) fill(r *http.Request, make content, f *frame) int {
+// fillFromView makes the content of a page, or says why there is none.
+func (p *Pages) fillFromView(r *http.Request, make content, f *frame) int {
 	ctx, cancel := context.WithTimeout(r.Context(), readPatience)
 	defer cancel()
 	view, err := p.Reader.Read(ctx, access.From(ctx))
@@ -267,12 +267,12 @@ func (p *Pages) fill(r *http.Request, make content, f *frame) int {
 	if err := view.Close(); err != nil {
 		p.Log.Error("close a view", "error", err)
 	}
-	return p.judge(r, f, err)
+	return p.showFailure(r, f, err)
 }
 
-// judge shows what kept a page from being made, and returns the status. The context of r is
+// showFailure shows what kept a page from being made, and returns the status. The context of r is
 // that in which the page was made.
-func (p *Pages) judge(r *http.Request, f *frame, err error) int {
+func (p *Pages) showFailure(r *http.Request, f *frame, err error) int {
 	var s status
 	switch {
 	case err == nil:
@@ -299,15 +299,15 @@ func (p *Pages) judge(r *http.Request, f *frame, err error) int {
 	return http.StatusInternalServerError
 }
 
-// clock is the time zone by which pages show times and days begin.
-func (p *Pages) clock() *time.Location {
+// siteZone is the time zone by which pages show times and days begin.
+func (p *Pages) siteZone() *time.Location {
 	if p.Zone == nil {
 		return time.UTC
 	}
 	return p.Zone()
 }
 
-func (p *Pages) now() time.Time {
+func (p *Pages) currentTime() time.Time {
 	if p.Now != nil {
 		return p.Now().UTC()
 	}

@@ -25,7 +25,7 @@ type widgetPage struct {
 	Href, Link string // where there is more
 }
 
-func (w *widgetPage) title() string { return w.Title }
+func (w *widgetPage) pageTitle() string { return w.Title }
 
 // budgetsShown is how many budgets the widget has at most.
 const budgetsShown = 3
@@ -34,9 +34,9 @@ const budgetsShown = 3
 // a frame in a page of another site, and says that it is one.
 func (p *Pages) fillWidget(r *http.Request, f *frame) int {
 	if access.From(r.Context()).May(identity.Read) {
-		return p.fill(r, p.widget, f)
+		return p.fillFromView(r, p.widgetContent, f)
 	}
-	page := &widgetPage{Title: titles()["widget"], Login: "Log in to see your usage.", Href: "/ui/login?" + url.Values{"to": {"/"}}.Encode(), Link: "Log in"}
+	page := &widgetPage{Title: pageTitles()["widget"], Login: "Log in to see your usage.", Href: "/ui/login?" + url.Values{"to": {"/"}}.Encode(), Link: "Log in"}
 	if r.Header.Get("Sec-Fetch-Site") == "cross-site" {
 		page.Login, page.Href, page.Link = "This page is of another site than bursar, so the browser does not say here who you are.", "/", "My usage"
 	}
@@ -44,12 +44,12 @@ func (p *Pages) fillWidget(r *http.Request, f *frame) int {
 	return http.StatusUnauthorized
 }
 
-func (p *Pages) widget(r *http.Request, v *access.View) (any, error) {
+func (p *Pages) widgetContent(r *http.Request, v *access.View) (any, error) {
 	ctx, who, own := r.Context(), v.Principal(), p.ownKeys()
 	page := &widgetPage{Title: "Usage this month", Href: "/", Link: "More"}
 	query := url.Values{"period": {"this-month"}}
 	var mine []store.MetaTest
-	user := oneself(who, own.User)
+	user := ownUser(who, own.User)
 	if user != "" {
 		page.Title, page.Href, page.Link = "My usage this month", "/ui/me?"+query.Encode(), "My usage"
 		mine = []store.MetaTest{{Key: own.User, Contains: []string{user}}}
@@ -61,11 +61,11 @@ func (p *Pages) widget(r *http.Request, v *access.View) (any, error) {
 	if user != "" {
 		running.Href += "&" + url.Values{"user": {user}}.Encode()
 	}
-	d, err := report.Brief(ctx, p.V1, user, query.Get("period"), p.now())
+	d, err := report.Brief(ctx, p.V1, user, query.Get("period"), p.currentTime())
 	_, refused := errors.AsType[*client.Problem](err)
 	switch {
 	case errors.Is(err, report.ErrNothing), refused:
-		page.Nothing, page.Tiles = p.lack(ctx, err), []tile{running}
+		page.Nothing, page.Tiles = p.lackText(ctx, err), []tile{running}
 		return page, nil
 	case err != nil:
 		return nil, err
