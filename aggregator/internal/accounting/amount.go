@@ -33,8 +33,8 @@ func AmountOfHours(s usage.Sum) Amount {
 	return Amount{new(big.Int).Mul(s.Big(), big.NewInt(grainsOfMicrosecond))}
 }
 
-// priced returns what an amount for a span costs at a price for an hour in billionths.
-func priced(amount int64, span record.Time, billionths int64) Amount {
+// priceAmount returns what an amount for a span costs at a price for an hour in billionths.
+func priceAmount(amount int64, span record.Time, billionths int64) Amount {
 	n := new(big.Int).Mul(big.NewInt(amount), big.NewInt(int64(span)))
 	return Amount{n.Mul(n, big.NewInt(billionths))}
 }
@@ -61,11 +61,11 @@ func (a Amount) Sign() int { return a.big().Sign() }
 // Decimal writes a with at most so many digits after the point, rounded to the
 // nearest, halves away from zero, without needless zeros.
 func (a Amount) Decimal(digits int) string {
-	return decimal(a.big(), new(big.Int).Mul(big.NewInt(grainsOfBillionth), big.NewInt(1e9)), digits)
+	return formatQuotient(a.big(), new(big.Int).Mul(big.NewInt(grainsOfBillionth), big.NewInt(1e9)), digits)
 }
 
 // Share writes a ÷ of as [Amount.Decimal] does; of is not 0.
-func (a Amount) Share(of Amount, digits int) string { return decimal(a.big(), of.big(), digits) }
+func (a Amount) Share(of Amount, digits int) string { return formatQuotient(a.big(), of.big(), digits) }
 
 // Float is about a.
 func (a Amount) Float() float64 {
@@ -73,8 +73,8 @@ func (a Amount) Float() float64 {
 	return f
 }
 
-// decimal writes n ÷ d, where d is positive.
-func decimal(n, d *big.Int, digits int) string {
+// formatQuotient writes n ÷ d, where d is positive.
+func formatQuotient(n, d *big.Int, digits int) string {
 	text := new(big.Rat).SetFrac(n, d).FloatString(digits)
 	if strings.Contains(text, ".") {
 		text = strings.TrimRight(strings.TrimRight(text, "0"), ".")

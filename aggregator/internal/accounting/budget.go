@@ -66,9 +66,9 @@ func (b *Budget) location() *time.Location {
 	return zone
 }
 
-// period is the one that an instant is in: of a single one it is that, whatever the
+// periodAt is the period that an instant is in: of a single one it is that, whatever the
 // instant.
-func (b *Budget) period(at record.Time) (Period, error) {
+func (b *Budget) periodAt(at record.Time) (Period, error) {
 	if b.Every == calendar.None {
 		return Period{From: b.From, To: b.To}, nil
 	}

@@ -57,7 +57,7 @@ func (b *Budgets) Report(ctx context.Context, books UsageReader, q StatementRequ
 	r := reporter{books: books, now: q.Now, list: []Statement{}}
 	for i := range b.list {
 		if q.Name == "" || q.Name == b.list[i].Name {
-			if err := r.add(&b.list[i], q.At); err != nil {
+			if err := r.addStatement(&b.list[i], q.At); err != nil {
 				return nil, 0, err
 			}
 		}
@@ -65,12 +65,12 @@ func (b *Budgets) Report(ctx context.Context, books UsageReader, q StatementRequ
 	if q.Name != "" && len(r.list) == 0 {
 		return nil, 0, fmt.Errorf("%w: there is none of the name %q", ErrBudget, q.Name)
 	}
-	for _, s := range r.sheets() {
-		if err := s.fill(ctx); err != nil {
+	for _, s := range r.groupStatements() {
+		if err := s.fillUsage(ctx); err != nil {
 			return nil, 0, err
 		}
 	}
-	open, err = r.reserve(ctx)
+	open, err = r.addReserved(ctx)
 	return r.list, open, err
 }
 
@@ -79,7 +79,7 @@ type reporter struct {
 	books UsageReader
 	now   record.Time
 	list  []Statement
-	all   []*page // set by sheets
+	all   []*page // set by groupStatements
 }
 
 // page are statements that one question answers.
@@ -94,8 +94,8 @@ type page struct {
 	of       map[string][]*Statement
 }
 
-// add begins the statement of a budget.
-func (r *reporter) add(b *Budget, word string) error {
+// addStatement begins the statement of a budget.
+func (r *reporter) addStatement(b *Budget, word string) error {
 	at, err := r.now, error(nil)
 	if word != "" {
 		at, err = calendar.Point(word, r.now, b.location())
@@ -103,7 +103,7 @@ func (r *reporter) add(b *Budget, word string) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrTime, err)
 	}
-	p, err := b.period(at)
+	p, err := b.periodAt(at)
 	if err != nil {
 		return fmt.Errorf("budget %q: %w", b.Name, err)
 	}
@@ -133,8 +133,8 @@ func (r *reporter) add(b *Budget, word string) error {
 	return nil
 }
 
-// sheets puts statements together that one question answers.
-func (r *reporter) sheets() []*page {
+// groupStatements puts statements together that one question answers.
+func (r *reporter) groupStatements() []*page {
 	found := map[string]*page{}
 	for i := range r.list {
 		s := &r.list[i]
@@ -154,13 +154,13 @@ func (r *reporter) sheets() []*page {
 			found[name] = p
 			r.all = append(r.all, p)
 		}
-		p.of[tuple(values)] = append(p.of[tuple(values)], s)
+		p.of[encodeTuple(values)] = append(p.of[encodeTuple(values)], s)
 	}
 	return r.all
 }
 
-// tuple makes one text of values.
-func tuple(values []string) string {
+// encodeTuple makes one text of values.
+func encodeTuple(values []string) string {
 	var b []byte
 	for _, v := range values {
 		b = appendValue(b, v)
@@ -168,27 +168,27 @@ func tuple(values []string) string {
 	return string(b)
 }
 
-// end is up to when usage counts.
-func (p *page) end() record.Time { return min(p.period.To, p.now) }
+// countedEnd is up to when usage counts.
+func (p *page) countedEnd() record.Time { return min(p.period.To, p.now) }
 
-// fill asks what was used.
-func (p *page) fill(ctx context.Context) error {
-	edges := []record.Time{p.period.From, p.end()}
+// fillUsage asks what was used.
+func (p *page) fillUsage(ctx context.Context) error {
+	edges := []record.Time{p.period.From, p.countedEnd()}
 	if p.paceFrom.Present() {
 		edges = append(edges, p.paceFrom)
 	}
-	edges = distinct(edges)
+	edges = sortDistinct(edges)
 	if len(edges) < 2 {
 		return nil // the period begins now
 	}
-	err := p.ask(ctx, edges, func(list []*Statement, c *cells) {
+	err := p.queryBuckets(ctx, edges, func(list []*Statement, c *cells) {
 		for b, from := range edges[:len(edges)-1] {
-			used := c.used(b)
+			used := c.usedIn(b)
 			for _, s := range list {
 				if from >= p.period.From {
-					s.Used, s.apart = s.Used.Add(used), s.apart.Add(c.apart(b))
-					c.lacking(b, s)
-					c.rest(b, s)
+					s.Used, s.apart = s.Used.Add(used), s.apart.Add(c.apartIn(b))
+					c.addLacking(b, s)
+					c.addEnergyBasis(b, s)
 				}
 				if p.paceFrom.Present() && from >= p.paceFrom {
 					s.Recent = s.Recent.Add(used)
@@ -208,15 +208,15 @@ func (p *page) fill(ctx context.Context) error {
 			}
 		}
 	}
-	return p.find(ctx, gone)
+	return p.findExhaustion(ctx, gone)
 }
 
-// ask asks what was used in buckets, and hands out the figures of each group that has
+// queryBuckets asks what was used in buckets, and hands out the figures of each group that has
 // budgets.
-func (p *page) ask(ctx context.Context, edges []record.Time, each func([]*Statement, *cells)) error {
+func (p *page) queryBuckets(ctx context.Context, edges []record.Time, each func([]*Statement, *cells)) error {
 	q := usage.Query{Question: usage.Question{Edges: edges, By: p.keys, Now: p.now, Components: []string{p.component}}}
 	if p.weight != "" {
-		w, _ := p.books.Book.Weight(p.weight) // add has found it
+		w, _ := p.books.Book.Weight(p.weight) // addStatement has found it
 		q.Weights, q.Components, q.Bases = []string{p.weight}, w.Components, w.Energy != nil
 	}
 	q.Unscored = q.Components
@@ -226,7 +226,7 @@ func (p *page) ask(ctx context.Context, edges []record.Time, each func([]*Statem
 	}
 	for g := range a.Groups {
 		group := &a.Groups[g]
-		if list := p.of[tuple(group.Values)]; list != nil && !slices.Contains(group.Lacks, true) {
+		if list := p.of[encodeTuple(group.Values)]; list != nil && !slices.Contains(group.Lacks, true) {
 			each(list, &cells{page: p, answer: a, at: g * (len(edges) - 1)})
 		}
 	}
@@ -241,8 +241,8 @@ type cells struct {
 	at     int
 }
 
-// used is what was used in a bucket.
-func (c *cells) used(bucket int) Amount {
+// usedIn is what was used in a bucket.
+func (c *cells) usedIn(bucket int) Amount {
 	if c.weight != "" {
 		return AmountOf(c.answer.Worths[0].Sum[c.at+bucket])
 	}
@@ -254,33 +254,33 @@ func (c *cells) used(bucket int) Amount {
 	return Amount{}
 }
 
-// apart is what of it is known whatever the rest is.
-func (c *cells) apart(bucket int) Amount {
+// apartIn is what of it is known whatever the rest is.
+func (c *cells) apartIn(bucket int) Amount {
 	if c.weight == "" || c.answer.Worths[0].Apart == nil {
 		return Amount{}
 	}
 	return AmountOf(c.answer.Worths[0].Apart[c.at+bucket])
 }
 
-// lacking notes what has no price.
-func (c *cells) lacking(bucket int, s *Statement) {
+// addLacking notes what has no price.
+func (c *cells) addLacking(bucket int, s *Statement) {
 	if c.weight == "" {
 		return
 	}
 	for _, l := range c.answer.Worths[0].Lacking {
-		s.lacks(l.Component, l.Kind, l.Used[c.at+bucket])
+		s.addUnpriced(l.Component, l.Kind, l.Used[c.at+bucket])
 	}
 }
 
-// rest adds what the energy or the CO2 of a bucket rests on.
-func (c *cells) rest(bucket int, s *Statement) {
+// addEnergyBasis adds what the energy or the CO2 of a bucket rests on.
+func (c *cells) addEnergyBasis(bucket int, s *Statement) {
 	if s.Energy != nil && c.answer.Bases != nil {
 		s.Energy.Add(&c.answer.Bases[c.at+bucket])
 	}
 }
 
-// find finds when budgets were used up: the day, in it the hour, in it the minute.
-func (p *page) find(ctx context.Context, gone []*Statement) error {
+// findExhaustion finds when budgets were used up: the day, in it the hour, in it the minute.
+func (p *page) findExhaustion(ctx context.Context, gone []*Statement) error {
 	if len(gone) == 0 {
 		return nil
 	}
@@ -288,23 +288,23 @@ func (p *page) find(ctx context.Context, gone []*Statement) error {
 	for _, s := range gone {
 		before[s] = Amount{}
 	}
-	return p.narrow(ctx, calendar.Window{From: p.period.From, To: p.end()}, calendar.Day, before)
+	return p.narrowExhaustion(ctx, calendar.Window{From: p.period.From, To: p.countedEnd()}, calendar.Day, before)
 }
 
-// narrow finds in which part of a window budgets were used up, of which this much was
+// narrowExhaustion finds in which part of a window budgets were used up, of which this much was
 // used before it.
-func (p *page) narrow(ctx context.Context, w calendar.Window, u calendar.Unit, before map[*Statement]Amount) error {
-	edges, err := p.parts(w, u, before)
+func (p *page) narrowExhaustion(ctx context.Context, w calendar.Window, u calendar.Unit, before map[*Statement]Amount) error {
+	edges, err := p.splitWindow(w, u, before)
 	if err != nil {
 		return err
 	}
 	type part struct{ from, to record.Time }
 	in := map[part]map[*Statement]Amount{}
-	err = p.ask(ctx, edges, func(list []*Statement, c *cells) {
+	err = p.queryBuckets(ctx, edges, func(list []*Statement, c *cells) {
 		for _, s := range list {
 			sum, wanted := before[s]
 			for b := 0; wanted && b < len(edges)-1; b++ {
-				next := sum.Add(c.used(b))
+				next := sum.Add(c.usedIn(b))
 				if next.Cmp(s.Budget.Amount()) < 0 {
 					sum = next
 					continue
@@ -327,15 +327,15 @@ func (p *page) narrow(ctx context.Context, w calendar.Window, u calendar.Unit, b
 		if u == calendar.Hour {
 			finer = calendar.None
 		}
-		if err := p.narrow(ctx, calendar.Window{From: at.from, To: at.to}, finer, list); err != nil {
+		if err := p.narrowExhaustion(ctx, calendar.Window{From: at.from, To: at.to}, finer, list); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// parts cuts a window into days or hours as a budget's zone has them, or minutes.
-func (p *page) parts(w calendar.Window, u calendar.Unit, of map[*Statement]Amount) ([]record.Time, error) {
+// splitWindow cuts a window into days or hours as a budget's zone has them, or minutes.
+func (p *page) splitWindow(w calendar.Window, u calendar.Unit, of map[*Statement]Amount) ([]record.Time, error) {
 	if u == calendar.None {
 		var edges []record.Time
 		for t := w.From; t < w.To; t = (t/record.Minute + 1) * record.Minute {

@@ -121,7 +121,7 @@ func TestPeriodsAreThoseOfTheCalendar(t *testing.T) {
 		{calendar.Week, "UTC", "2027-01-03T00:00:00Z", "2026-W53", "2026-12-28T00:00:00Z", "2027-01-04T00:00:00Z"},
 	} {
 		b := Budget{Every: c.every, Zone: c.zone}
-		p, err := b.period(moment(t, c.at))
+		p, err := b.periodAt(moment(t, c.at))
 		if err != nil || p.Name != c.name || p.From.String() != c.from || p.To.String() != c.to {
 			t.Errorf("%s in %s: %v %s – %s, %v", c.at, c.zone, p.Name, p.From, p.To, err)
 		}

@@ -46,7 +46,7 @@ func NewCapacities(p *CapacityPlan, facts []CapacityFact) *Capacities {
 		c.clusters = append(c.clusters, &cluster{Cluster: p.Clusters[i], configured: true})
 	}
 	for i := range facts {
-		if to := c.of(&facts[i]); to != nil {
+		if to := c.clusterOf(&facts[i]); to != nil {
 			to.facts = append(to.facts, facts[i])
 			if !slices.Contains(to.sources, facts[i].Source) {
 				to.sources = append(to.sources, facts[i].Source)
@@ -54,7 +54,7 @@ func NewCapacities(p *CapacityPlan, facts []CapacityFact) *Capacities {
 		}
 	}
 	for _, cl := range c.clusters {
-		cl.build()
+		cl.buildSteps()
 		for _, m := range cl.Match {
 			c.keys = append(c.keys, m.Key)
 		}
@@ -69,8 +69,8 @@ func NewCapacities(p *CapacityPlan, facts []CapacityFact) *Capacities {
 	return c
 }
 
-// of returns the cluster to which a fact belongs; nil for none.
-func (c *Capacities) of(f *CapacityFact) *cluster {
+// clusterOf returns the cluster to which a fact belongs; nil for none.
+func (c *Capacities) clusterOf(f *CapacityFact) *cluster {
 	name := f.Source.String()
 	for _, cl := range c.clusters {
 		if slices.Contains(cl.Sources, name) {
@@ -78,7 +78,7 @@ func (c *Capacities) of(f *CapacityFact) *cluster {
 		}
 	}
 	for _, cl := range c.clusters {
-		if !cl.takes([]string{siteKey}, []string{f.Source.Label}, []bool{false}) {
+		if !cl.matchesRecord([]string{siteKey}, []string{f.Source.Label}, []bool{false}) {
 			continue
 		}
 		if cl.Sources != nil {
@@ -86,7 +86,7 @@ func (c *Capacities) of(f *CapacityFact) *cluster {
 		}
 		return cl
 	}
-	own := &cluster{Cluster: Cluster{Name: c.free(f.Source), Match: []NodeMatch{{Key: siteKey, Values: []string{f.Source.Label}}}}}
+	own := &cluster{Cluster: Cluster{Name: c.freeName(f.Source), Match: []NodeMatch{{Key: siteKey, Values: []string{f.Source.Label}}}}}
 	at, _ := slices.BinarySearchFunc(c.clusters, own, func(a, b *cluster) int {
 		if a.configured {
 			return -1
@@ -97,15 +97,15 @@ func (c *Capacities) of(f *CapacityFact) *cluster {
 	return own
 }
 
-// free is the name of a cluster that a source is.
-func (c *Capacities) free(o record.Origin) string {
-	if c.find(o.Label) == nil && c.group(o.Label) == nil && o.Label != "" {
+// freeName is the name of a cluster that a source is.
+func (c *Capacities) freeName(o record.Origin) string {
+	if c.findCluster(o.Label) == nil && c.findGroup(o.Label) == nil && o.Label != "" {
 		return o.Label
 	}
 	return o.String()
 }
 
-func (c *Capacities) find(name string) *cluster {
+func (c *Capacities) findCluster(name string) *cluster {
 	for _, cl := range c.clusters {
 		if cl.Name == name {
 			return cl
@@ -114,7 +114,7 @@ func (c *Capacities) find(name string) *cluster {
 	return nil
 }
 
-func (c *Capacities) group(name string) *NodeGroup {
+func (c *Capacities) findGroup(name string) *NodeGroup {
 	for i := range c.groups {
 		if c.groups[i].Name == name {
 			return &c.groups[i]
@@ -123,8 +123,8 @@ func (c *Capacities) group(name string) *NodeGroup {
 	return nil
 }
 
-// build makes the steps of all components.
-func (c *cluster) build() {
+// buildSteps makes the steps of all components.
+func (c *cluster) buildSteps() {
 	c.steps = map[string]steps{}
 	slices.SortFunc(c.sources, record.Origin.Compare)
 	names := map[string]bool{}
@@ -143,16 +143,16 @@ func (c *cluster) build() {
 		names[SU] = true
 	}
 	for name := range names {
-		c.steps[name] = c.history(name).steps()
+		c.steps[name] = c.collectHistory(name).mergeSteps()
 	}
 }
 
-// history collects what is said about a component.
-func (c *cluster) history(name string) *history {
+// collectHistory collects what is said about a component.
+func (c *cluster) collectHistory(name string) *history {
 	h := &history{}
 	for i := range c.Parts {
 		p := &c.Parts[i]
-		amount, has := c.amount(name, p.Components, p.Factor)
+		amount, has := c.amountOf(name, p.Components, p.Factor)
 		if !has {
 			continue
 		}
@@ -165,12 +165,12 @@ func (c *cluster) history(name string) *history {
 			h.parts = append(h.parts, change{p.To, usage.Sum{}.Sub(amount), -1})
 		}
 	}
-	h.told = c.told(name)
+	h.told = c.sourceSteps(name)
 	return h
 }
 
-// amount is how much of a component there is, as [CapacityStep] has it.
-func (c *cluster) amount(name string, of map[string]int64, factor int64) (usage.Sum, bool) {
+// amountOf is how much of a component there is, as [CapacityStep] has it.
+func (c *cluster) amountOf(name string, of map[string]int64, factor int64) (usage.Sum, bool) {
 	if name != SU {
 		n, has := of[name]
 		return usage.SumOf(n), has
@@ -180,16 +180,16 @@ func (c *cluster) amount(name string, of map[string]int64, factor int64) (usage.
 	return sum, has && fits
 }
 
-// told is what the sources say, by type and label. What a word does not name there is
+// sourceSteps is what the sources say, by type and label. What a word does not name there is
 // nothing of.
-func (c *cluster) told(name string) (out [][]CapacityStep) {
+func (c *cluster) sourceSteps(name string) (out [][]CapacityStep) {
 	facts := slices.Clone(c.facts)
 	slices.SortFunc(facts, func(a, b CapacityFact) int {
 		return cmp.Or(strings.Compare(a.Source.Type, b.Source.Type), strings.Compare(a.Source.Label, b.Source.Label), cmp.Compare(a.From, b.From), a.Source.Compare(b.Source))
 	})
 	for i := range facts {
 		f := &facts[i]
-		amount, _ := c.amount(name, f.Components, 0)
+		amount, _ := c.amountOf(name, f.Components, 0)
 		step := CapacityStep{From: f.From, Amount: amount, Known: true}
 		if i == 0 || f.Source.Type != facts[i-1].Source.Type || f.Source.Label != facts[i-1].Source.Label {
 			out = append(out, nil)
@@ -211,7 +211,7 @@ func (c *Capacities) Keys() []usage.Key {
 	}
 	of := func(values []string, lacks []bool, _ record.Time) (string, bool) {
 		for _, cl := range c.clusters {
-			if cl.takes(c.keys, values, lacks) {
+			if cl.matchesRecord(c.keys, values, lacks) {
 				return cl.Name, true
 			}
 		}
@@ -234,16 +234,16 @@ func (c *Capacities) Clusters(names []string) ([]string, error) {
 		return out, nil
 	}
 	for _, name := range names {
-		if c.find(name) == nil && c.group(name) == nil {
-			return nil, fmt.Errorf("there is no cluster and no group of clusters %q; there are %s", name, strings.Join(c.all(), ", "))
+		if c.findCluster(name) == nil && c.findGroup(name) == nil {
+			return nil, fmt.Errorf("there is no cluster and no group of clusters %q; there are %s", name, strings.Join(c.allNames(), ", "))
 		}
-		out = c.members(out, name)
+		out = c.appendMembers(out, name)
 	}
 	return out, nil
 }
 
-// all are the names of clusters and groups.
-func (c *Capacities) all() (list []string) {
+// allNames are the names of clusters and groups.
+func (c *Capacities) allNames() (list []string) {
 	for _, cl := range c.clusters {
 		list = append(list, cl.Name)
 	}
@@ -253,13 +253,13 @@ func (c *Capacities) all() (list []string) {
 	return list
 }
 
-// members appends the clusters that a name stands for, also those that a group names
+// appendMembers appends the clusters that a name stands for, also those that a group names
 // and that no one knows. Groups that are members of themselves end it.
-func (c *Capacities) members(out []string, name string) []string {
+func (c *Capacities) appendMembers(out []string, name string) []string {
 	seen := map[string]bool{}
 	var add func(name string)
 	add = func(name string) {
-		g := c.group(name)
+		g := c.findGroup(name)
 		if g == nil {
 			if !slices.Contains(out, name) {
 				out = append(out, name)
@@ -281,8 +281,8 @@ func (c *Capacities) members(out []string, name string) []string {
 // Among returns those of some clusters of which a record can pass the conditions.
 func (c *Capacities) Among(clusters []string, tests []store.MetaTest) []string {
 	return slices.DeleteFunc(slices.Clone(clusters), func(name string) bool {
-		cl := c.find(name)
-		return cl != nil && !cl.may(tests)
+		cl := c.findCluster(name)
+		return cl != nil && !cl.mayPass(tests)
 	})
 }
 
@@ -293,7 +293,7 @@ func (c *Capacities) Within(clusters, keys, values []string, lacks []bool) (with
 		return clusters, false
 	}
 	for _, cl := range c.clusters {
-		can, certain := cl.mayTake(keys, values, lacks)
+		can, certain := cl.canMatch(keys, values, lacks)
 		if can && slices.Contains(clusters, cl.Name) {
 			within = append(within, cl.Name)
 		}
@@ -304,12 +304,12 @@ func (c *Capacities) Within(clusters, keys, values []string, lacks []bool) (with
 	return within, true
 }
 
-// may reports whether a record of the cluster can pass the conditions, as far as the
+// mayPass reports whether a record of the cluster can pass the conditions, as far as the
 // match tells.
-func (c *cluster) may(tests []store.MetaTest) bool {
+func (c *cluster) mayPass(tests []store.MetaTest) bool {
 	for i := range tests {
 		for _, m := range c.Match {
-			if m.Key == tests[i].Key && !m.may(tests[i:i+1]) {
+			if m.Key == tests[i].Key && !m.mayPass(tests[i:i+1]) {
 				return false
 			}
 		}
@@ -317,7 +317,7 @@ func (c *cluster) may(tests []store.MetaTest) bool {
 	return true
 }
 
-func (m *NodeMatch) may(test []store.MetaTest) bool {
+func (m *NodeMatch) mayPass(test []store.MetaTest) bool {
 	return slices.ContainsFunc(m.Values, func(value string) bool {
 		return strings.Contains(value, "*") || store.MetaAllowed([][]store.MetaTest{test}, record.Meta{{Key: m.Key, Values: []string{value}}})
 	})
@@ -346,11 +346,11 @@ func (c *Capacities) Of(clusters []string, component string, from, to record.Tim
 func (c *Capacities) stepsOf(names []string, component string) (list []steps) {
 	var members []string
 	for _, name := range names {
-		members = c.members(members, name)
+		members = c.appendMembers(members, name)
 	}
 	for _, name := range members {
 		var s steps
-		if cl := c.find(name); cl != nil {
+		if cl := c.findCluster(name); cl != nil {
 			s = cl.steps[component]
 		}
 		list = append(list, s)
@@ -364,7 +364,7 @@ func (c *Capacities) Cuts(clusters []string, component string, from, to record.T
 	for _, s := range c.stepsOf(clusters, component) {
 		had := false
 		for i := range s {
-			if has := s[i].some(); has != had {
+			if has := s[i].hasAmount(); has != had {
 				had = has
 				if s[i].From > from && s[i].From < to {
 					cuts = append(cuts, s[i].From)

@@ -74,21 +74,21 @@ type NodeGroup struct {
 // GroupCycle returns the names of groups each of which has the next one for a member, and
 // the last one the first; nil when there are none.
 func GroupCycle(groups []NodeGroup) []string {
-	w := walk{groups: groups, done: map[string]bool{}}
+	w := cycleSearch{groups: groups, done: map[string]bool{}}
 	for i := range groups {
-		if found := w.visit(groups[i].Name, nil); found != nil {
+		if found := w.findCycle(groups[i].Name, nil); found != nil {
 			return found
 		}
 	}
 	return nil
 }
 
-type walk struct {
+type cycleSearch struct {
 	groups []NodeGroup
 	done   map[string]bool
 }
 
-func (w *walk) visit(name string, path []string) []string {
+func (w *cycleSearch) findCycle(name string, path []string) []string {
 	if at := slices.Index(path, name); at >= 0 {
 		return path[at:]
 	}
@@ -98,7 +98,7 @@ func (w *walk) visit(name string, path []string) []string {
 	}
 	path = append(slices.Clip(path), name)
 	for _, member := range w.groups[at].Groups {
-		if found := w.visit(member, path); found != nil {
+		if found := w.findCycle(member, path); found != nil {
 			return found
 		}
 	}
@@ -106,26 +106,26 @@ func (w *walk) visit(name string, path []string) []string {
 	return nil
 }
 
-// takes reports whether a record with these first values of keys is the cluster's.
-func (c *Cluster) takes(keys, values []string, lacks []bool) bool {
+// matchesRecord reports whether a record with these first values of keys is the cluster's.
+func (c *Cluster) matchesRecord(keys, values []string, lacks []bool) bool {
 	for i := range c.Match {
 		m := &c.Match[i]
 		at := slices.Index(keys, m.Key)
-		if at < 0 || lacks[at] || !m.has(values[at]) {
+		if at < 0 || lacks[at] || !m.matchesValue(values[at]) {
 			return false
 		}
 	}
 	return len(c.Match) > 0
 }
 
-// mayTake reports whether a record can be the cluster's that has these first values of
+// canMatch reports whether a record can be the cluster's that has these first values of
 // some keys, and whether it certainly is unless an earlier cluster takes it.
-func (c *Cluster) mayTake(keys, values []string, lacks []bool) (can, certain bool) {
+func (c *Cluster) canMatch(keys, values []string, lacks []bool) (can, certain bool) {
 	certain = len(c.Match) > 0
 	for i := range c.Match {
 		m := &c.Match[i]
 		at := slices.Index(keys, m.Key)
-		if at >= 0 && (lacks[at] || !m.has(values[at])) {
+		if at >= 0 && (lacks[at] || !m.matchesValue(values[at])) {
 			return false, false
 		}
 		certain = certain && at >= 0
@@ -133,13 +133,13 @@ func (c *Cluster) mayTake(keys, values []string, lacks []bool) (can, certain boo
 	return len(c.Match) > 0, certain
 }
 
-// has reports whether a value is one of those that are wanted.
-func (m *NodeMatch) has(value string) bool {
-	return slices.ContainsFunc(m.Values, func(pattern string) bool { return fits(pattern, value) })
+// matchesValue reports whether a value is one of those that are wanted.
+func (m *NodeMatch) matchesValue(value string) bool {
+	return slices.ContainsFunc(m.Values, func(pattern string) bool { return matchesPattern(pattern, value) })
 }
 
-// fits compares a value with a pattern in which * is any text.
-func fits(pattern, value string) bool {
+// matchesPattern compares a value with a pattern in which * is any text.
+func matchesPattern(pattern, value string) bool {
 	parts := strings.Split(pattern, "*")
 	if len(parts) == 1 {
 		return pattern == value

@@ -20,16 +20,16 @@ type CapacityStep struct {
 // steps are in the order of time. Before the first one nothing is known.
 type steps []CapacityStep
 
-// at returns the step that holds at an instant.
-func (s steps) at(t record.Time) CapacityStep {
-	if i := s.index(t); i >= 0 {
+// stepAt returns the step that holds at an instant.
+func (s steps) stepAt(t record.Time) CapacityStep {
+	if i := s.indexAt(t); i >= 0 {
 		return s[i]
 	}
 	return CapacityStep{From: record.MinTime}
 }
 
-// index is that of the step that holds at an instant; -1 before all.
-func (s steps) index(t record.Time) int {
+// indexAt is the index of the step that holds at an instant; -1 before all.
+func (s steps) indexAt(t record.Time) int {
 	i, found := slices.BinarySearchFunc(s, t, func(e CapacityStep, t record.Time) int { return cmp.Compare(e.From, t) })
 	if found {
 		return i
@@ -40,7 +40,7 @@ func (s steps) index(t record.Time) int {
 // integral is amount × time from an instant to another; false when it is not known
 // all the time, or more than can be added up.
 func (s steps) integral(from, to record.Time) (sum usage.Sum, known bool) {
-	i := s.index(from)
+	i := s.indexAt(from)
 	if i < 0 {
 		return sum, false
 	}
@@ -55,8 +55,8 @@ func (s steps) integral(from, to record.Time) (sum usage.Sum, known bool) {
 	return sum, known
 }
 
-// some reports whether there is anything, and it is known.
-func (s *CapacityStep) some() bool { return s.Known && !s.Amount.IsZero() }
+// hasAmount reports whether there is anything, and it is known.
+func (s *CapacityStep) hasAmount() bool { return s.Known && !s.Amount.IsZero() }
 
 // history is all that is said about a component of a cluster.
 type history struct {
@@ -73,9 +73,9 @@ type change struct {
 	parts int
 }
 
-// steps puts together what the configuration and the sources say. While a part of
+// mergeSteps puts together what the configuration and the sources say. While a part of
 // the configuration holds, it counts and the sources do not.
-func (h *history) steps() (out steps) {
+func (h *history) mergeSteps() (out steps) {
 	instants := []record.Time{record.MinTime}
 	for _, c := range h.parts {
 		instants = append(instants, c.at)
@@ -95,7 +95,7 @@ func (h *history) steps() (out steps) {
 		}
 		s := CapacityStep{From: at, Amount: amount, Known: true}
 		if parts == 0 {
-			s = h.source(at)
+			s = h.sourceStepAt(at)
 		}
 		if n := len(out); n == 0 || out[n-1].Known != s.Known || out[n-1].Amount != s.Amount {
 			out = append(out, s)
@@ -104,11 +104,11 @@ func (h *history) steps() (out steps) {
 	return out
 }
 
-// source is what the sources say about an instant: known when all have begun to.
-func (h *history) source(at record.Time) CapacityStep {
+// sourceStepAt is what the sources say about an instant: known when all have begun to.
+func (h *history) sourceStepAt(at record.Time) CapacityStep {
 	s := CapacityStep{From: at, Known: true}
 	for _, list := range h.told {
-		now := steps(list).at(at)
+		now := steps(list).stepAt(at)
 		s.Known = s.Known && now.Known
 		s.Amount = s.Amount.Add(now.Amount)
 	}

@@ -164,7 +164,7 @@ func TestBetweenCutsAClusterHasSomethingAllTheTimeOrNever(t *testing.T) {
 			for _, name := range clusters {
 				first := c.At(name, Cores, edges[i])
 				for at := edges[i]; at < edges[i+1]; at++ {
-					if s := c.At(name, Cores, at); s.some() != first.some() {
+					if s := c.At(name, Cores, at); s.hasAmount() != first.hasAmount() {
 						t.Fatalf("%s at %d: %v, at %d: %v, cuts %v", name, edges[i], first, at, s, edges)
 					}
 				}
@@ -285,12 +285,12 @@ func TestAPatternTakesWhatItDescribes(t *testing.T) {
 		{"a*b*c", "abc aXbXc abbcc", "ac acb bc"}, {"ab*ba", "abba abxba", "aba"},
 	} {
 		for v := range strings.FieldsSeq(c.yes) {
-			if !fits(c.pattern, v) {
+			if !matchesPattern(c.pattern, v) {
 				t.Errorf("%s does not take %s", c.pattern, v)
 			}
 		}
 		for v := range strings.FieldsSeq(c.no) {
-			if fits(c.pattern, v) {
+			if matchesPattern(c.pattern, v) {
 				t.Errorf("%s takes %s", c.pattern, v)
 			}
 		}
@@ -340,7 +340,7 @@ func TestWithin_AnyKeys_HoldsTheClusterOfTheRecord(t *testing.T) {
 		for i := range keys {
 			values[i], lacks[i] = []string{"a", "b", "ab", "c"}[random.IntN(4)], random.IntN(5) == 0
 		}
-		of := slices.IndexFunc(p.Clusters, func(cl Cluster) bool { return cl.takes(keys, values, lacks) })
+		of := slices.IndexFunc(p.Clusters, func(cl Cluster) bool { return cl.matchesRecord(keys, values, lacks) })
 		for known := range 1 << len(keys) {
 			var some, have []string
 			var without []bool

@@ -23,7 +23,7 @@ func ParseDecimal(text string) (Decimal, error) {
 		return 0, err
 	}
 	if n.Cmp(big.NewInt(most*int64(One))) > 0 {
-		return 0, fmt.Errorf("%q is more than %d", clip(text), most)
+		return 0, fmt.Errorf("%q is more than %d", clipText(text), most)
 	}
 	return Decimal(n.Int64()), nil
 }

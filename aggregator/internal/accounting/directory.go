@@ -13,7 +13,7 @@ import (
 type Directory struct {
 	set DirectorySettings
 
-	people    map[string]*who      // by user
+	people    map[string]*contact  // by user
 	groups    map[string][]dirSpan // of users; the first that holds counts
 	byUser    timelines            // projects
 	byGroup   timelines
@@ -26,8 +26,8 @@ type Directory struct {
 	cutsProject, cutsPI, cutsExempt []record.Time
 }
 
-// who is what is known of a person.
-type who struct {
+// contact is what is known of a person.
+type contact struct {
 	name, address string
 	place         string // where the name or the address is said
 }
@@ -42,54 +42,54 @@ type class struct {
 // NewDirectory makes a directory of what is configured and of what sources have told, which
 // counts where the configuration says nothing of a user. The error is [DirectoryProblems].
 func NewDirectory(set DirectorySettings, told []SourcePeople) (*Directory, error) {
-	set.defaults()
-	d := &Directory{set: set, people: map[string]*who{}, groups: map[string][]dirSpan{}, leads: map[string][]string{}}
+	set.setDefaults()
+	d := &Directory{set: set, people: map[string]*contact{}, groups: map[string][]dirSpan{}, leads: map[string][]string{}}
 	b := &builder{d: d, users: claims{}, groups: claims{}, investors: claims{}, exempt: claims{}, projects: map[string]bool{}}
-	b.keys()
+	b.checkKeys()
 	for i := range set.People {
-		b.person(&set.People[i])
+		b.addPerson(&set.People[i])
 	}
 	for i := range set.Projects {
-		b.project(&set.Projects[i])
+		b.addProject(&set.Projects[i])
 	}
 	for i := range set.Tables {
-		b.table(&set.Tables[i])
+		b.addTable(&set.Tables[i])
 	}
 	for i := range set.Classes {
-		b.class(&set.Classes[i])
+		b.addClass(&set.Classes[i])
 	}
-	b.units(&set.Units)
+	b.checkUnits(&set.Units)
 	for i := range set.Contributions {
-		b.contribution(&set.Contributions[i])
+		b.checkContribution(&set.Contributions[i])
 	}
-	b.settle()
+	b.resolveClaims()
 	if len(b.problems) > 0 {
 		return nil, b.problems
 	}
 	for i := range told {
-		d.learn(&told[i])
+		d.addSourcePeople(&told[i])
 	}
-	d.cut()
+	d.collectCuts()
 	return d, nil
 }
 
-// cut finds the instants at which something changes.
-func (d *Directory) cut() {
+// collectCuts finds the instants at which something changes.
+func (d *Directory) collectCuts() {
 	var list []record.Time
 	for _, spans := range d.groups {
-		list = timeline(spans).cuts(list)
+		list = timeline(spans).appendCuts(list)
 	}
-	list = d.byGroup.cuts(d.byUser.cuts(list))
+	list = d.byGroup.appendCuts(d.byUser.appendCuts(list))
 	d.cutsProject = inOrder(slices.Clone(list))
-	d.cutsPI = inOrder(d.investors.cuts(slices.Clone(list)))
-	d.cutsExempt = inOrder(d.exempt.cuts(slices.Clone(list)))
+	d.cutsPI = inOrder(d.investors.appendCuts(slices.Clone(list)))
+	d.cutsExempt = inOrder(d.exempt.appendCuts(slices.Clone(list)))
 }
 
 // Group is the group that counts for a user who has none in a record.
 func (d *Directory) Group(user string, at record.Time) (string, bool) {
 	list := d.groups[user]
 	for i := range list {
-		if list[i].holds(at) {
+		if list[i].holdsAt(at) {
 			return list[i].value, true
 		}
 	}
@@ -100,7 +100,7 @@ func (d *Directory) Group(user string, at record.Time) (string, bool) {
 func (d *Directory) Groups(user string, at record.Time) (names []string) {
 	list := d.groups[user]
 	for i := range list {
-		if list[i].holds(at) && !slices.Contains(names, list[i].value) {
+		if list[i].holdsAt(at) && !slices.Contains(names, list[i].value) {
 			names = append(names, list[i].value)
 		}
 	}
@@ -114,23 +114,23 @@ func (d *Directory) Project(user, group string, at record.Time) (string, bool) {
 	if p, ok := erasedProject(user); ok {
 		return p, true
 	}
-	if p, ok := d.byUser.at(user, at); ok {
+	if p, ok := d.byUser.valueAt(user, at); ok {
 		return p, true
 	}
 	if group == "" {
 		group, _ = d.Group(user, at)
 	}
-	return d.byGroup.at(group, at)
+	return d.byGroup.valueAt(group, at)
 }
 
 // PI is the principal investigator of a project.
 func (d *Directory) PI(project string, at record.Time) (string, bool) {
-	return d.investors.at(project, at)
+	return d.investors.valueAt(project, at)
 }
 
 // Exempt reports whether the usage of a project counts against no contribution.
 func (d *Directory) Exempt(project string, at record.Time) bool {
-	yes, _ := d.exempt.at(project, at)
+	yes, _ := d.exempt.valueAt(project, at)
 	return yes == "true"
 }
 

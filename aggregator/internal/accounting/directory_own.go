@@ -42,7 +42,7 @@ func (d *Directory) Own(person string, at record.Time) [][]store.MetaTest {
 	}
 	var mine, others []string // users that a project claims
 	for _, user := range slices.Sorted(maps.Keys(d.byUser)) {
-		switch project, ok := d.byUser.at(user, at); {
+		switch project, ok := d.byUser.valueAt(user, at); {
 		case ok && led[project]:
 			mine = append(mine, user)
 		case ok:
@@ -54,7 +54,7 @@ func (d *Directory) Own(person string, at record.Time) [][]store.MetaTest {
 	}
 	var groups []string
 	for _, group := range slices.Sorted(maps.Keys(d.byGroup)) {
-		if project, ok := d.byGroup.at(group, at); ok && led[project] {
+		if project, ok := d.byGroup.valueAt(group, at); ok && led[project] {
 			groups = append(groups, group)
 		}
 	}

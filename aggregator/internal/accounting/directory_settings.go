@@ -119,8 +119,8 @@ type Contribution struct {
 	Place    string
 }
 
-// defaults fills in what is not written.
-func (s *DirectorySettings) defaults() {
+// setDefaults fills in what is not written.
+func (s *DirectorySettings) setDefaults() {
 	for to, word := range map[*string]string{&s.UserKey: "user_id", &s.GroupKey: "group_id", &s.HostKey: "host", &s.Units.Name: "SU"} {
 		if *to == "" {
 			*to = word
@@ -161,7 +161,7 @@ func (p DirectoryProblems) Error() string {
 	return b.String()
 }
 
-func (p *DirectoryProblems) add(place, format string, args ...any) {
+func (p *DirectoryProblems) addProblem(place, format string, args ...any) {
 	*p = append(*p, DirectoryProblem{place, fmt.Sprintf(format, args...)})
 }
 
@@ -182,16 +182,16 @@ func ParseTime(text string, zone *time.Location) (record.Time, error) {
 	}
 	t, err := record.ParseTime(text)
 	if why := calendar.Impossible(text); err != nil && why != "" {
-		return record.None, fmt.Errorf("invalid time %q: %s", clip(text), why)
+		return record.None, fmt.Errorf("invalid time %q: %s", clipText(text), why)
 	}
 	if err != nil {
-		return record.None, fmt.Errorf("invalid time %q: use a date like 2026-07-01, or RFC 3339 like 2026-07-01T00:00:00+02:00", clip(text))
+		return record.None, fmt.Errorf("invalid time %q: use a date like 2026-07-01, or RFC 3339 like 2026-07-01T00:00:00+02:00", clipText(text))
 	}
 	return t, nil
 }
 
-// clip shortens a text for a message.
-func clip(s string) string {
+// clipText shortens a text for a message.
+func clipText(s string) string {
 	const most = 64
 	if len(s) <= most {
 		return s

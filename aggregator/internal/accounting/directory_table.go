@@ -37,8 +37,8 @@ type DirectoryTable struct {
 	Zone string
 }
 
-// time reads a date or time of the table.
-func (t *DirectoryTable) time(text string) (record.Time, error) {
+// parseTime reads a date or time of the table.
+func (t *DirectoryTable) parseTime(text string) (record.Time, error) {
 	zone, err := calendar.Zone(t.Zone)
 	if err != nil {
 		return record.None, err
@@ -63,10 +63,10 @@ const (
 func ReadDirectoryTable(file string, text []byte) (DirectoryTable, error) {
 	t := &tableReader{DirectoryTable: DirectoryTable{File: file}}
 	if len(text) > maxTableBytes {
-		t.problems.add(file, "the file is larger than %d MiB", maxTableBytes>>20)
+		t.problems.addProblem(file, "the file is larger than %d MiB", maxTableBytes>>20)
 		return t.DirectoryTable, t.problems
 	}
-	t.read(bytes.TrimPrefix(text, []byte("\xef\xbb\xbf")))
+	t.readRows(bytes.TrimPrefix(text, []byte("\xef\xbb\xbf")))
 	if len(t.problems) > 0 {
 		return t.DirectoryTable, t.problems
 	}
@@ -79,19 +79,19 @@ type tableReader struct {
 	problems DirectoryProblems
 }
 
-func (t *tableReader) read(text []byte) {
+func (t *tableReader) readRows(text []byte) {
 	t.csv = csv.NewReader(bytes.NewReader(text))
-	t.csv.Comma, t.csv.FieldsPerRecord = comma(text), -1
+	t.csv.Comma, t.csv.FieldsPerRecord = detectDelimiter(text), -1
 	head, err := t.csv.Read()
 	if errors.Is(err, io.EOF) {
-		t.problems.add(t.File+":1:1", "the file is empty; its first line names the columns, which are some of %s", strings.Join(DirectoryColumns(), ", "))
+		t.problems.addProblem(t.File+":1:1", "the file is empty; its first line names the columns, which are some of %s", strings.Join(DirectoryColumns(), ", "))
 		return
 	}
 	if err != nil {
-		t.broken(err)
+		t.addReadError(err)
 		return
 	}
-	if t.head(head); len(t.problems) > 0 {
+	if t.readHeader(head); len(t.problems) > 0 {
 		return
 	}
 	for {
@@ -100,18 +100,18 @@ func (t *tableReader) read(text []byte) {
 		case errors.Is(err, io.EOF):
 			return
 		case err != nil:
-			t.broken(err)
+			t.addReadError(err)
 			return
 		case len(t.Rows) >= maxTableRows:
-			t.problems.add(t.at(0), "there are more than %d rows", maxTableRows)
+			t.problems.addProblem(t.cellPlace(0), "there are more than %d rows", maxTableRows)
 			return
 		}
-		t.row(row)
+		t.addRow(row)
 	}
 }
 
-// comma is what separates the columns of the first line.
-func comma(text []byte) rune {
+// detectDelimiter returns what separates the columns of the first line.
+func detectDelimiter(text []byte) rune {
 	head, _, _ := bytes.Cut(text, []byte("\n"))
 	for _, c := range []byte{',', ';', '\t'} {
 		if bytes.IndexByte(head, c) >= 0 {
@@ -121,36 +121,36 @@ func comma(text []byte) rune {
 	return ','
 }
 
-// at is the place of a cell of the row that was read last.
-func (t *tableReader) at(cell int) string {
+// cellPlace is the place of a cell of the row that was read last.
+func (t *tableReader) cellPlace(cell int) string {
 	line, column := t.csv.FieldPos(cell)
 	return fmt.Sprintf("%s:%d:%d", t.File, line, column)
 }
 
-func (t *tableReader) broken(err error) {
+func (t *tableReader) addReadError(err error) {
 	if e, ok := errors.AsType[*csv.ParseError](err); ok {
-		t.problems.add(fmt.Sprintf("%s:%d:%d", t.File, e.Line, e.Column), "%v", e.Err)
+		t.problems.addProblem(fmt.Sprintf("%s:%d:%d", t.File, e.Line, e.Column), "%v", e.Err)
 		return
 	}
-	t.problems.add(t.File, "%v", err)
+	t.problems.addProblem(t.File, "%v", err)
 }
 
-func (t *tableReader) head(cells []string) {
+func (t *tableReader) readHeader(cells []string) {
 	for i, c := range cells {
 		c = strings.ToLower(strings.TrimSpace(c))
 		switch {
 		case !slices.Contains(DirectoryColumns(), c):
-			t.problems.add(t.at(i), "there is no column %q; want some of %s", clip(c), strings.Join(DirectoryColumns(), ", "))
+			t.problems.addProblem(t.cellPlace(i), "there is no column %q; want some of %s", clipText(c), strings.Join(DirectoryColumns(), ", "))
 		case slices.Contains(t.Columns, c):
-			t.problems.add(t.at(i), "duplicate column %q", c)
+			t.problems.addProblem(t.cellPlace(i), "duplicate column %q", c)
 		}
 		t.Columns = append(t.Columns, c)
 	}
 }
 
-func (t *tableReader) row(cells []string) {
+func (t *tableReader) addRow(cells []string) {
 	if len(cells) > len(t.Columns) {
-		t.problems.add(t.at(len(t.Columns)), "the row has %d cells, and the first line names %d columns", len(cells), len(t.Columns))
+		t.problems.addProblem(t.cellPlace(len(t.Columns)), "the row has %d cells, and the first line names %d columns", len(cells), len(t.Columns))
 		return
 	}
 	for i := range cells {
@@ -158,8 +158,8 @@ func (t *tableReader) row(cells []string) {
 	}
 	line, _ := t.csv.FieldPos(0)
 	row := tableRow{DirectoryTable: &t.DirectoryTable, cells: cells}
-	row.check(func(column, format string, args ...any) {
-		t.problems.add(t.at(max(slices.Index(t.Columns, column), 0)), format, args...)
+	row.checkRow(func(column, format string, args ...any) {
+		t.problems.addProblem(t.cellPlace(max(slices.Index(t.Columns, column), 0)), format, args...)
 	})
 	for len(cells) > 0 && cells[len(cells)-1] == "" {
 		cells = cells[:len(cells)-1]
@@ -175,37 +175,37 @@ type tableRow struct {
 	cells []string
 }
 
-// get is the cell of a column, "" when there is none.
-func (r *tableRow) get(column string) string {
+// cellOf is the cell of a column, "" when there is none.
+func (r *tableRow) cellOf(column string) string {
 	if i := slices.Index(r.Columns, column); i >= 0 && i < len(r.cells) {
 		return r.cells[i]
 	}
 	return ""
 }
 
-// check tells what is wrong with a row, and in which column.
-func (r *tableRow) check(tell func(column, format string, args ...any)) {
+// checkRow tells what is wrong with a row, and in which column.
+func (r *tableRow) checkRow(tell func(column, format string, args ...any)) {
 	need := func(column string, of ...string) {
-		if r.get(column) == "" || slices.ContainsFunc(of, func(c string) bool { return r.get(c) != "" }) {
+		if r.cellOf(column) == "" || slices.ContainsFunc(of, func(c string) bool { return r.cellOf(c) != "" }) {
 			return
 		}
-		tell(column, "%s is %q, and of which %s it is is not said", column, clip(r.get(column)), strings.Join(of, " or "))
+		tell(column, "%s is %q, and of which %s it is is not said", column, clipText(r.cellOf(column)), strings.Join(of, " or "))
 	}
 	need("pi", "project")
 	need("exempt", "project")
 	need("name", "user")
 	need("email", "user")
-	if _, ok := yesNo(r.get("exempt")); !ok {
-		tell("exempt", "exempt is %q; want yes, no, or nothing", clip(r.get("exempt")))
+	if _, ok := parseYesNo(r.cellOf("exempt")); !ok {
+		tell("exempt", "exempt is %q; want yes, no, or nothing", clipText(r.cellOf("exempt")))
 	}
 	for _, column := range []string{"from", "to"} {
-		if _, err := r.time(r.get(column)); err != nil {
+		if _, err := r.parseTime(r.cellOf(column)); err != nil {
 			tell(column, "%s: %v", column, err)
 		}
 	}
 }
 
-func yesNo(s string) (yes, ok bool) {
+func parseYesNo(s string) (yes, ok bool) {
 	switch strings.ToLower(s) {
 	case "", "no", "false", "0":
 		return false, true
@@ -215,8 +215,8 @@ func yesNo(s string) (yes, ok bool) {
 	return false, false
 }
 
-// table adds what a table says.
-func (b *builder) table(t *DirectoryTable) {
+// addTable adds what a table says.
+func (b *builder) addTable(t *DirectoryTable) {
 	for i, cells := range t.Rows {
 		place := fmt.Sprintf("%s row %d", t.File, i+1)
 		if i < len(t.Lines) {
@@ -224,45 +224,45 @@ func (b *builder) table(t *DirectoryTable) {
 		}
 		row := tableRow{DirectoryTable: t, cells: cells}
 		wrong := false
-		row.check(func(_, format string, args ...any) {
+		row.checkRow(func(_, format string, args ...any) {
 			wrong = true
-			b.problems.add(place, format, args...)
+			b.problems.addProblem(place, format, args...)
 		})
 		if !wrong {
-			b.row(&row, place)
+			b.addTableRow(&row, place)
 		}
 	}
 }
 
-func (b *builder) row(r *tableRow, place string) {
-	from, _ := r.time(r.get("from")) // check has read them
-	to, _ := r.time(r.get("to"))
-	user, group, project := r.get("user"), r.get("group"), r.get("project")
+func (b *builder) addTableRow(r *tableRow, place string) {
+	from, _ := r.parseTime(r.cellOf("from")) // checkRow has read them
+	to, _ := r.parseTime(r.cellOf("to"))
+	user, group, project := r.cellOf("user"), r.cellOf("group"), r.cellOf("project")
 	say := func(value string) dirSpan { return newSpan(from, to, value, place) }
-	if when := say(""); !b.time(&when) {
+	if when := say(""); !b.checkSpan(&when) {
 		return
 	}
-	if user != "" && b.name("user", user, place) {
-		b.called(user, r.get("name"), r.get("email"), place)
+	if user != "" && b.checkName("user", user, place) {
+		b.setContact(user, r.cellOf("name"), r.cellOf("email"), place)
 		if group != "" {
-			b.member(user, group, say(group))
+			b.addMember(user, group, say(group))
 		}
 	}
-	if project == "" || !b.name("project", project, place) {
+	if project == "" || !b.checkName("project", project, place) {
 		return
 	}
 	b.projects[project] = true
 	switch {
 	case group != "":
-		b.groups.add(group, say(project))
+		b.groups.addClaim(group, say(project))
 	case user != "":
-		b.users.add(user, say(project))
+		b.users.addClaim(user, say(project))
 	}
-	if pi := r.get("pi"); pi != "" {
-		b.investors.add(project, say(pi))
+	if pi := r.cellOf("pi"); pi != "" {
+		b.investors.addClaim(project, say(pi))
 	}
-	if r.get("exempt") != "" {
-		yes, _ := yesNo(r.get("exempt"))
-		b.exempt.add(project, say(strconv.FormatBool(yes)))
+	if r.cellOf("exempt") != "" {
+		yes, _ := parseYesNo(r.cellOf("exempt"))
+		b.exempt.addClaim(project, say(strconv.FormatBool(yes)))
 	}
 }

@@ -35,18 +35,18 @@ func newSpan(from, to record.Time, value, place string) dirSpan {
 	return s
 }
 
-func (s *dirSpan) holds(at record.Time) bool { return s.from <= at && at < s.to }
+func (s *dirSpan) holdsAt(at record.Time) bool { return s.from <= at && at < s.to }
 
-// within reports whether the span and a window have time in common.
-func (s *dirSpan) within(from, to record.Time) bool { return s.from < to && from < s.to }
+// overlapsWindow reports whether the span and a window have time in common.
+func (s *dirSpan) overlapsWindow(from, to record.Time) bool { return s.from < to && from < s.to }
 
 // timeline is spans that ascend and do not overlap.
 type timeline []dirSpan
 
-// at is the value of an instant.
-func (t timeline) at(at record.Time) (string, bool) {
-	i := sort.Search(len(t), func(i int) bool { return t[i].to > at })
-	if i == len(t) || t[i].from > at {
+// valueAt is the value of an instant.
+func (t timeline) valueAt(valueAt record.Time) (string, bool) {
+	i := sort.Search(len(t), func(i int) bool { return t[i].to > valueAt })
+	if i == len(t) || t[i].from > valueAt {
 		return "", false
 	}
 	return t[i].value, true
@@ -55,22 +55,22 @@ func (t timeline) at(at record.Time) (string, bool) {
 // timelines are what is said of keys.
 type timelines map[string]timeline
 
-func (t timelines) at(key string, at record.Time) (string, bool) {
+func (t timelines) valueAt(key string, valueAt record.Time) (string, bool) {
 	if key == "" {
 		return "", false
 	}
-	return t[key].at(at)
+	return t[key].valueAt(valueAt)
 }
 
-// cuts adds the instants at which something changes.
-func (t timelines) cuts(list []record.Time) []record.Time {
+// appendCuts adds the instants at which something changes.
+func (t timelines) appendCuts(list []record.Time) []record.Time {
 	for _, line := range t {
-		list = line.cuts(list)
+		list = line.appendCuts(list)
 	}
 	return list
 }
 
-func (t timeline) cuts(list []record.Time) []record.Time {
+func (t timeline) appendCuts(list []record.Time) []record.Time {
 	for i := range t {
 		if t[i].from > ever {
 			list = append(list, t[i].from)
@@ -91,28 +91,28 @@ func inOrder(list []record.Time) []record.Time {
 // claims are what is said of keys, in any order.
 type claims map[string][]dirSpan
 
-func (c claims) add(key string, s dirSpan) { c[key] = append(c[key], s) }
+func (c claims) addClaim(key string, s dirSpan) { c[key] = append(c[key], s) }
 
-// settle makes timelines. Two that say different things of one key at one time are
+// toTimelines makes timelines. Two that say different things of one key at one time are
 // a problem, which say words: of what it is said, as in "group %q", and how it is
 // claimed, as in "belongs to project %q".
-func (c claims) settle(what, how string, problems *DirectoryProblems) timelines {
+func (c claims) toTimelines(what, how string, problems *DirectoryProblems) timelines {
 	out := make(timelines, len(c))
 	for _, key := range slices.Sorted(maps.Keys(c)) {
-		out[key] = settle(c[key], func(a, b *dirSpan) {
+		out[key] = mergeSpans(c[key], func(a, b *dirSpan) {
 			at := ""
 			if a.place != "" {
 				at = " at " + a.place
 			}
-			problems.add(b.place, "%s %s here, and%s it %s, both %s", fmt.Sprintf(what, clip(key)),
-				fmt.Sprintf(how, clip(b.value)), at, fmt.Sprintf(how, clip(a.value)), common(a, b))
+			problems.addProblem(b.place, "%s %s here, and%s it %s, both %s", fmt.Sprintf(what, clipText(key)),
+				fmt.Sprintf(how, clipText(b.value)), at, fmt.Sprintf(how, clipText(a.value)), describeOverlap(a, b))
 		})
 	}
 	return out
 }
 
-// common says at which time two spans overlap.
-func common(a, b *dirSpan) string {
+// describeOverlap says at which time two spans overlap.
+func describeOverlap(a, b *dirSpan) string {
 	from, to := max(a.from, b.from), min(a.to, b.to)
 	switch {
 	case from == ever && to == never:
@@ -125,9 +125,9 @@ func common(a, b *dirSpan) string {
 	return "from " + from.String() + " to " + to.String()
 }
 
-// settle orders spans and puts together those that say the same. It tells of the
+// mergeSpans orders spans and puts together those that say the same. It tells of the
 // first two that do not agree.
-func settle(list []dirSpan, disagree func(a, b *dirSpan)) timeline {
+func mergeSpans(list []dirSpan, disagree func(a, b *dirSpan)) timeline {
 	slices.SortStableFunc(list, func(a, b dirSpan) int { return cmp.Compare(a.from, b.from) })
 	var out timeline
 	told := false

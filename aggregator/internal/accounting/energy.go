@@ -137,21 +137,21 @@ func (s *EnergySettings) Weights() ([]usage.Weight, error) {
 	for _, m := range s.Meters {
 		b.model.Meters = append(b.model.Meters, usage.NewMeter(m.Name, m.Readings))
 	}
-	zones, err := b.zones()
+	zones, err := b.buildIntensities()
 	if err != nil {
 		return nil, err
 	}
 	for i := range s.Classes {
-		if err := b.class(&s.Classes[i], zones); err != nil {
+		if err := b.addClass(&s.Classes[i], zones); err != nil {
 			return nil, fmt.Errorf("class %q: %w", s.Classes[i].Name, err)
 		}
 	}
-	if err := b.class(&PowerClass{}, zones); err != nil {
+	if err := b.addClass(&PowerClass{}, zones); err != nil {
 		return nil, err
 	}
-	b.cuts, b.changes = distinct(b.cuts), distinct(append(b.changes, b.cuts...))
-	b.model.From, b.model.Components = distinct(b.model.From), distinct(b.model.Components)
-	b.model.Class = b.of
+	b.cuts, b.changes = sortDistinct(b.cuts), sortDistinct(append(b.changes, b.cuts...))
+	b.model.From, b.model.Components = sortDistinct(b.model.From), sortDistinct(b.model.Components)
+	b.model.Class = b.classOf
 	return b.weights(), nil
 }
 
@@ -165,8 +165,8 @@ type energyBuilder struct {
 	cuts, changes []record.Time
 }
 
-// zones are the intensities by zone.
-func (b *energyBuilder) zones() (map[string]*usage.Intensity, error) {
+// buildIntensities returns the intensities by zone.
+func (b *energyBuilder) buildIntensities() (map[string]*usage.Intensity, error) {
 	steps := map[string][]usage.IntensityStep{}
 	last := map[string]*CO2Factor{}
 	for i := range b.Factors {
@@ -209,17 +209,17 @@ func placeText(f *CO2Factor) string {
 	return " (" + filepath.Base(f.Place) + ")"
 }
 
-func (b *energyBuilder) class(c *PowerClass, zones map[string]*usage.Intensity) error {
+func (b *energyBuilder) addClass(c *PowerClass, zones map[string]*usage.Intensity) error {
 	zone := cmp.Or(c.Zone, b.Zone)
 	out := usage.EnergyClass{Intensity: zones[zone]}
 	if out.Intensity == nil && zone != "" {
 		return fmt.Errorf("no factors of zone %q", zone)
 	}
-	overheads, isSet := b.overheads(c)
+	overheads, isSet := b.overheadsOf(c)
 	for i, o := range overheads {
 		add := usage.Overhead{From: o.From, PUE: int64(o.PUE), IsDefault: i == 0 && !isSet}
 		for i := range c.Draws {
-			p, err := c.Draws[i].power(o.PUE)
+			p, err := c.Draws[i].unitPower(o.PUE)
 			if err != nil {
 				return fmt.Errorf("%s: %w", c.Draws[i].Component, err)
 			}
@@ -240,9 +240,9 @@ func (b *energyBuilder) class(c *PowerClass, zones map[string]*usage.Intensity) 
 	return nil
 }
 
-// overheads are those of a class by time, from the first instant on. isSet is false where the
+// overheadsOf are the overheads of a class by time, from the first instant on. isSet is false where the
 // first of them is 1 because none is set.
-func (b *energyBuilder) overheads(c *PowerClass) (list []Overhead, isSet bool) {
+func (b *energyBuilder) overheadsOf(c *PowerClass) (list []Overhead, isSet bool) {
 	list = slices.Clone(b.Overheads)
 	if len(c.Overheads) > 0 {
 		from := c.Overheads[0].From
@@ -254,9 +254,9 @@ func (b *energyBuilder) overheads(c *PowerClass) (list []Overhead, isSet bool) {
 	return append([]Overhead{{From: record.MinTime, PUE: One}}, list...), false
 }
 
-// power is what an amount of one draws: products are rounded to 10^-12 W, and embodied CO2 to
+// unitPower is what an amount of one draws: products are rounded to 10^-12 W, and embodied CO2 to
 // 10^-6 of the unit of sums for a microsecond.
-func (d *Draw) power(overhead Decimal) (p usage.Power, err error) {
+func (d *Draw) unitPower(overhead Decimal) (p usage.Power, err error) {
 	p = usage.Power{Component: d.Component, Busy: d.Busy}
 	of := big.NewRat(1, max(1, d.Amount))
 	full := new(big.Rat).Mul(new(big.Rat).Mul(d.Watts.rat(), overhead.rat()), of)
@@ -272,7 +272,7 @@ func (d *Draw) power(overhead Decimal) (p usage.Power, err error) {
 		from *big.Rat
 		to   *int64
 	}{{full, &p.Full}, {idle, &p.Idle}, {made, &p.Embodied}} {
-		whole := rounded(n.from)
+		whole := roundRat(n.from)
 		if !whole.IsInt64() {
 			return p, errors.New("it is too much")
 		}
@@ -281,26 +281,26 @@ func (d *Draw) power(overhead Decimal) (p usage.Power, err error) {
 	return p, nil
 }
 
-// rounded is the whole number nearest to one that is not negative.
-func rounded(r *big.Rat) *big.Int {
+// roundRat returns the whole number nearest to one that is not negative.
+func roundRat(r *big.Rat) *big.Int {
 	n := new(big.Int).Mul(r.Num(), big.NewInt(2))
 	n.Add(n, r.Denom())
 	return n.Quo(n, new(big.Int).Mul(r.Denom(), big.NewInt(2)))
 }
 
-// of is the class of a record with these values of the model's keys.
-func (b *energyBuilder) of(values []string, lacks []bool) *usage.EnergyClass {
-	i := slices.IndexFunc(b.Classes, func(c PowerClass) bool { return takes(c.Match, b.model.From, values, lacks) })
+// classOf is the class of a record with these values of the model's keys.
+func (b *energyBuilder) classOf(values []string, lacks []bool) *usage.EnergyClass {
+	i := slices.IndexFunc(b.Classes, func(c PowerClass) bool { return matchesAll(c.Match, b.model.From, values, lacks) })
 	if i < 0 {
 		i = len(b.Classes)
 	}
 	return &b.classes[i]
 }
 
-func takes(match []NodeMatch, keys, values []string, lacks []bool) bool {
+func matchesAll(match []NodeMatch, keys, values []string, lacks []bool) bool {
 	return !slices.ContainsFunc(match, func(m NodeMatch) bool {
 		at := slices.Index(keys, m.Key)
-		return lacks[at] || !m.has(values[at])
+		return lacks[at] || !m.matchesValue(values[at])
 	})
 }
 
@@ -324,7 +324,7 @@ func (b *energyBuilder) weights() (list []usage.Weight) {
 			continue
 		}
 		add := usage.Weight{
-			Name: w.name, Unit: w.unit, Energy: b.model, Part: w.part, Components: b.model.Components, From: b.model.From, Of: b.expected(w.part), Cuts: b.cuts,
+			Name: w.name, Unit: w.unit, Energy: b.model, Part: w.part, Components: b.model.Components, From: b.model.From, Of: b.expectedUse(w.part), Cuts: b.cuts,
 		}
 		if w.part >= usage.CO2 {
 			add.Cuts = b.changes
@@ -334,11 +334,11 @@ func (b *energyBuilder) weights() (list []usage.Weight) {
 	return list
 }
 
-// expected is what runs that go on will take: at full load, and with the factors that are known
+// expectedUse is what runs that go on will take: at full load, and with the factors that are known
 // for that time.
-func (b *energyBuilder) expected(part usage.EnergyPart) func(string, record.Kind, []string, []bool, record.Time) (int64, bool) {
+func (b *energyBuilder) expectedUse(part usage.EnergyPart) func(string, record.Kind, []string, []bool, record.Time) (int64, bool) {
 	return func(component string, kind record.Kind, values []string, lacks []bool, at record.Time) (int64, bool) {
-		c := b.of(values, lacks)
+		c := b.classOf(values, lacks)
 		powers := c.Overheads[0].Powers
 		for _, o := range c.Overheads[1:] {
 			if o.From <= at {

@@ -28,15 +28,15 @@ func CapacityFacts(list []store.Fact) ([]CapacityFact, error) {
 		}
 		fact := CapacityFact{Source: list[i].Source, From: list[i].At, Components: map[string]int64{}}
 		for _, c := range f.Capacity.Components {
-			fact.Components[c.Name] = plus(fact.Components[c.Name], max(c.Amount, 0))
+			fact.Components[c.Name] = addSaturating(fact.Components[c.Name], max(c.Amount, 0))
 		}
 		out = append(out, fact)
 	}
 	return out, nil
 }
 
-// plus adds amounts, and stops at the greatest there is.
-func plus(a, b int64) int64 {
+// addSaturating adds amounts, and stops at the greatest there is.
+func addSaturating(a, b int64) int64 {
 	if sum := a + b; sum >= a {
 		return sum
 	}
@@ -63,7 +63,7 @@ func Censuses(list []store.Fact) ([]Census, error) {
 		for k := range c.Rows {
 			r := &c.Rows[k]
 			r.Running, r.Pending = max(r.Running, 0), max(r.Pending, 0)
-			c.Running, c.Pending = plus(c.Running, r.Running), plus(c.Pending, r.Pending)
+			c.Running, c.Pending = addSaturating(c.Running, r.Running), addSaturating(c.Pending, r.Pending)
 		}
 		out = append(out, c)
 	}

@@ -38,8 +38,8 @@ func PeopleOf(facts []store.Fact) ([]SourcePeople, error) {
 	return out, nil
 }
 
-// learn takes what a source says of users of whom nothing else does.
-func (d *Directory) learn(t *SourcePeople) {
+// addSourcePeople takes what a source says of users of whom nothing else does.
+func (d *Directory) addSourcePeople(t *SourcePeople) {
 	for i := range t.People {
 		p := &t.People[i]
 		if p.ID == "" || len(p.ID) > longestName {
@@ -47,7 +47,7 @@ func (d *Directory) learn(t *SourcePeople) {
 		}
 		w := d.people[p.ID]
 		if w == nil {
-			w = &who{}
+			w = &contact{}
 			d.people[p.ID] = w
 		}
 		if w.name == "" {

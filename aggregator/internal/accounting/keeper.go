@@ -86,16 +86,16 @@ func (k *Keeper) Set(s Settings) error {
 	return nil
 }
 
-// lookEvery is how often the keeper looks whether sources tell something else.
-const lookEvery = 5 * time.Second
+// refreshEvery is how often the keeper looks whether sources tell something else.
+const refreshEvery = 5 * time.Second
 
 // Run follows what sources tell until ctx ends.
 func (k *Keeper) Run(ctx context.Context) error {
-	tick := time.NewTicker(cmp.Or(k.every, lookEvery))
+	tick := time.NewTicker(cmp.Or(k.every, refreshEvery))
 	defer tick.Stop()
 	said := ""
 	for {
-		switch err := k.look(); {
+		switch err := k.refreshFacts(); {
 		case err == nil:
 			said = ""
 		case err.Error() != said:
@@ -110,9 +110,9 @@ func (k *Keeper) Run(ctx context.Context) error {
 	}
 }
 
-// look takes what sources tell, if it is new.
-func (k *Keeper) look() error {
-	f, err := k.read()
+// refreshFacts takes what sources tell, if it is new.
+func (k *Keeper) refreshFacts() error {
+	f, err := k.loadFacts()
 	if err != nil {
 		return err
 	}
@@ -130,8 +130,8 @@ func (k *Keeper) look() error {
 	return nil
 }
 
-// read reads the facts of the present state.
-func (k *Keeper) read() (facts, error) { return store.With(k.Views, readFacts) }
+// loadFacts reads the facts of the present state.
+func (k *Keeper) loadFacts() (facts, error) { return store.With(k.Views, readFacts) }
 
 func readFacts(v *store.View) (f facts, err error) {
 	people, err := v.Facts(store.FactDirectory)
@@ -142,7 +142,7 @@ func readFacts(v *store.View) (f facts, err error) {
 	if err != nil {
 		return f, err
 	}
-	f.digest = digest(slices.Concat(people, there))
+	f.digest = digestFacts(slices.Concat(people, there))
 	if f.people, err = PeopleOf(people); err != nil {
 		return f, err
 	}
@@ -150,8 +150,8 @@ func readFacts(v *store.View) (f facts, err error) {
 	return f, err
 }
 
-// digest tells lists of facts apart.
-func digest(list []store.Fact) [sha256.Size]byte {
+// digestFacts tells lists of facts apart.
+func digestFacts(list []store.Fact) [sha256.Size]byte {
 	h := sha256.New()
 	for i := range list {
 		f := &list[i]

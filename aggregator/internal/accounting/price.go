@@ -40,10 +40,10 @@ type table struct {
 
 // NewPrices makes the prices of settings. An error says what is wrong with them.
 func NewPrices(s PriceSettings) (*Prices, error) {
-	if err := s.err(); err != nil {
+	if err := s.firstError(); err != nil {
 		return nil, err
 	}
-	p := &Prices{currency: s.currency(), group: s.groupKey(), lists: ended(s.Lists)}
+	p := &Prices{currency: s.currency(), group: s.groupKey(), lists: listsWithEnds(s.Lists)}
 	for i := range p.lists {
 		l := &p.lists[i]
 		for _, t := range []record.Time{l.From, l.To} {
@@ -58,22 +58,22 @@ func NewPrices(s PriceSettings) (*Prices, error) {
 			}
 		}
 	}
-	p.cuts, p.components, p.from = distinct(p.cuts), distinct(p.components), distinct(p.from)
-	p.spans = append(p.spans, p.span(record.None))
+	p.cuts, p.components, p.from = sortDistinct(p.cuts), sortDistinct(p.components), sortDistinct(p.from)
+	p.spans = append(p.spans, p.tablesAt(record.None))
 	for _, t := range p.cuts {
-		p.spans = append(p.spans, p.span(t))
+		p.spans = append(p.spans, p.tablesAt(t))
 	}
 	return p, nil
 }
 
-// distinct sorts a list and leaves what is there twice out.
-func distinct[T cmp.Ordered](list []T) []T {
+// sortDistinct sorts a list and leaves what is there twice out.
+func sortDistinct[T cmp.Ordered](list []T) []T {
 	slices.Sort(list)
 	return slices.Compact(list)
 }
 
-// ended returns the lists in order, with the end of each.
-func ended(lists []PriceList) []PriceList {
+// listsWithEnds returns the lists in order, with the end of each.
+func listsWithEnds(lists []PriceList) []PriceList {
 	lists = slices.Clone(lists)
 	slices.SortStableFunc(lists, func(a, b PriceList) int {
 		return cmp.Or(strings.Compare(a.Name, b.Name), cmp.Compare(a.From, b.From)) // None is before all
@@ -86,17 +86,17 @@ func ended(lists []PriceList) []PriceList {
 	return lists
 }
 
-// holds reports whether a list holds at some instant from a time on, and before another;
+// holdsWithin reports whether a list holds at some instant from a time on, and before another;
 // [record.None] in a list is before all, or behind all.
-func (l *PriceList) holds(from, to record.Time) bool {
+func (l *PriceList) holdsWithin(from, to record.Time) bool {
 	return (l.From == record.None || to > l.From) && (l.To == record.None || from < l.To)
 }
 
-// span makes the tables of the prices that hold from t on, the most specific first.
-func (p *Prices) span(t record.Time) map[thing][]table {
+// tablesAt makes the tables of the prices that hold from t on, the most specific first.
+func (p *Prices) tablesAt(t record.Time) map[thing][]table {
 	rules := map[thing][]*PriceRule{}
 	for i := range p.lists {
-		if l := &p.lists[i]; l.holds(t, t+1) {
+		if l := &p.lists[i]; l.holdsWithin(t, t+1) {
 			for k := range l.Rules {
 				r := &l.Rules[k]
 				rules[thing{r.Component, r.Kind}] = append(rules[thing{r.Component, r.Kind}], r)
@@ -106,21 +106,21 @@ func (p *Prices) span(t record.Time) map[thing][]table {
 	out := map[thing][]table{}
 	for what, list := range rules {
 		slices.SortStableFunc(list, func(a, b *PriceRule) int {
-			return cmp.Or(-a.rank(p.group).compare(b.rank(p.group)), slices.Compare(a.keys(), b.keys()))
+			return cmp.Or(-a.ruleRank(p.group).compareSpecificity(b.ruleRank(p.group)), slices.Compare(a.conditionKeys(), b.conditionKeys()))
 		})
 		var tables []table
 		for i, r := range list {
-			if i == 0 || !slices.Equal(r.keys(), list[i-1].keys()) {
-				tables = append(tables, table{keys: p.indexes(r.keys()), prices: map[string]int64{}})
+			if i == 0 || !slices.Equal(r.conditionKeys(), list[i-1].conditionKeys()) {
+				tables = append(tables, table{keys: p.keyIndexes(r.conditionKeys()), prices: map[string]int64{}})
 			}
-			tables[len(tables)-1].prices[r.values()] = r.Billionths
+			tables[len(tables)-1].prices[r.valuesKey()] = r.Billionths
 		}
 		out[what] = tables
 	}
 	return out
 }
 
-func (p *Prices) indexes(keys []string) []int {
+func (p *Prices) keyIndexes(keys []string) []int {
 	out := make([]int, len(keys))
 	for i, k := range keys {
 		out[i], _ = slices.BinarySearch(p.from, k)
@@ -134,11 +134,11 @@ type rank struct {
 	conditions int
 }
 
-func (r rank) compare(o rank) int {
+func (r rank) compareSpecificity(o rank) int {
 	return cmp.Or(cmp.Compare(r.whom, o.whom), cmp.Compare(r.conditions, o.conditions))
 }
 
-func (r *PriceRule) rank(groupKey string) rank {
+func (r *PriceRule) ruleRank(groupKey string) rank {
 	whom := 0
 	for _, c := range r.When {
 		whom = max(whom, slices.Index([]string{PIKey, ProjectKey, groupKey}, c.Key)+1)
@@ -146,23 +146,23 @@ func (r *PriceRule) rank(groupKey string) rank {
 	return rank{whom, len(r.When)}
 }
 
-// sorted are the conditions by key.
-func (r *PriceRule) sorted() []PriceCondition {
+// sortedConditions are the conditions by key.
+func (r *PriceRule) sortedConditions() []PriceCondition {
 	return slices.SortedFunc(slices.Values(r.When), func(a, b PriceCondition) int { return strings.Compare(a.Key, b.Key) })
 }
 
-func (r *PriceRule) keys() []string {
+func (r *PriceRule) conditionKeys() []string {
 	var keys []string
-	for _, c := range r.sorted() {
+	for _, c := range r.sortedConditions() {
 		keys = append(keys, c.Key)
 	}
 	return keys
 }
 
-// values are those of the conditions, in the order of keys, as a key of a map.
-func (r *PriceRule) values() string {
+// valuesKey is the values of the conditions, in the order of conditionKeys, as a key of a map.
+func (r *PriceRule) valuesKey() string {
 	var b []byte
-	for _, c := range r.sorted() {
+	for _, c := range r.sortedConditions() {
 		b = appendValue(b, c.Value)
 	}
 	return string(b)
@@ -181,11 +181,11 @@ func (p *Prices) Weight() (usage.Weight, bool) {
 	if len(p.lists) == 0 {
 		return usage.Weight{}, false
 	}
-	return usage.Weight{Name: Cost, Unit: p.currency, Components: p.components, From: p.from, Cuts: p.cuts, Of: p.of}, true
+	return usage.Weight{Name: Cost, Unit: p.currency, Components: p.components, From: p.from, Cuts: p.cuts, Of: p.priceOf}, true
 }
 
-// of implements Weight.Of.
-func (p *Prices) of(component string, kind record.Kind, values []string, lacks []bool, at record.Time) (int64, bool) {
+// priceOf implements Weight.Of.
+func (p *Prices) priceOf(component string, kind record.Kind, values []string, lacks []bool, at record.Time) (int64, bool) {
 	i, on := slices.BinarySearch(p.cuts, at)
 	if on {
 		i++
@@ -221,7 +221,7 @@ func (p *Prices) At(t record.Time) []Holding { return p.Within(t, t+1) }
 func (p *Prices) Within(from, to record.Time) []Holding {
 	var out []Holding
 	for i := range p.lists {
-		if l := &p.lists[i]; l.holds(from, to) {
+		if l := &p.lists[i]; l.holdsWithin(from, to) {
 			for k := range l.Rules {
 				out = append(out, Holding{l, &l.Rules[k]})
 			}
@@ -229,18 +229,18 @@ func (p *Prices) Within(from, to record.Time) []Holding {
 	}
 	slices.SortStableFunc(out, func(a, b Holding) int {
 		return cmp.Or(strings.Compare(a.Rule.Component, b.Rule.Component), cmp.Compare(a.Rule.Kind, b.Rule.Kind),
-			-a.Rule.rank(p.group).compare(b.Rule.rank(p.group)), slices.Compare(a.Rule.keys(), b.Rule.keys()), strings.Compare(a.Rule.values(), b.Rule.values()), cmp.Compare(a.List.From, b.List.From))
+			-a.Rule.ruleRank(p.group).compareSpecificity(b.Rule.ruleRank(p.group)), slices.Compare(a.Rule.conditionKeys(), b.Rule.conditionKeys()), strings.Compare(a.Rule.valuesKey(), b.Rule.valuesKey()), cmp.Compare(a.List.From, b.List.From))
 	})
 	return out
 }
 
-// ambiguous finds rules of which neither is more specific and that may suit the same
+// checkAmbiguity finds rules of which neither is more specific and that may suit the same
 // usage at the same time.
-func (c *checker) ambiguous() {
+func (c *checker) checkAmbiguity() {
 	type place struct{ list, rule int }
 	lists, seen, group := c.s.Lists, map[thing][]place{}, c.s.groupKey()
 	ends := make([]PriceList, len(lists))
-	for i := range lists { // as ended has it, in the order of the settings
+	for i := range lists { // as listsWithEnds has it, in the order of the settings
 		ends[i] = lists[i]
 		for k := range lists {
 			o := &lists[k]
@@ -258,8 +258,8 @@ func (c *checker) ambiguous() {
 				if at.list != i && lists[at.list].Name == lists[i].Name {
 					continue // which follow each other
 				}
-				if rule.rank(group) == other.rank(group) && meet(rule.When, other.When) && overlap(&ends[i], &ends[at.list]) {
-					c.clash(i, r, &lists[at.list], other)
+				if rule.ruleRank(group) == other.ruleRank(group) && conditionsOverlap(rule.When, other.When) && listsOverlap(&ends[i], &ends[at.list]) {
+					c.addClash(i, r, &lists[at.list], other)
 					break
 				}
 			}
@@ -268,16 +268,16 @@ func (c *checker) ambiguous() {
 	}
 }
 
-func (c *checker) clash(i, r int, list *PriceList, other *PriceRule) {
-	if slices.Equal(c.s.Lists[i].Rules[r].keys(), other.keys()) {
-		c.list(i, r, "", "price %q has the same%s, and both hold at the same time", list.Name, at(other.At))
+func (c *checker) addClash(i, r int, list *PriceList, other *PriceRule) {
+	if slices.Equal(c.s.Lists[i].Rules[r].conditionKeys(), other.conditionKeys()) {
+		c.addListProblem(i, r, "", "price %q has the same%s, and both hold at the same time", list.Name, placeSuffix(other.At))
 		return
 	}
-	c.list(i, r, "", "price %q has one%s that may be for the same usage, and neither is more specific; give one of them a further condition", list.Name, at(other.At))
+	c.addListProblem(i, r, "", "price %q has one%s that may be for the same usage, and neither is more specific; give one of them a further condition", list.Name, placeSuffix(other.At))
 }
 
-// meet reports whether a record may fulfil both conditions.
-func meet(a, b []PriceCondition) bool {
+// conditionsOverlap reports whether a record may fulfil both conditions.
+func conditionsOverlap(a, b []PriceCondition) bool {
 	for _, x := range a {
 		for _, y := range b {
 			if x.Key == y.Key && x.Value != y.Value {
@@ -288,7 +288,7 @@ func meet(a, b []PriceCondition) bool {
 	return true
 }
 
-func overlap(a, b *PriceList) bool {
+func listsOverlap(a, b *PriceList) bool {
 	before := func(x, y *PriceList) bool { return x.To.Present() && y.From.Present() && x.To <= y.From }
 	return !before(a, b) && !before(b, a)
 }
@@ -299,7 +299,7 @@ func (r *PriceRule) String() string {
 		return r.Component
 	}
 	parts := make([]string, len(r.When))
-	for i, c := range r.sorted() {
+	for i, c := range r.sortedConditions() {
 		parts[i] = fmt.Sprintf("%s=%s", c.Key, c.Value)
 	}
 	return r.Component + " of " + strings.Join(parts, ", ")

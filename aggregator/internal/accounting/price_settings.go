@@ -110,15 +110,15 @@ type PriceProblem struct {
 // Check returns what is wrong; nil when nothing is.
 func (s *PriceSettings) Check() []PriceProblem {
 	c := &checker{s: s}
-	c.lists()
-	c.currencies()
-	c.ambiguous()
-	c.budgets()
+	c.checkLists()
+	c.checkCurrencies()
+	c.checkAmbiguity()
+	c.checkBudgets()
 	return c.found
 }
 
-// err makes one error of what is wrong.
-func (s *PriceSettings) err() error {
+// firstError makes an error of the first thing that is wrong; nil when nothing is.
+func (s *PriceSettings) firstError() error {
 	found := s.Check()
 	if len(found) == 0 {
 		return nil
@@ -145,58 +145,58 @@ type checker struct {
 	found []PriceProblem
 }
 
-func (c *checker) list(i, rule int, field, format string, args ...any) {
+func (c *checker) addListProblem(i, rule int, field, format string, args ...any) {
 	c.found = append(c.found, PriceProblem{List: i, Rule: rule, Budget: -1, Field: field, Text: fmt.Sprintf(format, args...)})
 }
 
-func (c *checker) budget(i int, field, format string, args ...any) {
+func (c *checker) addBudgetProblem(i int, field, format string, args ...any) {
 	c.found = append(c.found, PriceProblem{List: -1, Rule: -1, Budget: i, Field: field, Text: fmt.Sprintf(format, args...)})
 }
 
-// lists checks each list by itself, and those of one name.
-func (c *checker) lists() {
+// checkLists checks each list by itself, and those of one name.
+func (c *checker) checkLists() {
 	rules := 0
 	for i := range c.s.Lists {
 		l := &c.s.Lists[i]
-		c.words(func(field, text string) { c.list(i, -1, field, "%s", text) }, l.Name, l.From, l.To)
+		c.checkNameAndSpan(func(field, text string) { c.addListProblem(i, -1, field, "%s", text) }, l.Name, l.From, l.To)
 		if len(l.Rules) == 0 {
-			c.list(i, -1, "", "it has no prices; write per \"Cores\" { hour = … }")
+			c.addListProblem(i, -1, "", "it has no prices; write per \"Cores\" { hour = … }")
 		}
 		for r := range l.Rules {
-			c.rule(i, r)
+			c.checkRule(i, r)
 		}
 		if rules += len(l.Rules); rules > maxRules {
-			c.list(i, -1, "", "there are more than %d prices in all lists", maxRules)
+			c.addListProblem(i, -1, "", "there are more than %d prices in all lists", maxRules)
 			return
 		}
 		for k := range i {
-			c.successors(i, &c.s.Lists[k])
+			c.checkSuccessors(i, &c.s.Lists[k])
 		}
 	}
 }
 
-// successors checks two lists of one name.
-func (c *checker) successors(i int, o *PriceList) {
+// checkSuccessors checks two lists of one name.
+func (c *checker) checkSuccessors(i int, o *PriceList) {
 	l := &c.s.Lists[i]
 	switch {
 	case l.Name != o.Name:
 	case l.From == o.From:
-		c.list(i, -1, "from", "another list of the name %q begins then%s; lists of one name follow each other in time", l.Name, at(o.At))
+		c.addListProblem(i, -1, "from", "another list of the name %q begins then%s; lists of one name follow each other in time", l.Name, placeSuffix(o.At))
 	case l.From < o.From && l.To.Present() && l.To > o.From, o.From < l.From && o.To.Present() && o.To > l.From:
-		c.list(i, -1, "to", "two lists of the name %q hold at the same time, see the other one%s; without \"to\" a list ends where the next begins", l.Name, at(o.At))
+		c.addListProblem(i, -1, "to", "two lists of the name %q hold at the same time, see the other one%s; without \"to\" a list ends where the next begins", l.Name, placeSuffix(o.At))
 	}
 }
 
-// at writes where something is.
-func at(place string) string {
+// placeSuffix writes where something is, in brackets.
+func placeSuffix(place string) string {
 	if place == "" {
 		return ""
 	}
 	return " (" + place + ")"
 }
 
-// words checks what lists and budgets have in common.
-func (c *checker) words(wrong func(field, text string), name string, from, to record.Time) {
+// checkNameAndSpan checks what lists and budgets have in common.
+func (c *checker) checkNameAndSpan(wrong func(field, text string), name string, from, to record.Time) {
 	if text := record.ValidateName(name); text != "" {
 		wrong("name", text)
 	}
@@ -205,19 +205,19 @@ func (c *checker) words(wrong func(field, text string), name string, from, to re
 	}
 }
 
-func (c *checker) rule(i, r int) {
+func (c *checker) checkRule(i, r int) {
 	rule := &c.s.Lists[i].Rules[r]
 	if text := record.ValidateName(rule.Component); text != "" {
-		c.list(i, r, "component", "%s", text)
+		c.addListProblem(i, r, "component", "%s", text)
 	}
 	if rule.Billionths < 0 || rule.Billionths > maxPrice*1e9 {
-		c.list(i, r, map[record.Kind]string{record.Rate: "hour", record.Total: "unit"}[rule.Kind], "it is more than %d", int64(maxPrice))
+		c.addListProblem(i, r, map[record.Kind]string{record.Rate: "hour", record.Total: "unit"}[rule.Kind], "it is more than %d", int64(maxPrice))
 	}
-	c.conditions(rule.When, func(field, text string) { c.list(i, r, field, "%s", text) })
+	c.checkConditions(rule.When, func(field, text string) { c.addListProblem(i, r, field, "%s", text) })
 }
 
-// conditions checks conditions.
-func (c *checker) conditions(list []PriceCondition, wrong func(field, text string)) {
+// checkConditions checks those of a rule, or the scope of a budget.
+func (c *checker) checkConditions(list []PriceCondition, wrong func(field, text string)) {
 	if len(list) > maxConditions {
 		wrong("match", fmt.Sprintf("there are more than %d conditions", maxConditions))
 	}
@@ -249,20 +249,20 @@ func (s *PriceSettings) wordOf(key string) string {
 	return "match"
 }
 
-// currencies checks that all lists have one.
-func (c *checker) currencies() {
+// checkCurrencies checks that all lists have one.
+func (c *checker) checkCurrencies() {
 	for i := range c.s.Lists {
 		l, first := &c.s.Lists[i], &c.s.Lists[0]
-		switch text := currencyText(l.Currency); {
+		switch text := currencyProblem(l.Currency); {
 		case text != "":
-			c.list(i, -1, "currency", "%s", text)
+			c.addListProblem(i, -1, "currency", "%s", text)
 		case l.Currency != first.Currency:
-			c.list(i, -1, "currency", "%s, and price %q is in %s%s; a configuration has one currency, since sums of two would mean nothing", l.Currency, first.Name, first.Currency, at(first.At))
+			c.addListProblem(i, -1, "currency", "%s, and price %q is in %s%s; a configuration has one currency, since sums of two would mean nothing", l.Currency, first.Name, first.Currency, placeSuffix(first.At))
 		}
 	}
 }
 
-func currencyText(s string) string {
+func currencyProblem(s string) string {
 	letters := strings.Trim(strings.ToLower(s), "abcdefghijklmnopqrstuvwxyz0123456789_") == ""
 	switch {
 	case s == "" || len(s) > 16 || !letters:
@@ -281,33 +281,33 @@ func (s *PriceSettings) currency() string {
 	return s.Lists[0].Currency
 }
 
-func (c *checker) budgets() {
+func (c *checker) checkBudgets() {
 	if len(c.s.Budgets) > maxBudgets {
-		c.budget(maxBudgets, "", "there are more than %d budgets", maxBudgets)
+		c.addBudgetProblem(maxBudgets, "", "there are more than %d budgets", maxBudgets)
 		return
 	}
 	names := map[string]int{}
 	for i := range c.s.Budgets {
 		b := &c.s.Budgets[i]
-		wrong := func(field, text string) { c.budget(i, field, "%s", text) }
-		c.words(wrong, b.Name, b.From, b.To)
+		wrong := func(field, text string) { c.addBudgetProblem(i, field, "%s", text) }
+		c.checkNameAndSpan(wrong, b.Name, b.From, b.To)
 		if k, twice := names[b.Name]; twice {
-			wrong("name", fmt.Sprintf("there is another budget %q%s", b.Name, at(c.s.Budgets[k].At)))
+			wrong("name", fmt.Sprintf("there is another budget %q%s", b.Name, placeSuffix(c.s.Budgets[k].At)))
 		}
 		names[b.Name] = i
-		c.conditions(b.Scope, wrong)
+		c.checkConditions(b.Scope, wrong)
 		if len(b.Scope) == 0 {
 			wrong("", "it does not say whose it is; write group, project, pi, or match = { key = value }")
 		}
 		if b.Billionths == nil || b.Billionths.Sign() <= 0 {
 			wrong("amount", "it must be more than 0")
 		}
-		c.unit(b, wrong)
-		c.period(b, wrong)
+		c.checkUnit(b, wrong)
+		c.checkPeriod(b, wrong)
 	}
 }
 
-func (c *checker) unit(b *Budget, wrong func(field, text string)) {
+func (c *checker) checkUnit(b *Budget, wrong func(field, text string)) {
 	currency := c.s.currency()
 	switch b.Unit {
 	case CoreHours, ServiceUnits, KWh, CO2Unit:
@@ -331,7 +331,7 @@ func (c *checker) unit(b *Budget, wrong func(field, text string)) {
 	}
 }
 
-func (c *checker) period(b *Budget, wrong func(field, text string)) {
+func (c *checker) checkPeriod(b *Budget, wrong func(field, text string)) {
 	if _, err := calendar.Zone(b.Zone); err != nil {
 		wrong("zone", err.Error())
 	}

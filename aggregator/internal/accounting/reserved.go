@@ -12,8 +12,8 @@ import (
 // LimitKey is the meta key of a running record that says how many seconds it may run.
 const LimitKey = "time_limit"
 
-// reserve adds what running runs may still use, and returns how many of them count.
-func (r *reporter) reserve(ctx context.Context) (open int, err error) {
+// addReserved adds what running runs may still use, and returns how many of them count.
+func (r *reporter) addReserved(ctx context.Context) (open int, err error) {
 	var present []*page
 	for _, p := range r.all {
 		if p.period.To > r.now {
@@ -24,7 +24,7 @@ func (r *reporter) reserve(ctx context.Context) (open int, err error) {
 		return 0, nil
 	}
 	for _, p := range present {
-		p.cuts = p.changes()
+		p.cuts = p.changeTimes()
 	}
 	err = r.books.Running(ctx, func(run *record.Record, counted record.Time) error {
 		limit, limited := limitOf(run)
@@ -35,9 +35,9 @@ func (r *reporter) reserve(ctx context.Context) (open int, err error) {
 				to = min(to, limit)
 			}
 			if !limited {
-				counts = p.unlimited(run, min(max(from, r.now), to-1)) || counts
+				counts = p.countUnlimited(run, min(max(from, r.now), to-1)) || counts
 			} else if from < to {
-				counts = p.run(run, from, to) || counts
+				counts = p.reserveRun(run, from, to) || counts
 			}
 		}
 		if counts {
@@ -64,8 +64,8 @@ func limitOf(r *record.Record) (record.Time, bool) {
 	return r.Start + record.Time(seconds)*record.Second, true
 }
 
-// changes are the instants at which keys or prices change.
-func (p *page) changes() []record.Time {
+// changeTimes are the instants at which keys or prices change.
+func (p *page) changeTimes() []record.Time {
 	var cuts []record.Time
 	for _, name := range p.keys {
 		if k, is := p.books.Book.Key(name); is {
@@ -80,13 +80,13 @@ func (p *page) changes() []record.Time {
 			}
 		}
 	}
-	return distinct(cuts)
+	return sortDistinct(cuts)
 }
 
-// unlimited counts a run without a limit in the budgets whose scope it is in, and reports
+// countUnlimited counts a run without a limit in the budgets whose scope it is in, and reports
 // whether there is one.
-func (p *page) unlimited(run *record.Record, at record.Time) bool {
-	list := p.whose(run, at)
+func (p *page) countUnlimited(run *record.Record, at record.Time) bool {
+	list := p.statementsOf(run, at)
 	for _, s := range list {
 		if !run.Meta.IsPart() {
 			s.Unlimited++
@@ -95,22 +95,22 @@ func (p *page) unlimited(run *record.Record, at record.Time) bool {
 	return len(list) > 0
 }
 
-// run adds what a run may use from one instant to another to the budgets whose scope it is
+// reserveRun adds what a run may use from one instant to another to the budgets whose scope it is
 // in, and reports whether there is one.
-func (p *page) run(run *record.Record, from, to record.Time) (counts bool) {
+func (p *page) reserveRun(reserveRun *record.Record, from, to record.Time) (counts bool) {
 	met := map[*Statement]bool{}
 	for at := from; at < to; {
 		next := to
 		if i, _ := slices.BinarySearch(p.cuts, at+1); i < len(p.cuts) {
 			next = min(next, p.cuts[i])
 		}
-		if list := p.whose(run, at); len(list) > 0 {
+		if list := p.statementsOf(reserveRun, at); len(list) > 0 {
 			counts = true
-			worth, whole := p.worth(run, at, next-at)
+			worth, whole := p.runWorth(reserveRun, at, next-at)
 			for _, s := range list {
 				s.Reserved = s.Reserved.Add(worth)
 				s.Unvalued = s.Unvalued || !whole
-				if !met[s] && !run.Meta.IsPart() {
+				if !met[s] && !reserveRun.Meta.IsPart() {
 					met[s] = true
 					s.Running++
 				}
@@ -121,38 +121,38 @@ func (p *page) run(run *record.Record, from, to record.Time) (counts bool) {
 	return counts
 }
 
-// whose are the statements whose scope a run is in at an instant.
-func (p *page) whose(run *record.Record, at record.Time) []*Statement {
-	values, lacks := p.values(run, p.keys, at)
+// statementsOf are the statements whose scope a run is in at an instant.
+func (p *page) statementsOf(run *record.Record, at record.Time) []*Statement {
+	values, lacks := p.keyValues(run, p.keys, at)
 	for _, lack := range lacks {
 		if lack {
 			return nil
 		}
 	}
-	return p.of[tuple(values)]
+	return p.of[encodeTuple(values)]
 }
 
-// worth is what a run uses in a span in which nothing changes. What is a total is not
+// runWorth is what a run uses in a span in which nothing changes. What is a total is not
 // known before. False says that something has no price.
-func (p *page) worth(run *record.Record, at, span record.Time) (sum Amount, whole bool) {
+func (p *page) runWorth(run *record.Record, at, span record.Time) (sum Amount, whole bool) {
 	whole = true
 	var w *usage.Weight
 	var values []string
 	var lacks []bool
 	if p.weight != "" {
-		w, _ = p.books.Book.Weight(p.weight) // add has found it
-		values, lacks = p.values(run, w.From, at)
+		w, _ = p.books.Book.Weight(p.weight) // addStatement has found it
+		values, lacks = p.keyValues(run, w.From, at)
 	}
 	for i := range run.Components {
 		c := &run.Components[i]
 		switch {
 		case c.Kind != record.Rate:
 		case w == nil && c.Name == p.component:
-			sum = sum.Add(priced(c.Amount, span, 1e9))
+			sum = sum.Add(priceAmount(c.Amount, span, 1e9))
 		case w != nil:
 			price, has := w.Of(c.Name, c.Kind, values, lacks, at)
 			if has {
-				sum = sum.Add(priced(c.Amount, span, price))
+				sum = sum.Add(priceAmount(c.Amount, span, price))
 			}
 			whole = whole && (has || !slices.Contains(w.Components, c.Name))
 		}
@@ -160,26 +160,26 @@ func (p *page) worth(run *record.Record, at, span record.Time) (sum Amount, whol
 	return sum, whole && (w == nil || w.Priced == nil) // of energy it is not said before
 }
 
-// values are those of keys for a run at an instant.
-func (p *page) values(run *record.Record, keys []string, at record.Time) (values []string, lacks []bool) {
+// keyValues are the values of keys for a run at an instant.
+func (p *page) keyValues(run *record.Record, keys []string, at record.Time) (keyValues []string, lacks []bool) {
 	for _, name := range keys {
 		v, has := "", false
 		if k, is := p.books.Book.Key(name); is {
 			from, missing := make([]string, len(k.From)), make([]bool, len(k.From))
 			for i, f := range k.From {
-				from[i], has = p.value(run.Meta, f)
+				from[i], has = p.metaValue(run.Meta, f)
 				missing[i] = !has
 			}
 			v, has = k.Of(from, missing, at)
 		} else {
-			v, has = p.value(run.Meta, name)
+			v, has = p.metaValue(run.Meta, name)
 		}
-		values, lacks = append(values, v), append(lacks, !has)
+		keyValues, lacks = append(keyValues, v), append(lacks, !has)
 	}
-	return values, lacks
+	return keyValues, lacks
 }
 
-func (p *page) value(m record.Meta, key string) (string, bool) {
+func (p *page) metaValue(m record.Meta, key string) (string, bool) {
 	if p.books.Value != nil {
 		return p.books.Value(m, key)
 	}

@@ -112,8 +112,8 @@ func (s *Statement) forecast() {
 	}
 }
 
-// lacks adds a part without a price.
-func (s *Statement) lacks(component string, kind record.Kind, used usage.Sum) {
+// addUnpriced adds a part without a price.
+func (s *Statement) addUnpriced(component string, kind record.Kind, used usage.Sum) {
 	if used.IsZero() {
 		return
 	}

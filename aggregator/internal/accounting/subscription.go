@@ -91,21 +91,21 @@ func (d *Directory) Subscription(ctx context.Context, ask UsageFunc, q usage.Que
 		return nil, err
 	}
 	s.Index, s.Open = a.Index, a.Open
-	d.weigh(s, a)
+	d.fillSubscription(s, a)
 	return s, nil
 }
 
-func (d *Directory) weigh(s *Subscription, a *usage.Result) {
-	shares := d.shares(s.From, s.To)
+func (d *Directory) fillSubscription(s *Subscription, a *usage.Result) {
+	shares := d.sharesIn(s.From, s.To)
 	for g := range a.Groups {
-		used := units(a.Worths[0].Sum[g])
+		used := unitsOfSum(a.Worths[0].Sum[g])
 		if len(a.By) == 0 || a.Groups[g].Lacks[0] {
 			s.Unclaimed.Add(s.Unclaimed, used)
 			continue
 		}
 		pi := a.Groups[g].Values[0]
 		if shares[pi] == nil {
-			shares[pi] = d.share(pi)
+			shares[pi] = d.newShare(pi)
 		}
 		shares[pi].Used.Add(shares[pi].Used, used)
 		if a.Groups[g].Values[1] == "true" {
@@ -115,7 +115,7 @@ func (d *Directory) weigh(s *Subscription, a *usage.Result) {
 	for i := range a.Worths[0].Lacking {
 		l := &a.Worths[0].Lacking[i]
 		for _, used := range l.Used {
-			s.lacks(l, used)
+			s.addLacking(l, used)
 		}
 	}
 	for _, pi := range slices.Sorted(maps.Keys(shares)) {
@@ -127,19 +127,19 @@ func (d *Directory) weigh(s *Subscription, a *usage.Result) {
 		s.Shares = append(s.Shares, *sh)
 	}
 	for i := range s.Shares {
-		s.judge(&s.Shares[i])
+		s.setStanding(&s.Shares[i])
 	}
 	slices.SortStableFunc(s.Shares, func(a, b Share) int { return cmp.Or(b.Used.Cmp(a.Used), b.Contributed.Cmp(a.Contributed)) })
 }
 
-// units is a figure of [usage.Value.Sum] in the unit.
-func units(sum usage.Sum) *big.Rat {
+// unitsOfSum is a figure of [usage.Value.Sum] in the unit.
+func unitsOfSum(sum usage.Sum) *big.Rat {
 	const whole = 3_600_000_000_000_000_000
 	return new(big.Rat).SetFrac(sum.Big(), big.NewInt(whole))
 }
 
-// lacks adds what has no worth.
-func (s *Subscription) lacks(l *usage.Unvalued, used usage.Sum) {
+// addLacking adds what has no worth.
+func (s *Subscription) addLacking(l *usage.Unvalued, used usage.Sum) {
 	per := int64(1_000_000)
 	if l.Kind == record.Rate {
 		per *= 3600
@@ -150,8 +150,8 @@ func (s *Subscription) lacks(l *usage.Unvalued, used usage.Sum) {
 	s.Lacking[l.Component].Add(s.Lacking[l.Component], new(big.Rat).SetFrac(used.Big(), big.NewInt(per)))
 }
 
-// judge sets state and ratio of a share.
-func (s *Subscription) judge(sh *Share) {
+// setStanding sets state and ratio of a share.
+func (s *Subscription) setStanding(sh *Share) {
 	used := new(big.Rat).Set(sh.Used)
 	if sh.State != Exempt {
 		used.Sub(used, sh.ExemptUsed)
@@ -174,27 +174,27 @@ func (s *Subscription) judge(sh *Share) {
 	}
 }
 
-func (d *Directory) share(pi string) *Share {
+func (d *Directory) newShare(pi string) *Share {
 	name, _ := d.Name(pi)
 	return &Share{PI: pi, Name: name, Used: new(big.Rat), ExemptUsed: new(big.Rat), Contributed: new(big.Rat)}
 }
 
-// shares are those of everyone who is a principal investigator at a time of the
+// sharesIn are the shares of everyone who is a principal investigator at a time of the
 // window, or has contributed.
-func (d *Directory) shares(from, to record.Time) map[string]*Share {
+func (d *Directory) sharesIn(from, to record.Time) map[string]*Share {
 	out := map[string]*Share{}
 	of := func(pi string) *Share {
 		if out[pi] == nil {
-			out[pi] = d.share(pi)
+			out[pi] = d.newShare(pi)
 		}
 		return out[pi]
 	}
 	counts := map[string]bool{} // who has a project that is not exempt
 	for _, project := range d.projects {
 		for _, s := range d.investors[project] {
-			if s.within(from, to) {
+			if s.overlapsWindow(from, to) {
 				of(s.value).State = Exempt
-				counts[s.value] = counts[s.value] || !d.always(project, max(s.from, from), min(s.to, to))
+				counts[s.value] = counts[s.value] || !d.isExemptThroughout(project, max(s.from, from), min(s.to, to))
 			}
 		}
 	}
@@ -205,16 +205,16 @@ func (d *Directory) shares(from, to record.Time) map[string]*Share {
 	}
 	for i := range d.set.Contributions {
 		c := &d.set.Contributions[i]
-		if part := c.in(from, to); part.Sign() > 0 {
-			sh := of(c.credit())
+		if part := c.unitsIn(from, to); part.Sign() > 0 {
+			sh := of(c.creditedTo())
 			sh.Contributed.Add(sh.Contributed, part)
 		}
 	}
 	return out
 }
 
-// always reports whether a project is exempt for all of a time.
-func (d *Directory) always(project string, from, to record.Time) bool {
+// isExemptThroughout reports whether a project is exempt for all of a time.
+func (d *Directory) isExemptThroughout(project string, from, to record.Time) bool {
 	for _, s := range d.exempt[project] {
 		if s.value == "true" && s.from <= from && to <= s.to {
 			return true
@@ -223,7 +223,7 @@ func (d *Directory) always(project string, from, to record.Time) bool {
 	return false
 }
 
-func (c *Contribution) credit() string { return cmp.Or(c.Credit, c.By) }
+func (c *Contribution) creditedTo() string { return cmp.Or(c.Credit, c.By) }
 
 // Units are what the contribution counts while it is there.
 func (c *Contribution) Units() *big.Rat {
@@ -231,10 +231,10 @@ func (c *Contribution) Units() *big.Rat {
 	return u.Mul(u, c.Factor.rat())
 }
 
-// in is what the contribution counts in a window: as much as its part of it.
-func (c *Contribution) in(from, to record.Time) *big.Rat {
+// unitsIn is what the contribution counts in a window: as much as its part of it.
+func (c *Contribution) unitsIn(from, to record.Time) *big.Rat {
 	s := newSpan(c.From, c.To, "", "")
-	if !s.within(from, to) {
+	if !s.overlapsWindow(from, to) {
 		return new(big.Rat)
 	}
 	part := big.NewRat(int64(min(s.to, to)-max(s.from, from)), int64(to-from))

@@ -293,7 +293,7 @@ func TestServiceUnitsByProjectGroupAndOwnerAreThoseOfClusterAccountant(t *testin
 			if used.IsZero() {
 				continue
 			}
-			same(t, by+" "+name, units(used), table[name], 4)
+			same(t, by+" "+name, unitsOfSum(used), table[name], 4)
 			delete(table, name)
 		}
 		if len(table) > 0 {

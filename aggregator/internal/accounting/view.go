@@ -40,8 +40,8 @@ func (c *Capacities) Groups() []NodeGroup { return slices.Clone(c.groups) }
 // Members returns the clusters of a group or a cluster, each once, and apart those that
 // no one knows.
 func (c *Capacities) Members(name string) (members, unknown []string) {
-	for _, m := range c.members(nil, name) {
-		if c.find(m) == nil {
+	for _, m := range c.appendMembers(nil, name) {
+		if c.findCluster(m) == nil {
 			unknown = append(unknown, m)
 		} else {
 			members = append(members, m)
@@ -52,7 +52,7 @@ func (c *Capacities) Members(name string) (members, unknown []string) {
 
 // At returns how much of a component a cluster or a group has at an instant.
 func (c *Capacities) At(name, component string, at record.Time) CapacityStep {
-	return together(c.stepsOf([]string{name}, component), at)
+	return sumStepsAt(c.stepsOf([]string{name}, component), at)
 }
 
 // Steps returns how much of a component a cluster or a group has from an instant to
@@ -69,7 +69,7 @@ func (c *Capacities) Steps(name, component string, from, to record.Time) (out []
 	}
 	slices.Sort(instants)
 	for _, at := range slices.Compact(instants) {
-		s := together(list, at)
+		s := sumStepsAt(list, at)
 		if n := len(out); n == 0 || out[n-1].Known != s.Known || out[n-1].Amount != s.Amount {
 			out = append(out, s)
 		}
@@ -77,11 +77,11 @@ func (c *Capacities) Steps(name, component string, from, to record.Time) (out []
 	return out
 }
 
-// together adds up what holds at an instant; it is known when all of it is.
-func together(list []steps, at record.Time) CapacityStep {
+// sumStepsAt adds up what holds at an instant; it is known when all of it is.
+func sumStepsAt(list []steps, at record.Time) CapacityStep {
 	out := CapacityStep{From: at, Known: len(list) > 0}
 	for _, s := range list {
-		now := s.at(at)
+		now := s.stepAt(at)
 		out.Amount, out.Known = out.Amount.Add(now.Amount), out.Known && now.Known
 	}
 	if !out.Known {

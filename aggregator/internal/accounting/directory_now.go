@@ -33,7 +33,7 @@ func (d *Directory) Projects(at record.Time) (list []ProjectNow) {
 	for _, id := range d.projects {
 		p := &ProjectNow{ID: id, Exempt: d.Exempt(id, at), Since: record.None, Until: record.None}
 		p.PI, _ = d.PI(id, at)
-		p.bounds(slices.Concat(d.investors[id], d.exempt[id]), at)
+		p.narrowBounds(slices.Concat(d.investors[id], d.exempt[id]), at)
 		of[id] = p
 	}
 	for _, c := range []struct {
@@ -43,8 +43,8 @@ func (d *Directory) Projects(at record.Time) (list []ProjectNow) {
 		for _, key := range slices.Sorted(maps.Keys(c.says)) {
 			for _, s := range c.says[key] {
 				p := of[s.value]
-				p.bounds([]dirSpan{s}, at)
-				if s.holds(at) {
+				p.narrowBounds([]dirSpan{s}, at)
+				if s.holdsAt(at) {
 					*c.to(p) = append(*c.to(p), key)
 				}
 			}
@@ -58,9 +58,9 @@ func (d *Directory) Projects(at record.Time) (list []ProjectNow) {
 	return list
 }
 
-// bounds narrows the time in which nothing changes.
-func (p *ProjectNow) bounds(spans []dirSpan, at record.Time) {
-	for _, cut := range timeline(spans).cuts(nil) {
+// narrowBounds narrows the time in which nothing changes.
+func (p *ProjectNow) narrowBounds(spans []dirSpan, at record.Time) {
+	for _, cut := range timeline(spans).appendCuts(nil) {
 		if cut <= at {
 			p.Since = max(p.Since, cut) // None is before all
 		} else if p.Until == record.None || cut < p.Until {
@@ -71,7 +71,7 @@ func (p *ProjectNow) bounds(spans []dirSpan, at record.Time) {
 
 // Claimed reports whether a project claims the group at an instant.
 func (d *Directory) Claimed(group string, at record.Time) (string, bool) {
-	return d.byGroup.at(group, at)
+	return d.byGroup.valueAt(group, at)
 }
 
 // ContributionNow is what a contribution counts at an instant.
@@ -87,8 +87,8 @@ type ContributionNow struct {
 func (d *Directory) Contributions(at record.Time) (list []ContributionNow) {
 	for i := range d.set.Contributions {
 		c := &d.set.Contributions[i]
-		if s := newSpan(c.From, c.To, "", ""); s.holds(at) {
-			list = append(list, ContributionNow{*c, c.credit(), c.Units()})
+		if s := newSpan(c.From, c.To, "", ""); s.holdsAt(at) {
+			list = append(list, ContributionNow{*c, c.creditedTo(), c.Units()})
 		}
 	}
 	return list
