@@ -8,8 +8,8 @@ type Acknowledgement struct {
 	Reason    string
 }
 
-// acknowledge makes notices of the warnings that are acknowledged. What is critical stays so.
-func (j *judge) acknowledge() {
+// applyAcknowledgements makes notices of the warnings that are acknowledged. What is critical stays so.
+func (j *judge) applyAcknowledgements() {
 	for i := range j.found {
 		f := &j.found[i]
 		for _, a := range j.Acknowledged {

@@ -43,18 +43,18 @@ func (b *Ballast) Keep(free, least uint64) error {
 		return nil
 	}
 	fresh := b.path + ".new"
-	err := fill(fresh, b.size)
+	err := allocateFile(fresh, b.size)
 	if err == nil {
 		err = os.Rename(fresh, b.path)
 	}
 	if err != nil {
-		return errors.Join(fmt.Errorf("make the ballast: %w", err), remove(fresh))
+		return errors.Join(fmt.Errorf("make the ballast: %w", err), removeIfPresent(fresh))
 	}
 	return nil
 }
 
-// fill makes a file that takes size bytes of the disk.
-func fill(path string, size uint64) (err error) {
+// allocateFile makes a file that takes size bytes of the disk.
+func allocateFile(path string, size uint64) (err error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
@@ -87,13 +87,13 @@ func FreeBallast(dir string) (uint64, error) {
 	}
 	b := Ballast{path: filepath.Join(dir, ballastName)}
 	held := b.Size()
-	if err := errors.Join(remove(b.path), remove(b.path+".new")); err != nil {
+	if err := errors.Join(removeIfPresent(b.path), removeIfPresent(b.path+".new")); err != nil {
 		return 0, fmt.Errorf("free the ballast: %w", err)
 	}
 	return held, nil
 }
 
-func remove(path string) error {
+func removeIfPresent(path string) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}

@@ -12,8 +12,8 @@ import (
 // values in each.
 type common map[record.Origin]record.Meta
 
-// add takes in a record. What is kept before is never changed: it may have been returned.
-func (c common) add(source record.Origin, m record.Meta) {
+// addMeta takes in the meta of a record. What is kept before is never changed: it may have been returned.
+func (c common) addMeta(source record.Origin, m record.Meta) {
 	same, known := c[source]
 	if !known {
 		c[source] = cloneMeta(m)
@@ -71,7 +71,7 @@ func (c common) addBlock(b *columns.Block, shown columns.Mask) error {
 		if err != nil {
 			return err
 		}
-		c.add(source, meta)
+		c.addMeta(source, meta)
 		if at.origin == 0 {
 			continue
 		}

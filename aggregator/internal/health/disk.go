@@ -61,19 +61,19 @@ func (g *DiskGuard) State() DiskState {
 	if first || before.Level != g.state.Level {
 		g.state.Since = g.checked
 	}
-	g.say(before, g.state)
+	g.logChange(before, g.state)
 	return g.state
 }
 
 // Check returns an error while nothing may be written; it wraps [ErrFull]. It is
 // cheap.
-func (g *DiskGuard) Check() error { return g.least(ReadOnly, g.marks.ReadOnly) }
+func (g *DiskGuard) Check() error { return g.checkLevel(ReadOnly, g.marks.ReadOnly) }
 
 // CheckPull returns an error while this node should not take in more from
 // agents, who can keep what they have; it wraps [ErrFull].
-func (g *DiskGuard) CheckPull() error { return g.least(Low, g.marks.Low) }
+func (g *DiskGuard) CheckPull() error { return g.checkLevel(Low, g.marks.Low) }
 
-func (g *DiskGuard) least(level DiskLevel, mark uint64) error {
+func (g *DiskGuard) checkLevel(level DiskLevel, mark uint64) error {
 	s := g.State()
 	switch {
 	case s.Err != nil:
@@ -84,8 +84,8 @@ func (g *DiskGuard) least(level DiskLevel, mark uint64) error {
 	return nil
 }
 
-// say logs what changes for writers.
-func (g *DiskGuard) say(before, now DiskState) {
+// logChange logs what changes for writers.
+func (g *DiskGuard) logChange(before, now DiskState) {
 	if now.Err != nil {
 		if before.Err == nil {
 			g.log.Error("writes wait: the disk cannot be looked at", "error", now.Err)

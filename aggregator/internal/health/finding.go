@@ -48,7 +48,7 @@ func (f *Finding) WhatFor(seesAll bool) string {
 	return cmp.Or(f.Public, f.What)
 }
 
-func (f *Finding) key() string { return f.ID + "\x00" + f.About }
+func (f *Finding) findingKey() string { return f.ID + "\x00" + f.About }
 
 // State is the verdict in a word.
 type State string
@@ -78,10 +78,10 @@ func (r *Report) ToDo() (n int) {
 }
 
 // Heard reports whether the node that judges hears n, which may be itself.
-func (r *Report) Heard(n *Node) bool { return (&judge{Facts: &r.Facts}).heard(n) }
+func (r *Report) Heard(n *Node) bool { return (&judge{Facts: &r.Facts}).isHeard(n) }
 
-// sorted puts the worst first; equals stay in the order of the rules.
-func sorted(list []Finding) []Finding {
+// sortBySeverity puts the worst first; equals stay in the order of the rules.
+func sortBySeverity(list []Finding) []Finding {
 	slices.SortStableFunc(list, func(a, b Finding) int { return cmp.Compare(a.Severity.rank(), b.Severity.rank()) })
 	return list
 }

@@ -56,24 +56,24 @@ func Judge(f Facts) Report {
 	j := &judge{Facts: &f}
 	for _, rule := range []func(){
 		// A cause comes before what follows from it: without enough nodes none leads.
-		j.members, j.addresses, j.voters, j.fences, j.oldCopies, j.unindexed, j.disks, j.stalls, j.leader, j.paused, j.agents, j.silent, j.sources, j.certificates,
-		j.clocks, j.configuration, j.versions, j.hashes, j.quarantine, j.records, j.lost, j.gaps, j.lacking, j.conflicts, j.waiting, j.backups, j.ownBackups,
+		j.checkMembers, j.checkAddresses, j.checkVoters, j.checkFences, j.checkOldCopies, j.checkUsageIndexes, j.checkDisks, j.checkStalls, j.checkLeader, j.checkPulls, j.checkAgents, j.checkSilentSources, j.checkLateSource, j.checkCertificates,
+		j.checkClocks, j.checkConfiguration, j.checkVersions, j.checkStateHashes, j.checkQuarantine, j.checkRecords, j.checkConservation, j.checkGaps, j.checkMissingRuns, j.checkConflicts, j.checkWaitingStops, j.checkSnapshots, j.checkNodeBackups,
 	} {
 		rule()
 	}
 	j.found = append(j.found, f.Others...)
 	for _, u := range f.Unknown {
-		j.add(Finding{Severity: Warning, ID: "unknown", About: u, What: u, Do: "journalctl -u bursar -n 50"})
+		j.addFinding(Finding{Severity: Warning, ID: "unknown", About: u, What: u, Do: "journalctl -u bursar -n 50"})
 	}
-	j.acknowledge()
-	j.found = sorted(j.found)
+	j.applyAcknowledgements()
+	j.found = sortBySeverity(j.found)
 	return Report{State: stateOf(j.found), Findings: j.found, Facts: f}
 }
 
-func (j *judge) add(f Finding) { j.found = append(j.found, f) }
+func (j *judge) addFinding(f Finding) { j.found = append(j.found, f) }
 
-// heard reports whether the judge hears the node.
-func (j *judge) heard(n *Node) bool {
+// isHeard reports whether the judge hears the node.
+func (j *judge) isHeard(n *Node) bool {
 	limit := silence
 	if n.Unreached {
 		limit = unreached
@@ -81,56 +81,56 @@ func (j *judge) heard(n *Node) bool {
 	return n.Self || j.Now.Sub(n.Seen) <= limit
 }
 
-// each calls a rule for all nodes that are heard.
-func (j *judge) each(rule func(n *Node)) {
+// eachHeardNode calls a rule for all nodes that are heard.
+func (j *judge) eachHeardNode(rule func(n *Node)) {
 	for i := range j.Nodes {
-		if n := &j.Nodes[i]; j.heard(n) {
+		if n := &j.Nodes[i]; j.isHeard(n) {
 			rule(n)
 		}
 	}
 }
 
-func (j *judge) leader() {
+func (j *judge) checkLeader() {
 	if j.Leader != "" {
 		return
 	}
-	heard, voters := j.quorum()
+	heard, voters := j.countVoters()
 	f := Finding{Severity: Critical, ID: "no-leader", What: "no leader: nothing is pulled or written", Since: j.LeaderLost, Do: "journalctl -u bursar -n 50"}
 	if voters > 0 && heard <= voters/2 {
 		f.What = fmt.Sprintf("no leader: %d of %d voters are reachable, %d are needed", heard, voters, voters/2+1)
 		f.Do = "systemctl start bursar   # on the unreachable nodes; if they are permanently lost: bursar operator recover -h"
 	}
-	j.add(f)
+	j.addFinding(f)
 }
 
-func (j *judge) quorum() (heard, voters int) {
+func (j *judge) countVoters() (heard, voters int) {
 	for i := range j.Nodes {
 		n := &j.Nodes[i]
 		if !n.Voter {
 			continue
 		}
 		voters++
-		if j.heard(n) {
+		if j.isHeard(n) {
 			heard++
 		}
 	}
 	return heard, voters
 }
 
-// members finds nodes that are silent, and nodes that lag.
-func (j *judge) members() {
+// checkMembers finds nodes that are silent, and nodes that lag.
+func (j *judge) checkMembers() {
 	for i := range j.Nodes {
 		n := &j.Nodes[i]
 		switch {
-		case n.Fenced != "": // see fences
-		case !j.heard(n):
-			j.add(Finding{
+		case n.Fenced != "": // see checkFences
+		case !j.isHeard(n):
+			j.addFinding(Finding{
 				Severity: Critical, ID: "node-silent", About: n.Name, Since: n.Seen,
-				What: fmt.Sprintf("node %s at %s is unreachable", n.Name, n.address()),
+				What: fmt.Sprintf("node %s at %s is unreachable", n.Name, n.dialledAddress()),
 				Do:   fmt.Sprintf("systemctl status bursar   # on %s", n.Name),
 			})
 		case n.LagKnown && n.Lag > farBehind:
-			j.add(Finding{
+			j.addFinding(Finding{
 				Severity: Warning, ID: "node-behind", About: n.Name,
 				What: fmt.Sprintf("node %s is %d entries behind", n.Name, n.Lag),
 				Do:   fmt.Sprintf("journalctl -u bursar -n 50   # on %s: its disk or its network is slow", n.Name),
@@ -139,20 +139,20 @@ func (j *judge) members() {
 	}
 }
 
-// address is where the node is dialled, for people.
-func (n *Node) address() string {
+// dialledAddress is where the node is dialled, for people.
+func (n *Node) dialledAddress() string {
 	if n.Listed == "" || n.Listed == n.Address {
 		return n.Address
 	}
 	return fmt.Sprintf("%s (raft.peers; the list of members has %s)", n.Address, n.Listed)
 }
 
-// addresses finds nodes that dial another one at an address that is not its own.
-func (j *judge) addresses() {
-	j.each(func(n *Node) {
+// checkAddresses finds nodes that dial another one at an address that is not its own.
+func (j *judge) checkAddresses() {
+	j.eachHeardNode(func(n *Node) {
 		for i := range n.Misplaced {
 			m := &n.Misplaced[i]
-			j.add(Finding{
+			j.addFinding(Finding{
 				Severity: Warning, ID: "peer-address", About: n.Name,
 				What: fmt.Sprintf("%s dials %s at %s, and %s says that it is at %s", n.Name, m.Name, m.Dialled, m.Name, m.Is),
 				Do:   fmt.Sprintf("bursar config validate   # on %s and %s: give %s the same address in raft.peers of all nodes, then restart those that differ", n.Name, m.Name, m.Name),
@@ -161,19 +161,19 @@ func (j *judge) addresses() {
 	})
 }
 
-// oldCopies finds nodes that went back to an older copy of their data, and those that
+// checkOldCopies finds nodes that went back to an older copy of their data, and those that
 // would not notice.
-func (j *judge) oldCopies() {
-	j.each(func(n *Node) {
+func (j *judge) checkOldCopies() {
+	j.eachHeardNode(func(n *Node) {
 		if n.OldCopy != "" {
-			j.add(Finding{
+			j.addFinding(Finding{
 				Severity: Critical, ID: "node-old-copy", About: n.Name,
 				What: fmt.Sprintf("the data directory of node %s is an older copy: it does not vote until it has caught up", n.Name),
 				Do:   "systemctl start bursar   # on every other node: one of them has the newest data",
 			})
 		}
 		if n.Unrecorded != "" {
-			j.add(Finding{
+			j.addFinding(Finding{
 				Severity: Warning, ID: "progress-not-recorded", About: n.Name,
 				What: fmt.Sprintf("node %s cannot record its progress and would not notice an older copy of its data: %s", n.Name, n.Unrecorded),
 				Do:   fmt.Sprintf("journalctl -u bursar | grep progress   # on %s: make that directory writable for bursar", n.Name),
@@ -182,11 +182,11 @@ func (j *judge) oldCopies() {
 	})
 }
 
-// unindexed finds nodes whose usage index was too large.
-func (j *judge) unindexed() {
-	j.each(func(n *Node) {
+// checkUsageIndexes finds nodes whose usage index was too large.
+func (j *judge) checkUsageIndexes() {
+	j.eachHeardNode(func(n *Node) {
 		if n.Unindexed != "" {
-			j.add(Finding{
+			j.addFinding(Finding{
 				Severity: Warning, ID: "usage-unindexed", About: n.Name,
 				What: fmt.Sprintf("node %s answers every question about usage from the records, which is slow: %s", n.Name, n.Unindexed),
 				Do:   "bursar config diff   # name fewer keys, or none with many values, in usage { dimensions = [...] }, then reload",
@@ -195,40 +195,40 @@ func (j *judge) unindexed() {
 	})
 }
 
-// voters finds members that do not vote, and a cluster that no node may leave.
-func (j *judge) voters() {
+// checkVoters finds members that do not vote, and a cluster that no node may leave.
+func (j *judge) checkVoters() {
 	voters := 0
 	for i := range j.Nodes {
 		if j.Nodes[i].Voter {
 			voters++
 			continue
 		}
-		j.add(Finding{
+		j.addFinding(Finding{
 			Severity: Notice, ID: "node-joins", About: j.Nodes[i].Name,
 			What: fmt.Sprintf("node %s does not vote yet: it does once it has caught up", j.Nodes[i].Name), Do: "bursar operator raft list-peers",
 		})
 	}
 	if voters == 2 {
-		j.add(Finding{
+		j.addFinding(Finding{
 			Severity: Warning, ID: "two-voters",
 			What: "the cluster has two voters: it stops when either fails", Do: "start a third node that raft.peers of all nodes names; or: bursar operator raft add ID ADDRESS",
 		})
 	}
 }
 
-// fences finds nodes that have stopped for good; what they said last holds until they
+// checkFences finds nodes that have stopped for good; what they said last holds until they
 // say something else.
-func (j *judge) fences() {
+func (j *judge) checkFences() {
 	for i := range j.Nodes {
 		switch n := &j.Nodes[i]; {
 		case n.Forked != "":
-			j.add(Finding{
+			j.addFinding(Finding{
 				Severity: Critical, ID: "two-histories", About: n.Name,
 				What: fmt.Sprintf("there are two histories: node %s has stopped, since it has committed entries that the leader lacks", n.Name),
 				Do:   fmt.Sprintf("journalctl -u bursar   # on %s; keep the data of all nodes, and go on as the runbook says", n.Name),
 			})
 		case n.Fenced != "":
-			j.add(Finding{
+			j.addFinding(Finding{
 				Severity: Critical, ID: "node-fenced", About: n.Name, What: fmt.Sprintf("node %s does not serve: %s", n.Name, n.Fenced),
 				Do: fmt.Sprintf("bursar operator check   # on %s, stopped; then replace it as the runbook says", n.Name),
 			})
@@ -236,9 +236,9 @@ func (j *judge) fences() {
 	}
 }
 
-// disks finds disks that are full, or soon will be.
-func (j *judge) disks() {
-	j.each(func(n *Node) {
+// checkDisks finds disks that are full, or soon will be.
+func (j *judge) checkDisks() {
+	j.eachHeardNode(func(n *Node) {
 		f := Finding{About: n.Name, Since: n.Disk.Since, ID: "disk-" + string(n.Disk.Level)}
 		what := ""
 		switch n.Disk.Level {
@@ -251,19 +251,19 @@ func (j *judge) disks() {
 		case LevelNormal, LevelUnknown:
 			return
 		}
-		f.What = fmt.Sprintf("the disk of %s %s (%.1f %% of %s free)", n.Name, what, n.Disk.Share(), size(n.Disk.Size))
+		f.What = fmt.Sprintf("the disk of %s %s (%.1f %% of %s free)", n.Name, what, n.Disk.Share(), formatSize(n.Disk.Size))
 		f.Do = fmt.Sprintf("du -xh --max-depth=2 %s | sort -h   # on %s", n.Disk.Path, n.Name)
 		if n.Disk.Level != LevelWarn && n.Disk.Ballast > 0 {
-			f.Do = fmt.Sprintf("bursar operator disk free-ballast   # on %s, gives %s of room", n.Name, size(n.Disk.Ballast))
+			f.Do = fmt.Sprintf("bursar operator disk free-ballast   # on %s, gives %s of room", n.Name, formatSize(n.Disk.Ballast))
 		}
-		j.add(f)
+		j.addFinding(f)
 	})
 }
 
-func (j *judge) stalls() {
-	j.each(func(n *Node) {
+func (j *judge) checkStalls() {
+	j.eachHeardNode(func(n *Node) {
 		if n.Disk.Stalled > slowWrite {
-			j.add(Finding{
+			j.addFinding(Finding{
 				Severity: Critical, ID: "disk-stalled", About: n.Name, Since: j.Now.Add(-n.Disk.Stalled),
 				What: fmt.Sprintf("a write to the disk of %s has been hanging for %s", n.Name, n.Disk.Stalled.Round(time.Second)),
 				Do:   fmt.Sprintf("dmesg -T | tail -n 30   # on %s", n.Name),
@@ -272,12 +272,12 @@ func (j *judge) stalls() {
 	})
 }
 
-// paused finds a leader that does not pull, unless its disk has been spoken of.
-func (j *judge) paused() {
-	j.each(func(n *Node) {
+// checkPulls finds a leader that does not pull, unless its disk has been spoken of.
+func (j *judge) checkPulls() {
+	j.eachHeardNode(func(n *Node) {
 		full := n.Disk.Level == LevelLow || n.Disk.Level == LevelReadOnly
 		if n.Leader && n.Paused != "" && !full {
-			j.add(Finding{
+			j.addFinding(Finding{
 				Severity: Critical, ID: "pulls-paused", About: n.Name, What: "nothing is pulled from the agents: " + n.Paused,
 				Do: fmt.Sprintf("journalctl -u bursar -n 50   # on %s", n.Name),
 			})
@@ -285,28 +285,28 @@ func (j *judge) paused() {
 	})
 }
 
-func (j *judge) agents() {
+func (j *judge) checkAgents() {
 	for _, a := range j.Agents {
 		if a.Connected && a.Error == "" {
-			j.failing(&a)
+			j.checkFailingSources(&a)
 			continue
 		}
 		if a.Remedy != "" {
-			j.add(Finding{
+			j.addFinding(Finding{
 				Severity: Critical, ID: "agent-damaged", About: a.Name,
-				What: fmt.Sprintf("agent %s cannot hand over what it holds: %s", a.place(), a.Error), Do: a.Remedy,
+				What: fmt.Sprintf("agent %s cannot hand over what it holds: %s", a.nameAndPlace(), a.Error), Do: a.Remedy,
 			})
 			continue
 		}
 		f := Finding{Severity: Warning, ID: "agent-silent", About: a.Name, Since: a.Contact}
-		f.Do = a.either("systemctl status bursar-agent", "bursar-agent doctor") + "   # on " + a.Name
+		f.Do = a.chooseText("systemctl status bursar-agent", "bursar-agent doctor") + "   # on " + a.Name
 		switch {
 		case !a.Contact.IsZero() && j.Now.Sub(a.Contact) <= agentSilence, a.Contact.IsZero() && a.Error == "":
 			continue // it may be back in a moment
 		case a.Contact.IsZero():
-			f.What = fmt.Sprintf("agent %s %s", a.place(), a.either("was never reached", "has not dialled in since this node leads"))
+			f.What = fmt.Sprintf("agent %s %s", a.nameAndPlace(), a.chooseText("was never reached", "has not dialled in since this node leads"))
 		default:
-			f.What = fmt.Sprintf("agent %s %s", a.place(), a.either("does not answer", "has not dialled in"))
+			f.What = fmt.Sprintf("agent %s %s", a.nameAndPlace(), a.chooseText("does not answer", "has not dialled in"))
 		}
 		if a.Error != "" {
 			f.What += ": " + a.Error
@@ -314,41 +314,43 @@ func (j *judge) agents() {
 		if a.Unasked {
 			f.What += "; findings about its records are not known since this node leads"
 		}
-		j.add(f)
+		j.addFinding(f)
 	}
 }
 
-// place names the agent and where it is.
-func (a *Agent) place() string { return a.Name + a.either(" at "+a.Address, ", which dials in,") }
+// nameAndPlace names the agent and where it is.
+func (a *Agent) nameAndPlace() string {
+	return a.Name + a.chooseText(" at "+a.Address, ", which dials in,")
+}
 
-// either returns what to say of an agent that listens, or of an agent that dials in.
-func (a *Agent) either(listens, dials string) string {
+// chooseText returns listens for an agent that does, and dials for one that dials in.
+func (a *Agent) chooseText(listens, dials string) string {
 	if a.Address == "" {
 		return dials
 	}
 	return listens
 }
 
-// failing finds sources that do not collect although their agent answers.
-func (j *judge) failing(a *Agent) {
+// checkFailingSources finds sources that do not collect although their agent answers.
+func (j *judge) checkFailingSources(a *Agent) {
 	for _, source := range slices.Sorted(maps.Keys(a.Failing)) {
-		j.add(Finding{
+		j.addFinding(Finding{
 			Severity: Warning, ID: "source-failing", About: a.Name + "/" + source,
 			What: fmt.Sprintf("source %s of agent %s is not collected: %s", source, a.Name, a.Failing[source]), Do: "bursar-agent status   # on " + a.Name,
 		})
 	}
 }
 
-// silent finds sources that say nothing though their agent answers. One whose agent
+// checkSilentSources finds sources that say nothing though their agent answers. One whose agent
 // does not, or that fails, has a finding of its own.
-func (j *judge) silent() {
+func (j *judge) checkSilentSources() {
 	for _, s := range j.Data.Silent {
 		for i := range j.Agents {
 			a := &j.Agents[i]
 			if a.Name != s.Agent || !a.Connected || a.Failing[strings.TrimPrefix(s.Source, a.Name+"/")] != "" {
 				continue
 			}
-			j.add(Finding{
+			j.addFinding(Finding{
 				Severity: Warning, ID: "source-silent", About: s.Source, Since: s.Since,
 				What: fmt.Sprintf("source %s says nothing since %s; %s without a word are unusual for it", s.Source, s.Since.UTC().Format("2006-01-02 15:04 MST"), s.Allowed.Round(time.Second)),
 				Do:   "bursar-agent status   # on " + a.Name,
@@ -357,35 +359,35 @@ func (j *judge) silent() {
 	}
 }
 
-func (j *judge) sources() {
+func (j *judge) checkLateSource() {
 	d := j.Data
 	if d.Known && !d.CompleteTo.IsZero() && j.Now.Sub(d.CompleteTo) > lateSource {
-		j.add(Finding{
+		j.addFinding(Finding{
 			Severity: Warning, ID: "source-late", About: d.Late, Since: d.CompleteTo,
 			What: fmt.Sprintf("source %s is complete only to %s", d.Late, d.CompleteTo.UTC().Format("2006-01-02 15:04 MST")), Do: "bursar agents",
 		})
 	}
 }
 
-// certificates finds those that end soon, or could not be renewed.
-func (j *judge) certificates() {
-	j.each(func(n *Node) {
+// checkCertificates finds those that end soon, or could not be renewed.
+func (j *judge) checkCertificates() {
+	j.eachHeardNode(func(n *Node) {
 		if n.CertError != "" {
-			j.add(Finding{
+			j.addFinding(Finding{
 				Severity: Warning, ID: "certificate-refused", About: n.Name, What: fmt.Sprintf("new certificates of %s are refused: %s", n.Name, n.CertError),
 				Do: fmt.Sprintf("bursar aggregator -check   # on %s", n.Name),
 			})
 		}
-		j.certificate(n.Name, n.CertFrom, n.CertEnds, n.Unrenewed, fmt.Sprintf("bursar tls cert create -role aggregator -name %s   # and put it on %s", n.Name, n.Name))
+		j.checkCertificate(n.Name, n.CertFrom, n.CertEnds, n.Unrenewed, fmt.Sprintf("bursar tls cert create -role aggregator -name %s   # and put it on %s", n.Name, n.Name))
 	})
 	for i := range j.Agents {
 		a := &j.Agents[i]
-		j.certificate("agent "+a.Name, a.CertFrom, a.CertEnds, a.Unrenewed, fmt.Sprintf("bursar token create -role agent -name %s   # and run the printed line on %s", a.Name, a.Name))
+		j.checkCertificate("agent "+a.Name, a.CertFrom, a.CertEnds, a.Unrenewed, fmt.Sprintf("bursar token create -role agent -name %s   # and run the printed line on %s", a.Name, a.Name))
 	}
 }
 
-// certificate judges that of one machine.
-func (j *judge) certificate(of string, from, ends time.Time, unrenewed, do string) {
+// checkCertificate judges that of one machine.
+func (j *judge) checkCertificate(of string, from, ends time.Time, unrenewed, do string) {
 	if ends.IsZero() {
 		return
 	}
@@ -411,12 +413,12 @@ func (j *judge) certificate(of string, from, ends time.Time, unrenewed, do strin
 		f.Severity = Warning
 	}
 	if f.Severity != "" {
-		j.add(f)
+		j.addFinding(f)
 	}
 }
 
-func (j *judge) clocks() {
-	j.each(func(n *Node) {
+func (j *judge) checkClocks() {
+	j.eachHeardNode(func(n *Node) {
 		apart := n.ClockOffset.Abs()
 		if n.Self || apart < clockApart {
 			return
@@ -426,30 +428,30 @@ func (j *judge) clocks() {
 			f.Severity = Critical
 		}
 		f.What = fmt.Sprintf("the clocks of %s and %s differ by %s", j.Node, n.Name, apart.Round(100*time.Millisecond))
-		j.add(f)
+		j.addFinding(f)
 	})
 }
 
-func (j *judge) configuration() {
-	j.each(func(n *Node) {
+func (j *judge) checkConfiguration() {
+	j.eachHeardNode(func(n *Node) {
 		if n.ConfigProblem != "" {
-			j.add(Finding{
+			j.addFinding(Finding{
 				Severity: Critical, ID: "config-disobeyed", About: n.Name, What: fmt.Sprintf("%s cannot do what the cluster's configuration wants: %s", n.Name, n.ConfigProblem),
 				Do: fmt.Sprintf("journalctl -u bursar -n 50   # on %s; a newer version may be needed", n.Name),
 			})
 		}
 		if len(n.ConfigDiffers) > 0 {
-			j.add(Finding{
-				Severity: Warning, ID: "config-differs", About: n.Name, What: fmt.Sprintf("the files of %s differ from what the cluster uses: %s", n.Name, few(n.ConfigDiffers)),
+			j.addFinding(Finding{
+				Severity: Warning, ID: "config-differs", About: n.Name, What: fmt.Sprintf("the files of %s differ from what the cluster uses: %s", n.Name, joinThree(n.ConfigDiffers)),
 				Do: fmt.Sprintf("bursar config diff   # on %s", n.Name),
 			})
 		}
 	})
 }
 
-func (j *judge) versions() {
+func (j *judge) checkVersions() {
 	by := map[string][]string{}
-	j.each(func(n *Node) {
+	j.eachHeardNode(func(n *Node) {
 		if n.Version != "" {
 			by[n.Version] = append(by[n.Version], n.Name)
 		}
@@ -463,20 +465,20 @@ func (j *judge) versions() {
 		parts = append(parts, strings.Join(names, ", ")+" "+v)
 	}
 	slices.Sort(parts)
-	j.add(Finding{Severity: Warning, ID: "versions-mixed", What: "the nodes run different versions: " + strings.Join(parts, "; "), Do: "dnf upgrade bursar   # on the older ones, one after the other"})
+	j.addFinding(Finding{Severity: Warning, ID: "versions-mixed", What: "the nodes run different versions: " + strings.Join(parts, "; "), Do: "dnf upgrade bursar   # on the older ones, one after the other"})
 }
 
-// hashes finds two nodes that differ at the same index.
-func (j *judge) hashes() {
+// checkStateHashes finds two nodes that differ at the same index.
+func (j *judge) checkStateHashes() {
 	seen := map[uint64]*Node{}
-	j.each(func(n *Node) {
+	j.eachHeardNode(func(n *Node) {
 		if n.Hash == "" {
 			return
 		}
 		o := seen[n.HashIndex]
 		seen[n.HashIndex] = n
 		if o != nil && o.Hash != n.Hash {
-			j.add(Finding{
+			j.addFinding(Finding{
 				Severity: Critical, ID: "state-differs", About: n.Name, What: fmt.Sprintf("%s and %s differ in their state at index %d", o.Name, n.Name, n.HashIndex),
 				Do: "bursar operator check   # on each node, stopped, one after the other",
 			})
@@ -484,16 +486,16 @@ func (j *judge) hashes() {
 	})
 }
 
-// few lists at most three names.
-func few(names []string) string {
+// joinThree joins at most three names, and counts the others.
+func joinThree(names []string) string {
 	if len(names) > 3 {
 		return fmt.Sprintf("%s and %d more", strings.Join(names[:3], ", "), len(names)-3)
 	}
 	return strings.Join(names, ", ")
 }
 
-// size writes bytes for people.
-func size(n uint64) string {
+// formatSize writes bytes for people.
+func formatSize(n uint64) string {
 	switch {
 	case n >= 10<<30:
 		return fmt.Sprintf("%d GiB", n>>30)

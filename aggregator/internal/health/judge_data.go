@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-func (j *judge) quarantine() {
+func (j *judge) checkQuarantine() {
 	if n := j.Data.Quarantined; n > 0 {
-		j.add(Finding{
+		j.addFinding(Finding{
 			Severity: Warning, ID: "quarantine", Since: j.Data.OldestQuarantined, Count: int64(n),
 			What: plural(n, "job is quarantined; its", "jobs are quarantined; their") + " usage is not counted",
 			Do:   "bursar quarantine list   # fix the mapping, then: bursar quarantine retry -all, which names what it cannot retry",
@@ -15,17 +15,17 @@ func (j *judge) quarantine() {
 	}
 }
 
-// lost finds counters that do not add up, which is a defect.
-func (j *judge) lost() {
+// checkConservation finds counters that do not add up, which is a defect.
+func (j *judge) checkConservation() {
 	if len(j.Data.Lost) > 0 {
-		j.add(Finding{
-			Severity: Critical, ID: "not-conserved", What: "the counters of pulled writes do not add up: " + few(j.Data.Lost),
+		j.addFinding(Finding{
+			Severity: Critical, ID: "not-conserved", What: "the counters of pulled writes do not add up: " + joinThree(j.Data.Lost),
 			Do: "bursar agents -format json   # and report it: this must never happen",
 		})
 	}
 }
 
-func (j *judge) gaps() {
+func (j *judge) checkGaps() {
 	if n := j.Data.Gaps; n > 0 {
 		f := Finding{
 			Severity: Warning, ID: "gaps", Since: j.Data.NewestGap, Count: int64(n),
@@ -35,12 +35,12 @@ func (j *judge) gaps() {
 		if j.Now.Sub(j.Data.NewestGap) > oldGap {
 			f.Severity = Notice
 		}
-		j.add(f)
+		j.addFinding(f)
 	}
 }
 
-// lacking finds days that lack runs.
-func (j *judge) lacking() {
+// checkMissingRuns finds days that lack runs.
+func (j *judge) checkMissingRuns() {
 	for i := range j.Data.Lacking {
 		l := &j.Data.Lacking[i]
 		days := l.From.Format(time.DateOnly)
@@ -59,29 +59,29 @@ func (j *judge) lacking() {
 			f.What += ", because the mapping gives the record ids of other runs"
 			f.Do = "bursar-agent preview   # on " + l.Agent + ": correct the id in the mapping, then: " + l.Remedy
 		}
-		j.add(f)
+		j.addFinding(f)
 	}
 }
 
-func (j *judge) conflicts() {
+func (j *judge) checkConflicts() {
 	if n := j.Data.Conflicts; n > 0 {
-		j.add(Finding{
+		j.addFinding(Finding{
 			Severity: Warning, ID: "conflicts", Count: int64(n), What: fmt.Sprintf("origins disagree about the start of %s", plural(n, "run", "runs")),
 			Do: "bursar conflicts",
 		})
 	}
 }
 
-func (j *judge) waiting() {
+func (j *judge) checkWaitingStops() {
 	if n := j.Data.Waiting; n > 0 {
-		j.add(Finding{
+		j.addFinding(Finding{
 			Severity: Notice, ID: "waiting-stops", What: fmt.Sprintf("%s for a record that has not come", plural(n, "stop waits", "stops wait")),
 			Do: "bursar waiting list",
 		})
 	}
 }
 
-func (j *judge) backups() {
+func (j *judge) checkSnapshots() {
 	b := j.Backup
 	if !b.Known {
 		return
@@ -96,18 +96,18 @@ func (j *judge) backups() {
 	default:
 		return
 	}
-	j.add(f)
+	j.addFinding(f)
 }
 
-// ownBackups finds nodes whose backups fail, or do not come.
-func (j *judge) ownBackups() {
-	j.each(func(n *Node) {
+// checkNodeBackups finds nodes whose backups fail, or do not come.
+func (j *judge) checkNodeBackups() {
+	j.eachHeardNode(func(n *Node) {
 		b := n.Backup
 		if b == nil {
 			return
 		}
 		if b.Error != "" {
-			j.add(Finding{
+			j.addFinding(Finding{
 				Severity: Warning, ID: "backup-fails", About: n.Name, Since: b.Failing,
 				What: fmt.Sprintf("the backup of %s fails: %s", n.Name, b.Error), Do: fmt.Sprintf("%s   # on %s", b.Remedy, n.Name),
 			})
@@ -118,7 +118,7 @@ func (j *judge) ownBackups() {
 			last, what = b.Began, "the wait for a backup"
 		}
 		if late := j.Now.Sub(last); late > 2*b.Every+lateBackup {
-			j.add(Finding{
+			j.addFinding(Finding{
 				Severity: Warning, ID: "backup-late", About: n.Name, Since: last.Add(b.Every),
 				What: fmt.Sprintf("%s of %s is %d h old, and one is to be made every %d h", what, n.Name, int(late.Hours()), int(b.Every.Hours())),
 				Do:   fmt.Sprintf("journalctl -u bursar -n 50   # on %s", n.Name),

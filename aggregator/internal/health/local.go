@@ -49,12 +49,12 @@ const (
 func (l Local) Brief() Local {
 	agents := slices.Clone(l.Agents)
 	if len(agents) > briefAgents {
-		slices.SortStableFunc(agents, func(a, b Agent) int { return int(truth(a.Connected) - truth(b.Connected)) })
+		slices.SortStableFunc(agents, func(a, b Agent) int { return int(boolValue(a.Connected) - boolValue(b.Connected)) })
 		agents = agents[:briefAgents]
 	}
 	for i := range agents {
-		agents[i].Error, agents[i].Unrenewed = brief(agents[i].Error), brief(agents[i].Unrenewed)
-		agents[i].Failing = briefly(agents[i].Failing)
+		agents[i].Error, agents[i].Unrenewed = cutError(agents[i].Error), cutError(agents[i].Unrenewed)
+		agents[i].Failing = cutErrors(agents[i].Failing)
 		agents[i].Findings = agents[i].Findings[:min(len(agents[i].Findings), briefFindings)]
 	}
 	l.Agents, l.ConfigDiffers = agents, l.ConfigDiffers[:min(len(l.ConfigDiffers), briefDiffers)]
@@ -78,23 +78,23 @@ func DecodeLocal(body []byte) (Local, error) {
 	return s.Local, nil
 }
 
-// brief cuts an error.
-func brief(why string) string {
+// cutError cuts an error.
+func cutError(why string) string {
 	if len(why) > briefError {
 		return strings.ToValidUTF8(why[:briefError], "") + "…"
 	}
 	return why
 }
 
-// briefly cuts what is said of failing sources.
-func briefly(failing map[string]string) map[string]string {
+// cutErrors cuts the errors of failing sources, and leaves out those of too many.
+func cutErrors(failing map[string]string) map[string]string {
 	if failing == nil {
 		return nil
 	}
 	out := map[string]string{}
 	for _, source := range slices.Sorted(maps.Keys(failing)) {
 		if len(out) < briefFailing {
-			out[source] = brief(failing[source])
+			out[source] = cutError(failing[source])
 		}
 	}
 	return out

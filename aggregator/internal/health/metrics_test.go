@@ -36,7 +36,7 @@ func TestThereIsAMetricForAllThatStatusSays(t *testing.T) {
 			}
 		}
 	}
-	for _, m := range metrics() {
+	for _, m := range metricList() {
 		if !slices.Contains(names, "bursar_"+m.name) {
 			t.Errorf("%s is missing", m.name)
 		}

@@ -33,23 +33,23 @@ type DiskProbe struct {
 func (p *DiskProbe) Run(ctx context.Context) error {
 	write := p.Write
 	if write == nil {
-		write = p.write
+		write = p.writeAndSync
 	}
 	next := time.NewTicker(cmp.Or(p.Every, time.Second))
 	defer next.Stop()
 	for {
 		done := make(chan error, 1)
-		p.begin()
+		p.beginWrite()
 		go func() {
 			err := write()
-			p.end(err)
+			p.endWrite(err)
 			done <- err
 		}()
 		select {
 		case <-ctx.Done():
 			return nil
 		case err := <-done:
-			p.note(err)
+			p.logFailure(err)
 		}
 		select {
 		case <-ctx.Done():
@@ -76,13 +76,13 @@ func (p *DiskProbe) Last() (took time.Duration, failed uint64) {
 	return p.last, p.fails
 }
 
-func (p *DiskProbe) begin() {
+func (p *DiskProbe) beginWrite() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.begun = time.Now()
 }
 
-func (p *DiskProbe) end(err error) {
+func (p *DiskProbe) endWrite(err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.last, p.begun = time.Since(p.begun), time.Time{}
@@ -91,15 +91,15 @@ func (p *DiskProbe) end(err error) {
 	}
 }
 
-// note logs a write that failed. A full disk is the guard's.
-func (p *DiskProbe) note(err error) {
-	if err != nil && !full(err) {
+// logFailure logs a write that failed. A full disk is the guard's.
+func (p *DiskProbe) logFailure(err error) {
+	if err != nil && !isDiskFull(err) {
 		p.Log.Error("a test write to the disk failed", "error", err)
 	}
 }
 
-// write writes to the file and syncs it.
-func (p *DiskProbe) write() (err error) {
+// writeAndSync writes to the file and syncs it.
+func (p *DiskProbe) writeAndSync() (err error) {
 	f, err := os.OpenFile(p.Path, os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err

@@ -53,8 +53,8 @@ func (f *Facts) Records() []RecordFinding {
 	return out
 }
 
-// records finds what people should know of stored records.
-func (j *judge) records() {
+// checkRecords finds what people should know of stored records.
+func (j *judge) checkRecords() {
 	list := j.Facts.Records()
 	for i := range list {
 		f := &list[i]
@@ -65,7 +65,7 @@ func (j *judge) records() {
 		if j.Now.Sub(f.Noticed) > oldGap {
 			out.Severity = Notice
 		}
-		j.add(out)
+		j.addFinding(out)
 	}
 }
 
@@ -138,16 +138,16 @@ func (n *Survey) Follow(ctx context.Context) (err error) {
 	if v.Seq() == n.seq {
 		return nil
 	}
-	if err := v.Changes(ctx, n.seq, n.block, n.loose); err != nil {
+	if err := v.Changes(ctx, n.seq, n.surveyBlock, n.surveyRow); err != nil {
 		n.started = false // half of the changes may be in it
 		return err
 	}
 	n.seq = v.Seq()
-	n.last.Store(&surveyed{n.negatives(), maps.Clone(n.common)})
+	n.last.Store(&surveyed{n.negativeFindings(), maps.Clone(n.common)})
 	return nil
 }
 
-func (n *Survey) block(b *columns.Block, rows, shown columns.Mask) error {
+func (n *Survey) surveyBlock(b *columns.Block, rows, shown columns.Mask) error {
 	if err := n.common.addBlock(b, shown); err != nil {
 		return err
 	}
@@ -176,23 +176,23 @@ func (n *Survey) block(b *columns.Block, rows, shown columns.Mask) error {
 		if err != nil {
 			return err
 		}
-		n.take(&row)
+		n.addNegative(&row)
 	}
 	return nil
 }
 
-func (n *Survey) loose(row *columns.Row, shown bool) error {
+func (n *Survey) surveyRow(row *columns.Row, shown bool) error {
 	delete(n.runs, row.Supersedes)
 	if shown {
-		n.common.add(row.Origin, row.Record.Meta)
+		n.common.addMeta(row.Origin, row.Record.Meta)
 	}
 	if stop := row.ShownStop(); shown && stop != record.None && stop < row.Record.Start {
-		n.take(row)
+		n.addNegative(row)
 	}
 	return nil
 }
 
-func (n *Survey) take(row *columns.Row) {
+func (n *Survey) addNegative(row *columns.Row) {
 	n.runs[row.Seq] = negative{id: row.Record.ID, origin: row.Origin, start: row.Record.Start, stop: row.ShownStop(), changed: row.Changed}
 }
 
@@ -218,8 +218,8 @@ func (n *Survey) Common() map[record.Origin]record.Meta {
 	return nil
 }
 
-// negatives returns a finding for each source that has such records.
-func (n *Survey) negatives() []RecordFinding {
+// negativeFindings returns a finding for each source that has such records.
+func (n *Survey) negativeFindings() []RecordFinding {
 	by := map[string]*RecordFinding{}
 	for _, r := range n.runs {
 		source := r.origin.String()

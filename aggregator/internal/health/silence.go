@@ -22,11 +22,11 @@ const (
 // Learner is safe for use by many goroutines. The zero Learner knows nothing.
 type Learner struct {
 	mu      sync.Mutex
-	sources map[record.Origin]*beat
+	sources map[record.Origin]*sourceState
 }
 
-// beat is what is known of a source.
-type beat struct {
+// sourceState is what is known of a source.
+type sourceState struct {
 	mark   mark
 	spoke  record.Time
 	agent  record.Time // when anything of its agent came
@@ -50,7 +50,7 @@ func (l *Learner) Look(now record.Time, agents []store.Cursor, counters []store.
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.sources == nil {
-		l.sources = map[record.Origin]*beat{}
+		l.sources = map[record.Origin]*sourceState{}
 	}
 	pulled := map[record.Origin]int64{}
 	for i := range counters {
@@ -66,31 +66,31 @@ func (l *Learner) Look(now record.Time, agents []store.Cursor, counters []store.
 			marks[w.Source] = w.CompleteTo
 		}
 		for source, watermark := range marks {
-			l.take(now, source, mark{watermark, pulled[source]}, a.Pulled)
+			l.updateSource(now, source, mark{watermark, pulled[source]}, a.Pulled)
 		}
 	}
 }
 
-// take takes in one source. l.mu is held.
-func (l *Learner) take(now record.Time, source record.Origin, m mark, pulled record.Time) {
+// updateSource takes in one source. l.mu is held.
+func (l *Learner) updateSource(now record.Time, source record.Origin, m mark, pulled record.Time) {
 	b := l.sources[source]
 	defer func() { l.sources[source].agent = pulled }()
 	switch {
 	case b == nil:
-		b = &beat{mark: m, spoke: pulled}
+		b = &sourceState{mark: m, spoke: pulled}
 		if m.watermark.Present() {
 			b.spoke = min(m.watermark, now)
 		}
 		l.sources[source] = b
 	case b.mark != m:
 		if b.seen {
-			b.learn(now, now-b.spoke)
+			b.addPause(now, now-b.spoke)
 		}
 		b.mark, b.spoke, b.seen = m, now, true
 	}
 }
 
-func (b *beat) learn(now, pause record.Time) {
+func (b *sourceState) addPause(now, pause record.Time) {
 	b.pauses++
 	day := now - now%record.Day
 	if n := len(b.days); n == 0 || b.days[n-1].day != day {
@@ -101,8 +101,8 @@ func (b *beat) learn(now, pause record.Time) {
 	b.days = slices.DeleteFunc(b.days, func(d longest) bool { return d.day <= day-days*record.Day })
 }
 
-// allowed is the pause after which the source is silent.
-func (b *beat) allowed() record.Time {
+// allowedPause is the pause after which the source is silent.
+func (b *sourceState) allowedPause() record.Time {
 	if b.pauses < enough {
 		return DefaultSilence
 	}
@@ -115,9 +115,9 @@ func (b *beat) allowed() record.Time {
 	return max(least, usual+usual/2+record.Minute)
 }
 
-// last is when the source spoke last. One that gives no watermark and of which
+// lastSpoke is when the source spoke last. One that gives no watermark and of which
 // little has come may well have nothing to say: then its agent speaks for it.
-func (b *beat) last() record.Time {
+func (b *sourceState) lastSpoke() record.Time {
 	if b.pauses < enough && !b.mark.watermark.Present() {
 		return max(b.spoke, b.agent)
 	}
@@ -129,7 +129,7 @@ func (l *Learner) Allowed(source record.Origin) record.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if b := l.sources[source]; b != nil {
-		return b.allowed()
+		return b.allowedPause()
 	}
 	return DefaultSilence
 }
@@ -146,8 +146,8 @@ func (l *Learner) Silent(now record.Time) (list []Silence) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for source, b := range l.sources {
-		if allowed := b.allowed(); now-b.last() > allowed {
-			list = append(list, Silence{source, b.last(), allowed})
+		if allowed := b.allowedPause(); now-b.lastSpoke() > allowed {
+			list = append(list, Silence{source, b.lastSpoke(), allowed})
 		}
 	}
 	slices.SortFunc(list, func(a, b Silence) int { return a.Source.Compare(b.Source) })

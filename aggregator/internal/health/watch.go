@@ -37,16 +37,16 @@ const (
 	patience = 3 * time.Second
 	// lines of findings are logged once and again after logAgain.
 	logAgain = 6 * time.Hour
-	// A finding that is over before settle is not logged: a daemon that starts has no
+	// A finding that is over before logAfter is not logged: a daemon that starts has no
 	// leader yet, and one whose leader went finds another.
-	settle = 15 * time.Second
+	logAfter = 15 * time.Second
 )
 
 // Run looks until ctx ends.
 func (w *Watch) Run(ctx context.Context) error {
-	told := map[string]telling{}
+	told := map[string]loggedFinding{}
 	repeat.Every(ctx, cmp.Or(w.Every, lookEvery), func() bool {
-		w.tell(w.Report(ctx), told)
+		w.logFindings(w.Report(ctx), told)
 		return true
 	})
 	return nil
@@ -56,12 +56,12 @@ func (w *Watch) Run(ctx context.Context) error {
 func (w *Watch) Report(ctx context.Context) Report {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	f := Facts{Now: w.now()}
+	f := Facts{Now: w.currentTime()}
 	for _, source := range w.Sources {
 		source(ctx, &f)
 	}
 	r := Judge(f)
-	w.remember(&r)
+	w.storeReport(&r)
 	return r
 }
 
@@ -72,15 +72,15 @@ func (w *Watch) Last() (Report, bool) {
 	return w.last, w.ready
 }
 
-// remember gives findings that do not know since when they hold the time at which
+// storeReport gives findings that do not know since when they hold the time at which
 // they were found first, and keeps the report.
-func (w *Watch) remember(r *Report) {
+func (w *Watch) storeReport(r *Report) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	since := make(map[string]time.Time, len(r.Findings))
 	for i := range r.Findings {
 		f := &r.Findings[i]
-		key := f.key()
+		key := f.findingKey()
 		at, known := w.since[key]
 		if !known {
 			at = r.Facts.Now
@@ -93,15 +93,15 @@ func (w *Watch) remember(r *Report) {
 	w.since, w.last, w.ready = since, *r, true
 }
 
-// telling is what the log knows of a finding.
-type telling struct {
+// loggedFinding is what the log knows of a finding.
+type loggedFinding struct {
 	found time.Time // by this daemon, first
 	told  time.Time // last; zero: not yet
 }
 
-// tell logs what is new and stays, what is over, and after some hours what is still
+// logFindings logs what is new and stays, what is over, and after some hours what is still
 // so.
-func (w *Watch) tell(r Report, known map[string]telling) {
+func (w *Watch) logFindings(r Report, known map[string]loggedFinding) {
 	if w.Log == nil {
 		return
 	}
@@ -111,13 +111,13 @@ func (w *Watch) tell(r Report, known map[string]telling) {
 		if f.Severity == Notice {
 			continue
 		}
-		key := f.key()
+		key := f.findingKey()
 		there[key] = true
 		is, ok := known[key]
 		if !ok {
 			is.found = r.Facts.Now
 		}
-		if r.Facts.Now.Sub(is.found) >= settle && (is.told.IsZero() || r.Facts.Now.Sub(is.told) >= logAgain) {
+		if r.Facts.Now.Sub(is.found) >= logAfter && (is.told.IsZero() || r.Facts.Now.Sub(is.told) >= logAgain) {
 			is.told = r.Facts.Now
 			w.Log.Warn("finding", "id", f.ID, "severity", string(f.Severity), "about", f.About, "what", f.What, "do", f.Do)
 		}
@@ -135,7 +135,7 @@ func (w *Watch) tell(r Report, known map[string]telling) {
 	}
 }
 
-func (w *Watch) now() time.Time {
+func (w *Watch) currentTime() time.Time {
 	if w.Now != nil {
 		return w.Now()
 	}

@@ -47,7 +47,7 @@ func (w *Watchdog) Run(ctx context.Context) error {
 	every := cmp.Or(w.Every, 500*time.Millisecond)
 	tick := time.NewTicker(every)
 	defer tick.Stop()
-	held := make([]hold, len(w.Stalls))
+	held := make([]stallTime, len(w.Stalls))
 	last, tried := time.Now(), time.Time{}
 	for {
 		select {
@@ -59,24 +59,24 @@ func (w *Watchdog) Run(ctx context.Context) error {
 		last = time.Now()
 		worst := time.Duration(0)
 		for i, stall := range w.Stalls {
-			worst = max(worst, held[i].add(stall(), gap, 2*every))
+			worst = max(worst, held[i].addStall(stall(), gap, 2*every))
 		}
 		if worst > stallExit {
 			w.Log.Error("the disk hangs: this node ends", "since", worst)
 			w.Exit(ExitStalled)
 			return nil
 		}
-		if w.Leads() && time.Since(tried) > handOverAgain && w.unfit(ctx, worst) {
+		if w.Leads() && time.Since(tried) > handOverAgain && w.transferIfUnfit(ctx, worst) {
 			tried = time.Now()
 		}
 	}
 }
 
-// hold adds up how long a write has been seen to hang. A process that was stopped
+// stallTime adds up how long a write has been seen to hang. A process that was stopped
 // or a machine that slept saw nothing meanwhile: a gap counts for little.
-type hold struct{ seen time.Duration }
+type stallTime struct{ seen time.Duration }
 
-func (h *hold) add(stalled, gap, most time.Duration) time.Duration {
+func (h *stallTime) addStall(stalled, gap, most time.Duration) time.Duration {
 	switch {
 	case stalled == 0:
 		h.seen = 0
@@ -88,8 +88,8 @@ func (h *hold) add(stalled, gap, most time.Duration) time.Duration {
 	return h.seen
 }
 
-// unfit hands over where this node should not lead, and says whether it tried.
-func (w *Watchdog) unfit(ctx context.Context, stalled time.Duration) bool {
+// transferIfUnfit gives the leadership away where this node should not lead, and says whether it tried.
+func (w *Watchdog) transferIfUnfit(ctx context.Context, stalled time.Duration) bool {
 	to, why := "", "the disk hangs"
 	if stalled <= stallHandOver {
 		if w.Level() < Low {
@@ -117,5 +117,7 @@ func (w *Watchdog) unfit(ctx context.Context, stalled time.Duration) bool {
 	return true
 }
 
-// full reports whether there was no space.
-func full(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) }
+// isDiskFull reports whether there was no space.
+func isDiskFull(err error) bool {
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
+}

@@ -102,32 +102,32 @@ func TestAnIdleNodeProbesItsDiskEverySecond(t *testing.T) {
 func TestTheProbeWritesAFile(t *testing.T) {
 	p := &DiskProbe{Path: filepath.Join(t.TempDir(), "probe")}
 	for range 2 {
-		if err := p.write(); err != nil {
+		if err := p.writeAndSync(); err != nil {
 			t.Error(err)
 		}
 	}
 	p.Path = filepath.Join(t.TempDir(), "none", "probe")
-	if err := p.write(); err == nil {
+	if err := p.writeAndSync(); err == nil {
 		t.Error("it was written nowhere")
 	}
 }
 
 func TestAProcessThatWasStoppedDoesNotTakeThatForAStall(t *testing.T) {
-	var h hold
+	var h stallTime
 	const tick = 500 * time.Millisecond
-	if got := h.add(time.Hour, time.Hour, 2*tick); got > 2*tick {
+	if got := h.addStall(time.Hour, time.Hour, 2*tick); got > 2*tick {
 		t.Error("a write that an hour of SIGSTOP ran through counts", got)
 	}
-	if got := h.add(time.Minute, time.Hour, 2*tick); got > 2*tick {
+	if got := h.addStall(time.Minute, time.Hour, 2*tick); got > 2*tick {
 		t.Error("one that began after it counts", got)
 	}
 	for range 60 {
-		h.add(time.Hour, tick, 2*tick)
+		h.addStall(time.Hour, tick, 2*tick)
 	}
 	if h.seen < 30*time.Second {
 		t.Error("30 s of a stall count", h.seen)
 	}
-	if h.add(0, tick, 2*tick) != 0 {
+	if h.addStall(0, tick, 2*tick) != 0 {
 		t.Error("it counts on")
 	}
 }
