@@ -16,10 +16,10 @@ import (
 // certificates that were renewed, and authorities that went, count for all.
 const maxConnection = time.Hour
 
-// admit makes the gate by which requests come in.
-func (a *Aggregator) admit() *access.Gate {
+// makeGate makes the gate by which requests come in.
+func (a *Aggregator) makeGate() *access.Gate {
 	a.bearers = &bearers{a: a, used: map[string]enrol.BearerUse{}, noted: map[string]time.Time{}}
-	a.gate = &access.Gate{Tokens: a.bearers, Own: a.own}
+	a.gate = &access.Gate{Tokens: a.bearers, Own: a.ownRows}
 	if a.set.Keys != nil {
 		a.gate.Certificates = a.set.Keys
 		a.registry.MustRegister(a.set.Keys.Collector())
@@ -28,9 +28,9 @@ func (a *Aggregator) admit() *access.Gate {
 	return a.gate
 }
 
-// own are the records of a person, as the directory says now.
-func (a *Aggregator) own(person string) access.Rows {
-	return access.TestedRows(a.directory().Own(person, record.Time(calendar.Now().UnixMicro())))
+// ownRows are the records of a person, as the directory says now.
+func (a *Aggregator) ownRows(person string) access.Rows {
+	return access.TestedRows(a.currentDirectory().Own(person, record.Time(calendar.Now().UnixMicro())))
 }
 
 // SetAccess changes who may do what, for open connections too.
@@ -44,31 +44,31 @@ type begun struct {
 	generation uint64 // of this node's certificates
 }
 
-// generation counts how often this node's certificates were renewed.
-func (a *Aggregator) generation() uint64 {
+// certGeneration counts how often this node's certificates were renewed.
+func (a *Aggregator) certGeneration() uint64 {
 	if a.set.Keys == nil {
 		return 0
 	}
 	return a.set.Keys.Generation()
 }
 
-// begin notes when a connection began, and who made it over the unix socket.
-func (a *Aggregator) begin(ctx context.Context, c net.Conn) context.Context {
+// connContext has the context note when a connection began, and who made it over the unix socket.
+func (a *Aggregator) connContext(ctx context.Context, c net.Conn) context.Context {
 	if wrapped, ok := c.(interface{ NetConn() net.Conn }); ok {
 		if _, ok := wrapped.NetConn().(*net.UnixConn); ok {
-			ctx = access.WithLocal(ctx, a.caller(wrapped.NetConn()))
+			ctx = access.WithLocal(ctx, a.socketUser(wrapped.NetConn()))
 		}
 	}
-	return context.WithValue(ctx, begunKey{}, begun{time.Now(), a.generation()})
+	return context.WithValue(ctx, begunKey{}, begun{time.Now(), a.certGeneration()})
 }
 
-// aging ends connections that are old, or older than this node's certificates,
+// closeOldConns ends connections that are old, or older than this node's certificates,
 // after the request that they are at: the next one shows what is valid now at both
 // ends.
-func (a *Aggregator) aging(next http.Handler) http.Handler {
+func (a *Aggregator) closeOldConns(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		b, ok := r.Context().Value(begunKey{}).(begun)
-		if ok && (time.Since(b.at) > maxConnection || r.TLS != nil && b.generation != a.generation()) {
+		if ok && (time.Since(b.at) > maxConnection || r.TLS != nil && b.generation != a.certGeneration()) {
 			w.Header().Set("Connection", "close")
 		}
 		next.ServeHTTP(w, r)

@@ -12,8 +12,8 @@ import (
 	"github.com/bursar-accounting/bursar/proto/alerts"
 )
 
-// actions is the source of what is to be known of actions.
-func (d *healthMonitor) actions(_ context.Context, f *health.Facts) {
+// addActionFacts is the source of what is to be known of actions.
+func (d *healthMonitor) addActionFacts(_ context.Context, f *health.Facts) {
 	found, err := store.With(d.agg.store, func(v *store.View) (out []health.Finding, err error) {
 		list, err := d.agg.actions.List(v)
 		if err != nil {
@@ -94,8 +94,8 @@ func retryFindings(name string, run *action.Run, retried []action.Effect) []heal
 	}}
 }
 
-// reason is what follows a sentence that may have one.
-func reason(why string) string {
+// reasonSuffix is what follows a sentence that may have one.
+func reasonSuffix(why string) string {
 	if why == "" {
 		return ""
 	}
@@ -109,11 +109,11 @@ func actionFindings(s *action.Status) (out []health.Finding) {
 		out = append(out, health.Finding{Severity: severity, ID: id, About: name, What: what, Do: do, Since: action.Instant(since)})
 	}
 	fails := func(id string, m *action.Mark, public, do string) {
-		add(health.Warning, id, m.At, public+reason(m.Why), do)
+		add(health.Warning, id, m.At, public+reasonSuffix(m.Why), do)
 		out[len(out)-1].Public = public
 	}
 	if m := c.Paused; m != nil {
-		add(health.Warning, "action-paused", m.At, "action "+name+" was paused by "+m.By+reason(m.Why), "bursar actions plan "+name+"   # then: bursar actions resume "+name)
+		add(health.Warning, "action-paused", m.At, "action "+name+" was paused by "+m.By+reasonSuffix(m.Why), "bursar actions plan "+name+"   # then: bursar actions resume "+name)
 	}
 	if m := c.Disabled; m != nil {
 		fails("action-disabled", m, "action "+name+" is disabled", "bursar actions resume "+name+"   # when its plugin is fixed")

@@ -41,8 +41,8 @@ func actionsOf(c *config.Config) Actions {
 	return Actions{Local: c.LocalActions(), Plugins: c.ActionPlugins()}
 }
 
-// dirs are the folders in which plugins are looked for.
-func (s *Actions) dirs() []string {
+// pluginDirs are the folders in which plugins are looked for.
+func (s *Actions) pluginDirs() []string {
 	if s.Dirs != nil {
 		return s.Dirs
 	}
@@ -53,12 +53,12 @@ func (s *Actions) dirs() []string {
 	return config.PluginDirs(executable)
 }
 
-// path is where the plugin of a type is.
-func (s *Actions) path(typ string) (string, error) {
+// pluginPath is where the plugin of a type is.
+func (s *Actions) pluginPath(typ string) (string, error) {
 	if p := s.Plugins[typ]; p.Path != "" {
 		return p.Path, nil
 	}
-	return host.Find(s.dirs(), "action", typ)
+	return host.Find(s.pluginDirs(), "action", typ)
 }
 
 // actors is what the manager of actions needs of the daemon.
@@ -81,8 +81,8 @@ type checksum struct {
 	value string
 }
 
-// act makes the manager of actions.
-func (a *Aggregator) act() {
+// makeActions makes the manager of actions.
+func (a *Aggregator) makeActions() {
 	a.actors = &actors{agg: a, own: a.set.Actions, sums: map[string]checksum{}, readers: make(chan struct{}, archiveReaders)}
 	a.actions = action.New(action.Options{
 		Node: a.set.Name, Views: a.store, Writer: a.replica, Leader: actionLeader{a.replica.node}, Plugins: a.actors,
@@ -119,19 +119,19 @@ func (a *Aggregator) SetActions(own Actions) {
 	own.Dirs, own.Dev = a.actors.own.Dirs, a.actors.own.Dev
 	a.actors.own = own
 	a.actors.mu.Unlock()
-	a.actions.Set(a.actors.settings())
+	a.actions.Set(a.actors.actionSettings())
 }
 
-// obey takes the actions of the cluster, and its agents.
-func (s *actors) obey(shared []config.SharedAction, agents []ingest.Agent) {
+// setShared takes the actions of the cluster, and its agents.
+func (s *actors) setShared(shared []config.SharedAction, agents []ingest.Agent) {
 	s.mu.Lock()
 	s.shared, s.agents = shared, agents
 	s.mu.Unlock()
-	s.agg.actions.Set(s.settings())
+	s.agg.actions.Set(s.actionSettings())
 }
 
-// settings are the actions of the cluster, with the secrets of this node's files.
-func (s *actors) settings() []action.Setting {
+// actionSettings are the actions of the cluster, with the secrets of this node's files.
+func (s *actors) actionSettings() []action.Setting {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var out []action.Setting
@@ -152,7 +152,7 @@ func (s *actors) settings() []action.Setting {
 	return out
 }
 
-func (s *actors) plugins() Actions {
+func (s *actors) ownActions() Actions {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.own
@@ -160,8 +160,8 @@ func (s *actors) plugins() Actions {
 
 // Identity implements action.Plugins.
 func (s *actors) Identity(set *action.Setting) string {
-	own := s.plugins()
-	path, err := own.path(set.Name.Type)
+	own := s.ownActions()
+	path, err := own.pluginPath(set.Name.Type)
 	if err != nil {
 		return ""
 	}
@@ -197,31 +197,31 @@ func sumOf(path string) (string, error) {
 
 // Open implements action.Plugins.
 func (s *actors) Open(ctx context.Context, set *action.Setting) (action.Plugin, error) {
-	session, err := s.session(ctx, set, s.insider(set.Name, identity.Read|identity.Operate))
+	session, err := s.openSession(ctx, set, s.actionHandler(set.Name, identity.Read|identity.Operate))
 	if err != nil {
 		return nil, err
 	}
 	return session, nil
 }
 
-// session starts the plugin of an action. Archives answers what it changes of archives.
-func (s *actors) session(ctx context.Context, set *action.Setting, archives http.Handler) (*action.Session, error) {
-	own := s.plugins()
+// openSession starts the plugin of an action. Archives answers what it changes of archives.
+func (s *actors) openSession(ctx context.Context, set *action.Setting, archives http.Handler) (*action.Session, error) {
+	own := s.ownActions()
 	log := s.agg.set.Log.With("action", set.Name.String(), "component", "plugin")
-	process, err := launch(ctx, &own, set.Name.Type, host.Spec{Logger: log})
+	process, err := launchPlugin(ctx, &own, set.Name.Type, host.Spec{Logger: log})
 	if err != nil {
 		return nil, err
 	}
 	about, err := process.DescribeAction(ctx)
 	var programs action.Programs
 	if err == nil {
-		programs, err = s.programs(set, about)
+		programs, err = s.actionPrograms(set, about)
 	}
 	if err == nil {
 		var session *action.Session
 		session, err = action.NewSession(ctx, process, process.Action(), about, action.Spec{
 			Node: s.agg.set.Name, Label: set.Name.Label, Config: set.Config, Programs: programs,
-			Data: s.insider(set.Name, identity.Read), Archives: archives,
+			Data: s.actionHandler(set.Name, identity.Read), Archives: archives,
 		})
 		if err == nil {
 			return session, nil
@@ -230,8 +230,8 @@ func (s *actors) session(ctx context.Context, set *action.Setting, archives http
 	return nil, errors.Join(process.Blame(ctx, err), process.Close())
 }
 
-func launch(ctx context.Context, own *Actions, typ string, spec host.Spec) (*host.Process, error) {
-	path, err := own.path(typ)
+func launchPlugin(ctx context.Context, own *Actions, typ string, spec host.Spec) (*host.Process, error) {
+	path, err := own.pluginPath(typ)
 	if err != nil {
 		return nil, err
 	}
@@ -240,23 +240,23 @@ func launch(ctx context.Context, own *Actions, typ string, spec host.Spec) (*hos
 	return host.Launch(ctx, spec)
 }
 
-// insider is the key of the principal of a request that the daemon itself makes. No
+// actionPrincipalKey is the key of the principal of a request that the daemon itself makes. No
 // request of a listener has it.
-type insider struct{}
+type actionPrincipalKey struct{}
 
-// insider answers what an action asks, with the rights, of all records.
-func (s *actors) insider(name action.Name, rights identity.Rights) http.Handler {
+// actionHandler answers what an action asks, with the rights, of all records.
+func (s *actors) actionHandler(name action.Name, rights identity.Rights) http.Handler {
 	p := access.Principal{Name: "action " + name.String(), Rights: rights, Rows: access.AllRows()}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		s.agg.server.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), insider{}, p)))
+		s.agg.server.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), actionPrincipalKey{}, p)))
 	})
 }
 
-// who says who makes a request: an action of this daemon, or whom the gate knows.
-func (a *Aggregator) who() func(*http.Request) access.Principal {
-	gate := a.admit()
+// principalFunc says who makes a request: an action of this daemon, or whom the gate knows.
+func (a *Aggregator) principalFunc() func(*http.Request) access.Principal {
+	gate := a.makeGate()
 	return func(r *http.Request) access.Principal {
-		if p, ok := r.Context().Value(insider{}).(access.Principal); ok {
+		if p, ok := r.Context().Value(actionPrincipalKey{}).(access.Principal); ok {
 			return p
 		}
 		return gate.Who(r)
@@ -298,7 +298,7 @@ func checkAction(ctx context.Context, own *Actions, a *config.LocalAction) (warn
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	process, err := launch(ctx, own, a.Name.Type, host.Spec{})
+	process, err := launchPlugin(ctx, own, a.Name.Type, host.Spec{})
 	if err != nil {
 		return nil, err
 	}

@@ -30,21 +30,21 @@ type agents struct {
 	peer    *membership.Peer
 }
 
-// answer lets this node answer the others while it leads.
-func (a agents) answer() {
+// answerPeers lets this node answer the others while it leads.
+func (a agents) answerPeers() {
 	a.peer.Answer(askPulls, func(context.Context, []byte) ([]byte, error) { return encodePulls(a.manager.Status()) })
 	a.peer.Answer(askRetry, func(ctx context.Context, body []byte) ([]byte, error) {
 		var q store.Quarantined
 		if err := json.Unmarshal(body, &q); err != nil {
 			return nil, fmt.Errorf("a retry of another node: %w", err)
 		}
-		return nil, a.retry(ctx, &q)
+		return nil, a.retryQuarantined(ctx, &q)
 	})
 }
 
 // Agents implements api.Agents.
 func (a agents) Agents(ctx context.Context) ([]api.AgentStatus, error) {
-	pulls, err := a.pulls(ctx)
+	pulls, err := a.pullStatus(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -66,8 +66,8 @@ func (a agents) Agents(ctx context.Context) ([]api.AgentStatus, error) {
 	return out, nil
 }
 
-// pulls returns how the leader's pulls are doing.
-func (a agents) pulls(ctx context.Context) ([]ingest.Status, error) {
+// pullStatus returns how the leader's pulls are doing.
+func (a agents) pullStatus(ctx context.Context) ([]ingest.Status, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
 	body, err := a.peer.Ask(ctx, askPulls, nil)
@@ -87,8 +87,8 @@ func (a agents) Retry(ctx context.Context, q *store.Quarantined) error {
 	return err
 }
 
-// retry asks the agent, from which this node pulls.
-func (a agents) retry(ctx context.Context, q *store.Quarantined) error {
+// retryQuarantined asks the agent, from which this node pulls.
+func (a agents) retryQuarantined(ctx context.Context, q *store.Quarantined) error {
 	client, ok := a.manager.Client(q.Source.Agent)
 	if !ok {
 		return fmt.Errorf("this node does not pull from the agent %s", q.Source.Agent)

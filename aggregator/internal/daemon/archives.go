@@ -68,7 +68,7 @@ func (r *archiveReader) Check(ctx context.Context, archives []string) error {
 	var errs []error
 	if !r.opened {
 		r.opened = true
-		errs = append(errs, r.open(ctx))
+		errs = append(errs, r.openPlugins(ctx))
 	}
 	for _, p := range r.places {
 		plan, err := p.session.Plan(ctx, sdk.PlanStart{Now: time.Now(), Arguments: map[string]string{archiveRead: v1.JoinList(archives...)}})
@@ -91,10 +91,10 @@ func (r *archiveReader) Check(ctx context.Context, archives []string) error {
 	return errors.Join(errs...)
 }
 
-// open starts the plugin of each action that writes archives.
-func (r *archiveReader) open(ctx context.Context) error {
+// openPlugins starts the plugin of each action that writes archives.
+func (r *archiveReader) openPlugins(ctx context.Context) error {
 	var errs []error
-	for _, set := range r.actors.settings() {
+	for _, set := range r.actors.actionSettings() {
 		if set.Name.Type != archiveType {
 			continue
 		}
@@ -104,7 +104,7 @@ func (r *archiveReader) open(ctx context.Context) error {
 		}
 		p := &archivePlace{name: set.Name}
 		var err error
-		if p.session, err = r.actors.session(ctx, &set, p); err != nil {
+		if p.session, err = r.actors.openSession(ctx, &set, p); err != nil {
 			errs = append(errs, fmt.Errorf("action %s: %w", set.Name, err))
 			continue
 		}
@@ -121,7 +121,7 @@ func (r *archiveReader) Rows(ctx context.Context, archive string, yield func(row
 		}
 	}
 	rows := r.reads[archive]
-	return rows.place.rows(ctx, archive, rows.effect, yield)
+	return rows.place.readRows(ctx, archive, rows.effect, yield)
 }
 
 // archivePlace is an action that writes archives, and takes the rows that its plugin shows.
@@ -135,7 +135,7 @@ type archivePlace struct {
 	err    error // of yield
 }
 
-func (p *archivePlace) rows(ctx context.Context, archive string, effect sdk.Effect, yield func(row []byte) error) error {
+func (p *archivePlace) readRows(ctx context.Context, archive string, effect sdk.Effect, yield func(row []byte) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	p.silent = time.AfterFunc(archiveSilence, func() {

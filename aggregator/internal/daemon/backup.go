@@ -36,7 +36,7 @@ func (a *Aggregator) newSnapshots() (*snapshots, error) {
 	shop := &archive.Archiver{
 		Applied: func() uint64 { index, _ := a.store.Applied(); return index },
 		Store:   a.store, Scratch: filepath.Join(dir, "scratch"), Node: a.set.Name, Version: a.set.Version, Now: time.Now,
-		Free: func() (int64, error) { return spare(dir, a.replica.guard.Marks().ReadOnly) },
+		Free: func() (int64, error) { return spareSpace(dir, a.replica.guard.Marks().ReadOnly) },
 		Amend: func(image *store.Image, m archive.Meta) ([]store.Document, error) {
 			return enrol.AmendSnapshot(image, m.Made)
 		},
@@ -44,8 +44,8 @@ func (a *Aggregator) newSnapshots() (*snapshots, error) {
 	return &snapshots{shop: shop, replica: a.replica, restored: make(chan struct{}, 1), seed: a.set.BootstrapFrom}, shop.Sweep()
 }
 
-// spare is the space on the disk of dir beyond what stays free.
-func spare(dir string, least uint64) (int64, error) {
+// spareSpace is the space on the disk of dir beyond what stays free.
+func spareSpace(dir string, least uint64) (int64, error) {
 	now, err := health.MeasureDisk(dir)
 	if err != nil {
 		return 0, fmt.Errorf("free space of %s: %w", dir, err)
@@ -55,7 +55,7 @@ func spare(dir string, least uint64) (int64, error) {
 
 // Save implements api.Snapshots.
 func (s *snapshots) Save(ctx context.Context) (*archive.Image, error) {
-	if err := s.replica.linearizable(ctx); err != nil {
+	if err := s.replica.waitLinearizable(ctx); err != nil {
 		return nil, err
 	}
 	return s.shop.Image()
@@ -64,7 +64,7 @@ func (s *snapshots) Save(ctx context.Context) (*archive.Image, error) {
 // Restore implements api.Snapshots.
 func (s *snapshots) Restore(ctx context.Context, archive io.Reader, foreign bool) (*archive.Restored, error) {
 	if !s.replica.node.IsLeader() {
-		return nil, s.elsewhere()
+		return nil, s.notLeaderError()
 	}
 	own := ""
 	var was enrol.Access
@@ -77,7 +77,7 @@ func (s *snapshots) Restore(ctx context.Context, archive io.Reader, foreign bool
 	}
 	done, err := s.shop.Restore(ctx, archive, own, s.replica.node)
 	if err == nil && !foreign {
-		err = s.keepAccess(ctx, was)
+		err = s.restoreAccess(ctx, was)
 	}
 	if done != nil {
 		select {
@@ -86,14 +86,14 @@ func (s *snapshots) Restore(ctx context.Context, archive io.Reader, foreign bool
 		}
 	}
 	if errors.Is(err, cluster.ErrNotLeader) {
-		return nil, s.elsewhere()
+		return nil, s.notLeaderError()
 	}
 	return done, err
 }
 
-// keepAccess has the restored cluster take what was valid before, whether or not the request
+// restoreAccess has the restored cluster take what was valid before, whether or not the request
 // that ordered the restore is still there.
-func (s *snapshots) keepAccess(ctx context.Context, was enrol.Access) error {
+func (s *snapshots) restoreAccess(ctx context.Context, was enrol.Access) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
 	_, err := store.With(s.replica.store, func(v *store.View) (struct{}, error) { return struct{}{}, was.Put(ctx, v, s.replica.Write) })
@@ -103,13 +103,13 @@ func (s *snapshots) keepAccess(ctx context.Context, was enrol.Access) error {
 	return nil
 }
 
-// elsewhere says which node leads.
-func (s *snapshots) elsewhere() error {
+// notLeaderError is an error that says which node leads.
+func (s *snapshots) notLeaderError() error {
 	leader := s.replica.node.Leader()
 	if leader.ID == "" {
 		return fmt.Errorf("%w, and none does at present", api.ErrElsewhere)
 	}
-	if f, ok := s.replica.heard(leader.ID); ok {
+	if f, ok := s.replica.nodeFact(leader.ID); ok {
 		return fmt.Errorf("%w; %s does: ask that node (its raft address is %s)", api.ErrElsewhere, f.Name, leader.Addr)
 	}
 	return fmt.Errorf("%w; the node at %s does: ask that one", api.ErrElsewhere, leader.Addr)
@@ -118,8 +118,8 @@ func (s *snapshots) elsewhere() error {
 // errSeeding keeps writes away until the archive is in place.
 var errSeeding = errors.New("the cluster is about to begin with a snapshot")
 
-// sown reports whether the archive that the cluster begins with is in place.
-func (s *snapshots) sown() error {
+// checkSeeded returns an error unless the archive that the cluster begins with is in place.
+func (s *snapshots) checkSeeded() error {
 	if s.seed == "" {
 		return nil
 	}
@@ -129,10 +129,10 @@ func (s *snapshots) sown() error {
 	return nil
 }
 
-// sow begins a new cluster with the archive. A cluster that has begun already is
+// seedCluster begins a new cluster with the archive. A cluster that has begun already is
 // left alone.
-func (s *snapshots) sow(ctx context.Context) error {
-	if s.sown() == nil {
+func (s *snapshots) seedCluster(ctx context.Context) error {
+	if s.checkSeeded() == nil {
 		return nil
 	}
 	file, err := os.Open(s.seed)
@@ -197,7 +197,7 @@ To give that cluster up and begin anew, first on each of %s: systemctl stop burs
 		ErrFounded, strings.Join(nodes, "; "), a.set.BootstrapFrom, strings.Join(names, ", "), a.set.DataDir, a.set.DataDir)
 }
 
-// incarnation returns the life of the cluster that goes on here.
-func (r *replica) incarnation() (archive.Incarnation, error) {
+// readIncarnation returns the life of the cluster that goes on here.
+func (r *replica) readIncarnation() (archive.Incarnation, error) {
 	return store.With(r.store, func(v *store.View) (archive.Incarnation, error) { return archive.ReadIncarnation(v) })
 }

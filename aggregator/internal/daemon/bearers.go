@@ -26,27 +26,27 @@ const (
 	// usedEvery is how often uses are noted, and usedWithin how exact the time is.
 	usedEvery  = 10 * time.Second
 	usedWithin = time.Minute
-	// lookEvery bounds how often a token that this node does not have costs a question to
+	// askPeersEvery bounds how often a token that this node does not have costs a question to
 	// the others.
-	lookEvery = 100 * time.Millisecond
+	askPeersEvery = 100 * time.Millisecond
 )
 
 // Bearer implements access.Tokens.
 func (b *bearers) Bearer(ctx context.Context, text, from string) (*enrol.Bearer, error) {
 	now := time.Now()
-	token, err := b.find(text, now)
-	if errors.Is(err, enrol.ErrUnknown) && b.mayLook(now) && b.a.replica.linearizable(ctx) == nil {
-		token, err = b.find(text, now) // it was made at another node a moment ago
+	token, err := b.findBearer(text, now)
+	if errors.Is(err, enrol.ErrUnknown) && b.mayAskPeers(now) && b.a.replica.waitLinearizable(ctx) == nil {
+		token, err = b.findBearer(text, now) // it was made at another node a moment ago
 	}
 	if err != nil {
 		return nil, err
 	}
-	b.use(token, from, now)
+	b.recordUse(token, from, now)
 	return token, nil
 }
 
-// use has the use of a token noted.
-func (b *bearers) use(token *enrol.Bearer, from string, now time.Time) {
+// recordUse has the use of a token noted.
+func (b *bearers) recordUse(token *enrol.Bearer, from string, now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if now.Sub(b.noted[token.ID]) >= usedWithin {
@@ -57,45 +57,45 @@ func (b *bearers) use(token *enrol.Bearer, from string, now time.Time) {
 // Session implements access.Tokens.
 func (b *bearers) Session(ctx context.Context, text, from string) (s *enrol.Session, token *enrol.Bearer, err error) {
 	now := time.Now()
-	if s, err = b.session(text, now); errors.Is(err, enrol.ErrUnknown) && b.mayLook(now) && b.a.replica.linearizable(ctx) == nil {
-		s, err = b.session(text, now)
+	if s, err = b.findSession(text, now); errors.Is(err, enrol.ErrUnknown) && b.mayAskPeers(now) && b.a.replica.waitLinearizable(ctx) == nil {
+		s, err = b.findSession(text, now)
 	}
 	if err != nil || s.Way != enrol.ByToken {
 		return s, nil, err
 	}
 	token, err = store.With(b.a.store, func(v *store.View) (*enrol.Bearer, error) { return enrol.SessionBearer(v, s, now) })
 	if err == nil {
-		b.use(token, from, now)
+		b.recordUse(token, from, now)
 	}
 	return s, token, err
 }
 
-func (b *bearers) session(text string, now time.Time) (*enrol.Session, error) {
+func (b *bearers) findSession(text string, now time.Time) (*enrol.Session, error) {
 	return store.With(b.a.store, func(v *store.View) (*enrol.Session, error) { return enrol.FindSession(v, text, now) })
 }
 
-func (b *bearers) find(text string, now time.Time) (*enrol.Bearer, error) {
+func (b *bearers) findBearer(text string, now time.Time) (*enrol.Bearer, error) {
 	return store.With(b.a.store, func(v *store.View) (*enrol.Bearer, error) { return enrol.FindBearer(v, text, now) })
 }
 
-func (b *bearers) mayLook(now time.Time) bool {
+func (b *bearers) mayAskPeers(now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if now.Sub(b.looking) < lookEvery {
+	if now.Sub(b.looking) < askPeersEvery {
 		return false
 	}
 	b.looking = now
 	return true
 }
 
-// run notes the uses until ctx ends.
-func (b *bearers) run(ctx context.Context) error {
-	repeat.Every(ctx, usedEvery, func() bool { b.note(ctx); return true })
+// noteUses writes the uses every now and then until ctx ends.
+func (b *bearers) noteUses(ctx context.Context) error {
+	repeat.Every(ctx, usedEvery, func() bool { b.writeUses(ctx); return true })
 	return nil
 }
 
-// note writes the uses since the last time; what could not be written is noted later.
-func (b *bearers) note(ctx context.Context) {
+// writeUses writes the uses since the last time; what could not be written is noted later.
+func (b *bearers) writeUses(ctx context.Context) {
 	b.mu.Lock()
 	uses := maps.Clone(b.used)
 	b.mu.Unlock()

@@ -34,7 +34,7 @@ func newBudgetGauges(a *Aggregator, reader access.Reader) *budgetGauges {
 		return prometheus.NewDesc("bursar_budget_"+name, help, labels, nil)
 	}
 	g := &budgetGauges{
-		books: a.books, money: a.money, reader: reader, log: a.set.Log,
+		books: a.books, money: a.currentMoney, reader: reader, log: a.set.Log,
 		used: desc("used_ratio", "What is used of the budget's present period, on the leader; more than 1 when it is overdrawn.", "budget"),
 		left: desc("left", "What is neither used nor reserved of the budget's present period, in its unit, on the leader.", "budget", "unit"),
 		gone: desc("gone_timestamp_seconds", "When the budget was used up, or will be at the present pace before its period ends, on the leader.", "budget"),
@@ -76,22 +76,22 @@ func (g *budgetGauges) Collect(out chan<- prometheus.Metric) {
 // The pace of the gauges: budgets by other keys than dimensions are added up from all
 // records, which shall take no more than a fiftieth of the time.
 const (
-	budgetsLook  = time.Second
+	budgetsTick  = time.Second
 	budgetsEvery = time.Minute
 	budgetsShare = 50
 )
 
-// lead keeps the gauges up to date until ctx ends.
-func (g *budgetGauges) lead(ctx context.Context) error {
+// updateGauges keeps the gauges up to date until ctx ends.
+func (g *budgetGauges) updateGauges(ctx context.Context) error {
 	defer g.last.Store(nil)
-	tick := time.NewTicker(budgetsLook)
+	tick := time.NewTicker(budgetsTick)
 	defer tick.Stop()
 	var next time.Time
 	var has *accounting.Set
 	for {
 		now := g.books.Now()
 		if began := time.Now(); now.Budgets != nil && (began.After(next) || now != has) {
-			if err := g.refresh(ctx, now); err != nil && ctx.Err() == nil {
+			if err := g.refreshReport(ctx, now); err != nil && ctx.Err() == nil {
 				g.log.Warn("what is left of budgets could not be found out; their metrics are as before", "error", err)
 			}
 			next, has = time.Now().Add(max(budgetsEvery, budgetsShare*time.Since(began))), now
@@ -104,8 +104,8 @@ func (g *budgetGauges) lead(ctx context.Context) error {
 	}
 }
 
-// refresh makes the report again.
-func (g *budgetGauges) refresh(ctx context.Context, now *accounting.Set) (err error) {
+// refreshReport makes the report of the budgets again.
+func (g *budgetGauges) refreshReport(ctx context.Context, now *accounting.Set) (err error) {
 	if len(now.Budgets.Names()) == 0 {
 		g.last.Store(nil)
 		return nil

@@ -13,18 +13,18 @@ import (
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
-// supply are the gauges of what clusters have and of the jobs that run and wait. Every
+// capacityGauges are the gauges of what clusters have and of the jobs that run and wait. Every
 // node has them, of its own state.
-type supply struct {
+type capacityGauges struct {
 	books          *accounting.Keeper
 	store          *store.Store
 	log            *slog.Logger
 	has, jobs, age *prometheus.Desc
 }
 
-// newSupply registers the gauges.
-func newSupply(b *accounting.Keeper, s *store.Store, log *slog.Logger, reg prometheus.Registerer) {
-	reg.MustRegister(&supply{
+// newCapacityGauges registers the gauges.
+func newCapacityGauges(b *accounting.Keeper, s *store.Store, log *slog.Logger, reg prometheus.Registerer) {
+	reg.MustRegister(&capacityGauges{
 		books: b, store: s, log: log,
 		has:  prometheus.NewDesc("bursar_capacity", "What a cluster has of a component; absent where it is unknown.", []string{"cluster", "component"}, nil),
 		jobs: prometheus.NewDesc("bursar_jobs", "Jobs of a source when it looked last, by what they do: running or pending.", []string{"source", "state"}, nil),
@@ -33,14 +33,14 @@ func newSupply(b *accounting.Keeper, s *store.Store, log *slog.Logger, reg prome
 }
 
 // Describe implements prometheus.Collector.
-func (s *supply) Describe(out chan<- *prometheus.Desc) {
+func (s *capacityGauges) Describe(out chan<- *prometheus.Desc) {
 	out <- s.has
 	out <- s.jobs
 	out <- s.age
 }
 
 // Collect implements prometheus.Collector.
-func (s *supply) Collect(out chan<- prometheus.Metric) {
+func (s *capacityGauges) Collect(out chan<- prometheus.Metric) {
 	now := record.FromStd(calendar.Now())
 	all := s.books.Capacity()
 	for _, c := range all.List() {
@@ -53,7 +53,7 @@ func (s *supply) Collect(out chan<- prometheus.Metric) {
 			if component == accounting.SU {
 				amount /= accounting.FactorOne
 			}
-			gauge(out, s.has, amount, c.Name, component)
+			sendGauge(out, s.has, amount, c.Name, component)
 		}
 	}
 	facts, err := store.With(s.store, func(v *store.View) ([]store.Fact, error) { return v.Facts(store.FactCensus) })
@@ -64,14 +64,14 @@ func (s *supply) Collect(out chan<- prometheus.Metric) {
 	}
 	for i := range list {
 		c, source := &list[i], list[i].Source.String()
-		gauge(out, s.jobs, float64(c.Running), source, "running")
-		gauge(out, s.jobs, float64(c.Pending), source, "pending")
-		gauge(out, s.age, float64(c.At)/float64(record.Second), source)
+		sendGauge(out, s.jobs, float64(c.Running), source, "running")
+		sendGauge(out, s.jobs, float64(c.Pending), source, "pending")
+		sendGauge(out, s.age, float64(c.At)/float64(record.Second), source)
 	}
 }
 
-// gauge leaves out what has a name that is no text: sources choose names.
-func gauge(out chan<- prometheus.Metric, desc *prometheus.Desc, value float64, labels ...string) {
+// sendGauge sends a value, unless it has a name that is no text: sources choose names.
+func sendGauge(out chan<- prometheus.Metric, desc *prometheus.Desc, value float64, labels ...string) {
 	if m, err := prometheus.NewConstMetric(desc, prometheus.GaugeValue, value, labels...); err == nil {
 		out <- m
 	}

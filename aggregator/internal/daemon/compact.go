@@ -56,17 +56,17 @@ const (
 type compactor struct {
 	Compaction
 
-	view   func() (*store.View, error)
-	write  func(context.Context, store.Command) (any, error)
-	refuse func() error // why nothing can be written now
-	log    *slog.Logger
+	view          func() (*store.View, error)
+	write         func(context.Context, store.Command) (any, error)
+	checkWritable func() error // why nothing can be written now
+	log           *slog.Logger
 
 	free  []uint32  // pairs that no block had at the last whole look
 	whole time.Time // when that was
 }
 
-// lead looks until ctx ends.
-func (c *compactor) lead(ctx context.Context) error {
+// leadCompaction proposes what is due, again and again, until ctx ends.
+func (c *compactor) leadCompaction(ctx context.Context) error {
 	c.free, c.whole = nil, time.Now()
 	tick := time.NewTicker(c.Every)
 	defer tick.Stop()
@@ -76,17 +76,17 @@ func (c *compactor) lead(ctx context.Context) error {
 			return nil
 		case <-tick.C:
 		}
-		if c.refuse() != nil {
+		if c.checkWritable() != nil {
 			continue
 		}
-		if err := c.look(ctx); err != nil && ctx.Err() == nil {
+		if err := c.proposeDue(ctx); err != nil && ctx.Err() == nil {
 			c.log.Warn("superseded rows were not dropped; the leader tries again", "error", err)
 		}
 	}
 }
 
-// look proposes what is due.
-func (c *compactor) look(ctx context.Context) (err error) {
+// proposeDue proposes once what is due.
+func (c *compactor) proposeDue(ctx context.Context) (err error) {
 	view, err := c.view()
 	if err != nil {
 		return err
@@ -108,19 +108,19 @@ func (c *compactor) look(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := c.compact(ctx, view, old, share); err != nil || !whole {
+	if err := c.compactBlocks(ctx, view, old, share); err != nil || !whole {
 		return err
 	}
-	if err := c.forget(ctx, view, old); err != nil {
+	if err := c.forgetValues(ctx, view, old); err != nil {
 		return err
 	}
 	c.whole = time.Now()
 	return nil
 }
 
-// compact proposes the blocks of which a share can be dropped and, where the share is 0,
+// compactBlocks proposes the blocks of which a share can be dropped and, where the share is 0,
 // those that are small.
-func (c *compactor) compact(ctx context.Context, view *store.View, old *store.Droppable, share float64) error {
+func (c *compactor) compactBlocks(ctx context.Context, view *store.View, old *store.Droppable, share float64) error {
 	candidates, err := old.Candidates(share)
 	if err != nil {
 		return err
@@ -146,10 +146,10 @@ func (c *compactor) compact(ctx context.Context, view *store.View, old *store.Dr
 	return nil
 }
 
-// forget proposes what waits for a block and can be dropped, and what no block has for the
+// forgetValues proposes what waits for a block and can be dropped, and what no block has for the
 // second time: a view that was opened before the last record with a value went asks for
 // the value no more.
-func (c *compactor) forget(ctx context.Context, view *store.View, old *store.Droppable) error {
+func (c *compactor) forgetValues(ctx context.Context, view *store.View, old *store.Droppable) error {
 	free, err := view.Unposted(forgetAtOnce)
 	if err != nil {
 		return err
@@ -169,16 +169,16 @@ func (c *compactor) forget(ctx context.Context, view *store.View, old *store.Dro
 	return err
 }
 
-// compact has this node, while it leads, propose what the store can drop.
-func (a *Aggregator) compact() {
-	c := &compactor{Compaction: a.set.Compaction.withDefaults(), view: a.replica.view, write: a.replica.Write, refuse: a.replica.refuse, log: a.set.Log}
-	a.replica.node.OnLeader(c.lead)
+// startCompaction has this node, while it leads, propose what the store can drop.
+func (a *Aggregator) startCompaction() {
+	c := &compactor{Compaction: a.set.Compaction.withDefaults(), view: a.replica.openView, write: a.replica.Write, checkWritable: a.replica.checkWritable, log: a.set.Log}
+	a.replica.node.OnLeader(c.leadCompaction)
 }
 
-// rewrite takes what was dropped out of the node's files, until ctx ends: out of the database,
+// rewriteFiles takes what was dropped out of the node's files, until ctx ends: out of the database,
 // and once more a time later out of the log of Raft, so that members that were away for less
 // than that need no image.
-func (a *Aggregator) rewrite(ctx context.Context) error {
+func (a *Aggregator) rewriteFiles(ctx context.Context) error {
 	files := a.set.Compaction.withDefaults().Files
 	done, logged := uint64(0), uint64(0) // logged: the last entry when the database was rewritten, until the log is cut
 	for wait := files; ; {

@@ -46,27 +46,27 @@ type Daemon struct {
 // Run loads the configuration and serves until ctx ends. The error is what is
 // wrong with the configuration, as hcl.Diagnostics, or why the node had to stop.
 func (d *Daemon) Run(ctx context.Context) error {
-	conf, diags := d.load()
+	conf, diags := d.loadConfig()
 	if err := diags.Err(); err != nil {
 		return err
 	}
 	d.conf = conf
 	d.level.Set(conf.Aggregator.Log.SlogLevel())
 	d.log = slog.New(conf.Aggregator.Log.Handler(d.Log, &d.level))
-	d.warn(diags)
-	if err := d.open(); err != nil {
+	d.logWarnings(diags)
+	if err := d.openAggregator(); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	reloads := make(chan struct{})
 	go func() {
 		defer close(reloads)
-		d.reloads(ctx)
+		d.reloadOnHangup(ctx)
 	}()
 	d.Notify.Ready()
 	context.AfterFunc(ctx, d.Notify.Stopping)
 	go d.Notify.Watch(ctx, d.agg.Alive)
-	go d.describe(ctx)
+	go d.updateStatus(ctx)
 	err := d.agg.Run(ctx)
 	cancel()
 	<-reloads
@@ -74,8 +74,8 @@ func (d *Daemon) Run(ctx context.Context) error {
 	return err
 }
 
-// load reads the configuration and looks whether this machine has what it names.
-func (d *Daemon) load() (*config.Config, hcl.Diagnostics) {
+// loadConfig reads the configuration and looks whether this machine has what it names.
+func (d *Daemon) loadConfig() (*config.Config, hcl.Diagnostics) {
 	conf, diags := d.Load()
 	if !diags.HasErrors() {
 		diags.Extend(conf.Check())
@@ -83,20 +83,20 @@ func (d *Daemon) load() (*config.Config, hcl.Diagnostics) {
 	return conf, diags
 }
 
-func (d *Daemon) warn(diags hcl.Diagnostics) {
+func (d *Daemon) logWarnings(diags hcl.Diagnostics) {
 	for _, w := range diags.Warnings() {
 		d.log.Warn("configuration", "problem", hcl.Diagnostics{w}.Error())
 	}
 }
 
-// open opens listeners and state.
-func (d *Daemon) open() (err error) {
+// openAggregator opens the listeners and the state.
+func (d *Daemon) openAggregator() (err error) {
 	if d.conf.Aggregator.TLS != nil {
 		if d.keys, err = identity.Load(d.conf.Files()); err != nil {
 			return err
 		}
 	}
-	set := settings(d.conf)
+	set := settingsOf(d.conf)
 	if dir := d.conf.Aggregator.Authority.Path; dir != "" {
 		if set.Authority, err = identity.LoadAuthority(dir); err != nil {
 			return err
@@ -105,13 +105,13 @@ func (d *Daemon) open() (err error) {
 	set.Version, set.Log, set.Keys = d.Version, d.log, d.keys
 	set.BootstrapFrom, set.Actions.Dev = d.BootstrapFrom, d.Dev
 	api := &d.conf.Aggregator.API
-	if set.Plain, err = listen(api.Listen); err != nil {
+	if set.Plain, err = listenTCP(api.Listen); err != nil {
 		return err
 	}
-	if set.TLS, err = listen(api.TLSListen); err != nil {
+	if set.TLS, err = listenTCP(api.TLSListen); err != nil {
 		return errors.Join(err, closeAll(set.Plain))
 	}
-	if set.Local, err = d.socket(); err != nil {
+	if set.Local, err = d.openSocket(); err != nil {
 		return errors.Join(err, closeAll(set.Plain), closeAll(set.TLS))
 	}
 	if set.Raft, err = raftSettings(&d.conf.Aggregator); err != nil {
@@ -121,16 +121,16 @@ func (d *Daemon) open() (err error) {
 		return errors.Join(err, closeAll(set.Plain), closeAll(set.TLS), set.Local.Close())
 	}
 	d.log.Info("aggregator starts", "name", set.Name, "version", d.Version, "data_dir", set.DataDir,
-		"socket", set.Local.Addr().String(), "listen", addresses(set.Plain), "tls_listen", addresses(set.TLS), "shared_blocks", len(set.Files.Written))
+		"socket", set.Local.Addr().String(), "listen", listenerAddresses(set.Plain), "tls_listen", listenerAddresses(set.TLS), "shared_blocks", len(set.Files.Written))
 	return nil
 }
 
-// settings are what of a configuration needs no opening.
-func settings(c *config.Config) Settings {
+// settingsOf are what of a configuration needs no opening.
+func settingsOf(c *config.Config) Settings {
 	a := &c.Aggregator
 	set := Settings{
 		Name: a.Name.Value, DataDir: a.DataDir.Path, MinFree: a.MinFree.Bytes, Ballast: uint64(max(a.Ballast.Bytes, 0)), Files: c.Shared(), Access: c.Rules(),
-		Backup: backupPlan(a), Actions: actionsOf(c), Acknowledged: acknowledgements(&c.Health),
+		Backup: backupPlan(a), Actions: actionsOf(c), Acknowledged: acknowledgementsOf(&c.Health),
 		Compaction:     Compaction{Every: a.Compaction.Every.Duration, Keep: a.Compaction.Keep.Duration, Whole: a.Compaction.Whole.Duration, Files: a.Compaction.Files.Duration},
 		Watch:          WatchSettings{ClockTolerance: a.ClockTolerance.Duration},
 		IgnoreExisting: a.API.IgnoreRecordExists, MaxBody: a.API.MaxBody.Bytes, AnswerMemory: a.API.AnswerMemory.Bytes, UsageMemory: a.UsageMemory.Bytes, Patience: a.API.Patience.Duration,
@@ -139,8 +139,8 @@ func settings(c *config.Config) Settings {
 	return set
 }
 
-// listen opens all addresses, or none.
-func listen(list []hcl.Address) (open []net.Listener, err error) {
+// listenTCP opens all addresses, or none.
+func listenTCP(list []hcl.Address) (open []net.Listener, err error) {
 	for _, a := range list {
 		l, err := net.Listen("tcp", a.String())
 		if err != nil {
@@ -158,7 +158,7 @@ func closeAll(list []net.Listener) (err error) {
 	return err
 }
 
-func addresses(list []net.Listener) string {
+func listenerAddresses(list []net.Listener) string {
 	var names []string
 	for _, l := range list {
 		names = append(names, l.Addr().String())
@@ -166,14 +166,14 @@ func addresses(list []net.Listener) string {
 	return strings.Join(names, " ")
 }
 
-// reloads takes over a changed configuration at every hangup until ctx ends.
-func (d *Daemon) reloads(ctx context.Context) {
+// reloadOnHangup takes over a changed configuration at every hangup until ctx ends.
+func (d *Daemon) reloadOnHangup(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-d.Hangup:
-			d.reload(ctx)
+			d.reloadConfig(ctx)
 		}
 	}
 }
@@ -181,13 +181,13 @@ func (d *Daemon) reloads(ctx context.Context) {
 // reloadTime is how long a reload waits for the plugins of actions.
 const reloadTime = 10 * time.Second
 
-// reload takes over what can change while the daemon runs, and says what cannot.
+// reloadConfig takes over what can change while the daemon runs, and says what cannot.
 // A bad configuration is refused as a whole. A plugin of an action that has not answered
 // within reloadTime holds nothing up. When ctx ends meanwhile, nothing is taken over.
-func (d *Daemon) reload(ctx context.Context) {
+func (d *Daemon) reloadConfig(ctx context.Context) {
 	d.Notify.Reloading()
 	defer d.Notify.Ready()
-	next, diags := d.load()
+	next, diags := d.loadConfig()
 	if !diags.HasErrors() {
 		checks, cancel := context.WithTimeout(ctx, reloadTime)
 		diags.Extend(CheckActions(checks, next, d.Dev))
@@ -200,7 +200,7 @@ func (d *Daemon) reload(ctx context.Context) {
 		d.log.Error("the configuration is refused, the old one stays", "error", err)
 		return
 	}
-	d.warn(diags)
+	d.logWarnings(diags)
 	if d.keys != nil {
 		if err := d.keys.Reload(); err != nil {
 			d.log.Error("the certificates are refused, the old ones stay", "error", err)
@@ -215,6 +215,6 @@ func (d *Daemon) reload(ctx context.Context) {
 	d.agg.SetFiles(next.Shared())
 	d.agg.SetAccess(next.Rules())
 	d.agg.SetBackups(backupPlan(&next.Aggregator))
-	d.agg.SetAcknowledged(acknowledgements(&next.Health))
+	d.agg.SetAcknowledged(acknowledgementsOf(&next.Health))
 	d.log.Info("configuration reloaded", "agents", len(next.Agents))
 }

@@ -5,11 +5,11 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/report"
 )
 
-// directory is who belongs where, as the books say now.
-func (a *Aggregator) directory() *accounting.Directory { return a.books.Now().Directory }
+// currentDirectory is who belongs where, as the books say now.
+func (a *Aggregator) currentDirectory() *accounting.Directory { return a.books.Now().Directory }
 
 // ownKeys are the meta keys of users and groups.
 func (a *Aggregator) ownKeys() report.Keys {
-	set := a.directory().Settings()
+	set := a.currentDirectory().Settings()
 	return report.Keys{User: set.UserKey, Group: set.GroupKey}
 }

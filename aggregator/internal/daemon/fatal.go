@@ -16,8 +16,8 @@ import (
 // (EX_IOERR of sysexits.h). The unit starts it again.
 const exitDisk = 74
 
-// exit ends the process, where it cannot end in order.
-func (a *Aggregator) exit(code int) {
+// exitProcess ends the process, where it cannot end in order.
+func (a *Aggregator) exitProcess(code int) {
 	if a.set.Exit != nil {
 		a.set.Exit(code)
 		return
@@ -25,24 +25,24 @@ func (a *Aggregator) exit(code int) {
 	os.Exit(code)
 }
 
-// fatal ends the process when the store cannot go on: all that was confirmed is
+// exitOnStoreError ends the process when the store cannot go on: all that was confirmed is
 // on disk or with the other nodes.
-func (a *Aggregator) fatal(err error) {
+func (a *Aggregator) exitOnStoreError(err error) {
 	switch {
 	case errors.Is(err, store.ErrCorrupt):
-		a.set.Log.Error("the store is damaged: this node ends", "error", remedied(a.set.DataDir, err))
-		a.exit(systemd.ExitFenced)
+		a.set.Log.Error("the store is damaged: this node ends", "error", addRemedy(a.set.DataDir, err))
+		a.exitProcess(systemd.ExitFenced)
 	case strings.Contains(err.Error(), syscall.ENOSPC.Error()), strings.Contains(err.Error(), syscall.EDQUOT.Error()):
 		a.set.Log.Error("the disk is full: this node stops; free space, then start it again: "+a.set.DataDir, "error", err, "do", "bursar operator disk free-ballast")
-		a.exit(exitDisk)
+		a.exitProcess(exitDisk)
 	default:
 		a.set.Log.Error("the store cannot be written: this node ends", "error", err)
-		a.exit(exitDisk)
+		a.exitProcess(exitDisk)
 	}
 }
 
-// remedied adds to an error that says that data on disk are damaged what to do.
-func remedied(dir string, err error) error {
+// addRemedy adds to an error that says that data on disk are damaged what to do.
+func addRemedy(dir string, err error) error {
 	if !errors.Is(err, store.ErrCorrupt) && !errors.Is(err, cluster.ErrCorrupt) {
 		return err
 	}

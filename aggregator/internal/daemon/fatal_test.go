@@ -27,7 +27,7 @@ func TestANodeWhoseStoreCannotGoOnEndsWithACodeAndARemedy(t *testing.T) {
 		var log bytes.Buffer
 		code := 0
 		a := &Aggregator{set: Settings{DataDir: "/data", Exit: func(c int) { code = c }, Log: slog.New(slog.NewTextHandler(&log, nil))}}
-		a.fatal(c.err)
+		a.exitOnStoreError(c.err)
 		if code != c.code || !strings.Contains(log.String(), c.want) || strings.Count(log.String(), "\n") != 1 {
 			t.Errorf("%v: code %d, %s", c.err, code, &log)
 		}

@@ -46,27 +46,27 @@ type healthMonitor struct {
 	acknowledged []health.Acknowledgement
 }
 
-// attend makes the doctor of a node that is open.
-func (a *Aggregator) attend() {
+// makeHealthMonitor makes that of a node that is open.
+func (a *Aggregator) makeHealthMonitor() {
 	d := &healthMonitor{agg: a, acknowledged: a.set.Acknowledged, ballast: health.NewBallast(a.set.DataDir, a.replica.guard.State().Size, a.set.Ballast)}
 	d.tally = &completeness.Keeper{View: a.store.View, Log: a.set.Log}
 	d.survey = &health.Survey{View: a.store.View, Life: lifeOf, Log: a.set.Log}
 	node := a.replica.node
 	d.probe = &health.DiskProbe{Path: filepath.Join(a.set.DataDir, "raft", "disk.probe"), Log: a.set.Log}
 	d.watchdog = &health.Watchdog{
-		Stalls: []func() time.Duration{d.probe.Stalled, node.LogStalled}, Leads: node.IsLeader, Exit: a.exit, Log: a.set.Log,
-		Level: func() health.DiskLevel { return a.replica.guard.State().Level }, Roomy: d.roomy,
-		HandOver: d.handOver,
+		Stalls: []func() time.Duration{d.probe.Stalled, node.LogStalled}, Leads: node.IsLeader, Exit: a.exitProcess, Log: a.set.Log,
+		Level: func() health.DiskLevel { return a.replica.guard.State().Level }, Roomy: d.roomyMember,
+		HandOver: d.transferLeadership,
 	}
-	d.watch = &health.Watch{Sources: []health.Source{d.cluster, d.strayed, d.agents, d.stored, d.actions, d.logins, d.restoredTokens, d.agentSRV}, Log: a.set.Log}
+	d.watch = &health.Watch{Sources: []health.Source{d.addClusterFacts, d.addStrayedNode, d.addAgentFacts, d.addStoreFacts, d.addActionFacts, d.addLoginTrouble, d.addRestoredTokens, d.addSRVTrouble}, Log: a.set.Log}
 	health.NewMetrics(d.watch, a.registry)
-	d.measure(a.registry)
-	a.peer.Source(membership.FactFunc(d.fill))
+	d.registerMetrics(a.registry)
+	a.peer.Source(membership.FactFunc(d.fillNodeFact))
 	a.doctor = d
 }
 
-// acknowledgements are those of a configuration.
-func acknowledgements(h *config.Health) (list []health.Acknowledgement) {
+// acknowledgementsOf are those of a configuration.
+func acknowledgementsOf(h *config.Health) (list []health.Acknowledgement) {
 	for _, a := range h.Acknowledged {
 		list = append(list, health.Acknowledgement{ID: a.ID.Value, About: a.About.Value, Count: int64(a.Count), Reason: a.Reason.Value})
 	}
@@ -80,36 +80,36 @@ func (a *Aggregator) SetAcknowledged(list []health.Acknowledgement) {
 	a.doctor.acknowledged = list
 }
 
-// found returns the findings about records as of the last verdict.
-func (d *healthMonitor) found() []health.RecordFinding {
+// recordFindings returns the findings about records as of the last verdict.
+func (d *healthMonitor) recordFindings() []health.RecordFinding {
 	r, _ := d.watch.Last()
 	return r.Facts.Records()
 }
 
-// handOver gives the leadership to another node: in order, or where this disk
+// transferLeadership gives the leadership to another node: in order, or where this disk
 // hangs at once.
-func (d *healthMonitor) handOver(ctx context.Context, to string) error {
+func (d *healthMonitor) transferLeadership(ctx context.Context, to string) error {
 	if to == "" {
 		return d.agg.replica.node.TransferLeadership(ctx)
 	}
 	return d.agg.peer.Handover(ctx)
 }
 
-// measure registers what the doctor knows of this node's disk.
-func (d *healthMonitor) measure(reg prometheus.Registerer) {
+// registerMetrics registers what the doctor knows of this node's disk.
+func (d *healthMonitor) registerMetrics(reg prometheus.Registerer) {
 	gauge := func(name, help string, value func() float64) {
 		reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "bursar_" + name, Help: help}, value))
 	}
 	gauge("disk_ballast_bytes", "Size of the file that can be given up for room.", func() float64 { return float64(d.ballast.Size()) })
 	gauge("disk_probe_seconds", "How long the last test write to the disk took.", func() float64 { took, _ := d.probe.Last(); return took.Seconds() })
-	gauge("disk_stalled_seconds", "How long a write to the disk has been hanging, 0 when none is.", func() float64 { return d.stalled().Seconds() })
+	gauge("disk_stalled_seconds", "How long a write to the disk has been hanging, 0 when none is.", func() float64 { return d.diskStalled().Seconds() })
 	reg.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "bursar_disk_probe_failures_total", Help: "Test writes to the disk that failed."}, func() float64 {
 		_, failed := d.probe.Last()
 		return float64(failed)
 	}))
 }
 
-func (d *healthMonitor) stalled() time.Duration {
+func (d *healthMonitor) diskStalled() time.Duration {
 	return max(d.probe.Stalled(), d.agg.replica.node.LogStalled())
 }
 
@@ -119,19 +119,19 @@ func (d *healthMonitor) Report(ctx context.Context) health.Report { return d.wat
 // ballastEvery is how often the ballast is looked after.
 const ballastEvery = 10 * time.Second
 
-// run looks after the node until ctx ends.
-func (d *healthMonitor) run(ctx context.Context) error {
+// runMonitor looks after the node until ctx ends.
+func (d *healthMonitor) runMonitor(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return d.probe.Run(ctx) })
 	g.Go(func() error { return d.watchdog.Run(ctx) })
 	g.Go(func() error { return d.watch.Run(ctx) })
-	g.Go(func() error { return d.keepBallast(ctx) })
+	g.Go(func() error { return d.maintainBallast(ctx) })
 	g.Go(func() error { return d.tally.Run(ctx) })
 	g.Go(func() error { return d.survey.Run(ctx) })
 	return g.Wait()
 }
 
-func (d *healthMonitor) keepBallast(ctx context.Context) error {
+func (d *healthMonitor) maintainBallast(ctx context.Context) error {
 	guard, failed := d.agg.replica.guard, false
 	for {
 		err := d.ballast.Keep(guard.State().Free, guard.Marks().Warn)
@@ -147,23 +147,23 @@ func (d *healthMonitor) keepBallast(ctx context.Context) error {
 	}
 }
 
-func text(err error) string {
+func errorText(err error) string {
 	if err == nil {
 		return ""
 	}
 	return err.Error()
 }
 
-// local is what this node knows of itself alone.
-func (d *healthMonitor) local() health.Local {
+// localFacts is what this node knows of itself alone.
+func (d *healthMonitor) localFacts() health.Local {
 	a := d.agg
 	s := a.replica.guard.State()
 	l := health.Local{Version: a.set.Version, Disk: health.Disk{
-		Path: a.set.DataDir, Free: s.Free, Size: s.Size, Level: health.Level(s.Level.String()), Since: s.Since, Ballast: d.ballast.Size(), Stalled: d.stalled(),
+		Path: a.set.DataDir, Free: s.Free, Size: s.Size, Level: health.Level(s.Level.String()), Since: s.Since, Ballast: d.ballast.Size(), Stalled: d.diskStalled(),
 	}}
 	if a.set.Keys != nil {
 		l.CertFrom, l.CertEnds = a.set.Keys.Begins(), a.set.Keys.Expires()
-		l.CertError, l.Unrenewed = text(a.set.Keys.Problem()), a.set.Keys.Unrenewed()
+		l.CertError, l.Unrenewed = errorText(a.set.Keys.Problem()), a.set.Keys.Unrenewed()
 	}
 	conf := a.keeper.Facts()
 	for _, diff := range conf.Differences {
@@ -177,12 +177,12 @@ func (d *healthMonitor) local() health.Local {
 		l.Misplaced = append(l.Misplaced, health.Misplaced(m))
 	}
 	l.Backup = a.ownBackups()
-	l.Unindexed = text(a.usages.TooLarge())
-	l.OldCopy, l.Unrecorded, l.Forked = text(a.replica.node.Behind()), text(a.replica.node.Unprotected()), text(a.replica.node.Forked())
+	l.Unindexed = errorText(a.usages.TooLarge())
+	l.OldCopy, l.Unrecorded, l.Forked = errorText(a.replica.node.Behind()), errorText(a.replica.node.Unprotected()), errorText(a.replica.node.Forked())
 	if !a.replica.node.IsLeader() {
 		return l
 	}
-	if err := errors.Join(a.replica.guard.CheckPull(), a.replica.guards.refuse()); err != nil {
+	if err := errors.Join(a.replica.guard.CheckPull(), a.replica.guards.checkGuards()); err != nil {
 		l.Paused = err.Error()
 	}
 	for _, p := range a.manager.Status() {
@@ -197,15 +197,15 @@ func (d *healthMonitor) local() health.Local {
 			h.Failing[s.Source] = s.Error
 		}
 		for _, f := range p.Found {
-			h.Findings = append(h.Findings, foundOf(p.Name, f))
+			h.Findings = append(h.Findings, findingOf(p.Name, f))
 		}
 		l.Agents = append(l.Agents, h)
 	}
 	return l
 }
 
-// foundOf is what an agent found about records of a source.
-func foundOf(agent string, f ingest.Found) health.RecordFinding {
+// findingOf is what an agent found about records of a source.
+func findingOf(agent string, f ingest.Found) health.RecordFinding {
 	x := f.Finding
 	at := func(micros int64) time.Time { return record.Time(micros).Std() }
 	do := x.GetDo()
@@ -218,8 +218,8 @@ func foundOf(agent string, f ingest.Found) health.RecordFinding {
 	}
 }
 
-// cluster is the source of what is known of the nodes.
-func (d *healthMonitor) cluster(_ context.Context, f *health.Facts) {
+// addClusterFacts is the source of what is known of the nodes.
+func (d *healthMonitor) addClusterFacts(_ context.Context, f *health.Facts) {
 	a := d.agg
 	stats := a.replica.node.Stats()
 	f.Node, f.Version, f.Leader = a.set.Name, a.set.Version, stats.Leader.ID
@@ -228,7 +228,7 @@ func (d *healthMonitor) cluster(_ context.Context, f *health.Facts) {
 		newest = max(newest, fact.Applied, fact.Command)
 	}
 	for _, m := range stats.Servers {
-		f.Nodes = append(f.Nodes, d.member(f.Now, stats.Leader.ID, newest, m))
+		f.Nodes = append(f.Nodes, d.memberFacts(f.Now, stats.Leader.ID, newest, m))
 	}
 	if own := a.peer.Roster().Own(); len(stats.Servers) == 0 {
 		f.Others = append(f.Others, health.Finding{
@@ -237,8 +237,8 @@ func (d *healthMonitor) cluster(_ context.Context, f *health.Facts) {
 	}
 }
 
-// strayed finds nodes of different clusters.
-func (d *healthMonitor) strayed(_ context.Context, f *health.Facts) {
+// addStrayedNode says that nodes are of different clusters.
+func (d *healthMonitor) addStrayedNode(_ context.Context, f *health.Facts) {
 	if why := d.agg.peer.Strayed(); why != "" {
 		f.Others = append(f.Others, health.Finding{
 			Severity: health.Critical, ID: "other-cluster", What: why,
@@ -247,9 +247,9 @@ func (d *healthMonitor) strayed(_ context.Context, f *health.Facts) {
 	}
 }
 
-// member is what is known of a member; newest is the newest command that any node
+// memberFacts is what is known of a member; newest is the newest command that any node
 // has.
-func (d *healthMonitor) member(now time.Time, leader string, newest uint64, m cluster.Member) health.Node {
+func (d *healthMonitor) memberFacts(now time.Time, leader string, newest uint64, m cluster.Member) health.Node {
 	n := health.Node{Name: m.Addr, ID: m.ID, Address: d.agg.peer.AddressOf(m.Server), Listed: m.Addr, Voter: m.Voter, Leader: m.ID == leader, Self: m.ID == d.agg.replica.node.ID()}
 	fact, heard := d.agg.peer.Roster().ByID(m.ID)
 	for _, l := range d.agg.peer.Names() {
@@ -259,7 +259,7 @@ func (d *healthMonitor) member(now time.Time, leader string, newest uint64, m cl
 	}
 	switch {
 	case n.Self:
-		n.Seen, n.Local = now, d.local()
+		n.Seen, n.Local = now, d.localFacts()
 		fact = d.agg.peer.Roster().Own()
 	case !heard:
 		return n
@@ -281,15 +281,15 @@ func (d *healthMonitor) member(now time.Time, leader string, newest uint64, m cl
 // factName is under which the nodes tell each other what each knows of itself.
 const factName = "health"
 
-// fill implements peer.FactSource.
-func (d *healthMonitor) fill(f *membership.NodeFact) {
-	local := d.local()
+// fillNodeFact implements peer.FactSource.
+func (d *healthMonitor) fillNodeFact(f *membership.NodeFact) {
+	local := d.localFacts()
 	f.DiskFree, f.DiskSize = local.Disk.Free, local.Disk.Size
 	f.SetExtra(factName, json.RawMessage(local.Brief().Encode()))
 }
 
-// agents is the source of what is known of the agents: the leader pulls them.
-func (d *healthMonitor) agents(_ context.Context, f *health.Facts) {
+// addAgentFacts is the source of what is known of the agents: the leader pulls them.
+func (d *healthMonitor) addAgentFacts(_ context.Context, f *health.Facts) {
 	for i := range f.Nodes {
 		if n := &f.Nodes[i]; n.Leader {
 			f.Agents = n.Agents
@@ -297,8 +297,8 @@ func (d *healthMonitor) agents(_ context.Context, f *health.Facts) {
 	}
 }
 
-// roomy names a member other than this one with space on its disk.
-func (d *healthMonitor) roomy() string {
+// roomyMember names a member other than this one with space on its disk.
+func (d *healthMonitor) roomyMember() string {
 	report, ok := d.watch.Last()
 	if !ok {
 		return ""
@@ -312,9 +312,9 @@ func (d *healthMonitor) roomy() string {
 	return ""
 }
 
-// stored is the source of what the store of this node holds. It is counted again
+// addStoreFacts is the source of what the store of this node holds. It is counted again
 // only when something was applied.
-func (d *healthMonitor) stored(_ context.Context, f *health.Facts) {
+func (d *healthMonitor) addStoreFacts(_ context.Context, f *health.Facts) {
 	view, err := d.agg.store.View()
 	if err != nil {
 		f.Unknown = append(f.Unknown, "the store cannot be read: "+err.Error())
@@ -331,26 +331,26 @@ func (d *healthMonitor) stored(_ context.Context, f *health.Facts) {
 	defer d.mu.Unlock()
 	if !d.data.Known || d.data.Index != index {
 		data := health.Data{Known: true, Index: index, Records: view.Count()}
-		setOdd(view.Odd(), &data)
+		setStoreCounts(view.Odd(), &data)
 		if err := countSources(view, &data); err != nil {
 			f.Unknown = append(f.Unknown, "the store cannot be read: "+err.Error())
 			return
 		}
 		d.data = data
-		if err := d.listen(view, f.Now); err != nil {
+		if err := d.learnSources(view, f.Now); err != nil {
 			f.Unknown = append(f.Unknown, "the store cannot be read: "+err.Error())
 		}
 	}
 	f.Data = d.data
 	f.Acknowledged = d.acknowledged
-	f.Data.Lacking, f.Data.Negative = d.lacking(f.Now), d.survey.List()
+	f.Data.Lacking, f.Data.Negative = d.missingRuns(f.Now), d.survey.List()
 	for _, s := range d.pulse.Silent(record.FromStd(f.Now)) {
 		f.Data.Silent = append(f.Data.Silent, health.Silent{Agent: s.Source.Agent, Source: s.Source.String(), Since: s.Since.Std(), Allowed: time.Duration(s.Allowed) * time.Microsecond})
 	}
 }
 
-// restoredTokens says that tokens are valid because a snapshot has them.
-func (d *healthMonitor) restoredTokens(_ context.Context, f *health.Facts) {
+// addRestoredTokens says that tokens are valid because a snapshot has them.
+func (d *healthMonitor) addRestoredTokens(_ context.Context, f *health.Facts) {
 	var made time.Time
 	count, err := store.With(d.agg.store, func(v *store.View) (n int, err error) {
 		n, made, err = enrol.RestoredTokens(v, f.Now)
@@ -362,21 +362,21 @@ func (d *healthMonitor) restoredTokens(_ context.Context, f *health.Facts) {
 	case count > 0:
 		f.Others = append(f.Others, health.Finding{
 			Severity: health.Warning, ID: "tokens-restored", Count: int64(count), Since: made,
-			What: fmt.Sprintf("%s valid as in the snapshot of %s that was restored, even if revoked or used since", tokens(count), made.UTC().Format("2006-01-02 15:04 MST")),
+			What: fmt.Sprintf("%s valid as in the snapshot of %s that was restored, even if revoked or used since", tokenPhrase(count), made.UTC().Format("2006-01-02 15:04 MST")),
 			Do:   "bursar token list   # bursar token revoke those that must not be valid; then acknowledge \"tokens-restored\" in the block health",
 		})
 	}
 }
 
-func tokens(n int) string {
+func tokenPhrase(n int) string {
 	if n == 1 {
 		return "1 token is"
 	}
 	return fmt.Sprintf("%d tokens are", n)
 }
 
-// listen learns how often sources speak.
-func (d *healthMonitor) listen(view *store.View, now time.Time) error {
+// learnSources learns how often sources speak.
+func (d *healthMonitor) learnSources(view *store.View, now time.Time) error {
 	agents, err := view.Agents()
 	if err != nil {
 		return err
@@ -389,8 +389,8 @@ func (d *healthMonitor) listen(view *store.View, now time.Time) error {
 // lackingDays is how far back days that lack runs are spoken of.
 const lackingDays = 35 * 24 * time.Hour
 
-// lacking are the days of late that lack runs.
-func (d *healthMonitor) lacking(now time.Time) (list []health.Lacking) {
+// missingRuns are the days of late that lack runs.
+func (d *healthMonitor) missingRuns(now time.Time) (list []health.Lacking) {
 	days, _ := d.tally.Days(completeness.Window{From: record.FromStd(now.Add(-lackingDays)), To: record.FromStd(now)})
 	for _, s := range completeness.Stretches(days) {
 		list = append(list, health.Lacking{
@@ -400,10 +400,10 @@ func (d *healthMonitor) lacking(now time.Time) (list []health.Lacking) {
 	return list
 }
 
-// setOdd takes over what the store has counted.
-func setOdd(odd store.Odd, data *health.Data) {
+// setStoreCounts takes over what the store has counted.
+func setStoreCounts(odd store.Odd, data *health.Data) {
 	data.Quarantined, data.Conflicts, data.Waiting, data.Gaps = int(odd.Quarantined), int(odd.Conflicts), int(odd.Waiting), int(odd.Gaps)
-	data.OldestQuarantined, data.NewestGap = std(odd.OldestQuarantined), std(odd.NewestGap)
+	data.OldestQuarantined, data.NewestGap = stdTime(odd.OldestQuarantined), stdTime(odd.NewestGap)
 }
 
 // countSources finds the source that is most behind, and those whose counters do
@@ -415,7 +415,7 @@ func countSources(view *store.View, data *health.Data) error {
 	}
 	for i := range cursors {
 		for _, w := range cursors[i].Watermarks {
-			if at := std(w.CompleteTo); !at.IsZero() && (data.CompleteTo.IsZero() || at.Before(data.CompleteTo)) {
+			if at := stdTime(w.CompleteTo); !at.IsZero() && (data.CompleteTo.IsZero() || at.Before(data.CompleteTo)) {
 				data.CompleteTo, data.Late = at, w.Source.String()
 			}
 		}
@@ -429,8 +429,8 @@ func countSources(view *store.View, data *health.Data) error {
 	return err
 }
 
-// std turns a time of the store into one of the library; zero when there is none.
-func std(t record.Time) time.Time {
+// stdTime turns a time of the store into one of the library; zero when there is none.
+func stdTime(t record.Time) time.Time {
 	if !t.Present() {
 		return time.Time{}
 	}

@@ -284,7 +284,7 @@ func TestPulled_NameInBoth_TheConfigurationCounts(t *testing.T) {
 		joined:     []enrol.Machine{{Name: "a", Address: "joined:1"}, {Name: "b", Address: "joined:2"}},
 	}
 	want := []ingest.Agent{{Name: "a", Address: "configured:1"}, {Name: "b", Address: "joined:2"}}
-	if got := p.agents(); !slices.Equal(got, want) {
+	if got := p.mergedAgents(); !slices.Equal(got, want) {
 		t.Error(got)
 	}
 }

@@ -32,9 +32,9 @@ type pulled struct {
 	srvTrouble error          // of the last look
 }
 
-// agents are all of them. Where several name an agent, the configuration counts, and what
+// mergedAgents are the agents of all three. Where several name an agent, the configuration counts, and what
 // joined before what DNS says.
-func (p *pulled) agents() []ingest.Agent {
+func (p *pulled) mergedAgents() []ingest.Agent {
 	list := slices.Clone(p.configured)
 	for _, m := range p.joined {
 		if !slices.ContainsFunc(p.configured, func(a ingest.Agent) bool { return a.Name == m.Name }) {
@@ -50,14 +50,14 @@ func (p *pulled) agents() []ingest.Agent {
 	return list
 }
 
-// pull makes a change of the agents, and has it obeyed.
-func (a *Aggregator) pull(change func(*pulled)) {
+// changePulled changes the agents to pull from, and has that obeyed.
+func (a *Aggregator) changePulled(change func(*pulled)) {
 	a.pulled.mu.Lock()
 	defer a.pulled.mu.Unlock()
 	change(&a.pulled)
-	agents := a.pulled.agents()
+	agents := a.pulled.mergedAgents()
 	a.manager.Set(agents)
-	a.actors.obey(a.pulled.actions, agents)
+	a.actors.setShared(a.pulled.actions, agents)
 }
 
 // joinedEvery is how often this node looks who has joined.
@@ -80,7 +80,7 @@ func (a *Aggregator) followJoined(ctx context.Context) error {
 		same := slices.Equal(list, a.pulled.joined)
 		a.pulled.mu.Unlock()
 		if !same {
-			a.pull(func(p *pulled) { p.joined = list })
+			a.changePulled(func(p *pulled) { p.joined = list })
 		}
 		return true
 	})
@@ -99,19 +99,19 @@ func (a *Aggregator) joinedNodes() (list []membership.Listed) {
 	return list
 }
 
-// enrolment is how machines join at this node; nil: none can.
-func (a *Aggregator) enrolment() *api.Enrolment {
+// newEnrolment is how machines join at this node; nil: none can.
+func (a *Aggregator) newEnrolment() *api.Enrolment {
 	if a.set.Authority == nil || a.set.Keys == nil {
 		return nil
 	}
 	return &api.Enrolment{
-		Authority: a.set.Authority, Trusted: a.set.Keys.Authorities, Address: a.joinAddress, Nodes: a.nodes, Aggregators: a.joinAddresses, Retention: a.retentionPolicy,
+		Authority: a.set.Authority, Trusted: a.set.Keys.Authorities, Address: a.joinAddress, Nodes: a.namedNodes, Aggregators: a.joinAddresses, Retention: a.retentionPolicy,
 		Cluster: func() string { id, _ := a.store.Cluster(); return id },
 		Taken: func(role identity.Role, name string) bool {
 			if role == identity.Agent {
 				return slices.Contains(a.manager.Names(), name)
 			}
-			return slices.ContainsFunc(a.nodes(), func(n v1.JoinNode) bool { return n.Name == name })
+			return slices.ContainsFunc(a.namedNodes(), func(n v1.JoinNode) bool { return n.Name == name })
 		},
 	}
 }
@@ -145,8 +145,8 @@ func (a *Aggregator) joinAddresses() []string {
 	return list
 }
 
-// nodes are the nodes of the cluster that are known by name.
-func (a *Aggregator) nodes() (list []v1.JoinNode) {
+// namedNodes are the nodes of the cluster that are known by name.
+func (a *Aggregator) namedNodes() (list []v1.JoinNode) {
 	for _, m := range (members{a.replica}).Members() {
 		if m.Name != "" {
 			list = append(list, v1.JoinNode{Name: m.Name, Address: m.Address})

@@ -30,7 +30,7 @@ func (l logins) End(ctx context.Context, text string) (string, error) {
 	if l.a.gate.Sessions.End(text) {
 		return "", nil
 	}
-	s, err := l.a.bearers.session(text, time.Now())
+	s, err := l.a.bearers.findSession(text, time.Now())
 	if err != nil {
 		return "", err
 	}
@@ -53,8 +53,8 @@ func (a *Aggregator) withLogin(pages map[string]http.Handler) map[string]http.Ha
 	return pages
 }
 
-// logins says when the provider of logins cannot be used.
-func (d *healthMonitor) logins(_ context.Context, f *health.Facts) {
+// addLoginTrouble says when the provider of logins cannot be used.
+func (d *healthMonitor) addLoginTrouble(_ context.Context, f *health.Facts) {
 	if err := d.agg.door.Trouble(); err != nil {
 		f.Others = append(f.Others, health.Finding{
 			Severity: health.Warning, ID: "login-provider", About: d.agg.set.Name, What: "people cannot log in: " + err.Error(),

@@ -91,7 +91,7 @@ func TestToken_AnyRoute_IsForItsRolesOnlyAndNowhereWritten(t *testing.T) {
 		}
 	}
 	quiet("the log", g.log.String())
-	g.agg.bearers.note(t.Context())
+	g.agg.bearers.writeUses(t.Context())
 	_, text := ask(t, admin, g.tls, "GET", "/v1/tokens")
 	if strings.Count(text, `"used_from":"127.0.0.1"`) != len(by) {
 		t.Error("the last uses are not noted: ", text)

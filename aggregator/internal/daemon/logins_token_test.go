@@ -94,7 +94,7 @@ func TestTokenSession_AnyRoute_MayWhatTheTokenMayUntilItIsRevoked(t *testing.T) 
 			t.Errorf("%s: a revoked token: %d %s", name, status, text)
 		}
 	}
-	g.agg.bearers.note(t.Context())
+	g.agg.bearers.writeUses(t.Context())
 	_, text := ask(t, admin, g.tls, "GET", "/v1/tokens")
 	if strings.Count(text, `"used_from":"127.0.0.1"`) != len(identity.RightNames()) {
 		t.Error("the last uses are not noted: ", text)

@@ -34,20 +34,20 @@ func newMembers(r *replica) members {
 		if err := json.Unmarshal(body, &c); err != nil {
 			return nil, fmt.Errorf("a change of the members: %w", err)
 		}
-		return nil, m.change(ctx, c)
+		return nil, m.applyChange(ctx, c)
 	})
 	return m
 }
 
-// change is made on the leader.
-func (m members) change(ctx context.Context, c memberChange) (err error) {
+// applyChange makes a change of the members; this node leads.
+func (m members) applyChange(ctx context.Context, c memberChange) (err error) {
 	switch c.What {
 	case "add":
 		err = m.replica.node.Add(ctx, cluster.Server{ID: c.ID, Addr: c.Address})
 	case "remove":
 		err = m.replica.node.Remove(ctx, c.ID)
 	case "transfer":
-		err = m.handOver(ctx)
+		err = m.transferLeadership(ctx)
 	default:
 		err = fmt.Errorf("the leader cannot %q; it runs another version", c.What)
 	}
@@ -57,15 +57,15 @@ func (m members) change(ctx context.Context, c memberChange) (err error) {
 	return err
 }
 
-// handOver gives the leadership away as a node does that stops: no write fails.
-func (m members) handOver(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, handoverTime)
+// transferLeadership gives the leadership away as a node does that stops: no write fails.
+func (m members) transferLeadership(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, transferTime)
 	defer cancel()
 	return m.replica.peer.Handover(ctx)
 }
 
-// ask has the leader make a change.
-func (m members) ask(ctx context.Context, c memberChange) error {
+// askLeader has the leader make a change.
+func (m members) askLeader(ctx context.Context, c memberChange) error {
 	body, err := json.Marshal(c)
 	if err != nil {
 		return err
@@ -95,7 +95,7 @@ func (m members) Members() []api.Member {
 	var list []api.Member
 	for _, n := range m.replica.node.Members() {
 		one := api.Member{ID: n.ID, Name: names[n.ID], Address: n.Addr, Dialled: m.replica.peer.AddressOf(n.Server), Voter: n.Voter, Leader: n.Leader, Match: reach[n.ID].Match, LastContact: reach[n.ID].LastContact}
-		if f, ok := m.replica.heard(n.ID); ok {
+		if f, ok := m.replica.nodeFact(n.ID); ok {
 			one.Name, one.Version, one.Applied = cmp.Or(f.Name, one.Name), f.Version, f.Applied
 		}
 		list = append(list, one)
@@ -105,21 +105,21 @@ func (m members) Members() []api.Member {
 
 // Add implements api.Members.
 func (m members) Add(ctx context.Context, id, address string) error {
-	return m.ask(ctx, memberChange{What: "add", ID: id, Address: address})
+	return m.askLeader(ctx, memberChange{What: "add", ID: id, Address: address})
 }
 
 // Remove implements api.Members.
 func (m members) Remove(ctx context.Context, id string) error {
-	return m.ask(ctx, memberChange{What: "remove", ID: id})
+	return m.askLeader(ctx, memberChange{What: "remove", ID: id})
 }
 
 // Transfer implements api.Members.
 func (m members) Transfer(ctx context.Context) error {
-	return m.ask(ctx, memberChange{What: "transfer"})
+	return m.askLeader(ctx, memberChange{What: "transfer"})
 }
 
-// heard returns what is known of a node, this one included.
-func (r *replica) heard(id string) (membership.NodeFact, bool) {
+// nodeFact returns what is known of a node, this one included.
+func (r *replica) nodeFact(id string) (membership.NodeFact, bool) {
 	if id == r.node.ID() {
 		return r.peer.Roster().Own(), true
 	}

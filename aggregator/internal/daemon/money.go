@@ -6,8 +6,8 @@ import (
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
-// money is what usage costs and what may be used, as the books say now.
-func (a *Aggregator) money() api.Money {
+// currentMoney is what usage costs and what may be used, as the books say now.
+func (a *Aggregator) currentMoney() api.Money {
 	now := a.books.Now()
 	classes := now.Directory.Classes()
 	return api.Money{Prices: now.Prices, Budgets: now.Budgets, Value: func(m record.Meta, key string) (string, bool) {

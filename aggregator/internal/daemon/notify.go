@@ -9,12 +9,12 @@ import (
 // describeEvery is the pause between two looks at who leads.
 const describeEvery = 2 * time.Second
 
-// describe keeps the line of `systemctl status` up to date.
-func (d *Daemon) describe(ctx context.Context) {
+// updateStatus keeps the line of `systemctl status` up to date.
+func (d *Daemon) updateStatus(ctx context.Context) {
 	tick := time.NewTicker(describeEvery)
 	defer tick.Stop()
 	for last := ""; ; {
-		if now := d.agg.summary(); now != last {
+		if now := d.agg.statusLine(); now != last {
 			d.Notify.Status(now)
 			last = now
 		}
@@ -26,8 +26,8 @@ func (d *Daemon) describe(ctx context.Context) {
 	}
 }
 
-// summary says in a line what this node does.
-func (a *Aggregator) summary() string {
+// statusLine says in a line what this node does.
+func (a *Aggregator) statusLine() string {
 	members := a.replica.node.Members()
 	if a.replica.node.IsLeader() {
 		return fmt.Sprintf("leads a cluster of %d", len(members))

@@ -47,9 +47,9 @@ func (r Raft) close() error {
 	return r.Listener.Close()
 }
 
-// join opens the node of the cluster. A node that is all there is founds its
+// openClusterNode opens the node of the cluster. A node that is all there is founds its
 // cluster at once; one with peers gathers them first.
-func (a *Aggregator) join() (err error) {
+func (a *Aggregator) openClusterNode() (err error) {
 	if err := a.checkSeed(); err != nil {
 		return errors.Join(err, a.set.Raft.close())
 	}
@@ -64,7 +64,7 @@ func (a *Aggregator) join() (err error) {
 	if err != nil {
 		return errors.Join(err, a.set.Raft.close())
 	}
-	guard, err := space(a.set.DataDir, a.set.MinFree, a.registry, a.set.Log)
+	guard, err := newDiskGuard(a.set.DataDir, a.set.MinFree, a.registry, a.set.Log)
 	if err != nil {
 		return errors.Join(err, a.set.Raft.close())
 	}
@@ -81,7 +81,7 @@ func (a *Aggregator) join() (err error) {
 		conf.Stream = a.transport.Raft()
 	}
 	if len(a.set.Raft.Peers) < 2 || a.set.BootstrapFrom != "" {
-		conf.Bootstrap = []cluster.Server{{ID: id, Addr: a.address()}}
+		conf.Bootstrap = []cluster.Server{{ID: id, Addr: a.raftAddress()}}
 	}
 	node, err := cluster.Open(conf)
 	if err != nil {
@@ -99,8 +99,8 @@ func (a *Aggregator) join() (err error) {
 	return nil
 }
 
-// address is by which the others reach this node; its name where none does.
-func (a *Aggregator) address() string {
+// raftAddress is by which the others reach this node; its name where none does.
+func (a *Aggregator) raftAddress() string {
 	if addr := a.set.Raft.Peers[a.set.Name]; addr != "" {
 		return addr
 	}
@@ -113,7 +113,7 @@ func (a *Aggregator) listenPeers(id string, book *membership.Book) (*cluster.Tra
 		return nil, nil //nolint:nilnil // a node alone has none
 	}
 	t, err := cluster.NewTransport(cluster.TransportConfig{
-		Listener: a.set.Raft.Listener, Advertise: a.address(), ID: id, Logger: a.set.Log,
+		Listener: a.set.Raft.Listener, Advertise: a.raftAddress(), ID: id, Logger: a.set.Log,
 		Server: a.set.Keys.Server(identity.Aggregator), Client: a.set.Keys.Client(identity.Aggregator, ""),
 		Certificates: a.set.Keys,
 		Configured:   func(id string) (name, addr string) { return book.Configured(a.set.Raft.Peers, id) },
@@ -135,7 +135,7 @@ func (a *Aggregator) closeTransport() error {
 func (a *Aggregator) peerConfig(book *membership.Book) membership.Config {
 	conf := membership.Config{
 		Name: a.set.Name, Peers: a.set.Raft.Peers, Joined: a.joinedNodes, DataDir: a.set.DataDir, Book: book, Node: a.replica.node, Store: a.store,
-		Refuse: a.refuse, Sources: []membership.FactSource{membership.FactFunc(a.ownFacts)}, Version: a.set.Version, Log: a.set.Log,
+		Refuse: a.checkWritable, Sources: []membership.FactSource{membership.FactFunc(a.ownFacts)}, Version: a.set.Version, Log: a.set.Log,
 	}
 	if a.transport != nil {
 		conf.Listener, conf.Dial, conf.Generation = a.transport.Peers(), a.transport.DialPeer, a.set.Keys.Generation
@@ -143,12 +143,12 @@ func (a *Aggregator) peerConfig(book *membership.Book) membership.Config {
 	return conf
 }
 
-// refuse says why nothing may be written at present.
-func (a *Aggregator) refuse() error {
-	if err := a.snapshots.sown(); err != nil {
+// checkWritable says why nothing may be written at present.
+func (a *Aggregator) checkWritable() error {
+	if err := a.snapshots.checkSeeded(); err != nil {
 		return err
 	}
-	return a.replica.refuse()
+	return a.replica.checkWritable()
 }
 
 // ownFacts are the facts that no other part knows of.

@@ -11,8 +11,8 @@ import (
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
 )
 
-// programs runs those of an action where they are to run.
-func (s *actors) programs(set *action.Setting, about *bursarv1.DescribeActionResponse) (action.Programs, error) {
+// actionPrograms runs those of an action where they are to run.
+func (s *actors) actionPrograms(set *action.Setting, about *bursarv1.DescribeActionResponse) (action.Programs, error) {
 	switch {
 	case set.RunOn == "":
 		s.mu.Lock()
@@ -21,20 +21,20 @@ func (s *actors) programs(set *action.Setting, about *bursarv1.DescribeActionRes
 	case about.GetCommands() == "":
 		return nil, fmt.Errorf("run_on = %q is of no use: the plugin runs no programs, it works where the leader is; remove it", set.RunOn)
 	}
-	life, err := s.agg.replica.incarnation()
+	life, err := s.agg.replica.readIncarnation()
 	if err != nil {
 		return nil, err
 	}
 	cluster, _ := s.agg.store.Cluster()
 	return &action.Remote{
 		Agent: set.RunOn, Cluster: cluster, Incarnation: life.ID, Action: set.Name,
-		Dial: func() (*grpc.ClientConn, error) { return s.dial(set.RunOn) },
+		Dial: func() (*grpc.ClientConn, error) { return s.dialAgent(set.RunOn) },
 	}, nil
 }
 
-// dial prepares a connection of its own: it lasts as long as the program, whatever
+// dialAgent prepares a connection of its own: it lasts as long as the program, whatever
 // becomes of the pull.
-func (s *actors) dial(name string) (*grpc.ClientConn, error) {
+func (s *actors) dialAgent(name string) (*grpc.ClientConn, error) {
 	s.mu.Lock()
 	at := slices.IndexFunc(s.agents, func(a ingest.Agent) bool { return a.Name == name })
 	var agent ingest.Agent

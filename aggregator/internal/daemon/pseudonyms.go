@@ -21,9 +21,9 @@ const (
 	pseudonymKey   = "secret"
 )
 
-// pseudonyms are what readers see in the place of names who need none. Their secret is made when
+// currentPseudonyms are what readers see in the place of names who need none. Their secret is made when
 // it is needed first.
-func (a *Aggregator) pseudonyms(ctx context.Context, view *store.View) (*access.Pseudonyms, error) {
+func (a *Aggregator) currentPseudonyms(ctx context.Context, view *store.View) (*access.Pseudonyms, error) {
 	secret, has, err := view.Document(pseudonymSpace, pseudonymKey)
 	if err == nil && !has {
 		secret, err = a.makePseudonymSecret(ctx)

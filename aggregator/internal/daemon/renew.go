@@ -36,23 +36,23 @@ func (a *Aggregator) renewOwn(ctx context.Context) error {
 func (a *Aggregator) renewNow(ctx context.Context, cert *x509.Certificate) {
 	ctx, cancel := context.WithTimeout(ctx, renewTime)
 	defer cancel()
-	der, err := a.renew(ctx, cert)
+	der, err := a.renewCertificate(ctx, cert)
 	if err == nil {
 		err = a.set.Keys.Take(der)
 	}
 	if errors.Is(err, identity.ErrForeign) {
 		err = nil // its own site looks after it
 	}
-	if a.set.Keys.NoteRenewal(text(err)) && err != nil {
+	if a.set.Keys.NoteRenewal(errorText(err)) && err != nil {
 		a.set.Log.Warn("this node's certificate is not renewed; it is tried again", "ends", cert.NotAfter.UTC(), "error", err)
 	}
 }
 
-// renew returns a new certificate for the key of one of this node or of an agent, signed
+// renewCertificate returns a new certificate for the key of one of this node or of an agent, signed
 // here or by another node. The error wraps [identity.ErrForeign] when no node has the
 // authority that has signed the old one.
-func (a *Aggregator) renew(ctx context.Context, old *x509.Certificate) ([]byte, error) {
-	next, err := a.sign(a.set.Name, old)
+func (a *Aggregator) renewCertificate(ctx context.Context, old *x509.Certificate) ([]byte, error) {
+	next, err := a.signRenewal(a.set.Name, old)
 	if errors.Is(err, identity.ErrForeign) {
 		return a.peer.Renew(ctx, old)
 	}
@@ -62,9 +62,9 @@ func (a *Aggregator) renew(ctx context.Context, old *x509.Certificate) ([]byte, 
 	return next.Raw, nil
 }
 
-// sign renews a certificate for the node of that name: its own, or that of an agent that
+// signRenewal renews a certificate for the node of that name: its own, or that of an agent that
 // this cluster pulls from. A machine that was replaced gets none.
-func (a *Aggregator) sign(caller string, old *x509.Certificate) (*x509.Certificate, error) {
+func (a *Aggregator) signRenewal(caller string, old *x509.Certificate) (*x509.Certificate, error) {
 	if a.set.Authority == nil {
 		return nil, identity.ErrForeign
 	}
@@ -98,7 +98,7 @@ func (a *Aggregator) mayRenew(caller string, id identity.Identity, key identity.
 		if !slices.Contains(a.manager.Names(), id.Name) {
 			return fmt.Errorf("this cluster does not pull from the agent %s", id.Name)
 		}
-		list = slices.DeleteFunc(list, func(m enrol.Machine) bool { return a.pulled.configures(m.Name) })
+		list = slices.DeleteFunc(list, func(m enrol.Machine) bool { return a.pulled.isConfigured(m.Name) })
 	} else if id.Name != caller {
 		return fmt.Errorf("%s asks for the certificate of %s", caller, id.Name)
 	}
@@ -110,8 +110,8 @@ func (a *Aggregator) mayRenew(caller string, id identity.Identity, key identity.
 	return nil
 }
 
-// configures reports whether the configuration has an agent of that name.
-func (p *pulled) configures(name string) bool {
+// isConfigured reports whether the configuration has an agent of that name.
+func (p *pulled) isConfigured(name string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.ContainsFunc(p.configured, func(a ingest.Agent) bool { return a.Name == name })

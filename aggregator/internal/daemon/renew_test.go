@@ -35,7 +35,7 @@ func TestSign_MachinesOfTheCluster_AreRenewedAndNoOthers(t *testing.T) {
 	c := g.admin()
 	refused := func(what, caller string, c *x509.Certificate, want string) {
 		t.Helper()
-		if _, err := g.agg.sign(caller, c); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := g.agg.signRenewal(caller, c); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", what, err, want)
 		}
 	}
@@ -43,7 +43,7 @@ func TestSign_MachinesOfTheCluster_AreRenewedAndNoOthers(t *testing.T) {
 	await(t, "it is pulled from", func() bool { return slices.Contains(g.agg.manager.Names(), "head1") })
 	later(t, head1)
 	for _, caller := range []string{"agg1", "agg2"} { // whichever leads
-		next, err := g.agg.sign(caller, head1)
+		next, err := g.agg.signRenewal(caller, head1)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -54,7 +54,7 @@ func TestSign_MachinesOfTheCluster_AreRenewedAndNoOthers(t *testing.T) {
 	}
 	agg2 := g.ca.Keys(identity.Aggregator, "agg2").Leaf()
 	later(t, agg2)
-	if _, err := g.agg.sign("agg2", agg2); err != nil {
+	if _, err := g.agg.signRenewal("agg2", agg2); err != nil {
 		t.Error("another node's own: ", err)
 	}
 	refused("a node asks for that of another", "agg3", agg2, "agg3 asks for the certificate of agg2")
@@ -65,7 +65,7 @@ func TestSign_MachinesOfTheCluster_AreRenewedAndNoOthers(t *testing.T) {
 	refused("an agent that was replaced", "agg1", head1, "another machine has joined as agent/head1")
 
 	elsewhere := identitytest.New(t)
-	if _, err := g.agg.sign("agg2", elsewhere.Keys(identity.Aggregator, "agg2").Leaf()); !errors.Is(err, identity.ErrForeign) {
+	if _, err := g.agg.signRenewal("agg2", elsewhere.Keys(identity.Aggregator, "agg2").Leaf()); !errors.Is(err, identity.ErrForeign) {
 		t.Error("of another authority: ", err)
 	}
 }
@@ -77,7 +77,7 @@ func later(t *testing.T, c *x509.Certificate) {
 
 func TestRenew_NoNodeHasTheAuthority_IsLeftToTheSite(t *testing.T) {
 	g := newGuarded(t, access.Rules{})
-	if _, err := g.agg.renew(t.Context(), identitytest.New(t).Keys(identity.Aggregator, "agg1").Leaf()); !errors.Is(err, identity.ErrForeign) {
+	if _, err := g.agg.renewCertificate(t.Context(), identitytest.New(t).Keys(identity.Aggregator, "agg1").Leaf()); !errors.Is(err, identity.ErrForeign) {
 		t.Error(err)
 	}
 }

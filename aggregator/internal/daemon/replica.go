@@ -33,10 +33,10 @@ func (r *replica) Read(ctx context.Context) (*store.View, error) {
 	if stale := api.StaleOf(ctx); stale != nil {
 		return r.readStale(ctx, stale)
 	}
-	if err := r.linearizable(ctx); err != nil {
+	if err := r.waitLinearizable(ctx); err != nil {
 		return nil, err
 	}
-	return r.view()
+	return r.openView()
 }
 
 // readStale is a picture of what this node has, if it is new enough.
@@ -48,24 +48,24 @@ func (r *replica) readStale(ctx context.Context, stale *api.Stale) (*store.View,
 		return nil, err
 	}
 	stale.Age, stale.Never = age.Age, age.Never
-	return r.view()
+	return r.openView()
 }
 
-// view is a picture of what this node has, unless it is fenced.
-func (r *replica) view() (*store.View, error) {
-	if err := r.readable(); err != nil {
+// openView is a picture of what this node has, unless it is fenced.
+func (r *replica) openView() (*store.View, error) {
+	if err := r.checkReadable(); err != nil {
 		return nil, err
 	}
 	return r.store.View()
 }
 
-// readable returns why nothing of this node's state may be shown.
-func (r *replica) readable() error {
+// checkReadable returns why nothing of this node's state may be shown.
+func (r *replica) checkReadable() error {
 	return errors.Join(r.guards.watch.Readable(), r.node.Forked())
 }
 
-// linearizable waits until this node has all that was acknowledged anywhere.
-func (r *replica) linearizable(ctx context.Context) error {
+// waitLinearizable waits until this node has all that was acknowledged anywhere.
+func (r *replica) waitLinearizable(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, readPatience)
 	defer cancel()
 	for {
@@ -109,7 +109,7 @@ func (u unknown) Unwrap() error { return u.error }
 // Submit implements pull.Committer. While the disk is nearly full nothing is
 // committed, so nothing is acknowledged: the agents keep what they have.
 func (r *replica) Submit(ctx context.Context, c *store.IngestCommand) (ingest.Pending, error) {
-	if err := errors.Join(r.guard.CheckPull(), r.guards.refuse(), r.guards.gate.Check(store.VersionOf(c))); err != nil {
+	if err := errors.Join(r.guard.CheckPull(), r.guards.checkGuards(), r.guards.gate.Check(store.VersionOf(c))); err != nil {
 		return nil, err
 	}
 	p, err := r.node.Submit(ctx, store.Encode(c))
@@ -140,12 +140,12 @@ func (r *replica) Cursor(agent string) (store.Cursor, error) {
 	return store.With(r.store, func(v *store.View) (store.Cursor, error) { return v.Cursor(agent) })
 }
 
-// refuse returns why this node, as the leader, must not write now.
-func (r *replica) refuse() error { return errors.Join(r.guard.Check(), r.guards.refuse()) }
+// checkWritable returns why this node, as the leader, must not write now.
+func (r *replica) checkWritable() error { return errors.Join(r.guard.Check(), r.guards.checkGuards()) }
 
-// establish makes the state of a new leader complete: all that was committed is
+// establishCluster makes the state of a new leader complete: all that was committed is
 // applied, and a new cluster has an id, which is returned.
-func (r *replica) establish(ctx context.Context) (string, error) {
+func (r *replica) establishCluster(ctx context.Context) (string, error) {
 	if err := r.node.Barrier(ctx); err != nil {
 		return "", err
 	}

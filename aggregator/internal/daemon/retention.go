@@ -11,8 +11,8 @@ import (
 // How often the leader looks for names that are kept no longer, since late records come on
 // any day, and whether the configuration says something else.
 const (
-	retainEvery = 6 * time.Hour
-	retainLook  = time.Minute
+	retentionEvery = 6 * time.Hour
+	retentionTick  = time.Minute
 )
 
 // retentionPolicy says how long records keep names.
@@ -23,16 +23,16 @@ func (a *Aggregator) retentionPolicy() erasure.Policy {
 	return erasure.Policy{}
 }
 
-// retain removes names after the time that the configuration says, while this node leads.
-func (a *Aggregator) retain(ctx context.Context) error {
-	tick := time.NewTicker(retainLook)
+// removeOldNames removes names after the time that the configuration says, while this node leads.
+func (a *Aggregator) removeOldNames(ctx context.Context) error {
+	tick := time.NewTicker(retentionTick)
 	defer tick.Stop()
 	var did *erasure.Policy
 	var last time.Time
 	for {
-		if p := a.retention.Load(); p != did || time.Since(last) >= retainEvery {
-			if err := a.retainOnce(ctx); err != nil && ctx.Err() == nil {
-				a.set.Log.Warn("not all names of persons were removed from old records; the next try is in "+retainLook.String(), "error", err)
+		if p := a.retention.Load(); p != did || time.Since(last) >= retentionEvery {
+			if err := a.removeNamesOnce(ctx); err != nil && ctx.Err() == nil {
+				a.set.Log.Warn("not all names of persons were removed from old records; the next try is in "+retentionTick.String(), "error", err)
 			} else {
 				did, last = p, time.Now()
 			}
@@ -45,12 +45,12 @@ func (a *Aggregator) retain(ctx context.Context) error {
 	}
 }
 
-func (a *Aggregator) retainOnce(ctx context.Context) error {
+func (a *Aggregator) removeNamesOnce(ctx context.Context) error {
 	policy := a.retentionPolicy()
 	if policy.Months == 0 {
 		return nil
 	}
-	if err := a.replica.refuse(); err != nil {
+	if err := a.replica.checkWritable(); err != nil {
 		return err
 	}
 	r := &erasure.Retainer{Views: a.store, Write: a.replica.Write, Policy: policy, Directory: a.books.Now().Directory, Now: calendar.Now()}

@@ -37,11 +37,11 @@ func TestRetain_WithoutABlock_NamesStay_WithOneTheyGo(t *testing.T) {
 		}
 		return ok
 	}
-	if err := g.agg.retainOnce(t.Context()); err != nil || !has("old") {
+	if err := g.agg.removeNamesOnce(t.Context()); err != nil || !has("old") {
 		t.Fatal("names go without a block", err)
 	}
 	told(t, g.agg, `{"retention":{"names_months":18,"drop":["job_name"]}}`, func() bool { return g.agg.retentionPolicy().Months == 18 })
-	if err := g.agg.retainOnce(t.Context()); err != nil || has("old") || !has("new") {
+	if err := g.agg.removeNamesOnce(t.Context()); err != nil || has("old") || !has("new") {
 		t.Fatal("the name did not go, or a running job's did", err)
 	}
 	count, err := store.With(g.agg.store, func(v *store.View) (uint64, error) { return v.Count(), nil })

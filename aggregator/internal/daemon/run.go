@@ -118,7 +118,7 @@ type Aggregator struct {
 	kinds     atomic.Pointer[record.Kinds] // of components that clients post
 	// stopsExpire is a time.Duration: see expireStops.
 	stopsExpire atomic.Int64
-	// retention says how long records keep names: see retain.
+	// retention says how long records keep names: see removeOldNames.
 	retention atomic.Pointer[erasure.Policy]
 	gate      *access.Gate
 	bearers   *bearers
@@ -138,11 +138,11 @@ type Aggregator struct {
 // Open opens the state on disk and puts the node together. The caller calls Run,
 // which closes it.
 func Open(set Settings) (*Aggregator, error) {
-	a, err := open(set)
-	return a, remedied(set.DataDir, err)
+	a, err := newAggregator(set)
+	return a, addRemedy(set.DataDir, err)
 }
 
-func open(set Settings) (*Aggregator, error) {
+func newAggregator(set Settings) (*Aggregator, error) {
 	set.Log = slog.New(enrol.HideInLog(set.Log.Handler()))
 	a := &Aggregator{set: set, registry: prometheus.NewRegistry()}
 	a.setKinds(nil)
@@ -151,7 +151,7 @@ func open(set Settings) (*Aggregator, error) {
 	if err != nil {
 		return nil, errors.Join(err, set.Raft.close())
 	}
-	a.store, err = store.Open(store.Options{Dir: filepath.Join(set.DataDir, "store"), Logger: set.Log, Registerer: a.registry, Fatal: a.fatal, MaySpill: a.maySpill})
+	a.store, err = store.Open(store.Options{Dir: filepath.Join(set.DataDir, "store"), Logger: set.Log, Registerer: a.registry, Fatal: a.exitOnStoreError, MaySpill: a.maySpill})
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open the store: %w", err), set.Raft.close())
 	}
@@ -161,11 +161,11 @@ func open(set Settings) (*Aggregator, error) {
 	if err := a.mayStart(); err != nil {
 		return nil, errors.Join(err, set.Raft.close(), a.store.Close())
 	}
-	if err := a.join(); err != nil {
+	if err := a.openClusterNode(); err != nil {
 		return nil, errors.Join(err, a.store.Close())
 	}
-	a.keepWatch()
-	a.serve()
+	a.makeGuards()
+	a.makeServices()
 	return a, nil
 }
 
@@ -175,27 +175,27 @@ func buildInfo(version string) prometheus.Collector {
 	return g
 }
 
-// serve makes what reads and writes the replicated state.
-func (a *Aggregator) serve() {
+// makeServices makes what reads and writes the replicated state.
+func (a *Aggregator) makeServices() {
 	a.arrivals = ingest.NewArrivals(a.set.Keys)
-	a.manager = &ingest.Manager{Arrivals: a.arrivals, Version: func() uint32 { _, v := a.store.Cluster(); return v }, Cursors: a.replica, Commit: a.replica, Keys: a.set.Keys, Log: a.set.Log, Metrics: ingest.NewMetrics(a.registry), Renew: a.renew}
-	a.peer.Renews(a.sign)
+	a.manager = &ingest.Manager{Arrivals: a.arrivals, Version: func() uint32 { _, v := a.store.Cluster(); return v }, Cursors: a.replica, Commit: a.replica, Keys: a.set.Keys, Log: a.set.Log, Metrics: ingest.NewMetrics(a.registry), Renew: a.renewCertificate}
+	a.peer.Renews(a.signRenewal)
 	pulls := agents{a.manager, a.peer}
-	pulls.answer()
+	pulls.answerPeers()
 	a.usages = usage.NewKeeper(usage.Options{Views: a.store, Life: lifeOf, Dir: filepath.Join(a.set.DataDir, "usage"), MaySave: a.maySpill, MaxBytes: int(a.set.UsageMemory),
 		Whole: a.set.Compaction.Whole, Files: a.set.Compaction.Files}, a.set.Log, a.registry)
-	reader := access.Reader{Source: a.replica, Usages: a.usages, Reaches: &access.Reaches{}, Pseudonyms: a.pseudonyms}
+	reader := access.Reader{Source: a.replica, Usages: a.usages, Reaches: &access.Reaches{}, Pseudonyms: a.currentPseudonyms}
 	a.set.Gauges.Reader, a.set.Gauges.Log = reader, a.set.Log
 	a.gauges = api.NewGauges(a.set.Gauges, a.registry)
-	newSupply(a.books, a.store, a.set.Log, a.registry)
-	a.act()
-	a.keep()
-	a.plan()
-	a.attend()
+	newCapacityGauges(a.books, a.store, a.set.Log, a.registry)
+	a.makeActions()
+	a.makeConfigKeeper()
+	a.makeBackupSchedule()
+	a.makeHealthMonitor()
 	a.trail = audit.NewLog(audit.Options{Node: a.set.Name, Write: a.replica.Write, View: nodeDocuments{a.store}, Months: func() int { return a.retentionPolicy().KeptAudit() }, Log: a.set.Log})
-	pages := &web.Pages{Reader: reader, Pulls: pulls.pulls, Health: a.doctor.Report, Node: a.set.Name, Version: a.set.Version, Log: a.set.Log, Book: a.books.Book, Zone: a.siteZone, Keys: a.ownKeys}
+	pages := &web.Pages{Reader: reader, Pulls: pulls.pullStatus, Health: a.doctor.Report, Node: a.set.Name, Version: a.set.Version, Log: a.set.Log, Book: a.books.Book, Zone: a.siteZone, Keys: a.ownKeys}
 	a.conns = api.NewConns(api.PerAddress, a.registry)
-	who := a.who()
+	who := a.principalFunc()
 	pages.Framers = a.gate.Framers
 	a.door = login.New(a.gate.OIDC, logins{a}, a.noteLogin, a.set.Log)
 	a.server = api.New(api.Options{
@@ -203,23 +203,23 @@ func (a *Aggregator) serve() {
 		Metrics:    promhttp.HandlerFor(a.registry, promhttp.HandlerOpts{Registry: a.registry}),
 		Agreed:     func() uint32 { _, v := a.store.Cluster(); return v },
 		Registerer: a.registry, Health: a.doctor, Memory: a.answerMemory(),
-		Kinds: func() record.Kinds { return *a.kinds.Load() }, IgnoreExisting: a.set.IgnoreExisting, MaxBody: a.set.MaxBody, Agents: pulls, Configured: a.manager.Names, Usage: reader, Book: a.books.Book, UsageKeys: a.usageKeys, Zone: a.siteZone, Retention: a.retentionPolicy, Directory: a.directory, Money: a.money, Capacity: a.books.Capacity, Days: a.doctor.tally.Days, Found: a.doctor.found, Common: a.doctor.survey.Common, Pulse: &a.doctor.pulse, Version: a.set.Version,
+		Kinds: func() record.Kinds { return *a.kinds.Load() }, IgnoreExisting: a.set.IgnoreExisting, MaxBody: a.set.MaxBody, Agents: pulls, Configured: a.manager.Names, Usage: reader, Book: a.books.Book, UsageKeys: a.usageKeys, Zone: a.siteZone, Retention: a.retentionPolicy, Directory: a.currentDirectory, Money: a.currentMoney, Capacity: a.books.Capacity, Days: a.doctor.tally.Days, Found: a.doctor.recordFindings, Common: a.doctor.survey.Common, Pulse: &a.doctor.pulse, Version: a.set.Version,
 		Patience: a.set.Patience, Extra: a.withLogin(pages.Routes()), Door: a.door, Config: sharedConfig{a}, Snapshots: a.snapshots,
-		Members: newMembers(a.replica), Enrolment: a.enrolment(), Audit: a.trail, Checker: a, Cut: ingest.Cut, Actions: a.actions, Archives: a.actors.readArchives,
+		Members: newMembers(a.replica), Enrolment: a.newEnrolment(), Audit: a.trail, Checker: a, Cut: ingest.Cut, Actions: a.actions, Archives: a.actors.readArchives,
 	})
 	pages.V1 = v1.API{Caller: a.server}
-	a.replica.node.OnLeader(a.lead)
-	a.replica.node.OnLeader(a.settle)
-	a.replica.node.OnLeader(newBudgetGauges(a, reader).lead)
+	a.replica.node.OnLeader(a.leadCluster)
+	a.replica.node.OnLeader(a.maintainConfig)
+	a.replica.node.OnLeader(newBudgetGauges(a, reader).updateGauges)
 	a.replica.node.OnLeader(a.actions.Lead)
 	a.replica.node.OnLeader(a.expireStops)
-	a.replica.node.OnLeader(a.retain)
-	a.compact()
+	a.replica.node.OnLeader(a.removeOldNames)
+	a.startCompaction()
 }
 
-// lead is what this node does while it leads. After a restore all of it begins
+// leadCluster is what this node does while it leads. After a restore all of it begins
 // again: the cursors of all agents have gone back.
-func (a *Aggregator) lead(ctx context.Context) error {
+func (a *Aggregator) leadCluster(ctx context.Context) error {
 	for {
 		if err := a.leadUntilRestored(ctx); err != nil || ctx.Err() != nil {
 			return err
@@ -227,19 +227,19 @@ func (a *Aggregator) lead(ctx context.Context) error {
 	}
 }
 
-// settle keeps the cluster's configuration that of this node's files. It is written in
+// maintainConfig keeps the cluster's configuration that of this node's files. It is written in
 // the newest form that all nodes read.
-func (a *Aggregator) settle(ctx context.Context) error {
+func (a *Aggregator) maintainConfig(ctx context.Context) error {
 	a.replica.guards.gate.Raise(ctx)
 	return a.keeper.Lead(ctx)
 }
 
 // leadUntilRestored leads until ctx ends or the state was restored.
 func (a *Aggregator) leadUntilRestored(ctx context.Context) error {
-	if err := a.snapshots.sow(ctx); err != nil {
+	if err := a.snapshots.seedCluster(ctx); err != nil {
 		return err
 	}
-	id, err := a.replica.establish(ctx)
+	id, err := a.replica.establishCluster(ctx)
 	if err != nil {
 		return err
 	}
@@ -247,7 +247,7 @@ func (a *Aggregator) leadUntilRestored(ctx context.Context) error {
 	if err := a.keeper.Settle(ctx); err != nil {
 		return err
 	}
-	life, err := a.replica.incarnation()
+	life, err := a.replica.readIncarnation()
 	if err != nil {
 		return err
 	}
@@ -278,18 +278,18 @@ func (a *Aggregator) Run(ctx context.Context) error {
 	g.Go(func() error { return a.runNode(alive) })
 	g.Go(func() error {
 		defer stop() // the node outlives what the requests need of it
-		err := a.listeners(ctx)
+		err := a.serveListeners(ctx)
 		a.flushTrail(alive)
 		return err
 	})
 	g.Go(func() error { return a.trail.Run(alive) })
 	g.Go(func() error { return a.gauges.Run(ctx) })
 	g.Go(func() error { return a.backups.Run(ctx) })
-	g.Go(func() error { return a.rewrite(ctx) })
+	g.Go(func() error { return a.rewriteFiles(ctx) })
 	g.Go(func() error { return a.keeper.Run(ctx) })
 	g.Go(func() error { return a.followJoined(ctx) })
 	g.Go(func() error { return a.followSRV(ctx) })
-	g.Go(func() error { return a.bearers.run(ctx) })
+	g.Go(func() error { return a.bearers.noteUses(ctx) })
 	g.Go(func() error { return a.door.Run(ctx) })
 	g.Go(func() error { return a.usages.Run(ctx) })
 	g.Go(func() error { return a.books.Run(ctx) })
@@ -297,15 +297,15 @@ func (a *Aggregator) Run(ctx context.Context) error {
 		g.Go(func() error { return a.set.Keys.Run(ctx, a.set.Log) })
 		g.Go(func() error { return a.renewOwn(ctx) })
 	}
-	g.Go(func() error { return a.doctor.run(ctx) })
+	g.Go(func() error { return a.doctor.runMonitor(ctx) })
 	g.Go(func() error {
-		err := a.replica.guards.run(ctx)
+		err := a.replica.guards.runGuards(ctx)
 		if err != nil {
 			stop() // a fenced node has no vote from now on
 		}
 		return err
 	})
-	return remedied(a.set.DataDir, errors.Join(g.Wait(), a.store.Close()))
+	return addRemedy(a.set.DataDir, errors.Join(g.Wait(), a.store.Close()))
 }
 
 // nodeDocuments has the documents of a node's store.

@@ -20,8 +20,8 @@ func backupPlan(a *config.Aggregator) archive.Plan {
 	return archive.Plan{Dir: a.Backup.Path.Path, Every: a.Backup.Every.Duration, Keep: a.Backup.Keep}
 }
 
-// plan makes the schedule of this node's backups.
-func (a *Aggregator) plan() {
+// makeBackupSchedule makes the schedule of this node's backups.
+func (a *Aggregator) makeBackupSchedule() {
 	a.backups = &archive.Schedule{
 		Archiver: a.snapshots.shop, Log: a.set.Log, Room: a.roomFor,
 		Cluster: func() string { id, _ := a.store.Cluster(); return id },
@@ -37,10 +37,10 @@ func (a *Aggregator) SetBackups(p archive.Plan) { a.backups.Set(p) }
 // mayBackUp waits until this node has all that was acknowledged. An image keeps
 // old data on the disk while it is archived, so there must be room.
 func (a *Aggregator) mayBackUp(ctx context.Context) error {
-	if err := errors.Join(a.replica.guard.CheckPull(), a.replica.readable()); err != nil {
+	if err := errors.Join(a.replica.guard.CheckPull(), a.replica.checkReadable()); err != nil {
 		return err
 	}
-	return a.replica.linearizable(ctx)
+	return a.replica.waitLinearizable(ctx)
 }
 
 // roomFor is how many bytes of backups dir has room for. On the disk of the data
@@ -52,7 +52,7 @@ func (a *Aggregator) roomFor(dir string) (int64, error) {
 		return 0, fmt.Errorf("the directory of the backups: %w", err)
 	}
 	if same {
-		return spare(dir, a.replica.guard.Marks().Low)
+		return spareSpace(dir, a.replica.guard.Marks().Low)
 	}
 	now, err := health.MeasureDisk(dir)
 	if err != nil {

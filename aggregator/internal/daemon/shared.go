@@ -17,22 +17,22 @@ import (
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
-// keep makes the keeper of the cluster's configuration.
-func (a *Aggregator) keep() {
+// makeConfigKeeper makes the keeper of the cluster's configuration.
+func (a *Aggregator) makeConfigKeeper() {
 	if a.set.Files == nil {
 		a.set.Files = &clusterconfig.Document{}
 	}
 	a.keeper = clusterconfig.NewKeeper(clusterconfig.Options{
 		Node: a.set.Name, Dir: a.set.DataDir, Views: a.store, Writer: a.replica, Files: a.set.Files,
-		Obey: a.obey, Diff: config.Diff, Now: calendar.Now, Log: a.set.Log, Metrics: a.registry,
+		Obey: a.applyConfig, Diff: config.Diff, Now: calendar.Now, Log: a.set.Log, Metrics: a.registry,
 		Committed: func(digest string) {
 			a.trail.Note(audit.Entry{Kind: audit.Change, Who: string(identity.Aggregator) + "/" + a.set.Name, About: "the files of " + a.set.Name, Result: "are the cluster's configuration now: " + digest[:min(len(digest), 12)]})
 		},
 	})
 }
 
-// obey does what the cluster's configuration says.
-func (a *Aggregator) obey(d *clusterconfig.Document) error {
+// applyConfig does what the cluster's configuration says.
+func (a *Aggregator) applyConfig(d *clusterconfig.Document) error {
 	s, err := config.ReadShared(d)
 	if err != nil {
 		return err
@@ -44,7 +44,7 @@ func (a *Aggregator) obey(d *clusterconfig.Document) error {
 	for _, g := range s.Agents {
 		agents = append(agents, ingest.Agent{Name: g.Name, Address: g.Address})
 	}
-	a.pull(func(p *pulled) { p.configured, p.actions, p.srv = agents, s.Actions, s.AgentSRV })
+	a.changePulled(func(p *pulled) { p.configured, p.actions, p.srv = agents, s.Actions, s.AgentSRV })
 	a.setKinds(s.Kinds)
 	a.stopsExpire.Store(int64(s.StopsExpire))
 	a.gauges.SetKeys(s.SiteKey, s.GroupKey, s.UserKey)

@@ -17,8 +17,8 @@ import (
 // beside root and the user that it runs as.
 const administrators = "bursar"
 
-// socket opens the unix socket of local administration.
-func (d *Daemon) socket() (net.Listener, error) {
+// openSocket opens the unix socket of local administration.
+func (d *Daemon) openSocket() (net.Listener, error) {
 	path := d.conf.Aggregator.SocketPath(d.RuntimeDir)
 	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
 		return nil, fmt.Errorf("socket: %w", err)
@@ -47,9 +47,9 @@ func admitGroup(path string) error {
 	return os.Chmod(path, 0o660) //nolint:gosec // its group administers
 }
 
-// caller names the user at the other end of the unix socket. The file system has let it
+// socketUser names the user at the other end of the unix socket. The file system has let it
 // in, so it is the user of this process, root, or a member of the group.
-func (a *Aggregator) caller(c net.Conn) string {
+func (a *Aggregator) socketUser(c net.Conn) string {
 	uid, err := local.Peer(c)
 	if err != nil {
 		a.set.Log.Warn("the user of a connection over the unix socket is unknown", "error", err)

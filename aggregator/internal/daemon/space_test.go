@@ -40,7 +40,7 @@ func TestWritesOfEveryKindWaitWhileTheDiskIsNearlyFull(t *testing.T) {
 func TestASmallDiskIsUsedUpToATwentieth(t *testing.T) {
 	dir := t.TempDir()
 	registry := prometheus.NewRegistry()
-	if _, err := space(dir, 0, registry, slog.New(slog.DiscardHandler)); err != nil {
+	if _, err := newDiskGuard(dir, 0, registry, slog.New(slog.DiscardHandler)); err != nil {
 		t.Fatal(err)
 	}
 	now, err := health.MeasureDisk(dir)

@@ -49,7 +49,7 @@ func (a *Aggregator) followSRV(ctx context.Context) error {
 			a.set.Log.Warn("agents cannot be found by DNS; those of before stay", "agent_srv", name, "error", err)
 		case err == nil && !same:
 			a.set.Log.Info("agents were found by DNS", "agent_srv", name, "agents", len(list))
-			a.pull(func(p *pulled) { p.found = list })
+			a.changePulled(func(p *pulled) { p.found = list })
 		}
 		return true
 	})
@@ -86,8 +86,8 @@ func (a *Aggregator) findAgents(ctx context.Context, name string) ([]ingest.Agen
 	return list, errors.Join(wrong...)
 }
 
-// agentSRV says when agents cannot be found by DNS.
-func (d *healthMonitor) agentSRV(_ context.Context, f *health.Facts) {
+// addSRVTrouble says when agents cannot be found by DNS.
+func (d *healthMonitor) addSRVTrouble(_ context.Context, f *health.Facts) {
 	p := &d.agg.pulled
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -153,7 +153,7 @@ func TestFollowSRV_DNSFails_AgentsOfBeforeStayAndStatusSaysSo(t *testing.T) {
 		t.Helper()
 		for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
 			agg.pulled.mu.Lock()
-			agents, trouble := agg.pulled.agents(), agg.pulled.srvTrouble
+			agents, trouble := agg.pulled.mergedAgents(), agg.pulled.srvTrouble
 			agg.pulled.mu.Unlock()
 			if is(agents, trouble) {
 				return

@@ -27,15 +27,15 @@ const (
 	// farewell is how long clients whose connections wait for their next request
 	// are told, with the answer to it, that this one is the last.
 	farewell = 2 * time.Second
-	// handoverTime bounds the search for another leader at the end.
-	handoverTime = 5 * time.Second
+	// transferTime bounds the search for another leader at the end.
+	transferTime = 5 * time.Second
 	// lastCallers is how long callers who are at the door are let in.
 	lastCallers = 20 * time.Millisecond
 )
 
-// listeners serves on all listeners until ctx ends. Then the leadership goes to
+// serveListeners serves on all listeners until ctx ends. Then the leadership goes to
 // another node and the requests end.
-func (a *Aggregator) listeners(ctx context.Context) error {
+func (a *Aggregator) serveListeners(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	patience := time.Duration(0)
 	if a.transport != nil {
@@ -43,25 +43,25 @@ func (a *Aggregator) listeners(ctx context.Context) error {
 	}
 	g.Go(func() error {
 		<-ctx.Done()
-		a.handOver(context.WithoutCancel(ctx))
+		a.transferLeadership(context.WithoutCancel(ctx))
 		a.arrivals.Close()
 		return nil
 	})
 	if l := a.set.Local; l != nil {
-		g.Go(func() error { return a.newFront(ctx, l, nil).run(ctx, patience) })
+		g.Go(func() error { return a.newFront(ctx, l, nil).serveUntilDone(ctx, patience) })
 	}
 	for _, l := range a.set.Plain {
-		g.Go(func() error { return a.newFront(ctx, l, nil).run(ctx, patience) })
+		g.Go(func() error { return a.newFront(ctx, l, nil).serveUntilDone(ctx, patience) })
 	}
 	for _, l := range a.set.TLS {
-		g.Go(func() error { return a.newFront(ctx, l, a.set.Keys.OpenToAgents()).run(ctx, patience) })
+		g.Go(func() error { return a.newFront(ctx, l, a.set.Keys.OpenToAgents()).serveUntilDone(ctx, patience) })
 	}
 	return g.Wait()
 }
 
-// handOver gives the leadership away, if this node has it and another one can.
-func (a *Aggregator) handOver(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, handoverTime)
+// transferLeadership gives the leadership away, if this node has it and another one can.
+func (a *Aggregator) transferLeadership(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, transferTime)
 	defer cancel()
 	err := a.peer.Handover(ctx)
 	if err != nil && !errors.Is(err, cluster.ErrNotLeader) && !errors.Is(err, cluster.ErrNoPeer) {
@@ -87,20 +87,20 @@ type front struct {
 func (a *Aggregator) newFront(ctx context.Context, l net.Listener, secure *tls.Config) *front {
 	f := &front{door: &drainingListener{Listener: l}, secure: secure, limits: a.conns, conns: map[net.Conn]struct{}{}}
 	f.server = &http.Server{
-		Handler: a.aging(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		Handler: a.closeOldConns(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if f.leaving.Load() {
 				w.Header().Set("Connection", "close")
 			}
 			a.server.ServeHTTP(w, r)
 		})),
-		ConnContext:       a.begin,
+		ConnContext:       a.connContext,
 		TLSConfig:         secure,
 		ReadHeaderTimeout: 5 * time.Second,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    64 << 10,
 		ErrorLog:          log.New(&refusals{log: a.set.Log}, "", 0),
 		BaseContext:       func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
-		ConnState:         f.note,
+		ConnState:         f.trackConn,
 		TLSNextProto:      map[string]func(*http.Server, *tls.Conn, http.Handler){identity.AgentProtocol: a.welcomeAgent},
 		Protocols:         new(http.Protocols),
 	}
@@ -116,8 +116,8 @@ func (a *Aggregator) welcomeAgent(_ *http.Server, conn *tls.Conn, _ http.Handler
 	a.arrivals.Serve(conn)
 }
 
-// note follows the connections.
-func (f *front) note(c net.Conn, state http.ConnState) {
+// trackConn follows the connections.
+func (f *front) trackConn(c net.Conn, state http.ConnState) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	switch state {
@@ -128,22 +128,22 @@ func (f *front) note(c net.Conn, state http.ConnState) {
 	}
 }
 
-// open counts the connections.
-func (f *front) open() int {
+// connCount counts the connections.
+func (f *front) connCount() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return len(f.conns)
 }
 
-// run serves until ctx ends and the requests are done. Patience is how long the
+// serveUntilDone serves until ctx ends and the requests are done. Patience is how long the
 // clients are told that this node goes.
-func (f *front) run(ctx context.Context, patience time.Duration) error {
+func (f *front) serveUntilDone(ctx context.Context, patience time.Duration) error {
 	in, ended := make(chan struct{}), make(chan error, 1)
 	stop := context.AfterFunc(ctx, func() {
 		f.leaving.Store(true)
-		f.door.leave()
+		f.door.drainBacklog()
 		<-in
-		ended <- f.end(context.WithoutCancel(ctx), patience)
+		ended <- f.drainRequests(context.WithoutCancel(ctx), patience)
 	})
 	l := f.limits.Listener(f.door)
 	if f.secure != nil {
@@ -157,9 +157,9 @@ func (f *front) run(ctx context.Context, patience time.Duration) error {
 	return <-ended
 }
 
-// end lets the requests of all who were let in end.
-func (f *front) end(ctx context.Context, patience time.Duration) error {
-	for until := time.Now().Add(patience); f.open() > 0 && time.Now().Before(until); {
+// drainRequests lets the requests of all who were let in end.
+func (f *front) drainRequests(ctx context.Context, patience time.Duration) error {
+	for until := time.Now().Add(patience); f.connCount() > 0 && time.Now().Before(until); {
 		time.Sleep(10 * time.Millisecond)
 	}
 	ctx, cancel := context.WithTimeout(ctx, stopTime)
@@ -187,9 +187,9 @@ func (d *drainingListener) Close() error {
 	return d.failed
 }
 
-// leave lets in the last callers and then closes the listener. The kernel drops whatever
+// drainBacklog lets in the last callers and then closes the listener. The kernel drops whatever
 // begins a further connection: its client tries again a second later, and is refused then.
-func (d *drainingListener) leave() {
+func (d *drainingListener) drainBacklog() {
 	d.leaving.Store(true)
 	tcp, ok := d.Listener.(*net.TCPListener)
 	if !ok {
@@ -222,15 +222,15 @@ func (d *drainingListener) Accept() (net.Conn, error) {
 	if !d.leaving.Load() || !errors.Is(err, os.ErrDeadlineExceeded) {
 		return c, err
 	}
-	if c := d.waiting(); c != nil {
+	if c := d.acceptWaiting(); c != nil {
 		return c, nil
 	}
 	return nil, errors.Join(net.ErrClosed, d.Close())
 }
 
-// waiting is a connection that the kernel has accepted by the end of the deadline, which
+// acceptWaiting returns a connection that the kernel has accepted by the end of the deadline, which
 // keeps [net.Listener] from looking; nil when there is none.
-func (d *drainingListener) waiting() (c net.Conn) {
+func (d *drainingListener) acceptWaiting() (c net.Conn) {
 	tcp, ok := d.Listener.(*net.TCPListener)
 	if !ok {
 		return nil

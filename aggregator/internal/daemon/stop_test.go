@@ -33,13 +33,13 @@ func TestFront_Stopping_AnswersWhoIsInTheQueue(t *testing.T) {
 		if state == http.StateNew {
 			time.Sleep(2 * lastCallers)
 		}
-		f.note(c, state)
+		f.trackConn(c, state)
 	}
 	f.server = &http.Server{ConnState: slow, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Connection", "close") })}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	ended := make(chan error, 1)
-	go func() { ended <- f.run(ctx, farewell) }()
+	go func() { ended <- f.serveUntilDone(ctx, farewell) }()
 	for _, c := range conns {
 		request, err := http.NewRequest(http.MethodPost, "http://node/record", strings.NewReader("{}"))
 		if err != nil {

@@ -42,7 +42,7 @@ func TestAggregator_Stopped_Answers503(t *testing.T) {
 	} {
 		w := httptest.NewRecorder()
 		r := httptest.NewRequest(http.MethodGet, path, http.NoBody)
-		ctx, cancel := context.WithTimeout(context.WithValue(t.Context(), insider{}, access.Daemon()), 100*time.Millisecond) // no leader will come
+		ctx, cancel := context.WithTimeout(context.WithValue(t.Context(), actionPrincipalKey{}, access.Daemon()), 100*time.Millisecond) // no leader will come
 		a.server.ServeHTTP(w, r.WithContext(ctx))
 		cancel()
 		if w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" {

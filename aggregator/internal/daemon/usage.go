@@ -10,7 +10,7 @@ import (
 
 // Check implements api.Checker.
 func (a *Aggregator) Check(ctx context.Context) (index uint64, wrong []string, err error) {
-	view, err := a.replica.view()
+	view, err := a.replica.openView()
 	if err != nil {
 		return 0, nil, err
 	}

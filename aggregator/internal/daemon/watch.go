@@ -39,14 +39,14 @@ type guards struct {
 	clock *membership.Clock
 }
 
-// keepWatch makes the guards.
-func (a *Aggregator) keepWatch() {
+// makeGuards makes the guards of this node.
+func (a *Aggregator) makeGuards() {
 	node, set := a.replica.node, a.set.Watch
 	peers := others{node, a.peer.Roster()}
 	direct := proposer{node}
 	a.replica.guards = &guards{
 		watch: membership.NewWatch(membership.WatchOptions{
-			ID: node.ID(), Dir: a.set.DataDir, Voter: peers.voter, Peers: peers, Hashes: a.store, Writer: direct,
+			ID: node.ID(), Dir: a.set.DataDir, Voter: peers.isVoter, Peers: peers, Hashes: a.store, Writer: direct,
 			Log: a.set.Log, Metrics: a.registry, Every: set.Compare, Look: set.Look,
 		}),
 		gate: membership.NewGate(membership.GateOptions{
@@ -54,7 +54,7 @@ func (a *Aggregator) keepWatch() {
 			Cluster: func() uint32 { _, v := a.store.Cluster(); return v },
 		}),
 		clock: membership.NewClock(membership.ClockOptions{
-			Peers: peers, Leadership: handover{a.peer}, Tolerance: set.ClockTolerance, Log: a.set.Log, Metrics: a.registry, Every: set.Look,
+			Peers: peers, Leadership: peerLeadership{a.peer}, Tolerance: set.ClockTolerance, Log: a.set.Log, Metrics: a.registry, Every: set.Look,
 		}),
 	}
 	a.peer.Source(membership.FactFunc(a.watchFacts))
@@ -63,16 +63,16 @@ func (a *Aggregator) keepWatch() {
 	}
 }
 
-// run lives until ctx ends, or returns why this node must stop at once.
-func (g *guards) run(ctx context.Context) error {
+// runGuards runs the guards until ctx ends, or returns why this node must stop at once.
+func (g *guards) runGuards(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return g.watch.Run(ctx) })
 	group.Go(func() error { return g.clock.Run(ctx) })
 	return group.Wait()
 }
 
-// refuse returns why nothing may be proposed now.
-func (g *guards) refuse() error {
+// checkGuards returns why nothing may be proposed now.
+func (g *guards) checkGuards() error {
 	if err := g.watch.Check(); err != nil {
 		return err
 	}
@@ -83,7 +83,7 @@ func (g *guards) refuse() error {
 func (a *Aggregator) watchFacts(f *membership.NodeFact) {
 	f.Clock = calendar.Now()
 	f.HashIndex, f.Hash, _ = a.store.LastHash()
-	if err := a.replica.readable(); err != nil {
+	if err := a.replica.checkReadable(); err != nil {
 		f.Fenced = err.Error()
 	}
 	if a.keeper == nil {
@@ -141,8 +141,8 @@ func (m others) Peers() (list []membership.Member) {
 	return list
 }
 
-// voter reports whether this node has a vote.
-func (m others) voter() bool {
+// isVoter reports whether this node has a vote.
+func (m others) isVoter() bool {
 	for _, member := range m.node.Members() {
 		if member.ID == m.node.ID() {
 			return member.Voter
@@ -161,8 +161,8 @@ func (p proposer) Write(ctx context.Context, c store.Command) (any, error) {
 	return result.Value, err
 }
 
-// handover implements membership.Leadership.
-type handover struct{ peer *membership.Peer }
+// peerLeadership implements membership.Leadership.
+type peerLeadership struct{ peer *membership.Peer }
 
 // TransferLeadership implements membership.Leadership.
-func (h handover) TransferLeadership(ctx context.Context) error { return h.peer.Handover(ctx) }
+func (h peerLeadership) TransferLeadership(ctx context.Context) error { return h.peer.Handover(ctx) }
