@@ -68,39 +68,39 @@ func (c *Config) Rules() access.Rules {
 		r.Plain &= plainRights
 	}
 	for i := range c.Access.Clients {
-		r.Clients[c.Access.Clients[i].Name.Value] = c.Access.Clients[i].rules()
+		r.Clients[c.Access.Clients[i].Name.Value] = c.Access.Clients[i].clientRules()
 	}
 	if c.Access.OIDC != nil {
-		r.OIDC = c.Access.OIDC.rules()
+		r.OIDC = c.Access.OIDC.oidcRules()
 	}
 	return r
 }
 
-func (c *AccessClient) rules() access.Client {
+func (c *AccessClient) clientRules() access.Client {
 	out := access.Client{Rows: access.AllRows()}
 	if c.RolesAt != (hcl.Range{}) {
-		rights, _ := c.rights()
+		rights, _ := c.parseRights()
 		out.Rights = &rights
 	}
 	out.Person, out.Pseudonyms = c.Person.Value, c.Pseudonyms
 	if c.RowsAt != (hcl.Range{}) {
-		out.Rows = access.SomeRows(c.grants()...)
+		out.Rows = access.SomeRows(c.rowGrants()...)
 	}
 	return out
 }
 
-func (c *AccessClient) rights() (rights identity.Rights, diags hcl.Diagnostics) {
+func (c *AccessClient) parseRights() (parseRights identity.Rights, diags hcl.Diagnostics) {
 	for _, role := range c.Roles {
 		r, err := identity.ParseRights(role.Value)
 		if err != nil || strings.Contains(role.Value, ",") {
 			diags.Add(hcl.Errorf(role.Range, `invalid value for "roles"`, "unknown role %q; %s", role.Value, hcl.DidYouMean(role.Value, identity.RightNames())))
 		}
-		rights |= r
+		parseRights |= r
 	}
-	return rights, diags
+	return parseRights, diags
 }
 
-func (c *AccessClient) grants() []access.Grant {
+func (c *AccessClient) rowGrants() []access.Grant {
 	var grants []access.Grant
 	for _, row := range c.Rows {
 		g := access.Grant{}
@@ -120,11 +120,11 @@ func (a *Access) validate(api *API) hcl.Diagnostics {
 	switch plain := a.PlainRole; {
 	case plain.Value == noRole:
 	case plain.Value != "":
-		diags.Extend(plainRole(plain))
+		diags.Extend(checkPlainRole(plain))
 	case plain.Range != (hcl.Range{}):
 		diags.Add(hcl.Errorf(plain.Range, `invalid value for "plain_role"`, "it is empty; expected roles such as read,write, or none"))
 	default:
-		diags.Extend(api.withoutRole())
+		diags.Extend(api.checkMissingRole())
 	}
 	for i := range a.Clients {
 		diags.Extend(a.Clients[i].validate())
@@ -146,14 +146,14 @@ func refuseOrigin(origin string) string {
 	switch {
 	case parts == nil:
 		return "expected an origin such as https://ood.example.org, with its port where that is not 443, and without a path or wildcards"
-	case parts[1] == "http" && !loopback(parts[2]):
+	case parts[1] == "http" && !isLoopback(parts[2]):
 		return "expected https, since others on the way could put any page around the widget"
 	}
 	return ""
 }
 
-// plainRole reports roles that do not exist, and those that no plain listener gives.
-func plainRole(plain hcl.String) hcl.Diagnostics {
+// checkPlainRole reports roles that do not exist, and those that no plain listener gives.
+func checkPlainRole(plain hcl.String) hcl.Diagnostics {
 	rights, err := identity.ParseRights(plain.Value)
 	if err != nil {
 		return hcl.Diagnostics{hcl.Errorf(plain.Range, `invalid value for "plain_role"`, "%q; expected none, or some of %s with commas between them", plain.Value, plainRights)}
@@ -164,12 +164,12 @@ func plainRole(plain hcl.String) hcl.Diagnostics {
 	return nil
 }
 
-// withoutRole reports plain listeners of which nothing says what they give.
-func (a *API) withoutRole() hcl.Diagnostics {
+// checkMissingRole reports plain listeners of which nothing says what they give.
+func (a *API) checkMissingRole() hcl.Diagnostics {
 	var diags hcl.Diagnostics
 	for _, l := range a.Listen {
 		switch {
-		case a.AllowPlainRemote && !loopback(l.Host):
+		case a.AllowPlainRemote && !isLoopback(l.Host):
 			diags.Add(hcl.Errorf(l.Range, "plain listener without a role", "other machines reach %s without a certificate; grant a role to everyone there: access { plain_role = \"read,write\" }, or none", l))
 		case l.Range != (hcl.Range{}):
 			diags.Add(hcl.Warnf(l.Range, "plain listener without a role", "%s serves /health_check alone (older versions gave everything); say access { plain_role = \"read,write\" } for AUDITOR's clients on this machine, \"monitor\" for Prometheus, or \"none\"; to administer, use the unix socket, which bursar finds by itself", l))
@@ -206,7 +206,7 @@ func (c *AccessClient) checkPseudonyms(rights identity.Rights) hcl.Diagnostics {
 }
 
 func (c *AccessClient) validate() hcl.Diagnostics {
-	rights, diags := c.rights()
+	rights, diags := c.parseRights()
 	diags.Extend(c.checkPseudonyms(rights))
 	if c.Name.Value == "" {
 		diags.Add(hcl.Errorf(c.Name.Range, "client without a name", "the label is the name in the certificate"))

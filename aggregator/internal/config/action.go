@@ -46,8 +46,8 @@ func (a *Action) Name() action.Name {
 // have: the record at hand.
 const recordVariable = "record"
 
-// evaluate reads the config block.
-func (a *Action) evaluate(ctx *hcl.EvalContext, sources hcl.Sources) (diags hcl.Diagnostics) {
+// evaluateConfig reads the config block.
+func (a *Action) evaluateConfig(ctx *hcl.EvalContext, sources hcl.Sources) (diags hcl.Diagnostics) {
 	if a.Config == nil {
 		a.tree = hcl.Tree{Range: a.Range}
 		return nil
@@ -56,17 +56,17 @@ func (a *Action) evaluate(ctx *hcl.EvalContext, sources hcl.Sources) (diags hcl.
 	return diags
 }
 
-func (a *CommittedAction) validate() hcl.Diagnostics {
+func (a *CommittedAction) validateSchedule() hcl.Diagnostics {
 	var r reader
-	_, err := action.ParseSchedule(a.Schedule.Value, r.zone(a.Zone))
-	r.wrong("schedule", a.Schedule, err)
+	_, err := action.ParseSchedule(a.Schedule.Value, r.readZone(a.Zone))
+	r.addProblem("schedule", a.Schedule, err)
 	return r.diags
 }
 
 // evaluateActions reads the config blocks of all actions.
 func (c *Config) evaluateActions(ctx *hcl.EvalContext, sources hcl.Sources) (diags hcl.Diagnostics) {
 	for i := range c.Actions {
-		diags.Extend(c.Actions[i].evaluate(ctx, sources))
+		diags.Extend(c.Actions[i].evaluateConfig(ctx, sources))
 		diags.Extend(c.Actions[i].evaluateRunOn(ctx))
 	}
 	return diags
@@ -135,15 +135,15 @@ func (c *Config) LocalActions() []LocalAction {
 	var out []LocalAction
 	for i := range c.Actions {
 		a := &c.Actions[i]
-		shared := a.committed()
+		shared := a.committedAction()
 		out = append(out, LocalAction{
-			Name: a.Name(), Digest: shared.digest(), Full: digest(mustJSON(treeOf("config", nil, a.tree.Nodes, false))), Config: host.Tree(a.tree), Range: a.Range,
+			Name: a.Name(), Digest: shared.contentDigest(), Full: sha256Hex(mustJSON(treeOf("config", nil, a.tree.Nodes, false))), Config: host.Tree(a.tree), Range: a.Range,
 		})
 	}
 	return out
 }
 
-func digest(text []byte) string { return fmt.Sprintf("%x", sha256.Sum256(text)) }
+func sha256Hex(text []byte) string { return fmt.Sprintf("%x", sha256.Sum256(text)) }
 
 func mustJSON(v any) []byte {
 	text, err := json.Marshal(v)
@@ -164,9 +164,9 @@ type CommittedAction struct {
 	Range    hcl.Range  `hcl:",def_range"`
 }
 
-// committed is the action as the whole cluster has it. What is secret does not leave this
+// committedAction is the action as the whole cluster has it. What is secret does not leave this
 // node: a mark stands for it.
-func (a *Action) committed() CommittedAction {
+func (a *Action) committedAction() CommittedAction {
 	return CommittedAction{
 		Type: a.Type, Label: a.Label, Schedule: a.Schedule, Zone: a.Zone, RunOn: a.runOn, Config: treeOf("", nil, a.tree.Nodes, true), Range: a.Range,
 	}
@@ -177,7 +177,7 @@ func (a *CommittedAction) Name() action.Name {
 	return action.Name{Type: a.Type.Value, Label: a.Label.Value}
 }
 
-func (a *CommittedAction) digest() string { return digest(hcl.EncodeJSON(a)) }
+func (a *CommittedAction) contentDigest() string { return sha256Hex(hcl.EncodeJSON(a)) }
 
 // tree is a block of a plugin's configuration, its members in the order of their names.
 type tree struct {
@@ -210,7 +210,7 @@ func treeOf(typ string, labels []string, nodes []hcl.Node, mask bool) tree {
 		if n.Expression != "" {
 			t.Values[n.Name] = map[string]any{expressionMark: n.Expression}
 		} else {
-			t.Values[n.Name] = plain(n.Value, mask)
+			t.Values[n.Name] = plainValue(n.Value, mask)
 		}
 	}
 	return t
@@ -224,18 +224,18 @@ const (
 	expressionMark = "$expression"
 )
 
-func plain(v hcl.Value, mask bool) any {
+func plainValue(v hcl.Value, mask bool) any {
 	switch {
 	case v.Kind == hcl.KindList:
 		out := make([]any, len(v.List))
 		for i, e := range v.List {
-			out[i] = plain(e, mask)
+			out[i] = plainValue(e, mask)
 		}
 		return out
 	case v.Kind == hcl.KindMap:
 		out := make(map[string]any, len(v.Map))
 		for _, e := range v.Map {
-			out[e.Key] = plain(e.Value, mask)
+			out[e.Key] = plainValue(e.Value, mask)
 		}
 		return out
 	case v.Sensitive && mask:
@@ -259,29 +259,29 @@ type SharedAction struct {
 	Digest  string
 }
 
-func (a *CommittedAction) read() (SharedAction, error) {
-	out := SharedAction{Name: a.Name(), Schedule: a.Schedule.Value, Zone: a.Zone.Value, RunOn: a.RunOn.Value, Digest: a.digest()}
+func (a *CommittedAction) sharedAction() (SharedAction, error) {
+	out := SharedAction{Name: a.Name(), Schedule: a.Schedule.Value, Zone: a.Zone.Value, RunOn: a.RunOn.Value, Digest: a.contentDigest()}
 	a.Config.Type = "config"
 	var err error
-	out.Config, err = out.node(&a.Config)
+	out.Config, err = out.configNode(&a.Config)
 	return out, err
 }
 
-// node is a block as plugins get it, without places.
-func (a *SharedAction) node(t *tree) (*bursarv1.Node, error) {
+// configNode is a block as plugins get it, without places.
+func (a *SharedAction) configNode(t *tree) (*bursarv1.Node, error) {
 	out := &bursarv1.Node{Name: t.Type, Labels: t.Labels, Block: true, Range: &bursarv1.Range{}}
 	for _, name := range slices.Sorted(maps.Keys(t.Values)) {
 		one := &bursarv1.Node{Name: name, Range: &bursarv1.Range{}}
 		var err error
-		if text, ok := expression(t.Values[name]); ok {
+		if text, ok := expressionText(t.Values[name]); ok {
 			one.Labels = []string{text}
-		} else if one.Value, err = host.ValueOf(t.Values[name], a.mark); err != nil {
+		} else if one.Value, err = host.ValueOf(t.Values[name], a.readMark); err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 		out.Children = append(out.Children, one)
 	}
 	for i := range t.Blocks {
-		inner, err := a.node(&t.Blocks[i])
+		inner, err := a.configNode(&t.Blocks[i])
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", t.Blocks[i].Type, err)
 		}
@@ -290,15 +290,15 @@ func (a *SharedAction) node(t *tree) (*bursarv1.Node, error) {
 	return out, nil
 }
 
-// expression is the text of an attribute that the plugin evaluates.
-func expression(v any) (string, bool) {
+// expressionText is the text of an attribute that the plugin evaluates.
+func expressionText(v any) (string, bool) {
 	object, _ := v.(map[string]any)
 	text, ok := object[expressionMark].(string)
 	return text, ok && len(object) == 1
 }
 
-// mark reads the marks of what JSON does not have, and of what is only in the files.
-func (a *SharedAction) mark(v map[string]any) (*bursarv1.Value, error) {
+// readMark reads the marks of what JSON does not have, and of what is only in the files.
+func (a *SharedAction) readMark(v map[string]any) (*bursarv1.Value, error) {
 	if len(v) != 1 || v[nullMark] != true && v[secretMark] != true {
 		return nil, nil
 	}

@@ -26,27 +26,27 @@ type Backup struct {
 	Range hcl.Range `hcl:",def_range"`
 }
 
-// validate reports what is wrong with the block; data is the data directory.
-func (b *Backup) validate(data hcl.Path) hcl.Diagnostics {
+// validatePath reports what is wrong with the block; data is the data directory.
+func (b *Backup) validatePath(data hcl.Path) hcl.Diagnostics {
 	if b == nil {
 		return nil
 	}
 	var diags hcl.Diagnostics
-	if data.Path != "" && b.Path.Path != "" && within(data.Path, b.Path.Path) {
+	if data.Path != "" && b.Path.Path != "" && isWithin(data.Path, b.Path.Path) {
 		diags.Add(hcl.Errorf(b.Path.Range, "backups beside the data", "%s is in the data_dir, with which it would be lost; put them on another disk, or at least into another directory", b.Path.Path))
 	}
 	return diags
 }
 
-// within reports whether path is dir or below it.
-func within(dir, path string) bool {
+// isWithin reports whether path is dir or below it.
+func isWithin(dir, path string) bool {
 	rel, err := filepath.Rel(dir, path)
 	return err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator))
 }
 
-// check warns of a directory into which this machine cannot put backups. It may
+// checkFolder warns of a directory into which this machine cannot put backups. It may
 // come later, so it does not keep the node from serving.
-func (b *Backup) check() hcl.Diagnostics {
+func (b *Backup) checkFolder() hcl.Diagnostics {
 	if b == nil {
 		return nil
 	}

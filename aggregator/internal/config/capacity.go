@@ -76,13 +76,13 @@ func (s *Settings) readCapacity(to *Shared) (diags hcl.Diagnostics) {
 	names := map[string]hcl.Range{}
 	for i := range s.Clusters {
 		c := &s.Clusters[i]
-		plan, more := c.read(s.site())
+		plan, more := c.readCluster(s.siteZone())
 		diags.Extend(more)
 		to.Capacity.Clusters = append(to.Capacity.Clusters, plan)
 		names[c.Name.Value] = c.Name.Range
 		for _, source := range c.Sources {
 			if at, is := first[source.Value]; is {
-				diags.Add(hcl.Errorf(source.Range, "a source in two places", "%s is listed at %s already; what it has would count twice", source.Value, place(at)))
+				diags.Add(hcl.Errorf(source.Range, "a source in two places", "%s is listed at %s already; what it has would count twice", source.Value, placeText(at)))
 			}
 			first[source.Value] = source.Range
 		}
@@ -106,7 +106,7 @@ func (s *Settings) readCapacity(to *Shared) (diags hcl.Diagnostics) {
 func (g *ClusterGroup) validate(clusters map[string]hcl.Range) hcl.Diagnostics {
 	diags := checkClusterName(g.Name)
 	if at, is := clusters[g.Name.Value]; is {
-		diags.Add(hcl.Errorf(g.Name.Range, "a group is named as a cluster", "%q is a cluster at %s; both are asked for by their names, so give the group another one", g.Name.Value, place(at)))
+		diags.Add(hcl.Errorf(g.Name.Range, "a group is named as a cluster", "%q is a cluster at %s; both are asked for by their names, so give the group another one", g.Name.Value, placeText(at)))
 	}
 	if len(g.Clusters)+len(g.Groups) == 0 {
 		diags.Add(hcl.Errorf(g.Range, "an empty group", "write clusters = [\"…\"] or groups = [\"…\"]"))
@@ -122,7 +122,7 @@ func (g *ClusterGroup) validateMembers(groups map[string]hcl.Range) (diags hcl.D
 	}
 	for _, member := range g.Clusters {
 		if at, is := groups[member.Value]; is {
-			diags.Add(hcl.Errorf(member.Range, "a group among clusters", "%q is a group, at %s; write it in groups", member.Value, place(at)))
+			diags.Add(hcl.Errorf(member.Range, "a group among clusters", "%q is a group, at %s; write it in groups", member.Value, placeText(at)))
 		}
 	}
 	return diags
@@ -132,7 +132,7 @@ func (g *ClusterGroup) validateMembers(groups map[string]hcl.Range) (diags hcl.D
 func includesItself(cycle []string, at map[string]hcl.Range) *hcl.Diagnostic {
 	words := make([]string, len(cycle))
 	for i, name := range cycle {
-		words[i] = fmt.Sprintf("%q (%s)", name, place(at[name]))
+		words[i] = fmt.Sprintf("%q (%s)", name, placeText(at[name]))
 	}
 	return hcl.Errorf(at[cycle[0]], "groups that include one another", "%s includes itself by way of %s; take one of them out of groups",
 		words[0], strings.Join(append(words[1:], words[0]), ", then "))
@@ -145,7 +145,7 @@ func checkClusterName(name hcl.String) (diags hcl.Diagnostics) {
 	return diags
 }
 
-func (c *Cluster) read(site *time.Location) (accounting.Cluster, hcl.Diagnostics) {
+func (c *Cluster) readCluster(site *time.Location) (accounting.Cluster, hcl.Diagnostics) {
 	r := reader{diags: checkClusterName(c.Name), site: site}
 	diags := &r.diags
 	out := accounting.Cluster{Name: c.Name.Value, Sources: textsOf(c.Sources)}
@@ -168,37 +168,37 @@ func (c *Cluster) read(site *time.Location) (accounting.Cluster, hcl.Diagnostics
 			diags.Add(hcl.Errorf(s.Range, `invalid value in "sources"`, "%q is not a source; expected agent/type/label, as bursar agents lists them", s.Value))
 		}
 	}
-	zone := r.zone(c.Zone)
-	out.Factor = r.factor(c.SUFactor)
+	zone := r.readZone(c.Zone)
+	out.Factor = r.readSUFactor(c.SUFactor)
 	for i := range c.Capacity {
-		out.Parts = append(out.Parts, r.part(&c.Capacity[i], zone))
+		out.Parts = append(out.Parts, r.readPart(&c.Capacity[i], zone))
 	}
 	return out, r.diags
 }
 
-// factor reads a number in billionths; "" is 0.
-func (r *reader) factor(text hcl.String) int64 {
+// readSUFactor reads a number in billionths; "" is 0.
+func (r *reader) readSUFactor(text hcl.String) int64 {
 	if text.Value == "" {
 		return 0
 	}
 	n, ok := new(big.Rat).SetString(text.Value)
 	if !ok {
-		r.wrong("su_factor", text, fmt.Errorf("%q is not a number", text.Value))
+		r.addProblem("su_factor", text, fmt.Errorf("%q is not a number", text.Value))
 		return 0
 	}
 	n.Mul(n, big.NewRat(accounting.FactorOne, 1))
 	if !n.IsInt() || n.Sign() <= 0 || n.Cmp(big.NewRat(maxFactor, 1)) > 0 {
-		r.wrong("su_factor", text, fmt.Errorf("must be more than 0 and at most 1000, with at most nine decimals, not %s", text.Value))
+		r.addProblem("su_factor", text, fmt.Errorf("must be more than 0 and at most 1000, with at most nine decimals, not %s", text.Value))
 		return 0
 	}
 	return n.Num().Int64()
 }
 
-func (r *reader) part(c *Capacity, zone *time.Location) accounting.ClusterPart {
+func (r *reader) readPart(c *Capacity, zone *time.Location) accounting.ClusterPart {
 	diags := &r.diags
 	p := accounting.ClusterPart{
-		Name: c.Name.Value, From: r.day("from", c.From, zone), To: r.day("to", c.To, zone),
-		Components: map[string]int64{}, Factor: r.factor(c.SUFactor),
+		Name: c.Name.Value, From: r.readDay("from", c.From, zone), To: r.readDay("to", c.To, zone),
+		Components: map[string]int64{}, Factor: r.readSUFactor(c.SUFactor),
 	}
 	if p.From.Present() && p.To.Present() && p.To <= p.From {
 		diags.Add(hcl.Errorf(c.To.Range, `invalid value for "to"`, "%s is not after %s; to is the first day on which it is not there any more", c.To.Value, c.From.Value))
@@ -231,9 +231,9 @@ func checkComponent(name string, amount int64) error {
 	return nil
 }
 
-// day reads a date, which begins by the clock of zone, or an instant; "" is
+// readDay reads a date, which begins by the clock of zone, or an instant; "" is
 // [record.None].
-func (r *reader) day(name string, text hcl.String, zone *time.Location) record.Time {
+func (r *reader) readDay(name string, text hcl.String, zone *time.Location) record.Time {
 	if text.Value == "" {
 		return record.None
 	}
@@ -245,6 +245,6 @@ func (r *reader) day(name string, text hcl.String, zone *time.Location) record.T
 			return w.From
 		}
 	}
-	r.wrong(name, text, fmt.Errorf("invalid date %q: %s", text.Value, cmp.Or(calendar.Impossible(text.Value), "use e.g. 2026-03-01 or 2026-03-01T12:00:00Z")))
+	r.addProblem(name, text, fmt.Errorf("invalid date %q: %s", text.Value, cmp.Or(calendar.Impossible(text.Value), "use e.g. 2026-03-01 or 2026-03-01T12:00:00Z")))
 	return record.None
 }

@@ -21,8 +21,8 @@ func (c *Config) NeedRestart(next *Config) []string {
 		{"data_dir", a.DataDir.Path == b.DataDir.Path},
 		{"clock_tolerance", a.ClockTolerance.Duration == b.ClockTolerance.Duration},
 		{"min_free", a.MinFree.Bytes == b.MinFree.Bytes},
-		{"raft", a.Raft.same(b.Raft)},
-		{"compaction", a.Compaction.same(&b.Compaction)},
+		{"raft", a.Raft.isSame(b.Raft)},
+		{"compaction", a.Compaction.isSame(&b.Compaction)},
 		{"usage_memory", a.UsageMemory.Bytes == b.UsageMemory.Bytes},
 		{"ballast", a.Ballast.Bytes == b.Ballast.Bytes},
 		{"api.socket", a.API.Socket.Path == b.API.Socket.Path},
@@ -44,7 +44,7 @@ func (c *Config) NeedRestart(next *Config) []string {
 	return names
 }
 
-func (c *Compaction) same(d *Compaction) bool {
+func (c *Compaction) isSame(d *Compaction) bool {
 	return c.Every.Duration == d.Every.Duration && c.Keep.Duration == d.Keep.Duration && c.Whole.Duration == d.Whole.Duration && c.Files.Duration == d.Files.Duration
 }
 

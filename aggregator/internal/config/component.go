@@ -13,7 +13,7 @@ type Component struct {
 	Kind hcl.String `hcl:"kind"`
 }
 
-func (c *Component) read() (kind record.Kind, diags hcl.Diagnostics) {
+func (c *Component) readKind() (kind record.Kind, diags hcl.Diagnostics) {
 	if wrong := record.ValidateName(c.Name.Value); wrong != "" {
 		diags.Add(hcl.Errorf(c.Name.Range, "invalid name of a component", "%q: %s", c.Name.Value, wrong))
 	}

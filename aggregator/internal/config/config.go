@@ -174,24 +174,24 @@ const socketName = "api.sock"
 // [Config.Check]. After errors the configuration holds what could be read.
 func Load(paths ...string) (*Config, *hcl.File, hcl.Diagnostics) {
 	file, diags := hcl.Load(paths...)
-	return decode(file, file.Context(), diags, false)
+	return decodeConfig(file, file.Context(), diags, false)
 }
 
 // LoadOffline is Load without a look at this machine: env() and file() give
 // stand-ins, so that a configuration can be checked where it is written.
 func LoadOffline(paths ...string) (*Config, *hcl.File, hcl.Diagnostics) {
 	file, diags := hcl.Load(paths...)
-	return decode(file, &hcl.EvalContext{Functions: hcl.OfflineFunctions()}, diags, true)
+	return decodeConfig(file, &hcl.EvalContext{Functions: hcl.OfflineFunctions()}, diags, true)
 }
 
-func decode(file *hcl.File, ctx *hcl.EvalContext, diags hcl.Diagnostics, offline bool) (*Config, *hcl.File, hcl.Diagnostics) {
+func decodeConfig(file *hcl.File, ctx *hcl.EvalContext, diags hcl.Diagnostics, offline bool) (*Config, *hcl.File, hcl.Diagnostics) {
 	var cfg Config
 	diags.Extend(hcl.Decode(file, &cfg, ctx))
 	if file.Broken {
 		return &cfg, file, diags
 	}
-	diags.Extend(cfg.Directory.load(offline))
-	diags.Extend(cfg.Energy.load(offline))
+	diags.Extend(cfg.Directory.loadFiles(offline))
+	diags.Extend(cfg.Energy.loadFiles(offline))
 	diags.Extend(cfg.evaluateActions(ctx, file.Sources))
 	diags.Extend(cfg.validate())
 	if s := cfg.Shared(); (len(cfg.Directory.tables) > 0 || cfg.Energy != nil) && !diags.HasErrors() {

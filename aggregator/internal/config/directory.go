@@ -141,9 +141,9 @@ type Contribution struct {
 	Range  hcl.Range  `hcl:",def_range"`
 }
 
-// load reads the files. Where a configuration is only looked at, files that are not
+// loadFiles reads the files. Where a configuration is only looked at, files that are not
 // there are a warning.
-func (d *Directory) load(offline bool) (diags hcl.Diagnostics) {
+func (d *Directory) loadFiles(offline bool) (diags hcl.Diagnostics) {
 	for _, path := range d.Files {
 		text, err := os.ReadFile(path.Path)
 		switch {
@@ -191,47 +191,47 @@ func rangeOf(place string, or hcl.Range) hcl.Range {
 	return r
 }
 
-func (r *reader) time(name string, v hcl.String) record.Time {
+func (r *reader) readTime(name string, v hcl.String) record.Time {
 	t, err := accounting.ParseTime(v.Value, r.site)
-	r.wrong(name, v, err)
+	r.addProblem(name, v, err)
 	return t
 }
 
-// since reads the label of a block since.
-func (r *reader) since(v hcl.String) record.Time {
+// readSince reads the label of a block since.
+func (r *reader) readSince(v hcl.String) record.Time {
 	t, err := accounting.ParseTime(v.Value, r.site)
 	if err == nil && t == record.None {
 		err = errors.New("it is empty")
 	}
-	r.wrong("since", v, err)
+	r.addProblem("since", v, err)
 	return t
 }
 
-// decimal reads a number; without one it is or.
-func (r *reader) decimal(name string, v hcl.String, or accounting.Decimal) accounting.Decimal {
+// readDecimal reads a number; without one it is or.
+func (r *reader) readDecimal(name string, v hcl.String, or accounting.Decimal) accounting.Decimal {
 	if v.Range == (hcl.Range{}) {
 		return or
 	}
 	d, err := accounting.ParseDecimal(v.Value)
-	r.wrong(name, v, err)
+	r.addProblem(name, v, err)
 	return d
 }
 
-// worths reads a map of components to numbers.
-func (r *reader) worths(name string, worth map[string]hcl.String, at hcl.Range) (list []accounting.UnitRate) {
+// readUnitRates reads a map of components to numbers.
+func (r *reader) readUnitRates(name string, worth map[string]hcl.String, at hcl.Range) (list []accounting.UnitRate) {
 	for _, component := range slices.Sorted(maps.Keys(worth)) {
 		d, err := accounting.ParseDecimal(worth[component].Value)
 		if err != nil {
-			r.wrong(name, worth[component], fmt.Errorf("%s: %w", component, err))
+			r.addProblem(name, worth[component], fmt.Errorf("%s: %w", component, err))
 		}
-		list = append(list, accounting.UnitRate{Component: component, Worth: d, Place: r.at(at)})
+		list = append(list, accounting.UnitRate{Component: component, Worth: d, Place: r.addPlace(at)})
 	}
 	return list
 }
 
 // readDirectory reads to whom usage belongs.
 func (s *Settings) readDirectory(to *Shared) hcl.Diagnostics {
-	r := &reader{places: map[string]hcl.Range{}, site: s.site()}
+	r := &reader{places: map[string]hcl.Range{}, site: s.siteZone()}
 	d := &to.Directory
 	d.UserKey, d.GroupKey, d.HostKey = s.Directory.UserKey.Value, s.Directory.GroupKey.Value, s.Directory.HostKey.Value
 	for i := range s.Directory.Tables {
@@ -244,19 +244,19 @@ func (s *Settings) readDirectory(to *Shared) hcl.Diagnostics {
 		d.Tables = append(d.Tables, table)
 	}
 	for i := range s.HostClasses {
-		d.Classes = append(d.Classes, r.class(&s.HostClasses[i]))
+		d.Classes = append(d.Classes, r.readClass(&s.HostClasses[i]))
 	}
 	for i := range s.People {
-		d.People = append(d.People, r.person(&s.People[i]))
+		d.People = append(d.People, r.readPerson(&s.People[i]))
 	}
 	for i := range s.Projects {
-		d.Projects = append(d.Projects, r.project(&s.Projects[i]))
+		d.Projects = append(d.Projects, r.readProject(&s.Projects[i]))
 	}
 	for i := range s.Contributions {
-		d.Contributions = append(d.Contributions, r.contribution(&s.Contributions[i]))
+		d.Contributions = append(d.Contributions, r.readContribution(&s.Contributions[i]))
 	}
 	if s.ServiceUnits != nil {
-		d.Units = r.units(s.ServiceUnits)
+		d.Units = r.readUnits(s.ServiceUnits)
 	}
 	unnamed := func(c Contribution) bool { return c.By.Range == (hcl.Range{}) } // which has been said
 	if r.diags.HasErrors() || slices.ContainsFunc(s.Contributions, unnamed) {
@@ -274,46 +274,46 @@ func (s *Settings) readDirectory(to *Shared) hcl.Diagnostics {
 	return r.diags
 }
 
-func (r *reader) class(h *HostClass) accounting.Class {
-	c := accounting.Class{ID: h.ID.Value, Pattern: h.Pattern.Value, Place: r.at(h.Range)}
+func (r *reader) readClass(h *HostClass) accounting.Class {
+	c := accounting.Class{ID: h.ID.Value, Pattern: h.Pattern.Value, Place: r.addPlace(h.Range)}
 	if h.Factor.Range != (hcl.Range{}) {
-		c.Factors = append(c.Factors, accounting.Factor{From: record.None, Factor: r.decimal("su_factor", h.Factor, 0), Place: c.Place})
+		c.Factors = append(c.Factors, accounting.Factor{From: record.None, Factor: r.readDecimal("su_factor", h.Factor, 0), Place: c.Place})
 	}
 	for i := range h.Since {
 		s := &h.Since[i]
-		c.Factors = append(c.Factors, accounting.Factor{From: r.since(s.From), Factor: r.decimal("su_factor", s.Factor, 0), Place: r.at(s.Range)})
+		c.Factors = append(c.Factors, accounting.Factor{From: r.readSince(s.From), Factor: r.readDecimal("su_factor", s.Factor, 0), Place: r.addPlace(s.Range)})
 	}
 	return c
 }
 
-func (r *reader) person(in *Person) accounting.Person {
-	p := accounting.Person{ID: in.ID.Value, Name: in.Name.Value, Address: in.Email.Value, Leads: textsOf(in.Leads), Place: r.at(in.Range)}
+func (r *reader) readPerson(in *Person) accounting.Person {
+	p := accounting.Person{ID: in.ID.Value, Name: in.Name.Value, Address: in.Email.Value, Leads: textsOf(in.Leads), Place: r.addPlace(in.Range)}
 	if in.Groups != nil {
 		p.Groups = append(p.Groups, accounting.Groups{From: record.None, Names: textsOf(in.Groups), Place: p.Place})
 	}
 	for i := range in.Since {
 		s := &in.Since[i]
-		p.Groups = append(p.Groups, accounting.Groups{From: r.since(s.From), Names: textsOf(s.Groups), Place: r.at(s.Range)})
+		p.Groups = append(p.Groups, accounting.Groups{From: r.readSince(s.From), Names: textsOf(s.Groups), Place: r.addPlace(s.Range)})
 	}
 	return p
 }
 
-func (r *reader) project(in *Project) accounting.Project {
-	p := accounting.Project{ID: in.ID.Value, From: r.time("from", in.From), To: r.time("to", in.To), Place: r.at(in.Range)}
+func (r *reader) readProject(in *Project) accounting.Project {
+	p := accounting.Project{ID: in.ID.Value, From: r.readTime("from", in.From), To: r.readTime("to", in.To), Place: r.addPlace(in.Range)}
 	state := accounting.ProjectState{From: p.From, Place: p.Place}
-	in.apply(&state)
+	in.applyTo(&state)
 	p.States = append(p.States, state)
 	for i := range in.Since {
 		s := &in.Since[i]
-		state.From, state.Place = r.since(s.From), r.at(s.Range)
-		s.apply(&state)
+		state.From, state.Place = r.readSince(s.From), r.addPlace(s.Range)
+		s.applyTo(&state)
 		p.States = append(p.States, state)
 	}
 	return p
 }
 
-// apply changes what is written; all else stays as it was.
-func (p *ProjectState) apply(to *accounting.ProjectState) {
+// applyTo changes what is written; all else stays as it was.
+func (p *ProjectState) applyTo(to *accounting.ProjectState) {
 	if p.PI != nil {
 		to.PI = p.PI.Value
 	}
@@ -328,23 +328,23 @@ func (p *ProjectState) apply(to *accounting.ProjectState) {
 	}
 }
 
-func (r *reader) units(in *ServiceUnits) accounting.UnitRates {
+func (r *reader) readUnits(in *ServiceUnits) accounting.UnitRates {
 	u := accounting.UnitRates{
-		Name: in.Unit.Value, Rates: r.worths("components", in.Components, in.Range), Seconds: r.worths("seconds", in.Seconds, in.Range),
-		Place: r.at(in.Range),
+		Name: in.Unit.Value, Rates: r.readUnitRates("components", in.Components, in.Range), Seconds: r.readUnitRates("seconds", in.Seconds, in.Range),
+		Place: r.addPlace(in.Range),
 	}
 	if in.Default.Range != (hcl.Range{}) {
-		f := r.decimal("default_factor", in.Default, 0)
+		f := r.readDecimal("default_factor", in.Default, 0)
 		u.Default = &f
 	}
 	return u
 }
 
-func (r *reader) contribution(c *Contribution) accounting.Contribution {
+func (r *reader) readContribution(c *Contribution) accounting.Contribution {
 	return accounting.Contribution{
-		ID: c.ID.Value, By: c.By.Value, Credit: c.Credit.Value, Amount: r.decimal("amount", c.Amount, 0),
-		Split: r.decimal("split", c.Split, 100*accounting.One), Factor: r.decimal("su_factor", c.Factor, accounting.One),
-		From: r.time("from", c.From), To: r.time("to", c.To), Place: r.at(c.Range),
+		ID: c.ID.Value, By: c.By.Value, Credit: c.Credit.Value, Amount: r.readDecimal("amount", c.Amount, 0),
+		Split: r.readDecimal("split", c.Split, 100*accounting.One), Factor: r.readDecimal("su_factor", c.Factor, accounting.One),
+		From: r.readTime("from", c.From), To: r.readTime("to", c.To), Place: r.addPlace(c.Range),
 	}
 }
 

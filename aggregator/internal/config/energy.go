@@ -99,8 +99,8 @@ const (
 	cpuComponent    = "TotalCPU"
 )
 
-// committed is the block with what its files say; nil without it.
-func (e *Energy) committed() *EnergyTables {
+// committedTables is the block with what its files say; nil without it.
+func (e *Energy) committedTables() *EnergyTables {
 	if e == nil {
 		return nil
 	}
@@ -113,22 +113,22 @@ func (s *Settings) readEnergy(to *Shared) hcl.Diagnostics {
 		return nil
 	}
 	e := s.Energy
-	r := &reader{site: s.site(), energy: e.Range}
-	out := &accounting.EnergySettings{Measured: energyComponent, Overheads: r.overheads(e.PUE, e.Since), Zone: e.Zone.Value}
+	r := &reader{site: s.siteZone(), energy: e.Range}
+	out := &accounting.EnergySettings{Measured: energyComponent, Overheads: r.readOverheads(e.PUE, e.Since), Zone: e.Zone.Value}
 	if e.Component.Value != "" {
 		out.Measured = e.Component.Value
 	}
 	for i := range e.Classes {
-		out.Classes = append(out.Classes, r.powerClass(&e.Classes[i]))
+		out.Classes = append(out.Classes, r.readPowerClass(&e.Classes[i]))
 	}
 	for i := range e.Tables {
-		out.Factors = append(out.Factors, r.factors(&e.Tables[i])...)
+		out.Factors = append(out.Factors, r.readFactors(&e.Tables[i])...)
 	}
 	slices.SortStableFunc(out.Factors, func(a, b accounting.CO2Factor) int {
 		return cmp.Or(cmp.Compare(a.Zone, b.Zone), cmp.Compare(a.From, b.From))
 	})
-	r.gaps(out.Factors, e.unclear, e.Range)
-	out.Meters = r.meters(e.Meters)
+	r.warnOfGaps(out.Factors, e.unclear, e.Range)
+	out.Meters = r.readMeters(e.Meters)
 	if _, err := out.Weights(); err != nil && !r.diags.HasErrors() {
 		at := e.Range
 		if wrong, is := errors.AsType[*accounting.FactorError](err); is {
@@ -140,8 +140,8 @@ func (s *Settings) readEnergy(to *Shared) hcl.Diagnostics {
 	return r.diags
 }
 
-// decimalAt reads a number that is not more than most; without one it is 0.
-func (r *reader) decimalAt(name string, v hcl.Decimal, most accounting.Decimal) accounting.Decimal {
+// readDecimalUpTo reads a number that is not more than most; without one it is 0.
+func (r *reader) readDecimalUpTo(name string, v hcl.Decimal, most accounting.Decimal) accounting.Decimal {
 	if !v.IsSet() {
 		return 0
 	}
@@ -152,13 +152,13 @@ func (r *reader) decimalAt(name string, v hcl.Decimal, most accounting.Decimal) 
 	return accounting.Decimal(v.Billionths.Int64())
 }
 
-// overheads reads the PUE by time; none where nothing is written.
-func (r *reader) overheads(plain hcl.Decimal, since []EnergySince) (list []accounting.Overhead) {
+// readOverheads reads the PUE by time; none where nothing is written.
+func (r *reader) readOverheads(plain hcl.Decimal, since []EnergySince) (list []accounting.Overhead) {
 	if plain.IsSet() {
-		list = append(list, accounting.Overhead{From: record.MinTime, PUE: r.overhead(plain)})
+		list = append(list, accounting.Overhead{From: record.MinTime, PUE: r.readPUE(plain)})
 	}
 	for i := range since {
-		o := accounting.Overhead{From: r.since(since[i].From), PUE: r.overhead(since[i].PUE)}
+		o := accounting.Overhead{From: r.readSince(since[i].From), PUE: r.readPUE(since[i].PUE)}
 		if slices.ContainsFunc(list, func(p accounting.Overhead) bool { return p.From == o.From }) {
 			r.diags.Add(hcl.Errorf(since[i].Range, "invalid since", "the PUE from %q is given more than once", since[i].From.Value))
 		}
@@ -168,20 +168,20 @@ func (r *reader) overheads(plain hcl.Decimal, since []EnergySince) (list []accou
 	return list
 }
 
-// overhead reads a PUE.
-func (r *reader) overhead(v hcl.Decimal) accounting.Decimal {
+// readPUE reads a PUE.
+func (r *reader) readPUE(v hcl.Decimal) accounting.Decimal {
 	if !v.IsSet() { // which has been said
 		return accounting.One
 	}
-	d := r.decimalAt("pue", v, 10*accounting.One)
+	d := r.readDecimalUpTo("pue", v, 10*accounting.One)
 	if d < accounting.One && !r.diags.HasErrors() {
 		r.diags.Add(hcl.Errorf(v.Range, `invalid value for "pue"`, "%s is less than 1: a site draws at least what its computers draw", v))
 	}
 	return d
 }
 
-func (r *reader) powerClass(c *EnergyClass) accounting.PowerClass {
-	out := accounting.PowerClass{Name: c.Name.Value, Zone: c.Zone.Value, Overheads: r.overheads(c.PUE, c.Since)}
+func (r *reader) readPowerClass(c *EnergyClass) accounting.PowerClass {
+	out := accounting.PowerClass{Name: c.Name.Value, Zone: c.Zone.Value, Overheads: r.readOverheads(c.PUE, c.Since)}
 	for _, key := range slices.Sorted(maps.Keys(c.Match)) {
 		if wrong := record.ValidateName(key); wrong != "" {
 			r.diags.Add(hcl.Errorf(c.Range, `invalid value in "match"`, "invalid meta key %q: %s", key, wrong))
@@ -192,16 +192,16 @@ func (r *reader) powerClass(c *EnergyClass) accounting.PowerClass {
 		out.Match = append(out.Match, accounting.NodeMatch{Key: key, Values: c.Match[key]})
 	}
 	for i := range c.Per {
-		out.Draws = append(out.Draws, r.draw(&c.Per[i]))
+		out.Draws = append(out.Draws, r.readDraw(&c.Per[i]))
 	}
 	return out
 }
 
-func (r *reader) draw(p *EnergyPer) accounting.Draw {
+func (r *reader) readDraw(p *EnergyPer) accounting.Draw {
 	d := accounting.Draw{
-		Component: p.Component.Value, Amount: p.Amount, Watts: r.decimalAt("watts", p.Watts, accounting.MaxWatts),
-		Idle: r.decimalAt("idle", p.Idle, accounting.One), Busy: p.Busy.Value,
-		Embodied: r.decimalAt("embodied_kg", p.Embodied, accounting.MaxWatts), Years: r.decimalAt("life_years", p.Years, 1000*accounting.One),
+		Component: p.Component.Value, Amount: p.Amount, Watts: r.readDecimalUpTo("watts", p.Watts, accounting.MaxWatts),
+		Idle: r.readDecimalUpTo("idle", p.Idle, accounting.One), Busy: p.Busy.Value,
+		Embodied: r.readDecimalUpTo("embodied_kg", p.Embodied, accounting.MaxWatts), Years: r.readDecimalUpTo("life_years", p.Years, 1000*accounting.One),
 	}
 	if wrong := record.ValidateName(d.Component); wrong != "" {
 		r.diags.Add(hcl.Errorf(p.Component.Range, "invalid name of a component", "%q: %s", d.Component, wrong))
@@ -220,8 +220,8 @@ func (r *reader) draw(p *EnergyPer) accounting.Draw {
 	return d
 }
 
-// factors reads the rows of a file.
-func (r *reader) factors(t *Table) (list []accounting.CO2Factor) {
+// readFactors reads the rows of a file.
+func (r *reader) readFactors(t *Table) (list []accounting.CO2Factor) {
 	column := map[string]int{}
 	for i, name := range t.Columns {
 		if name = strings.ToLower(strings.TrimSpace(name)); !slices.Contains(factorColumns(), name) {
@@ -243,7 +243,7 @@ func (r *reader) factors(t *Table) (list []accounting.CO2Factor) {
 			}
 			return ""
 		}
-		f, err := factor(cell)
+		f, err := parseFactor(cell)
 		if err != nil {
 			r.diags.Add(hcl.Errorf(t.rowRange(i), "wrong row", "%s: %v", t.File.Value, err))
 			return list
@@ -256,7 +256,7 @@ func (r *reader) factors(t *Table) (list []accounting.CO2Factor) {
 	return list
 }
 
-func factor(cell func(string) string) (f accounting.CO2Factor, err error) {
+func parseFactor(cell func(string) string) (f accounting.CO2Factor, err error) {
 	f.Zone = cell(zoneColumn)
 	if wrong := record.ValidateName(f.Zone); wrong != "" {
 		return f, fmt.Errorf("zone %q: %s", f.Zone, wrong)

@@ -85,9 +85,9 @@ type heldRow struct {
 	isOpen bool
 }
 
-// settleOverlaps cuts the hours that two rows of a zone have, of one file or of several, out
+// cutOverlaps cuts the hours that two rows of a zone have, of one file or of several, out
 // of all of them, so that they are unknown, and names them.
-func (e *Energy) settleOverlaps() (diags hcl.Diagnostics) {
+func (e *Energy) cutOverlaps() (diags hcl.Diagnostics) {
 	zones := map[string][]heldRow{}
 	for i := range e.tables {
 		f, known := newFactorTable(&e.tables[i])
@@ -119,7 +119,7 @@ func (e *Energy) settleOverlaps() (diags hcl.Diagnostics) {
 		}
 		left := 0
 		for _, h := range rows {
-			spans := h.without(twice)
+			spans := h.spansWithout(twice)
 			kept[[2]int{h.table, h.row}] = spans
 			left += len(spans)
 		}
@@ -128,7 +128,7 @@ func (e *Energy) settleOverlaps() (diags hcl.Diagnostics) {
 		}
 		for _, s := range twice {
 			if overlaps++; overlaps <= namedFactors {
-				diags.Add(e.overlap(zone, rows, s))
+				diags.Add(e.overlapWarning(zone, rows, s))
 			}
 		}
 		if e.unclear == nil {
@@ -142,7 +142,7 @@ func (e *Energy) settleOverlaps() (diags hcl.Diagnostics) {
 	for i := range e.tables {
 		if f, _ := newFactorTable(&e.tables[i]); len(kept) > 0 {
 			f.addTo()
-			f.hold(func(row int) ([]factorSpan, bool) { spans, is := kept[[2]int{i, row}]; return spans, is })
+			f.splitRows(func(row int) ([]factorSpan, bool) { spans, is := kept[[2]int{i, row}]; return spans, is })
 		}
 	}
 	e.tables = slices.DeleteFunc(e.tables, func(t Table) bool { return len(t.Rows) == 0 })
@@ -194,8 +194,8 @@ func spansHeldTwice(rows []heldRow) (list []factorSpan) {
 	return list
 }
 
-// without is the time for which a row holds, less spans, which ascend and do not overlap.
-func (h heldRow) without(spans []factorSpan) (list []factorSpan) {
+// spansWithout is the time for which a row holds, less spans, which ascend and do not overlap.
+func (h heldRow) spansWithout(spans []factorSpan) (list []factorSpan) {
 	first, _ := slices.BinarySearchFunc(spans, h.from, func(s factorSpan, from record.Time) int {
 		if s.to <= from {
 			return -1
@@ -218,9 +218,9 @@ func (h heldRow) without(spans []factorSpan) (list []factorSpan) {
 	return list
 }
 
-// overlap names a time that more than one row of a zone holds for, where the last of the rows
+// overlapWarning names a time that more than one row of a zone holds for, where the last of the rows
 // that begin it is written.
-func (e *Energy) overlap(zone string, rows []heldRow, s factorSpan) *hcl.Diagnostic {
+func (e *Energy) overlapWarning(zone string, rows []heldRow, s factorSpan) *hcl.Diagnostic {
 	var places []hcl.Range
 	for _, h := range rows {
 		if h.from <= s.from && s.from < h.to {
@@ -236,9 +236,9 @@ func (e *Energy) overlap(zone string, rows []heldRow, s factorSpan) *hcl.Diagnos
 		zone, s.from, until, hours, filepath.Base(other.Filename), other.Start.Line)
 }
 
-// hold makes of each row as many as it holds for spans, which spans has; rows that it has not
+// splitRows makes of each row as many as it holds for spans, which spans has; rows that it has not
 // stay as they are.
-func (f *factorTable) hold(spans func(row int) ([]factorSpan, bool)) {
+func (f *factorTable) splitRows(spans func(row int) ([]factorSpan, bool)) {
 	var rows [][]string
 	var lines []int
 	for i, row := range f.Rows {

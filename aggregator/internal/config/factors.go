@@ -49,9 +49,9 @@ const (
 
 func factorColumns() []string { return []string{zoneColumn, fromColumn, toColumn, gramsColumn} }
 
-// load reads the files of factors and of meters. Where a configuration is only looked at, files that are not
+// loadFiles reads the files of factors and of meters. Where a configuration is only looked at, files that are not
 // there are a warning.
-func (e *Energy) load(offline bool) (diags hcl.Diagnostics) {
+func (e *Energy) loadFiles(offline bool) (diags hcl.Diagnostics) {
 	if e == nil {
 		return nil
 	}
@@ -60,7 +60,7 @@ func (e *Energy) load(offline bool) (diags hcl.Diagnostics) {
 		if t != nil && !more.HasErrors() {
 			if f, known := newFactorTable(t); known {
 				more.Extend(f.leaveOutZones(e.usedZones()))
-				more.Extend(f.end(""))
+				more.Extend(f.setEnds(""))
 			}
 			e.tables = append(e.tables, *t)
 		}
@@ -70,21 +70,21 @@ func (e *Energy) load(offline bool) (diags hcl.Diagnostics) {
 		f := &e.Files[i]
 		t, more := readTable(f.Path, e.Range, offline)
 		if t != nil && !more.HasErrors() {
-			more.Extend(f.choose(t))
+			more.Extend(f.chooseColumns(t))
 			if table, known := newFactorTable(t); known && !more.HasErrors() {
 				used := e.usedZones()
 				if f.Zone.Value != "" {
 					used = []string{f.Zone.Value}
 				}
 				more.Extend(table.leaveOutZones(used))
-				more.Extend(table.end(f.Step.Value))
+				more.Extend(table.setEnds(f.Step.Value))
 				e.tables = append(e.tables, *t)
 			}
 		}
 		diags.Extend(more)
 	}
 	if !diags.HasErrors() {
-		diags.Extend(e.settleOverlaps())
+		diags.Extend(e.cutOverlaps())
 	}
 	diags.Extend(e.loadMeters(offline))
 	return diags
@@ -133,8 +133,8 @@ func (t *Table) rowRange(row int) hcl.Range {
 	return t.Range
 }
 
-// choose makes of the file's columns those of a committed file.
-func (f *FactorFile) choose(t *Table) (diags hcl.Diagnostics) {
+// chooseColumns makes of the file's columns those of a committed file.
+func (f *FactorFile) chooseColumns(t *Table) (diags hcl.Diagnostics) {
 	wrong := func(at hcl.Range, format string, args ...any) hcl.Diagnostics {
 		return hcl.Diagnostics{hcl.Errorf(at, "wrong file of factors", "%s: "+format, append([]any{t.File.Value}, args...)...)}
 	}
@@ -173,7 +173,7 @@ func (f *FactorFile) choose(t *Table) (diags hcl.Diagnostics) {
 	is := func(row []string) bool {
 		return entity < 0 || row[entity] == f.Entity.Value || code >= 0 && row[code] == f.Entity.Value
 	}
-	if f.pick(t, place, is); entity >= 0 && len(t.Rows) == 0 {
+	if f.pickRows(t, place, is); entity >= 0 && len(t.Rows) == 0 {
 		return wrong(f.Entity.Range, "entity %q not found", f.Entity.Value)
 	}
 	return nil
@@ -185,8 +185,8 @@ func (f *FactorFile) lacksZone(t *Table, column int) bool {
 		!slices.ContainsFunc(t.Rows, func(row []string) bool { return strings.TrimSpace(row[column]) == f.Zone.Value })
 }
 
-// pick keeps the rows that is takes, with the columns of a committed file.
-func (f *FactorFile) pick(t *Table, place map[string]int, is func(row []string) bool) {
+// pickRows keeps the rows that is takes, with the columns of a committed file.
+func (f *FactorFile) pickRows(t *Table, place map[string]int, is func(row []string) bool) {
 	var kept [][]string
 	var lines []int
 	for i, row := range t.Rows {
@@ -297,9 +297,9 @@ func stepOf(rows []factorRow) record.Time {
 	return 0
 }
 
-// end gives values their end where the next row does not: where a row without a value begins,
+// setEnds gives values their end where the next row does not: where a row without a value begins,
 // which is left out then, and after a step. word is the step, as [FactorFile.Step].
-func (f *factorTable) end(word string) hcl.Diagnostics {
+func (f *factorTable) setEnds(word string) hcl.Diagnostics {
 	var fixed record.Time
 	if word != "" && word != "next" {
 		d, err := time.ParseDuration(word)
@@ -339,7 +339,7 @@ func (f *factorTable) end(word string) hcl.Diagnostics {
 			}
 		}
 	}
-	f.write(ends)
+	f.writeEnds(ends)
 	return nil
 }
 
@@ -367,8 +367,8 @@ func (f *factorTable) addTo() {
 	}
 }
 
-// write puts ends into rows, and leaves rows without a value out.
-func (f *factorTable) write(ends map[int]record.Time) {
+// writeEnds puts ends into rows, and leaves rows without a value out.
+func (f *factorTable) writeEnds(ends map[int]record.Time) {
 	if len(ends) > 0 {
 		f.addTo()
 	}
@@ -388,9 +388,9 @@ func (f *factorTable) write(ends map[int]record.Time) {
 	f.Rows, f.table.Lines = kept, lines
 }
 
-// gaps names where a zone has no factor between two others, but for what unclear has. list
+// warnOfGaps names where a zone has no factor between two others, but for what unclear has. list
 // ascends in each zone.
-func (r *reader) gaps(list []accounting.CO2Factor, unclear map[string][]factorSpan, or hcl.Range) {
+func (r *reader) warnOfGaps(list []accounting.CO2Factor, unclear map[string][]factorSpan, or hcl.Range) {
 	named, more, hidden := 0, 0, record.Time(0)
 	for i := 1; i < len(list); i++ {
 		before, next := &list[i-1], &list[i]

@@ -42,11 +42,11 @@ func (e *Energy) loadMeters(offline bool) (diags hcl.Diagnostics) {
 		m := &e.Meters[i]
 		t, more := readTable(m.Path, e.Range, offline)
 		if t != nil && !more.HasErrors() {
-			more.Extend(m.choose(t))
+			more.Extend(m.chooseColumns(t))
 		}
 		if t != nil && !more.HasErrors() {
 			f := &factorTable{Table: t, zone: -1, from: 0, to: 1, grams: 2}
-			more.Extend(f.end(m.Step.Value))
+			more.Extend(f.setEnds(m.Step.Value))
 			t.File.Value = m.Name.Value
 			e.meters = append(e.meters, *t)
 		}
@@ -55,9 +55,9 @@ func (e *Energy) loadMeters(offline bool) (diags hcl.Diagnostics) {
 	return diags
 }
 
-// choose makes of the file's columns those of a committed file: from, to and the energy, whose
+// chooseColumns makes of the file's columns those of a committed file: from, to and the energy, whose
 // name is its unit.
-func (m *MeterFile) choose(t *Table) hcl.Diagnostics {
+func (m *MeterFile) chooseColumns(t *Table) hcl.Diagnostics {
 	wrong := func(at hcl.Range, format string, args ...any) hcl.Diagnostics {
 		return hcl.Diagnostics{hcl.Errorf(at, "wrong file of a meter", "%s: "+format, append([]any{t.File.Value}, args...)...)}
 	}
@@ -94,8 +94,8 @@ func (m *MeterFile) choose(t *Table) hcl.Diagnostics {
 	return nil
 }
 
-// meters reads the readings of the meters.
-func (r *reader) meters(tables []Table) (list []accounting.Meter) {
+// readMeters reads the readings of the meters.
+func (r *reader) readMeters(tables []Table) (list []accounting.Meter) {
 	for i := range tables {
 		t := &tables[i]
 		at := slices.IndexFunc(list, func(m accounting.Meter) bool { return m.Name == t.File.Value })
@@ -103,16 +103,16 @@ func (r *reader) meters(tables []Table) (list []accounting.Meter) {
 			at = len(list)
 			list = append(list, accounting.Meter{Name: t.File.Value})
 		}
-		list[at].Readings = append(list[at].Readings, r.readings(t)...)
+		list[at].Readings = append(list[at].Readings, r.readMeterRows(t)...)
 	}
 	for i := range list {
-		r.ordered(&list[i])
+		r.orderReadings(&list[i])
 	}
 	return list
 }
 
-// readings reads the rows of a file of a meter. Those without an end have none yet.
-func (r *reader) readings(t *Table) (list []usage.MeterReading) {
+// readMeterRows reads the rows of a file of a meter. Those without an end have none yet.
+func (r *reader) readMeterRows(t *Table) (list []usage.MeterReading) {
 	at := slices.IndexFunc(meterUnits(), func(u meterUnit) bool { return len(t.Columns) == 3 && u.column == t.Columns[2] })
 	if at < 0 {
 		r.diags.Add(hcl.Errorf(t.Range, "wrong file of a meter", "unknown columns %s", strings.Join(t.Columns, ", ")))
@@ -150,10 +150,10 @@ func meterReading(row []string, unit meterUnit) (m usage.MeterReading, err error
 	return m, nil
 }
 
-// ordered puts the readings of a meter in the order of time. One without an end lasts until the
+// orderReadings puts the readings of a meter in the order of time. One without an end lasts until the
 // next; the last one without an end is left out, which is a warning. Readings that overlap are
 // an error.
-func (r *reader) ordered(m *accounting.Meter) {
+func (r *reader) orderReadings(m *accounting.Meter) {
 	list := m.Readings
 	slices.SortStableFunc(list, func(a, b usage.MeterReading) int { return cmp.Compare(a.From, b.From) })
 	for i := range list {
@@ -173,11 +173,11 @@ func (r *reader) ordered(m *accounting.Meter) {
 		}
 	}
 	m.Readings = list
-	r.meterGaps(m)
+	r.warnOfMeterGaps(m)
 }
 
-// meterGaps names the times between readings of a meter that none has.
-func (r *reader) meterGaps(m *accounting.Meter) {
+// warnOfMeterGaps names the times between readings of a meter that none has.
+func (r *reader) warnOfMeterGaps(m *accounting.Meter) {
 	const most = 10
 	more, hidden := 0, record.Time(0)
 	for i := 1; i < len(m.Readings); i++ {

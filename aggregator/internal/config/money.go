@@ -74,21 +74,21 @@ type Budget struct {
 
 // readMoney reads prices and budgets.
 func (s *Settings) readMoney(to *Shared) hcl.Diagnostics {
-	r := reader{group: s.groupKey(), site: s.site()}
+	r := reader{group: s.groupKey(), site: s.siteZone()}
 	set := &to.Money
 	set.GroupKey = to.Directory.GroupKey
 	for i := range s.Prices {
-		set.Lists = append(set.Lists, r.list(&s.Prices[i]))
+		set.Lists = append(set.Lists, r.readPriceList(&s.Prices[i]))
 	}
 	for i := range s.Budgets {
-		set.Budgets = append(set.Budgets, r.budget(&s.Budgets[i]))
+		set.Budgets = append(set.Budgets, r.readBudget(&s.Budgets[i]))
 	}
 	if r.diags.HasErrors() {
 		return r.diags
 	}
 	s.warnOfEnergyPrices(&r)
 	for _, p := range set.Check() {
-		if s.missing(p) {
+		if s.isMissing(p) {
 			continue
 		}
 		at, what := s.placeOf(p)
@@ -116,7 +116,7 @@ func (s *Settings) warnOfEnergyPrices(r *reader) {
 
 // canonical has the times as instants, and conditions in match.
 func (p *Price) canonical(r *reader) Price {
-	l := r.list(p)
+	l := r.readPriceList(p)
 	out := Price{Name: p.Name, Currency: p.Currency, From: instantAt(l.From, p.From.Range), To: instantAt(l.To, p.To.Range), Range: p.Range}
 	for i := range p.Per {
 		per := &p.Per[i]
@@ -127,7 +127,7 @@ func (p *Price) canonical(r *reader) Price {
 
 // canonical has the times as instants, and the scope in match.
 func (b *Budget) canonical(r *reader) Budget {
-	m := r.budget(b)
+	m := r.readBudget(b)
 	out := *b
 	out.Group, out.Project, out.PI, out.Match = hcl.String{}, hcl.String{}, hcl.String{}, matchOf(m.Scope, b.Range)
 	out.From, out.To = instantAt(m.From, b.From.Range), instantAt(m.To, b.To.Range)
@@ -153,9 +153,9 @@ func matchOf(list []accounting.PriceCondition, at hcl.Range) map[string]hcl.Stri
 	return out
 }
 
-// missing reports whether a problem is that something required is not written, which
+// isMissing reports whether a problem is that something required is not written, which
 // has been said.
-func (s *Settings) missing(p accounting.PriceProblem) bool {
+func (s *Settings) isMissing(p accounting.PriceProblem) bool {
 	switch p.Field {
 	case "amount":
 		return !s.Budgets[p.Budget].Amount.IsSet()
@@ -198,18 +198,18 @@ func (s *Settings) placeOf(p accounting.PriceProblem) (hcl.Range, string) {
 	return at, "invalid " + block
 }
 
-func (r *reader) list(p *Price) accounting.PriceList {
-	l := accounting.PriceList{Name: p.Name.Value, Currency: p.Currency.Value, At: place(p.Range)}
-	zone := r.zone(p.Zone)
-	l.From, l.To = r.instant("from", p.From, zone), r.instant("to", p.To, zone)
+func (r *reader) readPriceList(p *Price) accounting.PriceList {
+	l := accounting.PriceList{Name: p.Name.Value, Currency: p.Currency.Value, At: placeText(p.Range)}
+	zone := r.readZone(p.Zone)
+	l.From, l.To = r.readInstant("from", p.From, zone), r.readInstant("to", p.To, zone)
 	for i := range p.Per {
-		l.Rules = append(l.Rules, r.rule(&p.Per[i]))
+		l.Rules = append(l.Rules, r.readPriceRule(&p.Per[i]))
 	}
 	return l
 }
 
-func (r *reader) rule(p *Per) accounting.PriceRule {
-	rule := accounting.PriceRule{Component: p.Component.Value, At: place(p.Range)}
+func (r *reader) readPriceRule(p *Per) accounting.PriceRule {
+	rule := accounting.PriceRule{Component: p.Component.Value, At: placeText(p.Range)}
 	price, hour, unit := p.Hour, p.HourAt != (hcl.Range{}), p.UnitAt != (hcl.Range{})
 	if unit {
 		rule.Kind, price = record.Total, p.Unit
@@ -223,27 +223,27 @@ func (r *reader) rule(p *Per) accounting.PriceRule {
 	default:
 		rule.Billionths = price.Billionths.Int64()
 	}
-	rule.When = r.conditions(map[string]hcl.String{accounting.ClassKey: p.Class, r.group: p.Group, accounting.ProjectKey: p.Project, accounting.PIKey: p.PI}, p.Match)
+	rule.When = r.readConditions(map[string]hcl.String{accounting.ClassKey: p.Class, r.group: p.Group, accounting.ProjectKey: p.Project, accounting.PIKey: p.PI}, p.Match)
 	return rule
 }
 
-func (r *reader) budget(b *Budget) accounting.Budget {
+func (r *reader) readBudget(b *Budget) accounting.Budget {
 	out := accounting.Budget{
 		Name: b.Name.Value, Unit: b.Unit.Value, Component: b.Component.Value, Billionths: b.Amount.Billionths,
-		Pace: record.Time(b.Pace.Microseconds()), At: place(b.Range),
+		Pace: record.Time(b.Pace.Microseconds()), At: placeText(b.Range),
 	}
-	zone := r.zone(b.Zone)
+	zone := r.readZone(b.Zone)
 	out.Zone = zone.String()
-	out.From, out.To = r.instant("from", b.From, zone), r.instant("to", b.To, zone)
-	out.Scope = r.conditions(map[string]hcl.String{r.group: b.Group, accounting.ProjectKey: b.Project, accounting.PIKey: b.PI}, b.Match)
+	out.From, out.To = r.readInstant("from", b.From, zone), r.readInstant("to", b.To, zone)
+	out.Scope = r.readConditions(map[string]hcl.String{r.group: b.Group, accounting.ProjectKey: b.Project, accounting.PIKey: b.PI}, b.Match)
 	var err error
 	out.Every, err = calendar.ParseUnit(b.Period.Value)
-	r.wrong("period", b.Period, err)
+	r.addProblem("period", b.Period, err)
 	return out
 }
 
-// conditions are those of words that are written and of match, by key.
-func (r *reader) conditions(words, match map[string]hcl.String) (list []accounting.PriceCondition) {
+// readConditions are those of words that are written and of match, by key.
+func (r *reader) readConditions(words, match map[string]hcl.String) (list []accounting.PriceCondition) {
 	for _, from := range []map[string]hcl.String{words, match} {
 		for _, key := range slices.Sorted(maps.Keys(from)) {
 			if v := from[key]; v.Range != (hcl.Range{}) {
@@ -255,21 +255,21 @@ func (r *reader) conditions(words, match map[string]hcl.String) (list []accounti
 	return list
 }
 
-// instant reads a date or a time; [record.None] where nothing is written.
-func (r *reader) instant(name string, v hcl.String, zone *time.Location) record.Time {
+// readInstant reads a date or a time; [record.None] where nothing is written.
+func (r *reader) readInstant(name string, v hcl.String, zone *time.Location) record.Time {
 	if v.Range == (hcl.Range{}) {
 		return record.None
 	}
-	t, err := fixed(v.Value, zone)
+	t, err := parseFixedTime(v.Value, zone)
 	if err != nil {
-		r.wrong(name, v, err)
+		r.addProblem(name, v, err)
 		return record.None
 	}
 	return t
 }
 
-// fixed reads a point in time that is the same whenever it is read.
-func fixed(word string, zone *time.Location) (record.Time, error) {
+// parseFixedTime reads a point in time that is the same whenever it is read.
+func parseFixedTime(word string, zone *time.Location) (record.Time, error) {
 	const early, late = record.Time(0), 50 * 366 * record.Day
 	t, err := calendar.Point(word, early, zone)
 	again, wrong := calendar.Point(word, late, zone)

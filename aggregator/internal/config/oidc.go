@@ -43,12 +43,12 @@ type OIDCGroup struct {
 	PseudonymsAt hcl.Range `hcl:"pseudonyms,attr_range"`
 }
 
-// client says the same as a client of access.
-func (g *OIDCGroup) client() *AccessClient {
+// asClient says the same as a client of access.
+func (g *OIDCGroup) asClient() *AccessClient {
 	return &AccessClient{Name: g.Name, Roles: g.Roles, RolesAt: g.Name.Range, Rows: g.Rows, RowsAt: g.RowsAt, Pseudonyms: g.Pseudonyms, PseudonymsAt: g.PseudonymsAt}
 }
 
-func (o *OIDC) rules() *access.OIDC {
+func (o *OIDC) oidcRules() *access.OIDC {
 	out := &access.OIDC{
 		Issuer: o.Issuer.Value, ClientID: o.ClientID.Value, Secret: o.ClientSecret.Value, Scopes: textsOf(o.Scopes),
 		UserClaim: o.UserClaim.Value, GroupsClaim: o.GroupsClaim.Value,
@@ -58,7 +58,7 @@ func (o *OIDC) rules() *access.OIDC {
 	}
 	for i := range o.Groups {
 		g := &o.Groups[i]
-		c := g.client().rules()
+		c := g.asClient().clientRules()
 		out.Groups = append(out.Groups, access.GroupClient{Group: g.Name.Value, Rights: *c.Rights, Rows: c.Rows, Own: g.Own, Pseudonyms: g.Pseudonyms})
 	}
 	return out
@@ -70,7 +70,7 @@ func (o *OIDC) validate() hcl.Diagnostics {
 	switch {
 	case err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http":
 		diags.Add(hcl.Errorf(o.Issuer.Range, `invalid value for "issuer"`, "%q; expected an address such as https://sso.example.org/realms/hpc", o.Issuer.Value))
-	case u.Scheme == "http" && !loopback(u.Hostname()):
+	case u.Scheme == "http" && !isLoopback(u.Hostname()):
 		diags.Add(hcl.Errorf(o.Issuer.Range, `invalid value for "issuer"`, "%q; expected https, since others on the way could log in as anyone", o.Issuer.Value))
 	}
 	if o.ClientID.Value == "" {
@@ -81,7 +81,7 @@ func (o *OIDC) validate() hcl.Diagnostics {
 	}
 	for i := range o.Groups {
 		g := &o.Groups[i]
-		diags.Extend(g.client().validate())
+		diags.Extend(g.asClient().validate())
 		if g.Own && g.RowsAt != (hcl.Range{}) {
 			diags.Add(hcl.Errorf(g.RowsAt, `invalid value for "rows"`, "own and rows exclude each other"))
 		}

@@ -99,8 +99,8 @@ func (a *Aggregator) validateListen() hcl.Diagnostics {
 	return nil
 }
 
-// same reports whether nothing differs that a running node cannot take over.
-func (r *Raft) same(o *Raft) bool {
+// isSame reports whether nothing differs that a running node cannot take over.
+func (r *Raft) isSame(o *Raft) bool {
 	if r == nil || o == nil {
 		return r == o
 	}

@@ -23,8 +23,8 @@ type Retention struct {
 	Range hcl.Range `hcl:",def_range"`
 }
 
-// read makes the policy of the block.
-func (r *Retention) read(keys *DirectoryKeys, to *Shared) (diags hcl.Diagnostics) {
+// readRetention makes the policy of the block.
+func (r *Retention) readRetention(keys *DirectoryKeys, to *Shared) (diags hcl.Diagnostics) {
 	if r == nil {
 		return nil
 	}

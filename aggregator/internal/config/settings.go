@@ -60,16 +60,16 @@ type Settings struct {
 	Actions      []CommittedAction `hcl:"action,block"`
 }
 
-// settings are those of the files, as they are written.
-func (c *Config) settings() *Settings {
+// fileSettings are those of the files, as they are written.
+func (c *Config) fileSettings() *Settings {
 	a := &c.Aggregator
 	s := &Settings{
 		Common: c.Common, Metrics: a.Metrics.MetricKeys, Usage: a.Usage, WaitingStops: a.WaitingStops, Retention: a.Retention,
 		Directory: DirectoryTables{DirectoryKeys: c.Directory.DirectoryKeys, Tables: c.Directory.tables, Range: c.Directory.Range},
 	}
-	s.Metrics.Range, s.Energy = a.Range, c.Energy.committed()
+	s.Metrics.Range, s.Energy = a.Range, c.Energy.committedTables()
 	for i := range c.Actions {
-		s.Actions = append(s.Actions, c.Actions[i].committed())
+		s.Actions = append(s.Actions, c.Actions[i].committedAction())
 	}
 	return s
 }
@@ -78,7 +78,7 @@ func (c *Config) settings() *Settings {
 // order is sorted, and prices and budgets hold instants and conditions.
 func (s *Settings) canonical() *Settings {
 	out := *s
-	m := reader{group: s.groupKey(), site: s.site()}
+	m := reader{group: s.groupKey(), site: s.siteZone()}
 	out.Prices, out.Budgets = nil, nil
 	for i := range s.Prices {
 		out.Prices = append(out.Prices, s.Prices[i].canonical(&m))
@@ -89,25 +89,25 @@ func (s *Settings) canonical() *Settings {
 	slices.SortStableFunc(out.Prices, func(a, b Price) int {
 		return cmp.Or(cmp.Compare(a.Name.Value, b.Name.Value), cmp.Compare(a.From.Value, b.From.Value))
 	})
-	out.Agents = sorted(s.Agents, func(a *Agent) string { return a.Name.Value })
-	out.People = sorted(s.People, func(p *Person) string { return p.ID.Value })
-	out.Projects = sorted(s.Projects, func(p *Project) string { return p.ID.Value })
-	out.Contributions = sorted(s.Contributions, func(c *Contribution) string { return c.ID.Value })
-	out.ClusterGroups = sorted(s.ClusterGroups, func(g *ClusterGroup) string { return g.Name.Value })
-	out.Components = sorted(s.Components, func(c *Component) string { return c.Name.Value })
-	out.Budgets = sorted(out.Budgets, func(b *Budget) string { return b.Name.Value })
-	out.Actions = sorted(s.Actions, func(a *CommittedAction) string { return a.Name().String() })
+	out.Agents = sortedBy(s.Agents, func(a *Agent) string { return a.Name.Value })
+	out.People = sortedBy(s.People, func(p *Person) string { return p.ID.Value })
+	out.Projects = sortedBy(s.Projects, func(p *Project) string { return p.ID.Value })
+	out.Contributions = sortedBy(s.Contributions, func(c *Contribution) string { return c.ID.Value })
+	out.ClusterGroups = sortedBy(s.ClusterGroups, func(g *ClusterGroup) string { return g.Name.Value })
+	out.Components = sortedBy(s.Components, func(c *Component) string { return c.Name.Value })
+	out.Budgets = sortedBy(out.Budgets, func(b *Budget) string { return b.Name.Value })
+	out.Actions = sortedBy(s.Actions, func(a *CommittedAction) string { return a.Name().String() })
 	return &out
 }
 
-func sorted[T any](list []T, name func(*T) string) []T {
+func sortedBy[T any](list []T, name func(*T) string) []T {
 	return slices.SortedStableFunc(slices.Values(list), func(a, b T) int { return cmp.Compare(name(&a), name(&b)) })
 }
 
 // Shared returns the part of the configuration that the cluster shares. Of a
 // configuration with errors it is what could be read.
 func (c *Config) Shared() *clusterconfig.Document {
-	s := c.settings().canonical()
+	s := c.fileSettings().canonical()
 	return &clusterconfig.Document{Settings: hcl.EncodeJSON(s), Written: hcl.Members(s)}
 }
 
@@ -163,12 +163,12 @@ func ReadShared(d *clusterconfig.Document) (*Shared, error) {
 	if diags.HasErrors() {
 		return nil, diags.Err()
 	}
-	out, diags := s.read()
+	out, diags := s.toShared()
 	if err := diags.Err(); err != nil {
 		return nil, err
 	}
 	for i := range s.Actions {
-		a, err := s.Actions[i].read()
+		a, err := s.Actions[i].sharedAction()
 		if err != nil {
 			return nil, fmt.Errorf("action %q: %w", s.Actions[i].Name(), err)
 		}
@@ -178,9 +178,9 @@ func ReadShared(d *clusterconfig.Document) (*Shared, error) {
 	return out, nil
 }
 
-// read makes of the settings what the parts of the daemon take, but for the actions, and
+// toShared makes of the settings what the parts of the daemon take, but for the actions, and
 // reports what is wrong with them, whether they come from files or are committed.
-func (s *Settings) read() (*Shared, hcl.Diagnostics) {
+func (s *Settings) toShared() (*Shared, hcl.Diagnostics) {
 	var diags hcl.Diagnostics
 	out := &Shared{
 		SiteKey: s.Metrics.SiteKey.Value, GroupKey: s.Metrics.GroupKey.Value, UserKey: s.Metrics.UserKey.Value,
@@ -190,23 +190,23 @@ func (s *Settings) read() (*Shared, hcl.Diagnostics) {
 		diags.Add(hcl.Errorf(s.Zone.Range, `invalid value for "zone"`, "%v", err))
 	}
 	for i := range s.Agents {
-		diags.Extend(s.Agents[i].validate())
+		diags.Extend(s.Agents[i].validateAddress())
 		out.Agents = append(out.Agents, SharedAgent{Name: s.Agents[i].Name.Value, Address: s.Agents[i].Address.String()})
 	}
 	if out.AgentSRV = s.AgentSRV.Value; out.AgentSRV != "" && strings.Trim(out.AgentSRV, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.") != "" || len(out.AgentSRV) > 253 {
 		diags.Add(hcl.Errorf(s.AgentSRV.Range, `invalid value for "agent_srv"`, "invalid DNS name %q; use a name like _bursar-agent._tcp.example.org", out.AgentSRV))
 	}
-	diags.Extend(s.Metrics.validate())
-	diags.Extend(s.Usage.read(out))
+	diags.Extend(s.Metrics.validateKeys())
+	diags.Extend(s.Usage.readUsage(out))
 	if !slices.Contains(out.Zones, out.Zone) {
 		out.Zones = append(out.Zones, out.Zone)
 	}
 	if s.WaitingStops != nil {
 		out.StopsExpire = s.WaitingStops.ExpireAfter.Duration
 	}
-	diags.Extend(s.Retention.read(&s.Directory.DirectoryKeys, out))
+	diags.Extend(s.Retention.readRetention(&s.Directory.DirectoryKeys, out))
 	for i := range s.Components {
-		kind, more := s.Components[i].read()
+		kind, more := s.Components[i].readKind()
 		diags.Extend(more)
 		if out.Kinds == nil {
 			out.Kinds = record.Kinds{}
@@ -218,7 +218,7 @@ func (s *Settings) read() (*Shared, hcl.Diagnostics) {
 	diags.Extend(s.readMoney(out))
 	diags.Extend(s.readEnergy(out))
 	for i := range s.Actions {
-		diags.Extend(s.Actions[i].validate())
+		diags.Extend(s.Actions[i].validateSchedule())
 	}
 	return out, diags
 }
@@ -233,8 +233,8 @@ type reader struct {
 	energy hcl.Range            // of the block energy
 }
 
-// site is the time zone of the site; UTC where it is none, which is said elsewhere.
-func (s *Settings) site() *time.Location {
+// siteZone is the time zone of the site; UTC where it is none, which is said elsewhere.
+func (s *Settings) siteZone() *time.Location {
 	zone, err := calendar.Zone(s.Zone.Value)
 	if err != nil {
 		return time.UTC
@@ -242,34 +242,34 @@ func (s *Settings) site() *time.Location {
 	return zone
 }
 
-// at is a place as people read it, which [reader.places] finds again.
-func (r *reader) at(where hcl.Range) string {
-	text := place(where)
+// addPlace is a place as people read it, which [reader.places] finds again.
+func (r *reader) addPlace(where hcl.Range) string {
+	text := placeText(where)
 	r.places[text] = where
 	return text
 }
 
-// wrong notes what is wrong with an attribute.
-func (r *reader) wrong(name string, v hcl.String, err error) {
+// addProblem notes what is wrong with an attribute.
+func (r *reader) addProblem(name string, v hcl.String, err error) {
 	if err != nil {
 		r.diags.Add(hcl.Errorf(v.Range, fmt.Sprintf("invalid value for %q", name), "%v", err))
 	}
 }
 
-// zone reads a time zone; without one it is that of the site.
-func (r *reader) zone(v hcl.String) *time.Location {
+// readZone reads a time zone; without one it is that of the site.
+func (r *reader) readZone(v hcl.String) *time.Location {
 	if v.Value == "" && r.site != nil {
 		return r.site
 	}
 	zone, err := calendar.Zone(v.Value)
 	if err != nil {
-		r.wrong("zone", v, err)
+		r.addProblem("zone", v, err)
 		return time.UTC
 	}
 	return zone
 }
 
-func place(r hcl.Range) string {
+func placeText(r hcl.Range) string {
 	if r.Start.Line == 0 {
 		return r.Filename
 	}

@@ -29,7 +29,7 @@ type Usage struct {
 	Range hcl.Range `hcl:",def_range"`
 }
 
-func (u *Usage) read(to *Shared) (diags hcl.Diagnostics) {
+func (u *Usage) readUsage(to *Shared) (diags hcl.Diagnostics) {
 	for _, list := range []struct {
 		name   string
 		values []hcl.String

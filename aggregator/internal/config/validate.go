@@ -22,11 +22,11 @@ func (c *Config) validate() hcl.Diagnostics {
 	var diags hcl.Diagnostics
 	a := &c.Aggregator
 	diags.Extend(a.validateRaft())
-	diags.Extend(a.Backup.validate(a.DataDir))
+	diags.Extend(a.Backup.validatePath(a.DataDir))
 	diags.Extend(a.API.validate(a.TLS != nil))
 	diags.Extend(c.Access.validate(&a.API))
 	diags.Extend(c.validateActions())
-	_, more := c.settings().read()
+	_, more := c.fileSettings().toShared()
 	diags.Extend(more)
 	if a.Authority.Path != "" && a.TLS == nil {
 		diags.Add(hcl.Errorf(a.Authority.Range, "authority needs TLS", "machines join over TLS; add tls { ca cert key } to the aggregator block"))
@@ -52,7 +52,7 @@ func (a *API) validate(tls bool) hcl.Diagnostics {
 		diags.Add(hcl.Errorf(a.Range, "nothing listens", "api has neither listen nor tls_listen"))
 	}
 	for _, l := range a.Listen {
-		if !a.AllowPlainRemote && !loopback(l.Host) {
+		if !a.AllowPlainRemote && !isLoopback(l.Host) {
 			diags.Add(hcl.Errorf(l.Range, "plain listener that other machines reach", "%s has neither encryption nor certificates: whoever reaches it has the roles of access.plain_role; use tls_listen, or set allow_plain_remote = true where a proxy or a firewall protects it", l))
 		}
 	}
@@ -64,12 +64,12 @@ func (a *API) validate(tls bool) hcl.Diagnostics {
 			diags.Add(hcl.Errorf(h.Range, `invalid value for "hosts"`, "%q is not a name or an address; expected one like accounting.example.org", h.Value))
 		}
 	}
-	diags.Extend(twice(slices.Concat(a.Listen, a.TLSListen)))
+	diags.Extend(checkDuplicates(slices.Concat(a.Listen, a.TLSListen)))
 	return diags
 }
 
-// twice reports addresses that stand more than once.
-func twice(all []hcl.Address) hcl.Diagnostics {
+// checkDuplicates reports addresses that stand more than once.
+func checkDuplicates(all []hcl.Address) hcl.Diagnostics {
 	var diags hcl.Diagnostics
 	seen := map[string]bool{}
 	for _, l := range all {
@@ -81,8 +81,8 @@ func twice(all []hcl.Address) hcl.Diagnostics {
 	return diags
 }
 
-// loopback reports whether only this machine reaches the host.
-func loopback(host string) bool {
+// isLoopback reports whether only this machine reaches the host.
+func isLoopback(host string) bool {
 	if strings.EqualFold(host, "localhost") {
 		return true
 	}
@@ -90,7 +90,7 @@ func loopback(host string) bool {
 	return err == nil && ip.Unmap().IsLoopback()
 }
 
-func (m *MetricKeys) validate() (diags hcl.Diagnostics) {
+func (m *MetricKeys) validateKeys() (diags hcl.Diagnostics) {
 	for _, k := range []struct {
 		name string
 		key  hcl.String
@@ -105,7 +105,7 @@ func (m *MetricKeys) validate() (diags hcl.Diagnostics) {
 	return diags
 }
 
-func (a *Agent) validate() (diags hcl.Diagnostics) {
+func (a *Agent) validateAddress() (diags hcl.Diagnostics) {
 	switch listens := a.AddressAt != (hcl.Range{}); {
 	case listens && a.DialsIn:
 		diags.Add(hcl.Errorf(a.AddressAt, "both address and dials_in", "the agent %q is connected to at its address, or dials in: remove one of the two", a.Name))
@@ -123,7 +123,7 @@ func (a *Agent) validate() (diags hcl.Diagnostics) {
 func (c *Config) Check() hcl.Diagnostics {
 	t := c.Aggregator.TLS
 	diags := t.Check()
-	diags.Extend(c.Aggregator.Backup.check())
+	diags.Extend(c.Aggregator.Backup.checkFolder())
 	if a := c.Aggregator.Authority; a.Path != "" {
 		if _, err := identity.LoadAuthority(a.Path); err != nil {
 			diags.Add(hcl.Errorf(a.Range, "the authority cannot be used", "%v: the folder has ca.pem and ca.key, which the daemon's user can read", err))
