@@ -21,14 +21,14 @@ type builder struct {
 }
 
 // checkName reports whether something can be a name.
-func (b *builder) checkName(what, checkName, place string) bool {
+func (b *builder) checkName(what, name, place string) bool {
 	switch {
-	case checkName == "":
+	case name == "":
 		b.problems.addProblem(place, "the name of a %s is empty", what)
-	case len(checkName) > longestName:
-		b.problems.addProblem(place, "the name of a %s is longer than %d bytes: %q", what, longestName, clipText(checkName))
-	case strings.ContainsFunc(checkName, func(r rune) bool { return r < ' ' || r == 0x7f }):
-		b.problems.addProblem(place, "the name of a %s has control characters: %q", what, clipText(checkName))
+	case len(name) > longestName:
+		b.problems.addProblem(place, "the name of a %s is longer than %d bytes: %q", what, longestName, clipText(name))
+	case strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f }):
+		b.problems.addProblem(place, "the name of a %s has control characters: %q", what, clipText(name))
 	default:
 		return true
 	}

@@ -44,9 +44,9 @@ func (s *dirSpan) overlapsWindow(from, to record.Time) bool { return s.from < to
 type timeline []dirSpan
 
 // valueAt is the value of an instant.
-func (t timeline) valueAt(valueAt record.Time) (string, bool) {
-	i := sort.Search(len(t), func(i int) bool { return t[i].to > valueAt })
-	if i == len(t) || t[i].from > valueAt {
+func (t timeline) valueAt(at record.Time) (string, bool) {
+	i := sort.Search(len(t), func(i int) bool { return t[i].to > at })
+	if i == len(t) || t[i].from > at {
 		return "", false
 	}
 	return t[i].value, true
@@ -55,11 +55,11 @@ func (t timeline) valueAt(valueAt record.Time) (string, bool) {
 // timelines are what is said of keys.
 type timelines map[string]timeline
 
-func (t timelines) valueAt(key string, valueAt record.Time) (string, bool) {
+func (t timelines) valueAt(key string, at record.Time) (string, bool) {
 	if key == "" {
 		return "", false
 	}
-	return t[key].valueAt(valueAt)
+	return t[key].valueAt(at)
 }
 
 // appendCuts adds the instants at which something changes.

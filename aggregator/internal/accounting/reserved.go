@@ -97,20 +97,20 @@ func (p *page) countUnlimited(run *record.Record, at record.Time) bool {
 
 // reserveRun adds what a run may use from one instant to another to the budgets whose scope it is
 // in, and reports whether there is one.
-func (p *page) reserveRun(reserveRun *record.Record, from, to record.Time) (counts bool) {
+func (p *page) reserveRun(run *record.Record, from, to record.Time) (counts bool) {
 	met := map[*Statement]bool{}
 	for at := from; at < to; {
 		next := to
 		if i, _ := slices.BinarySearch(p.cuts, at+1); i < len(p.cuts) {
 			next = min(next, p.cuts[i])
 		}
-		if list := p.statementsOf(reserveRun, at); len(list) > 0 {
+		if list := p.statementsOf(run, at); len(list) > 0 {
 			counts = true
-			worth, whole := p.runWorth(reserveRun, at, next-at)
+			worth, whole := p.runWorth(run, at, next-at)
 			for _, s := range list {
 				s.Reserved = s.Reserved.Add(worth)
 				s.Unvalued = s.Unvalued || !whole
-				if !met[s] && !reserveRun.Meta.IsPart() {
+				if !met[s] && !run.Meta.IsPart() {
 					met[s] = true
 					s.Running++
 				}
@@ -161,7 +161,7 @@ func (p *page) runWorth(run *record.Record, at, span record.Time) (sum Amount, w
 }
 
 // keyValues are the values of keys for a run at an instant.
-func (p *page) keyValues(run *record.Record, keys []string, at record.Time) (keyValues []string, lacks []bool) {
+func (p *page) keyValues(run *record.Record, keys []string, at record.Time) (values []string, lacks []bool) {
 	for _, name := range keys {
 		v, has := "", false
 		if k, is := p.books.Book.Key(name); is {
@@ -174,9 +174,9 @@ func (p *page) keyValues(run *record.Record, keys []string, at record.Time) (key
 		} else {
 			v, has = p.metaValue(run.Meta, name)
 		}
-		keyValues, lacks = append(keyValues, v), append(lacks, !has)
+		values, lacks = append(values, v), append(lacks, !has)
 	}
-	return keyValues, lacks
+	return values, lacks
 }
 
 func (p *page) metaValue(m record.Meta, key string) (string, bool) {
