@@ -89,15 +89,15 @@ func (c *AccessClient) clientRules() access.Client {
 	return out
 }
 
-func (c *AccessClient) parseRights() (parseRights identity.Rights, diags hcl.Diagnostics) {
+func (c *AccessClient) parseRights() (rights identity.Rights, diags hcl.Diagnostics) {
 	for _, role := range c.Roles {
 		r, err := identity.ParseRights(role.Value)
 		if err != nil || strings.Contains(role.Value, ",") {
 			diags.Add(hcl.Errorf(role.Range, `invalid value for "roles"`, "unknown role %q; %s", role.Value, hcl.DidYouMean(role.Value, identity.RightNames())))
 		}
-		parseRights |= r
+		rights |= r
 	}
-	return parseRights, diags
+	return rights, diags
 }
 
 func (c *AccessClient) rowGrants() []access.Grant {

@@ -46,7 +46,7 @@ func (a *Action) Name() action.Name {
 // have: the record at hand.
 const recordVariable = "record"
 
-// evaluateConfig reads the config block.
+// evaluateConfig evaluates the config block.
 func (a *Action) evaluateConfig(ctx *hcl.EvalContext, sources hcl.Sources) (diags hcl.Diagnostics) {
 	if a.Config == nil {
 		a.tree = hcl.Tree{Range: a.Range}

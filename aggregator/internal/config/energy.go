@@ -168,7 +168,7 @@ func (r *reader) readOverheads(plain hcl.Decimal, since []EnergySince) (list []a
 	return list
 }
 
-// readPUE reads a PUE.
+// readPUE reads a PUE, which is at least 1.
 func (r *reader) readPUE(v hcl.Decimal) accounting.Decimal {
 	if !v.IsSet() { // which has been said
 		return accounting.One
@@ -220,7 +220,7 @@ func (r *reader) readDraw(p *EnergyPer) accounting.Draw {
 	return d
 }
 
-// readFactors reads the rows of a file.
+// readFactors reads the rows of a file of factors.
 func (r *reader) readFactors(t *Table) (list []accounting.CO2Factor) {
 	column := map[string]int{}
 	for i, name := range t.Columns {

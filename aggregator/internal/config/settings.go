@@ -60,7 +60,7 @@ type Settings struct {
 	Actions      []CommittedAction `hcl:"action,block"`
 }
 
-// fileSettings are those of the files, as they are written.
+// fileSettings are the settings of the files, as they are written.
 func (c *Config) fileSettings() *Settings {
 	a := &c.Aggregator
 	s := &Settings{
@@ -223,7 +223,6 @@ func (s *Settings) toShared() (*Shared, hcl.Diagnostics) {
 	return out, diags
 }
 
-// place is where something is written, as people read it.
 // reader makes of blocks what the parts of the daemon take, and notes what is wrong.
 type reader struct {
 	diags  hcl.Diagnostics
@@ -242,14 +241,14 @@ func (s *Settings) siteZone() *time.Location {
 	return zone
 }
 
-// addPlace is a place as people read it, which [reader.places] finds again.
+// addPlace returns a place as people read it, by which [reader.places] has it.
 func (r *reader) addPlace(where hcl.Range) string {
 	text := placeText(where)
 	r.places[text] = where
 	return text
 }
 
-// addProblem notes what is wrong with an attribute.
+// addProblem adds what is wrong with an attribute.
 func (r *reader) addProblem(name string, v hcl.String, err error) {
 	if err != nil {
 		r.diags.Add(hcl.Errorf(v.Range, fmt.Sprintf("invalid value for %q", name), "%v", err))
@@ -269,6 +268,7 @@ func (r *reader) readZone(v hcl.String) *time.Location {
 	return zone
 }
 
+// placeText is where something is written, as people read it.
 func placeText(r hcl.Range) string {
 	if r.Start.Line == 0 {
 		return r.Filename
