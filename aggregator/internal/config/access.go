@@ -62,7 +62,7 @@ const plainRights = identity.Monitor | identity.Read | identity.Write
 
 // Rules returns who may do what.
 func (c *Config) Rules() access.Rules {
-	r := access.Rules{Clients: map[string]access.Client{}, Hosts: c.Aggregator.API.knownHosts(), Framers: textsOf(c.Access.WidgetOrigins)}
+	r := access.Rules{Clients: map[string]access.Client{}, Hosts: c.Aggregator.API.plainHosts(), Framers: textsOf(c.Access.WidgetOrigins)}
 	if plain := c.Access.PlainRole.Value; plain != "" && plain != noRole {
 		r.Plain, _ = identity.ParseRights(plain) // an error gives none, and is reported by validate
 		r.Plain &= plainRights
@@ -133,15 +133,15 @@ func (a *Access) validate(api *API) hcl.Diagnostics {
 		diags.Extend(a.OIDC.validate())
 	}
 	for _, o := range a.WidgetOrigins {
-		if why := refuseOrigin(o.Value); why != "" {
+		if why := originProblem(o.Value); why != "" {
 			diags.Add(hcl.Errorf(o.Range, `invalid value for "widget_origins"`, "%q; %s", o.Value, why))
 		}
 	}
 	return diags
 }
 
-// refuseOrigin says why no pages of an origin may show the widget; "" where they may.
-func refuseOrigin(origin string) string {
+// originProblem says why no pages of an origin may show the widget; "" where they may.
+func originProblem(origin string) string {
 	parts := regexp.MustCompile(`^(https?)://([A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?)(:[0-9]{1,5})?$`).FindStringSubmatch(origin)
 	switch {
 	case parts == nil:
@@ -178,8 +178,8 @@ func (a *API) checkMissingRole() hcl.Diagnostics {
 	return diags
 }
 
-// knownHosts are the names by which the plain listeners are asked.
-func (a *API) knownHosts() origin.Hosts {
+// plainHosts are the names by which the plain listeners are asked.
+func (a *API) plainHosts() origin.Hosts {
 	var names origin.Hosts
 	for _, h := range a.Hosts {
 		names = append(names, h.Value)

@@ -113,7 +113,7 @@ func (e *Energy) cutOverlaps() (diags hcl.Diagnostics) {
 	for _, zone := range slices.Sorted(maps.Keys(zones)) {
 		rows := zones[zone]
 		changed := endOpenRows(rows)
-		twice := spansHeldTwice(rows)
+		twice := overlappingSpans(rows)
 		if len(twice) == 0 && !changed {
 			continue
 		}
@@ -168,8 +168,8 @@ func endOpenRows(rows []heldRow) (changed bool) {
 	return changed
 }
 
-// spansHeldTwice is the time that more than one of the rows holds for.
-func spansHeldTwice(rows []heldRow) (list []factorSpan) {
+// overlappingSpans is the time that more than one of the rows holds for.
+func overlappingSpans(rows []heldRow) (list []factorSpan) {
 	type edge struct {
 		at   record.Time
 		more int
