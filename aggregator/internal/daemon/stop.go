@@ -101,7 +101,7 @@ func (a *Aggregator) newFront(ctx context.Context, l net.Listener, secure *tls.C
 		ErrorLog:          log.New(&refusals{log: a.set.Log}, "", 0),
 		BaseContext:       func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
 		ConnState:         f.trackConn,
-		TLSNextProto:      map[string]func(*http.Server, *tls.Conn, http.Handler){identity.AgentProtocol: a.welcomeAgent},
+		TLSNextProto:      map[string]func(*http.Server, *tls.Conn, http.Handler){identity.AgentProtocol: a.serveAgent},
 		Protocols:         new(http.Protocols),
 	}
 	f.server.Protocols.SetHTTP1(true)
@@ -109,9 +109,9 @@ func (a *Aggregator) newFront(ctx context.Context, l net.Listener, secure *tls.C
 	return f
 }
 
-// welcomeAgent keeps the connection of an agent that dials in until it ends. It is not a client
+// serveAgent keeps the connection of an agent that dials in until it ends. It is not a client
 // of the REST interface: the bound of an address is not for many agents behind one.
-func (a *Aggregator) welcomeAgent(_ *http.Server, conn *tls.Conn, _ http.Handler) {
+func (a *Aggregator) serveAgent(_ *http.Server, conn *tls.Conn, _ http.Handler) {
 	api.Uncount(conn.NetConn())
 	a.arrivals.Serve(conn)
 }
