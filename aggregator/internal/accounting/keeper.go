@@ -44,7 +44,7 @@ type Keeper struct {
 	Views Views
 	Log   *slog.Logger
 
-	every    time.Duration // 0: lookEvery
+	every    time.Duration // 0: refreshEvery
 	mu       sync.Mutex
 	settings Settings
 	facts    facts
