@@ -9,7 +9,7 @@ import (
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
-	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
+	"github.com/bursar-accounting/bursar/aggregator/internal/sums"
 )
 
 // Ledger calls yield with the changes of a part of the ledger as [store.View.Ledger] does,
@@ -46,11 +46,11 @@ func (v *View) Ledger(ctx context.Context, p store.LedgerPart, yield func(now, f
 
 // Digests returns the digests of the records that the principal sees. Errors are those of
 // Ledger.
-func (v *View) Digests(ctx context.Context) ([]usage.Digest, error) {
+func (v *View) Digests(ctx context.Context) ([]sums.Digest, error) {
 	if err := v.ledgerKeys(); err != nil {
 		return nil, err
 	}
-	return usage.Digests(ctx, v.view, v.who.Rows.allowedTests())
+	return sums.Digests(ctx, v.view, v.who.Rows.allowedTests())
 }
 
 // ledgerKeys returns an error when the principal reads no records, or when the row filter

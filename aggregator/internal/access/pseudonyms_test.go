@@ -14,6 +14,7 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
+	"github.com/bursar-accounting/bursar/aggregator/internal/sums"
 	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
 	"github.com/bursar-accounting/bursar/proto/identity"
 	"github.com/bursar-accounting/bursar/proto/record"
@@ -186,7 +187,7 @@ func TestPseudonyms_AnyQuery_ShowsTheSameRecordsAndNoName(t *testing.T) {
 func TestPseudonyms_Usage_FollowsFromNamesAndShowsNone(t *testing.T) {
 	b := newBox(t)
 	seen := b.pseudonymous(access.AllRows())
-	groups := []usage.Group{{Values: []string{"alice"}, Lacks: []bool{false}}, {Values: []string{"bob"}, Lacks: []bool{false}}, {Values: []string{""}, Lacks: []bool{true}}}
+	groups := []sums.Group{{Values: []string{"alice"}, Lacks: []bool{false}}, {Values: []string{"bob"}, Lacks: []bool{false}}, {Values: []string{""}, Lacks: []bool{true}}}
 	priced := 0
 	d := &usage.Derivation{
 		Keys: []usage.Key{{Name: "pi", From: []string{"user"}, Of: func(values []string, lacks []bool, _ record.Time) (string, bool) {
@@ -202,13 +203,13 @@ func TestPseudonyms_Usage_FollowsFromNamesAndShowsNone(t *testing.T) {
 		}}},
 	}
 	for _, by := range []string{"user", "pi"} {
-		ask := func(_ context.Context, q usage.Question) (*usage.Answer, error) {
+		ask := func(_ context.Context, q sums.Question) (*sums.Answer, error) {
 			if !slices.Equal(q.By, []string{"user"}) {
 				t.Errorf("asked by %v", q.By)
 			}
-			return &usage.Answer{Edges: q.Edges, By: q.By, Groups: groups, Components: []usage.Component{{Name: "Cores", Kind: record.Rate, Used: make([]usage.Sum, 3)}}}, nil
+			return &sums.Answer{Edges: q.Edges, By: q.By, Groups: groups, Components: []sums.Component{{Name: "Cores", Kind: record.Rate, Used: make([]sums.Sum, 3)}}}, nil
 		}
-		q := usage.Query{Question: usage.Question{Edges: []record.Time{0, record.Hour}, By: []string{by}, Components: []string{"Cores"}}, Weights: []string{"cost"}}
+		q := usage.Query{Question: sums.Question{Edges: []record.Time{0, record.Hour}, By: []string{by}, Components: []string{"Cores"}}, Weights: []string{"cost"}}
 		got, err := seen.Usage(t.Context(), d, ask, q)
 		if err != nil || len(got.Groups) != 3 {
 			t.Fatal(got, err)
@@ -228,7 +229,7 @@ func TestPseudonyms_Usage_FollowsFromNamesAndShowsNone(t *testing.T) {
 	if priced == 0 {
 		t.Error("no price is of alice")
 	}
-	if _, err := seen.Usage(t.Context(), d, nil, usage.Query{Question: usage.Question{By: []string{"job_name"}}}); !errors.Is(err, access.ErrNames) {
+	if _, err := seen.Usage(t.Context(), d, nil, usage.Query{Question: sums.Question{By: []string{"job_name"}}}); !errors.Is(err, access.ErrNames) {
 		t.Error(err)
 	}
 }

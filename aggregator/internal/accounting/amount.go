@@ -4,7 +4,7 @@ import (
 	"math/big"
 	"strings"
 
-	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
+	"github.com/bursar-accounting/bursar/aggregator/internal/sums"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
@@ -26,10 +26,10 @@ func Billionths(n *big.Int) Amount {
 }
 
 // AmountOf returns a sum of a usage.Value, which is in grains.
-func AmountOf(s usage.Sum) Amount { return Amount{s.Big()} }
+func AmountOf(s sums.Sum) Amount { return Amount{s.Big()} }
 
 // AmountOfHours returns a sum of amount × microseconds in hours.
-func AmountOfHours(s usage.Sum) Amount {
+func AmountOfHours(s sums.Sum) Amount {
 	return Amount{new(big.Int).Mul(s.Big(), big.NewInt(grainsOfMicrosecond))}
 }
 

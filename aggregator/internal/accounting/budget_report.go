@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
+	"github.com/bursar-accounting/bursar/aggregator/internal/sums"
 	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
 
 	"github.com/bursar-accounting/bursar/proto/record"
@@ -214,7 +215,7 @@ func (p *page) fillUsage(ctx context.Context) error {
 // queryBuckets asks what was used in buckets, and hands out the figures of each group that has
 // budgets.
 func (p *page) queryBuckets(ctx context.Context, edges []record.Time, each func([]*Statement, *cells)) error {
-	q := usage.Query{Question: usage.Question{Edges: edges, By: p.keys, Now: p.now, Components: []string{p.component}}}
+	q := usage.Query{Question: sums.Question{Edges: edges, By: p.keys, Now: p.now, Components: []string{p.component}}}
 	if p.weight != "" {
 		w, _ := p.books.Book.Weight(p.weight) // addStatement has found it
 		q.Weights, q.Components, q.Bases = []string{p.weight}, w.Components, w.Energy != nil

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
+	"github.com/bursar-accounting/bursar/aggregator/internal/sums"
 	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
 
 	"github.com/bursar-accounting/bursar/proto/record"
@@ -162,7 +163,7 @@ func TestWhatHasNoPriceIsSaid(t *testing.T) {
 	l.From = moment(t, "2026-01-02T00:00:00Z")
 	w := &world{records: []record.Record{job(t, "2026-01-01T00:00:00Z", "2026-01-03T00:00:00Z", 1, GroupKey, "g")}}
 	s := one(t, w, PriceSettings{Lists: []PriceList{l}, Budgets: []Budget{yearly("b", 1, GroupKey, "g")}}, "2026-01-05T00:00:00Z")
-	if s.Used.Decimal(6) != "0.24" || len(s.Unpriced) != 1 || s.Unpriced[0].Component != "Cores" || s.Unpriced[0].Used != usage.SumOf(int64(record.Day)) || !s.AtLeast() {
+	if s.Used.Decimal(6) != "0.24" || len(s.Unpriced) != 1 || s.Unpriced[0].Component != "Cores" || s.Unpriced[0].Used != sums.SumOf(int64(record.Day)) || !s.AtLeast() {
 		t.Errorf("%+v", s)
 	}
 }
@@ -301,7 +302,7 @@ func TestBudget_InKWh_CountsEnergyAndForecastsIt(t *testing.T) {
 		job(t, "2026-03-01T09:00:00Z", "2026-03-01T10:00:00Z", 1, GroupKey, "early", "host", "n1"), // before the factors
 	})
 	book := &usage.Derivation{Weights: weights}
-	rows := func(ctx context.Context, q usage.Question) (*usage.Answer, error) { return usage.Rows(ctx, k, q) }
+	rows := func(ctx context.Context, q sums.Question) (*sums.Answer, error) { return sums.Rows(ctx, k, q) }
 	reader := UsageReader{
 		Book:    book,
 		Ask:     func(ctx context.Context, q usage.Query) (*usage.Result, error) { return book.Answer(ctx, rows, q) },
@@ -349,7 +350,7 @@ func TestBudget_RunningWithoutKnownEnergy_SaysThatMoreMayBeUsed(t *testing.T) {
 		reader := UsageReader{
 			Book: set.Book,
 			Ask: func(ctx context.Context, q usage.Query) (*usage.Result, error) {
-				return set.Book.Answer(ctx, func(ctx context.Context, q usage.Question) (*usage.Answer, error) { return usage.Rows(ctx, k, q) }, q)
+				return set.Book.Answer(ctx, func(ctx context.Context, q sums.Question) (*sums.Answer, error) { return sums.Rows(ctx, k, q) }, q)
 			},
 			Running: func(_ context.Context, yield func(*record.Record, record.Time) error) error {
 				r := job(t, "2026-03-11T00:00:00Z", "", 2, GroupKey, "g", "host", c.host, LimitKey, "36000")

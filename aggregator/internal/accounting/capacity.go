@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
+	"github.com/bursar-accounting/bursar/aggregator/internal/sums"
 	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
 
 	"github.com/bursar-accounting/bursar/proto/record"
@@ -162,7 +163,7 @@ func (c *cluster) collectHistory(name string) *history {
 		}
 		h.parts = append(h.parts, change{from, amount, 1})
 		if p.To.Present() {
-			h.parts = append(h.parts, change{p.To, usage.Sum{}.Sub(amount), -1})
+			h.parts = append(h.parts, change{p.To, sums.Sum{}.Sub(amount), -1})
 		}
 	}
 	h.told = c.sourceSteps(name)
@@ -170,13 +171,13 @@ func (c *cluster) collectHistory(name string) *history {
 }
 
 // amountOf is how much of a component there is, as [CapacityStep] has it.
-func (c *cluster) amountOf(name string, of map[string]int64, factor int64) (usage.Sum, bool) {
+func (c *cluster) amountOf(name string, of map[string]int64, factor int64) (sums.Sum, bool) {
 	if name != SU {
 		n, has := of[name]
-		return usage.SumOf(n), has
+		return sums.SumOf(n), has
 	}
 	n, has := of[Cores]
-	sum, fits := usage.SumOf(n).Times(cmp.Or(factor, c.Factor, FactorOne))
+	sum, fits := sums.SumOf(n).Times(cmp.Or(factor, c.Factor, FactorOne))
 	return sum, has && fits
 }
 
@@ -326,8 +327,8 @@ func (m *NodeMatch) mayPass(test []store.MetaTest) bool {
 // Of returns amount × microseconds of a component, from an instant to another, of
 // clusters and groups: each cluster once. Of [SU] it is in billionths. False when it
 // is not known of one of them, or not all the time.
-func (c *Capacities) Of(clusters []string, component string, from, to record.Time) (usage.Sum, bool) {
-	var sum usage.Sum
+func (c *Capacities) Of(clusters []string, component string, from, to record.Time) (sums.Sum, bool) {
+	var sum sums.Sum
 	if from >= to {
 		return sum, true
 	}
@@ -337,7 +338,7 @@ func (c *Capacities) Of(clusters []string, component string, from, to record.Tim
 		sum, known = sum.Add(part), known && ok
 	}
 	if !known {
-		return usage.Sum{}, false
+		return sums.Sum{}, false
 	}
 	return sum, true
 }

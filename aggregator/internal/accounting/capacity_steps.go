@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
+	"github.com/bursar-accounting/bursar/aggregator/internal/sums"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
@@ -12,7 +12,7 @@ import (
 type CapacityStep struct {
 	From record.Time
 	// Amount is that of the component; of [SU] it is in billionths.
-	Amount usage.Sum
+	Amount sums.Sum
 	// Known is false where no one says how much there is.
 	Known bool
 }
@@ -39,7 +39,7 @@ func (s steps) indexAt(t record.Time) int {
 
 // integral is amount × time from an instant to another; false when it is not known
 // all the time, or more than can be added up.
-func (s steps) integral(from, to record.Time) (sum usage.Sum, known bool) {
+func (s steps) integral(from, to record.Time) (sum sums.Sum, known bool) {
 	i := s.indexAt(from)
 	if i < 0 {
 		return sum, false
@@ -69,7 +69,7 @@ type history struct {
 
 type change struct {
 	at    record.Time
-	more  usage.Sum
+	more  sums.Sum
 	parts int
 }
 
@@ -87,7 +87,7 @@ func (h *history) mergeSteps() (out steps) {
 	}
 	slices.Sort(instants)
 	slices.SortStableFunc(h.parts, func(a, b change) int { return cmp.Compare(a.at, b.at) })
-	var amount usage.Sum
+	var amount sums.Sum
 	next, parts := 0, 0
 	for _, at := range slices.Compact(instants) {
 		for ; next < len(h.parts) && h.parts[next].at <= at; next++ {
@@ -113,7 +113,7 @@ func (h *history) sourceStepAt(at record.Time) CapacityStep {
 		s.Amount = s.Amount.Add(now.Amount)
 	}
 	if !s.Known {
-		s.Amount = usage.Sum{}
+		s.Amount = sums.Sum{}
 	}
 	return s
 }

@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
-	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
+	"github.com/bursar-accounting/bursar/aggregator/internal/sums"
 	"github.com/bursar-accounting/bursar/proto/record"
 	"github.com/bursar-accounting/bursar/proto/wire"
 )
@@ -137,7 +137,7 @@ func TestTheIntegralIsWhatTheObviousSlowSumSays(t *testing.T) {
 					n, ok := slow(p, facts, name, component, at)
 					want.Add(want, big.NewInt(n))
 					known = known && ok
-					if step := c.At(name, component, at); step.Known != ok || ok && step.Amount != usage.SumOf(n) {
+					if step := c.At(name, component, at); step.Known != ok || ok && step.Amount != sums.SumOf(n) {
 						t.Fatalf("%s of %s at %d: %v, want %d %t", component, name, at, step, n, ok)
 					}
 				}
@@ -229,7 +229,7 @@ func TestWithoutConfigurationASourceIsACluster(t *testing.T) {
 	if want := "atlas [{site_id [atlas]}] [head1/slurm/atlas] false;nemo [{site_id [nemo]}] [head1/slurm/nemo head2/slurm/nemo] false;"; got != want {
 		t.Error(got)
 	}
-	if step := c.At("nemo", Cores, 8); step.Amount != usage.SumOf(12) {
+	if step := c.At("nemo", Cores, 8); step.Amount != sums.SumOf(12) {
 		t.Error("two agents of one scheduler count twice:", step)
 	}
 	key := c.Keys()[0]

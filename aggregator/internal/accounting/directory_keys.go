@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/sums"
 	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
 
 	"github.com/bursar-accounting/bursar/proto/record"
@@ -58,15 +59,15 @@ func (d *Directory) Keys() []usage.Key {
 
 // Classes is the class of a host, as a key of package usage; none when there are no
 // classes.
-func (d *Directory) Classes() []usage.Class {
+func (d *Directory) Classes() []sums.Class {
 	if len(d.classes) == 0 {
 		return nil
 	}
-	c := usage.Class{Name: ClassKey, From: d.set.HostKey}
+	c := sums.Class{Name: ClassKey, From: d.set.HostKey}
 	for i := range d.classes {
-		c.Rules = append(c.Rules, usage.Rule{Pattern: d.classes[i].pattern, Value: d.classes[i].id})
+		c.Rules = append(c.Rules, sums.Rule{Pattern: d.classes[i].pattern, Value: d.classes[i].id})
 	}
-	return []usage.Class{c}
+	return []sums.Class{c}
 }
 
 // Units is what usage is worth in service units; false when nothing says how much

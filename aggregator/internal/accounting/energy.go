@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/sums"
 	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
@@ -64,7 +65,7 @@ type EnergySettings struct {
 // Meter is what a meter counted.
 type Meter struct {
 	Name     string
-	Readings []usage.MeterReading
+	Readings []sums.MeterReading
 }
 
 // PowerClass says what components of some records draw.
@@ -133,9 +134,9 @@ func (s *EnergySettings) Weights() ([]usage.Weight, error) {
 	if s == nil {
 		return nil, nil
 	}
-	b := energyBuilder{EnergySettings: s, model: &usage.EnergyModel{Measured: s.Measured}}
+	b := energyBuilder{EnergySettings: s, model: &sums.EnergyModel{Measured: s.Measured}}
 	for _, m := range s.Meters {
-		b.model.Meters = append(b.model.Meters, usage.NewMeter(m.Name, m.Readings))
+		b.model.Meters = append(b.model.Meters, sums.NewMeter(m.Name, m.Readings))
 	}
 	zones, err := b.buildIntensities()
 	if err != nil {
@@ -158,16 +159,16 @@ func (s *EnergySettings) Weights() ([]usage.Weight, error) {
 type energyBuilder struct {
 	*EnergySettings
 
-	model *usage.EnergyModel
+	model *sums.EnergyModel
 	// classes are those of the settings, and behind them one for all other records.
-	classes []usage.EnergyClass
+	classes []sums.EnergyClass
 	// cuts are where an overhead begins, and changes also where a factor does.
 	cuts, changes []record.Time
 }
 
 // buildIntensities returns the intensities by zone.
-func (b *energyBuilder) buildIntensities() (map[string]*usage.Intensity, error) {
-	steps := map[string][]usage.IntensityStep{}
+func (b *energyBuilder) buildIntensities() (map[string]*sums.Intensity, error) {
+	steps := map[string][]sums.IntensityStep{}
 	last := map[string]*CO2Factor{}
 	for i := range b.Factors {
 		f := &b.Factors[i]
@@ -180,23 +181,23 @@ func (b *energyBuilder) buildIntensities() (map[string]*usage.Intensity, error) 
 			case f.From == before.From:
 				return nil, &FactorError{f.Place, fmt.Sprintf("zone %q has two factors from %s%s%s", f.Zone, f.From, placeText(before), placeText(f))}
 			case ended && before.To < f.From:
-				list = append(list, usage.IntensityStep{From: before.To, Grams: -1})
+				list = append(list, sums.IntensityStep{From: before.To, Grams: -1})
 				b.changes = append(b.changes, before.To)
 			}
 		}
 		last[f.Zone] = f
-		steps[f.Zone] = append(list, usage.IntensityStep{From: f.From, Grams: f.Grams})
+		steps[f.Zone] = append(list, sums.IntensityStep{From: f.From, Grams: f.Grams})
 		b.changes = append(b.changes, f.From)
 	}
 	for zone, f := range last {
 		if f.To.Present() {
-			steps[zone] = append(steps[zone], usage.IntensityStep{From: f.To, Grams: -1})
+			steps[zone] = append(steps[zone], sums.IntensityStep{From: f.To, Grams: -1})
 			b.changes = append(b.changes, f.To)
 		}
 	}
-	out := map[string]*usage.Intensity{}
+	out := map[string]*sums.Intensity{}
 	for zone, list := range steps {
-		out[zone] = usage.NewIntensity(list)
+		out[zone] = sums.NewIntensity(list)
 	}
 	return out, nil
 }
@@ -209,15 +210,15 @@ func placeText(f *CO2Factor) string {
 	return " (" + filepath.Base(f.Place) + ")"
 }
 
-func (b *energyBuilder) addClass(c *PowerClass, zones map[string]*usage.Intensity) error {
+func (b *energyBuilder) addClass(c *PowerClass, zones map[string]*sums.Intensity) error {
 	zone := cmp.Or(c.Zone, b.Zone)
-	out := usage.EnergyClass{Intensity: zones[zone]}
+	out := sums.EnergyClass{Intensity: zones[zone]}
 	if out.Intensity == nil && zone != "" {
 		return fmt.Errorf("no factors of zone %q", zone)
 	}
 	overheads, isSet := b.overheadsOf(c)
 	for i, o := range overheads {
-		add := usage.Overhead{From: o.From, PUE: int64(o.PUE), IsDefault: i == 0 && !isSet}
+		add := sums.Overhead{From: o.From, PUE: int64(o.PUE), IsDefault: i == 0 && !isSet}
 		for i := range c.Draws {
 			p, err := c.Draws[i].unitPower(o.PUE)
 			if err != nil {
@@ -256,8 +257,8 @@ func (b *energyBuilder) overheadsOf(c *PowerClass) (list []Overhead, isSet bool)
 
 // unitPower is what an amount of one draws: products are rounded to 10^-12 W, and embodied CO2 to
 // 10^-6 of the unit of sums for a microsecond.
-func (d *Draw) unitPower(overhead Decimal) (p usage.Power, err error) {
-	p = usage.Power{Component: d.Component, Busy: d.Busy}
+func (d *Draw) unitPower(overhead Decimal) (p sums.Power, err error) {
+	p = sums.Power{Component: d.Component, Busy: d.Busy}
 	of := big.NewRat(1, max(1, d.Amount))
 	full := new(big.Rat).Mul(new(big.Rat).Mul(d.Watts.rat(), overhead.rat()), of)
 	full.Mul(full, big.NewRat(1_000_000_000_000, 1))
@@ -289,7 +290,7 @@ func roundRat(r *big.Rat) *big.Int {
 }
 
 // classOf is the class of a record with these values of the model's keys.
-func (b *energyBuilder) classOf(values []string, lacks []bool) *usage.EnergyClass {
+func (b *energyBuilder) classOf(values []string, lacks []bool) *sums.EnergyClass {
 	i := slices.IndexFunc(b.Classes, func(c PowerClass) bool { return matchesAll(c.Match, b.model.From, values, lacks) })
 	if i < 0 {
 		i = len(b.Classes)
@@ -345,7 +346,7 @@ func (b *energyBuilder) expectedUse(part usage.EnergyPart) func(string, record.K
 				powers = o.Powers
 			}
 		}
-		i := slices.IndexFunc(powers, func(p usage.Power) bool { return p.Component == component })
+		i := slices.IndexFunc(powers, func(p sums.Power) bool { return p.Component == component })
 		if i < 0 || kind != record.Rate {
 			return 0, false
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
 	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
+	"github.com/bursar-accounting/bursar/aggregator/internal/sums"
 	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
@@ -52,12 +53,12 @@ func (k kept) ask(t interface{ Fatal(...any) }, s *EnergySettings, edges []recor
 		t.Fatal(err)
 	}
 	book := &usage.Derivation{Weights: weights}
-	q := usage.Query{Question: usage.Question{Edges: edges, By: by, Now: now, Components: []string{}}}
+	q := usage.Query{Question: sums.Question{Edges: edges, By: by, Now: now, Components: []string{}}}
 	for _, w := range weights {
 		q.Weights = append(q.Weights, w.Name)
 	}
-	a, err := book.Answer(context.Background(), func(ctx context.Context, q usage.Question) (*usage.Answer, error) {
-		return usage.Rows(ctx, k, q)
+	a, err := book.Answer(context.Background(), func(ctx context.Context, q sums.Question) (*sums.Answer, error) {
+		return sums.Rows(ctx, k, q)
 	}, q)
 	if err != nil {
 		t.Fatal(err)
@@ -66,7 +67,7 @@ func (k kept) ask(t interface{ Fatal(...any) }, s *EnergySettings, edges []recor
 }
 
 // kilo is a figure in kWh or kg, exactly.
-func kilo(s usage.Sum) *big.Rat {
+func kilo(s sums.Sum) *big.Rat {
 	return new(big.Rat).Quo(new(big.Rat).SetInt(s.Big()), new(big.Rat).SetInt64(3600e15))
 }
 
@@ -213,8 +214,8 @@ func TestEnergy_Priced_CostsWhatItIsWorth(t *testing.T) {
 		job(t, "2026-03-01T10:00:00Z", "2026-03-01T11:00:00Z", 2, "user", "bob", "host", "x1"),
 		job(t, "2026-03-01T09:00:00Z", "2026-03-01T10:00:00Z", 1, "user", "carol", "host", "n1"),
 	})
-	a, err := set.Book.Answer(t.Context(), func(ctx context.Context, q usage.Question) (*usage.Answer, error) { return usage.Rows(ctx, k, q) },
-		usage.Query{Question: usage.Question{Edges: []record.Time{0, moment(t, "2026-03-02T00:00:00Z")}, By: []string{"user"}, Now: record.MaxTime, Components: []string{}}, Weights: []string{Cost}})
+	a, err := set.Book.Answer(t.Context(), func(ctx context.Context, q sums.Question) (*sums.Answer, error) { return sums.Rows(ctx, k, q) },
+		usage.Query{Question: sums.Question{Edges: []record.Time{0, moment(t, "2026-03-02T00:00:00Z")}, By: []string{"user"}, Now: record.MaxTime, Components: []string{}}, Weights: []string{Cost}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -440,7 +441,7 @@ func TestEnergy_RandomRecords_AreThoseOfTheSlowSum(t *testing.T) {
 		whole := k.ask(t, s, []record.Time{edges[0], edges[len(edges)-1]}, now, "user")
 		for i, w := range a.Worths {
 			for g, group := range a.Groups {
-				var all usage.Sum
+				var all sums.Sum
 				for b := range len(edges) - 1 {
 					cell := w.Sum[g*(len(edges)-1)+b]
 					all = all.Add(cell)
@@ -487,7 +488,7 @@ func TestEnergy_UnknownFigures_AreNullAndNeverZero(t *testing.T) {
 		r.Weights = append(r.Weights, w.Name)
 	}
 	table, err := usage.MakeTable(context.Background(), func(ctx context.Context, q usage.Query) (*usage.Result, error) {
-		return book.Answer(ctx, func(ctx context.Context, q usage.Question) (*usage.Answer, error) { return usage.Rows(ctx, k, q) }, q)
+		return book.Answer(ctx, func(ctx context.Context, q sums.Question) (*sums.Answer, error) { return sums.Rows(ctx, k, q) }, q)
 	}, r)
 	if err != nil {
 		t.Fatal(err)
@@ -564,8 +565,8 @@ func TestEnergy_Defaults_AreNamedWithTheirEnergy(t *testing.T) {
 		"co2_embodied":    "0 0 0 0 0",
 	} {
 		book := &usage.Derivation{Weights: weights}
-		q := usage.Query{Question: usage.Question{Edges: []record.Time{at(0), at(11), at(14)}, Components: []string{}}, Weights: []string{measure}, Bases: true}
-		a, err := book.Answer(context.Background(), func(ctx context.Context, q usage.Question) (*usage.Answer, error) { return usage.Rows(ctx, k, q) }, q)
+		q := usage.Query{Question: sums.Question{Edges: []record.Time{at(0), at(11), at(14)}, Components: []string{}}, Weights: []string{measure}, Bases: true}
+		a, err := book.Answer(context.Background(), func(ctx context.Context, q sums.Question) (*sums.Answer, error) { return sums.Rows(ctx, k, q) }, q)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -577,7 +578,7 @@ func TestEnergy_Defaults_AreNamedWithTheirEnergy(t *testing.T) {
 			t.Errorf("%s: the cells have %+v, all %+v", measure, cells, *a.Basis)
 		}
 		var got []string
-		for _, s := range []usage.Sum{a.Basis.Total, a.Basis.Measured, a.Basis.WithoutFactor, a.Basis.DefaultPUE, a.Basis.DefaultLoad} {
+		for _, s := range []sums.Sum{a.Basis.Total, a.Basis.Measured, a.Basis.WithoutFactor, a.Basis.DefaultPUE, a.Basis.DefaultLoad} {
 			got = append(got, strings.TrimSuffix(strings.TrimRight(new(big.Rat).Mul(kilo(s), big.NewRat(1000, 1)).FloatString(6), "0"), "."))
 		}
 		if text := strings.Join(got, " "); text != want {

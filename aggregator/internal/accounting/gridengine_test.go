@@ -18,6 +18,7 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
 	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
 	"github.com/bursar-accounting/bursar/aggregator/internal/config"
+	"github.com/bursar-accounting/bursar/aggregator/internal/sums"
 	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
@@ -167,7 +168,7 @@ func (k *katana) make(r usage.Request) *page {
 	k.t.Helper()
 	r.Capacity, r.Weights, r.Now = k.caps, []string{"su"}, record.MaxTime
 	ask := func(ctx context.Context, q usage.Query) (*usage.Result, error) {
-		return k.book.Answer(ctx, func(ctx context.Context, q usage.Question) (*usage.Answer, error) { return usage.Rows(ctx, k.box, q) }, q)
+		return k.book.Answer(ctx, func(ctx context.Context, q sums.Question) (*sums.Answer, error) { return sums.Rows(ctx, k.box, q) }, q)
 	}
 	s, err := usage.MakeTable(k.t.Context(), ask, r)
 	if err != nil {
@@ -209,7 +210,7 @@ func TestTheUtilizationOfOctoberIsThatOfClusterAccountant(t *testing.T) {
 	}
 	for i := range 15 {
 		from := first + record.Time(i)*interval
-		p := k.make(usage.Request{Window: calendar.Window{From: from, To: from + interval}, By: []string{"cluster"}, Credit: usage.AtStop, Measures: []string{"capacity*su", "utilization*su", "su"}})
+		p := k.make(usage.Request{Window: calendar.Window{From: from, To: from + interval}, By: []string{"cluster"}, Credit: sums.AtStop, Measures: []string{"capacity*su", "utilization*su", "su"}})
 		for cluster, capacities := range want.Oct.Capacity {
 			units, special := exact[cluster][i]
 			if !special {
@@ -240,7 +241,7 @@ func TestTheUtilizationOfOctoberIsThatOfClusterAccountant(t *testing.T) {
 func TestTheWholeIsAllThatWasUsedOfAllThatWasThere(t *testing.T) {
 	k := newKatana(t)
 	october := calendar.Window{From: record.FromStd(time.Date(2012, 10, 1, 0, 0, 0, 0, time.UTC)), To: record.FromStd(time.Date(2012, 11, 1, 0, 0, 0, 0, time.UTC))}
-	r := usage.Request{Window: october, Zone: time.UTC, By: []string{"cluster"}, Credit: usage.AtStop, Measures: []string{"utilization*su", "su", "capacity"}, Hours: true}
+	r := usage.Request{Window: october, Zone: time.UTC, By: []string{"cluster"}, Credit: sums.AtStop, Measures: []string{"utilization*su", "su", "capacity"}, Hours: true}
 	there := map[string]float64{"scluster": 45.6 * 27 * 24, "katana": 32*31*24 + 43.2*16*24}
 	used := map[string]float64{"scluster": 0, "katana": 0}
 	p := k.make(r)

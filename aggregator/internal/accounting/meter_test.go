@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/sums"
 	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
@@ -23,9 +24,9 @@ func drawMeters(t *rapid.T) (list []Meter) {
 			if rapid.IntRange(0, 40).Draw(t, "gap") == 0 {
 				at += record.Time(rapid.Int64Range(1, 600).Draw(t, "lost")) * record.Minute
 			}
-			r := usage.MeterReading{From: at, To: at + record.Time(rapid.Int64Range(60, 2000).Draw(t, "minutes"))*record.Minute}
+			r := sums.MeterReading{From: at, To: at + record.Time(rapid.Int64Range(60, 2000).Draw(t, "minutes"))*record.Minute}
 			joules := rapid.Int64Range(0, 1e9).Draw(t, "J")
-			r.Energy, _ = usage.SumOf(joules).Times(1e12)
+			r.Energy, _ = sums.SumOf(joules).Times(1e12)
 			at = r.To
 			m.Readings = append(m.Readings, r)
 		}
@@ -108,8 +109,8 @@ func TestMeter_RandomReadings_JobsAndIdleAreTheMeter(t *testing.T) {
 			if got := energy.Sum[b].Add(idle.Sum[b]); got != meter.Sum[b] {
 				t.Fatalf("jobs %s and idle %s are %s, and the meter %s", energy.Sum[b], idle.Sum[b], got, meter.Sum[b])
 			}
-			if idle.Sum[b].Less(usage.Sum{}) {
-				if at := a.Basis.Meter.Exceeded[exceeded]; at.From != from || at.To != to || at.By.Add(idle.Sum[b]) != (usage.Sum{}) {
+			if idle.Sum[b].Less(sums.Sum{}) {
+				if at := a.Basis.Meter.Exceeded[exceeded]; at.From != from || at.To != to || at.By.Add(idle.Sum[b]) != (sums.Sum{}) {
 					t.Fatalf("named %v, want %s to %s", at, from, to)
 				}
 				exceeded++
@@ -152,9 +153,9 @@ func TestMeter_Buckets_AddUpToTheWindow(t *testing.T) {
 func TestMeter_BaseLoadOfANode_IsSharedByRequestAndTheRestIsIdle(t *testing.T) {
 	s := handWorked(t)
 	from, to := moment(t, "2026-03-01T10:00:00Z"), moment(t, "2026-03-01T12:00:00Z")
-	reading := usage.MeterReading{From: from, To: to}
-	reading.Energy, _ = usage.SumOf(449_280).Times(1e12)
-	s.Meters = []Meter{{Name: "node", Readings: []usage.MeterReading{reading}}}
+	reading := sums.MeterReading{From: from, To: to}
+	reading.Energy, _ = sums.SumOf(449_280).Times(1e12)
+	s.Meters = []Meter{{Name: "node", Readings: []sums.MeterReading{reading}}}
 	run := func(user string, cores, busy int64) record.Record {
 		r := job(t, "2026-03-01T10:00:00Z", "2026-03-01T12:00:00Z", 1, "user", user, "host", "n1")
 		r.Components = []record.Component{{Name: "Cores", Amount: cores}, {Name: "TotalCPU", Kind: record.Total, Amount: busy}}

@@ -7,13 +7,14 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/sums"
 	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
 
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
 func TestAmountsAreWrittenAsDecimals(t *testing.T) {
-	third := AmountOfHours(usage.SumOf(1200 * 1e6)) // 20 minutes
+	third := AmountOfHours(sums.SumOf(1200 * 1e6)) // 20 minutes
 	for want, got := range map[string]string{
 		"0": Amount{}.Decimal(6), "0.333333": third.Decimal(6), "0.33": third.Decimal(2), "-0.333333": Amount{}.Sub(third).Decimal(6), "1": third.Add(third).Add(third).Decimal(6),
 		"0.666667": third.Add(third).Decimal(6), "12.5": Billionths(big.NewInt(12_500_000_000)).Decimal(6), "0.000000001": Billionths(big.NewInt(1)).Decimal(9),
@@ -136,7 +137,7 @@ func TestAPriceThatChangesInTheMiddleOfAJobCountsFromThenOn(t *testing.T) {
 func cost(t interface {
 	Fatal(...any)
 }, w *world, p *Prices, edges ...record.Time) (out []Amount) {
-	a, err := w.books(p).Ask(nil, usage.Query{Weights: []string{Cost}, Question: usage.Question{Edges: edges, Now: record.MaxTime}}) //nolint:staticcheck // the world needs none
+	a, err := w.books(p).Ask(nil, usage.Query{Weights: []string{Cost}, Question: sums.Question{Edges: edges, Now: record.MaxTime}}) //nolint:staticcheck // the world needs none
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"math/big"
 	"slices"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/sums"
 	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
@@ -50,7 +51,7 @@ type Statement struct {
 type Unpriced struct {
 	Component string
 	Kind      record.Kind
-	Used      usage.Sum // as in an answer of package usage
+	Used      sums.Sum // as in an answer of package sums
 }
 
 // Left is what is neither used nor reserved; it may be negative.
@@ -113,7 +114,7 @@ func (s *Statement) forecast() {
 }
 
 // addUnpriced adds a part without a price.
-func (s *Statement) addUnpriced(component string, kind record.Kind, used usage.Sum) {
+func (s *Statement) addUnpriced(component string, kind record.Kind, used sums.Sum) {
 	if used.IsZero() {
 		return
 	}

@@ -9,6 +9,7 @@ import (
 	"math/big"
 	"slices"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/sums"
 	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
 
 	"github.com/bursar-accounting/bursar/proto/record"
@@ -76,10 +77,10 @@ type UsageFunc func(context.Context, usage.Query) (*usage.Result, error)
 
 // Subscription compares usage with contributions in the window of a question, of
 // which Edges, Where, Credit and Now count.
-func (d *Directory) Subscription(ctx context.Context, ask UsageFunc, q usage.Question) (*Subscription, error) {
+func (d *Directory) Subscription(ctx context.Context, ask UsageFunc, q sums.Question) (*Subscription, error) {
 	w, ok := d.Units()
 	if !ok {
-		return nil, fmt.Errorf("%w: %w", usage.ErrQuestion, ErrNoUnits)
+		return nil, fmt.Errorf("%w: %w", sums.ErrQuestion, ErrNoUnits)
 	}
 	s := &Subscription{From: q.Edges[0], To: q.Edges[len(q.Edges)-1], Unit: w.Unit, Used: new(big.Rat), Contributed: new(big.Rat), Unclaimed: new(big.Rat), Lacking: map[string]*big.Rat{}}
 	q.Edges, q.Components, q.Unscored = []record.Time{s.From, s.To}, w.Components, w.Components
@@ -133,13 +134,13 @@ func (d *Directory) fillSubscription(s *Subscription, a *usage.Result) {
 }
 
 // unitsOfSum is a figure of [usage.Value.Sum] in the unit.
-func unitsOfSum(sum usage.Sum) *big.Rat {
+func unitsOfSum(sum sums.Sum) *big.Rat {
 	const whole = 3_600_000_000_000_000_000
 	return new(big.Rat).SetFrac(sum.Big(), big.NewInt(whole))
 }
 
 // addLacking adds what has no worth.
-func (s *Subscription) addLacking(l *usage.Unvalued, used usage.Sum) {
+func (s *Subscription) addLacking(l *sums.Unvalued, used sums.Sum) {
 	per := int64(1_000_000)
 	if l.Kind == record.Rate {
 		per *= 3600

@@ -17,6 +17,7 @@ import (
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
+	"github.com/bursar-accounting/bursar/aggregator/internal/sums"
 	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
 
 	"github.com/bursar-accounting/bursar/proto/record"
@@ -147,8 +148,8 @@ func site(t *testing.T, early bool) DirectorySettings {
 // book answers questions about the cell as the daemon does.
 func (c cell) ask(t *testing.T, d *Directory) UsageFunc {
 	t.Helper()
-	keeper := usage.NewKeeper(usage.Options{Views: c}, slog.New(slog.DiscardHandler), nil)
-	keeper.Set(usage.Settings{Classes: d.Classes()})
+	keeper := sums.NewKeeper(sums.Options{Views: c}, slog.New(slog.DiscardHandler), nil)
+	keeper.Set(sums.Settings{Classes: d.Classes()})
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- keeper.Run(ctx) }()
@@ -167,8 +168,8 @@ func (c cell) ask(t *testing.T, d *Directory) UsageFunc {
 }
 
 // month is October 2012, all of a job charged to its end.
-func month(t *testing.T) usage.Question {
-	return usage.Question{Edges: []record.Time{day(t, "2012-10-01"), day(t, "2012-11-01")}, Credit: usage.AtStop, Now: day(t, "2013-01-01")}
+func month(t *testing.T) sums.Question {
+	return sums.Question{Edges: []record.Time{day(t, "2012-10-01"), day(t, "2012-11-01")}, Credit: sums.AtStop, Now: day(t, "2013-01-01")}
 }
 
 // same compares a figure with one that was rounded to some digits.

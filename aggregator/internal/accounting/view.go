@@ -3,7 +3,7 @@ package accounting
 import (
 	"slices"
 
-	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
+	"github.com/bursar-accounting/bursar/aggregator/internal/sums"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
@@ -85,7 +85,7 @@ func sumStepsAt(list []steps, at record.Time) CapacityStep {
 		out.Amount, out.Known = out.Amount.Add(now.Amount), out.Known && now.Known
 	}
 	if !out.Known {
-		out.Amount = usage.Sum{}
+		out.Amount = sums.Sum{}
 	}
 	return out
 }

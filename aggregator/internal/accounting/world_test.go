@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/sums"
 	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
 
 	"github.com/bursar-accounting/bursar/proto/record"
@@ -27,18 +28,18 @@ func (w *world) end(r *record.Record, now record.Time) record.Time {
 	return now
 }
 
-func (w *world) ask(_ context.Context, q usage.Question) (*usage.Answer, error) {
+func (w *world) ask(_ context.Context, q sums.Question) (*sums.Answer, error) {
 	w.asked++
-	a := &usage.Answer{Edges: q.Edges, By: q.By}
+	a := &sums.Answer{Edges: q.Edges, By: q.By}
 	buckets := len(q.Edges) - 1
 	for i := range w.records {
 		r := &w.records[i]
-		g := usage.Group{}
+		g := sums.Group{}
 		for _, k := range q.By {
 			v := r.Meta.Get(k)
 			g.Values, g.Lacks = append(g.Values, append(v, "")[0]), append(g.Lacks, v == nil)
 		}
-		at := slices.IndexFunc(a.Groups, func(o usage.Group) bool {
+		at := slices.IndexFunc(a.Groups, func(o sums.Group) bool {
 			return slices.Equal(o.Values, g.Values) && slices.Equal(o.Lacks, g.Lacks)
 		})
 		if at < 0 {
@@ -49,14 +50,14 @@ func (w *world) ask(_ context.Context, q usage.Question) (*usage.Answer, error) 
 			if q.Components != nil && !slices.Contains(q.Components, c.Name) {
 				continue
 			}
-			k := slices.IndexFunc(a.Components, func(o usage.Component) bool { return o.Name == c.Name && o.Kind == c.Kind })
+			k := slices.IndexFunc(a.Components, func(o sums.Component) bool { return o.Name == c.Name && o.Kind == c.Kind })
 			if k < 0 {
 				k = len(a.Components)
-				a.Components = append(a.Components, usage.Component{Name: c.Name, Kind: c.Kind})
+				a.Components = append(a.Components, sums.Component{Name: c.Name, Kind: c.Kind})
 			}
 			used := &a.Components[k].Used
 			for len(*used) < len(a.Groups)*buckets {
-				*used = append(*used, usage.Sum{})
+				*used = append(*used, sums.Sum{})
 			}
 			for b := range buckets {
 				cell := &(*used)[at*buckets+b]
@@ -66,23 +67,23 @@ func (w *world) ask(_ context.Context, q usage.Question) (*usage.Answer, error) 
 	}
 	for k := range a.Components {
 		for len(a.Components[k].Used) < len(a.Groups)*buckets {
-			a.Components[k].Used = append(a.Components[k].Used, usage.Sum{})
+			a.Components[k].Used = append(a.Components[k].Used, sums.Sum{})
 		}
 	}
 	return a, nil
 }
 
-func (w *world) used(r *record.Record, c *record.Component, from, to, now record.Time) usage.Sum {
+func (w *world) used(r *record.Record, c *record.Component, from, to, now record.Time) sums.Sum {
 	if to <= from {
-		return usage.Sum{}
+		return sums.Sum{}
 	}
 	if c.Kind == record.Rate {
-		return usage.SumOf(c.Amount * int64(to-from))
+		return sums.SumOf(c.Amount * int64(to-from))
 	}
 	part := func(t record.Time) int64 {
 		return c.Amount * 1e6 / int64(w.end(r, now)-r.Start) * int64(t-r.Start)
 	}
-	return usage.SumOf(part(to) - part(from))
+	return sums.SumOf(part(to) - part(from))
 }
 
 // books are those of a world with prices.

@@ -22,7 +22,7 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/aggregator/internal/api"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
-	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
+	"github.com/bursar-accounting/bursar/aggregator/internal/sums"
 )
 
 // node is a store with a log in memory, as the cluster would drive it.
@@ -91,7 +91,7 @@ type change func(*api.Options, *store.Options)
 func newRig(t testing.TB, changes ...change) *rig {
 	t.Helper()
 	rg := &rig{t: t, node: &node{}, log: &locked{}, registry: prometheus.NewRegistry()}
-	reader := access.Reader{Source: rg.node, Usages: usage.NewKeeper(usage.Options{Views: rg.node}, slog.New(slog.NewTextHandler(rg.log, nil)), nil)}
+	reader := access.Reader{Source: rg.node, Usages: sums.NewKeeper(sums.Options{Views: rg.node}, slog.New(slog.NewTextHandler(rg.log, nil)), nil)}
 	opt := api.Options{
 		Reader: reader, Usage: reader, Writer: rg.node, Who: admin, Version: "test", Log: slog.New(slog.NewTextHandler(rg.log, nil)),
 		Metrics: promhttp.HandlerFor(rg.registry, promhttp.HandlerOpts{}),

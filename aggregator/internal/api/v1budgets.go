@@ -12,6 +12,7 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/accounting"
 	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
 	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
+	"github.com/bursar-accounting/bursar/aggregator/internal/sums"
 	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
 
 	"github.com/bursar-accounting/bursar/proto/record"
@@ -48,7 +49,7 @@ func (s *Server) v1Budgets(w http.ResponseWriter, r *http.Request, view *access.
 		return newRefusal(http.StatusBadRequest, "at: %v", err)
 	case errors.Is(err, accounting.ErrBudget):
 		return newRefusal(http.StatusNotFound, "%v; the budgets are %s", err, quoteWords(has.Budgets.Names()))
-	case errors.Is(err, usage.ErrQuestion):
+	case errors.Is(err, sums.ErrQuestion):
 		return newRefusal(http.StatusBadRequest, "%v", err)
 	case err != nil:
 		return err
@@ -107,7 +108,7 @@ func (m Money) Report(ctx context.Context, view *access.View, usages Usage, book
 		Book: book, Value: m.Value,
 		KnownFrom: func(zone *time.Location) record.Time { return knownSpan(&reach, zone, ask.Now).From },
 		Ask: func(ctx context.Context, q usage.Query) (*usage.Result, error) {
-			return book.Answer(ctx, func(ctx context.Context, q usage.Question) (*usage.Answer, error) {
+			return book.Answer(ctx, func(ctx context.Context, q sums.Question) (*sums.Answer, error) {
 				return usages.Usage(ctx, view.Principal(), q)
 			}, q)
 		},
@@ -190,7 +191,7 @@ func energyJSON(b *usage.EnergyBasis) *v1.UsageEnergy {
 	if b == nil {
 		return nil
 	}
-	kWh := func(s usage.Sum) json.Number { return amountJSON(accounting.AmountOf(s)) }
+	kWh := func(s sums.Sum) json.Number { return amountJSON(accounting.AmountOf(s)) }
 	return &v1.UsageEnergy{Total: kWh(b.Total), Measured: kWh(b.Measured), WithoutFactor: kWh(b.WithoutFactor), DefaultPue: kWh(b.DefaultPUE), DefaultLoad: kWh(b.DefaultLoad)}
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/accounting"
 	"github.com/bursar-accounting/bursar/aggregator/internal/api"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
+	"github.com/bursar-accounting/bursar/aggregator/internal/sums"
 	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
 	"github.com/bursar-accounting/bursar/proto/identity"
 	"github.com/bursar-accounting/bursar/proto/record"
@@ -19,17 +20,17 @@ import (
 
 // withMeter has 10 W a core, and a meter that counted 24 kWh on 10 March and 0.001 on the 12th.
 func withMeter(o *api.Options, _ *store.Options) {
-	reading := func(from, to string, wh int64) usage.MeterReading {
-		r := usage.MeterReading{}
+	reading := func(from, to string, wh int64) sums.MeterReading {
+		r := sums.MeterReading{}
 		r.From, _ = record.ParseTime(from)
 		r.To, _ = record.ParseTime(to)
-		r.Energy, _ = usage.SumOf(wh).Times(3_600_000_000_000_000)
+		r.Energy, _ = sums.SumOf(wh).Times(3_600_000_000_000_000)
 		return r
 	}
 	s := &accounting.EnergySettings{
 		Measured: "Energy", Overheads: []accounting.Overhead{{From: record.MinTime, PUE: accounting.One}},
 		Classes: []accounting.PowerClass{{Name: "all", Draws: []accounting.Draw{{Component: "Cores", Amount: 1, Watts: 10 * accounting.One}}}},
-		Meters: []accounting.Meter{{Name: "hall", Readings: []usage.MeterReading{
+		Meters: []accounting.Meter{{Name: "hall", Readings: []sums.MeterReading{
 			reading("2026-03-10T00:00:00Z", "2026-03-11T00:00:00Z", 24_000), reading("2026-03-12T00:00:00Z", "2026-03-13T00:00:00Z", 1),
 		}}},
 	}

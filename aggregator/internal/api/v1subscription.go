@@ -14,6 +14,7 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/accounting"
 	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
+	"github.com/bursar-accounting/bursar/aggregator/internal/sums"
 	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
 
 	"github.com/bursar-accounting/bursar/proto/record"
@@ -50,7 +51,7 @@ func (s *Server) v1Subscription(w http.ResponseWriter, r *http.Request, view *ac
 		q.Having = having
 		return s.usageOf(view)(ctx, q)
 	}, q)
-	if errors.Is(err, usage.ErrQuestion) {
+	if errors.Is(err, sums.ErrQuestion) {
 		return newRefusal(http.StatusBadRequest, "%v", err)
 	}
 	if err != nil {
@@ -67,7 +68,7 @@ func (s *Server) v1Subscription(w http.ResponseWriter, r *http.Request, view *ac
 		return err
 	}
 	out.Zone, out.Credit = zone.String(), "spread"
-	if q.Credit == usage.AtStop {
+	if q.Credit == sums.AtStop {
 		out.Credit = "stop"
 	}
 	known.Open = sub.Open
@@ -77,7 +78,7 @@ func (s *Server) v1Subscription(w http.ResponseWriter, r *http.Request, view *ac
 }
 
 // subscriptionWindow reads the time of a query; without one it is this month.
-func (s *Server) subscriptionWindow(w queryWords, now record.Time) (q usage.Question, zone *time.Location, err error) {
+func (s *Server) subscriptionWindow(w queryWords, now record.Time) (q sums.Question, zone *time.Location, err error) {
 	if zone, err = s.parseZone(w["zone"]); err != nil {
 		return q, nil, newRefusal(http.StatusBadRequest, "%v", err)
 	}
@@ -88,11 +89,11 @@ func (s *Server) subscriptionWindow(w queryWords, now record.Time) (q usage.Ques
 	if err != nil {
 		return q, nil, err
 	}
-	q = usage.Question{Edges: []record.Time{window.From, window.To}, Now: now}
+	q = sums.Question{Edges: []record.Time{window.From, window.To}, Now: now}
 	switch w["credit"] {
 	case "", "spread":
 	case "stop":
-		q.Credit = usage.AtStop
+		q.Credit = sums.AtStop
 	default:
 		return q, nil, newRefusal(http.StatusBadRequest, "invalid credit %q: must be spread or stop", w["credit"])
 	}

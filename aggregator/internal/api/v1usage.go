@@ -12,6 +12,7 @@ import (
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/aggregator/internal/accounting"
+	"github.com/bursar-accounting/bursar/aggregator/internal/sums"
 	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
 
 	"github.com/bursar-accounting/bursar/proto/record"
@@ -20,7 +21,7 @@ import (
 // Usage answers questions about what was used.
 type Usage interface {
 	// Usage answers of the records that p may see, as they are now or later.
-	Usage(ctx context.Context, p access.Principal, q usage.Question) (*usage.Answer, error)
+	Usage(ctx context.Context, p access.Principal, q sums.Question) (*sums.Answer, error)
 }
 
 // v1Usage is GET /v1/usage.
@@ -92,7 +93,7 @@ func usageError(ctx context.Context, view *access.View, book *usage.Derivation, 
 	if unknown, ok := errors.AsType[*usage.UnknownMeasureError](err); ok {
 		return unknownMeasure(ctx, view, book, unknown)
 	}
-	if errors.Is(err, usage.ErrRequest) || errors.Is(err, usage.ErrQuestion) {
+	if errors.Is(err, usage.ErrRequest) || errors.Is(err, sums.ErrQuestion) {
 		return newRefusal(http.StatusBadRequest, "%v", err)
 	}
 	return err

@@ -14,7 +14,7 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/aggregator/internal/api"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
-	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
+	"github.com/bursar-accounting/bursar/aggregator/internal/sums"
 	"github.com/bursar-accounting/bursar/proto/identity"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
@@ -377,4 +377,4 @@ func TestAReaderIsAnsweredOfItsOwnRecordsOnly(t *testing.T) {
 }
 
 var _ api.Usage = access.Reader{}
-var _ access.Usages = (*usage.Keeper)(nil)
+var _ access.Usages = (*sums.Keeper)(nil)

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
+	"github.com/bursar-accounting/bursar/aggregator/internal/sums"
 	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
@@ -247,7 +248,7 @@ func (q *usageQuery) parseChoices(u usageWords) error {
 		}
 	}
 	if u.onlyValue("credit") == "stop" {
-		q.Credit = usage.AtStop
+		q.Credit = sums.AtStop
 	}
 	q.Hours = u.onlyValue("unit") == "hour"
 	switch u.onlyValue("open") {

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/accounting"
-	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
+	"github.com/bursar-accounting/bursar/aggregator/internal/sums"
 	"github.com/bursar-accounting/bursar/hcl"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
@@ -25,7 +25,7 @@ type MeterFile struct {
 	Range hcl.Range  `hcl:",def_range"`
 }
 
-// meterUnit is a column of energy, and how many of the units of an [usage.EnergyModel] a
+// meterUnit is a column of energy, and how many of the units of an [sums.EnergyModel] a
 // billionth of its unit has.
 type meterUnit struct {
 	column string
@@ -112,7 +112,7 @@ func (r *reader) readMeters(tables []Table) (list []accounting.Meter) {
 }
 
 // readMeterRows reads the rows of a file of a meter. Those without an end have none yet.
-func (r *reader) readMeterRows(t *Table) (list []usage.MeterReading) {
+func (r *reader) readMeterRows(t *Table) (list []sums.MeterReading) {
 	at := slices.IndexFunc(meterUnits(), func(u meterUnit) bool { return len(t.Columns) == 3 && u.column == t.Columns[2] })
 	if at < 0 {
 		r.diags.Add(hcl.Errorf(t.Range, "wrong file of a meter", "unknown columns %s", strings.Join(t.Columns, ", ")))
@@ -129,7 +129,7 @@ func (r *reader) readMeterRows(t *Table) (list []usage.MeterReading) {
 	return list
 }
 
-func meterReading(row []string, unit meterUnit) (m usage.MeterReading, err error) {
+func meterReading(row []string, unit meterUnit) (m sums.MeterReading, err error) {
 	if len(row) != 3 {
 		return m, fmt.Errorf("%d columns: want 3", len(row))
 	}
@@ -144,7 +144,7 @@ func meterReading(row []string, unit meterUnit) (m usage.MeterReading, err error
 		return m, fmt.Errorf("%s: %w", unit.column, err)
 	}
 	var fits bool
-	if m.Energy, fits = usage.SumOf(int64(energy)).Times(unit.units); !fits {
+	if m.Energy, fits = sums.SumOf(int64(energy)).Times(unit.units); !fits {
 		return m, fmt.Errorf("%s %s: too much", unit.column, energy)
 	}
 	return m, nil
@@ -155,7 +155,7 @@ func meterReading(row []string, unit meterUnit) (m usage.MeterReading, err error
 // an error.
 func (r *reader) orderReadings(m *accounting.Meter) {
 	list := m.Readings
-	slices.SortStableFunc(list, func(a, b usage.MeterReading) int { return cmp.Compare(a.From, b.From) })
+	slices.SortStableFunc(list, func(a, b sums.MeterReading) int { return cmp.Compare(a.From, b.From) })
 	for i := range list {
 		last := i+1 == len(list)
 		switch {

@@ -2,7 +2,7 @@ package daemon
 
 import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/api"
-	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
+	"github.com/bursar-accounting/bursar/aggregator/internal/sums"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
@@ -16,7 +16,7 @@ func (a *Aggregator) currentMoney() api.Money {
 }
 
 // valueOf is the first value of a key, or the class that follows for it.
-func valueOf(classes []usage.Class, m record.Meta, key string) (string, bool) {
+func valueOf(classes []sums.Class, m record.Meta, key string) (string, bool) {
 	from, of := key, func(value string) (string, bool) { return value, true }
 	for i := range classes {
 		if classes[i].Name == key {

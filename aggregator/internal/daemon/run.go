@@ -27,12 +27,12 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/enrol"
 	"github.com/bursar-accounting/bursar/aggregator/internal/ingest"
 	"github.com/bursar-accounting/bursar/aggregator/internal/login"
+	"github.com/bursar-accounting/bursar/aggregator/internal/sums"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/erasure"
 	"github.com/bursar-accounting/bursar/aggregator/internal/health"
 	"github.com/bursar-accounting/bursar/aggregator/internal/membership"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
-	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/web"
 	"github.com/bursar-accounting/bursar/proto/identity"
@@ -113,7 +113,7 @@ type Aggregator struct {
 	server    *api.Server
 	gauges    *api.Gauges
 	keeper    *clusterconfig.Keeper
-	usages    *usage.Keeper
+	usages    *sums.Keeper
 	books     *accounting.Keeper
 	kinds     atomic.Pointer[record.Kinds] // of components that clients post
 	// stopsExpire is a time.Duration: see expireStops.
@@ -182,7 +182,7 @@ func (a *Aggregator) makeServices() {
 	a.peer.Renews(a.signRenewal)
 	pulls := agents{a.manager, a.peer}
 	pulls.answerPeers()
-	a.usages = usage.NewKeeper(usage.Options{Views: a.store, Life: lifeOf, Dir: filepath.Join(a.set.DataDir, "usage"), MaySave: a.maySpill, MaxBytes: int(a.set.UsageMemory),
+	a.usages = sums.NewKeeper(sums.Options{Views: a.store, Life: lifeOf, Dir: filepath.Join(a.set.DataDir, "usage"), MaySave: a.maySpill, MaxBytes: int(a.set.UsageMemory),
 		Whole: a.set.Compaction.Whole, Files: a.set.Compaction.Files}, a.set.Log, a.registry)
 	reader := access.Reader{Source: a.replica, Usages: a.usages, Reaches: &access.Reaches{}, Pseudonyms: a.currentPseudonyms}
 	a.set.Gauges.Reader, a.set.Gauges.Log = reader, a.set.Log

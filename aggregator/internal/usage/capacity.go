@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
+	"github.com/bursar-accounting/bursar/aggregator/internal/sums"
 
 	"github.com/bursar-accounting/bursar/proto/record"
 )
@@ -25,7 +26,7 @@ type Capacity interface {
 	Components() []string
 	// Of returns what clusters have of a component, in amount × microseconds, or
 	// of service units as [Value] has it; false when it is not known.
-	Of(clusters []string, component string, from, to record.Time) (Sum, bool)
+	Of(clusters []string, component string, from, to record.Time) (sums.Sum, bool)
 	// Cuts are the instants at which a cluster begins or ceases to have anything of it.
 	Cuts(clusters []string, component string, from, to record.Time) []record.Time
 }
@@ -144,7 +145,7 @@ type supply struct {
 	// clusters are those in the scope; now and before is what they have: of each in
 	// each bucket, and in the other window.
 	clusters    []string
-	now, before []Sum
+	now, before []sums.Sum
 	// of has the clusters of each group, which the records of the group can belong to; nil:
 	// all groups are of all clusters.
 	of [][]bool
@@ -196,9 +197,9 @@ func (r *Request) capacityPieces(edges []record.Time, clusters []string, list []
 
 // capacityOf is what a cluster has in a piece; nothing where it is not known, and in the
 // time to come. For a utilization it is nothing where use is unknown.
-func (r *Request) capacityOf(cluster string, d demand, s *capacitySpan, piece int) Sum {
+func (r *Request) capacityOf(cluster string, d demand, s *capacitySpan, piece int) sums.Sum {
 	if s.edges[piece] >= r.Now || d.word == utilization && !r.isUseKnown(cluster, s, piece) {
-		return Sum{}
+		return sums.Sum{}
 	}
 	sum, _ := r.Capacity.Of([]string{cluster}, d.component, s.edges[piece], s.edges[piece+1])
 	return sum
@@ -214,8 +215,8 @@ func (r *Request) isUseKnown(cluster string, s *capacitySpan, piece int) bool {
 }
 
 // capacityTable is what each cluster has in each bucket.
-func (r *Request) capacityTable(clusters []string, d demand, s *capacitySpan) []Sum {
-	out := make([]Sum, len(clusters)*s.most)
+func (r *Request) capacityTable(clusters []string, d demand, s *capacitySpan) []sums.Sum {
+	out := make([]sums.Sum, len(clusters)*s.most)
 	for i, name := range clusters {
 		for p, b := range s.bucket {
 			out[i*s.most+b] = out[i*s.most+b].Add(r.capacityOf(name, d, s, p))
@@ -238,14 +239,14 @@ func (s *Table) addCapacity(ctx context.Context, ask QueryFunc) error {
 	s.addIdleGroups(clusters, list, &span)
 	for _, d := range list {
 		u := &supply{component: d.component, clusters: clusters, now: r.capacityTable(clusters, d, &span), lines: len(r.By) == 0 || slices.Equal(r.By, []string{clusterKey})}
-		c := newColumn(d.name, Supply, figures{sum: make([]Sum, len(s.Groups)*s.bucketCount())})
+		c := newColumn(d.name, Supply, figures{sum: make([]sums.Sum, len(s.Groups)*s.bucketCount())})
 		c = c.withTimeUnit(r.Hours)
 		if d.component == serviceUnits {
 			c.Unit = "SU"
 		}
 		if d.word == utilization {
 			c.Kind, c.Unit = Ratio, ""
-			c.cells.over = make([]Sum, len(c.cells.sum))
+			c.cells.over = make([]sums.Sum, len(c.cells.sum))
 			sum, lacking := s.groupUse(a, u, &span)
 			c.cells.sum, c.lacking = sum, unlessZero(lacking)
 		}
@@ -271,16 +272,16 @@ func identityPlaces(n int) []int {
 // addIdleGroups adds lines for what no one used.
 func (s *Table) addIdleGroups(clusters []string, list []demand, span *capacitySpan) {
 	r := s.Request
-	var groups []Group
+	var groups []sums.Group
 	for _, name := range clusters {
 		for _, d := range list {
 			if unlessZero(r.capacityTable([]string{name}, d, span)) == nil {
 				continue
 			}
 			if len(r.By) == 0 {
-				groups = []Group{{}}
+				groups = []sums.Group{{}}
 			} else if slices.Equal(r.By, []string{clusterKey}) {
-				groups = append(groups, Group{Values: []string{name}, Lacks: []bool{false}})
+				groups = append(groups, sums.Group{Values: []string{name}, Lacks: []bool{false}})
 			}
 			break
 		}
@@ -313,7 +314,7 @@ func (r *Request) askUse(ctx context.Context, ask QueryFunc, s *capacitySpan, li
 	if !slices.Contains(by, clusterKey) {
 		by = append(slices.Clone(by), clusterKey)
 	}
-	q := Question{Edges: s.edges, By: by, Where: r.Where, Credit: r.Credit, Now: r.Now, MaxCells: moreCells, Components: []string{}}
+	q := sums.Question{Edges: s.edges, By: by, Where: r.Where, Credit: r.Credit, Now: r.Now, MaxCells: moreCells, Components: []string{}}
 	var weights []string
 	for _, d := range list {
 		switch {
@@ -329,7 +330,7 @@ func (r *Request) askUse(ctx context.Context, ask QueryFunc, s *capacitySpan, li
 	}
 	q.Unscored = q.Components
 	a, err := ask(ctx, Query{Question: q, Weights: weights, Having: r.Having})
-	if errors.Is(err, ErrTooMany) {
+	if errors.Is(err, sums.ErrTooMany) {
 		return nil, tooMany(s.most)
 	}
 	return a, err
@@ -337,9 +338,9 @@ func (r *Request) askUse(ctx context.Context, ask QueryFunc, s *capacitySpan, li
 
 // groupUse is what each group used in each bucket of clusters that have something, and
 // apart what it used where no capacity is known.
-func (s *Table) groupUse(a *Result, u *supply, span *capacitySpan) (sum, lacking []Sum) {
+func (s *Table) groupUse(a *Result, u *supply, span *capacitySpan) (sum, lacking []sums.Sum) {
 	r := s.Request
-	sum, lacking = make([]Sum, len(s.Groups)*span.most), make([]Sum, len(s.Groups)*span.most)
+	sum, lacking = make([]sums.Sum, len(s.Groups)*span.most), make([]sums.Sum, len(s.Groups)*span.most)
 	columns := u.useColumns(a)
 	pieces := len(span.bucket)
 	has := make([]bool, len(u.clusters)*pieces)
@@ -374,7 +375,7 @@ func (s *Table) groupUse(a *Result, u *supply, span *capacitySpan) (sum, lacking
 }
 
 // useColumns are the columns of an answer that have the use of the component.
-func (u *supply) useColumns(a *Result) (list [][]Sum) {
+func (u *supply) useColumns(a *Result) (list [][]sums.Sum) {
 	for i := range a.Worths {
 		if u.component == serviceUnits && a.Worths[i].Name == serviceUnits {
 			list = append(list, a.Worths[i].Sum)
@@ -428,7 +429,7 @@ func (s *Table) updateCapacity() {
 }
 
 // capacityFigures are the figures that are capacity.
-func (c *Column) capacityFigures(f *figures) []Sum {
+func (c *Column) capacityFigures(f *figures) []sums.Sum {
 	if c.Kind == Ratio {
 		return f.over
 	}
@@ -510,17 +511,17 @@ func (u *supply) regroupClusters(place []int, groups int) {
 }
 
 // sumClusterBuckets adds up the buckets of each cluster.
-func (u *supply) sumClusterBuckets(buckets int) []Sum {
+func (u *supply) sumClusterBuckets(buckets int) []sums.Sum {
 	f := figures{sum: u.now}
 	f = f.sumBuckets(len(u.clusters), buckets)
 	return f.sum
 }
 
 // fillCells sets the cells of all groups to what their clusters have.
-func (u *supply) fillCells(to, table []Sum, buckets int) {
+func (u *supply) fillCells(to, table []sums.Sum, buckets int) {
 	for cell := range to {
 		g, b := cell/buckets, cell%buckets
-		to[cell] = Sum{}
+		to[cell] = sums.Sum{}
 		for i := range u.clusters {
 			if u.of == nil || u.of[g][i] {
 				to[cell] = to[cell].Add(table[i*buckets+b])
@@ -535,7 +536,7 @@ func (c *Column) fillTotal(f *figures, buckets int) {
 		return
 	}
 	to := c.capacityFigures(f)
-	to[0] = Sum{}
+	to[0] = sums.Sum{}
 	for _, sum := range c.supply.sumClusterBuckets(buckets) {
 		to[0] = to[0].Add(sum)
 	}

@@ -2,6 +2,7 @@ package usage
 
 import (
 	"encoding/json"
+	"github.com/bursar-accounting/bursar/aggregator/internal/sums"
 	"math"
 	"strconv"
 	"unicode/utf8"
@@ -38,7 +39,7 @@ func (c *Column) appendFigure(b []byte, f *figures, i int) []byte {
 }
 
 // appendSum writes a sum in the column's unit.
-func (c *Column) appendSum(b []byte, s Sum) []byte {
+func (c *Column) appendSum(b []byte, s sums.Sum) []byte {
 	if s.IsZero() {
 		return append(b, '0')
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/sums"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
@@ -58,7 +59,7 @@ func (s *Table) addGoneColumns(other []Column) {
 
 // uniteGroups adds the groups of another answer that the table has not, all in the order of
 // their values, and returns where each of the others is.
-func (s *Table) uniteGroups(list []Group) []int {
+func (s *Table) uniteGroups(list []sums.Group) []int {
 	union := slices.Clone(s.Groups)
 	for _, g := range list {
 		union = append(union, s.Request.tableGroup(&g))
@@ -90,5 +91,5 @@ func (s *Table) uniteGroups(list []Group) []int {
 
 // compareTableGroups orders groups as answers do.
 func compareTableGroups(a, b TableGroup) int {
-	return CompareValues(a.Values, b.Values, a.Lacks, b.Lacks)
+	return sums.CompareValues(a.Values, b.Values, a.Lacks, b.Lacks)
 }

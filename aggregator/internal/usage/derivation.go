@@ -3,6 +3,7 @@ package usage
 import (
 	"context"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/sums"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
@@ -41,12 +42,12 @@ type Weight struct {
 	Of func(component string, kind record.Kind, values []string, lacks []bool, at record.Time) (billionths int64, has bool)
 	// Energy makes it the part of energy or of CO2 that Part names, which rows say: what is
 	// said above is then for what is expected of runs that go on, and nothing for what was used.
-	Energy *EnergyModel
+	Energy *sums.EnergyModel
 	Part   EnergyPart
 	// Priced has Of asked for energy and CO2 too: for totals of the names [PricedEnergy] and
 	// [PricedCO2], in kWh and kg CO2e by this model, in place of components of those names.
 	// It is nil where neither is among Components.
-	Priced *EnergyModel
+	Priced *sums.EnergyModel
 }
 
 // What a [Weight] may value beside components.
@@ -64,7 +65,7 @@ type Filter struct {
 
 // Query is a question whose By may name derived keys.
 type Query struct {
-	Question
+	sums.Question
 
 	// Weights are the names of those whose worth is asked for.
 	Weights []string
@@ -79,7 +80,7 @@ type Query struct {
 // Result is what a [Query] got. Its groups have the values of derived keys; a
 // group that no one claims lacks the value.
 type Result struct {
-	*Answer
+	*sums.Answer
 
 	// Worths are in the order of the question's Weights.
 	Worths []Value
@@ -102,23 +103,23 @@ type Whole struct {
 // Value is what was used in the unit of a weight.
 type Value struct {
 	Name, Unit string
-	// Sum has a figure for each cell, as [Component.Used] has. It is in 1 ÷ 3600
+	// Sum has a figure for each cell, as [sums.Component.Used] has. It is in 1 ÷ 3600
 	// of 10^-15 of the unit, so that it is exact, see [Millionths].
-	Sum []Sum
+	Sum []sums.Sum
 	// Beside is nil, or says of each cell whose Sum is 0 whether that is not known.
-	Beside []Sum
+	Beside []sums.Sum
 	// Apart is nil, or the part of each Sum that is known whatever the rest is: a Sum of no more
 	// counts as 0 for Beside.
-	Apart []Sum
+	Apart []sums.Sum
 	// Strict says that a sum of cells is not known where that of one is not.
 	Strict bool
 	// Lacking are the parts of components that have no price, in their units; none
 	// where there is no such part.
-	Lacking []Unvalued
+	Lacking []sums.Unvalued
 }
 
 // AskFunc answers questions without derived keys.
-type AskFunc func(context.Context, Question) (*Answer, error)
+type AskFunc func(context.Context, sums.Question) (*sums.Answer, error)
 
 // Derivation has what derives: it is made once for a configuration and never changed.
 type Derivation struct {

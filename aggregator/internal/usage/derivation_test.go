@@ -11,6 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/sums"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
@@ -22,7 +23,7 @@ type derivedRun struct {
 	part              bool // of a run
 }
 
-// derivedWorld answers questions about runs in the obvious slow way, as package usage does.
+// derivedWorld answers questions about runs in the obvious slow way, as package sums does.
 type derivedWorld []derivedRun
 
 func (r *derivedRun) get(key string) (string, bool) {
@@ -39,32 +40,32 @@ func (r *derivedRun) tuple(keys []string) (values []string, lacks []bool) {
 }
 
 // used is what a run used of a component from from to to.
-func (r *derivedRun) used(kind record.Kind, from, to record.Time) Sum {
+func (r *derivedRun) used(kind record.Kind, from, to record.Time) sums.Sum {
 	from, to = max(from, r.start), min(to, r.stop)
 	if from >= to {
-		return Sum{}
+		return sums.Sum{}
 	}
 	if kind == record.Rate {
-		return SumOf(r.cores * int64(to-from))
+		return sums.SumOf(r.cores * int64(to-from))
 	}
 	part := func(t record.Time) int64 { return r.joules * 1e6 * int64(t-r.start) / int64(r.stop-r.start) }
-	return SumOf(part(to) - part(from))
+	return sums.SumOf(part(to) - part(from))
 }
 
-func (w derivedWorld) ask(_ context.Context, q Question) (*Answer, error) {
+func (w derivedWorld) ask(_ context.Context, q sums.Question) (*sums.Answer, error) {
 	buckets := len(q.Edges) - 1
-	a := &Answer{Edges: q.Edges, By: q.By, Way: "slow"}
-	cores, joules := Component{Name: "Cores", Kind: record.Rate}, Component{Name: "Energy", Kind: record.Total}
+	a := &sums.Answer{Edges: q.Edges, By: q.By, Way: "slow"}
+	cores, joules := sums.Component{Name: "Cores", Kind: record.Rate}, sums.Component{Name: "Energy", Kind: record.Total}
 	for i := range w {
 		r := &w[i]
 		values, lacks := r.tuple(q.By)
 		if q.Keep != nil && !q.Keep(values, lacks) {
 			continue
 		}
-		g := slices.IndexFunc(a.Groups, func(o Group) bool { return slices.Equal(o.Values, values) })
+		g := slices.IndexFunc(a.Groups, func(o sums.Group) bool { return slices.Equal(o.Values, values) })
 		if g < 0 {
 			g = len(a.Groups)
-			a.Groups = append(a.Groups, Group{Values: values, Lacks: lacks})
+			a.Groups = append(a.Groups, sums.Group{Values: values, Lacks: lacks})
 			a.EachCount(func(list *[]uint64) { *list = grow(*list, buckets) })
 			a.Waited = grow(a.Waited, buckets)
 			cores.Used, joules.Used = grow(cores.Used, buckets), grow(joules.Used, buckets)
@@ -85,7 +86,7 @@ func (w derivedWorld) ask(_ context.Context, q Question) (*Answer, error) {
 			}
 		}
 	}
-	a.Components = []Component{cores, joules}
+	a.Components = []sums.Component{cores, joules}
 	return a, nil
 }
 
@@ -153,8 +154,8 @@ type cell struct {
 }
 
 // slow adds up each run, each instant that can matter by itself.
-func slow(w derivedWorld, q Query) (cores, worth map[cell]Sum, records, jobs, people map[cell]int) {
-	cores, worth, records, jobs, people = map[cell]Sum{}, map[cell]Sum{}, map[cell]int{}, map[cell]int{}, map[cell]int{}
+func slow(w derivedWorld, q Query) (cores, worth map[cell]sums.Sum, records, jobs, people map[cell]int) {
+	cores, worth, records, jobs, people = map[cell]sums.Sum{}, map[cell]sums.Sum{}, map[cell]int{}, map[cell]int{}, map[cell]int{}
 	met := map[string]bool{}
 	key, class, price := projects(), classes(), cost()
 	for n := range w {
@@ -200,7 +201,7 @@ func slow(w derivedWorld, q Query) (cores, worth map[cell]Sum, records, jobs, pe
 			}
 		}
 	}
-	zero := func(_ cell, s Sum) bool { return s.IsZero() }
+	zero := func(_ cell, s sums.Sum) bool { return s.IsZero() }
 	maps.DeleteFunc(cores, zero)
 	maps.DeleteFunc(worth, zero)
 	maps.DeleteFunc(jobs, func(_ cell, n int) bool { return n == 0 })
@@ -210,7 +211,7 @@ func slow(w derivedWorld, q Query) (cores, worth map[cell]Sum, records, jobs, pe
 func TestDerivedKeysAndWorthAreThoseOfTheObviousSlowSum(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := draw(t)
-		q := Query{Weights: []string{"cost"}, Question: Question{By: []string{"project"}, Edges: []record.Time{100, 350, 600, 1200}, Counts: true, People: "user", Components: []string{"Cores"}}}
+		q := Query{Weights: []string{"cost"}, Question: sums.Question{By: []string{"project"}, Edges: []record.Time{100, 350, 600, 1200}, Counts: true, People: "user", Components: []string{"Cores"}}}
 		if rapid.Bool().Draw(t, "having") {
 			q.Having = []Filter{{Key: "project", Values: []string{"p1"}}}
 		}
@@ -218,9 +219,9 @@ func TestDerivedKeysAndWorthAreThoseOfTheObviousSlowSum(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		cores, worth, records, jobs, people := map[cell]Sum{}, map[cell]Sum{}, map[cell]int{}, map[cell]int{}, map[cell]int{}
+		cores, worth, records, jobs, people := map[cell]sums.Sum{}, map[cell]sums.Sum{}, map[cell]int{}, map[cell]int{}, map[cell]int{}
 		for g, group := range a.Groups {
-			if g > 0 && CompareValues(a.Groups[g-1].Values, group.Values, a.Groups[g-1].Lacks, group.Lacks) >= 0 {
+			if g > 0 && sums.CompareValues(a.Groups[g-1].Values, group.Values, a.Groups[g-1].Lacks, group.Lacks) >= 0 {
 				t.Fatalf("groups are out of order: %v", a.Groups)
 			}
 			name := group.Values[0]
@@ -271,7 +272,7 @@ func TestDerivedKeysAndWorthAreThoseOfTheObviousSlowSum(t *testing.T) {
 func TestRecordsAndJobs_OfGroupsThatChange_CountOnceInAll(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := draw(t)
-		q := Query{Question: Question{By: []string{"project"}, Edges: []record.Time{100, 350, 600, 1200}, Counts: true}}
+		q := Query{Question: sums.Question{By: []string{"project"}, Edges: []record.Time{100, 350, 600, 1200}, Counts: true}}
 		if rapid.Bool().Draw(t, "one bucket") {
 			q.Edges = []record.Time{100, 1200}
 		}
@@ -324,28 +325,28 @@ func TestRecordsAndJobs_OfGroupsThatChange_CountOnceInAll(t *testing.T) {
 
 func TestWhatHasNoPriceIsCountedApart(t *testing.T) {
 	w := derivedWorld{{host: "h1", start: 0, stop: 800, cores: 2}, {host: "h0", start: 0, stop: 800, cores: 1}}
-	a, err := testDerivation().Answer(t.Context(), w.ask, Query{Weights: []string{"cost"}, Question: Question{Edges: []record.Time{0, 800}}})
+	a, err := testDerivation().Answer(t.Context(), w.ask, Query{Weights: []string{"cost"}, Question: sums.Question{Edges: []record.Time{0, 800}}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	got := a.Worths[0]
-	if len(got.Lacking) != 1 || got.Lacking[0].Component != "Cores" || got.Lacking[0].Used[0] != SumOf(2*400) {
+	if len(got.Lacking) != 1 || got.Lacking[0].Component != "Cores" || got.Lacking[0].Used[0] != sums.SumOf(2*400) {
 		t.Errorf("lacking %+v", got.Lacking)
 	}
-	if got.Sum[0] != SumOf(400*1000+400*1001+2*400*1001) || got.Unit != "EUR" {
+	if got.Sum[0] != sums.SumOf(400*1000+400*1001+2*400*1001) || got.Unit != "EUR" {
 		t.Errorf("worth %v", got)
 	}
 }
 
 func TestAQuestionWithoutDerivedKeysIsAskedAsItIs(t *testing.T) {
 	asked := 0
-	q := Question{By: []string{"group"}, Edges: []record.Time{0, 1}}
-	_, err := testDerivation().Answer(t.Context(), func(_ context.Context, got Question) (*Answer, error) {
+	q := sums.Question{By: []string{"group"}, Edges: []record.Time{0, 1}}
+	_, err := testDerivation().Answer(t.Context(), func(_ context.Context, got sums.Question) (*sums.Answer, error) {
 		asked++
 		if !slices.Equal(got.By, q.By) || !slices.Equal(got.Edges, q.Edges) {
 			t.Errorf("%+v", got)
 		}
-		return &Answer{}, nil
+		return &sums.Answer{}, nil
 	}, Query{Question: q})
 	if err != nil || asked != 1 {
 		t.Error(asked, err)
@@ -354,12 +355,12 @@ func TestAQuestionWithoutDerivedKeysIsAskedAsItIs(t *testing.T) {
 
 func TestUnknownNamesAndTooManyCellsAreRefused(t *testing.T) {
 	w := derivedWorld{{group: "g0", stop: 10}, {group: "g1", stop: 10}}
-	window := Question{Edges: []record.Time{0, 10}}
+	window := sums.Question{Edges: []record.Time{0, 10}}
 	for want, q := range map[string]Query{
 		`there is no weight "x"`: {Question: window, Weights: []string{"x"}},
-		"too many":               {Question: Question{Edges: []record.Time{0, 10}, By: []string{"project"}, MaxCells: 1}},
+		"too many":               {Question: sums.Question{Edges: []record.Time{0, 10}, By: []string{"project"}, MaxCells: 1}},
 	} {
-		if _, err := testDerivation().Answer(t.Context(), w.ask, q); !errors.Is(err, ErrQuestion) || !strings.Contains(err.Error(), want) {
+		if _, err := testDerivation().Answer(t.Context(), w.ask, q); !errors.Is(err, sums.ErrQuestion) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", want, err)
 		}
 	}
@@ -367,11 +368,11 @@ func TestUnknownNamesAndTooManyCellsAreRefused(t *testing.T) {
 
 func TestATotalHasItsPriceByTheUnit(t *testing.T) {
 	w := derivedWorld{{start: 0, stop: 1000, joules: 3_000_000}}
-	a, err := testDerivation().Answer(t.Context(), w.ask, Query{Weights: []string{"cost"}, Question: Question{Edges: []record.Time{0, 1000}}})
+	a, err := testDerivation().Answer(t.Context(), w.ask, Query{Weights: []string{"cost"}, Question: sums.Question{Edges: []record.Time{0, 1000}}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := Millionths(a.Worths[0].Sum[0]); got != SumOf(21_000) { // 3 000 000 × 7 billionths = 0.021
+	if got := Millionths(a.Worths[0].Sum[0]); got != sums.SumOf(21_000) { // 3 000 000 × 7 billionths = 0.021
 		t.Error(got)
 	}
 }
@@ -381,11 +382,11 @@ func TestATotalInSecondsHasItsPriceByTheHour(t *testing.T) {
 		Name: "su", Unit: "SU", Components: []string{"Energy"}, Seconds: []string{"Energy"},
 		Of: func(string, record.Kind, []string, []bool, record.Time) (int64, bool) { return 1_900_000_000, true },
 	}}}
-	a, err := b.Answer(t.Context(), derivedWorld{{start: 0, stop: 1000, joules: 7}}.ask, Query{Weights: []string{"su"}, Question: Question{Edges: []record.Time{0, 1000}}})
+	a, err := b.Answer(t.Context(), derivedWorld{{start: 0, stop: 1000, joules: 7}}.ask, Query{Weights: []string{"su"}, Question: sums.Question{Edges: []record.Time{0, 1000}}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want, _ := SumOf(7 * 1_000_000).Times(1_900_000_000); a.Worths[0].Sum[0] != want { // 7 s × 1.9 ÷ 3600
+	if want, _ := sums.SumOf(7 * 1_000_000).Times(1_900_000_000); a.Worths[0].Sum[0] != want { // 7 s × 1.9 ÷ 3600
 		t.Error(a.Worths[0].Sum[0], want)
 	}
 }

@@ -1,12 +1,13 @@
 package usage
 
 import (
+	"github.com/bursar-accounting/bursar/aggregator/internal/sums"
 	"slices"
 	"strconv"
 )
 
 // foldAnswer makes the answer to the question of the one to its base.
-func (p *plan) foldAnswer(a *Answer) (*Result, error) {
+func (p *plan) foldAnswer(a *sums.Answer) (*Result, error) {
 	f := &folding{plan: p, base: a, target: make([]int, len(a.Groups)*len(p.phases)), of: map[string]int{}}
 	if err := f.mapGroups(); err != nil {
 		return nil, err
@@ -29,11 +30,11 @@ func (p *plan) foldAnswer(a *Answer) (*Result, error) {
 type folding struct {
 	*plan
 
-	base *Answer
+	base *sums.Answer
 	// target is the group of each group of the base in each phase; -1 when no
 	// condition holds.
 	target []int
-	list   []Group
+	list   []sums.Group
 	of     map[string]int
 	who    []string // of each group of the base in each phase, with people
 	parts  [][]valued
@@ -54,7 +55,7 @@ func (f *folding) mapGroups() error {
 		f.who = make([]string, len(f.target))
 	}
 	if f.wantedMeters() != nil { // which count without any job
-		f.list, f.of[""] = []Group{{Values: []string{}, Lacks: []bool{}}}, 0
+		f.list, f.of[""] = []sums.Group{{Values: []string{}, Lacks: []bool{}}}, 0
 	}
 	var key []byte
 	for g := range f.base.Groups {
@@ -81,7 +82,7 @@ func (f *folding) mapGroups() error {
 // checkCells returns an error when the question allows fewer cells.
 func (f *folding) checkCells() error {
 	if most := f.q.MaxCells; most > 0 && len(f.list)*f.bucketCount() > most {
-		return ErrTooMany
+		return sums.ErrTooMany
 	}
 	return nil
 }
@@ -100,7 +101,7 @@ func (f *folding) setTarget(key []byte, r *reading, at int) []byte {
 	if !known {
 		n = len(f.list)
 		f.of[string(key)] = n
-		g := Group{Values: make([]string, len(f.by)), Lacks: make([]bool, len(f.by))}
+		g := sums.Group{Values: make([]string, len(f.by)), Lacks: make([]bool, len(f.by))}
 		for i, c := range f.by {
 			g.Values[i], g.Lacks[i] = r.have[c], r.missing[c]
 		}
@@ -111,15 +112,15 @@ func (f *folding) setTarget(key []byte, r *reading, at int) []byte {
 }
 
 // sortGroups puts the groups in order: those that lack a value first.
-func (f *folding) sortGroups() []Group {
+func (f *folding) sortGroups() []sums.Group {
 	order := make([]int, len(f.list))
 	for i := range order {
 		order[i] = i
 	}
 	slices.SortFunc(order, func(a, b int) int {
-		return CompareValues(f.list[a].Values, f.list[b].Values, f.list[a].Lacks, f.list[b].Lacks)
+		return sums.CompareValues(f.list[a].Values, f.list[b].Values, f.list[a].Lacks, f.list[b].Lacks)
 	})
-	place, out := make([]int, len(order)), make([]Group, len(order))
+	place, out := make([]int, len(order)), make([]sums.Group, len(order))
 	for at, n := range order {
 		place[n], out[at] = at, f.list[n]
 	}
@@ -152,18 +153,18 @@ func (f *folding) eachCell(do func(from, to, at int, same bool)) {
 
 // foldCounts folds what is counted of out, which is a copy of the base. A run that goes on from one piece of a bucket into
 // the next is counted once.
-func (f *folding) foldCounts(out *Answer) {
+func (f *folding) foldCounts(out *sums.Answer) {
 	b := f.base
 	out.EachCount(func(list *[]uint64) { *list = nil })
 	out.Waited = nil
-	out.EachSum(func(list *[]Sum) { *list = f.foldSums(*list) })
+	out.EachSum(func(list *[]sums.Sum) { *list = f.foldSums(*list) })
 	if !f.q.Counts {
 		return
 	}
 	out.EachCount(func(list *[]uint64) { *list = make([]uint64, f.cells) })
 	f.eachCell(func(from, to, _ int, same bool) {
 		for _, t := range []struct{ to, all, begun []uint64 }{{out.Records, b.Records, b.Begun}, {out.Jobs, b.Jobs, b.Started}} {
-			if !same || f.q.Credit == AtStop {
+			if !same || f.q.Credit == sums.AtStop {
 				t.to[to] += t.all[from]
 			} else {
 				t.to[to] += t.begun[from]
@@ -188,7 +189,7 @@ func (f *folding) countWholes(touching, begun []uint64) *Whole {
 			n := f.target[g*len(f.phases)+p.phase]
 			if n >= 0 {
 				all, first := touching[g*len(f.pieces)+i], begun[g*len(f.pieces)+i]
-				if f.q.Credit == AtStop {
+				if f.q.Credit == sums.AtStop {
 					first = all
 				}
 				if n == before {
@@ -209,17 +210,17 @@ func (f *folding) countWholes(touching, begun []uint64) *Whole {
 }
 
 // foldSums folds a column; nil stays nil.
-func (f *folding) foldSums(from []Sum) []Sum {
+func (f *folding) foldSums(from []sums.Sum) []sums.Sum {
 	if from == nil {
 		return nil
 	}
-	out := make([]Sum, f.cells)
+	out := make([]sums.Sum, f.cells)
 	f.eachCell(func(i, to, _ int, _ bool) { out[to] = out[to].Add(from[i]) })
 	return out
 }
 
 // foldComponents folds the components that the question asks for.
-func (f *folding) foldComponents(out *Answer) {
+func (f *folding) foldComponents(out *sums.Answer) {
 	out.Components = nil
 	for i := range f.base.Components {
 		c := f.base.Components[i]

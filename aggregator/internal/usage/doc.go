@@ -1,9 +1,4 @@
-// Package usage says who used how much of what, and when: exactly, for any window.
-//
-// A [Question] has buckets of time, keys to group by and conditions; [Index.Answer]
-// finds the [Answer] from sums by day, from the rows of the store, or from both. The
-// [Index] is derived from the store: it follows the change feed, can be thrown away at
-// any time and be made again, and holds nothing that the rows do not.
+// Package usage answers questions of people about usage, from the exact sums of package sums.
 //
 // A [Query] may name keys that no record has, but that follow from those that it has –
 // a project from a group, a cluster from a site, a class from a host – and asks what

@@ -1,6 +1,9 @@
 package usage
 
-import "github.com/bursar-accounting/bursar/proto/record"
+import (
+	"github.com/bursar-accounting/bursar/aggregator/internal/sums"
+	"github.com/bursar-accounting/bursar/proto/record"
+)
 
 // EnergyPart is which part of energy or CO2 a [Weight] is.
 type EnergyPart uint8
@@ -23,27 +26,27 @@ const (
 // the rest known.
 func (f *folding) energyValue(w *Weight) Value {
 	e := &f.base.Energy
-	parts := []struct{ sum, beside [][]Sum }{
-		Energy:         {[][]Sum{e.Measured, e.Modelled}, nil},
-		EnergyMeasured: {[][]Sum{e.Measured}, [][]Sum{e.Modelled}},
-		EnergyModelled: {[][]Sum{e.Modelled}, [][]Sum{e.Measured}},
+	parts := []struct{ sum, beside [][]sums.Sum }{
+		Energy:         {[][]sums.Sum{e.Measured, e.Modelled}, nil},
+		EnergyMeasured: {[][]sums.Sum{e.Measured}, [][]sums.Sum{e.Modelled}},
+		EnergyModelled: {[][]sums.Sum{e.Modelled}, [][]sums.Sum{e.Measured}},
 		EnergyMetered:  {nil, nil},
-		EnergyIdle:     {[][]Sum{e.Measured, e.Modelled}, nil},
-		CO2:            {[][]Sum{e.CO2Measured, e.CO2Modelled, e.Embodied}, [][]Sum{e.Ungraded}},
-		CO2Measured:    {[][]Sum{e.CO2Measured}, [][]Sum{e.Ungraded, e.Modelled}},
-		CO2Modelled:    {[][]Sum{e.CO2Modelled}, [][]Sum{e.Ungraded, e.Measured}},
-		CO2Embodied:    {[][]Sum{e.Embodied}, [][]Sum{e.Measured, e.Modelled}},
+		EnergyIdle:     {[][]sums.Sum{e.Measured, e.Modelled}, nil},
+		CO2:            {[][]sums.Sum{e.CO2Measured, e.CO2Modelled, e.Embodied}, [][]sums.Sum{e.Ungraded}},
+		CO2Measured:    {[][]sums.Sum{e.CO2Measured}, [][]sums.Sum{e.Ungraded, e.Modelled}},
+		CO2Modelled:    {[][]sums.Sum{e.CO2Modelled}, [][]sums.Sum{e.Ungraded, e.Measured}},
+		CO2Embodied:    {[][]sums.Sum{e.Embodied}, [][]sums.Sum{e.Measured, e.Modelled}},
 	}[w.Part]
-	out := Value{Name: w.Name, Unit: w.Unit, Sum: make([]Sum, f.cells), Beside: make([]Sum, f.cells)}
+	out := Value{Name: w.Name, Unit: w.Unit, Sum: make([]sums.Sum, f.cells), Beside: make([]sums.Sum, f.cells)}
 	for _, p := range parts.sum {
-		AddSums(out.Sum, f.foldSums(p))
+		sums.AddSums(out.Sum, f.foldSums(p))
 	}
 	for _, p := range parts.beside {
-		AddSums(out.Beside, f.foldSums(p))
+		sums.AddSums(out.Beside, f.foldSums(p))
 	}
 	for _, u := range e.Unmodelled {
 		u.Used = f.foldSums(u.Used)
-		AddSums(out.Beside, u.Used)
+		sums.AddSums(out.Beside, u.Used)
 		if w.Part != EnergyMeasured && w.Part != EnergyMetered && w.Part != CO2Measured {
 			out.Lacking = appendSome(out.Lacking, u)
 		}
@@ -55,7 +58,7 @@ func (f *folding) energyValue(w *Weight) Value {
 		f.applyMeters(&out, w.Part)
 	}
 	if w.Part >= CO2 && w.Part != CO2Embodied {
-		u := Unvalued{Component: "energy", Kind: record.Total, Used: f.foldSums(e.Ungraded)}
+		u := sums.Unvalued{Component: "energy", Kind: record.Total, Used: f.foldSums(e.Ungraded)}
 		for i := range u.Used {
 			u.Used[i] = Millionths(u.Used[i])
 		}
@@ -70,7 +73,7 @@ type EnergyBasis struct {
 	// Total is the energy, and the others are the parts of it that are measured, of which no CO2
 	// factor is known, that have a PUE of 1 because none is set, and that are modelled at full load
 	// because records do not say how long there was load. They are 0 where no measure asks.
-	Total, Measured, WithoutFactor, DefaultPUE, DefaultLoad Sum
+	Total, Measured, WithoutFactor, DefaultPUE, DefaultLoad sums.Sum
 	// Meter is nil where no measure asks for it.
 	Meter *MeterBasis
 }
@@ -113,8 +116,8 @@ func (f *folding) energyBases() []EnergyBasis {
 
 // basisColumn is a column of the base with how it adds to a basis.
 type basisColumn struct {
-	sums []Sum
-	add  func(*EnergyBasis, Sum)
+	sums []sums.Sum
+	add  func(*EnergyBasis, sums.Sum)
 }
 
 // basisColumns are those that the measures of the question rest on; nil where none is of
@@ -142,21 +145,21 @@ func (f *folding) basisColumns() []basisColumn {
 	e, out := &f.base.Energy, []basisColumn{}
 	if total {
 		out = append(out,
-			basisColumn{e.Measured, func(b *EnergyBasis, s Sum) { b.Total, b.Measured = b.Total.Add(s), b.Measured.Add(s) }},
-			basisColumn{e.Modelled, func(b *EnergyBasis, s Sum) { b.Total = b.Total.Add(s) }},
-			basisColumn{e.DefaultPUE, func(b *EnergyBasis, s Sum) { b.DefaultPUE = b.DefaultPUE.Add(s) }})
+			basisColumn{e.Measured, func(b *EnergyBasis, s sums.Sum) { b.Total, b.Measured = b.Total.Add(s), b.Measured.Add(s) }},
+			basisColumn{e.Modelled, func(b *EnergyBasis, s sums.Sum) { b.Total = b.Total.Add(s) }},
+			basisColumn{e.DefaultPUE, func(b *EnergyBasis, s sums.Sum) { b.DefaultPUE = b.DefaultPUE.Add(s) }})
 	}
 	if load {
-		out = append(out, basisColumn{e.DefaultLoad, func(b *EnergyBasis, s Sum) { b.DefaultLoad = b.DefaultLoad.Add(s) }})
+		out = append(out, basisColumn{e.DefaultLoad, func(b *EnergyBasis, s sums.Sum) { b.DefaultLoad = b.DefaultLoad.Add(s) }})
 	}
 	if factor {
-		out = append(out, basisColumn{e.Ungraded, func(b *EnergyBasis, s Sum) { b.WithoutFactor = b.WithoutFactor.Add(s) }})
+		out = append(out, basisColumn{e.Ungraded, func(b *EnergyBasis, s sums.Sum) { b.WithoutFactor = b.WithoutFactor.Add(s) }})
 	}
 	return out
 }
 
 // appendSome appends what is not nothing.
-func appendSome(list []Unvalued, u Unvalued) []Unvalued {
+func appendSome(list []sums.Unvalued, u sums.Unvalued) []sums.Unvalued {
 	if unlessZero(u.Used) == nil {
 		return list
 	}

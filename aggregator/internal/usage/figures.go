@@ -3,6 +3,7 @@ package usage
 import (
 	"slices"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/sums"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
@@ -29,11 +30,11 @@ func (k Kind) String() string {
 
 // figures are those of a column's cells. What a kind has no use for is nil.
 type figures struct {
-	n     []uint64  // the numbers, or of a mean how many records
-	sum   []Sum     // in millionths, or as [Value] has it
-	over  []Sum     // by which sum is to be divided; of a worth [Value.Beside]
-	apart []Sum     // of a worth, [Value.Apart]
-	real  []float64 // in millionths
+	n     []uint64   // the numbers, or of a mean how many records
+	sum   []sums.Sum // in millionths, or as [Value] has it
+	over  []sums.Sum // by which sum is to be divided; of a worth [Value.Beside]
+	apart []sums.Sum // of a worth, [Value.Apart]
+	real  []float64  // in millionths
 	// spans are how long the known parts of a level's buckets are: cell i is of bucket i modulo
 	// their number. Groups that are put together add up, and their spans do not.
 	spans []record.Time
@@ -46,13 +47,13 @@ func (f *figures) emptyLike(n int) figures {
 		out.n = make([]uint64, n)
 	}
 	if f.sum != nil {
-		out.sum = make([]Sum, n)
+		out.sum = make([]sums.Sum, n)
 	}
 	if f.over != nil {
-		out.over = make([]Sum, n)
+		out.over = make([]sums.Sum, n)
 	}
 	if f.apart != nil {
-		out.apart = make([]Sum, n)
+		out.apart = make([]sums.Sum, n)
 	}
 	if f.real != nil {
 		out.real = make([]float64, n)
@@ -167,15 +168,15 @@ type Column struct {
 	Unit string
 
 	hours   bool
-	cells   figures  // of all groups and buckets
-	whole   *figures // of the groups; nil: it cannot be told
-	lacking []Sum    // of cells: what has no score; nil: nothing
-	before  *figures // of the groups in the other window
+	cells   figures    // of all groups and buckets
+	whole   *figures   // of the groups; nil: it cannot be told
+	lacking []sums.Sum // of cells: what has no score; nil: nothing
+	before  *figures   // of the groups in the other window
 	// without is how many records have no such component, or no such score of it; nil
 	// for what is neither.
 	without *uint64
 	// unpriced are the parts of components that the weight does not know.
-	unpriced []Unvalued
+	unpriced []sums.Unvalued
 	// apart says that groups cannot be added up: the same person may be in two.
 	apart bool
 	// strict is [Value.Strict].
@@ -223,7 +224,7 @@ func (r *Request) answerColumns(a *Result) []Column {
 }
 
 // appendComponent appends the columns that are wanted of a component.
-func (r *Request) appendComponent(out []Column, a *Answer, c *Component) []Column {
+func (r *Request) appendComponent(out []Column, a *sums.Answer, c *sums.Component) []Column {
 	whole := r.wantsAll() || slices.Contains(r.Components, c.Name)
 	kind := Rate
 	if c.Kind == record.Total {
@@ -249,7 +250,7 @@ func (r *Request) appendComponent(out []Column, a *Answer, c *Component) []Colum
 	return out
 }
 
-func (r *Request) ofComponent(col Column, c *Component, score string) Column {
+func (r *Request) ofComponent(col Column, c *sums.Component, score string) Column {
 	col.Component, col.Score = c.Name, score
 	if c.Kind != record.Total {
 		col = col.withTimeUnit(r.Hours)
@@ -257,7 +258,7 @@ func (r *Request) ofComponent(col Column, c *Component, score string) Column {
 	return col
 }
 
-func unlessZero(list []Sum) []Sum {
+func unlessZero(list []sums.Sum) []sums.Sum {
 	for _, s := range list {
 		if !s.IsZero() {
 			return list

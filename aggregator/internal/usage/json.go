@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"sync"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/sums"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
@@ -99,8 +100,8 @@ func (m *MeterBasis) appendJSON(b []byte) []byte {
 	return append(strconv.AppendInt(append(b, `],"more":`...), int64(m.More), 10), '}')
 }
 
-func creditWord(c Credit) string {
-	if c == AtStop {
+func creditWord(c sums.Credit) string {
+	if c == sums.AtStop {
 		return "stop"
 	}
 	return "spread"

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
+	"github.com/bursar-accounting/bursar/aggregator/internal/sums"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
@@ -198,7 +199,7 @@ func (r *Request) setLevels(ctx context.Context, ask QueryFunc, a *Result, edges
 	}
 	buckets, width := len(edges)-1, len(known)-1
 	for g := range b.Groups {
-		at, found := slices.BinarySearchFunc(a.Groups, b.Groups[g], func(x, y Group) int { return CompareValues(x.Values, y.Values, x.Lacks, y.Lacks) })
+		at, found := slices.BinarySearchFunc(a.Groups, b.Groups[g], func(x, y sums.Group) int { return sums.CompareValues(x.Values, y.Values, x.Lacks, y.Lacks) })
 		if !found {
 			continue // it came after the other groups were asked for
 		}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
+	"github.com/bursar-accounting/bursar/aggregator/internal/sums"
 
 	"github.com/bursar-accounting/bursar/proto/record"
 )
@@ -13,20 +14,20 @@ import (
 // TestHowManyRanAtATimeIsAMeanOverTimeAndASumOverGroups asks for two buckets, one of
 // them of 28 days and one of 31.
 func TestHowManyRanAtATimeIsAMeanOverTimeAndASumOverGroups(t *testing.T) {
-	days := func(n ...int64) (list []Sum) {
+	days := func(n ...int64) (list []sums.Sum) {
 		for _, v := range n {
-			list = append(list, SumOf(v*int64(record.Day)))
+			list = append(list, sums.SumOf(v*int64(record.Day)))
 		}
 		return list
 	}
-	ask := plain(func(_ context.Context, q Question) (*Answer, error) {
+	ask := plain(func(_ context.Context, q sums.Question) (*sums.Answer, error) {
 		if !q.Levels {
 			t.Error("the times are not asked for")
 		}
 		n := len(q.Edges) - 1
-		a := &Answer{Edges: q.Edges, By: q.By, Running: days(28, 31, 56, 0, 28, 31)[:3*n], Queued: make([]Sum, 3*n)}
+		a := &sums.Answer{Edges: q.Edges, By: q.By, Running: days(28, 31, 56, 0, 28, 31)[:3*n], Queued: make([]sums.Sum, 3*n)}
 		for _, name := range []string{"a", "b", "c"} {
-			a.Groups = append(a.Groups, Group{Values: []string{name}, Lacks: []bool{false}})
+			a.Groups = append(a.Groups, sums.Group{Values: []string{name}, Lacks: []bool{false}})
 		}
 		return a, nil
 	})

@@ -3,6 +3,7 @@ package usage
 import (
 	"slices"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/sums"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
@@ -10,8 +11,8 @@ import (
 // answer.
 type measure struct {
 	word   string
-	ask    func(*Question, *Request)
-	column func(*Request, *Answer) Column
+	ask    func(*sums.Question, *Request)
+	column func(*Request, *sums.Answer) Column
 }
 
 // The measures that are named elsewhere.
@@ -23,34 +24,34 @@ const (
 
 // wordMeasures are the measures that are no component, in the order of their columns.
 func wordMeasures() []measure {
-	counts := func(q *Question, _ *Request) { q.Counts = true }
-	levels := func(q *Question, _ *Request) { q.Levels = true }
-	count := func(word string, numbers func(*Answer) []uint64) measure {
-		return measure{word, counts, func(_ *Request, a *Answer) Column { return newColumn(word, Count, figures{n: numbers(a)}) }}
+	counts := func(q *sums.Question, _ *Request) { q.Counts = true }
+	levels := func(q *sums.Question, _ *Request) { q.Levels = true }
+	count := func(word string, numbers func(*sums.Answer) []uint64) measure {
+		return measure{word, counts, func(_ *Request, a *sums.Answer) Column { return newColumn(word, Count, figures{n: numbers(a)}) }}
 	}
-	level := func(word string, sums func(*Answer) []Sum) measure {
-		return measure{word, levels, func(r *Request, a *Answer) Column {
-			return newColumn(word, Level, figures{sum: sums(a), spans: r.knownSpans(a)})
+	level := func(word string, times func(*sums.Answer) []sums.Sum) measure {
+		return measure{word, levels, func(r *Request, a *sums.Answer) Column {
+			return newColumn(word, Level, figures{sum: times(a), spans: r.knownSpans(a)})
 		}}
 	}
 	return []measure{
-		count(records, func(a *Answer) []uint64 { return a.Records }),
-		count(jobs, func(a *Answer) []uint64 { return a.Jobs }),
-		count("started", func(a *Answer) []uint64 { return a.Started }),
-		count("stopped", func(a *Answer) []uint64 { return a.Stopped }),
-		{people, func(q *Question, r *Request) { q.People = r.People }, func(r *Request, a *Answer) Column {
+		count(records, func(a *sums.Answer) []uint64 { return a.Records }),
+		count(jobs, func(a *sums.Answer) []uint64 { return a.Jobs }),
+		count("started", func(a *sums.Answer) []uint64 { return a.Started }),
+		count("stopped", func(a *sums.Answer) []uint64 { return a.Stopped }),
+		{people, func(q *sums.Question, r *Request) { q.People = r.People }, func(r *Request, a *sums.Answer) Column {
 			c := newColumn(people, Count, figures{n: a.People})
 			c.apart = !slices.Contains(r.By, r.People)
 			return c
 		}},
-		{"wait", counts, func(_ *Request, a *Answer) Column {
+		{"wait", counts, func(_ *Request, a *sums.Answer) Column {
 			return newColumn("wait", Mean, figures{sum: a.Waited, n: a.Waiters}).withTimeUnit(false)
 		}},
-		{"efficiency", func(q *Question, r *Request) { q.CPU, q.Cores = r.CPU, r.Cores }, func(_ *Request, a *Answer) Column {
+		{"efficiency", func(q *sums.Question, r *Request) { q.CPU, q.Cores = r.CPU, r.Cores }, func(_ *Request, a *sums.Answer) Column {
 			return newColumn("efficiency", Ratio, figures{sum: a.CPU, over: a.Cores})
 		}},
-		level("running", func(a *Answer) []Sum { return a.Running }),
-		level("queued", func(a *Answer) []Sum { return a.Queued }),
+		level("running", func(a *sums.Answer) []sums.Sum { return a.Running }),
+		level("queued", func(a *sums.Answer) []sums.Sum { return a.Queued }),
 	}
 }
 
@@ -63,7 +64,7 @@ func MeasureWords() (words []string) {
 }
 
 // knownSpans are how long the known parts of an answer's buckets are.
-func (r *Request) knownSpans(a *Answer) []record.Time {
+func (r *Request) knownSpans(a *sums.Answer) []record.Time {
 	list := make([]record.Time, len(a.Edges)-1)
 	for i := range list {
 		list[i] = r.Known.overlapLength(a.Edges[i], a.Edges[i+1])

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
+	"github.com/bursar-accounting/bursar/aggregator/internal/sums"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
@@ -26,14 +27,14 @@ type MeterGap struct {
 // MeterExcess is by how much the jobs exceed the meters in a time.
 type MeterExcess struct {
 	From, To record.Time
-	By       Sum
+	By       sums.Sum
 }
 
 // mostNamed bounds the lists of a [MeterBasis].
 const mostNamed = 20
 
 // wantedMeters are the meters that a weight asks for; nil: none does.
-func (p *plan) wantedMeters() []*Meter {
+func (p *plan) wantedMeters() []*sums.Meter {
 	for i := range p.weights {
 		if w := p.weights[i].Weight; w.ofMeters() {
 			return w.Energy.Meters
@@ -56,11 +57,11 @@ func (p *plan) checkMeters() error {
 	}
 	switch {
 	case len(q.By) > 0:
-		return fmt.Errorf("%w: a meter counts the energy of the whole site; ask for energy_metered and energy_idle without by", ErrQuestion)
+		return fmt.Errorf("%w: a meter counts the energy of the whole site; ask for energy_metered and energy_idle without by", sums.ErrQuestion)
 	case len(q.Having) > 0 || isFiltered(&q.Where):
-		return fmt.Errorf("%w: a meter counts the energy of the whole site; ask for energy_metered and energy_idle without filters", ErrQuestion)
-	case q.Credit == AtStop:
-		return fmt.Errorf("%w: a meter counts energy when it is drawn; ask for energy_metered and energy_idle without credit=stop", ErrQuestion)
+		return fmt.Errorf("%w: a meter counts the energy of the whole site; ask for energy_metered and energy_idle without filters", sums.ErrQuestion)
+	case q.Credit == sums.AtStop:
+		return fmt.Errorf("%w: a meter counts energy when it is drawn; ask for energy_metered and energy_idle without credit=stop", sums.ErrQuestion)
 	}
 	return nil
 }
@@ -79,13 +80,13 @@ func (f *folding) passedPart(bucket int) (from, to record.Time) {
 
 // meteredEnergy is what the meters counted in each bucket. Unknown is not 0 where one has no
 // reading for a part of the bucket that has passed.
-func (f *folding) meteredEnergy() (sum, unknown []Sum) {
-	sum, unknown = make([]Sum, f.cells), make([]Sum, f.cells)
+func (f *folding) meteredEnergy() (sum, unknown []sums.Sum) {
+	sum, unknown = make([]sums.Sum, f.cells), make([]sums.Sum, f.cells)
 	for b := range sum {
 		from, to := f.passedPart(b)
 		for _, m := range f.wantedMeters() {
 			if from == to || !m.Covers(from, to) {
-				sum[b], unknown[b] = Sum{}, SumOf(1)
+				sum[b], unknown[b] = sums.Sum{}, sums.SumOf(1)
 				break
 			}
 			sum[b] = sum[b].Add(m.Until(to).Sub(m.Until(from)))
@@ -107,7 +108,7 @@ func (f *folding) applyMeters(v *Value, part EnergyPart) {
 		jobless := v.Sum[b].IsZero() && !v.Beside[b].IsZero()
 		v.Beside[b] = unknown[b]
 		if from, to := f.passedPart(b); !unknown[b].IsZero() || jobless || !f.q.Known.covers(from, to) {
-			v.Sum[b], v.Beside[b] = Sum{}, SumOf(1)
+			v.Sum[b], v.Beside[b] = sums.Sum{}, sums.SumOf(1)
 			continue
 		}
 		v.Sum[b] = sum[b].Sub(v.Sum[b])
@@ -131,12 +132,12 @@ func (f *folding) meterBasis() *MeterBasis {
 			}
 		})
 	}
-	idle := Value{Sum: make([]Sum, f.cells), Beside: make([]Sum, f.cells)}
-	AddSums(idle.Sum, f.foldSums(f.base.Energy.Measured))
-	AddSums(idle.Sum, f.foldSums(f.base.Energy.Modelled))
+	idle := Value{Sum: make([]sums.Sum, f.cells), Beside: make([]sums.Sum, f.cells)}
+	sums.AddSums(idle.Sum, f.foldSums(f.base.Energy.Measured))
+	sums.AddSums(idle.Sum, f.foldSums(f.base.Energy.Modelled))
 	f.applyMeters(&idle, EnergyIdle)
 	for i, s := range idle.Sum {
-		if !s.Less(Sum{}) {
+		if !s.Less(sums.Sum{}) {
 			continue
 		}
 		if len(b.Exceeded) == mostNamed {
@@ -144,7 +145,7 @@ func (f *folding) meterBasis() *MeterBasis {
 			continue
 		}
 		from, to := f.passedPart(i)
-		b.Exceeded = append(b.Exceeded, MeterExcess{from, to, Sum{}.Sub(s)})
+		b.Exceeded = append(b.Exceeded, MeterExcess{from, to, sums.Sum{}.Sub(s)})
 	}
 	return b
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/parquet-go/parquet-go"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/sums"
 	"github.com/bursar-accounting/bursar/proto/parquetfile"
 )
 
@@ -106,7 +107,7 @@ func (c *Column) parquetValue(f *figures, i int, untold bool) (parquet.Value, bo
 }
 
 // toMillionths is a sum in the column's unit, in millionths.
-func (c *Column) toMillionths(s Sum) Sum {
+func (c *Column) toMillionths(s sums.Sum) sums.Sum {
 	switch {
 	case c.isInValueUnit():
 		return Millionths(s)

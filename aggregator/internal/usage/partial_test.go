@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
+	"github.com/bursar-accounting/bursar/aggregator/internal/sums"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
@@ -129,8 +130,8 @@ func TestPartial_AnyWindowInAnyZone_IsWhatIsCutOrNotOver(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s, err := MakeTable(context.Background(), plain(func(_ context.Context, q Question) (*Answer, error) {
-			return &Answer{Edges: q.Edges, By: q.By}, nil
+		s, err := MakeTable(context.Background(), plain(func(_ context.Context, q sums.Question) (*sums.Answer, error) {
+			return &sums.Answer{Edges: q.Edges, By: q.By}, nil
 		}), r)
 		if err != nil {
 			t.Fatal(err)

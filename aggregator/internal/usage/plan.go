@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/sums"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
@@ -30,7 +31,7 @@ func (b *Derivation) Weight(name string) (*Weight, bool) {
 	return &b.Weights[i], true
 }
 
-// Answer answers a question. Errors are those of ask, or wrap [ErrQuestion].
+// Answer answers a question. Errors are those of ask, or wrap [sums.ErrQuestion].
 func (b *Derivation) Answer(ctx context.Context, ask AskFunc, q Query) (*Result, error) {
 	p, err := b.planQuery(&q)
 	if err != nil {
@@ -50,7 +51,7 @@ func (b *Derivation) Answer(ctx context.Context, ask AskFunc, q Query) (*Result,
 // plan is how a question is answered by one without derived keys.
 type plan struct {
 	q       *Query
-	base    Question
+	base    sums.Question
 	columns []keyColumn
 	by      []int // where the columns of the question's By are
 	having  []int // of its Having
@@ -142,7 +143,7 @@ func (p *plan) addWeights(b *Derivation) error {
 	for _, name := range p.q.Weights {
 		w, is := b.Weight(name)
 		if !is {
-			return fmt.Errorf("%w: there is no weight %q", ErrQuestion, name)
+			return fmt.Errorf("%w: there is no weight %q", sums.ErrQuestion, name)
 		}
 		use := weighing{Weight: w}
 		if w.Energy != nil {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
+	"github.com/bursar-accounting/bursar/aggregator/internal/sums"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 
@@ -51,7 +52,7 @@ type Request struct {
 	// are names of components that are wanted with all scores. Without either there
 	// are the records and all components.
 	Measures, Components []string
-	Credit               Credit
+	Credit               sums.Credit
 	// Hours asks for hours in the place of seconds, rounded to a millionth.
 	Hours bool
 	// Top is how many groups have a line of their own, by Order; 0 is all.
@@ -127,7 +128,7 @@ func (r *Request) allWords() []string {
 
 // queryFor is what is to be asked for the buckets between edges.
 func (r *Request) queryFor(edges []record.Time) Query {
-	q := Question{Edges: edges, By: r.By, Where: r.Where, Credit: r.Credit, Now: r.Now, MaxCells: MaxCells}
+	q := sums.Question{Edges: edges, By: r.By, Where: r.Where, Credit: r.Credit, Now: r.Now, MaxCells: MaxCells}
 	for _, m := range wordMeasures() {
 		if r.wantsWord(m.word) {
 			m.ask(&q, r)
@@ -179,7 +180,7 @@ func (r *Request) checkFields() error {
 
 // Ever asks for all that there ever was by some keys.
 func (r *Request) Ever(ctx context.Context, ask QueryFunc, by ...string) (*Result, error) {
-	q := Question{Edges: []record.Time{record.MinTime, record.MaxTime}, By: by, Now: r.Now, MaxCells: MaxCells}
+	q := sums.Question{Edges: []record.Time{record.MinTime, record.MaxTime}, By: by, Now: r.Now, MaxCells: MaxCells}
 	return ask(ctx, Query{Question: q})
 }
 
@@ -187,7 +188,7 @@ func (r *Request) Ever(ctx context.Context, ask QueryFunc, by ...string) (*Resul
 // record at all.
 func (r *Request) checkKeys(ctx context.Context, ask QueryFunc, a *Result) error {
 	for i, key := range r.By {
-		if slices.ContainsFunc(a.Groups, func(g Group) bool { return !g.Lacks[i] }) {
+		if slices.ContainsFunc(a.Groups, func(g sums.Group) bool { return !g.Lacks[i] }) {
 			continue
 		}
 		if err := r.checkKey(ctx, ask, key); err != nil {
@@ -206,7 +207,7 @@ func (r *Request) checkKey(ctx context.Context, ask QueryFunc, key string) error
 		return nil
 	}
 	all, err := r.Ever(ctx, ask, key)
-	if err == nil && len(all.Groups) > 0 && !slices.ContainsFunc(all.Groups, func(g Group) bool { return !g.Lacks[0] }) {
+	if err == nil && len(all.Groups) > 0 && !slices.ContainsFunc(all.Groups, func(g sums.Group) bool { return !g.Lacks[0] }) {
 		return &UnknownKeyError{key}
 	}
 	return err

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
+	"github.com/bursar-accounting/bursar/aggregator/internal/sums"
 	"github.com/bursar-accounting/bursar/proto/record"
 	spelling "github.com/bursar-accounting/bursar/proto/text"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
@@ -94,7 +95,7 @@ func (r *Request) askChecked(ctx context.Context, ask QueryFunc, edges []record.
 // askBuckets asks for the buckets between edges.
 func (r *Request) askBuckets(ctx context.Context, ask QueryFunc, edges []record.Time) (*Result, error) {
 	a, err := ask(ctx, r.queryFor(edges))
-	if errors.Is(err, ErrTooMany) || err == nil && len(a.Groups)*(len(edges)-1) > MaxCells {
+	if errors.Is(err, sums.ErrTooMany) || err == nil && len(a.Groups)*(len(edges)-1) > MaxCells {
 		return nil, tooMany(len(edges) - 1)
 	}
 	if err != nil {
@@ -120,7 +121,7 @@ func (s *Table) setColumns(a *Result) {
 }
 
 // tableGroup is a group as a line.
-func (r *Request) tableGroup(g *Group) TableGroup {
+func (r *Request) tableGroup(g *sums.Group) TableGroup {
 	t := TableGroup{Values: g.Values, Lacks: g.Lacks}
 	t.begin = r.beginOfGroup(&t)
 	return t
@@ -143,14 +144,14 @@ func (s *Table) wholeFigures(c *Column, a *Result) *figures {
 		case whole != nil:
 			c.once = &whole.All
 			return &figures{n: whole.Groups}
-		case buckets > 1 && s.Request.Credit == Spread:
+		case buckets > 1 && s.Request.Credit == sums.Spread:
 			return touchingAny(touching, begun, groups, buckets)
 		}
 	}
 	out := c.cells.sumBuckets(groups, buckets)
 	for i := range c.cells.sum {
 		if c.strict && c.cells.isUnknown(i) {
-			out.sum[i/buckets], out.over[i/buckets] = Sum{}, SumOf(1)
+			out.sum[i/buckets], out.over[i/buckets] = sums.Sum{}, sums.SumOf(1)
 		}
 	}
 	return &out
@@ -394,18 +395,18 @@ func measureNames(a *Result) (list []string) {
 }
 
 // withComponent adds what a list has not of a component, with nothing used.
-func withComponent(list []Component, c *Component, cells int) []Component {
-	at := slices.IndexFunc(list, func(o Component) bool { return o.Name == c.Name && o.Kind == c.Kind })
+func withComponent(list []sums.Component, c *sums.Component, cells int) []sums.Component {
+	at := slices.IndexFunc(list, func(o sums.Component) bool { return o.Name == c.Name && o.Kind == c.Kind })
 	if at < 0 {
-		at = slices.IndexFunc(list, func(o Component) bool { return o.Name > c.Name || o.Name == c.Name && o.Kind > c.Kind })
+		at = slices.IndexFunc(list, func(o sums.Component) bool { return o.Name > c.Name || o.Name == c.Name && o.Kind > c.Kind })
 		if at < 0 {
 			at = len(list)
 		}
-		list = slices.Insert(list, at, Component{Name: c.Name, Kind: c.Kind, Used: make([]Sum, cells)})
+		list = slices.Insert(list, at, sums.Component{Name: c.Name, Kind: c.Kind, Used: make([]sums.Sum, cells)})
 	}
 	for _, s := range c.Scores {
-		if !slices.ContainsFunc(list[at].Scores, func(o Score) bool { return o.Name == s.Name }) {
-			list[at].Scores = append(list[at].Scores, Score{Name: s.Name, Used: make([]float64, cells), Lacking: list[at].Used})
+		if !slices.ContainsFunc(list[at].Scores, func(o sums.Score) bool { return o.Name == s.Name }) {
+			list[at].Scores = append(list[at].Scores, sums.Score{Name: s.Name, Used: make([]float64, cells), Lacking: list[at].Used})
 		}
 	}
 	return list

@@ -8,29 +8,30 @@ import (
 	"time"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
+	"github.com/bursar-accounting/bursar/aggregator/internal/sums"
 
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
 // yearOfUsers answers with 1 500 users, of whom most use something on most days.
-func yearOfUsers(_ context.Context, q Question) (*Answer, error) {
+func yearOfUsers(_ context.Context, q sums.Question) (*sums.Answer, error) {
 	const users = 1500
 	rng := rand.New(rand.NewPCG(1, 2))
 	cells := users * (len(q.Edges) - 1)
-	a := &Answer{Edges: q.Edges, By: q.By, Records: make([]uint64, cells), Begun: make([]uint64, cells), Jobs: make([]uint64, cells), Started: make([]uint64, cells)}
-	cores := Component{Name: "Cores", Used: make([]Sum, cells)}
-	score := Score{Name: "HEPScore23", Used: make([]float64, cells), Lacking: make([]Sum, cells)}
+	a := &sums.Answer{Edges: q.Edges, By: q.By, Records: make([]uint64, cells), Begun: make([]uint64, cells), Jobs: make([]uint64, cells), Started: make([]uint64, cells)}
+	cores := sums.Component{Name: "Cores", Used: make([]sums.Sum, cells)}
+	score := sums.Score{Name: "HEPScore23", Used: make([]float64, cells), Lacking: make([]sums.Sum, cells)}
 	for i := range users {
-		a.Groups = append(a.Groups, Group{Values: []string{fmt.Sprintf("user%04d", i)}, Lacks: []bool{false}})
+		a.Groups = append(a.Groups, sums.Group{Values: []string{fmt.Sprintf("user%04d", i)}, Lacks: []bool{false}})
 	}
 	for i := range cells {
 		if rng.IntN(3) > 0 {
 			v := rng.Int64N(1e15)
-			a.Records[i], cores.Used[i], score.Used[i] = uint64(rng.IntN(100)), SumOf(v), float64(v)*21.5
+			a.Records[i], cores.Used[i], score.Used[i] = uint64(rng.IntN(100)), sums.SumOf(v), float64(v)*21.5
 		}
 	}
-	cores.Scores = []Score{score}
-	a.Components = []Component{cores}
+	cores.Scores = []sums.Score{score}
+	a.Components = []sums.Component{cores}
 	return a, nil
 }
 

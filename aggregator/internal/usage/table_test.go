@@ -16,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
+	"github.com/bursar-accounting/bursar/aggregator/internal/sums"
 
 	"github.com/bursar-accounting/bursar/proto/record"
 )
@@ -36,19 +37,19 @@ func testWindow(t interface{ Fatal(...any) }, word string) calendar.Window {
 }
 
 // answerOf makes up an answer of some groups.
-func answerOf(t *rapid.T, q Question, groups int) *Answer {
+func answerOf(t *rapid.T, q sums.Question, groups int) *sums.Answer {
 	cells := groups * (len(q.Edges) - 1)
 	number := rapid.Uint64Range(0, 9)
-	sum := rapid.Map(rapid.Int64Range(-3, 1e18), func(v int64) Sum { return SumOf(max(v, 0)) })
-	a := &Answer{Edges: q.Edges, By: q.By, Records: listOf(t, number, cells), Begun: listOf(t, number, cells), Jobs: listOf(t, number, cells), Started: listOf(t, number, cells), Stopped: listOf(t, number, cells),
+	sum := rapid.Map(rapid.Int64Range(-3, 1e18), func(v int64) sums.Sum { return sums.SumOf(max(v, 0)) })
+	a := &sums.Answer{Edges: q.Edges, By: q.By, Records: listOf(t, number, cells), Begun: listOf(t, number, cells), Jobs: listOf(t, number, cells), Started: listOf(t, number, cells), Stopped: listOf(t, number, cells),
 		Waited: listOf(t, sum, cells), Waiters: listOf(t, number, cells), People: listOf(t, number, cells), CPU: listOf(t, sum, cells), Cores: listOf(t, sum, cells),
 		Running: listOf(t, sum, cells), Queued: listOf(t, sum, cells)}
 	for g := range groups {
-		a.Groups = append(a.Groups, Group{Values: []string{fmt.Sprintf("g,\"%02d", g)}, Lacks: []bool{g == 0 && groups > 1}})
+		a.Groups = append(a.Groups, sums.Group{Values: []string{fmt.Sprintf("g,\"%02d", g)}, Lacks: []bool{g == 0 && groups > 1}})
 	}
-	cores := Component{Name: "Cores", Used: listOf(t, sum, cells)}
-	cores.Scores = []Score{{Name: "HS", Used: listOf(t, rapid.Float64Range(0, 1e12), cells), Lacking: listOf(t, sum, cells)}}
-	a.Components = []Component{cores, {Name: "Cores", Kind: record.Total, Used: listOf(t, sum, cells)}}
+	cores := sums.Component{Name: "Cores", Used: listOf(t, sum, cells)}
+	cores.Scores = []sums.Score{{Name: "HS", Used: listOf(t, rapid.Float64Range(0, 1e12), cells), Lacking: listOf(t, sum, cells)}}
+	a.Components = []sums.Component{cores, {Name: "Cores", Kind: record.Total, Used: listOf(t, sum, cells)}}
 	return a
 }
 
@@ -86,7 +87,7 @@ func TestAllFormatsSayTheSame(t *testing.T) {
 		groups := rapid.IntRange(0, 5).Draw(t, "groups")
 		r := Request{Window: testWindow(t, "2026-Q1"), Bucket: calendar.Month, By: []string{"k"}, Measures: everything(),
 			Hours: rapid.Bool().Draw(t, "hours"), Top: rapid.IntRange(0, 4).Draw(t, "top"), Order: rapid.SampledFrom([]string{"", "Cores", "wait"}).Draw(t, "order")}
-		s, err := MakeTable(context.Background(), plain(func(_ context.Context, q Question) (*Answer, error) { return answerOf(t, q, groups), nil }), r)
+		s, err := MakeTable(context.Background(), plain(func(_ context.Context, q sums.Question) (*sums.Answer, error) { return answerOf(t, q, groups), nil }), r)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -156,8 +157,8 @@ func objectsOf(t *rapid.T, text []byte) map[string]map[string]*json.Number {
 func TestTheOthersHaveWhatTheTopHasNot(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		groups := rapid.IntRange(0, 6).Draw(t, "groups")
-		var a *Answer
-		ask := func(_ context.Context, q Question) (*Answer, error) {
+		var a *sums.Answer
+		ask := func(_ context.Context, q sums.Question) (*sums.Answer, error) {
 			if a == nil {
 				a = answerOf(t, q, groups)
 			}
@@ -199,18 +200,18 @@ func TestTheOthersHaveWhatTheTopHasNot(t *testing.T) {
 
 func TestGroupsOfEitherWindowAreCompared(t *testing.T) {
 	now, before := testWindow(t, "2026-03"), testWindow(t, "2026-02")
-	ask := func(_ context.Context, q Question) (*Answer, error) {
+	ask := func(_ context.Context, q sums.Question) (*sums.Answer, error) {
 		names, used, component := []string{"a", "b"}, []int64{4e6, 2e6}, "Cores"
 		if q.Edges[0] == before.From {
 			names, used, component = []string{"b", "c"}, []int64{1e6, 5e6}, "Cores"
 		}
-		a := &Answer{Edges: q.Edges, By: q.By, Components: []Component{{Name: component}}}
+		a := &sums.Answer{Edges: q.Edges, By: q.By, Components: []sums.Component{{Name: component}}}
 		for i, n := range names {
-			a.Groups = append(a.Groups, Group{Values: []string{n}, Lacks: []bool{false}})
-			a.Components[0].Used = append(a.Components[0].Used, SumOf(used[i]))
+			a.Groups = append(a.Groups, sums.Group{Values: []string{n}, Lacks: []bool{false}})
+			a.Components[0].Used = append(a.Components[0].Used, sums.SumOf(used[i]))
 		}
 		if q.Edges[0] == before.From { // what is gone is shown too
-			a.Components = append(a.Components, Component{Name: "GPUs", Used: []Sum{SumOf(1e6), {}}})
+			a.Components = append(a.Components, sums.Component{Name: "GPUs", Used: []sums.Sum{sums.SumOf(1e6), {}}})
 		}
 		a.Records = make([]uint64, 2)
 		return a, nil
@@ -233,14 +234,14 @@ func TestGroupsOfEitherWindowAreCompared(t *testing.T) {
 
 func TestTooManyCellsAreRefusedWithWhatHelps(t *testing.T) {
 	for _, known := range []bool{true, false} {
-		ask := func(_ context.Context, q Question) (*Answer, error) {
+		ask := func(_ context.Context, q sums.Question) (*sums.Answer, error) {
 			if q.MaxCells != MaxCells {
 				t.Error(q.MaxCells)
 			}
 			if known {
-				return nil, ErrTooMany
+				return nil, sums.ErrTooMany
 			}
-			return &Answer{Groups: make([]Group, MaxCells/365)}, nil
+			return &sums.Answer{Groups: make([]sums.Group, MaxCells/365)}, nil
 		}
 		_, err := MakeTable(t.Context(), plain(ask), Request{Window: testWindow(t, "2024"), Bucket: calendar.Day, By: []string{"k"}})
 		if !errors.Is(err, ErrRequest) || !strings.Contains(err.Error(), "366 buckets") || !strings.Contains(err.Error(), "longer buckets") {
@@ -280,7 +281,7 @@ func TestManyCellsAreWrittenAsFewAre(t *testing.T) {
 
 func TestErrorsOfTheAnswerComeThrough(t *testing.T) {
 	broken := errors.New("the disk is broken")
-	_, err := MakeTable(t.Context(), plain(func(context.Context, Question) (*Answer, error) { return nil, broken }), Request{Window: testWindow(t, "2026")})
+	_, err := MakeTable(t.Context(), plain(func(context.Context, sums.Question) (*sums.Answer, error) { return nil, broken }), Request{Window: testWindow(t, "2026")})
 	if !errors.Is(err, broken) || errors.Is(err, ErrRequest) {
 		t.Error(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/sums"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
@@ -17,17 +18,17 @@ type price struct {
 type valued struct {
 	name string
 	kind record.Kind
-	used []Sum // of each cell of the base, as [Component.Used], or of energy as [Value.Sum]
+	used []sums.Sum // of each cell of the base, as [sums.Component.Used], or of energy as [Value.Sum]
 	// scale is by what the product of used and a price is multiplied, and over divided, to be a
 	// [Value.Sum].
 	scale int64
 	over  uint64
 	// unknown are parts of records of which no energy or CO2 is known.
-	unknown []Unvalued
+	unknown []sums.Unvalued
 }
 
 // pricedParts are what of an answer has a worth.
-func (w *weighing) pricedParts(a *Answer) (list []valued) {
+func (w *weighing) pricedParts(a *sums.Answer) (list []valued) {
 	if w.Energy != nil {
 		return nil
 	}
@@ -46,35 +47,35 @@ func (w *weighing) pricedParts(a *Answer) (list []valued) {
 }
 
 // energyParts are energy and CO2, where they have a worth.
-func (w *weighing) energyParts(a *Answer) (list []valued) {
+func (w *weighing) energyParts(a *sums.Answer) (list []valued) {
 	if w.Priced == nil {
 		return nil
 	}
 	e := &a.Energy
 	for _, of := range []struct {
 		name    string
-		sums    [][]Sum
-		without []Sum
+		columns [][]sums.Sum
+		without []sums.Sum
 	}{
-		{PricedEnergy, [][]Sum{e.Measured, e.Modelled}, nil},
-		{PricedCO2, [][]Sum{e.CO2Measured, e.CO2Modelled, e.Embodied}, e.Ungraded},
+		{PricedEnergy, [][]sums.Sum{e.Measured, e.Modelled}, nil},
+		{PricedCO2, [][]sums.Sum{e.CO2Measured, e.CO2Modelled, e.Embodied}, e.Ungraded},
 	} {
 		if !slices.Contains(w.Components, of.name) {
 			continue
 		}
-		p := valued{name: of.name, kind: record.Total, used: make([]Sum, len(a.Groups)*(len(a.Edges)-1)), scale: 1, over: billion}
-		for _, sums := range of.sums {
-			AddSums(p.used, sums)
+		p := valued{name: of.name, kind: record.Total, used: make([]sums.Sum, len(a.Groups)*(len(a.Edges)-1)), scale: 1, over: billion}
+		for _, column := range of.columns {
+			sums.AddSums(p.used, column)
 		}
 		for _, u := range e.Unmodelled {
-			p.unknown = append(p.unknown, Unvalued{Component: of.name + " of " + u.Component, Kind: u.Kind, Used: u.Used})
+			p.unknown = append(p.unknown, sums.Unvalued{Component: of.name + " of " + u.Component, Kind: u.Kind, Used: u.Used})
 		}
 		if of.without != nil {
 			kWh := slices.Clone(of.without)
 			for i := range kWh {
 				kWh[i] = Millionths(kWh[i])
 			}
-			p.unknown = append(p.unknown, Unvalued{Component: of.name + " of " + PricedEnergy, Kind: record.Total, Used: kWh})
+			p.unknown = append(p.unknown, sums.Unvalued{Component: of.name + " of " + PricedEnergy, Kind: record.Total, Used: kWh})
 		}
 		list = append(list, p)
 	}
@@ -108,19 +109,19 @@ func (f *folding) worthValue(i int) (Value, error) {
 	if w.Energy != nil {
 		return f.energyValue(w.Weight), nil
 	}
-	out := Value{Name: w.Name, Unit: w.Unit, Sum: make([]Sum, f.cells)}
+	out := Value{Name: w.Name, Unit: w.Unit, Sum: make([]sums.Sum, f.cells)}
 	parts := f.parts[i]
 	fits := true
 	for k := range parts {
 		c := &parts[k]
-		lacking := Unvalued{Component: c.name, Kind: c.kind}
+		lacking := sums.Unvalued{Component: c.name, Kind: c.kind}
 		f.eachCell(func(from, to, at int, _ bool) {
 			p := f.prices[i][at*len(parts)+k]
 			switch {
 			case c.used[from].IsZero():
 			case !p.known:
 				if lacking.Used == nil {
-					lacking.Used = make([]Sum, f.cells)
+					lacking.Used = make([]sums.Sum, f.cells)
 				}
 				lacking.Used[to] = lacking.Used[to].Add(c.unpricedPart(from))
 			default:
@@ -136,7 +137,7 @@ func (f *folding) worthValue(i int) (Value, error) {
 		}
 	}
 	if !fits {
-		return out, fmt.Errorf("%w: %s is more than can be added up", ErrQuestion, w.Name)
+		return out, fmt.Errorf("%w: %s is more than can be added up", sums.ErrQuestion, w.Name)
 	}
 	return out, nil
 }
@@ -148,7 +149,7 @@ const billion = 1_000_000_000
 const hour = 3600
 
 // worthOf is used × price in the unit of [Value.Sum]; false when it does not fit.
-func (p *valued) worthOf(used Sum, billionths int64) (Sum, bool) {
+func (p *valued) worthOf(used sums.Sum, billionths int64) (sums.Sum, bool) {
 	value, ok := used.Times(billionths)
 	value, fits := value.Times(p.scale)
 	if p.over > 1 {
@@ -157,14 +158,14 @@ func (p *valued) worthOf(used Sum, billionths int64) (Sum, bool) {
 	return value, ok && fits
 }
 
-// unpricedPart is a cell in the unit of [Unvalued].
-func (p *valued) unpricedPart(cell int) Sum {
+// unpricedPart is a cell in the unit of [sums.Unvalued].
+func (p *valued) unpricedPart(cell int) sums.Sum {
 	if p.over == billion {
 		return Millionths(p.used[cell])
 	}
 	return p.used[cell]
 }
 
-// Millionths is a figure of [Worth.Sum] in millionths of the unit, rounded to
+// Millionths is a figure of [Value.Sum] in millionths of the unit, rounded to
 // the nearest.
-func Millionths(s Sum) Sum { return s.Over(hour * 1_000_000_000) }
+func Millionths(s sums.Sum) sums.Sum { return s.Over(hour * 1_000_000_000) }

@@ -25,7 +25,7 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
 	"github.com/bursar-accounting/bursar/aggregator/internal/health"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
-	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
+	"github.com/bursar-accounting/bursar/aggregator/internal/sums"
 	"github.com/bursar-accounting/bursar/proto/record"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
@@ -39,7 +39,7 @@ type World struct {
 	Store    *store.Store
 	Settings accounting.Settings
 	Books    *accounting.Keeper
-	Usages   *usage.Keeper
+	Usages   *sums.Keeper
 	// Options are those of the interface; a test may change them before it asks.
 	Options api.Options
 	// Facts are what the health of the cluster is judged by.
@@ -70,7 +70,7 @@ func New(t testing.TB) *World {
 	if w.Books, err = accounting.NewKeeper(views{st}, quiet); err != nil {
 		t.Fatal(err)
 	}
-	w.Usages = usage.NewKeeper(usage.Options{Views: views{st}}, quiet, nil)
+	w.Usages = sums.NewKeeper(sums.Options{Views: views{st}}, quiet, nil)
 	reader := access.Reader{Source: w, Usages: w.Usages}
 	w.Options = api.Options{
 		Reader: reader, Usage: reader, Writer: w, Health: w, Version: "1.2.3", Log: quiet, Now: Noon,
@@ -178,7 +178,7 @@ func (w *World) Keep() {
 	if err := errors.Join(w.Books.Set(w.Settings), w.Books.Run(once)); err != nil {
 		w.T.Fatal(err)
 	}
-	w.Usages.Set(usage.Settings{Classes: w.Books.Now().Directory.Classes()})
+	w.Usages.Set(sums.Settings{Classes: w.Books.Now().Directory.Classes()})
 }
 
 // Call implements [v1.Caller] with the rights of the context.
