@@ -66,14 +66,14 @@ func (r ref) admittedNumber() uint32 {
 // admission collects the candidates of one table, or of one key's pairs, in
 // order of first use.
 type admission struct {
-	table Table
-	fresh []*candidate
-	known map[string]*candidate
-	uses  uint64 // of all entries, those that the dictionary has included
+	table  Table
+	fresh  []*candidate
+	byData map[string]*candidate
+	uses   uint64 // of all entries, those that the dictionary has included
 }
 
 func newAdmission(t Table) *admission {
-	return &admission{table: t, known: map[string]*candidate{}}
+	return &admission{table: t, byData: map[string]*candidate{}}
 }
 
 // countUse counts an entry and returns it.
@@ -82,12 +82,12 @@ func (a *admission) countUse(d *Dict, data []byte, uses uint64) ref {
 	if id, ok := d.index[a.table][string(data)]; ok {
 		return ref{id: id}
 	}
-	if c, ok := a.known[string(data)]; ok {
+	if c, ok := a.byData[string(data)]; ok {
 		c.uses += uses
 		return ref{fresh: c}
 	}
 	c := &candidate{data: string(data), uses: uses}
-	a.known[c.data] = c
+	a.byData[c.data] = c
 	a.fresh = append(a.fresh, c)
 	return ref{fresh: c}
 }

@@ -54,7 +54,7 @@ func (b *Batch) loadTable(t Table, data string) error {
 	for r.bytesLeft() > 0 {
 		n := r.readUvarint()
 		at := len(data) - r.bytesLeft()
-		r.takeBytes(n)
+		r.nextBytes(n)
 		if r.bad || len(b.tabs[t]) == maxEntries || !b.acceptsEntry(t, data[at:at+int(n)]) {
 			return corruptError("entry %d of table %d", len(b.tabs[t]), t)
 		}

@@ -269,7 +269,7 @@ func (b *Block) Row(i int) (r Row, err error) {
 // read: what they do not share with others is overwritten then. It saves most of
 // the memory of a sweep.
 func (b *Block) Lend() {
-	b.v.lends = true
+	b.v.reusesRows = true
 	b.v.parts, b.v.slabs = nil, 0
 }
 

@@ -79,7 +79,7 @@ func (c *codec) readStream(r *reader, n int, buf []byte) ([]byte, error) {
 	case n > maxStream:
 		return nil, corruptError("stream of %d bytes", n)
 	case kind == streamRaw:
-		if v := r.takeBytes(uint64(n)); !r.bad {
+		if v := r.nextBytes(uint64(n)); !r.bad {
 			return v, nil
 		}
 	case kind == streamConst && n <= maxExpansion:

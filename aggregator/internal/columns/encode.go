@@ -44,7 +44,7 @@ type Encoded struct {
 func EncodeBlock(d *Dict, parts ...Part) (*Encoded, error) {
 	e := blockEncoder{d: d}
 	defer e.releaseBuilders()
-	if err := e.takeParts(parts); err != nil {
+	if err := e.addParts(parts); err != nil {
 		return nil, err
 	}
 	if err := e.numberRows(); err != nil {
@@ -94,7 +94,7 @@ type setUse struct {
 	inline []byte // values for the markers
 }
 
-func (e *blockEncoder) takeParts(parts []Part) error {
+func (e *blockEncoder) addParts(parts []Part) error {
 	for i := range parts {
 		p := &piece{part: &parts[i], batch: parts[i].Batch}
 		if len(parts[i].Rows) > 0 {
@@ -402,11 +402,11 @@ func (e *blockEncoder) translateSet(p *piece, local string) (s setUse, whole boo
 		data = appendItem(data, id, u&1 != 0)
 	}
 	e.buf, e.inline = data, inline
-	return setUse{data: e.keepBytes(data), inline: e.keepBytes(inline)}, whole
+	return setUse{data: e.copyBytes(data), inline: e.copyBytes(inline)}, whole
 }
 
-// keepBytes copies b to where it stays until the block is done.
-func (e *blockEncoder) keepBytes(b []byte) []byte {
+// copyBytes copies b to where it stays until the block is done.
+func (e *blockEncoder) copyBytes(b []byte) []byte {
 	if len(b) == 0 {
 		return nil
 	}

@@ -26,7 +26,7 @@ func (d *Dict) Forget(pairs []uint32) (changed []Entry) {
 	defer d.mu.Unlock()
 	t := d.current.Load()
 	for _, id := range pairs {
-		data, p, ok := d.knownValue(t, id)
+		data, p, ok := d.liveValue(t, id)
 		if !ok {
 			continue
 		}
@@ -112,15 +112,15 @@ func (d *Dict) ValuePairs() (ids []uint32) {
 	defer d.mu.RUnlock()
 	t := d.current.Load()
 	for i := range t[TablePair] {
-		if _, _, ok := d.knownValue(t, uint32(i+1)); ok {
+		if _, _, ok := d.liveValue(t, uint32(i+1)); ok {
 			ids = append(ids, uint32(i+1))
 		}
 	}
 	return ids
 }
 
-// knownValue returns a pair that is a value and not forgotten. d.mu is held.
-func (d *Dict) knownValue(t *tables, id uint32) (data string, p pair, ok bool) {
+// liveValue returns a pair that is a value and not forgotten. d.mu is held.
+func (d *Dict) liveValue(t *tables, id uint32) (data string, p pair, ok bool) {
 	if data, ok = t.getEntry(TablePair, uint64(id)); !ok || d.index[TablePair][data] != id {
 		return "", pair{}, false
 	}
@@ -132,6 +132,6 @@ func (d *Dict) knownValue(t *tables, id uint32) (data string, p pair, ok bool) {
 func (d *Dict) knowsValue(id uint32) bool {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
-	_, _, ok := d.knownValue(d.current.Load(), id)
+	_, _, ok := d.liveValue(d.current.Load(), id)
 	return ok
 }

@@ -254,7 +254,7 @@ func (f *frame) parseParts(r reader) error {
 	}
 	for id, n := range lengths {
 		if n > 0 {
-			f.parts[id] = r.takeBytes(n)
+			f.parts[id] = r.nextBytes(n)
 		}
 	}
 	if !r.isDone() {

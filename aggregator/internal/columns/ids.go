@@ -42,35 +42,35 @@ func (p *idParser) splitID(id string) {
 	p.template, p.bytes, p.count = p.template[:0], p.bytes[:0], 0
 	p.id, p.text, p.hexEnd = id, 0, 0
 	for i := 0; i < len(id); {
-		i = p.takeNext(i)
+		i = p.parseNext(i)
 	}
 	p.flushText(len(id))
 }
 
-// takeNext takes what begins at i and returns where the rest begins.
-func (p *idParser) takeNext(i int) int {
+// parseNext parses what begins at i and returns where the rest begins.
+func (p *idParser) parseNext(i int) int {
 	c := p.id[i]
 	if !hexDigit(c) {
 		return i + 1
 	}
 	if i >= p.hexEnd {
 		p.hexEnd = runLength(p.id, i, hexDigit)
-		if end, ok := p.takeLong(i); ok {
+		if end, ok := p.parseLong(i); ok {
 			return end
 		}
 	}
 	if c > '9' {
 		return i + 1
 	}
-	return p.takeDigits(i, runLength(p.id, i, isDigit))
+	return p.parseDigits(i, runLength(p.id, i, isDigit))
 }
 
-// takeLong takes a UUID or a long run of hex digits.
-func (p *idParser) takeLong(i int) (end int, ok bool) {
+// parseLong parses a UUID or a long run of hex digits.
+func (p *idParser) parseLong(i int) (end int, ok bool) {
 	if isUUID(p.id[i:]) {
 		p.flushText(i)
 		p.template = append(p.template, idUUID)
-		return p.takeHex(i, i+8, i+9, i+13, i+14, i+18, i+19, i+23, i+24, i+36), true
+		return p.parseHex(i, i+8, i+9, i+13, i+14, i+18, i+19, i+23, i+24, i+36), true
 	}
 	n := p.hexEnd - i
 	if n < minHexDigits || n > maxHexDigits || n%2 != 0 || runLength(p.id, i, isDigit) == p.hexEnd {
@@ -78,11 +78,11 @@ func (p *idParser) takeLong(i int) (end int, ok bool) {
 	}
 	p.flushText(i)
 	p.template = append(p.template, idHex, byte(n/2))
-	return p.takeHex(i, p.hexEnd), true
+	return p.parseHex(i, p.hexEnd), true
 }
 
-// takeHex takes the hex digits between pairs of positions and returns the last.
-func (p *idParser) takeHex(at ...int) int {
+// parseHex parses the hex digits between pairs of positions and returns the last.
+func (p *idParser) parseHex(at ...int) int {
 	for k := 0; k < len(at); k += 2 {
 		for i := at[k]; i < at[k+1]; i += 2 { //nolint:gosec // the positions come in pairs
 			p.bytes = append(p.bytes, nibbleValue(p.id[i])<<4|nibbleValue(p.id[i+1]))
@@ -93,8 +93,8 @@ func (p *idParser) takeHex(at ...int) int {
 	return end
 }
 
-// takeDigits takes a run of decimal digits that no letter follows.
-func (p *idParser) takeDigits(i, end int) int {
+// parseDigits parses a run of decimal digits that no letter follows.
+func (p *idParser) parseDigits(i, end int) int {
 	n := end - i
 	if p.count == maxNumbers || n > maxDigits || end < len(p.id) && isLetter(p.id[end]) {
 		return end

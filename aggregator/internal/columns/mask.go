@@ -74,8 +74,8 @@ func (m Mask) Rows() iter.Seq[int] {
 	}
 }
 
-// keepRows keeps the rows of m for which match says so; it asks for those only.
-func (m Mask) keepRows(match func(i int) bool) {
+// filterRows keeps the rows of m for which match says so; it asks for those only.
+func (m Mask) filterRows(match func(i int) bool) {
 	for k, w := range m {
 		for rest := w; rest != 0; rest &= rest - 1 {
 			i := bits.TrailingZeros64(rest)
@@ -87,8 +87,8 @@ func (m Mask) keepRows(match func(i int) bool) {
 	}
 }
 
-// keepWithin keeps the rows of m whose number lies in [from, to].
-func keepWithin[T ~int64](m Mask, v []T, from, to T) {
+// filterWithin keeps the rows of m whose number lies in [from, to].
+func filterWithin[T ~int64](m Mask, v []T, from, to T) {
 	if from > to {
 		clear(m)
 		return

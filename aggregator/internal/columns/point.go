@@ -67,8 +67,8 @@ type scratch struct {
 
 var scratches = sync.Pool{New: func() any { return &scratch{make([]uint64, 0, 4*MaxRows), make([]byte, 0, 32<<10)} }}
 
-// lendNumbers returns memory for n numbers.
-func (s *scratch) lendNumbers(n int) []uint64 {
+// allocNumbers returns memory for n numbers.
+func (s *scratch) allocNumbers(n int) []uint64 {
 	if s == nil || n > cap(s.words)-len(s.words) {
 		return make([]uint64, n)
 	}
@@ -77,8 +77,8 @@ func (s *scratch) lendNumbers(n int) []uint64 {
 	return s.words[at : at+n : at+n]
 }
 
-// lendText returns memory for n bytes; nil when it has not so much.
-func (s *scratch) lendText(n int) []byte {
+// allocText returns memory for n bytes; nil when it has not so much.
+func (s *scratch) allocText(n int) []byte {
 	if s == nil || n > cap(s.bytes)-len(s.bytes) {
 		return nil
 	}

@@ -55,8 +55,8 @@ func (r *reader) readByte() byte {
 	return r.b[r.at-1]
 }
 
-// takeBytes returns the next n bytes, which are a view.
-func (r *reader) takeBytes(n uint64) []byte {
+// nextBytes returns the next n bytes, which are a view.
+func (r *reader) nextBytes(n uint64) []byte {
 	if n > uint64(r.bytesLeft()) {
 		r.failReading()
 		return nil
@@ -68,7 +68,7 @@ func (r *reader) takeBytes(n uint64) []byte {
 }
 
 // readField returns the bytes behind a length, which are a view.
-func (r *reader) readField() []byte { return r.takeBytes(r.readUvarint()) }
+func (r *reader) readField() []byte { return r.nextBytes(r.readUvarint()) }
 
 // readText returns the field as a copy, or as a part of b where that is the reader's
 // own.
@@ -81,7 +81,7 @@ func (r *reader) readText() string {
 }
 
 func (r *reader) uint64() uint64 {
-	b := r.takeBytes(8)
+	b := r.nextBytes(8)
 	if b == nil {
 		return 0
 	}
@@ -89,7 +89,7 @@ func (r *reader) uint64() uint64 {
 }
 
 func (r *reader) uint32() uint32 {
-	b := r.takeBytes(4)
+	b := r.nextBytes(4)
 	if b == nil {
 		return 0
 	}

@@ -37,7 +37,7 @@ func (b *Block) SelectStart(m Mask, from, to record.Time) error {
 	if err != nil {
 		return err
 	}
-	keepWithin(m, starts, from, to)
+	filterWithin(m, starts, from, to)
 	return nil
 }
 
@@ -51,7 +51,7 @@ func (b *Block) SelectStop(m Mask, from, to record.Time) error {
 	if err != nil {
 		return err
 	}
-	keepWithin(m, stops, max(from, record.None+1), to)
+	filterWithin(m, stops, max(from, record.None+1), to)
 	return nil
 }
 
@@ -65,7 +65,7 @@ func (b *Block) SelectOpen(m Mask, open bool) error {
 	if flags == nil {
 		flags = make([]uint64, b.v.n)
 	}
-	m.keepRows(func(i int) bool { return (flags[i]&flagOpen != 0) == open })
+	m.filterRows(func(i int) bool { return (flags[i]&flagOpen != 0) == open })
 	return nil
 }
 
@@ -79,7 +79,7 @@ func (b *Block) SelectOverlap(m Mask, from, to record.Time) error {
 	if err != nil {
 		return err
 	}
-	m.keepRows(func(i int) bool { return stops[i] > from || stops[i] == record.None })
+	m.filterRows(func(i int) bool { return stops[i] > from || stops[i] == record.None })
 	return nil
 }
 
@@ -93,7 +93,7 @@ func (b *Block) SelectRuntime(m Mask, from, to int64) error {
 	if err := b.SelectOpen(m, false); err != nil {
 		return err
 	}
-	m.keepRows(func(i int) bool {
+	m.filterRows(func(i int) bool {
 		seconds := int64(runtime[i]) / int64(record.Second)
 		return from <= seconds && seconds <= to
 	})
@@ -103,11 +103,11 @@ func (b *Block) SelectRuntime(m Mask, from, to int64) error {
 // MetaFilter is a condition on the values of one key of meta, with what it said
 // of the sets that it met. It belongs to one goroutine.
 type MetaFilter struct {
-	dict  *Dict
-	key   string
-	match func(values []string, present bool) bool
-	known []uint8 // by set number
-	end   bool    // a set without the key has it of its rows' ends
+	dict      *Dict
+	key       string
+	match     func(values []string, present bool) bool
+	setStates []uint8 // by set number
+	end       bool    // a set without the key has it of its rows' ends
 }
 
 // What a filter knows of a set.
@@ -140,8 +140,8 @@ func (b *Block) SelectMeta(m Mask, f *MetaFilter) error {
 	}
 	f.growTo(len(b.v.tables()[TableSet]) + 1)
 	var failed error
-	m.keepRows(func(i int) bool {
-		state := f.known[sets[i]]
+	m.filterRows(func(i int) bool {
+		state := f.setStates[sets[i]]
 		if state == setUnknown {
 			state = f.judgeSet(b.v.tables(), sets[i])
 		}
@@ -171,9 +171,9 @@ func (f *MetaFilter) inRow(b *Block, i int) (values []string, present bool, err 
 }
 
 func (f *MetaFilter) growTo(n int) {
-	if n > len(f.known) {
-		f.known = append(f.known, make([]uint8, n-len(f.known))...)
-		f.known[0] = setInRow
+	if n > len(f.setStates) {
+		f.setStates = append(f.setStates, make([]uint8, n-len(f.setStates))...)
+		f.setStates[0] = setInRow
 	}
 }
 
@@ -188,7 +188,7 @@ func (f *MetaFilter) judgeSet(t *tables, set uint32) uint8 {
 	case f.match(values, present):
 		state = setMatches
 	}
-	f.known[set] = state
+	f.setStates[set] = state
 	return state
 }
 
@@ -220,7 +220,7 @@ func (b *Block) SelectAmount(m Mask, name string, match func(amount int64, prese
 	}
 	places := map[uint32]int{}
 	var failed error
-	m.keepRows(func(i int) bool {
+	m.filterRows(func(i int) bool {
 		amount, present, err := b.amountOf(i, templates[i], name, places)
 		if err != nil {
 			failed = err

@@ -29,9 +29,9 @@ func checkSelect(t *rapid.T, name string, rows []columns.Row, m columns.Mask, er
 func TestSelectingByColumnAgreesWithLookingAtEachRow(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		d := columns.NewDict()
-		rows := oddRows(rt, 80)
+		rows := arbitraryRows(rt, 80)
 		b := decode(t, encode(t, d, columns.Part{Rows: rows}).Data, d)
-		from, to := oddTime(rt, "from"), oddTime(rt, "to")
+		from, to := arbitraryTime(rt, "from"), arbitraryTime(rt, "to")
 
 		m := b.All()
 		checkSelect(rt, "start", rows, m, b.SelectStart(m, from, to), func(r *columns.Row) bool {

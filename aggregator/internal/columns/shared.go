@@ -27,13 +27,13 @@ type paged[T any] struct {
 
 type cell[T any] struct {
 	value T
-	known bool
+	isSet bool
 }
 
 // getValue returns the value that was set; nil for none.
 func (p *paged[T]) getValue(id uint32) *T {
 	if k := int(id / pageSize); k < len(p.pages) && p.pages[k] != nil {
-		if c := &p.pages[k][id%pageSize]; c.known {
+		if c := &p.pages[k][id%pageSize]; c.isSet {
 			return &c.value
 		}
 	}
@@ -53,7 +53,7 @@ func (p *paged[T]) setOnce(id uint32, v T) *T {
 		p.pages[k] = new([pageSize]cell[T])
 	}
 	c := &p.pages[k][id%pageSize]
-	c.value, c.known = v, true
+	c.value, c.isSet = v, true
 	p.n++
 	return &c.value
 }

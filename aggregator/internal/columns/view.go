@@ -18,13 +18,13 @@ type view struct {
 
 	textAt, hexAt, extraAt []uint32 // where each row begins, and the end
 
-	ids   [][]string         // by idChunk rows: those that were asked for
-	idBuf []byte             // memory to put ids together in
-	parts []record.Component // memory of the components that rows are given
-	slabs int                // components of the last slab
-	lends bool               // rows' slices are overwritten by the next row
-	lent  record.Meta        // with lends: memory of metas
-	texts []string           // and of their values
+	ids        [][]string         // by idChunk rows: those that were asked for
+	idBuf      []byte             // memory to put ids together in
+	parts      []record.Component // memory of the components that rows are given
+	slabs      int                // components of the last slab
+	reusesRows bool               // rows' slices are overwritten by the next row
+	metaBuffer record.Meta        // with reusesRows: memory of metas
+	texts      []string           // and of their values
 
 	shared  *shared
 	scratch *scratch // memory for columns and blobs; nil: of their own
@@ -59,7 +59,7 @@ func (v *view) loadColumn(c int) error {
 		if c < colNumber || c >= colNumber+maxNumbers {
 			groups = nil // only ids have groups, and the column of groups has none
 		}
-		numbers := v.scratch.lendNumbers(v.n)
+		numbers := v.scratch.allocNumbers(v.n)
 		if err := coder.readColumn(numbers, part, groups); err != nil {
 			return err
 		}
@@ -111,7 +111,7 @@ func (v *view) expandBlob(part int) ([]byte, error) {
 	if r.bad || n > maxStream {
 		return nil, corruptError("blob of %d bytes", n)
 	}
-	data, err := coder.readStream(&r, int(n), v.scratch.lendText(int(n)))
+	data, err := coder.readStream(&r, int(n), v.scratch.allocText(int(n)))
 	if err == nil && !r.isDone() {
 		err = corruptError("blob is too long")
 	}

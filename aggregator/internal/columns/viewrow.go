@@ -58,12 +58,12 @@ const (
 	maxSlab   = 64
 )
 
-// takeComponents returns n components to be filled in.
-func (v *view) takeComponents(n int) []record.Component {
-	if v.lends && n <= cap(v.parts) {
+// allocComponents returns n components to be filled in.
+func (v *view) allocComponents(n int) []record.Component {
+	if v.reusesRows && n <= cap(v.parts) {
 		return v.parts[:n]
 	}
-	if v.lends {
+	if v.reusesRows {
 		v.parts = make([]record.Component, n)
 		return v.parts
 	}
@@ -130,7 +130,7 @@ func (v *view) fillComponents(t template, i int, extra *reader) []record.Compone
 		}
 		return nil
 	}
-	out := v.takeComponents(len(t))
+	out := v.allocComponents(len(t))
 	copy(out, t)
 	for k := range out[:min(len(out), maxAmounts)] {
 		out[k].Amount = int64(v.loadedNumber(colAmount+k, i))
@@ -202,12 +202,12 @@ func (v *view) metaOf(id uint32, extra *reader) (record.Meta, bool) {
 	if len(f.holes) == 0 {
 		return f.meta, true
 	}
-	if !v.lends {
+	if !v.reusesRows {
 		return f.fillMeta(make(record.Meta, 0, len(f.meta)), make([]string, len(f.holes)), extra)
 	}
 	v.texts = append(v.texts[:0], make([]string, len(f.holes))...)
-	m, ok := f.fillMeta(v.lent[:0], v.texts, extra)
-	v.lent = m
+	m, ok := f.fillMeta(v.metaBuffer[:0], v.texts, extra)
+	v.metaBuffer = m
 	return m, ok
 }
 

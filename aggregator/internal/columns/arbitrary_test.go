@@ -14,9 +14,9 @@ import (
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
-// oddTime draws times of all sorts: none, before 1970, whole seconds, the ends
+// arbitraryTime draws times of all sorts: none, before 1970, whole seconds, the ends
 // of the range.
-func oddTime(t *rapid.T, label string) record.Time {
+func arbitraryTime(t *rapid.T, label string) record.Time {
 	return rapid.OneOf(
 		rapid.Just(record.None),
 		rapid.Just(record.MinTime), rapid.Just(record.MaxTime), rapid.Just(record.Time(0)),
@@ -26,7 +26,7 @@ func oddTime(t *rapid.T, label string) record.Time {
 	).Draw(t, label)
 }
 
-var oddID = rapid.OneOf(
+var arbitraryID = rapid.OneOf(
 	rapid.StringMatching(`(nemo|helix)-slurm-[0-9]{1,9}(_[0-9]{1,3})?`),
 	rapid.StringMatching(`[0-9]{1,25}`),
 	rapid.StringMatching(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}x?`),
@@ -37,7 +37,7 @@ var oddID = rapid.OneOf(
 	rapid.Map(rapid.IntRange(0, 3000), func(n int) string { return strings.Repeat("ü1", n) }),
 )
 
-var oddMeta = rapid.Custom(func(t *rapid.T) record.Meta {
+var arbitraryMeta = rapid.Custom(func(t *rapid.T) record.Meta {
 	if rapid.Bool().Draw(t, "absent") {
 		return nil
 	}
@@ -52,7 +52,7 @@ var oddMeta = rapid.Custom(func(t *rapid.T) record.Meta {
 	return m
 })
 
-var oddComponents = rapid.Custom(func(t *rapid.T) []record.Component {
+var arbitraryComponents = rapid.Custom(func(t *rapid.T) []record.Component {
 	n := rapid.SampledFrom([]int{-1, 0, 1, 2, 5, 31, 32, 33, 50}).Draw(t, "components")
 	if n < 0 {
 		return nil
@@ -69,29 +69,29 @@ var oddComponents = rapid.Custom(func(t *rapid.T) []record.Component {
 	return components
 })
 
-var oddRow = rapid.Custom(func(t *rapid.T) columns.Row {
+var arbitraryRow = rapid.Custom(func(t *rapid.T) columns.Row {
 	return columns.Row{
 		Record: record.Record{
-			ID: oddID.Draw(t, "id"), Meta: oddMeta.Draw(t, "meta"), Components: oddComponents.Draw(t, "parts"),
-			Start: oddTime(t, "start"), Stop: oddTime(t, "stop"), Submit: oddTime(t, "submit"),
+			ID: arbitraryID.Draw(t, "id"), Meta: arbitraryMeta.Draw(t, "meta"), Components: arbitraryComponents.Draw(t, "parts"),
+			Start: arbitraryTime(t, "start"), Stop: arbitraryTime(t, "stop"), Submit: arbitraryTime(t, "submit"),
 			State: rapid.SampledFrom([]string{"", "COMPLETED", "FAILED"}).Draw(t, "state"),
 			Exit:  rapid.SampledFrom([]record.Exit{{}, {Known: true}, {Known: true, Code: -1, Signal: 9}}).Draw(t, "exit"),
 		},
 		Origin:       rapid.SampledFrom([]record.Origin{record.Pushed, {Agent: "h", Type: "slurm", Label: "n"}}).Draw(t, "origin"),
 		Rank:         rapid.SampledFrom([]record.Rank{0, record.RankPush, record.RankScheduler}).Draw(t, "rank"),
 		Version:      record.Version{Ended: rapid.Bool().Draw(t, "ended"), Observed: rapid.Int64().Draw(t, "observed")},
-		Stop:         oddTime(t, "register"),
+		Stop:         arbitraryTime(t, "register"),
 		StopObserved: rapid.Int64Range(0, 1000).Draw(t, "stop observed"),
-		Received:     oddTime(t, "received"),
-		Changed:      oddTime(t, "changed"),
+		Received:     arbitraryTime(t, "received"),
+		Changed:      arbitraryTime(t, "changed"),
 		Supersedes:   rapid.Uint64Range(0, 3).Draw(t, "supersedes"),
 		Tombstone:    rapid.Bool().Draw(t, "tombstone"),
 	}
 })
 
-// oddRows draws rows with ascending Seqs.
-func oddRows(t *rapid.T, most int) []columns.Row {
-	rows := rapid.SliceOfN(oddRow, 1, most).Draw(t, "rows")
+// arbitraryRows draws rows with ascending Seqs.
+func arbitraryRows(t *rapid.T, most int) []columns.Row {
+	rows := rapid.SliceOfN(arbitraryRow, 1, most).Draw(t, "rows")
 	seq := uint64(0)
 	for i := range rows {
 		seq += rapid.Uint64Range(1, 3).Draw(t, "seq")
@@ -100,9 +100,9 @@ func oddRows(t *rapid.T, most int) []columns.Row {
 	return rows
 }
 
-func TestOddRowsSurviveTheRowCodec(t *testing.T) {
+func TestArbitraryRowsSurviveTheRowCodec(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		want := oddRow.Draw(rt, "row")
+		want := arbitraryRow.Draw(rt, "row")
 		got, err := columns.DecodeRow(columns.AppendRow(nil, &want))
 		if err != nil {
 			rt.Fatal(err)
@@ -111,9 +111,9 @@ func TestOddRowsSurviveTheRowCodec(t *testing.T) {
 	})
 }
 
-func TestOddRowsSurviveABatch(t *testing.T) {
+func TestArbitraryRowsSurviveABatch(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		rows := oddRows(rt, 12)
+		rows := arbitraryRows(rt, 12)
 		builder := columns.NewBuilder()
 		for i := range rows {
 			builder.Add(&rows[i])
@@ -140,7 +140,7 @@ type draw struct {
 }
 
 func drawParts(rt *rapid.T) draw {
-	rows := oddRows(rt, 16)
+	rows := arbitraryRows(rt, 16)
 	a := rapid.IntRange(0, len(rows)).Draw(rt, "lead")
 	z := rapid.IntRange(a, len(rows)).Draw(rt, "tail")
 	d := draw{lead: rows[:a], batch: rows[a:z], tail: rows[z:]}
@@ -170,7 +170,7 @@ func (w draw) parts(t testing.TB) (parts []columns.Part, want []columns.Row) {
 	return append(parts, columns.Part{Rows: w.tail}), append(want, w.tail...)
 }
 
-func TestOddRowsSurviveBlocksOfManyParts(t *testing.T) {
+func TestArbitraryRowsSurviveBlocksOfManyParts(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		d := columns.NewDict()
 		for range rapid.IntRange(1, 3).Draw(rt, "blocks") {
