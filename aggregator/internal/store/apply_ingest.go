@@ -12,33 +12,33 @@ import (
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
-func (c *IngestCommand) apply(t *tx) (any, error) {
+func (c *IngestCommand) applyTo(t *tx) (any, error) {
 	t.now = c.Now
 	key := textKey(tableCursor, c.Agent)
-	cursor, err := t.cursor(c.Agent, key)
+	cursor, err := t.readCursor(c.Agent, key)
 	if err != nil {
 		return nil, err
 	}
-	if !cursor.continues(c) {
+	if !cursor.isContinuedBy(c) {
 		return IngestResult{Cursor: cursor}, nil
 	}
-	if err := t.ingest(c); err != nil {
+	if err := t.ingestFrames(c); err != nil {
 		return nil, err
 	}
 	cursor.advance(c)
-	result := IngestResult{Accepted: true, Cursor: cursor, Counts: t.total()}
-	return result, t.put(key, encode(cursorFormat, &cursor))
+	result := IngestResult{Accepted: true, Cursor: cursor, Counts: t.totalCounts()}
+	return result, t.putSmall(key, encodeValue(cursorFormat, &cursor))
 }
 
-func (t *tx) cursor(agent string, key []byte) (Cursor, error) {
-	b, err := t.get(key)
+func (t *tx) readCursor(agent string, key []byte) (Cursor, error) {
+	b, err := t.getSmall(key)
 	if err != nil || b == nil {
 		return Cursor{Agent: agent}, err
 	}
 	return decodeCursor(agent, b)
 }
 
-func (t *tx) ingest(c *IngestCommand) error {
+func (t *tx) ingestFrames(c *IngestCommand) error {
 	if len(c.Rows) > 0 {
 		if err := t.ingestRows(c); err != nil {
 			return err
@@ -51,27 +51,27 @@ func (t *tx) ingest(c *IngestCommand) error {
 		}
 	}
 	for i := range c.Quarantine {
-		if err := t.quarantine(&c.Quarantine[i]); err != nil {
+		if err := t.quarantineJob(&c.Quarantine[i]); err != nil {
 			return err
 		}
 	}
-	return t.ingestTalk(c)
+	return t.ingestMetadata(c)
 }
 
-// ingestTalk takes in what is neither a write nor a failure.
-func (t *tx) ingestTalk(c *IngestCommand) error {
+// ingestMetadata takes in what is neither a write nor a failure.
+func (t *tx) ingestMetadata(c *IngestCommand) error {
 	for i := range c.Settles {
-		if err := t.put(quarantineKey(c.Settles[i].Source, c.Settles[i].ID), nil); err != nil {
+		if err := t.putSmall(quarantineKey(c.Settles[i].Source, c.Settles[i].ID), nil); err != nil {
 			return err
 		}
 	}
 	for i := range c.Gaps {
-		if err := t.gap(&c.Gaps[i]); err != nil {
+		if err := t.putGap(&c.Gaps[i]); err != nil {
 			return err
 		}
 	}
 	for i := range c.Facts {
-		if err := t.fact(&c.Facts[i]); err != nil {
+		if err := t.putFact(&c.Facts[i]); err != nil {
 			return err
 		}
 	}
@@ -95,77 +95,77 @@ func (t *tx) ingestRows(c *IngestCommand) error {
 	p := &part{batch: batch, facts: newFacts(batch, c.Agent, &t.hasher), taken: make([]int32, 0, batch.Len())}
 	p.facts.setReusing(c.Reusing)
 	t.parts = append(t.parts, p)
-	t.fresh.expect(batch.Len())
+	t.fresh.reserve(batch.Len())
 	check := newRowChecker(c.Agent)
 	for i := range batch.Len() {
-		if i%touchAhead == 0 {
-			t.touch(batch, i)
+		if i%prefetchAhead == 0 {
+			t.prefetchIDs(batch, i)
 		}
-		if err := t.ingestAt(p, i, check); err != nil {
+		if err := t.ingestBatchRow(p, i, check); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// touch makes the filter ready for the ids of the next rows.
-func (t *tx) touch(batch *columns.Batch, from int) {
+// prefetchIDs makes the filter ready for the ids of the next rows.
+func (t *tx) prefetchIDs(batch *columns.Batch, from int) {
 	t.ahead = t.ahead[:0]
-	for i := from; i < min(from+touchAhead, batch.Len()); i++ {
+	for i := from; i < min(from+prefetchAhead, batch.Len()); i++ {
 		t.ahead = append(t.ahead, hashText(batch.ID(i)))
 	}
-	t.s.filter.touch(t.ahead)
+	t.s.filter.prefetch(t.ahead)
 }
 
-// ingestAt takes in row i of the part. t.ahead has its hash.
-func (t *tx) ingestAt(p *part, i int, check *rowChecker) error {
+// ingestBatchRow takes in row i of the part. t.ahead has its hash.
+func (t *tx) ingestBatchRow(p *part, i int, check *rowChecker) error {
 	p.batch.ReadOwn(&t.own, i)
-	if !p.facts.plain(&t.own, i) {
-		return t.ingestRow(p, i, check)
+	if !p.facts.isCertainlyValid(&t.own, i) {
+		return t.ingestUncheckedRow(p, i, check)
 	}
-	return t.ingestPlain(p, i, t.own.Record.ID, t.ahead[i%touchAhead])
+	return t.ingestValidRow(p, i, t.own.Record.ID, t.ahead[i%prefetchAhead])
 }
 
-// ingestPlain adds row i of the part, which is valid, or merges it when its id is
+// ingestValidRow adds row i of the part, which is valid, or merges it when its id is
 // known. Most rows are new and are never put together.
-func (t *tx) ingestPlain(p *part, i int, id string, h uint64) error {
-	sl, err := t.meet(h, id)
+func (t *tx) ingestValidRow(p *part, i int, id string, h uint64) error {
+	sl, err := t.findSlot(h, id)
 	if err != nil {
 		return err
 	}
-	counts := p.facts.counts(t, i)
-	outcome, err := t.putAt(p, i, sl, h)
+	counts := p.facts.sourceCounts(t, i)
+	outcome, err := t.putBatchRow(p, i, sl, h)
 	if err == nil {
-		counts.outcome(outcome)
+		counts.countOutcome(outcome)
 	}
 	return err
 }
 
-// putAt adds row i of the part, which t.own has, or merges it: sl is the slot of its id, nil
+// putBatchRow adds row i of the part, which t.own has, or merges it: sl is the slot of its id, nil
 // for a new one, and h the id's hash.
-func (t *tx) putAt(p *part, i int, sl *slot, h uint64) (record.Outcome, error) {
-	reused := p.facts.reused(i)
+func (t *tx) putBatchRow(p *part, i int, sl *slot, h uint64) (record.Outcome, error) {
+	reused := p.facts.reusesIDs(i)
 	if sl == nil {
 		fresh, err := t.isFresh(reused)
 		if err != nil {
 			return 0, err
 		}
 		if fresh {
-			t.takeFresh(p, i, h)
+			t.addFreshRow(p, i, h)
 			return record.Added, nil
 		}
 	}
 	row := p.batch.Row(i)
-	if sl != nil && sl.repeats(&row) {
+	if sl != nil && sl.isRepeatedBy(&row) {
 		return record.Unchanged, nil
 	}
 	body := row.Record
 	w := record.Write{ID: body.ID, Op: record.OpPut, Origin: row.Origin, Rank: row.Rank, Version: row.Version, Record: &body, IDReused: reused}
-	at, err := t.place(sl, &w)
+	at, err := t.slotForWrite(sl, &w)
 	if err != nil {
 		return 0, err
 	}
-	return t.mergeInto(at, w), nil
+	return t.mergeIntoSlot(at, w), nil
 }
 
 // isFresh reports whether the row that t.own has belongs under its own id, which is new.
@@ -177,21 +177,21 @@ func (t *tx) isFresh(reused bool) (bool, error) {
 	id := t.own.Record.ID
 	t.later = record.AppendSuffix(append(t.later[:0], id...), &t.own.Record)
 	named := strings.HasSuffix(id, string(t.later[len(id):]))
-	if !named && len(t.later) <= record.MaxGraphemes && !t.s.filter.has(hashID(t.later)) {
+	if !named && len(t.later) <= record.MaxGraphemes && !t.s.filter.mayContain(hashID(t.later)) {
 		t.later = record.AppendStart(t.later[:len(id)], &t.own.Record)
-		if len(t.later) <= record.MaxGraphemes && !t.s.filter.has(hashID(t.later)) {
+		if len(t.later) <= record.MaxGraphemes && !t.s.filter.mayContain(hashID(t.later)) {
 			return true, nil // the other ids are new, too
 		}
 	}
 	w := record.Write{ID: id, Op: record.OpPut, Record: &t.own.Record, IDReused: reused}
-	at, err := t.locate(nil, &w)
+	at, err := t.locateID(nil, &w)
 	return at == id, err
 }
 
-// place returns the slot under which a write belongs; sl is that of the write's own id, nil
+// slotForWrite returns the slot under which a write belongs; sl is that of the write's own id, nil
 // for a new one. The write gets the id.
-func (t *tx) place(sl *slot, w *record.Write) (*slot, error) {
-	id, err := t.locate(sl, w)
+func (t *tx) slotForWrite(sl *slot, w *record.Write) (*slot, error) {
+	id, err := t.locateID(sl, w)
 	if err != nil {
 		return nil, err
 	}
@@ -202,11 +202,11 @@ func (t *tx) place(sl *slot, w *record.Write) (*slot, error) {
 	if w.Op == record.OpPut {
 		w.Record.ID = id
 	}
-	return t.slot(id)
+	return t.ensureSlot(id)
 }
 
-// locate returns the id under which a write belongs; sl is the slot of its own id.
-func (t *tx) locate(sl *slot, w *record.Write) (string, error) {
+// locateID returns the id under which a write belongs; sl is the slot of its own id.
+func (t *tx) locateID(sl *slot, w *record.Write) (string, error) {
 	if !w.IDReused {
 		return w.ID, nil
 	}
@@ -214,7 +214,7 @@ func (t *tx) locate(sl *slot, w *record.Write) (string, error) {
 	id := record.Locate(w, func(id string) *record.Entry {
 		at, err := sl, error(nil)
 		if id != w.ID {
-			at, err = t.meet(hashText(id), id)
+			at, err = t.findSlot(hashText(id), id)
 		}
 		if failed = errors.Join(failed, err); at == nil {
 			return nil
@@ -224,54 +224,54 @@ func (t *tx) locate(sl *slot, w *record.Write) (string, error) {
 	return id, failed
 }
 
-// ingestRow is the same for a row that must be looked at as a whole.
-func (t *tx) ingestRow(p *part, i int, check *rowChecker) error {
+// ingestUncheckedRow adds or merges row i of the part, which is checked as a whole.
+func (t *tx) ingestUncheckedRow(p *part, i int, check *rowChecker) error {
 	row := p.batch.Row(i)
-	if problem := check.row(&row); problem != nil {
-		return t.refuse(sourceOf(check.agent, check.origin(&row)), &row.Record, problem)
+	if problem := check.checkRow(&row); problem != nil {
+		return t.quarantineInvalid(sourceOf(check.agent, check.permittedOrigin(&row)), &row.Record, problem)
 	}
 	h := hashText(row.Record.ID)
-	sl, err := t.meet(h, row.Record.ID)
+	sl, err := t.findSlot(h, row.Record.ID)
 	if err != nil {
 		return err
 	}
-	outcome, err := t.putAt(p, i, sl, h)
+	outcome, err := t.putBatchRow(p, i, sl, h)
 	if err == nil {
-		t.count(check.source).outcome(outcome)
+		t.countsOf(check.source).countOutcome(outcome)
 	}
 	return err
 }
 
-// takeFresh adds row i of the last part, whose id no one has heard of.
-func (t *tx) takeFresh(p *part, i int, hash uint64) {
-	t.s.filter.add(hash)
-	t.fresh.add(hash, len(t.parts)-1, i)
+// addFreshRow adds row i of the last part, whose id no one has heard of.
+func (t *tx) addFreshRow(p *part, i int, hash uint64) {
+	t.s.filter.addID(hash)
+	t.fresh.addID(hash, len(t.parts)-1, i)
 	p.taken = append(p.taken, int32(i))
 }
 
-func (t *tx) merge(source record.Origin, w record.Write) error {
-	sl, err := t.meet(hashText(w.ID), w.ID)
+func (t *tx) mergeWrite(source record.Origin, w record.Write) error {
+	sl, err := t.findSlot(hashText(w.ID), w.ID)
 	if err == nil {
-		sl, err = t.place(sl, &w)
+		sl, err = t.slotForWrite(sl, &w)
 	}
 	if err != nil {
 		return err
 	}
 	if w.Op == record.OpStop && movesArchived(sl, w.Stop) {
 		problem := fieldError(w.ID, "stop_time", "is not that of the archived record; restore the archive of its month, then retry")
-		return t.refuse(source, &record.Record{ID: w.ID, Start: record.None, Stop: w.Stop, Submit: record.None}, problem)
+		return t.quarantineInvalid(source, &record.Record{ID: w.ID, Start: record.None, Stop: w.Stop, Submit: record.None}, problem)
 	}
-	t.count(source).outcome(t.mergeInto(sl, w))
+	t.countsOf(source).countOutcome(t.mergeIntoSlot(sl, w))
 	return nil
 }
 
-// mergeInto merges a write. One that says of an archived run what the store still has of
+// mergeIntoSlot merges a write. One that says of an archived run what the store still has of
 // it is merged without the details: they are in the archive, and the run keeps its row.
-func (t *tx) mergeInto(sl *slot, w record.Write) record.Outcome {
+func (t *tx) mergeIntoSlot(sl *slot, w record.Write) record.Outcome {
 	if w.Op != record.OpPut || w.Record == nil {
 		return sl.entry.Merge(w)
 	}
-	left := t.leftOf(&sl.entry, w.Record)
+	left := t.archivedBody(&sl.entry, w.Record)
 	if left == nil {
 		return sl.entry.Merge(w)
 	}
@@ -293,9 +293,9 @@ func (t *tx) ingestWrite(agent string, w *record.Write) error {
 		if r == nil {
 			r = &record.Record{ID: w.ID, Start: record.None, Stop: w.Stop, Submit: record.None}
 		}
-		return t.refuse(source, r, problem)
+		return t.quarantineInvalid(source, r, problem)
 	}
-	return t.merge(source, *w)
+	return t.mergeWrite(source, *w)
 }
 
 // rowChecker checks rows as a whole.
@@ -306,18 +306,18 @@ type rowChecker struct {
 
 func newRowChecker(agent string) *rowChecker { return &rowChecker{agent: agent} }
 
-// origin returns the row's origin when the agent may speak for it, else the
+// permittedOrigin returns the row's origin when the agent may speak for it, else the
 // agent's pushes.
-func (c *rowChecker) origin(row *columns.Row) record.Origin {
+func (c *rowChecker) permittedOrigin(row *columns.Row) record.Origin {
 	if mayWrite(c.agent, row.Origin) {
 		return row.Origin
 	}
 	return record.Pushed
 }
 
-func (c *rowChecker) row(row *columns.Row) error {
+func (c *rowChecker) checkRow(row *columns.Row) error {
 	c.source = sourceOf(c.agent, row.Origin)
-	if err := checkWho(c.agent, row.Origin, row.Rank, row.Version); err != nil {
+	if err := checkOrigin(c.agent, row.Origin, row.Rank, row.Version); err != nil {
 		return err
 	}
 	if row.Tombstone || row.Stop != record.None {
@@ -328,7 +328,7 @@ func (c *rowChecker) row(row *columns.Row) error {
 
 func mayWrite(agent string, o record.Origin) bool { return o.IsPushed() || o.Agent == agent }
 
-func checkWho(agent string, o record.Origin, rank record.Rank, v record.Version) error {
+func checkOrigin(agent string, o record.Origin, rank record.Rank, v record.Version) error {
 	switch {
 	case !mayWrite(agent, o):
 		return fieldError("", "origin", fmt.Sprintf("%s is not a source of agent %s", o, agent))
@@ -341,7 +341,7 @@ func checkWho(agent string, o record.Origin, rank record.Rank, v record.Version)
 }
 
 func checkWrite(agent string, w *record.Write) error {
-	if err := checkWho(agent, w.Origin, w.Rank, w.Version); err != nil {
+	if err := checkOrigin(agent, w.Origin, w.Rank, w.Version); err != nil {
 		return err
 	}
 	if err := record.ValidateID(w.ID); err != nil {
@@ -376,15 +376,15 @@ const invalidPrefix = "apply-"
 // mapping made here, and not a job.
 func (q *Quarantined) IsRecord() bool { return strings.HasPrefix(q.ID, invalidPrefix) }
 
-// refuse puts a record that is not valid into quarantine, under an id that is
+// quarantineInvalid puts a record that is not valid into quarantine, under an id that is
 // the same whenever it comes again.
-func (t *tx) refuse(source record.Origin, r *record.Record, problem error) error {
+func (t *tx) quarantineInvalid(source record.Origin, r *record.Record, problem error) error {
 	digest := r.Digest()
-	return t.quarantine(&Quarantined{Source: source, ID: invalidPrefix + hex.EncodeToString(digest[:]), Reason: "validation",
-		Message: clean(problem.Error()), RecordID: clean(r.ID), Raw: rawRecord(r)})
+	return t.quarantineJob(&Quarantined{Source: source, ID: invalidPrefix + hex.EncodeToString(digest[:]), Reason: "validation",
+		Message: replaceInvalidUTF8(problem.Error()), RecordID: replaceInvalidUTF8(r.ID), Raw: rawRecord(r)})
 }
 
-func clean(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
+func replaceInvalidUTF8(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
 func rawRecord(r *record.Record) []byte {
 	raw, err := json.Marshal(r)
@@ -397,11 +397,11 @@ func rawRecord(r *record.Record) []byte {
 // maxRaw bounds the raw input of a quarantined job, in bytes.
 const maxRaw = 64 << 10
 
-// quarantine keeps a job that gave no record, and counts it as one write.
-func (t *tx) quarantine(q *Quarantined) error {
-	t.count(q.Source).quarantined()
+// quarantineJob keeps a job that gave no record, and counts it as one write.
+func (t *tx) quarantineJob(q *Quarantined) error {
+	t.countsOf(q.Source).countQuarantined()
 	key := quarantineKey(q.Source, q.ID)
-	old, err := t.get(key)
+	old, err := t.getSmall(key)
 	if err != nil {
 		return err
 	}
@@ -414,34 +414,34 @@ func (t *tx) quarantine(q *Quarantined) error {
 		}
 		item.First, item.Count = before.First, before.Count+1
 	}
-	return t.put(key, encode(smallFormat, &item))
+	return t.putSmall(key, encodeValue(smallFormat, &item))
 }
 
 const smallFormat = 1
 
 func decodeQuarantined(b []byte) (Quarantined, error) {
-	return read[Quarantined](b, smallFormat, "quarantined job")
+	return decodeNew[Quarantined](b, smallFormat, "quarantined job")
 }
 
-func decodeGap(b []byte) (Gap, error)   { return read[Gap](b, smallFormat, "gap") }
-func decodeFact(b []byte) (Fact, error) { return read[Fact](b, smallFormat, "fact") }
+func decodeGap(b []byte) (Gap, error)   { return decodeNew[Gap](b, smallFormat, "gap") }
+func decodeFact(b []byte) (Fact, error) { return decodeNew[Fact](b, smallFormat, "fact") }
 
-// gap keeps a gap; the same one again changes nothing.
-func (t *tx) gap(g *Gap) error {
+// putGap keeps a gap; the same one again changes nothing.
+func (t *tx) putGap(g *Gap) error {
 	key := gapKey(g)
-	old, err := t.get(key)
+	old, err := t.getSmall(key)
 	if err != nil || old != nil {
 		return err
 	}
 	item := *g
 	item.Noticed = t.now
-	return t.put(key, encode(smallFormat, &item))
+	return t.putSmall(key, encodeValue(smallFormat, &item))
 }
 
-// fact keeps a fact, unless a newer one is there.
-func (t *tx) fact(f *Fact) error {
+// putFact keeps a fact, unless a newer one is there.
+func (t *tx) putFact(f *Fact) error {
 	key := factKey(f)
-	old, err := t.get(key)
+	old, err := t.getSmall(key)
 	if err != nil {
 		return err
 	}
@@ -451,5 +451,5 @@ func (t *tx) fact(f *Fact) error {
 			return err
 		}
 	}
-	return t.put(key, encode(smallFormat, f))
+	return t.putSmall(key, encodeValue(smallFormat, f))
 }

@@ -9,13 +9,13 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-func (c *PostCommand) apply(t *tx) (any, error) {
+func (c *PostCommand) applyTo(t *tx) (any, error) {
 	t.now = c.Now
-	return t.post([][]byte{c.Rows}, c.IgnoreExisting)
+	return t.postBatches([][]byte{c.Rows}, c.IgnoreExisting)
 }
 
-// post adds the records of all batches, or none.
-func (t *tx) post(batches [][]byte, ignoreExisting bool) (any, error) {
+// postBatches adds the records of all batches, or none.
+func (t *tx) postBatches(batches [][]byte, ignoreExisting bool) (any, error) {
 	var result PostResult
 	for _, data := range batches {
 		if len(data) == 0 {
@@ -48,13 +48,13 @@ func (t *tx) postBatch(data []byte, result *PostResult) error {
 		p = &part{batch: batch, facts: newFacts(batch, "", &t.hasher), observed: make([]uint64, batch.Len())}
 	}
 	t.parts = append(t.parts, p)
-	t.fresh.expect(batch.Len())
-	counts := t.count(record.Pushed)
+	t.fresh.reserve(batch.Len())
+	counts := t.countsOf(record.Pushed)
 	for i := range batch.Len() {
-		if i%touchAhead == 0 {
-			t.touch(batch, i)
+		if i%prefetchAhead == 0 {
+			t.prefetchIDs(batch, i)
 		}
-		if p.batch == nil || !t.plainPost(p, i) {
+		if p.batch == nil || !t.isValidPost(p, i) {
 			r := batch.Row(i).Record
 			if err := r.Validate(); err != nil {
 				result.Refused = err.Error()
@@ -68,51 +68,51 @@ func (t *tx) postBatch(data []byte, result *PostResult) error {
 	return nil
 }
 
-// plainPost reports whether row i of a posted batch is certainly valid.
-func (t *tx) plainPost(p *part, i int) bool {
+// isValidPost reports whether row i of a posted batch is certainly valid.
+func (t *tx) isValidPost(p *part, i int) bool {
 	p.batch.ReadOwn(&t.own, i)
 	t.own.Version.Observed = 1 // it will be set
-	return p.facts.plain(&t.own, i)
+	return p.facts.isCertainlyValid(&t.own, i)
 }
 
 // postRow adds row i of the batch, which is valid. t.ahead has its hash.
 func (t *tx) postRow(p *part, batch *columns.Batch, i int, counts *Counts, result *PostResult) error {
-	h, id := t.ahead[i%touchAhead], batch.ID(i)
-	sl, err := t.meet(h, id)
+	h, id := t.ahead[i%prefetchAhead], batch.ID(i)
+	sl, err := t.findSlot(h, id)
 	if err != nil {
 		return err
 	}
 	outcome := record.Added
 	switch {
 	case sl == nil && p.batch != nil:
-		p.observed[i] = uint64(t.m.tick(t.now))
-		t.takeFresh(p, i, h)
+		p.observed[i] = uint64(t.m.tickClock(t.now))
+		t.addFreshRow(p, i, h)
 	case sl == nil:
 		r := batch.Row(i).Record
 		p.rows = append(p.rows, t.pushedRow(&r))
-		t.takeFresh(p, len(p.rows)-1, h)
+		t.addFreshRow(p, len(p.rows)-1, h)
 	default:
-		outcome = t.postKnown(sl, batch.Row(i).Record, result)
+		outcome = t.postExisting(sl, batch.Row(i).Record, result)
 	}
-	if counts.outcome(outcome); outcome == record.Added {
+	if counts.countOutcome(outcome); outcome == record.Added {
 		result.Added++
 	}
 	return nil
 }
 
-// postKnown adds a record whose id the store or the command knows, unless it shows one.
-func (t *tx) postKnown(sl *slot, r record.Record, result *PostResult) record.Outcome {
-	if sl.entry.Post(&r, t.m.peek(t.now)) {
-		t.m.tick(t.now)
+// postExisting adds a record whose id the store or the command knows, unless it shows one.
+func (t *tx) postExisting(sl *slot, r record.Record, result *PostResult) record.Outcome {
+	if sl.entry.Post(&r, t.m.peekClock(t.now)) {
+		t.m.tickClock(t.now)
 		return record.Added
 	}
 	if len(result.Existing) < MaxExisting {
-		result.Existing = append(result.Existing, clean(r.ID))
+		result.Existing = append(result.Existing, replaceInvalidUTF8(r.ID))
 	}
-	return refusal(&sl.entry)
+	return refusedOutcome(&sl.entry)
 }
 
-func refusal(e *record.Entry) record.Outcome {
+func refusedOutcome(e *record.Entry) record.Outcome {
 	if e.Deleted {
 		return record.Deleted
 	}
@@ -121,15 +121,15 @@ func refusal(e *record.Entry) record.Outcome {
 
 func (t *tx) pushedRow(r *record.Record) columns.Row {
 	return columns.Row{Record: *r, Origin: record.Pushed, Rank: record.RankPush,
-		Version: record.Version{Ended: !r.Open(), Observed: t.m.tick(t.now)}, Stop: record.None}
+		Version: record.Version{Ended: !r.Open(), Observed: t.m.tickClock(t.now)}, Stop: record.None}
 }
 
-func (c *PutStopCommand) apply(t *tx) (any, error) {
+func (c *PutStopCommand) applyTo(t *tx) (any, error) {
 	t.now = c.Now
 	return t.putStop(PutStop{ID: c.ID, Stop: c.Stop})
 }
 
-func (c *PutStopsCommand) apply(t *tx) (any, error) {
+func (c *PutStopsCommand) applyTo(t *tx) (any, error) {
 	t.now = c.Now
 	results := make([]any, 0, len(c.Puts))
 	for _, p := range c.Puts {
@@ -146,7 +146,7 @@ func (t *tx) putStop(p PutStop) (PutResult, error) {
 	if record.ValidateID(p.ID) != nil || checkStop(p.ID, p.Stop) != nil {
 		return PutResult{}, nil //nolint:nilerr // what has such an id or stop is not found
 	}
-	sl, err := t.meet(hashText(p.ID), p.ID)
+	sl, err := t.findSlot(hashText(p.ID), p.ID)
 	if err != nil {
 		return PutResult{}, err
 	}
@@ -159,14 +159,14 @@ func (t *tx) putStop(p PutStop) (PutResult, error) {
 			return PutResult{Found: true, Archived: cmp.Or(t.m.archiveOf(rowOfHolding(best)), "unknown")}, nil
 		}
 	}
-	if !sl.entry.PutStop(p.Stop, t.m.peek(t.now)) {
+	if !sl.entry.PutStop(p.Stop, t.m.peekClock(t.now)) {
 		return PutResult{}, nil
 	}
 	if archived {
 		sl.entry.Best().Archived = true // the stop is the one that it has
 	}
-	t.m.tick(t.now)
-	t.count(record.Pushed).outcome(record.Merged)
+	t.m.tickClock(t.now)
+	t.countsOf(record.Pushed).countOutcome(record.Merged)
 	return PutResult{Found: true}, nil
 }
 
@@ -175,37 +175,37 @@ func rowOfHolding(h *record.Holding) *columns.Row {
 	return &columns.Row{Record: *h.Record, Stop: h.Stop}
 }
 
-func (c *DeleteCommand) apply(t *tx) (any, error) {
+func (c *DeleteCommand) applyTo(t *tx) (any, error) {
 	t.now = c.Now
 	var result DeleteResult
 	for _, id := range c.IDs {
 		if record.ValidateID(id) != nil {
 			continue
 		}
-		sl, err := t.slot(id)
+		sl, err := t.ensureSlot(id)
 		if err != nil {
 			return nil, err
 		}
 		if sl.entry.Deleted {
 			continue
 		}
-		t.delete(sl, c.By)
+		t.markDeleted(sl, c.By)
 		result.Changed++
 	}
 	return result, nil
 }
 
-// delete marks an id as deleted.
-func (t *tx) delete(sl *slot, by string) {
+// markDeleted marks an id as deleted.
+func (t *tx) markDeleted(sl *slot, by string) {
 	sl.entry.Merge(record.Write{ID: sl.entry.ID, Op: record.OpDelete})
 	sl.by, sl.at, sl.entry.DeletedAt = by, t.now, t.now
 }
 
-func (c *UndeleteCommand) apply(t *tx) (any, error) {
+func (c *UndeleteCommand) applyTo(t *tx) (any, error) {
 	t.now = c.Now
 	var result DeleteResult
 	for _, id := range c.IDs {
-		sl, err := t.meet(hashText(id), id)
+		sl, err := t.findSlot(hashText(id), id)
 		if err != nil {
 			return nil, err
 		}
@@ -223,15 +223,15 @@ type stageHead struct {
 	Parts uint32 // above the greatest part
 }
 
-func (h *stageHead) fields(f fields) {
-	f.time(&h.Begun)
-	small(f, &h.Parts)
+func (h *stageHead) visitFields(f fields) {
+	f.visitTime(&h.Begun)
+	visitSmallUint(f, &h.Parts)
 }
 
 // maxParts bounds the parts of an upload.
 const maxParts = 1 << 16
 
-func (c *StageCommand) apply(t *tx) (any, error) {
+func (c *StageCommand) applyTo(t *tx) (any, error) {
 	t.now = c.Now
 	if err := t.expireStages(); err != nil {
 		return nil, err
@@ -246,7 +246,7 @@ func (c *StageCommand) apply(t *tx) (any, error) {
 	}
 	head.Parts = max(head.Parts, c.Part+1)
 	t.stages[c.Upload] = &head
-	if err := t.b.Set(stageHeadKey(c.Upload), encode(smallFormat, &head), nil); err != nil {
+	if err := t.b.Set(stageHeadKey(c.Upload), encodeValue(smallFormat, &head), nil); err != nil {
 		return nil, err
 	}
 	return nil, t.b.Set(stageKey(c.Upload, c.Part), c.Rows, nil)
@@ -269,10 +269,10 @@ func (t *tx) dropStage(u Upload) error {
 		return err
 	}
 	prefix := append([]byte{tableStage}, u[:]...)
-	return t.b.DeleteRange(prefix, after(prefix), nil)
+	return t.b.DeleteRange(prefix, prefixEnd(prefix), nil)
 }
 
-func (c *CommitStageCommand) apply(t *tx) (any, error) {
+func (c *CommitStageCommand) applyTo(t *tx) (any, error) {
 	t.now = c.Now
 	parts, err := readStage(t.r, c.Upload)
 	if err != nil {
@@ -281,7 +281,7 @@ func (c *CommitStageCommand) apply(t *tx) (any, error) {
 	if len(parts) == 0 || uint32(len(parts)) != c.Parts {
 		return PostResult{Unknown: true}, nil
 	}
-	result, err := t.post(parts, c.IgnoreExisting)
+	result, err := t.postBatches(parts, c.IgnoreExisting)
 	if err != nil {
 		return nil, err
 	}
@@ -289,7 +289,7 @@ func (c *CommitStageCommand) apply(t *tx) (any, error) {
 }
 
 func readStage(r pebble.Reader, u Upload) (parts [][]byte, err error) {
-	err = scan(r, append([]byte{tableStage}, u[:]...), func(_, value []byte) error {
+	err = scanPrefix(r, append([]byte{tableStage}, u[:]...), func(_, value []byte) error {
 		parts = append(parts, append([]byte(nil), value...))
 		return nil
 	})

@@ -4,11 +4,11 @@ import (
 	"bytes"
 )
 
-func (c *QuarantineDropCommand) apply(t *tx) (any, error) {
+func (c *QuarantineDropCommand) applyTo(t *tx) (any, error) {
 	var result DeleteResult
 	for i := range c.Keys {
 		key := quarantineKey(c.Keys[i].Source, c.Keys[i].ID)
-		old, err := t.get(key)
+		old, err := t.getSmall(key)
 		if err != nil {
 			return nil, err
 		}
@@ -16,34 +16,34 @@ func (c *QuarantineDropCommand) apply(t *tx) (any, error) {
 			continue
 		}
 		result.Changed++
-		if err := t.put(key, nil); err != nil {
+		if err := t.putSmall(key, nil); err != nil {
 			return nil, err
 		}
 	}
 	return result, nil
 }
 
-func (c *SetClusterCommand) apply(t *tx) (any, error) {
+func (c *SetClusterCommand) applyTo(t *tx) (any, error) {
 	if t.m.Cluster == "" {
 		t.m.Cluster = c.ID
 	}
 	return t.m.Cluster, nil
 }
 
-func (c *SetVersionCommand) apply(t *tx) (any, error) {
+func (c *SetVersionCommand) applyTo(t *tx) (any, error) {
 	t.m.Version = max(t.m.Version, c.Version)
 	return t.m.Version, nil
 }
 
-func (c *HashCheckCommand) apply(t *tx) (any, error) {
+func (c *HashCheckCommand) applyTo(t *tx) (any, error) {
 	t.hashed = true
 	return func() any { return HashResult{Index: t.index, Hash: t.m.Hash} }, nil
 }
 
-func (c *DocumentCommand) apply(t *tx) (any, error) {
+func (c *DocumentCommand) applyTo(t *tx) (any, error) {
 	result := DocumentResult{Index: t.index}
 	for i := range c.If {
-		v, err := t.get(documentKey(c.If[i].Space, c.If[i].Key))
+		v, err := t.getSmall(documentKey(c.If[i].Space, c.If[i].Key))
 		if err != nil {
 			return nil, err
 		}
@@ -52,7 +52,7 @@ func (c *DocumentCommand) apply(t *tx) (any, error) {
 		}
 	}
 	for i := range c.Sets {
-		if err := t.put(documentKey(c.Sets[i].Space, c.Sets[i].Key), c.Sets[i].Value); err != nil {
+		if err := t.putSmall(documentKey(c.Sets[i].Space, c.Sets[i].Key), c.Sets[i].Value); err != nil {
 			return nil, err
 		}
 	}

@@ -107,49 +107,49 @@ const archiveFormat = 1
 // take the same steps.
 const archiveBlocks = 8
 
-func (*ArchiveCommand) kind() kind    { return kindArchive }
-func (*ArchiveCommand) since() uint16 { return 6 }
+func (*ArchiveCommand) commandKind() kind  { return kindArchive }
+func (*ArchiveCommand) minVersion() uint16 { return 6 }
 
-func (c *ArchiveCommand) fields(f fields) {
-	code(f, &c.Op)
-	c.Archive.fields(f)
-	list(f, &c.Rows, fields.view)
+func (c *ArchiveCommand) visitFields(f fields) {
+	visitByte(f, &c.Op)
+	c.Archive.visitFields(f)
+	visitList(f, &c.Rows, fields.visitView)
 }
 
-func (s *ArchiveStatement) fields(f fields) {
-	f.text(&s.Name)
-	f.time(&s.From)
-	f.time(&s.To)
-	f.uint(&s.UpTo)
-	f.sum(&s.Rows)
-	list(f, &s.Keep, fields.text)
-	f.text(&s.Location)
-	f.text(&s.Manifest)
-	f.text(&s.SHA256)
-	list(f, &s.Sums, func(f fields, t *ArchiveTotal) {
-		f.text(&t.Name)
-		f.text(&t.Value)
+func (s *ArchiveStatement) visitFields(f fields) {
+	f.visitText(&s.Name)
+	f.visitTime(&s.From)
+	f.visitTime(&s.To)
+	f.visitUint(&s.UpTo)
+	f.visitArchiveSum(&s.Rows)
+	visitList(f, &s.Keep, fields.visitText)
+	f.visitText(&s.Location)
+	f.visitText(&s.Manifest)
+	f.visitText(&s.SHA256)
+	visitList(f, &s.Sums, func(f fields, t *ArchiveTotal) {
+		f.visitText(&t.Name)
+		f.visitText(&t.Value)
 	})
 }
 
-func (f fields) sum(s *archived.Sum) {
-	f.uint(&s.Count)
-	f.fixed(&s.Hi)
-	f.fixed(&s.Lo)
+func (f fields) visitArchiveSum(s *archived.Sum) {
+	f.visitUint(&s.Count)
+	f.visitFixed64(&s.Hi)
+	f.visitFixed64(&s.Lo)
 }
 
-func (a *Archive) fields(f fields) {
-	a.ArchiveStatement.fields(f)
-	code(f, &a.State)
-	f.uint(&a.Removed)
-	f.time(&a.Since)
-	f.uint(&a.after)
-	f.sum(&a.seen)
+func (a *Archive) visitFields(f fields) {
+	a.ArchiveStatement.visitFields(f)
+	visitByte(f, &a.State)
+	f.visitUint(&a.Removed)
+	f.visitTime(&a.Since)
+	f.visitUint(&a.after)
+	f.visitArchiveSum(&a.seen)
 }
 
-// same reports whether two statements are one.
-func (s *ArchiveStatement) same(o *ArchiveStatement) bool {
-	return string(encode(archiveFormat, s)) == string(encode(archiveFormat, o))
+// isSameAs reports whether two statements are one.
+func (s *ArchiveStatement) isSameAs(o *ArchiveStatement) bool {
+	return string(encodeValue(archiveFormat, s)) == string(encodeValue(archiveFormat, o))
 }
 
 // covers reports whether a closed row is one of those that the archive is about, details
@@ -159,18 +159,18 @@ func (s *ArchiveStatement) covers(row *columns.Row) bool {
 	return !row.Tombstone && stop != record.None && s.From <= stop && stop < s.To && row.Seq <= s.UpTo
 }
 
-// keeps reports whether the key stays.
-func (s *ArchiveStatement) keeps(key string) bool {
+// keepsKey reports whether the key stays.
+func (s *ArchiveStatement) keepsKey(key string) bool {
 	_, ok := slices.BinarySearch(s.Keep, key)
 	return ok
 }
 
-// thin returns the record without the details that leave.
-func (s *ArchiveStatement) thin(r *record.Record) record.Record {
+// withoutDetails returns the record without the details that leave.
+func (s *ArchiveStatement) withoutDetails(r *record.Record) record.Record {
 	out := *r
 	out.State, out.Exit = "", record.Exit{}
 	if r.Meta != nil {
-		out.Meta = slices.DeleteFunc(slices.Clone(r.Meta), func(e record.MetaEntry) bool { return !s.keeps(e.Key) })
+		out.Meta = slices.DeleteFunc(slices.Clone(r.Meta), func(e record.MetaEntry) bool { return !s.keepsKey(e.Key) })
 		if out.Meta == nil {
 			out.Meta = record.Meta{} // an empty one is not an absent one
 		}
@@ -185,15 +185,15 @@ func ArchivedRow(row *columns.Row) archived.Row {
 }
 
 func (l *loaded) loadArchives(r pebble.Reader) error {
-	return scan(r, documentKey(archiveSpace, ""), func(_, value []byte) error {
-		a, err := read[Archive](value, archiveFormat, "archive")
+	return scanPrefix(r, documentKey(archiveSpace, ""), func(_, value []byte) error {
+		a, err := decodeNew[Archive](value, archiveFormat, "archive")
 		l.memory.archives = append(l.memory.archives, &a)
 		return err
 	})
 }
 
-// archive returns the archive of the name; nil for none.
-func (m *memory) archive(name string) *Archive {
+// archiveByName returns a copy of the archive; nil for none.
+func (m *memory) archiveByName(name string) *Archive {
 	i, ok := findArchive(m.archives, name)
 	if !ok {
 		return nil
@@ -220,14 +220,14 @@ func (t *tx) setArchive(name string, a *Archive) error {
 		list = slices.Insert(list, i, a)
 	}
 	if a != nil {
-		value = encode(archiveFormat, a)
+		value = encodeValue(archiveFormat, a)
 	}
 	t.m.archives = list
-	return t.put(documentKey(archiveSpace, name), value)
+	return t.putSmall(documentKey(archiveSpace, name), value)
 }
 
-func (c *ArchiveCommand) apply(t *tx) (any, error) {
-	a := t.m.archive(c.Archive.Name)
+func (c *ArchiveCommand) applyTo(t *tx) (any, error) {
+	a := t.m.archiveByName(c.Archive.Name)
 	switch {
 	case c.Op == ArchiveRemove:
 		return t.removeArchived(a, &c.Archive)
@@ -245,13 +245,13 @@ func (c *ArchiveCommand) apply(t *tx) (any, error) {
 // up to a change only gets less, so rows that were checked and are shown later are in the
 // files, whatever else came meanwhile.
 func (t *tx) removeArchived(a *Archive, want *ArchiveStatement) (any, error) {
-	if a == nil || a.State == ArchiveChecking && !a.same(want) {
-		if refused := t.begins(want); refused != "" {
+	if a == nil || a.State == ArchiveChecking && !a.isSameAs(want) {
+		if refused := t.newArchiveProblem(want); refused != "" {
 			return ArchiveResult{Done: true, Refused: refused}, nil
 		}
 		a = &Archive{ArchiveStatement: *want, State: ArchiveChecking, Since: want.To}
 	}
-	if !a.same(want) || a.State > Archived {
+	if !a.isSameAs(want) || a.State > Archived {
 		refused := fmt.Sprintf("archive %q exists with other rows or files, or is being restored; restore it first, or use another name", a.Name)
 		return ArchiveResult{Done: true, State: a.State, Refused: refused}, nil
 	}
@@ -264,10 +264,10 @@ func (t *tx) removeArchived(a *Archive, want *ArchiveStatement) (any, error) {
 	return ArchiveResult{State: a.State, Done: true}, nil
 }
 
-// begins returns why a new archive cannot begin; "" when it can. Archives of one time
+// newArchiveProblem says why a new archive cannot begin; "" when it can. Archives of one time
 // follow one another, so that each row without details belongs to the first that covers
 // it.
-func (t *tx) begins(s *ArchiveStatement) string {
+func (t *tx) newArchiveProblem(s *ArchiveStatement) string {
 	switch {
 	case s.Name == "" || len(s.Name) > 200:
 		return "the name of an archive must have 1 to 200 bytes"
@@ -335,7 +335,7 @@ func (t *tx) thinArchived(a *Archive) (any, error) {
 		if !a.covers(row) || row.Archived {
 			return false
 		}
-		row.Record, row.Archived = a.thin(&row.Record), true
+		row.Record, row.Archived = a.withoutDetails(&row.Record), true
 		result.Changed++
 		return true
 	})
@@ -345,7 +345,7 @@ func (t *tx) thinArchived(a *Archive) (any, error) {
 	if a.Removed += result.Changed; end {
 		a.State, a.after = Archived, 0
 	}
-	t.dropped(int(result.Changed))
+	t.recordDrop(int(result.Changed))
 	result.State, result.Done = a.State, end
 	return result, t.setArchive(a.Name, a)
 }
@@ -370,7 +370,7 @@ func (t *tx) endArchive(a *Archive) (any, error) {
 		return nil, err
 	}
 	if end {
-		held, err := t.heldBy(a)
+		held, err := t.countHiddenBodies(a)
 		if err != nil {
 			return nil, err
 		}
@@ -399,10 +399,10 @@ func (m *memory) coveredBy(row *columns.Row) string {
 	return ""
 }
 
-// heldBy counts the bodies of the archive's time that lost details and are not shown.
-func (t *tx) heldBy(a *Archive) (n uint64, err error) {
-	err = scan(t.r, []byte{tableLeft}, func(key, _ []byte) error {
-		sl, err := t.load(keyText(key))
+// countHiddenBodies counts the bodies of the archive's time that lost details and are not shown.
+func (t *tx) countHiddenBodies(a *Archive) (n uint64, err error) {
+	err = scanPrefix(t.r, []byte{tableLeft}, func(key, _ []byte) error {
+		sl, err := t.loadSlot(keyText(key))
 		if err != nil {
 			return err
 		}
@@ -485,7 +485,7 @@ func (t *tx) rewriteBlock(z *zone, change func(*columns.Row) bool) error {
 		before = append(before, row)
 		if i := len(after); !mask.Has(i) && !row.Tombstone && change(&row) {
 			changed = true
-			t.exchange(&sum, &before[i], &row)
+			t.exchangeRowHash(&sum, &before[i], &row)
 		}
 		after = append(after, row)
 	}
@@ -500,12 +500,12 @@ func (t *tx) rewriteBlock(z *zone, change func(*columns.Row) bool) error {
 	return t.replaceBlock(z, after, sum)
 }
 
-// exchange takes the hash of a row out of the state's and of a sum, and that of another in.
-func (t *tx) exchange(sum *Hash, before, after *columns.Row) {
-	was, now := t.hasher.row(before), t.hasher.row(after)
+// exchangeRowHash takes the hash of a row out of the state's and of a sum, and that of another in.
+func (t *tx) exchangeRowHash(sum *Hash, before, after *columns.Row) {
+	was, now := t.hasher.hashRow(before), t.hasher.hashRow(after)
 	for _, h := range []*Hash{&t.m.Hash, sum} {
-		h.sub(was)
-		h.add(now)
+		h.subtractHash(was)
+		h.addHash(now)
 	}
 }
 
@@ -521,7 +521,7 @@ func (t *tx) replaceBlock(z *zone, rows []columns.Row, sum Hash) error {
 	t.cloneZones()
 	i, _ := findZone(t.m.zones, z.First)
 	t.m.zones[i] = other
-	t.s.blocks.drop(z.First)
+	t.s.blocks.evict(z.First)
 	return t.storeBlock(other, enc)
 }
 
@@ -534,10 +534,10 @@ func (t *tx) rewriteWaiting(change func(*columns.Row) bool) error {
 		}
 		t.cloneWaiting()
 		sum := w.sum
-		t.exchange(&sum, &w.row, &after)
+		t.exchangeRowHash(&sum, &w.row, &after)
 		other := &waitingRow{row: after, sum: sum}
 		t.m.waiting[i] = other
-		if err := t.b.Set(seqKey(tableWaiting, after.Seq), other.value(), nil); err != nil {
+		if err := t.b.Set(seqKey(tableWaiting, after.Seq), other.encodeWaiting(), nil); err != nil {
 			return err
 		}
 	}

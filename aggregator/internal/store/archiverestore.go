@@ -20,7 +20,7 @@ func (t *tx) restoreArchived(a *Archive, rows [][]byte) (any, error) {
 		if list[i], err = archived.Decode(data); err != nil {
 			return ArchiveResult{Done: true, State: a.State, Refused: err.Error()}, nil //nolint:nilerr // the result says it
 		}
-		if refused := a.has(&list[i]); refused != "" {
+		if refused := a.rowProblem(&list[i]); refused != "" {
 			return ArchiveResult{Done: true, State: a.State, Refused: refused}, nil
 		}
 	}
@@ -30,7 +30,7 @@ func (t *tx) restoreArchived(a *Archive, rows [][]byte) (any, error) {
 			return nil, err
 		}
 	}
-	changed, err := t.fill(full)
+	changed, err := t.fillRecords(full)
 	if err != nil {
 		return nil, fmt.Errorf("restore archive %s: %w", a.Name, err)
 	}
@@ -38,8 +38,8 @@ func (t *tx) restoreArchived(a *Archive, rows [][]byte) (any, error) {
 	return ArchiveResult{State: a.State, Done: true, Changed: changed}, t.setArchive(a.Name, a)
 }
 
-// has returns why a row cannot be one of the archive; "" when it can.
-func (a *Archive) has(row *archived.Row) string {
+// rowProblem says why a row cannot be one of the archive; "" when it can.
+func (a *Archive) rowProblem(row *archived.Row) string {
 	stop := row.ShownStop()
 	switch {
 	case stop == record.None || stop < a.From || stop >= a.To || row.Seq == 0 || row.Seq > a.UpTo:
@@ -53,11 +53,11 @@ func (a *Archive) has(row *archived.Row) string {
 // restoreRow gives what is held under a row's id its details again, and notes the shown
 // row that lacks them.
 func (t *tx) restoreRow(a *Archive, row *archived.Row, full map[uint64]record.Record) error {
-	sl, err := t.meet(hashText(row.Record.ID), row.Record.ID)
+	sl, err := t.findSlot(hashText(row.Record.ID), row.Record.ID)
 	if err != nil || sl == nil {
 		return err
 	}
-	left := a.thin(&row.Record)
+	left := a.withoutDetails(&row.Record)
 	for i := range sl.entry.Holdings {
 		h := &sl.entry.Holdings[i]
 		if h.Archived && h.Record != nil && sameRecord(&left, h.Record) {
@@ -72,8 +72,8 @@ func (t *tx) restoreRow(a *Archive, row *archived.Row, full map[uint64]record.Re
 	return nil
 }
 
-// fill puts whole records into the rows of the numbers.
-func (t *tx) fill(full map[uint64]record.Record) (changed uint64, err error) {
+// fillRecords puts whole records into the rows of the numbers.
+func (t *tx) fillRecords(full map[uint64]record.Record) (changed uint64, err error) {
 	change := func(row *columns.Row) bool {
 		whole, ok := full[row.Seq]
 		if !ok || !row.Archived {
@@ -101,33 +101,33 @@ func (t *tx) fill(full map[uint64]record.Record) (changed uint64, err error) {
 	return changed, t.rewriteWaiting(change)
 }
 
-// leftOf returns a body that is what an archive left of the record; nil for none. What an
+// archivedBody returns a body that is what an archive left of the record; nil for none. What an
 // origin says of the run then is no news: only its version is.
-func (t *tx) leftOf(e *record.Entry, r *record.Record) *record.Record {
+func (t *tx) archivedBody(e *record.Entry, r *record.Record) *record.Record {
 	for i := range e.Holdings {
 		h := &e.Holdings[i]
-		if h.Archived && h.Record != nil && t.m.leaves(r, h.Record, h.Shown().Stop) {
+		if h.Archived && h.Record != nil && t.m.isArchivedAs(r, h.Record, h.Shown().Stop) {
 			return h.Record
 		}
 	}
 	return nil
 }
 
-// leaves reports whether an archive of the time of a stop leaves what is left of a record.
-func (m *memory) leaves(r, left *record.Record, stop record.Time) bool {
+// isArchivedAs reports whether an archive of the time of a stop leaves what is left of a record.
+func (m *memory) isArchivedAs(r, left *record.Record, stop record.Time) bool {
 	for _, a := range m.archives {
 		if a.State == ArchiveChecking || stop < a.From || stop >= a.To {
 			continue
 		}
-		if thin := a.thin(r); sameRecord(&thin, left) {
+		if thin := a.withoutDetails(r); sameRecord(&thin, left) {
 			return true
 		}
 	}
 	return false
 }
 
-// leavesBehind reports whether a body that lost details is held and not shown.
-func leavesBehind(e *record.Entry) bool {
+// hidesArchivedBody reports whether a body that lost details is held and not shown.
+func hidesArchivedBody(e *record.Entry) bool {
 	best := e.Best()
 	for i := range e.Holdings {
 		h := &e.Holdings[i]

@@ -22,14 +22,14 @@ func (v *View) Archives() []Archive {
 // ArchivesOf names the archives that have records of the time of a query without their
 // details.
 func (v *View) ArchivesOf(q *Query) (names []string) {
-	for _, a := range v.memory.in(q.window()) {
+	for _, a := range v.memory.archivesIn(q.timeWindow()) {
 		names = append(names, a.Name)
 	}
 	return names
 }
 
-// in returns the archives with rows that ran, or waited, in the window.
-func (m *memory) in(w Window) (list []*Archive) {
+// archivesIn returns the archives with rows that ran, or waited, in the window.
+func (m *memory) archivesIn(w Window) (list []*Archive) {
 	for _, a := range m.archives {
 		if a.State != ArchiveChecking && a.Since < w.To && a.To > w.From {
 			list = append(list, a)
@@ -48,8 +48,8 @@ func (v *View) HasKeys(from, to record.Time, keys ...string) error {
 func (v *View) hasKeys(w Window, keys []string) error {
 	var names []string
 	var lost string
-	for _, a := range v.memory.in(w) {
-		if i := slices.IndexFunc(keys, func(key string) bool { return !a.keeps(key) || record.IsEndKey(key) }); i >= 0 {
+	for _, a := range v.memory.archivesIn(w) {
+		if i := slices.IndexFunc(keys, func(key string) bool { return !a.keepsKey(key) || record.IsEndKey(key) }); i >= 0 {
 			names, lost = append(names, a.Name), keys[i]
 		}
 	}
@@ -60,8 +60,8 @@ func (v *View) hasKeys(w Window, keys []string) error {
 		ErrArchived, lost, strings.Join(names, ", "))
 }
 
-// keys are the meta keys that the query tests.
-func (q *Query) keys() (keys []string) {
+// metaKeys are the meta keys that the query tests.
+func (q *Query) metaKeys() (keys []string) {
 	for _, tests := range append(slices.Clone(q.Allowed), q.Meta) {
 		for i := range tests {
 			keys = append(keys, tests[i].Key)
@@ -73,8 +73,8 @@ func (q *Query) keys() (keys []string) {
 	return keys
 }
 
-// window is the time out of which no record of the query has run.
-func (q *Query) window() Window {
+// timeWindow is the time out of which no record of the query has run.
+func (q *Query) timeWindow() Window {
 	w := Window{From: math.MinInt64, To: math.MaxInt64}
 	if q.Running != nil {
 		w = *q.Running

@@ -29,7 +29,7 @@ func newBlockCache(dict *columns.Dict, max int) *blockCache {
 	return &blockCache{reader: columns.NewReader(dict), max: max, held: map[uint64]*columns.Block{}}
 }
 
-func (c *blockCache) get(r pebble.Reader, z *zone) (*columns.Block, error) {
+func (c *blockCache) readBlock(r pebble.Reader, z *zone) (*columns.Block, error) {
 	if b, ok := c.held[z.First]; ok {
 		return b, nil
 	}
@@ -38,18 +38,18 @@ func (c *blockCache) get(r pebble.Reader, z *zone) (*columns.Block, error) {
 		return nil, err
 	}
 	if len(c.order) >= c.max {
-		c.drop(c.order[0])
+		c.evict(c.order[0])
 	}
 	c.held[z.First] = b
 	c.order = append(c.order, z.First)
 	return b, nil
 }
 
-// row returns the row of that number, nil for none. id is its record id; "": it is not known. A block is kept when it is asked for
+// findRow returns the row of that number, nil for none. id is its record id; "": it is not known. A block is kept when it is asked for
 // again at once: those who look up one row leave no memory behind.
-func (c *blockCache) row(r pebble.Reader, z *zone, seq uint64, id string) (*columns.Row, error) {
+func (c *blockCache) findRow(r pebble.Reader, z *zone, seq uint64, id string) (*columns.Row, error) {
 	if c.held[z.First] != nil || c.once == z.First {
-		block, err := c.get(r, z)
+		block, err := c.readBlock(r, z)
 		if err != nil {
 			return nil, err
 		}
@@ -57,7 +57,7 @@ func (c *blockCache) row(r pebble.Reader, z *zone, seq uint64, id string) (*colu
 	}
 	c.once = z.First
 	row, found := &columns.Row{}, false
-	ok, err := borrow(r, seqKey(tableBlock, z.First), func(data []byte) (err error) {
+	ok, err := withValue(r, seqKey(tableBlock, z.First), func(data []byte) (err error) {
 		found, err = c.reader.Pick(row, data, seq, id)
 		return err
 	})
@@ -74,13 +74,13 @@ func (c *blockCache) row(r pebble.Reader, z *zone, seq uint64, id string) (*colu
 	return row, nil
 }
 
-func (c *blockCache) drop(first uint64) {
+func (c *blockCache) evict(first uint64) {
 	delete(c.held, first)
 	c.order = slices.DeleteFunc(c.order, func(v uint64) bool { return v == first })
 }
 
 func readBlock(r pebble.Reader, z *zone, reader *columns.Reader) (*columns.Block, error) {
-	data, ok, err := get(r, seqKey(tableBlock, z.First))
+	data, ok, err := getValue(r, seqKey(tableBlock, z.First))
 	if err != nil {
 		return nil, err
 	}
@@ -110,7 +110,7 @@ func blockRow(b *columns.Block, seq uint64) (*columns.Row, error) {
 // readMask returns the superseded rows of a block as a mask of the caller's own.
 func readMask(r pebble.Reader, z *zone) (columns.Mask, error) {
 	m := newMask(z.Rows, nil)
-	b, ok, err := get(r, seqKey(tableDead, z.First))
+	b, ok, err := getValue(r, seqKey(tableDead, z.First))
 	if err != nil || !ok {
 		return m, err
 	}
@@ -123,19 +123,19 @@ func readMask(r pebble.Reader, z *zone) (columns.Mask, error) {
 	return m, nil
 }
 
-func readOpen(r pebble.Reader, seq uint64) (*columns.Row, error) {
-	b, ok, err := get(r, seqKey(tableOpen, seq))
+func readOpenRow(r pebble.Reader, seq uint64) (*columns.Row, error) {
+	b, ok, err := getValue(r, seqKey(tableOpen, seq))
 	if err != nil {
 		return nil, err
 	}
 	if !ok {
 		return nil, fmt.Errorf("%w: open row %d is missing", ErrCorrupt, seq)
 	}
-	return decodeOpen(seq, b)
+	return decodeOpenRow(seq, b)
 }
 
-// decodeOpen keeps b.
-func decodeOpen(seq uint64, b []byte) (*columns.Row, error) {
+// decodeOpenRow keeps b.
+func decodeOpenRow(seq uint64, b []byte) (*columns.Row, error) {
 	row, err := columns.DecodeRow(b)
 	if err != nil {
 		return nil, fmt.Errorf("%w: open row %d: %w", ErrCorrupt, seq, err)

@@ -76,15 +76,15 @@ func (b *Budget) Begin(ctx context.Context, n int64) (*Lease, error) {
 	}
 	l := &Lease{budget: b}
 	if n > 0 {
-		if err := l.wait(ctx, min(n, b.total)); err != nil {
+		if err := l.waitForRoom(ctx, min(n, b.total)); err != nil {
 			return nil, err
 		}
 	}
 	return l, nil
 }
 
-// wait reserves n bytes for an answer that has none.
-func (l *Lease) wait(ctx context.Context, n int64) error {
+// waitForRoom reserves n bytes for an answer that has none.
+func (l *Lease) waitForRoom(ctx context.Context, n int64) error {
 	b := l.budget
 	if !b.room.TryAcquire(n) {
 		b.waiting.Add(1)
@@ -118,7 +118,7 @@ func (l *Lease) Use(ctx context.Context, n int64) error {
 		b.refused.Inc()
 		return fmt.Errorf("%w, %d MiB", ErrTooMuch, b.total>>20)
 	case l.held == 0:
-		if err := l.wait(ctx, more); err != nil {
+		if err := l.waitForRoom(ctx, more); err != nil {
 			return err
 		}
 	case b.room.TryAcquire(more):
@@ -151,12 +151,12 @@ func (l *Lease) Free(n int64) {
 	defer l.mu.Unlock()
 	l.used -= min(n, l.used)
 	if !l.whole {
-		l.shrink(l.used)
+		l.shrinkTo(l.used)
 	}
 }
 
-// shrink holds no more than n bytes.
-func (l *Lease) shrink(n int64) {
+// shrinkTo holds no more than n bytes.
+func (l *Lease) shrinkTo(n int64) {
 	if less := l.held - n; less > 0 {
 		l.held = n
 		l.budget.taken.Add(-less)
@@ -172,7 +172,7 @@ func (l *Lease) End() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.used = 0
-	l.shrink(0)
+	l.shrinkTo(0)
 }
 
 // Several lets do make something out of several answers. All of them share one lease,
@@ -208,7 +208,7 @@ func Several(ctx context.Context, do func(context.Context) error) error {
 // adopt takes over what another lease uses, and ends it.
 func (l *Lease) adopt(other *Lease) {
 	other.mu.Lock()
-	other.shrink(other.used)
+	other.shrinkTo(other.used)
 	n := other.held
 	other.held, other.used = 0, 0
 	other.mu.Unlock()

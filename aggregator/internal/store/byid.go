@@ -28,7 +28,7 @@ func sortByID(list []plainIndex) {
 	common := commonStart(list)
 	order := make([]heading, len(list))
 	for i := range list {
-		order[i] = heading{head(list[i].id[common:]), int32(i)}
+		order[i] = heading{prefixNumber(list[i].id[common:]), int32(i)}
 	}
 	order = sortByHead(order)
 	sorted := make([]plainIndex, len(list))
@@ -89,9 +89,9 @@ func commonStart(list []plainIndex) int {
 	return n
 }
 
-// head returns the first eight bytes of s as a number; a shorter s is filled up
+// prefixNumber returns the first eight bytes of s as a number; a shorter s is filled up
 // with zeros.
-func head(s string) uint64 {
+func prefixNumber(s string) uint64 {
 	var b [8]byte
 	copy(b[:], s)
 	return binary.BigEndian.Uint64(b[:])

@@ -26,7 +26,7 @@ func (v *View) Changes(ctx context.Context, after uint64,
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if err := v.changed(z, after, block); err != nil {
+		if err := v.yieldChanges(z, after, block); err != nil {
 			return err
 		}
 	}
@@ -42,7 +42,7 @@ func (v *View) Changes(ctx context.Context, after uint64,
 	return v.openRows(ctx, p, func(row *columns.Row) error { return loose(row, true) })
 }
 
-func (v *View) changed(z *zone, after uint64, block func(b *columns.Block, rows, shown columns.Mask) error) error {
+func (v *View) yieldChanges(z *zone, after uint64, block func(b *columns.Block, rows, shown columns.Mask) error) error {
 	b, err := readBlock(v.snap, z, v.blocks.reader)
 	if err != nil {
 		return err

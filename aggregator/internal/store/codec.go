@@ -16,55 +16,55 @@ var errShort = errors.New("damaged encoding")
 // varints, text and lists carry their length.
 type encoder struct{ b []byte }
 
-func (e *encoder) byte(v byte)        { e.b = append(e.b, v) }
-func (e *encoder) uint(v uint64)      { e.b = binary.AppendUvarint(e.b, v) }
-func (e *encoder) int(v int64)        { e.b = binary.AppendVarint(e.b, v) }
-func (e *encoder) text(s string)      { e.b = append(binary.AppendUvarint(e.b, uint64(len(s))), s...) }
-func (e *encoder) bytes(v []byte)     { e.b = append(binary.AppendUvarint(e.b, uint64(len(v))), v...) }
-func (e *encoder) raw(v []byte)       { e.b = append(e.b, v...) }
-func (e *encoder) sixteen(v [16]byte) { e.raw(v[:]) }
-func (e *encoder) float(v float64)    { e.b = binary.BigEndian.AppendUint64(e.b, math.Float64bits(v)) }
+func (e *encoder) putByte(v byte)        { e.b = append(e.b, v) }
+func (e *encoder) putUint(v uint64)      { e.b = binary.AppendUvarint(e.b, v) }
+func (e *encoder) putInt(v int64)        { e.b = binary.AppendVarint(e.b, v) }
+func (e *encoder) putText(s string)      { e.b = append(binary.AppendUvarint(e.b, uint64(len(s))), s...) }
+func (e *encoder) putBytes(v []byte)     { e.b = append(binary.AppendUvarint(e.b, uint64(len(v))), v...) }
+func (e *encoder) putRaw(v []byte)       { e.b = append(e.b, v...) }
+func (e *encoder) putBytes16(v [16]byte) { e.putRaw(v[:]) }
+func (e *encoder) putFloat(v float64)    { e.b = binary.BigEndian.AppendUint64(e.b, math.Float64bits(v)) }
 
-func (e *encoder) bool(v bool) {
+func (e *encoder) putBool(v bool) {
 	if v {
-		e.byte(1)
+		e.putByte(1)
 		return
 	}
-	e.byte(0)
+	e.putByte(0)
 }
 
-// time keeps None to one byte.
-func (e *encoder) time(t record.Time) {
+// putTime keeps None to one byte.
+func (e *encoder) putTime(t record.Time) {
 	if t == record.None {
-		e.byte(0)
+		e.putByte(0)
 		return
 	}
-	e.byte(1)
-	e.int(int64(t))
+	e.putByte(1)
+	e.putInt(int64(t))
 }
 
-func (e *encoder) origin(o record.Origin) {
-	e.text(o.Agent)
-	e.text(o.Type)
-	e.text(o.Label)
+func (e *encoder) putOrigin(o record.Origin) {
+	e.putText(o.Agent)
+	e.putText(o.Type)
+	e.putText(o.Label)
 }
 
-func (e *encoder) version(v record.Version) {
-	e.bool(v.Ended)
-	e.int(v.Observed)
+func (e *encoder) putVersion(v record.Version) {
+	e.putBool(v.Ended)
+	e.putInt(v.Observed)
 }
 
-func (e *encoder) meta(m record.Meta) {
+func (e *encoder) putMeta(m record.Meta) {
 	if m == nil {
-		e.uint(0)
+		e.putUint(0)
 		return
 	}
-	e.uint(uint64(len(m)) + 1)
+	e.putUint(uint64(len(m)) + 1)
 	for i := range m {
-		e.text(m[i].Key)
-		e.uint(uint64(len(m[i].Values)))
+		e.putText(m[i].Key)
+		e.putUint(uint64(len(m[i].Values)))
 		for _, v := range m[i].Values {
-			e.text(v)
+			e.putText(v)
 		}
 	}
 }
@@ -84,7 +84,7 @@ func (d *decoder) fail() {
 	d.b = nil
 }
 
-func (d *decoder) byte() byte {
+func (d *decoder) readByte() byte {
 	if len(d.b) == 0 {
 		d.fail()
 		return 0
@@ -94,7 +94,7 @@ func (d *decoder) byte() byte {
 	return v
 }
 
-func (d *decoder) uint() uint64 {
+func (d *decoder) readUint() uint64 {
 	v, n := binary.Uvarint(d.b)
 	if n <= 0 {
 		d.fail()
@@ -104,7 +104,7 @@ func (d *decoder) uint() uint64 {
 	return v
 }
 
-func (d *decoder) int() int64 {
+func (d *decoder) readInt() int64 {
 	v, n := binary.Varint(d.b)
 	if n <= 0 {
 		d.fail()
@@ -114,13 +114,13 @@ func (d *decoder) int() int64 {
 	return v
 }
 
-// view returns a length-prefixed part of the input itself.
-func (d *decoder) view() []byte {
-	n := d.uint()
-	return d.take(n)
+// readView returns a length-prefixed part of the input itself.
+func (d *decoder) readView() []byte {
+	n := d.readUint()
+	return d.readRaw(n)
 }
 
-func (d *decoder) take(n uint64) []byte {
+func (d *decoder) readRaw(n uint64) []byte {
 	if n > uint64(len(d.b)) {
 		d.fail()
 		return nil
@@ -130,42 +130,42 @@ func (d *decoder) take(n uint64) []byte {
 	return v
 }
 
-func (d *decoder) text() string  { return string(d.view()) }
-func (d *decoder) bytes() []byte { return append([]byte(nil), d.view()...) }
+func (d *decoder) readText() string  { return string(d.readView()) }
+func (d *decoder) readBytes() []byte { return append([]byte(nil), d.readView()...) }
 
-func (d *decoder) bool() bool {
-	v := d.byte()
+func (d *decoder) readBool() bool {
+	v := d.readByte()
 	if v > 1 {
 		d.fail()
 	}
 	return v == 1
 }
 
-func (d *decoder) float() float64 {
-	v := d.take(8)
+func (d *decoder) readFloat() float64 {
+	v := d.readRaw(8)
 	if v == nil {
 		return 0
 	}
 	return math.Float64frombits(binary.BigEndian.Uint64(v))
 }
 
-// fixed reads what encoder.fixed wrote of one number.
-func (d *decoder) fixed() uint64 {
-	v := d.take(8)
+// readFixed64 reads what encoder.putFixed64 wrote of one number.
+func (d *decoder) readFixed64() uint64 {
+	v := d.readRaw(8)
 	if v == nil {
 		return 0
 	}
 	return binary.LittleEndian.Uint64(v)
 }
 
-func (d *decoder) sixteen() (v [16]byte) {
-	copy(v[:], d.take(16))
+func (d *decoder) readBytes16() (v [16]byte) {
+	copy(v[:], d.readRaw(16))
 	return v
 }
 
-// count reads the length of a list whose elements take at least one byte.
-func (d *decoder) count() int {
-	n := d.uint()
+// readCount reads the length of a list whose elements take at least one byte.
+func (d *decoder) readCount() int {
+	n := d.readUint()
 	if n > uint64(len(d.b)) {
 		d.fail()
 		return 0
@@ -173,23 +173,23 @@ func (d *decoder) count() int {
 	return int(n)
 }
 
-func (d *decoder) time() record.Time {
-	if !d.bool() {
+func (d *decoder) readTime() record.Time {
+	if !d.readBool() {
 		return record.None
 	}
-	return record.Time(d.int())
+	return record.Time(d.readInt())
 }
 
-func (d *decoder) origin() record.Origin {
-	return record.Origin{Agent: d.text(), Type: d.text(), Label: d.text()}
+func (d *decoder) readOrigin() record.Origin {
+	return record.Origin{Agent: d.readText(), Type: d.readText(), Label: d.readText()}
 }
 
-func (d *decoder) version() record.Version {
-	return record.Version{Ended: d.bool(), Observed: d.int()}
+func (d *decoder) readVersion() record.Version {
+	return record.Version{Ended: d.readBool(), Observed: d.readInt()}
 }
 
-func (d *decoder) meta() record.Meta {
-	n := d.uint()
+func (d *decoder) readMeta() record.Meta {
+	n := d.readUint()
 	if n == 0 {
 		return nil
 	}
@@ -199,17 +199,17 @@ func (d *decoder) meta() record.Meta {
 	}
 	m := make(record.Meta, n-1)
 	for i := range m {
-		m[i].Key = d.text()
-		m[i].Values = make([]string, d.count())
+		m[i].Key = d.readText()
+		m[i].Values = make([]string, d.readCount())
 		for j := range m[i].Values {
-			m[i].Values[j] = d.text()
+			m[i].Values[j] = d.readText()
 		}
 	}
 	return m
 }
 
-// end returns what went wrong, or that bytes are left over.
-func (d *decoder) end(what string) error {
+// checkEnd returns what went wrong, or that bytes are left over.
+func (d *decoder) checkEnd(what string) error {
 	if d.err == nil && len(d.b) > 0 {
 		d.err = errShort
 	}

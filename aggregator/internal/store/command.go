@@ -11,9 +11,9 @@ import (
 // the types of this package whose names end in Command; [Encode] gives the bytes
 // that travel in the log.
 type Command interface {
-	kind() kind
+	commandKind() kind
 	stored
-	apply(*tx) (any, error)
+	applyTo(*tx) (any, error)
 }
 
 // kind numbers the commands. The numbers are part of the log's format: they are
@@ -79,8 +79,8 @@ func castagnoli(b []byte) uint32 { return crc32.Checksum(b, crc32.MakeTable(crc3
 // that of a new type of command, or of one that is written in a new way. The
 // cluster must have agreed on it before the command is proposed.
 func VersionOf(c Command) uint32 {
-	if c, ok := c.(interface{ since() uint16 }); ok { // of commands that came after the first version
-		return uint32(c.since())
+	if c, ok := c.(interface{ minVersion() uint16 }); ok { // of commands that came after the first version
+		return uint32(c.minVersion())
 	}
 	return 1
 }
@@ -90,8 +90,8 @@ func VersionOf(c Command) uint32 {
 func Encode(c Command) []byte {
 	e := encoder{b: append(make([]byte, 0, 256), commandMagic[:]...)}
 	e.b = binary.BigEndian.AppendUint16(e.b, uint16(VersionOf(c)))
-	e.b = binary.BigEndian.AppendUint16(e.b, uint16(c.kind()))
-	c.fields(fields{e: &e})
+	e.b = binary.BigEndian.AppendUint16(e.b, uint16(c.commandKind()))
+	c.visitFields(fields{e: &e})
 	return binary.BigEndian.AppendUint32(e.b, castagnoli(e.b))
 }
 
@@ -114,11 +114,11 @@ func Decode(data []byte) (Command, error) {
 		return nil, fmt.Errorf("%w: type %d", ErrCommand, k)
 	}
 	d := decoder{b: body[headerSize:]}
-	c.fields(fields{d: &d})
+	c.visitFields(fields{d: &d})
 	if document, ok := c.(*DocumentCommand); ok && version > 1 {
 		document.Needs = version
 	}
-	if err := d.end(fmt.Sprintf("command of type %d", k)); err != nil {
+	if err := d.checkEnd(fmt.Sprintf("command of type %d", k)); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrCommand, err)
 	}
 	return c, nil

@@ -163,90 +163,90 @@ type DocumentResult struct {
 	Index uint64
 }
 
-func (*PostCommand) kind() kind           { return kindPost }
-func (*StageCommand) kind() kind          { return kindStage }
-func (*CommitStageCommand) kind() kind    { return kindCommitStage }
-func (*PutStopCommand) kind() kind        { return kindPutStop }
-func (*PutStopsCommand) kind() kind       { return kindPutStops }
-func (*DeleteCommand) kind() kind         { return kindDelete }
-func (*UndeleteCommand) kind() kind       { return kindUndelete }
-func (*QuarantineDropCommand) kind() kind { return kindQuarantineDrop }
-func (*SetClusterCommand) kind() kind     { return kindSetCluster }
-func (*SetVersionCommand) kind() kind     { return kindSetVersion }
-func (*CompactBlockCommand) kind() kind   { return kindCompactBlock }
-func (*HashCheckCommand) kind() kind      { return kindHashCheck }
-func (*DocumentCommand) kind() kind       { return kindDocument }
+func (*PostCommand) commandKind() kind           { return kindPost }
+func (*StageCommand) commandKind() kind          { return kindStage }
+func (*CommitStageCommand) commandKind() kind    { return kindCommitStage }
+func (*PutStopCommand) commandKind() kind        { return kindPutStop }
+func (*PutStopsCommand) commandKind() kind       { return kindPutStops }
+func (*DeleteCommand) commandKind() kind         { return kindDelete }
+func (*UndeleteCommand) commandKind() kind       { return kindUndelete }
+func (*QuarantineDropCommand) commandKind() kind { return kindQuarantineDrop }
+func (*SetClusterCommand) commandKind() kind     { return kindSetCluster }
+func (*SetVersionCommand) commandKind() kind     { return kindSetVersion }
+func (*CompactBlockCommand) commandKind() kind   { return kindCompactBlock }
+func (*HashCheckCommand) commandKind() kind      { return kindHashCheck }
+func (*DocumentCommand) commandKind() kind       { return kindDocument }
 
-func (c *PostCommand) fields(f fields) {
-	f.view(&c.Rows)
-	f.bool(&c.IgnoreExisting)
-	f.time(&c.Now)
+func (c *PostCommand) visitFields(f fields) {
+	f.visitView(&c.Rows)
+	f.visitBool(&c.IgnoreExisting)
+	f.visitTime(&c.Now)
 }
 
-func (c *StageCommand) fields(f fields) {
-	f.sixteen(&c.Upload)
-	small(f, &c.Part)
-	f.view(&c.Rows)
-	f.time(&c.Now)
+func (c *StageCommand) visitFields(f fields) {
+	f.visitBytes16(&c.Upload)
+	visitSmallUint(f, &c.Part)
+	f.visitView(&c.Rows)
+	f.visitTime(&c.Now)
 }
 
-func (c *CommitStageCommand) fields(f fields) {
-	f.sixteen(&c.Upload)
-	small(f, &c.Parts)
-	f.bool(&c.IgnoreExisting)
-	f.time(&c.Now)
+func (c *CommitStageCommand) visitFields(f fields) {
+	f.visitBytes16(&c.Upload)
+	visitSmallUint(f, &c.Parts)
+	f.visitBool(&c.IgnoreExisting)
+	f.visitTime(&c.Now)
 }
 
-func (c *PutStopCommand) fields(f fields) {
-	f.text(&c.ID)
-	f.time(&c.Stop)
-	f.time(&c.Now)
+func (c *PutStopCommand) visitFields(f fields) {
+	f.visitText(&c.ID)
+	f.visitTime(&c.Stop)
+	f.visitTime(&c.Now)
 }
 
-func (*PutStopsCommand) since() uint16 { return 5 }
+func (*PutStopsCommand) minVersion() uint16 { return 5 }
 
-func (c *PutStopsCommand) fields(f fields) {
-	list(f, &c.Puts, fields.putStop)
-	f.time(&c.Now)
+func (c *PutStopsCommand) visitFields(f fields) {
+	visitList(f, &c.Puts, fields.visitPutStop)
+	f.visitTime(&c.Now)
 }
 
-func (f fields) putStop(p *PutStop) {
-	f.text(&p.ID)
-	f.time(&p.Stop)
+func (f fields) visitPutStop(p *PutStop) {
+	f.visitText(&p.ID)
+	f.visitTime(&p.Stop)
 }
 
-func (c *DeleteCommand) fields(f fields) {
-	list(f, &c.IDs, fields.text)
-	f.text(&c.By)
-	f.time(&c.Now)
+func (c *DeleteCommand) visitFields(f fields) {
+	visitList(f, &c.IDs, fields.visitText)
+	f.visitText(&c.By)
+	f.visitTime(&c.Now)
 }
 
-func (c *UndeleteCommand) fields(f fields)       { (*DeleteCommand)(c).fields(f) }
-func (c *QuarantineDropCommand) fields(f fields) { list(f, &c.Keys, fields.settled) }
-func (c *SetClusterCommand) fields(f fields)     { f.text(&c.ID) }
-func (c *SetVersionCommand) fields(f fields)     { small(f, &c.Version) }
-func (c *HashCheckCommand) fields(fields)        {}
+func (c *UndeleteCommand) visitFields(f fields)       { (*DeleteCommand)(c).visitFields(f) }
+func (c *QuarantineDropCommand) visitFields(f fields) { visitList(f, &c.Keys, fields.visitSettled) }
+func (c *SetClusterCommand) visitFields(f fields)     { f.visitText(&c.ID) }
+func (c *SetVersionCommand) visitFields(f fields)     { visitSmallUint(f, &c.Version) }
+func (c *HashCheckCommand) visitFields(fields)        {}
 
-func (c *CompactBlockCommand) since() uint16 { return c.Of.since(1) }
+func (c *CompactBlockCommand) minVersion() uint16 { return c.Of.commandVersion(1) }
 
-func (c *CompactBlockCommand) fields(f fields) {
-	list(f, &c.Blocks, fields.uint)
-	f.superseded(&c.Of)
+func (c *CompactBlockCommand) visitFields(f fields) {
+	visitList(f, &c.Blocks, fields.visitUint)
+	f.visitSuperseded(&c.Of)
 }
 
-func (c *DocumentCommand) since() uint16 { return max(1, c.Needs) }
+func (c *DocumentCommand) minVersion() uint16 { return max(1, c.Needs) }
 
-func (c *DocumentCommand) fields(f fields) {
-	list(f, &c.If, fields.document)
-	list(f, &c.Sets, fields.document)
+func (c *DocumentCommand) visitFields(f fields) {
+	visitList(f, &c.If, fields.visitDocument)
+	visitList(f, &c.Sets, fields.visitDocument)
 }
 
-func (f fields) document(v *Document) {
-	f.text(&v.Space)
-	f.text(&v.Key)
+func (f fields) visitDocument(v *Document) {
+	f.visitText(&v.Space)
+	f.visitText(&v.Key)
 	has := v.Value != nil
-	if f.bool(&has); has {
-		if f.bytes(&v.Value); v.Value == nil {
+	if f.visitBool(&has); has {
+		if f.visitBytes(&v.Value); v.Value == nil {
 			v.Value = []byte{} // there, and empty
 		}
 	}

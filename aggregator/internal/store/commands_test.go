@@ -81,7 +81,7 @@ func FuzzDecode(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		for k := kind(1); k <= kindReplace; k++ { // past the checksum
 			if c := newCommand(k); c != nil {
-				c.fields(fields{d: &decoder{b: data}})
+				c.visitFields(fields{d: &decoder{b: data}})
 			}
 		}
 		if c, err := Decode(data); err == nil {

@@ -11,14 +11,14 @@ import (
 // neighbours.
 const smallRows = columns.MaxRows / 4
 
-func (z *zone) live() int { return z.Rows - z.Dead }
+func (z *zone) liveRows() int { return z.Rows - z.Dead }
 
-func (c *CompactBlockCommand) apply(t *tx) (any, error) {
+func (c *CompactBlockCommand) applyTo(t *tx) (any, error) {
 	var result DeleteResult
 	blocks := slices.Clone(c.Blocks)
 	slices.Sort(blocks)
 	for blocks = slices.Compact(blocks); len(blocks) > 0; {
-		group, err := t.group(blocks, c.Of)
+		group, err := t.compactionGroup(blocks, c.Of)
 		dropped := 0
 		if err == nil {
 			dropped, err = t.compactBlocks(group, c.Of)
@@ -29,21 +29,21 @@ func (c *CompactBlockCommand) apply(t *tx) (any, error) {
 		result.Changed += dropped
 		blocks = blocks[max(1, len(group)):]
 	}
-	t.dropped(result.Changed)
+	t.recordDrop(result.Changed)
 	return result, nil
 }
 
-// group returns the first of the named blocks, with those that follow it without a
+// compactionGroup returns the first of the named blocks, with those that follow it without a
 // gap as far as all are small and make one block together; none for a name without
 // a block.
-func (t *tx) group(names []uint64, of *Superseded) (group []*compacted, err error) {
+func (t *tx) compactionGroup(names []uint64, of *Superseded) (group []*compacted, err error) {
 	i, ok := findZone(t.m.zones, names[0])
 	if !ok || t.m.zones[i].First != names[0] {
 		return nil, nil
 	}
 	rows := 0
 	for n := 0; n < len(names) && i+n < len(t.m.zones) && t.m.zones[i+n].First == names[n]; n++ {
-		next, err := t.compacted(t.m.zones[i+n], of)
+		next, err := t.planCompaction(t.m.zones[i+n], of)
 		if err != nil {
 			return nil, err
 		}
@@ -66,8 +66,8 @@ type compacted struct {
 	left       int
 }
 
-func (t *tx) compacted(z *zone, of *Superseded) (*compacted, error) {
-	c := &compacted{zone: z, left: z.live()}
+func (t *tx) planCompaction(z *zone, of *Superseded) (*compacted, error) {
+	c := &compacted{zone: z, left: z.liveRows()}
 	if z.Dead == 0 {
 		c.dead = columns.NewMask(z.Rows)
 		c.drop = c.dead
@@ -78,11 +78,11 @@ func (t *tx) compacted(z *zone, of *Superseded) (*compacted, error) {
 		c.drop = c.dead
 		return c, err
 	}
-	block, err := t.s.blocks.get(t.r, z)
+	block, err := t.s.blocks.readBlock(t.r, z)
 	if err != nil {
 		return nil, err
 	}
-	if c.drop, err = of.among(block, c.dead); err != nil {
+	if c.drop, err = of.droppableMask(block, c.dead); err != nil {
 		return nil, err
 	}
 	c.left = z.Rows - c.drop.Count()
@@ -104,13 +104,13 @@ func (t *tx) compactBlocks(group []*compacted, of *Superseded) (dropped int, err
 			return 0, err
 		}
 		dropped += z.Rows - z.left
-		sum.add(z.Sum)
+		sum.addHash(z.Sum)
 	}
 	t.cloneZones()
 	first := group[0].First
 	i, _ := findZone(t.m.zones, first)
 	for _, z := range group {
-		t.s.blocks.drop(z.First)
+		t.s.blocks.evict(z.First)
 		if err := t.dropBlock(z.First); err != nil {
 			return 0, err
 		}
@@ -135,7 +135,7 @@ func (t *tx) compactBlocks(group []*compacted, of *Superseded) (dropped int, err
 // emptyBlock takes the block's postings and bitmap away and appends the rows that
 // are left, and which of them are superseded.
 func (t *tx) emptyBlock(z *compacted, of *Superseded, rows []columns.Row, dead []int) ([]columns.Row, []int, error) {
-	block, err := t.s.blocks.get(t.r, z.zone)
+	block, err := t.s.blocks.readBlock(t.r, z.zone)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -209,7 +209,7 @@ func (t *tx) dropBlock(first uint64) error {
 // merges them.
 func (v *View) Small() (list []uint64) {
 	zones := v.memory.zones
-	small := func(i int) bool { return i >= 0 && i < len(zones) && zones[i].live() <= smallRows }
+	small := func(i int) bool { return i >= 0 && i < len(zones) && zones[i].liveRows() <= smallRows }
 	for i := range zones {
 		if small(i) && (small(i-1) || small(i+1)) {
 			list = append(list, zones[i].First)

@@ -19,23 +19,23 @@ type DismissStopsCommand struct {
 	Until int64 // by the clocks of the agents
 }
 
-func (*CorrectCommand) kind() kind      { return kindCorrect }
-func (*DismissStopsCommand) kind() kind { return kindDismissStops }
+func (*CorrectCommand) commandKind() kind      { return kindCorrect }
+func (*DismissStopsCommand) commandKind() kind { return kindDismissStops }
 
-func (*CorrectCommand) since() uint16      { return 3 }
-func (*DismissStopsCommand) since() uint16 { return 3 }
+func (*CorrectCommand) minVersion() uint16      { return 3 }
+func (*DismissStopsCommand) minVersion() uint16 { return 3 }
 
-func (c *CorrectCommand) fields(f fields) {
-	list(f, &c.Writes, fields.write)
-	f.time(&c.Now)
+func (c *CorrectCommand) visitFields(f fields) {
+	visitList(f, &c.Writes, fields.visitWrite)
+	f.visitTime(&c.Now)
 }
 
-func (c *DismissStopsCommand) fields(f fields) {
-	list(f, &c.IDs, fields.text)
-	f.int(&c.Until)
+func (c *DismissStopsCommand) visitFields(f fields) {
+	visitList(f, &c.IDs, fields.visitText)
+	f.visitInt(&c.Until)
 }
 
-func (c *CorrectCommand) apply(t *tx) (any, error) {
+func (c *CorrectCommand) applyTo(t *tx) (any, error) {
 	t.now = c.Now
 	var result DeleteResult
 	for i := range c.Writes {
@@ -43,7 +43,7 @@ func (c *CorrectCommand) apply(t *tx) (any, error) {
 		if w.Op != record.OpPut || !w.Origin.IsPushed() || checkWrite("", w) != nil {
 			continue
 		}
-		sl, err := t.meet(hashText(w.ID), w.ID)
+		sl, err := t.findSlot(hashText(w.ID), w.ID)
 		if err != nil {
 			return nil, err
 		}
@@ -53,8 +53,8 @@ func (c *CorrectCommand) apply(t *tx) (any, error) {
 		if h := sl.entry.Holding(record.Pushed); h == nil || h.Record == nil {
 			continue // the body went meanwhile
 		}
-		outcome := t.correct(sl, w)
-		t.count(record.Pushed).outcome(outcome)
+		outcome := t.mergeCorrection(sl, w)
+		t.countsOf(record.Pushed).countOutcome(outcome)
 		if outcome == record.Merged || outcome == record.Conflicting {
 			result.Changed++
 		}
@@ -62,24 +62,24 @@ func (c *CorrectCommand) apply(t *tx) (any, error) {
 	return result, nil
 }
 
-// correct merges a correction. One of a body that lost details has lost them too: it was
+// mergeCorrection merges a correction. One of a body that lost details has lost them too: it was
 // made of what the store shows.
-func (t *tx) correct(sl *slot, w *record.Write) record.Outcome {
+func (t *tx) mergeCorrection(sl *slot, w *record.Write) record.Outcome {
 	before := *sl.entry.Holding(record.Pushed)
 	outcome := sl.entry.Merge(*w)
 	if h := sl.entry.Holding(record.Pushed); h != nil && before.Archived && h.Record == w.Record {
-		h.Archived = t.m.leaves(w.Record, w.Record, h.Shown().Stop)
+		h.Archived = t.m.isArchivedAs(w.Record, w.Record, h.Shown().Stop)
 	}
 	return outcome
 }
 
-func (c *DismissStopsCommand) apply(t *tx) (any, error) {
+func (c *DismissStopsCommand) applyTo(t *tx) (any, error) {
 	var result DeleteResult
 	for _, id := range c.IDs {
 		if record.ValidateID(id) != nil {
 			continue
 		}
-		sl, err := t.meet(hashText(id), id)
+		sl, err := t.findSlot(hashText(id), id)
 		if err != nil {
 			return nil, err
 		}

@@ -24,13 +24,13 @@ func (c Counts) Conserved() bool {
 
 // Add adds o to c.
 func (c *Counts) Add(o Counts) {
-	sums := c.each()
-	for i, v := range o.each() {
+	sums := c.counterList()
+	for i, v := range o.counterList() {
 		*sums[i] += *v
 	}
 }
 
-func (c *Counts) outcome(o record.Outcome) {
+func (c *Counts) countOutcome(o record.Outcome) {
 	c.Pulled++
 	switch o {
 	case record.Added:
@@ -50,7 +50,7 @@ func (c *Counts) outcome(o record.Outcome) {
 	}
 }
 
-func (c *Counts) quarantined() {
+func (c *Counts) countQuarantined() {
 	c.Pulled++
 	c.Quarantined++
 }
@@ -63,29 +63,29 @@ type SourceCounts struct {
 	Counts Counts
 }
 
-// each is the list of the counters, in the order in which they are stored.
-func (c *Counts) each() [9]*int64 {
+// counterList is the list of the counters, in the order in which they are stored.
+func (c *Counts) counterList() [9]*int64 {
 	return [...]*int64{&c.Pulled, &c.Added, &c.Merged, &c.Unchanged, &c.Stale, &c.Withdrawn, &c.Deleted, &c.Conflicting, &c.Quarantined}
 }
 
-func (c *Counts) fields(f fields) {
-	for _, v := range c.each() {
-		f.int(v)
+func (c *Counts) visitFields(f fields) {
+	for _, v := range c.counterList() {
+		f.visitInt(v)
 	}
 }
 
-func (c *Counts) encode() []byte {
+func (c *Counts) encodeCounts() []byte {
 	e := encoder{}
-	c.fields(fields{e: &e})
+	c.visitFields(fields{e: &e})
 	return e.b
 }
 
-// decodeCounts reads what encode wrote; nothing gives zero.
+// decodeCounts reads what encodeCounts wrote; nothing gives zero.
 func decodeCounts(b []byte) (c Counts, err error) {
 	if len(b) > 0 {
 		d := decoder{b: b}
-		c.fields(fields{d: &d})
-		err = d.end("counters")
+		c.visitFields(fields{d: &d})
+		err = d.checkEnd("counters")
 	}
 	return c, err
 }

@@ -22,8 +22,8 @@ type Cursor struct {
 	Watermarks  []Watermark
 }
 
-// continues reports whether c is the next command after the cursor.
-func (c *Cursor) continues(cmd *IngestCommand) bool {
+// isContinuedBy reports whether c is the next command after the cursor.
+func (c *Cursor) isContinuedBy(cmd *IngestCommand) bool {
 	seq, digest := c.Seq, c.Digest
 	if b := cmd.Begin; b != nil {
 		if !c.isAt(b.Replaces, b.ReplacesSeq, b.ReplacesDigest) {
@@ -44,14 +44,14 @@ func (c *Cursor) advance(cmd *IngestCommand) {
 	c.Epoch, c.Seq, c.Digest, c.Pulled = cmd.Epoch, cmd.To, cmd.After, cmd.Now
 	c.Observed = max(c.Observed, cmd.Observed)
 	for _, p := range cmd.Checkpoints {
-		c.checkpoint(p)
+		c.setCheckpoint(p)
 	}
 	for _, w := range cmd.Watermarks {
-		c.watermark(w)
+		c.setWatermark(w)
 	}
 }
 
-func (c *Cursor) checkpoint(p Checkpoint) {
+func (c *Cursor) setCheckpoint(p Checkpoint) {
 	i, ok := slices.BinarySearchFunc(c.Checkpoints, p.Source, func(p Checkpoint, o record.Origin) int { return p.Source.Compare(o) })
 	if ok {
 		c.Checkpoints[i] = p
@@ -60,9 +60,9 @@ func (c *Cursor) checkpoint(p Checkpoint) {
 	c.Checkpoints = slices.Insert(c.Checkpoints, i, p)
 }
 
-// watermark takes the newest word of the source, also when it is earlier: a
+// setWatermark sets the newest word of the source, also when it is earlier: a
 // recollection may find that something is missing.
-func (c *Cursor) watermark(w Watermark) {
+func (c *Cursor) setWatermark(w Watermark) {
 	i, ok := slices.BinarySearchFunc(c.Watermarks, w.Source, func(w Watermark, o record.Origin) int { return w.Source.Compare(o) })
 	if ok {
 		c.Watermarks[i] = w
@@ -73,17 +73,17 @@ func (c *Cursor) watermark(w Watermark) {
 
 const cursorFormat = 1
 
-func (c *Cursor) fields(f fields) {
-	f.sixteen(&c.Epoch)
-	f.uint(&c.Seq)
-	f.sixteen(&c.Digest)
-	f.int(&c.Observed)
-	f.time(&c.Pulled)
-	list(f, &c.Checkpoints, fields.checkpoint)
-	list(f, &c.Watermarks, fields.watermark)
+func (c *Cursor) visitFields(f fields) {
+	f.visitBytes16(&c.Epoch)
+	f.visitUint(&c.Seq)
+	f.visitBytes16(&c.Digest)
+	f.visitInt(&c.Observed)
+	f.visitTime(&c.Pulled)
+	visitList(f, &c.Checkpoints, fields.visitCheckpoint)
+	visitList(f, &c.Watermarks, fields.visitWatermark)
 }
 
 func decodeCursor(agent string, b []byte) (Cursor, error) {
 	c := Cursor{Agent: agent}
-	return c, decode(b, cursorFormat, "cursor of "+agent, &c)
+	return c, decodeValue(b, cursorFormat, "cursor of "+agent, &c)
 }

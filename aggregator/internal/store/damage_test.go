@@ -246,7 +246,7 @@ func tryDamaged(t *testing.T, fs vfs.FS, d damage, want []Hash) string {
 func pairsOf(t *testing.T, b *box, table byte) map[string][]byte {
 	t.Helper()
 	pairs := map[string][]byte{}
-	if err := scan(b.s.disk.db, []byte{table}, func(key, value []byte) error {
+	if err := scanPrefix(b.s.disk.db, []byte{table}, func(key, value []byte) error {
 		pairs[string(key)] = slices.Clone(value)
 		return nil
 	}); err != nil {

@@ -62,9 +62,9 @@ func (d *Details) Whole(ctx context.Context, row *columns.Row) (columns.Row, err
 		return *row, nil
 	}
 	whole := *row
-	err := d.load(ctx, row.ShownStop())
+	err := d.readArchivesAt(ctx, row.ShownStop())
 	if err == nil {
-		whole.Record, err = d.find(row)
+		whole.Record, err = d.findRecord(row)
 	}
 	whole.Archived = false
 	return whole, detailsError(err)
@@ -77,8 +77,8 @@ func detailsError(err error) error {
 	return fmt.Errorf("%w: %w", ErrDetails, err)
 }
 
-// load reads the archives of a time that were not read yet.
-func (d *Details) load(ctx context.Context, stop record.Time) error {
+// readArchivesAt reads the archives of a time that were not read yet.
+func (d *Details) readArchivesAt(ctx context.Context, stop record.Time) error {
 	var missing []*Archive
 	for _, a := range d.view.memory.archives {
 		if a.State != ArchiveChecking && a.From <= stop && stop < a.To &&
@@ -105,16 +105,16 @@ func (d *Details) load(ctx context.Context, stop record.Time) error {
 	return nil
 }
 
-// find returns the record that an archive took the details of. A row that changed since in
+// findRecord returns the record that an archive took the details of. A row that changed since in
 // nothing that is kept has another number than in the archive.
-func (d *Details) find(row *columns.Row) (record.Record, error) {
+func (d *Details) findRecord(row *columns.Row) (record.Record, error) {
 	var names []string
 	for _, exact := range []bool{true, false} {
 		for _, f := range d.read {
 			if stop := row.ShownStop(); stop < f.archive.From || stop >= f.archive.To {
 				continue
 			}
-			r, err := f.find(d.view, row, exact)
+			r, err := f.findRecord(d.view, row, exact)
 			if r != nil || err != nil {
 				return *cmp.Or(r, &record.Record{}), err
 			}
@@ -157,9 +157,9 @@ const (
 
 // readArchive reads the rows of an archive and compares their sum with the statement.
 func (d *Details) readArchive(ctx context.Context, a *Archive) (f *detailsFile, err error) {
-	spill := d.view.store.options.spill()
+	spill := d.view.store.options.newSpill()
 	f = &detailsFile{archive: a, at: -1}
-	if f.file, err = spill.file(); err != nil {
+	if f.file, err = spill.createFile(); err != nil {
 		return nil, err
 	}
 	var sum archived.Sum
@@ -175,17 +175,17 @@ func (d *Details) readArchive(ctx context.Context, a *Archive) (f *detailsFile, 
 		}
 		last = stop
 		sum.Add(bytes)
-		f.add(stop, row.Seq, bytes)
+		f.appendRow(stop, row.Seq, bytes)
 		if len(f.piece) < detailsPiece {
 			return nil
 		}
-		return errors.Join(spill.room(), f.write())
+		return errors.Join(spill.checkRoom(), f.flushPiece())
 	})
 	if err == nil && sum != a.Rows {
 		err = fmt.Errorf("%s has %d rows with the digest %s, and the store knows %d with %s", a.Manifest, sum.Count, sum.Digest(), a.Rows.Count, a.Rows.Digest())
 	}
 	if err == nil {
-		err = f.write()
+		err = f.flushPiece()
 	}
 	if err != nil {
 		return nil, errors.Join(err, f.file.Close())
@@ -193,8 +193,8 @@ func (d *Details) readArchive(ctx context.Context, a *Archive) (f *detailsFile, 
 	return f, nil
 }
 
-// add adds a row to the piece that is written next.
-func (f *detailsFile) add(stop record.Time, seq uint64, row []byte) {
+// appendRow adds a row to the piece that is written next.
+func (f *detailsFile) appendRow(stop record.Time, seq uint64, row []byte) {
 	if len(f.piece) == 0 {
 		from := int64(0)
 		if n := len(f.pieces); n > 0 {
@@ -207,8 +207,8 @@ func (f *detailsFile) add(stop record.Time, seq uint64, row []byte) {
 	f.piece = append(binary.BigEndian.AppendUint32(f.piece, uint32(len(row))), row...)
 }
 
-// write writes the piece.
-func (f *detailsFile) write() error {
+// flushPiece writes the piece.
+func (f *detailsFile) flushPiece() error {
 	if len(f.piece) == 0 {
 		return nil
 	}
@@ -221,9 +221,9 @@ func (f *detailsFile) write() error {
 	return nil
 }
 
-// find returns the record of which the row is what its archive left; nil for none. Exact
+// findRecord returns the record of which the row is what its archive left; nil for none. Exact
 // looks only for the row's own number.
-func (f *detailsFile) find(v *View, row *columns.Row, exact bool) (*record.Record, error) {
+func (f *detailsFile) findRecord(v *View, row *columns.Row, exact bool) (*record.Record, error) {
 	stop := row.ShownStop()
 	first := sort.Search(len(f.pieces), func(i int) bool { return f.pieces[i].stop >= stop })
 	for i := max(first-1, 0); i < len(f.pieces) && f.pieces[i].stop <= stop; i++ {
@@ -245,7 +245,7 @@ func (f *detailsFile) find(v *View, row *columns.Row, exact bool) (*record.Recor
 			if err != nil {
 				return nil, err
 			}
-			if saved.Record.ID == row.Record.ID && v.memory.leaves(&saved.Record, &row.Record, stop) {
+			if saved.Record.ID == row.Record.ID && v.memory.isArchivedAs(&saved.Record, &row.Record, stop) {
 				return &saved.Record, nil
 			}
 		}

@@ -37,11 +37,11 @@ type disk struct {
 
 func openDisk(o *Options, name string) (*disk, error) {
 	path := o.FS.PathJoin(o.Dir, name)
-	opts, done := o.pebble()
+	opts, done := o.pebbleOptions()
 	defer done()
 	db, err := pebble.Open(path, opts)
 	if err != nil {
-		return nil, fmt.Errorf("open %s: %w", path, unopened(err))
+		return nil, fmt.Errorf("open %s: %w", path, classifyOpenError(err))
 	}
 	d := &disk{db: db, fs: o.FS, path: path}
 	d.refs.Store(1)
@@ -63,33 +63,33 @@ func (d *disk) release() error {
 	return err
 }
 
-// get returns a copy of the value; nil and false when there is none.
-func get(r pebble.Reader, key []byte) (value []byte, ok bool, err error) {
-	ok, err = borrow(r, key, func(v []byte) error {
+// getValue returns a copy of the value; nil and false when there is none.
+func getValue(r pebble.Reader, key []byte) (value []byte, ok bool, err error) {
+	ok, err = withValue(r, key, func(v []byte) error {
 		value = append([]byte{}, v...)
 		return nil
 	})
 	return value, ok, err
 }
 
-// borrow calls use with the value of a key, which is lent until use returns; false when there
+// withValue calls use with the value of a key, which is lent until use returns; false when there
 // is none.
-func borrow(r pebble.Reader, key []byte, use func(value []byte) error) (bool, error) {
+func withValue(r pebble.Reader, key []byte, use func(value []byte) error) (bool, error) {
 	v, closer, err := r.Get(key)
 	if errors.Is(err, pebble.ErrNotFound) {
 		return false, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("read %q: %w", key[:1], damaged(err))
+		return false, fmt.Errorf("read %q: %w", key[:1], markCorrupt(err))
 	}
-	err = lend(key, v, func(_, v []byte) error { return use(v) })
+	err = yieldBorrowed(key, v, func(_, v []byte) error { return use(v) })
 	return true, errors.Join(err, closer.Close())
 }
 
-// scan calls yield with every key that begins with prefix, in order. key and
+// scanPrefix calls yield with every key that begins with prefix, in order. key and
 // value are lent until yield returns.
-func scan(r pebble.Reader, prefix []byte, yield func(key, value []byte) error) error {
-	return scanRange(r, prefix, after(prefix), yield)
+func scanPrefix(r pebble.Reader, prefix []byte, yield func(key, value []byte) error) error {
+	return scanRange(r, prefix, prefixEnd(prefix), yield)
 }
 
 func scanRange(r pebble.Reader, from, to []byte, yield func(key, value []byte) error) error {
@@ -100,7 +100,7 @@ func scanRange(r pebble.Reader, from, to []byte, yield func(key, value []byte) e
 func scanOrdered(r pebble.Reader, from, to []byte, desc bool, yield func(key, value []byte) error) (err error) {
 	it, err := r.NewIter(&pebble.IterOptions{LowerBound: from, UpperBound: to})
 	if err != nil {
-		return fmt.Errorf("scan %q: %w", from[:1], damaged(err))
+		return fmt.Errorf("scan %q: %w", from[:1], markCorrupt(err))
 	}
 	defer func() {
 		if e := it.Close(); err == nil {
@@ -114,21 +114,21 @@ func scanOrdered(r pebble.Reader, from, to []byte, desc bool, yield func(key, va
 	for first(); it.Valid(); next() {
 		v, err := it.ValueAndErr()
 		if err != nil {
-			return fmt.Errorf("scan %q: %w", from[:1], damaged(err))
+			return fmt.Errorf("scan %q: %w", from[:1], markCorrupt(err))
 		}
-		if err := lend(it.Key(), v, yield); err != nil {
+		if err := yieldBorrowed(it.Key(), v, yield); err != nil {
 			return err
 		}
 	}
 	if err := it.Error(); err != nil {
-		return fmt.Errorf("scan %q: %w", from[:1], damaged(err))
+		return fmt.Errorf("scan %q: %w", from[:1], markCorrupt(err))
 	}
 	return nil
 }
 
-// lend calls yield with a key and a value, and takes back copies of them where what is
+// yieldBorrowed calls yield with a key and a value, and takes back copies of them where what is
 // taken back is overwritten: their memory is Pebble's.
-func lend(key, value []byte, yield func(key, value []byte) error) error {
+func yieldBorrowed(key, value []byte, yield func(key, value []byte) error) error {
 	if lent.Poisoned {
 		key, value = bytes.Clone(key), bytes.Clone(value)
 		defer lent.Bytes(key)
@@ -159,7 +159,7 @@ func currentDir(fs vfs.FS, dir string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return name, named(fs, dir, name)
+	return name, checkDatabaseExists(fs, dir, name)
 }
 
 // newCurrent begins a new store, where no database is that CURRENT could have
@@ -177,9 +177,9 @@ func newCurrent(fs vfs.FS, dir string) (string, error) {
 	return firstDir, writeCurrent(fs, dir, firstDir)
 }
 
-// named checks that the database is there. The first one may not yet be: CURRENT is
+// checkDatabaseExists checks that the database is there. The first one may not yet be: CURRENT is
 // written before it is made.
-func named(fs vfs.FS, dir, name string) error {
+func checkDatabaseExists(fs vfs.FS, dir, name string) error {
 	if _, err := fs.Stat(fs.PathJoin(dir, name)); name == firstDir || err == nil {
 		return nil
 	} else if !isNotExist(err) {

@@ -26,9 +26,9 @@ var (
 	ErrSpill = errors.New("store: no room on disk to sort")
 )
 
-// format reads the leading format version of a stored value.
-func (d *decoder) format(known byte) { //nolint:unparam // each format has a number of its own, and all are at their first
-	if v := d.byte(); d.err == nil && v != known {
+// checkFormat reads the leading format version of a stored value.
+func (d *decoder) checkFormat(known byte) { //nolint:unparam // each format has a number of its own, and all are at their first
+	if v := d.readByte(); d.err == nil && v != known {
 		d.err = fmt.Errorf("%w: %d, this program knows %d", ErrFormat, v, known)
 		d.b = nil
 	}

@@ -35,15 +35,15 @@ const smallEntry = record.MaxSize / 8
 
 func newFacts(batch *columns.Batch, agent string, hasher *rowHasher) *facts {
 	f := &facts{batch: batch, agent: agent, hasher: hasher, sources: make([]*Counts, batch.Entries(columns.TableOrigin))}
-	f.templates = f.each(columns.TableTemplate, f.template)
-	f.origins = f.each(columns.TableOrigin, f.origin)
-	f.ends = f.each(columns.TableEnd, f.end)
-	pairs := f.each(columns.TablePair, f.pair)
-	f.sets = f.each(columns.TableSet, func(id uint32) fact { return f.set(id, pairs) })
+	f.templates = f.mapEntries(columns.TableTemplate, f.templateFact)
+	f.origins = f.mapEntries(columns.TableOrigin, f.originFact)
+	f.ends = f.mapEntries(columns.TableEnd, f.endFact)
+	pairs := f.mapEntries(columns.TablePair, f.pairFact)
+	f.sets = f.mapEntries(columns.TableSet, func(id uint32) fact { return f.metaSetFact(id, pairs) })
 	return f
 }
 
-func (f *facts) each(t columns.Table, one func(id uint32) fact) []fact {
+func (f *facts) mapEntries(t columns.Table, one func(id uint32) fact) []fact {
 	list := make([]fact, f.batch.Entries(t))
 	for i := range list {
 		list[i] = one(uint32(i + 1))
@@ -51,7 +51,7 @@ func (f *facts) each(t columns.Table, one func(id uint32) fact) []fact {
 	return list
 }
 
-func (f *facts) template(id uint32) fact {
+func (f *facts) templateFact(id uint32) fact {
 	cs := f.batch.Template(id)
 	probe := record.Record{ID: "x", Components: cs, Stop: record.None, Submit: record.None}
 	size := 0
@@ -62,12 +62,12 @@ func (f *facts) template(id uint32) fact {
 		}
 	}
 	good := len(cs) <= columns.MaxAmounts && size <= smallEntry && probe.Validate() == nil
-	return fact{hash: f.hasher.template(cs), good: good, count: len(cs)}
+	return fact{hash: f.hasher.hashTemplate(cs), good: good, count: len(cs)}
 }
 
-func (f *facts) origin(id uint32) fact {
+func (f *facts) originFact(id uint32) fact {
 	o, rank := f.batch.OriginAt(id)
-	return fact{hash: f.hasher.origin(o), good: checkWho(f.agent, o, rank, record.Version{Observed: 1}) == nil}
+	return fact{hash: f.hasher.hashOrigin(o), good: checkOrigin(f.agent, o, rank, record.Version{Observed: 1}) == nil}
 }
 
 // setReusing notes the origins that reuse ids.
@@ -78,25 +78,25 @@ func (f *facts) setReusing(origins []record.Origin) {
 	}
 }
 
-// reused reports whether the origin of row i reuses ids.
-func (f *facts) reused(i int) bool { return f.origins[f.batch.Refs(i).Origin-1].reused }
+// reusesIDs reports whether the origin of row i reuses ids.
+func (f *facts) reusesIDs(i int) bool { return f.origins[f.batch.Refs(i).Origin-1].reused }
 
-func (f *facts) end(id uint32) fact {
+func (f *facts) endFact(id uint32) fact {
 	state, exit := f.batch.End(id)
 	probe := record.Record{ID: "x", Stop: record.None, Submit: record.None, State: state, Exit: exit}
 	return fact{good: len(state) <= smallEntry && probe.Validate() == nil}
 }
 
-// pair looks at one value; count is its size.
-func (f *facts) pair(id uint32) fact {
+// pairFact checks one value; count is its size.
+func (f *facts) pairFact(id uint32) fact {
 	key, value, has := f.batch.Pair(id)
 	good := record.ValidateName(key) == "" && (!has || record.ValidateName(value) == "")
-	return fact{hash: f.hasher.value(key, value, has), good: good, count: 64 + len(key) + len(value)}
+	return fact{hash: f.hasher.hashValue(key, value, has), good: good, count: 64 + len(key) + len(value)}
 }
 
-// set puts a meta's hash together from those of its values. A set that is not in
+// metaSetFact puts a meta's hash together from those of its values. A set that is not in
 // the one form that builders give it is not good.
-func (f *facts) set(id uint32, pairs []fact) fact {
+func (f *facts) metaSetFact(id uint32, pairs []fact) fact {
 	var present bool
 	f.items, present = f.batch.AppendSet(f.items[:0], id)
 	out, size, last := fact{good: true}, 0, ""
@@ -119,14 +119,14 @@ func (f *facts) set(id uint32, pairs []fact) fact {
 	return out
 }
 
-// plain reports whether row i, of which own has been read, is certainly valid.
-func (f *facts) plain(own *columns.Row, i int) bool {
+// isCertainlyValid reports whether row i, of which own has been read, is certainly valid.
+func (f *facts) isCertainlyValid(own *columns.Row, i int) bool {
 	refs := f.batch.Refs(i)
 	t := &f.templates[refs.Template-1]
 	if !t.good || !f.sets[refs.Set-1].good || !f.origins[refs.Origin-1].good || !f.ends[refs.End-1].good {
 		return false
 	}
-	if own.Tombstone || own.Stop != record.None || own.Version.Observed <= 0 || !plainTimes(&own.Record) {
+	if own.Tombstone || own.Stop != record.None || own.Version.Observed <= 0 || !timesInRange(&own.Record) {
 		return false
 	}
 	f.amounts = f.batch.AppendAmounts(f.amounts[:0], i, t.count)
@@ -138,32 +138,32 @@ func (f *facts) plain(own *columns.Row, i int) bool {
 	return record.ValidateID(own.Record.ID) == nil
 }
 
-func plainTimes(r *record.Record) bool {
+func timesInRange(r *record.Record) bool {
 	in := func(t record.Time) bool { return t >= record.MinTime && t <= record.MaxTime }
 	return in(r.Start) && (r.Stop == record.None || in(r.Stop)) && (r.Submit == record.None || in(r.Submit))
 }
 
-// hash returns the hash of row i, of which own has been read and numbered.
-func (f *facts) hash(own *columns.Row, i int) Hash {
+// rowHash returns the hash of row i, of which own has been read and numbered.
+func (f *facts) rowHash(own *columns.Row, i int) Hash {
 	refs := f.batch.Refs(i)
 	s, t := &f.sets[refs.Set-1], &f.templates[refs.Template-1]
 	if !s.good || !t.good {
 		whole := f.batch.Row(i)
 		whole.Seq, whole.Received, whole.Changed, whole.Version = own.Seq, own.Received, own.Changed, own.Version
-		return f.hasher.row(&whole)
+		return f.hasher.hashRow(&whole)
 	}
 	_, own.Rank = f.batch.OriginAt(refs.Origin)
 	own.Record.State, own.Record.Exit = f.batch.End(refs.End)
 	f.amounts = f.batch.AppendAmounts(f.amounts[:0], i, t.count)
-	return f.hasher.rowWith(own, s.hash, t.hash, f.origins[refs.Origin-1].hash, f.amounts)
+	return f.hasher.hashRowWith(own, s.hash, t.hash, f.origins[refs.Origin-1].hash, f.amounts)
 }
 
-// counts returns the counters of the source of row i.
-func (f *facts) counts(t *tx, i int) *Counts {
+// sourceCounts returns the counters of the source of row i.
+func (f *facts) sourceCounts(t *tx, i int) *Counts {
 	o := f.batch.Refs(i).Origin - 1
 	if f.sources[o] == nil {
 		origin, _ := f.batch.OriginAt(o + 1)
-		f.sources[o] = t.count(sourceOf(f.agent, origin))
+		f.sources[o] = t.countsOf(sourceOf(f.agent, origin))
 	}
 	return f.sources[o]
 }

@@ -91,15 +91,15 @@ func TestWhatTheEntriesSayOfARowIsTrue(t *testing.T) {
 		var own columns.Row
 		batch.ReadOwn(&own, i)
 		whole := batch.Row(i)
-		if f.plain(&own, i) {
-			if err := check.row(&whole); err != nil {
+		if f.isCertainlyValid(&own, i) {
+			if err := check.checkRow(&whole); err != nil {
 				t.Errorf("row %v is plain, but %v", odd[i], err)
 			}
 			plain[odd[i][0]] = true
 		}
 		own.Seq, own.Received, own.Changed = 5, t0, t0
 		whole.Seq, whole.Received, whole.Changed = 5, t0, t0
-		if got, want := f.hash(&own, i), hasher.row(&whole); got != want {
+		if got, want := f.rowHash(&own, i), hasher.hashRow(&whole); got != want {
 			t.Errorf("row %v: hash %s, want %s", odd[i], got, want)
 		}
 	}

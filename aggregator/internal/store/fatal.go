@@ -15,25 +15,25 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// damage is told by Pebble of each file that does not have its checksum.
-func (o *Options) damage(info pebble.DataCorruptionInfo) {
+// reportDamage is told by Pebble of each file that does not have its checksum.
+func (o *Options) reportDamage(info pebble.DataCorruptionInfo) {
 	if o.Fatal != nil {
 		o.Fatal(fmt.Errorf("%w: %s: %w", ErrCorrupt, info.Path, info.Details))
 	}
 }
 
-// damaged marks an error that comes from a checksum.
-func damaged(err error) error {
+// markCorrupt marks an error that comes from a checksum.
+func markCorrupt(err error) error {
 	if pebble.IsCorruptionError(err) && !errors.Is(err, ErrCorrupt) {
 		return fmt.Errorf("%w: %w", ErrCorrupt, err)
 	}
 	return err
 }
 
-// unopened marks an error of opening and loading a database. What the machine
+// classifyOpenError marks an error of opening and loading a database. What the machine
 // refuses has a number, such as that of no permission; everything else, a file that
 // is missing among it, is said of what the files hold.
-func unopened(err error) error {
+func classifyOpenError(err error) error {
 	var errno syscall.Errno
 	switch {
 	case errors.Is(err, ErrCorrupt), errors.Is(err, ErrFormat), errors.Is(err, columns.ErrFormat):
@@ -52,18 +52,18 @@ func unopened(err error) error {
 // developers only. An error is said once a minute: what cannot be written is tried again
 // at once, hundreds of times a second while a disk is full.
 type pebbleLogger struct {
-	log   *slog.Logger
-	fatal func(error)
-	said  *said
+	log     *slog.Logger
+	fatal   func(error)
+	loggers *errorLoggers
 }
 
-// said are the kinds of errors, by their constant words.
-type said struct {
+// errorLoggers are the kinds of errors, by their constant words.
+type errorLoggers struct {
 	mu     sync.Mutex
 	errors map[string]*ratelog.Logger
 }
 
-func (s *said) complaint(format string) *ratelog.Logger {
+func (s *errorLoggers) loggerFor(format string) *ratelog.Logger {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.errors[format] == nil {
@@ -76,7 +76,7 @@ func (l pebbleLogger) Infof(format string, args ...any) {
 	l.log.Debug("pebble: " + fmt.Sprintf(format, args...))
 }
 func (l pebbleLogger) Errorf(format string, args ...any) {
-	l.said.complaint(format).Tell(l.log, slog.LevelError, "pebble: "+fmt.Sprintf(format, args...))
+	l.loggers.loggerFor(format).Tell(l.log, slog.LevelError, "pebble: "+fmt.Sprintf(format, args...))
 }
 
 // Fatalf must not return. Pebble calls it when the database cannot go on, for
@@ -104,7 +104,7 @@ func (l logFS) Create(name string, category vfs.DiskWriteCategory) (vfs.File, er
 	case !isLog(name):
 		return f, err
 	case err != nil:
-		return nil, told(l.fatal, err)
+		return nil, reportError(l.fatal, err)
 	}
 	return logFile{f, l.fatal}, nil
 }
@@ -123,8 +123,8 @@ func (l logFS) Unwrap() vfs.FS { return l.FS }
 
 func isLog(name string) bool { return strings.HasSuffix(name, ".log") }
 
-// told tells of an error, and returns it.
-func told(fatal func(error), err error) error {
+// reportError tells of an error, and returns it.
+func reportError(fatal func(error), err error) error {
 	if err != nil {
 		fatal(fmt.Errorf("store: %w", err))
 	}
@@ -141,17 +141,17 @@ type logFile struct {
 // Write implements vfs.File.
 func (l logFile) Write(p []byte) (int, error) {
 	n, err := l.File.Write(p)
-	return n, told(l.fatal, err)
+	return n, reportError(l.fatal, err)
 }
 
 // Sync implements vfs.File.
-func (l logFile) Sync() error { return told(l.fatal, l.File.Sync()) }
+func (l logFile) Sync() error { return reportError(l.fatal, l.File.Sync()) }
 
 // SyncData implements vfs.File.
-func (l logFile) SyncData() error { return told(l.fatal, l.File.SyncData()) }
+func (l logFile) SyncData() error { return reportError(l.fatal, l.File.SyncData()) }
 
 // SyncTo implements vfs.File.
 func (l logFile) SyncTo(length int64) (bool, error) {
 	full, err := l.File.SyncTo(length)
-	return full, told(l.fatal, err)
+	return full, reportError(l.fatal, err)
 }

@@ -11,33 +11,33 @@ type fields struct {
 }
 
 // stored is a value with one list of its fields.
-type stored interface{ fields(f fields) }
+type stored interface{ visitFields(f fields) }
 
-// encode returns a value behind the version of its format.
-func encode(format byte, v stored) []byte {
+// encodeValue returns a value behind the version of its format.
+func encodeValue(format byte, v stored) []byte {
 	e := encoder{b: []byte{format}}
-	v.fields(fields{e: &e})
+	v.visitFields(fields{e: &e})
 	return e.b
 }
 
-// decode reads what [encode] gave; what names it in errors.
-func decode(b []byte, format byte, what string, v stored) error {
+// decodeValue reads what [encodeValue] gave; what names it in errors.
+func decodeValue(b []byte, format byte, what string, v stored) error {
 	d := decoder{b: b}
-	d.format(format)
-	v.fields(fields{d: &d})
-	return d.end(what)
+	d.checkFormat(format)
+	v.visitFields(fields{d: &d})
+	return d.checkEnd(what)
 }
 
-// read is [decode] of a new value.
-func read[T any, P interface {
+// decodeNew is [decodeValue] of a new value.
+func decodeNew[T any, P interface {
 	*T
 	stored
 }](b []byte, format byte, what string) (v T, err error) {
-	err = decode(b, format, what, P(&v))
+	err = decodeValue(b, format, what, P(&v))
 	return v, err
 }
 
-func field[T any](f fields, v *T, write func(*encoder, T), read func(*decoder) T) {
+func visitField[T any](f fields, v *T, write func(*encoder, T), read func(*decoder) T) {
 	if f.d != nil {
 		*v = read(f.d)
 		return
@@ -45,56 +45,62 @@ func field[T any](f fields, v *T, write func(*encoder, T), read func(*decoder) T
 	write(f.e, *v)
 }
 
-func (f fields) text(v *string)            { field(f, v, (*encoder).text, (*decoder).text) }
-func (f fields) bytes(v *[]byte)           { field(f, v, (*encoder).bytes, (*decoder).bytes) }
-func (f fields) view(v *[]byte)            { field(f, v, (*encoder).bytes, (*decoder).view) } // of the input
-func (f fields) bool(v *bool)              { field(f, v, (*encoder).bool, (*decoder).bool) }
-func (f fields) uint(v *uint64)            { field(f, v, (*encoder).uint, (*decoder).uint) }
-func (f fields) int(v *int64)              { field(f, v, (*encoder).int, (*decoder).int) }
-func (f fields) time(v *record.Time)       { field(f, v, (*encoder).time, (*decoder).time) }
-func (f fields) float(v *float64)          { field(f, v, (*encoder).float, (*decoder).float) }
-func (f fields) sixteen(v *[16]byte)       { field(f, v, (*encoder).sixteen, (*decoder).sixteen) }
-func (f fields) origin(v *record.Origin)   { field(f, v, (*encoder).origin, (*decoder).origin) }
-func (f fields) version(v *record.Version) { field(f, v, (*encoder).version, (*decoder).version) }
-
-// hash is of 16 bytes, whatever the numbers.
-func (f fields) hash(v *Hash) {
-	f.fixed(&v.Hi)
-	f.fixed(&v.Lo)
+func (f fields) visitText(v *string)      { visitField(f, v, (*encoder).putText, (*decoder).readText) }
+func (f fields) visitBytes(v *[]byte)     { visitField(f, v, (*encoder).putBytes, (*decoder).readBytes) }
+func (f fields) visitView(v *[]byte)      { visitField(f, v, (*encoder).putBytes, (*decoder).readView) } // of the input
+func (f fields) visitBool(v *bool)        { visitField(f, v, (*encoder).putBool, (*decoder).readBool) }
+func (f fields) visitUint(v *uint64)      { visitField(f, v, (*encoder).putUint, (*decoder).readUint) }
+func (f fields) visitInt(v *int64)        { visitField(f, v, (*encoder).putInt, (*decoder).readInt) }
+func (f fields) visitTime(v *record.Time) { visitField(f, v, (*encoder).putTime, (*decoder).readTime) }
+func (f fields) visitFloat(v *float64)    { visitField(f, v, (*encoder).putFloat, (*decoder).readFloat) }
+func (f fields) visitBytes16(v *[16]byte) {
+	visitField(f, v, (*encoder).putBytes16, (*decoder).readBytes16)
+}
+func (f fields) visitOrigin(v *record.Origin) {
+	visitField(f, v, (*encoder).putOrigin, (*decoder).readOrigin)
+}
+func (f fields) visitVersion(v *record.Version) {
+	visitField(f, v, (*encoder).putVersion, (*decoder).readVersion)
 }
 
-func (f fields) fixed(v *uint64) {
-	field(f, v, func(e *encoder, v uint64) { e.fixed(v) }, (*decoder).fixed)
+// visitHash goes over a hash, of 16 bytes whatever the numbers.
+func (f fields) visitHash(v *Hash) {
+	f.visitFixed64(&v.Hi)
+	f.visitFixed64(&v.Lo)
 }
 
-// reserved is a number that had a meaning once.
-func (f fields) reserved() {
+func (f fields) visitFixed64(v *uint64) {
+	visitField(f, v, func(e *encoder, v uint64) { e.putFixed64(v) }, (*decoder).readFixed64)
+}
+
+// visitReserved goes over a number that had a meaning once.
+func (f fields) visitReserved() {
 	var none uint64
-	f.uint(&none)
+	f.visitUint(&none)
 }
 
-// small is a number of fewer than 64 bits, written as one of 64.
-func small[T ~uint32 | ~int](f fields, v *T) {
+// visitSmallUint goes over a number of fewer than 64 bits, written as one of 64.
+func visitSmallUint[T ~uint32 | ~int](f fields, v *T) {
 	n := uint64(*v)
-	f.uint(&n)
+	f.visitUint(&n)
 	*v = T(n)
 }
 
-// code is a number of one byte.
-func code[T ~uint8](f fields, v *T) {
-	field(f, v, func(e *encoder, v T) { e.byte(byte(v)) }, func(d *decoder) T { return T(d.byte()) })
+// visitByte goes over a number of one byte.
+func visitByte[T ~uint8](f fields, v *T) {
+	visitField(f, v, func(e *encoder, v T) { e.putByte(byte(v)) }, func(d *decoder) T { return T(d.readByte()) })
 }
 
-// list goes over the elements of a list, each of which takes a byte at least.
-func list[T any](f fields, vs *[]T, one func(fields, *T)) {
+// visitList goes over the elements of a list, each of which takes a byte at least.
+func visitList[T any](f fields, vs *[]T, one func(fields, *T)) {
 	if f.d == nil {
-		f.e.uint(uint64(len(*vs)))
+		f.e.putUint(uint64(len(*vs)))
 		for i := range *vs {
 			one(f, &(*vs)[i])
 		}
 		return
 	}
-	n := f.d.count()
+	n := f.d.readCount()
 	*vs = nil
 	if n == 0 {
 		return
@@ -110,45 +116,45 @@ func list[T any](f fields, vs *[]T, one func(fields, *T)) {
 	*vs = read
 }
 
-// body is a record without its id.
-func (f fields) body(r *record.Record) {
-	field(f, &r.Meta, (*encoder).meta, (*decoder).meta)
-	list(f, &r.Components, fields.component)
-	f.time(&r.Start)
-	f.time(&r.Stop)
-	f.time(&r.Submit)
-	f.text(&r.State)
-	if f.bool(&r.Exit.Known); r.Exit.Known {
+// visitBody goes over a record without its id.
+func (f fields) visitBody(r *record.Record) {
+	visitField(f, &r.Meta, (*encoder).putMeta, (*decoder).readMeta)
+	visitList(f, &r.Components, fields.visitComponent)
+	f.visitTime(&r.Start)
+	f.visitTime(&r.Stop)
+	f.visitTime(&r.Submit)
+	f.visitText(&r.State)
+	if f.visitBool(&r.Exit.Known); r.Exit.Known {
 		for _, v := range []*int32{&r.Exit.Code, &r.Exit.Signal} {
 			n := int64(*v)
-			f.int(&n)
+			f.visitInt(&n)
 			*v = int32(n)
 		}
 	}
 }
 
-func (f fields) component(c *record.Component) {
-	f.text(&c.Name)
-	f.int(&c.Amount)
-	code(f, &c.Kind)
-	list(f, &c.Scores, func(f fields, s *record.Score) {
-		f.text(&s.Name)
-		f.float(&s.Value)
+func (f fields) visitComponent(c *record.Component) {
+	f.visitText(&c.Name)
+	f.visitInt(&c.Amount)
+	visitByte(f, &c.Kind)
+	visitList(f, &c.Scores, func(f fields, s *record.Score) {
+		f.visitText(&s.Name)
+		f.visitFloat(&s.Value)
 	})
 }
 
-func (f fields) write(w *record.Write) {
-	f.text(&w.ID)
-	code(f, &w.Op)
-	f.origin(&w.Origin)
-	code(f, &w.Rank)
-	f.version(&w.Version)
+func (f fields) visitWrite(w *record.Write) {
+	f.visitText(&w.ID)
+	visitByte(f, &w.Op)
+	f.visitOrigin(&w.Origin)
+	visitByte(f, &w.Rank)
+	f.visitVersion(&w.Version)
 	has := w.Record != nil
-	if f.bool(&has); has {
+	if f.visitBool(&has); has {
 		if w.Record == nil {
 			w.Record = &record.Record{ID: w.ID}
 		}
-		f.body(w.Record)
+		f.visitBody(w.Record)
 	}
-	f.time(&w.Stop)
+	f.visitTime(&w.Stop)
 }

@@ -10,7 +10,7 @@ import (
 // id, in segments that are sized ahead so that none is ever copied.
 type filter struct {
 	segments []*segment
-	warm     uint64 // what touch read, so that it is read
+	warm     uint64 // what prefetch read, so that it is read
 }
 
 // segment holds capacity ids; each has its bits in one line of 512 bits.
@@ -36,22 +36,22 @@ func newFilter(ids int) *filter {
 	return &filter{segments: []*segment{newSegment(max(firstSegment, 4*ids))}}
 }
 
-func hashID(id []byte) uint64    { return xxhash.Sum64(id) }
-func hashText(id string) uint64  { return xxhash.Sum64String(id) }
-func (f *filter) last() *segment { return f.segments[len(f.segments)-1] }
-func (s *segment) line(h uint64) *[8]uint64 {
+func hashID(id []byte) uint64           { return xxhash.Sum64(id) }
+func hashText(id string) uint64         { return xxhash.Sum64String(id) }
+func (f *filter) lastSegment() *segment { return f.segments[len(f.segments)-1] }
+func (s *segment) lineOf(h uint64) *[8]uint64 {
 	return &s.lines[(h>>32)*uint64(len(s.lines))>>32]
 }
 
-// add takes an id in by its hash.
-func (f *filter) add(h uint64) {
-	s := f.last()
+// addID adds an id by its hash.
+func (f *filter) addID(h uint64) {
+	s := f.lastSegment()
 	if s.n >= s.capacity {
 		s = newSegment(2 * s.capacity)
 		f.segments = append(f.segments, s)
 	}
 	s.n++
-	line := s.line(h)
+	line := s.lineOf(h)
 	x := uint32(h)
 	step := uint32(h>>17) | 1
 	for range filterProbes {
@@ -60,40 +60,40 @@ func (f *filter) add(h uint64) {
 	}
 }
 
-// touch reads what the ids will ask for next, all at once: the lines are nowhere
+// prefetch reads what the ids will ask for next, all at once: the lines are nowhere
 // near each other, and memory is slow one line at a time.
-func (f *filter) touch(hashes []uint64) {
-	s, sum := f.last(), f.warm
+func (f *filter) prefetch(hashes []uint64) {
+	s, sum := f.lastSegment(), f.warm
 	for _, h := range hashes {
-		sum ^= s.line(h)[0]
+		sum ^= s.lineOf(h)[0]
 	}
 	f.warm = sum
 }
 
-// touchAhead is how many ids are touched at a time.
-const touchAhead = 64
+// prefetchAhead is how many ids are prefetched at a time.
+const prefetchAhead = 64
 
-func (f *filter) addAll(hashes []uint64) {
-	for chunk := range slices.Chunk(hashes, touchAhead) {
-		f.touch(chunk)
+func (f *filter) addIDs(hashes []uint64) {
+	for chunk := range slices.Chunk(hashes, prefetchAhead) {
+		f.prefetch(chunk)
 		for _, h := range chunk {
-			f.add(h)
+			f.addID(h)
 		}
 	}
 }
 
-// has reports false only for an id that was never added.
-func (f *filter) has(h uint64) bool {
+// mayContain reports false only for an id that was never added.
+func (f *filter) mayContain(h uint64) bool {
 	for _, s := range f.segments {
-		if s.has(h) {
+		if s.mayContain(h) {
 			return true
 		}
 	}
 	return false
 }
 
-func (s *segment) has(h uint64) bool {
-	line := s.line(h)
+func (s *segment) mayContain(h uint64) bool {
+	line := s.lineOf(h)
 	x := uint32(h)
 	step := uint32(h>>17) | 1
 	for range filterProbes {

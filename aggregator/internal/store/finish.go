@@ -21,7 +21,7 @@ const (
 // do the same.
 func (t *tx) finishRows() error {
 	for _, sl := range t.order {
-		if err := t.settle(sl); err != nil {
+		if err := t.chooseSuccessor(sl); err != nil {
 			return err
 		}
 	}
@@ -34,7 +34,7 @@ func (t *tx) finishRows() error {
 		return err
 	}
 	if bulk || len(t.m.waiting) >= foldRows {
-		if err := t.fold(bulk); err != nil {
+		if err := t.foldWaiting(bulk); err != nil {
 			return err
 		}
 	}
@@ -56,7 +56,7 @@ func (t *tx) writeSlots() error {
 func (t *tx) closedFresh() (n int) {
 	for _, p := range t.parts {
 		for _, i := range p.taken {
-			if !p.open(int(i)) {
+			if !p.isOpenAt(int(i)) {
 				n++
 			}
 		}
@@ -75,14 +75,14 @@ func (t *tx) closedNext() (n int) {
 
 // placeFresh numbers the rows whose ids are new: the closed ones first, in the
 // order of their parts, then the open ones. In bulk the closed ones stay where
-// they are, for fold to take them; else they wait as rows.
+// they are, for foldWaiting to take them; else they wait as rows.
 func (t *tx) placeFresh(bulk bool) error {
 	known := newSharedHashes(&t.hasher)
 	for _, p := range t.parts {
 		p.first = t.m.Next
 		p.closed, p.sums = p.closed[:0], p.sums[:0]
 		for _, i := range p.taken {
-			if p.open(int(i)) {
+			if p.isOpenAt(int(i)) {
 				continue
 			}
 			p.closed = append(p.closed, i)
@@ -103,31 +103,31 @@ func (t *tx) placeClosed(p *part, i int, bulk bool, known *sharedHashes) error {
 		row = &p.rows[i]
 	} else {
 		p.batch.ReadOwn(row, i)
-		p.observe(row, i)
+		p.setObserved(row, i)
 	}
-	t.number(row)
+	t.assignSeq(row)
 	row.Received, row.Changed = t.now, t.now
 	var h Hash
 	if p.batch == nil {
-		h = known.row(row)
+		h = known.hashRow(row)
 	} else {
-		h = p.facts.hash(row, i)
+		h = p.facts.rowHash(row, i)
 	}
-	t.m.Hash.add(h)
+	t.m.Hash.addHash(h)
 	t.m.Shown++
 	p.sums = append(p.sums, h)
 	t.plain = append(t.plain, plainIndex{row.Record.ID, row.Seq})
 	if bulk {
 		return nil
 	}
-	whole := p.row(i)
+	whole := p.rowAt(i)
 	whole.Seq, whole.Received, whole.Changed = row.Seq, row.Received, row.Changed
-	return t.wait(&whole, h)
+	return t.addWaiting(&whole, h)
 }
 
-// number gives the row the next sequence number and counts it. Its hash is the
+// assignSeq gives the row the next sequence number and counts it. Its hash is the
 // caller's affair.
-func (t *tx) number(row *columns.Row) {
+func (t *tx) assignSeq(row *columns.Row) {
 	row.Seq = t.m.Next
 	t.m.Next++
 	t.m.Rows++
@@ -155,10 +155,10 @@ func (t *tx) indexFresh() error {
 func (t *tx) placeFreshOpen() error {
 	for _, p := range t.parts {
 		for _, i := range p.taken {
-			if !p.open(int(i)) {
+			if !p.isOpenAt(int(i)) {
 				continue
 			}
-			if err := t.placeOpenRow(p.row(int(i))); err != nil {
+			if err := t.placeOpenRow(p.rowAt(int(i))); err != nil {
 				return err
 			}
 		}
@@ -167,13 +167,13 @@ func (t *tx) placeFreshOpen() error {
 }
 
 func (t *tx) placeOpenRow(row columns.Row) error {
-	t.number(&row)
+	t.assignSeq(&row)
 	row.Received, row.Changed = t.now, t.now
-	t.m.Hash.add(t.hasher.row(&row))
+	t.m.Hash.addHash(t.hasher.hashRow(&row))
 	t.m.Shown++
 	x := index{Seq: row.Seq, Open: true}
-	t.m.shows(&x)
-	if err := t.b.Set(textKey(tableIndex, row.Record.ID), x.encode(), nil); err != nil {
+	t.m.addIndex(&x)
+	if err := t.b.Set(textKey(tableIndex, row.Record.ID), x.encodeIndex(), nil); err != nil {
 		return err
 	}
 	return t.writeOpen(&row)
@@ -199,20 +199,20 @@ func (t *tx) placeNext() error {
 }
 
 func (t *tx) placeRow(row *columns.Row) error {
-	t.number(row)
-	h := t.hasher.row(row)
-	t.m.Hash.add(h)
+	t.assignSeq(row)
+	h := t.hasher.hashRow(row)
+	t.m.Hash.addHash(h)
 	if isOpen(row) {
 		return t.writeOpen(row)
 	}
-	return t.wait(row, h)
+	return t.addWaiting(row, h)
 }
 
-// wait puts a closed row among the waiting ones. The row is copied: it may be a
+// addWaiting puts a closed row among the waiting ones. The row is copied: it may be a
 // view of the command.
-func (t *tx) wait(row *columns.Row, sum Hash) error {
+func (t *tx) addWaiting(row *columns.Row, sum Hash) error {
 	w := &waitingRow{row: *row}
-	value := w.value()
+	value := w.encodeWaiting()
 	copied, err := decodeWaiting(value)
 	if err != nil {
 		return err
@@ -252,21 +252,21 @@ func newSharedHashes(h *rowHasher) *sharedHashes {
 	return &sharedHashes{hasher: h, metas: map[*record.MetaEntry]uint64{}}
 }
 
-func (s *sharedHashes) row(r *columns.Row) Hash {
+func (s *sharedHashes) hashRow(r *columns.Row) Hash {
 	if !s.has || s.origin != r.Origin {
-		s.origin, s.last, s.has = r.Origin, s.hasher.origin(r.Origin), true
+		s.origin, s.last, s.has = r.Origin, s.hasher.hashOrigin(r.Origin), true
 	}
-	return s.hasher.rowWith(r, s.meta(r.Record.Meta), s.hasher.template(r.Record.Components), s.last, s.amountsOf(r))
+	return s.hasher.hashRowWith(r, s.hashMeta(r.Record.Meta), s.hasher.hashTemplate(r.Record.Components), s.last, s.amountsOf(r))
 }
 
-func (s *sharedHashes) meta(m record.Meta) uint64 {
+func (s *sharedHashes) hashMeta(m record.Meta) uint64 {
 	if len(m) == 0 {
-		return s.hasher.meta(m)
+		return s.hasher.hashMeta(m)
 	}
 	if h, ok := s.metas[&m[0]]; ok {
 		return h
 	}
-	h := s.hasher.meta(m)
+	h := s.hasher.hashMeta(m)
 	s.metas[&m[0]] = h
 	return h
 }

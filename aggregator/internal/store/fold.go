@@ -18,21 +18,21 @@ type source struct {
 	used int
 }
 
-func (s *source) left() int {
+func (s *source) rowsLeft() int {
 	if s.part != nil {
 		return len(s.part.closed) - s.used
 	}
 	return len(s.rows) - s.used
 }
 
-// fold makes blocks of all waiting rows and, in bulk, of the parts. The waiting
+// foldWaiting makes blocks of all waiting rows and, in bulk, of the parts. The waiting
 // rows that the command made itself come after its parts: they were numbered
 // later.
-func (t *tx) fold(bulk bool) error {
-	sources := t.sources(bulk)
+func (t *tx) foldWaiting(bulk bool) error {
+	sources := t.foldSources(bulk)
 	total := 0
 	for _, s := range sources {
-		total += s.left()
+		total += s.rowsLeft()
 	}
 	blocks := (total + columns.MaxRows - 1) / columns.MaxRows
 	for i := range blocks {
@@ -47,7 +47,7 @@ func (t *tx) fold(bulk bool) error {
 	return t.clearWaiting()
 }
 
-func (t *tx) sources(bulk bool) []*source {
+func (t *tx) foldSources(bulk bool) []*source {
 	before := len(t.m.waiting)
 	if bulk && len(t.parts) > 0 {
 		before, _ = waitingAt(t.m.waiting, t.parts[0].first)
@@ -86,28 +86,28 @@ func (t *tx) foldBlock(sources []*source, n int) error {
 	var sum Hash
 	at := 0
 	for _, s := range sources {
-		k := min(n-at, s.left())
+		k := min(n-at, s.rowsLeft())
 		if k == 0 {
 			continue
 		}
 		if s.part == nil {
 			dead = s.appendDead(dead, k, at)
 		}
-		s.addUp(&sum, k)
-		parts = append(parts, s.next(k, t))
+		s.addSums(&sum, k)
+		parts = append(parts, s.nextPart(k, t))
 		at += k
 	}
 	return t.writeBlock(parts, dead, sum)
 }
 
-// addUp adds the next k rows to the sum, except the superseded ones.
-func (s *source) addUp(sum *Hash, k int) {
+// addSums adds the next k rows to the sum, except the superseded ones.
+func (s *source) addSums(sum *Hash, k int) {
 	for i := s.used; i < s.used+k; i++ {
 		switch {
 		case s.part != nil:
-			sum.add(s.part.sums[i])
+			sum.addHash(s.part.sums[i])
 		case !s.dead[i]:
-			sum.add(s.sums[i])
+			sum.addHash(s.sums[i])
 		}
 	}
 }
@@ -121,8 +121,8 @@ func (s *source) appendDead(dead []int, k, at int) []int {
 	return dead
 }
 
-// next takes k rows.
-func (s *source) next(k int, t *tx) columns.Part {
+// nextPart returns the next k rows, which are used then.
+func (s *source) nextPart(k int, t *tx) columns.Part {
 	from := s.used
 	s.used += k
 	if s.part == nil {
@@ -130,14 +130,14 @@ func (s *source) next(k int, t *tx) columns.Part {
 	}
 	first := s.part.first + uint64(from)
 	if s.part.batch == nil {
-		return columns.Part{Rows: s.part.loose(from, s.used)}
+		return columns.Part{Rows: s.part.looseRows(from, s.used)}
 	}
-	return columns.Part{Batch: s.part.batch, Skip: s.part.skip(from, s.used), FirstSeq: first,
+	return columns.Part{Batch: s.part.batch, Skip: s.part.skippedPositions(from, s.used), FirstSeq: first,
 		Received: t.now, Changed: t.now, Observed: s.part.observed}
 }
 
-// skip returns the positions of the batch that are not closed[from:to].
-func (p *part) skip(from, to int) []int {
+// skippedPositions returns the positions of the batch that are not closed[from:to].
+func (p *part) skippedPositions(from, to int) []int {
 	n := p.batch.Len()
 	if to-from == n {
 		return nil
@@ -154,8 +154,8 @@ func (p *part) skip(from, to int) []int {
 	return skip
 }
 
-// loose returns rows that have their numbers already.
-func (p *part) loose(from, to int) []columns.Row {
+// looseRows returns rows that have their numbers already.
+func (p *part) looseRows(from, to int) []columns.Row {
 	rows := make([]columns.Row, 0, to-from)
 	for _, i := range p.closed[from:to] {
 		rows = append(rows, p.rows[i])
@@ -228,10 +228,10 @@ func (t *tx) finishMasks() error {
 		if !ok || t.m.zones[i].First != first {
 			continue // compacted away
 		}
-		if err := t.b.Set(seqKey(tableZone, first), encode(zoneFormat, t.m.zones[i]), nil); err != nil {
+		if err := t.b.Set(seqKey(tableZone, first), encodeValue(zoneFormat, t.m.zones[i]), nil); err != nil {
 			return err
 		}
-		if err := t.b.Set(seqKey(tableSum, first), encode(sumsFormat, &t.m.zones[i].Sum), nil); err != nil {
+		if err := t.b.Set(seqKey(tableSum, first), encodeValue(sumsFormat, &t.m.zones[i].Sum), nil); err != nil {
 			return err
 		}
 	}

@@ -18,16 +18,16 @@ type ForgetCommand struct {
 	Of    *Superseded // the rows to drop; nil: all superseded ones up to UpTo, as earlier releases did
 }
 
-func (*ForgetCommand) kind() kind      { return kindForget }
-func (c *ForgetCommand) since() uint16 { return c.Of.since(3) }
+func (*ForgetCommand) commandKind() kind    { return kindForget }
+func (c *ForgetCommand) minVersion() uint16 { return c.Of.commandVersion(3) }
 
-func (c *ForgetCommand) fields(f fields) {
-	f.uint(&c.UpTo)
-	list(f, &c.Pairs, small)
-	f.superseded(&c.Of)
+func (c *ForgetCommand) visitFields(f fields) {
+	f.visitUint(&c.UpTo)
+	visitList(f, &c.Pairs, visitSmallUint)
+	f.visitSuperseded(&c.Of)
 }
 
-func (c *ForgetCommand) apply(t *tx) (any, error) {
+func (c *ForgetCommand) applyTo(t *tx) (any, error) {
 	n, err := t.dropWaiting(c.UpTo, c.Of)
 	if err != nil {
 		return nil, err
@@ -48,7 +48,7 @@ func (c *ForgetCommand) apply(t *tx) (any, error) {
 			return nil, err
 		}
 	}
-	t.dropped(n)
+	t.recordDrop(n)
 	return DeleteResult{Changed: n}, nil
 }
 
@@ -60,8 +60,8 @@ func (t *tx) setDict(e *columns.Entry) error {
 	return t.b.Set(dictKey(e), e.Data, nil)
 }
 
-// dropped notes that a command dropped something.
-func (t *tx) dropped(n int) {
+// recordDrop notes that a command dropped something.
+func (t *tx) recordDrop(n int) {
 	if n > 0 {
 		t.m.Floor, t.m.FeedFloor = max(t.m.Floor, 1), max(t.m.FeedFloor, 1) // it is remembered
 		t.m.drops++
@@ -81,7 +81,7 @@ func (s *Store) Drops() uint64 {
 func (t *tx) dropWaiting(upTo uint64, of *Superseded) (n int, err error) {
 	keep := make([]*waitingRow, 0, len(t.m.waiting))
 	for _, w := range t.m.waiting {
-		if !w.dead || w.row.Seq > upTo || !of.has(w.row.Seq) {
+		if !w.dead || w.row.Seq > upTo || !of.mayDrop(w.row.Seq) {
 			keep = append(keep, w)
 			continue
 		}
@@ -104,7 +104,7 @@ func (t *tx) dropWaiting(upTo uint64, of *Superseded) (n int, err error) {
 func isPosted(r pebble.Reader, id uint32) (bool, error) {
 	prefix := postingKey(id, 0)[:5]
 	found := false
-	err := scan(r, prefix, func(_, _ []byte) error {
+	err := scanPrefix(r, prefix, func(_, _ []byte) error {
 		found = true
 		return errEnough
 	})

@@ -23,38 +23,38 @@ type part struct {
 	first  uint64  // the sequence number of the first of closed; the others follow
 }
 
-func (p *part) row(i int) columns.Row {
+func (p *part) rowAt(i int) columns.Row {
 	if p.batch == nil {
 		return p.rows[i]
 	}
 	row := p.batch.Row(i)
-	p.observe(&row, i)
+	p.setObserved(&row, i)
 	return row
 }
 
-// observe sets when row i of the batch was observed.
-func (p *part) observe(row *columns.Row, i int) {
+// setObserved sets when row i of the batch was observed.
+func (p *part) setObserved(row *columns.Row, i int) {
 	if p.observed != nil {
 		row.Version.Observed = int64(p.observed[i])
 	}
 }
 
-func (p *part) open(i int) bool {
+func (p *part) isOpenAt(i int) bool {
 	if p.batch != nil {
 		return p.batch.Open(i) && !p.batch.Tombstone(i)
 	}
 	return isOpen(&p.rows[i])
 }
 
-func (p *part) is(i int, id string) bool {
+func (p *part) hasID(i int, id string) bool {
 	if p.batch != nil {
 		return p.batch.ID(i) == id
 	}
 	return p.rows[i].Record.ID == id
 }
 
-// drop takes position i out again.
-func (p *part) drop(i int) {
+// dropRow removes position i again.
+func (p *part) dropRow(i int) {
 	if at, ok := slices.BinarySearch(p.taken, int32(i)); ok {
 		p.taken = slices.Delete(p.taken, at, at+1)
 	}
@@ -73,16 +73,16 @@ type freshCell struct {
 	row  int32
 }
 
-func (f *freshIDs) add(hash uint64, part, row int) {
+func (f *freshIDs) addID(hash uint64, part, row int) {
 	if 2*(f.n+1) > len(f.cells) {
 		f.grow(0)
 	}
 	f.n++
-	f.put(freshCell{hash: hash, part: int32(part) + 1, row: int32(row)})
+	f.insertCell(freshCell{hash: hash, part: int32(part) + 1, row: int32(row)})
 }
 
-// expect makes room for n more ids.
-func (f *freshIDs) expect(n int) {
+// reserve makes room for n more ids.
+func (f *freshIDs) reserve(n int) {
 	for 2*(f.n+n) > len(f.cells) {
 		f.grow(2 * (f.n + n))
 	}
@@ -93,12 +93,12 @@ func (f *freshIDs) grow(least int) {
 	f.cells = make([]freshCell, 1<<bits.Len(uint(max(1023, 2*len(old)-1, least-1))))
 	for _, c := range old {
 		if c.part != 0 {
-			f.put(c)
+			f.insertCell(c)
 		}
 	}
 }
 
-func (f *freshIDs) put(c freshCell) {
+func (f *freshIDs) insertCell(c freshCell) {
 	mask := uint64(len(f.cells) - 1)
 	at := c.hash & mask
 	for f.cells[at].part != 0 {
@@ -107,15 +107,15 @@ func (f *freshIDs) put(c freshCell) {
 	f.cells[at] = c
 }
 
-// find returns where the id is among the parts' rows.
-func (f *freshIDs) find(hash uint64, id string, parts []*part) (*part, int, bool) {
+// findRow returns where the id is among the parts' rows.
+func (f *freshIDs) findRow(hash uint64, id string, parts []*part) (*part, int, bool) {
 	if f.n == 0 {
 		return nil, 0, false
 	}
 	mask := uint64(len(f.cells) - 1)
 	for at := hash & mask; f.cells[at].part != 0; at = (at + 1) & mask {
 		c := f.cells[at]
-		if p := parts[max(c.part-1, 0)]; c.hash == hash && p.is(int(c.row), id) {
+		if p := parts[max(c.part-1, 0)]; c.hash == hash && p.hasID(int(c.row), id) {
 			return p, int(c.row), true
 		}
 	}

@@ -22,13 +22,13 @@ func (h Hash) String() string {
 	return hex.EncodeToString(b[:])
 }
 
-func (h *Hash) add(o Hash) {
+func (h *Hash) addHash(o Hash) {
 	lo, carry := bits.Add64(h.Lo, o.Lo, 0)
 	hi, _ := bits.Add64(h.Hi, o.Hi, carry)
 	h.Hi, h.Lo = hi, lo
 }
 
-func (h *Hash) sub(o Hash) {
+func (h *Hash) subtractHash(o Hash) {
 	lo, borrow := bits.Sub64(h.Lo, o.Lo, 0)
 	hi, _ := bits.Sub64(h.Hi, o.Hi, borrow)
 	h.Hi, h.Lo = hi, lo
@@ -45,8 +45,8 @@ func sum128(b []byte) Hash {
 // pairHash is the hash of a key and its value.
 func pairHash(key, value []byte) Hash {
 	e := encoder{b: make([]byte, 1, len(key)+len(value)+8)}
-	e.bytes(key)
-	e.raw(value)
+	e.putBytes(key)
+	e.putRaw(value)
 	return sum128(e.b)
 }
 
@@ -58,41 +58,41 @@ type rowHasher struct {
 	amounts []int64
 }
 
-func (h *rowHasher) row(r *columns.Row) Hash {
+func (h *rowHasher) hashRow(r *columns.Row) Hash {
 	h.amounts = h.amounts[:0]
 	for i := range r.Record.Components {
 		h.amounts = append(h.amounts, r.Record.Components[i].Amount)
 	}
-	return h.rowWith(r, h.meta(r.Record.Meta), h.template(r.Record.Components), h.origin(r.Origin), h.amounts)
+	return h.hashRowWith(r, h.hashMeta(r.Record.Meta), h.hashTemplate(r.Record.Components), h.hashOrigin(r.Origin), h.amounts)
 }
 
-// meta hashes the hashes of its values, so that those of values that many metas
+// hashMeta hashes the hashes of a meta's values, so that those of values that many metas
 // have are made once.
-func (h *rowHasher) meta(m record.Meta) uint64 {
+func (h *rowHasher) hashMeta(m record.Meta) uint64 {
 	h.beginMeta(m != nil)
 	for i := range m {
 		if len(m[i].Values) == 0 {
-			h.addValue(h.value(m[i].Key, "", false), false)
+			h.addValue(h.hashValue(m[i].Key, "", false), false)
 		}
 		for k, v := range m[i].Values {
-			h.addValue(h.value(m[i].Key, v, true), k > 0)
+			h.addValue(h.hashValue(m[i].Key, v, true), k > 0)
 		}
 	}
 	return h.endMeta()
 }
 
-// value hashes one value of a key; has is false for a key without values.
-func (h *rowHasher) value(key, value string, has bool) uint64 {
+// hashValue hashes one value of a key; has is false for a key without values.
+func (h *rowHasher) hashValue(key, value string, has bool) uint64 {
 	h.e.b = h.e.b[:0]
-	h.e.bool(has)
-	h.e.text(key)
+	h.e.putBool(has)
+	h.e.putText(key)
 	h.e.b = append(h.e.b, value...)
 	return xxhash.Sum64(h.e.b)
 }
 
 func (h *rowHasher) beginMeta(present bool) {
 	h.metas.b = h.metas.b[:0]
-	h.metas.bool(present)
+	h.metas.putBool(present)
 }
 
 // addValue adds the hash of a value, which goes on with the key of the one
@@ -101,55 +101,55 @@ func (h *rowHasher) addValue(hash uint64, goesOn bool) {
 	if goesOn {
 		hash = ^hash
 	}
-	h.metas.fixed(hash)
+	h.metas.putFixed64(hash)
 }
 
 func (h *rowHasher) endMeta() uint64 { return xxhash.Sum64(h.metas.b) }
 
-// template hashes components without their amounts.
-func (h *rowHasher) template(cs []record.Component) uint64 {
+// hashTemplate hashes components without their amounts.
+func (h *rowHasher) hashTemplate(cs []record.Component) uint64 {
 	h.e.b = h.e.b[:0]
 	for i := range cs {
 		c := cs[i]
 		c.Amount = 0
-		fields{e: &h.e}.component(&c)
+		fields{e: &h.e}.visitComponent(&c)
 	}
 	return xxhash.Sum64(h.e.b)
 }
 
-func (h *rowHasher) origin(o record.Origin) uint64 {
+func (h *rowHasher) hashOrigin(o record.Origin) uint64 {
 	h.e.b = h.e.b[:0]
-	h.e.origin(o)
+	h.e.putOrigin(o)
 	return xxhash.Sum64(h.e.b)
 }
 
-// rowWith takes nothing that the other arguments say out of r.
-func (h *rowHasher) rowWith(r *columns.Row, meta, template, origin uint64, amounts []int64) Hash {
+// hashRowWith reads nothing from r that the other arguments say.
+func (h *rowHasher) hashRowWith(r *columns.Row, meta, template, origin uint64, amounts []int64) Hash {
 	e := &h.e
 	e.b = append(e.b[:0], 0, 'R')
-	e.fixed(r.Seq, meta, template, origin)
-	e.fixed(uint64(r.Record.Start), uint64(r.Record.Stop), uint64(r.Record.Submit), uint64(r.Stop), uint64(r.StopObserved),
+	e.putFixed64(r.Seq, meta, template, origin)
+	e.putFixed64(uint64(r.Record.Start), uint64(r.Record.Stop), uint64(r.Record.Submit), uint64(r.Stop), uint64(r.StopObserved),
 		uint64(r.Version.Observed), uint64(r.Received), uint64(r.Changed), r.Supersedes)
-	e.bool(r.Version.Ended)
+	e.putBool(r.Version.Ended)
 	switch {
 	case r.Archived:
-		e.byte(2)
+		e.putByte(2)
 	default:
-		e.bool(r.Tombstone)
+		e.putBool(r.Tombstone)
 	}
-	e.byte(byte(r.Rank))
+	e.putByte(byte(r.Rank))
 	for _, amount := range amounts {
-		e.fixed(uint64(amount))
+		e.putFixed64(uint64(amount))
 	}
-	e.text(r.Record.ID)
-	e.text(r.Record.State)
+	e.putText(r.Record.ID)
+	e.putText(r.Record.State)
 	if r.Record.Exit.Known {
-		e.fixed(uint64(r.Record.Exit.Code), uint64(r.Record.Exit.Signal))
+		e.putFixed64(uint64(r.Record.Exit.Code), uint64(r.Record.Exit.Signal))
 	}
 	return sum128(e.b)
 }
 
-func (e *encoder) fixed(vs ...uint64) {
+func (e *encoder) putFixed64(vs ...uint64) {
 	for _, v := range vs {
 		e.b = binary.LittleEndian.AppendUint64(e.b, v)
 	}

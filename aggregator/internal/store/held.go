@@ -19,8 +19,8 @@ const (
 	heldArchived  byte = 32 // the body lost details; with heldRowBody: it did where the row's did not, or the other way round
 )
 
-// plain reports whether a row alone says all that an entry holds.
-func plain(e *record.Entry, row *columns.Row) bool {
+// rowSaysAll reports whether a row alone says all that an entry holds.
+func rowSaysAll(e *record.Entry, row *columns.Row) bool {
 	if row == nil || len(e.Holdings) != 1 {
 		return false
 	}
@@ -32,77 +32,77 @@ func plain(e *record.Entry, row *columns.Row) bool {
 // encodeHeld writes the holdings against the shown row, nil when there is none.
 func encodeHeld(entry *record.Entry, row *columns.Row) []byte {
 	e := encoder{}
-	e.byte(heldFormat)
-	e.uint(uint64(len(entry.Holdings)))
+	e.putByte(heldFormat)
+	e.putUint(uint64(len(entry.Holdings)))
 	for i := range entry.Holdings {
-		e.holding(&entry.Holdings[i], row)
+		e.putHolding(&entry.Holdings[i], row)
 	}
 	return e.b
 }
 
-func (e *encoder) holding(h *record.Holding, row *columns.Row) {
-	flags := bit(row != nil && h.Origin == row.Origin, heldRowOrigin) | bit(row != nil && h.Rank == row.Rank, heldRowRank) |
-		bit(h.Stop != record.None, heldStop)
+func (e *encoder) putHolding(h *record.Holding, row *columns.Row) {
+	flags := flagIf(row != nil && h.Origin == row.Origin, heldRowOrigin) | flagIf(row != nil && h.Rank == row.Rank, heldRowRank) |
+		flagIf(h.Stop != record.None, heldStop)
 	if h.Record != nil {
 		same := row != nil && record.Same(h.Record, &row.Record)
-		flags |= bit(same, heldRowBody) | bit(!same, heldBody) | bit(h.Archived != (same && row.Archived), heldArchived)
+		flags |= flagIf(same, heldRowBody) | flagIf(!same, heldBody) | flagIf(h.Archived != (same && row.Archived), heldArchived)
 	}
-	e.byte(flags)
+	e.putByte(flags)
 	if flags&heldRowOrigin == 0 {
-		e.origin(h.Origin)
+		e.putOrigin(h.Origin)
 	}
 	if flags&heldRowRank == 0 {
-		e.byte(byte(h.Rank))
+		e.putByte(byte(h.Rank))
 	}
-	e.version(h.Version)
+	e.putVersion(h.Version)
 	if flags&heldBody != 0 {
-		fields{e: e}.body(h.Record)
+		fields{e: e}.visitBody(h.Record)
 	}
 	if flags&heldStop != 0 {
-		e.int(int64(h.Stop))
-		e.int(h.StopObserved)
+		e.putInt(int64(h.Stop))
+		e.putInt(h.StopObserved)
 	}
 }
 
 func decodeHeld(id string, b []byte, row *columns.Row) ([]record.Holding, error) {
 	d := decoder{b: b}
-	d.format(heldFormat)
+	d.checkFormat(heldFormat)
 	var hs []record.Holding
-	list(fields{d: &d}, &hs, func(f fields, h *record.Holding) { *h = f.d.holding(id, row) })
-	return hs, d.end("holdings of " + id)
+	visitList(fields{d: &d}, &hs, func(f fields, h *record.Holding) { *h = f.d.readHolding(id, row) })
+	return hs, d.checkEnd("holdings of " + id)
 }
 
-func (d *decoder) holding(id string, row *columns.Row) record.Holding {
+func (d *decoder) readHolding(id string, row *columns.Row) record.Holding {
 	h := record.Holding{Stop: record.None}
-	flags := d.byte()
+	flags := d.readByte()
 	if row == nil && flags&(heldRowOrigin|heldRowRank|heldRowBody) != 0 {
 		d.fail()
 		return h
 	}
-	if h.Origin, h.Rank = d.rowOrigin(flags, row); flags&heldRowRank == 0 {
-		h.Rank = record.Rank(d.byte())
+	if h.Origin, h.Rank = d.readRowOrigin(flags, row); flags&heldRowRank == 0 {
+		h.Rank = record.Rank(d.readByte())
 	}
-	h.Version = d.version()
+	h.Version = d.readVersion()
 	switch {
 	case flags&heldRowBody != 0:
 		h.Record, h.Archived = &row.Record, row.Archived != (flags&heldArchived != 0)
 	case flags&heldBody != 0:
 		h.Record = &record.Record{ID: id}
-		fields{d: d}.body(h.Record)
+		fields{d: d}.visitBody(h.Record)
 		h.Archived = flags&heldArchived != 0
 	}
 	if flags&heldStop != 0 {
-		h.Stop, h.StopObserved = record.Time(d.int()), d.int()
+		h.Stop, h.StopObserved = record.Time(d.readInt()), d.readInt()
 	}
 	return h
 }
 
-func (d *decoder) rowOrigin(flags byte, row *columns.Row) (o record.Origin, rank record.Rank) {
+func (d *decoder) readRowOrigin(flags byte, row *columns.Row) (o record.Origin, rank record.Rank) {
 	if row != nil {
 		rank = row.Rank
 	}
 	if flags&heldRowOrigin != 0 {
 		return row.Origin, rank
 	}
-	return d.origin(), rank
+	return d.readOrigin(), rank
 }

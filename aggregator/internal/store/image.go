@@ -60,11 +60,11 @@ func isDatabase(fs vfs.FS, dir string) (bool, error) {
 }
 
 func readState(r pebble.Reader) (state, error) {
-	b, ok, err := get(r, stateKey)
+	b, ok, err := getValue(r, stateKey)
 	if err != nil || !ok {
 		return state{Next: 1}, err
 	}
-	return read[state](b, stateFormat, "state")
+	return decodeNew[state](b, stateFormat, "state")
 }
 
 // Summary says what the image holds.
@@ -76,7 +76,7 @@ func (m *Image) Summary() Summary {
 // Document returns a value of [DocumentCommand]; nil and false when there is
 // none.
 func (m *Image) Document(space, key string) ([]byte, bool, error) {
-	return get(m.disk.db, documentKey(space, key))
+	return getValue(m.disk.db, documentKey(space, key))
 }
 
 // Documents calls yield for the values of [DocumentCommand] in a space whose keys begin with
@@ -88,7 +88,7 @@ func (m *Image) Documents(space, prefix string, yield func(Document) error) erro
 // Check reads the whole image and derives everything again that can be derived,
 // like [View.Check], the state hash among it.
 func (m *Image) Check(ctx context.Context) (wrong []string, err error) {
-	l, err := load(m.disk.db)
+	l, err := loadDatabase(m.disk.db)
 	if err != nil {
 		return nil, fmt.Errorf("store image: %w", err)
 	}
@@ -123,10 +123,10 @@ func ChangeImage(dir string, c Command) (result any, err error) {
 	dir = filepath.Clean(dir)
 	o := Options{Dir: filepath.Dir(dir)}.withDefaults()
 	s := &Store{options: o, hashes: map[uint64]Hash{}, overlap: maxOverlap}
-	if err := s.open(filepath.Base(dir)); err != nil {
+	if err := s.openDatabase(filepath.Base(dir)); err != nil {
 		return nil, fmt.Errorf("change the image: %w", err)
 	}
 	index := s.memory.Index + 1
-	result, err = s.run(index, c, func(m *memory) { m.Index = index })
+	result, err = s.runCommand(index, c, func(m *memory) { m.Index = index })
 	return result, errors.Join(err, s.Close(), removeLock(o.FS, dir))
 }

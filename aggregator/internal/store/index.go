@@ -34,25 +34,25 @@ const (
 
 func appendPlainIndex(b []byte, seq uint64) []byte { return binary.AppendUvarint(b, seq<<1) }
 
-func (x *index) encode() []byte {
-	flags := bit(x.Open, flagOpen) | bit(x.Hidden, flagHidden) | bit(x.Held, flagHeld) | bit(x.Deleted, flagDeleted) | bit(x.Tombstone != 0, flagTombstone)
+func (x *index) encodeIndex() []byte {
+	flags := flagIf(x.Open, flagOpen) | flagIf(x.Hidden, flagHidden) | flagIf(x.Held, flagHeld) | flagIf(x.Deleted, flagDeleted) | flagIf(x.Tombstone != 0, flagTombstone)
 	if flags == 0 {
 		return appendPlainIndex(nil, x.Seq)
 	}
 	e := encoder{}
-	e.uint(x.Seq<<1 | 1)
-	e.byte(flags)
+	e.putUint(x.Seq<<1 | 1)
+	e.putByte(flags)
 	if x.Deleted {
-		e.text(x.By)
-		e.time(x.At)
+		e.putText(x.By)
+		e.putTime(x.At)
 	}
 	if x.Tombstone != 0 {
-		e.uint(x.Tombstone)
+		e.putUint(x.Tombstone)
 	}
 	return e.b
 }
 
-func bit(on bool, f byte) byte {
+func flagIf(on bool, f byte) byte {
 	if on {
 		return f
 	}
@@ -61,18 +61,18 @@ func bit(on bool, f byte) byte {
 
 func decodeIndex(b []byte) (x index, err error) {
 	d := decoder{b: b}
-	v := d.uint()
+	v := d.readUint()
 	x.Seq, x.At = v>>1, record.None
 	if v&1 == 0 {
-		return x, d.end("index")
+		return x, d.checkEnd("index")
 	}
-	flags := d.byte()
+	flags := d.readByte()
 	x.Open, x.Hidden, x.Held, x.Deleted = flags&flagOpen != 0, flags&flagHidden != 0, flags&flagHeld != 0, flags&flagDeleted != 0
 	if x.Deleted {
-		x.By, x.At = d.text(), d.time()
+		x.By, x.At = d.readText(), d.readTime()
 	}
 	if flags&flagTombstone != 0 {
-		x.Tombstone = d.uint()
+		x.Tombstone = d.readUint()
 	}
-	return x, d.end("index")
+	return x, d.checkEnd("index")
 }

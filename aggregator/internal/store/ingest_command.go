@@ -142,10 +142,10 @@ type IngestResult struct {
 	Counts Counts
 }
 
-func (*IngestCommand) kind() kind { return kindIngest }
+func (*IngestCommand) commandKind() kind { return kindIngest }
 
-// since is the version from which on a program reads all of c and keeps its facts.
-func (c *IngestCommand) since() uint16 {
+// minVersion is the version from which on a program reads all of c and keeps its facts.
+func (c *IngestCommand) minVersion() uint16 {
 	version := uint16(1)
 	if len(c.Reusing) > 0 {
 		version = 7
@@ -162,84 +162,84 @@ func (c *IngestCommand) since() uint16 {
 	return version
 }
 
-func (c *IngestCommand) fields(f fields) {
-	f.text(&c.Agent)
-	f.sixteen(&c.Epoch)
-	f.uint(&c.From)
-	f.uint(&c.To)
-	f.sixteen(&c.Before)
-	f.sixteen(&c.After)
+func (c *IngestCommand) visitFields(f fields) {
+	f.visitText(&c.Agent)
+	f.visitBytes16(&c.Epoch)
+	f.visitUint(&c.From)
+	f.visitUint(&c.To)
+	f.visitBytes16(&c.Before)
+	f.visitBytes16(&c.After)
 	begins := c.Begin != nil
-	if f.bool(&begins); begins {
+	if f.visitBool(&begins); begins {
 		if c.Begin == nil {
 			c.Begin = new(Begin)
 		}
-		f.sixteen(&c.Begin.Replaces)
-		f.uint(&c.Begin.ReplacesSeq)
-		f.sixteen(&c.Begin.ReplacesDigest)
-		f.uint(&c.Begin.After)
-		f.sixteen(&c.Begin.Digest)
+		f.visitBytes16(&c.Begin.Replaces)
+		f.visitUint(&c.Begin.ReplacesSeq)
+		f.visitBytes16(&c.Begin.ReplacesDigest)
+		f.visitUint(&c.Begin.After)
+		f.visitBytes16(&c.Begin.Digest)
 	}
-	f.time(&c.Now)
-	f.int(&c.Observed)
-	f.view(&c.Rows)
-	list(f, &c.Writes, fields.write)
-	list(f, &c.Quarantine, fields.quarantined)
-	list(f, &c.Settles, fields.settled)
-	list(f, &c.Gaps, fields.gap)
-	list(f, &c.Watermarks, fields.watermark)
-	list(f, &c.Checkpoints, fields.checkpoint)
-	list(f, &c.Facts, fields.fact)
+	f.visitTime(&c.Now)
+	f.visitInt(&c.Observed)
+	f.visitView(&c.Rows)
+	visitList(f, &c.Writes, fields.visitWrite)
+	visitList(f, &c.Quarantine, fields.visitQuarantined)
+	visitList(f, &c.Settles, fields.visitSettled)
+	visitList(f, &c.Gaps, fields.visitGap)
+	visitList(f, &c.Watermarks, fields.visitWatermark)
+	visitList(f, &c.Checkpoints, fields.visitCheckpoint)
+	visitList(f, &c.Facts, fields.visitFact)
 	if f.e != nil && len(c.Reusing) > 0 || f.d != nil && len(f.d.b) > 0 {
-		list(f, &c.Reusing, func(f fields, o *record.Origin) { f.origin(o) })
+		visitList(f, &c.Reusing, func(f fields, o *record.Origin) { f.visitOrigin(o) })
 	}
 }
 
-func (f fields) quarantined(q *Quarantined) {
-	f.origin(&q.Source)
-	f.text(&q.ID)
-	f.text(&q.Reason)
-	f.text(&q.Message)
-	f.text(&q.RecordID)
-	f.bytes(&q.Raw)
-	f.bool(&q.Truncated)
-	f.time(&q.First)
-	f.time(&q.Last)
-	f.int(&q.Count)
+func (f fields) visitQuarantined(q *Quarantined) {
+	f.visitOrigin(&q.Source)
+	f.visitText(&q.ID)
+	f.visitText(&q.Reason)
+	f.visitText(&q.Message)
+	f.visitText(&q.RecordID)
+	f.visitBytes(&q.Raw)
+	f.visitBool(&q.Truncated)
+	f.visitTime(&q.First)
+	f.visitTime(&q.Last)
+	f.visitInt(&q.Count)
 }
 
-func (f fields) settled(s *Settled) {
-	f.origin(&s.Source)
-	f.text(&s.ID)
+func (f fields) visitSettled(s *Settled) {
+	f.visitOrigin(&s.Source)
+	f.visitText(&s.ID)
 }
 
-func (f fields) gap(g *Gap) {
-	f.origin(&g.Source)
-	f.time(&g.From)
-	f.time(&g.To)
-	f.text(&g.Reason)
-	f.time(&g.Noticed)
+func (f fields) visitGap(g *Gap) {
+	f.visitOrigin(&g.Source)
+	f.visitTime(&g.From)
+	f.visitTime(&g.To)
+	f.visitText(&g.Reason)
+	f.visitTime(&g.Noticed)
 }
 
-func (f fields) watermark(w *Watermark) {
-	f.origin(&w.Source)
-	f.time(&w.CompleteTo)
+func (f fields) visitWatermark(w *Watermark) {
+	f.visitOrigin(&w.Source)
+	f.visitTime(&w.CompleteTo)
 }
 
-func (f fields) checkpoint(c *Checkpoint) {
-	f.origin(&c.Source)
-	f.bytes(&c.State)
+func (f fields) visitCheckpoint(c *Checkpoint) {
+	f.visitOrigin(&c.Source)
+	f.visitBytes(&c.State)
 }
 
-func (f fields) fact(v *Fact) {
-	code(f, &v.Kind)
-	f.origin(&v.Source)
-	f.time(&v.At)
-	f.bytes(&v.Data)
+func (f fields) visitFact(v *Fact) {
+	visitByte(f, &v.Kind)
+	f.visitOrigin(&v.Source)
+	f.visitTime(&v.At)
+	f.visitBytes(&v.Data)
 }
 
 // The values of small tables are those of the command that brought them.
 
-func (q *Quarantined) fields(f fields) { f.quarantined(q) }
-func (g *Gap) fields(f fields)         { f.gap(g) }
-func (v *Fact) fields(f fields)        { f.fact(v) }
+func (q *Quarantined) visitFields(f fields) { f.visitQuarantined(q) }
+func (g *Gap) visitFields(f fields)         { f.visitGap(g) }
+func (v *Fact) visitFields(f fields)        { f.visitFact(v) }

@@ -98,8 +98,8 @@ func postingKey(kv uint32, first uint64) []byte {
 	return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint32([]byte{tablePosting}, kv), first)
 }
 
-// after returns the first key that does not begin with prefix.
-func after(prefix []byte) []byte {
+// prefixEnd returns the first key that does not begin with prefix.
+func prefixEnd(prefix []byte) []byte {
 	end := append([]byte(nil), prefix...)
 	for i := len(end) - 1; i >= 0; i-- {
 		if end[i]++; end[i] != 0 {

@@ -145,7 +145,7 @@ func (v *View) FeedFloor() uint64 { return v.memory.FeedFloor }
 // raiseFeedFloor is called for each row that is dropped: the change that superseded it is
 // not above the number that its id has now, nor above what the command says.
 func (t *tx) raiseFeedFloor(id string, of *Superseded) error {
-	value, ok, err := get(t.r, textKey(tableIndex, id))
+	value, ok, err := getValue(t.r, textKey(tableIndex, id))
 	if err != nil {
 		return err
 	}

@@ -13,11 +13,11 @@ import (
 type memory struct {
 	state
 	sums
-	drops   uint64        // commands that dropped something, see Store.Drops
-	zones   []*zone       // by sequence number
-	waiting []*waitingRow // by sequence number
-	dict    *columns.Dict
-	odd     oddCounts
+	drops     uint64        // commands that dropped something, see Store.Drops
+	zones     []*zone       // by sequence number
+	waiting   []*waitingRow // by sequence number
+	dict      *columns.Dict
+	anomalies anomalyCounts
 
 	archives []*Archive // by name
 }
@@ -34,8 +34,8 @@ func waitingAt(rows []*waitingRow, seq uint64) (int, bool) {
 	return slices.BinarySearchFunc(rows, seq, func(w *waitingRow, seq uint64) int { return cmp.Compare(w.row.Seq, seq) })
 }
 
-// value is what is kept under tableWaiting.
-func (w *waitingRow) value() []byte {
+// encodeWaiting is what is kept under tableWaiting.
+func (w *waitingRow) encodeWaiting() []byte {
 	flag := byte(0)
 	if w.dead {
 		flag = 1

@@ -53,10 +53,10 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	gauge(c.applied, float64(index))
 	gauge(c.bytes, float64(c.store.BytesOnDisk()))
 	gauge(c.blocks, float64(len(v.memory.zones)))
-	c.counts(v, ch)
+	c.collectWrites(v, ch)
 }
 
-func (c *collector) counts(v *View, ch chan<- prometheus.Metric) {
+func (c *collector) collectWrites(v *View, ch chan<- prometheus.Metric) {
 	sources, err := v.Counters()
 	if err != nil {
 		return

@@ -454,7 +454,7 @@ func (m *machine) query(t *rapid.T) Query {
 
 func (q *Query) naive(r *record.Record) bool {
 	row := &columns.Row{Record: *r, Stop: record.None, Seq: 1}
-	return (&plan{Query: q}).match(row, false)
+	return (&plan{Query: q}).matchesRow(row, false)
 }
 
 func (m *machine) sameQuery(t *rapid.T, v *View) {
@@ -480,7 +480,7 @@ func (m *machine) sameQuery(t *rapid.T, v *View) {
 			t.Fatalf("%+v: got %+v, want %+v", q, shown, w)
 		}
 		delete(ids, shown.ID)
-		if i > 0 && q.compare(q.keyOf(&got[i-1]), q.keyOf(&got[i])) >= 0 {
+		if i > 0 && q.compareKeys(q.keyOf(&got[i-1]), q.keyOf(&got[i])) >= 0 {
 			t.Fatalf("%+v: %v comes before %v", q, got[i-1], got[i])
 		}
 	}

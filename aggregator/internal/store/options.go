@@ -75,8 +75,8 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// pebble returns the database's options; done gives back what only Open needs.
-func (o *Options) pebble() (opts *pebble.Options, done func()) {
+// pebbleOptions returns the database's options; done gives back what only Open needs.
+func (o *Options) pebbleOptions() (opts *pebble.Options, done func()) {
 	cache := pebble.NewCache(o.CacheBytes)
 	opts = &pebble.Options{
 		FS:                          o.FS,
@@ -87,8 +87,8 @@ func (o *Options) pebble() (opts *pebble.Options, done func()) {
 		L0StopWritesThreshold:       24,
 		LBaseMaxBytes:               64 << 20,
 		FormatMajorVersion:          pebble.FormatNewest,
-		Logger:                      pebbleLogger{o.Logger, o.Fatal, &said{errors: map[string]*ratelog.Logger{}}},
-		EventListener:               &pebble.EventListener{DataCorruption: o.damage},
+		Logger:                      pebbleLogger{o.Logger, o.Fatal, &errorLoggers{errors: map[string]*ratelog.Logger{}}},
+		EventListener:               &pebble.EventListener{DataCorruption: o.reportDamage},
 		ReadOnly:                    o.readOnly,
 		Cleaner:                     cleaner{},
 		DisableAutomaticCompactions: o.still,
@@ -96,12 +96,12 @@ func (o *Options) pebble() (opts *pebble.Options, done func()) {
 	if o.Fatal != nil {
 		opts.FS = logFS{o.FS, o.Fatal}
 	}
-	opts.ApplyCompressionSettings(compression)
+	opts.ApplyCompressionSettings(compressionSettings)
 	return opts, cache.Unref
 }
 
-// compression spends CPU only where data stay: at the bottom.
-func compression() pebble.DBCompressionSettings {
+// compressionSettings spend CPU only where data stay: at the bottom.
+func compressionSettings() pebble.DBCompressionSettings {
 	c := pebble.DBCompressionFastest
 	c.Name = "bursar"
 	c.Levels[len(c.Levels)-1] = pebble.DBCompressionGood.Levels[len(c.Levels)-1]

@@ -53,11 +53,11 @@ func (q *Query) keyOf(row *columns.Row) sortKey {
 	return numberKey(int64(stop), row.Seq)
 }
 
-// compare orders keys as q asks. Equal values come by their sequence number,
+// compareKeys orders keys as q asks. Equal values come by their sequence number,
 // also when the order is turned round – but for BySeq itself.
-func (q *Query) compare(a, b sortKey) int {
+func (q *Query) compareKeys(a, b sortKey) int {
 	if q.Order == BySeq {
-		return q.turn(cmp.Compare(a.seq, b.seq))
+		return q.applyDirection(cmp.Compare(a.seq, b.seq))
 	}
 	if q.By != "" && a.null != b.null {
 		return nullsLast(b)
@@ -66,7 +66,7 @@ func (q *Query) compare(a, b sortKey) int {
 	if c == 0 && a.null != b.null {
 		c = nullsLast(b)
 	}
-	return cmp.Or(q.turn(c), cmp.Compare(a.seq, b.seq))
+	return cmp.Or(q.applyDirection(c), cmp.Compare(a.seq, b.seq))
 }
 
 // nullsLast orders two keys of which one is null.
@@ -77,18 +77,18 @@ func nullsLast(b sortKey) int {
 	return 1
 }
 
-func (q *Query) turn(c int) int {
+func (q *Query) applyDirection(c int) int {
 	if q.Desc {
 		return -c
 	}
 	return c
 }
 
-// resumed reports whether the key comes after the position that q resumes from.
-func (q *Query) resumed(k sortKey) bool {
+// isAfterResume reports whether the key comes after the position that q resumes from.
+func (q *Query) isAfterResume(k sortKey) bool {
 	if q.Resume == nil {
 		return true
 	}
 	r := q.Resume
-	return q.compare(k, sortKey{null: r.Null, n: r.Key, id: r.ID, seq: r.Seq}) > 0
+	return q.compareKeys(k, sortKey{null: r.Null, n: r.Key, id: r.ID, seq: r.Seq}) > 0
 }

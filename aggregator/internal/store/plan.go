@@ -18,20 +18,20 @@ type plan struct {
 	mask  func(z *zone) (columns.Mask, error)
 }
 
-func (v *View) plan(q *Query) (*plan, error) {
+func (v *View) planQuery(q *Query) (*plan, error) {
 	if !q.Details {
-		if err := v.hasKeys(q.window(), q.keys()); err != nil {
+		if err := v.hasKeys(q.timeWindow(), q.metaKeys()); err != nil {
 			return nil, err
 		}
 	}
 	p := &plan{Query: q, mask: func(z *zone) (columns.Mask, error) { return readMask(v.snap, z) }}
-	p.metas, p.allow = v.filters(q)
-	posted, all, err := v.posted(q)
+	p.metas, p.allow = v.metaFilters(q)
+	posted, all, err := v.candidateBlocks(q)
 	if err != nil {
 		return nil, err
 	}
 	for _, z := range v.memory.zones {
-		if !p.reaches(z) {
+		if !p.mayMatchZone(z) {
 			continue
 		}
 		if _, ok := slices.BinarySearch(posted, z.First); ok || all {
@@ -41,12 +41,12 @@ func (v *View) plan(q *Query) (*plan, error) {
 	return p, nil
 }
 
-// filters are those of a query's conditions on meta.
-func (v *View) filters(q *Query) (metas []*columns.MetaFilter, allow [][]*columns.MetaFilter) {
+// metaFilters are those of a query's conditions on meta.
+func (v *View) metaFilters(q *Query) (metas []*columns.MetaFilter, allow [][]*columns.MetaFilter) {
 	for _, tests := range q.Allowed {
 		may := make([]*columns.MetaFilter, 0, len(tests))
 		for i := range tests {
-			may = append(may, v.memory.dict.MetaFilter(tests[i].Key, tests[i].match))
+			may = append(may, v.memory.dict.MetaFilter(tests[i].Key, tests[i].matchesValues))
 		}
 		allow = append(allow, may)
 	}
@@ -55,13 +55,13 @@ func (v *View) filters(q *Query) (metas []*columns.MetaFilter, allow [][]*column
 		if q.Meta[i].ofEnd() {
 			filter = v.memory.dict.KeyFilter
 		}
-		metas = append(metas, filter(q.Meta[i].Key, q.Meta[i].match))
+		metas = append(metas, filter(q.Meta[i].Key, q.Meta[i].matchesValues))
 	}
 	return metas, allow
 }
 
-// reaches reports whether a row of the block can match, by its zone.
-func (p *plan) reaches(z *zone) bool {
+// mayMatchZone reports whether a row of the block can match, by its zone.
+func (p *plan) mayMatchZone(z *zone) bool {
 	if z.Last <= p.After || p.Reads != nil && !p.Reads(z.First, z.Last) {
 		return false
 	}
@@ -71,31 +71,31 @@ func (p *plan) reaches(z *zone) bool {
 	if z.Dead+z.Tombstones >= z.Rows && !p.Superseded || p.Open == OnlyOpen {
 		return false
 	}
-	if !p.Running.meets(z.MinStart, z.MaxStop) {
+	if !p.Running.overlaps(z.MinStart, z.MaxStop) {
 		return false
 	}
-	return meets(p.Start, z.MinStart, z.MaxStart) && meets(p.Stop, z.MinStop, z.MaxStop)
+	return rangeOverlaps(p.Start, z.MinStart, z.MaxStart) && rangeOverlaps(p.Stop, z.MinStop, z.MaxStop)
 }
 
-func meets(r Range, least, most record.Time) bool {
+func rangeOverlaps(r Range, least, most record.Time) bool {
 	from, to := r.bounds()
 	return int64(least) <= to && from <= int64(most)
 }
 
-// posted returns the blocks that have all the values that the query asks for; all
+// candidateBlocks returns the blocks that have all the values that the query asks for; all
 // is true when it asks for none.
-func (v *View) posted(q *Query) (blocks []uint64, all bool, err error) {
+func (v *View) candidateBlocks(q *Query) (blocks []uint64, all bool, err error) {
 	if q.Tombstones {
 		return nil, true, nil
 	}
 	tests := slices.DeleteFunc(slices.Clone(q.Meta), func(t MetaTest) bool { return t.ofEnd() }) // ends are not posted
-	blocks, all, err = v.postedAll(tests)
+	blocks, all, err = v.blocksMeetingTests(tests)
 	if err != nil || q.Allowed == nil {
 		return blocks, all, err
 	}
 	var may []uint64
 	for _, tests := range q.Allowed {
-		some, every, err := v.postedAll(tests)
+		some, every, err := v.blocksMeetingTests(tests)
 		if err != nil || every {
 			return blocks, all, err
 		}
@@ -108,12 +108,12 @@ func (v *View) posted(q *Query) (blocks []uint64, all bool, err error) {
 	return intersect(blocks, may), false, nil
 }
 
-// postedAll returns the blocks that have all the values that the tests ask for.
-func (v *View) postedAll(tests []MetaTest) (blocks []uint64, all bool, err error) {
+// blocksMeetingTests returns the blocks that have all the values that the tests ask for.
+func (v *View) blocksMeetingTests(tests []MetaTest) (blocks []uint64, all bool, err error) {
 	all = true
 	for i := range tests {
-		for _, values := range tests[i].needed() {
-			some, err := v.postings(tests[i].Key, values)
+		for _, values := range tests[i].neededValues() {
+			some, err := v.blocksWithAny(tests[i].Key, values)
 			if err != nil {
 				return nil, false, err
 			}
@@ -126,8 +126,8 @@ func (v *View) postedAll(tests []MetaTest) (blocks []uint64, all bool, err error
 	return blocks, all, nil
 }
 
-// needed returns lists of values, of each of which the key must have one.
-func (m *MetaTest) needed() (lists [][]string) {
+// neededValues returns lists of values, of each of which the key must have one.
+func (m *MetaTest) neededValues() (lists [][]string) {
 	for _, v := range m.Contains {
 		lists = append(lists, []string{v})
 	}
@@ -137,8 +137,8 @@ func (m *MetaTest) needed() (lists [][]string) {
 	return lists
 }
 
-// postings returns the blocks that may have one of the values, ascending.
-func (v *View) postings(key string, values []string) (blocks []uint64, err error) {
+// blocksWithAny returns the blocks that may have one of the values, ascending.
+func (v *View) blocksWithAny(key string, values []string) (blocks []uint64, err error) {
 	kvs := make([]uint32, 0, len(values)+1)
 	if kv, ok := v.memory.dict.InlineKV(key); ok {
 		kvs = append(kvs, kv)
@@ -150,7 +150,7 @@ func (v *View) postings(key string, values []string) (blocks []uint64, err error
 	}
 	for _, kv := range kvs {
 		prefix := postingKey(kv, 0)[:5]
-		err = scan(v.snap, prefix, func(k, _ []byte) error {
+		err = scanPrefix(v.snap, prefix, func(k, _ []byte) error {
 			blocks = append(blocks, keySeq(k[4:]))
 			return nil
 		})
@@ -193,13 +193,13 @@ func (p *plan) selectBlock(b *columns.Block, z *zone) (columns.Mask, error) {
 }
 
 func (p *plan) selectColumns(b *columns.Block, m columns.Mask) error {
-	if !p.Start.any() {
+	if !p.Start.isUnbounded() {
 		from, to := p.Start.bounds()
 		if err := b.SelectStart(m, record.Time(from), record.Time(to)); err != nil {
 			return err
 		}
 	}
-	if !p.Stop.any() {
+	if !p.Stop.isUnbounded() {
 		from, to := p.Stop.bounds()
 		if err := b.SelectStop(m, record.Time(from), record.Time(to)); err != nil {
 			return err
@@ -210,7 +210,7 @@ func (p *plan) selectColumns(b *columns.Block, m columns.Mask) error {
 			return err
 		}
 	}
-	if !p.Runtime.any() {
+	if !p.Runtime.isUnbounded() {
 		from, to := p.Runtime.bounds()
 		if err := b.SelectRuntime(m, from, to); err != nil {
 			return err
@@ -221,7 +221,7 @@ func (p *plan) selectColumns(b *columns.Block, m columns.Mask) error {
 	}
 	for i := range p.Amounts {
 		test := &p.Amounts[i]
-		err := b.SelectAmount(m, test.Name, func(amount int64, present bool) bool { return present && test.Amount.has(amount) })
+		err := b.SelectAmount(m, test.Name, func(amount int64, present bool) bool { return present && test.Amount.contains(amount) })
 		if err != nil {
 			return err
 		}
@@ -272,14 +272,14 @@ func (p *plan) selectRows(b *columns.Block, m columns.Mask) error {
 		if err != nil {
 			return err
 		}
-		if !p.says(&row) {
+		if !p.matchesIDAndOrigin(&row) {
 			m.Clear(i)
 		}
 	}
 	return nil
 }
 
-func (p *plan) says(row *columns.Row) bool {
+func (p *plan) matchesIDAndOrigin(row *columns.Row) bool {
 	return (p.ID == "" || p.ID == row.Record.ID) && (p.Origin == nil || *p.Origin == row.Origin)
 }
 
@@ -313,35 +313,35 @@ func (p *plan) dropBefore(b *columns.Block, z *zone, m columns.Mask) error {
 	return nil
 }
 
-// match is the same for a row that is in no block.
-func (p *plan) match(row *columns.Row, dead bool) bool {
+// matchesRow reports whether a row that is in no block matches.
+func (p *plan) matchesRow(row *columns.Row, dead bool) bool {
 	if row.Seq <= p.After || dead && !p.Superseded || p.Details && row.Archived {
 		return false
 	}
 	if row.Tombstone {
 		return p.Tombstones
 	}
-	return p.says(row) && p.matchTimes(row) && p.matchContent(&row.Record)
+	return p.matchesIDAndOrigin(row) && p.matchesTimes(row) && p.matchesContent(&row.Record)
 }
 
-func (p *plan) matchTimes(row *columns.Row) bool {
+func (p *plan) matchesTimes(row *columns.Row) bool {
 	stop := row.ShownStop()
-	if !p.Start.has(int64(row.Record.Start)) || !p.Running.meets(row.Record.Start, stop) {
+	if !p.Start.contains(int64(row.Record.Start)) || !p.Running.overlaps(row.Record.Start, stop) {
 		return false
 	}
 	if stop == record.None {
-		return p.Open != OnlyClosed && p.Stop.any() && p.Runtime.any()
+		return p.Open != OnlyClosed && p.Stop.isUnbounded() && p.Runtime.isUnbounded()
 	}
-	return p.Open != OnlyOpen && p.Stop.has(int64(stop)) && p.Runtime.has(int64(stop-row.Record.Start)/int64(record.Second))
+	return p.Open != OnlyOpen && p.Stop.contains(int64(stop)) && p.Runtime.contains(int64(stop-row.Record.Start)/int64(record.Second))
 }
 
-func (p *plan) matchContent(r *record.Record) bool {
+func (p *plan) matchesContent(r *record.Record) bool {
 	if !Match(p.Meta, r) || p.Allowed != nil && !MetaAllowed(p.Allowed, r.Meta) {
 		return false
 	}
 	for i := range p.Amounts {
 		c := r.Component(p.Amounts[i].Name)
-		if c == nil || !p.Amounts[i].Amount.has(c.Amount) {
+		if c == nil || !p.Amounts[i].Amount.contains(c.Amount) {
 			return false
 		}
 	}
@@ -351,30 +351,30 @@ func (p *plan) matchContent(r *record.Record) bool {
 // MetaAllowed reports whether all tests of at least one of the lists hold for the
 // meta, as [Query.Allowed] has it.
 func MetaAllowed(allowed [][]MetaTest, m record.Meta) bool {
-	return slices.ContainsFunc(allowed, func(tests []MetaTest) bool { return hold(tests, m) })
+	return slices.ContainsFunc(allowed, func(tests []MetaTest) bool { return allTestsHold(tests, m) })
 }
 
 // Match reports whether all tests hold for the record, as [Query.Meta] has it.
 func Match(tests []MetaTest, r *record.Record) bool {
 	for i := range tests {
 		if tests[i].OfMeta {
-			if !hold(tests[i:i+1], r.Meta) {
+			if !allTestsHold(tests[i:i+1], r.Meta) {
 				return false
 			}
 			continue
 		}
-		if !tests[i].match(r.Values(tests[i].Key)) {
+		if !tests[i].matchesValues(r.Values(tests[i].Key)) {
 			return false
 		}
 	}
 	return true
 }
 
-// hold reports whether all tests hold for the meta.
-func hold(tests []MetaTest, m record.Meta) bool {
+// allTestsHold reports whether all tests hold for the meta.
+func allTestsHold(tests []MetaTest, m record.Meta) bool {
 	for i := range tests {
 		at, ok := slices.BinarySearchFunc(m, tests[i].Key, func(e record.MetaEntry, key string) int { return strings.Compare(e.Key, key) })
-		if !ok || !tests[i].match(m[at].Values, true) {
+		if !ok || !tests[i].matchesValues(m[at].Values, true) {
 			return false
 		}
 	}

@@ -100,7 +100,7 @@ func (r *Range) LTE(v int64) {
 // GT keeps numbers above v.
 func (r *Range) GT(v int64) {
 	if v == math.MaxInt64 {
-		r.nothing()
+		r.matchNothing()
 		return
 	}
 	r.GTE(v + 1)
@@ -109,7 +109,7 @@ func (r *Range) GT(v int64) {
 // LT keeps numbers below v.
 func (r *Range) LT(v int64) {
 	if v == math.MinInt64 {
-		r.nothing()
+		r.matchNothing()
 		return
 	}
 	r.LTE(v - 1)
@@ -121,12 +121,12 @@ func (r *Range) Equals(v int64) {
 	r.LTE(v)
 }
 
-func (r *Range) nothing() {
+func (r *Range) matchNothing() {
 	r.GTE(1)
 	r.LTE(0)
 }
 
-func (r Range) any() bool { return r.Min == nil && r.Max == nil }
+func (r Range) isUnbounded() bool { return r.Min == nil && r.Max == nil }
 
 // bounds returns the range with all numbers in the place of no bound.
 func (r Range) bounds() (least, most int64) {
@@ -140,7 +140,7 @@ func (r Range) bounds() (least, most int64) {
 	return least, most
 }
 
-func (r Range) has(v int64) bool {
+func (r Range) contains(v int64) bool {
 	least, most := r.bounds()
 	return least <= v && v <= most
 }
@@ -148,7 +148,7 @@ func (r Range) has(v int64) bool {
 // Window is the time from From, included, to To, not included.
 type Window struct{ From, To record.Time }
 
-func (w *Window) meets(start, stop record.Time) bool {
+func (w *Window) overlaps(start, stop record.Time) bool {
 	return w == nil || start < w.To && (stop == record.None || stop > w.From)
 }
 
@@ -166,7 +166,7 @@ type MetaTest struct {
 // ofEnd reports whether the values may be those of an end.
 func (m *MetaTest) ofEnd() bool { return !m.OfMeta && record.IsEndKey(m.Key) }
 
-func (m *MetaTest) match(values []string, present bool) bool {
+func (m *MetaTest) matchesValues(values []string, present bool) bool {
 	if !present {
 		return false
 	}
@@ -224,30 +224,30 @@ func (q *Query) PositionOf(row *columns.Row) Position {
 // is that of yield, of ctx, or of the disk; then the rows so far are not the
 // answer. [ErrQuery] says that q makes no sense.
 func (v *View) Query(ctx context.Context, q Query, yield func(*columns.Row) error) error {
-	if err := q.check(); err != nil {
+	if err := q.validate(); err != nil {
 		return err
 	}
-	p, err := v.plan(&q)
+	p, err := v.planQuery(&q)
 	if err != nil {
 		return err
 	}
 	if lent.Poisoned {
-		yield = poisoned(q.Lent, yield)
+		yield = poisonRows(q.Lent, yield)
 	}
 	run := &run{ctx: ctx, view: v, plan: p, yield: yield, left: q.Limit}
 	if q.Limit <= 0 {
 		run.left = math.MaxInt
 	}
-	err = run.start()
+	err = run.answerQuery()
 	if errors.Is(err, errEnough) {
 		return nil
 	}
 	return err
 }
 
-// poisoned gives yield copies of rows and overwrites what of them is lent when it
+// poisonRows gives yield copies of rows and overwrites what of them is lent when it
 // returns.
-func poisoned(all bool, yield func(*columns.Row) error) func(*columns.Row) error {
+func poisonRows(all bool, yield func(*columns.Row) error) func(*columns.Row) error {
 	dead := columns.Row{Record: record.Record{ID: lent.Text, State: lent.Text}, Origin: record.Origin{Agent: lent.Text, Type: lent.Text, Label: lent.Text}}
 	return func(row *columns.Row) error {
 		mine := *row
@@ -272,7 +272,7 @@ func poisoned(all bool, yield func(*columns.Row) error) func(*columns.Row) error
 	}
 }
 
-func (q *Query) check() error {
+func (q *Query) validate() error {
 	if q.Order > ByAmount || (q.By != "") != (q.Order == ByMeta || q.Order == ByAmount) {
 		return fmt.Errorf("%w: order %d of %q", ErrQuery, q.Order, q.By)
 	}

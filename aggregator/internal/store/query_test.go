@@ -225,11 +225,11 @@ func pages(t *testing.T, b *box, q Query) (list []string, walked int) {
 	t.Helper()
 	b.view(func(v *View) {
 		for more := true; more; {
-			p, err := v.plan(&q)
+			p, err := v.planQuery(&q)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if (&run{view: v, plan: p}).walks() {
+			if (&run{view: v, plan: p}).mayWalkIndex() {
 				walked++
 			}
 			more = false

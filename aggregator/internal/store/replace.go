@@ -23,26 +23,26 @@ type Replacement struct {
 	Write record.Write
 }
 
-func (*ReplaceCommand) kind() kind    { return kindReplace }
-func (*ReplaceCommand) since() uint16 { return 9 }
+func (*ReplaceCommand) commandKind() kind  { return kindReplace }
+func (*ReplaceCommand) minVersion() uint16 { return 9 }
 
-func (c *ReplaceCommand) fields(f fields) {
-	list(f, &c.Replacements, fields.replacement)
-	f.text(&c.By)
-	f.time(&c.Now)
+func (c *ReplaceCommand) visitFields(f fields) {
+	visitList(f, &c.Replacements, fields.visitReplacement)
+	f.visitText(&c.By)
+	f.visitTime(&c.Now)
 }
 
-func (f fields) replacement(r *Replacement) {
-	f.text(&r.ID)
-	f.uint(&r.Seq)
-	f.write(&r.Write)
+func (f fields) visitReplacement(r *Replacement) {
+	f.visitText(&r.ID)
+	f.visitUint(&r.Seq)
+	f.visitWrite(&r.Write)
 }
 
-func (c *ReplaceCommand) apply(t *tx) (any, error) {
+func (c *ReplaceCommand) applyTo(t *tx) (any, error) {
 	t.now = c.Now
 	var result DeleteResult
 	for i := range c.Replacements {
-		done, err := t.replace(&c.Replacements[i], c.By)
+		done, err := t.replaceRecord(&c.Replacements[i], c.By)
 		if err != nil {
 			return nil, err
 		}
@@ -53,31 +53,31 @@ func (c *ReplaceCommand) apply(t *tx) (any, error) {
 	return result, nil
 }
 
-func (t *tx) replace(r *Replacement, by string) (bool, error) {
+func (t *tx) replaceRecord(r *Replacement, by string) (bool, error) {
 	w := &r.Write
 	if valid := checkWrite(w.Origin.Agent, w) == nil; !valid || w.Op != record.OpPut || w.Record.Open() {
 		return false, nil
 	}
-	old, err := t.meet(hashText(r.ID), r.ID)
-	if err != nil || old == nil || !old.shows(r.Seq) {
+	old, err := t.findSlot(hashText(r.ID), r.ID)
+	if err != nil || old == nil || !old.showsClosedRow(r.Seq) {
 		return false, err
 	}
-	taken, err := t.meet(hashText(w.ID), w.ID)
+	taken, err := t.findSlot(hashText(w.ID), w.ID)
 	if err != nil || taken != nil {
 		return false, err
 	}
-	added, err := t.slot(w.ID)
+	added, err := t.ensureSlot(w.ID)
 	if err != nil {
 		return false, err
 	}
-	t.count(w.Origin).outcome(added.entry.Merge(*w))
-	t.delete(old, by)
+	t.countsOf(w.Origin).countOutcome(added.entry.Merge(*w))
+	t.markDeleted(old, by)
 	return true, nil
 }
 
-// shows reports whether an id that this command has not changed shows a closed row with its
+// showsClosedRow reports whether an id that this command has not changed shows a closed row with its
 // details, under that number.
-func (sl *slot) shows(seq uint64) bool {
+func (sl *slot) showsClosedRow(seq uint64) bool {
 	best := sl.entry.Best()
 	return !sl.entry.Deleted && best != nil && sl.row != nil && sl.row.Seq == seq && sameShown(best, sl.row) && !isOpen(sl.row) && !sl.row.Archived
 }

@@ -10,12 +10,12 @@ import (
 // Restore replaces all that the store holds by an image that Checkpoint wrote.
 // dir is moved. A crash leaves the old state or the new one. Views that are open
 // keep the old one. Apply must not run meanwhile.
-func (s *Store) Restore(dir string) error { return s.restore(dir, nil) }
+func (s *Store) Restore(dir string) error { return s.restoreImage(dir, nil) }
 
 // RestoreAt is Restore as the command at index: Applied then returns index and
 // term, whatever the image says of itself.
 func (s *Store) RestoreAt(dir string, index, term uint64) error {
-	return s.restore(dir, func(st *state) { st.Index, st.Term = index, term })
+	return s.restoreImage(dir, func(st *state) { st.Index, st.Term = index, term })
 }
 
 // CheckImage returns an error when Restore would not take the image in dir. It
@@ -27,13 +27,13 @@ func (s *Store) CheckImage(dir string) error {
 	if err != nil {
 		return fmt.Errorf("check the image: %w", err)
 	}
-	if _, err := load(d.db); err != nil {
+	if _, err := loadDatabase(d.db); err != nil {
 		return errors.Join(fmt.Errorf("check the image: %w", err), d.release())
 	}
 	return d.release()
 }
 
-func (s *Store) restore(dir string, change func(*state)) error {
+func (s *Store) restoreImage(dir string, change func(*state)) error {
 	if s.disk == nil {
 		return ErrClosed
 	}
@@ -48,22 +48,22 @@ func (s *Store) restore(dir string, change func(*state)) error {
 	if err := syncDir(fs, s.options.Dir); err != nil {
 		return err
 	}
-	return s.replace(name, change)
+	return s.replaceDatabase(name, change)
 }
 
-// replace opens the named database and only then makes it the store's.
-func (s *Store) replace(name string, change func(*state)) error {
+// replaceDatabase opens the named database and only then makes it the store's.
+func (s *Store) replaceDatabase(name string, change func(*state)) error {
 	d, err := openDisk(&s.options, name)
 	if err != nil {
 		return fmt.Errorf("restore: %w", err)
 	}
-	l, err := load(d.db)
+	l, err := loadDatabase(d.db)
 	if err == nil {
-		err = l.keepSums(d.db)
+		err = l.writeSums(d.db)
 	}
 	if err == nil && change != nil {
 		change(&l.memory.state)
-		err = errors.Join(d.db.Set(sumsKey, l.memory.encodeSums(), pebble.NoSync), d.db.Set(stateKey, encode(stateFormat, &l.memory.state), pebble.Sync))
+		err = errors.Join(d.db.Set(sumsKey, l.memory.encodeSums(), pebble.NoSync), d.db.Set(stateKey, encodeValue(stateFormat, &l.memory.state), pebble.Sync))
 	}
 	if err == nil {
 		err = writeCurrent(s.options.FS, s.options.Dir, name)

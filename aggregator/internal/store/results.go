@@ -32,7 +32,7 @@ var ErrResult = errors.New("unknown or damaged result")
 // bytes for another node: a follower that has handed the command to the leader.
 func EncodeResult(result any) ([]byte, error) {
 	e := encoder{b: []byte{resultFormat}}
-	if err := e.result(result, true); err != nil {
+	if err := e.putResult(result, true); err != nil {
 		return nil, err
 	}
 	return e.b, nil
@@ -41,65 +41,65 @@ func EncodeResult(result any) ([]byte, error) {
 // DecodeResult reads what [EncodeResult] wrote. The error wraps [ErrResult].
 func DecodeResult(b []byte) (any, error) {
 	d := decoder{b: b}
-	d.format(resultFormat)
-	result := d.result(true)
-	if err := d.end("result"); err != nil {
+	d.checkFormat(resultFormat)
+	result := d.readResult(true)
+	if err := d.checkEnd("result"); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrResult, err)
 	}
 	return result, nil
 }
 
-// result writes one result. A group, which holds no group, is written where
+// putResult writes one result. A group, which holds no group, is written where
 // outer is true.
-func (e *encoder) result(result any, outer bool) error {
+func (e *encoder) putResult(result any, outer bool) error {
 	switch r := result.(type) {
 	case nil:
-		e.byte(resultNone)
+		e.putByte(resultNone)
 	case IngestResult:
-		e.byte(resultIngest)
-		e.bool(r.Accepted)
-		e.text(r.Cursor.Agent)
-		e.bytes(encode(cursorFormat, &r.Cursor))
-		r.Counts.fields(fields{e: e})
+		e.putByte(resultIngest)
+		e.putBool(r.Accepted)
+		e.putText(r.Cursor.Agent)
+		e.putBytes(encodeValue(cursorFormat, &r.Cursor))
+		r.Counts.visitFields(fields{e: e})
 	case PostResult:
-		e.byte(resultPost)
-		r.fields(fields{e: e})
+		e.putByte(resultPost)
+		r.visitFields(fields{e: e})
 	case PutResult:
 		if r.Archived != "" {
-			e.byte(resultArchived)
-			e.text(r.Archived)
+			e.putByte(resultArchived)
+			e.putText(r.Archived)
 			break
 		}
-		e.byte(resultPut)
-		e.bool(r.Found)
+		e.putByte(resultPut)
+		e.putBool(r.Found)
 	case ArchiveResult:
-		e.byte(resultArchive)
-		r.fields(fields{e: e})
+		e.putByte(resultArchive)
+		r.visitFields(fields{e: e})
 	case DeleteResult:
-		e.byte(resultDelete)
-		e.int(int64(r.Changed))
+		e.putByte(resultDelete)
+		e.putInt(int64(r.Changed))
 	case string:
-		e.byte(resultText)
-		e.text(r)
+		e.putByte(resultText)
+		e.putText(r)
 	case uint32:
-		e.byte(resultNumber)
-		e.uint(uint64(r))
+		e.putByte(resultNumber)
+		e.putUint(uint64(r))
 	case HashResult:
-		e.byte(resultHash)
-		e.uint(r.Index)
-		e.fixed(r.Hash.Hi, r.Hash.Lo)
+		e.putByte(resultHash)
+		e.putUint(r.Index)
+		e.putFixed64(r.Hash.Hi, r.Hash.Lo)
 	case DocumentResult:
-		e.byte(resultDocument)
-		e.bool(r.Done)
-		e.uint(r.Index)
+		e.putByte(resultDocument)
+		e.putBool(r.Done)
+		e.putUint(r.Index)
 	case []any:
 		if !outer {
 			return fmt.Errorf("%w: a group within a group", ErrResult)
 		}
-		e.byte(resultGroup)
-		e.uint(uint64(len(r)))
+		e.putByte(resultGroup)
+		e.putUint(uint64(len(r)))
 		for _, one := range r {
-			if err := e.result(one, false); err != nil {
+			if err := e.putResult(one, false); err != nil {
 				return err
 			}
 		}
@@ -109,72 +109,72 @@ func (e *encoder) result(result any, outer bool) error {
 	return nil
 }
 
-func (r *PostResult) fields(f fields) {
-	list(f, &r.Existing, fields.text)
-	f.text(&r.Refused)
-	f.bool(&r.Unknown)
+func (r *PostResult) visitFields(f fields) {
+	visitList(f, &r.Existing, fields.visitText)
+	f.visitText(&r.Refused)
+	f.visitBool(&r.Unknown)
 	added := int64(r.Added)
-	f.int(&added)
+	f.visitInt(&added)
 	r.Added = int(added)
-	f.uint(&r.Seq)
+	f.visitUint(&r.Seq)
 }
 
-func (r *ArchiveResult) fields(f fields) {
-	f.text(&r.Refused)
-	code(f, &r.State)
-	f.bool(&r.Done)
-	f.uint(&r.Changed)
-	f.uint(&r.Left)
+func (r *ArchiveResult) visitFields(f fields) {
+	f.visitText(&r.Refused)
+	visitByte(f, &r.State)
+	f.visitBool(&r.Done)
+	f.visitUint(&r.Changed)
+	f.visitUint(&r.Left)
 }
 
-func (d *decoder) result(outer bool) any {
-	switch d.byte() {
+func (d *decoder) readResult(outer bool) any {
+	switch d.readByte() {
 	case resultNone:
 		return nil
 	case resultIngest:
-		return d.ingestResult()
+		return d.readIngestResult()
 	case resultPost:
 		var r PostResult
-		r.fields(fields{d: d})
+		r.visitFields(fields{d: d})
 		return r
 	case resultPut:
-		return PutResult{Found: d.bool()}
+		return PutResult{Found: d.readBool()}
 	case resultArchived:
-		return PutResult{Found: true, Archived: d.text()}
+		return PutResult{Found: true, Archived: d.readText()}
 	case resultArchive:
 		var r ArchiveResult
-		r.fields(fields{d: d})
+		r.visitFields(fields{d: d})
 		return r
 	case resultDelete:
-		return DeleteResult{Changed: int(d.int())}
+		return DeleteResult{Changed: int(d.readInt())}
 	case resultText:
-		return d.text()
+		return d.readText()
 	case resultNumber:
-		return d.number()
+		return d.readUint32()
 	case resultHash:
-		return HashResult{Index: d.uint(), Hash: Hash{Hi: d.fixed(), Lo: d.fixed()}}
+		return HashResult{Index: d.readUint(), Hash: Hash{Hi: d.readFixed64(), Lo: d.readFixed64()}}
 	case resultDocument:
-		return DocumentResult{Done: d.bool(), Index: d.uint()}
+		return DocumentResult{Done: d.readBool(), Index: d.readUint()}
 	case resultGroup:
 		if outer {
-			return d.groupResult()
+			return d.readGroupResult()
 		}
 	}
 	d.fail()
 	return nil
 }
 
-func (d *decoder) number() uint32 {
-	v := d.uint()
+func (d *decoder) readUint32() uint32 {
+	v := d.readUint()
 	if v > 1<<32-1 {
 		d.fail()
 	}
 	return uint32(v)
 }
 
-func (d *decoder) ingestResult() IngestResult {
-	r := IngestResult{Accepted: d.bool()}
-	agent, cursor := d.text(), d.view()
+func (d *decoder) readIngestResult() IngestResult {
+	r := IngestResult{Accepted: d.readBool()}
+	agent, cursor := d.readText(), d.readView()
 	if d.err != nil {
 		return IngestResult{}
 	}
@@ -182,15 +182,15 @@ func (d *decoder) ingestResult() IngestResult {
 	if r.Cursor, err = decodeCursor(agent, cursor); err != nil {
 		d.fail()
 	}
-	r.Counts.fields(fields{d: d})
+	r.Counts.visitFields(fields{d: d})
 	return r
 }
 
-func (d *decoder) groupResult() []any {
-	n := d.count()
+func (d *decoder) readGroupResult() []any {
+	n := d.readCount()
 	results := make([]any, 0, min(n, 4096))
 	for range n {
-		results = append(results, d.result(false))
+		results = append(results, d.readResult(false))
 		if d.err != nil {
 			return nil
 		}

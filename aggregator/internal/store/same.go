@@ -9,19 +9,21 @@ import (
 
 // sameRecord is [record.Same], and quick about records that are alike in every
 // field, as those are that come again.
-func sameRecord(a, b *record.Record) bool { return alike(a, b) || record.Same(a, b) }
+func sameRecord(a, b *record.Record) bool { return identicalRecords(a, b) || record.Same(a, b) }
 
-func alike(a, b *record.Record) bool {
+func identicalRecords(a, b *record.Record) bool {
 	return a.ID == b.ID && a.Start == b.Start && a.Stop == b.Stop && a.Submit == b.Submit && a.State == b.State && a.Exit == b.Exit &&
-		(a.Meta == nil) == (b.Meta == nil) && slices.EqualFunc(a.Meta, b.Meta, alikeMeta) && slices.EqualFunc(a.Components, b.Components, alikeComponents)
+		(a.Meta == nil) == (b.Meta == nil) && slices.EqualFunc(a.Meta, b.Meta, identicalMeta) && slices.EqualFunc(a.Components, b.Components, identicalComponents)
 }
 
-func alikeMeta(a, b record.MetaEntry) bool { return a.Key == b.Key && slices.Equal(a.Values, b.Values) }
-
-func alikeComponents(a, b record.Component) bool {
-	return a.Name == b.Name && a.Amount == b.Amount && a.Kind == b.Kind && slices.EqualFunc(a.Scores, b.Scores, alikeScores)
+func identicalMeta(a, b record.MetaEntry) bool {
+	return a.Key == b.Key && slices.Equal(a.Values, b.Values)
 }
 
-func alikeScores(a, b record.Score) bool {
+func identicalComponents(a, b record.Component) bool {
+	return a.Name == b.Name && a.Amount == b.Amount && a.Kind == b.Kind && slices.EqualFunc(a.Scores, b.Scores, identicalScores)
+}
+
+func identicalScores(a, b record.Score) bool {
 	return a.Name == b.Name && math.Float64bits(a.Value) == math.Float64bits(b.Value)
 }

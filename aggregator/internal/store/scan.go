@@ -35,7 +35,7 @@ type Scanner struct {
 func (v *View) ScanBy(ctx context.Context, q Query, scanners []Scanner) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	p, err := v.plan(&q)
+	p, err := v.planQuery(&q)
 	if err != nil {
 		return err
 	}
@@ -46,7 +46,7 @@ func (v *View) ScanBy(ctx context.Context, q Query, scanners []Scanner) error {
 		wait.Go(func() {
 			// Readers and filters belong to one goroutine each.
 			own := *p
-			own.metas, own.allow = v.filters(&q)
+			own.metas, own.allow = v.metaFilters(&q)
 			if errs[i] = v.scanBlocks(ctx, &own, columns.NewReader(v.memory.dict), next, scanners[i].Block); errs[i] != nil {
 				cancel()
 			}
@@ -85,7 +85,7 @@ func (v *View) scanBlocks(ctx context.Context, p *plan, reader *columns.Reader, 
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		b, m, err := v.selected(p, p.zones[i], reader)
+		b, m, err := v.readSelected(p, p.zones[i], reader)
 		if err != nil {
 			return err
 		}
@@ -101,7 +101,7 @@ func (v *View) scanBlocks(ctx context.Context, p *plan, reader *columns.Reader, 
 // scanLoose gives the rows that are in no block to loose.
 func (v *View) scanLoose(ctx context.Context, p *plan, loose func(*columns.Row) error) error {
 	for _, w := range v.memory.waiting {
-		if p.match(&w.row, w.dead) {
+		if p.matchesRow(&w.row, w.dead) {
 			row := w.row
 			if err := loose(&row); err != nil {
 				return err
@@ -126,13 +126,13 @@ func (v *View) MetaCounts(ctx context.Context, key string) (map[string]uint64, e
 		return nil, err
 	}
 	c := &metaCounter{key: key, counts: map[string]uint64{}, sets: map[uint32][]string{}}
-	block := c.block
+	block := c.countBlock
 	if _, inline := v.memory.dict.InlineKV(key); inline || record.IsEndKey(key) {
-		block = c.rows
+		block = c.countRows
 	}
 	err := v.Scan(ctx, Query{}, block, func(row *columns.Row) error {
 		values, _ := row.Record.Values(key)
-		c.add(values, 1)
+		c.addValues(values, 1)
 		return nil
 	})
 	return c.counts, err
@@ -145,15 +145,15 @@ type metaCounter struct {
 	sets   map[uint32][]string // the values in each meta set
 }
 
-func (c *metaCounter) add(values []string, n uint64) {
+func (c *metaCounter) addValues(values []string, n uint64) {
 	for _, value := range values {
 		c.counts[value] += n
 	}
 }
 
-// block counts the rows of each meta set, and looks into a set once for all
+// countBlock counts the rows of each meta set, and looks into a set once for all
 // blocks: sets are the store's.
-func (c *metaCounter) block(b *columns.Block, m columns.Mask) error {
+func (c *metaCounter) countBlock(b *columns.Block, m columns.Mask) error {
 	sets, err := b.Sets()
 	if err != nil {
 		return err
@@ -162,7 +162,7 @@ func (c *metaCounter) block(b *columns.Block, m columns.Mask) error {
 	for i := range m.Rows() {
 		rows[sets[i]]++
 		if _, ok := c.sets[sets[i]]; !ok || sets[i] == 0 {
-			if err := c.look(b, i, sets[i]); err != nil {
+			if err := c.readSet(b, i, sets[i]); err != nil {
 				return err
 			}
 		}
@@ -175,28 +175,28 @@ func (c *metaCounter) block(b *columns.Block, m columns.Mask) error {
 	return nil
 }
 
-// look notes the values of a set; set 0 is none, its rows count by themselves.
-func (c *metaCounter) look(b *columns.Block, i int, set uint32) error {
+// readSet remembers the values of a set; set 0 is none, its rows count by themselves.
+func (c *metaCounter) readSet(b *columns.Block, i int, set uint32) error {
 	meta, err := b.Meta(i)
 	if err != nil {
 		return err
 	}
 	if set == 0 {
-		c.add(meta.Get(c.key), 1)
+		c.addValues(meta.Get(c.key), 1)
 		return nil
 	}
 	c.sets[set] = meta.Get(c.key)
 	return nil
 }
 
-// rows counts a key whose values are in the rows themselves.
-func (c *metaCounter) rows(b *columns.Block, m columns.Mask) error {
+// countRows counts a key whose values are in the rows themselves.
+func (c *metaCounter) countRows(b *columns.Block, m columns.Mask) error {
 	for i := range m.Rows() {
 		values, _, err := b.Values(i, c.key)
 		if err != nil {
 			return err
 		}
-		c.add(values, 1)
+		c.addValues(values, 1)
 	}
 	return nil
 }

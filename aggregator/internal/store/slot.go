@@ -10,11 +10,11 @@ import (
 // slot is an id whose entry a command looks at or changes: what the store held
 // before, and the entry as it becomes.
 type slot struct {
-	entry record.Entry
-	index index
-	known bool         // there is an index value
-	row   *columns.Row // the shown row; nil when none is
-	held  []byte       // the value under tableHeld; nil for none
+	entry    record.Entry
+	index    index
+	hasIndex bool         // there is an index value
+	row      *columns.Row // the shown row; nil when none is
+	held     []byte       // the value under tableHeld; nil for none
 
 	touched                 bool // met before in this command
 	same                    bool // changes nothing
@@ -30,45 +30,45 @@ type slot struct {
 	at        record.Time
 }
 
-// slot returns the id's slot, made when the store has never heard of the id.
-func (t *tx) slot(id string) (*slot, error) {
+// ensureSlot returns the id's slot, made when the store has never heard of the id.
+func (t *tx) ensureSlot(id string) (*slot, error) {
 	h := hashText(id)
-	sl, err := t.meet(h, id)
+	sl, err := t.findSlot(h, id)
 	if err != nil || sl != nil {
 		return sl, err
 	}
-	t.s.filter.add(h)
-	return t.keep(id, &slot{entry: record.Entry{ID: id}}), nil
+	t.s.filter.addID(h)
+	return t.addSlot(id, &slot{entry: record.Entry{ID: id}}), nil
 }
 
-// meet returns the slot of an id that the store or the command knows; nil for a
+// findSlot returns the slot of an id that the store or the command knows; nil for a
 // new one. The answer does not depend on what the filter takes for known: that
 // differs from node to node.
-func (t *tx) meet(hash uint64, id string) (*slot, error) {
-	if !t.s.filter.has(hash) {
+func (t *tx) findSlot(hash uint64, id string) (*slot, error) {
+	if !t.s.filter.mayContain(hash) {
 		return nil, nil
 	}
 	if sl, ok := t.slots[id]; ok {
 		sl.touched, sl.same = true, false
 		return sl, nil
 	}
-	if p, i, ok := t.fresh.find(hash, id, t.parts); ok {
-		return t.keep(id, t.takeBack(p, i)), nil
+	if p, i, ok := t.fresh.findRow(hash, id, t.parts); ok {
+		return t.addSlot(id, t.reclaimFresh(p, i)), nil
 	}
-	sl, err := t.load(id)
+	sl, err := t.loadSlot(id)
 	if err != nil {
 		return nil, fmt.Errorf("load %q: %w", id, err)
 	}
-	if !sl.known {
+	if !sl.hasIndex {
 		return nil, nil
 	}
-	return t.keep(id, sl), nil
+	return t.addSlot(id, sl), nil
 }
 
-// repeats reports whether row says to the letter what the store held before the
+// isRepeatedBy reports whether row says to the letter what the store held before the
 // command, and nothing else has touched the id: the quick way for what an agent
 // sends again. The slot then changes nothing.
-func (sl *slot) repeats(row *columns.Row) bool {
+func (sl *slot) isRepeatedBy(row *columns.Row) bool {
 	r := sl.row
 	sl.same = r != nil && sl.held == nil && !sl.touched && row.Origin == r.Origin && row.Rank == r.Rank && row.Version == r.Version &&
 		row.Stop == r.Stop && row.StopObserved == r.StopObserved && sameRecord(&row.Record, &r.Record)
@@ -76,30 +76,30 @@ func (sl *slot) repeats(row *columns.Row) bool {
 	return sl.same
 }
 
-func (t *tx) keep(id string, sl *slot) *slot {
+func (t *tx) addSlot(id string, sl *slot) *slot {
 	t.slots[id] = sl
 	t.order = append(t.order, sl)
 	return sl
 }
 
-// takeBack makes a slot of a row that the same command added: nothing of it has
+// reclaimFresh makes a slot of a row that the same command added: nothing of it has
 // been written yet.
-func (t *tx) takeBack(p *part, i int) *slot {
-	row := p.row(i)
-	p.drop(i)
+func (t *tx) reclaimFresh(p *part, i int) *slot {
+	row := p.rowAt(i)
+	p.dropRow(i)
 	return &slot{entry: record.Entry{ID: row.Record.ID, Holdings: []record.Holding{row.Holding()}}}
 }
 
-func (t *tx) load(id string) (*slot, error) {
+func (t *tx) loadSlot(id string) (*slot, error) {
 	sl := &slot{entry: record.Entry{ID: id}}
-	value, ok, err := get(t.r, textKey(tableIndex, id))
+	value, ok, err := getValue(t.r, textKey(tableIndex, id))
 	if err != nil || !ok {
 		return sl, err
 	}
 	if sl.index, err = decodeIndex(value); err != nil {
 		return nil, err
 	}
-	sl.known, sl.entry.Deleted, sl.entry.DeletedAt = true, sl.index.Deleted, sl.index.At
+	sl.hasIndex, sl.entry.Deleted, sl.entry.DeletedAt = true, sl.index.Deleted, sl.index.At
 	if !sl.index.Hidden {
 		if sl.row, err = t.rowAt(&sl.index); err != nil {
 			return nil, err
@@ -108,7 +108,7 @@ func (t *tx) load(id string) (*slot, error) {
 	if err := t.loadHoldings(sl); err != nil {
 		return nil, err
 	}
-	sl.wasConflict, sl.wasWaiting, sl.wasLeft = sl.entry.Conflict(), waits(&sl.entry), leavesBehind(&sl.entry)
+	sl.wasConflict, sl.wasWaiting, sl.wasLeft = sl.entry.Conflict(), hasWaitingStop(&sl.entry), hidesArchivedBody(&sl.entry)
 	return sl, nil
 }
 
@@ -119,7 +119,7 @@ func (t *tx) loadHoldings(sl *slot) (err error) {
 		}
 		return nil
 	}
-	if sl.held, _, err = get(t.r, textKey(tableHeld, sl.entry.ID)); err != nil {
+	if sl.held, _, err = getValue(t.r, textKey(tableHeld, sl.entry.ID)); err != nil {
 		return err
 	}
 	sl.entry.Holdings, err = decodeHeld(sl.entry.ID, sl.held, sl.row)
@@ -129,7 +129,7 @@ func (t *tx) loadHoldings(sl *slot) (err error) {
 // rowAt reads the shown row of an index value.
 func (t *tx) rowAt(x *index) (*columns.Row, error) {
 	if x.Open {
-		return readOpen(t.r, x.Seq)
+		return readOpenRow(t.r, x.Seq)
 	}
 	if i, ok := waitingAt(t.m.waiting, x.Seq); ok {
 		return &t.m.waiting[i].row, nil
@@ -138,7 +138,7 @@ func (t *tx) rowAt(x *index) (*columns.Row, error) {
 	if !ok {
 		return nil, fmt.Errorf("%w: row %d is nowhere", ErrCorrupt, x.Seq)
 	}
-	block, err := t.s.blocks.get(t.r, t.m.zones[i])
+	block, err := t.s.blocks.readBlock(t.r, t.m.zones[i])
 	if err != nil {
 		return nil, err
 	}
@@ -149,8 +149,8 @@ func (t *tx) rowAt(x *index) (*columns.Row, error) {
 	return row, err
 }
 
-// waits reports whether a stop waits for its body.
-func waits(e *record.Entry) bool {
+// hasWaitingStop reports whether a stop waits for its body.
+func hasWaitingStop(e *record.Entry) bool {
 	for i := range e.Holdings {
 		if e.Holdings[i].Waiting() {
 			return true
@@ -159,8 +159,8 @@ func waits(e *record.Entry) bool {
 	return false
 }
 
-// settle finds out which row takes the place of the slot's.
-func (t *tx) settle(sl *slot) error {
+// chooseSuccessor finds out which row supersedes the slot's, and retires that.
+func (t *tx) chooseSuccessor(sl *slot) error {
 	if sl.same {
 		return nil
 	}
@@ -171,10 +171,10 @@ func (t *tx) settle(sl *slot) error {
 	case best != nil:
 		sl.next = t.rowOf(best, sl.row)
 		if sl.row != nil && isOpen(sl.next) && !sl.index.Open {
-			sl.tombstone, sl.next.Supersedes = t.tombstone(sl), 0
+			sl.tombstone, sl.next.Supersedes = t.newTombstone(sl), 0
 		}
 	case sl.row != nil:
-		sl.next = t.tombstone(sl)
+		sl.next = t.newTombstone(sl)
 	default:
 		return nil
 	}
@@ -182,7 +182,7 @@ func (t *tx) settle(sl *slot) error {
 	if err := t.supersedeTombstone(sl); err != nil || sl.row == nil {
 		return err
 	}
-	return t.retire(sl.row, sl.index.Open)
+	return t.retireRow(sl.row, sl.index.Open)
 }
 
 // supersedeTombstone has a closed row, or another tombstone, take the place of the tombstone
@@ -205,10 +205,10 @@ func (t *tx) supersedeTombstone(sl *slot) error {
 		return err
 	}
 	sl.next.Supersedes = seq
-	return t.retire(tombstone, false)
+	return t.retireRow(tombstone, false)
 }
 
-func (t *tx) tombstone(sl *slot) *columns.Row {
+func (t *tx) newTombstone(sl *slot) *columns.Row {
 	return &columns.Row{Record: record.Record{ID: sl.entry.ID, Start: record.None, Stop: record.None, Submit: record.None},
 		Stop: record.None, Received: sl.row.Received, Changed: t.now, Supersedes: sl.row.Seq, Tombstone: true}
 }
@@ -239,11 +239,11 @@ func (t *tx) countShown(now, before bool) {
 // supersedesTombstones is false until all nodes do it alike.
 func (t *tx) supersedesTombstones() bool { return t.m.Version >= VersionOf(&ForgetCommand{}) }
 
-// retire takes a row out of sight. One in a block or among the waiting stays
+// retireRow takes a row out of sight. One in a block or among the waiting stays
 // readable by its number until the block is compacted.
-func (t *tx) retire(row *columns.Row, open bool) error {
-	h := t.hasher.row(row)
-	t.m.Hash.sub(h)
+func (t *tx) retireRow(row *columns.Row, open bool) error {
+	h := t.hasher.hashRow(row)
+	t.m.Hash.subtractHash(h)
 	t.m.Rows--
 	seq := row.Seq
 	if open {
@@ -259,7 +259,7 @@ func (t *tx) retireWaiting(i int) error {
 	t.cloneWaiting()
 	w := &waitingRow{row: t.m.waiting[i].row, dead: true}
 	t.m.waiting[i] = w
-	return t.b.Set(seqKey(tableWaiting, w.row.Seq), w.value(), nil)
+	return t.b.Set(seqKey(tableWaiting, w.row.Seq), w.encodeWaiting(), nil)
 }
 
 func (t *tx) retireInBlock(seq uint64, h Hash) error {
@@ -268,7 +268,7 @@ func (t *tx) retireInBlock(seq uint64, h Hash) error {
 		return fmt.Errorf("%w: row %d is nowhere", ErrCorrupt, seq)
 	}
 	z := t.m.zones[i]
-	block, err := t.s.blocks.get(t.r, z)
+	block, err := t.s.blocks.readBlock(t.r, z)
 	if err != nil {
 		return err
 	}
@@ -279,7 +279,7 @@ func (t *tx) retireInBlock(seq uint64, h Hash) error {
 	if !ok {
 		return fmt.Errorf("%w: row %d is not in its block", ErrCorrupt, seq)
 	}
-	mask, err := t.mask(z)
+	mask, err := t.deadMask(z)
 	if err != nil {
 		return err
 	}
@@ -287,13 +287,13 @@ func (t *tx) retireInBlock(seq uint64, h Hash) error {
 	t.cloneZones()
 	changed := *z
 	changed.Dead++
-	changed.Sum.sub(h)
+	changed.Sum.subtractHash(h)
 	t.m.zones[i] = &changed
 	return nil
 }
 
-// mask returns the block's superseded rows, to be changed.
-func (t *tx) mask(z *zone) (columns.Mask, error) {
+// deadMask returns the block's superseded rows, to be changed.
+func (t *tx) deadMask(z *zone) (columns.Mask, error) {
 	if m, ok := t.masks[z.First]; ok {
 		return m, nil
 	}
@@ -305,7 +305,7 @@ func (t *tx) mask(z *zone) (columns.Mask, error) {
 	return m, nil
 }
 
-// write puts the slot's index value and its holdings into the batch.
+// writeSlot puts the slot's index value and its holdings into the batch.
 func (t *tx) writeSlot(sl *slot) error {
 	id := sl.entry.ID
 	next, shown := sl.index, sl.row
@@ -324,7 +324,7 @@ func (t *tx) writeSlot(sl *slot) error {
 		next.Hidden, shown = true, nil
 	}
 	var held []byte
-	if len(sl.entry.Holdings) > 0 && !plain(&sl.entry, shown) {
+	if len(sl.entry.Holdings) > 0 && !rowSaysAll(&sl.entry, shown) {
 		held = encodeHeld(&sl.entry, shown)
 	}
 	next.Held = held != nil
@@ -346,21 +346,21 @@ func (t *tx) writeHeld(id string, before, now []byte) error {
 func (t *tx) writeIndex(id string, sl *slot, next *index) error {
 	key := textKey(tableIndex, id)
 	var before, now []byte
-	if sl.known {
-		before = sl.index.encode()
+	if sl.hasIndex {
+		before = sl.index.encodeIndex()
 	}
 	if !next.Hidden || next.Held || next.Deleted || next.Seq != 0 {
-		now = next.encode()
+		now = next.encodeIndex()
 	}
-	if sl.known {
-		t.m.forgets(&sl.index)
+	if sl.hasIndex {
+		t.m.removeIndex(&sl.index)
 	}
-	t.m.shows(next)
-	if sl.known && sl.index.Deleted {
-		t.m.Hash.sub(pairHash(key, before))
+	t.m.addIndex(next)
+	if sl.hasIndex && sl.index.Deleted {
+		t.m.Hash.subtractHash(pairHash(key, before))
 	}
 	if next.Deleted {
-		t.m.Hash.add(pairHash(key, now))
+		t.m.Hash.addHash(pairHash(key, now))
 	}
 	if string(before) == string(now) && (before == nil) == (now == nil) {
 		return nil
@@ -374,29 +374,29 @@ func (t *tx) writeIndex(id string, sl *slot, next *index) error {
 // writeMarks keeps the lists of conflicts, of waiting stops, and of bodies that lost
 // details and are not shown.
 func (t *tx) writeMarks(sl *slot) error {
-	if err := t.mark(tableConflict, &t.m.odd.conflicts, sl.entry.ID, sl.wasConflict, sl.entry.Conflict()); err != nil {
+	if err := t.updateMark(tableConflict, &t.m.anomalies.conflicts, sl.entry.ID, sl.wasConflict, sl.entry.Conflict()); err != nil {
 		return err
 	}
-	if err := t.mark(tableStop, &t.m.odd.waiting, sl.entry.ID, sl.wasWaiting, waits(&sl.entry)); err != nil {
+	if err := t.updateMark(tableStop, &t.m.anomalies.waiting, sl.entry.ID, sl.wasWaiting, hasWaitingStop(&sl.entry)); err != nil {
 		return err
 	}
 	var n uint64 // they are not counted
-	return t.mark(tableLeft, &n, sl.entry.ID, sl.wasLeft, leavesBehind(&sl.entry))
+	return t.updateMark(tableLeft, &n, sl.entry.ID, sl.wasLeft, hidesArchivedBody(&sl.entry))
 }
 
-// mark puts an id into a list, of which n is the length, or takes it out.
-func (t *tx) mark(table byte, n *uint64, id string, before, now bool) error {
+// updateMark puts an id into a list, of which n is the length, or removes it.
+func (t *tx) updateMark(table byte, n *uint64, id string, before, now bool) error {
 	if before == now {
 		return nil
 	}
 	key := textKey(table, id)
 	if now {
 		*n++
-		t.m.Marks.add(pairHash(key, nil))
+		t.m.Marks.addHash(pairHash(key, nil))
 		return t.b.Set(key, nil, nil)
 	}
 	*n--
-	t.m.Marks.sub(pairHash(key, nil))
+	t.m.Marks.subtractHash(pairHash(key, nil))
 	return t.b.Delete(key, nil)
 }
 

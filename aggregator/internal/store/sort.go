@@ -18,13 +18,13 @@ import (
 // everything is read: a page of 10 000 and the row that says whether there are more.
 const maxHeap = 10_001
 
-// each calls f with every matching row and its key, in no order. make gives the
+// eachRow calls f with every matching row and its key, in no order. make gives the
 // row.
-func (r *run) each(f func(k sortKey, make func() (columns.Row, error)) error) error {
+func (r *run) eachRow(f func(k sortKey, make func() (columns.Row, error)) error) error {
 	return r.eachUntil(f, func(*zone) bool { return false })
 }
 
-// eachUntil is each up to the block at which enough says that no more are needed. The rows
+// eachUntil is eachRow up to the block at which enough says that no more are needed. The rows
 // that are in no block come first.
 func (r *run) eachUntil(f func(k sortKey, make func() (columns.Row, error)) error, enough func(*zone) bool) error {
 	if err := r.eachLoose(f); err != nil {
@@ -37,7 +37,7 @@ func (r *run) eachUntil(f func(k sortKey, make func() (columns.Row, error)) erro
 		if err := r.ctx.Err(); err != nil {
 			return err
 		}
-		if err := r.eachOf(z, f); err != nil {
+		if err := r.eachRowOfBlock(z, f); err != nil {
 			return err
 		}
 	}
@@ -47,7 +47,7 @@ func (r *run) eachUntil(f func(k sortKey, make func() (columns.Row, error)) erro
 // eachLoose calls f with the rows that are in no block.
 func (r *run) eachLoose(f func(k sortKey, make func() (columns.Row, error)) error) error {
 	for _, w := range r.view.memory.waiting {
-		if k := r.plan.keyOf(&w.row); r.plan.match(&w.row, w.dead) && r.plan.resumed(k) {
+		if k := r.plan.keyOf(&w.row); r.plan.matchesRow(&w.row, w.dead) && r.plan.isAfterResume(k) {
 			if err := f(k, func() (columns.Row, error) { return w.row, nil }); err != nil {
 				return err
 			}
@@ -55,15 +55,15 @@ func (r *run) eachLoose(f func(k sortKey, make func() (columns.Row, error)) erro
 	}
 	return r.view.openRows(r.ctx, r.plan, func(row *columns.Row) error {
 		k := r.plan.keyOf(row)
-		if !r.plan.resumed(k) {
+		if !r.plan.isAfterResume(k) {
 			return nil
 		}
 		return f(k, func() (columns.Row, error) { return *row, nil })
 	})
 }
 
-func (r *run) eachOf(z *zone, f func(k sortKey, make func() (columns.Row, error)) error) error {
-	b, m, err := r.view.selected(r.plan, z, r.view.blocks.reader)
+func (r *run) eachRowOfBlock(z *zone, f func(k sortKey, make func() (columns.Row, error)) error) error {
+	b, m, err := r.view.readSelected(r.plan, z, r.view.blocks.reader)
 	if err != nil {
 		return err
 	}
@@ -75,7 +75,7 @@ func (r *run) eachOf(z *zone, f func(k sortKey, make func() (columns.Row, error)
 	for i := range m.Rows() {
 		k := keys[next]
 		next++
-		if !r.plan.resumed(k) {
+		if !r.plan.isAfterResume(k) {
 			continue
 		}
 		if err := f(k, func() (columns.Row, error) { return b.Row(i) }); err != nil {
@@ -97,15 +97,15 @@ const walkShare = 1000
 // errFar ends a walk that has passed too many rows that do not match.
 var errFar = errors.New("far")
 
-// walks reports whether a page in the order of ids may be found by a walk.
-func (r *run) walks() bool {
+// mayWalkIndex reports whether a page in the order of ids may be found by a walk of the index.
+func (r *run) mayWalkIndex() bool {
 	q := r.plan.Query
-	return q.Order == ByID && q.Limit > 0 && q.Limit <= r.plan.rows()/walkShare && !q.Tombstones && !q.Superseded
+	return q.Order == ByID && q.Limit > 0 && q.Limit <= r.plan.maxRows()/walkShare && !q.Tombstones && !q.Superseded
 }
 
-// walk looks the rows up in the order of the index by id. Where the conditions leave out so
+// walkIndex looks the rows up in the order of the index by id. Where the conditions leave out so
 // many that it takes less to read all keys, it does that.
-func (r *run) walk() error {
+func (r *run) walkIndex() error {
 	from, to := []byte{tableIndex}, []byte{tableIndex + 1}
 	if p := r.plan.Resume; p != nil && r.plan.Desc {
 		to = textKey(tableIndex, p.ID)
@@ -113,7 +113,7 @@ func (r *run) walk() error {
 		from = append(textKey(tableIndex, p.ID), 0)
 	}
 	var rows []*columns.Row
-	left := r.plan.rows() / walkShare
+	left := r.plan.maxRows() / walkShare
 	err := scanOrdered(r.view.snap, from, to, r.plan.Desc, func(key, value []byte) error {
 		if left--; left < 0 {
 			return errFar
@@ -123,7 +123,7 @@ func (r *run) walk() error {
 			return err
 		}
 		row, err := r.view.rowOf(&x, keyText(key))
-		if err != nil || !r.plan.match(row, false) {
+		if err != nil || !r.plan.matchesRow(row, false) {
 			return err
 		}
 		if rows = append(rows, row); len(rows) == r.plan.Limit {
@@ -132,7 +132,7 @@ func (r *run) walk() error {
 		return r.ctx.Err()
 	})
 	if errors.Is(err, errFar) {
-		return r.best()
+		return r.emitBest()
 	}
 	if err != nil && !errors.Is(err, errEnough) {
 		return err
@@ -145,13 +145,13 @@ func (r *run) walk() error {
 	return nil
 }
 
-// best keeps the first rows of the order, as many as the limit. Of an order by time it
+// emitBest emits the first rows of the order, as many as the limit. Of an order by time it
 // reads the blocks by where they begin, until no other can have a row among the first.
-func (r *run) best() error {
-	worst := heap.Heap[keyedRow]{Less: func(a, b keyedRow) bool { return r.plan.compare(a.key, b.key) > 0 }}
+func (r *run) emitBest() error {
+	worst := heap.Heap[keyedRow]{Less: func(a, b keyedRow) bool { return r.plan.compareKeys(a.key, b.key) > 0 }}
 	take := func(k sortKey, make func() (columns.Row, error)) error {
 		full := len(worst.Items) >= r.plan.Limit
-		if full && r.plan.compare(k, worst.Items[0].key) > 0 {
+		if full && r.plan.compareKeys(k, worst.Items[0].key) > 0 {
 			return nil
 		}
 		row, err := make()
@@ -168,18 +168,18 @@ func (r *run) best() error {
 	}
 	if r.plan.Order <= ByStart {
 		r.plan.zones = slices.DeleteFunc(r.plan.byFirst(), func(z *zone) bool {
-			_, last := r.plan.span(z)
-			return !r.plan.resumed(last)
+			_, last := r.plan.keySpan(z)
+			return !r.plan.isAfterResume(last)
 		})
 	}
 	if err := r.eachUntil(take, func(z *zone) bool {
-		first, _ := r.plan.span(z)
-		return r.plan.Order <= ByStart && len(worst.Items) >= r.plan.Limit && r.plan.compare(first, worst.Items[0].key) > 0
+		first, _ := r.plan.keySpan(z)
+		return r.plan.Order <= ByStart && len(worst.Items) >= r.plan.Limit && r.plan.compareKeys(first, worst.Items[0].key) > 0
 	}); err != nil {
 		return err
 	}
 	rows := worst.Items
-	slices.SortFunc(rows, func(a, b keyedRow) int { return r.plan.compare(a.key, b.key) })
+	slices.SortFunc(rows, func(a, b keyedRow) int { return r.plan.compareKeys(a.key, b.key) })
 	for i := range rows {
 		if err := r.emit(&rows[i].row); err != nil {
 			return err
@@ -207,9 +207,9 @@ type sortItem struct {
 // itemBytes is about what an item takes beside its encoded row.
 const itemBytes = 72
 
-// sorted sorts all rows, in memory as far as they fit.
-func (r *run) sorted() error {
-	s := &sorter{plan: r.plan, limit: r.view.store.options.SortBytes, spill: r.view.store.options.spill()}
+// emitSorted emits all rows, sorted in memory as far as they fit.
+func (r *run) emitSorted() error {
+	s := &sorter{plan: r.plan, limit: r.view.store.options.SortBytes, spill: r.view.store.options.newSpill()}
 	err := r.sortInto(s)
 	if e := s.close(); e != nil && (err == nil || errors.Is(err, errEnough)) {
 		return fmt.Errorf("sort: %w", e)
@@ -219,24 +219,24 @@ func (r *run) sorted() error {
 
 func (r *run) sortInto(s *sorter) error {
 	first := r.firstKeys()
-	err := r.each(func(k sortKey, make func() (columns.Row, error)) error {
-		if !first.take(k) {
+	err := r.eachRow(func(k sortKey, make func() (columns.Row, error)) error {
+		if !first.offerKey(k) {
 			return nil
 		}
 		row, err := make()
 		if err != nil {
 			return err
 		}
-		return s.add(k, &row)
+		return s.addRow(k, &row)
 	})
 	if err != nil {
 		return err
 	}
-	if err := r.handOver(s); err != nil {
+	if err := r.releaseSortMemory(s); err != nil {
 		return err
 	}
 	n := 0
-	return s.merge(func(row *columns.Row) error {
+	return s.mergeRuns(func(row *columns.Row) error {
 		if n++; n&1023 == 0 && r.ctx.Err() != nil {
 			return r.ctx.Err()
 		}
@@ -247,9 +247,9 @@ func (r *run) sortInto(s *sorter) error {
 // maxBound is the greatest limit of which the keys are kept while rows are sorted.
 const maxBound = 100_000
 
-// bounded is of how many rows the keys are kept; 0 is none.
-func (r *run) bounded() int {
-	if r.plan.Limit > maxBound || r.plan.Limit >= r.plan.rows() {
+// keyBound is of how many rows the keys are kept while all are sorted; 0 is none.
+func (r *run) keyBound() int {
+	if r.plan.Limit > maxBound || r.plan.Limit >= r.plan.maxRows() {
 		return 0
 	}
 	return r.plan.Limit
@@ -264,12 +264,12 @@ type firstKeys struct {
 }
 
 func (r *run) firstKeys() *firstKeys {
-	last := func(a, b sortKey) bool { return r.plan.compare(a, b) > 0 }
-	return &firstKeys{heap.Heap[sortKey]{Less: last}, r.bounded()}
+	last := func(a, b sortKey) bool { return r.plan.compareKeys(a, b) > 0 }
+	return &firstKeys{heap.Heap[sortKey]{Less: last}, r.keyBound()}
 }
 
-// take reports whether a row with this key may be among the first.
-func (h *firstKeys) take(k sortKey) bool {
+// offerKey takes a key in when a row with it may be among the first, and reports whether it may.
+func (h *firstKeys) offerKey(k sortKey) bool {
 	switch {
 	case h.most == 0:
 	case len(h.Items) < h.most:
@@ -283,22 +283,22 @@ func (h *firstKeys) take(k sortKey) bool {
 	return true
 }
 
-// handOver gives back the memory that sorting took, where some of the rows are in
+// releaseSortMemory gives back the memory that sorting took, where some of the rows are in
 // files: then all are, so that a client that reads slowly holds little.
-func (r *run) handOver(s *sorter) error {
+func (r *run) releaseSortMemory(s *sorter) error {
 	if len(s.runs) == 0 {
 		return nil
 	}
-	if err := s.write(); err != nil {
+	if err := s.spillRun(); err != nil {
 		return err
 	}
 	s.buf, s.items = nil, nil
-	r.view.forget()
-	r.keep(int64(len(s.runs)+1) * runBytes)
+	r.view.resetBlocks()
+	r.shrinkLease(int64(len(s.runs)+1) * runBytes)
 	return nil
 }
 
-func (s *sorter) add(k sortKey, row *columns.Row) error {
+func (s *sorter) addRow(k sortKey, row *columns.Row) error {
 	from := len(s.buf)
 	s.buf = binary.BigEndian.AppendUint64(s.buf, row.Seq)
 	s.buf = columns.AppendRow(s.buf, row)
@@ -306,24 +306,24 @@ func (s *sorter) add(k sortKey, row *columns.Row) error {
 	if len(s.buf)+itemBytes*len(s.items) < s.limit {
 		return nil
 	}
-	return s.write()
+	return s.spillRun()
 }
 
-func (s *sorter) sort() {
-	slices.SortFunc(s.items, func(a, b sortItem) int { return s.plan.compare(a.key, b.key) })
+func (s *sorter) sortItems() {
+	slices.SortFunc(s.items, func(a, b sortItem) int { return s.plan.compareKeys(a.key, b.key) })
 }
 
-// write puts what is in memory into a file, sorted.
-func (s *sorter) write() error {
+// spillRun puts what is in memory into a file, sorted.
+func (s *sorter) spillRun() error {
 	if len(s.items) == 0 {
 		return nil
 	}
-	f, err := s.spill.file()
+	f, err := s.spill.createFile()
 	if err != nil {
 		return err
 	}
 	s.runs = append(s.runs, f)
-	s.sort()
+	s.sortItems()
 	w := bufio.NewWriterSize(f, 256<<10)
 	for _, it := range s.items {
 		_, _ = w.Write(binary.AppendUvarint(nil, uint64(it.to-it.from))) // Flush has the first error
@@ -336,9 +336,9 @@ func (s *sorter) write() error {
 	return nil
 }
 
-// merge yields all rows in order.
-func (s *sorter) merge(yield func(*columns.Row) error) error {
-	s.sort()
+// mergeRuns yields all rows in order.
+func (s *sorter) mergeRuns(yield func(*columns.Row) error) error {
+	s.sortItems()
 	at := 0
 	runs := []*mergeRun{{next: func() ([]byte, error) {
 		if at >= len(s.items) {
@@ -354,7 +354,7 @@ func (s *sorter) merge(yield func(*columns.Row) error) error {
 		}
 		runs = append(runs, &mergeRun{next: runReader(f)})
 	}
-	return s.plan.merge(runs, yield)
+	return s.plan.mergeSorted(runs, yield)
 }
 
 func runReader(f *os.File) func() ([]byte, error) {
@@ -387,11 +387,11 @@ type mergeRun struct {
 	row  columns.Row
 }
 
-// merge yields the rows of sorted runs in order.
-func (p *plan) merge(runs []*mergeRun, yield func(*columns.Row) error) error {
-	next := heap.Heap[*mergeRun]{Less: func(a, b *mergeRun) bool { return p.compare(a.key, b.key) < 0 }}
+// mergeSorted yields the rows of sorted runs in order.
+func (p *plan) mergeSorted(runs []*mergeRun, yield func(*columns.Row) error) error {
+	next := heap.Heap[*mergeRun]{Less: func(a, b *mergeRun) bool { return p.compareKeys(a.key, b.key) < 0 }}
 	for _, r := range runs {
-		if more, err := r.advance(p); err != nil {
+		if more, err := r.readNext(p); err != nil {
 			return err
 		} else if more {
 			next.Push(r)
@@ -402,7 +402,7 @@ func (p *plan) merge(runs []*mergeRun, yield func(*columns.Row) error) error {
 		if err := yield(&r.row); err != nil {
 			return err
 		}
-		more, err := r.advance(p)
+		more, err := r.readNext(p)
 		if err != nil {
 			return err
 		}
@@ -415,7 +415,7 @@ func (p *plan) merge(runs []*mergeRun, yield func(*columns.Row) error) error {
 	return nil
 }
 
-func (r *mergeRun) advance(p *plan) (bool, error) {
+func (r *mergeRun) readNext(p *plan) (bool, error) {
 	b, err := r.next()
 	if errors.Is(err, io.EOF) {
 		return false, nil

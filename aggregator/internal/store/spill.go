@@ -22,12 +22,12 @@ type spill struct {
 	may func() error
 }
 
-func (o *Options) spill() *spill { return &spill{o.SpillDir, o.MaySpill} }
+func (o *Options) newSpill() *spill { return &spill{o.SpillDir, o.MaySpill} }
 
-// file makes a file that has no name any more, so that it goes with the process,
+// createFile makes a file that has no name any more, so that it goes with the process,
 // however that ends.
-func (s *spill) file() (*os.File, error) {
-	if err := s.room(); err != nil {
+func (s *spill) createFile() (*os.File, error) {
+	if err := s.checkRoom(); err != nil {
 		return nil, err
 	}
 	if s.dir != "" {
@@ -45,8 +45,8 @@ func (s *spill) file() (*os.File, error) {
 	return f, nil
 }
 
-// room returns an error when the disk has no room for more.
-func (s *spill) room() error {
+// checkRoom returns an error when the disk has no room for more.
+func (s *spill) checkRoom() error {
 	if err := s.may(); err != nil {
 		return fmt.Errorf("%w: %w", ErrSpill, err)
 	}

@@ -20,25 +20,25 @@ type state struct {
 
 const stateFormat = 1
 
-func (s *state) fields(f fields) {
-	f.text(&s.Cluster)
-	small(f, &s.Version)
-	f.uint(&s.Index)
-	f.uint(&s.Term)
-	f.reserved()
-	f.uint(&s.Next)
-	f.int(&s.Clock)
-	f.uint(&s.Shown)
-	f.uint(&s.Rows)
-	f.hash(&s.Hash)
+func (s *state) visitFields(f fields) {
+	f.visitText(&s.Cluster)
+	visitSmallUint(f, &s.Version)
+	f.visitUint(&s.Index)
+	f.visitUint(&s.Term)
+	f.visitReserved()
+	f.visitUint(&s.Next)
+	f.visitInt(&s.Clock)
+	f.visitUint(&s.Shown)
+	f.visitUint(&s.Rows)
+	f.visitHash(&s.Hash)
 }
 
-// peek returns the observed time that a pushed write at now would get: of a
+// peekClock returns the observed time that a pushed write at now would get: of a
 // clock that never goes back and never stands still. A write that is taken moves
 // Clock to it.
-func (s *state) peek(now record.Time) int64 { return max(s.Clock+1, int64(now)) }
+func (s *state) peekClock(now record.Time) int64 { return max(s.Clock+1, int64(now)) }
 
-func (s *state) tick(now record.Time) int64 {
-	s.Clock = s.peek(now)
+func (s *state) tickClock(now record.Time) int64 {
+	s.Clock = s.peekClock(now)
 	return s.Clock
 }

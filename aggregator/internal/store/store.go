@@ -24,7 +24,7 @@ type Store struct {
 	disk   *disk        // nil after Close
 	dir    string       // the name of the database
 	memory *memory
-	jobs   quarantine
+	jobs   quarantineCounts
 	hashes map[uint64]Hash
 	order  []uint64 // of the hashes
 }
@@ -45,17 +45,17 @@ func Open(o Options) (*Store, error) {
 		return nil, fmt.Errorf("store in %s: %w", o.Dir, err)
 	}
 	s := &Store{options: o, hashes: map[uint64]Hash{}, overlap: maxOverlap}
-	if err := s.open(dir); err != nil {
+	if err := s.openDatabase(dir); err != nil {
 		return nil, err
 	}
-	if err := s.register(); err != nil {
+	if err := s.registerMetrics(); err != nil {
 		return nil, err
 	}
 	return s, nil
 }
 
-// register shows the store's metrics until Close.
-func (s *Store) register() error {
+// registerMetrics shows the store's metrics until Close.
+func (s *Store) registerMetrics() error {
 	if s.options.Registerer == nil {
 		return nil
 	}
@@ -67,17 +67,17 @@ func (s *Store) register() error {
 	return nil
 }
 
-// open makes the named database the store's. What was open before is let go.
-func (s *Store) open(name string) error {
+// openDatabase makes the named database the store's. What was open before is let go.
+func (s *Store) openDatabase(name string) error {
 	d, err := openDisk(&s.options, name)
 	if err != nil {
 		return fmt.Errorf("store: %w", err)
 	}
-	l, err := load(d.db)
+	l, err := loadDatabase(d.db)
 	if err != nil {
 		return errors.Join(fmt.Errorf("store in %s: %w", d.path, err), d.release())
 	}
-	if err := l.keepSums(d.db); err != nil {
+	if err := l.writeSums(d.db); err != nil {
 		return errors.Join(fmt.Errorf("store in %s: %w", d.path, err), d.release())
 	}
 	s.install(d, name, l)
@@ -147,8 +147,8 @@ func (s *Store) LastHash() (index uint64, h Hash, ok bool) {
 
 const rememberedHashes = 16
 
-// remember is called under the lock.
-func (s *Store) remember(index uint64, h Hash) {
+// rememberHash is called under the lock.
+func (s *Store) rememberHash(index uint64, h Hash) {
 	s.hashes[index] = h
 	s.order = append(s.order, index)
 	if len(s.order) > rememberedHashes {
@@ -167,15 +167,15 @@ func (s *Store) Cluster() (id string, version uint32) {
 
 // Flush returns when every command that was applied before is durable.
 func (s *Store) Flush() error {
-	d, err := s.acquire()
+	d, err := s.acquireDisk()
 	if err != nil {
 		return nil //nolint:nilerr // closed: Close has flushed
 	}
 	return errors.Join(d.db.LogData(nil, pebble.Sync), d.release())
 }
 
-// acquire returns the database with a reference that must be released.
-func (s *Store) acquire() (*disk, error) {
+// acquireDisk returns the database with a reference that must be released.
+func (s *Store) acquireDisk() (*disk, error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	if s.disk == nil {
@@ -188,7 +188,7 @@ func (s *Store) acquire() (*disk, error) {
 // Checkpoint writes a consistent and durable image of the store into dir, which
 // must not exist. It may run beside Apply; nothing in dir changes afterwards.
 func (s *Store) Checkpoint(dir string) error {
-	d, err := s.acquire()
+	d, err := s.acquireDisk()
 	if err != nil {
 		return err
 	}
@@ -198,7 +198,7 @@ func (s *Store) Checkpoint(dir string) error {
 
 // BytesOnDisk returns how much the database takes, its log included.
 func (s *Store) BytesOnDisk() uint64 {
-	d, err := s.acquire()
+	d, err := s.acquireDisk()
 	if err != nil {
 		return 0
 	}
@@ -214,7 +214,7 @@ var ErrHeld = errors.New("an open view holds what was dropped")
 // and measurements. It may take long and runs beside everything else. After
 // [ErrHeld] all but what open views hold is rewritten.
 func (s *Store) Compact() error {
-	d, err := s.acquire()
+	d, err := s.acquireDisk()
 	if err != nil {
 		return err
 	}
@@ -224,22 +224,22 @@ func (s *Store) Compact() error {
 // loaded is what Open reads from a database.
 type loaded struct {
 	memory     *memory
-	quarantine quarantine
+	quarantine quarantineCounts
 	filter     *filter
 	stages     map[Upload]stageHead
 
-	found    found
+	totals   loadTotals
 	unsummed bool // the sums are made anew
 }
 
-// load reads a database, and returns an error that wraps [ErrCorrupt] when it is
+// loadDatabase reads a database, and returns an error that wraps [ErrCorrupt] when it is
 // not all that was written into it.
-func load(r pebble.Reader) (*loaded, error) {
+func loadDatabase(r pebble.Reader) (*loaded, error) {
 	l := &loaded{memory: &memory{dict: columns.NewDict()}, stages: map[Upload]stageHead{}}
 	for _, part := range []func(pebble.Reader) error{l.loadState, l.loadSums, l.loadDict, l.loadZones, l.loadBlockSums,
-		l.loadWaiting, l.loadOpen, l.loadPairs, l.loadArchives, l.loadStages, l.loadOdd, l.loadFilter, l.compare} {
+		l.loadWaiting, l.loadOpen, l.loadPairs, l.loadArchives, l.loadStages, l.loadAnomalies, l.loadFilter, l.compareTotals} {
 		if err := part(r); err != nil {
-			return nil, unopened(err)
+			return nil, classifyOpenError(err)
 		}
 	}
 	return l, nil
@@ -252,14 +252,14 @@ func (l *loaded) loadState(r pebble.Reader) error {
 }
 
 func (l *loaded) loadDict(r pebble.Reader) error {
-	err := scan(r, []byte{tableDict}, func(key, value []byte) error {
+	err := scanPrefix(r, []byte{tableDict}, func(key, value []byte) error {
 		table, id := splitDictKey(key)
 		return l.memory.dict.Load(columns.Entry{Table: table, ID: id, Data: append([]byte(nil), value...)})
 	})
 	if err != nil {
 		return fmt.Errorf("dictionary: %w", err)
 	}
-	b, _, err := get(r, dictStateKey)
+	b, _, err := getValue(r, dictStateKey)
 	if err != nil {
 		return err
 	}
@@ -267,7 +267,7 @@ func (l *loaded) loadDict(r pebble.Reader) error {
 }
 
 func (l *loaded) loadZones(r pebble.Reader) error {
-	return scan(r, []byte{tableZone}, func(key, value []byte) error {
+	return scanPrefix(r, []byte{tableZone}, func(key, value []byte) error {
 		z, err := decodeZone(keySeq(key), value)
 		l.memory.zones = append(l.memory.zones, z)
 		return err
@@ -275,13 +275,13 @@ func (l *loaded) loadZones(r pebble.Reader) error {
 }
 
 func (l *loaded) loadWaiting(r pebble.Reader) error {
-	return scan(r, []byte{tableWaiting}, func(key, value []byte) error {
+	return scanPrefix(r, []byte{tableWaiting}, func(key, value []byte) error {
 		w, err := decodeWaiting(value)
 		if err != nil {
 			return fmt.Errorf("waiting row %d: %w", keySeq(key), err)
 		}
 		if w.row.Seq = keySeq(key); !w.dead {
-			w.sum = l.found.row(&w.row)
+			w.sum = l.totals.addRow(&w.row)
 		}
 		l.memory.waiting = append(l.memory.waiting, w)
 		return nil
@@ -289,8 +289,8 @@ func (l *loaded) loadWaiting(r pebble.Reader) error {
 }
 
 func (l *loaded) loadStages(r pebble.Reader) error {
-	return scan(r, []byte{tableStageHead}, func(key, value []byte) error {
-		head, err := read[stageHead](value, smallFormat, "upload")
+	return scanPrefix(r, []byte{tableStageHead}, func(key, value []byte) error {
+		head, err := decodeNew[stageHead](value, smallFormat, "upload")
 		l.stages[Upload(key[1:])] = head
 		return err
 	})
@@ -302,10 +302,10 @@ func (l *loaded) loadFilter(r pebble.Reader) error {
 	chunks, done := make(chan []uint64, 8), make(chan error, 1)
 	go func() {
 		defer close(chunks)
-		done <- l.found.hashIDs(r, chunks)
+		done <- l.totals.hashIDs(r, chunks)
 	}()
 	for chunk := range chunks {
-		l.filter.addAll(chunk)
+		l.filter.addIDs(chunk)
 	}
 	return <-done
 }
@@ -313,15 +313,15 @@ func (l *loaded) loadFilter(r pebble.Reader) error {
 const hashChunk = 2048
 
 // hashIDs sends the hashes of all ids, and counts what they show.
-func (f *found) hashIDs(r pebble.Reader, out chan<- []uint64) error {
+func (f *loadTotals) hashIDs(r pebble.Reader, out chan<- []uint64) error {
 	chunk := make([]uint64, 0, hashChunk)
-	err := scan(r, []byte{tableIndex}, func(key, value []byte) error {
+	err := scanPrefix(r, []byte{tableIndex}, func(key, value []byte) error {
 		chunk = append(chunk, hashID(key[1:]))
 		if len(chunk) == hashChunk {
 			out <- chunk
 			chunk = make([]uint64, 0, hashChunk)
 		}
-		return f.indexed(key, value)
+		return f.countIndexed(key, value)
 	})
 	out <- chunk
 	return err

@@ -60,7 +60,7 @@ func tablesOf(t *testing.T, v *View) {
 	t.Helper()
 	for _, table := range []byte(everyTable) {
 		n := 0
-		err := scan(v.snap, []byte{table}, func(_, _ []byte) error { n++; return nil })
+		err := scanPrefix(v.snap, []byte{table}, func(_, _ []byte) error { n++; return nil })
 		if n == 0 || err != nil {
 			t.Errorf("nothing under %q, %v", table, err)
 		}

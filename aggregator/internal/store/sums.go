@@ -36,34 +36,34 @@ type summed struct {
 	index uint64
 }
 
-func (s *summed) fields(f fields) {
-	f.uint(&s.index)
-	f.uint(&s.FeedFloor) // 0 of earlier releases
-	f.fixed(&s.Seqs)
-	f.hash(&s.Marks)
-	f.uint(&s.Floor)
+func (s *summed) visitFields(f fields) {
+	f.visitUint(&s.index)
+	f.visitUint(&s.FeedFloor) // 0 of earlier releases
+	f.visitFixed64(&s.Seqs)
+	f.visitHash(&s.Marks)
+	f.visitUint(&s.Floor)
 }
 
-func (m *memory) encodeSums() []byte { return encode(sumsFormat, &summed{m.sums, m.Index}) }
+func (m *memory) encodeSums() []byte { return encodeValue(sumsFormat, &summed{m.sums, m.Index}) }
 
-// fields are those of the sum of a block.
-func (h *Hash) fields(f fields) { f.hash(h) }
+// visitFields goes over the sum of a block.
+func (h *Hash) visitFields(f fields) { f.visitHash(h) }
 
-// shows counts an index value that comes, and forgets one that goes.
-func (s *sums) shows(x *index) {
+// addIndex adds an index value to the sums, and removeIndex subtracts one.
+func (s *sums) addIndex(x *index) {
 	if !x.Hidden {
 		s.Seqs += x.Seq
 	}
 }
 
-func (s *sums) forgets(x *index) {
+func (s *sums) removeIndex(x *index) {
 	if !x.Hidden {
 		s.Seqs -= x.Seq
 	}
 }
 
-// found is what a start counts of what it reads.
-type found struct {
+// loadTotals is what a start counts of what it reads.
+type loadTotals struct {
 	hasher rowHasher
 	hash   Hash
 	rows   uint64
@@ -71,9 +71,9 @@ type found struct {
 	sums
 }
 
-func (f *found) row(row *columns.Row) Hash {
-	h := f.hasher.row(row)
-	f.hash.add(h)
+func (f *loadTotals) addRow(row *columns.Row) Hash {
+	h := f.hasher.hashRow(row)
+	f.hash.addHash(h)
 	f.rows++
 	return h
 }
@@ -81,13 +81,13 @@ func (f *found) row(row *columns.Row) Hash {
 // loadSums reads what was written last. Without the sums of this very state the
 // blocks are added up again: an earlier release wrote the state.
 func (l *loaded) loadSums(r pebble.Reader) error {
-	b, ok, err := get(r, sumsKey)
+	b, ok, err := getValue(r, sumsKey)
 	if err != nil {
 		return err
 	}
 	if ok {
 		var s summed
-		if err := decode(b, sumsFormat, "sums", &s); err != nil {
+		if err := decodeValue(b, sumsFormat, "sums", &s); err != nil {
 			return err
 		}
 		l.memory.sums, ok = s.sums, s.index == l.memory.Index
@@ -102,7 +102,7 @@ func (l *loaded) loadSums(r pebble.Reader) error {
 // loadBlockSums gives each zone its sum, and looks whether its block is there.
 func (l *loaded) loadBlockSums(r pebble.Reader) error {
 	next := 0
-	err := scan(r, []byte{tableBlock}, func(key, _ []byte) error {
+	err := scanPrefix(r, []byte{tableBlock}, func(key, _ []byte) error {
 		if next >= len(l.memory.zones) || l.memory.zones[next].First != keySeq(key) {
 			return fmt.Errorf("%w: the zones do not match the blocks at %d", ErrCorrupt, keySeq(key))
 		}
@@ -120,8 +120,8 @@ func (l *loaded) loadBlockSums(r pebble.Reader) error {
 		if z.Sum, err = l.blockSum(r, z, reader); err != nil {
 			return err
 		}
-		l.found.hash.add(z.Sum)
-		l.found.rows += uint64(z.Rows - z.Dead)
+		l.totals.hash.addHash(z.Sum)
+		l.totals.rows += uint64(z.Rows - z.Dead)
 	}
 	return nil
 }
@@ -130,7 +130,7 @@ func (l *loaded) blockSum(r pebble.Reader, z *zone, reader *columns.Reader) (Has
 	if l.unsummed {
 		return sumBlock(r, z, reader)
 	}
-	b, ok, err := get(r, seqKey(tableSum, z.First))
+	b, ok, err := getValue(r, seqKey(tableSum, z.First))
 	if err != nil {
 		return Hash{}, err
 	}
@@ -138,7 +138,7 @@ func (l *loaded) blockSum(r pebble.Reader, z *zone, reader *columns.Reader) (Has
 		return Hash{}, fmt.Errorf("%w: the sum of block %d is missing", ErrCorrupt, z.First)
 	}
 	var sum Hash
-	return sum, decode(b, sumsFormat, "sum of a block", &sum)
+	return sum, decodeValue(b, sumsFormat, "sum of a block", &sum)
 }
 
 // sumBlock adds up the rows of a block that are not superseded.
@@ -158,7 +158,7 @@ func sumBlock(r pebble.Reader, z *zone, reader *columns.Reader) (sum Hash, err e
 			return sum, fmt.Errorf("%w: block %d: %w", ErrCorrupt, z.First, err)
 		}
 		if !dead.Has(i) {
-			sum.add(hashes.row(&row))
+			sum.addHash(hashes.hashRow(&row))
 		}
 		i++
 	}
@@ -166,10 +166,10 @@ func sumBlock(r pebble.Reader, z *zone, reader *columns.Reader) (sum Hash, err e
 }
 
 func (l *loaded) loadOpen(r pebble.Reader) error {
-	return scan(r, []byte{tableOpen}, func(key, value []byte) error {
-		row, err := decodeOpen(keySeq(key), append([]byte(nil), value...))
+	return scanPrefix(r, []byte{tableOpen}, func(key, value []byte) error {
+		row, err := decodeOpenRow(keySeq(key), append([]byte(nil), value...))
 		if err == nil {
-			l.found.row(row)
+			l.totals.addRow(row)
 		}
 		return err
 	})
@@ -177,16 +177,16 @@ func (l *loaded) loadOpen(r pebble.Reader) error {
 
 func (l *loaded) loadPairs(r pebble.Reader) error {
 	for _, table := range hashedTables {
-		if err := scan(r, []byte{table}, func(key, value []byte) error {
-			l.found.hash.add(pairHash(key, value))
+		if err := scanPrefix(r, []byte{table}, func(key, value []byte) error {
+			l.totals.hash.addHash(pairHash(key, value))
 			return nil
 		}); err != nil {
 			return err
 		}
 	}
 	for _, table := range []byte{tableConflict, tableStop, tableLeft} {
-		if err := scan(r, []byte{table}, func(key, _ []byte) error {
-			l.found.Marks.add(pairHash(key, nil))
+		if err := scanPrefix(r, []byte{table}, func(key, _ []byte) error {
+			l.totals.Marks.addHash(pairHash(key, nil))
 			return nil
 		}); err != nil {
 			return err
@@ -195,24 +195,24 @@ func (l *loaded) loadPairs(r pebble.Reader) error {
 	return nil
 }
 
-// indexed counts a value of the index.
-func (f *found) indexed(key, value []byte) error {
+// countIndexed adds a value of the index.
+func (f *loadTotals) countIndexed(key, value []byte) error {
 	x, err := decodeIndex(value)
 	if err != nil {
 		return fmt.Errorf("%w: the index of %q: %w", ErrCorrupt, key[1:], err)
 	}
-	if f.shows(&x); !x.Hidden {
+	if f.addIndex(&x); !x.Hidden {
 		f.shown++
 	}
 	if x.Deleted {
-		f.hash.add(pairHash(key, value))
+		f.hash.addHash(pairHash(key, value))
 	}
 	return nil
 }
 
-// compare returns an error when what was read is not what was written.
-func (l *loaded) compare(pebble.Reader) error {
-	m, f := l.memory, &l.found
+// compareTotals returns an error when what was read is not what was written.
+func (l *loaded) compareTotals(pebble.Reader) error {
+	m, f := l.memory, &l.totals
 	if l.unsummed {
 		m.sums = f.sums
 		m.Floor, m.FeedFloor = m.Next-1, m.Next-1 // it is not known what went
@@ -242,15 +242,15 @@ func (l *loaded) compare(pebble.Reader) error {
 	return fmt.Errorf("%w: parts of what was written are missing: %s", ErrCorrupt, strings.Join(wrong, "; "))
 }
 
-// keepSums writes the sums that were made at the start.
-func (l *loaded) keepSums(db *pebble.DB) error {
+// writeSums writes the sums that were made at the start.
+func (l *loaded) writeSums(db *pebble.DB) error {
 	if !l.unsummed {
 		return nil
 	}
 	b := db.NewBatch()
 	err := b.Set(sumsKey, l.memory.encodeSums(), nil)
 	for _, z := range l.memory.zones {
-		err = errors.Join(err, b.Set(seqKey(tableSum, z.First), encode(sumsFormat, &z.Sum), nil))
+		err = errors.Join(err, b.Set(seqKey(tableSum, z.First), encodeValue(sumsFormat, &z.Sum), nil))
 	}
 	if err == nil {
 		err = b.Commit(pebble.NoSync)

@@ -18,35 +18,35 @@ type Superseded struct {
 // supersededVersion is the version of commands that came with [Superseded].
 const supersededVersion = 10
 
-// since is the version of a command that has s, or is of an earlier version.
-func (s *Superseded) since(version uint16) uint16 {
+// commandVersion is the version of a command that has s, or is of an earlier version.
+func (s *Superseded) commandVersion(version uint16) uint16 {
 	if s == nil {
 		return version
 	}
 	return supersededVersion
 }
 
-// superseded is the last field of a command; earlier releases wrote none.
-func (f fields) superseded(s **Superseded) {
+// visitSuperseded goes over the last field of a command; earlier releases wrote none.
+func (f fields) visitSuperseded(s **Superseded) {
 	if f.e != nil && *s == nil || f.d != nil && len(f.d.b) == 0 {
 		return
 	}
 	if f.d != nil {
 		*s = new(Superseded)
 	}
-	f.uint(&(*s).UpTo)
+	f.visitUint(&(*s).UpTo)
 	last := uint64(0)
-	list(f, &(*s).Rows, func(f fields, seq *uint64) {
+	visitList(f, &(*s).Rows, func(f fields, seq *uint64) {
 		next := *seq - last // most are of one byte
-		f.uint(&next)
+		f.visitUint(&next)
 		if last += next; f.d != nil {
 			*seq = last
 		}
 	})
 }
 
-// has reports whether a superseded row may go; nil has all.
-func (s *Superseded) has(seq uint64) bool {
+// mayDrop reports whether a superseded row may go; nil has all.
+func (s *Superseded) mayDrop(seq uint64) bool {
 	if s == nil {
 		return true
 	}
@@ -54,15 +54,15 @@ func (s *Superseded) has(seq uint64) bool {
 	return ok
 }
 
-// among returns those of a block's superseded rows that may go.
-func (s *Superseded) among(b *columns.Block, dead columns.Mask) (columns.Mask, error) {
+// droppableMask returns those of a block's superseded rows that may go.
+func (s *Superseded) droppableMask(b *columns.Block, dead columns.Mask) (columns.Mask, error) {
 	seqs, err := b.Seqs()
 	if err != nil {
 		return nil, err
 	}
 	drop := columns.NewMask(b.Len())
 	for i := range dead.Rows() {
-		if s.has(seqs[i]) {
+		if s.mayDrop(seqs[i]) {
 			drop.Set(i)
 		}
 	}
@@ -81,7 +81,7 @@ type Droppable struct {
 // reads the blocks with these changes.
 func (v *View) Droppable(ctx context.Context, t record.Time) (*Droppable, error) {
 	d := &Droppable{view: v}
-	err := v.newest(ctx, func(seq, supersedes uint64, changed record.Time) bool {
+	err := v.eachNewestRow(ctx, func(seq, supersedes uint64, changed record.Time) bool {
 		if changed <= t {
 			d.upTo = seq
 			return false
@@ -95,9 +95,9 @@ func (v *View) Droppable(ctx context.Context, t record.Time) (*Droppable, error)
 	return d, err
 }
 
-// newest calls yield with the closed rows and the tombstones, superseded or not, from the
+// eachNewestRow calls yield with the closed rows and the tombstones, superseded or not, from the
 // last one on until it returns false.
-func (v *View) newest(ctx context.Context, yield func(seq, supersedes uint64, changed record.Time) bool) error {
+func (v *View) eachNewestRow(ctx context.Context, yield func(seq, supersedes uint64, changed record.Time) bool) error {
 	for _, w := range slices.Backward(v.memory.waiting) {
 		if !yield(w.row.Seq, w.row.Supersedes, w.row.Changed) {
 			return nil
@@ -173,7 +173,7 @@ func (d *Droppable) Of(blocks []uint64) (*Superseded, error) {
 			return nil, err
 		}
 		for i := range dead.Rows() {
-			d.add(s, seqs[i])
+			d.addUnlessKept(s, seqs[i])
 		}
 	}
 	return s, nil
@@ -184,13 +184,13 @@ func (d *Droppable) Waiting() *Superseded {
 	s := &Superseded{UpTo: d.upTo}
 	for _, w := range d.view.memory.waiting {
 		if w.dead {
-			d.add(s, w.row.Seq)
+			d.addUnlessKept(s, w.row.Seq)
 		}
 	}
 	return s
 }
 
-func (d *Droppable) add(s *Superseded, seq uint64) {
+func (d *Droppable) addUnlessKept(s *Superseded, seq uint64) {
 	if _, kept := slices.BinarySearch(d.kept, seq); !kept {
 		s.Rows = append(s.Rows, seq)
 	}

@@ -37,32 +37,32 @@ const (
 
 // run is a query under way.
 type run struct {
-	ctx   context.Context
-	view  *View
-	plan  *plan
-	yield func(*columns.Row) error
-	left  int // rows until the limit
-	row   columns.Row
-	took  int64 // of the memory for answers
+	ctx    context.Context
+	view   *View
+	plan   *plan
+	yield  func(*columns.Row) error
+	left   int // rows until the limit
+	row    columns.Row
+	leased int64 // of the memory for answers
 }
 
-// start answers the query in the way that suits it, once there is memory for it.
-func (r *run) start() error {
+// answerQuery answers the query in the way that suits it, once there is memory for it.
+func (r *run) answerQuery() error {
 	if q := r.plan.Query; q.ID != "" && !q.Tombstones && !q.Superseded {
-		return r.lookup()
+		return r.lookUpID()
 	}
-	way, takes := r.way()
+	way, takes := r.chooseStrategy()
 	lease := LeaseOf(r.ctx)
 	if err := lease.Use(r.ctx, takes); err != nil {
 		return err
 	}
-	r.took = takes
-	defer func() { lease.Free(r.took) }()
+	r.leased = takes
+	defer func() { lease.Free(r.leased) }()
 	return way()
 }
 
-// way is how the query is answered, and about how much memory that takes.
-func (r *run) way() (way func() error, takes int64) {
+// chooseStrategy returns how the query is answered, and about how much memory that takes.
+func (r *run) chooseStrategy() (way func() error, takes int64) {
 	q := r.plan.Query
 	if q.Order == BySeq {
 		return r.sweep, viewBytes + blockBytes
@@ -72,41 +72,41 @@ func (r *run) way() (way func() error, takes int64) {
 		if q.Limit == 0 {
 			most = min(most, maxLong)
 		}
-		if n := r.overlap(); n <= most {
+		if n := r.blockOverlap(); n <= most {
 			return r.sweep, viewBytes + int64(n)*blockBytes
 		}
 	}
 	if q.Limit > 0 && q.Limit <= maxHeap {
-		way := r.best
-		if r.walks() {
-			way = r.walk
+		way := r.emitBest
+		if r.mayWalkIndex() {
+			way = r.walkIndex
 		}
-		return way, viewBytes + blockBytes + int64(min(q.Limit, r.plan.rows()))*rowBytes
+		return way, viewBytes + blockBytes + int64(min(q.Limit, r.plan.maxRows()))*rowBytes
 	}
 	// A buffer that grows is there twice.
-	return r.sorted, viewBytes + blockBytes + int64(r.bounded())*itemBytes + 2*min(int64(r.view.store.options.SortBytes), int64(r.plan.rows())*sortBytes)
+	return r.emitSorted, viewBytes + blockBytes + int64(r.keyBound())*itemBytes + 2*min(int64(r.view.store.options.SortBytes), int64(r.plan.maxRows())*sortBytes)
 }
 
-// keep gives back what the query took beyond n bytes.
-func (r *run) keep(n int64) {
-	if n += viewBytes; n < r.took {
-		LeaseOf(r.ctx).Free(r.took - n)
-		r.took = n
+// shrinkLease gives back what the query took beyond n bytes.
+func (r *run) shrinkLease(n int64) {
+	if n += viewBytes; n < r.leased {
+		LeaseOf(r.ctx).Free(r.leased - n)
+		r.leased = n
 	}
 }
 
-// rows is how many rows the plan reads at most, but for those that are in no block.
-func (p *plan) rows() (n int) {
+// maxRows is how many rows the plan reads at most, but for those that are in no block.
+func (p *plan) maxRows() (n int) {
 	for _, z := range p.zones {
 		n += z.Rows
 	}
 	return n + foldRows
 }
 
-// lookup answers a query for one id.
-func (r *run) lookup() error {
+// lookUpID answers a query for one id by the index.
+func (r *run) lookUpID() error {
 	row, ok, err := r.view.Get(r.plan.ID)
-	if err != nil || !ok || !r.plan.match(&row, false) || !r.plan.resumed(r.plan.keyOf(&row)) {
+	if err != nil || !ok || !r.plan.matchesRow(&row, false) || !r.plan.isAfterResume(r.plan.keyOf(&row)) {
 		return err
 	}
 	return r.emit(&row)
@@ -123,9 +123,9 @@ func (r *run) emit(row *columns.Row) error {
 	return nil
 }
 
-// span returns the range of a block's keys in the order of the query: nothing in
+// keySpan returns the range of a block's keys in the order of the query: nothing in
 // it comes before first or after last.
-func (p *plan) span(z *zone) (first, last sortKey) {
+func (p *plan) keySpan(z *zone) (first, last sortKey) {
 	least, most := z.MinStop, z.MaxStop
 	switch p.Order {
 	case ByStart:
@@ -152,20 +152,20 @@ func (p *plan) span(z *zone) (first, last sortKey) {
 func (p *plan) byFirst() []*zone {
 	zones := slices.Clone(p.zones)
 	slices.SortStableFunc(zones, func(a, b *zone) int {
-		x, _ := p.span(a)
-		y, _ := p.span(b)
-		return cmp.Or(p.compare(x, y), cmp.Compare(a.First, b.First))
+		x, _ := p.keySpan(a)
+		y, _ := p.keySpan(b)
+		return cmp.Or(p.compareKeys(x, y), cmp.Compare(a.First, b.First))
 	})
 	return zones
 }
 
-// overlap returns how many blocks a sweep would hold at most.
-func (r *run) overlap() int {
+// blockOverlap returns how many blocks a sweep would hold at most.
+func (r *run) blockOverlap() int {
 	p, most := r.plan, 0
-	ends := heap.Heap[sortKey]{Less: func(a, b sortKey) bool { return p.compare(a, b) < 0 }}
+	ends := heap.Heap[sortKey]{Less: func(a, b sortKey) bool { return p.compareKeys(a, b) < 0 }}
 	for _, z := range p.byFirst() {
-		first, last := p.span(z)
-		for len(ends.Items) > 0 && p.compare(ends.Items[0], first) < 0 {
+		first, last := p.keySpan(z)
+		for len(ends.Items) > 0 && p.compareKeys(ends.Items[0], first) < 0 {
 			ends.Pop()
 		}
 		ends.Push(last)
@@ -177,7 +177,7 @@ func (r *run) overlap() int {
 // sweep merges the blocks, each of which it reads when its turn comes, with the
 // rows that are in none.
 func (r *run) sweep() error {
-	h := &cursors{heap.Heap[*cursor]{Less: func(a, b *cursor) bool { return r.plan.compare(a.key, b.key) < 0 }}}
+	h := &cursors{heap.Heap[*cursor]{Less: func(a, b *cursor) bool { return r.plan.compareKeys(a.key, b.key) < 0 }}}
 	if err := r.addLoose(h); err != nil {
 		return err
 	}
@@ -185,9 +185,9 @@ func (r *run) sweep() error {
 		if err := r.addOpen(h); err != nil {
 			return err
 		}
-		return r.merge(h)
+		return r.mergeBlocks(h)
 	}
-	first, second := r.merge, r.passOpen
+	first, second := r.mergeBlocks, r.emitOpen
 	if r.plan.Desc {
 		first, second = second, first
 	}
@@ -197,42 +197,42 @@ func (r *run) sweep() error {
 	return second(h)
 }
 
-// passOpen hands out the open rows. They have no stop, so they stand together,
+// emitOpen hands out the open rows. They have no stop, so they stand together,
 // in the order in which they lie.
-func (r *run) passOpen(*cursors) error {
+func (r *run) emitOpen(*cursors) error {
 	return r.view.openRows(r.ctx, r.plan, func(row *columns.Row) error {
-		if !r.plan.resumed(r.plan.keyOf(row)) {
+		if !r.plan.isAfterResume(r.plan.keyOf(row)) {
 			return nil
 		}
 		return r.emit(row)
 	})
 }
 
-func (r *run) merge(h *cursors) error {
+func (r *run) mergeBlocks(h *cursors) error {
 	zones := r.plan.byFirst()
 	for {
 		var err error
-		if zones, err = r.admit(h, zones); err != nil {
+		if zones, err = r.admitBlocks(h, zones); err != nil {
 			return err
 		}
 		if len(h.Items) == 0 {
 			return nil
 		}
-		if err := r.step(h); err != nil {
+		if err := r.emitNext(h); err != nil {
 			return err
 		}
 	}
 }
 
-// admit opens the blocks that may hold the next row.
-func (r *run) admit(h *cursors, zones []*zone) ([]*zone, error) {
+// admitBlocks opens the blocks that may hold the next row.
+func (r *run) admitBlocks(h *cursors, zones []*zone) ([]*zone, error) {
 	for len(zones) > 0 {
-		first, last := r.plan.span(zones[0])
-		if len(h.Items) > 0 && r.plan.compare(h.Items[0].key, first) < 0 {
+		first, last := r.plan.keySpan(zones[0])
+		if len(h.Items) > 0 && r.plan.compareKeys(h.Items[0].key, first) < 0 {
 			break
 		}
-		if r.plan.resumed(last) {
-			if err := r.open(h, zones[0]); err != nil {
+		if r.plan.isAfterResume(last) {
+			if err := r.openBlock(h, zones[0]); err != nil {
 				return nil, err
 			}
 		}
@@ -241,8 +241,8 @@ func (r *run) admit(h *cursors, zones []*zone) ([]*zone, error) {
 	return zones, nil
 }
 
-// step emits the next row.
-func (r *run) step(h *cursors) error {
+// emitNext emits the next row.
+func (r *run) emitNext(h *cursors) error {
 	c := h.Items[0]
 	if err := c.read(c.at, &r.row); err != nil {
 		return err
@@ -272,7 +272,7 @@ type cursor struct {
 // cursors have the one with the next row on top.
 type cursors struct{ heap.Heap[*cursor] }
 
-func (c *cursors) add(keys []sortKey, read func(i int, row *columns.Row) error) {
+func (c *cursors) addCursor(keys []sortKey, read func(i int, row *columns.Row) error) {
 	if len(keys) > 0 {
 		c.Push(&cursor{key: keys[0], n: len(keys), keyAt: func(i int) sortKey { return keys[i] }, read: read})
 	}
@@ -284,9 +284,9 @@ type place struct {
 	at  int32
 }
 
-// open adds the matching rows of a block, sorted.
-func (r *run) open(h *cursors, z *zone) error {
-	b, m, err := r.view.selected(r.plan, z, r.view.blocks.reader)
+// openBlock adds the matching rows of a block, sorted.
+func (r *run) openBlock(h *cursors, z *zone) error {
+	b, m, err := r.view.readSelected(r.plan, z, r.view.blocks.reader)
 	if err != nil {
 		return err
 	}
@@ -297,13 +297,13 @@ func (r *run) open(h *cursors, z *zone) error {
 	places := make([]place, 0, len(keys))
 	next := 0
 	for i := range m.Rows() {
-		if k := keys[next]; r.plan.resumed(k) {
+		if k := keys[next]; r.plan.isAfterResume(k) {
 			places = append(places, place{k, int32(i)})
 		}
 		next++
 	}
 	if r.plan.Order != BySeq || r.plan.Desc {
-		slices.SortFunc(places, func(a, b place) int { return r.plan.compare(a.key, b.key) })
+		slices.SortFunc(places, func(a, b place) int { return r.plan.compareKeys(a.key, b.key) })
 	}
 	if len(places) == 0 {
 		return nil
@@ -373,16 +373,16 @@ func (p *plan) namedKeys(b *columns.Block, m columns.Mask, seqs []uint64) ([]sor
 func (r *run) addLoose(h *cursors) error {
 	var rows []*columns.Row
 	for _, w := range r.view.memory.waiting {
-		if r.plan.match(&w.row, w.dead) && r.plan.resumed(r.plan.keyOf(&w.row)) {
+		if r.plan.matchesRow(&w.row, w.dead) && r.plan.isAfterResume(r.plan.keyOf(&w.row)) {
 			rows = append(rows, &w.row)
 		}
 	}
-	slices.SortFunc(rows, func(a, b *columns.Row) int { return r.plan.compare(r.plan.keyOf(a), r.plan.keyOf(b)) })
+	slices.SortFunc(rows, func(a, b *columns.Row) int { return r.plan.compareKeys(r.plan.keyOf(a), r.plan.keyOf(b)) })
 	keys := make([]sortKey, len(rows))
 	for i := range rows {
 		keys[i] = r.plan.keyOf(rows[i])
 	}
-	h.add(keys, func(i int, row *columns.Row) error {
+	h.addCursor(keys, func(i int, row *columns.Row) error {
 		*row = *rows[i]
 		return nil
 	})
@@ -393,7 +393,7 @@ func (r *run) addLoose(h *cursors) error {
 func (r *run) addOpen(h *cursors) error {
 	var keys []sortKey
 	err := r.view.openRows(r.ctx, r.plan, func(row *columns.Row) error {
-		if k := r.plan.keyOf(row); r.plan.resumed(k) {
+		if k := r.plan.keyOf(row); r.plan.isAfterResume(k) {
 			keys = append(keys, k)
 		}
 		return nil
@@ -401,9 +401,9 @@ func (r *run) addOpen(h *cursors) error {
 	if err != nil {
 		return err
 	}
-	slices.SortFunc(keys, r.plan.compare)
-	h.add(keys, func(i int, row *columns.Row) error {
-		open, err := readOpen(r.view.snap, keys[i].seq)
+	slices.SortFunc(keys, r.plan.compareKeys)
+	h.addCursor(keys, func(i int, row *columns.Row) error {
+		open, err := readOpenRow(r.view.snap, keys[i].seq)
 		if err == nil {
 			*row = *open
 		}
@@ -414,7 +414,7 @@ func (r *run) addOpen(h *cursors) error {
 
 // openRows calls yield with the open rows that match. The row is yield's to keep.
 func (v *View) openRows(ctx context.Context, p *plan, yield func(*columns.Row) error) error {
-	if p.Open == OnlyClosed || !p.Stop.any() || !p.Runtime.any() {
+	if p.Open == OnlyClosed || !p.Stop.isUnbounded() || !p.Runtime.isUnbounded() {
 		return nil
 	}
 	n := 0
@@ -422,16 +422,16 @@ func (v *View) openRows(ctx context.Context, p *plan, yield func(*columns.Row) e
 		if n++; n&1023 == 0 && ctx.Err() != nil {
 			return ctx.Err()
 		}
-		row, err := decodeOpen(keySeq(key), append([]byte(nil), value...))
-		if err != nil || !p.match(row, false) {
+		row, err := decodeOpenRow(keySeq(key), append([]byte(nil), value...))
+		if err != nil || !p.matchesRow(row, false) {
 			return err
 		}
 		return yield(row)
 	})
 }
 
-// selected reads a block and selects its rows.
-func (v *View) selected(p *plan, z *zone, reader *columns.Reader) (*columns.Block, columns.Mask, error) {
+// readSelected reads a block and selects its rows.
+func (v *View) readSelected(p *plan, z *zone, reader *columns.Reader) (*columns.Block, columns.Mask, error) {
 	b, err := readBlock(v.snap, z, reader)
 	if err != nil {
 		return nil, nil, err

@@ -45,7 +45,7 @@ type tx struct {
 // smallValue is a value of one of the small tables; nil is absent.
 type smallValue struct{ old, new []byte }
 
-func (s *Store) begin(index uint64) *tx {
+func (s *Store) beginTx(index uint64) *tx {
 	return &tx{s: s, r: s.disk.db, b: s.disk.db.NewBatch(), m: *s.memory, index: index,
 		slots: map[string]*slot{}, small: map[string]*smallValue{}, counts: map[record.Origin]*Counts{}, masks: map[uint64]columns.Mask{},
 		stages: map[Upload]*stageHead{}}
@@ -61,9 +61,9 @@ func (t *tx) abort() {
 	t.order, t.parts, t.fresh, t.quarantined = nil, nil, freshIDs{}, nil
 }
 
-// get reads a value of a small table as the command sees it. The caller must not
+// getSmall reads a value of a small table as the command sees it. The caller must not
 // change it.
-func (t *tx) get(key []byte) ([]byte, error) {
+func (t *tx) getSmall(key []byte) ([]byte, error) {
 	v, err := t.smallValue(key)
 	if err != nil {
 		return nil, err
@@ -75,7 +75,7 @@ func (t *tx) smallValue(key []byte) (*smallValue, error) {
 	if v, ok := t.small[string(key)]; ok {
 		return v, nil
 	}
-	old, _, err := get(t.r, key)
+	old, _, err := getValue(t.r, key)
 	if err != nil {
 		return nil, err
 	}
@@ -84,8 +84,8 @@ func (t *tx) smallValue(key []byte) (*smallValue, error) {
 	return v, nil
 }
 
-// put changes a value of a small table; nil removes it.
-func (t *tx) put(key, value []byte) error {
+// putSmall changes a value of a small table; nil removes it.
+func (t *tx) putSmall(key, value []byte) error {
 	v, err := t.smallValue(key)
 	if err == nil {
 		v.new = value
@@ -93,8 +93,8 @@ func (t *tx) put(key, value []byte) error {
 	return err
 }
 
-// count notes what became of writes of a source.
-func (t *tx) count(source record.Origin) *Counts {
+// countsOf returns the counters of a source, for the command's writes to add to.
+func (t *tx) countsOf(source record.Origin) *Counts {
 	c := t.counts[source]
 	if c == nil {
 		c = &Counts{}
@@ -103,7 +103,7 @@ func (t *tx) count(source record.Origin) *Counts {
 	return c
 }
 
-func (t *tx) total() (sum Counts) {
+func (t *tx) totalCounts() (sum Counts) {
 	for _, c := range t.counts {
 		sum.Add(*c)
 	}
@@ -127,14 +127,14 @@ func (t *tx) finish() error {
 	if err := t.b.Set(sumsKey, t.m.encodeSums(), nil); err != nil {
 		return err
 	}
-	return t.b.Set(stateKey, encode(stateFormat, &t.m.state), nil)
+	return t.b.Set(stateKey, encodeValue(stateFormat, &t.m.state), nil)
 }
 
 func (t *tx) finishCounts() error {
 	sources := slices.SortedFunc(maps.Keys(t.counts), record.Origin.Compare)
 	for _, source := range sources {
 		key := sourceKey(tableCounter, source)
-		old, err := t.get(key)
+		old, err := t.getSmall(key)
 		if err != nil {
 			return err
 		}
@@ -143,7 +143,7 @@ func (t *tx) finishCounts() error {
 			return err
 		}
 		c.Add(*t.counts[source])
-		if err := t.put(key, c.encode()); err != nil {
+		if err := t.putSmall(key, c.encodeCounts()); err != nil {
 			return err
 		}
 	}
@@ -163,7 +163,7 @@ func (t *tx) writeSmall(key []byte, v *smallValue) error {
 	if v.old == nil && v.new == nil || v.old != nil && v.new != nil && bytes.Equal(v.old, v.new) {
 		return nil
 	}
-	t.rehash(key, v.old, v.new)
+	t.rehashPair(key, v.old, v.new)
 	if err := t.countSmall(key[0], v.old, v.new); err != nil {
 		return err
 	}
@@ -173,13 +173,13 @@ func (t *tx) writeSmall(key []byte, v *smallValue) error {
 	return t.b.Set(key, v.new, nil)
 }
 
-// rehash takes the old value of a key out of the state hash and the new one in.
-func (t *tx) rehash(key, before, now []byte) {
+// rehashPair takes the old value of a key out of the state hash and the new one in.
+func (t *tx) rehashPair(key, before, now []byte) {
 	if before != nil {
-		t.m.Hash.sub(pairHash(key, before))
+		t.m.Hash.subtractHash(pairHash(key, before))
 	}
 	if now != nil {
-		t.m.Hash.add(pairHash(key, now))
+		t.m.Hash.addHash(pairHash(key, now))
 	}
 }
 
@@ -200,7 +200,7 @@ func (s *Store) Apply(index, term uint64, data []byte) (any, error) {
 	c, err := Decode(data)
 	var result any
 	if err == nil {
-		result, err = s.run(index, c, func(m *memory) { m.Index, m.Term = index, term })
+		result, err = s.runCommand(index, c, func(m *memory) { m.Index, m.Term = index, term })
 	}
 	if err != nil {
 		s.broken = err
@@ -209,10 +209,10 @@ func (s *Store) Apply(index, term uint64, data []byte) (any, error) {
 	return result, nil
 }
 
-func (s *Store) run(index uint64, c Command, stamp func(*memory)) (any, error) {
-	t := s.begin(index)
+func (s *Store) runCommand(index uint64, c Command, stamp func(*memory)) (any, error) {
+	t := s.beginTx(index)
 	defer func() { _ = t.b.Close() }() // what counts is whether it was committed
-	result, err := c.apply(t)
+	result, err := c.applyTo(t)
 	if err != nil {
 		return nil, err
 	}
@@ -240,9 +240,9 @@ func (t *tx) commit() error {
 	m := t.m
 	s.memory = &m
 	if t.hashed {
-		s.remember(t.index, m.Hash)
+		s.rememberHash(t.index, m.Hash)
 	}
-	s.jobs.change(t.quarantined)
+	s.jobs.countArrivals(t.quarantined)
 	for u, head := range t.stages {
 		if head == nil {
 			delete(s.stages, u)

@@ -14,12 +14,12 @@ import (
 // in it. It belongs to one goroutine at a time and must be closed; a view that
 // stays open for long keeps old data on disk.
 type View struct {
-	store  *Store
-	disk   *disk
-	snap   *pebble.Snapshot
-	memory *memory
-	odd    Odd
-	blocks *blockCache
+	store     *Store
+	disk      *disk
+	snap      *pebble.Snapshot
+	memory    *memory
+	anomalies Odd
+	blocks    *blockCache
 	// sources have the quarantined jobs.
 	sources sourceJobs
 }
@@ -35,7 +35,7 @@ func (s *Store) View() (*View, error) {
 		return nil, ErrClosed
 	}
 	s.disk.acquire()
-	return &View{store: s, disk: s.disk, snap: s.disk.db.NewSnapshot(), memory: s.memory, odd: s.memory.odd.shown(s.jobs),
+	return &View{store: s, disk: s.disk, snap: s.disk.db.NewSnapshot(), memory: s.memory, anomalies: s.memory.anomalies.forView(s.jobs),
 		blocks: newBlockCache(s.memory.dict, viewBlocks), sources: s.jobs.sources}, nil
 }
 
@@ -48,8 +48,8 @@ func (v *View) Close() error {
 	return err
 }
 
-// forget lets go of what the view keeps decoded.
-func (v *View) forget() { v.blocks = newBlockCache(v.memory.dict, viewBlocks) }
+// resetBlocks lets go of what the view keeps decoded.
+func (v *View) resetBlocks() { v.blocks = newBlockCache(v.memory.dict, viewBlocks) }
 
 // Applied returns the index and term up to which the view shows commands.
 func (v *View) Applied() (index, term uint64) { return v.memory.Index, v.memory.Term }
@@ -68,7 +68,7 @@ func (v *View) Cluster() (id string, version uint32) { return v.memory.Cluster, 
 
 // Get returns the row that is shown under the id; false when none is.
 func (v *View) Get(id string) (columns.Row, bool, error) {
-	x, ok, err := v.index(id)
+	x, ok, err := v.readIndex(id)
 	if err != nil || !ok || x.Hidden {
 		return columns.Row{}, false, err
 	}
@@ -79,8 +79,8 @@ func (v *View) Get(id string) (columns.Row, bool, error) {
 	return *row, true, nil
 }
 
-func (v *View) index(id string) (index, bool, error) {
-	value, ok, err := get(v.snap, textKey(tableIndex, id))
+func (v *View) readIndex(id string) (index, bool, error) {
+	value, ok, err := getValue(v.snap, textKey(tableIndex, id))
 	if err != nil || !ok {
 		return index{}, false, err
 	}
@@ -91,7 +91,7 @@ func (v *View) index(id string) (index, bool, error) {
 // rowOf returns the shown row of an index value. id is its record id; "": the row says it.
 func (v *View) rowOf(x *index, id string) (*columns.Row, error) {
 	if x.Open {
-		return readOpen(v.snap, x.Seq)
+		return readOpenRow(v.snap, x.Seq)
 	}
 	row, ok, err := v.closedRow(x.Seq, id)
 	if err == nil && !ok {
@@ -108,7 +108,7 @@ func (v *View) closedRow(seq uint64, id string) (*columns.Row, bool, error) {
 	if !ok {
 		return nil, false, nil
 	}
-	row, err := v.blocks.row(v.snap, v.memory.zones[i], seq, id)
+	row, err := v.blocks.findRow(v.snap, v.memory.zones[i], seq, id)
 	return row, row != nil, err
 }
 
@@ -116,7 +116,7 @@ func (v *View) closedRow(seq uint64, id string) (*columns.Row, bool, error) {
 // entry that holds nothing.
 func (v *View) Entry(id string) (record.Entry, error) {
 	e := record.Entry{ID: id}
-	x, ok, err := v.index(id)
+	x, ok, err := v.readIndex(id)
 	if err != nil || !ok {
 		return e, err
 	}
@@ -131,7 +131,7 @@ func (v *View) Entry(id string) (record.Entry, error) {
 	if !x.Held {
 		return e, nil
 	}
-	held, _, err := get(v.snap, textKey(tableHeld, id))
+	held, _, err := getValue(v.snap, textKey(tableHeld, id))
 	if err == nil {
 		e.Holdings, err = decodeHeld(id, held, row)
 	}
@@ -141,11 +141,11 @@ func (v *View) Entry(id string) (record.Entry, error) {
 // Holdings returns all that is held under the id of a row that is shown, without
 // reading the row again.
 func (v *View) Holdings(row *columns.Row) ([]record.Holding, error) {
-	x, ok, err := v.index(row.Record.ID)
+	x, ok, err := v.readIndex(row.Record.ID)
 	if err != nil || !ok || !x.Held {
 		return []record.Holding{row.Holding()}, err
 	}
-	held, _, err := get(v.snap, textKey(tableHeld, row.Record.ID))
+	held, _, err := getValue(v.snap, textKey(tableHeld, row.Record.ID))
 	if err != nil {
 		return nil, err
 	}
@@ -154,7 +154,7 @@ func (v *View) Holdings(row *columns.Row) ([]record.Holding, error) {
 
 // Deletion says who deleted the id, and when; false when it is not deleted.
 func (v *View) Deletion(id string) (by string, at record.Time, ok bool, err error) {
-	x, found, err := v.index(id)
+	x, found, err := v.readIndex(id)
 	if err != nil || !found || !x.Deleted {
 		return "", record.None, false, err
 	}
@@ -172,11 +172,11 @@ func (v *View) RowAt(seq uint64) (columns.Row, bool, error) {
 	if ok {
 		return *row, true, nil
 	}
-	b, ok, err := get(v.snap, seqKey(tableOpen, seq))
+	b, ok, err := getValue(v.snap, seqKey(tableOpen, seq))
 	if err != nil || !ok {
 		return columns.Row{}, false, err
 	}
-	if row, err = decodeOpen(seq, b); err != nil {
+	if row, err = decodeOpenRow(seq, b); err != nil {
 		return columns.Row{}, false, err
 	}
 	return *row, true, nil
@@ -213,7 +213,7 @@ func (v *View) BlockOf(seq uint64) (first uint64, ok bool) {
 // Cursor returns how far the agent's buffer is in the store; that of an agent
 // that was never pulled has only its name.
 func (v *View) Cursor(agent string) (Cursor, error) {
-	b, ok, err := get(v.snap, textKey(tableCursor, agent))
+	b, ok, err := getValue(v.snap, textKey(tableCursor, agent))
 	if err != nil || !ok {
 		return Cursor{Agent: agent}, err
 	}
@@ -222,7 +222,7 @@ func (v *View) Cursor(agent string) (Cursor, error) {
 
 // Agents returns the cursors of all agents that were ever pulled, by name.
 func (v *View) Agents() (list []Cursor, err error) {
-	err = scan(v.snap, []byte{tableCursor}, func(key, value []byte) error {
+	err = scanPrefix(v.snap, []byte{tableCursor}, func(key, value []byte) error {
 		c, err := decodeCursor(keyText(key), value)
 		list = append(list, c)
 		return err
@@ -232,7 +232,7 @@ func (v *View) Agents() (list []Cursor, err error) {
 
 // Counters returns what became of the writes of every source.
 func (v *View) Counters() (list []SourceCounts, err error) {
-	err = scan(v.snap, []byte{tableCounter}, func(key, value []byte) error {
+	err = scanPrefix(v.snap, []byte{tableCounter}, func(key, value []byte) error {
 		o, err := keyOrigin(key[1:])
 		if err != nil {
 			return err
@@ -247,7 +247,7 @@ func (v *View) Counters() (list []SourceCounts, err error) {
 // Quarantine calls yield with every quarantined job, those of one source
 // together. It stops at the first error of yield and returns it.
 func (v *View) Quarantine(yield func(*Quarantined) error) error {
-	return scan(v.snap, []byte{tableQuarantine}, func(_, value []byte) error {
+	return scanPrefix(v.snap, []byte{tableQuarantine}, func(_, value []byte) error {
 		q, err := decodeQuarantined(value)
 		if err != nil {
 			return err
@@ -258,7 +258,7 @@ func (v *View) Quarantine(yield func(*Quarantined) error) error {
 
 // Quarantined returns one quarantined job; false when there is none.
 func (v *View) Quarantined(source record.Origin, id string) (Quarantined, bool, error) {
-	b, ok, err := get(v.snap, quarantineKey(source, id))
+	b, ok, err := getValue(v.snap, quarantineKey(source, id))
 	if err != nil || !ok {
 		return Quarantined{}, false, err
 	}
@@ -268,7 +268,7 @@ func (v *View) Quarantined(source record.Origin, id string) (Quarantined, bool, 
 
 // Gaps returns the gaps of all sources.
 func (v *View) Gaps() (list []Gap, err error) {
-	err = scan(v.snap, []byte{tableGap}, func(_, value []byte) error {
+	err = scanPrefix(v.snap, []byte{tableGap}, func(_, value []byte) error {
 		g, err := decodeGap(value)
 		list = append(list, g)
 		return err
@@ -278,7 +278,7 @@ func (v *View) Gaps() (list []Gap, err error) {
 
 // Facts returns the facts of one kind, those of a source in the order of time.
 func (v *View) Facts(kind FactKind) (list []Fact, err error) {
-	err = scan(v.snap, []byte{tableFact, byte(kind)}, func(_, value []byte) error {
+	err = scanPrefix(v.snap, []byte{tableFact, byte(kind)}, func(_, value []byte) error {
 		f, err := decodeFact(value)
 		list = append(list, f)
 		return err
@@ -288,18 +288,20 @@ func (v *View) Facts(kind FactKind) (list []Fact, err error) {
 
 // Held calls yield with the entries of which more is held than the row that is shown,
 // by id.
-func (v *View) Held(yield func(*record.Entry) error) error { return v.marked(tableHeld, yield) }
+func (v *View) Held(yield func(*record.Entry) error) error { return v.eachMarked(tableHeld, yield) }
 
 // Conflicts calls yield with the entries whose origins are in conflict, by id.
 func (v *View) Conflicts(yield func(*record.Entry) error) error {
-	return v.marked(tableConflict, yield)
+	return v.eachMarked(tableConflict, yield)
 }
 
 // WaitingStops calls yield with the entries that have a stop without a body.
-func (v *View) WaitingStops(yield func(*record.Entry) error) error { return v.marked(tableStop, yield) }
+func (v *View) WaitingStops(yield func(*record.Entry) error) error {
+	return v.eachMarked(tableStop, yield)
+}
 
-func (v *View) marked(table byte, yield func(*record.Entry) error) error {
-	return scan(v.snap, []byte{table}, func(key, _ []byte) error {
+func (v *View) eachMarked(table byte, yield func(*record.Entry) error) error {
+	return scanPrefix(v.snap, []byte{table}, func(key, _ []byte) error {
 		e, err := v.Entry(keyText(key))
 		if err != nil {
 			return err
@@ -311,7 +313,7 @@ func (v *View) marked(table byte, yield func(*record.Entry) error) error {
 // Document returns a value of [DocumentCommand]; nil and false when there is
 // none.
 func (v *View) Document(space, key string) ([]byte, bool, error) {
-	return get(v.snap, documentKey(space, key))
+	return getValue(v.snap, documentKey(space, key))
 }
 
 // Documents calls yield with the values of a space whose keys begin with prefix,
@@ -322,14 +324,14 @@ func (v *View) Documents(space, prefix string, yield func(Document) error) error
 
 func scanDocuments(r pebble.Reader, space, prefix string, yield func(Document) error) error {
 	head := len(documentKey(space, ""))
-	return scan(r, documentKey(space, prefix), func(key, value []byte) error {
+	return scanPrefix(r, documentKey(space, prefix), func(key, value []byte) error {
 		return yield(Document{Space: space, Key: string(key[head:]), Value: append([]byte{}, value...)})
 	})
 }
 
 // Stages returns how many uploads are not committed yet.
 func (v *View) Stages() (n int, err error) {
-	err = scan(v.snap, []byte{tableStageHead}, func(_, _ []byte) error {
+	err = scanPrefix(v.snap, []byte{tableStageHead}, func(_, _ []byte) error {
 		n++
 		return nil
 	})

@@ -29,21 +29,21 @@ func newZone(h columns.Header, bytes int) *zone {
 
 const zoneFormat = 1
 
-func (z *zone) fields(f fields) {
-	f.uint(&z.Last)
+func (z *zone) visitFields(f fields) {
+	f.visitUint(&z.Last)
 	for _, n := range []*int{&z.Rows, &z.Dead, &z.Tombstones, &z.Bytes} {
-		small(f, n)
+		visitSmallUint(f, n)
 	}
 	for _, t := range []*record.Time{&z.MinStart, &z.MaxStart, &z.MinStop, &z.MaxStop} {
 		n := int64(*t)
-		f.int(&n)
+		f.visitInt(&n)
 		*t = record.Time(n)
 	}
 }
 
 func decodeZone(first uint64, b []byte) (*zone, error) {
 	z := &zone{First: first}
-	return z, decode(b, zoneFormat, "zone", z)
+	return z, decodeValue(b, zoneFormat, "zone", z)
 }
 
 // findZone returns the position of the block whose range holds seq.

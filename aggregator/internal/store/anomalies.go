@@ -22,28 +22,28 @@ type Odd struct {
 }
 
 // Odd returns how much of what the view shows is odd.
-func (v *View) Odd() Odd { return v.odd }
+func (v *View) Odd() Odd { return v.anomalies }
 
 // QuarantinedOf returns how many jobs of a source are quarantined. Those of all sources
 // together are Odd.Quarantined.
 func (v *View) QuarantinedOf(source record.Origin) uint64 {
-	if i, ok := v.sources.find(source); ok {
+	if i, ok := v.sources.findSource(source); ok {
 		return v.sources[i].jobs
 	}
 	return 0
 }
 
-// oddCounts are the counts of a state. They follow from the tables, so they are not
+// anomalyCounts are the counts of a state. They follow from the tables, so they are not
 // stored: a store counts when it opens a database, and from then on what each
 // command changes.
-type oddCounts struct {
+type anomalyCounts struct {
 	conflicts, waiting, gaps uint64
 	newestGap                record.Time
 }
 
-// quarantine counts the quarantined jobs, by when they came first and by source. As
-// oddCounts it is not stored.
-type quarantine struct {
+// quarantineCounts counts the quarantined jobs, by when they came first and by source. As
+// anomalyCounts it is not stored.
+type quarantineCounts struct {
 	minutes minutes
 	sources sourceJobs
 }
@@ -63,27 +63,27 @@ type sourceCount struct {
 	jobs   uint64
 }
 
-func (s sourceJobs) find(source record.Origin) (int, bool) {
+func (s sourceJobs) findSource(source record.Origin) (int, bool) {
 	return slices.BinarySearchFunc(s, source, func(c sourceCount, o record.Origin) int { return c.source.Compare(o) })
 }
 
-// all is the number of all jobs.
-func (s sourceJobs) all() (n uint64) {
+// totalJobs is the number of all jobs.
+func (s sourceJobs) totalJobs() (n uint64) {
 	for i := range s {
 		n += s[i].jobs
 	}
 	return n
 }
 
-// change counts jobs that came, or went.
-func (q *quarantine) change(counts map[arrival]int64) {
+// countArrivals counts jobs that came, or went.
+func (q *quarantineCounts) countArrivals(counts map[arrival]int64) {
 	if len(counts) == 0 {
 		return
 	}
 	list := slices.Clone(q.sources)
 	for a, n := range counts { // sums: the order does not matter
-		q.minutes.add(a.at, n)
-		i, ok := list.find(a.source)
+		q.minutes.addJobs(a.at, n)
+		i, ok := list.findSource(a.source)
 		if !ok {
 			list = slices.Insert(list, i, sourceCount{source: a.source})
 		}
@@ -105,8 +105,8 @@ type minuteCount struct {
 	n  int64
 }
 
-// add counts n more jobs of a minute, or fewer.
-func (m *minutes) add(at minute, n int64) {
+// addJobs counts n more jobs of a minute, or fewer.
+func (m *minutes) addJobs(at minute, n int64) {
 	i, ok := slices.BinarySearchFunc(*m, at, func(c minuteCount, at minute) int { return cmp.Compare(c.at, at) })
 	if !ok {
 		*m = slices.Insert(*m, i, minuteCount{at: at})
@@ -116,52 +116,52 @@ func (m *minutes) add(at minute, n int64) {
 	}
 }
 
-// oldest returns the first minute; None when there is none.
-func (m minutes) oldest() record.Time {
+// oldestTime returns the first minute; None when there is none.
+func (m minutes) oldestTime() record.Time {
 	if len(m) == 0 {
 		return record.None
 	}
 	return record.Time(m[0].at) * 60 * record.Second
 }
 
-// shown returns the counts as a view has them.
-func (c *oddCounts) shown(q quarantine) Odd {
-	return Odd{Quarantined: q.sources.all(), Conflicts: c.conflicts, Waiting: c.waiting, Gaps: c.gaps, OldestQuarantined: q.minutes.oldest(), NewestGap: c.newestGap}
+// forView returns the counts as a view has them.
+func (c *anomalyCounts) forView(q quarantineCounts) Odd {
+	return Odd{Quarantined: q.sources.totalJobs(), Conflicts: c.conflicts, Waiting: c.waiting, Gaps: c.gaps, OldestQuarantined: q.minutes.oldestTime(), NewestGap: c.newestGap}
 }
 
-// loadOdd counts what a database has.
-func (l *loaded) loadOdd(r pebble.Reader) error {
-	c, q, err := countOdd(r)
-	l.memory.odd, l.quarantine = c, q
+// loadAnomalies counts what of a database is odd.
+func (l *loaded) loadAnomalies(r pebble.Reader) error {
+	c, q, err := countAnomalies(r)
+	l.memory.anomalies, l.quarantine = c, q
 	return err
 }
 
-func countOdd(r pebble.Reader) (c oddCounts, q quarantine, err error) {
+func countAnomalies(r pebble.Reader) (c anomalyCounts, q quarantineCounts, err error) {
 	c.newestGap = record.None
 	came := map[arrival]int64{}
 	for table, see := range map[byte]func(value []byte) error{
 		tableConflict: func([]byte) error { c.conflicts++; return nil },
 		tableStop:     func([]byte) error { c.waiting++; return nil },
-		tableGap:      func(value []byte) error { return c.gap(nil, value) },
+		tableGap:      func(value []byte) error { return c.countGap(nil, value) },
 		tableQuarantine: func(value []byte) error {
 			job, err := decodeQuarantined(value)
 			came[arrivalOf(&job)]++
 			return err
 		},
 	} {
-		if err := scan(r, []byte{table}, func(_, value []byte) error { return see(value) }); err != nil {
+		if err := scanPrefix(r, []byte{table}, func(_, value []byte) error { return see(value) }); err != nil {
 			return c, q, err
 		}
 	}
-	q.change(came)
+	q.countArrivals(came)
 	return c, q, nil
 }
 
 func arrivalOf(q *Quarantined) arrival { return arrival{q.Source, minuteOf(q.First)} }
 
-// gap counts a gap that came, or went.
-func (c *oddCounts) gap(old, value []byte) error {
-	if c.gaps += present(value) - present(old); value == nil {
+// countGap counts a gap that came, or went.
+func (c *anomalyCounts) countGap(old, value []byte) error {
+	if c.gaps += oneIfPresent(value) - oneIfPresent(old); value == nil {
 		return nil
 	}
 	g, err := decodeGap(value)
@@ -169,9 +169,9 @@ func (c *oddCounts) gap(old, value []byte) error {
 	return err
 }
 
-// present is 1 for a value that is there; the difference of two may be -1, which
+// oneIfPresent is 1 for a value that is there; the difference of two may be -1, which
 // counts down.
-func present(value []byte) uint64 {
+func oneIfPresent(value []byte) uint64 {
 	if value == nil {
 		return 0
 	}
@@ -182,7 +182,7 @@ func present(value []byte) uint64 {
 func (t *tx) countSmall(table byte, old, value []byte) error {
 	switch table {
 	case tableGap:
-		return t.m.odd.gap(old, value)
+		return t.m.anomalies.countGap(old, value)
 	case tableQuarantine:
 		return errors.Join(t.countQuarantined(old, -1), t.countQuarantined(value, 1))
 	}
