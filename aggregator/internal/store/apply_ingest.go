@@ -58,7 +58,7 @@ func (t *tx) ingestFrames(c *IngestCommand) error {
 	return t.ingestMetadata(c)
 }
 
-// ingestMetadata takes in what is neither a write nor a failure.
+// ingestMetadata ingests what is neither a write nor a failure.
 func (t *tx) ingestMetadata(c *IngestCommand) error {
 	for i := range c.Settles {
 		if err := t.putSmall(quarantineKey(c.Settles[i].Source, c.Settles[i].ID), nil); err != nil {

@@ -259,7 +259,7 @@ func (t *tx) removeArchived(a *Archive, want *ArchiveStatement) (any, error) {
 	case ArchiveChecking:
 		return t.checkArchived(a)
 	case ArchiveRemoving:
-		return t.thinArchived(a)
+		return t.stripArchived(a)
 	}
 	return ArchiveResult{State: a.State, Done: true}, nil
 }
@@ -328,8 +328,8 @@ func (t *tx) checkArchived(a *Archive) (any, error) {
 	return ArchiveResult{State: a.State}, t.setArchive(a.Name, a)
 }
 
-// thinArchived takes the details of the rows of the next blocks away.
-func (t *tx) thinArchived(a *Archive) (any, error) {
+// stripArchived removes the details of the rows of the next blocks.
+func (t *tx) stripArchived(a *Archive) (any, error) {
 	result := ArchiveResult{State: a.State}
 	end, err := t.archiveStep(a, func(row *columns.Row) bool {
 		if !a.covers(row) || row.Archived {

@@ -42,10 +42,10 @@ func (m *memory) archivesIn(w Window) (list []*Archive) {
 // the window have lost one of the keys, of meta or of [record.EndKeys], to an archive: an
 // answer that groups or filters by it would be wrong.
 func (v *View) HasKeys(from, to record.Time, keys ...string) error {
-	return v.hasKeys(Window{From: from, To: to}, keys)
+	return v.checkKeysKept(Window{From: from, To: to}, keys)
 }
 
-func (v *View) hasKeys(w Window, keys []string) error {
+func (v *View) checkKeysKept(w Window, keys []string) error {
 	var names []string
 	var lost string
 	for _, a := range v.memory.archivesIn(w) {

@@ -29,7 +29,7 @@ func newBlockCache(dict *columns.Dict, max int) *blockCache {
 	return &blockCache{reader: columns.NewReader(dict), max: max, held: map[uint64]*columns.Block{}}
 }
 
-func (c *blockCache) readBlock(r pebble.Reader, z *zone) (*columns.Block, error) {
+func (c *blockCache) cachedBlock(r pebble.Reader, z *zone) (*columns.Block, error) {
 	if b, ok := c.held[z.First]; ok {
 		return b, nil
 	}
@@ -49,7 +49,7 @@ func (c *blockCache) readBlock(r pebble.Reader, z *zone) (*columns.Block, error)
 // again at once: those who look up one row leave no memory behind.
 func (c *blockCache) findRow(r pebble.Reader, z *zone, seq uint64, id string) (*columns.Row, error) {
 	if c.held[z.First] != nil || c.once == z.First {
-		block, err := c.readBlock(r, z)
+		block, err := c.cachedBlock(r, z)
 		if err != nil {
 			return nil, err
 		}

@@ -26,7 +26,7 @@ const (
 // on. Zero: none of them could be found out.
 func ProcessMemory(root fs.FS) (bytes int64, group bool) {
 	bytes = math.MaxInt64
-	if n := memoryMachine(root); n > 0 {
+	if n := machineMemory(root); n > 0 {
 		bytes = n
 	}
 	if n := controlGroup(root); n > 0 && n < bytes {
@@ -57,8 +57,8 @@ func HeedGroup(bytes int64, group bool) {
 	}
 }
 
-// memoryMachine is the memory of the machine.
-func memoryMachine(root fs.FS) int64 {
+// machineMemory is the memory of the machine.
+func machineMemory(root fs.FS) int64 {
 	text, err := fs.ReadFile(root, "proc/meminfo")
 	if err != nil {
 		return 0
@@ -97,7 +97,7 @@ func controlGroup(root fs.FS) (least int64) {
 		}
 		for dir := path.Join("/", parts[2]); ; dir = path.Dir(dir) {
 			for _, name := range names {
-				if n := memoryBound(root, path.Join(top, dir, name)); n > 0 && (least == 0 || n < least) {
+				if n := readByteLimit(root, path.Join(top, dir, name)); n > 0 && (least == 0 || n < least) {
 					least = n
 				}
 			}
@@ -118,8 +118,8 @@ func hasWord(list, word string) bool {
 	return false
 }
 
-// memoryBound reads a number of bytes; 0 for none.
-func memoryBound(root fs.FS, name string) int64 {
+// readByteLimit reads a number of bytes; 0 for none.
+func readByteLimit(root fs.FS, name string) int64 {
 	text, err := fs.ReadFile(root, name)
 	if err != nil {
 		return 0

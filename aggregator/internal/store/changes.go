@@ -39,7 +39,7 @@ func (v *View) Changes(ctx context.Context, after uint64,
 			return err
 		}
 	}
-	return v.openRows(ctx, p, func(row *columns.Row) error { return loose(row, true) })
+	return v.eachOpenRow(ctx, p, func(row *columns.Row) error { return loose(row, true) })
 }
 
 func (v *View) yieldChanges(z *zone, after uint64, block func(b *columns.Block, rows, shown columns.Mask) error) error {

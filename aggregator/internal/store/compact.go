@@ -78,7 +78,7 @@ func (t *tx) planCompaction(z *zone, of *Superseded) (*compacted, error) {
 		c.drop = c.dead
 		return c, err
 	}
-	block, err := t.s.blocks.readBlock(t.r, z)
+	block, err := t.s.blocks.cachedBlock(t.r, z)
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +100,7 @@ func (t *tx) compactBlocks(group []*compacted, of *Superseded) (dropped int, err
 	var dead []int
 	var sum Hash
 	for _, z := range group {
-		if rows, dead, err = t.emptyBlock(z, of, rows, dead); err != nil {
+		if rows, dead, err = t.dismantleBlock(z, of, rows, dead); err != nil {
 			return 0, err
 		}
 		dropped += z.Rows - z.left
@@ -132,10 +132,10 @@ func (t *tx) compactBlocks(group []*compacted, of *Superseded) (dropped int, err
 	return dropped, t.storeBlock(smaller, enc)
 }
 
-// emptyBlock takes the block's postings and bitmap away and appends the rows that
+// dismantleBlock takes the block's postings and bitmap away and appends the rows that
 // are left, and which of them are superseded.
-func (t *tx) emptyBlock(z *compacted, of *Superseded, rows []columns.Row, dead []int) ([]columns.Row, []int, error) {
-	block, err := t.s.blocks.readBlock(t.r, z.zone)
+func (t *tx) dismantleBlock(z *compacted, of *Superseded, rows []columns.Row, dead []int) ([]columns.Row, []int, error) {
+	block, err := t.s.blocks.cachedBlock(t.r, z.zone)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -26,7 +26,7 @@ type Cursor struct {
 func (c *Cursor) isContinuedBy(cmd *IngestCommand) bool {
 	seq, digest := c.Seq, c.Digest
 	if b := cmd.Begin; b != nil {
-		if !c.isAt(b.Replaces, b.ReplacesSeq, b.ReplacesDigest) {
+		if !c.isAtPosition(b.Replaces, b.ReplacesSeq, b.ReplacesDigest) {
 			return false
 		}
 		seq, digest = b.After, b.Digest
@@ -36,7 +36,7 @@ func (c *Cursor) isContinuedBy(cmd *IngestCommand) bool {
 	return cmd.Epoch != Epoch{} && cmd.From == seq+1 && cmd.To+1 >= cmd.From && cmd.Before == digest
 }
 
-func (c *Cursor) isAt(epoch Epoch, seq uint64, digest Chain) bool {
+func (c *Cursor) isAtPosition(epoch Epoch, seq uint64, digest Chain) bool {
 	return c.Epoch == epoch && c.Seq == seq && c.Digest == digest
 }
 

@@ -245,8 +245,8 @@ func syncDir(fs vfs.FS, dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// removeOthers removes databases that CURRENT does not name.
-func removeOthers(fs vfs.FS, dir, current string) error {
+// removeStaleDatabases removes databases that CURRENT does not name.
+func removeStaleDatabases(fs vfs.FS, dir, current string) error {
 	names, err := fs.List(dir)
 	if err != nil {
 		return err

@@ -57,7 +57,7 @@ type pebbleLogger struct {
 	loggers *errorLoggers
 }
 
-// errorLoggers are the kinds of errors, by their constant words.
+// errorLoggers are the loggers of kinds of errors, by their constant words.
 type errorLoggers struct {
 	mu     sync.Mutex
 	errors map[string]*ratelog.Logger

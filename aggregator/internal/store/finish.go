@@ -25,8 +25,8 @@ func (t *tx) finishRows() error {
 			return err
 		}
 	}
-	closed := t.closedFresh()
-	bulk := closed+t.closedNext() >= bulkRows
+	closed := t.countClosedFresh()
+	bulk := closed+t.countClosedNext() >= bulkRows
 	if err := t.placeFresh(bulk); err != nil {
 		return err
 	}
@@ -53,7 +53,7 @@ func (t *tx) writeSlots() error {
 	return nil
 }
 
-func (t *tx) closedFresh() (n int) {
+func (t *tx) countClosedFresh() (n int) {
 	for _, p := range t.parts {
 		for _, i := range p.taken {
 			if !p.isOpenAt(int(i)) {
@@ -64,7 +64,7 @@ func (t *tx) closedFresh() (n int) {
 	return n
 }
 
-func (t *tx) closedNext() (n int) {
+func (t *tx) countClosedNext() (n int) {
 	for _, sl := range t.order {
 		if sl.next != nil && (sl.tombstone != nil || !isOpen(sl.next)) {
 			n++

@@ -186,7 +186,7 @@ func (t *tx) storeBlock(z *zone, enc *columns.Encoded) error {
 	if err := t.b.Set(seqKey(tableBlock, z.First), enc.Data, nil); err != nil {
 		return err
 	}
-	t.dirtyZone(z.First)
+	t.markZoneDirty(z.First)
 	for _, kv := range enc.KVs {
 		if err := t.b.Set(postingKey(kv, z.First), nil, nil); err != nil {
 			return err
@@ -200,7 +200,7 @@ func (t *tx) storeBlock(z *zone, enc *columns.Encoded) error {
 	return t.b.Set(dictStateKey, enc.State, nil)
 }
 
-func (t *tx) dirtyZone(first uint64) {
+func (t *tx) markZoneDirty(first uint64) {
 	if !slices.Contains(t.zonesToWrite, first) {
 		t.zonesToWrite = append(t.zonesToWrite, first)
 	}
@@ -220,7 +220,7 @@ func (t *tx) finishMasks() error {
 		if err := t.writeMask(first, t.masks[first]); err != nil {
 			return err
 		}
-		t.dirtyZone(first)
+		t.markZoneDirty(first)
 	}
 	slices.Sort(t.zonesToWrite)
 	for _, first := range t.zonesToWrite {

@@ -44,7 +44,7 @@ func (c *ForgetCommand) applyTo(t *tx) (any, error) {
 	}
 	for _, e := range t.m.dict.Forget(free) {
 		n++
-		if err := t.setDict(&e); err != nil {
+		if err := t.putDictEntry(&e); err != nil {
 			return nil, err
 		}
 	}
@@ -52,8 +52,8 @@ func (c *ForgetCommand) applyTo(t *tx) (any, error) {
 	return DeleteResult{Changed: n}, nil
 }
 
-// setDict writes an entry of the dictionary, or removes one that has no data.
-func (t *tx) setDict(e *columns.Entry) error {
+// putDictEntry writes an entry of the dictionary, or removes one that has no data.
+func (t *tx) putDictEntry(e *columns.Entry) error {
 	if e.Data == nil {
 		return t.b.Delete(dictKey(e), nil)
 	}

@@ -29,7 +29,7 @@ type LedgerPart struct{ From, To, After uint64 }
 // details that an archive took. The error is [ErrCompacted] when what was dropped since
 // would be in the part.
 func (v *View) Ledger(ctx context.Context, p LedgerPart, yield func(now, former *columns.Row) error) error {
-	if err := v.completeLedger(p); err != nil {
+	if err := v.checkLedgerComplete(p); err != nil {
 		return err
 	}
 	change := func(row *columns.Row) error {
@@ -70,9 +70,9 @@ func (v *View) Ledger(ctx context.Context, p LedgerPart, yield func(now, former 
 	return upTo(p.To + 1)
 }
 
-// completeLedger returns an error when a row is missing that the part needs: one that is
+// checkLedgerComplete returns an error when a row is missing that the part needs: one that is
 // shown at To and was superseded since, or, where there is a From, one between the two.
-func (v *View) completeLedger(p LedgerPart) error {
+func (v *View) checkLedgerComplete(p LedgerPart) error {
 	needs := p.From
 	if needs == 0 {
 		needs = p.To

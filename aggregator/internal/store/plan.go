@@ -20,7 +20,7 @@ type plan struct {
 
 func (v *View) planQuery(q *Query) (*plan, error) {
 	if !q.Details {
-		if err := v.hasKeys(q.timeWindow(), q.metaKeys()); err != nil {
+		if err := v.checkKeysKept(q.timeWindow(), q.metaKeys()); err != nil {
 			return nil, err
 		}
 	}

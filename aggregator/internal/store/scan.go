@@ -60,11 +60,11 @@ func (v *View) ScanBy(ctx context.Context, q Query, scanners []Scanner) error {
 		cancel()
 	}
 	wait.Wait()
-	return firstReason(errs)
+	return firstCause(errs)
 }
 
-// firstReason is the first error that is not the end of the others.
-func firstReason(errs []error) error {
+// firstCause returns the first error that is not the end of the others.
+func firstCause(errs []error) error {
 	var canceled error
 	for _, err := range errs {
 		if err != nil && !errors.Is(err, context.Canceled) {
@@ -108,13 +108,13 @@ func (v *View) scanLoose(ctx context.Context, p *plan, loose func(*columns.Row) 
 			}
 		}
 	}
-	return v.openRows(ctx, p, loose)
+	return v.eachOpenRow(ctx, p, loose)
 }
 
 // OpenRecords calls yield with every record whose run goes on, by sequence
 // number. The row is yield's to keep.
 func (v *View) OpenRecords(ctx context.Context, yield func(*columns.Row) error) error {
-	return v.openRows(ctx, &plan{Query: &Query{}}, yield)
+	return v.eachOpenRow(ctx, &plan{Query: &Query{}}, yield)
 }
 
 // MetaCounts returns how many shown records have each value of the key. A record

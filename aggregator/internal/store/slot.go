@@ -138,7 +138,7 @@ func (t *tx) rowAt(x *index) (*columns.Row, error) {
 	if !ok {
 		return nil, fmt.Errorf("%w: row %d is nowhere", ErrCorrupt, x.Seq)
 	}
-	block, err := t.s.blocks.readBlock(t.r, t.m.zones[i])
+	block, err := t.s.blocks.cachedBlock(t.r, t.m.zones[i])
 	if err != nil {
 		return nil, err
 	}
@@ -169,7 +169,7 @@ func (t *tx) chooseSuccessor(sl *slot) error {
 	case best != nil && sl.row != nil && sameShown(best, sl.row):
 		return nil
 	case best != nil:
-		sl.next = t.rowOf(best, sl.row)
+		sl.next = t.newRowOf(best, sl.row)
 		if sl.row != nil && isOpen(sl.next) && !sl.index.Open {
 			sl.tombstone, sl.next.Supersedes = t.newTombstone(sl), 0
 		}
@@ -218,7 +218,7 @@ func sameShown(h *record.Holding, row *columns.Row) bool {
 	return h.Archived == row.Archived && record.Same(h.Shown(), &shown)
 }
 
-func (t *tx) rowOf(h *record.Holding, old *columns.Row) *columns.Row {
+func (t *tx) newRowOf(h *record.Holding, old *columns.Row) *columns.Row {
 	row := &columns.Row{Record: *h.Record, Origin: h.Origin, Rank: h.Rank, Version: h.Version,
 		Stop: h.Stop, StopObserved: h.StopObserved, Received: t.now, Changed: t.now, Archived: h.Archived}
 	if old != nil {
@@ -268,7 +268,7 @@ func (t *tx) retireInBlock(seq uint64, h Hash) error {
 		return fmt.Errorf("%w: row %d is nowhere", ErrCorrupt, seq)
 	}
 	z := t.m.zones[i]
-	block, err := t.s.blocks.readBlock(t.r, z)
+	block, err := t.s.blocks.cachedBlock(t.r, z)
 	if err != nil {
 		return err
 	}

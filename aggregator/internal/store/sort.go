@@ -53,7 +53,7 @@ func (r *run) eachLoose(f func(k sortKey, make func() (columns.Row, error)) erro
 			}
 		}
 	}
-	return r.view.openRows(r.ctx, r.plan, func(row *columns.Row) error {
+	return r.view.eachOpenRow(r.ctx, r.plan, func(row *columns.Row) error {
 		k := r.plan.keyOf(row)
 		if !r.plan.isAfterResume(k) {
 			return nil
@@ -167,7 +167,7 @@ func (r *run) emitBest() error {
 		return nil
 	}
 	if r.plan.Order <= ByStart {
-		r.plan.zones = slices.DeleteFunc(r.plan.byFirst(), func(z *zone) bool {
+		r.plan.zones = slices.DeleteFunc(r.plan.zonesByFirst(), func(z *zone) bool {
 			_, last := r.plan.keySpan(z)
 			return !r.plan.isAfterResume(last)
 		})
@@ -218,7 +218,7 @@ func (r *run) emitSorted() error {
 }
 
 func (r *run) sortInto(s *sorter) error {
-	first := r.firstKeys()
+	first := r.newFirstKeys()
 	err := r.eachRow(func(k sortKey, make func() (columns.Row, error)) error {
 		if !first.offerKey(k) {
 			return nil
@@ -263,7 +263,7 @@ type firstKeys struct {
 	most int
 }
 
-func (r *run) firstKeys() *firstKeys {
+func (r *run) newFirstKeys() *firstKeys {
 	last := func(a, b sortKey) bool { return r.plan.compareKeys(a, b) > 0 }
 	return &firstKeys{heap.Heap[sortKey]{Less: last}, r.keyBound()}
 }

@@ -38,7 +38,7 @@ func Open(o Options) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("store in %s: %w", o.Dir, err)
 	}
-	if err := removeOthers(o.FS, o.Dir, dir); err != nil {
+	if err := removeStaleDatabases(o.FS, o.Dir, dir); err != nil {
 		return nil, fmt.Errorf("store in %s: %w", o.Dir, err)
 	}
 	if err := o.clearSpill(); err != nil {

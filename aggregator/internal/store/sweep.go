@@ -148,8 +148,8 @@ func (p *plan) keySpan(z *zone) (first, last sortKey) {
 	return first, last
 }
 
-// byFirst sorts the plan's blocks by where they begin.
-func (p *plan) byFirst() []*zone {
+// zonesByFirst returns the zones of the plan sorted by where their blocks begin.
+func (p *plan) zonesByFirst() []*zone {
 	zones := slices.Clone(p.zones)
 	slices.SortStableFunc(zones, func(a, b *zone) int {
 		x, _ := p.keySpan(a)
@@ -163,7 +163,7 @@ func (p *plan) byFirst() []*zone {
 func (r *run) blockOverlap() int {
 	p, most := r.plan, 0
 	ends := heap.Heap[sortKey]{Less: func(a, b sortKey) bool { return p.compareKeys(a, b) < 0 }}
-	for _, z := range p.byFirst() {
+	for _, z := range p.zonesByFirst() {
 		first, last := p.keySpan(z)
 		for len(ends.Items) > 0 && p.compareKeys(ends.Items[0], first) < 0 {
 			ends.Pop()
@@ -200,7 +200,7 @@ func (r *run) sweep() error {
 // emitOpen hands out the open rows. They have no stop, so they stand together,
 // in the order in which they lie.
 func (r *run) emitOpen(*cursors) error {
-	return r.view.openRows(r.ctx, r.plan, func(row *columns.Row) error {
+	return r.view.eachOpenRow(r.ctx, r.plan, func(row *columns.Row) error {
 		if !r.plan.isAfterResume(r.plan.keyOf(row)) {
 			return nil
 		}
@@ -209,7 +209,7 @@ func (r *run) emitOpen(*cursors) error {
 }
 
 func (r *run) mergeBlocks(h *cursors) error {
-	zones := r.plan.byFirst()
+	zones := r.plan.zonesByFirst()
 	for {
 		var err error
 		if zones, err = r.admitBlocks(h, zones); err != nil {
@@ -392,7 +392,7 @@ func (r *run) addLoose(h *cursors) error {
 // addOpen remembers only the keys of open rows; a site can have many.
 func (r *run) addOpen(h *cursors) error {
 	var keys []sortKey
-	err := r.view.openRows(r.ctx, r.plan, func(row *columns.Row) error {
+	err := r.view.eachOpenRow(r.ctx, r.plan, func(row *columns.Row) error {
 		if k := r.plan.keyOf(row); r.plan.isAfterResume(k) {
 			keys = append(keys, k)
 		}
@@ -412,8 +412,8 @@ func (r *run) addOpen(h *cursors) error {
 	return nil
 }
 
-// openRows calls yield with the open rows that match. The row is yield's to keep.
-func (v *View) openRows(ctx context.Context, p *plan, yield func(*columns.Row) error) error {
+// eachOpenRow calls yield with the open rows that match. The row is yield's to keep.
+func (v *View) eachOpenRow(ctx context.Context, p *plan, yield func(*columns.Row) error) error {
 	if p.Open == OnlyClosed || !p.Stop.isUnbounded() || !p.Runtime.isUnbounded() {
 		return nil
 	}
