@@ -33,12 +33,12 @@ func (m *Mapper) FromBlock(job *bursarv1.Job) map[string]bool {
 	for key := range decided {
 		parts[MetaPart(key)] = true
 	}
-	for _, c := range b.list(m.listOver) {
+	for _, c := range b.evalList(m.listOver) {
 		parts[ComponentPart(c.Name)] = true
 	}
 	for i := range m.components {
 		if c := &m.components[i]; c.mine && c.isEach() {
-			for _, e := range b.counted(m, c) {
+			for _, e := range b.entriesWithoutBlock(m, c) {
 				parts[ComponentPart(e.name)] = true
 			}
 		}
@@ -52,15 +52,15 @@ func MetaPart(key string) string { return "meta." + key }
 // ComponentPart names a component as [Changes] does.
 func ComponentPart(name string) string { return `component "` + name + `"` }
 
-// compare notes what the record block changes.
-func (c *compiler) compare(fallback, mine block) {
-	theirs, ours := fallback.parts(), mine.parts()
+// noteChanges notes what the record block changes.
+func (c *compiler) noteChanges(fallback, mine block) {
+	theirs, ours := fallback.decidedParts(), mine.decidedParts()
 	changes := &c.mapper.changes
 	for _, p := range ours {
 		c.mapper.decided = append(c.mapper.decided, p.name)
 		known := slices.ContainsFunc(theirs, p.isWithin)
 		switch {
-		case slices.ContainsFunc(theirs, func(t said) bool { return p.isSame(t) && mine.repeats(p, &fallback, t) }):
+		case slices.ContainsFunc(theirs, func(t said) bool { return p.isSame(t) && mine.repeatsPart(p, &fallback, t) }):
 		case p.gone && known:
 			changes.LeftOut = append(changes.LeftOut, p.name)
 		case known:
@@ -94,18 +94,18 @@ func (s said) isWithin(other said) bool {
 	return s.isSame(other) || keyOf(other.component, s.component) != ""
 }
 
-// repeats reports whether a part of b, a record block, is as the default d has it.
-func (b *block) repeats(p said, d *block, theirs said) bool {
+// repeatsPart reports whether a part of b, a record block, is as the default d has it.
+func (b *block) repeatsPart(p said, d *block, theirs said) bool {
 	if p.component == "" {
 		return hcl.SameExpression(p.expr, theirs.expr)
 	}
 	ours := b.allOf(p.component)
 	for i, c := range ours {
 		if !c.hasAmount() && !b.withoutDefaults() {
-			ours[i] = c.over(d.component(c.Name))
+			ours[i] = c.withFallback(d.findComponent(c.Name))
 		}
 	}
-	return slices.EqualFunc(ours, d.allOf(p.component), componentBlock.repeats)
+	return slices.EqualFunc(ours, d.allOf(p.component), componentBlock.hasSameContent)
 }
 
 // allOf returns the components of that name.
@@ -118,8 +118,8 @@ func (b *block) allOf(name string) (list []componentBlock) {
 	return list
 }
 
-// repeats reports whether c is written as d is, whatever it is called.
-func (c componentBlock) repeats(d componentBlock) bool {
+// hasSameContent reports whether c is written as d is, whatever it is called.
+func (c componentBlock) hasSameContent(d componentBlock) bool {
 	return cmp.Or(c.Kind, "rate") == cmp.Or(d.Kind, "rate") &&
 		hcl.SameExpression(c.Amount, d.Amount) && hcl.SameExpression(c.Amounts, d.Amounts) && hcl.SameExpression(c.When, d.When) &&
 		slices.EqualFunc(c.Scores, d.Scores, func(s, t scoreBlock) bool {
@@ -127,11 +127,11 @@ func (c componentBlock) repeats(d componentBlock) bool {
 		})
 }
 
-// parts returns what a block decides: what every record has, then meta keys, then
+// decidedParts returns what a block decides: what every record has, then meta keys, then
 // components.
-func (b *block) parts() []said {
+func (b *block) decidedParts() []said {
 	var parts []said
-	for _, p := range b.expressions() {
+	for _, p := range b.namedExpressions() {
 		if *p.expr != nil {
 			parts = append(parts, said{name: p.name, expr: *p.expr})
 		}
@@ -148,7 +148,7 @@ func (b *block) parts() []said {
 		parts = append(parts, said{name: "components", expr: b.All})
 	}
 	for _, c := range b.Components {
-		p := said{name: ComponentPart(c.Name), gone: never(c.When), component: c.Name}
+		p := said{name: ComponentPart(c.Name), gone: isNeverTrue(c.When), component: c.Name}
 		if i := slices.IndexFunc(parts, p.isSame); i >= 0 {
 			parts[i].gone = parts[i].gone && p.gone
 			continue
@@ -158,12 +158,12 @@ func (b *block) parts() []said {
 	return parts
 }
 
-// never says whether a condition is false for every job.
-func never(when hcl.Expression) bool {
+// isNeverTrue says whether a condition is false for every job.
+func isNeverTrue(when hcl.Expression) bool {
 	if when == nil {
 		return false
 	}
 	v, ok := hcl.Literal(when)
-	holds, isBool := fromCty(v).boolean()
+	holds, isBool := fromCty(v).asBool()
 	return ok && isBool && !holds
 }

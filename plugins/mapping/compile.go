@@ -90,14 +90,14 @@ type score struct {
 // Mapper is nil when one is an error.
 func Compile(opt Options) (*Mapper, hcl.Diagnostics) {
 	c := compiler{opt: opt, mapper: &Mapper{imported: opt.Imported, columns: map[string]int{}, keys: map[string]bool{}}}
-	c.declare()
-	fallback, mine := c.decode()
+	c.declareAttributes()
+	fallback, mine := c.decodeBlocks()
 	c.torn = c.diags.HasErrors()
-	c.compile(fallback, mine)
+	c.compileBlock(fallback, mine)
 	if c.diags.HasErrors() {
 		return nil, c.diags
 	}
-	c.finish()
+	c.finishMapper()
 	return c.mapper, c.diags
 }
 
@@ -114,8 +114,8 @@ type compiler struct {
 	constants map[string]map[string]cty.Value
 }
 
-// declare makes the scope of the declared attributes.
-func (c *compiler) declare() {
+// declareAttributes makes the scope of the declared attributes.
+func (c *compiler) declareAttributes() {
 	job := hcl.Object{}
 	for i, a := range c.opt.Attributes {
 		job[a.GetName()] = ctyType(a.GetType())
@@ -124,7 +124,7 @@ func (c *compiler) declare() {
 	}
 	c.names, c.slow = map[string]bool{}, map[string]bool{}
 	objects := map[string]hcl.Object{"job": job}
-	c.constants = c.opt.constants()
+	c.constants = c.opt.constantVariables()
 	for name, values := range c.constants {
 		objects[name] = hcl.Object{}
 		for attribute := range values {
@@ -135,16 +135,16 @@ func (c *compiler) declare() {
 	c.mapper.env = newEnv(c.constants, c.scope)
 }
 
-// constants are the variables that are the same for each job.
-func (o *Options) constants() map[string]map[string]cty.Value {
+// constantVariables are the variables that are the same for each job.
+func (o *Options) constantVariables() map[string]map[string]cty.Value {
 	return map[string]map[string]cty.Value{
-		"source": {"label": cty.StringVal(o.Label), "type": cty.StringVal(o.Type), "version": known(o.SourceVersion)},
-		"agent":  {"name": cty.StringVal(o.Agent), "version": known(o.AgentVersion)},
+		"source": {"label": cty.StringVal(o.Label), "type": cty.StringVal(o.Type), "version": textOrNull(o.SourceVersion)},
+		"agent":  {"name": cty.StringVal(o.Agent), "version": textOrNull(o.AgentVersion)},
 	}
 }
 
-// known returns a text; null for "".
-func known(text string) cty.Value {
+// textOrNull returns a text; null for "".
+func textOrNull(text string) cty.Value {
 	if text == "" {
 		return cty.NullVal(cty.String)
 	}
@@ -169,12 +169,12 @@ func ctyType(t bursarv1.Type) cty.Type {
 // 17 kB of stack for a level of nesting, and a process of Go ends at 1 GB.
 const maxDefault = 16 << 10
 
-// decode reads the default mapping and the record block.
-func (c *compiler) decode() (fallback, mine block) {
+// decodeBlocks reads the default mapping and the record block.
+func (c *compiler) decodeBlocks() (fallback, mine block) {
 	name := "default mapping of " + c.opt.Type
 	text := c.opt.Default
 	if len(text) > maxDefault {
-		c.fail(hcl.Range{Filename: name}, "default mapping is too large", "the plugin's default mapping has %d bytes, at most %d are allowed", len(text), maxDefault)
+		c.addError(hcl.Range{Filename: name}, "default mapping is too large", "the plugin's default mapping has %d bytes, at most %d are allowed", len(text), maxDefault)
 		text = ""
 	}
 	file, diags := hcl.Parse(name, []byte(text))
@@ -188,59 +188,59 @@ func (c *compiler) decode() (fallback, mine block) {
 	return fallback, mine
 }
 
-func (c *compiler) compile(fallback, mine block) {
+func (c *compiler) compileBlock(fallback, mine block) {
 	m := c.mapper
-	c.compare(fallback, mine)
+	c.noteChanges(fallback, mine)
 	if mine.withoutDefaults() {
 		fallback = block{}
 	}
-	b := mine.over(fallback)
+	b := mine.withFallback(fallback)
 	if (b.ID == nil || b.Start == nil) && !c.torn {
-		c.fail(missing(c.opt.Record), "incomplete mapping", "a record needs id and start; neither this block nor the default mapping sets both, and defaults = false ignores the default mapping")
+		c.addError(missingItemRange(c.opt.Record), "incomplete mapping", "a record needs id and start; neither this block nor the default mapping sets both, and defaults = false ignores the default mapping")
 	}
-	m.when = c.program(b.When, cty.Bool)
-	m.id = c.program(b.ID, cty.String)
-	m.start, m.stop, m.submit = c.program(b.Start, cty.DynamicPseudoType), c.program(b.Stop, cty.DynamicPseudoType), c.program(b.Submit, cty.DynamicPseudoType)
+	m.when = c.compileExpression(b.When, cty.Bool)
+	m.id = c.compileExpression(b.ID, cty.String)
+	m.start, m.stop, m.submit = c.compileExpression(b.Start, cty.DynamicPseudoType), c.compileExpression(b.Stop, cty.DynamicPseudoType), c.compileExpression(b.Submit, cty.DynamicPseudoType)
 	if k, ok := m.submit.(constant); c.opt.ReusesIDs && !c.torn && (b.Submit == nil || ok && k.value.kind == kindNull) {
-		c.diags.Add(hcl.Warnf(missing(c.opt.Record), "missing submit",
+		c.diags.Add(hcl.Warnf(missingItemRange(c.opt.Record), "missing submit",
 			"%s reuses job numbers, and runs with the same number are distinguished by submit; without it a new run replaces an old one. Set submit or keep the default", c.opt.Type))
 	}
-	m.state = c.program(b.State, cty.String)
-	m.code, m.signal = c.program(b.ExitCode, cty.Number), c.program(b.ExitSignal, cty.Number)
-	m.metaBase, m.metaOver = c.meta(fallback.Meta, false), c.meta(mine.Meta, true)
+	m.state = c.compileExpression(b.State, cty.String)
+	m.code, m.signal = c.compileExpression(b.ExitCode, cty.Number), c.compileExpression(b.ExitSignal, cty.Number)
+	m.metaBase, m.metaOver = c.compileMeta(fallback.Meta, false), c.compileMeta(mine.Meta, true)
 	slices.SortFunc(m.meta, func(a, b metaProgram) int { return compareText(a.key, b.key) })
-	m.listBase, m.listOver = c.list(fallback.All), c.list(mine.All)
+	m.listBase, m.listOver = c.compileList(fallback.All), c.compileList(mine.All)
 	for i := range b.Components {
-		m.components = append(m.components, c.component(&b.Components[i]))
+		m.components = append(m.components, c.compileComponent(&b.Components[i]))
 	}
 }
 
-func missing(body hcl.Body) hcl.Range {
+func missingItemRange(body hcl.Body) hcl.Range {
 	if body == nil {
 		return hcl.Range{}
 	}
 	return body.MissingItemRange()
 }
 
-func (c *compiler) fail(r hcl.Range, summary, format string, args ...any) {
+func (c *compiler) addError(r hcl.Range, summary, format string, args ...any) {
 	c.diags.Add(hcl.Errorf(r, summary, format, args...))
 }
 
-// list compiles a list of components.
-func (c *compiler) list(expr hcl.Expression) program {
-	p := c.program(expr, cty.DynamicPseudoType)
+// compileList compiles a list of components.
+func (c *compiler) compileList(expr hcl.Expression) program {
+	p := c.compileExpression(expr, cty.DynamicPseudoType)
 	if k, ok := p.(constant); ok && !slices.Contains([]kind{kindNull, kindText, kindOther}, k.value.kind) {
-		c.fail(expr.Range(), "invalid components", "want a list of components; a block component \"NAME\" { … } makes one of them")
+		c.addError(expr.Range(), "invalid components", "want a list of components; a block component \"NAME\" { … } makes one of them")
 	}
 	return p
 }
 
-// meta compiles a meta that lists its keys key by key, those of the record block in place
+// compileMeta compiles a meta that lists its keys key by key, those of the record block in place
 // of the default's, and returns a program for any other.
-func (c *compiler) meta(expr hcl.Expression, mine bool) program {
+func (c *compiler) compileMeta(expr hcl.Expression, mine bool) program {
 	pairs, ok := metaKeys(expr)
 	if !ok {
-		return c.program(expr, cty.DynamicPseudoType)
+		return c.compileExpression(expr, cty.DynamicPseudoType)
 	}
 	if mine {
 		c.mapper.meta = slices.DeleteFunc(c.mapper.meta, func(m metaProgram) bool {
@@ -249,12 +249,12 @@ func (c *compiler) meta(expr hcl.Expression, mine bool) program {
 	}
 	for _, p := range pairs {
 		if problem := record.ValidateName(p.key); problem != "" {
-			c.fail(p.pair.Key.Range(), "invalid meta key", "%q %s", p.key, problem)
+			c.addError(p.pair.Key.Range(), "invalid meta key", "%q %s", p.key, problem)
 		}
 		if slices.ContainsFunc(c.mapper.meta, func(m metaProgram) bool { return m.key == p.key }) {
-			c.fail(p.pair.Key.Range(), "duplicate meta key", "%q is set more than once", p.key)
+			c.addError(p.pair.Key.Range(), "duplicate meta key", "%q is set more than once", p.key)
 		}
-		c.mapper.meta = append(c.mapper.meta, metaProgram{p.key, mine, "meta " + p.key, c.program(p.pair.Value, cty.DynamicPseudoType)})
+		c.mapper.meta = append(c.mapper.meta, metaProgram{p.key, mine, "meta " + p.key, c.compileExpression(p.pair.Value, cty.DynamicPseudoType)})
 	}
 	return nil
 }
@@ -289,17 +289,17 @@ func metaKeys(expr hcl.Expression) ([]metaKey, bool) {
 	return keys, true
 }
 
-func (c *compiler) component(b *componentBlock) component {
+func (c *compiler) compileComponent(b *componentBlock) component {
 	part := fmt.Sprintf("component %q ", b.Name)
 	out := component{
-		name: b.Name, mine: b.refines, amount: c.program(b.Amount, cty.Number), amounts: c.amounts(b.Amounts), key: b.key,
-		when: c.program(b.When, cty.Bool), amountPart: part + "amount", whenPart: part + "when",
+		name: b.Name, mine: b.refines, amount: c.compileExpression(b.Amount, cty.Number), amounts: c.compileAmounts(b.Amounts), key: b.key,
+		when: c.compileExpression(b.When, cty.Bool), amountPart: part + "amount", whenPart: part + "when",
 	}
 	if b.Amounts != nil {
 		out.amountPart += "s"
 	}
-	if problem := c.name(b.Name); problem != "" {
-		c.fail(b.Range, "invalid component name", "%q %s", b.Name, problem)
+	if problem := c.checkLabel(b.Name); problem != "" {
+		c.addError(b.Range, "invalid component name", "%q %s", b.Name, problem)
 	}
 	c.checkAmount(b)
 	switch b.Kind {
@@ -307,34 +307,34 @@ func (c *compiler) component(b *componentBlock) component {
 	case "total":
 		out.kind = record.Total
 	default:
-		c.fail(b.Range, "invalid kind", "kind is %q, want \"rate\" (used for as long as the job runs) or \"total\" (consumed over the run)", b.Kind)
+		c.addError(b.Range, "invalid kind", "kind is %q, want \"rate\" (used for as long as the job runs) or \"total\" (consumed over the run)", b.Kind)
 	}
 	for i := range b.Scores {
 		s := &b.Scores[i]
-		if problem := c.name(s.Name); problem != "" {
-			c.fail(s.Range, "invalid score name", "%q %s", s.Name, problem)
+		if problem := c.checkLabel(s.Name); problem != "" {
+			c.addError(s.Range, "invalid score name", "%q %s", s.Name, problem)
 		}
-		out.scores = append(out.scores, c.score(part, s))
+		out.scores = append(out.scores, c.compileScore(part, s))
 	}
 	return out
 }
 
-// name says what is wrong with a label; one that could not be decoded has been
+// checkLabel says what is wrong with a label; one that could not be decoded has been
 // reported.
-func (c *compiler) name(label string) string {
+func (c *compiler) checkLabel(label string) string {
 	if label == "" && c.torn {
 		return ""
 	}
 	return record.ValidateName(label)
 }
 
-func (c *compiler) score(part string, s *scoreBlock) score {
+func (c *compiler) compileScore(part string, s *scoreBlock) score {
 	part += fmt.Sprintf("score %q", s.Name)
-	return score{name: s.Name, value: c.program(s.Value, cty.Number), when: c.program(s.When, cty.Bool), valuePart: part, whenPart: part + " when"}
+	return score{name: s.Name, value: c.compileExpression(s.Value, cty.Number), when: c.compileExpression(s.When, cty.Bool), valuePart: part, whenPart: part + " when"}
 }
 
-// program checks and compiles one expression; nil for none.
-func (c *compiler) program(expr hcl.Expression, want cty.Type) program {
+// compileExpression checks and compiles one expression; nil for none.
+func (c *compiler) compileExpression(expr hcl.Expression, want cty.Type) program {
 	if expr == nil {
 		return nil
 	}
@@ -344,9 +344,9 @@ func (c *compiler) program(expr hcl.Expression, want cty.Type) program {
 		return nil
 	}
 	for _, ref := range hcl.Refs(expr) {
-		c.use(ref)
+		c.noteReference(ref)
 	}
-	if p := c.quick(expr); p != nil {
+	if p := c.compileWithoutHCL(expr); p != nil {
 		return p
 	}
 	e := &evaluated{expr: expr, env: &c.mapper.env, seen: map[string]value{}}
@@ -360,13 +360,13 @@ func (c *compiler) program(expr hcl.Expression, want cty.Type) program {
 	return e
 }
 
-func (c *compiler) use(ref hcl.Ref) {
+func (c *compiler) noteReference(ref hcl.Ref) {
 	if ref.Root != "job" {
 		c.dated = c.dated || len(ref.Path) == 0 || ref.Path[0] == "version"
 		return
 	}
 	if len(ref.Path) == 0 {
-		c.fail(ref.Range, "invalid reference", "name the attribute, as in job.NAME; job as a whole cannot be used")
+		c.addError(ref.Range, "invalid reference", "name the attribute, as in job.NAME; job as a whole cannot be used")
 		return
 	}
 	c.names[ref.Path[0]] = true
@@ -380,14 +380,14 @@ func (c *compiler) use(ref hcl.Ref) {
 	}
 }
 
-// quick returns a program that does without HCL; nil when the expression needs
+// compileWithoutHCL returns a program that does without HCL; nil when the expression needs
 // it.
-func (c *compiler) quick(expr hcl.Expression) program {
+func (c *compiler) compileWithoutHCL(expr hcl.Expression) program {
 	if v, ok := hcl.Literal(expr); ok {
 		return constant{fromCty(v), expr.Range()}
 	}
 	if path, ok := hcl.Attribute(expr); ok {
-		return c.attribute(path, expr.Range())
+		return c.compileAttribute(path, expr.Range())
 	}
 	parts, ok := hcl.Template(expr)
 	if !ok {
@@ -399,7 +399,7 @@ func (c *compiler) quick(expr hcl.Expression) program {
 			t.parts = append(t.parts, constant{value{kind: kindText, text: p.Text}, t.at})
 			continue
 		}
-		part := c.attribute(p.Path, t.at)
+		part := c.compileAttribute(p.Path, t.at)
 		if part == nil {
 			return nil
 		}
@@ -408,9 +408,9 @@ func (c *compiler) quick(expr hcl.Expression) program {
 	return t
 }
 
-// attribute returns a program for job.X, source.X and agent.X; nil for a deeper
+// compileAttribute returns a program for job.X, source.X and agent.X; nil for a deeper
 // path.
-func (c *compiler) attribute(path []string, at hcl.Range) program {
+func (c *compiler) compileAttribute(path []string, at hcl.Range) program {
 	if len(path) != 2 {
 		return nil
 	}
@@ -424,8 +424,8 @@ func (c *compiler) attribute(path []string, at hcl.Range) program {
 	return column{i, c.mapper.types[i], at}
 }
 
-// finish notes which columns are used and hashes the mapping.
-func (c *compiler) finish() {
+// finishMapper notes which columns are used and hashes the mapping.
+func (c *compiler) finishMapper() {
 	m := c.mapper
 	for name := range c.names {
 		m.used = append(m.used, m.columns[name])
@@ -436,7 +436,7 @@ func (c *compiler) finish() {
 		m.env.slow = append(m.env.slow, slot{name, i, m.types[i]})
 	}
 	slices.SortFunc(m.env.slow, func(a, b slot) int { return a.index - b.index })
-	m.digest = c.hash()
+	m.digest = c.hashMapping()
 }
 
 // Wanted returns the attributes that the mapping names, sorted.
@@ -455,22 +455,22 @@ func (m *Mapper) Wanted() []string {
 // column.key, sorted; column.* where it uses the column as a whole.
 func (m *Mapper) WantedKeys() []string { return slices.Sorted(maps.Keys(m.keys)) }
 
-// hash covers all that decides what a job becomes beside its attributes; versions only
+// hashMapping hashes all that decides what a job becomes beside its attributes; versions only
 // where the mapping names one, since jobs need not be sent again after an update.
-func (c *compiler) hash() uint64 {
+func (c *compiler) hashMapping() uint64 {
 	h := newHash()
-	h.text(c.opt.Agent)
-	h.text(c.opt.Type)
-	h.text(c.opt.Label)
-	h.text(c.opt.Default)
+	h.addText(c.opt.Agent)
+	h.addText(c.opt.Type)
+	h.addText(c.opt.Label)
+	h.addText(c.opt.Default)
 	for _, i := range c.mapper.used {
-		h.text(c.opt.Attributes[i].GetName())
-		h.number(uint64(c.mapper.types[i]))
+		h.addText(c.opt.Attributes[i].GetName())
+		h.addNumber(uint64(c.mapper.types[i]))
 	}
-	h.text(sourceOf(c.opt.Record))
+	h.addText(sourceOf(c.opt.Record))
 	if c.dated {
-		h.text(c.opt.AgentVersion)
-		h.text(c.opt.SourceVersion)
+		h.addText(c.opt.AgentVersion)
+		h.addText(c.opt.SourceVersion)
 	}
 	return uint64(h)
 }

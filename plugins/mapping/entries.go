@@ -30,10 +30,10 @@ func keyOf(pattern, name string) string {
 	return ""
 }
 
-// amounts compiles the map of a component with a star. One that is an attribute is read
+// compileAmounts compiles the map of a component with a star. One that is an attribute is read
 // without HCL.
-func (c *compiler) amounts(expr hcl.Expression) program {
-	p := c.program(expr, cty.Map(cty.Number))
+func (c *compiler) compileAmounts(expr hcl.Expression) program {
+	p := c.compileExpression(expr, cty.Map(cty.Number))
 	if e, ok := p.(*evaluated); ok && len(e.names) == 1 {
 		if path, ok := hcl.Attribute(expr); ok && len(path) == 2 {
 			return column{e.names[0].index, e.names[0].typ, expr.Range()}
@@ -47,15 +47,15 @@ func (c *compiler) checkAmount(b *componentBlock) {
 	stars := strings.Count(b.Name, star)
 	switch {
 	case stars > 1:
-		c.fail(b.Range, "invalid component name", "%q has %d stars: use one, for the keys of amounts", b.Name, stars)
+		c.addError(b.Range, "invalid component name", "%q has %d stars: use one, for the keys of amounts", b.Name, stars)
 	case stars == 1 && b.Amount != nil:
-		c.fail(b.Amount.Range(), "invalid amount", "component %q has a star, which stands for the keys of a map: use amounts = MAP, or a name without a star", b.Name)
+		c.addError(b.Amount.Range(), "invalid amount", "component %q has a star, which stands for the keys of a map: use amounts = MAP, or a name without a star", b.Name)
 	case stars == 0 && b.Amounts != nil && b.key == "":
-		c.fail(b.Amounts.Range(), "invalid amounts", "component %q has no star, which stands for the keys of the map: use a name such as %q, or amount", b.Name, b.Name+":*")
+		c.addError(b.Amounts.Range(), "invalid amounts", "component %q has no star, which stands for the keys of the map: use a name such as %q, or amount", b.Name, b.Name+":*")
 	case stars == 1 && b.Amounts == nil:
-		c.fail(b.Range, "missing attribute", "amounts must be set: the default mapping has no component %q to take it from", b.Name)
+		c.addError(b.Range, "missing attribute", "amounts must be set: the default mapping has no component %q to take it from", b.Name)
 	case !b.hasAmount():
-		c.fail(b.Range, "missing attribute", "amount must be set: the default mapping has no component %q to take it from", b.Name)
+		c.addError(b.Range, "missing attribute", "amount must be set: the default mapping has no component %q to take it from", b.Name)
 	}
 }
 
@@ -69,17 +69,17 @@ type entry struct {
 	problem string // why the amount is unknown; "": it is known
 }
 
-// entries are those of a component's amounts; none where its condition fails.
-func (b *builder) entries(c *component) []entry {
-	if c.when != nil && !b.condition(c.whenPart, c.when) {
+// amountEntries are the entries of a component's amounts; none where its condition fails.
+func (b *builder) amountEntries(c *component) []entry {
+	if c.when != nil && !b.evalCondition(c.whenPart, c.when) {
 		return nil
 	}
-	v := b.eval(c.amountPart, c.amounts)
+	v := b.evalPart(c.amountPart, c.amounts)
 	switch {
 	case v.kind == kindNull:
 		return nil
 	case v.kind != kindOther || !v.other.Type().IsObjectType() && !v.other.Type().IsMapType():
-		b.wrong(c.amountPart, c.amounts, v, "a map of numbers; a when can leave the components out")
+		b.setTypeError(c.amountPart, c.amounts, v, "a map of numbers; a when can leave the components out")
 		return nil
 	case v.other.LengthInt() > maxEntries && c.isEach():
 		return []entry{{name: c.name, problem: fmt.Sprintf("amounts has %d entries, at most %d are allowed", v.other.LengthInt(), maxEntries)}}
@@ -88,23 +88,23 @@ func (b *builder) entries(c *component) []entry {
 	for it := v.other.ElementIterator(); it.Next(); {
 		key, e := it.Element()
 		if c.isEach() || key.AsString() == c.key {
-			out = append(out, c.entry(key.AsString(), fromCty(e)))
+			out = append(out, c.newEntry(key.AsString(), fromCty(e)))
 		}
 	}
 	return out
 }
 
-func (c *component) entry(key string, v value) entry {
+func (c *component) newEntry(key string, v value) entry {
 	e := entry{name: c.name}
 	if c.isEach() {
 		e.name = strings.Replace(c.name, star, key, 1)
 	}
 	var ok bool
-	e.amount, ok = v.count()
+	e.amount, ok = v.asCount()
 	switch problem := record.ValidateName(e.name); {
 	case problem != "":
 		e.problem = "the name " + problem
-	case blank(key):
+	case isBlank(key):
 		e.problem = "the key is blank"
 	case !ok:
 		e.problem = fmt.Sprintf("invalid amount %q: use a whole number of at least 0", v)
@@ -112,23 +112,23 @@ func (c *component) entry(key string, v value) entry {
 	return e
 }
 
-// counted are the entries of a component with a star that no other block has by its full
+// entriesWithoutBlock are the entries of a component with a star that no other block has by its full
 // name.
-func (b *builder) counted(m *Mapper, c *component) (out []entry) {
-	for _, e := range b.entries(c) {
-		if !m.names(e.name) {
+func (b *builder) entriesWithoutBlock(m *Mapper, c *component) (out []entry) {
+	for _, e := range b.amountEntries(c) {
+		if !m.hasComponent(e.name) {
 			out = append(out, e)
 		}
 	}
 	return out
 }
 
-// each appends a component for each entry above 0, beside those that the record block's
+// appendEach appends a component for each entry above 0, beside those that the record block's
 // list or a block before has.
-func (b *builder) each(m *Mapper, c *component, over, to []record.Component) []record.Component {
-	for _, e := range b.counted(m, c) {
-		if e.problem == "" && e.amount > 0 && (c.mine || !contains(over, e.name)) && !contains(to, e.name) {
-			to = append(to, record.Component{Name: e.name, Amount: e.amount, Kind: c.kind, Scores: b.scores(c)})
+func (b *builder) appendEach(m *Mapper, c *component, over, to []record.Component) []record.Component {
+	for _, e := range b.entriesWithoutBlock(m, c) {
+		if e.problem == "" && e.amount > 0 && (c.mine || !containsComponent(over, e.name)) && !containsComponent(to, e.name) {
+			to = append(to, record.Component{Name: e.name, Amount: e.amount, Kind: c.kind, Scores: b.evalScores(c)})
 		}
 	}
 	return to
@@ -149,9 +149,9 @@ func (m *Mapper) Unread(job *bursarv1.Job, r *record.Record) (unread []Unread) {
 		if c.amounts == nil {
 			continue
 		}
-		entries := b.entries
+		entries := b.amountEntries
 		if c.isEach() {
-			entries = func(c *component) []entry { return b.counted(m, c) }
+			entries = func(c *component) []entry { return b.entriesWithoutBlock(m, c) }
 		}
 		for _, e := range entries(c) {
 			if e.problem != "" && r.Component(e.name) == nil {

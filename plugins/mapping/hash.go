@@ -15,18 +15,18 @@ type fnv uint64
 
 func newHash() fnv { return 14695981039346656037 }
 
-func (h *fnv) byte(b byte) { *h = (*h ^ fnv(b)) * 1099511628211 }
+func (h *fnv) addByte(b byte) { *h = (*h ^ fnv(b)) * 1099511628211 }
 
-func (h *fnv) text(s string) {
+func (h *fnv) addText(s string) {
 	for i := range len(s) {
-		h.byte(s[i])
+		h.addByte(s[i])
 	}
-	h.number(uint64(len(s)))
+	h.addNumber(uint64(len(s)))
 }
 
-func (h *fnv) number(n uint64) {
+func (h *fnv) addNumber(n uint64) {
 	for range 8 {
-		h.byte(byte(n))
+		h.addByte(byte(n))
 		n >>= 8
 	}
 }
@@ -36,19 +36,19 @@ func (h *fnv) number(n uint64) {
 // fingerprint is the one that was sent need not be mapped again.
 func (m *Mapper) Fingerprint(job *bursarv1.Job) uint64 {
 	h := newHash()
-	h.number(m.digest)
-	h.byte(flags(job))
+	h.addNumber(m.digest)
+	h.addByte(jobFlags(job))
 	for _, i := range m.used {
 		if i < len(job.GetValues()) {
-			h.value(job.GetValues()[i])
+			h.addValue(job.GetValues()[i])
 		} else {
-			h.byte(0)
+			h.addByte(0)
 		}
 	}
 	return uint64(h)
 }
 
-func flags(job *bursarv1.Job) byte {
+func jobFlags(job *bursarv1.Job) byte {
 	var f byte
 	if job.GetEnded() {
 		f |= 1
@@ -59,47 +59,47 @@ func flags(job *bursarv1.Job) byte {
 	return f
 }
 
-func (h *fnv) value(v *bursarv1.Value) {
+func (h *fnv) addValue(v *bursarv1.Value) {
 	switch k := v.GetKind().(type) {
 	case *bursarv1.Value_StringValue:
-		h.byte(1)
-		h.text(k.StringValue)
+		h.addByte(1)
+		h.addText(k.StringValue)
 	case *bursarv1.Value_BytesValue:
-		h.byte(2)
-		h.text(string(k.BytesValue))
+		h.addByte(2)
+		h.addText(string(k.BytesValue))
 	case *bursarv1.Value_IntValue:
-		h.byte(3)
-		h.number(uint64(k.IntValue))
+		h.addByte(3)
+		h.addNumber(uint64(k.IntValue))
 	case *bursarv1.Value_FloatValue:
-		h.byte(4)
-		h.number(math.Float64bits(k.FloatValue))
+		h.addByte(4)
+		h.addNumber(math.Float64bits(k.FloatValue))
 	case *bursarv1.Value_BoolValue:
-		h.byte(5)
+		h.addByte(5)
 		if k.BoolValue {
-			h.byte(1)
+			h.addByte(1)
 		}
 	case *bursarv1.Value_ListValue:
-		h.byte(6)
+		h.addByte(6)
 		for _, e := range k.ListValue.GetValues() {
-			h.value(e)
+			h.addValue(e)
 		}
 	case *bursarv1.Value_MapValue:
-		h.byte(7)
-		h.entries(k.MapValue.GetValues())
+		h.addByte(7)
+		h.addMap(k.MapValue.GetValues())
 	default:
-		h.byte(0)
+		h.addByte(0)
 	}
 }
 
-func (h *fnv) entries(m map[string]*bursarv1.Value) {
+func (h *fnv) addMap(m map[string]*bursarv1.Value) {
 	names := make([]string, 0, len(m))
 	for name := range m {
 		names = append(names, name)
 	}
 	slices.Sort(names)
 	for _, name := range names {
-		h.text(name)
-		h.value(m[name])
+		h.addText(name)
+		h.addValue(m[name])
 	}
 }
 

@@ -37,21 +37,21 @@ func (e *Error) Unwrap() error { return e.Err }
 // and that to "" when it cannot be told. The error is an *[Error].
 func (m *Mapper) Map(job *bursarv1.Job) (r record.Record, keep bool, err error) {
 	b := builder{job: job}
-	if keep = b.condition("when", m.when); !keep && b.err == nil {
+	if keep = b.evalCondition("when", m.when); !keep && b.err == nil {
 		r.ID, _ = m.ID(job) // a job that is left out need not have one
 		return r, false, nil
 	}
-	r.ID = b.text("id", m.id)
-	r.Start, r.Stop, r.Submit = b.time("start", m.start), b.time("stop", m.stop), b.time("submit", m.submit)
-	r.State = b.text("state", m.state)
-	r.Exit = b.exit(m)
-	r.Meta = b.meta(m)
-	r.Components = b.components(m)
+	r.ID = b.evalText("id", m.id)
+	r.Start, r.Stop, r.Submit = b.evalTime("start", m.start), b.evalTime("stop", m.stop), b.evalTime("submit", m.submit)
+	r.State = b.evalText("state", m.state)
+	r.Exit = b.evalExit(m)
+	r.Meta = b.evalMeta(m)
+	r.Components = b.evalComponents(m)
 	if b.err == nil && r.Start == record.None {
-		b.fail("start", m.start, fmt.Errorf("it is null, and a record needs a start"))
+		b.setError("start", m.start, fmt.Errorf("it is null, and a record needs a start"))
 	}
 	if b.err == nil {
-		if err := m.valid(&r); err != nil {
+		if err := m.validateRecord(&r); err != nil {
 			b.err = &Error{Part: "record", RecordID: r.ID, Err: err}
 		}
 	}
@@ -62,10 +62,10 @@ func (m *Mapper) Map(job *bursarv1.Job) (r record.Record, keep bool, err error) 
 	return r, keep, nil
 }
 
-// valid also refuses a run that ends before it starts: AUDITOR's interface takes such a
+// validateRecord also refuses a run that ends before it starts: AUDITOR's interface takes such a
 // record, and what is imported from it is kept, but a scheduler that says so has a wrong
 // time, so its usage is unknown and not 0.
-func (m *Mapper) valid(r *record.Record) error {
+func (m *Mapper) validateRecord(r *record.Record) error {
 	if err := r.Validate(); err != nil {
 		return err
 	}
@@ -103,12 +103,12 @@ func (m *Mapper) Lacking(job *bursarv1.Job, r *record.Record) (names []string) {
 // ID returns the record id of a job. The error is an *[Error].
 func (m *Mapper) ID(job *bursarv1.Job) (string, error) {
 	b := builder{job: job}
-	id := b.text("id", m.id)
+	id := b.evalText("id", m.id)
 	if b.err != nil {
 		return "", b.err
 	}
 	if err := record.ValidateID(id); err != nil {
-		return "", &Error{Part: "id", Place: m.id.place(), RecordID: id, Err: err}
+		return "", &Error{Part: "id", Place: m.id.sourceRange(), RecordID: id, Err: err}
 	}
 	return id, nil
 }
@@ -122,7 +122,7 @@ func (m *Mapper) Submit(job *bursarv1.Job) record.Time { return timeOf(job, "sub
 
 func timeOf(job *bursarv1.Job, part string, p program) record.Time {
 	b := builder{job: job}
-	if t := b.time(part, p); b.err == nil {
+	if t := b.evalTime(part, p); b.err == nil {
 		return t
 	}
 	return record.None
@@ -134,109 +134,109 @@ type builder struct {
 	err *Error
 }
 
-func (b *builder) fail(part string, p program, err error) {
+func (b *builder) setError(part string, p program, err error) {
 	if b.err == nil {
-		b.err = &Error{Part: part, Place: p.place(), Err: err}
+		b.err = &Error{Part: part, Place: p.sourceRange(), Err: err}
 	}
 }
 
-// eval returns the value of p; null without one and after a failure.
-func (b *builder) eval(part string, p program) value {
+// evalPart returns the value of p; null without one and after a failure.
+func (b *builder) evalPart(part string, p program) value {
 	if p == nil || b.err != nil {
 		return value{}
 	}
 	v, err := p.eval(b.job)
 	if err != nil {
-		b.fail(part, p, err)
+		b.setError(part, p, err)
 	}
 	return v
 }
 
-func (b *builder) wrong(part string, p program, v value, want string) {
-	b.fail(part, p, fmt.Errorf("it is %q, want %s", v, want))
+func (b *builder) setTypeError(part string, p program, v value, want string) {
+	b.setError(part, p, fmt.Errorf("it is %q, want %s", v, want))
 }
 
-func (b *builder) text(part string, p program) string {
-	v := b.eval(part, p)
+func (b *builder) evalText(part string, p program) string {
+	v := b.evalPart(part, p)
 	switch v.kind {
 	case kindNull:
 		return ""
 	case kindOther:
-		b.wrong(part, p, v, "a text")
+		b.setTypeError(part, p, v, "a text")
 	}
 	return v.String()
 }
 
-// condition is true without an expression.
-func (b *builder) condition(part string, p program) bool {
+// evalCondition evaluates a condition; it is true without an expression.
+func (b *builder) evalCondition(part string, p program) bool {
 	if p == nil || b.err != nil {
 		return b.err == nil
 	}
-	v := b.eval(part, p)
-	yes, ok := v.boolean()
+	v := b.evalPart(part, p)
+	yes, ok := v.asBool()
 	if !ok {
-		b.wrong(part, p, v, "true or false")
+		b.setTypeError(part, p, v, "true or false")
 	}
 	return yes
 }
 
-func (b *builder) time(part string, p program) record.Time {
-	v := b.eval(part, p)
+func (b *builder) evalTime(part string, p program) record.Time {
+	v := b.evalPart(part, p)
 	if v.kind == kindNull {
 		return record.None
 	}
-	t, ok := v.time()
+	t, ok := v.asTime()
 	if !ok {
-		b.wrong(part, p, v, "a time: RFC 3339 text, or seconds since 1970")
+		b.setTypeError(part, p, v, "a time: RFC 3339 text, or seconds since 1970")
 	}
 	return t
 }
 
-func (b *builder) exit(m *Mapper) record.Exit {
-	code, signal := b.eval("exit_code", m.code), b.eval("exit_signal", m.signal)
+func (b *builder) evalExit(m *Mapper) record.Exit {
+	code, signal := b.evalPart("exit_code", m.code), b.evalPart("exit_signal", m.signal)
 	if code.kind == kindNull && signal.kind == kindNull {
 		return record.Exit{}
 	}
-	return record.Exit{Known: true, Code: b.small("exit_code", m.code, code), Signal: b.small("exit_signal", m.signal, signal)}
+	return record.Exit{Known: true, Code: b.evalInt32("exit_code", m.code, code), Signal: b.evalInt32("exit_signal", m.signal, signal)}
 }
 
-// small reads a number of 32 bits; null is 0.
-func (b *builder) small(part string, p program, v value) int32 {
+// evalInt32 reads a number of 32 bits; null is 0.
+func (b *builder) evalInt32(part string, p program, v value) int32 {
 	if v.kind == kindNull {
 		return 0
 	}
-	n, ok := v.integer()
+	n, ok := v.asInteger()
 	if !ok || n != int64(int32(n)) {
-		b.wrong(part, p, v, "a number of 32 bits")
+		b.setTypeError(part, p, v, "a number of 32 bits")
 	}
 	return int32(n)
 }
 
-// components are the lists and the blocks; a name that the record block has is not taken
+// evalComponents makes the components of the lists and of the blocks; a name that the record block has is not taken
 // from the default mapping.
-func (b *builder) components(m *Mapper) []record.Component {
-	base := b.list(m.listBase)
-	over := b.list(m.listOver)
+func (b *builder) evalComponents(m *Mapper) []record.Component {
+	base := b.evalList(m.listBase)
+	over := b.evalList(m.listOver)
 	var blocks []record.Component
 	for i := range m.components {
 		switch c := &m.components[i]; {
 		case c.isEach():
-			blocks = b.each(m, c, over, blocks)
-		case c.mine || len(over) == 0 || !contains(over, c.name):
-			blocks = b.component(c, blocks)
+			blocks = b.appendEach(m, c, over, blocks)
+		case c.mine || len(over) == 0 || !containsComponent(over, c.name):
+			blocks = b.appendComponent(c, blocks)
 		}
 	}
 	if len(base) == 0 && len(over) == 0 {
 		return blocks
 	}
 	base = slices.DeleteFunc(base, func(c record.Component) bool {
-		return contains(over, c.Name) || m.names(c.Name) || contains(blocks, c.Name)
+		return containsComponent(over, c.Name) || m.hasComponent(c.Name) || containsComponent(blocks, c.Name)
 	})
 	return slices.Concat(base, over, blocks)
 }
 
-// names says whether a block has a component by its full name.
-func (m *Mapper) names(component string) bool {
+// hasComponent says whether a block has a component by its full name.
+func (m *Mapper) hasComponent(component string) bool {
 	for i := range m.components {
 		if c := &m.components[i]; c.name == component && !c.isEach() {
 			return true
@@ -245,18 +245,18 @@ func (m *Mapper) names(component string) bool {
 	return false
 }
 
-func contains(list []record.Component, name string) bool {
+func containsComponent(list []record.Component, name string) bool {
 	return slices.ContainsFunc(list, func(c record.Component) bool { return c.Name == name })
 }
 
-// list reads the components that one expression makes: a list of objects as AUDITOR has
+// evalList reads the components that one expression makes: a list of objects as AUDITOR has
 // them, or its JSON.
-func (b *builder) list(p program) []record.Component {
-	v := b.eval("components", p)
+func (b *builder) evalList(p program) []record.Component {
+	v := b.evalPart("components", p)
 	if v.kind == kindOther {
 		text, err := ctyjson.Marshal(v.other, v.other.Type())
 		if err != nil {
-			b.fail("components", p, err)
+			b.setError("components", p, err)
 		}
 		v = value{kind: kindText, text: string(text)}
 	}
@@ -266,62 +266,62 @@ func (b *builder) list(p program) []record.Component {
 	case kindText:
 		list, err := wire.DecodeComponentsJSON(v.text)
 		if err != nil {
-			b.fail("components", p, err)
+			b.setError("components", p, err)
 		}
 		return list
 	}
-	b.wrong("components", p, v, "a list of components")
+	b.setTypeError("components", p, v, "a list of components")
 	return nil
 }
 
-// component appends a component whose condition holds.
-func (b *builder) component(c *component, to []record.Component) []record.Component {
+// appendComponent appends a component whose condition holds.
+func (b *builder) appendComponent(c *component, to []record.Component) []record.Component {
 	if c.amounts != nil {
-		for _, e := range b.entries(c) {
+		for _, e := range b.amountEntries(c) {
 			if e.problem == "" && e.amount > 0 {
-				to = append(to, record.Component{Name: c.name, Amount: e.amount, Kind: c.kind, Scores: b.scores(c)})
+				to = append(to, record.Component{Name: c.name, Amount: e.amount, Kind: c.kind, Scores: b.evalScores(c)})
 			}
 		}
 		return to
 	}
-	if c.when != nil && !b.condition(c.whenPart, c.when) {
+	if c.when != nil && !b.evalCondition(c.whenPart, c.when) {
 		return to
 	}
-	v := b.eval(c.amountPart, c.amount)
-	amount, ok := v.integer()
+	v := b.evalPart(c.amountPart, c.amount)
+	amount, ok := v.asInteger()
 	if !ok && b.err == nil {
-		b.wrong(c.amountPart, c.amount, v, "a number; a when can leave the component out")
+		b.setTypeError(c.amountPart, c.amount, v, "a number; a when can leave the component out")
 	}
-	return append(to, record.Component{Name: c.name, Amount: amount, Kind: c.kind, Scores: b.scores(c)})
+	return append(to, record.Component{Name: c.name, Amount: amount, Kind: c.kind, Scores: b.evalScores(c)})
 }
 
-// scores are those of a component whose conditions hold.
-func (b *builder) scores(c *component) (scores []record.Score) {
+// evalScores returns the scores of a component whose conditions hold.
+func (b *builder) evalScores(c *component) (scores []record.Score) {
 	for i := range c.scores {
 		s := &c.scores[i]
-		if s.when != nil && !b.condition(s.whenPart, s.when) {
+		if s.when != nil && !b.evalCondition(s.whenPart, s.when) {
 			continue
 		}
-		v := b.eval(s.valuePart, s.value)
-		f, ok := v.number()
+		v := b.evalPart(s.valuePart, s.value)
+		f, ok := v.asNumber()
 		if !ok && b.err == nil {
-			b.wrong(s.valuePart, s.value, v, "a number; a when can leave the score out")
+			b.setTypeError(s.valuePart, s.value, v, "a number; a when can leave the score out")
 		}
 		scores = append(scores, record.Score{Name: s.name, Value: f})
 	}
 	return scores
 }
 
-// meta are the keys that are listed, and what expressions make for the job; a key that the
+// evalMeta makes the keys that are listed, and what expressions give for the job; a key that the
 // record block has is not taken from the default mapping.
-func (b *builder) meta(m *Mapper) record.Meta {
+func (b *builder) evalMeta(m *Mapper) record.Meta {
 	over, decided := b.metaAll(m.metaOver)
 	meta := make(record.Meta, 0, len(m.meta))
 	for _, p := range m.meta {
 		if _, ok := decided[p.key]; ok && !p.mine {
 			continue
 		}
-		values := b.values(p.part, p.value, b.eval(p.part, p.value))
+		values := b.metaValues(p.part, p.value, b.evalPart(p.part, p.value))
 		if len(values) > 0 {
 			meta = append(meta, record.MetaEntry{Key: p.key, Values: values})
 		}
@@ -339,23 +339,23 @@ func (b *builder) meta(m *Mapper) record.Meta {
 	return append(meta, over...).Sorted()
 }
 
-// values are those of one key: a plain value or a list; null and blank texts are
+// metaValues are the values of one key: a plain value or a list; null and blank texts are
 // left out.
-func (b *builder) values(part string, p program, v value) []string {
+func (b *builder) metaValues(part string, p program, v value) []string {
 	switch v.kind {
 	case kindNull:
 		return nil
 	case kindOther:
-		return b.texts(part, p, v.other)
+		return b.elementTexts(part, p, v.other)
 	}
 	text := v.String()
-	if blank(text) {
+	if isBlank(text) {
 		return nil
 	}
 	return []string{text}
 }
 
-func blank(s string) bool {
+func isBlank(s string) bool {
 	for _, r := range s {
 		if r != ' ' && r != '\t' && r != '\n' && r != '\r' {
 			return false
@@ -364,9 +364,9 @@ func blank(s string) bool {
 	return true
 }
 
-func (b *builder) texts(part string, p program, v cty.Value) []string {
+func (b *builder) elementTexts(part string, p program, v cty.Value) []string {
 	if !v.CanIterateElements() || v.Type().IsObjectType() || v.Type().IsMapType() {
-		b.fail(part, p, fmt.Errorf("it is %s, want a text or a list of texts", v.Type().FriendlyName()))
+		b.setError(part, p, fmt.Errorf("it is %s, want a text or a list of texts", v.Type().FriendlyName()))
 		return nil
 	}
 	var out []string
@@ -374,10 +374,10 @@ func (b *builder) texts(part string, p program, v cty.Value) []string {
 		_, e := it.Element()
 		item := fromCty(e)
 		if item.kind == kindOther {
-			b.fail(part, p, fmt.Errorf("an element is %s, want a text", e.Type().FriendlyName()))
+			b.setError(part, p, fmt.Errorf("an element is %s, want a text", e.Type().FriendlyName()))
 			return nil
 		}
-		if item.kind != kindNull && !blank(item.String()) {
+		if item.kind != kindNull && !isBlank(item.String()) {
 			out = append(out, item.String())
 		}
 	}
@@ -387,12 +387,12 @@ func (b *builder) texts(part string, p program, v cty.Value) []string {
 // metaAll evaluates a meta that is one expression. It also returns the keys that the
 // expression sets, including those set to null.
 func (b *builder) metaAll(p program) (record.Meta, map[string]struct{}) {
-	v := b.eval("meta", p)
+	v := b.evalPart("meta", p)
 	if v.kind == kindNull {
 		return nil, nil
 	}
 	if v.kind != kindOther || !v.other.Type().IsObjectType() && !v.other.Type().IsMapType() {
-		b.wrong("meta", p, v, "an object of texts or lists of texts")
+		b.setTypeError("meta", p, v, "an object of texts or lists of texts")
 		return nil, nil
 	}
 	var meta record.Meta
@@ -401,7 +401,7 @@ func (b *builder) metaAll(p program) (record.Meta, map[string]struct{}) {
 		key, e := it.Element()
 		name := key.AsString()
 		decided[name] = struct{}{}
-		if values := b.values("meta "+name, p, fromCty(e)); len(values) > 0 {
+		if values := b.metaValues("meta "+name, p, fromCty(e)); len(values) > 0 {
 			meta = append(meta, record.MetaEntry{Key: name, Values: values})
 		}
 	}

@@ -15,7 +15,7 @@ import (
 // program is a compiled expression.
 type program interface {
 	eval(job *bursarv1.Job) (value, error)
-	place() hcl.Range
+	sourceRange() hcl.Range
 }
 
 // constant is the same for every job.
@@ -25,7 +25,7 @@ type constant struct {
 }
 
 func (c constant) eval(*bursarv1.Job) (value, error) { return c.value, nil }
-func (c constant) place() hcl.Range                  { return c.at }
+func (c constant) sourceRange() hcl.Range            { return c.at }
 
 // column is one attribute of the job.
 type column struct {
@@ -34,11 +34,13 @@ type column struct {
 	at    hcl.Range
 }
 
-func (c column) eval(job *bursarv1.Job) (value, error) { return attribute(job, c.index, c.typ), nil }
-func (c column) place() hcl.Range                      { return c.at }
+func (c column) eval(job *bursarv1.Job) (value, error) {
+	return attributeValue(job, c.index, c.typ), nil
+}
+func (c column) sourceRange() hcl.Range { return c.at }
 
-// attribute reads an attribute of a plain type.
-func attribute(job *bursarv1.Job, i int, typ bursarv1.Type) value {
+// attributeValue reads an attribute of a plain type.
+func attributeValue(job *bursarv1.Job, i int, typ bursarv1.Type) value {
 	if i >= len(job.GetValues()) {
 		return value{}
 	}
@@ -68,7 +70,7 @@ type template struct {
 	at    hcl.Range
 }
 
-func (t *template) place() hcl.Range { return t.at }
+func (t *template) sourceRange() hcl.Range { return t.at }
 
 func (t *template) eval(job *bursarv1.Job) (value, error) {
 	var b strings.Builder
@@ -102,36 +104,36 @@ const (
 	maxKey     = 256
 )
 
-func (e *evaluated) place() hcl.Range { return e.expr.Range() }
+func (e *evaluated) sourceRange() hcl.Range { return e.expr.Range() }
 
 func (e *evaluated) eval(job *bursarv1.Job) (value, error) {
-	known := e.input(job)
+	known := e.writeKey(job)
 	if known {
 		if v, ok := e.seen[string(e.key)]; ok {
 			return v, nil
 		}
 	}
-	ctx := e.env.context(job)
+	ctx := e.env.jobContext(job)
 	v, diags := e.expr.Value(ctx)
 	if diags.HasErrors() {
-		return value{}, describe(hcl2.Diagnostics(hcl.HideSecrets(hcl.Diagnostics(diags), e.expr, ctx)))
+		return value{}, describeError(hcl2.Diagnostics(hcl.HideSecrets(hcl.Diagnostics(diags), e.expr, ctx)))
 	}
 	if !v.IsKnown() {
 		return value{}, fmt.Errorf("%s: the result is not known", e.expr.Range())
 	}
 	result := fromCty(v)
 	if known {
-		e.keep(result)
+		e.storeResult(result)
 	}
 	return result, nil
 }
 
-// input writes the attributes that the expression names into e.key; false when
+// writeKey writes the attributes that the expression names into e.key; false when
 // they are too long or no plain values.
-func (e *evaluated) input(job *bursarv1.Job) bool {
+func (e *evaluated) writeKey(job *bursarv1.Job) bool {
 	e.key = e.key[:0]
 	for _, s := range e.names {
-		v := attribute(job, s.index, s.typ)
+		v := attributeValue(job, s.index, s.typ)
 		if v.kind == kindOther {
 			return false
 		}
@@ -143,15 +145,15 @@ func (e *evaluated) input(job *bursarv1.Job) bool {
 	return true
 }
 
-func (e *evaluated) keep(v value) {
+func (e *evaluated) storeResult(v value) {
 	if len(e.seen) >= maxResults {
 		clear(e.seen)
 	}
 	e.seen[string(e.key)] = v
 }
 
-// describe writes the first error of an evaluation with its place.
-func describe(diags hcl2.Diagnostics) error {
+// describeError writes the first error of an evaluation with its place.
+func describeError(diags hcl2.Diagnostics) error {
 	for _, d := range diags {
 		if d.Severity != hcl2.DiagError {
 			continue
@@ -191,21 +193,21 @@ func newEnv(constants map[string]map[string]cty.Value, scope *hcl.Scope) env {
 	return e
 }
 
-// context returns the context for the job.
-func (e *env) context(job *bursarv1.Job) *hcl.EvalContext {
+// jobContext returns the context for the job.
+func (e *env) jobContext(job *bursarv1.Job) *hcl.EvalContext {
 	if e.job == job {
 		return e.ctx
 	}
 	attrs := make(map[string]cty.Value, len(e.slow))
 	for _, s := range e.slow {
-		attrs[s.name] = e.value(job, s)
+		attrs[s.name] = e.slotValue(job, s)
 	}
 	e.ctx.Variables["job"] = cty.ObjectVal(attrs)
 	e.job = job
 	return e.ctx
 }
 
-func (e *env) value(job *bursarv1.Job, s slot) cty.Value {
+func (e *env) slotValue(job *bursarv1.Job, s slot) cty.Value {
 	if s.index >= len(job.GetValues()) {
 		return cty.NullVal(ctyType(s.typ))
 	}

@@ -49,8 +49,8 @@ type scoreBlock struct {
 
 func (b *block) withoutDefaults() bool { return b.Defaults != nil && !*b.Defaults }
 
-// expressions are the attributes of a block that name one part of a record each.
-func (b *block) expressions() []part {
+// namedExpressions are the attributes of a block that name one part of a record each.
+func (b *block) namedExpressions() []part {
 	return []part{
 		{"when", &b.When}, {"id", &b.ID}, {"start", &b.Start}, {"stop", &b.Stop}, {"submit", &b.Submit},
 		{"state", &b.State}, {"exit_code", &b.ExitCode}, {"exit_signal", &b.ExitSignal},
@@ -62,11 +62,11 @@ type part struct {
 	expr *hcl.Expression
 }
 
-// over returns b, a record block, with what it does not say taken from the default d, but
+// withFallback returns b, a record block, with what it does not say taken from the default d, but
 // for meta and components lists, which are merged when they are evaluated.
-func (b block) over(d block) block {
-	theirs := d.expressions()
-	for i, p := range b.expressions() {
+func (b block) withFallback(d block) block {
+	theirs := d.namedExpressions()
+	for i, p := range b.namedExpressions() {
 		if *p.expr == nil {
 			*p.expr = *theirs[i].expr
 		}
@@ -76,12 +76,12 @@ func (b block) over(d block) block {
 	for _, c := range mine {
 		c.refines = true
 		if !c.hasAmount() {
-			c = c.over(d.component(c.Name))
+			c = c.withFallback(d.findComponent(c.Name))
 		}
 		b.Components = append(b.Components, c)
 	}
 	for _, c := range d.Components {
-		if b.component(c.Name) == nil {
+		if b.findComponent(c.Name) == nil {
 			b.Components = append(b.Components, c)
 		}
 	}
@@ -93,8 +93,8 @@ func (b block) over(d block) block {
 	return b
 }
 
-// component returns the component of that name; nil without one.
-func (b *block) component(name string) *componentBlock {
+// findComponent returns the component of that name; nil without one.
+func (b *block) findComponent(name string) *componentBlock {
 	for i := range b.Components {
 		if b.Components[i].Name == name {
 			return &b.Components[i]
@@ -108,7 +108,7 @@ func (b *block) component(name string) *componentBlock {
 func (c componentBlock) ofEntry(all []componentBlock) componentBlock {
 	for i := range all {
 		if key := keyOf(all[i].Name, c.Name); key != "" && all[i].Amounts != nil {
-			c = c.over(&all[i])
+			c = c.withFallback(&all[i])
 			c.key = key
 			break
 		}
@@ -116,8 +116,8 @@ func (c componentBlock) ofEntry(all []componentBlock) componentBlock {
 	return c
 }
 
-// over returns c, which has no amount, with what it does not say taken from d.
-func (c componentBlock) over(d *componentBlock) componentBlock {
+// withFallback returns c, which has no amount, with what it does not say taken from d.
+func (c componentBlock) withFallback(d *componentBlock) componentBlock {
 	if d == nil {
 		return c
 	}

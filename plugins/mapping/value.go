@@ -90,8 +90,8 @@ func (v value) appendKey(b []byte) []byte {
 	return append(b, v.text...)
 }
 
-// boolean reads a condition.
-func (v value) boolean() (bool, bool) {
+// asBool reads a condition.
+func (v value) asBool() (bool, bool) {
 	switch {
 	case v.kind == kindBool:
 		return v.num != 0, true
@@ -101,8 +101,8 @@ func (v value) boolean() (bool, bool) {
 	return false, false
 }
 
-// integer reads a whole number; a fraction is rounded half to even.
-func (v value) integer() (int64, bool) {
+// asInteger reads a whole number; a fraction is rounded half to even.
+func (v value) asInteger() (int64, bool) {
 	switch v.kind {
 	case kindInt:
 		return v.num, true
@@ -114,21 +114,21 @@ func (v value) integer() (int64, bool) {
 			return n, true
 		}
 		if f, err := strconv.ParseFloat(v.text, 64); err == nil {
-			return value{kind: kindFloat, float: f}.integer()
+			return value{kind: kindFloat, float: f}.asInteger()
 		}
 	}
 	return 0, false
 }
 
-// count reads a whole number that is not negative.
-func (v value) count() (int64, bool) {
-	n, ok := v.integer()
-	f, _ := v.number()
+// asCount reads a whole number that is not negative.
+func (v value) asCount() (int64, bool) {
+	n, ok := v.asInteger()
+	f, _ := v.asNumber()
 	return n, ok && n >= 0 && f == float64(n)
 }
 
-// number reads a number.
-func (v value) number() (float64, bool) {
+// asNumber reads a number.
+func (v value) asNumber() (float64, bool) {
 	switch v.kind {
 	case kindInt:
 		return float64(v.num), true
@@ -141,8 +141,8 @@ func (v value) number() (float64, bool) {
 	return 0, false
 }
 
-// time reads an instant: a time attribute, RFC 3339 text, or seconds since 1970.
-func (v value) time() (record.Time, bool) {
+// asTime reads an instant: a time attribute, RFC 3339 text, or seconds since 1970.
+func (v value) asTime() (record.Time, bool) {
 	switch v.kind {
 	case kindTime:
 		return record.Time(v.num), true

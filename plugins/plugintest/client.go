@@ -91,15 +91,15 @@ func (d *Daemon) Collect(ctx context.Context, start sdk.Start) (*Collected, erro
 	if err != nil {
 		return nil, err
 	}
-	if err := stream.Send(d.message(start)); err != nil && !errors.Is(err, io.EOF) {
+	if err := stream.Send(d.startMessage(start)); err != nil && !errors.Is(err, io.EOF) {
 		return nil, err
 	}
-	quiet := d.alarm(cancel)
+	quiet := d.newAlarm(cancel)
 	got := new(Collected)
 	for {
 		b, err := stream.Recv()
 		switch {
-		case errors.Is(err, io.EOF) || err != nil && quiet.rang():
+		case errors.Is(err, io.EOF) || err != nil && quiet.hasFired():
 			return got, nil
 		case err != nil:
 			return got, err
@@ -108,7 +108,7 @@ func (d *Daemon) Collect(ctx context.Context, start sdk.Start) (*Collected, erro
 			return got, nil
 		}
 		quiet.reset()
-		if err := d.take(stream, got, b, start.Window != nil); err != nil {
+		if err := d.acknowledgeBatch(stream, got, b, start.Window != nil); err != nil {
 			return got, err
 		}
 	}
@@ -121,7 +121,7 @@ func (d *Daemon) Count(ctx context.Context, w sdk.Window) (int64, error) {
 	return r.GetRuns(), err
 }
 
-func (d *Daemon) take(stream grpc.BidiStreamingClient[bursarv1.CollectRequest, bursarv1.CollectResponse], got *Collected, b *bursarv1.CollectResponse, window bool) error {
+func (d *Daemon) acknowledgeBatch(stream grpc.BidiStreamingClient[bursarv1.CollectRequest, bursarv1.CollectResponse], got *Collected, b *bursarv1.CollectResponse, window bool) error {
 	got.Batches = append(got.Batches, b)
 	if len(b.GetCheckpoint()) > 0 {
 		if window {
@@ -136,7 +136,7 @@ func (d *Daemon) take(stream grpc.BidiStreamingClient[bursarv1.CollectRequest, b
 	return nil
 }
 
-func (d *Daemon) message(start sdk.Start) *bursarv1.CollectRequest {
+func (d *Daemon) startMessage(start sdk.Start) *bursarv1.CollectRequest {
 	if start.Checkpoint == nil {
 		start.Checkpoint = d.Checkpoint
 	}
@@ -154,7 +154,7 @@ type alarm struct {
 	fired chan struct{}
 }
 
-func (d *Daemon) alarm(cancel context.CancelFunc) *alarm {
+func (d *Daemon) newAlarm(cancel context.CancelFunc) *alarm {
 	a := &alarm{after: d.Quiet, fired: make(chan struct{})}
 	if d.Quiet > 0 {
 		a.timer = time.AfterFunc(d.Quiet, func() {
@@ -172,7 +172,7 @@ func (a *alarm) reset() {
 	}
 }
 
-func (a *alarm) rang() bool {
+func (a *alarm) hasFired() bool {
 	select {
 	case <-a.fired:
 		return true

@@ -36,7 +36,7 @@ func Attr(name string, value any) *bursarv1.Node {
 // on a line of its own, from line 1 on.
 func Block(name string, children ...*bursarv1.Node) *bursarv1.Node {
 	n := &bursarv1.Node{Name: name, Block: true, Range: &bursarv1.Range{File: ConfigFile}, Children: children}
-	number(n, 1)
+	numberLines(n, 1)
 	return n
 }
 
@@ -46,15 +46,15 @@ func Labelled(block *bursarv1.Node, labels ...string) *bursarv1.Node {
 	return block
 }
 
-// number gives a node and those under it their lines, and returns the next one.
-func number(n *bursarv1.Node, line int32) int32 {
+// numberLines gives a node and those under it their lines, and returns the next one.
+func numberLines(n *bursarv1.Node, line int32) int32 {
 	n.Range = &bursarv1.Range{
 		File: ConfigFile, StartLine: line, StartColumn: 1, StartByte: line * 100,
 		EndLine: line, EndColumn: 80, EndByte: line*100 + 79,
 	}
 	line++
 	for _, c := range n.Children {
-		line = number(c, line)
+		line = numberLines(c, line)
 	}
 	return line
 }

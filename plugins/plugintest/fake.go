@@ -31,8 +31,8 @@ func (f *FakeScheduler) Add(runs ...FakeRun) {
 	f.runs = append(f.runs, runs...)
 }
 
-// after returns the runs from position n on.
-func (f *FakeScheduler) after(n int) []FakeRun {
+// runsFrom returns the runs from position n on.
+func (f *FakeScheduler) runsFrom(n int) []FakeRun {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return append([]FakeRun(nil), f.runs[min(n, len(f.runs)):]...)
@@ -91,13 +91,13 @@ func (s *FakeSource) Collect(ctx context.Context, from sdk.Start, out *sdk.Strea
 		at = 0
 	}
 	for {
-		runs := s.scheduler.after(at)
+		runs := s.scheduler.runsFrom(at)
 		runs = runs[:min(len(runs), s.settings.Batch)]
 		if len(runs) == 0 {
 			return nil
 		}
 		at += len(runs)
-		b := sdk.Batch{Checkpoint: []byte(strconv.Itoa(max(at, done))), Jobs: jobs(runs, from.Window)}
+		b := sdk.Batch{Checkpoint: []byte(strconv.Itoa(max(at, done))), Jobs: jobsInWindow(runs, from.Window)}
 		if err := out.Send(ctx, b); err != nil {
 			return err
 		}
@@ -107,7 +107,7 @@ func (s *FakeSource) Collect(ctx context.Context, from sdk.Start, out *sdk.Strea
 // Count implements sdk.Counter: the runs in their last states.
 func (s *FakeSource) Count(_ context.Context, w sdk.Window) (int64, error) {
 	last := map[string]FakeRun{}
-	for _, r := range s.scheduler.after(0) {
+	for _, r := range s.scheduler.runsFrom(0) {
 		last[r.ID] = r
 	}
 	n := int64(0)
@@ -119,7 +119,7 @@ func (s *FakeSource) Count(_ context.Context, w sdk.Window) (int64, error) {
 	return n, nil
 }
 
-func jobs(runs []FakeRun, w *sdk.Window) []sdk.Job {
+func jobsInWindow(runs []FakeRun, w *sdk.Window) []sdk.Job {
 	var out []sdk.Job
 	for _, r := range runs {
 		when := r.Stop

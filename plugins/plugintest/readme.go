@@ -17,8 +17,8 @@ var codeParts = regexp.MustCompile(strings.Join([]string{
 	`\b[a-z0-9]+://[\w.:-]*`, `\B/(?:[\w.*-]+/)*[\w.*-]*[\w*]`,
 }, "|"))
 
-// code marks them in Markdown.
-func code(text string) string {
+// markCode marks what codeParts match as code of Markdown.
+func markCode(text string) string {
 	text = codeParts.ReplaceAllStringFunc(text, func(s string) string {
 		if s[0] == '`' {
 			return s
@@ -38,14 +38,14 @@ func Settings(t *testing.T, target any) {
 	var table strings.Builder
 	table.WriteString("| setting | default | meaning |\n|---|---|---|\n")
 	for _, s := range hcl.SettingsOf(target) {
-		def := code(s.Unset)
+		def := markCode(s.Unset)
 		switch {
 		case s.Required:
 			def = "required"
 		case s.Default != "":
 			def = "`" + s.Default + "`"
 		}
-		table.WriteString("| `" + s.Name + "` | " + def + " | " + code(s.Meaning(func(v string) string { return "`" + v + "`" })) + " |\n")
+		table.WriteString("| `" + s.Name + "` | " + def + " | " + markCode(s.Meaning(func(v string) string { return "`" + v + "`" })) + " |\n")
 	}
 	var readme []byte
 	for _, dir := range []string{"", "../", "../../"} {

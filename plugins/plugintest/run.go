@@ -48,33 +48,33 @@ const longAgo = 100 * 365 * 24 * time.Hour
 // Run checks every promise of a source, each as a subtest.
 func Run(t *testing.T, o Options) {
 	s := &suite{o: o}
-	t.Run("the description is sane", s.description)
-	t.Run("the description stays the same", s.steady)
-	t.Run("an unknown attribute is refused with its place", s.unknown)
-	t.Run("Collect before Configure is refused", s.unconfigured)
-	t.Run("a closed stream ends Collect", s.closes)
-	if s.describe(t, s.start(t)).GetPushed() {
+	t.Run("the description is sane", s.describesItself)
+	t.Run("the description stays the same", s.describesSteadily)
+	t.Run("an unknown attribute is refused with its place", s.reportsUnknownAttribute)
+	t.Run("Collect before Configure is refused", s.refusesUnconfigured)
+	t.Run("a closed stream ends Collect", s.isFreeAfterClose)
+	if s.mustDescribe(t, s.startSource(t)).GetPushed() {
 		t.Run("a window of what was pushed has nothing", s.emptyWindow)
 		return // there are jobs only for those who push
 	}
-	t.Run("jobs fit the declared attributes", s.fits)
+	t.Run("jobs fit the declared attributes", s.sendsFittingValues)
 	t.Run("what was acknowledged is not sent again", s.repeatsNothing)
 	t.Run("a crash between batch and acknowledgement loses nothing", s.losesNothing)
-	t.Run("at most one batch is sent beyond the acknowledged", s.waits)
+	t.Run("at most one batch is sent beyond the acknowledged", s.waitsForAcks)
 	if !o.NoRewind {
-		t.Run("a rewind sends again", s.rewinds)
+		t.Run("a rewind sends again", s.rewindLosesNothing)
 	}
 	if !o.NoWindow {
-		t.Run("a window sends again and has no checkpoint", s.window)
+		t.Run("a window sends again and has no checkpoint", s.windowLosesNothing)
 		t.Run("an empty window has no ended jobs", s.emptyWindow)
-		t.Run("a source that counts has as many runs as it collects", s.counts)
+		t.Run("a source that counts has as many runs as it collects", s.countsAsCollected)
 	}
 }
 
 type suite struct{ o Options }
 
-// start starts a fresh source.
-func (s *suite) start(t *testing.T) bursarv1.SourcePluginClient {
+// startSource starts a fresh source.
+func (s *suite) startSource(t *testing.T) bursarv1.SourcePluginClient {
 	t.Helper()
 	if s.o.Binary == "" {
 		return Serve(t, s.o.Source)
@@ -89,7 +89,7 @@ func (s *suite) start(t *testing.T) bursarv1.SourcePluginClient {
 	return p.Source()
 }
 
-func (s *suite) describe(t *testing.T, c bursarv1.SourcePluginClient) *bursarv1.DescribeResponse {
+func (s *suite) mustDescribe(t *testing.T, c bursarv1.SourcePluginClient) *bursarv1.DescribeResponse {
 	t.Helper()
 	d, err := c.Describe(t.Context(), &bursarv1.DescribeRequest{})
 	if err != nil {
@@ -98,10 +98,10 @@ func (s *suite) describe(t *testing.T, c bursarv1.SourcePluginClient) *bursarv1.
 	return d
 }
 
-// daemon starts a fresh source and configures it.
-func (s *suite) daemon(t *testing.T) *Daemon {
+// newDaemon starts a fresh source and configures it.
+func (s *suite) newDaemon(t *testing.T) *Daemon {
 	t.Helper()
-	c := s.start(t)
+	c := s.startSource(t)
 	r, err := c.Configure(t.Context(), &bursarv1.ConfigureRequest{
 		Label: "test", Agent: "agent", Config: s.o.Config, DataDir: t.TempDir(),
 	})
@@ -109,7 +109,7 @@ func (s *suite) daemon(t *testing.T) *Daemon {
 		t.Fatalf("configure: %v %v", err, r.GetDiagnostics())
 	}
 	d := &Daemon{Client: c}
-	if s.describe(t, c).GetPush() {
+	if s.mustDescribe(t, c).GetPush() {
 		d.Quiet = s.o.Quiet
 		if d.Quiet == 0 {
 			d.Quiet = 500 * time.Millisecond
@@ -118,7 +118,7 @@ func (s *suite) daemon(t *testing.T) *Daemon {
 	return d
 }
 
-func (s *suite) collect(t *testing.T, d *Daemon, start sdk.Start) *Collected {
+func (s *suite) mustCollect(t *testing.T, d *Daemon, start sdk.Start) *Collected {
 	t.Helper()
 	got, err := d.Collect(t.Context(), start)
 	if err != nil {
@@ -127,8 +127,8 @@ func (s *suite) collect(t *testing.T, d *Daemon, start sdk.Start) *Collected {
 	return got
 }
 
-// ended returns the names of the runs that ended, each once.
-func ended(jobs []*bursarv1.Job) map[string]bool {
+// endedRuns returns the names of the runs that ended, each once.
+func endedRuns(jobs []*bursarv1.Job) map[string]bool {
 	out := map[string]bool{}
 	for _, j := range jobs {
 		if j.GetEnded() {
@@ -138,8 +138,8 @@ func ended(jobs []*bursarv1.Job) map[string]bool {
 	return out
 }
 
-// missing lists what b lacks of a.
-func missing(a, b map[string]bool) []string {
+// missingKeys lists what b lacks of a.
+func missingKeys(a, b map[string]bool) []string {
 	var out []string
 	for _, k := range slices.Sorted(maps.Keys(a)) {
 		if !b[k] {
@@ -149,8 +149,8 @@ func missing(a, b map[string]bool) []string {
 	return out
 }
 
-func (s *suite) description(t *testing.T) {
-	d := s.describe(t, s.start(t))
+func (s *suite) describesItself(t *testing.T) {
+	d := s.mustDescribe(t, s.startSource(t))
 	typ := s.o.Type
 	if typ == "" {
 		typ = d.GetType()
@@ -176,19 +176,19 @@ func (s *suite) description(t *testing.T) {
 	}
 }
 
-func (s *suite) steady(t *testing.T) {
-	d := s.daemon(t)
-	after, fresh := s.describe(t, d.Client), s.describe(t, s.start(t))
+func (s *suite) describesSteadily(t *testing.T) {
+	d := s.newDaemon(t)
+	after, fresh := s.mustDescribe(t, d.Client), s.mustDescribe(t, s.startSource(t))
 	if after.String() != fresh.String() {
 		t.Errorf("before Configure: %v\nafter: %v", fresh, after)
 	}
 }
 
-func (s *suite) unknown(t *testing.T) {
+func (s *suite) reportsUnknownAttribute(t *testing.T) {
 	const name = "no_such_attribute_at_all"
 	children := append(slices.Clone(s.o.Config.GetChildren()), Attr(name, "x"))
 	config := Block(s.o.Config.GetName(), children...)
-	r, err := s.start(t).Configure(t.Context(), &bursarv1.ConfigureRequest{Label: "test", Config: config, DataDir: t.TempDir()})
+	r, err := s.startSource(t).Configure(t.Context(), &bursarv1.ConfigureRequest{Label: "test", Config: config, DataDir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -204,18 +204,18 @@ func (s *suite) unknown(t *testing.T) {
 	t.Errorf("diagnostics: %v", r.GetDiagnostics())
 }
 
-func (s *suite) unconfigured(t *testing.T) {
-	_, err := (&Daemon{Client: s.start(t)}).Collect(t.Context(), sdk.Start{})
+func (s *suite) refusesUnconfigured(t *testing.T) {
+	_, err := (&Daemon{Client: s.startSource(t)}).Collect(t.Context(), sdk.Start{})
 	if status.Code(err) != codes.FailedPrecondition {
 		t.Errorf("error: %v", err)
 	}
 }
 
-func (s *suite) fits(t *testing.T) {
-	d := s.daemon(t)
-	attributes := s.describe(t, d.Client).GetAttributes()
-	got := s.collect(t, d, sdk.Start{})
-	if n := len(ended(got.Jobs())); n < 2 {
+func (s *suite) sendsFittingValues(t *testing.T) {
+	d := s.newDaemon(t)
+	attributes := s.mustDescribe(t, d.Client).GetAttributes()
+	got := s.mustCollect(t, d, sdk.Start{})
+	if n := len(endedRuns(got.Jobs())); n < 2 {
 		t.Fatalf("the configuration must yield at least two ended jobs, it gave %d", n)
 	}
 	for _, j := range got.Jobs() {
@@ -223,14 +223,14 @@ func (s *suite) fits(t *testing.T) {
 			t.Fatalf("run %q has %d values for %d attributes", j.GetRun(), len(j.GetValues()), len(attributes))
 		}
 		for i, v := range j.GetValues() {
-			if !fits(v, attributes[i].GetType()) {
+			if !fitsType(v, attributes[i].GetType()) {
 				t.Errorf("run %q: %s is %v, not %v", j.GetRun(), attributes[i].GetName(), v, attributes[i].GetType())
 			}
 		}
 	}
 }
 
-func fits(v *bursarv1.Value, typ bursarv1.Type) bool {
+func fitsType(v *bursarv1.Value, typ bursarv1.Type) bool {
 	switch v.GetKind().(type) {
 	case nil:
 		return true
@@ -251,13 +251,13 @@ func fits(v *bursarv1.Value, typ bursarv1.Type) bool {
 }
 
 func (s *suite) repeatsNothing(t *testing.T) {
-	d := s.daemon(t)
-	first := ended(s.collect(t, d, sdk.Start{}).Jobs())
+	d := s.newDaemon(t)
+	first := endedRuns(s.mustCollect(t, d, sdk.Start{}).Jobs())
 	for name, d := range map[string]*Daemon{
 		"the same process": d,
-		"a new process":    {Client: s.daemon(t).Client, Checkpoint: d.Checkpoint, Quiet: d.Quiet},
+		"a new process":    {Client: s.newDaemon(t).Client, Checkpoint: d.Checkpoint, Quiet: d.Quiet},
 	} {
-		again := ended(s.collect(t, d, sdk.Start{}).Jobs())
+		again := endedRuns(s.mustCollect(t, d, sdk.Start{}).Jobs())
 		var twice []string
 		for run := range again {
 			if first[run] {
@@ -273,16 +273,16 @@ func (s *suite) repeatsNothing(t *testing.T) {
 // losesNothing cuts after every number of batches, and goes on with a new
 // process from the last checkpoint.
 func (s *suite) losesNothing(t *testing.T) {
-	all := ended(s.collect(t, s.daemon(t), sdk.Start{}).Jobs())
+	all := endedRuns(s.mustCollect(t, s.newDaemon(t), sdk.Start{}).Jobs())
 	for limit := 1; limit <= 5; limit++ {
-		d := s.daemon(t)
+		d := s.newDaemon(t)
 		d.Limit = limit
-		got := s.collect(t, d, sdk.Start{})
-		safe := ended(got.Jobs())
-		next := s.daemon(t)
+		got := s.mustCollect(t, d, sdk.Start{})
+		safe := endedRuns(got.Jobs())
+		next := s.newDaemon(t)
 		next.Checkpoint = d.Checkpoint
-		maps.Copy(safe, ended(s.collect(t, next, sdk.Start{}).Jobs()))
-		if lost := missing(all, safe); len(lost) > 0 {
+		maps.Copy(safe, endedRuns(s.mustCollect(t, next, sdk.Start{}).Jobs()))
+		if lost := missingKeys(all, safe); len(lost) > 0 {
 			t.Errorf("cut after %d acknowledged batches, %d runs are lost: %.10v", limit, len(lost), lost)
 		}
 		if got.Cut == nil {
@@ -291,14 +291,14 @@ func (s *suite) losesNothing(t *testing.T) {
 	}
 }
 
-// waits never acknowledges.
-func (s *suite) waits(t *testing.T) {
-	d := s.daemon(t)
+// waitsForAcks checks that a source sends at most two batches while none is acknowledged.
+func (s *suite) waitsForAcks(t *testing.T) {
+	d := s.newDaemon(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	stream, err := d.Client.Collect(ctx)
 	if err == nil {
-		err = stream.Send(d.message(sdk.Start{}))
+		err = stream.Send(d.startMessage(sdk.Start{}))
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -325,11 +325,11 @@ func (s *suite) waits(t *testing.T) {
 	}
 }
 
-// closes ends a Collect in its middle; the source must then be free for another.
-func (s *suite) closes(t *testing.T) {
-	d := s.daemon(t)
+// isFreeAfterClose ends a Collect in its middle; the source must then be free for another.
+func (s *suite) isFreeAfterClose(t *testing.T) {
+	d := s.newDaemon(t)
 	d.Limit = 1
-	s.collect(t, d, sdk.Start{})
+	s.mustCollect(t, d, sdk.Start{})
 	d.Limit = 0
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
@@ -338,38 +338,38 @@ func (s *suite) closes(t *testing.T) {
 	}
 }
 
-func (s *suite) rewinds(t *testing.T) {
-	d := s.daemon(t)
-	all := ended(s.collect(t, d, sdk.Start{}).Jobs())
-	again := ended(s.collect(t, d, sdk.Start{Rewind: longAgo}).Jobs())
-	if lost := missing(all, again); len(lost) > 0 {
+func (s *suite) rewindLosesNothing(t *testing.T) {
+	d := s.newDaemon(t)
+	all := endedRuns(s.mustCollect(t, d, sdk.Start{}).Jobs())
+	again := endedRuns(s.mustCollect(t, d, sdk.Start{Rewind: longAgo}).Jobs())
+	if lost := missingKeys(all, again); len(lost) > 0 {
 		t.Errorf("a rewind over everything lacks %d of %d runs: %.10v", len(lost), len(all), lost)
 	}
 }
 
-func (s *suite) window(t *testing.T) {
-	d := s.daemon(t)
-	all := ended(s.collect(t, d, sdk.Start{}).Jobs())
+func (s *suite) windowLosesNothing(t *testing.T) {
+	d := s.newDaemon(t)
+	all := endedRuns(s.mustCollect(t, d, sdk.Start{}).Jobs())
 	w := &sdk.Window{From: time.Unix(0, 0), To: time.Now().Add(24 * time.Hour)}
-	again := ended(s.collect(t, d, sdk.Start{Window: w}).Jobs())
-	if lost := missing(all, again); len(lost) > 0 {
+	again := endedRuns(s.mustCollect(t, d, sdk.Start{Window: w}).Jobs())
+	if lost := missingKeys(all, again); len(lost) > 0 {
 		t.Errorf("a window over everything lacks %d of %d runs: %.10v", len(lost), len(all), lost)
 	}
 }
 
 func (s *suite) emptyWindow(t *testing.T) {
-	d := s.daemon(t)
+	d := s.newDaemon(t)
 	w := &sdk.Window{From: time.Unix(0, 0), To: time.Unix(1, 0)}
-	if jobs := ended(s.collect(t, d, sdk.Start{Window: w}).Jobs()); len(jobs) > 0 {
+	if jobs := endedRuns(s.mustCollect(t, d, sdk.Start{Window: w}).Jobs()); len(jobs) > 0 {
 		t.Errorf("%d ended runs in the first second of 1970", len(jobs))
 	}
 }
 
-// counts compares the two routes of a source that has a second one: over
+// countsAsCollected compares the two routes of a source that has a second one: over
 // everything, over nothing, and over days.
-func (s *suite) counts(t *testing.T) {
-	d := s.daemon(t)
-	s.collect(t, d, sdk.Start{}) // days are counted after collections
+func (s *suite) countsAsCollected(t *testing.T) {
+	d := s.newDaemon(t)
+	s.mustCollect(t, d, sdk.Start{}) // days are counted after collections
 	all := sdk.Window{From: time.Unix(0, 0), To: time.Now().Add(24 * time.Hour)}
 	n, err := d.Count(t.Context(), all)
 	if status.Code(err) == codes.Unimplemented {
@@ -382,7 +382,7 @@ func (s *suite) counts(t *testing.T) {
 	if none, err := d.Count(t.Context(), sdk.Window{From: time.Unix(0, 0), To: time.Unix(1, 0)}); err != nil || none != 0 {
 		t.Errorf("%d runs counted in the first second of 1970: %v", none, err)
 	}
-	middle := s.middle(t, d, all, n)
+	middle := s.halfwayTime(t, d, all, n)
 	before, after := sdk.Window{From: all.From, To: middle}, sdk.Window{From: middle, To: all.To}
 	if sum := s.countsIn(t, d, before) + s.countsIn(t, d, after); sum != n {
 		t.Errorf("%d runs in two windows that meet at %s, %d in one", sum, middle, n)
@@ -397,15 +397,15 @@ func (s *suite) countsIn(t *testing.T, d *Daemon, w sdk.Window) int64 {
 	if err != nil {
 		t.Fatalf("count: %v", err)
 	}
-	got := s.collect(t, d, sdk.Start{Window: &w})
-	if runs := len(ended(got.Jobs())) + len(got.Refused()); int64(runs) != n {
+	got := s.mustCollect(t, d, sdk.Start{Window: &w})
+	if runs := len(endedRuns(got.Jobs())) + len(got.Refused()); int64(runs) != n {
 		t.Errorf("from %s to %s: %d runs counted, %d collected", w.From, w.To, n, runs)
 	}
 	return n
 }
 
-// middle finds, to a few hours, when about half of n runs in w had ended.
-func (s *suite) middle(t *testing.T, d *Daemon, w sdk.Window, n int64) time.Time {
+// halfwayTime finds, to a few hours, when about half of n runs in w had ended.
+func (s *suite) halfwayTime(t *testing.T, d *Daemon, w sdk.Window, n int64) time.Time {
 	t.Helper()
 	from, to := w.From.Unix(), w.To.Unix()
 	for range 16 {

@@ -123,7 +123,7 @@ func checkRecord(t testing.TB, m *mapping.Mapper, whole, broken *bursarv1.Job) {
 		t.Errorf("%s: %s from %s to %s, was %s from %s to %s", whole.GetRun(), got.ID, got.Start, got.Stop, want.ID, want.Start, want.Stop)
 	}
 	for _, c := range got.Components {
-		if !slices.ContainsFunc(want.Components, func(w record.Component) bool { return within(c, w) }) {
+		if !slices.ContainsFunc(want.Components, func(w record.Component) bool { return isWithin(c, w) }) {
 			t.Errorf("%s: component %+v, was %+v", whole.GetRun(), c, want.Components)
 		}
 	}
@@ -132,8 +132,8 @@ func checkRecord(t testing.TB, m *mapping.Mapper, whole, broken *bursarv1.Job) {
 	}
 }
 
-// within reports whether a component is another one, or that without some of its scores.
-func within(c, whole record.Component) bool {
+// isWithin reports whether a component is another one, or that without some of its scores.
+func isWithin(c, whole record.Component) bool {
 	return c.Name == whole.Name && c.Amount == whole.Amount && c.Kind == whole.Kind &&
 		!slices.ContainsFunc(c.Scores, func(s record.Score) bool { return !slices.Contains(whole.Scores, s) })
 }
