@@ -14,11 +14,11 @@ import (
 var version string
 
 func main() {
-	os.Exit(cli.Main(context.Background(), cli.System(stated()), os.Args[1:]))
+	os.Exit(cli.Main(context.Background(), cli.System(buildVersion()), os.Args[1:]))
 }
 
-// stated is the version that the linker has set, or that of the module.
-func stated() string {
+// buildVersion is the version that the linker has set, or that of the module.
+func buildVersion() string {
 	if version != "" {
 		return version
 	}

@@ -122,7 +122,7 @@ func folder(t *testing.T, configuration string) string {
 func TestEveryCommandHasHelpWithAnExample(t *testing.T) {
 	a := &app{}
 	commands := []string{""}
-	for _, c := range a.root().Commands() {
+	for _, c := range a.rootCommand().Commands() {
 		commands = append(commands, c.Name())
 		if c.Example == "" {
 			t.Errorf("%s has no example", c.Name())
@@ -366,9 +366,9 @@ func TestTheStatusIsATable(t *testing.T) {
 func TestTheProgressLineTellsTheTimeLeft(t *testing.T) {
 	now := time.Unix(0, 0)
 	b := newBar(nil, false, func() time.Time { return now })
-	b.line("s", &control.Progress{Done: 10, Total: 110, Unit: "days"}, control.Counts{})
+	b.progressLine("s", &control.Progress{Done: 10, Total: 110, Unit: "days"}, control.Counts{})
 	now = now.Add(10 * time.Second)
-	got := b.line("s", &control.Progress{Done: 60, Total: 110, Unit: "days", At: "2025-04-09"}, control.Counts{Records: 7})
+	got := b.progressLine("s", &control.Progress{Done: 60, Total: 110, Unit: "days", At: "2025-04-09"}, control.Counts{Records: 7})
 	if want := "s  [#############...........]  55%  60/110 days at 2025-04-09, 10s left  7 sent"; got != want {
 		t.Errorf("got %q\nwant %q", got, want)
 	}
@@ -394,7 +394,7 @@ func FuzzMoment(f *testing.F) {
 	}
 	now := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
 	f.Fuzz(func(t *testing.T, s string) {
-		if at, err := moment(s, now); err == nil && at.Location() != time.UTC {
+		if at, err := parseMoment(s, now); err == nil && at.Location() != time.UTC {
 			t.Errorf("%q gives %s, which is not in UTC", s, at)
 		}
 	})

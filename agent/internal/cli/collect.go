@@ -35,7 +35,7 @@ the buffer and collects by itself.`,
 }
 
 func (a *app) collectOnce(ctx context.Context, source string) error {
-	cfg, _, err := a.load(ctx)
+	cfg, _, err := a.loadConfig(ctx)
 	if err != nil {
 		return err
 	}
@@ -44,22 +44,22 @@ func (a *app) collectOnce(ctx context.Context, source string) error {
 	if _, err := client.Status(ctx); !errors.Is(err, control.ErrNotRunning) {
 		return errors.New("the agent is running; it has the buffer and collects by itself")
 	}
-	sources, err := pick(cfg, source)
+	sources, err := pickSources(cfg, source)
 	if err != nil {
 		return err
 	}
 	log := slog.New(cfg.Agent.Log.Handler(a.Err, slog.LevelWarn))
-	plugins := a.plugins()
+	plugins := a.pluginOptions()
 	plugins.Log = log
-	bar := newBar(a.Err, terminal(a.Err), time.Now)
+	bar := newBar(a.Err, isTerminal(a.Err), time.Now)
 	last := map[string]control.Counts{}
 	err = run.Once(ctx, cfg, sources, plugins, log, func(name string, s control.Source) {
 		if s.State == run.Configuring {
-			bar.show(name+", "+s.State, nil, s.Counts)
+			bar.showProgress(name+", "+s.State, nil, s.Counts)
 			return
 		}
 		last[name] = s.Counts
-		bar.show(name, s.Progress, s.Counts)
+		bar.showProgress(name, s.Progress, s.Counts)
 	})
 	bar.clear()
 	for _, s := range sources {
@@ -67,25 +67,25 @@ func (a *app) collectOnce(ctx context.Context, source string) error {
 			fmt.Fprintf(a.Out, "%s: %s\n", s.Name(), counts)
 		}
 	}
-	return explain(cfg, err)
+	return attachSources(cfg, err)
 }
 
 func (a *app) recollectCommand() *cobra.Command {
 	var source, from, to string
 	var plan bool
-	c := a.formats(&cobra.Command{
+	c := a.addFormatFlag(&cobra.Command{
 		Use: "recollect", Short: "Collect a past window again with the current mapping", Args: cobra.NoArgs,
 		Long: `Collect the jobs of a window again and send all of them, so that a fixed mapping
 applies to past jobs. Records that the mapping now leaves out are withdrawn. With -plan
 nothing is sent.`,
 		Example: "  bursar-agent recollect -source slurm/nemo -from 2026-01-01 -to 2026-02-01 -plan",
 		RunE: func(c *cobra.Command, _ []string) error {
-			req, err := recollection(source, from, to, time.Now())
+			req, err := recollectRequest(source, from, to, time.Now())
 			if err != nil {
 				return err
 			}
 			req.Plan = plan
-			return a.recollect(c.Context(), req)
+			return a.recollectSource(c.Context(), req)
 		},
 	})
 	c.Flags().StringVar(&source, "source", "", "the source, as `TYPE/LABEL`")
@@ -95,29 +95,29 @@ nothing is sent.`,
 	return c
 }
 
-func recollection(source, from, to string, now time.Time) (control.Recollect, error) {
+func recollectRequest(source, from, to string, now time.Time) (control.Recollect, error) {
 	r := control.Recollect{Source: source, To: now.UTC()}
 	if source == "" || from == "" {
 		return r, errors.New("say which -source, and -from when")
 	}
 	var err error
-	if r.From, err = moment(from, now); err != nil {
+	if r.From, err = parseMoment(from, now); err != nil {
 		return r, fmt.Errorf("-from: %w", err)
 	}
 	if to == "" {
 		return r, nil
 	}
-	if r.To, err = moment(to, now); err != nil {
+	if r.To, err = parseMoment(to, now); err != nil {
 		return r, fmt.Errorf("-to: %w", err)
 	}
 	return r, nil
 }
 
-func (a *app) recollect(ctx context.Context, req control.Recollect) error {
-	client := a.client()
+func (a *app) recollectSource(ctx context.Context, req control.Recollect) error {
+	client := a.newClient()
 	defer client.Close()
-	bar := newBar(a.Err, terminal(a.Err), time.Now)
-	counts, err := client.Recollect(ctx, req, func(s control.Step) { bar.show(req.Source, s.Progress, s.Counts) })
+	bar := newBar(a.Err, isTerminal(a.Err), time.Now)
+	counts, err := client.Recollect(ctx, req, func(s control.Step) { bar.showProgress(req.Source, s.Progress, s.Counts) })
 	bar.clear()
 	if err != nil {
 		return err

@@ -15,8 +15,8 @@ import (
 	"github.com/bursar-accounting/bursar/proto/systemd"
 )
 
-// daemon runs the agent until it is told to stop.
-func (a *app) daemon(ctx context.Context) error {
+// runAgent runs the daemon, and marks an error that a restart would only repeat.
+func (a *app) runAgent(ctx context.Context) error {
 	err := a.runDaemon(ctx)
 	if _, ok := errors.AsType[refused](err); ok {
 		return unmendable{err}
@@ -31,7 +31,7 @@ type unmendable struct{ error }
 func (u unmendable) Unwrap() error { return u.error }
 
 func (a *app) runDaemon(ctx context.Context) error {
-	cfg, warnings, err := a.load(ctx)
+	cfg, warnings, err := a.loadConfig(ctx)
 	if err != nil {
 		return err
 	}
@@ -43,27 +43,27 @@ func (a *app) runDaemon(ctx context.Context) error {
 	}
 	notifier := systemd.FromEnv(a.Getenv)
 	agent := run.New(cfg, run.Options{
-		Paths: a.paths, Version: a.Version, Plugins: a.plugins(), Log: log, Level: level,
+		Paths: a.paths, Version: a.Version, Plugins: a.pluginOptions(), Log: log, Level: level,
 		Ready: notifier.Ready,
 	})
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	go a.signals(ctx, cancel, agent, notifier, log)
+	go a.handleSignals(ctx, cancel, agent, notifier, log)
 	go notifier.Watch(ctx, agent.Alive)
-	return explain(cfg, agent.Run(ctx))
+	return attachSources(cfg, agent.Run(ctx))
 }
 
-// explain gives diagnostics the files that they are about.
-func explain(cfg *config.Config, err error) error {
+// attachSources gives diagnostics the files that they are about.
+func attachSources(cfg *config.Config, err error) error {
 	if diags, ok := errors.AsType[hcl.Diagnostics](err); ok {
 		return refused{diags, cfg.File.Sources}
 	}
 	return err
 }
 
-// signals stops the agent at the first SIGTERM or SIGINT, the process at the
+// handleSignals stops the agent at the first SIGTERM or SIGINT, the process at the
 // second SIGINT, and reloads at SIGHUP.
-func (a *app) signals(ctx context.Context, cancel context.CancelFunc, agent *run.Agent, n systemd.Notifier, log *slog.Logger) {
+func (a *app) handleSignals(ctx context.Context, cancel context.CancelFunc, agent *run.Agent, n systemd.Notifier, log *slog.Logger) {
 	ch := make(chan os.Signal, 4)
 	signal.Notify(ch, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
 	defer signal.Stop(ch)
@@ -97,10 +97,10 @@ func (a *app) signals(ctx context.Context, cancel context.CancelFunc, agent *run
 	}
 }
 
-// check prints all problems of the configuration.
-func (a *app) check(ctx context.Context) error {
+// checkConfig prints all problems of the configuration.
+func (a *app) checkConfig(ctx context.Context) error {
 	cfg, diags := config.Load(a.paths...)
-	blocks, found := run.Check(ctx, cfg, a.plugins())
+	blocks, found := run.Check(ctx, cfg, a.pluginOptions())
 	diags.Extend(found)
 	if !diags.HasErrors() {
 		diags.Extend(run.CheckMachine(ctx, cfg))
@@ -108,15 +108,15 @@ func (a *app) check(ctx context.Context) error {
 	if diags.HasErrors() {
 		return refused{diags, cfg.File.Sources}
 	}
-	if err := diags.Write(a.Err, cfg.File.Sources, a.color(a.Err)); err != nil {
+	if err := diags.Write(a.Err, cfg.File.Sources, a.usesColor(a.Err)); err != nil {
 		return err
 	}
-	fmt.Fprintf(a.Out, "Configuration is valid: agent %s, %s.\n", cfg.Agent.Name, count(len(cfg.Running()), "source"))
+	fmt.Fprintf(a.Out, "Configuration is valid: agent %s, %s.\n", cfg.Agent.Name, pluralize(len(cfg.Running()), "source"))
 	a.printRecordBlocks(blocks)
 	return nil
 }
 
-func count(n int, what string) string {
+func pluralize(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
 	}

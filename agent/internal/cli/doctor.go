@@ -44,39 +44,39 @@ type finding struct {
 // findings collects results.
 type findings []finding
 
-func (f *findings) add(check string, v verdict, format string, args ...any) {
+func (f *findings) addFinding(check string, v verdict, format string, args ...any) {
 	*f = append(*f, finding{check, v, v.String(), fmt.Sprintf(format, args...)})
 }
 
 func (a *app) doctorCommand() *cobra.Command {
-	return a.formats(&cobra.Command{
+	return a.addFormatFlag(&cobra.Command{
 		Use: "doctor", Short: "Find problems on this machine", Args: cobra.NoArgs,
 		Long: `Check the configuration, the plugins and their requirements, the certificates, the
 disk, the clock, the port, the aggregators to dial and the running agent. The exit code is 0 when there is
 nothing to report, and 2 when there are warnings or errors.`,
 		Example: "  bursar-agent doctor\n  bursar-agent doctor -format json",
-		RunE:    func(c *cobra.Command, _ []string) error { return a.doctor(c.Context()) },
+		RunE:    func(c *cobra.Command, _ []string) error { return a.runDoctor(c.Context()) },
 	})
 }
 
-func (a *app) doctor(ctx context.Context) error {
+func (a *app) runDoctor(ctx context.Context) error {
 	cfg, diags := config.Load(a.paths...)
 	var f findings
-	f.configuration(diags)
-	f.certificates(cfg, time.Now())
-	status, err := a.ask(ctx, cfg)
-	p := a.plugins()
+	f.checkConfiguration(diags)
+	f.checkCertificates(cfg, time.Now())
+	status, err := a.agentStatus(ctx, cfg)
+	p := a.pluginOptions()
 	p.CheckMachine = errors.Is(err, control.ErrNotRunning)
-	f.plugins(ctx, cfg, p)
-	f.disk(cfg)
-	f.clock()
-	f.port(cfg, err == nil)
-	f.dial(ctx, cfg, status, err == nil)
-	f.agent(status, err)
+	f.checkPlugins(ctx, cfg, p)
+	f.checkDisk(cfg)
+	f.checkClock()
+	f.checkPort(cfg, err == nil)
+	f.checkDial(ctx, cfg, status, err == nil)
+	f.checkAgent(status, err)
 	return a.printFindings(f)
 }
 
-func (a *app) ask(ctx context.Context, cfg *config.Config) (control.Status, error) {
+func (a *app) agentStatus(ctx context.Context, cfg *config.Config) (control.Status, error) {
 	client := control.NewClient(cfg.SocketPath())
 	defer client.Close()
 	return client.Status(ctx)
@@ -101,92 +101,92 @@ func (a *app) printFindings(f findings) error {
 	return exit(codeFinding)
 }
 
-func (f *findings) configuration(diags hcl.Diagnostics) {
+func (f *findings) checkConfiguration(diags hcl.Diagnostics) {
 	switch {
 	case diags.HasErrors():
-		f.add("configuration", bad, "%s", diags.Error())
+		f.addFinding("configuration", bad, "%s", diags.Error())
 	case len(diags) > 0:
-		f.add("configuration", doubtful, "%s", diags.Error())
+		f.addFinding("configuration", doubtful, "%s", diags.Error())
 	default:
-		f.add("configuration", good, "no problems")
+		f.addFinding("configuration", good, "no problems")
 	}
 }
 
 // Certificates that end sooner are reported.
 const soon = 14 * 24 * time.Hour
 
-func (f *findings) certificates(cfg *config.Config, now time.Time) {
+func (f *findings) checkCertificates(cfg *config.Config, now time.Time) {
 	if !cfg.Agent.TLS.IsComplete() {
 		return
 	}
 	if diags := run.CheckIdentity(cfg); diags.HasErrors() {
-		f.add("certificates", bad, "%s", diags.Error())
+		f.addFinding("certificates", bad, "%s", diags.Error())
 		return
 	}
 	keys, err := identity.Load(cfg.Identity())
 	if err != nil {
-		f.add("certificates", bad, "%v", err)
+		f.addFinding("certificates", bad, "%v", err)
 		return
 	}
 	left := keys.Expires().Sub(now)
 	switch day := keys.Expires().UTC().Format(time.DateOnly); {
 	case left <= 0:
-		f.add("certificates", bad, "the certificate ended on %s", day)
+		f.addFinding("certificates", bad, "the certificate ended on %s", day)
 	case left < soon:
-		f.add("certificates", doubtful, "the certificate ends on %s, in %d days", day, int(left.Hours()/24))
+		f.addFinding("certificates", doubtful, "the certificate ends on %s, in %d days", day, int(left.Hours()/24))
 	default:
-		f.add("certificates", good, "valid until %s", day)
+		f.addFinding("certificates", good, "valid until %s", day)
 	}
 	if info, err := os.Stat(cfg.Agent.TLS.Key.Path); err == nil && info.Mode().Perm()&0o007 != 0 {
-		f.add("certificates", bad, "%s is world-readable (%s); chmod 0600", cfg.Agent.TLS.Key, info.Mode().Perm())
+		f.addFinding("certificates", bad, "%s is world-readable (%s); chmod 0600", cfg.Agent.TLS.Key, info.Mode().Perm())
 	}
 }
 
-// plugins starts every plugin, side by side: it finds its binary, checks who may write to
+// checkPlugins starts every plugin, side by side: it finds its binary, checks who may write to
 // it, and has the plugin check its own configuration, with the scheduler's commands.
-func (f *findings) plugins(ctx context.Context, cfg *config.Config, p run.Plugins) {
+func (f *findings) checkPlugins(ctx context.Context, cfg *config.Config, p run.Plugins) {
 	for _, l := range p.Look(ctx, cfg, cfg.Sound()) {
 		switch name := l.Source.Name(); {
 		case l.Err != nil:
-			f.add("source", bad, "%s: %v", name, l.Err)
+			f.addFinding("source", bad, "%s: %v", name, l.Err)
 		case l.Diagnostics.HasErrors():
-			f.add("source", bad, "%s: %s", name, l.Diagnostics.Error())
+			f.addFinding("source", bad, "%s: %s", name, l.Diagnostics.Error())
 		case len(l.Diagnostics) > 0:
-			f.add("source", doubtful, "%s: %s", name, l.Diagnostics.Error())
+			f.addFinding("source", doubtful, "%s: %s", name, l.Diagnostics.Error())
 		default:
-			f.add("source", good, "%s: plugin version %s", name, l.Version)
+			f.addFinding("source", good, "%s: plugin version %s", name, l.Version)
 		}
 	}
 }
 
-func (f *findings) disk(cfg *config.Config) {
+func (f *findings) checkDisk(cfg *config.Config) {
 	dir := cfg.Agent.DataDir.Path
 	info, err := os.Stat(dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		f.add("data folder", doubtful, "%s is not there; the agent makes it when it may write to %s", dir, filepath.Dir(dir))
+		f.addFinding("data folder", doubtful, "%s is not there; the agent makes it when it may write to %s", dir, filepath.Dir(dir))
 		return
 	case err != nil:
-		f.add("data folder", bad, "%v", err)
+		f.addFinding("data folder", bad, "%v", err)
 		return
 	case !info.IsDir():
-		f.add("data folder", bad, "%s is not a folder", dir)
+		f.addFinding("data folder", bad, "%s is not a folder", dir)
 		return
 	case info.Mode().Perm()&0o002 != 0:
-		f.add("data folder", bad, "%s is world-writable (%s); chmod o-w", dir, info.Mode().Perm())
+		f.addFinding("data folder", bad, "%s is world-writable (%s); chmod o-w", dir, info.Mode().Perm())
 	default:
-		f.add("data folder", good, "%s", dir)
+		f.addFinding("data folder", good, "%s", dir)
 	}
 	free, err := freeBytes(dir)
 	if err != nil {
-		f.add("disk", doubtful, "%v", err)
+		f.addFinding("disk", doubtful, "%v", err)
 		return
 	}
-	f.space(cfg, free)
+	f.checkSpace(cfg, free)
 }
 
-// space compares what is free with what the buffer may still grow by.
-func (f *findings) space(cfg *config.Config, free int64) {
+// checkSpace compares what is free with what the buffer may still grow by.
+func (f *findings) checkSpace(cfg *config.Config, free int64) {
 	used := int64(0)
 	if info, err := os.Stat(cfg.BufferPath()); err == nil {
 		used = info.Size()
@@ -194,75 +194,75 @@ func (f *findings) space(cfg *config.Config, free int64) {
 	need := max(0, cfg.Agent.Buffer.MaxSize.Bytes-used)
 	switch {
 	case free < need/10 || free < 64<<20:
-		f.add("disk", bad, "%d MiB are free, and the buffer may grow by %d MiB", free>>20, need>>20)
+		f.addFinding("disk", bad, "%d MiB are free, and the buffer may grow by %d MiB", free>>20, need>>20)
 	case free < need:
-		f.add("disk", doubtful, "%d MiB are free, and the buffer may grow by %d MiB", free>>20, need>>20)
+		f.addFinding("disk", doubtful, "%d MiB are free, and the buffer may grow by %d MiB", free>>20, need>>20)
 	default:
-		f.add("disk", good, "%d MiB are free", free>>20)
+		f.addFinding("disk", good, "%d MiB are free", free>>20)
 	}
 }
 
-func (f *findings) clock() {
+func (f *findings) checkClock() {
 	synchronised, err := clockSynchronised()
 	switch {
 	case err != nil:
-		f.add("clock", doubtful, "cannot determine whether it is synchronised: %v", err)
+		f.addFinding("clock", doubtful, "cannot determine whether it is synchronised: %v", err)
 	case !synchronised:
-		f.add("clock", doubtful, "it is not synchronised; run chronyd or another time service")
+		f.addFinding("clock", doubtful, "it is not synchronised; run chronyd or another time service")
 	default:
-		f.add("clock", good, "synchronised, %s", time.Now().UTC().Format(time.RFC3339))
+		f.addFinding("clock", good, "synchronised, %s", time.Now().UTC().Format(time.RFC3339))
 	}
 }
 
-// port looks whether the agent listens, or could.
-func (f *findings) port(cfg *config.Config, running bool) {
+// checkPort looks whether the agent listens, or could.
+func (f *findings) checkPort(cfg *config.Config, running bool) {
 	address := cfg.ListenAddress()
 	if address == "" {
 		return
 	}
 	if running {
-		conn, err := net.DialTimeout("tcp", reachable(address), 3*time.Second)
+		conn, err := net.DialTimeout("tcp", reachableAddress(address), 3*time.Second)
 		if err != nil {
-			f.add("port", bad, "the agent runs, and %v", err)
+			f.addFinding("port", bad, "the agent runs, and %v", err)
 			return
 		}
 		conn.Close()
-		f.add("port", good, "the agent listens on %s", address)
+		f.addFinding("port", good, "the agent listens on %s", address)
 		return
 	}
 	l, err := net.Listen("tcp", address)
 	if err != nil {
-		f.add("port", bad, "the agent does not run, and %v", err)
+		f.addFinding("port", bad, "the agent does not run, and %v", err)
 		return
 	}
 	l.Close()
-	f.add("port", good, "%s is free", address)
+	f.addFinding("port", good, "%s is free", address)
 }
 
-// dial looks whether the agent is connected to the aggregators at which it dials in, or
+// checkDial looks whether the agent is connected to the aggregators at which it dials in, or
 // could be. While it runs no other connection is made: it would replace the agent's own.
-func (f *findings) dial(ctx context.Context, cfg *config.Config, status control.Status, running bool) {
+func (f *findings) checkDial(ctx context.Context, cfg *config.Config, status control.Status, running bool) {
 	if len(cfg.Agent.Dial) == 0 || run.CheckIdentity(cfg).HasErrors() {
 		return
 	}
 	for _, w := range run.Dial(ctx, cfg, status, running) {
 		switch w.State {
 		case serve.Connected:
-			f.add("dial", good, "%s: aggregator %s accepts this agent", w.Address, w.Aggregator)
+			f.addFinding("dial", good, "%s: aggregator %s accepts this agent", w.Address, w.Aggregator)
 		case serve.Unreachable:
 			hint := ""
 			if w.Aggregator == "" { // else the address is right
 				hint = "; address and port must be those of api.tls_listen on an aggregator, to which this machine may connect"
 			}
-			f.add("dial", bad, "%s: %s%s", w.Address, w.Problem, hint)
+			f.addFinding("dial", bad, "%s: %s%s", w.Address, w.Problem, hint)
 		default:
-			f.add("dial", doubtful, "%s: %s%s", w.Address, w.State, prefixed(": ", w.Problem))
+			f.addFinding("dial", doubtful, "%s: %s%s", w.Address, w.State, prefixIfSet(": ", w.Problem))
 		}
 	}
 }
 
-// reachable is where a listener on all interfaces can be called.
-func reachable(address string) string {
+// reachableAddress is where a listener on all interfaces can be called.
+func reachableAddress(address string) string {
 	host, port, err := net.SplitHostPort(address)
 	if ip := net.ParseIP(host); err == nil && (host == "" || ip != nil && ip.IsUnspecified()) {
 		return net.JoinHostPort("localhost", port)
@@ -270,31 +270,31 @@ func reachable(address string) string {
 	return address
 }
 
-func (f *findings) agent(s control.Status, err error) {
+func (f *findings) checkAgent(s control.Status, err error) {
 	switch {
 	case errors.Is(err, control.ErrNotRunning):
-		f.add("agent", doubtful, "%v", err)
+		f.addFinding("agent", doubtful, "%v", err)
 		return
 	case err != nil:
-		f.add("agent", bad, "%v", err)
+		f.addFinding("agent", bad, "%v", err)
 		return
 	}
-	f.add("agent", good, "runs, version %s", s.Version)
+	f.addFinding("agent", good, "runs, version %s", s.Version)
 	for _, x := range s.Sources {
 		if x.Error != "" {
-			f.add("agent", bad, "source %s/%s is %s: %s", x.Type, x.Label, x.State, x.Error)
+			f.addFinding("agent", bad, "source %s/%s is %s: %s", x.Type, x.Label, x.State, x.Error)
 		}
 		for i := range x.Findings {
-			f.add("records", doubtful, "source %s/%s: %s; do first: %s", x.Type, x.Label, x.Findings[i].String(), x.Findings[i].Do)
+			f.addFinding("records", doubtful, "source %s/%s: %s; do first: %s", x.Type, x.Label, x.Findings[i].String(), x.Findings[i].Do)
 		}
 	}
 	if s.Buffer.Damage != "" {
-		f.add("buffer", bad, "%s; do first: %s", s.Buffer.Damage, s.Buffer.Remedy)
+		f.addFinding("buffer", bad, "%s; do first: %s", s.Buffer.Damage, s.Buffer.Remedy)
 	}
-	for _, hint := range silent(s.Buffer, time.Now()) {
-		f.add("agent", doubtful, "%s", hint)
+	for _, hint := range silentClusters(s.Buffer, time.Now()) {
+		f.addFinding("agent", doubtful, "%s", hint)
 	}
 	if len(s.Buffer.Clusters) == 0 && (s.Listen != "" || len(s.Dial) > 0) {
-		f.add("agent", doubtful, "no aggregator has pulled yet")
+		f.addFinding("agent", doubtful, "no aggregator has pulled yet")
 	}
 }

@@ -12,7 +12,7 @@ import (
 
 func (a *app) forgetCommand() *cobra.Command {
 	var cluster string
-	c := a.formats(&cobra.Command{
+	c := a.addFormatFlag(&cobra.Command{
 		Use: "forget", Short: "Make the running agent forget a cluster that no longer exists", Args: cobra.NoArgs,
 		Long: `An agent keeps all frames that a known cluster has not acknowledged, however long that
 cluster is silent. A cluster that will never return, because its disks were wiped and it
@@ -23,7 +23,7 @@ reports which frames are gone. "bursar-agent status" shows the clusters.`,
 			if cluster == "" {
 				return errors.New("say which -cluster; `bursar-agent status` shows them")
 			}
-			client := a.client()
+			client := a.newClient()
 			defer client.Close()
 			f, err := client.Forget(c.Context(), control.Forget{Cluster: cluster})
 			if err != nil {
@@ -32,7 +32,7 @@ reports which frames are gone. "bursar-agent status" shows the clusters.`,
 			if a.format == "json" {
 				return printJSON(a.Out, f)
 			}
-			_, err = fmt.Fprintf(a.Out, "Forgot cluster %s, %s; %d frames were dropped.\n", f.Cluster.ID, place(f.Cluster), f.Dropped)
+			_, err = fmt.Fprintf(a.Out, "Forgot cluster %s, %s; %d frames were dropped.\n", f.Cluster.ID, clusterLag(f.Cluster), f.Dropped)
 			return err
 		},
 	})
@@ -40,8 +40,8 @@ reports which frames are gone. "bursar-agent status" shows the clusters.`,
 	return c
 }
 
-// place says in words how far the cluster is.
-func place(c control.Cluster) string {
+// clusterLag says in words how far the cluster is.
+func clusterLag(c control.Cluster) string {
 	if c.Away {
 		return "not back since the buffer became another one"
 	}
@@ -52,13 +52,13 @@ func place(c control.Cluster) string {
 // people are told of it.
 const silence = 24 * time.Hour
 
-// silent says, for each cluster that lacks frames and has long said nothing, what
+// silentClusters says, for each cluster that lacks frames and has long said nothing, what
 // that means and what to do.
-func silent(b control.Buffer, now time.Time) []string {
+func silentClusters(b control.Buffer, now time.Time) []string {
 	var hints []string
 	for _, c := range b.Clusters {
 		if (c.Behind > 0 || c.Away) && now.Sub(c.At) > silence {
-			hints = append(hints, fmt.Sprintf("no contact with cluster %s for %s; frames that it lacks are kept for it; if it no longer exists: bursar-agent forget -cluster %s", c.ID, ago(c.At, now), c.ID))
+			hints = append(hints, fmt.Sprintf("no contact with cluster %s for %s; frames that it lacks are kept for it; if it no longer exists: bursar-agent forget -cluster %s", c.ID, formatAge(c.At, now), c.ID))
 		}
 	}
 	return hints

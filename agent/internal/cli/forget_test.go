@@ -21,7 +21,7 @@ func TestTheStatusAndTheDoctorSayWhichClusterHoldsFramesBackAndHowToForgetIt(t *
 		t.Fatal(err)
 	}
 	var f findings
-	f.agent(s, nil)
+	f.checkAgent(s, nil)
 	if f[0].Verdict != good || len(f) != 3 {
 		t.Errorf("findings %+v", f)
 	}
@@ -61,7 +61,7 @@ func TestTheStatusAndTheDoctorSayHowToMendADamagedBuffer(t *testing.T) {
 		t.Error(out.String())
 	}
 	var f findings
-	f.agent(s, nil)
+	f.checkAgent(s, nil)
 	if f[1].Verdict != bad || !strings.Contains(f[1].Detail, "do first: mv b b.damaged") {
 		t.Errorf("%+v", f)
 	}

@@ -64,20 +64,20 @@ that was edited stays, unless -force is given.`,
 		if j.token, err = join.Parse(args[1]); err != nil {
 			return err
 		}
-		return a.join(c.Context(), &j)
+		return a.joinCluster(c.Context(), &j)
 	}
 	return c
 }
 
-func (a *app) join(ctx context.Context, j *joining) error {
-	if err := j.defaults(ctx); err != nil {
+func (a *app) joinCluster(ctx context.Context, j *joining) error {
+	if err := j.fillDefaults(ctx); err != nil {
 		return err
 	}
 	path := a.paths[0] // the others hold more blocks
 	j.files = setup.Files(path, unit)
 	list := schedulers.Look(ctx)
-	text := j.configuration(list, a.missing(list), []string{j.host})
-	write, err := a.writes(j, path, text)
+	text := j.configurationText(list, a.missingPlugins(list), []string{j.host})
+	write, err := a.needsWriting(j, path, text)
 	if err != nil {
 		return err
 	}
@@ -85,25 +85,25 @@ func (a *app) join(ctx context.Context, j *joining) error {
 	if err != nil {
 		return err
 	}
-	joined, err := j.exchange(ctx, owner)
+	joined, err := j.exchangeToken(ctx, owner)
 	if err != nil {
 		return err
 	}
 	fmt.Fprintf(a.Out, "%s belongs to cluster %s\n", j.name, joined.Cluster)
 	if write {
 		if j.dialIn {
-			text = j.configuration(list, a.missing(list), j.aggregators(joined))
+			text = j.configurationText(list, a.missingPlugins(list), j.dialAddresses(joined))
 		}
 		if err := owner.Root(path, text); err != nil {
 			return err
 		}
-		a.describe(path, list)
+		a.printWritten(path, list)
 	}
-	return a.begin(ctx, j, joined)
+	return a.startAgent(ctx, j, joined)
 }
 
-// defaults finds out what was not said.
-func (j *joining) defaults(ctx context.Context) (err error) {
+// fillDefaults finds out what was not said.
+func (j *joining) fillDefaults(ctx context.Context) (err error) {
 	if j.name == "" {
 		if j.name, err = setup.Name(); err != nil {
 			return err
@@ -120,7 +120,7 @@ func (j *joining) defaults(ctx context.Context) (err error) {
 	}
 	if j.address == "" {
 		j.address, err = join.Way(ctx, j.host)
-		err = j.explain(err)
+		err = j.explainJoin(err)
 	}
 	if _, _, bad := net.SplitHostPort(j.address); err == nil && bad != nil {
 		j.address = net.JoinHostPort(strings.Trim(j.address, "[]"), defaultPort)
@@ -128,13 +128,13 @@ func (j *joining) defaults(ctx context.Context) (err error) {
 	return err
 }
 
-// explain says of an aggregator that cannot be joined what to type.
-func (j *joining) explain(err error) error {
+// explainJoin says of an aggregator that cannot be joined what to type.
+func (j *joining) explainJoin(err error) error {
 	return join.Explain(err, j.host, "{} HOST:PORT TOKEN", string(identity.Agent))
 }
 
-// missing are the schedulers whose plugins are not installed.
-func (a *app) missing(list []schedulers.Scheduler) (names []string) {
+// missingPlugins are the types of schedulers whose plugins are not installed.
+func (a *app) missingPlugins(list []schedulers.Scheduler) (names []string) {
 	dirs := (&config.Config{}).PluginDirs(a.Executable)
 	for _, s := range list {
 		if !schedulers.Installed(dirs, "source-"+s.Type) {
@@ -144,9 +144,9 @@ func (a *app) missing(list []schedulers.Scheduler) (names []string) {
 	return names
 }
 
-// configuration is the agent's, with a source for each scheduler whose plugin is installed.
+// configurationText is the agent's configuration, with a source for each scheduler whose plugin is installed.
 // An agent that dials in does so at the aggregators.
-func (j *joining) configuration(list []schedulers.Scheduler, missing, aggregators []string) []byte {
+func (j *joining) configurationText(list []schedulers.Scheduler, missing, aggregators []string) []byte {
 	var b strings.Builder
 	_, port, _ := net.SplitHostPort(j.address) // it was checked
 	fmt.Fprintf(&b, "# Written by bursar-agent join. All settings: man bursar-agent.hcl.\n\nagent {\n  name = %s\n", setup.Quote(j.name))
@@ -179,9 +179,9 @@ func (j *joining) configuration(list []schedulers.Scheduler, missing, aggregator
 	return []byte(b.String())
 }
 
-// aggregators are where the agent dials in: at the node by which it joins, as it was
+// dialAddresses are where the agent dials in: at the node by which it joins, as it was
 // reached, and at the others.
-func (j *joining) aggregators(joined v1.Joined) []string {
+func (j *joining) dialAddresses(joined v1.Joined) []string {
 	list := []string{j.host}
 	for i, address := range joined.Aggregators {
 		if i > 0 && address != j.host {
@@ -191,9 +191,9 @@ func (j *joining) aggregators(joined v1.Joined) []string {
 	return list
 }
 
-// writes reports whether the configuration is to be written. An edited one that has the
+// needsWriting reports whether the configuration is to be written. An edited one that has the
 // name and the certificates already is right as it is.
-func (a *app) writes(j *joining, path string, text []byte) (bool, error) {
+func (a *app) needsWriting(j *joining, path string, text []byte) (bool, error) {
 	err := setup.Replaceable(path, packaging.Configuration, text)
 	if err == nil || !errors.Is(err, setup.ErrEdited) {
 		return err == nil, err
@@ -208,9 +208,9 @@ func (a *app) writes(j *joining, path string, text []byte) (bool, error) {
 	return false, err
 }
 
-// exchange exchanges the token for a certificate. The key is made first, so that an
+// exchangeToken exchanges the token for a certificate. The key is made first, so that an
 // exchange whose answer was lost can be repeated with it.
-func (j *joining) exchange(ctx context.Context, owner setup.Owner) (joined v1.Joined, err error) {
+func (j *joining) exchangeToken(ctx context.Context, owner setup.Owner) (joined v1.Joined, err error) {
 	if err := owner.Folder(j.files); err != nil {
 		return joined, err
 	}
@@ -220,7 +220,7 @@ func (j *joining) exchange(ctx context.Context, owner setup.Owner) (joined v1.Jo
 	}
 	joined, err = join.Join(ctx, j.host, j.token, join.Request{Role: identity.Agent, Name: j.name, Address: j.address, Key: key})
 	if err != nil {
-		return joined, j.explain(err)
+		return joined, j.explainJoin(err)
 	}
 	return joined, errors.Join(
 		owner.Write(j.files.CA, []byte(joined.Authorities), 0o644),
@@ -228,13 +228,13 @@ func (j *joining) exchange(ctx context.Context, owner setup.Owner) (joined v1.Jo
 	)
 }
 
-// describe says what was written.
-func (a *app) describe(path string, list []schedulers.Scheduler) {
+// printWritten says what was written.
+func (a *app) printWritten(path string, list []schedulers.Scheduler) {
 	fmt.Fprintf(a.Out, "%s is written\n", path)
 	for _, s := range list {
 		fmt.Fprintf(a.Out, "found: %s\n", s.How)
 	}
-	for _, name := range a.missing(list) {
+	for _, name := range a.missingPlugins(list) {
 		fmt.Fprintf(a.Err, "bursar-agent: the plugin of %s is not installed: install the package bursar-source-%s, and take the # off its source in %s\n", name, name, path)
 	}
 	if len(list) == 0 {
@@ -242,13 +242,13 @@ func (a *app) describe(path string, list []schedulers.Scheduler) {
 	}
 }
 
-// begin starts the agent and waits until the cluster has pulled.
-func (a *app) begin(ctx context.Context, j *joining, joined v1.Joined) error {
-	cfg, _, err := a.load(ctx)
+// startAgent starts the agent and waits until the cluster has pulled.
+func (a *app) startAgent(ctx context.Context, j *joining, joined v1.Joined) error {
+	cfg, _, err := a.loadConfig(ctx)
 	if err != nil {
 		return err
 	}
-	if _, err := a.ask(ctx, cfg); errors.Is(err, control.ErrNotRunning) && (j.noStart || !setup.Systemd()) {
+	if _, err := a.agentStatus(ctx, cfg); errors.Is(err, control.ErrNotRunning) && (j.noStart || !setup.Systemd()) {
 		fmt.Fprintf(a.Out, "start the agent: bursar-agent run -config %s\n", strings.Join(a.paths, " -config "))
 		return nil
 	}
@@ -265,9 +265,9 @@ func (a *app) awaitPull(ctx context.Context, j *joining, cfg *config.Config, clu
 	ctx, cancel := context.WithTimeout(ctx, j.wait)
 	defer cancel()
 	for {
-		status, err := a.ask(ctx, cfg)
+		status, err := a.agentStatus(ctx, cfg)
 		if slices.ContainsFunc(status.Buffer.Clusters, func(c control.Cluster) bool { return c.ID == cluster }) {
-			fmt.Fprintf(a.Out, "the cluster pulls from %s\n", or(j.address, "this machine, which dials in"))
+			fmt.Fprintf(a.Out, "the cluster pulls from %s\n", orDefault(j.address, "this machine, which dials in"))
 			return nil
 		}
 		select {

@@ -24,7 +24,7 @@ import (
 func (a *app) previewCommand() *cobra.Command {
 	var source, since, until string
 	var most int
-	c := a.formats(&cobra.Command{
+	c := a.addFormatFlag(&cobra.Command{
 		Use: "preview", Short: "Show the records that the mapping makes of the latest real jobs", Args: cobra.NoArgs,
 		Long: `Ask the source plugins for the latest jobs and show, for each, the attributes that the
 mapping names and the record that they become, or why there is none. Each part
@@ -36,14 +36,14 @@ Exit code 2 means that a job fails, or that there is such input or such a findin
 stored, and the daemon need not run.`,
 		Example: "  bursar-agent preview\n  bursar-agent preview -source slurm/nemo -since 7d -n 3\n  bursar-agent preview -format json",
 		RunE: func(c *cobra.Command, _ []string) error {
-			ws, err := windows(since, until, time.Now())
+			ws, err := previewWindows(since, until, time.Now())
 			if err != nil {
 				return err
 			}
 			if most < 1 {
 				return errors.New("-n must be at least 1")
 			}
-			return a.preview(c.Context(), source, ws, most)
+			return a.previewSources(c.Context(), source, ws, most)
 		},
 	})
 	c.Flags().StringVar(&source, "source", "", "the only source to ask, as `TYPE/LABEL`")
@@ -53,20 +53,20 @@ stored, and the daemon need not run.`,
 	return c
 }
 
-// windows are the windows to look into until there are enough jobs.
-func windows(since, until string, now time.Time) ([]collect.Window, error) {
+// previewWindows are the windows to look into until there are enough jobs.
+func previewWindows(since, until string, now time.Time) ([]collect.Window, error) {
 	to := now.UTC()
 	if until != "" {
 		var err error
-		if to, err = moment(until, now); err != nil {
+		if to, err = parseMoment(until, now); err != nil {
 			return nil, fmt.Errorf("-until: %w", err)
 		}
 	}
 	if since == "" {
 		const day = 24 * time.Hour
-		return []collect.Window{{From: to.Add(-day), To: to}, {From: to.Add(-7 * day), To: to}, {From: to.Add(-30 * day), To: to}, {From: dawn(), To: to}}, nil
+		return []collect.Window{{From: to.Add(-day), To: to}, {From: to.Add(-7 * day), To: to}, {From: to.Add(-30 * day), To: to}, {From: startOfTime(), To: to}}, nil
 	}
-	from, err := moment(since, now)
+	from, err := parseMoment(since, now)
 	if err != nil {
 		return nil, fmt.Errorf("-since: %w", err)
 	}
@@ -76,15 +76,15 @@ func windows(since, until string, now time.Time) ([]collect.Window, error) {
 	return []collect.Window{{From: from, To: to}}, nil
 }
 
-// dawn is before any job.
-func dawn() time.Time { return time.Unix(0, 0).UTC() }
+// startOfTime is before any job.
+func startOfTime() time.Time { return time.Unix(0, 0).UTC() }
 
-func (a *app) preview(ctx context.Context, source string, windows []collect.Window, most int) error {
-	cfg, _, err := a.load(ctx)
+func (a *app) previewSources(ctx context.Context, source string, windows []collect.Window, most int) error {
+	cfg, _, err := a.loadConfig(ctx)
 	if err != nil {
 		return err
 	}
-	sources, err := pick(cfg, source)
+	sources, err := pickSources(cfg, source)
 	if err != nil {
 		return err
 	}
@@ -92,12 +92,12 @@ func (a *app) preview(ctx context.Context, source string, windows []collect.Wind
 	found := false
 	var errs []error
 	for _, s := range sources {
-		p, err := a.samples(ctx, cfg, s, windows, most)
+		p, err := a.lastSamples(ctx, cfg, s, windows, most)
 		if err != nil {
-			errs = append(errs, explain(cfg, err))
+			errs = append(errs, attachSources(cfg, err))
 		}
 		for _, x := range slices.Concat(p.Samples, p.Refused) {
-			shown = append(shown, show(s.Name(), x))
+			shown = append(shown, newShownJob(s.Name(), x))
 			found = found || x.Err != nil
 		}
 		for i := range p.Findings {
@@ -116,13 +116,13 @@ func (a *app) preview(ctx context.Context, source string, windows []collect.Wind
 	return exit(codeFinding)
 }
 
-// samples are the last jobs of a source, from the first window that has enough.
-func (a *app) samples(ctx context.Context, cfg *config.Config, s *config.Source, windows []collect.Window, most int) (p run.Previewed, err error) {
+// lastSamples are the last jobs of a source, from the first window that has enough.
+func (a *app) lastSamples(ctx context.Context, cfg *config.Config, s *config.Source, windows []collect.Window, most int) (p run.Previewed, err error) {
 	for _, w := range windows {
-		if w.From.Equal(dawn()) {
+		if w.From.Equal(startOfTime()) {
 			fmt.Fprintf(a.Err, "%s: %d jobs in the last 30 days; looking through all of the past\n", s.Name(), len(p.Samples))
 		}
-		if p, err = run.Preview(ctx, cfg, s, a.plugins(), w, most); err != nil || len(p.Samples) >= most {
+		if p, err = run.Preview(ctx, cfg, s, a.pluginOptions(), w, most); err != nil || len(p.Samples) >= most {
 			return p, err
 		}
 	}
@@ -149,7 +149,7 @@ type shownJob struct {
 	sample run.Sample
 }
 
-func show(source string, s run.Sample) shownJob {
+func newShownJob(source string, s run.Sample) shownJob {
 	out := shownJob{Source: source, Run: s.Run, Ended: s.Ended, Outcome: s.Outcome, sample: s}
 	object := map[string]json.RawMessage{}
 	for _, x := range s.Attributes {
@@ -162,8 +162,8 @@ func show(source string, s run.Sample) shownJob {
 	if s.Record != nil {
 		out.Record = wire.AppendJSON(nil, s.Record)
 		out.Origins = map[string]string{}
-		for _, p := range parts(s.Record) {
-			out.Origins[p.name] = origin(s, p)
+		for _, p := range recordParts(s.Record) {
+			out.Origins[p.name] = originOf(s, p)
 		}
 	}
 	return out
@@ -180,7 +180,7 @@ func printJobs(w io.Writer, jobs []shownJob) error {
 			continue
 		}
 		if j.Outcome == run.Refused {
-			fmt.Fprintf(&b, "%s  %s\n  => refused: %s\n", j.Source, or(j.Run, "input without a run"), j.Error)
+			fmt.Fprintf(&b, "%s  %s\n  => refused: %s\n", j.Source, orDefault(j.Run, "input without a run"), j.Error)
 			continue
 		}
 		state := "running"
@@ -189,7 +189,7 @@ func printJobs(w io.Writer, jobs []shownJob) error {
 		}
 		fmt.Fprintf(&b, "%s  %s (%s)\n", j.Source, j.Run, state)
 		for _, x := range j.sample.Attributes {
-			line(&b, "job."+x.Name, string(x.Value))
+			writeLine(&b, "job."+x.Name, string(x.Value))
 		}
 		switch {
 		case j.Error != "":
@@ -204,17 +204,17 @@ func printJobs(w io.Writer, jobs []shownJob) error {
 	return err
 }
 
-func line(b *strings.Builder, name, value string) { fmt.Fprintf(b, "    %-24s %s\n", name, value) }
+func writeLine(b *strings.Builder, name, value string) { fmt.Fprintf(b, "    %-24s %s\n", name, value) }
 
 func printRecord(b *strings.Builder, s run.Sample) {
 	fmt.Fprintf(b, "  => %s\n", s.Record.ID)
-	for _, p := range parts(s.Record) {
-		line(b, p.label, fmt.Sprintf("%-12s  %s", origin(s, p), p.value))
+	for _, p := range recordParts(s.Record) {
+		writeLine(b, p.label, fmt.Sprintf("%-12s  %s", originOf(s, p), p.value))
 	}
 }
 
-// origin says what decides a part of a record.
-func origin(s run.Sample, p recordPart) string {
+// originOf says what decides a part of a record.
+func originOf(s run.Sample, p recordPart) string {
 	if s.FromBlock[p.name] {
 		return "record block"
 	}
@@ -228,7 +228,7 @@ type recordPart struct {
 	value string
 }
 
-func parts(r *record.Record) []recordPart {
+func recordParts(r *record.Record) []recordPart {
 	stop := "still running"
 	if !r.Open() {
 		stop = r.Stop.String()
@@ -247,13 +247,13 @@ func parts(r *record.Record) []recordPart {
 		out = append(out, recordPart{mapping.MetaPart(m.Key), "meta." + m.Key, strings.Join(m.Values, ", ")})
 	}
 	for _, c := range r.Components {
-		out = append(out, recordPart{mapping.ComponentPart(c.Name), c.Name, amounts(c)})
+		out = append(out, recordPart{mapping.ComponentPart(c.Name), c.Name, formatAmounts(c)})
 	}
 	return out
 }
 
-// amounts writes the amount of a component and its scores.
-func amounts(c record.Component) string {
+// formatAmounts writes the amount of a component and its scores.
+func formatAmounts(c record.Component) string {
 	parts := []string{fmt.Sprint(c.Amount)}
 	if c.Kind == record.Total {
 		parts[0] += " in total"

@@ -29,11 +29,11 @@ func newBar(w io.Writer, on bool, now func() time.Time) *bar {
 	return &bar{w: w, on: on, now: now, begin: map[string]start{}}
 }
 
-func (b *bar) show(name string, p *control.Progress, c control.Counts) {
+func (b *bar) showProgress(name string, p *control.Progress, c control.Counts) {
 	if !b.on {
 		return
 	}
-	fmt.Fprintf(b.w, "\r\x1b[K%s", b.line(name, p, c))
+	fmt.Fprintf(b.w, "\r\x1b[K%s", b.progressLine(name, p, c))
 }
 
 func (b *bar) clear() {
@@ -44,8 +44,8 @@ func (b *bar) clear() {
 
 const width = 24
 
-// line is the text: a bar and the time left where the total is known.
-func (b *bar) line(name string, p *control.Progress, c control.Counts) string {
+// progressLine is a bar and the time left where the total is known.
+func (b *bar) progressLine(name string, p *control.Progress, c control.Counts) string {
 	if p == nil || p.Total <= 0 {
 		return fmt.Sprintf("%s  %s", name, c)
 	}
@@ -61,11 +61,11 @@ func (b *bar) line(name string, p *control.Progress, c control.Counts) string {
 		eta := time.Duration(float64(b.now().Sub(begin.at)) / float64(gone) * float64(p.Total-p.Done))
 		left = fmt.Sprintf(", %s left", eta.Round(time.Second))
 	}
-	return fmt.Sprintf("%s  [%s%s] %3.0f%%  %d/%d %s%s%s  %s", name, strings.Repeat("#", full), strings.Repeat(".", width-full), part*100, p.Done, p.Total, p.Unit, prefixed(" at ", p.At), left, c)
+	return fmt.Sprintf("%s  [%s%s] %3.0f%%  %d/%d %s%s%s  %s", name, strings.Repeat("#", full), strings.Repeat(".", width-full), part*100, p.Done, p.Total, p.Unit, prefixIfSet(" at ", p.At), left, c)
 }
 
-// moment reads a time: a day, RFC 3339, or a span back from now.
-func moment(s string, now time.Time) (time.Time, error) {
+// parseMoment reads a time: a day, RFC 3339, or a span back from now.
+func parseMoment(s string, now time.Time) (time.Time, error) {
 	if t, err := time.Parse(time.DateOnly, s); err == nil {
 		return t, nil
 	}

@@ -39,7 +39,7 @@ func System(version string) Env {
 // Main runs the command line and returns the exit code.
 func Main(ctx context.Context, env Env, args []string) int {
 	a := &app{Env: env}
-	root := a.root()
+	root := a.rootCommand()
 	root.SetArgs(commandline.TwoDashes(root, args))
 	root.SetOut(env.Out)
 	root.SetErr(env.Err)
@@ -47,16 +47,16 @@ func Main(ctx context.Context, env Env, args []string) int {
 	if err == nil {
 		return codeOK
 	}
-	code := a.fail(err)
-	if r, ok := a.refusal(err); ok {
+	code := a.reportFailure(err)
+	if r, ok := a.refusalOf(err); ok {
 		fmt.Fprintln(env.Err, r.Lines(cmd.CommandPath()))
 	}
 	return code
 }
 
-// refusal says of an agent or an aggregator that was not reached whence its place is, and
+// refusalOf says of an agent or an aggregator that was not reached whence its place is, and
 // what to type; false for other errors.
-func (a *app) refusal(err error) (commandline.Refusal, bool) {
+func (a *app) refusalOf(err error) (commandline.Refusal, bool) {
 	if r, ok := errors.AsType[commandline.Refusal](err); ok {
 		return r, true
 	}
@@ -107,41 +107,41 @@ type refused struct {
 // Error lists the diagnostics, one a line.
 func (r refused) Error() string { return r.diags.Error() }
 
-// fail prints the error and returns the exit code.
-func (a *app) fail(err error) int {
+// reportFailure prints the error and returns the exit code.
+func (a *app) reportFailure(err error) int {
 	if code, ok := errors.AsType[exit](err); ok {
 		return int(code)
 	}
-	a.print(err)
+	a.printError(err)
 	if _, ok := errors.AsType[unmendable](err); ok {
 		return systemd.ExitConfig
 	}
 	return codeError
 }
 
-// print prints each of the errors that were joined.
-func (a *app) print(err error) {
+// printError prints each of the errors that were joined.
+func (a *app) printError(err error) {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, e := range joined.Unwrap() {
-			a.print(e)
+			a.printError(e)
 		}
 		return
 	}
 	if r, ok := errors.AsType[refused](err); ok {
-		_ = r.diags.Write(a.Err, r.sources, a.color(a.Err)) // an error: nowhere left to report it
+		_ = r.diags.Write(a.Err, r.sources, a.usesColor(a.Err)) // an error: nowhere left to report it
 		return
 	}
 	fmt.Fprintf(a.Err, "bursar-agent: %v\n", hcl.FileError(err))
 }
 
-// terminal reports whether w is one.
-func terminal(w io.Writer) bool {
+// isTerminal reports whether w is one.
+func isTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	return ok && isatty.IsTerminal(f.Fd())
 }
 
-func (a *app) color(w io.Writer) bool {
-	return terminal(w) && a.Getenv("NO_COLOR") == "" && a.Getenv("TERM") != "dumb"
+func (a *app) usesColor(w io.Writer) bool {
+	return isTerminal(w) && a.Getenv("NO_COLOR") == "" && a.Getenv("TERM") != "dumb"
 }
 
 const about = `The agent runs beside a scheduler. It reads finished and running jobs through
@@ -154,9 +154,9 @@ Exit codes: 0 success, 1 error, 2 success with findings.`
 const defaultConfig = "/etc/bursar/agent.hcl"
 
 // Commands is the tree of all commands, for those who describe it.
-func Commands() *cobra.Command { return (&app{}).root() }
+func Commands() *cobra.Command { return (&app{}).rootCommand() }
 
-func (a *app) root() *cobra.Command {
+func (a *app) rootCommand() *cobra.Command {
 	var check bool
 	root := &cobra.Command{
 		Use: "bursar-agent", Short: "Collect what every job used, and hand it to the aggregators", Long: about,
@@ -164,9 +164,9 @@ func (a *app) root() *cobra.Command {
 		Args:    noCommand, SilenceErrors: true, SilenceUsage: true,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if check {
-				return a.check(c.Context())
+				return a.checkConfig(c.Context())
 			}
-			return a.daemon(c.Context())
+			return a.runAgent(c.Context())
 		},
 	}
 	root.PersistentFlags().StringArrayVar(&a.paths, "config", []string{defaultConfig}, "configuration file, or folder with *.hcl files, at `PATH`; may be repeated")
@@ -195,12 +195,12 @@ func (a *app) runCommand() *cobra.Command {
 		Use: "run", Short: "Run the agent (the default)", Args: cobra.NoArgs,
 		Long:    "Run until SIGTERM or SIGINT; a second SIGINT stops at once. SIGHUP reloads the configuration.",
 		Example: "  bursar-agent run -config /etc/bursar/agent.hcl",
-		RunE:    func(c *cobra.Command, _ []string) error { return a.daemon(c.Context()) },
+		RunE:    func(c *cobra.Command, _ []string) error { return a.runAgent(c.Context()) },
 	}
 }
 
-// formats adds the flag -format.
-func (a *app) formats(c *cobra.Command) *cobra.Command {
+// addFormatFlag adds the flag -format.
+func (a *app) addFormatFlag(c *cobra.Command) *cobra.Command {
 	c.Flags().StringVar(&a.format, "format", "table", "`FORMAT` of the output: table or json")
 	c.PreRunE = func(*cobra.Command, []string) error {
 		if a.format != "table" && a.format != "json" {
@@ -211,23 +211,23 @@ func (a *app) formats(c *cobra.Command) *cobra.Command {
 	return c
 }
 
-// load reads the configuration. All problems together are the error.
-func (a *app) load(ctx context.Context) (cfg *config.Config, warnings hcl.Diagnostics, err error) {
+// loadConfig reads the configuration. All problems together are the error.
+func (a *app) loadConfig(ctx context.Context) (cfg *config.Config, warnings hcl.Diagnostics, err error) {
 	cfg, diags := config.Load(a.paths...)
 	if diags.HasErrors() {
-		_, found := run.Check(ctx, cfg, a.plugins())
+		_, found := run.Check(ctx, cfg, a.pluginOptions())
 		diags.Extend(found)
 		return cfg, nil, refused{diags, cfg.File.Sources}
 	}
 	return cfg, diags, nil
 }
 
-func (a *app) plugins() run.Plugins {
+func (a *app) pluginOptions() run.Plugins {
 	return run.Plugins{Executable: a.Executable, Version: a.Version, Dev: a.dev}
 }
 
-// pick returns the named sources; all running ones when no name is given.
-func pick(cfg *config.Config, name string) ([]*config.Source, error) {
+// pickSources returns the named sources; all running ones when no name is given.
+func pickSources(cfg *config.Config, name string) ([]*config.Source, error) {
 	if name == "" {
 		if len(cfg.Running()) == 0 {
 			return nil, errors.New("the configuration has no source that is enabled")

@@ -19,19 +19,19 @@ import (
 	"github.com/bursar-accounting/bursar/hcl"
 )
 
-// client speaks with the agent of the configuration, of which only the data
+// newClient makes a client of the agent of the configuration, of which only the data
 // folder counts here.
-func (a *app) client() *control.Client {
+func (a *app) newClient() *control.Client {
 	cfg, _ := config.Load(a.paths...)
 	return control.NewClient(cfg.SocketPath())
 }
 
 func (a *app) statusCommand() *cobra.Command {
-	return a.formats(&cobra.Command{
+	return a.addFormatFlag(&cobra.Command{
 		Use: "status", Short: "Show the state of the running agent", Args: cobra.NoArgs,
 		Example: "  bursar-agent status\n  bursar-agent status -format json",
 		RunE: func(c *cobra.Command, _ []string) error {
-			client := a.client()
+			client := a.newClient()
 			defer client.Close()
 			s, err := client.Status(c.Context())
 			if err != nil {
@@ -55,16 +55,16 @@ func printStatus(w io.Writer, s control.Status, now time.Time) error {
 	t := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
 	fmt.Fprintf(t, "Agent\t%s\n", s.Name)
 	fmt.Fprintf(t, "Version\t%s\n", s.Version)
-	fmt.Fprintf(t, "Running for\t%s\n", ago(s.Started, now))
+	fmt.Fprintf(t, "Running for\t%s\n", formatAge(s.Started, now))
 	if s.Listen != "" || len(s.Dial) == 0 {
-		fmt.Fprintf(t, "Listening on\t%s\n", or(s.Listen, "nothing: no aggregator can pull"))
+		fmt.Fprintf(t, "Listening on\t%s\n", orDefault(s.Listen, "nothing: no aggregator can pull"))
 	}
 	for _, d := range s.Dial {
 		to := ""
 		if d.State == serve.Connected {
 			to = " to " + d.Aggregator
 		}
-		fmt.Fprintf(t, "Dials in at\t%s: %s%s%s\n", d.Address, d.State, to, prefixed(": ", d.Problem))
+		fmt.Fprintf(t, "Dials in at\t%s: %s%s%s\n", d.Address, d.State, to, prefixIfSet(": ", d.Problem))
 	}
 	if c := s.Certificate; c != nil {
 		fmt.Fprintf(t, "Certificate\tuntil %s\n", c.Ends.Format("2006-01-02 15:04 MST"))
@@ -72,14 +72,14 @@ func printStatus(w io.Writer, s control.Status, now time.Time) error {
 	b := s.Buffer
 	fmt.Fprintf(t, "Buffer\t%d frames, %s of %s\n", b.Last+1-b.First, hcl.Size{Bytes: b.Bytes}.String(), hcl.Size{Bytes: b.MaxBytes}.String())
 	for _, c := range b.Clusters {
-		fmt.Fprintf(t, "Cluster\t%s, %s, last contact %s ago\n", c.ID, place(c), ago(c.At, now))
+		fmt.Fprintf(t, "Cluster\t%s, %s, last contact %s ago\n", c.ID, clusterLag(c), formatAge(c.At, now))
 	}
 	if len(b.Clusters) == 0 {
 		fmt.Fprintf(t, "Cluster\tnone has pulled yet\n")
 	}
 	fmt.Fprintf(t, "\nSOURCE\tSTATE\tPLUGIN\tLAST SUCCESS\tCOMPLETE TO\tSENT\tUNCHANGED\tLEFT OUT\tQUARANTINED\n")
 	for _, x := range s.Sources {
-		fmt.Fprintf(t, "%s/%s\t%s\t%s\t%s\t%s\t%d\t%d\t%d\t%d\n", x.Type, x.Label, x.State, or(x.Plugin, "-"), when(x.LastSuccess), when(x.CompleteTo),
+		fmt.Fprintf(t, "%s/%s\t%s\t%s\t%s\t%s\t%d\t%d\t%d\t%d\n", x.Type, x.Label, x.State, orDefault(x.Plugin, "-"), formatTime(x.LastSuccess), formatTime(x.CompleteTo),
 			x.Counts.Records, x.Counts.Unchanged, x.Counts.Filtered+x.Counts.Withdrawn, x.Counts.Quarantined+x.Counts.Refused)
 	}
 	if err := t.Flush(); err != nil {
@@ -88,12 +88,12 @@ func printStatus(w io.Writer, s control.Status, now time.Time) error {
 	if b.Damage != "" {
 		fmt.Fprintf(w, "\n%s\nNo aggregator gets beyond that. Do first: %s\n", b.Damage, b.Remedy)
 	}
-	for _, hint := range silent(b, now) {
+	for _, hint := range silentClusters(b, now) {
 		fmt.Fprintf(w, "\n%s\n", hint)
 	}
 	if c := s.Certificate; c != nil && c.Late(now) {
 		fmt.Fprintf(w, "\nThe certificate of %s ends on %s and is not renewed: %s.\nDo first: bursar token create -role agent -name %s   # on an aggregator; run the printed line here\n",
-			s.Name, c.Ends.Format("2006-01-02 15:04 MST"), or(c.Problem, "no cluster has renewed it"), s.Name)
+			s.Name, c.Ends.Format("2006-01-02 15:04 MST"), orDefault(c.Problem, "no cluster has renewed it"), s.Name)
 	}
 	return printTroubles(w, s)
 }
@@ -112,46 +112,46 @@ func printTroubles(w io.Writer, s control.Status) error {
 			fmt.Fprintf(w, "\n%s: the plugin hung and was killed %d times; its goroutines are in the agent's log\n", name, x.Hangs)
 		}
 		if p := x.Progress; p != nil && p.Total > 0 {
-			fmt.Fprintf(w, "\n%s: %d of %d %s%s\n", name, p.Done, p.Total, p.Unit, prefixed(", at ", p.At))
+			fmt.Fprintf(w, "\n%s: %d of %d %s%s\n", name, p.Done, p.Total, p.Unit, prefixIfSet(", at ", p.At))
 		}
 	}
 	return nil
 }
 
-func prefixed(prefix, s string) string {
+func prefixIfSet(prefix, s string) string {
 	if s == "" {
 		return ""
 	}
 	return prefix + s
 }
 
-func or(s, other string) string {
+func orDefault(s, other string) string {
 	if s == "" {
 		return other
 	}
 	return s
 }
 
-func when(t *time.Time) string {
+func formatTime(t *time.Time) string {
 	if t == nil {
 		return "-"
 	}
 	return t.UTC().Format(time.RFC3339)
 }
 
-func ago(t, now time.Time) string {
+func formatAge(t, now time.Time) string {
 	return now.Sub(t).Round(time.Second).String()
 }
 
 func (a *app) reloadCommand() *cobra.Command {
-	return a.formats(&cobra.Command{
+	return a.addFormatFlag(&cobra.Command{
 		Use: "reload", Short: "Make the running agent reload its configuration", Args: cobra.NoArgs,
 		Long: `The agent applies the whole configuration, or rejects it as a whole and continues with
 the old one. Sources are added, changed and removed, and replaced plugin binaries
 started, without touching the others.`,
 		Example: "  bursar-agent reload",
 		RunE: func(c *cobra.Command, _ []string) error {
-			client := a.client()
+			client := a.newClient()
 			defer client.Close()
 			r, err := client.Reload(c.Context())
 			if errors.Is(err, control.ErrNotRunning) {
@@ -207,7 +207,7 @@ type build struct {
 }
 
 func (a *app) versionCommand() *cobra.Command {
-	return a.formats(&cobra.Command{
+	return a.addFormatFlag(&cobra.Command{
 		Use: "version", Short: "Print the version", Args: cobra.NoArgs,
 		Example: "  bursar-agent version\n  bursar-agent version -format json",
 		RunE: func(*cobra.Command, []string) error {
@@ -223,7 +223,7 @@ func (a *app) versionCommand() *cobra.Command {
 // versionText is the version, for people.
 func (a *app) versionText() string {
 	b := buildInfo(a.Version)
-	return fmt.Sprintf("bursar-agent %s%s (%s, %s)", b.Version, prefixed(" ", b.Revision), b.Go, b.Platform)
+	return fmt.Sprintf("bursar-agent %s%s (%s, %s)", b.Version, prefixIfSet(" ", b.Revision), b.Go, b.Platform)
 }
 
 func buildInfo(version string) build {
