@@ -52,8 +52,8 @@ func (l *Loop) SetAudit(on bool, retain time.Duration) {
 	l.audit.off, l.audit.reach = !on, max(retain, 24*time.Hour)
 }
 
-// counted returns those of days that were counted, in order.
-func (a *auditor) counted(days map[record.Time]bool) (out []record.Time) {
+// countedDays returns which of days were counted, in order.
+func (a *auditor) countedDays(days map[record.Time]bool) (out []record.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for day := range days {
@@ -65,8 +65,8 @@ func (a *auditor) counted(days map[record.Time]bool) (out []record.Time) {
 	return out
 }
 
-// recount forgets that days were counted.
-func (a *auditor) recount(days []record.Time) {
+// forgetDays forgets that days were counted.
+func (a *auditor) forgetDays(days []record.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, day := range days {
@@ -74,16 +74,16 @@ func (a *auditor) recount(days []record.Time) {
 	}
 }
 
-// done notes that a day was counted.
-func (a *auditor) done(audit buffer.Audit) {
+// setCounted notes that a day was counted.
+func (a *auditor) setCounted(audit buffer.Audit) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.days[audit.Day] = audit.At
 }
 
-// due returns the youngest day that is to be counted; false when there is none.
+// dueDay returns the youngest day that is to be counted; false when there is none.
 // CompleteTo is up to when the source is known to be complete.
-func (a *auditor) due(now, completeTo time.Time) (day time.Time, ok bool) {
+func (a *auditor) dueDay(now, completeTo time.Time) (day time.Time, ok bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.off || now.Before(a.after) {
@@ -92,16 +92,16 @@ func (a *auditor) due(now, completeTo time.Time) (day time.Time, ok bool) {
 	last := now.Add(-a.reach)
 	for day = now.UTC().Truncate(24 * time.Hour).Add(-24 * time.Hour); day.Add(24 * time.Hour).After(last); day = day.Add(-24 * time.Hour) {
 		end := day.Add(24 * time.Hour)
-		if !completeTo.Before(end) && a.ripe(day, end, now) {
+		if !completeTo.Before(end) && a.isDue(day, end, now) {
 			return day, true
 		}
 	}
 	return day, false
 }
 
-// ripe reports whether a day has come of an age at which it was not counted yet.
+// isDue reports whether a day has come of an age at which it was not counted yet.
 // a.mu is held.
-func (a *auditor) ripe(day, end, now time.Time) bool {
+func (a *auditor) isDue(day, end, now time.Time) bool {
 	at, counted := a.days[record.FromStd(day)]
 	for _, age := range []time.Duration{settledWeek, settledDay, settled} {
 		if ripe := end.Add(age); !now.Before(ripe) {
@@ -111,8 +111,8 @@ func (a *auditor) ripe(day, end, now time.Time) bool {
 	return false
 }
 
-// expired returns days that were counted so long ago that they never are again.
-func (a *auditor) expired(now time.Time) (days []record.Time) {
+// expiredDays returns days that were counted so long ago that they never are again.
+func (a *auditor) expiredDays(now time.Time) (days []record.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for day := range a.days {
@@ -134,15 +134,15 @@ func dayOf(t record.Time) record.Time {
 	return begin
 }
 
-// audits counts past days, one after the other, until idle ends or there is none
+// auditDays counts past days, one after the other, until idle ends or there is none
 // to count. Ctx is that of the loop.
-func (l *Loop) audits(ctx, idle context.Context) {
+func (l *Loop) auditDays(ctx, idle context.Context) {
 	if takes, err := l.buffer.Takes(wire.CountVersion); err != nil || !takes || l.Status().State != "waiting" {
 		return
 	}
 	for idle.Err() == nil {
 		s := l.Status()
-		day, ok := l.audit.due(time.Now(), completeTo(&s))
+		day, ok := l.audit.dueDay(time.Now(), completeTo(&s))
 		if !ok {
 			return
 		}
@@ -152,12 +152,12 @@ func (l *Loop) audits(ctx, idle context.Context) {
 		}
 		if err != nil && ctx.Err() == nil && !errors.Is(err, context.Canceled) {
 			l.log.Warn("the runs of a past day could not be counted; it is tried again", "day", day.Format(time.DateOnly), "error", err, "after", auditAgain)
-			l.audit.postpone(time.Now().Add(auditAgain))
+			l.audit.postponeAudit(time.Now().Add(auditAgain))
 		}
 	}
 }
 
-func (a *auditor) postpone(to time.Time) {
+func (a *auditor) postponeAudit(to time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.after, a.task = to, nil
@@ -187,9 +187,9 @@ type seen struct{ runs, ids map[uint64]struct{} }
 
 func newSeen() seen { return seen{map[uint64]struct{}{}, map[uint64]struct{}{}} }
 
-// has reports whether the text was met before in any of the sets, and puts it into
-// the last one.
-func has(text string, sets ...map[uint64]struct{}) bool {
+// seenBefore reports whether the text is in any of the sets, and puts it into the last one
+// if it is not.
+func seenBefore(text string, sets ...map[uint64]struct{}) bool {
 	key := runKey(text)
 	for _, set := range sets {
 		if _, ok := set[key]; ok {
@@ -203,13 +203,13 @@ func has(text string, sets ...map[uint64]struct{}) bool {
 // auditPiece counts a piece of the day; the last one sends the frame. A piece that
 // has not come to its end when the next collection is due is made smaller.
 func (l *Loop) auditPiece(ctx, idle context.Context, day time.Time) error {
-	t := l.audit.begin(day)
+	t := l.audit.beginTask(day)
 	piece, cancel := idle, context.CancelFunc(func() {})
 	if t.width <= minPiece {
 		piece, cancel = context.WithTimeout(ctx, minPatience)
 	}
 	defer cancel()
-	run, leave := l.enter(piece, audit)
+	run, leave := l.lockSource(piece, audit)
 	defer leave()
 	session, err := l.sessions.Plugin(run)
 	if err != nil {
@@ -238,7 +238,7 @@ func (l *Loop) auditPiece(ctx, idle context.Context, day time.Time) error {
 	return l.tellCount(t)
 }
 
-func (a *auditor) begin(day time.Time) *auditTask {
+func (a *auditor) beginTask(day time.Time) *auditTask {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.task == nil || !a.task.day.Equal(day) {
@@ -260,54 +260,54 @@ func (l *Loop) countPiece(ctx context.Context, t *auditTask) error {
 	sum, met := wire.Count{Counted: max(counted.GetRuns(), 0)}, newSeen()
 	start := &bursarv1.CollectRequest_Start{Window: &bursarv1.CollectRequest_Window{From: from.UnixMicro(), To: to.UnixMicro()}}
 	err = t.session.Stream(ctx, start, func(resp *bursarv1.CollectResponse) error {
-		l.tally(t, resp, &sum, met)
+		l.countBatch(t, resp, &sum, met)
 		return nil
 	})
 	if err != nil {
 		return err
 	}
 	t.at = to
-	t.add(&sum, met)
+	t.addPiece(&sum, met)
 	return nil
 }
 
-// tally adds what a batch would come to.
-func (l *Loop) tally(t *auditTask, resp *bursarv1.CollectResponse, sum *wire.Count, met seen) {
+// countBatch adds what a batch would come to.
+func (l *Loop) countBatch(t *auditTask, resp *bursarv1.CollectResponse, sum *wire.Count, met seen) {
 	l.work.Lock()
 	defer l.work.Unlock()
-	l.use(t.session)
+	l.useMapping(t.session)
 	for _, job := range resp.GetJobs() {
 		switch {
 		case host.Nameless(job.GetRun()) != "":
 			sum.Quarantined++
-		case job.GetEnded() && !has(job.GetRun(), t.seen.runs, met.runs):
-			l.tallyJob(t, job, sum, met)
+		case job.GetEnded() && !seenBefore(job.GetRun(), t.seen.runs, met.runs):
+			l.countJob(t, job, sum, met)
 		}
 	}
 	for _, r := range resp.GetRefused() {
-		if r.GetRun() == "" || !has(r.GetRun(), t.seen.runs, met.runs) {
+		if r.GetRun() == "" || !seenBefore(r.GetRun(), t.seen.runs, met.runs) {
 			sum.Quarantined++
 		}
 	}
 	sum.Skipped += max(resp.GetSkipped(), 0)
 }
 
-// tallyJob adds one run. l.work is held.
-func (l *Loop) tallyJob(t *auditTask, job *bursarv1.Job, sum *wire.Count, met seen) {
-	switch r, keep, err := l.tr.apply(job); {
+// countJob adds one run. l.work is held.
+func (l *Loop) countJob(t *auditTask, job *bursarv1.Job, sum *wire.Count, met seen) {
+	switch r, keep, err := l.tr.mapJob(job); {
 	case err != nil:
 		sum.Quarantined++
 	case !keep:
 		sum.Filtered++
-	case has(r.ID, t.seen.ids, met.ids):
+	case seenBefore(r.ID, t.seen.ids, met.ids):
 		sum.Shared++
 	default:
 		sum.Records++
 	}
 }
 
-// add takes over what a piece came to.
-func (t *auditTask) add(sum *wire.Count, met seen) {
+// addPiece adds what a piece came to.
+func (t *auditTask) addPiece(sum *wire.Count, met seen) {
 	c := &t.count
 	c.Counted += sum.Counted
 	c.Records += sum.Records
@@ -345,24 +345,24 @@ func (l *Loop) tellCount(t *auditTask) error {
 	c.From, c.To, c.At = record.FromStd(t.day), record.FromStd(t.day.Add(24*time.Hour)), record.FromStd(now)
 	l.work.Lock()
 	defer l.work.Unlock()
-	l.use(t.session)
+	l.useMapping(t.session)
 	d, done := newDraft(l.source), buffer.Audit{Day: c.From, At: c.At}
-	l.tr.frame(d, &wire.Frame{Kind: wire.KindCount, Count: c})
-	d.append.Audited, d.append.Unaudited = []buffer.Audit{done}, l.audit.expired(now)
+	l.tr.addFrame(d, &wire.Frame{Kind: wire.KindCount, Count: c})
+	d.append.Audited, d.append.Unaudited = []buffer.Audit{done}, l.audit.expiredDays(now)
 	if _, err := l.buffer.Append(d.append); err != nil {
 		return err
 	}
-	l.audit.recount(d.append.Unaudited)
-	l.audit.done(done)
-	l.audit.postpone(time.Time{})
+	l.audit.forgetDays(d.append.Unaudited)
+	l.audit.setCounted(done)
+	l.audit.postponeAudit(time.Time{})
 	if given := c.Records + c.Shared + c.Filtered + c.Quarantined; given != c.Counted {
 		l.log.Warn("the source does not collect what it counts", "day", t.day.Format(time.DateOnly), "counted", c.Counted, "collected", given)
 	}
 	return nil
 }
 
-// recount has the days of a window counted again.
-func (l *Loop) recount(ctx context.Context, w Window) error {
+// recountWindow has the days of a window counted again.
+func (l *Loop) recountWindow(ctx context.Context, w Window) error {
 	days := map[record.Time]bool{}
 	l.audit.mu.Lock()
 	for day := range l.audit.days {
@@ -371,13 +371,13 @@ func (l *Loop) recount(ctx context.Context, w Window) error {
 		}
 	}
 	l.audit.mu.Unlock()
-	list := l.audit.counted(days)
+	list := l.audit.countedDays(days)
 	if len(list) == 0 {
 		return nil
 	}
-	if err := l.put(ctx, buffer.Append{Source: l.source, Unaudited: list}); err != nil {
+	if err := l.appendPieces(ctx, buffer.Append{Source: l.source, Unaudited: list}); err != nil {
 		return err
 	}
-	l.audit.recount(list)
+	l.audit.forgetDays(list)
 	return nil
 }

@@ -71,7 +71,7 @@ func BenchmarkJobsToFrames(b *testing.B) {
 	tr, resp := bench(b, 1000)
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := tr.batch(resp); err != nil {
+		if _, err := tr.translateBatch(resp); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -87,7 +87,7 @@ func BenchmarkJobsToDisk(b *testing.B) {
 	}
 	defer buf.Close()
 	for b.Loop() {
-		d, err := tr.batch(resp)
+		d, err := tr.translateBatch(resp)
 		if err != nil {
 			b.Fatal(err)
 		}

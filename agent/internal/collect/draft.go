@@ -23,15 +23,15 @@ func newDraft(source buffer.Source) *draft {
 	return &draft{append: buffer.Append{Source: source}, sent: map[string]sent{}, notes: map[string]*buffer.OpenRun{}, days: map[record.Time]bool{}}
 }
 
-func (d *draft) open(note buffer.OpenRun) { d.notes[note.Run] = &note }
+func (d *draft) addNote(note buffer.OpenRun) { d.notes[note.Run] = &note }
 
 // marker is the run of a note that names no run: the source has had jobs in
 // quarantine. No job has that name.
 const marker = ""
 
-// finish writes the notes into the append. A run is either opened or closed in
+// writeNotes writes the notes into the append. A run is either opened or closed in
 // it, whatever became of it on the way.
-func (d *draft) finish() {
+func (d *draft) writeNotes() {
 	d.append.Opened, d.append.Closed = nil, nil
 	for _, run := range slices.Sorted(maps.Keys(d.notes)) {
 		if note := d.notes[run]; note != nil {
@@ -42,16 +42,16 @@ func (d *draft) finish() {
 	}
 }
 
-// before returns what the run was when it was last seen.
-func (t *translator) before(d *draft, run string) (sent, bool) {
+// lastSent returns what the run was last sent as.
+func (t *translator) lastSent(d *draft, run string) (sent, bool) {
 	if s, ok := d.sent[run]; ok {
 		return s, true
 	}
-	return t.memory.get(run)
+	return t.memory.findRun(run)
 }
 
-// note returns the note on a run that was sent as running.
-func (t *translator) note(d *draft, run string) (buffer.OpenRun, bool) {
+// runNote returns the note on a run that was sent as running.
+func (t *translator) runNote(d *draft, run string) (buffer.OpenRun, bool) {
 	if note, ok := d.notes[run]; ok {
 		if note == nil {
 			return buffer.OpenRun{}, false
@@ -62,37 +62,37 @@ func (t *translator) note(d *draft, run string) (buffer.OpenRun, bool) {
 	return note, ok
 }
 
-// close drops the note on a run. What never reached the disk need not be deleted
+// dropNote drops the note on a run. What never reached the disk need not be deleted
 // there.
-func (t *translator) close(d *draft, run string) {
+func (t *translator) dropNote(d *draft, run string) {
 	delete(d.notes, run)
 	if _, ok := t.open[run]; ok {
 		d.notes[run] = nil
 	}
 }
 
-// failed remembers that a run is in quarantine. A note on it no longer says what
+// noteQuarantined remembers that a run is in quarantine. A note on it no longer says what
 // it was sent as, so that its return to that is no repetition after a restart
 // either.
-func (t *translator) failed(d *draft, run string, s sent) {
+func (t *translator) noteQuarantined(d *draft, run string, s sent) {
 	d.sent[run] = s
-	if note, open := t.note(d, run); open {
+	if note, open := t.runNote(d, run); open {
 		note.Digest = s.fingerprint
-		d.open(note)
+		d.addNote(note)
 	}
-	t.mark(d)
+	t.markQuarantine(d)
 }
 
-// mark notes that the source has had jobs in quarantine.
-func (t *translator) mark(d *draft) {
-	if _, marked := t.note(d, marker); !marked {
-		d.open(buffer.OpenRun{Run: marker})
+// markQuarantine notes that the source has had jobs in quarantine.
+func (t *translator) markQuarantine(d *draft) {
+	if _, marked := t.runNote(d, marker); !marked {
+		d.addNote(buffer.OpenRun{Run: marker})
 	}
 }
 
-// unsure says that a run that memory does not know may be in quarantine. Then
+// mayBeQuarantined says that a run that memory does not know may be in quarantine. Then
 // its next frame settles it, which is harmless for one that is not.
-func (t *translator) unsure(d *draft) bool {
-	_, marked := t.note(d, marker)
+func (t *translator) mayBeQuarantined(d *draft) bool {
+	_, marked := t.runNote(d, marker)
 	return t.amnesia || marked && t.memory.partial
 }

@@ -39,7 +39,7 @@ type Loop struct {
 	sessions Sessions
 	log      *slog.Logger
 	nudge    chan struct{}
-	lane     lane
+	lock     sourceLock
 
 	work     sync.Mutex // held while a batch is translated and appended
 	tr       *translator
@@ -87,12 +87,12 @@ func NewLoop(source buffer.Source, interval time.Duration, b Buffer, sessions Se
 	if l.audit.days, err = b.Audits(source); err != nil {
 		return nil, fmt.Errorf("source %s: %w", source, err)
 	}
-	return l, l.recall()
+	return l, l.loadFindings()
 }
 
-// recall reads what was found before a restart. What cannot be read is logged and begun
+// loadFindings reads what was found before a restart. What cannot be read is logged and begun
 // anew: it must not keep the source from collecting.
-func (l *Loop) recall() error {
+func (l *Loop) loadFindings() error {
 	stored, err := l.buffer.Findings(l.source)
 	if err != nil {
 		return fmt.Errorf("source %s: %w", l.source, err)
@@ -122,19 +122,19 @@ func (l *Loop) Status() Status {
 	if stall, ok := errors.AsType[*host.Stall](s.Err); ok && !l.again.IsZero() && time.Since(l.again) > stall.Silent+stall.Silent/2 {
 		s.State, s.Err = "collecting", nil
 	}
-	if s.State == "collecting" && l.heard.silent() {
-		s.State, s.Err = "silent", l.heard.why()
+	if s.State == "collecting" && l.heard.isSilent() {
+		s.State, s.Err = "silent", l.heard.silenceError()
 	}
 	return s
 }
 
-// silent reports whether the collection should have sent something by now. Of a source
+// isSilent reports whether the collection should have sent something by now. Of a source
 // that is pushed to, only messages with nothing in them show that.
-func (h *heard) silent() bool {
+func (h *heard) isSilent() bool {
 	return !h.at.IsZero() && (!h.push || h.empty) && time.Since(h.at) > h.limit
 }
 
-func (h *heard) why() error {
+func (h *heard) silenceError() error {
 	what := "says that it works"
 	if h.empty {
 		what = "sends empty batches"
@@ -142,8 +142,8 @@ func (h *heard) why() error {
 	return fmt.Errorf("the plugin %s and has sent nothing since %s; see its lines in the agent's log, and set a longer stall_timeout where the scheduler takes so long", what, h.at.UTC().Format(time.DateTime+" MST"))
 }
 
-// begin notes that a collection begins.
-func (l *Loop) begin(session *host.Session) {
+// setCollecting notes that a collection begins.
+func (l *Loop) setCollecting(session *host.Session) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.status.Version = session.Description.GetVersion()
@@ -155,14 +155,14 @@ func (l *Loop) begin(session *host.Session) {
 	l.status.State = "collecting"
 }
 
-// recovered notes that a source that hung does something. l.mu is held.
-func (l *Loop) recovered() {
+// clearHang notes that a source that hung does something. l.mu is held.
+func (l *Loop) clearHang() {
 	if !l.again.IsZero() {
 		l.again, l.status.State, l.status.Err = time.Time{}, "collecting", nil
 	}
 }
 
-func (l *Loop) set(change func(*Status)) {
+func (l *Loop) updateStatus(change func(*Status)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	change(&l.status)
@@ -180,22 +180,22 @@ func (l *Loop) SetInterval(interval time.Duration) {
 // tried again after the interval; nothing is skipped.
 func (l *Loop) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
-		l.rest(ctx, l.turn(ctx))
+		l.pauseAndAudit(ctx, l.tryCollect(ctx))
 	}
-	l.set(func(s *Status) { s.State, s.Err, s.Progress = "stopped", nil, nil })
+	l.updateStatus(func(s *Status) { s.State, s.Err, s.Progress = "stopped", nil, nil })
 	return nil
 }
 
-// rest lets the pause between two collections go by, in which past days are
+// pauseAndAudit waits for the pause between two collections, in which past days are
 // counted.
-func (l *Loop) rest(ctx context.Context, pause time.Duration) {
+func (l *Loop) pauseAndAudit(ctx context.Context, pause time.Duration) {
 	end := time.NewTimer(pause)
 	defer end.Stop()
 	idle, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		l.audits(ctx, idle)
+		l.auditDays(ctx, idle)
 	}()
 	select {
 	case <-ctx.Done():
@@ -209,9 +209,9 @@ func (l *Loop) rest(ctx context.Context, pause time.Duration) {
 // retryAfter is the pause after a failure where the interval is longer.
 const retryAfter = 10 * time.Second
 
-// turn collects once and returns the pause that follows.
-func (l *Loop) turn(ctx context.Context) time.Duration {
-	pause, err := l.once(ctx)
+// tryCollect collects once, notes a failure, and returns the pause that follows.
+func (l *Loop) tryCollect(ctx context.Context) time.Duration {
+	pause, err := l.collectOnce(ctx)
 	switch {
 	case errors.Is(err, buffer.ErrSuperseded):
 		l.log.Info("the source goes back to the checkpoint that the cluster remembers")
@@ -219,7 +219,7 @@ func (l *Loop) turn(ctx context.Context) time.Duration {
 	case errors.Is(err, errInterrupted):
 		return 0
 	case err != nil && ctx.Err() == nil:
-		l.failed(err)
+		l.setFailed(err)
 	}
 	return pause
 }
@@ -227,9 +227,9 @@ func (l *Loop) turn(ctx context.Context) time.Duration {
 // Once collects once, to the end of what there is now, for callers that do
 // without Run. A source of type push ends only with ctx.
 func (l *Loop) Once(ctx context.Context) error {
-	_, err := l.once(ctx)
+	_, err := l.collectOnce(ctx)
 	if errors.Is(err, buffer.ErrSuperseded) {
-		_, err = l.once(ctx)
+		_, err = l.collectOnce(ctx)
 	}
 	return err
 }
@@ -237,19 +237,19 @@ func (l *Loop) Once(ctx context.Context) error {
 // errInterrupted: another use of the plugin has priority.
 var errInterrupted = errors.New("interrupted")
 
-// once collects once. The pause is how long to wait until the next time.
-func (l *Loop) once(ctx context.Context) (pause time.Duration, err error) {
-	run, leave := l.enter(ctx, collection)
+// collectOnce runs one collection. The pause is how long to wait until the next one.
+func (l *Loop) collectOnce(ctx context.Context) (pause time.Duration, err error) {
+	run, leave := l.lockSource(ctx, collection)
 	defer leave()
 	session, err := l.sessions.Plugin(run)
 	if err == nil {
-		pause = l.every(session)
-		l.begin(session)
+		pause = l.pollInterval(session)
+		l.setCollecting(session)
 		if !session.Description.GetPush() {
-			l.set(func(s *Status) { s.Interval = pause })
+			l.updateStatus(func(s *Status) { s.Interval = pause })
 		}
-		err = l.collect(run, session)
-		l.set(func(*Status) { l.heard = heard{} })
+		err = l.collectStream(run, session)
+		l.updateStatus(func(*Status) { l.heard = heard{} })
 	}
 	switch {
 	case run.Err() != nil && ctx.Err() == nil:
@@ -257,25 +257,25 @@ func (l *Loop) once(ctx context.Context) (pause time.Duration, err error) {
 	case err != nil:
 		return min(retryAfter, max(pause, time.Second)), err
 	}
-	l.set(func(s *Status) {
-		l.recovered()
+	l.updateStatus(func(s *Status) {
+		l.clearHang()
 		s.State, s.Err, s.Progress, s.LastSuccess = "waiting", nil, nil, time.Now()
 	})
 	return pause, nil
 }
 
-// failed notes a failure, and logs it unless it is the same again.
-func (l *Loop) failed(err error) {
+// setFailed notes a failure, and logs it unless it is the same again.
+func (l *Loop) setFailed(err error) {
 	if old := l.Status().Err; old == nil || old.Error() != err.Error() {
 		l.log.Error("collection failed; it is tried again from the last checkpoint", "error", err)
 	}
-	l.set(func(s *Status) { s.State, s.Err, l.again = "failed", err, time.Time{} })
+	l.updateStatus(func(s *Status) { s.State, s.Err, l.again = "failed", err, time.Time{} })
 }
 
 // defaultInterval is for plugins that do not say theirs.
 const defaultInterval = time.Minute
 
-func (l *Loop) every(session *host.Session) time.Duration {
+func (l *Loop) pollInterval(session *host.Session) time.Duration {
 	l.mu.Lock()
 	interval := l.interval
 	l.mu.Unlock()
@@ -288,29 +288,29 @@ func (l *Loop) every(session *host.Session) time.Duration {
 	return defaultInterval
 }
 
-// collect runs one stream from the checkpoint to its end.
-func (l *Loop) collect(ctx context.Context, session *host.Session) error {
+// collectStream runs one stream from the checkpoint to its end.
+func (l *Loop) collectStream(ctx context.Context, session *host.Session) error {
 	from, err := l.buffer.Begin(l.source)
 	if err != nil {
 		return err
 	}
 	start := &bursarv1.CollectRequest_Start{Checkpoint: from.Checkpoint, Rewind: from.Rewind.Microseconds()}
 	err = session.Stream(ctx, start, func(resp *bursarv1.CollectResponse) error {
-		return l.take(ctx, session, resp, from)
+		return l.storeBatch(ctx, session, resp, from)
 	})
 	if err != nil || from.Rewind == 0 {
 		return err
 	}
-	return l.put(ctx, buffer.Append{Source: l.source, Rewound: true, Generation: from.Generation})
+	return l.appendPieces(ctx, buffer.Append{Source: l.source, Rewound: true, Generation: from.Generation})
 }
 
-// take translates a batch, puts it into the buffer and remembers what was sent.
-func (l *Loop) take(ctx context.Context, session *host.Session, resp *bursarv1.CollectResponse, from buffer.Start) error {
+// storeBatch translates a batch, puts it into the buffer and remembers what was sent.
+func (l *Loop) storeBatch(ctx context.Context, session *host.Session, resp *bursarv1.CollectResponse, from buffer.Start) error {
 	l.work.Lock()
 	defer l.work.Unlock()
-	l.use(session)
+	l.useMapping(session)
 	l.tr.amnesia, l.tr.again = from.Rewind > 0, false
-	d, err := l.tr.batch(resp)
+	d, err := l.tr.translateBatch(resp)
 	if err != nil {
 		return err
 	}
@@ -318,15 +318,15 @@ func (l *Loop) take(ctx context.Context, session *host.Session, resp *bursarv1.C
 	// The stream of a push source has no end; its checkpoint says that it has
 	// stepped back.
 	d.append.Rewound = from.Rewind > 0 && session.Description.GetPush() && d.append.Checkpoint != nil
-	if err := l.commit(ctx, d); err != nil {
+	if err := l.commitDraft(ctx, d); err != nil {
 		return err
 	}
-	l.set(func(s *Status) {
+	l.updateStatus(func(s *Status) {
 		if !host.Says(resp) {
 			l.heard.empty = true
 			return
 		}
-		l.recovered()
+		l.clearHang()
 		l.heard.at, l.heard.empty = time.Now(), false
 		s.Progress = resp.GetProgress()
 		if session.Description.GetPush() { // its stream has no end
@@ -339,29 +339,29 @@ func (l *Loop) take(ctx context.Context, session *host.Session, resp *bursarv1.C
 	return nil
 }
 
-// use translates by the session's mapping from now on. l.work is held.
-func (l *Loop) use(session *host.Session) {
+// useMapping translates by the session's mapping from now on. l.work is held.
+func (l *Loop) useMapping(session *host.Session) {
 	l.tr.rank, l.tr.attributes, l.tr.mapper = record.Rank(session.Description.GetRank()), session.Description.GetAttributes(), session.Mapper
 	l.tr.pushed, l.tr.reuses = session.Description.GetPushed(), session.Description.GetReusesIds()
 }
 
-// commit puts a draft into the buffer and then remembers it. l.work is held.
-func (l *Loop) commit(ctx context.Context, d *draft) error {
-	d.finish()
-	d.append.Unaudited = l.audit.counted(d.days)
+// commitDraft puts a draft into the buffer and then remembers it. l.work is held.
+func (l *Loop) commitDraft(ctx context.Context, d *draft) error {
+	d.writeNotes()
+	d.append.Unaudited = l.audit.countedDays(d.days)
 	for _, note := range d.found {
 		note(l.findings)
 	}
 	d.append.Findings = l.findings.Encode()
 	if len(d.append.Frames) > 0 || len(d.append.Opened)+len(d.append.Closed) > 0 || d.append.Findings != nil {
-		if err := l.put(ctx, d.append); err != nil {
+		if err := l.appendPieces(ctx, d.append); err != nil {
 			return err
 		}
 	}
 	l.findings.Saved()
-	l.audit.recount(d.append.Unaudited)
+	l.audit.forgetDays(d.append.Unaudited)
 	for run, s := range d.sent {
-		l.tr.memory.put(run, s)
+		l.tr.memory.storeRun(run, s)
 	}
 	for _, run := range d.append.Closed {
 		delete(l.tr.open, run)
@@ -370,15 +370,15 @@ func (l *Loop) commit(ctx context.Context, d *draft) error {
 		l.tr.open[o.Run] = o
 	}
 	found := l.findings.List()
-	l.set(func(s *Status) { s.Counts.add(d.counts); s.Findings = found })
+	l.updateStatus(func(s *Status) { s.Counts.addCounts(d.counts); s.Findings = found })
 	return nil
 }
 
 // pauseFor is how often a full buffer or disk is tried again.
 const pauseFor = time.Second
 
-// put appends, and waits for as long as there is no room.
-func (l *Loop) put(ctx context.Context, a buffer.Append) error {
+// appendPieces appends, and waits for as long as there is no room.
+func (l *Loop) appendPieces(ctx context.Context, a buffer.Append) error {
 	for _, piece := range l.buffer.Pieces(a) {
 		if err := l.putPiece(ctx, piece); err != nil {
 			return err
@@ -394,13 +394,13 @@ func (l *Loop) putPiece(ctx context.Context, a buffer.Append) error {
 		if err == nil || errors.Is(err, buffer.ErrSuperseded) {
 			if logged && err == nil {
 				l.log.Info("collection continues")
-				l.set(func(s *Status) { s.State, s.Err = "collecting", nil })
+				l.updateStatus(func(s *Status) { s.State, s.Err = "collecting", nil })
 			}
 			return err
 		}
 		if !logged {
 			l.log.Warn("collection is paused until the buffer takes records again", "error", err)
-			l.set(func(s *Status) { s.State, s.Err = "paused", err })
+			l.updateStatus(func(s *Status) { s.State, s.Err = "paused", err })
 			logged = true
 		}
 		select {

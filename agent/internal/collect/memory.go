@@ -19,8 +19,10 @@ type sent struct {
 	refused     bool // it was no job, so there is no fingerprint
 }
 
-// is reports whether a job with that fingerprint has been dealt with.
-func (s sent) is(fingerprint uint64) bool { return !s.refused && s.fingerprint == fingerprint }
+// hasFingerprint reports whether a job with that fingerprint has been dealt with.
+func (s sent) hasFingerprint(fingerprint uint64) bool {
+	return !s.refused && s.fingerprint == fingerprint
+}
 
 // generation is how many runs are kept at least.
 const generation = 1 << 16
@@ -33,7 +35,7 @@ func runKey(run string) uint64 {
 	return h.Sum64()
 }
 
-func (m *memory) get(run string) (sent, bool) {
+func (m *memory) findRun(run string) (sent, bool) {
 	key := runKey(run)
 	if s, ok := m.young[key]; ok {
 		return s, true
@@ -42,7 +44,7 @@ func (m *memory) get(run string) (sent, bool) {
 	return s, ok
 }
 
-func (m *memory) put(run string, s sent) {
+func (m *memory) storeRun(run string, s sent) {
 	if len(m.young) >= generation {
 		m.partial = m.partial || len(m.old) > 0
 		m.young, m.old = map[uint64]sent{}, m.young

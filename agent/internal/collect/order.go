@@ -21,30 +21,30 @@ type Window struct {
 // Progress is called after every batch. A collection
 // that is under way is interrupted, and goes on from its checkpoint afterwards.
 func (l *Loop) Recollect(ctx context.Context, w Window, plan bool, progress func(Counts, *bursarv1.Progress) error) (total Counts, err error) {
-	run, leave := l.enter(ctx, recollection)
+	run, leave := l.lockSource(ctx, recollection)
 	defer leave()
-	total, err = l.recollect(run, w, plan, progress)
+	total, err = l.recollectWindow(run, w, plan, progress)
 	if run.Err() != nil && ctx.Err() == nil {
 		err = errors.New("interrupted, because the source's configuration changed; what was sent so far stays, start again for the rest")
 	}
 	return total, err
 }
 
-func (l *Loop) recollect(ctx context.Context, w Window, plan bool, progress func(Counts, *bursarv1.Progress) error) (Counts, error) {
+func (l *Loop) recollectWindow(ctx context.Context, w Window, plan bool, progress func(Counts, *bursarv1.Progress) error) (Counts, error) {
 	var total Counts
 	session, err := l.sessions.Plugin(ctx)
 	if err != nil {
 		return total, err
 	}
 	if !plan {
-		if err := l.recount(ctx, w); err != nil {
+		if err := l.recountWindow(ctx, w); err != nil {
 			return total, err
 		}
 	}
 	start := &bursarv1.CollectRequest_Start{Window: &bursarv1.CollectRequest_Window{From: w.From.UnixMicro(), To: w.To.UnixMicro()}}
 	err = session.Stream(ctx, start, func(resp *bursarv1.CollectResponse) error {
-		counts, err := l.recollected(ctx, session, resp, plan)
-		total.add(counts)
+		counts, err := l.recollectBatch(ctx, session, resp, plan)
+		total.addCounts(counts)
 		if err != nil {
 			return err
 		}
@@ -53,20 +53,20 @@ func (l *Loop) recollect(ctx context.Context, w Window, plan bool, progress func
 	return total, err
 }
 
-func (l *Loop) recollected(ctx context.Context, session *host.Session, resp *bursarv1.CollectResponse, plan bool) (Counts, error) {
+func (l *Loop) recollectBatch(ctx context.Context, session *host.Session, resp *bursarv1.CollectResponse, plan bool) (Counts, error) {
 	l.work.Lock()
 	defer l.work.Unlock()
-	l.use(session)
+	l.useMapping(session)
 	l.tr.amnesia, l.tr.again = true, true
 	resp.Checkpoint, resp.Watermark = nil, 0
-	d, err := l.tr.batch(resp)
+	d, err := l.tr.translateBatch(resp)
 	if err != nil {
 		return Counts{}, err
 	}
 	if plan {
 		return d.counts, nil
 	}
-	return d.counts, l.commit(ctx, d)
+	return d.counts, l.commitDraft(ctx, d)
 }
 
 // Retry maps a quarantined job again and sends what becomes of it, which settles
@@ -85,7 +85,7 @@ func (l *Loop) Retry(ctx context.Context, quarantineID string, raw []byte) error
 	}
 	l.work.Lock()
 	defer l.work.Unlock()
-	l.use(plugin)
+	l.useMapping(plugin)
 	if !job.GetExcluded() {
 		if _, _, err := plugin.Mapper.Map(job); err != nil {
 			return fmt.Errorf("the job fails again: %w", err)
@@ -93,8 +93,8 @@ func (l *Loop) Retry(ctx context.Context, quarantineID string, raw []byte) error
 	}
 	l.tr.amnesia, l.tr.again = false, false
 	d := newDraft(l.source)
-	l.tr.job(d, job, quarantineID)
-	return l.commit(ctx, d)
+	l.tr.translateJob(d, job, quarantineID)
+	return l.commitDraft(ctx, d)
 }
 
 // errEnough ends a sample.

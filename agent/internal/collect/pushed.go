@@ -11,28 +11,28 @@ import (
 	"github.com/bursar-accounting/bursar/proto/wire"
 )
 
-// jobs translates the jobs of a message.
-func (t *translator) jobs(d *draft, resp *bursarv1.CollectResponse) {
+// translateJobs translates the jobs of a message.
+func (t *translator) translateJobs(d *draft, resp *bursarv1.CollectResponse) {
 	for _, job := range resp.GetJobs() {
-		t.job(d, job, "")
+		t.translateJob(d, job, "")
 	}
 	if n := len(resp.GetRecords()) + len(resp.GetStops()); n > 0 {
-		t.refused(d, &bursarv1.Refused{Run: "pushed", Message: fmt.Sprintf("the plugin sent %d whole records or stops, and did not declare that it does", n)})
+		t.addRefusal(d, &bursarv1.Refused{Run: "pushed", Message: fmt.Sprintf("the plugin sent %d whole records or stops, and did not declare that it does", n)})
 	}
 }
 
-// pushes translates what a source hands on for clients of AUDITOR. Nothing of it
+// translatePushes translates what a source hands on for clients of AUDITOR. Nothing of it
 // is compared with what was sent before: what a push changes, only the store can
 // tell, which has those of all agents.
-func (t *translator) pushes(d *draft, resp *bursarv1.CollectResponse) {
+func (t *translator) translatePushes(d *draft, resp *bursarv1.CollectResponse) {
 	for _, r := range resp.GetRecords() {
 		t.pushedRecord(d, r)
 	}
 	for _, s := range resp.GetStops() {
-		t.say(d, record.Write{ID: s.GetId(), Op: record.OpStop, Stop: record.Time(s.GetStop()), Version: record.Version{Ended: true}})
+		t.addStatement(d, record.Write{ID: s.GetId(), Op: record.OpStop, Stop: record.Time(s.GetStop()), Version: record.Version{Ended: true}})
 	}
 	if n := len(resp.GetJobs()); n > 0 {
-		t.refused(d, &bursarv1.Refused{Run: "jobs", Message: fmt.Sprintf("the plugin sent %d jobs, and declared that it hands on whole records", n)})
+		t.addRefusal(d, &bursarv1.Refused{Run: "jobs", Message: fmt.Sprintf("the plugin sent %d jobs, and declared that it hands on whole records", n)})
 	}
 }
 
@@ -43,17 +43,17 @@ func (t *translator) pushedRecord(d *draft, message *bursarv1.Record) {
 		err = wire.DecodeRecord(text, &r)
 	}
 	if err != nil {
-		t.refused(d, &bursarv1.Refused{Message: fmt.Sprintf("record of the plugin: %v", err), Raw: text})
+		t.addRefusal(d, &bursarv1.Refused{Message: fmt.Sprintf("record of the plugin: %v", err), Raw: text})
 		return
 	}
-	t.say(d, record.Write{ID: r.ID, Op: record.OpPut, Record: &r, Version: record.Version{Ended: !r.Open()}})
+	t.addStatement(d, record.Write{ID: r.ID, Op: record.OpPut, Record: &r, Version: record.Version{Ended: !r.Open()}})
 }
 
-// say hands on one statement of the origin that all pushes share.
-func (t *translator) say(d *draft, w record.Write) {
+// addStatement hands on one statement of the origin that all pushes share.
+func (t *translator) addStatement(d *draft, w record.Write) {
 	w.Origin, w.Rank, w.Version.Observed = record.Pushed, record.RankPush, t.observe()
 	if err := w.Validate(); err != nil {
-		t.invalid(d, &w, err)
+		t.quarantineStatement(d, &w, err)
 		return
 	}
 	d.counts.Records++
@@ -64,8 +64,8 @@ func (t *translator) say(d *draft, w record.Write) {
 	d.append.Frames = append(d.append.Frames, wire.AppendFrame(nil, &f))
 }
 
-// invalid keeps a statement that is none in quarantine.
-func (t *translator) invalid(d *draft, w *record.Write, err error) {
+// quarantineStatement puts an invalid statement into quarantine.
+func (t *translator) quarantineStatement(d *draft, w *record.Write, err error) {
 	d.counts.Quarantined++
-	t.frame(d, &wire.Frame{Kind: wire.KindQuarantine, Quarantine: host.QuarantineInvalid(w, err)})
+	t.addFrame(d, &wire.Frame{Kind: wire.KindQuarantine, Quarantine: host.QuarantineInvalid(w, err)})
 }

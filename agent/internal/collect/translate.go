@@ -22,7 +22,7 @@ type Counts struct {
 	Skipped     int64 // rows that are no runs
 }
 
-func (c *Counts) add(o Counts) {
+func (c *Counts) addCounts(o Counts) {
 	c.Records += o.Records
 	c.Unchanged += o.Unchanged
 	c.Filtered += o.Filtered
@@ -50,75 +50,75 @@ type translator struct {
 	again bool
 }
 
-// batch translates one message of a source. The error is a checkpoint that
+// translateBatch translates one message of a source. The error is a checkpoint that
 // cannot be kept.
-func (t *translator) batch(resp *bursarv1.CollectResponse) (*draft, error) {
+func (t *translator) translateBatch(resp *bursarv1.CollectResponse) (*draft, error) {
 	d := newDraft(t.source)
 	if n := len(resp.GetCheckpoint()); n > host.MaxExtra {
 		return nil, fmt.Errorf("the plugin's checkpoint has %d bytes; at most %d are allowed", n, host.MaxExtra)
 	}
 	if t.amnesia && !t.again {
-		t.mark(d)
+		t.markQuarantine(d)
 	}
 	if t.pushed {
-		t.pushes(d, resp)
+		t.translatePushes(d, resp)
 	} else {
-		t.jobs(d, resp)
+		t.translateJobs(d, resp)
 	}
 	for _, r := range resp.GetRefused() {
-		t.refused(d, r)
+		t.addRefusal(d, r)
 	}
 	d.counts.Skipped = max(resp.GetSkipped(), 0)
 	for _, f := range resp.GetFrames() {
-		t.extra(d, f)
+		t.addExtra(d, f)
 	}
 	if w := resp.GetWatermark(); w != 0 {
-		t.frame(d, &wire.Frame{Kind: wire.KindWatermark, Watermark: record.Time(w), Begin: record.Time(resp.GetCompleteFrom())})
+		t.addFrame(d, &wire.Frame{Kind: wire.KindWatermark, Watermark: record.Time(w), Begin: record.Time(resp.GetCompleteFrom())})
 	}
 	if c := resp.GetCheckpoint(); len(c) > 0 {
 		d.append.Checkpoint = c
-		t.frame(d, &wire.Frame{Kind: wire.KindCheckpoint, Checkpoint: c})
+		t.addFrame(d, &wire.Frame{Kind: wire.KindCheckpoint, Checkpoint: c})
 	}
 	return d, nil
 }
 
-// frame stamps f and adds it.
-func (t *translator) frame(d *draft, f *wire.Frame) {
+// addFrame stamps f and adds it.
+func (t *translator) addFrame(d *draft, f *wire.Frame) {
 	f.SourceType, f.SourceLabel, f.Rank = t.source.Type, t.source.Label, t.rank
 	f.Version.Observed = t.observe()
 	f.IDReused = t.reuses
 	d.append.Frames = append(d.append.Frames, wire.AppendFrame(nil, f))
 }
 
-// job translates one job; settles is the quarantined job that it settles.
-func (t *translator) job(d *draft, job *bursarv1.Job, settles string) {
+// translateJob translates one job; settles is the quarantined job that it settles.
+func (t *translator) translateJob(d *draft, job *bursarv1.Job, settles string) {
 	if problem := host.Nameless(job.GetRun()); problem != "" {
 		raw, _ := host.Raw(job, t.attributes)
-		t.refused(d, &bursarv1.Refused{Message: problem, Raw: raw})
+		t.addRefusal(d, &bursarv1.Refused{Message: problem, Raw: raw})
 		return
 	}
 	print := t.mapper.Fingerprint(job)
-	before, known := t.before(d, job.GetRun())
-	note, open := t.note(d, job.GetRun())
-	same := known && before.is(print) || !known && open && note.Digest == print
+	before, known := t.lastSent(d, job.GetRun())
+	note, open := t.runNote(d, job.GetRun())
+	same := known && before.hasFingerprint(print) || !known && open && note.Digest == print
 	if same && !t.again && !t.amnesia && settles == "" {
 		d.counts.Unchanged++
 		return
 	}
 	held := known && !before.withdrawn || open || t.amnesia || settles != ""
-	if settles == "" && (before.quarantined || t.again || !known && t.unsure(d)) {
+	if settles == "" && (before.quarantined || t.again || !known && t.mayBeQuarantined(d)) {
 		settles = host.QuarantineID(job.GetRun())
 	}
-	r, keep, err := t.apply(job)
+	r, keep, err := t.mapJob(job)
 	switch {
 	case err != nil:
-		t.quarantine(d, job, err)
+		t.addQuarantine(d, job, err)
 		d.found = append(d.found, func(f *host.Findings) { f.Settle(job) })
 		if open && job.GetEnded() { // else it would go on and count for ever
-			t.withdraw(d, job, note.Record, true, "")
-			t.close(d, job.GetRun())
+			t.addWithdrawal(d, job, note.Record, true, "")
+			t.dropNote(d, job.GetRun())
 		}
-		t.failed(d, job.GetRun(), sent{fingerprint: print, quarantined: true})
+		t.noteQuarantined(d, job.GetRun(), sent{fingerprint: print, quarantined: true})
 		return
 	case !keep && !held:
 		d.counts.Filtered++
@@ -129,28 +129,28 @@ func (t *translator) job(d *draft, job *bursarv1.Job, settles string) {
 		r.ID = note.Record // what has no id now was sent under that one
 	}
 	if open && note.Record != r.ID {
-		t.withdraw(d, job, note.Record, ended(job, r, keep), "")
+		t.addWithdrawal(d, job, note.Record, isEnded(job, r, keep), "")
 	}
 	if !keep {
 		t.leaveOut(d, job, r.ID, settles)
 		d.found = append(d.found, func(f *host.Findings) { f.Settle(job) })
 		d.sent[job.GetRun()] = sent{fingerprint: print, withdrawn: true}
-		t.supersede(d, job, r.ID)
+		t.supersedeFormer(d, job, r.ID)
 		return
 	}
-	t.record(d, job.GetRun(), r, print, settles)
+	t.addRecord(d, job.GetRun(), r, print, settles)
 	d.found = append(d.found, func(f *host.Findings) { f.Note(t.mapper, job, &r, time.Now()) })
 	d.sent[job.GetRun()] = sent{fingerprint: print}
-	t.supersede(d, job, r.ID)
+	t.supersedeFormer(d, job, r.ID)
 }
 
-// supersede takes back what the run of a job was sent as under its other names, and
+// supersedeFormer takes back what the run of a job was sent as under its other names, and
 // settles what of them is in quarantine. It needs no memory of that: the run may
 // have been sent before a restart. An id that is the job's own stays.
-func (t *translator) supersede(d *draft, job *bursarv1.Job, id string) {
+func (t *translator) supersedeFormer(d *draft, job *bursarv1.Job, id string) {
 	for _, old := range job.GetFormerly() {
 		run := old.GetRun()
-		before, known := t.before(d, run)
+		before, known := t.lastSent(d, run)
 		if host.Nameless(run) != "" || run == job.GetRun() || known && before.withdrawn && !t.again {
 			continue
 		}
@@ -158,22 +158,22 @@ func (t *translator) supersede(d *draft, job *bursarv1.Job, id string) {
 		if err != nil || oldID == id || record.ValidateID(oldID) != nil {
 			continue // nothing was sent under it
 		}
-		t.close(d, run)
-		t.withdraw(d, old, oldID, true, host.QuarantineID(run))
+		t.dropNote(d, run)
+		t.addWithdrawal(d, old, oldID, true, host.QuarantineID(run))
 		d.sent[run] = sent{fingerprint: t.mapper.Fingerprint(old), withdrawn: true}
 	}
 }
 
-// ended says whether the job is over: by its record's stop where it has one.
-func ended(job *bursarv1.Job, r record.Record, keep bool) bool {
+// isEnded says whether the job is over: by its record's stop where it has one.
+func isEnded(job *bursarv1.Job, r record.Record, keep bool) bool {
 	if keep {
 		return !r.Open()
 	}
 	return job.GetEnded()
 }
 
-// apply maps the job; what the source leaves out only gets its id.
-func (t *translator) apply(job *bursarv1.Job) (r record.Record, keep bool, err error) {
+// mapJob maps the job; what the source leaves out only gets its id.
+func (t *translator) mapJob(job *bursarv1.Job) (r record.Record, keep bool, err error) {
 	if !job.GetExcluded() {
 		return t.mapper.Map(job)
 	}
@@ -181,54 +181,54 @@ func (t *translator) apply(job *bursarv1.Job) (r record.Record, keep bool, err e
 	return r, false, err
 }
 
-func (t *translator) record(d *draft, run string, r record.Record, print uint64, settles string) {
+func (t *translator) addRecord(d *draft, run string, r record.Record, print uint64, settles string) {
 	d.counts.Records++
-	t.frame(d, &wire.Frame{Kind: wire.KindRecord, ID: r.ID, Record: r, Settles: settles, Version: record.Version{Ended: !r.Open()}})
+	t.addFrame(d, &wire.Frame{Kind: wire.KindRecord, ID: r.ID, Record: r, Settles: settles, Version: record.Version{Ended: !r.Open()}})
 	if !r.Open() {
 		d.days[dayOf(r.Stop)] = true
 	}
 	if r.Open() {
-		d.open(buffer.OpenRun{Run: run, Record: r.ID, Digest: print})
+		d.addNote(buffer.OpenRun{Run: run, Record: r.ID, Digest: print})
 		return
 	}
-	t.close(d, run)
+	t.dropNote(d, run)
 }
 
 // leaveOut takes back a job that is left out, which a cluster may hold.
 func (t *translator) leaveOut(d *draft, job *bursarv1.Job, id, settles string) {
-	t.close(d, job.GetRun())
+	t.dropNote(d, job.GetRun())
 	if record.ValidateID(id) != nil {
 		d.counts.Filtered++
 		return
 	}
 	d.counts.Withdrawn++
-	t.withdraw(d, job, id, job.GetEnded(), settles)
+	t.addWithdrawal(d, job, id, job.GetEnded(), settles)
 }
 
-func (t *translator) withdraw(d *draft, job *bursarv1.Job, id string, ended bool, settles string) {
+func (t *translator) addWithdrawal(d *draft, job *bursarv1.Job, id string, ended bool, settles string) {
 	run := wire.RunOf(t.mapper.Start(job), t.mapper.Submit(job))
-	t.frame(d, &wire.Frame{Kind: wire.KindWithdraw, ID: id, Run: run, Settles: settles, Version: record.Version{Ended: ended}})
+	t.addFrame(d, &wire.Frame{Kind: wire.KindWithdraw, ID: id, Run: run, Settles: settles, Version: record.Version{Ended: ended}})
 }
 
-func (t *translator) quarantine(d *draft, job *bursarv1.Job, err error) {
+func (t *translator) addQuarantine(d *draft, job *bursarv1.Job, err error) {
 	d.counts.Quarantined++
-	t.frame(d, &wire.Frame{Kind: wire.KindQuarantine, Quarantine: host.QuarantineFailed(job, t.attributes, err)})
+	t.addFrame(d, &wire.Frame{Kind: wire.KindQuarantine, Quarantine: host.QuarantineFailed(job, t.attributes, err)})
 }
 
-func (t *translator) refused(d *draft, r *bursarv1.Refused) {
+func (t *translator) addRefusal(d *draft, r *bursarv1.Refused) {
 	d.counts.Refused++
 	if run := r.GetRun(); run != "" {
-		t.failed(d, run, sent{quarantined: true, refused: true})
+		t.noteQuarantined(d, run, sent{quarantined: true, refused: true})
 	}
-	t.frame(d, &wire.Frame{Kind: wire.KindQuarantine, Quarantine: host.QuarantineRefused(r)})
+	t.addFrame(d, &wire.Frame{Kind: wire.KindQuarantine, Quarantine: host.QuarantineRefused(r)})
 }
 
-// extra takes the frames that a source may make itself; others are refused.
-func (t *translator) extra(d *draft, f *bursarv1.Frame) {
+// addExtra takes the frames that a source may make itself; others are refused.
+func (t *translator) addExtra(d *draft, f *bursarv1.Frame) {
 	out, refused := host.Extra(f)
 	if refused != nil {
-		t.refused(d, refused)
+		t.addRefusal(d, refused)
 		return
 	}
-	t.frame(d, out)
+	t.addFrame(d, out)
 }
