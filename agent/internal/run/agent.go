@@ -68,7 +68,7 @@ func New(cfg *config.Config, opt Options) *Agent {
 	opt.Plugins.Log = opt.Log
 	opt.Patience = cmp.Or(opt.Patience, patience)
 	a := &Agent{opt: opt, config: cfg, sources: map[buffer.Source]*source{}, started: time.Now()}
-	a.runner = errand.NewRunner(errand.Options{Rules: a.rules, Fences: errand.NewFences(cfg.FencesPath()), Dev: opt.Plugins.Dev, Log: opt.Log})
+	a.runner = errand.NewRunner(errand.Options{Rules: a.currentRules, Fences: errand.NewFences(cfg.FencesPath()), Dev: opt.Plugins.Dev, Log: opt.Log})
 	return a
 }
 
@@ -83,33 +83,33 @@ func (a *Agent) Run(ctx context.Context) error {
 	cfg := a.config
 	openings := a.opt.Plugins.openAll(ctx, cfg, cfg.Running())
 	if diags := CheckIdentity(cfg); diags.HasErrors() {
-		diags.Extend(a.refusals(ctx, openings))
+		diags.Extend(a.pluginDiagnostics(ctx, openings))
 		closeOpenings(openings)
 		return diags.Err()
 	}
-	if err := a.open(cfg); err != nil {
+	if err := a.openBufferAndKeys(cfg); err != nil {
 		closeOpenings(openings)
 		return err
 	}
-	defer a.close()
-	return a.live(ctx, cfg, openings)
+	defer a.closeBuffer()
+	return a.runParts(ctx, cfg, openings)
 }
 
-// refusals waits for the plugins, as long as its patience lasts, and returns what they
+// pluginDiagnostics waits for the plugins, as long as the agent's patience lasts, and returns what they
 // say about the configuration.
-func (a *Agent) refusals(ctx context.Context, openings []*opening) hcl.Diagnostics {
-	return diagnostics(await(ctx, openings, a.opt.Patience))
+func (a *Agent) pluginDiagnostics(ctx context.Context, openings []*opening) hcl.Diagnostics {
+	return answerDiagnostics(awaitAnswers(ctx, openings, a.opt.Patience))
 }
 
 // Alive returns when no part of the agent holds what all of them need, for a
 // watchdog.
 func (a *Agent) Alive(context.Context) error {
-	a.running()
+	a.runningSources()
 	return nil
 }
 
-// open opens the buffer and the certificates.
-func (a *Agent) open(cfg *config.Config) (err error) {
+// openBufferAndKeys opens the buffer and the certificates.
+func (a *Agent) openBufferAndKeys(cfg *config.Config) (err error) {
 	if a.buffer, err = buffer.Open(cfg.BufferPath(), cfg.BufferOptions()); err != nil {
 		return err
 	}
@@ -122,16 +122,16 @@ func (a *Agent) open(cfg *config.Config) (err error) {
 	return nil
 }
 
-func (a *Agent) close() {
+func (a *Agent) closeBuffer() {
 	if err := a.buffer.Close(); err != nil {
 		a.opt.Log.Error("close the buffer", "error", err)
 	}
 }
 
-// live runs all parts and returns when all of them have ended. a.reload is held
+// runParts runs all parts and returns when all of them have ended. a.reload is held
 // but for the time between.
-func (a *Agent) live(ctx context.Context, cfg *config.Config, openings []*opening) error {
-	parts, err := a.parts(cfg)
+func (a *Agent) runParts(ctx context.Context, cfg *config.Config, openings []*opening) error {
+	parts, err := a.openListeners(cfg)
 	if err != nil {
 		closeOpenings(openings)
 		return err
@@ -145,9 +145,9 @@ func (a *Agent) live(ctx context.Context, cfg *config.Config, openings []*openin
 	for _, p := range parts {
 		group.Go(func() error { return p.run(ctx) })
 	}
-	group.Go(func() error { return a.trim(ctx) })
+	group.Go(func() error { return a.trimRegularly(ctx) })
 	group.Go(func() error { return a.followKeys(ctx) })
-	if err := a.settle(ctx, cfg, openings); err != nil {
+	if err := a.announceReady(ctx, cfg, openings); err != nil {
 		group.Go(func() error { return err }) // which ends the others
 	}
 	a.reload.Unlock()
@@ -159,16 +159,16 @@ func (a *Agent) live(ctx context.Context, cfg *config.Config, openings []*openin
 	return err
 }
 
-// settle says that the agent is ready, unless a plugin refuses the configuration.
-func (a *Agent) settle(ctx context.Context, cfg *config.Config, openings []*opening) error {
-	diags := a.refusals(ctx, openings)
+// announceReady says that the agent is ready, unless a plugin refuses the configuration.
+func (a *Agent) announceReady(ctx context.Context, cfg *config.Config, openings []*opening) error {
+	diags := a.pluginDiagnostics(ctx, openings)
 	if diags.HasErrors() || ctx.Err() != nil {
 		return diags.Err()
 	}
 	for _, w := range diags {
 		a.opt.Log.Warn("configuration", "warning", hcl.Diagnostics{w}.Error())
 	}
-	a.opt.Log.Info("the agent runs", "name", cfg.Agent.Name.Value, "version", a.opt.Version, "sources", len(openings), "configuring", a.configuring(), "listen", a.listen, "dial", cfg.DialAddresses())
+	a.opt.Log.Info("the agent runs", "name", cfg.Agent.Name.Value, "version", a.opt.Version, "sources", len(openings), "configuring", a.configuringSources(), "listen", a.listen, "dial", cfg.DialAddresses())
 	if a.opt.Ready != nil {
 		a.opt.Ready()
 	}
@@ -179,7 +179,7 @@ func (a *Agent) startAll(ctx context.Context, cfg *config.Config, openings []*op
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for i, o := range openings {
-		s, err := a.start(ctx, cfg, o)
+		s, err := a.startSource(ctx, cfg, o)
 		if err != nil {
 			closeOpenings(openings[i:])
 			return err
@@ -215,15 +215,15 @@ func closeAll(parts []part) error {
 	return errors.Join(errs...)
 }
 
-// parts opens the listeners: all, or none.
-func (a *Agent) parts(cfg *config.Config) (parts []part, err error) {
+// openListeners opens the listeners: all, or none.
+func (a *Agent) openListeners(cfg *config.Config) (parts []part, err error) {
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, closeAll(parts))
 			parts = nil
 		}
 	}()
-	server := &serve.Server{Buffer: a.buffer, Orders: orders{a}, Errands: errands{a.runner}, Reporter: a, Keys: a.keys, Log: a.opt.Log, Resumed: a.nudge}
+	server := &serve.Server{Buffer: a.buffer, Orders: orders{a}, Errands: errands{a.runner}, Reporter: a, Keys: a.keys, Log: a.opt.Log, Resumed: a.nudgeSources}
 	if address := cfg.ListenAddress(); address != "" {
 		l, err := net.Listen("tcp", address)
 		if err != nil {
@@ -263,8 +263,8 @@ func (a *Agent) followKeys(ctx context.Context) error {
 // trimEvery is the pause between two looks for frames that may go.
 const trimEvery = 5 * time.Minute
 
-// trim drops what is acknowledged and old.
-func (a *Agent) trim(ctx context.Context) error {
+// trimRegularly drops from the buffer what is acknowledged and old, until ctx ends.
+func (a *Agent) trimRegularly(ctx context.Context) error {
 	tick := time.NewTicker(trimEvery)
 	defer tick.Stop()
 	for {
@@ -281,15 +281,15 @@ func (a *Agent) trim(ctx context.Context) error {
 	}
 }
 
-// nudge makes all sources collect now.
-func (a *Agent) nudge() {
-	for _, s := range a.running() {
+// nudgeSources makes all sources collect now.
+func (a *Agent) nudgeSources() {
+	for _, s := range a.runningSources() {
 		s.loop.Nudge()
 	}
 }
 
-// running returns the sources in the order of their names.
-func (a *Agent) running() []*source {
+// runningSources returns the sources in the order of their names.
+func (a *Agent) runningSources() []*source {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	keys := slices.SortedFunc(maps.Keys(a.sources), func(x, y buffer.Source) int { return strings.Compare(x.String(), y.String()) })
@@ -300,9 +300,9 @@ func (a *Agent) running() []*source {
 	return out
 }
 
-// present returns the configuration and the running source of that name; nil
+// currentSource returns the configuration and the running source of that name; nil
 // when there is none.
-func (a *Agent) present(name string) (*config.Config, *source) {
+func (a *Agent) currentSource(name string) (*config.Config, *source) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if s := a.config.Source(name); s != nil {

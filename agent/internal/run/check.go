@@ -29,9 +29,9 @@ func Check(ctx context.Context, cfg *config.Config, p Plugins) ([]control.Record
 	}
 	openings := p.openAll(ctx, cfg, cfg.Sound())
 	defer closeOpenings(openings)
-	answered := await(context.WithoutCancel(ctx), openings, 0) // they end with ctx
-	diags.Extend(diagnostics(answered))
-	diags.Extend(broken(answered))
+	answered := awaitAnswers(context.WithoutCancel(ctx), openings, 0) // they end with ctx
+	diags.Extend(answerDiagnostics(answered))
+	diags.Extend(brokenPlugins(answered))
 	return recordBlocks(answered), diags
 }
 

@@ -20,8 +20,8 @@ func (e errands) Admit(errand *bursarv1.Errand, by string) (serve.Permit, error)
 	return p, nil
 }
 
-// rules are what actions may run by the present configuration, and where it is.
-func (a *Agent) rules() (errand.Rules, string) {
+// currentRules are what actions may run by the present configuration, and where it is.
+func (a *Agent) currentRules() (errand.Rules, string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.config.Rules(), strings.Join(a.opt.Paths, ", ")

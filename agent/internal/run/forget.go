@@ -27,7 +27,7 @@ func (a *Agent) Forget(_ context.Context, f control.Forget) (control.Forgotten, 
 	if out.Dropped, err = a.buffer.Trim(); err != nil {
 		return out, fmt.Errorf("the cluster is forgotten, and the buffer was not trimmed: %w", err)
 	}
-	a.nudge() // sources that wait for room
+	a.nudgeSources() // sources that wait for room
 	return out, nil
 }
 

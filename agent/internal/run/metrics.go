@@ -19,7 +19,7 @@ import (
 // serveMetrics serves the metrics until ctx ends.
 func (a *Agent) serveMetrics(ctx context.Context, l net.Listener, path string) error {
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(a.collectors()...)
+	registry.MustRegister(a.newCollectors()...)
 	mux := http.NewServeMux()
 	mux.Handle("GET "+path, promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
@@ -31,8 +31,8 @@ func (a *Agent) serveMetrics(ctx context.Context, l net.Listener, path string) e
 	return nil
 }
 
-// collectors have all metrics of the agent.
-func (a *Agent) collectors() []prometheus.Collector {
+// newCollectors returns the collectors of all metrics of the agent.
+func (a *Agent) newCollectors() []prometheus.Collector {
 	all := []prometheus.Collector{collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), newMetrics(a), a.runner.Collector()}
 	if a.keys != nil {
 		all = append(all, a.keys.Collector())
@@ -104,13 +104,13 @@ func (m *metrics) Collect(ch chan<- prometheus.Metric) {
 			gauge(m.acknowledged, float64(c.At.UnixMicro())/1e6, c.ID)
 		}
 	}
-	for _, s := range m.agent.running() {
-		m.source(s, gauge, ch)
+	for _, s := range m.agent.runningSources() {
+		m.collectSource(s, gauge, ch)
 	}
 }
 
-func (m *metrics) source(s *source, gauge func(*prometheus.Desc, float64, ...string), ch chan<- prometheus.Metric) {
-	cfg, status := s.report()
+func (m *metrics) collectSource(s *source, gauge func(*prometheus.Desc, float64, ...string), ch chan<- prometheus.Metric) {
+	cfg, status := s.currentStatus()
 	name := cfg.Name()
 	up := 1.0
 	if status.Err != nil {
@@ -128,7 +128,7 @@ func (m *metrics) source(s *source, gauge func(*prometheus.Desc, float64, ...str
 	}
 	c := status.Counts
 	count(m.records, c.Records, name)
-	hung, ended := s.failures()
+	hung, ended := s.failureCounts()
 	count(m.failures, int64(hung), name, "hung")
 	count(m.failures, int64(ended), name, "ended")
 	for result, n := range map[string]int64{

@@ -20,7 +20,7 @@ func documented(t *testing.T) (lines []string) {
 	t.Helper()
 	a := &Agent{runner: errand.NewRunner(errand.Options{}), keys: identitytest.New(t).Keys(identity.Agent, "a1")}
 	descs := make(chan *prometheus.Desc, 1000)
-	for _, c := range a.collectors() {
+	for _, c := range a.newCollectors() {
 		c.Describe(descs)
 	}
 	close(descs)

@@ -40,7 +40,7 @@ func Once(ctx context.Context, cfg *config.Config, sources []*config.Source, p P
 	for i, o := range p.openAll(ctx, cfg, sources) {
 		all.Go(func() {
 			defer o.close()
-			if err := once(ctx, o, b, log, func(status control.Source) { showOne(o.source, status) }); err != nil {
+			if err := collectOnce(ctx, o, b, log, func(status control.Source) { showOne(o.source, status) }); err != nil {
 				errs[i] = fmt.Errorf("source %s: %w", o.source.Name(), err)
 			}
 		})
@@ -55,15 +55,15 @@ type fixed struct{ session *host.Session }
 // Plugin implements host.Sessions.
 func (f fixed) Plugin(context.Context) (*host.Session, error) { return f.session, nil }
 
-func once(ctx context.Context, o *opening, b *buffer.Buffer, log *slog.Logger, show func(control.Source)) error {
+func collectOnce(ctx context.Context, o *opening, b *buffer.Buffer, log *slog.Logger, show func(control.Source)) error {
 	s := o.source
 	opened := make(chan error, 1)
 	go func() {
-		_, err := o.take(ctx)
+		_, err := o.awaitSession(ctx)
 		opened <- err
 	}()
 	waiting := control.Source{Type: s.Type.Value, Label: s.Label.Value, State: Configuring}
-	if err := watch(opened, func() { show(waiting) }); err != nil {
+	if err := showUntilDone(opened, func() { show(waiting) }); err != nil {
 		return err
 	}
 	session := o.session
@@ -76,11 +76,11 @@ func once(ctx context.Context, o *opening, b *buffer.Buffer, log *slog.Logger, s
 	}
 	done := make(chan error, 1)
 	go func() { done <- loop.Once(ctx) }()
-	return watch(done, func() { show(statusOf(s, loop.Status())) })
+	return showUntilDone(done, func() { show(statusOf(s, loop.Status())) })
 }
 
-// watch calls show until done gives the result.
-func watch(done <-chan error, show func()) error {
+// showUntilDone calls show until done gives the result.
+func showUntilDone(done <-chan error, show func()) error {
 	tick := time.NewTicker(200 * time.Millisecond)
 	defer tick.Stop()
 	for {

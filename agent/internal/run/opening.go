@@ -59,9 +59,9 @@ func (p Plugins) openAll(ctx context.Context, cfg *config.Config, sources []*con
 	return all
 }
 
-// take returns the session when the plugin has answered. When ctx ends before, the
+// awaitSession returns the session when the plugin has answered. When ctx ends before, the
 // plugin is closed.
-func (o *opening) take(ctx context.Context) (*host.Session, error) {
+func (o *opening) awaitSession(ctx context.Context) (*host.Session, error) {
 	select {
 	case <-o.done:
 		return o.session, errors.Join(o.err, o.diags.Err())
@@ -88,10 +88,10 @@ func closeOpenings(openings []*opening) {
 	wg.Wait()
 }
 
-// await waits until all plugins have answered, until patience is over (0: for as long as
+// awaitAnswers waits until all plugins have answered, until patience is over (0: for as long as
 // they take), or until ctx ends, and returns those that have answered. After a plugin
 // refuses its configuration the others have a second to say the same.
-func await(ctx context.Context, openings []*opening, patience time.Duration) (answered []*opening) {
+func awaitAnswers(ctx context.Context, openings []*opening, patience time.Duration) (answered []*opening) {
 	answers := make(chan *opening, len(openings))
 	for _, o := range openings {
 		go func() {
@@ -151,8 +151,8 @@ func (p Plugins) Look(ctx context.Context, cfg *config.Config, sources []*config
 	return out
 }
 
-// diagnostics are what plugins that have answered say about the configuration.
-func diagnostics(answered []*opening) hcl.Diagnostics {
+// answerDiagnostics are what plugins that have answered say about the configuration.
+func answerDiagnostics(answered []*opening) hcl.Diagnostics {
 	var diags hcl.Diagnostics
 	for _, o := range answered {
 		diags.Extend(o.diags)
@@ -160,8 +160,8 @@ func diagnostics(answered []*opening) hcl.Diagnostics {
 	return diags
 }
 
-// broken are the plugins that cannot be used, as diagnostics.
-func broken(answered []*opening) hcl.Diagnostics {
+// brokenPlugins are the plugins that cannot be used, as diagnostics.
+func brokenPlugins(answered []*opening) hcl.Diagnostics {
 	var diags hcl.Diagnostics
 	for _, o := range answered {
 		if o.err != nil {

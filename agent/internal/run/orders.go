@@ -28,17 +28,17 @@ func (o orders) Order(ctx context.Context, req *bursarv1.OrderRequest, send func
 func (o orders) carryOut(ctx context.Context, req *bursarv1.OrderRequest, send func(*bursarv1.OrderResponse) error) (string, error) {
 	switch order := req.GetOrder().(type) {
 	case *bursarv1.OrderRequest_Retry_:
-		return o.retry(ctx, order.Retry)
+		return o.retryJob(ctx, order.Retry)
 	case *bursarv1.OrderRequest_Recollect_:
-		return o.recollect(ctx, order.Recollect, send)
+		return o.recollectWindow(ctx, order.Recollect, send)
 	case *bursarv1.OrderRequest_Command_:
 		return "", fmt.Errorf("the command %q is refused: this agent's configuration allows no commands", order.Command.GetName())
 	}
 	return "", errors.New("this agent does not know the order; is it older than the aggregator?")
 }
 
-func (o orders) retry(ctx context.Context, r *bursarv1.OrderRequest_Retry) (string, error) {
-	s, err := o.agent.find(r.GetSourceType() + "/" + r.GetSourceLabel())
+func (o orders) retryJob(ctx context.Context, r *bursarv1.OrderRequest_Retry) (string, error) {
+	s, err := o.agent.findSource(r.GetSourceType() + "/" + r.GetSourceLabel())
 	if err != nil {
 		return "", err
 	}
@@ -48,7 +48,7 @@ func (o orders) retry(ctx context.Context, r *bursarv1.OrderRequest_Retry) (stri
 	return "the job gives a record now, which is on its way", nil
 }
 
-func (o orders) recollect(ctx context.Context, r *bursarv1.OrderRequest_Recollect, send func(*bursarv1.OrderResponse) error) (string, error) {
+func (o orders) recollectWindow(ctx context.Context, r *bursarv1.OrderRequest_Recollect, send func(*bursarv1.OrderResponse) error) (string, error) {
 	req := control.Recollect{
 		Source: r.GetSourceType() + "/" + r.GetSourceLabel(), Plan: r.GetPlan(),
 		From: time.UnixMicro(r.GetFrom()).UTC(), To: time.UnixMicro(r.GetTo()).UTC(),
@@ -59,9 +59,9 @@ func (o orders) recollect(ctx context.Context, r *bursarv1.OrderRequest_Recollec
 	return total.String(), err
 }
 
-// find returns a running source, or says why there is none.
-func (a *Agent) find(name string) (*source, error) {
-	cfg, s := a.present(name)
+// findSource returns a running source, or says why there is none.
+func (a *Agent) findSource(name string) (*source, error) {
+	cfg, s := a.currentSource(name)
 	if s != nil {
 		return s, nil
 	}
@@ -77,7 +77,7 @@ func noSource(cfg *config.Config, name string) error {
 
 // Recollect implements control.Agent.
 func (a *Agent) Recollect(ctx context.Context, r control.Recollect, send func(control.Step) error) (control.Counts, error) {
-	s, err := a.find(r.Source)
+	s, err := a.findSource(r.Source)
 	if err != nil {
 		return control.Counts{}, err
 	}

@@ -58,13 +58,13 @@ func (p Plugins) Open(ctx context.Context, cfg *config.Config, s *config.Source)
 	if err != nil {
 		return nil, nil, err
 	}
-	folder, clean, err := p.folder(cfg.Folder(s))
+	folder, clean, err := p.makeFolder(cfg.Folder(s))
 	if err != nil {
 		return nil, nil, err
 	}
 	defer clean()
 	process, err := host.Launch(ctx, host.Spec{
-		Kind: "source", Type: s.Type.Value, Path: path, SHA256: s.Plugin.SHA256, Env: s.Plugin.Env, Dev: p.Dev, Logger: p.logger(s),
+		Kind: "source", Type: s.Type.Value, Path: path, SHA256: s.Plugin.SHA256, Env: s.Plugin.Env, Dev: p.Dev, Logger: p.pluginLogger(s),
 	})
 	if err != nil {
 		return nil, nil, err
@@ -103,16 +103,16 @@ func tlsOf(cfg *config.Config) *bursarv1.TLSFiles {
 	return &bursarv1.TLSFiles{Ca: absolute(files.CA), Cert: absolute(files.Cert), Key: absolute(files.Key)}
 }
 
-func (p Plugins) logger(s *config.Source) *slog.Logger {
+func (p Plugins) pluginLogger(s *config.Source) *slog.Logger {
 	if p.Log == nil {
 		return nil
 	}
 	return p.Log.With("source", s.Name(), "component", "plugin")
 }
 
-// folder makes the source's own folder, or, for a trial, lends one where it is
+// makeFolder makes the source's own folder, or, for a trial, a temporary one where it is
 // not there.
-func (p Plugins) folder(path string) (folder string, clean func(), err error) {
+func (p Plugins) makeFolder(path string) (folder string, clean func(), err error) {
 	if !p.Trial {
 		return path, func() {}, os.MkdirAll(path, 0o700)
 	}

@@ -81,14 +81,14 @@ func Preview(ctx context.Context, cfg *config.Config, s *config.Source, p Plugin
 		return out, fmt.Errorf("source %s: %w", s.Name(), err)
 	}
 	for _, job := range jobs[max(0, len(jobs)-most):] {
-		out.Samples = append(out.Samples, sample(session, job))
+		out.Samples = append(out.Samples, sampleJob(session, job))
 	}
 	out.Findings = found.List()
 	return out, nil
 }
 
-func sample(session *host.Session, job *bursarv1.Job) Sample {
-	out := Sample{Run: job.GetRun(), Ended: job.GetEnded(), Outcome: Excluded, Attributes: attributes(session, job)}
+func sampleJob(session *host.Session, job *bursarv1.Job) Sample {
+	out := Sample{Run: job.GetRun(), Ended: job.GetEnded(), Outcome: Excluded, Attributes: attributeValues(session, job)}
 	if job.GetExcluded() {
 		return out
 	}
@@ -104,8 +104,8 @@ func sample(session *host.Session, job *bursarv1.Job) Sample {
 	return out
 }
 
-// instant writes microseconds as expressions see them.
-func instant(value json.RawMessage) json.RawMessage {
+// formatInstant writes microseconds as expressions see them.
+func formatInstant(value json.RawMessage) json.RawMessage {
 	var t int64
 	if json.Unmarshal(value, &t) != nil {
 		return value
@@ -113,8 +113,8 @@ func instant(value json.RawMessage) json.RawMessage {
 	return fmt.Appendf(nil, "%q", record.Time(t))
 }
 
-// attributes are the values that the mapping names.
-func attributes(plugin *host.Session, job *bursarv1.Job) []Attribute {
+// attributeValues are the values that the mapping names.
+func attributeValues(plugin *host.Session, job *bursarv1.Job) []Attribute {
 	text, _ := host.Raw(job, plugin.Description.GetAttributes())
 	var raw struct {
 		Attributes map[string]json.RawMessage `json:"attributes"`
@@ -131,7 +131,7 @@ func attributes(plugin *host.Session, job *bursarv1.Job) []Attribute {
 		case !ok:
 			value = json.RawMessage("null")
 		case times[name]:
-			value = instant(value)
+			value = formatInstant(value)
 		}
 		out = append(out, Attribute{name, value})
 	}

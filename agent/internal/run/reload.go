@@ -43,28 +43,28 @@ func (a *Agent) reloadNow(ctx context.Context) (control.Reloaded, error) {
 	if diags.HasErrors() {
 		return control.Reloaded{}, diags.Err()
 	}
-	out := control.Reloaded{Restart: a.keepFixed(next)}
-	plan := a.compare(next)
+	out := control.Reloaded{Restart: a.resetFixed(next)}
+	plan := a.planChange(next)
 	openings := a.opt.Plugins.openAll(a.alive, next, plan.start)
-	answered := await(ctx, openings, a.opt.Patience)
-	diags.Extend(diagnostics(answered))
-	diags.Extend(broken(answered))
+	answered := awaitAnswers(ctx, openings, a.opt.Patience)
+	diags.Extend(answerDiagnostics(answered))
+	diags.Extend(brokenPlugins(answered))
 	if err := errors.Join(ctx.Err(), diags.Err()); err != nil {
 		closeOpenings(openings)
 		return control.Reloaded{}, err
 	}
 	out.Warnings = diags.Warnings().Error()
 	out.RecordBlocks = recordBlocks(answered)
-	if err := a.apply(next, plan, openings, &out); err != nil {
+	if err := a.applyChange(next, plan, openings, &out); err != nil {
 		return control.Reloaded{}, err
 	}
-	out.Configuring = a.configuring()
+	out.Configuring = a.configuringSources()
 	return out, nil
 }
 
-// keepFixed puts what cannot change while the agent runs back to what it is, and
+// resetFixed puts what cannot change while the agent runs back to what it is, and
 // names what would have changed.
-func (a *Agent) keepFixed(next *config.Config) []string {
+func (a *Agent) resetFixed(next *config.Config) []string {
 	old := a.config
 	var names []string
 	note := func(same bool, name string) {
@@ -103,12 +103,12 @@ type change struct {
 	remove []buffer.Source
 }
 
-func (a *Agent) compare(next *config.Config) change {
+func (a *Agent) planChange(next *config.Config) change {
 	var c change
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, s := range next.Running() {
-		if now := a.sources[s.Key()]; now != nil && !a.differs(now, next, s) {
+		if now := a.sources[s.Key()]; now != nil && !a.needsExchange(now, next, s) {
 			c.kept = append(c.kept, s)
 			continue
 		}
@@ -122,8 +122,8 @@ func (a *Agent) compare(next *config.Config) change {
 	return c
 }
 
-// differs reports whether the source has to be given another plugin.
-func (a *Agent) differs(now *source, next *config.Config, s *config.Source) bool {
+// needsExchange reports whether the source has to be given another plugin.
+func (a *Agent) needsExchange(now *source, next *config.Config, s *config.Source) bool {
 	now.seat.mu.Lock()
 	same, path := now.seat.config.Same(s), now.seat.path
 	now.seat.mu.Unlock()
@@ -133,24 +133,24 @@ func (a *Agent) differs(now *source, next *config.Config, s *config.Source) bool
 	if found, err := a.opt.Plugins.Path(next, s); err == nil && found != path {
 		return true
 	}
-	return now.stale()
+	return now.isStale()
 }
 
-// configuring returns the names of the sources whose plugins are still being configured.
-func (a *Agent) configuring() (names []string) {
-	for _, s := range a.running() {
-		if cfg, status := s.report(); status.State == Configuring {
+// configuringSources returns the names of the sources whose plugins are still being configured.
+func (a *Agent) configuringSources() (names []string) {
+	for _, s := range a.runningSources() {
+		if cfg, status := s.currentStatus(); status.State == Configuring {
 			names = append(names, cfg.Name())
 		}
 	}
 	return names
 }
 
-// apply does what the plan says. Sources that go end first, since another one may take
+// applyChange does what the plan says. Sources that go end first, since another one may take
 // over what they hold; all others change side by side. Nothing of it can be refused any
 // more but the start of a new source, when the buffer cannot be read.
-func (a *Agent) apply(next *config.Config, plan change, openings []*opening, out *control.Reloaded) error {
-	a.remove(plan.remove, out)
+func (a *Agent) applyChange(next *config.Config, plan change, openings []*opening, out *control.Reloaded) error {
+	a.removeSources(plan.remove, out)
 	var exchanges sync.WaitGroup
 	defer exchanges.Wait()
 	for i, o := range openings {
@@ -158,11 +158,11 @@ func (a *Agent) apply(next *config.Config, plan change, openings []*opening, out
 		s := a.sources[o.source.Key()]
 		a.mu.Unlock()
 		if s != nil {
-			exchanges.Go(func() { a.exchange(a.alive, s, next, o) })
+			exchanges.Go(func() { a.exchangePlugin(a.alive, s, next, o) })
 			out.Changed = append(out.Changed, o.source.Name())
 			continue
 		}
-		s, err := a.start(a.alive, next, o)
+		s, err := a.startSource(a.alive, next, o)
 		if err != nil {
 			closeOpenings(openings[i:])
 			return fmt.Errorf("start source %s: %w", o.source.Name(), err)
@@ -172,12 +172,12 @@ func (a *Agent) apply(next *config.Config, plan change, openings []*opening, out
 		a.mu.Unlock()
 		out.Added = append(out.Added, o.source.Name())
 	}
-	a.keep(next, plan.kept)
+	a.updateUnchanged(next, plan.kept)
 	return nil
 }
 
-// remove ends sources, side by side.
-func (a *Agent) remove(keys []buffer.Source, out *control.Reloaded) {
+// removeSources ends sources, side by side.
+func (a *Agent) removeSources(keys []buffer.Source, out *control.Reloaded) {
 	var ends sync.WaitGroup
 	for _, k := range keys {
 		a.mu.Lock()
@@ -190,16 +190,16 @@ func (a *Agent) remove(keys []buffer.Source, out *control.Reloaded) {
 	ends.Wait()
 }
 
-// keep hands the new intervals to the sources that are otherwise the same, and
+// updateUnchanged hands the new intervals to the sources that are otherwise the same, and
 // has those tried again that failed.
-func (a *Agent) keep(next *config.Config, kept []*config.Source) {
+func (a *Agent) updateUnchanged(next *config.Config, kept []*config.Source) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, s := range kept {
 		now := a.sources[s.Key()]
 		now.loop.SetInterval(s.Interval.Duration)
 		now.loop.SetAudit(s.Audited(), next.Agent.Buffer.Retain.Duration)
-		now.seat.retry()
+		now.seat.restartFailed()
 	}
 	a.config = next
 	if a.opt.Level != nil {

@@ -38,14 +38,14 @@ func (s *seat) Plugin(ctx context.Context) (*host.Session, error) {
 	return current.Plugin(ctx)
 }
 
-func (s *seat) status() (*config.Source, host.Status) {
+func (s *seat) pluginStatus() (*config.Source, host.Status) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.config, s.current.Status()
 }
 
-// opens reports whether the plugin has not answered its first start yet.
-func (s *seat) opens() bool {
+// isOpening reports whether the plugin has not answered its first start yet.
+func (s *seat) isOpening() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	select {
@@ -56,9 +56,9 @@ func (s *seat) opens() bool {
 	}
 }
 
-// put ends the plugin that is there and runs the one that is configured now.
+// replacePlugin ends the plugin that is there and runs the one that is configured now.
 // The opening is its first start.
-func (s *seat) put(ctx context.Context, p Plugins, cfg *config.Config, o *opening, log *slog.Logger) {
+func (s *seat) replacePlugin(ctx context.Context, p Plugins, cfg *config.Config, o *opening, log *slog.Logger) {
 	s.mu.Lock()
 	stop := s.stop
 	s.mu.Unlock()
@@ -66,7 +66,7 @@ func (s *seat) put(ctx context.Context, p Plugins, cfg *config.Config, o *openin
 		stop()
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	supervisor := host.Supervise(host.Options[*host.Session]{Launch: launch(p, cfg, o), Logger: log})
+	supervisor := host.Supervise(host.Options[*host.Session]{Launch: newLauncher(p, cfg, o), Logger: log})
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -83,8 +83,8 @@ func (s *seat) put(ctx context.Context, p Plugins, cfg *config.Config, o *openin
 	}
 }
 
-// retry ends the pause before the next start of a plugin that has failed.
-func (s *seat) retry() {
+// restartFailed ends the pause before the next start of a plugin that has failed.
+func (s *seat) restartFailed() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.current.Status().State == host.Waiting {
@@ -92,22 +92,22 @@ func (s *seat) retry() {
 	}
 }
 
-// launch waits for the plugin that is being opened at the first start, and opens it
+// newLauncher returns a function that waits for the plugin that is being opened at the first start, and opens it
 // again at all others.
-func launch(p Plugins, cfg *config.Config, first *opening) func(context.Context) (*host.Session, error) {
+func newLauncher(p Plugins, cfg *config.Config, first *opening) func(context.Context) (*host.Session, error) {
 	used := false
 	return func(ctx context.Context) (*host.Session, error) {
 		if !used {
 			used = true
-			return first.take(ctx)
+			return first.awaitSession(ctx)
 		}
 		session, diags, err := p.Open(ctx, cfg, first.source)
 		return session, errors.Join(err, diags.Err())
 	}
 }
 
-// start runs a source until ctx ends or it is stopped.
-func (a *Agent) start(ctx context.Context, cfg *config.Config, o *opening) (*source, error) {
+// startSource runs a source until ctx ends or it is stopped.
+func (a *Agent) startSource(ctx context.Context, cfg *config.Config, o *opening) (*source, error) {
 	s := &source{}
 	log := a.opt.Log.With("source", o.source.Name())
 	loop, err := collect.NewLoop(o.source.Key(), o.source.Interval.Duration, a.buffer, &s.seat, a.opt.Log)
@@ -117,7 +117,7 @@ func (a *Agent) start(ctx context.Context, cfg *config.Config, o *opening) (*sou
 	s.loop = loop
 	loop.SetAudit(o.source.Audited(), cfg.Agent.Buffer.Retain.Duration)
 	ctx, cancel := context.WithCancel(ctx)
-	s.seat.put(ctx, a.opt.Plugins, cfg, o, log)
+	s.seat.replacePlugin(ctx, a.opt.Plugins, cfg, o, log)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -134,16 +134,16 @@ func (a *Agent) start(ctx context.Context, cfg *config.Config, o *opening) (*sou
 	return s, nil
 }
 
-// exchange gives the source another plugin or configuration.
-func (a *Agent) exchange(ctx context.Context, s *source, cfg *config.Config, o *opening) {
-	s.loop.Exchange(ctx, func() { s.seat.put(ctx, a.opt.Plugins, cfg, o, a.opt.Log.With("source", o.source.Name())) })
+// exchangePlugin gives the source another plugin or configuration.
+func (a *Agent) exchangePlugin(ctx context.Context, s *source, cfg *config.Config, o *opening) {
+	s.loop.Exchange(ctx, func() { s.seat.replacePlugin(ctx, a.opt.Plugins, cfg, o, a.opt.Log.With("source", o.source.Name())) })
 	s.loop.SetInterval(o.source.Interval.Duration)
 	s.loop.SetAudit(o.source.Audited(), cfg.Agent.Buffer.Retain.Duration)
 	s.loop.Nudge()
 }
 
-// stale reports whether the plugin's file is another one than the one that runs.
-func (s *source) stale() bool {
+// isStale reports whether the plugin's file is another one than that of the plugin that runs.
+func (s *source) isStale() bool {
 	s.seat.mu.Lock()
 	current := s.seat.current
 	s.seat.mu.Unlock()
@@ -160,25 +160,25 @@ func (s *source) stale() bool {
 	return ok && process.Stale()
 }
 
-// failures are how often the source's plugin hung, and how often it ended otherwise or
+// failureCounts are how often the source's plugin hung, and how often it ended otherwise or
 // did not start.
-func (s *source) failures() (hung, ended int) {
-	_, plugin := s.seat.status()
+func (s *source) failureCounts() (hung, ended int) {
+	_, plugin := s.seat.pluginStatus()
 	return plugin.Hangs, plugin.Failures - plugin.Hangs
 }
 
 // Configuring is the state of a source whose plugin has not answered its first start yet.
 const Configuring = "configuring"
 
-// report is a loop's status, and the plugin's where that does not run.
-func (s *source) report() (*config.Source, collect.Status) {
-	cfg, plugin := s.seat.status()
+// currentStatus is a loop's status, and the plugin's where that does not run.
+func (s *source) currentStatus() (*config.Source, collect.Status) {
+	cfg, plugin := s.seat.pluginStatus()
 	status := s.loop.Status()
 	switch {
 	case plugin.State == host.Running || status.State == "paused" || status.State == "stopped":
 	case plugin.Err != nil:
 		status.State, status.Err = "failed", plugin.Err
-	case s.seat.opens():
+	case s.seat.isOpening():
 		status.State = Configuring
 	}
 	return cfg, status

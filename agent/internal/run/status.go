@@ -36,7 +36,7 @@ func (a *Agent) Status() control.Status {
 			out.Dial = append(out.Dial, control.Dial(w))
 		}
 	}
-	for _, s := range a.running() {
+	for _, s := range a.runningSources() {
 		out.Sources = append(out.Sources, sourceOf(s))
 	}
 	return out
@@ -71,9 +71,9 @@ func clusterOf(id string, s buffer.Stats) control.Cluster {
 }
 
 func sourceOf(s *source) control.Source {
-	cfg, status := s.report()
+	cfg, status := s.currentStatus()
 	out := statusOf(cfg, status)
-	out.Hangs, _ = s.failures()
+	out.Hangs, _ = s.failureCounts()
 	return out
 }
 
@@ -118,8 +118,8 @@ func (a *Agent) Report(resp *bursarv1.StatusResponse) {
 	resp.Name = a.config.Agent.Name.Value
 	a.mu.Unlock()
 	resp.Version = a.opt.Version
-	for _, s := range a.running() {
-		cfg, status := s.report()
+	for _, s := range a.runningSources() {
+		cfg, status := s.currentStatus()
 		resp.Paused = resp.GetPaused() || errors.Is(status.Err, buffer.ErrFull)
 		c := status.Counts
 		out := &bursarv1.SourceStatus{
