@@ -32,19 +32,19 @@ type AllowAction struct {
 	rule errand.Rule
 }
 
-// check compiles the commands.
-func (a *AllowAction) check() hcl.Diagnostics {
+// compileRule compiles the commands and checks the names of variables.
+func (a *AllowAction) compileRule() hcl.Diagnostics {
 	var diags hcl.Diagnostics
 	a.rule = errand.Rule{Stdin: a.Stdin, Place: fmt.Sprintf("%s:%d", a.Range.Filename, a.Range.Start.Line)}
 	if len(a.Commands) == 0 && a.Range != (hcl.Range{}) {
 		diags.Add(hcl.Warnf(a.Range, "nothing is allowed", `the block has no command; expected commands = [["/usr/bin/program", "argument", "name=*"]]`))
 	}
 	for _, words := range a.Commands {
-		diags.Extend(a.command(words))
+		diags.Extend(a.compileCommand(words))
 	}
 	for _, name := range a.Environment {
 		if name.Value == "" || strings.ContainsAny(name.Value, "=\x00") || strings.HasPrefix(name.Value, "LD_") {
-			diags.Add(invalid(name.Range, "environment", "%q cannot be allowed as the name of a variable", name))
+			diags.Add(invalidValue(name.Range, "environment", "%q cannot be allowed as the name of a variable", name))
 			continue
 		}
 		a.rule.Environment = append(a.rule.Environment, name.Value)
@@ -52,7 +52,7 @@ func (a *AllowAction) check() hcl.Diagnostics {
 	return diags
 }
 
-func (a *AllowAction) command(words []hcl.String) hcl.Diagnostics {
+func (a *AllowAction) compileCommand(words []hcl.String) hcl.Diagnostics {
 	texts, at := make([]string, len(words)), a.Range
 	for i, w := range words {
 		texts[i] = w.Value
@@ -65,7 +65,7 @@ func (a *AllowAction) command(words []hcl.String) hcl.Diagnostics {
 	if len(words) > 0 {
 		at = words[host.Place(err)].Range
 	}
-	return hcl.Diagnostics{invalid(at, "commands", "%v", err)}
+	return hcl.Diagnostics{invalidValue(at, "commands", "%v", err)}
 }
 
 // CheckPrograms says which programs of the block could not be run, as others could change

@@ -240,7 +240,7 @@ const (
 	defaultPlugins = "/usr/libexec/bursar/plugins"
 )
 
-func loopback(host string) bool {
+func isLoopback(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }

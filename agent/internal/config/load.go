@@ -16,43 +16,43 @@ import (
 func Load(paths ...string) (*Config, hcl.Diagnostics) {
 	c := new(Config)
 	file, diags := hcl.Load(paths...)
-	return c, append(diags, c.read(file)...)
+	return c, append(diags, c.decodeFile(file)...)
 }
 
 // Parse is Load of one file that is in memory.
 func Parse(name string, src []byte) (*Config, hcl.Diagnostics) {
 	c := new(Config)
 	file, diags := hcl.Parse(name, src)
-	return c, append(diags, c.read(file)...)
+	return c, append(diags, c.decodeFile(file)...)
 }
 
-func (c *Config) read(file *hcl.File) hcl.Diagnostics {
+func (c *Config) decodeFile(file *hcl.File) hcl.Diagnostics {
 	c.File = file
 	diags := hcl.Decode(file, c, file.Context())
 	if file.Broken {
 		return nil // Load has said why
 	}
-	diags.Extend(c.Agent.check())
+	diags.Extend(c.Agent.checkSettings())
 	for i := range c.Sources {
 		s := &c.Sources[i]
 		named := !slices.ContainsFunc(diags, func(d *hcl.Diagnostic) bool { return d.Subject != nil && d.Subject.Overlaps(s.Range) })
-		problems := append(s.evaluate(file), s.check()...)
+		problems := append(s.evaluateConfig(file), s.checkLabel()...)
 		s.broken = !named || problems.HasErrors()
 		diags.Extend(problems)
 	}
 	for i := range c.Allow {
-		diags.Extend(c.Allow[i].check())
+		diags.Extend(c.Allow[i].compileRule())
 	}
-	diags.Extend(c.plugins())
-	diags.Extend(c.labels())
+	diags.Extend(c.assignPlugins())
+	diags.Extend(c.checkLabels())
 	if len(c.Sources) == 0 && !diags.HasErrors() { // otherwise one may be meant by what is wrong
 		diags.Add(hcl.Warnf(c.Agent.Range, "no sources", "the agent collects nothing until it has a source block"))
 	}
 	return diags
 }
 
-// check says what is wrong beyond the types, also when a type is.
-func (a *Agent) check() hcl.Diagnostics {
+// checkSettings says what is wrong beyond the types, also when a type is.
+func (a *Agent) checkSettings() hcl.Diagnostics {
 	var diags hcl.Diagnostics
 	if !a.Listen.IsZero() && a.TLS == nil {
 		diags.Add(hcl.Errorf(a.Listen.Range, "listen without tls", "aggregators pull by mutual TLS only; add a tls block with ca, cert and key to this agent block"))
@@ -61,7 +61,7 @@ func (a *Agent) check() hcl.Diagnostics {
 	if a.TLS == nil && a.Listen.IsZero() && len(a.Dial) == 0 && a.Range != (hcl.Range{}) {
 		diags.Add(hcl.Warnf(a.Range, "no aggregator can pull", "the agent collects into its buffer only, until it has a tls block with ca, cert and key"))
 	}
-	if m := a.Metrics; m != nil && !m.Listen.IsZero() && !loopback(m.Listen.Host) {
+	if m := a.Metrics; m != nil && !m.Listen.IsZero() && !isLoopback(m.Listen.Host) {
 		diags.Add(hcl.Warnf(m.Listen.Range, "metrics for everyone", "%s is no loopback address, and the page has no password", m.Listen))
 	}
 	return diags
@@ -74,9 +74,9 @@ func (a *Agent) checkDial() hcl.Diagnostics {
 	for i, to := range a.Dial {
 		switch address := to.String(); {
 		case to.Host == "" || to.Port == 0:
-			diags.Add(invalid(to.Range, "dial", "%q cannot be connected to; expected host:port of an aggregator", address))
+			diags.Add(invalidValue(to.Range, "dial", "%q cannot be connected to; expected host:port of an aggregator", address))
 		case seen[address]:
-			diags.Add(invalid(to.Range, "dial", "%s is given more than once", address))
+			diags.Add(invalidValue(to.Range, "dial", "%s is given more than once", address))
 		case i == 0 && a.TLS == nil:
 			diags.Add(hcl.Errorf(to.Range, "dial without tls", "aggregators pull by mutual TLS only; add a tls block with ca, cert and key to this agent block"))
 		}
@@ -85,20 +85,20 @@ func (a *Agent) checkDial() hcl.Diagnostics {
 	return diags
 }
 
-// check says what is wrong beyond the types.
-func (s *Source) check() hcl.Diagnostics {
+// checkLabel says whether the label can name a folder.
+func (s *Source) checkLabel() hcl.Diagnostics {
 	if s.Label.Value == "." || s.Label.Value == ".." {
 		return hcl.Diagnostics{hcl.Errorf(s.Label.Range, "invalid label", "%q cannot name a folder", s.Label)}
 	}
 	return nil
 }
 
-func invalid(r hcl.Range, name, format string, args ...any) *hcl.Diagnostic {
+func invalidValue(r hcl.Range, name, format string, args ...any) *hcl.Diagnostic {
 	return hcl.Errorf(r, fmt.Sprintf("invalid value for %q", name), format, args...)
 }
 
-// evaluate reads the config block and remembers the text of the record block.
-func (s *Source) evaluate(file *hcl.File) hcl.Diagnostics {
+// evaluateConfig reads the config block and remembers the text of the record block.
+func (s *Source) evaluateConfig(file *hcl.File) hcl.Diagnostics {
 	s.text = textOf(s.Record, file.Sources)
 	if s.Config == nil {
 		s.Tree = host.EmptyTree(s.Range)
@@ -122,8 +122,8 @@ func textOf(body hcl.Body, sources hcl.Sources) string {
 	return string(src[from:to])
 }
 
-// plugins gives every source its plugin block.
-func (c *Config) plugins() hcl.Diagnostics {
+// assignPlugins gives every source its plugin block.
+func (c *Config) assignPlugins() hcl.Diagnostics {
 	var diags hcl.Diagnostics
 	blocks := map[string]*hcl.Plugin{}
 	for i := range c.Plugins {
@@ -137,7 +137,7 @@ func (c *Config) plugins() hcl.Diagnostics {
 	for i := range c.Sources {
 		s := &c.Sources[i]
 		used[s.Type.Value] = true
-		diags.Extend(s.take(blocks[s.Type.Value]))
+		diags.Extend(s.setPlugin(blocks[s.Type.Value]))
 	}
 	for i := range c.Plugins {
 		if p := &c.Plugins[i]; p.Type.Value == "source" && !used[p.Name.Value] {
@@ -147,8 +147,8 @@ func (c *Config) plugins() hcl.Diagnostics {
 	return diags
 }
 
-// take notes where the plugin is.
-func (s *Source) take(p *hcl.Plugin) hcl.Diagnostics {
+// setPlugin notes where the plugin is.
+func (s *Source) setPlugin(p *hcl.Plugin) hcl.Diagnostics {
 	s.Plugin = Plugin{Range: s.Range}
 	if p == nil {
 		return nil
@@ -163,14 +163,14 @@ func (s *Source) take(p *hcl.Plugin) hcl.Diagnostics {
 	s.Plugin.Range = p.Path.Range
 	path, err := filepath.Abs(p.Path.Path)
 	if err != nil {
-		return hcl.Diagnostics{invalid(p.Path.Range, "path", "%v", err)}
+		return hcl.Diagnostics{invalidValue(p.Path.Range, "path", "%v", err)}
 	}
 	s.Plugin.Path = path
 	return nil
 }
 
-// labels reports those that two sources have.
-func (c *Config) labels() hcl.Diagnostics {
+// checkLabels reports labels that two sources have.
+func (c *Config) checkLabels() hcl.Diagnostics {
 	var diags hcl.Diagnostics
 	labels := map[string]*Source{}
 	for i := range c.Sources {

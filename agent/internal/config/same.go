@@ -7,12 +7,12 @@ import (
 )
 
 // sameNode compares trees without their places.
-func sameNode(a, b *bursarv1.Node) bool { return proto.Equal(placeless(a), placeless(b)) }
+func sameNode(a, b *bursarv1.Node) bool { return proto.Equal(withoutRanges(a), withoutRanges(b)) }
 
-func placeless(n *bursarv1.Node) *bursarv1.Node {
+func withoutRanges(n *bursarv1.Node) *bursarv1.Node {
 	out := &bursarv1.Node{Name: n.GetName(), Labels: n.GetLabels(), Value: n.GetValue(), Block: n.GetBlock(), Sensitive: n.GetSensitive()}
 	for _, c := range n.GetChildren() {
-		out.Children = append(out.Children, placeless(c))
+		out.Children = append(out.Children, withoutRanges(c))
 	}
 	return out
 }

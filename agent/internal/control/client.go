@@ -48,7 +48,7 @@ func (c *Client) Close() { c.http.CloseIdleConnections() }
 // Status returns how the agent is doing.
 func (c *Client) Status(ctx context.Context) (Status, error) {
 	var out Status
-	body, err := c.do(ctx, http.MethodGet, "/v1/status", nil)
+	body, err := c.sendRequest(ctx, http.MethodGet, "/v1/status", nil)
 	if err != nil {
 		return out, err
 	}
@@ -60,7 +60,7 @@ func (c *Client) Status(ctx context.Context) (Status, error) {
 // diagnostics of one that was refused.
 func (c *Client) Reload(ctx context.Context) (Reloaded, error) {
 	var out Reloaded
-	body, err := c.do(ctx, http.MethodPost, "/v1/reload", nil)
+	body, err := c.sendRequest(ctx, http.MethodPost, "/v1/reload", nil)
 	if err != nil {
 		return out, err
 	}
@@ -72,7 +72,7 @@ func (c *Client) Reload(ctx context.Context) (Reloaded, error) {
 // when it does not know that one.
 func (c *Client) Forget(ctx context.Context, f Forget) (Forgotten, error) {
 	var out Forgotten
-	body, err := c.do(ctx, http.MethodPost, "/v1/forget", f)
+	body, err := c.sendRequest(ctx, http.MethodPost, "/v1/forget", f)
 	if err != nil {
 		return out, err
 	}
@@ -82,7 +82,7 @@ func (c *Client) Forget(ctx context.Context, f Forget) (Forgotten, error) {
 
 // Recollect asks for a recollection and calls show with every step of it.
 func (c *Client) Recollect(ctx context.Context, r Recollect, show func(Step)) (Counts, error) {
-	body, err := c.do(ctx, http.MethodPost, "/v1/recollect", r)
+	body, err := c.sendRequest(ctx, http.MethodPost, "/v1/recollect", r)
 	if err != nil {
 		return Counts{}, err
 	}
@@ -104,7 +104,7 @@ func (c *Client) Recollect(ctx context.Context, r Recollect, show func(Step)) (C
 	}
 }
 
-func (c *Client) do(ctx context.Context, method, path string, in any) (io.ReadCloser, error) {
+func (c *Client) sendRequest(ctx context.Context, method, path string, in any) (io.ReadCloser, error) {
 	text, err := json.Marshal(in)
 	if err != nil {
 		return nil, err
@@ -115,7 +115,7 @@ func (c *Client) do(ctx context.Context, method, path string, in any) (io.ReadCl
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {
-		return nil, c.explain(err)
+		return nil, c.explainFailure(err)
 	}
 	if resp.StatusCode == http.StatusOK {
 		return resp.Body, nil
@@ -128,8 +128,8 @@ func (c *Client) do(ctx context.Context, method, path string, in any) (io.ReadCl
 	return nil, errors.New(refusal.Message)
 }
 
-// explain says what to do about a socket that does not answer.
-func (c *Client) explain(err error) error {
+// explainFailure says what to do about a socket that does not answer.
+func (c *Client) explainFailure(err error) error {
 	switch {
 	case errors.Is(err, os.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
 		return Unreachable{c.path, fmt.Errorf("%w (no process listens on %s)", ErrNotRunning, c.path)}

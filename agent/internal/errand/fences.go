@@ -71,9 +71,9 @@ func (a *attempt) checkAttempt() error {
 	return nil
 }
 
-// takeFence keeps a fence, so that lesser ones are refused from then on. It is on the disk
-// when take returns nil.
-func (f *Fences) takeFence(a *attempt) error {
+// raiseFence stores a fence, so that lesser ones are refused from then on. It is on the disk
+// when raiseFence returns nil.
+func (f *Fences) raiseFence(a *attempt) error {
 	if err := a.checkAttempt(); err != nil {
 		return err
 	}

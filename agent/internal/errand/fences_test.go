@@ -34,7 +34,7 @@ func TestALesserFenceIsRefusedAlsoAfterARestart(t *testing.T) {
 		{at("d", "", "exec/a", 1), true},
 	} {
 		f := NewFences(path) // as after a restart
-		if err := f.takeFence(step.attempt); (err == nil) != step.well || err != nil && !errors.Is(err, ErrOutdated) {
+		if err := f.raiseFence(step.attempt); (err == nil) != step.well || err != nil && !errors.Is(err, ErrOutdated) {
 			t.Errorf("%v: %v", step.attempt, err)
 		}
 	}
@@ -46,10 +46,10 @@ func TestAnAttemptIsTheNewestUntilALaterOneComes(t *testing.T) {
 	if f.isNewest(first) {
 		t.Error("it is not known yet")
 	}
-	if err := f.takeFence(first); err != nil || !f.isNewest(first) {
+	if err := f.raiseFence(first); err != nil || !f.isNewest(first) {
 		t.Error(err)
 	}
-	if err := f.takeFence(at("c", "", "exec/a", 2)); err != nil || f.isNewest(first) {
+	if err := f.raiseFence(at("c", "", "exec/a", 2)); err != nil || f.isNewest(first) {
 		t.Error(err)
 	}
 }
@@ -57,7 +57,7 @@ func TestAnAttemptIsTheNewestUntilALaterOneComes(t *testing.T) {
 func TestOddErrandsAreRefused(t *testing.T) {
 	f := NewFences(filepath.Join(t.TempDir(), "fences"))
 	for _, a := range []*attempt{at("", "", "exec/a", 1), at("c", "", "", 1), at("c", "", "exec/a", 0), at(strings.Repeat("c", 1000), "", "exec/a", 1)} {
-		if err := f.takeFence(a); err == nil {
+		if err := f.raiseFence(a); err == nil {
 			t.Error(a)
 		}
 	}
@@ -65,7 +65,7 @@ func TestOddErrandsAreRefused(t *testing.T) {
 
 func TestADamagedFileOfFencesIsRefusedWithARemedy(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "fences")
-	if err := NewFences(path).takeFence(at("c", "", "exec/a", 5)); err != nil {
+	if err := NewFences(path).raiseFence(at("c", "", "exec/a", 5)); err != nil {
 		t.Fatal(err)
 	}
 	whole, err := os.ReadFile(path)
@@ -78,13 +78,13 @@ func TestADamagedFileOfFencesIsRefusedWithARemedy(t *testing.T) {
 		if err := os.WriteFile(path, damaged, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if err := NewFences(path).takeFence(at("c", "", "exec/a", 1)); err == nil || !strings.Contains(err.Error(), "remove the file") {
+		if err := NewFences(path).raiseFence(at("c", "", "exec/a", 1)); err == nil || !strings.Contains(err.Error(), "remove the file") {
 			t.Fatalf("byte %d: %v", i, err)
 		}
 		if err := os.WriteFile(path, whole[:i], 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if err := NewFences(path).takeFence(at("c", "", "exec/a", 1)); err == nil {
+		if err := NewFences(path).raiseFence(at("c", "", "exec/a", 1)); err == nil {
 			t.Fatalf("only %d bytes: no error", i)
 		}
 	}
@@ -92,7 +92,7 @@ func TestADamagedFileOfFencesIsRefusedWithARemedy(t *testing.T) {
 
 func TestAFenceThatCannotBeKeptIsNotTaken(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "gone")
-	if err := NewFences(filepath.Join(dir, "fences")).takeFence(at("c", "", "exec/a", 5)); err == nil {
+	if err := NewFences(filepath.Join(dir, "fences")).raiseFence(at("c", "", "exec/a", 5)); err == nil {
 		t.Error("a fence was kept in a folder that is not there")
 	}
 }

@@ -98,7 +98,7 @@ func (r *Runner) Admit(e *bursarv1.Errand, by string) (*Permit, error) {
 	if p.path, err = host.CheckCommand(e.GetArguments(), r.opt.Dev); err != nil {
 		return nil, p.declineRun(p.slot.action, notStarted, err)
 	}
-	if err := r.opt.Fences.takeFence(&p.attempt); err != nil {
+	if err := r.opt.Fences.raiseFence(&p.attempt); err != nil {
 		if errors.Is(err, ErrOutdated) {
 			return nil, p.declineRun(p.slot.action, outdated, err)
 		}

@@ -30,7 +30,7 @@ const (
 	samples   = 20_000
 )
 
-func (f *filling) run() (err error) {
+func (f *filling) fillBuffer() (err error) {
 	if _, err := os.Stat(f.path); err == nil {
 		return fmt.Errorf("%s is there already", f.path)
 	}
@@ -43,17 +43,17 @@ func (f *filling) run() (err error) {
 	if err != nil {
 		return errors.Join(err, b.Close())
 	}
-	if err := errors.Join(f.fill(b, ids), ids.close(), b.Close()); err != nil {
+	if err := errors.Join(f.appendRecords(b, ids), ids.close(), b.Close()); err != nil {
 		return err
 	}
 	info, err := os.Stat(f.path)
 	if err != nil {
 		return err
 	}
-	return report(Report{Done: true, Frames: f.n, Bytes: info.Size(), Seconds: time.Since(begun).Seconds()})
+	return writeReport(Report{Done: true, Frames: f.n, Bytes: info.Size(), Seconds: time.Since(begun).Seconds()})
 }
 
-func (f *filling) fill(b *buffer.Buffer, ids *sampler) error {
+func (f *filling) appendRecords(b *buffer.Buffer, ids *sampler) error {
 	gen := benchmark.Generator(f.seed, f.n, f.ids)
 	gen.Extended = true
 	s := sink{buffer: b, source: buffer.Source{Type: "slurm", Label: "nemo"}}
@@ -62,8 +62,8 @@ func (f *filling) fill(b *buffer.Buffer, ids *sampler) error {
 		if !ok {
 			return s.flush(at)
 		}
-		s.add(&wire.Frame{Kind: wire.KindRecord, ID: r.ID, Record: r, Version: record.Version{Ended: true}})
-		if err := ids.take(at, r.ID); err != nil {
+		s.addFrame(&wire.Frame{Kind: wire.KindRecord, ID: r.ID, Record: r, Version: record.Version{Ended: true}})
+		if err := ids.sampleID(at, r.ID); err != nil {
 			return err
 		}
 		if len(s.frames) < perAppend {
@@ -73,7 +73,7 @@ func (f *filling) fill(b *buffer.Buffer, ids *sampler) error {
 			return err
 		}
 		if (at+1)%perReport == 0 {
-			if err := report(Report{Frames: at + 1}); err != nil {
+			if err := writeReport(Report{Frames: at + 1}); err != nil {
 				return err
 			}
 		}
@@ -87,7 +87,7 @@ type sink struct {
 	frames [][]byte
 }
 
-func (s *sink) add(f *wire.Frame) {
+func (s *sink) addFrame(f *wire.Frame) {
 	f.SourceType, f.SourceLabel, f.Rank = s.source.Type, s.source.Label, record.RankScheduler
 	f.Version.Observed = s.buffer.Clock().Observe()
 	s.frames = append(s.frames, wire.AppendFrame(nil, f))
@@ -99,7 +99,7 @@ func (s *sink) flush(at int) error {
 		return nil
 	}
 	checkpoint := fmt.Appendf(nil, `{"read":%d}`, at)
-	s.add(&wire.Frame{Kind: wire.KindCheckpoint, Checkpoint: checkpoint})
+	s.addFrame(&wire.Frame{Kind: wire.KindCheckpoint, Checkpoint: checkpoint})
 	start, err := s.buffer.Begin(s.source)
 	if err != nil {
 		return err
@@ -127,7 +127,7 @@ func newSampler(path string, every int) (*sampler, error) {
 	return &sampler{every: every, file: f, out: bufio.NewWriter(f)}, nil
 }
 
-func (s *sampler) take(at int, id string) error {
+func (s *sampler) sampleID(at int, id string) error {
 	if s == nil || at%s.every != 0 {
 		return nil
 	}

@@ -14,10 +14,10 @@ import (
 func TestABufferIsFilledWithRecordsAndCheckpoints(t *testing.T) {
 	dir := t.TempDir()
 	f := filling{path: filepath.Join(dir, "buffer.db"), n: 2500, ids: "slurm", seed: 1, sample: filepath.Join(dir, "ids")}
-	if err := f.run(); err != nil {
+	if err := f.fillBuffer(); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.run(); err == nil {
+	if err := f.fillBuffer(); err == nil {
 		t.Error("a buffer that is there is filled again")
 	}
 	b, err := buffer.Open(f.path, buffer.Options{})

@@ -28,13 +28,13 @@ type Report struct {
 }
 
 func main() {
-	if err := run(os.Args[1:]); err != nil {
+	if err := runCommand(os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "fill:", err)
 		os.Exit(1)
 	}
 }
 
-func run(args []string) error {
+func runCommand(args []string) error {
 	if len(args) == 0 {
 		return fmt.Errorf("want buffer or mapping")
 	}
@@ -50,7 +50,7 @@ func run(args []string) error {
 		if err := flags.Parse(args[1:]); err != nil {
 			return err
 		}
-		return f.run()
+		return f.fillBuffer()
 	case "mapping":
 		took := flags.Duration("time", time.Second, "how long to measure")
 		if err := flags.Parse(args[1:]); err != nil {
@@ -61,5 +61,5 @@ func run(args []string) error {
 	return fmt.Errorf("%q is neither buffer nor mapping", args[0])
 }
 
-// report writes one line of the output.
-func report(r Report) error { return json.NewEncoder(os.Stdout).Encode(r) }
+// writeReport writes one line of the output.
+func writeReport(r Report) error { return json.NewEncoder(os.Stdout).Encode(r) }

@@ -67,7 +67,7 @@ func timeMapping(d time.Duration) error {
 	if diags.HasErrors() {
 		return diags.Err()
 	}
-	list := jobs(1000)
+	list := makeJobs(1000)
 	begun, done := time.Now(), 0
 	for time.Since(begun) < d {
 		for _, job := range list {
@@ -83,11 +83,11 @@ func timeMapping(d time.Duration) error {
 			_, _, _ = m.Map(job)
 		}
 	})
-	return report(Report{Done: true, Rate: float64(done) / seconds, Seconds: seconds, Allocs: int64(allocs) / int64(len(list))})
+	return writeReport(Report{Done: true, Rate: float64(done) / seconds, Seconds: seconds, Allocs: int64(allocs) / int64(len(list))})
 }
 
-// jobs are n jobs of which a fifth has a comment.
-func jobs(n int) []*bursarv1.Job {
+// makeJobs are n jobs of which a fifth has a comment.
+func makeJobs(n int) []*bursarv1.Job {
 	list := make([]*bursarv1.Job, n)
 	for i := range list {
 		comment, partition := "", "cpu"
@@ -99,18 +99,18 @@ func jobs(n int) []*bursarv1.Job {
 		}
 		stop := int64(1_700_000_000_000_000) + int64(i)*1_000_003
 		list[i] = &bursarv1.Job{Run: strconv.Itoa(i), Ended: true, Values: []*bursarv1.Value{
-			text(strconv.Itoa(1_000_000 + i)), number(stop - int64(i)*7_000_001), number(stop),
-			text(fmt.Sprintf("user%d", i%150)), text(fmt.Sprintf("group%d", i%12)), text(partition), text(comment),
-			number(int64(1 + i%64)), number(int64(2000 * (1 + i%64))), number(int64(i * 37)), number(int64(i % 3)),
+			textValue(strconv.Itoa(1_000_000 + i)), intValue(stop - int64(i)*7_000_001), intValue(stop),
+			textValue(fmt.Sprintf("user%d", i%150)), textValue(fmt.Sprintf("group%d", i%12)), textValue(partition), textValue(comment),
+			intValue(int64(1 + i%64)), intValue(int64(2000 * (1 + i%64))), intValue(int64(i * 37)), intValue(int64(i % 3)),
 		}}
 	}
 	return list
 }
 
-func text(s string) *bursarv1.Value {
+func textValue(s string) *bursarv1.Value {
 	return &bursarv1.Value{Kind: &bursarv1.Value_StringValue{StringValue: s}}
 }
 
-func number(n int64) *bursarv1.Value {
+func intValue(n int64) *bursarv1.Value {
 	return &bursarv1.Value{Kind: &bursarv1.Value_IntValue{IntValue: n}}
 }

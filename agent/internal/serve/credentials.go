@@ -55,7 +55,7 @@ func (c *credentials) ServerHandshake(conn net.Conn) (net.Conn, grpccreds.AuthIn
 	}
 	secure, info, err := c.TransportCredentials.ServerHandshake(conn)
 	if err != nil {
-		c.refused(conn.RemoteAddr(), err)
+		c.logRefusal(conn.RemoteAddr(), err)
 		return nil, nil, err
 	}
 	if proved, ok := info.(grpccreds.TLSInfo); ok {
@@ -64,29 +64,29 @@ func (c *credentials) ServerHandshake(conn net.Conn) (net.Conn, grpccreds.AuthIn
 	return secure, info, nil
 }
 
-func (c *credentials) refused(addr net.Addr, err error) {
+func (c *credentials) logRefusal(addr net.Addr, err error) {
 	attrs := []any{"peer", addr.String()}
-	what := kind(err)
-	if cert := presented(err); cert != nil {
-		what = holder(cert)
+	what := refusalKind(err)
+	if cert := presentedCertificate(err); cert != nil {
+		what = certificateHolder(cert)
 		attrs = append(attrs, "certificate", what, "issuer", text.Cut(cert.Issuer.String(), maxPeerText))
 	}
-	if c.first(addr, what, time.Now()) {
+	if c.isNewRefusal(addr, what, time.Now()) {
 		c.log.Warn("refused a connection; only aggregators with a certificate of the same CA may pull", append(attrs, "error", err)...)
 	}
 }
 
-// kind tells refusals apart that bear no certificate. Errors of the network name
+// refusalKind tells refusals apart that bear no certificate. Errors of the network name
 // ports, which differ each time, so they are all one.
-func kind(err error) string {
+func refusalKind(err error) string {
 	if _, network := errors.AsType[net.Error](err); network {
 		return "network"
 	}
 	return text.Cut(err.Error(), maxPeerText)
 }
 
-// presented is the certificate that the peer showed and that was not of the CA.
-func presented(err error) *x509.Certificate {
+// presentedCertificate is the certificate that the peer showed and that was not of the CA.
+func presentedCertificate(err error) *x509.Certificate {
 	v, ok := errors.AsType[*tls.CertificateVerificationError](err)
 	if !ok || len(v.UnverifiedCertificates) == 0 {
 		return nil
@@ -94,8 +94,8 @@ func presented(err error) *x509.Certificate {
 	return v.UnverifiedCertificates[0]
 }
 
-// holder is whom a certificate says that it is for. No one has vouched for that.
-func holder(cert *x509.Certificate) string {
+// certificateHolder is whom a certificate says that it is for. No one has vouched for that.
+func certificateHolder(cert *x509.Certificate) string {
 	var names []string
 	for _, u := range cert.URIs {
 		names = append(names, u.String())
@@ -106,9 +106,9 @@ func holder(cert *x509.Certificate) string {
 	return text.Cut(strings.Join(names, " "), maxPeerText)
 }
 
-// first reports whether that was not logged of the address within the last
+// isNewRefusal reports whether no such refusal of the address was logged within the last
 // minute.
-func (c *credentials) first(addr net.Addr, what string, now time.Time) bool {
+func (c *credentials) isNewRefusal(addr net.Addr, what string, now time.Time) bool {
 	host, _, err := net.SplitHostPort(addr.String())
 	if err != nil {
 		host = addr.String()

@@ -95,7 +95,7 @@ func (d *Dialler) Run(ctx context.Context) error {
 	defer cancel()
 	var all sync.WaitGroup
 	for i := range d.ways {
-		all.Go(func() { d.keepWaiting(ctx, i) })
+		all.Go(func() { d.maintainConnection(ctx, i) })
 	}
 	select {
 	case <-d.closed:
@@ -134,8 +134,8 @@ func (nowhere) Network() string { return "tcp" }
 // String implements net.Addr.
 func (nowhere) String() string { return "connections that the agent dials" }
 
-// keepWaiting keeps a connection waiting at the aggregator of a way until ctx ends.
-func (d *Dialler) keepWaiting(ctx context.Context, way int) {
+// maintainConnection keeps a connection waiting at the aggregator of a way until ctx ends.
+func (d *Dialler) maintainConnection(ctx context.Context, way int) {
 	slots := make(chan struct{}, maxDialled)
 	pause := time.Duration(0)
 	for {
@@ -145,7 +145,7 @@ func (d *Dialler) keepWaiting(ctx context.Context, way int) {
 			return
 		}
 		leave := sync.OnceFunc(func() { <-slots })
-		aggregator, err := d.await(ctx, way, leave)
+		aggregator, err := d.dialOnce(ctx, way, leave)
 		if err == nil {
 			pause = 0
 			continue
@@ -159,7 +159,7 @@ func (d *Dialler) keepWaiting(ctx context.Context, way int) {
 		if errors.Is(err, errDuplicate) {
 			pause, state, aggregator = maxPause, Duplicate, ""
 		}
-		d.note(way, state, aggregator, reason(err))
+		d.updateState(way, state, aggregator, failureReason(err))
 		select {
 		case <-ctx.Done():
 			return
@@ -168,23 +168,23 @@ func (d *Dialler) keepWaiting(ctx context.Context, way int) {
 	}
 }
 
-// await dials, waits for the first word of the aggregator and hands the connection out.
+// dialOnce dials, waits for the first word of the aggregator and offers the connection.
 // It returns nil when the next connection is to be dialled at once, and otherwise the name of
 // the aggregator as well, where it has proved it.
-func (d *Dialler) await(ctx context.Context, way int, leave func()) (aggregator string, err error) {
-	c, aggregator, err := d.connect(ctx, d.ways[way].Address)
+func (d *Dialler) dialOnce(ctx context.Context, way int, leave func()) (aggregator string, err error) {
+	c, aggregator, err := d.dialAggregator(ctx, d.ways[way].Address)
 	if err != nil {
 		return aggregator, err
 	}
 	c.leave = leave
 	stop := context.AfterFunc(ctx, func() { _ = c.Close() }) // its reader is told
-	if !d.claim(way, aggregator) {
+	if !d.claimAggregator(way, aggregator) {
 		stop()
 		_ = c.Close() // it was not used
 		return aggregator, errDuplicate
 	}
 	since := time.Now()
-	d.note(way, Connected, aggregator, "")
+	d.updateState(way, Connected, aggregator, "")
 	err = c.awaitWord(since.Add(idleTime/2 + rand.N(idleTime/2)))
 	if !stop() || err != nil {
 		_ = c.Close() // nothing was said on it
@@ -193,15 +193,15 @@ func (d *Dialler) await(ctx context.Context, way int, leave func()) (aggregator 
 	case ctx.Err() != nil:
 		return aggregator, ctx.Err()
 	case err == nil:
-		return aggregator, d.hand(ctx, c)
+		return aggregator, d.offerConnection(ctx, c)
 	case isTimeout(err), time.Since(since) >= shortTime:
 		return aggregator, nil
 	}
 	return aggregator, fmt.Errorf("aggregator %s ended the connection: it stops, or another agent with the same name has dialled in: %w", aggregator, err)
 }
 
-// hand has Accept return the connection.
-func (d *Dialler) hand(ctx context.Context, c *dialled) error {
+// offerConnection has Accept return the connection.
+func (d *Dialler) offerConnection(ctx context.Context, c *dialled) error {
 	select {
 	case d.conns <- c:
 		return nil
@@ -212,9 +212,9 @@ func (d *Dialler) hand(ctx context.Context, c *dialled) error {
 	return net.ErrClosed
 }
 
-// connect dials, proves both ends, and returns when the aggregator has said that it accepts
+// dialAggregator dials, proves both ends, and returns when the aggregator has said that it accepts
 // the agent, with the name of the aggregator, which comes with an error too where it is known.
-func (d *Dialler) connect(ctx context.Context, address string) (c *dialled, aggregator string, err error) {
+func (d *Dialler) dialAggregator(ctx context.Context, address string) (c *dialled, aggregator string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTime)
 	defer cancel()
 	raw, err := d.dial(ctx, address)
@@ -223,7 +223,7 @@ func (d *Dialler) connect(ctx context.Context, address string) (c *dialled, aggr
 	}
 	secure := tls.Client(raw, d.keys.DialIn())
 	stop := context.AfterFunc(ctx, func() { _ = raw.Close() }) // which ends what waits
-	aggregator, err = welcomed(ctx, secure)
+	aggregator, err = awaitWelcome(ctx, secure)
 	if !stop() {
 		err = ctx.Err()
 	}
@@ -236,8 +236,8 @@ func (d *Dialler) connect(ctx context.Context, address string) (c *dialled, aggr
 	return &dialled{Conn: d.keys.Guard(secure, state.PeerCertificates), state: state, leave: func() {}}, aggregator, nil
 }
 
-// welcomed does the handshake and reads the welcome.
-func welcomed(ctx context.Context, c *tls.Conn) (aggregator string, err error) {
+// awaitWelcome does the handshake and reads the welcome.
+func awaitWelcome(ctx context.Context, c *tls.Conn) (aggregator string, err error) {
 	if err := c.HandshakeContext(ctx); err != nil {
 		return "", err
 	}
@@ -261,9 +261,9 @@ func welcomed(ctx context.Context, c *tls.Conn) (aggregator string, err error) {
 // Try dials in at an aggregator and goes again. It returns the name of the aggregator, with an
 // error too where it is known.
 func Try(ctx context.Context, address string, keys *identity.Keys) (aggregator string, err error) {
-	c, aggregator, err := NewDialler(nil, keys, slog.New(slog.DiscardHandler)).connect(ctx, address)
+	c, aggregator, err := NewDialler(nil, keys, slog.New(slog.DiscardHandler)).dialAggregator(ctx, address)
 	if err != nil {
-		return aggregator, errors.New(reason(err))
+		return aggregator, errors.New(failureReason(err))
 	}
 	return aggregator, c.Close()
 }
@@ -275,29 +275,30 @@ var errNoDialIn = errors.New("what answers is not an aggregator, or its version 
 // an agent waits: a second one would end the first.
 var errDuplicate = errors.New("another address leads to the same aggregator")
 
-// claim reports whether no connection of another address waits at the aggregator.
-func (d *Dialler) claim(way int, aggregator string) bool {
+// claimAggregator notes that a way has the connection to the aggregator; false when a
+// connection of another address waits there.
+func (d *Dialler) claimAggregator(way int, aggregator string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if owner, taken := d.owner[aggregator]; taken && owner != way {
 		return false
 	}
-	d.release(way)
+	d.releaseClaim(way)
 	d.owner[aggregator] = way
 	return true
 }
 
-// release gives back what a way has claimed. d.mu is held.
-func (d *Dialler) release(way int) {
+// releaseClaim gives back what a way has claimed. d.mu is held.
+func (d *Dialler) releaseClaim(way int) {
 	maps.DeleteFunc(d.owner, func(_ string, owner int) bool { return owner == way })
 }
 
-// note keeps how a way is doing, and logs what has changed.
-func (d *Dialler) note(way int, state, aggregator, problem string) {
+// updateState notes how a way is doing, and logs what has changed.
+func (d *Dialler) updateState(way int, state, aggregator, problem string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if state != Connected {
-		d.release(way)
+		d.releaseClaim(way)
 	}
 	was := d.ways[way]
 	now := Way{Address: was.Address, Aggregator: aggregator, State: state, Problem: problem}
@@ -311,9 +312,9 @@ func (d *Dialler) note(way int, state, aggregator, problem string) {
 	}
 }
 
-// reason says why a connection was not made or has ended, without the ports of this end,
+// failureReason says why a connection was not made or has ended, without the ports of this end,
 // which are others each time.
-func reason(err error) string {
+func failureReason(err error) string {
 	text := err.Error()
 	if op, ok := errors.AsType[*net.OpError](err); ok && op.Source != nil {
 		text = strings.Replace(text, op.Error(), op.Op+": "+op.Err.Error(), 1)

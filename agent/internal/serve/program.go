@@ -40,22 +40,22 @@ func (s *Server) RunProgram(stream programStream) error {
 	if first.GetErrand() == nil || s.Errands == nil {
 		return status.Error(codes.FailedPrecondition, "this agent runs no programs, or the call does not begin with one")
 	}
-	permit, err := s.Errands.Admit(first.GetErrand(), caller(stream.Context()))
+	permit, err := s.Errands.Admit(first.GetErrand(), callerName(stream.Context()))
 	if err != nil {
-		return end(stream, sdk.Output{}, sdk.NotStarted(err))
+		return sendEnded(stream, sdk.Output{}, sdk.NotStarted(err))
 	}
 	if err := stream.Send(&bursarv1.RunProgramResponse{Message: &bursarv1.RunProgramResponse_Ready_{Ready: &bursarv1.RunProgramResponse_Ready{}}}); err != nil {
 		return err
 	}
-	if err := decided(stream); err != nil {
+	if err := awaitDecision(stream); err != nil {
 		return err
 	}
 	out, err := permit.Run(stream.Context())
-	return end(stream, out, err)
+	return sendEnded(stream, out, err)
 }
 
-// decided waits until the caller says go.
-func decided(stream programStream) error {
+// awaitDecision waits until the caller says go.
+func awaitDecision(stream programStream) error {
 	answer := make(chan error, 1)
 	go func() { // ends with the call
 		m, err := stream.Recv()
@@ -74,7 +74,7 @@ func decided(stream programStream) error {
 	}
 }
 
-func end(stream programStream, out sdk.Output, err error) error {
+func sendEnded(stream programStream, out sdk.Output, err error) error {
 	e := &bursarv1.RunProgramResponse_Ended{Status: int32(out.Status), Output: out.Stdout, Errors: out.Error}
 	if err != nil {
 		e.Failure, e.NotRun = err.Error(), sdk.NotRun(err)
@@ -82,8 +82,8 @@ func end(stream programStream, out sdk.Output, err error) error {
 	return stream.Send(&bursarv1.RunProgramResponse{Message: &bursarv1.RunProgramResponse_Ended_{Ended: e}})
 }
 
-// caller is the aggregator that calls, by its certificate.
-func caller(ctx context.Context) string {
+// callerName is the aggregator that calls, by its certificate.
+func callerName(ctx context.Context) string {
 	from, ok := peer.FromContext(ctx)
 	if !ok {
 		return ""

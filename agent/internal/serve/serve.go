@@ -103,7 +103,7 @@ func (s *Server) Pull(ctx context.Context, req *bursarv1.PullRequest) (*bursarv1
 	if err := s.Buffer.SetVersion(req.GetCluster(), max(1, req.GetVersion())); err != nil {
 		return nil, status.Error(codes.Internal, err.Error())
 	}
-	at := position(req.GetEpoch(), req.GetAfter(), req.GetDigest())
+	at := positionOf(req.GetEpoch(), req.GetAfter(), req.GetDigest())
 	size := min(max(int(req.GetMaxBytes()), minPull), maxPull)
 	chunks, end, err := s.Buffer.Read(at, size)
 	if err == nil && len(chunks) == 0 {
@@ -113,7 +113,7 @@ func (s *Server) Pull(ctx context.Context, req *bursarv1.PullRequest) (*bursarv1
 		chunks, end, err = s.Buffer.Read(at, size)
 	}
 	if err != nil {
-		return s.astray(ctx, err)
+		return s.refusePosition(ctx, err)
 	}
 	stats, err := s.Buffer.Stats()
 	if err != nil {
@@ -124,8 +124,8 @@ func (s *Server) Pull(ctx context.Context, req *bursarv1.PullRequest) (*bursarv1
 	}, nil
 }
 
-// damaged answers that frames are there and cannot be read.
-func (s *Server) damaged(ctx context.Context, damage *buffer.DamageError) error {
+// reportDamage answers that frames are there and cannot be read.
+func (s *Server) reportDamage(ctx context.Context, damage *buffer.DamageError) error {
 	if s.told.Swap(damage.After+1) != damage.After+1 {
 		s.Log.Error("a pull failed", "error", damage, "do", damage.Remedy())
 	}
@@ -135,11 +135,11 @@ func (s *Server) damaged(ctx context.Context, damage *buffer.DamageError) error 
 	return status.Error(codes.DataLoss, damage.Error())
 }
 
-// astray answers a position that is no place in the buffer's history, or behind
+// refusePosition answers a position that is no place in the buffer's history, or behind
 // which the buffer is damaged.
-func (s *Server) astray(ctx context.Context, err error) (*bursarv1.PullResponse, error) {
+func (s *Server) refusePosition(ctx context.Context, err error) (*bursarv1.PullResponse, error) {
 	if damage, ok := errors.AsType[*buffer.DamageError](err); ok {
-		return nil, s.damaged(ctx, damage)
+		return nil, s.reportDamage(ctx, damage)
 	}
 	if !errors.Is(err, buffer.ErrEpoch) && !errors.Is(err, buffer.ErrDigest) && !errors.Is(err, buffer.ErrAhead) {
 		return nil, status.Error(codes.Internal, err.Error())
@@ -148,7 +148,7 @@ func (s *Server) astray(ctx context.Context, err error) (*bursarv1.PullResponse,
 	return &bursarv1.PullResponse{Epoch: epoch[:], Resume: true, Reason: err.Error()}, nil
 }
 
-func position(epoch []byte, seq uint64, digest []byte) buffer.Position {
+func positionOf(epoch []byte, seq uint64, digest []byte) buffer.Position {
 	p := buffer.Position{Seq: seq}
 	copy(p.Epoch[:], epoch)
 	copy(p.Digest[:], digest)
@@ -160,7 +160,7 @@ func (s *Server) Ack(_ context.Context, req *bursarv1.AckRequest) (*bursarv1.Ack
 	if req.GetCluster() == "" {
 		return nil, status.Error(codes.InvalidArgument, "the request names no cluster")
 	}
-	if err := s.Buffer.Ack(req.GetCluster(), position(req.GetEpoch(), req.GetThrough(), req.GetDigest())); err != nil {
+	if err := s.Buffer.Ack(req.GetCluster(), positionOf(req.GetEpoch(), req.GetThrough(), req.GetDigest())); err != nil {
 		return nil, status.Error(codes.FailedPrecondition, err.Error())
 	}
 	return &bursarv1.AckResponse{}, nil
@@ -170,8 +170,8 @@ func (s *Server) Ack(_ context.Context, req *bursarv1.AckRequest) (*bursarv1.Ack
 func (s *Server) Resume(_ context.Context, req *bursarv1.ResumeRequest) (*bursarv1.ResumeResponse, error) {
 	r := buffer.Resume{
 		Cluster:     req.GetCluster(),
-		Epoch:       position(req.GetEpoch(), 0, nil).Epoch,
-		Known:       position(req.GetKnownEpoch(), req.GetKnownAfter(), req.GetKnownDigest()),
+		Epoch:       positionOf(req.GetEpoch(), 0, nil).Epoch,
+		Known:       positionOf(req.GetKnownEpoch(), req.GetKnownAfter(), req.GetKnownDigest()),
 		Checkpoints: map[buffer.Source][]byte{},
 		Observed:    req.GetObserved(),
 	}
