@@ -84,7 +84,7 @@ type room struct {
 	*semaphore.Weighted
 
 	mu   sync.Mutex
-	held map[*hold]struct{}
+	held map[*reservation]struct{}
 }
 
 // dropSlowest ends the body that is furthest behind what it must bring while others
@@ -92,21 +92,21 @@ type room struct {
 func (r *room) dropSlowest() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	var slowest *hold
+	var slowest *reservation
 	most := time.Duration(0)
 	for h := range r.held {
-		if late := h.late(); late > most {
+		if late := h.lateBy(); late > most {
 			slowest, most = h, late
 		}
 	}
 	if slowest != nil {
-		slowest.in.drop() // which holds its room until r.mu is free
+		slowest.in.dropClient() // which holds its room until r.mu is free
 	}
 }
 
 func newBodyMemory(limit, share int64) bodyMemory {
 	room := func(n, least int64) *room {
-		return &room{Weighted: semaphore.NewWeighted(max(n/share, least)), held: map[*hold]struct{}{}}
+		return &room{Weighted: semaphore.NewWeighted(max(n/share, least)), held: map[*reservation]struct{}{}}
 	}
 	m := bodyMemory{
 		stages: []stage{
@@ -152,9 +152,9 @@ func (b *Bodies) Take(w http.ResponseWriter, r *http.Request, use func(data []by
 		use(nil, &Refusal{http.StatusRequestEntityTooLarge, fmt.Sprintf("JSON payload (%d bytes) is larger than allowed (limit: %d bytes).", r.ContentLength, b.limit)})
 		return nil
 	}
-	in := newIntake(b, w, r)
-	defer in.release()
-	data, err := in.read()
+	in := newBodyReader(b, w, r)
+	defer in.releaseMemory()
+	data, err := in.readBody()
 	defer lent.Bytes(data)
 	switch {
 	case errors.Is(err, errTooLarge):
@@ -183,9 +183,9 @@ func IsJSON(r *http.Request) bool {
 	return err == nil && (strings.HasSuffix(t, "/json") || strings.HasSuffix(t, "+json"))
 }
 
-// intake reads one body. As an io.Reader it gives the bytes as they come from
+// bodyReader reads one body. As an io.Reader it gives the bytes as they come from
 // the client.
-type intake struct {
+type bodyReader struct {
 	ctx      context.Context
 	memory   bodyMemory
 	patience time.Duration
@@ -202,9 +202,9 @@ type intake struct {
 	reading time.Time     // since when it waits for the next; zero: it does not
 	dropped bool          // for being slow
 
-	lost  error   // the client's connection failed
-	large *pace   // of a body beyond smallBody; nil: it is not
-	held  []*hold // what is reserved
+	lost  error          // the client's connection failed
+	large *pace          // of a body beyond smallBody; nil: it is not
+	held  []*reservation // what is reserved
 
 	stage    int   // which of memory's stages admitted it
 	admitted int64 // how many bytes it may have
@@ -216,17 +216,17 @@ type pace struct {
 	spent time.Duration
 }
 
-// hold is what a body has of a room.
-type hold struct {
-	in   *intake
+// reservation is what a body has of a room.
+type reservation struct {
+	in   *bodyReader
 	room *room
 	n    int64
 	pace // when it got it
 }
 
-// late returns by how much the body is behind what it must bring while others wait for
+// lateBy returns by how much the body is behind what it must bring while others wait for
 // the room; 0 or less: it is not.
-func (h *hold) late() time.Duration {
+func (h *reservation) lateBy() time.Duration {
 	h.in.mu.Lock()
 	defer h.in.mu.Unlock()
 	if h.in.reading.IsZero() || h.in.dropped {
@@ -234,37 +234,37 @@ func (h *hold) late() time.Duration {
 	}
 	silent := time.Since(h.in.reading)
 	came := float64(h.in.came - h.came)
-	if h.in.compressed() {
+	if h.in.isCompressed() {
 		came *= packedWorth
 	}
 	brought := time.Duration(came / float64(h.n) * float64(fairTime))
 	return max(silent, h.in.spent+silent-h.spent-brought) - fairPause
 }
 
-// drop ends the wait for the client.
-func (in *intake) drop() {
+// dropClient ends the wait for a client that is too slow.
+func (in *bodyReader) dropClient() {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	in.dropped = true
-	in.hurry()
+	in.updateDeadline()
 }
 
-func newIntake(b *Bodies, w http.ResponseWriter, r *http.Request) *intake {
-	in := &intake{
+func newBodyReader(b *Bodies, w http.ResponseWriter, r *http.Request) *bodyReader {
+	in := &bodyReader{
 		ctx: r.Context(), memory: b.memory, patience: b.patience, limit: b.limit,
 		src: r.Body, deadline: http.NewResponseController(w).SetReadDeadline,
 		encoding: strings.ToLower(strings.TrimSpace(r.Header.Get("Content-Encoding"))), length: r.ContentLength,
 	}
-	if in.compressed() {
+	if in.isCompressed() {
 		in.length = -1
 	}
 	return in
 }
 
-func (in *intake) compressed() bool { return in.encoding != "" && in.encoding != "identity" }
+func (in *bodyReader) isCompressed() bool { return in.encoding != "" && in.encoding != "identity" }
 
-// hurry gives the client the time that is left to it. in.mu is held.
-func (in *intake) hurry() {
+// updateDeadline sets the deadline to the time that is left to the client. in.mu is held.
+func (in *bodyReader) updateDeadline() {
 	left := bodyPause + time.Duration(in.came/bodyRate)*time.Second - in.spent
 	if l := in.large; l != nil {
 		if in.came-l.came >= largePart {
@@ -279,9 +279,9 @@ func (in *intake) hurry() {
 }
 
 // Read implements io.Reader.
-func (in *intake) Read(p []byte) (int, error) {
+func (in *bodyReader) Read(p []byte) (int, error) {
 	in.mu.Lock()
-	in.hurry()
+	in.updateDeadline()
 	in.reading = time.Now()
 	in.mu.Unlock()
 	n, err := in.src.Read(p)
@@ -302,8 +302,8 @@ func (in *intake) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// release gives back what the body had reserved.
-func (in *intake) release() {
+// releaseMemory gives back what the body had reserved.
+func (in *bodyReader) releaseMemory() {
 	for _, h := range in.held {
 		h.room.mu.Lock()
 		delete(h.room.held, h)
@@ -313,9 +313,9 @@ func (in *intake) release() {
 	in.held = nil
 }
 
-// reserve waits until the bodies that are in memory leave room; those that are slow lose
+// reserveMemory waits until the bodies that are in memory leave room; those that are slow lose
 // theirs. An overload stalls the clients; it is never an answer.
-func (in *intake) reserve(room *room, n int64) error {
+func (in *bodyReader) reserveMemory(room *room, n int64) error {
 	if !room.TryAcquire(n) {
 		ctx, cancel := context.WithTimeout(in.ctx, in.patience)
 		defer cancel()
@@ -327,7 +327,7 @@ func (in *intake) reserve(room *room, n int64) error {
 			return fmt.Errorf("%w: %w", errNoRoom, err)
 		}
 	}
-	h := &hold{in, room, n, pace{came: in.came, spent: in.spent}}
+	h := &reservation{in, room, n, pace{came: in.came, spent: in.spent}}
 	room.mu.Lock()
 	room.held[h] = struct{}{}
 	room.mu.Unlock()
@@ -335,11 +335,11 @@ func (in *intake) reserve(room *room, n int64) error {
 	return nil
 }
 
-// admit lets the body into a stage.
-func (in *intake) admit(stage int, most int64) error {
+// admitTo lets the body into a stage.
+func (in *bodyReader) admitTo(stage int, most int64) error {
 	s := in.memory.stages[stage]
 	in.stage, in.admitted = stage, min(most, s.most)
-	if err := in.reserve(s.room, in.admitted); err != nil {
+	if err := in.reserveMemory(s.room, in.admitted); err != nil {
 		return err
 	}
 	if stage > smallStage && in.large == nil {
@@ -348,34 +348,34 @@ func (in *intake) admit(stage int, most int64) error {
 	return nil
 }
 
-// begin reserves what the body needs before anything has come.
-func (in *intake) begin(most int64) error {
-	if !in.compressed() {
-		return in.admit(0, most)
+// reserveFirst reserves what the body needs before anything has come.
+func (in *bodyReader) reserveFirst(most int64) error {
+	if !in.isCompressed() {
+		return in.admitTo(0, most)
 	}
 	in.stage, in.admitted = smallStage, min(most, smallBody)
-	return in.reserve(in.memory.packed, decoderRoom)
+	return in.reserveMemory(in.memory.packed, decoderRoom)
 }
 
-// read returns the whole body, decompressed; with an error, what came of it.
-func (in *intake) read() ([]byte, error) {
+// readBody returns the whole body, decompressed; with an error, what came of it.
+func (in *bodyReader) readBody() ([]byte, error) {
 	most := in.limit
 	if in.length >= 0 {
 		most = in.length
 	}
-	if err := in.begin(most); err != nil {
+	if err := in.reserveFirst(most); err != nil {
 		return nil, err
 	}
-	r, closer, err := decompress(in.encoding, in)
+	r, closer, err := decompressBody(in.encoding, in)
 	if err != nil {
 		return nil, err
 	}
 	defer closer()
-	return in.fill(r, most)
+	return in.readAllOf(r, most)
 }
 
-// fill reads r to its end, of which most bytes are allowed.
-func (in *intake) fill(r io.Reader, most int64) ([]byte, error) {
+// readAllOf reads r to its end, of which most bytes are allowed.
+func (in *bodyReader) readAllOf(r io.Reader, most int64) ([]byte, error) {
 	size := in.admitted + 1 // the byte more sees the end, or that there is none
 	if in.length < 0 {
 		size = min(size, 4<<10)
@@ -393,18 +393,18 @@ func (in *intake) fill(r io.Reader, most int64) ([]byte, error) {
 			return data, err
 		}
 		if len(data) == cap(data) {
-			if data, err = in.grow(data, most); err != nil {
+			if data, err = in.growBuffer(data, most); err != nil {
 				return nil, err
 			}
 		}
 	}
 }
 
-// grow makes room for more of a body, once it is admitted.
-func (in *intake) grow(data []byte, most int64) ([]byte, error) {
+// growBuffer makes room for more of a body, once it is admitted.
+func (in *bodyReader) growBuffer(data []byte, most int64) ([]byte, error) {
 	size := int64(len(data))
 	if size > in.admitted {
-		if err := in.admit(in.stage+1, most); err != nil {
+		if err := in.admitTo(in.stage+1, most); err != nil {
 			return nil, err
 		}
 	}

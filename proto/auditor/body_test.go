@@ -35,12 +35,12 @@ func (s *slow) Read(p []byte) (int, error) {
 	return 1, nil
 }
 
-// intakeOf is an intake of bodies with a limit, and the deadline that it has
+// intakeOf is a reader of bodies with a limit, and the deadline that it has
 // set last.
-func intakeOf(s *Bodies, src io.Reader, length int64) (*intake, *time.Time) {
+func intakeOf(s *Bodies, src io.Reader, length int64) (*bodyReader, *time.Time) {
 	r := httptest.NewRequest("POST", "/records", nil)
 	r.ContentLength = length
-	in := newIntake(s, httptest.NewRecorder(), r)
+	in := newBodyReader(s, httptest.NewRecorder(), r)
 	var last time.Time
 	in.src, in.deadline = src, func(t time.Time) error { last = t; return nil }
 	return in, &last
@@ -50,7 +50,7 @@ func TestASlowBodyGetsTimeForWhatItBringsAndNoMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := NewBodies(1<<20, testPatience, 1)
 		in, last := intakeOf(s, &slow{pause: time.Second, left: 1000}, -1)
-		defer in.release()
+		defer in.releaseMemory()
 		begun := time.Now()
 		buf := make([]byte, 1)
 		for range 20 {
@@ -62,12 +62,12 @@ func TestASlowBodyGetsTimeForWhatItBringsAndNoMore(t *testing.T) {
 			t.Errorf("a trickle has until %s, want %s", got, bodyPause)
 		}
 		in.came += 10 * bodyRate
-		in.hurry()
+		in.updateDeadline()
 		if got := last.Sub(begun); got != bodyPause+10*time.Second {
 			t.Errorf("after more bytes it has until %s", got)
 		}
 		time.Sleep(time.Hour) // waiting for room is not the client's fault
-		in.hurry()
+		in.updateDeadline()
 		if got := time.Until(*last); got != bodyPause+10*time.Second-20*time.Second {
 			t.Errorf("after a wait it has %s", got)
 		}
@@ -77,12 +77,12 @@ func TestASlowBodyGetsTimeForWhatItBringsAndNoMore(t *testing.T) {
 func TestAConnectionThatFailsIsToldFromABodyThatIsWrong(t *testing.T) {
 	s := NewBodies(1<<20, testPatience, 1)
 	in, _ := intakeOf(s, iotest.ErrReader(errors.New("reset")), -1)
-	if _, err := in.read(); err == nil || in.lost == nil {
+	if _, err := in.readBody(); err == nil || in.lost == nil {
 		t.Error(err, in.lost)
 	}
 	in, _ = intakeOf(s, strings.NewReader("no gzip at all"), -1)
 	in.encoding = "gzip"
-	if _, err := in.read(); err == nil || in.lost != nil {
+	if _, err := in.readBody(); err == nil || in.lost != nil {
 		t.Error(err, in.lost)
 	}
 }
@@ -99,8 +99,8 @@ func TestManyLargeBodiesWaitForEachOtherAndAllComeIn(t *testing.T) {
 				length = int64(len(body))
 			}
 			in, _ := intakeOf(s, strings.NewReader(body), length)
-			defer in.release()
-			if data, err := in.read(); err != nil || len(data) != len(body) {
+			defer in.releaseMemory()
+			if data, err := in.readBody(); err != nil || len(data) != len(body) {
 				t.Errorf("%d bytes, %v", len(data), err)
 			}
 		})
@@ -122,14 +122,14 @@ func TestBodiesThatAreAnnouncedAndDoNotComeStopNoOther(t *testing.T) {
 		defer end.Close()
 		slow.Go(func() {
 			in, _ := intakeOf(s, io.MultiReader(strings.NewReader("{"), silent), 1<<20)
-			defer in.release()
-			_, _ = in.read() // it ends with the pipe
+			defer in.releaseMemory()
+			_, _ = in.readBody() // it ends with the pipe
 		})
 	}
 	body := strings.Repeat("x", 2<<20)
 	in, _ := intakeOf(s, strings.NewReader(body), int64(len(body)))
-	defer in.release()
-	if data, err := in.read(); err != nil || len(data) != len(body) {
+	defer in.releaseMemory()
+	if data, err := in.readBody(); err != nil || len(data) != len(body) {
 		t.Error(len(data), err)
 	}
 }
@@ -156,7 +156,7 @@ func stall(t *testing.T, rng *rand.Rand, writers int, sizes []int) {
 		in, end := writer{at: smallBody + 1 + rng.IntN(limit/2)}.begin(s, limit)
 		all.Go(func() {
 			defer end()
-			if _, err := in.read(); err == nil {
+			if _, err := in.readBody(); err == nil {
 				t.Error("a body that never came was read")
 			}
 		})
@@ -164,10 +164,10 @@ func stall(t *testing.T, rng *rand.Rand, writers int, sizes []int) {
 	}
 	for _, size := range sizes {
 		in, _ := intakeOf(s, strings.NewReader(strings.Repeat("x", size)), int64(size))
-		if data, err := in.read(); err != nil || len(data) != size {
+		if data, err := in.readBody(); err != nil || len(data) != size {
 			t.Errorf("%d of %d bytes, %v", len(data), size, err)
 		}
-		in.release()
+		in.releaseMemory()
 	}
 }
 
@@ -178,8 +178,8 @@ func TestABodyThatFindsNoRoomIsNotRead(t *testing.T) {
 			t.Fatal(err)
 		}
 		in, _ := intakeOf(s, strings.NewReader(strings.Repeat("x", 2<<20)), 2<<20)
-		defer in.release()
-		if _, err := in.read(); !errors.Is(err, errNoRoom) {
+		defer in.releaseMemory()
+		if _, err := in.readBody(); !errors.Is(err, errNoRoom) {
 			t.Error(err)
 		}
 	})
@@ -193,7 +193,7 @@ type writer struct {
 }
 
 // begin lets the client write, and returns its body. end waits for the client.
-func (w writer) begin(s *Bodies, length int64) (in *intake, end func()) {
+func (w writer) begin(s *Bodies, length int64) (in *bodyReader, end func()) {
 	client, server := net.Pipe()
 	in, _ = intakeOf(s, server, length)
 	in.deadline = server.SetReadDeadline
@@ -211,7 +211,7 @@ func (w writer) begin(s *Bodies, length int64) (in *intake, end func()) {
 		_, _ = client.Read(make([]byte, 1)) // until the server ends it
 	})
 	return in, func() {
-		in.release()
+		in.releaseMemory()
 		server.Close()
 		writing.Wait()
 	}
@@ -240,7 +240,7 @@ func TestBodies_SlowWriters_LoseTheirRoomToOthers(t *testing.T) {
 				in, end := w.begin(s, limit)
 				all.Go(func() {
 					defer end()
-					if _, err := in.read(); err == nil {
+					if _, err := in.readBody(); err == nil {
 						t.Error("a body that never came was read")
 					}
 				})
@@ -248,10 +248,10 @@ func TestBodies_SlowWriters_LoseTheirRoomToOthers(t *testing.T) {
 			synctest.Wait()
 			for _, size := range []int{rng.IntN(firstBody), 200_000 + rng.IntN(smallBody), smallBody + rng.IntN(8<<20), rng.IntN(smallBody)} {
 				in, _ := intakeOf(s, strings.NewReader(strings.Repeat("x", size)), int64(size))
-				if data, err := in.read(); err != nil || len(data) != size {
+				if data, err := in.readBody(); err != nil || len(data) != size {
 					t.Errorf("%d writers of %d to %d bytes: %d of %d bytes, %v", c.writers, c.from, c.to, len(data), size, err)
 				}
-				in.release()
+				in.releaseMemory()
 			}
 			all.Wait()
 			for _, stage := range s.memory.stages {
@@ -274,7 +274,7 @@ func TestBodies_WriterThatIsSlowButFairKeepsItsRoom(t *testing.T) {
 			in, end := w.begin(s, smallBody)
 			all.Go(func() {
 				defer end()
-				if _, err := in.read(); errors.Is(err, errTooLarge) {
+				if _, err := in.readBody(); errors.Is(err, errTooLarge) {
 					fair.Add(1)
 				} else {
 					t.Error(err)

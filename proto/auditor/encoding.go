@@ -14,8 +14,8 @@ import (
 // decoderRoom bounds what a decoder remembers of what it gave, in bytes.
 const decoderRoom = 8 << 20
 
-// decompress undoes a content encoding.
-func decompress(encoding string, body io.Reader) (r io.Reader, closer func(), err error) {
+// decompressBody undoes a content encoding.
+func decompressBody(encoding string, body io.Reader) (r io.Reader, closer func(), err error) {
 	nothing := func() {}
 	switch encoding {
 	case "", "identity":

@@ -76,11 +76,11 @@ func (r *Rules) Table(from, to time.Time, stopped Stopped) (rows [][]string, err
 			if err != nil {
 				return nil, err
 			}
-			if f, ok := r.flat(&job); ok {
+			if f, ok := r.flatten(&job); ok {
 				list = append(list, f)
 			}
 		}
-		for user, f := range r.day(list) {
+		for user, f := range r.dayFigures(list) {
 			days[user] = append(days[user], f...)
 		}
 	}
@@ -91,23 +91,23 @@ func (r *Rules) Table(from, to time.Time, stopped Stopped) (rows [][]string, err
 			}
 			return list
 		}
-		efficiency, n := kahan(column(func(f *figures) float64 { return f.efficiency }))
+		efficiency, n := kahanSum(column(func(f *figures) float64 { return f.efficiency }))
 		row := []string{user}
 		for _, v := range []float64{
-			total(column(func(f *figures) float64 { return f.khs23h })), efficiency / float64(n),
-			total(column(func(f *figures) float64 { return f.coreHours })), total(column(func(f *figures) float64 { return f.power })),
-			total(column(func(f *figures) float64 { return f.co2 })),
+			sumOf(column(func(f *figures) float64 { return f.khs23h })), efficiency / float64(n),
+			sumOf(column(func(f *figures) float64 { return f.coreHours })), sumOf(column(func(f *figures) float64 { return f.power })),
+			sumOf(column(func(f *figures) float64 { return f.co2 })),
 		} {
-			row = append(row, python(v))
+			row = append(row, formatPython(v))
 		}
 		rows = append(rows, row)
 	}
 	return rows, nil
 }
 
-func total(list []float64) float64 { sum, _ := kahan(list); return sum }
+func sumOf(list []float64) float64 { sum, _ := kahanSum(list); return sum }
 
-func (r *Rules) flat(job *record.Record) (flat, bool) {
+func (r *Rules) flatten(job *record.Record) (flat, bool) {
 	users := job.Meta.Get(r.GroupedBy)
 	if len(users) == 0 || !job.Stop.Present() {
 		return flat{}, false
@@ -143,9 +143,9 @@ func (r *Rules) flat(job *record.Record) (flat, bool) {
 	return f, true
 }
 
-// day has the figures of the users of a day, by the names that AUDITOR gives them. A user's
+// dayFigures has the figures of the users of a day, by the names that AUDITOR gives them. A user's
 // records are those whose user matches the name as a pattern, as there: prod has production's.
-func (r *Rules) day(list []flat) map[string][]figures {
+func (r *Rules) dayFigures(list []flat) map[string][]figures {
 	out := map[string][]figures{}
 	var users []string
 	for i := range list {
@@ -169,20 +169,20 @@ func (r *Rules) day(list []flat) map[string][]figures {
 			cpu, held = append(cpu, f.cpu), append(held, f.runtime*f.cores)
 			power = append(power, f.watts*f.cores*f.runtime/3600)
 		}
-		used := pairwise(cpu)
+		used := pairwiseSum(cpu)
 		if r.Collector != "htcondor" {
 			used /= 1000
 		}
-		f := figures{khs23h: pairwise(work) / 1000, efficiency: used / pairwise(held), coreHours: pairwise(hours), power: pairwise(power) / 1000}
+		f := figures{khs23h: pairwiseSum(work) / 1000, efficiency: used / pairwiseSum(held), coreHours: pairwiseSum(hours), power: pairwiseSum(power) / 1000}
 		f.co2 = f.power * r.CO2
-		out[renamed(user)] = append(out[renamed(user)], f)
+		out[shownUser(user)] = append(out[shownUser(user)], f)
 	}
 	return out
 }
 
-// renamed is the name of a user that is a VOMS attribute: /atlas/Role=production/… is
+// shownUser is the name of a user that is a VOMS attribute: /atlas/Role=production/… is
 // atlas-production.
-func renamed(user string) string {
+func shownUser(user string) string {
 	parts := strings.Split(user, "/")
 	if len(parts) < 4 {
 		return user
@@ -194,18 +194,18 @@ func renamed(user string) string {
 	return parts[1] + "-" + words[len(words)-1]
 }
 
-// pairwise adds up as numpy does, whose order decides the last digit. NaN is nothing.
-func pairwise(list []float64) float64 {
+// pairwiseSum adds up as numpy does, whose order decides the last digit. NaN is nothing.
+func pairwiseSum(list []float64) float64 {
 	known := make([]float64, len(list))
 	for i, v := range list {
 		if !math.IsNaN(v) {
 			known[i] = v
 		}
 	}
-	return pairs(known)
+	return sumPairs(known)
 }
 
-func pairs(a []float64) (sum float64) {
+func sumPairs(a []float64) (sum float64) {
 	const block, lanes = 128, 8
 	n := len(a)
 	switch {
@@ -217,7 +217,7 @@ func pairs(a []float64) (sum float64) {
 	case n > block:
 		half := n / 2
 		half -= half % lanes
-		return pairs(a[:half]) + pairs(a[half:])
+		return sumPairs(a[:half]) + sumPairs(a[half:])
 	}
 	r := [lanes]float64(a[:lanes])
 	i := lanes
@@ -233,8 +233,8 @@ func pairs(a []float64) (sum float64) {
 	return sum
 }
 
-// kahan adds up days as pandas does, without those that are NaN, and counts them.
-func kahan(list []float64) (sum float64, n int) {
+// kahanSum adds up days as pandas does, without those that are NaN, and counts them.
+func kahanSum(list []float64) (sum float64, n int) {
 	rest := 0.0
 	for _, v := range list {
 		if math.IsNaN(v) {
@@ -248,8 +248,8 @@ func kahan(list []float64) (sum float64, n int) {
 	return sum, n
 }
 
-// python writes a number as Python does; nothing for NaN.
-func python(v float64) string {
+// formatPython writes a number as Python does; nothing for NaN.
+func formatPython(v float64) string {
 	switch size := math.Abs(v); {
 	case math.IsNaN(v):
 		return ""
