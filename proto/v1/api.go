@@ -52,11 +52,11 @@ type Reading struct {
 	MaxAge string `query:"max_age"`
 }
 
-// part is a value within a path.
-func part(value any) string { return url.PathEscape(fmt.Sprint(value)) }
+// pathPart is a value within a path.
+func pathPart(value any) string { return url.PathEscape(fmt.Sprint(value)) }
 
-// address is a route with its query and a format.
-func address(path string, query url.Values, format string) string {
+// addressOf is a route with its query and a format.
+func addressOf(path string, query url.Values, format string) string {
 	if format != "" {
 		if query == nil {
 			query = url.Values{}
@@ -69,8 +69,8 @@ func address(path string, query url.Values, format string) string {
 	return path + "?" + query.Encode()
 }
 
-// lines decodes the values of a stream.
-func lines[T any](stream iter.Seq2[json.RawMessage, error]) iter.Seq2[T, error] {
+// decodeLines decodes the values of a stream.
+func decodeLines[T any](stream iter.Seq2[json.RawMessage, error]) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		for raw, err := range stream {
 			var line T
@@ -84,9 +84,9 @@ func lines[T any](stream iter.Seq2[json.RawMessage, error]) iter.Seq2[T, error] 
 	}
 }
 
-// values are the parameters of a query that are set. What stands below a parameter, such
+// queryValues are the parameters of a query that are set. What stands below a parameter, such
 // as the keys of where, stands in brackets behind its name.
-func values(query any) url.Values {
+func queryValues(query any) url.Values {
 	out := url.Values{}
 	if v := reflect.ValueOf(query); !v.IsNil() {
 		addFields(out, "", "", v.Elem())

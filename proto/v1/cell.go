@@ -50,7 +50,7 @@ func Rat(r *big.Rat) Cell {
 	if r == nil {
 		return Cell{}
 	}
-	return Cell{number: r, digits: exact(r), known: true}
+	return Cell{number: r, digits: formatExact(r), known: true}
 }
 
 // Known reports whether there is something in the cell.
@@ -103,8 +103,8 @@ func (c *Cell) UnmarshalJSON(data []byte) error {
 // places is how many digits behind the point are written of what has more.
 const places = 9
 
-// exact writes a number without zeros at its end.
-func exact(r *big.Rat) string {
+// formatExact writes a number without zeros at its end.
+func formatExact(r *big.Rat) string {
 	if r.IsInt() {
 		return r.Num().String()
 	}

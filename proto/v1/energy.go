@@ -29,7 +29,7 @@ func (e *UsageEnergy) Notes() (notes []string) {
 		}
 		notes = append(notes, fmt.Sprintf("%s %s", e.partText(used), part.text))
 	}
-	return append(notes, e.Meter.notes()...)
+	return append(notes, e.Meter.meterNotes()...)
 }
 
 // partText is a part of the energy, with its share.
@@ -41,8 +41,8 @@ func (e *UsageEnergy) partText(part *big.Rat) string {
 	return text
 }
 
-// parts are the energy that is measured and that is modelled; nil where the answer does not say.
-func (e *UsageEnergy) parts() (measured, modelled *big.Rat) {
+// measuredParts is the energy that is measured and that is modelled; nil where the answer does not say.
+func (e *UsageEnergy) measuredParts() (measured, modelled *big.Rat) {
 	total, measured := Rational(e.Total.String()), Rational(e.Measured.String())
 	if total == nil || measured == nil {
 		return nil, nil
@@ -56,7 +56,7 @@ func (e *UsageEnergy) Way(figure *big.Rat) string {
 	if e == nil {
 		return ""
 	}
-	measured, modelled := e.parts()
+	measured, modelled := e.measuredParts()
 	if measured == nil && figure != nil {
 		return ""
 	}
@@ -65,7 +65,7 @@ func (e *UsageEnergy) Way(figure *big.Rat) string {
 
 // wayNote says how much energy is measured and how much modelled; "" where there is none.
 func (e *UsageEnergy) wayNote() string {
-	measured, modelled := e.parts()
+	measured, modelled := e.measuredParts()
 	if measured == nil || measured.Sign() == 0 && modelled.Sign() == 0 {
 		return ""
 	}
@@ -90,8 +90,8 @@ func EnergyWay(figure, measured, modelled *big.Rat) string {
 	return "modelled"
 }
 
-// notes are sentences about what meters leave unknown or contradict; none of nil.
-func (m *UsageMeter) notes() (notes []string) {
+// meterNotes are sentences about what meters leave unknown or contradict; none of nil.
+func (m *UsageMeter) meterNotes() (notes []string) {
 	if m == nil {
 		return nil
 	}

@@ -50,45 +50,45 @@ type ListRecordsQuery struct {
 
 // ListRecords is GET /v1/records: Records page by page, or as a stream.
 func (a API) ListRecords(ctx context.Context, q *ListRecordsQuery) (out RecordPage, err error) {
-	err = a.Caller.Call(ctx, "GET", "/v1/records", values(q), nil, &out)
+	err = a.Caller.Call(ctx, "GET", "/v1/records", queryValues(q), nil, &out)
 	return out, err
 }
 
 // ListRecordsAddress is a link to GET /v1/records. The format "" is JSON.
 func ListRecordsAddress(q *ListRecordsQuery, format string) string {
-	return address("/v1/records", values(q), format)
+	return addressOf("/v1/records", queryValues(q), format)
 }
 
 // ListRecordsLines is GET /v1/records: Records page by page, or as a stream, line by line.
 func (a API) ListRecordsLines(ctx context.Context, q *ListRecordsQuery) iter.Seq2[FullRecord, error] {
-	return lines[FullRecord](a.Caller.Stream(ctx, "/v1/records", values(q)))
+	return decodeLines[FullRecord](a.Caller.Stream(ctx, "/v1/records", queryValues(q)))
 }
 
 // ListRecordsAs is GET /v1/records: Records page by page, or as a stream, written to w:
 // application/x-ndjson, text/csv.
 func (f Files) ListRecordsAs(ctx context.Context, q *ListRecordsQuery, accept string, w io.Writer) error {
-	return f.Carrier.Download(ctx, "/v1/records", values(q), accept, w)
+	return f.Carrier.Download(ctx, "/v1/records", queryValues(q), accept, w)
 }
 
 // GetEntry is GET /v1/records/{id}: What is shown under an id, and what everyone says.
 func (a API) GetEntry(ctx context.Context, id string, q *Reading) (out Entry, err error) {
-	err = a.Caller.Call(ctx, "GET", "/v1/records/"+part(id), values(q), nil, &out)
+	err = a.Caller.Call(ctx, "GET", "/v1/records/"+pathPart(id), queryValues(q), nil, &out)
 	return out, err
 }
 
 // GetEntryAddress is a link to GET /v1/records/{id}. The format "" is JSON.
 func GetEntryAddress(id string, q *Reading, format string) string {
-	return address("/v1/records/"+part(id), values(q), format)
+	return addressOf("/v1/records/"+pathPart(id), queryValues(q), format)
 }
 
 // DeleteRecord is DELETE /v1/records/{id}: Delete a record.
 func (a API) DeleteRecord(ctx context.Context, id string) error {
-	return a.Caller.Call(ctx, "DELETE", "/v1/records/"+part(id), nil, nil, nil)
+	return a.Caller.Call(ctx, "DELETE", "/v1/records/"+pathPart(id), nil, nil, nil)
 }
 
 // UndeleteRecord is POST /v1/records/{id}:undelete: Lift the mark of a deleted record.
 func (a API) UndeleteRecord(ctx context.Context, id string) error {
-	return a.Caller.Call(ctx, "POST", "/v1/records/"+part(id)+":undelete", nil, nil, nil)
+	return a.Caller.Call(ctx, "POST", "/v1/records/"+pathPart(id)+":undelete", nil, nil, nil)
 }
 
 // BudgetsQuery is the query of GET /v1/budgets.
@@ -104,13 +104,13 @@ type BudgetsQuery struct {
 // Budgets is GET /v1/budgets: What is used, reserved and left of budgets, and when they will be
 // gone.
 func (a API) Budgets(ctx context.Context, q *BudgetsQuery) (out Budgets, err error) {
-	err = a.Caller.Call(ctx, "GET", "/v1/budgets", values(q), nil, &out)
+	err = a.Caller.Call(ctx, "GET", "/v1/budgets", queryValues(q), nil, &out)
 	return out, err
 }
 
 // BudgetsAddress is a link to GET /v1/budgets. The format "" is JSON.
 func BudgetsAddress(q *BudgetsQuery, format string) string {
-	return address("/v1/budgets", values(q), format)
+	return addressOf("/v1/budgets", queryValues(q), format)
 }
 
 // PricesQuery is the query of GET /v1/prices.
@@ -128,13 +128,13 @@ type PricesQuery struct {
 
 // Prices is GET /v1/prices: The prices that hold at a time, or in a window.
 func (a API) Prices(ctx context.Context, q *PricesQuery) (out Prices, err error) {
-	err = a.Caller.Call(ctx, "GET", "/v1/prices", values(q), nil, &out)
+	err = a.Caller.Call(ctx, "GET", "/v1/prices", queryValues(q), nil, &out)
 	return out, err
 }
 
 // PricesAddress is a link to GET /v1/prices. The format "" is JSON.
 func PricesAddress(q *PricesQuery, format string) string {
-	return address("/v1/prices", values(q), format)
+	return addressOf("/v1/prices", queryValues(q), format)
 }
 
 // ChangesQuery is the query of GET /v1/changes.
@@ -154,30 +154,30 @@ type ChangesQuery struct {
 
 // Changes is GET /v1/changes: What changed behind a position of the feed.
 func (a API) Changes(ctx context.Context, q *ChangesQuery) (out Changes, err error) {
-	err = a.Caller.Call(ctx, "GET", "/v1/changes", values(q), nil, &out)
+	err = a.Caller.Call(ctx, "GET", "/v1/changes", queryValues(q), nil, &out)
 	return out, err
 }
 
 // ChangesAddress is a link to GET /v1/changes. The format "" is JSON.
 func ChangesAddress(q *ChangesQuery, format string) string {
-	return address("/v1/changes", values(q), format)
+	return addressOf("/v1/changes", queryValues(q), format)
 }
 
 // ChangesAs is GET /v1/changes: What changed behind a position of the feed, written to w:
 // application/x-ndjson.
 func (f Files) ChangesAs(ctx context.Context, q *ChangesQuery, accept string, w io.Writer) error {
-	return f.Carrier.Download(ctx, "/v1/changes", values(q), accept, w)
+	return f.Carrier.Download(ctx, "/v1/changes", queryValues(q), accept, w)
 }
 
 // ChangesDigest is GET /v1/changes/digest: Sums by which a copy of the records checks itself.
 func (a API) ChangesDigest(ctx context.Context, q *Reading) (out ChangesDigest, err error) {
-	err = a.Caller.Call(ctx, "GET", "/v1/changes/digest", values(q), nil, &out)
+	err = a.Caller.Call(ctx, "GET", "/v1/changes/digest", queryValues(q), nil, &out)
 	return out, err
 }
 
 // ChangesDigestAddress is a link to GET /v1/changes/digest. The format "" is JSON.
 func ChangesDigestAddress(q *Reading, format string) string {
-	return address("/v1/changes/digest", values(q), format)
+	return addressOf("/v1/changes/digest", queryValues(q), format)
 }
 
 // UsageQuery is the query of GET /v1/usage.
@@ -270,24 +270,24 @@ type UsageQuery struct {
 
 // Usage is GET /v1/usage: Who used how much of what, and when.
 func (a API) Usage(ctx context.Context, q *UsageQuery) (out Usage, err error) {
-	err = a.Caller.Call(ctx, "GET", "/v1/usage", values(q), nil, &out)
+	err = a.Caller.Call(ctx, "GET", "/v1/usage", queryValues(q), nil, &out)
 	return out, err
 }
 
 // UsageAddress is a link to GET /v1/usage. The format "" is JSON.
 func UsageAddress(q *UsageQuery, format string) string {
-	return address("/v1/usage", values(q), format)
+	return addressOf("/v1/usage", queryValues(q), format)
 }
 
 // UsageLines is GET /v1/usage: Who used how much of what, and when, line by line.
 func (a API) UsageLines(ctx context.Context, q *UsageQuery) iter.Seq2[UsageLine, error] {
-	return lines[UsageLine](a.Caller.Stream(ctx, "/v1/usage", values(q)))
+	return decodeLines[UsageLine](a.Caller.Stream(ctx, "/v1/usage", queryValues(q)))
 }
 
 // UsageAs is GET /v1/usage: Who used how much of what, and when, written to w:
 // application/x-ndjson, text/csv, application/vnd.apache.parquet.
 func (f Files) UsageAs(ctx context.Context, q *UsageQuery, accept string, w io.Writer) error {
-	return f.Carrier.Download(ctx, "/v1/usage", values(q), accept, w)
+	return f.Carrier.Download(ctx, "/v1/usage", queryValues(q), accept, w)
 }
 
 // DistributionsQuery is the query of GET /v1/distributions.
@@ -320,13 +320,13 @@ type DistributionsQuery struct {
 // Distributions is GET /v1/distributions: How jobs are distributed by size, wait, run time and
 // efficiency.
 func (a API) Distributions(ctx context.Context, q *DistributionsQuery) (out Distributions, err error) {
-	err = a.Caller.Call(ctx, "GET", "/v1/distributions", values(q), nil, &out)
+	err = a.Caller.Call(ctx, "GET", "/v1/distributions", queryValues(q), nil, &out)
 	return out, err
 }
 
 // DistributionsAddress is a link to GET /v1/distributions. The format "" is JSON.
 func DistributionsAddress(q *DistributionsQuery, format string) string {
-	return address("/v1/distributions", values(q), format)
+	return addressOf("/v1/distributions", queryValues(q), format)
 }
 
 // DirectoryQuery is the query of GET /v1/directory.
@@ -341,13 +341,13 @@ type DirectoryQuery struct {
 // Directory is GET /v1/directory: Who belongs where, who contributed what, and what hosts are
 // worth.
 func (a API) Directory(ctx context.Context, q *DirectoryQuery) (out Directory, err error) {
-	err = a.Caller.Call(ctx, "GET", "/v1/directory", values(q), nil, &out)
+	err = a.Caller.Call(ctx, "GET", "/v1/directory", queryValues(q), nil, &out)
 	return out, err
 }
 
 // DirectoryAddress is a link to GET /v1/directory. The format "" is JSON.
 func DirectoryAddress(q *DirectoryQuery, format string) string {
-	return address("/v1/directory", values(q), format)
+	return addressOf("/v1/directory", queryValues(q), format)
 }
 
 // SubscriptionQuery is the query of GET /v1/subscription.
@@ -368,13 +368,13 @@ type SubscriptionQuery struct {
 // Subscription is GET /v1/subscription: What principal investigators used beside what is credited
 // to them.
 func (a API) Subscription(ctx context.Context, q *SubscriptionQuery) (out Subscription, err error) {
-	err = a.Caller.Call(ctx, "GET", "/v1/subscription", values(q), nil, &out)
+	err = a.Caller.Call(ctx, "GET", "/v1/subscription", queryValues(q), nil, &out)
 	return out, err
 }
 
 // SubscriptionAddress is a link to GET /v1/subscription. The format "" is JSON.
 func SubscriptionAddress(q *SubscriptionQuery, format string) string {
-	return address("/v1/subscription", values(q), format)
+	return addressOf("/v1/subscription", queryValues(q), format)
 }
 
 // Reports is GET /v1/reports: The reports that there are, and what each takes.
@@ -384,7 +384,7 @@ func (a API) Reports(ctx context.Context) (out Reports, err error) {
 }
 
 // ReportsAddress is a link to GET /v1/reports. The format "" is JSON.
-func ReportsAddress(format string) string { return address("/v1/reports", nil, format) }
+func ReportsAddress(format string) string { return addressOf("/v1/reports", nil, format) }
 
 // ReportQuery is the query of GET /v1/reports/{report}.
 type ReportQuery struct {
@@ -405,66 +405,70 @@ type ReportQuery struct {
 
 // Report is GET /v1/reports/{report}: A report to read, print or forward.
 func (a API) Report(ctx context.Context, report string, q *ReportQuery) (out Document, err error) {
-	err = a.Caller.Call(ctx, "GET", "/v1/reports/"+part(report), values(q), nil, &out)
+	err = a.Caller.Call(ctx, "GET", "/v1/reports/"+pathPart(report), queryValues(q), nil, &out)
 	return out, err
 }
 
 // ReportAddress is a link to GET /v1/reports/{report}. The format "" is JSON.
 func ReportAddress(report string, q *ReportQuery, format string) string {
-	return address("/v1/reports/"+part(report), values(q), format)
+	return addressOf("/v1/reports/"+pathPart(report), queryValues(q), format)
 }
 
 // ReportAs is GET /v1/reports/{report}: A report to read, print or forward, written to w: text/csv,
 // text/html, application/vnd.openxmlformats-officedocument.spreadsheetml.sheet.
 func (f Files) ReportAs(ctx context.Context, report string, q *ReportQuery, accept string, w io.Writer) error {
-	return f.Carrier.Download(ctx, "/v1/reports/"+part(report), values(q), accept, w)
+	return f.Carrier.Download(ctx, "/v1/reports/"+pathPart(report), queryValues(q), accept, w)
 }
 
 // Agents is GET /v1/agents: The agents and their sources, with lag and completeness.
 func (a API) Agents(ctx context.Context, q *Reading) (out Agents, err error) {
-	err = a.Caller.Call(ctx, "GET", "/v1/agents", values(q), nil, &out)
+	err = a.Caller.Call(ctx, "GET", "/v1/agents", queryValues(q), nil, &out)
 	return out, err
 }
 
 // AgentsAddress is a link to GET /v1/agents. The format "" is JSON.
-func AgentsAddress(q *Reading, format string) string { return address("/v1/agents", values(q), format) }
+func AgentsAddress(q *Reading, format string) string {
+	return addressOf("/v1/agents", queryValues(q), format)
+}
 
 // AgentsAs is GET /v1/agents: The agents and their sources, with lag and completeness, written to
 // w: text/csv.
 func (f Files) AgentsAs(ctx context.Context, q *Reading, accept string, w io.Writer) error {
-	return f.Carrier.Download(ctx, "/v1/agents", values(q), accept, w)
+	return f.Carrier.Download(ctx, "/v1/agents", queryValues(q), accept, w)
 }
 
 // Counters is GET /v1/counters: What became of everything that was written, by source.
 func (a API) Counters(ctx context.Context, q *Reading) (out Counters, err error) {
-	err = a.Caller.Call(ctx, "GET", "/v1/counters", values(q), nil, &out)
+	err = a.Caller.Call(ctx, "GET", "/v1/counters", queryValues(q), nil, &out)
 	return out, err
 }
 
 // CountersAddress is a link to GET /v1/counters. The format "" is JSON.
 func CountersAddress(q *Reading, format string) string {
-	return address("/v1/counters", values(q), format)
+	return addressOf("/v1/counters", queryValues(q), format)
 }
 
 // CountersAs is GET /v1/counters: What became of everything that was written, by source, written to
 // w: text/csv.
 func (f Files) CountersAs(ctx context.Context, q *Reading, accept string, w io.Writer) error {
-	return f.Carrier.Download(ctx, "/v1/counters", values(q), accept, w)
+	return f.Carrier.Download(ctx, "/v1/counters", queryValues(q), accept, w)
 }
 
 // Alerts is GET /v1/alerts: What fires, what is silenced, and whom the alerts could not be told.
 func (a API) Alerts(ctx context.Context, q *Reading) (out Alerts, err error) {
-	err = a.Caller.Call(ctx, "GET", "/v1/alerts", values(q), nil, &out)
+	err = a.Caller.Call(ctx, "GET", "/v1/alerts", queryValues(q), nil, &out)
 	return out, err
 }
 
 // AlertsAddress is a link to GET /v1/alerts. The format "" is JSON.
-func AlertsAddress(q *Reading, format string) string { return address("/v1/alerts", values(q), format) }
+func AlertsAddress(q *Reading, format string) string {
+	return addressOf("/v1/alerts", queryValues(q), format)
+}
 
 // AlertsAs is GET /v1/alerts: What fires, what is silenced, and whom the alerts could not be told,
 // written to w: text/csv.
 func (f Files) AlertsAs(ctx context.Context, q *Reading, accept string, w io.Writer) error {
-	return f.Carrier.Download(ctx, "/v1/alerts", values(q), accept, w)
+	return f.Carrier.Download(ctx, "/v1/alerts", queryValues(q), accept, w)
 }
 
 // SilenceAlerts is POST /v1/alerts/silences: Make a silence.
@@ -475,24 +479,24 @@ func (a API) SilenceAlerts(ctx context.Context, body AlertSilenceOrder) (out Ale
 
 // ExpireSilence is DELETE /v1/alerts/silences/{id}: End a silence.
 func (a API) ExpireSilence(ctx context.Context, id string) (out AlertOrdered, err error) {
-	err = a.Caller.Call(ctx, "DELETE", "/v1/alerts/silences/"+part(id), nil, nil, &out)
+	err = a.Caller.Call(ctx, "DELETE", "/v1/alerts/silences/"+pathPart(id), nil, nil, &out)
 	return out, err
 }
 
 // Actions is GET /v1/actions: Actions, their state and their last runs.
 func (a API) Actions(ctx context.Context, q *Reading) (out Actions, err error) {
-	err = a.Caller.Call(ctx, "GET", "/v1/actions", values(q), nil, &out)
+	err = a.Caller.Call(ctx, "GET", "/v1/actions", queryValues(q), nil, &out)
 	return out, err
 }
 
 // ActionsAddress is a link to GET /v1/actions. The format "" is JSON.
 func ActionsAddress(q *Reading, format string) string {
-	return address("/v1/actions", values(q), format)
+	return addressOf("/v1/actions", queryValues(q), format)
 }
 
 // ActionsAs is GET /v1/actions: Actions, their state and their last runs, written to w: text/csv.
 func (f Files) ActionsAs(ctx context.Context, q *Reading, accept string, w io.Writer) error {
-	return f.Carrier.Download(ctx, "/v1/actions", values(q), accept, w)
+	return f.Carrier.Download(ctx, "/v1/actions", queryValues(q), accept, w)
 }
 
 // ActionRunsQuery is the query of GET /v1/actions/{type}/{label}/runs.
@@ -503,180 +507,180 @@ type ActionRunsQuery struct {
 
 // ActionRuns is GET /v1/actions/{type}/{label}/runs: The runs of an action, the newest first.
 func (a API) ActionRuns(ctx context.Context, typ string, label string, q *ActionRunsQuery) (out ActionRuns, err error) {
-	err = a.Caller.Call(ctx, "GET", "/v1/actions/"+part(typ)+"/"+part(label)+"/runs", values(q), nil, &out)
+	err = a.Caller.Call(ctx, "GET", "/v1/actions/"+pathPart(typ)+"/"+pathPart(label)+"/runs", queryValues(q), nil, &out)
 	return out, err
 }
 
 // ActionRunsAddress is a link to GET /v1/actions/{type}/{label}/runs. The format "" is JSON.
 func ActionRunsAddress(typ string, label string, q *ActionRunsQuery, format string) string {
-	return address("/v1/actions/"+part(typ)+"/"+part(label)+"/runs", values(q), format)
+	return addressOf("/v1/actions/"+pathPart(typ)+"/"+pathPart(label)+"/runs", queryValues(q), format)
 }
 
 // ActionRunsAs is GET /v1/actions/{type}/{label}/runs: The runs of an action, the newest first,
 // written to w: text/csv.
 func (f Files) ActionRunsAs(ctx context.Context, typ string, label string, q *ActionRunsQuery, accept string, w io.Writer) error {
-	return f.Carrier.Download(ctx, "/v1/actions/"+part(typ)+"/"+part(label)+"/runs", values(q), accept, w)
+	return f.Carrier.Download(ctx, "/v1/actions/"+pathPart(typ)+"/"+pathPart(label)+"/runs", queryValues(q), accept, w)
 }
 
 // ActionRun is GET /v1/actions/{type}/{label}/runs/{run}: A run with its effects and all attempts
 // at them.
 func (a API) ActionRun(ctx context.Context, typ string, label string, run uint64, q *Reading) (out ActionRunEffects, err error) {
-	err = a.Caller.Call(ctx, "GET", "/v1/actions/"+part(typ)+"/"+part(label)+"/runs/"+part(run), values(q), nil, &out)
+	err = a.Caller.Call(ctx, "GET", "/v1/actions/"+pathPart(typ)+"/"+pathPart(label)+"/runs/"+pathPart(run), queryValues(q), nil, &out)
 	return out, err
 }
 
 // ActionRunAddress is a link to GET /v1/actions/{type}/{label}/runs/{run}. The format "" is JSON.
 func ActionRunAddress(typ string, label string, run uint64, q *Reading, format string) string {
-	return address("/v1/actions/"+part(typ)+"/"+part(label)+"/runs/"+part(run), values(q), format)
+	return addressOf("/v1/actions/"+pathPart(typ)+"/"+pathPart(label)+"/runs/"+pathPart(run), queryValues(q), format)
 }
 
 // ActionRunAs is GET /v1/actions/{type}/{label}/runs/{run}: A run with its effects and all attempts
 // at them, written to w: text/csv.
 func (f Files) ActionRunAs(ctx context.Context, typ string, label string, run uint64, q *Reading, accept string, w io.Writer) error {
-	return f.Carrier.Download(ctx, "/v1/actions/"+part(typ)+"/"+part(label)+"/runs/"+part(run), values(q), accept, w)
+	return f.Carrier.Download(ctx, "/v1/actions/"+pathPart(typ)+"/"+pathPart(label)+"/runs/"+pathPart(run), queryValues(q), accept, w)
 }
 
 // ActionEffect is GET /v1/actions/{type}/{label}/runs/{run}/effects/{effect}: What an effect does,
 // byte by byte.
 func (a API) ActionEffect(ctx context.Context, typ string, label string, run uint64, effect int, q *Reading) (out EffectPayload, err error) {
-	err = a.Caller.Call(ctx, "GET", "/v1/actions/"+part(typ)+"/"+part(label)+"/runs/"+part(run)+"/effects/"+part(effect), values(q), nil, &out)
+	err = a.Caller.Call(ctx, "GET", "/v1/actions/"+pathPart(typ)+"/"+pathPart(label)+"/runs/"+pathPart(run)+"/effects/"+pathPart(effect), queryValues(q), nil, &out)
 	return out, err
 }
 
 // ActionEffectAddress is a link to GET /v1/actions/{type}/{label}/runs/{run}/effects/{effect}. The format "" is JSON.
 func ActionEffectAddress(typ string, label string, run uint64, effect int, q *Reading, format string) string {
-	return address("/v1/actions/"+part(typ)+"/"+part(label)+"/runs/"+part(run)+"/effects/"+part(effect), values(q), format)
+	return addressOf("/v1/actions/"+pathPart(typ)+"/"+pathPart(label)+"/runs/"+pathPart(run)+"/effects/"+pathPart(effect), queryValues(q), format)
 }
 
 // RetryEffect is POST /v1/actions/{type}/{label}/runs/{run}/effects/{effect}:retry: Retry an effect
 // that is unknown, rejected, skipped or superseded.
 func (a API) RetryEffect(ctx context.Context, typ string, label string, run uint64, effect int, body ActionOrder) (out Message, err error) {
-	err = a.Caller.Call(ctx, "POST", "/v1/actions/"+part(typ)+"/"+part(label)+"/runs/"+part(run)+"/effects/"+part(effect)+":retry", nil, body, &out)
+	err = a.Caller.Call(ctx, "POST", "/v1/actions/"+pathPart(typ)+"/"+pathPart(label)+"/runs/"+pathPart(run)+"/effects/"+pathPart(effect)+":retry", nil, body, &out)
 	return out, err
 }
 
 // SkipEffect is POST /v1/actions/{type}/{label}/runs/{run}/effects/{effect}:skip: Skip an effect
 // that is pending, unknown or rejected.
 func (a API) SkipEffect(ctx context.Context, typ string, label string, run uint64, effect int, body ActionOrder) (out Message, err error) {
-	err = a.Caller.Call(ctx, "POST", "/v1/actions/"+part(typ)+"/"+part(label)+"/runs/"+part(run)+"/effects/"+part(effect)+":skip", nil, body, &out)
+	err = a.Caller.Call(ctx, "POST", "/v1/actions/"+pathPart(typ)+"/"+pathPart(label)+"/runs/"+pathPart(run)+"/effects/"+pathPart(effect)+":skip", nil, body, &out)
 	return out, err
 }
 
 // RunAction is POST /v1/actions/{type}/{label}:run: Order a run, which begins when what is under
 // way has ended.
 func (a API) RunAction(ctx context.Context, typ string, label string, body ActionOrder) (out ActionOrdered, err error) {
-	err = a.Caller.Call(ctx, "POST", "/v1/actions/"+part(typ)+"/"+part(label)+":run", nil, body, &out)
+	err = a.Caller.Call(ctx, "POST", "/v1/actions/"+pathPart(typ)+"/"+pathPart(label)+":run", nil, body, &out)
 	return out, err
 }
 
 // PauseAction is POST /v1/actions/{type}/{label}:pause: Begin nothing any more; what has begun goes
 // to its end.
 func (a API) PauseAction(ctx context.Context, typ string, label string, body ActionOrder) (out Message, err error) {
-	err = a.Caller.Call(ctx, "POST", "/v1/actions/"+part(typ)+"/"+part(label)+":pause", nil, body, &out)
+	err = a.Caller.Call(ctx, "POST", "/v1/actions/"+pathPart(typ)+"/"+pathPart(label)+":pause", nil, body, &out)
 	return out, err
 }
 
 // ResumeAction is POST /v1/actions/{type}/{label}:resume: Resume a paused or disabled action.
 func (a API) ResumeAction(ctx context.Context, typ string, label string, body ActionOrder) (out Message, err error) {
-	err = a.Caller.Call(ctx, "POST", "/v1/actions/"+part(typ)+"/"+part(label)+":resume", nil, body, &out)
+	err = a.Caller.Call(ctx, "POST", "/v1/actions/"+pathPart(typ)+"/"+pathPart(label)+":resume", nil, body, &out)
 	return out, err
 }
 
 // PlanAction is POST /v1/actions/{type}/{label}:plan: What a run would do now; nothing is done.
 func (a API) PlanAction(ctx context.Context, typ string, label string, body ActionOrder) (out ActionPlan, err error) {
-	err = a.Caller.Call(ctx, "POST", "/v1/actions/"+part(typ)+"/"+part(label)+":plan", nil, body, &out)
+	err = a.Caller.Call(ctx, "POST", "/v1/actions/"+pathPart(typ)+"/"+pathPart(label)+":plan", nil, body, &out)
 	return out, err
 }
 
 // Quarantine is GET /v1/quarantine: Jobs that could not be made into records, without their input.
 func (a API) Quarantine(ctx context.Context, q *Reading) (out Quarantine, err error) {
-	err = a.Caller.Call(ctx, "GET", "/v1/quarantine", values(q), nil, &out)
+	err = a.Caller.Call(ctx, "GET", "/v1/quarantine", queryValues(q), nil, &out)
 	return out, err
 }
 
 // QuarantineAddress is a link to GET /v1/quarantine. The format "" is JSON.
 func QuarantineAddress(q *Reading, format string) string {
-	return address("/v1/quarantine", values(q), format)
+	return addressOf("/v1/quarantine", queryValues(q), format)
 }
 
 // QuarantineAs is GET /v1/quarantine: Jobs that could not be made into records, without their
 // input, written to w: text/csv.
 func (f Files) QuarantineAs(ctx context.Context, q *Reading, accept string, w io.Writer) error {
-	return f.Carrier.Download(ctx, "/v1/quarantine", values(q), accept, w)
+	return f.Carrier.Download(ctx, "/v1/quarantine", queryValues(q), accept, w)
 }
 
 // Quarantined is GET /v1/quarantine/{agent}/{type}/{label}/{id}: One quarantined job with its
 // input.
 func (a API) Quarantined(ctx context.Context, agent string, typ string, label string, id string, q *Reading) (out Quarantined, err error) {
-	err = a.Caller.Call(ctx, "GET", "/v1/quarantine/"+part(agent)+"/"+part(typ)+"/"+part(label)+"/"+part(id), values(q), nil, &out)
+	err = a.Caller.Call(ctx, "GET", "/v1/quarantine/"+pathPart(agent)+"/"+pathPart(typ)+"/"+pathPart(label)+"/"+pathPart(id), queryValues(q), nil, &out)
 	return out, err
 }
 
 // QuarantinedAddress is a link to GET /v1/quarantine/{agent}/{type}/{label}/{id}. The format "" is JSON.
 func QuarantinedAddress(agent string, typ string, label string, id string, q *Reading, format string) string {
-	return address("/v1/quarantine/"+part(agent)+"/"+part(typ)+"/"+part(label)+"/"+part(id), values(q), format)
+	return addressOf("/v1/quarantine/"+pathPart(agent)+"/"+pathPart(typ)+"/"+pathPart(label)+"/"+pathPart(id), queryValues(q), format)
 }
 
 // DropQuarantined is DELETE /v1/quarantine/{agent}/{type}/{label}/{id}: Forget a quarantined job.
 func (a API) DropQuarantined(ctx context.Context, agent string, typ string, label string, id string) error {
-	return a.Caller.Call(ctx, "DELETE", "/v1/quarantine/"+part(agent)+"/"+part(typ)+"/"+part(label)+"/"+part(id), nil, nil, nil)
+	return a.Caller.Call(ctx, "DELETE", "/v1/quarantine/"+pathPart(agent)+"/"+pathPart(typ)+"/"+pathPart(label)+"/"+pathPart(id), nil, nil, nil)
 }
 
 // RetryQuarantined is POST /v1/quarantine/{agent}/{type}/{label}/{id}:retry: Have the agent map a
 // quarantined job again.
 func (a API) RetryQuarantined(ctx context.Context, agent string, typ string, label string, id string) (out Message, err error) {
-	err = a.Caller.Call(ctx, "POST", "/v1/quarantine/"+part(agent)+"/"+part(typ)+"/"+part(label)+"/"+part(id)+":retry", nil, nil, &out)
+	err = a.Caller.Call(ctx, "POST", "/v1/quarantine/"+pathPart(agent)+"/"+pathPart(typ)+"/"+pathPart(label)+"/"+pathPart(id)+":retry", nil, nil, &out)
 	return out, err
 }
 
 // BeginImport is POST /v1/imports/{name}: Begin an import.
 func (a API) BeginImport(ctx context.Context, name string) (out Import, err error) {
-	err = a.Caller.Call(ctx, "POST", "/v1/imports/"+part(name), nil, nil, &out)
+	err = a.Caller.Call(ctx, "POST", "/v1/imports/"+pathPart(name), nil, nil, &out)
 	return out, err
 }
 
 // ImportChunk is POST /v1/imports/{name}/{epoch}: Commit a chunk of an import.
 func (f Files) ImportChunk(ctx context.Context, name string, epoch string, body io.Reader) (out ImportProgress, err error) {
-	err = f.Carrier.Upload(ctx, "POST", "/v1/imports/"+part(name)+"/"+part(epoch), nil, "application/octet-stream", body, &out)
+	err = f.Carrier.Upload(ctx, "POST", "/v1/imports/"+pathPart(name)+"/"+pathPart(epoch), nil, "application/octet-stream", body, &out)
 	return out, err
 }
 
 // Conflicts is GET /v1/conflicts: Ids of which origins say starts more than a minute apart.
 func (a API) Conflicts(ctx context.Context, q *Reading) (out Conflicts, err error) {
-	err = a.Caller.Call(ctx, "GET", "/v1/conflicts", values(q), nil, &out)
+	err = a.Caller.Call(ctx, "GET", "/v1/conflicts", queryValues(q), nil, &out)
 	return out, err
 }
 
 // ConflictsAddress is a link to GET /v1/conflicts. The format "" is JSON.
 func ConflictsAddress(q *Reading, format string) string {
-	return address("/v1/conflicts", values(q), format)
+	return addressOf("/v1/conflicts", queryValues(q), format)
 }
 
 // ConflictsAs is GET /v1/conflicts: Ids of which origins say starts more than a minute apart,
 // written to w: text/csv.
 func (f Files) ConflictsAs(ctx context.Context, q *Reading, accept string, w io.Writer) error {
-	return f.Carrier.Download(ctx, "/v1/conflicts", values(q), accept, w)
+	return f.Carrier.Download(ctx, "/v1/conflicts", queryValues(q), accept, w)
 }
 
 // Waiting is GET /v1/waiting: Stops that have no record yet.
 func (a API) Waiting(ctx context.Context, q *Reading) (out Waiting, err error) {
-	err = a.Caller.Call(ctx, "GET", "/v1/waiting", values(q), nil, &out)
+	err = a.Caller.Call(ctx, "GET", "/v1/waiting", queryValues(q), nil, &out)
 	return out, err
 }
 
 // WaitingAddress is a link to GET /v1/waiting. The format "" is JSON.
 func WaitingAddress(q *Reading, format string) string {
-	return address("/v1/waiting", values(q), format)
+	return addressOf("/v1/waiting", queryValues(q), format)
 }
 
 // WaitingAs is GET /v1/waiting: Stops that have no record yet, written to w: text/csv.
 func (f Files) WaitingAs(ctx context.Context, q *Reading, accept string, w io.Writer) error {
-	return f.Carrier.Download(ctx, "/v1/waiting", values(q), accept, w)
+	return f.Carrier.Download(ctx, "/v1/waiting", queryValues(q), accept, w)
 }
 
 // DismissStop is DELETE /v1/waiting/{id}: Forget a stop that waits for its record.
 func (a API) DismissStop(ctx context.Context, id string) error {
-	return a.Caller.Call(ctx, "DELETE", "/v1/waiting/"+part(id), nil, nil, nil)
+	return a.Caller.Call(ctx, "DELETE", "/v1/waiting/"+pathPart(id), nil, nil, nil)
 }
 
 // AuditQuery is the query of GET /v1/audit.
@@ -698,18 +702,18 @@ type AuditQuery struct {
 
 // Audit is GET /v1/audit: Who did what, and who looked at whose data.
 func (a API) Audit(ctx context.Context, q *AuditQuery) (out Audit, err error) {
-	err = a.Caller.Call(ctx, "GET", "/v1/audit", values(q), nil, &out)
+	err = a.Caller.Call(ctx, "GET", "/v1/audit", queryValues(q), nil, &out)
 	return out, err
 }
 
 // AuditAddress is a link to GET /v1/audit. The format "" is JSON.
 func AuditAddress(q *AuditQuery, format string) string {
-	return address("/v1/audit", values(q), format)
+	return addressOf("/v1/audit", queryValues(q), format)
 }
 
 // AuditAs is GET /v1/audit: Who did what, and who looked at whose data, written to w: text/csv.
 func (f Files) AuditAs(ctx context.Context, q *AuditQuery, accept string, w io.Writer) error {
-	return f.Carrier.Download(ctx, "/v1/audit", values(q), accept, w)
+	return f.Carrier.Download(ctx, "/v1/audit", queryValues(q), accept, w)
 }
 
 // EraseFromAudit is POST /v1/audit:erase: Replace a person's name in the audit log.
@@ -727,24 +731,24 @@ type RetentionQuery struct {
 
 // Retention is GET /v1/retention: How long records keep the names of persons, and what is due.
 func (a API) Retention(ctx context.Context, q *RetentionQuery) (out RetentionPlan, err error) {
-	err = a.Caller.Call(ctx, "GET", "/v1/retention", values(q), nil, &out)
+	err = a.Caller.Call(ctx, "GET", "/v1/retention", queryValues(q), nil, &out)
 	return out, err
 }
 
 // RetentionAddress is a link to GET /v1/retention. The format "" is JSON.
 func RetentionAddress(q *RetentionQuery, format string) string {
-	return address("/v1/retention", values(q), format)
+	return addressOf("/v1/retention", queryValues(q), format)
 }
 
 // Archives is GET /v1/archives: Archives whose records have no details in the store.
 func (a API) Archives(ctx context.Context, q *Reading) (out Archives, err error) {
-	err = a.Caller.Call(ctx, "GET", "/v1/archives", values(q), nil, &out)
+	err = a.Caller.Call(ctx, "GET", "/v1/archives", queryValues(q), nil, &out)
 	return out, err
 }
 
 // ArchivesAddress is a link to GET /v1/archives. The format "" is JSON.
 func ArchivesAddress(q *Reading, format string) string {
-	return address("/v1/archives", values(q), format)
+	return addressOf("/v1/archives", queryValues(q), format)
 }
 
 // ArchiveRowsQuery is the query of GET /v1/archives/rows.
@@ -758,41 +762,43 @@ type ArchiveRowsQuery struct {
 // ArchiveRows is GET /v1/archives/rows: The rows of a period that have their details, with all that
 // a restore needs, written to w: application/vnd.bursar.rows.
 func (f Files) ArchiveRows(ctx context.Context, q *ArchiveRowsQuery, w io.Writer) error {
-	return f.Carrier.Download(ctx, "/v1/archives/rows", values(q), "application/vnd.bursar.rows", w)
+	return f.Carrier.Download(ctx, "/v1/archives/rows", queryValues(q), "application/vnd.bursar.rows", w)
 }
 
 // Archive is PUT /v1/archives/{name}: Remove the details of records that are in files.
 func (a API) Archive(ctx context.Context, name string, body ArchiveStatement) (out Archive, err error) {
-	err = a.Caller.Call(ctx, "PUT", "/v1/archives/"+part(name), nil, body, &out)
+	err = a.Caller.Call(ctx, "PUT", "/v1/archives/"+pathPart(name), nil, body, &out)
 	return out, err
 }
 
 // EndArchive is DELETE /v1/archives/{name}: Forget an archive whose rows have their details again.
 func (a API) EndArchive(ctx context.Context, name string) (out ArchiveRestored, err error) {
-	err = a.Caller.Call(ctx, "DELETE", "/v1/archives/"+part(name), nil, nil, &out)
+	err = a.Caller.Call(ctx, "DELETE", "/v1/archives/"+pathPart(name), nil, nil, &out)
 	return out, err
 }
 
 // RestoreArchive is POST /v1/archives/{name}:restore: Give rows of an archive their details again.
 func (f Files) RestoreArchive(ctx context.Context, name string, body io.Reader) (out ArchiveRestored, err error) {
-	err = f.Carrier.Upload(ctx, "POST", "/v1/archives/"+part(name)+":restore", nil, "application/vnd.bursar.rows", body, &out)
+	err = f.Carrier.Upload(ctx, "POST", "/v1/archives/"+pathPart(name)+":restore", nil, "application/vnd.bursar.rows", body, &out)
 	return out, err
 }
 
 // Kinds is GET /v1/kinds: Components of pushed records that are stored with another kind than the
 // configuration says.
 func (a API) Kinds(ctx context.Context, q *Reading) (out Kinds, err error) {
-	err = a.Caller.Call(ctx, "GET", "/v1/kinds", values(q), nil, &out)
+	err = a.Caller.Call(ctx, "GET", "/v1/kinds", queryValues(q), nil, &out)
 	return out, err
 }
 
 // KindsAddress is a link to GET /v1/kinds. The format "" is JSON.
-func KindsAddress(q *Reading, format string) string { return address("/v1/kinds", values(q), format) }
+func KindsAddress(q *Reading, format string) string {
+	return addressOf("/v1/kinds", queryValues(q), format)
+}
 
 // KindsAs is GET /v1/kinds: Components of pushed records that are stored with another kind than the
 // configuration says, written to w: text/csv.
 func (f Files) KindsAs(ctx context.Context, q *Reading, accept string, w io.Writer) error {
-	return f.Carrier.Download(ctx, "/v1/kinds", values(q), accept, w)
+	return f.Carrier.Download(ctx, "/v1/kinds", queryValues(q), accept, w)
 }
 
 // RepairKindsQuery is the query of POST /v1/kinds:repair.
@@ -803,7 +809,7 @@ type RepairKindsQuery struct {
 
 // RepairKinds is POST /v1/kinds:repair: Correct the kinds of some of the pushed records.
 func (a API) RepairKinds(ctx context.Context, q *RepairKindsQuery) (out KindsRepair, err error) {
-	err = a.Caller.Call(ctx, "POST", "/v1/kinds:repair", values(q), nil, &out)
+	err = a.Caller.Call(ctx, "POST", "/v1/kinds:repair", queryValues(q), nil, &out)
 	return out, err
 }
 
@@ -825,13 +831,13 @@ type CapacityQuery struct {
 
 // Capacity is GET /v1/capacity: What clusters have, and how many jobs run and wait.
 func (a API) Capacity(ctx context.Context, q *CapacityQuery) (out Capacity, err error) {
-	err = a.Caller.Call(ctx, "GET", "/v1/capacity", values(q), nil, &out)
+	err = a.Caller.Call(ctx, "GET", "/v1/capacity", queryValues(q), nil, &out)
 	return out, err
 }
 
 // CapacityAddress is a link to GET /v1/capacity. The format "" is JSON.
 func CapacityAddress(q *CapacityQuery, format string) string {
-	return address("/v1/capacity", values(q), format)
+	return addressOf("/v1/capacity", queryValues(q), format)
 }
 
 // GapsQuery is the query of GET /v1/gaps.
@@ -843,16 +849,18 @@ type GapsQuery struct {
 
 // Gaps is GET /v1/gaps: Data unavailable or lost in transit, by source.
 func (a API) Gaps(ctx context.Context, q *GapsQuery) (out Gaps, err error) {
-	err = a.Caller.Call(ctx, "GET", "/v1/gaps", values(q), nil, &out)
+	err = a.Caller.Call(ctx, "GET", "/v1/gaps", queryValues(q), nil, &out)
 	return out, err
 }
 
 // GapsAddress is a link to GET /v1/gaps. The format "" is JSON.
-func GapsAddress(q *GapsQuery, format string) string { return address("/v1/gaps", values(q), format) }
+func GapsAddress(q *GapsQuery, format string) string {
+	return addressOf("/v1/gaps", queryValues(q), format)
+}
 
 // GapsAs is GET /v1/gaps: Data unavailable or lost in transit, by source, written to w: text/csv.
 func (f Files) GapsAs(ctx context.Context, q *GapsQuery, accept string, w io.Writer) error {
-	return f.Carrier.Download(ctx, "/v1/gaps", values(q), accept, w)
+	return f.Carrier.Download(ctx, "/v1/gaps", queryValues(q), accept, w)
 }
 
 // CompletenessQuery is the query of GET /v1/completeness.
@@ -870,19 +878,19 @@ type CompletenessQuery struct {
 // Completeness is GET /v1/completeness: What schedulers have and what is stored of it, by source
 // and day.
 func (a API) Completeness(ctx context.Context, q *CompletenessQuery) (out Completeness, err error) {
-	err = a.Caller.Call(ctx, "GET", "/v1/completeness", values(q), nil, &out)
+	err = a.Caller.Call(ctx, "GET", "/v1/completeness", queryValues(q), nil, &out)
 	return out, err
 }
 
 // CompletenessAddress is a link to GET /v1/completeness. The format "" is JSON.
 func CompletenessAddress(q *CompletenessQuery, format string) string {
-	return address("/v1/completeness", values(q), format)
+	return addressOf("/v1/completeness", queryValues(q), format)
 }
 
 // CompletenessAs is GET /v1/completeness: What schedulers have and what is stored of it, by source
 // and day, written to w: text/csv.
 func (f Files) CompletenessAs(ctx context.Context, q *CompletenessQuery, accept string, w io.Writer) error {
-	return f.Carrier.Download(ctx, "/v1/completeness", values(q), accept, w)
+	return f.Carrier.Download(ctx, "/v1/completeness", queryValues(q), accept, w)
 }
 
 // Config is GET /v1/config: The configuration that is active.
@@ -892,7 +900,7 @@ func (a API) Config(ctx context.Context) (out Config, err error) {
 }
 
 // ConfigAddress is a link to GET /v1/config. The format "" is JSON.
-func ConfigAddress(format string) string { return address("/v1/config", nil, format) }
+func ConfigAddress(format string) string { return addressOf("/v1/config", nil, format) }
 
 // CommitConfigQuery is the query of PUT /v1/config.
 type CommitConfigQuery struct {
@@ -902,18 +910,20 @@ type CommitConfigQuery struct {
 
 // CommitConfig is PUT /v1/config: Make a document the configuration that is active.
 func (a API) CommitConfig(ctx context.Context, q *CommitConfigQuery, body json.RawMessage) (out ConfigDigest, err error) {
-	err = a.Caller.Call(ctx, "PUT", "/v1/config", values(q), body, &out)
+	err = a.Caller.Call(ctx, "PUT", "/v1/config", queryValues(q), body, &out)
 	return out, err
 }
 
 // Status is GET /v1/status: Health, and the cluster in a few numbers.
 func (a API) Status(ctx context.Context, q *Reading) (out Status, err error) {
-	err = a.Caller.Call(ctx, "GET", "/v1/status", values(q), nil, &out)
+	err = a.Caller.Call(ctx, "GET", "/v1/status", queryValues(q), nil, &out)
 	return out, err
 }
 
 // StatusAddress is a link to GET /v1/status. The format "" is JSON.
-func StatusAddress(q *Reading, format string) string { return address("/v1/status", values(q), format) }
+func StatusAddress(q *Reading, format string) string {
+	return addressOf("/v1/status", queryValues(q), format)
+}
 
 // SaveSnapshot is GET /v1/snapshot: An archive of the replicated state, written to w:
 // application/zstd.
@@ -929,7 +939,7 @@ type RestoreSnapshotQuery struct {
 
 // RestoreSnapshot is POST /v1/snapshot:restore: Take the whole cluster back to an archive.
 func (f Files) RestoreSnapshot(ctx context.Context, q *RestoreSnapshotQuery, body io.Reader) (out Restored, err error) {
-	err = f.Carrier.Upload(ctx, "POST", "/v1/snapshot:restore", values(q), "application/zstd", body, &out)
+	err = f.Carrier.Upload(ctx, "POST", "/v1/snapshot:restore", queryValues(q), "application/zstd", body, &out)
 	return out, err
 }
 
@@ -940,7 +950,7 @@ func (a API) ListMembers(ctx context.Context) (out Members, err error) {
 }
 
 // ListMembersAddress is a link to GET /v1/cluster/members. The format "" is JSON.
-func ListMembersAddress(format string) string { return address("/v1/cluster/members", nil, format) }
+func ListMembersAddress(format string) string { return addressOf("/v1/cluster/members", nil, format) }
 
 // AddMember is POST /v1/cluster/members: Make a fresh node a member.
 func (a API) AddMember(ctx context.Context, body NewMember) (out Message, err error) {
@@ -950,7 +960,7 @@ func (a API) AddMember(ctx context.Context, body NewMember) (out Message, err er
 
 // RemoveMember is DELETE /v1/cluster/members/{id}: End the membership of a node.
 func (a API) RemoveMember(ctx context.Context, id string) (out Message, err error) {
-	err = a.Caller.Call(ctx, "DELETE", "/v1/cluster/members/"+part(id), nil, nil, &out)
+	err = a.Caller.Call(ctx, "DELETE", "/v1/cluster/members/"+pathPart(id), nil, nil, &out)
 	return out, err
 }
 
@@ -973,7 +983,7 @@ func (a API) JoinOffer(ctx context.Context) (out JoinOffer, err error) {
 }
 
 // JoinOfferAddress is a link to GET /v1/join. The format "" is JSON.
-func JoinOfferAddress(format string) string { return address("/v1/join", nil, format) }
+func JoinOfferAddress(format string) string { return addressOf("/v1/join", nil, format) }
 
 // Join is POST /v1/join: Join the cluster by a token.
 func (a API) Join(ctx context.Context, body JoinRequest) (out Joined, err error) {
@@ -989,7 +999,7 @@ func (a API) Tokens(ctx context.Context) (out Tokens, err error) {
 }
 
 // TokensAddress is a link to GET /v1/tokens. The format "" is JSON.
-func TokensAddress(format string) string { return address("/v1/tokens", nil, format) }
+func TokensAddress(format string) string { return addressOf("/v1/tokens", nil, format) }
 
 // CreateToken is POST /v1/tokens: Make a token of the API, or one by which a machine joins.
 func (a API) CreateToken(ctx context.Context, body NewToken) (out IssuedToken, err error) {
@@ -999,13 +1009,13 @@ func (a API) CreateToken(ctx context.Context, body NewToken) (out IssuedToken, e
 
 // RevokeToken is DELETE /v1/tokens/{id}: Revoke a token.
 func (a API) RevokeToken(ctx context.Context, id string) (out Message, err error) {
-	err = a.Caller.Call(ctx, "DELETE", "/v1/tokens/"+part(id), nil, nil, &out)
+	err = a.Caller.Call(ctx, "DELETE", "/v1/tokens/"+pathPart(id), nil, nil, &out)
 	return out, err
 }
 
 // RemoveAgent is DELETE /v1/agents/{name}: Take away an agent that joined by a token.
 func (a API) RemoveAgent(ctx context.Context, name string) (out Message, err error) {
-	err = a.Caller.Call(ctx, "DELETE", "/v1/agents/"+part(name), nil, nil, &out)
+	err = a.Caller.Call(ctx, "DELETE", "/v1/agents/"+pathPart(name), nil, nil, &out)
 	return out, err
 }
 
@@ -1022,7 +1032,7 @@ func (a API) Cluster(ctx context.Context) (out ClusterNodes, err error) {
 }
 
 // ClusterAddress is a link to GET /v1/cluster. The format "" is JSON.
-func ClusterAddress(format string) string { return address("/v1/cluster", nil, format) }
+func ClusterAddress(format string) string { return addressOf("/v1/cluster", nil, format) }
 
 // ClusterAs is GET /v1/cluster: The nodes, as the answering node knows them, written to w:
 // text/csv.

@@ -59,7 +59,7 @@ func (g *generator) route(path, method string, item, op *yaml.Node) route {
 					name = "typ"
 				}
 				r.arguments = append(r.arguments, name+" "+g.of("", get(p, "schema"), true))
-				r.address = strings.Replace(r.address, "{"+text(p, "name")+"}", `" + part(`+name+`) + "`, 1)
+				r.address = strings.Replace(r.address, "{"+text(p, "name")+"}", `" + pathPart(`+name+`) + "`, 1)
 			case "query":
 				if name != "format" && name != "download" { // the method says so
 					query = append(query, p)
@@ -165,7 +165,7 @@ func (g *generator) methods(r *route) {
 		in += ", " + a
 	}
 	if r.query != "" {
-		in, query = in+", q *"+r.query, "values(q)"
+		in, query = in+", q *"+r.query, "queryValues(q)"
 	}
 	if r.answer != "" || len(r.others) == 0 {
 		g.typed(r, in, query)
@@ -175,7 +175,7 @@ func (g *generator) methods(r *route) {
 	}
 	if r.line != "" {
 		g.routeComment(r.name+"Lines", r, ", line by line")
-		fmt.Fprintf(&g.out, "func (a API) %sLines(ctx context.Context%s) iter.Seq2[%s, error] {\nreturn lines[%s](a.Caller.Stream(ctx, %s, %s))\n}\n", r.name, in, r.line, r.line, r.address, query)
+		fmt.Fprintf(&g.out, "func (a API) %sLines(ctx context.Context%s) iter.Seq2[%s, error] {\nreturn decodeLines[%s](a.Caller.Stream(ctx, %s, %s))\n}\n", r.name, in, r.line, r.line, r.address, query)
 	}
 	if len(r.others) == 0 {
 		return
@@ -190,7 +190,7 @@ func (g *generator) methods(r *route) {
 
 // link writes the function that makes a link to a route.
 func (g *generator) link(r *route, in, query string) {
-	fmt.Fprintf(&g.out, "\n// %sAddress is a link to GET %s. The format \"\" is JSON.\nfunc %sAddress(%s) string { return address(%s, %s, format) }\n",
+	fmt.Fprintf(&g.out, "\n// %sAddress is a link to GET %s. The format \"\" is JSON.\nfunc %sAddress(%s) string { return addressOf(%s, %s, format) }\n",
 		r.name, r.path, r.name, strings.TrimPrefix(in+", format string", ", "), r.address, query)
 }
 

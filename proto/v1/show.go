@@ -25,13 +25,13 @@ func ShowIn(kind, unit string, cell Cell) string {
 	digits := Decimals(kind, unit, n)
 	switch kind {
 	case "share", "ratio", "change":
-		text := grouped(new(big.Rat).Mul(n, big.NewRat(100, 1)), digits) + "\u202f%"
+		text := groupThousands(new(big.Rat).Mul(n, big.NewRat(100, 1)), digits) + "\u202f%"
 		if kind == "change" && n.Sign() > 0 {
 			text = "+" + text
 		}
 		return text
 	}
-	return grouped(n, digits)
+	return groupThousands(n, digits)
 }
 
 // Decimals is how many digits behind the point [ShowIn] writes of a number: of a share, a
@@ -45,9 +45,9 @@ func Decimals(kind, unit string, n *big.Rat) int {
 		return 1
 	}
 	if kind == "money" && unit == "" || Currency(unit) {
-		return minor(unit)
+		return minorDigits(unit)
 	}
-	return decimals(n)
+	return decimalsFor(n)
 }
 
 // Show is cell i of a row of the table, in its unit.
@@ -77,9 +77,9 @@ func Currency(unit string) bool {
 	return strings.Trim(strings.ToLower(unit), "abcdefghijklmnopqrstuvwxyz0123456789_") == ""
 }
 
-// minor is how many digits behind the point an amount of a currency has, by ISO 4217; of one
+// minorDigits is how many digits behind the point an amount of a currency has, by ISO 4217; of one
 // that is not in it two.
-func minor(currency string) int {
+func minorDigits(currency string) int {
 	switch strings.ToUpper(currency) {
 	case "BIF", "CLP", "DJF", "GNF", "ISK", "JPY", "KMF", "KRW", "PYG", "RWF", "UGX", "UYI", "VND", "VUV", "XAF", "XOF", "XPF":
 		return 0
@@ -91,8 +91,8 @@ func minor(currency string) int {
 	return 2
 }
 
-// decimals is how many digits behind the point a number of this size needs.
-func decimals(n *big.Rat) int {
+// decimalsFor is how many digits behind the point a number of this size needs.
+func decimalsFor(n *big.Rat) int {
 	size := new(big.Rat).Abs(n)
 	switch {
 	case n.IsInt(), size.Cmp(big.NewRat(100, 1)) >= 0:
@@ -104,8 +104,8 @@ func decimals(n *big.Rat) int {
 	}
 }
 
-// grouped rounds half away from zero, and puts a thin space between thousands.
-func grouped(n *big.Rat, digits int) string {
+// groupThousands writes a number rounded half away from zero, and puts a thin space between thousands.
+func groupThousands(n *big.Rat, digits int) string {
 	text := n.FloatString(digits)
 	sign, whole := "", text
 	if rest, ok := strings.CutPrefix(text, "-"); ok {
