@@ -97,11 +97,11 @@ func Decode(b []byte) (Row, error) {
 		return Row{}, fmt.Errorf("%w: unknown format", ErrRow)
 	}
 	flags, d := b[1], decoder{b: b[3:]}
-	r := Row{Rank: record.Rank(b[2]), Seq: d.uvarint(), Supersedes: d.uvarint()}
-	r.Version = record.Version{Ended: flags&flagEnded != 0, Observed: d.varint()}
-	r.Stop, r.StopObserved = record.Time(d.varint()), d.varint()
-	r.Received, r.Changed = record.Time(d.varint()), record.Time(d.varint())
-	r.Origin = record.Origin{Agent: d.text(), Type: d.text(), Label: d.text()}
+	r := Row{Rank: record.Rank(b[2]), Seq: d.readUvarint(), Supersedes: d.readUvarint()}
+	r.Version = record.Version{Ended: flags&flagEnded != 0, Observed: d.readVarint()}
+	r.Stop, r.StopObserved = record.Time(d.readVarint()), d.readVarint()
+	r.Received, r.Changed = record.Time(d.readVarint()), record.Time(d.readVarint())
+	r.Origin = record.Origin{Agent: d.readText(), Type: d.readText(), Label: d.readText()}
 	if d.bad {
 		return Row{}, fmt.Errorf("%w: cut off", ErrRow)
 	}
@@ -120,17 +120,18 @@ type decoder struct {
 	bad bool
 }
 
-func (d *decoder) uvarint() uint64 {
+func (d *decoder) readUvarint() uint64 {
 	v, n := binary.Uvarint(d.b)
-	return take(d, v, n)
+	return advanceBy(d, v, n)
 }
 
-func (d *decoder) varint() int64 {
+func (d *decoder) readVarint() int64 {
 	v, n := binary.Varint(d.b)
-	return take(d, v, n)
+	return advanceBy(d, v, n)
 }
 
-func take[T any](d *decoder, v T, n int) T {
+// advanceBy drops the n bytes that v was read from; n below 1 says that the input is damaged.
+func advanceBy[T any](d *decoder, v T, n int) T {
 	var none T
 	if n <= 0 {
 		d.b, d.bad = nil, true
@@ -140,8 +141,8 @@ func take[T any](d *decoder, v T, n int) T {
 	return v
 }
 
-func (d *decoder) text() string {
-	n := d.uvarint()
+func (d *decoder) readText() string {
+	n := d.readUvarint()
 	if n > uint64(len(d.b)) {
 		d.b, d.bad = nil, true
 		return ""

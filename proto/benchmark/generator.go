@@ -74,12 +74,12 @@ func Generator(seed uint64, n int, ids string) *Gen {
 		g.voms = append(g.voms, fmt.Sprintf("/vo%02d/group%d/Role=role%d", i%17, i%9, i))
 	}
 	for i := range 1500 {
-		g.users = append(g.users, g.user(i))
+		g.users = append(g.users, g.newUser(i))
 	}
 	return g
 }
 
-func (g *Gen) user(i int) user {
+func (g *Gen) newUser(i int) user {
 	u := user{site: i % 5, name: fmt.Sprintf("user%04d", i), group: fmt.Sprintf("group%02d", i%60)}
 	for k := range u.accounts {
 		u.accounts[k] = fmt.Sprintf("acct%03d", (i*7+k*101)%200)
@@ -108,7 +108,7 @@ func (g *Gen) All() iter.Seq[record.Record] {
 // Next returns the record with the next stop; false after the last.
 func (g *Gen) Next() (record.Record, bool) {
 	for g.left > 0 && (len(g.waiting.Items) == 0 || g.waiting.Items[0].Stop > g.now) {
-		g.submit()
+		g.queueRecord()
 	}
 	if len(g.waiting.Items) == 0 {
 		return record.Record{}, false
@@ -116,8 +116,8 @@ func (g *Gen) Next() (record.Record, bool) {
 	return g.waiting.Pop(), true
 }
 
-// submit puts one more record into the queue.
-func (g *Gen) submit() {
+// queueRecord puts one more record into the queue.
+func (g *Gen) queueRecord() {
 	g.left--
 	g.now += record.Time(g.rng.ExpFloat64() * g.gap)
 	u := &g.users[g.zipf.Uint64()]
@@ -127,13 +127,13 @@ func (g *Gen) submit() {
 	if r.Stop == r.Start {
 		r.Stop++
 	}
-	partition := g.few(4)
-	r.ID = g.id(u)
-	r.Meta = g.meta(u, partition)
-	r.Components = g.components(partition, runtime)
+	partition := g.smallNumber(4)
+	r.ID = g.nextID(u)
+	r.Meta = g.newMeta(u, partition)
+	r.Components = g.newComponents(partition, runtime)
 	if g.Extended {
 		r.Submit = g.now
-		r.State, r.Exit = g.end()
+		r.State, r.Exit = g.randomEnd()
 	}
 	g.waiting.Push(r)
 }
@@ -142,10 +142,10 @@ func (g *Gen) logNormal(median, sigma float64) float64 {
 	return median * math.Exp(sigma*g.rng.NormFloat64())
 }
 
-// few returns a number below n, small ones more often.
-func (g *Gen) few(n int) int { return min(int(g.rng.ExpFloat64()), n-1) }
+// smallNumber returns a number below n, small ones more often.
+func (g *Gen) smallNumber(n int) int { return min(int(g.rng.ExpFloat64()), n-1) }
 
-func (g *Gen) id(u *user) string {
+func (g *Gen) nextID(u *user) string {
 	site := sites[u.site]
 	if g.uuids {
 		return site + "-" + g.newUUID()
@@ -171,25 +171,25 @@ func (g *Gen) newUUID() string {
 	return s[:8] + "-" + s[8:12] + "-" + s[12:16] + "-" + s[16:20] + "-" + s[20:]
 }
 
-func (g *Gen) meta(u *user, partition int) record.Meta {
+func (g *Gen) newMeta(u *user, partition int) record.Meta {
 	one := func(key, value string) record.MetaEntry {
 		return record.MetaEntry{Key: key, Values: []string{value}}
 	}
-	m := record.Meta{one("account", u.accounts[g.few(2)])}
+	m := record.Meta{one("account", u.accounts[g.smallNumber(2)])}
 	grid := g.rng.IntN(5) == 0
 	if grid {
 		m = append(m, one("comment", fmt.Sprintf("job %08x of task %d", g.rng.Uint32(), 30_000_000+int64(g.now-yearStart)/int64(record.Hour))))
 	}
 	m = append(m, one("group_id", u.group), one("partition", u.partitions[partition]), one("site_id", sites[u.site]), one("user_id", u.name))
 	if grid {
-		m = append(m, one("voms", u.voms[g.few(3)]))
+		m = append(m, one("voms", u.voms[g.smallNumber(3)]))
 	}
 	return m
 }
 
-func (g *Gen) components(partition int, runtime float64) []record.Component {
-	cores := int64(1) << g.few(7)
-	perCore := []int64{2000, 4000, 1900, 8000}[g.few(4)]
+func (g *Gen) newComponents(partition int, runtime float64) []record.Component {
+	cores := int64(1) << g.smallNumber(7)
+	perCore := []int64{2000, 4000, 1900, 8000}[g.smallNumber(4)]
 	busy := runtime * float64(cores) * (0.5 + g.rng.Float64()/2)
 	c := []record.Component{
 		{Name: "Cores", Amount: cores, Scores: []record.Score{{Name: "HEPScore23", Value: []float64{10, 21.5, 14.25, 17}[partition]}}},
@@ -198,17 +198,17 @@ func (g *Gen) components(partition int, runtime float64) []record.Component {
 		{Name: "TotalCPU", Amount: int64(busy), Kind: record.Total},
 	}
 	if g.rng.IntN(20) == 0 {
-		c = append(c, record.Component{Name: "GPUs", Amount: 1 + int64(g.few(4))})
+		c = append(c, record.Component{Name: "GPUs", Amount: 1 + int64(g.smallNumber(4))})
 	}
 	return c
 }
 
-func (g *Gen) end() (string, record.Exit) {
+func (g *Gen) randomEnd() (string, record.Exit) {
 	switch g.rng.IntN(20) {
 	case 0:
 		return "TIMEOUT", record.Exit{Known: true, Signal: 15}
 	case 1:
-		return "FAILED", record.Exit{Known: true, Code: int32(1 + g.few(4))}
+		return "FAILED", record.Exit{Known: true, Code: int32(1 + g.smallNumber(4))}
 	}
 	return "COMPLETED", record.Exit{Known: true}
 }

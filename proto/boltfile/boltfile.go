@@ -70,31 +70,31 @@ func Check(path string) error {
 	if err != nil || info.Size() == 0 {
 		return err
 	}
-	if err := check(file, info.Size()); err != nil {
+	if err := checkFile(file, info.Size()); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	return nil
 }
 
-func check(file io.ReaderAt, size int64) error {
+func checkFile(file io.ReaderAt, size int64) error {
 	m, err := readMeta(file, size)
 	if err != nil {
 		return err
 	}
 	if have := uint64(size) / m.pageSize; m.pages > have { //nolint:gosec // a file's size is not negative
-		return damaged("%d of its %d pages are missing: the file was cut short", m.pages-have, m.pages)
+		return damagedError("%d of its %d pages are missing: the file was cut short", m.pages-have, m.pages)
 	}
 	w := &walk{file: file, meta: m, owner: make([]bool, m.pages)}
-	if err := w.freelist(); err != nil {
+	if err := w.checkFreelist(); err != nil {
 		return err
 	}
-	if err := w.claim(m.root, 0); err != nil {
+	if err := w.claimPages(m.root, 0); err != nil {
 		return err
 	}
-	return w.page(m.root, 0, nil, nil)
+	return w.checkPage(m.root, 0, nil, nil)
 }
 
-func damaged(format string, args ...any) error {
+func damagedError(format string, args ...any) error {
 	return fmt.Errorf("%w: %w", ErrDamaged, fmt.Errorf(format, args...))
 }
 
@@ -123,7 +123,7 @@ func readMeta(file io.ReaderAt, size int64) (meta, error) {
 			return m, nil
 		}
 	}
-	return meta{}, damaged("neither of its first two pages is valid")
+	return meta{}, damagedError("neither of its first two pages is valid")
 }
 
 func parseMeta(file io.ReaderAt, at int64) (m meta, ok bool) {
@@ -154,14 +154,14 @@ type walk struct {
 	owner []bool // which pages belong to something that was met
 }
 
-// claim notes that the page id and its overflow pages are used, by one only.
-func (w *walk) claim(id, overflow uint64) error {
+// claimPages notes that the page id and its overflow pages are used, by one only.
+func (w *walk) claimPages(id, overflow uint64) error {
 	if id < 2 || id >= w.meta.pages || overflow >= w.meta.pages-id {
-		return damaged("page %d with %d more does not exist; there are %d", id, overflow, w.meta.pages)
+		return damagedError("page %d with %d more does not exist; there are %d", id, overflow, w.meta.pages)
 	}
 	for i := id; i <= id+overflow; i++ {
 		if w.owner[i] {
-			return damaged("page %d is used more than once", i)
+			return damagedError("page %d is used more than once", i)
 		}
 		w.owner[i] = true
 	}
@@ -176,17 +176,17 @@ type head struct {
 	size     uint64 // of the page and its overflow
 }
 
-func (w *walk) head(id uint64) (head, error) {
+func (w *walk) readHead(id uint64) (head, error) {
 	var b [pageHeader]byte
-	if err := w.read(b[:], id, 0); err != nil {
+	if err := w.readPage(b[:], id, 0); err != nil {
 		return head{}, err
 	}
 	if says := binary.NativeEndian.Uint64(b[:]); says != id {
-		return head{}, damaged("page %d says that it is page %d", id, says)
+		return head{}, damagedError("page %d says that it is page %d", id, says)
 	}
 	h := parseHead(b[:])
 	if h.overflow >= w.meta.pages-id {
-		return head{}, damaged("page %d is longer than the file", id)
+		return head{}, damagedError("page %d is longer than the file", id)
 	}
 	h.size = (h.overflow + 1) * w.meta.pageSize
 	return h, nil
@@ -200,35 +200,35 @@ func parseHead(b []byte) head {
 	}
 }
 
-// read fills b from the page id, beginning at offset.
-func (w *walk) read(b []byte, id, offset uint64) error {
-	if _, err := w.file.ReadAt(b, w.at(id)+int64(offset)); err != nil { //nolint:gosec // below the file's size
+// readPage fills b from the page id, beginning at offset.
+func (w *walk) readPage(b []byte, id, offset uint64) error {
+	if _, err := w.file.ReadAt(b, w.pageOffset(id)+int64(offset)); err != nil { //nolint:gosec // below the file's size
 		return fmt.Errorf("read page %d: %w", id, err)
 	}
 	return nil
 }
 
-// freelist checks the list of free pages, where the file has one.
-func (w *walk) freelist() error {
+// checkFreelist checks the list of free pages, where the file has one.
+func (w *walk) checkFreelist() error {
 	id := w.meta.freelist
 	if id == noFreelist {
 		return nil
 	}
 	if id < 2 || id >= w.meta.pages {
-		return damaged("the list of free pages is in page %d of %d", id, w.meta.pages)
+		return damagedError("the list of free pages is in page %d of %d", id, w.meta.pages)
 	}
-	h, err := w.head(id)
+	h, err := w.readHead(id)
 	if err != nil {
 		return err
 	}
 	if h.flags != flagFreelist {
-		return damaged("page %d should be the list of free pages and has the flags %#x", id, h.flags)
+		return damagedError("page %d should be the list of free pages and has the flags %#x", id, h.flags)
 	}
-	if err := w.claim(id, h.overflow); err != nil {
+	if err := w.claimPages(id, h.overflow); err != nil {
 		return err
 	}
 	list := make([]byte, h.size-pageHeader)
-	if err := w.read(list, id, pageHeader); err != nil {
+	if err := w.readPage(list, id, pageHeader); err != nil {
 		return err
 	}
 	count := uint64(h.count) //nolint:gosec // of 16 bits
@@ -236,44 +236,44 @@ func (w *walk) freelist() error {
 		count, list = binary.NativeEndian.Uint64(list), list[8:]
 	}
 	if count > uint64(len(list))/8 {
-		return damaged("the list of free pages, page %d, has no room for %d", id, count)
+		return damagedError("the list of free pages, page %d, has no room for %d", id, count)
 	}
 	for i := range count {
-		if err := w.claim(binary.NativeEndian.Uint64(list[8*i:]), 0); err != nil {
+		if err := w.claimPages(binary.NativeEndian.Uint64(list[8*i:]), 0); err != nil {
 			return fmt.Errorf("free: %w", err)
 		}
 	}
 	return nil
 }
 
-// page follows a page that its parent has claimed, but for its overflow. Its keys are
+// checkPage checks a page that its parent has claimed, but for its overflow. Its keys are
 // at least from, and below to unless that is nil.
-func (w *walk) page(id uint64, depth int, from, to []byte) error {
+func (w *walk) checkPage(id uint64, depth int, from, to []byte) error {
 	if depth > maxDepth {
-		return damaged("page %d is nested too deeply", id)
+		return damagedError("page %d is nested too deeply", id)
 	}
-	h, err := w.head(id)
+	h, err := w.readHead(id)
 	if err != nil {
 		return err
 	}
 	if h.overflow > 0 {
-		if err := w.claim(id+1, h.overflow-1); err != nil {
+		if err := w.claimPages(id+1, h.overflow-1); err != nil {
 			return err
 		}
 	}
-	p := content{what: fmt.Sprintf("page %d", id), head: h, from: io.NewSectionReader(w.file, w.at(id), int64(h.size))} //nolint:gosec // within the file
-	if h.overflow == 0 {                                                                                                // one read for all its keys
+	p := content{what: fmt.Sprintf("page %d", id), head: h, from: io.NewSectionReader(w.file, w.pageOffset(id), int64(h.size))} //nolint:gosec // within the file
+	if h.overflow == 0 {                                                                                                        // one read for all its keys
 		whole := make([]byte, h.size)
-		if err := w.read(whole, id, 0); err != nil {
+		if err := w.readPage(whole, id, 0); err != nil {
 			return err
 		}
 		p.from = bytes.NewReader(whole)
 	}
-	return w.content(p, depth, from, to)
+	return w.checkContent(p, depth, from, to)
 }
 
-// at returns where a page begins.
-func (w *walk) at(id uint64) int64 { return int64(id * w.meta.pageSize) } //nolint:gosec // below the file's size
+// pageOffset returns where a page begins.
+func (w *walk) pageOffset(id uint64) int64 { return int64(id * w.meta.pageSize) } //nolint:gosec // below the file's size
 
 // content is a page, or one that lies within the value of a bucket.
 type content struct {
@@ -282,8 +282,8 @@ type content struct {
 	from io.ReaderAt
 }
 
-// read fills b with what begins at offset, which the caller knows to be within.
-func (p content) read(b []byte, offset uint64) error {
+// readAt fills b with what begins at offset, which the caller knows to be within.
+func (p content) readAt(b []byte, offset uint64) error {
 	if len(b) == 0 { // at the very end that would be io.EOF
 		return nil
 	}
@@ -293,23 +293,23 @@ func (p content) read(b []byte, offset uint64) error {
 	return nil
 }
 
-func (w *walk) content(p content, depth int, from, to []byte) error {
+func (w *walk) checkContent(p content, depth int, from, to []byte) error {
 	if p.head.flags != flagBranch && p.head.flags != flagLeaf {
-		return damaged("%s is neither branch nor leaf: flags %#x", p.what, p.head.flags)
+		return damagedError("%s is neither branch nor leaf: flags %#x", p.what, p.head.flags)
 	}
 	if p.head.flags == flagBranch && p.head.count == 0 {
-		return damaged("%s is a branch without children", p.what)
+		return damagedError("%s is a branch without children", p.what)
 	}
-	elements, err := w.elements(p)
+	elements, err := w.readElements(p)
 	if err != nil {
 		return err
 	}
 	for i, e := range elements {
 		if bytes.Compare(e.key, from) < 0 || (to != nil && bytes.Compare(e.key, to) >= 0) {
-			return damaged("%s: key %d is out of order", p.what, i)
+			return damagedError("%s: key %d is out of order", p.what, i)
 		}
 		if i > 0 && bytes.Compare(elements[i-1].key, e.key) >= 0 {
-			return damaged("%s: keys %d and %d are out of order", p.what, i-1, i)
+			return damagedError("%s: keys %d and %d are out of order", p.what, i-1, i)
 		}
 	}
 	for i, e := range elements {
@@ -317,55 +317,55 @@ func (w *walk) content(p content, depth int, from, to []byte) error {
 		if i+1 < len(elements) {
 			next = elements[i+1].key
 		}
-		if err := w.follow(p, e, depth, next); err != nil {
+		if err := w.followElement(p, e, depth, next); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// follow goes on with what an element leads to; next is the key behind it.
-func (w *walk) follow(p content, e element, depth int, next []byte) error {
+// followElement goes on with what an element leads to; next is the key behind it.
+func (w *walk) followElement(p content, e element, depth int, next []byte) error {
 	switch {
 	case p.head.flags == flagBranch:
-		if err := w.claim(e.child, 0); err != nil {
+		if err := w.claimPages(e.child, 0); err != nil {
 			return err
 		}
-		return w.page(e.child, depth+1, e.key, next)
+		return w.checkPage(e.child, depth+1, e.key, next)
 	case e.bucket && e.child != 0:
-		if err := w.claim(e.child, 0); err != nil {
+		if err := w.claimPages(e.child, 0); err != nil {
 			return err
 		}
-		return w.page(e.child, depth+1, nil, nil)
+		return w.checkPage(e.child, depth+1, nil, nil)
 	case e.bucket:
-		return w.inline(p, e, depth)
+		return w.checkInline(p, e, depth)
 	}
 	return nil
 }
 
-// inline follows a bucket whose only page is in its value.
-func (w *walk) inline(p content, e element, depth int) error {
+// checkInline checks a bucket whose only page is in its value.
+func (w *walk) checkInline(p content, e element, depth int) error {
 	if depth > maxDepth || e.vsize < bucketSize+pageHeader {
-		return damaged("%s: the bucket %q has no page", p.what, e.key)
+		return damagedError("%s: the bucket %q has no page", p.what, e.key)
 	}
 	var b [pageHeader]byte
 	start := e.value + bucketSize
-	if err := p.read(b[:], start); err != nil {
+	if err := p.readAt(b[:], start); err != nil {
 		return err
 	}
 	if id := binary.NativeEndian.Uint64(b[:]); id != 0 { // bbolt would free that page
-		return damaged("%s: the bucket %q says that it is page %d", p.what, e.key, id)
+		return damagedError("%s: the bucket %q says that it is page %d", p.what, e.key, id)
 	}
 	h := parseHead(b[:])
 	h.size = e.vsize - bucketSize
 	if h.flags != flagLeaf {
-		return damaged("%s: the bucket %q is no leaf: flags %#x", p.what, e.key, h.flags)
+		return damagedError("%s: the bucket %q is no leaf: flags %#x", p.what, e.key, h.flags)
 	}
 	in := content{
 		what: fmt.Sprintf("%s: bucket %q", p.what, e.key), head: h,
 		from: io.NewSectionReader(p.from, int64(start), int64(h.size)), //nolint:gosec // below 2^37
 	}
-	return w.content(in, depth+1, nil, nil)
+	return w.checkContent(in, depth+1, nil, nil)
 }
 
 // element is an entry of a page.
@@ -377,14 +377,14 @@ type element struct {
 	vsize  uint64
 }
 
-// elements reads the entries of a page with their keys.
-func (w *walk) elements(p content) ([]element, error) {
+// readElements reads the entries of a page with their keys.
+func (w *walk) readElements(p content) ([]element, error) {
 	table := uint64(p.head.count) * elementSize //nolint:gosec // of 16 bits
 	if pageHeader+table > p.head.size {
-		return nil, damaged("%s has no room for its %d entries", p.what, p.head.count)
+		return nil, damagedError("%s has no room for its %d entries", p.what, p.head.count)
 	}
 	raw := make([]byte, table)
-	if err := p.read(raw, pageHeader); err != nil {
+	if err := p.readAt(raw, pageHeader); err != nil {
 		return nil, err
 	}
 	out := make([]element, p.head.count)
@@ -397,7 +397,7 @@ func (w *walk) elements(p content) ([]element, error) {
 		} else {
 			flags := binary.NativeEndian.Uint32(b)
 			if flags > flagBucket {
-				return nil, damaged("%s: entry %d has the flags %#x", p.what, i, flags)
+				return nil, damagedError("%s: entry %d has the flags %#x", p.what, i, flags)
 			}
 			e.bucket = flags == flagBucket
 			pos, ksize = uint64(binary.NativeEndian.Uint32(b[4:])), uint64(binary.NativeEndian.Uint32(b[8:]))
@@ -405,9 +405,9 @@ func (w *walk) elements(p content) ([]element, error) {
 		}
 		e.value = at + pos + ksize
 		if at+pos < pageHeader+table || e.value+e.vsize > p.head.size {
-			return nil, damaged("%s: entry %d lies outside of it", p.what, i)
+			return nil, damagedError("%s: entry %d lies outside of it", p.what, i)
 		}
-		if err := p.fill(&e, at+pos, ksize); err != nil {
+		if err := p.readElementKey(&e, at+pos, ksize); err != nil {
 			return nil, err
 		}
 		out[i] = e
@@ -415,17 +415,17 @@ func (w *walk) elements(p content) ([]element, error) {
 	return out, nil
 }
 
-// fill reads the key of an element, and where its bucket begins.
-func (p content) fill(e *element, at, ksize uint64) error {
+// readElementKey reads the key of an element, and where its bucket begins.
+func (p content) readElementKey(e *element, at, ksize uint64) error {
 	e.key = make([]byte, ksize)
-	if err := p.read(e.key, at); err != nil || !e.bucket {
+	if err := p.readAt(e.key, at); err != nil || !e.bucket {
 		return err
 	}
 	var b [bucketSize]byte
 	if e.vsize < bucketSize {
-		return damaged("%s: the bucket %q is cut", p.what, e.key)
+		return damagedError("%s: the bucket %q is cut", p.what, e.key)
 	}
-	if err := p.read(b[:], e.value); err != nil {
+	if err := p.readAt(b[:], e.value); err != nil {
 		return err
 	}
 	e.child = binary.NativeEndian.Uint64(b[:])

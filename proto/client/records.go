@@ -19,7 +19,7 @@ const typeJSON = "application/json"
 
 // Health returns nil when the server can serve.
 func (c *Client) Health(ctx context.Context) error {
-	return c.call(ctx, request{method: http.MethodGet, path: "/health_check"}, nil)
+	return c.exchangeJSON(ctx, request{method: http.MethodGet, path: "/health_check"}, nil)
 }
 
 // Add stores r as AUDITOR's POST /record does: the fields that AUDITOR knows. The
@@ -52,7 +52,7 @@ func (c *Client) Update(ctx context.Context, id string, stop record.Time) error 
 }
 
 func (c *Client) postBody(ctx context.Context, method, path string, body []byte) error {
-	return c.call(ctx, request{method: method, path: path, kind: typeJSON, body: bytes.NewReader(body)}, nil)
+	return c.exchangeJSON(ctx, request{method: method, path: path, kind: typeJSON, body: bytes.NewReader(body)}, nil)
 }
 
 // Get returns the record of that id; [ErrNotFound] when there is none.
@@ -64,13 +64,13 @@ func (c *Client) Get(ctx context.Context, id string) (record.Record, error) {
 		return c.findRecord(ctx, id)
 	}
 	var raw json.RawMessage
-	if err := c.call(ctx, request{method: http.MethodGet, path: "/record/" + id}, &raw); err != nil {
+	if err := c.exchangeJSON(ctx, request{method: http.MethodGet, path: "/record/" + id}, &raw); err != nil {
 		return record.Record{}, err
 	}
 	if bytes.Equal(raw, []byte("null")) {
 		return record.Record{}, fmt.Errorf("record %q: %w", id, ErrNotFound)
 	}
-	return decode(raw)
+	return decodeRecord(raw)
 }
 
 // isAwkward reports whether a path cannot carry the id through every server and
@@ -102,7 +102,7 @@ func (c *Client) Query(ctx context.Context, query url.Values) iter.Seq2[record.R
 		for raw, err := range c.Raw(ctx, "/records", query) {
 			var r record.Record
 			if err == nil {
-				r, err = decode(raw)
+				r, err = decodeRecord(raw)
 			}
 			if !yield(r, err) || err != nil {
 				return
@@ -118,7 +118,7 @@ func (c *Client) Raw(ctx context.Context, path string, query url.Values) iter.Se
 	if len(query) > 0 {
 		target += "?" + encodeQuery(query)
 	}
-	return c.stream(ctx, target, request{method: http.MethodGet, path: path, query: query})
+	return c.streamValues(ctx, target, request{method: http.MethodGet, path: path, query: query})
 }
 
 // encodeQuery is url.Values.Encode with brackets as they are: AUDITOR refuses them
@@ -126,13 +126,13 @@ func (c *Client) Raw(ctx context.Context, path string, query url.Values) iter.Se
 func encodeQuery(query url.Values) string {
 	b := []byte(query.Encode())
 	for _, bracket := range []struct{ escaped, plain string }{{"%5B", "["}, {"%5D", "]"}} {
-		b = keys(b, bracket.escaped, bracket.plain)
+		b = replaceInKeys(b, bracket.escaped, bracket.plain)
 	}
 	return string(b)
 }
 
-// keys replaces text in the keys of an encoded query.
-func keys(query []byte, old, with string) []byte {
+// replaceInKeys replaces text in the keys of an encoded query.
+func replaceInKeys(query []byte, old, with string) []byte {
 	parts := bytes.Split(query, []byte("&"))
 	for i, part := range parts {
 		key, value, _ := bytes.Cut(part, []byte("="))
@@ -142,7 +142,7 @@ func keys(query []byte, old, with string) []byte {
 	return bytes.Join(parts, []byte("&"))
 }
 
-func decode(raw []byte) (record.Record, error) {
+func decodeRecord(raw []byte) (record.Record, error) {
 	r, err := wire.DecodeRecordJSON(raw)
 	if err != nil {
 		return record.Record{}, fmt.Errorf("the server's record: %w", err)
@@ -150,9 +150,9 @@ func decode(raw []byte) (record.Record, error) {
 	return r, nil
 }
 
-// call does an exchange within the timeout and reads the answer, if it has a
+// exchangeJSON does an exchange within the timeout and reads the answer, if it has a
 // body, as JSON into out, unless out is nil.
-func (c *Client) call(ctx context.Context, r request, out any) error {
+func (c *Client) exchangeJSON(ctx context.Context, r request, out any) error {
 	ctx, cancel := c.withTimeout(ctx, r.query)
 	defer cancel()
 	resp, err := c.sendRequest(ctx, r)
@@ -160,14 +160,14 @@ func (c *Client) call(ctx context.Context, r request, out any) error {
 		return err
 	}
 	defer resp.Body.Close()
-	if err := read(resp.Body, out); err != nil {
+	if err := readAnswer(resp.Body, out); err != nil {
 		return causeOf(ctx, fmt.Errorf("%s %s: answer: %w", r.method, r.path, err))
 	}
 	return nil
 }
 
-// read reads body to its end, so that the connection can be used again.
-func read(body io.Reader, out any) error {
+// readAnswer reads body to its end, so that the connection can be used again.
+func readAnswer(body io.Reader, out any) error {
 	all, err := io.ReadAll(body)
 	if err != nil {
 		return err

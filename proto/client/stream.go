@@ -11,13 +11,13 @@ import (
 	"time"
 )
 
-// stream yields the JSON values of an answer, which stand behind one another with
+// streamValues yields the JSON values of an answer, which stand behind one another with
 // or without blanks between them.
-func (c *Client) stream(ctx context.Context, target string, r request) iter.Seq2[json.RawMessage, error] {
+func (c *Client) streamValues(ctx context.Context, target string, r request) iter.Seq2[json.RawMessage, error] {
 	return func(yield func(json.RawMessage, error) bool) {
 		ctx, cancel := context.WithCancelCause(ctx)
 		defer cancel(nil)
-		alive := c.watch(cancel, r.query)
+		alive := c.newWatchdog(cancel, r.query)
 		defer alive.stop()
 		resp, err := c.sendTo(ctx, target, r)
 		if err != nil {
@@ -25,7 +25,7 @@ func (c *Client) stream(ctx context.Context, target string, r request) iter.Seq2
 			return
 		}
 		defer resp.Body.Close()
-		in := json.NewDecoder(alive.reader(resp.Body))
+		in := json.NewDecoder(alive.watchedReader(resp.Body))
 		for n := 0; ; n++ {
 			var raw json.RawMessage // a new one each time: it is handed out
 			err := in.Decode(&raw)
@@ -36,7 +36,7 @@ func (c *Client) stream(ctx context.Context, target string, r request) iter.Seq2
 				yield(nil, causeOf(ctx, fmt.Errorf("%s %s: answer is cut short behind %d values: %w", r.method, r.path, n, err)))
 				return
 			}
-			if !alive.yield(yield, raw) {
+			if !alive.yieldPaused(yield, raw) {
 				return
 			}
 		}
@@ -50,7 +50,7 @@ type watchdog struct {
 	within time.Duration
 }
 
-func (c *Client) watch(cancel context.CancelCauseFunc, query url.Values) *watchdog {
+func (c *Client) newWatchdog(cancel context.CancelCauseFunc, query url.Values) *watchdog {
 	within := c.timeoutOf(query)
 	if within < 0 {
 		return &watchdog{}
@@ -70,14 +70,14 @@ func (w *watchdog) reset() {
 	}
 }
 
-func (w *watchdog) yield(yield func(json.RawMessage, error) bool, raw json.RawMessage) bool {
+func (w *watchdog) yieldPaused(yield func(json.RawMessage, error) bool, raw json.RawMessage) bool {
 	w.stop()
 	defer w.reset()
 	return yield(raw, nil)
 }
 
-// reader returns r; each read that brings something resets the watchdog.
-func (w *watchdog) reader(r io.Reader) io.Reader { return watched{r, w} }
+// watchedReader returns r; each read that brings something resets the watchdog.
+func (w *watchdog) watchedReader(r io.Reader) io.Reader { return watched{r, w} }
 
 type watched struct {
 	io.Reader

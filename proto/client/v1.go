@@ -22,7 +22,7 @@ func (c *Client) Call(ctx context.Context, method, path string, query url.Values
 		}
 		r.kind, r.body = typeJSON, bytes.NewReader(body)
 	}
-	return c.call(ctx, r, out)
+	return c.exchangeJSON(ctx, r, out)
 }
 
 // Stream implements [v1.Caller]: it yields the values of an answer in NDJSON as they come.
@@ -33,7 +33,7 @@ func (c *Client) Stream(ctx context.Context, path string, query url.Values) iter
 	if len(query) > 0 {
 		target += "?" + query.Encode()
 	}
-	return c.stream(ctx, target, request{method: http.MethodGet, path: path, query: query, accept: "application/x-ndjson"})
+	return c.streamValues(ctx, target, request{method: http.MethodGet, path: path, query: query, accept: "application/x-ndjson"})
 }
 
 // Download implements [v1.Carrier]: it copies an answer of any type, such as text/csv, to
@@ -41,14 +41,14 @@ func (c *Client) Stream(ctx context.Context, path string, query url.Values) iter
 func (c *Client) Download(ctx context.Context, path string, query url.Values, accept string, w io.Writer) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	alive := c.watch(cancel, query)
+	alive := c.newWatchdog(cancel, query)
 	defer alive.stop()
 	resp, err := c.sendRequest(ctx, request{method: http.MethodGet, path: path, query: query, accept: accept})
 	if err != nil {
 		return causeOf(ctx, err)
 	}
 	defer resp.Body.Close()
-	if _, err := io.Copy(w, alive.reader(resp.Body)); err != nil {
+	if _, err := io.Copy(w, alive.watchedReader(resp.Body)); err != nil {
 		return causeOf(ctx, fmt.Errorf("GET %s: %w", path, err))
 	}
 	return nil
@@ -62,7 +62,7 @@ func (c *Client) Upload(ctx context.Context, method, path string, query url.Valu
 		return err
 	}
 	defer resp.Body.Close()
-	if err := read(resp.Body, out); err != nil {
+	if err := readAnswer(resp.Body, out); err != nil {
 		return fmt.Errorf("%s %s: answer: %w", method, path, err)
 	}
 	return nil

@@ -18,22 +18,22 @@ func TwoDashes(root *cobra.Command, args []string) []string {
 			return append(out, args[i:]...)
 		case value:
 			value = false
-		case len(a) > 2 && a[0] == '-' && letter(a[1]) && letter(a[2]):
+		case len(a) > 2 && a[0] == '-' && isLetter(a[1]) && isLetter(a[2]):
 			a = "-" + a
-			value = takesValue(root, a[2:])
+			value = hasValue(root, a[2:])
 		case len(a) > 3 && strings.HasPrefix(a, "--"):
-			value = takesValue(root, a[2:])
+			value = hasValue(root, a[2:])
 		}
 		out = append(out, a)
 	}
 	return out
 }
 
-func letter(c byte) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' }
+func isLetter(c byte) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' }
 
-// takesValue reports whether the argument behind the option belongs to it.
+// hasValue reports whether the argument behind the option belongs to it.
 // Options of one name take a value in all commands or in none.
-func takesValue(cmd *cobra.Command, option string) bool {
+func hasValue(cmd *cobra.Command, option string) bool {
 	f := cmd.Flags().Lookup(option)
 	if f == nil {
 		f = cmd.PersistentFlags().Lookup(option)
@@ -42,7 +42,7 @@ func takesValue(cmd *cobra.Command, option string) bool {
 		return f.NoOptDefVal == ""
 	}
 	for _, sub := range cmd.Commands() {
-		if takesValue(sub, option) {
+		if hasValue(sub, option) {
 			return true
 		}
 	}

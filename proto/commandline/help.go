@@ -27,19 +27,19 @@ func Help(w io.Writer, cmd *cobra.Command) {
 		fmt.Fprintf(&b, "\nExamples:\n%s\n", cmd.Example)
 	}
 	for _, g := range cmd.Groups() {
-		commands(&b, g.Title, cmd, g.ID)
+		writeCommands(&b, g.Title, cmd, g.ID)
 	}
-	commands(&b, "Commands", cmd, "")
-	options(&b, "Options", cmd.LocalFlags())
-	options(&b, "Options of all commands", cmd.InheritedFlags())
+	writeCommands(&b, "Commands", cmd, "")
+	writeOptions(&b, "Options", cmd.LocalFlags())
+	writeOptions(&b, "Options of all commands", cmd.InheritedFlags())
 	if cmd.HasAvailableSubCommands() {
 		fmt.Fprintf(&b, "\nRun \"%s COMMAND -h\" for help on a command.\n", cmd.CommandPath())
 	}
 	_, _ = io.WriteString(w, b.String()) // a terminal that is gone
 }
 
-// commands lists the commands of a group; "" is those without one.
-func commands(b *strings.Builder, title string, cmd *cobra.Command, group string) {
+// writeCommands lists the commands of a group; "" is those without one.
+func writeCommands(b *strings.Builder, title string, cmd *cobra.Command, group string) {
 	first := true
 	for _, sub := range cmd.Commands() {
 		if sub.GroupID != group || !sub.IsAvailableCommand() {
@@ -88,8 +88,8 @@ func useLine(cmd *cobra.Command) string {
 	}
 }
 
-// options lists options with one dash.
-func options(b *strings.Builder, title string, flags *pflag.FlagSet) {
+// writeOptions lists options with one dash.
+func writeOptions(b *strings.Builder, title string, flags *pflag.FlagSet) {
 	first := true
 	flags.VisitAll(func(f *pflag.Flag) {
 		if f.Hidden || f.Name == "help" {
@@ -121,21 +121,21 @@ func UsageError(cmd *cobra.Command, err error) error {
 	var invalid *pflag.InvalidValueError
 	switch {
 	case errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() == "":
-		return usage(cmd, fmt.Sprintf("unknown flag: -%s%s", unknown.GetSpecifiedName(), meant(cmd, unknown.GetSpecifiedName())))
+		return usageError(cmd, fmt.Sprintf("unknown flag: -%s%s", unknown.GetSpecifiedName(), suggestOption(cmd, unknown.GetSpecifiedName())))
 	case errors.As(err, &invalid) && errors.Is(err, strconv.ErrSyntax) && strings.Contains(invalid.GetFlag().Value.Type(), "int"):
-		return usage(cmd, fmt.Sprintf("invalid value %q for -%s: use a whole number", invalid.GetValue(), invalid.GetFlag().Name))
+		return usageError(cmd, fmt.Sprintf("invalid value %q for -%s: use a whole number", invalid.GetValue(), invalid.GetFlag().Name))
 	case errors.As(err, &invalid):
-		return usage(cmd, fmt.Sprintf("invalid value %q for -%s: %v", invalid.GetValue(), invalid.GetFlag().Name, invalid.Unwrap()))
+		return usageError(cmd, fmt.Sprintf("invalid value %q for -%s: %v", invalid.GetValue(), invalid.GetFlag().Name, invalid.Unwrap()))
 	}
-	return usage(cmd, strings.ReplaceAll(err.Error(), "--", "-"))
+	return usageError(cmd, strings.ReplaceAll(err.Error(), "--", "-"))
 }
 
-func usage(cmd *cobra.Command, message string) error {
+func usageError(cmd *cobra.Command, message string) error {
 	return fmt.Errorf("%s; see %s -h", message, cmd.CommandPath())
 }
 
-// meant asks for the option of the command that is nearest to a name; "" where none is near.
-func meant(cmd *cobra.Command, name string) string {
+// suggestOption asks for the option of the command that is nearest to a name; "" where none is near.
+func suggestOption(cmd *cobra.Command, name string) string {
 	var names []string
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		if !f.Hidden {

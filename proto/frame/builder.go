@@ -62,13 +62,13 @@ func (b *Builder) Append(frame []byte) error {
 	if !b.Fits(len(frame)) {
 		return ErrFull
 	}
-	b.add(frame)
+	b.addFrame(frame)
 	return nil
 }
 
-func (b *Builder) add(frame []byte) {
+func (b *Builder) addFrame(frame []byte) {
 	b.body = binary.AppendUvarint(b.body, uint64(len(frame)))
-	b.body = binary.LittleEndian.AppendUint32(b.body, checksum(frame))
+	b.body = binary.LittleEndian.AppendUint32(b.body, checksumOf(frame))
 	b.body = append(b.body, frame...)
 	b.after = b.after.Next(frame)
 	b.count++
@@ -98,14 +98,14 @@ func (b *Builder) Finish() []byte {
 	if b.count == 0 {
 		return nil
 	}
-	chunk := b.encode()
+	chunk := b.encodeChunk()
 	b.first += uint64(b.count)
 	b.before, b.count, b.body = b.after, 0, b.body[:0]
 	return chunk
 }
 
-// encode compresses the body where that makes it smaller.
-func (b *Builder) encode() []byte {
+// encodeChunk compresses the body where that makes it smaller.
+func (b *Builder) encodeChunk() []byte {
 	out := make([]byte, headerSize, headerSize+len(b.body))
 	var flags byte
 	if packed := s2.Encode(nil, b.body); len(packed) < len(b.body) {
@@ -125,9 +125,9 @@ func (b *Builder) encode() []byte {
 
 // chunkSum is the sum over all of the chunk but the sum itself.
 func chunkSum(chunk []byte) uint32 {
-	return crc32.Update(checksum(chunk[:50]), crc32.MakeTable(crc32.Castagnoli), chunk[headerSize:])
+	return crc32.Update(checksumOf(chunk[:50]), crc32.MakeTable(crc32.Castagnoli), chunk[headerSize:])
 }
 
-func checksum(b []byte) uint32 {
+func checksumOf(b []byte) uint32 {
 	return crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli))
 }

@@ -55,10 +55,10 @@ func Peek(chunk []byte) (Header, error) {
 	if chunk[1]&^knownFlags != 0 {
 		return Header{}, fmt.Errorf("%w: flags %#x", ErrVersion, chunk[1])
 	}
-	return peek(chunk)
+	return parseHeader(chunk)
 }
 
-func peek(chunk []byte) (Header, error) {
+func parseHeader(chunk []byte) (Header, error) {
 	h := Header{
 		First:  binary.LittleEndian.Uint64(chunk[2:]),
 		Count:  int(binary.LittleEndian.Uint32(chunk[10:])),
@@ -110,22 +110,22 @@ func Parse(chunk []byte) (*Chunk, error) {
 	if err := Check(chunk); err != nil {
 		return nil, err
 	}
-	h, err := peek(chunk)
+	h, err := parseHeader(chunk)
 	if err != nil {
 		return nil, err
 	}
 	c := &Chunk{Header: h, raw: chunk}
-	if c.body, err = unpack(chunk[headerSize:], &h); err != nil {
+	if c.body, err = unpackBody(chunk[headerSize:], &h); err != nil {
 		return nil, err
 	}
-	if c.frames, err = split(c.body, &h); err != nil {
+	if c.frames, err = splitFrames(c.body, &h); err != nil {
 		return nil, err
 	}
 	return c, nil
 }
 
-// unpack returns the body as it was before compression.
-func unpack(body []byte, h *Header) ([]byte, error) {
+// unpackBody returns the body as it was before compression.
+func unpackBody(body []byte, h *Header) ([]byte, error) {
 	if !h.packed {
 		if len(body) != h.Size {
 			return nil, fmt.Errorf("%w: body has %d bytes, not %d", ErrCorrupt, len(body), h.Size)
@@ -142,8 +142,8 @@ func unpack(body []byte, h *Header) ([]byte, error) {
 	return plain, nil
 }
 
-// split finds the frames and checks their sums.
-func split(body []byte, h *Header) ([]span, error) {
+// splitFrames finds the frames and checks their sums.
+func splitFrames(body []byte, h *Header) ([]span, error) {
 	const least = 1 + 4 + 1 // bytes of the shortest frame
 	if h.Count > len(body)/least {
 		return nil, fmt.Errorf("%w: %d bytes cannot hold %d frames", ErrCorrupt, len(body), h.Count)
@@ -151,7 +151,7 @@ func split(body []byte, h *Header) ([]span, error) {
 	frames := make([]span, 0, h.Count)
 	pos := 0
 	for range h.Count {
-		s, err := next(body, pos)
+		s, err := frameAt(body, pos)
 		if err != nil {
 			return nil, fmt.Errorf("frame %d: %w", h.First+uint64(len(frames)), err)
 		}
@@ -163,8 +163,8 @@ func split(body []byte, h *Header) ([]span, error) {
 	return frames, nil
 }
 
-// next reads the frame at pos.
-func next(body []byte, pos int) (span, error) {
+// frameAt reads the frame at pos.
+func frameAt(body []byte, pos int) (span, error) {
 	n, width := binary.Uvarint(body[pos:])
 	if width <= 0 || n == 0 || n > MaxFrame {
 		return span{}, fmt.Errorf("%w: bad length", ErrCorrupt)
@@ -174,7 +174,7 @@ func next(body []byte, pos int) (span, error) {
 	if to > len(body) {
 		return span{}, fmt.Errorf("%w: ends early", ErrCorrupt)
 	}
-	if want := binary.LittleEndian.Uint32(body[from-4:]); checksum(body[from:to]) != want {
+	if want := binary.LittleEndian.Uint32(body[from-4:]); checksumOf(body[from:to]) != want {
 		return span{}, fmt.Errorf("%w: CRC32C is not %08x", ErrCorrupt, want)
 	}
 	return span{uint32(from), uint32(to)}, nil
@@ -185,7 +185,7 @@ func next(body []byte, pos int) (span, error) {
 func (c *Chunk) Frames() iter.Seq2[uint64, []byte] {
 	return func(yield func(uint64, []byte) bool) {
 		for i := range c.frames {
-			if !yield(c.First+uint64(i), c.frame(i)) {
+			if !yield(c.First+uint64(i), c.frameBytes(i)) {
 				return
 			}
 		}
@@ -198,10 +198,10 @@ func (c *Chunk) Frame(seq uint64) []byte {
 	if seq < c.First || seq > c.Last() {
 		return nil
 	}
-	return c.frame(int(seq - c.First))
+	return c.frameBytes(int(seq - c.First))
 }
 
-func (c *Chunk) frame(i int) []byte {
+func (c *Chunk) frameBytes(i int) []byte {
 	s := c.frames[i]
 	return c.body[s.from:s.to:s.to]
 }
@@ -223,7 +223,7 @@ func (c *Chunk) DigestAt(seq uint64) (Digest, bool) {
 	}
 	d := c.Before
 	for i := range int(seq - c.First + 1) {
-		d = d.Next(c.frame(i))
+		d = d.Next(c.frameBytes(i))
 	}
 	return d, true
 }
@@ -241,7 +241,7 @@ func (c *Chunk) Slice(after uint64) ([]byte, error) {
 	d, _ := c.DigestAt(after)
 	b := NewBuilder(after+1, d)
 	for i := int(after + 1 - c.First); i < len(c.frames); i++ {
-		b.add(c.frame(i))
+		b.addFrame(c.frameBytes(i))
 	}
 	if b.After() != c.After {
 		return nil, fmt.Errorf("%w: frames %d to %d", ErrChain, c.First, c.Last())

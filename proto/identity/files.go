@@ -72,7 +72,7 @@ func (k *Keys) Reload() error {
 
 // readFiles takes the content of the files when all is well with it.
 func (k *Keys) readFiles() error {
-	stamps := k.lookAtFiles()
+	stamps := k.statFiles()
 	next, err := readContent(k.files)
 	if err == nil && k.cert != nil {
 		err = k.checkSuccessor(&next)
@@ -187,7 +187,7 @@ func parseBundle(text []byte) ([]*x509.Certificate, error) {
 	return list, nil
 }
 
-func (k *Keys) lookAtFiles() (stamps [3]stamp) {
+func (k *Keys) statFiles() (stamps [3]stamp) {
 	for i, path := range []string{k.files.CA, k.files.Cert, k.files.Key} {
 		if info, err := os.Stat(path); err == nil {
 			stamps[i] = stamp{info.ModTime(), info.Size(), inodeOf(info)}
@@ -226,7 +226,7 @@ func (k *Keys) currentContent() content {
 func (k *Keys) followFiles() content {
 	if now := time.Now(); now.Sub(k.checked) > checkEvery {
 		k.checked = now
-		if k.lookAtFiles() != k.stamps {
+		if k.statFiles() != k.stamps {
 			_ = k.readFiles() // Run says what is wrong, if it stays so
 		}
 	}

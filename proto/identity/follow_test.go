@@ -87,7 +87,7 @@ func TestAnOpenConnectionEndsSoonAfterItsAuthorityIsGoneAndOthersGoOn(t *testing
 	now := time.Now()
 	look := func(after time.Duration, want int) {
 		t.Helper()
-		w.lookAtKeys(now.Add(after))
+		w.checkKeys(now.Add(after))
 		if n := strings.Count(told.String(), "a connection was ended"); n != want {
 			t.Fatalf("after %s: %d have ended:\n%s", after, n, &told)
 		}

@@ -30,7 +30,7 @@ func (k *Keys) Run(ctx context.Context, log *slog.Logger) error {
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
 	for {
-		w.lookAtKeys(time.Now())
+		w.checkKeys(time.Now())
 		select {
 		case <-ctx.Done():
 			return nil
@@ -55,7 +55,7 @@ type watch struct {
 	warned     time.Time
 }
 
-func (w *watch) lookAtKeys(now time.Time) {
+func (w *watch) checkKeys(now time.Time) {
 	problem := w.keys.Problem()
 	c := w.keys.currentContent()
 	if g := w.keys.seenGeneration(); g != w.generation {

@@ -65,7 +65,7 @@ func List(dir string) ([]File, error) {
 			return err
 		}
 		name := filepath.ToSlash(rel)
-		if !info.Mode().IsRegular() || !fits(name) {
+		if !info.Mode().IsRegular() || !isValidName(name) {
 			return fmt.Errorf("cannot store %s in an image: not a regular file, or its name is too long or has special characters", p)
 		}
 		files = append(files, File{name, info.Size()})
@@ -74,12 +74,14 @@ func List(dir string) ([]File, error) {
 	return files, err
 }
 
-// order is by the parts of the path, as [filepath.WalkDir] goes.
-func order(a, b string) int { return slices.Compare(strings.Split(a, "/"), strings.Split(b, "/")) }
+// comparePaths compares by the parts of the path, as [filepath.WalkDir] goes.
+func comparePaths(a, b string) int {
+	return slices.Compare(strings.Split(a, "/"), strings.Split(b, "/"))
+}
 
-// fits reports whether name stays below the directory that it is unpacked into
+// isValidName reports whether name stays below the directory that it is unpacked into
 // and needs one tar header and one line of the checksums.
-func fits(name string) bool {
+func isValidName(name string) bool {
 	odd := func(r rune) bool { return r <= ' ' || r >= 0x7f || r == '\\' }
 	return len(name) <= maxName && !strings.ContainsFunc(name, odd) &&
 		filepath.IsLocal(name) && path.Clean(name) == name && name != "."
@@ -96,15 +98,15 @@ func Bytes(files []File) (sum int64) {
 // Size is the exact length of an image.
 func Size(meta []byte, files []File) int64 {
 	sums := sumLength(MetaName)
-	size := member(int64(len(meta)))
+	size := memberSize(int64(len(meta)))
 	for _, f := range files {
-		size += member(f.Size)
+		size += memberSize(f.Size)
 		sums += sumLength(stateDir + f.Name)
 	}
-	return size + member(sums) + 2*block
+	return size + memberSize(sums) + 2*block
 }
 
-func member(size int64) int64 { return block + (size+block-1)/block*block }
+func memberSize(size int64) int64 { return block + (size+block-1)/block*block }
 
 func sumLength(name string) int64 { return int64(2*sha256.Size + 2 + len(name) + 1) }
 
@@ -112,16 +114,16 @@ func sumLength(name string) int64 { return int64(2*sha256.Size + 2 + len(name) +
 // change meanwhile. The headers have the format, or GNU's where files are too large for it.
 func Write(w io.Writer, format tar.Format, dir string, meta []byte, files []File) error {
 	out := writer{tar: tar.NewWriter(w), format: format}
-	if err := out.add(MetaName, int64(len(meta)), bytes.NewReader(meta)); err != nil {
+	if err := out.addMember(MetaName, int64(len(meta)), bytes.NewReader(meta)); err != nil {
 		return err
 	}
 	for _, f := range files {
-		if err := out.file(dir, f); err != nil {
+		if err := out.addFile(dir, f); err != nil {
 			return err
 		}
 	}
 	sums := bytes.Clone(out.sums.Bytes())
-	if err := out.add(SumsName, int64(len(sums)), bytes.NewReader(sums)); err != nil {
+	if err := out.addMember(SumsName, int64(len(sums)), bytes.NewReader(sums)); err != nil {
 		return err
 	}
 	return out.tar.Close()
@@ -133,16 +135,16 @@ type writer struct {
 	sums   bytes.Buffer
 }
 
-func (w *writer) file(dir string, f File) error {
+func (w *writer) addFile(dir string, f File) error {
 	from, err := os.Open(filepath.Join(dir, filepath.FromSlash(f.Name)))
 	if err != nil {
 		return err
 	}
 	defer from.Close()
-	return w.add(stateDir+f.Name, f.Size, from)
+	return w.addMember(stateDir+f.Name, f.Size, from)
 }
 
-func (w *writer) add(name string, size int64, from io.Reader) error {
+func (w *writer) addMember(name string, size int64, from io.Reader) error {
 	h := &tar.Header{Name: name, Size: size, Mode: 0o600, Typeflag: tar.TypeReg, Format: w.format}
 	if size >= 8<<30 { // more than USTAR has digits for
 		h.Format = tar.FormatGNU

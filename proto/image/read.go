@@ -35,19 +35,19 @@ type Content struct {
 func Read(r io.Reader, begin func(meta []byte) (Content, error), keep func(name string, size int64, content io.Reader) error) error {
 	from := &counted{r: r}
 	in := &reader{tar: tar.NewReader(from), keep: keep}
-	err := in.all(begin)
+	err := in.readAll(begin)
 	if err == nil {
 		in.member = "the end"
-		err = in.end(from)
+		err = in.checkEnd(from)
 	}
-	return in.located(err)
+	return in.withMember(err)
 }
 
 // ReadMeta reads meta.json, and no further.
 func ReadMeta(r io.Reader) ([]byte, error) {
 	in := &reader{tar: tar.NewReader(r)}
-	meta, err := in.small(MetaName, maxMeta)
-	return meta, in.located(err)
+	meta, err := in.readSmall(MetaName, maxMeta)
+	return meta, in.withMember(err)
 }
 
 type reader struct {
@@ -63,8 +63,8 @@ type reader struct {
 	bytes   int64 // of the files that are still to come, if bounded
 }
 
-// located says where the image is damaged.
-func (in *reader) located(err error) error {
+// withMember adds to an error where the image is damaged.
+func (in *reader) withMember(err error) error {
 	if err == nil || in.member == "" {
 		return err
 	}
@@ -74,8 +74,8 @@ func (in *reader) located(err error) error {
 	return fmt.Errorf("%s: %w", in.member, err)
 }
 
-func (in *reader) all(begin func([]byte) (Content, error)) error {
-	meta, err := in.small(MetaName, maxMeta)
+func (in *reader) readAll(begin func([]byte) (Content, error)) error {
+	meta, err := in.readSmall(MetaName, maxMeta)
 	if err != nil {
 		return err
 	}
@@ -90,18 +90,18 @@ func (in *reader) all(begin func([]byte) (Content, error)) error {
 	sumLine(&in.sums, MetaName, sum[:])
 	in.bounded, in.bytes = content.Bytes >= 0, content.Bytes
 	for range content.Files {
-		if err := in.file(); err != nil {
+		if err := in.readFile(); err != nil {
 			return err
 		}
 	}
 	if in.bounded && in.bytes != 0 {
 		return fmt.Errorf("the files have %d bytes less than %s says", in.bytes, MetaName)
 	}
-	return in.checksums()
+	return in.checkSums()
 }
 
-// next goes on to the next member.
-func (in *reader) next() (*tar.Header, error) {
+// nextMember goes on to the next member.
+func (in *reader) nextMember() (*tar.Header, error) {
 	h, err := in.tar.Next()
 	if errors.Is(err, io.EOF) {
 		err = io.ErrUnexpectedEOF
@@ -110,16 +110,16 @@ func (in *reader) next() (*tar.Header, error) {
 		return nil, err
 	}
 	in.member = fmt.Sprintf("%q", h.Name)
-	in.size += member(h.Size)
+	in.size += memberSize(h.Size)
 	if h.Typeflag != tar.TypeReg || h.Format&(tar.FormatUSTAR|tar.FormatGNU) == 0 || len(h.PAXRecords) > 0 {
 		return nil, errors.New("not a plain file")
 	}
 	return h, nil
 }
 
-// small reads a member that must be called name and fit into limit.
-func (in *reader) small(name string, limit int64) ([]byte, error) {
-	h, err := in.next()
+// readSmall reads a member that must be called name and fit into limit.
+func (in *reader) readSmall(name string, limit int64) ([]byte, error) {
+	h, err := in.nextMember()
 	if err != nil {
 		return nil, err
 	}
@@ -129,17 +129,17 @@ func (in *reader) small(name string, limit int64) ([]byte, error) {
 	return io.ReadAll(in.tar)
 }
 
-// file hands on one file. Names grow, so that none comes twice.
-func (in *reader) file() error {
-	h, err := in.next()
+// readFile hands on one file. Names grow, so that none comes twice.
+func (in *reader) readFile() error {
+	h, err := in.nextMember()
 	if err != nil {
 		return err
 	}
 	name, below := strings.CutPrefix(h.Name, stateDir)
-	if !below || !fits(name) {
+	if !below || !isValidName(name) {
 		return errors.New("invalid name of a file")
 	}
-	if in.last != "" && order(in.last, name) >= 0 {
+	if in.last != "" && comparePaths(in.last, name) >= 0 {
 		return fmt.Errorf("it comes after %q", stateDir+in.last)
 	}
 	if in.bounded && h.Size > in.bytes {
@@ -178,8 +178,8 @@ func (c *content) Read(p []byte) (int, error) {
 	return n, err
 }
 
-func (in *reader) checksums() error {
-	want, err := in.small(SumsName, maxSums)
+func (in *reader) checkSums() error {
+	want, err := in.readSmall(SumsName, maxSums)
 	if err != nil {
 		return err
 	}
@@ -196,8 +196,8 @@ func (in *reader) checksums() error {
 	return fmt.Errorf("it has %d lines and should have %d", len(a)-1, len(b)-1)
 }
 
-// end makes sure that the image ends as it should and nothing follows.
-func (in *reader) end(from *counted) error {
+// checkEnd makes sure that the image ends as it should and nothing follows.
+func (in *reader) checkEnd(from *counted) error {
 	if _, err := in.tar.Next(); !errors.Is(err, io.EOF) {
 		return errors.Join(errors.New("something follows the checksums"), err)
 	}

@@ -38,7 +38,7 @@ func Address(host string) string {
 // side of TLS that trusts only the authority with the fingerprint, and only aggregators.
 // Nothing secret is sent. The error wraps [ErrAuthority] when the server has another one.
 func Pin(ctx context.Context, address string, fingerprint identity.Digest) (*tls.Config, error) {
-	offer, err := fetch(ctx, address)
+	offer, err := fetchOffer(ctx, address)
 	if err != nil {
 		return nil, err
 	}
@@ -55,7 +55,7 @@ func Pin(ctx context.Context, address string, fingerprint identity.Digest) (*tls
 	return &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: pool, VerifyConnection: onlyAggregator}, nil
 }
 
-func fetch(ctx context.Context, address string) (offer v1.JoinOffer, err error) {
+func fetchOffer(ctx context.Context, address string) (offer v1.JoinOffer, err error) {
 	c, err := client.New(client.Options{Address: "https://" + address, Timeout: patience, TLS: &tls.Config{
 		MinVersion: tls.VersionTLS12, InsecureSkipVerify: true, //nolint:gosec // the fingerprint decides what is trusted of the answer
 	}})

@@ -24,7 +24,7 @@ func Listen(path string, mode fs.FileMode) (net.Listener, error) {
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("socket: %w", err)
 	}
-	near, done, err := short(path)
+	near, done, err := shortPath(path)
 	if err != nil {
 		return nil, fmt.Errorf("socket: %w", err)
 	}
@@ -68,7 +68,7 @@ func (l *listener) Addr() net.Addr { return &net.UnixAddr{Name: l.path, Net: "un
 
 // Dial connects to the socket at path.
 func Dial(ctx context.Context, path string) (net.Conn, error) {
-	near, done, err := short(path)
+	near, done, err := shortPath(path)
 	if err != nil {
 		return nil, &net.OpError{Op: "dial", Net: "unix", Err: err}
 	}
@@ -79,11 +79,11 @@ func Dial(ctx context.Context, path string) (net.Conn, error) {
 // longest is how long the path of a socket may be.
 const longest = 104
 
-// short gives a path of the socket that the system takes: a long one goes
+// shortPath gives a path of the socket that the system takes: a long one goes
 // through the open folder. The caller calls done after the path is used.
-func short(path string) (near string, done func(), err error) {
+func shortPath(path string) (near string, done func(), err error) {
 	if len(path) < longest {
 		return path, func() {}, nil
 	}
-	return through(path)
+	return throughFolder(path)
 }

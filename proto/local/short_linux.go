@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 )
 
-func through(path string) (near string, done func(), err error) {
+func throughFolder(path string) (near string, done func(), err error) {
 	dir, err := os.Open(filepath.Dir(path))
 	if err != nil {
 		return "", nil, err

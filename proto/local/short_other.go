@@ -2,6 +2,6 @@
 
 package local
 
-func through(path string) (near string, done func(), err error) {
+func throughFolder(path string) (near string, done func(), err error) {
 	return path, func() {}, nil
 }

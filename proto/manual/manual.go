@@ -25,24 +25,24 @@ type Page struct {
 // Write writes the page to dir.
 func (p Page) Write(dir string) error {
 	text := fmt.Sprintf("%% %q %q %q %q %q\n\n# NAME\n\n%s - %s\n\n%s", strings.ToUpper(p.Name), fmt.Sprint(p.Section), "", "bursar", "bursar",
-		escape(p.Name), escape(p.Short), strings.TrimSpace(p.Body)+"\n")
+		escapeText(p.Name), escapeText(p.Short), strings.TrimSpace(p.Body)+"\n")
 	return os.WriteFile(filepath.Join(dir, fmt.Sprintf("%s.%d.md", p.Name, p.Section)), []byte(text), 0o644) //nolint:gosec // for everybody
 }
 
 // Commands is the page of a program with all its commands; more is appended.
 func Commands(root *cobra.Command, section int, more string) Page {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# SYNOPSIS\n\n%s", code(usage(root)))
-	fmt.Fprintf(&b, "# DESCRIPTION\n\n%s\n\n", prose(root.Long))
-	options(&b, root.NonInheritedFlags())
-	example(&b, root)
+	fmt.Fprintf(&b, "# SYNOPSIS\n\n%s", codeBlock(usageLine(root)))
+	fmt.Fprintf(&b, "# DESCRIPTION\n\n%s\n\n", escapeProse(root.Long))
+	writeOptions(&b, root.NonInheritedFlags())
+	writeExample(&b, root)
 	b.WriteString("# COMMANDS\n\n")
-	walk(root, func(c *cobra.Command) { command(&b, c) })
+	walkCommands(root, func(c *cobra.Command) { writeCommand(&b, c) })
 	return Page{Name: root.Name(), Section: section, Short: root.Short, Body: b.String() + more}
 }
 
-// walk visits the commands below c that can be run.
-func walk(c *cobra.Command, visit func(*cobra.Command)) {
+// walkCommands visits the commands below c that can be run.
+func walkCommands(c *cobra.Command, visit func(*cobra.Command)) {
 	for _, sub := range c.Commands() {
 		if !sub.IsAvailableCommand() {
 			continue
@@ -50,22 +50,22 @@ func walk(c *cobra.Command, visit func(*cobra.Command)) {
 		if !sub.HasAvailableSubCommands() {
 			visit(sub)
 		}
-		walk(sub, visit)
+		walkCommands(sub, visit)
 	}
 }
 
-func command(b *strings.Builder, c *cobra.Command) {
+func writeCommand(b *strings.Builder, c *cobra.Command) {
 	text := c.Long
 	if text == "" {
 		text = strings.ToUpper(c.Short[:1]) + c.Short[1:] + "."
 	}
-	fmt.Fprintf(b, "## %s\n\n%s%s\n\n", escape(c.CommandPath()), code(usage(c)), prose(text))
-	options(b, c.NonInheritedFlags())
-	example(b, c)
+	fmt.Fprintf(b, "## %s\n\n%s%s\n\n", escapeText(c.CommandPath()), codeBlock(usageLine(c)), escapeProse(text))
+	writeOptions(b, c.NonInheritedFlags())
+	writeExample(b, c)
 }
 
-// usage is the line of a command, without the commands of the library.
-func usage(c *cobra.Command) string {
+// usageLine is the line of a command, without the commands of the library.
+func usageLine(c *cobra.Command) string {
 	line := strings.TrimSuffix(c.UseLine(), " [flags]")
 	if c.HasAvailableSubCommands() {
 		line += " [COMMAND]"
@@ -76,34 +76,34 @@ func usage(c *cobra.Command) string {
 	return line
 }
 
-func example(b *strings.Builder, c *cobra.Command) {
+func writeExample(b *strings.Builder, c *cobra.Command) {
 	if c.Example != "" {
-		fmt.Fprintf(b, "For example:\n\n%s", code(c.Example))
+		fmt.Fprintf(b, "For example:\n\n%s", codeBlock(c.Example))
 	}
 }
 
-// options are the flags, each with what it means.
-func options(b *strings.Builder, flags *pflag.FlagSet) {
+// writeOptions writes the flags, each with what it means.
+func writeOptions(b *strings.Builder, flags *pflag.FlagSet) {
 	flags.VisitAll(func(f *pflag.Flag) {
 		if f.Hidden || f.Name == "help" {
 			return
 		}
 		kind, text := pflag.UnquoteUsage(f)
-		name := "**-" + escape(f.Name) + "**"
+		name := "**-" + escapeText(f.Name) + "**"
 		if kind != "" {
-			name += " *" + escape(strings.ToUpper(kind)) + "*"
+			name += " *" + escapeText(strings.ToUpper(kind)) + "*"
 		}
 		switch f.DefValue {
 		case "", "false", "[]", "0":
 		default:
 			text += " (default " + strings.Trim(f.DefValue, "[]") + ")"
 		}
-		fmt.Fprintf(b, "%s\n: %s\n\n", name, escape(text))
+		fmt.Fprintf(b, "%s\n: %s\n\n", name, escapeText(text))
 	})
 }
 
-// code is a block that is shown as it stands.
-func code(text string) string {
+// codeBlock is text that is shown as it stands.
+func codeBlock(text string) string {
 	var b strings.Builder
 	for line := range strings.Lines(strings.TrimRight(text, "\n") + "\n") {
 		b.WriteString(strings.TrimRight("    "+strings.TrimPrefix(line, "  "), " \n") + "\n")
@@ -111,28 +111,28 @@ func code(text string) string {
 	return b.String() + "\n"
 }
 
-// prose keeps what was indented as it stands, and escapes the rest.
-func prose(text string) string {
+// escapeProse keeps what was indented as it stands, and escapes the rest.
+func escapeProse(text string) string {
 	var b strings.Builder
 	for line := range strings.Lines(strings.TrimSpace(text) + "\n") {
 		if strings.HasPrefix(line, "  ") {
 			b.WriteString("    " + strings.TrimLeft(line, " "))
 			continue
 		}
-		b.WriteString(escape(line))
+		b.WriteString(escapeText(line))
 	}
 	return strings.TrimSpace(b.String())
 }
 
 var escapes = strings.NewReplacer(`\`, `\\`, "`", "\\`", "*", `\*`, "_", `\_`, "<", `\<`, "[", `\[`, "#", `\#`)
 
-func escape(text string) string { return escapes.Replace(text) }
+func escapeText(text string) string { return escapes.Replace(text) }
 
 // Settings is the page of a configuration file: an example with all its settings,
 // and the language.
 func Settings(name, short, path, example, language string) Page {
 	_, language, _ = strings.Cut(language, "\n") // its title
-	body := fmt.Sprintf("# DESCRIPTION\n\n%s; files of a folder that is named instead are read as one.\n\n# EXAMPLE\n\n%s# LANGUAGE\n%s", escape(path), code(example), language)
+	body := fmt.Sprintf("# DESCRIPTION\n\n%s; files of a folder that is named instead are read as one.\n\n# EXAMPLE\n\n%s# LANGUAGE\n%s", escapeText(path), codeBlock(example), language)
 	return Page{Name: name, Section: 5, Short: short, Body: body}
 }
 

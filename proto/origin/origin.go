@@ -32,7 +32,7 @@ func (h Hosts) Check(r *http.Request) error {
 		return nil
 	}
 	ip, err := netip.ParseAddr(name)
-	if err == nil && (ip.Unmap().IsLoopback() || ip.Unmap() == arrived(r)) {
+	if err == nil && (ip.Unmap().IsLoopback() || ip.Unmap() == arrivedAt(r)) {
 		return nil
 	}
 	return fmt.Errorf("%w %.100q", ErrHost, name)
@@ -51,9 +51,9 @@ func Name(address string) string {
 	return strings.ToLower(strings.TrimSuffix(address, "."))
 }
 
-// arrived is the address to which the request's connection came; the zero address when
+// arrivedAt is the address to which the request's connection came; the zero address when
 // it has none.
-func arrived(r *http.Request) netip.Addr {
+func arrivedAt(r *http.Request) netip.Addr {
 	local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	if !ok {
 		return netip.Addr{}

@@ -118,7 +118,7 @@ type File struct{ *parquet.File }
 
 // Open reads the end of a file. Damage is an error, of this function or of Rows.
 func Open(in io.ReaderAt, size int64) (f *File, err error) {
-	defer damaged(&err)
+	defer recoverDamage(&err)
 	file, err := parquet.OpenFile(in, size, parquet.ReadBufferSize(int(min(readBuffer, max(size, 1<<10)))), parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true))
 	if err != nil {
 		return nil, fmt.Errorf("it is not a Parquet file: %w", err)
@@ -126,8 +126,8 @@ func Open(in io.ReaderAt, size int64) (f *File, err error) {
 	return &File{file}, nil
 }
 
-// damaged makes an error of a panic: the library panics on some damaged files.
-func damaged(err *error) {
+// recoverDamage makes an error of a panic: the library panics on some damaged files.
+func recoverDamage(err *error) {
 	if p := recover(); p != nil {
 		*err = fmt.Errorf("the Parquet file is damaged: %v", p)
 	}
@@ -150,14 +150,14 @@ func (f *File) Rows(from int64, yield func(parquet.Row) error) error {
 }
 
 func rowsOf(group parquet.RowGroup, from int64, yield func(parquet.Row) error) (err error) {
-	rows, err := seek(group, from)
+	rows, err := seekRow(group, from)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, rows.Close()) }()
 	buffer := make([]parquet.Row, batch)
 	for {
-		n, err := next(rows, buffer)
+		n, err := readRows(rows, buffer)
 		for _, r := range buffer[:n] {
 			if err := yield(r); err != nil {
 				return err
@@ -172,13 +172,13 @@ func rowsOf(group parquet.RowGroup, from int64, yield func(parquet.Row) error) (
 	}
 }
 
-func seek(group parquet.RowGroup, from int64) (rows parquet.Rows, err error) {
-	defer damaged(&err)
+func seekRow(group parquet.RowGroup, from int64) (rows parquet.Rows, err error) {
+	defer recoverDamage(&err)
 	rows = group.Rows()
 	return rows, rows.SeekToRow(from)
 }
 
-func next(rows parquet.Rows, buffer []parquet.Row) (n int, err error) {
-	defer damaged(&err)
+func readRows(rows parquet.Rows, buffer []parquet.Row) (n int, err error) {
+	defer recoverDamage(&err)
 	return rows.ReadRows(buffer)
 }

@@ -86,7 +86,7 @@ func (e *Entry) mergeWrite(w Write) Outcome {
 		return Stale
 	}
 	before := e.Shown()
-	if !e.takeWrite(w) {
+	if !e.applyWrite(w) {
 		return e.refusalOf(w)
 	}
 	return e.outcomeOf(w, before)
@@ -140,11 +140,11 @@ func (e *Entry) refusalOf(w Write) Outcome {
 	return Stale
 }
 
-// takeWrite lets the origin's registers decide and reports whether one changed.
-func (e *Entry) takeWrite(w Write) bool {
+// applyWrite lets the origin's registers decide and reports whether one changed.
+func (e *Entry) applyWrite(w Write) bool {
 	h := e.holdingOf(w.Origin)
 	if w.Op == OpStop {
-		return h.takeStop(w)
+		return h.applyStop(w)
 	}
 	if h.Version != (Version{}) && !winsOver(w, h) {
 		return false
@@ -187,7 +187,7 @@ func digestOf(r *Record) Digest {
 	return r.Digest()
 }
 
-func (h *Holding) takeStop(w Write) bool {
+func (h *Holding) applyStop(w Write) bool {
 	held := h.Stop != None
 	if held && cmp.Or(cmp.Compare(w.Version.Observed, h.StopObserved), cmp.Compare(w.Stop, h.Stop)) <= 0 {
 		return false
@@ -213,10 +213,10 @@ func (e *Entry) joinHolding(h *Holding) {
 		if h.Record == nil {
 			op = OpWithdraw
 		}
-		e.takeWrite(Write{ID: e.ID, Op: op, Origin: h.Origin, Rank: h.Rank, Version: h.Version, Record: h.Record})
+		e.applyWrite(Write{ID: e.ID, Op: op, Origin: h.Origin, Rank: h.Rank, Version: h.Version, Record: h.Record})
 	}
 	if h.Stop != None {
-		e.takeWrite(Write{ID: e.ID, Op: OpStop, Origin: h.Origin, Rank: h.Rank, Version: Version{Observed: h.StopObserved}, Stop: h.Stop})
+		e.applyWrite(Write{ID: e.ID, Op: OpStop, Origin: h.Origin, Rank: h.Rank, Version: Version{Observed: h.StopObserved}, Stop: h.Stop})
 	}
 }
 

@@ -45,13 +45,13 @@ const (
 	ofAuditor // those of an AUDITOR that are read: runtime follows from others
 )
 
-// names are the columns that are read, in their order in a row that is written.
-func names() []string {
+// readColumns are the columns that are read, in their order in a row that is written.
+func readColumns() []string {
 	return []string{"record_id", "meta", "components", "start_time", "stop_time", "submit_time", "state", "exit_code", "exit_signal",
 		"origin", "rank", "received", "changed", "seq", "supersedes", "observed", "ended", "body_stop", "stop_observed", "empty_components"}
 }
 
-func columns(s Schema) *parquetfile.Columns {
+func columnsOf(s Schema) *parquetfile.Columns {
 	c := &parquetfile.Columns{}
 	word := parquet.Encoded(parquet.String(), &parquet.RLEDictionary) // of few values
 	at := parquet.Timestamp(parquet.Microsecond)
@@ -96,7 +96,7 @@ type Writer struct {
 
 // NewWriter returns a writer of a file, which says of itself what about says.
 func NewWriter(out io.Writer, s Schema, about string) *Writer {
-	return &Writer{schema: s, out: parquetfile.NewWriter(out, "records", columns(s), parquet.MaxRowsPerRowGroup(rowsInGroup),
+	return &Writer{schema: s, out: parquetfile.NewWriter(out, "records", columnsOf(s), parquet.MaxRowsPerRowGroup(rowsInGroup),
 		parquet.KeyValueMetadata(formatKey, formatVersion), parquet.KeyValueMetadata(aboutKey, about))}
 }
 
@@ -178,7 +178,7 @@ func Open(in io.ReaderAt, size int64) (*File, error) {
 	}
 	_, f.ours = file.Schema().Lookup("origin")
 	f.ours = f.ours && ours
-	for i, name := range names() {
+	for i, name := range readColumns() {
 		leaf, there := file.Schema().Lookup(name)
 		if !there && (i < ofAuditor || f.ours) {
 			return nil, fmt.Errorf("it has no column %s, so it is not an archive of AUDITOR or bursar", name)
@@ -206,8 +206,8 @@ func unitOf(n parquet.Node) time.Duration {
 	return time.Millisecond
 }
 
-// instant is a number of units since 1970.
-func (c column) instant(n int64) record.Time {
+// instantOf is the time of a number of units since 1970.
+func (c column) instantOf(n int64) record.Time {
 	if c.unit < time.Microsecond {
 		return record.Time(n / int64(time.Microsecond/c.unit))
 	}
@@ -235,7 +235,7 @@ func (f *File) appendLine(b []byte, r parquet.Row) []byte {
 		if len(b) > 1 {
 			b = append(b, ',')
 		}
-		b = append(append(append(b, '"'), names()[c.index]...), `":`...)
+		b = append(append(append(b, '"'), readColumns()[c.index]...), `":`...)
 		switch {
 		case v.IsNull():
 			b = append(b, "null"...)
@@ -247,7 +247,7 @@ func (f *File) appendLine(b []byte, r parquet.Row) []byte {
 		case v.Kind() == parquet.Int32:
 			b = strconv.AppendInt(b, int64(v.Int32()), 10)
 		default:
-			b = append(append(append(b, '"'), c.instant(v.Int64()).String()...), '"')
+			b = append(append(append(b, '"'), c.instantOf(v.Int64()).String()...), '"')
 		}
 	}
 	return append(b, '}')
@@ -283,7 +283,7 @@ func (f *File) Rows(yield func(*archived.Row) error) error {
 		r := archived.Row{Record: rec, Received: record.None, Changed: record.None, Stop: record.None}
 		body := record.None
 		for _, v := range in {
-			if err := f.own(&r, &body, v); err != nil {
+			if err := f.readOwn(&r, &body, v); err != nil {
 				return fmt.Errorf("record %q: %w", rec.ID, err)
 			}
 		}
@@ -294,9 +294,9 @@ func (f *File) Rows(yield func(*archived.Row) error) error {
 	})
 }
 
-// own reads a column that is not of the record itself. A stop that a client said is marked
+// readOwn reads a column that is not of the record itself. A stop that a client said is marked
 // by any Stop.
-func (f *File) own(r *archived.Row, body *record.Time, v parquet.Value) error {
+func (f *File) readOwn(r *archived.Row, body *record.Time, v parquet.Value) error {
 	ok := true
 	switch c := f.columns[v.Column()]; {
 	case v.IsNull():
@@ -305,9 +305,9 @@ func (f *File) own(r *archived.Row, body *record.Time, v parquet.Value) error {
 	case c.index == columnRank:
 		r.Rank, ok = parseRank(string(v.ByteArray()))
 	case c.index == columnReceived:
-		r.Received = c.instant(v.Int64())
+		r.Received = c.instantOf(v.Int64())
 	case c.index == columnChanged:
-		r.Changed = c.instant(v.Int64())
+		r.Changed = c.instantOf(v.Int64())
 	case c.index == columnSeq:
 		r.Seq = uint64(v.Int64())
 	case c.index == columnSupersedes:
@@ -317,14 +317,14 @@ func (f *File) own(r *archived.Row, body *record.Time, v parquet.Value) error {
 	case c.index == columnEnded:
 		r.Version.Ended = v.Boolean()
 	case c.index == columnBodyStop:
-		*body = c.instant(v.Int64())
+		*body = c.instantOf(v.Int64())
 	case c.index == columnStopObserved:
 		r.Stop, r.StopObserved = 0, v.Int64()
 	case c.index == columnEmptyComponents && v.Boolean():
 		r.Record.Components = []record.Component{}
 	}
 	if !ok {
-		return fmt.Errorf("unknown %s %q", names()[f.columns[v.Column()].index], v.ByteArray())
+		return fmt.Errorf("unknown %s %q", readColumns()[f.columns[v.Column()].index], v.ByteArray())
 	}
 	return nil
 }

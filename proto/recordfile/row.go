@@ -45,7 +45,7 @@ type Tally struct {
 // used is a whole number of 128 bits.
 type used struct{ hi, lo uint64 }
 
-func (u *used) add(hi, lo uint64) {
+func (u *used) addUint128(hi, lo uint64) {
 	var carry uint64
 	u.lo, carry = bits.Add64(u.lo, lo, 0)
 	u.hi, _ = bits.Add64(u.hi, hi, carry)
@@ -74,7 +74,7 @@ func (t *Tally) Row(r *archived.Row) {
 		if t.used[key] == nil {
 			t.used[key] = &used{}
 		}
-		t.used[key].add(hi, lo)
+		t.used[key].addUint128(hi, lo)
 	}
 }
 

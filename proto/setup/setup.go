@@ -42,14 +42,14 @@ func Daemon(name string) (Owner, error) {
 
 // Dir makes a folder, or gives one that is there its mode and owner.
 func (o Owner) Dir(path string, mode os.FileMode) error {
-	return errors.Join(os.MkdirAll(path, mode), os.Chmod(path, mode), o.give(path))
+	return errors.Join(os.MkdirAll(path, mode), os.Chmod(path, mode), o.changeOwner(path))
 }
 
 // Write puts a file in its place, whole.
 func (o Owner) Write(path string, text []byte, mode os.FileMode) error {
 	err := durable.ReplaceWith(path, mode, func(f *os.File) error {
 		_, err := f.Write(text)
-		return errors.Join(err, o.give(f.Name()))
+		return errors.Join(err, o.changeOwner(f.Name()))
 	})
 	if err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
@@ -71,10 +71,10 @@ func (o Owner) Key(path string) (*ecdsa.PrivateKey, error) {
 	if err != nil {
 		return nil, err
 	}
-	return key, o.give(path)
+	return key, o.changeOwner(path)
 }
 
-func (o Owner) give(path string) error {
+func (o Owner) changeOwner(path string) error {
 	if !o.known {
 		return nil
 	}

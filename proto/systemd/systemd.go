@@ -47,23 +47,23 @@ func FromEnv(getenv func(string) string) Notifier {
 }
 
 // Ready says that the daemon serves, also after a reload.
-func (n Notifier) Ready() { n.say("READY=1") }
+func (n Notifier) Ready() { n.sendLines("READY=1") }
 
 // Reloading says that the configuration is read again; Ready ends it.
 func (n Notifier) Reloading() {
 	now := unix.Timespec{}
 	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &now); err != nil {
-		n.say("RELOADING=1")
+		n.sendLines("RELOADING=1")
 		return
 	}
-	n.say("RELOADING=1", fmt.Sprintf("MONOTONIC_USEC=%d", now.Nano()/int64(time.Microsecond)))
+	n.sendLines("RELOADING=1", fmt.Sprintf("MONOTONIC_USEC=%d", now.Nano()/int64(time.Microsecond)))
 }
 
 // Stopping says that the daemon ends.
-func (n Notifier) Stopping() { n.say("STOPPING=1") }
+func (n Notifier) Stopping() { n.sendLines("STOPPING=1") }
 
 // Status is a line for `systemctl status`.
-func (n Notifier) Status(text string) { n.say("STATUS=" + strings.ReplaceAll(text, "\n", "; ")) }
+func (n Notifier) Status(text string) { n.sendLines("STATUS=" + strings.ReplaceAll(text, "\n", "; ")) }
 
 // Watch gives signs of life until ctx ends, three in the time after which systemd
 // takes the daemon for dead. It asks alive before each: after an error, which
@@ -94,12 +94,12 @@ func (n Notifier) Watch(ctx context.Context, alive func(context.Context) error) 
 			n.Status("")
 			ill = false
 		}
-		n.say("WATCHDOG=1")
+		n.sendLines("WATCHDOG=1")
 	}
 }
 
-// say sends assignments. A missing listener is ignored.
-func (n Notifier) say(lines ...string) {
+// sendLines sends assignments. A missing listener is ignored.
+func (n Notifier) sendLines(lines ...string) {
 	if n.socket == "" {
 		return
 	}

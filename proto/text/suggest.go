@@ -11,24 +11,24 @@ import (
 // "_" cost nothing. Without such a candidate it is the only one whose first
 // words are close to name, as group_id is for "group".
 func Suggest(name string, candidates []string) string {
-	near, _ := nearest(name, candidates, func(c string) []string { return []string{c} })
+	near, _ := nearestForm(name, candidates, func(c string) []string { return []string{c} })
 	if near != "" {
 		return near
 	}
-	near, only := nearest(name, candidates, firstWords)
+	near, only := nearestForm(name, candidates, firstWords)
 	if !only {
 		return ""
 	}
 	return near
 }
 
-// nearest returns the first candidate with the form that is closest to name, "" when none
+// nearestForm returns the first candidate with the form that is closest to name, "" when none
 // is close, and whether it is the only one with such a form.
-func nearest(name string, candidates []string, forms func(string) []string) (best string, only bool) {
+func nearestForm(name string, candidates []string, forms func(string) []string) (best string, only bool) {
 	cost := max(1, min(3, len(name)/3)) + 1
 	for _, c := range candidates {
-		for _, form := range forms(normal(c)) {
-			switch d := distance(normal(name), form); {
+		for _, form := range forms(normalForm(c)) {
+			switch d := editDistance(normalForm(name), form); {
 			case d < cost:
 				best, cost, only = c, d, true
 			case d == cost && c != best:
@@ -49,11 +49,11 @@ func firstWords(name string) (list []string) {
 	return list
 }
 
-func normal(s string) string { return strings.ReplaceAll(strings.ToLower(s), "-", "_") }
+func normalForm(s string) string { return strings.ReplaceAll(strings.ToLower(s), "-", "_") }
 
-// distance is the number of insertions, deletions, replacements and swaps of
+// editDistance is the number of insertions, deletions, replacements and swaps of
 // neighbours that turn a into b. Long names are as far as can be.
-func distance(a, b string) int {
+func editDistance(a, b string) int {
 	x, y := []rune(a), []rune(b)
 	if len(x) > 100 || len(y) > 100 {
 		return 100
@@ -65,7 +65,7 @@ func distance(a, b string) int {
 	for i := 1; i <= len(x); i++ {
 		cur[0] = i
 		for j := 1; j <= len(y); j++ {
-			cur[j] = min(prev[j]+1, cur[j-1]+1, prev[j-1]+differ(x[i-1], y[j-1]))
+			cur[j] = min(prev[j]+1, cur[j-1]+1, prev[j-1]+costOf(x[i-1], y[j-1]))
 			if i > 1 && j > 1 && x[i-1] == y[j-2] && x[i-2] == y[j-1] {
 				cur[j] = min(cur[j], prev2[j-2]+1)
 			}
@@ -75,7 +75,7 @@ func distance(a, b string) int {
 	return prev[len(y)]
 }
 
-func differ(a, b rune) int {
+func costOf(a, b rune) int {
 	if a == b {
 		return 0
 	}
@@ -102,7 +102,7 @@ func DidYouMean(name string, candidates []string) string {
 		return "expected one of " + strings.Join(names, ", ")
 	}
 	slices.SortStableFunc(names, func(a, b string) int {
-		return distance(normal(name), normal(a)) - distance(normal(name), normal(b))
+		return editDistance(normalForm(name), normalForm(a)) - editDistance(normalForm(name), normalForm(b))
 	})
 	near := slices.Sorted(slices.Values(names[:maxListed]))
 	return fmt.Sprintf("expected one of %d names, such as %s", len(names), strings.Join(near, ", "))

@@ -68,7 +68,7 @@ func (d *Lender) decodeBody(b []byte, f *Frame) error {
 	if f.Kind == KindCapacity {
 		d.dropUnfinished()
 		in.readFields(&rare.Capacity.From, componentField{d, nil})
-		rare.Capacity.Components = d.components.takeBuilt()
+		rare.Capacity.Components = d.components.builtElements()
 	} else {
 		in.readFields(rare.bodyFields()...)
 	}

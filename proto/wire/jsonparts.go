@@ -65,7 +65,7 @@ func (in *jsonReader) readMeta() (record.Meta, *JSONError) {
 			return nil, err.prependPath("[%q]", excerptOf(key))
 		}
 	}
-	m := record.Meta(in.metas.takeBuilt())
+	m := record.Meta(in.metas.builtElements())
 	if m == nil {
 		return record.Meta{}, nil
 	}
@@ -96,13 +96,13 @@ func (in *jsonReader) metaEntry(key string) *JSONError {
 		*in.values.nextElement() = value
 		return err
 	})
-	*in.metas.nextElement() = record.MetaEntry{Key: key, Values: in.values.takeBuilt()}
+	*in.metas.nextElement() = record.MetaEntry{Key: key, Values: in.values.builtElements()}
 	return err
 }
 
 func (in *jsonReader) componentList(fields []string) ([]record.Component, *JSONError) {
 	err := in.readList(func() *JSONError { return in.readComponent(fields, in.components.nextElement()) })
-	return in.components.takeBuilt(), err
+	return in.components.builtElements(), err
 }
 
 func (in *jsonReader) readComponent(fields []string, c *record.Component) *JSONError {
@@ -119,7 +119,7 @@ func (in *jsonReader) readComponent(fields []string, c *record.Component) *JSONE
 			}
 		case fieldScores:
 			err = in.readList(func() *JSONError { return in.readScore(in.scores.nextElement()) })
-			c.Scores = in.scores.takeBuilt()
+			c.Scores = in.scores.builtElements()
 		case fieldKind:
 			c.Kind, err = in.readKind()
 		}

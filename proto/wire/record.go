@@ -139,11 +139,11 @@ func (d *Lender) Record(b []byte, r *record.Record) error {
 			in.skipField(tag, 9)
 		}
 	}
-	r.Meta = d.metas.takeBuilt()
+	r.Meta = d.metas.builtElements()
 	if r.Meta == nil && !absent {
 		r.Meta = record.Meta{}
 	}
-	r.Components = d.components.takeBuilt()
+	r.Components = d.components.builtElements()
 	return in.readError("record")
 }
 
@@ -160,7 +160,7 @@ func (d *Lender) metaEntry(b []byte) bool {
 			in.skipField(tag, 2)
 		}
 	}
-	e.Values = d.values.takeBuilt()
+	e.Values = d.values.builtElements()
 	return !in.bad
 }
 
@@ -181,7 +181,7 @@ func (d *Lender) addComponent(b []byte) bool {
 			in.skipField(tag, 4)
 		}
 	}
-	c.Scores = d.scores.takeBuilt()
+	c.Scores = d.scores.builtElements()
 	return !in.bad
 }
 

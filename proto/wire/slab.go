@@ -50,8 +50,8 @@ func (a *slab[T]) resetSlab(dead T) {
 	a.buf, a.from, a.full = a.buf[:0], 0, 0
 }
 
-// takeBuilt hands out what was built; nil when that is nothing.
-func (a *slab[T]) takeBuilt() []T {
+// builtElements hands out what was built; nil when that is nothing.
+func (a *slab[T]) builtElements() []T {
 	from, to := a.from, len(a.buf)
 	if from == to {
 		return nil

@@ -16,9 +16,9 @@ const (
 	maxBars                 = 40
 )
 
-// decorate adds a filter over the columns and, right of them, the table's chart, which
+// addChart adds a filter over the columns and, right of them, the table's chart, which
 // follows the cells. A heat map has no chart in a workbook.
-func (b *builder) decorate(t *v1.DocumentTable, name string, heads []string) error {
+func (b *builder) addChart(t *v1.DocumentTable, name string, heads []string) error {
 	if len(t.Rows) == 0 {
 		return nil
 	}

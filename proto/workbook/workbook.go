@@ -30,7 +30,7 @@ const aboutSheet = "About"
 // more rows than a sheet can have is an error.
 func Write(w io.Writer, d *v1.Document) error {
 	b := &builder{file: excelize.NewFile(), document: d, styles: map[look]int{}}
-	err := b.build()
+	err := b.writeSheets()
 	if err == nil {
 		_, err = b.file.WriteTo(w)
 	}
@@ -59,7 +59,7 @@ type look struct {
 	format string // of a number
 }
 
-func (b *builder) build() error {
+func (b *builder) writeSheets() error {
 	names := map[string]bool{strings.ToLower(aboutSheet): true}
 	for i := range b.document.Tables {
 		b.sheets = append(b.sheets, sheetName(b.document.Tables[i].Title, names))
@@ -89,7 +89,7 @@ func sheetName(title string, taken map[string]bool) string {
 		if n > 1 {
 			end = fmt.Sprintf(" (%d)", n)
 		}
-		name := cut(clean, excelize.MaxSheetNameLength-len(end)) + end
+		name := cutUnits(clean, excelize.MaxSheetNameLength-len(end)) + end
 		if lower := strings.ToLower(name); name != "" && !taken[lower] {
 			taken[lower] = true
 			return name
@@ -97,8 +97,8 @@ func sheetName(title string, taken map[string]bool) string {
 	}
 }
 
-// cut leaves the first units of a text in UTF-16, in which spreadsheets count.
-func cut(text string, units int) string {
+// cutUnits leaves the first units of a text in UTF-16, in which spreadsheets count.
+func cutUnits(text string, units int) string {
 	for i, c := range text {
 		if units--; c > 0xffff {
 			units--
@@ -110,8 +110,8 @@ func cut(text string, units int) string {
 	return text
 }
 
-// style is the number of a look in the file.
-func (b *builder) style(l look) (int, error) {
+// styleNumber is the number of a look in the file.
+func (b *builder) styleNumber(l look) (int, error) {
 	if id, ok := b.styles[l]; ok {
 		return id, nil
 	}
@@ -158,12 +158,12 @@ func (b *builder) writeAbout() error {
 	for _, note := range d.Notes {
 		lines = append(lines, [2]string{"Note", note})
 	}
-	out, err := b.sheet(aboutSheet, []float64{12, 100})
+	out, err := b.beginSheet(aboutSheet, []float64{12, 100})
 	if err != nil {
 		return err
 	}
 	for i, line := range lines {
-		err := out.write(i+1, []cell{{value: line[0], look: look{bold: true}}, {value: line[1], look: look{bold: i == 0, wrap: true}}})
+		err := out.writeRow(i+1, []cell{{value: line[0], look: look{bold: true}}, {value: line[1], look: look{bold: i == 0, wrap: true}}})
 		if err != nil {
 			return err
 		}
@@ -184,8 +184,8 @@ type cell struct {
 	look  look
 }
 
-// sheet begins a sheet that is there, with the widths of its columns in characters.
-func (b *builder) sheet(name string, widths []float64) (*sheet, error) {
+// beginSheet begins a sheet that is there, with the widths of its columns in characters.
+func (b *builder) beginSheet(name string, widths []float64) (*sheet, error) {
 	out, err := b.file.NewStreamWriter(name)
 	if err != nil {
 		return nil, err
@@ -198,14 +198,14 @@ func (b *builder) sheet(name string, widths []float64) (*sheet, error) {
 	return &sheet{out, b}, nil
 }
 
-// write writes a row, counted from 1.
-func (s *sheet) write(row int, cells []cell) error {
+// writeRow writes a row, counted from 1.
+func (s *sheet) writeRow(row int, cells []cell) error {
 	values := make([]any, len(cells))
 	for i, c := range cells {
 		if c.value == nil {
 			continue
 		}
-		style, err := s.b.style(c.look)
+		style, err := s.b.styleNumber(c.look)
 		if err != nil {
 			return err
 		}
@@ -222,29 +222,29 @@ func (b *builder) writeTable(t *v1.DocumentTable, name string) error {
 	if _, err := b.file.NewSheet(name); err != nil {
 		return err
 	}
-	heads := b.heads(t)
-	out, err := b.sheet(name, widths(t, heads))
+	heads := b.columnHeads(t)
+	out, err := b.beginSheet(name, columnWidths(t, heads))
 	if err != nil {
 		return err
 	}
 	if err := out.SetPanes(&excelize.Panes{Freeze: true, YSplit: 1, TopLeftCell: "A2", ActivePane: "bottomLeft"}); err != nil {
 		return err
 	}
-	if err := b.decorate(t, name, heads); err != nil {
+	if err := b.addChart(t, name, heads); err != nil {
 		return err
 	}
 	cells := make([]cell, len(t.Columns))
 	for i, head := range heads {
 		cells[i] = cell{head, look{bold: true, wrap: true, right: t.Columns[i].Kind != "text"}}
 	}
-	if err := out.write(1, cells); err != nil {
+	if err := out.writeRow(1, cells); err != nil {
 		return err
 	}
 	for n, row := range t.Rows {
 		for i := range t.Columns {
 			cells[i] = cellOf(t, row, i)
 		}
-		if err := out.write(n+2, cells); err != nil {
+		if err := out.writeRow(n+2, cells); err != nil {
 			return err
 		}
 	}
@@ -253,15 +253,15 @@ func (b *builder) writeTable(t *v1.DocumentTable, name string) error {
 			cells[i] = cellOf(t, t.Totals, i)
 			cells[i].look.bold = true
 		}
-		if err := out.write(len(t.Rows)+2, cells); err != nil {
+		if err := out.writeRow(len(t.Rows)+2, cells); err != nil {
 			return err
 		}
 	}
 	return out.Flush()
 }
 
-// heads are the titles of the columns with their units, and their periods where there are two.
-func (b *builder) heads(t *v1.DocumentTable) []string {
+// columnHeads are the titles of the columns with their units, and their periods where there are two.
+func (b *builder) columnHeads(t *v1.DocumentTable) []string {
 	var heads []string
 	for _, c := range t.Columns {
 		head := c.Title
@@ -276,9 +276,9 @@ func (b *builder) heads(t *v1.DocumentTable) []string {
 	return heads
 }
 
-// widths are those of the columns, in characters: those of the longest cell among the first
+// columnWidths are the widths of the columns, in characters: those of the longest cell among the first
 // rows, between a word and a sentence.
-func widths(t *v1.DocumentTable, heads []string) []float64 {
+func columnWidths(t *v1.DocumentTable, heads []string) []float64 {
 	const (
 		least, most = 8, 60
 		looked      = 200
