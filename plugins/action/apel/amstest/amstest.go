@@ -60,14 +60,14 @@ type Failure struct {
 func Start(t testing.TB, cert tls.Certificate, clients *x509.CertPool) *Service {
 	t.Helper()
 	s := &Service{Host: "127.0.0.1", Project: "accounting", Topic: "gLite-APEL", tokens: map[string]bool{}, limit: 1 << 20}
-	s.Port = serve(t, http.HandlerFunc(s.api), &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{cert}})
-	s.AuthnPort = serve(t, http.HandlerFunc(s.authn), &tls.Config{
+	s.Port = serveTLS(t, http.HandlerFunc(s.handleAPI), &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{cert}})
+	s.AuthnPort = serveTLS(t, http.HandlerFunc(s.handleAuthn), &tls.Config{
 		MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{cert}, ClientAuth: tls.VerifyClientCertIfGiven, ClientCAs: clients,
 	})
 	return s
 }
 
-func serve(t testing.TB, h http.Handler, conf *tls.Config) int {
+func serveTLS(t testing.TB, h http.Handler, conf *tls.Config) int {
 	t.Helper()
 	server := httptest.NewUnstartedServer(h)
 	server.TLS = conf
@@ -127,8 +127,8 @@ func (s *Service) Held() int {
 	return s.held
 }
 
-// hold waits until a failure may be answered, or who asked is gone.
-func (s *Service) hold(r *http.Request, f Failure) {
+// holdRequest waits until a failure may be answered, or who asked is gone.
+func (s *Service) holdRequest(r *http.Request, f Failure) {
 	if f.Hold == nil {
 		return
 	}
@@ -141,8 +141,8 @@ func (s *Service) hold(r *http.Request, f Failure) {
 	}
 }
 
-// failing takes the failure for a request.
-func (s *Service) failing(what string) (Failure, bool) {
+// nextFailure takes the failure for a request.
+func (s *Service) nextFailure(what string) (Failure, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	i := slices.IndexFunc(s.failures, func(f Failure) bool { return f.What == what })
@@ -154,17 +154,17 @@ func (s *Service) failing(what string) (Failure, bool) {
 	return f, true
 }
 
-// handle answers a request by do, or fails it.
-func (s *Service) handle(w http.ResponseWriter, r *http.Request, what string, do func(*http.Request) (int, any)) {
-	f, fails := s.failing(what)
-	status, body := f.Status, problem(f.Status, http.StatusText(f.Status))
+// handleRequest answers a request by do, or fails it.
+func (s *Service) handleRequest(w http.ResponseWriter, r *http.Request, what string, do func(*http.Request) (int, any)) {
+	f, fails := s.nextFailure(what)
+	status, body := f.Status, problemBody(f.Status, http.StatusText(f.Status))
 	if !fails || f.Done {
 		done, answer := do(r)
 		if !fails {
 			status, body = done, answer
 		}
 	}
-	s.hold(r, f)
+	s.holdRequest(r, f)
 	s.mu.Lock()
 	s.requests = append(s.requests, fmt.Sprintf("%s %d", what, status))
 	s.mu.Unlock()
@@ -176,7 +176,7 @@ func (s *Service) handle(w http.ResponseWriter, r *http.Request, what string, do
 	_ = json.NewEncoder(w).Encode(body)
 }
 
-func problem(code int, message string) any {
+func problemBody(code int, message string) any {
 	status := map[int]string{400: "INVALID_ARGUMENT", 401: "UNAUTHORIZED", 403: "FORBIDDEN", 404: "NOT_FOUND", 408: "TIMEOUT", 413: "INVALID_ARGUMENT"}[code]
 	if status == "" {
 		status = "INTERNAL"
@@ -184,17 +184,17 @@ func problem(code int, message string) any {
 	return map[string]any{"error": map[string]any{"code": code, "message": message, "status": status}}
 }
 
-// authn is the token service.
-func (s *Service) authn(w http.ResponseWriter, r *http.Request) {
-	s.handle(w, r, "authx509", func(r *http.Request) (int, any) {
+// handleAuthn answers as the token service.
+func (s *Service) handleAuthn(w http.ResponseWriter, r *http.Request) {
+	s.handleRequest(w, r, "authx509", func(r *http.Request) (int, any) {
 		if r.Method != http.MethodGet || r.URL.Path != "/v1/service-types/ams/hosts/"+s.Host+":authx509" {
-			return 404, problem(404, "Resource not found")
+			return 404, problemBody(404, "Resource not found")
 		}
 		if len(r.TLS.PeerCertificates) == 0 {
-			return 400, problem(400, "No certificate provided")
+			return 400, problemBody(400, "No certificate provided")
 		}
 		if name := r.TLS.PeerCertificates[0].Subject.CommonName; !slices.Contains(s.Users, name) {
-			return 404, problem(404, "Binding was not found")
+			return 404, problemBody(404, "Binding was not found")
 		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -205,23 +205,23 @@ func (s *Service) authn(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// api is the messaging service.
-func (s *Service) api(w http.ResponseWriter, r *http.Request) {
-	s.handle(w, r, "publish", s.publish)
+// handleAPI answers as the messaging service.
+func (s *Service) handleAPI(w http.ResponseWriter, r *http.Request) {
+	s.handleRequest(w, r, "publish", s.publishMessages)
 }
 
-func (s *Service) publish(r *http.Request) (int, any) {
+func (s *Service) publishMessages(r *http.Request) (int, any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.tokens[r.Header.Get("X-Api-Key")] {
-		return 401, problem(401, "Unauthorized")
+		return 401, problemBody(401, "Unauthorized")
 	}
 	path, ok := strings.CutPrefix(r.URL.Path, "/v1/projects/"+s.Project+"/")
 	if !ok {
-		return 404, problem(404, "ProjectUUID doesn't exist")
+		return 404, problemBody(404, "ProjectUUID doesn't exist")
 	}
 	if path != "topics/"+s.Topic+":publish" || r.Method != http.MethodPost {
-		return 404, problem(404, "Topic doesn't exist")
+		return 404, problemBody(404, "Topic doesn't exist")
 	}
 	text, err := io.ReadAll(r.Body)
 	var body struct {
@@ -231,16 +231,16 @@ func (s *Service) publish(r *http.Request) (int, any) {
 		}
 	}
 	if err != nil || json.Unmarshal(text, &body) != nil || len(body.Messages) == 0 {
-		return 400, problem(400, "Invalid Message Arguments")
+		return 400, problemBody(400, "Invalid Message Arguments")
 	}
 	var ids []string
 	for _, m := range body.Messages {
 		data, err := base64.StdEncoding.DecodeString(m.Data)
 		if err != nil {
-			return 400, problem(400, "Invalid Message Arguments")
+			return 400, problemBody(400, "Invalid Message Arguments")
 		}
 		if len(m.Data) > s.limit {
-			return 413, problem(413, "Message size is too large")
+			return 413, problemBody(413, "Message size is too large")
 		}
 		id := strconv.Itoa(len(s.messages) + 1)
 		s.messages = append(s.messages, Message{ID: id, Attributes: m.Attributes, Data: data})

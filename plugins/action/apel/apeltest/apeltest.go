@@ -54,13 +54,13 @@ type format struct {
 	check     func(Record, time.Time) error
 }
 
-func words(s string) []string { return strings.Fields(s) }
+func splitWords(s string) []string { return strings.Fields(s) }
 
 const jobFields = `Site SubmitHost MachineName Queue LocalJobId LocalUserId GlobalUserName FQAN VO VOGroup VORole
 	WallDuration CpuDuration Processors NodeCount StartTime EndTime InfrastructureDescription InfrastructureType
 	MemoryReal MemoryVirtual`
 
-func formats() map[string]format {
+func messageFormats() map[string]format {
 	jobKinds := map[string]kind{
 		"WallDuration": whole, "CpuDuration": whole, "Processors": whole, "NodeCount": whole, "MemoryReal": whole, "MemoryVirtual": whole,
 		"StartTime": moment, "EndTime": moment,
@@ -73,7 +73,7 @@ func formats() map[string]format {
 	const jobNeeds = "Site LocalJobId WallDuration CpuDuration StartTime EndTime"
 	return map[string]format{
 		"APEL-normalised-summary-message: v0.4": {
-			fields: words(`Site Month Year GlobalUserName VO VOGroup VORole SubmitHost Infrastructure InfrastructureDescription
+			fields: splitWords(`Site Month Year GlobalUserName VO VOGroup VORole SubmitHost Infrastructure InfrastructureDescription
 				NodeCount Processors EarliestEndTime LatestEndTime WallDuration CpuDuration NormalisedWallDuration
 				NormalisedCpuDuration NumberOfJobs`),
 			mandatory: "Site Month Year WallDuration CpuDuration NormalisedWallDuration NormalisedCpuDuration NumberOfJobs",
@@ -85,17 +85,17 @@ func formats() map[string]format {
 			check: checkSummary,
 		},
 		"APEL-sync-message: v0.1": {
-			fields:    words("Site SubmitHost NumberOfJobs Month Year"),
+			fields:    splitWords("Site SubmitHost NumberOfJobs Month Year"),
 			mandatory: "Site NumberOfJobs Month Year",
 			kinds:     map[string]kind{"NumberOfJobs": whole, "Month": whole, "Year": whole},
 			check:     func(r Record, now time.Time) error { _, _, err := monthOf(r, now); return err },
 		},
 		"APEL-individual-job-message: v0.3": {
-			fields: append(words(jobFields), "ServiceLevelType", "ServiceLevel"), mandatory: jobNeeds,
+			fields: append(splitWords(jobFields), "ServiceLevelType", "ServiceLevel"), mandatory: jobNeeds,
 			kinds: with("ServiceLevel", decimal), check: checkJob03,
 		},
 		"APEL-individual-job-message: v0.4": {
-			fields: append(words(jobFields), "ServiceLevel"), mandatory: jobNeeds,
+			fields: append(splitWords(jobFields), "ServiceLevel"), mandatory: jobNeeds,
 			kinds: with("ServiceLevel", dictDecimal), check: checkJob,
 		},
 	}
@@ -111,7 +111,7 @@ func Parse(message string, now time.Time) (Message, error) {
 	}
 	header, body, _ := strings.Cut(strings.TrimSpace(message), "\n")
 	header = strings.TrimSpace(header)
-	f, ok := formats()[header]
+	f, ok := messageFormats()[header]
 	if !ok {
 		return Message{}, fmt.Errorf("message type %q is not recognised", header)
 	}
@@ -120,7 +120,7 @@ func Parse(message string, now time.Time) (Message, error) {
 		if strings.TrimSpace(part) == "" {
 			continue
 		}
-		r, err := f.record(part, now)
+		r, err := f.parseRecord(part, now)
 		if err != nil {
 			return Message{}, fmt.Errorf("record %d: %w", len(out.Records)+1, err)
 		}
@@ -131,7 +131,7 @@ func Parse(message string, now time.Time) (Message, error) {
 
 var lineEnds = regexp.MustCompile(`\r\n|[\n\r\v\f\x1c\x1d\x1e]`)
 
-func (f format) record(part string, now time.Time) (Record, error) {
+func (f format) parseRecord(part string, now time.Time) (Record, error) {
 	r := Record{Values: map[string]string{}, Dicts: map[string]map[string]float64{}}
 	for _, line := range lineEnds.Split(strings.TrimSpace(part), -1) {
 		key, value, ok := strings.Cut(line, ":")
@@ -145,13 +145,13 @@ func (f format) record(part string, now time.Time) (Record, error) {
 		if isNull(value) {
 			continue
 		}
-		if err := f.value(&r, key, value); err != nil {
+		if err := f.parseValue(&r, key, value); err != nil {
 			return r, fmt.Errorf("%s: %w", key, err)
 		}
 		r.Values[key] = value
 		r.Keys = append(r.Keys, key)
 	}
-	for _, key := range words(f.mandatory) {
+	for _, key := range splitWords(f.mandatory) {
 		if r.Values[key] == "" {
 			return r, fmt.Errorf("mandatory field %s is not there", key)
 		}
@@ -182,7 +182,7 @@ func isNull(value string) bool {
 	return v == "" || v == "none" || v == "null"
 }
 
-func (f format) value(r *Record, key, value string) error {
+func (f format) parseValue(r *Record, key, value string) error {
 	var err error
 	switch f.kinds[key] {
 	case whole, moment:
@@ -190,13 +190,13 @@ func (f format) value(r *Record, key, value string) error {
 	case decimal:
 		_, err = strconv.ParseFloat(value, 64)
 	case dictWhole, dictDecimal:
-		r.Dicts[key], err = dict(value, f.kinds[key] == dictWhole)
+		r.Dicts[key], err = parseDict(value, f.kinds[key] == dictWhole)
 	}
 	return err
 }
 
-// dict reads {name: number, name: number}.
-func dict(value string, wholes bool) (map[string]float64, error) {
+// parseDict reads {name: number, name: number}.
+func parseDict(value string, wholes bool) (map[string]float64, error) {
 	inner, ok := strings.CutPrefix(value, "{")
 	inner, closed := strings.CutSuffix(inner, "}")
 	if !ok || !closed {

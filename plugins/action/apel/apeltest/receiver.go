@@ -47,8 +47,8 @@ func tableOf(header string) table {
 // maxLevel is what DECIMAL(10,3) holds.
 const maxLevel = 9_999_999.999
 
-// fit says why a row does not fit into its table.
-func (t table) fit(r Record) error {
+// checkFit says why a row does not fit into its table.
+func (t table) checkFit(r Record) error {
 	for name, value := range r.Values {
 		most, short := t.lengths[name]
 		if !short {
@@ -58,12 +58,12 @@ func (t table) fit(r Record) error {
 			return fmt.Errorf("data too long for column %s: %d characters", name, len(value))
 		}
 	}
-	for _, name := range words(t.numbers) {
+	for _, name := range splitWords(t.numbers) {
 		if r.Int(name) > math.MaxInt32 {
 			return fmt.Errorf("out of range value for column %s: %s", name, r.Values[name])
 		}
 	}
-	for _, name := range words(t.needs) {
+	for _, name := range splitWords(t.needs) {
 		if r.Values[name] == "" {
 			return fmt.Errorf("column %s cannot be null", name)
 		}
@@ -76,8 +76,8 @@ func (t table) fit(r Record) error {
 	return nil
 }
 
-// benchmark is the one of a row that the receiver keeps.
-func benchmark(r Record) string {
+// keptBenchmark is the benchmark of a row that the receiver keeps.
+func keptBenchmark(r Record) string {
 	for _, name := range []string{"hepscore23", "hepspec", "si2k"} {
 		if _, ok := r.Dicts["NormalisedWallDuration"][name]; ok {
 			return name
@@ -94,7 +94,7 @@ func (r *Receiver) Take(text string, now time.Time) error {
 	}
 	t := tableOf(m.Header)
 	for i, row := range m.Records {
-		if err := t.fit(row); err != nil {
+		if err := t.checkFit(row); err != nil {
 			return fmt.Errorf("record %d: %w", i+1, err)
 		}
 	}
@@ -103,10 +103,10 @@ func (r *Receiver) Take(text string, now time.Time) error {
 	}
 	for _, row := range m.Records {
 		parts := []string{m.Header}
-		for _, k := range words(t.key) {
+		for _, k := range splitWords(t.key) {
 			parts = append(parts, strings.ToLower(row.Values[k]))
 		}
-		r.rows[strings.Join(append(parts, benchmark(row)), "\x00")] = row
+		r.rows[strings.Join(append(parts, keptBenchmark(row)), "\x00")] = row
 	}
 	return nil
 }

@@ -33,9 +33,9 @@ type Authority struct {
 func New(t testing.TB) *Authority {
 	t.Helper()
 	key := Curve(t)
-	cert := issue(t, &x509.Certificate{Subject: pkix.Name{Organization: []string{"Grid"}, CommonName: "Grid CA"}, IsCA: true}, &key.PublicKey, nil, key)
+	cert := issueCertificate(t, &x509.Certificate{Subject: pkix.Name{Organization: []string{"Grid"}, CommonName: "Grid CA"}, IsCA: true}, &key.PublicKey, nil, key)
 	a := &Authority{File: filepath.Join(t.TempDir(), "ca.pem"), cert: cert, key: key}
-	save(t, a.File, "CERTIFICATE", cert.Raw)
+	savePEM(t, a.File, "CERTIFICATE", cert.Raw)
 	return a
 }
 
@@ -43,7 +43,7 @@ func New(t testing.TB) *Authority {
 func (a *Authority) Intermediate(t testing.TB) *Authority {
 	t.Helper()
 	key := Curve(t)
-	cert := issue(t, &x509.Certificate{Subject: pkix.Name{Organization: []string{"Grid"}, CommonName: "Grid CA 2"}, IsCA: true}, &key.PublicKey, a.cert, a.key)
+	cert := issueCertificate(t, &x509.Certificate{Subject: pkix.Name{Organization: []string{"Grid"}, CommonName: "Grid CA 2"}, IsCA: true}, &key.PublicKey, a.cert, a.key)
 	return &Authority{File: a.File, cert: cert, key: key, chain: append([][]byte{cert.Raw}, a.chain...)}
 }
 
@@ -62,7 +62,7 @@ func Ends() time.Time { return time.Date(2099, 1, 1, 0, 0, 0, 0, time.UTC) }
 // and key.
 func (a *Authority) Host(t testing.TB, name string, key crypto.Signer) (certFile, keyFile string) {
 	t.Helper()
-	cert := issue(t, &x509.Certificate{
+	cert := issueCertificate(t, &x509.Certificate{
 		Subject:  pkix.Name{Organization: []string{"Grid"}, CommonName: name},
 		DNSNames: []string{name}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageEmailProtection},
@@ -73,8 +73,8 @@ func (a *Authority) Host(t testing.TB, name string, key crypto.Signer) (certFile
 	}
 	dir := t.TempDir()
 	certFile, keyFile = filepath.Join(dir, "hostcert.pem"), filepath.Join(dir, "hostkey.pem")
-	save(t, certFile, "CERTIFICATE", append([][]byte{cert.Raw}, a.chain...)...)
-	save(t, keyFile, "PRIVATE KEY", der)
+	savePEM(t, certFile, "CERTIFICATE", append([][]byte{cert.Raw}, a.chain...)...)
+	savePEM(t, keyFile, "PRIVATE KEY", der)
 	return certFile, keyFile
 }
 
@@ -108,7 +108,7 @@ func RSA(t testing.TB) *rsa.PrivateKey {
 	return key
 }
 
-func issue(t testing.TB, c *x509.Certificate, public crypto.PublicKey, issuer *x509.Certificate, key *ecdsa.PrivateKey) *x509.Certificate {
+func issueCertificate(t testing.TB, c *x509.Certificate, public crypto.PublicKey, issuer *x509.Certificate, key *ecdsa.PrivateKey) *x509.Certificate {
 	t.Helper()
 	serial, err := rand.Int(rand.Reader, big.NewInt(1<<62))
 	if err != nil {
@@ -133,7 +133,7 @@ func issue(t testing.TB, c *x509.Certificate, public crypto.PublicKey, issuer *x
 	return cert
 }
 
-func save(t testing.TB, name, kind string, ders ...[]byte) {
+func savePEM(t testing.TB, name, kind string, ders ...[]byte) {
 	t.Helper()
 	var b bytes.Buffer
 	for _, der := range ders {

@@ -66,8 +66,8 @@ func (a *Action) readRecords(ctx context.Context, data reader, s site, w span, t
 	return nil
 }
 
-// tally is what came of the records of a site and month.
-type tally struct {
+// monthCounts is what came of the records of a site and month.
+type monthCounts struct {
 	sums    *month.Sums
 	idle    int64 // records without runtime
 	left    int64 // records that lack something
@@ -83,7 +83,7 @@ type unfit struct {
 	why     string // of the first
 }
 
-func (t *tally) dropField(u message.Unfit) {
+func (t *monthCounts) dropField(u message.Unfit) {
 	if t.unfit == nil {
 		t.unfit = map[string]*unfit{}
 	}
@@ -107,7 +107,7 @@ const (
 	maxNote    = 500 // bytes, a little less than what the daemon keeps of a note
 )
 
-func (t *tally) leaveOut(r *record.Record, err error) {
+func (t *monthCounts) leaveOut(r *record.Record, err error) {
 	t.left++
 	text := strings.TrimSuffix(strings.ReplaceAll(err.Error(), "\n", "; "), ".")
 	if len(text) > maxReason {
@@ -127,7 +127,7 @@ func (t *tally) leaveOut(r *record.Record, err error) {
 
 // collectRecords adds the records of a time to what there is of a site's month. Each job
 // that counts is given to each.
-func (p *planner) collectRecords(ctx context.Context, s site, w span, t *tally, each func(*month.Job)) error {
+func (p *planner) collectRecords(ctx context.Context, s site, w span, t *monthCounts, each func(*month.Job)) error {
 	return p.readRecords(ctx, p.data, s, w, func(r *record.Record) {
 		if seconds, ok := r.Runtime(); ok && seconds <= 0 {
 			t.idle++
@@ -150,7 +150,7 @@ func (p *planner) collectRecords(ctx context.Context, s site, w span, t *tally, 
 
 // countJob adds a job to the sums, without the fields that do not fit. A job that the
 // receiver would refuse, or take for another one of its day, is an error.
-func (p *planner) countJob(t *tally, j *month.Job) error {
+func (p *planner) countJob(t *monthCounts, j *month.Job) error {
 	dropped := j.DropUnfit(cmp.Or(p.config.jobs, message.Summaries))
 	key := ""
 	if p.config.jobs != "" {
@@ -191,7 +191,7 @@ func describeInfrastructure(s site, r *record.Record) string {
 }
 
 // notesOf tell what is not in the messages, in short and by id.
-func (t *tally) notesOf(s site, m month.Month) (heads, left []string) {
+func (t *monthCounts) notesOf(s site, m month.Month) (heads, left []string) {
 	name := s.name + " " + m.String()
 	if t.idle > 0 {
 		heads = append(heads, fmt.Sprintf("%s: %d records that ran for less than a second are not reported", name, t.idle))

@@ -28,8 +28,8 @@ type row struct {
 	effect int
 }
 
-// takeMessage takes a message: its rows replace those with the same key.
-func (r rows) takeMessage(text []byte, run uint64, effect int) {
+// applyMessage applies a message: its rows replace those with the same key.
+func (r rows) applyMessage(text []byte, run uint64, effect int) {
 	header, records := message.Records(text)
 	kind := string(bytes.TrimSpace(header))
 	for _, one := range records {
@@ -53,7 +53,7 @@ func (p *planner) compareMonth(ctx context.Context, s site, m month.Month, d *dr
 	now := rows{}
 	for _, b := range d.batches {
 		for _, text := range b.text {
-			now.takeMessage(text, 0, 0)
+			now.applyMessage(text, 0, 0)
 		}
 	}
 	var notes []string
@@ -158,7 +158,7 @@ func (p *planner) sentBy(ctx context.Context, run uint64, wanted func(string) bo
 		if err != nil {
 			return fmt.Errorf("effect %d: %w", e.Effect, err)
 		}
-		out.takeMessage(text, run, e.Effect)
+		out.applyMessage(text, run, e.Effect)
 	}
 	return nil
 }

@@ -17,7 +17,7 @@ import (
 
 // draft is what there is to send of a site's month.
 type draft struct {
-	tally   *tally
+	counts  *monthCounts
 	batches []batch
 	digest  string            // of all messages, also of those that need not be sent again
 	rows    []string          // digests of summaries
@@ -53,7 +53,7 @@ const most = 1000
 
 // sentAfter is what the receiver will have when all is sent.
 func (d *draft) sentAfter(before *sent) *sent {
-	total := d.tally.sums.Total()
+	total := d.counts.sums.Total()
 	rows := append(slices.Clone(d.rows), d.vanishedRows(before)...)
 	slices.Sort(rows)
 	return &sent{Digest: d.digest, Jobs: total.Jobs, Wall: total.Wall, CPU: total.CPU, Rows: rows, Days: d.days}
@@ -73,7 +73,7 @@ func (d *draft) vanishedRows(before *sent) []string {
 
 // syncMessage is the message of how many jobs there are, which is sent first, as APEL's own
 // client does.
-func (p *planner) syncMessage(s site, m month.Month, t *tally) (batch, error) {
+func (p *planner) syncMessage(s site, m month.Month, t *monthCounts) (batch, error) {
 	var rows [][]byte
 	for _, row := range t.sums.Syncs() {
 		if err := row.Check(p.now); err != nil {
@@ -86,16 +86,16 @@ func (p *planner) syncMessage(s site, m month.Month, t *tally) (batch, error) {
 
 // monthSummaries are a sync and the summaries of the whole month.
 func (p *planner) monthSummaries(ctx context.Context, s site, m month.Month, _ *sent) (*draft, error) {
-	d := &draft{tally: &tally{sums: month.New(s.name, m)}}
-	if err := p.collectRecords(ctx, s, monthSpan(m), d.tally, func(*month.Job) {}); err != nil {
+	d := &draft{counts: &monthCounts{sums: month.New(s.name, m)}}
+	if err := p.collectRecords(ctx, s, monthSpan(m), d.counts, func(*month.Job) {}); err != nil {
 		return nil, err
 	}
-	sync, err := p.syncMessage(s, m, d.tally)
+	sync, err := p.syncMessage(s, m, d.counts)
 	if err != nil {
 		return nil, err
 	}
 	var rows [][]byte
-	for _, row := range d.tally.sums.Summaries() {
+	for _, row := range d.counts.sums.Summaries() {
 		if err := row.Check(p.now); err != nil {
 			return nil, fmt.Errorf("summary of %s %s: %w", s.name, m, err)
 		}
@@ -111,18 +111,18 @@ func (p *planner) monthSummaries(ctx context.Context, s site, m month.Month, _ *
 // monthJobs are a sync, and all jobs of the days that are not what was sent, as far as
 // they fit. The jobs of one day are in memory at a time, beside those that are sent.
 func (p *planner) monthJobs(ctx context.Context, s site, m month.Month, before *sent) (*draft, error) {
-	d := &draft{tally: &tally{sums: month.New(s.name, m)}, days: map[string]string{}, batches: make([]batch, 1)}
+	d := &draft{counts: &monthCounts{sums: month.New(s.name, m)}, days: map[string]string{}, batches: make([]batch, 1)}
 	for _, day := range daySpans(m, p.now) {
-		texts, err := p.dayOf(ctx, s, day, d.tally)
+		texts, err := p.dayOf(ctx, s, day, d.counts)
 		if err != nil {
 			return nil, err
 		}
 		if len(texts) > 0 {
-			p.takeDay(d, day.from.Format(time.DateOnly), texts, before)
+			p.addDay(d, day.from.Format(time.DateOnly), texts, before)
 		}
 	}
 	var err error
-	if d.batches[0], err = p.syncMessage(s, m, d.tally); err != nil {
+	if d.batches[0], err = p.syncMessage(s, m, d.counts); err != nil {
 		return nil, err
 	}
 	all := slices.Clone(d.batches[0].text)
@@ -135,9 +135,9 @@ func (p *planner) monthJobs(ctx context.Context, s site, m month.Month, before *
 	return d, nil
 }
 
-// takeDay adds the messages of a day that were not sent, as many as fit, and notes how
+// addDay adds the messages of a day that were not sent, as many as fit, and notes how
 // far that is.
-func (p *planner) takeDay(d *draft, name string, texts [][]byte, before *sent) {
+func (p *planner) addDay(d *draft, name string, texts [][]byte, before *sent) {
 	had, digest := before.dayDigest(name), digestOf(texts)
 	if p.day != "" && p.day != name {
 		if had != "" {
@@ -181,7 +181,7 @@ func partsOf(had, digest string, all int) int {
 }
 
 // dayOf gives the messages of the jobs that stopped on a day, ordered by their text.
-func (p *planner) dayOf(ctx context.Context, s site, day span, t *tally) ([][]byte, error) {
+func (p *planner) dayOf(ctx context.Context, s site, day span, t *monthCounts) ([][]byte, error) {
 	var rows [][]byte
 	t.seen = map[string]bool{} // jobs that the receiver takes for one end in the same second
 	if err := p.collectRecords(ctx, s, day, t, func(j *month.Job) { rows = append(rows, j.Record(p.config.jobs)) }); err != nil {

@@ -154,10 +154,10 @@ func (p *planner) ofDay(day, month string) (string, error) {
 	return at.Format("2006-01"), nil
 }
 
-// monthsToLookAt are those to look at: all since the last that was looked at, that one and
+// monthsToCheck are all months since the last that was checked, that one and
 // recheck months before it included. So what came late while nothing ran is found as
 // if it had run. Manual runs have one month.
-func (p *planner) monthsToLookAt(st *siteState, only month.Month) []month.Month {
+func (p *planner) monthsToCheck(st *siteState, only month.Month) []month.Month {
 	if p.again {
 		return []month.Month{only}
 	}
@@ -171,7 +171,7 @@ func (p *planner) monthsToLookAt(st *siteState, only month.Month) []month.Month 
 // planSite plans the months of a site, as far as they fit.
 func (p *planner) planSite(ctx context.Context, s site, only month.Month) error {
 	st := p.state.stateOf(s.name)
-	for _, m := range p.monthsToLookAt(st, only) {
+	for _, m := range p.monthsToCheck(st, only) {
 		if p.full == "" && p.ahead && !p.until.IsZero() && time.Now().After(p.until) {
 			p.full = s.name + " " + m.String()
 		}
@@ -213,12 +213,12 @@ func (p *planner) planMonth(ctx context.Context, s site, m month.Month, st *site
 			return false, nil
 		}
 	}
-	p.reportLacks(s, m, d.tally)
+	p.reportLacks(s, m, d.counts)
 	if p.again && !d.cut {
 		p.compareMonth(ctx, s, m, d)
 	}
 	switch {
-	case d.tally.sums.Total().Records == 0:
+	case d.counts.sums.Total().Records == 0:
 		if before != nil && before.Jobs > 0 {
 			p.addNote("%s %s: %d jobs were sent and none are left; the receiver keeps what it has", s.name, m, before.Jobs)
 		}
@@ -227,7 +227,7 @@ func (p *planner) planMonth(ctx context.Context, s site, m month.Month, st *site
 		return true, nil
 	}
 	for _, b := range d.batches {
-		if err := p.addEffects(s, m, b, describeDifference(s, m, d.tally.sums.Total(), before), before); err != nil {
+		if err := p.addEffects(s, m, b, describeDifference(s, m, d.counts.sums.Total(), before), before); err != nil {
 			return false, err
 		}
 	}
@@ -249,7 +249,7 @@ const (
 )
 
 // reportLacks tells what a month lacks, and the figures of the newest ones.
-func (p *planner) reportLacks(s site, m month.Month, t *tally) {
+func (p *planner) reportLacks(s site, m month.Month, t *monthCounts) {
 	heads, left := t.notesOf(s, m)
 	p.out.Notes, p.left = append(p.out.Notes, heads...), append(p.left, left...)
 	p.out.Partial = p.out.Partial || t.left > 0

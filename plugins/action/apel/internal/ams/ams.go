@@ -102,7 +102,7 @@ func New(c Config) (*Client, error) {
 	}
 	conf := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}}
 	if c.CA != "" {
-		if conf.RootCAs, err = authorities(c.CA); err != nil {
+		if conf.RootCAs, err = loadAuthorities(c.CA); err != nil {
 			return nil, err
 		}
 	}
@@ -116,7 +116,7 @@ func New(c Config) (*Client, error) {
 	}}, nil
 }
 
-func authorities(file string) (*x509.CertPool, error) {
+func loadAuthorities(file string) (*x509.CertPool, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return nil, err
@@ -137,11 +137,11 @@ func (c *Client) Close() { c.http.CloseIdleConnections() }
 func (c *Client) Publish(ctx context.Context, data []byte, attributes map[string]string) (string, error) {
 	fresh := c.token == ""
 	if fresh {
-		if err := c.login(ctx); err != nil {
+		if err := c.fetchToken(ctx); err != nil {
 			return "", err
 		}
 	}
-	id, err := c.publish(ctx, data, attributes)
+	id, err := c.publishData(ctx, data, attributes)
 	if e, ok := errors.AsType[*Error](err); ok && e.Status == http.StatusUnauthorized {
 		c.token = ""
 		if !fresh {
@@ -151,9 +151,9 @@ func (c *Client) Publish(ctx context.Context, data []byte, attributes map[string
 	return id, err
 }
 
-// login exchanges the certificate for a token.
-func (c *Client) login(ctx context.Context) error {
-	target := fmt.Sprintf("https://%s/v1/service-types/ams/hosts/%s:authx509", c.address(c.config.AuthnPort), url.PathEscape(c.config.Host))
+// fetchToken exchanges the certificate for a token.
+func (c *Client) fetchToken(ctx context.Context) error {
+	target := fmt.Sprintf("https://%s/v1/service-types/ams/hosts/%s:authx509", c.hostAddress(c.config.AuthnPort), url.PathEscape(c.config.Host))
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, target, nil)
 	if err != nil {
 		return &Error{What: token, Err: err}
@@ -161,7 +161,7 @@ func (c *Client) login(ctx context.Context) error {
 	var answer struct {
 		Token string `json:"token"`
 	}
-	if err := c.do(token, r, &answer); err != nil {
+	if err := c.sendRequest(token, r, &answer); err != nil {
 		return err
 	}
 	if answer.Token == "" {
@@ -171,7 +171,7 @@ func (c *Client) login(ctx context.Context) error {
 	return nil
 }
 
-func (c *Client) address(port int) string {
+func (c *Client) hostAddress(port int) string {
 	return net.JoinHostPort(strings.Trim(c.config.Host, "[]"), fmt.Sprint(port))
 }
 
@@ -181,12 +181,12 @@ type posted struct {
 	Data       string            `json:"data"`
 }
 
-func (c *Client) publish(ctx context.Context, data []byte, attributes map[string]string) (string, error) {
+func (c *Client) publishData(ctx context.Context, data []byte, attributes map[string]string) (string, error) {
 	body, err := json.Marshal(map[string][]posted{"messages": {{Attributes: attributes, Data: base64.StdEncoding.EncodeToString(data)}}})
 	if err != nil {
 		return "", &Error{What: publish, Err: err}
 	}
-	target := fmt.Sprintf("https://%s/v1/projects/%s/topics/%s:publish", c.address(c.config.Port), url.PathEscape(c.config.Project), url.PathEscape(c.config.Topic))
+	target := fmt.Sprintf("https://%s/v1/projects/%s/topics/%s:publish", c.hostAddress(c.config.Port), url.PathEscape(c.config.Project), url.PathEscape(c.config.Topic))
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, target, bytes.NewReader(body))
 	if err != nil {
 		return "", &Error{What: publish, Err: err}
@@ -196,7 +196,7 @@ func (c *Client) publish(ctx context.Context, data []byte, attributes map[string
 	var answer struct {
 		IDs []string `json:"messageIds"`
 	}
-	if err := c.do(publish, r, &answer); err != nil {
+	if err := c.sendRequest(publish, r, &answer); err != nil {
 		return "", err
 	}
 	return strings.Join(answer.IDs, " "), nil
@@ -205,11 +205,11 @@ func (c *Client) publish(ctx context.Context, data []byte, attributes map[string
 // maxAnswer is how much of an answer is read.
 const maxAnswer = 1 << 20
 
-// do sends a request and reads the JSON of the answer.
-func (c *Client) do(what string, r *http.Request, answer any) error {
+// sendRequest sends a request and reads the JSON of the answer.
+func (c *Client) sendRequest(what string, r *http.Request, answer any) error {
 	response, err := c.http.Do(r)
 	if err != nil {
-		return &Error{What: what, Err: plain(err), Sent: !unsent(err)}
+		return &Error{What: what, Err: withoutAddress(err), Sent: !isUnsent(err)}
 	}
 	defer response.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
@@ -217,7 +217,7 @@ func (c *Client) do(what string, r *http.Request, answer any) error {
 		return &Error{What: what, Err: err, Sent: true}
 	}
 	if response.StatusCode != http.StatusOK {
-		return &Error{What: what, Status: response.StatusCode, Reason: reason(text, response.StatusCode)}
+		return &Error{What: what, Status: response.StatusCode, Reason: failureReason(text, response.StatusCode)}
 	}
 	if err := json.Unmarshal(text, answer); err != nil {
 		return &Error{What: what, Err: fmt.Errorf("the answer is no JSON: %w", err), Sent: true}
@@ -225,16 +225,16 @@ func (c *Client) do(what string, r *http.Request, answer any) error {
 	return nil
 }
 
-// plain takes the address off, which is in the configuration.
-func plain(err error) error {
+// withoutAddress takes the address off, which is in the configuration.
+func withoutAddress(err error) error {
 	if e, ok := errors.AsType[*url.Error](err); ok {
 		return e.Err
 	}
 	return err
 }
 
-// unsent reports whether a failure was before anything could arrive.
-func unsent(err error) bool {
+// isUnsent reports whether a failure was before anything could arrive.
+func isUnsent(err error) bool {
 	if e, ok := errors.AsType[*net.OpError](err); ok && e.Op == "dial" {
 		return true
 	}
@@ -242,8 +242,8 @@ func unsent(err error) bool {
 	return unknown
 }
 
-// reason is what the service says: {"error": {"message": "…", "status": "…"}}.
-func reason(body []byte, code int) string {
+// failureReason is what the service says: {"error": {"message": "…", "status": "…"}}.
+func failureReason(body []byte, code int) string {
 	var problem struct {
 		Error struct{ Message, Status string }
 	}

@@ -21,7 +21,7 @@ type Source struct {
 	Value cty.Value // without Text
 }
 
-func (s Source) absent() bool { return s.Text == "" && s.Value == cty.NilVal }
+func (s Source) isAbsent() bool { return s.Text == "" && s.Value == cty.NilVal }
 
 // compiler checks expressions and makes them ready.
 type compiler struct {
@@ -60,8 +60,8 @@ const (
 	maxKey        = 4096
 )
 
-// compile checks a source, whose result must be convertible to the type.
-func (c *compiler) compile(s Source, want cty.Type) *expression {
+// compileSource checks a source, whose result must be convertible to the type.
+func (c *compiler) compileSource(s Source, want cty.Type) *expression {
 	if s.Text == "" {
 		if _, err := convert.Convert(s.Value, want); err != nil {
 			c.diags.Add(hcl.Errorf(s.At, "invalid value", "%v", err))
@@ -87,7 +87,7 @@ func (c *compiler) compile(s Source, want cty.Type) *expression {
 		return e
 	}
 	for _, ref := range hcl.Refs(expr) {
-		if !rememberable(ref.Path) {
+		if !isCacheable(ref.Path) {
 			e.parts, e.seen = nil, nil
 			return e
 		}
@@ -109,8 +109,8 @@ func plainPath(path []string) bool {
 	return false
 }
 
-// rememberable reports whether few records differ in what a path names.
-func rememberable(path []string) bool {
+// isCacheable reports whether few records differ in what a path names.
+func isCacheable(path []string) bool {
 	switch {
 	case len(path) == 0:
 		return false
@@ -120,20 +120,20 @@ func rememberable(path []string) bool {
 	return path[0] == "site" || path[0] == "state"
 }
 
-// value evaluates the expression for a record of a site.
-func (e *expression) value(site string, r *record.Record) (cty.Value, error) {
+// valueFor evaluates the expression for a record of a site.
+func (e *expression) valueFor(site string, r *record.Record) (cty.Value, error) {
 	switch {
 	case e.path != nil:
-		return part(e.path, site, r)
+		return partValue(e.path, site, r)
 	case e.expr == nil:
 		return e.constant, nil
-	case e.seen == nil || !e.input(site, r):
-		return e.evaluate(site, r)
+	case e.seen == nil || !e.writeKey(site, r):
+		return e.evaluateHCL(site, r)
 	}
 	if got, ok := e.seen[string(e.key)]; ok {
 		return got.value, got.err
 	}
-	v, err := e.evaluate(site, r)
+	v, err := e.evaluateHCL(site, r)
 	if len(e.seen) >= maxRemembered {
 		clear(e.seen)
 	}
@@ -141,8 +141,8 @@ func (e *expression) value(site string, r *record.Record) (cty.Value, error) {
 	return v, err
 }
 
-// input writes into e.key what the expression depends on; false when it is long.
-func (e *expression) input(site string, r *record.Record) bool {
+// writeKey writes into e.key what the expression depends on; false when it is long.
+func (e *expression) writeKey(site string, r *record.Record) bool {
 	e.key = e.key[:0]
 	for _, path := range e.parts {
 		e.key = appendPart(e.key, path, site, r)
@@ -183,11 +183,11 @@ func appendText(b []byte, s string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
 }
 
-// evaluate asks HCL.
-func (e *expression) evaluate(site string, r *record.Record) (cty.Value, error) {
+// evaluateHCL has HCL evaluate the expression.
+func (e *expression) evaluateHCL(site string, r *record.Record) (cty.Value, error) {
 	ctx := &hcl.EvalContext{
 		Functions: e.functions,
-		Variables: map[string]cty.Value{"record": object(site, r)},
+		Variables: map[string]cty.Value{"record": recordObject(site, r)},
 	}
 	v, diags := e.expr.Value(ctx)
 	if err := hcl.HideSecrets(hcl.Diagnostics(diags), e.expr, ctx).Err(); err != nil {
@@ -200,29 +200,29 @@ func (e *expression) evaluate(site string, r *record.Record) (cty.Value, error) 
 	return v, nil
 }
 
-// part is what a plain path names.
-func part(path []string, site string, r *record.Record) (cty.Value, error) {
+// partValue is what a plain path names.
+func partValue(path []string, site string, r *record.Record) (cty.Value, error) {
 	if path[0] == "components" {
 		return componentPart(path[1], path[2:], r)
 	}
-	return plain(path[0], site, r), nil
+	return plainPart(path[0], site, r), nil
 }
 
-// plain is a part of the record that is no map.
-func plain(name, site string, r *record.Record) cty.Value {
+// plainPart is a part of the record that is no map.
+func plainPart(name, site string, r *record.Record) cty.Value {
 	switch name {
 	case "id":
 		return cty.StringVal(r.ID)
 	case "site":
 		return cty.StringVal(site)
 	case "state":
-		return optional(r.State)
+		return textOrNull(r.State)
 	case "start_time":
-		return moment(r.Start)
+		return timeOrNull(r.Start)
 	case "stop_time":
-		return moment(r.Stop)
+		return timeOrNull(r.Stop)
 	case "submit_time":
-		return moment(r.Submit)
+		return timeOrNull(r.Submit)
 	}
 	seconds, ok := r.Runtime()
 	if !ok {
@@ -248,30 +248,30 @@ func componentPart(name string, path []string, r *record.Record) (cty.Value, err
 	return cty.NilVal, fmt.Errorf("component %s has no score %s", name, path[1])
 }
 
-func optional(s string) cty.Value {
+func textOrNull(s string) cty.Value {
 	if s == "" {
 		return cty.NullVal(cty.String)
 	}
 	return cty.StringVal(s)
 }
 
-func moment(t record.Time) cty.Value {
+func timeOrNull(t record.Time) cty.Value {
 	if t == record.None {
 		return cty.NullVal(cty.String)
 	}
 	return cty.StringVal(t.String())
 }
 
-// object is the record as expressions see it.
-func object(site string, r *record.Record) cty.Value {
-	all := map[string]cty.Value{"meta": meta(r), "components": components(r)}
+// recordObject is the record as expressions see it.
+func recordObject(site string, r *record.Record) cty.Value {
+	all := map[string]cty.Value{"meta": metaObject(r), "components": componentsObject(r)}
 	for _, name := range []string{"id", "site", "state", "runtime", "start_time", "stop_time", "submit_time"} {
-		all[name] = plain(name, site, r)
+		all[name] = plainPart(name, site, r)
 	}
 	return cty.ObjectVal(all)
 }
 
-func meta(r *record.Record) cty.Value {
+func metaObject(r *record.Record) cty.Value {
 	all := map[string]cty.Value{}
 	for _, m := range r.Meta {
 		values := make([]cty.Value, len(m.Values))
@@ -289,8 +289,8 @@ func meta(r *record.Record) cty.Value {
 	return cty.MapVal(all)
 }
 
-// components has the first of several with the same name.
-func components(r *record.Record) cty.Value {
+// componentsObject has of components with the same name the first.
+func componentsObject(r *record.Record) cty.Value {
 	all := map[string]cty.Value{}
 	for _, c := range r.Components {
 		if _, there := all[c.Name]; there {

@@ -53,9 +53,9 @@ type benchmark struct {
 	score, wall, cpu *expression
 }
 
-// known are the fields that a configuration can set. Infrastructure is called
+// settableFields are the fields that a configuration can set. Infrastructure is called
 // InfrastructureType in messages of individual jobs.
-func known() []field {
+func settableFields() []field {
 	return []field{
 		{name: "VO", need: true, text: func(j *message.Job) *string { return &j.VO }},
 		{name: "SubmitHost", need: true, text: func(j *message.Job) *string { return &j.SubmitHost }},
@@ -82,7 +82,7 @@ func known() []field {
 // Names are the fields that a configuration can set.
 func Names() []string {
 	var out []string
-	for _, f := range known() {
+	for _, f := range settableFields() {
 		out = append(out, f.name)
 	}
 	return out
@@ -92,23 +92,23 @@ func Names() []string {
 // is an error.
 func Compile(c Config) (*Set, hcl.Diagnostics) {
 	k, s := newCompiler(), &Set{}
-	for _, f := range known() {
+	for _, f := range settableFields() {
 		source := c.Fields[f.name]
-		if source.absent() && f.fallback == "" {
+		if source.isAbsent() && f.fallback == "" {
 			continue
 		}
-		if source.absent() {
-			source = Source{Text: f.fallback, At: hcl.Range{Filename: "default of " + f.name, Start: start(), End: start()}}
+		if source.isAbsent() {
+			source = Source{Text: f.fallback, At: hcl.Range{Filename: "default of " + f.name, Start: startPosition(), End: startPosition()}}
 		}
 		want := cty.Number
 		if f.text != nil {
 			want = cty.String
 		}
-		f.expr = k.compile(source, want)
+		f.expr = k.compileSource(source, want)
 		s.fields = append(s.fields, f)
 	}
 	for _, b := range c.Benchmarks {
-		s.benchmarks = append(s.benchmarks, k.benchmark(b))
+		s.benchmarks = append(s.benchmarks, k.compileBenchmark(b))
 	}
 	if k.diags.HasErrors() {
 		return nil, k.diags
@@ -116,20 +116,20 @@ func Compile(c Config) (*Set, hcl.Diagnostics) {
 	return s, k.diags
 }
 
-func start() (p hcl.Pos) {
+func startPosition() (p hcl.Pos) {
 	p.Line, p.Column = 1, 1
 	return p
 }
 
-func (c *compiler) benchmark(b Benchmark) benchmark {
+func (c *compiler) compileBenchmark(b Benchmark) benchmark {
 	out := benchmark{name: b.Name}
-	out.fromCores = b.Score.absent() && (b.Wall.absent() || b.CPU.absent())
+	out.fromCores = b.Score.isAbsent() && (b.Wall.isAbsent() || b.CPU.isAbsent())
 	for _, p := range []struct {
 		source Source
 		expr   **expression
 	}{{b.Score, &out.score}, {b.Wall, &out.wall}, {b.CPU, &out.cpu}} {
-		if !p.source.absent() {
-			*p.expr = c.compile(p.source, cty.Number)
+		if !p.source.isAbsent() {
+			*p.expr = c.compileSource(p.source, cty.Number)
 		}
 	}
 	return out
@@ -139,40 +139,40 @@ func (c *compiler) benchmark(b Benchmark) benchmark {
 // missing, and why.
 func (s *Set) Job(site string, r *record.Record) (*month.Job, error) {
 	j := &month.Job{Part: r.Meta.IsPart()}
-	j.Site, j.StartTime, j.EndTime = site, seconds(r.Start), seconds(r.Stop)
+	j.Site, j.StartTime, j.EndTime = site, unixSeconds(r.Start), unixSeconds(r.Stop)
 	var errs []error
 	for i := range s.fields {
 		f := &s.fields[i]
-		if err := f.set(&j.Job, site, r); err != nil && f.need {
+		if err := f.setField(&j.Job, site, r); err != nil && f.need {
 			errs = append(errs, fmt.Errorf("%s: %w", f.name, err))
 		}
 	}
 	for i := range s.benchmarks {
-		if err := s.benchmarks[i].set(j, site, r); err != nil {
+		if err := s.benchmarks[i].setAmounts(j, site, r); err != nil {
 			errs = append(errs, err)
 		}
 	}
 	return j, errors.Join(errs...)
 }
 
-// seconds are those since 1970, begun ones left out.
-func seconds(t record.Time) int64 { return t.Std().Unix() }
+// unixSeconds are the seconds since 1970, a begun one left out.
+func unixSeconds(t record.Time) int64 { return t.Std().Unix() }
 
-func (f *field) set(j *message.Job, site string, r *record.Record) error {
-	v, err := f.expr.value(site, r)
+func (f *field) setField(j *message.Job, site string, r *record.Record) error {
+	v, err := f.expr.valueFor(site, r)
 	if err != nil {
 		return err
 	}
 	if f.text != nil {
-		*f.text(j), err = text(v)
+		*f.text(j), err = textOf(v)
 	} else {
-		*f.number(j), err = whole(v)
+		*f.number(j), err = roundedOf(v)
 	}
 	return err
 }
 
-func (b *benchmark) set(j *month.Job, site string, r *record.Record) error {
-	wall, cpu, err := b.amounts(j, site, r)
+func (b *benchmark) setAmounts(j *month.Job, site string, r *record.Record) error {
+	wall, cpu, err := b.evaluateAmounts(j, site, r)
 	if err != nil {
 		return fmt.Errorf("%s: %w", b.name, err)
 	}
@@ -181,7 +181,7 @@ func (b *benchmark) set(j *month.Job, site string, r *record.Record) error {
 	return nil
 }
 
-func (b *benchmark) amounts(j *month.Job, site string, r *record.Record) (wall, cpu int64, err error) {
+func (b *benchmark) evaluateAmounts(j *month.Job, site string, r *record.Record) (wall, cpu int64, err error) {
 	score, known, err := b.scoreOf(site, r)
 	if err != nil {
 		return 0, 0, fmt.Errorf("score: %w", err)
@@ -195,9 +195,9 @@ func (b *benchmark) amounts(j *month.Job, site string, r *record.Record) (wall, 
 			err = errors.Join(err, failed)
 			return n
 		}
-		v, failed := e.value(site, r)
+		v, failed := e.valueFor(site, r)
 		if failed == nil {
-			duration, failed = whole(v)
+			duration, failed = roundedOf(v)
 		}
 		err = errors.Join(err, failed)
 		return duration
@@ -214,8 +214,8 @@ func (b *benchmark) scoreOf(site string, r *record.Record) (score float64, known
 		return 0, false, nil
 	default:
 		var v cty.Value
-		if v, err = b.score.value(site, r); err == nil {
-			score, err = number(v)
+		if v, err = b.score.valueFor(site, r); err == nil {
+			score, err = numberOf(v)
 		}
 	}
 	return score, err == nil, err
@@ -234,7 +234,7 @@ func coreScore(name string, r *record.Record) (float64, error) {
 
 var errNull = errors.New("it is null")
 
-func text(v cty.Value) (string, error) {
+func textOf(v cty.Value) (string, error) {
 	v, err := convert.Convert(v, cty.String)
 	if err != nil {
 		return "", err
@@ -248,7 +248,7 @@ func text(v cty.Value) (string, error) {
 	return "", errors.New("it is empty")
 }
 
-func number(v cty.Value) (float64, error) {
+func numberOf(v cty.Value) (float64, error) {
 	v, err := convert.Convert(v, cty.Number)
 	if err != nil {
 		return 0, err
@@ -260,8 +260,8 @@ func number(v cty.Value) (float64, error) {
 	return f, nil
 }
 
-// whole reads a number and rounds it half to even.
-func whole(v cty.Value) (int64, error) {
+// roundedOf reads a number, rounded half to even.
+func roundedOf(v cty.Value) (int64, error) {
 	v, err := convert.Convert(v, cty.Number)
 	if err != nil {
 		return 0, err

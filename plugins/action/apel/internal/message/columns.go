@@ -53,7 +53,7 @@ func keyOf(kind Kind) []string {
 // Fold returns what the receiver compares of a text: equal for texts that it takes for
 // one.
 func Fold(text string) string {
-	if null(text) {
+	if isNone(text) {
 		return ""
 	}
 	return strings.ToLower(text)
@@ -68,7 +68,7 @@ func Key(kind Kind, record []byte) string {
 		out.WriteByte('\n')
 	}
 	if kind == Summaries {
-		out.WriteString(kept(valueOf(record, "NormalisedWallDuration")))
+		out.WriteString(keptBenchmark(valueOf(record, "NormalisedWallDuration")))
 	}
 	return out.String()
 }
@@ -95,9 +95,9 @@ func valueOf(record []byte, name string) string {
 	return ""
 }
 
-// kept is the benchmark that the receiver keeps of several, the others it drops.
-func kept(amounts string) string {
-	for _, b := range benchmarks() {
+// keptBenchmark is the benchmark that the receiver keeps of several, the others it drops.
+func keptBenchmark(amounts string) string {
+	for _, b := range benchmarkNames() {
 		if strings.Contains(amounts, b+": ") {
 			return b
 		}

@@ -36,46 +36,46 @@ type Job struct {
 // ServiceLevels only, or Jobs04.
 func (j *Job) Record(kind Kind) []byte {
 	r := record{}
-	r.line("Site", j.Site)
-	r.texts(j.names())
-	r.number("WallDuration", j.WallDuration)
-	r.number("CpuDuration", j.CPUDuration)
-	r.number("Processors", j.Processors)
-	r.positive("NodeCount", j.NodeCount)
-	r.number("StartTime", j.StartTime)
-	r.number("EndTime", j.EndTime)
-	r.texts(j.infrastructure())
-	r.positive("MemoryReal", j.MemoryReal)
-	r.positive("MemoryVirtual", j.MemoryVirtual)
+	r.addLine("Site", j.Site)
+	r.addTexts(j.textFields())
+	r.addNumber("WallDuration", j.WallDuration)
+	r.addNumber("CpuDuration", j.CPUDuration)
+	r.addNumber("Processors", j.Processors)
+	r.addPositive("NodeCount", j.NodeCount)
+	r.addNumber("StartTime", j.StartTime)
+	r.addNumber("EndTime", j.EndTime)
+	r.addTexts(j.infrastructureFields())
+	r.addPositive("MemoryReal", j.MemoryReal)
+	r.addPositive("MemoryVirtual", j.MemoryVirtual)
 	switch {
 	case len(j.ServiceLevels) == 0:
 	case kind == Jobs03:
-		r.line("ServiceLevelType", j.ServiceLevels[0].Benchmark)
-		r.line("ServiceLevel", float(j.ServiceLevels[0].Value))
+		r.addLine("ServiceLevelType", j.ServiceLevels[0].Benchmark)
+		r.addLine("ServiceLevel", formatFloat(j.ServiceLevels[0].Value))
 	default:
-		r.line("ServiceLevel", levels(j.ServiceLevels))
+		r.addLine("ServiceLevel", formatLevels(j.ServiceLevels))
 	}
-	return r.close()
+	return r.endRecord()
 }
 
-// names are the texts behind the site, in the order of the message.
-func (j *Job) names() []named {
+// textFields are the texts behind the site, in the order of the message.
+func (j *Job) textFields() []named {
 	return []named{
 		{"SubmitHost", j.SubmitHost}, {"MachineName", j.MachineName}, {"Queue", j.Queue}, {"LocalJobId", j.LocalJobID}, {"LocalUserId", j.LocalUserID},
 		{"GlobalUserName", j.GlobalUserName}, {"FQAN", j.FQAN}, {"VO", j.VO}, {"VOGroup", j.VOGroup}, {"VORole", j.VORole},
 	}
 }
 
-func (j *Job) infrastructure() []named {
+func (j *Job) infrastructureFields() []named {
 	return []named{{"InfrastructureDescription", j.InfrastructureDescription}, {"InfrastructureType", j.InfrastructureType}}
 }
 
-func float(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
+func formatFloat(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
 
-func levels(list []Level) string {
+func formatLevels(list []Level) string {
 	parts := make([]string, len(list))
 	for i, l := range list {
-		parts[i] = l.Benchmark + ": " + float(l.Value)
+		parts[i] = l.Benchmark + ": " + formatFloat(l.Value)
 	}
 	return "{" + strings.Join(parts, ", ") + "}"
 }
@@ -87,14 +87,14 @@ const late = 2 * 24 * time.Hour
 func (j *Job) Check(now time.Time) error {
 	return errors.Join(
 		needText("Site", j.Site), needText("LocalJobId", j.LocalJobID),
-		CheckText("Site", j.Site), checkTexts(j.names()...), checkTexts(j.infrastructure()...),
-		checkNumbers(j.numbers()...), checkColumns(j.numbers()...),
+		CheckText("Site", j.Site), checkTexts(j.textFields()...), checkTexts(j.infrastructureFields()...),
+		checkNumbers(j.numberFields()...), checkColumns(j.numberFields()...),
 		j.checkTimes(now),
 		j.checkLevels(),
 	)
 }
 
-func (j *Job) numbers() []number {
+func (j *Job) numberFields() []number {
 	return []number{
 		{"WallDuration", j.WallDuration}, {"CpuDuration", j.CPUDuration}, {"Processors", j.Processors},
 		{"NodeCount", j.NodeCount}, {"MemoryReal", j.MemoryReal}, {"MemoryVirtual", j.MemoryVirtual},

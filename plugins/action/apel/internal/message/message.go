@@ -21,18 +21,18 @@ const (
 	Jobs04    Kind = "APEL-individual-job-message: v0.4"
 )
 
-// benchmarks are those that the receiver knows, as they are written.
-func benchmarks() []string { return []string{"HEPscore23", "hepspec", "si2k"} }
+// benchmarkNames are the benchmarks that the receiver knows, as they are written.
+func benchmarkNames() []string { return []string{"HEPscore23", "hepspec", "si2k"} }
 
 // Benchmark returns the benchmark of that name, which may be in any case, as it is
 // written in messages.
 func Benchmark(name string) (string, error) {
-	for _, b := range benchmarks() {
+	for _, b := range benchmarkNames() {
 		if strings.EqualFold(b, name) {
 			return b, nil
 		}
 	}
-	return "", fmt.Errorf("%q is no benchmark that APEL knows; expected one of %s", name, strings.Join(benchmarks(), ", "))
+	return "", fmt.Errorf("%q is no benchmark that APEL knows; expected one of %s", name, strings.Join(benchmarkNames(), ", "))
 }
 
 // end closes a record.
@@ -84,32 +84,32 @@ func Count(text []byte) int { return bytes.Count(text, []byte("\n"+end)) }
 // record is a record that is being written.
 type record struct{ text []byte }
 
-func (r *record) line(name, value string) {
+func (r *record) addLine(name, value string) {
 	r.text = append(append(append(append(r.text, name...), ": "...), value...), '\n')
 }
 
 // named is a text with the name of its field.
 type named struct{ name, value string }
 
-// texts writes texts; those that are empty are left out.
-func (r *record) texts(list []named) {
+// addTexts writes texts; those that are empty are left out.
+func (r *record) addTexts(list []named) {
 	for _, t := range list {
 		if t.value != "" {
-			r.line(t.name, t.value)
+			r.addLine(t.name, t.value)
 		}
 	}
 }
 
-func (r *record) number(name string, n int64) { r.line(name, strconv.FormatInt(n, 10)) }
+func (r *record) addNumber(name string, n int64) { r.addLine(name, strconv.FormatInt(n, 10)) }
 
-// positive writes a number and leaves 0 out.
-func (r *record) positive(name string, n int64) {
+// addPositive writes a number and leaves 0 out.
+func (r *record) addPositive(name string, n int64) {
 	if n > 0 {
-		r.number(name, n)
+		r.addNumber(name, n)
 	}
 }
 
-func (r *record) close() []byte { return append(r.text, end...) }
+func (r *record) endRecord() []byte { return append(r.text, end...) }
 
 // CheckText says why a value cannot stand in a message: it must be printable ASCII
 // on one line, without "%%", which ends records, and not too long. Empty is fine.
@@ -130,8 +130,8 @@ func CheckText(name, value string) error {
 	return nil
 }
 
-// null reports whether the receiver takes a value for none.
-func null(value string) bool {
+// isNone reports whether the receiver takes a value for none.
+func isNone(value string) bool {
 	switch strings.ToLower(value) {
 	case "", "none", "null":
 		return true
@@ -148,7 +148,7 @@ func checkTexts(list ...named) error {
 }
 
 func needText(name, value string) error {
-	if null(value) {
+	if isNone(value) {
 		return fmt.Errorf("%s is missing", name)
 	}
 	return nil

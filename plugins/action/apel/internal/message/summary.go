@@ -36,32 +36,32 @@ type Summary struct {
 // Record writes the row.
 func (s *Summary) Record() []byte {
 	r := record{}
-	r.line("Site", s.Site)
-	r.number("Month", int64(s.Month))
-	r.number("Year", int64(s.Year))
-	r.texts(s.texts())
-	r.number("NodeCount", s.NodeCount) // the receiver takes no row without one
-	r.number("Processors", s.Processors)
-	r.number("EarliestEndTime", s.EarliestEndTime)
-	r.number("LatestEndTime", s.LatestEndTime)
-	r.number("WallDuration", s.WallDuration)
-	r.number("CpuDuration", s.CPUDuration)
-	r.line("NormalisedWallDuration", amounts(s.NormalisedWallDuration))
-	r.line("NormalisedCpuDuration", amounts(s.NormalisedCPUDuration))
-	r.number("NumberOfJobs", s.NumberOfJobs)
-	return r.close()
+	r.addLine("Site", s.Site)
+	r.addNumber("Month", int64(s.Month))
+	r.addNumber("Year", int64(s.Year))
+	r.addTexts(s.textFields())
+	r.addNumber("NodeCount", s.NodeCount) // the receiver takes no row without one
+	r.addNumber("Processors", s.Processors)
+	r.addNumber("EarliestEndTime", s.EarliestEndTime)
+	r.addNumber("LatestEndTime", s.LatestEndTime)
+	r.addNumber("WallDuration", s.WallDuration)
+	r.addNumber("CpuDuration", s.CPUDuration)
+	r.addLine("NormalisedWallDuration", formatAmounts(s.NormalisedWallDuration))
+	r.addLine("NormalisedCpuDuration", formatAmounts(s.NormalisedCPUDuration))
+	r.addNumber("NumberOfJobs", s.NumberOfJobs)
+	return r.endRecord()
 }
 
-// texts are those behind the month, in the order of the message.
-func (s *Summary) texts() []named {
+// textFields are the texts behind the month, in the order of the message.
+func (s *Summary) textFields() []named {
 	return []named{
 		{"GlobalUserName", s.GlobalUserName}, {"VO", s.VO}, {"VOGroup", s.VOGroup}, {"VORole", s.VORole}, {"SubmitHost", s.SubmitHost},
 		{"Infrastructure", s.Infrastructure}, {"InfrastructureDescription", s.InfrastructureDescription},
 	}
 }
 
-// amounts writes {HEPscore23: 12, hepspec: 13}.
-func amounts(list []Amount) string {
+// formatAmounts writes {HEPscore23: 12, hepspec: 13}.
+func formatAmounts(list []Amount) string {
 	parts := make([]string, len(list))
 	for i, a := range list {
 		parts[i] = a.Benchmark + ": " + strconv.FormatInt(a.Value, 10)
@@ -73,7 +73,7 @@ func amounts(list []Amount) string {
 func (s *Summary) Check(now time.Time) error {
 	return errors.Join(
 		needText("Site", s.Site),
-		CheckText("Site", s.Site), checkTexts(s.texts()...),
+		CheckText("Site", s.Site), checkTexts(s.textFields()...),
 		checkNumbers(number{"NodeCount", s.NodeCount}, number{"Processors", s.Processors}, number{"WallDuration", s.WallDuration},
 			number{"CpuDuration", s.CPUDuration}, number{"NumberOfJobs", s.NumberOfJobs}),
 		checkColumns(number{"NodeCount", s.NodeCount}, number{"Processors", s.Processors}, number{"NumberOfJobs", s.NumberOfJobs}),
@@ -128,12 +128,12 @@ type Sync struct {
 // Record writes the row.
 func (s *Sync) Record() []byte {
 	r := record{}
-	r.line("Site", s.Site)
-	r.texts([]named{{"SubmitHost", s.SubmitHost}})
-	r.number("NumberOfJobs", s.NumberOfJobs)
-	r.number("Month", int64(s.Month))
-	r.number("Year", int64(s.Year))
-	return r.close()
+	r.addLine("Site", s.Site)
+	r.addTexts([]named{{"SubmitHost", s.SubmitHost}})
+	r.addNumber("NumberOfJobs", s.NumberOfJobs)
+	r.addNumber("Month", int64(s.Month))
+	r.addNumber("Year", int64(s.Year))
+	return r.endRecord()
 }
 
 // Check says why the receiver would refuse the row at that time.

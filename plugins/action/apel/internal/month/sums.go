@@ -55,7 +55,7 @@ func keyOf(row *message.Summary) key {
 	}
 }
 
-func (k key) compare(o key) int {
+func (k key) compareKeys(o key) int {
 	return cmp.Or(strings.Compare(k.vo, o.vo), strings.Compare(k.host, o.host), cmp.Compare(k.processors, o.processors),
 		strings.Compare(k.user, o.user), strings.Compare(k.group, o.group), strings.Compare(k.role, o.role),
 		strings.Compare(k.infrastructure, o.infrastructure), cmp.Compare(k.nodes, o.nodes))
@@ -74,7 +74,7 @@ func (s *Sums) Add(j *Job) error {
 	if err := one.Check(s.month.End()); err != nil {
 		return err
 	}
-	total, err := s.total.plus(&one)
+	total, err := s.total.addRow(&one)
 	if err != nil {
 		return err
 	}
@@ -83,7 +83,7 @@ func (s *Sums) Add(j *Job) error {
 	if r == nil {
 		r = &row{one, map[string]bool{}}
 		s.rows[k] = r
-	} else if one, err = plus(&r.Summary, &one); err != nil {
+	} else if one, err = addRows(&r.Summary, &one); err != nil {
 		return err
 	}
 	if r.Summary, s.total = one, total; j.InfrastructureDescription != "" {
@@ -100,8 +100,8 @@ func (s *Sums) rowOf(j *Job) message.Summary {
 	}
 	return message.Summary{
 		Site: s.site, Year: s.month.Year, Month: s.month.Month,
-		GlobalUserName: spelled(j.GlobalUserName), VO: spelled(j.VO), VOGroup: spelled(j.VOGroup), VORole: spelled(j.VORole), SubmitHost: spelled(j.SubmitHost),
-		Infrastructure: spelled(j.InfrastructureType), InfrastructureDescription: j.InfrastructureDescription,
+		GlobalUserName: sentText(j.GlobalUserName), VO: sentText(j.VO), VOGroup: sentText(j.VOGroup), VORole: sentText(j.VORole), SubmitHost: sentText(j.SubmitHost),
+		Infrastructure: sentText(j.InfrastructureType), InfrastructureDescription: j.InfrastructureDescription,
 		NodeCount: j.NodeCount, Processors: j.Processors,
 		EarliestEndTime: j.EndTime, LatestEndTime: j.EndTime,
 		WallDuration: j.WallDuration, CPUDuration: j.CPUDuration,
@@ -110,40 +110,40 @@ func (s *Sums) rowOf(j *Job) message.Summary {
 	}
 }
 
-// spelled is a text as it is sent: what the receiver takes for none is left out.
-func spelled(text string) string {
+// sentText is a text as it is sent: what the receiver takes for none is left out.
+func sentText(text string) string {
 	if message.Fold(text) == "" {
 		return ""
 	}
 	return text
 }
 
-// plus returns the sum of two rows with the same key. Of spellings, the least is sent,
+// addRows returns the sum of two rows with the same key. Of spellings, the least is sent,
 // so that the row does not depend on the order of its jobs.
-func plus(a, b *message.Summary) (message.Summary, error) {
+func addRows(a, b *message.Summary) (message.Summary, error) {
 	out, sum := *a, adder{}
 	out.GlobalUserName, out.VO, out.VOGroup, out.VORole = min(a.GlobalUserName, b.GlobalUserName), min(a.VO, b.VO), min(a.VOGroup, b.VOGroup), min(a.VORole, b.VORole)
 	out.SubmitHost, out.Infrastructure = min(a.SubmitHost, b.SubmitHost), min(a.Infrastructure, b.Infrastructure)
 	out.EarliestEndTime, out.LatestEndTime = min(a.EarliestEndTime, b.EarliestEndTime), max(a.LatestEndTime, b.LatestEndTime)
-	out.WallDuration, out.CPUDuration = sum.add(a.WallDuration, b.WallDuration), sum.add(a.CPUDuration, b.CPUDuration)
-	out.NormalisedWallDuration = sum.amounts(a.NormalisedWallDuration, b.NormalisedWallDuration)
-	out.NormalisedCPUDuration = sum.amounts(a.NormalisedCPUDuration, b.NormalisedCPUDuration)
-	if out.NumberOfJobs = sum.add(a.NumberOfJobs, b.NumberOfJobs); out.NumberOfJobs > math.MaxInt32 {
+	out.WallDuration, out.CPUDuration = sum.addChecked(a.WallDuration, b.WallDuration), sum.addChecked(a.CPUDuration, b.CPUDuration)
+	out.NormalisedWallDuration = sum.addAmounts(a.NormalisedWallDuration, b.NormalisedWallDuration)
+	out.NormalisedCPUDuration = sum.addAmounts(a.NormalisedCPUDuration, b.NormalisedCPUDuration)
+	if out.NumberOfJobs = sum.addChecked(a.NumberOfJobs, b.NumberOfJobs); out.NumberOfJobs > math.MaxInt32 {
 		return out, fmt.Errorf("the receiver takes no row of more than %d jobs", math.MaxInt32)
 	}
 	return out, sum.err
 }
 
-func (t Total) plus(row *message.Summary) (Total, error) {
+func (t Total) addRow(row *message.Summary) (Total, error) {
 	sum := adder{}
-	out := Total{t.Records + 1, sum.add(t.Jobs, row.NumberOfJobs), sum.add(t.Wall, row.WallDuration), sum.add(t.CPU, row.CPUDuration)}
+	out := Total{t.Records + 1, sum.addChecked(t.Jobs, row.NumberOfJobs), sum.addChecked(t.Wall, row.WallDuration), sum.addChecked(t.CPU, row.CPUDuration)}
 	return out, sum.err
 }
 
 // adder adds numbers that are not negative and remembers when a sum was too large.
 type adder struct{ err error }
 
-func (s *adder) add(a, b int64) int64 {
+func (s *adder) addChecked(a, b int64) int64 {
 	if a > math.MaxInt64-b {
 		s.err = fmt.Errorf("the sum of %d and %d is too large", a, b)
 		return a
@@ -151,8 +151,8 @@ func (s *adder) add(a, b int64) int64 {
 	return a + b
 }
 
-// amounts adds amounts by benchmark, in the order of a.
-func (s *adder) amounts(a, b []message.Amount) []message.Amount {
+// addAmounts adds amounts by benchmark, in the order of a.
+func (s *adder) addAmounts(a, b []message.Amount) []message.Amount {
 	out := slices.Clone(a)
 	for _, x := range b {
 		i := slices.IndexFunc(out, func(o message.Amount) bool { return o.Benchmark == x.Benchmark })
@@ -160,7 +160,7 @@ func (s *adder) amounts(a, b []message.Amount) []message.Amount {
 			out = append(out, x)
 			continue
 		}
-		out[i].Value = s.add(out[i].Value, x.Value)
+		out[i].Value = s.addChecked(out[i].Value, x.Value)
 	}
 	return out
 }
@@ -173,15 +173,15 @@ func (s *Sums) Summaries() []message.Summary {
 	out := make([]message.Summary, 0, len(s.rows))
 	for _, r := range s.rows {
 		one := r.Summary
-		one.InfrastructureDescription = together(slices.Sorted(maps.Keys(r.descriptions)))
+		one.InfrastructureDescription = joinDescriptions(slices.Sorted(maps.Keys(r.descriptions)))
 		out = append(out, one)
 	}
-	slices.SortFunc(out, func(a, b message.Summary) int { return keyOf(&a).compare(keyOf(&b)) })
+	slices.SortFunc(out, func(a, b message.Summary) int { return keyOf(&a).compareKeys(keyOf(&b)) })
 	return out
 }
 
-// together joins the descriptions of a row, as many as the receiver's column holds.
-func together(list []string) string {
+// joinDescriptions joins the descriptions of a row, as many as the receiver's column holds.
+func joinDescriptions(list []string) string {
 	for ; len(list) > 1; list = list[:len(list)-1] {
 		if text := strings.Join(list, ", "); message.CheckText("InfrastructureDescription", text) == nil {
 			return text

@@ -39,16 +39,16 @@ func (q Queue) Check() error {
 		return err
 	case !info.IsDir():
 		return fmt.Errorf("%s is not a directory", q.Path)
-	case listed(q.Path):
+	case hasACL(q.Path):
 		return nil
 	}
 	st := info.Sys().(*syscall.Stat_t)
 	queue := object{st.Uid, st.Gid, info.Mode()}
-	we, err := ourselves()
+	we, err := currentAccount()
 	if err != nil {
 		return err
 	}
-	if !we.may(queue, read|write|enter) {
+	if !we.mayAccess(queue, read|write|enter) {
 		return fmt.Errorf("user %s cannot write to %s (%s)", we.name, q.Path, queue)
 	}
 	made := object{we.uid, we.gids[0], q.Mode}
@@ -63,7 +63,7 @@ func (q Queue) Check() error {
 			return fmt.Errorf("user %s is not in the group %s", we.name, q.Group)
 		}
 	}
-	ssm, known, err := q.ssm(queue, we)
+	ssm, known, err := q.ssmAccount(queue, we)
 	if err != nil {
 		return err
 	}
@@ -75,18 +75,18 @@ func (q Queue) Check() error {
 	}
 	element := object{made.uid, made.gid, q.fileMode()}
 	switch {
-	case !ssm.may(queue, read|write|enter):
+	case !ssm.mayAccess(queue, read|write|enter):
 		return fmt.Errorf("SSM user %s cannot write to %s (%s)", ssm.name, q.Path, queue)
-	case !ssm.may(made, read|write|enter):
+	case !ssm.mayAccess(made, read|write|enter):
 		return fmt.Errorf("SSM user %s cannot take messages: new folders are %s", ssm.name, made)
-	case !ssm.may(element, read|write):
+	case !ssm.mayAccess(element, read|write):
 		return fmt.Errorf("SSM user %s cannot lock messages, which requires write permission: new messages are %s", ssm.name, element)
 	}
 	return nil
 }
 
-// listed reports whether a path has an access control list.
-func listed(path string) bool {
+// hasACL reports whether a path has an access control list.
+func hasACL(path string) bool {
 	for _, name := range []string{"system.posix_acl_access", "system.posix_acl_default"} {
 		if n, err := syscall.Getxattr(path, name, nil); err == nil && n > 0 {
 			return true
@@ -120,7 +120,7 @@ type account struct {
 	gids []uint32
 }
 
-func (a account) may(o object, want fs.FileMode) bool {
+func (a account) mayAccess(o object, want fs.FileMode) bool {
 	rights := o.mode.Perm()
 	switch {
 	case a.uid == 0:
@@ -133,8 +133,8 @@ func (a account) may(o object, want fs.FileMode) bool {
 	return rights&want == want
 }
 
-// ourselves is who makes elements.
-func ourselves() (account, error) {
+// currentAccount is the account that makes elements.
+func currentAccount() (account, error) {
 	gids, err := os.Getgroups()
 	a := account{name: strconv.Itoa(os.Geteuid()), uid: uint32(os.Geteuid()), gids: []uint32{uint32(os.Getegid())}}
 	for _, g := range gids {
@@ -146,9 +146,9 @@ func ourselves() (account, error) {
 	return a, err
 }
 
-// ssm is who SSM runs as; false where that is not known: the owner of the queue may be the
-// daemon, who is another one than root.
-func (q Queue) ssm(queue object, we account) (a account, known bool, err error) {
+// ssmAccount is the account that SSM runs as; false where that is not known: the owner of the
+// queue may be the daemon, who is another one than root.
+func (q Queue) ssmAccount(queue object, we account) (a account, known bool, err error) {
 	if q.User != "" {
 		a, err = accountOf(user.Lookup(q.User))
 		return a, err == nil, err

@@ -51,10 +51,10 @@ func (q Queue) Add(at time.Time, key string, data []byte) (string, error) {
 	if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != q.Mode {
 		return "", errors.Join(err, fmt.Errorf("folder %s exists with another mode: run chmod %04o %s, or remove it when it is empty", dir, q.Mode, dir))
 	}
-	if err := q.give(dir); err != nil {
+	if err := q.setGroup(dir); err != nil {
 		return "", err
 	}
-	if err := q.write(filepath.Join(q.Path, name), data); err != nil {
+	if err := q.writeElement(filepath.Join(q.Path, name), data); err != nil {
 		return "", err
 	}
 	return name, errors.Join(durable.SyncDir(dir), durable.SyncDir(q.Path))
@@ -72,16 +72,16 @@ func nameOf(at time.Time, key string) string {
 // fileMode is the mode of elements.
 func (q Queue) fileMode() fs.FileMode { return q.Mode &^ 0o111 }
 
-// write makes a file whose name appears with all of its content. One of that name
+// writeElement makes a file whose name appears with all of its content. One of that name
 // that is there stays.
-func (q Queue) write(name string, data []byte) error {
+func (q Queue) writeElement(name string, data []byte) error {
 	temporary, err := os.CreateTemp(filepath.Dir(name), "*.tmp")
 	if err != nil {
 		return err
 	}
 	defer func() { _ = os.Remove(temporary.Name()) }()
 	_, err = temporary.Write(data)
-	err = errors.Join(err, temporary.Chmod(q.fileMode()), q.give(temporary.Name()), temporary.Sync(), temporary.Close())
+	err = errors.Join(err, temporary.Chmod(q.fileMode()), q.setGroup(temporary.Name()), temporary.Sync(), temporary.Close())
 	if err != nil {
 		return err
 	}
@@ -91,8 +91,8 @@ func (q Queue) write(name string, data []byte) error {
 	return nil
 }
 
-// give gives what was made to the group, unless it has it.
-func (q Queue) give(path string) error {
+// setGroup gives a file that was made to the group, unless it has it.
+func (q Queue) setGroup(path string) error {
 	if q.Group == "" {
 		return nil
 	}

@@ -75,16 +75,16 @@ const partHeader = "Content-Type: text/plain\r\n\r\n"
 // Sign returns the text as a signed message. The text's lines may end in LF or CR LF;
 // the message has LF.
 func (s *Signer) Sign(text []byte) ([]byte, error) {
-	content := append([]byte(partHeader), canonical(text)...)
-	signature, err := s.detached(content)
+	content := append([]byte(partHeader), canonicalText(text)...)
+	signature, err := s.signDetached(content)
 	if err != nil {
 		return nil, fmt.Errorf("signing as %s: %w", s.Subject(), err)
 	}
-	return assemble(content, signature), nil
+	return assembleParts(content, signature), nil
 }
 
-// detached is the PKCS #7 structure without the content, in DER.
-func (s *Signer) detached(content []byte) ([]byte, error) {
+// signDetached makes the PKCS #7 structure without the content, in DER.
+func (s *Signer) signDetached(content []byte) ([]byte, error) {
 	data, err := pkcs7.NewSignedData(content)
 	if err != nil {
 		return nil, err
@@ -100,19 +100,19 @@ func (s *Signer) detached(content []byte) ([]byte, error) {
 	return data.Finish()
 }
 
-// canonical ends every line in CR LF.
-func canonical(text []byte) []byte {
-	return bytes.ReplaceAll(plain(text), []byte("\n"), []byte("\r\n"))
+// canonicalText ends every line in CR LF.
+func canonicalText(text []byte) []byte {
+	return bytes.ReplaceAll(withLF(text), []byte("\n"), []byte("\r\n"))
 }
 
-func plain(text []byte) []byte { return bytes.ReplaceAll(text, []byte("\r\n"), []byte("\n")) }
+func withLF(text []byte) []byte { return bytes.ReplaceAll(text, []byte("\r\n"), []byte("\n")) }
 
-// assemble writes the two parts.
-func assemble(content, signature []byte) []byte {
-	mark := boundary(content)
+// assembleParts writes the message of the two parts.
+func assembleParts(content, signature []byte) []byte {
+	mark := boundaryOf(content)
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "MIME-Version: 1.0\nContent-Type: multipart/signed; protocol=\"application/x-pkcs7-signature\"; micalg=\"sha-256\"; boundary=\"%s\"\n\n", mark)
-	fmt.Fprintf(&b, "%s\n--%s\n%s\n--%s\n", preamble, mark, plain(content), mark)
+	fmt.Fprintf(&b, "%s\n--%s\n%s\n--%s\n", preamble, mark, withLF(content), mark)
 	b.WriteString("Content-Type: application/x-pkcs7-signature; name=\"smime.p7s\"\nContent-Transfer-Encoding: base64\nContent-Disposition: attachment; filename=\"smime.p7s\"\n\n")
 	text := base64.StdEncoding.EncodeToString(signature)
 	for len(text) > 0 {
@@ -126,9 +126,9 @@ func assemble(content, signature []byte) []byte {
 
 const preamble = "This is an S/MIME signed message\n"
 
-// boundary is one that no line of the content begins with, and the same whenever the
+// boundaryOf is a boundary that no line of the content begins with, and the same whenever the
 // same is signed.
-func boundary(content []byte) string {
+func boundaryOf(content []byte) string {
 	for n := byte(0); ; n++ {
 		sum := sha256.Sum256(append([]byte{n}, content...))
 		mark := "----" + strings.ToUpper(hex.EncodeToString(sum[:16]))
@@ -144,7 +144,7 @@ func Text(message []byte) ([]byte, error) {
 	_, rest, ok := bytes.Cut(message, []byte(preamble+"\n--"))
 	mark, rest, ok2 := bytes.Cut(rest, []byte("\n"))
 	part, _, ok3 := bytes.Cut(rest, []byte("\n--"+string(mark)+"\n"))
-	text, ok4 := bytes.CutPrefix(part, plain([]byte(partHeader)))
+	text, ok4 := bytes.CutPrefix(part, withLF([]byte(partHeader)))
 	if !ok || !ok2 || !ok3 || !ok4 {
 		return nil, errors.New("this is no message that was signed here")
 	}
