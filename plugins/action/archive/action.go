@@ -26,14 +26,14 @@ func (a *action) Describe() sdk.ActionDescription {
 // Configure implements sdk.Action.
 func (a *action) Configure(_ context.Context, cfg *sdk.Config) error {
 	var err error
-	a.config, err = read(cfg)
+	a.config, err = decodeConfig(cfg)
 	return err
 }
 
 // Plan implements sdk.Action.
 func (a *action) Plan(ctx context.Context, start sdk.PlanStart, data *sdk.Data) (sdk.Plan, error) {
 	p := &planner{config: &a.config, start: start, data: data}
-	return p.plan(ctx)
+	return p.planArchives(ctx)
 }
 
 // The steps, each of which is an effect.
@@ -55,7 +55,7 @@ type step struct {
 
 const stepVersion = 1
 
-func (s step) payload() []byte {
+func (s step) encodeStep() []byte {
 	s.Version = stepVersion
 	out, _ := json.Marshal(s) // of texts
 	return out
@@ -76,11 +76,11 @@ func (a *action) Execute(ctx context.Context, t sdk.Attempt, w *sdk.World) sdk.R
 		return sdk.Result{Outcome: sdk.Rejected, Message: err.Error()}
 	}
 	e := &execution{config: &a.config, attempt: t, name: n, world: w, data: w.Data()}
-	said, err := e.do(ctx, s.Do)
+	said, err := e.doStep(ctx, s.Do)
 	switch {
 	case err == nil:
 		return sdk.Result{Outcome: sdk.Done, Message: said, Reference: s.Archive}
-	case final(err):
+	case isFinal(err):
 		return sdk.Result{Outcome: sdk.Rejected, Message: err.Error()}
 	}
 	return sdk.Result{Outcome: sdk.Retry, Message: err.Error()}

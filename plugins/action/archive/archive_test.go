@@ -617,11 +617,11 @@ func (s *site) sound(seed uint64) {
 			s.t.Fatal(err)
 		}
 		e := &execution{config: &s.action.config, name: n, store: []archived.Archive{a}}
-		m, err := e.stated(s.t.Context())
+		m, err := e.archivedManifest(s.t.Context())
 		if err != nil {
 			s.t.Fatalf("seed %d: %s: %v", seed, name, err)
 		}
-		for r, err := range e.rows(s.t.Context(), &m) {
+		for r, err := range e.archiveRows(s.t.Context(), &m) {
 			if want := s.gone[name][r.Record.ID]; err != nil || string(r.Append(nil)) != string(want.Append(nil)) {
 				s.t.Fatalf("seed %d: %s: %+v, want %+v, %v", seed, name, r, want, err)
 			}
@@ -663,7 +663,7 @@ func TestNames_OfFilesAndArchives_AreReadBack(t *testing.T) {
 		}
 		for _, fence := range []uint64{1, 999999999999, 1 << 63} {
 			e := edition{n, fence}
-			for file, manifest := range map[string]bool{e.records(): false, e.manifest(): true} {
+			for file, manifest := range map[string]bool{e.recordsFile(): false, e.manifestFile(): true} {
 				if got, is, ok := parseFile(file); !ok || got != e || is != manifest {
 					t.Error(file, got, is, ok)
 				}

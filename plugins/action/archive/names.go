@@ -23,14 +23,14 @@ func parseMonth(s string) (month, error) {
 
 func monthOf(t time.Time) month { return month(t.UTC().Year()*12 + int(t.UTC().Month()) - 1) }
 
-func (m month) begin() time.Time {
+func (m month) monthStart() time.Time {
 	return time.Date(int(m)/12, time.Month(m%12+1), 1, 0, 0, 0, 0, time.UTC)
 }
-func (m month) end() time.Time { return (m + 1).begin() }
-func (m month) String() string { return m.begin().Format("2006-01") }
+func (m month) monthEnd() time.Time { return (m + 1).monthStart() }
+func (m month) String() string      { return m.monthStart().Format("2006-01") }
 
-// folder is that of a month, as Hive names partitions.
-func (m month) folder() string { return m.begin().Format("year=2006/month=01/") }
+// folderName is the name of the folder of a month, as Hive names partitions.
+func (m month) folderName() string { return m.monthStart().Format("year=2006/month=01/") }
 
 // name is that of an archive: a month, and a number above 1 for a supplement.
 type name struct {
@@ -68,13 +68,13 @@ type edition struct {
 	fence uint64
 }
 
-// records is the name of the file of an edition, and manifest that of its manifest. A
+// recordsFile is the name of the file of an edition, and manifestFile that of its manifest. A
 // program that reads all files of a folder passes over what begins with an underscore.
-func (e edition) records() string  { return e.path("records", ".parquet") }
-func (e edition) manifest() string { return e.path("_manifest", ".json") }
+func (e edition) recordsFile() string  { return e.filePath("records", ".parquet") }
+func (e edition) manifestFile() string { return e.filePath("_manifest", ".json") }
 
-func (e edition) path(kind, extension string) string {
-	return fmt.Sprintf("%s%s-%d-%012d%s", e.month.folder(), kind, e.number, e.fence, extension)
+func (e edition) filePath(kind, extension string) string {
+	return fmt.Sprintf("%s%s-%d-%012d%s", e.month.folderName(), kind, e.number, e.fence, extension)
 }
 
 var fileName = regexp.MustCompile(`^year=(\d{4})/month=(\d\d)/(?:records-(\d{1,6})-(\d{12,20})\.parquet|_manifest-(\d{1,6})-(\d{12,20})\.json)$`)
@@ -90,7 +90,7 @@ func parseFile(file string) (e edition, manifest, ok bool) {
 	e.number, errs[1] = strconv.Atoi(m[3] + m[5])
 	e.fence, errs[2] = strconv.ParseUint(m[4]+m[6], 10, 64)
 	manifest = m[5] != ""
-	ok = errs == [3]error{} && e.number > 0 && file == map[bool]string{true: e.manifest(), false: e.records()}[manifest]
+	ok = errs == [3]error{} && e.number > 0 && file == map[bool]string{true: e.manifestFile(), false: e.recordsFile()}[manifest]
 	return e, manifest, ok
 }
 
@@ -123,8 +123,8 @@ func editionsOf(files []string) editions {
 	return out
 }
 
-// latest is the edition that counts: the last one that is whole.
-func (e editions) latest(n name) (edition, bool) {
+// latestWhole is the edition that counts: the last one that is whole.
+func (e editions) latestWhole(n name) (edition, bool) {
 	for _, f := range slices.Backward(e[n]) {
 		if f.whole {
 			return f.edition, true
