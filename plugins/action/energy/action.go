@@ -31,14 +31,14 @@ func (a *action) Describe() sdk.ActionDescription {
 // Configure implements sdk.Action.
 func (a *action) Configure(_ context.Context, cfg *sdk.Config) error {
 	var err error
-	a.config, err = read(cfg)
+	a.config, err = decodeConfig(cfg)
 	return err
 }
 
 // Plan implements sdk.Action.
 func (a *action) Plan(ctx context.Context, start sdk.PlanStart, data *sdk.Data) (sdk.Plan, error) {
 	p := &planner{config: &a.config, start: start, data: data}
-	return p.plan(ctx)
+	return p.planTables(ctx)
 }
 
 // file is the payload of an effect that writes a file.

@@ -25,8 +25,8 @@ type compatSettings struct {
 	sites map[string]float64
 }
 
-// auditor makes AUDITOR's table of a month from the records that stopped in it.
-func (p *planner) auditor(ctx context.Context, from, to time.Time) (table, error) {
+// auditorTable makes AUDITOR's table of a month from the records that stopped in it.
+func (p *planner) auditorTable(ctx context.Context, from, to time.Time) (table, error) {
 	c := p.Compat
 	rules := utilization.Rules{
 		GroupedBy: c.GroupedBy, GroupedList: c.GroupedList, Watts: c.Watts, Sites: c.sites, SiteKey: c.SiteKey, CO2: c.CO2,

@@ -45,8 +45,8 @@ type table struct {
 // maxKnown is how many ids the state has, below what a daemon keeps.
 const maxKnown = 1500
 
-// plan has what was not planned before of the tables of the period.
-func (p *planner) plan(ctx context.Context) (sdk.Plan, error) {
+// planTables plans what was not planned before of the tables of the period.
+func (p *planner) planTables(ctx context.Context) (sdk.Plan, error) {
 	word := p.Period
 	for name, value := range p.start.Arguments {
 		switch {
@@ -63,7 +63,7 @@ func (p *planner) plan(ctx context.Context) (sdk.Plan, error) {
 			return p.out, fmt.Errorf("the state of the action has another format; run the newer plugin: %w", err)
 		}
 	}
-	if err := p.clock(ctx); err != nil {
+	if err := p.setZone(ctx); err != nil {
 		return p.out, err
 	}
 	used, err := p.data.API().Usage(ctx, &v1.UsageQuery{Window: word, Zone: p.Zone, Measure: "records", Where: p.Where})
@@ -74,17 +74,17 @@ func (p *planner) plan(ctx context.Context) (sdk.Plan, error) {
 	if p.window.To.After(p.start.Now) {
 		return p.out, fmt.Errorf("period %q has not ended: use an earlier one, such as last-month", word)
 	}
-	tables, err := p.tables(ctx, word)
+	tables, err := p.makeTables(ctx, word)
 	if err != nil {
 		return p.out, err
 	}
 	for _, t := range tables {
-		if err := p.write(&t); err != nil {
+		if err := p.planFile(&t); err != nil {
 			return p.out, err
 		}
 	}
 	for _, to := range p.to {
-		if err := p.mail(to, tables); err != nil {
+		if err := p.planMail(to, tables); err != nil {
 			return p.out, err
 		}
 	}
@@ -92,8 +92,8 @@ func (p *planner) plan(ctx context.Context) (sdk.Plan, error) {
 	return p.out, err
 }
 
-// clock sets an unset zone to the site's.
-func (p *planner) clock(ctx context.Context) error {
+// setZone sets an unset zone to the site's.
+func (p *planner) setZone(ctx context.Context) error {
 	zone, err := p.data.API().Clock(ctx, p.Zone)
 	if err != nil {
 		return err
@@ -104,8 +104,8 @@ func (p *planner) clock(ctx context.Context) error {
 	return nil
 }
 
-// key names the period in files and messages.
-func (p *planner) key() string {
+// periodKey names the period in files and messages.
+func (p *planner) periodKey() string {
 	from, to := p.window.From.In(p.zone), p.window.To.In(p.zone)
 	if from.Day() == 1 && from.AddDate(0, 1, 0).Equal(to) {
 		return from.Format("2006-01")
@@ -113,19 +113,19 @@ func (p *planner) key() string {
 	return from.Format(time.DateOnly) + ".." + to.Format(time.DateOnly)
 }
 
-func (p *planner) tables(ctx context.Context, word string) ([]table, error) {
+func (p *planner) makeTables(ctx context.Context, word string) ([]table, error) {
 	if p.Compat != nil {
 		from := p.window.From.UTC()
-		if len(p.key()) != len("2026-03") {
+		if len(p.periodKey()) != len("2026-03") {
 			return nil, fmt.Errorf("period %q is not a month: AUDITOR's table is of one", word)
 		}
-		t, err := p.auditor(ctx, from, p.window.To.UTC())
+		t, err := p.auditorTable(ctx, from, p.window.To.UTC())
 		t.name, t.title = fmt.Sprintf("%s_%s_%d_%d.csv", p.Name, p.label, from.Month(), from.Year()), "Monthly Utilisation Summary"
 		return []table{t}, err
 	}
 	var list []table
 	for _, key := range p.By {
-		t, err := p.table(ctx, word, key)
+		t, err := p.usageTable(ctx, word, key)
 		if err != nil {
 			return nil, fmt.Errorf("by %s: %w", key, err)
 		}
@@ -145,7 +145,7 @@ type column struct {
 	over          int64 // by how much it is divided
 }
 
-func (p *planner) columns() []column {
+func (p *planner) figureColumns() []column {
 	list := []column{
 		{"khs23h", p.Cores + "*" + p.Benchmark, 1000}, {"cpu_eff", "efficiency", 1}, {"corehours", p.Cores, 1}, {"power [kWh]", "energy", 1},
 		{"measured [kWh]", "energy_measured", 1}, {"modelled [kWh]", "energy_modelled", 1}, {"co2 [kg]", "co2", 1}, {"embodied [kg]", "co2_embodied", 1},
@@ -156,10 +156,10 @@ func (p *planner) columns() []column {
 	return list
 }
 
-// table asks for the figures by a key. What is not known is empty.
-func (p *planner) table(ctx context.Context, word, key string) (table, error) {
-	columns := p.columns()
-	t := table{name: fmt.Sprintf("%s_%s_%s.csv", p.Name, key, p.key()), title: "Utilization by " + key + ", " + p.key(), columns: []string{key}}
+// usageTable asks for the figures by a key. What is not known is empty.
+func (p *planner) usageTable(ctx context.Context, word, key string) (table, error) {
+	columns := p.figureColumns()
+	t := table{name: fmt.Sprintf("%s_%s_%s.csv", p.Name, key, p.periodKey()), title: "Utilization by " + key + ", " + p.periodKey(), columns: []string{key}}
 	var measures []string
 	for _, c := range columns {
 		t.columns, measures = append(t.columns, c.head), append(measures, c.measure)
@@ -171,7 +171,7 @@ func (p *planner) table(ctx context.Context, word, key string) (table, error) {
 		}
 		line := []string{row.Group[key]}
 		for _, c := range columns {
-			text, err := divided(row.Measures[c.measure], c.over)
+			text, err := divideFigure(row.Measures[c.measure], c.over)
 			if err != nil {
 				return t, fmt.Errorf("%s: %w", c.measure, err)
 			}
@@ -183,8 +183,8 @@ func (p *planner) table(ctx context.Context, word, key string) (table, error) {
 	return t, nil
 }
 
-// divided is a figure with all its digits; "" where there is none.
-func divided(n json.Number, by int64) (string, error) {
+// divideFigure writes a quotient with all its digits; "" where there is none.
+func divideFigure(n json.Number, by int64) (string, error) {
 	if n == "" || by == 1 {
 		return n.String(), nil
 	}
@@ -196,7 +196,7 @@ func divided(n json.Number, by int64) (string, error) {
 	return strings.TrimRight(strings.TrimRight(text, "0"), "."), nil
 }
 
-func (t *table) csv() (string, error) {
+func (t *table) csvText() (string, error) {
 	var b bytes.Buffer
 	w := csv.NewWriter(&b)
 	err := w.Write(t.columns)
@@ -209,8 +209,8 @@ func (t *table) csv() (string, error) {
 	return b.String(), errors.Join(err, w.Error())
 }
 
-// add takes an effect into the plan unless it was planned before.
-func (p *planner) add(e sdk.Effect) {
+// addEffect adds an effect to the plan unless it was planned before.
+func (p *planner) addEffect(e sdk.Effect) {
 	sum := sha256.Sum256([]byte(p.label + " " + e.Name))
 	id := fmt.Sprintf("%x", sum[:12])
 	if !slices.Contains(p.done, id) {
@@ -219,32 +219,32 @@ func (p *planner) add(e sdk.Effect) {
 	}
 }
 
-// write plans a file.
-func (p *planner) write(t *table) error {
+// planFile plans a file.
+func (p *planner) planFile(t *table) error {
 	if p.files == nil {
 		return nil
 	}
-	text, err := t.csv()
+	text, err := t.csvText()
 	if err != nil {
 		return err
 	}
 	payload, err := json.Marshal(file{fileVersion, t.name, text})
-	p.add(sdk.Effect{Name: "file " + t.name + p.again, Summary: fmt.Sprintf("%s: %d rows", t.title, len(t.rows)), Payload: payload, Show: text})
+	p.addEffect(sdk.Effect{Name: "file " + t.name + p.again, Summary: fmt.Sprintf("%s: %d rows", t.title, len(t.rows)), Payload: payload, Show: text})
 	return err
 }
 
-// mail plans a mail to one address.
-func (p *planner) mail(to *netmail.Address, tables []table) error {
-	sum := sha256.Sum256(fmt.Appendf(nil, "energy %q %q %q", p.label, p.key(), strings.ToLower(to.Address)))
+// planMail plans a mail to one address.
+func (p *planner) planMail(to *netmail.Address, tables []table) error {
+	sum := sha256.Sum256(fmt.Appendf(nil, "energy %q %q %q", p.label, p.periodKey(), strings.ToLower(to.Address)))
 	m := mail.Message{
-		To: to, Subject: "Utilization " + p.key(), ID: fmt.Sprintf("bursar.%x@%s", sum[:16], p.server.Domain()), Date: p.start.Now.In(p.zone),
+		To: to, Subject: "Utilization " + p.periodKey(), ID: fmt.Sprintf("bursar.%x@%s", sum[:16], p.server.Domain()), Date: p.start.Now.In(p.zone),
 	}
 	if p.Compat != nil {
 		m.Subject = "Monthly Utilisation Report"
 	}
 	for i := range tables {
 		t := &tables[i]
-		text, err := t.csv()
+		text, err := t.csvText()
 		if err != nil {
 			return err
 		}
@@ -252,7 +252,7 @@ func (p *planner) mail(to *netmail.Address, tables []table) error {
 			text = "Nothing was used.\n"
 		}
 		m.Text += t.title + "\n\n" + text + "\n"
-		m.HTML += t.html()
+		m.HTML += t.htmlTable()
 		m.Files = append(m.Files, mail.File{Name: t.name, Kind: "text/csv", Data: []byte(text)})
 	}
 	for _, note := range p.out.Notes {
@@ -260,14 +260,14 @@ func (p *planner) mail(to *netmail.Address, tables []table) error {
 		m.HTML += "<p>" + html.EscapeString(note) + "</p>\n"
 	}
 	payload, err := p.server.Compose(&m)
-	p.add(sdk.Effect{
-		Name: "mail " + p.key() + " to=" + to.Address, Summary: m.Subject, Payload: payload,
+	p.addEffect(sdk.Effect{
+		Name: "mail " + p.periodKey() + " to=" + to.Address, Summary: m.Subject, Payload: payload,
 		Show: fmt.Sprintf("To: %s\nSubject: %s\nMessage-ID: <%s>\n\n%s", to, m.Subject, m.ID, m.Text),
 	})
 	return err
 }
 
-func (t *table) html() string {
+func (t *table) htmlTable() string {
 	var b strings.Builder
 	b.WriteString("<h2>" + html.EscapeString(t.title) + "</h2>\n")
 	if len(t.rows) == 0 {
