@@ -20,16 +20,16 @@ func (a *action) Describe() sdk.ActionDescription {
 
 // Configure implements sdk.Action.
 func (a *action) Configure(_ context.Context, cfg *sdk.Config) error {
-	a.config = read(cfg)
+	a.config = decodeConfig(cfg)
 	return cfg.Err()
 }
 
 // Plan implements sdk.Action.
 func (a *action) Plan(ctx context.Context, start sdk.PlanStart, data *sdk.Data) (sdk.Plan, error) {
-	return a.config.plan(ctx, start, data)
+	return a.config.planPriorities(ctx, start, data)
 }
 
 // Execute implements sdk.Action.
 func (a *action) Execute(ctx context.Context, t sdk.Attempt, world *sdk.World) sdk.Result {
-	return a.config.execute(ctx, t, world)
+	return a.config.setPriority(ctx, t, world)
 }

@@ -30,9 +30,9 @@ type command []string
 
 const maxArguments = 100
 
-// check returns why a command is not taken, whatever the group; allowed are its
+// checkCommand returns why a command is not allowed, whatever the group; allowed are its
 // placeholders beside {1}, {2} and so on.
-func (c command) check(allowed ...string) error {
+func (c command) checkCommand(allowed ...string) error {
 	if len(c) > maxArguments {
 		return fmt.Errorf("it has %d elements; at most %d are allowed", len(c), maxArguments)
 	}
@@ -42,7 +42,7 @@ func (c command) check(allowed ...string) error {
 	}
 	for _, arg := range c {
 		for _, p := range placeholder.FindAllString(arg, -1) {
-			if _, numbered := number(p); !numbered && !slices.Contains(allowed, p) {
+			if _, numbered := paramNumber(p); !numbered && !slices.Contains(allowed, p) {
 				return fmt.Errorf("%q: unknown placeholder %s; expected %s, or {1}, {2} … for the group's params", arg, p, strings.Join(allowed, ", "))
 			}
 		}
@@ -50,17 +50,17 @@ func (c command) check(allowed ...string) error {
 	return nil
 }
 
-// number is that of {1}, {2} and so on.
-func number(p string) (int, bool) {
+// paramNumber is the number of {1}, {2} and so on.
+func paramNumber(p string) (int, bool) {
 	n, err := strconv.Atoi(strings.Trim(p, "{}"))
 	return n, err == nil && n > 0 && p == fmt.Sprintf("{%d}", n)
 }
 
-// needs returns how many params a command refers to, and whether to {group}.
-func (c command) needs() (params int, group bool) {
+// placeholdersUsed returns how many params a command refers to, and whether to {group}.
+func (c command) placeholdersUsed() (params int, group bool) {
 	for _, arg := range c {
 		for _, p := range placeholder.FindAllString(arg, -1) {
-			n, _ := number(p)
+			n, _ := paramNumber(p)
 			params = max(params, n)
 			group = group || p == "{group}"
 		}
@@ -68,8 +68,8 @@ func (c command) needs() (params int, group bool) {
 	return params, group
 }
 
-// fill puts values in the place of placeholders. What has no value stays.
-func (c command) fill(values map[string]string) []string {
+// fillPlaceholders puts values in the place of placeholders. What has no value stays.
+func (c command) fillPlaceholders(values map[string]string) []string {
 	out := make([]string, len(c))
 	for i, arg := range c {
 		out[i] = placeholder.ReplaceAllStringFunc(arg, func(p string) string {

@@ -87,8 +87,8 @@ const (
 	priorityHolder = "{priority}"
 )
 
-// read reads the configuration and reports every problem.
-func read(cfg *sdk.Config) config {
+// decodeConfig reads the configuration and reports every problem.
+func decodeConfig(cfg *sdk.Config) config {
 	var s settings
 	_ = cfg.Decode(&s) // it is in what Err returns
 	c := config{
@@ -128,7 +128,7 @@ func (c *config) readRange(cfg *sdk.Config, given map[string]int64) {
 
 // readGroups reads the blocks of groups, with what runs for all of them.
 func (c *config) readGroups(cfg *sdk.Config, s *settings) {
-	commands, read := s.commands(cfg.Body), s.reading(cfg.Body)
+	commands, read := s.readCommands(cfg.Body), s.readReading(cfg.Body)
 	if commands == nil {
 		commands = []command{{"/usr/bin/scontrol", "update", "PartitionName={1}", "PriorityJobFactor={priority}"}}
 		if read == nil {
@@ -147,18 +147,18 @@ func (c *config) readGroups(cfg *sdk.Config, s *settings) {
 			continue
 		}
 		g := group{name: one.Name.Value, params: one.Params, commands: commands, read: read}
-		g.override(b, &one.programs)
+		g.overrideCommands(b, &one.programs)
 		if g.checkParams(b) && g.checkNeeds(b) {
-			g.checkTaken(b, taken)
+			g.checkDuplicate(b, taken)
 		}
 		c.groups = append(c.groups, g)
 	}
 }
 
-// override takes the commands that a group has of its own. Those that are read back
+// overrideCommands sets the commands that a group has of its own. Those that are read back
 // are the general ones then only if it has no way of its own to read.
-func (g *group) override(b *sdk.Body, p *programs) {
-	own, read := p.commands(b), p.reading(b)
+func (g *group) overrideCommands(b *sdk.Body, p *programs) {
+	own, read := p.readCommands(b), p.readReading(b)
 	if own != nil {
 		g.commands, g.read = own, nil
 	}
@@ -185,7 +185,7 @@ func (g *group) checkNeeds(b *sdk.Body) bool {
 		all = append(all, g.read.command)
 	}
 	for _, c := range all {
-		params, byName := c.needs()
+		params, byName := c.placeholdersUsed()
 		if params > len(g.params) {
 			b.Errorf("params", "group %q has %d params, and the command %q refers to {%d}", g.name, len(g.params), strings.Join(c, " "), params)
 			return false
@@ -198,10 +198,10 @@ func (g *group) checkNeeds(b *sdk.Body) bool {
 	return true
 }
 
-// checkTaken refuses that two groups set the same priority.
-func (g *group) checkTaken(b *sdk.Body, taken map[string]string) {
+// checkDuplicate refuses that two groups set the same priority.
+func (g *group) checkDuplicate(b *sdk.Body, taken map[string]string) {
 	for _, c := range g.commands {
-		line := strings.Join(c.fill(g.values()), "\x00")
+		line := strings.Join(c.fillPlaceholders(g.placeholderValues()), "\x00")
 		if other, ok := taken[line]; ok {
 			b.Errorf("params", "group %q would run the same command as group %q, and undo what that does", g.name, other)
 			return
@@ -210,8 +210,8 @@ func (g *group) checkTaken(b *sdk.Body, taken map[string]string) {
 	}
 }
 
-// values are what the group has for placeholders.
-func (g *group) values() map[string]string {
+// placeholderValues are the group's values for placeholders.
+func (g *group) placeholderValues() map[string]string {
 	out := map[string]string{groupHolder: g.name}
 	for i, p := range g.params {
 		out[fmt.Sprintf("{%d}", i+1)] = p
@@ -219,13 +219,13 @@ func (g *group) values() map[string]string {
 	return out
 }
 
-// commands checks command = […] or commands = [[…], […]]; nil: there are none.
-func (p *programs) commands(b *sdk.Body) []command {
+// readCommands reads and checks command = […] or commands = [[…], […]]; nil: there are none.
+func (p *programs) readCommands(b *sdk.Body) []command {
 	if p.Command != nil {
 		if p.Commands != nil {
 			b.Errorf("commands", "there is command too; write all into commands")
 		}
-		c, ok := checked(b, p.Command, priorityHolder, groupHolder)
+		c, ok := readCommand(b, p.Command, priorityHolder, groupHolder)
 		if !ok {
 			return []command{}
 		}
@@ -240,7 +240,7 @@ func (p *programs) commands(b *sdk.Body) []command {
 	out := []command{}
 	for i, words := range p.Commands {
 		c := command(words)
-		if err := c.check(priorityHolder, groupHolder); err != nil {
+		if err := c.checkCommand(priorityHolder, groupHolder); err != nil {
 			b.ElementErrorf("commands", i, "%v", err)
 		}
 		out = append(out, c)
@@ -248,24 +248,24 @@ func (p *programs) commands(b *sdk.Body) []command {
 	return out
 }
 
-// checked checks the attribute command of a block.
-func checked(b *sdk.Body, words []string, allowed ...string) (command, bool) {
+// readCommand reads and checks the attribute command of a block.
+func readCommand(b *sdk.Body, words []string, allowed ...string) (command, bool) {
 	c := command(words)
-	if err := c.check(allowed...); err != nil {
+	if err := c.checkCommand(allowed...); err != nil {
 		b.Errorf("command", "%v", err)
 		return nil, false
 	}
 	return c, true
 }
 
-// reading checks the block read { … }; nil: there is none.
-func (p *programs) reading(parent *sdk.Body) *reading {
+// readReading reads and checks the block read { … }; nil: there is none.
+func (p *programs) readReading(parent *sdk.Body) *reading {
 	if p.Read == nil {
 		return nil
 	}
 	b, r := parent.Block("read"), &reading{pattern: p.Read.Pattern}
 	if p.Read.Command != nil {
-		r.command, _ = checked(b, p.Read.Command, groupHolder)
+		r.command, _ = readCommand(b, p.Read.Command, groupHolder)
 	}
 	if p, err := regexp.Compile(r.pattern); err != nil {
 		b.Errorf("pattern", "%v", err)
@@ -275,9 +275,9 @@ func (p *programs) reading(parent *sdk.Body) *reading {
 	return r
 }
 
-// environment is that of programs: what the config block says, and the SLURM_CONF
+// programEnvironment is the environment of programs: what the config block says, and the SLURM_CONF
 // that the plugin was given.
-func (c *config) environment() map[string]string {
+func (c *config) programEnvironment() map[string]string {
 	env := map[string]string{}
 	if conf := os.Getenv("SLURM_CONF"); conf != "" {
 		env["SLURM_CONF"] = conf

@@ -66,7 +66,7 @@ func TestAPlaceholderNeverReachesAProgramText(t *testing.T) {
 		"/usr/bin/node --eval {1}", "/bin/su slurm -c {1}", "/usr/bin/timeout 5 zsh -c {priority}", "/bin/busybox sh -c {1}",
 		"/usr/bin/sudo {1}", "/usr/bin/nice {group}", "/usr/bin/systemd-run /usr/bin/scontrol {1}", "/usr/bin/find / -name {1}", "/usr/bin/expect -c {1}",
 	} {
-		if command(strings.Fields(refused)).check(priorityHolder, groupHolder) == nil {
+		if command(strings.Fields(refused)).checkCommand(priorityHolder, groupHolder) == nil {
 			t.Errorf("%s is taken", refused)
 		}
 	}
@@ -74,7 +74,7 @@ func TestAPlaceholderNeverReachesAProgramText(t *testing.T) {
 		"/usr/bin/scontrol update PartitionName={1} PriorityJobFactor={priority}", "/bin/sh -c true", "/bin/sh /opt/set {1} {priority}",
 		"/usr/bin/env SLURM_CONF=/x /usr/bin/scontrol {group}", "/usr/bin/sacctmgr -i modify account {1} set fairshare={priority}", "/opt/x --c {1}",
 	} {
-		if err := command(strings.Fields(taken)).check(priorityHolder, groupHolder); err != nil {
+		if err := command(strings.Fields(taken)).checkCommand(priorityHolder, groupHolder); err != nil {
 			t.Errorf("%s: %v", taken, err)
 		}
 	}
@@ -113,10 +113,10 @@ func FuzzCommand(f *testing.F) {
 	f.Add("/bin/sh", "-c", "{1}", "x")
 	f.Fuzz(func(t *testing.T, program, one, two, value string) {
 		c := command{program, one, two}
-		if c.check(priorityHolder, groupHolder) != nil || checkWord(value) != nil {
+		if c.checkCommand(priorityHolder, groupHolder) != nil || checkWord(value) != nil {
 			return
 		}
-		out := c.fill(map[string]string{"{1}": value, groupHolder: value, priorityHolder: "5"})
+		out := c.fillPlaceholders(map[string]string{"{1}": value, groupHolder: value, priorityHolder: "5"})
 		if len(out) != 3 || out[0] != program {
 			t.Errorf("%q became %q", c, out)
 		}

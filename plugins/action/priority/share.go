@@ -2,12 +2,12 @@ package main
 
 import "math/big"
 
-// priorities are what the usages become, which are at least zero: each from min to
-// max. Where usages tell no difference, all are min.
-func (c *config) priorities(usage []*big.Rat) []int64 {
+// prioritiesOf are the priorities that follow from usages, which are at least zero: each from
+// min to max. Where usages tell no difference, all are min.
+func (c *config) prioritiesOf(usage []*big.Rat) []int64 {
 	low, whole := new(big.Rat), new(big.Rat)
 	if c.spread {
-		low, whole = bounds(usage)
+		low, whole = findBounds(usage)
 		whole.Sub(whole, low)
 	} else {
 		for _, u := range usage {
@@ -22,13 +22,13 @@ func (c *config) priorities(usage []*big.Rat) []int64 {
 		}
 		part := new(big.Rat).Sub(u, low)
 		part.Quo(part.Mul(part, width), whole)
-		out[i] += rounded(part)
+		out[i] += roundHalfUp(part)
 	}
 	return out
 }
 
-// bounds are the least and the greatest.
-func bounds(list []*big.Rat) (low, high *big.Rat) {
+// findBounds returns the least and the greatest.
+func findBounds(list []*big.Rat) (low, high *big.Rat) {
 	low, high = new(big.Rat), new(big.Rat)
 	for i, r := range list {
 		if i == 0 || r.Cmp(low) < 0 {
@@ -41,9 +41,9 @@ func bounds(list []*big.Rat) (low, high *big.Rat) {
 	return low, high
 }
 
-// rounded is the nearest whole number of what is at least zero, a half up: away from
+// roundHalfUp is the nearest whole number of what is at least zero, a half up: away from
 // zero.
-func rounded(r *big.Rat) int64 {
+func roundHalfUp(r *big.Rat) int64 {
 	twice := new(big.Int).Add(new(big.Int).Lsh(r.Num(), 1), r.Denom())
 	return twice.Quo(twice, new(big.Int).Lsh(r.Denom(), 1)).Int64()
 }

@@ -42,7 +42,7 @@ func TestPrioritiesAreThoseOfAUDITOR(t *testing.T) {
 		{"huge", rats(t, "1e400", "3e400"), 0, 1 << 62, true, []int64{0, 1 << 62}},
 	} {
 		c := config{min: x.min, max: x.max, spread: x.spread}
-		if got := c.priorities(x.usage); !slices.Equal(got, x.want) {
+		if got := c.prioritiesOf(x.usage); !slices.Equal(got, x.want) {
 			t.Errorf("%s: %v, want %v", x.what, got, x.want)
 		}
 	}

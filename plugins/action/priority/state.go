@@ -38,7 +38,7 @@ func readState(b []byte) (state, error) {
 	return s, nil
 }
 
-func (s *state) bytes() ([]byte, error) {
+func (s *state) encodeState() ([]byte, error) {
 	text, err := json.Marshal(s)
 	if err == nil && len(text) > maxState {
 		return nil, errors.New("what was set last is too much to be kept; configure read, so that nothing has to be kept")
@@ -74,8 +74,8 @@ func readJSON(b []byte, to any, version *int) error {
 	return nil
 }
 
-// digest is the same for the same commands.
-func (p *payload) digest() string {
+// payloadDigest is the same for the same commands.
+func (p *payload) payloadDigest() string {
 	text, _ := json.Marshal(p) //nolint:errchkjson // of texts and numbers
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:8])

@@ -69,9 +69,9 @@ func newUsage(c *config, now time.Time) *usage {
 	return u
 }
 
-// collect reads all records that count. Those that go on are read first: one that ends
+// collectRecords reads all records that count. Those that go on are read first: one that ends
 // meanwhile is then found twice, and not missed.
-func (u *usage) collect(ctx context.Context, data *sdk.Data) error {
+func (u *usage) collectRecords(ctx context.Context, data *sdk.Data) error {
 	open := map[string]bool{}
 	if u.config.running {
 		if err := u.readEnds(ctx, data); err != nil {
@@ -81,19 +81,19 @@ func (u *usage) collect(ctx context.Context, data *sdk.Data) error {
 			return err
 		}
 	}
-	for r, err := range data.Records(ctx, u.closed()) {
+	for r, err := range data.Records(ctx, u.endedQuery()) {
 		if err != nil {
 			return fmt.Errorf("records that have ended: %w", err)
 		}
 		if !open[r.ID] {
-			u.add(&r, r.Stop)
+			u.addRecord(&r, r.Stop)
 		}
 	}
 	return nil
 }
 
-// closed asks for the records that have ended and count, those in archives included.
-func (u *usage) closed() *v1.ListRecordsQuery {
+// endedQuery asks for the records that have ended and count, those in archives included.
+func (u *usage) endedQuery() *v1.ListRecordsQuery {
 	q := &v1.ListRecordsQuery{Open: new(false), Archived: new(true)}
 	switch {
 	case u.from == record.None:
@@ -131,7 +131,7 @@ func (u *usage) collectOpen(ctx context.Context, data *sdk.Data, seen map[string
 			end = min(end, known)
 		}
 		seen[strings.Clone(r.ID)] = true
-		u.add(&r, end)
+		u.addRecord(&r, end)
 	}
 	return nil
 }
@@ -152,8 +152,8 @@ func (u *usage) readEnds(ctx context.Context, data *sdk.Data) error {
 	return nil
 }
 
-// add adds a record that runs to an end.
-func (u *usage) add(r *record.Record, end record.Time) {
+// addRecord adds a record that runs to an end.
+func (u *usage) addRecord(r *record.Record, end record.Time) {
 	length := end - r.Start
 	counted := min(end, u.now) - r.Start
 	if u.config.atStart {
@@ -165,7 +165,7 @@ func (u *usage) add(r *record.Record, end record.Time) {
 	if length <= 0 || counted <= 0 {
 		return
 	}
-	if !u.multiply(r, int64(length), int64(counted)) {
+	if !u.multiplyAmounts(r, int64(length), int64(counted)) {
 		u.idle++
 		return
 	}
@@ -173,13 +173,13 @@ func (u *usage) add(r *record.Record, end record.Time) {
 	if to == nil {
 		return
 	}
-	to.add(u.key, &u.product)
+	to.addAmount(u.key, &u.product)
 }
 
-// multiply makes the product of the amounts of a record's components, as long as they
+// multiplyAmounts makes the product of the amounts of a record's components, as long as they
 // count, in millionths, and the key of their scores; false: it has none of the
 // components. A total was used evenly over the run.
-func (u *usage) multiply(r *record.Record, length, counted int64) (found bool) {
+func (u *usage) multiplyAmounts(r *record.Record, length, counted int64) (found bool) {
 	u.key = u.key[:0]
 	u.product.SetInt64(counted)
 	totals := 0
@@ -196,7 +196,7 @@ func (u *usage) multiply(r *record.Record, length, counted int64) (found bool) {
 			totals++
 		}
 		if name != "" {
-			u.key = binary.BigEndian.AppendUint64(u.key, math.Float64bits(u.score(c, name)))
+			u.key = binary.BigEndian.AppendUint64(u.key, math.Float64bits(u.scoreOf(c, name)))
 		}
 	}
 	for range totals {
@@ -205,8 +205,8 @@ func (u *usage) multiply(r *record.Record, length, counted int64) (found bool) {
 	return found
 }
 
-// score is the value of a component's score; 1 when it has none of that name.
-func (u *usage) score(c *record.Component, name string) float64 {
+// scoreOf is the value of a component's score; 1 when it has none of that name.
+func (u *usage) scoreOf(c *record.Component, name string) float64 {
 	for _, s := range c.Scores {
 		if s.Name == name {
 			return s.Value
@@ -238,12 +238,12 @@ func (u *usage) sumOf(r *record.Record) *sum {
 	return to
 }
 
-// add adds millionths of an amount that is weighted with scores.
-func (s *sum) add(key []byte, amount *big.Int) {
+// addAmount adds millionths of an amount that is weighted with scores.
+func (s *sum) addAmount(key []byte, amount *big.Int) {
 	p := s.parts[string(key)]
 	if p == nil {
 		if len(s.parts) == maxParts {
-			s.fold()
+			s.foldParts()
 		}
 		if s.parts == nil {
 			s.parts = map[string]*part{}
@@ -257,8 +257,8 @@ func (s *sum) add(key []byte, amount *big.Int) {
 	p.amount.Add(&p.amount, amount)
 }
 
-// fold adds up all parts. A score counts as the decimal number that it is written as.
-func (s *sum) fold() {
+// foldParts adds up all parts. A score counts as the decimal number that it is written as.
+func (s *sum) foldParts() {
 	million := big.NewInt(int64(record.Second))
 	for _, p := range s.parts {
 		value := new(big.Rat).SetFrac(&p.amount, million)
@@ -272,26 +272,26 @@ func (s *sum) fold() {
 	s.parts = nil
 }
 
-// total is the sum, in amount × seconds.
-func (s *sum) total() *big.Rat {
-	s.fold()
+// totalUsage is the sum, in amount × seconds.
+func (s *sum) totalUsage() *big.Rat {
+	s.foldParts()
 	return &s.done
 }
 
-// totals are those of the mapped groups, in their order.
-func (u *usage) totals() []*big.Rat {
+// groupTotals are the totals of the mapped groups, in their order.
+func (u *usage) groupTotals() []*big.Rat {
 	out := make([]*big.Rat, len(u.config.groups))
 	for i := range u.config.groups {
-		out[i] = u.groups[u.config.groups[i].name].total()
+		out[i] = u.groups[u.config.groups[i].name].totalUsage()
 	}
 	return out
 }
 
-// unmapped are the groups that are not mapped, those that used most first.
-func (u *usage) unmapped() []string {
+// unmappedGroups are the groups that are not mapped, those that used most first.
+func (u *usage) unmappedGroups() []string {
 	names := slices.Collect(maps.Keys(u.others))
 	slices.SortFunc(names, func(a, b string) int {
-		if n := u.others[b].total().Cmp(u.others[a].total()); n != 0 {
+		if n := u.others[b].totalUsage().Cmp(u.others[a].totalUsage()); n != 0 {
 			return n
 		}
 		return strings.Compare(a, b)
@@ -299,7 +299,7 @@ func (u *usage) unmapped() []string {
 	return names
 }
 
-// decimal writes a usage with at most six digits behind the point.
-func decimal(r *big.Rat) string {
+// formatDecimal writes a usage with at most six digits behind the point.
+func formatDecimal(r *big.Rat) string {
 	return string(bytes.TrimRight(bytes.TrimRight([]byte(r.FloatString(6)), "0"), "."))
 }

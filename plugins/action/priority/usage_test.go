@@ -151,10 +151,10 @@ func TestScoresCountAsTheDecimalsThatTheyAreWrittenAs(t *testing.T) {
 	for i := range 5000 { // more than are kept apart
 		score, _ := strconv.ParseFloat(fmt.Sprintf("0.1%04d", i%2500), 64)
 		r := run("g", hour, 1, component("Cores", 1, hepscore(score)))
-		u.add(&r, r.Stop)
+		u.addRecord(&r, r.Stop)
 	}
 	// 5000 × 0.1 + 2 × (0 + … + 2499) / 10⁵
-	if got, want := u.totals()[0], big.NewRat(50_000_000+2499*2500, 100_000); got.Cmp(want) != 0 {
+	if got, want := u.groupTotals()[0], big.NewRat(50_000_000+2499*2500, 100_000); got.Cmp(want) != 0 {
 		t.Errorf("%s, want %s", got, want)
 	}
 }
@@ -174,12 +174,12 @@ func TestLookBacksAddUp(t *testing.T) {
 			}
 			r.Stop = r.Start + record.Time(rapid.Int64Range(-1e6, 2e9).Draw(t, "length"))
 			for _, u := range []*usage{whole, late, early} {
-				u.add(&r, r.Stop)
+				u.addRecord(&r, r.Stop)
 			}
 		}
-		sum := new(big.Rat).Add(late.totals()[0], early.totals()[0])
-		if sum.Cmp(whole.totals()[0]) != 0 {
-			t.Errorf("%s and %s are not %s", late.totals()[0], early.totals()[0], whole.totals()[0])
+		sum := new(big.Rat).Add(late.groupTotals()[0], early.groupTotals()[0])
+		if sum.Cmp(whole.groupTotals()[0]) != 0 {
+			t.Errorf("%s and %s are not %s", late.groupTotals()[0], early.groupTotals()[0], whole.groupTotals()[0])
 		}
 	})
 }
