@@ -26,7 +26,7 @@ func (a *action) Describe() sdk.ActionDescription {
 // Configure implements sdk.Action.
 func (a *action) Configure(_ context.Context, cfg *sdk.Config) error {
 	var err error
-	a.config, err = read(cfg)
+	a.config, err = decodeConfig(cfg)
 	return err
 }
 
@@ -36,14 +36,14 @@ func (a *action) Plan(ctx context.Context, start sdk.PlanStart, data *sdk.Data) 
 	if err != nil {
 		return sdk.Plan{}, err
 	}
-	return p.plan(ctx)
+	return p.planMails(ctx)
 }
 
 // Execute implements sdk.Action.
 func (a *action) Execute(ctx context.Context, t sdk.Attempt, _ *sdk.World) sdk.Result {
 	switch page := isPage(t.Effect.Payload); {
 	case page && a.config.Site != nil:
-		return a.config.Site.publish(ctx, t.Effect.Payload, a.config.templates)
+		return a.config.Site.publishPage(ctx, t.Effect.Payload, a.config.templates)
 	case !page && a.config.server != nil:
 		return a.config.server.Send(ctx, t.Effect.Payload)
 	}
@@ -53,7 +53,7 @@ func (a *action) Execute(ctx context.Context, t sdk.Attempt, _ *sdk.World) sdk.R
 // Probe implements sdk.Prober. SMTP has no question whether a mail was taken.
 func (a *action) Probe(ctx context.Context, t sdk.Attempt, _ *sdk.World) sdk.Result {
 	if isPage(t.Effect.Payload) && a.config.Site != nil {
-		return a.config.Site.probe(ctx, t.Effect.Payload)
+		return a.config.Site.probePage(ctx, t.Effect.Payload)
 	}
 	return sdk.Result{Outcome: sdk.Unknown, Message: "look for its message id in the log of the mail server"}
 }

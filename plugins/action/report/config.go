@@ -45,8 +45,8 @@ type config struct {
 	server    *mail.Server // nil without a mail block
 }
 
-// read reads the configuration and reports every problem.
-func read(cfg *sdk.Config) (config, error) {
+// decodeConfig reads the configuration and reports every problem.
+func decodeConfig(cfg *sdk.Config) (config, error) {
 	c := config{label: cfg.Label}
 	_ = cfg.Decode(&c.settings) // it is in what Err returns
 	var err error

@@ -19,7 +19,7 @@ func TestReadme_NamesEveryTemplateFieldAndFunction(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name := range functions() {
+	for name := range templateFunctions() {
 		if !strings.Contains(string(text), "| `"+name+" ") && !strings.Contains(string(text), "`, `"+name+" ") {
 			t.Errorf("README.md lacks the function %s", name)
 		}

@@ -81,11 +81,11 @@ func newPlanner(ctx context.Context, c *config, start sdk.PlanStart, data *sdk.D
 		return nil, fmt.Errorf("unknown report %q: use %s", c.Report, strings.Join(names, ", "))
 	}
 	p.report = list.Reports[i]
-	return p, p.clock(ctx)
+	return p, p.setZone(ctx)
 }
 
-// clock sets an unset zone to the site's.
-func (p *planner) clock(ctx context.Context) error {
+// setZone sets an unset zone to the site's.
+func (p *planner) setZone(ctx context.Context) error {
 	zone, err := p.data.API().Clock(ctx, p.Zone)
 	if err != nil {
 		return err
@@ -96,68 +96,68 @@ func (p *planner) clock(ctx context.Context) error {
 	return nil
 }
 
-// plan has a mail for each recipient that has had none of the period.
-func (p *planner) plan(ctx context.Context) (sdk.Plan, error) {
-	if err := p.look(ctx, nil); err != nil { // it names the keys
+// planMails plans a mail for each recipient that has had none of the period.
+func (p *planner) planMails(ctx context.Context) (sdk.Plan, error) {
+	if err := p.loadDirectory(ctx, nil); err != nil { // it names the keys
 		return p.out, err
 	}
-	used, err := p.used(ctx)
+	used, err := p.usedSubjects(ctx)
 	if err != nil {
 		return p.out, err
 	}
 	if end := p.window.To.Add(-time.Second); end.Before(p.start.Now) {
-		if err := p.look(ctx, &v1.DirectoryQuery{At: end.UTC().Format(time.RFC3339)}); err != nil {
+		if err := p.loadDirectory(ctx, &v1.DirectoryQuery{At: end.UTC().Format(time.RFC3339)}); err != nil {
 			return p.out, err
 		}
 	}
-	subjects := p.subjects(used)
+	subjects := p.listSubjects(used)
 	for i := range subjects { // before anything new, which would take their room
 		if p.Mail == nil {
 			subjects[i].to = nil
 		}
 		for _, a := range subjects[i].to {
-			p.state.meet(p.messageID(&subjects[i], a))
+			p.state.markRecent(p.messageID(&subjects[i], a))
 		}
 	}
 	for i := range subjects {
-		if err := p.deliver(ctx, &subjects[i]); err != nil {
+		if err := p.planDelivery(ctx, &subjects[i]); err != nil {
 			return p.out, err
 		}
 	}
 	if p.again > 0 {
-		p.note("%s: sent before to %d recipients", p.name, p.again)
+		p.addNote("%s: sent before to %d recipients", p.name, p.again)
 	}
 	if p.beyond > 0 {
-		p.lack("%s: %d mails are not planned: an action remembers %d mails that it has sent, so that it sends none twice; use several actions, each with where for its part", p.name, p.beyond, maxKnown)
+		p.noteLack("%s: %d mails are not planned: an action remembers %d mails that it has sent, so that it sends none twice; use several actions, each with where for its part", p.name, p.beyond, maxKnown)
 	}
 	if len(p.quiet) > 0 {
-		p.note("%s: no usage of %s", p.name, some(p.quiet))
+		p.addNote("%s: no usage of %s", p.name, abbreviateList(p.quiet))
 	}
 	if len(p.bare) > 0 {
-		p.note("%s: no table %s in the report of %s", p.name, strings.Join(p.Tables, " or "), some(p.bare))
+		p.addNote("%s: no table %s in the report of %s", p.name, strings.Join(p.Tables, " or "), abbreviateList(p.bare))
 	}
 	if len(p.failed) > 0 {
-		p.lack("%s: no mail or page of %s, because a template fails: %v", p.name, some(p.failed), p.failure)
+		p.noteLack("%s: no mail or page of %s, because a template fails: %v", p.name, abbreviateList(p.failed), p.failure)
 	}
 	if p.left > 0 {
-		p.lack("%d mails or pages do not fit into this run: the next one has them; bursar actions run report/%s begins it now", p.left, p.label)
+		p.noteLack("%d mails or pages do not fit into this run: the next one has them; bursar actions run report/%s begins it now", p.left, p.label)
 	}
-	p.out.State = p.state.bytes()
+	p.out.State = p.state.encodeState()
 	return p.out, nil
 }
 
-func (p *planner) note(format string, args ...any) {
+func (p *planner) addNote(format string, args ...any) {
 	p.out.Notes = append(p.out.Notes, fmt.Sprintf(format, args...))
 }
 
-// lack notes what the plan should have and has not.
-func (p *planner) lack(format string, args ...any) {
+// noteLack notes what the plan should have and does not.
+func (p *planner) noteLack(format string, args ...any) {
 	p.out.Partial = true
-	p.note(format, args...)
+	p.addNote(format, args...)
 }
 
-// some names a few of many.
-func some(names []string) string {
+// abbreviateList writes a few of many names, and how many more there are.
+func abbreviateList(names []string) string {
 	const most = 8
 	if len(names) <= most {
 		return strings.Join(names, ", ")
@@ -165,8 +165,8 @@ func some(names []string) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
 }
 
-// used asks which subjects have usage in the period, and when that is.
-func (p *planner) used(ctx context.Context) (ids []string, err error) {
+// usedSubjects asks which subjects have usage in the period, and when that is.
+func (p *planner) usedSubjects(ctx context.Context) (ids []string, err error) {
 	a, err := p.data.API().Usage(ctx, &v1.UsageQuery{Window: p.period[0], Zone: p.Zone, Measure: "records", By: p.keyOf(), Where: p.Where})
 	if err != nil {
 		return nil, fmt.Errorf("period %q: %w", p.period[0], err)
@@ -194,14 +194,14 @@ func (p *planner) periodKey() string {
 	return from.In(p.zone).Format(time.DateOnly) + ".." + to.In(p.zone).Format(time.DateOnly)
 }
 
-// deliver plans the mails and the page about a subject.
-func (p *planner) deliver(ctx context.Context, s *subject) error {
+// planDelivery plans the mails and the page about a subject.
+func (p *planner) planDelivery(ctx context.Context, s *subject) error {
 	var to []*netmail.Address
 	for _, a := range s.to {
 		switch {
-		case p.state.has(p.messageID(s, a)):
+		case p.state.hasMail(p.messageID(s, a)):
 			p.again++
-		case p.state.full(len(to) + 1):
+		case p.state.isFull(len(to) + 1):
 			p.beyond++
 		default:
 			to = append(to, a)
@@ -210,11 +210,11 @@ func (p *planner) deliver(ctx context.Context, s *subject) error {
 	if len(to) == 0 && p.Site == nil {
 		return nil
 	}
-	made, err := p.write(ctx, s)
+	made, err := p.makeReport(ctx, s)
 	refusal, refused := errors.AsType[*sdk.ResponseError](err)
 	switch {
 	case refused && refusal.Status < http.StatusInternalServerError:
-		p.lack("%s: %s", cmp.Or(s.shown(), "all"), refusal.Detail)
+		p.noteLack("%s: %s", cmp.Or(s.displayName(), "all"), refusal.Detail)
 		return nil
 	case err != nil:
 		return err
@@ -222,18 +222,18 @@ func (p *planner) deliver(ctx context.Context, s *subject) error {
 		return nil
 	}
 	for _, a := range to {
-		if err := p.mail(s, a, made); err != nil {
+		if err := p.planMail(s, a, made); err != nil {
 			return err
 		}
 	}
 	if p.Site != nil {
-		return p.page(s, made)
+		return p.planPage(s, made)
 	}
 	return nil
 }
 
-// mail plans one mail.
-func (p *planner) mail(s *subject, to *netmail.Address, made *content) error {
+// planMail plans one mail.
+func (p *planner) planMail(s *subject, to *netmail.Address, made *content) error {
 	id := p.messageID(s, to)
 	text, err := p.server.Compose(&mail.Message{
 		To: to, Subject: made.subject, ID: id, Date: p.start.Now.In(p.zone), Text: made.text, HTML: made.html, Files: made.files,
@@ -243,25 +243,25 @@ func (p *planner) mail(s *subject, to *netmail.Address, made *content) error {
 	}
 	name := "mail " + p.key + " "
 	if s.id != "" {
-		name += p.about(s) + " "
+		name += p.subjectKey(s) + " "
 	}
 	if name += "to=" + to.Address; len(name) > maxName {
 		name = strings.ToValidUTF8(name[:maxName], "") + " " + id
 	}
-	if p.add(sdk.Effect{
+	if p.addEffect(sdk.Effect{
 		Name: name, Summary: made.subject, Payload: text,
 		Show: fmt.Sprintf("To: %s\nSubject: %s\nMessage-ID: <%s>\n\n%s", to, made.subject, id, made.text),
 	}, "the mail to "+to.Address) {
-		p.state.add(id)
+		p.state.addMail(id)
 	}
 	return nil
 }
 
-// add takes an effect into the plan, and reports whether there was room for it.
-func (p *planner) add(e sdk.Effect, what string) bool {
+// addEffect adds an effect to the plan, and reports whether there was room for it.
+func (p *planner) addEffect(e sdk.Effect, what string) bool {
 	switch {
 	case len(e.Payload) > sdk.MaxPayload:
-		p.lack("%s has %d MiB, and at most %d are allowed: set a smaller top, or attach less", what, len(e.Payload)>>20, sdk.MaxPayload>>20)
+		p.noteLack("%s has %d MiB, and at most %d are allowed: set a smaller top, or attach less", what, len(e.Payload)>>20, sdk.MaxPayload>>20)
 	case p.size+len(e.Payload) > room || len(p.out.Effects) >= maxEffects:
 		p.left++
 	default:
@@ -272,8 +272,8 @@ func (p *planner) add(e sdk.Effect, what string) bool {
 	return false
 }
 
-// about is KEY=ID of whom a mail is about; empty of all.
-func (p *planner) about(s *subject) string {
+// subjectKey is KEY=ID of whom a mail is about; empty of all.
+func (p *planner) subjectKey(s *subject) string {
 	if s.id == "" {
 		return ""
 	}
@@ -282,7 +282,7 @@ func (p *planner) about(s *subject) string {
 
 // messageID is the same for an action, a period, a subject and a recipient, and for nothing else.
 func (p *planner) messageID(s *subject, to *netmail.Address) string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %q", p.label, p.key, p.about(s), strings.ToLower(to.Address)))
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %q", p.label, p.key, p.subjectKey(s), strings.ToLower(to.Address)))
 	return fmt.Sprintf("bursar.%x@%s", sum[:16], p.server.Domain())
 }
 
@@ -293,53 +293,53 @@ type content struct {
 	files    []mail.File
 }
 
-// write asks for the report about a subject and writes it; nil where nothing was used and
+// makeReport asks for the report about a subject and renders it; nil where nothing was used and
 // no mail says so, and where a template fails.
-func (p *planner) write(ctx context.Context, s *subject) (*content, error) {
-	query := p.query(s)
-	l := letter{Action: "report/" + p.label, Title: p.report.Title, Of: s.shown(), Period: p.name, Zone: p.Zone}
+func (p *planner) makeReport(ctx context.Context, s *subject) (*content, error) {
+	query := p.reportQuery(s)
+	l := letter{Action: "report/" + p.label, Title: p.report.Title, Of: s.displayName(), Period: p.name, Zone: p.Zone}
 	var c content
 	d := &c.document
-	err := p.get(ctx, query, "json", func(r io.Reader) error { return json.NewDecoder(r).Decode(d) })
+	err := p.getReport(ctx, query, "json", func(r io.Reader) error { return json.NewDecoder(r).Decode(d) })
 	refusal, refused := errors.AsType[*sdk.ResponseError](err)
 	switch {
 	case refused && refusal.Status == http.StatusNotFound && (p.Unused == "note" || len(p.Tables) > 0):
-		p.quiet = append(p.quiet, cmp.Or(s.shown(), "all"))
+		p.quiet = append(p.quiet, cmp.Or(s.displayName(), "all"))
 		return nil, nil //nolint:nilnil // as documented
 	case refused && refusal.Status == http.StatusNotFound:
 		l.Nothing = fmt.Sprintf("Nothing was used in %s.", p.name) // the refusal names others
 	case err != nil:
 		return nil, err
 	default:
-		if p.keepTables(d); len(d.Tables) == 0 {
-			p.bare = append(p.bare, cmp.Or(s.shown(), "all"))
+		if p.selectTables(d); len(d.Tables) == 0 {
+			p.bare = append(p.bare, cmp.Or(s.displayName(), "all"))
 			return nil, nil //nolint:nilnil // as documented
 		}
 		l.Title, l.Periods, l.Tables, l.Notes = d.Title, d.Periods, d.Tables, d.Notes
-		if c.files, err = p.attach(ctx, s, query, d); err != nil {
+		if c.files, err = p.makeAttachments(ctx, s, query, d); err != nil {
 			return nil, err
 		}
 	}
 	for _, f := range c.files {
 		l.Attached = append(l.Attached, f.Name)
 	}
-	if c.written, err = p.templates.render(&l); err != nil {
-		p.failed, p.failure = append(p.failed, cmp.Or(s.shown(), "all")), cmp.Or(p.failure, err)
+	if c.written, err = p.templates.renderLetter(&l); err != nil {
+		p.failed, p.failure = append(p.failed, cmp.Or(s.displayName(), "all")), cmp.Or(p.failure, err)
 		return nil, nil //nolint:nilnil // as documented
 	}
 	return &c, nil
 }
 
-// keepTables leaves the tables in a document that are asked for.
-func (p *planner) keepTables(d *v1.Document) {
+// selectTables leaves the tables in a document that are asked for.
+func (p *planner) selectTables(d *v1.Document) {
 	if len(p.Tables) > 0 {
 		d.Tables = slices.DeleteFunc(d.Tables, func(t v1.DocumentTable) bool { return !slices.Contains(p.Tables, t.Name) })
 	}
 }
 
-// attach are the files beside a report.
-func (p *planner) attach(ctx context.Context, s *subject, query url.Values, d *v1.Document) (files []mail.File, err error) {
-	base := strings.Join(slices.DeleteFunc([]string{p.Report, safe(s.id), p.key}, func(s string) bool { return s == "" }), "-")
+// makeAttachments makes the files beside a report.
+func (p *planner) makeAttachments(ctx context.Context, s *subject, query url.Values, d *v1.Document) (files []mail.File, err error) {
+	base := strings.Join(slices.DeleteFunc([]string{p.Report, fileNamePart(s.id), p.key}, func(s string) bool { return s == "" }), "-")
 	for _, form := range p.Attach {
 		var b bytes.Buffer
 		kind := "text/" + form
@@ -349,7 +349,7 @@ func (p *planner) attach(ctx context.Context, s *subject, query url.Values, d *v
 		case "xlsx":
 			kind, err = workbook.ContentType, workbook.Write(&b, d)
 		default:
-			err = p.get(ctx, query, form, func(r io.Reader) error { _, err := b.ReadFrom(r); return err })
+			err = p.getReport(ctx, query, form, func(r io.Reader) error { _, err := b.ReadFrom(r); return err })
 		}
 		if err != nil {
 			return nil, err
@@ -359,8 +359,8 @@ func (p *planner) attach(ctx context.Context, s *subject, query url.Values, d *v
 	return files, nil
 }
 
-// safe is an id as a part of the name of a file.
-func safe(id string) string {
+// fileNamePart is an id as a part of the name of a file.
+func fileNamePart(id string) string {
 	return strings.Map(func(c rune) rune {
 		if c == '-' || c == '_' || c >= '0' && c <= '9' || c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z' {
 			return c
@@ -369,18 +369,18 @@ func safe(id string) string {
 	}, id)
 }
 
-// takes reports whether the report has a parameter.
-func (p *planner) takes(parameter string) bool {
+// hasParameter reports whether the report has a parameter.
+func (p *planner) hasParameter(parameter string) bool {
 	return slices.ContainsFunc(p.report.Parameters, func(a v1.ReportParameter) bool { return a.Name == parameter })
 }
 
-// query is what the report is told.
-func (p *planner) query(s *subject) url.Values {
+// reportQuery is what the report is told.
+func (p *planner) reportQuery(s *subject) url.Values {
 	q := url.Values{"zone": {p.Zone}}
 	switch {
-	case p.takes("period"):
+	case p.hasParameter("period"):
 		q["period"] = p.period
-	case p.takes("at"): // as that of budgets
+	case p.hasParameter("at"): // as that of budgets
 		q.Set("at", p.period[0])
 	}
 	for name, value := range p.Query {
@@ -391,12 +391,12 @@ func (p *planner) query(s *subject) url.Values {
 		where = map[string]string{p.keyOf(): v1.JoinList(s.id)}
 		maps.Copy(where, p.Where)
 	}
-	if p.Each == "user" && s.id != "" && p.takes("user") {
+	if p.Each == "user" && s.id != "" && p.hasParameter("user") {
 		q.Set("user", s.id) // of the report person
 		where = maps.Clone(p.Where)
 	}
 	param := "where"
-	if p.takes("of") {
+	if p.hasParameter("of") {
 		param = "of" // of a statement
 	}
 	for key, value := range where {
@@ -405,7 +405,7 @@ func (p *planner) query(s *subject) url.Values {
 	return q
 }
 
-func (p *planner) get(ctx context.Context, query url.Values, format string, take func(io.Reader) error) error {
+func (p *planner) getReport(ctx context.Context, query url.Values, format string, take func(io.Reader) error) error {
 	query = maps.Clone(query)
 	query.Set("format", format)
 	body, err := p.data.Get(ctx, "/v1/reports/"+url.PathEscape(p.Report)+"?"+query.Encode(), "")

@@ -62,15 +62,15 @@ type entry struct {
 	Digest  string    `json:"digest"` // of the payload
 }
 
-// page plans the page about a subject, unless the page planned last shows the same.
-func (p *planner) page(s *subject, made *content) error {
-	folder := strings.TrimSuffix(p.Report+"-"+p.key+"-"+safe(s.id), "-")
+// planPage plans the page about a subject, unless the page planned last shows the same.
+func (p *planner) planPage(s *subject, made *content) error {
+	folder := strings.TrimSuffix(p.Report+"-"+p.key+"-"+fileNamePart(s.id), "-")
 	if s.id != "" {
-		folder += fmt.Sprintf("-%x", digest(p.about(s))[:3]) // what is not safe may be all that tells two apart
+		folder += fmt.Sprintf("-%x", idDigest(p.subjectKey(s))[:3]) // what is not safe may be all that tells two apart
 	}
-	id := fmt.Sprintf("page of %q %q %q %q", p.label, p.Site.files, p.key, p.about(s))
-	shows, err := made.timeless()
-	if err != nil || p.state.shows(id, shows) {
+	id := fmt.Sprintf("page of %q %q %q %q", p.label, p.Site.files, p.key, p.subjectKey(s))
+	shows, err := made.comparableContent()
+	if err != nil || p.state.hasPage(id, shows) {
 		return err
 	}
 	out := publication{
@@ -88,18 +88,18 @@ func (p *planner) page(s *subject, made *content) error {
 	if err != nil {
 		return err
 	}
-	if p.add(sdk.Effect{
+	if p.addEffect(sdk.Effect{
 		Name: "page " + folder, Summary: made.subject, Payload: payload,
 		Show: fmt.Sprintf("Folder: %s\nTitle: %s\n\n%s", folder, made.subject, made.text),
 	}, "page "+folder) {
-		p.state.show(id, shows)
+		p.state.storePage(id, shows)
 	}
 	return nil
 }
 
-// timeless is all that the page and the files show, but for when they were made: the attached
-// HTML says that too, and shows what the document has.
-func (c *content) timeless() ([]byte, error) {
+// comparableContent is all that the page and the files show, but for when they were made: the
+// attached HTML says that too, and shows what the document has.
+func (c *content) comparableContent() ([]byte, error) {
 	d := c.document
 	d.Made = v1.Time{}
 	return json.Marshal([]any{c.subject, c.html, d})
@@ -115,33 +115,33 @@ func readPublication(payload []byte) (p publication, err error) {
 	return p, nil
 }
 
-// publish puts a page into the site. Each file appears whole, the page before it is in the
+// publishPage puts a page into the site. Each file appears whole, the page before it is in the
 // index. A page that was planned later stays as it is.
-func (s *siteSettings) publish(ctx context.Context, payload []byte, templates *templates) sdk.Result {
+func (s *siteSettings) publishPage(ctx context.Context, payload []byte, templates *templates) sdk.Result {
 	p, err := readPublication(payload)
 	if err != nil {
 		return sdk.Result{Outcome: sdk.Rejected, Message: err.Error()}
 	}
-	switch err := s.put(ctx, payload, &p); {
+	switch err := s.putPage(ctx, payload, &p); {
 	case errors.Is(err, errNewer):
-		return s.outdated(&p)
+		return s.outdatedResult(&p)
 	case err != nil:
 		return sdk.Result{Outcome: sdk.Retry, Message: err.Error()}
 	}
-	if err := s.index(ctx, templates); err != nil {
+	if err := s.writeIndex(ctx, templates); err != nil {
 		return sdk.Result{Outcome: sdk.Retry, Message: err.Error()}
 	}
 	return sdk.Result{Outcome: sdk.Done, Message: fmt.Sprintf("published in %s/%s", s.files, p.Folder), Reference: p.Folder}
 }
 
-// outdated is what becomes of a page where a newer page is in the site.
-func (s *siteSettings) outdated(p *publication) sdk.Result {
+// outdatedResult is the result of a page where a newer page is in the site.
+func (s *siteSettings) outdatedResult(p *publication) sdk.Result {
 	return sdk.Result{Outcome: sdk.Done, Message: fmt.Sprintf("a newer page is in %s/%s", s.files, p.Folder), Reference: p.Folder}
 }
 
-func (s *siteSettings) put(ctx context.Context, payload []byte, p *publication) error {
-	e := entry{Folder: p.Folder, Title: p.Title, Updated: p.Updated, Digest: sum(payload)}
-	if err := s.older(ctx, p); err != nil {
+func (s *siteSettings) putPage(ctx context.Context, payload []byte, p *publication) error {
+	e := entry{Folder: p.Folder, Title: p.Title, Updated: p.Updated, Digest: payloadDigest(payload)}
+	if err := s.checkNewest(ctx, p); err != nil {
 		return err
 	}
 	files := map[string][]byte{}
@@ -153,7 +153,7 @@ func (s *siteSettings) put(ctx context.Context, payload []byte, p *publication) 
 		if path.Base(name) != name {
 			return fmt.Errorf("%q is not a name of a file", name)
 		}
-		if err := s.write(ctx, p, name, data); err != nil {
+		if err := s.writeFile(ctx, p, name, data); err != nil {
 			return err
 		}
 		if name != indexPage {
@@ -165,21 +165,21 @@ func (s *siteSettings) put(ctx context.Context, payload []byte, p *publication) 
 	if err != nil {
 		return err
 	}
-	if err := s.write(ctx, p, entryFile, text); err != nil {
+	if err := s.writeFile(ctx, p, entryFile, text); err != nil {
 		return err
 	}
-	return s.settle(ctx, p, files)
+	return s.rewriteReplaced(ctx, p, files)
 }
 
-// settle writes again what an older page put in place of files of a page that is in its folder
-// now: from then on [siteSettings.write] keeps older ones out.
-func (s *siteSettings) settle(ctx context.Context, p *publication, files map[string][]byte) error {
+// rewriteReplaced writes again what an older page put in place of files of a page that is in
+// its folder now: from then on [siteSettings.writeFile] keeps older ones out.
+func (s *siteSettings) rewriteReplaced(ctx context.Context, p *publication, files map[string][]byte) error {
 	for name, data := range files {
 		got, err := filestore.ReadFile(ctx, s.files, path.Join(p.Folder, name), int64(len(data)))
 		if err == nil && bytes.Equal(got, data) {
 			continue
 		}
-		if err := s.write(ctx, p, name, data); err != nil {
+		if err := s.writeFile(ctx, p, name, data); err != nil {
 			return err
 		}
 	}
@@ -189,9 +189,10 @@ func (s *siteSettings) settle(ctx context.Context, p *publication, files map[str
 // errNewer is of a page whose folder has a newer one.
 var errNewer = errors.New("a newer page is there")
 
-// older returns [errNewer] when the folder of a page has a newer one, and an error when it may.
-func (s *siteSettings) older(ctx context.Context, p *publication) error {
-	there, err := s.entry(ctx, path.Join(p.Folder, entryFile))
+// checkNewest returns [errNewer] when the folder of a page has a newer one, and an error when
+// it may.
+func (s *siteSettings) checkNewest(ctx context.Context, p *publication) error {
+	there, err := s.readEntry(ctx, path.Join(p.Folder, entryFile))
 	switch {
 	case errors.Is(err, fs.ErrNotExist) || errors.Is(err, errNoEntry):
 		return nil
@@ -201,32 +202,32 @@ func (s *siteSettings) older(ctx context.Context, p *publication) error {
 	return err
 }
 
-// write writes a file of a page, unless a newer page came meanwhile: a leader that was stopped
+// writeFile writes a file of a page, unless a newer page came meanwhile: a leader that was stopped
 // between two files must not put those of its page among those of the next leader's.
-func (s *siteSettings) write(ctx context.Context, p *publication, name string, data []byte) error {
+func (s *siteSettings) writeFile(ctx context.Context, p *publication, name string, data []byte) error {
 	return s.files.Put(ctx, path.Join(p.Folder, name), func(w io.Writer) error {
 		if _, err := w.Write(data); err != nil {
 			return err
 		}
-		return s.older(ctx, p)
+		return s.checkNewest(ctx, p)
 	}, nil)
 }
 
-func sum(payload []byte) string { return fmt.Sprintf("%x", sha256.Sum256(payload)) }
+func payloadDigest(payload []byte) string { return fmt.Sprintf("%x", sha256.Sum256(payload)) }
 
-// probe looks whether a page is in the site.
-func (s *siteSettings) probe(ctx context.Context, payload []byte) sdk.Result {
+// probePage looks whether a page is in the site.
+func (s *siteSettings) probePage(ctx context.Context, payload []byte) sdk.Result {
 	p, err := readPublication(payload)
 	if err != nil {
 		return sdk.Result{Outcome: sdk.Unknown, Message: err.Error()}
 	}
-	e, err := s.entry(ctx, path.Join(p.Folder, entryFile))
+	e, err := s.readEntry(ctx, path.Join(p.Folder, entryFile))
 	switch {
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return sdk.Result{Outcome: sdk.Unknown, Message: err.Error()}
 	case err == nil && e.Updated.After(p.Updated):
-		return s.outdated(&p)
-	case err != nil || e.Digest != sum(payload):
+		return s.outdatedResult(&p)
+	case err != nil || e.Digest != payloadDigest(payload):
 		return sdk.Result{Outcome: sdk.Retry, Message: "it is not in " + s.files.String()}
 	}
 	return sdk.Result{Outcome: sdk.Done, Message: "it is in " + s.files.String(), Reference: p.Folder}
@@ -238,7 +239,7 @@ const entryBytes = 1 << 20
 // errNoEntry is wrapped where a file has another content than an entry.
 var errNoEntry = errors.New("invalid entry of a site")
 
-func (s *siteSettings) entry(ctx context.Context, name string) (e entry, err error) {
+func (s *siteSettings) readEntry(ctx context.Context, name string) (e entry, err error) {
 	text, err := filestore.ReadFile(ctx, s.files, name, entryBytes)
 	if err != nil {
 		return e, err
@@ -249,8 +250,8 @@ func (s *siteSettings) entry(ctx context.Context, name string) (e entry, err err
 	return e, nil
 }
 
-// entries are those of the pages that are whole, the newest first.
-func (s *siteSettings) entries(ctx context.Context) (list []entry, err error) {
+// listEntries returns the entries of the pages that are whole, the newest first.
+func (s *siteSettings) listEntries(ctx context.Context) (list []entry, err error) {
 	names, err := s.files.List(ctx, "")
 	if err != nil {
 		return nil, err
@@ -259,7 +260,7 @@ func (s *siteSettings) entries(ctx context.Context) (list []entry, err error) {
 		if path.Base(name) != entryFile || strings.Count(name, "/") != 1 {
 			continue
 		}
-		e, err := s.entry(ctx, name)
+		e, err := s.readEntry(ctx, name)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
@@ -277,26 +278,26 @@ func (s *siteSettings) entries(ctx context.Context) (list []entry, err error) {
 // mostIndexed is how often the index and the feed are written in one attempt.
 const mostIndexed = 5
 
-// index writes the index and the feed, and writes them again when a page came meanwhile: another
-// leader may have written them in between, with what this one had not seen.
-func (s *siteSettings) index(ctx context.Context, templates *templates) error {
-	list, err := s.entries(ctx)
+// writeIndex writes the index and the feed, and writes them again when a page came meanwhile:
+// another leader may have written them in between, with what this one had not seen.
+func (s *siteSettings) writeIndex(ctx context.Context, templates *templates) error {
+	list, err := s.listEntries(ctx)
 	if err != nil {
 		return err
 	}
 	for range mostIndexed {
-		page, err := templates.index(&index{s.Title, list})
+		page, err := templates.renderIndex(&index{s.Title, list})
 		if err != nil {
 			return err
 		}
-		feed, err := s.feed(list)
+		feed, err := s.encodeFeed(list)
 		if err != nil {
 			return err
 		}
 		if err := errors.Join(filestore.WriteFile(ctx, s.files, indexPage, page), filestore.WriteFile(ctx, s.files, feedPage, feed)); err != nil {
 			return err
 		}
-		now, err := s.entries(ctx)
+		now, err := s.listEntries(ctx)
 		if err != nil || slices.EqualFunc(now, list, func(a, b entry) bool { return a.Folder == b.Folder && a.Digest == b.Digest }) {
 			return err
 		}
@@ -311,7 +312,7 @@ type index struct {
 	Reports []entry
 }
 
-func (t *templates) index(i *index) ([]byte, error) {
+func (t *templates) renderIndex(i *index) ([]byte, error) {
 	var b bytes.Buffer
 	err := t.pages[indexPage].Execute(&b, i)
 	return b.Bytes(), err
@@ -343,7 +344,7 @@ type atomEntry struct {
 // mostInFeed are the newest.
 const mostInFeed = 100
 
-func (s *siteSettings) feed(list []entry) ([]byte, error) {
+func (s *siteSettings) encodeFeed(list []entry) ([]byte, error) {
 	address := func(elem ...string) string {
 		out, err := url.JoinPath(cmp.Or(s.URL, "./"), elem...)
 		if err != nil {
@@ -351,7 +352,7 @@ func (s *siteSettings) feed(list []entry) ([]byte, error) {
 		}
 		return out
 	}
-	name := func(of string) string { return fmt.Sprintf("urn:bursar:report:%x", digest(s.URL+" "+s.Title+" "+of)) }
+	name := func(of string) string { return fmt.Sprintf("urn:bursar:report:%x", idDigest(s.URL+" "+s.Title+" "+of)) }
 	f := atom{
 		Title: s.Title, ID: name(""), Updated: time.Unix(0, 0).UTC().Format(time.RFC3339), Author: "bursar",
 		Links: []atomLink{{"self", address(feedPage)}, {"alternate", address(indexPage)}},

@@ -35,57 +35,57 @@ func readState(b []byte) (state, error) {
 	return s, nil
 }
 
-// meet keeps the mail with that id among the newest, where it was planned before.
-func (s *state) meet(id string) {
-	if i := s.find(id); i >= 0 {
-		s.known = append(slices.Delete(s.known, i, i+1), digest(id))
+// markRecent puts the mail with that id among the newest, where it was planned before.
+func (s *state) markRecent(id string) {
+	if i := s.findID(id); i >= 0 {
+		s.known = append(slices.Delete(s.known, i, i+1), idDigest(id))
 		s.now++
 	}
 }
 
-func (s *state) has(id string) bool { return s.find(id) >= 0 }
+func (s *state) hasMail(id string) bool { return s.findID(id) >= 0 }
 
-// full reports whether that many more mails, with a page, would have another of the same run
+// isFull reports whether that many more mails, with a page, would have another of the same run
 // forgotten.
-func (s *state) full(mails int) bool { return s.now+mails+2 > maxKnown }
+func (s *state) isFull(mails int) bool { return s.now+mails+2 > maxKnown }
 
-// find returns where an id is; -1 where it is not.
-func (s *state) find(id string) int {
-	d := digest(id)
+// findID returns where an id is; -1 where it is not.
+func (s *state) findID(id string) int {
+	d := idDigest(id)
 	return slices.IndexFunc(s.known, func(k []byte) bool { return bytes.Equal(k, d) })
 }
 
-func (s *state) add(id string) {
-	s.known = append(s.known, digest(id))
+func (s *state) addMail(id string) {
+	s.known = append(s.known, idDigest(id))
 	s.now++
 }
 
-// shows reports whether the page with that id was planned last with that content.
-func (s *state) shows(id string, content []byte) bool {
-	i := s.find(id)
-	return i >= 0 && i+1 < len(s.known) && bytes.Equal(s.known[i+1], digest(string(content)))
+// hasPage reports whether the page with that id was planned last with that content.
+func (s *state) hasPage(id string, content []byte) bool {
+	i := s.findID(id)
+	return i >= 0 && i+1 < len(s.known) && bytes.Equal(s.known[i+1], idDigest(string(content)))
 }
 
-// show puts what a page shows into the place of what it showed; not where mails need the
+// storePage puts what a page shows into the place of what it showed; not where mails need the
 // room: a page may be written again.
-func (s *state) show(id string, content []byte) {
-	if i := s.find(id); i >= 0 {
+func (s *state) storePage(id string, content []byte) {
+	if i := s.findID(id); i >= 0 {
 		s.known = slices.Delete(s.known, i, min(i+2, len(s.known)))
 	}
-	if s.full(0) {
+	if s.isFull(0) {
 		return
 	}
-	s.known = append(s.known, digest(id), digest(string(content)))
+	s.known = append(s.known, idDigest(id), idDigest(string(content)))
 	s.now += 2
 }
 
-// bytes writes the state; what is oldest goes first.
-func (s *state) bytes() []byte {
+// encodeState writes the state; what is oldest goes first.
+func (s *state) encodeState() []byte {
 	newest := s.known[max(0, len(s.known)-maxKnown):]
 	return append([]byte{stateVersion}, bytes.Join(newest, nil)...)
 }
 
-func digest(id string) []byte {
+func idDigest(id string) []byte {
 	sum := sha256.Sum256([]byte(id))
 	return sum[:digestBytes]
 }

@@ -15,19 +15,19 @@ func TestState_MoreMailsOfAPeriodThanItRemembers_SendsNoneTwice(t *testing.T) {
 				t.Fatal(err)
 			}
 			for i := range maxKnown + 1000 {
-				s.meet(fmt.Sprint(period, " ", i))
+				s.markRecent(fmt.Sprint(period, " ", i))
 			}
 			planned := 0
 			for i := range maxKnown + 1000 {
 				id := fmt.Sprint(period, " ", i)
-				if !s.has(id) && !s.full(1) && planned < maxEffects {
-					s.add(id)
+				if !s.hasMail(id) && !s.isFull(1) && planned < maxEffects {
+					s.addMail(id)
 					sent[id]++
 					planned++
 				}
-				s.show("page "+id, fmt.Append(nil, run)) // which may be forgotten
+				s.storePage("page "+id, fmt.Append(nil, run)) // which may be forgotten
 			}
-			kept = s.bytes()
+			kept = s.encodeState()
 		}
 		for id, n := range sent {
 			if n != 1 {

@@ -16,8 +16,8 @@ type subject struct {
 	to       []*mail.Address
 }
 
-// shown is the subject for people.
-func (s *subject) shown() string {
+// displayName is the name of the subject for people.
+func (s *subject) displayName() string {
 	if s.name == "" || s.name == s.id {
 		return s.id
 	}
@@ -35,16 +35,16 @@ func (p *planner) keyOf() string {
 	return p.Each
 }
 
-// subjects are all that get a report, in the order of their ids; first that of all.
-func (p *planner) subjects(used []string) []subject {
+// listSubjects returns all that get a report, in the order of their ids; first that of all.
+func (p *planner) listSubjects(used []string) []subject {
 	var out []subject
 	if len(p.To) > 0 || p.Each == "" {
-		out = append(out, subject{to: addresses(p.To)})
+		out = append(out, subject{to: parseAddresses(p.To)})
 	}
 	if p.Each == "" {
 		return out
 	}
-	known := p.known()
+	known := p.collectSubjects()
 	for _, id := range used {
 		if known[id] == nil {
 			known[id] = &subject{id: id}
@@ -61,13 +61,14 @@ func (p *planner) subjects(used []string) []subject {
 		}
 	}
 	if len(without) > 0 {
-		p.lack("no address of %s: set email of the person, or a block recipient %q { to = [...] }", some(without), without[0])
+		p.noteLack("no address of %s: set email of the person, or a block recipient %q { to = [...] }", abbreviateList(without), without[0])
 	}
 	return out
 }
 
-// known are the subjects of the directory and of the configuration, with their addresses.
-func (p *planner) known() map[string]*subject {
+// collectSubjects returns the subjects of the directory and of the configuration, with their
+// addresses.
+func (p *planner) collectSubjects() map[string]*subject {
 	people := map[string]*v1.Person{}
 	for i := range p.directory.People {
 		people[p.directory.People[i].ID] = &p.directory.People[i]
@@ -79,7 +80,7 @@ func (p *planner) known() map[string]*subject {
 		}
 		s := &subject{id: id, name: name}
 		if who := people[person]; who != nil && who.Email != "" {
-			s.to = addresses([]string{string(who.Email)})
+			s.to = parseAddresses([]string{string(who.Email)})
 		}
 		out[id] = s
 	}
@@ -105,14 +106,14 @@ func (p *planner) known() map[string]*subject {
 		if out[r.ID] == nil {
 			out[r.ID] = &subject{id: r.ID}
 		}
-		out[r.ID].to = addresses(r.To)
+		out[r.ID].to = parseAddresses(r.To)
 	}
 	return out
 }
 
-// addresses reads a list of which the configuration, or the directory, has checked the
+// parseAddresses reads a list of which the configuration, or the directory, has checked the
 // form; each address comes once.
-func addresses(list []string) (out []*mail.Address) {
+func parseAddresses(list []string) (out []*mail.Address) {
 	for _, text := range list {
 		a, err := mail.ParseAddress(text)
 		if err == nil && !slices.ContainsFunc(out, func(o *mail.Address) bool { return strings.EqualFold(o.Address, a.Address) }) {
@@ -122,8 +123,8 @@ func addresses(list []string) (out []*mail.Address) {
 	return out
 }
 
-// look asks who belongs where.
-func (p *planner) look(ctx context.Context, q *v1.DirectoryQuery) (err error) {
+// loadDirectory asks for the directory, where the configuration needs it.
+func (p *planner) loadDirectory(ctx context.Context, q *v1.DirectoryQuery) (err error) {
 	if p.Each != "" {
 		p.directory, err = p.data.API().Directory(ctx, q)
 	}

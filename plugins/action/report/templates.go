@@ -51,16 +51,16 @@ type letter struct {
 	Subject  string // what the template subject.txt made
 }
 
-// functions are those of templates.
-func functions() map[string]any {
+// templateFunctions are the functions of templates.
+func templateFunctions() map[string]any {
 	return map[string]any{
 		"show":   func(c v1.DocumentTableColumn, cell v1.Cell) string { return v1.ShowIn(c.Kind, c.Unit, cell) },
 		"cell":   func(t v1.DocumentTable, row []v1.Cell, i int) string { return t.Show(row, i) },
-		"total":  total,
+		"total":  showTotal,
 		"number": func(c v1.DocumentTableColumn) bool { return c.Kind != "text" },
-		"below":  below,
-		"bar":    bar,
-		"plain":  plain,
+		"below":  columnUnit,
+		"bar":    barLength,
+		"plain":  plainTable,
 		"join":   strings.Join,
 		"day": func(at v1.Time, zone string) (string, error) {
 			z, err := time.LoadLocation(zone)
@@ -72,15 +72,15 @@ func functions() map[string]any {
 	}
 }
 
-func total(c v1.DocumentTableColumn, cell v1.Cell) string {
+func showTotal(c v1.DocumentTableColumn, cell v1.Cell) string {
 	if !cell.Known() {
 		return ""
 	}
 	return v1.ShowIn(c.Kind, c.Unit, cell)
 }
 
-// below is a column's unit, and its period where there are two.
-func below(c v1.DocumentTableColumn, periods []v1.DocumentPeriod) string {
+// columnUnit is a column's unit, and its period where there are two.
+func columnUnit(c v1.DocumentTableColumn, periods []v1.DocumentPeriod) string {
 	parts := []string{c.Unit}
 	if c.Period > 0 && len(periods) > 1 {
 		parts = append(parts, periods[c.Period-1].Name)
@@ -88,8 +88,8 @@ func below(c v1.DocumentTableColumn, periods []v1.DocumentPeriod) string {
 	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), ", ")
 }
 
-// bar is how long the bar of a row is, in per cent of the longest; 0: the table has none.
-func bar(t v1.DocumentTable, row int) int {
+// barLength is how long the bar of a row is, in per cent of the longest; 0: the table has none.
+func barLength(t v1.DocumentTable, row int) int {
 	if t.Chart == nil || t.Chart.Kind != "bars" || len(t.Chart.Values) == 0 {
 		return 0
 	}
@@ -110,11 +110,11 @@ func bar(t v1.DocumentTable, row int) int {
 	return max(0, int(part*100))
 }
 
-// plain is a table in letters of one width.
-func plain(t v1.DocumentTable, periods []v1.DocumentPeriod) string {
+// plainTable is a table in letters of one width.
+func plainTable(t v1.DocumentTable, periods []v1.DocumentPeriod) string {
 	head, units := make([]string, len(t.Columns)), make([]string, len(t.Columns))
 	for i, c := range t.Columns {
-		head[i], units[i] = c.Title, below(c, periods)
+		head[i], units[i] = c.Title, columnUnit(c, periods)
 	}
 	lines := [][]string{head, units}
 	for _, row := range append(slices.Clone(t.Rows), t.Totals) {
@@ -172,24 +172,24 @@ func loadTemplates(dir string) (*templates, error) {
 		}
 	}
 	for _, name := range names {
-		if err := t.load(dir, name); err != nil {
-			return nil, placed(err)
+		if err := t.loadTemplate(dir, name); err != nil {
+			return nil, errorWithPlace(err)
 		}
 	}
-	for _, l := range samples() {
-		if _, err := t.render(&l); err != nil {
-			return nil, placed(err)
+	for _, l := range sampleLetters() {
+		if _, err := t.renderLetter(&l); err != nil {
+			return nil, errorWithPlace(err)
 		}
 	}
 	for _, list := range [][]entry{nil, {{Folder: "f", Title: "Usage", Files: []string{"usage.csv"}}}} {
-		if _, err := t.index(&index{"Reports", list}); err != nil {
-			return nil, placed(err)
+		if _, err := t.renderIndex(&index{"Reports", list}); err != nil {
+			return nil, errorWithPlace(err)
 		}
 	}
 	return t, nil
 }
 
-func (t *templates) load(dir, name string) error {
+func (t *templates) loadTemplate(dir, name string) error {
 	path := filepath.Join(dir, name)
 	body, err := os.ReadFile(path)
 	if dir == "" || errors.Is(err, fs.ErrNotExist) {
@@ -200,15 +200,15 @@ func (t *templates) load(dir, name string) error {
 		return err
 	}
 	if filepath.Ext(name) == ".html" {
-		t.pages[name], err = template.New(path).Funcs(functions()).Option("missingkey=error").Parse(string(body))
+		t.pages[name], err = template.New(path).Funcs(templateFunctions()).Option("missingkey=error").Parse(string(body))
 		return err
 	}
-	t.texts[name], err = text.New(path).Funcs(functions()).Option("missingkey=error").Parse(string(body))
+	t.texts[name], err = text.New(path).Funcs(templateFunctions()).Option("missingkey=error").Parse(string(body))
 	return err
 }
 
-// placed has an error begin with the file, as package template says it, and the line.
-func placed(err error) error {
+// errorWithPlace makes an error begin with the file, as package template says it, and the line.
+func errorWithPlace(err error) error {
 	for _, prefix := range []string{"template: ", "html/template:"} {
 		if rest, ok := strings.CutPrefix(err.Error(), prefix); ok {
 			return errors.New(rest)
@@ -217,8 +217,8 @@ func placed(err error) error {
 	return err
 }
 
-// samples are letters with and without usage, of two periods, and with a table without rows.
-func samples() []letter {
+// sampleLetters are letters with and without usage, of two periods, and with a table without rows.
+func sampleLetters() []letter {
 	at := v1.Time{Time: time.Date(2026, 10, 1, 0, 0, 0, 0, time.UTC)}
 	base := letter{Action: "report/sample", Title: "Usage by group_id", Of: "bell", Period: "October 2026", Zone: "UTC", Attached: []string{"usage.csv"}}
 	unused, used := base, base
@@ -240,8 +240,8 @@ func samples() []letter {
 // written is a letter in its forms.
 type written struct{ subject, text, html string }
 
-// render writes a letter; its subject first, which the others may name.
-func (t *templates) render(l *letter) (w written, err error) {
+// renderLetter writes a letter; its subject first, which the others may name.
+func (t *templates) renderLetter(l *letter) (w written, err error) {
 	var b bytes.Buffer
 	run := func(of interface{ Execute(io.Writer, any) error }) string {
 		b.Reset()

@@ -65,7 +65,7 @@ func (s *Server) Serve(l net.Listener) {
 		}
 		all.Go(func() {
 			defer c.Close()
-			(&session{Server: s, conn: c}).run()
+			(&session{Server: s, conn: c}).serveCommands()
 		})
 	}
 }
@@ -80,13 +80,13 @@ type session struct {
 	mail []byte
 }
 
-func (s *session) run() {
-	if s.Implicit && !s.secure() {
+func (s *session) serveCommands() {
+	if s.Implicit && !s.startTLS() {
 		return
 	}
 	s.text = textproto.NewReader(bufio.NewReader(s.conn))
 	for line, ok := "CONNECT", true; ok; {
-		if !s.obey(line) {
+		if !s.answerCommand(line) {
 			return
 		}
 		var err error
@@ -95,7 +95,7 @@ func (s *session) run() {
 	}
 }
 
-func (s *session) secure() bool {
+func (s *session) startTLS() bool {
 	c := tls.Server(s.conn, s.TLS)
 	if c.Handshake() != nil {
 		return false
@@ -105,10 +105,10 @@ func (s *session) secure() bool {
 	return true
 }
 
-// obey answers a command, and reports whether the connection goes on.
-func (s *session) obey(line string) bool {
+// answerCommand answers a command, and reports whether the connection goes on.
+func (s *session) answerCommand(line string) bool {
 	verb, rest, _ := strings.Cut(line, " ")
-	switch said := s.ask(line); said {
+	switch said := s.scriptedAnswer(line); said {
 	case "":
 	case Hang:
 		_, _ = io.Copy(io.Discard, s.conn) // until the client is gone
@@ -116,32 +116,32 @@ func (s *session) obey(line string) bool {
 	case Drop:
 		return false
 	default:
-		return s.say(said)
+		return s.writeAnswer(said)
 	}
 	switch strings.ToUpper(verb) {
 	case "CONNECT":
-		return s.say("220 smtptest")
+		return s.writeAnswer("220 smtptest")
 	case "EHLO":
-		return s.say(s.hello())
+		return s.writeAnswer(s.helloAnswer())
 	case "STARTTLS":
-		return s.say("220 go ahead") && s.secure()
+		return s.writeAnswer("220 go ahead") && s.startTLS()
 	case "AUTH":
-		return s.login(rest)
+		return s.acceptLogin(rest)
 	case "DATA":
-		return s.say("354 go ahead") && s.take()
+		return s.writeAnswer("354 go ahead") && s.receiveMail()
 	case "QUIT":
-		s.say("221 bye")
+		s.writeAnswer("221 bye")
 		return false
 	case End:
 		s.mu.Lock()
 		s.mails = append(s.mails, s.mail)
 		defer s.mu.Unlock()
-		return s.say(fmt.Sprintf("250 OK queued as %d", len(s.mails)))
+		return s.writeAnswer(fmt.Sprintf("250 OK queued as %d", len(s.mails)))
 	}
-	return s.say("250 OK")
+	return s.writeAnswer("250 OK")
 }
 
-func (s *session) ask(command string) string {
+func (s *session) scriptedAnswer(command string) string {
 	switch {
 	case command == End && s.Take != nil:
 		return s.Take(s.mail)
@@ -153,7 +153,7 @@ func (s *session) ask(command string) string {
 	return s.Say(command, s.mail)
 }
 
-func (s *session) hello() string {
+func (s *session) helloAnswer() string {
 	lines := []string{"250-smtptest"}
 	if s.TLS != nil && !s.safe {
 		lines = append(lines, "250-STARTTLS")
@@ -163,16 +163,16 @@ func (s *session) hello() string {
 	return strings.Join(append(lines, "250 8BITMIME"), "\r\n")
 }
 
-func (s *session) take() bool {
+func (s *session) receiveMail() bool {
 	var err error
 	if s.mail, err = s.text.ReadDotBytes(); err != nil {
 		return false
 	}
-	return s.obey(End)
+	return s.answerCommand(End)
 }
 
-// login takes any account.
-func (s *session) login(rest string) bool {
+// acceptLogin accepts any account.
+func (s *session) acceptLogin(rest string) bool {
 	mechanism, first, _ := strings.Cut(rest, " ")
 	sent := []string{mechanism}
 	add := func(text string) {
@@ -188,7 +188,7 @@ func (s *session) login(rest string) bool {
 		add(first)
 	}
 	for _, prompt := range map[string][]string{"LOGIN": {"Username:", "Password:"}}[mechanism] {
-		if !s.say("334 " + base64.StdEncoding.EncodeToString([]byte(prompt))) {
+		if !s.writeAnswer("334 " + base64.StdEncoding.EncodeToString([]byte(prompt))) {
 			return false
 		}
 		line, err := s.text.ReadLine()
@@ -200,10 +200,10 @@ func (s *session) login(rest string) bool {
 	s.mu.Lock()
 	s.logins = append(s.logins, strings.Join(sent, " "))
 	s.mu.Unlock()
-	return s.say("235 welcome")
+	return s.writeAnswer("235 welcome")
 }
 
-func (s *session) say(text string) bool {
+func (s *session) writeAnswer(text string) bool {
 	_, err := io.WriteString(s.conn, text+"\r\n")
 	return err == nil
 }
