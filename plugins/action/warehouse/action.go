@@ -121,7 +121,7 @@ func stateOf(ctx context.Context, data *sdk.Data) (memory, error) {
 
 // Execute implements sdk.Action.
 func (a *action) Execute(ctx context.Context, t sdk.Attempt, w *sdk.World) sdk.Result {
-	said, err := a.execute(ctx, t, w)
+	said, err := a.executeStep(ctx, t, w)
 	_, final := errors.AsType[refused](err)
 	switch {
 	case err == nil:
@@ -134,7 +134,7 @@ func (a *action) Execute(ctx context.Context, t sdk.Attempt, w *sdk.World) sdk.R
 	return sdk.Result{Outcome: sdk.Retry, Message: err.Error()}
 }
 
-func (a *action) execute(ctx context.Context, t sdk.Attempt, w *sdk.World) (string, error) {
+func (a *action) executeStep(ctx context.Context, t sdk.Attempt, w *sdk.World) (string, error) {
 	var s step
 	err := json.Unmarshal(t.Effect.Payload, &s)
 	if err == nil && s.Version != stepVersion {
@@ -163,17 +163,17 @@ func (a *action) execute(ctx context.Context, t sdk.Attempt, w *sdk.World) (stri
 			err = f.replaceOnce(ctx, "ordered by effect "+t.Key)
 		}
 		if err == nil {
-			err = f.follow(ctx, s.Change, false, stop)
+			err = f.followChanges(ctx, s.Change, false, stop)
 		}
-		return f.report(), err
+		return f.describeRun(), err
 	case doCheck:
-		said, err := f.check(ctx, stop)
-		return cmp.Or(said, f.report()), err
+		said, err := f.checkTables(ctx, stop)
+		return cmp.Or(said, f.describeRun()), err
 	}
-	return "", refuse("unknown step %q; run the newer plugin", s.Do)
+	return "", newRefusal("unknown step %q; run the newer plugin", s.Do)
 }
 
-// report says what was written.
-func (f *follower) report() string {
+// describeRun says what was written.
+func (f *follower) describeRun() string {
 	return strings.Join(append(f.notes, fmt.Sprintf("%d rows written up to change %d", f.written, f.at.last)), "; ")
 }

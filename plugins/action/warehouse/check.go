@@ -12,14 +12,14 @@ import (
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
-// check brings the tables to a digest of the cluster and compares the sums of each site and
+// checkTables brings the tables to a digest of the cluster and compares the sums of each site and
 // month. The error names what differs.
-func (f *follower) check(ctx context.Context, stop time.Time) (string, error) {
+func (f *follower) checkTables(ctx context.Context, stop time.Time) (string, error) {
 	digest, err := f.data.API().ChangesDigest(ctx, &v1.Reading{})
 	if err != nil {
 		return "", err
 	}
-	if err := f.follow(ctx, digest.Last, true, stop); err != nil {
+	if err := f.followChanges(ctx, digest.Last, true, stop); err != nil {
 		return "", err
 	}
 	if f.at.last != digest.Last || f.at.epoch != digest.Epoch {
@@ -31,22 +31,22 @@ func (f *follower) check(ctx context.Context, stop time.Time) (string, error) {
 			want[siteMonth{string(d.Site), monthName(string(d.Month))}] = figures{fmt.Sprint(d.Records), cores + " " + string(d.CoreSeconds)}
 		}
 	}
-	got, err := f.sums(ctx, "site, month", "sum(sign)", "sum(sign * `%s`)", []string{cores}, ledgerTable, "")
+	got, err := f.querySums(ctx, "site, month", "sum(sign)", "sum(sign * `%s`)", []string{cores}, ledgerTable, "")
 	if err != nil {
 		return "", err
 	}
 	differs := compareFigures("the cluster", "the table ledger", want, got)
-	wholes, err := f.sums(ctx, "site, ''", "sumIf(sign, stop_us >= start_us)", "sum(sign * `%s`)", f.layout.components, ledgerTable, "")
+	wholes, err := f.querySums(ctx, "site, ''", "sumIf(sign, stop_us >= start_us)", "sum(sign * `%s`)", f.layout.components, ledgerTable, "")
 	if err != nil {
 		return "", err
 	}
-	days, err := f.sums(ctx, "site, ''", "sum(stopped)", "sum(`%s`)", f.layout.components, dailyTable, " AND batch = 0")
+	days, err := f.querySums(ctx, "site, ''", "sum(stopped)", "sum(`%s`)", f.layout.components, dailyTable, " AND batch = 0")
 	if err != nil {
 		return "", err
 	}
 	differs = append(differs, compareFigures("the table ledger", "the table daily", wholes, days)...)
 	if len(differs) > 0 {
-		return "", refuse("the sums differ in %d places: %s; run the action with replace=all", len(differs), strings.Join(differs[:min(len(differs), maxNamed)], "; "))
+		return "", newRefusal("the sums differ in %d places: %s; run the action with replace=all", len(differs), strings.Join(differs[:min(len(differs), maxNamed)], "; "))
 	}
 	return fmt.Sprintf("the sums of %d sites and months agree at change %d", len(want), digest.Last), nil
 }
@@ -63,19 +63,19 @@ type siteMonth struct{ site, month string }
 
 type figures struct{ records, used string } // used by component: "Cores 3600, TotalCPU 12.5"
 
-// sums asks a table for figures by site and month, and leaves out zeros. The expressions are
+// querySums asks a table for figures by site and month, and leaves out zeros. The expressions are
 // those of a number of records and of the sum of a component.
-func (f *follower) sums(ctx context.Context, key, records, used string, components []string, table, where string) (map[siteMonth]figures, error) {
+func (f *follower) querySums(ctx context.Context, key, records, used string, components []string, table, where string) (map[siteMonth]figures, error) {
 	var statement strings.Builder
 	statement.WriteString("SELECT " + key + ", " + records)
 	for _, c := range components {
 		fmt.Fprintf(&statement, ", "+used, c)
 	}
-	fmt.Fprintf(&statement, " FROM %s WHERE cluster = %s%s GROUP BY site", f.name(table), quote(f.cluster), where)
+	fmt.Fprintf(&statement, " FROM %s WHERE cluster = %s%s GROUP BY site", f.tableName(table), quoteText(f.cluster), where)
 	if strings.HasSuffix(key, "month") {
 		statement.WriteString(", month")
 	}
-	rows, err := f.query(ctx, statement.String())
+	rows, err := f.queryRows(ctx, statement.String())
 	out := map[siteMonth]figures{}
 	for _, r := range rows {
 		zero := r[2] == "0"

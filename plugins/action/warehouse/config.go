@@ -76,7 +76,7 @@ func (c *config) readURL(cfg *sdk.Config) {
 // checkColumns refuses names that two columns would have, and a list without the cores.
 func (c *config) checkColumns(cfg *sdk.Config) {
 	known := map[string]bool{}
-	for _, column := range slices.Concat(layout{}.ledger(), layout{}.daily()) {
+	for _, column := range slices.Concat(layout{}.ledgerColumns(), layout{}.dailyColumns()) {
 		known[column.name] = true
 	}
 	check := func(setting string, names []string) {

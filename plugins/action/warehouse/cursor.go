@@ -39,7 +39,7 @@ const (
 
 // readPosition returns the position of a cluster; number 0 when there is none.
 func (s *session) readPosition(ctx context.Context, cluster string) (position, error) {
-	rows, err := s.query(ctx, fmt.Sprintf("SELECT number, fence, state, epoch, cursor, last, reason, until, page, pages, batch FROM %s WHERE cluster = %s ORDER BY number DESC, fence DESC LIMIT 1", s.name(cursorsTable), quote(cluster)))
+	rows, err := s.queryRows(ctx, fmt.Sprintf("SELECT number, fence, state, epoch, cursor, last, reason, until, page, pages, batch FROM %s WHERE cluster = %s ORDER BY number DESC, fence DESC LIMIT 1", s.tableName(cursorsTable), quoteText(cluster)))
 	if err != nil || len(rows) == 0 {
 		return position{}, err
 	}
@@ -48,7 +48,7 @@ func (s *session) readPosition(ctx context.Context, cluster string) (position, e
 	number := func(text string) uint64 {
 		n, err := strconv.ParseUint(text, 10, 64)
 		if err != nil {
-			bad = refuse("the table %s has the number %q: %w", s.name(cursorsTable), text, err)
+			bad = newRefusal("the table %s has the number %q: %w", s.tableName(cursorsTable), text, err)
 		}
 		return n
 	}
@@ -60,9 +60,9 @@ func (s *session) readPosition(ctx context.Context, cluster string) (position, e
 
 // writePosition appends a position.
 func (s *session) writePosition(ctx context.Context, cluster string, p *position) error {
-	return s.execute(ctx, fmt.Sprintf("INSERT INTO %s (%s) VALUES (%s, %d, %d, %s, %s, %s, %d, %d, %d, %d, %d, %d, %s, %d)",
-		s.name(cursorsTable), quoteNames(columnNames(cursorColumns())), quote(cluster), p.number, p.fence, quote(p.state), quote(p.epoch), quote(p.cursor),
-		p.until, p.page, p.pages, p.last, p.batch, p.rows, quote(p.reason), time.Now().Unix()))
+	return s.executeStatement(ctx, fmt.Sprintf("INSERT INTO %s (%s) VALUES (%s, %d, %d, %s, %s, %s, %d, %d, %d, %d, %d, %d, %s, %d)",
+		s.tableName(cursorsTable), quoteNames(columnNames(cursorColumns())), quoteText(cluster), p.number, p.fence, quoteText(p.state), quoteText(p.epoch), quoteText(p.cursor),
+		p.until, p.page, p.pages, p.last, p.batch, p.rows, quoteText(p.reason), time.Now().Unix()))
 }
 
 // batchID names what a batch has: the same for the same part of the feed, and never 0.

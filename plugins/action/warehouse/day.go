@@ -38,9 +38,9 @@ func newDays(l *layout, zone *time.Location) *days {
 	return &days{layout: l, zone: zone, sums: map[string]*daySum{}}
 }
 
-// at returns the day of a time. Days that a Date cannot be are the first and the last one
+// dayOf returns the day of a time. Days that a Date cannot be are the first and the last one
 // that it can.
-func (d *days) at(us int64) dayTime {
+func (d *days) dayOf(us int64) dayTime {
 	if us >= d.day.from && us < d.day.to {
 		return d.day
 	}
@@ -67,14 +67,14 @@ const (
 	lastDay      = 49709 // 2106-02-06: later ones are no Date on old servers
 )
 
-// add adds a run with a sign, to each day its part.
-func (d *days) add(r *row, sign int64) {
+// addRun adds a run with a sign, to each day its part.
+func (d *days) addRun(r *row, sign int64) {
 	if r.isNegative() {
 		return
 	}
 	over := uint64(r.stop - r.start)
 	var given [maxComponents]sum
-	for day := d.at(r.start); ; day = d.at(day.to) {
+	for day := d.dayOf(r.start); ; day = d.dayOf(day.to) {
 		s := d.sumOf(r, day)
 		started := r.start >= day.from && r.start < day.to
 		if started {
@@ -85,8 +85,8 @@ func (d *days) add(r *row, sign int64) {
 		}
 		at := uint64(min(r.stop, day.to) - r.start)
 		for i := range r.used {
-			until := r.used[i].until(at, over)
-			s.add(i, until.subtract(given[i]), sign)
+			until := r.used[i].usedUntil(at, over)
+			s.addUsed(i, until.subtract(given[i]), sign)
 			given[i] = until
 		}
 		if r.stop < day.to {
@@ -99,7 +99,7 @@ func (d *days) add(r *row, sign int64) {
 // maxComponents is how many components may be configured.
 const maxComponents = 32
 
-func (s *daySum) add(i int, used sum, sign int64) {
+func (s *daySum) addUsed(i int, used sum, sign int64) {
 	if sign < 0 {
 		s.used[i] = s.used[i].subtract(used)
 		return
@@ -124,23 +124,23 @@ func (d *days) sumOf(r *row, day dayTime) *daySum {
 	return s
 }
 
-// encode returns the rows of each month in RowBinary, with a mark of the batch in each.
-func (d *days) encode(cluster string, batch uint64) map[uint32]*rows {
+// encodeRows returns the rows of each month in RowBinary, with a mark of the batch in each.
+func (d *days) encodeRows(cluster string, batch uint64) map[uint32]*rows {
 	months := map[uint32]*rows{}
 	for _, key := range slices.SortedFunc(maps.Keys(d.sums), strings.Compare) {
 		s := d.sums[key]
 		out := months[s.day.month]
 		if out == nil {
 			mark := daySum{dimensions: make([]string, len(s.dimensions)), day: dayTime{month: s.day.month}, used: make([]sum, len(s.used))}
-			out = &rows{count: 1, bytes: mark.append(nil, cluster, batch, 1)}
+			out = &rows{count: 1, bytes: mark.appendRow(nil, cluster, batch, 1)}
 			months[s.day.month] = out
 		}
-		out.bytes = s.append(out.bytes, cluster, 0, 0)
+		out.bytes = s.appendRow(out.bytes, cluster, 0, 0)
 	}
 	return months
 }
 
-func (s *daySum) append(b []byte, cluster string, batch uint64, marked int64) []byte {
+func (s *daySum) appendRow(b []byte, cluster string, batch uint64, marked int64) []byte {
 	little := binary.LittleEndian
 	b = appendText(b, cluster)
 	b = appendText(b, s.site)

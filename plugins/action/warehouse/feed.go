@@ -116,7 +116,7 @@ func (f *feed) readBatch(ctx context.Context, begun position) (*batch, error) {
 	b.ledger = map[uint32]*rows{}
 	b.addRows(f.cluster, days, added, 1)
 	b.addRows(f.cluster, days, removed, -1)
-	b.daily = days.encode(f.cluster, b.id)
+	b.daily = days.encodeRows(f.cluster, b.id)
 	return b, nil
 }
 
@@ -124,14 +124,14 @@ func (f *feed) readBatch(ctx context.Context, begun position) (*batch, error) {
 func (b *batch) addRows(cluster string, days *days, list []row, sign int8) {
 	for i := range list {
 		r := &list[i]
-		out := b.ledger[r.month()]
+		out := b.ledger[r.stopMonth()]
 		if out == nil {
 			out = &rows{}
-			b.ledger[r.month()] = out
+			b.ledger[r.stopMonth()] = out
 		}
 		out.count++
-		out.bytes = r.append(out.bytes, cluster, sign, b.id)
-		days.add(r, int64(sign))
+		out.bytes = r.appendLedgerRow(out.bytes, cluster, sign, b.id)
+		days.addRun(r, int64(sign))
 	}
 }
 
@@ -197,7 +197,7 @@ func (f *feed) formerRows(ctx context.Context, list []former, added []row) (out 
 				}
 			}
 			if !ok {
-				return nil, refuse("the row of change %d is not in %s: it was removed by hand, or belongs to another cluster; run the action with replace=all", part[i].Seq, f.name(ledgerTable))
+				return nil, newRefusal("the row of change %d is not in %s: it was removed by hand, or belongs to another cluster; run the action with replace=all", part[i].Seq, f.tableName(ledgerTable))
 			}
 			out = append(out, r)
 		}
@@ -211,7 +211,7 @@ func (f *feed) selectRows(ctx context.Context, list []former) (map[uint64]row, e
 	for i := range list {
 		stop := record.FromStd(list[i].Stop.Time)
 		r := row{stop: int64(stop)}
-		sets["month"] = append(sets["month"], strconv.FormatUint(uint64(r.month()), 10))
+		sets["month"] = append(sets["month"], strconv.FormatUint(uint64(r.stopMonth()), 10))
 		sets["stop_us"] = append(sets["stop_us"], strconv.FormatInt(int64(stop), 10))
 		sets["seq"] = append(sets["seq"], strconv.FormatUint(list[i].Seq, 10))
 	}
@@ -220,14 +220,14 @@ func (f *feed) selectRows(ctx context.Context, list []former) (map[uint64]row, e
 		slices.Sort(sets[name])
 		where.WriteString(" AND " + name + " IN (" + strings.Join(slices.Compact(sets[name]), ", ") + ")")
 	}
-	text, err := f.post(ctx, fmt.Sprintf("SELECT %s FROM %s WHERE cluster = %s AND sign = 1%s FORMAT RowBinary",
-		quoteNames(f.layout.stored()), f.name(ledgerTable), quote(f.cluster), &where), "", nil)
+	text, err := f.postStatement(ctx, fmt.Sprintf("SELECT %s FROM %s WHERE cluster = %s AND sign = 1%s FORMAT RowBinary",
+		quoteNames(f.layout.storedColumns()), f.tableName(ledgerTable), quoteText(f.cluster), &where), "", nil)
 	if err != nil {
 		return nil, err
 	}
 	in := rowReader{Reader: bytes.NewReader(text), layout: &f.layout}
 	found := map[uint64]row{}
-	for r, ok := in.read(); ok; r, ok = in.read() {
+	for r, ok := in.readRow(); ok; r, ok = in.readRow() {
 		found[r.seq] = r
 	}
 	return found, in.err

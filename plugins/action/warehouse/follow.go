@@ -26,9 +26,9 @@ type follower struct {
 // errLater says that time is up and the rest is for the next attempt.
 var errLater = errors.New("the rest follows")
 
-// follow writes what there is up to the change target; exactly, so that the tables are at
+// followChanges writes what there is up to the change target; exactly, so that the tables are at
 // that change and no later one. After stop no further batch begins, and the error is errLater.
-func (f *follower) follow(ctx context.Context, target uint64, exactly bool, stop time.Time) error {
+func (f *follower) followChanges(ctx context.Context, target uint64, exactly bool, stop time.Time) error {
 	err := f.awaitQuiet(ctx, f.queryID())
 	if err == nil {
 		f.at, err = f.readPosition(ctx, f.cluster)
@@ -41,7 +41,7 @@ func (f *follower) follow(ctx context.Context, target uint64, exactly bool, stop
 		case f.at.number > 0 && f.at.epoch != f.epoch: // of another life of the cluster, whose fences are others
 			err = errBeginAnew{fmt.Sprintf("the cluster is in the epoch %q, and the tables are of %q", f.epoch, f.at.epoch)}
 		case f.at.fence > f.fence:
-			return fmt.Errorf("attempt %d writes to %s, and this is %d: it leaves the tables to that one", f.at.fence, f.name(cursorsTable), f.fence)
+			return fmt.Errorf("attempt %d writes to %s, and this is %d: it leaves the tables to that one", f.at.fence, f.tableName(cursorsTable), f.fence)
 		case f.at.state == stateWritten:
 			if f.at.cursor != "" && f.at.last >= target {
 				return nil
@@ -61,7 +61,7 @@ func (f *follower) follow(ctx context.Context, target uint64, exactly bool, stop
 		case f.at.state == "":
 			err = f.replaceRows(ctx, "there was no cursor")
 		default:
-			err = refuse("unknown state %q in %s: run the newer plugin", f.at.state, f.name(cursorsTable))
+			err = newRefusal("unknown state %q in %s: run the newer plugin", f.at.state, f.tableName(cursorsTable))
 		}
 		if anew, ok := errors.AsType[errBeginAnew](err); ok {
 			err = f.replaceRows(ctx, anew.reason)
@@ -93,7 +93,7 @@ func (f *follower) writeNext(ctx context.Context, target uint64, exactly bool) e
 	if len(b.ledger) > 0 { // else there is nothing that could be there in part
 		begun := b.begun
 		begun.state = stateBegun
-		if err := f.move(ctx, begun); err != nil {
+		if err := f.advancePosition(ctx, begun); err != nil {
 			return err
 		}
 	}
@@ -111,12 +111,12 @@ func (f *follower) writeBegun(ctx context.Context) error {
 
 // writeBatch inserts what is missing of a batch, and then writes the position behind it.
 func (f *follower) writeBatch(ctx context.Context, b *batch) error {
-	ledger := fmt.Sprintf("SELECT month, count() FROM %s WHERE cluster = %s AND batch = %d AND month IN (%%s) GROUP BY month", f.name(ledgerTable), quote(f.cluster), b.id)
-	if err := f.insertMissing(ctx, b.id, b.ledger, ledger, ledgerTable, f.layout.ledger()); err != nil {
+	ledger := fmt.Sprintf("SELECT month, count() FROM %s WHERE cluster = %s AND batch = %d AND month IN (%%s) GROUP BY month", f.tableName(ledgerTable), quoteText(f.cluster), b.id)
+	if err := f.insertMissing(ctx, b.id, b.ledger, ledger, ledgerTable, f.layout.ledgerColumns()); err != nil {
 		return err
 	}
-	daily := fmt.Sprintf("SELECT month, sum(marked) FROM %s WHERE cluster = %s AND site = '' AND batch = %d AND month IN (%%s) GROUP BY month", f.name(dailyTable), quote(f.cluster), b.id)
-	if err := f.insertMissing(ctx, b.id, b.daily, daily, dailyTable, f.layout.daily()); err != nil {
+	daily := fmt.Sprintf("SELECT month, sum(marked) FROM %s WHERE cluster = %s AND site = '' AND batch = %d AND month IN (%%s) GROUP BY month", f.tableName(dailyTable), quoteText(f.cluster), b.id)
+	if err := f.insertMissing(ctx, b.id, b.daily, daily, dailyTable, f.layout.dailyColumns()); err != nil {
 		return err
 	}
 	next := position{state: stateWritten, cursor: b.cursor, last: b.last, batch: b.id}
@@ -124,7 +124,7 @@ func (f *follower) writeBatch(ctx context.Context, b *batch) error {
 		next.rows += r.count
 	}
 	f.written += next.rows
-	return f.move(ctx, next)
+	return f.advancePosition(ctx, next)
 }
 
 // monthsAtOnce is how many partitions one insert has.
@@ -138,7 +138,7 @@ func (f *follower) insertMissing(ctx context.Context, batch uint64, months map[u
 		for i, m := range part {
 			names[i] = strconv.FormatUint(uint64(m), 10)
 		}
-		there, err := f.query(ctx, fmt.Sprintf(count, strings.Join(names, ", ")))
+		there, err := f.queryRows(ctx, fmt.Sprintf(count, strings.Join(names, ", ")))
 		if err != nil {
 			return err
 		}
@@ -153,7 +153,7 @@ func (f *follower) insertMissing(ctx context.Context, batch uint64, months map[u
 			case "", "0":
 				missing = append(missing, months[m].bytes...)
 			default:
-				return refuse("%s has %s rows of a batch in month %s, and the batch has %s: another writer wrote it, too, or rows were removed; run the action with replace=all", f.name(table), has[names[i]], names[i], want)
+				return newRefusal("%s has %s rows of a batch in month %s, and the batch has %s: another writer wrote it, too, or rows were removed; run the action with replace=all", f.tableName(table), has[names[i]], names[i], want)
 			}
 		}
 		if len(missing) == 0 {
@@ -162,7 +162,7 @@ func (f *follower) insertMissing(ctx context.Context, batch uint64, months map[u
 		if err := f.confirmTurn(ctx); err != nil {
 			return err
 		}
-		if err := f.insert(ctx, table, fmt.Sprint(f.queryID(), batch, "-", table, "-", names[0]), columns, missing); err != nil {
+		if err := f.insertRows(ctx, table, fmt.Sprint(f.queryID(), batch, "-", table, "-", names[0]), columns, missing); err != nil {
 			return err
 		}
 	}
@@ -176,13 +176,13 @@ func (f *follower) queryID() string { return "bursar-" + f.cluster + "-" }
 func (f *follower) confirmTurn(ctx context.Context) error {
 	now, err := f.readPosition(ctx, f.cluster)
 	if err == nil && (now.number != f.at.number || now.fence != f.at.fence) {
-		err = fmt.Errorf("attempt %d writes to %s, too, and this is %d: it leaves the tables to that one", now.fence, f.name(cursorsTable), f.fence)
+		err = fmt.Errorf("attempt %d writes to %s, too, and this is %d: it leaves the tables to that one", now.fence, f.tableName(cursorsTable), f.fence)
 	}
 	return err
 }
 
-// move appends the next position.
-func (f *follower) move(ctx context.Context, next position) error {
+// advancePosition appends the next position.
+func (f *follower) advancePosition(ctx context.Context, next position) error {
 	if err := f.confirmTurn(ctx); err != nil {
 		return err
 	}
@@ -197,13 +197,13 @@ func (f *follower) move(ctx context.Context, next position) error {
 // replaceRows begins to replace all rows of the cluster.
 func (f *follower) replaceRows(ctx context.Context, reason string) error {
 	f.notes = append(f.notes, "all rows of the cluster are written anew: "+reason)
-	return f.move(ctx, position{state: stateReplacing, reason: reason})
+	return f.advancePosition(ctx, position{state: stateReplacing, reason: reason})
 }
 
 // removeRows removes all rows of the cluster, so that the feed can begin anew.
 func (f *follower) removeRows(ctx context.Context) error {
 	for _, table := range []string{ledgerTable, dailyTable} {
-		months, err := f.query(ctx, fmt.Sprintf("SELECT DISTINCT month FROM %s WHERE cluster = %s", f.name(table), quote(f.cluster)))
+		months, err := f.queryRows(ctx, fmt.Sprintf("SELECT DISTINCT month FROM %s WHERE cluster = %s", f.tableName(table), quoteText(f.cluster)))
 		if err != nil {
 			return err
 		}
@@ -211,12 +211,12 @@ func (f *follower) removeRows(ctx context.Context) error {
 			if err := f.confirmTurn(ctx); err != nil {
 				return err
 			}
-			if err := f.execute(ctx, fmt.Sprintf("ALTER TABLE %s DROP PARTITION (%s, %s)", f.name(table), quote(f.cluster), month[0])); err != nil {
+			if err := f.executeStatement(ctx, fmt.Sprintf("ALTER TABLE %s DROP PARTITION (%s, %s)", f.tableName(table), quoteText(f.cluster), month[0])); err != nil {
 				return err
 			}
 		}
 	}
-	return f.move(ctx, position{state: stateWritten})
+	return f.advancePosition(ctx, position{state: stateWritten})
 }
 
 // replaceOnce removes all rows of the cluster, unless it was done for this reason before.
@@ -224,7 +224,7 @@ func (f *follower) replaceOnce(ctx context.Context, reason string) error {
 	if err := f.awaitQuiet(ctx, f.queryID()); err != nil {
 		return err
 	}
-	known, err := f.queryOne(ctx, fmt.Sprintf("SELECT count() FROM %s WHERE cluster = %s AND reason = %s", f.name(cursorsTable), quote(f.cluster), quote(reason)))
+	known, err := f.queryOne(ctx, fmt.Sprintf("SELECT count() FROM %s WHERE cluster = %s AND reason = %s", f.tableName(cursorsTable), quoteText(f.cluster), quoteText(reason)))
 	if err == nil {
 		f.at, err = f.readPosition(ctx, f.cluster)
 	}

@@ -65,17 +65,17 @@ func firstValue(meta record.Meta, key string) string {
 // day.
 func (r *row) isNegative() bool { return r.stop < r.start }
 
-// month is that of the stop in UTC, such as 202603: the partition of the row.
-func (r *row) month() uint32 { return monthOf(time.UnixMicro(r.stop).UTC()) }
+// stopMonth is the month of the stop in UTC, such as 202603: the partition of the row.
+func (r *row) stopMonth() uint32 { return monthOf(time.UnixMicro(r.stop).UTC()) }
 
 func monthOf(t time.Time) uint32 { return uint32(t.Year()*100 + int(t.Month())) }
 
-// append appends a row of the table ledger in RowBinary.
-func (r *row) append(b []byte, cluster string, sign int8, batch uint64) []byte {
+// appendLedgerRow appends a row of the table ledger in RowBinary.
+func (r *row) appendLedgerRow(b []byte, cluster string, sign int8, batch uint64) []byte {
 	little := binary.LittleEndian
 	b = appendText(b, cluster)
 	b = appendText(b, r.site)
-	b = little.AppendUint32(b, r.month())
+	b = little.AppendUint32(b, r.stopMonth())
 	b = little.AppendUint64(b, uint64(r.stop))
 	b = appendText(b, r.id)
 	b = little.AppendUint64(b, r.seq)
@@ -107,7 +107,7 @@ func appendText(b []byte, text string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(text))), text...)
 }
 
-// rowReader reads rows of the columns [layout.stored] in RowBinary.
+// rowReader reads rows of the columns [layout.storedColumns] in RowBinary.
 type rowReader struct {
 	*bytes.Reader
 
@@ -115,35 +115,35 @@ type rowReader struct {
 	err    error
 }
 
-// stored are the columns from which [rowReader] makes a row again.
-func (l *layout) stored() []string {
+// storedColumns are the columns from which [rowReader] makes a row again.
+func (l *layout) storedColumns() []string {
 	return append(append([]string{"site", "record_id", "seq", "start_us", "stop_us", "state"}, l.dimensions...), l.components...)
 }
 
-// read returns the next row; false at the end and after an error.
-func (r *rowReader) read() (out row, ok bool) {
+// readRow returns the next row; false at the end and after an error.
+func (r *rowReader) readRow() (out row, ok bool) {
 	if r.Len() == 0 {
 		return out, false
 	}
-	out.site, out.id, out.seq = r.text(), r.text(), r.number()
-	out.start, out.stop, out.state = int64(r.number()), int64(r.number()), r.text()
+	out.site, out.id, out.seq = r.readText(), r.readText(), r.readNumber()
+	out.start, out.stop, out.state = int64(r.readNumber()), int64(r.readNumber()), r.readText()
 	for range r.layout.dimensions {
-		out.dimensions = append(out.dimensions, r.text())
+		out.dimensions = append(out.dimensions, r.readText())
 	}
 	for range r.layout.components {
 		null, err := r.ReadByte()
 		r.err = errors.Join(r.err, err)
 		var used sum
 		if null == isThere {
-			lo := r.number()
-			used = sum{int64(r.number()), lo}
+			lo := r.readNumber()
+			used = sum{int64(r.readNumber()), lo}
 		}
 		out.used, out.known = append(out.used, used), append(out.known, null == isThere)
 	}
 	return out, r.err == nil
 }
 
-func (r *rowReader) text() string {
+func (r *rowReader) readText() string {
 	n, err := binary.ReadUvarint(r)
 	if err == nil && n > uint64(r.Len()) {
 		err = io.ErrUnexpectedEOF
@@ -158,7 +158,7 @@ func (r *rowReader) text() string {
 	return string(text)
 }
 
-func (r *rowReader) number() uint64 {
+func (r *rowReader) readNumber() uint64 {
 	var b [8]byte
 	_, err := io.ReadFull(r, b[:])
 	r.err = errors.Join(r.err, err)

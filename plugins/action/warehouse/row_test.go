@@ -35,7 +35,7 @@ func TestDays_OfARun_AddUpToTheWholeRun(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := drawRow(t)
 		d := newDays(&testLayout, zone)
-		d.add(&r, 1)
+		d.addRun(&r, 1)
 		var started, stopped int64
 		used := make([]sum, len(r.used))
 		for _, s := range d.sums {
@@ -50,7 +50,7 @@ func TestDays_OfARun_AddUpToTheWholeRun(t *testing.T) {
 		if want := int64(1); !r.isNegative() && (started != want || stopped != want) || !reflect.DeepEqual(used, r.used) {
 			t.Errorf("%d started, %d stopped, %v used, want %v", started, stopped, used, r.used)
 		}
-		d.add(&r, -1)
+		d.addRun(&r, -1)
 		for _, s := range d.sums {
 			if s.records != 0 || s.started != 0 || s.stopped != 0 || s.used[0] != (sum{}) || s.used[1] != (sum{}) {
 				t.Errorf("%+v is left", s)
@@ -62,7 +62,7 @@ func TestDays_OfARun_AddUpToTheWholeRun(t *testing.T) {
 func TestDays_OutsideOfADate_CountOnTheFirstAndTheLast(t *testing.T) {
 	d := newDays(&testLayout, time.UTC)
 	for year, want := range map[int]uint16{1: 1, 1969: 1, 1971: 365, 2106: 49673, 2107: lastDay, 9999: lastDay} {
-		if got := d.at(time.Date(year, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro()).number; got != want {
+		if got := d.dayOf(time.Date(year, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro()).number; got != want {
 			t.Errorf("%d is day %d, want %d", year, got, want)
 		}
 	}
@@ -84,11 +84,11 @@ func TestRow_ReadAgain_IsTheSame(t *testing.T) {
 			}
 		}
 		in := rowReader{Reader: bytes.NewReader(b), layout: &testLayout}
-		if got, ok := in.read(); !ok || !reflect.DeepEqual(got, want) {
+		if got, ok := in.readRow(); !ok || !reflect.DeepEqual(got, want) {
 			t.Errorf("%+v, want %+v: %v", got, want, in.err)
 		}
 		cut := rowReader{Reader: bytes.NewReader(b[:rapid.IntRange(1, len(b)-1).Draw(t, "cut")]), layout: &testLayout}
-		if got, ok := cut.read(); ok || cut.err == nil {
+		if got, ok := cut.readRow(); ok || cut.err == nil {
 			t.Errorf("a row that is cut off is %+v", got)
 		}
 	})

@@ -37,25 +37,25 @@ const (
 	maybeDecimal = "Nullable(" + decimal + ")"
 )
 
-// ledger are the columns of a signed row.
-func (l layout) ledger() []column {
-	return l.append(maybeDecimal, []column{
+// ledgerColumns are the columns of a signed row.
+func (l layout) ledgerColumns() []column {
+	return l.appendColumns(maybeDecimal, []column{
 		{"cluster", "String"}, {"site", "String"}, {"month", "UInt32"}, {"stop_us", "Int64"}, {"record_id", "String"}, {"seq", "UInt64"},
 		{"sign", "Int8"}, {"batch", "UInt64"}, {"start_us", "Int64"}, {"stop", "DateTime('UTC')"}, {"state", "String"},
 	})
 }
 
-// daily are the columns of sums. A row with a batch has no sums: it marks that those of the
+// dailyColumns are the columns of sums. A row with a batch has no sums: it marks that those of the
 // batch are in the partition.
-func (l layout) daily() []column {
-	return l.append(decimal, []column{
+func (l layout) dailyColumns() []column {
+	return l.appendColumns(decimal, []column{
 		{"cluster", "String"}, {"site", "String"}, {"month", "UInt32"}, {"day", "Date"}, {"batch", "UInt64"}, {"marked", "Int64"},
 		{"records", "Int64"}, {"started", "Int64"}, {"stopped", "Int64"},
 	})
 }
 
-// append appends the columns of the dimensions and those of the components, with their type.
-func (l layout) append(amount string, list []column) []column {
+// appendColumns appends the columns of the dimensions and those of the components, with their type.
+func (l layout) appendColumns(amount string, list []column) []column {
 	for _, name := range l.dimensions {
 		list = append(list, column{name, "String"})
 	}
@@ -86,12 +86,12 @@ type definition struct {
 	engine  string
 }
 
-func (l layout) definitions() []definition {
+func (l layout) tableDefinitions() []definition {
 	summed := slices.Concat([]string{"marked", "records", "started", "stopped"}, l.components)
 	key := slices.Concat([]string{"cluster", "site", "day"}, l.dimensions, []string{"batch"})
 	return []definition{
-		{ledgerTable, l.ledger(), "MergeTree() PARTITION BY (cluster, month) ORDER BY (cluster, site, stop_us, record_id)"},
-		{dailyTable, l.daily(), fmt.Sprintf("SummingMergeTree((%s)) PARTITION BY (cluster, month) ORDER BY (%s)", quoteNames(summed), quoteNames(key))},
+		{ledgerTable, l.ledgerColumns(), "MergeTree() PARTITION BY (cluster, month) ORDER BY (cluster, site, stop_us, record_id)"},
+		{dailyTable, l.dailyColumns(), fmt.Sprintf("SummingMergeTree((%s)) PARTITION BY (cluster, month) ORDER BY (%s)", quoteNames(summed), quoteNames(key))},
 		{cursorsTable, cursorColumns(), "MergeTree() ORDER BY (cluster, number)"},
 	}
 }
@@ -111,9 +111,9 @@ func (s *session) ensureTables(ctx context.Context) error {
 	if err := s.checkVersion(ctx); err != nil {
 		return err
 	}
-	known, err := s.query(ctx, "SELECT name FROM system.databases WHERE name = "+quote(s.Database))
+	known, err := s.queryRows(ctx, "SELECT name FROM system.databases WHERE name = "+quoteText(s.Database))
 	if err == nil && len(known) == 0 {
-		err = s.execute(ctx, "CREATE DATABASE IF NOT EXISTS "+quoteNames([]string{s.Database}))
+		err = s.executeStatement(ctx, "CREATE DATABASE IF NOT EXISTS "+quoteNames([]string{s.Database}))
 	}
 	if err != nil {
 		return err
@@ -121,7 +121,7 @@ func (s *session) ensureTables(ctx context.Context) error {
 	if err := s.ensureSchema(ctx); err != nil {
 		return err
 	}
-	for _, d := range s.layout.definitions() {
+	for _, d := range s.layout.tableDefinitions() {
 		if err := s.ensureTable(ctx, &d); err != nil {
 			return err
 		}
@@ -139,12 +139,12 @@ func (s *session) checkVersion(ctx context.Context) error {
 	}
 	parts := strings.SplitN(version, ".", 3)
 	if len(parts) < 2 {
-		return refuse("unknown version of ClickHouse %q: use %d.%d or later", version, oldestYear, oldestMonth)
+		return newRefusal("unknown version of ClickHouse %q: use %d.%d or later", version, oldestYear, oldestMonth)
 	}
 	year, err := strconv.Atoi(parts[0])
 	month, err2 := strconv.Atoi(parts[1])
 	if err != nil || err2 != nil || year < oldestYear || year == oldestYear && month < oldestMonth {
-		return refuse("ClickHouse %s is too old: use %d.%d or later", version, oldestYear, oldestMonth)
+		return newRefusal("ClickHouse %s is too old: use %d.%d or later", version, oldestYear, oldestMonth)
 	}
 	s.modern = year > 21
 	return nil
@@ -153,7 +153,7 @@ func (s *session) checkVersion(ctx context.Context) error {
 // ensureSchema creates the table schema first, so that tables without it are foreign.
 func (s *session) ensureSchema(ctx context.Context) error {
 	columns := []column{{"version", "UInt32"}, {"layout", "String"}}
-	rows, err := s.query(ctx, "SELECT name FROM system.tables WHERE database = "+quote(s.Database))
+	rows, err := s.queryRows(ctx, "SELECT name FROM system.tables WHERE database = "+quoteText(s.Database))
 	if err != nil {
 		return err
 	}
@@ -161,27 +161,27 @@ func (s *session) ensureSchema(ctx context.Context) error {
 	for _, row := range rows {
 		there[row[0]] = true
 	}
-	for _, d := range s.layout.definitions() {
+	for _, d := range s.layout.tableDefinitions() {
 		if there[d.table] && !there[schemaTable] {
-			return refuse("the table %s exists and is not of this action: use another database", s.name(d.table))
+			return newRefusal("the table %s exists and is not of this action: use another database", s.tableName(d.table))
 		}
 	}
 	if err := s.ensureTable(ctx, &definition{schemaTable, columns, "MergeTree() ORDER BY version"}); err != nil {
 		return err
 	}
-	rows, err = s.query(ctx, "SELECT DISTINCT version, layout FROM "+s.name(schemaTable)+" ORDER BY version")
+	rows, err = s.queryRows(ctx, "SELECT DISTINCT version, layout FROM "+s.tableName(schemaTable)+" ORDER BY version")
 	if err != nil {
 		return err
 	}
 	if len(rows) == 0 {
-		return s.execute(ctx, fmt.Sprintf("INSERT INTO %s (version, layout) VALUES (%d, %s)", s.name(schemaTable), schemaVersion, quote(s.layout.String())))
+		return s.executeStatement(ctx, fmt.Sprintf("INSERT INTO %s (version, layout) VALUES (%d, %s)", s.tableName(schemaTable), schemaVersion, quoteText(s.layout.String())))
 	}
 	for _, row := range rows {
 		if row[0] != strconv.Itoa(schemaVersion) {
-			return refuse("the tables of %q have version %s and this plugin writes version %d: run the newer plugin", s.Database, row[0], schemaVersion)
+			return newRefusal("the tables of %q have version %s and this plugin writes version %d: run the newer plugin", s.Database, row[0], schemaVersion)
 		}
 		if row[1] != s.layout.String() {
-			return refuse("the tables of %q have %s, and this action has %s: use the same, or another database", s.Database, row[1], s.layout)
+			return newRefusal("the tables of %q have %s, and this action has %s: use the same, or another database", s.Database, row[1], s.layout)
 		}
 	}
 	return nil
@@ -193,18 +193,18 @@ func (s *session) ensureTable(ctx context.Context, d *definition) error {
 	for _, c := range d.columns {
 		types = append(types, quoteNames([]string{c.name})+" "+c.kind)
 	}
-	err := s.execute(ctx, fmt.Sprintf("CREATE TABLE IF NOT EXISTS %s (%s) ENGINE = %s", s.name(d.table), strings.Join(types, ", "), d.engine))
+	err := s.executeStatement(ctx, fmt.Sprintf("CREATE TABLE IF NOT EXISTS %s (%s) ENGINE = %s", s.tableName(d.table), strings.Join(types, ", "), d.engine))
 	if err != nil {
 		return err
 	}
 	if s.Cluster != "" && (d.table == ledgerTable || d.table == dailyTable) {
-		err = s.execute(ctx, fmt.Sprintf("CREATE TABLE IF NOT EXISTS %s AS %s ENGINE = Distributed(%s, %s, %s)",
-			s.name(d.table+"_all"), s.name(d.table), quoteNames([]string{s.Cluster}), quoteNames([]string{s.Database}), d.table))
+		err = s.executeStatement(ctx, fmt.Sprintf("CREATE TABLE IF NOT EXISTS %s AS %s ENGINE = Distributed(%s, %s, %s)",
+			s.tableName(d.table+"_all"), s.tableName(d.table), quoteNames([]string{s.Cluster}), quoteNames([]string{s.Database}), d.table))
 		if err != nil {
 			return err
 		}
 	}
-	rows, err := s.query(ctx, fmt.Sprintf("SELECT name, type FROM system.columns WHERE database = %s AND table = %s", quote(s.Database), quote(d.table)))
+	rows, err := s.queryRows(ctx, fmt.Sprintf("SELECT name, type FROM system.columns WHERE database = %s AND table = %s", quoteText(s.Database), quoteText(d.table)))
 	if err != nil {
 		return err
 	}
@@ -214,7 +214,7 @@ func (s *session) ensureTable(ctx context.Context, d *definition) error {
 	}
 	for _, c := range d.columns {
 		if has[c.name] != c.kind {
-			return refuse("the table %s has a column %s of type %q and not %s: it is not of this action; use another database", s.name(d.table), c.name, has[c.name], c.kind)
+			return newRefusal("the table %s has a column %s of type %q and not %s: it is not of this action; use another database", s.tableName(d.table), c.name, has[c.name], c.kind)
 		}
 	}
 	return nil

@@ -33,7 +33,7 @@ type session struct {
 // refused is an error after which trying again is of no use: a person changes something first.
 type refused struct{ error }
 
-func refuse(format string, args ...any) error { return refused{fmt.Errorf(format, args...)} }
+func newRefusal(format string, args ...any) error { return refused{fmt.Errorf(format, args...)} }
 
 // serverError is a refusal of the server.
 type serverError struct {
@@ -44,11 +44,11 @@ type serverError struct {
 
 // Error implements error.
 func (e *serverError) Error() string {
-	return fmt.Sprintf("ClickHouse on %s: %d: %s%s", e.host, e.status, e.text, e.advice())
+	return fmt.Sprintf("ClickHouse on %s: %d: %s%s", e.host, e.status, e.text, e.adviceText())
 }
 
-// advice is what to do about errors that a site meets.
-func (e *serverError) advice() string {
+// adviceText is what to do about errors that a site meets.
+func (e *serverError) adviceText() string {
 	for code, text := range map[string]string{
 		"Code: 164": "the user may only read: give it a profile that may write",
 		"Code: 192": "set user", "Code: 193": "set password_file", "Code: 516": "set user and password_file",
@@ -100,9 +100,9 @@ func (s *session) close() { s.http.CloseIdleConnections() }
 // maxAnswer is how much of an answer is read.
 const maxAnswer = 256 << 20
 
-// post sends a statement and returns the whole answer. With data, which stands behind the
+// postStatement sends a statement and returns the whole answer. With data, which stands behind the
 // statement, it has the query id.
-func (s *session) post(ctx context.Context, statement, id string, data []byte) ([]byte, error) {
+func (s *session) postStatement(ctx context.Context, statement, id string, data []byte) ([]byte, error) {
 	parameters := maps.Clone(always)
 	body := []byte(statement)
 	if data != nil {
@@ -168,16 +168,16 @@ func firstLine(text []byte) string {
 	return string(bytes.ToValidUTF8(line[:min(len(line), maxErrorText)], nil))
 }
 
-// execute does a statement without an answer.
-func (s *session) execute(ctx context.Context, statement string) error {
-	_, err := s.post(ctx, statement, "", nil)
+// executeStatement does a statement without an answer.
+func (s *session) executeStatement(ctx context.Context, statement string) error {
+	_, err := s.postStatement(ctx, statement, "", nil)
 	return err
 }
 
-// query returns the rows of a SELECT as texts, each with a value for each column. No rows are
+// queryRows returns the rows of a SELECT as texts, each with a value for each column. No rows are
 // an answer only below the names of the columns.
-func (s *session) query(ctx context.Context, statement string) (rows [][]string, err error) {
-	text, err := s.post(ctx, statement+" FORMAT TabSeparatedWithNames", "", nil)
+func (s *session) queryRows(ctx context.Context, statement string) (rows [][]string, err error) {
+	text, err := s.postStatement(ctx, statement+" FORMAT TabSeparatedWithNames", "", nil)
 	if err != nil {
 		return nil, err
 	}
@@ -204,7 +204,7 @@ func (s *session) query(ctx context.Context, statement string) (rows [][]string,
 
 // queryOne returns the value of a SELECT of one row and one column.
 func (s *session) queryOne(ctx context.Context, statement string) (string, error) {
-	rows, err := s.query(ctx, statement)
+	rows, err := s.queryRows(ctx, statement)
 	if err == nil && (len(rows) != 1 || len(rows[0]) != 1) {
 		err = fmt.Errorf("ClickHouse on %s: %d rows, want one value", s.url.Host, len(rows))
 	}
@@ -219,22 +219,22 @@ var (
 	escaper   = strings.NewReplacer(`\`, `\\`, `'`, `\'`, "\n", `\n`, "\t", `\t`, "\x00", `\0`)
 )
 
-// quote writes a text as SQL has it.
-func quote(text string) string { return "'" + escaper.Replace(text) + "'" }
+// quoteText writes a text as SQL has it.
+func quoteText(text string) string { return "'" + escaper.Replace(text) + "'" }
 
-// name is that of a table with its database.
-func (s *session) name(table string) string {
+// tableName is the name of a table with its database.
+func (s *session) tableName(table string) string {
 	return quoteNames([]string{s.Database}) + "." + quoteNames([]string{table})
 }
 
-// insert inserts rows in RowBinary as one block, under a query id: the server runs one of an
+// insertRows inserts rows in RowBinary as one block, under a query id: the server runs one of an
 // id at a time.
-func (s *session) insert(ctx context.Context, table, id string, columns []column, rows []byte) error {
+func (s *session) insertRows(ctx context.Context, table, id string, columns []column, rows []byte) error {
 	block, err := blockOf(columns, rows)
 	if err != nil {
 		return err
 	}
-	_, err = s.post(ctx, fmt.Sprintf("INSERT INTO %s (%s) FORMAT Native", s.name(table), quoteNames(columnNames(columns))), id, block)
+	_, err = s.postStatement(ctx, fmt.Sprintf("INSERT INTO %s (%s) FORMAT Native", s.tableName(table), quoteNames(columnNames(columns))), id, block)
 	return err
 }
 
@@ -243,7 +243,7 @@ func (s *session) insert(ctx context.Context, table, id string, columns []column
 // they take longer than a request may.
 func (s *session) awaitQuiet(ctx context.Context, begin string) error {
 	for end := time.Now().Add(s.Timeout); ; {
-		rows, err := s.query(ctx, "SELECT query_id, elapsed FROM system.processes WHERE startsWith(query_id, "+quote(begin)+")")
+		rows, err := s.queryRows(ctx, "SELECT query_id, elapsed FROM system.processes WHERE startsWith(query_id, "+quoteText(begin)+")")
 		switch {
 		case err != nil || len(rows) == 0:
 			return err

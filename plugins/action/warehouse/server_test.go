@@ -66,13 +66,13 @@ func TestQuery_AnswerThatIsNotWhole_IsAnError(t *testing.T) {
 			}
 			_, _ = io.WriteString(w, c.body)
 		}))
-		rows, err := s.query(t.Context(), "SELECT 1")
+		rows, err := s.queryRows(t.Context(), "SELECT 1")
 		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), password) {
 			t.Errorf("%s: %q, %v, want %s", name, rows, err, c.want)
 		}
 	}
 	s := sessionWith(t, answering(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "n\tm\n") }))
-	if rows, err := s.query(t.Context(), "SELECT 1"); err != nil || len(rows) != 0 {
+	if rows, err := s.queryRows(t.Context(), "SELECT 1"); err != nil || len(rows) != 0 {
 		t.Errorf("no rows: %q, %v", rows, err)
 	}
 }
@@ -90,10 +90,10 @@ func TestPost_EachStatement_SaysThatAnswersAreWhole(t *testing.T) {
 			t.Error(r.URL, r.Header)
 		}
 	}))
-	if err := s.execute(t.Context(), "DROP TABLE x"); err != nil {
+	if err := s.executeStatement(t.Context(), "DROP TABLE x"); err != nil {
 		t.Error(err)
 	}
-	if err := s.insert(t.Context(), "t", "id", nil, nil); err != nil {
+	if err := s.insertRows(t.Context(), "t", "id", nil, nil); err != nil {
 		t.Error(err)
 	}
 }
@@ -111,8 +111,8 @@ func TestPost_ServerThatIsSilent_MeetsTheTimeout(t *testing.T) {
 	s := sessionWith(t, server)
 	s.http.Timeout = 50 * time.Millisecond
 	for name, call := range map[string]func() error{
-		"execute": func() error { return s.execute(t.Context(), "X") },
-		"insert":  func() error { return s.insert(t.Context(), "t", "id", nil, nil) },
+		"execute": func() error { return s.executeStatement(t.Context(), "X") },
+		"insert":  func() error { return s.insertRows(t.Context(), "t", "id", nil, nil) },
 	} {
 		if err := call(); err == nil || !strings.Contains(err.Error(), "Client.Timeout") {
 			t.Errorf("%s: %v", name, err)
@@ -151,14 +151,14 @@ func TestPost_Redirect_IsNotFollowed(t *testing.T) {
 	s := sessionWith(t, answering(t, func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, other.URL, http.StatusTemporaryRedirect)
 	}))
-	if err := s.execute(t.Context(), "X"); err == nil || !strings.Contains(err.Error(), "307") {
+	if err := s.executeStatement(t.Context(), "X"); err == nil || !strings.Contains(err.Error(), "307") {
 		t.Error(err)
 	}
 }
 
 func TestQuote_AnyText_ComesBack(t *testing.T) {
 	for _, text := range []string{"", "'", `\`, `\'`, "a\tb\nc\x00d", "'; DROP TABLE x; --", "ü"} {
-		q := quote(text)
+		q := quoteText(text)
 		if back := unescaper.Replace(q[1 : len(q)-1]); back != text || strings.Contains(strings.ReplaceAll(strings.ReplaceAll(q[1:len(q)-1], `\\`, ""), `\'`, ""), "'") {
 			t.Errorf("%q: %s, back %q", text, q, back)
 		}
@@ -173,12 +173,12 @@ func TestBlockOf_RowsOfATable_AreOneBlock(t *testing.T) {
 	var rows []byte
 	for i := range 200 {
 		if i == 7 {
-			rows = lacking.append(rows, "cluster", -1, 9)
+			rows = lacking.appendLedgerRow(rows, "cluster", -1, 9)
 			continue
 		}
-		rows = r.append(rows, "cluster", -1, 9)
+		rows = r.appendLedgerRow(rows, "cluster", -1, 9)
 	}
-	columns := testLayout.ledger()
+	columns := testLayout.ledgerColumns()
 	block, err := blockOf(columns, rows)
 	if err != nil {
 		t.Fatal(err)
@@ -237,7 +237,7 @@ func TestBlockOf_RowsOfATable_AreOneBlock(t *testing.T) {
 	if in.Len() > 0 {
 		t.Errorf("%d bytes more", in.Len())
 	}
-	for _, table := range testLayout.definitions() {
+	for _, table := range testLayout.tableDefinitions() {
 		for _, c := range table.columns {
 			if _, ok := widths[c.kind]; !ok && c.kind != "String" && c.kind != maybeDecimal {
 				t.Errorf("%s.%s: the width of %s is unknown", table.table, c.name, c.kind)
@@ -294,8 +294,8 @@ func TestReadBatch_FormerRowOfTheSameBatch_IsTakenBack(t *testing.T) {
 	}
 	days := newDays(&f.layout, time.UTC)
 	added := row{site: "", start: 1767225600 * million, stop: (1767225600 + 3600) * million, dimensions: []string{"g", ""}, used: []sum{{lo: 2 * 3600 * million}, {}}}
-	days.add(&added, 1)
-	if want := days.encode("C", b.id)[202601].bytes; !bytes.Equal(b.daily[202601].bytes, want) {
+	days.addRun(&added, 1)
+	if want := days.encodeRows("C", b.id)[202601].bytes; !bytes.Equal(b.daily[202601].bytes, want) {
 		t.Errorf("the day has\n%q, want\n%q", b.daily[202601].bytes, want)
 	}
 	f.data = ledgerOf(`{"seq":7,"record_id":"a","record":` + recordOf(7, 2) + `,"supersedes":` + recordOf(6, 1) + `}` + "\n" + `{"last":7,"more":false,"next":"c2"}`)
@@ -322,7 +322,7 @@ func TestReadBatch_WithdrawnRecord_IsTakenBackAsStored(t *testing.T) {
 	if err != nil || len(b.ledger) != 1 {
 		t.Fatal(b, err)
 	}
-	if got, want := b.ledger[202601], r.append(nil, "C", -1, b.id); got.count != 1 || !bytes.Equal(got.bytes, want) {
+	if got, want := b.ledger[202601], r.appendLedgerRow(nil, "C", -1, b.id); got.count != 1 || !bytes.Equal(got.bytes, want) {
 		t.Errorf("%+v, want %q", got, want)
 	}
 	f.session = fakeServer(t, "", string(stored[:len(stored)-3]))
@@ -339,7 +339,7 @@ func errorIsRefused(err error) bool {
 // A node that is behind, or was put back from a copy, must not be asked without a pause.
 func TestFollow_FeedThatEndsBeforeTheTarget_IsAnError(t *testing.T) {
 	f := &follower{feed: feed{session: fakeServer(t, "4\t1\twritten\tE\tc0\t5\t\t0\t0\t0\t0", ""), cluster: "C", epoch: "E", data: ledgerOf(`{"last":5,"more":false,"next":"c0"}`)}, fence: 2}
-	if err := f.follow(t.Context(), 9, false, time.Now().Add(time.Hour)); err == nil || !strings.Contains(err.Error(), "ends at change 5, and 9 was asked for") {
+	if err := f.followChanges(t.Context(), 9, false, time.Now().Add(time.Hour)); err == nil || !strings.Contains(err.Error(), "ends at change 5, and 9 was asked for") {
 		t.Error(err)
 	}
 }

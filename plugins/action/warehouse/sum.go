@@ -40,10 +40,10 @@ func (s sum) appendTo(b []byte) []byte {
 	return binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(b, s.lo), uint64(s.hi))
 }
 
-// until is what of s, which is not negative, was given out at a time of a run that takes
-// over: evenly, and what does not divide goes to the last piece. It is the rule by which
+// usedUntil is what of s, which is not negative, was used at a time of a run, which takes the
+// time over: evenly, and what does not divide goes to the last piece. It is the rule by which
 // /v1/usage divides a total; of a rate it is exactly amount × time.
-func (s sum) until(at, over uint64) sum {
+func (s sum) usedUntil(at, over uint64) sum {
 	if at == over {
 		return s
 	}
