@@ -207,12 +207,12 @@ func (c *child) readStdout() {
 		c.mu.Lock()
 		c.plain = len(parts) < 6 || parts[5] == ""
 		c.mu.Unlock()
-		go c.handLine(line) // ends with the reader or with tell
+		go c.forwardLine(line) // ends with the reader or with tell
 	}
 	c.log.copyLines(r, streamOut)
 }
 
-func (c *child) handLine(line string) { _, _ = io.WriteString(c.tell, line+"\n") }
+func (c *child) forwardLine(line string) { _, _ = io.WriteString(c.tell, line+"\n") }
 
 func (c *child) refuseHandshake(line string, err error) {
 	c.mu.Lock()

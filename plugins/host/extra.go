@@ -13,7 +13,7 @@ import (
 // capacity or a directory. Everything else is the daemon's to make. The refusal
 // says what is wrong with it; nil when nothing is.
 func Extra(f *bursarv1.Frame) (*wire.Frame, *bursarv1.Refused) {
-	out, err := takeFrame(f)
+	out, err := convertFrame(f)
 	if err != nil {
 		return nil, &bursarv1.Refused{Run: "frame", Message: err.Error()}
 	}
@@ -23,7 +23,7 @@ func Extra(f *bursarv1.Frame) (*wire.Frame, *bursarv1.Refused) {
 	return out, nil
 }
 
-func takeFrame(f *bursarv1.Frame) (*wire.Frame, error) {
+func convertFrame(f *bursarv1.Frame) (*wire.Frame, error) {
 	text, err := proto.Marshal(f)
 	if err != nil {
 		return nil, fmt.Errorf("frame of the plugin: %w", err)

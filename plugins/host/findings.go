@@ -97,7 +97,7 @@ func (f *Findings) Note(m Mapper, job *bursarv1.Job, r *record.Record, now time.
 	run := runHash(job.GetRun())
 	for key, x := range f.list {
 		if !slices.ContainsFunc(all, func(n *bursarv1.Finding) bool { return key == (findingKey{trimTo(n.GetKind()), trimTo(n.GetAbout())}) }) {
-			f.settleFinding(key, x, run)
+			f.resolveFinding(key, x, run)
 		}
 	}
 	for _, n := range all {
@@ -133,11 +133,11 @@ func (f *Findings) countComponents(r *record.Record) {
 func (f *Findings) Settle(job *bursarv1.Job) {
 	run := runHash(job.GetRun())
 	for key, x := range f.list {
-		f.settleFinding(key, x, run)
+		f.resolveFinding(key, x, run)
 	}
 }
 
-func (f *Findings) settleFinding(key findingKey, x *found, run uint64) {
+func (f *Findings) resolveFinding(key findingKey, x *found, run uint64) {
 	i, ok := slices.BinarySearch(x.Runs, run)
 	if !ok {
 		return

@@ -113,7 +113,7 @@ func (l *lines) logLine(line, stream string) {
 	defer l.mu.Unlock()
 	l.beginSecond(time.Now())
 	if stream == streamErr {
-		l.keepLine(line)
+		l.storeLine(line)
 	}
 	dumped := l.spare > 0 && stream == streamErr
 	if dumped {
@@ -136,7 +136,7 @@ func (l *lines) dumpNext() {
 	l.spare = dumpLines
 }
 
-func (l *lines) keepLine(line string) {
+func (l *lines) storeLine(line string) {
 	l.last = append(l.last, escapeText(line[:min(len(line), 400)]))
 	if len(l.last) > keptLines {
 		l.last = l.last[1:]
