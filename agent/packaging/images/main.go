@@ -45,7 +45,7 @@ type image struct {
 	port    string
 }
 
-func images() []image {
+func allImages() []image {
 	return []image{
 		{
 			name: "bursar", summary: "the aggregator of bursar, and the command line", plugins: "bursar-action-",
@@ -68,10 +68,10 @@ func main() {
 		out      = flag.String("out", "dist", "folder that the images are written to")
 	)
 	flag.Parse()
-	for _, im := range images() {
+	for _, im := range allImages() {
 		b := builder{image: im, version: *version, made: time.Unix(*epoch, 0).UTC(), binaries: *binaries}
 		file := filepath.Join(*out, im.name+"-"+*version+".oci.tar")
-		if err := b.write(file, flag.Args()); err != nil {
+		if err := b.writeArchive(file, flag.Args()); err != nil {
 			fmt.Fprintf(os.Stderr, "images: make the image %s: %v\n", im.name, err)
 			os.Exit(1)
 		}
@@ -87,8 +87,8 @@ type builder struct {
 	binaries string
 }
 
-// write writes an archive of an image layout. It replaces file.
-func (b builder) write(file string, architectures []string) (err error) {
+// writeArchive writes an archive of an image layout. It replaces file.
+func (b builder) writeArchive(file string, architectures []string) (err error) {
 	dir, err := os.MkdirTemp("", "bursar-image-")
 	if err != nil {
 		return err
@@ -96,7 +96,7 @@ func (b builder) write(file string, architectures []string) (err error) {
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
 	for _, arch := range architectures {
-		img, err := b.build(arch)
+		img, err := b.buildImage(arch)
 		if err != nil {
 			return fmt.Errorf("for %s: %w", arch, err)
 		}
@@ -117,12 +117,12 @@ func (b builder) write(file string, architectures []string) (err error) {
 	if err := all.AppendIndex(index, name); err != nil {
 		return err
 	}
-	return b.archive(dir, file)
+	return b.archiveFolder(dir, file)
 }
 
-// build makes the image of one architecture.
-func (b builder) build(arch string) (v1.Image, error) {
-	files, err := b.files(arch)
+// buildImage makes the image of one architecture.
+func (b builder) buildImage(arch string) (v1.Image, error) {
+	files, err := b.layerArchive(arch)
 	if err != nil {
 		return nil, err
 	}
@@ -138,11 +138,11 @@ func (b builder) build(arch string) (v1.Image, error) {
 	if err != nil {
 		return nil, err
 	}
-	return mutate.ConfigFile(mutate.ConfigMediaType(img, types.OCIConfigJSON), b.settings(img, arch))
+	return mutate.ConfigFile(mutate.ConfigMediaType(img, types.OCIConfigJSON), b.imageConfig(img, arch))
 }
 
-// settings is how a container of the image starts.
-func (b builder) settings(img v1.Image, arch string) *v1.ConfigFile {
+// imageConfig is how a container of the image starts.
+func (b builder) imageConfig(img v1.Image, arch string) *v1.ConfigFile {
 	had, err := img.ConfigFile()
 	if err != nil {
 		had = &v1.ConfigFile{}
@@ -167,37 +167,37 @@ func (b builder) settings(img v1.Image, arch string) *v1.ConfigFile {
 	return file
 }
 
-// files is the layer: an archive with all that the image holds.
-func (b builder) files(arch string) ([]byte, error) {
+// layerArchive is the layer: an archive with all that the image holds.
+func (b builder) layerArchive(arch string) ([]byte, error) {
 	var out bytes.Buffer
 	l := layerWriter{tar: tar.NewWriter(&out), made: b.made}
 	for _, dir := range []string{
 		"etc", "etc/bursar", "etc/bursar/tls", "etc/ssl", "etc/ssl/certs", "run", "usr", "usr/bin", "usr/libexec",
 		"usr/libexec/bursar", "usr/libexec/bursar/plugins", "var", "var/backups", "var/lib",
 	} {
-		l.folder(dir, 0o755, 0)
+		l.addFolder(dir, 0o755, 0)
 	}
-	l.folder("tmp", 0o1777, 0)
+	l.addFolder("tmp", 0o1777, 0)
 	for _, dir := range b.folders {
-		l.folder(dir, 0o750, user)
+		l.addFolder(dir, 0o750, user)
 	}
-	l.file("etc/passwd", 0o644, fmt.Appendf(nil, "root:x:0:0::/:\nbursar:x:%d:%d::/:\n", user, user))
-	l.file("etc/group", 0o644, fmt.Appendf(nil, "root:x:0:\nbursar:x:%d:\n", user))
-	l.file("etc/ssl/certs/ca-certificates.crt", 0o644, authorities())
-	l.program("usr/bin/"+b.name, filepath.Join(b.binaries, arch, b.name))
+	l.addFile("etc/passwd", 0o644, fmt.Appendf(nil, "root:x:0:0::/:\nbursar:x:%d:%d::/:\n", user, user))
+	l.addFile("etc/group", 0o644, fmt.Appendf(nil, "root:x:0:\nbursar:x:%d:\n", user))
+	l.addFile("etc/ssl/certs/ca-certificates.crt", 0o644, rootCertificates())
+	l.addProgram("usr/bin/"+b.name, filepath.Join(b.binaries, arch, b.name))
 	plugins, err := filepath.Glob(filepath.Join(b.binaries, arch, b.plugins+"*"))
 	if err != nil || len(plugins) == 0 {
 		return nil, errors.Join(err, fmt.Errorf("folder %s has no plugins: make the binaries first", filepath.Join(b.binaries, arch)))
 	}
 	for _, plugin := range plugins {
-		l.program("usr/libexec/bursar/plugins/"+filepath.Base(plugin), plugin)
+		l.addProgram("usr/libexec/bursar/plugins/"+filepath.Base(plugin), plugin)
 	}
 	return out.Bytes(), errors.Join(l.err, l.tar.Close())
 }
 
-// authorities is Mozilla's list of those that may sign for any name and time, as PEM: a
+// rootCertificates are those of Mozilla's list that may sign for any name and time, as PEM: a
 // file cannot say more of one.
-func authorities() []byte {
+func rootCertificates() []byte {
 	var out bytes.Buffer
 	for root := range bundle.Roots() {
 		if root.Constraint == nil {
@@ -215,7 +215,7 @@ type layerWriter struct {
 	err  error
 }
 
-func (l *layerWriter) entry(h tar.Header, content []byte) {
+func (l *layerWriter) writeEntry(h tar.Header, content []byte) {
 	if l.err != nil {
 		return
 	}
@@ -229,25 +229,25 @@ func (l *layerWriter) entry(h tar.Header, content []byte) {
 	}
 }
 
-func (l *layerWriter) folder(name string, mode int64, owner int) {
-	l.entry(tar.Header{Typeflag: tar.TypeDir, Name: name + "/", Mode: mode, Uid: owner, Gid: owner}, nil)
+func (l *layerWriter) addFolder(name string, mode int64, owner int) {
+	l.writeEntry(tar.Header{Typeflag: tar.TypeDir, Name: name + "/", Mode: mode, Uid: owner, Gid: owner}, nil)
 }
 
-func (l *layerWriter) file(name string, mode int64, content []byte) {
-	l.entry(tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: mode}, content)
+func (l *layerWriter) addFile(name string, mode int64, content []byte) {
+	l.writeEntry(tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: mode}, content)
 }
 
-func (l *layerWriter) program(name, from string) {
+func (l *layerWriter) addProgram(name, from string) {
 	content, err := os.ReadFile(from)
 	if err != nil {
 		l.err = cmp.Or(l.err, err)
 		return
 	}
-	l.file(name, 0o755, content)
+	l.addFile(name, 0o755, content)
 }
 
-// archive writes the files of a layout, in the order of their names, into one file.
-func (b builder) archive(dir, file string) error {
+// archiveFolder writes the files of a layout, in the order of their names, into one file.
+func (b builder) archiveFolder(dir, file string) error {
 	f, err := os.Create(file)
 	if err != nil {
 		return err
@@ -259,14 +259,14 @@ func (b builder) archive(dir, file string) error {
 			return err
 		}
 		if d.IsDir() {
-			l.folder(name, 0o755, 0)
+			l.addFolder(name, 0o755, 0)
 			return l.err
 		}
 		content, err := fs.ReadFile(files, name)
 		if err != nil {
 			return err
 		}
-		l.file(name, 0o644, content)
+		l.addFile(name, 0o644, content)
 		return l.err
 	})
 	return errors.Join(err, l.tar.Close(), f.Close())

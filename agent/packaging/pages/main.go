@@ -22,7 +22,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "usage: pages DIR [FOLDER OF A PLUGIN]...")
 		os.Exit(2)
 	}
-	if err := write(os.Args[1], os.Args[2:]); err != nil {
+	if err := writePages(os.Args[1], os.Args[2:]); err != nil {
 		fmt.Fprintln(os.Stderr, "pages:", err)
 		os.Exit(1)
 	}
@@ -61,7 +61,7 @@ const more = `# FILES
 bursar-agent.hcl(5), bursar(1)
 `
 
-func write(dir string, plugins []string) error {
+func writePages(dir string, plugins []string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // for everybody
 		return err
 	}
@@ -76,15 +76,15 @@ func write(dir string, plugins []string) error {
 	root := cli.Commands()
 	settings := manual.Settings("bursar-agent.hcl", "configuration of the bursar agent", "The agent reads /etc/bursar/agent.hcl", string(example), string(language))
 	errs := []error{manual.Commands(root, 8, more).Write(dir), settings.Write(dir), manual.Completion(root, dir)}
-	errs = append(errs, epilog(dir))
+	errs = append(errs, writeEpilogPage(dir))
 	for _, p := range plugins {
-		errs = append(errs, plugin(dir, p))
+		errs = append(errs, writePluginPage(dir, p))
 	}
 	return errors.Join(errs...)
 }
 
-// epilog writes the page of the program that Slurm calls.
-func epilog(dir string) error {
+// writeEpilogPage writes the page of the program that Slurm calls.
+func writeEpilogPage(dir string) error {
 	readme, err := os.ReadFile("plugins/source/slurm-epilog/cmd/bursar-epilog/README.md")
 	if err != nil {
 		return err
@@ -92,8 +92,8 @@ func epilog(dir string) error {
 	return manual.Readme("bursar-epilog", string(readme)).Write(dir)
 }
 
-// plugin writes the page of a plugin from its README.
-func plugin(dir, folder string) error {
+// writePluginPage writes the page of a plugin from its README.
+func writePluginPage(dir, folder string) error {
 	readme, err := os.ReadFile(filepath.Join(folder, "README.md"))
 	if err != nil {
 		return err
