@@ -157,15 +157,15 @@ func (p *planner) readOutcomes(ctx context.Context) error {
 	}
 	for _, r := range p.state.Receivers {
 		if r.Sent != nil {
-			p.takeOutcome(r, effects[r.Sent.Planned.UnixMicro()])
+			p.applyOutcome(r, effects[r.Sent.Planned.UnixMicro()])
 		}
 	}
 	return nil
 }
 
-// takeOutcome takes over what became of a message. One of which the ledger knows nothing any more
+// applyOutcome takes over what became of a message. One of which the ledger knows nothing any more
 // counts as told.
-func (p *planner) takeOutcome(r *alerts.Receiver, effects []v1.ActionEffect) {
+func (p *planner) applyOutcome(r *alerts.Receiver, effects []v1.ActionEffect) {
 	i := slices.IndexFunc(effects, func(e v1.ActionEffect) bool { return e.Name == r.Sent.Effect })
 	state, words := "done", ""
 	if i >= 0 {

@@ -84,11 +84,11 @@ func (a *action) Execute(ctx context.Context, t sdk.Attempt, world *sdk.World) s
 	case 0:
 		return sdk.Result{Outcome: sdk.Done, Message: message, Reference: message}
 	case exitRetry:
-		return sdk.Result{Outcome: sdk.Retry, Message: trouble(out)}
+		return sdk.Result{Outcome: sdk.Retry, Message: describeFailure(out)}
 	case exitRejected:
-		return sdk.Result{Outcome: sdk.Rejected, Message: trouble(out)}
+		return sdk.Result{Outcome: sdk.Rejected, Message: describeFailure(out)}
 	}
-	return sdk.Result{Outcome: sdk.Unknown, Message: trouble(out)}
+	return sdk.Result{Outcome: sdk.Unknown, Message: describeFailure(out)}
 }
 
 // The exit codes by which a program says that it has done nothing, as sysexits.h
@@ -98,7 +98,7 @@ const (
 	exitRejected = 65
 )
 
-func trouble(out sdk.Output) string {
+func describeFailure(out sdk.Output) string {
 	text := firstLine(out.Error)
 	if text == "" {
 		text = firstLine(out.Stdout)
