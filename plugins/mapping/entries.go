@@ -112,8 +112,8 @@ func (c *component) newEntry(key string, v value) entry {
 	return e
 }
 
-// entriesWithoutBlock are the entries of a component with a star that no other block has by its full
-// name.
+// entriesWithoutBlock are the entries of a component with a star that no other block has by its
+// full name.
 func (b *builder) entriesWithoutBlock(m *Mapper, c *component) (out []entry) {
 	for _, e := range b.amountEntries(c) {
 		if !m.hasComponent(e.name) {

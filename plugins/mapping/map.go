@@ -212,8 +212,8 @@ func (b *builder) evalInt32(part string, p program, v value) int32 {
 	return int32(n)
 }
 
-// evalComponents makes the components of the lists and of the blocks; a name that the record block has is not taken
-// from the default mapping.
+// evalComponents makes the components of the lists and of the blocks; a name that the record
+// block has is not taken from the default mapping.
 func (b *builder) evalComponents(m *Mapper) []record.Component {
 	base := b.evalList(m.listBase)
 	over := b.evalList(m.listOver)
