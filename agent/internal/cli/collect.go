@@ -61,7 +61,7 @@ func (a *app) collectOnce(ctx context.Context, source string) error {
 		last[name] = s.Counts
 		bar.showProgress(name, s.Progress, s.Counts)
 	})
-	bar.clear()
+	bar.clearLine()
 	for _, s := range sources {
 		if counts, ok := last[s.Name()]; ok {
 			fmt.Fprintf(a.Out, "%s: %s\n", s.Name(), counts)
@@ -118,7 +118,7 @@ func (a *app) recollectSource(ctx context.Context, req control.Recollect) error 
 	defer client.Close()
 	bar := newBar(a.Err, isTerminal(a.Err), time.Now)
 	counts, err := client.Recollect(ctx, req, func(s control.Step) { bar.showProgress(req.Source, s.Progress, s.Counts) })
-	bar.clear()
+	bar.clearLine()
 	if err != nil {
 		return err
 	}

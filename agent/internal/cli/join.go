@@ -144,8 +144,8 @@ func (a *app) missingPlugins(list []schedulers.Scheduler) (names []string) {
 	return names
 }
 
-// configurationText is the agent's configuration, with a source for each scheduler whose plugin is installed.
-// An agent that dials in does so at the aggregators.
+// configurationText is the agent's configuration, with a source for each scheduler whose plugin
+// is installed. An agent that dials in does so at the aggregators.
 func (j *joining) configurationText(list []schedulers.Scheduler, missing, aggregators []string) []byte {
 	var b strings.Builder
 	_, port, _ := net.SplitHostPort(j.address) // it was checked

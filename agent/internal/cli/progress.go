@@ -36,7 +36,7 @@ func (b *bar) showProgress(name string, p *control.Progress, c control.Counts) {
 	fmt.Fprintf(b.w, "\r\x1b[K%s", b.progressLine(name, p, c))
 }
 
-func (b *bar) clear() {
+func (b *bar) clearLine() {
 	if b.on {
 		fmt.Fprint(b.w, "\r\x1b[K")
 	}

@@ -95,8 +95,8 @@ func (a *Agent) Run(ctx context.Context) error {
 	return a.runParts(ctx, cfg, openings)
 }
 
-// pluginDiagnostics waits for the plugins, as long as the agent's patience lasts, and returns what they
-// say about the configuration.
+// pluginDiagnostics waits for the plugins, as long as the agent's patience lasts, and returns
+// what they say about the configuration.
 func (a *Agent) pluginDiagnostics(ctx context.Context, openings []*opening) hcl.Diagnostics {
 	return answerDiagnostics(awaitAnswers(ctx, openings, a.opt.Patience))
 }

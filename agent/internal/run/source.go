@@ -92,8 +92,8 @@ func (s *seat) restartFailed() {
 	}
 }
 
-// newLauncher returns a function that waits for the plugin that is being opened at the first start, and opens it
-// again at all others.
+// newLauncher returns a function that waits for the plugin that is being opened at the first
+// start, and opens it again at all others.
 func newLauncher(p Plugins, cfg *config.Config, first *opening) func(context.Context) (*host.Session, error) {
 	used := false
 	return func(ctx context.Context) (*host.Session, error) {
