@@ -103,17 +103,17 @@ func (c *Client) explainFailure(ctx context.Context, target string, err error) e
 	case strings.Contains(text, "malformed HTTP"):
 		return fmt.Errorf("%w: %w", ErrForeign, err)
 	case secure && (!strings.Contains(text, "tls: ") || strings.Contains(text, "tls: handshake failure")):
-		if alert := c.askForAlert(ctx, target); alert != nil {
+		if alert := c.fetchAlert(ctx, target); alert != nil {
 			return alert
 		}
 	}
 	return err
 }
 
-// askForAlert asks a server that broke a connection whether it was for the certificate: by TLS 1.3
+// fetchAlert asks a server that broke a connection whether it was for the certificate: by TLS 1.3
 // it says so after the handshake, and a client that writes by then sees a broken pipe. nil
 // when it does not say so.
-func (c *Client) askForAlert(ctx context.Context, target string) error {
+func (c *Client) fetchAlert(ctx context.Context, target string) error {
 	u, err := url.Parse(target)
 	if err != nil {
 		return nil

@@ -134,7 +134,8 @@ func usageError(cmd *cobra.Command, message string) error {
 	return fmt.Errorf("%s; see %s -h", message, cmd.CommandPath())
 }
 
-// suggestOption asks for the option of the command that is nearest to a name; "" where none is near.
+// suggestOption asks for the option of the command that is nearest to a name; "" where none is
+// near.
 func suggestOption(cmd *cobra.Command, name string) string {
 	var names []string
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {

@@ -41,7 +41,8 @@ func (e *UsageEnergy) partText(part *big.Rat) string {
 	return text
 }
 
-// measuredParts is the energy that is measured and that is modelled; nil where the answer does not say.
+// measuredParts is the energy that is measured and that is modelled; nil where the answer does
+// not say.
 func (e *UsageEnergy) measuredParts() (measured, modelled *big.Rat) {
 	total, measured := Rational(e.Total.String()), Rational(e.Measured.String())
 	if total == nil || measured == nil {

@@ -104,7 +104,8 @@ func decimalsFor(n *big.Rat) int {
 	}
 }
 
-// groupThousands writes a number rounded half away from zero, and puts a thin space between thousands.
+// groupThousands writes a number rounded half away from zero, and puts a thin space between
+// thousands.
 func groupThousands(n *big.Rat, digits int) string {
 	text := n.FloatString(digits)
 	sign, whole := "", text

@@ -66,10 +66,10 @@ type Frame struct {
 type Run struct{ Start, Submit record.Time }
 
 // RunOf returns the Run with these times; [record.None] is not known.
-func RunOf(start, submit record.Time) Run { return Run{knownTime(start), knownTime(submit)} }
+func RunOf(start, submit record.Time) Run { return Run{timeOrZero(start), timeOrZero(submit)} }
 
-// knownTime returns a time as [Run] has it: no run began in the first microsecond of 1970.
-func knownTime(t record.Time) record.Time {
+// timeOrZero returns a time as [Run] has it: no run began in the first microsecond of 1970.
+func timeOrZero(t record.Time) record.Time {
 	if t == record.None {
 		return 0
 	}

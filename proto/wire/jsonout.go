@@ -140,12 +140,12 @@ func appendEnd(b []byte, r *record.Record) []byte {
 	} else {
 		b = appendText(b, r.State)
 	}
-	b = appendKnown(append(b, `,"exit_code":`...), r.Exit.Known, r.Exit.Code)
-	b = appendKnown(append(b, `,"exit_signal":`...), r.Exit.Known, r.Exit.Signal)
+	b = appendOptionalInt(append(b, `,"exit_code":`...), r.Exit.Known, r.Exit.Code)
+	b = appendOptionalInt(append(b, `,"exit_signal":`...), r.Exit.Known, r.Exit.Signal)
 	return strconv.AppendBool(append(b, `,"negative":`...), r.Negative())
 }
 
-func appendKnown(b []byte, known bool, v int32) []byte {
+func appendOptionalInt(b []byte, known bool, v int32) []byte {
 	if !known {
 		return append(b, "null"...)
 	}

@@ -260,7 +260,8 @@ func (b *builder) writeTable(t *v1.DocumentTable, name string) error {
 	return out.Flush()
 }
 
-// columnHeads are the titles of the columns with their units, and their periods where there are two.
+// columnHeads are the titles of the columns with their units, and their periods where there are
+// two.
 func (b *builder) columnHeads(t *v1.DocumentTable) []string {
 	var heads []string
 	for _, c := range t.Columns {
@@ -276,8 +277,8 @@ func (b *builder) columnHeads(t *v1.DocumentTable) []string {
 	return heads
 }
 
-// columnWidths are the widths of the columns, in characters: those of the longest cell among the first
-// rows, between a word and a sentence.
+// columnWidths are the widths of the columns, in characters: those of the longest cell among
+// the first rows, between a word and a sentence.
 func columnWidths(t *v1.DocumentTable, heads []string) []float64 {
 	const (
 		least, most = 8, 60
