@@ -96,7 +96,7 @@ func (n *Network) Reset(name string) {
 // Close ends all proxies.
 func (n *Network) Close() {
 	for _, p := range n.proxies {
-		p.close()
+		p.stopProxy()
 	}
 }
 
@@ -229,7 +229,7 @@ func (p *Proxy) resetCrossings(name string) {
 	}
 }
 
-func (p *Proxy) close() {
+func (p *Proxy) stopProxy() {
 	p.lis.Close()
 	p.mu.Lock()
 	p.ended = true

@@ -98,14 +98,14 @@ func (b *box) start() error {
 	}
 	b.hold = in
 	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || line != "ready\n" {
-		b.close()
+		b.endProcesses()
 		return fmt.Errorf("prepare: %w: %s", errors.Join(err), strings.TrimSpace(diag.String()))
 	}
 	return nil
 }
 
-// close ends every process in the box and waits until they are gone.
-func (b *box) close() {
+// endProcesses ends every process in the box and waits until they are gone.
+func (b *box) endProcesses() {
 	b.hold.Close()
 	_ = b.init.Process.Kill()
 	_ = b.init.Wait()

@@ -44,18 +44,18 @@ func Condor(t testing.TB, settings ...string) *Pool {
 	if err != nil {
 		t.Fatalf("rig: prepare HTCondor: %v", err)
 	}
-	t.Cleanup(p.close)
+	t.Cleanup(p.stopPool)
 	if err := p.startDaemons(); err != nil {
 		t.Fatalf("rig: start HTCondor: %v\n%s", err, p.logEnds())
 	}
 	return p
 }
 
-func (p *Pool) close() {
+func (p *Pool) stopPool() {
 	if p.t.Failed() {
 		p.t.Logf("rig: HTCondor, logs:\n%s", p.logEnds())
 	}
-	p.box.close()
+	p.box.endProcesses()
 }
 
 // condorConfig is the whole configuration; %s is the directory.

@@ -44,18 +44,18 @@ func GridEngine(t testing.TB) *Grid {
 	if g.box, err = newBox(g.dir, "", nil); err != nil {
 		t.Fatalf("rig: %v", err)
 	}
-	t.Cleanup(g.close)
+	t.Cleanup(g.stopGrid)
 	if err := g.startDaemons(); err != nil {
 		t.Fatalf("rig: start Grid Engine: %v\n%s", err, g.messageEnds())
 	}
 	return g
 }
 
-func (g *Grid) close() {
+func (g *Grid) stopGrid() {
 	if g.t.Failed() {
 		g.t.Logf("rig: Grid Engine, messages:\n%s", g.messageEnds())
 	}
-	g.box.close()
+	g.box.endProcesses()
 }
 
 // copyCell copies the cell that the packages made, and names its host.

@@ -103,7 +103,7 @@ func Slurm(t testing.TB, v Variant, opts ...Option) *Cluster {
 		t.Fatalf("rig: %v", err)
 	}
 	c.box = b
-	t.Cleanup(c.close)
+	t.Cleanup(c.stopCluster)
 	if err := c.startDaemons(); err != nil {
 		t.Fatalf("rig: start Slurm %s: %v\n%s", v, err, c.logTails())
 	}
@@ -161,12 +161,12 @@ func (c *Cluster) rootOfVariant() string {
 	return ""
 }
 
-// close stops everything. When the test has failed it first shows the logs' ends.
-func (c *Cluster) close() {
+// stopCluster stops everything. When the test has failed it first shows the logs' ends.
+func (c *Cluster) stopCluster() {
 	if c.t.Failed() {
 		c.t.Logf("rig: Slurm %s, ends of the logs:\n%s", c.variant, c.logTails())
 	}
-	c.box.close()
+	c.box.endProcesses()
 }
 
 // startDaemons starts the daemons in order, each when what it needs answers.
