@@ -29,7 +29,7 @@ var allowed = map[string][]string{
 	"aggregator/internal/calendar":      {"aggregator/internal/calendar", "hcl", "proto"},
 	"aggregator/internal/ingest":        {"aggregator/internal/ingest", "proto", "aggregator/internal/calendar", "aggregator/internal/store", "aggregator/internal/columns"},
 	"aggregator/internal/health":        {"aggregator/internal/health", "proto", "aggregator/internal/store", "aggregator/internal/columns"},
-	"aggregator/internal/sums":          {"aggregator/internal/sums", "aggregator/internal/store", "aggregator/internal/columns", "proto"},
+	"aggregator/internal/sums":          {"aggregator/internal/sums", "aggregator/internal/calendar", "aggregator/internal/store", "aggregator/internal/columns", "proto"},
 	"aggregator/internal/usage":         {"aggregator/internal/usage", "aggregator/internal/sums", "aggregator/internal/calendar", "aggregator/internal/store", "aggregator/internal/columns", "proto"},
 	"aggregator/internal/accounting":    {"aggregator/internal/accounting", "hcl", "aggregator/internal/usage", "aggregator/internal/sums", "aggregator/internal/store", "aggregator/internal/columns", "proto", "aggregator/internal/calendar"},
 	"aggregator/internal/erasure":       {"aggregator/internal/erasure", "aggregator/internal/accounting", "aggregator/internal/store", "aggregator/internal/columns", "proto"},

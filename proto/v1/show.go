@@ -1,6 +1,8 @@
 package v1
 
 import (
+	"fmt"
+	"math"
 	"math/big"
 	"slices"
 	"strings"
@@ -12,7 +14,7 @@ func Show(kind string, cell Cell) string { return ShowIn(kind, "", cell) }
 // ShowIn is how all programs write a figure for people, on terminals, pages and charts and
 // in reports, mails and messages: a cell of a kind of column in a unit. It is rounded once,
 // of its exact decimal, half away from zero, with thin spaces between thousands, and a dash
-// for what is not known. Money has the decimals of its currency, however much it is; of
+// for what is not known. A duration is in seconds. Money has the decimals of its currency, however much it is; of
 // other numbers small ones have more digits.
 func ShowIn(kind, unit string, cell Cell) string {
 	n := cell.Number()
@@ -24,6 +26,9 @@ func ShowIn(kind, unit string, cell Cell) string {
 	}
 	digits := Decimals(kind, unit, n)
 	switch kind {
+	case "duration":
+		seconds, _ := n.Float64()
+		return Duration(int64(math.Round(seconds)))
 	case "share", "ratio", "change":
 		text := groupThousands(new(big.Rat).Mul(n, big.NewRat(100, 1)), digits) + "\u202f%"
 		if kind == "change" && n.Sign() > 0 {
@@ -32,6 +37,19 @@ func ShowIn(kind, unit string, cell Cell) string {
 		return text
 	}
 	return groupThousands(n, digits)
+}
+
+// Duration writes whole seconds like a scheduler: days-hours:minutes:seconds.
+func Duration(s int64) string {
+	sign := ""
+	if s < 0 {
+		sign, s = "-", -s
+	}
+	text := fmt.Sprintf("%02d:%02d:%02d", s/3600%24, s/60%60, s%60)
+	if s >= 86400 {
+		text = fmt.Sprintf("%d-%s", s/86400, text)
+	}
+	return sign + text
 }
 
 // Decimals is how many digits behind the point [ShowIn] writes of a number: of a share, a

@@ -973,7 +973,8 @@ type DocumentTable struct {
 type DocumentTableColumn struct {
 	Name  string `json:"name"`
 	Title string `json:"title"`
-	// text, number, share, ratio, money or change; of a share, a ratio and a change 1 is 100 per cent.
+	// text, number, share, ratio, money, change or duration; of a share, a ratio and a change 1 is 100
+	// per cent, and a duration is in seconds.
 	Kind string `json:"kind"`
 	Unit string `json:"unit,omitempty"`
 	// Counted from 1.

@@ -14,7 +14,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
-	"github.com/bursar-accounting/bursar/aggregator/internal/view"
 	"github.com/bursar-accounting/bursar/hcl"
 	"github.com/bursar-accounting/bursar/proto/client"
 	"github.com/bursar-accounting/bursar/proto/commandline"
@@ -364,5 +363,5 @@ func runtimeText(seconds *int64) string {
 	if seconds == nil {
 		return "-"
 	}
-	return view.Runtime(*seconds)
+	return v1.Duration(*seconds)
 }

@@ -3,6 +3,7 @@ package cli
 import (
 	"testing"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/view"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
@@ -16,7 +17,8 @@ func TestComponents_WithUnits_ShowThem(t *testing.T) {
 		"Cores core-seconds": {Name: "Cores", Component: "Cores", Kind: "rate", Unit: "second"}, "events": {Name: "events", Component: "events", Kind: "total"},
 		"CAPACITY core-hours": {Name: "capacity", Kind: "capacity", Unit: "hour"}, "RECORDS": {Name: "records", Kind: "count"}, "COST EUR": {Name: "cost", Kind: "worth", Unit: "EUR"},
 	} {
-		if got := measureTitle(&m); got != want {
+		column := view.MeasureColumn(&m)
+		if got := usageHead(&column); got != want {
 			t.Errorf("%s, want %s", got, want)
 		}
 	}

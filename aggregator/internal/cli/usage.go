@@ -173,8 +173,7 @@ func (p *Program) writeUsage(ctx context.Context, c *client.Client, query *v1.Us
 	if err != nil {
 		return err
 	}
-	u := usageAnswer{answer, query.Unit}
-	shown := page{table: u.usageTable(p.Width), notes: u.usageNotes()}
+	shown := page{table: usageTable(&answer, p.Width), notes: usageNotes(&answer, query.Unit)}
 	if answer.Records == 0 && len(query.Where)+len(query.Meta) > 0 {
 		shown.found = newFinding("no record matches")
 	}

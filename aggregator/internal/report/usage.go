@@ -115,7 +115,8 @@ func usageTable(by string, periods []Period, answers []*v1.Usage) Table {
 	for p, a := range answers {
 		for i := range a.Measures {
 			m := &a.Measures[i]
-			c := Column{Name: m.Name, Title: m.Name, Kind: view.MeasureKind(m), Unit: m.UnitText(), Period: p + 1}
+			c := view.MeasureColumn(m)
+			c.Period = p + 1
 			if len(answers) > 1 {
 				c.Name = fmt.Sprintf("%s %s", m.Name, periods[p].Name)
 			}

@@ -171,19 +171,6 @@ func Span(d time.Duration) string {
 	return fmt.Sprintf("%d d %d h", s/86400, s/3600%24)
 }
 
-// Runtime writes whole seconds like a scheduler: days-hours:minutes:seconds.
-func Runtime(s int64) string {
-	sign := ""
-	if s < 0 {
-		sign, s = "-", -s
-	}
-	text := fmt.Sprintf("%02d:%02d:%02d", s/3600%24, s/60%60, s%60)
-	if s >= 86400 {
-		text = fmt.Sprintf("%d-%s", s/86400, text)
-	}
-	return sign + text
-}
-
 // Instant is a time by the clock of a zone, cut to seconds; "-" for none.
 func Instant(t v1.Time, zone string) string {
 	if t.IsZero() {

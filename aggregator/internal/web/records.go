@@ -55,7 +55,7 @@ func lineOf(row *columns.Row, own report.Keys) line {
 		Start: stdTime(r.Start), Stop: stdTime(r.Stop), Open: r.Open(), Negative: r.Negative(), State: r.State, Origin: row.Origin.String(),
 	}
 	if s, ok := r.Runtime(); ok {
-		l.Runtime = view.Runtime(s)
+		l.Runtime = v1.Duration(s)
 	}
 	if r.Exit.Known {
 		l.Exit = strconv.Itoa(int(r.Exit.Code))
