@@ -45,8 +45,8 @@ const readUsage = `(() => {
   };
 })()`
 
-// usageAnswer is what /v1/usage says.
-type usageAnswer struct {
+// usageFigures is what /v1/usage says.
+type usageFigures struct {
 	Edges, Labels []string
 	Groups        []struct {
 		Values []*string
@@ -75,7 +75,7 @@ func (d *desk) agree(t *testing.T, tab *Tab) shown {
 	if !slices.EqualFunc(s.Steps, s.Chart, close) {
 		t.Errorf("%s: the table has %v and the chart %v", where, s.Steps, s.Chart)
 	}
-	var says usageAnswer
+	var says usageFigures
 	if err := d.lab.Agg.Get(s.JSON, &says); err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/bursar-accounting/bursar/agent/internal/errand"
+	"github.com/bursar-accounting/bursar/agent/internal/programs"
 	"github.com/bursar-accounting/bursar/hcl"
 	"github.com/bursar-accounting/bursar/plugins/host"
 )
@@ -29,13 +29,13 @@ type AllowAction struct {
 	// Range is the header of the block.
 	Range hcl.Range `hcl:",def_range"`
 
-	rule errand.Rule
+	rule programs.Rule
 }
 
 // compileRule compiles the commands and checks the names of variables.
 func (a *AllowAction) compileRule() hcl.Diagnostics {
 	var diags hcl.Diagnostics
-	a.rule = errand.Rule{Stdin: a.Stdin, Place: fmt.Sprintf("%s:%d", a.Range.Filename, a.Range.Start.Line)}
+	a.rule = programs.Rule{Stdin: a.Stdin, Place: fmt.Sprintf("%s:%d", a.Range.Filename, a.Range.Start.Line)}
 	if len(a.Commands) == 0 && a.Range != (hcl.Range{}) {
 		diags.Add(hcl.Warnf(a.Range, "nothing is allowed", `the block has no command; expected commands = [["/usr/bin/program", "argument", "name=*"]]`))
 	}
@@ -92,8 +92,8 @@ func (a *AllowAction) CheckPrograms(dev bool) hcl.Diagnostics {
 }
 
 // Rules are what actions may run here.
-func (c *Config) Rules() errand.Rules {
-	rules := errand.Rules{}
+func (c *Config) Rules() programs.Rules {
+	rules := programs.Rules{}
 	for i := range c.Allow {
 		a := &c.Allow[i]
 		rules[a.Type.Value+"/"+a.Label.Value] = &a.rule

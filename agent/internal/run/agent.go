@@ -18,7 +18,7 @@ import (
 	"github.com/bursar-accounting/bursar/agent/internal/buffer"
 	"github.com/bursar-accounting/bursar/agent/internal/config"
 	"github.com/bursar-accounting/bursar/agent/internal/control"
-	"github.com/bursar-accounting/bursar/agent/internal/errand"
+	"github.com/bursar-accounting/bursar/agent/internal/programs"
 	"github.com/bursar-accounting/bursar/agent/internal/serve"
 	"github.com/bursar-accounting/bursar/hcl"
 	"github.com/bursar-accounting/bursar/proto/identity"
@@ -50,8 +50,8 @@ type Agent struct {
 	started time.Time
 
 	buffer  *buffer.Buffer
-	keys    *identity.Keys // nil: no one can pull
-	runner  *errand.Runner // of programs of actions
+	keys    *identity.Keys   // nil: no one can pull
+	runner  *programs.Runner // of programs of actions
 	listen  string
 	dialler *serve.Dialler  // nil: the agent does not dial in
 	alive   context.Context // ends with Run; for what a reload starts; nil before
@@ -68,7 +68,7 @@ func New(cfg *config.Config, opt Options) *Agent {
 	opt.Plugins.Log = opt.Log
 	opt.Patience = cmp.Or(opt.Patience, patience)
 	a := &Agent{opt: opt, config: cfg, sources: map[buffer.Source]*source{}, started: time.Now()}
-	a.runner = errand.NewRunner(errand.Options{Rules: a.currentRules, Fences: errand.NewFences(cfg.FencesPath()), Dev: opt.Plugins.Dev, Log: opt.Log})
+	a.runner = programs.NewRunner(programs.Options{Rules: a.currentRules, Fences: programs.NewFences(cfg.FencesPath()), Dev: opt.Plugins.Dev, Log: opt.Log})
 	return a
 }
 

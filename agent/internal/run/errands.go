@@ -3,13 +3,13 @@ package run
 import (
 	"strings"
 
-	"github.com/bursar-accounting/bursar/agent/internal/errand"
+	"github.com/bursar-accounting/bursar/agent/internal/programs"
 	"github.com/bursar-accounting/bursar/agent/internal/serve"
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
 )
 
 // errands implements serve.Errands.
-type errands struct{ runner *errand.Runner }
+type errands struct{ runner *programs.Runner }
 
 // Admit implements serve.Errands.
 func (e errands) Admit(errand *bursarv1.Errand, by string) (serve.Permit, error) {
@@ -21,7 +21,7 @@ func (e errands) Admit(errand *bursarv1.Errand, by string) (serve.Permit, error)
 }
 
 // currentRules are what actions may run by the present configuration, and where it is.
-func (a *Agent) currentRules() (errand.Rules, string) {
+func (a *Agent) currentRules() (programs.Rules, string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.config.Rules(), strings.Join(a.opt.Paths, ", ")

@@ -10,7 +10,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/bursar-accounting/bursar/agent/internal/errand"
+	"github.com/bursar-accounting/bursar/agent/internal/programs"
 	"github.com/bursar-accounting/bursar/proto/identity"
 	"github.com/bursar-accounting/bursar/proto/identity/identitytest"
 )
@@ -18,7 +18,7 @@ import (
 // documented are the lines of the table of METRICS.md that the agent's metrics make.
 func documented(t *testing.T) (lines []string) {
 	t.Helper()
-	a := &Agent{runner: errand.NewRunner(errand.Options{}), keys: identitytest.New(t).Keys(identity.Agent, "a1")}
+	a := &Agent{runner: programs.NewRunner(programs.Options{}), keys: identitytest.New(t).Keys(identity.Agent, "a1")}
 	descs := make(chan *prometheus.Desc, 1000)
 	for _, c := range a.newCollectors() {
 		c.Describe(descs)

@@ -1,3 +1,3 @@
-// Package view is how answers of /v1 are shown to people: the sentences about them and the
-// words of their figures, each once for the terminal, the pages and the reports.
+// Package view is how answers of /v1 are shown to people: the sentences about them, the words of
+// their figures and the table of usage, each once for the terminal, the pages and the reports.
 package view

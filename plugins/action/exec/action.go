@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/bursar-accounting/bursar/hcl"
-	"github.com/bursar-accounting/bursar/plugins/internal/handover"
+	"github.com/bursar-accounting/bursar/plugins/internal/payload"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 )
 
@@ -19,14 +19,14 @@ import (
 type action struct {
 	settings
 
-	input *handover.Question
+	input *payload.Question
 }
 
 // settings are those of the config block.
 type settings struct {
 	Command hcl.Strings `hcl:"command" doc:"the program's absolute path and its arguments"`
 	Input   string      `hcl:"input,optional" default:"none" allowed:"usage changes none" doc:"what the program gets on standard input"`
-	handover.Settings
+	payload.Settings
 	Timeout time.Duration     `hcl:"timeout,optional" default:"10m" min:"1s" max:"1h" doc:"after which the program is killed with all that it has started"`
 	Env     map[string]string `hcl:"env,optional" doc:"beside PATH, HOME, LANG, LC_ALL and TZ of the daemon"`
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/bursar-accounting/bursar/hcl"
-	"github.com/bursar-accounting/bursar/plugins/internal/handover"
+	"github.com/bursar-accounting/bursar/plugins/internal/payload"
 	"github.com/bursar-accounting/bursar/plugins/internal/post"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 )
@@ -22,7 +22,7 @@ type settings struct {
 	Unsigned bool              `hcl:"unsigned,optional" doc:"posts are not signed: for a receiver that knows by a header or a client certificate who posts"`
 	Headers  map[string]string `hcl:"headers,optional" doc:"headers of your own, such as { Authorization = file(\"/etc/bursar/token\") }. Values are never shown"`
 	Timeout  time.Duration     `hcl:"timeout,optional" default:"30s" min:"1s" max:"10m" doc:"for one post"`
-	handover.Settings
+	payload.Settings
 	TLS        *post.TLS `hcl:"tls,block" doc:"PEM files, which are read anew for each post"`
 	Proxy      string    `hcl:"proxy,optional" unset:"none" doc:"http://, https:// or socks5://; the proxies of the environment are not used"`
 	AllowPlain bool      `hcl:"allow_plain,optional" doc:"http to other machines: everyone on the way can read and change it. There is no way to trust any certificate"`
@@ -33,7 +33,7 @@ const maxTimeout = 10 * time.Minute
 
 // action posts to a receiver.
 type action struct {
-	input    *handover.Question
+	input    *payload.Question
 	receiver *post.Receiver
 }
 

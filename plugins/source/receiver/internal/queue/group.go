@@ -2,7 +2,7 @@ package queue
 
 import (
 	"github.com/bursar-accounting/bursar/plugins/sdk"
-	"github.com/bursar-accounting/bursar/plugins/source/receiver/internal/known"
+	"github.com/bursar-accounting/bursar/plugins/source/receiver/internal/seen"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
@@ -19,7 +19,7 @@ type group struct {
 
 // formGroup puts a group together. What is known, or comes a second time in the group, is
 // left out.
-func formGroup(entries []*entry, ids *known.IDs, ignoreKnown bool) (*group, error) {
+func formGroup(entries []*entry, ids *seen.IDs, ignoreKnown bool) (*group, error) {
 	var all []string
 	for _, e := range entries {
 		for i := range e.push.Records {

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/bursar-accounting/bursar/plugins/sdk"
-	"github.com/bursar-accounting/bursar/plugins/source/receiver/internal/known"
+	"github.com/bursar-accounting/bursar/plugins/source/receiver/internal/seen"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
@@ -135,7 +135,7 @@ func (q *Queue) setRunning(running bool, since time.Time) {
 
 // Run sends what is queued until ctx ends or sending fails. What it could not finish
 // waits for the next Run, whose checkpoint tells whether it got there.
-func (q *Queue) Run(ctx context.Context, from sdk.Start, ids *known.IDs, out *sdk.Stream) error {
+func (q *Queue) Run(ctx context.Context, from sdk.Start, ids *seen.IDs, out *sdk.Stream) error {
 	defer q.setRunning(false, time.Time{})
 	if err := q.resumeGroup(ctx, from, ids, out); err != nil {
 		return err
@@ -154,7 +154,7 @@ func (q *Queue) Run(ctx context.Context, from sdk.Start, ids *known.IDs, out *sd
 
 // resumeGroup finishes or puts back the group that the last Run left, and tells the agent
 // where the source is when it does not know.
-func (q *Queue) resumeGroup(ctx context.Context, from sdk.Start, ids *known.IDs, out *sdk.Stream) error {
+func (q *Queue) resumeGroup(ctx context.Context, from sdk.Start, ids *seen.IDs, out *sdk.Stream) error {
 	whole, err := ids.Resume(from.Checkpoint)
 	if err != nil {
 		return err
@@ -222,7 +222,7 @@ func (q *Queue) firstPushes() []*entry {
 }
 
 // sendGroup writes one group.
-func (q *Queue) sendGroup(ctx context.Context, entries []*entry, ids *known.IDs, out *sdk.Stream) error {
+func (q *Queue) sendGroup(ctx context.Context, entries []*entry, ids *seen.IDs, out *sdk.Stream) error {
 	q.setRunning(true, time.Now())
 	defer q.setRunning(true, time.Time{})
 	g, err := formGroup(entries, ids, q.ignoreKnown)

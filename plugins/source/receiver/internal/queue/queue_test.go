@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/bursar-accounting/bursar/plugins/sdk"
-	"github.com/bursar-accounting/bursar/plugins/source/receiver/internal/known"
+	"github.com/bursar-accounting/bursar/plugins/source/receiver/internal/seen"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
@@ -77,13 +77,13 @@ type rig struct {
 
 	t     *testing.T
 	agent *agent
-	ids   *known.IDs
+	ids   *seen.IDs
 	end   func() // of the collection; waits for it
 	err   error  // with which it ended
 }
 
 func newRig(t *testing.T, ignoreKnown bool) *rig {
-	ids, err := known.Open(filepath.Join(t.TempDir(), "known.db"), known.Options{Remember: time.Hour, Now: time.Now, Log: slog.New(slog.DiscardHandler), NoSync: true})
+	ids, err := seen.Open(filepath.Join(t.TempDir(), "known.db"), seen.Options{Remember: time.Hour, Now: time.Now, Log: slog.New(slog.DiscardHandler), NoSync: true})
 	if err != nil {
 		t.Fatal(err)
 	}

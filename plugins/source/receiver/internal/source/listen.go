@@ -16,7 +16,7 @@ import (
 
 	"golang.org/x/net/netutil"
 
-	"github.com/bursar-accounting/bursar/plugins/source/receiver/internal/door"
+	"github.com/bursar-accounting/bursar/plugins/source/receiver/internal/httpapi"
 	"github.com/bursar-accounting/bursar/plugins/source/receiver/internal/queue"
 	"github.com/bursar-accounting/bursar/proto/identity"
 	"github.com/bursar-accounting/bursar/proto/local"
@@ -49,15 +49,15 @@ func startListener(ctx context.Context, s *settings, q *queue.Queue, log *slog.L
 	if err != nil {
 		return nil, err
 	}
-	may := door.Anybody
+	may := httpapi.Anybody
 	if s.keys != nil {
-		may = door.Writers(s.keys, s.Writers)
+		may = httpapi.Writers(s.keys, s.Writers)
 	}
 	l := &listener{addr: port.Addr(), ended: make(chan struct{})}
 	alive, cancel := context.WithCancel(context.Background())
 	l.cancel = cancel
 	l.server = &http.Server{
-		Handler:           endOldConns(s.keys, door.New(door.Options{Queue: q, May: may, Hosts: append(slices.Clone([]string(s.Hosts)), s.Listen), Kinds: s.kinds, MaxBody: s.MaxBody.Bytes, Patience: s.Patience, Log: log})),
+		Handler:           endOldConns(s.keys, httpapi.New(httpapi.Options{Queue: q, May: may, Hosts: append(slices.Clone([]string(s.Hosts)), s.Listen), Kinds: s.kinds, MaxBody: s.MaxBody.Bytes, Patience: s.Patience, Log: log})),
 		ReadHeaderTimeout: headerTime,
 		IdleTimeout:       idleTime,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),

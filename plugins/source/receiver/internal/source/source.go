@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/bursar-accounting/bursar/plugins/sdk"
-	"github.com/bursar-accounting/bursar/plugins/source/receiver/internal/known"
 	"github.com/bursar-accounting/bursar/plugins/source/receiver/internal/queue"
+	"github.com/bursar-accounting/bursar/plugins/source/receiver/internal/seen"
 )
 
 // version of the plugin.
@@ -21,7 +21,7 @@ type Source struct {
 	log      *slog.Logger
 	settings settings
 	queue    *queue.Queue
-	ids      *known.IDs
+	ids      *seen.IDs
 	listener *listener
 }
 
@@ -69,7 +69,7 @@ func (s *Source) Collect(ctx context.Context, from sdk.Start, out *sdk.Stream) e
 // openAll opens what is not open yet.
 func (s *Source) openAll(ctx context.Context) (err error) {
 	if s.ids == nil {
-		if s.ids, err = known.Open(s.settings.file, known.Options{Remember: s.settings.Remember, Now: time.Now, Log: s.log}); err != nil {
+		if s.ids, err = seen.Open(s.settings.file, seen.Options{Remember: s.settings.Remember, Now: time.Now, Log: s.log}); err != nil {
 			return err
 		}
 	}

@@ -15,8 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/bursar-accounting/bursar/plugins/source/slurm-epilog/internal/deliver"
 	"github.com/bursar-accounting/bursar/plugins/source/slurm-epilog/internal/event"
-	"github.com/bursar-accounting/bursar/plugins/source/slurm-epilog/internal/hand"
 	"github.com/bursar-accounting/bursar/plugins/source/slurm-epilog/internal/intake"
 	"github.com/bursar-accounting/bursar/proto/identity"
 	"github.com/bursar-accounting/bursar/proto/identity/identitytest"
@@ -94,38 +94,38 @@ func eventOf(n int) event.Event {
 }
 
 // give hands an event over.
-func give(t *testing.T, target *hand.Target, e event.Event) error {
+func give(t *testing.T, target *deliver.Target, e event.Event) error {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	line, err := hand.Dial(ctx, target)
+	line, err := deliver.Dial(ctx, target)
 	if err != nil {
 		return err
 	}
 	defer line.Close()
-	return line.Give(e)
+	return line.Send(e)
 }
 
 func TestAnEventIsAnsweredWhenItIsTaken(t *testing.T) {
 	d := newDesk(t)
-	target := &hand.Target{Socket: d.socket(os.Geteuid())}
+	target := &deliver.Target{Socket: d.socket(os.Geteuid())}
 	if err := give(t, target, eventOf(1)); err != nil || d.taken() != 1 {
 		t.Errorf("%v, %d taken", err, d.taken())
 	}
 	d.err = errors.New("the disk is full")
-	if err := give(t, target, eventOf(2)); !errors.Is(err, hand.ErrRefused) || !strings.Contains(err.Error(), "the disk is full") {
+	if err := give(t, target, eventOf(2)); !errors.Is(err, deliver.ErrRefused) || !strings.Contains(err.Error(), "the disk is full") {
 		t.Error(err)
 	}
 }
 
 func TestOneConnectionCarriesManyEvents(t *testing.T) {
 	d := newDesk(t)
-	line, err := hand.Dial(t.Context(), &hand.Target{Socket: d.socket(os.Geteuid())})
+	line, err := deliver.Dial(t.Context(), &deliver.Target{Socket: d.socket(os.Geteuid())})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer line.Close()
 	for n := range 100 {
-		if err := line.Give(eventOf(n)); err != nil {
+		if err := line.Send(eventOf(n)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -136,7 +136,7 @@ func TestOneConnectionCarriesManyEvents(t *testing.T) {
 
 func TestAProcessOfAnotherUserIsNotHeard(t *testing.T) {
 	d := newDesk(t)
-	err := give(t, &hand.Target{Socket: d.socket(os.Geteuid() + 1)}, eventOf(1))
+	err := give(t, &deliver.Target{Socket: d.socket(os.Geteuid() + 1)}, eventOf(1))
 	if err == nil || d.taken() != 0 {
 		t.Errorf("%v, %d taken", err, d.taken())
 	}
@@ -174,7 +174,7 @@ func TestHostileInputHurtsNobody(t *testing.T) {
 		}
 		conn.Close()
 	}
-	if err := give(t, &hand.Target{Socket: path}, eventOf(1)); err != nil || d.taken() != 1 {
+	if err := give(t, &deliver.Target{Socket: path}, eventOf(1)); err != nil || d.taken() != 1 {
 		t.Errorf("%v, %d taken", err, d.taken())
 	}
 }
@@ -199,7 +199,7 @@ func TestTooManyAtOnceAreSentAwayAndComeAgain(t *testing.T) {
 		conn.Close()
 	}
 	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
-		if err := give(t, &hand.Target{Socket: path}, eventOf(1)); err == nil {
+		if err := give(t, &deliver.Target{Socket: path}, eventOf(1)); err == nil {
 			return
 		} else if time.Now().After(end) {
 			t.Fatal(err)
@@ -217,7 +217,7 @@ func TestOtherMachinesNeedACertificateThatIsNamed(t *testing.T) {
 	d.in.Serve(l, intake.Remote{Keys: ca.Keys(identity.Agent, "head1"), Names: []string{"bursar-epilog"}})
 	at := l.Addr().String()
 	good := ca.Files(identity.Client, "bursar-epilog")
-	for name, target := range map[string]*hand.Target{
+	for name, target := range map[string]*deliver.Target{
 		"another name":      {Address: at, Files: ca.Files(identity.Client, "alice")},
 		"another role":      {Address: at, Files: ca.Files(identity.Agent, "bursar-epilog")},
 		"another authority": {Address: at, Files: other.Files(identity.Client, "bursar-epilog")},
@@ -231,7 +231,7 @@ func TestOtherMachinesNeedACertificateThatIsNamed(t *testing.T) {
 	if d.taken() != 0 {
 		t.Fatalf("%d events were taken", d.taken())
 	}
-	if err := give(t, &hand.Target{Address: at, Files: good, Agent: "head1"}, eventOf(2)); err != nil || d.taken() != 1 {
+	if err := give(t, &deliver.Target{Address: at, Files: good, Agent: "head1"}, eventOf(2)); err != nil || d.taken() != 1 {
 		t.Errorf("%v, %d taken", err, d.taken())
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"os"
 	"time"
 
+	"github.com/bursar-accounting/bursar/plugins/source/slurm-epilog/internal/deliver"
 	"github.com/bursar-accounting/bursar/plugins/source/slurm-epilog/internal/event"
-	"github.com/bursar-accounting/bursar/plugins/source/slurm-epilog/internal/hand"
 	"github.com/bursar-accounting/bursar/plugins/source/slurm-epilog/internal/spool"
 )
 
@@ -107,12 +107,12 @@ const (
 
 // sendEvent sends the event to the agent, and then some of what waits.
 func (p *Program) sendEvent(ctx context.Context, s *settings, e event.Event) error {
-	line, err := hand.Dial(ctx, &s.Target)
+	line, err := deliver.Dial(ctx, &s.Target)
 	if err != nil {
 		return err
 	}
 	defer line.Close() //nolint:errcheck // what was handed over is acknowledged
-	if err := line.Give(e); err != nil {
+	if err := line.Send(e); err != nil {
 		return err
 	}
 	until := time.Now().Add(drainTime)
@@ -120,7 +120,7 @@ func (p *Program) sendEvent(ctx context.Context, s *settings, e event.Event) err
 		if time.Now().After(until) {
 			return errLater
 		}
-		return skipRefused(line.Give(e))
+		return skipRefused(line.Send(e))
 	})
 	if err != nil && !errors.Is(err, errLater) && !errors.Is(err, spool.ErrBusy) {
 		p.reportError(fmt.Errorf("drain the spool: %w", err))
@@ -131,7 +131,7 @@ func (p *Program) sendEvent(ctx context.Context, s *settings, e event.Event) err
 var errLater = errors.New("there is no time for more")
 
 func skipRefused(err error) error {
-	if errors.Is(err, hand.ErrRefused) {
+	if errors.Is(err, deliver.ErrRefused) {
 		return fmt.Errorf("%w: %w", spool.ErrSkip, err)
 	}
 	return err
@@ -192,12 +192,12 @@ func (p *Program) drainOne(s *settings, from spool.Spool) error {
 func (p *Program) drainSome(s *settings, from spool.Spool) (int, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), drainTimeout)
 	defer cancel()
-	line, err := hand.Dial(ctx, &s.Target)
+	line, err := deliver.Dial(ctx, &s.Target)
 	if err != nil {
 		return 0, err
 	}
 	defer line.Close() //nolint:errcheck // what was handed over is acknowledged
-	return from.Drain(drainOnce, func(e event.Event) error { return skipRefused(line.Give(e)) })
+	return from.Drain(drainOnce, func(e event.Event) error { return skipRefused(line.Send(e)) })
 }
 
 // checkSetup says whether an epilog would work here.
@@ -223,7 +223,7 @@ func (p *Program) checkSetup(s *settings, config error) (status int) {
 }
 
 func pingAgent(ctx context.Context, s *settings) error {
-	line, err := hand.Dial(ctx, &s.Target)
+	line, err := deliver.Dial(ctx, &s.Target)
 	if err != nil {
 		return err
 	}

@@ -13,12 +13,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/bursar-accounting/bursar/plugins/source/slurm-epilog/internal/hand"
+	"github.com/bursar-accounting/bursar/plugins/source/slurm-epilog/internal/deliver"
 )
 
 // settings are what the file and the flags say.
 type settings struct {
-	hand.Target
+	deliver.Target
 
 	spool   string
 	timeout time.Duration

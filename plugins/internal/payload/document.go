@@ -1,4 +1,4 @@
-package handover
+package payload
 
 import (
 	"bytes"
@@ -13,8 +13,8 @@ import (
 // Format is the version of a document.
 const Format = 1
 
-// Handover is what there is to hand over.
-type Handover struct {
+// Delivery is what there is to hand over.
+type Delivery struct {
 	Documents []Document
 	State     []byte // of the plan
 	Notes     []string
@@ -24,7 +24,7 @@ type Handover struct {
 type Document struct {
 	Text []byte
 	What string // is in it: "12 rows of usage"; "" when nothing was asked for
-	Part string // of a handover in several documents: "changes=8-1007"
+	Part string // of a delivery in several documents: "changes=8-1007"
 }
 
 // document is the text of a Document.
@@ -61,7 +61,7 @@ func (d *document) jsonText() ([]byte, error) {
 }
 
 // Make reads what there is to hand over.
-func (q *Question) Make(ctx context.Context, start sdk.PlanStart, data *sdk.Data) (Handover, error) {
+func (q *Question) Make(ctx context.Context, start sdk.PlanStart, data *sdk.Data) (Delivery, error) {
 	switch {
 	case q.changes:
 		return q.makeChanges(ctx, start, data)
@@ -69,7 +69,7 @@ func (q *Question) Make(ctx context.Context, start sdk.PlanStart, data *sdk.Data
 		return q.makeUsage(ctx, start, data)
 	}
 	text, err := newDocument(start).jsonText()
-	return Handover{Documents: []Document{{Text: text}}}, err
+	return Delivery{Documents: []Document{{Text: text}}}, err
 }
 
 // usageRow is a row as it is handed over.
@@ -82,26 +82,26 @@ type usageRow struct {
 	Measures map[string]json.Number `json:"measures"`
 }
 
-func (q *Question) makeUsage(ctx context.Context, start sdk.PlanStart, data *sdk.Data) (Handover, error) {
+func (q *Question) makeUsage(ctx context.Context, start sdk.PlanStart, data *sdk.Data) (Delivery, error) {
 	d := newDocument(start)
 	for row, err := range data.Usage(ctx, q.usage) {
 		if err != nil {
-			return Handover{}, err
+			return Delivery{}, err
 		}
 		text, err := json.Marshal(usageRow{
 			Group: row.Group, Others: row.Others, Bucket: row.Bucket, Measures: row.Measures,
 			From: row.From.UTC().Format(time.RFC3339Nano), To: row.To.UTC().Format(time.RFC3339Nano),
 		})
 		if err != nil {
-			return Handover{}, err
+			return Delivery{}, err
 		}
 		d.Usage = append(d.Usage, text)
 	}
 	if len(d.Usage) == 0 && q.quiet {
-		return Handover{Notes: []string{"nothing was used, so nothing is handed over"}}, nil
+		return Delivery{Notes: []string{"nothing was used, so nothing is handed over"}}, nil
 	}
 	text, err := d.jsonText()
-	return Handover{Documents: []Document{{Text: text, What: fmt.Sprintf("%d rows of usage", len(d.Usage))}}}, err
+	return Delivery{Documents: []Document{{Text: text, What: fmt.Sprintf("%d rows of usage", len(d.Usage))}}}, err
 }
 
 // maxShow is how much of a document a plan shows.
@@ -109,7 +109,7 @@ const maxShow = 16 << 10
 
 // Plan is one effect for each document. Its name begins with name, summary makes its
 // one line from what the document has, and about is shown before the text.
-func (h *Handover) Plan(name, about string, summary func(what string) string) sdk.Plan {
+func (h *Delivery) Plan(name, about string, summary func(what string) string) sdk.Plan {
 	p := sdk.Plan{State: h.State, Notes: h.Notes}
 	for i := range h.Documents {
 		d := &h.Documents[i]

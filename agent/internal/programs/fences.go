@@ -1,4 +1,4 @@
-package errand
+package programs
 
 import (
 	"bytes"
@@ -64,9 +64,9 @@ type attempt struct {
 func (a *attempt) checkAttempt() error {
 	switch {
 	case a.cluster == "" || a.action == "" || a.fence == 0:
-		return errors.New("the errand lacks its cluster, its action or its fence")
+		return errors.New("the request lacks its cluster, its action or its fence")
 	case len(a.cluster) > maxName || len(a.incarnation) > maxName || len(a.action) > maxName:
-		return errors.New("a name of the errand is too long")
+		return errors.New("a name of the request is too long")
 	}
 	return nil
 }
@@ -167,7 +167,7 @@ const header = "bursar-fences 1 "
 func (s *fences) encodeFences() []byte {
 	body, err := json.Marshal(s)
 	if err != nil {
-		panic(fmt.Sprintf("errand: fences are not to be encoded: %v", err)) // they are strings and numbers
+		panic(fmt.Sprintf("programs: fences are not to be encoded: %v", err)) // they are strings and numbers
 	}
 	return sealBody(body)
 }

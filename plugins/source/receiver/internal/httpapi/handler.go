@@ -1,4 +1,4 @@
-package door
+package httpapi
 
 import (
 	"bytes"
@@ -29,7 +29,7 @@ type Queue interface {
 	Ready() bool
 }
 
-// Options of a [Door].
+// Options of a [Handler].
 type Options struct {
 	Queue Queue
 	// May says why the sender of a request may not write.
@@ -46,8 +46,8 @@ type Options struct {
 	Log      *slog.Logger
 }
 
-// Door answers requests. It is an http.Handler.
-type Door struct {
+// Handler answers requests, as an [http.Handler].
+type Handler struct {
 	opt    Options
 	bodies *auditor.Bodies
 	quiet  quiet
@@ -64,13 +64,13 @@ const (
 	lingering = 10 * time.Second
 )
 
-// New makes a door.
-func New(opt Options) *Door {
-	return &Door{opt: opt, bodies: auditor.NewBodies(opt.MaxBody, opt.Patience, share)}
+// New makes a handler.
+func New(opt Options) *Handler {
+	return &Handler{opt: opt, bodies: auditor.NewBodies(opt.MaxBody, opt.Patience, share)}
 }
 
 // ServeHTTP implements http.Handler.
-func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (d *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer d.recoverPanic(r)
 	d.extendDeadline(w)
 	if r.TLS == nil {
@@ -91,12 +91,12 @@ func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // extendDeadline gives the answer its time.
-func (d *Door) extendDeadline(w http.ResponseWriter) {
+func (d *Handler) extendDeadline(w http.ResponseWriter) {
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(d.opt.Patience + answerTime)) // a writer that cannot is a test's
 }
 
 // recoverPanic makes of a defect a connection that breaks.
-func (d *Door) recoverPanic(r *http.Request) {
+func (d *Handler) recoverPanic(r *http.Request) {
 	cause := recover()
 	if cause == nil {
 		return
@@ -107,7 +107,7 @@ func (d *Door) recoverPanic(r *http.Request) {
 	auditor.BreakOff()
 }
 
-func (d *Door) routeMethod(w http.ResponseWriter, r *http.Request, methods map[string]http.HandlerFunc) {
+func (d *Handler) routeMethod(w http.ResponseWriter, r *http.Request, methods map[string]http.HandlerFunc) {
 	if h, ok := methods[r.Method]; ok {
 		h(w, r)
 		return
@@ -122,7 +122,7 @@ func (d *Door) routeMethod(w http.ResponseWriter, r *http.Request, methods map[s
 
 // requireWriter lets only those write who may. The others are not answered, because what
 // they push would be lost by any answer.
-func (d *Door) requireWriter(h http.HandlerFunc) http.HandlerFunc {
+func (d *Handler) requireWriter(h http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		err := origin.CheckSite(r)
 		if err == nil {
@@ -136,7 +136,7 @@ func (d *Door) requireWriter(h http.HandlerFunc) http.HandlerFunc {
 }
 
 // serveHealth says whether a push would be taken now.
-func (d *Door) serveHealth(w http.ResponseWriter, _ *http.Request) {
+func (d *Handler) serveHealth(w http.ResponseWriter, _ *http.Request) {
 	if d.opt.Queue.Ready() {
 		auditor.Empty(w, http.StatusOK)
 		return
@@ -145,7 +145,7 @@ func (d *Door) serveHealth(w http.ResponseWriter, _ *http.Request) {
 }
 
 // addRecord is POST /record.
-func (d *Door) addRecord(w http.ResponseWriter, r *http.Request) {
+func (d *Handler) addRecord(w http.ResponseWriter, r *http.Request) {
 	d.acceptPush(w, r, func(body []byte) (queue.Push, error) {
 		rec, err := wire.DecodeAdd(body, d.opt.Kinds)
 		return queue.Push{Records: []record.Record{rec}}, err
@@ -153,7 +153,7 @@ func (d *Door) addRecord(w http.ResponseWriter, r *http.Request) {
 }
 
 // addMany is POST /records.
-func (d *Door) addMany(w http.ResponseWriter, r *http.Request) {
+func (d *Handler) addMany(w http.ResponseWriter, r *http.Request) {
 	d.acceptPush(w, r, func(body []byte) (p queue.Push, err error) {
 		err = wire.DecodeAdds(body, d.opt.Kinds, func(rec record.Record) error {
 			p.Records = append(p.Records, rec)
@@ -165,7 +165,7 @@ func (d *Door) addMany(w http.ResponseWriter, r *http.Request) {
 
 // updateRecord is PUT /record. It is taken whether the record is known here or not: it may
 // be with another agent or at the aggregator, or be on its way.
-func (d *Door) updateRecord(w http.ResponseWriter, r *http.Request) {
+func (d *Handler) updateRecord(w http.ResponseWriter, r *http.Request) {
 	d.acceptPush(w, r, func(body []byte) (queue.Push, error) {
 		id, stop, err := wire.DecodeUpdate(body)
 		return queue.Push{Stop: &sdk.Stop{ID: id, At: stop}}, err
@@ -173,7 +173,7 @@ func (d *Door) updateRecord(w http.ResponseWriter, r *http.Request) {
 }
 
 // acceptPush reads a body and answers when what it says is on the agent's disk.
-func (d *Door) acceptPush(w http.ResponseWriter, r *http.Request, decode func([]byte) (queue.Push, error), ignored string) {
+func (d *Handler) acceptPush(w http.ResponseWriter, r *http.Request, decode func([]byte) (queue.Push, error), ignored string) {
 	err := d.bodies.Take(w, r, func(body []byte, no *auditor.Refusal) {
 		d.extendDeadline(w)
 		if no == nil && !auditor.IsJSON(r) {
@@ -210,7 +210,7 @@ func tooLarge(p *queue.Push) bool {
 }
 
 // waitStored waits until a push is on the agent's disk, or breaks the connection off.
-func (d *Door) waitStored(r *http.Request, p queue.Push) queue.Result {
+func (d *Handler) waitStored(r *http.Request, p queue.Push) queue.Result {
 	ctx, cancel := context.WithTimeout(r.Context(), d.opt.Patience)
 	defer cancel()
 	result, err := d.opt.Queue.Do(ctx, p)
@@ -222,7 +222,7 @@ func (d *Door) waitStored(r *http.Request, p queue.Push) queue.Result {
 
 // breakOff ends the connection without an answer, and says why, but not for each of
 // many.
-func (d *Door) breakOff(r *http.Request, what string, err error) {
+func (d *Handler) breakOff(r *http.Request, what string, err error) {
 	if before, due := d.quiet.shouldLog(what, time.Now()); due {
 		d.opt.Log.Warn(what, "from", r.RemoteAddr, "path", r.URL.Path, "error", err, "unsaid", before)
 	}
@@ -242,7 +242,7 @@ func writeAnswer(w http.ResponseWriter, result queue.Result, ignored string) {
 }
 
 // refusePush answers that a push is not understood, once it is kept in quarantine.
-func (d *Door) refusePush(w http.ResponseWriter, r *http.Request, body []byte, no *auditor.Refusal) {
+func (d *Handler) refusePush(w http.ResponseWriter, r *http.Request, body []byte, no *auditor.Refusal) {
 	if len(body) == 0 {
 		body = d.readHead(w, r)
 	}
@@ -254,7 +254,7 @@ func (d *Door) refusePush(w http.ResponseWriter, r *http.Request, body []byte, n
 }
 
 // readHead reads the start of a body that was not read because of its size.
-func (d *Door) readHead(w http.ResponseWriter, r *http.Request) []byte {
+func (d *Handler) readHead(w http.ResponseWriter, r *http.Request) []byte {
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(lingering)) // a writer that cannot is a test's
 	head, err := io.ReadAll(io.LimitReader(r.Body, maxRefusedBody+1))
 	if err != nil && !errors.Is(err, io.EOF) {

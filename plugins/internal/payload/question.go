@@ -1,4 +1,4 @@
-package handover
+package payload
 
 import (
 	"github.com/bursar-accounting/bursar/hcl"

@@ -1,6 +1,6 @@
-// Package hand hands events over to the plugin: over the unix socket on the agent's
+// Package deliver hands events over to the plugin: over the unix socket on the agent's
 // machine, over TCP with mutual TLS from others.
-package hand
+package deliver
 
 import (
 	"bufio"
@@ -36,14 +36,14 @@ func (t *Target) String() string {
 // ErrRefused is wrapped by the error of an event that the plugin did not take.
 var ErrRefused = errors.New("not taken")
 
-// Line is a connection to the plugin. It is for one goroutine.
-type Line struct {
+// Conn is a connection to the plugin. It is for one goroutine.
+type Conn struct {
 	conn net.Conn
 	in   *bufio.Reader
 }
 
 // Dial connects. The connection ends at the deadline of ctx.
-func Dial(ctx context.Context, t *Target) (*Line, error) {
+func Dial(ctx context.Context, t *Target) (*Conn, error) {
 	conn, err := dialTarget(ctx, t)
 	if err != nil {
 		return nil, err
@@ -51,7 +51,7 @@ func Dial(ctx context.Context, t *Target) (*Line, error) {
 	if end, ok := ctx.Deadline(); ok {
 		_ = conn.SetDeadline(end) // a connection that is closed says so when it is used
 	}
-	return &Line{conn, bufio.NewReaderSize(conn, event.MaxLine)}, nil
+	return &Conn{conn, bufio.NewReaderSize(conn, event.MaxLine)}, nil
 }
 
 func dialTarget(ctx context.Context, t *Target) (net.Conn, error) {
@@ -67,11 +67,11 @@ func dialTarget(ctx context.Context, t *Target) (net.Conn, error) {
 }
 
 // Close ends the connection.
-func (l *Line) Close() error { return l.conn.Close() }
+func (l *Conn) Close() error { return l.conn.Close() }
 
-// Give hands an event over and returns nil when the plugin has it on disk. An error
+// Send hands an event over and returns nil when the plugin has it on disk. An error
 // that wraps ErrRefused leaves the connection good.
-func (l *Line) Give(e event.Event) error {
+func (l *Conn) Send(e event.Event) error {
 	line, err := e.Line()
 	if err != nil {
 		return err
@@ -89,7 +89,7 @@ func (l *Line) Give(e event.Event) error {
 }
 
 // Ping asks whether the plugin listens, and lets this process in.
-func (l *Line) Ping() error {
+func (l *Conn) Ping() error {
 	a, err := l.roundTrip([]byte("\n"))
 	if err == nil && a.Error != "" {
 		err = errors.New(a.Error)
@@ -97,7 +97,7 @@ func (l *Line) Ping() error {
 	return err
 }
 
-func (l *Line) roundTrip(line []byte) (event.Answer, error) {
+func (l *Conn) roundTrip(line []byte) (event.Answer, error) {
 	if _, err := l.conn.Write(line); err != nil {
 		return event.Answer{}, err
 	}

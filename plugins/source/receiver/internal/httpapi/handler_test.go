@@ -1,4 +1,4 @@
-package door
+package httpapi
 
 import (
 	"bytes"
@@ -256,11 +256,11 @@ func FuzzBody(f *testing.F) {
 			method = http.MethodPost
 		}
 		b := &book{}
-		door := New(Options{Queue: b, May: Anybody, Hosts: []string{"example.com"}, MaxBody: maxBody, Patience: time.Minute, Log: slog.New(slog.DiscardHandler)})
+		handler := New(Options{Queue: b, May: Anybody, Hosts: []string{"example.com"}, MaxBody: maxBody, Patience: time.Minute, Log: slog.New(slog.DiscardHandler)})
 		r := httptest.NewRequest(method, path, strings.NewReader(body))
 		r.Header.Set("Content-Type", "application/json")
 		w := httptest.NewRecorder()
-		door.ServeHTTP(w, r)
+		handler.ServeHTTP(w, r)
 		judge(t, b, w.Code, body)
 	})
 }

@@ -1,4 +1,4 @@
-package known
+package seen
 
 import (
 	"encoding/binary"

@@ -1,4 +1,4 @@
-package handover
+package payload
 
 import (
 	"bytes"
@@ -28,8 +28,8 @@ type changesPage struct {
 // makeChanges hands over the changes behind the last position, in documents of a
 // batch each. The first run begins with the first change; the argument after of a
 // manual run begins elsewhere.
-func (q *Question) makeChanges(ctx context.Context, start sdk.PlanStart, data *sdk.Data) (Handover, error) {
-	var h Handover
+func (q *Question) makeChanges(ctx context.Context, start sdk.PlanStart, data *sdk.Data) (Delivery, error) {
+	var h Delivery
 	after, err := lastNumber(start)
 	if err != nil {
 		return h, err

@@ -1,4 +1,4 @@
-// Package known remembers which record ids were taken, so that a second push of one
+// Package seen remembers which record ids were taken, so that a second push of one
 // can be refused.
 //
 // What it knows is bound to the agent's buffer by the source's checkpoint: every
@@ -7,4 +7,4 @@
 // is forgotten by [IDs.Resume]. So an id is known when, and only when, its record is
 // in the buffer or with a cluster; after a loss of either, a client that pushes again
 // is heard, and identity absorbs what was there after all.
-package known
+package seen

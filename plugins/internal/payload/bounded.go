@@ -1,4 +1,4 @@
-package handover
+package payload
 
 import "io"
 

@@ -1,4 +1,4 @@
-package hand_test
+package deliver_test
 
 import (
 	"os"
@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/bursar-accounting/bursar/plugins/source/slurm-epilog/internal/hand"
+	"github.com/bursar-accounting/bursar/plugins/source/slurm-epilog/internal/deliver"
 	"github.com/bursar-accounting/bursar/proto/local"
 )
 
@@ -22,7 +22,7 @@ func TestDial_LongPath_Connects(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		line, err := hand.Dial(t.Context(), &hand.Target{Socket: path})
+		line, err := deliver.Dial(t.Context(), &deliver.Target{Socket: path})
 		if err != nil {
 			t.Fatalf("%d bytes: %v", len(path), err)
 		}

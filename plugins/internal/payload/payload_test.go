@@ -1,4 +1,4 @@
-package handover_test
+package payload_test
 
 import (
 	"cmp"
@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/bursar-accounting/bursar/plugins/internal/handover"
+	"github.com/bursar-accounting/bursar/plugins/internal/payload"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 )
 
@@ -22,18 +22,18 @@ func block(name string, nodes ...sdk.Node) sdk.Node {
 }
 
 // read reads a config block.
-func read(nodes ...sdk.Node) (*handover.Question, error) {
+func read(nodes ...sdk.Node) (*payload.Question, error) {
 	cfg := sdk.NewConfig("test", block("config", nodes...))
 	var s struct {
 		Input string `hcl:"input,optional" default:"none" allowed:"usage changes none"`
-		handover.Settings
+		payload.Settings
 	}
 	_ = cfg.Decode(&s) // with what follows
 	q := s.Question(cfg, s.Input)
 	return q, cfg.Err()
 }
 
-func question(t *testing.T, nodes ...sdk.Node) *handover.Question {
+func question(t *testing.T, nodes ...sdk.Node) *payload.Question {
 	t.Helper()
 	q, err := read(nodes...)
 	if err != nil {
@@ -109,15 +109,15 @@ func feed(t *testing.T, last, bytes int) *sdk.Data {
 	}))
 }
 
-// made are the numbers of the changes of a handover, which must be well formed.
-func made(t *testing.T, h handover.Handover) (numbers []int) {
+// made are the numbers of the changes of a delivery, which must be well formed.
+func made(t *testing.T, h payload.Delivery) (numbers []int) {
 	t.Helper()
 	for _, d := range h.Documents {
 		var text struct {
 			Format  int
 			Changes []struct{ Seq int }
 		}
-		if err := json.Unmarshal(d.Text, &text); err != nil || text.Format != handover.Format || len(d.Text) > sdk.MaxPayload {
+		if err := json.Unmarshal(d.Text, &text); err != nil || text.Format != payload.Format || len(d.Text) > sdk.MaxPayload {
 			t.Fatal(err, text.Format, len(d.Text))
 		}
 		for _, c := range text.Changes {
@@ -190,7 +190,7 @@ func TestABatchThatIsTooLargeIsHalved(t *testing.T) {
 }
 
 func TestAPlanHasAnEffectForEachDocument(t *testing.T) {
-	h := handover.Handover{Documents: []handover.Document{{Text: []byte("{}"), What: "3 changes", Part: "changes=1-3"}, {Text: []byte("{}"), Part: "changes=4-5"}}, State: []byte("5")}
+	h := payload.Delivery{Documents: []payload.Document{{Text: []byte("{}"), What: "3 changes", Part: "changes=1-3"}, {Text: []byte("{}"), Part: "changes=4-5"}}, State: []byte("5")}
 	p := h.Plan("run", "/bin/x", func(what string) string { return "do " + what })
 	if len(p.Effects) != 2 || p.Effects[0].Name != "run changes=1-3" || p.Effects[0].Summary != "do 3 changes" || p.Effects[1].Show != "/bin/x\n{}" || string(p.State) != "5" {
 		t.Errorf("%+v", p)
