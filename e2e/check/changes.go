@@ -34,7 +34,7 @@ func changedFiles(ctx context.Context) ([]string, error) {
 var concurrent = []string{
 	"agent/internal/buffer", "agent/internal/collect", "agent/internal/run", "agent/internal/serve",
 	"aggregator/internal/action", "aggregator/internal/api", "aggregator/internal/cluster", "aggregator/internal/daemon",
-	"aggregator/internal/ingest", "aggregator/internal/membership", "aggregator/internal/store", "aggregator/internal/usage",
+	"aggregator/internal/ingest", "aggregator/internal/membership", "aggregator/internal/store", "aggregator/internal/sums",
 	"plugins/host", "plugins/sdk",
 }
 

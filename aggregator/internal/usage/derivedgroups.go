@@ -151,8 +151,8 @@ func (f *folding) eachCell(do func(from, to, at int, same bool)) {
 	}
 }
 
-// foldCounts folds what is counted of out, which is a copy of the base. A run that goes on from one piece of a bucket into
-// the next is counted once.
+// foldCounts folds what is counted of out, which is a copy of the base. A run that goes on
+// from one piece of a bucket into the next is counted once.
 func (f *folding) foldCounts(out *sums.Answer) {
 	b := f.base
 	out.EachCount(func(list *[]uint64) { *list = nil })
