@@ -80,9 +80,9 @@ func (d *Directory) collectCuts() {
 		list = timeline(spans).appendCuts(list)
 	}
 	list = d.byGroup.appendCuts(d.byUser.appendCuts(list))
-	d.cutsProject = inOrder(slices.Clone(list))
-	d.cutsPI = inOrder(d.investors.appendCuts(slices.Clone(list)))
-	d.cutsExempt = inOrder(d.exempt.appendCuts(slices.Clone(list)))
+	d.cutsProject = sortDistinct(slices.Clone(list))
+	d.cutsPI = sortDistinct(d.investors.appendCuts(slices.Clone(list)))
+	d.cutsExempt = sortDistinct(d.exempt.appendCuts(slices.Clone(list)))
 }
 
 // Group is the group that counts for a user who has none in a record.

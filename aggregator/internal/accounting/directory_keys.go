@@ -98,7 +98,7 @@ func (d *Directory) Units() (usage.Weight, bool) {
 			}
 		}
 	}
-	w.Cuts = inOrder(cuts)
+	w.Cuts = sortDistinct(cuts)
 	w.Of = func(component string, kind record.Kind, values []string, _ []bool, at record.Time) (int64, bool) {
 		is, ok := worth[component]
 		if !ok || is.kind != kind {

@@ -82,12 +82,6 @@ func (t timeline) appendCuts(list []record.Time) []record.Time {
 	return list
 }
 
-// inOrder are instants, ascending, each once.
-func inOrder(list []record.Time) []record.Time {
-	slices.Sort(list)
-	return slices.Compact(list)
-}
-
 // claims are what is said of keys, in any order.
 type claims map[string][]dirSpan
 

@@ -41,14 +41,19 @@ func (p *Peer) exchangeFacts(ctx context.Context) error {
 	return nil
 }
 
-// sayFarewell tells the other nodes why this one serves no more, where that is to be known.
+// sayFarewell tells the other nodes why this one serves no more, where that is to be known: no
+// later exchange will. A node that does not answer is tried again for as long as one may take.
 func (p *Peer) sayFarewell(ctx context.Context) {
 	if p.roster.Own().Fenced == "" {
 		return
 	}
+	ctx, cancel := context.WithTimeout(ctx, exchangeTime)
+	defer cancel()
 	var all sync.WaitGroup
 	for _, node := range p.otherNodes() {
-		all.Go(func() { p.swapFacts(ctx, node) })
+		all.Go(func() {
+			repeat.Every(ctx, exchangeTime/10, func() bool { return !p.swapFacts(ctx, node) })
+		})
 	}
 	all.Wait()
 }
@@ -80,11 +85,11 @@ func (p *Peer) otherNodes() (list []cluster.Server) {
 	return list
 }
 
-// swapFacts exchanges facts with a node.
-func (p *Peer) swapFacts(ctx context.Context, node cluster.Server) {
+// swapFacts exchanges facts with a node, and reports whether it has those of this one.
+func (p *Peer) swapFacts(ctx context.Context, node cluster.Server) bool {
 	client, err := p.links.clientOf(node)
 	if err != nil {
-		return
+		return false
 	}
 	ctx, cancel := context.WithTimeout(ctx, exchangeTime)
 	defer cancel()
@@ -95,15 +100,16 @@ func (p *Peer) swapFacts(ctx context.Context, node cluster.Server) {
 	if err != nil {
 		p.roster.Miss(node.ID)
 		p.conf.Log.Debug("facts were not exchanged", "id", node.ID, "addr", node.Addr, "error", err)
-		return
+		return false
 	}
 	f, err := factOf(resp.GetFacts())
 	if err != nil || f.Name != nameOf(other.AuthInfo) || f.ID == p.me.ID {
 		p.conf.Log.Warn("the facts of another node cannot be used", "addr", node.Addr, "name", f.Name, "certificate", nameOf(other.AuthInfo), "error", err)
-		return
+		return true
 	}
 	f.RoundTrip = time.Since(begun)
 	p.hearFact(f)
+	return true
 }
 
 // hearFact keeps the facts of another node, and which name has which id.

@@ -7,6 +7,7 @@ import (
 	"net"
 	"reflect"
 	"testing"
+	"time"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/cluster"
 )
@@ -104,5 +105,32 @@ func TestMisplaced_AreThoseThatSayAnotherAddress(t *testing.T) {
 	want := []Misplaced{{"c", "c:2", "c:1"}, {"d", "d:1", "d:2"}}
 	if got := p.Misplaced(); !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, want %+v", got, want)
+	}
+}
+
+func TestHear_FactOfBeforeTheFence_IsNotTakenAfterIt(t *testing.T) {
+	began := time.Date(2026, 11, 29, 10, 1, 28, 0, time.UTC)
+	well := NodeFact{Name: "b", ID: "id-b", Started: began}
+	fenced, again, other := well, well, well
+	fenced.Fenced = "two histories"
+	again.Started = began.Add(time.Second)
+	other.ID = "id-b2"
+	for name, try := range map[string]struct {
+		heard []NodeFact
+		want  NodeFact
+	}{
+		"an answer that was on its way":           {[]NodeFact{well, fenced, well}, fenced},
+		"the process that was started after it":   {[]NodeFact{fenced, again}, again},
+		"a node without data that has its name":   {[]NodeFact{fenced, other}, other},
+		"the fence after all that was said of it": {[]NodeFact{well, fenced}, fenced},
+	} {
+		r := NewRoster(nil)
+		for _, f := range try.heard {
+			r.Hear(f)
+		}
+		got := r.Others()[0]
+		if got.Seen = (time.Time{}); !reflect.DeepEqual(got, try.want) {
+			t.Errorf("%s: %+v, want %+v", name, got, try.want)
+		}
 	}
 }

@@ -32,11 +32,15 @@ func (r *Roster) Own() NodeFact {
 	return f
 }
 
-// Hear takes a fact of another node, heard now.
+// Hear takes a fact of another node, heard now. A process that has said that it is fenced says
+// nothing else after it: what comes later all the same was on its way before, and is not taken.
 func (r *Roster) Hear(f NodeFact) {
 	f.Seen = time.Now()
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if was, ok := r.facts[f.Name]; ok && was.Fenced != "" && f.Fenced == "" && was.ID == f.ID && was.Started.Equal(f.Started) {
+		return
+	}
 	r.facts[f.Name] = f
 }
 

@@ -165,9 +165,9 @@ func addCells[T int32 | int64](to, from []T) {
 	}
 }
 
-// dropDays forgets the days of a chunk, and returns how much memory they took. What has a
-// place for the chunk keeps it, and what the chunk comes to as a whole with it; places are
-// counted as memory from the first time on.
+// dropDays forgets the days of a chunk, which take no memory then. What has a place for the
+// chunk keeps it, and what the chunk comes to as a whole with it; places are counted as memory
+// from the first time on.
 func (s *series) dropDays(n int32, first bool) {
 	places := 0
 	line := func(l *line) {
