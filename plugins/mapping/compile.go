@@ -319,7 +319,7 @@ func (c *compiler) compileComponent(b *componentBlock) component {
 	return out
 }
 
-// checkLabel says what is wrong with a label; one that could not be decoded has been
+// checkLabel says what is wrong with a label; what could not be decoded has been
 // reported.
 func (c *compiler) checkLabel(label string) string {
 	if label == "" && c.torn {

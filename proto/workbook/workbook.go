@@ -307,9 +307,15 @@ func cellOf(t *v1.DocumentTable, row []v1.Cell, i int) cell {
 		return cell{value: row[i].String()}
 	default:
 		value, _ := n.Float64()
+		if t.Columns[i].Kind == "duration" {
+			value /= secondsOfDay
+		}
 		return cell{value: value, look: look{right: true, format: numberFormat(t.Columns[i].Kind, v1.Decimals(t.Columns[i].Kind, t.RowUnit(row, i), n))}}
 	}
 }
+
+// secondsOfDay make a duration a number of days, which spreadsheets count time in.
+const secondsOfDay = 24 * 60 * 60
 
 // numberFormat shows a number as [v1.ShowIn] does, with the spreadsheet's own signs.
 func numberFormat(kind string, decimals int) string {
@@ -318,6 +324,8 @@ func numberFormat(kind string, decimals int) string {
 		point = "." + strings.Repeat("0", decimals)
 	}
 	switch kind {
+	case "duration":
+		return "[h]:mm:ss"
 	case "share", "ratio":
 		return "#,##0" + point + "%"
 	case "change":

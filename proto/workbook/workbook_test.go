@@ -138,7 +138,7 @@ var texts = rapid.OneOf(
 func randomTable(t *rapid.T, periods int) v1.DocumentTable {
 	table := v1.DocumentTable{Name: "t", Title: texts.Draw(t, "title")}
 	for i := range rapid.IntRange(1, 6).Draw(t, "columns") {
-		c := v1.DocumentTableColumn{Name: strconv.Itoa(i), Title: texts.Draw(t, "head"), Kind: rapid.SampledFrom([]string{"text", "number", "share", "ratio", "change", "money"}).Draw(t, "kind")}
+		c := v1.DocumentTableColumn{Name: strconv.Itoa(i), Title: texts.Draw(t, "head"), Kind: rapid.SampledFrom([]string{"text", "number", "share", "ratio", "change", "money", "duration"}).Draw(t, "kind")}
 		c.Period = rapid.IntRange(0, periods).Draw(t, "period")
 		table.Columns = append(table.Columns, c)
 	}
@@ -209,6 +209,9 @@ func checkTable(t *rapid.T, table *v1.DocumentTable, sheet *sheetFile, formats [
 			at := fmt.Sprintf("%c%d", 'A'+i, n+2)
 			switch number := row[i].Number(); {
 			case number != nil:
+				if table.Columns[i].Kind == "duration" {
+					number = new(big.Rat).Quo(number, big.NewRat(86400, 1))
+				}
 				value, ok := new(big.Rat).SetString(strings.TrimPrefix(got[at], "#"))
 				if ok {
 					a, _ := value.Float64()
@@ -260,6 +263,7 @@ func TestWrite_Figures_ShowTheDigitsThatPagesShow(t *testing.T) {
 		{"share", "", "0.1234", "12.3\u202f%", "#,##0.0%"},
 		{"ratio", "", "1.5", "150\u202f%", "#,##0%"},
 		{"change", "", "0.25", "+25.0\u202f%", "+#,##0.0%;-#,##0.0%;0.0%"},
+		{"duration", "", "90061.6", "1-01:01:02", "[h]:mm:ss"},
 	} {
 		n := json.Number(c.number)
 		d := &v1.Document{Zone: "UTC", Tables: []v1.DocumentTable{{

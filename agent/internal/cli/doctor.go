@@ -142,7 +142,7 @@ func (f *findings) checkCertificates(cfg *config.Config, now time.Time) {
 	}
 }
 
-// checkPlugins starts every plugin, side by side: it finds its binary, checks who may write to
+// checkPlugins starts every plugin, side by side: it finds its binary, checks whose right it is to write to
 // it, and has the plugin check its own configuration, with the scheduler's commands.
 func (f *findings) checkPlugins(ctx context.Context, cfg *config.Config, p run.Plugins) {
 	for _, l := range p.Look(ctx, cfg, cfg.Sound()) {

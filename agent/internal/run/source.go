@@ -56,7 +56,7 @@ func (s *seat) isOpening() bool {
 	}
 }
 
-// replacePlugin ends the plugin that is there and runs the one that is configured now.
+// replacePlugin ends the plugin that is there and runs that of the present configuration.
 // The opening is its first start.
 func (s *seat) replacePlugin(ctx context.Context, p Plugins, cfg *config.Config, o *opening, log *slog.Logger) {
 	s.mu.Lock()

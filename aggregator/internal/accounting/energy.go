@@ -282,7 +282,7 @@ func (d *Draw) unitPower(overhead Decimal) (p sums.Power, err error) {
 	return p, nil
 }
 
-// roundRat returns the whole number nearest to one that is not negative.
+// roundRat returns the whole number nearest to n, which is not negative.
 func roundRat(r *big.Rat) *big.Int {
 	n := new(big.Int).Mul(r.Num(), big.NewInt(2))
 	n.Add(n, r.Denom())

@@ -17,8 +17,8 @@ import (
 	"github.com/bursar-accounting/bursar/proto/origin"
 )
 
-// somebody is any role.
-const somebody = identity.Monitor | identity.Read | identity.Write | identity.Operate | identity.Admin
+// anyRole are the rights of which any will do.
+const anyRole = identity.Monitor | identity.Read | identity.Write | identity.Operate | identity.Admin
 
 // admitRequest calls h when the principal of the request may use the route, which is its
 // method and its pattern, and refuses it otherwise.
@@ -52,7 +52,7 @@ func (s *Server) admitRequest(w http.ResponseWriter, r *http.Request, route stri
 	}
 }
 
-// denyRequest answers who may not do what it asks, in the form of the route.
+// denyRequest answers a caller without the right to it, in the form of the route.
 // route is its pattern; "" when it was not looked for. The same is said once a minute.
 func (s *Server) denyRequest(w http.ResponseWriter, r *http.Request, route string, p access.Principal, need access.Need, why string) {
 	about := fmt.Sprint(truncateForLog(p.Name), " ", route, " ", p.Misdirected, p.Stale) // nothing that a client makes up
@@ -98,7 +98,7 @@ func (s *Server) denyWithoutRole(w http.ResponseWriter, r *http.Request) bool {
 		return true
 	}
 	hold := r.Method != http.MethodGet && r.Method != http.MethodHead && !strings.HasPrefix(r.URL.Path, "/ui/")
-	s.denyRequest(w, r, "", p, access.Need{Hold: hold}, p.Refusal(r.Method+" "+r.URL.Path, somebody))
+	s.denyRequest(w, r, "", p, access.Need{Hold: hold}, p.Refusal(r.Method+" "+r.URL.Path, anyRole))
 	return true
 }
 

@@ -206,7 +206,7 @@ func pathAction(r *http.Request) action.Name {
 func pathNumber(r *http.Request, name string) (uint64, error) {
 	n, err := strconv.ParseUint(r.PathValue(name), 10, 31)
 	if err != nil {
-		return 0, newRefusal(http.StatusNotFound, "%q is no number of a %s", r.PathValue(name), name)
+		return 0, newRefusal(http.StatusNotFound, "%q is not the number of a %s", r.PathValue(name), name)
 	}
 	return n, nil
 }

@@ -249,7 +249,7 @@ func decodeCursor(s string) (*store.Position, error) {
 		err = json.Unmarshal(text, p)
 	}
 	if err != nil {
-		return nil, newRefusal(http.StatusBadRequest, "the cursor is not one that this server gave")
+		return nil, newRefusal(http.StatusBadRequest, "this server did not give the cursor")
 	}
 	return p, nil
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
-// queryWords are the fields of a query, each given at most once; one that is missing is "".
+// queryWords are the fields of a query, each given at most once; a missing one is "".
 type queryWords map[string]string
 
 // parseWords reads a query of fields that are known. The error is a refusal: a field

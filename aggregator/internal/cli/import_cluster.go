@@ -152,7 +152,7 @@ func (c *ImportCluster) Close() (v1.Counts, error) {
 // Stop gives up what is not committed yet, because of err.
 func (c *ImportCluster) Stop(err error) { c.stop(err) }
 
-// sendChunks sends the chunks until there are no more or one fails.
+// sendChunks sends the chunks until all are sent or one fails.
 func (c *ImportCluster) sendChunks() {
 	defer close(c.done)
 	for next := range c.chunks {

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 
 	"github.com/spf13/cobra"
 
@@ -69,7 +70,7 @@ func (s *subscription) shareTable() *table {
 		if sh.State == "exempt" {
 			exempt = "yes"
 		}
-		t.addRow(sh.PI, orDash(string(sh.Name)), view.Number(s.Unit, v1.Figure(&sh.Used)), figureAs(report.Share, sh.UsedShare), view.Number(s.Unit, v1.Figure(&sh.Contributed)), figureAs(report.Share, sh.ContributionShare), shareText(sh), exempt)
+		t.addRow(sh.PI, orDash(string(sh.Name)), view.Number(s.Unit, v1.Figure(&sh.Used)), shareOf(sh.UsedShare), view.Number(s.Unit, v1.Figure(&sh.Contributed)), shareOf(sh.ContributionShare), shareText(sh), exempt)
 	}
 	if len(t.rows) > 1 {
 		t.addRow("TOTAL", "", view.Number(s.Unit, v1.Figure(&s.Used)), "", view.Number(s.Unit, v1.Figure(&s.Contributed)), "", "", "")
@@ -84,7 +85,15 @@ func shareText(sh *v1.SubscriptionShare) string {
 	case "under":
 		return "Under"
 	case "both":
-		return figureAs(report.Share, sh.Ratio)
+		return shareOf(sh.Ratio)
 	}
 	return "N/A"
+}
+
+// shareOf is a share for people; "-" for none.
+func shareOf(n *json.Number) string {
+	if n == nil {
+		return "-"
+	}
+	return v1.Show(report.Share, v1.Figure(n))
 }

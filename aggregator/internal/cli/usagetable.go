@@ -1,8 +1,6 @@
 package cli
 
 import (
-	"cmp"
-	"encoding/json"
 	"math"
 	"slices"
 	"strings"
@@ -84,14 +82,6 @@ func shownRow(t *v1.DocumentTable, row []v1.Cell) (cells []string) {
 		cells = append(cells, t.Show(row, i))
 	}
 	return cells
-}
-
-// figureAs is a figure of a kind of column, in a unit if there is one; "-" for none.
-func figureAs(kind string, n *json.Number, unit ...v1.Text) string {
-	if n == nil {
-		return "-"
-	}
-	return v1.ShowIn(kind, string(cmp.Or(unit...)), v1.Figure(n))
 }
 
 // Bars have at least and at most as many columns.

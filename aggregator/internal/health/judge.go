@@ -323,7 +323,7 @@ func (a *Agent) nameAndPlace() string {
 	return a.Name + a.chooseText(" at "+a.Address, ", which dials in,")
 }
 
-// chooseText returns listens for an agent that does, and dials for one that dials in.
+// chooseText returns listens for an agent that listens, and dials where it dials in.
 func (a *Agent) chooseText(listens, dials string) string {
 	if a.Address == "" {
 		return dials

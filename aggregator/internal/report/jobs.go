@@ -129,7 +129,7 @@ func derivedKeys() map[string]bool {
 	return map[string]bool{"project": true, "pi": true, "cluster": false, "host_class": false}
 }
 
-// isDerivedKey reports whether a key is one that no record says of itself.
+// isDerivedKey reports whether no record says the key of itself.
 func isDerivedKey(key string) bool {
 	_, is := derivedKeys()[key]
 	return is

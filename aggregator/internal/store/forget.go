@@ -52,7 +52,7 @@ func (c *ForgetCommand) applyTo(t *tx) (any, error) {
 	return DeleteResult{Changed: n}, nil
 }
 
-// putDictEntry writes an entry of the dictionary, or removes one that has no data.
+// putDictEntry writes an entry of the dictionary, or removes it where there are no data.
 func (t *tx) putDictEntry(e *columns.Entry) error {
 	if e.Data == nil {
 		return t.b.Delete(dictKey(e), nil)

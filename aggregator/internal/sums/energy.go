@@ -232,7 +232,7 @@ func (t *accumulator) componentEnergy(p *Power, r *run, held Sum) (taken Sum, kn
 	return t.checkedSum(held.Times(p.Idle)).Add(t.checkedSum(busy.Times(p.Full - p.Idle))), known
 }
 
-// checkedSum returns a product, and notes one that is no Sum.
+// checkedSum returns a product, and notes where it is no Sum.
 func (t *accumulator) checkedSum(s Sum, ok bool) Sum {
 	t.tooMuch = t.tooMuch || !ok
 	return s

@@ -28,8 +28,9 @@ func UsageTable(a *v1.Usage) v1.DocumentTable {
 	}
 	for g := range a.Groups {
 		for b := range a.Labels {
-			if !isEmptyRow(a, g, b) {
-				t.Rows = append(t.Rows, usageRow(a, g, b))
+			row := usageRow(a, g, b)
+			if len(a.Labels) == 1 || len(a.By) == 0 || slices.ContainsFunc(row[first:], isSomething) {
+				t.Rows = append(t.Rows, row)
 			}
 		}
 	}
@@ -103,16 +104,8 @@ func isCompared(a *v1.Usage, m *v1.Measure) bool {
 	return a.ComparedWith != nil && a.Bucket == "" && m.Compared != nil && m == MainMeasure(a)
 }
 
-// isEmptyRow reports whether a row of several would be empty.
-func isEmptyRow(a *v1.Usage, g, b int) bool {
-	if len(a.Labels) == 1 || len(a.By) == 0 {
-		return false
-	}
-	return !slices.ContainsFunc(a.Measures, func(m v1.Measure) bool {
-		n := v1.Figure(At(m.Values, g*len(a.Labels)+b)).Number()
-		return n != nil && n.Sign() != 0
-	})
-}
+// isSomething reports whether a figure is known and not 0.
+func isSomething(c v1.Cell) bool { return c.Number() != nil && c.Number().Sign() != 0 }
 
 func usageRow(a *v1.Usage, g, b int) (row []v1.Cell) {
 	for _, value := range GroupValues(&a.Groups[g], len(a.By)) {

@@ -207,7 +207,7 @@ func (p *Pages) actionContent(r *http.Request) (any, error) {
 	limit := runsShown
 	if text := r.URL.Query().Get("runs"); text != "" {
 		if limit, err = strconv.Atoi(text); err != nil || limit < 1 || limit > 10_000 {
-			return nil, badRequest("%q is no number of runs from 1 to 10000.", text)
+			return nil, badRequest("%q is not a number of runs from 1 to 10000.", text)
 		}
 	}
 	list, err := p.V1.ActionRuns(r.Context(), a.Type, a.Label, &v1.ActionRunsQuery{Limit: limit})

@@ -124,7 +124,7 @@ func parseMonths(form url.Values, now time.Time) (last time.Time, months int, er
 	}
 	if text := form.Get("months"); text != "" {
 		if months, err = strconv.Atoi(text); err != nil || months < 1 || months > maxMonths {
-			return last, months, badRequest("%q is no number of months from 1 to %d.", text, maxMonths)
+			return last, months, badRequest("%q is not a number of months from 1 to %d.", text, maxMonths)
 		}
 	}
 	if last.After(present) {
@@ -206,7 +206,7 @@ func (c *calendars) addAnswer(query v1.CompletenessQuery, days *daysView, now ti
 	c.answers[query] = calendarAnswer{days, now}
 }
 
-// comparedDays asks for the days of a window. The reader must be one who may see them.
+// comparedDays asks for the days of a window. The reader must have the right to see them.
 func (p *Pages) comparedDays(ctx context.Context, first, end time.Time) (*daysView, error) {
 	query, now := daysQuery(first, end), p.currentTime()
 	if a := p.calendars.freshAnswer(*query, now); a != nil {

@@ -45,7 +45,7 @@ func (*reportsPage) Links(e report.Entry) []topLink {
 	return links
 }
 
-// addPreviousPeriod sets the period before beside one that is alone, where a report takes two.
+// addPreviousPeriod sets the period before beside a single one, where a report takes two.
 func addPreviousPeriod(e *report.Entry, query url.Values) {
 	p := e.Param("period")
 	if p == nil || p.Most < 2 {

@@ -180,7 +180,7 @@ func (a usageAsk) hasCondition(key string) bool {
 	return slices.ContainsFunc(a.Where, func(c condition) bool { return c.Key == key })
 }
 
-// drillUp shows the first n steps of the way down, by the key of the one that follows.
+// drillUp shows the first n steps of the way down, by the key of the next.
 func (a usageAsk) drillUp(n int) usageAsk {
 	if n < len(a.Where) {
 		a.By = v1.JoinList(a.Where[n].Key)

@@ -94,7 +94,7 @@ func (p *Pages) explainNothing(ctx context.Context, a usageAsk, known *v1.Usage)
 
 func whenIn(t time.Time, zone *time.Location) string { return t.In(zone).Format(view.MinuteLayout) }
 
-// explainUnknownValue says that a value of the way down is one that no record has; nil when some
+// explainUnknownValue says that no record has a value of the way down; nil when some
 // have it.
 func (p *Pages) explainUnknownValue(ctx context.Context, a usageAsk, place int) (*nothing, error) {
 	c := a.Where[place]

@@ -193,7 +193,7 @@ func (c *counter) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// removeOldEditions removes editions below the last one that is whole, and those of a
+// removeOldEditions removes editions below the last whole one, and those of a
 // supplement that was restored when a later one of a lower number has its records. What the
 // store names stays.
 func (e *execution) removeOldEditions(ctx context.Context) (string, error) {
@@ -313,7 +313,7 @@ func (e *execution) archivedManifest(ctx context.Context) (m recordfile.Manifest
 	return m, nil
 }
 
-// checkManifest refuses a manifest that is not the one that the store knows.
+// checkManifest refuses a manifest other than that which the store knows.
 func checkManifest(a *archived.Archive, text []byte) error {
 	sum := sha256.Sum256(text)
 	if got := hex.EncodeToString(sum[:]); got != a.SHA256 {

@@ -123,7 +123,7 @@ func editionsOf(files []string) editions {
 	return out
 }
 
-// latestWhole is the edition that counts: the last one that is whole.
+// latestWhole is the edition that counts: the last whole one.
 func (e editions) latestWhole(n name) (edition, bool) {
 	for _, f := range slices.Backward(e[n]) {
 		if f.whole {

@@ -239,7 +239,7 @@ func (p *pages) nextPage(ctx context.Context) (more bool, err error) {
 	return advanced || full, nil
 }
 
-// addInOrder hands on a record behind the one that stopped last, and returns its stop.
+// addInOrder hands on a record behind that which stopped last, and returns its stop.
 func (p *pages) addInOrder(ctx context.Context, raw []byte, last int64) (int64, error) {
 	r, ok := p.collection.decodeRecord(raw, p.defaultKinds())
 	switch {

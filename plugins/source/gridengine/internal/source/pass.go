@@ -130,7 +130,7 @@ func (p *pass) sendWalk(ctx context.Context, w *follow.Walk, r *reading) error {
 	return p.Read(ctx, w, &r.Reading, func() error { return p.fillBatch(w, r) })
 }
 
-// fillBatch reads lines until the batch is full; io.EOF when there are no more.
+// fillBatch reads lines until the batch is full; io.EOF at the end.
 func (p *pass) fillBatch(w *follow.Walk, r *reading) error {
 	for !p.Full() {
 		line, err := w.Next()

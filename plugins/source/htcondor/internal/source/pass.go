@@ -209,7 +209,7 @@ func (p *pass) sendWalk(ctx context.Context, w *follow.Walk, r *reading) error {
 	return p.Read(ctx, w, &r.Reading, func() error { return p.fillBatch(w, r) })
 }
 
-// fillBatch reads entries until the batch is full; io.EOF when there are no more now.
+// fillBatch reads entries until the batch is full; io.EOF when no others are there now.
 func (p *pass) fillBatch(w *follow.Walk, r *reading) error {
 	for !p.Full() {
 		line, err := w.Next()

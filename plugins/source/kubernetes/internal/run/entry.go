@@ -176,7 +176,7 @@ func neverRan(t *kube.Terminated) bool {
 	return t != nil && !t.StartedAt.IsZero() && t.StartedAt.Unix() <= 0
 }
 
-// lostRun finds the run of which the node has lost the container: the one that goes on.
+// lostRun finds the run of which the node has lost the container: that which goes on.
 func (c *Container) lostRun(p *kube.Pod) *Run {
 	if n := len(c.Runs); n > 0 {
 		return &c.Runs[n-1]

@@ -120,7 +120,7 @@ func (d *Handler) routeMethod(w http.ResponseWriter, r *http.Request, methods ma
 	auditor.NotAllowed(w, allow...)
 }
 
-// requireWriter lets only those write who may. The others are not answered, because what
+// requireWriter lets only writers write. The others are not answered, because what
 // they push would be lost by any answer.
 func (d *Handler) requireWriter(h http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {

@@ -155,7 +155,7 @@ func (p *pass) resolveLost(key job.Key) {
 	p.retractRun(run)
 }
 
-// retractRun sends a run as one that is not wanted.
+// retractRun sends a run as not wanted.
 func (p *pass) retractRun(o openRun) {
 	r, err := p.plan.Lost(o.Key, o.JobID, o.Start)
 	if err != nil {
