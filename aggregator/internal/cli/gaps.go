@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/view"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
@@ -24,17 +25,5 @@ collects a window of a source again. A gap stays in the list afterwards.`,
 	ask := func(ctx context.Context, api v1.API, _ []string) (v1.Gaps, error) {
 		return api.Gaps(ctx, &v1.GapsQuery{Agent: agent})
 	}
-	return queryCommand(p, cmd, ask, showGaps)
-}
-
-func showGaps(list v1.Gaps, _ format, c *clock) page {
-	t := newTable("AGENT", "SOURCE", "FROM", "TO", "?NOTICED", "~REASON")
-	for _, g := range list.Gaps {
-		source := g.SourceType + "/" + g.SourceLabel
-		if source == "/" {
-			source = "-" // of the whole agent
-		}
-		t.addRow(g.Agent, source, c.instantText(g.From), c.instantText(g.To), c.instantText(g.Noticed), g.Reason)
-	}
-	return page{table: t, found: cutOff(list.More)}
+	return queryCommand(p, cmd, ask, showList(view.Gaps))
 }

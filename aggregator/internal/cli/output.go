@@ -75,6 +75,8 @@ type table struct {
 	paint []string
 	// below is a text that follows for people, as it is; "": none.
 	below string
+	// exact says that the cells are as files have them: what is not known is empty.
+	exact bool
 }
 
 // column says how a column behaves.
@@ -109,7 +111,7 @@ func (t *table) writeCSV(w io.Writer) error {
 	for _, r := range t.rows {
 		r = slices.Clone(r)
 		for i := range r {
-			if r[i] == "-" {
+			if r[i] == "-" && !t.exact {
 				r[i] = ""
 			}
 			r[i] = csvtext.Cell(r[i])

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
+	"github.com/bursar-accounting/bursar/aggregator/internal/view"
 	"github.com/bursar-accounting/bursar/proto/identity"
 	"github.com/bursar-accounting/bursar/proto/record"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
@@ -62,8 +63,7 @@ type agentsPage struct {
 	Agents   []agentView
 	Sources  bool // there is one
 	Calendar *calendarPage
-	Gaps     []gapView
-	MoreGaps int // that are not shown
+	Gaps     shownTable
 }
 
 // agentView is an agent as the pages show it.
@@ -183,10 +183,8 @@ func (p *Pages) agentsContent(r *http.Request, v *access.View) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	gaps := mapViews(known.Gaps, func(g v1.Gap) gapView { return gapView(g) })
-	page.Calendar, err = p.makeCalendar(r, gaps)
-	slices.SortStableFunc(gaps, func(a, b gapView) int { return b.Noticed.Compare(a.Noticed.Time) })
-	page.Gaps = gaps[:min(len(gaps), gapsShown)]
-	page.MoreGaps = len(gaps) - len(page.Gaps)
+	page.Calendar, err = p.makeCalendar(r, mapViews(known.Gaps, func(g v1.Gap) gapView { return gapView(g) }))
+	slices.SortStableFunc(known.Gaps, func(a, b v1.Gap) int { return b.Noticed.Compare(a.Noticed.Time) })
+	page.Gaps = p.showList(view.Gaps(known), gapsShown, "/v1/gaps?format=csv")
 	return page, err
 }

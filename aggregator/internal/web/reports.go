@@ -108,6 +108,11 @@ type shownTable struct {
 	Totals      []shownCell
 	Part        string // which lines these are; "" where they are all
 	Folded      bool   // the chart says it; the figures open when they are wanted
+
+	Caption string   // of a list: what it holds
+	Notes   []string // of a list
+	Empty   string   // of a list without rows
+	CSV     string   // the address of a list as a file; "": none
 }
 
 type shownHead struct {
@@ -118,7 +123,11 @@ type shownHead struct {
 type shownCell struct {
 	Text, Exact, Label string
 	Href               string // the page about what it names
+	Class              string
 	Num                bool
+	Tone               view.Tone // of a state
+	Time               string    // of a moment, for machines
+	Code               bool      // it can be typed in a shell
 }
 
 // reportsContent is what the page of reports shows.
@@ -268,7 +277,7 @@ func (s *shownTable) showCells(t *report.Table, row []report.Cell) []shownCell {
 	for i, c := range row {
 		cell := shownCell{Text: (*v1.DocumentTable)(t).Show(row, i), Label: s.Head[i].Label, Num: s.Head[i].Num}
 		if cell.Num {
-			cell.Exact = c.String()
+			cell.Exact, cell.Class = c.String(), "num"
 		}
 		out = append(out, cell)
 	}

@@ -1,0 +1,186 @@
+package view
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
+)
+
+// List is an answer that is a list: a table, the notes below it, and what is said in its place
+// when it has no rows. It is the same for terminals, pages and files; what differs is how they
+// draw a column of a kind, and what they do where there is no room for it.
+type List struct {
+	// Name is that of the table in a page, Title what the table holds.
+	Name, Title string
+	Columns     []Column
+	// Rows have a cell for each column, and so have Totals where there are any.
+	Rows   [][]v1.Cell
+	Totals []v1.Cell
+	Notes  []string
+	// Empty is shown in place of a table without rows.
+	Empty string
+	// More says that the server has more than it lists.
+	More bool
+}
+
+// Column is a column of a list: a number, share or the like, or of one of the Kinds below. Its
+// name is the head in files.
+type Column struct {
+	v1.DocumentTableColumn
+
+	Fit Fit
+}
+
+// Kinds of columns that lists have beside those of documents. Their cells are texts.
+const (
+	KindText    = "text"
+	KindNumber  = "number"
+	KindTime    = "time"    // a moment, in RFC 3339
+	KindAge     = "age"     // a moment of which it matters how long ago it is, in RFC 3339
+	KindState   = "state"   // a word that has a [Tone]
+	KindID      = "id"      // a name that programs made, such as a record id
+	KindCommand = "command" // to be typed in a shell
+)
+
+// Fit is what happens to a column where there is no room for all, and to which readers it is
+// shown.
+type Fit uint8
+
+// The values of Fit, which can be combined.
+const (
+	CutFirst Fit = 1 << iota // it is cut before all others
+	LeaveOut                 // it is left out where cutting is not enough
+	FileOnly                 // it is in files only
+	PageOnly                 // it is not on terminals, as other columns say the same
+)
+
+// newColumn makes a column of a kind, whose title is its name as words.
+func newColumn(kind, name string) Column {
+	return Column{DocumentTableColumn: v1.DocumentTableColumn{Name: name, Title: Capital(strings.ReplaceAll(name, "_", " ")), Kind: kind}}
+}
+
+func textColumn(name string) Column    { return newColumn(KindText, name) }
+func numberColumn(name string) Column  { return newColumn(KindNumber, name) }
+func timeColumn(name string) Column    { return newColumn(KindTime, name) }
+func ageColumn(name string) Column     { return newColumn(KindAge, name) }
+func stateColumn(name string) Column   { return newColumn(KindState, name) }
+func idColumn(name string) Column      { return newColumn(KindID, name) }
+func commandColumn(name string) Column { return newColumn(KindCommand, name) }
+
+// titled returns the column under another title.
+func (c Column) titled(title string) Column {
+	c.Title = title
+	return c
+}
+
+// fitted returns the column with a Fit.
+func (c Column) fitted(f Fit) Column {
+	c.Fit = f
+	return c
+}
+
+// addRow adds a row, which must have a cell for each column.
+func (l *List) addRow(cells ...v1.Cell) {
+	if len(cells) != len(l.Columns) {
+		panic(fmt.Sprintf("a row of the list %s has %d cells, want %d", l.Name, len(cells), len(l.Columns)))
+	}
+	l.Rows = append(l.Rows, cells)
+}
+
+// addNote adds a note.
+func (l *List) addNote(format string, args ...any) {
+	l.Notes = append(l.Notes, fmt.Sprintf(format, args...))
+}
+
+// textCell is a text; not known where it is empty.
+func textCell[T ~string](text T) v1.Cell {
+	if text == "" {
+		return v1.Cell{}
+	}
+	return v1.Words(string(text))
+}
+
+// countCell is a whole number.
+func countCell[N integer](n N) v1.Cell {
+	digits := json.Number(fmt.Sprint(n))
+	return v1.Figure(&digits)
+}
+
+// knownCount is a whole number that may not be known.
+func knownCount[N integer](n *N) v1.Cell {
+	if n == nil {
+		return v1.Cell{}
+	}
+	return countCell(*n)
+}
+
+// timeCell is a moment, to the digit; not known where there is none.
+func timeCell(t v1.Time) v1.Cell {
+	if t.IsZero() {
+		return v1.Cell{}
+	}
+	return v1.Words(t.UTC().Format(time.RFC3339Nano))
+}
+
+// TimeOf is the moment in a cell of [KindTime] or [KindAge]; zero where it is not known.
+func TimeOf(c v1.Cell) time.Time {
+	t, err := time.Parse(time.RFC3339Nano, c.String())
+	if err != nil {
+		return time.Time{}
+	}
+	return t
+}
+
+// Tone is how good or bad a state is.
+type Tone string
+
+// The tones, from good to bad; of a plain word it is not said.
+const (
+	Good  Tone = "good"
+	Plain Tone = "dim"
+	Warn  Tone = "warn"
+	Bad   Tone = "bad"
+)
+
+// ToneOf is the tone of a state, the same in each list that has the word.
+func ToneOf(state string) Tone {
+	switch state {
+	case "up to date", "collects", "leader", "healthy", "running", "done", "saved", "complete":
+		return Good
+	case "catching up", "silent", "configuring", "paused", "partial", "unknown", "firing", "warning", "pending removal":
+		return Warn
+	case "unreachable", "damaged", "does not collect", "fenced", "failing", "disabled", "rejected", "critical", "fails":
+		return Bad
+	}
+	return Plain
+}
+
+// RowTone is the worst tone of the states of a row.
+func (l *List) RowTone(row []v1.Cell) Tone {
+	worst := Plain
+	for i := range row {
+		if l.Columns[i].Kind != KindState {
+			continue
+		}
+		switch tone := ToneOf(row[i].String()); {
+		case tone == Bad, tone == Warn && worst != Bad:
+			worst = tone
+		}
+	}
+	return worst
+}
+
+// ShowAt is cell i of a row as people read it by the clock of a zone, a moment cut to seconds.
+func (l *List) ShowAt(row []v1.Cell, i int, zone *time.Location) string {
+	switch c := &l.Columns[i]; {
+	case !row[i].Known():
+		return v1.Show(c.Kind, row[i])
+	case c.Kind == KindTime || c.Kind == KindAge:
+		return TimeOf(row[i]).In(zone).Format(time.DateTime)
+	default:
+		return v1.ShowIn(c.Kind, c.Unit, row[i])
+	}
+}
