@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/bursar-accounting/bursar/plugins/internal/process"
+	"github.com/bursar-accounting/bursar/proto/local"
 )
 
 const (
@@ -336,16 +337,16 @@ func (c *child) PluginToHost(network, address string) (string, string, error) {
 		return network, address, nil
 	case network == "unix":
 		return "", "", fmt.Errorf("it listens on %q, which is not in the folder of PLUGIN_UNIX_SOCKET_DIR", clipText(address))
-	case network == "tcp" && c.hasCertificate() && isLoopback(address):
+	case network == "tcp" && c.hasCertificate() && isLoopbackAddress(address):
 		return network, address, nil
 	}
 	return "", "", fmt.Errorf("it listens on %s %q; only a unix socket is accepted, or with a certificate a port of 127.0.0.1", network, clipText(address))
 }
 
-func isLoopback(address string) bool {
+// isLoopbackAddress reports whether a host and port are of loopback.
+func isLoopbackAddress(address string) bool {
 	host, _, err := net.SplitHostPort(address)
-	ip := net.ParseIP(host)
-	return err == nil && ip != nil && ip.IsLoopback()
+	return err == nil && local.IsLoopback(host)
 }
 
 // HostToPlugin changes nothing.

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"io/fs"
 	"net"
+	"net/netip"
 	"os"
+	"strings"
 	"syscall"
 )
 
@@ -86,4 +88,14 @@ func shortPath(path string) (near string, done func(), err error) {
 		return path, func() {}, nil
 	}
 	return throughFolder(path)
+}
+
+// IsLoopback reports whether a host, a name or an address without a port, is reached by this
+// machine alone: localhost or an address of loopback.
+func IsLoopback(host string) bool {
+	if strings.EqualFold(host, "localhost") {
+		return true
+	}
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.Unmap().IsLoopback()
 }

@@ -65,3 +65,11 @@ func TestListen_AnyPathAndUmask_ConnectsWithItsModeAndNamesThePeer(t *testing.T)
 		}
 	}
 }
+
+func TestIsLoopback_HostsOfThisMachine_AreKnown(t *testing.T) {
+	for host, want := range map[string]bool{"localhost": true, "LocalHost": true, "127.0.0.1": true, "127.8.0.1": true, "::1": true, "::ffff:127.0.0.1": true, "": false, "0.0.0.0": false, "::": false, "10.0.0.1": false, "localhost.example.org": false} {
+		if got := local.IsLoopback(host); got != want {
+			t.Errorf("%q: %v, want %v", host, got, want)
+		}
+	}
+}

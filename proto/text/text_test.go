@@ -1,6 +1,7 @@
 package text_test
 
 import (
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -79,6 +80,45 @@ func TestSuggest_Names(t *testing.T) {
 	for _, list := range [][]string{{"group_id", "group_name"}, {"group_name", "group_id", "user_id"}} {
 		if got := text.Suggest("group", list); slices.Contains(list, got) {
 			t.Errorf("group of %q: %q", list, got)
+		}
+	}
+}
+
+func TestShortName_LongNames_StayDifferentAndWithinTheBound(t *testing.T) {
+	long := strings.Repeat("ä", 200)
+	for _, name := range []string{"", "short", strings.Repeat("x", 100), strings.Repeat("x", 101), long + "1", long + "2"} {
+		got := text.ShortName(name, 100)
+		if len(got) > 100 || !utf8.ValidString(got) || len(name) <= 100 && got != name {
+			t.Errorf("%q becomes %q", name, got)
+		}
+	}
+	if text.ShortName(long+"1", 100) == text.ShortName(long+"2", 100) {
+		t.Error("two names became the same")
+	}
+}
+
+func TestDigits_WholeNumbersOnly_AreRead(t *testing.T) {
+	for s, want := range map[string]int64{"0": 0, "007": 7, "999999999999999999": 999999999999999999} {
+		if n, ok := text.Digits(s); !ok || n != want {
+			t.Errorf("%q is read as %d, %v", s, n, ok)
+		}
+	}
+	for _, s := range []string{"", "-1", "+1", "1.0", " 1", "1000000000000000000", "٣"} {
+		if n, ok := text.Digits(s); ok {
+			t.Errorf("%q is read as %d", s, n)
+		}
+	}
+}
+
+func TestRoundToEven_Halves_GoToEvenNumbers(t *testing.T) {
+	for f, want := range map[float64]int64{0.5: 0, 1.5: 2, -2.5: -2, 2.4999: 2} {
+		if n, err := text.RoundToEven(f); err != nil || n != want {
+			t.Errorf("%g is rounded to %d: %v", f, n, err)
+		}
+	}
+	for _, f := range []float64{1 << 63, -(1 << 63), math.Inf(1), math.NaN()} {
+		if _, err := text.RoundToEven(f); err == nil {
+			t.Errorf("%g fits", f)
 		}
 	}
 }

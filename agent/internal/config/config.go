@@ -3,7 +3,6 @@ package config
 import (
 	"log/slog"
 	"maps"
-	"net"
 	"path/filepath"
 	"slices"
 
@@ -239,8 +238,3 @@ const (
 	defaultListen  = "0.0.0.0:7070"
 	defaultPlugins = "/usr/libexec/bursar/plugins"
 )
-
-func isLoopback(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
-}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/bursar-accounting/bursar/hcl"
 	"github.com/bursar-accounting/bursar/plugins/host"
+	"github.com/bursar-accounting/bursar/proto/local"
 )
 
 // Load reads the files and directories and returns all problems that the files
@@ -61,7 +62,7 @@ func (a *Agent) checkSettings() hcl.Diagnostics {
 	if a.TLS == nil && a.Listen.IsZero() && len(a.Dial) == 0 && a.Range != (hcl.Range{}) {
 		diags.Add(hcl.Warnf(a.Range, "no aggregator can pull", "the agent collects into its buffer only, until it has a tls block with ca, cert and key"))
 	}
-	if m := a.Metrics; m != nil && !m.Listen.IsZero() && !isLoopback(m.Listen.Host) {
+	if m := a.Metrics; m != nil && !m.Listen.IsZero() && !local.IsLoopback(m.Listen.Host) {
 		diags.Add(hcl.Warnf(m.Listen.Range, "metrics for everyone", "%s is no loopback address, and the page has no password", m.Listen))
 	}
 	return diags

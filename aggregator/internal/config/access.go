@@ -10,6 +10,7 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/hcl"
 	"github.com/bursar-accounting/bursar/proto/identity"
+	"github.com/bursar-accounting/bursar/proto/local"
 	"github.com/bursar-accounting/bursar/proto/origin"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
@@ -146,7 +147,7 @@ func originProblem(origin string) string {
 	switch {
 	case parts == nil:
 		return "expected an origin such as https://ood.example.org, with its port where that is not 443, and without a path or wildcards"
-	case parts[1] == "http" && !isLoopback(parts[2]):
+	case parts[1] == "http" && !local.IsLoopback(parts[2]):
 		return "expected https, since others on the way could put any page around the widget"
 	}
 	return ""
@@ -169,7 +170,7 @@ func (a *API) checkMissingRole() hcl.Diagnostics {
 	var diags hcl.Diagnostics
 	for _, l := range a.Listen {
 		switch {
-		case a.AllowPlainRemote && !isLoopback(l.Host):
+		case a.AllowPlainRemote && !local.IsLoopback(l.Host):
 			diags.Add(hcl.Errorf(l.Range, "plain listener without a role", "other machines reach %s without a certificate; grant a role to everyone there: access { plain_role = \"read,write\" }, or none", l))
 		case l.Range != (hcl.Range{}):
 			diags.Add(hcl.Warnf(l.Range, "plain listener without a role", "%s serves /health_check alone (older versions gave everything); say access { plain_role = \"read,write\" } for AUDITOR's clients on this machine, \"monitor\" for Prometheus, or \"none\"; to administer, use the unix socket, which bursar finds by itself", l))

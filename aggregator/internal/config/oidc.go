@@ -6,6 +6,7 @@ import (
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/hcl"
+	"github.com/bursar-accounting/bursar/proto/local"
 )
 
 // OIDC is the block oidc { … } of access: the provider of OpenID Connect at which people
@@ -70,7 +71,7 @@ func (o *OIDC) validate() hcl.Diagnostics {
 	switch {
 	case err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http":
 		diags.Add(hcl.Errorf(o.Issuer.Range, `invalid value for "issuer"`, "%q; expected an address such as https://sso.example.org/realms/hpc", o.Issuer.Value))
-	case u.Scheme == "http" && !isLoopback(u.Hostname()):
+	case u.Scheme == "http" && !local.IsLoopback(u.Hostname()):
 		diags.Add(hcl.Errorf(o.Issuer.Range, `invalid value for "issuer"`, "%q; expected https, since others on the way could log in as anyone", o.Issuer.Value))
 	}
 	if o.ClientID.Value == "" {

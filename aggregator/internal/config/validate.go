@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"net/netip"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,6 +12,7 @@ import (
 	"github.com/bursar-accounting/bursar/hcl"
 	"github.com/bursar-accounting/bursar/hcl/preflight"
 	"github.com/bursar-accounting/bursar/proto/identity"
+	"github.com/bursar-accounting/bursar/proto/local"
 	"github.com/bursar-accounting/bursar/proto/origin"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
@@ -52,7 +52,7 @@ func (a *API) validate(tls bool) hcl.Diagnostics {
 		diags.Add(hcl.Errorf(a.Range, "nothing listens", "api has neither listen nor tls_listen"))
 	}
 	for _, l := range a.Listen {
-		if !a.AllowPlainRemote && !isLoopback(l.Host) {
+		if !a.AllowPlainRemote && !local.IsLoopback(l.Host) {
 			diags.Add(hcl.Errorf(l.Range, "plain listener that other machines reach", "%s has neither encryption nor certificates: whoever reaches it has the roles of access.plain_role; use tls_listen, or set allow_plain_remote = true where a proxy or a firewall protects it", l))
 		}
 	}
@@ -79,15 +79,6 @@ func checkDuplicates(all []hcl.Address) hcl.Diagnostics {
 		seen[l.String()] = true
 	}
 	return diags
-}
-
-// isLoopback reports whether only this machine reaches the host.
-func isLoopback(host string) bool {
-	if strings.EqualFold(host, "localhost") {
-		return true
-	}
-	ip, err := netip.ParseAddr(host)
-	return err == nil && ip.Unmap().IsLoopback()
 }
 
 func (m *MetricKeys) validateKeys() (diags hcl.Diagnostics) {

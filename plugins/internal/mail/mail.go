@@ -6,7 +6,6 @@ package mail
 import (
 	"bytes"
 	"fmt"
-	"net"
 	netmail "net/mail"
 	"os"
 	"strings"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/bursar-accounting/bursar/hcl"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
+	"github.com/bursar-accounting/bursar/proto/local"
 )
 
 // Settings are those of a mail block.
@@ -45,7 +45,7 @@ func (m *Settings) Read(b *sdk.Body, sound func() bool) *Server {
 	if _, err := netmail.ParseAddress(m.ReplyTo); err != nil && m.ReplyTo != "" {
 		b.Errorf("reply_to", "invalid address %q: %v", m.ReplyTo, err)
 	}
-	if m.TLS == "none" && !m.AllowPlain && !isLoopback(m.Host) {
+	if m.TLS == "none" && !m.AllowPlain && !local.IsLoopback(m.Host) {
 		b.Errorf("tls", "without TLS everyone on the way can read the mails: use starttls or tls, or set allow_plain = true on a network of your own")
 	}
 	if (m.User == "") != (m.Password == "") {
@@ -119,12 +119,6 @@ func (s *Server) Compose(m *Message) ([]byte, error) {
 func (s *Server) Domain() string {
 	_, domain, _ := strings.Cut(s.From.Address, "@")
 	return domain
-}
-
-// isLoopback reports whether a host is this machine.
-func isLoopback(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 // readPassword returns what the file of the password has; empty without one.

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/bursar-accounting/bursar/plugins/sdk"
+	spelling "github.com/bursar-accounting/bursar/proto/text"
 )
 
 // derivedAttributes are the attributes that are computed.
@@ -204,7 +205,7 @@ func (l *Line) roundedColumn(column int, unit float64) (int64, bool, error) {
 	f, err := parseDecimal(s)
 	n := int64(0)
 	if err == nil {
-		n, err = roundHalfEven(f * unit)
+		n, err = spelling.RoundToEven(f * unit)
 	}
 	if err != nil {
 		return 0, false, fmt.Errorf("column %s: %w", Name(column), err)

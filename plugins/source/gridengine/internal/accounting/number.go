@@ -5,26 +5,13 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
+	spelling "github.com/bursar-accounting/bursar/proto/text"
 )
 
-// parseDigits reads a whole number.
-func parseDigits(s string) (n int64, ok bool) {
-	if len(s) == 0 || len(s) > 18 {
-		return 0, false
-	}
-	for i := range len(s) {
-		c := s[i] - '0'
-		if c > 9 {
-			return 0, false
-		}
-		n = n*10 + int64(c)
-	}
-	return n, true
-}
-
-// parseInteger is parseDigits with an error.
+// parseInteger is [spelling.Digits] with an error.
 func parseInteger(s string) (int64, error) {
-	n, ok := parseDigits(s)
+	n, ok := spelling.Digits(s)
 	if !ok {
 		return 0, fmt.Errorf("%q is not a whole number", s)
 	}
@@ -34,7 +21,7 @@ func parseInteger(s string) (int64, error) {
 // parseDecimal reads a number with or without a fraction. Amounts are never negative, nor more
 // than an integer holds: those have run over.
 func parseDecimal(s string) (float64, error) {
-	if n, ok := parseDigits(s); ok {
+	if n, ok := spelling.Digits(s); ok {
 		return float64(n), nil
 	}
 	f, err := strconv.ParseFloat(s, 64)
@@ -50,22 +37,14 @@ func parseDecimal(s string) (float64, error) {
 // parseRounded reads a number that is written with or without a fraction and rounds it
 // half to even.
 func parseRounded(s string) (int64, error) {
-	if n, ok := parseDigits(s); ok {
+	if n, ok := spelling.Digits(s); ok {
 		return n, nil
 	}
 	f, err := parseDecimal(s)
 	if err != nil {
 		return 0, err
 	}
-	return roundHalfEven(f)
-}
-
-// roundHalfEven rounds half to even.
-func roundHalfEven(f float64) (int64, error) {
-	if f = math.RoundToEven(f); math.Abs(f) >= 1<<63 {
-		return 0, fmt.Errorf("%g is too large", f)
-	}
-	return int64(f), nil
+	return spelling.RoundToEven(f)
 }
 
 // Bytes reads an amount of memory as complex(5) has it: a number with one of k, m,
@@ -88,7 +67,7 @@ func Bytes(s string) (n int64, ok bool) {
 	if err != nil || f < 0 {
 		return 0, false
 	}
-	n, err = roundHalfEven(f * unit)
+	n, err = spelling.RoundToEven(f * unit)
 	return n, err == nil
 }
 
@@ -102,7 +81,7 @@ func Seconds(s string) (n int64, ok bool) {
 		if part == "" {
 			part = "0"
 		}
-		k, ok := parseDigits(part)
+		k, ok := spelling.Digits(part)
 		if !ok || len(part) > 12 {
 			return 0, false
 		}

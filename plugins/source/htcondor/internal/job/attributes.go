@@ -9,6 +9,7 @@ import (
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 	"github.com/bursar-accounting/bursar/plugins/source/htcondor/internal/classad"
 	"github.com/bursar-accounting/bursar/proto/lent"
+	spelling "github.com/bursar-accounting/bursar/proto/text"
 )
 
 // attribute is one line of the table.
@@ -388,7 +389,7 @@ func (j *Job) cpuSeconds(columns ...int) (int64, bool, error) {
 		}
 		sum, any = sum+f, any || known
 	}
-	n, err := roundHalfEven(sum)
+	n, err := spelling.RoundToEven(sum)
 	// Of runs that had to leave, HTCondor writes 0 where it was not told.
 	return n, any && (n > 0 || j.programEnded()), err
 }

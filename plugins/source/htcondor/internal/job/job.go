@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/bursar-accounting/bursar/plugins/source/htcondor/internal/classad"
+	spelling "github.com/bursar-accounting/bursar/proto/text"
 )
 
 // Job is a run of a job, from one ad. Load fills it.
@@ -233,37 +234,14 @@ func (j *Job) decimalOf(c int) (f float64, known bool, err error) {
 
 // wholeNumber is the number of a column, rounded half to even.
 func (j *Job) wholeNumber(c int) (n int64, known bool, err error) {
-	if n, ok := parseDigits(j.fields[c]); ok {
+	if n, ok := spelling.Digits(j.fields[c]); ok {
 		return n, true, nil
 	}
 	f, known, err := j.decimalOf(c)
 	if err == nil {
-		n, err = roundHalfEven(f)
+		n, err = spelling.RoundToEven(f)
 	}
 	return n, known, err
-}
-
-// roundHalfEven rounds half to even.
-func roundHalfEven(f float64) (int64, error) {
-	if f = math.RoundToEven(f); math.Abs(f) >= 1<<63 {
-		return 0, fmt.Errorf("%g is too large", f)
-	}
-	return int64(f), nil
-}
-
-// parseDigits reads a whole number.
-func parseDigits(s string) (n int64, ok bool) {
-	if s == "" || len(s) > 18 {
-		return 0, false
-	}
-	for i := range len(s) {
-		c := s[i] - '0'
-		if c > 9 {
-			return 0, false
-		}
-		n = n*10 + int64(c)
-	}
-	return n, true
 }
 
 // Written is EpochWriteDate; 0 of what is not an epoch.

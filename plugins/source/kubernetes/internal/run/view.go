@@ -1,8 +1,6 @@
 package run
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"maps"
 	"slices"
@@ -10,6 +8,7 @@ import (
 	"time"
 
 	"github.com/bursar-accounting/bursar/plugins/source/kubernetes/internal/kube"
+	"github.com/bursar-accounting/bursar/proto/text"
 )
 
 // View is a run as it is told.
@@ -133,22 +132,13 @@ const maxName = 200
 // waits for the next.
 func (v *View) Name() string {
 	if v.Container == "" {
-		return shortenName(v.Pod.Metadata.Namespace + "-" + v.Pod.Metadata.Name + "-" + v.UID())
+		return text.ShortName(v.Pod.Metadata.Namespace+"-"+v.Pod.Metadata.Name+"-"+v.UID(), maxName)
 	}
 	name := fmt.Sprintf("%s-%s@%d", v.UID(), v.Container, v.Start.Unix())
 	if v.Twin > 0 {
 		name += fmt.Sprintf(".%d", v.Twin)
 	}
-	return shortenName(name)
-}
-
-// shortenName keeps a name within what an id may have.
-func shortenName(name string) string {
-	if len(name) <= maxName {
-		return name
-	}
-	sum := sha256.Sum256([]byte(name))
-	return strings.ToValidUTF8(name[:maxName-40], "") + "~" + hex.EncodeToString(sum[:16])
+	return text.ShortName(name, maxName)
 }
 
 // state is how the run went, in one word.

@@ -1,23 +1,11 @@
 package run
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
-	"strings"
 	"time"
 
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 	"github.com/bursar-accounting/bursar/plugins/source/nomad/internal/nomad"
 )
-
-// shortenName keeps a name within what an id may have.
-func shortenName(name string) string {
-	if len(name) <= maxName {
-		return name
-	}
-	sum := sha256.Sum256([]byte(name))
-	return strings.ToValidUTF8(name[:maxName-40], "") + "~" + hex.EncodeToString(sum[:16])
-}
 
 // Owner says in which keys of a job's meta its owner stands.
 type Owner struct{ ID, Name, Email string }

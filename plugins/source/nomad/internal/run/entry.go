@@ -9,6 +9,7 @@ import (
 
 	"github.com/bursar-accounting/bursar/plugins/internal/journal"
 	"github.com/bursar-accounting/bursar/plugins/source/nomad/internal/nomad"
+	"github.com/bursar-accounting/bursar/proto/text"
 )
 
 // Entry is what is known of one allocation.
@@ -233,5 +234,5 @@ func (v *View) Name() string {
 	if !v.First {
 		name += fmt.Sprintf("@%d", v.Start.UnixMilli())
 	}
-	return shortenName(name)
+	return text.ShortName(name, maxName)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 	"github.com/bursar-accounting/bursar/proto/auditor"
 	"github.com/bursar-accounting/bursar/proto/identity"
+	"github.com/bursar-accounting/bursar/proto/local"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
@@ -64,7 +65,7 @@ func readSettings(cfg *sdk.Config) (settings, error) {
 		cfg.CheckSocket("socket", s.socket)
 	case err != nil || port == "":
 		cfg.Errorf("listen", "%q is not an address; write one such as \"127.0.0.1:8000\"", s.Listen)
-	case s.TLS == nil && !isLoopback(host):
+	case s.TLS == nil && !local.IsLoopback(host):
 		cfg.Errorf("listen", "%q is not on loopback: without certificates, anybody who can reach it could write records; add a tls block", s.Listen)
 	case s.TLS == nil && !s.AllowLocalUsers:
 		cfg.Errorf("listen", "every user of this machine could push records to %s: add a tls block, use the socket by leaving listen out, or accept it with allow_local_users = true", s.Listen)
@@ -100,11 +101,6 @@ func (s *settings) readUsers(cfg *sdk.Config) {
 		}
 		s.uids = append(s.uids, uid)
 	}
-}
-
-func isLoopback(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 // readKeys loads the certificates of the tls block, or the agent's own.
