@@ -56,3 +56,41 @@ func TestOldRunsGoWithAllThatBelongsToThem(t *testing.T) {
 		})
 	}
 }
+
+func TestForgetRuns_RunsBeforeATime_GoWithTheLastOnesAndOfFormerActions(t *testing.T) {
+	for _, c := range []struct {
+		name       string
+		configured bool
+		current    uint64
+		days, left int
+	}{
+		{"the newer ones stay", true, 0, 5, 5},
+		{"all may go", true, 0, -1, 0},
+		{"all of an action that is not configured any more", false, 0, -1, 0},
+		{"but for those from the run under way on", true, 4, -1, 7},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			k := newCluster(t)
+			k.past(sdk.ClassKeyed, 10)
+			n := k.lead(fine(sdk.ClassKeyed, "@manual", 1))
+			m := n.manager()
+			if !c.configured {
+				m.Set(nil)
+			}
+			card := State{version: version{Format}, Began: 1, Next: 11, Oldest: 1, Current: c.current, Doubtful: []uint64{1, 9}}
+			if _, err := k.apply(&store.DocumentCommand{Sets: []store.Document{newDocument(cardSpace, testName.String(), encodeDocument(&card))}}); err != nil {
+				t.Fatal(err)
+			}
+			removed, err := m.ForgetRuns(t.Context(), time.Now().AddDate(0, 0, -c.days).Add(time.Hour))
+			if err != nil || removed != 10-c.left || len(k.ledger()) != c.left {
+				t.Errorf("%d are removed and %d effects left, want %d left: %v", removed, len(k.ledger()), c.left, err)
+			}
+			if got := n.status(m).Card; got.Next != 11 || got.Next-got.Oldest != uint64(c.left) || len(got.Doubtful) > 0 && got.Doubtful[0] < got.Oldest {
+				t.Errorf("%+v", got)
+			}
+			if again, err := m.ForgetRuns(t.Context(), time.Now().AddDate(0, 0, -c.days).Add(time.Hour)); again != 0 || err != nil {
+				t.Errorf("the second time %d are removed: %v", again, err)
+			}
+		})
+	}
+}

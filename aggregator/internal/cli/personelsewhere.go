@@ -13,7 +13,7 @@ import (
 func (p *Program) sayElsewhere(ctx context.Context, who *person) {
 	p.sayAccess(ctx, who)
 	p.say("Not in this: sessions of the pages. They end within 12 hours, or with their token, and leave the store at the next login after that.")
-	p.say("Not in this: effects and payloads of %s. Runs leave the store after 400 days, those that set values after 30, but the last 100 of each action stay: bursar actions history ACTION, bursar actions payload ACTION RUN EFFECT.", who.nameActions(ctx))
+	p.say("Not in this: effects and payloads of %s. Runs leave the store after 400 days, those that set values after 30, but the last 100 of each action stay, at most for names_months where the configuration has it: bursar actions history ACTION, bursar actions payload ACTION RUN EFFECT.", who.nameActions(ctx))
 	var names []string
 	for i := range who.archives {
 		names = append(names, who.archives[i].Name)

@@ -58,9 +58,11 @@ func (a *Aggregator) removeNamesOnce(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if done.Records > 0 || done.Quarantined > 0 {
+	until := policy.Until(r.Now)
+	runs, err := a.actions.ForgetRuns(ctx, until.Std())
+	if done.Records > 0 || done.Quarantined > 0 || runs > 0 {
 		a.set.Log.Info("names of persons were removed from old records", "records", done.Records, "quarantined_dropped", done.Quarantined,
-			"archived_kept", done.Archived, "until", policy.Until(r.Now).String())
+			"archived_kept", done.Archived, "action_runs_removed", runs, "until", until.String())
 	}
-	return nil
+	return err
 }
