@@ -42,7 +42,7 @@ func walked() []page {
 		{path: "/ui/reports?report=job&job=40", needs: ".report", table: true},
 		{path: "/ui/agents", table: true},
 		{path: "/ui/quarantine", needs: ".card"},
-		{path: "/ui/conflicts", needs: ".card"},
+		{path: "/ui/conflicts", table: true},
 		{path: "/ui/actions", table: true},
 		{path: "/ui/actions/exec/quota", needs: "dl", table: true},
 		{path: "/ui/actions/exec/quota/runs/1", needs: "dl", table: true},

@@ -9,14 +9,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/view"
 	"github.com/bursar-accounting/bursar/proto/commandline"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
-
-// quarantineKey names the job on the command line; "-" stands for an empty part.
-func quarantineKey(q *v1.Quarantined) string {
-	return orDash(q.Agent) + "/" + orDash(q.SourceType) + "/" + orDash(q.SourceLabel) + "/" + q.ID
-}
 
 func (p *Program) quarantineCommand() *cobra.Command {
 	return groupCommand("quarantine", "List, retry and drop quarantined jobs", "  bursar quarantine list\n  bursar quarantine retry -all",
@@ -28,13 +24,7 @@ func (p *Program) quarantineList() *cobra.Command {
 		Use: "list", Short: "List quarantined jobs", Example: "  bursar quarantine list\n  bursar quarantine list -format json",
 	}, func(ctx context.Context, api v1.API, _ []string) (v1.Quarantine, error) {
 		return api.Quarantine(ctx, nil)
-	}, func(list v1.Quarantine, _ format, c *clock) page {
-		t := newTable("KEY", "REASON", "?LAST", "?>COUNT", "~MESSAGE")
-		for _, q := range list.Quarantine {
-			t.addRow(quarantineKey(&q), q.Reason, c.instantText(q.Last), strconv.FormatInt(q.Count, 10), q.Message)
-		}
-		return page{table: t, found: cutOff(list.More)}
-	})
+	}, showList(view.Quarantine))
 }
 
 func (p *Program) quarantineShow() *cobra.Command {
@@ -53,7 +43,7 @@ func (p *Program) quarantineShow() *cobra.Command {
 
 func showQuarantined(q v1.Quarantined, _ format, c *clock) page {
 	t := newTable("WHAT", "VALUE")
-	t.addRow("key", quarantineKey(&q))
+	t.addRow("key", view.QuarantineKey(&q))
 	t.addRow("reason", q.Reason)
 	t.addRow("message", q.Message)
 	t.addRow("record", orDash(q.RecordID))
@@ -61,14 +51,7 @@ func showQuarantined(q v1.Quarantined, _ format, c *clock) page {
 	t.addRow("last", c.instantText(q.Last))
 	t.addRow("count", strconv.FormatInt(q.Count, 10))
 	t.below = q.Raw
-	out := page{table: t}
-	if q.Instead != "" {
-		out.notes = append(out.notes, "No agent can map it again: "+q.Instead+".")
-	}
-	if q.Truncated {
-		out.notes = append(out.notes, "The raw input was longer; this is its beginning.")
-	}
-	return out
+	return page{table: t, notes: view.QuarantinedNotes(&q)}
 }
 
 // jobOf reads the key of a job: agent/type/label/id, where the id may hold slashes.
@@ -129,10 +112,10 @@ func (p *Program) allKeys(ctx context.Context, api v1.API, mapped bool) (keys []
 		q := &list.Quarantine[i]
 		if mapped && q.Instead != "" {
 			input++
-			p.say("%s: %s; %s", quarantineKey(q), q.Message, q.Instead)
+			p.say("%s: %s; %s", view.QuarantineKey(q), q.Message, q.Instead)
 			continue
 		}
-		keys = append(keys, quarantineKey(q))
+		keys = append(keys, view.QuarantineKey(q))
 	}
 	if list.More {
 		p.say("There are more than the server lists at once: repeat this command afterwards.")

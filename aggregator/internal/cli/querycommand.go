@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/view"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
@@ -185,17 +186,5 @@ func (p *Program) conflictsCommand() *cobra.Command {
 		Example: "  bursar conflicts\n  bursar conflicts -format csv",
 	}, func(ctx context.Context, api v1.API, _ []string) (v1.Conflicts, error) {
 		return api.Conflicts(ctx, nil)
-	}, func(list v1.Conflicts, _ format, c *clock) page {
-		t := newTable("RECORD", "ORIGIN", "?RANK", "START", "?STOP", "?OBSERVED")
-		for _, e := range list.Conflicts {
-			for _, h := range e.Holdings {
-				start, stop := "-", "-"
-				if h.Record != nil {
-					start, stop = c.instantText(h.Record.StartTime), c.instantText(h.Record.StopTime)
-				}
-				t.addRow(e.RecordID, h.Origin, h.Rank, start, stop, c.instantText(h.Observed))
-			}
-		}
-		return page{table: t, found: cutOff(list.More)}
-	})
+	}, showList(view.Conflicts))
 }

@@ -9,20 +9,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/view"
 	"github.com/bursar-accounting/bursar/proto/client"
 	"github.com/bursar-accounting/bursar/proto/commandline"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
-
-// waitingStop is when the run stopped.
-func waitingStop(w *v1.Entry) v1.Time {
-	for _, h := range w.Holdings {
-		if !h.WaitingStop.IsZero() {
-			return h.WaitingStop
-		}
-	}
-	return v1.Time{}
-}
 
 func (p *Program) waitingCommand() *cobra.Command {
 	return groupCommand("waiting", "List and dismiss job ends that have no record yet", "  bursar waiting list\n  bursar waiting dismiss -older 30d", p.waitingList(), p.waitingDismiss())
@@ -35,13 +26,7 @@ func (p *Program) waitingList() *cobra.Command {
 record is still on its way from another agent or does not exist: TARDIS pushes the end
 of drones that never became available.`,
 		Example: "  bursar waiting list\n  bursar waiting list -format csv",
-	}, func(ctx context.Context, api v1.API, _ []string) (v1.Waiting, error) { return api.Waiting(ctx, nil) }, func(list v1.Waiting, _ format, c *clock) page {
-		t := newTable("RECORD", "STOP")
-		for _, w := range list.Waiting {
-			t.addRow(w.RecordID, c.instantText(waitingStop(&w)))
-		}
-		return page{table: t, found: cutOff(list.More)}
-	})
+	}, func(ctx context.Context, api v1.API, _ []string) (v1.Waiting, error) { return api.Waiting(ctx, nil) }, showList(view.Waiting))
 }
 
 func (p *Program) waitingDismiss() *cobra.Command {
@@ -92,7 +77,7 @@ func (p *Program) dismissListed(ctx context.Context, c *client.Client, older str
 	}
 	var ids []string
 	for i := range answer.Waiting {
-		at := waitingStop(&answer.Waiting[i])
+		at := view.WaitingStop(&answer.Waiting[i])
 		if before.IsZero() || !at.IsZero() && at.Before(before) {
 			ids = append(ids, answer.Waiting[i].RecordID)
 		}

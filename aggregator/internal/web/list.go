@@ -73,5 +73,16 @@ func (p *Pages) listCell(l *view.List, row []v1.Cell, i int) shownCell {
 
 // aboutCell is the page about what a cell of a list names; "" where there is none.
 func (p *Pages) aboutCell(l *view.List, row []v1.Cell, i int) string {
-	return aboutPage(p.ownKeys(), l.Columns[i].Name, row[i].String())
+	switch column, value := l.Columns[i].Name, row[i].String(); {
+	case l.Name == "sources" && column == "source":
+		return "/ui/agents"
+	case column == "source_gaps" && value != "" && value != "0":
+		return "#gaps"
+	case l.Name == "waiting" && column == "record":
+		return jobAddress(value)
+	case column == "record":
+		return aboutPage(p.ownKeys(), "record_id", value)
+	default:
+		return aboutPage(p.ownKeys(), column, value)
+	}
 }

@@ -7,13 +7,13 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
+	"github.com/bursar-accounting/bursar/aggregator/internal/view"
 	"github.com/bursar-accounting/bursar/proto/identity"
-	"github.com/bursar-accounting/bursar/proto/record"
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 // maxListed bounds the lists of what is odd.
@@ -29,15 +29,11 @@ type quarantinePage struct {
 	Done    string // what the form that was sent did
 }
 
-// quarantined is a job that gave no valid record.
+// quarantined is a job that gave no valid record, with the beginning of its raw input.
 type quarantined struct {
-	Agent, Type, Label                    string
-	Source, ID, Reason, Message, RecordID string
-	First, Last                           time.Time
-	Count                                 int64
-	Raw                                   string
-	Cut                                   bool   // Raw is only the beginning
-	Instead                               string // what to do where no agent can map it again
+	v1.Quarantined
+
+	Notes []string
 }
 
 func (p *Pages) quarantineContent(r *http.Request, v *access.View) (any, error) {
@@ -126,10 +122,11 @@ const rawShown = 4096
 
 func quarantinedOf(q *store.Quarantined, instead string) quarantined {
 	raw, cut := validText(q.Raw, rawShown)
-	return quarantined{
-		Agent: q.Source.Agent, Type: q.Source.Type, Label: q.Source.Label, Source: q.Source.Type + "/" + q.Source.Label, ID: q.ID, Reason: q.Reason, Message: q.Message, RecordID: q.RecordID,
-		First: stdTime(q.First), Last: stdTime(q.Last), Count: q.Count, Raw: raw, Cut: cut || q.Truncated, Instead: instead,
+	job := v1.Quarantined{
+		Agent: q.Source.Agent, SourceType: q.Source.Type, SourceLabel: q.Source.Label, ID: q.ID, Reason: q.Reason, Message: q.Message, RecordID: q.RecordID,
+		First: v1.Stamp(q.First), Last: v1.Stamp(q.Last), Count: q.Count, Truncated: cut || q.Truncated, Instead: instead, Raw: raw,
 	}
+	return quarantined{job, view.QuarantinedNotes(&job)}
 }
 
 // validText is the beginning of raw as valid text.
@@ -143,58 +140,27 @@ func validText(raw []byte, limit int) (text string, cut bool) {
 // conflictsPage is what the conflicts page shows.
 type conflictsPage struct {
 	Tabs      []tab
-	Conflicts []conflict
-	Waiting   []conflict
-	More      bool
+	Conflicts shownTable
+	Waiting   shownTable // stops without a record
 }
 
-// conflict is a run about which origins disagree, or a stop without a body.
-type conflict struct {
-	ID      string
-	Sayings []saying
-}
-
-func (p *Pages) conflictsContent(_ *http.Request, v *access.View) (any, error) {
+func (p *Pages) conflictsContent(r *http.Request, v *access.View) (any, error) {
 	page := &conflictsPage{}
-	collect := func(into *[]conflict) func(*record.Entry) error {
-		return func(e *record.Entry) error {
-			if len(*into) == maxListed {
-				page.More = true
-				return errEnough
-			}
-			*into = append(*into, conflict{ID: e.ID, Sayings: sayingsOf(e)})
-			return nil
-		}
-	}
 	var err error
 	if page.Tabs, err = agentTabs(v, "conflicts"); err != nil {
 		return nil, err
 	}
-	err = v.Conflicts(collect(&page.Conflicts))
+	conflicts, err := p.V1.Conflicts(r.Context(), nil)
+	if err != nil {
+		return nil, err
+	}
+	page.Conflicts = p.showList(view.Conflicts(conflicts), maxListed, "/v1/conflicts?format=csv")
 	if v.Principal().Rows.All() { // a stop says nothing by which it could be shown to some
-		err = errors.Join(err, v.WaitingStops(collect(&page.Waiting)))
-	}
-	if errors.Is(err, errEnough) {
-		err = nil
-	}
-	return page, err
-}
-
-// sayingsOf is what each origin says about a run.
-func sayingsOf(e *record.Entry) []saying {
-	var out []saying
-	for i := range e.Holdings {
-		h := &e.Holdings[i]
-		s := saying{Origin: h.Origin.String(), Rank: h.Rank.String(), Withdrawn: h.Withdrawn(), Waiting: h.Waiting()}
-		if r := h.Shown(); r != nil {
-			s.Start, s.Stop = stdTime(r.Start), stdTime(r.Stop)
-		} else {
-			s.Stop = stdTime(h.Stop)
+		waiting, err := p.V1.Waiting(r.Context(), nil)
+		if err != nil {
+			return nil, err
 		}
-		if o := h.Effective().Observed; o != 0 {
-			s.Observed = time.UnixMicro(o).UTC()
-		}
-		out = append(out, s)
+		page.Waiting = p.showList(view.Waiting(waiting), maxListed, "/v1/waiting?format=csv")
 	}
-	return out
+	return page, nil
 }

@@ -2,6 +2,7 @@ package web
 
 import (
 	"fmt"
+	"math"
 	"net/http"
 	"net/url"
 	"slices"
@@ -29,7 +30,7 @@ type recordPage struct {
 	Seq      uint64
 	JSON     string // the address at which /v1 has all of it
 	Agents   bool   // the reader may see the page of agents
-	Others   []saying
+	Holdings shownTable
 	Conflict bool
 	Versions []version
 	Whole    bool // these are all versions
@@ -46,15 +47,6 @@ type metaLine struct {
 }
 
 type metaValue struct{ Value, Path string }
-
-// saying is what one origin says about a run.
-type saying struct {
-	Origin, Rank string
-	Start, Stop  time.Time
-	Observed     time.Time
-	Withdrawn    bool
-	Waiting      bool
-}
 
 // version is what was shown of a record up to a change.
 type version struct {
@@ -87,11 +79,11 @@ func (p *Pages) recordContent(r *http.Request, v *access.View) (any, error) {
 	shown.Stop = row.ShownStop()
 	page.Job = p.describeJob(r.Context(), &shown, page.User)
 	page.Agents = v.MayFigures() == nil
-	entry, err := v.Entry(id)
+	entry, err := p.V1.GetEntry(r.Context(), id, nil)
 	if err != nil {
 		return nil, err
 	}
-	page.Others, page.Conflict = sayingsOf(&entry), entry.Conflict()
+	page.Holdings, page.Conflict = p.showList(view.Holdings(entry), math.MaxInt, ""), entry.Conflict
 	old, whole, err := v.History(&row, versionsShown)
 	page.Versions, page.Whole = versionsOf(append([]columns.Row{row}, old...)), whole
 	return page, err
