@@ -3,9 +3,7 @@ package cli
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"io"
-	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -94,90 +92,10 @@ func (p *Program) agentsCommand() *cobra.Command {
 		Use: "agents", Short: "List agents and their sources, with lag, completeness and gaps",
 		Example: "  bursar agents\n  bursar agents -format json",
 	}, func(ctx context.Context, api v1.API, _ []string) (v1.Agents, error) { return api.Agents(ctx, nil) }, func(list v1.Agents, _ format, c *clock) page {
-		out := page{table: c.agentTable(list.Agents)}
-		for _, a := range list.Agents {
-			out.notes = append(out.notes, c.agentNotes(&a)...)
-		}
-		return out
+		return listPage(view.Agents(list, c.zone.String()), c)
 	})
 	cmd.AddCommand(p.agentRemoveCommand())
 	return cmd
-}
-
-// agentNotes say what is wrong with an agent, and what to do.
-func (c *clock) agentNotes(a *v1.Agent) (notes []string) {
-	if a.Error != "" {
-		notes = append(notes, a.Name+": "+a.Error)
-	}
-	if a.Remedy != "" {
-		notes = append(notes, a.Name+": do first: "+a.Remedy)
-	}
-	for _, s := range a.Sources {
-		switch {
-		case s.Error != "":
-			notes = append(notes, fmt.Sprintf("%s: %s is not collected: %s", a.Name, sourceName(&s), s.Error))
-		case s.Silent:
-			notes = append(notes, fmt.Sprintf("%s: %s says nothing for longer than is usual; it is complete to %s", a.Name, sourceName(&s), c.instantText(s.CompleteTo)))
-		}
-	}
-	if a.Joined && !a.Configured {
-		notes = append(notes, a.Name+": it joined by a token, and the leader does not pull from it yet")
-	}
-	if a.Gaps > 0 {
-		notes = append(notes, fmt.Sprintf("%s: something is missing for good: bursar gaps -agent %s", a.Name, a.Name))
-	}
-	return notes
-}
-
-func (c *clock) agentTable(list []v1.Agent) *table {
-	t := newTable("AGENT", "?ADDRESS", "STATE", "?LAST CONTACT", "?>BEHIND", "?>GAPS", "SOURCE", "?SOURCE STATE", ">RECORDS", "?>QUARANTINED", "COMPLETE TO")
-	for _, a := range list {
-		head := []string{a.Name, agentPlace(&a), agentState(&a), c.instantText(a.LastContact), numberOrUnknown(a.Behind), strconv.Itoa(a.Gaps)}
-		for _, s := range a.Sources {
-			t.addRow(append(head[:6:6], sourceName(&s), orDash(s.State), strconv.FormatInt(s.Counts.Added, 10), strconv.FormatUint(s.Quarantined, 10), c.instantText(s.CompleteTo))...)
-		}
-		if len(a.Sources) == 0 {
-			t.addRow(append(head[:6:6], "-", "-", "0", "0", "-")...)
-		}
-	}
-	return t
-}
-
-// agentPlace is where the agent listens.
-func agentPlace(a *v1.Agent) string {
-	if a.DialsIn {
-		return "dials in"
-	}
-	return orDash(a.Address)
-}
-
-func sourceName(s *v1.AgentSource) string {
-	if s.Type == "" && s.Label == "" {
-		return "pushed"
-	}
-	return s.Type + "/" + s.Label
-}
-
-// agentState is how the agent is doing, in a word or two.
-func agentState(a *v1.Agent) string {
-	connected := a.Connected != nil && *a.Connected
-	switch {
-	case a.Import:
-		return "import"
-	case a.Connected == nil && a.Error != "": // no leader says
-		return notKnown
-	case !a.Configured:
-		return "not configured"
-	case connected && a.Behind != nil && *a.Behind > 0:
-		return "catching up"
-	case connected:
-		return "up to date"
-	case a.Remedy != "":
-		return "damaged"
-	case a.Error != "":
-		return "unreachable"
-	}
-	return "connecting"
 }
 
 func (p *Program) conflictsCommand() *cobra.Command {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -260,14 +259,6 @@ func secondsOf(s float64) time.Duration { return time.Duration(s * float64(time.
 
 // notKnown stands for what no one could be asked.
 const notKnown = "not known"
-
-// numberOrUnknown writes a number that may not have been told.
-func numberOrUnknown(n *uint64) string {
-	if n == nil {
-		return notKnown
-	}
-	return strconv.FormatUint(*n, 10)
-}
 
 // datesLine has the certificate that ends first and the newest backup.
 func (s *clusterStatus) datesLine(c *clock) string {

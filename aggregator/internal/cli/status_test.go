@@ -130,14 +130,6 @@ func TestStatus_WithoutALeader_SaysWhatIsKnownAndHowOldItIs(t *testing.T) {
 	}
 }
 
-func TestAgents_WithoutALeader_AreNotSaidToConnect(t *testing.T) {
-	s, _ := answered(t, 200, v1.Agents{Agents: []v1.Agent{{Name: "head1", Error: "no leader is known", Sources: []v1.AgentSource{{Type: "slurm", Label: "nemo", Quarantined: 1, Counts: v1.Counts{Quarantined: 2}}}}}})
-	_, out, _ := s.bursar(t.Context(), "agents", "-format", "csv")
-	if want := "head1,,not known,,not known,0,slurm/nemo,,0,1,"; !strings.Contains(out, want) {
-		t.Errorf("no %q in\n%s", want, out)
-	}
-}
-
 func TestTheBallastIsGivenUpByACommand(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "disk.ballast"), make([]byte, 3<<20), 0o600); err != nil {

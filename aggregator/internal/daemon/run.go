@@ -193,7 +193,7 @@ func (a *Aggregator) makeServices() {
 	a.makeBackupSchedule()
 	a.makeHealthMonitor()
 	a.trail = audit.NewLog(audit.Options{Node: a.set.Name, Write: a.replica.Write, View: nodeDocuments{a.store}, Months: func() int { return a.retentionPolicy().KeptAudit() }, Log: a.set.Log})
-	pages := &web.Pages{Reader: reader, Pulls: pulls.pullStatus, Health: a.doctor.Report, Node: a.set.Name, Version: a.set.Version, Log: a.set.Log, Book: a.books.Book, Zone: a.siteZone, Keys: a.ownKeys}
+	pages := &web.Pages{Reader: reader, Health: a.doctor.Report, Node: a.set.Name, Version: a.set.Version, Log: a.set.Log, Book: a.books.Book, Zone: a.siteZone, Keys: a.ownKeys}
 	a.conns = api.NewConns(api.PerAddress, a.registry)
 	who := a.principalFunc()
 	pages.Framers = a.gate.Framers

@@ -148,11 +148,11 @@ const (
 // ToneOf is the tone of a state, the same in each list that has the word.
 func ToneOf(state string) Tone {
 	switch state {
-	case "up to date", "collects", "leader", "healthy", "running", "done", "saved", "complete":
+	case "up to date", "collecting", "waiting", "leader", "healthy", "running", "done", "saved", "complete":
 		return Good
-	case "catching up", "silent", "configuring", "paused", "partial", "unknown", "firing", "warning", "pending removal":
+	case "catching up", "silent", "configuring", "paused", "stopped", "incomplete", "partial", "unknown", "firing", "warning", "pending removal":
 		return Warn
-	case "unreachable", "damaged", "does not collect", "fenced", "failing", "disabled", "rejected", "critical", "fails":
+	case "unreachable", "damaged", "fenced", "failing", "disabled", "rejected", "critical", "fails":
 		return Bad
 	}
 	return Plain

@@ -60,97 +60,14 @@ func conflictCount(v *access.View) (bounded, error) {
 // agentsPage is what the page of agents and sources shows.
 type agentsPage struct {
 	Tabs     []tab
-	Agents   []agentView
-	Sources  bool // there is one
+	Agents   shownTable
 	Calendar *calendarPage
 	Gaps     shownTable
+	Results  shownTable
 }
-
-// agentView is an agent as the pages show it.
-type agentView struct {
-	v1.Agent
-
-	Sources []sourceView
-}
-
-func viewAgent(a v1.Agent) agentView {
-	return agentView{a, mapViews(a.Sources, func(s v1.AgentSource) sourceView { return sourceView(s) })}
-}
-
-type sourceView v1.AgentSource
 
 // gapView is what could not be had.
 type gapView v1.Gap
-
-// State is how the agent is doing, in one word.
-func (a agentView) State() string {
-	switch {
-	case a.Import:
-		return "import"
-	case a.Connected == nil && a.Error != "":
-		return "unknown" // no leader says
-	}
-	return a.statusLine().State()
-}
-
-// Tone is the colour of the state.
-func (a agentView) Tone() string {
-	if a.Import {
-		return "dim"
-	}
-	return a.statusLine().Tone()
-}
-
-func (a agentView) statusLine() agentLine {
-	l := agentLine{Configured: a.Configured, Error: a.Error}
-	if a.Connected != nil {
-		l.Connected = *a.Connected
-	}
-	if a.Behind != nil {
-		l.Behind = *a.Behind
-	}
-	return l
-}
-
-// Contact is when something came from it last.
-func (a agentView) Contact() v1.Time {
-	if a.LastContact.IsZero() {
-		return a.LastFrames
-	}
-	return a.LastContact
-}
-
-// Name is type/label.
-func (s sourceView) Name() string {
-	if s.Type == "" {
-		return "pushed to the agent"
-	}
-	return s.Type + "/" + s.Label
-}
-
-// Health is how the source is doing, in one word.
-func (s sourceView) Health() string {
-	switch {
-	case s.Error != "":
-		return "does not collect"
-	case s.Silent:
-		return "silent"
-	case s.State == "configuring" || s.State == "paused":
-		return s.State
-	}
-	return "collects"
-}
-
-// Tone is the colour of the state.
-func (s sourceView) Tone() string {
-	switch {
-	case s.Error != "":
-		return "bad"
-	case s.Silent || s.State == "configuring" || s.State == "paused":
-		return "warn"
-	}
-	return "good"
-}
 
 // Source is the whole name, or the agent's where the gap is of all of it.
 func (g gapView) Source() string {
@@ -172,10 +89,8 @@ func (p *Pages) agentsContent(r *http.Request, v *access.View) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	page.Agents = mapViews(answer.Agents, viewAgent)
-	for i := range page.Agents {
-		page.Sources = page.Sources || len(page.Agents[i].Sources) > 0
-	}
+	page.Agents = p.showList(view.Agents(answer, p.siteZone().String()), math.MaxInt, "/v1/agents?format=csv")
+	page.Results = p.showList(view.IngestResults(answer), math.MaxInt, "/v1/counters?format=csv")
 	if page.Tabs, err = agentTabs(v, "agents"); err != nil {
 		return nil, err
 	}

@@ -1,16 +1,11 @@
 package web
 
 import (
-	"cmp"
-	"context"
 	"errors"
 	"net/http"
-	"slices"
-	"time"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
-	"github.com/bursar-accounting/bursar/aggregator/internal/ingest"
 	"github.com/bursar-accounting/bursar/aggregator/internal/report"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 )
@@ -95,113 +90,4 @@ func (p *Pages) overviewContent(r *http.Request, v *access.View) (any, error) {
 		return nil
 	}))
 	return page, nil
-}
-
-// agentLine is an agent in a table.
-type agentLine struct {
-	Name       string
-	Configured bool // this node pulls from it
-	Connected  bool
-	Error      string
-	Contact    time.Time
-	Behind     uint64
-	Sources    []sourceLine
-}
-
-// sourceLine is a source of an agent.
-type sourceLine struct {
-	Name       string
-	CompleteTo time.Time
-}
-
-// State is how the agent is doing, in one word.
-func (a agentLine) State() string {
-	switch {
-	case !a.Configured:
-		return "not configured"
-	case a.Connected && a.Behind > 0:
-		return "catching up"
-	case a.Connected:
-		return "up to date"
-	case a.Error != "":
-		return "unreachable"
-	}
-	return "connecting"
-}
-
-// Tone is the colour of the state.
-func (a agentLine) Tone() string {
-	switch {
-	case a.Configured && a.Connected:
-		return "good"
-	case a.Error != "":
-		return "bad"
-	}
-	return "dim"
-}
-
-// agentLines joins what the pulls say with what the store holds, by name.
-func (p *Pages) agentLines(ctx context.Context, v *access.View) ([]agentLine, error) {
-	all := map[string]*agentLine{}
-	pulls, err := p.Pulls(ctx)
-	if err != nil {
-		return nil, err
-	}
-	for _, s := range pulls {
-		all[s.Name] = fromStatus(s)
-	}
-	cursors, err := v.Agents()
-	if err != nil {
-		return nil, err
-	}
-	counters, err := v.Counters()
-	if err != nil {
-		return nil, err
-	}
-	for _, c := range cursors {
-		a := all[c.Agent]
-		if a == nil {
-			a = &agentLine{Name: c.Agent, Contact: stdTime(c.Pulled)}
-			all[c.Agent] = a
-		}
-		a.Sources = sourceLines(c, counters)
-	}
-	lines := make([]agentLine, 0, len(all))
-	for _, a := range all {
-		lines = append(lines, *a)
-	}
-	slices.SortFunc(lines, func(a, b agentLine) int { return cmp.Compare(a.Name, b.Name) })
-	return lines, nil
-}
-
-func fromStatus(s ingest.Status) *agentLine {
-	a := &agentLine{Name: s.Name, Configured: true, Connected: s.Connected, Contact: s.LastContact, Behind: s.Behind}
-	if s.Err != nil {
-		a.Error = s.Err.Error()
-		if s.Remedy != "" {
-			a.Error += "; do first: " + s.Remedy
-		}
-	}
-	return a
-}
-
-// sourceLines are those of an agent, with the time up to which each is complete.
-func sourceLines(c store.Cursor, counters []store.SourceCounts) []sourceLine {
-	var out []sourceLine
-	for _, n := range counters {
-		if n.Source.Agent != c.Agent {
-			continue
-		}
-		s := sourceLine{Name: n.Source.Type + "/" + n.Source.Label}
-		if n.Source.Type == "" {
-			s.Name = "pushed to the agent"
-		}
-		for _, w := range c.Watermarks {
-			if w.Source == n.Source {
-				s.CompleteTo = stdTime(w.CompleteTo)
-			}
-		}
-		out = append(out, s)
-	}
-	return out
 }

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
-	"github.com/bursar-accounting/bursar/aggregator/internal/ingest"
+	"github.com/bursar-accounting/bursar/aggregator/internal/api/apitest"
 	"github.com/bursar-accounting/bursar/proto/identity"
 	"github.com/bursar-accounting/bursar/proto/record"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
@@ -227,9 +227,9 @@ func TestTheOverviewHasTheRowsOfItsReader(t *testing.T) {
 
 func TestTheOverviewSaysNothingOfAgentsThatItCannotKnow(t *testing.T) {
 	s := busySite(t)
-	s.pages.Pulls = func(context.Context) ([]ingest.Status, error) { return nil, errors.New("nobody leads") }
+	s.pages.V1 = v1.API{Caller: broken{s, "/v1/agents"}}
 	code, body, _ := s.get("/")
-	if code != http.StatusOK || !strings.Contains(body, "Nobody leads.") || !strings.Contains(body, "in quarantine") {
+	if code != http.StatusOK || !strings.Contains(body, "&lt;broken&gt;") || !strings.Contains(body, "in quarantine") {
 		t.Errorf("%d\n%s", code, body)
 	}
 	for _, unsaid := range []string{"agents answer", "complete to", "No agent is configured"} {
@@ -242,7 +242,7 @@ func TestTheOverviewSaysNothingOfAgentsThatItCannotKnow(t *testing.T) {
 func TestTheOverviewCountsTheAgentsThatArePulledOnly(t *testing.T) {
 	s := newSite(t)
 	s.count() // of head1, which no node pulls from any more
-	s.pulls = []ingest.Status{{Name: "head2", Connected: true}}
+	s.Options.Agents = apitest.Agents{{Name: "head2", Connected: true}}
 	if _, body, _ := s.get("/"); !strings.Contains(body, "<b>1<small> of 1</small></b><span>agents answer</span>") || !strings.Contains(body, "<b>–</b><span>complete to</span>") || !strings.Contains(body, "not configured") {
 		t.Error(body)
 	}

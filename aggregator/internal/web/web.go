@@ -14,7 +14,6 @@ import (
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/aggregator/internal/health"
-	"github.com/bursar-accounting/bursar/aggregator/internal/ingest"
 	"github.com/bursar-accounting/bursar/aggregator/internal/report"
 	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
 	"github.com/bursar-accounting/bursar/proto/client"
@@ -37,8 +36,6 @@ type Pages struct {
 	// too is asked of it, so that the two cannot disagree; a refusal is a *client.Problem.
 	// It must be there when the first request comes.
 	V1 v1.API
-	// Pulls says how the leader's pulls from agents are doing.
-	Pulls func(ctx context.Context) ([]ingest.Status, error)
 	// Health judges the cluster; nil: no one does.
 	Health  func(ctx context.Context) health.Report
 	Node    string // this node's name

@@ -20,7 +20,6 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/api"
 	"github.com/bursar-accounting/bursar/aggregator/internal/api/apitest"
 	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
-	"github.com/bursar-accounting/bursar/aggregator/internal/ingest"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 	"github.com/bursar-accounting/bursar/aggregator/internal/web"
 	"github.com/bursar-accounting/bursar/proto/record"
@@ -33,7 +32,6 @@ type site struct {
 
 	t     *testing.T
 	mux   *http.ServeMux
-	pulls []ingest.Status
 	pages *web.Pages
 }
 
@@ -56,7 +54,7 @@ func siteOf(t *testing.T, w *apitest.World) *site {
 		t.Fatal("the reader of the interface is another one")
 	}
 	s.pages = &web.Pages{
-		Reader: reader, V1: v1.API{Caller: s}, Pulls: func(context.Context) ([]ingest.Status, error) { return s.pulls, nil }, Node: "agg1", Version: "1.2.3",
+		Reader: reader, V1: v1.API{Caller: s}, Node: "agg1", Version: "1.2.3",
 		Health: s.Report, Log: slog.New(slog.DiscardHandler), Now: apitest.Noon,
 	}
 	for pattern, h := range s.pages.Routes() {
@@ -151,7 +149,7 @@ func TestWhatARecordSaysCannotBecomeMarkup(t *testing.T) {
 		Agent: evil, Epoch: store.Epoch{1}, From: 1, To: 1, After: store.Chain{2}, Now: record.FromStd(time.Now()), Rows: columns.NewBuilder().Bytes(),
 		Quarantine: []store.Quarantined{{Source: record.Origin{Agent: evil, Type: evil, Label: evil}, ID: evil, Reason: "input", Message: evil, RecordID: evil, Raw: []byte(evil + "\xff")}},
 	})
-	s.pulls = []ingest.Status{{Name: evil, Address: evil, Err: errors.New(evil)}}
+	s.Options.Agents = apitest.Agents{{Name: evil, Address: evil, Error: evil}}
 	paths := append(pagePaths(), "/ui/record?"+url.Values{"id": {evil}}.Encode(), "/ui/record?"+url.Values{"id": {evil + "2"}}.Encode(),
 		"/ui/records?"+url.Values{"id": {evil}, "key": {evil}, "value": {evil}, "since": {evil}, "runs": {evil}}.Encode())
 	shown := map[string]bool{}
@@ -250,7 +248,7 @@ func TestTheOverviewCountsWhatIsThere(t *testing.T) {
 	open := run("open", 0, "bob")
 	open.Stop = record.None
 	s.Post(run("r1", 0, "alice"), open)
-	s.pulls = []ingest.Status{{Name: "h1", Address: "h1:7070", Connected: true, LastContact: time.Date(2026, 3, 1, 11, 59, 30, 0, time.UTC), Behind: 12345}, {Name: "h2", Err: errors.New("no route to host")}}
+	s.Options.Agents = apitest.Agents{{Name: "h1", Address: "h1:7070", Connected: true, LastContact: time.Date(2026, 3, 1, 11, 59, 30, 0, time.UTC), Behind: 12345}, {Name: "h2", Error: "no route to host"}}
 	_, body, _ := s.get("/")
 	for _, want := range []string{
 		"<b>2</b><span>records</span>", "<b>1</b><span>jobs running</span>", "1<small> of 2</small>", "catching up", "unreachable", "no route to host", "30 s ago", "12\u202f345",
