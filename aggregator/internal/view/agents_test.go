@@ -31,7 +31,7 @@ func someAgents() v1.Agents {
 }
 
 func TestAgents_EachState_IsSaidWithItsReason(t *testing.T) {
-	wantList(t, view.Agents(someAgents(), "Europe/Berlin"), `agent|address|state|last_contact|behind|gaps|source|source_state|records|quarantined|source_gaps|complete_to
+	wantExactList(t, view.Agents(someAgents(), "Europe/Berlin"), `agent|address|state|last_contact|behind|gaps|source|source_state|records|quarantined|source_gaps|complete_to
 busy|busy:7070|catching up|2026-03-01T09:00:00Z|12|3|slurm/nemo|collecting|7|1|2|2026-03-01T07:00:00Z
 busy|busy:7070|catching up|2026-03-01T09:00:00Z|12|3|pushed||4|0|0|
 failing|dials in|up to date||0|0|slurm/nemo|failing|0|0|0|
@@ -61,7 +61,7 @@ The backlog is the number of frames that the cluster has not received yet.`)
 func TestSources_WorstState_IsThatOfTheSource(t *testing.T) {
 	known := &v1.Usage{}
 	known.Complete.Missing = []v1.CompleteMissing{{Source: "calm/slurm/nemo", Runs: 2}, {Source: "calm/slurm/nemo", Runs: 3}, {Source: "busy/slurm/nemo", Runs: 1}}
-	wantList(t, view.Sources(someAgents(), known), `source|state|last_contact|backlog|complete_to|missing_runs
+	wantExactList(t, view.Sources(someAgents(), known), `source|state|last_contact|backlog|complete_to|missing_runs
 busy/slurm/nemo|catching up|2026-03-01T09:00:00Z|12|2026-03-01T07:00:00Z|1
 busy/pushed|catching up|2026-03-01T09:00:00Z|12||0
 failing/slurm/nemo|failing||0||0
@@ -86,7 +86,7 @@ unasked: no leader is known`)
 func TestIngestResults_SumsThatDoNotAddUp_AreNamed(t *testing.T) {
 	a := someAgents()
 	a.Agents = a.Agents[:1]
-	wantList(t, view.IngestResults(a), `source|pulled|added|merged|unchanged|stale|withdrawn|deleted|conflicting|quarantined
+	wantExactList(t, view.IngestResults(a), `source|pulled|added|merged|unchanged|stale|withdrawn|deleted|conflicting|quarantined
 busy/slurm/nemo|9|7|0|0|0|0|0|1|1
 busy/pushed|5|4|0|0|0|0|0|0|0
 Pulled is the sum of the other columns.

@@ -32,7 +32,8 @@ func spellOutList(l view.List) string {
 	return strings.Join(append(lines, l.Notes...), "\n")
 }
 
-func wantList(t *testing.T, got view.List, want string) {
+// wantExactList compares a list, spelled out, with what is wanted.
+func wantExactList(t *testing.T, got view.List, want string) {
 	t.Helper()
 	if text := spellOutList(got); text != want {
 		t.Errorf("got\n%s\nwant\n%s", text, want)
@@ -54,24 +55,24 @@ func someEntry() v1.Entry {
 
 func TestConflicts_EachOrigin_HasARowWithItsState(t *testing.T) {
 	e := someEntry()
-	wantList(t, view.Conflicts(v1.Conflicts{Conflicts: []v1.Entry{e}}), `record|origin|rank|start|stop|observed|state
+	wantExactList(t, view.Conflicts(v1.Conflicts{Conflicts: []v1.Entry{e}}), `record|origin|rank|start|stop|observed|state
 nemo-1|head1/slurm/nemo|scheduler|2026-03-01T01:00:00Z|2026-03-01T02:00:00Z|2026-03-01T09:00:00Z|ended
 nemo-1|pushed|pushed|2026-03-01T03:00:00Z|||running
 nemo-1|head2|pushed||||withdrawn
 nemo-1|head3|pushed||2026-03-01T04:00:00Z|2026-03-01T08:00:00Z|waiting for its record`)
 	e.Holdings = e.Holdings[:1]
-	wantList(t, view.Holdings(e), `origin|rank|start|stop|observed|state
+	wantExactList(t, view.Holdings(e), `origin|rank|start|stop|observed|state
 head1/slurm/nemo|scheduler|2026-03-01T01:00:00Z|2026-03-01T02:00:00Z|2026-03-01T09:00:00Z|ended`)
-	wantList(t, view.Conflicts(v1.Conflicts{}), "record|origin|rank|start|stop|observed|state\nThere are no conflicts.")
+	wantExactList(t, view.Conflicts(v1.Conflicts{}), "record|origin|rank|start|stop|observed|state\nThere are no conflicts.")
 }
 
 func TestWaiting_StopOfAnOrigin_IsThatOfTheRow(t *testing.T) {
 	e := someEntry()
-	wantList(t, view.Waiting(v1.Waiting{Waiting: []v1.Entry{e, {RecordID: "x"}}, More: true}), `record|stop|origin|observed
+	wantExactList(t, view.Waiting(v1.Waiting{Waiting: []v1.Entry{e, {RecordID: "x"}}, More: true}), `record|stop|origin|observed
 nemo-1|2026-03-01T04:00:00Z|head3|2026-03-01T08:00:00Z
 x|||`)
 	if view.WaitingStop(&e) != march(4) || !view.WaitingStop(&v1.Entry{}).IsZero() {
 		t.Error(view.WaitingStop(&e))
 	}
-	wantList(t, view.Waiting(v1.Waiting{}), "record|stop|origin|observed\nNo job end is without a record.")
+	wantExactList(t, view.Waiting(v1.Waiting{}), "record|stop|origin|observed\nNo job end is without a record.")
 }

@@ -9,12 +9,12 @@ import (
 )
 
 func TestQuarantine_EmptyParts_AreDashesInTheKey(t *testing.T) {
-	wantList(t, view.Quarantine(v1.Quarantine{Quarantine: []v1.Quarantined{
+	wantExactList(t, view.Quarantine(v1.Quarantine{Quarantine: []v1.Quarantined{
 		{Agent: "head1", SourceType: "slurm", SourceLabel: "nemo", ID: "4711/a", Reason: "mapping", Message: "no attribute", Last: march(9), Count: 2}, {ID: "1"},
 	}}), `key|reason|last|count|message
 head1/slurm/nemo/4711/a|mapping|2026-03-01T09:00:00Z|2|no attribute
 -/-/-/1|||0|`)
-	wantList(t, view.Quarantine(v1.Quarantine{}), "key|reason|last|count|message\nNo quarantined jobs.")
+	wantExactList(t, view.Quarantine(v1.Quarantine{}), "key|reason|last|count|message\nNo quarantined jobs.")
 }
 
 func TestQuarantinedNotes_InputOfAFile_SayWhatToDoInstead(t *testing.T) {
