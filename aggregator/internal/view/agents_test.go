@@ -62,7 +62,7 @@ func TestSources_WorstState_IsThatOfTheSource(t *testing.T) {
 	known := &v1.Usage{}
 	known.Complete.Missing = []v1.CompleteMissing{{Source: "calm/slurm/nemo", Runs: 2}, {Source: "calm/slurm/nemo", Runs: 3}, {Source: "busy/slurm/nemo", Runs: 1}}
 	wantExactList(t, view.Sources(someAgents(), known), `source|state|last_contact|backlog|complete_to|missing_runs
-busy/slurm/nemo|catching up|2026-03-01T09:00:00Z|12|2026-03-01T07:00:00Z|1
+busy/slurm/nemo|incomplete|2026-03-01T09:00:00Z|12|2026-03-01T07:00:00Z|1
 busy/pushed|catching up|2026-03-01T09:00:00Z|12||0
 failing/slurm/nemo|failing||0||0
 silent/slurm/nemo|silent||0|2026-03-01T07:00:00Z|0

@@ -150,7 +150,7 @@ func ToneOf(state string) Tone {
 	switch state {
 	case "up to date", "collecting", "waiting", "leader", "healthy", "running", "done", "saved", "complete":
 		return Good
-	case "catching up", "silent", "configuring", "paused", "stopped", "incomplete", "partial", "unknown", "firing", "warning", "pending removal":
+	case "silent", "configuring", "paused", "stopped", "incomplete", "partial", "unknown", "firing", "warning", "pending removal":
 		return Warn
 	case "unreachable", "damaged", "fenced", "failing", "disabled", "rejected", "critical", "fails":
 		return Bad
