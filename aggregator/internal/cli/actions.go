@@ -4,18 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/view"
 	"github.com/bursar-accounting/bursar/proto/commandline"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
-
-// actionName names an action on the command line.
-func actionName(a *v1.Action) string { return a.Type + "/" + a.Label }
 
 func (p *Program) actionsCommand() *cobra.Command {
 	return groupCommand("actions", "List, plan and run actions", "  bursar actions list\n  bursar actions plan priority/nemo\n  bursar actions run priority/nemo",
@@ -41,60 +40,19 @@ outcome of an effect is unknown.`,
 	}
 	cmd.Flags().BoolVar(&check, "check", false, "exit with 2 when an action is not healthy")
 	ask := func(ctx context.Context, api v1.API, _ []string) (v1.Actions, error) { return api.Actions(ctx, nil) }
-	return queryCommand(p, cmd, ask, func(list v1.Actions, f format, c *clock) page {
-		if len(list.Actions) == 0 && f == asTable {
-			return page{notes: []string{`There are no actions; a block action "type" "label" { … } in aggregator.hcl makes one.`}}
-		}
-		t, bad := c.actionTable(list.Actions)
-		out := page{table: t}
+	return queryCommand(p, cmd, ask, func(list v1.Actions, _ format, c *clock) page {
+		out := listPage(view.Actions(list), c)
+		var bad []string
 		for i := range list.Actions {
-			out.notes = append(out.notes, c.actionTrouble(&list.Actions[i])...)
+			if a := &list.Actions[i]; slices.Contains([]string{"failing", "disabled", "unknown", "paused"}, a.State) {
+				bad = append(bad, view.ActionName(a))
+			}
 		}
 		if check && len(bad) > 0 {
 			out.found = newFinding("not healthy: %s", strings.Join(bad, ", "))
 		}
 		return out
 	})
-}
-
-func (c *clock) actionTable(list []v1.Action) (t *table, bad []string) {
-	t = newTable("ACTION", "STATE", "?SCHEDULE", "?RUNS ON", "?>RUN", "PLANNED", "~OUTCOME", "?LAST SUCCESS", "?>ORDERS")
-	for i := range list {
-		a := &list[i]
-		row := []string{actionName(a), a.State, orDash(string(a.Schedule)), orDash(string(a.RunOn)), "-", "-", "-", c.instantText(a.LastSuccess), strconv.Itoa(a.Orders)}
-		if r := a.Last; r != nil {
-			row[4], row[5], row[6] = strconv.FormatUint(r.Run, 10), c.instantText(r.Planned), r.Outcome()
-		}
-		t.addRow(row...)
-		paint := ""
-		switch a.State {
-		case "failing", "disabled", "unknown", "paused":
-			paint = "31"
-			bad = append(bad, actionName(a))
-		}
-		t.paint = append(t.paint, paint)
-	}
-	return t, bad
-}
-
-// actionTrouble says what is wrong with an action, and what to do.
-func (c *clock) actionTrouble(a *v1.Action) (notes []string) {
-	name := actionName(a)
-	add := func(text string, args ...any) { notes = append(notes, name+": "+fmt.Sprintf(text, args...)) }
-	if m := a.Paused; m != nil {
-		add("paused by %s at %s%s", string(m.By), c.instantText(m.At), reasonSuffix(m))
-	}
-	if m := a.Disabled; m != nil {
-		add("disabled%s", reasonSuffix(m))
-		add("do first: bursar actions resume %s", name)
-	}
-	if m := a.Problem; m != nil {
-		add("no plan since %s%s", c.instantText(m.At), reasonSuffix(m))
-	}
-	for _, run := range a.Doubtful {
-		add("run %d has effects that may have happened: bursar actions history %s %d, then retry or skip", run, name, run)
-	}
-	return notes
 }
 
 // reasonSuffix is what follows a sentence: the reason of a mark, if it has one.
@@ -148,32 +106,23 @@ func (p *Program) actionsPlan() *cobra.Command {
 		}
 		return api.PlanAction(ctx, typ, label, v1.ActionOrder{Arguments: arguments})
 	}
-	return queryCommandWith(p, cmd, planTime, ask, func(plan v1.ActionPlan, f format, _ *clock) page { return showPlan(&plan, f, verbose) }, asTable, asJSON, asCSV)
+	return queryCommandWith(p, cmd, planTime, ask, func(plan v1.ActionPlan, _ format, c *clock) page { return showPlan(&plan, c, verbose) }, asTable, asJSON, asCSV)
 }
 
-func showPlan(plan *v1.ActionPlan, f format, verbose bool) page {
-	var out page
+func showPlan(plan *v1.ActionPlan, c *clock, verbose bool) page {
+	out := listPage(view.Plan(*plan), c)
 	if plan.Partial {
 		out.found = newFinding("something is missing from the plan; the notes name it")
 	}
-	if len(plan.Effects) == 0 && f == asTable {
-		out.notes = append([]string{"There is nothing to do."}, plan.Notes...)
-		return out
-	}
-	t := newTable("EFFECT", "~WHAT", "?>BYTES")
 	var full []string
 	for _, e := range plan.Effects {
-		t.addRow(e.Name, e.Summary, strconv.Itoa(e.Size))
 		if verbose && e.Show != "" {
 			full = append(full, e.Name+"\n"+e.Show)
 		}
 	}
-	t.below = strings.Join(full, "\n\n")
-	out.table = t
-	if plan.RunOn != "" {
-		out.notes = append(out.notes, "The programs would run on the agent "+string(plan.RunOn)+".")
+	if out.table != nil {
+		out.table.below = strings.Join(full, "\n\n")
 	}
-	out.notes = append(out.notes, plan.Notes...)
 	return out
 }
 
@@ -252,35 +201,9 @@ func (p *Program) actionsHistory() *cobra.Command {
 		return api.ActionRun(ctx, typ, label, run, nil)
 	}
 	return queryCommand(p, cmd, ask, func(answer any, _ format, c *clock) page {
-		switch a := answer.(type) {
-		case v1.ActionRuns:
-			return page{table: c.runTable(a.Runs)}
-		case v1.ActionRunEffects:
-			return page{table: c.effectTable(a.Effects), notes: a.Run.Notes}
+		if runs, many := answer.(v1.ActionRuns); many {
+			return listPage(view.ActionRuns(cmd.Flags().Arg(0), runs), c)
 		}
-		return page{}
+		return listPage(view.Attempts(answer.(v1.ActionRunEffects)), c)
 	})
-}
-
-func (c *clock) runTable(list []v1.ActionRun) *table {
-	t := newTable(">RUN", "WHY", "?BY", "PLANNED", "?ENDED", ">EFFECTS", "~OUTCOME")
-	for i := range list {
-		r := &list[i]
-		t.addRow(strconv.FormatUint(r.Run, 10), r.Why, orDash(string(r.By)), c.instantText(r.Planned), c.instantText(r.Ended), strconv.Itoa(r.Effects), r.Outcome())
-	}
-	return t
-}
-
-func (c *clock) effectTable(list []v1.ActionEffect) *table {
-	t := newTable(">EFFECT", "NAME", "STATE", "?>TRY", "?NODE", "?>FENCE", "BEGUN", "?OUTCOME", "~MESSAGE")
-	for _, e := range list {
-		number := strconv.Itoa(e.Effect)
-		if len(e.Attempts) == 0 {
-			t.addRow(number, e.Name, e.State, "-", "-", "-", "-", "-", e.Summary)
-		}
-		for _, n := range e.Attempts {
-			t.addRow(number, e.Name, e.State, strconv.Itoa(n.Number), n.Node, strconv.FormatUint(n.Fence, 10), c.instantText(n.Begun), orDash(string(n.Outcome)), n.Message)
-		}
-	}
-	return t
 }

@@ -92,7 +92,7 @@ func stoppedAction(ctx context.Context, api v1.API, name string) (stopped, err e
 	list, err := api.Actions(ctx, &v1.Reading{})
 	for i := range list.Actions {
 		a := &list.Actions[i]
-		if actionName(a) != name {
+		if view.ActionName(a) != name {
 			continue
 		}
 		switch {

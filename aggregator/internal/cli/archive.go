@@ -5,12 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/bursar-accounting/bursar/proto/archived"
+	"github.com/bursar-accounting/bursar/aggregator/internal/view"
 	"github.com/bursar-accounting/bursar/proto/commandline"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
@@ -32,24 +31,8 @@ func (p *Program) archiveList() *cobra.Command {
 		Use: "list", Short: "List the months that were removed from the store, and where their files are",
 		Example: "  bursar archive list\n  bursar archive list -format json",
 	}
-	type archives struct {
-		Archives []archived.Archive `json:"archives"`
-	}
-	ask := func(ctx context.Context, api v1.API, _ []string) (out archives, err error) {
-		err = api.Caller.Call(ctx, "GET", "/v1/archives", nil, nil, &out)
-		return out, err
-	}
-	return queryCommand(p, cmd, ask, func(list archives, f format, _ *clock) page {
-		if len(list.Archives) == 0 && f == asTable {
-			return page{notes: []string{"No records were removed from the store."}}
-		}
-		t := newTable("ARCHIVE", "STATE", ">RECORDS", ">REMOVED", "?~LOCATION", "?~MANIFEST")
-		for i := range list.Archives {
-			a := &list.Archives[i]
-			t.addRow(a.Name, a.State, strconv.FormatUint(a.Count, 10), strconv.FormatUint(a.Removed, 10), a.Location, a.Manifest)
-		}
-		return page{table: t}
-	})
+	ask := func(ctx context.Context, api v1.API, _ []string) (v1.Archives, error) { return api.Archives(ctx, nil) }
+	return queryCommand(p, cmd, ask, showList(view.Archives))
 }
 
 // archiveTime is how long all files may take to be read.
@@ -82,7 +65,7 @@ func (p *Program) archiveOrder(do, short, long string) *cobra.Command {
 		return awaitRunEnd(ctx, api, typ, label, answer.Ordered)
 	}
 	return queryCommandWith(p, cmd, 0, ask, func(run v1.ActionRunEffects, _ format, c *clock) page {
-		out := page{table: c.effectTable(run.Effects), notes: run.Run.Notes}
+		out := listPage(view.Attempts(run), c)
 		if run.Run.Done < run.Run.Effects {
 			out.found = newFinding("%d of %d archives: %s did not succeed", run.Run.Effects-run.Run.Done, run.Run.Effects, do)
 		}

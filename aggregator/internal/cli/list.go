@@ -14,23 +14,35 @@ func showList[T any](list func(T) view.List) display[T] {
 
 // listPage shows a list: with times by a clock for people, and to the digit in files.
 func listPage(l view.List, c *clock) page {
-	out := page{exact: exactTable(&l), notes: l.Notes, found: cutOff(l.More)}
+	out := page{exact: exactTable(&l), found: cutOff(l.More)}
 	if len(l.Rows) > 0 || l.Empty == "" {
 		out.table = listTable(&l, c)
-		return out
+	} else {
+		out.notes = append(out.notes, l.Empty)
 	}
-	out.notes = append([]string{l.Empty}, l.Notes...)
+	for i := range l.Notices {
+		n := &l.Notices[i]
+		c.used = c.used || !n.Since.IsZero()
+		out.notes = append(out.notes, n.Text(c.zone))
+		if n.Do != "" {
+			out.notes = append(out.notes, "do first: "+n.Do)
+		}
+	}
+	out.notes = append(out.notes, l.Notes...)
+	for i := range l.Below {
+		below := listTable(&l.Below[i], c)
+		below.title = l.Below[i].Title
+		out.below = append(out.below, below)
+	}
 	return out
 }
 
 // listTable is the table of a list for people.
 func listTable(l *view.List, c *clock) *table {
 	var head []string
-	var shown []int
-	for i := range l.Columns {
-		if l.Columns[i].Fit&(view.FileOnly|view.PageOnly) == 0 {
-			shown, head = append(shown, i), append(head, columnSigns(&l.Columns[i])+usageHead(&l.Columns[i].DocumentTableColumn))
-		}
+	shown := l.ShownColumns(view.FileOnly | view.PageOnly)
+	for _, i := range shown {
+		head = append(head, columnSigns(&l.Columns[i])+usageHead(&l.Columns[i].DocumentTableColumn))
 	}
 	t := newTable(head...)
 	add := func(row []v1.Cell, blank string) {
@@ -39,7 +51,7 @@ func listTable(l *view.List, c *clock) *table {
 			text := blank
 			if row[i].Known() {
 				text = l.ShowAt(row, i, c.zone)
-				c.used = c.used || l.Columns[i].Kind == view.KindTime || l.Columns[i].Kind == view.KindAge
+				c.used = c.used || !view.TimeOf(row[i]).IsZero()
 			}
 			cells = append(cells, text)
 		}
@@ -81,7 +93,9 @@ func exactTable(l *view.List) *table {
 	for _, row := range l.Rows {
 		cells := make([]string, len(row))
 		for i := range row {
-			cells[i] = strings.TrimSpace(row[i].String())
+			if kind := l.Columns[i].Kind; kind != view.KindTime && kind != view.KindAge || !view.TimeOf(row[i]).IsZero() {
+				cells[i] = strings.TrimSpace(row[i].String())
+			}
 		}
 		t.addRow(cells...)
 	}

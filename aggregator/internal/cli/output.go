@@ -73,6 +73,8 @@ type table struct {
 	rows [][]string
 	// paint are the colours of rows on a terminal, "" for none; it may be shorter.
 	paint []string
+	// title stands above it; "": none.
+	title string
 	// below is a text that follows for people, as it is; "": none.
 	below string
 	// exact says that the cells are as files have them: what is not known is empty.
@@ -141,6 +143,9 @@ func (t *table) writeText(w io.Writer, width int, color bool) (left []string, er
 			}
 		}
 		return strings.TrimRight(strings.Join(parts, gap), " ")
+	}
+	if t.title != "" {
+		b.WriteString("\n" + t.title + "\n")
 	}
 	head := line(t.head)
 	if color {

@@ -17,6 +17,7 @@ type page struct {
 	table  *table   // nil: the notes say all
 	text   string   // for people in the place of a table; "": the table
 	exact  *table   // for machines; nil: the table
+	below  []*table // for people
 	notes  []string // below the table, for people
 	answer any      // that JSON has, when it is a part of the answer
 	found  error    // by the command, in every format; nil: nothing
@@ -72,6 +73,9 @@ func (p *Program) writeAnswer(answer any, f format, s page) error {
 		_, err = io.WriteString(p.Stdout, s.text)
 	}
 	if f == asTable && err == nil {
+		for _, t := range s.below {
+			err = cmp.Or(err, p.printTable(t))
+		}
 		for _, note := range s.notes {
 			p.say("%s", wrapText(note, p.Width, 0))
 		}

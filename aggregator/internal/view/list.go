@@ -3,6 +3,7 @@ package view
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,6 +21,10 @@ type List struct {
 	Rows   [][]v1.Cell
 	Totals []v1.Cell
 	Notes  []string
+	// Notices say what is wrong with something in the list, and what to do.
+	Notices []Notice
+	// Below are lists that people see after it, under their titles.
+	Below []List
 	// Empty is shown in place of a table without rows.
 	Empty string
 	// More says that the server has more than it lists.
@@ -38,8 +43,9 @@ type Column struct {
 const (
 	KindText    = "text"
 	KindNumber  = "number"
-	KindTime    = "time"    // a moment, in RFC 3339
-	KindAge     = "age"     // a moment of which it matters how long ago it is, in RFC 3339
+	KindTime    = "time"    // a moment, in RFC 3339, or for people words in its place
+	KindAge     = "age"     // a moment of which it matters how long ago it is, as KindTime
+	KindBytes   = "bytes"   // a size, a number
 	KindState   = "state"   // a word that has a [Tone]
 	KindID      = "id"      // a name that programs made, such as a record id
 	KindCommand = "command" // to be typed in a shell
@@ -55,6 +61,7 @@ const (
 	LeaveOut                 // it is left out where cutting is not enough
 	FileOnly                 // it is in files only
 	PageOnly                 // it is not on terminals, as other columns say the same
+	IfAny                    // people see it only where a row has it
 )
 
 // newColumn makes a column of a kind, whose title is its name as words.
@@ -64,6 +71,7 @@ func newColumn(kind, name string) Column {
 
 func textColumn(name string) Column    { return newColumn(KindText, name) }
 func numberColumn(name string) Column  { return newColumn(KindNumber, name) }
+func bytesColumn(name string) Column   { return newColumn(KindBytes, name) }
 func timeColumn(name string) Column    { return newColumn(KindTime, name) }
 func ageColumn(name string) Column     { return newColumn(KindAge, name) }
 func stateColumn(name string) Column   { return newColumn(KindState, name) }
@@ -90,6 +98,27 @@ func (l *List) addRow(cells ...v1.Cell) {
 	l.Rows = append(l.Rows, cells)
 }
 
+// ShownColumns are the places of the columns that people see, but for those that have a Fit of
+// these.
+func (l *List) ShownColumns(but Fit) (shown []int) {
+	for i := range l.Columns {
+		fit := l.Columns[i].Fit
+		if fit&but == 0 && (fit&IfAny == 0 || slices.ContainsFunc(l.Rows, func(row []v1.Cell) bool { return row[i].Known() })) {
+			shown = append(shown, i)
+		}
+	}
+	return shown
+}
+
+// CellOf is the cell of a row in a column; not known where the list has no such column.
+func (l *List) CellOf(row []v1.Cell, column string) v1.Cell {
+	i := slices.IndexFunc(l.Columns, func(c Column) bool { return c.Name == column })
+	if i < 0 {
+		return v1.Cell{}
+	}
+	return row[i]
+}
+
 // addNote adds a note.
 func (l *List) addNote(format string, args ...any) {
 	l.Notes = append(l.Notes, fmt.Sprintf(format, args...))
@@ -102,6 +131,9 @@ func textCell[T ~string](text T) v1.Cell {
 	}
 	return v1.Words(string(text))
 }
+
+// idCell is a number that is a name.
+func idCell[N integer](n N) v1.Cell { return v1.Words(fmt.Sprint(n)) }
 
 // countCell is a whole number.
 func countCell[N integer](n N) v1.Cell {
@@ -125,7 +157,8 @@ func timeCell(t v1.Time) v1.Cell {
 	return v1.Words(t.UTC().Format(time.RFC3339Nano))
 }
 
-// TimeOf is the moment in a cell of [KindTime] or [KindAge]; zero where it is not known.
+// TimeOf is the moment in a cell of [KindTime] or [KindAge]; zero where it is not known or has words
+// in its place.
 func TimeOf(c v1.Cell) time.Time {
 	t, err := time.Parse(time.RFC3339Nano, c.String())
 	if err != nil {
@@ -145,42 +178,59 @@ const (
 	Bad   Tone = "bad"
 )
 
-// ToneOf is the tone of a state, the same in each list that has the word.
+// ToneOf is the tone of a state, the same in each list that has the word. Of a state with several
+// parts, such as "1 done, 1 unknown", it is the worst; what follows a colon does not matter.
 func ToneOf(state string) Tone {
-	switch state {
-	case "up to date", "collecting", "waiting", "leader", "healthy", "running", "done", "saved", "complete":
+	state, _, _ = strings.Cut(state, ":")
+	if first, rest, several := strings.Cut(state, ", "); several {
+		return worseOf(ToneOf(first), ToneOf(rest))
+	}
+	switch strings.TrimLeft(state, "0123456789 ") {
+	case "up to date", "collecting", "waiting", "leader", "healthy", "running", "done", "saved", "complete", "nothing to do", "normal":
 		return Good
 	case "silent", "configuring", "paused", "stopped", "incomplete", "partial", "unknown", "firing", "warning", "pending removal":
 		return Warn
-	case "unreachable", "damaged", "fenced", "failing", "disabled", "rejected", "critical", "fails":
+	case "unreachable", "damaged", "fenced", "failing", "disabled", "rejected", "critical", "fails", "not planned", "low", "read-only":
 		return Bad
 	}
 	return Plain
 }
 
-// RowTone is the worst tone of the states of a row.
+// worseOf is the worse of two tones. What is plain says less than what is good.
+func worseOf(a, b Tone) Tone {
+	for _, t := range []Tone{Bad, Warn, Good} {
+		if a == t || b == t {
+			return t
+		}
+	}
+	return Plain
+}
+
+// RowTone is the worst tone of the states of a row; plain while a state says that it does not
+// matter yet.
 func (l *List) RowTone(row []v1.Cell) Tone {
 	worst := Plain
 	for i := range row {
 		if l.Columns[i].Kind != KindState {
 			continue
 		}
-		switch tone := ToneOf(row[i].String()); {
-		case tone == Bad, tone == Warn && worst != Bad:
-			worst = tone
+		state := row[i].String()
+		if state == "silenced" || state == "pending" {
+			return Plain
 		}
+		worst = worseOf(worst, ToneOf(state))
 	}
 	return worst
 }
 
 // ShowAt is cell i of a row as people read it by the clock of a zone, a moment cut to seconds.
 func (l *List) ShowAt(row []v1.Cell, i int, zone *time.Location) string {
-	switch c := &l.Columns[i]; {
-	case !row[i].Known():
-		return v1.Show(c.Kind, row[i])
-	case c.Kind == KindTime || c.Kind == KindAge:
-		return TimeOf(row[i]).In(zone).Format(time.DateTime)
-	default:
-		return v1.ShowIn(c.Kind, c.Unit, row[i])
+	c := &l.Columns[i]
+	if t := TimeOf(row[i]); (c.Kind == KindTime || c.Kind == KindAge) && !t.IsZero() {
+		return t.In(zone).Format(time.DateTime)
 	}
+	if n := row[i].Number(); c.Kind == KindBytes && n != nil {
+		return Size(n.Num().Uint64())
+	}
+	return v1.ShowIn(c.Kind, c.Unit, row[i])
 }

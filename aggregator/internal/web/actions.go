@@ -5,158 +5,57 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
+	"github.com/bursar-accounting/bursar/aggregator/internal/view"
 	"github.com/bursar-accounting/bursar/proto/client"
 	"github.com/bursar-accounting/bursar/proto/identity"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 // actionView is an action as the pages show it.
-type actionView struct {
-	v1.Action
-
-	Current, Last *runView
-}
-
-func viewAction(a v1.Action) actionView {
-	return actionView{a, (*runView)(a.Current), (*runView)(a.Last)}
-}
-
-// runView is a run of an action.
-type runView v1.ActionRun
-
-func viewRun(r v1.ActionRun) runView { return runView(r) }
-
-// effectView is an effect of a run.
-type effectView v1.ActionEffect
-
-func viewEffect(e v1.ActionEffect) effectView { return effectView(e) }
+type actionView struct{ v1.Action }
 
 // Name is TYPE/LABEL.
-func (a *actionView) Name() string { return a.Type + "/" + a.Label }
+func (a *actionView) Name() string { return view.ActionName(&a.Action) }
 
 // Path is the address of its page.
-func (a *actionView) Path() string { return actionPath("/ui/actions", a.Type, a.Label) }
+func (a *actionView) Path() string { return actionAddress(a.Name(), 0) }
 
-// Tone is the colour of the state.
-func (a *actionView) Tone() string { return toneOfAction(a.State) }
-
-// Due says when the next run is, in words where that is no time.
-func (a *actionView) Due() string {
-	switch {
-	case !a.Configured:
-		return "never: not configured"
-	case a.Paused != nil:
-		return "not while it is paused"
-	case a.Disabled != nil:
-		return "not while it is disabled"
-	case strings.HasPrefix(string(a.Schedule), "@change"):
-		return "when records have changed"
-	case a.Schedule == "@manual":
-		return "only on request"
-	case a.Schedule == "":
-		return "by the plugin's schedule"
+// actionAddress is the page of an action by its name, or that of one of its runs.
+func actionAddress(name string, run uint64) string {
+	typ, label, _ := strings.Cut(name, "/")
+	if run == 0 {
+		return actionPath("/ui/actions", typ, label)
 	}
-	return "–"
+	return actionPath("/ui/actions", typ, label, "runs", strconv.FormatUint(run, 10))
 }
 
-// Runner says who carries it out.
-func (a *actionView) Runner() string {
-	if a.RunOn == "" {
-		return "the leader"
+// actionPath is an address below a root.
+func actionPath(root string, below ...string) string {
+	for _, part := range below {
+		root += "/" + url.PathEscape(part)
 	}
-	return "agent " + string(a.RunOn)
+	return root
 }
-
-// toneOfAction is the colour of the state of an action.
-func toneOfAction(state string) string {
-	switch state {
-	case "healthy", "running":
-		return "good"
-	case "failing", "disabled":
-		return "bad"
-	case "partial", "paused", "unknown":
-		return "warn"
-	}
-	return "dim"
-}
-
-// Outcome says in words how the effects stand.
-func (r *runView) Outcome() string { return (*v1.ActionRun)(r).Outcome() }
-
-// Tone is the colour of the outcome.
-func (r *runView) Tone() string {
-	switch {
-	case r.Ended.IsZero():
-		return "dim"
-	case r.Rejected > 0 || r.Failure != "":
-		return "bad"
-	case r.Unknown > 0 || r.Partial:
-		return "warn"
-	}
-	return "good"
-}
-
-// Tone is the colour of the state of an effect.
-func (e *effectView) Tone() string {
-	switch e.State {
-	case "done":
-		return "good"
-	case "rejected":
-		return "bad"
-	case "unknown":
-		return "warn"
-	}
-	return "dim"
-}
-
-// Last is the last attempt; nil without one.
-func (e *effectView) Last() *v1.ActionAttempt {
-	if len(e.Attempts) == 0 {
-		return nil
-	}
-	return &e.Attempts[len(e.Attempts)-1]
-}
-
-// May are the orders that an effect takes in its state.
-func (e *effectView) May() []string {
-	switch e.State {
-	case "unknown", "rejected":
-		return []string{"retry", "skip"}
-	case "skipped", "superseded":
-		return []string{"retry"}
-	}
-	return nil
-}
-
-// actionPath is the address of an action below a root.
-func actionPath(root, typ, label string, more ...string) string {
-	parts := []string{root}
-	for _, part := range append([]string{typ, label}, more...) {
-		parts = append(parts, url.PathEscape(part))
-	}
-	return strings.Join(parts, "/")
-}
-
-// actionsPage is what the page of actions shows.
-type actionsPage struct{ Actions []actionView }
 
 func (p *Pages) actionsContent(r *http.Request) (any, error) {
 	list, err := p.listActions(r)
-	return &actionsPage{list}, err
+	shown := p.showList(view.Actions(list), len(list.Actions), v1.ActionsAddress(nil, "csv"))
+	return &shown, err
 }
 
 // listActions are the actions; none where the server has none.
-func (p *Pages) listActions(r *http.Request) ([]actionView, error) {
+func (p *Pages) listActions(r *http.Request) (v1.Actions, error) {
 	answer, err := p.V1.Actions(r.Context(), nil)
 	if problem, ok := errors.AsType[*client.Problem](err); ok && problem.Status == http.StatusNotFound {
 		err = nil
 	}
-	return mapViews(answer.Actions, viewAction), err
+	return answer, err
 }
 
 // findAction is the action that a path names.
@@ -166,11 +65,12 @@ func (p *Pages) findAction(r *http.Request) (*actionView, error) {
 		return nil, err
 	}
 	var names []string
-	for i := range list {
-		if list[i].Type == r.PathValue("type") && list[i].Label == r.PathValue("label") {
-			return &list[i], nil
+	for i := range list.Actions {
+		a := &actionView{list.Actions[i]}
+		if a.Type == r.PathValue("type") && a.Label == r.PathValue("label") {
+			return a, nil
 		}
-		names = append(names, list[i].Name())
+		names = append(names, a.Name())
 	}
 	text := fmt.Sprintf("There is no action %s/%s.", r.PathValue("type"), r.PathValue("label"))
 	if len(names) > 0 {
@@ -183,9 +83,10 @@ func (p *Pages) findAction(r *http.Request) (*actionView, error) {
 type actionPage struct {
 	*actionView
 
-	Runs     []runView
+	Facts    []shownCell
+	Notices  []shownNotice
+	Runs     shownTable
 	More     string // the address with more runs
-	CSV      string
 	Settings string // in the words of the configuration
 	Orders   bool   // the reader may make a plan
 	PlanPath string
@@ -214,12 +115,14 @@ func (p *Pages) actionContent(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	page := &actionPage{actionView: a, Runs: mapViews(list.Runs, viewRun), PlanPath: a.Path() + "/plan", Token: formToken(r)}
+	about := view.Actions(v1.Actions{Actions: []v1.Action{a.Action}})
+	csv := v1.ActionRunsAddress(a.Type, a.Label, &v1.ActionRunsQuery{Limit: 10_000}, "csv")
+	page := &actionPage{
+		actionView: a, Facts: p.showFacts(&about), Notices: p.showNotices(&about), Runs: p.showList(view.ActionRuns(a.Name(), list), limit, csv),
+		PlanPath: a.Path() + "/plan", Token: formToken(r),
+	}
 	if list.More {
 		page.More = a.Path() + "?runs=" + strconv.Itoa(min(limit*4, 10_000))
-	}
-	if len(list.Runs) > 0 {
-		page.CSV = v1.ActionRunsAddress(a.Type, a.Label, &v1.ActionRunsQuery{Limit: 10_000}, "csv")
 	}
 	who := access.From(r.Context())
 	page.Orders = who.May(identity.Operate) && who.Rows.All()
@@ -229,19 +132,14 @@ func (p *Pages) actionContent(r *http.Request) (any, error) {
 
 // runPage is what the page of a run shows.
 type runPage struct {
-	Action  *actionView
-	Run     runView
-	Effects []effectView
-	CSV     string
-	Payload bool // the reader may see what effects do
+	Action   *actionView
+	Run      uint64
+	Facts    []shownCell
+	Effects  shownTable
+	Attempts *shownTable // nil: Effects shows all
 }
 
-func (p *runPage) pageTitle() string { return fmt.Sprintf("Run %d of %s", p.Run.Run, p.Action.Name()) }
-
-// PayloadPath is the address of what an effect does.
-func (p *runPage) PayloadPath(effect int) string {
-	return actionPath("/ui/actions", p.Action.Type, p.Action.Label, "runs", strconv.FormatUint(p.Run.Run, 10), "effects", strconv.Itoa(effect))
-}
+func (p *runPage) pageTitle() string { return fmt.Sprintf("Run %d of %s", p.Run, p.Action.Name()) }
 
 // numberIn is a part of the path that is a number.
 func numberIn(r *http.Request, name string) (uint64, error) {
@@ -265,9 +163,19 @@ func (p *Pages) runContent(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	who := access.From(r.Context())
+	about := view.ActionRuns(a.Name(), v1.ActionRuns{Runs: []v1.ActionRun{answer.Run}})
 	csv := v1.ActionRunAddress(a.Type, a.Label, number, nil, "csv")
-	return &runPage{Action: a, Run: viewRun(answer.Run), Effects: mapViews(answer.Effects, viewEffect), CSV: csv, Payload: who.May(identity.Read) && who.Rows.All()}, nil
+	page := &runPage{Action: a, Run: number, Facts: p.showFacts(&about), Effects: p.showList(view.Effects(a.Name(), answer), len(answer.Effects), csv)}
+	if who := access.From(r.Context()); who.May(identity.Read) && who.Rows.All() {
+		for i, row := range page.Effects.Rows { // the last cell is the payload
+			row[len(row)-1].Href = actionPath(actionAddress(a.Name(), number), "effects", strconv.Itoa(answer.Effects[i].Effect))
+		}
+	}
+	if slices.ContainsFunc(answer.Effects, func(e v1.ActionEffect) bool { return len(e.Attempts) > 1 }) {
+		attempts := view.Attempts(answer)
+		page.Attempts = new(p.showList(attempts, len(attempts.Rows), ""))
+	}
+	return page, nil
 }
 
 // effectPage is what the page of an effect shows.

@@ -75,9 +75,9 @@ func TestActionsAreListedWithHowTheyAreAndWhatToDo(t *testing.T) {
 	s.Options.Actions = someActions()
 	code, body, _ := s.get("/ui/actions")
 	for _, want := range []string{
-		`<a href="/ui/actions/apel/site"><b>apel/site</b></a>`, `<span class="badge warn">unknown</span>`, "<code>@daily</code>", "Europe/Berlin", "agent head1", "2026-03-01 13:00:00",
+		`<a href="/ui/actions/apel/site">apel/site</a>`, `<span class="badge warn">unknown</span>`, "@daily Europe/Berlin", "agent head1", "2026-03-01 13:00:00",
 		`href="/ui/actions/apel/site/runs/3"`, "1 done, 1 unknown", "not while it is paused", "when records have changed", "the leader",
-		"is paused by anna since 2026-03-01 12:00:00: &lt;maintenance&gt;", "bursar actions resume exec/paused", "bursar actions resume exec/disabled", "has no plan since",
+		"has been paused by anna since 2026-03-01 12:00:00: &lt;maintenance&gt;", "bursar actions resume exec/paused", "bursar actions resume exec/disabled", "has had no plan since",
 		"never: not configured", `href="/v1/actions?format=csv"`,
 	} {
 		if !strings.Contains(body, want) {
@@ -94,13 +94,13 @@ func TestAnActionShowsItsRunsAndARunItsEffects(t *testing.T) {
 	s.Options.Actions = someActions()
 	for path, all := range map[string][]string{
 		"/ui/actions/apel/site": {
-			"<h1>Action apel/site</h1>", "a &lt;note&gt;", "by &lt;me&gt;", "month=2026-02", `href="/ui/actions/apel/site/runs/2"`, "Older runs are not kept.", "bursar actions run apel/site",
-			`href="/v1/actions/apel/site/runs?format=csv&amp;limit=10000"`, `action="/ui/actions/apel/site/plan"`, "version 1.2",
+			"<h1>Action apel/site</h1>", "a &lt;note&gt;", "&lt;me&gt;", "month=2026-02", `href="/ui/actions/apel/site/runs/2"`, "Older runs are not kept.", "bursar actions run apel/site",
+			`href="/v1/actions/apel/site/runs?format=csv&amp;limit=10000"`, `action="/ui/actions/apel/site/plan"`, "<dt>Plugin version</dt><dd>1.2</dd>",
 		},
 		"/ui/actions/apel/site?runs=2": {`href="/ui/actions/apel/site?runs=8">More runs`},
 		"/ui/actions/exec/paused":      {"bursar actions resume exec/paused", "not while it is paused"},
 		"/ui/actions/apel/site/runs/3": {
-			"<h1>Run 3 of apel/site</h1>", "12 jobs of &lt;atlas&gt;", "no &lt;answer&gt;", "bursar actions retry apel/site 3 1", "bursar actions skip apel/site 3 1", "All attempts at effect 1",
+			"<h1>Run 3 of apel/site</h1>", "12 jobs of &lt;atlas&gt;", "no &lt;answer&gt;", "bursar actions retry apel/site 3 1", "bursar actions skip apel/site 3 1", "All attempts", ">first<",
 			`href="/ui/actions/apel/site/runs/3/effects/1"`, "2.0\u202fKiB",
 		},
 		"/ui/actions/apel/site/runs/3/effects/1": {"as it is &lt;shown&gt;", "&lt;payload&gt;\uFFFD", "some are no text", "bursar actions payload apel/site 3 1"},
@@ -172,7 +172,7 @@ func TestAPlanIsShownToOperatorsAndDoesNothing(t *testing.T) {
 		t.Errorf("%d\n%s", code, body)
 	}
 	reader := access.Principal{Name: "pi", Rights: identity.Read | identity.Monitor, Rows: some.Rows}
-	for path, want := range map[string]string{"/ui/actions/apel/site": "/runs/3\"", "/ui/actions/apel/site/runs/3": "2 effects. What they are of is for those who read all records."} {
+	for path, want := range map[string]string{"/ui/actions/apel/site": "/runs/3\"", "/ui/actions/apel/site/runs/3": "2 effects, shown only to readers of all records."} {
 		code, body := s.as(reader, path)
 		for _, name := range []string{"a &lt;note&gt;", "2026-02", "12 jobs of", "no &lt;answer&gt;"} {
 			if strings.Contains(body, name) {

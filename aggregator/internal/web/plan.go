@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/view"
 	"github.com/bursar-accounting/bursar/proto/client"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
@@ -21,6 +22,7 @@ type planPage struct {
 	Arguments string // as they were typed
 	Command   string
 	Plan      *v1.ActionPlan // nil: there is none
+	Effects   shownTable     // of the plan
 }
 
 func (p *planPage) pageTitle() string { return "Plan of " + p.Action.Name() }
@@ -78,7 +80,7 @@ func (p *Pages) planContent(r *http.Request) (any, error) {
 		return page, status{problem.Status, problem.Detail}
 	}
 	if err == nil {
-		page.Plan = &plan
+		page.Plan, page.Effects = &plan, p.showList(view.Plan(plan), len(plan.Effects), "")
 	}
 	return page, err
 }

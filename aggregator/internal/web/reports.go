@@ -111,8 +111,10 @@ type shownTable struct {
 
 	Caption string   // of a list: what it holds
 	Notes   []string // of a list
-	Empty   string   // of a list without rows
-	CSV     string   // the address of a list as a file; "": none
+	Notices []shownNotice
+	Lists   []shownTable // below it, under their titles
+	Empty   string       // of a list without rows
+	CSV     string       // the address of a list as a file; "": none
 }
 
 type shownHead struct {
