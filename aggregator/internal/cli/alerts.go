@@ -3,13 +3,11 @@ package cli
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/view"
 	"github.com/bursar-accounting/bursar/hcl"
 	"github.com/bursar-accounting/bursar/proto/commandline"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
@@ -33,12 +31,8 @@ With -check the exit code is 2 when an alert fires that is not silenced.`,
 	}
 	cmd.Flags().BoolVar(&check, "check", false, "exit with 2 when an alert fires that is not silenced")
 	ask := func(ctx context.Context, api v1.API, _ []string) (v1.Alerts, error) { return api.Alerts(ctx, nil) }
-	return queryCommand(p, cmd, ask, func(list v1.Alerts, f format, c *clock) page {
-		out := page{table: c.alertTable(list.Alerts), notes: c.alertNotes(&list)}
-		if len(list.Alerts) == 0 && f == asTable {
-			out.table = nil
-			out.notes = append([]string{"No alert fires."}, out.notes...)
-		}
+	return queryCommand(p, cmd, ask, func(list v1.Alerts, _ format, c *clock) page {
+		out := listPage(view.Alerts(list), c)
 		firing := 0
 		for i := range list.Alerts {
 			if list.Alerts[i].State == "firing" {
@@ -50,50 +44,6 @@ With -check the exit code is 2 when an alert fires that is not silenced.`,
 		}
 		return out
 	})
-}
-
-func (c *clock) alertTable(list []v1.Alert) *table {
-	t := newTable("STATE", "SEVERITY", "RULE", "ABOUT", "SINCE", "~WHAT", "?~DO FIRST", "?ACTION")
-	for i := range list {
-		a := &list[i]
-		t.addRow(a.State, a.Severity, a.Rule, orDash(a.About), c.instantText(a.Since), a.What, orDash(a.Do), a.Action)
-		paint := ""
-		if a.State == "firing" && a.Severity != "notice" {
-			paint = "31"
-		}
-		t.paint = append(t.paint, paint)
-	}
-	return t
-}
-
-// alertNotes are what people should know beside the alerts.
-func (c *clock) alertNotes(list *v1.Alerts) (notes []string) {
-	for i := range list.Silences {
-		q := &list.Silences[i]
-		text := fmt.Sprintf("silence %s of alert/%s: %s, until %s, by %s", q.ID, q.Action, matchersText(q.Match), c.instantText(q.Until), q.Author)
-		if q.Comment != "" {
-			text += ": " + q.Comment
-		}
-		notes = append(notes, text)
-	}
-	for _, r := range list.Receivers {
-		if r.Problem != "" {
-			notes = append(notes, fmt.Sprintf("alert/%s: %s takes nothing since %s: %s", r.Action, r.Name, c.instantText(r.FailingSince), r.Problem))
-		}
-	}
-	for _, r := range list.Rules {
-		notes = append(notes, fmt.Sprintf("alert/%s: rule %s cannot be evaluated: %s", r.Action, r.Rule, r.Problem))
-	}
-	return notes
-}
-
-// matchersText writes those of a silence as they are given.
-func matchersText(match map[string]string) string {
-	var parts []string
-	for _, key := range slices.Sorted(maps.Keys(match)) {
-		parts = append(parts, key+"="+match[key])
-	}
-	return strings.Join(parts, " ")
 }
 
 func (p *Program) alertsSilence() *cobra.Command {

@@ -1,62 +1,23 @@
 package web
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/view"
 	"github.com/bursar-accounting/bursar/proto/client"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 // alertsPage is what the page of alerts shows.
 type alertsPage struct {
-	Alerts    []alertView
-	Silences  []silenceView
-	Receivers []v1.AlertReceiver // those that take nothing
-	Rules     []v1.AlertRule
-	Watched   bool // there is an action that watches rules
-}
-
-// alertView is an alert as the pages show it.
-type alertView v1.Alert
-
-func viewAlert(a v1.Alert) alertView { return alertView(a) }
-
-// Tone is the colour of the alert.
-func (a *alertView) Tone() string {
-	switch {
-	case a.State != "firing":
-		return "dim"
-	case a.Severity == "critical":
-		return "bad"
-	}
-	return "warn"
-}
-
-// Link reports whether the runbook is an address that a browser can open.
-func (a *alertView) Link() bool {
-	return strings.HasPrefix(a.Runbook, "https://") || strings.HasPrefix(a.Runbook, "http://")
-}
-
-// silenceView is a silence as the pages show it.
-type silenceView v1.AlertSilence
-
-func viewSilence(q v1.AlertSilence) silenceView { return silenceView(q) }
-
-// Matchers are those of the silence in a line.
-func (q *silenceView) Matchers() string {
-	var parts []string
-	for _, key := range slices.Sorted(maps.Keys(q.Match)) {
-		parts = append(parts, key+"="+q.Match[key])
-	}
-	return strings.Join(parts, " ")
+	Alerts  shownTable
+	Watched bool // there is an action that watches rules
 }
 
 // listAlerts asks for the alerts; false: the server has no action that watches rules.
@@ -72,21 +33,9 @@ func (p *Pages) listAlerts(ctx context.Context) (list v1.Alerts, watched bool, e
 	return list, true, err
 }
 
-// sortBySeverity puts what fires first, the most severe at the top.
-func sortBySeverity(list []v1.Alert) {
-	order := func(a v1.Alert) int {
-		return 4*slices.Index([]string{"firing", "silenced", "pending"}, a.State) + slices.Index([]string{"critical", "warning", "notice"}, a.Severity)
-	}
-	slices.SortStableFunc(list, func(a, b v1.Alert) int { return cmp.Compare(order(a), order(b)) })
-}
-
 func (p *Pages) alertsContent(r *http.Request) (any, error) {
 	list, watched, err := p.listAlerts(r.Context())
-	sortBySeverity(list.Alerts)
-	return &alertsPage{
-		Alerts: mapViews(list.Alerts, viewAlert), Silences: mapViews(list.Silences, viewSilence), Rules: list.Rules, Watched: watched,
-		Receivers: slices.DeleteFunc(list.Receivers, func(r v1.AlertReceiver) bool { return r.Problem == "" }),
-	}, err
+	return &alertsPage{p.showList(view.Alerts(list), len(list.Alerts), v1.AlertsAddress(nil, "csv")), watched}, err
 }
 
 // alertsTile says how many alerts fire; there is none where no rules are watched.
@@ -100,7 +49,7 @@ func (p *Pages) alertsTile(ctx context.Context) []tile {
 	case !watched:
 		return nil
 	}
-	sortBySeverity(list.Alerts)
+	view.SortAlerts(list.Alerts)
 	counts := map[string]int{}
 	for i := range list.Alerts {
 		a := &list.Alerts[i]
