@@ -3,10 +3,10 @@ package cli
 import (
 	"context"
 	"fmt"
-	"strconv"
 
 	"github.com/spf13/cobra"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/view"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
@@ -25,36 +25,7 @@ when the member last answered the leader; both are known to the leader only. ADD
 that of the list of members: nodes dial each other at the address that raft.peers of
 their configuration has for a name, and a leader makes the list follow its own.`,
 		Example: "  bursar operator raft list-peers\n  bursar operator raft list-peers -format json",
-	}, func(ctx context.Context, api v1.API, _ []string) (v1.Members, error) { return api.ListMembers(ctx) }, func(list v1.Members, _ format, c *clock) page {
-		t := newTable("NAME", "ID", "ADDRESS", "STATE", ">APPLIED", "?>MATCH", "?LAST CONTACT", "?VERSION")
-		for _, m := range list.Members {
-			t.addRow(orDash(m.Name), m.ID, m.Address, memberState(&m), countOrDash(m.Applied), countOrDash(m.Match), c.instantText(m.LastContact), orDash(m.Version))
-		}
-		out := page{table: t}
-		for _, m := range list.Members {
-			if m.DialledAddress != "" && m.DialledAddress != m.Address {
-				out.notes = append(out.notes, fmt.Sprintf("%s: the queried node dials it at %s, which raft.peers of its configuration has", m.Name, m.DialledAddress))
-			}
-		}
-		return out
-	})
-}
-
-func memberState(m *v1.Member) string {
-	switch {
-	case m.Leader:
-		return "leader"
-	case m.Voter:
-		return "voter"
-	}
-	return "non-voter"
-}
-
-func countOrDash(n uint64) string {
-	if n == 0 {
-		return "-"
-	}
-	return strconv.FormatUint(n, 10)
+	}, func(ctx context.Context, api v1.API, _ []string) (v1.Members, error) { return api.ListMembers(ctx) }, showList(view.Members))
 }
 
 // changeCommand completes a command that orders a change of the cluster and says what was done.
