@@ -55,14 +55,6 @@ outcome of an effect is unknown.`,
 	})
 }
 
-// reasonSuffix is what follows a sentence: the reason of a mark, if it has one.
-func reasonSuffix(m *v1.ActionMark) string {
-	if m.Why == "" {
-		return ""
-	}
-	return ": " + string(m.Why)
-}
-
 // actionOf reads the name of an action.
 func actionOf(name string) (typ, label string, err error) {
 	typ, label, ok := strings.Cut(name, "/")

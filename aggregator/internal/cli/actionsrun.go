@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -99,7 +100,8 @@ func stoppedAction(ctx context.Context, api v1.API, name string) (stopped, err e
 		case a.Paused != nil:
 			return fmt.Errorf("run of %s ordered, but the action has been paused since: it is planned after: bursar actions resume %s", printable(name), printable(name)), nil
 		case a.Disabled != nil:
-			return fmt.Errorf("run of %s ordered, but the action has been disabled since%s; it is planned after: bursar actions resume %s", printable(name), printable(reasonSuffix(a.Disabled)), printable(name)), nil
+			why := cmp.Or(string(a.Disabled.Why), "no reason given")
+			return fmt.Errorf("run of %s ordered, but the action has been disabled since: %s; it is planned after: bursar actions resume %s", printable(name), printable(why), printable(name)), nil
 		}
 	}
 	return nil, err

@@ -10,8 +10,8 @@ import (
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
-// noon is a moment of the lists.
-func noon() v1.Time { return v1.Time{Time: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)} }
+// midday is a moment of the lists.
+func midday() v1.Time { return v1.Time{Time: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)} }
 
 // written is a list as text: a line for each row, notice and note, and what is not known as "?".
 func written(l view.List) string {
@@ -54,16 +54,16 @@ func compareList(t *testing.T, l view.List, want string) {
 }
 
 func TestActions_Listed_SayWhatIsWrongAndWhatToDo(t *testing.T) {
-	mark := &v1.ActionMark{By: "anna", At: noon(), Why: "maintenance."}
-	run := &v1.ActionRun{Run: 1234, Planned: noon(), Ended: noon(), Effects: 2, Done: 1, Rejected: 1, Version: "1.2"}
+	mark := &v1.ActionMark{By: "anna", At: midday(), Why: "maintenance."}
+	run := &v1.ActionRun{Run: 1234, Planned: midday(), Ended: midday(), Effects: 2, Done: 1, Rejected: 1, Version: "1.2"}
 	action := func(label string, a v1.Action) v1.Action {
 		a.Type, a.Label, a.Configured = "exec", label, true
 		return a
 	}
 	compareList(t, view.Actions(v1.Actions{Actions: []v1.Action{
-		action("a", v1.Action{State: "unknown", Schedule: "@daily", Zone: "Europe/Berlin", RunOn: "head1", Next: noon(), LastSuccess: noon(), Doubtful: []uint64{1234}, Orders: 1, Current: run, Last: run}),
+		action("a", v1.Action{State: "unknown", Schedule: "@daily", Zone: "Europe/Berlin", RunOn: "head1", Next: midday(), LastSuccess: midday(), Doubtful: []uint64{1234}, Orders: 1, Current: run, Last: run}),
 		action("b", v1.Action{State: "paused", Schedule: "1h", Paused: mark}),
-		action("c", v1.Action{State: "disabled", Disabled: &v1.ActionMark{At: noon()}}),
+		action("c", v1.Action{State: "disabled", Disabled: &v1.ActionMark{At: midday()}}),
 		action("d", v1.Action{State: "failing", Schedule: "@change 5m", Problem: mark}),
 		action("e", v1.Action{State: "healthy", Schedule: "@manual"}),
 		action("f", v1.Action{State: "healthy"}),
@@ -88,9 +88,9 @@ note: exec/a: 1 order is pending`)
 
 func TestRuns_Listed_ShowOutcomeAndNotes(t *testing.T) {
 	compareList(t, view.ActionRuns("mail/site", v1.ActionRuns{Runs: []v1.ActionRun{
-		{Run: 3, Why: "order", By: "anna", Arguments: map[string]string{"month": "2026-02", "a": "b"}, Planned: noon(), Effects: 1200, Index: 7, RunOn: "head1", Version: "1.2", Notes: []string{"one", "two"}},
-		{Run: 2, Why: "schedule", Planned: noon(), Ended: noon(), Failure: "unknown measure, rejected"},
-		{Run: 1, Why: "schedule", Planned: noon(), Ended: noon(), Partial: true},
+		{Run: 3, Why: "order", By: "anna", Arguments: map[string]string{"month": "2026-02", "a": "b"}, Planned: midday(), Effects: 1200, Index: 7, RunOn: "head1", Version: "1.2", Notes: []string{"one", "two"}},
+		{Run: 2, Why: "schedule", Planned: midday(), Ended: midday(), Failure: "unknown measure, rejected"},
+		{Run: 1, Why: "schedule", Planned: midday(), Ended: midday(), Partial: true},
 	}}), `
 mail/site|3|order|anna|a=b month=2026-02|2026-03-01 12:00:00|?|1`+"\u202f"+`200|running|one; two|agent head1|1.2|7|good
 mail/site|2|schedule|?|?|2026-03-01 12:00:00|2026-03-01 12:00:00|0|not planned: unknown measure, rejected|?|the leader|?|0|bad
@@ -100,8 +100,8 @@ mail/site|1|schedule|?|?|2026-03-01 12:00:00|2026-03-01 12:00:00|0|nothing to do
 
 func TestEffects_OfARun_SayWhatCanBeDone(t *testing.T) {
 	run := v1.ActionRunEffects{Run: v1.ActionRun{Run: 12, Effects: 3, Notes: []string{"r-1 is left out"}}, Effects: []v1.ActionEffect{
-		{Name: "to=a", Summary: "mail to a", State: "unknown", Tries: 2, Size: 2048, NotBefore: noon(), Attempts: []v1.ActionAttempt{
-			{Number: 1, Node: "agg1", Fence: 87, Begun: noon(), Ended: noon(), Outcome: "retry", Message: "busy"}, {Number: 2, Node: "agg2", Fence: 98, Begun: noon(), Reference: "x7"},
+		{Name: "to=a", Summary: "mail to a", State: "unknown", Tries: 2, Size: 2048, NotBefore: midday(), Attempts: []v1.ActionAttempt{
+			{Number: 1, Node: "agg1", Fence: 87, Begun: midday(), Ended: midday(), Outcome: "retry", Message: "busy"}, {Number: 2, Node: "agg2", Fence: 98, Begun: midday(), Reference: "x7"},
 		}},
 		{Effect: 1, Name: "to=b", Summary: "mail to b", State: "planned"},
 		{Effect: 2, Name: "to=c", Summary: "mail to c", State: "skipped", By: "anna"},

@@ -10,13 +10,13 @@ import (
 func TestAlerts_Listed_MostSevereFirstWithWhatFails(t *testing.T) {
 	compareList(t, view.Alerts(v1.Alerts{
 		Alerts: []v1.Alert{
-			{Action: "site", Rule: "gap", State: "silenced", Severity: "critical", What: "2 gaps", Since: noon()},
-			{Action: "site", Rule: "backup", About: "agg1", State: "firing", Severity: "warning", What: "it fails", Do: "df -h", Since: noon()},
+			{Action: "site", Rule: "gap", State: "silenced", Severity: "critical", What: "2 gaps", Since: midday()},
+			{Action: "site", Rule: "backup", About: "agg1", State: "firing", Severity: "warning", What: "it fails", Do: "df -h", Since: midday()},
 			{Action: "site", Rule: "budget", About: "atlas", State: "firing", Severity: "critical", What: "it is exhausted", Runbook: "https://example.org/"},
 			{Action: "site", Rule: "jobs", State: "pending", Severity: "notice", What: "1 job"},
 		},
-		Silences:  []v1.AlertSilence{{Action: "site", ID: "k3v9", Match: map[string]string{"rule": "ga*", "about": "x"}, Until: noon(), Author: "anna"}},
-		Receivers: []v1.AlertReceiver{{Action: "site", Name: "mail ops", Problem: "550 no", FailingSince: noon()}, {Action: "site", Name: "webhook chat"}},
+		Silences:  []v1.AlertSilence{{Action: "site", ID: "k3v9", Match: map[string]string{"rule": "ga*", "about": "x"}, Until: midday(), Author: "anna"}},
+		Receivers: []v1.AlertReceiver{{Action: "site", Name: "mail ops", Problem: "550 no", FailingSince: midday()}, {Action: "site", Name: "webhook chat"}},
 		Rules:     []v1.AlertRule{{Action: "site", Rule: "money", Problem: "budget not found"}},
 	}), `
 firing|critical|budget|atlas|?|it is exhausted|?|https://example.org/|alert/site|bad

@@ -225,12 +225,16 @@ func (l *List) RowTone(row []v1.Cell) Tone {
 
 // ShowAt is cell i of a row as people read it by the clock of a zone, a moment cut to seconds.
 func (l *List) ShowAt(row []v1.Cell, i int, zone *time.Location) string {
-	c := &l.Columns[i]
-	if t := TimeOf(row[i]); (c.Kind == KindTime || c.Kind == KindAge) && !t.IsZero() {
-		return t.In(zone).Format(time.DateTime)
+	switch c := &l.Columns[i]; {
+	case !row[i].Known():
+		return v1.Show(c.Kind, row[i])
+	case c.Kind == KindBytes:
+		return Size(row[i].Number().Num().Uint64())
+	case (c.Kind == KindTime || c.Kind == KindAge) && TimeOf(row[i]).IsZero():
+		return row[i].String()
+	case c.Kind == KindTime || c.Kind == KindAge:
+		return TimeOf(row[i]).In(zone).Format(time.DateTime)
+	default:
+		return v1.ShowIn(c.Kind, c.Unit, row[i])
 	}
-	if n := row[i].Number(); c.Kind == KindBytes && n != nil {
-		return Size(n.Num().Uint64())
-	}
-	return v1.ShowIn(c.Kind, c.Unit, row[i])
 }

@@ -11,15 +11,15 @@ func TestNodes_Listed_SayHowEachIsDoing(t *testing.T) {
 	behind := uint64(7)
 	nodes := v1.ClusterNodes{Node: "agg1", Nodes: []v1.Node{
 		{
-			Name: "agg2", Address: "agg2:8701", Role: "follower", Voter: true, Heard: true, LastContact: noon(), AppliedIndex: 12345, Behind: &behind, DiskSizeBytes: 100 << 30, DiskFreeBytes: 4 << 30, DiskLevel: "low", BallastBytes: 1 << 30,
+			Name: "agg2", Address: "agg2:8701", Role: "follower", Voter: true, Heard: true, LastContact: midday(), AppliedIndex: 12345, Behind: &behind, DiskSizeBytes: 100 << 30, DiskFreeBytes: 4 << 30, DiskLevel: "low", BallastBytes: 1 << 30,
 			ClockOffsetSeconds: -0.5, Paused: "full", ConfigDiffers: []string{"agent head1", "prices"},
 		},
 		{
-			Name: "agg1", Address: "agg1:8701", Role: "leader", Voter: true, Self: true, Heard: true, DiskSizeBytes: 100, DiskFreeBytes: 60, DiskLevel: "normal", CertificateUntil: noon(), Version: "1.2",
-			Backup: &v1.NodeBackup{Path: "/backup", EverySeconds: 86400, Last: noon(), Bytes: 3 << 20},
+			Name: "agg1", Address: "agg1:8701", Role: "leader", Voter: true, Self: true, Heard: true, DiskSizeBytes: 100, DiskFreeBytes: 60, DiskLevel: "normal", CertificateUntil: midday(), Version: "1.2",
+			Backup: &v1.NodeBackup{Path: "/backup", EverySeconds: 86400, Last: midday(), Bytes: 3 << 20},
 		},
 		{Name: "agg4", Role: "joins", Heard: true, Fenced: "it differs", Backup: &v1.NodeBackup{Path: "/b", EverySeconds: 3600, Error: "no space"}},
-		{Name: "agg3", Role: "follower", Voter: true, LastContact: noon(), Backup: &v1.NodeBackup{Path: "/c", EverySeconds: 3600}},
+		{Name: "agg3", Role: "follower", Voter: true, LastContact: midday(), Backup: &v1.NodeBackup{Path: "/c", EverySeconds: 3600}},
 		{Name: "agg5", Role: "joins", Heard: true, DiskSizeBytes: 100, DiskLevel: "readonly"},
 	}}
 	compareList(t, view.Nodes(nodes), `
@@ -39,7 +39,7 @@ agg4|failing|no space|?|?|60 min|/b|bad`)
 
 func TestMembers_Listed_NoteWhereTheyAreDialled(t *testing.T) {
 	compareList(t, view.Members(v1.Members{Members: []v1.Member{
-		{ID: "n1", Name: "agg1", Address: "agg1:8701", DialledAddress: "agg1:8701", Version: "1.2", Voter: true, Leader: true, Applied: 12345, Match: 7, LastContact: noon()},
+		{ID: "n1", Name: "agg1", Address: "agg1:8701", DialledAddress: "agg1:8701", Version: "1.2", Voter: true, Leader: true, Applied: 12345, Match: 7, LastContact: midday()},
 		{ID: "n2", Name: "agg2", Address: "old:8701", DialledAddress: "agg2:8701", Voter: true},
 		{ID: "n3", Address: "agg3:8701"},
 	}}), `

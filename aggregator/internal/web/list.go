@@ -111,9 +111,11 @@ func (p *Pages) listCell(l *view.List, row []v1.Cell, i int) shownCell {
 // aboutCell is the page about what a cell of a list names; "" where there is none.
 func (p *Pages) aboutCell(l *view.List, row []v1.Cell, i int) string {
 	switch column, value := l.Columns[i].Name, row[i].String(); {
+	case value == "":
+		return ""
 	case column == "runbook" && (strings.HasPrefix(value, "https://") || strings.HasPrefix(value, "http://")):
 		return value
-	case column == "action":
+	case column == "action" && strings.Contains(value, "/"):
 		return actionAddress(value, 0)
 	case column == "run" || column == "current_run":
 		run, err := strconv.ParseUint(value, 10, 64)
@@ -123,7 +125,7 @@ func (p *Pages) aboutCell(l *view.List, row []v1.Cell, i int) string {
 		return actionAddress(l.CellOf(row, "action").String(), run)
 	case l.Name == "sources" && column == "source":
 		return "/ui/agents"
-	case column == "source_gaps" && value != "" && value != "0":
+	case column == "source_gaps" && value != "0":
 		return "#gaps"
 	case l.Name == "waiting" && column == "record":
 		return jobAddress(value)
