@@ -173,6 +173,7 @@ func (p *Pages) runContent(r *http.Request) (any, error) {
 	}
 	if slices.ContainsFunc(answer.Effects, func(e v1.ActionEffect) bool { return len(e.Attempts) > 1 }) {
 		attempts := view.Attempts(answer)
+		attempts.Notes = nil // the facts have them
 		page.Attempts = new(p.showList(attempts, len(attempts.Rows), ""))
 	}
 	return page, nil
