@@ -1,8 +1,6 @@
 package cli
 
 import (
-	"strings"
-
 	"github.com/bursar-accounting/bursar/aggregator/internal/view"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
@@ -94,7 +92,7 @@ func exactTable(l *view.List) *table {
 		cells := make([]string, len(row))
 		for i := range row {
 			if kind := l.Columns[i].Kind; kind != view.KindTime && kind != view.KindAge || !view.TimeOf(row[i]).IsZero() {
-				cells[i] = strings.TrimSpace(row[i].String())
+				cells[i] = row[i].String()
 			}
 		}
 		t.addRow(cells...)

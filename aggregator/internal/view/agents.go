@@ -5,8 +5,8 @@ import v1 "github.com/bursar-accounting/bursar/proto/v1"
 // noAgents is said in place of a list of agents without rows.
 const noAgents = `No agent is configured. A block agent "NAME" { address = "…" } in aggregator.hcl adds one; records can also be posted as to AUDITOR.`
 
-// Agents lists agents and their sources, a row for each source. Its notes say what is wrong with
-// them and what to do, with times by the clock of a zone.
+// Agents lists agents and their sources, a row for each source. Its notices say what is wrong
+// with them and what to do, its notes have times by the clock of a zone.
 func Agents(a v1.Agents, zone string) List {
 	l := List{Name: "agents", Title: "Agents and their sources, with backlog and completeness", Empty: noAgents, Columns: []Column{
 		textColumn("agent"), textColumn("address").fitted(LeaveOut), stateColumn("state"), ageColumn("last_contact").fitted(LeaveOut), numberColumn("behind").titled("Backlog").fitted(LeaveOut),
@@ -49,17 +49,21 @@ func (l *List) addAgentNotes(a *v1.Agent, zone string) {
 	}
 }
 
-// addAgentErrors adds the errors of an agent and of its sources.
+// addAgentErrors adds the errors of an agent and of its sources, with what to do.
 func (l *List) addAgentErrors(a *v1.Agent) {
-	if a.Error != "" {
-		l.addNote("%s: %s", a.Name, a.Error)
-	}
-	if a.Remedy != "" {
-		l.addNote("%s: do first: %s", a.Name, a.Remedy)
+	if a.Error != "" || a.Remedy != "" {
+		what := a.Name + " has a problem"
+		switch state := agentState(a); {
+		case state == "unknown":
+			what = "The state of " + a.Name + " is unknown"
+		case ToneOf(state) == Bad:
+			what = a.Name + " is " + state
+		}
+		l.Notices = append(l.Notices, Notice{Tone: Bad, What: what, Why: a.Error, Do: a.Remedy})
 	}
 	for i := range a.Sources {
 		if s := &a.Sources[i]; s.Error != "" {
-			l.addNote("%s: %s is failing: %s", a.Name, sourceName(s), s.Error)
+			l.Notices = append(l.Notices, Notice{Tone: Bad, What: a.Name + "/" + sourceName(s) + " is failing", Why: s.Error})
 		}
 	}
 }

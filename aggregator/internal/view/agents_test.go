@@ -43,15 +43,14 @@ new||not configured|||1|||||1|
 young||connecting|||0|||||0|
 ai4||import|||0|slurm/nemo||0|0|0|
 unasked||unknown|||0|slurm/nemo||0|1|0|
+bad: failing/slurm/nemo is failing: no sacct. []
+bad: gone is unreachable: no route to host. []
+bad: broken is damaged: damaged. [mv b b.damaged]
+bad: The state of unasked is unknown: no leader is known. []
 busy: 3 gaps in its data; see bursar gaps -agent busy
-failing: slurm/nemo is failing: no sacct
 silent: slurm/nemo is silent for longer than usual; it is complete to 2026-03-01 08:00:00
-gone: no route to host
-broken: damaged
-broken: do first: mv b b.damaged
 new: it joined by a token, and the leader does not pull from it yet
 new: 1 gap in its data; see bursar gaps -agent new
-unasked: no leader is known
 The backlog is the number of frames that the cluster has not received yet.`)
 	if l := view.Agents(v1.Agents{}, ""); len(l.Rows)+len(l.Notes) != 0 || !strings.HasPrefix(l.Empty, "No agent is configured.") {
 		t.Error(spellOutList(l))
@@ -73,11 +72,10 @@ new|not configured||||
 young|connecting||||
 ai4/slurm/nemo|import||||0
 unasked/slurm/nemo|unknown||||0
-failing: slurm/nemo is failing: no sacct
-gone: no route to host
-broken: damaged
-broken: do first: mv b b.damaged
-unasked: no leader is known`)
+bad: failing/slurm/nemo is failing: no sacct. []
+bad: gone is unreachable: no route to host. []
+bad: broken is damaged: damaged. [mv b b.damaged]
+bad: The state of unasked is unknown: no leader is known. []`)
 	if l := view.Sources(someAgents(), nil); l.Rows[0][5].Known() {
 		t.Error("without an answer about the window it is known how many runs are missing")
 	}

@@ -1,6 +1,7 @@
 package view_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -10,7 +11,7 @@ import (
 )
 
 // spellOutList is a list as text: its heads, its rows with their exact cells, what it says when it
-// is empty, and its notes.
+// is empty, its notices and its notes.
 func spellOutList(l view.List) string {
 	var lines []string
 	add := func(cells []string) { lines = append(lines, strings.Join(cells, "|")) }
@@ -28,6 +29,9 @@ func spellOutList(l view.List) string {
 	}
 	if len(l.Rows) == 0 {
 		lines = append(lines, l.Empty)
+	}
+	for i := range l.Notices {
+		lines = append(lines, fmt.Sprintf("%s: %s [%s]", l.Notices[i].Tone, l.Notices[i].Text(time.UTC), l.Notices[i].Do))
 	}
 	return strings.Join(append(lines, l.Notes...), "\n")
 }
