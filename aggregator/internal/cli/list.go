@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"strings"
+
 	"github.com/bursar-accounting/bursar/aggregator/internal/view"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
@@ -61,6 +63,7 @@ func listTable(l *view.List, c *clock) *table {
 	}
 	if len(l.Totals) > 0 {
 		add(l.Totals, "")
+		t.rows[len(l.Rows)][0] = strings.ToUpper(t.rows[len(l.Rows)][0])
 	}
 	return t
 }
@@ -68,7 +71,7 @@ func listTable(l *view.List, c *clock) *table {
 // columnSigns are the signs of [newTable] for a column.
 func columnSigns(c *view.Column) (signs string) {
 	switch c.Kind {
-	case view.KindText, view.KindTime, view.KindAge, view.KindState, view.KindID, view.KindCommand:
+	case view.KindText, view.KindTime, view.KindAge, view.KindDate, view.KindState, view.KindID, view.KindCommand:
 	default:
 		signs = ">"
 	}

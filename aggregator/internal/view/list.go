@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -46,6 +47,8 @@ const (
 	KindTime    = "time"    // a moment, in RFC 3339, or for people words in its place
 	KindAge     = "age"     // a moment of which it matters how long ago it is, as KindTime
 	KindBytes   = "bytes"   // a size, a number
+	KindDate    = "date"    // a moment that usually begins a day, in RFC 3339
+	KindExact   = "exact"   // a number of which each digit counts, such as a price
 	KindState   = "state"   // a word that has a [Tone]
 	KindID      = "id"      // a name that programs made, such as a record id
 	KindCommand = "command" // to be typed in a shell
@@ -62,6 +65,7 @@ const (
 	FileOnly                 // it is in files only
 	PageOnly                 // it is not on terminals, as other columns say the same
 	IfAny                    // people see it only where a row has it
+	TermOnly                 // it is not in pages and documents, as other columns say the same
 )
 
 // newColumn makes a column of a kind, whose title is its name as words.
@@ -74,6 +78,9 @@ func numberColumn(name string) Column  { return newColumn(KindNumber, name) }
 func bytesColumn(name string) Column   { return newColumn(KindBytes, name) }
 func timeColumn(name string) Column    { return newColumn(KindTime, name) }
 func ageColumn(name string) Column     { return newColumn(KindAge, name) }
+func dateColumn(name string) Column    { return newColumn(KindDate, name) }
+func exactColumn(name string) Column   { return newColumn(KindExact, name) }
+func shareColumn(name string) Column   { return newColumn("share", name) }
 func stateColumn(name string) Column   { return newColumn(KindState, name) }
 func idColumn(name string) Column      { return newColumn(KindID, name) }
 func commandColumn(name string) Column { return newColumn(KindCommand, name) }
@@ -149,6 +156,9 @@ func knownCount[N integer](n *N) v1.Cell {
 	return countCell(*n)
 }
 
+// exactCell is a number to the digit, without zeros at its end.
+func exactCell(n *json.Number) v1.Cell { return v1.Rat(v1.Figure(n).Number()) }
+
 // timeCell is a moment, to the digit; not known where there is none.
 func timeCell(t v1.Time) v1.Cell {
 	if t.IsZero() {
@@ -186,11 +196,11 @@ func ToneOf(state string) Tone {
 		return worseOf(ToneOf(first), ToneOf(rest))
 	}
 	switch strings.TrimLeft(state, "0123456789 ") {
-	case "up to date", "collecting", "waiting", "leader", "healthy", "running", "done", "saved", "complete", "nothing to do", "normal":
+	case "up to date", "collecting", "waiting", "leader", "healthy", "running", "done", "saved", "complete", "nothing to do", "normal", "lasts":
 		return Good
 	case "silent", "configuring", "paused", "stopped", "incomplete", "partial", "unknown", "firing", "warning", "pending removal":
 		return Warn
-	case "unreachable", "damaged", "fenced", "failing", "disabled", "rejected", "critical", "fails", "not planned", "low", "read-only":
+	case "unreachable", "damaged", "fenced", "failing", "disabled", "rejected", "critical", "fails", "not planned", "low", "read-only", "exhausted", "runs out":
 		return Bad
 	}
 	return Plain
@@ -234,7 +244,57 @@ func (l *List) ShowAt(row []v1.Cell, i int, zone *time.Location) string {
 		return row[i].String()
 	case c.Kind == KindTime || c.Kind == KindAge:
 		return TimeOf(row[i]).In(zone).Format(time.DateTime)
+	case c.Kind == KindDate:
+		return dateText(TimeOf(row[i]).In(zone))
+	case c.Kind == KindExact:
+		return row[i].String()
 	default:
-		return v1.ShowIn(c.Kind, c.Unit, row[i])
+		return v1.ShowIn(c.Kind, cmp.Or(c.Unit, l.rowUnit(row)), row[i])
 	}
+}
+
+// dateText is the day that a moment begins, or the moment to the minute.
+func dateText(t time.Time) string {
+	if hour, minute, second := t.Clock(); hour+minute+second == 0 {
+		return t.Format(time.DateOnly)
+	}
+	return t.Format(MinuteLayout)
+}
+
+// rowUnit is the unit of the amounts of a row, where it has a column for that.
+func (l *List) rowUnit(row []v1.Cell) string {
+	if i := slices.IndexFunc(l.Columns, func(c Column) bool { return c.Name == "unit" }); i >= 0 {
+		return row[i].String()
+	}
+	return ""
+}
+
+// Table is the list as a table of a document, whose columns are texts and figures: what else
+// there is becomes a text, times by the clock of a zone.
+func (l *List) Table(zone *time.Location) v1.DocumentTable {
+	t := v1.DocumentTable{Name: l.Name, Title: l.Title}
+	rows, hasTotals := l.Rows, len(l.Totals) > 0
+	if hasTotals {
+		rows = append(slices.Clip(rows), l.Totals)
+	}
+	all := make([][]v1.Cell, len(rows))
+	for _, i := range l.ShownColumns(FileOnly | TermOnly) {
+		c := l.Columns[i].DocumentTableColumn
+		switch c.Kind {
+		case KindTime, KindAge, KindDate, KindExact, KindBytes, KindState, KindID, KindCommand:
+			c.Kind = KindText
+		}
+		t.Columns = append(t.Columns, c)
+		for n, row := range rows {
+			cell := row[i]
+			if c.Kind == KindText && cell.Known() {
+				cell = v1.Words(l.ShowAt(row, i, zone))
+			}
+			all[n] = append(all[n], cell)
+		}
+	}
+	if t.Rows = all; hasTotals {
+		t.Rows, t.Totals = all[:len(all)-1], all[len(all)-1]
+	}
+	return t
 }

@@ -14,12 +14,12 @@ import (
 // of them as a file.
 func (p *Pages) showList(l view.List, most int, csv string) shownTable {
 	out := shownTable{Name: l.Name, Title: l.Title, Caption: l.Title, Notes: l.Notes, Notices: p.showNotices(&l), Empty: l.Empty, CSV: csv}
-	shown := l.ShownColumns(view.FileOnly)
+	shown := l.ShownColumns(view.FileOnly | view.TermOnly)
 	for _, i := range shown {
 		c := &l.Columns[i]
 		h := shownHead{Title: c.Title, Label: c.Title, Below: c.Unit}
 		switch c.Kind {
-		case view.KindTime:
+		case view.KindTime, view.KindDate:
 			h.Title += " (" + p.siteZone().String() + ")"
 		case view.KindText, view.KindAge, view.KindState, view.KindID, view.KindCommand:
 		default:
@@ -89,7 +89,7 @@ func (p *Pages) listCell(l *view.List, row []v1.Cell, i int) shownCell {
 	case view.KindText:
 	case view.KindState:
 		cell.Tone = view.ToneOf(cell.Text)
-	case view.KindTime, view.KindAge:
+	case view.KindTime, view.KindAge, view.KindDate:
 		t := view.TimeOf(row[i])
 		if t.IsZero() {
 			break
