@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 
 	"github.com/spf13/cobra"
@@ -21,21 +20,5 @@ record meets applies.`,
 	}
 	cmd.Flags().StringVar(&q.Window, "window", "", "all prices in effect at some time of this `window`, such as last-month or 2026-Q3")
 	cmd.Flags().StringVar(&q.At, "at", "", "the `time` at which they hold, such as 2025 or 2026-03-01; default now")
-	return queryCommand(p, cmd, func(ctx context.Context, api v1.API, _ []string) (v1.Prices, error) { return api.Prices(ctx, &q) }, showPrices)
-}
-
-// showPrices is a table of prices.
-func showPrices(a v1.Prices, f format, c *clock) page {
-	t := newTable("COMPONENT", "PER", ">PRICE", "UNIT", "~FOR", "?LIST", "?FROM", "?TO")
-	for _, x := range a.Prices {
-		whom, per := view.Conditions(x.Match), x.Per
-		if f == asTable {
-			whom, per = cmp.Or(whom, "all"), x.PerText()
-		}
-		t.addRow(x.Component, per, x.Price.String(), string(a.Currency), whom, x.List, c.instantText(x.From), c.instantText(x.To))
-	}
-	if f == asTable && len(a.Prices) == 0 {
-		return page{notes: []string{"No prices are in effect then; add a block price \"name\" { … } to aggregator.hcl."}}
-	}
-	return page{table: t}
+	return queryCommand(p, cmd, func(ctx context.Context, api v1.API, _ []string) (v1.Prices, error) { return api.Prices(ctx, &q) }, showList(view.Prices))
 }

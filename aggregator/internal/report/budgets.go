@@ -62,16 +62,11 @@ func Budgets(ctx context.Context, r v1.API, q *Query) (*Document, error) {
 	if len(a.Budgets) == 0 {
 		return nil, fmt.Errorf("%w: no budget is configured; add a budget block to the configuration", ErrNothing)
 	}
-	s := &statement{o: &StatementOptions{Keys: q.Keys}, r: r, zone: zone}
 	d := &Document{Format: Format, Report: "budgets", Title: "Budgets", Made: v1.Time{Time: q.Now.UTC()}, Zone: zone.String()}
 	now := a.Now.Time
-	t := budgetTable()
 	sortBudgets(a.Budgets)
-	for i := range a.Budgets {
-		t.Rows = append(t.Rows, s.budgetRow(&a.Budgets[i], now))
-	}
-	s.notes = append(s.notes, view.BudgetNotes(a.Budgets)...)
-	d.Add(*t)
+	list := view.Budgets(a, zone.String())
+	d.Add(Table(list.Table(zone)))
 	for i := range a.Budgets[:min(len(a.Budgets), q.Number("top"))] {
 		down, err := burndownTable(ctx, r, &a.Budgets[i], i+1, now)
 		if err != nil {
@@ -81,7 +76,7 @@ func Budgets(ctx context.Context, r v1.API, q *Query) (*Document, error) {
 			d.Add(*down)
 		}
 	}
-	d.Notes = append(s.notes, "Left of a budget is what is neither used nor reserved by jobs that run; in the charts it is what is not used. Even pace is what would be left if each day used the same. The forecast goes on at the pace of the last days.")
+	d.Notes = append(list.Notes, "Left of a budget is what is neither used nor reserved by jobs that run; in the charts it is what is not used. Even pace is what would be left if each day used the same. The forecast goes on at the pace of the last days.")
 	return d, d.Check()
 }
 

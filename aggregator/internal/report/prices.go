@@ -49,25 +49,25 @@ func reportPrices(ctx context.Context, r v1.API, q Query) (*Document, error) {
 		return nil, fmt.Errorf("%w: no prices configured for what you have access to; add a price block to the configuration", ErrNothing)
 	}
 	d := &Document{Format: Format, Report: "prices", Title: "Prices", Made: v1.Time{Time: q.Now.UTC()}, Zone: zone.String()}
-	s := &statement{zone: zone}
 	for _, part := range []struct {
 		name, title string
-		has         func(*price) bool
+		has         func(*v1.Price) bool
 	}{
-		{"now", "In effect on " + at.In(zone).Format(view.MinuteLayout), func(p *price) bool { return !p.From.After(at.Time) && (p.To.IsZero() || p.To.After(at.Time)) }},
-		{"next", "To come", func(p *price) bool { return p.From.After(at.Time) }},
-		{"before", "Before", func(p *price) bool { return !p.To.IsZero() && !p.To.After(at.Time) }},
+		{"now", "In effect on " + at.In(zone).Format(view.MinuteLayout), func(p *v1.Price) bool { return !p.From.After(at.Time) && (p.To.IsZero() || p.To.After(at.Time)) }},
+		{"next", "To come", func(p *v1.Price) bool { return p.From.After(at.Time) }},
+		{"before", "Before", func(p *v1.Price) bool { return !p.To.IsZero() && !p.To.After(at.Time) }},
 	} {
-		var rows [][]Cell
+		some := v1.Prices{Currency: v1.Text(currency)}
 		for i := range list {
-			if p := &list[i]; part.has(p) {
-				whom := cmp.Or(view.Conditions(p.Match), "all")
-				rows = append(rows, []Cell{v1.Words(p.Component), v1.Words(whom), v1.Words(p.Price.Price.String() + " " + currency + " per " + p.PerText()), s.dayCell(p.From), s.dayCell(p.To), v1.Words(p.List)})
+			if part.has(&list[i]) {
+				some.Prices = append(some.Prices, list[i])
 			}
 		}
-		if len(rows) > 0 {
-			slices.SortStableFunc(rows, func(x, y []Cell) int { return cmp.Compare(x[0].String(), y[0].String()) })
-			d.Add(Table{Name: part.name, Title: part.title, Columns: priceColumns(), Rows: rows})
+		if len(some.Prices) > 0 {
+			slices.SortStableFunc(some.Prices, func(x, y v1.Price) int { return cmp.Compare(x.Component, y.Component) })
+			l := view.Prices(some)
+			l.Name, l.Title = part.name, part.title
+			d.Add(Table(l.Table(zone)))
 		}
 	}
 	d.Notes = append(d.Notes, "Of several prices in effect, the most specific one that a record meets applies; of a component they are listed in that order. A run over a change of prices is split there to the microsecond.")
@@ -84,11 +84,4 @@ func instantOf(ctx context.Context, r v1.API, word string) (v1.Time, error) {
 		a, err = r.Prices(ctx, &v1.PricesQuery{Window: word})
 	}
 	return a.At, err
-}
-
-func priceColumns() []Column {
-	return []Column{
-		{Name: "component", Title: "Component", Kind: Text}, {Name: "for", Title: "For", Kind: Text}, {Name: "price", Title: "Price", Kind: Text},
-		{Name: "from", Title: "From", Kind: Text}, {Name: "to", Title: "Until", Kind: Text}, {Name: "list", Title: "List", Kind: Text},
-	}
 }

@@ -32,9 +32,9 @@ func TestPrices_OfAnyTime_AreInEffectToComeOrBefore(t *testing.T) {
 		t.Error(err)
 	}
 	for table, want := range map[string][]string{
-		"now":    {"Cores | group_id=cms | 0.001 EUR per core-hour | 2026-01-01 | 2027-01-01 | standard", "Cores | all | 0.012 EUR per core-hour | 2026-01-01 | 2027-01-01 | standard"},
-		"next":   {"Cores | all | 0.013 EUR per core-hour | 2027-01-01 | – | next"},
-		"before": {"Cores | all | 0.011 EUR per core-hour | 2025-01-01 | 2026-01-01 | old"},
+		"now":    {"Cores | 0.001 | EUR | core-hour | group_id=cms | 2026-01-01 | 2027-01-01 | standard", "Cores | 0.012 | EUR | core-hour | all | 2026-01-01 | 2027-01-01 | standard"},
+		"next":   {"Cores | 0.013 | EUR | core-hour | all | 2027-01-01 | – | next"},
+		"before": {"Cores | 0.011 | EUR | core-hour | all | 2025-01-01 | 2026-01-01 | old"},
 	} {
 		if d := cmp.Diff(want, rowsOf(t, w, "prices", table, nil)); d != "" {
 			t.Errorf("%s: -want +got:\n%s", table, d)

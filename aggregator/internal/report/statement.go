@@ -137,12 +137,12 @@ type statement struct {
 	r       v1.API
 	zone    *time.Location
 	money   string // the currency; "" without prices
-	list    []price
-	past    []price   // those of the time before
-	costs   bool      // something that was used in the month has a price
-	now     *v1.Usage // of the month
-	before  *v1.Usage // of the time before that is as long
-	known   bool      // all of both is known, as far as they have come
+	list    []v1.Price
+	past    []v1.Price // those of the time before
+	costs   bool       // something that was used in the month has a price
+	now     *v1.Usage  // of the month
+	before  *v1.Usage  // of the time before that is as long
+	known   bool       // all of both is known, as far as they have come
 	periods []Period
 	notes   []string
 
@@ -217,7 +217,7 @@ func (s *statement) changeOfSum(now, before *big.Rat) Cell {
 }
 
 // pricesOfPeriod returns the prices of the first period, 0, or of the one before.
-func (s *statement) pricesOfPeriod(period int) []price {
+func (s *statement) pricesOfPeriod(period int) []v1.Price {
 	if period == 0 {
 		return s.list
 	}
@@ -231,7 +231,7 @@ func (s *statement) costOfPeriod(a *v1.Usage, period int) *big.Rat {
 		used = s.before
 	}
 	sum := totalOf(a, "cost", nil)
-	priced := func(p price) bool {
+	priced := func(p v1.Price) bool {
 		return s.canMatch(p.Match) && used.Find(p.Component) != nil
 	}
 	if sum != nil && sum.Sign() == 0 && !slices.ContainsFunc(s.pricesOfPeriod(period), priced) {
@@ -337,7 +337,7 @@ func (s *statement) hasPrice(component string, period int) bool {
 	if measure, _, is := v1.EnergyOf(component); is {
 		component = measure
 	}
-	return slices.ContainsFunc(s.pricesOfPeriod(period), func(p price) bool { return p.Component == component })
+	return slices.ContainsFunc(s.pricesOfPeriod(period), func(p v1.Price) bool { return p.Component == component })
 }
 
 func wordFor(measure string) string {

@@ -82,13 +82,13 @@ func TestAStatementSaysWhatWasUsedWhatItCostsAndWhatIsLeft(t *testing.T) {
 		{"figures", "Memory", "Memory|GiB-hours|28||"},
 		{"figures", "MemoryUsed", "MemoryUsed|GiB-hours|14||"},
 		{"figures", "People", "People||2|1|1"},
-		{"budgets", "lhc", "lhc|2026|EUR|10|6.552|3.12|0.328|0.6552|10.5829055|2026-12-26 07:03"},
+		{"budgets", "lhc", "lhc|2026|EUR|10|6.552|3.12|0.328|0.6552|10.5829055|2026-12-26"},
 		{"budgets", "cms", "cms|2026-10|core-hours|200|181.5|0|18.5|0.9075|181.5|lasts"},
 		{"budgets", "broken", "broken|2026|SU|1||||||"},
 		{"people", "ann", "ann|5|178.5|2.1|0.983146067|1.296|0.62037037"},
 		{"people", "<b>bob", "<b>bob|2|3|0.036|0.016853933||"},
 		{"jobs", "r2", "r2|ann|2026-09-30 12:00|9|22|90|1.08|COMPLETED"}, // ten hours of it in October
-		{"prices", "Cores", "Cores|all|0.012 EUR per core-hour|2026-01-01|2026-10-15|standard"},
+		{"prices", "Cores", "Cores|0.012|EUR|core-hour|all|2026-01-01|2026-10-15|standard"},
 	} {
 		if got := row(t, d, c.table, c.first); got != c.want {
 			t.Errorf("%s: %s, want %s", c.table, got, c.want)
@@ -132,7 +132,7 @@ func TestStatement_PricesThatBeginOrEndWithinThePeriod_ListsAll(t *testing.T) {
 			}
 		}
 	}
-	if got := strings.Join(lists, "; "); got != "Cores|all|0.011 EUR per core-hour|2026-10-05|2026-10-15|a; Cores|group_id cms|0.012 EUR per core-hour|2026-10-08|2026-10-10|days; Cores|all|0.013 EUR per core-hour|2026-10-15||b" {
+	if got := strings.Join(lists, "; "); got != "Cores|0.011|EUR|core-hour|all|2026-10-05|2026-10-15|a; Cores|0.012|EUR|core-hour|group_id=cms|2026-10-08|2026-10-10|days; Cores|0.013|EUR|core-hour|all|2026-10-15||b" {
 		t.Error(got)
 	}
 	notes := strings.Join(d.Notes, "\n")

@@ -13,26 +13,15 @@ import (
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
-// price is one of GET /v1/prices.
-type price struct{ v1.Price }
-
 // pricesOf are the currency, and the prices that hold at some time of a period, in the
 // order in which they begin.
-func pricesOf(ctx context.Context, r v1.API, p Period) (currency string, list []price, err error) {
+func pricesOf(ctx context.Context, r v1.API, p Period) (currency string, list []v1.Price, err error) {
 	a, err := r.Prices(ctx, &v1.PricesQuery{From: p.From.UTC().Format(time.RFC3339Nano), To: p.To.UTC().Format(time.RFC3339Nano)})
 	if err != nil {
 		return "", nil, err
 	}
-	for i := range a.Prices {
-		list = append(list, price{a.Prices[i]})
-	}
-	slices.SortStableFunc(list, func(a, b price) int { return a.validFrom().Compare(b.validFrom()) })
-	return string(a.Currency), list, nil
-}
-
-// validFrom is from when a price holds; the zero time where it has always held.
-func (p *price) validFrom() time.Time {
-	return p.From.Time
+	slices.SortStableFunc(a.Prices, func(a, b v1.Price) int { return a.From.Compare(b.From.Time) })
+	return string(a.Currency), a.Prices, nil
 }
 
 // buildPrices makes the table of the prices that held.
@@ -42,25 +31,14 @@ func (s *statement) buildPrices(context.Context) (*Table, error) {
 		return nil, nil
 	}
 	s.addNote("Cost is what was used × the price that held at that instant; a run over a change of prices, or over the end of the period, is split there to the microsecond. The most specific price counts.")
-	t := &Table{
-		Name: "prices", Title: "Prices that held",
-		Columns: []Column{
-			{Name: "component", Title: "Component", Kind: Text}, {Name: "for", Title: "For", Kind: Text}, {Name: "price", Title: "Price", Kind: Text},
-			{Name: "from", Title: "From", Kind: Text}, {Name: "to", Title: "Until", Kind: Text}, {Name: "list", Title: "List", Kind: Text},
-		},
-	}
-	for i := range s.list {
-		p := &s.list[i]
-		if !s.canMatch(p.Match) {
-			continue
-		}
-		match := cmp.Or(subjectText(exactConditions(p.Match)), "all")
-		t.Rows = append(t.Rows, []Cell{v1.Words(p.Component), v1.Words(match), v1.Words(p.Price.Price.String() + " " + s.money + " per " + p.PerText()), s.dayCell(p.From), s.dayCell(p.To), v1.Words(p.List)})
-	}
-	if len(t.Rows) == 0 {
+	own := slices.DeleteFunc(slices.Clone(s.list), func(p v1.Price) bool { return !s.canMatch(p.Match) })
+	if len(own) == 0 {
 		return nil, nil
 	}
-	return t, nil
+	l := view.Prices(v1.Prices{Currency: v1.Text(s.money), Prices: own})
+	l.Title = "Prices that held"
+	t := Table(l.Table(s.zone))
+	return &t, nil
 }
 
 // canMatch reports whether a condition can be met by the subject: it says nothing else of
@@ -72,18 +50,6 @@ func (s *statement) canMatch(match map[string]string) bool {
 		}
 	}
 	return true
-}
-
-// dayCell is a point in time as a cell; not known where there is none.
-func (s *statement) dayCell(at v1.Time) Cell {
-	if at.IsZero() {
-		return Cell{}
-	}
-	local := at.In(s.zone)
-	if local.Hour()+local.Minute()+local.Second() == 0 {
-		return v1.Words(local.Format(time.DateOnly))
-	}
-	return v1.Words(local.Format(view.MinuteLayout))
 }
 
 // askBudgets asks, once, how budgets stood at the end of the period. That is asked for as a clock
@@ -118,16 +84,9 @@ func (s *statement) buildBudgets(ctx context.Context) (*Table, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := budgetTable()
-	var list []v1.Budget
-	for _, b := range a.Budgets {
-		if len(s.o.Of) == 0 || budgetApplies(b.Match, belongs) {
-			list = append(list, b)
-			t.Rows = append(t.Rows, s.budgetRow(&b, a.Now.Time))
-		}
-	}
-	s.notes = append(s.notes, view.BudgetNotes(list)...)
-	if len(t.Rows) == 0 {
+	a.Budgets = slices.DeleteFunc(slices.Clone(a.Budgets), func(b v1.Budget) bool { return len(s.o.Of) > 0 && !budgetApplies(b.Match, belongs) })
+	s.notes = append(s.notes, view.BudgetNotes(a.Budgets)...)
+	if len(a.Budgets) == 0 {
 		s.addNote("No budget of the configuration is for %s.", subjectText(s.o.Of))
 		return nil, nil
 	}
@@ -135,49 +94,9 @@ func (s *statement) buildBudgets(ctx context.Context) (*Table, error) {
 		s.addNote("Budgets are as of %s %s, each of its whole period, also beyond that of the statement.", a.Now.In(s.zone).Format(view.MinuteLayout), s.zone)
 	}
 	s.addNote("Left of a budget is what is neither used nor reserved by jobs that run. Forecast at end is a forecast: what is used, and the pace of the last days until then. A budget has all records of its own conditions, also of others than the subject.")
-	return t, nil
-}
-
-// budgetTable is the table of budgets without rows.
-func budgetTable() *Table {
-	return &Table{
-		Name: "budgets", Title: "Budgets",
-		Columns: []Column{
-			{Name: "budget", Title: "Budget", Kind: Text}, {Name: "period", Title: "Period", Kind: Text}, {Name: "unit", Title: "In", Kind: Text},
-			{Name: "amount", Title: "Amount", Kind: Number}, {Name: "used", Title: "Used", Kind: Number}, {Name: "reserved", Title: "Reserved", Kind: Number},
-			{Name: "left", Title: "Left", Kind: Number}, {Name: "share", Title: "Used of it", Kind: Share},
-			{Name: "forecast", Title: "Forecast at end", Kind: Number}, {Name: "gone", Title: "Exhausted on", Kind: Text},
-		},
-	}
-}
-
-func (s *statement) budgetRow(b *v1.Budget, now time.Time) []Cell {
-	period := span{From: b.Period.From.Time, To: b.Period.To.Time}
-	of := period.periodName("", s.zone)
-	of = cmp.Or(string(b.Period.Name), of)
-	row := []Cell{v1.Words(b.Name), v1.Words(of), v1.Words(b.Unit), v1.Figure(&b.Amount)}
-	if b.Problem != "" || b.BudgetStanding == nil {
-		return append(row, Cell{}, Cell{}, Cell{}, Cell{}, Cell{}, Cell{})
-	}
-	gone := s.dayCell(b.GoneAt)
-	if !gone.Known() && b.Used != nil {
-		gone = v1.Words("lasts")
-	}
-	return append(row, v1.Figure(b.Used), v1.Figure(&b.Reserved), v1.Figure(b.Left), v1.Figure(b.Share), v1.Rat(forecastUse(b, now)), gone)
-}
-
-// forecastUse is what will be used at the end of a budget's period.
-func forecastUse(b *v1.Budget, now time.Time) *big.Rat {
-	used := v1.Figure(b.Used).Number()
-	if used == nil || b.Period.State != "present" || b.Pace == nil {
-		return used
-	}
-	days := dividedBy(hoursOf(b.Period.To.Sub(now)), big.NewRat(24, 1))
-	pace := v1.Figure(&b.Pace.PerDay).Number()
-	if pace == nil {
-		return used
-	}
-	return new(big.Rat).Add(used, days.Mul(days, pace))
+	list := view.Budgets(a, s.zone.String())
+	t := Table(list.Table(s.zone))
+	return &t, nil
 }
 
 // recordValues are the values that the records of the subject have: its project and
