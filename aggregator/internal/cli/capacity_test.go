@@ -40,7 +40,7 @@ func TestWhoMayNotSeeTheCensusIsToldSo(t *testing.T) {
 	some := v1.Capacity{Census: nil} // as a reader of some records would get it
 	s, _ := answered(t, http.StatusOK, some)
 	code, out, errs := s.bursar(t.Context(), "census")
-	if code != 0 || out != "" || !strings.Contains(errs, "You may see some of the records only") {
+	if code != 0 || out != "" || !strings.Contains(errs, "shown only to readers of all records") {
 		t.Errorf("%d %q %q", code, out, errs)
 	}
 	s, w := filled(t)
@@ -54,7 +54,7 @@ func TestWhoMayNotSeeTheCensusIsToldSo(t *testing.T) {
 	if code, _, errs := s.bursar(t.Context(), "capacity"); code != 0 || !strings.Contains(errs, "add a cluster block") {
 		t.Errorf("%d %q", code, errs)
 	}
-	if code, _, errs := s.bursar(t.Context(), "census"); code != 0 || !strings.Contains(errs, "No source has said") {
+	if code, _, errs := s.bursar(t.Context(), "census"); code != 0 || !strings.Contains(errs, "No source reports") {
 		t.Errorf("%d %q", code, errs)
 	}
 }

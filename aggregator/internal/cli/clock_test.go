@@ -7,10 +7,11 @@ import (
 	"time"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/api/apitest"
+	"github.com/bursar-accounting/bursar/aggregator/internal/view"
 )
 
 // instants finds times in a text.
-var instants = regexp.MustCompile(`\d{4}-\d{2}-\d{2} \d{2}:\d{2}:\d{2}`)
+var instants = regexp.MustCompile(`\d{4}-\d{2}-\d{2}( \d{2}:\d{2}(:\d{2})?)?`)
 
 // People read all times by the site's clock, and are told so; programs read them in UTC.
 func TestTimes_OfASiteWithAZone_AreThoseOfItsClock(t *testing.T) {
@@ -42,8 +43,12 @@ func TestTimes_OfASiteWithAZone_AreThoseOfItsClock(t *testing.T) {
 		site = zone
 		local, after := show(from, line)
 		want := instants.ReplaceAllStringFunc(utc+before, func(text string) string {
-			at, _ := time.Parse(time.DateTime, text)
-			return at.In(zone).Format(time.DateTime)
+			layout := time.DateTime[:len(text)]
+			at, _ := time.Parse(layout, text)
+			if at = at.In(zone); layout == time.DateOnly { // of a moment that begins a day
+				layout = view.MinuteLayout
+			}
+			return at.Format(layout)
 		})
 		told := strings.Contains(after, "Times are those of "+name+".")
 		if some := instants.MatchString(utc); some && !strings.Contains(local+after, name) {

@@ -263,7 +263,7 @@ func dateText(t time.Time) string {
 
 // rowUnit is the unit of the amounts of a row, where it has a column for that.
 func (l *List) rowUnit(row []v1.Cell) string {
-	if i := slices.IndexFunc(l.Columns, func(c Column) bool { return c.Name == "unit" }); i >= 0 {
+	if i := slices.IndexFunc(l.Columns, func(c Column) bool { return c.Name == "unit" && c.Kind == KindText }); i >= 0 {
 		return row[i].String()
 	}
 	return ""
