@@ -62,7 +62,7 @@ func TestClusterAccountant_OctoberFromItsFiles_IsItsReport(t *testing.T) {
 	accounting := filepath.Join(files, "accounting")
 	agg.Import("katana", "gridengine", accounting)
 	want := map[string]string{
-		"bell": "13.9997 1200", "phys": "30.9138 1489.35", "sagan": "20.2777 496.451", "guests": "5 800 Exempt", "turing": "1 0 Over", "darwin": "0 0",
+		"bell": "13.9997 1200", "phys": "30.9138 1489.35", "sagan": "20.2777 496.451", "guests": "5 800 exempt", "turing": "1 0 over", "darwin": "0 0",
 	}
 	got := subscriptionOf(t, s, []string{"used", "contributed", "state"}, "-address", agg.Admin(), "-credit", "stop")
 	for pi := range got {

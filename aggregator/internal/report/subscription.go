@@ -62,7 +62,7 @@ func Subscription(ctx context.Context, r v1.API, o SubscriptionOptions) (*Docume
 		}
 		p := PeriodOf(window, a.Window.From.Time, a.Window.To.Time, zone)
 		d.Periods = append(d.Periods, p)
-		d.Add(subscriptionTable(&a, i+1, p.Name))
+		d.Add(subscriptionTable(&a, i+1, p.Name, zone))
 		d.Notes = append(d.Notes, view.Of(p.Name, view.SubscriptionNotes(&a))...)
 	}
 	if !slices.ContainsFunc(d.Tables, func(t v1.DocumentTable) bool { return len(t.Rows) > 0 }) {
@@ -80,46 +80,12 @@ func isZero(n json.Number) bool {
 }
 
 // subscriptionTable is the one of a period.
-func subscriptionTable(a *v1.Subscription, period int, name string) Table {
-	t := Table{
-		Name: fmt.Sprintf("subscription-%d", period), Title: name,
-		Columns: []Column{
-			{Name: "pi", Title: "Principal investigator", Kind: Text},
-			{Name: "name", Title: "Name", Kind: Text},
-			{Name: "used", Title: "Used", Kind: Number, Unit: a.Unit, Period: period},
-			{Name: "used_share", Title: "Share of use", Kind: Share, Period: period},
-			{Name: "contributed", Title: "Contributed", Kind: Number, Period: period},
-			{Name: "contribution_share", Title: "Share of contributions", Kind: Share, Period: period},
-			{Name: "ratio", Title: "Use ÷ contribution", Kind: Ratio, Period: period},
-			{Name: "state", Title: "Standing", Kind: Text, Period: period},
-		},
-		Chart: &Chart{Kind: Bars, Label: "pi", Values: []string{"used_share", "contribution_share"}},
-	}
-	for i := range a.Shares {
-		s := &a.Shares[i]
-		named := Cell{}
-		if s.Name != "" {
-			named = v1.Words(string(s.Name))
-		}
-		t.Rows = append(t.Rows, []Cell{
-			v1.Words(s.PI), named, v1.Figure(&s.Used), v1.Figure(s.UsedShare), v1.Figure(&s.Contributed), v1.Figure(s.ContributionShare), v1.Figure(s.Ratio), stateCell(s.State),
-		})
-	}
-	if len(t.Rows) > 1 {
-		t.Totals = []Cell{v1.Words("Total"), {}, v1.Figure(&a.Used), {}, v1.Figure(&a.Contributed), {}, {}, {}}
+func subscriptionTable(a *v1.Subscription, period int, name string, zone *time.Location) Table {
+	l := view.Subscription(*a)
+	t := Table(l.Table(zone))
+	t.Name, t.Title, t.Chart = fmt.Sprintf("subscription-%d", period), name, &Chart{Kind: Bars, Label: "pi", Values: []string{"used_share", "contribution_share"}}
+	for i := range t.Columns[2:] {
+		t.Columns[2+i].Period = period
 	}
 	return t
-}
-
-// stateCell is the word for a state; a ratio says enough where there is one.
-func stateCell(state string) Cell {
-	switch state {
-	case "exempt":
-		return v1.Words("Exempt")
-	case "over":
-		return v1.Words("Over")
-	case "under":
-		return v1.Words("Under")
-	}
-	return Cell{}
 }
