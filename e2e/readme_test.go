@@ -135,7 +135,7 @@ func (d *demo) showsContent() {
 		{"bursar status", `(?s)^Healthy.*3 quarantined`},
 		{"bursar quarantine list", `validation .*is below zero`},
 		{"bursar gaps", `replay/recorded .*demo: the log was rotated`},
-		{"bursar completeness", `missing +\d+ +\d+ +0 +0 +0 +3`},
+		{"bursar completeness", `missing runs +\d+ +\d+ +0 +0 +0 +3`},
 		{"bursar budgets", `(?m)^arctic-ice .* −[0-9]`},
 		{"bursar budgets", `(?m)^higgs .* EUR +30\S*000.00 .*lasts$`},
 		{"bursar budgets", `(?m)^wheat-genome .* 20\d\d-\d\d-\d\d$`},

@@ -2,9 +2,7 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -13,9 +11,6 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/view"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
-
-// days is an answer of GET /v1/completeness.
-type days v1.Completeness
 
 // completenessOptions are the options of bursar completeness.
 type completenessOptions struct {
@@ -30,7 +25,7 @@ func (p *Program) completenessCommand() *cobra.Command {
 		Long: `Compare, by source and day, what the schedulers have with what is stored.
 
 An agent counts the runs of each past day by a second route, two hours after the
-day's end and again a day and a week later. RUNS is that count, and
+day's end and again a day and a week later. COUNTED is that count, and
 STORED + FILTERED + QUARANTINED + DELETED should equal it. The difference is MISSING,
 and the command that collects those runs again is printed below.
 
@@ -50,108 +45,33 @@ With -check the exit code is 2 when runs are missing.`,
 	ask := func(ctx context.Context, api v1.API, _ []string) (v1.Completeness, error) {
 		return api.Completeness(ctx, &v1.CompletenessQuery{Source: o.source, Window: o.window, From: o.from, To: o.to})
 	}
-	return queryCommand(p, cmd, ask, func(answer v1.Completeness, f format, _ *clock) page {
-		a := (*days)(&answer)
-		out := page{exact: a.dayTable(true)}
-		if o.check && a.Missing > 0 {
-			out.found = newFinding("%s missing", view.Are(a.Missing, "run"))
+	return queryCommand(p, cmd, ask, func(answer v1.Completeness, _ format, c *clock) page {
+		days, all := view.Days(answer, o.all), view.Days(answer, true)
+		out := listPage(days, c)
+		out.exact = exactTable(&all)
+		if o.check && answer.Missing > 0 {
+			out.found = newFinding("%s missing", view.Are(answer.Missing, "run"))
 		}
-		if o.calendar || a.dayCount() > longWindow && p.Color {
-			out.text = a.drawCalendar(p.Color)
-			out.notes = append(out.notes, strings.Join(signLegend(a), ", "))
-		} else {
-			out.table, out.notes = a.listDays(o.all)
+		if o.calendar || countDays(answer.Days) > longWindow && p.Color {
+			out.table, out.text = nil, drawCalendar(answer.Days, p.Color)
+			out.notes = append([]string{strings.Join(signLegend(answer.Days), ", ")}, days.Notes...)
 		}
-		out.notes = append(out.notes, a.remedyNotes()...)
 		return out
 	})
-}
-
-// remedyNotes say how to collect what is missing again.
-func (a *days) remedyNotes() (notes []string) {
-	for _, s := range a.Stretches {
-		switch {
-		case s.Lost > 0:
-			notes = append(notes, fmt.Sprintf("Collect again, on %s: %s   (first with -plan)", s.Agent, s.Do))
-		case s.Unread > 0:
-			notes = append(notes, fmt.Sprintf("%s counts %d runs that it does not collect: see the log of the agent on %s.", s.Source, s.Unread, s.Agent))
-		}
-		if s.Shared > 0 {
-			notes = append(notes, fmt.Sprintf("The mapping of %s gives %d runs the record ids of others: correct the id, then: %s", s.Source, s.Shared, s.Do))
-		}
-	}
-	return notes
-}
-
-// listDays makes the table of days for people, or says why there are none.
-func (a *days) listDays(all bool) (*table, []string) {
-	t := a.dayTable(all)
-	switch {
-	case len(a.Days) == 0:
-		return nil, []string{"No source is known yet."}
-	case len(t.rows) == 0 && a.countedDays() == 0:
-		return nil, []string{"No day was counted yet: an agent counts a past day of a source that has a second route two hours after its end; -all lists the days."}
-	case len(t.rows) == 0:
-		return nil, []string{fmt.Sprintf("All %d days of %s that were counted are complete; -all lists them.", a.countedDays(), view.Plural(a.countedSources(), "source"))}
-	}
-	return t, nil
 }
 
 // longWindow is how many days are better seen as a calendar.
 const longWindow = 45
 
-func (a *days) dayCount() int {
+func countDays(list []v1.Day) int {
 	days := map[string]bool{}
-	for i := range a.Days {
-		days[a.Days[i].Day] = true
+	for i := range list {
+		days[list[i].Day] = true
 	}
 	return len(days)
 }
 
-// countedDays is how many days were counted and compared.
-func (a *days) countedDays() (n int) {
-	for i := range a.Days {
-		if a.Days[i].Runs != nil {
-			n++
-		}
-	}
-	return n
-}
-
-// countedSources is how many sources have a day that was compared.
-func (a *days) countedSources() int {
-	names := map[string]bool{}
-	for i := range a.Days {
-		if a.Days[i].Runs != nil {
-			names[a.Days[i].Source] = true
-		}
-	}
-	return len(names)
-}
-
-// isUsual reports whether a day needs no line of its own. Days that were not counted
-// are those of sources that cannot, or of before there was an agent.
-func isUsual(d *v1.Day) bool { return d.State == "ok" || d.State == "open" || d.State == "unchecked" }
-
-func (a *days) dayTable(all bool) *table {
-	t := newTable("SOURCE", "DAY", "STATE", ">COUNTED", ">STORED", "?>FILTERED", "?>QUARANTINED", "?>DELETED", ">MISSING", "?>SURPLUS")
-	number := func(n *int64) string {
-		if n == nil {
-			return "-"
-		}
-		return strconv.FormatInt(*n, 10)
-	}
-	for i := range a.Days {
-		d := &a.Days[i]
-		if !all && isUsual(d) {
-			continue
-		}
-		t.addRow(d.Source, d.Day, d.State, number(d.Runs), number(&d.Stored), number(d.Filtered), number(d.Quarantined), number(&d.Deleted), number(&d.Missing), number(&d.Surplus))
-	}
-	return t
-}
-
-// marks are the signs of a calendar, with their colours.
+// stateSign is the sign of a state in a calendar, with its colour.
 func stateSign(state string) (sign, colour string) {
 	switch state {
 	case "ok":
@@ -167,11 +87,11 @@ func stateSign(state string) (sign, colour string) {
 }
 
 // drawCalendar draws each source as lines of a month, with a sign for each day.
-func (a *days) drawCalendar(color bool) string {
+func drawCalendar(days []v1.Day, color bool) string {
 	var b strings.Builder
 	source, month, at := "", "", 0
-	for i := range a.Days {
-		d := &a.Days[i]
+	for i := range days {
+		d := &days[i]
 		date, err := time.Parse(time.DateOnly, d.Day)
 		if err != nil {
 			continue
@@ -202,12 +122,11 @@ func (a *days) drawCalendar(color bool) string {
 }
 
 // signLegend says what the signs mean that are there.
-func signLegend(a *days) (list []string) {
-	words := map[string]string{"ok": "complete", "missing": "runs are missing", "surplus": "more records than runs", "open": "not counted yet", "unchecked": "not counted"}
+func signLegend(days []v1.Day) (list []string) {
 	for _, state := range []string{"ok", "missing", "surplus", "open", "unchecked"} {
-		if slices.ContainsFunc(a.Days, func(d v1.Day) bool { return d.State == state }) {
+		if slices.ContainsFunc(days, func(d v1.Day) bool { return d.State == state }) {
 			sign, _ := stateSign(state)
-			list = append(list, sign+" "+words[state])
+			list = append(list, sign+" "+view.DayState(state))
 		}
 	}
 	return list

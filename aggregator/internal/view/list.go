@@ -198,9 +198,9 @@ func ToneOf(state string) Tone {
 	switch strings.TrimLeft(state, "0123456789 ") {
 	case "up to date", "collecting", "waiting", "leader", "healthy", "running", "done", "saved", "complete", "nothing to do", "normal", "lasts":
 		return Good
-	case "silent", "configuring", "paused", "stopped", "incomplete", "partial", "unknown", "firing", "warning", "pending removal":
+	case "silent", "configuring", "paused", "stopped", "incomplete", "partial", "unknown", "firing", "warning", "pending removal", "surplus records":
 		return Warn
-	case "unreachable", "damaged", "fenced", "failing", "disabled", "rejected", "critical", "fails", "not planned", "low", "read-only", "exhausted", "runs out":
+	case "unreachable", "damaged", "fenced", "failing", "disabled", "rejected", "critical", "fails", "not planned", "low", "read-only", "exhausted", "runs out", "missing runs":
 		return Bad
 	}
 	return Plain

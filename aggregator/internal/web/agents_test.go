@@ -68,7 +68,7 @@ func TestTheCalendarShowsEachDayByASignAndInWords(t *testing.T) {
 	code, body, _ := s.get("/ui/agents")
 	for _, want := range []string{
 		"Completeness, 2026-01 to 2026-03", "head1/slurm/nemo", ">2026-02</caption>",
-		`<td class="sq missing" title="runs are missing: 4 runs, 3 missing, 1 stored"><b>10</b><span aria-hidden="true">✗</span><span class="hidden">, runs are missing: 4 runs, 3 missing, 1 stored</span></td>`,
+		`<td class="sq missing" title="missing runs: 4 runs, 3 missing, 1 stored"><b>10</b><span aria-hidden="true">✗</span><span class="hidden">, missing runs: 4 runs, 3 missing, 1 stored</span></td>`,
 		`<td class="sq ok" title="complete: 1 run, 1 stored"><b>11</b>`,
 		"<b>20</b><span aria-hidden=\"true\">▲</span>", "slurmdbd &lt;b&gt;purged&lt;/b&gt; it",
 		"bursar-agent recollect -source slurm/nemo -from 2026-02-10 -to 2026-02-11", `href="/v1/completeness?format=csv&amp;from=2026-01-01&amp;to=2026-04-01"`,

@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"math"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -22,9 +23,8 @@ type calendarPage struct {
 	Sources        []sourceMonths
 	Silent         []string // sources of which no day was compared
 	Legend         []sign
-	Days           []dayView // that are not as they should be
-	Stretches      []stretchView
-	Missing        int64
+	Days           shownTable // that are not as they should be
+	Stretches      shownTable
 	CSV            string
 }
 
@@ -52,14 +52,11 @@ type sign struct{ Class, Sign, Words string }
 
 // calendarSigns are all of them, the worst first.
 func calendarSigns() []sign {
-	return []sign{
-		{"missing", "✗", "runs are missing"},
-		{"gap", "▲", "a gap: it could not be read"},
-		{"surplus", "+", "more records than runs"},
-		{"ok", "✓", "complete"},
-		{"open", "…", "not counted yet"},
-		{"unchecked", "·", "not compared"},
+	list := []sign{{"missing", "✗", ""}, {"gap", "▲", ""}, {"surplus", "+", ""}, {"ok", "✓", ""}, {"open", "…", ""}, {"unchecked", "·", ""}}
+	for i := range list {
+		list[i].Words = view.DayState(list[i].Class)
 	}
+	return list
 }
 
 func signOf(class string) sign {
@@ -71,11 +68,8 @@ func signOf(class string) sign {
 	return sign{class, "?", class}
 }
 
-// dayView is a day of a source.
-type dayView v1.Day
-
-// Words says in a sentence how the day is.
-func (d dayView) Words() string {
+// dayFigures says in words what was counted and stored of a day.
+func dayFigures(d *v1.Day) string {
 	var parts []string
 	add := func(n int64, word string) {
 		if n > 0 {
@@ -99,15 +93,6 @@ func (d dayView) Words() string {
 	add(d.Deleted, "deleted")
 	return strings.Join(parts, ", ")
 }
-
-// Sign is that of its state.
-func (d dayView) Sign() sign { return signOf(d.State) }
-
-// stretchView are days in a row that lack runs.
-type stretchView v1.Stretch
-
-// Last is its last day.
-func (s stretchView) Last() time.Time { return s.To.Add(-time.Microsecond) }
 
 // maxMonths bounds what the calendar shows.
 const maxMonths = 12
@@ -146,7 +131,8 @@ func (p *Pages) makeCalendar(r *http.Request, gaps []gapView) (*calendarPage, er
 		return nil, err
 	}
 	c := &calendarPage{
-		First: first.Format("2006-01"), Last: last.Format("2006-01"), Months: months, Stretches: a.Stretches, Missing: a.Missing,
+		First: first.Format("2006-01"), Last: last.Format("2006-01"), Months: months,
+		Days: p.showList(view.Days(*a, false), math.MaxInt, ""), Stretches: p.showList(view.Stretches(a.Stretches), math.MaxInt, ""),
 		Earlier: monthsPath(first.AddDate(0, -1, 0), months), One: monthsPath(last, 1), Three: monthsPath(last, 3), CSV: v1.CompletenessAddress(daysQuery(first, end), "csv"),
 	}
 	if end.Before(now) {
@@ -160,13 +146,6 @@ func daysQuery(first, end time.Time) *v1.CompletenessQuery {
 	return &v1.CompletenessQuery{From: first.Format(time.DateOnly), To: end.Format(time.DateOnly)}
 }
 
-// daysView is what /v1 says of the days of a window.
-type daysView struct {
-	Days      []dayView
-	Stretches []stretchView
-	Missing   int64
-}
-
 // calendars are answers about days that were got a while ago. To get one goes through
 // the records of months, while pages renew themselves every few seconds; and all who
 // may have it get the same.
@@ -176,7 +155,7 @@ type calendars struct {
 }
 
 type calendarAnswer struct {
-	days *daysView
+	days *v1.Completeness
 	at   time.Time
 }
 
@@ -186,7 +165,7 @@ const (
 )
 
 // freshAnswer returns the answer to a query; nil when there is none that is new enough.
-func (c *calendars) freshAnswer(query v1.CompletenessQuery, now time.Time) *daysView {
+func (c *calendars) freshAnswer(query v1.CompletenessQuery, now time.Time) *v1.Completeness {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	a, ok := c.answers[query]
@@ -197,7 +176,7 @@ func (c *calendars) freshAnswer(query v1.CompletenessQuery, now time.Time) *days
 }
 
 // addAnswer remembers an answer, which no one changes any more.
-func (c *calendars) addAnswer(query v1.CompletenessQuery, days *daysView, now time.Time) {
+func (c *calendars) addAnswer(query v1.CompletenessQuery, days *v1.Completeness, now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.answers == nil || len(c.answers) >= maxCalendars {
@@ -207,7 +186,7 @@ func (c *calendars) addAnswer(query v1.CompletenessQuery, days *daysView, now ti
 }
 
 // comparedDays asks for the days of a window. The reader must have the right to see them.
-func (p *Pages) comparedDays(ctx context.Context, first, end time.Time) (*daysView, error) {
+func (p *Pages) comparedDays(ctx context.Context, first, end time.Time) (*v1.Completeness, error) {
 	query, now := daysQuery(first, end), p.currentTime()
 	if a := p.calendars.freshAnswer(*query, now); a != nil {
 		return a, nil
@@ -216,13 +195,8 @@ func (p *Pages) comparedDays(ctx context.Context, first, end time.Time) (*daysVi
 	if err != nil {
 		return nil, err
 	}
-	a := &daysView{
-		Days:      mapViews(answer.Days, func(d v1.Day) dayView { return dayView(d) }),
-		Stretches: mapViews(answer.Stretches, func(s v1.Stretch) stretchView { return stretchView(s) }),
-		Missing:   answer.Missing,
-	}
-	p.calendars.addAnswer(*query, a, now)
-	return a, nil
+	p.calendars.addAnswer(*query, &answer, now)
+	return &answer, nil
 }
 
 func monthsPath(last time.Time, months int) string {
@@ -230,7 +204,7 @@ func monthsPath(last time.Time, months int) string {
 }
 
 // fillMonths makes the months of each source.
-func (c *calendarPage) fillMonths(days []dayView, gaps []gapView, first, end time.Time) {
+func (c *calendarPage) fillMonths(days []v1.Day, gaps []gapView, first, end time.Time) {
 	used := map[string]bool{}
 	for len(days) > 0 {
 		n := 1
@@ -248,7 +222,7 @@ func (c *calendarPage) fillMonths(days []dayView, gaps []gapView, first, end tim
 }
 
 // addSource adds the months of a source of which a day was compared.
-func (c *calendarPage) addSource(days []dayView, gaps []gapView, first, end time.Time, used map[string]bool) {
+func (c *calendarPage) addSource(days []v1.Day, gaps []gapView, first, end time.Time, used map[string]bool) {
 	name, byDay, compared := days[0].Source, map[string]square{}, 0
 	tally := map[string]int{}
 	for i := range days {
@@ -258,9 +232,6 @@ func (c *calendarPage) addSource(days []dayView, gaps []gapView, first, end time
 		tally[s.Class]++
 		if d.Runs != nil || gap {
 			compared++
-		}
-		if s.Class == "missing" || s.Class == "surplus" {
-			c.Days = append(c.Days, *d)
 		}
 	}
 	if compared == 0 {
@@ -283,8 +254,8 @@ func (c *calendarPage) addSource(days []dayView, gaps []gapView, first, end time
 }
 
 // squareOf shows a day; gap says that a part of it could not be read.
-func squareOf(d *dayView, gaps []gapView) (s square, gap bool) {
-	class, words := d.State, d.Words()
+func squareOf(d *v1.Day, gaps []gapView) (s square, gap bool) {
+	class, words := d.State, dayFigures(d)
 	if g := gapOn(d, gaps); g != nil {
 		gap = true
 		if class == "open" || class == "unchecked" {
@@ -301,7 +272,7 @@ func squareOf(d *dayView, gaps []gapView) (s square, gap bool) {
 }
 
 // gapOn is a gap of the source, or of all of its agent, that touches the day.
-func gapOn(d *dayView, gaps []gapView) *gapView {
+func gapOn(d *v1.Day, gaps []gapView) *gapView {
 	begin, err := time.Parse(time.DateOnly, d.Day)
 	if err != nil {
 		return nil
