@@ -140,7 +140,7 @@ func (d *demo) showsContent() {
 		{"bursar budgets", `(?m)^higgs .* EUR +30\S*000.00 .*lasts$`},
 		{"bursar budgets", `(?m)^wheat-genome .* 20\d\d-\d\d-\d\d$`},
 		{"bursar prices -at 2025", `Cores +0.01 +EUR +core-hour `},
-		{"bursar prices", `0.006 +EUR +core-hour +partition=opportunistic`},
+		{"bursar prices", `0.006 +EUR +\S+ +partition=opportunistic`},
 		{"bursar directory", `higgs +at00 +Ada Atlas +atlas,cms`},
 		{"bursar subscription -window 30d", `at00 +Ada Atlas +[1-9]`},
 		{"bursar usage -window last-month -by project -measure cost,su,energy,co2,utilization", `higgs( +[1-9]\S*){5}`},

@@ -17,7 +17,10 @@ func day(month time.Month, day int) v1.Time {
 	return v1.Time{Time: time.Date(2026, month, day, 0, 0, 0, 0, time.UTC)}
 }
 
-func figure(n json.Number) *json.Number { return &n }
+func figure(digits string) *json.Number {
+	n := json.Number(digits)
+	return &n
+}
 
 // joinedRows are rows to the digit.
 func joinedRows(list [][]v1.Cell) (rows []string) {

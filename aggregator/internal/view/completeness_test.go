@@ -9,15 +9,13 @@ import (
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
-func number(n int64) *int64 { return &n }
-
 func TestDays_WithDifferences_SayWhatToDo(t *testing.T) {
 	const recollect = "bursar-agent recollect -source slurm/a -from 2026-02-03 -to 2026-02-05"
 	a := v1.Completeness{
 		Days: []v1.Day{
-			{Source: "head/slurm/a", Day: "2026-02-02", State: "ok", Runs: number(8), Stored: 8, Filtered: number(0)},
-			{Source: "head/slurm/a", Day: "2026-02-03", State: "missing", Runs: number(1200), Stored: 1100, Filtered: number(7), Quarantined: number(1), Deleted: 2, Missing: 90},
-			{Source: "head/slurm/a", Day: "2026-02-04", State: "surplus", Runs: number(7), Stored: 8, Surplus: 1},
+			{Source: "head/slurm/a", Day: "2026-02-02", State: "ok", Runs: new(int64(8)), Stored: 8, Filtered: new(int64(0))},
+			{Source: "head/slurm/a", Day: "2026-02-03", State: "missing", Runs: new(int64(1200)), Stored: 1100, Filtered: new(int64(7)), Quarantined: new(int64(1)), Deleted: 2, Missing: 90},
+			{Source: "head/slurm/a", Day: "2026-02-04", State: "surplus", Runs: new(int64(7)), Stored: 8, Surplus: 1},
 			{Source: "head/slurm/a", Day: "2026-02-05", State: "open"},
 			{Source: "head/slurm/b", Day: "2026-02-03", State: "unchecked", Stored: 4},
 		},
