@@ -68,7 +68,7 @@ func TestBudgets_EachOutlook_IsToldInWords(t *testing.T) {
 	for _, row := range l.Rows {
 		tones += " " + string(l.RowTone(row))
 	}
-	if tones != " dim bad dim dim bad dim" {
+	if tones != " dim bad good dim bad dim" {
 		t.Errorf("tones %s", tones)
 	}
 	if notes := strings.Join(l.Notes, "\n"); !strings.Contains(notes, "Budget broken: no figures: no prices configured.") || !strings.HasSuffix(notes, "Records are complete to 2026-12-20 00:00 UTC.") {
