@@ -230,7 +230,7 @@ func appendRowOrNull(b []byte, row *columns.Row) []byte {
 	if row == nil || row.Tombstone {
 		return append(b, "null"...)
 	}
-	return appendV1(b, row)
+	return row.AppendV1(b)
 }
 
 // appendPosition appends the position to ask from next.

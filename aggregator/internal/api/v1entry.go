@@ -27,7 +27,7 @@ func (s *Server) v1Record(w http.ResponseWriter, r *http.Request, view *access.V
 	}
 	if found {
 		out.Record = &v1.FullRecord{}
-		if err := json.Unmarshal(appendV1(nil, &row), out.Record); err != nil {
+		if err := json.Unmarshal(row.AppendV1(nil), out.Record); err != nil {
 			return err
 		}
 	}

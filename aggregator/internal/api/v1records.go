@@ -101,7 +101,7 @@ func (s *Server) recordsPage(w http.ResponseWriter, r *http.Request, read rows, 
 		if n > 1 {
 			body = append(body, ',')
 		}
-		body, last = appendV1(body, row), q.PositionOf(row)
+		body, last = row.AppendV1(body), q.PositionOf(row)
 		return nil
 	})
 	if err != nil {

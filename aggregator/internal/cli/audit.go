@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/view"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
@@ -35,12 +36,7 @@ role admin.`,
 	return queryCommand(p, cmd, func(ctx context.Context, api v1.API, _ []string) (v1.Audit, error) {
 		return api.Audit(ctx, &q)
 	}, func(list v1.Audit, _ format, c *clock) page {
-		t := newTable("TIME", "KIND", "WHO", "WHAT", "?~ABOUT", "RESULT", "?FROM", "?NODE")
-		for i := range list.Entries {
-			e := &list.Entries[i]
-			t.addRow(c.instantText(e.Time), e.Kind, e.Who, orDash(e.Route), orDash(e.About), orDash(e.Result), orDash(e.From), orDash(e.Node))
-		}
-		out := page{table: t}
+		out := listPage(view.Audit(list), c)
 		if list.More {
 			out.found = newFinding("there are older entries: use a shorter -window or a greater -limit")
 		}

@@ -49,7 +49,7 @@ func TestState_OfRuns_IsAColumnAndAKey(t *testing.T) {
 	}
 	world.Collect(apitest.Nemo(), list, nil)
 	_, out, _ := s.bursar(t.Context(), "records", "-where", "exit_code=2")
-	if !regexp.MustCompile(`EXIT\nnemo-91 .* FAILED +2:9\n`).MatchString(out) {
+	if !regexp.MustCompile(`EXIT CODE\nnemo-91 .* FAILED +2, signal 9\n`).MatchString(out) {
 		t.Errorf("a run that failed:\n%s", out)
 	}
 	for line, lines := range map[string]int{

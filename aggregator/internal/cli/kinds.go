@@ -2,11 +2,11 @@ package cli
 
 import (
 	"context"
-	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/view"
 	"github.com/bursar-accounting/bursar/proto/client"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
@@ -49,15 +49,7 @@ func (p *Program) planKinds(ctx context.Context, c *client.Client) error {
 	if err != nil {
 		return err
 	}
-	t := newTable("COMPONENT", "STORED", "BECOMES", ">RECORDS")
-	for _, k := range answer.Kinds {
-		t.addRow(k.Component, k.Stored, k.Kind, strconv.Itoa(k.Records))
-	}
-	if err := p.printTable(t); err != nil {
-		return err
-	}
-	p.say("%d records would be changed", answer.Records)
-	return nil
+	return p.writeAnswer(answer, asTable, listPage(view.Kinds(answer), clockFor(asTable, c.Zone())))
 }
 
 func (p *Program) repairKinds(ctx context.Context, c *client.Client) error {
@@ -65,7 +57,7 @@ func (p *Program) repairKinds(ctx context.Context, c *client.Client) error {
 	for {
 		step, err := c.RepairKinds(ctx, &v1.RepairKindsQuery{After: after})
 		if err != nil {
-			p.say("%d records were changed before this failed", repaired)
+			p.say("%s changed before this failed", view.Plural(repaired, "record"))
 			return err
 		}
 		repaired, after = repaired+step.Repaired, step.After
@@ -73,6 +65,6 @@ func (p *Program) repairKinds(ctx context.Context, c *client.Client) error {
 			break
 		}
 	}
-	p.say("%d records were changed", repaired)
+	p.say("%s changed", view.Plural(repaired, "record"))
 	return nil
 }

@@ -7,13 +7,13 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
+	"github.com/bursar-accounting/bursar/aggregator/internal/view"
 	"github.com/bursar-accounting/bursar/hcl"
 	"github.com/bursar-accounting/bursar/proto/client"
 	"github.com/bursar-accounting/bursar/proto/commandline"
@@ -265,103 +265,14 @@ func (p *Program) recordTable(ctx context.Context, c *client.Client, query *v1.L
 	if more {
 		list = list[:limit]
 	}
+	if len(list) == 0 && (len(query.Meta) > 0 || query.RecordID != "") {
+		return 0, nil // which is a finding
+	}
 	at := clockFor(asTable, c.Zone())
-	if err := p.printTable(tableOf(list, at)); err != nil {
-		return 0, err
-	}
-	for _, note := range at.zoneNotes() {
-		p.say("%s", note)
-	}
+	out := listPage(view.Records(list, "group_id", "user_id"), at)
+	out.notes = append(out.notes, at.zoneNotes()...)
 	if more {
-		p.say("There are more: -limit -1 lists all of them.")
-	} else if len(list) == 0 && len(query.Meta) == 0 && query.RecordID == "" {
-		p.say("No record matches.")
+		out.notes = append(out.notes, "There are more: -limit -1 lists all of them.")
 	}
-	return len(list), nil
-}
-
-// tableOf leaves out the columns that no record fills.
-func tableOf(list []v1.FullRecord, c *clock) *table {
-	keys := []string{"site_id", "group_id", "user_id", "job_name"}
-	keys = slices.DeleteFunc(keys, func(k string) bool {
-		return !slices.ContainsFunc(list, func(r v1.FullRecord) bool { return len(valuesOf(&r, k)) > 0 })
-	})
-	head := append(append([]string{"RECORD"}, upperHeads(keys)...), "~COMPONENTS", "?START", "STOP", ">RUNTIME")
-	ended := slices.ContainsFunc(list, func(r v1.FullRecord) bool { return r.State != "" })
-	if ended {
-		head = append(head, "?STATE")
-	}
-	exits := slices.ContainsFunc(list, func(r v1.FullRecord) bool { return r.ExitCode != nil })
-	if exits {
-		head = append(head, "?>EXIT")
-	}
-	t := newTable(head...)
-	for _, r := range list {
-		cells := []string{r.RecordID}
-		for _, k := range keys {
-			cells = append(cells, orDash(v1.JoinList(valuesOf(&r, k)...)))
-		}
-		cells = append(cells, orDash(componentsText(r.Components)), c.instantText(r.StartTime), c.stopText(r.StopTime), runtimeText(r.Runtime))
-		if ended {
-			cells = append(cells, orDash(string(r.State)))
-		}
-		if exits {
-			cells = append(cells, exitText(&r))
-		}
-		t.addRow(cells...)
-	}
-	return t
-}
-
-// valuesOf are the values of a record's key; Nomad and ai4 call a job's name job.
-func valuesOf(r *v1.FullRecord, key string) []string {
-	if values := r.Meta[key]; key != "job_name" || len(values) > 0 {
-		return values
-	}
-	return r.Meta["job"]
-}
-
-// exitText is the exit code of a run; CODE:SIGNAL where a signal ended it.
-func exitText(r *v1.FullRecord) string {
-	var parts []string
-	for _, n := range []*int64{r.ExitCode, r.ExitSignal} {
-		if n != nil && (*n != 0 || len(parts) == 0) {
-			parts = append(parts, strconv.FormatInt(*n, 10))
-		}
-	}
-	return orDash(strings.Join(parts, ":"))
-}
-
-func upperHeads(keys []string) []string {
-	out := make([]string, len(keys))
-	for i, k := range keys {
-		out[i] = strings.ToUpper(strings.TrimSuffix(strings.TrimSuffix(k, "_id"), "_name"))
-		if k == "site_id" || k == "job_name" {
-			out[i] = "?" + out[i]
-		}
-	}
-	return out
-}
-
-func componentsText(list []v1.FullComponent) string {
-	var parts []string
-	for _, c := range list {
-		parts = append(parts, c.Name+"="+strconv.FormatInt(c.Amount, 10)+v1.AmountUnit(c.Name))
-	}
-	return strings.Join(parts, " ")
-}
-
-func (c *clock) stopText(stop v1.Time) string {
-	if stop.IsZero() {
-		return "running"
-	}
-	return c.instantText(stop)
-}
-
-// runtimeText is written like a scheduler does: days-hours:minutes:seconds.
-func runtimeText(seconds *int64) string {
-	if seconds == nil {
-		return "-"
-	}
-	return v1.Duration(*seconds)
+	return len(list), p.writeAnswer(list, asTable, out)
 }

@@ -131,7 +131,7 @@ func (s *clusterStatus) statusLines(now time.Time, c *clock) (out []line) {
 	out = append(out, line{"cluster", s.clusterLine()}, line{"records", s.recordsLine(c)}, line{"agents", s.agentsLine()},
 		line{"issues", s.issuesLine()})
 	if r := s.Retention; r != nil && r.NamesMonths != nil {
-		out = append(out, line{"names", retentionText(r, c)})
+		out = append(out, line{"names", view.RetentionText(r, c.zone.String())})
 	}
 	return append(out, line{"disks", s.disksLine()}, line{"dates", s.datesLine(c)})
 }

@@ -3,13 +3,12 @@ package cli
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/view"
 	"github.com/bursar-accounting/bursar/hcl"
 	"github.com/bursar-accounting/bursar/proto/commandline"
 	"github.com/bursar-accounting/bursar/proto/identity"
@@ -135,13 +134,7 @@ This needs the role admin.`,
 func (p *Program) tokenListCommand() *cobra.Command {
 	return queryCommand(p, &cobra.Command{
 		Use: "list", Short: "List the tokens, and their last use", Example: "  bursar token list\n  bursar token list -format json",
-	}, func(ctx context.Context, api v1.API, _ []string) (v1.Tokens, error) { return api.Tokens(ctx) }, func(list v1.Tokens, _ format, c *clock) page {
-		t := newTable("TOKEN", "ROLE", "?NAME", "?RECORDS", "STATE", "CREATED BY", "CREATED", "EXPIRES", "?USED", "?USED BY", "?FROM")
-		for _, k := range list.Tokens {
-			t.addRow(k.ID, k.Role, orDash(k.Name), orDash(recordsOf(&k)), k.State, k.CreatedBy, c.instantText(k.Created), c.instantText(k.Expires), c.instantText(k.Used), orDash(k.UsedBy), orDash(k.UsedFrom))
-		}
-		return page{table: t}
-	})
+	}, func(ctx context.Context, api v1.API, _ []string) (v1.Tokens, error) { return api.Tokens(ctx) }, showList(view.Tokens))
 }
 
 func (p *Program) tokenRevokeCommand() *cobra.Command {
@@ -161,23 +154,6 @@ func rowFilter(where []pair) v1.RowFilter {
 		row[w.key] = append(row[w.key], v1.SplitList(w.value)...)
 	}
 	return v1.RowFilter{row}
-}
-
-// recordsOf says in words which records a token shows, and how; "" for all with names.
-func recordsOf(k *v1.Token) string {
-	var words []string
-	if k.Person != "" {
-		words = append(words, "of "+k.Person)
-	}
-	if k.Pseudonyms {
-		words = append(words, "pseudonyms")
-	}
-	for _, row := range k.Rows {
-		for _, key := range slices.Sorted(maps.Keys(row)) {
-			words = append(words, key+"="+v1.JoinList(row[key]...))
-		}
-	}
-	return strings.Join(words, " ")
 }
 
 func (p *Program) agentRemoveCommand() *cobra.Command {

@@ -63,10 +63,10 @@ func TestRepairKinds_PlansAndGoesOnUntilTheEnd(t *testing.T) {
 	}
 	s := at(w.Serve())
 	code, out, errs := s.bursar(t.Context(), "operator", "repair-kinds", "-plan")
-	if code != 0 || !strings.Contains(out, "TotalCPU") || !strings.Contains(errs, "5003 records would be changed") || !slices.Equal(w.Asked(), []string{"GET /v1/kinds"}) {
+	if code != 0 || !strings.Contains(out, "TotalCPU") || !strings.Contains(errs, "5\u202f003 records would be changed") || !slices.Equal(w.Asked(), []string{"GET /v1/kinds"}) {
 		t.Error(code, out, errs)
 	}
-	if code, out, errs := s.bursar(t.Context(), "operator", "repair-kinds"); code != 0 || !strings.Contains(errs, "5003 records were changed") || len(w.Asked()) != 2 {
+	if code, out, errs := s.bursar(t.Context(), "operator", "repair-kinds"); code != 0 || !strings.Contains(errs, "5\u202f003 records changed") || len(w.Asked()) != 2 {
 		t.Error(code, out, errs)
 	}
 }

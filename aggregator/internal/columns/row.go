@@ -1,6 +1,9 @@
 package columns
 
-import "github.com/bursar-accounting/bursar/proto/record"
+import (
+	"github.com/bursar-accounting/bursar/proto/record"
+	"github.com/bursar-accounting/bursar/proto/wire"
+)
 
 // Row is what queries see of one record id, with the store's bookkeeping: the
 // holding that is shown, or a tombstone in place of a row that is gone.
@@ -55,4 +58,10 @@ func (r *Row) Holding() record.Holding {
 		Origin: r.Origin, Rank: r.Rank, Version: r.Version,
 		Record: &body, Stop: r.Stop, StopObserved: r.StopObserved, Archived: r.Archived,
 	}
+}
+
+// AppendV1 appends the row as /v1 shows it, in JSON.
+func (r *Row) AppendV1(b []byte) []byte {
+	shown := r.Shown()
+	return wire.AppendV1JSON(b, &shown, wire.V1Extra{Origin: r.Origin, Rank: r.Rank, Seq: r.Seq, Received: r.Received, Changed: r.Changed, Archived: r.Archived})
 }

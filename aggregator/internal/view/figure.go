@@ -179,6 +179,9 @@ func Instant(t v1.Time, zone string) string {
 	return t.In(Zone(zone)).Format(time.DateTime)
 }
 
+// zonedInstant is [Instant] with the name of the zone.
+func zonedInstant(t v1.Time, zone string) string { return Instant(t, zone) + " " + zone }
+
 // Conditions writes values of keys as key=value.
 func Conditions(match map[string]string) string {
 	var parts []string

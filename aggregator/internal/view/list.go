@@ -195,7 +195,7 @@ func ToneOf(state string) Tone {
 	if first, rest, several := strings.Cut(state, ", "); several {
 		return worseOf(ToneOf(first), ToneOf(rest))
 	}
-	switch strings.TrimLeft(state, "0123456789 ") {
+	switch strings.ToLower(strings.TrimLeft(state, "0123456789 ")) {
 	case "up to date", "collecting", "waiting", "leader", "healthy", "running", "done", "saved", "complete", "nothing to do", "normal", "lasts":
 		return Good
 	case "silent", "configuring", "paused", "stopped", "incomplete", "partial", "unknown", "firing", "warning", "pending removal", "surplus records":

@@ -102,6 +102,8 @@ func (p *Pages) listCell(l *view.List, row []v1.Cell, i int) shownCell {
 		cell.Class = "id"
 	case view.KindCommand:
 		cell.Code = true
+	case "duration":
+		cell.Num, cell.Class, cell.Exact = true, "num nowrap", row[i].String()
 	default:
 		cell.Num, cell.Class, cell.Exact = true, "num", row[i].String()
 	}

@@ -6,27 +6,22 @@ import (
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
-	"github.com/bursar-accounting/bursar/aggregator/internal/report"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 // overviewPage is what the first page shows. A part that fails says so in its own
 // place, and the others stay.
 type overviewPage struct {
 	Outage  *clusterPage // in place of all others, while no figures can be read
-	Clock   string       // of its times
 	Verdict *verdict     // nil: no one judges
 	Whole   bool         // the reader sees all records, and what is about all
 	Tiles   []tile
 	Top     top
 	Sources sourcesPart
-	Newest  []line
-	own     report.Keys
+	Newest  shownTable
 	Lacks   string // why there is no Newest
 }
-
-// NewestTable are the newest records.
-func (p *overviewPage) NewestTable() recordTable { return tableOf(p.Newest, p.Clock, p.own) }
 
 // tile is a number with what it is.
 type tile struct {
@@ -69,7 +64,7 @@ const newest = 5
 
 func (p *Pages) overviewContent(r *http.Request, v *access.View) (any, error) {
 	ctx := r.Context()
-	page := &overviewPage{own: p.ownKeys(), Clock: p.siteZone().String(), Whole: v.Principal().Rows.All()}
+	page := &overviewPage{Whole: v.Principal().Rows.All()}
 	if page.Whole {
 		page.Verdict = p.currentVerdict(ctx)
 	}
@@ -85,9 +80,12 @@ func (p *Pages) overviewContent(r *http.Request, v *access.View) (any, error) {
 		page.Tiles = append(page.Tiles, p.alertsTile(ctx)...)
 	}
 	page.Sources = p.sourcesPart(ctx, v, &page.Top)
+	var list []v1.FullRecord
 	page.Lacks = p.lackText(ctx, v.Query(ctx, store.Query{Order: store.BySeq, Desc: true, Limit: newest}, func(row *columns.Row) error {
-		page.Newest = append(page.Newest, lineOf(row, page.own))
-		return nil
+		r, err := fullRecord(row)
+		list = append(list, r)
+		return err
 	}))
+	page.Newest = p.showRecords(list, nil)
 	return page, nil
 }

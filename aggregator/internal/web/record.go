@@ -2,13 +2,13 @@ package web
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
@@ -20,14 +20,11 @@ import (
 
 // recordPage is what the page of one record shows.
 type recordPage struct {
-	line
+	v1.FullRecord
 
-	Submit   time.Time
-	Meta     []metaLine
-	Rank     string
-	Received time.Time
-	Changed  time.Time
-	Seq      uint64
+	Ran      string // as schedulers write it; "" where it has not stopped
+	Exit     string // the exit code and a signal; "" where they are not known
+	Keys     []metaLine
 	JSON     string // the address at which /v1 has all of it
 	Agents   bool   // the reader may see the page of agents
 	Holdings shownTable
@@ -38,7 +35,7 @@ type recordPage struct {
 	Why      string // the address of what is known of a job without a record
 }
 
-func (p *recordPage) pageTitle() string { return "Record " + p.ID }
+func (p *recordPage) pageTitle() string { return "Record " + p.RecordID }
 
 // metaLine is a key with its values, each with the address of the records that have it.
 type metaLine struct {
@@ -50,13 +47,10 @@ type metaValue struct{ Value, Path string }
 
 // version is what was shown of a record up to a change.
 type version struct {
-	Seq         uint64
-	Changed     time.Time
-	Origin      string
-	Start, Stop time.Time
-	State       string
-	Gone        bool // nothing was shown
-	New         string
+	v1.FullRecord
+
+	Gone bool // nothing was shown
+	New  string
 }
 
 // versionsShown bounds the history of a record.
@@ -69,15 +63,18 @@ func (p *Pages) recordContent(r *http.Request, v *access.View) (any, error) {
 		return nil, err
 	}
 	if !found {
-		return &recordPage{line: line{ID: id}, Why: jobAddress(id)}, p.notFound(v, id)
+		return &recordPage{FullRecord: v1.FullRecord{RecordID: id}, Why: jobAddress(id)}, p.notFound(v, id)
 	}
-	page := &recordPage{
-		line: lineOf(&row, p.ownKeys()), Submit: stdTime(row.Record.Submit), Meta: metaLines(row.Record.Meta, p.ownKeys()), Rank: row.Rank.String(),
-		Received: stdTime(row.Received), Changed: stdTime(row.Changed), Seq: row.Seq, JSON: v1.GetEntryAddress(id, nil, ""),
+	own := p.ownKeys()
+	page := &recordPage{JSON: v1.GetEntryAddress(id, nil, "")}
+	if page.FullRecord, err = fullRecord(&row); err != nil {
+		return nil, err
 	}
-	shown := row.Record
-	shown.Stop = row.ShownStop()
-	page.Job = p.describeJob(r.Context(), &shown, page.User)
+	page.Keys, page.Exit = metaLines(page.Meta, own), view.ExitText(&page.FullRecord)
+	if page.Runtime != nil {
+		page.Ran = v1.Duration(*page.Runtime)
+	}
+	page.Job = p.describeJob(r.Context(), &page.FullRecord, firstValue(page.Meta, own.User))
 	page.Agents = v.MayFigures() == nil
 	entry, err := p.V1.GetEntry(r.Context(), id, nil)
 	if err != nil {
@@ -85,7 +82,11 @@ func (p *Pages) recordContent(r *http.Request, v *access.View) (any, error) {
 	}
 	page.Holdings, page.Conflict = p.showList(view.Holdings(entry), math.MaxInt, ""), entry.Conflict
 	old, whole, err := v.History(&row, versionsShown)
-	page.Versions, page.Whole = versionsOf(append([]columns.Row{row}, old...)), whole
+	if err != nil {
+		return nil, err
+	}
+	page.Whole = whole
+	page.Versions, err = versionsOf(append([]columns.Row{row}, old...))
 	return page, err
 }
 
@@ -123,14 +124,14 @@ func (p *Pages) notFound(v *access.View, id string) error {
 }
 
 // metaLines link each value to the records that have it.
-func metaLines(m record.Meta, keys report.Keys) (list []metaLine) {
+func metaLines(m v1.Meta, keys report.Keys) (list []metaLine) {
 	own := fieldsOf(keys)
-	for _, e := range m {
-		l := metaLine{Key: e.Key}
-		for _, value := range e.Values {
+	for _, key := range slices.Sorted(maps.Keys(m)) {
+		l := metaLine{Key: key}
+		for _, value := range m[key] {
 			list := v1.JoinList(value)
-			q := url.Values{"key": {e.Key}, "value": {list}}
-			if name := own[e.Key]; name != "" {
+			q := url.Values{"key": {key}, "value": {list}}
+			if name := own[key]; name != "" {
 				q = url.Values{name: {list}}
 			}
 			l.Values = append(l.Values, metaValue{value, "/ui/records?" + q.Encode()})
@@ -142,12 +143,12 @@ func metaLines(m record.Meta, keys report.Keys) (list []metaLine) {
 
 // versionsOf are rows, the newest first, with what each has otherwise than the one
 // before.
-func versionsOf(rows []columns.Row) (list []version) {
+func versionsOf(rows []columns.Row) (list []version, err error) {
 	for i := range rows {
 		row := &rows[i]
-		w := version{Seq: row.Seq, Changed: stdTime(row.Changed), Gone: row.Tombstone}
-		if !row.Tombstone {
-			w.Origin, w.Start, w.Stop, w.State = row.Origin.String(), stdTime(row.Record.Start), stdTime(row.ShownStop()), row.Record.State
+		w := version{Gone: row.Tombstone}
+		if w.FullRecord, err = fullRecord(row); err != nil {
+			return nil, err
 		}
 		switch {
 		case i+1 < len(rows):
@@ -157,7 +158,7 @@ func versionsOf(rows []columns.Row) (list []version) {
 		}
 		list = append(list, w)
 	}
-	return list
+	return list, nil
 }
 
 // changesBetween says what of a record is otherwise than before.

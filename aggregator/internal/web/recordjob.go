@@ -10,7 +10,6 @@ import (
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/report"
 	"github.com/bursar-accounting/bursar/aggregator/internal/view"
-	"github.com/bursar-accounting/bursar/proto/record"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
@@ -66,20 +65,20 @@ func jobOf(id string) string {
 }
 
 // describeJob says of a record what /v1 says of its job.
-func (p *Pages) describeJob(ctx context.Context, r *record.Record, user string) jobPart {
+func (p *Pages) describeJob(ctx context.Context, r *v1.FullRecord, user string) jobPart {
 	var j jobPart
-	start, stop := stdTime(r.Start), stdTime(r.Stop)
-	if submit := stdTime(r.Submit); !submit.IsZero() && !submit.After(start) {
-		j.Waited = view.Span(start.Sub(submit))
+	start, stop := r.StartTime.Time, r.StopTime.Time
+	if submit := r.SubmitTime; !submit.IsZero() && !submit.After(start) {
+		j.Waited = view.Span(start.Sub(submit.Time))
 	}
 	if stop.IsZero() {
 		stop = p.currentTime()
 	}
 	if stop.After(start) {
-		j.Figures, j.Lacks = p.jobFigures(ctx, r, start, stop)
+		j.Figures, j.Lacks = p.jobFigures(ctx, r.RecordID, start, stop)
 	}
-	if stem := jobOf(r.ID); stem != "" && user != "" {
-		if err := p.findSiblings(ctx, &j, r.ID, stem, user, start); err != nil {
+	if stem := jobOf(r.RecordID); stem != "" && user != "" {
+		if err := p.findSiblings(ctx, &j, r.RecordID, stem, user, start); err != nil {
 			j.Lacks = p.lackText(ctx, err)
 		}
 	}
@@ -87,8 +86,8 @@ func (p *Pages) describeJob(ctx context.Context, r *record.Record, user string) 
 }
 
 // jobFigures are what a run used, and what that cost.
-func (p *Pages) jobFigures(ctx context.Context, r *record.Record, start, stop time.Time) (list []tile, lacks string) {
-	q := v1.UsageQuery{From: start.Format(time.RFC3339Nano), To: stop.Format(time.RFC3339Nano), RecordID: r.ID, Unit: "hour"}
+func (p *Pages) jobFigures(ctx context.Context, id string, start, stop time.Time) (list []tile, lacks string) {
+	q := v1.UsageQuery{From: start.Format(time.RFC3339Nano), To: stop.Format(time.RFC3339Nano), RecordID: id, Unit: "hour"}
 	used, err := p.askUsage(ctx, &q)
 	if err != nil {
 		return nil, p.lackText(ctx, err)

@@ -26,51 +26,13 @@ import (
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
-// line is a record in a table.
-type line struct {
-	ID                string
-	Site, Group, User string
-	Job               string // its name
-	Parts             []part
-	Start, Stop       time.Time
-	Open, Negative    bool
-	Runtime           string
-	State             string
-	Exit              string // its code, and a signal; "" where it is not known
-	Origin            string
+// fullRecord is a row as /v1 shows it.
+func fullRecord(row *columns.Row) (r v1.FullRecord, err error) {
+	return r, json.Unmarshal(row.AppendV1(nil), &r)
 }
 
-type part struct {
-	Name   string
-	Amount int64
-	Total  bool
-	Scores []record.Score
-}
-
-func lineOf(row *columns.Row, own report.Keys) line {
-	r := row.Record
-	r.Stop = row.ShownStop()
-	l := line{
-		ID: r.ID, Site: firstValue(r.Meta, "site_id"), Group: firstValue(r.Meta, own.Group), User: firstValue(r.Meta, own.User), Job: cmp.Or(firstValue(r.Meta, "job_name"), firstValue(r.Meta, "job")),
-		Start: stdTime(r.Start), Stop: stdTime(r.Stop), Open: r.Open(), Negative: r.Negative(), State: r.State, Origin: row.Origin.String(),
-	}
-	if s, ok := r.Runtime(); ok {
-		l.Runtime = v1.Duration(s)
-	}
-	if r.Exit.Known {
-		l.Exit = strconv.Itoa(int(r.Exit.Code))
-		if r.Exit.Signal != 0 {
-			l.Exit += ", signal " + strconv.Itoa(int(r.Exit.Signal))
-		}
-	}
-	for _, c := range r.Components {
-		l.Parts = append(l.Parts, part{Name: c.Name, Amount: c.Amount, Total: c.Kind == record.Total, Scores: c.Scores})
-	}
-	return l
-}
-
-func firstValue(m record.Meta, key string) string {
-	if v := m.Get(key); len(v) > 0 {
+func firstValue(m v1.Meta, key string) string {
+	if v := m[key]; len(v) > 0 {
 		return v[0]
 	}
 	return ""
@@ -111,7 +73,7 @@ func (f *filter) fieldPointers() map[string]*string {
 // recordsPage is what the records page shows.
 type recordsPage struct {
 	Filter filter
-	Lines  []line
+	Table  shownTable
 	Total  uint64
 	Hints  []string // why nothing is found
 	Why    string   // the address of what is known of the job whose id was looked for
@@ -127,7 +89,7 @@ type recordsPage struct {
 
 // Found says how many records are shown.
 func (p *recordsPage) Found() string {
-	n := len(p.Lines)
+	n := len(p.Table.Rows)
 	switch {
 	case n == 0:
 		return "No record matches."
@@ -173,10 +135,12 @@ func (p *Pages) recordsContent(r *http.Request, v *access.View) (any, error) {
 		}
 		page.Paged = true
 	}
-	if err := page.fillLines(r.Context(), v, q); err != nil {
+	list, err := page.readRecords(r.Context(), v, q)
+	if err != nil {
 		return page, err
 	}
-	if len(page.Lines) == 0 {
+	page.Table = p.showRecords(list, &page.Filter)
+	if len(list) == 0 {
 		page.CSV = ""
 		if q.ID != "" {
 			page.Why = jobAddress(q.ID)
@@ -186,26 +150,57 @@ func (p *Pages) recordsContent(r *http.Request, v *access.View) (any, error) {
 	return page, err
 }
 
-// fillLines fills the lines of the page.
-func (p *recordsPage) fillLines(ctx context.Context, v *access.View, q store.Query) error {
+// readRecords reads the records of the page, and finds the address of the next one.
+func (p *recordsPage) readRecords(ctx context.Context, v *access.View, q store.Query) (list []v1.FullRecord, err error) {
 	var last store.Position
 	more := false
 	q.Details = true
-	err := v.Query(ctx, q, func(row *columns.Row) error {
-		if len(p.Lines) == pageSize {
+	err = v.Query(ctx, q, func(row *columns.Row) error {
+		if len(list) == pageSize {
 			more = true
 			return nil
 		}
-		p.Lines = append(p.Lines, lineOf(row, p.Filter.wholeKeys()))
-		last = q.PositionOf(row)
-		return nil
+		r, err := fullRecord(row)
+		list, last = append(list, r), q.PositionOf(row)
+		return err
 	})
 	if more {
 		next := p.Filter.addressQuery()
 		next.Set("after", encodePosition(last))
 		p.More = "/ui/records?" + next.Encode()
 	}
-	return err
+	return list, err
+}
+
+// showRecords is a table of records. By a filter, its heads sort the list; nil for none.
+func (p *Pages) showRecords(list []v1.FullRecord, f *filter) shownTable {
+	own := p.ownKeys()
+	t := p.showList(view.Records(list, own.Group, own.User), len(list), "")
+	if f == nil {
+		return t
+	}
+	orders := map[string]string{
+		"Record": "id", "Site": "meta.site_id", "Group": "meta." + own.Group, "User": "meta." + own.User, "Job": "meta.job_name", "Components": "-component.Cores",
+		"Start": "-start", "Stop": "-stop", "Runtime": "-runtime", "State": "meta.state", "Exit code": "meta.exit_code",
+	}
+	for i := range t.Head {
+		h, next := &t.Head[i], *f
+		next.Sort = orders[h.Label]
+		word := strings.TrimPrefix(next.Sort, "-")
+		switch cmp.Or(f.Sort, "-stop") {
+		case word:
+			h.Sorted, next.Sort = "ascending", "-"+word
+		case "-" + word:
+			h.Sorted, next.Sort = "descending", word
+		}
+		h.Href = "/ui/records?" + next.addressQuery().Encode()
+		for _, c := range sortChoices(own) {
+			if c.Value == next.Sort {
+				h.About = "Sort by: " + c.Text
+			}
+		}
+	}
+	return t
 }
 
 // missingHints say which of the values no record has that the reader sees, and which one is
@@ -274,53 +269,6 @@ func sortChoices(own report.Keys) []choice {
 		{Value: "meta.site_id", Text: "site"}, {Value: "meta." + own.Group, Text: "group"}, {Value: "meta." + own.User, Text: "user"}, {Value: "meta.state", Text: "state"},
 		{Value: "-component.Cores", Text: "most cores first"}, {Value: "-component.Memory", Text: "most memory first"}, {Value: "-component.GPUs", Text: "most GPUs first"},
 	}
-}
-
-// recordTable is a table of records.
-type recordTable struct {
-	Heads []sortHead
-	Lines []line
-	Jobs  bool // some have a job's name
-}
-
-// sortHead is the head of a column.
-type sortHead struct {
-	Text, By string // By is the order that the column gives, at first
-	Num      bool
-	Address  string // of the list in this order, or in the other direction; "" where it is not sorted
-	Sorted   string // ascending or descending, as aria-sort says it; "" where another column sorts
-}
-
-// tableOf is a table of records, whose times are by a zone's clock.
-func tableOf(lines []line, clock string, own report.Keys) recordTable {
-	t := recordTable{Lines: lines, Jobs: slices.ContainsFunc(lines, func(l line) bool { return l.Job != "" })}
-	t.Heads = []sortHead{
-		{Text: "Record", By: "id"}, {Text: "Site", By: "meta.site_id"}, {Text: "Group", By: "meta." + own.Group}, {Text: "User", By: "meta." + own.User}, {Text: "Job", By: "meta.job_name"},
-		{Text: "Components", By: "-component.Cores"}, {Text: "Start (" + clock + ")", By: "-start"}, {Text: "End (" + clock + ")", By: "-stop"}, {Text: "Runtime", By: "-runtime", Num: true}, {Text: "State", By: "meta.state"},
-	}
-	if !t.Jobs {
-		t.Heads = slices.DeleteFunc(t.Heads, func(h sortHead) bool { return h.Text == "Job" })
-	}
-	return t
-}
-
-// Table is the page's table, which each of its heads sorts.
-func (p *recordsPage) Table() recordTable {
-	t := tableOf(p.Lines, p.Filter.timeZone().String(), p.Filter.wholeKeys())
-	for i := range t.Heads {
-		h, next := &t.Heads[i], p.Filter
-		word := strings.TrimPrefix(h.By, "-")
-		switch cmp.Or(p.Filter.Sort, "-stop") {
-		case word:
-			h.Sorted, next.Sort = "ascending", "-"+word
-		case "-" + word:
-			h.Sorted, next.Sort = "descending", word
-		default:
-			next.Sort = h.By
-		}
-		h.Address = "/ui/records?" + next.addressQuery().Encode()
-	}
-	return t
 }
 
 // setOrder sets the order of the list, and returns its name in /v1.

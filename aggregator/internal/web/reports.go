@@ -120,6 +120,8 @@ type shownTable struct {
 type shownHead struct {
 	Title, Below, Label string
 	Num                 bool
+	Href, About         string // the list sorted by the column, and how
+	Sorted              string // ascending or descending, as aria-sort says it; "" where another column sorts
 }
 
 type shownCell struct {
