@@ -87,6 +87,7 @@ func (p *Pages) listCell(l *view.List, row []v1.Cell, i int) shownCell {
 	}
 	switch l.Columns[i].Kind {
 	case view.KindText:
+		cell.Class = wrapClass(cell.Text)
 	case view.KindState:
 		cell.Tone = view.ToneOf(cell.Text)
 	case view.KindTime, view.KindAge, view.KindDate:
@@ -99,7 +100,7 @@ func (p *Pages) listCell(l *view.List, row []v1.Cell, i int) shownCell {
 			cell.Text, cell.Exact = cell.Exact, cell.Text
 		}
 	case view.KindID:
-		cell.Class = "id"
+		cell.Class = strings.TrimSpace("id " + wrapClass(cell.Text))
 	case view.KindCommand:
 		cell.Code = true
 	case "duration":
@@ -108,6 +109,14 @@ func (p *Pages) listCell(l *view.List, row []v1.Cell, i int) shownCell {
 		cell.Num, cell.Class, cell.Exact = true, "num", row[i].String()
 	}
 	return cell
+}
+
+// wrapClass is the class of a cell with a text: a single word stays on a line unless it is long.
+func wrapClass(text string) string {
+	if len(text) <= 24 && !strings.Contains(text, " ") {
+		return "nowrap"
+	}
+	return ""
 }
 
 // aboutCell is the page about what a cell of a list names; "" where there is none.

@@ -215,7 +215,7 @@ func TestTheScriptOfARecordsPageIsThere(t *testing.T) {
 
 func TestRecords_NamesOfJobs_HaveAColumnWhereThereAreSome(t *testing.T) {
 	s := newSite(t)
-	const cell, head = `<td data-label="Job">relax</td>`, `>Job</a>`
+	const cell, head = `<td data-label="Job" class="nowrap">relax</td>`, `>Job</a>`
 	list := []record.Record{apitest.Job{ID: "nemo-1", Group: "atlas", Start: "2026-02-25T01:00:00Z", Stop: "2026-02-25T02:00:00Z", Cores: 4}.Record()}
 	s.Collect(apitest.Nemo(), list, nil)
 	if _, body, _ := s.get("/ui/records"); strings.Contains(body, head) || strings.Contains(body, `"Job"`) {
