@@ -1,7 +1,6 @@
 package view_test
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -12,46 +11,6 @@ import (
 
 // midday is a moment of the lists.
 func midday() v1.Time { return v1.Time{Time: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)} }
-
-// written is a list as text: a line for each row, notice and note, and what is not known as "?".
-func written(l view.List) string {
-	var b strings.Builder
-	line := func(row []v1.Cell) {
-		for i := range row {
-			text := "?"
-			if row[i].Known() {
-				text = l.ShowAt(row, i, time.UTC)
-			}
-			fmt.Fprintf(&b, "%s|", text)
-		}
-		b.WriteString(string(l.RowTone(row)) + "\n")
-	}
-	for _, row := range l.Rows {
-		line(row)
-	}
-	if len(l.Rows) == 0 {
-		b.WriteString("empty: " + l.Empty + "\n")
-	}
-	for i := range l.Notices {
-		n := &l.Notices[i]
-		fmt.Fprintf(&b, "%s: %s [%s]\n", n.Tone, n.Text(time.UTC), n.Do)
-	}
-	for _, note := range l.Notes {
-		b.WriteString("note: " + note + "\n")
-	}
-	for _, below := range l.Below {
-		b.WriteString(below.Title + ":\n" + written(below))
-	}
-	return b.String()
-}
-
-// compareList compares a list with its text, see [written].
-func compareList(t *testing.T, l view.List, want string) {
-	t.Helper()
-	if got := written(l); strings.TrimSpace(got) != strings.TrimSpace(want) {
-		t.Errorf("%s is\n%s\nwant\n%s", l.Name, got, want)
-	}
-}
 
 func TestActions_Listed_SayWhatIsWrongAndWhatToDo(t *testing.T) {
 	mark := &v1.ActionMark{By: "anna", At: midday(), Why: "maintenance."}

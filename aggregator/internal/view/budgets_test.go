@@ -22,18 +22,6 @@ func figure(digits string) *json.Number {
 	return &n
 }
 
-// joinedRows are rows to the digit.
-func joinedRows(list [][]v1.Cell) (rows []string) {
-	for _, row := range list {
-		var cells []string
-		for i := range row {
-			cells = append(cells, row[i].String())
-		}
-		rows = append(rows, strings.Join(cells, "|"))
-	}
-	return rows
-}
-
 func TestBudgets_EachOutlook_IsToldInWords(t *testing.T) {
 	year := v1.BudgetPeriod{Name: "2026", From: day(1, 1), To: v1.Time{Time: time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC)}, Zone: "UTC", State: "present"}
 	budget := func(name string, s *v1.BudgetStanding) v1.Budget {

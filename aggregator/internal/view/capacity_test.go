@@ -11,15 +11,6 @@ import (
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
-// heads are the titles and units of the columns of a list.
-func heads(l view.List) string {
-	var names []string
-	for i := range l.Columns {
-		names = append(names, strings.TrimSpace(l.Columns[i].Title+" "+l.Columns[i].Unit))
-	}
-	return strings.Join(names, "|")
-}
-
 func TestCapacity_OfAWindow_HasEachChange(t *testing.T) {
 	small, large := v1.Amounts{"Cores": figure("4")}, v1.Amounts{"Cores": figure("1000"), "Memory": figure("2048")}
 	a := v1.Capacity{

@@ -1,51 +1,11 @@
 package view_test
 
 import (
-	"fmt"
-	"strings"
 	"testing"
-	"time"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/view"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
-
-// spellOutList is a list as text: its heads, its rows with their exact cells, what it says when it
-// is empty, its notices and its notes.
-func spellOutList(l view.List) string {
-	var lines []string
-	add := func(cells []string) { lines = append(lines, strings.Join(cells, "|")) }
-	var head []string
-	for i := range l.Columns {
-		head = append(head, l.Columns[i].Name)
-	}
-	add(head)
-	for _, row := range l.Rows {
-		var cells []string
-		for i := range row {
-			cells = append(cells, row[i].String())
-		}
-		add(cells)
-	}
-	if len(l.Rows) == 0 {
-		lines = append(lines, l.Empty)
-	}
-	for i := range l.Notices {
-		lines = append(lines, fmt.Sprintf("%s: %s [%s]", l.Notices[i].Tone, l.Notices[i].Text(time.UTC), l.Notices[i].Do))
-	}
-	return strings.Join(append(lines, l.Notes...), "\n")
-}
-
-// wantExactList compares a list, spelled out, with what is wanted.
-func wantExactList(t *testing.T, got view.List, want string) {
-	t.Helper()
-	if text := spellOutList(got); text != want {
-		t.Errorf("got\n%s\nwant\n%s", text, want)
-	}
-}
-
-// march is an hour of March 1, 2026.
-func march(hour int) v1.Time { return v1.Time{Time: time.Date(2026, 3, 1, hour, 0, 0, 0, time.UTC)} }
 
 // someEntry is a run of which each origin reports something else.
 func someEntry() v1.Entry {
